@@ -1,0 +1,366 @@
+package ringcache
+
+import (
+	"fmt"
+	"math/bits"
+	"runtime"
+)
+
+const (
+	bucketBits  = 9
+	bucketCount = 1 << bucketBits
+)
+
+// Cache is a cache of byte slices, kept outside of the Go heap. It is made by
+// [New] or [NewWithOptions], must not be copied, and is safe for concurrent use
+// by any number of goroutines.
+//
+// Every method takes amortized constant time beside the copying of keys and
+// values. In the terms of the Go memory model, a Set, Del or Reset
+// synchronizes before a Get, HasGet, Has, GetBatch or View that observes its
+// effect.
+//
+// A Cache that is no longer reachable gives its memory back when the garbage
+// collector finds it; [Cache.Close] does so at once.
+type Cache struct {
+	shared   *commons
+	mask     uint64 // of the hash bits that choose a bucket
+	maxValue int
+	buckets  [bucketCount]bucket
+	region   region
+}
+
+// geometry is everything that shapes a cache. Tests make it tiny.
+type geometry struct {
+	maxBytes  int       // bound on off-heap memory
+	buckets   int       // power of two, at most bucketCount
+	chunkSize int       // power of two, at least 64
+	posBits   uint      // width of a position: generation and offset
+	seed      [2]uint64 // {0, 0}: all hashes are 0
+	mem       memory
+}
+
+// defaultGeometry returns the geometry of a cache of maxBytes.
+func defaultGeometry(maxBytes int) geometry {
+	share := maxBytes / bucketCount / chunksPerBucket
+	return geometry{
+		maxBytes:  maxBytes,
+		buckets:   bucketCount,
+		chunkSize: min(max(1<<(bits.Len(uint(share))-1), minChunkSize), maxChunkSize),
+		posBits:   slotPosBits,
+		seed:      secret,
+		mem:       osMemory,
+	}
+}
+
+// New returns a cache that takes up to maxBytes bytes of off-heap memory,
+// records and index together; less than 32 MB is taken as 32 MB. It takes next
+// to nothing until entries are set. New panics if maxBytes is not above 0;
+// [NewWithOptions] returns an error instead.
+func New(maxBytes int) *Cache {
+	c, err := NewWithOptions(Options{MaxBytes: maxBytes})
+	if err != nil {
+		panic(err)
+	}
+	return c
+}
+
+// NewWithOptions returns a cache with the settings of o, or an error that
+// names the setting and its bound and is [ErrInvalidOptions].
+func NewWithOptions(o Options) (*Cache, error) {
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	return newCache(defaultGeometry(max(o.MaxBytes, minMaxBytes)))
+}
+
+// newCache returns a cache of any geometry.
+func newCache(g geometry) (*Cache, error) {
+	s := &commons{
+		seed:     g.seed,
+		pool:     newChunkPool(g.mem, g.maxBytes, g.chunkSize),
+		maxBytes: g.maxBytes,
+		buckets:  g.buckets,
+		posBits:  g.posBits,
+		shift:    log2(g.chunkSize),
+	}
+	s.divide()
+	c := &Cache{
+		shared:   s,
+		mask:     uint64(g.buckets - 1),
+		maxValue: g.maxBytes / maxValueShare,
+	}
+	for i := range g.buckets {
+		c.buckets[i].init(s, i*g.chunkSize/g.buckets, false)
+	}
+	for i := range c.region.buckets {
+		c.region.buckets[i].init(s, 0, true)
+	}
+	// The pool does not lead back to the cache, nor does anything in it.
+	runtime.AddCleanup(c, func(p *chunkPool) { _ = p.close() }, s.pool)
+	return c, nil
+}
+
+// bucket returns the small bucket for hash h.
+func (c *Cache) bucket(h uint64) *bucket { return &c.buckets[h&c.mask&(bucketCount-1)] }
+
+// Set stores value v under key k, in place of an older value of k. The cache
+// keeps copies: k and v may be changed as soon as Set returns. After a Set
+// that returned nil, a Get of k finds v unless later Sets, of this or other
+// keys, have pushed it out: a cache may drop any entry at any time to make
+// room.
+//
+// A nil or empty key or value is as good as any other. A key may have up to
+// 65,535 bytes, a value up to a sixteenth of the cache's bound; beyond that Set
+// returns [ErrTooLarge]. It returns [ErrNoMemory] if the operating system
+// refuses memory, and [ErrClosed] after Close. Whatever the error, an older
+// value of k is gone and no other entry is harmed, so the result may be
+// ignored by callers that can do without the entry.
+//
+// Set does not allocate on the Go heap, but for a few bytes when a bucket's
+// tables grow. It locks one of 512 buckets.
+func (c *Cache) Set(k, v []byte) error {
+	h := c.shared.hash(k)
+	b := c.bucket(h)
+	if len(k) > maxKey || len(v) > c.maxValue {
+		return c.refuse(b, k, v, h)
+	}
+	b.index.prefetch(h)
+	var err error
+	if n := headerSize(len(k), len(v)) + len(k) + len(v); c.isLarge(n) {
+		err = c.setLarge(b, k, v, h, n)
+	} else {
+		err = c.setSmall(b, k, v, h, n)
+	}
+	if err != nil {
+		return fmt.Errorf("ringcache: set entry of %d + %d bytes: %w", len(k), len(v), err)
+	}
+	return nil
+}
+
+// setSmall stores a record of n bytes in its bucket.
+func (c *Cache) setSmall(b *bucket, k, v []byte, h uint64, n int) error {
+	flowed, err := c.setInBucket(b, k, v, h, n)
+	if flowed > 0 {
+		c.flowed(flowed)
+	}
+	return err
+}
+
+// setInBucket stores a record and returns how many bytes the bucket has taken
+// in since it last said so, if that is a chunk or more.
+func (c *Cache) setInBucket(b *bucket, k, v []byte, h uint64, n int) (flowed int, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.sets++
+	if b.closed {
+		return 0, ErrClosed
+	}
+	c.delStrayLocked(k, h)
+	if err := b.setLocked(k, v, h); err != nil {
+		return 0, err
+	}
+	return b.reportLocked(n), nil
+}
+
+// refuse removes the older value of an entry that is too large.
+func (c *Cache) refuse(b *bucket, k, v []byte, h uint64) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.sets++
+	if b.closed {
+		return fmt.Errorf("ringcache: set entry: %w", ErrClosed)
+	}
+	if len(k) > maxKey { // no older value can be there
+		return fmt.Errorf("ringcache: set entry: key of %d bytes, at most %d: %w", len(k), maxKey, ErrTooLarge)
+	}
+	b.delLocked(k, h)
+	c.delStrayLocked(k, h)
+	return fmt.Errorf("ringcache: set entry: value of %d bytes, at most %d: %w", len(v), c.maxValue, ErrTooLarge)
+}
+
+// delStrayLocked removes k from the large buckets and reports whether it was
+// there. The lock of k's small bucket is held.
+func (c *Cache) delStrayLocked(k []byte, h uint64) bool {
+	if c.shared.strays(h).Load() == 0 {
+		return false
+	}
+	lb := c.largeBucket(h)
+	lb.mu.Lock()
+	defer lb.mu.Unlock()
+	return lb.delLocked(k, h)
+}
+
+// Get appends the value of k to dst and returns the extended slice; dst as it
+// is if k is not there, so nil for a nil dst. The bytes belong to the caller.
+// [Cache.HasGet] tells an empty value from a miss.
+//
+// Get does not allocate if dst has room for the value. It takes the lock of
+// one of 512 buckets, shared with other readers.
+func (c *Cache) Get(dst, k []byte) []byte {
+	dst, _ = c.HasGet(dst, k)
+	return dst
+}
+
+// HasGet is [Cache.Get] that also reports whether k was there.
+func (c *Cache) HasGet(dst, k []byte) ([]byte, bool) {
+	h := c.shared.hash(k)
+	c.bucket(h).index.prefetch(h)
+	return c.getHashed(dst, k, h)
+}
+
+// getHashed is HasGet of a key with hash h.
+func (c *Cache) getHashed(dst, k []byte, h uint64) ([]byte, bool) {
+	b := c.bucket(h)
+	b.mu.RLock()
+	b.gets.Add(1)
+	dst, ok := b.get(dst, k, h)
+	if !ok {
+		dst, ok = c.getStray(b, dst, k, h)
+	}
+	b.mu.RUnlock()
+	return dst, ok
+}
+
+// getStray is what a lookup does that has found nothing in small bucket b,
+// whose lock is held: it looks in the large bucket if there is reason to.
+func (c *Cache) getStray(b *bucket, dst, k []byte, h uint64) ([]byte, bool) {
+	if c.shared.strays(h).Load() != 0 {
+		lb := c.largeBucket(h)
+		lb.mu.RLock()
+		defer lb.mu.RUnlock()
+		if dst, ok := lb.get(dst, k, h); ok {
+			return dst, true
+		}
+	}
+	b.misses.Add(1)
+	return dst, false
+}
+
+// Has reports whether k is there. It counts as a lookup in [Stats], does not
+// allocate, and takes the lock of one bucket, shared with other readers.
+func (c *Cache) Has(k []byte) bool { return c.View(k, nil) }
+
+// View calls fn with the value of k and reports whether k was there; on a miss
+// fn is not called. It saves the copy that Get makes: v is the cache's own
+// memory, valid only until fn returns, and must not be written to. Only a
+// value that happens to cross the end of a chunk is first put together in a
+// buffer, which later Views use again.
+//
+// fn runs under the bucket's lock, shared with other readers: it must be short,
+// and must not call methods of the same cache, which could wait for itself. A
+// panic in fn leaves the cache sound. A nil fn is not called. View does not
+// allocate.
+func (c *Cache) View(k []byte, fn func(v []byte)) bool {
+	h := c.shared.hash(k)
+	b := c.bucket(h)
+	b.index.prefetch(h)
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	b.gets.Add(1)
+	if b.view(k, h, fn) {
+		return true
+	}
+	if c.shared.strays(h).Load() != 0 {
+		lb := c.largeBucket(h)
+		lb.mu.RLock()
+		defer lb.mu.RUnlock()
+		if lb.view(k, h, fn) {
+			return true
+		}
+	}
+	b.misses.Add(1)
+	return false
+}
+
+// Del removes k and reports whether it was there. The bytes of the record are
+// free for reuse when the bucket's ring comes round. Del does not allocate and
+// locks one bucket.
+func (c *Cache) Del(k []byte) bool {
+	h := c.shared.hash(k)
+	b := c.bucket(h)
+	b.index.prefetch(h)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.dels++
+	// Never both: a key lives in one place.
+	return b.delLocked(k, h) || c.delStrayLocked(k, h)
+}
+
+// Reset removes all entries. The cache stays usable; its memory stays with it,
+// free for reuse (see [Cache.Close] for giving it back). Buckets are emptied
+// one after another: an entry that is set meanwhile may or may not stay.
+// Counters in [Stats] go on.
+func (c *Cache) Reset() {
+	g := &c.region
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for i := range c.shared.buckets {
+		b := &c.buckets[i]
+		b.mu.Lock()
+		if !b.closed {
+			b.resetLocked()
+		}
+		b.mu.Unlock()
+	}
+	for i := range g.buckets {
+		lb := &g.buckets[i]
+		lb.mu.Lock()
+		if !lb.closed {
+			lb.resetLocked()
+		}
+		lb.mu.Unlock()
+		c.settle(lb)
+	}
+}
+
+// Close gives all memory back to the operating system. It waits for calls that
+// are under way; later ones miss, or return [ErrClosed] from Set. A second
+// Close does nothing. The error, if any, is the operating system's, and the
+// cache is closed nonetheless.
+func (c *Cache) Close() error {
+	g := &c.region
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for i := range c.shared.buckets {
+		c.buckets[i].close()
+	}
+	for i := range g.buckets {
+		g.buckets[i].close()
+	}
+	if err := c.shared.pool.close(); err != nil {
+		return fmt.Errorf("ringcache: close cache: %w", err)
+	}
+	return nil
+}
+
+// Len returns the number of entries. It takes every bucket's lock for a
+// moment, one after another, so entries that come or go meanwhile may or may
+// not be counted.
+func (c *Cache) Len() int {
+	n := 0
+	c.each(func(b *bucket) {
+		b.mu.RLock()
+		n += b.liveLocked()
+		b.mu.RUnlock()
+	})
+	return n
+}
+
+// UpdateStats adds the counters and gauges of the cache to s; see [Stats] for
+// what each means. It takes every bucket's lock for a moment, one after
+// another, and does not allocate.
+func (c *Cache) UpdateStats(s *Stats) {
+	c.each(func(b *bucket) { b.updateStats(s) })
+	s.MaxBytesSize += uint64(c.shared.maxBytes)
+}
+
+// each calls fn with every bucket, small and large.
+func (c *Cache) each(fn func(b *bucket)) {
+	for i := range c.shared.buckets {
+		fn(&c.buckets[i])
+	}
+	for i := range c.region.buckets {
+		fn(&c.region.buckets[i])
+	}
+}

@@ -1,0 +1,176 @@
+package ringcache
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+)
+
+// Terms. A map is one anonymous mmap; a chunk is the piece of it that a ring
+// takes and gives back; a page is the smaller piece that an index takes. Pages
+// are cut from chunks, and go back only when the whole cache is reset.
+
+const (
+	maxChunkSize = 64 << 10
+	minChunkSize = 2 << 10
+	chunksPerMap = 1024 // 64 MB at the full chunk size
+
+	// A bucket holds this many chunks at the least, so that what is lost at
+	// the rounding of its share is small. Caches below 1 GB have smaller
+	// chunks for it.
+	chunksPerBucket = 32
+)
+
+// memory is where maps come from; tests put a failing one in its place.
+type memory struct {
+	mapBytes   func(n int) ([]byte, error)
+	unmapBytes func(b []byte) error
+}
+
+// osMemory is the memory of the platform.
+var osMemory = memory{mapBytes: mapBytes, unmapBytes: unmapBytes}
+
+// chunkPool hands out the chunks of one cache. Its lock is the innermost: a
+// bucket's lock may be held when it is taken, never the other way round.
+type chunkPool struct {
+	mem       memory
+	chunkSize int
+	pageSize  int
+	mapSize   int // bytes of the next map
+
+	mu     sync.Mutex
+	maps   [][]byte
+	fresh  []byte     // never used rest of the newest map
+	chunks []chunkRef // given back
+	pages  []chunkRef // given back, or cut from a chunk and not yet used
+
+	used  atomic.Int64 // bytes handed out
+	bound int          // bytes that may be
+}
+
+// pageSizeFor returns the size of an index page beside chunks of that size:
+// an eighth of it, but not so small that page tables grow large.
+func pageSizeFor(chunkSize int) int {
+	return min(chunkSize, max(chunkSize/8, 1<<10))
+}
+
+// newChunkPool returns a pool that takes nothing from mem before the first
+// chunk is asked for.
+func newChunkPool(mem memory, maxBytes, chunkSize int) *chunkPool {
+	// A small cache does not reserve a map of 64 MB. One chunk more than the
+	// bound has room for the pages of a chunk that is cut but partly free.
+	whole := (maxBytes/chunkSize + 1) * chunkSize
+	return &chunkPool{
+		mem:       mem,
+		chunkSize: chunkSize,
+		pageSize:  pageSizeFor(chunkSize),
+		mapSize:   min(whole, chunksPerMap*maxChunkSize),
+		bound:     maxBytes,
+	}
+}
+
+// chunk hands out one chunk; its bytes are of any content.
+func (p *chunkPool) chunk() (chunkRef, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r, err := p.chunkLocked()
+	if err == nil {
+		p.used.Add(int64(p.chunkSize))
+	}
+	return r, err
+}
+
+// chunkLocked takes a chunk from the free list, else from the newest map, else
+// from a new one.
+func (p *chunkPool) chunkLocked() (chunkRef, error) {
+	if n := len(p.chunks); n > 0 {
+		r := p.chunks[n-1]
+		p.chunks = p.chunks[:n-1]
+		return r, nil
+	}
+	if len(p.fresh) < p.chunkSize {
+		m, err := p.mem.mapBytes(p.mapSize)
+		if err != nil {
+			return chunkRef{}, fmt.Errorf("map %d bytes: %w: %w", p.mapSize, ErrNoMemory, err)
+		}
+		p.maps = append(p.maps, m)
+		p.fresh = m
+	}
+	r := refOf(p.fresh[:p.chunkSize])
+	p.fresh = p.fresh[p.chunkSize:]
+	return r, nil
+}
+
+// page hands out one page of zero bytes.
+func (p *chunkPool) page() (chunkRef, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.pages) == 0 {
+		c, err := p.chunkLocked()
+		if err != nil {
+			return chunkRef{}, err
+		}
+		b := chunkBytes(&c, p.chunkSize)
+		for len(b) > 0 {
+			p.pages = append(p.pages, refOf(b[:p.pageSize]))
+			b = b[p.pageSize:]
+		}
+	}
+	n := len(p.pages) - 1
+	r := p.pages[n]
+	p.pages = p.pages[:n]
+	p.used.Add(int64(p.pageSize))
+	clear(chunkBytes(&r, p.pageSize))
+	return r, nil
+}
+
+// put takes a chunk back.
+func (p *chunkPool) put(r chunkRef) {
+	p.mu.Lock()
+	p.chunks = append(p.chunks, r)
+	p.mu.Unlock()
+	p.used.Add(-int64(p.chunkSize))
+}
+
+// putPages takes pages back.
+func (p *chunkPool) putPages(rs []chunkRef) {
+	p.mu.Lock()
+	p.pages = append(p.pages, rs...)
+	p.mu.Unlock()
+	p.used.Add(-int64(len(rs) * p.pageSize))
+}
+
+// spare returns the bytes that may still be handed out; less than 0 when more
+// than the bound is out for a moment.
+func (p *chunkPool) spare() int { return p.bound - int(p.used.Load()) }
+
+// close gives all maps back to the operating system. Nothing may refer to a
+// chunk any more.
+func (p *chunkPool) close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var errs []error
+	for _, m := range p.maps {
+		if err := p.mem.unmapBytes(m); err != nil {
+			errs = append(errs, fmt.Errorf("unmap %d bytes: %w", len(m), err))
+		}
+	}
+	p.maps, p.fresh, p.chunks, p.pages = nil, nil, nil, nil
+	p.used.Store(0)
+	return errors.Join(errs...)
+}
+
+// chunkBytes returns the n bytes behind r.
+func chunkBytes(r *chunkRef, n int) []byte {
+	// Sound: r was made from a slice of at least n bytes (refOf), and its
+	// memory stays mapped as long as a bucket may reach it.
+	return unsafe.Slice((*byte)(r.pointer()), n)
+}
+
+// prefetchAt asks for n lines from offset off of chunk r on.
+func prefetchAt(r *chunkRef, off uintptr, n int) {
+	// Sound: nothing is read, and a prefetch cannot fault.
+	prefetchLines(unsafe.Add(r.pointer(), off), n)
+}

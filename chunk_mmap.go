@@ -1,0 +1,41 @@
+//go:build (linux || darwin || freebsd || netbsd || openbsd || dragonfly) && !race && !asan && !msan && !ringcache_heap
+
+package ringcache
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// offHeap tells whether chunks lie outside the Go heap in this build. The race
+// detector and the sanitizers do not see memory of mmap, so builds with them
+// take the heap (chunk_other.go).
+const offHeap = true
+
+// chunkRef is the address of a chunk or of an index page. It is an integer, so
+// a table of them holds nothing for the garbage collector to follow; the
+// memory behind it is not Go's, never moves, and stays mapped until the pool
+// closes, which happens under every bucket's lock.
+type chunkRef struct{ addr uintptr }
+
+// refOf returns the reference to the bytes of b, which come from mapBytes.
+func refOf(b []byte) chunkRef {
+	return chunkRef{uintptr(unsafe.Pointer(unsafe.SliceData(b)))}
+}
+
+// pointer returns the address that r holds. Reading the word as a pointer is
+// sound because no address of the Go heap is ever stored in a chunkRef: the
+// collector ignores a pointer that leads elsewhere.
+func (r *chunkRef) pointer() unsafe.Pointer {
+	return *(*unsafe.Pointer)(unsafe.Pointer(&r.addr))
+}
+
+// mapBytes returns n fresh zero bytes from the operating system, which takes
+// no memory for them until they are touched.
+func mapBytes(n int) ([]byte, error) {
+	return unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+}
+
+// unmapBytes gives back what mapBytes returned.
+func unmapBytes(b []byte) error { return unix.Munmap(b) }

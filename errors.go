@@ -1,0 +1,25 @@
+package ringcache
+
+import "errors"
+
+// Errors that the methods of [Cache] return, wrapped with what was asked for
+// and the bound that it met; test for them with [errors.Is]. None of them
+// leaves the cache unusable.
+var (
+	// ErrTooLarge is returned by Set when the key is longer than 65,535 bytes
+	// or the value longer than a sixteenth of the cache's bound. Nothing is
+	// stored, and an older value of the key is removed: it is out of date.
+	ErrTooLarge = errors.New("entry too large")
+
+	// ErrClosed is returned by Set after Close.
+	ErrClosed = errors.New("cache is closed")
+
+	// ErrNoMemory is returned by Set when the operating system refuses the
+	// memory for a further chunk. Nothing is stored, an older value of the key
+	// is removed, and other entries stay. A later Set tries again.
+	ErrNoMemory = errors.New("no memory from the operating system")
+
+	// ErrInvalidOptions is returned by NewWithOptions for a setting out of its
+	// range.
+	ErrInvalidOptions = errors.New("invalid options")
+)

@@ -1,0 +1,390 @@
+package ringcache
+
+import (
+	"math/bits"
+	"slices"
+	"sync/atomic"
+	"unsafe"
+)
+
+// The index of a bucket maps hashes to slots. It is an open-addressing table
+// of groups; a group is one cache line:
+//
+//	word 0: seven tag bytes (0: the slot is empty) | overflow count (8 bits)
+//	word 1 to 7: seven slots
+//	slot: hash (24 bits) | frequency (2) | ring (1) | position (37)
+//
+// A hash has its home group, found by multiplication, so groups are in hash
+// order. An entry that finds its home full goes on to the groups 1, 3, 6, 10,
+// ... behind it (triangular probing: runs of full groups do not join), at most
+// probeGroups in all. The overflow count of a group is the exact number of
+// entries that passed it so: a search ends at a group that nothing passed. An
+// entry that passed a group lies in one of probeGroups-1 others, in either of
+// two geometries, so the count stays below 2*(probeGroups-1)*groupSlots = 210.
+//
+// The index never looks at records. A slot whose position is no longer alive
+// in its ring is stale: it is left where it is, can be found again as a ghost,
+// and gives its place to whoever needs one.
+//
+// The table grows in place. Pages are added at its end, and homes move one by
+// one, from the last to the first, from the old geometry to the new one: a
+// home's new place is never before its old one, so there is always room
+// behind the frontier. Each Set moves a few homes; nothing is ever rebuilt.
+//
+// Invariants (numbers as in docs/design.md):
+//
+//	I4  an entry lies on the probe path of its hash, and every group that it
+//	    passed counts it
+//	I5  a stale slot is dropped before its position can come round again
+//	I6  while the table grows, homes below front are found in the old geometry
+//	    and all others in the new one
+const (
+	groupSlots  = 7
+	groupBytes  = 64
+	groupShift  = 6
+	probeGroups = 16
+
+	slotPosBits  = 37
+	slotRingBit  = 1 << slotPosBits
+	slotFreqOne  = 1 << (slotPosBits + 1)
+	slotFreqMask = 3 * slotFreqOne
+	slotPosMask  = 1<<slotPosBits - 1
+	slotHashBits = 24
+	slotHashAt   = 64 - slotHashBits
+
+	tagOnes   = 0x0001010101010101
+	tagLows   = 0x007f7f7f7f7f7f7f
+	tagHighs  = 0x0080808080808080
+	tagUsed   = 0x80 // set in every tag, so that 0 means empty
+	overflow1 = 1 << 56
+)
+
+// group is one cache line of the index.
+type group struct {
+	ctrl  uint64
+	slots [groupSlots]uint64
+}
+
+var _ [0]struct{} = [unsafe.Sizeof(group{}) - groupBytes]struct{}{}
+
+// table is a geometry: so many groups, each the home of an equal share of the
+// hashes.
+type table struct{ groups uint32 }
+
+// home returns the home group of hash h.
+func (t table) home(h uint64) uint32 {
+	return uint32((h >> slotHashAt) * uint64(t.groups) >> slotHashBits)
+}
+
+// probe is a walk along a probe path. It goes round at the table's end.
+type probe struct {
+	at   uint32 // group
+	step uint32 // groups to the next
+	end  uint32 // groups in the table
+	left uint32 // groups still to come
+}
+
+// path returns the walk that begins at home.
+func (t table) path(home uint32) probe {
+	return probe{at: home, step: 1, end: t.groups, left: min(probeGroups, t.groups) - 1}
+}
+
+// next goes to the next group; there is one if left is above 0.
+func (p *probe) next() {
+	p.at += p.step
+	for p.at >= p.end {
+		p.at -= p.end
+	}
+	p.step++
+	p.left--
+}
+
+// index is guarded by its bucket's lock: shared for searches, exclusive for
+// all else. Only frequencies change under a shared lock, by atomic operations.
+type index struct {
+	pages     []chunkRef
+	cur       table
+	old       table
+	front     atomic.Uint32 // homes of old below it have not moved; 0: not growing
+	sweepAt   uint32        // next group that sweep looks at
+	pageShift uint8         // log2 of the groups in a page
+	hint      atomic.Pointer[indexHint]
+}
+
+// indexHint is what prefetch may read without the bucket's lock. It never
+// changes; each growth puts a new one in place.
+type indexHint struct {
+	pages    []chunkRef
+	cur, old table
+}
+
+// tagOf returns the tag of hash h.
+func tagOf(h uint64) uint64 { return h>>33&0x7f | tagUsed }
+
+// slotWord returns a slot for hash h.
+func slotWord(h uint64, ring, pos uint64) uint64 {
+	return h>>slotHashAt<<slotHashAt | ring<<slotPosBits | pos
+}
+
+// slotRing returns which ring the slot's position is of.
+func slotRing(s uint64) uint64 { return s >> slotPosBits & 1 }
+
+// slotHash returns the part of a hash that a slot and its tag remember, in its
+// place.
+func slotHash(s, tag uint64) uint64 { return s>>slotHashAt<<slotHashAt | (tag&0x7f)<<33 }
+
+// tagAt returns the tag of slot i; 0 if the slot is empty.
+func (g *group) tagAt(i int) uint64 { return g.ctrl >> (8 * i) & 0xff }
+
+// matches returns a word with the high bit set in each byte i whose tag is
+// tag. There are no false positives: the addition cannot carry from a byte.
+func (g *group) matches(tag uint64) uint64 {
+	x := g.ctrl ^ tag*tagOnes
+	return ^((x&tagLows + tagLows) | x) & tagHighs
+}
+
+// empties returns a word with the high bit set in each byte of an empty slot.
+func (g *group) empties() uint64 { return ^g.ctrl & tagHighs }
+
+// passed reports whether any entry went on from g to a later group.
+func (g *group) passed() bool { return g.ctrl >= overflow1 }
+
+// group returns group number n.
+func (x *index) group(n uint32) *group {
+	page := x.pages[n>>x.pageShift].pointer()
+	// Sound: a page holds 1<<pageShift groups, and pages come from the pool
+	// aligned to at least a group.
+	return (*group)(unsafe.Add(page, uintptr(n&(1<<x.pageShift-1))<<groupShift))
+}
+
+// table returns the geometry in which hash h is found now, and its home (I6).
+func (x *index) table(h uint64) (t table, home uint32) {
+	if front := x.front.Load(); front != 0 {
+		if home = x.old.home(h); home < front {
+			return x.old, home
+		}
+	}
+	return x.cur, x.cur.home(h)
+}
+
+// path returns the probe path of hash h.
+func (x *index) path(h uint64) probe {
+	t, home := x.table(h)
+	return t.path(home)
+}
+
+// firstSlot returns the first slot in a word of matches.
+func firstSlot(m uint64) int { return bits.TrailingZeros64(m) >> 3 }
+
+// load reads a slot whose frequency others may be raising.
+func (g *group) load(i int) uint64 { return atomic.LoadUint64(&g.slots[i]) }
+
+// place is where a slot was found.
+type place struct {
+	g  *group
+	at uint32 // number of g
+	i  int    // slot of g
+}
+
+// store replaces the slot; its hash stays.
+func (p place) store(slot uint64) { p.g.slots[p.i] = slot }
+
+// touch raises the frequency of the slot, read as s, up to 3. It may run under
+// a shared lock; a lost race is a lost count.
+func (p place) touch(s uint64) {
+	if s&slotFreqMask != slotFreqMask {
+		atomic.CompareAndSwapUint64(&p.g.slots[p.i], s, s+slotFreqOne)
+	}
+}
+
+// remove empties the slot of hash h at p.
+func (x *index) remove(h uint64, p place) { x.clearSlot(x.path(h), p.at, p.i) }
+
+// clearSlot empties slot i of group at, on path p, and takes it out of the
+// counts of the groups that it passed (I4).
+func (x *index) clearSlot(p probe, at uint32, i int) {
+	g := x.group(at)
+	g.ctrl &^= 0xff << (8 * i)
+	g.slots[i] = 0
+	for ; p.at != at; p.next() {
+		x.group(p.at).ctrl -= overflow1
+	}
+}
+
+// fill puts slot of hash h into the empty slot i of group at, on path p, and
+// into the counts of the groups before it (I4).
+func (x *index) fill(p probe, at uint32, i int, h, slot uint64) {
+	g := x.group(at)
+	g.ctrl |= tagOf(h) << (8 * i)
+	g.slots[i] = slot
+	for ; p.at != at; p.next() {
+		x.group(p.at).ctrl += overflow1
+	}
+}
+
+// replace puts slot of hash h over slot i of group at, which has another hash.
+func (x *index) replace(p probe, at uint32, i int, h, slot uint64) {
+	g := x.group(at)
+	x.clearSlot(x.path(slotHash(g.slots[i], g.tagAt(i))), at, i)
+	x.fill(p, at, i, h, slot)
+}
+
+// insert puts slot where a search for hash h will find it: into an empty
+// place, else over a stale slot, else, when probeGroups groups are full of
+// alive ones, over an alive one, which it returns.
+func (x *index) insert(h, slot uint64, w windows) (victim uint64, forced bool) {
+	path := x.path(h)
+	for p := path; ; p.next() {
+		g := x.group(p.at)
+		if e := g.empties(); e != 0 {
+			x.fill(path, p.at, firstSlot(e), h, slot)
+			return 0, false
+		}
+		for i, s := range g.slots {
+			if !w.alive(s) {
+				x.replace(path, p.at, i, h, slot)
+				return 0, false
+			}
+		}
+		if p.left == 0 {
+			break
+		}
+	}
+	// A crowd of equal hashes evicts only its own.
+	g := x.group(path.at)
+	i := g.oldest(w)
+	victim = g.slots[i]
+	x.replace(path, path.at, i, h, slot)
+	return victim, true
+}
+
+// oldest returns the slot of g whose record was written the longest ago.
+func (g *group) oldest(w windows) (oldest int) {
+	var most uint64
+	for i, s := range g.slots {
+		if age := w.of(s).age(s); age > most {
+			oldest, most = i, age
+		}
+	}
+	return oldest
+}
+
+// slots returns how many slots the current table has.
+func (x *index) slots() int { return int(x.cur.groups) * groupSlots }
+
+// growing reports whether homes are still to be moved.
+func (x *index) growing() bool { return x.front.Load() != 0 }
+
+// grow adds pages of zero bytes to the table, and begins to move the homes.
+func (x *index) grow(pages []chunkRef) {
+	// A copy, since a hint may be reading the old slice.
+	x.pages = slices.Concat(x.pages, pages)
+	x.old = x.cur
+	x.cur.groups = uint32(len(x.pages)) << x.pageShift
+	x.hint.Store(&indexHint{pages: x.pages, cur: x.cur, old: x.old})
+	x.front.Store(x.old.groups)
+}
+
+// move moves the next n homes to the new geometry. What finds no place there
+// is returned through lost.
+func (x *index) move(n int, w windows, lost func(slot uint64)) {
+	for ; n > 0 && x.growing(); n-- {
+		x.moveHome(w, lost)
+	}
+}
+
+// moveHome moves the entries of the last home that is still in the old
+// geometry. They are all taken out before the first is put back: near the
+// table's beginning the two geometries share groups.
+func (x *index) moveHome(w windows, lost func(slot uint64)) {
+	home := x.front.Load() - 1
+	type entry struct{ hash, slot uint64 }
+	var buf [2 * groupSlots]entry // more than that is rare, and allocates
+	taken := buf[:0]
+	path := x.old.path(home)
+	for p := path; ; p.next() {
+		g := x.group(p.at)
+		for used := g.ctrl & tagHighs; used != 0; used &= used - 1 {
+			i := firstSlot(used)
+			s := g.slots[i]
+			if x.old.home(s) != home {
+				continue
+			}
+			taken = append(taken, entry{slotHash(s, g.tagAt(i)), s})
+			x.clearSlot(path, p.at, i)
+		}
+		if p.left == 0 || !g.passed() {
+			break
+		}
+	}
+	x.front.Store(home)
+	for _, e := range taken {
+		if victim, forced := x.insert(e.hash, e.slot, w); forced {
+			lost(victim)
+		}
+	}
+}
+
+// sweep looks at the next n groups and drops slots that are stale for so long
+// that their position may come round (I5).
+func (x *index) sweep(n int, w windows) {
+	for range min(n, int(x.cur.groups)) {
+		g := x.group(x.sweepAt)
+		for used := g.ctrl & tagHighs; used != 0; used &= used - 1 {
+			i := firstSlot(used)
+			if s := g.slots[i]; w.expired(s) {
+				x.clearSlot(x.path(slotHash(s, g.tagAt(i))), x.sweepAt, i)
+			}
+		}
+		x.sweepAt = (x.sweepAt + 1) % x.cur.groups
+	}
+}
+
+// prefetch asks for the home group of hash h. It runs without a lock: what it
+// reads may be out of date, which costs nothing but the hint.
+func (x *index) prefetch(h uint64) {
+	v := x.hint.Load()
+	if v == nil {
+		return
+	}
+	n := v.cur.home(h)
+	if front := x.front.Load(); front != 0 {
+		if home := v.old.home(h); home < front {
+			n = home
+		}
+	}
+	page := v.pages[n>>x.pageShift].pointer()
+	// Sound: as in group; nothing is read, and an address that is no longer
+	// mapped does not fault in a prefetch.
+	prefetch(unsafe.Add(page, uintptr(n&(1<<x.pageShift-1))<<groupShift))
+}
+
+// reset forgets everything and returns the pages.
+func (x *index) reset() []chunkRef {
+	pages := x.pages
+	x.hint.Store(nil)
+	x.front.Store(0)
+	x.pages, x.cur, x.old, x.sweepAt = nil, table{}, table{}, 0
+	return pages
+}
+
+// windows are the alive parts of a bucket's rings.
+type windows struct{ small, main *window }
+
+// of returns the window that the slot's position is of.
+func (w windows) of(slot uint64) *window {
+	if slot&slotRingBit != 0 {
+		return w.main
+	}
+	return w.small
+}
+
+// alive reports whether the slot's record is still in its ring.
+func (w windows) alive(slot uint64) bool { return w.of(slot).alive(slot) }
+
+// expired reports whether the slot is stale and so old that sweep has to drop
+// it: half of the position space has been written since.
+func (w windows) expired(slot uint64) bool {
+	win := w.of(slot)
+	return !win.alive(slot) && win.age(slot) > win.mask/2
+}

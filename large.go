@@ -1,0 +1,190 @@
+package ringcache
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// Records that would be a visible part of their bucket live in a place of
+// their own: a few large buckets, which share the cache's memory with the small
+// ones. A small bucket holds 1/512 of a cache, so a value of a sixteenth of the
+// cache would not even fit; and a bucket of a few records would evict by luck.
+//
+// The large buckets are ordinary ones; they only take more or less of the
+// memory. Their share follows what a single first-in first-out cache would
+// hold: of the bytes stored lately, the part that were large records. The
+// small buckets divide the rest.
+//
+// Locks are taken in the order: region.mu, small bucket, large bucket, pool. A
+// key lives in one place at a time: a Set holds the small bucket's lock over
+// both places, and so does a Get when commons.stray tells it to look in the
+// large bucket too.
+
+const (
+	// largeBuckets is few enough that the largest record, a sixteenth of the
+	// cache, fits into the share of one.
+	largeBuckets = 4
+
+	// largeShare: a record is large above 1/largeShare of a bucket's quota.
+	largeShare = 8
+
+	// slackShare: 1/slackShare of the cache is in nobody's quota, for the chunks
+	// that a bucket takes beyond its own in a pinch.
+	slackShare = 256
+
+	// maxValueShare: a value may be as large as 1/maxValueShare of the cache.
+	maxValueShare = 16
+)
+
+// region is the large buckets of a cache, and what balances them with the
+// small ones.
+type region struct {
+	mu      sync.Mutex // one writer at a time
+	held    [largeBuckets]int
+	hand    int // the small bucket that has to give next
+	buckets [largeBuckets]bucket
+}
+
+// flow tells how much of the recently stored bytes were of large records. Both
+// counts are halved whenever they reach the cache's size together.
+type flow struct {
+	small, large atomic.Int64
+	held         atomic.Int64 // bytes that the large buckets hold
+}
+
+// add counts bytes stored in a cache of size maxBytes.
+func (f *flow) add(small, large, maxBytes int) {
+	s, l := f.small.Add(int64(small)), f.large.Add(int64(large))
+	if s+l > int64(maxBytes) {
+		// Two that do this at once forget a little more: no harm.
+		f.small.Add(-s / 2)
+		f.large.Add(-l / 2)
+	}
+}
+
+// largeTarget returns the bytes that the large buckets should hold. However
+// much they are in demand, each small bucket keeps two chunks.
+func (s *commons) largeTarget() int {
+	small, large := max(s.flow.small.Load(), 0), s.flow.large.Load()
+	if large <= 0 {
+		return 0
+	}
+	share := float64(large) / float64(small+large)
+	return min(int(share*float64(s.maxBytes)), s.maxBytes-s.buckets*2<<s.shift)
+}
+
+// divide gives the small buckets what the large ones leave.
+func (s *commons) divide() {
+	total := s.maxBytes - s.maxBytes/slackShare
+	s.quota.Store(max(0, int64(total)-s.flow.held.Load()) / int64(s.buckets))
+}
+
+// largeBucket returns the large bucket for hash h.
+func (c *Cache) largeBucket(h uint64) *bucket {
+	return &c.region.buckets[h>>bucketBits&(largeBuckets-1)]
+}
+
+// isLarge reports whether a record of n bytes goes to the large buckets.
+func (c *Cache) isLarge(n int) bool { return n > int(c.shared.quota.Load())/largeShare }
+
+// setLarge stores a large record of n bytes.
+func (c *Cache) setLarge(b *bucket, k, v []byte, h uint64, n int) error {
+	g := &c.region
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	c.shared.flow.add(0, n, c.shared.maxBytes)
+	lb := c.largeBucket(h)
+	c.reclaim(lb.appetite(n))
+	defer c.settle(lb)
+
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.sets++
+	if b.closed {
+		return ErrClosed
+	}
+	b.delLocked(k, h)
+	lb.mu.Lock()
+	defer lb.mu.Unlock()
+	return lb.setLocked(k, v, h)
+}
+
+// appetite returns the bytes of new chunks and pages that a large bucket takes
+// at most for a record of n bytes.
+func (b *bucket) appetite(n int) int {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	size := b.shared.pool.chunkSize
+	need := (n/size + 2) * size
+	grow := b.quota() - b.heldLocked()
+	if r := &b.rings[mainRing]; grow < need && r.held()*size < need {
+		grow = need - r.held()*size // this record alone
+	}
+	return max(0, min(grow, need)) + b.shared.pool.pageSize*(1+len(b.index.pages)/4)
+}
+
+// reclaim has the small buckets give up as many bytes as are missing. Each
+// gives what it holds above its new quota, until there is enough.
+func (c *Cache) reclaim(need int) {
+	s, g := c.shared, &c.region
+	s.flow.held.Add(int64(need))
+	s.divide()
+	for range s.buckets {
+		if s.pool.spare() >= need {
+			return
+		}
+		b := &c.buckets[g.hand]
+		g.hand = (g.hand + 1) % s.buckets
+		b.mu.Lock()
+		b.shrinkLocked()
+		b.mu.Unlock()
+	}
+}
+
+// settle notes what a large bucket holds, and divides the rest.
+func (c *Cache) settle(lb *bucket) {
+	s, g := c.shared, &c.region
+	lb.mu.RLock()
+	held := lb.heldLocked()
+	lb.mu.RUnlock()
+	sum := 0
+	for i := range g.buckets {
+		if &g.buckets[i] == lb {
+			g.held[i] = held
+		}
+		sum += g.held[i]
+	}
+	s.flow.held.Store(int64(sum))
+	s.divide()
+}
+
+// flowed counts n bytes stored by a small bucket, and has the large buckets
+// give up memory when their share has become smaller.
+func (c *Cache) flowed(n int) {
+	s, g := c.shared, &c.region
+	s.flow.add(n, 0, s.maxBytes)
+	held := int(s.flow.held.Load())
+	if held == 0 || held <= s.largeTarget()+s.pool.chunkSize*largeBuckets {
+		return
+	}
+	if !g.mu.TryLock() {
+		return // the next one to come will do it
+	}
+	defer g.mu.Unlock()
+	g.hand = (g.hand + 1) % s.buckets
+	lb := &g.buckets[g.hand%largeBuckets]
+	lb.mu.Lock()
+	lb.giveLocked(n + s.pool.chunkSize)
+	lb.mu.Unlock()
+	c.settle(lb)
+}
+
+// giveLocked evicts until n bytes of chunks are given back, or the bucket holds
+// no more than its quota.
+func (b *bucket) giveLocked(n int) {
+	r := &b.rings[mainRing]
+	from := b.heldLocked()
+	for r.size > 0 && b.heldLocked() > b.quota() && from-b.heldLocked() < n {
+		b.evictTailLocked(r)
+	}
+}

@@ -1,0 +1,29 @@
+package ringcache
+
+import "fmt"
+
+// Bounds on Options.MaxBytes.
+const (
+	minMaxBytes = 32 << 20 // 512 buckets of 64 KB
+	maxMaxBytes = 1 << 43  // 512 buckets of 16 GB
+)
+
+// Options are the settings of a cache. The zero value of each field but
+// MaxBytes means its default.
+type Options struct {
+	// MaxBytes bounds all off-heap memory of the cache, records and index
+	// together, in bytes. Below 32 MB it is taken as 32 MB; the most is 8 TB.
+	// There is no default: NewWithOptions reports an error for 0 or less.
+	MaxBytes int
+}
+
+// validate returns an error that names the field and the bound.
+func (o Options) validate() error {
+	if o.MaxBytes <= 0 {
+		return fmt.Errorf("ringcache: check options: MaxBytes is %d, must be above 0: %w", o.MaxBytes, ErrInvalidOptions)
+	}
+	if int64(o.MaxBytes) > maxMaxBytes {
+		return fmt.Errorf("ringcache: check options: MaxBytes is %d, must be at most %d: %w", o.MaxBytes, int64(maxMaxBytes), ErrInvalidOptions)
+	}
+	return nil
+}

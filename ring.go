@@ -1,0 +1,260 @@
+package ringcache
+
+import "github.com/cespare/xxhash/v2"
+
+// A ring is a byte stream over a circle of chunk slots. Records are appended
+// at the head and released at the tail; a record may cross the end of a chunk.
+//
+// A position is the number of bytes appended before it, cut to posBits bits.
+// Its low part is the offset in the circle of slots; the high part counts the
+// times that writing has started over at the circle's beginning, and is the
+// generation. A position is alive if it lies between tail and head.
+//
+//	 slot    0      1      2      3      4 ...
+//	      [     ][ tail][     ][ head][     ]        chunks in slots 1, 2, 3
+//	      [     ][ tail][     ][     ][ head]        slot 4 borrows the chunk of slot 1
+//
+// A ring that may hold n chunks is full to the last byte when n*chunkSize bytes
+// are alive. The head then follows the tail within one chunk: the slot of the
+// head borrows the chunk of the slot of the tail, n slots behind, and writes
+// the part of it that the tail has left. How many chunks a ring may hold can
+// change at any time, so rings and index share a bucket's memory.
+//
+// Invariants (numbers as in docs/design.md):
+//
+//	I1  size <= held*chunkSize while a chunk is borrowed, so that the head
+//	    never overtakes the tail inside it
+//	I2  the slots of all alive bytes hold a chunk; no two slots hold the same
+//	    one but the tail's and a borrowing head's
+//	I3  size is less than a quarter of the position space
+
+// window is the alive part of a ring's position space.
+type window struct {
+	tail uint64 // position of the oldest alive byte
+	size uint64 // alive bytes
+	mask uint64 // 1<<posBits - 1
+}
+
+// head returns the position after the newest alive byte.
+func (w *window) head() uint64 { return (w.tail + w.size) & w.mask }
+
+// alive reports whether the byte at pos has been neither released nor is yet
+// to be written. A stale position says so as long as fewer than 1<<posBits
+// bytes have been appended since (I5).
+func (w *window) alive(pos uint64) bool { return (pos-w.tail)&w.mask < w.size }
+
+// age returns the bytes appended since the record at pos was.
+func (w *window) age(pos uint64) uint64 { return (w.head() - pos) & w.mask }
+
+// ring is a byte ring over chunks of a pool. It is guarded by its bucket's lock.
+type ring struct {
+	window
+	slots    []chunkRef // circle of slots; its length is a power of two
+	pool     *chunkPool
+	mapped   int32 // slots from the tail's on that hold a chunk
+	borrowed bool  // the last of them holds the chunk of the first
+	shift    uint8 // log2 of the chunk size
+
+	live      int // records that are not dead
+	liveBytes int
+}
+
+func (r *ring) init(p *chunkPool, shift uint8, posBits uint) {
+	r.pool = p
+	r.shift = shift
+	r.mask = 1<<posBits - 1
+}
+
+// chunkSize returns the size of a chunk.
+func (r *ring) chunkSize() int { return 1 << r.shift }
+
+// held returns how many chunks the ring has from the pool.
+func (r *ring) held() int {
+	if r.borrowed {
+		return int(r.mapped) - 1
+	}
+	return int(r.mapped)
+}
+
+// room returns how many bytes may be alive at once when the ring may hold
+// limit chunks.
+func (r *ring) room(limit int) uint64 {
+	if r.borrowed || limit < r.held() {
+		limit = r.held()
+	}
+	return uint64(limit) << r.shift
+}
+
+// slot returns where the chunk of pos is found in the circle.
+func (r *ring) slot(pos uint64) int {
+	return int((pos&r.mask)>>r.shift) & (len(r.slots) - 1)
+}
+
+// run returns the bytes from pos to the end of its chunk.
+func (r *ring) run(pos uint64) []byte {
+	c := chunkBytes(&r.slots[r.slot(pos)], 1<<r.shift)
+	return c[pos&(1<<r.shift-1):]
+}
+
+// extend makes the n bytes after the head writable. The caller has seen to it
+// that size+n <= room(limit). On an error the ring is as before.
+func (r *ring) extend(n uint64, limit int) error {
+	need := int32(((r.tail&(1<<r.shift-1))+r.size+n-1)>>r.shift) + 1
+	for r.mapped < need {
+		if int(r.mapped) == len(r.slots) {
+			r.growSlots()
+		}
+		at := r.slot(r.tail + uint64(r.mapped)<<r.shift)
+		if r.held() >= limit && r.mapped > 0 {
+			r.slots[at] = r.slots[r.slot(r.tail)]
+			r.borrowed = true
+		} else {
+			c, err := r.pool.chunk()
+			if err != nil {
+				return err
+			}
+			r.slots[at] = c
+		}
+		r.mapped++
+	}
+	return nil
+}
+
+// growSlots doubles the circle. Positions keep their bits; only the border
+// between offset and generation moves.
+func (r *ring) growSlots() {
+	old := *r
+	r.slots = make([]chunkRef, max(4, 2*len(old.slots)))
+	for i := range old.mapped {
+		pos := r.tail + uint64(i)<<r.shift
+		r.slots[r.slot(pos)] = old.slots[old.slot(pos)]
+	}
+}
+
+// append writes the parts of a record at the head and returns its position.
+// extend has made room for them.
+func (r *ring) append(header, key, value []byte) uint64 {
+	pos := r.head()
+	n := len(header) + len(key) + len(value)
+	if b := r.run(pos); len(b) >= n {
+		copy(b, header)
+		copy(b[len(header):], key)
+		copy(b[len(header)+len(key):], value)
+	} else {
+		at := r.write(pos, header)
+		at = r.write(at, key)
+		r.write(at, value)
+	}
+	r.size += uint64(n)
+	return pos
+}
+
+// write copies p to the bytes from pos on, over as many chunks as it takes,
+// and returns the position after them.
+func (r *ring) write(pos uint64, p []byte) uint64 {
+	for len(p) > 0 {
+		n := copy(r.run(pos), p)
+		p = p[n:]
+		pos += uint64(n)
+	}
+	return pos
+}
+
+// read appends the n bytes from pos on to dst.
+func (r *ring) read(dst []byte, pos uint64, n int) []byte {
+	for n > 0 {
+		b := r.run(pos)
+		b = b[:min(n, len(b))]
+		dst = append(dst, b...)
+		n -= len(b)
+		pos += uint64(len(b))
+	}
+	return dst
+}
+
+// equal reports whether the bytes from pos on begin with p.
+func (r *ring) equal(pos uint64, p []byte) bool {
+	for len(p) > 0 {
+		b := r.run(pos)
+		n := min(len(p), len(b))
+		if string(b[:n]) != string(p[:n]) {
+			return false
+		}
+		p = p[n:]
+		pos += uint64(n)
+	}
+	return true
+}
+
+// hash returns the xxhash of the n bytes from pos on.
+func (r *ring) hash(pos uint64, n int) uint64 {
+	if b := r.run(pos); len(b) >= n {
+		return xxhash.Sum64(b[:n])
+	}
+	var d xxhash.Digest
+	d.Reset()
+	for n > 0 {
+		b := r.run(pos)
+		b = b[:min(n, len(b))]
+		d.Write(b) // never fails
+		n -= len(b)
+		pos += uint64(len(b))
+	}
+	return d.Sum64()
+}
+
+// header decodes the header of the record at pos. It reports false if no
+// record that lies in the ring can begin there.
+func (r *ring) header(pos uint64) (header, bool) {
+	b := r.run(pos)
+	if len(b) < maxHeader {
+		// The chunk ends inside the longest header: gather what there is.
+		var buf [maxHeader]byte
+		left := int(min(maxHeader, r.age(pos)))
+		b = r.read(buf[:0], pos, left)
+	}
+	h, ok := parseHeader(b)
+	return h, ok && uint64(h.total()) <= r.age(pos)
+}
+
+// kill sets the dead bit of the record at pos.
+func (r *ring) kill(pos uint64) { r.run(pos)[0] |= deadBit }
+
+// release gives up the n oldest bytes, and the chunks that the tail leaves.
+func (r *ring) release(n uint64) {
+	leave := ((r.tail & (1<<r.shift - 1)) + n) >> r.shift
+	for i := range leave {
+		r.drop(r.slot(r.tail + i<<r.shift))
+	}
+	r.tail = (r.tail + n) & r.mask
+	r.size -= n
+}
+
+// drop empties the first slot that holds a chunk.
+func (r *ring) drop(at int) {
+	if r.borrowed {
+		r.borrowed = false // the chunk is now the head's own
+	} else {
+		r.pool.put(r.slots[at])
+	}
+	r.slots[at] = chunkRef{}
+	r.mapped--
+}
+
+// reset gives all chunks back. Positions go on from the head, so that what the
+// index still knows is stale.
+func (r *ring) reset() {
+	for pos := r.tail; r.mapped > 0; pos += 1 << r.shift {
+		r.drop(r.slot(pos))
+	}
+	r.tail = r.head()
+	r.size = 0
+	r.slots = nil
+	r.live, r.liveBytes = 0, 0
+}
+
+// prefetch asks for n lines of the record at pos, as far as its chunk is
+// concerned.
+func (r *ring) prefetch(pos uint64, n int) {
+	prefetchAt(&r.slots[r.slot(pos)], uintptr(pos&(1<<r.shift-1)), n)
+}

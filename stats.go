@@ -1,0 +1,59 @@
+package ringcache
+
+// Stats are counters and gauges of a cache, in the units that each field
+// names. [Cache.UpdateStats] adds to them, so the sum over several caches is
+// one Stats. A snapshot is exact for each bucket, but taken bucket by bucket:
+// calls that run meanwhile may be counted in one field and not yet in another.
+type Stats struct {
+	// Counters. They only grow; Reset and Close of the cache leave them.
+
+	// GetCalls counts keys looked up: one for each Get, HasGet, Has and View,
+	// one for each key of GetBatch.
+	GetCalls uint64
+
+	// SetCalls counts calls of Set, refused ones among them.
+	SetCalls uint64
+
+	// DelCalls counts calls of Del.
+	DelCalls uint64
+
+	// Misses counts those of GetCalls that found nothing.
+	Misses uint64
+
+	// Collisions counts alive records that a call looked at because their hash
+	// was right (40 bits of it), and that turned out to be of another key.
+	Collisions uint64
+
+	// Corruptions counts records whose header made no sense. It stays 0 unless
+	// something else in the process writes to the cache's memory.
+	Corruptions uint64
+
+	// EvictedEntries and EvictedBytes count entries, and the bytes of their
+	// records, that were dropped to make room. Entries replaced by a Set,
+	// removed by Del or dropped by Reset are not evicted.
+	EvictedEntries uint64
+	EvictedBytes   uint64
+
+	// Gauges: the state at the time of the call.
+
+	// EntriesCount is the number of entries that a Get can find.
+	EntriesCount uint64
+
+	// BytesSize is the bytes of their records: keys, values, and headers of 3
+	// or 7 bytes.
+	BytesSize uint64
+
+	// MaxBytesSize is the bound on the off-heap memory.
+	MaxBytesSize uint64
+
+	// ReservedBytes is the off-heap memory that rings and indexes hold now; at
+	// most MaxBytesSize. Memory that was once used and is now free for reuse,
+	// after Reset for example, is not in it.
+	ReservedBytes uint64
+
+	// IndexBytes is the part of ReservedBytes that indexes hold.
+	IndexBytes uint64
+}
+
+// Reset sets all fields of s to 0, for the next UpdateStats.
+func (s *Stats) Reset() { *s = Stats{} }
