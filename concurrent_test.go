@@ -1,0 +1,359 @@
+package ringcache
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/ringcache/ringcache/internal/refcache"
+	"github.com/ringcache/ringcache/internal/workload"
+)
+
+// traffic is what the goroutines of a concurrent test share.
+type traffic struct {
+	c    *Cache
+	keys int
+	most int // longest value
+
+	// clock is nil in a run that keeps no history. The race detector wants such
+	// runs too: a common clock orders what it would else find unordered.
+	clock *refcache.Clock
+
+	closing atomic.Bool // set before Close is called
+	closed  atomic.Bool // set after it has returned
+}
+
+// client is one goroutine's part of the traffic: its randomness, its buffers
+// and what it saw.
+type client struct {
+	*traffic
+	id      uint64
+	rnd     *rand.Rand
+	zipf    *workload.Zipf
+	version uint64
+	key     []byte
+	val     []byte
+	dst     []byte
+	vals    [][]byte
+
+	log          []event
+	resets       []refcache.Op
+	hits, misses int
+}
+
+// event is an operation on a key.
+type event struct {
+	key uint32
+	op  refcache.Op
+}
+
+func (t *traffic) client(id, seed uint64) *client {
+	return &client{
+		traffic: t,
+		id:      id,
+		rnd:     workload.NewRand(seed<<8 | id),
+		zipf:    workload.NewZipf(seed<<8|id, uint64(t.keys), 0.7),
+	}
+}
+
+func (t *traffic) tick() uint64 {
+	if t.clock == nil {
+		return 0
+	}
+	return t.clock.Tick()
+}
+
+func (c *client) note(key uint32, kind refcache.Kind, version, begin uint64) {
+	if c.clock != nil {
+		c.log = append(c.log, event{key, refcache.Op{Kind: kind, Version: version, Begin: begin, End: c.tick()}})
+	}
+}
+
+// trafficKey returns the key with that id in buf; some are long.
+func trafficKey(buf []byte, id uint32) []byte {
+	size := 4
+	if id%16 == 9 {
+		size = 60 + int(id)%100
+	}
+	k := stamp{id: id, size: size}.value(buf)
+	k[0], k[1], k[2], k[3] = byte(id), byte(id>>8), byte(id>>16), byte(id>>24)
+	return k
+}
+
+// size draws a length: small as a rule, now and then up to the longest.
+func (c *client) size() int {
+	switch x := c.rnd.IntN(1000); {
+	case x < 2:
+		return c.most - c.rnd.IntN(c.most/2)
+	case x < 100:
+		return selfSize + c.rnd.IntN(min(4096, c.most-selfSize))
+	default:
+		return selfSize + c.rnd.IntN(min(200, c.most-selfSize))
+	}
+}
+
+func (c *client) step() error {
+	id := uint32(c.zipf.Next())
+	c.key = trafficKey(c.key, id)
+	switch x := c.rnd.IntN(100); {
+	case x < 35:
+		return c.set(id)
+	case x < 41:
+		begin := c.tick()
+		c.c.Del(c.key)
+		c.note(id, refcache.Remove, 0, begin)
+		return nil
+	case x < 46:
+		return c.view(id)
+	case x < 49:
+		return c.batch(id)
+	case x < 50:
+		c.c.Has(c.key)
+		return nil
+	default:
+		begin := c.tick()
+		got, ok := c.c.HasGet(c.dst[:0], c.key)
+		c.dst = got
+		return c.read(id, got, ok, begin)
+	}
+}
+
+func (c *client) reset() {
+	begin := c.tick()
+	c.c.Reset()
+	c.resets = append(c.resets, refcache.Op{Kind: refcache.Remove, Begin: begin, End: c.tick()})
+}
+
+func (c *client) set(id uint32) error {
+	c.version++
+	s := stamp{id: id, version: c.id<<40 | c.version, size: c.size()}
+	c.val = s.value(c.val)
+	wasClosed := c.closed.Load()
+	begin := c.tick()
+	err := c.c.Set(c.key, c.val)
+	c.note(id, refcache.Write, s.version, begin)
+	clear(c.val) // a cache that kept it would show zeros
+	if err != nil && !(errors.Is(err, ErrClosed) && c.closing.Load()) {
+		return fmt.Errorf("set %v: %w", s, err)
+	}
+	if err == nil && wasClosed {
+		return fmt.Errorf("set %v: no error after Close", s)
+	}
+	return nil
+}
+
+func (c *client) read(id uint32, got []byte, ok bool, begin uint64) error {
+	if !ok {
+		c.misses++
+		return nil
+	}
+	c.hits++
+	s, err := readStamp(got)
+	if err != nil {
+		return fmt.Errorf("read key %d: %w", id, err)
+	}
+	if s.id != id {
+		return fmt.Errorf("read key %d: got the value of another: %v", id, s)
+	}
+	c.note(id, refcache.Read, s.version, begin)
+	return nil
+}
+
+func (c *client) view(id uint32) error {
+	var err error
+	begin := c.tick()
+	ok := c.c.View(c.key, func(v []byte) {
+		runtime.Gosched() // others now meet the lock
+		err = c.read(id, v, true, begin)
+	})
+	if !ok {
+		c.misses++
+	}
+	return err
+}
+
+func (c *client) batch(first uint32) error {
+	const n = 20
+	c.vals = slices.Grow(c.vals[:0], n)[:n]
+	keys := make([][]byte, n)
+	id := func(i int) uint32 { return (first + uint32(i/2)) % uint32(c.keys) } // each twice
+	for i := range keys {
+		keys[i] = trafficKey(nil, id(i))
+	}
+	begin := c.tick()
+	c.dst, _ = c.c.GetBatch(c.dst[:0], keys, c.vals)
+	for i, v := range c.vals {
+		if err := c.read(id(i), v, v != nil, begin); err != nil {
+			return fmt.Errorf("value %d of a batch: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// watch asks for the gauges again and again, until stop is closed.
+func (t *traffic) watch(stop <-chan struct{}) {
+	for {
+		select {
+		case <-stop:
+			return
+		default:
+		}
+		var s Stats
+		t.c.UpdateStats(&s)
+		t.c.Len()
+		for range 50 {
+			runtime.Gosched()
+		}
+	}
+}
+
+const clients = 8
+
+// run sends the traffic of all clients, steps operations each, and returns
+// them with what they saw.
+func (t *traffic) run(tb testing.TB, seed uint64, steps int) []*client {
+	tb.Helper()
+	var wg, aside sync.WaitGroup
+	var all []*client
+	errs := make(chan error, clients)
+	for id := range uint64(clients) {
+		c := t.client(id, seed)
+		all = append(all, c)
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for n := range steps {
+				if id == 0 && n == steps*2/5 {
+					c.reset()
+				}
+				if err := c.step(); err != nil {
+					errs <- fmt.Errorf("client %d, step %d: %w", id, n, err)
+					return
+				}
+			}
+		}()
+	}
+	stop := make(chan struct{})
+	aside.Add(1)
+	go func() {
+		defer aside.Done()
+		t.watch(stop)
+	}()
+	wg.Wait()
+	close(stop)
+	aside.Wait()
+	close(errs)
+	for err := range errs {
+		tb.Errorf("seed %d: %v", seed, err)
+	}
+	return all
+}
+
+// checkHistories checks the history of every key, and that the run was one
+// that could have gone wrong.
+func (t *traffic) checkHistories(tb testing.TB, seed uint64, all []*client) {
+	tb.Helper()
+	histories := make([][]refcache.Op, t.keys)
+	var resets []refcache.Op // each removes every key
+	hits, misses := 0, 0
+	for _, c := range all {
+		hits += c.hits
+		misses += c.misses
+		resets = append(resets, c.resets...)
+		for _, e := range c.log {
+			histories[e.key] = append(histories[e.key], e.op)
+		}
+	}
+	for key, ops := range histories {
+		if err := refcache.CheckHistory(append(ops, resets...)); err != nil {
+			tb.Errorf("seed %d: key %d: %v", seed, key, err)
+		}
+	}
+	var s Stats
+	t.c.UpdateStats(&s)
+	// Under the race detector a run is too short to fill a cache of 32 MB.
+	evicted := s.EvictedEntries > 0 || raceEnabled && s.MaxBytesSize >= minMaxBytes
+	if hits < 1000 || misses < 1000 || len(resets) == 0 || !evicted {
+		tb.Errorf("seed %d: the run proves too little: %d hits, %d misses, %d resets, %d evicted",
+			seed, hits, misses, len(resets), s.EvictedEntries)
+	}
+}
+
+// concurrentCases are the shapes for concurrent tests: one where every
+// goroutine meets every other in two buckets, one in between, and the default.
+func concurrentCases() []geometry {
+	return []geometry{tiny(2, 256, 64), tiny(16, 4096, 16), defaultGeometry(minMaxBytes)}
+}
+
+func newTraffic(t testing.TB, g geometry) *traffic {
+	// About three times as many keys as there is room for, bounded.
+	keys := min(max(g.maxBytes/64, 64), 20_000)
+	return &traffic{c: mustCache(t, g), keys: keys, most: g.maxBytes / 16}
+}
+
+func concurrentSteps() int {
+	if raceEnabled {
+		return 3_000
+	}
+	return 20_000
+}
+
+func TestConcurrent_Histories(t *testing.T) {
+	for _, g := range concurrentCases() {
+		t.Run(describe(g), func(t *testing.T) {
+			for seed := range uint64(rounds()) {
+				tr := newTraffic(t, g)
+				tr.clock = new(refcache.Clock)
+				tr.checkHistories(t, seed, tr.run(t, seed, concurrentSteps()))
+			}
+		})
+	}
+}
+
+// Without a history, the goroutines share nothing but the cache.
+func TestConcurrent_Unordered(t *testing.T) {
+	for _, g := range concurrentCases() {
+		t.Run(describe(g), func(t *testing.T) {
+			for seed := range uint64(rounds()) {
+				newTraffic(t, g).run(t, seed, concurrentSteps())
+			}
+		})
+	}
+}
+
+// Close in the middle of the traffic: no call may fault or hang, and none that
+// begins later may find or store anything.
+func TestConcurrent_CloseDuringTraffic(t *testing.T) {
+	for _, g := range concurrentCases() {
+		t.Run(describe(g), func(t *testing.T) {
+			for seed := range uint64(8) {
+				tr := newTraffic(t, g)
+				var closer sync.WaitGroup
+				closer.Add(1)
+				go func() {
+					defer closer.Done()
+					for tr.c.Len() < 50 {
+						runtime.Gosched()
+					}
+					tr.closing.Store(true)
+					closeCache(t, tr.c)
+					tr.closed.Store(true)
+				}()
+				tr.run(t, seed, 2000)
+				closer.Wait()
+				if n := tr.c.Len(); n != 0 {
+					t.Errorf("Len is %d after Close", n)
+				}
+				var s Stats
+				if tr.c.UpdateStats(&s); s.ReservedBytes != 0 || s.EntriesCount != 0 || s.BytesSize != 0 {
+					t.Errorf("a closed cache holds something: %+v", s)
+				}
+			}
+		})
+	}
+}

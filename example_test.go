@@ -1,0 +1,227 @@
+package ringcache_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log"
+
+	"github.com/ringcache/ringcache"
+)
+
+func Example() {
+	cache := ringcache.New(256 << 20) // bytes at the most, index included
+	defer cache.Close()
+
+	if err := cache.Set([]byte("planet"), []byte("Saturn")); err != nil {
+		log.Print(err) // not stored, and nothing else is harmed
+	}
+	value, ok := cache.HasGet(nil, []byte("planet"))
+	fmt.Printf("%s %v\n", value, ok)
+	// Output: Saturn true
+}
+
+// Most programs read through a cache: what is missing is computed and stored
+// for the next time.
+func Example_readThrough() {
+	cache := ringcache.New(32 << 20)
+	defer cache.Close()
+
+	square := func(dst []byte, n int) []byte {
+		key := fmt.Appendf(nil, "square of %d", n)
+		if v, ok := cache.HasGet(dst, key); ok {
+			return v
+		}
+		v := fmt.Appendf(nil, "%d", n*n)
+		_ = cache.Set(key, v) // if it is not stored, it is computed again
+		return append(dst, v...)
+	}
+	for range 3 {
+		fmt.Printf("%s\n", square(nil, 12))
+	}
+
+	var s ringcache.Stats
+	cache.UpdateStats(&s)
+	fmt.Println(s.GetCalls, "lookups,", s.Misses, "missed")
+	// Output:
+	// 144
+	// 144
+	// 144
+	// 3 lookups, 1 missed
+}
+
+// Get appends, so one buffer serves many reads without an allocation, and a
+// value can be put behind bytes that are already there.
+func ExampleCache_Get_appendToDst() {
+	cache := ringcache.New(32 << 20)
+	defer cache.Close()
+	_ = cache.Set([]byte("a"), []byte("first"))
+	_ = cache.Set([]byte("b"), []byte("second"))
+
+	buf := make([]byte, 0, 64)
+	for _, k := range []string{"a", "b", "c"} {
+		buf = cache.Get(buf[:0], []byte(k))
+		fmt.Printf("%s: %q\n", k, buf)
+	}
+	fmt.Printf("%s\n", cache.Get([]byte("value="), []byte("b")))
+	fmt.Println(cache.Get(nil, []byte("c")) == nil)
+	// Output:
+	// a: "first"
+	// b: "second"
+	// c: ""
+	// value=second
+	// true
+}
+
+// HasGet tells an empty value from a miss.
+func ExampleCache_HasGet() {
+	cache := ringcache.New(32 << 20)
+	defer cache.Close()
+	_ = cache.Set([]byte("empty"), nil)
+
+	v, ok := cache.HasGet(nil, []byte("empty"))
+	fmt.Println(len(v), ok)
+	v, ok = cache.HasGet(nil, []byte("absent"))
+	fmt.Println(len(v), ok)
+	// Output:
+	// 0 true
+	// 0 false
+}
+
+func ExampleCache_GetBatch() {
+	cache := ringcache.New(32 << 20)
+	defer cache.Close()
+	_ = cache.Set([]byte("one"), []byte("un"))
+	_ = cache.Set([]byte("three"), []byte("trois"))
+
+	keys := [][]byte{[]byte("one"), []byte("two"), []byte("three")}
+	vals := make([][]byte, len(keys))
+	buf := make([]byte, 0, 1024) // with room for all values: no allocation
+	buf, hits := cache.GetBatch(buf, keys, vals)
+
+	fmt.Printf("%d hits in %q\n", hits, buf)
+	for i, v := range vals {
+		if v == nil {
+			fmt.Printf("%s is not there\n", keys[i])
+			continue
+		}
+		fmt.Printf("%s: %s\n", keys[i], v)
+	}
+	// Output:
+	// 2 hits in "untrois"
+	// one: un
+	// two is not there
+	// three: trois
+}
+
+// View looks at a value where it lies. Only what is computed from it may leave
+// the function.
+func ExampleCache_View() {
+	cache := ringcache.New(32 << 20)
+	defer cache.Close()
+	_ = cache.Set([]byte("page"), bytes.Repeat([]byte("line\n"), 1000))
+
+	lines := 0
+	found := cache.View([]byte("page"), func(v []byte) {
+		lines = bytes.Count(v, []byte("\n"))
+	})
+	fmt.Println(found, lines)
+	// Output: true 1000
+}
+
+// An error means that the key is absent, an older value included.
+func ExampleCache_Set_errors() {
+	cache := ringcache.New(32 << 20) // values of up to 2 MB
+	defer cache.Close()
+
+	k := []byte("report")
+	fmt.Println(cache.Set(k, []byte("short")), cache.Has(k))
+
+	err := cache.Set(k, make([]byte, 3<<20))
+	fmt.Println(err)
+	fmt.Println(errors.Is(err, ringcache.ErrTooLarge), cache.Has(k))
+	// Output:
+	// <nil> true
+	// ringcache: set entry: value of 3145728 bytes, at most 2097152: entry too large
+	// true false
+}
+
+func ExampleCache_Del() {
+	cache := ringcache.New(32 << 20)
+	defer cache.Close()
+	_ = cache.Set([]byte("k"), []byte("v"))
+
+	fmt.Println(cache.Del([]byte("k")), cache.Has([]byte("k")))
+	fmt.Println(cache.Del([]byte("k")))
+	// Output:
+	// true false
+	// false
+}
+
+// UpdateStats adds, so one Stats can be the sum of several caches.
+func ExampleCache_UpdateStats() {
+	users, pages := ringcache.New(32<<20), ringcache.New(64<<20)
+	defer users.Close()
+	defer pages.Close()
+	_ = users.Set([]byte("ada"), []byte("1815"))
+	_ = pages.Set([]byte("/"), []byte("welcome"))
+	users.Has([]byte("ada"))
+	pages.Has([]byte("/missing"))
+
+	var s ringcache.Stats
+	users.UpdateStats(&s)
+	pages.UpdateStats(&s)
+	// A record is a header of 3 bytes, the key and the value.
+	fmt.Printf("%d entries, %d bytes of %d MB\n", s.EntriesCount, s.BytesSize, s.MaxBytesSize>>20)
+	fmt.Printf("hit ratio %.0f %%\n", 100*float64(s.GetCalls-s.Misses)/float64(s.GetCalls))
+	// Output:
+	// 2 entries, 21 bytes of 96 MB
+	// hit ratio 50 %
+}
+
+func ExampleNewWithOptions() {
+	cache, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: 128 << 20})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer cache.Close()
+	fmt.Println(cache.Len())
+
+	_, err = ringcache.NewWithOptions(ringcache.Options{MaxBytes: -1})
+	fmt.Println(err)
+	fmt.Println(errors.Is(err, ringcache.ErrInvalidOptions))
+	// Output:
+	// 0
+	// ringcache: check options: MaxBytes is -1, must be above 0: invalid options
+	// true
+}
+
+// Reset empties a cache that is to be used again.
+func ExampleCache_Reset() {
+	cache := ringcache.New(32 << 20)
+	defer cache.Close()
+	_ = cache.Set([]byte("k"), []byte("v"))
+
+	cache.Reset()
+	fmt.Println(cache.Len())
+	fmt.Println(cache.Set([]byte("k"), []byte("again")), cache.Len())
+	// Output:
+	// 0
+	// <nil> 1
+}
+
+// Close may be called while others use the cache: they miss from then on.
+func ExampleCache_Close() {
+	cache := ringcache.New(32 << 20)
+	_ = cache.Set([]byte("k"), []byte("v"))
+
+	fmt.Println(cache.Close())
+	fmt.Println(cache.Has([]byte("k")))
+	fmt.Println(errors.Is(cache.Set([]byte("k"), []byte("v")), ringcache.ErrClosed))
+	fmt.Println(cache.Close())
+	// Output:
+	// <nil>
+	// false
+	// true
+	// <nil>
+}

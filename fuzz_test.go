@@ -1,0 +1,90 @@
+package ringcache
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"github.com/ringcache/ringcache/internal/workload"
+)
+
+// FuzzCache runs the operations that the input spells against the model, on a
+// cache whose shape is taken from the input's first bytes.
+func FuzzCache(f *testing.F) {
+	rnd := workload.NewRand(1)
+	for i := range 8 {
+		data := make([]byte, 3+opSize*40)
+		fillRandom(rnd, data)
+		data[0], data[1], data[2] = byte(i), byte(i/2), byte(i/4)
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if len(data) < 3 {
+			return
+		}
+		g := fuzzGeometry(data[0], data[1], data[2])
+		data = data[3:]
+		c := mustCache(t, g)
+		r := newRunner(c, g)
+		for len(data) > 0 {
+			part := data[:min(len(data), 64*opSize)]
+			data = data[len(part):]
+			if err := r.run(part); err != nil {
+				t.Fatalf("%v\n%s", err, r.trail())
+			}
+			if err := c.validate(); err != nil {
+				t.Fatalf("validate: %v\n%s", err, r.trail())
+			}
+		}
+		if err := r.finish(); err != nil {
+			t.Fatalf("%v\n%s", err, r.trail())
+		}
+	})
+}
+
+// fuzzGeometry returns one of many tiny shapes.
+func fuzzGeometry(shape, chunks, width byte) geometry {
+	g := tiny(1<<(shape%3), 64<<(shape/3%4), 8+int(chunks))
+	if width%2 == 0 {
+		g = narrow(g)
+		g.posBits += uint(width / 2 % 3)
+	}
+	if width >= 0xe0 {
+		g.seed = [2]uint64{}
+	}
+	return g
+}
+
+// FuzzSetGet stores any bytes under any key, then overwrites and deletes them.
+func FuzzSetGet(f *testing.F) {
+	f.Add([]byte(nil), []byte(nil))
+	f.Add([]byte("k"), []byte{})
+	f.Add(bytes.Repeat([]byte("k"), 64), bytes.Repeat([]byte("v"), 300))
+	f.Add([]byte("k"), bytes.Repeat([]byte("v"), 513))
+	g := tiny(4, 64, 32) // values of up to 512 bytes, over many chunks
+	f.Fuzz(func(t *testing.T, k, v []byte) {
+		c := mustCache(t, g)
+		for _, value := range [][]byte{v, append(v, k...), v} {
+			err := c.Set(k, value)
+			if len(k) > 65535 || len(value) > g.maxBytes/16 {
+				if !errors.Is(err, ErrTooLarge) || c.Has(k) {
+					t.Fatalf("Set of %d and %d bytes: got %v, want ErrTooLarge and nothing kept", len(k), len(value), err)
+				}
+				continue
+			}
+			if err != nil {
+				t.Fatalf("Set of %d and %d bytes: %v", len(k), len(value), err)
+			}
+			if got, ok := c.HasGet(nil, k); !ok || !bytes.Equal(got, value) {
+				t.Fatalf("read %v %.64x, want %.64x", ok, got, value)
+			}
+			if c.Len() != 1 {
+				t.Fatalf("Len is %d, want 1", c.Len())
+			}
+		}
+		had := c.Has(k)
+		if c.Del(k) != had || c.Has(k) || c.Len() != 0 {
+			t.Fatalf("Del of a key that was there (%v) went wrong", had)
+		}
+	})
+}

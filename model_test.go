@@ -1,0 +1,100 @@
+package ringcache
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/ringcache/ringcache/internal/workload"
+)
+
+// modelCase is one shape of cache for the model test.
+type modelCase struct {
+	g     geometry
+	wraps bool // the run is long enough to use up all positions twice
+}
+
+// modelCases crosses what shapes a cache. The positions are as narrow as they
+// may be in every second case.
+func modelCases() []modelCase {
+	var cases []modelCase
+	for _, buckets := range []int{1, 2, 512} {
+		for _, chunkSize := range []int{64, 256, 4096} {
+			for _, chunks := range []int{8, 64} {
+				if buckets*chunkSize*chunks > 16<<20 {
+					continue // not filled within the time of a test
+				}
+				wide := tiny(buckets, chunkSize, chunks)
+				zero := narrow(wide)
+				zero.seed = [2]uint64{}
+				cases = append(cases, modelCase{g: wide}, modelCase{g: narrow(wide), wraps: buckets <= 2}, modelCase{g: zero})
+			}
+		}
+	}
+	return cases
+}
+
+func TestModel(t *testing.T) {
+	for _, mc := range modelCases() {
+		t.Run(describe(mc.g), func(t *testing.T) {
+			t.Parallel()
+			for seed := range uint64(rounds()) {
+				runModel(t, mc, seed)
+			}
+		})
+	}
+}
+
+// runModel runs one random stream and checks that it went through what it is
+// meant to go through: a run without evictions would prove little.
+func runModel(t *testing.T, mc modelCase, seed uint64) {
+	c := mustCache(t, mc.g)
+	r := newRunner(c, mc.g)
+	rnd := workload.NewRand(seed)
+	data := make([]byte, opSize*500)
+	for n := 0; n < 6000 || (n < 60_000 && r.exercised(mc.wraps) != nil); n += len(data) / opSize {
+		fillRandom(rnd, data)
+		if err := r.run(data); err != nil {
+			t.Fatalf("seed %d: %v\n%s", seed, err, r.trail())
+		}
+		if err := c.validate(); err != nil {
+			t.Fatalf("seed %d: validate after %d operations: %v\n%s", seed, r.steps, err, r.trail())
+		}
+	}
+	if err := r.finish(); err != nil {
+		t.Fatalf("seed %d: %v\n%s", seed, err, r.trail())
+	}
+	if err := r.exercised(mc.wraps); err != nil {
+		t.Errorf("seed %d: the run proves too little: %v", seed, err)
+	}
+}
+
+func fillRandom(rnd *rand.Rand, b []byte) {
+	for i := range b {
+		b[i] = byte(rnd.Uint32())
+	}
+}
+
+// exercised returns an error if the runner's cache was not brought to hit,
+// miss and evict, and to use every position more than once if wraps.
+func (r *runner) exercised(wraps bool) error {
+	var s Stats
+	r.c.UpdateStats(&s)
+	if r.hits < 100 || r.misses < 100 {
+		return fmt.Errorf("%d hits and %d misses", r.hits, r.misses)
+	}
+	if r.g.seed == ([2]uint64{}) {
+		if s.Collisions == 0 {
+			return fmt.Errorf("no collisions although all hashes are equal")
+		}
+		return nil
+	}
+	if s.EvictedEntries < 100 {
+		return fmt.Errorf("%d entries evicted", s.EvictedEntries)
+	}
+	// Counted over all buckets, so that at least one has wrapped.
+	if want := uint64(2*(r.g.buckets+largeBuckets)) << r.g.posBits; wraps && s.EvictedBytes < want {
+		return fmt.Errorf("%d bytes evicted, want %d: positions did not wrap twice", s.EvictedBytes, want)
+	}
+	return nil
+}

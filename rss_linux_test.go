@@ -1,0 +1,152 @@
+package ringcache
+
+import (
+	"encoding/binary"
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+)
+
+const (
+	fullBytes = 64 << 20
+	fullBound = fullBytes + fullBytes/20 + 16<<20
+
+	// given back: what may stay of a cache that is closed or collected.
+	goneBound = 8 << 20
+)
+
+func TestRSS_Fresh(t *testing.T) {
+	if !inChild(t) {
+		return
+	}
+	before := rss(t)
+	c := New(1 << 30)
+	if grown := rss(t) - before; grown >= 4<<20 {
+		t.Errorf("a fresh cache of 1 GB added %d bytes", grown)
+	}
+	runtime.KeepAlive(c)
+}
+
+// fillOver sets new keys until half as much as fits has been evicted again:
+// one and a half times the cache.
+func fillOver(t *testing.T, c *Cache, entry int) {
+	t.Helper()
+	value := make([]byte, entry-8)
+	for i := range value {
+		value[i] = byte(i)
+	}
+	var key [8]byte
+	var s Stats
+	c.UpdateStats(&s)
+	from := s.EvictedBytes
+	for i := uint64(0); ; i++ {
+		if i%10_000 == 0 || entry > 10_000 && i%100 == 0 {
+			s.Reset()
+			if c.UpdateStats(&s); s.EvictedBytes-from >= fullBytes/2 {
+				return
+			}
+		}
+		if i*uint64(entry) > 4*fullBytes {
+			t.Fatalf("%d entries of %d bytes were set and only %d bytes evicted", i, entry, s.EvictedBytes)
+		}
+		binary.LittleEndian.PutUint64(key[:], i)
+		if err := c.Set(key[:], value); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestRSS_Full(t *testing.T) {
+	for _, entry := range []int{16, 116, 1 << 10, 40 << 10} {
+		t.Run(fmt.Sprintf("entry=%d", entry), func(t *testing.T) {
+			if !inChild(t) {
+				return
+			}
+			before := rss(t)
+			c := New(fullBytes)
+			fillOver(t, c, entry)
+			grown := rss(t) - before
+			if grown > fullBound {
+				t.Errorf("a full cache of %d bytes added %d, want at most %d", fullBytes, grown, fullBound)
+			}
+			if grown < fullBytes*3/4 {
+				t.Errorf("a full cache of %d bytes added only %d: not filled, or not measured", fullBytes, grown)
+			}
+			closeCache(t, c)
+			if left := rss(t) - before; left > goneBound {
+				t.Errorf("after Close, %d bytes of %d are still there", left, grown)
+			}
+			runtime.KeepAlive(c)
+		})
+	}
+}
+
+// What one kind of entries leaves behind must serve the next: the bound holds
+// for a cache that is filled with small entries, then large ones, emptied and
+// filled again.
+func TestRSS_ChangingSizes(t *testing.T) {
+	if !inChild(t) {
+		return
+	}
+	before := rss(t)
+	c := New(fullBytes)
+	for round, entry := range []int{60, 40 << 10, 1 << 10, 2 << 20, 300} {
+		fillOver(t, c, entry)
+		if grown := rss(t) - before; grown > fullBound {
+			t.Errorf("round %d, entries of %d bytes: %d bytes added, want at most %d", round, entry, grown, fullBound)
+		}
+		if round%2 == 1 {
+			c.Reset()
+		}
+	}
+	closeCache(t, c)
+}
+
+// Values that are a visible part of a chunk must not strand the rest of it.
+func TestRSS_LargeValuesWasteLittle(t *testing.T) {
+	if !inChild(t) {
+		return
+	}
+	c := New(fullBytes)
+	fillOver(t, c, 8+40_000)
+	var s Stats
+	c.UpdateStats(&s)
+	if s.BytesSize < fullBytes/10*9 {
+		t.Errorf("%d bytes of %d are live, want at least nine tenths", s.BytesSize, fullBytes)
+	}
+	closeCache(t, c)
+}
+
+// A cache that nobody refers to any more gives its memory back without Close,
+// also when its owner has set a finalizer.
+func TestRSS_Dropped(t *testing.T) {
+	if !inChild(t) {
+		return
+	}
+	before := rss(t)
+	finalized := make(chan struct{})
+	fillAndDrop(t, finalized)
+	const patience = 30 * time.Second
+	for from := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		left := rss(t) - before
+		if left < goneBound {
+			break
+		}
+		if time.Since(from) > patience {
+			t.Fatalf("%d bytes of a dropped cache are still there after %v", left, patience)
+		}
+	}
+	select {
+	case <-finalized:
+	case <-time.After(patience):
+		t.Error("the owner's finalizer did not run")
+	}
+}
+
+//go:noinline
+func fillAndDrop(t *testing.T, finalized chan struct{}) {
+	c := New(fullBytes)
+	runtime.SetFinalizer(c, func(*Cache) { close(finalized) })
+	fillOver(t, c, 1000)
+}

@@ -1,0 +1,168 @@
+package ringcache
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"testing"
+)
+
+// validate walks every bucket and checks the invariants of docs/design.md,
+// under all locks that it needs. It names the invariant that does not hold.
+func (c *Cache) validate() error {
+	g := &c.region
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var errs []error
+	held := 0
+	strays := map[int]int{}
+	check := func(name string, b *bucket) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.closed {
+			return
+		}
+		held += b.heldLocked()
+		if err := b.validateLocked(strays); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", name, err))
+		}
+	}
+	for i := range c.shared.buckets {
+		check(fmt.Sprintf("bucket %d", i), &c.buckets[i])
+	}
+	for i := range g.buckets {
+		check(fmt.Sprintf("large bucket %d", i), &g.buckets[i])
+	}
+	for i := range c.shared.stray {
+		if n := int(c.shared.stray[i].Load()); n != strays[i] {
+			errs = append(errs, fmt.Errorf("I8: stray count of bucket %d is %d, have %d", i, n, strays[i]))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (b *bucket) validateLocked(strays map[int]int) error {
+	records := map[uint64]uint64{} // slot ring and position -> hash
+	for i := range b.rings {
+		r := &b.rings[i]
+		if err := r.validate(b.shared.pool); err != nil {
+			return fmt.Errorf("ring %d: %w", i, err)
+		}
+		live, liveBytes := 0, 0
+		for off := uint64(0); off < r.size; {
+			pos := (r.tail + off) & r.mask
+			h, ok := r.header(pos)
+			if !ok {
+				return fmt.Errorf("ring %d: no record at position %d", i, pos)
+			}
+			if !h.dead {
+				live++
+				liveBytes += h.total()
+				hash := b.shared.mix(r.hash(pos+uint64(h.size), h.klen))
+				records[uint64(i)<<slotPosBits|pos] = hash
+				if b.large {
+					strays[int(hash&(bucketCount-1))]++
+				}
+			}
+			off += uint64(h.total())
+		}
+		if live != r.live || liveBytes != r.liveBytes {
+			return fmt.Errorf("I7: ring %d: counts %d records of %d bytes, has %d of %d", i, r.live, r.liveBytes, live, liveBytes)
+		}
+	}
+	return b.validateIndex(records)
+}
+
+func (r *ring) validate(p *chunkPool) error {
+	if r.size > r.mask/4 {
+		return fmt.Errorf("I3: %d alive bytes in a space of %d", r.size, r.mask)
+	}
+	if r.borrowed && r.size > uint64(r.held())<<r.shift {
+		return fmt.Errorf("I1: %d bytes in %d chunks", r.size, r.held())
+	}
+	seen := map[chunkRef]int{}
+	for i := range int(r.mapped) {
+		at := r.slot(r.tail + uint64(i)<<r.shift)
+		ref := r.slots[at]
+		if ref == (chunkRef{}) {
+			return fmt.Errorf("I2: slot %d holds no chunk", at)
+		}
+		if first, dup := seen[ref]; dup && (!r.borrowed || first != 0 || i != int(r.mapped)-1) {
+			return fmt.Errorf("I2: slots %d and %d hold one chunk", first, i)
+		}
+		seen[ref] = i
+	}
+	if len(seen) != r.held() {
+		return fmt.Errorf("I2: holds %d chunks, has %d", r.held(), len(seen))
+	}
+	if r.size > 0 {
+		if last := ((r.tail & (1<<r.shift - 1)) + r.size - 1) >> r.shift; int(last) >= int(r.mapped) {
+			return fmt.Errorf("I2: %d of %d slots hold a chunk", r.mapped, last+1)
+		}
+	}
+	return nil
+}
+
+// validateIndex checks the index against the live records: exactly their slots
+// are alive, every slot can be found, and the overflow counts are right.
+func (b *bucket) validateIndex(records map[uint64]uint64) error {
+	x := &b.index
+	passed := make([]int, x.cur.groups)
+	for n := range x.cur.groups {
+		g := x.group(n)
+		for i, s := range g.slots {
+			tag := g.tagAt(i)
+			if tag == 0 {
+				if s != 0 {
+					return fmt.Errorf("group %d: empty slot %d is not 0", n, i)
+				}
+				continue
+			}
+			h := slotHash(s, tag)
+			t, home := x.table(h)
+			p := t.path(home)
+			for ; p.at != n; p.next() {
+				passed[p.at]++
+				if p.left == 0 {
+					return fmt.Errorf("I4: slot %d of group %d is not on the path from %d", i, n, home)
+				}
+			}
+			w := b.windows().of(s)
+			if !w.alive(s) {
+				if w.age(s) > w.mask/4*3 {
+					return fmt.Errorf("I5: stale slot of age %d in a space of %d", w.age(s), w.mask)
+				}
+				continue
+			}
+			key := slotRing(s)<<slotPosBits | s&slotPosMask
+			hash, ok := records[key]
+			if !ok {
+				return fmt.Errorf("I7: group %d slot %d is alive without a live record", n, i)
+			}
+			const known = ^uint64(0) >> slotHashAt << slotHashAt
+			if hash>>slotHashAt != s>>slotHashAt || tagOf(hash) != tag {
+				return fmt.Errorf("I7: hash %x in the slot of a record with hash %x (%x)", h, hash, uint64(known))
+			}
+			delete(records, key)
+		}
+	}
+	if len(records) > 0 {
+		return fmt.Errorf("I7: %d live records have no slot", len(records))
+	}
+	for n := range x.cur.groups {
+		if count := int(x.group(n).ctrl >> 56); count != passed[n] {
+			return fmt.Errorf("I4: group %d counts %d passed, has %d", n, count, passed[n])
+		}
+	}
+	if bits.OnesCount32(uint32(1)<<x.pageShift) != 1 {
+		return errors.New("page size is no power of two")
+	}
+	return nil
+}
+
+func mustValidate(tb testing.TB, c *Cache) {
+	tb.Helper()
+	if err := c.validate(); err != nil {
+		tb.Fatal(err)
+	}
+}
