@@ -1,0 +1,165 @@
+// Package measure runs one load on one store in this process and returns what it
+// cost.
+package measure
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ringcache/ringcache/bench/load"
+)
+
+// Names of the metrics that a load reports.
+const (
+	NsPerOp     = "ns/op" // wall time x goroutines / operations
+	Hits        = "hits"  // share of the timed Gets that hit
+	Held        = "held"  // share of what was set that was there afterwards
+	HeldEntries = "entries held"
+
+	P50     = "p50 ns"
+	P99     = "p99 ns"
+	P999    = "p99.9 ns"
+	P9999   = "p99.99 ns"
+	Max     = "max ns"
+	Over100 = "over 100us"
+
+	Overhead    = "overhead B/entry" // resident memory less key and value
+	HeapObjects = "heap objects/entry"
+	GCTime      = "gc ms"     // wall time of one runtime.GC
+	GCCPU       = "gc cpu ms" // its CPU time, over all cores
+)
+
+// Metrics are the results of one run by name.
+type Metrics map[string]float64
+
+// Scale holds the sizes of the loads.
+type Scale struct {
+	Entries  int           // entries of 16+100 bytes in the main loads
+	FullMB   int           // size of the caches that are full
+	Sets     int           // Sets that are timed one by one
+	Duration time.Duration // timed part of a throughput load
+}
+
+// Default is the scale of the published figures.
+var Default = Scale{Entries: 4_000_000, FullMB: 256, Sets: 5_000_000, Duration: time.Second}
+
+// Quick shows within two minutes that everything works, and roughly the ratios.
+var Quick = Scale{Entries: 200_000, FullMB: 32, Sets: 300_000, Duration: 100 * time.Millisecond}
+
+// Group is a table of the document.
+type Group string
+
+// The groups in the order of the document.
+const (
+	Reference Group = "reference"
+	Small     Group = "16+100"
+	Large     Group = "16+1000"
+	Latency   Group = "latency"
+	Live      Group = "live"
+)
+
+// referenceItems is the size of fastcache's own benchmark.
+const referenceItems = 1 << 16
+
+var (
+	tiny  = load.Format{KeySize: 4, ValueSize: 4}
+	small = load.Format{KeySize: 16, ValueSize: 100}
+	large = load.Format{KeySize: 16, ValueSize: 1000}
+)
+
+// Load is one thing to measure.
+type Load struct {
+	Name   string
+	Group  Group
+	Format load.Format
+	// Full loads keep a cache of Scale.FullMB full of new keys: for bounded stores.
+	Full bool
+	// PerCPU loads run once for every GOMAXPROCS asked for; the others once.
+	PerCPU bool
+
+	entries func(Scale) int
+	run     func(*bench) (Metrics, error)
+	order   order               // which ids
+	op      func(*worker) error // what to do with them
+	warm    bool                // do it twice per entry before timing
+}
+
+// Entries returns how many entries the load holds at that scale.
+func (l *Load) Entries(s Scale) int { return l.entries(s) }
+
+// Loads lists all loads in the order in which they run.
+var Loads = []*Load{
+	perCPU("ref-set", Reference, tiny, reference, sequential, set),
+	perCPU("ref-get", Reference, tiny, reference, sequential, get),
+	perCPU("ref-setget", Reference, tiny, reference, twice, setThenGet),
+
+	{Name: "fill", Group: Small, Format: small, PerCPU: true, entries: entries, run: fillFresh},
+	perCPU("get-uniform", Small, small, entries, uniform, get),
+	perCPU("get-zipf", Small, small, entries, zipf, get),
+	perCPU("get-absent", Small, small, entries, absent, getAbsent),
+	perCPU("get-batch", Small, small, entries, uniform, getBatch),
+	warmed(perCPU("overwrite", Small, small, entries, uniform, set)),
+	perCPU("mix-zipf", Small, small, entries, zipf, mix),
+	full(perCPU("set-new", Small, small, fullEntries, fresh, set)),
+
+	perCPU("get-1000", Large, large, quarter, uniform, get),
+	warmed(perCPU("set-1000", Large, large, quarter, uniform, set)),
+
+	full(&Load{Name: "latency", Group: Latency, Format: small, entries: fullEntries, run: latency, order: fresh, op: set}),
+
+	{Name: "live-1", Group: Live, Format: small, entries: quarter, run: live},
+	{Name: "live-4", Group: Live, Format: small, entries: entries, run: live},
+	{Name: "live-10", Group: Live, Format: small, entries: tenQuarters, run: live},
+}
+
+func perCPU(name string, g Group, f load.Format, entries func(Scale) int, o order, op func(*worker) error) *Load {
+	return &Load{Name: name, Group: g, Format: f, PerCPU: true, entries: entries, run: throughput, order: o, op: op}
+}
+
+// warmed loads run for a while before they are timed.
+func warmed(l *Load) *Load {
+	l.warm = true
+	return l
+}
+
+func full(l *Load) *Load {
+	l.Full = true
+	return l
+}
+
+func reference(Scale) int     { return referenceItems }
+func entries(s Scale) int     { return s.Entries }
+func quarter(s Scale) int     { return max(1, s.Entries/4) }
+func tenQuarters(s Scale) int { return s.Entries * 10 / 4 }
+
+// fullEntries is the most entries that a full cache can hold.
+func fullEntries(s Scale) int { return s.FullMB << 20 / small.Bytes() }
+
+// FindLoads returns the loads of which the name or the group is in the list.
+func FindLoads(list []string) ([]*Load, error) {
+	for _, name := range list {
+		if !slices.ContainsFunc(Loads, func(l *Load) bool { return l.is(name) }) {
+			return nil, fmt.Errorf("measure: find load %q: known are %s", name, strings.Join(LoadNames(), ", "))
+		}
+	}
+	var found []*Load
+	for _, l := range Loads {
+		if slices.ContainsFunc(list, l.is) {
+			found = append(found, l)
+		}
+	}
+	return found, nil
+}
+
+func (l *Load) is(name string) bool { return name == l.Name || name == string(l.Group) }
+
+// LoadNames returns the names of all loads.
+func LoadNames() []string {
+	names := make([]string, len(Loads))
+	for i, l := range Loads {
+		names[i] = l.Name
+	}
+	return names
+}

@@ -1,0 +1,203 @@
+package measure
+
+import (
+	"fmt"
+
+	"github.com/ringcache/ringcache/bench/load"
+	"github.com/ringcache/ringcache/bench/store"
+)
+
+const (
+	// batch is how many ids are drawn at a time.
+	batch = 256
+	// multiGet is how many keys a batch read asks for.
+	multiGet = 64
+
+	zipfExponent = 0.99
+	zipfDraws    = 1 << 21 // per goroutine, drawn in advance and then repeated
+	freshShift   = 40      // every worker's new keys have a range of their own
+)
+
+// worker is what one goroutine needs. Nothing in a step allocates, except for
+// what the store does.
+type worker struct {
+	index   int
+	load    *Load
+	store   store.Store
+	entries uint64
+
+	rnd     load.Rand
+	next    uint64   // where the order goes on
+	draws   []uint32 // for zipf
+	version uint64   // of the values that this worker sets
+	ids     [batch]uint64
+
+	key, val, dst []byte
+	keys, vals    [][]byte // for batch reads
+
+	ops, gets, hits uint64
+}
+
+func newWorker(b *bench, index int) *worker {
+	f := b.load.Format
+	w := &worker{
+		index:   index,
+		load:    b.load,
+		entries: uint64(b.entries),
+		rnd:     load.NewRand(uint64(index)),
+		key:     make([]byte, f.KeySize),
+		val:     make([]byte, f.ValueSize),
+		dst:     make([]byte, 0, multiGet*f.ValueSize),
+		keys:    make([][]byte, multiGet),
+		vals:    make([][]byte, multiGet),
+	}
+	for i := range w.keys {
+		w.keys[i] = make([]byte, f.KeySize)
+	}
+	return w
+}
+
+// step performs one batch of operations.
+func (w *worker) step() error {
+	w.load.order.draw(w)
+	w.version = (w.version + 1) % load.MaxVersions
+	w.ops += batch
+	return w.load.op(w)
+}
+
+// steps performs at least ops operations.
+func (w *worker) steps(ops int) error {
+	for ; ops > 0; ops -= batch {
+		if err := w.step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *worker) set(id, version uint64) error {
+	w.load.Format.Key(w.key, id)
+	w.load.Format.Value(w.val, id, version)
+	return w.store.Set(w.key, w.val)
+}
+
+func (w *worker) get(id uint64) error {
+	w.load.Format.Key(w.key, id)
+	v, ok := w.store.Get(w.dst, w.key)
+	w.gets++
+	if !ok {
+		return nil
+	}
+	w.hits++
+	return w.plausible(v, id)
+}
+
+func (w *worker) plausible(v []byte, id uint64) error {
+	if !w.load.Format.Plausible(v, id) {
+		return fmt.Errorf("wrong value for id %d: %d bytes %.16x", id, len(v), v)
+	}
+	return nil
+}
+
+// verify compares every byte of the values of [from, to) that are there.
+func (w *worker) verify(from, to uint64) error {
+	w.gets, w.hits = 0, 0
+	for id := from; id < to; id++ {
+		w.load.Format.Key(w.key, id)
+		v, ok := w.store.Get(w.dst, w.key)
+		w.gets++
+		if !ok {
+			continue
+		}
+		w.hits++
+		if _, err := w.load.Format.Verify(v, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// The operations of the throughput loads, on the ids that were drawn.
+
+func set(w *worker) error {
+	for _, id := range w.ids {
+		if err := w.set(id, w.version); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func get(w *worker) error {
+	for _, id := range w.ids {
+		if err := w.get(id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// getAbsent asks for keys that were never set.
+func getAbsent(w *worker) error {
+	before := w.hits
+	if err := get(w); err != nil {
+		return err
+	}
+	if w.hits != before {
+		return fmt.Errorf("a key that was never set is found")
+	}
+	return nil
+}
+
+// setThenGet goes with the order twice: first round Set, second round Get.
+func setThenGet(w *worker) error {
+	for _, id := range w.ids {
+		var err error
+		if id < w.entries {
+			err = w.set(id, w.version)
+		} else {
+			err = w.get(id - w.entries)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mix is nine Gets and a Set.
+func mix(w *worker) error {
+	for i, id := range w.ids {
+		var err error
+		if i%10 == 9 {
+			err = w.set(id, w.version)
+		} else {
+			err = w.get(id)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func getBatch(w *worker) error {
+	for from := 0; from < batch; from += multiGet {
+		ids := w.ids[from:][:multiGet]
+		for i, id := range ids {
+			w.load.Format.Key(w.keys[i], id)
+		}
+		_, hits := store.GetBatch(w.store, w.dst, w.keys, w.vals)
+		w.gets += multiGet
+		w.hits += uint64(hits)
+		for i, v := range w.vals {
+			if v == nil {
+				continue
+			}
+			if err := w.plausible(v, ids[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

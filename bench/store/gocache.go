@@ -1,0 +1,41 @@
+package store
+
+import gocache "github.com/patrickmn/go-cache"
+
+var gocacheInfo = Info{
+	Name:   "go-cache",
+	Module: "github.com/patrickmn/go-cache",
+	New: func(c Config) (Store, error) {
+		items := make(map[string]gocache.Item, c.Entries)
+		return gocacheStore{gocache.NewFrom(gocache.NoExpiration, 0, items)}, nil
+	},
+}
+
+type gocacheStore struct{ c *gocache.Cache }
+
+func (s gocacheStore) Set(k, v []byte) error {
+	s.c.Set(string(k), clone(v), gocache.NoExpiration)
+	return nil
+}
+
+func (s gocacheStore) Get(dst, k []byte) ([]byte, bool) {
+	v, ok := s.c.Get(asString(k))
+	if !ok {
+		return dst, false
+	}
+	return append(dst, v.([]byte)...), true
+}
+
+func (s gocacheStore) Del(k []byte) { s.c.Delete(asString(k)) }
+
+func (s gocacheStore) Close() error {
+	s.c.Flush()
+	return nil
+}
+
+// clone is the copy that a store must make which keeps slices.
+func clone(v []byte) []byte {
+	c := make([]byte, len(v)) // exactly as long: append would round up to more capacity
+	copy(c, v)
+	return c
+}

@@ -1,0 +1,27 @@
+package store
+
+import "github.com/ringcache/ringcache"
+
+var ringcacheInfo = Info{
+	Name:    "ringcache",
+	Module:  "github.com/ringcache/ringcache",
+	Bounded: true,
+	New: func(c Config) (Store, error) {
+		cache, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: c.MaxBytes})
+		if err != nil {
+			return nil, err
+		}
+		return ringcacheStore{cache}, nil
+	},
+}
+
+type ringcacheStore struct{ c *ringcache.Cache }
+
+func (s ringcacheStore) Set(k, v []byte) error            { return s.c.Set(k, v) }
+func (s ringcacheStore) Get(dst, k []byte) ([]byte, bool) { return s.c.HasGet(dst, k) }
+func (s ringcacheStore) Del(k []byte)                     { s.c.Del(k) }
+func (s ringcacheStore) Close() error                     { return s.c.Close() }
+
+func (s ringcacheStore) GetBatch(dst []byte, keys, vals [][]byte) ([]byte, int) {
+	return s.c.GetBatch(dst, keys, vals)
+}

@@ -1,0 +1,99 @@
+// Package store puts every cache of the comparison behind one small interface.
+//
+// A rival is one file: a type with Set, Get and Close, a constructor, and an
+// Info that is listed in All. Nothing else has to know about it.
+package store
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Store is what every load needs. All methods but Close are called by many
+// goroutines at once.
+type Store interface {
+	// Set copies k and v: the caller changes both as soon as it returns.
+	Set(k, v []byte) error
+	// Get appends the value to dst, or reports false. A store that allocates the
+	// value anyway may return it as it is when dst is empty, but it never hands
+	// out memory that it still owns.
+	Get(dst, k []byte) ([]byte, bool)
+	// Close gives back what the store holds.
+	Close() error
+}
+
+// Deleter is a Store that can remove a key.
+type Deleter interface {
+	Del(k []byte)
+}
+
+// Batcher is a Store with a batch read of its own: vals[i] becomes the value of
+// keys[i], a part of the returned slice, or nil on a miss.
+type Batcher interface {
+	GetBatch(dst []byte, keys, vals [][]byte) (out []byte, hits int)
+}
+
+// Config is what a constructor is told. It is the same for every store of a load.
+type Config struct {
+	MaxBytes   int // bound for stores that are bounded by bytes
+	Entries    int // entries to expect, for stores that can make room in advance
+	EntryBytes int // bytes of one key and its value
+}
+
+// Info describes one store.
+type Info struct {
+	Name    string
+	Module  string // module path, "" for what is no package of its own
+	Bounded bool   // keeps to Config.MaxBytes; the others grow for ever
+	New     func(Config) (Store, error)
+}
+
+// All lists the stores in the order of the tables.
+var All = []Info{
+	ringcacheInfo,
+	fastcacheInfo,
+	freecacheInfo,
+	bigcacheInfo,
+	gocacheInfo,
+	rwmapInfo,
+	syncmapInfo,
+	nullInfo,
+}
+
+// Find returns the store of that name.
+func Find(name string) (Info, error) {
+	for _, info := range All {
+		if info.Name == name {
+			return info, nil
+		}
+	}
+	return Info{}, fmt.Errorf("store: find %q: known are %s", name, strings.Join(Names(), ", "))
+}
+
+// Names returns the names of all stores, in the order of the tables.
+func Names() []string {
+	names := make([]string, len(All))
+	for i, info := range All {
+		names[i] = info.Name
+	}
+	return names
+}
+
+// GetBatch reads keys with the store's own batch read where it has one, else
+// with one Get per key. dst must have room for all values.
+func GetBatch(s Store, dst []byte, keys, vals [][]byte) (out []byte, hits int) {
+	if b, ok := s.(Batcher); ok {
+		return b.GetBatch(dst, keys, vals)
+	}
+	for i, k := range keys {
+		from := len(dst)
+		var ok bool
+		if dst, ok = s.Get(dst, k); !ok {
+			vals[i] = nil
+			continue
+		}
+		vals[i] = dst[from:len(dst):len(dst)]
+		hits++
+	}
+	return dst, hits
+}

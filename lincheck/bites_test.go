@@ -1,0 +1,149 @@
+package lincheck
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/anishathalye/porcupine"
+)
+
+func call(begin, end int64, in input, out output) porcupine.Operation {
+	return porcupine.Operation{Input: in, Output: out, Call: begin, Return: end}
+}
+
+func setOf(v uint64, begin, end int64) porcupine.Operation {
+	return call(begin, end, input{kind: set, version: v}, output{})
+}
+
+func readOf(v uint64, begin, end int64) porcupine.Operation {
+	return call(begin, end, input{kind: read}, output{found: v != absent, version: v})
+}
+
+func delOf(found bool, begin, end int64) porcupine.Operation {
+	return call(begin, end, input{kind: del}, output{found: found})
+}
+
+func hasOf(found bool, begin, end int64) porcupine.Operation {
+	return call(begin, end, input{kind: has}, output{found: found})
+}
+
+func TestModel_Accepts(t *testing.T) {
+	for name, history := range map[string][]porcupine.Operation{
+		"last value":        {setOf(1, 1, 2), setOf(2, 3, 4), readOf(2, 5, 6)},
+		"evicted":           {setOf(1, 1, 2), readOf(absent, 3, 4), setOf(2, 5, 6), readOf(2, 7, 8)},
+		"evicted, then del": {setOf(1, 1, 2), delOf(false, 3, 4)},
+		"side by side":      {setOf(1, 1, 4), setOf(2, 2, 3), readOf(1, 5, 6)},
+		"has":               {setOf(1, 1, 2), hasOf(true, 3, 4), delOf(true, 5, 6), hasOf(false, 7, 8)},
+	} {
+		if !porcupine.CheckOperations(cacheModel, history) {
+			t.Errorf("%s: refused", name)
+		}
+	}
+}
+
+func TestModel_Refuses(t *testing.T) {
+	for name, history := range map[string][]porcupine.Operation{
+		"stale":                 {setOf(1, 1, 2), setOf(2, 3, 4), readOf(1, 5, 6)},
+		"never written":         {setOf(1, 1, 2), readOf(9, 3, 4)},
+		"after del":             {setOf(1, 1, 2), delOf(true, 3, 4), readOf(1, 5, 6)},
+		"back from nowhere":     {setOf(1, 1, 2), readOf(absent, 3, 4), readOf(1, 5, 6)},
+		"new, then old":         {setOf(1, 1, 2), setOf(2, 3, 10), readOf(2, 4, 5), readOf(1, 6, 7)},
+		"deleted twice":         {setOf(1, 1, 2), delOf(true, 3, 4), delOf(true, 5, 6)},
+		"has what was deleted":  {setOf(1, 1, 2), delOf(true, 3, 4), hasOf(true, 5, 6)},
+		"of another key":        {call(1, 2, input{kind: set, key: 1, version: 1}, output{}), readOf(1, 3, 4)},
+		"deleted before it was": {delOf(true, 1, 2), setOf(1, 3, 4)},
+	} {
+		if porcupine.CheckOperations(cacheModel, history) {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+}
+
+// forgetful is a correct store with one fault that can be switched on.
+type forgetful struct {
+	mu    sync.Mutex
+	now   map[string][]byte
+	old   map[string][]byte
+	fault string
+	n     int
+}
+
+func (f *forgetful) HasGet(dst, k []byte) ([]byte, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.n++
+	v, ok := f.now[string(k)]
+	if old, had := f.old[string(k)]; f.fault == "stale" && had && f.n%10 == 0 {
+		v, ok = old, true
+	}
+	return append(dst, v...), ok
+}
+
+func (f *forgetful) Set(k, v []byte) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if was, ok := f.now[string(k)]; ok {
+		f.old[string(k)] = was
+	}
+	f.now[string(k)] = append([]byte(nil), v...)
+	return nil
+}
+
+func (f *forgetful) Del(k []byte) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	was, ok := f.now[string(k)]
+	f.n++
+	if f.fault == "undeleted" && f.n%10 == 0 {
+		return ok
+	}
+	if ok {
+		f.old[string(k)] = was
+	}
+	delete(f.now, string(k))
+	return ok
+}
+
+func (f *forgetful) Get(dst, k []byte) []byte {
+	dst, _ = f.HasGet(dst, k)
+	return dst
+}
+
+func (f *forgetful) Has(k []byte) bool {
+	_, ok := f.HasGet(nil, k)
+	return ok
+}
+
+func (f *forgetful) View(k []byte, fn func(v []byte)) bool {
+	v, ok := f.HasGet(nil, k)
+	if ok {
+		fn(v)
+	}
+	return ok
+}
+
+func (f *forgetful) GetBatch(dst []byte, keys, vals [][]byte) ([]byte, int) {
+	for i, k := range keys {
+		vals[i], _ = f.HasGet(nil, k)
+	}
+	return dst, 0
+}
+
+// The whole harness must find a store with a fault, and find none in one
+// without.
+func TestHarness_Bites(t *testing.T) {
+	for fault, want := range map[string]bool{"": true, "stale": false, "undeleted": false} {
+		ok := true
+		for round := range uint32(20) {
+			f := &forgetful{now: map[string][]byte{}, old: map[string][]byte{}, fault: fault}
+			history, err := record(f, uint64(round), round)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ok = ok && porcupine.CheckOperations(cacheModel, history)
+		}
+		if ok != want {
+			t.Errorf("fault %q: histories linearizable: %v, want %v", fault, ok, want)
+		}
+	}
+}

@@ -1,0 +1,292 @@
+package lincheck
+
+import (
+	"encoding/binary"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/ringcache/ringcache"
+)
+
+var (
+	runTime = flag.Duration("lincheck.time", 6*time.Second, "how long random histories are made and checked")
+	runSeed = flag.Uint64("lincheck.seed", 1, "seed of the first history")
+)
+
+// store is the part of a cache that is checked.
+type store interface {
+	Set(k, v []byte) error
+	Get(dst, k []byte) []byte
+	HasGet(dst, k []byte) ([]byte, bool)
+	Has(k []byte) bool
+	View(k []byte, fn func(v []byte)) bool
+	GetBatch(dst []byte, keys, vals [][]byte) ([]byte, int)
+	Del(k []byte) bool
+}
+
+const (
+	clients      = 4
+	keysAtOnce   = 3
+	opsPerClient = 24
+)
+
+// recorder makes one history: a few clients on a few keys that no other
+// history uses.
+type recorder struct {
+	store store
+	round uint32
+	clock atomic.Int64
+}
+
+// client is one goroutine of a recorder.
+type client struct {
+	*recorder
+	id      int
+	rnd     *rand.Rand
+	version uint64
+	ops     []porcupine.Operation
+}
+
+// record returns the history of one round.
+func record(s store, seed uint64, round uint32) ([]porcupine.Operation, error) {
+	r := &recorder{store: s, round: round}
+	all := make([]*client, clients)
+	errs := make([]error, clients)
+	var wg sync.WaitGroup
+	for id := range all {
+		c := &client{recorder: r, id: id, rnd: rand.New(rand.NewPCG(seed, uint64(id)))}
+		all[id] = c
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for range opsPerClient {
+				if errs[id] = c.step(); errs[id] != nil {
+					return
+				}
+			}
+		}()
+	}
+	wg.Wait()
+	var history []porcupine.Operation
+	for id, c := range all {
+		if errs[id] != nil {
+			return nil, errs[id]
+		}
+		history = append(history, c.ops...)
+	}
+	return history, nil
+}
+
+func (c *client) key(id uint32) []byte {
+	b := binary.LittleEndian.AppendUint32(nil, c.round)
+	return binary.LittleEndian.AppendUint32(b, id)
+}
+
+// step makes one call and notes it.
+func (c *client) step() error {
+	id := c.rnd.Uint32N(keysAtOnce)
+	k := c.key(id)
+	in := input{key: id}
+	var out output
+	var err error
+	begin := c.clock.Add(1)
+	switch x := c.rnd.IntN(20); {
+	case x < 7:
+		c.version++
+		in.kind, in.version = set, uint64(c.id+1)<<32|c.version
+		err = c.store.Set(k, makeValue(c.rnd, in))
+	case x < 10:
+		in.kind = del
+		out.found = c.store.Del(k)
+	case x < 11:
+		in.kind = has
+		out.found = c.store.Has(k)
+	case x < 13:
+		return c.batch(begin)
+	case x < 15:
+		in.kind = read
+		out.found = c.store.View(k, func(v []byte) { out.version, err = readValue(v, id) })
+	case x < 17:
+		in.kind = read
+		v := c.store.Get(nil, k)
+		if out.found = v != nil; out.found { // no value here is empty
+			out.version, err = readValue(v, id)
+		}
+	default:
+		in.kind = read
+		var v []byte
+		if v, out.found = c.store.HasGet(nil, k); out.found {
+			out.version, err = readValue(v, id)
+		}
+	}
+	c.note(in, out, begin, c.clock.Add(1))
+	return err
+}
+
+// batch reads all keys at once: as many reads, each at its own instant.
+func (c *client) batch(begin int64) error {
+	keys := make([][]byte, keysAtOnce)
+	for i := range keys {
+		keys[i] = c.key(uint32(i))
+	}
+	vals := make([][]byte, len(keys))
+	c.store.GetBatch(nil, keys, vals)
+	end := c.clock.Add(1)
+	for i, v := range vals {
+		out := output{found: v != nil}
+		if out.found {
+			var err error
+			if out.version, err = readValue(v, uint32(i)); err != nil {
+				return err
+			}
+		}
+		c.note(input{kind: read, key: uint32(i)}, out, begin, end)
+	}
+	return nil
+}
+
+func (c *client) note(in input, out output, begin, end int64) {
+	c.ops = append(c.ops, porcupine.Operation{ClientId: c.id, Input: in, Output: out, Call: begin, Return: end})
+}
+
+// makeValue returns a value that carries key and version in each of its words.
+// Half of the values are large enough for a ringcache of the smallest size to
+// keep them in another place than the small ones.
+func makeValue(rnd *rand.Rand, in input) []byte {
+	words := 1 + rnd.IntN(20)
+	if rnd.IntN(2) == 0 {
+		words = 1000 + rnd.IntN(2000)
+	}
+	b := make([]byte, 0, words*8)
+	for range words {
+		b = binary.LittleEndian.AppendUint64(b, in.version<<8|uint64(in.key))
+	}
+	return b
+}
+
+// readValue returns the version of a value, or an error if it is not whole.
+func readValue(v []byte, key uint32) (uint64, error) {
+	if len(v) < 8 || len(v)%8 != 0 {
+		return 0, fmt.Errorf("key %d: a value of %d bytes", key, len(v))
+	}
+	first := binary.LittleEndian.Uint64(v)
+	for at := 0; at < len(v); at += 8 {
+		if w := binary.LittleEndian.Uint64(v[at:]); w != first {
+			return 0, fmt.Errorf("key %d: a mixture: %x at 0, %x at %d of %d", key, first, w, at, len(v))
+		}
+	}
+	if uint32(first&0xff) != key {
+		return 0, fmt.Errorf("key %d: the value of key %d", key, first&0xff)
+	}
+	return first >> 8, nil
+}
+
+// press sets other keys until stop is closed, so that entries are evicted
+// while the histories run.
+func press(c *ringcache.Cache, stop <-chan struct{}) {
+	rnd := rand.New(rand.NewPCG(99, 0))
+	value := make([]byte, 100_000)
+	for n := uint64(0); ; n++ {
+		select {
+		case <-stop:
+			return
+		default:
+		}
+		size := rnd.IntN(2000)
+		if n%4 == 0 {
+			size = rnd.IntN(len(value))
+		}
+		_ = c.Set(binary.LittleEndian.AppendUint64([]byte("press"), n), value[:size])
+		if n%256 == 0 {
+			time.Sleep(time.Millisecond)
+		}
+	}
+}
+
+func TestRingcache(t *testing.T) {
+	c := ringcache.New(1)
+	defer c.Close()
+	stop := make(chan struct{})
+	var aside sync.WaitGroup
+	aside.Add(1)
+	go func() {
+		defer aside.Done()
+		press(c, stop)
+	}()
+	var sum seen
+	checked := 0
+	for from := time.Now(); time.Since(from) < *runTime; checked++ {
+		seed := *runSeed + uint64(checked)
+		history, err := record(c, seed, uint32(checked))
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		sum.add(history)
+		if !check(t, history) {
+			t.Fatalf("seed %d: the history is not linearizable", seed)
+		}
+	}
+	close(stop)
+	aside.Wait()
+	var s ringcache.Stats
+	c.UpdateStats(&s)
+	t.Logf("%d histories, %+v, %d entries evicted", checked, sum, s.EvictedEntries)
+	if sum.hits < 1000 || sum.misses < 1000 || sum.overlaps < 1000 || s.EvictedEntries == 0 {
+		t.Error("the run proves too little")
+	}
+}
+
+// seen is what histories went through.
+type seen struct{ hits, misses, overlaps int }
+
+// add counts a history: its reads, and its calls that ran beside a change of
+// the same key by another client.
+func (s *seen) add(history []porcupine.Operation) {
+	for _, op := range history {
+		if op.Input.(input).kind == read {
+			if op.Output.(output).found {
+				s.hits++
+			} else {
+				s.misses++
+			}
+		}
+		for _, other := range history {
+			in := other.Input.(input)
+			changes := in.kind == set || in.kind == del
+			if changes && other.ClientId != op.ClientId && in.key == op.Input.(input).key &&
+				other.Call < op.Return && op.Call < other.Return {
+				s.overlaps++
+				break
+			}
+		}
+	}
+}
+
+// check reports whether the history is linearizable, and writes a picture of it
+// if it is not.
+func check(t *testing.T, history []porcupine.Operation) bool {
+	t.Helper()
+	result, info := porcupine.CheckOperationsVerbose(cacheModel, history, 20*time.Second)
+	if result == porcupine.Ok {
+		return true
+	}
+	t.Logf("the checker says %s", result)
+	name := strings.ReplaceAll(t.Name(), "/", "_") + ".html"
+	path := filepath.Join(os.TempDir(), "ringcache-lincheck-"+name)
+	if err := porcupine.VisualizePath(cacheModel, info, path); err != nil {
+		t.Logf("draw the history: %v", err)
+	} else {
+		t.Logf("the history is drawn in %s", path)
+	}
+	return false
+}
