@@ -95,6 +95,11 @@ func (p *chunkPool) chunkLocked() (chunkRef, error) {
 		if err != nil {
 			return chunkRef{}, fmt.Errorf("map %d bytes: %w: %w", p.mapSize, ErrNoMemory, err)
 		}
+		if len(p.maps) > 0 {
+			// A cache that stays within its first map is spared the coarse
+			// steps in which large pages are taken.
+			useHugePages(m)
+		}
 		p.maps = append(p.maps, m)
 		p.fresh = m
 	}
@@ -173,4 +178,10 @@ func chunkBytes(r *chunkRef, n int) []byte {
 func prefetchAt(r *chunkRef, off uintptr, n int) {
 	// Sound: nothing is read, and a prefetch cannot fault.
 	prefetchLines(unsafe.Add(r.pointer(), off), n)
+}
+
+// prefetchWriteAt asks for n lines from offset off of chunk r on, for writing.
+func prefetchWriteAt(r *chunkRef, off uintptr, n int) {
+	// Sound: as above.
+	prefetchWrite(unsafe.Add(r.pointer(), off), n)
 }

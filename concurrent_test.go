@@ -331,7 +331,7 @@ func TestConcurrent_Unordered(t *testing.T) {
 func TestConcurrent_CloseDuringTraffic(t *testing.T) {
 	for _, g := range concurrentCases() {
 		t.Run(describe(g), func(t *testing.T) {
-			for seed := range uint64(8) {
+			for seed := range uint64(3 * rounds()) {
 				tr := newTraffic(t, g)
 				var closer sync.WaitGroup
 				closer.Add(1)

@@ -24,6 +24,9 @@ func modelCases() []modelCase {
 				if buckets*chunkSize*chunks > 16<<20 {
 					continue // not filled within the time of a test
 				}
+				if raceEnabled && buckets*chunkSize*chunks > 1<<20 {
+					continue // one goroutine: the detector only makes it slow
+				}
 				wide := tiny(buckets, chunkSize, chunks)
 				zero := narrow(wide)
 				zero.seed = [2]uint64{}

@@ -19,3 +19,15 @@ line:
 	DECQ CX
 	JNZ  line
 	RET
+
+// func prefetchWrite(p unsafe.Pointer, n int)
+TEXT ·prefetchWrite(SB), NOSPLIT, $0-16
+	MOVQ p+0(FP), AX
+	MOVQ n+8(FP), CX
+
+line:
+	BYTE $0x0F; BYTE $0x0D; BYTE $0x08 // PREFETCHW (AX), which the assembler does not know
+	ADDQ $64, AX
+	DECQ CX
+	JNZ  line
+	RET

@@ -14,3 +14,9 @@ func prefetch(p unsafe.Pointer)
 //
 //go:noescape
 func prefetchLines(p unsafe.Pointer, n int)
+
+// prefetchWrite asks for n cache lines, n > 0, the first of them at p, to be
+// written to.
+//
+//go:noescape
+func prefetchWrite(p unsafe.Pointer, n int)

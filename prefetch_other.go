@@ -9,3 +9,6 @@ func prefetch(unsafe.Pointer) {}
 
 // prefetchLines does nothing where there is no assembly for it.
 func prefetchLines(unsafe.Pointer, int) {}
+
+// prefetchWrite does nothing where there is no assembly for it.
+func prefetchWrite(unsafe.Pointer, int) {}

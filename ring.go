@@ -258,3 +258,14 @@ func (r *ring) reset() {
 func (r *ring) prefetch(pos uint64, n int) {
 	prefetchAt(&r.slots[r.slot(pos)], uintptr(pos&(1<<r.shift-1)), n)
 }
+
+// prefetchHead asks for the n lines that the next record will be written to,
+// as far as the head's chunk is concerned. In a full ring the oldest records
+// lie there too.
+func (r *ring) prefetchHead(n int) {
+	head := r.head()
+	if off := head & (1<<r.shift - 1); off != 0 {
+		// The line before has been written just now.
+		prefetchWriteAt(&r.slots[r.slot(head)], uintptr(off)+63, n)
+	}
+}

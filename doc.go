@@ -1,0 +1,89 @@
+// Package ringcache is a cache of byte slices that the garbage collector does
+// not see. Keys, values and the index over them lie outside of the Go heap, in
+// memory whose bound is fixed from the start. It is meant for programs that
+// hold so many small entries that collections take long, and that must not
+// outgrow their memory limit.
+//
+//	cache := ringcache.New(256 << 20) // bytes at the most, index included
+//	defer cache.Close()
+//
+//	if err := cache.Set([]byte("planet"), []byte("Saturn")); err != nil {
+//		log.Print(err) // not stored, and nothing else is harmed
+//	}
+//	value, ok := cache.HasGet(nil, []byte("planet"))
+//
+// # Model
+//
+// An entry stays until its key is set again or deleted, the cache is reset, or
+// room is needed: a cache may drop any entry at any time. What is dropped first
+// is not part of the contract; today it is what was written first, and reading
+// does not prolong a life. A hit is always exactly the bytes of one Set of that
+// key, since keys are compared in full. After a Set that returned nil, the next
+// Get of the key finds the value unless other Sets have pushed it out since.
+// There is no expiry, no iteration, no callback and no loader.
+//
+// # Concurrency
+//
+// All methods may be called from any number of goroutines. Keys are divided
+// over 512 buckets, each with a lock of its own; lookups share it. A Set, Del or
+// Reset synchronizes before a lookup that observes its effect, in the terms of
+// the Go memory model. No call covers two keys at one instant: GetBatch, Len,
+// Reset and UpdateStats go from bucket to bucket, and what others do meanwhile
+// may be seen in part. The package starts no goroutines.
+//
+// # Memory
+//
+// MaxBytes bounds all off-heap memory, records and index together; 32 MB is the
+// least. An entry takes its bytes, a header of 3 bytes (7 from a key of 64 bytes
+// or a value of 64 KB on) and its part of the index, which grows with the number
+// of entries. A new cache takes next to nothing: address space comes in maps of
+// up to 64 MB, and resident memory as entries come. The Go heap holds about
+// 200 KB for each cache, and small tables of the chunks that records lie in.
+//
+// [Cache.Reset] keeps the memory for new entries. [Cache.Close] gives it back to
+// the operating system, and so does the garbage collector some time after the
+// last reference to a Cache is gone.
+//
+// The Go runtime does not know this memory: GOMEMLIMIT and GOGC do not count
+// it, a container's limit does. Set GOMEMLIMIT to what the process may have less
+// MaxBytes. The cache does not ask for huge pages. Processes that this one
+// starts do not inherit the memory.
+//
+// On platforms other than Linux, macOS and the BSDs, under the race detector and
+// the sanitizers, and with the build tag ringcache_heap, the same memory is a
+// few large slices of the Go heap, which the collector does not look into.
+//
+// # Keys and values
+//
+// Any bytes will do, none too: nil and empty are the same key, and an empty
+// value is a value. A key has at most 65,535 bytes, a value at most a sixteenth
+// of MaxBytes. Set copies what it is given, and Get appends a copy to a slice of
+// the caller's, so nobody holds memory of the cache, except for the function
+// that is given to [Cache.View] while it runs.
+//
+// # Errors
+//
+// Set returns [ErrTooLarge], [ErrNoMemory] or [ErrClosed], wrapped with the
+// sizes; test with [errors.Is]. Each means that the key is absent now, an older
+// value included, so a caller that can do without the entry may ignore it. After
+// Close lookups miss. [NewWithOptions] returns [ErrInvalidOptions] where [New]
+// panics.
+//
+// # Security
+//
+// A random secret of the process is mixed into every hash, so that nobody
+// outside can choose keys that meet in one bucket. The hash below it is XXH64
+// without a seed: keys made to collide in all of its 64 bits still do. They are
+// never taken for one another, push out only each other and a few neighbours,
+// and a search among them is bounded: 16 cache lines of the index, and the 112
+// records that these can lead to. Bytes of entries that were deleted or dropped
+// stay in memory until they are overwritten.
+//
+// # Caveats
+//
+// A Set of a value of the same length as before is made in place, and the entry
+// keeps its age. Large values (above 1/4096 of MaxBytes, or less where most of
+// them are large) live in a part of the cache of their own, and their Sets take
+// turns. A function given to View must not call methods of the same Cache. A
+// Cache must not be copied, and its zero value is of no use.
+package ringcache
