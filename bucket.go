@@ -4,14 +4,12 @@ import (
 	"bytes"
 	"sync"
 	"sync/atomic"
+
+	"github.com/ringcache/ringcache/internal/policy"
 )
 
-// The rings of a bucket.
-const (
-	smallRing = iota
-	mainRing
-	ringCount
-)
+// ringCount is the number of a bucket's rings: policy.Small and policy.Main.
+const ringCount = 2
 
 // bucket is a share of the keys with its own lock: an index, rings, and what
 // ties them together. Get and its kin take the lock shared, all else takes it
@@ -24,24 +22,35 @@ type bucket struct {
 	index  index
 	rings  [ringCount]ring
 	shared *commons
+	policy policy.State
 
-	lines   int // cache lines of a typical record
-	closed  bool
-	large   bool   // one of the buckets for large records
-	dither  int    // bytes added to the quota before it is cut to whole chunks
-	rest    uint8  // counts Sets between the moves of a growing index
-	pending int    // pages that the index waits for
-	inflow  int    // bytes set that commons.flow does not know of yet
-	unswept uint64 // appended bytes that sweep has not yet answered
+	next expected
 
-	sets, dels            uint64
-	evicted, evictedBytes uint64
-	collisions            atomic.Uint64
-	corruptions           atomic.Uint64
+	lines    int // cache lines of a typical record
+	closed   bool
+	large    bool   // one of the buckets for large records
+	dither   int    // bytes added to the quota before it is cut to whole chunks
+	rest     uint8  // counts Sets between the moves of a growing index
+	pending  int    // pages that the index waits for
+	reserved int    // chunks of the pool that a record under way will take
+	inflow   int    // bytes set that commons.flow does not know of yet
+	unswept  uint64 // appended bytes that sweep has not yet answered
+
+	sets, dels   uint64
+	evictedSmall uint64
+	evictedMain  uint64
+	evictedCrowd uint64
+	evictedBytes uint64
+	promotions   uint64
+	reinsertions uint64
+	ghostHits    uint64
+	collisions   atomic.Uint64
+	corruptions  atomic.Uint64
 }
 
 func (b *bucket) init(s *commons, dither int, large bool) {
 	b.shared = s
+	b.policy.Kind = s.policy
 	b.dither = dither
 	b.large = large
 	b.lines = 2
@@ -52,12 +61,13 @@ func (b *bucket) init(s *commons, dither int, large bool) {
 }
 
 func (b *bucket) windows() windows {
-	return windows{small: &b.rings[smallRing].window, main: &b.rings[mainRing].window}
+	return windows{small: &b.rings[policy.Small].window, main: &b.rings[policy.Main].window}
 }
 
 // found is the live record of the key that was looked for.
 type found struct {
-	place
+	place // of its slot; on a miss, of the key's ghost
+	ghost bool
 	header
 	ring  *ring
 	pos   uint64
@@ -67,7 +77,8 @@ type found struct {
 // valuePos returns the position of the value.
 func (f *found) valuePos() uint64 { return f.pos + uint64(f.size+f.klen) }
 
-// find looks for the record of key k, whose hash is h.
+// find looks for the record of key k, whose hash is h. On a miss it tells
+// whether there is a ghost of the hash.
 func (b *bucket) find(f *found, k []byte, h uint64) bool {
 	x := &b.index
 	if len(x.pages) == 0 {
@@ -82,8 +93,13 @@ func (b *bucket) find(f *found, k []byte, h uint64) bool {
 			if (s^h)>>slotHashAt != 0 {
 				continue
 			}
-			if r := &b.rings[slotRing(s)]; r.alive(s) && b.match(f, r, s&slotPosMask, k) {
-				f.place = place{g: g, at: p.at, i: i}
+			r := &b.rings[slotRing(s)]
+			if !r.alive(s) {
+				f.place, f.ghost = place{g: g, slot: s, at: p.at, i: i}, true
+				continue
+			}
+			if b.match(f, r, s&slotPosMask, k) {
+				f.place = place{g: g, slot: s, at: p.at, i: i}
 				return true
 			}
 		}
@@ -138,10 +154,18 @@ func (b *bucket) get(dst, k []byte, h uint64) ([]byte, bool) {
 	if !b.find(&f, k, h) {
 		return dst, false
 	}
+	b.touch(&f)
 	if f.bytes != nil {
 		return append(dst, f.bytes[f.size+f.klen:]...), true
 	}
 	return f.ring.read(dst, f.valuePos(), f.vlen), true
+}
+
+// touch counts a read of a found record.
+func (b *bucket) touch(f *found) {
+	if b.policy.Kind != policy.FIFO {
+		f.place.touch()
+	}
 }
 
 // view calls fn, if not nil, with the value of k, without a copy unless it
@@ -151,6 +175,7 @@ func (b *bucket) view(k []byte, h uint64, fn func(v []byte)) bool {
 	if !b.find(&f, k, h) {
 		return false
 	}
+	b.touch(&f)
 	switch {
 	case fn == nil:
 	case f.bytes != nil:
@@ -184,60 +209,100 @@ func (b *bucket) setLocked(k, v []byte, h uint64) error {
 		}
 		b.killLocked(f.ring, f.pos, f.header)
 	}
-	pos, err := b.appendLocked(k, v, h)
+	ring := b.admitLocked(&f, replace, headerSize(len(k), len(v))+len(k)+len(v))
+	pos, err := b.appendLocked(ring, k, v, h)
 	if err != nil {
 		if replace {
 			b.index.remove(h, f.place)
 		}
 		return err
 	}
-	slot := slotWord(h, mainRing, pos)
-	if replace {
-		f.store(slot)
-	} else if victim, forced := b.index.insert(h, slot, b.windows()); forced {
-		b.loseLocked(victim)
-	}
+	b.putSlotLocked(&f, replace, h, slotWord(h, ring, pos))
+	b.sweepLocked(len(k) + len(v))
 	b.tendIndexLocked()
+	b.prepareLocked(ring)
 	return nil
 }
 
-// appendLocked writes a record at the head of the main ring, counts it, and
-// returns its position.
-func (b *bucket) appendLocked(k, v []byte, h uint64) (uint64, error) {
+// admitLocked returns the ring that a record of n bytes goes to: a replaced
+// one keeps its standing, a new one is for the policy to decide.
+func (b *bucket) admitLocked(f *found, replace bool, n int) policy.Ring {
+	if replace {
+		return slotRing(f.slot)
+	}
+	if f.ghost {
+		b.ghostHits++
+	}
+	if b.policy.Kind == policy.FIFO {
+		return policy.Main
+	}
+	small, main := &b.rings[policy.Small], &b.rings[policy.Main]
+	limits := b.limitLocked()
+	if b.policy.Full() && main.size < main.room(limits[policy.Main])/4*3 {
+		b.policy.Freed()
+	}
+	return b.policy.Admit(f.ghost, small.fits(n, limits[policy.Small]), main.fits(n, limits[policy.Main]))
+}
+
+// putSlotLocked enters a record into the index: in the slot of the one that it
+// replaces, in that of its ghost, or in a new one.
+func (b *bucket) putSlotLocked(f *found, replace bool, h, slot uint64) {
+	switch {
+	case replace:
+		f.store(slot | f.slot&slotFreqMask)
+	case f.ghost:
+		f.store(slot)
+	default:
+		if victim, forced := b.index.insert(h, slot, b.windows()); forced {
+			b.loseLocked(victim)
+		}
+	}
+}
+
+// appendLocked writes a record at the head of a ring, counts it, and returns
+// its position.
+func (b *bucket) appendLocked(ring policy.Ring, k, v []byte, h uint64) (uint64, error) {
 	var buf [maxHeader]byte
 	hdr := putHeader(&buf, len(k), len(v))
 	n := len(hdr) + len(k) + len(v)
-	r := &b.rings[mainRing]
-	limit := b.limitLocked(n)
-	b.evictLocked(r, n, limit)
+	r := &b.rings[ring]
+	limit := b.ownRoomLocked(ring, n)
 	if err := r.extend(uint64(n), limit); err != nil {
 		return 0, err
 	}
-	b.sweepLocked(n)
-	r.live++
-	r.liveBytes += n
+	r.count(1, n)
 	if b.large {
 		b.shared.strays(h).Add(1)
 	}
-	pos := r.append(hdr, k, v)
-	r.prefetchHead(b.lines) // for this bucket's next Set
-	return pos, nil
+	return r.append(hdr, k, v), nil
 }
 
 // killLocked marks a live record dead and takes it out of the counts.
 func (b *bucket) killLocked(r *ring, pos uint64, h header) {
 	r.kill(pos)
-	b.uncountLocked(r, pos, h)
+	b.uncountLocked(r, h, b.strayHash(r, pos, h))
 }
 
-// uncountLocked takes a live record out of the counts.
-func (b *bucket) uncountLocked(r *ring, pos uint64, h header) {
-	r.live--
-	r.liveBytes -= h.total()
+// uncountLocked takes a live record out of the counts. hash is its strayHash.
+func (b *bucket) uncountLocked(r *ring, h header, hash uint64) {
+	r.count(-1, -h.total())
 	if b.large {
-		key := b.shared.mix(r.hash(pos+uint64(h.size), h.klen))
-		b.shared.strays(key).Add(-1)
+		b.shared.strays(hash).Add(-1)
 	}
+}
+
+// keyHash returns the hash of the key of the record at pos.
+func (b *bucket) keyHash(r *ring, pos uint64, h header) uint64 {
+	return b.shared.mix(r.hash(pos+uint64(h.size), h.klen))
+}
+
+// strayHash returns the same, if this is a large bucket; a small one counts no
+// strays and saves the effort.
+func (b *bucket) strayHash(r *ring, pos uint64, h header) uint64 {
+	if !b.large {
+		return 0
+	}
+	return b.keyHash(r, pos, h)
 }
 
 // loseLocked evicts the entry of a slot that the index had no place for.
@@ -249,141 +314,8 @@ func (b *bucket) loseLocked(victim uint64) {
 	pos := victim & slotPosMask
 	if h, ok := r.header(pos); ok {
 		b.killLocked(r, pos, h)
-		b.evicted++
+		b.evictedCrowd++
 		b.evictedBytes += uint64(h.total())
-	}
-}
-
-// limitLocked returns how many chunks the ring may hold now, when a record of
-// n bytes is to come.
-func (b *bucket) limitLocked(n int) int {
-	s := b.shared
-	quota := b.quota() - (len(b.index.pages)+b.pending)*s.pool.pageSize
-	need := (n + 1<<s.shift - 1) >> s.shift
-	limit := max(quota>>s.shift, need)
-	if held := b.rings[mainRing].held(); limit > held && s.pool.spare() < (limit-held)<<s.shift {
-		// Other buckets hold more than their share for now.
-		limit = max(held+max(s.pool.spare(), 0)>>s.shift, need)
-	}
-	return int(min(uint64(limit), 1<<(s.posBits-2)>>s.shift)) // I3
-}
-
-// quota returns the bytes that rings and index may hold together. Small
-// buckets have the same quota, but each cuts it to whole chunks at another
-// point, so that all together use all of it.
-func (b *bucket) quota() int {
-	s := b.shared
-	if b.large {
-		return s.largeTarget() / largeBuckets
-	}
-	return int(s.quota.Load()) + b.dither
-}
-
-// shrinkStep bounds the bytes that a Set evicts beyond what it needs itself,
-// when its ring has to become smaller.
-const shrinkStep = 4 << 10
-
-// evictLocked releases records at the tail until n more bytes fit into limit
-// chunks. A ring that holds more chunks than that shrinks bit by bit.
-func (b *bucket) evictLocked(r *ring, n, limit int) {
-	soft := uint64(limit) << r.shift
-	from := r.size
-	for {
-		after := r.size + uint64(n)
-		// Each step may take a chunk away, and room with it.
-		must := after > r.room(limit)
-		should := r.size > 0 && after > soft && from-r.size < shrinkStep
-		if !must && !should {
-			return
-		}
-		b.evictTailLocked(r)
-	}
-}
-
-// evictTailLocked releases the oldest record. Its slot stays in the index,
-// stale.
-func (b *bucket) evictTailLocked(r *ring) {
-	h, ok := r.header(r.tail)
-	if !ok {
-		// Without its length no record behind it can be found either.
-		b.corruptions.Add(1)
-		r.reset()
-		return
-	}
-	if !h.dead {
-		b.uncountLocked(r, r.tail, h)
-		b.evicted++
-		b.evictedBytes += uint64(h.total())
-	}
-	r.release(uint64(h.total()))
-}
-
-// shrinkLocked evicts until the ring holds no more chunks than it may.
-func (b *bucket) shrinkLocked() {
-	r := &b.rings[mainRing]
-	for limit := b.limitLocked(0); r.size > 0 && r.held() > limit; {
-		b.evictTailLocked(r)
-	}
-}
-
-// While an index grows, moveRun homes move with every moveEvery-th Set. A
-// growth by a quarter leaves time for 1.3 homes a Set before the next.
-const (
-	moveEvery = 8
-	moveRun   = 32
-)
-
-// tendIndexLocked does the index's share of a Set: it moves homes to a new
-// geometry, or starts a larger one when three quarters of the slots are used.
-func (b *bucket) tendIndexLocked() {
-	x := &b.index
-	if x.growing() {
-		// Homes move in runs: neighbours cost the processor far less than as
-		// many lines one by one.
-		if b.rest++; b.rest%moveEvery == 0 {
-			x.move(moveRun, b.windows(), b.loseLocked)
-		}
-		return
-	}
-	if b.liveLocked()*4 < x.slots()*3 {
-		return
-	}
-	b.pending = max(1, len(x.pages)/3)
-	if (len(x.pages)+b.pending)*b.shared.pool.pageSize > b.quota()*3/4 {
-		b.pending = 0 // tiny records: the index has its part, and forgets the oldest
-		return
-	}
-	if b.rings[mainRing].held() > b.limitLocked(0) {
-		return // the next Sets make room for it
-	}
-	// A refusal is no harm: the next Set tries again.
-	_ = b.growIndexLocked(b.pending)
-}
-
-// growIndexLocked adds n pages to the index.
-func (b *bucket) growIndexLocked(n int) error {
-	pages := make([]chunkRef, 0, n)
-	for range n {
-		p, err := b.shared.pool.page()
-		if err != nil {
-			b.shared.pool.putPages(pages)
-			return err
-		}
-		pages = append(pages, p)
-	}
-	b.index.grow(pages)
-	b.pending = 0
-	return nil
-}
-
-// sweepLocked drops outdated stale slots, at a pace that comes round to every
-// group within an eighth of the position space (I5).
-func (b *bucket) sweepLocked(appended int) {
-	b.unswept += uint64(appended) * uint64(b.index.cur.groups)
-	per := uint64(1) << (b.shared.posBits - 3)
-	if n := b.unswept / per; n > 0 {
-		b.unswept -= n * per
-		b.index.sweep(int(n), b.windows())
 	}
 }
 
@@ -409,14 +341,20 @@ func (b *bucket) reportLocked(n int) int {
 	if b.inflow < 1<<b.shared.shift {
 		return 0
 	}
-	r := &b.rings[mainRing]
-	b.lines = min(max(r.liveBytes, 0)/max(r.live, 1)/64+2, maxLines)
+	b.lines = min(b.liveBytesLocked()/max(b.liveLocked(), 1)/64+2, maxLines)
 	n, b.inflow = b.inflow, 0
 	return n
 }
 
 // liveLocked returns the number of entries.
-func (b *bucket) liveLocked() int { return b.rings[smallRing].live + b.rings[mainRing].live }
+func (b *bucket) liveLocked() int {
+	return b.rings[policy.Small].live + b.rings[policy.Main].live
+}
+
+// liveBytesLocked returns the bytes of their records.
+func (b *bucket) liveBytesLocked() int {
+	return b.rings[policy.Small].liveBytes + b.rings[policy.Main].liveBytes
+}
 
 // heldLocked returns the bytes that rings and index hold.
 func (b *bucket) heldLocked() int {
@@ -438,13 +376,14 @@ func (b *bucket) resetLocked() {
 				break
 			}
 			if !h.dead {
-				b.uncountLocked(r, r.tail, h)
+				b.uncountLocked(r, h, b.strayHash(r, r.tail, h))
 			}
 			r.release(uint64(h.total()))
 		}
 		r.reset()
 	}
 	b.pending = 0
+	b.policy.Freed()
 }
 
 // close makes every later call miss. The memory goes with the pool.
@@ -468,10 +407,16 @@ func (b *bucket) updateStats(s *Stats) {
 	s.Corruptions += b.corruptions.Load()
 	s.SetCalls += b.sets
 	s.DelCalls += b.dels
-	s.EvictedEntries += b.evicted
+	s.EvictedEntries += b.evictedSmall + b.evictedMain + b.evictedCrowd
+	s.EvictedSmall += b.evictedSmall
+	s.EvictedMain += b.evictedMain
+	s.EvictedCrowd += b.evictedCrowd
+	s.Promotions += b.promotions
+	s.Reinsertions += b.reinsertions
+	s.GhostHits += b.ghostHits
 	s.EvictedBytes += b.evictedBytes
 	s.EntriesCount += uint64(b.liveLocked())
-	s.BytesSize += uint64(b.rings[smallRing].liveBytes + b.rings[mainRing].liveBytes)
+	s.BytesSize += uint64(b.liveBytesLocked())
 	s.IndexBytes += uint64(len(b.index.pages) * b.shared.pool.pageSize)
 	s.ReservedBytes += uint64(b.heldLocked())
 }

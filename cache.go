@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/bits"
 	"runtime"
+
+	"github.com/ringcache/ringcache/internal/policy"
 )
 
 const (
@@ -32,9 +34,10 @@ type Cache struct {
 
 // geometry is everything that shapes a cache. Tests make it tiny.
 type geometry struct {
-	maxBytes  int       // bound on off-heap memory
-	buckets   int       // power of two, at most bucketCount
-	chunkSize int       // power of two, at least 64
+	maxBytes  int // bound on off-heap memory
+	buckets   int // power of two, at most bucketCount
+	chunkSize int // power of two, at least 64
+	policy    Policy
 	posBits   uint      // width of a position: generation and offset
 	seed      [2]uint64 // {0, 0}: all hashes are 0
 	mem       memory
@@ -71,13 +74,16 @@ func NewWithOptions(o Options) (*Cache, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	return newCache(defaultGeometry(max(o.MaxBytes, minMaxBytes)))
+	g := defaultGeometry(max(o.MaxBytes, minMaxBytes))
+	g.policy = o.Policy
+	return newCache(g)
 }
 
 // newCache returns a cache of any geometry.
 func newCache(g geometry) (*Cache, error) {
 	s := &commons{
 		seed:     g.seed,
+		policy:   policy.Kind(g.policy),
 		pool:     newChunkPool(g.mem, g.maxBytes, g.chunkSize),
 		maxBytes: g.maxBytes,
 		buckets:  g.buckets,

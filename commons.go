@@ -7,12 +7,15 @@ import (
 	"sync/atomic"
 
 	"github.com/cespare/xxhash/v2"
+
+	"github.com/ringcache/ringcache/internal/policy"
 )
 
 // commons is what the buckets of one cache share. It does not lead back to the
 // Cache: a Cache that referred to itself could not have a finalizer.
 type commons struct {
 	seed     [2]uint64
+	policy   policy.Kind
 	pool     *chunkPool
 	maxBytes int
 	buckets  int

@@ -11,6 +11,7 @@
 //		log.Print(err) // not stored, and nothing else is harmed
 //	}
 //	value, ok := cache.HasGet(nil, []byte("planet"))
+//	fmt.Printf("%s %v\n", value, ok)
 //
 // # Model
 //
@@ -46,8 +47,8 @@
 //
 // The Go runtime does not know this memory: GOMEMLIMIT and GOGC do not count
 // it, a container's limit does. Set GOMEMLIMIT to what the process may have less
-// MaxBytes. The cache does not ask for huge pages. Processes that this one
-// starts do not inherit the memory.
+// MaxBytes. On Linux all maps but a cache's first are advised to take huge pages.
+// Processes that this one starts do not inherit the memory.
 //
 // On platforms other than Linux, macOS and the BSDs, under the race detector and
 // the sanitizers, and with the build tag ringcache_heap, the same memory is a

@@ -15,7 +15,7 @@ func FuzzCache(f *testing.F) {
 	for i := range 8 {
 		data := make([]byte, 3+opSize*40)
 		fillRandom(rnd, data)
-		data[0], data[1], data[2] = byte(i), byte(i/2), byte(i/4)
+		data[0], data[1], data[2] = byte(i)|byte(i<<7), byte(i/2), byte(i/4)
 		f.Add(data)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -44,13 +44,16 @@ func FuzzCache(f *testing.F) {
 
 // fuzzGeometry returns one of many tiny shapes.
 func fuzzGeometry(shape, chunks, width byte) geometry {
-	g := tiny(1<<(shape%3), 64<<(shape/3%4), 8+int(chunks))
+	g := tiny(1<<(shape&0x7f%3), 64<<(shape&0x7f/3%4), 8+int(chunks))
 	if width%2 == 0 {
 		g = narrow(g)
 		g.posBits += uint(width / 2 % 3)
 	}
 	if width >= 0xe0 {
 		g.seed = [2]uint64{}
+	}
+	if shape&0x80 != 0 {
+		g.policy = PolicyFIFO
 	}
 	return g
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync/atomic"
 	"unsafe"
+
+	"github.com/ringcache/ringcache/internal/policy"
 )
 
 // The index of a bucket maps hashes to slots. It is an open-addressing table
@@ -122,12 +124,20 @@ type indexHint struct {
 func tagOf(h uint64) uint64 { return h>>33&0x7f | tagUsed }
 
 // slotWord returns a slot for hash h.
-func slotWord(h uint64, ring, pos uint64) uint64 {
-	return h>>slotHashAt<<slotHashAt | ring<<slotPosBits | pos
+func slotWord(h uint64, ring policy.Ring, pos uint64) uint64 {
+	return h>>slotHashAt<<slotHashAt | uint64(ring)<<slotPosBits | pos
+}
+
+// withPos returns slot s with another position.
+func withPos(s uint64, ring policy.Ring, pos uint64) uint64 {
+	return s&^(slotRingBit|slotPosMask) | uint64(ring)<<slotPosBits | pos
 }
 
 // slotRing returns which ring the slot's position is of.
-func slotRing(s uint64) uint64 { return s >> slotPosBits & 1 }
+func slotRing(s uint64) policy.Ring { return policy.Ring(s >> slotPosBits & 1) }
+
+// slotFreq returns how often the entry has been read, up to 3.
+func slotFreq(s uint64) int { return int(s & slotFreqMask / slotFreqOne) }
 
 // slotHash returns the part of a hash that a slot and its tag remember, in its
 // place.
@@ -181,19 +191,40 @@ func (g *group) load(i int) uint64 { return atomic.LoadUint64(&g.slots[i]) }
 
 // place is where a slot was found.
 type place struct {
-	g  *group
-	at uint32 // number of g
-	i  int    // slot of g
+	g    *group
+	slot uint64 // as it was read
+	at   uint32 // number of g
+	i    int    // slot of g
 }
 
 // store replaces the slot; its hash stays.
 func (p place) store(slot uint64) { p.g.slots[p.i] = slot }
 
-// touch raises the frequency of the slot, read as s, up to 3. It may run under
-// a shared lock; a lost race is a lost count.
-func (p place) touch(s uint64) {
-	if s&slotFreqMask != slotFreqMask {
-		atomic.CompareAndSwapUint64(&p.g.slots[p.i], s, s+slotFreqOne)
+// touch raises the frequency of the slot, up to 3, so that a hot entry is only
+// read. It may run under a shared lock; a lost race is a lost count.
+func (p place) touch() {
+	if p.slot&slotFreqMask != slotFreqMask {
+		atomic.CompareAndSwapUint64(&p.g.slots[p.i], p.slot, p.slot+slotFreqOne)
+	}
+}
+
+// at finds the slot of hash h for the record at pos of a ring.
+func (x *index) at(h uint64, ring policy.Ring, pos uint64) (place, bool) {
+	if len(x.pages) == 0 {
+		return place{}, false
+	}
+	tag, want := tagOf(h), slotWord(h, ring, pos)
+	for p := x.path(h); ; p.next() {
+		g := x.group(p.at)
+		for m := g.matches(tag); m != 0; m &= m - 1 {
+			i := firstSlot(m)
+			if s := g.slots[i]; s&^slotFreqMask == want {
+				return place{g: g, slot: s, at: p.at, i: i}, true
+			}
+		}
+		if p.left == 0 || !g.passed() {
+			return place{}, false
+		}
 	}
 }
 
@@ -366,6 +397,17 @@ func (x *index) reset() []chunkRef {
 	x.front.Store(0)
 	x.pages, x.cur, x.old, x.sweepAt = nil, table{}, table{}, 0
 	return pages
+}
+
+// each calls fn with every used slot and its tag.
+func (x *index) each(fn func(tag, slot uint64)) {
+	for n := range x.cur.groups {
+		g := x.group(n)
+		for used := g.ctrl & tagHighs; used != 0; used &= used - 1 {
+			i := firstSlot(used)
+			fn(g.tagAt(i), g.slots[i])
+		}
+	}
 }
 
 // windows are the alive parts of a bucket's rings.

@@ -3,6 +3,8 @@ package ringcache
 import (
 	"sync"
 	"sync/atomic"
+
+	"github.com/ringcache/ringcache/internal/policy"
 )
 
 // Records that would be a visible part of their bucket live in a place of
@@ -75,7 +77,7 @@ func (s *commons) largeTarget() int {
 
 // divide gives the small buckets what the large ones leave.
 func (s *commons) divide() {
-	total := s.maxBytes - s.maxBytes/slackShare
+	total := s.maxBytes - max(s.maxBytes/slackShare, 2<<s.shift)
 	s.quota.Store(max(0, int64(total)-s.flow.held.Load()) / int64(s.buckets))
 }
 
@@ -116,11 +118,12 @@ func (b *bucket) appetite(n int) int {
 	defer b.mu.RUnlock()
 	size := b.shared.pool.chunkSize
 	need := (n/size + 2) * size
-	grow := b.quota() - b.heldLocked()
-	if r := &b.rings[mainRing]; grow < need && r.held()*size < need {
-		grow = need - r.held()*size // this record alone
+	grow := min(b.quota()-b.heldLocked(), 2*need+policy.SetWork.Bytes)
+	for i := range b.rings {
+		// Whatever the quota, this record has to fit into either ring.
+		grow = max(grow, need-b.rings[i].held()*size)
 	}
-	return max(0, min(grow, need)) + b.shared.pool.pageSize*(1+len(b.index.pages)/4)
+	return max(grow, 0) + b.shared.pool.pageSize*(1+len(b.index.pages)/3)
 }
 
 // reclaim has the small buckets give up as many bytes as are missing. Each
@@ -182,9 +185,11 @@ func (c *Cache) flowed(n int) {
 // giveLocked evicts until n bytes of chunks are given back, or the bucket holds
 // no more than its quota.
 func (b *bucket) giveLocked(n int) {
-	r := &b.rings[mainRing]
 	from := b.heldLocked()
-	for r.size > 0 && b.heldLocked() > b.quota() && from-b.heldLocked() < n {
-		b.evictTailLocked(r)
+	for _, ring := range []policy.Ring{policy.Main, policy.Small} {
+		r := &b.rings[ring]
+		for r.size > 0 && b.heldLocked() > b.quota() && from-b.heldLocked() < n {
+			b.evictTailLocked(ring, &policy.Work{})
+		}
 	}
 }

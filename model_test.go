@@ -30,7 +30,10 @@ func modelCases() []modelCase {
 				wide := tiny(buckets, chunkSize, chunks)
 				zero := narrow(wide)
 				zero.seed = [2]uint64{}
-				cases = append(cases, modelCase{g: wide}, modelCase{g: narrow(wide), wraps: buckets <= 2}, modelCase{g: zero})
+				fifo := narrow(wide)
+				fifo.policy = PolicyFIFO
+				cases = append(cases, modelCase{g: wide}, modelCase{g: narrow(wide), wraps: buckets <= 2},
+					modelCase{g: zero}, modelCase{g: fifo, wraps: buckets <= 2})
 			}
 		}
 	}
@@ -100,4 +103,42 @@ func (r *runner) exercised(wraps bool) error {
 		return fmt.Errorf("%d bytes evicted, want %d: positions did not wrap twice", s.EvictedBytes, want)
 	}
 	return nil
+}
+
+// An entry of empty key and value is a header only. It may be the last thing in
+// its chunk, with no chunk after it, and nothing may look there.
+func TestModel_EmptyEntryEndsItsChunk(t *testing.T) {
+	g := tiny(1, 64, 64)
+	for pad := range g.chunkSize {
+		c := mustCache(t, g)
+		if err := c.Set([]byte("pad."), make([]byte, pad)); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if err := c.Set(nil, nil); err != nil {
+				t.Fatal(err)
+			}
+			if !c.View(nil, func(v []byte) {
+				if len(v) != 0 {
+					t.Errorf("pad %d: %d bytes, want none", pad, len(v))
+				}
+			}) {
+				t.Errorf("pad %d: not found", pad)
+			}
+			if err := c.validate(); err != nil {
+				t.Fatalf("pad %d: %v", pad, err)
+			}
+			if !c.Del(nil) {
+				t.Errorf("pad %d: not there to delete", pad)
+			}
+		}
+		if err := c.Set(nil, nil); err != nil {
+			t.Fatal(err)
+		}
+		for id := range uint32(1000) { // until all of it is evicted
+			if err := c.Set(trafficKey(nil, id), nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 }

@@ -15,6 +15,10 @@ type Options struct {
 	// together, in bytes. Below 32 MB it is taken as 32 MB; the most is 8 TB.
 	// There is no default: NewWithOptions reports an error for 0 or less.
 	MaxBytes int
+
+	// Policy is the rule by which entries are dropped when the cache is full:
+	// PolicyS3FIFO, the default, or PolicyFIFO.
+	Policy Policy
 }
 
 // validate returns an error that names the field and the bound.
@@ -24,6 +28,9 @@ func (o Options) validate() error {
 	}
 	if int64(o.MaxBytes) > maxMaxBytes {
 		return fmt.Errorf("ringcache: check options: MaxBytes is %d, must be at most %d: %w", o.MaxBytes, int64(maxMaxBytes), ErrInvalidOptions)
+	}
+	if o.Policy > PolicyFIFO {
+		return fmt.Errorf("ringcache: check options: Policy is %d, must be at most %d: %w", o.Policy, PolicyFIFO, ErrInvalidOptions)
 	}
 	return nil
 }

@@ -160,6 +160,25 @@ func (r *ring) write(pos uint64, p []byte) uint64 {
 	return pos
 }
 
+// copyFrom appends the n bytes from pos of another ring on.
+func (r *ring) copyFrom(src *ring, pos uint64, n int) {
+	at := r.head()
+	r.size += uint64(n)
+	for n > 0 {
+		b := src.run(pos)
+		b = b[:min(n, len(b))]
+		at = r.write(at, b)
+		pos += uint64(len(b))
+		n -= len(b)
+	}
+}
+
+// count adds to the records that are not dead, and their bytes.
+func (r *ring) count(records, bytes int) {
+	r.live += records
+	r.liveBytes += bytes
+}
+
 // read appends the n bytes from pos on to dst.
 func (r *ring) read(dst []byte, pos uint64, n int) []byte {
 	for n > 0 {
@@ -188,6 +207,9 @@ func (r *ring) equal(pos uint64, p []byte) bool {
 
 // hash returns the xxhash of the n bytes from pos on.
 func (r *ring) hash(pos uint64, n int) uint64 {
+	if n == 0 {
+		return xxhash.Sum64(nil) // there may be no chunk at pos
+	}
 	if b := r.run(pos); len(b) >= n {
 		return xxhash.Sum64(b[:n])
 	}
@@ -241,12 +263,17 @@ func (r *ring) drop(at int) {
 	r.mapped--
 }
 
-// reset gives all chunks back. Positions go on from the head, so that what the
-// index still knows is stale.
-func (r *ring) reset() {
+// trim gives the chunk of an empty ring back.
+func (r *ring) trim() {
 	for pos := r.tail; r.mapped > 0; pos += 1 << r.shift {
 		r.drop(r.slot(pos))
 	}
+}
+
+// reset gives all chunks back. Positions go on from the head, so that what the
+// index still knows is stale.
+func (r *ring) reset() {
+	r.trim()
 	r.tail = r.head()
 	r.size = 0
 	r.slots = nil
@@ -259,13 +286,16 @@ func (r *ring) prefetch(pos uint64, n int) {
 	prefetchAt(&r.slots[r.slot(pos)], uintptr(pos&(1<<r.shift-1)), n)
 }
 
+// cacheLine is the size of a cache line on the processors that matter most.
+const cacheLine = 64
+
 // prefetchHead asks for the n lines that the next record will be written to,
 // as far as the head's chunk is concerned. In a full ring the oldest records
 // lie there too.
 func (r *ring) prefetchHead(n int) {
 	head := r.head()
-	if off := head & (1<<r.shift - 1); off != 0 {
-		// The line before has been written just now.
-		prefetchWriteAt(&r.slots[r.slot(head)], uintptr(off)+63, n)
+	// The head's own line has been written just now; the next one is asked for.
+	if off := head&(1<<r.shift-1) + cacheLine; off > cacheLine && off < 1<<r.shift {
+		prefetchWriteAt(&r.slots[r.slot(head)], uintptr(off), n)
 	}
 }

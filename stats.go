@@ -34,6 +34,22 @@ type Stats struct {
 	EvictedEntries uint64
 	EvictedBytes   uint64
 
+	// EvictedEntries is the sum of three causes. EvictedSmall counts entries
+	// that left the small ring because they had not been read while they were
+	// in it; EvictedMain, those that left the main ring (with PolicyFIFO, all);
+	// EvictedCrowd, those that the index had no place for.
+	EvictedSmall uint64
+	EvictedMain  uint64
+	EvictedCrowd uint64
+
+	// Promotions counts entries that moved from the small ring to the main
+	// one; Reinsertions, those that were read in the main ring and began
+	// another round in it; GhostHits, Sets of new entries whose hash was still
+	// remembered from an eviction, which go straight to the main ring.
+	Promotions   uint64
+	Reinsertions uint64
+	GhostHits    uint64
+
 	// Gauges: the state at the time of the call.
 
 	// EntriesCount is the number of entries that a Get can find.

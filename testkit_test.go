@@ -32,9 +32,13 @@ var testSeed = [2]uint64{0x243f6a8885a308d3, 0x13198a2e03707345}
 
 // tiny returns a geometry with room for the given chunks in each bucket and
 // positions of the default width.
+//
+// A cache needs a few chunks for each bucket, large ones among them: a page for
+// the index, and one for each ring. A shape without them would say nothing
+// about the bound on memory.
 func tiny(buckets, chunkSize, chunksPerBucket int) geometry {
 	return geometry{
-		maxBytes:  buckets * chunkSize * chunksPerBucket,
+		maxBytes:  chunkSize * max(buckets*chunksPerBucket, 6*(buckets+largeBuckets)),
 		buckets:   buckets,
 		chunkSize: chunkSize,
 		posBits:   slotPosBits,
@@ -54,7 +58,7 @@ func narrow(g geometry) geometry {
 }
 
 func describe(g geometry) string {
-	return fmt.Sprintf("buckets=%d/chunk=%d/max=%d/pos=%d/seed=%x", g.buckets, g.chunkSize, g.maxBytes, g.posBits, g.seed)
+	return fmt.Sprintf("policy=%s/buckets=%d/chunk=%d/max=%d/pos=%d/seed=%x", g.policy, g.buckets, g.chunkSize, g.maxBytes, g.posBits, g.seed)
 }
 
 // mustCache returns a cache that is validated and closed when the test ends.

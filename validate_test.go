@@ -134,7 +134,7 @@ func (b *bucket) validateIndex(records map[uint64]uint64) error {
 				}
 				continue
 			}
-			key := slotRing(s)<<slotPosBits | s&slotPosMask
+			key := s & (slotRingBit | slotPosMask)
 			hash, ok := records[key]
 			if !ok {
 				return fmt.Errorf("I7: group %d slot %d is alive without a live record", n, i)

@@ -1,0 +1,257 @@
+package ringcache
+
+import (
+	"sync"
+
+	"github.com/ringcache/ringcache/internal/policy"
+)
+
+// How a bucket makes room: it asks the policy what becomes of the records at
+// the tails of its rings, and moves or drops them.
+
+// expected is the record that is at a tail next, and its hash.
+type expected struct {
+	known bool
+	ring  policy.Ring
+	pos   uint64
+	hash  uint64
+}
+
+// limitLocked returns how many chunks each ring may hold now.
+func (b *bucket) limitLocked() (limit [ringCount]int) {
+	s := b.shared
+	quota := b.quota()
+	pages := len(b.index.pages) + b.pending
+	if most := b.mostPages(quota); pages > most {
+		pages = most // compactLocked will see to it
+	}
+	total := max(quota-pages*s.pool.pageSize, 0) >> s.shift
+	if held := b.chunksLocked(); total > held {
+		// Other buckets may hold more than their share for now.
+		spare := s.pool.spare()>>s.shift - b.reserved
+		total = min(total, held+max(spare, 0))
+	}
+	total = int(min(uint64(total), 1<<(s.posBits-2)>>s.shift)) // I3
+	limit[policy.Small] = b.policy.SmallLimit(total)
+	// A record may have needed more of small than that.
+	limit[policy.Main] = max(0, total-max(limit[policy.Small], b.rings[policy.Small].held()))
+	return limit
+}
+
+// chunksLocked returns how many chunks the rings hold.
+func (b *bucket) chunksLocked() int {
+	return b.rings[policy.Small].held() + b.rings[policy.Main].held()
+}
+
+// quota returns the bytes that rings and index may hold together. Small
+// buckets have the same quota, but each cuts it to whole chunks at another
+// point, so that all together use all of it.
+func (b *bucket) quota() int {
+	if b.large {
+		return b.shared.largeTarget() / largeBuckets
+	}
+	return int(b.shared.quota.Load()) + b.dither
+}
+
+// fits reports whether a ring of limit chunks has room for n more bytes.
+func (r *ring) fits(n, limit int) bool { return r.size+uint64(n) <= r.room(limit) }
+
+// shrinkStep bounds the bytes that a Set evicts beyond what it needs itself,
+// when a ring has to become smaller.
+const shrinkStep = 4 << 10
+
+// makeRoomLocked gives a ring of limit chunks room for n more bytes. A ring
+// that holds more chunks than that shrinks bit by bit.
+func (b *bucket) makeRoomLocked(ring policy.Ring, n, limit int, w *policy.Work) {
+	r := &b.rings[ring]
+	soft := uint64(limit) << r.shift
+	from := r.size
+	for {
+		// Each step may take a chunk away, and room with it.
+		must := !r.fits(n, limit)
+		should := r.size > 0 && r.size+uint64(n) > soft && from-r.size < shrinkStep
+		if !must && !should {
+			return
+		}
+		b.evictTailLocked(ring, w)
+	}
+}
+
+// ownRoomLocked gives a ring room for a new record of n bytes, and returns how
+// many chunks it may hold. In a bucket of very few chunks, the record may need
+// some of those that the other ring holds.
+func (b *bucket) ownRoomLocked(ring policy.Ring, n int) int {
+	limits := b.limitLocked()
+	r, other := &b.rings[ring], &b.rings[1-ring]
+	limit := limits[ring]
+	need := (n + 1<<r.shift - 1) >> r.shift
+	if limit < need {
+		total := limits[policy.Small] + limits[policy.Main]
+		for other.held() > 0 && other.held()+need > total {
+			if other.size == 0 {
+				other.trim()
+				break
+			}
+			b.evictTailLocked(1-ring, &policy.Work{})
+		}
+		limit = need
+	}
+	b.reserved = min(need+1, max(limit-r.held(), 0))
+	work := policy.SetWork
+	b.makeRoomLocked(ring, n, limit, &work)
+	b.reserved = 0
+	return limit
+}
+
+// shrinkLocked drops records until no ring holds more chunks than it may.
+func (b *bucket) shrinkLocked() {
+	limits := b.limitLocked()
+	for i := range b.rings {
+		r := &b.rings[i]
+		for r.size > 0 && r.held() > limits[i] {
+			b.evictTailLocked(policy.Ring(i), &policy.Work{})
+		}
+		if r.size == 0 && r.held() > limits[i] {
+			r.trim()
+		}
+	}
+	b.compactLocked()
+}
+
+// evictTailLocked takes the oldest record from the tail of a ring: for good,
+// or to the head of main. A dropped record's slot stays in the index, stale: it
+// is the ghost.
+func (b *bucket) evictTailLocked(ring policy.Ring, w *policy.Work) {
+	r := &b.rings[ring]
+	h, ok := r.header(r.tail)
+	if !ok {
+		// Without its length no record behind it can be found either.
+		b.corruptions.Add(1)
+		r.reset()
+		return
+	}
+	if h.dead {
+		r.release(uint64(h.total()))
+		return
+	}
+	if b.policy.Kind == policy.FIFO {
+		b.dropTailLocked(ring, h)
+		return
+	}
+	p, ok := b.tailSlotLocked(ring, h)
+	if !ok {
+		b.corruptions.Add(1)
+		b.dropTailLocked(ring, h)
+		return
+	}
+	verdict := policy.Drop
+	if ring == policy.Small {
+		verdict = b.policy.SmallTail(slotFreq(p.slot), h.total(), w)
+	} else {
+		verdict = b.policy.MainTail(slotFreq(p.slot), h.total(), w)
+	}
+	switch verdict {
+	case policy.Promote:
+		b.promoteLocked(p, h, w)
+	case policy.Reinsert:
+		b.reinsertLocked(p, h)
+	default:
+		b.dropTailLocked(ring, h)
+	}
+}
+
+// tailSlotLocked finds the slot of the live record at the tail of a ring (I7).
+func (b *bucket) tailSlotLocked(ring policy.Ring, h header) (place, bool) {
+	r := &b.rings[ring]
+	next := b.next
+	b.next.known = false
+	if !next.known || next.pos != r.tail || next.ring != ring {
+		next.hash = b.keyHash(r, r.tail, h)
+	}
+	return b.index.at(next.hash, ring, r.tail)
+}
+
+// dropTailLocked evicts the live record at the tail of a ring.
+func (b *bucket) dropTailLocked(ring policy.Ring, h header) {
+	r := &b.rings[ring]
+	b.uncountLocked(r, h, b.strayHash(r, r.tail, h))
+	r.release(uint64(h.total()))
+	b.evictedBytes += uint64(h.total())
+	if ring == policy.Small {
+		b.evictedSmall++
+	} else {
+		b.evictedMain++
+	}
+}
+
+// promoteLocked moves the record at the tail of small to the head of main. Its
+// frequency begins anew.
+func (b *bucket) promoteLocked(p place, h header, w *policy.Work) {
+	n := h.total()
+	small, main := &b.rings[policy.Small], &b.rings[policy.Main]
+	limit := b.limitLocked()[policy.Main]
+	if n > limit<<main.shift {
+		b.dropTailLocked(policy.Small, h)
+		return
+	}
+	b.makeRoomLocked(policy.Main, n, limit, w)
+	if err := main.extend(uint64(n), limit); err != nil {
+		b.dropTailLocked(policy.Small, h)
+		return
+	}
+	pos := main.head()
+	main.copyFrom(small, small.tail, n)
+	p.store(withPos(p.slot&^slotFreqMask, policy.Main, pos))
+	small.release(uint64(n))
+	small.count(-1, -n)
+	main.count(1, n)
+	b.promotions++
+}
+
+// reinsertLocked moves the record at the tail of main to its head, with one
+// less to its frequency. In a full ring both lie in the same bytes, so the
+// record is held in a buffer meanwhile.
+func (b *bucket) reinsertLocked(p place, h header) {
+	r := &b.rings[policy.Main]
+	n := h.total()
+	var short [256]byte
+	buf := short[:0]
+	if n > len(short) {
+		long := moveBuffers.Get().(*[]byte)
+		defer func() { *long = buf; moveBuffers.Put(long) }()
+		buf = (*long)[:0]
+	}
+	buf = r.read(buf, r.tail, n)
+	hash, held := b.strayHash(r, r.tail, h), r.held()
+	r.release(uint64(n))
+	if err := r.extend(uint64(n), held); err != nil {
+		b.uncountLocked(r, h, hash) // the chunk that the tail left was not to be had again
+		b.evictedMain++
+		b.evictedBytes += uint64(n)
+		return
+	}
+	pos := r.head()
+	r.write(pos, buf)
+	r.size += uint64(n)
+	p.store(withPos(p.slot-slotFreqOne, policy.Main, pos))
+	b.reinsertions++
+}
+
+// moveBuffers hold records on their way through reinsertLocked.
+var moveBuffers = sync.Pool{New: func() any { return new([]byte) }}
+
+// prepareLocked does what a bucket's next Set will be glad of: by then, some
+// hundred Sets later, the lines that it asks for have come.
+func (b *bucket) prepareLocked(ring policy.Ring) {
+	r := &b.rings[ring]
+	r.prefetchHead(b.lines)
+	if ring == policy.Main || !b.policy.Full() || r.size == 0 {
+		return
+	}
+	h, ok := r.header(r.tail)
+	if !ok || h.dead {
+		return
+	}
+	b.next = expected{known: true, ring: ring, pos: r.tail, hash: b.keyHash(r, r.tail, h)}
+	b.index.prefetch(b.next.hash)
+}

@@ -1,0 +1,104 @@
+package ringcache
+
+import "github.com/ringcache/ringcache/internal/policy"
+
+// How a bucket's index grows, and forgets what is long gone.
+
+// While an index grows, moveRun homes move with every moveEvery-th Set. A
+// growth by a quarter leaves time for 1.3 homes a Set before the next.
+const (
+	moveEvery = 8
+	moveRun   = 32
+)
+
+// tendIndexLocked does the index's share of a Set: it moves homes to a new
+// geometry, or starts a larger one when three quarters of the slots are used.
+func (b *bucket) tendIndexLocked() {
+	x := &b.index
+	if x.growing() {
+		// Homes move in runs: neighbours cost the processor far less than as
+		// many lines one by one.
+		if b.rest++; b.rest%moveEvery == 0 {
+			x.move(moveRun, b.windows(), b.loseLocked)
+		}
+		return
+	}
+	if b.liveLocked()*4 < x.slots()*3 {
+		return
+	}
+	b.pending = max(1, len(x.pages)/3)
+	if len(x.pages)+b.pending > b.mostPages(b.quota()) {
+		b.pending = 0 // tiny records: the index has its part, and forgets the oldest
+		return
+	}
+	limits := b.limitLocked()
+	if b.chunksLocked() > limits[policy.Small]+limits[policy.Main] || b.shared.pool.spare() < b.pending*b.shared.pool.pageSize {
+		return // the next Sets make room for it
+	}
+	// A refusal is no harm: the next Set tries again.
+	_ = b.growIndexLocked(b.pending)
+}
+
+// mostPages returns how many pages an index may have in a bucket of that quota:
+// three quarters of it, which only the tiniest records need, but not the last
+// two chunks.
+func (b *bucket) mostPages(quota int) int {
+	return max(1, min(quota*3/4, quota-2<<b.shared.shift)/b.shared.pool.pageSize)
+}
+
+// compactLocked makes an index smaller that has more pages than it may: the
+// bucket's quota has fallen far. It is the one place where an index is rebuilt,
+// and the rings have been cut down before, so that there is little to enter.
+func (b *bucket) compactLocked() {
+	x := &b.index
+	most := b.mostPages(b.quota())
+	if len(x.pages) <= most {
+		return
+	}
+	type entry struct{ hash, slot uint64 }
+	var alive []entry
+	x.each(func(tag, slot uint64) {
+		if b.windows().alive(slot) {
+			alive = append(alive, entry{slotHash(slot, tag), slot})
+		}
+	})
+	pages := x.reset()
+	b.shared.pool.putPages(pages[most:])
+	for i := range pages[:most] {
+		clear(chunkBytes(&pages[i], b.shared.pool.pageSize))
+	}
+	x.grow(pages[:most])
+	b.pending = 0
+	for _, e := range alive {
+		if victim, forced := x.insert(e.hash, e.slot, b.windows()); forced {
+			b.loseLocked(victim)
+		}
+	}
+}
+
+// growIndexLocked adds n pages to the index.
+func (b *bucket) growIndexLocked(n int) error {
+	pages := make([]chunkRef, 0, n)
+	for range n {
+		p, err := b.shared.pool.page()
+		if err != nil {
+			b.shared.pool.putPages(pages)
+			return err
+		}
+		pages = append(pages, p)
+	}
+	b.index.grow(pages)
+	b.pending = 0
+	return nil
+}
+
+// sweepLocked drops outdated stale slots, at a pace that comes round to every
+// group within an eighth of the position space (I5).
+func (b *bucket) sweepLocked(appended int) {
+	b.unswept += uint64(appended) * uint64(b.index.cur.groups)
+	per := uint64(1) << (b.shared.posBits - 3)
+	if n := b.unswept / per; n > 0 {
+		b.unswept -= n * per
+		b.index.sweep(int(n), b.windows())
+	}
+}
