@@ -34,6 +34,7 @@ type bucket struct {
 	pending  int    // pages that the index waits for
 	reserved int    // chunks of the pool that a record under way will take
 	inflow   int    // bytes set that commons.flow does not know of yet
+	appended int    // bytes appended to the rings since sweepLocked last looked
 	unswept  uint64 // appended bytes that sweep has not yet answered
 
 	sets, dels   uint64
@@ -218,7 +219,7 @@ func (b *bucket) setLocked(k, v []byte, h uint64) error {
 		return err
 	}
 	b.putSlotLocked(&f, replace, h, slotWord(h, ring, pos))
-	b.sweepLocked(len(k) + len(v))
+	b.sweepLocked()
 	b.tendIndexLocked()
 	b.prepareLocked(ring)
 	return nil
@@ -271,6 +272,7 @@ func (b *bucket) appendLocked(ring policy.Ring, k, v []byte, h uint64) (uint64, 
 		return 0, err
 	}
 	r.count(1, n)
+	b.appended += n
 	if b.large {
 		b.shared.strays(h).Add(1)
 	}

@@ -16,10 +16,10 @@
 // # Model
 //
 // An entry stays until its key is set again or deleted, the cache is reset, or
-// room is needed: a cache may drop any entry at any time. What is dropped first
-// is not part of the contract; today it is what was written first, and reading
-// does not prolong a life. A hit is always exactly the bytes of one Set of that
-// key, since keys are compared in full. After a Set that returned nil, the next
+// room is needed: a cache may drop any entry at any time. By default what is
+// read stays longer, and [Options] has a rule that goes by age alone; the exact
+// order is not part of the contract. A hit is always exactly the bytes of one
+// Set of that key, since keys are compared in full. After a Set that returned nil, the next
 // Get of the key finds the value unless other Sets have pushed it out since.
 // There is no expiry, no iteration, no callback and no loader.
 //
@@ -39,7 +39,7 @@
 // or a value of 64 KB on) and its part of the index, which grows with the number
 // of entries. A new cache takes next to nothing: address space comes in maps of
 // up to 64 MB, and resident memory as entries come. The Go heap holds about
-// 200 KB for each cache, and small tables of the chunks that records lie in.
+// 250 KB for each cache, and small tables of the chunks that records lie in.
 //
 // [Cache.Reset] keeps the memory for new entries. [Cache.Close] gives it back to
 // the operating system, and so does the garbage collector some time after the
@@ -83,7 +83,7 @@
 // # Caveats
 //
 // A Set of a value of the same length as before is made in place, and the entry
-// keeps its age. Large values (above 1/4096 of MaxBytes, or less where most of
+// keeps its age and standing. Large values (above 1/4096 of MaxBytes, or less where most of
 // them are large) live in a part of the cache of their own, and their Sets take
 // turns. A function given to View must not call methods of the same Cache. A
 // Cache must not be copied, and its zero value is of no use.

@@ -205,6 +205,7 @@ func (b *bucket) promoteLocked(p place, h header, w *policy.Work) {
 	small.release(uint64(n))
 	small.count(-1, -n)
 	main.count(1, n)
+	b.appended += n
 	b.promotions++
 }
 
@@ -234,6 +235,7 @@ func (b *bucket) reinsertLocked(p place, h header) {
 	r.write(pos, buf)
 	r.size += uint64(n)
 	p.store(withPos(p.slot-slotFreqOne, policy.Main, pos))
+	b.appended += n
 	b.reinsertions++
 }
 
@@ -253,5 +255,5 @@ func (b *bucket) prepareLocked(ring policy.Ring) {
 		return
 	}
 	b.next = expected{known: true, ring: ring, pos: r.tail, hash: b.keyHash(r, r.tail, h)}
-	b.index.prefetch(b.next.hash)
+	b.index.prefetchHome(b.next.hash)
 }

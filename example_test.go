@@ -180,7 +180,10 @@ func ExampleCache_UpdateStats() {
 }
 
 func ExampleNewWithOptions() {
-	cache, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: 128 << 20})
+	cache, err := ringcache.NewWithOptions(ringcache.Options{
+		MaxBytes: 128 << 20,
+		Policy:   ringcache.PolicyFIFO,
+	})
 	if err != nil {
 		log.Fatal(err)
 	}

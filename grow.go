@@ -5,7 +5,7 @@ import "github.com/ringcache/ringcache/internal/policy"
 // How a bucket's index grows, and forgets what is long gone.
 
 // While an index grows, moveRun homes move with every moveEvery-th Set. A
-// growth by a quarter leaves time for 1.3 homes a Set before the next.
+// growth by a quarter or more leaves time for 1.3 homes a Set before the next.
 const (
 	moveEvery = 8
 	moveRun   = 32
@@ -93,10 +93,12 @@ func (b *bucket) growIndexLocked(n int) error {
 }
 
 // sweepLocked drops outdated stale slots, at a pace that comes round to every
-// group within an eighth of the position space (I5).
-func (b *bucket) sweepLocked(appended int) {
-	b.unswept += uint64(appended) * uint64(b.index.cur.groups)
+// group within an eighth of the position space (I5). Records that moved have
+// used up positions as new ones have.
+func (b *bucket) sweepLocked() {
 	per := uint64(1) << (b.shared.posBits - 3)
+	b.unswept += uint64(b.appended) * uint64(b.index.cur.groups)
+	b.appended = 0
 	if n := b.unswept / per; n > 0 {
 		b.unswept -= n * per
 		b.index.sweep(int(n), b.windows())

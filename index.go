@@ -31,7 +31,8 @@ import (
 // The table grows in place. Pages are added at its end, and homes move one by
 // one, from the last to the first, from the old geometry to the new one: a
 // home's new place is never before its old one, so there is always room
-// behind the frontier. Each Set moves a few homes; nothing is ever rebuilt.
+// behind the frontier. Sets move a few homes each; a growing table is never
+// rebuilt.
 //
 // Invariants (numbers as in docs/design.md):
 //
@@ -388,6 +389,13 @@ func (x *index) prefetch(h uint64) {
 	// Sound: as in group; nothing is read, and an address that is no longer
 	// mapped does not fault in a prefetch.
 	prefetch(unsafe.Add(page, uintptr(n&(1<<x.pageShift-1))<<groupShift))
+}
+
+// prefetchHome asks for the home group of hash h, under the lock.
+func (x *index) prefetchHome(h uint64) {
+	_, home := x.table(h)
+	// Sound: nothing is read.
+	prefetch(unsafe.Pointer(x.group(home)))
 }
 
 // reset forgets everything and returns the pages.

@@ -77,7 +77,7 @@ func (s *commons) largeTarget() int {
 
 // divide gives the small buckets what the large ones leave.
 func (s *commons) divide() {
-	total := s.maxBytes - max(s.maxBytes/slackShare, 2<<s.shift)
+	total := s.maxBytes - max(s.maxBytes/slackShare, 4<<s.shift)
 	s.quota.Store(max(0, int64(total)-s.flow.held.Load()) / int64(s.buckets))
 }
 

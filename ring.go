@@ -65,9 +65,6 @@ func (r *ring) init(p *chunkPool, shift uint8, posBits uint) {
 	r.mask = 1<<posBits - 1
 }
 
-// chunkSize returns the size of a chunk.
-func (r *ring) chunkSize() int { return 1 << r.shift }
-
 // held returns how many chunks the ring has from the pool.
 func (r *ring) held() int {
 	if r.borrowed {

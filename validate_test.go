@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
-	"testing"
 )
 
 // validate walks every bucket and checks the invariants of docs/design.md,
@@ -158,11 +157,4 @@ func (b *bucket) validateIndex(records map[uint64]uint64) error {
 		return errors.New("page size is no power of two")
 	}
 	return nil
-}
-
-func mustValidate(tb testing.TB, c *Cache) {
-	tb.Helper()
-	if err := c.validate(); err != nil {
-		tb.Fatal(err)
-	}
 }
