@@ -2,6 +2,7 @@ package ringcache
 
 import (
 	"bytes"
+	"encoding/binary"
 	"sync"
 	"sync/atomic"
 
@@ -54,7 +55,7 @@ func (b *bucket) init(s *commons, dither int, large bool) {
 	b.policy.Kind = s.policy
 	b.dither = dither
 	b.large = large
-	b.lines = 2
+	b.lines = 1
 	b.index.pageShift = log2(s.pool.pageSize) - groupShift
 	for i := range b.rings {
 		b.rings[i].init(s.pool, s.shift, s.posBits)
@@ -114,7 +115,9 @@ func (b *bucket) find(f *found, k []byte, h uint64) bool {
 // its place. The common record, a short one in one chunk, is decoded here in a
 // few instructions.
 func (b *bucket) match(f *found, r *ring, pos uint64, k []byte) bool {
-	r.prefetch(pos, b.lines)
+	if b.lines > 1 {
+		r.prefetchNext(pos, b.lines-1)
+	}
 	rec := r.run(pos)
 	if len(rec) >= 4 {
 		if h, ok := parseShort(rec); ok && h.total() <= len(rec) {
@@ -149,8 +152,52 @@ func (b *bucket) matchAny(f *found, r *ring, pos uint64, k []byte) bool {
 	return true
 }
 
-// get appends the value of k to dst.
+// get appends the value of k to dst. The common case is a straight line: a
+// short record, in one chunk, with its slot in the home group. Everything else
+// is find's.
 func (b *bucket) get(dst, k []byte, h uint64) ([]byte, bool) {
+	x := &b.index
+	if len(x.pages) == 0 {
+		return dst, false
+	}
+	home := x.cur.home(h)
+	if x.growing() {
+		_, home = x.table(h)
+	}
+	g := x.group(home)
+	for m := g.matches(tagOf(h)); m != 0; m &= m - 1 {
+		i := firstSlot(m)
+		s := g.load(i)
+		r := &b.rings[slotRing(s)]
+		if (s^h)>>slotHashAt != 0 || !r.alive(s) {
+			continue
+		}
+		if b.lines > 1 {
+			r.prefetchNext(s, b.lines-1)
+		}
+		rec := r.run(s)
+		if len(rec) < 4 {
+			return b.getAny(dst, k, h)
+		}
+		w := binary.LittleEndian.Uint32(rec)
+		value := shortHeader + int(w&maxShortKey)
+		end := value + int(w>>8&maxShortValue)
+		if w&longBit != 0 || end > len(rec) || string(rec[shortHeader:value]) != string(k) {
+			return b.getAny(dst, k, h)
+		}
+		if s&slotFreqMask != slotFreqMask && b.policy.Kind != policy.FIFO {
+			place{g: g, slot: s, i: i}.touch()
+		}
+		return append(dst, rec[value:end]...), true
+	}
+	if !g.passed() {
+		return dst, false
+	}
+	return b.getAny(dst, k, h)
+}
+
+// getAny is get for every case.
+func (b *bucket) getAny(dst, k []byte, h uint64) ([]byte, bool) {
 	var f found
 	if !b.find(&f, k, h) {
 		return dst, false
@@ -332,6 +379,15 @@ func (b *bucket) delLocked(k []byte, h uint64) bool {
 	return true
 }
 
+// linesOf returns how many cache lines to prefetch of records of a mean size:
+// all that most of them touch. The small ones are in one.
+func linesOf(size int) int {
+	if size <= cacheLine/2 {
+		return 1
+	}
+	return min(size/cacheLine+2, maxLines)
+}
+
 // maxLines bounds what is prefetched of one record: the processor's own
 // prefetchers take over from there.
 const maxLines = 4
@@ -343,7 +399,7 @@ func (b *bucket) reportLocked(n int) int {
 	if b.inflow < 1<<b.shared.shift {
 		return 0
 	}
-	b.lines = min(b.liveBytesLocked()/max(b.liveLocked(), 1)/64+2, maxLines)
+	b.lines = linesOf(b.liveBytesLocked() / max(b.liveLocked(), 1))
 	n, b.inflow = b.inflow, 0
 	return n
 }

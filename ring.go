@@ -277,10 +277,17 @@ func (r *ring) reset() {
 	r.live, r.liveBytes = 0, 0
 }
 
-// prefetch asks for n lines of the record at pos, as far as its chunk is
-// concerned.
+// prefetch asks for n lines from pos on, as far as its chunk is concerned.
 func (r *ring) prefetch(pos uint64, n int) {
 	prefetchAt(&r.slots[r.slot(pos)], uintptr(pos&(1<<r.shift-1)), n)
+}
+
+// prefetchNext asks for n lines behind the one at pos, which is to be waited
+// for: the others may come meanwhile.
+func (r *ring) prefetchNext(pos uint64, n int) {
+	if off := pos&(1<<r.shift-1) + cacheLine; off < 1<<r.shift {
+		prefetchAt(&r.slots[r.slot(pos)], uintptr(off), n)
+	}
 }
 
 // cacheLine is the size of a cache line on the processors that matter most.
