@@ -1,14 +1,12 @@
 package measure
 
 import (
-	"fmt"
-	"os"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
-	"strconv"
-	"strings"
 	"time"
+
+	"github.com/ringcache/ringcache/bench/machine"
 )
 
 // collections is how often the collector is run for its median.
@@ -49,27 +47,8 @@ func readMemory() memory {
 	debug.FreeOSMemory() // collects first
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
-	resident, _ := residentBytes()
+	resident, _ := machine.Resident()
 	return memory{resident: resident, objects: int64(stats.HeapObjects)}
-}
-
-// residentBytes reads VmRSS, which only Linux has.
-func residentBytes() (int64, error) {
-	const file = "/proc/self/status"
-	status, err := os.ReadFile(file)
-	if err != nil {
-		return 0, fmt.Errorf("measure: read resident memory: %w", err)
-	}
-	for line := range strings.Lines(string(status)) {
-		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
-			kb, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
-			if err != nil {
-				return 0, fmt.Errorf("measure: read resident memory: %w", err)
-			}
-			return kb << 10, nil
-		}
-	}
-	return 0, fmt.Errorf("measure: read resident memory: no VmRSS in %s", file)
 }
 
 // collect returns the median cost of a forced collection in milliseconds.

@@ -12,15 +12,23 @@ import (
 // of header and up to 3 of length.
 const bigcacheOverhead = 21
 
+// bigcacheShardEntries is how many entries a shard has room for at the least:
+// with fewer, the shards of large entries would fill unevenly or not take them.
+const bigcacheShardEntries = 32
+
 var bigcacheInfo = Info{
 	Name:    "bigcache",
 	Module:  "github.com/allegro/bigcache/v3",
 	Bounded: true,
+	Step:    1 << 20,
 	New: func(c Config) (Store, error) {
 		conf := bigcache.DefaultConfig(1000 * time.Hour) // nothing expires
 		conf.CleanWindow = 0
 		conf.Verbose = false
 		conf.HardMaxCacheSize = max(1, c.MaxBytes>>20)
+		for conf.Shards > 1 && c.MaxBytes/conf.Shards < bigcacheShardEntries*(c.EntryBytes+bigcacheOverhead) {
+			conf.Shards /= 2 // a power of two
+		}
 		// Room in advance, with an eighth to spare since shards fill unevenly:
 		// otherwise every second shard would double its queue.
 		conf.MaxEntriesInWindow = c.Entries + c.Entries/8

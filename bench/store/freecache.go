@@ -30,6 +30,14 @@ func (s freecacheStore) Get(dst, k []byte) ([]byte, bool) {
 	return append(dst, v...), true
 }
 
+func (s freecacheStore) Look(k []byte, fn func(v []byte)) bool {
+	err := s.c.GetFn(k, func(v []byte) error {
+		fn(v)
+		return nil
+	})
+	return err == nil
+}
+
 func (s freecacheStore) Del(k []byte) { s.c.Del(k) }
 
 func (s freecacheStore) Close() error {

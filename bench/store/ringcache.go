@@ -2,17 +2,26 @@ package store
 
 import "github.com/ringcache/ringcache"
 
-var ringcacheInfo = Info{
-	Name:    "ringcache",
-	Module:  "github.com/ringcache/ringcache",
-	Bounded: true,
-	New: func(c Config) (Store, error) {
-		cache, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: c.MaxBytes})
-		if err != nil {
-			return nil, err
-		}
-		return ringcacheStore{cache}, nil
-	},
+var ringcacheInfo = ringcacheVariant("ringcache", ringcache.Options{})
+
+// ringcacheVariant returns ringcache with the settings of o under a name of its
+// own.
+func ringcacheVariant(name string, o ringcache.Options) Info {
+	return Info{
+		Name:    name,
+		Module:  "github.com/ringcache/ringcache",
+		Bounded: true,
+		Least:   32 << 20,
+		New: func(c Config) (Store, error) {
+			own := o
+			own.MaxBytes = c.MaxBytes
+			cache, err := ringcache.NewWithOptions(own)
+			if err != nil {
+				return nil, err
+			}
+			return ringcacheStore{cache}, nil
+		},
+	}
 }
 
 type ringcacheStore struct{ c *ringcache.Cache }

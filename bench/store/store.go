@@ -1,12 +1,15 @@
 // Package store puts every cache of the comparison behind one small interface.
 //
 // A rival is one file: a type with Set, Get and Close, a constructor, and an
-// Info that is listed in All. Nothing else has to know about it.
+// Info that is listed in All, HitRatio or both. Nothing else has to know about it.
 package store
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+
+	"github.com/ringcache/ringcache"
 )
 
 // Store is what every load needs. All methods but Close are called by many
@@ -27,6 +30,14 @@ type Deleter interface {
 	Del(k []byte)
 }
 
+// Looker is a Store that can show a value without copying it. To its policy, Look
+// is a Get. It is for replays that want to know about hits and not to spend their
+// time on copying large values.
+type Looker interface {
+	// Look calls fn with the value, which is the store's own, or reports false.
+	Look(k []byte, fn func(v []byte)) bool
+}
+
 // Batcher is a Store with a batch read of its own: vals[i] becomes the value of
 // keys[i], a part of the returned slice, or nil on a miss.
 type Batcher interface {
@@ -37,7 +48,12 @@ type Batcher interface {
 type Config struct {
 	MaxBytes   int // bound for stores that are bounded by bytes
 	Entries    int // entries to expect, for stores that can make room in advance
-	EntryBytes int // bytes of one key and its value
+	EntryBytes int // bytes of one key and its value, on average
+
+	// Synchronous asks for policy decisions before Set returns, of stores that can
+	// leave them to another goroutine: a replay on one goroutine is faster than
+	// any real load, and the policy would lag behind it.
+	Synchronous bool
 }
 
 // Info describes one store.
@@ -45,10 +61,14 @@ type Info struct {
 	Name    string
 	Module  string // module path, "" for what is no package of its own
 	Bounded bool   // keeps to Config.MaxBytes; the others grow for ever
+	Exact   bool   // counts the bytes of keys and values against MaxBytes, and nothing else
+	Step    int    // MaxBytes is rounded to a multiple of this; 0 if it is not
+	Least   int    // the least MaxBytes that it keeps to
 	New     func(Config) (Store, error)
 }
 
-// All lists the stores in the order of the tables.
+// All lists the stores of the comparison of speed and memory, in the order of
+// its tables.
 var All = []Info{
 	ringcacheInfo,
 	fastcacheInfo,
@@ -60,20 +80,46 @@ var All = []Info{
 	nullInfo,
 }
 
+// HitRatio lists the stores of the comparison of hit ratios, in the order of its
+// tables.
+var HitRatio = []Info{
+	ringcacheInfo,
+	ringcacheVariant("ringcache-fifo", ringcache.Options{Policy: ringcache.PolicyFIFO}),
+	fastcacheInfo,
+	bigcacheInfo,
+	freecacheInfo,
+	ristrettoInfo,
+	otterInfo,
+	theineInfo,
+	lruInfo,
+}
+
+// Known returns every store once.
+func Known() []Info {
+	known := slices.Clone(All)
+	for _, info := range HitRatio {
+		if !slices.Contains(Names(known), info.Name) {
+			known = append(known, info)
+		}
+	}
+	return known
+}
+
 // Find returns the store of that name.
 func Find(name string) (Info, error) {
-	for _, info := range All {
+	known := Known()
+	for _, info := range known {
 		if info.Name == name {
 			return info, nil
 		}
 	}
-	return Info{}, fmt.Errorf("store: find %q: known are %s", name, strings.Join(Names(), ", "))
+	return Info{}, fmt.Errorf("store: find %q: known are %s", name, strings.Join(Names(known), ", "))
 }
 
-// Names returns the names of all stores, in the order of the tables.
-func Names() []string {
-	names := make([]string, len(All))
-	for i, info := range All {
+// Names returns the names of stores.
+func Names(infos []Info) []string {
+	names := make([]string, len(infos))
+	for i, info := range infos {
 		names[i] = info.Name
 	}
 	return names

@@ -1,8 +1,10 @@
 package store_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 
@@ -16,12 +18,14 @@ var format = load.Format{KeySize: 16, ValueSize: 100}
 
 // eachStore runs fn with a fresh instance of every store that keeps anything.
 func eachStore(t *testing.T, fn func(t *testing.T, s store.Store)) {
-	for _, info := range store.All {
+	for _, info := range store.Known() {
 		if info.Name == store.Null {
 			continue
 		}
 		t.Run(info.Name, func(t *testing.T) {
-			s, err := info.New(store.Config{MaxBytes: 32 << 20, Entries: entries, EntryBytes: format.Bytes()})
+			s, err := info.New(store.Config{
+				MaxBytes: 32 << 20, Entries: entries, EntryBytes: format.Bytes(), Synchronous: true,
+			})
 			if err != nil {
 				t.Fatalf("cannot open: %v", err)
 			}
@@ -104,6 +108,31 @@ func TestStoreDeletes(t *testing.T) {
 	})
 }
 
+func TestStoreLooks(t *testing.T) {
+	eachStore(t, func(t *testing.T, s store.Store) {
+		l, ok := s.(store.Looker)
+		if !ok {
+			t.Skip("no Look")
+		}
+		check(t, fill(s, 0, 100, 3))
+		key, found := make([]byte, format.KeySize), 0
+		for id := range uint64(101) {
+			format.Key(key, id)
+			ok := l.Look(key, func(v []byte) {
+				found++
+				_, err := format.Verify(v, id)
+				check(t, err)
+			})
+			if ok != (id < 100) {
+				t.Fatalf("id %d: found is %t", id, ok)
+			}
+		}
+		if found != 100 {
+			t.Fatalf("%d values were shown", found)
+		}
+	})
+}
+
 func TestStoreGetBatch(t *testing.T) {
 	eachStore(t, func(t *testing.T, s store.Store) {
 		check(t, fill(s, 0, 64, 0))
@@ -142,9 +171,65 @@ func TestStoreConcurrent(t *testing.T) {
 	})
 }
 
+// TestStoreKeepsValuesOfAnySize has the lengths at which fastcache changes its
+// way of storing them.
+func TestStoreKeepsValuesOfAnySize(t *testing.T) {
+	sizes := []int{8, 15, 16, 17, 4096, 60_000, 65_514, 65_515, 65_516, 65_536, 300_000}
+	for _, info := range store.HitRatio {
+		t.Run(info.Name, func(t *testing.T) {
+			s, err := info.New(store.Config{MaxBytes: 1 << 30, Entries: len(sizes), EntryBytes: 64 << 10, Synchronous: true})
+			check(t, err)
+			key := make([]byte, 16)
+			for i, size := range sizes {
+				format.Key(key, uint64(i))
+				check(t, s.Set(key, bytes.Repeat([]byte{byte(i + 1)}, size)))
+			}
+			for i, size := range sizes {
+				format.Key(key, uint64(i))
+				v, ok := s.Get([]byte("prefix"), key)
+				if !ok || string(v) != "prefix"+strings.Repeat(string(rune(i+1)), size) {
+					t.Errorf("value of %d bytes: found is %t, %d bytes", size, ok, len(v))
+				}
+			}
+			check(t, s.Close())
+		})
+	}
+}
+
+// TestExactStoresKeepToTheirBytes wants them full, and not more than full, but for
+// the few entries that theine's policy may lag behind.
+func TestExactStoresKeepToTheirBytes(t *testing.T) {
+	const maxBytes = 1 << 20
+	key, val := make([]byte, 16), make([]byte, format.ValueSize)
+	for _, info := range store.HitRatio {
+		if !info.Exact {
+			continue
+		}
+		t.Run(info.Name, func(t *testing.T) {
+			s, err := info.New(store.Config{
+				MaxBytes: maxBytes, Entries: maxBytes / format.Bytes(), EntryBytes: format.Bytes(), Synchronous: true,
+			})
+			check(t, err)
+			check(t, fill(s, 0, 4*entries, 0))
+			check(t, fill(s, 0, 4*entries, 1))
+			held := 0
+			for id := range uint64(4 * entries) {
+				format.Key(key, id)
+				if v, ok := s.Get(val[:0], key); ok {
+					held += len(key) + len(v)
+				}
+			}
+			if held > maxBytes*105/100 || held < maxBytes*98/100 {
+				t.Errorf("%d bytes are held of %d", held, maxBytes)
+			}
+			check(t, s.Close())
+		})
+	}
+}
+
 func TestFind(t *testing.T) {
 	seen := map[string]bool{}
-	for _, name := range store.Names() {
+	for _, name := range store.Names(store.Known()) {
 		if seen[name] {
 			t.Fatalf("%q is registered twice", name)
 		}

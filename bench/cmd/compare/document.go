@@ -6,12 +6,13 @@ import (
 	"io"
 	"os"
 
+	"github.com/ringcache/ringcache/bench/machine"
 	"github.com/ringcache/ringcache/bench/measure"
 )
 
 // document is all that was measured, and where and how.
 type document struct {
-	Machine machine
+	Machine machine.Machine
 	Command string
 	Options options
 	Results []result

@@ -21,6 +21,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ringcache/ringcache/bench/machine"
 	"github.com/ringcache/ringcache/bench/measure"
 	"github.com/ringcache/ringcache/bench/store"
 )
@@ -49,7 +50,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	doc := document{Machine: thisMachine(), Command: commandLine(args), Options: *o}
+	doc := document{Machine: machine.This(), Command: commandLine(args), Options: *o}
 	doc.Results, err = o.runAll(ctx, stderr)
 	if err != nil {
 		return err
@@ -79,7 +80,7 @@ func parseOptions(args []string, stderr io.Writer) (*options, error) {
 	fs.SetOutput(stderr)
 	quick := fs.Bool("quick", false, "small sizes and one round: all loads in under two minutes")
 	rounds := fs.Int("rounds", 5, "how often every run is repeated")
-	stores := fs.String("stores", strings.Join(store.Names(), ","), "`names` of the stores")
+	stores := fs.String("stores", strings.Join(store.Names(store.All), ","), "`names` of the stores")
 	loads := fs.String("loads", strings.Join(measure.LoadNames(), ","), "`names` or groups of the loads")
 	cpus := fs.String("cpu", strconv.Itoa(runtime.GOMAXPROCS(0)), "`list` of GOMAXPROCS for the throughput loads; the last is for the others")
 	entries := fs.Int("entries", measure.Default.Entries, "entries of 16+100 bytes; other loads scale with it")

@@ -88,7 +88,7 @@ func TestOptions(t *testing.T) {
 // and no unbounded store in a full cache.
 func TestPlanRotates(t *testing.T) {
 	o := options{
-		Rounds: len(store.All), Stores: store.Names(), Loads: []string{"ref-get", "set-new"}, CPUs: []int{1},
+		Rounds: len(store.All), Stores: store.Names(store.All), Loads: []string{"ref-get", "set-new"}, CPUs: []int{1},
 	}
 	runs, err := o.plan()
 	if err != nil {

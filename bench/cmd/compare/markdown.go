@@ -62,18 +62,9 @@ func (d *document) markdown() []byte {
 }
 
 func (d *document) header(b *bytes.Buffer) {
-	m, s := d.Machine, d.Options.Scale
+	s := d.Options.Scale
 	fmt.Fprintf(b, "# ringcache beside other caches\n\n")
-	fmt.Fprintf(b, "- CPU: %s, %d cores\n- OS: %s\n- Go: %s\n- Date: %s\n- Command: `%s`\n", m.CPU, m.Cores, m.OS, m.Go, m.Date, d.Command)
-	var versions []string
-	for _, name := range d.Options.Stores {
-		if v := m.Versions[name]; v != "" {
-			versions = append(versions, name+" "+v)
-		}
-	}
-	if len(versions) > 0 {
-		fmt.Fprintf(b, "- Versions: %s\n", strings.Join(versions, ", "))
-	}
+	b.WriteString(d.Machine.Header(d.Command, d.Options.Stores))
 	fmt.Fprintf(b, "- Sizes: %d entries, full caches of %d MB, %d single Sets, throughput over %v\n", s.Entries, s.FullMB, s.Sets, s.Duration)
 	fmt.Fprintf(b, "- Rounds: %d\n", d.Options.Rounds)
 	fmt.Fprintf(b, "\nMedians of the rounds, with the lowest and the highest in brackets; one process per run, stores interleaved.\n")

@@ -1,6 +1,9 @@
-package main
+// Package machine says where figures come from, and reads what the operating
+// system knows about this process.
+package machine
 
 import (
+	"fmt"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -10,8 +13,8 @@ import (
 	"github.com/ringcache/ringcache/bench/store"
 )
 
-// machine says where figures come from.
-type machine struct {
+// Machine is the place and time of a measurement.
+type Machine struct {
 	CPU      string
 	Cores    int
 	OS       string
@@ -20,8 +23,9 @@ type machine struct {
 	Versions map[string]string // of the stores
 }
 
-func thisMachine() machine {
-	return machine{
+// This returns the machine that the process runs on.
+func This() Machine {
+	return Machine{
 		CPU:      cpuModel(),
 		Cores:    runtime.NumCPU(),
 		OS:       osVersion(),
@@ -29,6 +33,22 @@ func thisMachine() machine {
 		Date:     time.Now().UTC().Format(time.DateOnly),
 		Versions: versions(),
 	}
+}
+
+// Header returns the lines that begin a document of figures of the named stores.
+func (m Machine) Header(command string, stores []string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "- CPU: %s, %d cores\n- OS: %s\n- Go: %s\n- Date: %s\n- Command: `%s`\n", m.CPU, m.Cores, m.OS, m.Go, m.Date, command)
+	var versions []string
+	for _, name := range stores {
+		if v := m.Versions[name]; v != "" {
+			versions = append(versions, name+" "+v)
+		}
+	}
+	if len(versions) > 0 {
+		fmt.Fprintf(&b, "- Versions: %s\n", strings.Join(versions, ", "))
+	}
+	return b.String()
 }
 
 func cpuModel() string {
@@ -53,7 +73,7 @@ func versions() map[string]string {
 		return found
 	}
 	for _, dep := range build.Deps {
-		for _, info := range store.All {
+		for _, info := range store.Known() {
 			if info.Module == dep.Path && dep.Replace == nil {
 				found[info.Name] = dep.Version
 			}

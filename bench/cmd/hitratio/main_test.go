@@ -1,0 +1,144 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ringcache/ringcache/bench/hitratio"
+	"github.com/ringcache/ringcache/bench/trace"
+)
+
+// TestMain lets the test program be its own child, as hitratio is.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[1] == childFlag {
+		if err := run(context.Background(), os.Args[1:], os.Stdout, os.Stderr); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// writeTrace makes a directory with one trace: 500 keys, the first ones popular.
+func writeTrace(t *testing.T, name string) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	f, err := os.Create(filepath.Join(dir, name+".csv.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	z := gzip.NewWriter(f)
+	for i := range 3000 {
+		key := i
+		if i >= 500 {
+			key = i * i % 499 * (i % 7) / 7
+		}
+		fmt.Fprintf(z, "%d,0\n", key)
+	}
+	if err := errors.Join(z.Close(), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func TestEndToEnd(t *testing.T) {
+	dir := writeTrace(t, "tiny")
+	out := t.TempDir()
+	file := func(name string) string { return filepath.Join(out, name) }
+	args := []string{
+		"-traces", dir, "-loads", "traces", "-sizes", "10,30", "-stores", "ringcache,otter,golang-lru", "-budget", "8",
+		"-mode", "capacity,memory", "-o", file("out.md"), "-csv", file("out.csv"), "-charts", file("charts"),
+	}
+	var progress bytes.Buffer
+	if err := run(t.Context(), args, os.Stdout, &progress); err != nil {
+		t.Fatalf("%v\n%s", err, &progress)
+	}
+	text, err := os.ReadFile(file("out.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"`go run ./cmd/hitratio -traces", "## Equal capacity", "## Equal memory", "| tiny, 30 % |", "### Bytes",
+		"| - LRU |", "| mean (2) |", "ringcache has more than", "otter v2",
+	} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("the document lacks %q:\n%s", want, text)
+		}
+	}
+	if !strings.Contains(progress.String(), "12 caches to replay on, about") || strings.Count(progress.String(), "% hits") != 12 {
+		t.Errorf("unexpected progress:\n%s", &progress)
+	}
+	checkCSV(t, file("out.csv"))
+	for _, mode := range []string{"capacity", "memory"} {
+		for _, name := range []string{"mean", "bytes", "loads"} {
+			svg := filepath.Join(file("charts"), fmt.Sprintf("hitratio-%s-sized-%s.svg", mode, name))
+			if _, err := os.Stat(svg); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// checkCSV wants a row for each cache, in the order of the tables.
+func checkCSV(t *testing.T, file string) {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := csv.NewReader(bytes.NewReader(data)).ReadAll()
+	if err != nil || len(rows) != 13 {
+		t.Fatalf("%d rows, error %v", len(rows), err)
+	}
+	for i, row := range rows[1:] {
+		store := []string{"ringcache", "otter", "golang-lru"}[i%3]
+		// Few MB of memory may be less than what a process takes beside its store.
+		if row[4] != store || row[0] == capacityMode && row[5] == "0.0000" || row[len(row)-1] != "" {
+			t.Errorf("row %d: %v", i, row)
+		}
+	}
+}
+
+func TestOptions(t *testing.T) {
+	dir := writeTrace(t, "tiny")
+	for _, bad := range [][]string{
+		{"-stores", "nothing"}, {"-stores", "null"}, {"-stores", "sync.Map"}, {"-loads", "nothing"}, {"-loads", "hybrid"},
+		{"-sizes", "0"}, {"-sizes", "x"}, {"-sizes", "101"}, {"-mode", "x"}, {"-values", "x"}, {"-rss", "x"}, {"-p", "0"},
+		{"-budget", "0"}, {"-max-requests", "0"}, {"-max-value", "1"}, {"extra"},
+	} {
+		if _, err := parseOptions(append([]string{"-traces", dir}, bad...), new(bytes.Buffer)); err == nil {
+			t.Errorf("%v is accepted", bad)
+		}
+	}
+	o, err := parseOptions([]string{"-traces", dir, "-loads", "tiny,loop", "-values", "sized,small", "-rss", "peak"}, new(bytes.Buffer))
+	if err != nil || len(o.sources) != 2 || len(o.values) != 2 || o.memory(&hitratio.Outcome{Peak: 7}) != 7 {
+		t.Fatalf("%+v, error %v", o, err)
+	}
+}
+
+// TestWithoutTraces says so, and goes on with the synthetic loads.
+func TestWithoutTraces(t *testing.T) {
+	t.Setenv(trace.Env, "")
+	for _, args := range [][]string{nil, {"-quick"}} {
+		var stderr bytes.Buffer
+		o, err := parseOptions(args, &stderr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(stderr.String(), "skipping recorded traces") || len(o.sources) == 0 || o.sources[0].Group != trace.Synthetic {
+			t.Errorf("%v: %d loads, said %q", args, len(o.sources), &stderr)
+		}
+	}
+	if _, err := parseOptions([]string{"-loads", "web07"}, new(bytes.Buffer)); err == nil {
+		t.Error("a trace that is missing is not missed")
+	}
+}

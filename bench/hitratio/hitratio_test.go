@@ -1,0 +1,180 @@
+package hitratio
+
+import (
+	"encoding/binary"
+	"errors"
+	"testing"
+
+	"github.com/ringcache/ringcache/bench/sim"
+	"github.com/ringcache/ringcache/bench/store"
+	"github.com/ringcache/ringcache/bench/trace"
+	"github.com/ringcache/ringcache/internal/workload"
+)
+
+// sized is a small recorded trace; key 0 changes its size.
+func sized() *trace.Trace {
+	return &trace.Trace{
+		Name:   "sized",
+		Keys:   4,
+		Sized:  true,
+		Copies: 1,
+		Requests: []workload.Request{
+			{Key: 0, Size: 100}, {Key: 1, Size: 200}, {Key: 0, Size: 150}, {Key: 2, Size: 300}, {Key: 3}, {Key: 1, Size: 200},
+		},
+	}
+}
+
+// fake is a store that holds everything, refuses large values, and may err.
+type fake struct {
+	m     map[string][]byte
+	wrong bool
+}
+
+func (f *fake) Set(k, v []byte) error {
+	if len(v) > 250 {
+		return errors.New("too large")
+	}
+	f.m[string(k)] = append([]byte(nil), v...)
+	return nil
+}
+
+func (f *fake) Get(dst, k []byte) ([]byte, bool) {
+	v, ok := f.m[string(k)]
+	if f.wrong && ok {
+		v = binary.LittleEndian.AppendUint64(nil, 1)
+	}
+	return append(dst, v...), ok
+}
+
+func (f *fake) Close() error { return nil }
+
+func TestReplayCounts(t *testing.T) {
+	base := sized()
+	p := Plan{Values: Sized, Stretch: 1, Percent: 100}
+	base.Copies = 2
+	p.Scale = 2
+	p.measure(base)
+	r := newReplayer(&p, &fake{m: map[string][]byte{}}, base)
+	if err := r.replay(base); err != nil {
+		t.Fatal(err)
+	}
+	const bytes = 100 + 200 + 150 + 300 + leastValue + 200
+	want := Counts{Requests: 12, Hits: 4, Bytes: 2 * bytes, HitBytes: 2 * 350, Refused: 2}
+	if r.Counts != want {
+		t.Errorf("%+v, want %+v", r.Counts, want)
+	}
+	if held := r.held(); held != 2*(100+200+leastValue+3*keyBytes) {
+		t.Errorf("%d bytes held", held)
+	}
+}
+
+func TestReplayFindsWrongValues(t *testing.T) {
+	base := sized()
+	p := Plan{Values: Sized, Stretch: 1, Percent: 100}
+	p.measure(base)
+	r := newReplayer(&p, &fake{m: map[string][]byte{}, wrong: true}, base)
+	if err := r.replay(base); err == nil {
+		t.Fatal("no error")
+	}
+}
+
+// TestLRUIsExact wants the byte-bounded LRU to have the very hits of the simulated
+// one.
+func TestLRUIsExact(t *testing.T) {
+	src, base := source(t, "zipf-0.9")
+	lim := Limits{MinBudget: 1 << 20, MaxCopied: 1_000_000, MaxValue: 200}
+	p := mustPlan(t, src, base, 10, Sized, lim)
+	o, err := Run(Spec{Plan: *p, Store: "golang-lru", Nominal: int(p.Budget)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	exact := sim.NewLRU(p.Budget, p.Keys)
+	var want sim.Result
+	for _, r := range base.Requests {
+		size := uint32(p.Weight(p.ID(r.Key, 0), r.Size))
+		want.Add(exact.Access(r.Key, size), size)
+	}
+	if o.Hits != want.Hits || o.Requests != want.Requests || o.Held != exact.Used() {
+		t.Errorf("%+v, want %v and %d held", o, want, exact.Used())
+	}
+}
+
+// TestRunOnEveryStore replays a small load and wants hits, and a part of the
+// budget held.
+func TestRunOnEveryStore(t *testing.T) {
+	_, base := source(t, "zipf-0.99")
+	base.Requests = base.Requests[:150_000]
+	base.Keys = 0
+	for _, r := range base.Requests {
+		base.Keys = max(base.Keys, int(r.Key)+1)
+	}
+	p := &Plan{Percent: 30, Values: Sized, ValueBytes: 8000}
+	p.measure(base)
+	for _, info := range store.HitRatio {
+		o, err := run(Spec{Plan: *p, Store: info.Name, Nominal: int(p.Budget)}, base)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%s: %.2f %% hits, held %.2f of the budget", info.Name, o.Ratio(), float64(o.Held)/float64(p.Budget))
+		if o.Requests != int64(p.Requests) || o.Ratio() < 50 || o.Ratio() > 95 || float64(o.Held) < 0.5*float64(p.Budget) {
+			t.Errorf("%s: %+v", info.Name, o)
+		}
+		if info.Exact && o.Held > p.Budget*101/100 {
+			t.Errorf("%s holds %d bytes of %d", info.Name, o.Held, p.Budget)
+		}
+	}
+}
+
+// TestSearch looks for a target in stores of several natures.
+func TestSearch(t *testing.T) {
+	const target = 100 << 20
+	for _, test := range []struct {
+		name  string
+		info  store.Info
+		held  func(nominal int) int64
+		most  int     // replays
+		least float64 // of the target
+	}{
+		{"proportional", store.Info{}, func(n int) int64 { return int64(n) * 3 / 4 }, 2, 0.99},
+		{"with a base", store.Info{}, func(n int) int64 { return int64(n)/2 + 20<<20 }, 3, 0.99},
+		{"exact", store.Info{}, func(n int) int64 { return int64(n) }, 1, 0.99},
+		{"steps", store.Info{Step: 32 << 20}, func(n int) int64 { return int64(n) }, 3, 0.95},
+		{"floor", store.Info{Least: 200 << 20}, func(n int) int64 { return int64(n) }, 2, 2},
+		{"nothing at first", store.Info{}, func(n int) int64 { return max(0, int64(n)-150<<20) }, mostReplays, 0.95},
+	} {
+		s := Search{Store: test.info, Target: target, Of: Held, Tolerance: 0.01, Guess: target}
+		replays := 0
+		o, err := s.Run(func(nominal int) (*Outcome, error) {
+			replays++
+			if step := test.info.Step; step > 0 && nominal%step > 0 || nominal < test.info.Least {
+				t.Errorf("%s: nominal %d", test.name, nominal)
+			}
+			return &Outcome{Nominal: nominal, Held: test.held(nominal)}, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := float64(o.Held) / target; replays > test.most || got < test.least || got > max(1.01, test.least) {
+			t.Errorf("%s: %.3f of the target after %d replays", test.name, got, replays)
+		}
+	}
+	s := Search{Target: target, Of: Held, Guess: target}
+	if _, err := s.Run(func(int) (*Outcome, error) { return nil, errors.New("failed") }); err == nil {
+		t.Error("no error")
+	}
+}
+
+func TestGuesses(t *testing.T) {
+	var g Guesses
+	if n := g.Next("a", 100, 1000); n != 1000 {
+		t.Errorf("first guess %d", n)
+	}
+	g.Learn("a", 100, 1000, 1200)
+	g.Learn("a", 10_000, 1000, 1010)
+	g.Learn("b", 100, 1000, 500)
+	for entry, want := range map[int]int{90: 2400, 150: 2400, 5000: 2020} {
+		if n := g.Next("a", entry, 2000); n != want {
+			t.Errorf("entries of %d: %d, want %d", entry, n, want)
+		}
+	}
+}

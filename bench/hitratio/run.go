@@ -1,0 +1,103 @@
+package hitratio
+
+import (
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/ringcache/ringcache/bench/machine"
+	"github.com/ringcache/ringcache/bench/store"
+	"github.com/ringcache/ringcache/bench/trace"
+)
+
+// Spec is one replay of one store.
+type Spec struct {
+	Plan    Plan
+	Store   string
+	Nominal int    // MaxBytes of the store
+	Traces  string // directory of the recorded traces
+}
+
+// Outcome is what a replay tells.
+type Outcome struct {
+	Counts
+	Nominal int
+	Held    int64 // bytes of keys and values in the end
+	Memory  int64 // resident memory that the process has for the store in the end
+	Peak    int64 // and the most it had, with garbage
+	Seconds float64
+}
+
+// Ratio returns the share of requests that were hits, in percent.
+func (c *Counts) Ratio() float64 { return percent(c.Hits, c.Requests) }
+
+// ByteRatio returns the same of the bytes asked for.
+func (c *Counts) ByteRatio() float64 { return percent(c.HitBytes, c.Bytes) }
+
+func percent(part, whole int64) float64 {
+	if whole == 0 {
+		return 0
+	}
+	return 100 * float64(part) / float64(whole)
+}
+
+// Run performs the replay in this process, which should do nothing else and end
+// afterwards.
+func Run(spec Spec) (*Outcome, error) {
+	t, err := openPlanned(spec)
+	if err != nil {
+		return nil, err
+	}
+	return run(spec, t)
+}
+
+func run(spec Spec, t *trace.Trace) (*Outcome, error) {
+	info, err := store.Find(spec.Store)
+	if err != nil {
+		return nil, err
+	}
+	p := &spec.Plan
+	r := newReplayer(p, nil, t)
+	before := resident()
+	_ = machine.ResetPeak() // where it cannot be, the peak is that of loading the trace
+	r.store, err = info.New(store.Config{
+		MaxBytes:    spec.Nominal,
+		Entries:     spec.Nominal / p.EntryBytes(),
+		EntryBytes:  p.EntryBytes(),
+		Synchronous: true,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("hitratio: open %s of %d bytes: %w", spec.Store, spec.Nominal, err)
+	}
+	start := time.Now()
+	if err := r.replay(t); err != nil {
+		return nil, fmt.Errorf("%w: %s, %v", err, spec.Store, p)
+	}
+	o := &Outcome{Nominal: spec.Nominal, Seconds: time.Since(start).Seconds(), Counts: r.Counts}
+	if peak, err := machine.Peak(); err == nil {
+		o.Peak = peak - before
+	}
+	o.Memory = resident() - before
+	o.Held = r.held()
+	if err := r.store.Close(); err != nil {
+		return nil, fmt.Errorf("hitratio: close %s: %w", spec.Store, err)
+	}
+	return o, nil
+}
+
+func openPlanned(spec Spec) (*trace.Trace, error) {
+	all, _ := trace.Sources(spec.Traces) // a trace that is missing is not found
+	found, err := trace.Find(all, []string{spec.Plan.Load})
+	if err != nil {
+		return nil, err
+	}
+	return found[0].Open(spec.Plan.Scale)
+}
+
+// resident returns the memory of the process without garbage; 0 where the system
+// does not tell.
+func resident() int64 {
+	debug.FreeOSMemory() // collects first
+	n, _ := machine.Resident()
+	return n
+}

@@ -1,0 +1,46 @@
+package machine
+
+import (
+	"runtime"
+	"strings"
+	"testing"
+)
+
+func TestHeaderNamesVersions(t *testing.T) {
+	m := This()
+	m.Versions = map[string]string{"a": "v1", "c": "v3"}
+	text := m.Header("run me", []string{"a", "b"})
+	if !strings.Contains(text, "`run me`") || !strings.Contains(text, "Versions: a v1\n") || !strings.Contains(text, runtime.Version()) {
+		t.Fatalf("unexpected header:\n%s", text)
+	}
+}
+
+func TestPeakFollowsResident(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux tells")
+	}
+	if err := ResetPeak(); err != nil {
+		t.Skip(err)
+	}
+	before, err := Resident()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const size = 64 << 20
+	b := make([]byte, size)
+	for i := range b {
+		b[i] = 1
+	}
+	after, err := Resident()
+	if err != nil {
+		t.Fatal(err)
+	}
+	peak, err := Peak()
+	if err != nil {
+		t.Fatal(err)
+	}
+	runtime.KeepAlive(b)
+	if after-before < size/2 || peak < after {
+		t.Fatalf("resident %d, then %d, peak %d", before, after, peak)
+	}
+}

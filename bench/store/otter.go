@@ -1,0 +1,52 @@
+package store
+
+import "github.com/maypok86/otter/v2"
+
+var otterInfo = Info{
+	Name:    "otter",
+	Module:  "github.com/maypok86/otter/v2",
+	Bounded: true,
+	Exact:   true,
+	New: func(c Config) (Store, error) {
+		o := &otter.Options[string, []byte]{
+			MaximumWeight: uint64(c.MaxBytes),
+			Weigher:       func(k string, v []byte) uint32 { return uint32(len(k) + len(v)) },
+		}
+		if c.Synchronous {
+			o.Executor = func(fn func()) { fn() }
+		}
+		cache, err := otter.New(o)
+		if err != nil {
+			return nil, err
+		}
+		return otterStore{cache}, nil
+	},
+}
+
+type otterStore struct{ c *otter.Cache[string, []byte] }
+
+func (s otterStore) Set(k, v []byte) error {
+	s.c.Set(string(k), clone(v))
+	return nil
+}
+
+func (s otterStore) Get(dst, k []byte) ([]byte, bool) {
+	v, ok := s.c.GetIfPresent(asString(k))
+	return append(dst, v...), ok
+}
+
+func (s otterStore) Look(k []byte, fn func(v []byte)) bool {
+	v, ok := s.c.GetIfPresent(asString(k))
+	if ok {
+		fn(v)
+	}
+	return ok
+}
+
+func (s otterStore) Del(k []byte) { s.c.Invalidate(string(k)) }
+
+func (s otterStore) Close() error {
+	s.c.InvalidateAll()
+	s.c.StopAllGoroutines()
+	return nil
+}

@@ -1,0 +1,120 @@
+package trace
+
+import (
+	"fmt"
+
+	"github.com/ringcache/ringcache/internal/workload"
+)
+
+// The size of a synthetic load at scale 1.
+const (
+	baseKeys     = 100_000
+	baseRequests = 1_000_000
+)
+
+// shape makes the ids of a load of n keys and about m requests.
+type shape func(n, m int) workload.Source
+
+// synthetic lists the loads that are made here.
+func synthetic() []Source {
+	var all []Source
+	for _, s := range []float64{0.7, 0.8, 0.9, 0.99, 1.1, 1.2} {
+		all = append(all, made(fmt.Sprintf("zipf-%v", s), func(n, _ int) workload.Source {
+			return workload.NewZipf(1, uint64(n), s)
+		}))
+	}
+	return append(all,
+		made("scan-zipf", newScans),
+		made("loop", func(n, _ int) workload.Source { return workload.NewLoop(uint64(n)) }),
+		made("loops", newLoops),
+		made("churn", newChurn),
+		made("shift", newShift),
+	)
+}
+
+func made(name string, make shape) Source {
+	return Source{name, Synthetic, func(scale int) (*Trace, error) {
+		n, m := baseKeys*scale, baseRequests*scale
+		return record(make(n, m), m), nil
+	}}
+}
+
+// record takes m ids from src and numbers them in the order of their appearance,
+// as recorded traces do.
+func record(src workload.Source, m int) *Trace {
+	t := &Trace{Requests: make([]workload.Request, m)}
+	var keys []uint32 // by id, counted from 1; 0 for ids that have not appeared
+	for i := range t.Requests {
+		id := src.Next()
+		if id >= uint64(len(keys)) {
+			keys = append(keys, make([]uint32, id+1-uint64(len(keys)))...)
+		}
+		if keys[id] == 0 {
+			t.Keys++
+			keys[id] = uint32(t.Keys)
+		}
+		t.Requests[i].Key = keys[id] - 1
+	}
+	return t
+}
+
+// source is a workload.Source that is a function.
+type source func() uint64
+
+// Next returns the next id.
+func (s source) Next() uint64 { return s() }
+
+// newScans is Zipf 0.99, which every n/5 requests is interrupted by a scan of
+// n/20 keys that nobody has asked for and nobody will ask for again: a fifth of
+// the requests and about two thirds of the keys.
+func newScans(n, _ int) workload.Source {
+	zipf := workload.NewZipf(1, uint64(n), 0.99)
+	scan := workload.NewScan(uint64(n))
+	every, length := n/5, n/20
+	count := 0
+	return source(func() uint64 {
+		count = (count + 1) % (every + length)
+		if count < every {
+			return zipf.Next()
+		}
+		return scan.Next()
+	})
+}
+
+// newLoops goes round in loops that are a little longer than a cache of 1, 10 or
+// 30 % of the keys: five times each, and each time elsewhere. What a policy learns
+// from keys that it has just dropped is wrong here.
+func newLoops(n, _ int) workload.Source {
+	const rounds = 5
+	lengths := []int{n * 12 / 1000, n * 12 / 100, n * 36 / 100}
+	phase, at := 0, 0
+	start := uint64(0)
+	return source(func() uint64 {
+		length := lengths[phase%len(lengths)]
+		id := (start + uint64(at%length)) % uint64(n)
+		if at++; at == rounds*length {
+			start += uint64(length)
+			phase, at = phase+1, 0
+		}
+		return id
+	})
+}
+
+// newChurn is Zipf 0.99 over a window of half the keys, which moves on by the
+// other half in the course of the load.
+func newChurn(n, m int) workload.Source {
+	return workload.NewChurn(1, uint64(n/2), 0.99, uint64(2*m/n))
+}
+
+// newShift is Zipf 0.99 whose popularity is dealt anew ten times, all at once.
+func newShift(n, m int) workload.Source {
+	zipf := workload.NewZipf(1, uint64(n), 0.99)
+	every := m / 10
+	count, shift := 0, uint64(0)
+	return source(func() uint64 {
+		if count++; count%every == 0 {
+			shift += uint64(n)*618/1000 + 1 // the golden ratio spreads the ten best
+		}
+		return (zipf.Next() + shift) % uint64(n)
+	})
+}
