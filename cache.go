@@ -38,6 +38,7 @@ type geometry struct {
 	buckets   int // power of two, at most bucketCount
 	chunkSize int // power of two, at least 64
 	policy    Policy
+	hugePages bool
 	posBits   uint      // width of a position: generation and offset
 	seed      [2]uint64 // {0, 0}: all hashes are 0
 	mem       memory
@@ -76,6 +77,7 @@ func NewWithOptions(o Options) (*Cache, error) {
 	}
 	g := defaultGeometry(max(o.MaxBytes, minMaxBytes))
 	g.policy = o.Policy
+	g.hugePages = o.HugePages
 	return newCache(g)
 }
 
@@ -90,6 +92,7 @@ func newCache(g geometry) (*Cache, error) {
 		posBits:  g.posBits,
 		shift:    log2(g.chunkSize),
 	}
+	s.pool.hugePages = g.hugePages
 	s.divide()
 	c := &Cache{
 		shared:   s,

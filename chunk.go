@@ -38,7 +38,8 @@ type chunkPool struct {
 	mem       memory
 	chunkSize int
 	pageSize  int
-	mapSize   int // bytes of the next map
+	mapSize   int  // bytes of the next map
+	hugePages bool // ask for large pages
 
 	mu     sync.Mutex
 	maps   [][]byte
@@ -95,9 +96,7 @@ func (p *chunkPool) chunkLocked() (chunkRef, error) {
 		if err != nil {
 			return chunkRef{}, fmt.Errorf("map %d bytes: %w: %w", p.mapSize, ErrNoMemory, err)
 		}
-		if len(p.maps) > 0 {
-			// A cache that stays within its first map is spared the coarse
-			// steps in which large pages are taken.
+		if p.hugePages {
 			useHugePages(m)
 		}
 		p.maps = append(p.maps, m)
