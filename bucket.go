@@ -278,11 +278,11 @@ func (b *bucket) admitLocked(f *found, replace bool, n int) policy.Ring {
 	if replace {
 		return slotRing(f.slot)
 	}
-	if f.ghost {
-		b.ghostHits++
-	}
 	if b.policy.Kind == policy.FIFO {
 		return policy.Main
+	}
+	if f.ghost {
+		b.ghostHits++
 	}
 	small, main := &b.rings[policy.Small], &b.rings[policy.Main]
 	limits := b.limitLocked()

@@ -47,8 +47,8 @@
 //
 // The Go runtime does not know this memory: GOMEMLIMIT and GOGC do not count
 // it, a container's limit does. Set GOMEMLIMIT to what the process may have less
-// MaxBytes. On Linux all maps but a cache's first are advised to take huge pages.
-// Processes that this one starts do not inherit the memory.
+// MaxBytes. [Options].HugePages trades a slower start for faster reads in large
+// caches. Processes that this one starts do not inherit the memory.
 //
 // On platforms other than Linux, macOS and the BSDs, under the race detector and
 // the sanitizers, and with the build tag ringcache_heap, the same memory is a

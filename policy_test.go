@@ -1,0 +1,110 @@
+package ringcache
+
+import (
+	"encoding/binary"
+	"testing"
+
+	"github.com/ringcache/ringcache/internal/workload"
+)
+
+// skewed draws from n ids, low ones often, in integers alone: the sequence is
+// the same on every platform.
+func skewed(seed, n uint64) func() uint64 {
+	rnd := workload.NewRand(seed)
+	return func() uint64 {
+		id := rnd.Uint64N(n)
+		for range 3 {
+			id = id * rnd.Uint64N(n) / n
+		}
+		return id
+	}
+}
+
+// withScans puts a run of ids that never come back after every few requests.
+func withScans(next func() uint64) func() uint64 {
+	i, scan := 0, uint64(1)<<40
+	return func() uint64 {
+		if i++; i%2000 < 1000 {
+			scan++
+			return scan
+		}
+		return next()
+	}
+}
+
+// replay reads through the cache, and returns the hits.
+func replay(t *testing.T, p Policy, requests int, next func() uint64) (hits int) {
+	t.Helper()
+	g := tiny(16, 1024, 32)
+	g.policy = p
+	c := mustCache(t, g)
+	key, value, dst := make([]byte, 8), make([]byte, 100), make([]byte, 0, 100)
+	for range requests {
+		id := next()
+		binary.LittleEndian.PutUint64(key, id)
+		if v, ok := c.HasGet(dst, key); ok {
+			if binary.LittleEndian.Uint64(v) != id {
+				t.Fatalf("key %d has the value of %d", id, binary.LittleEndian.Uint64(v))
+			}
+			hits++
+			continue
+		}
+		binary.LittleEndian.PutUint64(value, id)
+		if err := c.Set(key, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return hits
+}
+
+// A change of the policy, or of anything that it depends on, shows in these
+// counts. Whoever changes them on purpose says by how much the hit ratios of
+// bench/cmd/hitratio change with them.
+func TestPolicy_GoldenHits(t *testing.T) {
+	const requests = 200_000
+	for _, c := range []struct {
+		name         string
+		next         func() func() uint64
+		s3fifo, fifo int
+	}{
+		{"skewed", func() func() uint64 { return skewed(1, 60_000) }, 130_046, 101_871},
+		{"skewed with scans", func() func() uint64 { return withScans(skewed(2, 60_000)) }, 57_571, 30_801},
+	} {
+		s3fifo, fifo := replay(t, PolicyS3FIFO, requests, c.next()), replay(t, PolicyFIFO, requests, c.next())
+		if s3fifo != c.s3fifo || fifo != c.fifo {
+			t.Errorf("%s: %d hits of %d with S3-FIFO and %d with FIFO, want %d and %d", c.name, s3fifo, requests, fifo, c.s3fifo, c.fifo)
+		}
+	}
+}
+
+// The counters of causes add up, and tell a policy by its traces.
+func TestPolicy_Stats(t *testing.T) {
+	for _, p := range []Policy{PolicyS3FIFO, PolicyFIFO} {
+		g := tiny(16, 1024, 32)
+		g.policy = p
+		c := mustCache(t, g)
+		next := skewed(3, 60_000)
+		key := make([]byte, 8)
+		for range 60_000 {
+			binary.LittleEndian.PutUint64(key, next())
+			if !c.Has(key) {
+				if err := c.Set(key, make([]byte, 100)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		var s Stats
+		c.UpdateStats(&s)
+		if s.EvictedEntries == 0 || s.EvictedEntries != s.EvictedSmall+s.EvictedMain+s.EvictedCrowd {
+			t.Errorf("%v: %d evicted: %d + %d + %d", p, s.EvictedEntries, s.EvictedSmall, s.EvictedMain, s.EvictedCrowd)
+		}
+		if s.SetCalls != s.EntriesCount+s.EvictedEntries {
+			t.Errorf("%v: %d set, %d are there and %d evicted", p, s.SetCalls, s.EntriesCount, s.EvictedEntries)
+		}
+		moves := s.Promotions + s.Reinsertions + s.GhostHits + s.EvictedSmall
+		if (moves > 0) != (p == PolicyS3FIFO) {
+			t.Errorf("%v: promotions %d, reinsertions %d, ghost hits %d, evicted from small %d",
+				p, s.Promotions, s.Reinsertions, s.GhostHits, s.EvictedSmall)
+		}
+	}
+}
