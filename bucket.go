@@ -299,6 +299,9 @@ func (b *bucket) putSlotLocked(f *found, replace bool, h, slot uint64) {
 	case replace:
 		f.store(slot | f.slot&slotFreqMask)
 	case f.ghost:
+		if slotRing(slot) == policy.Main && b.policy.Full() {
+			slot |= slotTrialBit
+		}
 		f.store(slot)
 	default:
 		if victim, forced := b.index.insert(h, slot, b.windows()); forced {

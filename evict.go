@@ -48,9 +48,19 @@ func (b *bucket) chunksLocked() int {
 // point, so that all together use all of it.
 func (b *bucket) quota() int {
 	if b.large {
-		return b.shared.largeTarget() / largeBuckets
+		// Small swings of the balance move nothing.
+		quota := b.shared.largeTarget() / largeBuckets
+		return max(quota, min(b.heldLocked(), quota+quota/swing))
 	}
 	return int(b.shared.quota.Load()) + b.dither
+}
+
+// setWork returns the moves that one Set may make: of so few bytes that sweep
+// can keep up with the positions that they use (I5).
+func (b *bucket) setWork() policy.Work {
+	w := policy.SetWork
+	w.Bytes = min(w.Bytes, 1<<min(b.shared.posBits-4, 30))
+	return w
 }
 
 // fits reports whether a ring of limit chunks has room for n more bytes.
@@ -97,7 +107,7 @@ func (b *bucket) ownRoomLocked(ring policy.Ring, n int) int {
 		limit = need
 	}
 	b.reserved = min(need+1, max(limit-r.held(), 0))
-	work := policy.SetWork
+	work := b.setWork()
 	b.makeRoomLocked(ring, n, limit, &work)
 	b.reserved = 0
 	return limit
@@ -107,9 +117,9 @@ func (b *bucket) ownRoomLocked(ring policy.Ring, n int) int {
 func (b *bucket) shrinkLocked() {
 	limits := b.limitLocked()
 	for i := range b.rings {
-		r := &b.rings[i]
+		r, work := &b.rings[i], b.setWork()
 		for r.size > 0 && r.held() > limits[i] {
-			b.evictTailLocked(policy.Ring(i), &policy.Work{})
+			b.evictTailLocked(policy.Ring(i), &work)
 		}
 		if r.size == 0 && r.held() > limits[i] {
 			r.trim()
@@ -148,6 +158,10 @@ func (b *bucket) evictTailLocked(ring policy.Ring, w *policy.Work) {
 	if ring == policy.Small {
 		verdict = b.policy.SmallTail(slotFreq(p.slot), h.total(), w)
 	} else {
+		if p.slot&slotTrialBit != 0 {
+			b.policy.Judge(slotFreq(p.slot) > 0)
+			p.slot &^= slotTrialBit
+		}
 		verdict = b.policy.MainTail(slotFreq(p.slot), h.total(), w)
 	}
 	switch verdict {

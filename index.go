@@ -14,7 +14,7 @@ import (
 //
 //	word 0: seven tag bytes (0: the slot is empty) | overflow count (8 bits)
 //	word 1 to 7: seven slots
-//	slot: hash (24 bits) | frequency (2) | ring (1) | position (37)
+//	slot: hash (24 bits) | frequency (2) | trial (1) | ring (1) | position (36)
 //
 // A hash has its home group, found by multiplication, so groups are in hash
 // order. An entry that finds its home full goes on to the groups 1, 3, 6, 10,
@@ -47,9 +47,10 @@ const (
 	groupShift  = 6
 	probeGroups = 16
 
-	slotPosBits  = 37
+	slotPosBits  = 36
 	slotRingBit  = 1 << slotPosBits
-	slotFreqOne  = 1 << (slotPosBits + 1)
+	slotTrialBit = 1 << (slotPosBits + 1) // came to main as a ghost, and is not yet judged
+	slotFreqOne  = 1 << (slotPosBits + 2)
 	slotFreqMask = 3 * slotFreqOne
 	slotPosMask  = 1<<slotPosBits - 1
 	slotHashBits = 24
@@ -223,7 +224,7 @@ func (x *index) at(h uint64, ring policy.Ring, pos uint64) (place, bool) {
 		g := x.group(p.at)
 		for m := g.matches(tag); m != 0; m &= m - 1 {
 			i := firstSlot(m)
-			if s := g.slots[i]; s&^slotFreqMask == want {
+			if s := g.slots[i]; s&^(slotFreqMask|slotTrialBit) == want {
 				return place{g: g, slot: s, at: p.at, i: i}, true
 			}
 		}

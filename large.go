@@ -28,7 +28,10 @@ const (
 	largeBuckets = 4
 
 	// largeShare: a record is large above 1/largeShare of a bucket's quota.
-	largeShare = 8
+	largeShare = 32
+
+	// swing: large buckets may hold 1/swing more than their target.
+	swing = 8
 
 	// slackShare: 1/slackShare of the cache is in nobody's quota, for the chunks
 	// that a bucket takes beyond its own in a pinch.
@@ -167,7 +170,8 @@ func (c *Cache) flowed(n int) {
 	s, g := c.shared, &c.region
 	s.flow.add(n, 0, s.maxBytes)
 	held := int(s.flow.held.Load())
-	if held == 0 || held <= s.largeTarget()+s.pool.chunkSize*largeBuckets {
+	target := s.largeTarget()
+	if held == 0 || held <= target+target/swing+s.pool.chunkSize*largeBuckets {
 		return
 	}
 	if !g.mu.TryLock() {
@@ -187,9 +191,9 @@ func (c *Cache) flowed(n int) {
 func (b *bucket) giveLocked(n int) {
 	from := b.heldLocked()
 	for _, ring := range []policy.Ring{policy.Main, policy.Small} {
-		r := &b.rings[ring]
+		r, work := &b.rings[ring], b.setWork()
 		for r.size > 0 && b.heldLocked() > b.quota() && from-b.heldLocked() < n {
-			b.evictTailLocked(ring, &policy.Work{})
+			b.evictTailLocked(ring, &work)
 		}
 	}
 }

@@ -5,14 +5,14 @@ import "fmt"
 // Bounds on Options.MaxBytes.
 const (
 	minMaxBytes = 32 << 20 // 512 buckets of 64 KB
-	maxMaxBytes = 1 << 43  // 512 buckets of 16 GB
+	maxMaxBytes = 1 << 42  // 512 buckets of 8 GB, half of what positions reach (I3)
 )
 
 // Options are the settings of a cache. The zero value of each field but
 // MaxBytes means its default.
 type Options struct {
 	// MaxBytes bounds all off-heap memory of the cache, records and index
-	// together, in bytes. Below 32 MB it is taken as 32 MB; the most is 8 TB.
+	// together, in bytes. Below 32 MB it is taken as 32 MB; the most is 4 TB.
 	// There is no default: NewWithOptions reports an error for 0 or less.
 	MaxBytes int
 

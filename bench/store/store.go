@@ -30,6 +30,11 @@ type Deleter interface {
 	Del(k []byte)
 }
 
+// Counter is a Store that knows how many entries it holds.
+type Counter interface {
+	Len() int
+}
+
 // Looker is a Store that can show a value without copying it. To its policy, Look
 // is a Get. It is for replays that want to know about hits and not to spend their
 // time on copying large values.
@@ -71,6 +76,7 @@ type Info struct {
 // its tables.
 var All = []Info{
 	ringcacheInfo,
+	ringcacheVariant("ringcache-huge", ringcache.Options{HugePages: true}),
 	fastcacheInfo,
 	freecacheInfo,
 	bigcacheInfo,

@@ -18,6 +18,8 @@
 //   - While main is being filled for the first time, whatever falls out of
 //     small flows into it: there is room, and nothing to protect yet.
 //   - What main drops is remembered as well as what small drops.
+//   - Ghosts are let into main only as long as they prove to be worth it (see
+//     [State.Judge]): the paper's rule loses to FIFO on some loops.
 package policy
 
 // Kind is a rule.
@@ -74,6 +76,48 @@ const (
 type State struct {
 	Kind Kind
 	full bool // main has been filled
+
+	// What became of ghosts that went straight to main: read again before they
+	// reached its tail, or not.
+	good, bad uint16
+	doubted   uint8 // ghosts since the score turned bad
+}
+
+// Ghosts are a gain where what comes back will come back again, and a loss on
+// a loop that is longer than the cache: there each of them takes the place of
+// an entry of main that would have been hit in time. So each bucket keeps
+// score. An entry that came to main as a ghost is judged when it first reaches
+// main's tail: good if it was read again, bad if not. While bad ones prevail by
+// more than ghostWorth to one, only one ghost in ghostProbe is still let in, to
+// notice when that changes.
+const (
+	ghostWorth  = 2
+	ghostProbe  = 16
+	ghostCredit = 8   // bad ones that a bucket starts with to its credit
+	ghostScore  = 256 // both counts are halved when they reach this together
+)
+
+// Judge tells whether an entry that came to main as a ghost was read again
+// before it reached the tail.
+func (s *State) Judge(read bool) {
+	if read {
+		s.good++
+	} else {
+		s.bad++
+	}
+	if s.good+s.bad >= ghostScore {
+		s.good /= 2
+		s.bad /= 2
+	}
+}
+
+// trusts reports whether the next ghost may go straight to main.
+func (s *State) trusts() bool {
+	if s.good*ghostWorth+ghostCredit >= s.bad {
+		return true
+	}
+	s.doubted++
+	return s.doubted%ghostProbe == 0
 }
 
 // smallPart: small holds 1/smallPart of a bucket's bytes. Between 1/5 and 1/20
@@ -93,7 +137,7 @@ func (s *State) SmallLimit(limit int) int {
 // without a record being dropped.
 func (s *State) Admit(ghost, smallFits, mainFits bool) Ring {
 	switch {
-	case s.Kind == FIFO || ghost:
+	case s.Kind == FIFO || ghost && s.trusts():
 		return Main
 	case smallFits || s.full:
 		return Small

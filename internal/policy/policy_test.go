@@ -89,3 +89,32 @@ func TestState_SmallLimit(t *testing.T) {
 		}
 	}
 }
+
+// Ghosts that are never read again lose their privilege, but for a few that
+// probe; ghosts that are keep it, and get it back.
+func TestState_JudgesGhosts(t *testing.T) {
+	s := State{full: true}
+	trusted := func() (n int) {
+		for range 10 * ghostProbe {
+			if s.Admit(true, false, false) == Main {
+				n++
+			}
+		}
+		return n
+	}
+	if n := trusted(); n != 10*ghostProbe {
+		t.Errorf("%d of %d ghosts trusted at the start", n, 10*ghostProbe)
+	}
+	for range 1000 {
+		s.Judge(false)
+	}
+	if n := trusted(); n != 10 {
+		t.Errorf("%d of %d ghosts trusted after 1000 bad ones, want one in %d", n, 10*ghostProbe, ghostProbe)
+	}
+	for range 1000 {
+		s.Judge(true)
+	}
+	if n := trusted(); n != 10*ghostProbe {
+		t.Errorf("%d of %d ghosts trusted after 1000 good ones", n, 10*ghostProbe)
+	}
+}
