@@ -33,7 +33,7 @@ type bucket struct {
 	dither   int    // bytes added to the quota before it is cut to whole chunks
 	rest     uint8  // counts Sets between the moves of a growing index
 	pending  int    // pages that the index waits for
-	reserved int    // chunks of the pool that a record under way will take
+	claim    claim  // chunks for a record that is under way
 	inflow   int    // bytes set that commons.flow does not know of yet
 	appended int    // bytes appended to the rings since sweepLocked last looked
 	unswept  uint64 // appended bytes that sweep has not yet answered
@@ -265,6 +265,7 @@ func (b *bucket) setLocked(k, v []byte, h uint64) error {
 		}
 		return err
 	}
+	b.index.latest = uint64(ring)<<slotPosBits | pos
 	b.putSlotLocked(&f, replace, h, slotWord(h, ring, pos))
 	b.sweepLocked()
 	b.tendIndexLocked()
@@ -479,5 +480,4 @@ func (b *bucket) updateStats(s *Stats) {
 	s.EntriesCount += uint64(b.liveLocked())
 	s.BytesSize += uint64(b.liveBytesLocked())
 	s.IndexBytes += uint64(len(b.index.pages) * b.shared.pool.pageSize)
-	s.ReservedBytes += uint64(b.heldLocked())
 }

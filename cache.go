@@ -149,6 +149,9 @@ func (c *Cache) Set(k, v []byte) error {
 
 // setSmall stores a record of n bytes in its bucket.
 func (c *Cache) setSmall(b *bucket, k, v []byte, h uint64, n int) error {
+	if c.shared.flow.held.Load() > 0 && b.short(n) {
+		c.lend(n)
+	}
 	flowed, err := c.setInBucket(b, k, v, h, n)
 	if flowed > 0 {
 		c.flowed(flowed)
@@ -362,6 +365,7 @@ func (c *Cache) Len() int {
 func (c *Cache) UpdateStats(s *Stats) {
 	c.each(func(b *bucket) { b.updateStats(s) })
 	s.MaxBytesSize += uint64(c.shared.maxBytes)
+	s.ReservedBytes += uint64(c.shared.pool.used.Load())
 }
 
 // each calls fn with every bucket, small and large.

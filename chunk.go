@@ -3,6 +3,7 @@ package ringcache
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -10,7 +11,7 @@ import (
 
 // Terms. A map is one anonymous mmap; a chunk is the piece of it that a ring
 // takes and gives back; a page is the smaller piece that an index takes. Pages
-// are cut from chunks, and go back only when the whole cache is reset.
+// are cut from chunks; a chunk is whole again when all its pages are idle.
 
 const (
 	maxChunkSize = 64 << 10
@@ -46,9 +47,19 @@ type chunkPool struct {
 	fresh  []byte     // never used rest of the newest map
 	chunks []chunkRef // given back
 	pages  []chunkRef // given back, or cut from a chunk and not yet used
+	cuts   []cut      // chunks that are cut into pages
+	owner  map[chunkRef]int32
+	spent  []int32 // entries of cuts that are free for others
+	idle   int     // cuts of which no page is in use
 
-	used  atomic.Int64 // bytes handed out
+	used  atomic.Int64 // bytes of chunks handed out, or cut with a page in use
 	bound int          // bytes that may be
+}
+
+// cut is a chunk that is cut into pages; owner leads from a page to it.
+type cut struct {
+	chunk chunkRef
+	inUse int32 // pages
 }
 
 // pageSizeFor returns the size of an index page beside chunks of that size:
@@ -60,15 +71,19 @@ func pageSizeFor(chunkSize int) int {
 // newChunkPool returns a pool that takes nothing from mem before the first
 // chunk is asked for.
 func newChunkPool(mem memory, maxBytes, chunkSize int) *chunkPool {
-	// A small cache does not reserve a map of 64 MB. One chunk more than the
-	// bound has room for the pages of a chunk that is cut but partly free.
-	whole := (maxBytes/chunkSize + 1) * chunkSize
+	mapSize := chunksPerMap * maxChunkSize
+	if maxBytes < mapSize {
+		// A small cache does not reserve a map of 64 MB. One chunk more than the
+		// bound has room for the pages of a chunk that is cut but partly free.
+		mapSize = (maxBytes/chunkSize + 1) * chunkSize
+	}
 	return &chunkPool{
 		mem:       mem,
 		chunkSize: chunkSize,
 		pageSize:  pageSizeFor(chunkSize),
-		mapSize:   min(whole, chunksPerMap*maxChunkSize),
+		mapSize:   mapSize,
 		bound:     maxBytes,
+		owner:     map[chunkRef]int32{},
 	}
 }
 
@@ -83,9 +98,12 @@ func (p *chunkPool) chunk() (chunkRef, error) {
 	return r, err
 }
 
-// chunkLocked takes a chunk from the free list, else from the newest map, else
-// from a new one.
+// chunkLocked takes a chunk from the free list, else one whose pages are all
+// idle, else from the newest map, else from a new one.
 func (p *chunkPool) chunkLocked() (chunkRef, error) {
+	if len(p.chunks) == 0 && p.idle > 0 {
+		p.joinLocked()
+	}
 	if n := len(p.chunks); n > 0 {
 		r := p.chunks[n-1]
 		p.chunks = p.chunks[:n-1]
@@ -107,6 +125,41 @@ func (p *chunkPool) chunkLocked() (chunkRef, error) {
 	return r, nil
 }
 
+// cutLocked cuts a chunk into idle pages.
+func (p *chunkPool) cutLocked(c chunkRef) {
+	k := int32(len(p.cuts))
+	if n := len(p.spent); n > 0 {
+		k, p.spent = p.spent[n-1], p.spent[:n-1]
+		p.cuts[k] = cut{chunk: c}
+	} else {
+		p.cuts = append(p.cuts, cut{chunk: c})
+	}
+	for b := chunkBytes(&c, p.chunkSize); len(b) > 0; b = b[p.pageSize:] {
+		r := refOf(b[:p.pageSize])
+		p.owner[r] = k
+		p.pages = append(p.pages, r)
+	}
+	p.idle++
+}
+
+// joinLocked makes chunks again of those cuts whose pages are all idle.
+func (p *chunkPool) joinLocked() {
+	p.pages = slices.DeleteFunc(p.pages, func(r chunkRef) bool {
+		k := p.owner[r]
+		if p.cuts[k].inUse > 0 {
+			return false
+		}
+		delete(p.owner, r)
+		if c := &p.cuts[k]; c.chunk != (chunkRef{}) { // its first page to go
+			p.chunks = append(p.chunks, c.chunk)
+			p.spent = append(p.spent, k)
+			c.chunk = chunkRef{}
+		}
+		return true
+	})
+	p.idle = 0
+}
+
 // page hands out one page of zero bytes.
 func (p *chunkPool) page() (chunkRef, error) {
 	p.mu.Lock()
@@ -116,16 +169,17 @@ func (p *chunkPool) page() (chunkRef, error) {
 		if err != nil {
 			return chunkRef{}, err
 		}
-		b := chunkBytes(&c, p.chunkSize)
-		for len(b) > 0 {
-			p.pages = append(p.pages, refOf(b[:p.pageSize]))
-			b = b[p.pageSize:]
-		}
+		p.cutLocked(c)
 	}
 	n := len(p.pages) - 1
 	r := p.pages[n]
 	p.pages = p.pages[:n]
-	p.used.Add(int64(p.pageSize))
+	c := &p.cuts[p.owner[r]]
+	if c.inUse == 0 {
+		p.idle--
+		p.used.Add(int64(p.chunkSize))
+	}
+	c.inUse++
 	clear(chunkBytes(&r, p.pageSize))
 	return r, nil
 }
@@ -141,9 +195,15 @@ func (p *chunkPool) put(r chunkRef) {
 // putPages takes pages back.
 func (p *chunkPool) putPages(rs []chunkRef) {
 	p.mu.Lock()
-	p.pages = append(p.pages, rs...)
-	p.mu.Unlock()
-	p.used.Add(-int64(len(rs) * p.pageSize))
+	defer p.mu.Unlock()
+	for _, r := range rs {
+		p.pages = append(p.pages, r)
+		c := &p.cuts[p.owner[r]]
+		if c.inUse--; c.inUse == 0 {
+			p.idle++
+			p.used.Add(-int64(p.chunkSize))
+		}
+	}
 }
 
 // spare returns the bytes that may still be handed out; less than 0 when more
@@ -162,6 +222,7 @@ func (p *chunkPool) close() error {
 		}
 	}
 	p.maps, p.fresh, p.chunks, p.pages = nil, nil, nil, nil
+	p.cuts, p.owner, p.spent, p.idle = nil, nil, nil, 0
 	p.used.Store(0)
 	return errors.Join(errs...)
 }

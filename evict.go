@@ -17,6 +17,13 @@ type expected struct {
 	hash  uint64
 }
 
+// claim is how many chunks a ring will hold for the record that is under way:
+// they are not for the moves that make room for it.
+type claim struct {
+	ring   policy.Ring
+	chunks int
+}
+
 // limitLocked returns how many chunks each ring may hold now.
 func (b *bucket) limitLocked() (limit [ringCount]int) {
 	s := b.shared
@@ -28,7 +35,10 @@ func (b *bucket) limitLocked() (limit [ringCount]int) {
 	total := max(quota-pages*s.pool.pageSize, 0) >> s.shift
 	if held := b.chunksLocked(); total > held {
 		// Other buckets may hold more than their share for now.
-		spare := s.pool.spare()>>s.shift - b.reserved
+		spare := s.pool.spare() >> s.shift
+		if c := b.claim; c.chunks > 0 {
+			spare -= max(0, c.chunks-b.rings[c.ring].held())
+		}
 		total = min(total, held+max(spare, 0))
 	}
 	total = int(min(uint64(total), 1<<(s.posBits-2)>>s.shift)) // I3
@@ -88,29 +98,47 @@ func (b *bucket) makeRoomLocked(ring policy.Ring, n, limit int, w *policy.Work) 
 }
 
 // ownRoomLocked gives a ring room for a new record of n bytes, and returns how
-// many chunks it may hold. In a bucket of very few chunks, the record may need
-// some of those that the other ring holds.
+// many chunks it may hold.
 func (b *bucket) ownRoomLocked(ring policy.Ring, n int) int {
 	limits := b.limitLocked()
-	r, other := &b.rings[ring], &b.rings[1-ring]
-	limit := limits[ring]
+	r := &b.rings[ring]
 	need := (n + 1<<r.shift - 1) >> r.shift
-	if limit < need {
-		total := limits[policy.Small] + limits[policy.Main]
-		for other.held() > 0 && other.held()+need > total {
-			if other.size == 0 {
-				other.trim()
-				break
-			}
-			b.evictTailLocked(1-ring, &policy.Work{})
-		}
-		limit = need
+	limit := max(limits[ring], need)
+	if limit > b.withinReachLocked(r) {
+		b.takeFromLocked(1-ring, limits[1-ring], r, limit, need)
+		limit = max(min(limit, b.withinReachLocked(r)), need)
 	}
-	b.reserved = min(need+1, max(limit-r.held(), 0))
+	b.claim = claim{ring, limit}
 	work := b.setWork()
 	b.makeRoomLocked(ring, n, limit, &work)
-	b.reserved = 0
+	b.claim = claim{}
 	return limit
+}
+
+// withinReachLocked returns how many chunks a ring has or can get.
+func (b *bucket) withinReachLocked(r *ring) int {
+	return r.held() + max(b.shared.pool.spare(), 0)>>r.shift
+}
+
+// takeFromLocked has a ring give up chunks, that another may hold limit of, and
+// needs some of for the record that is to come: what the giver holds above its
+// own limit bit by bit, what is needed at once.
+func (b *bucket) takeFromLocked(giver policy.Ring, keep int, r *ring, limit, need int) {
+	g := &b.rings[giver]
+	from := g.size
+	for g.held() > 0 {
+		reach := b.withinReachLocked(r)
+		must := reach < need
+		should := reach < limit && g.held() > keep && from-g.size < shrinkStep
+		if !must && !should {
+			return
+		}
+		if g.size == 0 {
+			g.trim()
+			return
+		}
+		b.evictTailLocked(giver, &policy.Work{})
+	}
 }
 
 // shrinkLocked drops records until no ring holds more chunks than it may.

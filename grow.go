@@ -24,6 +24,7 @@ func (b *bucket) tendIndexLocked() {
 		return
 	}
 	if b.liveLocked()*4 < x.slots()*3 {
+		b.pending = 0 // perhaps a growth that is not needed any more
 		return
 	}
 	b.pending = max(1, len(x.pages)/3)

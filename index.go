@@ -111,6 +111,7 @@ type index struct {
 	old       table
 	front     atomic.Uint32 // homes of old below it have not moved; 0: not growing
 	sweepAt   uint32        // next group that sweep looks at
+	latest    uint64        // ring and position of the record that was set last
 	pageShift uint8         // log2 of the groups in a page
 	hint      atomic.Pointer[indexHint]
 }
@@ -289,16 +290,23 @@ func (x *index) insert(h, slot uint64, w windows) (victim uint64, forced bool) {
 	}
 	// A crowd of equal hashes evicts only its own.
 	g := x.group(path.at)
-	i := g.oldest(w)
+	i := g.oldest(w, x.latest)
 	victim = g.slots[i]
 	x.replace(path, path.at, i, h, slot)
 	return victim, true
 }
 
-// oldest returns the slot of g whose record was written the longest ago.
-func (g *group) oldest(w windows) (oldest int) {
+// oldest returns the slot of g whose record was written the longest ago, and is
+// not the latest: a Set must be seen by the next Get, whatever it displaces.
+func (g *group) oldest(w windows, latest uint64) (oldest int) {
 	var most uint64
 	for i, s := range g.slots {
+		if s&(slotRingBit|slotPosMask) == latest {
+			if oldest == i {
+				oldest = (i + 1) % groupSlots
+			}
+			continue
+		}
 		if age := w.of(s).age(s); age > most {
 			oldest, most = i, age
 		}

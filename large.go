@@ -27,7 +27,7 @@ const (
 	// cache, fits into the share of one.
 	largeBuckets = 4
 
-	// largeShare: a record is large above 1/largeShare of a bucket's quota.
+	// largeShare: a record is large above 1/largeShare of a bucket's full quota.
 	largeShare = 32
 
 	// swing: large buckets may hold 1/swing more than their target.
@@ -61,9 +61,9 @@ type flow struct {
 func (f *flow) add(small, large, maxBytes int) {
 	s, l := f.small.Add(int64(small)), f.large.Add(int64(large))
 	if s+l > int64(maxBytes) {
-		// Two that do this at once forget a little more: no harm.
-		f.small.Add(-s / 2)
-		f.large.Add(-l / 2)
+		// Of several that come here at once, one halves each count.
+		f.small.CompareAndSwap(s, s/2)
+		f.large.CompareAndSwap(l, l/2)
 	}
 }
 
@@ -89,8 +89,10 @@ func (c *Cache) largeBucket(h uint64) *bucket {
 	return &c.region.buckets[h>>bucketBits&(largeBuckets-1)]
 }
 
-// isLarge reports whether a record of n bytes goes to the large buckets.
-func (c *Cache) isLarge(n int) bool { return n > int(c.shared.quota.Load())/largeShare }
+// isLarge reports whether a record of n bytes goes to the large buckets. The
+// border stays where it is when the balance moves: were it to follow the small
+// buckets' quota, records that made it fall would keep it low.
+func (c *Cache) isLarge(n int) bool { return n > c.shared.maxBytes/c.shared.buckets/largeShare }
 
 // setLarge stores a large record of n bytes.
 func (c *Cache) setLarge(b *bucket, k, v []byte, h uint64, n int) error {
@@ -99,7 +101,7 @@ func (c *Cache) setLarge(b *bucket, k, v []byte, h uint64, n int) error {
 	defer g.mu.Unlock()
 	c.shared.flow.add(0, n, c.shared.maxBytes)
 	lb := c.largeBucket(h)
-	c.reclaim(lb.appetite(n))
+	c.reclaim(lb, lb.appetite(n))
 	defer c.settle(lb)
 
 	b.mu.Lock()
@@ -129,9 +131,11 @@ func (b *bucket) appetite(n int) int {
 	return max(grow, 0) + b.shared.pool.pageSize*(1+len(b.index.pages)/3)
 }
 
-// reclaim has the small buckets give up as many bytes as are missing. Each
-// gives what it holds above its new quota, until there is enough.
-func (c *Cache) reclaim(need int) {
+// reclaim has others give up as many bytes as large bucket lb is going to take
+// and the pool has not: small buckets what they hold above their new quota, and
+// if that is not enough, which takes a cache of very few chunks, the other large
+// ones whatever it takes.
+func (c *Cache) reclaim(lb *bucket, need int) {
 	s, g := c.shared, &c.region
 	s.flow.held.Add(int64(need))
 	s.divide()
@@ -144,6 +148,49 @@ func (c *Cache) reclaim(need int) {
 		b.mu.Lock()
 		b.shrinkLocked()
 		b.mu.Unlock()
+	}
+	for i := range g.buckets {
+		other := &g.buckets[i]
+		if s.pool.spare() >= need || other == lb {
+			continue
+		}
+		other.mu.Lock()
+		other.giveLocked(need-s.pool.spare(), 0)
+		other.mu.Unlock()
+		c.settle(other)
+	}
+}
+
+// short reports whether a small bucket has not the memory for a record of n
+// bytes, whatever it evicts: the large buckets have all but a little.
+func (b *bucket) short(n int) bool {
+	s := b.shared
+	spare := s.pool.spare()
+	if spare > n+3*s.pool.chunkSize {
+		return false // as nearly always
+	}
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	need := (n + 1<<s.shift - 1) >> s.shift
+	if len(b.index.pages) == 0 {
+		need++
+	}
+	return b.chunksLocked()+max(spare, 0)>>s.shift < need
+}
+
+// lend has the large buckets give up the chunks for a small record of n bytes.
+func (c *Cache) lend(n int) {
+	s, g := c.shared, &c.region
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for i := range g.buckets {
+		if need := n + 3*s.pool.chunkSize - s.pool.spare(); need > 0 {
+			lb := &g.buckets[i]
+			lb.mu.Lock()
+			lb.giveLocked(need, 0)
+			lb.mu.Unlock()
+			c.settle(lb)
+		}
 	}
 }
 
@@ -181,19 +228,22 @@ func (c *Cache) flowed(n int) {
 	g.hand = (g.hand + 1) % s.buckets
 	lb := &g.buckets[g.hand%largeBuckets]
 	lb.mu.Lock()
-	lb.giveLocked(n + s.pool.chunkSize)
+	lb.giveLocked(n+s.pool.chunkSize, lb.quota())
 	lb.mu.Unlock()
 	c.settle(lb)
 }
 
 // giveLocked evicts until n bytes of chunks are given back, or the bucket holds
-// no more than its quota.
-func (b *bucket) giveLocked(n int) {
+// no more than keep.
+func (b *bucket) giveLocked(n, keep int) {
 	from := b.heldLocked()
 	for _, ring := range []policy.Ring{policy.Main, policy.Small} {
 		r, work := &b.rings[ring], b.setWork()
-		for r.size > 0 && b.heldLocked() > b.quota() && from-b.heldLocked() < n {
+		for r.size > 0 && b.heldLocked() > keep && from-b.heldLocked() < n {
 			b.evictTailLocked(ring, &work)
+		}
+		if r.size == 0 && from-b.heldLocked() < n {
+			r.trim()
 		}
 	}
 }

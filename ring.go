@@ -94,7 +94,8 @@ func (r *ring) run(pos uint64) []byte {
 }
 
 // extend makes the n bytes after the head writable. The caller has seen to it
-// that size+n <= room(limit). On an error the ring is as before.
+// that size+n <= room(limit). On an error nothing is lost, and chunks that were
+// taken serve the next record.
 func (r *ring) extend(n uint64, limit int) error {
 	need := int32(((r.tail&(1<<r.shift-1))+r.size+n-1)>>r.shift) + 1
 	for r.mapped < need {

@@ -62,8 +62,8 @@ type Stats struct {
 	// MaxBytesSize is the bound on the off-heap memory.
 	MaxBytesSize uint64
 
-	// ReservedBytes is the off-heap memory that rings and indexes hold now; at
-	// most MaxBytesSize. Memory that was once used and is now free for reuse,
+	// ReservedBytes is the off-heap memory that rings and indexes hold now, to
+	// whole chunks; at most MaxBytesSize. Memory that was once used and is now free for reuse,
 	// after Reset for example, is not in it.
 	ReservedBytes uint64
 
