@@ -34,7 +34,7 @@ func (b *bucket) limitLocked() (limit [ringCount]int) {
 	}
 	total := max(quota-pages*s.pool.pageSize, 0) >> s.shift
 	if held := b.chunksLocked(); total > held {
-		// Other buckets may hold more than their share for now.
+		// Other buckets may hold more than their share at the moment.
 		spare := s.pool.spare() >> s.shift
 		if c := b.claim; c.chunks > 0 {
 			spare -= max(0, c.chunks-b.rings[c.ring].held())

@@ -48,8 +48,8 @@ type Work struct {
 	Bytes   int
 }
 
-// SetWork is the work that one Set may do: enough to be rarely met (0.1 % of
-// Sets at most on the traces), and a bound on how long the lock is held.
+// SetWork is the work that one Set may do: a bound on how long the lock is held,
+// and more than most Sets ask for.
 var SetWork = Work{Records: 64, Bytes: 64 << 10}
 
 // spend takes one record of n bytes from the budget and reports whether there
