@@ -34,7 +34,9 @@ type bucket struct {
 	rest     uint8  // counts Sets between the moves of a growing index
 	pending  int    // pages that the index waits for
 	claim    claim  // chunks for a record that is under way
-	inflow   int    // bytes set that commons.flow does not know of yet
+	inflow   tally  // records set that commons.flow does not know of yet
+	roomy    bool   // records are so large that the index may have room to spare
+	told     int    // entries that the learner knows of
 	appended int    // bytes appended to the rings since sweepLocked last looked
 	unswept  uint64 // appended bytes that sweep has not yet answered
 
@@ -52,7 +54,7 @@ type bucket struct {
 
 func (b *bucket) init(s *commons, dither int, large bool) {
 	b.shared = s
-	b.policy.Kind = s.policy
+	b.policy = policy.New(s.policy)
 	b.dither = dither
 	b.large = large
 	b.lines = 1
@@ -284,6 +286,7 @@ func (b *bucket) admitLocked(f *found, replace bool, n int) policy.Ring {
 	}
 	if f.ghost {
 		b.ghostHits++
+		b.policy.GhostFound(slotRing(f.slot), b.ghostsLocked())
 	}
 	small, main := &b.rings[policy.Small], &b.rings[policy.Main]
 	limits := b.limitLocked()
@@ -298,17 +301,26 @@ func (b *bucket) admitLocked(f *found, replace bool, n int) policy.Ring {
 func (b *bucket) putSlotLocked(f *found, replace bool, h, slot uint64) {
 	switch {
 	case replace:
-		f.store(slot | f.slot&slotFreqMask)
+		b.index.store(f.place, slot|f.slot&slotFreqMask)
 	case f.ghost:
 		if slotRing(slot) == policy.Main && b.policy.Full() {
 			slot |= slotTrialBit
 		}
-		f.store(slot)
+		b.index.store(f.place, slot)
 	default:
 		if victim, forced := b.index.insert(h, slot, b.windows()); forced {
 			b.loseLocked(victim)
 		}
 	}
+}
+
+// ghostsLocked returns how many ghosts there are of each ring: of an entry that
+// is alive there is one slot (I7), and all others are stale.
+func (b *bucket) ghostsLocked() (n [ringCount]int) {
+	for i := range n {
+		n[i] = b.index.used[i] - b.rings[i].live
+	}
+	return n
 }
 
 // appendLocked writes a record at the head of a ring, counts it, and returns
@@ -383,29 +395,17 @@ func (b *bucket) delLocked(k []byte, h uint64) bool {
 	return true
 }
 
-// linesOf returns how many cache lines to prefetch of records of a mean size:
-// all that most of them touch. The small ones are in one.
-func linesOf(size int) int {
-	if size <= cacheLine/2 {
-		return 1
+// reportLocked counts a record of n bytes, and returns what was set since the
+// last report once that is a chunk or more. It is the moment to learn.
+func (b *bucket) reportLocked(n int) (t tally) {
+	b.inflow.records++
+	b.inflow.bytes += n
+	if b.inflow.bytes < 1<<b.shared.shift {
+		return t
 	}
-	return min(size/cacheLine+2, maxLines)
-}
-
-// maxLines bounds what is prefetched of one record: the processor's own
-// prefetchers take over from there.
-const maxLines = 4
-
-// reportLocked returns the bytes set since the last report, once there is a
-// chunk of them, else 0. It is the moment to see how large records are.
-func (b *bucket) reportLocked(n int) int {
-	b.inflow += n
-	if b.inflow < 1<<b.shared.shift {
-		return 0
-	}
-	b.lines = linesOf(b.liveBytesLocked() / max(b.liveLocked(), 1))
-	n, b.inflow = b.inflow, 0
-	return n
+	b.learnLocked()
+	t, b.inflow = b.inflow, t
+	return t
 }
 
 // liveLocked returns the number of entries.

@@ -153,24 +153,24 @@ func (c *Cache) setSmall(b *bucket, k, v []byte, h uint64, n int) error {
 		c.lend(n)
 	}
 	flowed, err := c.setInBucket(b, k, v, h, n)
-	if flowed > 0 {
+	if flowed.bytes > 0 {
 		c.flowed(flowed)
 	}
 	return err
 }
 
-// setInBucket stores a record and returns how many bytes the bucket has taken
-// in since it last said so, if that is a chunk or more.
-func (c *Cache) setInBucket(b *bucket, k, v []byte, h uint64, n int) (flowed int, err error) {
+// setInBucket stores a record and returns what the bucket has taken in since it
+// last said so, if that is a chunk or more.
+func (c *Cache) setInBucket(b *bucket, k, v []byte, h uint64, n int) (flowed tally, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.sets++
 	if b.closed {
-		return 0, ErrClosed
+		return tally{}, ErrClosed
 	}
 	c.delStrayLocked(k, h)
 	if err := b.setLocked(k, v, h); err != nil {
-		return 0, err
+		return tally{}, err
 	}
 	return b.reportLocked(n), nil
 }

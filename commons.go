@@ -25,6 +25,8 @@ type commons struct {
 	quota atomic.Int64 // bytes that each small bucket may hold, rings and index
 	flow  flow
 
+	learners [2]learner // of the small buckets, and of the large ones
+
 	// stray counts, for each small bucket, the keys of its hashes that live in
 	// a large bucket. Changed under the large bucket's lock.
 	stray [bucketCount]atomic.Int32

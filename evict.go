@@ -65,10 +65,10 @@ func (b *bucket) quota() int {
 	return int(b.shared.quota.Load()) + b.dither
 }
 
-// setWork returns the moves that one Set may make: of so few bytes that sweep
-// can keep up with the positions that they use (I5).
-func (b *bucket) setWork() policy.Work {
-	w := policy.SetWork
+// setWork returns the moves that the Set of a record of n bytes may make: of so
+// few bytes that sweep can keep up with the positions that they use (I5).
+func (b *bucket) setWork(n int) policy.Work {
+	w := policy.SetWork(n)
 	w.Bytes = min(w.Bytes, 1<<min(b.shared.posBits-4, 30))
 	return w
 }
@@ -109,7 +109,7 @@ func (b *bucket) ownRoomLocked(ring policy.Ring, n int) int {
 		limit = max(min(limit, b.withinReachLocked(r)), need)
 	}
 	b.claim = claim{ring, limit}
-	work := b.setWork()
+	work := b.setWork(n)
 	b.makeRoomLocked(ring, n, limit, &work)
 	b.claim = claim{}
 	return limit
@@ -125,7 +125,7 @@ func (b *bucket) withinReachLocked(r *ring) int {
 // own limit bit by bit, what is needed at once.
 func (b *bucket) takeFromLocked(giver policy.Ring, keep int, r *ring, limit, need int) {
 	g := &b.rings[giver]
-	from := g.size
+	from, work := g.size, b.setWork(need<<g.shift)
 	for g.held() > 0 {
 		reach := b.withinReachLocked(r)
 		must := reach < need
@@ -137,7 +137,7 @@ func (b *bucket) takeFromLocked(giver policy.Ring, keep int, r *ring, limit, nee
 			g.trim()
 			return
 		}
-		b.evictTailLocked(giver, &policy.Work{})
+		b.evictTailLocked(giver, &work)
 	}
 }
 
@@ -145,7 +145,7 @@ func (b *bucket) takeFromLocked(giver policy.Ring, keep int, r *ring, limit, nee
 func (b *bucket) shrinkLocked() {
 	limits := b.limitLocked()
 	for i := range b.rings {
-		r, work := &b.rings[i], b.setWork()
+		r, work := &b.rings[i], b.setWork(0)
 		for r.size > 0 && r.held() > limits[i] {
 			b.evictTailLocked(policy.Ring(i), &work)
 		}
@@ -219,6 +219,7 @@ func (b *bucket) dropTailLocked(ring policy.Ring, h header) {
 	b.uncountLocked(r, h, b.strayHash(r, r.tail, h))
 	r.release(uint64(h.total()))
 	b.evictedBytes += uint64(h.total())
+	b.policy.Dropped(ring)
 	if ring == policy.Small {
 		b.evictedSmall++
 	} else {
@@ -243,7 +244,7 @@ func (b *bucket) promoteLocked(p place, h header, w *policy.Work) {
 	}
 	pos := main.head()
 	main.copyFrom(small, small.tail, n)
-	p.store(withPos(p.slot&^slotFreqMask, policy.Main, pos))
+	b.index.store(p, withPos(p.slot&^slotFreqMask, policy.Main, pos))
 	small.release(uint64(n))
 	small.count(-1, -n)
 	main.count(1, n)
@@ -276,7 +277,7 @@ func (b *bucket) reinsertLocked(p place, h header) {
 	pos := r.head()
 	r.write(pos, buf)
 	r.size += uint64(n)
-	p.store(withPos(p.slot-slotFreqOne, policy.Main, pos))
+	b.index.store(p, withPos(p.slot-slotFreqOne, policy.Main, pos))
 	b.appended += n
 	b.reinsertions++
 }

@@ -11,8 +11,21 @@ const (
 	moveRun   = 32
 )
 
+// roomyRecord is the mean size from which records leave the index room to
+// spare, for more ghosts: a slot takes less than a hundredth of what it is for.
+const roomyRecord = 1 << 10
+
+// crowded reports whether the index is to grow: when three quarters of the
+// slots are used, or five eighths of them where records are large.
+func (b *bucket) crowded() bool {
+	if b.roomy {
+		return b.liveLocked()*8 >= b.index.slots()*5
+	}
+	return b.liveLocked()*4 >= b.index.slots()*3
+}
+
 // tendIndexLocked does the index's share of a Set: it moves homes to a new
-// geometry, or starts a larger one when three quarters of the slots are used.
+// geometry, or starts a larger one.
 func (b *bucket) tendIndexLocked() {
 	x := &b.index
 	if x.growing() {
@@ -23,7 +36,7 @@ func (b *bucket) tendIndexLocked() {
 		}
 		return
 	}
-	if b.liveLocked()*4 < x.slots()*3 {
+	if !b.crowded() {
 		b.pending = 0 // perhaps a growth that is not needed any more
 		return
 	}

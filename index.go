@@ -109,10 +109,11 @@ type index struct {
 	pages     []chunkRef
 	cur       table
 	old       table
-	front     atomic.Uint32 // homes of old below it have not moved; 0: not growing
-	sweepAt   uint32        // next group that sweep looks at
-	latest    uint64        // ring and position of the record that was set last
-	pageShift uint8         // log2 of the groups in a page
+	front     atomic.Uint32  // homes of old below it have not moved; 0: not growing
+	sweepAt   uint32         // next group that sweep looks at
+	latest    uint64         // ring and position of the record that was set last
+	used      [ringCount]int // slots by the ring of their position, alive or stale (I8)
+	pageShift uint8          // log2 of the groups in a page
 	hint      atomic.Pointer[indexHint]
 }
 
@@ -204,9 +205,6 @@ type place struct {
 	i    int    // slot of g
 }
 
-// store replaces the slot; its hash stays.
-func (p place) store(slot uint64) { p.g.slots[p.i] = slot }
-
 // touch raises the frequency of the slot, up to 3, so that a hot entry is only
 // read. It may run under a shared lock; a lost race is a lost count.
 func (p place) touch() {
@@ -235,6 +233,13 @@ func (x *index) at(h uint64, ring policy.Ring, pos uint64) (place, bool) {
 	}
 }
 
+// store puts slot, of the same hash, over the one at p.
+func (x *index) store(p place, slot uint64) {
+	x.used[slotRing(p.slot)]--
+	x.used[slotRing(slot)]++
+	p.g.slots[p.i] = slot
+}
+
 // remove empties the slot of hash h at p.
 func (x *index) remove(h uint64, p place) { x.clearSlot(x.path(h), p.at, p.i) }
 
@@ -242,6 +247,7 @@ func (x *index) remove(h uint64, p place) { x.clearSlot(x.path(h), p.at, p.i) }
 // counts of the groups that it passed (I4).
 func (x *index) clearSlot(p probe, at uint32, i int) {
 	g := x.group(at)
+	x.used[slotRing(g.slots[i])]--
 	g.ctrl &^= 0xff << (8 * i)
 	g.slots[i] = 0
 	for ; p.at != at; p.next() {
@@ -253,6 +259,7 @@ func (x *index) clearSlot(p probe, at uint32, i int) {
 // into the counts of the groups before it (I4).
 func (x *index) fill(p probe, at uint32, i int, h, slot uint64) {
 	g := x.group(at)
+	x.used[slotRing(slot)]++
 	g.ctrl |= tagOf(h) << (8 * i)
 	g.slots[i] = slot
 	for ; p.at != at; p.next() {
@@ -419,6 +426,7 @@ func (x *index) reset() []chunkRef {
 	x.hint.Store(nil)
 	x.front.Store(0)
 	x.pages, x.cur, x.old, x.sweepAt = nil, table{}, table{}, 0
+	x.used = [ringCount]int{}
 	return pages
 }
 

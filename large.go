@@ -27,8 +27,11 @@ const (
 	// cache, fits into the share of one.
 	largeBuckets = 4
 
-	// largeShare: a record is large above 1/largeShare of a bucket's full quota.
-	largeShare = 32
+	// largeShare: a record is large above 1/largeShare of a bucket's full quota;
+	// sparseShare, the same in a sparse cache, where a bucket of its own would
+	// hold too few entries to tell the good from the lucky.
+	largeShare  = 8
+	sparseShare = 512
 
 	// swing: large buckets may hold 1/swing more than their target.
 	swing = 8
@@ -50,20 +53,57 @@ type region struct {
 	buckets [largeBuckets]bucket
 }
 
-// flow tells how much of the recently stored bytes were of large records. Both
-// counts are halved whenever they reach the cache's size together.
+// tally counts records and their bytes.
+type tally struct{ records, bytes int }
+
+// flow tells how much of the recently stored bytes were of large records, and
+// how large records are on the whole. The counts are halved whenever the bytes
+// reach the cache's size.
 type flow struct {
-	small, large atomic.Int64
+	records      atomic.Int64
+	small, large atomic.Int64 // bytes
 	held         atomic.Int64 // bytes that the large buckets hold
+	sparse       atomic.Bool  // see commons.flowIn
 }
 
-// add counts bytes stored in a cache of size maxBytes.
-func (f *flow) add(small, large, maxBytes int) {
-	s, l := f.small.Add(int64(small)), f.large.Add(int64(large))
-	if s+l > int64(maxBytes) {
+// A cache is sparse when a bucket would hold fewer than sparseEntries of such
+// records as are stored, and is so until it would hold denseEntries.
+const (
+	sparseEntries = 32
+	denseEntries  = 48
+	leastRecords  = 16 // fewer are too few to tell
+)
+
+// flowIn counts what was stored in a small bucket, or in a large one.
+func (s *commons) flowIn(t tally, large bool) {
+	f := &s.flow
+	side := &f.small
+	if large {
+		side = &f.large
+	}
+	side.Add(int64(t.bytes))
+	r, sm, lg := f.records.Add(int64(t.records)), f.small.Load(), f.large.Load()
+	s.weigh(r, sm+lg)
+	if sm+lg > int64(s.maxBytes) {
 		// Of several that come here at once, one halves each count.
-		f.small.CompareAndSwap(s, s/2)
-		f.large.CompareAndSwap(l, l/2)
+		f.records.CompareAndSwap(r, r/2)
+		f.small.CompareAndSwap(sm, sm/2)
+		f.large.CompareAndSwap(lg, lg/2)
+	}
+}
+
+// weigh decides whether the cache is sparse.
+func (s *commons) weigh(records, bytes int64) {
+	if records < leastRecords || bytes <= 0 {
+		return
+	}
+	f := &s.flow
+	perBucket := float64(s.maxBytes) / float64(s.buckets) * float64(records) / float64(bytes)
+	switch sparse := f.sparse.Load(); {
+	case sparse && perBucket >= denseEntries:
+		f.sparse.Store(false)
+	case !sparse && perBucket < sparseEntries:
+		f.sparse.Store(true)
 	}
 }
 
@@ -90,16 +130,19 @@ func (c *Cache) largeBucket(h uint64) *bucket {
 }
 
 // isLarge reports whether a record of n bytes goes to the large buckets. The
-// border stays where it is when the balance moves: were it to follow the small
-// buckets' quota, records that made it fall would keep it low.
-func (c *Cache) isLarge(n int) bool { return n > c.shared.maxBytes/c.shared.buckets/largeShare }
+// border does not follow the balance: were it to follow the small buckets'
+// quota, records that made it fall would keep it low.
+func (c *Cache) isLarge(n int) bool {
+	full := c.shared.maxBytes / c.shared.buckets
+	return n > full/sparseShare && (n > full/largeShare || c.shared.flow.sparse.Load())
+}
 
 // setLarge stores a large record of n bytes.
 func (c *Cache) setLarge(b *bucket, k, v []byte, h uint64, n int) error {
 	g := &c.region
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	c.shared.flow.add(0, n, c.shared.maxBytes)
+	c.shared.flowIn(tally{1, n}, true)
 	lb := c.largeBucket(h)
 	c.reclaim(lb, lb.appetite(n))
 	defer c.settle(lb)
@@ -113,7 +156,11 @@ func (c *Cache) setLarge(b *bucket, k, v []byte, h uint64, n int) error {
 	b.delLocked(k, h)
 	lb.mu.Lock()
 	defer lb.mu.Unlock()
-	return lb.setLocked(k, v, h)
+	if err := lb.setLocked(k, v, h); err != nil {
+		return err
+	}
+	lb.learnLocked()
+	return nil
 }
 
 // appetite returns the bytes of new chunks and pages that a large bucket takes
@@ -123,7 +170,7 @@ func (b *bucket) appetite(n int) int {
 	defer b.mu.RUnlock()
 	size := b.shared.pool.chunkSize
 	need := (n/size + 2) * size
-	grow := min(b.quota()-b.heldLocked(), 2*need+policy.SetWork.Bytes)
+	grow := min(b.quota()-b.heldLocked(), 2*need+policy.SetWork(n).Bytes)
 	for i := range b.rings {
 		// Whatever the quota, this record has to fit into either ring.
 		grow = max(grow, need-b.rings[i].held()*size)
@@ -211,11 +258,11 @@ func (c *Cache) settle(lb *bucket) {
 	s.divide()
 }
 
-// flowed counts n bytes stored by a small bucket, and has the large buckets
+// flowed counts what a small bucket has stored, and has the large buckets
 // give up memory when their share has become smaller.
-func (c *Cache) flowed(n int) {
+func (c *Cache) flowed(t tally) {
 	s, g := c.shared, &c.region
-	s.flow.add(n, 0, s.maxBytes)
+	s.flowIn(t, false)
 	held := int(s.flow.held.Load())
 	target := s.largeTarget()
 	if held == 0 || held <= target+target/swing+s.pool.chunkSize*largeBuckets {
@@ -228,7 +275,7 @@ func (c *Cache) flowed(n int) {
 	g.hand = (g.hand + 1) % s.buckets
 	lb := &g.buckets[g.hand%largeBuckets]
 	lb.mu.Lock()
-	lb.giveLocked(n+s.pool.chunkSize, lb.quota())
+	lb.giveLocked(t.bytes+s.pool.chunkSize, lb.quota())
 	lb.mu.Unlock()
 	c.settle(lb)
 }
@@ -238,7 +285,7 @@ func (c *Cache) flowed(n int) {
 func (b *bucket) giveLocked(n, keep int) {
 	from := b.heldLocked()
 	for _, ring := range []policy.Ring{policy.Main, policy.Small} {
-		r, work := &b.rings[ring], b.setWork()
+		r, work := &b.rings[ring], b.setWork(n)
 		for r.size > 0 && b.heldLocked() > keep && from-b.heldLocked() < n {
 			b.evictTailLocked(ring, &work)
 		}

@@ -14,12 +14,14 @@
 // as a ghost for a while; one that comes back in that time goes straight to
 // main. It departs from the paper where that served real traces better:
 //
-//   - One read is enough to leave small for main; the paper asks for two.
+//   - One read is enough to leave small for main; the paper asks for two. A
+//     record of more than twice the mean size needs two, of four times, three.
 //   - While main is being filled for the first time, whatever falls out of
 //     small flows into it: there is room, and nothing to protect yet.
 //   - What main drops is remembered as well as what small drops.
-//   - Ghosts are let into main only as long as they prove to be worth it (see
-//     [State.Judge]): the paper's rule loses to FIFO on some loops.
+//   - How large small is, is learned from the ghosts of both rings.
+//   - Ghosts are let into main only as long as they prove to be worth it: the
+//     paper's rule loses to FIFO on some loops. See [Learner] for both.
 package policy
 
 // Kind is a rule.
@@ -48,9 +50,9 @@ type Work struct {
 	Bytes   int
 }
 
-// SetWork is the work that one Set may do: a bound on how long the lock is held,
-// and more than most Sets ask for.
-var SetWork = Work{Records: 64, Bytes: 64 << 10}
+// SetWork returns the work that the Set of a record of n bytes may do: a bound on
+// how long the lock is held, and more than most Sets ask for.
+func SetWork(n int) Work { return Work{Records: 64, Bytes: max(64<<10, 16*n)} }
 
 // spend takes one record of n bytes from the budget and reports whether there
 // was enough.
@@ -72,64 +74,69 @@ const (
 	Reinsert                // from the tail of main to its head
 )
 
-// State is the policy of one bucket. The zero value is S3FIFO at its start.
+// State is the policy of one bucket.
 type State struct {
-	Kind Kind
-	full bool // main has been filled
-
-	// What became of ghosts that went straight to main: read again before they
-	// reached its tail, or not.
-	good, bad uint16
-	doubted   uint8 // ghosts since the score turned bad
+	Kind     Kind
+	full     bool  // main has been filled
+	doubted  uint8 // ghosts that were not trusted
+	mean     int   // bytes of a typical record
+	lessons  Lessons
+	evidence Evidence
 }
 
-// Ghosts are a gain where what comes back will come back again, and a loss on
-// a loop that is longer than the cache: there each of them takes the place of
-// an entry of main that would have been hit in time. So each bucket keeps
-// score. An entry that came to main as a ghost is judged when it first reaches
-// main's tail: good if it was read again, bad if not. While bad ones prevail by
-// more than ghostWorth to one, only one ghost in ghostProbe is still let in, to
-// notice when that changes.
-const (
-	ghostWorth  = 2
-	ghostProbe  = 16
-	ghostCredit = 8   // bad ones that a bucket starts with to its credit
-	ghostScore  = 256 // both counts are halved when they reach this together
-)
+// ghostProbe: one ghost in ghostProbe goes straight to main even if they are not
+// trusted, to notice when that changes.
+const ghostProbe = 16
+
+// New returns a policy at its start.
+func New(k Kind) State { return State{Kind: k, lessons: naive} }
+
+// Exchange tells what the bucket has seen and takes over what all have learned.
+// The bucket has now so many entries more than the last time, with mean bytes.
+func (s *State) Exchange(l *Learner, more, mean int) {
+	s.evidence.Entries = more
+	l.Learn(&s.evidence)
+	s.evidence = Evidence{}
+	s.lessons = l.Lessons
+	s.mean = mean
+}
+
+// GhostFound notes that a new entry was found among the ghosts of a ring, when
+// the rings had so many of them.
+func (s *State) GhostFound(of Ring, ghosts [2]int) {
+	s.evidence.Hits[of]++
+	s.evidence.Ghosts[Small] += ghosts[Small]
+	s.evidence.Ghosts[Main] += ghosts[Main]
+}
+
+// Dropped notes that an entry was dropped at the tail of a ring.
+func (s *State) Dropped(of Ring) { s.evidence.Drops[of]++ }
 
 // Judge tells whether an entry that came to main as a ghost was read again
 // before it reached the tail.
 func (s *State) Judge(read bool) {
 	if read {
-		s.good++
+		s.evidence.Good++
 	} else {
-		s.bad++
-	}
-	if s.good+s.bad >= ghostScore {
-		s.good /= 2
-		s.bad /= 2
+		s.evidence.Bad++
 	}
 }
 
 // trusts reports whether the next ghost may go straight to main.
 func (s *State) trusts() bool {
-	if s.good*ghostWorth+ghostCredit >= s.bad {
+	if s.lessons.Trust {
 		return true
 	}
 	s.doubted++
 	return s.doubted%ghostProbe == 0
 }
 
-// smallPart: small holds 1/smallPart of a bucket's bytes. Between 1/5 and 1/20
-// the hit ratios of real traces differ by less than half a point.
-const smallPart = 10
-
 // SmallLimit returns how many of limit units of memory small may hold.
 func (s *State) SmallLimit(limit int) int {
 	if s.Kind == FIFO {
 		return 0
 	}
-	return max(1, (limit+smallPart/2)/smallPart)
+	return max(1, int(s.lessons.Small*float64(limit)+0.5))
 }
 
 // Admit returns the ring that a new record goes to. ghost tells that its hash
@@ -151,7 +158,7 @@ func (s *State) Admit(ghost, smallFits, mainFits bool) Ring {
 }
 
 // Freed tells that main has a quarter of its room free, other than at the
-// start: the bucket has been given more memory.
+// start: it has been given more memory, or small has become smaller.
 func (s *State) Freed() { s.full = false }
 
 // Full reports whether main has been filled.
@@ -160,10 +167,23 @@ func (s *State) Full() bool { return s.full }
 // SmallTail returns what becomes of the record of n bytes at the tail of
 // small, with the given frequency.
 func (s *State) SmallTail(freq, n int, w *Work) Verdict {
-	if (freq > 0 || !s.full) && w.spend(n) {
+	if (freq >= s.reads(n) || !s.full) && w.spend(n) {
 		return Promote
 	}
 	return Drop
+}
+
+// reads returns how often a record of n bytes must have been read to leave small
+// for main: one twice as large as others takes the place of two.
+func (s *State) reads(n int) int {
+	switch {
+	case n <= 2*s.mean || s.mean == 0:
+		return 1
+	case n <= 4*s.mean:
+		return 2
+	default:
+		return MaxFreq
+	}
 }
 
 // MainTail returns what becomes of the record of n bytes at the tail of main,

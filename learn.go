@@ -1,0 +1,57 @@
+package ringcache
+
+import (
+	"sync"
+
+	"github.com/ringcache/ringcache/internal/policy"
+)
+
+// What buckets tell each other. Each does so once it has taken in a chunk of
+// records, and not on every Set: a bucket waits for no other.
+
+// learner is a policy.Learner and its lock, which is the last to be taken.
+type learner struct {
+	mu sync.Mutex
+	policy.Learner
+}
+
+// learner returns the one for large buckets, or that for small ones. What is
+// good for values that fill a bucket by tens need not be for small ones.
+func (s *commons) learner(large bool) *learner {
+	if large {
+		return &s.learners[1]
+	}
+	return &s.learners[0]
+}
+
+// learnLocked looks at how large records are, tells what the bucket has seen,
+// and takes over what all have learned.
+func (b *bucket) learnLocked() {
+	live := b.liveLocked()
+	mean := b.liveBytesLocked() / max(live, 1)
+	b.lines = linesOf(mean)
+	b.roomy = mean >= roomyRecord
+	if b.policy.Kind == policy.FIFO {
+		return
+	}
+	l := b.shared.learner(b.large)
+	if !l.mu.TryLock() {
+		return // there is a next time
+	}
+	b.policy.Exchange(&l.Learner, live-b.told, mean)
+	b.told = live
+	l.mu.Unlock()
+}
+
+// linesOf returns how many cache lines to prefetch of records of a mean size:
+// all that most of them touch. The small ones are in one.
+func linesOf(size int) int {
+	if size <= cacheLine/2 {
+		return 1
+	}
+	return min(size/cacheLine+2, maxLines)
+}
+
+// maxLines bounds what is prefetched of one record: the processor's own
+// prefetchers take over from there.
+const maxLines = 4
