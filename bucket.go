@@ -290,9 +290,6 @@ func (b *bucket) admitLocked(f *found, replace bool, n int) policy.Ring {
 	}
 	small, main := &b.rings[policy.Small], &b.rings[policy.Main]
 	limits := b.limitLocked()
-	if b.policy.Full() && main.size < main.room(limits[policy.Main])/4*3 {
-		b.policy.Freed()
-	}
 	return b.policy.Admit(f.ghost, small.fits(n, limits[policy.Small]), main.fits(n, limits[policy.Main]))
 }
 
@@ -445,7 +442,7 @@ func (b *bucket) resetLocked() {
 		r.reset()
 	}
 	b.pending = 0
-	b.policy.Freed()
+	b.policy.Emptied()
 }
 
 // close makes every later call miss. The memory goes with the pool.

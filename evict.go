@@ -42,7 +42,7 @@ func (b *bucket) limitLocked() (limit [ringCount]int) {
 		total = min(total, held+max(spare, 0))
 	}
 	total = int(min(uint64(total), 1<<(s.posBits-2)>>s.shift)) // I3
-	limit[policy.Small] = b.policy.SmallLimit(total)
+	limit[policy.Small] = b.policy.SmallLimit(total, b.rings[policy.Main].held())
 	// A record may have needed more of small than that.
 	limit[policy.Main] = max(0, total-max(limit[policy.Small], b.rings[policy.Small].held()))
 	return limit

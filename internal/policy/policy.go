@@ -131,12 +131,20 @@ func (s *State) trusts() bool {
 	return s.doubted%ghostProbe == 0
 }
 
-// SmallLimit returns how many of limit units of memory small may hold.
-func (s *State) SmallLimit(limit int) int {
+// SmallLimit returns how many of limit units of memory small may hold beside
+// main units of main. Once main has been full, what it leaves is small's, but for
+// a unit to grow into: it may have been given more memory, or small's share may
+// have become smaller, and nothing should lie idle until there is enough to
+// promote.
+func (s *State) SmallLimit(limit, main int) int {
 	if s.Kind == FIFO {
 		return 0
 	}
-	return max(1, int(s.lessons.Small*float64(limit)+0.5))
+	share := max(1, int(s.lessons.Small*float64(limit)+0.5))
+	if s.full {
+		return max(share, limit-main-1)
+	}
+	return share
 }
 
 // Admit returns the ring that a new record goes to. ghost tells that its hash
@@ -157,9 +165,8 @@ func (s *State) Admit(ghost, smallFits, mainFits bool) Ring {
 	}
 }
 
-// Freed tells that main has a quarter of its room free, other than at the
-// start: it has been given more memory, or small has become smaller.
-func (s *State) Freed() { s.full = false }
+// Emptied tells that the bucket has been emptied.
+func (s *State) Emptied() { s.full = false }
 
 // Full reports whether main has been filled.
 func (s *State) Full() bool { return s.full }
