@@ -311,8 +311,8 @@ func (b *bucket) putSlotLocked(f *found, replace bool, h, slot uint64) {
 	}
 }
 
-// ghostsLocked returns how many ghosts there are of each ring: of an entry that
-// is alive there is one slot (I7), and all others are stale.
+// ghostsLocked returns how many ghosts there are of each ring: a live entry has
+// one slot (I7), and all others are stale (I9).
 func (b *bucket) ghostsLocked() (n [ringCount]int) {
 	for i := range n {
 		n[i] = b.index.used[i] - b.rings[i].live

@@ -108,3 +108,35 @@ func TestPolicy_Stats(t *testing.T) {
 		}
 	}
 }
+
+// A loop that is longer than the cache hits what was kept, and goes on doing so:
+// ghosts are not trusted, and main stays as it is. LRU and FIFO hit nothing.
+func TestPolicy_KeepsPartOfALoop(t *testing.T) {
+	const ids, rounds = 6000, 40 // about half as many entries fit
+	at := uint64(0)
+	hits := replay(t, PolicyS3FIFO, ids*rounds, func() uint64 { at++; return at % ids })
+	if hits < ids*rounds/3 {
+		t.Errorf("%d hits of %d in a loop", hits, ids*rounds)
+	}
+	at = 0
+	if hits := replay(t, PolicyFIFO, ids*rounds, func() uint64 { at++; return at % ids }); hits > 0 {
+		t.Errorf("%d hits of %d in a loop with FIFO: it fits into the cache", hits, ids*rounds)
+	}
+}
+
+// Where everything is read once more, a while after it came, and never again,
+// small grows until it holds most of it for as long.
+func TestPolicy_SmallGrowsForRecency(t *testing.T) {
+	const requests, gap = 400_000, 1500 // half of what fits into the cache
+	fresh, again := uint64(0), false
+	next := func() uint64 {
+		if again = !again; again || fresh < gap {
+			fresh++
+			return fresh
+		}
+		return fresh - gap
+	}
+	if hits := replay(t, PolicyS3FIFO, requests, next); hits < requests*3/10 {
+		t.Errorf("%d hits of %d, want a third", hits, requests)
+	}
+}

@@ -107,6 +107,7 @@ func (r *ring) validate(p *chunkPool) error {
 func (b *bucket) validateIndex(records map[uint64]uint64) error {
 	x := &b.index
 	passed := make([]int, x.cur.groups)
+	var used [ringCount]int
 	for n := range x.cur.groups {
 		g := x.group(n)
 		for i, s := range g.slots {
@@ -117,6 +118,7 @@ func (b *bucket) validateIndex(records map[uint64]uint64) error {
 				}
 				continue
 			}
+			used[slotRing(s)]++
 			h := slotHash(s, tag)
 			t, home := x.table(h)
 			p := t.path(home)
@@ -152,6 +154,9 @@ func (b *bucket) validateIndex(records map[uint64]uint64) error {
 		if count := int(x.group(n).ctrl >> 56); count != passed[n] {
 			return fmt.Errorf("I4: group %d counts %d passed, has %d", n, count, passed[n])
 		}
+	}
+	if used != x.used {
+		return fmt.Errorf("I9: counts %v slots of the rings, has %v", x.used, used)
 	}
 	if bits.OnesCount32(uint32(1)<<x.pageShift) != 1 {
 		return errors.New("page size is no power of two")
