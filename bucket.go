@@ -286,7 +286,9 @@ func (b *bucket) admitLocked(f *found, replace bool, n int) policy.Ring {
 	}
 	if f.ghost {
 		b.ghostHits++
-		b.policy.GhostFound(slotRing(f.slot), b.ghostsLocked())
+		ring := slotRing(f.slot)
+		near := b.rings[ring].gone(f.slot) <= b.rings[0].size+b.rings[1].size
+		b.policy.GhostFound(ring, b.ghostsLocked(), near)
 	}
 	small, main := &b.rings[policy.Small], &b.rings[policy.Main]
 	limits := b.limitLocked()

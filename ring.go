@@ -43,6 +43,9 @@ func (w *window) head() uint64 { return (w.tail + w.size) & w.mask }
 // bytes have been appended since (I5).
 func (w *window) alive(pos uint64) bool { return (pos-w.tail)&w.mask < w.size }
 
+// gone returns the bytes released since the stale record at pos was.
+func (w *window) gone(pos uint64) uint64 { return (w.tail - pos) & w.mask }
+
 // age returns the bytes appended since the record at pos was.
 func (w *window) age(pos uint64) uint64 { return (w.head() - pos) & w.mask }
 

@@ -28,12 +28,13 @@ type Lessons struct {
 
 // Evidence is what a bucket has seen since it last told.
 type Evidence struct {
-	Hits    [2]int // new entries that were found among the ghosts of each ring
-	Ghosts  [2]int // how many ghosts there were each time, summed up
-	Drops   [2]int // entries dropped at each tail
-	Good    int    // entries that came to main as ghosts and were read before they reached its tail
-	Bad     int    // and that were not
-	Entries int    // by how many more there are
+	Hits     [2]int // new entries that were found among the near ghosts of each ring
+	Ghosts   [2]int // how many ghosts there were each time, summed up
+	Returned int    // new entries that were found among the ghosts of main
+	Drops    [2]int // entries dropped at each tail
+	Good     int    // entries that came to main as ghosts and were read before they reached its tail
+	Bad      int    // and that were not
+	Entries  int    // by how many more there are
 }
 
 // Learner draws the Lessons. The zero value is ready for use.
@@ -92,7 +93,7 @@ func (l *Learner) Learn(e *Evidence) {
 	}
 	l.good += float64(e.Good)
 	l.bad += float64(e.Bad)
-	l.returned += float64(e.Hits[Main])
+	l.returned += float64(e.Returned)
 	l.leftMain += float64(e.Drops[Main])
 	l.judge()
 }

@@ -73,9 +73,9 @@ func TestLearner_Trust(t *testing.T) {
 	if l.Trust {
 		t.Error("ghosts are trusted before anything is known")
 	}
-	good := Evidence{Good: 40, Bad: 10, Hits: [2]int{0, 10}, Drops: [2]int{0, 100}}
-	loop := Evidence{Good: 50, Hits: [2]int{0, 90}, Drops: [2]int{0, 100}}
-	bad := Evidence{Bad: 50, Hits: [2]int{0, 10}, Drops: [2]int{0, 100}}
+	good := Evidence{Good: 40, Bad: 10, Returned: 10, Drops: [2]int{0, 100}}
+	loop := Evidence{Good: 50, Returned: 90, Drops: [2]int{0, 100}}
+	bad := Evidence{Bad: 50, Returned: 10, Drops: [2]int{0, 100}}
 	for i, c := range []struct {
 		e    Evidence
 		want bool
@@ -94,7 +94,8 @@ func TestState_Exchange(t *testing.T) {
 	l := &Learner{}
 	a, b := New(S3FIFO), New(S3FIFO)
 	for range 100 {
-		a.GhostFound(Small, [2]int{10, 10})
+		a.GhostFound(Small, [2]int{10, 10}, true)
+		a.GhostFound(Main, [2]int{10, 10}, false)
 		a.Dropped(Small)
 	}
 	a.Judge(true)

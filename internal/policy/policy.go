@@ -102,11 +102,18 @@ func (s *State) Exchange(l *Learner, more, mean int) {
 }
 
 // GhostFound notes that a new entry was found among the ghosts of a ring, when
-// the rings had so many of them.
-func (s *State) GhostFound(of Ring, ghosts [2]int) {
-	s.evidence.Hits[of]++
-	s.evidence.Ghosts[Small] += ghosts[Small]
-	s.evidence.Ghosts[Main] += ghosts[Main]
+// the rings had so many of them. near tells that no more bytes have left the
+// ring since than the bucket holds: a ring that is a little larger would hold it
+// still. In a long loop all are far.
+func (s *State) GhostFound(of Ring, ghosts [2]int, near bool) {
+	if of == Main {
+		s.evidence.Returned++
+	}
+	if near {
+		s.evidence.Hits[of]++
+		s.evidence.Ghosts[Small] += ghosts[Small]
+		s.evidence.Ghosts[Main] += ghosts[Main]
+	}
 }
 
 // Dropped notes that an entry was dropped at the tail of a ring.
