@@ -104,7 +104,8 @@ func (l *Learner) resize() {
 	prior := priorHits * (l.ghosts[Small] + l.ghosts[Main]) / (l.hits[Small] + l.hits[Main])
 	small := (l.hits[Small] + priorHits) / (l.ghosts[Small] + prior)
 	main := (l.hits[Main] + priorHits) / (l.ghosts[Main] + prior)
-	change := 1 + stepSize*((small-main)/(small+main))
+	// The conversion keeps platforms that fuse products and sums to the same result.
+	change := 1 + float64(stepSize*((small-main)/(small+main)))
 	l.Small = min(max(l.Small*change, leastSmall), mostSmall)
 	for i := range l.hits {
 		l.hits[i] /= 2

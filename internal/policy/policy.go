@@ -147,7 +147,7 @@ func (s *State) SmallLimit(limit, main int) int {
 	if s.Kind == FIFO {
 		return 0
 	}
-	share := max(1, int(s.lessons.Small*float64(limit)+0.5))
+	share := max(1, int(float64(s.lessons.Small*float64(limit))+0.5))
 	if s.full {
 		return max(share, limit-main-1)
 	}
