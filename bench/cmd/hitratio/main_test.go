@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -105,6 +106,47 @@ func checkCSV(t *testing.T, file string) {
 		if row[4] != store || row[0] == capacityMode && row[5] == "0.0000" || row[len(row)-1] != "" {
 			t.Errorf("row %d: %v", i, row)
 		}
+	}
+}
+
+// What an earlier run has is taken from its file, to the second that it took;
+// what it lacks, or what failed there, is replayed.
+func TestResume(t *testing.T) {
+	dir := writeTrace(t, "tiny")
+	first, second := filepath.Join(t.TempDir(), "1.csv"), filepath.Join(t.TempDir(), "2.csv")
+	args := func(more ...string) []string {
+		return append([]string{"-traces", dir, "-loads", "traces", "-sizes", "10", "-budget", "8"}, more...)
+	}
+	var out, progress strings.Builder
+	if err := run(context.Background(), args("-stores", "ringcache,otter", "-csv", first), &out, &progress); err != nil {
+		t.Fatal(err)
+	}
+	had, err := os.ReadFile(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	marked := strings.ReplaceAll(string(had), ",otter,", ",otter,12.5000,11.0000,1000,125,0#")
+	marked = regexp.MustCompile(`,0#[^,]*,[^,]*,[^,]*,[^,]*,[^,]*,`).ReplaceAllString(marked, ",0,")
+	if err := os.WriteFile(first, []byte(marked), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := run(context.Background(), args("-stores", "ringcache,otter,golang-lru", "-resume", first, "-csv", second), &out, &progress); err != nil {
+		t.Fatal(err)
+	}
+	all, err := readEarlier(second)
+	if err != nil || len(all) != 3 {
+		t.Fatalf("%d results, error %v, want 3", len(all), err)
+	}
+	for key, r := range all {
+		if strings.Contains(key, "otter") && (r.Hits != 125 || r.ByteRatio() != 11) {
+			t.Errorf("otter: %d hits and %v %% of the bytes, want those of the file", r.Hits, r.ByteRatio())
+		}
+		if strings.Contains(key, "golang-lru") && r.Hits == 0 {
+			t.Error("golang-lru was not replayed")
+		}
+	}
+	if _, err := readEarlier(filepath.Join(dir, "tiny.csv.gz")); err == nil {
+		t.Error("a file of another kind is taken for results")
 	}
 }
 

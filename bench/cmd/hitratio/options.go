@@ -29,6 +29,8 @@ type options struct {
 	workers int
 
 	markdown, csv, charts string // files and a directory, "" for none
+	resume                string // the same
+	earlier               earlier
 }
 
 // The modes: what is equal.
@@ -65,6 +67,7 @@ func parseOptions(args []string, stderr io.Writer) (*options, error) {
 	fs.IntVar(&r.maxValue, "max-value", hitratio.DefaultLimits.MaxValue, "mean `bytes` of a drawn value at the most")
 	fs.IntVar(&o.workers, "p", runtime.GOMAXPROCS(0), "how many replays run at once")
 	fs.StringVar(&o.markdown, "o", "", "write the Markdown to this `file` instead of standard output")
+	fs.StringVar(&o.resume, "resume", "", "take the results in this CSV `file` as they are, and replay only what it lacks")
 	fs.StringVar(&o.csv, "csv", "", "write every result to this `file`")
 	fs.StringVar(&o.charts, "charts", "", "write SVG charts to this `directory`")
 	if err := fs.Parse(args); err != nil {
@@ -108,7 +111,14 @@ func (o *options) interpret(r *raw, stderr io.Writer) error {
 	default:
 		return fmt.Errorf("-rss: %q is neither live nor peak", r.rss)
 	}
-	return errors.Join(o.parseSizes(r.sizes), o.parseNames(r), o.findSources(r, stderr))
+	return errors.Join(o.parseSizes(r.sizes), o.parseNames(r), o.findSources(r, stderr), o.readEarlier())
+}
+
+func (o *options) readEarlier() (err error) {
+	if o.resume != "" {
+		o.earlier, err = readEarlier(o.resume)
+	}
+	return err
 }
 
 func (o *options) parseSizes(sizes string) error {
