@@ -2,7 +2,7 @@ package ringcache
 
 import "errors"
 
-// Errors that the methods of [Cache] return, wrapped with what was asked for
+// Errors that the methods of [Cache] and [Typed] return, wrapped with what was asked for
 // and the bound that it met; test for them with [errors.Is]. None of them
 // leaves the cache unusable.
 var (
@@ -22,4 +22,14 @@ var (
 	// ErrInvalidOptions is returned by NewWithOptions for a setting out of its
 	// range.
 	ErrInvalidOptions = errors.New("invalid options")
+
+	// ErrEncode is returned by Set of a Typed view when its codec cannot encode
+	// the value, and wrapped together with the codec's own error. Nothing is
+	// stored, and an older value of the key is removed.
+	ErrEncode = errors.New("value cannot be encoded")
+
+	// ErrDecode is returned by Get of a Typed view when the key is there but
+	// its codec cannot decode the bytes, and wrapped together with the codec's
+	// own error. The entry stays as it is.
+	ErrDecode = errors.New("value cannot be decoded")
 )

@@ -73,3 +73,14 @@ type Stats struct {
 
 // Reset sets all fields of s to 0, for the next UpdateStats.
 func (s *Stats) Reset() { *s = Stats{} }
+
+// HitRatio returns the part of the lookups that found their key, from 0 to 1;
+// 0 if there was none. Counters begin with the cache: for the ratio of a span
+// of time, take GetCalls and Misses of its end less those of its beginning.
+func (s Stats) HitRatio() float64 {
+	// Misses that were counted between the reading of the two can be ahead.
+	if s.Misses >= s.GetCalls {
+		return 0
+	}
+	return float64(s.GetCalls-s.Misses) / float64(s.GetCalls)
+}

@@ -1,0 +1,84 @@
+package ringcache_test
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+
+	"github.com/ringcache/ringcache"
+)
+
+// exampleStats are of a cache of 32 MB that has been in use for a while.
+var exampleStats = ringcache.Stats{
+	GetCalls:       1_204_512,
+	SetCalls:       90_311,
+	DelCalls:       12,
+	Misses:         83_112,
+	EvictedEntries: 32_051,
+	EvictedBytes:   15_448_582,
+	EvictedSmall:   30_007,
+	EvictedMain:    2_044,
+	Promotions:     41_870,
+	Reinsertions:   11_020,
+	GhostHits:      4_408,
+	EntriesCount:   58_248,
+	BytesSize:      28_075_536,
+	MaxBytesSize:   32 << 20,
+	ReservedBytes:  33_400_832,
+	IndexBytes:     1_048_576,
+}
+
+func ExampleStats_String() {
+	fmt.Println(exampleStats)
+	// Output: 1204512 gets, 93.1 % hits, 83112 misses, 90311 sets, 12 dels; 58248 entries, 26.8 MB of 32.0 MB, 31.9 MB reserved, 1.0 MB of it index; 32051 evicted (30007 small, 2044 main, 0 crowd), 14.7 MB; 41870 promoted, 11020 reinserted, 4408 ghost hits, 0 collisions, 0 corruptions
+}
+
+func ExampleStats_HitRatio() {
+	cache := ringcache.New(32 << 20)
+	defer cache.Close()
+	_ = cache.Set([]byte("there"), nil)
+
+	for _, k := range []string{"there", "not there", "there", "there"} {
+		cache.Has([]byte(k))
+	}
+	var s ringcache.Stats
+	cache.UpdateStats(&s)
+	fmt.Printf("%.0f %%\n", 100*s.HitRatio())
+	// Output: 75 %
+}
+
+// The ratio of the last minute, say, comes from the difference of two
+// snapshots.
+func ExampleStats_HitRatio_since() {
+	cache := ringcache.New(32 << 20)
+	defer cache.Close()
+
+	cache.Has([]byte("k")) // while the cache was cold
+	var before ringcache.Stats
+	cache.UpdateStats(&before)
+
+	_ = cache.Set([]byte("k"), []byte("v"))
+	cache.Has([]byte("k"))
+	var now ringcache.Stats
+	cache.UpdateStats(&now)
+
+	since := ringcache.Stats{
+		GetCalls: now.GetCalls - before.GetCalls,
+		Misses:   now.Misses - before.Misses,
+	}
+	fmt.Println(now.HitRatio(), since.HitRatio())
+	// Output: 0.5 1
+}
+
+func ExampleStats_LogValue() {
+	noTime := func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}
+	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: noTime}))
+
+	logger.Info("an hour later", "cache", exampleStats)
+	// Output: level=INFO msg="an hour later" cache.get_calls=1204512 cache.set_calls=90311 cache.del_calls=12 cache.misses=83112 cache.collisions=0 cache.corruptions=0 cache.evicted_entries=32051 cache.evicted_bytes=15448582 cache.evicted_small=30007 cache.evicted_main=2044 cache.evicted_crowd=0 cache.promotions=41870 cache.reinsertions=11020 cache.ghost_hits=4408 cache.entries_count=58248 cache.bytes_size=28075536 cache.max_bytes_size=33554432 cache.reserved_bytes=33400832 cache.index_bytes=1048576
+}

@@ -1,0 +1,163 @@
+package ringcache_test
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log"
+	"net/netip"
+	"time"
+
+	"github.com/ringcache/ringcache"
+)
+
+// A view of a cache takes keys and values of a program's own types.
+func ExampleTyped() {
+	type User struct {
+		Name  string
+		Roles []string
+	}
+	cache := ringcache.New(32 << 20)
+	defer cache.Close()
+	users := ringcache.NewTyped[uint64](cache, ringcache.JSONCodec[User](), ringcache.TypedOptions{})
+
+	if err := users.Set(1815, User{Name: "Ada", Roles: []string{"admin"}}); err != nil {
+		log.Print(err) // not stored, and nothing else is harmed
+	}
+	user, ok, err := users.Get(1815)
+	fmt.Println(user.Name, user.Roles, ok, err)
+	user, ok, err = users.Get(1816)
+	fmt.Printf("%q %v %v\n", user.Name, ok, err)
+	// Output:
+	// Ada [admin] true <nil>
+	// "" false <nil>
+}
+
+// Who reads through a cache need not look at the error of Get: what cannot be
+// decoded is computed and stored anew, like what is not there.
+func ExampleTyped_readThrough() {
+	cache := ringcache.New(32 << 20)
+	defer cache.Close()
+	lengths := ringcache.NewTyped[string](cache, ringcache.JSONCodec[int](), ringcache.TypedOptions{})
+	_ = cache.Set([]byte("Saturn"), []byte("six")) // in the form of an older version
+
+	length := func(word string) int {
+		if n, ok, _ := lengths.Get(word); ok {
+			return n
+		}
+		fmt.Println("computing", word)
+		n := len(word)
+		_ = lengths.Set(word, n) // if it is not stored, it is computed again
+		return n
+	}
+	for _, word := range []string{"Venus", "Saturn", "Saturn", "Venus"} {
+		fmt.Println(length(word))
+	}
+	// Output:
+	// computing Venus
+	// 5
+	// computing Saturn
+	// 6
+	// 6
+	// 5
+}
+
+// Views with prefixes of their own share a cache and its bound. What they store
+// is not hidden from the cache's own methods.
+func ExampleTypedOptions() {
+	cache := ringcache.New(32 << 20)
+	defer cache.Close()
+	names := ringcache.NewTyped[int32](cache, ringcache.StringCodec[string](), ringcache.TypedOptions{Prefix: "name:"})
+	visits := ringcache.NewTyped[int32](cache, ringcache.BinaryCodec[time.Time](), ringcache.TypedOptions{Prefix: "visit:"})
+
+	_ = names.Set(7, "Grace")
+	_ = visits.Set(7, time.Date(1944, 8, 7, 0, 0, 0, 0, time.UTC))
+	fmt.Println(cache.Len(), names.Del(7), names.Has(7), visits.Has(7))
+	fmt.Println(cache.Has([]byte("visit:\x00\x00\x00\x07")))
+	// Output:
+	// 2 true false true
+	// true
+}
+
+// An error of Get means that an entry is there, in a form that the codec does
+// not know. It is the codec's own error, too.
+func ExampleTyped_Get_errors() {
+	cache := ringcache.New(32 << 20)
+	defer cache.Close()
+	times := ringcache.NewTyped[string](cache, ringcache.BinaryCodec[time.Time](), ringcache.TypedOptions{})
+	_ = cache.Set([]byte("start"), []byte("noon"))
+
+	_, ok, err := times.Get("start")
+	fmt.Println(ok, errors.Is(err, ringcache.ErrDecode))
+	fmt.Println(err)
+	// Output:
+	// false true
+	// ringcache: get entry of 4 bytes: value cannot be decoded: Time.UnmarshalBinary: unsupported version
+}
+
+// Temperatures, in degrees Celsius, are a value of fixed size.
+type Temperatures struct{ Air, Water float32 }
+
+// temperaturesCodec stores them in 8 bytes, as two counts of hundredths.
+type temperaturesCodec struct{}
+
+func (temperaturesCodec) Append(dst []byte, t Temperatures) ([]byte, error) {
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(int32(100*t.Air)))
+	return binary.LittleEndian.AppendUint32(dst, uint32(int32(100*t.Water))), nil
+}
+
+func (temperaturesCodec) Decode(data []byte) (Temperatures, error) {
+	if len(data) != 8 {
+		return Temperatures{}, fmt.Errorf("%d bytes, want 8", len(data))
+	}
+	return Temperatures{
+		Air:   float32(int32(binary.LittleEndian.Uint32(data))) / 100,
+		Water: float32(int32(binary.LittleEndian.Uint32(data[4:]))) / 100,
+	}, nil
+}
+
+// A codec that does not allocate makes a view that does not: neither Set nor
+// Get of this one takes anything from the Go heap.
+func ExampleCodec() {
+	cache := ringcache.New(32 << 20)
+	defer cache.Close()
+	byStation := ringcache.NewTyped[string](cache, temperaturesCodec{}, ringcache.TypedOptions{})
+
+	_ = byStation.Set("Sylt", Temperatures{Air: 17.5, Water: -0.25})
+	t, ok, err := byStation.Get("Sylt")
+	fmt.Println(t, ok, err)
+	// Output: {17.5 -0.25} true <nil>
+}
+
+// Types that encode themselves need no codec of one's own.
+func ExampleBinaryCodec() {
+	cache := ringcache.New(32 << 20)
+	defer cache.Close()
+	hosts := ringcache.NewTyped[string](cache, ringcache.BinaryCodec[netip.Addr](), ringcache.TypedOptions{})
+
+	_ = hosts.Set("localhost", netip.IPv6Loopback())
+	addr, ok, err := hosts.Get("localhost")
+	fmt.Println(addr, ok, err)
+	// Output: ::1 true <nil>
+}
+
+// A pair of functions is a codec, too.
+func ExampleFuncCodec() {
+	cache := ringcache.New(32 << 20)
+	defer cache.Close()
+	ports := ringcache.NewTyped[string](cache, ringcache.FuncCodec(
+		func(dst []byte, port uint16) ([]byte, error) {
+			return binary.BigEndian.AppendUint16(dst, port), nil
+		},
+		func(data []byte) (uint16, error) {
+			if len(data) != 2 {
+				return 0, errors.New("no port")
+			}
+			return binary.BigEndian.Uint16(data), nil
+		},
+	), ringcache.TypedOptions{})
+
+	_ = ports.Set("https", 443)
+	fmt.Println(ports.Get("https"))
+	// Output: 443 true <nil>
+}

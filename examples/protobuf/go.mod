@@ -1,0 +1,15 @@
+module github.com/ringcache/ringcache/examples/protobuf
+
+go 1.24.0
+
+replace github.com/ringcache/ringcache => ../..
+
+require (
+	github.com/ringcache/ringcache v0.0.0
+	google.golang.org/protobuf v1.36.12
+)
+
+require (
+	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	golang.org/x/sys v0.41.0 // indirect
+)

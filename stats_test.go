@@ -1,0 +1,119 @@
+package ringcache_test
+
+import (
+	"log/slog"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache"
+)
+
+var _ slog.LogValuer = ringcache.Stats{}
+
+// snake returns the name of a field as log lines spell it.
+func snake(name string) string {
+	var b strings.Builder
+	for i, r := range name {
+		if unicode.IsUpper(r) && i > 0 {
+			b.WriteByte('_')
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return b.String()
+}
+
+// eachField calls fn with every field of a Stats whose fields all differ. fn
+// may change the field: each call has a Stats of its own.
+func eachField(t *testing.T, fn func(name string, s *ringcache.Stats, field *uint64)) {
+	t.Helper()
+	var all ringcache.Stats
+	v := reflect.ValueOf(&all).Elem()
+	for i := range v.NumField() {
+		v.Field(i).SetUint(uint64(1000 - i))
+	}
+	for i := range v.NumField() {
+		s := all
+		fn(v.Type().Field(i).Name, &s, reflect.ValueOf(&s).Elem().Field(i).Addr().Interface().(*uint64))
+	}
+}
+
+func TestStats_HitRatio(t *testing.T) {
+	for _, tt := range []struct {
+		gets, misses uint64
+		want         float64
+	}{
+		{0, 0, 0},
+		{1, 0, 1},
+		{1, 1, 0},
+		{4, 1, 0.75},
+		{3, 2, 1.0 / 3},
+		{5, 6, 0}, // a lookup came between the reading of the two
+		{0, 1, 0},
+		{math.MaxUint64, 0, 1},
+	} {
+		s := ringcache.Stats{GetCalls: tt.gets, Misses: tt.misses}
+		require.Equal(t, tt.want, s.HitRatio(), "%d gets, %d misses", tt.gets, tt.misses)
+	}
+}
+
+func TestStats_StringSaysEveryField(t *testing.T) {
+	eachField(t, func(name string, s *ringcache.Stats, field *uint64) {
+		before := s.String()
+		require.NotContains(t, before, "\n")
+		*field += 5000
+		require.NotEqual(t, before, s.String(), "%s is not told", name)
+	})
+}
+
+func TestStats_StringUnits(t *testing.T) {
+	for n, want := range map[uint64]string{
+		0:                  "0 B of ",
+		1023:               "1023 B of ",
+		1024:               "1.0 KB of ",
+		1<<20 - 60:         "1023.9 KB of ",
+		1<<20 - 1:          "1.0 MB of ",
+		32 << 20:           "32.0 MB of ",
+		1<<40 + 1<<39:      "1.5 TB of ",
+		math.MaxUint64:     "16.0 EB of ",
+		math.MaxUint64 / 3: "5.3 EB of ",
+	} {
+		s := ringcache.Stats{BytesSize: n}.String()
+		require.Contains(t, s, " entries, "+want)
+	}
+	require.Contains(t, ringcache.Stats{GetCalls: 3, Misses: 1}.String(), "3 gets, 66.7 % hits, 1 misses,")
+}
+
+func TestStats_LogValueHasEveryField(t *testing.T) {
+	eachField(t, func(name string, s *ringcache.Stats, field *uint64) {
+		group := s.LogValue().Group()
+		require.Len(t, group, reflect.TypeFor[ringcache.Stats]().NumField())
+		found := 0
+		for _, a := range group {
+			if a.Key == snake(name) {
+				require.Equal(t, *field, a.Value.Uint64(), name)
+				found++
+			}
+		}
+		require.Equal(t, 1, found, name)
+	})
+}
+
+// What is printed is a copy: it must not stand in the way of UpdateStats, which
+// adds.
+func TestStats_PrintingLeavesThem(t *testing.T) {
+	c := small(t)
+	require.NoError(t, c.Set([]byte("k"), []byte("v")))
+	c.Has([]byte("k"))
+	s := stats(c)
+	before := s
+	_, _, _ = s.String(), s.LogValue(), s.HitRatio()
+	require.Equal(t, before, s)
+	c.UpdateStats(&s)
+	require.Equal(t, 2*before.GetCalls, s.GetCalls)
+	require.Equal(t, 2*before.EntriesCount, s.EntriesCount)
+}

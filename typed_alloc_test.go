@@ -1,0 +1,89 @@
+package ringcache
+
+import (
+	"encoding/binary"
+	"strings"
+	"testing"
+	"time"
+)
+
+// wide is a value of fixed size, of which n bytes are stored.
+type wide struct{ a, b, n uint64 }
+
+type wideCodec struct{}
+
+func (wideCodec) Append(dst []byte, v wide) ([]byte, error) {
+	dst = binary.LittleEndian.AppendUint64(dst, v.a)
+	dst = binary.LittleEndian.AppendUint64(dst, v.b)
+	for range v.n {
+		dst = append(dst, 0)
+	}
+	return dst, nil
+}
+
+func (wideCodec) Decode(data []byte) (wide, error) {
+	return wide{
+		a: binary.LittleEndian.Uint64(data),
+		b: binary.LittleEndian.Uint64(data[8:]),
+		n: uint64(len(data) - 16),
+	}, nil
+}
+
+// A codec that does not allocate must not meet a view that does.
+func TestTyped_Allocs(t *testing.T) {
+	if raceEnabled {
+		t.Skip("under the race detector pools drop what they are given")
+	}
+	c := mustCache(t, defaultGeometry(minMaxBytes))
+	checkAllocs(t, c, "string", strings.Repeat("k", 1000), "")
+	checkAllocs(t, c, "string and prefix", strings.Repeat("k", 100), "a prefix of 28 characters...")
+	checkAllocs(t, c, "bytes", []byte("key"), "")
+	checkAllocs(t, c, "bytes and prefix", []byte("key"), "prefix:")
+	checkAllocs(t, c, "uint64", uint64(1)<<40, "")
+	checkAllocs(t, c, "int and prefix", -1<<20, "prefix:")
+	checkAllocs(t, c, "uint8", uint8(200), "")
+}
+
+func checkAllocs[K Key](t *testing.T, c *Cache, kind string, key K, prefix string) {
+	t.Helper()
+	o := TypedOptions{Prefix: prefix}
+	wides := NewTyped[K](c, wideCodec{}, o)
+	for _, n := range []uint64{0, inPlace, 60_000} { // in place, copied, copied
+		want := wide{1, 2, n}
+		zeroAllocs(t, kind, "Set", func() {
+			if err := wides.Set(key, want); err != nil {
+				t.Error(err)
+			}
+		})
+		zeroAllocs(t, kind, "Get", func() {
+			if v, ok, err := wides.Get(key); v != want || !ok || err != nil {
+				t.Errorf("%s: %v, %v, %v", kind, v, ok, err)
+			}
+		})
+	}
+	zeroAllocs(t, kind, "Has", func() { wides.Has(key) })
+
+	times := NewTyped[K](c, BinaryCodec[time.Time](), o)
+	moment := time.Unix(1<<30, 0).UTC()
+	zeroAllocs(t, kind, "Set of a time", func() { _ = times.Set(key, moment) })
+	zeroAllocs(t, kind, "Get of a time", func() {
+		if v, _, _ := times.Get(key); v != moment {
+			t.Errorf("%s: %v", kind, v)
+		}
+	})
+	zeroAllocs(t, kind, "Del", func() { times.Del(key) })
+	zeroAllocs(t, kind, "Get of nothing", func() { _, _, _ = times.Get(key) })
+
+	texts := NewTyped[K](c, StringCodec[string](), o)
+	_ = texts.Set(key, "a text")
+	if n := testing.AllocsPerRun(100, func() { _, _, _ = texts.Get(key) }); n != 1 {
+		t.Errorf("%s: Get of a string: %v allocations, want 1", kind, n)
+	}
+}
+
+func zeroAllocs(t *testing.T, kind, call string, fn func()) {
+	t.Helper()
+	if n := testing.AllocsPerRun(200, fn); n != 0 {
+		t.Errorf("%s: %s: %v allocations", kind, call, n)
+	}
+}
