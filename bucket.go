@@ -45,6 +45,8 @@ type bucket struct {
 	evictedMain  uint64
 	evictedCrowd uint64
 	evictedBytes uint64
+	expired      uint64
+	expiredBytes uint64
 	promotions   uint64
 	reinsertions uint64
 	ghostHits    uint64
@@ -201,7 +203,7 @@ func (b *bucket) get(dst, k []byte, h uint64) ([]byte, bool) {
 // getAny is get for every case.
 func (b *bucket) getAny(dst, k []byte, h uint64) ([]byte, bool) {
 	var f found
-	if !b.find(&f, k, h) {
+	if !b.lookup(&f, k, h) {
 		return dst, false
 	}
 	b.touch(&f)
@@ -222,7 +224,7 @@ func (b *bucket) touch(f *found) {
 // crosses the end of a chunk.
 func (b *bucket) view(k []byte, h uint64, fn func(v []byte)) bool {
 	var f found
-	if !b.find(&f, k, h) {
+	if !b.lookup(&f, k, h) {
 		return false
 	}
 	b.touch(&f)
@@ -244,31 +246,36 @@ func (b *bucket) view(k []byte, h uint64, fn func(v []byte)) bool {
 var viewBuffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // setLocked stores the record. On an error the key is absent.
-func (b *bucket) setLocked(k, v []byte, h uint64) error {
+func (b *bucket) setLocked(w *write) error {
 	if len(b.index.pages) == 0 {
 		if err := b.growIndexLocked(1); err != nil {
 			return err
 		}
 	}
 	var f found
-	replace := b.find(&f, k, h)
+	replace := b.find(&f, w.k, w.h)
+	if replace && b.shared.expired(f.header) {
+		b.expireLocked(&f, w.h)
+		replace, f.ghost = false, false // its place is empty now
+	}
 	if replace {
-		if f.vlen == len(v) {
-			f.ring.write(f.valuePos(), v)
+		if f.vlen == len(w.v) && f.takes(w.expiry) {
+			b.renewLocked(&f, w.expiry)
+			f.ring.write(f.valuePos(), w.v)
 			return nil
 		}
 		b.killLocked(f.ring, f.pos, f.header)
 	}
-	ring := b.admitLocked(&f, replace, headerSize(len(k), len(v))+len(k)+len(v))
-	pos, err := b.appendLocked(ring, k, v, h)
+	ring := b.admitLocked(&f, replace, w.n)
+	pos, err := b.appendLocked(ring, w)
 	if err != nil {
 		if replace {
-			b.index.remove(h, f.place)
+			b.index.remove(w.h, f.place)
 		}
 		return err
 	}
 	b.index.latest = uint64(ring)<<slotPosBits | pos
-	b.putSlotLocked(&f, replace, h, slotWord(h, ring, pos))
+	b.putSlotLocked(&f, replace, w.h, slotWord(w.h, ring, pos))
 	b.sweepLocked()
 	b.tendIndexLocked()
 	b.prepareLocked(ring)
@@ -322,21 +329,20 @@ func (b *bucket) ghostsLocked() (n [ringCount]int) {
 
 // appendLocked writes a record at the head of a ring, counts it, and returns
 // its position.
-func (b *bucket) appendLocked(ring policy.Ring, k, v []byte, h uint64) (uint64, error) {
+func (b *bucket) appendLocked(ring policy.Ring, w *write) (uint64, error) {
 	var buf [maxHeader]byte
-	hdr := putHeader(&buf, len(k), len(v))
-	n := len(hdr) + len(k) + len(v)
+	hdr := putHeader(&buf, len(w.k), len(w.v), w.expiry)
 	r := &b.rings[ring]
-	limit := b.ownRoomLocked(ring, n)
-	if err := r.extend(uint64(n), limit); err != nil {
+	limit := b.ownRoomLocked(ring, w.n)
+	if err := r.extend(uint64(w.n), limit); err != nil {
 		return 0, err
 	}
-	r.count(1, n)
-	b.appended += n
+	r.count(1, w.n, w.expiry != 0)
+	b.appended += w.n
 	if b.large {
-		b.shared.strays(h).Add(1)
+		b.shared.strays(w.h).Add(1)
 	}
-	return r.append(hdr, k, v), nil
+	return r.append(hdr, w.k, w.v), nil
 }
 
 // killLocked marks a live record dead and takes it out of the counts.
@@ -347,7 +353,7 @@ func (b *bucket) killLocked(r *ring, pos uint64, h header) {
 
 // uncountLocked takes a live record out of the counts. hash is its strayHash.
 func (b *bucket) uncountLocked(r *ring, h header, hash uint64) {
-	r.count(-1, -h.total())
+	r.count(-1, h.total(), h.timed)
 	if b.large {
 		b.shared.strays(hash).Add(-1)
 	}
@@ -381,14 +387,19 @@ func (b *bucket) loseLocked(victim uint64) {
 	}
 }
 
-// delLocked removes k and reports whether it was there.
-func (b *bucket) delLocked(k []byte, h uint64) bool {
+// delLocked removes the key and reports whether it was there. What is expired
+// was not.
+func (b *bucket) delLocked(w *write) bool {
 	var f found
-	if !b.find(&f, k, h) {
+	if !b.find(&f, w.k, w.h) {
+		return false
+	}
+	if b.shared.expired(f.header) {
+		b.expireLocked(&f, w.h)
 		return false
 	}
 	b.killLocked(f.ring, f.pos, f.header)
-	b.index.remove(h, f.place)
+	b.index.remove(w.h, f.place)
 	return true
 }
 
@@ -474,6 +485,8 @@ func (b *bucket) updateStats(s *Stats) {
 	s.Reinsertions += b.reinsertions
 	s.GhostHits += b.ghostHits
 	s.EvictedBytes += b.evictedBytes
+	s.ExpiredEntries += b.expired
+	s.ExpiredBytes += b.expiredBytes
 	s.EntriesCount += uint64(b.liveLocked())
 	s.BytesSize += uint64(b.liveBytesLocked())
 	s.IndexBytes += uint64(len(b.index.pages) * b.shared.pool.pageSize)

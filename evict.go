@@ -172,6 +172,10 @@ func (b *bucket) evictTailLocked(ring policy.Ring, w *policy.Work) {
 		r.release(uint64(h.total()))
 		return
 	}
+	if b.shared.expired(h) {
+		b.expireTailLocked(ring, h)
+		return
+	}
 	if b.policy.Kind == policy.FIFO {
 		b.dropTailLocked(ring, h)
 		return
@@ -246,8 +250,8 @@ func (b *bucket) promoteLocked(p place, h header, w *policy.Work) {
 	main.copyFrom(small, small.tail, n)
 	b.index.store(p, withPos(p.slot&^slotFreqMask, policy.Main, pos))
 	small.release(uint64(n))
-	small.count(-1, -n)
-	main.count(1, n)
+	small.count(-1, n, h.timed)
+	main.count(1, n, h.timed)
 	b.appended += n
 	b.promotions++
 }

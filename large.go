@@ -137,14 +137,14 @@ func (c *Cache) isLarge(n int) bool {
 	return n > full/sparseShare && (n > full/largeShare || c.shared.flow.sparse.Load())
 }
 
-// setLarge stores a large record of n bytes.
-func (c *Cache) setLarge(b *bucket, k, v []byte, h uint64, n int) error {
+// setLarge stores a large record.
+func (c *Cache) setLarge(b *bucket, w *write) error {
 	g := &c.region
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	c.shared.flowIn(tally{1, n}, true)
-	lb := c.largeBucket(h)
-	c.reclaim(lb, lb.appetite(n))
+	c.shared.flowIn(tally{1, w.n}, true)
+	lb := c.largeBucket(w.h)
+	c.reclaim(lb, lb.appetite(w.n))
 	defer c.settle(lb)
 
 	b.mu.Lock()
@@ -153,10 +153,10 @@ func (c *Cache) setLarge(b *bucket, k, v []byte, h uint64, n int) error {
 	if b.closed {
 		return ErrClosed
 	}
-	b.delLocked(k, h)
+	b.delLocked(w)
 	lb.mu.Lock()
 	defer lb.mu.Unlock()
-	if err := lb.setLocked(k, v, h); err != nil {
+	if err := lb.setLocked(w); err != nil {
 		return err
 	}
 	lb.learnLocked()

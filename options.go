@@ -1,6 +1,9 @@
 package ringcache
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // Bounds on Options.MaxBytes.
 const (
@@ -19,6 +22,11 @@ type Options struct {
 	// Policy is the rule by which entries are dropped when the cache is full:
 	// PolicyS3FIFO, the default, or PolicyFIFO.
 	Policy Policy
+
+	// TTL is how long entries live that are set without a time to live of their
+	// own, in steps of 100 ms (see [Cache.SetWithTTL]). 0, the default, means
+	// that they do not expire; less than 0 is an error.
+	TTL time.Duration
 
 	// HugePages asks the operating system to back the cache with large pages
 	// (on Linux, by MADV_HUGEPAGE, where transparent huge pages are set to
@@ -39,6 +47,9 @@ func (o Options) validate() error {
 	}
 	if o.Policy > PolicyFIFO {
 		return fmt.Errorf("ringcache: check options: Policy is %d, must be at most %d: %w", o.Policy, PolicyFIFO, ErrInvalidOptions)
+	}
+	if o.TTL < 0 {
+		return fmt.Errorf("ringcache: check options: TTL is %v, must be at least 0: %w", o.TTL, ErrInvalidOptions)
 	}
 	return nil
 }

@@ -47,7 +47,7 @@ func (b *bucket) validateLocked(strays map[int]int) error {
 		if err := r.validate(b.shared.pool); err != nil {
 			return fmt.Errorf("ring %d: %w", i, err)
 		}
-		live, liveBytes := 0, 0
+		live, liveBytes, timed := 0, 0, 0
 		for off := uint64(0); off < r.size; {
 			pos := (r.tail + off) & r.mask
 			h, ok := r.header(pos)
@@ -57,6 +57,9 @@ func (b *bucket) validateLocked(strays map[int]int) error {
 			if !h.dead {
 				live++
 				liveBytes += h.total()
+				if h.timed {
+					timed++
+				}
 				hash := b.shared.mix(r.hash(pos+uint64(h.size), h.klen))
 				records[uint64(i)<<slotPosBits|pos] = hash
 				if b.large {
@@ -64,6 +67,9 @@ func (b *bucket) validateLocked(strays map[int]int) error {
 				}
 			}
 			off += uint64(h.total())
+		}
+		if timed != r.timed {
+			return fmt.Errorf("I10: ring %d: counts %d records with room for an expiry, has %d", i, r.timed, timed)
 		}
 		if live != r.live || liveBytes != r.liveBytes {
 			return fmt.Errorf("I7: ring %d: counts %d records of %d bytes, has %d of %d", i, r.live, r.liveBytes, live, liveBytes)
