@@ -25,7 +25,11 @@ type bucket struct {
 	shared *commons
 	policy policy.State
 
-	next expected
+	departed []departed // what has left under the lock; nil without OnEvict
+
+	next   expected
+	mortal bool // there is a record with room for an expiry, dead or alive
+	reaper reaper
 
 	lines    int // cache lines of a typical record
 	closed   bool
@@ -249,7 +253,7 @@ var viewBuffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 func (b *bucket) setLocked(w *write) error {
 	if len(b.index.pages) == 0 {
 		if err := b.growIndexLocked(1); err != nil {
-			return err
+			return b.failLocked(w, err)
 		}
 	}
 	var f found
@@ -260,11 +264,15 @@ func (b *bucket) setLocked(w *write) error {
 	}
 	if replace {
 		if f.vlen == len(w.v) && f.takes(w.expiry) {
+			b.partLocked(f.ring, f.pos, f.header, w.why())
 			b.renewLocked(&f, w.expiry)
 			f.ring.write(f.valuePos(), w.v)
 			return nil
 		}
-		b.killLocked(f.ring, f.pos, f.header)
+		b.killLocked(f.ring, f.pos, f.header, w.why())
+	}
+	if b.mortal {
+		b.reapLocked()
 	}
 	ring := b.admitLocked(&f, replace, w.n)
 	pos, err := b.appendLocked(ring, w)
@@ -272,7 +280,7 @@ func (b *bucket) setLocked(w *write) error {
 		if replace {
 			b.index.remove(w.h, f.place)
 		}
-		return err
+		return b.failLocked(w, err)
 	}
 	b.index.latest = uint64(ring)<<slotPosBits | pos
 	b.putSlotLocked(&f, replace, w.h, slotWord(w.h, ring, pos))
@@ -338,25 +346,14 @@ func (b *bucket) appendLocked(ring policy.Ring, w *write) (uint64, error) {
 		return 0, err
 	}
 	r.count(1, w.n, w.expiry != 0)
+	if w.expiry != 0 {
+		b.noteExpiry(w.expiry)
+	}
 	b.appended += w.n
 	if b.large {
 		b.shared.strays(w.h).Add(1)
 	}
 	return r.append(hdr, w.k, w.v), nil
-}
-
-// killLocked marks a live record dead and takes it out of the counts.
-func (b *bucket) killLocked(r *ring, pos uint64, h header) {
-	r.kill(pos)
-	b.uncountLocked(r, h, b.strayHash(r, pos, h))
-}
-
-// uncountLocked takes a live record out of the counts. hash is its strayHash.
-func (b *bucket) uncountLocked(r *ring, h header, hash uint64) {
-	r.count(-1, h.total(), h.timed)
-	if b.large {
-		b.shared.strays(hash).Add(-1)
-	}
 }
 
 // keyHash returns the hash of the key of the record at pos.
@@ -371,36 +368,6 @@ func (b *bucket) strayHash(r *ring, pos uint64, h header) uint64 {
 		return 0
 	}
 	return b.keyHash(r, pos, h)
-}
-
-// loseLocked evicts the entry of a slot that the index had no place for.
-func (b *bucket) loseLocked(victim uint64) {
-	r := &b.rings[slotRing(victim)]
-	if !r.alive(victim) {
-		return
-	}
-	pos := victim & slotPosMask
-	if h, ok := r.header(pos); ok {
-		b.killLocked(r, pos, h)
-		b.evictedCrowd++
-		b.evictedBytes += uint64(h.total())
-	}
-}
-
-// delLocked removes the key and reports whether it was there. What is expired
-// was not.
-func (b *bucket) delLocked(w *write) bool {
-	var f found
-	if !b.find(&f, w.k, w.h) {
-		return false
-	}
-	if b.shared.expired(f.header) {
-		b.expireLocked(&f, w.h)
-		return false
-	}
-	b.killLocked(f.ring, f.pos, f.header)
-	b.index.remove(w.h, f.place)
-	return true
 }
 
 // reportLocked counts a record of n bytes, and returns what was set since the
@@ -440,12 +407,13 @@ func (b *bucket) resetLocked() {
 	b.shared.pool.putPages(b.index.reset())
 	for i := range b.rings {
 		r := &b.rings[i]
-		for b.large && r.size > 0 {
+		for (b.large || b.shared.onEvict != nil) && r.size > 0 {
 			h, ok := r.header(r.tail)
 			if !ok {
 				break
 			}
 			if !h.dead {
+				b.partLocked(r, r.tail, h, EvictReset)
 				b.uncountLocked(r, h, b.strayHash(r, r.tail, h))
 			}
 			r.release(uint64(h.total()))
@@ -453,6 +421,7 @@ func (b *bucket) resetLocked() {
 		r.reset()
 	}
 	b.pending = 0
+	b.mortal = false
 	b.policy.Emptied()
 }
 
@@ -461,6 +430,7 @@ func (b *bucket) close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.closed = true
+	b.mortal = false
 	b.index.reset()
 	for i := range b.rings {
 		b.rings[i] = ring{}

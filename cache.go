@@ -40,7 +40,8 @@ type geometry struct {
 	chunkSize int // power of two, at least 64
 	policy    Policy
 	hugePages bool
-	ttl       time.Duration        // of entries without one of their own; 0: they do not expire
+	ttl       time.Duration // of entries without one of their own; 0: they do not expire
+	onEvict   func(k, v []byte, reason Reason)
 	now       func() time.Duration // time since the cache was made; nil: the real one
 	posBits   uint                 // width of a position: generation and offset
 	seed      [2]uint64            // {0, 0}: all hashes are 0
@@ -82,6 +83,7 @@ func NewWithOptions(o Options) (*Cache, error) {
 	g.policy = o.Policy
 	g.hugePages = o.HugePages
 	g.ttl = o.TTL
+	g.onEvict = o.OnEvict
 	return newCache(g)
 }
 
@@ -96,6 +98,7 @@ func newCache(g geometry) (*Cache, error) {
 		posBits:  g.posBits,
 		shift:    log2(g.chunkSize),
 		clock:    newClock(g),
+		onEvict:  g.onEvict,
 	}
 	s.pool.hugePages = g.hugePages
 	s.divide()
@@ -224,13 +227,8 @@ func (c *Cache) View(k []byte, fn func(v []byte)) bool {
 // free for reuse when the bucket's ring comes round. Del does not allocate and
 // locks one bucket.
 func (c *Cache) Del(k []byte) bool {
-	w := write{k: k, h: c.shared.hash(k)}
-	b := c.bucket(w.h)
-	b.index.prefetch(w.h)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.dels++
-	return c.removeLocked(b, &w)
+	_, found := c.remove(&write{k: k, h: c.shared.hash(k), reason: EvictDeleted})
+	return found
 }
 
 // Reset removes all entries. The cache stays usable; its memory stays with it,
@@ -238,26 +236,23 @@ func (c *Cache) Del(k []byte) bool {
 // one after another: an entry that is set meanwhile may or may not stay.
 // Counters in [Stats] go on.
 func (c *Cache) Reset() {
-	g := &c.region
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for i := range c.shared.buckets {
-		b := &c.buckets[i]
-		b.mu.Lock()
-		if !b.closed {
-			b.resetLocked()
-		}
-		b.mu.Unlock()
+	c.each(c.resetBucket)
+}
+
+// resetBucket removes the entries of one bucket.
+func (c *Cache) resetBucket(b *bucket) {
+	var w write
+	c.region.mu.Lock()
+	b.mu.Lock()
+	if !b.closed {
+		b.resetLocked()
 	}
-	for i := range g.buckets {
-		lb := &g.buckets[i]
-		lb.mu.Lock()
-		if !lb.closed {
-			lb.resetLocked()
-		}
-		lb.mu.Unlock()
-		c.settle(lb)
+	b.unlock(&w)
+	if b.large {
+		c.settle(b)
 	}
+	c.region.mu.Unlock()
+	c.announce(&w)
 }
 
 // Close gives all memory back to the operating system. It waits for calls that

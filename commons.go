@@ -22,6 +22,7 @@ type commons struct {
 	posBits  uint
 	shift    uint8 // log2 of the chunk size
 	clock
+	onEvict func(k, v []byte, reason Reason) // may be nil
 
 	quota atomic.Int64 // bytes that each small bucket may hold, rings and index
 	flow  flow

@@ -28,6 +28,18 @@ type Options struct {
 	// that they do not expire; less than 0 is an error.
 	TTL time.Duration
 
+	// OnEvict, if not nil, is called for each entry that leaves the cache, once,
+	// with the reason. It is not called for those that are there when the cache
+	// is closed.
+	//
+	// It is called by the goroutine whose call made the entry leave, before that
+	// call returns and after it has given up all locks: it may take its time and
+	// call methods of the same cache, and meanwhile k may have been set again.
+	// k and v are copies that it may keep. A panic reaches the caller; the cache
+	// is sound then, but other entries that left in the same call are not told.
+	// The copies are what it costs: each entry that leaves is allocated once.
+	OnEvict func(k, v []byte, reason Reason)
+
 	// HugePages asks the operating system to back the cache with large pages
 	// (on Linux, by MADV_HUGEPAGE, where transparent huge pages are set to
 	// madvise or always; elsewhere it does nothing). Reads and overwrites

@@ -62,6 +62,7 @@ type ring struct {
 	live      int // records that are not dead
 	liveBytes int
 	timed     int // of them, those with room for an expiry
+	spent     int // bytes of records with room for an expiry that are dead
 }
 
 func (r *ring) init(p *chunkPool, shift uint8, posBits uint) {
@@ -257,6 +258,14 @@ func (r *ring) setExpiry(pos uint64, h header, expiry uint32) {
 	r.write(pos+uint64(h.expiryAt()), b[:])
 }
 
+// releaseDead releases the dead record at the tail.
+func (r *ring) releaseDead(h header) {
+	if h.timed {
+		r.spent -= h.total()
+	}
+	r.release(uint64(h.total()))
+}
+
 // release gives up the n oldest bytes, and the chunks that the tail leaves.
 func (r *ring) release(n uint64) {
 	leave := ((r.tail & (1<<r.shift - 1)) + n) >> r.shift
@@ -292,7 +301,7 @@ func (r *ring) reset() {
 	r.tail = r.head()
 	r.size = 0
 	r.slots = nil
-	r.live, r.liveBytes, r.timed = 0, 0, 0
+	r.live, r.liveBytes, r.timed, r.spent = 0, 0, 0, 0
 }
 
 // prefetch asks for n lines from pos on, as far as its chunk is concerned.
