@@ -12,11 +12,12 @@ import (
 func (s Stats) String() string {
 	return fmt.Sprintf("%d gets, %.1f %% hits, %d misses, %d sets, %d dels; "+
 		"%d entries, %v of %v, %v reserved, %v of it index; "+
-		"%d evicted (%d small, %d main, %d crowd), %v; "+
+		"%d evicted (%d small, %d main, %d crowd), %v; %d expired, %v; "+
 		"%d promoted, %d reinserted, %d ghost hits, %d collisions, %d corruptions",
 		s.GetCalls, 100*s.HitRatio(), s.Misses, s.SetCalls, s.DelCalls,
 		s.EntriesCount, byteCount(s.BytesSize), byteCount(s.MaxBytesSize), byteCount(s.ReservedBytes), byteCount(s.IndexBytes),
 		s.EvictedEntries, s.EvictedSmall, s.EvictedMain, s.EvictedCrowd, byteCount(s.EvictedBytes),
+		s.ExpiredEntries, byteCount(s.ExpiredBytes),
 		s.Promotions, s.Reinsertions, s.GhostHits, s.Collisions, s.Corruptions)
 }
 
@@ -36,6 +37,8 @@ func (s Stats) LogValue() slog.Value {
 		slog.Uint64("evicted_small", s.EvictedSmall),
 		slog.Uint64("evicted_main", s.EvictedMain),
 		slog.Uint64("evicted_crowd", s.EvictedCrowd),
+		slog.Uint64("expired_entries", s.ExpiredEntries),
+		slog.Uint64("expired_bytes", s.ExpiredBytes),
 		slog.Uint64("promotions", s.Promotions),
 		slog.Uint64("reinsertions", s.Reinsertions),
 		slog.Uint64("ghost_hits", s.GhostHits),
