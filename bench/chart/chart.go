@@ -95,7 +95,7 @@ func Lines(file, title, unit string, ticks []string, series []Series) error {
 		return fmt.Errorf("chart: draw %s: no figure above 0", title)
 	}
 	p.NominalX(ticks...)
-	p.X.Min, p.X.Max = -0.2, float64(len(ticks))-0.3 // what is more is for the legend
+	p.X.Min, p.X.Max = -0.2, max(1, 1.3*float64(len(ticks)-1)) // what is more is for the legend
 	return save(p, file, vg.Points(520), vg.Points(340))
 }
 

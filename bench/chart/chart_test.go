@@ -13,9 +13,9 @@ func TestCharts(t *testing.T) {
 	groups := []string{"one", "two", "three"}
 	series := []Series{{"ours", []float64{10, 20, 30}}, {"theirs", []float64{9, math.NaN(), 33}}}
 	for name, draw := range map[string]func(string) error{
-		"bars": func(file string) error { return Bars(file, "Bars", "%", groups, series) },
+		"bars":  func(file string) error { return Bars(file, "Bars", "%", groups, series) },
 		"lines": func(file string) error { return Lines(file, "Lines", "ns", groups, series) },
-		"dots": func(file string) error { return Dots(file, "Dots", "points", groups, series) },
+		"dots":  func(file string) error { return Dots(file, "Dots", "points", groups, series) },
 	} {
 		file := filepath.Join(dir, name+".svg")
 		if err := draw(file); err != nil {

@@ -40,7 +40,7 @@ type Scale struct {
 var Default = Scale{Entries: 4_000_000, FullMB: 256, Sets: 5_000_000, Duration: time.Second}
 
 // Quick shows within two minutes that everything works, and roughly the ratios.
-var Quick = Scale{Entries: 200_000, FullMB: 32, Sets: 300_000, Duration: 100 * time.Millisecond}
+var Quick = Scale{Entries: 100_000, FullMB: 32, Sets: 100_000, Duration: 100 * time.Millisecond}
 
 // Group is a table of the document.
 type Group string

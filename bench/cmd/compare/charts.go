@@ -33,6 +33,18 @@ func (g *drawing) add(group string, c cell) {
 	g.cells = append(g.cells, c)
 }
 
+// drop leaves out groups.
+func (g *drawing) drop(absent func(cell) bool) {
+	var groups []string
+	var cells []cell
+	for i, c := range g.cells {
+		if !absent(c) {
+			groups, cells = append(groups, g.groups[i]), append(cells, c)
+		}
+	}
+	g.groups, g.cells = groups, cells
+}
+
 // charts draws what was measured into SVG files of the directory, if there is one.
 func (d *document) charts(dir string) error {
 	if dir == "" {
@@ -44,6 +56,7 @@ func (d *document) charts(dir string) error {
 	all := d.summaries()
 	var errs []error
 	for _, g := range d.drawings() {
+		g.drop(func(c cell) bool { return !d.measured(row{cell: c}, all) })
 		if series := d.series(g, all); len(series) > 0 {
 			errs = append(errs, g.draw(filepath.Join(dir, g.file), g.title, g.unit, g.groups, series))
 		}
