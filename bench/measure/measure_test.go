@@ -63,6 +63,17 @@ func TestEveryStoreRuns(t *testing.T) {
 	}
 }
 
+// TestFillingWaits has a store that drops Sets when it is behind.
+func TestFillingWaits(t *testing.T) {
+	m, err := Run(Spec{Load: "get-uniform", Store: "ristretto", Scale: Scale{Entries: 200_000, Duration: time.Millisecond}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m[Held] != 1 || m[Hits] != 1 {
+		t.Errorf("ristretto lost entries while it was filled: %v", m)
+	}
+}
+
 func TestLatencies(t *testing.T) {
 	m, err := Run(Spec{Load: "latency-stats", Store: "ringcache", Scale: Scale{Entries: 1000, FullMB: 32, Sets: 50_000}})
 	if err != nil {
@@ -156,6 +167,66 @@ func TestWrongValuesFail(t *testing.T) {
 	}
 }
 
+// TestTimedLoopsCheckHits wants each loop to find wrong values by itself, without
+// the verification that follows.
+func TestTimedLoopsCheckHits(t *testing.T) {
+	for _, l := range Loads {
+		b := &bench{load: l, scale: tinyScale, entries: l.Entries(tinyScale)}
+		b.start(1)
+		w := b.workers[0]
+		w.store = &oracle{l.Format, make([]byte, l.Format.ValueSize), 1}
+		if l.Group == Latency {
+			if err := w.timePairs(Metrics{}, 10, 10); err == nil {
+				t.Errorf("%s: nothing is noticed in pairs", l.Name)
+			}
+		} else if l.op != nil {
+			if err := w.steps(b.entries + batch); err == nil && w.gets > 0 {
+				t.Errorf("%s: nothing is noticed in %d Gets", l.Name, w.gets)
+			}
+		}
+	}
+}
+
+// batchStore is a map with a batch write.
+type batchStore map[string][]byte
+
+func (s batchStore) Set(k, v []byte) error { s[string(k)] = bytes.Clone(v); return nil }
+func (s batchStore) Close() error          { return nil }
+
+func (s batchStore) Get(dst, k []byte) ([]byte, bool) {
+	v, ok := s[string(k)]
+	return append(dst, v...), ok
+}
+
+func (s batchStore) SetBatch(keys, vals [][]byte) error {
+	for i, k := range keys {
+		if err := s.Set(k, vals[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func TestSetBatch(t *testing.T) {
+	info := store.Info{Kind: batchStore{}, New: func(store.Config) (store.Store, error) { return batchStore{}, nil }}
+	l, err := FindLoads([]string{"set-batch"})
+	if err != nil || !l[0].Fits(info) {
+		t.Fatalf("a store with a batch write does not fit, error %v", err)
+	}
+	b := &bench{load: l[0], scale: tinyScale, entries: 1000, info: info}
+	b.start(1)
+	m, err := l[0].run(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m[Held] != 1 || m[NsPerOp] <= 0 {
+		t.Errorf("unexpected result: %v", m)
+	}
+	if version, err := small.Verify(b.store.(batchStore)[string(b.workers[0].keys[0])], b.workers[0].ids[batch-batchSize]); err != nil || version == 0 {
+		t.Errorf("the last batch is of version %d, error %v", version, err)
+	}
+}
+
 func TestSummarize(t *testing.T) {
 	for _, c := range []struct {
 		in   []float64
@@ -201,10 +272,11 @@ func TestShareCoversAllIDs(t *testing.T) {
 	}
 }
 
-// oracle knows every value without having been told.
+// oracle knows every value without having been told, or that of another id.
 type oracle struct {
 	format load.Format
 	val    []byte
+	off    uint64 // what it adds to ids
 }
 
 func (o *oracle) Get(dst, k []byte) ([]byte, bool) {
@@ -212,7 +284,7 @@ func (o *oracle) Get(dst, k []byte) ([]byte, bool) {
 	if len(k) == 16 {
 		id = binary.LittleEndian.Uint64(k[8:])
 	}
-	o.format.Value(o.val, id, 0)
+	o.format.Value(o.val, id+o.off, 0)
 	return append(dst, o.val...), true
 }
 
@@ -228,7 +300,7 @@ func TestLoopsDoNotAllocate(t *testing.T) {
 		b := &bench{load: l, scale: tinyScale, entries: l.Entries(tinyScale)}
 		b.start(1)
 		w := b.workers[0]
-		w.store = &oracle{l.Format, make([]byte, l.Format.ValueSize)}
+		w.store = &oracle{l.Format, make([]byte, l.Format.ValueSize), 0}
 		if allocs := testing.AllocsPerRun(20, func() {
 			if err := w.step(); err != nil {
 				t.Fatal(err)
@@ -252,7 +324,7 @@ func TestTimingDoesNotAllocate(t *testing.T) {
 	b := &bench{load: loads[0], scale: tinyScale, entries: 1000}
 	b.start(1)
 	w := b.workers[0]
-	w.store = &oracle{small, make([]byte, small.ValueSize)}
+	w.store = &oracle{small, make([]byte, small.ValueSize), 0}
 	allocs := func(pairs int) float64 {
 		return testing.AllocsPerRun(5, func() {
 			if err := w.timePairs(Metrics{}, pairs, 1000); err != nil {

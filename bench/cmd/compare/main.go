@@ -30,6 +30,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	results, interrupted := o.runAll(ctx, stderr)
+	if interrupted != nil && len(results) == 0 {
+		return interrupted
+	}
 	d := document{ // what is there is written all the same
 		Machine:    machine.This(),
 		Command:    strings.TrimSpace("go run ./cmd/compare " + strings.Join(args, " ")),

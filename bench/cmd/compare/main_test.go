@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -69,6 +70,11 @@ func TestCompareEndToEnd(t *testing.T) {
 	}
 	if !strings.HasPrefix(progress.String(), "36 runs, about ") {
 		t.Errorf("the first line is %.40q", &progress)
+	}
+	for _, r := range doc.Results {
+		if r.CPU > runtime.NumCPU() && (r.Load == "live-10" || r.Load == "latency-grow") {
+			t.Errorf("%s ran with GOMAXPROCS=%d", r.Load, r.CPU)
+		}
 	}
 	checkCSV(t, csv, doc.Results)
 	checkCharts(t, charts)
@@ -179,6 +185,13 @@ func TestPlanRotates(t *testing.T) {
 	}
 	if len(first) != len(store.All) {
 		t.Fatalf("only %v come first", first)
+	}
+}
+
+func TestNothingToRun(t *testing.T) {
+	var out bytes.Buffer
+	if err := run(t.Context(), []string{"-stores", "sync.Map", "-loads", "set-new"}, &out, &out); err == nil {
+		t.Errorf("nothing is run, and that is no error:\n%s", &out)
 	}
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"runtime"
@@ -58,6 +59,9 @@ func (o *options) plan() (runs []result, costs []float64, err error) {
 				}
 			}
 		}
+	}
+	if len(runs) == 0 {
+		return nil, nil, errors.New("none of the stores can take part in any of the loads")
 	}
 	return runs, costs, nil
 }
