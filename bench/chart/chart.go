@@ -2,6 +2,7 @@
 package chart
 
 import (
+	"errors"
 	"fmt"
 	"image/color"
 	"math"
@@ -25,7 +26,8 @@ type Series struct {
 var palette = []color.RGBA{
 	{0xd5, 0x2b, 0x1e, 0xff}, {0x00, 0x72, 0xb2, 0xff}, {0x56, 0xb4, 0xe9, 0xff}, {0x00, 0x9e, 0x73, 0xff},
 	{0xf0, 0xe4, 0x42, 0xff}, {0xe6, 0x9f, 0x00, 0xff}, {0xcc, 0x79, 0xa7, 0xff}, {0x77, 0x77, 0x77, 0xff},
-	{0x33, 0x33, 0x33, 0xff}, {0xaa, 0xaa, 0xaa, 0xff},
+	{0x33, 0x33, 0x33, 0xff}, {0xaa, 0xaa, 0xaa, 0xff}, {0x8b, 0x5a, 0x2b, 0xff}, {0x6a, 0x3d, 0x9a, 0xff},
+	{0xb2, 0xdf, 0x8a, 0xff}, {0xfb, 0x9a, 0x99, 0xff},
 }
 
 var glyphs = []draw.GlyphDrawer{
@@ -38,7 +40,8 @@ func Bars(file, title, unit string, groups []string, series []Series) error {
 	p := newPlot(title)
 	p.Y.Label.Text = unit
 	units := float64(len(groups)) + 0.7 // what is more is for the legend
-	width := min(vg.Points(420/units/float64(len(series)+1)), vg.Points(18))
+	wide := max(480, 5*units*float64(len(series)+1))
+	width := min(vg.Points(0.875*wide/units/float64(len(series)+1)), vg.Points(18))
 	for i, s := range series {
 		bars, err := plotter.NewBarChart(numbers(s.Values), width)
 		if err != nil {
@@ -53,7 +56,7 @@ func Bars(file, title, unit string, groups []string, series []Series) error {
 	p.NominalX(groups...)
 	p.X.Min, p.X.Max = -0.5, units-0.5
 	p.Y.Min, p.Y.Max = 0, 1.05*p.Y.Max
-	return save(p, file, vg.Points(480), vg.Points(300))
+	return save(p, file, vg.Points(wide), vg.Points(300))
 }
 
 // numbers replaces what is missing: a bar of height 0 is none.
@@ -65,6 +68,46 @@ func numbers(values []float64) plotter.Values {
 		}
 	}
 	return ns
+}
+
+// Lines draws a line for each of series, with a point above each of ticks, on a
+// scale where each step is ten times the one before. What is not above 0 is
+// missing.
+func Lines(file, title, unit string, ticks []string, series []Series) error {
+	p := newPlot(title)
+	p.Y.Label.Text = unit
+	p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
+	p.Add(plotter.NewGrid())
+	for i, s := range series {
+		line, dots, err := plotter.NewLinePoints(above(s.Values))
+		if errors.Is(err, plotter.ErrNoData) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("chart: draw %s: %s: %w", title, s.Name, err)
+		}
+		line.Color, dots.Color = palette[i%len(palette)], palette[i%len(palette)]
+		dots.Shape, dots.Radius = glyphs[i%len(glyphs)], vg.Points(2.5)
+		p.Add(line, dots)
+		p.Legend.Add(s.Name, line, dots)
+	}
+	if math.IsInf(p.Y.Min, 0) {
+		return fmt.Errorf("chart: draw %s: no figure above 0", title)
+	}
+	p.NominalX(ticks...)
+	p.X.Min, p.X.Max = -0.2, max(1, 1.3*float64(len(ticks)-1)) // what is more is for the legend
+	return save(p, file, vg.Points(520), vg.Points(340))
+}
+
+// above returns the values above 0 at the places of their ticks.
+func above(values []float64) plotter.XYs {
+	var xys plotter.XYs
+	for i, v := range values {
+		if v > 0 {
+			xys = append(xys, plotter.XY{X: float64(i), Y: v})
+		}
+	}
+	return xys
 }
 
 // Dots draws a line for each of rows, the first one on top, and on it a dot for

@@ -13,8 +13,9 @@ func TestCharts(t *testing.T) {
 	groups := []string{"one", "two", "three"}
 	series := []Series{{"ours", []float64{10, 20, 30}}, {"theirs", []float64{9, math.NaN(), 33}}}
 	for name, draw := range map[string]func(string) error{
-		"bars": func(file string) error { return Bars(file, "Bars", "%", groups, series) },
-		"dots": func(file string) error { return Dots(file, "Dots", "points", groups, series) },
+		"bars":  func(file string) error { return Bars(file, "Bars", "%", groups, series) },
+		"lines": func(file string) error { return Lines(file, "Lines", "ns", groups, series) },
+		"dots":  func(file string) error { return Dots(file, "Dots", "points", groups, series) },
 	} {
 		file := filepath.Join(dir, name+".svg")
 		if err := draw(file); err != nil {
@@ -38,6 +39,16 @@ func TestCharts(t *testing.T) {
 	}
 	if err := Bars(filepath.Join(dir, "absent", "x.svg"), "", "", groups, series); err == nil {
 		t.Error("no error for a directory that is not there")
+	}
+}
+
+func TestLinesNeedAFigure(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "x.svg")
+	if err := Lines(file, "", "", []string{"one"}, []Series{{"ours", []float64{0}}, {"theirs", []float64{math.NaN()}}}); err == nil {
+		t.Error("a chart of nothing is drawn")
+	}
+	if xys := above([]float64{-1, 0, math.NaN(), 4}); len(xys) != 1 || xys[0].X != 3 || xys[0].Y != 4 {
+		t.Errorf("%v", xys)
 	}
 }
 

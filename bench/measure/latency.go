@@ -6,59 +6,183 @@ import (
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/ringcache/ringcache/bench/store"
 )
 
-const slow = 100 * time.Microsecond
+const (
+	// slow is what is counted as slow.
+	slow = 100 * time.Microsecond
+	// watchEvery is how often a watched load asks for statistics.
+	watchEvery = time.Millisecond
+)
 
-// latency times single operations, one after the other on one goroutine. The two
-// looks at the clock are part of every figure, as the null store shows.
-func latency(b *bench) (Metrics, error) {
+// quantiles are those that a latency load reports.
+var quantiles = []struct {
+	name    string
+	percent float64
+}{{"p50", 50}, {"p99", 99}, {"p99.9", 99.9}, {"p99.99", 99.99}, {"max", 100}}
+
+// The operations that a latency load times.
+const (
+	Sets  = "set"
+	Gets  = "get"
+	Stats = "statistics"
+)
+
+// Latencies returns the names of the metrics that say how long an operation took,
+// the most ordinary one first.
+func Latencies(op string) []string {
+	names := make([]string, len(quantiles))
+	for i, q := range quantiles {
+		names[i] = latency(op, q.name)
+	}
+	return names
+}
+
+func latency(op, quantile string) string { return fmt.Sprintf("%s %s ns", op, quantile) }
+
+// Slow returns the name of the metric that counts the slow ones.
+func Slow(op string) string { return op + " over 100us" }
+
+// times is how long each of many operations took.
+type times struct {
+	hist *hdrhistogram.Histogram
+	slow int
+}
+
+func newTimes() *times { return &times{hist: hdrhistogram.New(1, int64(time.Minute), 3)} }
+
+func (t *times) record(took time.Duration) error {
+	if took > slow {
+		t.slow++
+	}
+	if err := t.hist.RecordValue(took.Nanoseconds()); err != nil {
+		return fmt.Errorf("record %v: %w", took, err)
+	}
+	return nil
+}
+
+func (t *times) addTo(m Metrics, op string) {
+	if t.hist.TotalCount() == 0 {
+		return
+	}
+	for _, q := range quantiles {
+		m[latency(op, q.name)] = float64(t.hist.ValueAtQuantile(q.percent))
+	}
+	m[Slow(op)] = float64(t.slow)
+}
+
+// latencyEvict times operations on a full cache: Sets of new keys, and Gets of keys
+// that are recent enough for a cache that drops the oldest first to have them.
+func latencyEvict(b *bench) (Metrics, error) {
+	return b.latency(b.scale.Sets, uint64(b.entries)*3/4)
+}
+
+// latencyGrow times operations on a cache that grows from nothing to all entries:
+// Sets of new keys, and Gets of any set so far.
+func latencyGrow(b *bench) (Metrics, error) {
+	return b.latency(b.entries, uint64(b.entries))
+}
+
+// latency times pairs of a Set and a Get, one after the other on one goroutine. The
+// two looks at the clock are part of every figure, as the null store shows.
+func (b *bench) latency(pairs int, window uint64) (Metrics, error) {
+	b.workers = b.workers[:1]
 	if err := b.open(); err != nil {
 		return nil, err
 	}
-	if err := b.prepare(); err != nil {
-		return nil, fmt.Errorf("prepare: %w", err)
+	if b.load.Full {
+		if err := b.prepare(); err != nil {
+			return nil, fmt.Errorf("prepare: %w", err)
+		}
 	}
-	b.workers = b.workers[:1]
 	runtime.GC()
-	m, err := b.workers[0].timeSets(b.scale.Sets)
+	m := Metrics{}
+	stop := b.watch(m)
+	err := b.workers[0].timePairs(m, pairs, window)
+	stop()
 	if err != nil {
 		return nil, err
 	}
 	return m, b.finish(m)
 }
 
-func (w *worker) timeSets(n int) (Metrics, error) {
-	hist := hdrhistogram.New(1, int64(time.Minute), 3)
-	f := w.load.Format
-	var longest time.Duration
-	var over int
-	start := time.Now()
-	for range n {
-		id := w.next
+// timePairs sets the next ids, and after each Set gets one of the last window ids.
+// Gets that miss are not timed: they cost less, and how many there are is a matter
+// of the policy.
+func (w *worker) timePairs(m Metrics, pairs int, window uint64) error {
+	sets, gets := newTimes(), newTimes()
+	first := uint64(0)
+	if w.load.Full {
+		first = w.firstFresh()
+	}
+	w.gets, w.hits = 0, 0
+	clock := time.Now()
+	for range pairs {
+		w.load.Format.Key(w.key, w.next)
+		w.load.Format.Value(w.val, w.next, 1)
 		w.next++
-		f.Key(w.key, id)
-		f.Value(w.val, id, 1)
-		before := time.Since(start) // reads the monotonic clock only
+		from := time.Since(clock) // reads the monotonic clock only
 		err := w.store.Set(w.key, w.val)
-		took := time.Since(start) - before
+		took := time.Since(clock) - from
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if err := hist.RecordValue(took.Nanoseconds()); err != nil {
-			return nil, fmt.Errorf("record %v: %w", took, err)
+		if err := sets.record(took); err != nil {
+			return err
 		}
-		longest = max(longest, took)
-		if took > slow {
-			over++
+
+		id := w.next - 1 - w.rnd.Below(min(window, w.next-first))
+		w.load.Format.Key(w.key, id)
+		from = time.Since(clock)
+		v, ok := w.store.Get(w.dst, w.key)
+		took = time.Since(clock) - from
+		w.gets++
+		if !ok {
+			continue
+		}
+		w.hits++
+		if err := w.plausible(v, id); err != nil {
+			return err
+		}
+		if err := gets.record(took); err != nil {
+			return err
 		}
 	}
-	return Metrics{
-		P50:     float64(hist.ValueAtQuantile(50)),
-		P99:     float64(hist.ValueAtQuantile(99)),
-		P999:    float64(hist.ValueAtQuantile(99.9)),
-		P9999:   float64(hist.ValueAtQuantile(99.99)),
-		Max:     float64(longest.Nanoseconds()),
-		Over100: float64(over),
-	}, nil
+	sets.addTo(m, Sets)
+	gets.addTo(m, Gets)
+	m[Hits] = float64(w.hits) / float64(w.gets)
+	return nil
+}
+
+// watch asks for statistics again and again, if the load says so, until stop is
+// called, which notes how long that took.
+func (b *bench) watch(m Metrics) (stop func()) {
+	if !b.load.watched {
+		return func() {}
+	}
+	reporter := b.store.(store.Reporter) // Fits has made sure
+	calls := newTimes()
+	end, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		ticker := time.NewTicker(watchEvery)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+				start := time.Now()
+				reporter.Statistics()
+				_ = calls.record(time.Since(start)) // more than a minute shows in the other figures
+			case <-end:
+				return
+			}
+		}
+	}()
+	return func() {
+		close(end)
+		<-ended
+		calls.addTo(m, Stats)
+	}
 }

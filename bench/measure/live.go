@@ -19,9 +19,10 @@ func live(b *bench) (Metrics, error) {
 	if err := b.open(); err != nil {
 		return nil, err
 	}
-	if err := b.fill(); err != nil {
+	if err := b.fillSettling(settleEvery); err != nil {
 		return nil, err
 	}
+	b.settle()
 	after := readMemory()
 
 	m := Metrics{}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ringcache/ringcache/bench/load"
+	"github.com/ringcache/ringcache/bench/store"
 )
 
 // Names of the metrics that a load reports.
@@ -17,13 +18,6 @@ const (
 	Hits        = "hits"  // share of the timed Gets that hit
 	Held        = "held"  // share of what was set that was there afterwards
 	HeldEntries = "entries held"
-
-	P50     = "p50 ns"
-	P99     = "p99 ns"
-	P999    = "p99.9 ns"
-	P9999   = "p99.99 ns"
-	Max     = "max ns"
-	Over100 = "over 100us"
 
 	Overhead    = "overhead B/entry" // resident memory less key and value
 	HeapObjects = "heap objects/entry"
@@ -38,7 +32,7 @@ type Metrics map[string]float64
 type Scale struct {
 	Entries  int           // entries of 16+100 bytes in the main loads
 	FullMB   int           // size of the caches that are full
-	Sets     int           // Sets that are timed one by one
+	Sets     int           // Sets, and Gets, that are timed one by one
 	Duration time.Duration // timed part of a throughput load
 }
 
@@ -46,7 +40,7 @@ type Scale struct {
 var Default = Scale{Entries: 4_000_000, FullMB: 256, Sets: 5_000_000, Duration: time.Second}
 
 // Quick shows within two minutes that everything works, and roughly the ratios.
-var Quick = Scale{Entries: 200_000, FullMB: 32, Sets: 300_000, Duration: 100 * time.Millisecond}
+var Quick = Scale{Entries: 100_000, FullMB: 32, Sets: 100_000, Duration: 100 * time.Millisecond}
 
 // Group is a table of the document.
 type Group string
@@ -56,15 +50,17 @@ const (
 	Reference Group = "reference"
 	Small     Group = "16+100"
 	Large     Group = "16+1000"
+	Hot       Group = "16+8"
 	Latency   Group = "latency"
 	Live      Group = "live"
 )
 
-// referenceItems is the size of fastcache's own benchmark.
+// referenceItems is the size of fastcache's own benchmark, and of the hot cache.
 const referenceItems = 1 << 16
 
 var (
 	tiny  = load.Format{KeySize: 4, ValueSize: 4}
+	brief = load.Format{KeySize: 16, ValueSize: 8}
 	small = load.Format{KeySize: 16, ValueSize: 100}
 	large = load.Format{KeySize: 16, ValueSize: 1000}
 )
@@ -84,10 +80,25 @@ type Load struct {
 	order   order               // which ids
 	op      func(*worker) error // what to do with them
 	warm    bool                // do it twice per entry before timing
+	grow    bool                // the store begins small
+	watched bool                // another goroutine asks for statistics
+	needs   func(store.Store) bool
 }
 
 // Entries returns how many entries the load holds at that scale.
 func (l *Load) Entries(s Scale) int { return l.entries(s) }
+
+// Fits reports whether the store can take part: one without a bound is never full,
+// and some loads are about what not every store can do.
+func (l *Load) Fits(info store.Info) bool {
+	return (info.Bounded || !l.Full) && (l.needs == nil || l.needs(info.Kind))
+}
+
+// has reports whether the store has an optional interface.
+func has[T any](s store.Store) bool {
+	_, ok := s.(T)
+	return ok
+}
 
 // Loads lists all loads in the order in which they run.
 var Loads = []*Load{
@@ -97,17 +108,31 @@ var Loads = []*Load{
 
 	{Name: "fill", Group: Small, Format: small, PerCPU: true, entries: entries, run: fillFresh},
 	perCPU("get-uniform", Small, small, entries, uniform, get),
-	perCPU("get-zipf", Small, small, entries, zipf, get),
+	perCPU("get-zipf", Small, small, entries, zipf(0.99), get),
 	perCPU("get-absent", Small, small, entries, absent, getAbsent),
 	perCPU("get-batch", Small, small, entries, uniform, getBatch),
 	warmed(perCPU("overwrite", Small, small, entries, uniform, set)),
-	perCPU("mix-zipf", Small, small, entries, zipf, mix),
+	{
+		Name: "set-batch", Group: Small, Format: small, PerCPU: true, entries: entries, run: throughput,
+		order: uniform, op: setBatch, warm: true, needs: has[store.BatchSetter],
+	},
+	perCPU("mix-zipf", Small, small, entries, zipf(0.99), mix),
 	full(perCPU("set-new", Small, small, fullEntries, fresh, set)),
 
 	perCPU("get-1000", Large, large, quarter, uniform, get),
 	warmed(perCPU("set-1000", Large, large, quarter, uniform, set)),
 
-	full(&Load{Name: "latency", Group: Latency, Format: small, entries: fullEntries, run: latency, order: fresh, op: set}),
+	perCPU("hot-key", Hot, brief, reference, one, get),
+	perCPU("get-small-zipf", Hot, brief, reference, zipf(0.99), get),
+	perCPU("get-small-zipf-1.2", Hot, brief, reference, zipf(1.2), get),
+	perCPU("mix-small", Hot, brief, reference, zipf(0.99), mix),
+
+	full(&Load{Name: "latency-evict", Group: Latency, Format: small, entries: fullEntries, run: latencyEvict, order: fresh, op: set}),
+	{Name: "latency-grow", Group: Latency, Format: small, entries: entries, run: latencyGrow, grow: true},
+	full(&Load{
+		Name: "latency-stats", Group: Latency, Format: small, entries: fullEntries, run: latencyEvict, order: fresh, op: set,
+		watched: true, needs: has[store.Reporter],
+	}),
 
 	{Name: "live-1", Group: Live, Format: small, entries: quarter, run: live},
 	{Name: "live-4", Group: Live, Format: small, entries: entries, run: live},

@@ -2,19 +2,31 @@ package measure
 
 import (
 	"bytes"
+	"encoding/binary"
 	"runtime"
 	"testing"
 	"time"
 
+	"github.com/ringcache/ringcache/bench/load"
 	"github.com/ringcache/ringcache/bench/store"
 )
 
-var tinyScale = Scale{Entries: 2000, FullMB: 32, Sets: 1000, Duration: time.Millisecond}
+var tinyScale = Scale{Entries: 2000, FullMB: 2, Sets: 1000, Duration: time.Millisecond}
 
 func TestEveryLoadRuns(t *testing.T) {
+	info, err := store.Find("fastcache")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, l := range Loads {
 		t.Run(l.Name, func(t *testing.T) {
-			m, err := Run(Spec{Load: l.Name, Store: "fastcache", Scale: tinyScale})
+			m, err := Run(Spec{Load: l.Name, Store: info.Name, Scale: tinyScale})
+			if !l.Fits(info) {
+				if err == nil {
+					t.Fatal("it runs, though it does not fit")
+				}
+				return
+			}
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -25,6 +37,83 @@ func TestEveryLoadRuns(t *testing.T) {
 				t.Fatalf("timed Gets missed: %v", m)
 			}
 		})
+	}
+}
+
+// TestEveryStoreRuns runs what asks most of a store: all of the optional
+// interfaces, many goroutines, and eviction.
+func TestEveryStoreRuns(t *testing.T) {
+	for _, info := range store.Known() {
+		for _, name := range []string{"get-uniform", "set-batch", "mix-small", "set-new", "latency-stats", "live-4"} {
+			found, err := FindLoads([]string{name})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !found[0].Fits(info) {
+				continue
+			}
+			m, err := Run(Spec{Load: name, Store: info.Name, Scale: tinyScale})
+			if err != nil {
+				t.Errorf("%s on %s: %v", name, info.Name, err)
+			}
+			if name == "get-uniform" && info.Name != store.Null && m[Hits] != 1 {
+				t.Errorf("%s on %s: not all Gets hit: %v", name, info.Name, m)
+			}
+		}
+	}
+}
+
+// TestFillingWaits has a store that drops Sets when it is behind.
+func TestFillingWaits(t *testing.T) {
+	m, err := Run(Spec{Load: "get-uniform", Store: "ristretto", Scale: Scale{Entries: 200_000, Duration: time.Millisecond}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m[Held] != 1 || m[Hits] != 1 {
+		t.Errorf("ristretto lost entries while it was filled: %v", m)
+	}
+}
+
+func TestLatencies(t *testing.T) {
+	m, err := Run(Spec{Load: "latency-stats", Store: "ringcache", Scale: Scale{Entries: 1000, FullMB: 32, Sets: 50_000}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, op := range []string{Sets, Gets, Stats} {
+		last := 1.0
+		for _, name := range Latencies(op) {
+			if m[name] < last {
+				t.Errorf("%s is %v, a smaller quantile %v", name, m[name], last)
+			}
+			last = m[name]
+		}
+	}
+	if m[Hits] < 0.1 || m[HeldEntries] == 0 {
+		t.Errorf("hits and entries are missing: %v", m)
+	}
+}
+
+// TestTimes wants quantiles that are right to a thousandth.
+func TestTimes(t *testing.T) {
+	all := newTimes()
+	for i := range 100_000 {
+		if err := all.record(time.Duration(i+1) * 10 * time.Nanosecond); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m := Metrics{}
+	all.addTo(m, Gets)
+	for i, want := range []float64{500_000, 990_000, 999_000, 999_900, 1_000_000} {
+		name := Latencies(Gets)[i]
+		if got := m[name]; got < 0.999*want || got > 1.001*want {
+			t.Errorf("%s is %v, want %v", name, got, want)
+		}
+	}
+	if m[Slow(Gets)] != 90_000 {
+		t.Errorf("%v are slow, want 90000", m[Slow(Gets)])
+	}
+	if err := all.record(time.Hour); err == nil {
+		t.Error("an hour is recorded")
 	}
 }
 
@@ -60,6 +149,8 @@ type liar struct{ last []byte }
 
 func (l *liar) Set(_, v []byte) error            { l.last = bytes.Clone(v); return nil }
 func (l *liar) Get(dst, _ []byte) ([]byte, bool) { return append(dst, l.last...), true }
+func (l *liar) SetBatch(_, vals [][]byte) error  { return l.Set(nil, vals[0]) }
+func (l *liar) Statistics() int                  { return 1 }
 func (l *liar) Close() error                     { return nil }
 
 // TestWrongValuesFail runs every load on a store that is wrong.
@@ -73,6 +164,66 @@ func TestWrongValuesFail(t *testing.T) {
 		if _, err := l.run(b); err == nil {
 			t.Errorf("%s: nothing is noticed", l.Name)
 		}
+	}
+}
+
+// TestTimedLoopsCheckHits wants each loop to find wrong values by itself, without
+// the verification that follows.
+func TestTimedLoopsCheckHits(t *testing.T) {
+	for _, l := range Loads {
+		b := &bench{load: l, scale: tinyScale, entries: l.Entries(tinyScale)}
+		b.start(1)
+		w := b.workers[0]
+		w.store = &oracle{l.Format, make([]byte, l.Format.ValueSize), 1}
+		if l.Group == Latency {
+			if err := w.timePairs(Metrics{}, 10, 10); err == nil {
+				t.Errorf("%s: nothing is noticed in pairs", l.Name)
+			}
+		} else if l.op != nil {
+			if err := w.steps(b.entries + batch); err == nil && w.gets > 0 {
+				t.Errorf("%s: nothing is noticed in %d Gets", l.Name, w.gets)
+			}
+		}
+	}
+}
+
+// batchStore is a map with a batch write.
+type batchStore map[string][]byte
+
+func (s batchStore) Set(k, v []byte) error { s[string(k)] = bytes.Clone(v); return nil }
+func (s batchStore) Close() error          { return nil }
+
+func (s batchStore) Get(dst, k []byte) ([]byte, bool) {
+	v, ok := s[string(k)]
+	return append(dst, v...), ok
+}
+
+func (s batchStore) SetBatch(keys, vals [][]byte) error {
+	for i, k := range keys {
+		if err := s.Set(k, vals[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func TestSetBatch(t *testing.T) {
+	info := store.Info{Kind: batchStore{}, New: func(store.Config) (store.Store, error) { return batchStore{}, nil }}
+	l, err := FindLoads([]string{"set-batch"})
+	if err != nil || !l[0].Fits(info) {
+		t.Fatalf("a store with a batch write does not fit, error %v", err)
+	}
+	b := &bench{load: l[0], scale: tinyScale, entries: 1000, info: info}
+	b.start(1)
+	m, err := l[0].run(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m[Held] != 1 || m[NsPerOp] <= 0 {
+		t.Errorf("unexpected result: %v", m)
+	}
+	if version, err := small.Verify(b.store.(batchStore)[string(b.workers[0].keys[0])], b.workers[0].ids[batch-batchSize]); err != nil || version == 0 {
+		t.Errorf("the last batch is of version %d, error %v", version, err)
 	}
 }
 
@@ -94,8 +245,8 @@ func TestSummarize(t *testing.T) {
 
 func TestFindLoads(t *testing.T) {
 	found, err := FindLoads([]string{"latency", "reference"})
-	if err != nil || len(found) != 4 {
-		t.Fatalf("got %d loads, error %v; want the three of the group and one", len(found), err)
+	if err != nil || len(found) != 6 {
+		t.Fatalf("got %d loads, error %v; want three of each group", len(found), err)
 	}
 	if found, err = FindLoads([]string{"ref-get"}); err != nil || len(found) != 1 {
 		t.Fatalf("got %d loads, error %v; want one", len(found), err)
@@ -118,5 +269,70 @@ func TestShareCoversAllIDs(t *testing.T) {
 	}
 	if next != 1001 {
 		t.Fatalf("shares end at %d", next)
+	}
+}
+
+// oracle knows every value without having been told, or that of another id.
+type oracle struct {
+	format load.Format
+	val    []byte
+	off    uint64 // what it adds to ids
+}
+
+func (o *oracle) Get(dst, k []byte) ([]byte, bool) {
+	id := uint64(binary.LittleEndian.Uint32(k))
+	if len(k) == 16 {
+		id = binary.LittleEndian.Uint64(k[8:])
+	}
+	o.format.Value(o.val, id+o.off, 0)
+	return append(dst, o.val...), true
+}
+
+func (o *oracle) Set(_, _ []byte) error        { return nil }
+func (o *oracle) SetBatch(_, _ [][]byte) error { return nil }
+func (o *oracle) Close() error                 { return nil }
+
+func TestLoopsDoNotAllocate(t *testing.T) {
+	for _, l := range Loads {
+		if l.op == nil || l.Name == "get-absent" { // which fails if a key hits
+			continue
+		}
+		b := &bench{load: l, scale: tinyScale, entries: l.Entries(tinyScale)}
+		b.start(1)
+		w := b.workers[0]
+		w.store = &oracle{l.Format, make([]byte, l.Format.ValueSize), 0}
+		if allocs := testing.AllocsPerRun(20, func() {
+			if err := w.step(); err != nil {
+				t.Fatal(err)
+			}
+		}); allocs != 0 {
+			t.Errorf("%s: %v allocations in %d operations", l.Name, allocs, batch)
+		}
+		if w.hits != w.gets {
+			t.Errorf("%s: %d of %d Gets hit", l.Name, w.hits, w.gets)
+		}
+	}
+}
+
+// TestTimingDoesNotAllocate compares few timed operations with many: both make
+// the same histograms.
+func TestTimingDoesNotAllocate(t *testing.T) {
+	loads, err := FindLoads([]string{"latency-grow"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{load: loads[0], scale: tinyScale, entries: 1000}
+	b.start(1)
+	w := b.workers[0]
+	w.store = &oracle{small, make([]byte, small.ValueSize), 0}
+	allocs := func(pairs int) float64 {
+		return testing.AllocsPerRun(5, func() {
+			if err := w.timePairs(Metrics{}, pairs, 1000); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	if few, many := allocs(10), allocs(5000); few != many {
+		t.Errorf("%v allocations with 10 pairs, %v with 5000", few, many)
 	}
 }

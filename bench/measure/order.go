@@ -13,9 +13,14 @@ var (
 	twice      = order{draw: func(w *worker) { w.count(2 * w.entries) }}
 	uniform    = order{draw: func(w *worker) { w.uniform(0) }}
 	absent     = order{draw: func(w *worker) { w.uniform(w.entries) }}
-	zipf       = order{start: (*worker).startZipf, draw: (*worker).zipf}
+	one        = order{draw: func(*worker) {}} // always the first id: ids are 0
 	fresh      = order{start: (*worker).startFresh, draw: (*worker).fresh}
 )
+
+// zipf draws ids with Zipf popularity of that exponent.
+func zipf(exponent float64) order {
+	return order{start: func(w *worker) { w.startZipf(exponent) }, draw: (*worker).zipf}
+}
 
 // count goes round and round through [0, end).
 func (w *worker) count(end uint64) {
@@ -33,16 +38,16 @@ func (w *worker) uniform(from uint64) {
 	}
 }
 
-func (w *worker) startZipf() {
-	w.draws = load.ZipfIDs(&w.rnd, w.entries, zipfExponent, zipfDraws)
+func (w *worker) startZipf(exponent float64) {
+	w.draws = load.ZipfIDs(&w.rnd, w.entries, exponent, w.zipfDraws)
 }
 
 func (w *worker) zipf() {
-	draws := w.draws[w.next:][:batch] // batch divides zipfDraws
+	draws := w.draws[w.next:][:batch] // batch divides their number
 	for i, id := range draws {
 		w.ids[i] = uint64(id)
 	}
-	w.next = (w.next + batch) % zipfDraws
+	w.next = (w.next + batch) % uint64(len(w.draws))
 }
 
 func (w *worker) startFresh() { w.next = w.firstFresh() }

@@ -3,6 +3,7 @@ package measure
 import (
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"sync"
 
@@ -26,6 +27,9 @@ func Run(spec Spec) (Metrics, error) {
 	info, err := store.Find(spec.Store)
 	if err != nil {
 		return nil, err
+	}
+	if !loads[0].Fits(info) {
+		return nil, fmt.Errorf("measure: run %s on %s: the store cannot do that", spec.Load, spec.Store)
 	}
 	b := &bench{load: loads[0], info: info, scale: spec.Scale, entries: loads[0].entries(spec.Scale)}
 	b.start(runtime.GOMAXPROCS(0))
@@ -61,6 +65,8 @@ func (b *bench) open() error {
 		MaxBytes:   b.maxBytes(),
 		Entries:    b.entries,
 		EntryBytes: b.load.Format.Bytes(),
+		Grow:       b.load.grow,
+		Statistics: b.load.watched,
 	})
 	if err != nil {
 		return fmt.Errorf("open: %w", err)
@@ -99,16 +105,29 @@ func (b *bench) each(fn func(*worker) error) error {
 }
 
 // fill stores the first version of every entry, each worker its share of the ids.
-func (b *bench) fill() error {
+func (b *bench) fill() error { return b.fillSettling(math.MaxInt) }
+
+// fillSettling does the same, and waits for the store after every so many Sets.
+func (b *bench) fillSettling(every uint64) error {
 	return b.each(func(w *worker) error {
 		from, to := b.share(w)
 		for id := from; id < to; id++ {
 			if err := w.set(id, 0); err != nil {
 				return err
 			}
+			if (id-from)%every == every-1 {
+				b.settle()
+			}
 		}
 		return nil
 	})
+}
+
+// settle waits for what the store has left to other goroutines.
+func (b *bench) settle() {
+	if s, ok := b.store.(store.Settler); ok {
+		s.Settle()
+	}
 }
 
 func (b *bench) share(w *worker) (from, to uint64) {
@@ -128,6 +147,7 @@ func (b *bench) sum(counter func(*worker) uint64) float64 {
 // finish verifies every byte of every entry that is still there, notes how many
 // that are, and closes the store.
 func (b *bench) finish(m Metrics) error {
+	b.settle()
 	err := b.each(func(w *worker) error {
 		from, to := b.share(w)
 		if b.load.Full {

@@ -28,15 +28,24 @@ func throughput(b *bench) (Metrics, error) {
 
 // prepare brings the store to the state in which it stays during the load.
 func (b *bench) prepare() error {
+	defer b.settle() // of the last ones
 	share := b.entries / len(b.workers)
 	if !b.load.Full {
-		if err := b.fill(); err != nil || !b.load.warm {
+		if err := b.fillSettling(settleEvery); err != nil || !b.load.warm {
 			return err
 		}
 	}
 	// Twice what is held, so that stores which append have gone round once and
 	// write to memory that they have touched before.
-	return b.each(func(w *worker) error { return w.steps(2 * share) })
+	return b.each(func(w *worker) error {
+		for done := 0; done < 2*share; done += settleEvery {
+			if err := w.steps(settleEvery); err != nil {
+				return err
+			}
+			b.settle()
+		}
+		return nil
+	})
 }
 
 // timed runs the operation on all workers at once.
@@ -44,12 +53,14 @@ func (b *bench) timed() (time.Duration, error) {
 	start := time.Now()
 	err := b.each(func(w *worker) error {
 		w.ops, w.gets, w.hits = 0, 0, 0
-		for time.Since(start) < b.scale.Duration { // one look at the clock per batch
+		for { // at least once, however late the goroutine starts
 			if err := w.step(); err != nil {
 				return err
 			}
+			if time.Since(start) >= b.scale.Duration { // one look at the clock per batch
+				return nil
+			}
 		}
-		return nil
 	})
 	return time.Since(start), err
 }

@@ -10,12 +10,16 @@ import (
 const (
 	// batch is how many ids are drawn at a time.
 	batch = 256
-	// multiGet is how many keys a batch read asks for.
-	multiGet = 64
+	// batchSize is how many keys a batch read or write has.
+	batchSize = 64
 
-	zipfExponent = 0.99
-	zipfDraws    = 1 << 21 // per goroutine, drawn in advance and then repeated
-	freshShift   = 40      // every worker's new keys have a range of their own
+	zipfDraws  = 1 << 21 // at most, per goroutine, drawn in advance and then repeated
+	freshShift = 40      // every worker's new keys have a range of their own
+
+	// settleEvery is how many Sets a store that finishes them on another goroutine
+	// may be behind while it is filled. ristretto drops Sets when it is behind by
+	// 32,768, and there are several workers.
+	settleEvery = 2048
 )
 
 // worker is what one goroutine needs. Nothing in a step allocates, except for
@@ -26,14 +30,16 @@ type worker struct {
 	store   store.Store
 	entries uint64
 
-	rnd     load.Rand
-	next    uint64   // where the order goes on
-	draws   []uint32 // for zipf
-	version uint64   // of the values that this worker sets
-	ids     [batch]uint64
+	rnd       load.Rand
+	next      uint64   // where the order goes on
+	draws     []uint32 // for zipf
+	zipfDraws int      // how many
+	version   uint64   // of the values that this worker sets
+	ids       [batch]uint64
 
 	key, val, dst []byte
-	keys, vals    [][]byte // for batch reads
+	keys, vals    [][]byte // for batches
+	newVals       [][]byte // for batch writes
 
 	ops, gets, hits uint64
 }
@@ -41,18 +47,21 @@ type worker struct {
 func newWorker(b *bench, index int) *worker {
 	f := b.load.Format
 	w := &worker{
-		index:   index,
-		load:    b.load,
-		entries: uint64(b.entries),
-		rnd:     load.NewRand(uint64(index)),
-		key:     make([]byte, f.KeySize),
-		val:     make([]byte, f.ValueSize),
-		dst:     make([]byte, 0, multiGet*f.ValueSize),
-		keys:    make([][]byte, multiGet),
-		vals:    make([][]byte, multiGet),
+		index:     index,
+		load:      b.load,
+		entries:   uint64(b.entries),
+		rnd:       load.NewRand(uint64(index)),
+		zipfDraws: min(zipfDraws, (2*b.scale.Entries/batch+1)*batch),
+		key:       make([]byte, f.KeySize),
+		val:       make([]byte, f.ValueSize),
+		dst:       make([]byte, 0, batchSize*f.ValueSize),
+		keys:      make([][]byte, batchSize),
+		vals:      make([][]byte, batchSize),
+		newVals:   make([][]byte, batchSize),
 	}
 	for i := range w.keys {
 		w.keys[i] = make([]byte, f.KeySize)
+		w.newVals[i] = make([]byte, f.ValueSize)
 	}
 	return w
 }
@@ -182,13 +191,13 @@ func mix(w *worker) error {
 }
 
 func getBatch(w *worker) error {
-	for from := 0; from < batch; from += multiGet {
-		ids := w.ids[from:][:multiGet]
+	for from := 0; from < batch; from += batchSize {
+		ids := w.ids[from:][:batchSize]
 		for i, id := range ids {
 			w.load.Format.Key(w.keys[i], id)
 		}
 		_, hits := store.GetBatch(w.store, w.dst, w.keys, w.vals)
-		w.gets += multiGet
+		w.gets += batchSize
 		w.hits += uint64(hits)
 		for i, v := range w.vals {
 			if v == nil {
@@ -197,6 +206,20 @@ func getBatch(w *worker) error {
 			if err := w.plausible(v, ids[i]); err != nil {
 				return err
 			}
+		}
+	}
+	return nil
+}
+
+// setBatch is for stores with a batch write only.
+func setBatch(w *worker) error {
+	for from := 0; from < batch; from += batchSize {
+		for i, id := range w.ids[from:][:batchSize] {
+			w.load.Format.Key(w.keys[i], id)
+			w.load.Format.Value(w.newVals[i], id, w.version)
+		}
+		if err := w.store.(store.BatchSetter).SetBatch(w.keys, w.newVals); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -18,6 +18,7 @@ const bigcacheShardEntries = 32
 
 var bigcacheInfo = Info{
 	Name:    "bigcache",
+	Kind:    bigcacheStore{},
 	Module:  "github.com/allegro/bigcache/v3",
 	Bounded: true,
 	Step:    1 << 20,
@@ -31,7 +32,7 @@ var bigcacheInfo = Info{
 		}
 		// Room in advance, with an eighth to spare since shards fill unevenly:
 		// otherwise every second shard would double its queue.
-		conf.MaxEntriesInWindow = c.Entries + c.Entries/8
+		conf.MaxEntriesInWindow = c.room() + c.room()/8
 		conf.MaxEntrySize = c.EntryBytes + bigcacheOverhead
 		cache, err := bigcache.New(context.Background(), conf)
 		if err != nil {
@@ -54,6 +55,12 @@ func (s bigcacheStore) Get(dst, k []byte) ([]byte, bool) {
 		return v, true // a copy made by BigCache
 	}
 	return append(dst, v...), true
+}
+
+func (s bigcacheStore) Statistics() int {
+	s.c.Stats()
+	s.c.Capacity()
+	return s.c.Len()
 }
 
 func (s bigcacheStore) Del(k []byte) { _ = s.c.Delete(asString(k)) }

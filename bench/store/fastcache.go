@@ -14,6 +14,7 @@ const (
 
 var fastcacheInfo = Info{
 	Name:    "fastcache",
+	Kind:    fastcacheStore{},
 	Module:  "github.com/VictoriaMetrics/fastcache",
 	Bounded: true,
 	Step:    512 * 64 << 10, // every bucket is rounded up to whole chunks
@@ -40,6 +41,13 @@ func (s fastcacheStore) Get(dst, k []byte) ([]byte, bool) {
 	}
 	v = s.c.GetBig(dst, k)
 	return v, len(v) > len(dst)
+}
+
+// Statistics counts entries that are no longer there too.
+func (s fastcacheStore) Statistics() int {
+	var stats fastcache.Stats
+	s.c.UpdateStats(&stats)
+	return int(stats.EntriesCount)
 }
 
 func (s fastcacheStore) Del(k []byte) { s.c.Del(k) }

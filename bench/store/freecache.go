@@ -4,6 +4,7 @@ import "github.com/coocood/freecache"
 
 var freecacheInfo = Info{
 	Name:    "freecache",
+	Kind:    freecacheStore{},
 	Module:  "github.com/coocood/freecache",
 	Bounded: true,
 	New: func(c Config) (Store, error) {
@@ -36,6 +37,14 @@ func (s freecacheStore) Look(k []byte, fn func(v []byte)) bool {
 		return nil
 	})
 	return err == nil
+}
+
+func (s freecacheStore) Statistics() int {
+	s.c.HitCount()
+	s.c.MissCount()
+	s.c.EvacuateCount()
+	s.c.OverwriteCount()
+	return int(s.c.EntryCount())
 }
 
 func (s freecacheStore) Del(k []byte) { s.c.Del(k) }

@@ -4,9 +4,10 @@ import gocache "github.com/patrickmn/go-cache"
 
 var gocacheInfo = Info{
 	Name:   "go-cache",
+	Kind:   gocacheStore{},
 	Module: "github.com/patrickmn/go-cache",
 	New: func(c Config) (Store, error) {
-		items := make(map[string]gocache.Item, c.Entries)
+		items := make(map[string]gocache.Item, c.room())
 		return gocacheStore{gocache.NewFrom(gocache.NoExpiration, 0, items)}, nil
 	},
 }
@@ -25,6 +26,8 @@ func (s gocacheStore) Get(dst, k []byte) ([]byte, bool) {
 	}
 	return append(dst, v.([]byte)...), true
 }
+
+func (s gocacheStore) Statistics() int { return s.c.ItemCount() }
 
 func (s gocacheStore) Del(k []byte) { s.c.Delete(asString(k)) }
 

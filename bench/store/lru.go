@@ -9,6 +9,7 @@ import (
 
 var lruInfo = Info{
 	Name:    "golang-lru",
+	Kind:    &lruStore{},
 	Module:  "github.com/hashicorp/golang-lru/v2",
 	Bounded: true,
 	Exact:   true,
@@ -63,6 +64,15 @@ func (s *lruStore) Look(k []byte, fn func(v []byte)) bool {
 	}
 	return ok
 }
+
+// Len is its statistics as well: there are no others.
+func (s *lruStore) Len() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.c.Len()
+}
+
+func (s *lruStore) Statistics() int { return s.Len() }
 
 func (s *lruStore) Del(k []byte) {
 	s.mu.Lock()

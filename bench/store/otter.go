@@ -1,9 +1,13 @@
 package store
 
-import "github.com/maypok86/otter/v2"
+import (
+	"github.com/maypok86/otter/v2"
+	"github.com/maypok86/otter/v2/stats"
+)
 
 var otterInfo = Info{
 	Name:    "otter",
+	Kind:    otterStore{},
 	Module:  "github.com/maypok86/otter/v2",
 	Bounded: true,
 	Exact:   true,
@@ -14,6 +18,11 @@ var otterInfo = Info{
 		}
 		if c.Synchronous {
 			o.Executor = func(fn func()) { fn() }
+		} else {
+			o.InitialCapacity = c.room() // it would make a replay's policy begin its counts earlier
+		}
+		if c.Statistics {
+			o.StatsRecorder = stats.NewCounter()
 		}
 		cache, err := otter.New(o)
 		if err != nil {
@@ -42,6 +51,15 @@ func (s otterStore) Look(k []byte, fn func(v []byte)) bool {
 	}
 	return ok
 }
+
+func (s otterStore) Statistics() int {
+	s.c.Stats()
+	s.c.WeightedSize()
+	return s.c.EstimatedSize()
+}
+
+func (s otterStore) Len() int { return s.c.EstimatedSize() }
+func (s otterStore) Settle()  { s.c.CleanUp() }
 
 func (s otterStore) Del(k []byte) { s.c.Invalidate(string(k)) }
 

@@ -2,13 +2,18 @@ package store
 
 import "github.com/ringcache/ringcache"
 
-var ringcacheInfo = ringcacheVariant("ringcache", ringcache.Options{})
+var (
+	ringcacheInfo     = ringcacheVariant("ringcache", ringcache.Options{})
+	ringcacheFIFOInfo = ringcacheVariant("ringcache-fifo", ringcache.Options{Policy: ringcache.PolicyFIFO})
+	ringcacheHugeInfo = ringcacheVariant("ringcache-huge", ringcache.Options{HugePages: true})
+)
 
 // ringcacheVariant returns ringcache with the settings of o under a name of its
 // own.
 func ringcacheVariant(name string, o ringcache.Options) Info {
 	return Info{
 		Name:    name,
+		Kind:    newRingcacheStore(nil),
 		Module:  "github.com/ringcache/ringcache",
 		Bounded: true,
 		Least:   32 << 20,
@@ -19,9 +24,17 @@ func ringcacheVariant(name string, o ringcache.Options) Info {
 			if err != nil {
 				return nil, err
 			}
-			return ringcacheStore{cache}, nil
+			return newRingcacheStore(cache), nil
 		},
 	}
+}
+
+// newRingcacheStore has the batch write if this version of ringcache has it.
+func newRingcacheStore(c *ringcache.Cache) Store {
+	if batch, ok := any(c).(BatchSetter); ok {
+		return batchRingcacheStore{ringcacheStore{c}, batch}
+	}
+	return ringcacheStore{c}
 }
 
 type ringcacheStore struct{ c *ringcache.Cache }
@@ -34,4 +47,15 @@ func (s ringcacheStore) Close() error                     { return s.c.Close() }
 
 func (s ringcacheStore) GetBatch(dst []byte, keys, vals [][]byte) ([]byte, int) {
 	return s.c.GetBatch(dst, keys, vals)
+}
+
+func (s ringcacheStore) Statistics() int {
+	var stats ringcache.Stats
+	s.c.UpdateStats(&stats)
+	return int(stats.EntriesCount)
+}
+
+type batchRingcacheStore struct {
+	ringcacheStore
+	BatchSetter
 }

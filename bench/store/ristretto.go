@@ -4,6 +4,7 @@ import "github.com/dgraph-io/ristretto/v2"
 
 var ristrettoInfo = Info{
 	Name:    "ristretto",
+	Kind:    ristrettoStore{},
 	Module:  "github.com/dgraph-io/ristretto/v2",
 	Bounded: true,
 	Exact:   true,
@@ -13,17 +14,19 @@ var ristrettoInfo = Info{
 			NumCounters:        10 * int64(max(c.Entries, 100)), // as its documentation advises
 			BufferItems:        64,                              // likewise
 			IgnoreInternalCost: true,                            // MaxCost is bytes of keys and values
+			Metrics:            c.Statistics,                    // they cost something
 		})
 		if err != nil {
 			return nil, err
 		}
-		return ristrettoStore{cache, c.Synchronous}, nil
+		return ristrettoStore{cache, c.EntryBytes, c.Synchronous}, nil
 	},
 }
 
 type ristrettoStore struct {
-	c    *ristretto.Cache[string, []byte]
-	wait bool
+	c          *ristretto.Cache[string, []byte]
+	entryBytes int
+	wait       bool
 }
 
 // Set drops the entry where ristretto does: when its buffer is full or its
@@ -48,6 +51,21 @@ func (s ristrettoStore) Look(k []byte, fn func(v []byte)) bool {
 	}
 	return ok
 }
+
+func (s ristrettoStore) Statistics() int {
+	m := s.c.Metrics
+	m.Hits()
+	m.Misses()
+	m.SetsDropped()
+	m.SetsRejected()
+	m.CostAdded()
+	m.CostEvicted()
+	return int(m.KeysAdded() - m.KeysEvicted())
+}
+
+// Len is worked out from the cost of all entries: only the metrics count them.
+func (s ristrettoStore) Len() int { return int(s.c.MaxCost()-s.c.RemainingCost()) / s.entryBytes }
+func (s ristrettoStore) Settle()  { s.c.Wait() }
 
 func (s ristrettoStore) Del(k []byte) { s.c.Del(asString(k)) }
 

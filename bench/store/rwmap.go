@@ -4,8 +4,9 @@ import "sync"
 
 var rwmapInfo = Info{
 	Name: "map+RWMutex",
+	Kind: &rwmapStore{},
 	New: func(c Config) (Store, error) {
-		return &rwmapStore{m: make(map[string][]byte, c.Entries)}, nil
+		return &rwmapStore{m: make(map[string][]byte, c.room())}, nil
 	},
 }
 
@@ -27,6 +28,12 @@ func (s *rwmapStore) Get(dst, k []byte) ([]byte, bool) {
 	v, ok := s.m[string(k)]
 	s.mu.RUnlock()
 	return append(dst, v...), ok // stored values never change, so the copy needs no lock
+}
+
+func (s *rwmapStore) Statistics() int {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return len(s.m)
 }
 
 func (s *rwmapStore) Del(k []byte) {

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/ringcache/ringcache"
 )
 
 // Store is what every load needs. All methods but Close are called by many
@@ -49,11 +47,38 @@ type Batcher interface {
 	GetBatch(dst []byte, keys, vals [][]byte) (out []byte, hits int)
 }
 
+// BatchSetter is a Store with a batch write of its own: vals[i] becomes the value
+// of keys[i].
+type BatchSetter interface {
+	SetBatch(keys, vals [][]byte) error
+}
+
+// Reporter is a Store that keeps statistics.
+type Reporter interface {
+	// Statistics asks for everything that a monitor would want, and returns the
+	// number of entries.
+	Statistics() int
+}
+
+// Settler is a Store that leaves a part of Set to another goroutine.
+type Settler interface {
+	// Settle waits until all Sets that have returned are done.
+	Settle()
+}
+
 // Config is what a constructor is told. It is the same for every store of a load.
 type Config struct {
 	MaxBytes   int // bound for stores that are bounded by bytes
 	Entries    int // entries to expect, for stores that can make room in advance
 	EntryBytes int // bytes of one key and its value, on average
+
+	// Grow asks for a small beginning: the load is about how a store grows, so that
+	// Entries must not be used to make room in advance.
+	Grow bool
+
+	// Statistics says that statistics will be asked for, for stores that keep them
+	// only on request.
+	Statistics bool
 
 	// Synchronous asks for policy decisions before Set returns, of stores that can
 	// leave them to another goroutine: a replay on one goroutine is faster than
@@ -61,9 +86,18 @@ type Config struct {
 	Synchronous bool
 }
 
+// room is the number of entries to make room for in advance.
+func (c Config) room() int {
+	if c.Grow {
+		return 0
+	}
+	return c.Entries
+}
+
 // Info describes one store.
 type Info struct {
 	Name    string
+	Kind    Store  // of the type that New returns, only to see which optional interfaces it has
 	Module  string // module path, "" for what is no package of its own
 	Bounded bool   // keeps to Config.MaxBytes; the others grow for ever
 	Exact   bool   // counts the bytes of keys and values against MaxBytes, and nothing else
@@ -76,10 +110,14 @@ type Info struct {
 // its tables.
 var All = []Info{
 	ringcacheInfo,
-	ringcacheVariant("ringcache-huge", ringcache.Options{HugePages: true}),
+	ringcacheFIFOInfo,
+	ringcacheHugeInfo,
 	fastcacheInfo,
 	freecacheInfo,
 	bigcacheInfo,
+	ristrettoInfo,
+	otterInfo,
+	theineInfo,
 	gocacheInfo,
 	rwmapInfo,
 	syncmapInfo,
@@ -90,7 +128,7 @@ var All = []Info{
 // tables.
 var HitRatio = []Info{
 	ringcacheInfo,
-	ringcacheVariant("ringcache-fifo", ringcache.Options{Policy: ringcache.PolicyFIFO}),
+	ringcacheFIFOInfo,
 	fastcacheInfo,
 	bigcacheInfo,
 	freecacheInfo,

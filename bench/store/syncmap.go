@@ -4,6 +4,7 @@ import "sync"
 
 var syncmapInfo = Info{
 	Name: "sync.Map",
+	Kind: &syncmapStore{},
 	New:  func(Config) (Store, error) { return &syncmapStore{}, nil },
 }
 

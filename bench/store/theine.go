@@ -4,6 +4,7 @@ import "github.com/Yiling-J/theine-go"
 
 var theineInfo = Info{
 	Name:    "theine",
+	Kind:    theineStore{},
 	Module:  "github.com/Yiling-J/theine-go",
 	Bounded: true,
 	Exact:   true,
@@ -38,6 +39,14 @@ func (s theineStore) Look(k []byte, fn func(v []byte)) bool {
 	}
 	return ok
 }
+
+func (s theineStore) Statistics() int {
+	s.c.Stats()
+	return s.c.Len()
+}
+
+func (s theineStore) Len() int { return s.c.Len() }
+func (s theineStore) Settle()  { s.c.Wait() }
 
 func (s theineStore) Del(k []byte) { s.c.Delete(string(k)) }
 

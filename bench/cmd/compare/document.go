@@ -1,45 +1,75 @@
 package main
 
 import (
+	"bytes"
+	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
+	"strconv"
 
+	"github.com/ringcache/ringcache/bench/cli"
 	"github.com/ringcache/ringcache/bench/machine"
 	"github.com/ringcache/ringcache/bench/measure"
 )
 
 // document is all that was measured, and where and how.
 type document struct {
-	Machine machine.Machine
-	Command string
-	Options options
-	Results []result
+	Machine    machine.Machine
+	Command    string
+	Options    options
+	Results    []result
+	Incomplete bool // interrupted
 }
 
-// write prints the Markdown to stdout or its file, and the JSON to its file.
-func (d *document) write(markdown, jsonFile string, stdout io.Writer) error {
-	if jsonFile != "" {
-		data, err := json.MarshalIndent(d, "", "\t")
-		if err != nil {
-			return fmt.Errorf("write results: %w", err)
-		}
-		if err := os.WriteFile(jsonFile, append(data, '\n'), 0o644); err != nil {
-			return fmt.Errorf("write results: %w", err)
-		}
-	}
-	text := d.markdown()
-	if markdown != "" {
-		if err := os.WriteFile(markdown, text, 0o644); err != nil {
-			return fmt.Errorf("write document: %w", err)
-		}
-		return nil
-	}
-	if _, err := stdout.Write(text); err != nil {
-		return fmt.Errorf("write document: %w", err)
+// write puts everything where the options say.
+func (d *document) write(stdout io.Writer) error {
+	o := d.Options
+	err := errors.Join(
+		cli.Write(o.markdown, stdout, d.markdown()),
+		save(o.json, func() ([]byte, error) { return json.MarshalIndent(d, "", "\t") }),
+		save(o.csv, d.lines),
+		d.charts(o.charts),
+	)
+	if err != nil {
+		return fmt.Errorf("write results: %w", err)
 	}
 	return nil
+}
+
+// save writes what render returns, if there is a file for it.
+func save(file string, render func() ([]byte, error)) error {
+	if file == "" {
+		return nil
+	}
+	data, err := render()
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, data, 0o644)
+}
+
+// lines returns every result as CSV: a line for each metric of each run, or for its
+// error.
+func (d *document) lines() ([]byte, error) {
+	var b bytes.Buffer
+	w := csv.NewWriter(&b)
+	lines := [][]string{{"round", "load", "store", "cpu", "metric", "value", "error"}}
+	for _, r := range d.Results {
+		run := []string{strconv.Itoa(r.Round + 1), r.Load, r.Store, strconv.Itoa(r.CPU)}
+		for _, metric := range slices.Sorted(maps.Keys(r.Metrics)) {
+			lines = append(lines, slices.Concat(run, []string{metric, strconv.FormatFloat(r.Metrics[metric], 'g', -1, 64), ""}))
+		}
+		if r.Error != "" {
+			lines = append(lines, slices.Concat(run, []string{"", "", r.Error}))
+		}
+	}
+	err := w.WriteAll(lines)
+	return b.Bytes(), err
 }
 
 // cell is one field of a table: a metric of a load on a store.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/ringcache/ringcache/bench/measure"
@@ -16,35 +17,55 @@ const yardstick = "fastcache"
 // table is one heading of the document.
 type table struct {
 	title, note string
-	group       measure.Group
+	loads       string   // a load or a group of them
 	metrics     []string // one row each for every load and GOMAXPROCS
 	ratio       bool     // with a second table of ratios to the yardstick
 }
 
 var tables = []table{
 	{
-		title: "Reference", group: measure.Reference, metrics: []string{measure.NsPerOp}, ratio: true,
-		note: "65,536 items; every goroutine goes through all of them in order, again and again.",
+		title: "Reference", loads: string(measure.Reference), metrics: []string{measure.NsPerOp}, ratio: true,
+		note: "65,536 items of 4 + 4 bytes; every goroutine goes through all of them in order, again and again.",
 	},
 	{
-		title: "Entries of 16 + 100 bytes", group: measure.Small, metrics: []string{measure.NsPerOp}, ratio: true,
+		title: "Entries of 16 + 100 bytes", loads: string(measure.Small), metrics: []string{measure.NsPerOp}, ratio: true,
 	},
 	{
-		title: "Entries of 16 + 1000 bytes", group: measure.Large, metrics: []string{measure.NsPerOp}, ratio: true,
+		title: "Entries of 16 + 1000 bytes", loads: string(measure.Large), metrics: []string{measure.NsPerOp}, ratio: true,
 	},
 	{
-		title: "Latency of a single Set", group: measure.Latency, ratio: true,
-		metrics: []string{measure.P50, measure.P99, measure.P999, measure.P9999, measure.Max, measure.Over100, measure.HeldEntries},
-		note:    "New keys into a full cache, one goroutine. The null store shows the clock and the machine's own noise.",
+		title: "A small, hot cache", loads: string(measure.Hot), metrics: []string{measure.NsPerOp}, ratio: true,
+		note: "65,536 entries of 16 + 8 bytes.",
 	},
 	{
-		title: "Memory", group: measure.Live, metrics: []string{measure.Overhead, measure.HeapObjects},
+		title: "Latency in a full cache", loads: "latency-evict", metrics: latencies(measure.HeldEntries), ratio: true,
+		note: "One goroutine sets a new key and gets a recent one, in turn; Gets that hit. The null store shows the clock and the machine's own noise.",
+	},
+	{
+		title: "Latency in a full cache whose statistics are read", loads: "latency-stats", ratio: true,
+		metrics: latencies(measure.HeldEntries, slices.Delete(measure.Latencies(measure.Stats), 2, 4)...), // too few calls for these
+		note:    "The same, while another goroutine asks for the store's statistics every millisecond.",
+	},
+	{
+		title: "Latency in a cache that grows", loads: "latency-grow", metrics: latencies(measure.Held), ratio: true,
+		note: "One goroutine sets new keys from the first to the last, with no room made in advance, and gets one of those set so far after each.",
+	},
+	{
+		title: "Memory", loads: string(measure.Live), metrics: []string{measure.Overhead, measure.HeapObjects},
 		note: "Resident memory added by the filled store, less the bytes of keys and values; objects added to the Go heap.",
 	},
 	{
-		title: "Garbage collection", group: measure.Live, metrics: []string{measure.GCTime, measure.GCCPU},
+		title: "Garbage collection", loads: string(measure.Live), metrics: []string{measure.GCTime, measure.GCCPU},
 		note: "One `runtime.GC()` with the entries live, and the CPU time of it; the null store is a process without entries.",
 	},
+}
+
+// latencies lists the metrics of a latency load.
+func latencies(held string, more ...string) []string {
+	return slices.Concat(
+		measure.Latencies(measure.Sets), []string{measure.Slow(measure.Sets)},
+		measure.Latencies(measure.Gets), []string{measure.Slow(measure.Gets), measure.Hits, held}, more,
+	)
 }
 
 // markdown renders the document.
@@ -65,11 +86,28 @@ func (d *document) header(b *bytes.Buffer) {
 	s := d.Options.Scale
 	fmt.Fprintf(b, "# ringcache beside other caches\n\n")
 	b.WriteString(d.Machine.Header(d.Command, d.Options.Stores))
-	fmt.Fprintf(b, "- Sizes: %d entries, full caches of %d MB, %d single Sets, throughput over %v\n", s.Entries, s.FullMB, s.Sets, s.Duration)
+	fmt.Fprintf(b, "- Sizes: %d entries, full caches of %d MB, %d Sets timed one by one, throughput over %v\n", s.Entries, s.FullMB, s.Sets, s.Duration)
 	fmt.Fprintf(b, "- Rounds: %d\n", d.Options.Rounds)
+	if over := d.oversubscribed(); over != "" {
+		fmt.Fprintf(b, "- **GOMAXPROCS of %s is more than the machine's %d cores**: goroutines wait for a core, and ns/op counts that\n", over, d.Machine.Cores)
+	}
+	if d.Incomplete {
+		fmt.Fprintf(b, "- **Interrupted**: %d runs were done\n", len(d.Results))
+	}
 	fmt.Fprintf(b, "\nMedians of the rounds, with the lowest and the highest in brackets; one process per run, stores interleaved.\n")
 	fmt.Fprintf(b, "ns/op is wall time x goroutines / operations: what one operation takes as its goroutine sees it.\n")
 	fmt.Fprintf(b, "Nothing is subtracted; %s is a store that does nothing. Ratios are to the median of %s: below 1 is faster or smaller.\n", store.Null, yardstick)
+}
+
+// oversubscribed lists the values of -cpu that the machine has no cores for.
+func (d *document) oversubscribed() string {
+	var over []string
+	for _, cpu := range d.Options.CPUs {
+		if cpu > d.Machine.Cores {
+			over = append(over, strconv.Itoa(cpu))
+		}
+	}
+	return strings.Join(over, ", ")
 }
 
 // row is a cell for which every store has a column.
@@ -80,14 +118,14 @@ type row struct {
 
 // rows lists what of t was measured.
 func (d *document) rows(t table, all map[cell]measure.Summary) []row {
-	loads, err := measure.FindLoads([]string{string(t.group)})
+	loads, err := measure.FindLoads([]string{t.loads})
 	if err != nil {
 		return nil
 	}
 	var rows []row
 	for _, l := range loads {
 		metrics := t.metrics
-		if l.Full && t.group != measure.Latency {
+		if l.Full && l.Group != measure.Latency {
 			metrics = append(metrics[:len(metrics):len(metrics)], measure.HeldEntries)
 		}
 		for _, cpu := range d.Options.cpusOf(l) {
@@ -148,9 +186,12 @@ func (d *document) table(b *bytes.Buffer, t table, rows []row, all map[cell]meas
 		return all[c]
 	}
 	fmt.Fprintf(b, "\nRatio to %s:\n\n", yardstick)
-	rows = slices.DeleteFunc(rows, func(r row) bool { return r.metric == measure.HeldEntries }) // more is better
+	rows = slices.DeleteFunc(rows, func(r row) bool { return slices.Contains(moreIsBetter, r.metric) })
 	d.grid(b, rows, func(c cell) string { return ratio(all[c], base(c)) })
 }
+
+// moreIsBetter lists metrics that are no cost.
+var moreIsBetter = []string{measure.Hits, measure.Held, measure.HeldEntries}
 
 // grid prints a Markdown table with a column for every store.
 func (d *document) grid(b *bytes.Buffer, rows []row, text func(cell) string) {
@@ -200,15 +241,16 @@ func (d *document) remarks(b *bytes.Buffer, all map[cell]measure.Summary) {
 	for _, r := range d.failures() {
 		remarks = append(remarks, "failed: "+r)
 	}
+	loads, _ := measure.FindLoads(d.Options.Loads) // they have been found before
 	for _, name := range d.Options.Stores {
 		if name == store.Null {
 			continue
 		}
-		for _, load := range d.Options.Loads {
-			for _, cpu := range d.Options.CPUs {
-				held, ok := all[cell{load, measure.Held, name, cpu}]
+		for _, l := range loads {
+			for _, cpu := range d.Options.cpusOf(l) {
+				held, ok := all[cell{l.Name, measure.Held, name, cpu}]
 				if ok && held.Min < 0.9995 {
-					remarks = append(remarks, fmt.Sprintf("%s held %.1f %% of the entries after %s, cpu=%d", name, 100*held.Min, load, cpu))
+					remarks = append(remarks, fmt.Sprintf("%s held %.1f %% of the entries after %s, cpu=%d", name, 100*held.Min, l.Name, cpu))
 				}
 			}
 		}

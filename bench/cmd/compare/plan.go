@@ -1,42 +1,82 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/exec"
+	"runtime"
 	"slices"
-	"strings"
 	"time"
 
+	"github.com/ringcache/ringcache/bench/cli"
 	"github.com/ringcache/ringcache/bench/measure"
+	"github.com/ringcache/ringcache/bench/progress"
 	"github.com/ringcache/ringcache/bench/store"
 )
 
-// plan lists all runs in their order. Stores take turns within a load. Another one
-// begins for every load and round, and every second round goes backwards, so that
-// no store always follows the same one.
-func (o *options) plan() ([]result, error) {
+// result is one run of one round.
+type result struct {
+	Round   int
+	Load    string
+	Store   string
+	CPU     int
+	Metrics measure.Metrics `json:",omitempty"`
+	Error   string          `json:",omitempty"`
+	Seconds float64
+}
+
+func (r *result) String() string {
+	if r.Error != "" {
+		return "failed: " + r.Error
+	}
+	if ns, ok := r.Metrics[measure.NsPerOp]; ok {
+		return fmt.Sprintf("%.1f ns/op", ns)
+	}
+	return fmt.Sprintf("done in %v", time.Duration(r.Seconds*float64(time.Second)).Round(time.Millisecond))
+}
+
+// plan lists all runs in their order, and what they cost in seconds. Stores take
+// turns within a load. Another one begins for every load and round, and every second
+// round goes backwards, so that no store always follows the same one.
+func (o *options) plan() (runs []result, costs []float64, err error) {
 	loads, err := measure.FindLoads(o.Loads)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var runs []result
 	for round := range o.Rounds {
 		for i, l := range loads {
 			for _, cpu := range o.cpusOf(l) {
 				for _, name := range o.turns(i+round, round%2 == 1) {
-					if fits(l, name) {
+					info, err := store.Find(name)
+					if err != nil {
+						return nil, nil, err
+					}
+					if l.Fits(info) {
 						runs = append(runs, result{Round: round, Load: l.Name, Store: name, CPU: cpu})
+						costs = append(costs, pace(name)*l.Seconds(o.Scale, min(cpu, runtime.NumCPU())))
 					}
 				}
 			}
 		}
 	}
-	return runs, nil
+	if len(runs) == 0 {
+		return nil, nil, errors.New("none of the stores can take part in any of the loads")
+	}
+	return runs, costs, nil
+}
+
+// pace is how much slower than most a store is.
+func pace(name string) float64 {
+	switch name {
+	case "otter", "ristretto":
+		return 1.6
+	case "theine":
+		return 2.2
+	case store.Null:
+		return 0.1
+	}
+	return 1
 }
 
 // turns returns the stores, beginning with the one at first.
@@ -49,66 +89,36 @@ func (o *options) turns(first int, backwards bool) []string {
 	return names
 }
 
-func (o *options) cpusOf(l *measure.Load) []int {
-	if l.PerCPU {
-		return o.CPUs
-	}
-	return o.CPUs[len(o.CPUs)-1:]
-}
-
-// fits reports whether the store can run the load: a store without a bound is
-// never full.
-func fits(l *measure.Load, name string) bool {
-	info, err := store.Find(name)
-	return err == nil && (info.Bounded || !l.Full)
-}
-
-// runAll carries out the plan. A failed run is noted and the rest goes on.
-func (o *options) runAll(ctx context.Context, progress io.Writer) ([]result, error) {
-	runs, err := o.plan()
+// runAll carries out the plan. A failed run is noted and the rest goes on; if the
+// context ends, the results so far are returned with its error.
+func (o *options) runAll(ctx context.Context, out io.Writer) ([]result, error) {
+	runs, costs, err := o.plan()
 	if err != nil {
 		return nil, err
 	}
-	exe, err := os.Executable()
-	if err != nil {
-		return nil, fmt.Errorf("find own program: %w", err)
+	var done []result
+	job := progress.Job{Out: out}
+	seconds := 0.0
+	for i, r := range runs {
+		seconds += costs[i]
+		job.Tasks = append(job.Tasks, progress.Task{Cost: costs[i], Run: func(ctx context.Context) string {
+			o.run(ctx, &r)
+			if ctx.Err() == nil {
+				done = append(done, r)
+			}
+			return fmt.Sprintf("round %d  %-18s cpu=%d  %-14s %v", r.Round+1, r.Load, r.CPU, r.Store, &r)
+		}})
 	}
-	began := time.Now()
-	for i := range runs {
-		r := &runs[i]
-		start := time.Now()
-		r.Metrics, err = o.runChild(ctx, exe, *r)
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		if err != nil {
-			r.Error = err.Error()
-		}
-		r.Seconds = time.Since(start).Seconds()
-		left := time.Since(began) / time.Duration(i+1) * time.Duration(len(runs)-i-1)
-		fmt.Fprintf(progress, "[%d/%d, %v left] round %d  %-12s cpu=%d  %-12s %v\n",
-			i+1, len(runs), left.Round(time.Second), r.Round+1, r.Load, r.CPU, r.Store, r)
-	}
-	return runs, nil
+	fmt.Fprintf(out, "%d runs, about %v\n", len(runs), time.Duration(seconds*float64(time.Second)).Round(time.Second))
+	return done, job.Run(ctx)
 }
 
-// runChild runs this program once more, for one run.
-func (o *options) runChild(ctx context.Context, exe string, r result) (measure.Metrics, error) {
-	spec, err := json.Marshal(measure.Spec{Load: r.Load, Store: r.Store, Scale: o.Scale})
-	if err != nil {
-		return nil, fmt.Errorf("write run: %w", err)
+// run performs one run in a process of its own.
+func (o *options) run(ctx context.Context, r *result) {
+	start := time.Now()
+	spec := measure.Spec{Load: r.Load, Store: r.Store, Scale: o.Scale}
+	if err := cli.Again(ctx, spec, &r.Metrics, fmt.Sprintf("GOMAXPROCS=%d", r.CPU)); err != nil {
+		r.Error = err.Error()
 	}
-	var stdout, stderr bytes.Buffer
-	cmd := exec.CommandContext(ctx, exe, childFlag, string(spec))
-	cmd.Env = append(os.Environ(), fmt.Sprintf("GOMAXPROCS=%d", r.CPU))
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := cmd.Run(); err != nil {
-		reason, _, _ := strings.Cut(stderr.String(), "\n") // of a panic, the rest is the stack
-		return nil, fmt.Errorf("run: %w: %s", err, reason)
-	}
-	var m measure.Metrics
-	if err := json.Unmarshal(stdout.Bytes(), &m); err != nil {
-		return nil, fmt.Errorf("read result: %w", err)
-	}
-	return m, nil
+	r.Seconds = time.Since(start).Seconds()
 }
