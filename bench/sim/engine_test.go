@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -8,31 +9,36 @@ import (
 	"github.com/ringcache/ringcache/internal/policy"
 )
 
-// validate reports the first thing in the engine that contradicts another.
-func (e *engine) validate() error {
+// each calls fn with every bucket, the large ones last.
+func (e *engine) each(fn func(b *engineBucket)) {
+	for i := range e.buckets {
+		fn(&e.buckets[i])
+	}
+	for i := range e.region.buckets {
+		fn(&e.region.buckets[i])
+	}
+}
+
+// validate reports what in the engine contradicts something else.
+func (e *engine) validate() (err error) {
 	var used int64
 	count := 0
-	for i := range e.buckets {
-		b := &e.buckets[i]
+	e.each(func(b *engineBucket) {
+		var bad error
 		for ring := range b.rings {
-			weight, err := e.validateRing(b, policy.Ring(ring))
-			if err != nil {
-				return fmt.Errorf("bucket %d: %w", i, err)
-			}
+			weight, wrong := e.validateRing(b, policy.Ring(ring))
 			used += int64(weight)
-		}
-		if b.used() > b.room() {
-			return fmt.Errorf("bucket %d: %d of %d used", i, b.used(), b.room())
-		}
-		if err := e.validateGhosts(b); err != nil {
-			return fmt.Errorf("bucket %d: %w", i, err)
+			bad = errors.Join(bad, wrong)
 		}
 		count += b.live()
+		if bad = errors.Join(bad, e.validateGhosts(b)); bad != nil {
+			err = errors.Join(err, fmt.Errorf("bucket %d, large %t: %w", b.number, b.large, bad))
+		}
+	})
+	if used != e.used || count != e.count || used > e.capacity {
+		err = errors.Join(err, fmt.Errorf("buckets have %d entries of %d, counted as %d of %d, at most %d", count, used, e.count, e.used, e.capacity))
 	}
-	if used != e.used || count != e.count {
-		return fmt.Errorf("buckets have %d entries of %d, want %d of %d", count, used, e.count, e.used)
-	}
-	return nil
+	return err
 }
 
 func (e *engine) validateRing(b *engineBucket, ring policy.Ring) (weight int, err error) {
@@ -40,7 +46,7 @@ func (e *engine) validateRing(b *engineBucket, ring policy.Ring) (weight int, er
 	for i := r.queue.tail; i < r.queue.head; i++ {
 		key := r.keys[i&uint64(len(r.keys)-1)]
 		s := e.standings[key]
-		if !e.holds(key) || s.ring != ring || s.ghost != 0 || e.bucket(key) != b {
+		if !e.holds(key) || s.ring != ring || s.ghost != 0 || s.large != b.large || e.bucket(key, s.large) != b {
 			return 0, fmt.Errorf("ring %d: key %d is held %t, %+v", ring, key, e.holds(key), s)
 		}
 		weight += int(e.size[key])
@@ -55,7 +61,7 @@ func (e *engine) validateGhosts(b *engineBucket) error {
 	var of [2]int
 	for i, key := range b.ghosts {
 		s := e.standings[key]
-		if e.holds(key) || int(s.ghost) != i+1 {
+		if e.holds(key) || int(s.ghost) != i+1 || e.bucket(key, s.large) != b {
 			return fmt.Errorf("ghost %d: key %d is held %t, %+v", i, key, e.holds(key), s)
 		}
 		of[s.ring]++
@@ -67,26 +73,47 @@ func (e *engine) validateGhosts(b *engineBucket) error {
 }
 
 // TestEngineIsConsistent replays weights that make it sparse, dense, and both in
-// turn.
+// turn, with and without entries that are large beside the others.
 func TestEngineIsConsistent(t *testing.T) {
 	const keys = 5000
+	type sizer func(request int, key uint32) uint32
+	single := func(int, uint32) uint32 { return 1 }
+	mixed := func(_ int, key uint32) uint32 { return weight(key) }
+	tailed := func(_ int, key uint32) uint32 {
+		if key%50 == 0 {
+			return 20 * weight(key)
+		}
+		return weight(key)
+	}
 	for name, c := range map[string]struct {
 		o        EngineOptions
 		capacity int64
-		size     func(request int, key uint32) uint32
+		size     sizer
 	}{
-		"entries":        {EngineOptions{8, 0.6}, 700, func(int, uint32) uint32 { return 1 }},
-		"sparse entries": {Engine, 700, func(int, uint32) uint32 { return 1 }},
-		"bytes":          {EngineOptions{8, 0.6}, 40_000, func(_ int, key uint32) uint32 { return weight(key) }},
-		"sparse bytes":   {EngineOptions{32, 0.6}, 40_000, func(_ int, key uint32) uint32 { return weight(key) }},
-		"now this or that": {EngineOptions{16, 0.6}, 40_000, func(i int, key uint32) uint32 {
-			return weight(key) * uint32(1+i/5000%2*9)
-		}},
-		"no ghosts": {EngineOptions{8, 0}, 700, func(int, uint32) uint32 { return 1 }},
+		"entries":          {EngineOptions{8, 0.6}, 700, single},
+		"few entries":      {Engine, 30, single},
+		"sparse entries":   {Engine, 700, single},
+		"one bucket":       {EngineOptions{1, 0.6}, 700, single},
+		"bytes":            {EngineOptions{8, 0.6}, 40_000, mixed},
+		"sparse bytes":     {EngineOptions{32, 0.6}, 40_000, mixed},
+		"some large":       {EngineOptions{8, 0.6}, 40_000, tailed},
+		"some too large":   {EngineOptions{8, 0.6}, 10_000, tailed},
+		"now this or that": {EngineOptions{16, 0.6}, 80_000, func(i int, key uint32) uint32 { return mixed(i, key) * uint32(1+i/5000%2*9) }},
+		"no ghosts":        {EngineOptions{8, 0}, 700, single},
 	} {
 		e := NewEngine(c.o)(c.capacity, keys).(*engine)
 		for i, key := range skewed(keys, 50_000) {
-			e.Access(key, c.size(i, key))
+			size := c.size(i, key)
+			large := e.isLarge(int(size))
+			if e.holds(key) {
+				large = e.standings[key].large
+			}
+			b := e.bucket(key, large)
+			before := b.used()
+			e.Access(key, size)
+			if most := max(b.chunks*e.chunk, before, int(size)); b.used() > most {
+				t.Fatalf("%s, request %d: %d in a bucket that may have %d", name, i, b.used(), most)
+			}
 			if i%97 != 0 {
 				continue
 			}
@@ -107,12 +134,12 @@ func TestEngineGhosts(t *testing.T) {
 			e.Access(key, 1)
 		}
 		ghosts, oldest := 0, uint32(keys)
-		for i := range e.buckets {
-			for _, key := range e.buckets[i].ghosts {
+		e.each(func(b *engineBucket) {
+			for _, key := range b.ghosts {
 				ghosts++
 				oldest = min(oldest, key)
 			}
-		}
+		})
 		if want := int(factor * float64(e.count)); ghosts < want-4 || ghosts > want {
 			t.Errorf("%v ghosts for each of %d entries: %d", factor, e.count, ghosts)
 		}
@@ -170,7 +197,7 @@ func TestEngineTrials(t *testing.T) {
 		if !e.holds(key) || s.freq > 0 {
 			continue // held before
 		}
-		full := e.bucket(key).policy.Full()
+		full := e.bucket(key, s.large).policy.Full()
 		if want := ghost && full && s.ring == policy.Main; s.trial != want {
 			t.Fatalf("key %d, a ghost %t: %+v", key, ghost, s)
 		}
@@ -195,7 +222,7 @@ func TestEngineJudges(t *testing.T) {
 	read := 0
 	for key := range uint32(keys) {
 		e.Access(key, 1)
-		ghosts := e.bucket(key).ghosts
+		ghosts := e.bucket(key, false).ghosts
 		if i := slices.IndexFunc(ghosts, func(key uint32) bool { return !again[key] }); i >= 0 {
 			ghost := ghosts[i]
 			again[ghost] = true
@@ -237,51 +264,138 @@ func TestEngineRing(t *testing.T) {
 	expect("empty again, where a chunk ends", 0, true)
 }
 
-// TestEngineSparse wants four buckets for entries of which 512 would hold few,
-// and a learner of their own.
+// TestEngineSparse wants entries in the large buckets as long as the others would
+// hold few of them, and the memory to follow them.
 func TestEngineSparse(t *testing.T) {
-	const keys, capacity = 200_000, 512 * 100
+	const keys, capacity = 300_000, 512 * 100
 	e := NewEngine(Engine)(capacity, keys).(*engine)
-	set := func(from, to, size uint32) {
+	set := func(from, to, size uint32, sparse bool) {
+		t.Helper()
 		for key := from; key < to; key++ {
 			e.Access(key, size)
+		}
+		large := e.largeUsed()
+		if sparse {
+			large = int(e.used) - large
+		}
+		if e.region.sparse != sparse || large > capacity/15 || e.used < capacity*95/100 {
+			t.Fatalf("entries of %d: sparse %t, %d of %d in large buckets", size, e.region.sparse, e.largeUsed(), e.used)
 		}
 		if err := e.validate(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	set(0, 50_000, 1)
-	if e.sparse || len(e.buckets) != 512 || e.learners[1].Small != 0 {
-		t.Fatalf("100 entries a bucket: sparse %t, %d buckets", e.sparse, len(e.buckets))
+	set(0, 60_000, 1, false)
+	if e.learners[0].Small == 0 || e.learners[1].Small != 0 {
+		t.Errorf("learned from buckets: %+v, from large ones: %+v", e.learners[0], e.learners[1])
 	}
-	set(100_000, 110_000, 10)
-	if !e.sparse || len(e.buckets) != 4 || e.learners[1].Small == 0 {
-		t.Fatalf("10 entries a bucket: sparse %t, %d buckets", e.sparse, len(e.buckets))
+	set(100_000, 120_000, 10, true)
+	if e.learners[1].Small == 0 {
+		t.Error("nothing was learned from large buckets")
 	}
-	if e.used < capacity*95/100 {
-		t.Errorf("sparse: %d of %d held", e.used, capacity)
-	}
-	set(110_000, 200_000, 1)
-	if e.sparse || len(e.buckets) != 512 || e.used < capacity*95/100 {
-		t.Errorf("100 entries a bucket again: sparse %t, %d buckets, %d held", e.sparse, len(e.buckets), e.used)
-	}
+	set(120_000, 300_000, 1, false)
 }
 
-// TestEngineDealsOutEntries wants those that are held to stay so when the buckets
-// become others.
-func TestEngineDealsOutEntries(t *testing.T) {
-	const keys = 8000
-	e := NewEngine(Engine)(512*64, keys).(*engine)
+// TestEngineBalance wants large entries to have the part of the capacity that they
+// have in what is set.
+func TestEngineBalance(t *testing.T) {
+	const keys, capacity = 400_000, 512 * 160
+	e := NewEngine(Engine)(capacity, keys).(*engine)
 	for key := range uint32(keys) {
-		e.Access(key, 1)
+		size := uint32(1)
+		if key%200 == 0 {
+			size = 66 // above an eighth of a bucket, and a quarter of all
+		}
+		e.Access(key, size)
 	}
-	before := e.count
-	e.deal(largeBuckets)
-	if e.count != before || before < keys*9/10 {
-		t.Errorf("%d entries of %d after the deal, %d before", e.count, keys, before)
+	if share := float64(e.largeUsed()) / capacity; e.region.sparse || share < 0.22 || share > 0.29 {
+		t.Errorf("large entries have %.2f of the capacity, want about a quarter; sparse %t", share, e.region.sparse)
 	}
 	if err := e.validate(); err != nil {
 		t.Error(err)
+	}
+	e.Access(1, capacity/8)
+	if e.holds(1) {
+		t.Error("an eighth of the capacity is held")
+	}
+}
+
+// TestEngineKeepsTwoChunks wants tiny entries to have up to two chunks in each
+// bucket, and at least one, when nearly all that is set is large.
+func TestEngineKeepsTwoChunks(t *testing.T) {
+	const keys, capacity = 400_000, 512 * 2048
+	e := NewEngine(Engine)(capacity, keys).(*engine)
+	for key := range uint32(keys) {
+		size := uint32(4) // too small for a large bucket in any case
+		if key%2 == 0 {
+			size = 200
+		}
+		e.Access(key, size)
+	}
+	kept := float64(e.used-int64(e.largeUsed())) / (512 * 2 * 64)
+	if !e.region.sparse || kept < 0.5 || kept > 1.05 {
+		t.Errorf("tiny entries have %.2f of two chunks; sparse %t", kept, e.region.sparse)
+	}
+	if err := e.validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestEngineMakesRoom sets a first large entry when small ones have everything, and
+// a small one when large ones have.
+func TestEngineMakesRoom(t *testing.T) {
+	const keys, capacity = 200_000, 512 * 100
+	e := NewEngine(Engine)(capacity, keys).(*engine)
+	for key := range uint32(keys / 2) {
+		e.Access(key, 1)
+	}
+	e.Access(keys-1, 3000)
+	if !e.holds(keys-1) || e.used > capacity || e.used < capacity*9/10 {
+		t.Errorf("held %t; %d of %d", e.holds(keys-1), e.used, capacity)
+	}
+
+	const tiny, most = 4, 512 * 2048 // 4 is too small for a large bucket in any case
+	e = NewEngine(Engine)(most, keys).(*engine)
+	for key := range uint32(keys / 2) {
+		e.Access(key, 200)
+	}
+	e.add(keys-1, uint32(e.spare())) // the rest that is no multiple of 200
+	for key := uint32(keys / 2); key < keys/2+100; key++ {
+		if e.Access(key, tiny); !e.holds(key) || e.used > most {
+			t.Fatalf("held %t; %d of %d", e.holds(key), e.used, most)
+		}
+	}
+}
+
+// TestEngineShrinksBitByBit wants no more than a few chunks to go at once when all
+// that is set has become large.
+func TestEngineShrinksBitByBit(t *testing.T) {
+	const keys, capacity, size = 200_000, 512 * 128, 20
+	e := NewEngine(Engine)(capacity, keys).(*engine)
+	for key := range uint32(keys / 2) {
+		e.Access(key, 1)
+	}
+	e.region.large = 9 * e.region.small
+	before := e.used
+	e.Access(keys-1, size)
+	if went, most := int(before+size-e.used), 2*size+growStep*e.chunk+e.chunk; went > most {
+		t.Errorf("a large entry drives out %d, want at most %d", went, most)
+	}
+
+	e.region.large, e.region.sparse = 0, false
+	b := e.bucket(0, false)
+	held := b.used()
+	e.region.buckets[0].rings[policy.Main].used += capacity / 2
+	key := uint32(keys / 2)
+	for e.bucket(key, false) != b {
+		key++
+	}
+	e.Access(key, 1)
+	if e.standings[key].large || b.quota() > b.chunks || b.chunks*e.chunk > held*2/3 {
+		t.Fatal("the bucket's quota has not fallen")
+	}
+	if went := held + 1 - b.used(); went > 1+2*e.chunk {
+		t.Errorf("a small entry drives out %d of %d", went, held)
 	}
 }
 

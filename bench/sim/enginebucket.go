@@ -61,21 +61,51 @@ func inChunks(weight, chunk int) int { return (weight + chunk - 1) / chunk }
 // library's bucket that they follow.
 type engineBucket struct {
 	engine *engine
+	number int // among the buckets, or the large ones
+	large  bool
 	policy policy.State
 	rings  [2]engineRing
-	chunks int // what both rings may hold
+	chunks int // that both rings may hold, as of the last set
 
 	ghosts   []uint32 // keys, in no order
 	ghostsOf [2]int   // how many of each ring
-	inflow   int      // weight set since it last learned
 	told     int      // entries that the learner knows of
+
+	// What was set since it last learned.
+	records, inflow int
+}
+
+func (b *engineBucket) init(e *engine, number int, large bool) {
+	b.engine, b.number, b.large = e, number, large
+	b.policy = policy.New(policy.S3FIFO)
+	for i := range b.rings {
+		b.rings[i].chunk = e.chunk
+	}
 }
 
 func (b *engineBucket) used() int { return b.rings[0].used + b.rings[1].used }
 func (b *engineBucket) live() int { return b.rings[0].len() + b.rings[1].len() }
-func (b *engineBucket) room() int { return b.chunks * b.engine.chunk }
 
-// set stores a new entry that is not larger than the bucket.
+// quota returns how many chunks both rings may hold.
+func (b *engineBucket) quota() int {
+	if !b.large {
+		return b.quotaBeside(0)
+	}
+	return dealt(b.engine.largeTarget()/b.engine.chunk, largeBuckets, b.number)
+}
+
+// quotaBeside returns the quota of a bucket that is not a large one, when those
+// hold so much more.
+func (b *engineBucket) quotaBeside(more int) int {
+	e := b.engine
+	return dealt(max(0, int(e.capacity)-e.largeUsed()-more)/e.chunk, len(e.buckets), b.number)
+}
+
+// dealt returns what falls to number i when n share alike. What does not divide
+// goes to the first ones.
+func dealt(chunks, n, i int) int { return (chunks + n - 1 - i) / n }
+
+// set stores a new entry.
 func (b *engineBucket) set(key uint32, size int) {
 	e := b.engine
 	s := &e.standings[key]
@@ -83,6 +113,7 @@ func (b *engineBucket) set(key uint32, size int) {
 	if ghost {
 		b.policy.GhostFound(s.ring, b.ghostsOf)
 	}
+	b.chunks = min(b.quota(), (b.used()+e.spare())/e.chunk)
 	limits := b.limits()
 	small, main := &b.rings[policy.Small], &b.rings[policy.Main]
 	ring := b.policy.Admit(ghost, small.fits(size, limits[policy.Small]), main.fits(size, limits[policy.Main]))
@@ -90,7 +121,7 @@ func (b *engineBucket) set(key uint32, size int) {
 	if ghost {
 		b.forget(s.ghost)
 	}
-	*s = standing{ring: ring, trial: ghost && ring == policy.Main && b.policy.Full()}
+	*s = standing{ring: ring, large: b.large, trial: ghost && ring == policy.Main && b.policy.Full()}
 	e.add(key, uint32(size))
 	b.rings[ring].push(key, size, limit)
 	for float64(len(b.ghosts)) > e.o.Ghosts*float64(b.live()) {
@@ -101,14 +132,18 @@ func (b *engineBucket) set(key uint32, size int) {
 
 // report counts what is set, and learns after each chunk of it.
 func (b *engineBucket) report(size int) {
+	b.records++
 	b.inflow += size
 	if b.inflow < b.engine.chunk {
 		return
 	}
-	b.inflow = 0
 	live := b.live()
-	b.policy.Exchange(b.engine.learner(), live-b.told, b.used()/max(live, 1))
+	b.policy.Exchange(b.engine.learner(b.large), live-b.told, b.used()/max(live, 1))
 	b.told = live
+	if !b.large {
+		b.engine.flowed(b.records, b.inflow)
+	}
+	b.records, b.inflow = 0, 0
 }
 
 // limits returns how many chunks each ring may hold now.
@@ -128,17 +163,22 @@ func (b *engineBucket) ownRoom(ring policy.Ring, size int) int {
 		b.takeFrom(1-ring, limits[1-ring], limit, need)
 		limit = max(min(limit, b.reach(ring)), need)
 	}
-	work := policy.SetWork(size)
-	b.makeRoom(ring, size, limit, &work)
-	for b.used()+size > b.room() {
+	work, room := policy.SetWork(size), max(b.chunks*b.engine.chunk, b.used(), size)
+	for {
+		b.makeRoom(ring, size, limit, &work)
+		if b.used()+size <= room {
+			return limit
+		}
 		// Meanwhile main has grown. The library makes up for it with the next Sets.
 		b.evictTail(b.fuller(), &work)
 	}
-	return limit
 }
 
 // reach returns how many chunks a ring has or can get.
-func (b *engineBucket) reach(ring policy.Ring) int { return b.chunks - b.rings[1-ring].held() }
+func (b *engineBucket) reach(ring policy.Ring) int {
+	own, other := b.rings[ring].held(), b.rings[1-ring].held()
+	return own + max(0, b.chunks-own-other)
+}
 
 // fuller returns the ring that has to give what the bucket holds too much of.
 func (b *engineBucket) fuller() policy.Ring {

@@ -77,8 +77,8 @@ func TestEngineLikeTheLibrary(t *testing.T) {
 		for _, req := range requests {
 			got.Add(e.Access(req.Key, size), size)
 		}
-		if e.sparse != c.sparse {
-			t.Errorf("%s, values of %d bytes: sparse %t, want %t", c.load, c.valueSize, e.sparse, c.sparse)
+		if e.region.sparse != c.sparse {
+			t.Errorf("%s, values of %d bytes: sparse %t, want %t", c.load, c.valueSize, e.region.sparse, c.sparse)
 		}
 		diff := got.Ratio() - want.Ratio()
 		if diff < -tolerance || diff > tolerance {
