@@ -1,17 +1,19 @@
 package sim
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 )
 
-// Parse returns the policy that spec names: fifo, lru, clock, s3fifo-1, s3fifo-2
-// or ring. Settings of ring follow, each after a colon: small=0.1 and ghosts=1 as
-// shares, threshold=1, keep, noflow. A number after a slash deals the keys to
-// that many shards.
+// Parse returns the policy that spec names: fifo, lru, clock, s3fifo-1, s3fifo-2,
+// ring or engine. Settings follow, each after a colon. Those of ring are small=0.1
+// and ghosts=1 as shares, threshold=1, keep and noflow; those of engine ghosts=0.6
+// and buckets=512. A number after a slash deals the keys to that many shards.
 //
 //	ring:ghosts=0.4:small=0.05/512
+//	engine:ghosts=1
 func Parse(spec string) (Make, error) {
 	name, shards, isSharded := strings.Cut(spec, "/")
 	name, settings, _ := strings.Cut(name, ":")
@@ -30,9 +32,15 @@ func Parse(spec string) (Make, error) {
 }
 
 func parseName(name, settings string) (Make, error) {
-	if name == "ring" {
-		o, err := parseRing(settings)
+	switch name {
+	case "ring":
+		o := Ring
+		err := each(settings, o.set)
 		return NewRing(o), err
+	case "engine":
+		o := Engine
+		err := each(settings, o.set)
+		return NewEngine(o), err
 	}
 	if settings != "" {
 		return nil, fmt.Errorf("%s has no settings", name)
@@ -52,21 +60,26 @@ func parseName(name, settings string) (Make, error) {
 	return nil, fmt.Errorf("%q is unknown", name)
 }
 
-func parseRing(settings string) (RingOptions, error) {
-	o := Ring
+// each calls set with the name and the value of each setting.
+func each(settings string, set func(name, value string) error) error {
 	if settings == "" {
-		return o, nil
+		return nil
 	}
 	for setting := range strings.SplitSeq(settings, ":") {
-		if err := o.set(setting); err != nil {
-			return o, err
+		name, value, _ := strings.Cut(setting, "=")
+		if err := set(name, value); err != nil {
+			return fmt.Errorf("setting %s: %w", setting, err)
 		}
 	}
-	return o, nil
+	return nil
 }
 
-func (o *RingOptions) set(setting string) (err error) {
-	name, value, _ := strings.Cut(setting, "=")
+var (
+	errUnknown = errors.New("unknown")
+	errRange   = errors.New("out of range")
+)
+
+func (o *RingOptions) set(name, value string) (err error) {
 	switch name {
 	case "small":
 		o.Small, err = strconv.ParseFloat(value, 64)
@@ -79,13 +92,25 @@ func (o *RingOptions) set(setting string) (err error) {
 	case "noflow":
 		o.Flow = false
 	default:
-		return fmt.Errorf("setting %q is unknown", name)
+		return errUnknown
 	}
-	if err != nil {
-		return fmt.Errorf("setting %s: %w", name, err)
+	if err == nil && (o.Small < 0 || o.Small > 1 || o.Ghosts < 0) {
+		return errRange
 	}
-	if o.Small < 0 || o.Small > 1 || o.Ghosts < 0 {
-		return fmt.Errorf("setting %s: out of range", setting)
+	return err
+}
+
+func (o *EngineOptions) set(name, value string) (err error) {
+	switch name {
+	case "ghosts":
+		o.Ghosts, err = strconv.ParseFloat(value, 64)
+	case "buckets":
+		o.Buckets, err = strconv.Atoi(value)
+	default:
+		return errUnknown
 	}
-	return nil
+	if err == nil && (o.Ghosts < 0 || o.Buckets < 1 || o.Buckets > 1<<16) {
+		return errRange
+	}
+	return err
 }

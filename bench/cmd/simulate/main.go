@@ -4,6 +4,7 @@
 //
 //	go run ./cmd/simulate -traces DIR
 //	go run ./cmd/simulate -traces DIR -policies ring,ring:ghosts=0.4,ring:ghosts=0.4/512 -sizes 1,3,10,30
+//	go run ./cmd/simulate -traces DIR -policies lru,engine -by sized
 package main
 
 import (
@@ -69,7 +70,7 @@ const (
 
 const (
 	defaultSizes    = "1,10,30"
-	defaultPolicies = "fifo,lru,clock,s3fifo-1,s3fifo-2,ring,ring:ghosts=0.4,ring/512"
+	defaultPolicies = "fifo,lru,clock,s3fifo-1,s3fifo-2,ring,ring:ghosts=0.4,ring/512,engine"
 )
 
 func parseOptions(args []string, stderr io.Writer) (*options, error) {
@@ -78,7 +79,7 @@ func parseOptions(args []string, stderr io.Writer) (*options, error) {
 	dir := fs.String("traces", os.Getenv(trace.Env), "`directory` of recorded traces; by default that of "+trace.Env)
 	loads := fs.String("loads", "traces,synthetic", "`names` or groups (traces, hybrid, synthetic) of loads")
 	sizes := fs.String("sizes", defaultSizes, "cache sizes in `percent` of the footprint")
-	policies := fs.String("policies", defaultPolicies, "`policies`: fifo, lru, clock, s3fifo-1, s3fifo-2 or ring, with settings")
+	policies := fs.String("policies", defaultPolicies, "`policies`: fifo, lru, clock, s3fifo-1, s3fifo-2, ring or engine, with settings")
 	by := fs.String("by", byEntries, "what the capacity counts: `entries`, bytes, or the bytes of cmd/hitratio with values sized or small")
 	workers := fs.Int("p", runtime.GOMAXPROCS(0), "how many simulations run at once")
 	csv := fs.String("csv", "", "write every result to this `file`")
