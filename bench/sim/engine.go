@@ -40,6 +40,7 @@ type standing struct {
 	ghost uint32      // place among the bucket's ghosts, counted from 1; 0 if it is none
 	ring  policy.Ring // where it is; if it is a ghost, where it was
 	freq  uint8
+	left  int  // if it is a ghost, what the ring had released before it
 	large bool // in a large bucket
 	trial bool // came to main as a ghost, and is not yet judged
 }

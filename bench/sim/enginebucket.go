@@ -11,6 +11,7 @@ type engineRing struct {
 	tail     int  // what of the first chunk they have left
 	mapped   int  // chunks from there on
 	borrowed bool // the last of them is the first one once more
+	released int  // weight that has left since the beginning
 }
 
 // held returns how many chunks the ring has.
@@ -44,6 +45,7 @@ func (r *engineRing) push(key uint32, size, limit int) {
 func (r *engineRing) release(size int) {
 	r.used -= size
 	r.tail += size
+	r.released += size
 	if left := r.tail / r.chunk; left > 0 {
 		r.tail -= left * r.chunk
 		r.mapped -= left
@@ -111,7 +113,8 @@ func (b *engineBucket) set(key uint32, size int) {
 	s := &e.standings[key]
 	ghost := s.ghost > 0
 	if ghost {
-		b.policy.GhostFound(s.ring, b.ghostsOf)
+		near := b.rings[s.ring].released-s.left <= b.used()
+		b.policy.GhostFound(s.ring, b.ghostsOf, near)
 	}
 	b.chunks = min(b.quota(), (b.used()+e.spare())/e.chunk)
 	limits := b.limits()
@@ -273,6 +276,7 @@ func (b *engineBucket) promote(key uint32, size int, w *policy.Work) {
 
 // drop makes a ghost of an entry that has left a ring's queue.
 func (b *engineBucket) drop(key uint32, ring policy.Ring, size int) {
+	b.engine.standings[key].left = b.rings[ring].released
 	b.rings[ring].release(size)
 	b.engine.remove(key)
 	b.policy.Dropped(ring)
