@@ -19,9 +19,25 @@
 // room is needed: a cache may drop any entry at any time. By default what is
 // read stays longer, and [Options] has a rule that goes by age alone; the exact
 // order is not part of the contract. A hit is always exactly the bytes of one
-// Set of that key, since keys are compared in full. After a Set that returned nil, the next
-// Get of the key finds the value unless other Sets have pushed it out since.
-// There is no expiry, no iteration, no callback and no loader.
+// Set of that key, since keys are compared in full. After a Set that returned
+// nil, the next Get of the key finds the value unless other Sets have pushed it
+// out since, or it has expired.
+//
+// # Expiry
+//
+// [Cache.SetWithTTL] and [Options].TTL give entries a time to live. An expired
+// entry is never returned, by no method: time is counted in tenths of a second
+// by the monotonic clock, so an entry may go a tenth early, never late, and
+// changes of the wall clock do nothing. Its space goes to later Sets before that
+// of live entries, a little with each Set, or when [Cache.DeleteExpired] is
+// called. An expiry takes 4 bytes, of entries that have one.
+//
+// # Atomic writes
+//
+// [Cache.SetIfAbsent], [Cache.SetIfChanged], [Cache.CompareAndSwap],
+// [Cache.Update], [Cache.Append] and [Cache.GetAndDel] are atomic for their key.
+// [Cache.GetOrLoad] has at most one load of a key under way, and a Set or Del
+// meanwhile wins over what is loaded.
 //
 // # Concurrency
 //
@@ -30,7 +46,10 @@
 // Reset synchronizes before a lookup that observes its effect, in the terms of
 // the Go memory model. No call covers two keys at one instant: GetBatch, Len,
 // Reset and UpdateStats go from bucket to bucket, and what others do meanwhile
-// may be seen in part. The package starts no goroutines.
+// may be seen in part. The package starts no goroutines, but for a load
+// that GetOrLoad was asked for. [Options].OnEvict is called after all locks are
+// released, by the goroutine whose call made the entry leave; functions given to
+// Update and GetOrLoad run without a lock too, and may use the cache.
 //
 // # Memory
 //
@@ -60,7 +79,8 @@
 // value is a value. A key has at most 65,535 bytes, a value at most a sixteenth
 // of MaxBytes. Set copies what it is given, and Get appends a copy to a slice of
 // the caller's, so nobody holds memory of the cache, except for the function
-// that is given to [Cache.View] while it runs.
+// that is given to [Cache.View] while it runs. [Typed] is a view with keys and
+// values of a program's own types.
 //
 // # Errors
 //
@@ -68,7 +88,7 @@
 // sizes; test with [errors.Is]. Each means that the key is absent now, an older
 // value included, so a caller that can do without the entry may ignore it. After
 // Close lookups miss. [NewWithOptions] returns [ErrInvalidOptions] where [New]
-// panics.
+// panics. A [Typed] view adds [ErrEncode] and [ErrDecode].
 //
 // # Security
 //
@@ -83,8 +103,8 @@
 // # Caveats
 //
 // A Set of a value of the same length as before is made in place, and the entry
-// keeps its age and standing. Large values (above 1/4096 of MaxBytes, or less where most of
-// them are large) live in a part of the cache of their own, and their Sets take
-// turns. A function given to View must not call methods of the same Cache. A
+// keeps its age and standing. Large values (above 1/4096 of MaxBytes, or less
+// where most of them are large) live in a part of the cache of their own, and
+// their Sets take turns. A function given to View must not call methods of the same Cache. A
 // Cache must not be copied, and its zero value is of no use.
 package ringcache

@@ -71,8 +71,8 @@ type Stats struct {
 	MaxBytesSize uint64
 
 	// ReservedBytes is the off-heap memory that rings and indexes hold now, to
-	// whole chunks; at most MaxBytesSize. Memory that was once used and is now free for reuse,
-	// after Reset for example, is not in it.
+	// whole chunks; at most MaxBytesSize. Memory that was once used and is now
+	// free for reuse, after Reset for example, is not in it.
 	ReservedBytes uint64
 
 	// IndexBytes is the part of ReservedBytes that indexes hold.
