@@ -26,8 +26,8 @@ func unlike(v []byte) [][]byte {
 	}
 	first, last := bytes.Clone(v), bytes.Clone(v)
 	first[0]++
-	last[len(v)-1]++
-	return [][]byte{first, last, v[1:], nil}
+	last[len(v)-1] += 2
+	return [][]byte{first, last, v[1:]}
 }
 
 func TestContract_SetIfAbsent(t *testing.T) {
