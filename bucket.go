@@ -265,7 +265,9 @@ func (b *bucket) setLocked(w *write) error {
 	if replace {
 		if f.vlen == len(w.v) && f.takes(w.expiry) {
 			b.partLocked(f.ring, f.pos, f.header, w.why())
-			b.renewLocked(&f, w.expiry)
+			if f.timed {
+				b.renewLocked(&f, w.expiry)
+			}
 			f.ring.write(f.valuePos(), w.v)
 			return nil
 		}

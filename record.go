@@ -47,11 +47,17 @@ const (
 	maxKey        = 1<<16 - 1
 )
 
-// header is a decoded record header.
+// header is a decoded record header. The compiler keeps a struct in registers
+// only if it has up to four fields, hence two of them.
 type header struct {
-	size   int // bytes that the header itself takes
-	klen   int
-	vlen   int
+	size int // bytes that the header itself takes
+	klen int
+	vlen int
+	fate
+}
+
+// fate is whether a record lives, and how long.
+type fate struct {
 	dead   bool   // replaced, deleted or expired: the tail passes it without a look at the index
 	timed  bool   // has room for an expiry
 	expiry uint32 // tick from which on it is expired; 0: never
@@ -121,7 +127,7 @@ func parseShort(b []byte) (h header, ok bool) {
 		size: shortHeader,
 		klen: int(w & maxShortKey),
 		vlen: int(w >> 8 & maxShortValue),
-		dead: w&deadBit != 0,
+		fate: fate{dead: w&deadBit != 0},
 	}, w&longBit == 0
 }
 

@@ -13,7 +13,7 @@ func TestRecord_Forms(t *testing.T) {
 			for _, expiry := range []uint32{0, 1, 0x01020304, 1<<32 - 1} {
 				var buf [maxHeader]byte
 				b := putHeader(&buf, klen, vlen, expiry)
-				want := header{size: len(b), klen: klen, vlen: vlen, timed: expiry != 0, expiry: expiry}
+				want := header{size: len(b), klen: klen, vlen: vlen, fate: fate{timed: expiry != 0, expiry: expiry}}
 				size := headerSize(klen, vlen)
 				if want.timed {
 					size = timedHeaderSize(klen, vlen)

@@ -14,7 +14,7 @@ type write struct {
 	n      int    // bytes of the record
 	expiry uint32 // tick, 0: never
 	cond   cond
-	silent bool        // another call is being counted
+	silent bool        // a part of a call that is counted elsewhere: on a condition, or a removal
 	same   bool        // the value is there already: only its form changes
 	old    []byte      // for ifEqual
 	reason Reason      // why an older value leaves
@@ -43,11 +43,6 @@ const (
 // within the package.
 var errUnmet = errors.New("condition does not hold")
 
-// newWrite returns the write of a value that expires when Options say so.
-func (c *Cache) newWrite(k, v []byte) write {
-	return write{k: k, v: v, h: c.shared.hash(k), expiry: c.shared.usual(), reason: EvictReplaced}
-}
-
 // apply stores a record, and tells OnEvict what had to leave.
 func (c *Cache) apply(w *write) error {
 	b := c.bucket(w.h)
@@ -67,7 +62,9 @@ func (c *Cache) apply(w *write) error {
 	} else {
 		err = c.setSmall(b, w)
 	}
-	c.announce(w)
+	if w.left != nil {
+		c.announce(w)
+	}
 	if err != nil && err != errUnmet {
 		return fmt.Errorf("ringcache: set entry of %d + %d bytes: %w", len(w.k), len(w.v), err)
 	}
@@ -107,13 +104,25 @@ func (c *Cache) setInBucket(b *bucket, w *write) (flowed tally, err error) {
 // beginLocked counts a write, and returns an error if it must not be made. The
 // lock of its small bucket b is held.
 func (c *Cache) beginLocked(b *bucket, w *write) error {
-	if !w.silent {
-		b.sets++
+	b.sets++
+	if w.cond != always {
+		return c.testLocked(b, w)
 	}
 	if b.closed {
 		return ErrClosed
 	}
-	if w.cond != always && !c.meetsLocked(b, w) {
+	return nil
+}
+
+// testLocked is beginLocked for what only a write on a condition needs.
+func (c *Cache) testLocked(b *bucket, w *write) error {
+	if w.silent {
+		b.sets--
+	}
+	switch {
+	case b.closed:
+		return ErrClosed
+	case !c.meetsLocked(b, w):
 		return errUnmet
 	}
 	return nil
