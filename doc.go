@@ -21,16 +21,16 @@
 // order is not part of the contract. A hit is always exactly the bytes of one
 // Set of that key, since keys are compared in full. After a Set that returned nil, the next
 // Get of the key finds the value unless other Sets have pushed it out since.
-// There is no expiry, no iteration, no callback and no loader.
+// There is no expiry, no callback and no loader.
 //
 // # Concurrency
 //
 // All methods may be called from any number of goroutines. Keys are divided
 // over 512 buckets, each with a lock of its own; lookups share it. A Set, Del or
 // Reset synchronizes before a lookup that observes its effect, in the terms of
-// the Go memory model. No call covers two keys at one instant: GetBatch, Len,
-// Reset and UpdateStats go from bucket to bucket, and what others do meanwhile
-// may be seen in part. The package starts no goroutines.
+// the Go memory model. No call covers two keys at one instant: GetBatch, All,
+// Keys, Len, Reset and UpdateStats go from bucket to bucket, and what others do
+// meanwhile may be seen in part. The package starts no goroutines.
 //
 // # Memory
 //
@@ -58,9 +58,9 @@
 //
 // Any bytes will do, none too: nil and empty are the same key, and an empty
 // value is a value. A key has at most 65,535 bytes, a value at most a sixteenth
-// of MaxBytes. Set copies what it is given, and Get appends a copy to a slice of
-// the caller's, so nobody holds memory of the cache, except for the function
-// that is given to [Cache.View] while it runs.
+// of MaxBytes. Set copies what it is given, Get appends a copy to a slice of the
+// caller's, and loops over [Cache.All] see copies, so nobody holds memory of the
+// cache, except for the function that is given to [Cache.View] while it runs.
 //
 // # Errors
 //

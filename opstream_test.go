@@ -38,9 +38,10 @@ const (
 	opReset
 	opLen
 	opStats
+	opAll
 )
 
-var opNames = [...]string{"Set", "SetSameSize", "SetOversize", "Get", "HasGet", "Has", "GetBatch", "View", "Del", "Reset", "Len", "UpdateStats"}
+var opNames = [...]string{"Set", "SetSameSize", "SetOversize", "Get", "HasGet", "Has", "GetBatch", "View", "Del", "Reset", "Len", "UpdateStats", "All"}
 
 // opShares are the shares of the operations in a random stream, of 256.
 var opShares = [...]struct {
@@ -48,7 +49,7 @@ var opShares = [...]struct {
 	share int
 }{
 	{opReset, 1}, {opLen, 2}, {opStats, 3}, {opSetOversize, 4}, {opDel, 14}, {opView, 12},
-	{opHas, 12}, {opGetBatch, 12}, {opHasGet, 32}, {opGet, 32}, {opSetSame, 28}, {opSet, 104},
+	{opHas, 12}, {opGetBatch, 12}, {opHasGet, 32}, {opGet, 32}, {opSetSame, 28}, {opSet, 103}, {opAll, 1},
 }
 
 func decodeOp(b []byte) op {
@@ -130,6 +131,8 @@ func (r *runner) step(o op) error {
 		r.c.Reset()
 		r.model.Reset()
 		return r.gauges()
+	case opAll:
+		return r.all()
 	default:
 		return r.gauges()
 	}
@@ -371,6 +374,47 @@ func (r *runner) gauges() error {
 		return fmt.Errorf("%d misses in %d reads", s.Misses, s.GetCalls)
 	}
 	return nil
+}
+
+// all walks the whole cache: with nothing else under way, it must see every
+// entry that Len counts, once.
+func (r *runner) all() error {
+	seen := map[uint32]bool{}
+	for k, v := range r.c.All() {
+		id := idOf(k)
+		if seen[id] {
+			return fmt.Errorf("saw key %d twice", id)
+		}
+		seen[id] = true
+		if err := r.hit(id, v); err != nil {
+			return fmt.Errorf("saw key %d: %w", id, err)
+		}
+		clear(k) // both are the loop's buffers, not the cache's memory
+		clear(v)
+	}
+	if n := r.c.Len(); len(seen) != n {
+		return fmt.Errorf("saw %d entries, Len is %d", len(seen), n)
+	}
+	for k := range r.c.Keys() {
+		id := idOf(k)
+		if !seen[id] {
+			return fmt.Errorf("saw key %d twice, or only without its value", id)
+		}
+		delete(seen, id)
+		_ = append(k, "overrun"...) // must not reach the next
+	}
+	if len(seen) > 0 {
+		return fmt.Errorf("did not see %d keys without their values", len(seen))
+	}
+	return nil
+}
+
+// idOf returns the id of the key that keyOf made.
+func idOf(k []byte) uint32 {
+	if len(k) == 0 {
+		return 0
+	}
+	return binary.LittleEndian.Uint32(k)
 }
 
 // finish reads everything that may still be there: the cache must hold exactly
