@@ -130,11 +130,19 @@ func (c *Cache) bucket(h uint64) *bucket { return &c.buckets[h&c.mask&(bucketCou
 // tables grow. It locks one of 512 buckets.
 func (c *Cache) Set(k, v []byte) error {
 	h := c.shared.hash(k)
+	c.bucket(h).index.prefetch(h)
+	if err := c.setHashed(k, v, h); err != nil {
+		return fmt.Errorf("ringcache: %w", err)
+	}
+	return nil
+}
+
+// setHashed is Set of a key with hash h.
+func (c *Cache) setHashed(k, v []byte, h uint64) error {
 	b := c.bucket(h)
 	if len(k) > maxKey || len(v) > c.maxValue {
 		return c.refuse(b, k, v, h)
 	}
-	b.index.prefetch(h)
 	var err error
 	if n := headerSize(len(k), len(v)) + len(k) + len(v); c.isLarge(n) {
 		err = c.setLarge(b, k, v, h, n)
@@ -142,7 +150,7 @@ func (c *Cache) Set(k, v []byte) error {
 		err = c.setSmall(b, k, v, h, n)
 	}
 	if err != nil {
-		return fmt.Errorf("ringcache: set entry of %d + %d bytes: %w", len(k), len(v), err)
+		return fmt.Errorf("set entry of %d + %d bytes: %w", len(k), len(v), err)
 	}
 	return nil
 }
@@ -181,14 +189,14 @@ func (c *Cache) refuse(b *bucket, k, v []byte, h uint64) error {
 	defer b.mu.Unlock()
 	b.sets++
 	if b.closed {
-		return fmt.Errorf("ringcache: set entry: %w", ErrClosed)
+		return fmt.Errorf("set entry: %w", ErrClosed)
 	}
 	if len(k) > maxKey { // no older value can be there
-		return fmt.Errorf("ringcache: set entry: key of %d bytes, at most %d: %w", len(k), maxKey, ErrTooLarge)
+		return fmt.Errorf("set entry: key of %d bytes, at most %d: %w", len(k), maxKey, ErrTooLarge)
 	}
 	b.delLocked(k, h)
 	c.delStrayLocked(k, h)
-	return fmt.Errorf("ringcache: set entry: value of %d bytes, at most %d: %w", len(v), c.maxValue, ErrTooLarge)
+	return fmt.Errorf("set entry: value of %d bytes, at most %d: %w", len(v), c.maxValue, ErrTooLarge)
 }
 
 // delStrayLocked removes k from the large buckets and reports whether it was

@@ -28,8 +28,8 @@
 // All methods may be called from any number of goroutines. Keys are divided
 // over 512 buckets, each with a lock of its own; lookups share it. A Set, Del or
 // Reset synchronizes before a lookup that observes its effect, in the terms of
-// the Go memory model. No call covers two keys at one instant: GetBatch, All,
-// Keys, Len, Reset and UpdateStats go from bucket to bucket, and what others do
+// the Go memory model. No call covers two keys at one instant: GetBatch,
+// SetBatch, All, Keys, Len, Reset and UpdateStats go from bucket to bucket, and what others do
 // meanwhile may be seen in part. The package starts no goroutines.
 //
 // # Memory
@@ -64,7 +64,7 @@
 //
 // # Errors
 //
-// Set returns [ErrTooLarge], [ErrNoMemory] or [ErrClosed], wrapped with the
+// Set and SetBatch return [ErrTooLarge], [ErrNoMemory] or [ErrClosed], wrapped with the
 // sizes; test with [errors.Is]. Each means that the key is absent now, an older
 // value included, so a caller that can do without the entry may ignore it. After
 // Close lookups miss. [NewWithOptions] returns [ErrInvalidOptions] where [New]

@@ -115,6 +115,20 @@ func ExampleCache_GetBatch() {
 	// three: trois
 }
 
+// SetBatch stores many entries at once; GetBatch reads them.
+func ExampleCache_SetBatch() {
+	cache := ringcache.New(32 << 20)
+	defer cache.Close()
+
+	keys := [][]byte{[]byte("one"), []byte("two"), []byte("one")}
+	vals := [][]byte{[]byte("un"), []byte("deux"), []byte("uno")}
+	if err := cache.SetBatch(keys, vals); err != nil {
+		log.Print(err) // one of them is not stored, all others are
+	}
+	fmt.Printf("%s %s\n", cache.Get(nil, []byte("one")), cache.Get(nil, []byte("two")))
+	// Output: uno deux
+}
+
 // All sees every entry, in no order that means anything. Key and value are the
 // loop's own buffers: what is to be kept has to be copied.
 func ExampleCache_All() {

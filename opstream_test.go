@@ -39,9 +39,10 @@ const (
 	opLen
 	opStats
 	opAll
+	opSetBatch
 )
 
-var opNames = [...]string{"Set", "SetSameSize", "SetOversize", "Get", "HasGet", "Has", "GetBatch", "View", "Del", "Reset", "Len", "UpdateStats", "All"}
+var opNames = [...]string{"Set", "SetSameSize", "SetOversize", "Get", "HasGet", "Has", "GetBatch", "View", "Del", "Reset", "Len", "UpdateStats", "All", "SetBatch"}
 
 // opShares are the shares of the operations in a random stream, of 256.
 var opShares = [...]struct {
@@ -49,7 +50,7 @@ var opShares = [...]struct {
 	share int
 }{
 	{opReset, 1}, {opLen, 2}, {opStats, 3}, {opSetOversize, 4}, {opDel, 14}, {opView, 12},
-	{opHas, 12}, {opGetBatch, 12}, {opHasGet, 32}, {opGet, 32}, {opSetSame, 28}, {opSet, 103}, {opAll, 1},
+	{opHas, 12}, {opGetBatch, 12}, {opHasGet, 32}, {opGet, 32}, {opSetSame, 28}, {opSet, 95}, {opAll, 1}, {opSetBatch, 8},
 }
 
 func decodeOp(b []byte) op {
@@ -133,6 +134,8 @@ func (r *runner) step(o op) error {
 		return r.gauges()
 	case opAll:
 		return r.all()
+	case opSetBatch:
+		return r.setBatch(o)
 	default:
 		return r.gauges()
 	}
@@ -320,6 +323,50 @@ func (r *runner) getBatch(o op) error {
 		}
 	}
 	return nil
+}
+
+// setBatch sets entries at once, some of them twice, now and then one that is
+// too large.
+func (r *runner) setBatch(o op) error {
+	n := int(o.arg % 150)
+	keys, vals := make([][]byte, n), make([][]byte, n+int(o.flags%3))
+	tooLarge := -1
+	if o.class%8 == 0 && n > 0 {
+		tooLarge = int(o.class) % n
+	}
+	for i := range keys {
+		id := (o.id + uint32(i)*uint32(o.class)) % (1 << 16)
+		r.version++
+		s := stamp{id: id, version: r.version, size: min((i*37+int(o.flags))%200, r.maxValue())}
+		keys[i], vals[i] = bytes.Clone(r.keyOf(id)), s.value(nil)
+		if i == tooLarge {
+			vals[i] = make([]byte, r.maxValue()+1)
+			r.model.Drop(id)
+		} else {
+			r.model.Set(id, s)
+		}
+	}
+	err := r.c.SetBatch(keys, vals)
+	switch {
+	case tooLarge < 0 && err != nil:
+		return fmt.Errorf("set %d entries: %w", n, err)
+	case tooLarge >= 0 && !(errors.Is(err, ErrTooLarge) && strings.Contains(err.Error(), fmt.Sprintf("index %d:", tooLarge))):
+		return fmt.Errorf("set %d entries, number %d too large: got %v", n, tooLarge, err)
+	}
+	for i, k := range keys { // both are the caller's again
+		clear(k)
+		clear(vals[i])
+	}
+	if n == 0 || tooLarge == n-1 {
+		return nil
+	}
+	last := (o.id + uint32(n-1)*uint32(o.class)) % (1 << 16)
+	got, ok := r.c.HasGet(r.dst[:0], r.keyOf(last))
+	if !ok {
+		return fmt.Errorf("set %d entries: a read of the last misses", n)
+	}
+	r.dst = got
+	return r.hit(last, got)
 }
 
 // hit checks that v may be the value of the key.
