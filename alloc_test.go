@@ -38,6 +38,18 @@ func TestAllocs(t *testing.T) {
 	for i := range batch {
 		batch[i] = binary.LittleEndian.AppendUint64(nil, next-uint64(i*1000))
 	}
+	renew := func() [][]byte {
+		for i := range batch {
+			binary.LittleEndian.PutUint64(batch[i], next-uint64(i))
+		}
+		return batch
+	}
+	sized := func() [][]byte {
+		for i := range vals {
+			vals[i] = value[:(next+uint64(i)*7)%1000]
+		}
+		return vals
+	}
 	sum := 0
 	look := func(v []byte) { sum += len(v) }
 	calls := []struct {
@@ -52,6 +64,7 @@ func TestAllocs(t *testing.T) {
 		{"Set/new", func() { next++; c.Set(keyAt(next), value[:next%1000]) }},
 		{"Set/same size", func() { c.Set(keyAt(next), value[:next%1000]) }},
 		{"Set/other size", func() { read++; c.Set(keyAt(next), value[:read%1000]) }},
+		{"SetBatch", func() { next += 64; c.SetBatch(renew(), sized()) }},
 		{"Del", func() { c.Del(step()) }},
 		{"SetWithTTL/new", func() { next++; c.SetWithTTL(keyAt(next), value[:next%1000], time.Hour) }},
 		{"SetWithTTL/expired", func() { next++; c.SetWithTTL(keyAt(next), value[:next%1000], time.Millisecond) }},

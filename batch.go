@@ -68,6 +68,55 @@ func (c *Cache) getBlock(dst []byte, keys, vals [][]byte) (out []byte, hits int)
 	return dst, hits
 }
 
+// SetBatch stores vals[i] under keys[i] for each i, as so many calls of
+// [Cache.Set] in that order would: where keys repeat the last wins, and all that
+// is said of keys, values and errors there holds here. All are tried whatever
+// becomes of the others; the first error is returned, with its index.
+//
+// Storing many entries at once lets the processor fetch their parts of the
+// index, and the records that they replace, side by side. SetBatch does not
+// allocate, but as Set does, and for an error. It locks one bucket at a time,
+// for each key by itself: others may see a part of the batch. Vals beyond the
+// keys are not looked at.
+//
+// SetBatch panics if vals is shorter than keys.
+func (c *Cache) SetBatch(keys, vals [][]byte) error {
+	if len(vals) < len(keys) {
+		panic(fmt.Sprintf("ringcache: set batch: %d vals for %d keys", len(vals), len(keys)))
+	}
+	var first error
+	for i := 0; i < len(keys); i += batchSize {
+		end := min(i+batchSize, len(keys))
+		if n, err := c.setBlock(keys[i:end], vals[i:end]); err != nil && first == nil {
+			first = fmt.Errorf("ringcache: set batch: index %d: %w", i+n, err)
+		}
+	}
+	return first
+}
+
+// setBlock stores up to batchSize entries: first it asks for all their index
+// lines, then for the records of those that are there, and then it sets. It
+// returns the first error and whose it was. Two keys in a row are hardly ever
+// of one of 512 buckets, so each takes the lock anew.
+func (c *Cache) setBlock(keys, vals [][]byte) (at int, first error) {
+	var hashes [batchSize]uint64
+	for i, k := range keys {
+		h := c.shared.hash(k)
+		hashes[i] = h
+		c.bucket(h).index.prefetch(h)
+	}
+	for _, h := range hashes[:len(keys)] {
+		c.bucket(h).prefetchRecord(h)
+	}
+	for i, k := range keys {
+		w := write{k: k, v: vals[i], h: hashes[i], expiry: c.shared.usual(), reason: EvictReplaced}
+		if err := c.store(&w); err != nil && first == nil {
+			at, first = i, err
+		}
+	}
+	return at, first
+}
+
 // prefetchRecord asks for the lines of the record that hash h leads to.
 func (b *bucket) prefetchRecord(h uint64) {
 	b.mu.RLock()

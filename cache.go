@@ -20,8 +20,8 @@ const (
 //
 // Every method takes amortized constant time beside the copying of keys and
 // values. In the terms of the Go memory model, a Set, Del or Reset
-// synchronizes before a Get, HasGet, Has, GetBatch or View that observes its
-// effect.
+// synchronizes before a Get, HasGet, Has, GetBatch, View, All or Keys that
+// observes its effect.
 //
 // A Cache that is no longer reachable gives its memory back when the garbage
 // collector finds it; [Cache.Close] does so at once.

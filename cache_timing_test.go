@@ -273,6 +273,48 @@ func benchGetBatch(b *testing.B, n int) {
 	reportHits(b, hits, reads)
 }
 
+// BenchmarkSetBatch sets entries that are there, half of them to a value of
+// another length than they have. keys=1 is Set.
+func BenchmarkSetBatch(b *testing.B) {
+	for _, n := range []int{1, 8, 64, 512} {
+		b.Run(fmt.Sprintf("keys=%d", n), func(b *testing.B) { benchSetBatch(b, n) })
+	}
+}
+
+func benchSetBatch(b *testing.B, n int) {
+	c := filledRing(b)
+	draw := newTimingKeys()
+	keys, vals := make([][]byte, n), make([][]byte, n)
+	for i := range keys {
+		keys[i], vals[i] = make([]byte, timingKeySize), make([]byte, ringValueSize)
+	}
+	var writes, last uint64
+	b.ReportAllocs()
+	for b.Loop() {
+		size := ringValueSize - int(writes/uint64(n)%2)
+		for i := range keys {
+			last = draw.next()
+			copy(keys[i], draw.k)
+			vals[i] = vals[i][:size]
+			putTimingValue(vals[i], last)
+		}
+		var err error
+		if n == 1 {
+			err = c.Set(keys[0], vals[0])
+		} else {
+			err = c.SetBatch(keys, vals)
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+		writes += uint64(n)
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(writes), "ns/key")
+	if got, ok := c.HasGet(nil, keys[n-1]); !ok || !isTimingValue(got, len(vals[n-1]), last) {
+		b.Errorf("the last entry is not there: found %v, value %x", ok, got)
+	}
+}
+
 func BenchmarkView(b *testing.B) {
 	c := filledRing(b)
 	draw := newTimingKeys()

@@ -44,9 +44,9 @@
 // All methods may be called from any number of goroutines. Keys are divided
 // over 512 buckets, each with a lock of its own; lookups share it. A Set, Del or
 // Reset synchronizes before a lookup that observes its effect, in the terms of
-// the Go memory model. No call covers two keys at one instant: GetBatch, Len,
-// Reset and UpdateStats go from bucket to bucket, and what others do meanwhile
-// may be seen in part. The package starts no goroutines, but for a load
+// the Go memory model. No call covers two keys at one instant: GetBatch,
+// SetBatch, All, Keys, Len, Reset and UpdateStats go from bucket to bucket, and
+// what others do meanwhile may be seen in part. The package starts no goroutines, but for a load
 // that GetOrLoad was asked for. [Options].OnEvict is called after all locks are
 // released, by the goroutine whose call made the entry leave; functions given to
 // Update and GetOrLoad run without a lock too, and may use the cache.
@@ -77,14 +77,14 @@
 //
 // Any bytes will do, none too: nil and empty are the same key, and an empty
 // value is a value. A key has at most 65,535 bytes, a value at most a sixteenth
-// of MaxBytes. Set copies what it is given, and Get appends a copy to a slice of
-// the caller's, so nobody holds memory of the cache, except for the function
-// that is given to [Cache.View] while it runs. [Typed] is a view with keys and
+// of MaxBytes. Set copies what it is given, Get appends a copy to a slice of the
+// caller's, and loops over [Cache.All] see copies, so nobody holds memory of the
+// cache, except for the function that is given to [Cache.View] while it runs. [Typed] is a view with keys and
 // values of a program's own types.
 //
 // # Errors
 //
-// Set returns [ErrTooLarge], [ErrNoMemory] or [ErrClosed], wrapped with the
+// Set and SetBatch return [ErrTooLarge], [ErrNoMemory] or [ErrClosed], wrapped with the
 // sizes; test with [errors.Is]. Each means that the key is absent now, an older
 // value included, so a caller that can do without the entry may ignore it. After
 // Close lookups miss. [NewWithOptions] returns [ErrInvalidOptions] where [New]

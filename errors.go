@@ -6,15 +6,15 @@ import "errors"
 // and the bound that it met; test for them with [errors.Is]. None of them
 // leaves the cache unusable.
 var (
-	// ErrTooLarge is returned by Set when the key is longer than 65,535 bytes
+	// ErrTooLarge is returned by Set and SetBatch when the key is longer than 65,535 bytes
 	// or the value longer than a sixteenth of the cache's bound. Nothing is
 	// stored, and an older value of the key is removed: it is out of date.
 	ErrTooLarge = errors.New("entry too large")
 
-	// ErrClosed is returned by Set after Close.
+	// ErrClosed is returned by Set and SetBatch after Close.
 	ErrClosed = errors.New("cache is closed")
 
-	// ErrNoMemory is returned by Set when the operating system refuses the
+	// ErrNoMemory is returned by Set and SetBatch when the operating system refuses the
 	// memory for a further chunk. Nothing is stored, an older value of the key
 	// is removed, and other entries stay. A later Set tries again.
 	ErrNoMemory = errors.New("no memory from the operating system")

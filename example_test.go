@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"slices"
 
 	"github.com/ringcache/ringcache"
 )
@@ -112,6 +113,56 @@ func ExampleCache_GetBatch() {
 	// one: un
 	// two is not there
 	// three: trois
+}
+
+// SetBatch stores many entries at once; GetBatch reads them.
+func ExampleCache_SetBatch() {
+	cache := ringcache.New(32 << 20)
+	defer cache.Close()
+
+	keys := [][]byte{[]byte("one"), []byte("two"), []byte("one")}
+	vals := [][]byte{[]byte("un"), []byte("deux"), []byte("uno")}
+	if err := cache.SetBatch(keys, vals); err != nil {
+		log.Print(err) // one of them is not stored, all others are
+	}
+	fmt.Printf("%s %s\n", cache.Get(nil, []byte("one")), cache.Get(nil, []byte("two")))
+	// Output: uno deux
+}
+
+// All sees every entry, in no order that means anything. Key and value are the
+// loop's own buffers: what is to be kept has to be copied.
+func ExampleCache_All() {
+	cache := ringcache.New(32 << 20)
+	defer cache.Close()
+	_ = cache.Set([]byte("one"), []byte("un"))
+	_ = cache.Set([]byte("two"), []byte("deux"))
+	_ = cache.Set([]byte("three"), []byte("trois"))
+
+	var pairs []string
+	for key, value := range cache.All() {
+		pairs = append(pairs, fmt.Sprintf("%s=%s", key, value))
+	}
+	slices.Sort(pairs)
+	fmt.Println(pairs)
+	// Output: [one=un three=trois two=deux]
+}
+
+// The body of a loop may use the cache, here to delete what has a certain
+// prefix.
+func ExampleCache_Keys() {
+	cache := ringcache.New(32 << 20)
+	defer cache.Close()
+	for _, k := range []string{"user/1", "user/2", "page/1"} {
+		_ = cache.Set([]byte(k), nil)
+	}
+
+	for key := range cache.Keys() {
+		if bytes.HasPrefix(key, []byte("user/")) {
+			cache.Del(key)
+		}
+	}
+	fmt.Println(cache.Len(), cache.Has([]byte("page/1")))
+	// Output: 1 true
 }
 
 // View looks at a value where it lies. Only what is computed from it may leave

@@ -80,6 +80,11 @@ func (t table) home(h uint64) uint32 {
 	return uint32((h >> slotHashAt) * uint64(t.groups) >> slotHashBits)
 }
 
+// end returns the first hash, of slotHashBits bits, behind those of a home.
+func (t table) end(home uint32) uint64 {
+	return ((uint64(home)+1)<<slotHashBits + uint64(t.groups) - 1) / uint64(t.groups)
+}
+
 // probe is a walk along a probe path. It goes round at the table's end.
 type probe struct {
 	at   uint32 // group
@@ -437,6 +442,26 @@ func (x *index) each(fn func(tag, slot uint64)) {
 		for used := g.ctrl & tagHighs; used != 0; used &= used - 1 {
 			i := firstSlot(used)
 			fn(g.tagAt(i), g.slots[i])
+		}
+	}
+}
+
+// takeHome appends the alive slots with hashes from at on, of slotHashBits bits,
+// up to the end of at's home, which it returns. What readers change is left out
+// of them. A path may come by a group twice, and so may they.
+func (x *index) takeHome(slots []uint64, at uint64, w windows) ([]uint64, uint64) {
+	t, home := x.table(at << slotHashAt)
+	end := t.end(home) // front is between two homes (I6): t holds for all of them
+	for p := t.path(home); ; p.next() {
+		g := x.group(p.at)
+		for used := g.ctrl & tagHighs; used != 0; used &= used - 1 {
+			s := g.load(firstSlot(used))
+			if hash := s >> slotHashAt; hash >= at && hash < end && w.alive(s) {
+				slots = append(slots, s&^(slotFreqMask|slotTrialBit))
+			}
+		}
+		if p.left == 0 || !g.passed() {
+			return slots, end
 		}
 	}
 }

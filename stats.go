@@ -11,7 +11,8 @@ type Stats struct {
 	// one for each key of GetBatch.
 	GetCalls uint64
 
-	// SetCalls counts calls of Set, refused ones among them.
+	// SetCalls counts entries to be set, refused ones among them: one for each
+	// Set, one for each key of SetBatch.
 	SetCalls uint64
 
 	// DelCalls counts calls of Del.

@@ -45,11 +45,20 @@ var errUnmet = errors.New("condition does not hold")
 
 // apply stores a record, and tells OnEvict what had to leave.
 func (c *Cache) apply(w *write) error {
+	c.bucket(w.h).index.prefetch(w.h)
+	err := c.store(w)
+	if err != nil && err != errUnmet {
+		return fmt.Errorf("ringcache: %w", err)
+	}
+	return err
+}
+
+// store is apply without a prefetch and without the package in its errors.
+func (c *Cache) store(w *write) error {
 	b := c.bucket(w.h)
 	if len(w.k) > maxKey || len(w.v) > c.maxValue {
 		return c.refuse(b, w)
 	}
-	b.index.prefetch(w.h)
 	w.n = len(w.k) + len(w.v)
 	if w.expiry != 0 {
 		w.n += timedHeaderSize(len(w.k), len(w.v))
@@ -62,11 +71,9 @@ func (c *Cache) apply(w *write) error {
 	} else {
 		err = c.setSmall(b, w)
 	}
-	if w.left != nil {
-		c.announce(w)
-	}
+	c.announce(w)
 	if err != nil && err != errUnmet {
-		return fmt.Errorf("ringcache: set entry of %d + %d bytes: %w", len(w.k), len(w.v), err)
+		return fmt.Errorf("set entry of %d + %d bytes: %w", len(w.k), len(w.v), err)
 	}
 	return err
 }
@@ -141,11 +148,11 @@ func (c *Cache) refuse(b *bucket, w *write) error {
 	case err == errUnmet:
 		return err
 	case err != nil:
-		return fmt.Errorf("ringcache: set entry: %w", err)
+		return fmt.Errorf("set entry: %w", err)
 	case len(w.k) > maxKey: // no older value could be there
-		return fmt.Errorf("ringcache: set entry: key of %d bytes, at most %d: %w", len(w.k), maxKey, ErrTooLarge)
+		return fmt.Errorf("set entry: key of %d bytes, at most %d: %w", len(w.k), maxKey, ErrTooLarge)
 	}
-	return fmt.Errorf("ringcache: set entry: value of %d bytes, at most %d: %w", len(w.v), c.maxValue, ErrTooLarge)
+	return fmt.Errorf("set entry: value of %d bytes, at most %d: %w", len(w.v), c.maxValue, ErrTooLarge)
 }
 
 // unmet reports whether a write need not be begun since its condition does not

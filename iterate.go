@@ -1,0 +1,139 @@
+package ringcache
+
+import (
+	"iter"
+	"slices"
+)
+
+// How a loop goes over the entries of a cache.
+//
+// The hash of an entry never changes, and the homes of an index are in hash
+// order. So a bucket is walked by a cursor, the hash bits that slots remember:
+// a step takes the keys of the next few homes, whole, and lets go of the lock.
+// That records move between the rings, or the index to another geometry, does
+// not move an entry to the other side of the cursor.
+
+// A step ends with the home, or where it must with the hash, at which it has
+// one of these.
+const (
+	stepHomes = 256
+	stepKeys  = 256
+	stepBytes = 64 << 10 // of keys
+)
+
+// hashesEnd is the cursor behind all hashes.
+const hashesEnd = 1 << slotHashBits
+
+// All returns an iterator over the entries of the cache, in no order that
+// means anything:
+//
+//	for key, value := range cache.All() {
+//		// ...
+//	}
+//
+// An entry that is there from the beginning of the loop to its end, and is not
+// set again meanwhile, is seen exactly once. One that comes or goes meanwhile
+// may be seen or not. One that is set again is seen once too, with the value
+// that it has at that moment, unless the old or the new value is large (above
+// 1/4096 of MaxBytes, see the package's caveats) and the other is not: it may
+// then be seen twice, or not at all. The loop is not a snapshot.
+//
+// key and value are buffers of the loop: valid, and the caller's to change,
+// until the body returns; what is to be kept has to be copied. The body may
+// call all methods of the cache, other loops among them, and may leave the
+// loop at any time. Others read and write meanwhile: a bucket is locked, shared with
+// readers, only while the next 256 keys or 64 KB of keys are copied, and once
+// more for each value.
+//
+// A loop allocates its buffers, which take as much as the keys of a step and
+// the longest value. It does not count as lookups in [Stats], and does not make
+// an entry stay longer. On a closed cache it ends at once.
+func (c *Cache) All() iter.Seq2[[]byte, []byte] {
+	return func(yield func(key, value []byte) bool) {
+		var value []byte
+		c.walk(func(key []byte) bool {
+			var ok bool
+			if value, _, ok = c.peek(value[:0], &write{k: key, h: c.shared.hash(key)}, true); !ok {
+				return true
+			}
+			return yield(key, value)
+		})
+	}
+}
+
+// Keys is [Cache.All] without the values, which it does not copy.
+func (c *Cache) Keys() iter.Seq[[]byte] {
+	return func(yield func(key []byte) bool) {
+		c.walk(func(key []byte) bool {
+			if _, _, ok := c.peek(nil, &write{k: key, h: c.shared.hash(key)}, false); !ok {
+				return true // it has gone since its step began
+			}
+			return yield(key)
+		})
+	}
+}
+
+// walk calls fn with every key, with no lock held, until fn returns false.
+func (c *Cache) walk(fn func(key []byte) bool) {
+	var s step
+	for i := range c.shared.buckets + largeBuckets {
+		b := c.nth(i)
+		for at := uint64(0); at < hashesEnd; {
+			at = s.take(b, at)
+			from := 0
+			for _, end := range s.ends {
+				if !fn(s.keys[from:end:end]) {
+					return
+				}
+				from = end
+			}
+		}
+	}
+}
+
+// nth returns a bucket by number: the small ones come first.
+func (c *Cache) nth(i int) *bucket {
+	if i < c.shared.buckets {
+		return &c.buckets[i]
+	}
+	return &c.region.buckets[i-c.shared.buckets]
+}
+
+// step is the keys that a walk takes from a bucket at once.
+type step struct {
+	slots []uint64
+	keys  []byte // one behind the other
+	ends  []int  // where each ends
+}
+
+// take copies the next keys of b, from cursor at on, and returns the cursor
+// behind them.
+func (s *step) take(b *bucket, at uint64) uint64 {
+	s.slots, s.keys, s.ends = s.slots[:0], s.keys[:0], s.ends[:0]
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	x := &b.index
+	if len(x.pages) == 0 {
+		return hashesEnd
+	}
+	for n := 0; n < stepHomes && len(s.slots) < stepKeys && at < hashesEnd; n++ {
+		s.slots, at = x.takeHome(s.slots, at, b.windows())
+	}
+	slices.Sort(s.slots) // by hash, as that is what a slot begins with
+	s.slots = slices.Compact(s.slots)
+	for _, slot := range s.slots {
+		b.rings[slotRing(slot)].prefetch(slot, 1)
+	}
+	for i, slot := range s.slots {
+		hash := slot >> slotHashAt
+		if len(s.keys) >= stepBytes && hash != s.slots[i-1]>>slotHashAt {
+			return hash
+		}
+		r, pos := &b.rings[slotRing(slot)], slot&slotPosMask
+		if h, ok := r.header(pos); ok && !b.shared.expired(h) {
+			s.keys = r.read(s.keys, pos+uint64(h.size), h.klen)
+			s.ends = append(s.ends, len(s.keys))
+		}
+	}
+	return at
+}
