@@ -37,7 +37,8 @@
 // [Cache.SetIfAbsent], [Cache.SetIfChanged], [Cache.CompareAndSwap],
 // [Cache.Update], [Cache.Append] and [Cache.GetAndDel] are atomic for their key.
 // [Cache.GetOrLoad] has at most one load of a key under way, and a Set or Del
-// meanwhile wins over what is loaded.
+// meanwhile wins over what is loaded. A cache may drop an entry between any two
+// calls, so none of this makes it a place for what must not be lost.
 //
 // # Concurrency
 //
@@ -46,16 +47,17 @@
 // Reset synchronizes before a lookup that observes its effect, in the terms of
 // the Go memory model. No call covers two keys at one instant: GetBatch,
 // SetBatch, All, Keys, Len, Reset and UpdateStats go from bucket to bucket, and
-// what others do meanwhile may be seen in part. The package starts no goroutines, but for a load
-// that GetOrLoad was asked for. [Options].OnEvict is called after all locks are
-// released, by the goroutine whose call made the entry leave; functions given to
-// Update and GetOrLoad run without a lock too, and may use the cache.
+// what others do meanwhile may be seen in part. The package starts no
+// goroutines, but for a load that GetOrLoad was asked for. [Options].OnEvict is
+// called after all locks are released, by the goroutine whose call made the
+// entry leave; functions given to Update and GetOrLoad run without a lock too,
+// and may use the cache.
 //
 // # Memory
 //
 // MaxBytes bounds all off-heap memory, records and index together; 32 MB is the
 // least. An entry takes its bytes, a header of 3 bytes (7 from a key of 64 bytes
-// or a value of 64 KB on) and its part of the index, which grows with the number
+// or a value of 64 KB on; 4 bytes more with a time to live) and its part of the index, which grows with the number
 // of entries. A new cache takes next to nothing: address space comes in maps of
 // up to 64 MB, and resident memory as entries come. The Go heap holds about
 // 250 KB for each cache, and small tables of the chunks that records lie in.
