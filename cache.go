@@ -39,6 +39,7 @@ type geometry struct {
 	chunkSize int // power of two, at least 64
 	policy    Policy
 	hugePages bool
+	expected  expectation
 	posBits   uint      // width of a position: generation and offset
 	seed      [2]uint64 // {0, 0}: all hashes are 0
 	mem       memory
@@ -78,6 +79,7 @@ func NewWithOptions(o Options) (*Cache, error) {
 	g := defaultGeometry(max(o.MaxBytes, minMaxBytes))
 	g.policy = o.Policy
 	g.hugePages = o.HugePages
+	g.expected = expectation{entries: o.ExpectedEntries, valueSize: min(o.ExpectedValueSize, g.maxBytes/maxValueShare)}
 	return newCache(g)
 }
 
@@ -88,6 +90,7 @@ func newCache(g geometry) (*Cache, error) {
 		policy:   policy.Kind(g.policy),
 		pool:     newChunkPool(g.mem, g.maxBytes, g.chunkSize),
 		maxBytes: g.maxBytes,
+		expected: g.expected,
 		buckets:  g.buckets,
 		posBits:  g.posBits,
 		shift:    log2(g.chunkSize),
