@@ -63,7 +63,7 @@ func (b *bucket) init(s *commons, dither int, large bool) {
 	b.policy = policy.New(s.policy)
 	b.dither = dither
 	b.large = large
-	b.lines = 1
+	b.lines, b.roomy = s.expected.shape()
 	b.index.pageShift = log2(s.pool.pageSize) - groupShift
 	for i := range b.rings {
 		b.rings[i].init(s.pool, s.shift, s.posBits)
@@ -252,7 +252,7 @@ var viewBuffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 // setLocked stores the record. On an error the key is absent.
 func (b *bucket) setLocked(w *write) error {
 	if len(b.index.pages) == 0 {
-		if err := b.growIndexLocked(1); err != nil {
+		if err := b.startIndexLocked(); err != nil {
 			return b.failLocked(w, err)
 		}
 	}

@@ -43,8 +43,9 @@ type geometry struct {
 	ttl       time.Duration // of entries without one of their own; 0: they do not expire
 	onEvict   func(k, v []byte, reason Reason)
 	now       func() time.Duration // time since the cache was made; nil: the real one
-	posBits   uint                 // width of a position: generation and offset
-	seed      [2]uint64            // {0, 0}: all hashes are 0
+	expected  expectation
+	posBits   uint      // width of a position: generation and offset
+	seed      [2]uint64 // {0, 0}: all hashes are 0
 	mem       memory
 }
 
@@ -84,6 +85,7 @@ func NewWithOptions(o Options) (*Cache, error) {
 	g.hugePages = o.HugePages
 	g.ttl = o.TTL
 	g.onEvict = o.OnEvict
+	g.expected = expectation{entries: o.ExpectedEntries, valueSize: min(o.ExpectedValueSize, g.maxBytes/maxValueShare)}
 	return newCache(g)
 }
 
@@ -94,6 +96,7 @@ func newCache(g geometry) (*Cache, error) {
 		policy:   policy.Kind(g.policy),
 		pool:     newChunkPool(g.mem, g.maxBytes, g.chunkSize),
 		maxBytes: g.maxBytes,
+		expected: g.expected,
 		buckets:  g.buckets,
 		posBits:  g.posBits,
 		shift:    log2(g.chunkSize),

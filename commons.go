@@ -18,6 +18,7 @@ type commons struct {
 	policy   policy.Kind
 	pool     *chunkPool
 	maxBytes int
+	expected expectation
 	buckets  int
 	posBits  uint
 	shift    uint8 // log2 of the chunk size

@@ -250,6 +250,27 @@ func ExampleNewWithOptions() {
 	// true
 }
 
+// A program that knows what it is going to store may say so: the cache need not
+// find out by itself.
+func ExampleOptions_expected() {
+	cache, err := ringcache.NewWithOptions(ringcache.Options{
+		MaxBytes:          256 << 20,
+		ExpectedEntries:   1_000_000,
+		ExpectedValueSize: 100,
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer cache.Close()
+	fmt.Println(cache.Set([]byte("k"), []byte("v")), cache.Len())
+
+	_, err = ringcache.NewWithOptions(ringcache.Options{MaxBytes: 256 << 20, ExpectedEntries: -1})
+	fmt.Println(err)
+	// Output:
+	// <nil> 1
+	// ringcache: check options: ExpectedEntries is -1, must be at least 0: invalid options
+}
+
 // Reset empties a cache that is to be used again.
 func ExampleCache_Reset() {
 	cache := ringcache.New(32 << 20)

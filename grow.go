@@ -1,8 +1,13 @@
 package ringcache
 
-import "github.com/ringcache/ringcache/internal/policy"
+import (
+	"math"
 
-// How a bucket's index grows, and forgets what is long gone.
+	"github.com/ringcache/ringcache/internal/policy"
+)
+
+// How large a bucket's index begins, how it grows, and how it forgets what is
+// long gone.
 
 // While an index grows, moveRun homes move with every moveEvery-th Set. A
 // growth by a quarter or more leaves time for 1.3 homes a Set before the next.
@@ -22,6 +27,67 @@ func (b *bucket) crowded() bool {
 		return b.liveLocked()*8 >= b.index.slots()*5
 	}
 	return b.liveLocked()*4 >= b.index.slots()*3
+}
+
+// expectation is what was said of the entries to come: how many in the whole
+// cache, and the bytes of a value; 0 is unknown. Nothing but speed depends on it.
+type expectation struct{ entries, valueSize int }
+
+const (
+	typicalKey    = 16 // bytes of a key, of which nothing is said
+	typicalRecord = 64 // bytes of a record if nothing is said of values either
+	entrySlots    = 16 // bytes of an index for an entry: a third or so of the slots is not used
+)
+
+// record returns the bytes of an expected record.
+func (e expectation) record() int {
+	if e.valueSize == 0 {
+		return typicalRecord
+	}
+	return shortHeader + typicalKey + e.valueSize
+}
+
+// shape returns what learnLocked will find out about such records.
+func (e expectation) shape() (lines int, roomy bool) {
+	if e.valueSize == 0 {
+		return 1, false
+	}
+	return linesOf(e.record()), e.record() >= roomyRecord
+}
+
+// firstPages returns how many pages an index is to begin with: as many as the
+// bucket's share of the expected entries needs, but for no more of them than
+// fit. A few more come to one bucket than to another, hence the root.
+func (b *bucket) firstPages() int {
+	e := b.shared.expected
+	if e.entries == 0 || b.large {
+		return 1
+	}
+	quota := b.quota()
+	mean := e.entries / b.shared.buckets
+	n := min(mean, quota/(e.record()+entrySlots))
+	return min(b.pagesFor(n+int(3*math.Sqrt(float64(n)))), b.mostPages(quota))
+}
+
+// pagesFor returns the least pages with which an index of n entries is not
+// crowded.
+func (b *bucket) pagesFor(n int) int {
+	slots := n/3*4 + 4
+	if b.roomy {
+		slots = n/5*8 + 8
+	}
+	groups := slots/groupSlots + 1
+	return (groups + 1<<b.index.pageShift - 1) >> b.index.pageShift
+}
+
+// startIndexLocked gives an empty index its first pages: those that it is going
+// to need if they can be had, else one.
+func (b *bucket) startIndexLocked() error {
+	p := b.shared.pool
+	if n := b.firstPages(); n > 1 && p.spare() >= n*p.pageSize+2*p.chunkSize && b.growIndexLocked(n) == nil {
+		return nil
+	}
+	return b.growIndexLocked(1)
 }
 
 // tendIndexLocked does the index's share of a Set: it moves homes to a new

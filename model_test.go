@@ -2,6 +2,7 @@ package ringcache
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -30,7 +31,8 @@ func modelCases() []modelCase {
 					continue // one goroutine: the detector only makes it slow
 				}
 				wide := tiny(buckets, chunkSize, chunks)
-				zero := narrow(wide)
+				wide.expected = someExpectation(len(cases) / 4)
+				zero := narrow(tiny(buckets, chunkSize, chunks))
 				zero.seed = [2]uint64{}
 				fifo := narrow(wide)
 				fifo.policy = PolicyFIFO
@@ -57,6 +59,14 @@ func lifeCases() []modelCase {
 		cases = append(cases, modelCase{g: g, told: i&4 != 0})
 	}
 	return cases
+}
+
+// someExpectation returns hints that are right, wrong or beyond all measure.
+func someExpectation(n int) expectation {
+	return expectation{
+		entries:   []int{0, 1, 100, 3000, 1 << 20, math.MaxInt}[n%6],
+		valueSize: []int{0, 1, 50, 400, 1 << 20}[n%5],
+	}
 }
 
 func TestModel(t *testing.T) {

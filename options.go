@@ -47,6 +47,18 @@ type Options struct {
 	// paid while the cache fills: memory comes in steps of 2 MB, each of which
 	// keeps one Set waiting for 0.1 to several milliseconds.
 	HugePages bool
+
+	// ExpectedEntries is about how many entries the cache is going to hold, and
+	// ExpectedValueSize about how many bytes their values have; 0 says that it is
+	// not known. They are hints: no result depends on them, only how soon the
+	// cache runs at its best speed. With the first, the index of a bucket has its
+	// final size from the bucket's first Set on, instead of growing to it in
+	// steps, and costs next to nothing before; at most, it has the size for as
+	// many entries as fit (values taken to have about 50 bytes if nothing is said
+	// of them). A number too high takes memory from the entries; one too low costs
+	// nothing.
+	ExpectedEntries   int
+	ExpectedValueSize int
 }
 
 // validate returns an error that names the field and the bound.
@@ -62,6 +74,12 @@ func (o Options) validate() error {
 	}
 	if o.TTL < 0 {
 		return fmt.Errorf("ringcache: check options: TTL is %v, must be at least 0: %w", o.TTL, ErrInvalidOptions)
+	}
+	if o.ExpectedEntries < 0 {
+		return fmt.Errorf("ringcache: check options: ExpectedEntries is %d, must be at least 0: %w", o.ExpectedEntries, ErrInvalidOptions)
+	}
+	if o.ExpectedValueSize < 0 {
+		return fmt.Errorf("ringcache: check options: ExpectedValueSize is %d, must be at least 0: %w", o.ExpectedValueSize, ErrInvalidOptions)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package ringcache
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"runtime"
 	"testing"
 	"time"
@@ -20,12 +21,20 @@ func TestRSS_Fresh(t *testing.T) {
 	if !inChild(t) {
 		return
 	}
-	before := rss(t)
-	c := New(1 << 30)
-	if grown := rss(t) - before; grown >= 4<<20 {
-		t.Errorf("a fresh cache of 1 GB added %d bytes", grown)
+	for _, o := range []Options{
+		{MaxBytes: 1 << 30},
+		{MaxBytes: 1 << 30, ExpectedEntries: math.MaxInt, ExpectedValueSize: 1}, // hints cost nothing yet
+	} {
+		before := rss(t)
+		c, err := NewWithOptions(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if grown := rss(t) - before; grown >= 4<<20 {
+			t.Errorf("a fresh cache of %+v added %d bytes", o, grown)
+		}
+		runtime.KeepAlive(c)
 	}
-	runtime.KeepAlive(c)
 }
 
 // fillOver sets new keys until half as much as fits has been evicted again:

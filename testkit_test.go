@@ -58,7 +58,11 @@ func narrow(g geometry) geometry {
 }
 
 func describe(g geometry) string {
-	return fmt.Sprintf("policy=%s/buckets=%d/chunk=%d/max=%d/pos=%d/seed=%x", g.policy, g.buckets, g.chunkSize, g.maxBytes, g.posBits, g.seed)
+	s := fmt.Sprintf("policy=%s/buckets=%d/chunk=%d/max=%d/pos=%d/seed=%x", g.policy, g.buckets, g.chunkSize, g.maxBytes, g.posBits, g.seed)
+	if g.expected != (expectation{}) {
+		s += fmt.Sprintf("/expected=%d,%d", g.expected.entries, g.expected.valueSize)
+	}
+	return s
 }
 
 // mustCache returns a cache that is validated and closed when the test ends.
