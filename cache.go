@@ -29,6 +29,7 @@ type Cache struct {
 	shared   *commons
 	mask     uint64 // of the hash bits that choose a bucket
 	maxValue int
+	ahead    time.Duration // Options.RefreshAhead
 	buckets  [bucketCount]bucket
 	region   region
 }
@@ -41,6 +42,7 @@ type geometry struct {
 	policy    Policy
 	hugePages bool
 	ttl       time.Duration // of entries without one of their own; 0: they do not expire
+	ahead     time.Duration // Options.RefreshAhead
 	onEvict   func(k, v []byte, reason Reason)
 	now       func() time.Duration // time since the cache was made; nil: the real one
 	posBits   uint                 // width of a position: generation and offset
@@ -84,6 +86,7 @@ func NewWithOptions(o Options) (*Cache, error) {
 	g.hugePages = o.HugePages
 	g.ttl = o.TTL
 	g.onEvict = o.OnEvict
+	g.ahead = o.RefreshAhead
 	return newCache(g)
 }
 
@@ -106,6 +109,7 @@ func newCache(g geometry) (*Cache, error) {
 		shared:   s,
 		mask:     uint64(g.buckets - 1),
 		maxValue: g.maxBytes / maxValueShare,
+		ahead:    g.ahead,
 	}
 	for i := range g.buckets {
 		c.buckets[i].init(s, i*g.chunkSize/g.buckets, false)

@@ -21,7 +21,7 @@
 // order is not part of the contract. A hit is always exactly the bytes of one
 // Set of that key, since keys are compared in full. After a Set that returned nil, the next
 // Get of the key finds the value unless other Sets have pushed it out since.
-// There is no expiry, no iteration, no callback and no loader.
+// There is no expiry, no iteration and no callback.
 //
 // # Concurrency
 //
@@ -30,7 +30,17 @@
 // Reset synchronizes before a lookup that observes its effect, in the terms of
 // the Go memory model. No call covers two keys at one instant: GetBatch, Len,
 // Reset and UpdateStats go from bucket to bucket, and what others do meanwhile
-// may be seen in part. The package starts no goroutines.
+// may be seen in part. The package starts no goroutines but those
+// that loads run in, which end with them.
+//
+// # Loading
+//
+// [Cache.GetOrLoad] has a missing value loaded: once, however many callers ask
+// for it, each of which waits as long as its context lets it. A write of the key
+// that comes while it is loaded counts more than what the load brings. A load may
+// say how long its result is good for, and have it remembered that there is no
+// value. [Options].RefreshAhead loads anew what is about to expire while its
+// callers still have it.
 //
 // # Memory
 //
@@ -68,7 +78,9 @@
 // sizes; test with [errors.Is]. Each means that the key is absent now, an older
 // value included, so a caller that can do without the entry may ignore it. After
 // Close lookups miss. [NewWithOptions] returns [ErrInvalidOptions] where [New]
-// panics.
+// panics. [Cache.GetOrLoad] returns what its load returns, its context's error,
+// [ErrAbsent] or [ErrLoadExited], and panics with a [*LoadPanic] where the load
+// does.
 //
 // # Security
 //

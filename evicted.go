@@ -55,9 +55,9 @@ type departed struct {
 }
 
 // partLocked is called for each live record that leaves a ring, while it is
-// still there.
+// still there. Of a mark there is nothing to tell.
 func (b *bucket) partLocked(r *ring, pos uint64, h header, reason Reason) {
-	if b.shared.onEvict != nil && reason != unsaid {
+	if b.shared.onEvict != nil && reason != unsaid && !h.absent {
 		n := h.klen + h.vlen
 		b.keepLocked(r.read(make([]byte, 0, n), pos+uint64(h.size), n), h.klen, reason)
 	}

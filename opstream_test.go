@@ -50,10 +50,11 @@ const (
 	opUpdate
 	opAppend
 	opGetAndDel
+	opGetOrLoad
 )
 
 var opNames = [...]string{"Set", "SetSameSize", "SetOversize", "Get", "HasGet", "Has", "GetBatch", "View", "Del", "Reset", "Len", "UpdateStats",
-	"SetWithTTL", "Touch", "TTL", "DeleteExpired", "(wait)", "SetIfAbsent", "SetIfChanged", "CompareAndSwap", "Update", "Append", "GetAndDel"}
+	"SetWithTTL", "Touch", "TTL", "DeleteExpired", "(wait)", "SetIfAbsent", "SetIfChanged", "CompareAndSwap", "Update", "Append", "GetAndDel", "GetOrLoad"}
 
 // opShares are the shares of the operations in a random stream, of 256.
 var opShares = [...]struct {
@@ -61,9 +62,9 @@ var opShares = [...]struct {
 	share int
 }{
 	{opReset, 1}, {opLen, 2}, {opStats, 3}, {opSetOversize, 4}, {opDel, 8}, {opView, 10},
-	{opHas, 10}, {opGetBatch, 10}, {opHasGet, 22}, {opGet, 20}, {opSetSame, 20}, {opSet, 66},
+	{opHas, 10}, {opGetBatch, 10}, {opHasGet, 22}, {opGet, 20}, {opSetSame, 20}, {opSet, 56},
 	{opSetWithTTL, 24}, {opTouch, 8}, {opTTL, 6}, {opDeleteExpired, 1}, {opWait, 6},
-	{opSetIfAbsent, 7}, {opSetIfChanged, 7}, {opCompareAndSwap, 7}, {opUpdate, 6}, {opAppend, 4}, {opGetAndDel, 4},
+	{opSetIfAbsent, 7}, {opSetIfChanged, 7}, {opCompareAndSwap, 7}, {opUpdate, 6}, {opAppend, 4}, {opGetAndDel, 4}, {opGetOrLoad, 10},
 }
 
 func decodeOp(b []byte) op {
@@ -94,6 +95,7 @@ type runner struct {
 	dst     []byte
 
 	steps, hits, misses int
+	markHits            int
 	recent              [24]op
 	current             op
 
@@ -164,6 +166,7 @@ func (r *runner) step(o op) error {
 		r.model.Reset()
 		clear(r.deadlines)
 		clear(r.lapsed)
+		clear(r.marks)
 		return r.gauges()
 	case opLen, opStats:
 		return r.gauges()
@@ -397,8 +400,8 @@ func (r *runner) gauges() error {
 	switch {
 	case uint64(n) != s.EntriesCount:
 		return fmt.Errorf("Len is %d, EntriesCount %d", n, s.EntriesCount)
-	case n > r.model.Len()+len(r.lapsed):
-		return fmt.Errorf("Len is %d, at most %d keys can be alive and %d expired", n, r.model.Len(), len(r.lapsed))
+	case n > r.model.Len()+len(r.lapsed)+len(r.marks):
+		return fmt.Errorf("Len is %d, at most %d keys can be alive, %d expired and %d marked", n, r.model.Len(), len(r.lapsed), len(r.marks))
 	case r.told && n != len(r.alive):
 		return fmt.Errorf("Len is %d, but %d entries were set that OnEvict was not told of", n, len(r.alive))
 	case s.MaxBytesSize != uint64(r.g.maxBytes):
@@ -426,7 +429,7 @@ func (r *runner) finish() error {
 	r.c.DeleteExpired()
 	clear(r.lapsed)
 	n := r.c.Len()
-	live := 0
+	live := r.marked()
 	for _, id := range slices.Sorted(r.model.Keys()) {
 		got, ok := r.c.HasGet(r.dst[:0], r.keyOf(id))
 		r.dst = got
@@ -439,7 +442,7 @@ func (r *runner) finish() error {
 		}
 	}
 	if live != n {
-		return fmt.Errorf("Len is %d, but %d keys are found", n, live)
+		return fmt.Errorf("Len is %d, but %d keys or marks are found", n, live)
 	}
 	return nil
 }
