@@ -33,18 +33,22 @@ type bucket struct {
 
 	lines    int // cache lines of a typical record
 	closed   bool
-	large    bool   // one of the buckets for large records
-	dither   int    // bytes added to the quota before it is cut to whole chunks
-	rest     uint8  // counts Sets between the moves of a growing index
-	pending  int    // pages that the index waits for
-	claim    claim  // chunks for a record that is under way
-	inflow   tally  // records set that commons.flow does not know of yet
-	roomy    bool   // records are so large that the index may have room to spare
-	told     int    // entries that the learner knows of
-	appended int    // bytes appended to the rings since sweepLocked last looked
-	unswept  uint64 // appended bytes that sweep has not yet answered
+	flights  *flight // loads that may be joined
+	large    bool    // one of the buckets for large records
+	dither   int     // bytes added to the quota before it is cut to whole chunks
+	rest     uint8   // counts Sets between the moves of a growing index
+	pending  int     // pages that the index waits for
+	claim    claim   // chunks for a record that is under way
+	inflow   tally   // records set that commons.flow does not know of yet
+	roomy    bool    // records are so large that the index may have room to spare
+	told     int     // entries that the learner knows of
+	appended int     // bytes appended to the rings since sweepLocked last looked
+	unswept  uint64  // appended bytes that sweep has not yet answered
 
 	sets, dels   uint64
+	loads        uint64
+	loadErrors   uint64
+	loadsDropped uint64
 	evictedSmall uint64
 	evictedMain  uint64
 	evictedCrowd uint64
@@ -263,7 +267,7 @@ func (b *bucket) setLocked(w *write) error {
 		replace, f.ghost = false, false // its place is empty now
 	}
 	if replace {
-		if f.vlen == len(w.v) && f.takes(w.expiry) {
+		if f.vlen == len(w.v) && f.takes(w.expiry) && f.absent == w.absent {
 			b.partLocked(f.ring, f.pos, f.header, w.why())
 			if f.timed {
 				b.renewLocked(&f, w.expiry)
@@ -343,7 +347,7 @@ func (b *bucket) ghostsLocked() (n [ringCount]int) {
 // its position.
 func (b *bucket) appendLocked(ring policy.Ring, w *write) (uint64, error) {
 	var buf [maxHeader]byte
-	hdr := putHeader(&buf, len(w.k), len(w.v), w.expiry)
+	hdr := w.header(&buf)
 	r := &b.rings[ring]
 	limit := b.ownRoomLocked(ring, w.n)
 	if err := r.extend(uint64(w.n), limit); err != nil {
@@ -408,6 +412,7 @@ func (b *bucket) heldLocked() int {
 
 // resetLocked drops all entries and gives the memory back to the pool.
 func (b *bucket) resetLocked() {
+	b.overtakeAllLocked()
 	b.shared.pool.putPages(b.index.reset())
 	for i := range b.rings {
 		r := &b.rings[i]
@@ -434,6 +439,7 @@ func (b *bucket) close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.closed = true
+	b.overtakeAllLocked()
 	b.mortal = false
 	b.index.reset()
 	for i := range b.rings {
@@ -451,6 +457,9 @@ func (b *bucket) updateStats(s *Stats) {
 	s.Corruptions += b.corruptions.Load()
 	s.SetCalls += b.sets
 	s.DelCalls += b.dels
+	s.Loads += b.loads
+	s.LoadErrors += b.loadErrors
+	s.LoadsDropped += b.loadsDropped
 	s.EvictedEntries += b.evictedSmall + b.evictedMain + b.evictedCrowd
 	s.EvictedSmall += b.evictedSmall
 	s.EvictedMain += b.evictedMain

@@ -29,6 +29,7 @@ type Cache struct {
 	shared   *commons
 	mask     uint64 // of the hash bits that choose a bucket
 	maxValue int
+	ahead    time.Duration // Options.RefreshAhead
 	buckets  [bucketCount]bucket
 	region   region
 }
@@ -41,6 +42,7 @@ type geometry struct {
 	policy    Policy
 	hugePages bool
 	ttl       time.Duration // of entries without one of their own; 0: they do not expire
+	ahead     time.Duration // Options.RefreshAhead
 	onEvict   func(k, v []byte, reason Reason)
 	now       func() time.Duration // time since the cache was made; nil: the real one
 	expected  expectation
@@ -86,6 +88,7 @@ func NewWithOptions(o Options) (*Cache, error) {
 	g.ttl = o.TTL
 	g.onEvict = o.OnEvict
 	g.expected = expectation{entries: o.ExpectedEntries, valueSize: min(o.ExpectedValueSize, g.maxBytes/maxValueShare)}
+	g.ahead = o.RefreshAhead
 	return newCache(g)
 }
 
@@ -109,6 +112,7 @@ func newCache(g geometry) (*Cache, error) {
 		shared:   s,
 		mask:     uint64(g.buckets - 1),
 		maxValue: g.maxBytes / maxValueShare,
+		ahead:    g.ahead,
 	}
 	for i := range g.buckets {
 		c.buckets[i].init(s, i*g.chunkSize/g.buckets, false)

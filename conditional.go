@@ -144,6 +144,7 @@ func (c *Cache) take(dst []byte, w *write) ([]byte, bool) {
 	b.mu.Lock()
 	defer b.unlock(w)
 	b.dels++
+	b.overtakeLocked(w)
 	dst, ok := b.takeLocked(dst, w)
 	if ok || c.shared.strays(w.h).Load() == 0 {
 		return dst, ok

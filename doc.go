@@ -53,12 +53,21 @@
 // entry leave; functions given to Update and GetOrLoad run without a lock too,
 // and may use the cache.
 //
+// # Loading
+//
+// [Cache.GetOrLoad] has a missing value loaded: once, however many callers ask
+// for it, each of which waits as long as its context lets it. A write of the key
+// that comes while it is loaded counts more than what the load brings. A load may
+// say how long its result is good for, and have it remembered that there is no
+// value. [Options].RefreshAhead loads anew what is about to expire while its
+// callers still have it.
+//
 // # Memory
 //
 // MaxBytes bounds all off-heap memory, records and index together; 32 MB is the
 // least. An entry takes its bytes, a header of 3 bytes (7 from a key of 64 bytes
-// or a value of 64 KB on; 4 bytes more with a time to live) and its part of the index, which grows with the number
-// of entries. A new cache takes next to nothing: address space comes in maps of
+// or a value of 64 KB on; 4 bytes more with a time to live) and its part of the
+// index, which grows with the number of entries. A new cache takes next to nothing: address space comes in maps of
 // up to 64 MB, and resident memory as entries come. The Go heap holds about
 // 250 KB for each cache, and small tables of the chunks that records lie in.
 //
@@ -90,7 +99,9 @@
 // sizes; test with [errors.Is]. Each means that the key is absent now, an older
 // value included, so a caller that can do without the entry may ignore it. After
 // Close lookups miss. [NewWithOptions] returns [ErrInvalidOptions] where [New]
-// panics. A [Typed] view adds [ErrEncode] and [ErrDecode].
+// panics. [Cache.GetOrLoad] returns what its load returns, its context's error,
+// [ErrAbsent] or [ErrLoadExited], and panics with a [*LoadPanic] where the load
+// does. A [Typed] view adds [ErrEncode] and [ErrDecode].
 //
 // # Security
 //

@@ -19,6 +19,14 @@ var (
 	// is removed, and other entries stay. A later Set tries again.
 	ErrNoMemory = errors.New("no memory from the operating system")
 
+	// ErrAbsent is returned by GetOrLoad for a key that a load has found to have
+	// no value.
+	ErrAbsent = errors.New("key is absent")
+
+	// ErrLoadExited is returned by GetOrLoad when the load has called
+	// [runtime.Goexit].
+	ErrLoadExited = errors.New("load has exited its goroutine")
+
 	// ErrInvalidOptions is returned by NewWithOptions for a setting out of its
 	// range.
 	ErrInvalidOptions = errors.New("invalid options")

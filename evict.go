@@ -300,7 +300,7 @@ func (b *bucket) rotateThroughLocked(buf []byte, ring policy.Ring, p place, h he
 		// The chunk that the tail left was not to be had again.
 		b.uncountLocked(r, h, hash)
 		b.countEvicted(ring, h)
-		if b.shared.onEvict != nil {
+		if b.shared.onEvict != nil && !h.absent {
 			b.keepLocked(slices.Clone(buf[h.size:]), h.klen, EvictCapacity)
 		}
 		return buf

@@ -55,9 +55,9 @@ type departed struct {
 }
 
 // partLocked is called for each live record that leaves a ring, while it is
-// still there.
+// still there. Of a mark there is nothing to tell.
 func (b *bucket) partLocked(r *ring, pos uint64, h header, reason Reason) {
-	if b.shared.onEvict != nil {
+	if b.shared.onEvict != nil && !h.absent {
 		b.copyLocked(r, pos, h, reason)
 	}
 }

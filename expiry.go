@@ -130,7 +130,8 @@ func (c *Cache) TTL(k []byte) (time.Duration, bool) {
 }
 
 // DeleteExpired removes all entries that have expired when it is called, and
-// returns how many it removed. Afterwards [Cache.Len] counts none of them. It
+// returns how many it removed, marks that a key is absent among them (see
+// [Cache.GetOrLoad]). Afterwards [Cache.Len] counts none of them. It
 // looks at the records of those buckets that may have any, which takes time in
 // proportion to their number, but holds a bucket's lock only for some thousand
 // records at once. It does not allocate. There is no need to call it but for

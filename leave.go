@@ -38,7 +38,7 @@ func (b *bucket) loseLocked(victim uint64) {
 }
 
 // delLocked removes the key and reports whether it was there. What is expired
-// was not.
+// was not, nor is a mark an entry.
 func (b *bucket) delLocked(w *write) bool {
 	var f found
 	if !b.find(&f, w.k, w.h) {
@@ -50,7 +50,7 @@ func (b *bucket) delLocked(w *write) bool {
 	}
 	b.killLocked(f.ring, f.pos, f.header, w.why())
 	b.index.remove(w.h, f.place)
-	return true
+	return !f.absent
 }
 
 // failLocked is what is left to do for a write that failed: a value that was

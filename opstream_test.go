@@ -52,10 +52,11 @@ const (
 	opGetAndDel
 	opAll
 	opSetBatch
+	opGetOrLoad
 )
 
 var opNames = [...]string{"Set", "SetSameSize", "SetOversize", "Get", "HasGet", "Has", "GetBatch", "View", "Del", "Reset", "Len", "UpdateStats",
-	"SetWithTTL", "Touch", "TTL", "DeleteExpired", "(wait)", "SetIfAbsent", "SetIfChanged", "CompareAndSwap", "Update", "Append", "GetAndDel", "All", "SetBatch"}
+	"SetWithTTL", "Touch", "TTL", "DeleteExpired", "(wait)", "SetIfAbsent", "SetIfChanged", "CompareAndSwap", "Update", "Append", "GetAndDel", "All", "SetBatch", "GetOrLoad"}
 
 // opShares are the shares of the operations in a random stream, of 256.
 var opShares = [...]struct {
@@ -63,10 +64,10 @@ var opShares = [...]struct {
 	share int
 }{
 	{opReset, 1}, {opLen, 2}, {opStats, 3}, {opSetOversize, 4}, {opDel, 8}, {opView, 10},
-	{opHas, 10}, {opGetBatch, 10}, {opHasGet, 22}, {opGet, 20}, {opSetSame, 20}, {opSet, 60},
+	{opHas, 10}, {opGetBatch, 10}, {opHasGet, 22}, {opGet, 20}, {opSetSame, 20}, {opSet, 50},
 	{opSetWithTTL, 21}, {opTouch, 8}, {opTTL, 6}, {opDeleteExpired, 1}, {opWait, 6},
 	{opSetIfAbsent, 7}, {opSetIfChanged, 7}, {opCompareAndSwap, 7}, {opUpdate, 6}, {opAppend, 4}, {opGetAndDel, 4},
-	{opAll, 1}, {opSetBatch, 8},
+	{opAll, 1}, {opSetBatch, 8}, {opGetOrLoad, 10},
 }
 
 func decodeOp(b []byte) op {
@@ -97,6 +98,7 @@ type runner struct {
 	dst     []byte
 
 	steps, hits, misses int
+	markHits            int
 	recent              [24]op
 	current             op
 
@@ -167,6 +169,7 @@ func (r *runner) step(o op) error {
 		r.model.Reset()
 		clear(r.deadlines)
 		clear(r.lapsed)
+		clear(r.marks)
 		return r.gauges()
 	case opLen, opStats:
 		return r.gauges()
@@ -459,8 +462,8 @@ func (r *runner) gauges() error {
 	switch {
 	case uint64(n) != s.EntriesCount:
 		return fmt.Errorf("Len is %d, EntriesCount %d", n, s.EntriesCount)
-	case n > r.model.Len()+len(r.lapsed):
-		return fmt.Errorf("Len is %d, at most %d keys can be alive and %d expired", n, r.model.Len(), len(r.lapsed))
+	case n > r.model.Len()+len(r.lapsed)+len(r.marks):
+		return fmt.Errorf("Len is %d, at most %d keys can be alive, %d expired and %d marked", n, r.model.Len(), len(r.lapsed), len(r.marks))
 	case r.told && n != len(r.alive):
 		return fmt.Errorf("Len is %d, but %d entries were set that OnEvict was not told of", n, len(r.alive))
 	case s.MaxBytesSize != uint64(r.g.maxBytes):
@@ -529,7 +532,7 @@ func (r *runner) finish() error {
 	r.c.DeleteExpired()
 	clear(r.lapsed)
 	n := r.c.Len()
-	live := 0
+	live := r.marked()
 	for _, id := range slices.Sorted(r.model.Keys()) {
 		got, ok := r.c.HasGet(r.dst[:0], r.keyOf(id))
 		r.dst = got
@@ -542,7 +545,7 @@ func (r *runner) finish() error {
 		}
 	}
 	if live != n {
-		return fmt.Errorf("Len is %d, but %d keys are found", n, live)
+		return fmt.Errorf("Len is %d, but %d keys or marks are found", n, live)
 	}
 	return nil
 }

@@ -28,6 +28,14 @@ type Options struct {
 	// that they do not expire; less than 0 is an error.
 	TTL time.Duration
 
+	// RefreshAhead is how long before its expiry an entry is due: a hit of
+	// [Cache.GetOrLoad] on one that is begins a load of it, so that callers need
+	// not wait for one later. 0, the default, means that nothing is loaded
+	// ahead; less than 0, and TTL or more where that is not 0, is an error. It
+	// should be a small part of the time to live of what is loaded: an entry
+	// that lives no longer than RefreshAhead is due at every hit.
+	RefreshAhead time.Duration
+
 	// OnEvict, if not nil, is called for each entry that leaves the cache, once,
 	// with the reason. It is not called for those that are there when the cache
 	// is closed.
@@ -80,6 +88,12 @@ func (o Options) validate() error {
 	}
 	if o.ExpectedValueSize < 0 {
 		return fmt.Errorf("ringcache: check options: ExpectedValueSize is %d, must be at least 0: %w", o.ExpectedValueSize, ErrInvalidOptions)
+	}
+	if o.RefreshAhead < 0 {
+		return fmt.Errorf("ringcache: check options: RefreshAhead is %v, must be at least 0: %w", o.RefreshAhead, ErrInvalidOptions)
+	}
+	if o.TTL > 0 && o.RefreshAhead >= o.TTL {
+		return fmt.Errorf("ringcache: check options: RefreshAhead is %v, must be below TTL of %v: %w", o.RefreshAhead, o.TTL, ErrInvalidOptions)
 	}
 	return nil
 }

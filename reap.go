@@ -184,9 +184,9 @@ func (b *bucket) tidyLocked(ring policy.Ring, n int) {
 // takes reports whether the record can have that expiry where it lies.
 func (h header) takes(expiry uint32) bool { return h.timed || expiry == 0 }
 
-// lookup is find for what is not expired.
+// lookup is find for what is neither expired nor a mark.
 func (b *bucket) lookup(f *found, k []byte, h uint64) bool {
-	return b.find(f, k, h) && !b.shared.expired(f.header)
+	return b.find(f, k, h) && !f.absent && !b.shared.expired(f.header)
 }
 
 // touchLocked gives the record of the key the write's expiry, and reports

@@ -18,11 +18,12 @@ import "encoding/binary"
 //
 // The long ones serve everything else, and take 7 and 11 bytes:
 //
-//	byte 0: dead (1 bit) | 1 | 0 | kind (5 bits): 0, or 1 with an expiry
+//	byte 0: dead (1 bit) | 1 | 0 | kind (5 bits): 0, or 1 or 2 with an expiry
 //	byte 1, 2: key length, byte 3 to 6: value length, little endian
 //	byte 7 to 10: expiry, little endian, if there is room for one
 //
-// An expiry is a tick of the cache's clock, or 0 for never. Kinds from 2 on are
+// An expiry is a tick of the cache's clock, or 0 for never. Kind 2 is a mark, which
+// has an empty value: a load has found that its key is absent. Kinds from 3 on are
 // for headers that carry more: a checksum and sequence number, a compressed
 // value. Lengths of 4 bytes leave room for values of up to 4 GiB. The dead bit
 // lies in a byte of its own right, so that one store sets it wherever chunks
@@ -31,6 +32,7 @@ const (
 	shortHeader = 3
 	longHeader  = 7
 	expirySize  = 4
+	markHeader  = longHeader + expirySize
 	maxHeader   = longHeader + expirySize
 
 	deadBit  = 0x80
@@ -40,6 +42,7 @@ const (
 
 	kindLong      = 0
 	kindLongTimed = 1
+	kindMark      = 2
 
 	maxShortKey   = 1<<6 - 1
 	maxShortValue = 1<<16 - 1
@@ -61,6 +64,7 @@ type fate struct {
 	dead   bool   // replaced, deleted or expired: the tail passes it without a look at the index
 	timed  bool   // has room for an expiry
 	expiry uint32 // tick from which on it is expired; 0: never
+	absent bool   // a mark: to all but loads, the key is not there
 }
 
 // total returns the length of the whole record.
@@ -113,6 +117,14 @@ func putTimedHeader(buf *[maxHeader]byte, klen, vlen int, expiry uint32) []byte 
 	return buf[:n]
 }
 
+// putMark encodes the header of a mark into buf and returns it.
+func putMark(buf *[maxHeader]byte, klen int, expiry uint32) []byte {
+	buf[0] = longBit | kindMark
+	putLengths(buf, klen, 0)
+	binary.LittleEndian.PutUint32(buf[longHeader:], expiry)
+	return buf[:markHeader]
+}
+
 // putLengths encodes the lengths of a long header.
 func putLengths(buf *[maxHeader]byte, klen, vlen int) {
 	binary.LittleEndian.PutUint16(buf[1:], uint16(klen))
@@ -152,7 +164,7 @@ func parseHeader(b []byte) (h header, ok bool) {
 		return h.withExpiry(b)
 	}
 	kind := b[0] & kindMask
-	if len(b) < longHeader || kind > kindLongTimed {
+	if len(b) < longHeader || kind > kindMark {
 		return header{}, false
 	}
 	h.size = longHeader
@@ -161,7 +173,8 @@ func parseHeader(b []byte) (h header, ok bool) {
 	if h.vlen < 0 { // an int of 32 bits cannot hold every length
 		return header{}, false
 	}
-	if kind == kindLongTimed {
+	h.absent = kind == kindMark
+	if kind != kindLong {
 		return h.withExpiry(b)
 	}
 	return h, true

@@ -20,6 +20,14 @@ type Stats struct {
 	// not keep the key.
 	DelCalls uint64
 
+	// Loads counts the loads that GetOrLoad has begun, LoadErrors those that
+	// ended with an error, a panic or by exiting their goroutine, and
+	// LoadsDropped those whose result was not stored: a write had overtaken
+	// them, nobody waited any more, or the cache refused it.
+	Loads        uint64
+	LoadErrors   uint64
+	LoadsDropped uint64
+
 	// Misses counts those of GetCalls that found nothing.
 	Misses uint64
 
@@ -62,12 +70,14 @@ type Stats struct {
 
 	// Gauges: the state at the time of the call.
 
-	// EntriesCount is the number of entries: those that a Get can find, and
-	// those that have expired but have not yet been reclaimed.
+	// EntriesCount is the number of entries: those that a Get can find, those
+	// that have expired but have not yet been reclaimed, and GetOrLoad's marks
+	// of keys that are absent.
 	EntriesCount uint64
 
 	// BytesSize is the bytes of their records: keys, values, and headers of 3
-	// or 7 bytes, and 4 bytes more of those with an expiry.
+	// or 7 bytes, and 4 bytes more of those with an expiry; a mark is a header
+	// of 11 bytes and its key.
 	BytesSize uint64
 
 	// MaxBytesSize is the bound on the off-heap memory.

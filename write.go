@@ -17,6 +17,8 @@ type write struct {
 	silent bool        // a part of a call that is counted elsewhere: on a condition, or a removal
 	same   bool        // the value is there already: only its form changes
 	old    []byte      // for ifEqual
+	absent bool        // a mark instead of a value; it has an expiry
+	flight *flight     // for ifListed: the load that writes
 	reason Reason      // why an older value leaves
 	left   *[]departed // for OnEvict. A pointer, so that k and v need not be on the heap as this is
 }
@@ -37,11 +39,31 @@ const (
 	ifAbsent       // there is none
 	ifEqual        // it is write.old
 	ifChanged      // it is not write.v; if it is, it gets the write's expiry
+	ifListed       // nothing: write.flight must not have been overtaken
 )
 
 // errUnmet is the answer to a write whose condition does not hold. It stays
 // within the package.
 var errUnmet = errors.New("condition does not hold")
+
+// headerSize returns the header bytes of the record.
+func (w *write) headerSize() int {
+	switch {
+	case w.absent:
+		return markHeader
+	case w.expiry != 0:
+		return timedHeaderSize(len(w.k), len(w.v))
+	}
+	return headerSize(len(w.k), len(w.v))
+}
+
+// header encodes the header of the record into buf and returns its part of buf.
+func (w *write) header(buf *[maxHeader]byte) []byte {
+	if w.absent {
+		return putMark(buf, len(w.k), w.expiry)
+	}
+	return putHeader(buf, len(w.k), len(w.v), w.expiry)
+}
 
 // apply stores a record, and tells OnEvict what had to leave.
 func (c *Cache) apply(w *write) error {
@@ -59,12 +81,7 @@ func (c *Cache) store(w *write) error {
 	if len(w.k) > maxKey || len(w.v) > c.maxValue {
 		return c.refuse(b, w)
 	}
-	w.n = len(w.k) + len(w.v)
-	if w.expiry != 0 {
-		w.n += timedHeaderSize(len(w.k), len(w.v))
-	} else {
-		w.n += headerSize(len(w.k), len(w.v))
-	}
+	w.n = w.headerSize() + len(w.k) + len(w.v)
 	var err error
 	if c.isLarge(w.n) {
 		err = c.setLarge(b, w)
@@ -118,6 +135,7 @@ func (c *Cache) beginLocked(b *bucket, w *write) error {
 	if b.closed {
 		return ErrClosed
 	}
+	b.overtakeLocked(w)
 	return nil
 }
 
@@ -132,6 +150,7 @@ func (c *Cache) testLocked(b *bucket, w *write) error {
 	case !c.meetsLocked(b, w):
 		return errUnmet
 	}
+	b.overtakeLocked(w)
 	return nil
 }
 
@@ -176,6 +195,12 @@ func (c *Cache) unmet(b *bucket, w *write) bool {
 // meetsLocked reports whether the condition of a write holds. The lock of its
 // small bucket b is held, under which the key cannot be set elsewhere.
 func (c *Cache) meetsLocked(b *bucket, w *write) bool {
+	switch w.cond {
+	case ifListed:
+		return w.flight.listed
+	case ifChanged:
+		b.overtakeLocked(w) // an equal value is as new as another
+	}
 	var f found
 	if b.lookup(&f, w.k, w.h) {
 		return b.meetsLocked(&f, w)
@@ -223,6 +248,7 @@ func (c *Cache) remove(w *write) (met, found bool) {
 		b.dels++
 	}
 	if met = w.cond == always || c.meetsLocked(b, w); met {
+		b.overtakeLocked(w)
 		found = c.removeLocked(b, w)
 	}
 	b.unlock(w)

@@ -1,0 +1,111 @@
+package ringcache_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ringcache/ringcache"
+)
+
+// What is missing is loaded, once however many ask for it, and is there for the
+// next.
+func ExampleCache_GetOrLoad() {
+	cache := ringcache.New(32 << 20)
+	defer cache.Close()
+
+	// Made once: a literal in the call would be allocated with each call.
+	load := func(ctx context.Context, k []byte) (ringcache.Loaded, error) {
+		fmt.Printf("looking for %s\n", k)
+		return ringcache.Loaded{Value: []byte("Saturn"), TTL: time.Minute}, nil
+	}
+	for range 3 {
+		v, err := cache.GetOrLoad(context.Background(), nil, []byte("planet"), load)
+		fmt.Printf("%s %v\n", v, err)
+	}
+	// Output:
+	// looking for planet
+	// Saturn <nil>
+	// Saturn <nil>
+	// Saturn <nil>
+}
+
+// A load that finds nothing may have that remembered for a while.
+func ExampleCache_GetOrLoad_absent() {
+	cache := ringcache.New(32 << 20)
+	defer cache.Close()
+
+	load := func(ctx context.Context, k []byte) (ringcache.Loaded, error) {
+		fmt.Printf("looking for %s\n", k)
+		return ringcache.Loaded{Absent: true, TTL: 5 * time.Second}, nil
+	}
+	for range 2 {
+		_, err := cache.GetOrLoad(context.Background(), nil, []byte("Vulcan"), load)
+		fmt.Println(err, errors.Is(err, ringcache.ErrAbsent))
+	}
+	fmt.Println(cache.Has([]byte("Vulcan")))
+	// Output:
+	// looking for Vulcan
+	// ringcache: load entry: key is absent true
+	// ringcache: load entry: key is absent true
+	// false
+}
+
+// Errors are not kept: who asks next tries again.
+func ExampleCache_GetOrLoad_errors() {
+	cache := ringcache.New(32 << 20)
+	defer cache.Close()
+
+	tries := 0
+	load := func(ctx context.Context, k []byte) (ringcache.Loaded, error) {
+		if tries++; tries == 1 {
+			return ringcache.Loaded{}, errors.New("connection refused")
+		}
+		return ringcache.Loaded{Value: []byte("Saturn")}, nil
+	}
+	for range 2 {
+		v, err := cache.GetOrLoad(context.Background(), nil, []byte("planet"), load)
+		fmt.Printf("%q %v\n", v, err)
+	}
+	// Output:
+	// "" ringcache: load entry: connection refused
+	// "Saturn" <nil>
+}
+
+// A caller's patience is its own: it leaves, and as nobody else waits here, the
+// load is told to stop.
+func ExampleCache_GetOrLoad_context() {
+	cache := ringcache.New(32 << 20)
+	defer cache.Close()
+
+	stopped := make(chan error)
+	load := func(ctx context.Context, k []byte) (ringcache.Loaded, error) {
+		<-ctx.Done()
+		stopped <- ctx.Err()
+		return ringcache.Loaded{}, ctx.Err()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+	defer cancel()
+	_, err := cache.GetOrLoad(ctx, nil, []byte("planet"), load)
+	fmt.Println(err)
+	fmt.Println(<-stopped)
+	// Output:
+	// ringcache: load entry: context deadline exceeded
+	// context canceled
+}
+
+// A panic in the load comes out where its value is waited for.
+func ExampleLoadPanic() {
+	cache := ringcache.New(32 << 20)
+	defer cache.Close()
+
+	defer func() {
+		p := recover().(*ringcache.LoadPanic)
+		fmt.Println(p.Value, len(p.Stack) > 0)
+	}()
+	cache.GetOrLoad(context.Background(), nil, []byte("planet"), func(context.Context, []byte) (ringcache.Loaded, error) {
+		panic("out of orbit")
+	})
+	// Output: out of orbit true
+}

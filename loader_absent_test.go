@@ -1,0 +1,168 @@
+package ringcache
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A mark is there for loads, and for nobody else.
+func TestLoader_Absent(t *testing.T) {
+	for _, k := range [][]byte{[]byte("key"), make([]byte, 3000)} { // in a small bucket, and in a large one
+		t.Run(fmt.Sprint(len(k)), func(t *testing.T) {
+			testAbsent(t, k)
+		})
+	}
+}
+
+func testAbsent(t *testing.T, k []byte) {
+	nothing := func(context.Context, []byte) (Loaded, error) {
+		return Loaded{Absent: true, Value: []byte("ignored")}, nil
+	}
+	marked := func(t *testing.T) *Cache {
+		c := mustCache(t, tiny(4, 1024, 64))
+		for range 2 {
+			v, err := c.GetOrLoad(context.Background(), []byte("held"), k, nothing)
+			require.ErrorIs(t, err, ErrAbsent)
+			require.Equal(t, "held", string(v))
+		}
+		var s Stats
+		c.UpdateStats(&s)
+		require.EqualValues(t, 1, s.Loads)
+		require.EqualValues(t, 2, s.Misses)
+		require.Zero(t, s.LoadErrors)
+		require.Equal(t, 1, c.Len())
+		return c
+	}
+	for name, look := range map[string]func(c *Cache) bool{
+		"Get":       func(c *Cache) bool { return c.Get(nil, k) != nil },
+		"HasGet":    func(c *Cache) bool { _, ok := c.HasGet(nil, k); return ok },
+		"Has":       func(c *Cache) bool { return c.Has(k) },
+		"View":      func(c *Cache) bool { return c.View(k, func([]byte) { t.Error("called") }) },
+		"GetBatch":  func(c *Cache) bool { _, n := c.GetBatch(nil, [][]byte{k}, make([][]byte, 1)); return n != 0 },
+		"TTL":       func(c *Cache) bool { _, ok := c.TTL(k); return ok },
+		"Touch":     func(c *Cache) bool { return c.Touch(k, time.Hour) },
+		"swap":      func(c *Cache) bool { ok, _ := c.CompareAndSwap(k, nil, []byte("v")); return ok },
+		"Del":       func(c *Cache) bool { return c.Del(k) },
+		"GetAndDel": func(c *Cache) bool { _, ok := c.GetAndDel(nil, k); return ok },
+		"Update": func(c *Cache) (there bool) {
+			c.Update(k, func(_ []byte, ok bool) ([]byte, bool) { there = ok; return nil, false })
+			return there
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := marked(t)
+			require.False(t, look(c))
+			require.NoError(t, c.validate())
+			if name == "Del" || name == "GetAndDel" || name == "Update" {
+				require.Zero(t, c.Len(), "the mark is to be removed")
+			}
+		})
+	}
+	for name, set := range map[string]func(c *Cache, v []byte) error{
+		"Set": func(c *Cache, v []byte) error { return c.Set(k, v) },
+		"SetIfAbsent": func(c *Cache, v []byte) error {
+			ok, err := c.SetIfAbsent(k, v)
+			require.True(t, ok)
+			return err
+		},
+		"SetIfChanged": func(c *Cache, v []byte) error {
+			ok, err := c.SetIfChanged(k, v)
+			require.True(t, ok)
+			return err
+		},
+		"SetWithTTL": func(c *Cache, v []byte) error { return c.SetWithTTL(k, v, time.Hour) },
+		"Append":     func(c *Cache, v []byte) error { return c.Append(k, v) },
+	} {
+		for _, v := range [][]byte{nil, []byte("value"), pattern(3000)} {
+			t.Run(fmt.Sprint(name, len(v)), func(t *testing.T) {
+				c := marked(t)
+				require.NoError(t, set(c, v))
+				got, err := c.GetOrLoad(context.Background(), nil, k, nothing)
+				require.NoError(t, err)
+				require.True(t, bytes.Equal(v, got))
+				require.Equal(t, 1, c.Len())
+				require.NoError(t, c.validate())
+			})
+		}
+	}
+}
+
+// A value gives way to a mark, and a mark to another.
+func TestLoader_AbsentReplaces(t *testing.T) {
+	c := loaderCache(t)
+	k := []byte("key")
+	for _, r := range []Loaded{{}, {Absent: true}, {Absent: true, TTL: time.Hour}, {Value: []byte("v"), TTL: time.Hour}, {Absent: true}, {}} {
+		f := &flight{key: k, h: c.shared.hash(k), listed: true, waiters: 1, result: r}
+		b := c.bucket(f.h)
+		b.flights = f
+		c.keep(b, f)
+		require.False(t, f.listed)
+		require.Equal(t, 1, c.Len())
+		require.Equal(t, r.Absent, c.marked(b, k, f.h))
+		require.Equal(t, !r.Absent, c.Has(k))
+		require.NoError(t, c.validate())
+	}
+}
+
+// OnEvict hears of values that give way to a mark, and never of marks.
+func TestLoader_AbsentAndOnEvict(t *testing.T) {
+	g := tiny(2, 512, 12)
+	told := map[string]Reason{}
+	due := make(chan Reason, 1)
+	g.onEvict = func(k, _ []byte, reason Reason) {
+		if string(k) == "due" {
+			due <- reason // by a load that nobody waits for
+			return
+		}
+		told[string(k)] = reason
+	}
+	var now time.Duration
+	g.now = func() time.Duration { return now }
+	c := mustCache(t, g)
+	ttl := time.Hour
+	nothing := func(context.Context, []byte) (Loaded, error) { return Loaded{Absent: true, TTL: ttl}, nil }
+	for i := range 5000 { // more than fit
+		_, err := c.GetOrLoad(context.Background(), nil, fmt.Append(nil, "key ", i), nothing)
+		require.ErrorIs(t, err, ErrAbsent)
+	}
+	require.NoError(t, c.Set([]byte("key 4999"), nil))
+	require.True(t, c.Del([]byte("key 4999")))
+	require.Equal(t, map[string]Reason{"key 4999": EvictDeleted}, told)
+	require.NotZero(t, c.Len())
+	now = 2 * time.Hour
+	require.NotZero(t, c.DeleteExpired())
+	_, err := c.GetOrLoad(context.Background(), nil, []byte("key"), nothing)
+	require.ErrorIs(t, err, ErrAbsent)
+	c.Reset()
+	require.Len(t, told, 1)
+
+	c.ahead = 2 * time.Hour
+	require.NoError(t, c.SetWithTTL([]byte("due"), nil, time.Minute))
+	_, err = c.GetOrLoad(context.Background(), nil, []byte("due"), nothing)
+	require.NoError(t, err)
+	require.Equal(t, EvictDeleted, <-due)
+	require.Equal(t, 1, c.Len())
+}
+
+// A panic in OnEvict, which a load's result has brought about, is the load's.
+func TestLoader_OnEvictPanics(t *testing.T) {
+	g := tiny(2, 512, 12)
+	g.onEvict = func(k, _ []byte, reason Reason) { panic(reason) }
+	c := mustCache(t, g)
+	load, _ := gives("a value of some length")
+	for i := range 5000 {
+		r := <-ask(context.Background(), c, fmt.Append(nil, "key ", i), load)
+		if p, ok := r.panicked.(*LoadPanic); ok {
+			require.Equal(t, EvictCapacity, p.Value)
+			require.NoError(t, c.validate())
+			return
+		}
+		require.NoError(t, r.err)
+	}
+	t.Fatal("nothing was dropped")
+}

@@ -1,0 +1,227 @@
+package ringcache
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache/internal/workload"
+)
+
+// Goroutines change a store and then tell the cache, as programs do, while
+// others read through it: nobody reads what was out of date before he asked.
+func TestLoader_NothingOutOfDate(t *testing.T) {
+	const keys, workers = 8, 8
+	c := mustCache(t, tiny(2, 1024, 16))
+	var store [keys]atomic.Uint64 // versions
+	var told [keys]atomic.Uint64  // at least this one has been told
+	steps := 4000 * rounds()
+	load := func(_ context.Context, k []byte) (Loaded, error) {
+		v := store[k[0]].Load()
+		runtime.Gosched()
+		if v%7 == 3 {
+			return Loaded{}, errors.New("down")
+		}
+		if v%5 == 0 {
+			return Loaded{Absent: true}, nil
+		}
+		return Loaded{Value: stamp{id: uint32(k[0]), version: v, size: selfSize + int(v%400)}.value(nil)}, nil
+	}
+	var wg sync.WaitGroup
+	errs := make(chan error, workers)
+	for w := range workers {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			rnd := workload.NewRand(uint64(w))
+			var dst []byte
+			for range steps {
+				id := rnd.IntN(keys)
+				k := []byte{byte(id)}
+				switch rnd.IntN(12) {
+				case 0, 1:
+					v := store[id].Add(1)
+					c.Del(k)
+					raise(&told[id], v)
+				case 2:
+					c.Set([]byte{byte(keys + rnd.IntN(200))}, pattern(rnd.IntN(500))) // pushes others out
+				default:
+					floor := told[id].Load()
+					ctx, cancel := context.Background(), context.CancelFunc(func() {})
+					if rnd.IntN(4) == 0 {
+						ctx, cancel = context.WithTimeout(ctx, time.Duration(rnd.IntN(50))*time.Microsecond)
+					}
+					var err error
+					dst, err = c.GetOrLoad(ctx, dst[:0], k, load)
+					cancel()
+					if err != nil {
+						continue
+					}
+					s, err := readStamp(dst)
+					if err != nil || s.id != uint32(id) || s.version < floor {
+						errs <- fmt.Errorf("key %d: %v %v, the cache was told of version %d", id, s, err, floor)
+						return
+					}
+				}
+			}
+		}()
+	}
+	wg.Wait()
+	close(errs)
+	for err := range errs {
+		t.Error(err)
+	}
+	for id := range keys {
+		for n := 0; c.waiting([]byte{byte(id)}) >= 0; n++ {
+			runtime.Gosched()
+			if n > 1e7 {
+				t.Fatalf("key %d: a load is left behind", id)
+			}
+		}
+	}
+}
+
+// raise makes x at least v.
+func raise(x *atomic.Uint64, v uint64) {
+	for {
+		old := x.Load()
+		if old >= v || x.CompareAndSwap(old, v) {
+			return
+		}
+	}
+}
+
+// Loads, marks and everything else at random, against a map.
+func TestLoader_Random(t *testing.T) {
+	for seed := range uint64(rounds()) {
+		for _, p := range []Policy{PolicyS3FIFO, PolicyFIFO} {
+			g := tiny(2, 512, 12)
+			g.policy = p
+			var now time.Duration
+			g.now = func() time.Duration { return now }
+			c := mustCache(t, g)
+			rnd := workload.NewRand(seed)
+			type entry struct {
+				v      []byte
+				absent bool
+				until  time.Duration
+			}
+			model := map[uint16]entry{}
+			for i := range 20_000 {
+				now += time.Duration(rnd.IntN(3)) * 10 * time.Millisecond
+				id := uint16(rnd.IntN(300))
+				k := binary.LittleEndian.AppendUint16(nil, id)
+				ttl := tick * time.Duration(1+rnd.IntN(60))
+				v := stamp{id: uint32(id), version: uint64(i), size: rnd.IntN(100)}.value(nil)
+				if rnd.IntN(50) == 0 {
+					v = pattern(rnd.IntN(c.maxValue))
+				}
+				switch rnd.IntN(6) {
+				case 0:
+					require.NoError(t, c.SetWithTTL(k, v, ttl))
+					model[id] = entry{v: v, until: now + ttl}
+				case 1:
+					if c.Del(k) {
+						require.False(t, model[id].absent)
+					}
+					delete(model, id)
+				case 2:
+					e, there := model[id]
+					got, ok := c.HasGet(nil, k)
+					if ok && (!there || e.absent || now >= e.until || !bytes.Equal(got, e.v)) {
+						t.Fatalf("step %d: %q of %+v at %v", i, got, e, now)
+					}
+				default:
+					r := Loaded{Value: v, TTL: ttl, Absent: rnd.IntN(3) == 0}
+					loaded := false
+					got, err := c.GetOrLoad(context.Background(), nil, k, func(context.Context, []byte) (Loaded, error) {
+						loaded = true
+						return r, nil
+					})
+					if loaded {
+						model[id] = entry{v: v, absent: r.Absent, until: now + ttl}
+					}
+					e := model[id]
+					if e.absent != errors.Is(err, ErrAbsent) || !e.absent && !bytes.Equal(got, e.v) || now >= e.until {
+						t.Fatalf("step %d: %q, %v of %+v at %v", i, got, err, e, now)
+					}
+				}
+				if i%500 == 0 {
+					require.NoError(t, c.validate(), "step %d", i)
+				}
+			}
+		}
+	}
+}
+
+// getOrLoad is a GetOrLoad that finds a value, finds a mark, or loads one of
+// the two.
+func (r *runner) getOrLoad(o op) error {
+	ttl := r.ttlOf(o)
+	s, v := r.newValue(o, r.sizeOf(o))
+	// OnEvict is not told of marks, so what it says would not add up with them.
+	absent := !r.told && o.flags&4 != 0
+	known, calls := r.before(o.id), 0
+	k := bytes.Clone(r.keyOf(o.id))
+	got, err := r.c.GetOrLoad(context.Background(), r.dst[:0], k, func(_ context.Context, key []byte) (Loaded, error) {
+		calls++
+		if !bytes.Equal(k, key) {
+			return Loaded{}, fmt.Errorf("asked to load %.32x", key)
+		}
+		return Loaded{Value: v, TTL: ttl, Absent: absent}, nil
+	})
+	if r.dst = got; err != nil && !errors.Is(err, ErrAbsent) {
+		return err
+	}
+	if err == nil && calls == 0 {
+		return r.hit(o.id, got)
+	}
+	if err := r.answered(known, false); err != nil {
+		return err
+	}
+	if calls == 0 {
+		at, ok := r.marks[o.id]
+		if !ok || r.over(at) {
+			return fmt.Errorf("ErrAbsent at %v, and no load has said so, or for as long (%v)", r.age, at)
+		}
+		r.markHits++
+		return nil
+	}
+	if calls > 1 || absent != (err != nil) || !absent && !bytes.Equal(v, got) {
+		return fmt.Errorf("%d loads, %v, %d bytes", calls, err, len(got))
+	}
+	r.forget(o.id)
+	if ttl == 0 {
+		ttl = r.g.ttl
+	}
+	switch {
+	case ttl < 0:
+		return r.found(o.id, r.c.Has(r.keyOf(o.id)))
+	case absent:
+		r.marks[o.id] = r.deadline(ttl)
+		return r.found(o.id, r.c.Has(r.keyOf(o.id)))
+	}
+	return r.stored(o, s, ttl)
+}
+
+// marked returns how many marks there are.
+func (r *runner) marked() int {
+	n := 0
+	for id := range r.marks {
+		k := r.makeKey(nil, id)
+		h := r.c.shared.hash(k)
+		if r.c.marked(r.c.bucket(h), k, h) {
+			n++
+		}
+	}
+	return n
+}

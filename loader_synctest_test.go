@@ -1,0 +1,341 @@
+//go:build go1.25
+
+package ringcache
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// inBubble runs fn with a cache on a clock of its own.
+func inBubble(t *testing.T, o Options, fn func(t *testing.T, c *Cache)) {
+	synctest.Test(t, func(t *testing.T) {
+		o.MaxBytes = minMaxBytes
+		c, err := NewWithOptions(o)
+		require.NoError(t, err)
+		defer closeCache(t, c)
+		fn(t, c)
+		synctest.Wait()
+		require.NoError(t, c.validate())
+	})
+}
+
+// slow returns a load that takes a while unless its context ends, and counts how
+// often that was.
+func slow(d time.Duration, r Loaded) (load LoadFunc, calls, cancelled *atomic.Int64) {
+	calls, cancelled = new(atomic.Int64), new(atomic.Int64)
+	return func(ctx context.Context, _ []byte) (Loaded, error) {
+		calls.Add(1)
+		select {
+		case <-time.After(d):
+			return r, nil
+		case <-ctx.Done():
+			cancelled.Add(1)
+			return Loaded{}, ctx.Err()
+		}
+	}, calls, cancelled
+}
+
+func TestLoaderTime_Stampede(t *testing.T) {
+	inBubble(t, Options{}, func(t *testing.T, c *Cache) {
+		load, calls, cancelled := slow(time.Second, Loaded{Value: []byte("value")})
+		begin := time.Now()
+		var all []<-chan reply
+		for i := range 1000 { // they come while it is under way, and many give up
+			ctx, cancel := context.WithTimeout(context.Background(), time.Duration(100+i%10*100)*time.Millisecond+time.Microsecond)
+			defer cancel()
+			all = append(all, ask(ctx, c, []byte("key"), load))
+		}
+		synctest.Wait()
+		require.Equal(t, 1000, c.waiting([]byte("key")))
+		for i, ch := range all {
+			r := <-ch
+			if i%10 < 9 {
+				require.ErrorIs(t, r.err, context.DeadlineExceeded)
+				require.Equal(t, "ringcache: load entry: context deadline exceeded", r.err.Error())
+				continue
+			}
+			require.NoError(t, r.err)
+			require.Equal(t, "value", string(r.v))
+		}
+		require.Equal(t, time.Second, time.Since(begin))
+		require.EqualValues(t, 1, calls.Load())
+		require.Zero(t, cancelled.Load())
+	})
+}
+
+// A caller that leaves does so at once, and its patience is its own: the first
+// one's deadline does not end the load for the second.
+func TestLoaderTime_FirstLeaves(t *testing.T) {
+	inBubble(t, Options{}, func(t *testing.T, c *Cache) {
+		type name struct{}
+		k := []byte("key")
+		ctx, cancel := context.WithTimeout(context.WithValue(context.Background(), name{}, "first"), time.Second)
+		defer cancel()
+		load, _, cancelled := slow(time.Minute, Loaded{Value: []byte("value")})
+		first := ask(ctx, c, k, func(ctx context.Context, k []byte) (Loaded, error) {
+			if ctx.Value(name{}) != "first" {
+				return Loaded{}, errors.New("the context lacks the caller's values")
+			}
+			if _, ok := ctx.Deadline(); ok {
+				return Loaded{}, errors.New("the context has the caller's deadline")
+			}
+			return load(ctx, k)
+		})
+		synctest.Wait()
+		second := ask(context.Background(), c, k, load)
+		begin := time.Now()
+		require.ErrorIs(t, (<-first).err, context.DeadlineExceeded)
+		require.Equal(t, time.Second, time.Since(begin))
+		r := <-second
+		require.NoError(t, r.err)
+		require.Equal(t, time.Minute, time.Since(begin))
+		require.Zero(t, cancelled.Load())
+	})
+}
+
+// When the last one has left, the load is called off; who comes then does not
+// wait for its end.
+func TestLoaderTime_LastLeaves(t *testing.T) {
+	inBubble(t, Options{}, func(t *testing.T, c *Cache) {
+		k := []byte("key")
+		load, calls, cancelled := slow(time.Minute, Loaded{Value: []byte("value")})
+		ctx, cancel := context.WithCancel(context.Background())
+		a, b := ask(ctx, c, k, load), ask(ctx, c, k, load)
+		synctest.Wait()
+		cancel()
+		require.ErrorIs(t, (<-a).err, context.Canceled)
+		require.ErrorIs(t, (<-b).err, context.Canceled)
+		synctest.Wait()
+		require.EqualValues(t, 1, cancelled.Load())
+		require.Equal(t, -1, c.waiting(k))
+
+		// One that does not listen is not waited for, and nothing of it is kept.
+		deaf := func(context.Context, []byte) (Loaded, error) {
+			time.Sleep(time.Hour)
+			return Loaded{Value: []byte("too late")}, nil
+		}
+		ctx, cancel = context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_, err := c.GetOrLoad(ctx, nil, k, deaf)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		v, err := c.GetOrLoad(context.Background(), nil, k, load)
+		require.NoError(t, err)
+		require.Equal(t, "value", string(v))
+		require.EqualValues(t, 2, calls.Load())
+		time.Sleep(2 * time.Hour)
+		require.Equal(t, "value", string(c.Get(nil, k)))
+	})
+}
+
+// Those who wait for a load that a write has overtaken may leave it too.
+func TestLoaderTime_OvertakenAndLeft(t *testing.T) {
+	inBubble(t, Options{}, func(t *testing.T, c *Cache) {
+		k := []byte("key")
+		load, _, cancelled := slow(time.Minute, Loaded{Value: []byte("value")})
+		ctx, cancel := context.WithCancel(context.Background())
+		ch := ask(ctx, c, k, load)
+		synctest.Wait()
+		c.Del(k)
+		synctest.Wait()
+		require.Zero(t, cancelled.Load())
+		cancel()
+		<-ch
+		synctest.Wait()
+		require.EqualValues(t, 1, cancelled.Load())
+	})
+}
+
+func TestLoaderTime_TTL(t *testing.T) {
+	for name, tt := range map[string]struct {
+		usual, own, want time.Duration
+	}{
+		"none":      {0, 0, 0},
+		"usual":     {time.Minute, 0, time.Minute},
+		"own":       {time.Minute, time.Hour, time.Hour},
+		"own only":  {0, time.Hour, time.Hour},
+		"for ever":  {time.Minute, 14 * 365 * 24 * time.Hour, 0},
+		"too short": {0, -1, -1},
+	} {
+		for _, absent := range []bool{false, true} {
+			t.Run(name, func(t *testing.T) {
+				inBubble(t, Options{TTL: tt.usual}, func(t *testing.T, c *Cache) {
+					k := []byte("key")
+					load, calls, _ := slow(time.Second, Loaded{Value: []byte("value"), TTL: tt.own, Absent: absent})
+					again := func() int64 {
+						_, err := c.GetOrLoad(context.Background(), nil, k, load)
+						require.Equal(t, absent, errors.Is(err, ErrAbsent))
+						return calls.Load()
+					}
+					require.EqualValues(t, 1, again())
+					if tt.want < 0 {
+						require.EqualValues(t, 2, again())
+						return
+					}
+					time.Sleep(tt.want - tick)
+					if tt.want == 0 {
+						time.Sleep(10 * 365 * 24 * time.Hour)
+					}
+					require.EqualValues(t, 1, again())
+					if tt.want > 0 {
+						time.Sleep(tick)
+						require.EqualValues(t, 2, again())
+					}
+				})
+			})
+		}
+	}
+}
+
+func TestLoaderTime_Refresh(t *testing.T) {
+	inBubble(t, Options{TTL: time.Minute, RefreshAhead: 10 * time.Second}, func(t *testing.T, c *Cache) {
+		k := []byte("key")
+		var version atomic.Int64
+		load := func(ctx context.Context, _ []byte) (Loaded, error) {
+			time.Sleep(time.Second)
+			if err := ctx.Err(); err != nil {
+				return Loaded{}, err
+			}
+			return Loaded{Value: []byte{byte(version.Add(1))}}, nil
+		}
+		get := func() (v byte, took time.Duration) {
+			begin := time.Now()
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel() // the refresh does not end with the call that began it
+			got, err := c.GetOrLoad(ctx, nil, k, load)
+			require.NoError(t, err)
+			return got[0], time.Since(begin)
+		}
+		want := func(v byte, took time.Duration) {
+			t.Helper()
+			gotV, gotTook := get()
+			require.Equal(t, v, gotV)
+			require.Equal(t, took, gotTook)
+		}
+		want(1, time.Second)
+		time.Sleep(49 * time.Second)
+		want(1, 0) // not due yet
+		time.Sleep(1100 * time.Millisecond)
+		require.EqualValues(t, 1, version.Load())
+		for range 100 { // due: one load, and nobody waits
+			want(1, 0)
+		}
+		time.Sleep(1100 * time.Millisecond)
+		want(2, 0)
+		require.EqualValues(t, 2, version.Load())
+		left, ok := c.TTL(k)
+		require.True(t, ok)
+		require.Greater(t, left, 58*time.Second)
+
+		time.Sleep(2 * time.Minute)
+		want(3, time.Second)
+	})
+}
+
+// A refresh that fails leaves the entry until its time is over.
+func TestLoaderTime_RefreshFails(t *testing.T) {
+	for name, fail := range map[string]func() (Loaded, error){
+		"error":  func() (Loaded, error) { return Loaded{}, errors.New("down") },
+		"panic":  func() (Loaded, error) { panic("down") },
+		"Goexit": func() (Loaded, error) { runtime.Goexit(); return Loaded{}, nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, Options{TTL: time.Minute, RefreshAhead: 10 * time.Second}, func(t *testing.T, c *Cache) {
+				k := []byte("key")
+				require.NoError(t, c.Set(k, []byte("value")))
+				time.Sleep(55 * time.Second)
+				for range 3 {
+					v, err := c.GetOrLoad(context.Background(), nil, k, func(context.Context, []byte) (Loaded, error) { return fail() })
+					require.NoError(t, err)
+					require.Equal(t, "value", string(v))
+					synctest.Wait()
+				}
+				var s Stats
+				c.UpdateStats(&s)
+				require.EqualValues(t, 3, s.LoadErrors)
+				time.Sleep(5 * time.Second)
+				load, _ := gives("fresh")
+				v, err := c.GetOrLoad(context.Background(), nil, k, load)
+				require.NoError(t, err)
+				require.Equal(t, "fresh", string(v))
+			})
+		})
+	}
+}
+
+// What a refresh brings gives way to what was set meanwhile, and to Close: then
+// nobody has a use for it, and it is called off. A caller who misses joins it,
+// and may leave it without ending it.
+func TestLoaderTime_RefreshOvertaken(t *testing.T) {
+	for name, tt := range map[string]struct {
+		do        func(t *testing.T, c *Cache, k []byte, load LoadFunc)
+		want      string
+		cancelled int64
+	}{
+		"nothing": {func(*testing.T, *Cache, []byte, LoadFunc) {}, "fresh", 0},
+		"Set":     {func(_ *testing.T, c *Cache, k []byte, _ LoadFunc) { c.Set(k, []byte("set")) }, "set", 1},
+		"equal": {func(_ *testing.T, c *Cache, k []byte, _ LoadFunc) {
+			changed, err := c.SetIfChanged(k, []byte("value"))
+			require.NoError(t, err)
+			require.False(t, changed)
+		}, "value", 1},
+		"Close": {func(_ *testing.T, c *Cache, _ []byte, _ LoadFunc) { c.Close() }, "", 1},
+		"misses": {func(t *testing.T, c *Cache, k []byte, load LoadFunc) {
+			time.Sleep(6 * time.Second) // the entry's time is over
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			_, err := c.GetOrLoad(ctx, nil, k, load)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+		}, "fresh", 0},
+		"misses, and Set": {func(t *testing.T, c *Cache, k []byte, load LoadFunc) {
+			time.Sleep(6 * time.Second)
+			ctx, cancel := context.WithCancel(context.Background())
+			ch := ask(ctx, c, k, load)
+			synctest.Wait()
+			c.Set(k, []byte("set"))
+			cancel()
+			require.ErrorIs(t, (<-ch).err, context.Canceled)
+		}, "set", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, Options{TTL: time.Minute, RefreshAhead: 10 * time.Second}, func(t *testing.T, c *Cache) {
+				k := []byte("key")
+				require.NoError(t, c.Set(k, []byte("value")))
+				time.Sleep(55 * time.Second)
+				load, calls, cancelled := slow(30*time.Second, Loaded{Value: []byte("fresh")})
+				_, err := c.GetOrLoad(context.Background(), nil, k, load)
+				require.NoError(t, err)
+				synctest.Wait()
+				tt.do(t, c, k, load)
+				time.Sleep(40 * time.Second)
+				require.Equal(t, tt.want, string(c.Get(nil, k)))
+				require.EqualValues(t, 1, calls.Load())
+				require.Equal(t, tt.cancelled, cancelled.Load())
+			})
+		})
+	}
+}
+
+// An entry that never expires is never due, and a mark is left to expire.
+func TestLoaderTime_NotDue(t *testing.T) {
+	inBubble(t, Options{RefreshAhead: time.Minute}, func(t *testing.T, c *Cache) {
+		load, calls, _ := slow(0, Loaded{Absent: true, TTL: time.Second})
+		require.NoError(t, c.Set([]byte("set"), nil))
+		time.Sleep(time.Hour)
+		for range 2 {
+			_, err := c.GetOrLoad(context.Background(), nil, []byte("set"), load)
+			require.NoError(t, err)
+			_, err = c.GetOrLoad(context.Background(), nil, []byte("marked"), load)
+			require.ErrorIs(t, err, ErrAbsent)
+			synctest.Wait()
+		}
+		require.EqualValues(t, 1, calls.Load())
+	})
+}
