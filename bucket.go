@@ -25,7 +25,11 @@ type bucket struct {
 	shared *commons
 	policy policy.State
 
-	next expected
+	departed []departed // what has left under the lock; nil without OnEvict
+
+	next   expected
+	mortal bool // there is a record with room for an expiry, dead or alive
+	reaper reaper
 
 	lines    int // cache lines of a typical record
 	closed   bool
@@ -45,6 +49,8 @@ type bucket struct {
 	evictedMain  uint64
 	evictedCrowd uint64
 	evictedBytes uint64
+	expired      uint64
+	expiredBytes uint64
 	promotions   uint64
 	reinsertions uint64
 	ghostHits    uint64
@@ -201,7 +207,7 @@ func (b *bucket) get(dst, k []byte, h uint64) ([]byte, bool) {
 // getAny is get for every case.
 func (b *bucket) getAny(dst, k []byte, h uint64) ([]byte, bool) {
 	var f found
-	if !b.find(&f, k, h) {
+	if !b.lookup(&f, k, h) {
 		return dst, false
 	}
 	b.touch(&f)
@@ -222,7 +228,7 @@ func (b *bucket) touch(f *found) {
 // crosses the end of a chunk.
 func (b *bucket) view(k []byte, h uint64, fn func(v []byte)) bool {
 	var f found
-	if !b.find(&f, k, h) {
+	if !b.lookup(&f, k, h) {
 		return false
 	}
 	b.touch(&f)
@@ -244,31 +250,40 @@ func (b *bucket) view(k []byte, h uint64, fn func(v []byte)) bool {
 var viewBuffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // setLocked stores the record. On an error the key is absent.
-func (b *bucket) setLocked(k, v []byte, h uint64) error {
+func (b *bucket) setLocked(w *write) error {
 	if len(b.index.pages) == 0 {
 		if err := b.growIndexLocked(1); err != nil {
-			return err
+			return b.failLocked(w, err)
 		}
 	}
 	var f found
-	replace := b.find(&f, k, h)
+	replace := b.find(&f, w.k, w.h)
+	if replace && b.shared.expired(f.header) {
+		b.expireLocked(&f, w.h)
+		replace, f.ghost = false, false // its place is empty now
+	}
 	if replace {
-		if f.vlen == len(v) {
-			f.ring.write(f.valuePos(), v)
+		if f.vlen == len(w.v) && f.takes(w.expiry) {
+			b.partLocked(f.ring, f.pos, f.header, w.why())
+			b.renewLocked(&f, w.expiry)
+			f.ring.write(f.valuePos(), w.v)
 			return nil
 		}
-		b.killLocked(f.ring, f.pos, f.header)
+		b.killLocked(f.ring, f.pos, f.header, w.why())
 	}
-	ring := b.admitLocked(&f, replace, headerSize(len(k), len(v))+len(k)+len(v))
-	pos, err := b.appendLocked(ring, k, v, h)
+	if b.mortal {
+		b.reapLocked()
+	}
+	ring := b.admitLocked(&f, replace, w.n)
+	pos, err := b.appendLocked(ring, w)
 	if err != nil {
 		if replace {
-			b.index.remove(h, f.place)
+			b.index.remove(w.h, f.place)
 		}
-		return err
+		return b.failLocked(w, err)
 	}
 	b.index.latest = uint64(ring)<<slotPosBits | pos
-	b.putSlotLocked(&f, replace, h, slotWord(h, ring, pos))
+	b.putSlotLocked(&f, replace, w.h, slotWord(w.h, ring, pos))
 	b.sweepLocked()
 	b.tendIndexLocked()
 	b.prepareLocked(ring)
@@ -324,35 +339,23 @@ func (b *bucket) ghostsLocked() (n [ringCount]int) {
 
 // appendLocked writes a record at the head of a ring, counts it, and returns
 // its position.
-func (b *bucket) appendLocked(ring policy.Ring, k, v []byte, h uint64) (uint64, error) {
+func (b *bucket) appendLocked(ring policy.Ring, w *write) (uint64, error) {
 	var buf [maxHeader]byte
-	hdr := putHeader(&buf, len(k), len(v))
-	n := len(hdr) + len(k) + len(v)
+	hdr := putHeader(&buf, len(w.k), len(w.v), w.expiry)
 	r := &b.rings[ring]
-	limit := b.ownRoomLocked(ring, n)
-	if err := r.extend(uint64(n), limit); err != nil {
+	limit := b.ownRoomLocked(ring, w.n)
+	if err := r.extend(uint64(w.n), limit); err != nil {
 		return 0, err
 	}
-	r.count(1, n)
-	b.appended += n
-	if b.large {
-		b.shared.strays(h).Add(1)
+	r.count(1, w.n, w.expiry != 0)
+	if w.expiry != 0 {
+		b.noteExpiry(w.expiry)
 	}
-	return r.append(hdr, k, v), nil
-}
-
-// killLocked marks a live record dead and takes it out of the counts.
-func (b *bucket) killLocked(r *ring, pos uint64, h header) {
-	r.kill(pos)
-	b.uncountLocked(r, h, b.strayHash(r, pos, h))
-}
-
-// uncountLocked takes a live record out of the counts. hash is its strayHash.
-func (b *bucket) uncountLocked(r *ring, h header, hash uint64) {
-	r.count(-1, -h.total())
+	b.appended += w.n
 	if b.large {
-		b.shared.strays(hash).Add(-1)
+		b.shared.strays(w.h).Add(1)
 	}
+	return r.append(hdr, w.k, w.v), nil
 }
 
 // keyHash returns the hash of the key of the record at pos.
@@ -367,31 +370,6 @@ func (b *bucket) strayHash(r *ring, pos uint64, h header) uint64 {
 		return 0
 	}
 	return b.keyHash(r, pos, h)
-}
-
-// loseLocked evicts the entry of a slot that the index had no place for.
-func (b *bucket) loseLocked(victim uint64) {
-	r := &b.rings[slotRing(victim)]
-	if !r.alive(victim) {
-		return
-	}
-	pos := victim & slotPosMask
-	if h, ok := r.header(pos); ok {
-		b.killLocked(r, pos, h)
-		b.evictedCrowd++
-		b.evictedBytes += uint64(h.total())
-	}
-}
-
-// delLocked removes k and reports whether it was there.
-func (b *bucket) delLocked(k []byte, h uint64) bool {
-	var f found
-	if !b.find(&f, k, h) {
-		return false
-	}
-	b.killLocked(f.ring, f.pos, f.header)
-	b.index.remove(h, f.place)
-	return true
 }
 
 // reportLocked counts a record of n bytes, and returns what was set since the
@@ -431,12 +409,13 @@ func (b *bucket) resetLocked() {
 	b.shared.pool.putPages(b.index.reset())
 	for i := range b.rings {
 		r := &b.rings[i]
-		for b.large && r.size > 0 {
+		for (b.large || b.shared.onEvict != nil) && r.size > 0 {
 			h, ok := r.header(r.tail)
 			if !ok {
 				break
 			}
 			if !h.dead {
+				b.partLocked(r, r.tail, h, EvictReset)
 				b.uncountLocked(r, h, b.strayHash(r, r.tail, h))
 			}
 			r.release(uint64(h.total()))
@@ -444,6 +423,7 @@ func (b *bucket) resetLocked() {
 		r.reset()
 	}
 	b.pending = 0
+	b.mortal = false
 	b.policy.Emptied()
 }
 
@@ -452,6 +432,7 @@ func (b *bucket) close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.closed = true
+	b.mortal = false
 	b.index.reset()
 	for i := range b.rings {
 		b.rings[i] = ring{}
@@ -476,6 +457,8 @@ func (b *bucket) updateStats(s *Stats) {
 	s.Reinsertions += b.reinsertions
 	s.GhostHits += b.ghostHits
 	s.EvictedBytes += b.evictedBytes
+	s.ExpiredEntries += b.expired
+	s.ExpiredBytes += b.expiredBytes
 	s.EntriesCount += uint64(b.liveLocked())
 	s.BytesSize += uint64(b.liveBytesLocked())
 	s.IndexBytes += uint64(len(b.index.pages) * b.shared.pool.pageSize)

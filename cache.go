@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/bits"
 	"runtime"
+	"time"
 
 	"github.com/ringcache/ringcache/internal/policy"
 )
@@ -39,8 +40,11 @@ type geometry struct {
 	chunkSize int // power of two, at least 64
 	policy    Policy
 	hugePages bool
-	posBits   uint      // width of a position: generation and offset
-	seed      [2]uint64 // {0, 0}: all hashes are 0
+	ttl       time.Duration // of entries without one of their own; 0: they do not expire
+	onEvict   func(k, v []byte, reason Reason)
+	now       func() time.Duration // time since the cache was made; nil: the real one
+	posBits   uint                 // width of a position: generation and offset
+	seed      [2]uint64            // {0, 0}: all hashes are 0
 	mem       memory
 }
 
@@ -78,6 +82,8 @@ func NewWithOptions(o Options) (*Cache, error) {
 	g := defaultGeometry(max(o.MaxBytes, minMaxBytes))
 	g.policy = o.Policy
 	g.hugePages = o.HugePages
+	g.ttl = o.TTL
+	g.onEvict = o.OnEvict
 	return newCache(g)
 }
 
@@ -91,6 +97,8 @@ func newCache(g geometry) (*Cache, error) {
 		buckets:  g.buckets,
 		posBits:  g.posBits,
 		shift:    log2(g.chunkSize),
+		clock:    newClock(g),
+		onEvict:  g.onEvict,
 	}
 	s.pool.hugePages = g.hugePages
 	s.divide()
@@ -129,78 +137,8 @@ func (c *Cache) bucket(h uint64) *bucket { return &c.buckets[h&c.mask&(bucketCou
 // Set does not allocate on the Go heap, but for a few bytes when a bucket's
 // tables grow. It locks one of 512 buckets.
 func (c *Cache) Set(k, v []byte) error {
-	h := c.shared.hash(k)
-	b := c.bucket(h)
-	if len(k) > maxKey || len(v) > c.maxValue {
-		return c.refuse(b, k, v, h)
-	}
-	b.index.prefetch(h)
-	var err error
-	if n := headerSize(len(k), len(v)) + len(k) + len(v); c.isLarge(n) {
-		err = c.setLarge(b, k, v, h, n)
-	} else {
-		err = c.setSmall(b, k, v, h, n)
-	}
-	if err != nil {
-		return fmt.Errorf("ringcache: set entry of %d + %d bytes: %w", len(k), len(v), err)
-	}
-	return nil
-}
-
-// setSmall stores a record of n bytes in its bucket.
-func (c *Cache) setSmall(b *bucket, k, v []byte, h uint64, n int) error {
-	if c.shared.flow.held.Load() > 0 && b.short(n) {
-		c.lend(n)
-	}
-	flowed, err := c.setInBucket(b, k, v, h, n)
-	if flowed.bytes > 0 {
-		c.flowed(flowed)
-	}
-	return err
-}
-
-// setInBucket stores a record and returns what the bucket has taken in since it
-// last said so, if that is a chunk or more.
-func (c *Cache) setInBucket(b *bucket, k, v []byte, h uint64, n int) (flowed tally, err error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.sets++
-	if b.closed {
-		return tally{}, ErrClosed
-	}
-	c.delStrayLocked(k, h)
-	if err := b.setLocked(k, v, h); err != nil {
-		return tally{}, err
-	}
-	return b.reportLocked(n), nil
-}
-
-// refuse removes the older value of an entry that is too large.
-func (c *Cache) refuse(b *bucket, k, v []byte, h uint64) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.sets++
-	if b.closed {
-		return fmt.Errorf("ringcache: set entry: %w", ErrClosed)
-	}
-	if len(k) > maxKey { // no older value can be there
-		return fmt.Errorf("ringcache: set entry: key of %d bytes, at most %d: %w", len(k), maxKey, ErrTooLarge)
-	}
-	b.delLocked(k, h)
-	c.delStrayLocked(k, h)
-	return fmt.Errorf("ringcache: set entry: value of %d bytes, at most %d: %w", len(v), c.maxValue, ErrTooLarge)
-}
-
-// delStrayLocked removes k from the large buckets and reports whether it was
-// there. The lock of k's small bucket is held.
-func (c *Cache) delStrayLocked(k []byte, h uint64) bool {
-	if c.shared.strays(h).Load() == 0 {
-		return false
-	}
-	lb := c.largeBucket(h)
-	lb.mu.Lock()
-	defer lb.mu.Unlock()
-	return lb.delLocked(k, h)
+	w := c.newWrite(k, v)
+	return c.apply(&w)
 }
 
 // Get appends the value of k to dst and returns the extended slice; dst as it
@@ -289,14 +227,8 @@ func (c *Cache) View(k []byte, fn func(v []byte)) bool {
 // free for reuse when the bucket's ring comes round. Del does not allocate and
 // locks one bucket.
 func (c *Cache) Del(k []byte) bool {
-	h := c.shared.hash(k)
-	b := c.bucket(h)
-	b.index.prefetch(h)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.dels++
-	// Never both: a key lives in one place.
-	return b.delLocked(k, h) || c.delStrayLocked(k, h)
+	_, found := c.remove(&write{k: k, h: c.shared.hash(k), reason: EvictDeleted})
+	return found
 }
 
 // Reset removes all entries. The cache stays usable; its memory stays with it,
@@ -304,26 +236,23 @@ func (c *Cache) Del(k []byte) bool {
 // one after another: an entry that is set meanwhile may or may not stay.
 // Counters in [Stats] go on.
 func (c *Cache) Reset() {
-	g := &c.region
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for i := range c.shared.buckets {
-		b := &c.buckets[i]
-		b.mu.Lock()
-		if !b.closed {
-			b.resetLocked()
-		}
-		b.mu.Unlock()
+	c.each(c.resetBucket)
+}
+
+// resetBucket removes the entries of one bucket.
+func (c *Cache) resetBucket(b *bucket) {
+	var w write
+	c.region.mu.Lock()
+	b.mu.Lock()
+	if !b.closed {
+		b.resetLocked()
 	}
-	for i := range g.buckets {
-		lb := &g.buckets[i]
-		lb.mu.Lock()
-		if !lb.closed {
-			lb.resetLocked()
-		}
-		lb.mu.Unlock()
-		c.settle(lb)
+	b.unlock(&w)
+	if b.large {
+		c.settle(b)
 	}
+	c.region.mu.Unlock()
+	c.announce(&w)
 }
 
 // Close gives all memory back to the operating system. It waits for calls that

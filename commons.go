@@ -21,6 +21,8 @@ type commons struct {
 	buckets  int
 	posBits  uint
 	shift    uint8 // log2 of the chunk size
+	clock
+	onEvict func(k, v []byte, reason Reason) // may be nil
 
 	quota atomic.Int64 // bytes that each small bucket may hold, rings and index
 	flow  flow

@@ -1,6 +1,7 @@
 package ringcache
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/ringcache/ringcache/internal/policy"
@@ -100,6 +101,9 @@ func (b *bucket) makeRoomLocked(ring policy.Ring, n, limit int, w *policy.Work) 
 // ownRoomLocked gives a ring room for a new record of n bytes, and returns how
 // many chunks it may hold.
 func (b *bucket) ownRoomLocked(ring policy.Ring, n int) int {
+	if b.mortal {
+		b.tidyLocked(ring, n)
+	}
 	limits := b.limitLocked()
 	r := &b.rings[ring]
 	need := (n + 1<<r.shift - 1) >> r.shift
@@ -169,10 +173,14 @@ func (b *bucket) evictTailLocked(ring policy.Ring, w *policy.Work) {
 		return
 	}
 	if h.dead {
-		r.release(uint64(h.total()))
+		r.releaseDead(h)
 		return
 	}
-	if b.policy.Kind == policy.FIFO {
+	if b.shared.expired(h) {
+		b.expireAtLocked(ring, r.tail, h)
+		return // dead from now on
+	}
+	if b.policy.Kind == policy.FIFO && !r.porous() {
 		b.dropTailLocked(ring, h)
 		return
 	}
@@ -182,9 +190,17 @@ func (b *bucket) evictTailLocked(ring policy.Ring, w *policy.Work) {
 		b.dropTailLocked(ring, h)
 		return
 	}
+	if ring == policy.Main && r.porous() && w.Spend(h.total()) {
+		b.rotateLocked(ring, p, h)
+		return
+	}
 	verdict := policy.Drop
 	if ring == policy.Small {
 		verdict = b.policy.SmallTail(slotFreq(p.slot), h.total(), w)
+		if verdict == policy.Drop && r.porous() && w.Spend(h.total()) {
+			b.rotateLocked(ring, p, h)
+			return
+		}
 	} else {
 		if p.slot&slotTrialBit != 0 {
 			b.policy.Judge(slotFreq(p.slot) > 0)
@@ -196,7 +212,9 @@ func (b *bucket) evictTailLocked(ring policy.Ring, w *policy.Work) {
 	case policy.Promote:
 		b.promoteLocked(p, h, w)
 	case policy.Reinsert:
-		b.reinsertLocked(p, h)
+		p.slot -= slotFreqOne
+		b.reinsertions++
+		b.rotateLocked(policy.Main, p, h)
 	default:
 		b.dropTailLocked(ring, h)
 	}
@@ -216,10 +234,15 @@ func (b *bucket) tailSlotLocked(ring policy.Ring, h header) (place, bool) {
 // dropTailLocked evicts the live record at the tail of a ring.
 func (b *bucket) dropTailLocked(ring policy.Ring, h header) {
 	r := &b.rings[ring]
+	b.partLocked(r, r.tail, h, EvictCapacity)
 	b.uncountLocked(r, h, b.strayHash(r, r.tail, h))
 	r.release(uint64(h.total()))
-	b.evictedBytes += uint64(h.total())
 	b.policy.Dropped(ring)
+	b.countEvicted(ring, h)
+}
+
+func (b *bucket) countEvicted(ring policy.Ring, h header) {
+	b.evictedBytes += uint64(h.total())
 	if ring == policy.Small {
 		b.evictedSmall++
 	} else {
@@ -246,44 +269,54 @@ func (b *bucket) promoteLocked(p place, h header, w *policy.Work) {
 	main.copyFrom(small, small.tail, n)
 	b.index.store(p, withPos(p.slot&^slotFreqMask, policy.Main, pos))
 	small.release(uint64(n))
-	small.count(-1, -n)
-	main.count(1, n)
+	small.count(-1, n, h.timed)
+	main.count(1, n, h.timed)
+	b.noteExpiry(h.expiry)
 	b.appended += n
 	b.promotions++
 }
 
-// reinsertLocked moves the record at the tail of main to its head, with one
-// less to its frequency. In a full ring both lie in the same bytes, so the
-// record is held in a buffer meanwhile.
-func (b *bucket) reinsertLocked(p place, h header) {
-	r := &b.rings[policy.Main]
-	n := h.total()
+// rotateLocked moves the record at the tail of a ring to its head.
+func (b *bucket) rotateLocked(ring policy.Ring, p place, h header) {
 	var short [256]byte
-	buf := short[:0]
-	if n > len(short) {
-		long := moveBuffers.Get().(*[]byte)
-		defer func() { *long = buf; moveBuffers.Put(long) }()
-		buf = (*long)[:0]
+	if h.total() <= len(short) {
+		b.rotateThroughLocked(short[:0], ring, p, h)
+		return
 	}
+	long := copyBuffers.Get().(*[]byte)
+	*long = b.rotateThroughLocked((*long)[:0], ring, p, h)
+	copyBuffers.Put(long)
+}
+
+// rotateThroughLocked is rotateLocked by way of a buffer, which it returns: in a
+// full ring, tail and head lie in the same bytes.
+func (b *bucket) rotateThroughLocked(buf []byte, ring policy.Ring, p place, h header) []byte {
+	r := &b.rings[ring]
+	n := h.total()
 	buf = r.read(buf, r.tail, n)
 	hash, held := b.strayHash(r, r.tail, h), r.held()
 	r.release(uint64(n))
 	if err := r.extend(uint64(n), held); err != nil {
-		b.uncountLocked(r, h, hash) // the chunk that the tail left was not to be had again
-		b.evictedMain++
-		b.evictedBytes += uint64(n)
-		return
+		// The chunk that the tail left was not to be had again.
+		b.uncountLocked(r, h, hash)
+		b.countEvicted(ring, h)
+		if b.shared.onEvict != nil {
+			b.keepLocked(slices.Clone(buf[h.size:]), h.klen, EvictCapacity)
+		}
+		return buf
 	}
 	pos := r.head()
 	r.write(pos, buf)
 	r.size += uint64(n)
-	b.index.store(p, withPos(p.slot-slotFreqOne, policy.Main, pos))
+	b.index.store(p, withPos(p.slot, ring, pos))
+	b.noteExpiry(h.expiry)
 	b.appended += n
-	b.reinsertions++
+	return buf
 }
 
-// moveBuffers hold records on their way through reinsertLocked.
-var moveBuffers = sync.Pool{New: func() any { return new([]byte) }}
+// copyBuffers hold records and values on their way from one place of the cache
+// to another.
+var copyBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
 // prepareLocked does what a bucket's next Set will be glad of: by then, some
 // hundred Sets later, the lines that it asks for have come.

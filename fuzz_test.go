@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/ringcache/ringcache/internal/workload"
 )
@@ -22,17 +23,17 @@ func FuzzCache(f *testing.F) {
 		if len(data) < 3 {
 			return
 		}
-		g := fuzzGeometry(data[0], data[1], data[2])
+		width := data[2]
+		g := fuzzGeometry(data[0], data[1], width)
 		data = data[3:]
-		c := mustCache(t, g)
-		r := newRunner(c, g)
+		r := newRunner(t, g, width&4 != 0)
 		for len(data) > 0 {
 			part := data[:min(len(data), 64*opSize)]
 			data = data[len(part):]
 			if err := r.run(part); err != nil {
 				t.Fatalf("%v\n%s", err, r.trail())
 			}
-			if err := c.validate(); err != nil {
+			if err := r.c.validate(); err != nil {
 				t.Fatalf("validate: %v\n%s", err, r.trail())
 			}
 		}
@@ -48,6 +49,9 @@ func fuzzGeometry(shape, chunks, width byte) geometry {
 	if width%2 == 0 {
 		g = narrow(g)
 		g.posBits += uint(width / 2 % 3)
+	}
+	if width&8 != 0 {
+		g.ttl = 5 * time.Second
 	}
 	if width >= 0xe0 {
 		g.seed = [2]uint64{}

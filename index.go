@@ -386,7 +386,7 @@ func (x *index) sweep(n int, w windows) {
 		g := x.group(x.sweepAt)
 		for used := g.ctrl & tagHighs; used != 0; used &= used - 1 {
 			i := firstSlot(used)
-			if s := g.slots[i]; w.expired(s) {
+			if s := g.slots[i]; w.outdated(s) {
 				x.clearSlot(x.path(slotHash(s, g.tagAt(i))), x.sweepAt, i)
 			}
 		}
@@ -455,9 +455,9 @@ func (w windows) of(slot uint64) *window {
 // alive reports whether the slot's record is still in its ring.
 func (w windows) alive(slot uint64) bool { return w.of(slot).alive(slot) }
 
-// expired reports whether the slot is stale and so old that sweep has to drop
+// outdated reports whether the slot is stale and so old that sweep has to drop
 // it: half of the position space has been written since.
-func (w windows) expired(slot uint64) bool {
+func (w windows) outdated(slot uint64) bool {
 	win := w.of(slot)
 	return !win.alive(slot) && win.age(slot) > win.mask/2
 }

@@ -137,26 +137,28 @@ func (c *Cache) isLarge(n int) bool {
 	return n > full/sparseShare && (n > full/largeShare || c.shared.flow.sparse.Load())
 }
 
-// setLarge stores a large record of n bytes.
-func (c *Cache) setLarge(b *bucket, k, v []byte, h uint64, n int) error {
+// setLarge stores a large record.
+func (c *Cache) setLarge(b *bucket, w *write) error {
+	if c.unmet(b, w) {
+		return errUnmet
+	}
 	g := &c.region
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	c.shared.flowIn(tally{1, n}, true)
-	lb := c.largeBucket(h)
-	c.reclaim(lb, lb.appetite(n))
+	c.shared.flowIn(tally{1, w.n}, true)
+	lb := c.largeBucket(w.h)
+	c.reclaim(lb, lb.appetite(w.n), w)
 	defer c.settle(lb)
 
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.sets++
-	if b.closed {
-		return ErrClosed
+	defer b.unlock(w)
+	if err := c.beginLocked(b, w); err != nil {
+		return err
 	}
-	b.delLocked(k, h)
+	b.delLocked(w)
 	lb.mu.Lock()
-	defer lb.mu.Unlock()
-	if err := lb.setLocked(k, v, h); err != nil {
+	defer lb.unlock(w)
+	if err := lb.setLocked(w); err != nil {
 		return err
 	}
 	lb.learnLocked()
@@ -182,7 +184,7 @@ func (b *bucket) appetite(n int) int {
 // and the pool has not: small buckets what they hold above their new quota, and
 // if that is not enough, which takes a cache of very few chunks, the other large
 // ones whatever it takes.
-func (c *Cache) reclaim(lb *bucket, need int) {
+func (c *Cache) reclaim(lb *bucket, need int, w *write) {
 	s, g := c.shared, &c.region
 	s.flow.held.Add(int64(need))
 	s.divide()
@@ -194,7 +196,7 @@ func (c *Cache) reclaim(lb *bucket, need int) {
 		g.hand = (g.hand + 1) % s.buckets
 		b.mu.Lock()
 		b.shrinkLocked()
-		b.mu.Unlock()
+		b.unlock(w)
 	}
 	for i := range g.buckets {
 		other := &g.buckets[i]
@@ -203,7 +205,7 @@ func (c *Cache) reclaim(lb *bucket, need int) {
 		}
 		other.mu.Lock()
 		other.giveLocked(need-s.pool.spare(), 0)
-		other.mu.Unlock()
+		other.unlock(w)
 		c.settle(other)
 	}
 }
@@ -225,17 +227,17 @@ func (b *bucket) short(n int) bool {
 	return b.chunksLocked()+max(spare, 0)>>s.shift < need
 }
 
-// lend has the large buckets give up the chunks for a small record of n bytes.
-func (c *Cache) lend(n int) {
+// lend has the large buckets give up the chunks for a small record.
+func (c *Cache) lend(w *write) {
 	s, g := c.shared, &c.region
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for i := range g.buckets {
-		if need := n + 3*s.pool.chunkSize - s.pool.spare(); need > 0 {
+		if need := w.n + 3*s.pool.chunkSize - s.pool.spare(); need > 0 {
 			lb := &g.buckets[i]
 			lb.mu.Lock()
 			lb.giveLocked(need, 0)
-			lb.mu.Unlock()
+			lb.unlock(w)
 			c.settle(lb)
 		}
 	}
@@ -260,7 +262,7 @@ func (c *Cache) settle(lb *bucket) {
 
 // flowed counts what a small bucket has stored, and has the large buckets
 // give up memory when their share has become smaller.
-func (c *Cache) flowed(t tally) {
+func (c *Cache) flowed(t tally, w *write) {
 	s, g := c.shared, &c.region
 	s.flowIn(t, false)
 	held := int(s.flow.held.Load())
@@ -276,7 +278,7 @@ func (c *Cache) flowed(t tally) {
 	lb := &g.buckets[g.hand%largeBuckets]
 	lb.mu.Lock()
 	lb.giveLocked(t.bytes+s.pool.chunkSize, lb.quota())
-	lb.mu.Unlock()
+	lb.unlock(w)
 	c.settle(lb)
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/ringcache/ringcache/internal/workload"
 )
@@ -12,12 +13,13 @@ import (
 type modelCase struct {
 	g     geometry
 	wraps bool // the run is long enough to use up all positions twice
+	told  bool // by OnEvict
 }
 
 // modelCases crosses what shapes a cache. The positions are as narrow as they
 // may be in every second case.
 func modelCases() []modelCase {
-	var cases []modelCase
+	cases := lifeCases()
 	for _, buckets := range []int{1, 2, 512} {
 		for _, chunkSize := range []int{64, 256, 4096} {
 			for _, chunks := range []int{8, 64} {
@@ -32,17 +34,34 @@ func modelCases() []modelCase {
 				zero.seed = [2]uint64{}
 				fifo := narrow(wide)
 				fifo.policy = PolicyFIFO
-				cases = append(cases, modelCase{g: wide}, modelCase{g: narrow(wide), wraps: buckets <= 2},
-					modelCase{g: zero}, modelCase{g: fifo, wraps: buckets <= 2})
+				cases = append(cases, modelCase{g: wide}, modelCase{g: narrow(wide), wraps: buckets <= 2, told: true},
+					modelCase{g: zero, told: true}, modelCase{g: fifo, wraps: buckets <= 2})
 			}
 		}
 	}
 	return cases
 }
 
+// lifeCases crosses policy, time to live and callback.
+func lifeCases() []modelCase {
+	var cases []modelCase
+	for i := range 8 {
+		g := tiny(2, 256, 64)
+		if i&1 != 0 {
+			g = narrow(g)
+			g.policy = PolicyFIFO
+		}
+		if i&2 != 0 {
+			g.ttl = 20 * time.Second
+		}
+		cases = append(cases, modelCase{g: g, told: i&4 != 0})
+	}
+	return cases
+}
+
 func TestModel(t *testing.T) {
 	for _, mc := range modelCases() {
-		t.Run(describe(mc.g), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%s/ttl=%v/told=%v", describe(mc.g), mc.g.ttl, mc.told), func(t *testing.T) {
 			t.Parallel()
 			for seed := range uint64(rounds()) {
 				runModel(t, mc, seed)
@@ -54,8 +73,8 @@ func TestModel(t *testing.T) {
 // runModel runs one random stream and checks that it went through what it is
 // meant to go through: a run without evictions would prove little.
 func runModel(t *testing.T, mc modelCase, seed uint64) {
-	c := mustCache(t, mc.g)
-	r := newRunner(c, mc.g)
+	r := newRunner(t, mc.g, mc.told)
+	c := r.c
 	rnd := workload.NewRand(seed)
 	data := make([]byte, opSize*500)
 	for n := 0; n < 6000 || (n < 60_000 && r.exercised(mc.wraps) != nil); n += len(data) / opSize {
@@ -101,6 +120,14 @@ func (r *runner) exercised(wraps bool) error {
 	// Counted over all buckets, so that at least one has wrapped.
 	if want := uint64(2*(r.g.buckets+largeBuckets)) << r.g.posBits; wraps && s.EvictedBytes < want {
 		return fmt.Errorf("%d bytes evicted, want %d: positions did not wrap twice", s.EvictedBytes, want)
+	}
+	if s.ExpiredEntries < 100 {
+		return fmt.Errorf("%d entries expired", s.ExpiredEntries)
+	}
+	for reason := EvictCapacity; r.told && reason <= EvictReset; reason++ {
+		if r.reasons[reason] == 0 {
+			return fmt.Errorf("no entry left with the reason %s", reason)
+		}
 	}
 	return nil
 }

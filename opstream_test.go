@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"testing"
 
 	"github.com/ringcache/ringcache/internal/refcache"
 )
@@ -38,17 +39,31 @@ const (
 	opReset
 	opLen
 	opStats
+	opSetWithTTL
+	opTouch
+	opTTL
+	opDeleteExpired
+	opWait
+	opSetIfAbsent
+	opSetIfChanged
+	opCompareAndSwap
+	opUpdate
+	opAppend
+	opGetAndDel
 )
 
-var opNames = [...]string{"Set", "SetSameSize", "SetOversize", "Get", "HasGet", "Has", "GetBatch", "View", "Del", "Reset", "Len", "UpdateStats"}
+var opNames = [...]string{"Set", "SetSameSize", "SetOversize", "Get", "HasGet", "Has", "GetBatch", "View", "Del", "Reset", "Len", "UpdateStats",
+	"SetWithTTL", "Touch", "TTL", "DeleteExpired", "(wait)", "SetIfAbsent", "SetIfChanged", "CompareAndSwap", "Update", "Append", "GetAndDel"}
 
 // opShares are the shares of the operations in a random stream, of 256.
 var opShares = [...]struct {
 	kind  opKind
 	share int
 }{
-	{opReset, 1}, {opLen, 2}, {opStats, 3}, {opSetOversize, 4}, {opDel, 14}, {opView, 12},
-	{opHas, 12}, {opGetBatch, 12}, {opHasGet, 32}, {opGet, 32}, {opSetSame, 28}, {opSet, 104},
+	{opReset, 1}, {opLen, 2}, {opStats, 3}, {opSetOversize, 4}, {opDel, 8}, {opView, 10},
+	{opHas, 10}, {opGetBatch, 10}, {opHasGet, 22}, {opGet, 20}, {opSetSame, 20}, {opSet, 66},
+	{opSetWithTTL, 24}, {opTouch, 8}, {opTTL, 6}, {opDeleteExpired, 1}, {opWait, 6},
+	{opSetIfAbsent, 7}, {opSetIfChanged, 7}, {opCompareAndSwap, 7}, {opUpdate, 6}, {opAppend, 4}, {opGetAndDel, 4},
 }
 
 func decodeOp(b []byte) op {
@@ -80,9 +95,23 @@ type runner struct {
 
 	steps, hits, misses int
 	recent              [24]op
+	current             op
+
+	life
 }
 
-func newRunner(c *Cache, g geometry) *runner { return &runner{c: c, g: g} }
+// newRunner returns a runner of a new cache with a clock of its own. If told, it
+// gives the cache an OnEvict and holds it to what that says.
+func newRunner(t testing.TB, g geometry, told bool) *runner {
+	r := &runner{life: newLife(told)}
+	g.now = r.clock
+	if told {
+		g.onEvict = r.departed
+	}
+	r.g = g
+	r.c = mustCache(t, g)
+	return r
+}
 
 // maxValue is the longest value that Set must take.
 func (r *runner) maxValue() int { return r.g.maxBytes / 16 }
@@ -94,7 +123,9 @@ func (r *runner) run(data []byte) error {
 		o := decodeOp(data)
 		r.recent[r.steps%len(r.recent)] = o
 		r.steps++
-		if err := r.step(o); err != nil {
+		r.current = o
+		clear(r.dropped)
+		if err := errors.Join(r.step(o), r.complaint); err != nil {
 			return fmt.Errorf("operation %d: %s of key %d: %w", r.steps, opNames[o.kind], o.id, err)
 		}
 	}
@@ -105,6 +136,8 @@ func (r *runner) step(o op) error {
 	switch o.kind {
 	case opSet:
 		return r.set(o, r.sizeOf(o))
+	case opSetWithTTL:
+		return r.setWithTTL(o)
 	case opSetSame:
 		size := r.sizeOf(o)
 		if held := r.model.Candidates(o.id); len(held) > 0 {
@@ -122,16 +155,20 @@ func (r *runner) step(o op) error {
 	case opView:
 		return r.view(o)
 	case opDel:
-		found := r.c.Del(r.keyOf(o.id))
-		err := r.found(o.id, found)
-		r.model.Drop(o.id)
+		known := r.before(o.id)
+		err := r.answered(known, r.c.Del(r.keyOf(o.id)))
+		r.forget(o.id)
 		return err
 	case opReset:
 		r.c.Reset()
 		r.model.Reset()
+		clear(r.deadlines)
+		clear(r.lapsed)
+		return r.gauges()
+	case opLen, opStats:
 		return r.gauges()
 	default:
-		return r.gauges()
+		return r.stepOfLife(o)
 	}
 }
 
@@ -160,11 +197,16 @@ func (r *runner) sizeOf(o op) int {
 // keyOf returns the key with that id: empty for 0, else 4 bytes with the id and
 // often more, up to where keys cross chunks.
 func (r *runner) keyOf(id uint32) []byte {
+	if id == 0 && r.steps%2 == 0 {
+		return nil
+	}
+	r.key = r.makeKey(r.key, id)
+	return r.key
+}
+
+func (r *runner) makeKey(buf []byte, id uint32) []byte {
 	if id == 0 {
-		if r.steps%2 == 0 {
-			return nil
-		}
-		return r.key[:0]
+		return buf[:0]
 	}
 	size := 0
 	switch id % 8 {
@@ -176,26 +218,35 @@ func (r *runner) keyOf(id uint32) []byte {
 		size = r.g.chunkSize + int(id)%16
 	}
 	size = min(max(size, 4), max(4, r.maxValue()/4))
-	r.key = stamp{id: id, size: size}.value(r.key)
-	binary.LittleEndian.PutUint32(r.key, id)
-	return r.key
+	key := stamp{id: id, size: size}.value(buf)
+	binary.LittleEndian.PutUint32(key, id)
+	return key
+}
+
+// newValue returns a value that was never set before.
+func (r *runner) newValue(o op, size int) (stamp, []byte) {
+	r.version++
+	s := stamp{id: o.id, version: r.version, size: size}
+	r.val = s.value(r.val)
+	if size == 0 && o.class%2 == 0 {
+		return s, nil
+	}
+	return s, r.val
 }
 
 func (r *runner) set(o op, size int) error {
-	r.version++
-	s := stamp{id: o.id, version: r.version, size: size}
-	v := s.value(r.val)
-	r.val = v
-	if size == 0 && o.class%2 == 0 {
-		v = nil
-	}
+	s, v := r.newValue(o, size)
 	k := r.keyOf(o.id)
 	if err := r.c.Set(k, v); err != nil {
 		return fmt.Errorf("set %d bytes: %w", size, err)
 	}
 	clear(k) // both are the caller's again
 	clear(v)
-	r.model.Set(o.id, s)
+	return r.stored(o, s, r.g.ttl)
+}
+
+// readBack reads what has just been set.
+func (r *runner) readBack(o op, size int) error {
 	if o.flags&4 != 0 {
 		return nil // let some entries live without ever being read
 	}
@@ -214,7 +265,7 @@ func (r *runner) setOversize(o op) error {
 	if !errors.Is(err, ErrTooLarge) {
 		return fmt.Errorf("set %d bytes: got %v, want ErrTooLarge", len(v), err)
 	}
-	r.model.Drop(o.id)
+	r.forget(o.id)
 	return nil
 }
 
@@ -322,7 +373,7 @@ func (r *runner) getBatch(o op) error {
 // hit checks that v may be the value of the key.
 func (r *runner) hit(id uint32, v []byte) error {
 	r.hits++
-	if r.model.Hit(id, func(s stamp) bool { return s.wrote(v) }) {
+	if r.model.Hit(id, func(s stamp) bool { return r.wrote(s, v) }) {
 		return nil
 	}
 	is := "that no Set wrote"
@@ -335,16 +386,7 @@ func (r *runner) hit(id uint32, v []byte) error {
 // found checks a yes or no about the key. What has missed once must not come
 // back by itself.
 func (r *runner) found(id uint32, ok bool) error {
-	if !ok {
-		r.misses++
-		r.model.Drop(id)
-		return nil
-	}
-	r.hits++
-	if len(r.model.Candidates(id)) == 0 {
-		return errors.New("found although it was deleted, evicted or never set")
-	}
-	return nil
+	return r.answered(r.before(id), ok)
 }
 
 // gauges checks what the cache says about itself.
@@ -355,8 +397,10 @@ func (r *runner) gauges() error {
 	switch {
 	case uint64(n) != s.EntriesCount:
 		return fmt.Errorf("Len is %d, EntriesCount %d", n, s.EntriesCount)
-	case n > r.model.Len():
-		return fmt.Errorf("Len is %d, at most %d keys can be alive", n, r.model.Len())
+	case n > r.model.Len()+len(r.lapsed):
+		return fmt.Errorf("Len is %d, at most %d keys can be alive and %d expired", n, r.model.Len(), len(r.lapsed))
+	case r.told && n != len(r.alive):
+		return fmt.Errorf("Len is %d, but %d entries were set that OnEvict was not told of", n, len(r.alive))
 	case s.MaxBytesSize != uint64(r.g.maxBytes):
 		return fmt.Errorf("MaxBytesSize is %d, the bound %d", s.MaxBytesSize, r.g.maxBytes)
 	case s.ReservedBytes > s.MaxBytesSize:
@@ -379,6 +423,8 @@ func (r *runner) finish() error {
 	if err := r.gauges(); err != nil {
 		return err
 	}
+	r.c.DeleteExpired()
+	clear(r.lapsed)
 	n := r.c.Len()
 	live := 0
 	for _, id := range slices.Sorted(r.model.Keys()) {

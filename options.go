@@ -1,6 +1,9 @@
 package ringcache
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // Bounds on Options.MaxBytes.
 const (
@@ -19,6 +22,23 @@ type Options struct {
 	// Policy is the rule by which entries are dropped when the cache is full:
 	// PolicyS3FIFO, the default, or PolicyFIFO.
 	Policy Policy
+
+	// TTL is how long entries live that are set without a time to live of their
+	// own, in steps of 100 ms (see [Cache.SetWithTTL]). 0, the default, means
+	// that they do not expire; less than 0 is an error.
+	TTL time.Duration
+
+	// OnEvict, if not nil, is called for each entry that leaves the cache, once,
+	// with the reason. It is not called for those that are there when the cache
+	// is closed.
+	//
+	// It is called by the goroutine whose call made the entry leave, before that
+	// call returns and after it has given up all locks: it may take its time and
+	// call methods of the same cache, and meanwhile k may have been set again.
+	// k and v are copies that it may keep. A panic reaches the caller; the cache
+	// is sound then, but other entries that left in the same call are not told.
+	// The copies are what it costs: each entry that leaves is allocated once.
+	OnEvict func(k, v []byte, reason Reason)
 
 	// HugePages asks the operating system to back the cache with large pages
 	// (on Linux, by MADV_HUGEPAGE, where transparent huge pages are set to
@@ -39,6 +59,9 @@ func (o Options) validate() error {
 	}
 	if o.Policy > PolicyFIFO {
 		return fmt.Errorf("ringcache: check options: Policy is %d, must be at most %d: %w", o.Policy, PolicyFIFO, ErrInvalidOptions)
+	}
+	if o.TTL < 0 {
+		return fmt.Errorf("ringcache: check options: TTL is %v, must be at least 0: %w", o.TTL, ErrInvalidOptions)
 	}
 	return nil
 }

@@ -4,46 +4,64 @@ import "encoding/binary"
 
 // A record is what the ring holds for one entry: header, key, value.
 //
-// The header has two forms. The short one serves keys of up to 63 bytes with
-// values of up to 65,535 bytes, and takes 3 bytes:
+// The header has four forms: two for records that live until they are dropped,
+// and two with room for an expiry. The short ones serve keys of up to 63 bytes
+// with values of up to 65,535 bytes, of up to 32,767 with an expiry, and take 3
+// and 7 bytes:
 //
 //	byte 0: dead (1 bit) | 0 | key length (6 bits)
 //	byte 1, 2: value length, little endian
 //
-// The long one serves everything else, and takes 7 bytes:
+//	byte 0: dead (1 bit) | 1 | 1 | key length, the low 5 bits
+//	byte 1, 2: value length (15 bits), little endian | key length, the high bit
+//	byte 3 to 6: expiry, little endian
 //
-//	byte 0: dead (1 bit) | 1 | kind (6 bits, 0 today)
+// The long ones serve everything else, and take 7 and 11 bytes:
+//
+//	byte 0: dead (1 bit) | 1 | 0 | kind (5 bits): 0, or 1 with an expiry
 //	byte 1, 2: key length, byte 3 to 6: value length, little endian
+//	byte 7 to 10: expiry, little endian, if there is room for one
 //
-// The six kind bits are for headers that carry more: an expiry, a checksum and
-// sequence number, a compressed value. Lengths of 4 bytes leave room for
-// values of up to 4 GiB. The dead bit lies in a byte of its own right, so that
-// one store sets it wherever chunks end.
+// An expiry is a tick of the cache's clock, or 0 for never. Kinds from 2 on are
+// for headers that carry more: a checksum and sequence number, a compressed
+// value. Lengths of 4 bytes leave room for values of up to 4 GiB. The dead bit
+// lies in a byte of its own right, so that one store sets it wherever chunks
+// end.
 const (
 	shortHeader = 3
 	longHeader  = 7
-	maxHeader   = longHeader
+	expirySize  = 4
+	maxHeader   = longHeader + expirySize
 
-	deadBit = 0x80
-	longBit = 0x40
+	deadBit  = 0x80
+	longBit  = 0x40 // every form but the short one without an expiry
+	timedBit = 0x20 // beside longBit: the short one with an expiry
+	kindMask = 0x1f
+
+	kindLong      = 0
+	kindLongTimed = 1
 
 	maxShortKey   = 1<<6 - 1
 	maxShortValue = 1<<16 - 1
+	maxTimedValue = 1<<15 - 1 // of a short header with an expiry
 	maxKey        = 1<<16 - 1
 )
 
 // header is a decoded record header.
 type header struct {
-	size int // bytes that the header itself takes
-	klen int
-	vlen int
-	dead bool // replaced or deleted: the tail passes it without a look at the index
+	size   int // bytes that the header itself takes
+	klen   int
+	vlen   int
+	dead   bool   // replaced, deleted or expired: the tail passes it without a look at the index
+	timed  bool   // has room for an expiry
+	expiry uint32 // tick from which on it is expired; 0: never
 }
 
 // total returns the length of the whole record.
 func (h header) total() int { return h.size + h.klen + h.vlen }
 
-// headerSize returns the header bytes of a record with such a key and value.
+// headerSize returns the header bytes of a record with such a key and value
+// that never expires.
 func headerSize(klen, vlen int) int {
 	if klen <= maxShortKey && vlen <= maxShortValue {
 		return shortHeader
@@ -51,22 +69,52 @@ func headerSize(klen, vlen int) int {
 	return longHeader
 }
 
+// timedHeaderSize returns the same for a record with room for an expiry.
+func timedHeaderSize(klen, vlen int) int {
+	if klen <= maxShortKey && vlen <= maxTimedValue {
+		return shortHeader + expirySize
+	}
+	return longHeader + expirySize
+}
+
 // putHeader encodes the header of a live record into buf and returns its part
-// of buf.
-func putHeader(buf *[maxHeader]byte, klen, vlen int) []byte {
+// of buf. It has room for an expiry if that is not 0.
+func putHeader(buf *[maxHeader]byte, klen, vlen int, expiry uint32) []byte {
+	if expiry != 0 {
+		return putTimedHeader(buf, klen, vlen, expiry)
+	}
 	if headerSize(klen, vlen) == shortHeader {
 		buf[0] = byte(klen)
 		binary.LittleEndian.PutUint16(buf[1:], uint16(vlen))
 		return buf[:shortHeader]
 	}
-	buf[0] = longBit
-	binary.LittleEndian.PutUint16(buf[1:], uint16(klen))
-	binary.LittleEndian.PutUint32(buf[3:], uint32(vlen))
+	buf[0] = longBit | kindLong
+	putLengths(buf, klen, vlen)
 	return buf[:longHeader]
 }
 
-// parseShort decodes a short header from the first 4 bytes of b. It reports
-// false if the header is a long one.
+// putTimedHeader is putHeader for the forms with an expiry.
+func putTimedHeader(buf *[maxHeader]byte, klen, vlen int, expiry uint32) []byte {
+	n := timedHeaderSize(klen, vlen)
+	if n == shortHeader+expirySize {
+		buf[0] = longBit | timedBit | byte(klen&kindMask)
+		binary.LittleEndian.PutUint16(buf[1:], uint16(vlen|klen>>5<<15))
+	} else {
+		buf[0] = longBit | kindLongTimed
+		putLengths(buf, klen, vlen)
+	}
+	binary.LittleEndian.PutUint32(buf[n-expirySize:], expiry)
+	return buf[:n]
+}
+
+// putLengths encodes the lengths of a long header.
+func putLengths(buf *[maxHeader]byte, klen, vlen int) {
+	binary.LittleEndian.PutUint16(buf[1:], uint16(klen))
+	binary.LittleEndian.PutUint32(buf[3:], uint32(vlen))
+}
+
+// parseShort decodes a short header without an expiry from the first 4 bytes of
+// b. It reports false if the header is of another form.
 func parseShort(b []byte) (h header, ok bool) {
 	w := binary.LittleEndian.Uint32(b)
 	return header{
@@ -84,18 +132,46 @@ func parseHeader(b []byte) (h header, ok bool) {
 		return header{}, false
 	}
 	h.dead = b[0]&deadBit != 0
-	if b[0]&longBit == 0 {
+	switch {
+	case b[0]&longBit == 0:
 		h.size = shortHeader
 		h.klen = int(b[0] & maxShortKey)
 		h.vlen = int(binary.LittleEndian.Uint16(b[1:]))
 		return h, true
+	case b[0]&timedBit != 0:
+		lengths := int(binary.LittleEndian.Uint16(b[1:]))
+		h.size = shortHeader
+		h.klen = int(b[0]&kindMask) | lengths>>15<<5
+		h.vlen = lengths & maxTimedValue
+		return h.withExpiry(b)
 	}
-	if len(b) < longHeader || b[0]&maxShortKey != 0 {
+	kind := b[0] & kindMask
+	if len(b) < longHeader || kind > kindLongTimed {
 		return header{}, false
 	}
 	h.size = longHeader
 	h.klen = int(binary.LittleEndian.Uint16(b[1:]))
-	v := binary.LittleEndian.Uint32(b[3:])
-	h.vlen = int(v)
-	return h, h.vlen >= 0 // an int of 32 bits cannot hold every length
+	h.vlen = int(binary.LittleEndian.Uint32(b[3:]))
+	if h.vlen < 0 { // an int of 32 bits cannot hold every length
+		return header{}, false
+	}
+	if kind == kindLongTimed {
+		return h.withExpiry(b)
+	}
+	return h, true
 }
+
+// withExpiry returns h with the expiry that follows it in b, or false if b is
+// too short for that.
+func (h header) withExpiry(b []byte) (header, bool) {
+	if len(b) < h.size+expirySize {
+		return header{}, false
+	}
+	h.expiry = binary.LittleEndian.Uint32(b[h.size:])
+	h.size += expirySize
+	h.timed = true
+	return h, true
+}
+
+// expiryAt returns where in the record its expiry lies, if it has room for one.
+func (h header) expiryAt() int { return h.size - expirySize }

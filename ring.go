@@ -1,6 +1,10 @@
 package ringcache
 
-import "github.com/cespare/xxhash/v2"
+import (
+	"encoding/binary"
+
+	"github.com/cespare/xxhash/v2"
+)
 
 // A ring is a byte stream over a circle of chunk slots. Records are appended
 // at the head and released at the tail; a record may cross the end of a chunk.
@@ -60,6 +64,8 @@ type ring struct {
 
 	live      int // records that are not dead
 	liveBytes int
+	timed     int // of them, those with room for an expiry
+	spent     int // bytes of records with room for an expiry that are dead
 }
 
 func (r *ring) init(p *chunkPool, shift uint8, posBits uint) {
@@ -174,10 +180,14 @@ func (r *ring) copyFrom(src *ring, pos uint64, n int) {
 	}
 }
 
-// count adds to the records that are not dead, and their bytes.
-func (r *ring) count(records, bytes int) {
-	r.live += records
-	r.liveBytes += bytes
+// count adds a record of n bytes to those that are not dead, or takes it out if
+// sign is -1.
+func (r *ring) count(sign, n int, timed bool) {
+	r.live += sign
+	r.liveBytes += sign * n
+	if timed {
+		r.timed += sign
+	}
 }
 
 // read appends the n bytes from pos on to dst.
@@ -243,6 +253,22 @@ func (r *ring) header(pos uint64) (header, bool) {
 // kill sets the dead bit of the record at pos.
 func (r *ring) kill(pos uint64) { r.run(pos)[0] |= deadBit }
 
+// setExpiry gives the record at pos, whose header has room for it, another
+// expiry.
+func (r *ring) setExpiry(pos uint64, h header, expiry uint32) {
+	var b [expirySize]byte
+	binary.LittleEndian.PutUint32(b[:], expiry)
+	r.write(pos+uint64(h.expiryAt()), b[:])
+}
+
+// releaseDead releases the dead record at the tail.
+func (r *ring) releaseDead(h header) {
+	if h.timed {
+		r.spent -= h.total()
+	}
+	r.release(uint64(h.total()))
+}
+
 // release gives up the n oldest bytes, and the chunks that the tail leaves.
 func (r *ring) release(n uint64) {
 	leave := ((r.tail & (1<<r.shift - 1)) + n) >> r.shift
@@ -278,7 +304,7 @@ func (r *ring) reset() {
 	r.tail = r.head()
 	r.size = 0
 	r.slots = nil
-	r.live, r.liveBytes = 0, 0
+	r.live, r.liveBytes, r.timed, r.spent = 0, 0, 0, 0
 }
 
 // prefetch asks for n lines from pos on, as far as its chunk is concerned.

@@ -42,6 +42,13 @@ type Stats struct {
 	EvictedMain  uint64
 	EvictedCrowd uint64
 
+	// ExpiredEntries and ExpiredBytes count entries, and the bytes of their
+	// records, that were reclaimed after their time to live: by a Set that came
+	// across them, by DeleteExpired, or at the end of a ring. They are not among
+	// EvictedEntries.
+	ExpiredEntries uint64
+	ExpiredBytes   uint64
+
 	// Promotions counts entries that moved from the small ring to the main
 	// one; Reinsertions, those that were read in the main ring and began
 	// another round in it; GhostHits, Sets of new entries whose hash was still
@@ -52,11 +59,12 @@ type Stats struct {
 
 	// Gauges: the state at the time of the call.
 
-	// EntriesCount is the number of entries that a Get can find.
+	// EntriesCount is the number of entries: those that a Get can find, and
+	// those that have expired but have not yet been reclaimed.
 	EntriesCount uint64
 
 	// BytesSize is the bytes of their records: keys, values, and headers of 3
-	// or 7 bytes.
+	// or 7 bytes, and 4 bytes more of those with an expiry.
 	BytesSize uint64
 
 	// MaxBytesSize is the bound on the off-heap memory.

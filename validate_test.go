@@ -47,7 +47,7 @@ func (b *bucket) validateLocked(strays map[int]int) error {
 		if err := r.validate(b.shared.pool); err != nil {
 			return fmt.Errorf("ring %d: %w", i, err)
 		}
-		live, liveBytes := 0, 0
+		live, liveBytes, timed, spent := 0, 0, 0, 0
 		for off := uint64(0); off < r.size; {
 			pos := (r.tail + off) & r.mask
 			h, ok := r.header(pos)
@@ -57,13 +57,28 @@ func (b *bucket) validateLocked(strays map[int]int) error {
 			if !h.dead {
 				live++
 				liveBytes += h.total()
+				if h.timed {
+					timed++
+				}
+				if h.expiry != 0 && !b.reaper.walking && h.expiry < b.reaper.soonest {
+					return fmt.Errorf("I11: ring %d: a record expires in tick %d, before the soonest, %d", i, h.expiry, b.reaper.soonest)
+				}
 				hash := b.shared.mix(r.hash(pos+uint64(h.size), h.klen))
 				records[uint64(i)<<slotPosBits|pos] = hash
 				if b.large {
 					strays[int(hash&(bucketCount-1))]++
 				}
 			}
+			if h.dead && h.timed {
+				spent += h.total()
+			}
 			off += uint64(h.total())
+		}
+		if timed != r.timed || spent != r.spent {
+			return fmt.Errorf("I10: ring %d: counts %d records with room for an expiry and %d bytes of dead ones, has %d and %d", i, r.timed, r.spent, timed, spent)
+		}
+		if timed+spent > 0 && !b.mortal {
+			return fmt.Errorf("I11: ring %d: has records that can expire, and the bucket does not know", i)
 		}
 		if live != r.live || liveBytes != r.liveBytes {
 			return fmt.Errorf("I7: ring %d: counts %d records of %d bytes, has %d of %d", i, r.live, r.liveBytes, live, liveBytes)

@@ -54,9 +54,9 @@ type Work struct {
 // how long the lock is held, and more than most Sets ask for.
 func SetWork(n int) Work { return Work{Records: 64, Bytes: max(64<<10, 16*n)} }
 
-// spend takes one record of n bytes from the budget and reports whether there
+// Spend takes one record of n bytes from the budget and reports whether there
 // was enough.
-func (w *Work) spend(n int) bool {
+func (w *Work) Spend(n int) bool {
 	if w.Records <= 0 || w.Bytes < n {
 		return false
 	}
@@ -181,7 +181,7 @@ func (s *State) Full() bool { return s.full }
 // SmallTail returns what becomes of the record of n bytes at the tail of
 // small, with the given frequency.
 func (s *State) SmallTail(freq, n int, w *Work) Verdict {
-	if (freq >= s.reads(n) || !s.full) && w.spend(n) {
+	if (freq >= s.reads(n) || !s.full) && w.Spend(n) {
 		return Promote
 	}
 	return Drop
@@ -203,7 +203,7 @@ func (s *State) reads(n int) int {
 // MainTail returns what becomes of the record of n bytes at the tail of main,
 // with the given frequency.
 func (s *State) MainTail(freq, n int, w *Work) Verdict {
-	if s.Kind == S3FIFO && freq > 0 && w.spend(n) {
+	if s.Kind == S3FIFO && freq > 0 && w.Spend(n) {
 		return Reinsert
 	}
 	return Drop

@@ -1,0 +1,264 @@
+package ringcache
+
+import (
+	"errors"
+	"fmt"
+)
+
+// write is one change to one key on its way through the cache: a Set, on a
+// condition or not, or a removal. It is passed by pointer and stays on the
+// caller's stack.
+type write struct {
+	k, v   []byte
+	h      uint64 // hash of k
+	n      int    // bytes of the record
+	expiry uint32 // tick, 0: never
+	cond   cond
+	silent bool        // another call is being counted
+	same   bool        // the value is there already: only its form changes
+	old    []byte      // for ifEqual
+	reason Reason      // why an older value leaves
+	left   *[]departed // for OnEvict. A pointer, so that k and v need not be on the heap as this is
+}
+
+// why returns what OnEvict is told about the older value.
+func (w *write) why() Reason {
+	if w.same {
+		return unsaid
+	}
+	return w.reason
+}
+
+// cond is what a write asks of the value that is there.
+type cond uint8
+
+const (
+	always    cond = iota
+	ifAbsent       // there is none
+	ifEqual        // it is write.old
+	ifChanged      // it is not write.v; if it is, it gets the write's expiry
+)
+
+// errUnmet is the answer to a write whose condition does not hold. It stays
+// within the package.
+var errUnmet = errors.New("condition does not hold")
+
+// newWrite returns the write of a value that expires when Options say so.
+func (c *Cache) newWrite(k, v []byte) write {
+	return write{k: k, v: v, h: c.shared.hash(k), expiry: c.shared.usual(), reason: EvictReplaced}
+}
+
+// apply stores a record, and tells OnEvict what had to leave.
+func (c *Cache) apply(w *write) error {
+	b := c.bucket(w.h)
+	if len(w.k) > maxKey || len(w.v) > c.maxValue {
+		return c.refuse(b, w)
+	}
+	b.index.prefetch(w.h)
+	w.n = len(w.k) + len(w.v)
+	if w.expiry != 0 {
+		w.n += timedHeaderSize(len(w.k), len(w.v))
+	} else {
+		w.n += headerSize(len(w.k), len(w.v))
+	}
+	var err error
+	if c.isLarge(w.n) {
+		err = c.setLarge(b, w)
+	} else {
+		err = c.setSmall(b, w)
+	}
+	c.announce(w)
+	if err != nil && err != errUnmet {
+		return fmt.Errorf("ringcache: set entry of %d + %d bytes: %w", len(w.k), len(w.v), err)
+	}
+	return err
+}
+
+// setSmall stores a record in its small bucket.
+func (c *Cache) setSmall(b *bucket, w *write) error {
+	if c.shared.flow.held.Load() > 0 && b.short(w.n) {
+		if c.unmet(b, w) {
+			return errUnmet
+		}
+		c.lend(w)
+	}
+	flowed, err := c.setInBucket(b, w)
+	if flowed.bytes > 0 {
+		c.flowed(flowed, w)
+	}
+	return err
+}
+
+// setInBucket stores a record and returns what the bucket has taken in since it
+// last said so, if that is a chunk or more.
+func (c *Cache) setInBucket(b *bucket, w *write) (flowed tally, err error) {
+	b.mu.Lock()
+	defer b.unlock(w)
+	if err := c.beginLocked(b, w); err != nil {
+		return tally{}, err
+	}
+	c.delStrayLocked(w)
+	if err := b.setLocked(w); err != nil {
+		return tally{}, err
+	}
+	return b.reportLocked(w.n), nil
+}
+
+// beginLocked counts a write, and returns an error if it must not be made. The
+// lock of its small bucket b is held.
+func (c *Cache) beginLocked(b *bucket, w *write) error {
+	if !w.silent {
+		b.sets++
+	}
+	if b.closed {
+		return ErrClosed
+	}
+	if w.cond != always && !c.meetsLocked(b, w) {
+		return errUnmet
+	}
+	return nil
+}
+
+// refuse removes the older value of an entry that is too large.
+func (c *Cache) refuse(b *bucket, w *write) error {
+	b.mu.Lock()
+	err := c.beginLocked(b, w)
+	if err == nil && len(w.k) <= maxKey {
+		c.removeLocked(b, w)
+	}
+	b.unlock(w)
+	c.announce(w)
+	switch {
+	case err == errUnmet:
+		return err
+	case err != nil:
+		return fmt.Errorf("ringcache: set entry: %w", err)
+	case len(w.k) > maxKey: // no older value could be there
+		return fmt.Errorf("ringcache: set entry: key of %d bytes, at most %d: %w", len(w.k), maxKey, ErrTooLarge)
+	}
+	return fmt.Errorf("ringcache: set entry: value of %d bytes, at most %d: %w", len(w.v), c.maxValue, ErrTooLarge)
+}
+
+// unmet reports whether a write need not be begun since its condition does not
+// hold. It is asked before others give up memory for the write; what it says
+// may change until that has the lock again.
+func (c *Cache) unmet(b *bucket, w *write) bool {
+	if w.cond == always {
+		return false
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed || c.meetsLocked(b, w) {
+		return false
+	}
+	if !w.silent {
+		b.sets++
+	}
+	return true
+}
+
+// meetsLocked reports whether the condition of a write holds. The lock of its
+// small bucket b is held, under which the key cannot be set elsewhere.
+func (c *Cache) meetsLocked(b *bucket, w *write) bool {
+	var f found
+	if b.lookup(&f, w.k, w.h) {
+		return b.meetsLocked(&f, w)
+	}
+	if c.shared.strays(w.h).Load() != 0 {
+		lb := c.largeBucket(w.h)
+		lb.mu.Lock()
+		defer lb.mu.Unlock()
+		if lb.lookup(&f, w.k, w.h) {
+			return lb.meetsLocked(&f, w)
+		}
+	}
+	w.same = false
+	return w.cond != ifEqual
+}
+
+// meetsLocked reports whether the condition of a write holds for the record f,
+// of the same key.
+func (b *bucket) meetsLocked(f *found, w *write) bool {
+	switch w.cond {
+	case ifAbsent:
+		return false
+	case ifEqual:
+		return f.holds(w.old)
+	}
+	if w.same = f.holds(w.v); w.same && f.takes(w.expiry) {
+		b.renewLocked(f, w.expiry)
+		return false
+	}
+	return true // a value that is there may still have to change its form
+}
+
+// holds reports whether the value of the record is v.
+func (f *found) holds(v []byte) bool {
+	return f.vlen == len(v) && f.ring.equal(f.valuePos(), v)
+}
+
+// remove removes the key if the condition of w holds, and reports whether it
+// does and whether the key was there.
+func (c *Cache) remove(w *write) (met, found bool) {
+	b := c.bucket(w.h)
+	b.index.prefetch(w.h)
+	b.mu.Lock()
+	if !w.silent {
+		b.dels++
+	}
+	if met = w.cond == always || c.meetsLocked(b, w); met {
+		found = c.removeLocked(b, w)
+	}
+	b.unlock(w)
+	c.announce(w)
+	return met, found
+}
+
+// removeLocked removes the key and reports whether it was there. The lock of
+// its small bucket is held.
+func (c *Cache) removeLocked(b *bucket, w *write) bool {
+	// Never both: a key lives in one place.
+	return b.delLocked(w) || c.delStrayLocked(w)
+}
+
+// delStrayLocked removes the key from the large buckets and reports whether it
+// was there. The lock of its small bucket is held.
+func (c *Cache) delStrayLocked(w *write) bool {
+	if c.shared.strays(w.h).Load() == 0 {
+		return false
+	}
+	lb := c.largeBucket(w.h)
+	lb.mu.Lock()
+	defer lb.unlock(w)
+	return lb.delLocked(w)
+}
+
+// peek is a lookup that counts as none: it returns dst with the value of the
+// key behind it, if that is asked for, and the tick when it expires.
+func (c *Cache) peek(dst []byte, w *write, value bool) (out []byte, expiry uint32, ok bool) {
+	b := c.bucket(w.h)
+	b.index.prefetch(w.h)
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	var f found
+	if b.lookup(&f, w.k, w.h) {
+		return f.peek(dst, value), f.expiry, true
+	}
+	if c.shared.strays(w.h).Load() != 0 {
+		lb := c.largeBucket(w.h)
+		lb.mu.RLock()
+		defer lb.mu.RUnlock()
+		if lb.lookup(&f, w.k, w.h) {
+			return f.peek(dst, value), f.expiry, true
+		}
+	}
+	return dst, 0, false
+}
+
+// peek returns dst with the value behind it, if that is asked for.
+func (f *found) peek(dst []byte, value bool) []byte {
+	if !value {
+		return dst
+	}
+	return f.ring.read(dst, f.valuePos(), f.vlen)
+}
