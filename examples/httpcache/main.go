@@ -1,0 +1,100 @@
+// Httpcache is an HTTP cache in front of a server: an http.Handler that keeps
+// responses in a ringcache for as long as their Cache-Control allows, and
+// answers clients that have a response already with 304.
+//
+//	go run ./examples/httpcache [flags]
+//
+// It starts a server with some hundred pages and the cache before it, both on
+// localhost, lets a few clients ask for pages, checks every byte that they get,
+// and prints what the cache has spared the server and the network. The handler
+// itself is in handler.go, freshness.go, entry.go and recorder.go; all else is
+// the show.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"time"
+)
+
+const mb = 1 << 20
+
+// config is what the command line sets.
+type config struct {
+	maxBytes int
+	pages    int
+	clients  int
+	requests int // of each client
+	maxAge   time.Duration
+}
+
+func main() {
+	err := run(os.Args[1:], os.Stdout)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+	case err != nil:
+		fmt.Fprintf(os.Stderr, "httpcache: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+// run is main with its surroundings passed in.
+func run(args []string, out io.Writer) error {
+	cfg, err := parse(args, out)
+	if err != nil {
+		return err
+	}
+	w, err := newWorld(cfg)
+	if err != nil {
+		return err
+	}
+	defer w.close()
+
+	if err := w.browse(); err != nil {
+		return err
+	}
+	if err := w.report(out); err != nil {
+		return fmt.Errorf("print the report: %w", err)
+	}
+	if n := w.wrong.Load(); n > 0 {
+		return fmt.Errorf("verify responses: %d were not what the server would have said", n)
+	}
+	return nil
+}
+
+// parse reads the command line.
+func parse(args []string, out io.Writer) (config, error) {
+	var cfg config
+	fs := flag.NewFlagSet("httpcache", flag.ContinueOnError)
+	fs.SetOutput(io.Discard) // the error comes back, and main prints it
+	maxMB := fs.Int("max", 64, "bound of the cache's memory in MB (2^20 bytes)")
+	fs.IntVar(&cfg.pages, "pages", 400, "pages that the server has")
+	fs.IntVar(&cfg.clients, "clients", 8, "clients that ask at the same time")
+	fs.IntVar(&cfg.requests, "requests", 1000, "requests of each client")
+	fs.DurationVar(&cfg.maxAge, "max-age", time.Minute, "how long pages may be cached, in whole seconds")
+	if err := fs.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			fmt.Fprintln(out, "usage: httpcache [flags]")
+			fs.SetOutput(out)
+			fs.PrintDefaults()
+		}
+		return cfg, err
+	}
+	switch {
+	case fs.NArg() > 0:
+		return cfg, fmt.Errorf("check arguments: want none, got %d", fs.NArg())
+	case *maxMB < 32:
+		return cfg, fmt.Errorf("check flags: -max is %d, the smallest cache has 32 MB", *maxMB)
+	case cfg.pages < kinds:
+		return cfg, fmt.Errorf("check flags: -pages is %d, there are %d kinds of them", cfg.pages, kinds)
+	case cfg.clients < 1 || cfg.requests < 1:
+		return cfg, errors.New("check flags: -clients and -requests must be at least 1")
+	case cfg.maxAge < time.Second || cfg.maxAge%time.Second != 0:
+		return cfg, fmt.Errorf("check flags: -max-age is %v, must be whole seconds, at least 1", cfg.maxAge)
+	}
+	cfg.maxBytes = *maxMB * mb
+	return cfg, nil
+}
