@@ -41,6 +41,7 @@ type bucket struct {
 	claim    claim   // chunks for a record that is under way
 	inflow   tally   // records set that commons.flow does not know of yet
 	roomy    bool    // records are so large that the index may have room to spare
+	mean     int     // bytes of a record
 	told     int     // entries that the learner knows of
 	appended int     // bytes appended to the rings since sweepLocked last looked
 	unswept  uint64  // appended bytes that sweep has not yet answered

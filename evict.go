@@ -42,8 +42,8 @@ func (b *bucket) limitLocked() (limit [ringCount]int) {
 		}
 		total = min(total, held+max(spare, 0))
 	}
-	total = int(min(uint64(total), 1<<(s.posBits-2)>>s.shift)) // I3
-	limit[policy.Small] = b.policy.SmallLimit(total, b.rings[policy.Main].held())
+	total = int(min(uint64(total), 1<<(s.posBits-2)>>s.shift-1)) // I3
+	limit[policy.Small] = b.policy.SmallLimit(total, b.rings[policy.Main].held(), 1+2*b.mean>>s.shift)
 	// A record may have needed more of small than that.
 	limit[policy.Main] = max(0, total-max(limit[policy.Small], b.rings[policy.Small].held()))
 	return limit

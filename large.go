@@ -108,7 +108,8 @@ func (s *commons) weigh(records, bytes int64) {
 }
 
 // largeTarget returns the bytes that the large buckets should hold. However
-// much they are in demand, each small bucket keeps two chunks.
+// much they are in demand, the small buckets keep two chunks each: what is small
+// is cheap to keep.
 func (s *commons) largeTarget() int {
 	small, large := max(s.flow.small.Load(), 0), s.flow.large.Load()
 	if large <= 0 {

@@ -29,6 +29,7 @@ func (s *commons) learner(large bool) *learner {
 func (b *bucket) learnLocked() {
 	live := b.liveLocked()
 	mean := b.liveBytesLocked() / max(live, 1)
+	b.mean = mean
 	b.lines = linesOf(mean)
 	b.roomy = mean >= roomyRecord
 	if b.policy.Kind == policy.FIFO {

@@ -61,9 +61,9 @@ type header struct {
 
 // fate is whether a record lives, and how long.
 type fate struct {
+	expiry uint32 // tick from which on it is expired; 0: never
 	dead   bool   // replaced, deleted or expired: the tail passes it without a look at the index
 	timed  bool   // has room for an expiry
-	expiry uint32 // tick from which on it is expired; 0: never
 	absent bool   // a mark: to all but loads, the key is not there
 }
 

@@ -54,7 +54,7 @@ func TestRecord_ExpiryCost(t *testing.T) {
 }
 
 func TestRecord_UnknownKinds(t *testing.T) {
-	for kind := byte(kindLongTimed + 1); kind <= kindMask; kind++ {
+	for kind := byte(kindMark + 1); kind <= kindMask; kind++ {
 		b := [maxHeader]byte{longBit | kind, 1, 0, 1}
 		if h, ok := parseHeader(b[:]); ok {
 			t.Errorf("kind %d is read as %+v", kind, h)

@@ -13,12 +13,14 @@ func (s Stats) String() string {
 	return fmt.Sprintf("%d gets, %.1f %% hits, %d misses, %d sets, %d dels; "+
 		"%d entries, %v of %v, %v reserved, %v of it index; "+
 		"%d evicted (%d small, %d main, %d crowd), %v; %d expired, %v; "+
-		"%d promoted, %d reinserted, %d ghost hits, %d collisions, %d corruptions",
+		"%d promoted, %d reinserted, %d ghost hits, %d collisions, %d corruptions; "+
+		"%d loads, %d of them failed, %d dropped",
 		s.GetCalls, 100*s.HitRatio(), s.Misses, s.SetCalls, s.DelCalls,
 		s.EntriesCount, byteCount(s.BytesSize), byteCount(s.MaxBytesSize), byteCount(s.ReservedBytes), byteCount(s.IndexBytes),
 		s.EvictedEntries, s.EvictedSmall, s.EvictedMain, s.EvictedCrowd, byteCount(s.EvictedBytes),
 		s.ExpiredEntries, byteCount(s.ExpiredBytes),
-		s.Promotions, s.Reinsertions, s.GhostHits, s.Collisions, s.Corruptions)
+		s.Promotions, s.Reinsertions, s.GhostHits, s.Collisions, s.Corruptions,
+		s.Loads, s.LoadErrors, s.LoadsDropped)
 }
 
 // LogValue returns a group of all fields, each under its name in snake case
@@ -42,6 +44,9 @@ func (s Stats) LogValue() slog.Value {
 		slog.Uint64("promotions", s.Promotions),
 		slog.Uint64("reinsertions", s.Reinsertions),
 		slog.Uint64("ghost_hits", s.GhostHits),
+		slog.Uint64("loads", s.Loads),
+		slog.Uint64("load_errors", s.LoadErrors),
+		slog.Uint64("loads_dropped", s.LoadsDropped),
 		slog.Uint64("entries_count", s.EntriesCount),
 		slog.Uint64("bytes_size", s.BytesSize),
 		slog.Uint64("max_bytes_size", s.MaxBytesSize),

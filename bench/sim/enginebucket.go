@@ -72,6 +72,7 @@ type engineBucket struct {
 	ghosts   []uint32 // keys, in no order
 	ghostsOf [2]int   // how many of each ring
 	told     int      // entries that the learner knows of
+	mean     int      // weight of an entry
 
 	// What was set since it last learned.
 	records, inflow int
@@ -141,7 +142,8 @@ func (b *engineBucket) report(size int) {
 		return
 	}
 	live := b.live()
-	b.policy.Exchange(b.engine.learner(b.large), live-b.told, b.used()/max(live, 1))
+	b.mean = b.used() / max(live, 1)
+	b.policy.Exchange(b.engine.learner(b.large), live-b.told, b.mean)
 	b.told = live
 	if !b.large {
 		b.engine.flowed(b.records, b.inflow)
@@ -151,7 +153,7 @@ func (b *engineBucket) report(size int) {
 
 // limits returns how many chunks each ring may hold now.
 func (b *engineBucket) limits() (limit [2]int) {
-	limit[policy.Small] = b.policy.SmallLimit(b.chunks, b.rings[policy.Main].held())
+	limit[policy.Small] = b.policy.SmallLimit(b.chunks, b.rings[policy.Main].held(), 1+2*b.mean/b.engine.chunk)
 	limit[policy.Main] = max(0, b.chunks-max(limit[policy.Small], b.rings[policy.Small].held()))
 	return limit
 }

@@ -140,16 +140,16 @@ func (s *State) trusts() bool {
 
 // SmallLimit returns how many of limit units of memory small may hold beside
 // main units of main. Once main has been full, what it leaves is small's, but for
-// a unit to grow into: it may have been given more memory, or small's share may
-// have become smaller, and nothing should lie idle until there is enough to
-// promote.
-func (s *State) SmallLimit(limit, main int) int {
+// room to grow into, of a few records: it may have been given more memory, or
+// small's share may have become smaller, and nothing should lie idle until there
+// is enough to promote.
+func (s *State) SmallLimit(limit, main, room int) int {
 	if s.Kind == FIFO {
 		return 0
 	}
 	share := max(1, int(float64(s.lessons.Small*float64(limit))+0.5))
 	if s.full {
-		return max(share, limit-main-1)
+		return max(share, limit-main-room)
 	}
 	return share
 }

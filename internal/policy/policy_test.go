@@ -99,22 +99,22 @@ func TestWork_Bounds(t *testing.T) {
 func TestState_SmallLimit(t *testing.T) {
 	for limit, want := range map[int]int{0: 1, 1: 1, 10: 1, 14: 1, 15: 2, 31: 3, 100: 10} {
 		s := New(S3FIFO)
-		if got := s.SmallLimit(limit, 0); got != want {
+		if got := s.SmallLimit(limit, 0, 1); got != want {
 			t.Errorf("small has %d of %d, want %d", got, limit, want)
 		}
 		s = New(FIFO)
-		if got := s.SmallLimit(limit, 0); got != 0 {
+		if got := s.SmallLimit(limit, 0, 1); got != 0 {
 			t.Errorf("small has %d of %d with FIFO, want 0", got, limit)
 		}
 	}
 }
 
-// What main leaves goes to small, but for a unit that it may grow into.
+// What main leaves goes to small, but for room to grow into.
 func TestState_SmallTakesWhatIsLeft(t *testing.T) {
 	s := New(S3FIFO)
 	s.full = true
-	for main, want := range map[int]int{100: 10, 90: 10, 89: 10, 50: 49, 0: 99} {
-		if got := s.SmallLimit(100, main); got != want {
+	for main, want := range map[int]int{100: 10, 90: 10, 85: 10, 50: 45, 0: 95} {
+		if got := s.SmallLimit(100, main, 5); got != want {
 			t.Errorf("small has %d of 100 beside %d of main, want %d", got, main, want)
 		}
 	}
