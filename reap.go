@@ -17,7 +17,7 @@ import (
 
 const (
 	// reapStep is how many records a Set looks at.
-	reapStep = 4
+	reapStep = 8
 
 	// sweepStep is how many DeleteExpired looks at before it lets others have
 	// the lock.
