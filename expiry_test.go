@@ -280,7 +280,7 @@ func TestExpiry_SpaceIsReclaimedFirst(t *testing.T) {
 		}
 		after := count(full + more)
 		t.Logf("%v: %d and %d, %d", kind, before, more, after)
-		if lost := before + int(more) - after; lost > before/10 {
+		if lost := before + int(more) - after; lost > before/20 {
 			t.Errorf("%v: of %d live entries and %d new ones %d were dropped, with as many expired ones there", kind, before, more, lost)
 		}
 		if err := c.validate(); err != nil {
