@@ -3,6 +3,7 @@ package ringcache
 import (
 	"encoding/binary"
 	"testing"
+	"time"
 )
 
 // No call on the hot path may allocate, whether it hits or misses, and while
@@ -52,6 +53,18 @@ func TestAllocs(t *testing.T) {
 		{"Set/same size", func() { c.Set(keyAt(next), value[:next%1000]) }},
 		{"Set/other size", func() { read++; c.Set(keyAt(next), value[:read%1000]) }},
 		{"Del", func() { c.Del(step()) }},
+		{"SetWithTTL/new", func() { next++; c.SetWithTTL(keyAt(next), value[:next%1000], time.Hour) }},
+		{"SetWithTTL/expired", func() { next++; c.SetWithTTL(keyAt(next), value[:next%1000], time.Millisecond) }},
+		{"Touch", func() { c.Touch(step(), time.Hour) }},
+		{"Touch/rewritten", func() { next++; c.Set(keyAt(next), value[:300]); c.Touch(keyAt(next), time.Hour) }},
+		{"TTL", func() { c.TTL(step()) }},
+		{"DeleteExpired", func() { c.DeleteExpired() }},
+		{"SetIfAbsent", func() { c.SetIfAbsent(step(), value[:500]) }},
+		{"SetIfChanged", func() { c.SetIfChanged(step(), value[:500]) }},
+		{"CompareAndSwap", func() { c.CompareAndSwap(step(), value[:500], value) }},
+		{"Update", func() { c.Update(step(), func(old []byte, ok bool) ([]byte, bool) { return value[:len(old)/2], ok }) }},
+		{"Append", func() { next++; c.Set(keyAt(next), value[:300]); c.Append(keyAt(next), value[:10]) }},
+		{"GetAndDel", func() { dst, _ = c.GetAndDel(dst[:0], step()) }},
 		{"Len", func() { c.Len() }},
 		{"UpdateStats", func() { var s Stats; c.UpdateStats(&s) }},
 	}

@@ -141,7 +141,7 @@ func (c *Cache) bucket(h uint64) *bucket { return &c.buckets[h&c.mask&(bucketCou
 // Set does not allocate on the Go heap, but for a few bytes when a bucket's
 // tables grow. It locks one of 512 buckets.
 func (c *Cache) Set(k, v []byte) error {
-	w := c.newWrite(k, v)
+	w := write{k: k, v: v, h: c.shared.hash(k), expiry: c.shared.usual(), reason: EvictReplaced}
 	return c.apply(&w)
 }
 

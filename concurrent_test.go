@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/ringcache/ringcache/internal/refcache"
 	"github.com/ringcache/ringcache/internal/workload"
@@ -103,11 +104,22 @@ func (c *client) step() error {
 	switch x := c.rnd.IntN(100); {
 	case x < 35:
 		return c.set(id)
-	case x < 41:
+	case x < 39:
 		begin := c.tick()
 		c.c.Del(c.key)
 		c.note(id, refcache.Remove, 0, begin)
 		return nil
+	case x < 41:
+		begin := c.tick()
+		got, ok := c.c.GetAndDel(c.dst[:0], c.key)
+		c.dst = got
+		c.note(id, refcache.Remove, 0, begin)
+		if !ok {
+			return nil
+		}
+		return c.read(id, got, ok, begin)
+	case x < 42:
+		return c.live()
 	case x < 46:
 		return c.view(id)
 	case x < 49:
@@ -135,7 +147,7 @@ func (c *client) set(id uint32) error {
 	c.val = s.value(c.val)
 	wasClosed := c.closed.Load()
 	begin := c.tick()
-	err := c.c.Set(c.key, c.val)
+	err := c.write()
 	c.note(id, refcache.Write, s.version, begin)
 	clear(c.val) // a cache that kept it would show zeros
 	if err != nil && !(errors.Is(err, ErrClosed) && c.closing.Load()) {
@@ -143,6 +155,35 @@ func (c *client) set(id uint32) error {
 	}
 	if err == nil && wasClosed {
 		return fmt.Errorf("set %v: no error after Close", s)
+	}
+	return nil
+}
+
+// write stores the value by one of the calls that do so whatever is there, or
+// that a history may take for one: what is not stored cannot be read.
+func (c *client) write() (err error) {
+	switch c.rnd.IntN(8) {
+	case 0:
+		return c.c.SetWithTTL(c.key, c.val, []time.Duration{0, time.Hour, 150 * time.Millisecond}[c.rnd.IntN(3)])
+	case 1:
+		_, err = c.c.SetIfChanged(c.key, c.val)
+	case 2:
+		err = c.c.Update(c.key, func([]byte, bool) ([]byte, bool) { return c.val, true })
+	default:
+		err = c.c.Set(c.key, c.val)
+	}
+	return err
+}
+
+// live makes a call about times to live, which changes no value.
+func (c *client) live() error {
+	switch c.rnd.IntN(4) {
+	case 0:
+		c.c.DeleteExpired()
+	case 1:
+		c.c.TTL(c.key)
+	default:
+		c.c.Touch(c.key, []time.Duration{0, time.Hour, 150 * time.Millisecond}[c.rnd.IntN(3)])
 	}
 	return nil
 }

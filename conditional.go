@@ -10,7 +10,7 @@ package ringcache
 // it does not, it touches nothing. It counts as a Set in [Stats] either way, and
 // not as a lookup.
 func (c *Cache) SetIfAbsent(k, v []byte) (stored bool, err error) {
-	w := c.newWrite(k, v)
+	w := write{k: k, v: v, h: c.shared.hash(k), expiry: c.shared.usual(), reason: EvictReplaced}
 	w.cond = ifAbsent
 	return met(c.apply(&w))
 }
@@ -24,7 +24,7 @@ func (c *Cache) SetIfAbsent(k, v []byte) (stored bool, err error) {
 // Where it stores, it is a [Cache.Set] in every respect, errors included. It
 // counts as a Set in [Stats] either way, and not as a lookup.
 func (c *Cache) SetIfChanged(k, v []byte) (changed bool, err error) {
-	w := c.newWrite(k, v)
+	w := write{k: k, v: v, h: c.shared.hash(k), expiry: c.shared.usual(), reason: EvictReplaced}
 	w.cond = ifChanged
 	changed, err = met(c.apply(&w))
 	return changed && !w.same, err
@@ -38,7 +38,7 @@ func (c *Cache) SetIfChanged(k, v []byte) (changed bool, err error) {
 // it does not, it touches nothing. It counts as a Set in [Stats] either way, and
 // not as a lookup.
 func (c *Cache) CompareAndSwap(k, old, new []byte) (swapped bool, err error) {
-	w := c.newWrite(k, new)
+	w := write{k: k, v: new, h: c.shared.hash(k), expiry: c.shared.usual(), reason: EvictReplaced}
 	w.cond, w.old = ifEqual, old
 	return met(c.apply(&w))
 }

@@ -21,7 +21,13 @@
 // order is not part of the contract. A hit is always exactly the bytes of one
 // Set of that key, since keys are compared in full. After a Set that returned nil, the next
 // Get of the key finds the value unless other Sets have pushed it out since.
-// There is no expiry, no iteration and no callback.
+// There is no iteration.
+//
+// An entry may have a time to live: [Cache.SetWithTTL], and [Options].TTL for all
+// others. It is never found after that. Its memory is taken by Sets that need it,
+// before that of what is alive; until then it is counted, unless
+// [Cache.DeleteExpired] is called. [Options].OnEvict hears of every entry that
+// leaves, and why.
 //
 // # Concurrency
 //
@@ -30,8 +36,13 @@
 // Reset synchronizes before a lookup that observes its effect, in the terms of
 // the Go memory model. No call covers two keys at one instant: GetBatch, Len,
 // Reset and UpdateStats go from bucket to bucket, and what others do meanwhile
-// may be seen in part. The package starts no goroutines but those
-// that loads run in, which end with them.
+// may be seen in part. The package starts no goroutines but those that
+// loads run in, which end with them.
+//
+// Calls that look at a value and change it, such as [Cache.SetIfAbsent],
+// [Cache.CompareAndSwap] and [Cache.Update], are atomic: no other call of the same
+// key comes in between. A cache may drop an entry between any two calls, so none
+// of this makes it a place for what must not be lost.
 //
 // # Loading
 //
@@ -46,7 +57,7 @@
 //
 // MaxBytes bounds all off-heap memory, records and index together; 32 MB is the
 // least. An entry takes its bytes, a header of 3 bytes (7 from a key of 64 bytes
-// or a value of 64 KB on) and its part of the index, which grows with the number
+// or a value of 64 KB on; 4 bytes more with a time to live) and its part of the index, which grows with the number
 // of entries. A new cache takes next to nothing: address space comes in maps of
 // up to 64 MB, and resident memory as entries come. The Go heap holds about
 // 250 KB for each cache, and small tables of the chunks that records lie in.

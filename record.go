@@ -50,15 +50,21 @@ const (
 	maxKey        = 1<<16 - 1
 )
 
-// header is a decoded record header.
+// header is a decoded record header. The compiler keeps a struct in registers
+// only if it has up to four fields, hence two of them.
 type header struct {
-	size   int // bytes that the header itself takes
-	klen   int
-	vlen   int
+	size int // bytes that the header itself takes
+	klen int
+	vlen int
+	fate
+}
+
+// fate is whether a record lives, and how long.
+type fate struct {
 	dead   bool   // replaced, deleted or expired: the tail passes it without a look at the index
 	timed  bool   // has room for an expiry
-	expiry uint32 // tick from which on it is expired; 0: never
 	absent bool   // a mark: to all but loads, the key is not there
+	expiry uint32 // tick from which on it is expired; 0: never
 }
 
 // total returns the length of the whole record.
@@ -133,7 +139,7 @@ func parseShort(b []byte) (h header, ok bool) {
 		size: shortHeader,
 		klen: int(w & maxShortKey),
 		vlen: int(w >> 8 & maxShortValue),
-		dead: w&deadBit != 0,
+		fate: fate{dead: w&deadBit != 0},
 	}, w&longBit == 0
 }
 
@@ -167,7 +173,9 @@ func parseHeader(b []byte) (h header, ok bool) {
 	if h.vlen < 0 { // an int of 32 bits cannot hold every length
 		return header{}, false
 	}
-	h.absent = kind == kindMark
+	if h.absent = kind == kindMark; h.absent && h.vlen > 0 {
+		return header{}, false
+	}
 	if kind != kindLong {
 		return h.withExpiry(b)
 	}

@@ -13,7 +13,7 @@ func TestRecord_Forms(t *testing.T) {
 			for _, expiry := range []uint32{0, 1, 0x01020304, 1<<32 - 1} {
 				var buf [maxHeader]byte
 				b := putHeader(&buf, klen, vlen, expiry)
-				want := header{size: len(b), klen: klen, vlen: vlen, timed: expiry != 0, expiry: expiry}
+				want := header{size: len(b), klen: klen, vlen: vlen, fate: fate{timed: expiry != 0, expiry: expiry}}
 				size := headerSize(klen, vlen)
 				if want.timed {
 					size = timedHeaderSize(klen, vlen)
@@ -54,10 +54,28 @@ func TestRecord_ExpiryCost(t *testing.T) {
 }
 
 func TestRecord_UnknownKinds(t *testing.T) {
-	for kind := byte(kindLongTimed + 1); kind <= kindMask; kind++ {
+	for kind := byte(kindMark + 1); kind <= kindMask; kind++ {
 		b := [maxHeader]byte{longBit | kind, 1, 0, 1}
 		if h, ok := parseHeader(b[:]); ok {
 			t.Errorf("kind %d is read as %+v", kind, h)
+		}
+	}
+}
+
+func TestRecord_Mark(t *testing.T) {
+	for _, klen := range []int{0, 1, 63, 64, maxKey} {
+		var buf [maxHeader]byte
+		b := putMark(&buf, klen, 7)
+		want := header{size: markHeader, klen: klen, fate: fate{timed: true, absent: true, expiry: 7}}
+		if h, ok := parseHeader(b); !ok || h != want || len(b) != markHeader {
+			t.Errorf("a mark with a key of %d bytes is read as %+v (%v)", klen, h, ok)
+		}
+		if _, ok := parseHeader(b[:markHeader-1]); ok {
+			t.Error("a part of a mark is read")
+		}
+		b[3] = 1
+		if h, ok := parseHeader(b); ok {
+			t.Errorf("a mark with a value is read as %+v", h)
 		}
 	}
 }

@@ -11,10 +11,13 @@ type Stats struct {
 	// one for each key of GetBatch.
 	GetCalls uint64
 
-	// SetCalls counts calls of Set, refused ones among them.
+	// SetCalls counts calls of Set, SetWithTTL, SetIfAbsent, SetIfChanged,
+	// CompareAndSwap, Append, and Update where it keeps the key: once each,
+	// refused ones and those that stored nothing among them.
 	SetCalls uint64
 
-	// DelCalls counts calls of Del.
+	// DelCalls counts calls of Del and GetAndDel, and of Update where it does
+	// not keep the key.
 	DelCalls uint64
 
 	// Loads counts the loads that GetOrLoad has begun, LoadErrors those that
@@ -38,7 +41,7 @@ type Stats struct {
 
 	// EvictedEntries and EvictedBytes count entries, and the bytes of their
 	// records, that were dropped to make room. Entries replaced by a Set,
-	// removed by Del or dropped by Reset are not evicted.
+	// removed by Del or dropped by Reset are not evicted, nor are expired ones.
 	EvictedEntries uint64
 	EvictedBytes   uint64
 

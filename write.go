@@ -14,7 +14,7 @@ type write struct {
 	n      int    // bytes of the record
 	expiry uint32 // tick, 0: never
 	cond   cond
-	silent bool        // another call is being counted
+	silent bool        // a part of a call that is counted elsewhere: on a condition, or a removal
 	same   bool        // the value is there already: only its form changes
 	old    []byte      // for ifEqual
 	absent bool        // a mark instead of a value; it has an expiry
@@ -46,30 +46,6 @@ const (
 // within the package.
 var errUnmet = errors.New("condition does not hold")
 
-// newWrite returns the write of a value that expires when Options say so.
-func (c *Cache) newWrite(k, v []byte) write {
-	return write{k: k, v: v, h: c.shared.hash(k), expiry: c.shared.usual(), reason: EvictReplaced}
-}
-
-// headerSize returns the header bytes of the record.
-func (w *write) headerSize() int {
-	switch {
-	case w.absent:
-		return markHeader
-	case w.expiry != 0:
-		return timedHeaderSize(len(w.k), len(w.v))
-	}
-	return headerSize(len(w.k), len(w.v))
-}
-
-// header encodes the header of the record into buf and returns its part of buf.
-func (w *write) header(buf *[maxHeader]byte) []byte {
-	if w.absent {
-		return putMark(buf, len(w.k), w.expiry)
-	}
-	return putHeader(buf, len(w.k), len(w.v), w.expiry)
-}
-
 // apply stores a record, and tells OnEvict what had to leave.
 func (c *Cache) apply(w *write) error {
 	b := c.bucket(w.h)
@@ -77,18 +53,33 @@ func (c *Cache) apply(w *write) error {
 		return c.refuse(b, w)
 	}
 	b.index.prefetch(w.h)
-	w.n = w.headerSize() + len(w.k) + len(w.v)
+	w.n = len(w.k) + len(w.v)
+	if w.expiry != 0 {
+		w.n += w.timedHeaderSize()
+	} else {
+		w.n += headerSize(len(w.k), len(w.v))
+	}
 	var err error
 	if c.isLarge(w.n) {
 		err = c.setLarge(b, w)
 	} else {
 		err = c.setSmall(b, w)
 	}
-	c.announce(w)
+	if w.left != nil {
+		c.announce(w)
+	}
 	if err != nil && err != errUnmet {
 		return fmt.Errorf("ringcache: set entry of %d + %d bytes: %w", len(w.k), len(w.v), err)
 	}
 	return err
+}
+
+// timedHeaderSize returns the header bytes of a record with an expiry.
+func (w *write) timedHeaderSize() int {
+	if w.absent {
+		return markHeader
+	}
+	return timedHeaderSize(len(w.k), len(w.v))
 }
 
 // setSmall stores a record in its small bucket.
@@ -124,13 +115,26 @@ func (c *Cache) setInBucket(b *bucket, w *write) (flowed tally, err error) {
 // beginLocked counts a write, and returns an error if it must not be made. The
 // lock of its small bucket b is held.
 func (c *Cache) beginLocked(b *bucket, w *write) error {
-	if !w.silent {
-		b.sets++
+	b.sets++
+	if w.cond != always {
+		return c.testLocked(b, w)
 	}
 	if b.closed {
 		return ErrClosed
 	}
-	if w.cond != always && !c.meetsLocked(b, w) {
+	b.overtakeLocked(w)
+	return nil
+}
+
+// testLocked is beginLocked for what only a write on a condition needs.
+func (c *Cache) testLocked(b *bucket, w *write) error {
+	if w.silent {
+		b.sets--
+	}
+	switch {
+	case b.closed:
+		return ErrClosed
+	case !c.meetsLocked(b, w):
 		return errUnmet
 	}
 	b.overtakeLocked(w)

@@ -1,6 +1,7 @@
 package lincheck
 
 import (
+	"runtime"
 	"sync"
 	"testing"
 
@@ -33,6 +34,9 @@ func TestModel_Accepts(t *testing.T) {
 		"evicted":           {setOf(1, 1, 2), readOf(absent, 3, 4), setOf(2, 5, 6), readOf(2, 7, 8)},
 		"evicted, then del": {setOf(1, 1, 2), delOf(false, 3, 4)},
 		"side by side":      {setOf(1, 1, 4), setOf(2, 2, 3), readOf(1, 5, 6)},
+		"put and refused":   {call(1, 2, input{kind: put, version: 1}, output{found: true}), call(3, 4, input{kind: put, version: 2}, output{}), readOf(1, 5, 6)},
+		"swapped":           {setOf(1, 1, 2), call(3, 4, input{kind: swap, old: 1, version: 2}, output{found: true}), readOf(2, 5, 6)},
+		"evicted, not swap": {setOf(1, 1, 2), call(3, 4, input{kind: swap, old: 1, version: 2}, output{}), readOf(absent, 5, 6)},
 		"has":               {setOf(1, 1, 2), hasOf(true, 3, 4), delOf(true, 5, 6), hasOf(false, 7, 8)},
 	} {
 		if !porcupine.CheckOperations(cacheModel, history) {
@@ -51,6 +55,12 @@ func TestModel_Refuses(t *testing.T) {
 		"deleted twice":         {setOf(1, 1, 2), delOf(true, 3, 4), delOf(true, 5, 6)},
 		"has what was deleted":  {setOf(1, 1, 2), delOf(true, 3, 4), hasOf(true, 5, 6)},
 		"of another key":        {call(1, 2, input{kind: set, key: 1, version: 1}, output{}), readOf(1, 3, 4)},
+		"put over":              {setOf(1, 1, 2), call(3, 4, input{kind: put, version: 2}, output{}), readOf(2, 5, 6)},
+		"swapped for another":   {setOf(1, 1, 2), call(3, 4, input{kind: swap, old: 9, version: 2}, output{found: true})},
+		"not swapped, and back": {setOf(1, 1, 2), call(3, 4, input{kind: swap, old: 1, version: 2}, output{}), readOf(1, 5, 6)},
+		"update of the old":     {setOf(1, 1, 2), setOf(2, 3, 4), call(5, 6, input{kind: update, version: 3}, output{found: true, version: 1})},
+		"taken twice":           {setOf(1, 1, 2), call(3, 4, input{kind: take}, output{found: true, version: 1}), call(5, 6, input{kind: take}, output{found: true, version: 1})},
+		"changed from nothing":  {call(1, 2, input{kind: change, version: 1}, output{})},
 		"deleted before it was": {delOf(true, 1, 2), setOf(1, 3, 4)},
 	} {
 		if porcupine.CheckOperations(cacheModel, history) {
@@ -71,6 +81,10 @@ type forgetful struct {
 func (f *forgetful) HasGet(dst, k []byte) ([]byte, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	return f.get(dst, k)
+}
+
+func (f *forgetful) get(dst, k []byte) ([]byte, bool) {
 	f.n++
 	v, ok := f.now[string(k)]
 	if old, had := f.old[string(k)]; f.fault == "stale" && had && f.n%10 == 0 {
@@ -82,16 +96,24 @@ func (f *forgetful) HasGet(dst, k []byte) ([]byte, bool) {
 func (f *forgetful) Set(k, v []byte) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.set(k, v)
+	return nil
+}
+
+func (f *forgetful) set(k, v []byte) {
 	if was, ok := f.now[string(k)]; ok {
 		f.old[string(k)] = was
 	}
 	f.now[string(k)] = append([]byte(nil), v...)
-	return nil
 }
 
 func (f *forgetful) Del(k []byte) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	return f.del(k)
+}
+
+func (f *forgetful) del(k []byte) bool {
 	was, ok := f.now[string(k)]
 	f.n++
 	if f.fault == "undeleted" && f.n%10 == 0 {
@@ -102,6 +124,62 @@ func (f *forgetful) Del(k []byte) bool {
 	}
 	delete(f.now, string(k))
 	return ok
+}
+
+// look begins a compound call. If that is the fault, others come in between.
+func (f *forgetful) look(k []byte) (v []byte, ok bool) {
+	f.mu.Lock()
+	v, ok = f.get(nil, k)
+	if f.fault == "torn" {
+		f.mu.Unlock()
+		runtime.Gosched()
+		f.mu.Lock()
+	}
+	return v, ok
+}
+
+func (f *forgetful) SetIfAbsent(k, v []byte) (bool, error) {
+	_, ok := f.look(k)
+	defer f.mu.Unlock()
+	if !ok {
+		f.set(k, v)
+	}
+	return !ok, nil
+}
+
+func (f *forgetful) SetIfChanged(k, v []byte) (bool, error) {
+	old, ok := f.look(k)
+	defer f.mu.Unlock()
+	if ok && string(old) == string(v) {
+		return false, nil
+	}
+	f.set(k, v)
+	return true, nil
+}
+
+func (f *forgetful) CompareAndSwap(k, old, new []byte) (bool, error) {
+	v, ok := f.look(k)
+	defer f.mu.Unlock()
+	if !ok || string(v) != string(old) {
+		return false, nil
+	}
+	f.set(k, new)
+	return true, nil
+}
+
+func (f *forgetful) Update(k []byte, fn func(old []byte, ok bool) ([]byte, bool)) error {
+	v, ok := f.look(k)
+	defer f.mu.Unlock()
+	v, _ = fn(v, ok)
+	f.set(k, v)
+	return nil
+}
+
+func (f *forgetful) GetAndDel(dst, k []byte) ([]byte, bool) {
+	v, ok := f.look(k)
+	defer f.mu.Unlock()
+	f.del(k)
+	return append(dst, v...), ok
 }
 
 func (f *forgetful) Get(dst, k []byte) []byte {
@@ -132,7 +210,7 @@ func (f *forgetful) GetBatch(dst []byte, keys, vals [][]byte) ([]byte, int) {
 // The whole harness must find a store with a fault, and find none in one
 // without.
 func TestHarness_Bites(t *testing.T) {
-	for fault, want := range map[string]bool{"": true, "stale": false, "undeleted": false} {
+	for fault, want := range map[string]bool{"": true, "stale": false, "undeleted": false, "torn": false} {
 		ok := true
 		for round := range uint32(20) {
 			f := &forgetful{now: map[string][]byte{}, old: map[string][]byte{}, fault: fault}

@@ -2,6 +2,7 @@ package lincheck
 
 import (
 	"encoding/binary"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -32,6 +33,11 @@ type store interface {
 	View(k []byte, fn func(v []byte)) bool
 	GetBatch(dst []byte, keys, vals [][]byte) ([]byte, int)
 	Del(k []byte) bool
+	SetIfAbsent(k, v []byte) (bool, error)
+	SetIfChanged(k, v []byte) (bool, error)
+	CompareAndSwap(k, old, new []byte) (bool, error)
+	Update(k []byte, fn func(old []byte, ok bool) ([]byte, bool)) error
+	GetAndDel(dst, k []byte) ([]byte, bool)
 }
 
 const (
@@ -54,6 +60,7 @@ type client struct {
 	id      int
 	rnd     *rand.Rand
 	version uint64
+	last    [keysAtOnce][]byte // the value that was last read or written
 	ops     []porcupine.Operation
 }
 
@@ -100,11 +107,13 @@ func (c *client) step() error {
 	var out output
 	var err error
 	begin := c.clock.Add(1)
-	switch x := c.rnd.IntN(20); {
+	switch x := c.rnd.IntN(30); {
+	case x >= 20:
+		return c.compound(begin, id, k)
 	case x < 7:
-		c.version++
-		in.kind, in.version = set, uint64(c.id+1)<<32|c.version
-		err = c.store.Set(k, makeValue(c.rnd, in))
+		in.kind, in.version = set, c.next()
+		c.last[id] = makeValue(c.rnd, in)
+		err = c.store.Set(k, c.last[id])
 	case x < 10:
 		in.kind = del
 		out.found = c.store.Del(k)
@@ -127,7 +136,60 @@ func (c *client) step() error {
 		var v []byte
 		if v, out.found = c.store.HasGet(nil, k); out.found {
 			out.version, err = readValue(v, id)
+			c.last[id] = v
 		}
+	}
+	c.note(in, out, begin, c.clock.Add(1))
+	return err
+}
+
+// next returns a version that no other write has.
+func (c *client) next() uint64 {
+	c.version++
+	return uint64(c.id+1)<<32 | c.version
+}
+
+// compound makes a call that looks and writes at once.
+func (c *client) compound(begin int64, id uint32, k []byte) error {
+	in := input{key: id, version: c.next()}
+	var out output
+	var err error
+	v := makeValue(c.rnd, in)
+	if old, bad := readValue(c.last[id], id); bad == nil {
+		in.old = old
+	}
+	switch c.rnd.IntN(5) {
+	case 0:
+		in.kind = put
+		out.found, err = c.store.SetIfAbsent(k, v)
+	case 1:
+		in.kind = change
+		if in.old != absent {
+			in.version, v = in.old, c.last[id]
+		}
+		out.found, err = c.store.SetIfChanged(k, v)
+	case 2:
+		in.kind = swap
+		out.found, err = c.store.CompareAndSwap(k, c.last[id], v)
+	case 3:
+		in.kind = update
+		var bad error
+		err = c.store.Update(k, func(old []byte, ok bool) ([]byte, bool) {
+			if out = (output{found: ok}); ok {
+				out.version, bad = readValue(old, id)
+			}
+			return v, true
+		})
+		err = errors.Join(err, bad)
+	default:
+		in.kind = take
+		var got []byte
+		if got, out.found = c.store.GetAndDel(nil, k); out.found {
+			out.version, err = readValue(got, id)
+		}
+	}
+	if in.kind != take && (out.found || in.kind == update) {
+		c.last[id] = v
 	}
 	c.note(in, out, begin, c.clock.Add(1))
 	return err
@@ -262,7 +324,7 @@ func (s *seen) add(history []porcupine.Operation) {
 		}
 		for _, other := range history {
 			in := other.Input.(input)
-			changes := in.kind == set || in.kind == del
+			changes := in.kind != read && in.kind != has
 			if changes && other.ClientId != op.ClientId && in.key == op.Input.(input).key &&
 				other.Call < op.Return && op.Call < other.Return {
 				s.overlaps++

@@ -11,13 +11,18 @@ import (
 type kind uint8
 
 const (
-	set  kind = iota
-	del       // answers whether the key was there
-	read      // answers the version found, or absent
-	has       // answers whether the key is there
+	set    kind = iota
+	del         // answers whether the key was there
+	read        // answers the version found, or absent
+	has         // answers whether the key is there
+	put         // SetIfAbsent: answers whether it stored
+	change      // SetIfChanged: answers whether it stored
+	swap        // CompareAndSwap: answers whether it stored
+	update      // answers the version that it found last, or absent; it stores always
+	take        // GetAndDel: answers the version found, or absent
 )
 
-var kindNames = [...]string{"set", "del", "read", "has"}
+var kindNames = [...]string{"set", "del", "read", "has", "put", "change", "swap", "update", "take"}
 
 // absent is the version of a key that is not there; writes count from 1.
 const absent = uint64(0)
@@ -25,12 +30,13 @@ const absent = uint64(0)
 type input struct {
 	kind    kind
 	key     uint32
-	version uint64 // of a set
+	version uint64 // of a write
+	old     uint64 // of a swap
 }
 
 type output struct {
 	found   bool
-	version uint64 // of a read
+	version uint64 // of what was found
 }
 
 // cacheModel is one key of a cache that may forget. Its state is the version
@@ -51,11 +57,13 @@ var cacheModel = porcupine.Model{
 				return true, absent
 			}
 			return held != absent && o.version == held, held
-		default:
+		case has:
 			if !o.found {
 				return true, absent
 			}
 			return held != absent, held
+		default:
+			return stepCompound(held, i, o)
 		}
 	},
 	Equal: func(a, b any) bool { return a == b },
@@ -63,6 +71,31 @@ var cacheModel = porcupine.Model{
 		i, o := in.(input), out.(output)
 		return fmt.Sprintf("%s key %d version %d: %v version %d", kindNames[i.kind], i.key, i.version, o.found, o.version)
 	},
+}
+
+// stepCompound is the model's step for calls that look and write at once.
+func stepCompound(held uint64, i input, o output) (bool, any) {
+	switch i.kind {
+	case put:
+		if o.found {
+			return true, i.version
+		}
+		return held != absent, held
+	case change:
+		return o.found || held == i.version, i.version
+	case swap:
+		switch {
+		case o.found:
+			return held == i.old && held != absent, i.version
+		case held == i.old:
+			return true, absent
+		}
+		return true, held
+	case update:
+		return o.version == absent || o.version == held, i.version
+	default: // take
+		return !o.found || held != absent && o.version == held, absent
+	}
 }
 
 // byKey splits a history into one for each key: a history of a map is

@@ -1,0 +1,178 @@
+package ringcache_test
+
+import (
+	"encoding/binary"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/ringcache/ringcache"
+)
+
+func ExampleCache_SetWithTTL() {
+	cache := ringcache.New(32 << 20)
+	defer cache.Close()
+
+	_ = cache.SetWithTTL([]byte("token"), []byte("secret"), 500*time.Millisecond)
+	fmt.Println(cache.Has([]byte("token")))
+	time.Sleep(500 * time.Millisecond)
+	fmt.Println(cache.Has([]byte("token")))
+	// Output:
+	// true
+	// false
+}
+
+// A session that lives for half an hour after its last use.
+func ExampleCache_Touch() {
+	cache, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: 32 << 20, TTL: 30 * time.Minute})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer cache.Close()
+	_ = cache.Set([]byte("session"), []byte("of somebody"))
+
+	if cache.Touch([]byte("session"), 30*time.Minute) {
+		fmt.Printf("%s\n", cache.Get(nil, []byte("session")))
+	}
+	// Output: of somebody
+}
+
+func ExampleCache_TTL() {
+	cache := ringcache.New(32 << 20)
+	defer cache.Close()
+	_ = cache.SetWithTTL([]byte("hour"), nil, time.Hour)
+	_ = cache.Set([]byte("forever"), nil)
+
+	for _, k := range []string{"hour", "forever", "nothing"} {
+		left, ok := cache.TTL([]byte(k))
+		fmt.Println(k, left.Round(time.Minute), ok)
+	}
+	// Output:
+	// hour 1h0m0s true
+	// forever 0s true
+	// nothing 0s false
+}
+
+// Sets reclaim what has expired as they need the memory. DeleteExpired is for a
+// count that is exact.
+func ExampleCache_DeleteExpired() {
+	cache := ringcache.New(32 << 20)
+	defer cache.Close()
+	_ = cache.Set([]byte("a"), nil)
+	_ = cache.SetWithTTL([]byte("b"), nil, 100*time.Millisecond)
+	time.Sleep(100 * time.Millisecond)
+
+	fmt.Println(cache.Len(), cache.DeleteExpired(), cache.Len())
+	// Output: 2 1 1
+}
+
+// Of all that see a job, one does it.
+func ExampleCache_SetIfAbsent() {
+	cache := ringcache.New(32 << 20)
+	defer cache.Close()
+
+	for worker := range 3 {
+		mine, err := cache.SetIfAbsent([]byte("job 17"), fmt.Append(nil, "taken by ", worker))
+		fmt.Println(mine, err)
+	}
+	fmt.Printf("%s\n", cache.Get(nil, []byte("job 17")))
+	// Output:
+	// true <nil>
+	// false <nil>
+	// false <nil>
+	// taken by 0
+}
+
+func ExampleCache_SetIfChanged() {
+	cache := ringcache.New(32 << 20)
+	defer cache.Close()
+
+	for _, state := range []string{"up", "up", "down"} {
+		if changed, err := cache.SetIfChanged([]byte("server"), []byte(state)); changed && err == nil {
+			fmt.Println("the server is", state)
+		}
+	}
+	// Output:
+	// the server is up
+	// the server is down
+}
+
+func ExampleCache_CompareAndSwap() {
+	cache := ringcache.New(32 << 20)
+	defer cache.Close()
+	_ = cache.Set([]byte("leader"), []byte("a"))
+
+	fmt.Println(cache.CompareAndSwap([]byte("leader"), []byte("b"), []byte("c")))
+	fmt.Println(cache.CompareAndSwap([]byte("leader"), []byte("a"), []byte("c")))
+	// Output:
+	// false <nil>
+	// true <nil>
+}
+
+// A counter that any number of goroutines may count up.
+func ExampleCache_Update() {
+	cache := ringcache.New(32 << 20)
+	defer cache.Close()
+
+	increment := func(old []byte, ok bool) (new []byte, keep bool) {
+		n := uint64(0)
+		if ok {
+			n = binary.LittleEndian.Uint64(old)
+		}
+		return binary.LittleEndian.AppendUint64(old[:0], n+1), true
+	}
+	for range 3 {
+		if err := cache.Update([]byte("visits"), increment); err != nil {
+			log.Print(err)
+		}
+	}
+	fmt.Println(binary.LittleEndian.Uint64(cache.Get(nil, []byte("visits"))))
+	// Output: 3
+}
+
+func ExampleCache_Append() {
+	cache := ringcache.New(32 << 20)
+	defer cache.Close()
+
+	for _, line := range []string{"one\n", "two\n"} {
+		_ = cache.Append([]byte("log"), []byte(line))
+	}
+	fmt.Printf("%s", cache.Get(nil, []byte("log")))
+	// Output:
+	// one
+	// two
+}
+
+func ExampleCache_GetAndDel() {
+	cache := ringcache.New(32 << 20)
+	defer cache.Close()
+	_ = cache.Set([]byte("voucher"), []byte("worth 10"))
+
+	for range 2 {
+		v, ok := cache.GetAndDel(nil, []byte("voucher"))
+		fmt.Printf("%q %v\n", v, ok)
+	}
+	// Output:
+	// "worth 10" true
+	// "" false
+}
+
+func ExampleOptions_onEvict() {
+	cache, err := ringcache.NewWithOptions(ringcache.Options{
+		MaxBytes: 32 << 20,
+		OnEvict: func(k, v []byte, reason ringcache.Reason) {
+			fmt.Printf("%s = %s: %s\n", k, v, reason)
+		},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer cache.Close()
+
+	_ = cache.Set([]byte("k"), []byte("first"))
+	_ = cache.Set([]byte("k"), []byte("second"))
+	cache.Del([]byte("k"))
+	// Output:
+	// k = first: replaced
+	// k = second: deleted
+}
