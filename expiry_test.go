@@ -250,34 +250,39 @@ func TestExpiry_SpaceIsReclaimedFirst(t *testing.T) {
 		c, age := timedCache(t, g)
 		key := func(id uint32) []byte { return binary.LittleEndian.AppendUint32(nil, id) }
 		value := make([]byte, 400)
-		full := uint32(0) // fill it, every second entry for a second
-		for ; full%256 != 0 || statsOf(c).EvictedEntries == 0; full++ {
-			ttl := time.Duration(0)
-			if full%2 == 0 {
-				ttl = time.Second
-			}
-			if err := c.SetWithTTL(key(full), value, ttl); err != nil {
+		set := func(id uint32, ttl time.Duration) {
+			if err := c.SetWithTTL(key(id), value, ttl); err != nil {
 				t.Fatal(err)
 			}
 		}
+		isLong := func(id uint32) bool { return id%2 != 0 }
+		full := uint32(0) // more than fits, every second entry for a second
+		for ; full == 0 || full%256 != 0 || int(statsOf(c).EvictedEntries) < c.Len()/4; full++ {
+			if isLong(full) {
+				set(full, time.Hour)
+			} else {
+				set(full, time.Second)
+			}
+		}
+		count := func(upTo uint32) (n int) {
+			for id := range upTo {
+				if (isLong(id) || id >= full) && c.Has(key(id)) {
+					n++
+				}
+			}
+			return n
+		}
+		before := count(full)
 		*age = time.Second
-		before := statsOf(c)
-		for id := full; id < full+full/3; id++ {
-			if err := c.SetWithTTL(key(id), value, time.Hour); err != nil {
-				t.Fatal(err)
-			}
+		more := uint32(before / 2) // as many bytes as half of what has expired
+		for id := full; id < full+more; id++ {
+			set(id, time.Hour)
 		}
-		alive := 0
-		for id := uint32(1); id < full; id += 2 {
-			if c.Has(key(id)) {
-				alive++
-			}
+		after := count(full + more)
+		t.Logf("%v: %d and %d, %d", kind, before, more, after)
+		if lost := before + int(more) - after; lost > before/20 {
+			t.Errorf("%v: of %d live entries and %d new ones %d were dropped, with as many expired ones there", kind, before, more, lost)
 		}
-		s := statsOf(c)
-		if lost := int(full/2) - alive; lost > int(full/2)/20 {
-			t.Errorf("%v: %d of %d live entries were dropped while %d expired ones lay there", kind, lost, full/2, full/2)
-		}
-		t.Logf("%v: %d set, then %d more: %d expired ones reclaimed, %d evicted", kind, full, full/3, s.ExpiredEntries, s.EvictedEntries-before.EvictedEntries)
 		if err := c.validate(); err != nil {
 			t.Error(err)
 		}

@@ -17,7 +17,7 @@ import (
 
 const (
 	// reapStep is how many records a Set looks at.
-	reapStep = 4
+	reapStep = 8
 
 	// sweepStep is how many DeleteExpired looks at before it lets others have
 	// the lock.
@@ -168,11 +168,8 @@ func (r *ring) porous() bool {
 func (b *bucket) tidyLocked(ring policy.Ring, n int) {
 	other := 1 - ring
 	r := &b.rings[other]
-	if !r.porous() || b.rings[ring].fits(n, b.limitLocked()[ring]) {
-		return
-	}
 	work := b.setWork(n)
-	for from := r.size; r.porous() && from-r.size < uint64(n); {
+	for r.porous() && !b.rings[ring].fits(n, b.limitLocked()[ring]) {
 		h, ok := r.header(r.tail)
 		if !ok || !h.dead && (work.Records == 0 || work.Bytes < h.total()) {
 			return // it would be dropped
