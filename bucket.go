@@ -348,7 +348,7 @@ func (b *bucket) ghostsLocked() (n [ringCount]int) {
 // its position.
 func (b *bucket) appendLocked(ring policy.Ring, w *write) (uint64, error) {
 	var buf [maxHeader]byte
-	hdr := w.header(&buf)
+	hdr := putHeader(&buf, len(w.k), len(w.v), w.expiry)
 	r := &b.rings[ring]
 	limit := b.ownRoomLocked(ring, w.n)
 	if err := r.extend(uint64(w.n), limit); err != nil {
@@ -357,6 +357,9 @@ func (b *bucket) appendLocked(ring policy.Ring, w *write) (uint64, error) {
 	r.count(1, w.n, w.expiry != 0)
 	if w.expiry != 0 {
 		b.noteExpiry(w.expiry)
+		if w.absent {
+			hdr = putMark(&buf, len(w.k), w.expiry)
+		}
 	}
 	b.appended += w.n
 	if b.large {

@@ -55,15 +55,17 @@ type departed struct {
 }
 
 // partLocked is called for each live record that leaves a ring, while it is
-// still there. Of a mark there is nothing to tell.
+// still there.
 func (b *bucket) partLocked(r *ring, pos uint64, h header, reason Reason) {
-	if b.shared.onEvict != nil && !h.absent {
+	if b.shared.onEvict != nil {
 		b.copyLocked(r, pos, h, reason)
 	}
 }
 
+// copyLocked keeps a copy of a record for OnEvict. Of a mark there is nothing to
+// tell.
 func (b *bucket) copyLocked(r *ring, pos uint64, h header, reason Reason) {
-	if n := h.klen + h.vlen; reason != unsaid {
+	if n := h.klen + h.vlen; reason != unsaid && !h.absent {
 		b.keepLocked(r.read(make([]byte, 0, n), pos+uint64(h.size), n), h.klen, reason)
 	}
 }

@@ -319,12 +319,15 @@ func (b *bucket) flightLocked(k []byte, h uint64) *flight {
 	return nil
 }
 
-// overtakeLocked is what every write of a key does to the load of it.
+// overtakeLocked is what every write of a key does to the load of it. It is
+// inlined: nearly always there is none.
 func (b *bucket) overtakeLocked(w *write) {
 	if b.flights != nil {
-		b.unlistLocked(b.flightLocked(w.k, w.h))
+		b.overtakeOneLocked(w)
 	}
 }
+
+func (b *bucket) overtakeOneLocked(w *write) { b.unlistLocked(b.flightLocked(w.k, w.h)) }
 
 // overtakeAllLocked is overtakeLocked for all keys of the bucket.
 func (b *bucket) overtakeAllLocked() {

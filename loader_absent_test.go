@@ -166,3 +166,22 @@ func TestLoader_OnEvictPanics(t *testing.T) {
 	}
 	t.Fatal("nothing was dropped")
 }
+
+// Marks that are asked for stay longer than those that are not, as entries do.
+func TestLoader_AbsentStays(t *testing.T) {
+	c := mustCache(t, tiny(2, 512, 24))
+	nothing := func(context.Context, []byte) (Loaded, error) { return Loaded{Absent: true}, nil }
+	ask := func(k string) {
+		_, err := c.GetOrLoad(context.Background(), nil, []byte(k), nothing)
+		require.ErrorIs(t, err, ErrAbsent)
+	}
+	const rounds = 2000 // many times what fits
+	for i := range rounds {
+		ask("asked for again and again")
+		ask(fmt.Sprint("asked for once ", i))
+		require.NoError(t, c.Set(fmt.Append(nil, "other ", i), make([]byte, 50)))
+	}
+	var s Stats
+	c.UpdateStats(&s)
+	require.Less(t, s.Loads, uint64(rounds+5))
+}

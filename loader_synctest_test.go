@@ -323,6 +323,20 @@ func TestLoaderTime_RefreshOvertaken(t *testing.T) {
 	}
 }
 
+// A refresh may bring what is not to be stored: then the old value is gone too.
+func TestLoaderTime_RefreshNotToBeStored(t *testing.T) {
+	inBubble(t, Options{TTL: time.Minute, RefreshAhead: 10 * time.Second}, func(t *testing.T, c *Cache) {
+		require.NoError(t, c.Set([]byte("key"), []byte("value")))
+		time.Sleep(55 * time.Second)
+		load, _, _ := slow(0, Loaded{Value: []byte("fresh"), TTL: -1})
+		v, err := c.GetOrLoad(context.Background(), nil, []byte("key"), load)
+		require.NoError(t, err)
+		require.Equal(t, "value", string(v))
+		synctest.Wait()
+		require.Zero(t, c.Len())
+	})
+}
+
 // An entry that never expires is never due, and a mark is left to expire.
 func TestLoaderTime_NotDue(t *testing.T) {
 	inBubble(t, Options{RefreshAhead: time.Minute}, func(t *testing.T, c *Cache) {

@@ -33,7 +33,8 @@ type Options struct {
 	// not wait for one later. 0, the default, means that nothing is loaded
 	// ahead; less than 0, and TTL or more where that is not 0, is an error. It
 	// should be a small part of the time to live of what is loaded: an entry
-	// that lives no longer than RefreshAhead is due at every hit.
+	// that lives no longer than RefreshAhead is due at every hit. A hit of
+	// GetOrLoad looks the key up twice then.
 	RefreshAhead time.Duration
 
 	// OnEvict, if not nil, is called for each entry that leaves the cache, once,

@@ -173,7 +173,9 @@ func parseHeader(b []byte) (h header, ok bool) {
 	if h.vlen < 0 { // an int of 32 bits cannot hold every length
 		return header{}, false
 	}
-	h.absent = kind == kindMark
+	if h.absent = kind == kindMark; h.absent && h.vlen > 0 {
+		return header{}, false
+	}
 	if kind != kindLong {
 		return h.withExpiry(b)
 	}

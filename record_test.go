@@ -62,6 +62,24 @@ func TestRecord_UnknownKinds(t *testing.T) {
 	}
 }
 
+func TestRecord_Mark(t *testing.T) {
+	for _, klen := range []int{0, 1, 63, 64, maxKey} {
+		var buf [maxHeader]byte
+		b := putMark(&buf, klen, 7)
+		want := header{size: markHeader, klen: klen, fate: fate{timed: true, absent: true, expiry: 7}}
+		if h, ok := parseHeader(b); !ok || h != want || len(b) != markHeader {
+			t.Errorf("a mark with a key of %d bytes is read as %+v (%v)", klen, h, ok)
+		}
+		if _, ok := parseHeader(b[:markHeader-1]); ok {
+			t.Error("a part of a mark is read")
+		}
+		b[3] = 1
+		if h, ok := parseHeader(b); ok {
+			t.Errorf("a mark with a value is read as %+v", h)
+		}
+	}
+}
+
 // Lookups copy headers: the expiry fits where there was padding before.
 func TestRecord_HeaderIsSmall(t *testing.T) {
 	if got, want := unsafe.Sizeof(header{}), 3*unsafe.Sizeof(0)+8; got != want {

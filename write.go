@@ -46,25 +46,6 @@ const (
 // within the package.
 var errUnmet = errors.New("condition does not hold")
 
-// headerSize returns the header bytes of the record.
-func (w *write) headerSize() int {
-	switch {
-	case w.absent:
-		return markHeader
-	case w.expiry != 0:
-		return timedHeaderSize(len(w.k), len(w.v))
-	}
-	return headerSize(len(w.k), len(w.v))
-}
-
-// header encodes the header of the record into buf and returns its part of buf.
-func (w *write) header(buf *[maxHeader]byte) []byte {
-	if w.absent {
-		return putMark(buf, len(w.k), w.expiry)
-	}
-	return putHeader(buf, len(w.k), len(w.v), w.expiry)
-}
-
 // apply stores a record, and tells OnEvict what had to leave.
 func (c *Cache) apply(w *write) error {
 	c.bucket(w.h).index.prefetch(w.h)
@@ -81,7 +62,12 @@ func (c *Cache) store(w *write) error {
 	if len(w.k) > maxKey || len(w.v) > c.maxValue {
 		return c.refuse(b, w)
 	}
-	w.n = w.headerSize() + len(w.k) + len(w.v)
+	w.n = len(w.k) + len(w.v)
+	if w.expiry != 0 {
+		w.n += w.timedHeaderSize()
+	} else {
+		w.n += headerSize(len(w.k), len(w.v))
+	}
 	var err error
 	if c.isLarge(w.n) {
 		err = c.setLarge(b, w)
@@ -93,6 +79,14 @@ func (c *Cache) store(w *write) error {
 		return fmt.Errorf("set entry of %d + %d bytes: %w", len(w.k), len(w.v), err)
 	}
 	return err
+}
+
+// timedHeaderSize returns the header bytes of a record with an expiry.
+func (w *write) timedHeaderSize() int {
+	if w.absent {
+		return markHeader
+	}
+	return timedHeaderSize(len(w.k), len(w.v))
 }
 
 // setSmall stores a record in its small bucket.
