@@ -68,7 +68,7 @@ func TestEngineLikeTheLibrary(t *testing.T) {
 		}
 		requests := load.Requests[:len(load.Requests)/2]
 		if testing.Short() {
-			requests = requests[:len(requests)/2]
+			requests = requests[:len(requests)/5]
 		}
 		want, held := library(t, requests, maxBytes, c.valueSize)
 		size := uint32(16 + c.valueSize)
