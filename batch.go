@@ -130,7 +130,7 @@ func (b *bucket) prefetchRecord(h uint64) {
 	for m := g.matches(tagOf(h)); m != 0; m &= m - 1 {
 		if s := g.load(firstSlot(m)); (s^h)>>slotHashAt == 0 {
 			if r := &b.rings[slotRing(s)]; r.alive(s) {
-				r.prefetch(s, b.lines)
+				r.prefetch(s, int(b.lines))
 				return
 			}
 		}

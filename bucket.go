@@ -16,35 +16,40 @@ const ringCount = 2
 // ties them together. Get and its kin take the lock shared, all else takes it
 // exclusively. Methods that end in Locked need it; find, get and view need it
 // at least shared.
+//
+// What a lookup needs comes first, in three cache lines: lock, counters and the
+// index's pages in one, the rest of the index's header in the next, and a line of
+// each ring. Cores that take turns with a bucket pass on as few as that. The
+// size is a whole number of lines on 64-bit platforms (TestLayout_BucketLines).
 type bucket struct {
-	mu     sync.RWMutex
-	gets   atomic.Uint64
-	misses atomic.Uint64
-	index  index
-	rings  [ringCount]ring
-	shared *commons
-	policy policy.State
+	mu      sync.RWMutex
+	gets    atomic.Uint64
+	misses  atomic.Uint64
+	index   index
+	lines   uint8 // cache lines of a typical record
+	closed  bool
+	large   bool // one of the buckets for large records
+	mortal  bool // there is a record with room for an expiry, dead or alive
+	roomy   bool // records are so large that the index may have room to spare
+	rings   [ringCount]ring
+	shared  *commons
+	flights *flight // loads that may be joined
+	policy  policy.State
 
 	departed []departed // what has left under the lock; nil without OnEvict
 
 	next   expected
-	mortal bool // there is a record with room for an expiry, dead or alive
 	reaper reaper
 
-	lines    int // cache lines of a typical record
-	closed   bool
-	flights  *flight // loads that may be joined
-	large    bool    // one of the buckets for large records
-	dither   int     // bytes added to the quota before it is cut to whole chunks
-	rest     uint8   // counts Sets between the moves of a growing index
-	pending  int     // pages that the index waits for
-	claim    claim   // chunks for a record that is under way
-	inflow   tally   // records set that commons.flow does not know of yet
-	roomy    bool    // records are so large that the index may have room to spare
-	mean     int     // bytes of a record
-	told     int     // entries that the learner knows of
-	appended int     // bytes appended to the rings since sweepLocked last looked
-	unswept  uint64  // appended bytes that sweep has not yet answered
+	dither   int    // bytes added to the quota before it is cut to whole chunks
+	rest     uint8  // counts Sets between the moves of a growing index
+	pending  int    // pages that the index waits for
+	claim    claim  // chunks for a record that is under way
+	inflow   tally  // records set that commons.flow does not know of yet
+	mean     int    // bytes of a record
+	told     int    // entries that the learner knows of
+	appended int    // bytes appended to the rings since sweepLocked last looked
+	unswept  uint64 // appended bytes that sweep has not yet answered
 
 	sets, dels   uint64
 	loads        uint64
@@ -61,6 +66,7 @@ type bucket struct {
 	ghostHits    uint64
 	collisions   atomic.Uint64
 	corruptions  atomic.Uint64
+	_            [8]byte // to a whole number of cache lines
 }
 
 func (b *bucket) init(s *commons, dither int, large bool) {
@@ -129,7 +135,7 @@ func (b *bucket) find(f *found, k []byte, h uint64) bool {
 // few instructions.
 func (b *bucket) match(f *found, r *ring, pos uint64, k []byte) bool {
 	if b.lines > 1 {
-		r.prefetchNext(pos, b.lines-1)
+		r.prefetchNext(pos, int(b.lines)-1)
 	}
 	rec := r.run(pos)
 	if len(rec) >= 4 {
@@ -186,7 +192,7 @@ func (b *bucket) get(dst, k []byte, h uint64) ([]byte, bool) {
 			continue
 		}
 		if b.lines > 1 {
-			r.prefetchNext(s, b.lines-1)
+			r.prefetchNext(s, int(b.lines)-1)
 		}
 		rec := r.run(s)
 		if len(rec) < 4 {

@@ -26,11 +26,11 @@ const (
 // A Cache that is no longer reachable gives its memory back when the garbage
 // collector finds it; [Cache.Close] does so at once.
 type Cache struct {
+	buckets  [bucketCount]bucket // first, so that they begin on cache lines
 	shared   *commons
 	mask     uint64 // of the hash bits that choose a bucket
 	maxValue int
 	ahead    time.Duration // Options.RefreshAhead
-	buckets  [bucketCount]bucket
 	region   region
 }
 

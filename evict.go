@@ -322,7 +322,7 @@ var copyBuffers = sync.Pool{New: func() any { return new([]byte) }}
 // hundred Sets later, the lines that it asks for have come.
 func (b *bucket) prepareLocked(ring policy.Ring) {
 	r := &b.rings[ring]
-	r.prefetchHead(b.lines)
+	r.prefetchHead(int(b.lines))
 	if ring == policy.Main || !b.policy.Full() || r.size == 0 {
 		return
 	}

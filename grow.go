@@ -48,7 +48,7 @@ func (e expectation) record() int {
 }
 
 // shape returns what learnLocked will find out about such records.
-func (e expectation) shape() (lines int, roomy bool) {
+func (e expectation) shape() (lines uint8, roomy bool) {
 	if e.valueSize == 0 {
 		return 1, false
 	}

@@ -46,11 +46,11 @@ func (b *bucket) learnLocked() {
 
 // linesOf returns how many cache lines to prefetch of records of a mean size:
 // all that most of them touch. The small ones are in one.
-func linesOf(size int) int {
+func linesOf(size int) uint8 {
 	if size <= cacheLine/2 {
 		return 1
 	}
-	return min(size/cacheLine+2, maxLines)
+	return uint8(min(size/cacheLine+2, maxLines))
 }
 
 // maxLines bounds what is prefetched of one record: the processor's own

@@ -57,15 +57,16 @@ func (w *window) age(pos uint64) uint64 { return (w.head() - pos) & w.mask }
 type ring struct {
 	window
 	slots    []chunkRef // circle of slots; its length is a power of two
+	mapped   int32      // slots from the tail's on that hold a chunk
+	borrowed bool       // the last of them holds the chunk of the first
+	shift    uint8      // log2 of the chunk size
 	pool     *chunkPool
-	mapped   int32 // slots from the tail's on that hold a chunk
-	borrowed bool  // the last of them holds the chunk of the first
-	shift    uint8 // log2 of the chunk size
 
 	live      int // records that are not dead
 	liveBytes int
 	timed     int // of them, those with room for an expiry
 	spent     int // bytes of records with room for an expiry that are dead
+	_         [32]byte // what lookups read is in the first of two cache lines
 }
 
 func (r *ring) init(p *chunkPool, shift uint8, posBits uint) {

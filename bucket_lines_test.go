@@ -1,0 +1,36 @@
+package ringcache
+
+import (
+	"math/bits"
+	"testing"
+	"unsafe"
+)
+
+// What a lookup reads of a bucket lies in as few cache lines as it can.
+func TestLayout_BucketLines(t *testing.T) {
+	if bits.UintSize < 64 {
+		t.Skip("the lines are laid out for 64-bit platforms")
+	}
+	var c Cache
+	var b bucket
+	for _, at := range []struct {
+		what        string
+		offset, end uintptr
+		line        uintptr
+	}{
+		{"the lock", unsafe.Offsetof(b.mu), unsafe.Sizeof(b.mu), 0},
+		{"the counter of lookups", unsafe.Offsetof(b.gets), unsafe.Sizeof(b.gets), 0},
+		{"the index's pages", unsafe.Offsetof(b.index), unsafe.Sizeof(b.index.pages), 0},
+		{"the rest of the index's header", unsafe.Offsetof(b.index) + unsafe.Sizeof(b.index.pages), unsafe.Sizeof(b.index) - unsafe.Sizeof(b.index.pages), 1},
+		{"lines", unsafe.Offsetof(b.lines), 1, 1},
+		{"small", unsafe.Offsetof(b.rings), unsafe.Offsetof(b.rings[0].shift) + 1, 2},
+		{"main", unsafe.Offsetof(b.rings) + unsafe.Sizeof(b.rings[0]), unsafe.Offsetof(b.rings[1].shift) + 1, 4},
+	} {
+		if first, last := at.offset/cacheLine, (at.offset+at.end-1)/cacheLine; first != at.line || last != at.line {
+			t.Errorf("%s is in lines %d to %d, want %d", at.what, first, last, at.line)
+		}
+	}
+	if size := unsafe.Sizeof(b); size%cacheLine != 0 || unsafe.Offsetof(c.buckets) != 0 {
+		t.Errorf("a bucket takes %d bytes, and the first begins at %d", size, unsafe.Offsetof(c.buckets))
+	}
+}
