@@ -64,8 +64,8 @@ type ring struct {
 
 	live      int // records that are not dead
 	liveBytes int
-	timed     int // of them, those with room for an expiry
-	spent     int // bytes of records with room for an expiry that are dead
+	timed     int      // of them, those with room for an expiry
+	spent     int      // bytes of records with room for an expiry that are dead
 	_         [32]byte // what lookups read is in the first of two cache lines
 }
 
