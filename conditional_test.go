@@ -149,6 +149,29 @@ func TestContract_ConditionalTooLarge(t *testing.T) {
 	}
 }
 
+// A large value that is not to be stored pushes nothing out.
+func TestContract_ConditionalTouchesNothing(t *testing.T) {
+	c := small(t)
+	long := make([]byte, maxValue)
+	for i := range 80_000 { // more than fits
+		require.NoError(t, c.Set([]byte("small"+strconv.Itoa(i)), make([]byte, 400)))
+	}
+	require.NoError(t, c.Set([]byte("k"), []byte("v")))
+	before := stats(c)
+	for range 20 {
+		stored, err := c.SetIfAbsent([]byte("k"), long)
+		require.NoError(t, err)
+		require.False(t, stored)
+		swapped, err := c.CompareAndSwap([]byte("k"), []byte("w"), long)
+		require.NoError(t, err)
+		require.False(t, swapped)
+	}
+	after := stats(c)
+	require.Positive(t, before.EvictedEntries)
+	require.Equal(t, before.EvictedEntries, after.EvictedEntries)
+	require.Equal(t, before.EntriesCount, after.EntriesCount)
+}
+
 func TestContract_ConditionalClosed(t *testing.T) {
 	c := ringcache.New(1)
 	k := []byte("k")

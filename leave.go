@@ -30,7 +30,11 @@ func (b *bucket) loseLocked(victim uint64) {
 		return
 	}
 	pos := victim & slotPosMask
-	if h, ok := r.header(pos); ok {
+	switch h, ok := r.header(pos); {
+	case !ok:
+	case b.shared.expired(h):
+		b.killExpiredLocked(r, pos, h)
+	default:
 		b.killLocked(r, pos, h, EvictCapacity)
 		b.evictedCrowd++
 		b.evictedBytes += uint64(h.total())

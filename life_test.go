@@ -122,6 +122,10 @@ func (r *runner) depart(k, v []byte, reason Reason) error {
 		if !r.over(e.deadline) {
 			return fmt.Errorf("key %d is alive until %v, now is %v", id, e.deadline, r.age)
 		}
+	case EvictCapacity:
+		if r.over(e.deadline) {
+			return fmt.Errorf("key %d, which has expired at %v", id, e.deadline)
+		}
 	case EvictReset:
 		if kind != opReset {
 			return errors.New("without a Reset")
