@@ -25,14 +25,11 @@ type bucket struct {
 	shared *commons
 	policy policy.State
 
-	departed []departed // what has left under the lock; nil without OnEvict
-
-	next   expected
-	mortal bool // there is a record with room for an expiry, dead or alive
-	reaper reaper
+	next expected
 
 	lines    int // cache lines of a typical record
 	closed   bool
+	mortal   bool   // there is a record with room for an expiry, dead or alive
 	large    bool   // one of the buckets for large records
 	dither   int    // bytes added to the quota before it is cut to whole chunks
 	rest     uint8  // counts Sets between the moves of a growing index
@@ -56,6 +53,9 @@ type bucket struct {
 	ghostHits    uint64
 	collisions   atomic.Uint64
 	corruptions  atomic.Uint64
+
+	departed []departed // what has left under the lock; nil without OnEvict
+	reaper   reaper
 }
 
 func (b *bucket) init(s *commons, dither int, large bool) {
@@ -341,7 +341,12 @@ func (b *bucket) ghostsLocked() (n [ringCount]int) {
 // its position.
 func (b *bucket) appendLocked(ring policy.Ring, w *write) (uint64, error) {
 	var buf [maxHeader]byte
-	hdr := putHeader(&buf, len(w.k), len(w.v), w.expiry)
+	var hdr []byte
+	if w.expiry == 0 {
+		hdr = putHeader(&buf, len(w.k), len(w.v))
+	} else {
+		hdr = putTimedHeader(&buf, len(w.k), len(w.v), w.expiry)
+	}
 	r := &b.rings[ring]
 	limit := b.ownRoomLocked(ring, w.n)
 	if err := r.extend(uint64(w.n), limit); err != nil {
