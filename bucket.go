@@ -354,7 +354,12 @@ func (b *bucket) ghostsLocked() (n [ringCount]int) {
 // its position.
 func (b *bucket) appendLocked(ring policy.Ring, w *write) (uint64, error) {
 	var buf [maxHeader]byte
-	hdr := putHeader(&buf, len(w.k), len(w.v), w.expiry)
+	var hdr []byte
+	if w.expiry == 0 {
+		hdr = putHeader(&buf, len(w.k), len(w.v))
+	} else {
+		hdr = putTimedHeader(&buf, len(w.k), len(w.v), w.expiry)
+	}
 	r := &b.rings[ring]
 	limit := b.ownRoomLocked(ring, w.n)
 	if err := r.extend(uint64(w.n), limit); err != nil {

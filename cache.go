@@ -144,7 +144,9 @@ func (c *Cache) bucket(h uint64) *bucket { return &c.buckets[h&c.mask&(bucketCou
 // Set does not allocate on the Go heap, but for a few bytes when a bucket's
 // tables grow. It locks one of 512 buckets.
 func (c *Cache) Set(k, v []byte) error {
-	w := write{k: k, v: v, h: c.shared.hash(k), expiry: c.shared.usual(), reason: EvictReplaced}
+	var w write
+	w.k, w.v = k, v
+	c.begin(&w)
 	return c.apply(&w)
 }
 
@@ -234,7 +236,9 @@ func (c *Cache) View(k []byte, fn func(v []byte)) bool {
 // free for reuse when the bucket's ring comes round. Del does not allocate and
 // locks one bucket.
 func (c *Cache) Del(k []byte) bool {
-	_, found := c.remove(&write{k: k, h: c.shared.hash(k), reason: EvictDeleted})
+	var w write
+	w.k, w.h, w.reason = k, c.shared.hash(k), EvictDeleted
+	_, found := c.remove(&w)
 	return found
 }
 

@@ -10,7 +10,9 @@ package ringcache
 // it does not, it touches nothing. It counts as a Set in [Stats] either way, and
 // not as a lookup.
 func (c *Cache) SetIfAbsent(k, v []byte) (stored bool, err error) {
-	w := write{k: k, v: v, h: c.shared.hash(k), expiry: c.shared.usual(), reason: EvictReplaced}
+	var w write
+	w.k, w.v = k, v
+	c.begin(&w)
 	w.cond = ifAbsent
 	return met(c.apply(&w))
 }
@@ -24,7 +26,9 @@ func (c *Cache) SetIfAbsent(k, v []byte) (stored bool, err error) {
 // Where it stores, it is a [Cache.Set] in every respect, errors included. It
 // counts as a Set in [Stats] either way, and not as a lookup.
 func (c *Cache) SetIfChanged(k, v []byte) (changed bool, err error) {
-	w := write{k: k, v: v, h: c.shared.hash(k), expiry: c.shared.usual(), reason: EvictReplaced}
+	var w write
+	w.k, w.v = k, v
+	c.begin(&w)
 	w.cond = ifChanged
 	changed, err = met(c.apply(&w))
 	return changed && !w.same, err
@@ -38,7 +42,9 @@ func (c *Cache) SetIfChanged(k, v []byte) (changed bool, err error) {
 // it does not, it touches nothing. It counts as a Set in [Stats] either way, and
 // not as a lookup.
 func (c *Cache) CompareAndSwap(k, old, new []byte) (swapped bool, err error) {
-	w := write{k: k, v: new, h: c.shared.hash(k), expiry: c.shared.usual(), reason: EvictReplaced}
+	var w write
+	w.k, w.v = k, new
+	c.begin(&w)
 	w.cond, w.old = ifEqual, old
 	return met(c.apply(&w))
 }

@@ -78,13 +78,17 @@ func (b *bucket) keepLocked(kv []byte, klen int, reason Reason) {
 // unlock gives up the bucket's lock. What has left under it goes with the write.
 func (b *bucket) unlock(w *write) {
 	if b.departed != nil {
-		if w.left == nil {
-			w.left = new([]departed)
-		}
-		*w.left = append(*w.left, b.departed...)
-		b.departed = nil
+		b.handOverLocked(w)
 	}
 	b.mu.Unlock()
+}
+
+func (b *bucket) handOverLocked(w *write) {
+	if w.left == nil {
+		w.left = new([]departed)
+	}
+	*w.left = append(*w.left, b.departed...)
+	b.departed = nil
 }
 
 // announce tells OnEvict what has left because of a write. No lock is held.

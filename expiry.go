@@ -24,7 +24,8 @@ import (
 // An expiry takes 4 bytes of the record. Ownership, limits, errors, locks and
 // allocation are those of Set, and it counts as one in [Stats].
 func (c *Cache) SetWithTTL(k, v []byte, ttl time.Duration) error {
-	w := write{k: k, v: v, h: c.shared.hash(k), reason: EvictReplaced}
+	var w write
+	w.k, w.v, w.h, w.reason = k, v, c.shared.hash(k), EvictReplaced
 	if ttl < 0 {
 		w.reason = EvictDeleted
 		return c.setExpired(&w)

@@ -87,12 +87,9 @@ func timedHeaderSize(klen, vlen int) int {
 	return longHeader + expirySize
 }
 
-// putHeader encodes the header of a live record into buf and returns its part
-// of buf. It has room for an expiry if that is not 0.
-func putHeader(buf *[maxHeader]byte, klen, vlen int, expiry uint32) []byte {
-	if expiry != 0 {
-		return putTimedHeader(buf, klen, vlen, expiry)
-	}
+// putHeader encodes the header of a live record that never expires into buf and
+// returns its part of buf.
+func putHeader(buf *[maxHeader]byte, klen, vlen int) []byte {
 	if headerSize(klen, vlen) == shortHeader {
 		buf[0] = byte(klen)
 		binary.LittleEndian.PutUint16(buf[1:], uint16(vlen))
@@ -103,7 +100,7 @@ func putHeader(buf *[maxHeader]byte, klen, vlen int, expiry uint32) []byte {
 	return buf[:longHeader]
 }
 
-// putTimedHeader is putHeader for the forms with an expiry.
+// putTimedHeader is putHeader for a record with an expiry.
 func putTimedHeader(buf *[maxHeader]byte, klen, vlen int, expiry uint32) []byte {
 	n := timedHeaderSize(klen, vlen)
 	if n == shortHeader+expirySize {

@@ -12,7 +12,10 @@ func TestRecord_Forms(t *testing.T) {
 		for _, vlen := range []int{0, 1, 255, 256, 32766, 32767, 32768, 65534, 65535, 65536, 1 << 24} {
 			for _, expiry := range []uint32{0, 1, 0x01020304, 1<<32 - 1} {
 				var buf [maxHeader]byte
-				b := putHeader(&buf, klen, vlen, expiry)
+				b := putHeader(&buf, klen, vlen)
+				if expiry != 0 {
+					b = putTimedHeader(&buf, klen, vlen, expiry)
+				}
 				want := header{size: len(b), klen: klen, vlen: vlen, fate: fate{timed: expiry != 0, expiry: expiry}}
 				size := headerSize(klen, vlen)
 				if want.timed {

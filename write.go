@@ -46,6 +46,15 @@ const (
 // within the package.
 var errUnmet = errors.New("condition does not hold")
 
+// begin completes the write of a value that expires when Options say so. (Its
+// caller has a variable and sets its fields, since the compiler makes a struct
+// literal in one place and copies it to another.)
+func (c *Cache) begin(w *write) {
+	w.h = c.shared.hash(w.k)
+	w.expiry = c.shared.usual()
+	w.reason = EvictReplaced
+}
+
 // apply stores a record, and tells OnEvict what had to leave.
 func (c *Cache) apply(w *write) error {
 	c.bucket(w.h).index.prefetch(w.h)
@@ -108,12 +117,16 @@ func (c *Cache) setSmall(b *bucket, w *write) error {
 // last said so, if that is a chunk or more.
 func (c *Cache) setInBucket(b *bucket, w *write) (flowed tally, err error) {
 	b.mu.Lock()
-	defer b.unlock(w)
+	defer b.mu.Unlock()
 	if err := c.beginLocked(b, w); err != nil {
 		return tally{}, err
 	}
 	c.delStrayLocked(w)
-	if err := b.setLocked(w); err != nil {
+	err = b.setLocked(w)
+	if b.departed != nil {
+		b.handOverLocked(w)
+	}
+	if err != nil {
 		return tally{}, err
 	}
 	return b.reportLocked(w.n), nil
