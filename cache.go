@@ -247,7 +247,12 @@ func (c *Cache) Del(k []byte) bool {
 // one after another: an entry that is set meanwhile may or may not stay.
 // Counters in [Stats] go on.
 func (c *Cache) Reset() {
-	c.each(c.resetBucket)
+	// Touch may write a record again, and move it between the small buckets and
+	// the large ones: an old one must not slip through to where Reset has been.
+	for i := range c.region.buckets {
+		c.resetBucket(&c.region.buckets[i])
+	}
+	c.each(c.resetBucket) // the large ones last
 }
 
 // resetBucket removes the entries of one bucket.
