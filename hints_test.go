@@ -61,7 +61,7 @@ func TestHints_Shape(t *testing.T) {
 	for _, c := range []struct {
 		valueSize, lines int
 		roomy            bool
-	}{{0, 1, false}, {1, 1, false}, {100, 3, false}, {2000, 4, true}, {math.MaxInt32, 4, true}} {
+	}{{0, 1, false}, {1, 1, false}, {100, 3, false}, {2000, 4, true}, {1 << 30, 4, true}} {
 		b := &hinted(t, 1000, c.valueSize).buckets[0]
 		if int(b.lines) != c.lines || b.roomy != c.roomy {
 			t.Errorf("values of %d bytes: %d lines, roomy %v", c.valueSize, b.lines, b.roomy)
