@@ -44,14 +44,7 @@ func (c *Cache) GetBatch(dst []byte, keys, vals [][]byte) (out []byte, hits int)
 // lines, then for all their records, and then it copies.
 func (c *Cache) getBlock(dst []byte, keys, vals [][]byte) (out []byte, hits int) {
 	var hashes [batchSize]uint64
-	for i, k := range keys {
-		h := c.shared.hash(k)
-		hashes[i] = h
-		c.bucket(h).index.prefetch(h)
-	}
-	for _, h := range hashes[:len(keys)] {
-		c.bucket(h).prefetchRecord(h)
-	}
+	c.prefetchBlock(&hashes, keys)
 	for i, k := range keys {
 		from := len(dst)
 		var ok bool
@@ -100,6 +93,19 @@ func (c *Cache) SetBatch(keys, vals [][]byte) error {
 // of one of 512 buckets, so each takes the lock anew.
 func (c *Cache) setBlock(keys, vals [][]byte) (at int, first error) {
 	var hashes [batchSize]uint64
+	c.prefetchBlock(&hashes, keys)
+	for i, k := range keys {
+		w := write{k: k, v: vals[i], h: hashes[i], expiry: c.shared.usual(), reason: EvictReplaced}
+		if err := c.store(&w); err != nil && first == nil {
+			at, first = i, err
+		}
+	}
+	return at, first
+}
+
+// prefetchBlock hashes up to batchSize keys, and asks for all their index lines
+// and then for all the records that these lead to.
+func (c *Cache) prefetchBlock(hashes *[batchSize]uint64, keys [][]byte) {
 	for i, k := range keys {
 		h := c.shared.hash(k)
 		hashes[i] = h
@@ -108,13 +114,6 @@ func (c *Cache) setBlock(keys, vals [][]byte) (at int, first error) {
 	for _, h := range hashes[:len(keys)] {
 		c.bucket(h).prefetchRecord(h)
 	}
-	for i, k := range keys {
-		w := write{k: k, v: vals[i], h: hashes[i], expiry: c.shared.usual(), reason: EvictReplaced}
-		if err := c.store(&w); err != nil && first == nil {
-			at, first = i, err
-		}
-	}
-	return at, first
 }
 
 // prefetchRecord asks for the lines of the record that hash h leads to.
