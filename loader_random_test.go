@@ -208,7 +208,11 @@ func (r *runner) getOrLoad(o op) error {
 		return r.found(o.id, r.c.Has(r.keyOf(o.id)))
 	case absent:
 		r.marks[o.id] = r.deadline(ttl)
-		return r.found(o.id, r.c.Has(r.keyOf(o.id)))
+		if err := r.found(o.id, r.c.Has(r.keyOf(o.id))); err != nil || o.flags&8 == 0 {
+			return err
+		}
+		o.flags &^= 8 // ask once more, before the mark is driven out
+		return r.getOrLoad(o)
 	}
 	return r.stored(o, s, ttl)
 }
