@@ -118,8 +118,8 @@ func (c *Cache) prefetchBlock(hashes *[batchSize]uint64, keys [][]byte) {
 
 // prefetchRecord asks for the lines of the record that hash h leads to.
 func (b *bucket) prefetchRecord(h uint64) {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
+	a := b.mu.glance()
+	defer b.mu.forget(a)
 	x := &b.index
 	if len(x.pages) == 0 {
 		return
@@ -129,7 +129,7 @@ func (b *bucket) prefetchRecord(h uint64) {
 	for m := g.matches(tagOf(h)); m != 0; m &= m - 1 {
 		if s := g.load(firstSlot(m)); (s^h)>>slotHashAt == 0 {
 			if r := &b.rings[slotRing(s)]; r.alive(s) {
-				r.prefetch(s, int(b.lines))
+				r.prefetch(s, int(r.lines))
 				return
 			}
 		}

@@ -17,41 +17,39 @@ const ringCount = 2
 // exclusively. Methods that end in Locked need it; find, get and view need it
 // at least shared.
 //
-// What a lookup needs comes first, in three cache lines: lock, counters and the
-// index's pages in one, the rest of the index's header in the next, and a line of
-// each ring. Cores that take turns with a bucket pass on as few as that. The
-// size is a whole number of lines on 64-bit platforms (TestLayout_BucketLines).
+// What a lookup needs comes first: the mutex and its counters in one cache line,
+// what it reads of lanes and index in the next, and then a line of each ring.
+// Cores that look up in turns write no line but the first, and not even that one
+// where they have lanes. The size is a whole number of lines on 64-bit platforms
+// (TestLayout_BucketLines).
 type bucket struct {
-	mu      sync.RWMutex
-	gets    atomic.Uint64
-	misses  atomic.Uint64
-	index   index
-	lines   uint8 // cache lines of a typical record
-	closed  bool
-	large   bool // one of the buckets for large records
-	mortal  bool // there is a record with room for an expiry, dead or alive
-	roomy   bool // records are so large that the index may have room to spare
-	rings   [ringCount]ring
-	shared  *commons
-	flights *flight // loads that may be joined
-	policy  policy.State
+	mu     bucketLock
+	index  index // what a Set changes of it is in the next line, with the following
+	closed bool
+	large  bool  // one of the buckets for large records
+	mortal bool  // there is a record with room for an expiry, dead or alive
+	roomy  bool  // records are so large that the index may have room to spare
+	rest   uint8 // counts Sets between the moves of a growing index
+	shared *commons
+	inflow tally // records set that commons.flow does not know of yet
 
+	rings [ringCount]ring
+
+	flights  *flight    // loads that may be joined
 	departed []departed // what has left under the lock; nil without OnEvict
+	pending  int32      // pages that the index waits for
+	mean     int32      // bytes of a record
+	appended int        // bytes appended to the rings since sweepLocked last looked
+	unswept  uint64     // appended bytes that sweep has not yet answered
 
+	policy policy.State
 	next   expected
+	claim  claim // chunks for a record that is under way
 	reaper reaper
+	dither int32 // bytes added to the quota before it is cut to whole chunks
+	told   int32 // entries that the learner knows of
 
-	dither   int    // bytes added to the quota before it is cut to whole chunks
-	rest     uint8  // counts Sets between the moves of a growing index
-	pending  int    // pages that the index waits for
-	claim    claim  // chunks for a record that is under way
-	inflow   tally  // records set that commons.flow does not know of yet
-	mean     int    // bytes of a record
-	told     int    // entries that the learner knows of
-	appended int    // bytes appended to the rings since sweepLocked last looked
-	unswept  uint64 // appended bytes that sweep has not yet answered
-
-	sets, dels   uint64
+	dels         uint64
 	loads        uint64
 	loadErrors   uint64
 	loadsDropped uint64
@@ -66,18 +64,19 @@ type bucket struct {
 	ghostHits    uint64
 	collisions   atomic.Uint64
 	corruptions  atomic.Uint64
-	_            [8]byte // to a whole number of cache lines
 }
 
 func (b *bucket) init(s *commons, dither int, large bool) {
 	b.shared = s
 	b.policy = policy.New(s.policy)
-	b.dither = dither
+	b.dither = int32(dither)
 	b.large = large
-	b.lines, b.roomy = s.expected.shape()
+	lines, roomy := s.expected.shape()
+	b.roomy = roomy
 	b.index.pageShift = log2(s.pool.pageSize) - groupShift
 	for i := range b.rings {
 		b.rings[i].init(s.pool, s.shift, s.posBits)
+		b.rings[i].lines = lines
 	}
 }
 
@@ -134,8 +133,8 @@ func (b *bucket) find(f *found, k []byte, h uint64) bool {
 // its place. The common record, a short one in one chunk, is decoded here in a
 // few instructions.
 func (b *bucket) match(f *found, r *ring, pos uint64, k []byte) bool {
-	if b.lines > 1 {
-		r.prefetchNext(pos, int(b.lines)-1)
+	if r.lines > 1 {
+		r.prefetchNext(pos)
 	}
 	rec := r.run(pos)
 	if len(rec) >= 4 {
@@ -191,8 +190,8 @@ func (b *bucket) get(dst, k []byte, h uint64) ([]byte, bool) {
 		if (s^h)>>slotHashAt != 0 || !r.alive(s) {
 			continue
 		}
-		if b.lines > 1 {
-			r.prefetchNext(s, int(b.lines)-1)
+		if r.lines > 1 {
+			r.prefetchNext(s)
 		}
 		rec := r.run(s)
 		if len(rec) < 4 {
@@ -466,11 +465,14 @@ func (b *bucket) close() {
 func (b *bucket) updateStats(s *Stats) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
-	s.GetCalls += b.gets.Load()
-	s.Misses += b.misses.Load()
+	if !b.large { // where every lookup begins
+		gets, misses := b.mu.lookups()
+		s.GetCalls += gets
+		s.Misses += misses
+	}
 	s.Collisions += b.collisions.Load()
 	s.Corruptions += b.corruptions.Load()
-	s.SetCalls += b.sets
+	s.SetCalls += b.mu.sets
 	s.DelCalls += b.dels
 	s.Loads += b.loads
 	s.LoadErrors += b.loadErrors

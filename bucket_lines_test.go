@@ -18,13 +18,11 @@ func TestLayout_BucketLines(t *testing.T) {
 		offset, end uintptr
 		line        uintptr
 	}{
-		{"the lock", unsafe.Offsetof(b.mu), unsafe.Sizeof(b.mu), 0},
-		{"the counter of lookups", unsafe.Offsetof(b.gets), unsafe.Sizeof(b.gets), 0},
-		{"the index's pages", unsafe.Offsetof(b.index), unsafe.Sizeof(b.index.pages), 0},
-		{"the rest of the index's header", unsafe.Offsetof(b.index) + unsafe.Sizeof(b.index.pages), unsafe.Sizeof(b.index) - unsafe.Sizeof(b.index.pages), 1},
-		{"lines", unsafe.Offsetof(b.lines), 1, 1},
-		{"small", unsafe.Offsetof(b.rings), unsafe.Offsetof(b.rings[0].shift) + 1, 2},
-		{"main", unsafe.Offsetof(b.rings) + unsafe.Sizeof(b.rings[0]), unsafe.Offsetof(b.rings[1].shift) + 1, 4},
+		{"the mutex and its counters", unsafe.Offsetof(b.mu), unsafe.Offsetof(b.mu.open), 0},
+		{"the lanes", unsafe.Offsetof(b.mu) + unsafe.Offsetof(b.mu.open), unsafe.Sizeof(b.mu) - unsafe.Offsetof(b.mu.open), 1},
+		{"the index's header", unsafe.Offsetof(b.index), unsafe.Offsetof(b.index.sweepAt), 1},
+		{"small", unsafe.Offsetof(b.rings), unsafe.Offsetof(b.rings[0].pool), 3},
+		{"main", unsafe.Offsetof(b.rings) + unsafe.Sizeof(b.rings[0]), unsafe.Offsetof(b.rings[1].pool), 5},
 	} {
 		if first, last := at.offset/cacheLine, (at.offset+at.end-1)/cacheLine; first != at.line || last != at.line {
 			t.Errorf("%s is in lines %d to %d, want %d", at.what, first, last, at.line)

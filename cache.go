@@ -31,6 +31,7 @@ type Cache struct {
 	mask     uint64 // of the hash bits that choose a bucket
 	maxValue int
 	ahead    time.Duration // Options.RefreshAhead
+	lanes    *lane         // of the first bucket
 	region   region
 }
 
@@ -113,11 +114,14 @@ func newCache(g geometry) (*Cache, error) {
 		mask:     uint64(g.buckets - 1),
 		maxValue: g.maxBytes / maxValueShare,
 		ahead:    g.ahead,
+		lanes:    newLanes(),
 	}
 	for i := range g.buckets {
+		c.buckets[i].mu.lanes = c.lanes.at(0, uint64(i))
 		c.buckets[i].init(s, i*g.chunkSize/g.buckets, false)
 	}
 	for i := range c.region.buckets {
+		c.region.buckets[i].mu.lanes = c.lanes.at(0, uint64(bucketCount+i))
 		c.region.buckets[i].init(s, 0, true)
 	}
 	// The pool does not lead back to the cache, nor does anything in it.
@@ -171,34 +175,60 @@ func (c *Cache) HasGet(dst, k []byte) ([]byte, bool) {
 // getHashed is HasGet of a key with hash h.
 func (c *Cache) getHashed(dst, k []byte, h uint64) ([]byte, bool) {
 	b := c.bucket(h)
-	b.mu.RLock()
-	b.gets.Add(1)
+	n := laneHere()
+	a := c.lanes.at(n, h&c.mask)
+	if !a.enter(&b.mu, n) {
+		b.mu.enterMutex(n)
+		a = nil
+	}
 	dst, ok := b.get(dst, k, h)
 	if !ok {
-		dst, ok = c.getStray(b, dst, k, h)
+		if dst, ok = c.getStray(dst, k, h); !ok {
+			b.mu.missed(a)
+		}
 	}
-	b.mu.RUnlock()
+	b.mu.leave(a)
 	return dst, ok
 }
 
-// getStray is what a lookup does that has found nothing in small bucket b,
+// getStray is what a lookup does that has found nothing in the small bucket,
 // whose lock is held: it looks in the large bucket if there is reason to.
-func (c *Cache) getStray(b *bucket, dst, k []byte, h uint64) ([]byte, bool) {
-	if c.shared.strays(h).Load() != 0 {
-		lb := c.largeBucket(h)
-		lb.mu.RLock()
-		defer lb.mu.RUnlock()
-		if dst, ok := lb.get(dst, k, h); ok {
-			return dst, true
-		}
+func (c *Cache) getStray(dst, k []byte, h uint64) ([]byte, bool) {
+	if c.shared.strays(h).Load() == 0 {
+		return dst, false
 	}
-	b.misses.Add(1)
-	return dst, false
+	lb := c.largeBucket(h)
+	a := lb.mu.lookup() // it counts as well, and is not looked at
+	defer lb.mu.leave(a)
+	return lb.get(dst, k, h)
 }
 
 // Has reports whether k is there. It counts as a lookup in [Stats], does not
 // allocate, and takes the lock of one bucket, shared with other readers.
-func (c *Cache) Has(k []byte) bool { return c.View(k, nil) }
+func (c *Cache) Has(k []byte) bool {
+	h := c.shared.hash(k)
+	b := c.bucket(h)
+	b.index.prefetch(h)
+	a := b.mu.lookup()
+	ok := b.view(k, h, nil) || c.hasStray(k, h)
+	if !ok {
+		b.mu.missed(a)
+	}
+	b.mu.leave(a)
+	return ok
+}
+
+// hasStray reports whether the key is in a large bucket. The lock of its small
+// bucket is held.
+func (c *Cache) hasStray(k []byte, h uint64) bool {
+	if c.shared.strays(h).Load() == 0 {
+		return false
+	}
+	lb := c.largeBucket(h)
+	a := lb.mu.lookup()
+	defer lb.mu.leave(a)
+	return lb.view(k, h, nil)
+}
 
 // View calls fn with the value of k and reports whether k was there; on a miss
 // fn is not called. It saves the copy that Get makes: v is the cache's own
@@ -214,9 +244,9 @@ func (c *Cache) View(k []byte, fn func(v []byte)) bool {
 	h := c.shared.hash(k)
 	b := c.bucket(h)
 	b.index.prefetch(h)
-	b.mu.RLock()
+	b.mu.RLock() // and no lane: fn may take its time
 	defer b.mu.RUnlock()
-	b.gets.Add(1)
+	b.mu.gets.Add(1)
 	if b.view(k, h, fn) {
 		return true
 	}
@@ -228,7 +258,7 @@ func (c *Cache) View(k []byte, fn func(v []byte)) bool {
 			return true
 		}
 	}
-	b.misses.Add(1)
+	b.mu.misses.Add(1)
 	return false
 }
 

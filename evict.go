@@ -29,7 +29,7 @@ type claim struct {
 func (b *bucket) limitLocked() (limit [ringCount]int) {
 	s := b.shared
 	quota := b.quota()
-	pages := len(b.index.pages) + b.pending
+	pages := len(b.index.pages) + int(b.pending)
 	if most := b.mostPages(quota); pages > most {
 		pages = most // compactLocked will see to it
 	}
@@ -43,7 +43,7 @@ func (b *bucket) limitLocked() (limit [ringCount]int) {
 		total = min(total, held+max(spare, 0))
 	}
 	total = int(min(uint64(total), 1<<(s.posBits-2)>>s.shift-1)) // I3
-	limit[policy.Small] = b.policy.SmallLimit(total, b.rings[policy.Main].held(), 1+2*b.mean>>s.shift)
+	limit[policy.Small] = b.policy.SmallLimit(total, b.rings[policy.Main].held(), 1+2*int(b.mean)>>s.shift)
 	// A record may have needed more of small than that.
 	limit[policy.Main] = max(0, total-max(limit[policy.Small], b.rings[policy.Small].held()))
 	return limit
@@ -63,7 +63,7 @@ func (b *bucket) quota() int {
 		quota := b.shared.largeTarget() / largeBuckets
 		return max(quota, min(b.heldLocked(), quota+quota/swing))
 	}
-	return int(b.shared.quota.Load()) + b.dither
+	return int(b.shared.quota.Load()) + int(b.dither)
 }
 
 // setWork returns the moves that the Set of a record of n bytes may make: of so
@@ -322,7 +322,7 @@ var copyBuffers = sync.Pool{New: func() any { return new([]byte) }}
 // hundred Sets later, the lines that it asks for have come.
 func (b *bucket) prepareLocked(ring policy.Ring) {
 	r := &b.rings[ring]
-	r.prefetchHead(int(b.lines))
+	r.prefetchHead()
 	if ring == policy.Main || !b.policy.Full() || r.size == 0 {
 		return
 	}

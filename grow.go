@@ -106,17 +106,18 @@ func (b *bucket) tendIndexLocked() {
 		b.pending = 0 // perhaps a growth that is not needed any more
 		return
 	}
-	b.pending = max(1, len(x.pages)/3)
-	if len(x.pages)+b.pending > b.mostPages(b.quota()) {
+	n := max(1, len(x.pages)/3)
+	b.pending = int32(n)
+	if len(x.pages)+n > b.mostPages(b.quota()) {
 		b.pending = 0 // tiny records: the index has its part, and forgets the oldest
 		return
 	}
 	limits := b.limitLocked()
-	if b.chunksLocked() > limits[policy.Small]+limits[policy.Main] || b.shared.pool.spare() < b.pending*b.shared.pool.pageSize {
+	if b.chunksLocked() > limits[policy.Small]+limits[policy.Main] || b.shared.pool.spare() < n*b.shared.pool.pageSize {
 		return // the next Sets make room for it
 	}
 	// A refusal is no harm: the next Set tries again.
-	_ = b.growIndexLocked(b.pending)
+	_ = b.growIndexLocked(n)
 }
 
 // mostPages returns how many pages an index may have in a bucket of that quota:

@@ -63,8 +63,8 @@ func TestHints_Shape(t *testing.T) {
 		roomy            bool
 	}{{0, 1, false}, {1, 1, false}, {100, 3, false}, {2000, 4, true}, {1 << 30, 4, true}} {
 		b := &hinted(t, 1000, c.valueSize).buckets[0]
-		if int(b.lines) != c.lines || b.roomy != c.roomy {
-			t.Errorf("values of %d bytes: %d lines, roomy %v", c.valueSize, b.lines, b.roomy)
+		if int(b.rings[0].lines) != c.lines || b.roomy != c.roomy {
+			t.Errorf("values of %d bytes: %d lines, roomy %v", c.valueSize, b.rings[0].lines, b.roomy)
 		}
 	}
 }

@@ -114,12 +114,12 @@ type index struct {
 	pages     []chunkRef
 	cur       table
 	old       table
-	front     atomic.Uint32  // homes of old below it have not moved; 0: not growing
+	front     atomic.Uint32 // homes of old below it have not moved; 0: not growing
+	pageShift uint8         // log2 of the groups in a page
+	hint      atomic.Pointer[indexHint]
 	sweepAt   uint32         // next group that sweep looks at
 	latest    uint64         // ring and position of the record that was set last
 	used      [ringCount]int // slots by the ring of their position, alive or stale (I9)
-	pageShift uint8          // log2 of the groups in a page
-	hint      atomic.Pointer[indexHint]
 }
 
 // hintGroups is the size from which an index is worth a prefetch: 512 smaller

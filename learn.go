@@ -1,6 +1,7 @@
 package ringcache
 
 import (
+	"math"
 	"sync"
 
 	"github.com/ringcache/ringcache/internal/policy"
@@ -29,8 +30,8 @@ func (s *commons) learner(large bool) *learner {
 func (b *bucket) learnLocked() {
 	live := b.liveLocked()
 	mean := b.liveBytesLocked() / max(live, 1)
-	b.mean = mean
-	b.lines = linesOf(mean)
+	b.mean = int32(min(mean, math.MaxInt32))
+	b.rings[policy.Small].lines, b.rings[policy.Main].lines = linesOf(mean), linesOf(mean)
 	b.roomy = mean >= roomyRecord
 	if b.policy.Kind == policy.FIFO {
 		return
@@ -39,8 +40,8 @@ func (b *bucket) learnLocked() {
 	if !l.mu.TryLock() {
 		return // there is a next time
 	}
-	b.policy.Exchange(&l.Learner, live-b.told, mean)
-	b.told = live
+	b.policy.Exchange(&l.Learner, live-int(b.told), mean)
+	b.told = int32(live)
 	l.mu.Unlock()
 }
 

@@ -60,6 +60,7 @@ type ring struct {
 	mapped   int32      // slots from the tail's on that hold a chunk
 	borrowed bool       // the last of them holds the chunk of the first
 	shift    uint8      // log2 of the chunk size
+	lines    uint8      // cache lines of a typical record
 	pool     *chunkPool
 
 	live      int // records that are not dead
@@ -315,9 +316,9 @@ func (r *ring) prefetch(pos uint64, n int) {
 
 // prefetchNext asks for n lines behind the one at pos, which is to be waited
 // for: the others may come meanwhile.
-func (r *ring) prefetchNext(pos uint64, n int) {
+func (r *ring) prefetchNext(pos uint64) {
 	if off := pos&(1<<r.shift-1) + cacheLine; off < 1<<r.shift {
-		prefetchAt(&r.slots[r.slot(pos)], uintptr(off), n)
+		prefetchAt(&r.slots[r.slot(pos)], uintptr(off), int(r.lines)-1)
 	}
 }
 
@@ -327,10 +328,10 @@ const cacheLine = 64
 // prefetchHead asks for the n lines that the next record will be written to,
 // as far as the head's chunk is concerned. In a full ring the oldest records
 // lie there too.
-func (r *ring) prefetchHead(n int) {
+func (r *ring) prefetchHead() {
 	head := r.head()
 	// The head's own line has been written just now; the next one is asked for.
 	if off := head&(1<<r.shift-1) + cacheLine; off > cacheLine && off < 1<<r.shift {
-		prefetchWriteAt(&r.slots[r.slot(head)], uintptr(off), n)
+		prefetchWriteAt(&r.slots[r.slot(head)], uintptr(off), int(r.lines))
 	}
 }

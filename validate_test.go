@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"runtime"
 )
 
 // validate walks every bucket and checks the invariants of docs/design.md,
@@ -20,6 +21,9 @@ func (c *Cache) validate() error {
 		defer b.mu.Unlock()
 		if b.closed {
 			return
+		}
+		if open, inside := b.mu.inUse(); open != 0 || inside != 0 {
+			errs = append(errs, fmt.Errorf("I13: %s: lanes %b open, %d lookups in lanes", name, open, inside))
 		}
 		held += b.heldLocked()
 		if err := b.validateLocked(strays); err != nil {
@@ -177,4 +181,20 @@ func (b *bucket) validateIndex(records map[uint64]uint64) error {
 		return errors.New("page size is no power of two")
 	}
 	return nil
+}
+
+// inUse returns the bits of the lanes that are open, and how many lookups are
+// in any. One that is about to find its lane closed is given time.
+func (l *bucketLock) inUse() (open uint64, inside int) {
+	for range 1000 {
+		inside = 0
+		for n := range uint(1) << laneBits {
+			inside += int(l.lanes.at(n, 0).state.Load() & laneActive)
+		}
+		if inside == 0 {
+			break
+		}
+		runtime.Gosched()
+	}
+	return l.open.Load(), inside
 }

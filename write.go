@@ -135,7 +135,7 @@ func (c *Cache) setInBucket(b *bucket, w *write) (flowed tally, err error) {
 // beginLocked counts a write, and returns an error if it must not be made. The
 // lock of its small bucket b is held.
 func (c *Cache) beginLocked(b *bucket, w *write) error {
-	b.sets++
+	b.mu.sets++
 	if w.cond != always {
 		return c.testLocked(b, w)
 	}
@@ -149,7 +149,7 @@ func (c *Cache) beginLocked(b *bucket, w *write) error {
 // testLocked is beginLocked for what only a write on a condition needs.
 func (c *Cache) testLocked(b *bucket, w *write) error {
 	if w.silent {
-		b.sets--
+		b.mu.sets--
 	}
 	switch {
 	case b.closed:
@@ -194,7 +194,7 @@ func (c *Cache) unmet(b *bucket, w *write) bool {
 		return false
 	}
 	if !w.silent {
-		b.sets++
+		b.mu.sets++
 	}
 	return true
 }

@@ -1,0 +1,225 @@
+package ringcache
+
+import (
+	"math/bits"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+)
+
+// bucketLock is the lock of a bucket: a sync.RWMutex that lookups go past as
+// long as nobody writes.
+//
+// Readers that take turns with an RWMutex pass its cache line from core to core,
+// which is most of what a lookup costs in a cache that fits into the
+// processor's. So a lookup has a lane, a counter in a cache line that other
+// cores hardly touch. Where the bit of its lane is set in open, it counts itself
+// into the lane instead of taking the mutex. Writers close all lanes before
+// they go on, and wait until those that had been open are empty. Once there have
+// been so many lookups without a write that closing the lanes again will not be
+// felt, a lookup that holds the mutex opens its lane.
+//
+// This is the biased lock of Dice and Kogan, "BRAVO: Biased Locking for
+// Reader-Writer Locks" (USENIX ATC 2019), with lanes in a table of each cache
+// and a bit for each of them, so that a writer looks only at those in use.
+//
+// Invariant (number as in docs/design.md):
+//
+//	I13  who holds the lock exclusively finds no lane open and nobody in one
+//
+// A lane is opened only under the shared lock, so not while anybody has it
+// exclusively. A lookup counts itself in before it looks for its bit a second
+// time, and a writer clears the bits before it looks at the counts, so one of
+// the two sees the other.
+type bucketLock struct {
+	rw     sync.RWMutex
+	gets   atomic.Uint64 // lookups, but for those that open lanes know of
+	misses atomic.Uint64 // of them
+	calm   uint64        // gets from which on a lane may be opened
+	wait   uint64        // gets that calm was set ahead by
+	sets   uint64        // in the cache line that a Set has to write
+	open   atomic.Uint64 // lanes that lookups may go through; in the next cache line
+	lanes  *lane         // the first of this bucket
+}
+
+// lane is where lookups of some goroutines in one bucket count themselves. The
+// same lane of other buckets may be in its cache line, other lanes may not.
+type lane struct {
+	state  atomic.Uint64 // lookups done since it was opened, above laneShift, and those under way
+	misses atomic.Uint64
+}
+
+const (
+	laneShift  = 20                         // a million goroutines at once
+	laneActive = 1<<laneShift - 1           // the part of state that is under way
+	laneStride = bucketCount + largeBuckets // a lane's lines for all buckets lie side by side
+	calmGets   = 16                         // lookups before lanes that were closed are opened again, at least
+	calmMost   = 1024                       // and at most
+	worthwhile = 64                         // lookups in lanes that outweigh closing them
+	stackShift = 11                         // log2 of the smallest stack
+	laneMix    = 0x9e3779b97f4a7c15         // 2^64 divided by the golden ratio
+)
+
+// laneBits is the logarithm of the number of lanes: eight for each processor,
+// so that two goroutines at work are hardly ever in the same, and no more than
+// open has bits.
+var laneBits = min(bits.Len(uint(8*runtime.GOMAXPROCS(0)-1)), 6)
+
+// newLanes returns the lanes of all buckets of a cache. Most of it is never
+// touched.
+func newLanes() *lane { return unsafe.SliceData(make([]lane, laneStride<<laneBits)) }
+
+// laneHere returns the number of the calling goroutine's lane. Goroutines have
+// no numbers, but stacks of their own.
+func laneHere() uint {
+	var here byte
+	// Sound: the address is a number to be mixed, and not a pointer again.
+	at := uint64(uintptr(unsafe.Pointer(&here)) >> stackShift)
+	return uint(at * laneMix >> (-laneBits & 63))
+}
+
+// at returns the lane that is n*laneStride + bucket lanes behind a, the first.
+func (a *lane) at(n uint, bucket uint64) *lane {
+	// Sound: n is less than 1<<laneBits and bucket less than laneStride, so this
+	// is one of the lanes that newLanes has made.
+	return (*lane)(unsafe.Add(unsafe.Pointer(a), (uintptr(n)*laneStride+uintptr(bucket))*unsafe.Sizeof(*a)))
+}
+
+// isOpen reports whether lookups may go through lane n.
+func (l *bucketLock) isOpen(n uint) bool { return l.open.Load()>>(n&63)&1 != 0 }
+
+// enter takes lock l for a lookup, which is counted, shared with others, and
+// reports whether it has: a is the lock's lane n, and lanes may be closed.
+func (a *lane) enter(l *bucketLock, n uint) bool {
+	if !l.isOpen(n) {
+		return false
+	}
+	a.state.Add(1)
+	if l.isOpen(n) {
+		return true
+	}
+	a.state.Add(^uint64(0))
+	return false
+}
+
+// enterMutex takes the lock for a lookup, which is counted, where lane n is
+// closed. It may open it.
+func (l *bucketLock) enterMutex(n uint) {
+	l.rw.RLock()
+	if l.gets.Add(1) >= l.calm {
+		l.open.Or(1 << n)
+	}
+}
+
+// lookup takes the lock for a lookup, which is counted, shared with others. It
+// returns what leave wants.
+func (l *bucketLock) lookup() *lane {
+	n := laneHere()
+	a := l.lanes.at(n, 0)
+	if a.enter(l, n) {
+		return a
+	}
+	l.enterMutex(n)
+	return nil
+}
+
+// glance is lookup for what does not count as one, and ends with forget.
+func (l *bucketLock) glance() *lane {
+	n := laneHere()
+	a := l.lanes.at(n, 0)
+	if a.enter(l, n) {
+		return a
+	}
+	l.RLock()
+	return nil
+}
+
+// forget ends what glance has begun.
+func (l *bucketLock) forget(a *lane) {
+	if a != nil {
+		a.state.Add(^uint64(0))
+		return
+	}
+	l.RUnlock()
+}
+
+// leave ends a lookup that is in lane a, or has the mutex if a is nil.
+func (l *bucketLock) leave(a *lane) {
+	if a != nil {
+		a.state.Add(1<<laneShift - 1) // one more done, one less under way
+		return
+	}
+	l.leaveMutex()
+}
+
+// leaveMutex is apart so that leave can be inlined.
+//
+//go:noinline
+func (l *bucketLock) leaveMutex() { l.rw.RUnlock() }
+
+// missed counts a lookup, in lane a or with the mutex, as a miss.
+func (l *bucketLock) missed(a *lane) {
+	if a != nil {
+		a.misses.Add(1)
+		return
+	}
+	l.misses.Add(1)
+}
+
+// RLock takes the lock, shared with others and with lookups.
+func (l *bucketLock) RLock() { l.rw.RLock() }
+
+// RUnlock gives back what RLock took.
+func (l *bucketLock) RUnlock() { l.rw.RUnlock() }
+
+// Unlock gives back what Lock took.
+func (l *bucketLock) Unlock() { l.rw.Unlock() }
+
+// Lock takes the lock exclusively.
+func (l *bucketLock) Lock() {
+	l.rw.Lock()
+	if l.open.Load() != 0 {
+		l.closeLanes()
+	}
+}
+
+// closeLanes waits until there is nobody in a lane, and takes over the counts.
+// The mutex is held, so no lane will be opened.
+func (l *bucketLock) closeLanes() {
+	var served uint64
+	for open := l.open.Swap(0); open != 0; open &= open - 1 {
+		a := l.lanes.at(uint(bits.TrailingZeros64(open)), 0)
+		state := a.state.Load()
+		for n := 0; state&laneActive != 0; n++ {
+			if n > 64 { // it has lost its processor
+				runtime.Gosched()
+			}
+			state = a.state.Load()
+		}
+		// A lookup that finds the lane closed is in it for a moment.
+		done := state >> laneShift
+		a.state.Add(-(done << laneShift))
+		l.misses.Add(a.misses.Swap(0))
+		served += done
+	}
+	if served < worthwhile {
+		l.wait = min(2*l.wait, calmMost)
+	} else {
+		l.wait = calmGets
+	}
+	l.wait = max(l.wait, calmGets)
+	l.calm = l.gets.Add(served) + l.wait
+}
+
+// lookups returns how many lookups there have been, and how many of them
+// missed. The lock is held, shared at least.
+func (l *bucketLock) lookups() (gets, misses uint64) {
+	gets, misses = l.gets.Load(), l.misses.Load()
+	for open := l.open.Load(); open != 0; open &= open - 1 {
+		a := l.lanes.at(uint(bits.TrailingZeros64(open)), 0)
+		gets += a.state.Load() >> laneShift
+		misses += a.misses.Load()
+	}
+	return gets, misses
+}

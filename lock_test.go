@@ -1,0 +1,160 @@
+package ringcache
+
+import (
+	"runtime"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// spawn runs fn in a goroutine that wg waits for.
+func spawn(wg *sync.WaitGroup, fn func()) {
+	wg.Add(1)
+	go func() {
+		defer wg.Done()
+		fn()
+	}()
+}
+
+// newLock returns a lock with lanes of its own, as that of a bucket has.
+func newLock() *bucketLock { return &bucketLock{lanes: newLanes()} }
+
+// Lookups in lanes, lookups by the mutex, other readers and writers keep out of
+// each other's way. A plain variable shows it here, and under -race.
+func TestLock_Exclusive(t *testing.T) {
+	l := newLock()
+	var shared [2]int // always equal, but while a writer is at work
+	var inLanes, closed int
+	var count sync.Mutex
+	var wg sync.WaitGroup
+	steps := 20_000
+	for range max(4, runtime.GOMAXPROCS(0)) {
+		spawn(&wg, func() {
+			lanes := 0
+			for range steps {
+				a := l.lookup()
+				if a != nil {
+					lanes++
+				}
+				if shared[0] != shared[1] {
+					t.Error("a lookup meets a writer")
+				}
+				l.leave(a)
+			}
+			count.Lock()
+			inLanes += lanes
+			count.Unlock()
+		})
+	}
+	spawn(&wg, func() {
+		for range steps {
+			l.RLock()
+			if shared[0] != shared[1] {
+				t.Error("a reader meets a writer")
+			}
+			l.RUnlock()
+		}
+	})
+	for range 2 {
+		spawn(&wg, func() {
+			for range steps / 50 {
+				runtime.Gosched()
+				l.Lock()
+				if l.open.Load() != 0 {
+					t.Error("a lane is open while a writer has the lock")
+				}
+				shared[0]++
+				runtime.Gosched()
+				shared[1]++
+				closed++
+				l.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	require.Equal(t, [2]int{closed, closed}, shared)
+	require.Positive(t, inLanes, "lookups in lanes")
+	gets, _ := l.lookups()
+	require.EqualValues(t, max(4, runtime.GOMAXPROCS(0))*steps, gets)
+}
+
+// A writer closes the lanes, and they stay closed until lookups have been calm.
+func TestLock_Calm(t *testing.T) {
+	l := newLock()
+	get := func() (inLane bool) {
+		a := l.lookup()
+		defer l.leave(a)
+		return a != nil
+	}
+	require.False(t, get(), "the first lookup opens the lane")
+	require.True(t, get(), "in the lane")
+	l.Lock()
+	require.Zero(t, l.open.Load())
+	l.Unlock()
+	for range calmGets {
+		require.False(t, get(), "not calm yet")
+	}
+	require.True(t, get(), "calm")
+	gets, misses := l.lookups()
+	require.EqualValues(t, calmGets+3, gets)
+	require.Zero(t, misses)
+}
+
+// A writer waits for a lookup in a lane, and a lookup that comes after it waits
+// for the writer.
+func TestLock_WriterWaits(t *testing.T) {
+	l := newLock()
+	l.leave(l.lookup())
+	a := l.lookup()
+	require.NotNil(t, a)
+	var order []string // guarded by l
+	var writer, reader sync.WaitGroup
+	spawn(&writer, func() {
+		l.Lock()
+		order = append(order, "write")
+		l.Unlock()
+	})
+	for l.open.Load() != 0 {
+		runtime.Gosched()
+	}
+	spawn(&reader, func() {
+		a := l.lookup()
+		order = append(order, "second lookup")
+		l.leave(a)
+	})
+	order = append(order, "first lookup")
+	l.missed(a)
+	l.leave(a)
+	writer.Wait()
+	reader.Wait()
+	require.Equal(t, []string{"first lookup", "write", "second lookup"}, order)
+	gets, misses := l.lookups()
+	require.EqualValues(t, 3, gets)
+	require.EqualValues(t, 1, misses)
+}
+
+// Stacks that lie side by side lead to different lanes.
+func TestLock_LanesDiffer(t *testing.T) {
+	const goroutines = 64
+	lanes := map[uint]int{}
+	var mu sync.Mutex
+	var start, wg sync.WaitGroup
+	start.Add(goroutines)
+	for range goroutines {
+		spawn(&wg, func() {
+			start.Done()
+			start.Wait() // all have their stacks at once
+			n := laneHere()
+			mu.Lock()
+			lanes[n]++
+			mu.Unlock()
+		})
+	}
+	wg.Wait()
+	for n, count := range lanes {
+		require.Less(t, n, uint(1)<<laneBits)
+		require.LessOrEqual(t, count, 3*goroutines/len(lanes), "lane %d", n)
+	}
+	require.GreaterOrEqual(t, len(lanes), 1<<laneBits/2)
+}
