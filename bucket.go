@@ -37,10 +37,11 @@ type bucket struct {
 
 	flights  *flight    // loads that may be joined
 	departed []departed // what has left under the lock; nil without OnEvict
-	pending  int32      // pages that the index waits for
+	pending  int32      // pages that the index waits for; below 0: that it is going to give up
 	mean     int32      // bytes of a record
 	appended int        // bytes appended to the rings since sweepLocked last looked
 	unswept  uint64     // appended bytes that sweep has not yet answered
+	most     int        // bytes of the longest record that it takes
 
 	policy policy.State
 	next   expected
@@ -71,6 +72,7 @@ func (b *bucket) init(s *commons, dither int, large bool) {
 	b.policy = policy.New(s.policy)
 	b.dither = int32(dither)
 	b.large = large
+	b.most = s.longest(large)
 	lines, roomy := s.expected.shape()
 	b.roomy = roomy
 	b.index.pageShift = log2(s.pool.pageSize) - groupShift

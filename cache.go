@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/bits"
 	"runtime"
+	"sync"
 	"time"
 
 	"github.com/ringcache/ringcache/internal/policy"
@@ -26,13 +27,13 @@ const (
 // A Cache that is no longer reachable gives its memory back when the garbage
 // collector finds it; [Cache.Close] does so at once.
 type Cache struct {
-	buckets  [bucketCount]bucket // first, so that they begin on cache lines
-	shared   *commons
-	mask     uint64 // of the hash bits that choose a bucket
-	maxValue int
-	ahead    time.Duration // Options.RefreshAhead
-	lanes    *lane         // of the first bucket
-	region   region
+	buckets [bucketCount]bucket // first, so that they begin on cache lines
+	shared  *commons
+	mask    uint64        // of the hash bits that choose a bucket
+	lanes   *lane         // of the first bucket
+	ahead   time.Duration // Options.RefreshAhead
+	sizing  sync.Mutex    // one Resize at a time
+	region  region
 }
 
 // geometry is everything that shapes a cache. Tests make it tiny.
@@ -99,7 +100,6 @@ func newCache(g geometry) (*Cache, error) {
 		seed:     g.seed,
 		policy:   policy.Kind(g.policy),
 		pool:     newChunkPool(g.mem, g.maxBytes, g.chunkSize),
-		maxBytes: g.maxBytes,
 		expected: g.expected,
 		buckets:  g.buckets,
 		posBits:  g.posBits,
@@ -108,14 +108,10 @@ func newCache(g geometry) (*Cache, error) {
 		onEvict:  g.onEvict,
 	}
 	s.pool.hugePages = g.hugePages
+	s.maxBytes.Store(int64(g.maxBytes))
+	s.total.Store(int64(g.maxBytes))
 	s.divide()
-	c := &Cache{
-		shared:   s,
-		mask:     uint64(g.buckets - 1),
-		maxValue: g.maxBytes / maxValueShare,
-		ahead:    g.ahead,
-		lanes:    newLanes(),
-	}
+	c := &Cache{shared: s, mask: uint64(g.buckets - 1), lanes: newLanes(), ahead: g.ahead}
 	for i := range g.buckets {
 		c.buckets[i].mu.lanes = c.lanes.at(0, uint64(i))
 		c.buckets[i].init(s, i*g.chunkSize/g.buckets, false)
@@ -339,7 +335,7 @@ func (c *Cache) Len() int {
 // another, and does not allocate.
 func (c *Cache) UpdateStats(s *Stats) {
 	c.each(func(b *bucket) { b.updateStats(s) })
-	s.MaxBytesSize += uint64(c.shared.maxBytes)
+	s.MaxBytesSize += uint64(c.shared.bound())
 	s.ReservedBytes += uint64(c.shared.pool.used.Load())
 }
 

@@ -46,6 +46,7 @@ type chunkPool struct {
 	maps   [][]byte
 	fresh  []byte     // never used rest of the newest map
 	chunks []chunkRef // given back
+	cold   []chunkRef // given back, and their memory to the operating system
 	pages  []chunkRef // given back, or cut from a chunk and not yet used
 	cuts   []cut      // chunks that are cut into pages
 	owner  map[chunkRef]int32
@@ -53,7 +54,7 @@ type chunkPool struct {
 	idle   int     // cuts of which no page is in use
 
 	used  atomic.Int64 // bytes of chunks handed out, or cut with a page in use
-	bound int          // bytes that may be
+	bound atomic.Int64 // bytes that may be
 }
 
 // cut is a chunk that is cut into pages; owner leads from a page to it.
@@ -71,20 +72,26 @@ func pageSizeFor(chunkSize int) int {
 // newChunkPool returns a pool that takes nothing from mem before the first
 // chunk is asked for.
 func newChunkPool(mem memory, maxBytes, chunkSize int) *chunkPool {
-	mapSize := chunksPerMap * maxChunkSize
-	if maxBytes < mapSize {
-		// A small cache does not reserve a map of 64 MB. One chunk more than the
-		// bound has room for the pages of a chunk that is cut but partly free.
-		mapSize = (maxBytes/chunkSize + 1) * chunkSize
-	}
-	return &chunkPool{
+	p := &chunkPool{
 		mem:       mem,
 		chunkSize: chunkSize,
 		pageSize:  pageSizeFor(chunkSize),
-		mapSize:   mapSize,
-		bound:     maxBytes,
+		mapSize:   mapSizeFor(maxBytes, chunkSize),
 		owner:     map[chunkRef]int32{},
 	}
+	p.bound.Store(int64(maxBytes))
+	return p
+}
+
+// mapSizeFor returns the size of the maps of a cache of maxBytes. A small one
+// does not reserve 64 MB. One chunk more than the bound has room for the pages
+// of a chunk that is cut but partly free.
+func mapSizeFor(maxBytes, chunkSize int) int {
+	const most = chunksPerMap * maxChunkSize
+	if maxBytes < most {
+		return (maxBytes/chunkSize + 1) * chunkSize
+	}
+	return most
 }
 
 // chunk hands out one chunk; its bytes are of any content.
@@ -99,7 +106,7 @@ func (p *chunkPool) chunk() (chunkRef, error) {
 }
 
 // chunkLocked takes a chunk from the free list, else one whose pages are all
-// idle, else from the newest map, else from a new one.
+// idle, else one without memory, from the newest map else, else from a new one.
 func (p *chunkPool) chunkLocked() (chunkRef, error) {
 	if len(p.chunks) == 0 && p.idle > 0 {
 		p.joinLocked()
@@ -107,6 +114,11 @@ func (p *chunkPool) chunkLocked() (chunkRef, error) {
 	if n := len(p.chunks); n > 0 {
 		r := p.chunks[n-1]
 		p.chunks = p.chunks[:n-1]
+		return r, nil
+	}
+	if n := len(p.cold); n > 0 {
+		r := p.cold[n-1]
+		p.cold = p.cold[:n-1]
 		return r, nil
 	}
 	if len(p.fresh) < p.chunkSize {
@@ -184,6 +196,20 @@ func (p *chunkPool) page() (chunkRef, error) {
 	return r, nil
 }
 
+// takePages hands out n pages, or none.
+func (p *chunkPool) takePages(n int) ([]chunkRef, error) {
+	pages := make([]chunkRef, 0, n)
+	for range n {
+		r, err := p.page()
+		if err != nil {
+			p.putPages(pages)
+			return nil, err
+		}
+		pages = append(pages, r)
+	}
+	return pages, nil
+}
+
 // put takes a chunk back.
 func (p *chunkPool) put(r chunkRef) {
 	p.mu.Lock()
@@ -208,7 +234,52 @@ func (p *chunkPool) putPages(rs []chunkRef) {
 
 // spare returns the bytes that may still be handed out; less than 0 when more
 // than the bound is out for a moment.
-func (p *chunkPool) spare() int { return p.bound - int(p.used.Load()) }
+func (p *chunkPool) spare() int { return int(p.bound.Load() - p.used.Load()) }
+
+// raise puts the bound up.
+func (p *chunkPool) raise(bound int) {
+	p.mu.Lock()
+	p.mapSize = mapSizeFor(bound, p.chunkSize)
+	p.mu.Unlock()
+	p.bound.Store(int64(bound))
+}
+
+// lower brings the bound down to target, as far as what is in use lets it: a
+// bound far below that would have every Set look for memory that none has.
+func (p *chunkPool) lower(target int) {
+	p.bound.Store(max(int64(target), min(p.bound.Load(), p.used.Load())))
+}
+
+// join makes chunks again of all that are cut and have only idle pages.
+func (p *chunkPool) join() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.idle > 0 {
+		p.joinLocked()
+	}
+}
+
+// cool gives idle chunks back to the operating system, some at a time, and
+// reports whether there are more: together with what is in use, those that keep
+// their memory are to be within the bound. Chunks smaller than the system's
+// pages keep it.
+func (p *chunkPool) cool() (more bool) {
+	const some = 1 << 20 // bytes: others wait for the lock
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !canCool(p.chunkSize) {
+		return false
+	}
+	over := (len(p.chunks)*p.chunkSize - p.spare()) / p.chunkSize
+	for range min(over, len(p.chunks), max(1, some/p.chunkSize)) {
+		n := len(p.chunks) - 1
+		coolBytes(chunkBytes(&p.chunks[n], p.chunkSize))
+		p.cold = append(p.cold, p.chunks[n])
+		p.chunks = p.chunks[:n]
+		over--
+	}
+	return over > 0 && len(p.chunks) > 0
+}
 
 // close gives all maps back to the operating system. Nothing may refer to a
 // chunk any more.
@@ -221,7 +292,7 @@ func (p *chunkPool) close() error {
 			errs = append(errs, fmt.Errorf("unmap %d bytes: %w", len(m), err))
 		}
 	}
-	p.maps, p.fresh, p.chunks, p.pages = nil, nil, nil, nil
+	p.maps, p.fresh, p.chunks, p.cold, p.pages = nil, nil, nil, nil, nil
 	p.cuts, p.owner, p.spent, p.idle = nil, nil, nil, 0
 	p.used.Store(0)
 	return errors.Join(errs...)

@@ -50,5 +50,19 @@ func useHugePages(b []byte) {
 	}
 }
 
+// canCool reports whether chunks of that size can be given back one by one.
+func canCool(chunkSize int) bool { return chunkSize%unix.Getpagesize() == 0 }
+
+// coolBytes gives the memory of b back to the operating system, at once on
+// Linux, elsewhere as soon as it is short of it. b stays mapped; what it holds is
+// lost. It is a hint as well.
+func coolBytes(b []byte) {
+	advice := unix.MADV_FREE
+	if runtime.GOOS == "linux" {
+		advice = unix.MADV_DONTNEED
+	}
+	_ = unix.Madvise(b, advice)
+}
+
 // linuxHugePage is MADV_HUGEPAGE of Linux, the same on all its architectures.
 const linuxHugePage = 14

@@ -17,7 +17,7 @@ type commons struct {
 	seed     [2]uint64
 	policy   policy.Kind
 	pool     *chunkPool
-	maxBytes int
+	maxBytes atomic.Int64 // the bound; Resize changes it
 	expected expectation
 	buckets  int
 	posBits  uint
@@ -25,6 +25,7 @@ type commons struct {
 	clock
 	onEvict func(k, v []byte, reason Reason) // may be nil
 
+	total atomic.Int64 // bytes that divide divides: maxBytes, but while a cache shrinks
 	quota atomic.Int64 // bytes that each small bucket may hold, rings and index
 	flow  flow
 
@@ -34,6 +35,12 @@ type commons struct {
 	// a large bucket. Changed under the large bucket's lock.
 	stray [bucketCount]atomic.Int32
 }
+
+// bound returns the bytes that the cache may hold.
+func (s *commons) bound() int { return int(s.maxBytes.Load()) }
+
+// maxValue returns the length of the longest value.
+func (s *commons) maxValue() int { return s.bound() / maxValueShare }
 
 // secret is mixed into every hash, so that nobody outside the process can
 // choose keys that meet in one bucket. Its second word is odd.

@@ -25,6 +25,9 @@ type traffic struct {
 	// runs too: a common clock orders what it would else find unordered.
 	clock *refcache.Clock
 
+	// resized tells that the cache may be too small for a value at times.
+	resized bool
+
 	closing atomic.Bool // set before Close is called
 	closed  atomic.Bool // set after it has returned
 }
@@ -148,8 +151,12 @@ func (c *client) set(id uint32) error {
 	wasClosed := c.closed.Load()
 	begin := c.tick()
 	err := c.write()
-	c.note(id, refcache.Write, s.version, begin)
 	clear(c.val) // a cache that kept it would show zeros
+	if c.resized && errors.Is(err, ErrTooLarge) {
+		c.note(id, refcache.Remove, 0, begin)
+		return nil
+	}
+	c.note(id, refcache.Write, s.version, begin)
 	if err != nil && !(errors.Is(err, ErrClosed) && c.closing.Load()) {
 		return fmt.Errorf("set %v: %w", s, err)
 	}

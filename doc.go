@@ -1,6 +1,6 @@
 // Package ringcache is a cache of byte slices that the garbage collector does
 // not see. Keys, values and the index over them lie outside of the Go heap, in
-// memory whose bound is fixed from the start. It is meant for programs that
+// memory with a bound that the program sets. It is meant for programs that
 // hold so many small entries that collections take long, and that must not
 // outgrow their memory limit.
 //
@@ -46,8 +46,8 @@
 // over 512 buckets, each with a lock of its own; lookups share it. A Set, Del or
 // Reset synchronizes before a lookup that observes its effect, in the terms of
 // the Go memory model. No call covers two keys at one instant: GetBatch,
-// SetBatch, All, Keys, Len, Reset and UpdateStats go from bucket to bucket, and
-// what others do meanwhile may be seen in part. The package starts no
+// SetBatch, All, Keys, Len, Reset, Resize and UpdateStats go from bucket to
+// bucket, and what others do meanwhile may be seen in part. The package starts no
 // goroutines, but for a load that GetOrLoad was asked for. [Options].OnEvict is
 // called after all locks are released, by the goroutine whose call made the
 // entry leave; functions given to Update and GetOrLoad run without a lock too,
@@ -71,7 +71,8 @@
 // up to 64 MB, and resident memory as entries come. The Go heap holds about
 // 250 KB for each cache, and small tables of the chunks that records lie in.
 //
-// [Cache.Reset] keeps the memory for new entries. [Cache.Close] gives it back to
+// [Cache.Reset] keeps the memory for new entries. [Cache.Resize] sets another
+// bound, and gives back what is above it. [Cache.Close] gives all of it back to
 // the operating system, and so does the garbage collector some time after the
 // last reference to a Cache is gone.
 //
@@ -99,7 +100,8 @@
 // sizes; test with [errors.Is]. Each means that the key is absent now, an older
 // value included, so a caller that can do without the entry may ignore it. After
 // Close lookups miss. [NewWithOptions] returns [ErrInvalidOptions] where [New]
-// panics. [Cache.GetOrLoad] returns what its load returns, its context's error,
+// panics, and Resize does for a bound that the cache cannot have.
+// [Cache.GetOrLoad] returns what its load returns, its context's error,
 // [ErrAbsent] or [ErrLoadExited], and panics with a [*LoadPanic] where the load
 // does. A [Typed] view adds [ErrEncode] and [ErrDecode].
 //

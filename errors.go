@@ -11,7 +11,7 @@ var (
 	// stored, and an older value of the key is removed: it is out of date.
 	ErrTooLarge = errors.New("entry too large")
 
-	// ErrClosed is returned by Set and SetBatch after Close.
+	// ErrClosed is returned by Set, SetBatch and Resize after Close.
 	ErrClosed = errors.New("cache is closed")
 
 	// ErrNoMemory is returned by Set and SetBatch when the operating system refuses the
@@ -28,7 +28,7 @@ var (
 	ErrLoadExited = errors.New("load has exited its goroutine")
 
 	// ErrInvalidOptions is returned by NewWithOptions for a setting out of its
-	// range.
+	// range, and by Resize for such a bound.
 	ErrInvalidOptions = errors.New("invalid options")
 
 	// ErrEncode is returned by Set of a Typed view when its codec cannot encode
@@ -40,4 +40,8 @@ var (
 	// its codec cannot decode the bytes, and wrapped together with the codec's
 	// own error. The entry stays as it is.
 	ErrDecode = errors.New("value cannot be decoded")
+
+	// errResized tells a Set that the cache was made smaller under it, and that
+	// its record goes elsewhere now.
+	errResized = errors.New("cache was resized")
 )

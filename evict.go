@@ -22,7 +22,7 @@ type expected struct {
 // they are not for the moves that make room for it.
 type claim struct {
 	ring   policy.Ring
-	chunks int
+	chunks int32
 }
 
 // limitLocked returns how many chunks each ring may hold now.
@@ -38,10 +38,16 @@ func (b *bucket) limitLocked() (limit [ringCount]int) {
 		// Other buckets may hold more than their share at the moment.
 		spare := s.pool.spare() >> s.shift
 		if c := b.claim; c.chunks > 0 {
-			spare -= max(0, c.chunks-b.rings[c.ring].held())
+			spare -= max(0, int(c.chunks)-b.rings[c.ring].held())
 		}
 		total = min(total, held+max(spare, 0))
 	}
+	return b.divideLocked(total)
+}
+
+// divideLocked returns how many of total chunks each ring may hold.
+func (b *bucket) divideLocked(total int) (limit [ringCount]int) {
+	s := b.shared
 	total = int(min(uint64(total), 1<<(s.posBits-2)>>s.shift-1)) // I3
 	limit[policy.Small] = b.policy.SmallLimit(total, b.rings[policy.Main].held(), 1+2*int(b.mean)>>s.shift)
 	// A record may have needed more of small than that.
@@ -112,7 +118,7 @@ func (b *bucket) ownRoomLocked(ring policy.Ring, n int) int {
 		b.takeFromLocked(1-ring, limits[1-ring], r, limit, need)
 		limit = max(min(limit, b.withinReachLocked(r)), need)
 	}
-	b.claim = claim{ring, limit}
+	b.claim = claim{ring, int32(limit)}
 	work := b.setWork(n)
 	b.makeRoomLocked(ring, n, limit, &work)
 	b.claim = claim{}
@@ -145,12 +151,20 @@ func (b *bucket) takeFromLocked(giver policy.Ring, keep int, r *ring, limit, nee
 	}
 }
 
-// shrinkLocked drops records until no ring holds more chunks than it may.
-func (b *bucket) shrinkLocked() {
-	limits := b.limitLocked()
+// shrinkMost bounds the bytes that a bucket gives up at once for a record of
+// less.
+const shrinkMost = 256 << 10
+
+// shrinkLocked drops records until no ring holds more chunks than it may, or n
+// bytes of chunks have been given up.
+func (b *bucket) shrinkLocked(n int) {
+	limits, from := b.limitLocked(), b.heldLocked()
 	for i := range b.rings {
 		r, work := &b.rings[i], b.setWork(0)
 		for r.size > 0 && r.held() > limits[i] {
+			if from-b.heldLocked() >= n {
+				return
+			}
 			b.evictTailLocked(policy.Ring(i), &work)
 		}
 		if r.size == 0 && r.held() > limits[i] {
@@ -180,7 +194,7 @@ func (b *bucket) evictTailLocked(ring policy.Ring, w *policy.Work) {
 		b.expireAtLocked(ring, r.tail, h)
 		return // dead from now on
 	}
-	if b.policy.Kind == policy.FIFO && !r.porous() {
+	if b.policy.Kind == policy.FIFO && !r.porous() || h.total() > b.most {
 		b.dropTailLocked(ring, h)
 		return
 	}

@@ -285,6 +285,25 @@ func ExampleCache_Reset() {
 	// <nil> 1
 }
 
+// Resize follows what the program may use.
+func ExampleCache_Resize() {
+	cache := ringcache.New(256 << 20)
+	defer cache.Close()
+	_ = cache.Set([]byte("k"), []byte("v"))
+
+	fmt.Println(cache.Resize(32<<20), cache.Has([]byte("k")))
+	fmt.Println(cache.Resize(512 << 20))
+
+	err := cache.Resize(1 << 20)
+	fmt.Println(err)
+	fmt.Println(errors.Is(err, ringcache.ErrInvalidOptions))
+	// Output:
+	// <nil> true
+	// <nil>
+	// ringcache: resize cache: 1048576 bytes, must be at least 33554432: invalid options
+	// true
+}
+
 // Close may be called while others use the cache: they miss from then on.
 func ExampleCache_Close() {
 	cache := ringcache.New(32 << 20)

@@ -128,14 +128,19 @@ func (b *bucket) mostPages(quota int) int {
 }
 
 // compactLocked makes an index smaller that has more pages than it may: the
-// bucket's quota has fallen far. It is the one place where an index is rebuilt,
-// and the rings have been cut down before, so that there is little to enter.
+// bucket's quota has fallen far. The rings have been cut down before, so that
+// there is little to enter.
 func (b *bucket) compactLocked() {
-	x := &b.index
 	most := b.mostPages(b.quota())
-	if len(x.pages) <= most {
-		return
+	if len(b.index.pages) > most {
+		b.rebuildLocked(b.index.pages[:most], b.index.pages[most:])
 	}
+}
+
+// rebuildLocked enters what is alive into an index of other pages, and gives
+// the rest back. Pages of the index may be among them.
+func (b *bucket) rebuildLocked(pages, rest []chunkRef) {
+	x := &b.index
 	type entry struct{ hash, slot uint64 }
 	var alive []entry
 	x.each(func(tag, slot uint64) {
@@ -143,12 +148,12 @@ func (b *bucket) compactLocked() {
 			alive = append(alive, entry{slotHash(slot, tag), slot})
 		}
 	})
-	pages := x.reset()
-	b.shared.pool.putPages(pages[most:])
-	for i := range pages[:most] {
+	x.reset()
+	b.shared.pool.putPages(rest)
+	for i := range pages {
 		clear(chunkBytes(&pages[i], b.shared.pool.pageSize))
 	}
-	x.grow(pages[:most])
+	x.grow(pages)
 	b.pending = 0
 	for _, e := range alive {
 		if victim, forced := x.insert(e.hash, e.slot, b.windows()); forced {
@@ -159,14 +164,9 @@ func (b *bucket) compactLocked() {
 
 // growIndexLocked adds n pages to the index.
 func (b *bucket) growIndexLocked(n int) error {
-	pages := make([]chunkRef, 0, n)
-	for range n {
-		p, err := b.shared.pool.page()
-		if err != nil {
-			b.shared.pool.putPages(pages)
-			return err
-		}
-		pages = append(pages, p)
+	pages, err := b.shared.pool.takePages(n)
+	if err != nil {
+		return err
 	}
 	b.index.grow(pages)
 	b.pending = 0

@@ -107,7 +107,7 @@ func TestHints_OnePageIfNotMore(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		p.bound += bound
+		p.bound.Add(int64(bound))
 		if err := b.startIndexLocked(); err != nil {
 			t.Fatal(err)
 		}

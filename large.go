@@ -84,7 +84,7 @@ func (s *commons) flowIn(t tally, large bool) {
 	side.Add(int64(t.bytes))
 	r, sm, lg := f.records.Add(int64(t.records)), f.small.Load(), f.large.Load()
 	s.weigh(r, sm+lg)
-	if sm+lg > int64(s.maxBytes) {
+	if sm+lg > s.maxBytes.Load() {
 		// Of several that come here at once, one halves each count.
 		f.records.CompareAndSwap(r, r/2)
 		f.small.CompareAndSwap(sm, sm/2)
@@ -98,7 +98,7 @@ func (s *commons) weigh(records, bytes int64) {
 		return
 	}
 	f := &s.flow
-	perBucket := float64(s.maxBytes) / float64(s.buckets) * float64(records) / float64(bytes)
+	perBucket := float64(s.bound()) / float64(s.buckets) * float64(records) / float64(bytes)
 	switch sparse := f.sparse.Load(); {
 	case sparse && perBucket >= denseEntries:
 		f.sparse.Store(false)
@@ -115,13 +115,14 @@ func (s *commons) largeTarget() int {
 	if large <= 0 {
 		return 0
 	}
-	share := float64(large) / float64(small+large)
-	return min(int(share*float64(s.maxBytes)), s.maxBytes-s.buckets*2<<s.shift)
+	share, bound := float64(large)/float64(small+large), s.bound()
+	return min(int(share*float64(bound)), bound-s.buckets*2<<s.shift)
 }
 
 // divide gives the small buckets what the large ones leave.
 func (s *commons) divide() {
-	total := s.maxBytes - max(s.maxBytes/slackShare, 4<<s.shift)
+	total := int(s.total.Load())
+	total -= max(total/slackShare, 4<<s.shift)
 	s.quota.Store(max(0, int64(total)-s.flow.held.Load()) / int64(s.buckets))
 }
 
@@ -134,8 +135,21 @@ func (c *Cache) largeBucket(h uint64) *bucket {
 // border does not follow the balance: were it to follow the small buckets'
 // quota, records that made it fall would keep it low.
 func (c *Cache) isLarge(n int) bool {
-	full := c.shared.maxBytes / c.shared.buckets
+	full := c.shared.bound() / c.shared.buckets
 	return n > full/sparseShare && (n > full/largeShare || c.shared.flow.sparse.Load())
+}
+
+// longest returns the bytes of the longest record that a bucket takes: what
+// isLarge leaves to the small ones at the most, what Set takes at all for the
+// others.
+func (s *commons) longest(large bool) int { return s.longestOf(s.bound(), large) }
+
+// longestOf is longest in a cache of bound bytes.
+func (s *commons) longestOf(bound int, large bool) int {
+	if large {
+		return maxHeader + maxKey + bound/maxValueShare
+	}
+	return bound / s.buckets / largeShare
 }
 
 // setLarge stores a large record.
@@ -146,6 +160,9 @@ func (c *Cache) setLarge(b *bucket, w *write) error {
 	g := &c.region
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if len(w.v) > c.shared.maxValue() {
+		return errResized
+	}
 	c.shared.flowIn(tally{1, w.n}, true)
 	lb := c.largeBucket(w.h)
 	c.reclaim(lb, lb.appetite(w.n), w)
@@ -196,7 +213,7 @@ func (c *Cache) reclaim(lb *bucket, need int, w *write) {
 		b := &c.buckets[g.hand]
 		g.hand = (g.hand + 1) % s.buckets
 		b.mu.Lock()
-		b.shrinkLocked()
+		b.shrinkLocked(max(need, shrinkMost))
 		b.unlock(w)
 	}
 	for i := range g.buckets {

@@ -349,7 +349,7 @@ func (r *runner) setIfAbsent(o op) error {
 // valueFor returns a value for a conditional write: of those that the key may
 // have, or a new one.
 func (r *runner) valueFor(o op, known known) (stamp, []byte) {
-	if len(known.candidates) > 0 && o.flags&1 != 0 {
+	if len(known.candidates) > 0 && o.flags&1 != 0 && known.candidates[0].size <= r.maxValue() {
 		s := known.candidates[0]
 		return s, r.bytesOf(s)
 	}

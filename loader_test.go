@@ -321,9 +321,9 @@ func TestLoader_Refused(t *testing.T) {
 	c := loaderCache(t)
 	for name, k := range map[string][]byte{"value": []byte("key"), "key": make([]byte, maxKey+1)} {
 		t.Run(name, func(t *testing.T) {
-			v := pattern(c.maxValue)
+			v := pattern(c.shared.maxValue())
 			if name == "value" {
-				v = pattern(c.maxValue + 1)
+				v = pattern(c.shared.maxValue() + 1)
 			}
 			for range 2 {
 				got, err := c.GetOrLoad(context.Background(), nil, k, func(context.Context, []byte) (Loaded, error) {

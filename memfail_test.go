@@ -52,7 +52,7 @@ func TestMemory_RefusedFromTheStart(t *testing.T) {
 // runShort checks that c works as ever.
 func runShort(t *testing.T, c *Cache, g geometry) {
 	t.Helper()
-	r := &runner{c: c, g: g, life: newLife(false)}
+	r := &runner{c: c, g: g, bound: g.maxBytes, life: newLife(false)}
 	for i := range uint32(500) {
 		o := op{kind: opSet, id: i % 50, class: 16, arg: uint16(i)}
 		if err := r.step(o); err != nil {

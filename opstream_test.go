@@ -53,10 +53,11 @@ const (
 	opAll
 	opSetBatch
 	opGetOrLoad
+	opResize
 )
 
 var opNames = [...]string{"Set", "SetSameSize", "SetOversize", "Get", "HasGet", "Has", "GetBatch", "View", "Del", "Reset", "Len", "UpdateStats",
-	"SetWithTTL", "Touch", "TTL", "DeleteExpired", "(wait)", "SetIfAbsent", "SetIfChanged", "CompareAndSwap", "Update", "Append", "GetAndDel", "All", "SetBatch", "GetOrLoad"}
+	"SetWithTTL", "Touch", "TTL", "DeleteExpired", "(wait)", "SetIfAbsent", "SetIfChanged", "CompareAndSwap", "Update", "Append", "GetAndDel", "All", "SetBatch", "GetOrLoad", "Resize"}
 
 // opShares are the shares of the operations in a random stream, of 256.
 var opShares = [...]struct {
@@ -64,10 +65,10 @@ var opShares = [...]struct {
 	share int
 }{
 	{opReset, 1}, {opLen, 2}, {opStats, 3}, {opSetOversize, 4}, {opDel, 8}, {opView, 10},
-	{opHas, 10}, {opGetBatch, 10}, {opHasGet, 22}, {opGet, 20}, {opSetSame, 20}, {opSet, 50},
+	{opHas, 10}, {opGetBatch, 10}, {opHasGet, 22}, {opGet, 20}, {opSetSame, 20}, {opSet, 49},
 	{opSetWithTTL, 21}, {opTouch, 8}, {opTTL, 6}, {opDeleteExpired, 1}, {opWait, 6},
 	{opSetIfAbsent, 7}, {opSetIfChanged, 7}, {opCompareAndSwap, 7}, {opUpdate, 6}, {opAppend, 4}, {opGetAndDel, 4},
-	{opAll, 1}, {opSetBatch, 8}, {opGetOrLoad, 10},
+	{opAll, 1}, {opSetBatch, 8}, {opGetOrLoad, 10}, {opResize, 1},
 }
 
 func decodeOp(b []byte) op {
@@ -91,6 +92,7 @@ func decodeOp(b []byte) op {
 type runner struct {
 	c       *Cache
 	g       geometry
+	bound   int // of the cache, as it is now
 	model   refcache.Model[uint32, stamp]
 	version uint64
 	key     []byte
@@ -108,7 +110,7 @@ type runner struct {
 // newRunner returns a runner of a new cache with a clock of its own. If told, it
 // gives the cache an OnEvict and holds it to what that says.
 func newRunner(t testing.TB, g geometry, told bool) *runner {
-	r := &runner{life: newLife(told)}
+	r := &runner{bound: g.maxBytes, life: newLife(told)}
 	g.now = r.clock
 	if told {
 		g.onEvict = r.departed
@@ -119,7 +121,7 @@ func newRunner(t testing.TB, g geometry, told bool) *runner {
 }
 
 // maxValue is the longest value that Set must take.
-func (r *runner) maxValue() int { return r.g.maxBytes / 16 }
+func (r *runner) maxValue() int { return r.bound / 16 }
 
 // run applies the operations that data holds, and returns an error for the
 // first answer that no cache may give.
@@ -146,7 +148,7 @@ func (r *runner) step(o op) error {
 	case opSetSame:
 		size := r.sizeOf(o)
 		if held := r.model.Candidates(o.id); len(held) > 0 {
-			size = held[0].size
+			size = min(held[0].size, r.maxValue()) // it may be of a larger cache
 		}
 		return r.set(o, size)
 	case opSetOversize:
@@ -177,6 +179,8 @@ func (r *runner) step(o op) error {
 		return r.all()
 	case opSetBatch:
 		return r.setBatch(o)
+	case opResize:
+		return r.resize(o)
 	default:
 		return r.stepOfLife(o)
 	}
@@ -227,7 +231,7 @@ func (r *runner) makeKey(buf []byte, id uint32) []byte {
 	case 7:
 		size = r.g.chunkSize + int(id)%16
 	}
-	size = min(max(size, 4), max(4, r.maxValue()/4))
+	size = min(max(size, 4), max(4, r.g.maxBytes/16/4)) // whatever the bound is now
 	key := stamp{id: id, size: size}.value(buf)
 	binary.LittleEndian.PutUint32(key, id)
 	return key
@@ -380,61 +384,6 @@ func (r *runner) getBatch(o op) error {
 	return nil
 }
 
-// setBatch sets entries at once, some of them twice, now and then one that is
-// too large.
-func (r *runner) setBatch(o op) error {
-	n := int(o.arg % 150)
-	if r.told {
-		n = min(n, 1) // of more, OnEvict tells before it is noted that they were set
-	}
-	keys, vals := make([][]byte, n), make([][]byte, n+int(o.flags%3))
-	tooLarge := -1
-	if o.class%8 == 0 && n > 0 {
-		tooLarge = int(o.class) % n
-	}
-	for i := range keys {
-		id := (o.id + uint32(i)*uint32(o.class)) % (1 << 16)
-		r.version++
-		s := stamp{id: id, version: r.version, size: min((i*37+int(o.flags))%200, r.maxValue())}
-		keys[i], vals[i] = bytes.Clone(r.keyOf(id)), s.value(nil)
-		if i == tooLarge {
-			vals[i] = make([]byte, r.maxValue()+1)
-			r.forget(id)
-		} else if !r.told {
-			r.forget(id)
-			r.model.Set(id, s)
-			r.renewed(id, r.g.ttl)
-		}
-	}
-	err := r.c.SetBatch(keys, vals)
-	switch {
-	case tooLarge < 0 && err != nil:
-		return fmt.Errorf("set %d entries: %w", n, err)
-	case tooLarge >= 0 && !(errors.Is(err, ErrTooLarge) && strings.Contains(err.Error(), fmt.Sprintf("index %d:", tooLarge))):
-		return fmt.Errorf("set %d entries, number %d too large: got %v", n, tooLarge, err)
-	}
-	for i, k := range keys { // both are the caller's again
-		clear(k)
-		clear(vals[i])
-	}
-	if n == 0 || tooLarge == n-1 {
-		return nil
-	}
-	last := (o.id + uint32(n-1)*uint32(o.class)) % (1 << 16)
-	if r.told {
-		return r.stored(op{id: last, flags: o.flags}, stamp{id: last, version: r.version, size: min(int(o.flags)%200, r.maxValue())}, r.g.ttl)
-	}
-	if r.lapsed[last] {
-		return nil // it has expired at once
-	}
-	got, ok := r.c.HasGet(r.dst[:0], r.keyOf(last))
-	if !ok {
-		return fmt.Errorf("set %d entries: a read of the last misses", n)
-	}
-	r.dst = got
-	return r.hit(last, got)
-}
-
 // hit checks that v may be the value of the key.
 func (r *runner) hit(id uint32, v []byte) error {
 	r.hits++
@@ -466,8 +415,8 @@ func (r *runner) gauges() error {
 		return fmt.Errorf("Len is %d, at most %d keys can be alive, %d expired and %d marked", n, r.model.Len(), len(r.lapsed), len(r.marks))
 	case r.told && n != len(r.alive):
 		return fmt.Errorf("Len is %d, but %d entries were set that OnEvict was not told of", n, len(r.alive))
-	case s.MaxBytesSize != uint64(r.g.maxBytes):
-		return fmt.Errorf("MaxBytesSize is %d, the bound %d", s.MaxBytesSize, r.g.maxBytes)
+	case s.MaxBytesSize != uint64(r.bound):
+		return fmt.Errorf("MaxBytesSize is %d, the bound %d", s.MaxBytesSize, r.bound)
 	case s.ReservedBytes > s.MaxBytesSize:
 		return fmt.Errorf("ReservedBytes %d is above MaxBytesSize %d", s.ReservedBytes, s.MaxBytesSize)
 	case s.BytesSize > s.ReservedBytes:
@@ -480,47 +429,6 @@ func (r *runner) gauges() error {
 		return fmt.Errorf("%d misses in %d reads", s.Misses, s.GetCalls)
 	}
 	return nil
-}
-
-// all walks the whole cache: with nothing else under way, it must see every
-// entry that Len counts, once.
-func (r *runner) all() error {
-	seen := map[uint32]bool{}
-	for k, v := range r.c.All() {
-		id := idOf(k)
-		if seen[id] {
-			return fmt.Errorf("saw key %d twice", id)
-		}
-		seen[id] = true
-		if err := r.hit(id, v); err != nil {
-			return fmt.Errorf("saw key %d: %w", id, err)
-		}
-		clear(k) // both are the loop's buffers, not the cache's memory
-		clear(v)
-	}
-	if n, hidden := r.c.Len(), len(r.lapsed)+len(r.marks); len(seen) > n || len(seen) < n-hidden {
-		return fmt.Errorf("saw %d entries, Len is %d with up to %d expired ones and marks", len(seen), n, hidden)
-	}
-	for k := range r.c.Keys() {
-		id := idOf(k)
-		if !seen[id] {
-			return fmt.Errorf("saw key %d twice, or only without its value", id)
-		}
-		delete(seen, id)
-		_ = append(k, "overrun"...) // must not reach the next
-	}
-	if len(seen) > 0 {
-		return fmt.Errorf("did not see %d keys without their values", len(seen))
-	}
-	return nil
-}
-
-// idOf returns the id of the key that keyOf made.
-func idOf(k []byte) uint32 {
-	if len(k) == 0 {
-		return 0
-	}
-	return binary.LittleEndian.Uint32(k)
 }
 
 // finish reads everything that may still be there: the cache must hold exactly

@@ -43,7 +43,8 @@ type Options struct {
 	//
 	// It is called by the goroutine whose call made the entry leave, before that
 	// call returns and after it has given up all locks: it may take its time and
-	// call methods of the same cache, and meanwhile k may have been set again.
+	// call methods of the same cache (but not Resize), and meanwhile k may have
+	// been set again.
 	// k and v are copies that it may keep. A panic reaches the caller; the cache
 	// is sound then, but other entries that left in the same call are not told.
 	// The copies are what it costs: each entry that leaves is allocated once.

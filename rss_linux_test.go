@@ -56,7 +56,7 @@ func fillOver(t *testing.T, c *Cache, entry int) {
 				return
 			}
 		}
-		if i*uint64(entry) > 4*fullBytes {
+		if i*uint64(entry) > 8*fullBytes {
 			t.Fatalf("%d entries of %d bytes were set and only %d bytes evicted", i, entry, s.EvictedBytes)
 		}
 		binary.LittleEndian.PutUint64(key[:], i)
@@ -125,6 +125,37 @@ func TestRSS_LargeValuesWasteLittle(t *testing.T) {
 		t.Errorf("%d bytes of %d are live, want at least nine tenths", s.BytesSize, fullBytes)
 	}
 	closeCache(t, c)
+}
+
+// A cache that is made smaller gives what it does not need any more back to the
+// operating system, and takes it again when it is made larger.
+func TestRSS_Resized(t *testing.T) {
+	for _, entry := range []int{150, 40 << 10} {
+		t.Run(fmt.Sprintf("entry=%d", entry), func(t *testing.T) {
+			if !inChild(t) {
+				return
+			}
+			const large, smaller = 3 * fullBytes, fullBytes / 2
+			before := rss(t)
+			c := New(large)
+			for round := range 3 {
+				fillOver(t, c, entry)
+				if grown := rss(t) - before; grown < large*3/4 {
+					t.Errorf("round %d: a full cache of %d bytes added only %d: not filled, or not measured", round, large, grown)
+				}
+				mustResize(t, c, smaller)
+				if grown := rss(t) - before; grown > smaller+smaller/10+8<<20 {
+					t.Errorf("round %d: resized to %d bytes, %d are still there", round, smaller, grown)
+				}
+				fillOver(t, c, entry)
+				if grown := rss(t) - before; grown > smaller+smaller/10+8<<20 {
+					t.Errorf("round %d: filled again, %d bytes are there, bound %d", round, grown, smaller)
+				}
+				mustResize(t, c, large)
+			}
+			closeCache(t, c)
+		})
+	}
 }
 
 // A cache that nobody refers to any more gives its memory back without Close,

@@ -80,12 +80,13 @@ type Stats struct {
 	// of 11 bytes and its key.
 	BytesSize uint64
 
-	// MaxBytesSize is the bound on the off-heap memory.
+	// MaxBytesSize is the bound on the off-heap memory, as Resize last set it.
 	MaxBytesSize uint64
 
 	// ReservedBytes is the off-heap memory that rings and indexes hold now, to
-	// whole chunks; at most MaxBytesSize. Memory that was once used and is now
-	// free for reuse, after Reset for example, is not in it.
+	// whole chunks; at most MaxBytesSize, but while Resize makes the cache
+	// smaller. Memory that was once used and is now free for reuse, after Reset
+	// for example, is not in it.
 	ReservedBytes uint64
 
 	// IndexBytes is the part of ReservedBytes that indexes hold.

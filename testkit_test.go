@@ -33,19 +33,22 @@ var testSeed = [2]uint64{0x243f6a8885a308d3, 0x13198a2e03707345}
 // tiny returns a geometry with room for the given chunks in each bucket and
 // positions of the default width.
 //
-// A cache needs a few chunks for each bucket, large ones among them: a page for
-// the index, and one for each ring. A shape without them would say nothing
-// about the bound on memory.
+// A shape of fewer than leastBytes would say nothing about the bound on memory.
 func tiny(buckets, chunkSize, chunksPerBucket int) geometry {
-	return geometry{
-		maxBytes:  chunkSize * max(buckets*chunksPerBucket, 6*(buckets+largeBuckets)),
+	g := geometry{
 		buckets:   buckets,
 		chunkSize: chunkSize,
 		posBits:   slotPosBits,
 		seed:      testSeed,
 		mem:       osMemory,
 	}
+	g.maxBytes = max(chunkSize*buckets*chunksPerBucket, leastBytes(g))
+	return g
 }
+
+// leastBytes returns the size that a cache of such a shape needs: a few chunks
+// for each bucket, large ones among them, for a page of the index and each ring.
+func leastBytes(g geometry) int { return 6 * (g.buckets + largeBuckets) * g.chunkSize }
 
 // narrow returns g with the fewest bits for a position that it can live with:
 // a generation of two bits above a ring that holds its bucket's share, or one

@@ -68,7 +68,7 @@ func (c *Cache) apply(w *write) error {
 // store is apply without a prefetch and without the package in its errors.
 func (c *Cache) store(w *write) error {
 	b := c.bucket(w.h)
-	if len(w.k) > maxKey || len(w.v) > c.maxValue {
+	if len(w.k) > maxKey || len(w.v) > c.shared.maxValue() {
 		return c.refuse(b, w)
 	}
 	w.n = len(w.k) + len(w.v)
@@ -84,6 +84,9 @@ func (c *Cache) store(w *write) error {
 		err = c.setSmall(b, w)
 	}
 	c.announce(w)
+	if err == errResized {
+		return c.store(w)
+	}
 	if err != nil && err != errUnmet {
 		return fmt.Errorf("set entry of %d + %d bytes: %w", len(w.k), len(w.v), err)
 	}
@@ -118,6 +121,9 @@ func (c *Cache) setSmall(b *bucket, w *write) error {
 func (c *Cache) setInBucket(b *bucket, w *write) (flowed tally, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if w.n > b.most {
+		return tally{}, errResized
+	}
 	if err := c.beginLocked(b, w); err != nil {
 		return tally{}, err
 	}
@@ -166,6 +172,9 @@ func (c *Cache) refuse(b *bucket, w *write) error {
 	b.mu.Lock()
 	err := c.beginLocked(b, w)
 	if err == nil && len(w.k) <= maxKey {
+		if w.same { // set in a larger cache, and now lost
+			w.same, w.reason = false, EvictCapacity
+		}
 		c.removeLocked(b, w)
 	}
 	b.unlock(w)
@@ -178,7 +187,7 @@ func (c *Cache) refuse(b *bucket, w *write) error {
 	case len(w.k) > maxKey: // no older value could be there
 		return fmt.Errorf("set entry: key of %d bytes, at most %d: %w", len(w.k), maxKey, ErrTooLarge)
 	}
-	return fmt.Errorf("set entry: value of %d bytes, at most %d: %w", len(w.v), c.maxValue, ErrTooLarge)
+	return fmt.Errorf("set entry: value of %d bytes, at most %d: %w", len(w.v), c.shared.maxValue(), ErrTooLarge)
 }
 
 // unmet reports whether a write need not be begun since its condition does not
