@@ -288,8 +288,9 @@ func (b *bucket) setLocked(w *write) error {
 	if b.mortal {
 		b.reapLocked()
 	}
-	ring := b.admitLocked(&f, replace, w.n)
-	pos, err := b.appendLocked(ring, w)
+	limits := b.limitLocked()
+	ring := b.admitLocked(&f, replace, w.n, limits)
+	pos, err := b.appendLocked(ring, w, limits)
 	if err != nil {
 		if replace {
 			b.index.remove(w.h, f.place)
@@ -306,7 +307,7 @@ func (b *bucket) setLocked(w *write) error {
 
 // admitLocked returns the ring that a record of n bytes goes to: a replaced
 // one keeps its standing, a new one is for the policy to decide.
-func (b *bucket) admitLocked(f *found, replace bool, n int) policy.Ring {
+func (b *bucket) admitLocked(f *found, replace bool, n int, limits [ringCount]int) policy.Ring {
 	if replace {
 		return slotRing(f.slot)
 	}
@@ -320,7 +321,6 @@ func (b *bucket) admitLocked(f *found, replace bool, n int) policy.Ring {
 		b.policy.GhostFound(ring, b.ghostsLocked(), near)
 	}
 	small, main := &b.rings[policy.Small], &b.rings[policy.Main]
-	limits := b.limitLocked()
 	return b.policy.Admit(f.ghost, small.fits(n, limits[policy.Small]), main.fits(n, limits[policy.Main]))
 }
 
@@ -352,8 +352,8 @@ func (b *bucket) ghostsLocked() (n [ringCount]int) {
 }
 
 // appendLocked writes a record at the head of a ring, counts it, and returns
-// its position.
-func (b *bucket) appendLocked(ring policy.Ring, w *write) (uint64, error) {
+// its position. limits are what limitLocked has just said.
+func (b *bucket) appendLocked(ring policy.Ring, w *write, limits [ringCount]int) (uint64, error) {
 	var buf [maxHeader]byte
 	var hdr []byte
 	if w.expiry == 0 {
@@ -362,7 +362,7 @@ func (b *bucket) appendLocked(ring policy.Ring, w *write) (uint64, error) {
 		hdr = putTimedHeader(&buf, len(w.k), len(w.v), w.expiry)
 	}
 	r := &b.rings[ring]
-	limit := b.ownRoomLocked(ring, w.n)
+	limit := b.ownRoomLocked(ring, w.n, limits)
 	if err := r.extend(uint64(w.n), limit); err != nil {
 		return 0, err
 	}

@@ -106,11 +106,11 @@ func (b *bucket) makeRoomLocked(ring policy.Ring, n, limit int, w *policy.Work) 
 
 // ownRoomLocked gives a ring room for a new record of n bytes, and returns how
 // many chunks it may hold.
-func (b *bucket) ownRoomLocked(ring policy.Ring, n int) int {
+func (b *bucket) ownRoomLocked(ring policy.Ring, n int, limits [ringCount]int) int {
 	if b.mortal {
 		b.tidyLocked(ring, n)
+		limits = b.limitLocked()
 	}
-	limits := b.limitLocked()
 	r := &b.rings[ring]
 	need := (n + 1<<r.shift - 1) >> r.shift
 	limit := max(limits[ring], need)
