@@ -1,11 +1,14 @@
 package lincheck
 
 import (
+	"context"
 	"runtime"
 	"sync"
 	"testing"
 
 	"github.com/anishathalye/porcupine"
+
+	"github.com/ringcache/ringcache"
 )
 
 func call(begin, end int64, in input, out output) porcupine.Operation {
@@ -28,6 +31,14 @@ func hasOf(found bool, begin, end int64) porcupine.Operation {
 	return call(begin, end, input{kind: has}, output{found: found})
 }
 
+func loadOf(v uint64, byItself bool, begin, end int64) porcupine.Operation {
+	own := v
+	if !byItself {
+		own = v + 100
+	}
+	return call(begin, end, input{kind: load, version: own}, output{found: true, version: v, loaded: byItself})
+}
+
 func TestModel_Accepts(t *testing.T) {
 	for name, history := range map[string][]porcupine.Operation{
 		"last value":        {setOf(1, 1, 2), setOf(2, 3, 4), readOf(2, 5, 6)},
@@ -37,6 +48,9 @@ func TestModel_Accepts(t *testing.T) {
 		"put and refused":   {call(1, 2, input{kind: put, version: 1}, output{found: true}), call(3, 4, input{kind: put, version: 2}, output{}), readOf(1, 5, 6)},
 		"swapped":           {setOf(1, 1, 2), call(3, 4, input{kind: swap, old: 1, version: 2}, output{found: true}), readOf(2, 5, 6)},
 		"evicted, not swap": {setOf(1, 1, 2), call(3, 4, input{kind: swap, old: 1, version: 2}, output{}), readOf(absent, 5, 6)},
+		"loaded for two":    {loadOf(1, true, 1, 5), loadOf(1, false, 2, 4), setOf(2, 6, 7), readOf(2, 8, 9)},
+		"overtaken":         {loadOf(1, true, 1, 5), setOf(2, 2, 3), readOf(2, 6, 7)},
+		"known absent":      {setOf(1, 1, 2), call(3, 4, input{kind: load, version: 2}, output{}), readOf(absent, 5, 6)},
 		"has":               {setOf(1, 1, 2), hasOf(true, 3, 4), delOf(true, 5, 6), hasOf(false, 7, 8)},
 	} {
 		if !porcupine.CheckOperations(cacheModel, history) {
@@ -61,6 +75,7 @@ func TestModel_Refuses(t *testing.T) {
 		"update of the old":     {setOf(1, 1, 2), setOf(2, 3, 4), call(5, 6, input{kind: update, version: 3}, output{found: true, version: 1})},
 		"taken twice":           {setOf(1, 1, 2), call(3, 4, input{kind: take}, output{found: true, version: 1}), call(5, 6, input{kind: take}, output{found: true, version: 1})},
 		"changed from nothing":  {call(1, 2, input{kind: change, version: 1}, output{})},
+		"joined too late":       {loadOf(1, true, 1, 2), setOf(2, 3, 4), loadOf(1, false, 5, 6)},
 		"deleted before it was": {delOf(true, 1, 2), setOf(1, 3, 4)},
 	} {
 		if porcupine.CheckOperations(cacheModel, history) {
@@ -74,6 +89,7 @@ type forgetful struct {
 	mu    sync.Mutex
 	now   map[string][]byte
 	old   map[string][]byte
+	loads map[string][]byte
 	fault string
 	n     int
 }
@@ -182,6 +198,29 @@ func (f *forgetful) GetAndDel(dst, k []byte) ([]byte, bool) {
 	return append(dst, v...), ok
 }
 
+// GetOrLoad may give what was loaded before for the key, if that is the fault,
+// as one would that joins a load which is over.
+func (f *forgetful) GetOrLoad(ctx context.Context, dst, k []byte, load ringcache.LoadFunc) ([]byte, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if v, ok := f.get(nil, k); ok {
+		return append(dst, v...), nil
+	}
+	if v, ok := f.loads[string(k)]; ok && f.fault == "joined late" {
+		return append(dst, v...), nil
+	}
+	r, err := load(ctx, k)
+	if err != nil {
+		return dst, err
+	}
+	if r.Absent {
+		return dst, ringcache.ErrAbsent
+	}
+	f.set(k, r.Value)
+	f.loads[string(k)] = r.Value
+	return append(dst, r.Value...), nil
+}
+
 func (f *forgetful) Get(dst, k []byte) []byte {
 	dst, _ = f.HasGet(dst, k)
 	return dst
@@ -210,10 +249,10 @@ func (f *forgetful) GetBatch(dst []byte, keys, vals [][]byte) ([]byte, int) {
 // The whole harness must find a store with a fault, and find none in one
 // without.
 func TestHarness_Bites(t *testing.T) {
-	for fault, want := range map[string]bool{"": true, "stale": false, "undeleted": false, "torn": false} {
+	for fault, want := range map[string]bool{"": true, "stale": false, "undeleted": false, "torn": false, "joined late": false} {
 		ok := true
 		for round := range uint32(20) {
-			f := &forgetful{now: map[string][]byte{}, old: map[string][]byte{}, fault: fault}
+			f := &forgetful{now: map[string][]byte{}, old: map[string][]byte{}, loads: map[string][]byte{}, fault: fault}
 			history, err := record(f, uint64(round), round)
 			if err != nil {
 				t.Fatal(err)

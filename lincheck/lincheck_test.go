@@ -1,6 +1,7 @@
 package lincheck
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"flag"
@@ -8,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -38,6 +40,7 @@ type store interface {
 	CompareAndSwap(k, old, new []byte) (bool, error)
 	Update(k []byte, fn func(old []byte, ok bool) ([]byte, bool)) error
 	GetAndDel(dst, k []byte) ([]byte, bool)
+	GetOrLoad(ctx context.Context, dst, k []byte, load ringcache.LoadFunc) ([]byte, error)
 }
 
 const (
@@ -107,7 +110,9 @@ func (c *client) step() error {
 	var out output
 	var err error
 	begin := c.clock.Add(1)
-	switch x := c.rnd.IntN(30); {
+	switch x := c.rnd.IntN(36); {
+	case x >= 30:
+		return c.load(begin, id, k)
 	case x >= 20:
 		return c.compound(begin, id, k)
 	case x < 7:
@@ -190,6 +195,31 @@ func (c *client) compound(begin int64, id uint32, k []byte) error {
 	}
 	if in.kind != take && (out.found || in.kind == update) {
 		c.last[id] = v
+	}
+	c.note(in, out, begin, c.clock.Add(1))
+	return err
+}
+
+// load reads a key, and loads it if it is not there, or waits for another that
+// does. Loads take their time, so that writes come meanwhile.
+func (c *client) load(begin int64, id uint32, k []byte) error {
+	in := input{kind: load, key: id, version: c.next()}
+	var out output
+	v, gone, rest := makeValue(c.rnd, in), c.rnd.IntN(4) == 0, c.rnd.IntN(20)
+	got, err := c.store.GetOrLoad(context.Background(), nil, k, func(context.Context, []byte) (ringcache.Loaded, error) {
+		out.loaded = !gone
+		for range rest {
+			runtime.Gosched()
+		}
+		return ringcache.Loaded{Value: v, Absent: gone, TTL: time.Hour}, nil
+	})
+	switch {
+	case err == nil:
+		out.found = true
+		out.version, err = readValue(got, id)
+		c.last[id] = got
+	case errors.Is(err, ringcache.ErrAbsent):
+		err = nil
 	}
 	c.note(in, out, begin, c.clock.Add(1))
 	return err

@@ -20,9 +20,10 @@ const (
 	swap        // CompareAndSwap: answers whether it stored
 	update      // answers the version that it found last, or absent; it stores always
 	take        // GetAndDel: answers the version found, or absent
+	load        // GetOrLoad: answers the version found or loaded, by it or by another, or absent
 )
 
-var kindNames = [...]string{"set", "del", "read", "has", "put", "change", "swap", "update", "take"}
+var kindNames = [...]string{"set", "del", "read", "has", "put", "change", "swap", "update", "take", "load"}
 
 // absent is the version of a key that is not there; writes count from 1.
 const absent = uint64(0)
@@ -37,6 +38,7 @@ type input struct {
 type output struct {
 	found   bool
 	version uint64 // of what was found
+	loaded  bool   // by this very call
 }
 
 // cacheModel is one key of a cache that may forget. Its state is the version
@@ -93,6 +95,17 @@ func stepCompound(held uint64, i input, o output) (bool, any) {
 		return true, held
 	case update:
 		return o.version == absent || o.version == held, i.version
+	case load:
+		// Who loads writes, at some instant before a later write of the key. Who
+		// waits for another's load reads what that has written: were it to bring
+		// back a value that was overwritten before it came, nothing would fit.
+		switch {
+		case o.loaded:
+			return o.version == i.version, i.version
+		case !o.found:
+			return true, absent
+		}
+		return held != absent && o.version == held, held
 	default: // take
 		return !o.found || held != absent && o.version == held, absent
 	}
