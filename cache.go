@@ -270,7 +270,8 @@ func (c *Cache) Del(k []byte) bool {
 
 // Reset removes all entries. The cache stays usable; its memory stays with it,
 // free for reuse (see [Cache.Close] for giving it back). Buckets are emptied
-// one after another: an entry that is set meanwhile may or may not stay.
+// one after another: an entry that is set meanwhile may or may not stay, and so
+// may one that Touch writes again more than once meanwhile.
 // Counters in [Stats] go on.
 func (c *Cache) Reset() {
 	// Touch may write a record again, and move it between the small buckets and

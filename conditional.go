@@ -39,8 +39,9 @@ func (c *Cache) SetIfChanged(k, v []byte) (changed bool, err error) {
 // value. old and new may be changed as soon as CompareAndSwap returns.
 //
 // Where it stores, it is a [Cache.Set] in every respect, errors included. Where
-// it does not, it touches nothing. It counts as a Set in [Stats] either way, and
-// not as a lookup.
+// it does not, it touches nothing. (A large value has room made for it first; if
+// that pushes k itself out, it is not stored.) It counts as a Set in [Stats]
+// either way, and not as a lookup.
 func (c *Cache) CompareAndSwap(k, old, new []byte) (swapped bool, err error) {
 	var w write
 	w.k, w.v = k, new
