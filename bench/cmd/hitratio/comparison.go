@@ -1,20 +1,16 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/exec"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
+	"github.com/ringcache/ringcache/bench/cli"
 	"github.com/ringcache/ringcache/bench/hitratio"
 	"github.com/ringcache/ringcache/bench/progress"
 	"github.com/ringcache/ringcache/bench/store"
@@ -92,10 +88,6 @@ func (c *comparison) planLoad(src trace.Source) ([]*hitratio.Plan, error) {
 
 // replay carries out the plans. A replay that fails is noted and the rest goes on.
 func (c *comparison) replay(ctx context.Context) error {
-	exe, err := os.Executable()
-	if err != nil {
-		return fmt.Errorf("find own program: %w", err)
-	}
 	job := progress.Job{Workers: c.workers, Out: c.out}
 	cost := 0.0
 	for _, mode := range c.modes {
@@ -108,7 +100,7 @@ func (c *comparison) replay(ctx context.Context) error {
 					continue
 				}
 				task := progress.Task{Cost: seconds(p, info, mode), Run: func(ctx context.Context) string {
-					return c.store(ctx, exe, r, info)
+					return c.store(ctx, r, info)
 				}}
 				job.Tasks = append(job.Tasks, task)
 				cost += task.Cost
@@ -117,7 +109,7 @@ func (c *comparison) replay(ctx context.Context) error {
 	}
 	estimate := time.Duration(cost / float64(c.workers) * float64(time.Second))
 	fmt.Fprintf(c.out, "%d caches to replay on, about %v with %d at once\n", len(job.Tasks), estimate.Round(time.Second), c.workers)
-	err = job.Run(ctx)
+	err := job.Run(ctx)
 	slices.SortStableFunc(c.results, c.order)
 	return err
 }
@@ -152,7 +144,7 @@ func (c *comparison) order(a, b result) int {
 
 // store searches for the MaxBytes that gives a store its budget, and notes what
 // came out.
-func (c *comparison) store(ctx context.Context, exe string, r result, info store.Info) string {
+func (c *comparison) store(ctx context.Context, r result, info store.Info) string {
 	kind := r.mode + " " + r.store
 	s := hitratio.Search{
 		Store: info, Target: r.plan.Budget, Of: hitratio.Held, Tolerance: tolerance[r.mode],
@@ -165,7 +157,8 @@ func (c *comparison) store(ctx context.Context, exe string, r result, info store
 	}
 	r.Outcome, r.err = s.Run(func(nominal int) (*hitratio.Outcome, error) {
 		r.replays++
-		return runChild(ctx, exe, hitratio.Spec{Plan: *r.plan, Store: r.store, Nominal: nominal, Traces: c.traces})
+		o := new(hitratio.Outcome)
+		return o, cli.Again(ctx, hitratio.Spec{Plan: *r.plan, Store: r.store, Nominal: nominal, Traces: c.traces}, o)
 	})
 	if r.err == nil {
 		r.off = s.Off(r.Outcome)
@@ -187,24 +180,4 @@ func (r *result) String() string {
 		return fmt.Sprintf("%s: failed: %v", name, r.err)
 	}
 	return fmt.Sprintf("%s: %.2f %% hits, %.1f %% off the budget, %d replays of %.1f s", name, r.Ratio(), 100*r.off, r.replays, r.Seconds)
-}
-
-// runChild runs this program once more, for one replay.
-func runChild(ctx context.Context, exe string, spec hitratio.Spec) (*hitratio.Outcome, error) {
-	arg, err := json.Marshal(spec)
-	if err != nil {
-		return nil, fmt.Errorf("write replay: %w", err)
-	}
-	var stdout, stderr bytes.Buffer
-	cmd := exec.CommandContext(ctx, exe, childFlag, string(arg))
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := cmd.Run(); err != nil {
-		reason, _, _ := strings.Cut(stderr.String(), "\n") // of a panic, the rest is the stack
-		return nil, fmt.Errorf("replay: %w: %s", err, reason)
-	}
-	var o hitratio.Outcome
-	if err := json.Unmarshal(stdout.Bytes(), &o); err != nil {
-		return nil, fmt.Errorf("read outcome: %w", err)
-	}
-	return &o, nil
 }

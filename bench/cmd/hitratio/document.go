@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"slices"
 	"strings"
 
+	"github.com/ringcache/ringcache/bench/cli"
 	"github.com/ringcache/ringcache/bench/hitratio"
 	"github.com/ringcache/ringcache/bench/machine"
 	"github.com/ringcache/ringcache/bench/store"
@@ -117,14 +117,7 @@ func (d *document) write(stdout io.Writer) error {
 			return err
 		}
 	}
-	text := d.markdown()
-	if d.options.markdown != "" {
-		if err := os.WriteFile(d.options.markdown, text, 0o644); err != nil {
-			return fmt.Errorf("write document: %w", err)
-		}
-		return nil
-	}
-	if _, err := stdout.Write(text); err != nil {
+	if err := cli.Write(d.options.markdown, stdout, d.markdown()); err != nil {
 		return fmt.Errorf("write document: %w", err)
 	}
 	return nil

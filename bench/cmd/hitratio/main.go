@@ -9,40 +9,22 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"flag"
-	"fmt"
 	"io"
-	"os"
-	"os/signal"
 	"strings"
 
+	"github.com/ringcache/ringcache/bench/cli"
 	"github.com/ringcache/ringcache/bench/hitratio"
 	"github.com/ringcache/ringcache/bench/machine"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
-		fmt.Fprintln(os.Stderr, "hitratio:", err)
-		stop()
-		os.Exit(1)
-	}
-}
-
-// childFlag makes the process perform the one replay that its value describes.
-const childFlag = "-child"
+func main() { cli.Main("hitratio", run) }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	if len(args) == 2 && args[0] == childFlag {
-		return child(args[1], stdout)
+	if is, err := cli.Part(args, stdout, hitratio.Run); is {
+		return err
 	}
 	o, err := parseOptions(args, stderr)
-	if errors.Is(err, flag.ErrHelp) {
-		return nil
-	}
 	if err != nil {
 		return err
 	}
@@ -60,17 +42,4 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		incomplete: interrupted != nil,
 	}
 	return errors.Join(interrupted, d.write(stdout), d.failure())
-}
-
-// child performs one replay and prints its outcome as one line.
-func child(arg string, stdout io.Writer) error {
-	var spec hitratio.Spec
-	if err := json.Unmarshal([]byte(arg), &spec); err != nil {
-		return fmt.Errorf("read replay: %w", err)
-	}
-	o, err := hitratio.Run(spec)
-	if err != nil {
-		return err
-	}
-	return json.NewEncoder(stdout).Encode(o)
 }

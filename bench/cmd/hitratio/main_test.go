@@ -13,14 +13,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ringcache/ringcache/bench/cli"
 	"github.com/ringcache/ringcache/bench/hitratio"
 	"github.com/ringcache/ringcache/bench/trace"
 )
 
 // TestMain lets the test program be its own child, as hitratio is.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 3 && os.Args[1] == childFlag {
-		if err := run(context.Background(), os.Args[1:], os.Stdout, os.Stderr); err != nil {
+	if is, err := cli.Part(os.Args[1:], os.Stdout, hitratio.Run); is {
+		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

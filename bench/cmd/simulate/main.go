@@ -14,31 +14,20 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/ringcache/ringcache/bench/cli"
 	"github.com/ringcache/ringcache/bench/sim"
 	"github.com/ringcache/ringcache/bench/trace"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
-		fmt.Fprintln(os.Stderr, "simulate:", err)
-		stop()
-		os.Exit(1)
-	}
-}
+func main() { cli.Main("simulate", run) }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	o, err := parseOptions(args, stderr)
-	if errors.Is(err, flag.ErrHelp) {
-		return nil
-	}
 	if err != nil {
 		return err
 	}
