@@ -1,4 +1,5 @@
-// Command floor measures what memory itself takes: how long the processor waits for
+// Command floor measures what memory itself takes, and how far above that the
+// cache's operations are at several scales: how long the processor waits for
 // a cache line when it cannot know the address before (the address lies in the line
 // before), and how long when it can. No lookup that has to wait for n lines, one
 // after the other, is faster than n of the former.
@@ -40,6 +41,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	fs.IntVar(&o.maxMB, "max", 1024, "largest working set in `MB`")
 	fs.IntVar(&o.rounds, "rounds", 5, "measurements of which the median counts")
 	fs.DurationVar(&o.duration, "duration", 50*time.Millisecond, "time of one measurement")
+	ops := fs.String("ops", "8192x100,262144x100,4000000x100,10000000x100,2048x1000,65536x1000,1000000x1000", "`entries x bytes` of the caches on which operations are timed; none if empty")
 	fs.StringVar(&o.file, "o", "", "write the Markdown to this `file` instead of standard output")
 	if err := fs.Parse(args); err != nil {
 		return err
@@ -47,13 +49,29 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if fs.NArg() > 0 || o.maxMB < 1 || o.rounds < 1 || o.duration <= 0 {
 		return errors.New("-max, -rounds and -duration must be above 0, and no argument may follow")
 	}
+	var scales []scale
+	if *ops != "" {
+		var err error
+		if scales, err = parseScales(*ops); err != nil {
+			return err
+		}
+	}
 	sets := workingSets(cacheSizes(), o.maxMB<<20)
 	fmt.Fprintf(stderr, "%d working sets, about %v\n", len(sets), o.estimate(sets).Round(time.Second))
 	rows, err := o.measure(ctx, sets)
 	if err != nil {
 		return err
 	}
-	return cli.Write(o.file, stdout, document("go run ./cmd/floor "+strings.Join(args, " "), rows))
+	var timed []opRow
+	for _, s := range scales {
+		fmt.Fprintf(stderr, "operations on %d entries of %d bytes\n", s.entries, keyBytes+s.value)
+		r, err := o.operate(ctx, s)
+		if err != nil {
+			return fmt.Errorf("time operations on %d entries: %w", s.entries, err)
+		}
+		timed = append(timed, r...)
+	}
+	return cli.Write(o.file, stdout, document("go run ./cmd/floor "+strings.Join(args, " "), rows, timed))
 }
 
 // set is a working set.
@@ -147,7 +165,7 @@ func (o *options) walk(bytes int, large bool) (f figures, err error) {
 	return figures{measure.Summarize(dependent), measure.Summarize(independent)}, nil
 }
 
-func document(command string, rows []row) []byte {
+func document(command string, rows []row, ops []opRow) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "# What memory takes\n\n%s\n", machine.This().Header(strings.TrimSpace(command), nil))
 	b.WriteString("Nanoseconds for a cache line of a working set at random, on one core: medians, with the lowest and the highest in brackets.\n" +
@@ -168,6 +186,9 @@ func document(command string, rows []row) []byte {
 			fmt.Fprintf(&b, ", %.0f ns on large pages", 2*last.large.dependent.Median)
 		}
 		fmt.Fprintf(&b, ";\none of many that are under way at once, %.0f ns.\n", 2*last.small.independent.Median)
+	}
+	if len(ops) > 0 {
+		operationsTable(&b, ops)
 	}
 	return b.Bytes()
 }

@@ -63,7 +63,7 @@ func TestWorkingSets(t *testing.T) {
 
 func TestEndToEnd(t *testing.T) {
 	var out, progress bytes.Buffer
-	if err := run(t.Context(), []string{"-max", "64", "-duration", "1ms", "-rounds", "2"}, &out, &progress); err != nil {
+	if err := run(t.Context(), []string{"-max", "64", "-duration", "1ms", "-rounds", "2", "-ops", "2000x100"}, &out, &progress); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(out.String(), "| 64 MB | ") || !strings.Contains(out.String(), "In 64 MB a Get that waits") {
@@ -72,7 +72,12 @@ func TestEndToEnd(t *testing.T) {
 	if !strings.Contains(progress.String(), "working sets, about ") {
 		t.Errorf("said %q", &progress)
 	}
-	for _, bad := range [][]string{{"-max", "0"}, {"-rounds", "0"}, {"-duration", "0s"}, {"extra"}} {
+	for _, op := range operations {
+		if !strings.Contains(out.String(), "| 2000 | 100 | "+op.name+" | ") {
+			t.Errorf("no row of %s:\n%s", op.name, &out)
+		}
+	}
+	for _, bad := range [][]string{{"-max", "0"}, {"-ops", "2000"}, {"-ops", "10x10"}, {"-rounds", "0"}, {"-duration", "0s"}, {"extra"}} {
 		if err := run(t.Context(), bad, &out, &progress); err == nil {
 			t.Errorf("%v is accepted", bad)
 		}
