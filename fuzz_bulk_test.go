@@ -1,0 +1,332 @@
+package ringcache
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+)
+
+// FuzzBatch sets and reads batches of any keys, empty and repeated ones among
+// them.
+func FuzzBatch(f *testing.F) {
+	addStreams(f, 400)
+	f.Fuzz(func(t *testing.T, shape byte, data []byte) {
+		c := mustCache(t, roomy(shape))
+		in := input(data)
+		last := map[string]stamp{}
+		for version := uint64(1); len(in) > 0 && version <= 4; version++ {
+			keys := setAnyBatch(t, c, &in, last, version)
+			getAnyBatch(t, c, keys, last)
+		}
+		for k, s := range last {
+			if v, ok := c.HasGet(nil, []byte(k)); ok && !s.wrote(v) || !ok && evictions(c) == 0 {
+				t.Fatalf("key %q: %v, %d bytes, want %v", k, ok, len(v), s)
+			}
+		}
+	})
+}
+
+// setAnyBatch stores a batch that is cut from the input, notes it in last, and
+// returns its keys.
+func setAnyBatch(t *testing.T, c *Cache, in *input, last map[string]stamp, version uint64) [][]byte {
+	var keys, vals [][]byte
+	refused := ""
+	for n := in.byte(); n > 0 && len(*in) > 0; n-- {
+		k := in.take(int(in.byte() % 4))
+		s := stamp{id: uint32(len(keys)), version: version, size: int(in.byte())}
+		last[string(k)] = s
+		if s.size == 255 {
+			s.size = c.shared.maxValue() + 1
+			delete(last, string(k))
+			if refused == "" {
+				refused = fmt.Sprintf("index %d:", len(keys))
+			}
+		}
+		keys, vals = append(keys, k), append(vals, s.value(nil))
+	}
+	err := c.SetBatch(keys, append(vals, []byte("beyond the keys")))
+	switch {
+	case refused == "" && err != nil:
+		t.Fatalf("SetBatch of %d: %v", len(keys), err)
+	case refused != "" && !(errors.Is(err, ErrTooLarge) && strings.Contains(err.Error(), refused)):
+		t.Fatalf("SetBatch of %d: got %v, want ErrTooLarge of %s", len(keys), err, refused)
+	}
+	return keys
+}
+
+// getAnyBatch reads the keys, and between them some that were never set.
+func getAnyBatch(t *testing.T, c *Cache, keys [][]byte, last map[string]stamp) {
+	var asked [][]byte
+	for i, k := range keys {
+		if asked = append(asked, k); i%3 == 0 {
+			asked = append(asked, append(bytes.Clone(k), "never set"...))
+		}
+	}
+	vals := make([][]byte, len(asked)+1)
+	for i := range vals {
+		vals[i] = []byte("left from before")
+	}
+	out, hits := c.GetBatch([]byte("held "), asked, vals)
+	want := []byte("held ")
+	for i, k := range asked {
+		s, set := last[string(k)]
+		v := vals[i]
+		want = append(want, v...)
+		switch {
+		case v == nil && set && evictions(c) == 0:
+			t.Fatalf("key %d %q is lost, want %v", i, k, s)
+		case v != nil && !(set && s.wrote(v)):
+			t.Fatalf("key %d %q: %d bytes, want %v (%v)", i, k, len(v), s, set)
+		case v != nil:
+			hits--
+		}
+		if len(v) != cap(v) {
+			t.Fatalf("value %d has room for its neighbour", i)
+		}
+	}
+	if hits != 0 || !bytes.Equal(out, want) || string(vals[len(asked)]) != "left from before" {
+		t.Fatalf("GetBatch of %d: count of hits is off by %d, %d bytes, want %d", len(asked), hits, len(out), len(want))
+	}
+}
+
+// walked is a cache that is walked while entries come and go.
+type walked struct {
+	t    *testing.T
+	c    *Cache
+	in   input
+	held map[uint32]stamp
+	sets uint64
+}
+
+// set stores an entry that is always small or always large, as one that
+// changes sides may be seen twice.
+func (w *walked) set(id uint32) {
+	w.sets++
+	s := stamp{id: id, version: w.sets, size: selfSize + int(id%64)}
+	if id%64 == 9 {
+		s.size = 9 << 10
+	}
+	if err := w.c.Set(binary.LittleEndian.AppendUint32(nil, id), s.value(nil)); err != nil {
+		w.t.Fatal(err)
+	}
+	w.held[id] = s
+}
+
+// loop walks all entries: those that are there from the beginning to the end
+// must be seen once, all others at most once.
+func (w *walked) loop(values bool) {
+	seen, watched := map[uint32]bool{}, map[uint32]bool{}
+	for id := range w.held {
+		watched[id] = true
+	}
+	visit := func(k, v []byte) bool {
+		id := idOf(k)
+		s, ok := w.held[id]
+		if seen[id] || !ok || len(k) != 4 || values && !s.wrote(v) {
+			w.t.Fatalf("key %x of %v comes with %d bytes; it was seen: %v", k, s, len(v), seen[id])
+		}
+		seen[id] = true
+		clear(k) // both are the body's
+		clear(v)
+		for n := w.in.byte() % 4; n > 0; n-- {
+			id, op := uint32(w.in.byte())|uint32(w.in.byte())<<8&0x300, w.in.byte()
+			if len(w.in) == 0 {
+				break
+			}
+			if op%2 == 0 {
+				w.set(id)
+			} else {
+				w.c.Del(binary.LittleEndian.AppendUint32(nil, id))
+				delete(w.held, id)
+				delete(watched, id)
+			}
+		}
+		return true
+	}
+	if values {
+		w.c.All()(visit)
+	} else {
+		w.c.Keys()(func(k []byte) bool { return visit(k, nil) })
+	}
+	for id := range watched {
+		if !seen[id] && evictions(w.c) == 0 {
+			w.t.Fatalf("key %d of %v was not seen", id, w.held[id])
+		}
+	}
+}
+
+// FuzzIterate walks a cache in which the body of the loop sets and deletes.
+func FuzzIterate(f *testing.F) {
+	addStreams(f, 150)
+	f.Fuzz(func(t *testing.T, shape byte, data []byte) {
+		w := &walked{t: t, c: mustCache(t, roomy(shape)), in: data, held: map[uint32]stamp{}}
+		for id := range uint32(w.in.byte() % 160) {
+			w.set(id)
+		}
+		for i := 0; len(w.in) > 0 && i < 2; i++ {
+			for range w.in.byte() % 16 {
+				w.set(uint32(w.in.byte()) << 2)
+			}
+			w.loop(i%2 == 0)
+		}
+		w.in = nil
+		w.loop(true) // nothing happens meanwhile
+		for range w.c.All() {
+			break // and leaves no lock behind
+		}
+		if n := w.c.Len(); n > len(w.held) || n < len(w.held) && evictions(w.c) == 0 {
+			t.Fatalf("Len is %d, %d entries were set", n, len(w.held))
+		}
+	})
+}
+
+// FuzzResize changes the bound of a cache between Sets and reads.
+func FuzzResize(f *testing.F) {
+	addStreams(f, 400)
+	f.Fuzz(func(t *testing.T, shape byte, data []byte) {
+		in := input(data)
+		g := tiny(1<<(shape%3), 256, 60)
+		if shape&8 != 0 {
+			g.policy = PolicyFIFO
+		}
+		c := mustCache(t, g)
+		bound, last := g.maxBytes, map[byte]stamp{}
+		for version := uint64(1); len(in) > 0; version++ {
+			id, op := in.byte(), in.byte()
+			key := bytes.Repeat([]byte{id}, 1+int(id%50))
+			switch {
+			case op < 16:
+				bound = resizeTo(t, c, g, in.byte())
+			case op < 24: // sizes that no cache has
+				n := min(int(in.number()), minMaxBytes-1)
+				if err := c.Resize(n); !errors.Is(err, ErrInvalidOptions) || c.shared.bound() != bound {
+					t.Fatalf("resized to %d: got %v, the bound is %d", n, err, c.shared.bound())
+				}
+			case op < 200:
+				s := stamp{id: uint32(id), version: version, size: int(in.byte())}
+				if op < 40 { // up to more than the cache takes
+					s.size = (bound/16 + 1) * s.size / 255
+				}
+				err := c.Set(key, s.value(nil))
+				delete(last, id)
+				if s.size > bound/16 {
+					if !errors.Is(err, ErrTooLarge) || c.Has(key) {
+						t.Fatalf("set %v in %d bytes: got %v, want ErrTooLarge", s, bound, err)
+					}
+				} else if last[id] = s; err != nil || !c.Has(key) {
+					t.Fatalf("set %v in %d bytes: got %v, and a miss", s, bound, err)
+				}
+			default:
+				c.Del(key)
+				delete(last, id)
+			}
+			if v, ok := c.HasGet(nil, key); ok && !last[id].wrote(v) {
+				t.Fatalf("read %d bytes %.32x, want %v", len(v), v, last[id])
+			}
+		}
+		n := 0
+		for k, v := range c.All() {
+			if n++; !last[k[0]].wrote(v) {
+				t.Fatalf("saw %d bytes %.32x, want %v", len(v), v, last[k[0]])
+			}
+		}
+		if n != c.Len() {
+			t.Fatalf("saw %d entries, Len is %d", n, c.Len())
+		}
+	})
+}
+
+// resizeTo gives the cache a size between the least and twice what it was made
+// with, and returns it.
+func resizeTo(t *testing.T, c *Cache, g geometry, part byte) int {
+	before, n := c.shared.bound(), c.Len()
+	least := leastBytes(g)
+	bound := least + (2*g.maxBytes-least)*int(part)/255
+	if !c.resize(bound) {
+		t.Fatal("the cache is closed")
+	}
+	if err := c.validate(); err != nil {
+		t.Fatalf("resized to %d: %v", bound, err)
+	}
+	var s Stats
+	c.UpdateStats(&s)
+	if s.MaxBytesSize != uint64(bound) || s.ReservedBytes > s.MaxBytesSize || s.BytesSize > s.ReservedBytes || s.Corruptions != 0 {
+		t.Fatalf("resized to %d: %+v", bound, s)
+	}
+	if m := c.Len(); m > n || m < n && bound >= before {
+		t.Fatalf("resized from %d to %d: %d entries of %d are left", before, bound, m, n)
+	}
+	return bound
+}
+
+// FuzzOptions makes caches of any settings.
+func FuzzOptions(f *testing.F) {
+	for _, size := range []int64{math.MinInt64, -1, 0, 1, 40 << 20, 64 << 20, maxMaxBytes + 1, math.MaxInt64} {
+		f.Add(size, byte(0), int64(0), int64(0), 0, 0, size%2 == 0)
+	}
+	const size, hour = 1 << 20, int64(time.Hour)
+	f.Add(int64(size), byte(1), hour, hour-1, 1000, 100, true)
+	f.Add(int64(size), byte(1), hour, hour, 1000, 100, true)
+	f.Add(int64(size), byte(1), int64(-1), int64(0), 0, 0, true)
+	f.Add(int64(size), byte(1), hour, int64(-1), 0, 0, true)
+	f.Add(int64(size), byte(2), hour, int64(0), 0, 0, true)
+	f.Add(int64(size), byte(0), int64(1), int64(0), -1, 0, false)
+	f.Add(int64(size), byte(0), int64(1), int64(0), 0, -1, false)
+	f.Add(int64(size), byte(0), int64(math.MaxInt64), int64(math.MaxInt64-1), math.MaxInt, math.MaxInt, false)
+	f.Fuzz(func(t *testing.T, size int64, policy byte, ttl, ahead int64, entries, valueSize int, told bool) {
+		if size > 64<<20 && size <= maxMaxBytes {
+			size %= 64 << 20
+		}
+		if int64(int(size)) != size {
+			return // an int has 32 bits
+		}
+		o := Options{
+			MaxBytes:          int(size),
+			Policy:            Policy(policy),
+			TTL:               time.Duration(ttl),
+			RefreshAhead:      time.Duration(ahead),
+			HugePages:         told,
+			ExpectedEntries:   entries,
+			ExpectedValueSize: valueSize,
+		}
+		var left []string
+		if told {
+			o.OnEvict = func(k, v []byte, r Reason) { left = append(left, fmt.Sprintf("%s=%s %s", k, v, r)) }
+		}
+		c, err := NewWithOptions(o)
+		valid := size > 0 && size <= maxMaxBytes && policy <= 1 && ttl >= 0 && ahead >= 0 &&
+			(ttl == 0 || ahead < ttl) && entries >= 0 && valueSize >= 0
+		if !valid {
+			if c != nil || !errors.Is(err, ErrInvalidOptions) {
+				t.Fatalf("%+v: got %v, want ErrInvalidOptions", o, err)
+			}
+			return
+		}
+		if err != nil {
+			t.Fatalf("%+v: %v", o, err)
+		}
+		if err := c.Set([]byte("k"), []byte("value")); err != nil {
+			t.Fatal(err)
+		}
+		// A short time to live may be over by now.
+		v, ok := c.HasGet(nil, []byte("k"))
+		if ok && string(v) != "value" || !ok && (ttl == 0 || ttl > int64(time.Minute)) {
+			t.Fatalf("%+v: read %v, %q", o, ok, v)
+		}
+		if c.Del([]byte("k")) && told && (len(left) != 1 || left[0] != "k=value "+EvictDeleted.String()) {
+			t.Fatalf("%+v: OnEvict was told of %q", o, left)
+		}
+		if err := c.validate(); err != nil {
+			t.Fatalf("%+v: %v", o, err)
+		}
+		closeCache(t, c)
+		if err := c.Set([]byte("k"), nil); !errors.Is(err, ErrClosed) {
+			t.Fatalf("set after Close: got %v", err)
+		}
+	})
+}

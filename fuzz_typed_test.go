@@ -1,0 +1,138 @@
+package ringcache
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"net/netip"
+	"reflect"
+	"testing"
+	"time"
+)
+
+// fuzzRecord is a value of several kinds of fields.
+type fuzzRecord struct {
+	Text   string
+	Number int64
+	Float  float64
+	Raw    []byte
+	Next   *fuzzRecord
+}
+
+// numbers is a codec by hand.
+var numbers = FuncCodec(
+	func(dst []byte, n int64) ([]byte, error) { return binary.BigEndian.AppendUint64(dst, uint64(n)), nil },
+	func(data []byte) (int64, error) {
+		if len(data) != 8 {
+			return 1, errors.New("not 8 bytes")
+		}
+		return int64(binary.BigEndian.Uint64(data)), nil
+	})
+
+// same reports whether two values are equal, times if they are the same moment.
+func same(a, b any) bool {
+	if t, ok := a.(time.Time); ok {
+		return t.Equal(b.(time.Time))
+	}
+	return reflect.DeepEqual(a, b)
+}
+
+// roundTrip sets want under key, which has to lie under the bytes at.
+func roundTrip[K Key, V any](t *testing.T, c *Cache, codec Codec[V], prefix string, key K, at string, want V) {
+	t.Helper()
+	view := NewTyped[K](c, codec, TypedOptions{Prefix: prefix})
+	at = prefix + at
+	if err := c.Set([]byte(at), []byte("an older value")); err != nil {
+		t.Fatal(err)
+	}
+	data, refused := codec.Append(nil, want)
+	err := view.Set(key, want)
+	if refused != nil {
+		if !errors.Is(err, ErrEncode) || c.Has([]byte(at)) {
+			t.Fatalf("set %#v, which has no encoding: %v", want, err)
+		}
+		return
+	}
+	if got, ok := c.HasGet(nil, []byte(at)); err != nil || !ok || !bytes.Equal(got, data) || !view.Has(key) {
+		t.Fatalf("set %#v: %v; key %q has %v, %.64x, want %.64x", want, err, at, ok, got, data)
+	}
+	got, ok, err := view.Get(key)
+	if err != nil || !ok || !same(got, want) {
+		t.Fatalf("got %#v, %v, %v, want %#v", got, ok, err, want)
+	}
+	if !view.Del(key) || c.Has([]byte(at)) {
+		t.Fatalf("Del of %v went wrong", key)
+	}
+}
+
+// FuzzTyped sends values through every codec, under every kind of key.
+func FuzzTyped(f *testing.F) {
+	f.Add("", []byte(nil), int64(0), 0.0, byte(0))
+	f.Add("user:", []byte("\xff\x00"), int64(-1), 1e300, byte(1))
+	f.Add("\xff\xfe", bytes.Repeat([]byte("0123456789abcdef"), 4), int64(-1<<63), -0.5, byte(40))
+	f.Fuzz(func(t *testing.T, s string, raw []byte, n int64, x float64, times byte) {
+		c := mustCache(t, roomy(0))
+		raw = bytes.Repeat(raw[:min(len(raw), 100)], 1+int(times%80))
+		s = s[:min(len(s), 2000)]
+		prefix := string(raw[:min(len(raw), int(times))])
+		text := string([]rune(s)) // JSON has no other strings
+		var b [8]byte
+		binary.BigEndian.PutUint64(b[:], uint64(n))
+		r := fuzzRecord{Text: text, Number: n, Float: x, Raw: raw, Next: &fuzzRecord{Number: ^n}}
+		at := time.Unix(n, int64(times)).In(time.FixedZone("", int(int32(n))%100_000))
+		addr, _ := netip.AddrFromSlice(raw[:min(len(raw), 4+12*int(times%2))])
+		if addr.Is6() {
+			addr = addr.WithZone(s)
+		}
+		roundTrip(t, c, StringCodec[string](), prefix, s, s, string(raw))
+		roundTrip(t, c, BytesCodec[[]byte](), prefix, raw, string(raw), append([]byte{}, s...))
+		roundTrip(t, c, JSONCodec[fuzzRecord](), prefix, n, string(b[:]), r)
+		roundTrip(t, c, JSONCodec[any](), prefix, int(n), string(b[:]), any(map[string]any{text: []any{text, nil, true}}))
+		roundTrip(t, c, BinaryCodec[time.Time](), prefix, int32(n), string(b[4:]), at)
+		roundTrip(t, c, BinaryCodec[netip.Addr](), prefix, uint16(n), string(b[6:]), addr)
+		roundTrip(t, c, numbers, prefix, int8(n), string(b[7:]), n)
+	})
+}
+
+// decode reads raw bytes through a view: what the codec makes of them is a value
+// that survives a round trip, or nothing at all.
+func decode[V any](t *testing.T, c *Cache, codec Codec[V], raw []byte) {
+	t.Helper()
+	if err := c.Set([]byte("k"), raw); err != nil {
+		t.Fatal(err)
+	}
+	v, ok, err := NewTyped[string](c, codec, TypedOptions{}).Get("k")
+	if ok != (err == nil) || err != nil && !errors.Is(err, ErrDecode) {
+		t.Fatalf("%T of %.64q: got %v, %v", codec, raw, ok, err)
+	}
+	if got, ok := c.HasGet(nil, []byte("k")); !ok || !bytes.Equal(got, raw) {
+		t.Fatalf("%T of %.64q: the entry has changed to %v, %.64q", codec, raw, ok, got)
+	}
+	if err == nil {
+		roundTrip(t, c, codec, "", "k", "k", v)
+	} else if !reflect.ValueOf(&v).Elem().IsZero() {
+		t.Fatalf("%T of %.64q: got %#v with the error", codec, raw, v)
+	}
+}
+
+// FuzzCodec has every codec decode any bytes.
+func FuzzCodec(f *testing.F) {
+	for _, v := range []string{"", "8 bytes!", "null", `{"Text":"a","Raw":"AA==","Next":{"Float":1e9}}`, `[{"a":[1.5,"\ud800"]}]`, "\x7f\x00\x00\x01"} {
+		f.Add([]byte(v), byte(0))
+	}
+	at, _ := time.Unix(1, 2).In(time.FixedZone("", 3601)).MarshalBinary()
+	addr, _ := netip.MustParseAddr("fe80::1%eth0").MarshalBinary()
+	f.Add(at, byte(0))
+	f.Add(addr, byte(99))
+	f.Fuzz(func(t *testing.T, raw []byte, times byte) {
+		c := mustCache(t, roomy(0))
+		raw = bytes.Repeat(raw[:min(len(raw), 100)], 1+int(times%100)) // beyond inPlace too
+		decode(t, c, StringCodec[string](), raw)
+		decode(t, c, BytesCodec[[]byte](), raw)
+		decode(t, c, JSONCodec[fuzzRecord](), raw)
+		decode(t, c, JSONCodec[any](), raw)
+		decode(t, c, BinaryCodec[time.Time](), raw)
+		decode(t, c, BinaryCodec[netip.Addr](), raw)
+		decode(t, c, numbers, raw)
+	})
+}
