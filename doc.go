@@ -69,9 +69,9 @@
 // or a value of 64 KB on; 4 bytes more with a time to live) and its part of the
 // index, which grows with the number of entries. A new cache takes next to none
 // of it: address space comes in maps of up to 64 MB, and resident memory as
-// entries come. The Go heap holds about 430 KB for each cache, 66 KB for each
-// processor, at most 530 KB, that let cores look up side by side (only what is
-// used becomes resident), and small tables of the chunks that records lie in.
+// entries come. The Go heap holds about 430 KB for each cache, 530 KB that let
+// cores look up side by side, of which only what is used becomes resident, and
+// small tables of the chunks that records lie in.
 //
 // [Cache.Reset] keeps the memory for new entries. [Cache.Resize] sets another
 // bound, and gives back what is above it. [Cache.Close] gives all of it back to

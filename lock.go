@@ -51,6 +51,7 @@ type lane struct {
 }
 
 const (
+	laneBits   = 6                          // log2 of the number of lanes, for which open has bits
 	laneShift  = 20                         // a million goroutines at once
 	laneActive = 1<<laneShift - 1           // the part of state that is under way
 	laneStride = bucketCount + largeBuckets // a lane's lines for all buckets lie side by side
@@ -60,11 +61,6 @@ const (
 	stackShift = 11                         // log2 of the smallest stack
 	laneMix    = 0x9e3779b97f4a7c15         // 2^64 divided by the golden ratio
 )
-
-// laneBits is the logarithm of the number of lanes: eight for each processor,
-// so that two goroutines at work are hardly ever in the same, and no more than
-// open has bits.
-var laneBits = min(bits.Len(uint(8*runtime.GOMAXPROCS(0)-1)), 6)
 
 // newLanes returns the lanes of all buckets of a cache. Most of it is never
 // touched.
@@ -76,7 +72,7 @@ func laneHere() uint {
 	var here byte
 	// Sound: the address is a number to be mixed, and not a pointer again.
 	at := uint64(uintptr(unsafe.Pointer(&here)) >> stackShift)
-	return uint(at * laneMix >> (-laneBits & 63))
+	return uint(at * laneMix >> (64 - laneBits))
 }
 
 // at returns the lane that is n*laneStride + bucket lanes behind a, the first.
