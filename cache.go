@@ -171,6 +171,8 @@ func (c *Cache) HasGet(dst, k []byte) ([]byte, bool) {
 // getHashed is HasGet of a key with hash h.
 func (c *Cache) getHashed(dst, k []byte, h uint64) ([]byte, bool) {
 	b := c.bucket(h)
+	// This is b.mu.lookup, which the compiler would not inline. The lane is found
+	// from the cache, and so need not wait for the bucket's cache line.
 	n := laneHere()
 	a := c.lanes.at(n, h&c.mask)
 	if !a.enter(&b.mu, n) {
@@ -271,7 +273,7 @@ func (c *Cache) Del(k []byte) bool {
 // Reset removes all entries. The cache stays usable; its memory stays with it,
 // free for reuse (see [Cache.Close] for giving it back). Buckets are emptied
 // one after another: an entry that is set meanwhile may or may not stay, and so
-// may one that Touch writes again more than once meanwhile.
+// may one that Touch writes again more than once.
 // Counters in [Stats] go on.
 func (c *Cache) Reset() {
 	// Touch may write a record again, and move it between the small buckets and
