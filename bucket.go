@@ -141,10 +141,13 @@ func (b *bucket) match(f *found, r *ring, pos uint64, k []byte) bool {
 	rec := r.run(pos)
 	if len(rec) >= 4 {
 		if h, ok := parseShort(rec); ok && h.total() <= len(rec) {
-			if string(rec[shortHeader:shortHeader+h.klen]) != string(k) {
+			if h.klen != len(k) || string(rec[shortHeader:shortHeader+len(k)]) != string(k) {
 				b.collisions.Add(1)
 				return false
 			}
+			// The same, but known before the record's line has come: the processor,
+			// which foretells the comparison, may ask for the lines of the value.
+			h.klen = len(k)
 			f.header, f.ring, f.pos, f.bytes = h, r, pos, rec[:h.total()]
 			return true
 		}
@@ -200,9 +203,9 @@ func (b *bucket) get(dst, k []byte, h uint64) ([]byte, bool) {
 			return b.getAny(dst, k, h)
 		}
 		w := binary.LittleEndian.Uint32(rec)
-		value := shortHeader + int(w&maxShortKey)
+		value := shortHeader + len(k) // not the record's length: see match
 		end := value + int(w>>8&maxShortValue)
-		if w&longBit != 0 || end > len(rec) || string(rec[shortHeader:value]) != string(k) {
+		if w&longBit != 0 || int(w&maxShortKey) != len(k) || end > len(rec) || string(rec[shortHeader:value]) != string(k) {
 			return b.getAny(dst, k, h)
 		}
 		if s&slotFreqMask != slotFreqMask && b.policy.Kind != policy.FIFO {
