@@ -3,15 +3,14 @@ package ringcache
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"unsafe"
 )
 
 // Terms. A map is one anonymous mmap; a chunk is the piece of it that a ring
-// takes and gives back; a page is the smaller piece that an index takes. Pages
-// are cut from chunks; a chunk is whole again when all its pages are idle.
+// takes and gives back; a page is the smaller piece that an index takes
+// (chunk_pages.go).
 
 const (
 	maxChunkSize = 64 << 10
@@ -45,8 +44,9 @@ type chunkPool struct {
 	mu     sync.Mutex
 	maps   [][]byte
 	fresh  []byte     // never used rest of the newest map
+	block  []byte     // never used rest of the newest block
 	chunks []chunkRef // given back
-	cold   []chunkRef // given back, and their memory to the operating system
+	cold   []chunkRef // without memory: not yet used, or given back and on to the operating system
 	pages  []chunkRef // given back, or cut from a chunk and not yet used
 	cuts   []cut      // chunks that are cut into pages
 	owner  map[chunkRef]int32
@@ -55,18 +55,6 @@ type chunkPool struct {
 
 	used  atomic.Int64 // bytes of chunks handed out, or cut with a page in use
 	bound atomic.Int64 // bytes that may be
-}
-
-// cut is a chunk that is cut into pages; owner leads from a page to it.
-type cut struct {
-	chunk chunkRef
-	inUse int32 // pages
-}
-
-// pageSizeFor returns the size of an index page beside chunks of that size:
-// an eighth of it, but not so small that page tables grow large.
-func pageSizeFor(chunkSize int) int {
-	return min(chunkSize, max(chunkSize/8, 1<<10))
 }
 
 // newChunkPool returns a pool that takes nothing from mem before the first
@@ -122,92 +110,32 @@ func (p *chunkPool) chunkLocked() (chunkRef, error) {
 		return r, nil
 	}
 	if len(p.fresh) < p.chunkSize {
-		m, err := p.mem.mapBytes(p.mapSize)
-		if err != nil {
-			return chunkRef{}, fmt.Errorf("map %d bytes: %w: %w", p.mapSize, ErrNoMemory, err)
-		}
-		if p.hugePages {
-			useHugePages(m)
-		}
-		p.maps = append(p.maps, m)
-		p.fresh = m
-	}
-	r := refOf(p.fresh[:p.chunkSize])
-	p.fresh = p.fresh[p.chunkSize:]
-	return r, nil
-}
-
-// cutLocked cuts a chunk into idle pages.
-func (p *chunkPool) cutLocked(c chunkRef) {
-	k := int32(len(p.cuts))
-	if n := len(p.spent); n > 0 {
-		k, p.spent = p.spent[n-1], p.spent[:n-1]
-		p.cuts[k] = cut{chunk: c}
-	} else {
-		p.cuts = append(p.cuts, cut{chunk: c})
-	}
-	for b := chunkBytes(&c, p.chunkSize); len(b) > 0; b = b[p.pageSize:] {
-		r := refOf(b[:p.pageSize])
-		p.owner[r] = k
-		p.pages = append(p.pages, r)
-	}
-	p.idle++
-}
-
-// joinLocked makes chunks again of those cuts whose pages are all idle.
-func (p *chunkPool) joinLocked() {
-	p.pages = slices.DeleteFunc(p.pages, func(r chunkRef) bool {
-		k := p.owner[r]
-		if p.cuts[k].inUse > 0 {
-			return false
-		}
-		delete(p.owner, r)
-		if c := &p.cuts[k]; c.chunk != (chunkRef{}) { // its first page to go
-			p.chunks = append(p.chunks, c.chunk)
-			p.spent = append(p.spent, k)
-			c.chunk = chunkRef{}
-		}
-		return true
-	})
-	p.idle = 0
-}
-
-// page hands out one page of zero bytes.
-func (p *chunkPool) page() (chunkRef, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(p.pages) == 0 {
-		c, err := p.chunkLocked()
-		if err != nil {
+		if err := p.mapLocked(); err != nil {
 			return chunkRef{}, err
 		}
-		p.cutLocked(c)
 	}
-	n := len(p.pages) - 1
-	r := p.pages[n]
-	p.pages = p.pages[:n]
-	c := &p.cuts[p.owner[r]]
-	if c.inUse == 0 {
-		p.idle--
-		p.used.Add(int64(p.chunkSize))
-	}
-	c.inUse++
-	clear(chunkBytes(&r, p.pageSize))
-	return r, nil
+	return cutOff(&p.fresh, p.chunkSize), nil
 }
 
-// takePages hands out n pages, or none.
-func (p *chunkPool) takePages(n int) ([]chunkRef, error) {
-	pages := make([]chunkRef, 0, n)
-	for range n {
-		r, err := p.page()
-		if err != nil {
-			p.putPages(pages)
-			return nil, err
-		}
-		pages = append(pages, r)
+// mapLocked gets a new map. What is left of the one before is no chunk.
+func (p *chunkPool) mapLocked() error {
+	m, err := p.mem.mapBytes(p.mapSize)
+	if err != nil {
+		return fmt.Errorf("map %d bytes: %w: %w", p.mapSize, ErrNoMemory, err)
 	}
-	return pages, nil
+	if p.hugePages {
+		useHugePages(m)
+	}
+	p.maps = append(p.maps, m)
+	p.fresh = m
+	return nil
+}
+
+// cutOff takes the first n bytes of b away.
+func cutOff(b *[]byte, n int) chunkRef {
+	r := refOf((*b)[:n])
+	*b = (*b)[n:]
+	return r
 }
 
 // put takes a chunk back.
@@ -216,20 +144,6 @@ func (p *chunkPool) put(r chunkRef) {
 	p.chunks = append(p.chunks, r)
 	p.mu.Unlock()
 	p.used.Add(-int64(p.chunkSize))
-}
-
-// putPages takes pages back.
-func (p *chunkPool) putPages(rs []chunkRef) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, r := range rs {
-		p.pages = append(p.pages, r)
-		c := &p.cuts[p.owner[r]]
-		if c.inUse--; c.inUse == 0 {
-			p.idle++
-			p.used.Add(-int64(p.chunkSize))
-		}
-	}
 }
 
 // spare returns the bytes that may still be handed out; less than 0 when more
@@ -248,15 +162,6 @@ func (p *chunkPool) raise(bound int) {
 // bound far below that would have every Set look for memory that none has.
 func (p *chunkPool) lower(target int) {
 	p.bound.Store(max(int64(target), min(p.bound.Load(), p.used.Load())))
-}
-
-// join makes chunks again of all that are cut and have only idle pages.
-func (p *chunkPool) join() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.idle > 0 {
-		p.joinLocked()
-	}
 }
 
 // cool gives idle chunks back to the operating system, some at a time, and
@@ -292,7 +197,7 @@ func (p *chunkPool) close() error {
 			errs = append(errs, fmt.Errorf("unmap %d bytes: %w", len(m), err))
 		}
 	}
-	p.maps, p.fresh, p.chunks, p.cold, p.pages = nil, nil, nil, nil, nil
+	p.maps, p.fresh, p.block, p.chunks, p.cold, p.pages = nil, nil, nil, nil, nil, nil
 	p.cuts, p.owner, p.spent, p.idle = nil, nil, nil, 0
 	p.used.Store(0)
 	return errors.Join(errs...)
