@@ -26,22 +26,22 @@ type bucket struct {
 	mu     bucketLock
 	index  index // what a Set changes of it is in the next line, with the following
 	closed bool
-	large  bool  // one of the buckets for large records
-	mortal bool  // there is a record with room for an expiry, dead or alive
-	roomy  bool  // records are so large that the index may have room to spare
-	rest   uint8 // counts Sets between the moves of a growing index
+	large  bool // one of the buckets for large records
+	mortal bool // there is a record with room for an expiry, dead or alive
+	roomy  bool // records are so large that the index may have room to spare
 	shared *commons
 	inflow tally // records set that commons.flow does not know of yet
 
 	rings [ringCount]ring
 
-	flights  *flight    // loads that may be joined
-	departed []departed // what has left under the lock; nil without OnEvict
-	pending  int32      // pages that the index waits for; below 0: that it is going to give up
-	mean     int32      // bytes of a record
-	appended int        // bytes appended to the rings since sweepLocked last looked
-	unswept  uint64     // appended bytes that sweep has not yet answered
-	most     int        // bytes of the longest record that it takes
+	flights  *flight     // loads that may be joined
+	departed *[]departed // what has left under the lock; nil without OnEvict
+	aside    *aside      // nil while the bucket puts no Set aside
+	pending  int32       // pages that the index waits for; below 0: that it is going to give up
+	mean     int32       // bytes of a record
+	appended int         // bytes appended to the rings since sweepLocked last looked
+	unswept  uint64      // appended bytes that sweep has not yet answered
+	most     int         // bytes of the longest record that it takes
 
 	policy policy.State
 	next   expected
@@ -65,6 +65,7 @@ type bucket struct {
 	ghostHits    uint64
 	collisions   atomic.Uint64
 	corruptions  atomic.Uint64
+	_            [8]byte // to the end of the cache line
 }
 
 func (b *bucket) init(s *commons, dither int, large bool) {
@@ -183,12 +184,16 @@ func (b *bucket) get(dst, k []byte, h uint64) ([]byte, bool) {
 	if len(x.pages) == 0 {
 		return dst, false
 	}
+	tag := tagOf(h)
+	if x.aside == uint8(tag) && b.isAside(k, h) {
+		return b.getAside(dst)
+	}
 	home := x.cur.home(h)
 	if x.growing() {
 		_, home = x.table(h)
 	}
 	g := x.group(home)
-	for m := g.matches(tagOf(h)); m != 0; m &= m - 1 {
+	for m := g.matches(tag); m != 0; m &= m - 1 {
 		i := firstSlot(m)
 		s := g.load(i)
 		r := &b.rings[slotRing(s)]
@@ -242,6 +247,9 @@ func (b *bucket) touch(f *found) {
 // view calls fn, if not nil, with the value of k, without a copy unless it
 // crosses the end of a chunk.
 func (b *bucket) view(k []byte, h uint64, fn func(v []byte)) bool {
+	if b.isAside(k, h) {
+		return b.viewAside(fn)
+	}
 	var f found
 	if !b.lookup(&f, k, h) {
 		return false
@@ -433,6 +441,7 @@ func (b *bucket) heldLocked() int {
 func (b *bucket) resetLocked() {
 	b.overtakeAllLocked()
 	b.shared.pool.putPages(b.index.reset())
+	b.aside = nil // until the index has grown again
 	for i := range b.rings {
 		r := &b.rings[i]
 		for (b.large || b.shared.onEvict != nil) && r.size > 0 {
@@ -455,7 +464,7 @@ func (b *bucket) resetLocked() {
 
 // close makes every later call miss. The memory goes with the pool.
 func (b *bucket) close() {
-	b.mu.Lock()
+	b.lock()
 	defer b.mu.Unlock()
 	b.closed = true
 	b.overtakeAllLocked()
@@ -464,35 +473,4 @@ func (b *bucket) close() {
 	for i := range b.rings {
 		b.rings[i] = ring{}
 	}
-}
-
-// updateStats adds the bucket's share to s.
-func (b *bucket) updateStats(s *Stats) {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	if !b.large { // where every lookup begins
-		gets, misses := b.mu.lookups()
-		s.GetCalls += gets
-		s.Misses += misses
-	}
-	s.Collisions += b.collisions.Load()
-	s.Corruptions += b.corruptions.Load()
-	s.SetCalls += b.mu.sets
-	s.DelCalls += b.dels
-	s.Loads += b.loads
-	s.LoadErrors += b.loadErrors
-	s.LoadsDropped += b.loadsDropped
-	s.EvictedEntries += b.evictedSmall + b.evictedMain + b.evictedCrowd
-	s.EvictedSmall += b.evictedSmall
-	s.EvictedMain += b.evictedMain
-	s.EvictedCrowd += b.evictedCrowd
-	s.Promotions += b.promotions
-	s.Reinsertions += b.reinsertions
-	s.GhostHits += b.ghostHits
-	s.EvictedBytes += b.evictedBytes
-	s.ExpiredEntries += b.expired
-	s.ExpiredBytes += b.expiredBytes
-	s.EntriesCount += uint64(b.liveLocked())
-	s.BytesSize += uint64(b.liveBytesLocked())
-	s.IndexBytes += uint64(len(b.index.pages) * b.shared.pool.pageSize)
 }

@@ -48,6 +48,7 @@ type geometry struct {
 	onEvict   func(k, v []byte, reason Reason)
 	now       func() time.Duration // time since the cache was made; nil: the real one
 	expected  expectation
+	asideFrom int       // groups of an index from which a bucket puts Sets aside; 0: none does
 	posBits   uint      // width of a position: generation and offset
 	seed      [2]uint64 // {0, 0}: all hashes are 0
 	mem       memory
@@ -61,6 +62,7 @@ func defaultGeometry(maxBytes int) geometry {
 		buckets:   bucketCount,
 		chunkSize: min(max(1<<(bits.Len(uint(share))-1), minChunkSize), maxChunkSize),
 		posBits:   slotPosBits,
+		asideFrom: asideFrom,
 		seed:      secret,
 		mem:       osMemory,
 	}
@@ -97,15 +99,16 @@ func NewWithOptions(o Options) (*Cache, error) {
 // newCache returns a cache of any geometry.
 func newCache(g geometry) (*Cache, error) {
 	s := &commons{
-		seed:     g.seed,
-		policy:   policy.Kind(g.policy),
-		pool:     newChunkPool(g.mem, g.maxBytes, g.chunkSize),
-		expected: g.expected,
-		buckets:  g.buckets,
-		posBits:  g.posBits,
-		shift:    log2(g.chunkSize),
-		clock:    newClock(g),
-		onEvict:  g.onEvict,
+		seed:      g.seed,
+		policy:    policy.Kind(g.policy),
+		pool:      newChunkPool(g.mem, g.maxBytes, g.chunkSize),
+		expected:  g.expected,
+		buckets:   g.buckets,
+		posBits:   g.posBits,
+		asideFrom: g.asideFrom,
+		shift:     log2(g.chunkSize),
+		clock:     newClock(g),
+		onEvict:   g.onEvict,
 	}
 	s.pool.hugePages = g.hugePages
 	s.maxBytes.Store(int64(g.maxBytes))
@@ -288,7 +291,7 @@ func (c *Cache) Reset() {
 func (c *Cache) resetBucket(b *bucket) {
 	var w write
 	c.region.mu.Lock()
-	b.mu.Lock()
+	b.lock()
 	if !b.closed {
 		b.resetLocked()
 	}
@@ -326,7 +329,7 @@ func (c *Cache) Close() error {
 func (c *Cache) Len() int {
 	n := 0
 	c.each(func(b *bucket) {
-		b.mu.RLock()
+		b.rlock()
 		n += b.liveLocked()
 		b.mu.RUnlock()
 	})

@@ -148,7 +148,7 @@ func (c *Cache) GetAndDel(dst, k []byte) ([]byte, bool) {
 func (c *Cache) take(dst []byte, w *write) ([]byte, bool) {
 	b := c.bucket(w.h)
 	b.index.prefetch(w.h)
-	b.mu.Lock()
+	b.lock()
 	defer b.unlock(w)
 	b.dels++
 	b.overtakeLocked(w)
@@ -157,7 +157,7 @@ func (c *Cache) take(dst []byte, w *write) ([]byte, bool) {
 		return dst, ok
 	}
 	lb := c.largeBucket(w.h)
-	lb.mu.Lock()
+	lb.lock()
 	defer lb.unlock(w)
 	return lb.takeLocked(dst, w)
 }

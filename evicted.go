@@ -72,7 +72,10 @@ func (b *bucket) copyLocked(r *ring, pos uint64, h header, reason Reason) {
 
 // keepLocked keeps an entry for OnEvict. kv is its key and value.
 func (b *bucket) keepLocked(kv []byte, klen int, reason Reason) {
-	b.departed = append(b.departed, departed{k: kv[:klen:klen], v: kv[klen:], reason: reason})
+	if b.departed == nil {
+		b.departed = new([]departed)
+	}
+	*b.departed = append(*b.departed, departed{k: kv[:klen:klen], v: kv[klen:], reason: reason})
 }
 
 // unlock gives up the bucket's lock. What has left under it goes with the write.
@@ -85,9 +88,10 @@ func (b *bucket) unlock(w *write) {
 
 func (b *bucket) handOverLocked(w *write) {
 	if w.left == nil {
-		w.left = new([]departed)
+		w.left = b.departed
+	} else {
+		*w.left = append(*w.left, *b.departed...)
 	}
-	*w.left = append(*w.left, b.departed...)
 	b.departed = nil
 }
 

@@ -39,7 +39,7 @@ func (c *Cache) SetWithTTL(k, v []byte, ttl time.Duration) error {
 // setExpired is the Set of an entry that has expired already.
 func (c *Cache) setExpired(w *write) error {
 	b := c.bucket(w.h)
-	b.mu.Lock()
+	b.lock()
 	err := c.beginLocked(b, w)
 	if err == nil {
 		c.removeLocked(b, w)
@@ -91,14 +91,14 @@ func (c *Cache) Touch(k []byte, ttl time.Duration) bool {
 func (c *Cache) renew(w *write) (found, done bool) {
 	b := c.bucket(w.h)
 	b.index.prefetch(w.h)
-	b.mu.Lock()
+	b.lock()
 	defer b.mu.Unlock()
 	found, done = b.touchLocked(w)
 	if found || c.shared.strays(w.h).Load() == 0 {
 		return found, done
 	}
 	lb := c.largeBucket(w.h)
-	lb.mu.Lock()
+	lb.lock()
 	defer lb.mu.Unlock()
 	return lb.touchLocked(w)
 }

@@ -56,6 +56,9 @@ func fuzzGeometry(shape, chunks, width byte) geometry {
 	if width&8 != 0 {
 		g.ttl = 5 * time.Second
 	}
+	if width&16 != 0 {
+		g.asideFrom = 0
+	}
 	if width >= 0xe0 {
 		g.seed = [2]uint64{}
 	}

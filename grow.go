@@ -9,12 +9,10 @@ import (
 // How large a bucket's index begins, how it grows, and how it forgets what is
 // long gone.
 
-// While an index grows, moveRun homes move with every moveEvery-th Set. A
-// growth by a quarter or more leaves time for 1.3 homes a Set before the next.
-const (
-	moveEvery = 8
-	moveRun   = 32
-)
+// moveRun is how many homes move with each Set while an index grows. A growth by a
+// quarter or more leaves time for 1.3 a Set before the next. More at once would
+// cost less each, since they are neighbours, and be felt by every hundredth Set.
+const moveRun = 4
 
 // roomyRecord is the mean size from which records leave the index room to
 // spare, for more ghosts: a slot takes less than a hundredth of what it is for.
@@ -95,11 +93,7 @@ func (b *bucket) startIndexLocked() error {
 func (b *bucket) tendIndexLocked() {
 	x := &b.index
 	if x.growing() {
-		// Homes move in runs: neighbours cost the processor far less than as
-		// many lines one by one.
-		if b.rest++; b.rest%moveEvery == 0 {
-			x.move(moveRun, b.windows(), b.loseLocked)
-		}
+		x.move(moveRun, b.windows(), b.loseLocked)
 		return
 	}
 	if !b.crowded() {
@@ -170,7 +164,17 @@ func (b *bucket) growIndexLocked(n int) error {
 	}
 	b.index.grow(pages)
 	b.pending = 0
+	if b.aside == nil && b.putsAside() {
+		b.aside = new(aside)
+	}
 	return nil
+}
+
+// putsAside reports whether the bucket is to put Sets aside. With OnEvict it does
+// not: what a Set replaces is to be told by the call itself.
+func (b *bucket) putsAside() bool {
+	from := b.shared.asideFrom
+	return from > 0 && int(b.index.cur.groups) >= from && !b.large && b.shared.onEvict == nil
 }
 
 // sweepLocked drops outdated stale slots, at a pace that comes round to every

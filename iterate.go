@@ -110,7 +110,7 @@ type step struct {
 // behind them.
 func (s *step) take(b *bucket, at uint64) uint64 {
 	s.slots, s.keys, s.ends = s.slots[:0], s.keys[:0], s.ends[:0]
-	b.mu.RLock()
+	b.rlock()
 	defer b.mu.RUnlock()
 	x := &b.index
 	if len(x.pages) == 0 {

@@ -168,13 +168,13 @@ func (c *Cache) setLarge(b *bucket, w *write) error {
 	c.reclaim(lb, lb.appetite(w.n), w)
 	defer c.settle(lb)
 
-	b.mu.Lock()
+	b.lock()
 	defer b.unlock(w)
 	if err := c.beginLocked(b, w); err != nil {
 		return err
 	}
 	b.delLocked(w)
-	lb.mu.Lock()
+	lb.lock()
 	defer lb.unlock(w)
 	if err := lb.setLocked(w); err != nil {
 		return err
@@ -186,7 +186,7 @@ func (c *Cache) setLarge(b *bucket, w *write) error {
 // appetite returns the bytes of new chunks and pages that a large bucket takes
 // at most for a record of n bytes.
 func (b *bucket) appetite(n int) int {
-	b.mu.RLock()
+	b.rlock()
 	defer b.mu.RUnlock()
 	size := b.shared.pool.chunkSize
 	need := (n/size + 2) * size
@@ -212,7 +212,7 @@ func (c *Cache) reclaim(lb *bucket, need int, w *write) {
 		}
 		b := &c.buckets[g.hand]
 		g.hand = (g.hand + 1) % s.buckets
-		b.mu.Lock()
+		b.lock()
 		b.shrinkLocked(max(need, shrinkMost))
 		b.unlock(w)
 	}
@@ -221,7 +221,7 @@ func (c *Cache) reclaim(lb *bucket, need int, w *write) {
 		if s.pool.spare() >= need || other == lb {
 			continue
 		}
-		other.mu.Lock()
+		other.lock()
 		other.giveLocked(need-s.pool.spare(), 0)
 		other.unlock(w)
 		c.settle(other)
@@ -236,7 +236,7 @@ func (b *bucket) short(n int) bool {
 	if spare > n+3*s.pool.chunkSize {
 		return false // as nearly always
 	}
-	b.mu.RLock()
+	b.rlock()
 	defer b.mu.RUnlock()
 	need := (n + 1<<s.shift - 1) >> s.shift
 	if len(b.index.pages) == 0 {
@@ -253,7 +253,7 @@ func (c *Cache) lend(w *write) {
 	for i := range g.buckets {
 		if need := w.n + 3*s.pool.chunkSize - s.pool.spare(); need > 0 {
 			lb := &g.buckets[i]
-			lb.mu.Lock()
+			lb.lock()
 			lb.giveLocked(need, 0)
 			lb.unlock(w)
 			c.settle(lb)
@@ -264,7 +264,7 @@ func (c *Cache) lend(w *write) {
 // settle notes what a large bucket holds, and divides the rest.
 func (c *Cache) settle(lb *bucket) {
 	s, g := c.shared, &c.region
-	lb.mu.RLock()
+	lb.rlock()
 	held := lb.heldLocked()
 	lb.mu.RUnlock()
 	sum := 0
@@ -294,7 +294,7 @@ func (c *Cache) flowed(t tally, w *write) {
 	defer g.mu.Unlock()
 	g.hand = (g.hand + 1) % s.buckets
 	lb := &g.buckets[g.hand%largeBuckets]
-	lb.mu.Lock()
+	lb.lock()
 	lb.giveLocked(t.bytes+s.pool.chunkSize, lb.quota())
 	lb.unlock(w)
 	c.settle(lb)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -61,6 +62,22 @@ func isAny(name string, patterns ...string) bool {
 		ok, err := filepath.Match(p, name)
 		return err == nil && ok
 	})
+}
+
+// A bucket is locked by the methods of aside.go, which see to what was put aside,
+// and by lookups, which look at it.
+func TestLayout_Locks(t *testing.T) {
+	direct := regexp.MustCompile(`\b(b|lb|other)\.mu\.R?Lock\(\)`)
+	for _, s := range sources(t) {
+		text, err := os.ReadFile(s.name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]int{"aside.go": 3, "cache.go": 2}[s.name] // lock, rlock twice; View
+		if got := direct.FindAll(text, -1); len(got) != want {
+			t.Errorf("%s takes the lock of a bucket itself %d times, want %d", s.name, len(got), want)
+		}
+	}
 }
 
 // The arrows of docs/design.md, as far as imports show them: a flat package has

@@ -170,7 +170,7 @@ func (f *flight) deliver(dst []byte) ([]byte, error) {
 // if none is under way. There is no flight if the key has been stored since the
 // caller has looked: then it returns what is to be returned.
 func (c *Cache) join(ctx context.Context, b *bucket, dst, k []byte, h uint64, load LoadFunc) (f *flight, out []byte, err error) {
-	b.mu.Lock()
+	b.lock()
 	defer b.mu.Unlock()
 	if b.closed {
 		return nil, dst, loadError(ErrClosed)
@@ -191,7 +191,7 @@ func (c *Cache) join(ctx context.Context, b *bucket, dst, k []byte, h uint64, lo
 // leave takes a caller away from those who wait, and reports true if the load
 // has ended nonetheless. One that nobody waits for is called off.
 func (b *bucket) leave(f *flight) (ended bool) {
-	b.mu.Lock()
+	b.lock()
 	defer b.mu.Unlock()
 	select {
 	case <-f.done:
@@ -213,14 +213,14 @@ func (c *Cache) due(b *bucket, k []byte, h uint64) bool {
 	if !ok || expiry == 0 || c.shared.left(expiry) > c.ahead {
 		return false
 	}
-	b.mu.RLock()
+	b.rlock()
 	defer b.mu.RUnlock()
 	return b.flightLocked(k, h) == nil
 }
 
 // refresh begins a load of the key that nobody waits for, if none is under way.
 func (c *Cache) refresh(ctx context.Context, b *bucket, k []byte, h uint64, load LoadFunc) {
-	b.mu.Lock()
+	b.lock()
 	defer b.mu.Unlock()
 	if !b.closed && b.flightLocked(k, h) == nil {
 		c.takeOffLocked(ctx, b, k, h, load).refresh = true
@@ -290,7 +290,7 @@ func (c *Cache) keep(b *bucket, f *flight) {
 		store = c.setExpired
 	}
 	if store(&w) != nil {
-		b.mu.Lock()
+		b.lock()
 		b.loadsDropped++
 		b.mu.Unlock()
 	}
@@ -298,7 +298,7 @@ func (c *Cache) keep(b *bucket, f *flight) {
 
 // land ends a flight.
 func (b *bucket) land(f *flight) {
-	b.mu.Lock()
+	b.lock()
 	b.unlistLocked(f)
 	if f.err != nil || f.panicked != nil {
 		b.loadErrors++
@@ -363,7 +363,7 @@ const (
 
 // marked reports whether there is a mark that the key is absent.
 func (c *Cache) marked(b *bucket, k []byte, h uint64) bool {
-	b.mu.RLock()
+	b.rlock()
 	defer b.mu.RUnlock()
 	_, a := c.answerLocked(b, nil, k, h)
 	return a == absent
@@ -378,7 +378,7 @@ func (c *Cache) answerLocked(b *bucket, dst, k []byte, h uint64) ([]byte, answer
 		return out, a
 	}
 	lb := c.largeBucket(h)
-	lb.mu.RLock()
+	lb.rlock()
 	defer lb.mu.RUnlock()
 	return lb.answer(dst, k, h)
 }

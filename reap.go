@@ -141,7 +141,7 @@ func (c *Cache) deleteExpired(b *bucket) int {
 	var w write
 	dropped, n := 0, 0
 	for begun, done := false, false; !done; begun = true {
-		b.mu.Lock()
+		b.lock()
 		if !begun {
 			at = b.walkLocked()
 			done = !b.mortal || !b.reaper.walking && b.shared.tick() < b.reaper.soonest

@@ -79,7 +79,7 @@ func (c *Cache) resize(maxBytes int) bool {
 		c.shrink(maxBytes)
 	}
 	b := &c.buckets[0]
-	b.mu.RLock()
+	b.rlock()
 	defer b.mu.RUnlock()
 	return !b.closed
 }
@@ -90,7 +90,7 @@ func (c *Cache) enlarge(maxBytes int) {
 	s := c.shared
 	s.pool.raise(maxBytes)
 	c.each(func(b *bucket) {
-		b.mu.Lock()
+		b.lock()
 		b.most = max(b.most, s.longestOf(maxBytes, b.large))
 		b.mu.Unlock()
 	})
@@ -157,7 +157,7 @@ func (c *Cache) squeeze(maxBytes int) {
 func (c *Cache) giveChunk(b *bucket) bool {
 	var w write
 	c.region.mu.Lock()
-	b.mu.Lock()
+	b.lock()
 	had := b.chunksLocked() > 0
 	if had {
 		b.giveLocked(c.shared.pool.chunkSize, 0)
@@ -181,7 +181,7 @@ type fit struct {
 
 // fit does one step of making b as small as its quota says.
 func (b *bucket) fit(f *fit, w *write) {
-	b.mu.Lock()
+	b.lock()
 	defer b.unlock(w)
 	if b.closed {
 		f.done = true

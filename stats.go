@@ -106,3 +106,34 @@ func (s Stats) HitRatio() float64 {
 	}
 	return float64(s.GetCalls-s.Misses) / float64(s.GetCalls)
 }
+
+// updateStats adds the bucket's share to s.
+func (b *bucket) updateStats(s *Stats) {
+	b.rlock()
+	defer b.mu.RUnlock()
+	if !b.large { // where every lookup begins
+		gets, misses := b.mu.lookups()
+		s.GetCalls += gets
+		s.Misses += misses
+	}
+	s.Collisions += b.collisions.Load()
+	s.Corruptions += b.corruptions.Load()
+	s.SetCalls += b.mu.sets
+	s.DelCalls += b.dels
+	s.Loads += b.loads
+	s.LoadErrors += b.loadErrors
+	s.LoadsDropped += b.loadsDropped
+	s.EvictedEntries += b.evictedSmall + b.evictedMain + b.evictedCrowd
+	s.EvictedSmall += b.evictedSmall
+	s.EvictedMain += b.evictedMain
+	s.EvictedCrowd += b.evictedCrowd
+	s.Promotions += b.promotions
+	s.Reinsertions += b.reinsertions
+	s.GhostHits += b.ghostHits
+	s.EvictedBytes += b.evictedBytes
+	s.ExpiredEntries += b.expired
+	s.ExpiredBytes += b.expiredBytes
+	s.EntriesCount += uint64(b.liveLocked())
+	s.BytesSize += uint64(b.liveBytesLocked())
+	s.IndexBytes += uint64(len(b.index.pages) * b.shared.pool.pageSize)
+}

@@ -41,6 +41,7 @@ func tiny(buckets, chunkSize, chunksPerBucket int) geometry {
 		posBits:   slotPosBits,
 		seed:      testSeed,
 		mem:       osMemory,
+		asideFrom: 1,
 	}
 	g.maxBytes = max(chunkSize*buckets*chunksPerBucket, leastBytes(g))
 	return g
@@ -62,6 +63,9 @@ func narrow(g geometry) geometry {
 
 func describe(g geometry) string {
 	s := fmt.Sprintf("policy=%s/buckets=%d/chunk=%d/max=%d/pos=%d/seed=%x", g.policy, g.buckets, g.chunkSize, g.maxBytes, g.posBits, g.seed)
+	if g.asideFrom == 0 {
+		s += "/prompt"
+	}
 	if g.expected != (expectation{}) {
 		s += fmt.Sprintf("/expected=%d,%d", g.expected.entries, g.expected.valueSize)
 	}

@@ -45,6 +45,9 @@ func (c *Cache) validate() error {
 }
 
 func (b *bucket) validateLocked(strays map[int]int) error {
+	if err := b.validateAsideLocked(); err != nil {
+		return err
+	}
 	records := map[uint64]uint64{} // slot ring and position -> hash
 	for i := range b.rings {
 		r := &b.rings[i]
@@ -197,4 +200,26 @@ func (l *bucketLock) inUse() (open uint64, inside int) {
 		runtime.Gosched()
 	}
 	return l.open.Load(), inside
+}
+
+// validateAsideLocked checks what was put aside, and that lookups see it.
+func (b *bucket) validateAsideLocked() error {
+	if b.index.aside == 0 {
+		return nil
+	}
+	if b.large || b.shared.onEvict != nil {
+		return errors.New("I14: a Set was put aside where none may be")
+	}
+	a := b.aside
+	k := a.data[:a.klen]
+	if h := b.shared.hash(k); a.hash != h || b.index.aside != uint8(tagOf(h)) {
+		return fmt.Errorf("I14: key %x of hash %x is aside with hash %x and tag %x", k, h, a.hash, b.index.aside)
+	}
+	if !b.isAside(k, a.hash) {
+		return fmt.Errorf("I14: key %x is aside, and lookups do not see it", k)
+	}
+	if w := (windows{&b.rings[0].window, &b.rings[1].window}); !w.alive(a.slot) || (a.slot^a.hash)>>slotHashAt != 0 {
+		return fmt.Errorf("I14: key %x: something has been done since it was put aside", k)
+	}
+	return nil
 }

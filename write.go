@@ -18,6 +18,7 @@ type write struct {
 	same   bool        // the value is there already: only its form changes
 	old    []byte      // for ifEqual
 	absent bool        // a mark instead of a value; it has an expiry
+	prompt bool        // its lines have been asked for: it is made at once
 	flight *flight     // for ifListed: the load that writes
 	reason Reason      // why an older value leaves
 	left   *[]departed // for OnEvict. A pointer, so that k and v need not be on the heap as this is
@@ -71,12 +72,7 @@ func (c *Cache) store(w *write) error {
 	if len(w.k) > maxKey || len(w.v) > c.shared.maxValue() {
 		return c.refuse(b, w)
 	}
-	w.n = len(w.k) + len(w.v)
-	if w.expiry != 0 {
-		w.n += w.timedHeaderSize()
-	} else {
-		w.n += headerSize(len(w.k), len(w.v))
-	}
+	w.measure()
 	var err error
 	if c.isLarge(w.n) {
 		err = c.setLarge(b, w)
@@ -91,6 +87,16 @@ func (c *Cache) store(w *write) error {
 		return fmt.Errorf("set entry of %d + %d bytes: %w", len(w.k), len(w.v), err)
 	}
 	return err
+}
+
+// measure counts the bytes of the record.
+func (w *write) measure() {
+	w.n = len(w.k) + len(w.v)
+	if w.expiry != 0 {
+		w.n += w.timedHeaderSize()
+	} else {
+		w.n += headerSize(len(w.k), len(w.v))
+	}
 }
 
 // timedHeaderSize returns the header bytes of a record with an expiry.
@@ -119,7 +125,7 @@ func (c *Cache) setSmall(b *bucket, w *write) error {
 // setInBucket stores a record and returns what the bucket has taken in since it
 // last said so, if that is a chunk or more.
 func (c *Cache) setInBucket(b *bucket, w *write) (flowed tally, err error) {
-	b.mu.Lock()
+	b.lock()
 	defer b.mu.Unlock()
 	if w.n > b.most {
 		return tally{}, errResized
@@ -128,6 +134,9 @@ func (c *Cache) setInBucket(b *bucket, w *write) (flowed tally, err error) {
 		return tally{}, err
 	}
 	c.delStrayLocked(w)
+	if b.putAsideLocked(w) {
+		return b.reportLocked(w.n), nil
+	}
 	err = b.setLocked(w)
 	if b.departed != nil {
 		b.handOverLocked(w)
@@ -169,7 +178,7 @@ func (c *Cache) testLocked(b *bucket, w *write) error {
 
 // refuse removes the older value of an entry that is too large.
 func (c *Cache) refuse(b *bucket, w *write) error {
-	b.mu.Lock()
+	b.lock()
 	err := c.beginLocked(b, w)
 	if err == nil && len(w.k) <= maxKey {
 		if w.same { // set in a larger cache, and now lost
@@ -197,7 +206,7 @@ func (c *Cache) unmet(b *bucket, w *write) bool {
 	if w.cond == always {
 		return false
 	}
-	b.mu.Lock()
+	b.lock()
 	defer b.mu.Unlock()
 	if b.closed || c.meetsLocked(b, w) {
 		return false
@@ -223,7 +232,7 @@ func (c *Cache) meetsLocked(b *bucket, w *write) bool {
 	}
 	if c.shared.strays(w.h).Load() != 0 {
 		lb := c.largeBucket(w.h)
-		lb.mu.Lock()
+		lb.lock()
 		defer lb.mu.Unlock()
 		if lb.lookup(&f, w.k, w.h) {
 			return lb.meetsLocked(&f, w)
@@ -259,7 +268,7 @@ func (f *found) holds(v []byte) bool {
 func (c *Cache) remove(w *write) (met, found bool) {
 	b := c.bucket(w.h)
 	b.index.prefetch(w.h)
-	b.mu.Lock()
+	b.lock()
 	if !w.silent {
 		b.dels++
 	}
@@ -286,7 +295,7 @@ func (c *Cache) delStrayLocked(w *write) bool {
 		return false
 	}
 	lb := c.largeBucket(w.h)
-	lb.mu.Lock()
+	lb.lock()
 	defer lb.unlock(w)
 	return lb.delLocked(w)
 }
@@ -296,7 +305,7 @@ func (c *Cache) delStrayLocked(w *write) bool {
 func (c *Cache) peek(dst []byte, w *write, value bool) (out []byte, expiry uint32, ok bool) {
 	b := c.bucket(w.h)
 	b.index.prefetch(w.h)
-	b.mu.RLock()
+	b.rlock()
 	defer b.mu.RUnlock()
 	var f found
 	if b.lookup(&f, w.k, w.h) {
@@ -304,7 +313,7 @@ func (c *Cache) peek(dst []byte, w *write, value bool) (out []byte, expiry uint3
 	}
 	if c.shared.strays(w.h).Load() != 0 {
 		lb := c.largeBucket(w.h)
-		lb.mu.RLock()
+		lb.rlock()
 		defer lb.mu.RUnlock()
 		if lb.lookup(&f, w.k, w.h) {
 			return f.peek(dst, value), f.expiry, true

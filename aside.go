@@ -1,0 +1,142 @@
+package ringcache
+
+// A Set of a key that is there waits for memory twice: for a line of the index,
+// and then for the record that this leads to. Where the cache is larger than the
+// processor's, that is most of its time. There a bucket puts the Set aside: it
+// asks for the record's lines, copies key and value to a place of its own, and
+// makes the Set when its lock is taken the next time. By then, after some
+// hundred Sets in other buckets, the lines have come.
+//
+// Nobody can tell but by the time that it takes. Who locks the bucket finds the
+// Set made: lock makes it, and rlock has it made. Lookups alone take the lock by
+// other ways, and look at what was put aside before they look at the index.
+//
+// Invariant (number as in docs/design.md):
+//
+//	I14  a Set that was put aside is the newest of its key, and nothing else is
+//	     done in its bucket before it is made
+type aside struct {
+	hash   uint64 // of the key
+	slot   uint64 // of the record that is likely to be replaced
+	expiry uint32
+	klen   uint16
+	vlen   uint16
+	data   [asideMost]byte // key and value
+}
+
+// asideMost is the longest key and value together that are put aside. Longer
+// ones are better written at once: copying them twice takes as long as waiting.
+const asideMost = 296
+
+// asideFrom is the number of groups from which a bucket puts Sets aside: before
+// that, there is little to wait for.
+const asideFrom = hintGroups
+
+// lock takes the bucket's lock exclusively, with no Set put aside.
+func (b *bucket) lock() {
+	b.mu.Lock()
+	if b.index.aside != 0 {
+		b.takeUpLocked()
+	}
+}
+
+// rlock takes the bucket's lock shared, after all Sets that had been put aside
+// when it was called.
+func (b *bucket) rlock() {
+	b.mu.RLock()
+	if b.index.aside != 0 {
+		b.mu.RUnlock()
+		b.lock()
+		b.mu.Unlock()
+		b.mu.RLock()
+	}
+}
+
+// putAsideLocked puts a Set aside, or reports false if it has to be made at once:
+// it depends on what is there, its lines have been asked for, it is too long, or
+// its key is not there. No other is aside.
+func (b *bucket) putAsideLocked(w *write) bool {
+	a := b.aside
+	if a == nil || w.cond != always || w.prompt || len(w.k)+len(w.v) > asideMost {
+		return false
+	}
+	slot, ok := b.likelyLocked(w.h)
+	if !ok {
+		return false
+	}
+	a.hash, a.slot, a.expiry = w.h, slot, w.expiry
+	a.klen, a.vlen = uint16(len(w.k)), uint16(len(w.v))
+	b.askLocked(a)
+	copy(a.data[copy(a.data[:], w.k):], w.v)
+	b.index.aside = uint8(tagOf(w.h))
+	return true
+}
+
+// likelyLocked returns the slot of a record that likely has a key of hash h. The
+// few that are not in their home group are not worth a loop.
+func (b *bucket) likelyLocked(h uint64) (slot uint64, ok bool) {
+	x := &b.index
+	g := x.group(x.path(h).at)
+	for m := g.matches(tagOf(h)); m != 0; m &= m - 1 {
+		if s := g.load(firstSlot(m)); (s^h)>>slotHashAt == 0 && b.windows().alive(s) {
+			return s, true
+		}
+	}
+	return 0, false
+}
+
+// askLocked asks for the lines of the record that a is going to replace. Nothing
+// has been done in the bucket since it was found (I14).
+func (b *bucket) askLocked(a *aside) {
+	r := &b.rings[slotRing(a.slot)]
+	n := shortHeader + int(a.klen) + int(a.vlen)
+	prefetchWriteAt(&r.slots[r.slot(a.slot)], uintptr(a.slot&(1<<r.shift-1)), n/cacheLine+1)
+}
+
+// takeUpLocked makes the Set that was put aside. It fails only if its value has
+// another length than the one before and there is no memory for it, and then
+// both are gone.
+func (b *bucket) takeUpLocked() {
+	a := b.aside
+	// Another core may have asked for them.
+	b.index.prefetchHome(a.hash)
+	b.askLocked(a)
+	b.index.aside = 0
+	w := write{k: a.data[:a.klen], v: a.value(), h: a.hash, expiry: a.expiry, reason: EvictReplaced}
+	w.measure()
+	_ = b.setLocked(&w)
+}
+
+// isAside reports whether the newest Set of key k was put aside. The lock is
+// held, shared at least.
+func (b *bucket) isAside(k []byte, h uint64) bool {
+	return b.index.aside == uint8(tagOf(h)) && string(b.aside.data[:b.aside.klen]) == string(k)
+}
+
+// getAside is get for such a key.
+func (b *bucket) getAside(dst []byte) ([]byte, bool) {
+	if b.aside.expired(b.shared) {
+		return dst, false
+	}
+	return append(dst, b.aside.value()...), true
+}
+
+// viewAside is view for such a key.
+func (b *bucket) viewAside(fn func(v []byte)) bool {
+	if b.aside.expired(b.shared) {
+		return false
+	}
+	if fn != nil {
+		fn(b.aside.value())
+	}
+	return true
+}
+
+// value returns the value that was put aside.
+func (a *aside) value() []byte {
+	end := int(a.klen) + int(a.vlen)
+	return a.data[a.klen:end:end]
+}
+
+// expired reports whether the entry has expired before it was stored.
+func (a *aside) expired(s *commons) bool { return a.expiry != 0 && s.tick() >= a.expiry }
