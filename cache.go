@@ -144,6 +144,12 @@ func (c *Cache) bucket(h uint64) *bucket { return &c.buckets[h&c.mask&(bucketCou
 // value of k is gone and no other entry is harmed, so the result may be
 // ignored by callers that can do without the entry.
 //
+// In a cache larger than the processor's, a Set of a short value over an older one
+// returns before the older one is reached, and is completed by the next call that
+// takes the bucket's lock. Every call sees it as made. Only if the new value has
+// another length and the operating system refuses memory for it then, the entry is
+// lost without an error, as one that was pushed out.
+//
 // Set does not allocate on the Go heap, but for a few bytes when a bucket's
 // tables grow. It locks one of 512 buckets.
 func (c *Cache) Set(k, v []byte) error {
