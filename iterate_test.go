@@ -3,6 +3,7 @@ package ringcache
 import (
 	"encoding/binary"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -378,6 +379,12 @@ func TestIterate_Concurrent(t *testing.T) {
 						case <-stop:
 							return
 						default:
+						}
+						// Not so many that the rings come round, however slow a loop
+						// is: then the watched could be dropped.
+						if i >= 3000 {
+							runtime.Gosched()
+							continue
 						}
 						id := first + i%700
 						if err := c.Set(trafficKey(nil, id), make([]byte, mixedSize(id+i))); err != nil {
