@@ -19,7 +19,7 @@ var longRun = flag.Bool("ringcache.long", os.Getenv("RINGCACHE_LONG") != "", "ru
 func rounds() int {
 	switch {
 	case *longRun:
-		return 40
+		return 20
 	case raceEnabled || testing.Short():
 		return 1
 	default:
