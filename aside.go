@@ -60,7 +60,7 @@ func (b *bucket) putAsideLocked(w *write) bool {
 	if a == nil || w.cond != always || w.prompt || len(w.k)+len(w.v) > asideMost {
 		return false
 	}
-	slot, ok := b.likelyLocked(w.h)
+	slot, ok := b.likely(w.h)
 	if !ok {
 		return false
 	}
@@ -72,25 +72,12 @@ func (b *bucket) putAsideLocked(w *write) bool {
 	return true
 }
 
-// likelyLocked returns the slot of a record that likely has a key of hash h. The
-// few that are not in their home group are not worth a loop.
-func (b *bucket) likelyLocked(h uint64) (slot uint64, ok bool) {
-	x := &b.index
-	g := x.group(x.path(h).at)
-	for m := g.matches(tagOf(h)); m != 0; m &= m - 1 {
-		if s := g.load(firstSlot(m)); (s^h)>>slotHashAt == 0 && b.windows().alive(s) {
-			return s, true
-		}
-	}
-	return 0, false
-}
-
 // askLocked asks for the lines of the record that a is going to replace. Nothing
 // has been done in the bucket since it was found (I14).
 func (b *bucket) askLocked(a *aside) {
 	r := &b.rings[slotRing(a.slot)]
 	n := shortHeader + int(a.klen) + int(a.vlen)
-	prefetchWriteAt(&r.slots[r.slot(a.slot)], uintptr(a.slot&(1<<r.shift-1)), n/cacheLine+1)
+	r.prefetchWrite(a.slot, n/cacheLine+1)
 }
 
 // takeUpLocked makes the Set that was put aside. It fails only if its value has

@@ -120,18 +120,11 @@ func (c *Cache) prefetchBlock(hashes *[batchSize]uint64, keys [][]byte) {
 func (b *bucket) prefetchRecord(h uint64) {
 	a := b.mu.glance()
 	defer b.mu.forget(a)
-	x := &b.index
-	if len(x.pages) == 0 {
+	if len(b.index.pages) == 0 {
 		return
 	}
-	// The few that are not in their home group are not worth a loop.
-	g := x.group(x.path(h).at)
-	for m := g.matches(tagOf(h)); m != 0; m &= m - 1 {
-		if s := g.load(firstSlot(m)); (s^h)>>slotHashAt == 0 {
-			if r := &b.rings[slotRing(s)]; r.alive(s) {
-				r.prefetch(s, int(r.lines))
-				return
-			}
-		}
+	if slot, ok := b.likely(h); ok {
+		r := &b.rings[slotRing(slot)]
+		r.prefetch(slot, int(r.lines))
 	}
 }

@@ -132,6 +132,19 @@ func (b *bucket) find(f *found, k []byte, h uint64) bool {
 	}
 }
 
+// likely returns the slot of a live record that likely has a key of hash h. The few
+// that are not in their home group are not worth a loop. The index is not empty.
+func (b *bucket) likely(h uint64) (slot uint64, ok bool) {
+	x := &b.index
+	g := x.group(x.path(h).at)
+	for m := g.matches(tagOf(h)); m != 0; m &= m - 1 {
+		if s := g.load(firstSlot(m)); (s^h)>>slotHashAt == 0 && b.rings[slotRing(s)].alive(s) {
+			return s, true
+		}
+	}
+	return 0, false
+}
+
 // match reports whether the record at pos has key k, and fills in f but for
 // its place. The common record, a short one in one chunk, is decoded here in a
 // few instructions.
