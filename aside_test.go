@@ -257,3 +257,23 @@ func TestAside_BatchIsPrompt(t *testing.T) {
 		t.Error("a Set of a batch was put aside")
 	}
 }
+
+// A key that has been evicted is new, though its ghost has the hash.
+func TestAside_GhostIsNew(t *testing.T) {
+	g := tiny(1, 4096, 64)
+	g.policy = PolicyFIFO
+	c := mustCache(t, g)
+	mustSet(t, c, "key", "older", 0)
+	h := c.shared.hash([]byte("key"))
+	var f found
+	for i := 0; c.bucket(h).find(&f, []byte("key"), h); i++ {
+		mustSet(t, c, fmt.Sprint("other", i), strings.Repeat("v", 1000), 0)
+	}
+	if !f.ghost {
+		t.Fatal("the key has gone without a ghost: the test proves nothing")
+	}
+	mustSet(t, c, "key", "again", 0)
+	if isPutAside(c, "key") {
+		t.Error("a Set of a key that is not there was put aside")
+	}
+}
