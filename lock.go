@@ -71,8 +71,13 @@ func newLanes() *lane { return unsafe.SliceData(make([]lane, laneStride<<laneBit
 func laneHere() uint {
 	var here byte
 	// Sound: the address is a number to be mixed, and not a pointer again.
-	at := uint64(uintptr(unsafe.Pointer(&here)) >> stackShift)
-	return uint(at * laneMix >> (64 - laneBits))
+	return laneOf(uintptr(unsafe.Pointer(&here)))
+}
+
+// laneOf returns the number of the lane for a stack at addr: stacks that lie side
+// by side have lanes far from each other.
+func laneOf(addr uintptr) uint {
+	return uint(uint64(addr>>stackShift) * laneMix >> (64 - laneBits))
 }
 
 // at returns the lane that is n*laneStride + bucket lanes behind a, the first.
