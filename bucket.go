@@ -312,9 +312,9 @@ func (b *bucket) setLocked(w *write) error {
 	if b.mortal {
 		b.reapLocked()
 	}
-	limits := b.limitLocked()
-	ring := b.admitLocked(&f, replace, w.n, limits)
-	pos, err := b.appendLocked(ring, w, limits)
+	l := b.limitLocked()
+	ring := b.admitLocked(&f, replace, w.n, l)
+	pos, err := b.appendLocked(ring, w, l)
 	if err != nil {
 		if replace {
 			b.index.remove(w.h, f.place)
@@ -331,7 +331,7 @@ func (b *bucket) setLocked(w *write) error {
 
 // admitLocked returns the ring that a record of n bytes goes to: a replaced
 // one keeps its standing, a new one is for the policy to decide.
-func (b *bucket) admitLocked(f *found, replace bool, n int, limits [ringCount]int) policy.Ring {
+func (b *bucket) admitLocked(f *found, replace bool, n int, l limits) policy.Ring {
 	if replace {
 		return slotRing(f.slot)
 	}
@@ -345,7 +345,7 @@ func (b *bucket) admitLocked(f *found, replace bool, n int, limits [ringCount]in
 		b.policy.GhostFound(ring, b.ghostsLocked(), near)
 	}
 	small, main := &b.rings[policy.Small], &b.rings[policy.Main]
-	return b.policy.Admit(f.ghost, small.fits(n, limits[policy.Small]), main.fits(n, limits[policy.Main]))
+	return b.policy.Admit(f.ghost, small.fits(n, l.small), main.fits(n, l.main))
 }
 
 // putSlotLocked enters a record into the index: in the slot of the one that it
@@ -376,8 +376,8 @@ func (b *bucket) ghostsLocked() (n [ringCount]int) {
 }
 
 // appendLocked writes a record at the head of a ring, counts it, and returns
-// its position. limits are what limitLocked has just said.
-func (b *bucket) appendLocked(ring policy.Ring, w *write, limits [ringCount]int) (uint64, error) {
+// its position. l is what limitLocked has just said.
+func (b *bucket) appendLocked(ring policy.Ring, w *write, l limits) (uint64, error) {
 	var buf [maxHeader]byte
 	var hdr []byte
 	if w.expiry == 0 {
@@ -386,7 +386,7 @@ func (b *bucket) appendLocked(ring policy.Ring, w *write, limits [ringCount]int)
 		hdr = putTimedHeader(&buf, len(w.k), len(w.v), w.expiry)
 	}
 	r := &b.rings[ring]
-	limit := b.ownRoomLocked(ring, w.n, limits)
+	limit := b.ownRoomLocked(ring, w.n, l)
 	if err := r.extend(uint64(w.n), limit); err != nil {
 		return 0, err
 	}

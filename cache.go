@@ -99,16 +99,17 @@ func NewWithOptions(o Options) (*Cache, error) {
 // newCache returns a cache of any geometry.
 func newCache(g geometry) (*Cache, error) {
 	s := &commons{
-		seed:      g.seed,
-		policy:    policy.Kind(g.policy),
-		pool:      newChunkPool(g.mem, g.maxBytes, g.chunkSize),
-		expected:  g.expected,
-		buckets:   g.buckets,
-		posBits:   g.posBits,
-		asideFrom: g.asideFrom,
-		shift:     log2(g.chunkSize),
-		clock:     newClock(g),
-		onEvict:   g.onEvict,
+		seed:       g.seed,
+		policy:     policy.Kind(g.policy),
+		pool:       newChunkPool(g.mem, g.maxBytes, g.chunkSize),
+		expected:   g.expected,
+		buckets:    g.buckets,
+		posBits:    g.posBits,
+		asideFrom:  g.asideFrom,
+		shift:      log2(g.chunkSize),
+		mostChunks: int(1<<(g.posBits-2)/uint64(g.chunkSize)) - 1,
+		clock:      newClock(g),
+		onEvict:    g.onEvict,
 	}
 	s.pool.hugePages = g.hugePages
 	s.maxBytes.Store(int64(g.maxBytes))

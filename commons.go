@@ -14,15 +14,16 @@ import (
 // commons is what the buckets of one cache share. It does not lead back to the
 // Cache: a Cache that referred to itself could not have a finalizer.
 type commons struct {
-	seed      [2]uint64
-	policy    policy.Kind
-	pool      *chunkPool
-	maxBytes  atomic.Int64 // the bound; Resize changes it
-	expected  expectation
-	buckets   int
-	posBits   uint
-	shift     uint8 // log2 of the chunk size
-	asideFrom int   // groups of an index from which a bucket puts Sets aside; 0: none does
+	seed       [2]uint64
+	policy     policy.Kind
+	pool       *chunkPool
+	maxBytes   atomic.Int64 // the bound; Resize changes it
+	expected   expectation
+	buckets    int
+	posBits    uint
+	shift      uint8 // log2 of the chunk size
+	mostChunks int   // chunks that the rings of a bucket may hold together at the most (I3)
+	asideFrom  int   // groups of an index from which a bucket puts Sets aside; 0: none does
 	clock
 	onEvict func(k, v []byte, reason Reason) // may be nil
 

@@ -25,8 +25,20 @@ type claim struct {
 	chunks int32
 }
 
+// limits are how many chunks each ring may hold. (Not an array: the compiler keeps
+// those out of registers.)
+type limits struct{ small, main int }
+
+// of returns the limit of one ring.
+func (l limits) of(ring policy.Ring) int {
+	if ring == policy.Small {
+		return l.small
+	}
+	return l.main
+}
+
 // limitLocked returns how many chunks each ring may hold now.
-func (b *bucket) limitLocked() (limit [ringCount]int) {
+func (b *bucket) limitLocked() limits {
 	s := b.shared
 	quota := b.quota()
 	pages := len(b.index.pages) + int(b.pending)
@@ -46,13 +58,11 @@ func (b *bucket) limitLocked() (limit [ringCount]int) {
 }
 
 // divideLocked returns how many of total chunks each ring may hold.
-func (b *bucket) divideLocked(total int) (limit [ringCount]int) {
-	s := b.shared
-	total = int(min(uint64(total), 1<<(s.posBits-2)>>s.shift-1)) // I3
-	limit[policy.Small] = b.policy.SmallLimit(total, b.rings[policy.Main].held(), 1+2*int(b.mean)>>s.shift)
+func (b *bucket) divideLocked(total int) limits {
+	total = min(total, b.shared.mostChunks)
+	small := b.policy.SmallLimit(total, b.rings[policy.Main].held(), 1+2*int(b.mean)>>b.shared.shift)
 	// A record may have needed more of small than that.
-	limit[policy.Main] = max(0, total-max(limit[policy.Small], b.rings[policy.Small].held()))
-	return limit
+	return limits{small: small, main: max(0, total-max(small, b.rings[policy.Small].held()))}
 }
 
 // chunksLocked returns how many chunks the rings hold.
@@ -106,16 +116,16 @@ func (b *bucket) makeRoomLocked(ring policy.Ring, n, limit int, w *policy.Work) 
 
 // ownRoomLocked gives a ring room for a new record of n bytes, and returns how
 // many chunks it may hold.
-func (b *bucket) ownRoomLocked(ring policy.Ring, n int, limits [ringCount]int) int {
+func (b *bucket) ownRoomLocked(ring policy.Ring, n int, l limits) int {
 	if b.mortal {
 		b.tidyLocked(ring, n)
-		limits = b.limitLocked()
+		l = b.limitLocked()
 	}
 	r := &b.rings[ring]
 	need := (n + 1<<r.shift - 1) >> r.shift
-	limit := max(limits[ring], need)
+	limit := max(l.of(ring), need)
 	if limit > b.withinReachLocked(r) {
-		b.takeFromLocked(1-ring, limits[1-ring], r, limit, need)
+		b.takeFromLocked(1-ring, l.of(1-ring), r, limit, need)
 		limit = max(min(limit, b.withinReachLocked(r)), need)
 	}
 	b.claim = claim{ring, int32(limit)}
@@ -158,16 +168,16 @@ const shrinkMost = 256 << 10
 // shrinkLocked drops records until no ring holds more chunks than it may, or n
 // bytes of chunks have been given up.
 func (b *bucket) shrinkLocked(n int) {
-	limits, from := b.limitLocked(), b.heldLocked()
+	l, from := b.limitLocked(), b.heldLocked()
 	for i := range b.rings {
-		r, work := &b.rings[i], b.setWork(0)
-		for r.size > 0 && r.held() > limits[i] {
+		r, limit, work := &b.rings[i], l.of(policy.Ring(i)), b.setWork(0)
+		for r.size > 0 && r.held() > limit {
 			if from-b.heldLocked() >= n {
 				return
 			}
 			b.evictTailLocked(policy.Ring(i), &work)
 		}
-		if r.size == 0 && r.held() > limits[i] {
+		if r.size == 0 && r.held() > limit {
 			r.trim()
 		}
 	}
@@ -269,7 +279,7 @@ func (b *bucket) countEvicted(ring policy.Ring, h header) {
 func (b *bucket) promoteLocked(p place, h header, w *policy.Work) {
 	n := h.total()
 	small, main := &b.rings[policy.Small], &b.rings[policy.Main]
-	limit := b.limitLocked()[policy.Main]
+	limit := b.limitLocked().main
 	if n > limit<<main.shift {
 		b.dropTailLocked(policy.Small, h)
 		return

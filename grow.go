@@ -2,8 +2,6 @@ package ringcache
 
 import (
 	"math"
-
-	"github.com/ringcache/ringcache/internal/policy"
 )
 
 // How large a bucket's index begins, how it grows, and how it forgets what is
@@ -106,8 +104,7 @@ func (b *bucket) tendIndexLocked() {
 		b.pending = 0 // tiny records: the index has its part, and forgets the oldest
 		return
 	}
-	limits := b.limitLocked()
-	if b.chunksLocked() > limits[policy.Small]+limits[policy.Main] || b.shared.pool.spare() < n*b.shared.pool.pageSize {
+	if l := b.limitLocked(); b.chunksLocked() > l.small+l.main || b.shared.pool.spare() < n*b.shared.pool.pageSize {
 		return // the next Sets make room for it
 	}
 	// A refusal is no harm: the next Set tries again.
@@ -118,7 +115,7 @@ func (b *bucket) tendIndexLocked() {
 // three quarters of it, which only the tiniest records need, but not the last
 // two chunks.
 func (b *bucket) mostPages(quota int) int {
-	return max(1, min(quota*3/4, quota-2<<b.shared.shift)/b.shared.pool.pageSize)
+	return max(1, min(quota*3/4, quota-2<<b.shared.shift)>>(b.index.pageShift+groupShift))
 }
 
 // compactLocked makes an index smaller that has more pages than it may: the
@@ -181,11 +178,11 @@ func (b *bucket) putsAside() bool {
 // group within an eighth of the position space (I5). Records that moved have
 // used up positions as new ones have.
 func (b *bucket) sweepLocked() {
-	per := uint64(1) << (b.shared.posBits - 3)
+	per := b.shared.posBits - 3 // log2 of the bytes for each round
 	b.unswept += uint64(b.appended) * uint64(b.index.cur.groups)
 	b.appended = 0
-	if n := b.unswept / per; n > 0 {
-		b.unswept -= n * per
+	if n := b.unswept >> per; n > 0 {
+		b.unswept -= n << per
 		b.index.sweep(int(n), b.windows())
 	}
 }

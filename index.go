@@ -63,12 +63,7 @@ const (
 	overflow1 = 1 << 56
 )
 
-// group is one cache line of the index.
-type group struct {
-	ctrl  uint64
-	slots [groupSlots]uint64
-}
-
+// A group is a cache line.
 var _ [0]struct{} = [unsafe.Sizeof(group{}) - groupBytes]struct{}{}
 
 // table is a geometry: so many groups, each the home of an equal share of the
@@ -157,22 +152,6 @@ func slotFreq(s uint64) int { return int(s & slotFreqMask / slotFreqOne) }
 // place.
 func slotHash(s, tag uint64) uint64 { return s>>slotHashAt<<slotHashAt | (tag&0x7f)<<33 }
 
-// tagAt returns the tag of slot i; 0 if the slot is empty.
-func (g *group) tagAt(i int) uint64 { return g.ctrl >> (8 * i) & 0xff }
-
-// matches returns a word with the high bit set in each byte i whose tag is
-// tag. There are no false positives: the addition cannot carry from a byte.
-func (g *group) matches(tag uint64) uint64 {
-	x := g.ctrl ^ tag*tagOnes
-	return ^((x&tagLows + tagLows) | x) & tagHighs
-}
-
-// empties returns a word with the high bit set in each byte of an empty slot.
-func (g *group) empties() uint64 { return ^g.ctrl & tagHighs }
-
-// passed reports whether any entry went on from g to a later group.
-func (g *group) passed() bool { return g.ctrl >= overflow1 }
-
 // group returns group number n.
 func (x *index) group(n uint32) *group {
 	page := x.pages[n>>x.pageShift].pointer()
@@ -199,9 +178,6 @@ func (x *index) path(h uint64) probe {
 
 // firstSlot returns the first slot in a word of matches.
 func firstSlot(m uint64) int { return bits.TrailingZeros64(m) >> 3 }
-
-// load reads a slot whose frequency others may be raising.
-func (g *group) load(i int) uint64 { return atomic.LoadUint64(&g.slots[i]) }
 
 // place is where a slot was found.
 type place struct {
@@ -249,6 +225,13 @@ func (x *index) store(p place, slot uint64) {
 // remove empties the slot of hash h at p.
 func (x *index) remove(h uint64, p place) { x.clearSlot(x.path(h), p.at, p.i) }
 
+// pass adds n to the counts of the groups on path p before group at.
+func (x *index) pass(p probe, at uint32, n uint64) {
+	for ; p.at != at; p.next() {
+		x.group(p.at).ctrl += n
+	}
+}
+
 // clearSlot empties slot i of group at, on path p, and takes it out of the
 // counts of the groups that it passed (I4).
 func (x *index) clearSlot(p probe, at uint32, i int) {
@@ -256,9 +239,7 @@ func (x *index) clearSlot(p probe, at uint32, i int) {
 	x.used[slotRing(g.slots[i])]--
 	g.ctrl &^= 0xff << (8 * i)
 	g.slots[i] = 0
-	for ; p.at != at; p.next() {
-		x.group(p.at).ctrl -= overflow1
-	}
+	x.pass(p, at, 1<<64-overflow1)
 }
 
 // fill puts slot of hash h into the empty slot i of group at, on path p, and
@@ -268,16 +249,25 @@ func (x *index) fill(p probe, at uint32, i int, h, slot uint64) {
 	x.used[slotRing(slot)]++
 	g.ctrl |= tagOf(h) << (8 * i)
 	g.slots[i] = slot
-	for ; p.at != at; p.next() {
-		x.group(p.at).ctrl += overflow1
-	}
+	x.pass(p, at, overflow1)
 }
 
-// replace puts slot of hash h over slot i of group at, which has another hash.
+// replace puts slot of hash h, on path p, over slot i of group at, which has
+// another hash. It is clearSlot and fill; most slots are in their home group, and
+// there is nothing to count.
 func (x *index) replace(p probe, at uint32, i int, h, slot uint64) {
 	g := x.group(at)
-	x.clearSlot(x.path(slotHash(g.slots[i], g.tagAt(i))), at, i)
-	x.fill(p, at, i, h, slot)
+	old := g.slots[i]
+	x.used[slotRing(old)]--
+	x.used[slotRing(slot)]++
+	g.ctrl = g.ctrl&^(0xff<<(8*i)) | tagOf(h)<<(8*i)
+	g.slots[i] = slot
+	if t, home := x.table(old); home != at {
+		x.pass(t.path(home), at, 1<<64-overflow1)
+	}
+	if p.at != at {
+		x.pass(p, at, overflow1)
+	}
 }
 
 // insert puts slot where a search for hash h will find it: into an empty
@@ -291,11 +281,9 @@ func (x *index) insert(h, slot uint64, w windows) (victim uint64, forced bool) {
 			x.fill(path, p.at, firstSlot(e), h, slot)
 			return 0, false
 		}
-		for i, s := range g.slots {
-			if !w.alive(s) {
-				x.replace(path, p.at, i, h, slot)
-				return 0, false
-			}
+		if m := g.stale(w); m != 0 {
+			x.replace(path, p.at, firstSlot(m), h, slot)
+			return 0, false
 		}
 		if p.left == 0 {
 			break
@@ -307,24 +295,6 @@ func (x *index) insert(h, slot uint64, w windows) (victim uint64, forced bool) {
 	victim = g.slots[i]
 	x.replace(path, path.at, i, h, slot)
 	return victim, true
-}
-
-// oldest returns the slot of g whose record was written the longest ago, and is
-// not the latest: a Set must be seen by the next Get, whatever it displaces.
-func (g *group) oldest(w windows, latest uint64) (oldest int) {
-	var most uint64
-	for i, s := range g.slots {
-		if s&(slotRingBit|slotPosMask) == latest {
-			if oldest == i {
-				oldest = (i + 1) % groupSlots
-			}
-			continue
-		}
-		if age := w.of(s).age(s); age > most {
-			oldest, most = i, age
-		}
-	}
-	return oldest
 }
 
 // slots returns how many slots the current table has.
@@ -465,25 +435,4 @@ func (x *index) takeHome(slots []uint64, at uint64, w windows) ([]uint64, uint64
 			return slots, end
 		}
 	}
-}
-
-// windows are the alive parts of a bucket's rings.
-type windows struct{ small, main *window }
-
-// of returns the window that the slot's position is of.
-func (w windows) of(slot uint64) *window {
-	if slot&slotRingBit != 0 {
-		return w.main
-	}
-	return w.small
-}
-
-// alive reports whether the slot's record is still in its ring.
-func (w windows) alive(slot uint64) bool { return w.of(slot).alive(slot) }
-
-// outdated reports whether the slot is stale and so old that sweep has to drop
-// it: half of the position space has been written since.
-func (w windows) outdated(slot uint64) bool {
-	win := w.of(slot)
-	return !win.alive(slot) && win.age(slot) > win.mask/2
 }

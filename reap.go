@@ -169,7 +169,7 @@ func (b *bucket) tidyLocked(ring policy.Ring, n int) {
 	other := 1 - ring
 	r := &b.rings[other]
 	work := b.setWork(n)
-	for r.porous() && !b.rings[ring].fits(n, b.limitLocked()[ring]) {
+	for r.porous() && !b.rings[ring].fits(n, b.limitLocked().of(ring)) {
 		h, ok := r.header(r.tail)
 		if !ok || !h.dead && (work.Records == 0 || work.Bytes < h.total()) {
 			return // it would be dropped

@@ -245,9 +245,9 @@ func (b *bucket) shedLocked(total int, moves *int) bool {
 
 // overLocked returns a ring that holds more than its part of total chunks.
 func (b *bucket) overLocked(total int) (policy.Ring, bool) {
-	limits := b.divideLocked(total)
+	l := b.divideLocked(total)
 	for i := range b.rings {
-		if b.rings[i].held() > limits[i] {
+		if b.rings[i].held() > l.of(policy.Ring(i)) {
 			return policy.Ring(i), true
 		}
 	}

@@ -1,0 +1,84 @@
+package ringcache
+
+import (
+	"math/bits"
+	"sync/atomic"
+)
+
+// group is one cache line of the index.
+type group struct {
+	ctrl  uint64
+	slots [groupSlots]uint64
+}
+
+// tagAt returns the tag of slot i; 0 if the slot is empty.
+func (g *group) tagAt(i int) uint64 { return g.ctrl >> (8 * i) & 0xff }
+
+// matches returns a word with the high bit set in each byte i whose tag is
+// tag. There are no false positives: the addition cannot carry from a byte.
+func (g *group) matches(tag uint64) uint64 {
+	x := g.ctrl ^ tag*tagOnes
+	return ^((x&tagLows + tagLows) | x) & tagHighs
+}
+
+// empties returns a word with the high bit set in each byte of an empty slot.
+func (g *group) empties() uint64 { return ^g.ctrl & tagHighs }
+
+// stale returns a word with the high bit set in each byte of a slot that is not
+// alive; none is empty. It has no branches: nobody could foretell them.
+func (g *group) stale(w windows) (m uint64) {
+	small, main := *w.small, *w.main
+	for _, s := range &g.slots {
+		ofMain := -(s >> slotPosBits & 1) // all bits or none
+		tail := small.tail ^ (small.tail^main.tail)&ofMain
+		size := small.size ^ (small.size^main.size)&ofMain
+		_, alive := bits.Sub64((s-tail)&small.mask, size, 0)
+		m = m>>8 | alive<<(8*groupSlots-1)
+	}
+	return ^m & tagHighs
+}
+
+// passed reports whether any entry went on from g to a later group.
+func (g *group) passed() bool { return g.ctrl >= overflow1 }
+
+// load reads a slot whose frequency others may be raising.
+func (g *group) load(i int) uint64 { return atomic.LoadUint64(&g.slots[i]) }
+
+// oldest returns the slot of g whose record was written the longest ago, and is
+// not the latest: a Set must be seen by the next Get, whatever it displaces.
+func (g *group) oldest(w windows, latest uint64) (oldest int) {
+	var most uint64
+	for i, s := range g.slots {
+		if s&(slotRingBit|slotPosMask) == latest {
+			if oldest == i {
+				oldest = (i + 1) % groupSlots
+			}
+			continue
+		}
+		if age := w.of(s).age(s); age > most {
+			oldest, most = i, age
+		}
+	}
+	return oldest
+}
+
+// windows are the alive parts of a bucket's rings.
+type windows struct{ small, main *window }
+
+// of returns the window that the slot's position is of.
+func (w windows) of(slot uint64) *window {
+	if slot&slotRingBit != 0 {
+		return w.main
+	}
+	return w.small
+}
+
+// alive reports whether the slot's record is still in its ring.
+func (w windows) alive(slot uint64) bool { return w.of(slot).alive(slot) }
+
+// outdated reports whether the slot is stale and so old that sweep has to drop
+// it: half of the position space has been written since.
+func (w windows) outdated(slot uint64) bool {
+	win := w.of(slot)
+	return !win.alive(slot) && win.age(slot) > win.mask/2
+}
