@@ -8,7 +8,7 @@ package ringcache
 // hundred Sets in other buckets, the lines have come.
 //
 // Nobody can tell but by the time that it takes. Who locks the bucket finds the
-// Set made: lock makes it, and rlock has it made. Lookups alone take the lock by
+// Set made: lock and hold make it. Lookups alone take the lock by
 // other ways, and look at what was put aside before they look at the index.
 //
 // Invariant (number as in docs/design.md):
@@ -40,15 +40,15 @@ func (b *bucket) lock() {
 	}
 }
 
-// rlock takes the bucket's lock shared, after all Sets that had been put aside
-// when it was called.
-func (b *bucket) rlock() {
-	b.mu.RLock()
+// hold takes the bucket's lock to read for more than a lookup, with no Set put
+// aside.
+func (b *bucket) hold() {
+	b.mu.hold()
 	if b.index.aside != 0 {
-		b.mu.RUnlock()
-		b.lock()
-		b.mu.Unlock()
-		b.mu.RLock()
+		b.mu.exclude()
+		if b.index.aside != 0 { // nobody else has made it meanwhile
+			b.takeUpLocked()
+		}
 	}
 }
 

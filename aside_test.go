@@ -28,8 +28,8 @@ func asideCache(t *testing.T, g geometry, key string) *Cache {
 func isPutAside(c *Cache, key string) bool {
 	h := c.shared.hash([]byte(key))
 	b := c.bucket(h)
-	b.mu.RLock()
-	defer b.mu.RUnlock()
+	b.mu.hold()
+	defer b.mu.release()
 	return b.isAside([]byte(key), h)
 }
 

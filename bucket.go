@@ -73,6 +73,7 @@ func (b *bucket) init(s *commons, dither int, large bool) {
 	b.policy = policy.New(s.policy)
 	b.dither = int32(dither)
 	b.large = large
+	b.mu.long = large
 	b.most = s.longest(large)
 	lines, roomy := s.expected.shape()
 	b.roomy = roomy

@@ -186,8 +186,7 @@ func (c *Cache) getHashed(dst, k []byte, h uint64) ([]byte, bool) {
 	n := laneHere()
 	a := c.lanes.at(n, h&c.mask)
 	if !a.enter(&b.mu, n) {
-		b.mu.enterMutex(n)
-		a = nil
+		a = b.mu.enterMutex(n)
 	}
 	dst, ok := b.get(dst, k, h)
 	if !ok {
@@ -252,22 +251,23 @@ func (c *Cache) View(k []byte, fn func(v []byte)) bool {
 	h := c.shared.hash(k)
 	b := c.bucket(h)
 	b.index.prefetch(h)
-	b.mu.RLock() // and no lane: fn may take its time
-	defer b.mu.RUnlock()
-	b.mu.gets.Add(1)
-	if b.view(k, h, fn) {
-		return true
+	b.mu.share()
+	missed := false
+	defer func() { b.mu.unshare(missed) }()
+	missed = !b.view(k, h, fn) && !c.viewStray(k, h, fn)
+	return !missed
+}
+
+// viewStray is View of a key in a large bucket. The lock of its small bucket is
+// held.
+func (c *Cache) viewStray(k []byte, h uint64, fn func(v []byte)) bool {
+	if c.shared.strays(h).Load() == 0 {
+		return false
 	}
-	if c.shared.strays(h).Load() != 0 {
-		lb := c.largeBucket(h)
-		lb.mu.RLock()
-		defer lb.mu.RUnlock()
-		if lb.view(k, h, fn) {
-			return true
-		}
-	}
-	b.mu.misses.Add(1)
-	return false
+	lb := c.largeBucket(h)
+	lb.mu.share()
+	defer lb.mu.unshare(false)
+	return lb.view(k, h, fn)
 }
 
 // Del removes k and reports whether it was there. The bytes of the record are
@@ -336,9 +336,9 @@ func (c *Cache) Close() error {
 func (c *Cache) Len() int {
 	n := 0
 	c.each(func(b *bucket) {
-		b.rlock()
+		b.hold()
 		n += b.liveLocked()
-		b.mu.RUnlock()
+		b.mu.release()
 	})
 	return n
 }

@@ -110,8 +110,8 @@ type step struct {
 // behind them.
 func (s *step) take(b *bucket, at uint64) uint64 {
 	s.slots, s.keys, s.ends = s.slots[:0], s.keys[:0], s.ends[:0]
-	b.rlock()
-	defer b.mu.RUnlock()
+	b.hold()
+	defer b.mu.release()
 	x := &b.index
 	if len(x.pages) == 0 {
 		return hashesEnd

@@ -186,8 +186,8 @@ func (c *Cache) setLarge(b *bucket, w *write) error {
 // appetite returns the bytes of new chunks and pages that a large bucket takes
 // at most for a record of n bytes.
 func (b *bucket) appetite(n int) int {
-	b.rlock()
-	defer b.mu.RUnlock()
+	b.hold()
+	defer b.mu.release()
 	size := b.shared.pool.chunkSize
 	need := (n/size + 2) * size
 	grow := min(b.quota()-b.heldLocked(), 2*need+policy.SetWork(n).Bytes)
@@ -236,8 +236,8 @@ func (b *bucket) short(n int) bool {
 	if spare > n+3*s.pool.chunkSize {
 		return false // as nearly always
 	}
-	b.rlock()
-	defer b.mu.RUnlock()
+	b.hold()
+	defer b.mu.release()
 	need := (n + 1<<s.shift - 1) >> s.shift
 	if len(b.index.pages) == 0 {
 		need++
@@ -264,9 +264,9 @@ func (c *Cache) lend(w *write) {
 // settle notes what a large bucket holds, and divides the rest.
 func (c *Cache) settle(lb *bucket) {
 	s, g := c.shared, &c.region
-	lb.rlock()
+	lb.hold()
 	held := lb.heldLocked()
-	lb.mu.RUnlock()
+	lb.mu.release()
 	sum := 0
 	for i := range g.buckets {
 		if &g.buckets[i] == lb {

@@ -67,13 +67,13 @@ func isAny(name string, patterns ...string) bool {
 // A bucket is locked by the methods of aside.go, which see to what was put aside,
 // and by lookups, which look at it.
 func TestLayout_Locks(t *testing.T) {
-	direct := regexp.MustCompile(`\b(b|lb|other)\.mu\.R?Lock\(\)`)
+	direct := regexp.MustCompile(`\b(b|lb|other)\.mu\.(Lock|hold|exclude|share)\(\)`)
 	for _, s := range sources(t) {
 		text, err := os.ReadFile(s.name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := map[string]int{"aside.go": 3, "cache.go": 2}[s.name] // lock, rlock twice; View
+		want := map[string]int{"aside.go": 3, "cache.go": 2}[s.name] // lock, hold twice; View twice
 		if got := direct.FindAll(text, -1); len(got) != want {
 			t.Errorf("%s takes the lock of a bucket itself %d times, want %d", s.name, len(got), want)
 		}

@@ -33,6 +33,7 @@ func (b *bucket) learnLocked() {
 	b.mean = int32(min(mean, math.MaxInt32))
 	b.rings[policy.Small].lines, b.rings[policy.Main].lines = linesOf(mean), linesOf(mean)
 	b.roomy = mean >= roomyRecord
+	b.mu.long = b.large || mean >= longRecord
 	if b.policy.Kind == policy.FIFO {
 		return
 	}
@@ -44,6 +45,10 @@ func (b *bucket) learnLocked() {
 	b.told = int32(live)
 	l.mu.Unlock()
 }
+
+// longRecord is the mean size from which lookups do not wait for each other: the
+// copy of a value takes longer than a lane costs.
+const longRecord = 4 << 10
 
 // linesOf returns how many cache lines to prefetch of records of a mean size:
 // all that most of them touch. The small ones are in one.

@@ -213,8 +213,8 @@ func (c *Cache) due(b *bucket, k []byte, h uint64) bool {
 	if !ok || expiry == 0 || c.shared.left(expiry) > c.ahead {
 		return false
 	}
-	b.rlock()
-	defer b.mu.RUnlock()
+	b.hold()
+	defer b.mu.release()
 	return b.flightLocked(k, h) == nil
 }
 
@@ -363,8 +363,8 @@ const (
 
 // marked reports whether there is a mark that the key is absent.
 func (c *Cache) marked(b *bucket, k []byte, h uint64) bool {
-	b.rlock()
-	defer b.mu.RUnlock()
+	b.hold()
+	defer b.mu.release()
 	_, a := c.answerLocked(b, nil, k, h)
 	return a == absent
 }
@@ -378,8 +378,8 @@ func (c *Cache) answerLocked(b *bucket, dst, k []byte, h uint64) ([]byte, answer
 		return out, a
 	}
 	lb := c.largeBucket(h)
-	lb.rlock()
-	defer lb.mu.RUnlock()
+	lb.hold()
+	defer lb.mu.release()
 	return lb.answer(dst, k, h)
 }
 

@@ -29,8 +29,8 @@ func loaderCache(t testing.TB) *Cache { return mustCache(t, tiny(4, 1024, 16)) }
 func (c *Cache) waiting(k []byte) int {
 	h := c.shared.hash(k)
 	b := c.bucket(h)
-	b.mu.RLock()
-	defer b.mu.RUnlock()
+	b.mu.hold()
+	defer b.mu.release()
 	if f := b.flightLocked(k, h); f != nil {
 		return f.waiters
 	}

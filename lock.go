@@ -8,39 +8,53 @@ import (
 	"unsafe"
 )
 
-// bucketLock is the lock of a bucket: a sync.RWMutex that lookups go past as
-// long as nobody writes.
+// bucketLock is the lock of a bucket: a mutex that lookups go past as long as
+// nobody writes.
 //
-// Readers that take turns with an RWMutex pass its cache line from core to core,
-// which is most of what a lookup costs in a cache that fits into the
-// processor's. So a lookup has a lane, a counter in a cache line that other
-// cores hardly touch. Where the bit of its lane is set in open, it counts itself
-// into the lane instead of taking the mutex. Writers close all lanes before
-// they go on, and wait until those that had been open are empty. Once there have
-// been so many lookups without a write that closing the lanes again will not be
-// felt, a lookup that holds the mutex opens its lane.
+// Readers that take turns with a lock pass its cache line from core to core, which
+// is most of what a lookup costs in a cache that fits into the processor's. So a
+// lookup has a lane, a counter in a cache line that other cores hardly touch.
+// Where the bit of its lane is set in open, it counts itself into the lane instead
+// of taking the mutex. Writers close all lanes before they go on, and wait until
+// those that had been open are empty. Once there have been so many lookups without
+// a write that closing the lanes again will not be felt, a lookup that holds the
+// mutex opens its lane.
 //
 // This is the biased lock of Dice and Kogan, "BRAVO: Biased Locking for
 // Reader-Writer Locks" (USENIX ATC 2019), with lanes in a table of each cache
-// and a bit for each of them, so that a writer looks only at those in use.
+// and a bit for each of them, so that a writer looks only at those in use, and
+// without the reader-writer lock behind it: who finds its lane closed reads alone,
+// for the moment that a lookup takes. What may take longer reads beside others:
+// in its lane where values are long, as a viewer where it is up to the caller.
+//
+// There are these ways to take it:
+//
+//	Lock    alone, to write
+//	lookup  to read; beside lookups in lanes and viewers
+//	hold    the same for more than a lookup
+//	share   the same for as long as it takes; beside all that read
 //
 // Invariant (number as in docs/design.md):
 //
-//	I13  who holds the lock exclusively finds no lane open and nobody in one
+//	I13  who has taken the lock to write finds no lane open, nobody in one, and
+//	     no viewer
 //
-// A lane is opened only under the shared lock, so not while anybody has it
-// exclusively. A lookup counts itself in before it looks for its bit a second
-// time, and a writer clears the bits before it looks at the counts, so one of
-// the two sees the other.
+// A lane is opened only by who has the mutex, so not while anybody writes. A
+// lookup counts itself in before it looks for its bit a second time, and a writer
+// clears the bits before it looks at the counts, so one of the two sees the other.
 type bucketLock struct {
-	rw     sync.RWMutex
-	gets   atomic.Uint64 // lookups, but for those that open lanes know of
-	misses atomic.Uint64 // of them
-	calm   uint64        // gets from which on a lane may be opened
-	wait   uint64        // gets that calm was set ahead by
-	sets   uint64        // in the cache line that a Set has to write
-	open   atomic.Uint64 // lanes that lookups may go through; in the next cache line
-	lanes  *lane         // the first of this bucket
+	mu      sync.Mutex
+	gets    uint64        // lookups, but for those that open lanes know of
+	misses  uint64        // of them
+	calm    uint64        // gets from which on a lane may be opened
+	sets    uint64        // in the cache line that a Set has to write
+	wait    uint32        // gets that calm was set ahead by
+	viewers int32         // who shares the lock
+	writers int32         // who waits for them, and lets no more in
+	long    bool          // copying a value takes so long that nobody is to wait for it
+	turn    chan struct{} // closed when viewers or writers have come to 0; nil: nobody waits
+	open    atomic.Uint64 // lanes that lookups may go through; in the next cache line
+	lanes   *lane         // the first of this bucket
 }
 
 // lane is where lookups of some goroutines in one bucket count themselves. The
@@ -105,44 +119,31 @@ func (a *lane) enter(l *bucketLock, n uint) bool {
 }
 
 // enterMutex takes the lock for a lookup, which is counted, where lane n is
-// closed. It may open it.
-func (l *bucketLock) enterMutex(n uint) {
-	l.rw.RLock()
-	if l.gets.Add(1) >= l.calm {
+// closed. It may open it, and returns it where the lookup is to go on in it.
+func (l *bucketLock) enterMutex(n uint) *lane {
+	l.mu.Lock()
+	if l.long {
+		a := l.lanes.at(n, 0)
+		l.open.Or(1 << n)
+		a.state.Add(1)
+		l.mu.Unlock()
+		return a
+	}
+	l.gets++
+	if l.gets >= l.calm {
 		l.open.Or(1 << n)
 	}
+	return nil
 }
 
-// lookup takes the lock for a lookup, which is counted, shared with others. It
-// returns what leave wants.
+// lookup takes the lock for a lookup, which is counted. It returns what leave
+// wants.
 func (l *bucketLock) lookup() *lane {
 	n := laneHere()
-	a := l.lanes.at(n, 0)
-	if a.enter(l, n) {
+	if a := l.lanes.at(n, 0); a.enter(l, n) {
 		return a
 	}
-	l.enterMutex(n)
-	return nil
-}
-
-// glance is lookup for what does not count as one, and ends with forget.
-func (l *bucketLock) glance() *lane {
-	n := laneHere()
-	a := l.lanes.at(n, 0)
-	if a.enter(l, n) {
-		return a
-	}
-	l.RLock()
-	return nil
-}
-
-// forget ends what glance has begun.
-func (l *bucketLock) forget(a *lane) {
-	if a != nil {
-		a.state.Add(^uint64(0))
-		return
-	}
-	l.RUnlock()
+	return l.enterMutex(n)
 }
 
 // leave ends a lookup that is in lane a, or has the mutex if a is nil.
@@ -157,7 +158,7 @@ func (l *bucketLock) leave(a *lane) {
 // leaveMutex is apart so that leave can be inlined.
 //
 //go:noinline
-func (l *bucketLock) leaveMutex() { l.rw.RUnlock() }
+func (l *bucketLock) leaveMutex() { l.mu.Unlock() }
 
 // missed counts a lookup, in lane a or with the mutex, as a miss.
 func (l *bucketLock) missed(a *lane) {
@@ -165,23 +166,106 @@ func (l *bucketLock) missed(a *lane) {
 		a.misses.Add(1)
 		return
 	}
-	l.misses.Add(1)
+	l.misses++
 }
 
-// RLock takes the lock, shared with others and with lookups.
-func (l *bucketLock) RLock() { l.rw.RLock() }
+// glance is lookup for what does not count as one, and ends with forget.
+func (l *bucketLock) glance() *lane {
+	n := laneHere()
+	if a := l.lanes.at(n, 0); a.enter(l, n) {
+		return a
+	}
+	l.hold()
+	return nil
+}
 
-// RUnlock gives back what RLock took.
-func (l *bucketLock) RUnlock() { l.rw.RUnlock() }
+// forget ends what glance has begun.
+func (l *bucketLock) forget(a *lane) {
+	if a != nil {
+		a.state.Add(^uint64(0))
+		return
+	}
+	l.release()
+}
 
-// Unlock gives back what Lock took.
-func (l *bucketLock) Unlock() { l.rw.Unlock() }
+// hold takes the lock to read for more than a lookup.
+func (l *bucketLock) hold() { l.mu.Lock() }
 
-// Lock takes the lock exclusively.
+// release gives back what hold took.
+func (l *bucketLock) release() { l.mu.Unlock() }
+
+// share takes the lock for a lookup, which is counted, that may take its time.
+func (l *bucketLock) share() {
+	l.mu.Lock()
+	for l.writers > 0 {
+		l.await()
+	}
+	l.gets++
+	l.viewers++
+	l.mu.Unlock()
+}
+
+// unshare gives back what share took. missed tells that the lookup was a miss.
+func (l *bucketLock) unshare(missed bool) {
+	l.mu.Lock()
+	if missed {
+		l.misses++
+	}
+	if l.viewers--; l.viewers == 0 {
+		l.wake()
+	}
+	l.mu.Unlock()
+}
+
+// Lock takes the lock to write.
 func (l *bucketLock) Lock() {
-	l.rw.Lock()
+	l.mu.Lock()
+	l.exclude()
+}
+
+// exclude turns what hold took into what Lock takes. Others may write before it
+// does, if there are viewers.
+func (l *bucketLock) exclude() {
+	if l.viewers > 0 {
+		l.outwaitViewers()
+	}
 	if l.open.Load() != 0 {
 		l.closeLanes()
+	}
+}
+
+// Unlock gives back what Lock took.
+func (l *bucketLock) Unlock() { l.mu.Unlock() }
+
+// outwaitViewers waits until there is no viewer. The mutex is held, and given up
+// meanwhile.
+func (l *bucketLock) outwaitViewers() {
+	l.writers++
+	for l.viewers > 0 {
+		l.await()
+	}
+	if l.writers--; l.writers == 0 {
+		l.wake()
+	}
+}
+
+// await gives up the mutex until somebody calls wake, and takes it again. (A
+// sync.Cond would lead back to the mutex, and so from the cache to itself.)
+func (l *bucketLock) await() {
+	if l.turn == nil {
+		l.turn = make(chan struct{})
+	}
+	turn := l.turn
+	l.mu.Unlock()
+	<-turn
+	l.mu.Lock()
+}
+
+// wake lets those go on that wait. The mutex is held.
+func (l *bucketLock) wake() {
+	if l.turn != nil {
+		close(l.turn)
+		l.turn = nil
 	}
 }
 
@@ -201,22 +285,23 @@ func (l *bucketLock) closeLanes() {
 		// A lookup that finds the lane closed is in it for a moment.
 		done := state >> laneShift
 		a.state.Add(-(done << laneShift))
-		l.misses.Add(a.misses.Swap(0))
+		l.misses += a.misses.Swap(0)
 		served += done
 	}
+	l.gets += served
 	if served < worthwhile {
 		l.wait = min(2*l.wait, calmMost)
 	} else {
 		l.wait = calmGets
 	}
 	l.wait = max(l.wait, calmGets)
-	l.calm = l.gets.Add(served) + l.wait
+	l.calm = l.gets + uint64(l.wait)
 }
 
 // lookups returns how many lookups there have been, and how many of them
-// missed. The lock is held, shared at least.
+// missed. The lock is held.
 func (l *bucketLock) lookups() (gets, misses uint64) {
-	gets, misses = l.gets.Load(), l.misses.Load()
+	gets, misses = l.gets, l.misses
 	for open := l.open.Load(); open != 0; open &= open - 1 {
 		a := l.lanes.at(uint(bits.TrailingZeros64(open)), 0)
 		gets += a.state.Load() >> laneShift

@@ -49,20 +49,31 @@ func TestLock_Exclusive(t *testing.T) {
 	}
 	spawn(&wg, func() {
 		for range steps {
-			l.RLock()
+			l.hold()
 			if shared[0] != shared[1] {
 				t.Error("a reader meets a writer")
 			}
-			l.RUnlock()
+			l.release()
 		}
 	})
+	for range 2 {
+		spawn(&wg, func() {
+			for range steps / 10 {
+				l.share()
+				if shared[0] != shared[1] {
+					t.Error("a viewer meets a writer")
+				}
+				l.unshare(false)
+			}
+		})
+	}
 	for range 2 {
 		spawn(&wg, func() {
 			for range steps / 50 {
 				runtime.Gosched()
 				l.Lock()
-				if l.open.Load() != 0 {
-					t.Error("a lane is open while a writer has the lock")
+				if l.open.Load() != 0 || l.viewers != 0 {
+					t.Error("a lane is open, or there is a viewer, while a writer has the lock")
 				}
 				shared[0]++
 				runtime.Gosched()
@@ -76,7 +87,8 @@ func TestLock_Exclusive(t *testing.T) {
 	require.Equal(t, [2]int{closed, closed}, shared)
 	require.Positive(t, inLanes, "lookups in lanes")
 	gets, _ := l.lookups()
-	require.EqualValues(t, max(4, runtime.GOMAXPROCS(0))*steps, gets)
+	require.EqualValues(t, max(4, runtime.GOMAXPROCS(0))*steps+2*(steps/10), gets)
+	require.Nil(t, l.turn, "somebody still waits")
 }
 
 // A writer closes the lanes, and they stay closed until lookups have been calm.
@@ -132,6 +144,85 @@ func TestLock_WriterWaits(t *testing.T) {
 	gets, misses := l.lookups()
 	require.EqualValues(t, 3, gets)
 	require.EqualValues(t, 1, misses)
+}
+
+// A writer waits for the viewers that are there, and is not overtaken by more of
+// them. Lookups wait for neither.
+func TestLock_ViewersWait(t *testing.T) {
+	l := newLock()
+	waiting := func() bool {
+		l.hold()
+		defer l.release()
+		return l.writers > 0
+	}
+	l.share()
+	l.share()
+	var order []string // guarded by l
+	var writer, viewer sync.WaitGroup
+	spawn(&writer, func() {
+		l.Lock()
+		order = append(order, "write")
+		l.Unlock()
+	})
+	for !waiting() {
+		runtime.Gosched()
+	}
+	spawn(&viewer, func() {
+		l.share()
+		order = append(order, "late view")
+		l.unshare(true)
+	})
+	l.leave(l.lookup())
+	l.unshare(false)
+	require.True(t, waiting(), "one viewer is still there")
+	order = append(order, "early view")
+	l.unshare(false)
+	writer.Wait()
+	viewer.Wait()
+	require.Equal(t, []string{"early view", "write", "late view"}, order)
+	gets, misses := l.lookups()
+	require.EqualValues(t, 4, gets)
+	require.EqualValues(t, 1, misses)
+	require.Nil(t, l.turn)
+}
+
+// Where values are long, lookups never have the mutex to themselves.
+func TestLock_Long(t *testing.T) {
+	l := newLock()
+	l.long = true
+	for range 3 {
+		a, b := l.lookup(), l.lookup()
+		require.NotNil(t, a)
+		require.NotNil(t, b)
+		require.True(t, l.mu.TryLock())
+		l.mu.Unlock()
+		l.missed(b)
+		l.leave(a)
+		l.leave(b)
+		l.Lock()
+		require.Zero(t, l.open.Load())
+		l.Unlock()
+	}
+	gets, misses := l.lookups()
+	require.EqualValues(t, 6, gets)
+	require.EqualValues(t, 3, misses)
+}
+
+// Large buckets have such a lock from the start, small ones once they have learned
+// that records are long.
+func TestLock_LongByValues(t *testing.T) {
+	c := mustCache(t, defaultGeometry(64<<20))
+	b := c.bucket(c.shared.hash([]byte("key")))
+	require.True(t, c.region.buckets[0].mu.long)
+	require.False(t, b.mu.long)
+	for range 100 {
+		require.NoError(t, c.Set([]byte("key"), make([]byte, longRecord)))
+	}
+	require.True(t, b.mu.long)
+	for range 100_000 {
+		require.NoError(t, c.Set([]byte("key"), make([]byte, 100)))
+	}
+	require.False(t, b.mu.long)
 }
 
 // Stacks that lie side by side lead to different lanes, wherever they begin, and

@@ -79,8 +79,8 @@ func (c *Cache) resize(maxBytes int) bool {
 		c.shrink(maxBytes)
 	}
 	b := &c.buckets[0]
-	b.rlock()
-	defer b.mu.RUnlock()
+	b.hold()
+	defer b.mu.release()
 	return !b.closed
 }
 

@@ -109,8 +109,8 @@ func (s Stats) HitRatio() float64 {
 
 // updateStats adds the bucket's share to s.
 func (b *bucket) updateStats(s *Stats) {
-	b.rlock()
-	defer b.mu.RUnlock()
+	b.hold()
+	defer b.mu.release()
 	if !b.large { // where every lookup begins
 		gets, misses := b.mu.lookups()
 		s.GetCalls += gets

@@ -22,8 +22,8 @@ func (c *Cache) validate() error {
 		if b.closed {
 			return
 		}
-		if open, inside := b.mu.inUse(); open != 0 || inside != 0 {
-			errs = append(errs, fmt.Errorf("I13: %s: lanes %b open, %d lookups in lanes", name, open, inside))
+		if open, inside := b.mu.inUse(); open != 0 || inside != 0 || b.mu.viewers != 0 {
+			errs = append(errs, fmt.Errorf("I13: %s: lanes %b open, %d lookups in lanes, %d viewers", name, open, inside, b.mu.viewers))
 		}
 		held += b.heldLocked()
 		if err := b.validateLocked(strays); err != nil {

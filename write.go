@@ -305,16 +305,16 @@ func (c *Cache) delStrayLocked(w *write) bool {
 func (c *Cache) peek(dst []byte, w *write, value bool) (out []byte, expiry uint32, ok bool) {
 	b := c.bucket(w.h)
 	b.index.prefetch(w.h)
-	b.rlock()
-	defer b.mu.RUnlock()
+	b.hold()
+	defer b.mu.release()
 	var f found
 	if b.lookup(&f, w.k, w.h) {
 		return f.peek(dst, value), f.expiry, true
 	}
 	if c.shared.strays(w.h).Load() != 0 {
 		lb := c.largeBucket(w.h)
-		lb.rlock()
-		defer lb.mu.RUnlock()
+		lb.hold()
+		defer lb.mu.release()
 		if lb.lookup(&f, w.k, w.h) {
 			return f.peek(dst, value), f.expiry, true
 		}
