@@ -13,9 +13,9 @@ import (
 const ringCount = 2
 
 // bucket is a share of the keys with its own lock: an index, rings, and what
-// ties them together. Get and its kin take the lock shared, all else takes it
-// exclusively. Methods that end in Locked need it; find, get and view need it
-// at least shared.
+// ties them together. Get and its kin take the lock to read, all else takes it to
+// write. Methods that end in Locked need it; for find, get and view, to read is
+// enough.
 //
 // What a lookup needs comes first: the mutex and its counters in one cache line,
 // what it reads of lanes and index in the next, and then a line of each ring.

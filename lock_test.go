@@ -172,6 +172,9 @@ func TestLock_ViewersWait(t *testing.T) {
 		order = append(order, "late view")
 		l.unshare(true)
 	})
+	for range 1000 { // time to go wrong in
+		runtime.Gosched()
+	}
 	l.leave(l.lookup())
 	l.unshare(false)
 	require.True(t, waiting(), "one viewer is still there")
@@ -213,7 +216,12 @@ func TestLock_Long(t *testing.T) {
 func TestLock_LongByValues(t *testing.T) {
 	c := mustCache(t, defaultGeometry(64<<20))
 	b := c.bucket(c.shared.hash([]byte("key")))
-	require.True(t, c.region.buckets[0].mu.long)
+	lb := &c.region.buckets[0]
+	require.True(t, lb.mu.long)
+	lb.lock()
+	lb.learnLocked() // that it has no records
+	lb.mu.Unlock()
+	require.True(t, lb.mu.long)
 	require.False(t, b.mu.long)
 	for range 100 {
 		require.NoError(t, c.Set([]byte("key"), make([]byte, longRecord)))
