@@ -95,7 +95,7 @@ func (b *bucket) takeUpLocked() {
 }
 
 // isAside reports whether the newest Set of key k was put aside. The lock is
-// held, shared at least.
+// held, to read at least.
 func (b *bucket) isAside(k []byte, h uint64) bool {
 	return b.index.aside == uint8(tagOf(h)) && string(b.aside.data[:b.aside.klen]) == string(k)
 }

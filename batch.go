@@ -15,8 +15,8 @@ const batchSize = 64
 // Looking up many keys at once lets the processor fetch them side by side,
 // which makes each several times faster than a Get of its own in a cache that
 // is larger than the processor's. GetBatch does not allocate if dst has room
-// for all values. It takes the lock of one bucket at a time, shared with other
-// readers: the result is not a snapshot of the whole cache.
+// for all values. It takes the lock of one bucket at a time, as Get does:
+// the result is not a snapshot of the whole cache.
 //
 // GetBatch panics if vals is shorter than keys.
 func (c *Cache) GetBatch(dst []byte, keys, vals [][]byte) (out []byte, hits int) {

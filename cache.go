@@ -165,7 +165,7 @@ func (c *Cache) Set(k, v []byte) error {
 // [Cache.HasGet] tells an empty value from a miss.
 //
 // Get does not allocate if dst has room for the value. It takes the lock of
-// one of 512 buckets, shared with other readers.
+// one of 512 buckets, which readers have together as long as nobody writes to it.
 func (c *Cache) Get(dst, k []byte) []byte {
 	dst, _ = c.HasGet(dst, k)
 	return dst
@@ -211,7 +211,7 @@ func (c *Cache) getStray(dst, k []byte, h uint64) ([]byte, bool) {
 }
 
 // Has reports whether k is there. It counts as a lookup in [Stats], does not
-// allocate, and takes the lock of one bucket, shared with other readers.
+// allocate, and takes the lock of one bucket as Get does.
 func (c *Cache) Has(k []byte) bool {
 	h := c.shared.hash(k)
 	b := c.bucket(h)

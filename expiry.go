@@ -120,7 +120,7 @@ func (c *Cache) rewrite(w *write) error {
 // TTL returns how long the entry of k is still there for at the most, and
 // whether k is there: 0 and true for an entry that never expires, 0 and false
 // on a miss. It does not count as a lookup in [Stats] nor with the policy, does
-// not allocate, and takes the lock of one bucket, shared with other readers.
+// not allocate, and takes the lock of one bucket for a moment.
 func (c *Cache) TTL(k []byte) (time.Duration, bool) {
 	_, expiry, ok := c.peek(nil, &write{k: k, h: c.shared.hash(k)}, false)
 	if !ok || expiry == 0 {

@@ -103,8 +103,8 @@ func (p *probe) next() {
 	p.left--
 }
 
-// index is guarded by its bucket's lock: shared for searches, exclusive for
-// all else. Only frequencies change under a shared lock, by atomic operations.
+// index is guarded by its bucket's lock: to read for searches, to write
+// for all else. Only frequencies change while others read, by atomic operations.
 type index struct {
 	pages     []chunkRef
 	cur       table
@@ -188,7 +188,7 @@ type place struct {
 }
 
 // touch raises the frequency of the slot, up to 3, so that a hot entry is only
-// read. It may run under a shared lock; a lost race is a lost count.
+// read. It may run beside other reads; a lost race is a lost count.
 func (p place) touch() {
 	if p.slot&slotFreqMask != slotFreqMask {
 		atomic.CompareAndSwapUint64(&p.g.slots[p.i], p.slot, p.slot+slotFreqOne)

@@ -309,7 +309,7 @@ func (b *bucket) land(f *flight) {
 }
 
 // flightLocked returns the flight of the key that may be joined, nil if there
-// is none. The lock may be a shared one.
+// is none. The lock is held, to read at least.
 func (b *bucket) flightLocked(k []byte, h uint64) *flight {
 	for f := b.flights; f != nil; f = f.next {
 		if f.h == h && string(f.key) == string(k) {
@@ -370,8 +370,8 @@ func (c *Cache) marked(b *bucket, k []byte, h uint64) bool {
 }
 
 // answerLocked looks for the entry or the mark of a key, without counting a
-// lookup, and appends a value to dst. The lock of its small bucket is held, at
-// least shared.
+// lookup, and appends a value to dst. The lock of its small bucket is held, to
+// read at least.
 func (c *Cache) answerLocked(b *bucket, dst, k []byte, h uint64) ([]byte, answer) {
 	out, a := b.answer(dst, k, h)
 	if a != unknown || c.shared.strays(h).Load() == 0 {
