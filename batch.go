@@ -104,27 +104,38 @@ func (c *Cache) setBlock(keys, vals [][]byte) (at int, first error) {
 }
 
 // prefetchBlock hashes up to batchSize keys, and asks for all their index lines
-// and then for all the records that these lead to.
+// and then for all the records that these lead to. These are noted before the
+// first is asked for: an atomic operation, such as a lock takes, waits until the
+// addresses of all that was asked for have been translated.
 func (c *Cache) prefetchBlock(hashes *[batchSize]uint64, keys [][]byte) {
 	for i, k := range keys {
 		h := c.shared.hash(k)
 		hashes[i] = h
 		c.bucket(h).index.prefetch(h)
 	}
+	var records [batchSize]lines
+	n := 0
 	for _, h := range hashes[:len(keys)] {
-		c.bucket(h).prefetchRecord(h)
+		if c.bucket(h).recordLines(&records[n], h) {
+			n++
+		}
+	}
+	for i := range records[:n] {
+		records[i].prefetch()
 	}
 }
 
-// prefetchRecord asks for the lines of the record that hash h leads to.
-func (b *bucket) prefetchRecord(h uint64) {
+// recordLines notes where the record lies that hash h leads to, and reports
+// whether there is one.
+func (b *bucket) recordLines(at *lines, h uint64) bool {
 	a := b.mu.glance()
 	defer b.mu.forget(a)
 	if len(b.index.pages) == 0 {
-		return
+		return false
 	}
-	if slot, ok := b.likely(h); ok {
-		r := &b.rings[slotRing(slot)]
-		r.prefetch(slot, int(r.lines))
+	slot, ok := b.likely(h)
+	if ok {
+		b.rings[slotRing(slot)].note(at, slot)
 	}
+	return ok
 }

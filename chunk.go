@@ -210,6 +210,17 @@ func chunkBytes(r *chunkRef, n int) []byte {
 	return unsafe.Slice((*byte)(r.pointer()), n)
 }
 
+// lines are cache lines of a chunk that are worth asking for, even if by then it
+// is another's.
+type lines struct {
+	chunk chunkRef
+	off   uint32
+	n     uint32
+}
+
+// prefetch asks for them.
+func (l *lines) prefetch() { prefetchAt(&l.chunk, uintptr(l.off), int(l.n)) }
+
 // prefetchAt asks for n lines from offset off of chunk r on.
 func prefetchAt(r *chunkRef, off uintptr, n int) {
 	// Sound: nothing is read, and a prefetch cannot fault.

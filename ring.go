@@ -314,6 +314,12 @@ func (r *ring) prefetch(pos uint64, n int) {
 	prefetchAt(&r.slots[r.slot(pos)], uintptr(pos&(1<<r.shift-1)), n)
 }
 
+// note notes the lines of the record at pos, to be asked for later.
+func (r *ring) note(at *lines, pos uint64) {
+	at.chunk = r.slots[r.slot(pos)]
+	at.off, at.n = uint32(pos&(1<<r.shift-1)), uint32(r.lines)
+}
+
 // prefetchWrite is prefetch for lines that are going to be written to.
 func (r *ring) prefetchWrite(pos uint64, n int) {
 	prefetchWriteAt(&r.slots[r.slot(pos)], uintptr(pos&(1<<r.shift-1)), n)
