@@ -54,7 +54,9 @@ func (b *bucket) hold() {
 
 // putAsideLocked puts a Set aside, or reports false if it has to be made at once:
 // it depends on what is there, its lines have been asked for, it is too long, or
-// its key is not there. No other is aside.
+// its key is not there. No other is aside. The record's lines are to be asked for
+// without the lock (write.ask): giving it up waits for the translation of what
+// was asked for before.
 func (b *bucket) putAsideLocked(w *write) bool {
 	a := b.aside
 	if a == nil || w.cond != always || w.prompt || len(w.k)+len(w.v) > asideMost {
@@ -66,7 +68,8 @@ func (b *bucket) putAsideLocked(w *write) bool {
 	}
 	a.hash, a.slot, a.expiry = w.h, slot, w.expiry
 	a.klen, a.vlen = uint16(len(w.k)), uint16(len(w.v))
-	b.askLocked(a)
+	b.rings[slotRing(slot)].note(&w.ask, slot)
+	w.ask.n = a.lines()
 	copy(a.data[copy(a.data[:], w.k):], w.v)
 	b.index.aside = uint8(tagOf(w.h))
 	return true
@@ -76,9 +79,11 @@ func (b *bucket) putAsideLocked(w *write) bool {
 // has been done in the bucket since it was found (I14).
 func (b *bucket) askLocked(a *aside) {
 	r := &b.rings[slotRing(a.slot)]
-	n := shortHeader + int(a.klen) + int(a.vlen)
-	r.prefetchWrite(a.slot, n/cacheLine+1)
+	r.prefetchWrite(a.slot, int(a.lines()))
 }
+
+// lines returns how many cache lines the record has.
+func (a *aside) lines() uint32 { return (shortHeader+uint32(a.klen)+uint32(a.vlen))/cacheLine + 1 }
 
 // takeUpLocked makes the Set that was put aside. It fails only if its value has
 // another length than the one before and there is no memory for it, and then

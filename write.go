@@ -21,6 +21,7 @@ type write struct {
 	prompt bool        // its lines have been asked for: it is made at once
 	flight *flight     // for ifListed: the load that writes
 	reason Reason      // why an older value leaves
+	ask    lines       // to be asked for when the lock has been given up, by a Set that was put aside
 	left   *[]departed // for OnEvict. A pointer, so that k and v need not be on the heap as this is
 }
 
@@ -116,6 +117,7 @@ func (c *Cache) setSmall(b *bucket, w *write) error {
 		c.lend(w)
 	}
 	flowed, err := c.setInBucket(b, w)
+	w.ask.prefetchWrite()
 	if flowed.bytes > 0 {
 		c.flowed(flowed, w)
 	}
