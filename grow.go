@@ -92,6 +92,7 @@ func (b *bucket) tendIndexLocked() {
 	x := &b.index
 	if x.growing() {
 		x.move(moveRun, b.windows(), b.loseLocked)
+		x.prefetchMove(moveRun)
 		return
 	}
 	if !b.crowded() {

@@ -80,6 +80,14 @@ func (t table) end(home uint32) uint64 {
 	return ((uint64(home)+1)<<slotHashBits + uint64(t.groups) - 1) / uint64(t.groups)
 }
 
+// start returns the first hash, of slotHashBits bits, of those of a home.
+func (t table) start(home uint32) uint64 {
+	if home == 0 {
+		return 0
+	}
+	return t.end(home - 1)
+}
+
 // probe is a walk along a probe path. It goes round at the table's end.
 type probe struct {
 	at   uint32 // group
@@ -320,6 +328,26 @@ func (x *index) grow(pages []chunkRef) {
 func (x *index) move(n int, w windows, lost func(slot uint64)) {
 	for ; n > 0 && x.growing(); n-- {
 		x.moveHome(w, lost)
+	}
+}
+
+// prefetchMove asks for the groups that the next n homes are going to move from and
+// to: by then, some hundred Sets in other buckets later, they have come.
+func (x *index) prefetchMove(n int) {
+	front := x.front.Load()
+	if front == 0 {
+		return
+	}
+	from := front - min(front, uint32(n))
+	x.prefetchGroups(from, front-1)
+	x.prefetchGroups(x.cur.home(x.old.start(from)<<slotHashAt), x.cur.home((x.old.end(front-1)-1)<<slotHashAt))
+}
+
+// prefetchGroups asks for the groups from first to last.
+func (x *index) prefetchGroups(first, last uint32) {
+	for n := first; n <= last; n++ {
+		// Sound: nothing is read.
+		prefetch(unsafe.Pointer(x.group(n)))
 	}
 }
 
