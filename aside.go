@@ -8,8 +8,8 @@ package ringcache
 // hundred Sets in other buckets, the lines have come.
 //
 // Nobody can tell but by the time that it takes. Who locks the bucket finds the
-// Set made: lock and hold make it. Lookups alone take the lock by
-// other ways, and look at what was put aside before they look at the index.
+// Set made: lock, hold and stay make it. Lookups alone take the
+// lock by other ways, and look at what was put aside before they look at the index.
 //
 // Invariant (number as in docs/design.md):
 //
@@ -49,6 +49,13 @@ func (b *bucket) hold() {
 		if b.index.aside != 0 { // nobody else has made it meanwhile
 			b.takeUpLocked()
 		}
+	}
+}
+
+// stay takes the bucket's lock to read for as long as it takes, beside all that
+// read, with no Set put aside. What it took is given back by unshare.
+func (b *bucket) stay() {
+	for b.hold(); !b.mu.linger(); b.hold() {
 	}
 }
 

@@ -152,7 +152,7 @@ func (c *Cache) bucket(h uint64) *bucket { return &c.buckets[h&c.mask&(bucketCou
 // lost without an error, as one that was pushed out.
 //
 // Set does not allocate on the Go heap, but for a few bytes when a bucket's
-// tables grow. It locks one of 512 buckets.
+// tables grow or it has to wait for a View. It locks one of 512 buckets.
 func (c *Cache) Set(k, v []byte) error {
 	var w write
 	w.k, w.v = k, v
@@ -165,7 +165,8 @@ func (c *Cache) Set(k, v []byte) error {
 // [Cache.HasGet] tells an empty value from a miss.
 //
 // Get does not allocate if dst has room for the value. It takes the lock of
-// one of 512 buckets, which readers have together as long as nobody writes to it.
+// one of 512 buckets, which readers have together as long as nobody writes to it,
+// and one after another for a while after that.
 func (c *Cache) Get(dst, k []byte) []byte {
 	dst, _ = c.HasGet(dst, k)
 	return dst
@@ -181,12 +182,13 @@ func (c *Cache) HasGet(dst, k []byte) ([]byte, bool) {
 // getHashed is HasGet of a key with hash h.
 func (c *Cache) getHashed(dst, k []byte, h uint64) ([]byte, bool) {
 	b := c.bucket(h)
-	// This is b.mu.lookup, which the compiler would not inline. The lane is found
+	// This is b.mu.lookup, which the compiler would not inline. Where there are
+	// large values, it may be long. The lane is found
 	// from the cache, and so need not wait for the bucket's cache line.
 	n := laneHere()
 	a := c.lanes.at(n, h&c.mask)
 	if !a.enter(&b.mu, n) {
-		a = b.mu.enterMutex(n)
+		a = b.mu.enterMutex(n, c.shared.strays(h).Load() != 0)
 	}
 	dst, ok := b.get(dst, k, h)
 	if !ok {
@@ -205,7 +207,7 @@ func (c *Cache) getStray(dst, k []byte, h uint64) ([]byte, bool) {
 		return dst, false
 	}
 	lb := c.largeBucket(h)
-	a := lb.mu.lookup() // it counts as well, and is not looked at
+	a := lb.mu.lookup(true) // it counts as well, and is not looked at
 	defer lb.mu.leave(a)
 	return lb.get(dst, k, h)
 }
@@ -216,7 +218,7 @@ func (c *Cache) Has(k []byte) bool {
 	h := c.shared.hash(k)
 	b := c.bucket(h)
 	b.index.prefetch(h)
-	a := b.mu.lookup()
+	a := b.mu.lookup(c.shared.strays(h).Load() != 0)
 	ok := b.view(k, h, nil) || c.hasStray(k, h)
 	if !ok {
 		b.mu.missed(a)
@@ -232,7 +234,7 @@ func (c *Cache) hasStray(k []byte, h uint64) bool {
 		return false
 	}
 	lb := c.largeBucket(h)
-	a := lb.mu.lookup()
+	a := lb.mu.lookup(true)
 	defer lb.mu.leave(a)
 	return lb.view(k, h, nil)
 }
@@ -246,7 +248,7 @@ func (c *Cache) hasStray(k []byte, h uint64) bool {
 // fn runs under the bucket's lock, shared with other readers: it must be short,
 // and must not call methods of the same cache, which could wait for itself. A
 // panic in fn leaves the cache sound. A nil fn is not called. View does not
-// allocate.
+// allocate, unless somebody waits for a View of the same bucket.
 func (c *Cache) View(k []byte, fn func(v []byte)) bool {
 	h := c.shared.hash(k)
 	b := c.bucket(h)

@@ -110,8 +110,8 @@ type step struct {
 // behind them.
 func (s *step) take(b *bucket, at uint64) uint64 {
 	s.slots, s.keys, s.ends = s.slots[:0], s.keys[:0], s.ends[:0]
-	b.hold()
-	defer b.mu.release()
+	b.stay()
+	defer b.mu.unshare(false)
 	x := &b.index
 	if len(x.pages) == 0 {
 		return hashesEnd

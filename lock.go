@@ -119,10 +119,11 @@ func (a *lane) enter(l *bucketLock, n uint) bool {
 }
 
 // enterMutex takes the lock for a lookup, which is counted, where lane n is
-// closed. It may open it, and returns it where the lookup is to go on in it.
-func (l *bucketLock) enterMutex(n uint) *lane {
+// closed. It may open it, and returns it where the lookup is to go on in it: that
+// is where it may be long.
+func (l *bucketLock) enterMutex(n uint, long bool) *lane {
 	l.mu.Lock()
-	if l.long {
+	if l.long || long {
 		a := l.lanes.at(n, 0)
 		l.open.Or(1 << n)
 		a.state.Add(1)
@@ -136,14 +137,14 @@ func (l *bucketLock) enterMutex(n uint) *lane {
 	return nil
 }
 
-// lookup takes the lock for a lookup, which is counted. It returns what leave
-// wants.
-func (l *bucketLock) lookup() *lane {
+// lookup takes the lock for a lookup, which is counted, and may be long. It returns
+// what leave wants.
+func (l *bucketLock) lookup(long bool) *lane {
 	n := laneHere()
 	if a := l.lanes.at(n, 0); a.enter(l, n) {
 		return a
 	}
-	return l.enterMutex(n)
+	return l.enterMutex(n, long)
 }
 
 // leave ends a lookup that is in lane a, or has the mutex if a is nil.
@@ -205,7 +206,20 @@ func (l *bucketLock) share() {
 	l.mu.Unlock()
 }
 
-// unshare gives back what share took. missed tells that the lookup was a miss.
+// linger turns what hold took into what share takes, uncounted, unless a writer
+// waits already: then it gives it back.
+func (l *bucketLock) linger() bool {
+	if l.writers > 0 {
+		l.await()
+		l.mu.Unlock()
+		return false
+	}
+	l.viewers++
+	l.mu.Unlock()
+	return true
+}
+
+// unshare gives back what share or linger took. missed tells that the lookup was a miss.
 func (l *bucketLock) unshare(missed bool) {
 	l.mu.Lock()
 	if missed {

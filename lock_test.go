@@ -4,7 +4,9 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -33,7 +35,7 @@ func TestLock_Exclusive(t *testing.T) {
 		spawn(&wg, func() {
 			lanes := 0
 			for range steps {
-				a := l.lookup()
+				a := l.lookup(false)
 				if a != nil {
 					lanes++
 				}
@@ -95,7 +97,7 @@ func TestLock_Exclusive(t *testing.T) {
 func TestLock_Calm(t *testing.T) {
 	l := newLock()
 	get := func() (inLane bool) {
-		a := l.lookup()
+		a := l.lookup(false)
 		defer l.leave(a)
 		return a != nil
 	}
@@ -117,8 +119,8 @@ func TestLock_Calm(t *testing.T) {
 // for the writer.
 func TestLock_WriterWaits(t *testing.T) {
 	l := newLock()
-	l.leave(l.lookup())
-	a := l.lookup()
+	l.leave(l.lookup(false))
+	a := l.lookup(false)
 	require.NotNil(t, a)
 	var order []string // guarded by l
 	var writer, reader sync.WaitGroup
@@ -131,7 +133,7 @@ func TestLock_WriterWaits(t *testing.T) {
 		runtime.Gosched()
 	}
 	spawn(&reader, func() {
-		a := l.lookup()
+		a := l.lookup(false)
 		order = append(order, "second lookup")
 		l.leave(a)
 	})
@@ -175,7 +177,7 @@ func TestLock_ViewersWait(t *testing.T) {
 	for range 1000 { // time to go wrong in
 		runtime.Gosched()
 	}
-	l.leave(l.lookup())
+	l.leave(l.lookup(false))
 	l.unshare(false)
 	require.True(t, waiting(), "one viewer is still there")
 	order = append(order, "early view")
@@ -194,7 +196,7 @@ func TestLock_Long(t *testing.T) {
 	l := newLock()
 	l.long = true
 	for range 3 {
-		a, b := l.lookup(), l.lookup()
+		a, b := l.lookup(false), l.lookup(false)
 		require.NotNil(t, a)
 		require.NotNil(t, b)
 		require.True(t, l.mu.TryLock())
@@ -209,6 +211,71 @@ func TestLock_Long(t *testing.T) {
 	gets, misses := l.lookups()
 	require.EqualValues(t, 6, gets)
 	require.EqualValues(t, 3, misses)
+}
+
+// A lookup that may have to go on in a large bucket does not keep others out of its
+// small one while it waits.
+func TestLock_LongByStrays(t *testing.T) {
+	c := mustCache(t, defaultGeometry(64<<20))
+	k := []byte("key")
+	h := c.shared.hash(k)
+	b, lb := c.bucket(h), c.largeBucket(h)
+	require.NoError(t, c.Set(k, make([]byte, 1<<20))) // closes all lanes of b
+	require.NotZero(t, c.shared.strays(h).Load())
+	lb.lock()
+	var get, has sync.WaitGroup
+	spawn(&get, func() { assert.Len(t, c.Get(nil, k), 1<<20) })
+	spawn(&has, func() { assert.True(t, c.Has(k)) })
+	inside := 0
+	for end := time.Now().Add(20 * time.Second); inside < 2 && time.Now().Before(end); runtime.Gosched() {
+		_, inside = b.mu.inUse()
+	}
+	assert.Equal(t, 2, inside, "lookups in lanes")
+	if free := b.mu.mu.TryLock(); assert.True(t, free) {
+		b.mu.mu.Unlock()
+	}
+	lb.mu.Unlock()
+	get.Wait()
+	has.Wait()
+}
+
+// A step of a loop and a peek read beside lookups that have the mutex, and let no
+// writer in; where one waits already, they wait for it.
+func TestLock_Linger(t *testing.T) {
+	l := newLock()
+	l.hold()
+	require.True(t, l.linger())
+	a := l.lookup(false)
+	require.Nil(t, a)
+	l.leave(a)
+	var writer, other sync.WaitGroup
+	var order []string // guarded by l
+	spawn(&writer, func() {
+		l.Lock()
+		order = append(order, "write")
+		l.Unlock()
+	})
+	for waiting := false; !waiting; runtime.Gosched() {
+		l.hold()
+		waiting = l.writers > 0
+		l.release()
+	}
+	spawn(&other, func() {
+		for l.hold(); !l.linger(); l.hold() {
+		}
+		order = append(order, "late")
+		l.unshare(false)
+	})
+	for range 1000 { // time to go wrong in
+		runtime.Gosched()
+	}
+	order = append(order, "early")
+	l.unshare(false)
+	writer.Wait()
+	other.Wait()
+	require.Equal(t, []string{"early", "write", "late"}, order)
+	gets, _ := l.lookups()
+	require.EqualValues(t, 1, gets)
 }
 
 // Large buckets have such a lock from the start, small ones once they have learned

@@ -307,16 +307,16 @@ func (c *Cache) delStrayLocked(w *write) bool {
 func (c *Cache) peek(dst []byte, w *write, value bool) (out []byte, expiry uint32, ok bool) {
 	b := c.bucket(w.h)
 	b.index.prefetch(w.h)
-	b.hold()
-	defer b.mu.release()
+	b.stay()
+	defer b.mu.unshare(false)
 	var f found
 	if b.lookup(&f, w.k, w.h) {
 		return f.peek(dst, value), f.expiry, true
 	}
 	if c.shared.strays(w.h).Load() != 0 {
 		lb := c.largeBucket(w.h)
-		lb.hold()
-		defer lb.mu.release()
+		lb.stay()
+		defer lb.mu.unshare(false)
 		if lb.lookup(&f, w.k, w.h) {
 			return f.peek(dst, value), f.expiry, true
 		}
