@@ -148,27 +148,35 @@ func TestLock_WriterWaits(t *testing.T) {
 	require.EqualValues(t, 1, misses)
 }
 
+// writerWaits reports whether a writer waits for viewers.
+func (l *bucketLock) writerWaits() bool {
+	l.hold()
+	defer l.release()
+	return l.writers > 0
+}
+
+// spawnWaiting has a goroutine, that wg waits for, note in order when it writes. It
+// returns when that waits for viewers, of whom there must be some.
+func spawnWaiting(wg *sync.WaitGroup, l *bucketLock, order *[]string) {
+	spawn(wg, func() {
+		l.Lock()
+		*order = append(*order, "write")
+		l.Unlock()
+	})
+	for !l.writerWaits() {
+		runtime.Gosched()
+	}
+}
+
 // A writer waits for the viewers that are there, and is not overtaken by more of
 // them. Lookups wait for neither.
 func TestLock_ViewersWait(t *testing.T) {
 	l := newLock()
-	waiting := func() bool {
-		l.hold()
-		defer l.release()
-		return l.writers > 0
-	}
 	l.share()
 	l.share()
 	var order []string // guarded by l
 	var writer, viewer sync.WaitGroup
-	spawn(&writer, func() {
-		l.Lock()
-		order = append(order, "write")
-		l.Unlock()
-	})
-	for !waiting() {
-		runtime.Gosched()
-	}
+	spawnWaiting(&writer, l, &order)
 	spawn(&viewer, func() {
 		l.share()
 		order = append(order, "late view")
@@ -179,7 +187,7 @@ func TestLock_ViewersWait(t *testing.T) {
 	}
 	l.leave(l.lookup(false))
 	l.unshare(false)
-	require.True(t, waiting(), "one viewer is still there")
+	require.True(t, l.writerWaits(), "one viewer is still there")
 	order = append(order, "early view")
 	l.unshare(false)
 	writer.Wait()
@@ -250,16 +258,7 @@ func TestLock_Linger(t *testing.T) {
 	l.leave(a)
 	var writer, other sync.WaitGroup
 	var order []string // guarded by l
-	spawn(&writer, func() {
-		l.Lock()
-		order = append(order, "write")
-		l.Unlock()
-	})
-	for waiting := false; !waiting; runtime.Gosched() {
-		l.hold()
-		waiting = l.writers > 0
-		l.release()
-	}
+	spawnWaiting(&writer, l, &order)
 	spawn(&other, func() {
 		for l.hold(); !l.linger(); l.hold() {
 		}
