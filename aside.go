@@ -75,22 +75,19 @@ func (b *bucket) putAsideLocked(w *write) bool {
 	}
 	a.hash, a.slot, a.expiry = w.h, slot, w.expiry
 	a.klen, a.vlen = uint16(len(w.k)), uint16(len(w.v))
-	b.rings[slotRing(slot)].note(&w.ask, slot)
-	w.ask.n = a.lines()
+	b.noteAsideLocked(&w.ask)
 	copy(a.data[copy(a.data[:], w.k):], w.v)
 	b.index.aside = uint8(tagOf(w.h))
 	return true
 }
 
-// askLocked asks for the lines of the record that a is going to replace. Nothing
+// noteAsideLocked notes the lines of the record that is going to be replaced. Nothing
 // has been done in the bucket since it was found (I14).
-func (b *bucket) askLocked(a *aside) {
-	r := &b.rings[slotRing(a.slot)]
-	r.prefetchWrite(a.slot, int(a.lines()))
+func (b *bucket) noteAsideLocked(at *lines) {
+	a := b.aside
+	b.rings[slotRing(a.slot)].note(at, a.slot)
+	at.n = (shortHeader+uint32(a.klen)+uint32(a.vlen))/cacheLine + 1
 }
-
-// lines returns how many cache lines the record has.
-func (a *aside) lines() uint32 { return (shortHeader+uint32(a.klen)+uint32(a.vlen))/cacheLine + 1 }
 
 // takeUpLocked makes the Set that was put aside. It fails only if its value has
 // another length than the one before and there is no memory for it, and then
@@ -98,8 +95,10 @@ func (a *aside) lines() uint32 { return (shortHeader+uint32(a.klen)+uint32(a.vle
 func (b *bucket) takeUpLocked() {
 	a := b.aside
 	// Another core may have asked for them.
+	var record lines
+	b.noteAsideLocked(&record)
 	b.index.prefetchHome(a.hash)
-	b.askLocked(a)
+	record.prefetchWrite()
 	b.index.aside = 0
 	w := write{k: a.data[:a.klen], v: a.value(), h: a.hash, expiry: a.expiry, reason: EvictReplaced}
 	w.measure()

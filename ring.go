@@ -320,11 +320,6 @@ func (r *ring) note(at *lines, pos uint64) {
 	at.off, at.n = uint32(pos&(1<<r.shift-1)), uint32(r.lines)
 }
 
-// prefetchWrite is prefetch for lines that are going to be written to.
-func (r *ring) prefetchWrite(pos uint64, n int) {
-	prefetchWriteAt(&r.slots[r.slot(pos)], uintptr(pos&(1<<r.shift-1)), n)
-}
-
 // prefetchNext asks for n lines behind the one at pos, which is to be waited
 // for: the others may come meanwhile.
 func (r *ring) prefetchNext(pos uint64) {
