@@ -193,11 +193,12 @@ func (c *Cache) getHashed(dst, k []byte, h uint64) ([]byte, bool) {
 	dst, ok := b.get(dst, k, h)
 	if !ok {
 		if dst, ok = c.getStray(dst, k, h); !ok {
-			b.mu.missed(a)
+			b.mu.leaveMissed(a)
+			return dst, false
 		}
 	}
 	b.mu.leave(a)
-	return dst, ok
+	return dst, true
 }
 
 // getStray is what a lookup does that has found nothing in the small bucket,
@@ -219,12 +220,12 @@ func (c *Cache) Has(k []byte) bool {
 	b := c.bucket(h)
 	b.index.prefetch(h)
 	a := b.mu.lookup(c.shared.strays(h).Load() != 0)
-	ok := b.view(k, h, nil) || c.hasStray(k, h)
-	if !ok {
-		b.mu.missed(a)
+	if b.view(k, h, nil) || c.hasStray(k, h) {
+		b.mu.leave(a)
+		return true
 	}
-	b.mu.leave(a)
-	return ok
+	b.mu.leaveMissed(a)
+	return false
 }
 
 // hasStray reports whether the key is in a large bucket. The lock of its small

@@ -59,9 +59,12 @@ type bucketLock struct {
 
 // lane is where lookups of some goroutines in one bucket count themselves. The
 // same lane of other buckets may be in its cache line, other lanes may not.
+//
+// Lookups that miss are done when misses counts them, and stay in state: so each
+// takes two atomic operations, one to enter and one to leave.
 type lane struct {
-	state  atomic.Uint64 // lookups done since it was opened, above laneShift, and those under way
-	misses atomic.Uint64
+	state  atomic.Uint64 // lookups that hit since it was opened, above laneShift, and all others
+	misses atomic.Uint64 // of the others, those that are done
 }
 
 const (
@@ -92,6 +95,22 @@ func laneHere() uint {
 // by side have lanes far from each other.
 func laneOf(addr uintptr) uint {
 	return uint(uint64(addr>>stackShift) * laneMix >> (64 - laneBits))
+}
+
+// count returns how many lookups are under way, how many have been done since the lane
+// was opened, and how many of these missed. Nobody is overlooked: who misses
+// meanwhile is taken to be under way.
+func (a *lane) count() (inside, done, misses uint64) {
+	misses = a.misses.Load() // first
+	state := a.state.Load() - misses
+	return state & laneActive, state>>laneShift + misses, misses
+}
+
+// restart forgets the lookups that have been done, of which count has told. Nobody is in
+// the lane, but for a moment who finds it closed.
+func (a *lane) restart(done, misses uint64) {
+	a.state.Add(-((done-misses)<<laneShift + misses))
+	a.misses.Store(0)
 }
 
 // at returns the lane that is n*laneStride + bucket lanes behind a, the first.
@@ -150,24 +169,27 @@ func (l *bucketLock) lookup(long bool) *lane {
 // leave ends a lookup that is in lane a, or has the mutex if a is nil.
 func (l *bucketLock) leave(a *lane) {
 	if a != nil {
-		a.state.Add(1<<laneShift - 1) // one more done, one less under way
+		a.state.Add(1<<laneShift - 1) // one more hit, one less under way
 		return
 	}
-	l.leaveMutex()
+	l.leaveMutex(0)
 }
 
-// leaveMutex is apart so that leave can be inlined.
-//
-//go:noinline
-func (l *bucketLock) leaveMutex() { l.mu.Unlock() }
-
-// missed counts a lookup, in lane a or with the mutex, as a miss.
-func (l *bucketLock) missed(a *lane) {
+// leaveMissed is leave for a lookup that counts as a miss.
+func (l *bucketLock) leaveMissed(a *lane) {
 	if a != nil {
 		a.misses.Add(1)
 		return
 	}
-	l.misses++
+	l.leaveMutex(1)
+}
+
+// leaveMutex is apart so that its callers can be inlined.
+//
+//go:noinline
+func (l *bucketLock) leaveMutex(misses uint64) {
+	l.misses += misses
+	l.mu.Unlock()
 }
 
 // glance is lookup for what does not count as one, and ends with forget.
@@ -289,17 +311,15 @@ func (l *bucketLock) closeLanes() {
 	var served uint64
 	for open := l.open.Swap(0); open != 0; open &= open - 1 {
 		a := l.lanes.at(uint(bits.TrailingZeros64(open)), 0)
-		state := a.state.Load()
-		for n := 0; state&laneActive != 0; n++ {
+		inside, done, misses := a.count()
+		for n := 0; inside != 0; n++ {
 			if n > 64 { // it has lost its processor
 				runtime.Gosched()
 			}
-			state = a.state.Load()
+			inside, done, misses = a.count()
 		}
-		// A lookup that finds the lane closed is in it for a moment.
-		done := state >> laneShift
-		a.state.Add(-(done << laneShift))
-		l.misses += a.misses.Swap(0)
+		a.restart(done, misses)
+		l.misses += misses
 		served += done
 	}
 	l.gets += served
@@ -318,8 +338,9 @@ func (l *bucketLock) lookups() (gets, misses uint64) {
 	gets, misses = l.gets, l.misses
 	for open := l.open.Load(); open != 0; open &= open - 1 {
 		a := l.lanes.at(uint(bits.TrailingZeros64(open)), 0)
-		gets += a.state.Load() >> laneShift
-		misses += a.misses.Load()
+		_, done, missed := a.count()
+		gets += done
+		misses += missed
 	}
 	return gets, misses
 }

@@ -1,6 +1,7 @@
 package ringcache
 
 import (
+	"math/bits"
 	"runtime"
 	"sync"
 	"testing"
@@ -93,6 +94,59 @@ func TestLock_Exclusive(t *testing.T) {
 	require.Nil(t, l.turn, "somebody still waits")
 }
 
+// Lookups in a lane that miss are counted apart, and are under way until they leave.
+func TestLane_Count(t *testing.T) {
+	l := newLock()
+	a, n := l.openLane()
+	want := func(inside, done, misses uint64) {
+		t.Helper()
+		i, d, m := a.count()
+		require.Equal(t, [3]uint64{inside, done, misses}, [3]uint64{i, d, m})
+	}
+	for range 3 {
+		require.True(t, a.enter(l, n))
+	}
+	want(3, 0, 0)
+	l.leaveMissed(a)
+	want(2, 1, 1)
+	l.leave(a)
+	want(1, 2, 1)
+	l.forget(a)
+	want(0, 2, 1)
+	gets, misses := l.lookups()
+	require.EqualValues(t, 3, gets)
+	require.EqualValues(t, 1, misses)
+	l.Lock()
+	l.Unlock()
+	want(0, 0, 0)
+	gets, misses = l.lookups()
+	require.EqualValues(t, 3, gets)
+	require.EqualValues(t, 1, misses)
+}
+
+// More misses than laneActive has room for do not look like hits.
+func TestLane_ManyMisses(t *testing.T) {
+	l := newLock()
+	a, n := l.openLane()
+	const missed = 2<<laneShift + 5
+	for range missed {
+		a.enter(l, n)
+		l.leaveMissed(a)
+	}
+	a.enter(l, n)
+	inside, done, misses := a.count()
+	require.Equal(t, [3]uint64{1, missed, missed}, [3]uint64{inside, done, misses})
+	l.leave(a)
+}
+
+// openLane opens a lane with a lookup, and returns it and its number. (A later lookup may
+// have another lane, since stacks move.)
+func (l *bucketLock) openLane() (a *lane, n uint) {
+	l.leave(l.lookup(false))
+	n = uint(bits.TrailingZeros64(l.open.Load()))
+	return l.lanes.at(n, 0), n
+}
+
 // A writer closes the lanes, and they stay closed until lookups have been calm.
 func TestLock_Calm(t *testing.T) {
 	l := newLock()
@@ -138,8 +192,7 @@ func TestLock_WriterWaits(t *testing.T) {
 		l.leave(a)
 	})
 	order = append(order, "first lookup")
-	l.missed(a)
-	l.leave(a)
+	l.leaveMissed(a)
 	writer.Wait()
 	reader.Wait()
 	require.Equal(t, []string{"first lookup", "write", "second lookup"}, order)
@@ -209,9 +262,8 @@ func TestLock_Long(t *testing.T) {
 		require.NotNil(t, b)
 		require.True(t, l.mu.TryLock())
 		l.mu.Unlock()
-		l.missed(b)
 		l.leave(a)
-		l.leave(b)
+		l.leaveMissed(b)
 		l.Lock()
 		require.Zero(t, l.open.Load())
 		l.Unlock()
