@@ -38,6 +38,25 @@ func (g *group) stale(w windows) (m uint64) {
 	return ^m & tagHighs
 }
 
+// put puts a slot with its tag into an empty place, and reports whether there was
+// one.
+func (g *group) put(slot, tag uint64) bool {
+	e := g.empties()
+	if e == 0 {
+		return false
+	}
+	i := firstSlot(e)
+	g.ctrl |= tag << (8 * i & 63)
+	g.slots[i] = slot
+	return true
+}
+
+// clear empties slot i.
+func (g *group) clear(i int) {
+	g.ctrl &^= 0xff << (8 * i & 63)
+	g.slots[i] = 0
+}
+
 // passed reports whether any entry went on from g to a later group.
 func (g *group) passed() bool { return g.ctrl >= overflow1 }
 

@@ -7,10 +7,15 @@ import (
 // How large a bucket's index begins, how it grows, and how it forgets what is
 // long gone.
 
-// moveRun is how many homes move with each Set while an index grows. A growth by a
-// quarter or more leaves time for 1.3 a Set before the next. More at once would
-// cost less each, since they are neighbours, and be felt by every hundredth Set.
-const moveRun = 4
+// growthPart is the part of its pages by which an index grows, at the least: an
+// eighth. Smaller steps would move entries more often, larger ones leave more room
+// unused.
+const growthPart = 8
+
+// moveRun is how many homes move with each Set while an index grows. A growth by an
+// eighth leaves time for 1.9 a Set before the next. More at once would cost less
+// each, since they are neighbours, and be felt by every hundredth Set.
+const moveRun = 8
 
 // roomyRecord is the mean size from which records leave the index room to
 // spare, for more ghosts: a slot takes less than a hundredth of what it is for.
@@ -32,7 +37,7 @@ type expectation struct{ entries, valueSize int }
 const (
 	typicalKey    = 16 // bytes of a key, of which nothing is said
 	typicalRecord = 64 // bytes of a record if nothing is said of values either
-	entrySlots    = 16 // bytes of an index for an entry: a third or so of the slots is not used
+	entrySlots    = 13 // bytes of an index for an entry: a quarter or so of the slots is not used
 )
 
 // record returns the bytes of an expected record.
@@ -99,7 +104,7 @@ func (b *bucket) tendIndexLocked() {
 		b.pending = 0 // perhaps a growth that is not needed any more
 		return
 	}
-	n := max(1, len(x.pages)/3)
+	n := max(1, len(x.pages)/growthPart)
 	b.pending = int32(n)
 	if len(x.pages)+n > b.mostPages(b.quota()) {
 		b.pending = 0 // tiny records: the index has its part, and forgets the oldest

@@ -2,7 +2,6 @@ package ringcache
 
 import (
 	"math/bits"
-	"slices"
 	"sync/atomic"
 	"unsafe"
 
@@ -245,8 +244,7 @@ func (x *index) pass(p probe, at uint32, n uint64) {
 func (x *index) clearSlot(p probe, at uint32, i int) {
 	g := x.group(at)
 	x.used[slotRing(g.slots[i])]--
-	g.ctrl &^= 0xff << (8 * i)
-	g.slots[i] = 0
+	g.clear(i)
 	x.pass(p, at, 1<<64-overflow1)
 }
 
@@ -308,81 +306,6 @@ func (x *index) insert(h, slot uint64, w windows) (victim uint64, forced bool) {
 // slots returns how many slots the current table has.
 func (x *index) slots() int { return int(x.cur.groups) * groupSlots }
 
-// growing reports whether homes are still to be moved.
-func (x *index) growing() bool { return x.front.Load() != 0 }
-
-// grow adds pages of zero bytes to the table, and begins to move the homes.
-func (x *index) grow(pages []chunkRef) {
-	// A copy, since a hint may be reading the old slice.
-	x.pages = slices.Concat(x.pages, pages)
-	x.old = x.cur
-	x.cur.groups = uint32(len(x.pages)) << x.pageShift
-	if x.cur.groups >= hintGroups {
-		x.hint.Store(&indexHint{pages: x.pages, cur: x.cur, old: x.old})
-	}
-	x.front.Store(x.old.groups)
-}
-
-// move moves the next n homes to the new geometry. What finds no place there
-// is returned through lost.
-func (x *index) move(n int, w windows, lost func(slot uint64)) {
-	for ; n > 0 && x.growing(); n-- {
-		x.moveHome(w, lost)
-	}
-}
-
-// prefetchMove asks for the groups that the next n homes are going to move from and
-// to: by then, some hundred Sets in other buckets later, they have come.
-func (x *index) prefetchMove(n int) {
-	front := x.front.Load()
-	if front == 0 {
-		return
-	}
-	from := front - min(front, uint32(n))
-	x.prefetchGroups(from, front-1)
-	x.prefetchGroups(x.cur.home(x.old.start(from)<<slotHashAt), x.cur.home((x.old.end(front-1)-1)<<slotHashAt))
-}
-
-// prefetchGroups asks for the groups from first to last.
-func (x *index) prefetchGroups(first, last uint32) {
-	for n := first; n <= last; n++ {
-		// Sound: nothing is read.
-		prefetch(unsafe.Pointer(x.group(n)))
-	}
-}
-
-// moveHome moves the entries of the last home that is still in the old
-// geometry. They are all taken out before the first is put back: near the
-// table's beginning the two geometries share groups.
-func (x *index) moveHome(w windows, lost func(slot uint64)) {
-	home := x.front.Load() - 1
-	type entry struct{ hash, slot uint64 }
-	var buf [2 * groupSlots]entry // more than that is rare, and allocates
-	taken := buf[:0]
-	path := x.old.path(home)
-	for p := path; ; p.next() {
-		g := x.group(p.at)
-		for used := g.ctrl & tagHighs; used != 0; used &= used - 1 {
-			i := firstSlot(used)
-			s := g.slots[i]
-			if x.old.home(s) != home {
-				continue
-			}
-			taken = append(taken, entry{slotHash(s, g.tagAt(i)), s})
-			x.clearSlot(path, p.at, i)
-		}
-		if p.left == 0 || !g.passed() {
-			break
-		}
-	}
-	x.front.Store(home)
-	for _, e := range taken {
-		if victim, forced := x.insert(e.hash, e.slot, w); forced {
-			lost(victim)
-		}
-	}
-}
-
 // sweep looks at the next n groups and drops slots that are stale for so long
 // that their position may come round (I5).
 func (x *index) sweep(n int, w windows) {
@@ -422,6 +345,14 @@ func (x *index) prefetchHome(h uint64) {
 	_, home := x.table(h)
 	// Sound: nothing is read.
 	prefetch(unsafe.Pointer(x.group(home)))
+}
+
+// prefetchGroups asks for the groups from first to last.
+func (x *index) prefetchGroups(first, last uint32) {
+	for n := first; n <= last; n++ {
+		// Sound: nothing is read.
+		prefetch(unsafe.Pointer(x.group(n)))
+	}
 }
 
 // reset forgets everything and returns the pages.
