@@ -13,7 +13,7 @@ import (
 const growthPart = 8
 
 // moveRun is how many homes move with each Set while an index grows. A growth by an
-// eighth leaves time for 1.9 a Set before the next. More at once would cost less
+// eighth leaves time for 2.1 a Set before the next. More at once would cost less
 // each, since they are neighbours, and be felt by every hundredth Set.
 const moveRun = 8
 
@@ -22,10 +22,10 @@ const moveRun = 8
 const roomyRecord = 1 << 10
 
 // crowded reports whether the index is to grow: when three quarters of the
-// slots are used, or five eighths of them where records are large.
+// slots are used, or nine sixteenths of them where records are large.
 func (b *bucket) crowded() bool {
 	if b.roomy {
-		return b.liveLocked()*8 >= b.index.slots()*5
+		return b.liveLocked()*16 >= b.index.slots()*9
 	}
 	return b.liveLocked()*4 >= b.index.slots()*3
 }
@@ -75,7 +75,7 @@ func (b *bucket) firstPages() int {
 func (b *bucket) pagesFor(n int) int {
 	slots := n/3*4 + 4
 	if b.roomy {
-		slots = n/5*8 + 8
+		slots = n/9*16 + 16
 	}
 	groups := slots/groupSlots + 1
 	return (groups + 1<<b.index.pageShift - 1) >> b.index.pageShift
