@@ -195,7 +195,7 @@ func (b *bucket) appetite(n int) int {
 		// Whatever the quota, this record has to fit into either ring.
 		grow = max(grow, need-b.rings[i].held()*size)
 	}
-	return max(grow, 0) + b.shared.pool.pageSize*(1+len(b.index.pages)/3)
+	return max(grow, 0) + b.shared.pool.pageSize*(1+len(b.index.pages)/growthPart)
 }
 
 // reclaim has others give up as many bytes as large bucket lb is going to take
