@@ -7,14 +7,16 @@ import (
 // How large a bucket's index begins, how it grows, and how it forgets what is
 // long gone.
 
-// growthPart is the part of its pages by which an index grows, at the least: an
-// eighth. Smaller steps would move entries more often, larger ones leave more room
-// unused.
+// growthPart is the part of its pages by which an index grows: an eighth, rounded
+// down, or one page. Smaller steps would move entries more often, larger ones leave
+// more room unused.
 const growthPart = 8
 
-// moveRun is how many homes move with each Set while an index grows. A growth by an
-// eighth leaves time for 2.1 a Set before the next. More at once would cost less
-// each, since they are neighbours, and be felt by every hundredth Set.
+// moveRun is how many homes move with each Set while an index grows. All have to move
+// before the next growth: that takes 1.5 a Set where the index has grown by an
+// eighth, and 3.8 at the worst, by one of 15 pages where records are large. More at
+// once would cost less each, since they are neighbours, and be felt by every
+// hundredth Set.
 const moveRun = 8
 
 // roomyRecord is the mean size from which records leave the index room to

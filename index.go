@@ -19,19 +19,19 @@ import (
 // order. An entry that finds its home full goes on to the groups 1, 3, 6, 10,
 // ... behind it (triangular probing: runs of full groups do not join), at most
 // probeGroups in all. The overflow count of a group is the exact number of
-// entries that passed it so: a search ends at a group that nothing passed. An
-// entry that passed a group lies in one of probeGroups-1 others, in either of
-// two geometries, so the count stays below 2*(probeGroups-1)*groupSlots = 210.
+// entries that passed it so: a search ends at a group that nothing passed. Entries
+// of the group's own home that passed it lie in one of probeGroups-1 others, in
+// either of two geometries, so there are fewer than 2*(probeGroups-1)*groupSlots
+// = 210 of them; those of other homes that come by are some ten, by chance.
 //
 // The index never looks at records. A slot whose position is no longer alive
 // in its ring is stale: it is left where it is, can be found again as a ghost,
 // and gives its place to whoever needs one.
 //
-// The table grows in place. Pages are added at its end, and homes move one by
-// one, from the last to the first, from the old geometry to the new one: a
-// home's new place is never before its old one, so there is always room
-// behind the frontier. Sets move a few homes each; a growing table is never
-// rebuilt.
+// The table grows in place. Pages are added at its end, and homes move from the
+// old geometry to the new one, the last first, a few with each Set: a home's new
+// place is never before its old one, so there is always room behind the
+// frontier. A growing table is never rebuilt.
 //
 // Invariants (numbers as in docs/design.md):
 //

@@ -63,14 +63,14 @@ type bucketLock struct {
 // Lookups that miss are done when misses counts them, and stay in state: so each
 // takes two atomic operations, one to enter and one to leave.
 type lane struct {
-	state  atomic.Uint64 // lookups that hit since it was opened, above laneShift, and all others
+	state  atomic.Uint64 // 1<<laneShift for each lookup that hit since it was opened, 1 for each other
 	misses atomic.Uint64 // of the others, those that are done
 }
 
 const (
 	laneBits   = 6                          // log2 of the number of lanes, for which open has bits
 	laneShift  = 20                         // a million goroutines at once
-	laneActive = 1<<laneShift - 1           // the part of state that is under way
+	laneActive = 1<<laneShift - 1           // the part of state that is under way, less misses
 	laneStride = bucketCount + largeBuckets // a lane's lines for all buckets lie side by side
 	calmGets   = 16                         // lookups before lanes that were closed are opened again, at least
 	calmMost   = 1024                       // and at most

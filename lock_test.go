@@ -117,6 +117,7 @@ func TestLane_Count(t *testing.T) {
 	require.EqualValues(t, 3, gets)
 	require.EqualValues(t, 1, misses)
 	l.Lock()
+	require.Zero(t, l.open.Load())
 	l.Unlock()
 	want(0, 0, 0)
 	gets, misses = l.lookups()

@@ -2,7 +2,7 @@ package ringcache
 
 import "slices"
 
-// How an index moves to a larger geometry, home by home.
+// How an index moves to a larger geometry, a few homes at a time.
 
 // growing reports whether homes are still to be moved.
 func (x *index) growing() bool { return x.front.Load() != 0 }

@@ -100,7 +100,7 @@ func (s *Stats) Reset() { *s = Stats{} }
 // 0 if there was none. Counters begin with the cache: for the ratio of a span
 // of time, take GetCalls and Misses of its end less those of its beginning.
 func (s Stats) HitRatio() float64 {
-	// Misses that were counted between the reading of the two can be ahead.
+	// In a span of time misses can be ahead: a View is counted when it begins.
 	if s.Misses >= s.GetCalls {
 		return 0
 	}

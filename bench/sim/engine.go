@@ -8,8 +8,8 @@ type EngineOptions struct {
 	Ghosts  float64 // ghosts for each entry that is held
 }
 
-// Engine is what the library does. Its index has room for a third to three
-// quarters as many ghosts as entries, a little more where entries are large.
+// Engine is what the library does. Its index has room for a third to a half as many
+// ghosts as entries, and for nearly as many where entries are large.
 var Engine = EngineOptions{Buckets: 512, Ghosts: 0.6}
 
 // chunksPerBucket is how many chunks a bucket has at the least in the library,
