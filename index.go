@@ -248,18 +248,8 @@ func (x *index) clearSlot(p probe, at uint32, i int) {
 	x.pass(p, at, 1<<64-overflow1)
 }
 
-// fill puts slot of hash h into the empty slot i of group at, on path p, and
-// into the counts of the groups before it (I4).
-func (x *index) fill(p probe, at uint32, i int, h, slot uint64) {
-	g := x.group(at)
-	x.used[slotRing(slot)]++
-	g.ctrl |= tagOf(h) << (8 * i)
-	g.slots[i] = slot
-	x.pass(p, at, overflow1)
-}
-
 // replace puts slot of hash h, on path p, over slot i of group at, which has
-// another hash. It is clearSlot and fill; most slots are in their home group, and
+// another hash. It is clearSlot and put; most slots are in their home group, and
 // there is nothing to count.
 func (x *index) replace(p probe, at uint32, i int, h, slot uint64) {
 	g := x.group(at)
@@ -283,8 +273,9 @@ func (x *index) insert(h, slot uint64, w windows) (victim uint64, forced bool) {
 	path := x.path(h)
 	for p := path; ; p.next() {
 		g := x.group(p.at)
-		if e := g.empties(); e != 0 {
-			x.fill(path, p.at, firstSlot(e), h, slot)
+		if g.put(slot, tagOf(h)) {
+			x.used[slotRing(slot)]++
+			x.pass(path, p.at, overflow1) // (I4)
 			return 0, false
 		}
 		if m := g.stale(w); m != 0 {
