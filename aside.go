@@ -102,7 +102,9 @@ func (b *bucket) takeUpLocked() {
 	b.index.aside = 0
 	w := write{k: a.data[:a.klen], v: a.value(), h: a.hash, expiry: a.expiry, reason: EvictReplaced}
 	w.measure()
-	_ = b.setLocked(&w)
+	if !b.overwriteLocked(&w) {
+		_ = b.setLocked(&w)
+	}
 }
 
 // isAside reports whether the newest Set of key k was put aside. The lock is

@@ -23,12 +23,15 @@ func (c *Cache) GetBatch(dst []byte, keys, vals [][]byte) (out []byte, hits int)
 	if len(vals) < len(keys) {
 		panic(fmt.Sprintf("ringcache: get batch: %d vals for %d keys", len(vals), len(keys)))
 	}
-	from := len(dst)
+	from, room := len(dst), cap(dst)
 	for i := 0; i < len(keys); i += batchSize {
 		end := min(i+batchSize, len(keys))
 		var n int
 		dst, n = c.getBlock(dst, keys[i:end], vals[i:end])
 		hits += n
+	}
+	if cap(dst) == room {
+		return dst, hits
 	}
 	// Values that were found before dst moved to a larger array are there too.
 	for i := range keys {
@@ -114,9 +117,9 @@ func (c *Cache) prefetchBlock(hashes *[batchSize]uint64, keys [][]byte) {
 		c.bucket(h).index.prefetch(h)
 	}
 	var records [batchSize]lines
-	n := 0
+	n, number := 0, laneHere()
 	for _, h := range hashes[:len(keys)] {
-		if c.bucket(h).recordLines(&records[n], h) {
+		if c.recordLines(&records[n], h, number) {
 			n++
 		}
 	}
@@ -126,16 +129,22 @@ func (c *Cache) prefetchBlock(hashes *[batchSize]uint64, keys [][]byte) {
 }
 
 // recordLines notes where the record lies that hash h leads to, and reports
-// whether there is one.
-func (b *bucket) recordLines(at *lines, h uint64) bool {
-	a := b.mu.glance()
-	defer b.mu.forget(a)
-	if len(b.index.pages) == 0 {
-		return false
+// whether there is one. It goes by lane n, if it can, and is not counted.
+func (c *Cache) recordLines(at *lines, h uint64, n uint) bool {
+	b := c.bucket(h)
+	a := c.lanes.at(n, h&c.mask)
+	in := a.enter(&b.mu, 1<<n)
+	if !in {
+		b.mu.hold()
 	}
 	slot, ok := b.likely(h)
 	if ok {
 		b.rings[slotRing(slot)].note(at, slot)
+	}
+	if in {
+		a.forget()
+	} else {
+		b.mu.release()
 	}
 	return ok
 }

@@ -2,7 +2,6 @@ package ringcache
 
 import (
 	"bytes"
-	"encoding/binary"
 	"sync"
 	"sync/atomic"
 
@@ -134,10 +133,13 @@ func (b *bucket) find(f *found, k []byte, h uint64) bool {
 }
 
 // likely returns the slot of a live record that likely has a key of hash h. The few
-// that are not in their home group are not worth a loop. The index is not empty.
+// that are not in their home group are not worth a loop.
 func (b *bucket) likely(h uint64) (slot uint64, ok bool) {
 	x := &b.index
-	g := x.group(x.path(h).at)
+	if len(x.pages) == 0 {
+		return 0, false
+	}
+	g := x.group(x.home(h))
 	for m := g.matches(tagOf(h)); m != 0; m &= m - 1 {
 		if s := g.load(firstSlot(m)); (s^h)>>slotHashAt == 0 && b.rings[slotRing(s)].alive(s) {
 			return s, true
@@ -190,56 +192,26 @@ func (b *bucket) matchAny(f *found, r *ring, pos uint64, k []byte) bool {
 	return true
 }
 
-// get appends the value of k to dst. The common case is a straight line: a
-// short record, in one chunk, with its slot in the home group. Everything else
-// is find's.
+// get appends the value of k to dst.
 func (b *bucket) get(dst, k []byte, h uint64) ([]byte, bool) {
-	x := &b.index
-	if len(x.pages) == 0 {
-		return dst, false
-	}
-	tag := tagOf(h)
-	if x.aside == uint8(tag) && b.isAside(k, h) {
-		return b.getAside(dst)
-	}
-	home := x.cur.home(h)
-	if x.growing() {
-		_, home = x.table(h)
-	}
-	g := x.group(home)
-	for m := g.matches(tag); m != 0; m &= m - 1 {
-		i := firstSlot(m)
-		s := g.load(i)
-		r := &b.rings[slotRing(s)]
-		if (s^h)>>slotHashAt != 0 || !r.alive(s) {
-			continue
+	v, at, sure := b.direct(k, h, true)
+	if v == nil {
+		if sure {
+			return dst, false
 		}
-		if r.lines > 1 {
-			r.prefetchNext(s)
-		}
-		rec := r.run(s)
-		if len(rec) < 4 {
-			return b.getAny(dst, k, h)
-		}
-		w := binary.LittleEndian.Uint32(rec)
-		value := shortHeader + len(k) // not the record's length: see match
-		end := value + int(w>>8&maxShortValue)
-		if w&longBit != 0 || int(w&maxShortKey) != len(k) || end > len(rec) || string(rec[shortHeader:value]) != string(k) {
-			return b.getAny(dst, k, h)
-		}
-		if s&slotFreqMask != slotFreqMask && b.policy.Kind != policy.FIFO {
-			place{g: g, slot: s, i: i}.touch()
-		}
-		return append(dst, rec[value:end]...), true
+		return b.getAny(dst, k, h)
 	}
-	if !g.passed() {
-		return dst, false
+	if b.policy.Kind != policy.FIFO {
+		touchSlot(at.at, at.slot)
 	}
-	return b.getAny(dst, k, h)
+	return append(dst, v...), true
 }
 
 // getAny is get for every case.
 func (b *bucket) getAny(dst, k []byte, h uint64) ([]byte, bool) {
+	if b.isAside(k, h) {
+		return b.getAside(dst)
+	}
 	var f found
 	if !b.lookup(&f, k, h) {
 		return dst, false

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/bits"
 	"runtime"
+
+	"github.com/cespare/xxhash/v2"
 	"sync"
 	"time"
 
@@ -31,6 +33,8 @@ type Cache struct {
 	shared  *commons
 	mask    uint64        // of the hash bits that choose a bucket
 	lanes   *lane         // of the first bucket
+	touches bool          // lookups count for the policy
+	bits    uint8         // of the hash that choose a bucket
 	ahead   time.Duration // Options.RefreshAhead
 	sizing  sync.Mutex    // one Resize at a time
 	region  region
@@ -115,7 +119,7 @@ func newCache(g geometry) (*Cache, error) {
 	s.maxBytes.Store(int64(g.maxBytes))
 	s.total.Store(int64(g.maxBytes))
 	s.divide()
-	c := &Cache{shared: s, mask: uint64(g.buckets - 1), lanes: newLanes(), ahead: g.ahead}
+	c := &Cache{shared: s, mask: uint64(g.buckets - 1), lanes: newLanes(), ahead: g.ahead, touches: s.policy != policy.FIFO, bits: log2(g.buckets)}
 	for i := range g.buckets {
 		c.buckets[i].mu.lanes = c.lanes.at(0, uint64(i))
 		c.buckets[i].init(s, i*g.chunkSize/g.buckets, false)
@@ -174,12 +178,36 @@ func (c *Cache) Get(dst, k []byte) []byte {
 
 // HasGet is [Cache.Get] that also reports whether k was there.
 func (c *Cache) HasGet(dst, k []byte) ([]byte, bool) {
-	h := c.shared.hash(k)
-	c.bucket(h).index.prefetch(h)
-	return c.getHashed(dst, k, h)
+	h := c.shared.mix(xxhash.Sum64(k))
+	b := c.bucket(h)
+	b.index.prefetch(h)
+	n := laneHere()
+	a := c.lanes.at(n, h&c.mask)
+	if !a.enter(&b.mu, 1<<n) {
+		a = b.mu.enterMutex(n, c.shared.strays(h).Load() != 0)
+	}
+	v, at, sure := b.direct(k, h, true)
+	if v == nil {
+		if sure && a != nil && c.shared.strays(h).Load() == 0 {
+			a.leaveMissed()
+			return dst, false
+		}
+		return c.getRest(dst, k, h, a, sure)
+	}
+	if c.touches {
+		touchSlot(at.at, at.slot)
+	}
+	dst = append(dst, v...)
+	if a != nil {
+		a.leave()
+	} else {
+		b.mu.leaveMutex(0)
+	}
+	return dst, true
 }
 
-// getHashed is HasGet of a key with hash h.
+// getHashed is HasGet of a key with hash h that is a part of a batch: index and record
+// have been asked for.
 func (c *Cache) getHashed(dst, k []byte, h uint64) ([]byte, bool) {
 	b := c.bucket(h)
 	// This is b.mu.lookup, which the compiler would not inline. Where there are
@@ -187,26 +215,50 @@ func (c *Cache) getHashed(dst, k []byte, h uint64) ([]byte, bool) {
 	// from the cache, and so need not wait for the bucket's cache line.
 	n := laneHere()
 	a := c.lanes.at(n, h&c.mask)
-	if !a.enter(&b.mu, n) {
+	if !a.enter(&b.mu, 1<<n) {
 		a = b.mu.enterMutex(n, c.shared.strays(h).Load() != 0)
 	}
-	dst, ok := b.get(dst, k, h)
-	if !ok {
-		if dst, ok = c.getStray(dst, k, h); !ok {
-			b.mu.leaveMissed(a)
+	v, at, sure := b.direct(k, h, false)
+	if v == nil {
+		if sure && a != nil && c.shared.strays(h).Load() == 0 {
+			a.leaveMissed()
 			return dst, false
 		}
+		return c.getRest(dst, k, h, a, sure)
 	}
-	b.mu.leave(a)
+	if c.touches {
+		touchSlot(at.at, at.slot)
+	}
+	dst = append(dst, v...)
+	if a != nil {
+		a.leave()
+	} else {
+		b.mu.leaveMutex(0)
+	}
 	return dst, true
 }
 
-// getStray is what a lookup does that has found nothing in the small bucket,
-// whose lock is held: it looks in the large bucket if there is reason to.
-func (c *Cache) getStray(dst, k []byte, h uint64) ([]byte, bool) {
-	if c.shared.strays(h).Load() == 0 {
-		return dst, false
+// getRest is what a lookup does that has not found k the direct way, and may be
+// sure that it is not in its small bucket.
+func (c *Cache) getRest(dst, k []byte, h uint64, a *lane, sure bool) (out []byte, ok bool) {
+	b := c.bucket(h)
+	if !sure {
+		dst, ok = b.getAny(dst, k, h)
 	}
+	if !ok && c.shared.strays(h).Load() != 0 {
+		dst, ok = c.getStray(dst, k, h)
+	}
+	if ok {
+		b.mu.leave(a)
+	} else {
+		b.mu.leaveMissed(a)
+	}
+	return dst, ok
+}
+
+// getStray is what a lookup does that has found nothing in the small bucket,
+// whose lock is held, and has reason to look in the large bucket.
+func (c *Cache) getStray(dst, k []byte, h uint64) ([]byte, bool) {
 	lb := c.largeBucket(h)
 	a := lb.mu.lookup(true) // it counts as well, and is not looked at
 	defer lb.mu.leave(a)

@@ -178,7 +178,7 @@ func (p *chunkPool) cool() (more bool) {
 	over := (len(p.chunks)*p.chunkSize - p.spare()) / p.chunkSize
 	for range min(over, len(p.chunks), max(1, some/p.chunkSize)) {
 		n := len(p.chunks) - 1
-		coolBytes(chunkBytes(&p.chunks[n], p.chunkSize))
+		coolBytes(chunkBytes(&p.chunks[n], 0, uint32(p.chunkSize)))
 		p.cold = append(p.cold, p.chunks[n])
 		p.chunks = p.chunks[:n]
 		over--
@@ -203,11 +203,11 @@ func (p *chunkPool) close() error {
 	return errors.Join(errs...)
 }
 
-// chunkBytes returns the n bytes behind r.
-func chunkBytes(r *chunkRef, n int) []byte {
-	// Sound: r was made from a slice of at least n bytes (refOf), and its
+// chunkBytes returns the bytes behind r from one offset to another, which is not less.
+func chunkBytes(r *chunkRef, from, to uint32) []byte {
+	// Sound: r was made from a slice of at least so many bytes (refOf), and its
 	// memory stays mapped as long as a bucket may reach it.
-	return unsafe.Slice((*byte)(r.pointer()), n)
+	return unsafe.Slice((*byte)(unsafe.Add(r.pointer(), from)), to-from)
 }
 
 // lines are cache lines of a chunk that are worth asking for, even if by then it

@@ -80,7 +80,7 @@ func (p *chunkPool) cutLocked(c chunkRef) {
 	} else {
 		p.cuts = append(p.cuts, cut{chunk: c})
 	}
-	for b := chunkBytes(&c, p.chunkSize); len(b) > 0; {
+	for b := chunkBytes(&c, 0, uint32(p.chunkSize)); len(b) > 0; {
 		r := cutOff(&b, p.pageSize)
 		p.owner[r] = k
 		p.pages = append(p.pages, r)
@@ -126,7 +126,7 @@ func (p *chunkPool) page() (chunkRef, error) {
 		p.used.Add(int64(p.chunkSize))
 	}
 	c.inUse++
-	clear(chunkBytes(&r, p.pageSize))
+	clear(chunkBytes(&r, 0, uint32(p.pageSize)))
 	return r, nil
 }
 

@@ -150,7 +150,7 @@ func (b *bucket) rebuildLocked(pages, rest []chunkRef) {
 	x.reset()
 	b.shared.pool.putPages(rest)
 	for i := range pages {
-		clear(chunkBytes(&pages[i], b.shared.pool.pageSize))
+		clear(chunkBytes(&pages[i], 0, uint32(b.shared.pool.pageSize)))
 	}
 	x.grow(pages)
 	b.pending = 0

@@ -161,10 +161,19 @@ func slotHash(s, tag uint64) uint64 { return s>>slotHashAt<<slotHashAt | (tag&0x
 
 // group returns group number n.
 func (x *index) group(n uint32) *group {
-	page := x.pages[n>>x.pageShift].pointer()
+	shift := x.pageShift & 31 // as it is: known to the compiler
+	page := x.pages[n>>shift].pointer()
 	// Sound: a page holds 1<<pageShift groups, and pages come from the pool
 	// aligned to at least a group.
-	return (*group)(unsafe.Add(page, uintptr(n&(1<<x.pageShift-1))<<groupShift))
+	return (*group)(unsafe.Add(page, uintptr(n&(1<<shift-1))<<groupShift))
+}
+
+// home returns the home group of hash h (I6). It has no branch: where homes move,
+// nobody could foretell which.
+func (x *index) home(h uint64) uint32 {
+	cur, old := x.cur.home(h), x.old.home(h)
+	_, unmoved := bits.Sub64(uint64(old), uint64(x.front.Load()), 0)
+	return cur ^ (cur^old)&-uint32(unmoved)
 }
 
 // table returns the geometry in which hash h is found now, and its home (I6).
@@ -194,12 +203,26 @@ type place struct {
 	i    int    // slot of g
 }
 
-// touch raises the frequency of the slot, up to 3, so that a hot entry is only
+// touch raises the frequency of the slot.
+func (p place) touch() { touchSlot(&p.g.slots[p.i], p.slot) }
+
+// slotRef is a slot in a group, and what was read there.
+type slotRef struct {
+	at   *uint64
+	slot uint64
+}
+
+// touchSlot raises the frequency of a slot, up to 3, so that a hot entry is only
 // read. It may run beside other reads; a lost race is a lost count.
-func (p place) touch() {
-	if p.slot&slotFreqMask != slotFreqMask {
-		atomic.CompareAndSwapUint64(&p.g.slots[p.i], p.slot, p.slot+slotFreqOne)
+func touchSlot(at *uint64, slot uint64) {
+	var idle uint64
+	// No branch: which it is cannot be foretold, and nothing that comes after a wrong
+	// guess would be begun before the slot is there.
+	if slot&slotFreqMask == slotFreqMask {
+		at = &idle
 	}
+	// Sound: an atomic.Uint64 is a word, and slots are aligned to theirs.
+	storeRelease((*atomic.Uint64)(unsafe.Pointer(at)), slot+slotFreqOne)
 }
 
 // at finds the slot of hash h for the record at pos of a ring.

@@ -135,7 +135,7 @@ func (c *Cache) largeBucket(h uint64) *bucket {
 // border does not follow the balance: were it to follow the small buckets'
 // quota, records that made it fall would keep it low.
 func (c *Cache) isLarge(n int) bool {
-	full := c.shared.bound() / c.shared.buckets
+	full := c.shared.bound() >> c.bits
 	return n > full/sparseShare && (n > full/largeShare || c.shared.flow.sparse.Load())
 }
 

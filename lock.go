@@ -13,8 +13,8 @@ import (
 //
 // Readers that take turns with a lock pass its cache line from core to core, which
 // is most of what a lookup costs in a cache that fits into the processor's. So a
-// lookup has a lane, a counter in a cache line that other cores hardly touch.
-// Where the bit of its lane is set in open, it counts itself into the lane instead
+// lookup has a lane, a word in a cache line that other cores hardly touch.
+// Where the bit of its lane is set in open, it makes the lane busy instead
 // of taking the mutex. Writers close all lanes before they go on, and wait until
 // those that had been open are empty. Once there have been so many lookups without
 // a write that closing the lanes again will not be felt, a lookup that holds the
@@ -40,8 +40,8 @@ import (
 //	     no viewer
 //
 // A lane is opened only by who has the mutex, so not while anybody writes. A
-// lookup counts itself in before it looks for its bit a second time, and a writer
-// clears the bits before it looks at the counts, so one of the two sees the other.
+// lookup makes its lane busy before it looks for its bit a second time, and a writer
+// clears the bits before it looks at the lanes, so one of the two sees the other.
 type bucketLock struct {
 	mu      sync.Mutex
 	gets    uint64        // lookups, but for those that open lanes know of
@@ -57,20 +57,22 @@ type bucketLock struct {
 	lanes   *lane         // the first of this bucket
 }
 
-// lane is where lookups of some goroutines in one bucket count themselves. The
-// same lane of other buckets may be in its cache line, other lanes may not.
+// lane is where one lookup at a time goes past a bucket's mutex. The same lane of
+// other buckets may be in its cache line, other lanes may not.
 //
-// Lookups that miss are done when misses counts them, and stay in state: so each
-// takes two atomic operations, one to enter and one to leave.
+// Who is inside has the lane to itself, and so needs no locked instruction to
+// leave it. Who finds it busy, which takes two goroutines that have the same lane
+// and are in the same bucket, goes by the mutex.
 type lane struct {
-	state  atomic.Uint64 // 1<<laneShift for each lookup that hit since it was opened, 1 for each other
-	misses atomic.Uint64 // of the others, those that are done
+	state atomic.Uint64 // laneBusy, laneOnce for each lookup since it was emptied, laneMiss for each miss
 }
 
 const (
 	laneBits   = 6                          // log2 of the number of lanes, for which open has bits
-	laneShift  = 20                         // a million goroutines at once
-	laneActive = 1<<laneShift - 1           // the part of state that is under way, less misses
+	laneBusy   = 1                          // somebody is inside
+	laneOnce   = 1 << 1                     // one lookup
+	laneFull   = 1 << 31                    // no more lookups can be counted
+	laneMiss   = 1 << 32                    // one that missed
 	laneStride = bucketCount + largeBuckets // a lane's lines for all buckets lie side by side
 	calmGets   = 16                         // lookups before lanes that were closed are opened again, at least
 	calmMost   = 1024                       // and at most
@@ -97,20 +99,28 @@ func laneOf(addr uintptr) uint {
 	return uint(uint64(addr>>stackShift) * laneMix >> (64 - laneBits))
 }
 
-// count returns how many lookups are under way, how many have been done since the lane
-// was opened, and how many of these missed. Nobody is overlooked: who misses
-// meanwhile is taken to be under way.
-func (a *lane) count() (inside, done, misses uint64) {
-	misses = a.misses.Load() // first
-	state := a.state.Load() - misses
-	return state & laneActive, state>>laneShift + misses, misses
+// take makes the caller the one who is inside, unless somebody is.
+func (a *lane) take() bool {
+	state := a.state.Load()
+	return state&(laneBusy|laneFull) == 0 && a.state.CompareAndSwap(state, state+laneBusy)
 }
 
-// restart forgets the lookups that have been done, of which count has told. Nobody is in
-// the lane, but for a moment who finds it closed.
-func (a *lane) restart(done, misses uint64) {
-	a.state.Add(-((done-misses)<<laneShift + misses))
-	a.misses.Store(0)
+// countsOf returns how many lookups, and of them misses, a lane has counted.
+func countsOf(state uint64) (gets, misses uint64) {
+	return state % laneMiss / laneOnce, state / laneMiss
+}
+
+// empty waits until nobody is inside, forgets the lookups, and returns their counts.
+func (a *lane) empty() (gets, misses uint64) {
+	for n := 0; ; n++ {
+		state := a.state.Load()
+		if state&laneBusy == 0 && a.state.CompareAndSwap(state, 0) {
+			return countsOf(state)
+		}
+		if n > 64 { // it has lost its processor
+			runtime.Gosched()
+		}
+	}
 }
 
 // at returns the lane that is n*laneStride + bucket lanes behind a, the first.
@@ -120,34 +130,46 @@ func (a *lane) at(n uint, bucket uint64) *lane {
 	return (*lane)(unsafe.Add(unsafe.Pointer(a), (uintptr(n)*laneStride+uintptr(bucket))*unsafe.Sizeof(*a)))
 }
 
-// isOpen reports whether lookups may go through lane n.
-func (l *bucketLock) isOpen(n uint) bool { return l.open.Load()>>(n&63)&1 != 0 }
-
-// enter takes lock l for a lookup, which is counted, shared with others, and
-// reports whether it has: a is the lock's lane n, and lanes may be closed.
-func (a *lane) enter(l *bucketLock, n uint) bool {
-	if !l.isOpen(n) {
+// enter takes lock l for a lookup, which is counted when it leaves, shared with
+// others, and reports whether it has: a is the lock's lane of that bit, and lanes
+// may be closed, busy or full.
+func (a *lane) enter(l *bucketLock, bit uint64) bool {
+	if l.open.Load()&bit == 0 {
 		return false
 	}
-	a.state.Add(1)
-	if l.isOpen(n) {
-		return true
+	state := a.state.Load()
+	if state&(laneBusy|laneFull) != 0 || !a.state.CompareAndSwap(state, state+laneBusy) {
+		return false
 	}
-	a.state.Add(^uint64(0))
-	return false
+	if l.open.Load()&bit == 0 {
+		a.state.Store(state)
+		return false
+	}
+	return true
 }
 
-// enterMutex takes the lock for a lookup, which is counted, where lane n is
-// closed. It may open it, and returns it where the lookup is to go on in it: that
-// is where it may be long.
+// leave ends a lookup.
+func (a *lane) leave() { addOwned(&a.state, laneOnce-laneBusy) }
+
+// leaveMissed ends a lookup that counts as a miss.
+func (a *lane) leaveMissed() { addOwned(&a.state, laneMiss+laneOnce-laneBusy) }
+
+// forget ends a lookup that does not count.
+func (a *lane) forget() { addOwned(&a.state, ^uint64(laneBusy-1)) }
+
+// enterMutex takes the lock for a lookup, which is counted, where lane n is closed,
+// busy or full. It may open it. Where the lookup may be long it goes on in a lane,
+// and the mutex is free for others.
 func (l *bucketLock) enterMutex(n uint, long bool) *lane {
 	l.mu.Lock()
+	if l.lanes.at(n, 0).state.Load()&laneFull != 0 {
+		l.collect(n)
+	}
 	if l.long || long {
-		a := l.lanes.at(n, 0)
-		l.open.Or(1 << n)
-		a.state.Add(1)
-		l.mu.Unlock()
-		return a
+		if a := l.openFree(n); a != nil {
+			l.mu.Unlock()
+			return a
+		}
 	}
 	l.gets++
 	if l.gets >= l.calm {
@@ -156,11 +178,33 @@ func (l *bucketLock) enterMutex(n uint, long bool) *lane {
 	return nil
 }
 
+// collect empties lane n, takes over its counts, and returns how many lookups there
+// were.
+func (l *bucketLock) collect(n uint) (gets uint64) {
+	gets, misses := l.lanes.at(n, 0).empty()
+	l.gets += gets
+	l.misses += misses
+	return gets
+}
+
+// openFree takes and opens a lane in which nobody is, n if it can. The mutex is held.
+// It returns nil if there are more lookups than lanes.
+func (l *bucketLock) openFree(n uint) *lane {
+	for range 1 << laneBits {
+		if a := l.lanes.at(n, 0); a.take() {
+			l.open.Or(1 << n)
+			return a
+		}
+		n = (n + 1) % (1 << laneBits)
+	}
+	return nil
+}
+
 // lookup takes the lock for a lookup, which is counted, and may be long. It returns
 // what leave wants.
 func (l *bucketLock) lookup(long bool) *lane {
 	n := laneHere()
-	if a := l.lanes.at(n, 0); a.enter(l, n) {
+	if a := l.lanes.at(n, 0); a.enter(l, 1<<n) {
 		return a
 	}
 	return l.enterMutex(n, long)
@@ -169,7 +213,7 @@ func (l *bucketLock) lookup(long bool) *lane {
 // leave ends a lookup that is in lane a, or has the mutex if a is nil.
 func (l *bucketLock) leave(a *lane) {
 	if a != nil {
-		a.state.Add(1<<laneShift - 1) // one more hit, one less under way
+		a.leave()
 		return
 	}
 	l.leaveMutex(0)
@@ -178,7 +222,7 @@ func (l *bucketLock) leave(a *lane) {
 // leaveMissed is leave for a lookup that counts as a miss.
 func (l *bucketLock) leaveMissed(a *lane) {
 	if a != nil {
-		a.misses.Add(1)
+		a.leaveMissed()
 		return
 	}
 	l.leaveMutex(1)
@@ -190,25 +234,6 @@ func (l *bucketLock) leaveMissed(a *lane) {
 func (l *bucketLock) leaveMutex(misses uint64) {
 	l.misses += misses
 	l.mu.Unlock()
-}
-
-// glance is lookup for what does not count as one, and ends with forget.
-func (l *bucketLock) glance() *lane {
-	n := laneHere()
-	if a := l.lanes.at(n, 0); a.enter(l, n) {
-		return a
-	}
-	l.hold()
-	return nil
-}
-
-// forget ends what glance has begun.
-func (l *bucketLock) forget(a *lane) {
-	if a != nil {
-		a.state.Add(^uint64(0))
-		return
-	}
-	l.release()
 }
 
 // hold takes the lock to read for more than a lookup.
@@ -310,19 +335,8 @@ func (l *bucketLock) wake() {
 func (l *bucketLock) closeLanes() {
 	var served uint64
 	for open := l.open.Swap(0); open != 0; open &= open - 1 {
-		a := l.lanes.at(uint(bits.TrailingZeros64(open)), 0)
-		inside, done, misses := a.count()
-		for n := 0; inside != 0; n++ {
-			if n > 64 { // it has lost its processor
-				runtime.Gosched()
-			}
-			inside, done, misses = a.count()
-		}
-		a.restart(done, misses)
-		l.misses += misses
-		served += done
+		served += l.collect(uint(bits.TrailingZeros64(open)))
 	}
-	l.gets += served
 	if served < worthwhile {
 		l.wait = min(2*l.wait, calmMost)
 	} else {
@@ -337,9 +351,8 @@ func (l *bucketLock) closeLanes() {
 func (l *bucketLock) lookups() (gets, misses uint64) {
 	gets, misses = l.gets, l.misses
 	for open := l.open.Load(); open != 0; open &= open - 1 {
-		a := l.lanes.at(uint(bits.TrailingZeros64(open)), 0)
-		_, done, missed := a.count()
-		gets += done
+		got, missed := countsOf(l.lanes.at(uint(bits.TrailingZeros64(open)), 0).state.Load())
+		gets += got
 		misses += missed
 	}
 	return gets, misses

@@ -94,50 +94,122 @@ func TestLock_Exclusive(t *testing.T) {
 	require.Nil(t, l.turn, "somebody still waits")
 }
 
-// Lookups in a lane that miss are counted apart, and are under way until they leave.
+// A lane is one lookup's at a time. Lookups that miss are counted apart, and what is
+// no lookup not at all.
 func TestLane_Count(t *testing.T) {
 	l := newLock()
 	a, n := l.openLane()
-	want := func(inside, done, misses uint64) {
+	want := func(busy bool, done, misses uint64) {
 		t.Helper()
-		i, d, m := a.count()
-		require.Equal(t, [3]uint64{inside, done, misses}, [3]uint64{i, d, m})
+		gets, missed := countsOf(a.state.Load())
+		require.Equal(t, [2]uint64{done, misses}, [2]uint64{gets, missed})
+		require.Equal(t, busy, a.state.Load()&laneBusy != 0)
+		require.Equal(t, busy, !a.take())
+		if !busy {
+			a.forget()
+		}
 	}
-	for range 3 {
-		require.True(t, a.enter(l, n))
-	}
-	want(3, 0, 0)
+	want(false, 0, 0)
+	require.True(t, a.enter(l, 1<<n))
+	require.False(t, a.enter(l, 1<<n), "busy")
+	want(true, 0, 0)
 	l.leaveMissed(a)
-	want(2, 1, 1)
+	want(false, 1, 1)
+	require.True(t, a.enter(l, 1<<n))
 	l.leave(a)
-	want(1, 2, 1)
-	l.forget(a)
-	want(0, 2, 1)
+	want(false, 2, 1)
+	require.True(t, a.enter(l, 1<<n))
+	a.forget()
+	want(false, 2, 1)
 	gets, misses := l.lookups()
 	require.EqualValues(t, 3, gets)
 	require.EqualValues(t, 1, misses)
 	l.Lock()
 	require.Zero(t, l.open.Load())
+	require.False(t, a.enter(l, 1<<n), "closed")
 	l.Unlock()
-	want(0, 0, 0)
+	want(false, 0, 0)
 	gets, misses = l.lookups()
 	require.EqualValues(t, 3, gets)
 	require.EqualValues(t, 1, misses)
 }
 
-// More misses than laneActive has room for do not look like hits.
-func TestLane_ManyMisses(t *testing.T) {
+// Who comes into a lane while it is being closed leaves no trace, whenever it does.
+func TestLane_CloseBesideEnter(t *testing.T) {
 	l := newLock()
 	a, n := l.openLane()
-	const missed = 2<<laneShift + 5
-	for range missed {
-		a.enter(l, n)
+	var wg sync.WaitGroup
+	spawn(&wg, func() {
+		for range 20_000 {
+			if a.enter(l, 1<<n) {
+				l.leaveMissed(a)
+			}
+		}
+	})
+	var want uint64
+	for range 2_000 {
+		l.Lock()
+		gets, misses := l.gets, l.misses
+		require.Zero(t, a.state.Load()&^laneBusy)
+		require.Equal(t, misses+1, gets, "all but openLane's own missed")
+		require.GreaterOrEqual(t, gets, want)
+		want = gets
+		l.open.Or(1 << n)
+		l.Unlock()
+	}
+	wg.Wait()
+}
+
+// A lane that can count no more lookups is emptied, and nothing is lost. It may be open.
+func TestLane_Full(t *testing.T) {
+	l := newLock()
+	a, n := l.openLane()
+	const before = laneFull/laneOnce - 2
+	a.state.Store(before * (laneOnce + laneMiss))
+	for range 2 {
+		require.True(t, a.enter(l, 1<<n))
 		l.leaveMissed(a)
 	}
-	a.enter(l, n)
-	inside, done, misses := a.count()
-	require.Equal(t, [3]uint64{1, missed, missed}, [3]uint64{inside, done, misses})
+	require.False(t, a.enter(l, 1<<n), "full")
+	require.False(t, a.take(), "full")
+	require.Nil(t, l.enterMutex(n, false))
+	l.leave(nil)
+	require.Zero(t, a.state.Load())
+	require.True(t, a.enter(l, 1<<n))
 	l.leave(a)
+	gets, misses := l.lookups()
+	require.EqualValues(t, before+2+3, gets)
+	require.EqualValues(t, before+2, misses)
+	a.state.Store(laneFull)
+	require.Same(t, a, l.enterMutex(n, true), "emptied before it is looked for")
+}
+
+// Where its own lane is busy, a lookup goes by the mutex, or by the next free lane if
+// it may be long; if there is none, it has the mutex to itself.
+func TestLock_BusyLane(t *testing.T) {
+	l := newLock()
+	n := laneHere()
+	require.Nil(t, l.enterMutex(n, false))
+	l.leave(nil)
+	own := l.lanes.at(n, 0)
+	lanes := map[*lane]bool{}
+	for range 1 << laneBits {
+		a := l.enterMutex(n, true)
+		require.NotNil(t, a)
+		lanes[a] = true
+		require.True(t, lanes[own])
+	}
+	require.Len(t, lanes, 1<<laneBits)
+	require.False(t, own.enter(l, 1<<n))
+	require.Nil(t, l.enterMutex(n, true))
+	require.False(t, l.mu.TryLock())
+	l.leave(nil)
+	for a := range lanes {
+		l.leave(a)
+	}
+	gets, misses := l.lookups()
+	require.EqualValues(t, 2+1<<laneBits, gets)
+	require.Zero(t, misses)
 }
 
 // openLane opens a lane with a lookup, and returns it and its number. (A later lookup may

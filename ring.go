@@ -93,15 +93,16 @@ func (r *ring) room(limit int) uint64 {
 	return uint64(limit) << r.shift
 }
 
-// slot returns where the chunk of pos is found in the circle.
+// slot returns where the chunk of pos is found in the circle, which is shorter than
+// the position space (I3): what is above a position does not matter.
 func (r *ring) slot(pos uint64) int {
-	return int((pos&r.mask)>>r.shift) & (len(r.slots) - 1)
+	return int(pos>>(r.shift&63)) & (len(r.slots) - 1)
 }
 
 // run returns the bytes from pos to the end of its chunk.
 func (r *ring) run(pos uint64) []byte {
-	c := chunkBytes(&r.slots[r.slot(pos)], 1<<r.shift)
-	return c[pos&(1<<r.shift-1):]
+	size := uint32(1) << (r.shift & 31) // as it is: the compiler does not know
+	return chunkBytes(&r.slots[r.slot(pos)], uint32(pos)&(size-1), size)
 }
 
 // extend makes the n bytes after the head writable. The caller has seen to it

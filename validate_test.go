@@ -192,8 +192,7 @@ func (l *bucketLock) inUse() (open uint64, inside int) {
 	for range 1000 {
 		inside = 0
 		for n := range uint(1) << laneBits {
-			in, _, _ := l.lanes.at(n, 0).count()
-			inside += int(in)
+			inside += int(l.lanes.at(n, 0).state.Load() & laneBusy)
 		}
 		if inside == 0 {
 			break

@@ -3,6 +3,8 @@ package ringcache
 import (
 	"errors"
 	"fmt"
+
+	"github.com/cespare/xxhash/v2"
 )
 
 // write is one change to one key on its way through the cache: a Set, on a
@@ -52,7 +54,7 @@ var errUnmet = errors.New("condition does not hold")
 // caller has a variable and sets its fields, since the compiler makes a struct
 // literal in one place and copies it to another.)
 func (c *Cache) begin(w *write) {
-	w.h = c.shared.hash(w.k)
+	w.h = c.shared.mix(xxhash.Sum64(w.k)) // hash, which the compiler would not inline
 	w.expiry = c.shared.usual()
 	w.reason = EvictReplaced
 }
@@ -80,7 +82,9 @@ func (c *Cache) store(w *write) error {
 	} else {
 		err = c.setSmall(b, w)
 	}
-	c.announce(w)
+	if w.left != nil {
+		c.announce(w)
+	}
 	if err == errResized {
 		return c.store(w)
 	}
@@ -117,7 +121,9 @@ func (c *Cache) setSmall(b *bucket, w *write) error {
 		c.lend(w)
 	}
 	flowed, err := c.setInBucket(b, w)
-	w.ask.prefetchWrite()
+	if w.ask.n > 0 {
+		w.ask.prefetchWrite()
+	}
 	if flowed.bytes > 0 {
 		c.flowed(flowed, w)
 	}
@@ -128,17 +134,29 @@ func (c *Cache) setSmall(b *bucket, w *write) error {
 // last said so, if that is a chunk or more.
 func (c *Cache) setInBucket(b *bucket, w *write) (flowed tally, err error) {
 	b.lock()
-	defer b.mu.Unlock()
 	if w.n > b.most {
+		b.mu.Unlock()
 		return tally{}, errResized
 	}
 	if err := c.beginLocked(b, w); err != nil {
+		b.mu.Unlock()
 		return tally{}, err
 	}
-	c.delStrayLocked(w)
-	if b.putAsideLocked(w) {
-		return b.reportLocked(w.n), nil
+	if c.shared.strays(w.h).Load() != 0 {
+		c.delStrayLocked(w)
 	}
+	if !b.tryLocked(w) {
+		return b.setAndUnlock(w)
+	}
+	flowed = b.reportLocked(w.n)
+	b.mu.Unlock()
+	return flowed, nil
+}
+
+// setAndUnlock is the rest of setInBucket for what needs more than writing a few
+// bytes somewhere.
+func (b *bucket) setAndUnlock(w *write) (flowed tally, err error) {
+	defer b.mu.Unlock()
 	err = b.setLocked(w)
 	if b.departed != nil {
 		b.handOverLocked(w)
@@ -147,6 +165,15 @@ func (c *Cache) setInBucket(b *bucket, w *write) (flowed tally, err error) {
 		return tally{}, err
 	}
 	return b.reportLocked(w.n), nil
+}
+
+// tryLocked stores a record over one of the same key, in the way that is best
+// where the bucket's index is as large as it is, and reports whether it has.
+func (b *bucket) tryLocked(w *write) bool {
+	if b.aside != nil {
+		return b.putAsideLocked(w)
+	}
+	return b.overwriteLocked(w)
 }
 
 // beginLocked counts a write, and returns an error if it must not be made. The
