@@ -97,12 +97,11 @@ func (b *bucket) takeUpLocked() {
 	// Another core may have asked for them.
 	var record lines
 	b.noteAsideLocked(&record)
-	b.index.prefetchHome(a.hash)
 	record.prefetchWrite()
 	b.index.aside = 0
 	w := write{k: a.data[:a.klen], v: a.value(), h: a.hash, expiry: a.expiry, reason: EvictReplaced}
-	w.measure()
-	if !b.overwriteLocked(&w) {
+	if !b.overwriteAtLocked(a.slot, &w) {
+		w.measure()
 		_ = b.setLocked(&w)
 	}
 }

@@ -29,19 +29,35 @@ func (b *bucket) direct(k []byte, h uint64, cold bool) (v []byte, at slotRef, su
 		if cold && r.lines > 1 {
 			r.prefetchNext(s)
 		}
-		rec := r.run(s)
-		if len(rec) < 4 {
-			return nil, slotRef{}, false
-		}
-		w := binary.LittleEndian.Uint32(rec)
-		value := shortHeader + len(k) // not the record's length: see match
-		end := value + int(w>>8&maxShortValue)
-		if w&longBit != 0 || int(w&maxShortKey) != len(k) || end > len(rec) || string(rec[shortHeader:value]) != string(k) {
-			return nil, slotRef{}, false
-		}
-		return rec[value:end], slotRef{&g.slots[i], s}, true
+		v := r.shortValue(s, k)
+		return v, slotRef{&g.slots[i], s}, v != nil
 	}
 	return nil, slotRef{}, !g.passed()
+}
+
+// shortValue returns the value of the record at pos in place, or nil if it is not a
+// short record without an expiry, in one chunk, with key k.
+func (r *ring) shortValue(pos uint64, k []byte) []byte {
+	rec := r.run(pos)
+	if len(rec) < 4 {
+		return nil
+	}
+	w := binary.LittleEndian.Uint32(rec)
+	value := shortHeader + len(k) // not the record's length: see match
+	end := value + int(w>>8&maxShortValue)
+	if w&longBit != 0 || int(w&maxShortKey) != len(k) || end > len(rec) {
+		return nil
+	}
+	if key, n := rec[shortHeader:value], len(k); n >= 8 && n <= 16 {
+		// Most keys are so long, and a call would take longer than this.
+		differ := binary.LittleEndian.Uint64(key) ^ binary.LittleEndian.Uint64(k)
+		if differ|binary.LittleEndian.Uint64(key[n-8:])^binary.LittleEndian.Uint64(k[n-8:]) != 0 {
+			return nil
+		}
+	} else if string(key) != string(k) {
+		return nil
+	}
+	return rec[value:end]
 }
 
 // overwriteLocked is setLocked for the common case of a key that is there: it
@@ -50,10 +66,22 @@ func (b *bucket) overwriteLocked(w *write) bool {
 	if w.expiry != 0 || b.shared.onEvict != nil {
 		return false
 	}
-	v, _, _ := b.direct(w.k, w.h, false) // has no room for an expiry, and so is no mark
-	if v == nil || len(v) != len(w.v) {
+	v, _, _ := b.direct(w.k, w.h, false)
+	return replaceBytes(v, w.v)
+}
+
+// overwriteAtLocked is overwriteLocked for the record of a slot that is likely to
+// have the key.
+func (b *bucket) overwriteAtLocked(slot uint64, w *write) bool {
+	return w.expiry == 0 && replaceBytes(b.rings[slotRing(slot)].shortValue(slot, w.k), w.v)
+}
+
+// replaceBytes writes v over old, unless that is nil or of another length, and reports
+// whether it has.
+func replaceBytes(old, v []byte) bool {
+	if old == nil || len(old) != len(v) {
 		return false
 	}
-	copy(v, w.v)
+	copy(old, v)
 	return true
 }

@@ -27,12 +27,10 @@ func (g *group) empties() uint64 { return ^g.ctrl & tagHighs }
 // stale returns a word with the high bit set in each byte of a slot that is not
 // alive; none is empty. It has no branches: nobody could foretell them.
 func (g *group) stale(w windows) (m uint64) {
-	small, main := *w.small, *w.main
+	tails, sizes, mask := [ringCount]uint64{w.small.tail, w.main.tail}, [ringCount]uint64{w.small.size, w.main.size}, w.small.mask
 	for _, s := range &g.slots {
-		ofMain := -(s >> slotPosBits & 1) // all bits or none
-		tail := small.tail ^ (small.tail^main.tail)&ofMain
-		size := small.size ^ (small.size^main.size)&ofMain
-		_, alive := bits.Sub64((s-tail)&small.mask, size, 0)
+		ring := s >> slotPosBits & 1
+		_, alive := bits.Sub64((s-tails[ring])&mask, sizes[ring], 0)
 		m = m>>8 | alive<<(8*groupSlots-1)
 	}
 	return ^m & tagHighs

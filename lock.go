@@ -281,7 +281,9 @@ func (l *bucketLock) unshare(missed bool) {
 // Lock takes the lock to write.
 func (l *bucketLock) Lock() {
 	l.mu.Lock()
-	l.exclude()
+	if l.viewers > 0 || l.open.Load() != 0 { // else save the call
+		l.exclude()
+	}
 }
 
 // exclude turns what hold took into what Lock takes. Others may write before it
