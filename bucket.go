@@ -202,7 +202,7 @@ func (b *bucket) get(dst, k []byte, h uint64) ([]byte, bool) {
 		return b.getAny(dst, k, h)
 	}
 	if b.policy.Kind != policy.FIFO {
-		touchSlot(at.at, at.slot)
+		at.touch()
 	}
 	return append(dst, v...), true
 }

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"math/bits"
 	"runtime"
-
-	"github.com/cespare/xxhash/v2"
 	"sync"
 	"time"
+
+	"github.com/cespare/xxhash/v2"
 
 	"github.com/ringcache/ringcache/internal/policy"
 )
@@ -181,6 +181,9 @@ func (c *Cache) HasGet(dst, k []byte) ([]byte, bool) {
 	h := c.shared.mix(xxhash.Sum64(k))
 	b := c.bucket(h)
 	b.index.prefetch(h)
+	// This is b.mu.lookup, which the compiler would not inline. Where there are
+	// large values, it may be long. The lane is found from the cache, and so need
+	// not wait for the bucket's cache line.
 	n := laneHere()
 	a := c.lanes.at(n, h&c.mask)
 	if !a.enter(&b.mu, 1<<n) {
@@ -195,7 +198,7 @@ func (c *Cache) HasGet(dst, k []byte) ([]byte, bool) {
 		return c.getRest(dst, k, h, a, sure)
 	}
 	if c.touches {
-		touchSlot(at.at, at.slot)
+		storeUnless(at.isHot(), at.at, at.warmer()) // at.touch, which the compiler would not inline
 	}
 	dst = append(dst, v...)
 	if a != nil {
@@ -210,9 +213,6 @@ func (c *Cache) HasGet(dst, k []byte) ([]byte, bool) {
 // have been asked for.
 func (c *Cache) getHashed(dst, k []byte, h uint64) ([]byte, bool) {
 	b := c.bucket(h)
-	// This is b.mu.lookup, which the compiler would not inline. Where there are
-	// large values, it may be long. The lane is found
-	// from the cache, and so need not wait for the bucket's cache line.
 	n := laneHere()
 	a := c.lanes.at(n, h&c.mask)
 	if !a.enter(&b.mu, 1<<n) {
@@ -227,7 +227,7 @@ func (c *Cache) getHashed(dst, k []byte, h uint64) ([]byte, bool) {
 		return c.getRest(dst, k, h, a, sure)
 	}
 	if c.touches {
-		touchSlot(at.at, at.slot)
+		storeUnless(at.isHot(), at.at, at.warmer()) // at.touch, which the compiler would not inline
 	}
 	dst = append(dst, v...)
 	if a != nil {

@@ -8,10 +8,9 @@ import "encoding/binary"
 // instructions wait for a cache line decides how many later ones can begin before
 // it has come.
 
-// direct returns the value of k in place, and its slot, in the common case, which
-// is a straight line: a short record, in one chunk, with its slot in the home group.
-// v is nil if k is not there; if that is not sure, getAny finds out. cold tells that
-// the record has not been asked for.
+// direct returns the value of k in place, and its slot, in the common case. In all
+// others v is nil, and sure tells whether k is then known not to be in the bucket; if
+// not, getAny finds out. cold tells that the record has not been asked for.
 func (b *bucket) direct(k []byte, h uint64, cold bool) (v []byte, at slotRef, sure bool) {
 	x := &b.index
 	tag := tagOf(h)
@@ -36,7 +35,8 @@ func (b *bucket) direct(k []byte, h uint64, cold bool) (v []byte, at slotRef, su
 }
 
 // shortValue returns the value of the record at pos in place, or nil if it is not a
-// short record without an expiry, in one chunk, with key k.
+// short record without an expiry, in one chunk, with key k. What a slot has above its
+// position does not matter (ring.slot).
 func (r *ring) shortValue(pos uint64, k []byte) []byte {
 	rec := r.run(pos)
 	if len(rec) < 4 {
@@ -50,8 +50,9 @@ func (r *ring) shortValue(pos uint64, k []byte) []byte {
 	}
 	if key, n := rec[shortHeader:value], len(k); n >= 8 && n <= 16 {
 		// Most keys are so long, and a call would take longer than this.
-		differ := binary.LittleEndian.Uint64(key) ^ binary.LittleEndian.Uint64(k)
-		if differ|binary.LittleEndian.Uint64(key[n-8:])^binary.LittleEndian.Uint64(k[n-8:]) != 0 {
+		first := binary.LittleEndian.Uint64(key) ^ binary.LittleEndian.Uint64(k)
+		last := binary.LittleEndian.Uint64(key[n-8:]) ^ binary.LittleEndian.Uint64(k[n-8:])
+		if first|last != 0 {
 			return nil
 		}
 	} else if string(key) != string(k) {

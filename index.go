@@ -111,7 +111,7 @@ func (p *probe) next() {
 }
 
 // index is guarded by its bucket's lock: to read for searches, to write
-// for all else. Only frequencies change while others read, by atomic operations.
+// for all else. Only frequencies change while others read (slotRef.touch).
 type index struct {
 	pages     []chunkRef
 	cur       table
@@ -203,27 +203,25 @@ type place struct {
 	i    int    // slot of g
 }
 
-// touch raises the frequency of the slot.
-func (p place) touch() { touchSlot(&p.g.slots[p.i], p.slot) }
-
 // slotRef is a slot in a group, and what was read there.
 type slotRef struct {
 	at   *uint64
 	slot uint64
 }
 
-// touchSlot raises the frequency of a slot, up to 3, so that a hot entry is only
-// read. It may run beside other reads; a lost race is a lost count.
-func touchSlot(at *uint64, slot uint64) {
-	var idle uint64
-	// No branch: which it is cannot be foretold, and nothing that comes after a wrong
-	// guess would be begun before the slot is there.
-	if slot&slotFreqMask == slotFreqMask {
-		at = &idle
-	}
-	// Sound: an atomic.Uint64 is a word, and slots are aligned to theirs.
-	storeRelease((*atomic.Uint64)(unsafe.Pointer(at)), slot+slotFreqOne)
-}
+// isHot reports whether the slot's frequency is as high as it can be.
+func (s slotRef) isHot() bool { return s.slot&slotFreqMask == slotFreqMask }
+
+// warmer returns the slot with a higher frequency, if it is not hot.
+func (s slotRef) warmer() uint64 { return s.slot + slotFreqOne }
+
+// touch raises the frequency of the slot, up to 3, so that a hot entry is only
+// read. It may run beside other reads, and whoever comes last wins: the others' counts
+// are lost.
+func (s slotRef) touch() { storeUnless(s.isHot(), s.at, s.warmer()) }
+
+// touch raises the frequency of the slot.
+func (p place) touch() { slotRef{&p.g.slots[p.i], p.slot}.touch() }
 
 // at finds the slot of hash h for the record at pos of a ring.
 func (x *index) at(h uint64, ring policy.Ring, pos uint64) (place, bool) {

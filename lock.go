@@ -68,17 +68,17 @@ type lane struct {
 }
 
 const (
-	laneBits   = 6                          // log2 of the number of lanes, for which open has bits
-	laneBusy   = 1                          // somebody is inside
-	laneOnce   = 1 << 1                     // one lookup
-	laneFull   = 1 << 31                    // no more lookups can be counted
-	laneMiss   = 1 << 32                    // one that missed
-	laneStride = bucketCount + largeBuckets // a lane's lines for all buckets lie side by side
-	calmGets   = 16                         // lookups before lanes that were closed are opened again, at least
-	calmMost   = 1024                       // and at most
-	worthwhile = 64                         // lookups in lanes that outweigh closing them
-	stackShift = 11                         // log2 of the smallest stack
-	laneMix    = 0x9e3779b97f4a7c15         // 2^64 divided by the golden ratio
+	laneBits   = 6                                     // log2 of the number of lanes, for which open has bits
+	laneBusy   = 1                                     // somebody is inside
+	laneOnce   = 1 << 1                                // one lookup
+	laneFull   = 1 << 31                               // no more lookups can be counted
+	laneMiss   = 1 << 32                               // one that missed
+	laneStride = (bucketCount + largeBuckets + 7) &^ 7 // a lane's words for all buckets lie side by side, in lines of their own
+	calmGets   = 16                                    // lookups before lanes that were closed are opened again, at least
+	calmMost   = 1024                                  // and at most
+	worthwhile = 64                                    // lookups in lanes that outweigh closing them
+	stackShift = 11                                    // log2 of the smallest stack
+	laneMix    = 0x9e3779b97f4a7c15                    // 2^64 divided by the golden ratio
 )
 
 // newLanes returns the lanes of all buckets of a cache. Most of it is never

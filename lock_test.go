@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -150,7 +151,11 @@ func TestLane_CloseBesideEnter(t *testing.T) {
 	for range 2_000 {
 		l.Lock()
 		gets, misses := l.gets, l.misses
-		require.Zero(t, a.state.Load()&^laneBusy)
+		for range 100 { // time to go wrong in
+			if a.state.Load()&^laneBusy != 0 {
+				t.Fatal("somebody has come in")
+			}
+		}
 		require.Equal(t, misses+1, gets, "all but openLane's own missed")
 		require.GreaterOrEqual(t, gets, want)
 		want = gets
@@ -422,6 +427,21 @@ func TestLock_LongByValues(t *testing.T) {
 		require.NoError(t, c.Set([]byte("key"), make([]byte, 100)))
 	}
 	require.False(t, b.mu.long)
+}
+
+// No cache line holds parts of two lanes.
+func TestLane_Lines(t *testing.T) {
+	first, laneOf := newLanes(), map[uintptr]uint{}
+	require.Zero(t, uintptr(unsafe.Pointer(first))%cacheLine)
+	for n := range uint(1) << laneBits {
+		for bucket := range uint64(bucketCount + largeBuckets) {
+			line := uintptr(unsafe.Pointer(first.at(n, bucket))) / cacheLine
+			if other, ok := laneOf[line]; ok && other != n {
+				t.Fatalf("lanes %d and %d share a line, at bucket %d", other, n, bucket)
+			}
+			laneOf[line] = n
+		}
+	}
 }
 
 // Stacks that lie side by side lead to different lanes, wherever they begin, and

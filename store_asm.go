@@ -4,16 +4,27 @@ package ringcache
 
 import "sync/atomic"
 
-// storeRelease sets p to v: who loads v from p also sees what was done before.
-// Unlike p.Store, it does not wait until all processors see v, and so takes no
-// locked instruction: on amd64 every store releases, as on other platforms only
-// those of sync/atomic do.
+// On amd64 every store releases: who loads the word with sync/atomic sees what was
+// done before. The stores of sync/atomic do more, they wait until all processors see
+// them, and take a locked instruction for it.
+
+// storeRelease sets p to v.
 //
 //go:noescape
-func storeRelease(p *atomic.Uint64, v uint64)
+func storeRelease(p *uint64, v uint64)
 
-// addOwned adds delta to a word that nobody but the caller writes, and releases it
-// as storeRelease does.
+// addOwned adds delta to a word that nobody but the caller writes.
 //
 //go:noescape
 func addOwned(p *atomic.Uint64, delta uint64)
+
+// storeUnless sets p to v unless skip. It has no branch: where that cannot be
+// foretold, nothing that comes after a wrong guess would be begun before skip is
+// known.
+func storeUnless(skip bool, p *uint64, v uint64) {
+	var idle uint64
+	if skip {
+		p = &idle
+	}
+	storeRelease(p, v)
+}

@@ -167,10 +167,11 @@ func (b *bucket) setAndUnlock(w *write) (flowed tally, err error) {
 	return b.reportLocked(w.n), nil
 }
 
-// tryLocked stores a record over one of the same key, in the way that is best
-// where the bucket's index is as large as it is, and reports whether it has.
+// tryLocked stores a record over one of the same key, now or later, and reports
+// whether it has. Where there is memory to wait for, that is better done later, unless
+// it has been waited for.
 func (b *bucket) tryLocked(w *write) bool {
-	if b.aside != nil {
+	if b.aside != nil && !w.prompt {
 		return b.putAsideLocked(w)
 	}
 	return b.overwriteLocked(w)
