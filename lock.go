@@ -62,7 +62,7 @@ type bucketLock struct {
 //
 // Who is inside has the lane to itself, and so needs no locked instruction to
 // leave it. Who finds it busy, which takes two goroutines that have the same lane
-// and are in the same bucket, goes by the mutex.
+// and are in the same bucket, goes by the next lane, or by the mutex.
 type lane struct {
 	state atomic.Uint64 // laneBusy, laneOnce for each lookup since it was emptied, laneMiss for each miss
 }
@@ -158,11 +158,20 @@ func (a *lane) leaveMissed() { addOwned(&a.state, laneMiss+laneOnce-laneBusy) }
 func (a *lane) forget() { addOwned(&a.state, ^uint64(laneBusy-1)) }
 
 // enterMutex takes the lock for a lookup, which is counted, where lane n is closed,
-// busy or full. It may open it. Where the lookup may be long it goes on in a lane,
-// and the mutex is free for others.
+// busy or full: by the next lane if n is busy, else with the mutex. It may open the
+// lane. Where the lookup may be long it goes on in one, and the mutex is free for
+// others.
 func (l *bucketLock) enterMutex(n uint, long bool) *lane {
+	open := l.open.Load()>>n&1 != 0
+	full := open && l.lanes.at(n, 0).state.Load()&laneFull != 0
+	if open && !full {
+		n = (n + 1) % (1 << laneBits)
+		if a := l.lanes.at(n, 0); a.enter(l, 1<<n) {
+			return a
+		}
+	}
 	l.mu.Lock()
-	if l.lanes.at(n, 0).state.Load()&laneFull != 0 {
+	if full {
 		l.collect(n)
 	}
 	if l.long || long {

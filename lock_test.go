@@ -189,20 +189,44 @@ func TestLane_Full(t *testing.T) {
 	require.Same(t, a, l.enterMutex(n, true), "emptied before it is looked for")
 }
 
-// Where its own lane is busy, a lookup goes by the mutex, or by the next free lane if
-// it may be long; if there is none, it has the mutex to itself.
+// Where its own lane is busy, a lookup goes by the next lane, which the first to come
+// with the mutex has opened. There may be others than two.
+func TestLock_NextLane(t *testing.T) {
+	l := newLock()
+	const last = 1<<laneBits - 1
+	require.Nil(t, l.enterMutex(last, false))
+	l.leave(nil)
+	own, next := l.lanes.at(last, 0), l.lanes.at(0, 0)
+	require.True(t, own.enter(l, 1<<last))
+	require.Nil(t, l.enterMutex(last, false), "the next is closed")
+	l.leave(nil)
+	require.Same(t, next, l.enterMutex(last, false))
+	require.Nil(t, l.enterMutex(last, false), "both are busy")
+	l.leave(nil)
+	l.leave(own)
+	l.leaveMissed(next)
+	l.Lock()
+	require.Zero(t, l.open.Load())
+	l.Unlock()
+	gets, misses := l.lookups()
+	require.EqualValues(t, 5, gets)
+	require.EqualValues(t, 1, misses)
+}
+
+// Where its own lane is busy and a lookup may be long, it goes by the next free lane; if
+// there is none, it has the mutex to itself.
 func TestLock_BusyLane(t *testing.T) {
 	l := newLock()
 	n := laneHere()
 	require.Nil(t, l.enterMutex(n, false))
 	l.leave(nil)
 	own := l.lanes.at(n, 0)
-	lanes := map[*lane]bool{}
-	for range 1 << laneBits {
+	require.True(t, own.enter(l, 1<<n))
+	lanes := map[*lane]bool{own: true}
+	for range 1<<laneBits - 1 {
 		a := l.enterMutex(n, true)
 		require.NotNil(t, a)
 		lanes[a] = true
-		require.True(t, lanes[own])
 	}
 	require.Len(t, lanes, 1<<laneBits)
 	require.False(t, own.enter(l, 1<<n))

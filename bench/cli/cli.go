@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"strings"
 )
 
@@ -48,26 +49,34 @@ const childFlag = "-child"
 // more variables in its environment, and reads its result. Part must be the first
 // thing that the program does.
 func Again(ctx context.Context, spec, result any, env ...string) error {
+	_, err := AgainUnder(ctx, nil, spec, result, env...)
+	return err
+}
+
+// AgainUnder is Again by way of a program that runs others: the first of under, with
+// the arguments that follow. It returns what was written to standard error.
+func AgainUnder(ctx context.Context, under []string, spec, result any, env ...string) (said string, err error) {
 	exe, err := os.Executable()
 	if err != nil {
-		return fmt.Errorf("find own program: %w", err)
+		return "", fmt.Errorf("find own program: %w", err)
 	}
 	arg, err := json.Marshal(spec)
 	if err != nil {
-		return fmt.Errorf("write task: %w", err)
+		return "", fmt.Errorf("write task: %w", err)
 	}
 	var stdout, stderr bytes.Buffer
-	cmd := exec.CommandContext(ctx, exe, childFlag, string(arg))
+	command := slices.Concat(under, []string{exe, childFlag, string(arg)})
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Env = append(os.Environ(), env...)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
 		reason, _, _ := strings.Cut(stderr.String(), "\n") // of a panic, the rest is the stack
-		return fmt.Errorf("run: %w: %s", err, reason)
+		return "", fmt.Errorf("run: %w: %s", err, reason)
 	}
 	if err := json.Unmarshal(stdout.Bytes(), result); err != nil {
-		return fmt.Errorf("read result: %w", err)
+		return "", fmt.Errorf("read result: %w", err)
 	}
-	return nil
+	return stderr.String(), nil
 }
 
 // Part performs the task that Again has started the process for, if it has, and

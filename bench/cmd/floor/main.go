@@ -5,6 +5,7 @@
 // after the other, is faster than n of the former.
 //
 //	go run ./cmd/floor
+//	go run ./cmd/floor -count   # instructions and mispredicted branches instead
 package main
 
 import (
@@ -35,6 +36,9 @@ type options struct {
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	if is, err := cli.Part(args, stdout, counted.do); is {
+		return err
+	}
 	var o options
 	fs := flag.NewFlagSet("floor", flag.ContinueOnError)
 	fs.SetOutput(stderr)
@@ -42,6 +46,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	fs.IntVar(&o.rounds, "rounds", 5, "measurements of which the median counts")
 	fs.DurationVar(&o.duration, "duration", 50*time.Millisecond, "time of one measurement")
 	ops := fs.String("ops", "8192x100,262144x100,4000000x100,10000000x100,2048x1000,65536x1000,1000000x1000", "`entries x bytes` of the caches on which operations are timed; none if empty")
+	count := fs.Bool("count", false, "instead, count instructions and mispredicted branches with valgrind, on caches of up to 4 MB: two minutes")
 	fs.StringVar(&o.file, "o", "", "write the Markdown to this `file` instead of standard output")
 	if err := fs.Parse(args); err != nil {
 		return err
@@ -55,6 +60,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		if scales, err = parseScales(*ops); err != nil {
 			return err
 		}
+	}
+	if *count {
+		text, err := countDocument(ctx, small(scales), args)
+		if err != nil {
+			return err
+		}
+		return cli.Write(o.file, stdout, text)
 	}
 	sets := workingSets(cacheSizes(), o.maxMB<<20)
 	fmt.Fprintf(stderr, "%d working sets, about %v\n", len(sets), o.estimate(sets).Round(time.Second))

@@ -52,6 +52,9 @@ type operation struct {
 	floor func(w waits, lines float64) float64
 }
 
+// newKey is the operation that needs a full cache.
+const newKey = "Set, new key, full"
+
 var operations = []operation{
 	{"Get", 1, (*bench).get, func(w waits, _ float64) float64 { return w.index.dependent.Median + w.record.dependent.Median }},
 	{"Get, absent", 1, (*bench).miss, func(w waits, _ float64) float64 { return w.index.dependent.Median }},
@@ -59,7 +62,7 @@ var operations = []operation{
 		return w.index.independent.Median + lines*w.record.independent.Median
 	}},
 	{"Set, same size", 1, (*bench).overwrite, func(w waits, _ float64) float64 { return w.index.dependent.Median + w.record.dependent.Median }},
-	{"Set, new key, full", 1, (*bench).fresh, func(w waits, _ float64) float64 { return w.index.dependent.Median }},
+	{newKey, 1, (*bench).fresh, func(w waits, _ float64) float64 { return w.index.dependent.Median }},
 }
 
 // bench is a cache that holds all entries of a scale, and what calls need.
@@ -188,7 +191,7 @@ func (o *options) operate(ctx context.Context, s scale) ([]opRow, error) {
 	lines := float64(keyBytes+s.value)/lineBytes + 1
 	var rows []opRow
 	for _, op := range operations {
-		if op.name == "Set, new key, full" {
+		if op.name == newKey {
 			b.fill()
 		}
 		b.calls, b.missed = 0, 0
