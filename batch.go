@@ -51,7 +51,7 @@ func (c *Cache) getBlock(dst []byte, keys, vals [][]byte) (out []byte, hits int)
 	for i, k := range keys {
 		from := len(dst)
 		var ok bool
-		if dst, ok = c.getHashed(dst, k, hashes[i]); !ok {
+		if dst, ok = c.getHashed(dst, k, hashes[i], false); !ok {
 			vals[i] = nil
 			continue
 		}

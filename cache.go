@@ -209,16 +209,17 @@ func (c *Cache) HasGet(dst, k []byte) ([]byte, bool) {
 	return dst, true
 }
 
-// getHashed is HasGet of a key with hash h that is a part of a batch: index and record
-// have been asked for.
-func (c *Cache) getHashed(dst, k []byte, h uint64) ([]byte, bool) {
+// getHashed is HasGet of a key with hash h, whose line of the index has been asked for;
+// cold tells that its record has not. HasGet has the same lines again: to call this
+// would make it 7 % slower in the processor's caches.
+func (c *Cache) getHashed(dst, k []byte, h uint64, cold bool) ([]byte, bool) {
 	b := c.bucket(h)
 	n := laneHere()
 	a := c.lanes.at(n, h&c.mask)
 	if !a.enter(&b.mu, 1<<n) {
 		a = b.mu.enterMutex(n, c.shared.strays(h).Load() != 0)
 	}
-	v, at, sure := b.direct(k, h, false)
+	v, at, sure := b.direct(k, h, cold)
 	if v == nil {
 		if sure && a != nil && c.shared.strays(h).Load() == 0 {
 			a.leaveMissed()

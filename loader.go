@@ -103,7 +103,7 @@ func (c *Cache) GetOrLoad(ctx context.Context, dst, k []byte, load LoadFunc) ([]
 	h := c.shared.hash(k)
 	b := c.bucket(h)
 	b.index.prefetch(h)
-	if out, ok := c.getHashed(dst, k, h); ok {
+	if out, ok := c.getHashed(dst, k, h, true); ok {
 		if c.ahead > 0 && c.due(b, k, h) {
 			c.refresh(ctx, b, k, h, load)
 		}
