@@ -221,12 +221,8 @@ type lines struct {
 // prefetch asks for them.
 func (l *lines) prefetch() { prefetchAt(&l.chunk, uintptr(l.off), int(l.n)) }
 
-// prefetchWrite asks for them, if there are any, to be written to.
-func (l *lines) prefetchWrite() {
-	if l.n > 0 {
-		prefetchWriteAt(&l.chunk, uintptr(l.off), int(l.n))
-	}
-}
+// prefetchWrite asks for them, of which there must be some, to be written to.
+func (l *lines) prefetchWrite() { prefetchWriteAt(&l.chunk, uintptr(l.off), int(l.n)) }
 
 // prefetchAt asks for n lines from offset off of chunk r on.
 func prefetchAt(r *chunkRef, off uintptr, n int) {

@@ -46,7 +46,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	fs.IntVar(&o.rounds, "rounds", 5, "measurements of which the median counts")
 	fs.DurationVar(&o.duration, "duration", 50*time.Millisecond, "time of one measurement")
 	ops := fs.String("ops", "8192x100,262144x100,4000000x100,10000000x100,2048x1000,65536x1000,1000000x1000", "`entries x bytes` of the caches on which operations are timed; none if empty")
-	count := fs.Bool("count", false, "instead, count instructions and mispredicted branches with valgrind, on caches of up to 4 MB: two minutes")
+	count := fs.Bool("count", false, "instead, count instructions and mispredicted branches with valgrind, on caches of up to 4 MB: a minute")
 	fs.StringVar(&o.file, "o", "", "write the Markdown to this `file` instead of standard output")
 	if err := fs.Parse(args); err != nil {
 		return err
