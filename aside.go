@@ -99,7 +99,9 @@ func (b *bucket) takeUpLocked() {
 	b.noteAsideLocked(&record)
 	record.prefetchWrite()
 	b.index.aside = 0
-	w := write{k: a.data[:a.klen], v: a.value(), h: a.hash, expiry: a.expiry, reason: EvictReplaced}
+	var w write // no literal: see begin
+	w.k, w.v = a.data[:a.klen], a.value()
+	w.h, w.expiry, w.reason = a.hash, a.expiry, EvictReplaced
 	if !b.overwriteAtLocked(a.slot, &w) {
 		w.measure()
 		_ = b.setLocked(&w)

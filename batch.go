@@ -112,19 +112,20 @@ func (c *Cache) setBlock(keys, vals [][]byte) (at int, first error) {
 // addresses of all that was asked for have been translated.
 func (c *Cache) prefetchBlock(hashes *[batchSize]uint64, keys [][]byte) {
 	for i, k := range keys {
-		h := c.shared.hash(k)
-		hashes[i] = h
-		c.bucket(h).index.prefetch(h)
+		hashes[i] = c.shared.hash(k)
 	}
 	var records [batchSize]lines
-	n, number := 0, laneHere()
-	for _, h := range hashes[:len(keys)] {
-		if c.recordLines(&records[n], h, number) {
-			n++
+	noteRecords(c, hashes, &records, len(keys))
+	number := laneHere()
+	for i := range keys {
+		if records[i].n == linesUnknown && !c.recordLines(&records[i], hashes[i], number) {
+			records[i].n = 0
 		}
 	}
-	for i := range records[:n] {
-		records[i].prefetch()
+	for i := range keys {
+		if records[i].n > 0 {
+			records[i].prefetch()
+		}
 	}
 }
 

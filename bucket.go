@@ -194,17 +194,11 @@ func (b *bucket) matchAny(f *found, r *ring, pos uint64, k []byte) bool {
 
 // get appends the value of k to dst.
 func (b *bucket) get(dst, k []byte, h uint64) ([]byte, bool) {
-	v, at, sure := b.direct(k, h, true)
-	if v == nil {
-		if sure {
-			return dst, false
-		}
-		return b.getAny(dst, k, h)
+	out, ok, sure := b.getDirect(dst, k, h, true)
+	if ok || sure {
+		return out, ok
 	}
-	if b.policy.Kind != policy.FIFO {
-		at.touch()
-	}
-	return append(dst, v...), true
+	return b.getAny(dst, k, h)
 }
 
 // getAny is get for every case.

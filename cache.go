@@ -178,65 +178,76 @@ func (c *Cache) Get(dst, k []byte) []byte {
 
 // HasGet is [Cache.Get] that also reports whether k was there.
 func (c *Cache) HasGet(dst, k []byte) ([]byte, bool) {
-	h := c.shared.mix(xxhash.Sum64(k))
+	h := c.shared.mix(xxhash.Sum64(k)) // hash, which the compiler would not inline
+	if cap(dst) == len(dst) {          // a glance would find it, and find no room
+		return c.getLocked(dst, k, h, true)
+	}
+	n := glance(c, dst, k, h)
+	if n >= 0 {
+		return dst[:len(dst)+n], true
+	}
+	return c.getSlow(dst, k, h, n, true)
+}
+
+// getHashed is HasGet of a key with hash h; cold tells that neither its line of the
+// index nor its record has been asked for. HasGet has the same lines again: calling this
+// takes longer.
+func (c *Cache) getHashed(dst, k []byte, h uint64, cold bool) ([]byte, bool) {
+	n := glance(c, dst, k, h)
+	if n >= 0 {
+		return dst[:len(dst)+n], true
+	}
+	return c.getSlow(dst, k, h, n, cold)
+}
+
+// getSlow is getHashed after a glance that has not found k, or had no room for its
+// value, and returned n.
+func (c *Cache) getSlow(dst, k []byte, h uint64, n int, cold bool) ([]byte, bool) {
+	if n == glanceMiss {
+		return dst, false
+	}
+	return c.getLocked(dst, k, h, cold)
+}
+
+// getLocked is getHashed without a glance, for every case.
+func (c *Cache) getLocked(dst, k []byte, h uint64, cold bool) (out []byte, ok bool) {
 	b := c.bucket(h)
-	b.index.prefetch(h)
+	if cold {
+		b.index.prefetch(h)
+	}
 	// This is b.mu.lookup, which the compiler would not inline. Where there are
 	// large values, it may be long. The lane is found from the cache, and so need
 	// not wait for the bucket's cache line.
-	n := laneHere()
-	a := c.lanes.at(n, h&c.mask)
-	if !a.enter(&b.mu, 1<<n) {
-		a = b.mu.enterMutex(n, c.shared.strays(h).Load() != 0)
+	lane := laneHere()
+	a := c.lanes.at(lane, h&c.mask)
+	if !a.enter(&b.mu, 1<<lane) {
+		a = b.mu.enterMutex(lane, c.shared.strays(h).Load() != 0)
 	}
-	v, at, sure := b.direct(k, h, true)
-	if v == nil {
+	n, sure := glanceUnsure, false
+	if cap(dst) > len(dst) {
+		n = read(c, dst, k, h)
+	}
+	switch {
+	case n >= 0:
+		out, ok = dst[:len(dst)+n], true
+	case n == glanceMiss:
+		out, sure = dst, true
+	default:
+		out, ok, sure = b.getDirect(dst, k, h, cold)
+	}
+	if !ok {
 		if sure && a != nil && c.shared.strays(h).Load() == 0 {
 			a.leaveMissed()
 			return dst, false
 		}
 		return c.getRest(dst, k, h, a, sure)
 	}
-	if c.touches {
-		storeUnless(at.isHot(), at.at, at.warmer()) // at.touch, which the compiler would not inline
-	}
-	dst = append(dst, v...)
 	if a != nil {
 		a.leave()
 	} else {
 		b.mu.leaveMutex(0)
 	}
-	return dst, true
-}
-
-// getHashed is HasGet of a key with hash h, whose line of the index has been asked for;
-// cold tells that its record has not. HasGet has the same lines again: to call this
-// would make it 7 % slower in the processor's caches.
-func (c *Cache) getHashed(dst, k []byte, h uint64, cold bool) ([]byte, bool) {
-	b := c.bucket(h)
-	n := laneHere()
-	a := c.lanes.at(n, h&c.mask)
-	if !a.enter(&b.mu, 1<<n) {
-		a = b.mu.enterMutex(n, c.shared.strays(h).Load() != 0)
-	}
-	v, at, sure := b.direct(k, h, cold)
-	if v == nil {
-		if sure && a != nil && c.shared.strays(h).Load() == 0 {
-			a.leaveMissed()
-			return dst, false
-		}
-		return c.getRest(dst, k, h, a, sure)
-	}
-	if c.touches {
-		storeUnless(at.isHot(), at.at, at.warmer()) // at.touch, which the compiler would not inline
-	}
-	dst = append(dst, v...)
-	if a != nil {
-		a.leave()
-	} else {
-		b.mu.leaveMutex(0)
-	}
-	return dst, true
+	return out, true
 }
 
 // getRest is what a lookup does that has not found k the direct way, and may be

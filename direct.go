@@ -1,12 +1,17 @@
 package ringcache
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"github.com/ringcache/ringcache/internal/policy"
+)
 
 // The common case of Get and of a Set over an older value, which is a straight
 // line: a short record without an expiry, in one chunk, with its slot in the home
 // group. All else is find's, which the common case is written out of: how many
 // instructions wait for a cache line decides how many later ones can begin before
-// it has come.
+// it has come. On amd64 it is written in assembly (glance.go), and what is here is for
+// what that leaves.
 
 // direct returns the value of k in place, and its slot, in the common case. In all
 // others v is nil, and sure tells whether k is then known not to be in the bucket; if
@@ -32,6 +37,19 @@ func (b *bucket) direct(k []byte, h uint64, cold bool) (v []byte, at slotRef, su
 		return v, slotRef{&g.slots[i], s}, v != nil
 	}
 	return nil, slotRef{}, !g.passed()
+}
+
+// getDirect appends the value of k to dst, in the common case. If it has not, sure and
+// cold mean what they mean to direct.
+func (b *bucket) getDirect(dst, k []byte, h uint64, cold bool) (out []byte, ok, sure bool) {
+	v, at, sure := b.direct(k, h, cold)
+	if v == nil {
+		return dst, false, sure
+	}
+	if b.policy.Kind != policy.FIFO {
+		storeUnless(at.isHot(), at.at, at.warmer()) // at.touch, which the compiler would not inline
+	}
+	return append(dst, v...), true, true
 }
 
 // shortValue returns the value of the record at pos in place, or nil if it is not a
@@ -67,8 +85,7 @@ func (b *bucket) overwriteLocked(w *write) bool {
 	if w.expiry != 0 || b.shared.onEvict != nil {
 		return false
 	}
-	v, _, _ := b.direct(w.k, w.h, false)
-	return replaceBytes(v, w.v)
+	return overwrite(b, w.k, w.v, w.h)
 }
 
 // overwriteAtLocked is overwriteLocked for the record of a slot that is likely to

@@ -90,6 +90,12 @@ func mustCache(t testing.TB, g geometry) *Cache {
 	return c
 }
 
+// openLanes opens all lanes of all buckets, as if there had been many lookups, so that
+// the next one goes by a lane. Nobody else may use the cache.
+func openLanes(c *Cache) {
+	c.each(func(b *bucket) { b.mu.open.Store(1<<(1<<laneBits) - 1) })
+}
+
 func closeCache(t testing.TB, c *Cache) {
 	t.Helper()
 	if err := c.Close(); err != nil {

@@ -1,0 +1,21 @@
+package ringcache
+
+// A glance is the common case in as few instructions as can be. While one call waits for
+// a line of memory, the processor begins the next ones, as many as fit into its window
+// of some 500 instructions: so each that is saved makes all calls faster that wait for
+// memory. On amd64 glances are assembly (glance_amd64.s), with half of the instructions
+// that the compiler makes of direct.go. Everywhere else, under the race detector, and with
+// the tags purego and ringcache_heap, direct.go is all there is, and the functions of
+// glance_other.go leave everything to it.
+//
+// What a glance cannot do, it leaves undone, and says so: a lane that is closed or
+// busy, an index that has changed since its lines were asked for, a Set that was put aside,
+// a key beyond the second group of its probe path, a record that has a long header or
+// crosses chunks, a dst without room. Nothing has been changed then.
+const (
+	glanceMiss   = -1 // k is not there
+	glanceUnsure = -2 // nothing has been done
+)
+
+// linesUnknown stands for a number of lines that noteRecords has not found out.
+const linesUnknown = 1 << 8

@@ -1,0 +1,582 @@
+//go:build amd64 && !purego && !ringcache_heap && !race && !asan && !msan
+
+#include "go_asm.h"
+#include "textflag.h"
+
+// What registers hold:
+//
+//	AX  free
+//	BX  lane, from ENTER on
+//	CX  free, counts of shifts
+//	DX  hash
+//	DI  cache
+//	SI  bucket's number; ring, from SLOT on; key; dst
+//	R8  bucket
+//	R9  group
+//	R10 slot, from SLOT on
+//	R12 where it is
+//
+// R14 and R15 belong to the runtime and the linker.
+
+// BUCKET finds the bucket of the hash.
+#define BUCKET \
+	MOVQ  Cache_mask(DI), SI; \
+	ANDQ  DX, SI; \
+	IMUL3Q $bucket__size, SI, R8; \
+	ADDQ  DI, R8
+
+// HOME finds the home of the hash, given the groups of the geometries cur in R11, old in
+// R12, and front in R10. It uses AX. Carry says whether it is in old. (index.home)
+#define HOME \
+	MOVQ  DX, AX; \
+	SHRQ  $const_slotHashAt, AX; \
+	IMULQ AX, R11; \
+	SHRQ  $const_slotHashBits, R11; \
+	IMULQ AX, R12; \
+	SHRQ  $const_slotHashBits, R12; \
+	CMPL  R12, R10; \
+	CMOVLCS R12, R11
+
+// GROUP finds group R11, given the pages in R9. It uses CX and R12. (index.group)
+#define GROUP \
+	MOVBLZX (bucket_index+index_pageShift)(R8), CX; \
+	MOVL  R11, R12; \
+	SHRL  CX, R12; \
+	MOVQ  (R9)(R12*8), R9; \
+	SHLL  CX, R12; \
+	SUBL  R12, R11; \
+	SHLQ  $const_groupShift, R11; \
+	ADDQ  R11, R9
+
+// HINTED finds the home group by the hint in R13, which may be out of date. It sets R10 to front.
+#define HINTED \
+	MOVL (bucket_index+index_front)(R8), R10; \
+	MOVL (indexHint_cur+table_groups)(R13), R11; \
+	MOVL (indexHint_old+table_groups)(R13), R12; \
+	MOVQ indexHint_pages(R13), R9; \
+	HOME; \
+	GROUP
+
+// LOCKED finds the home group under the lock.
+#define LOCKED \
+	MOVL (bucket_index+index_front)(R8), R10; \
+	MOVL (bucket_index+index_cur+table_groups)(R8), R11; \
+	MOVL (bucket_index+index_old+table_groups)(R8), R12; \
+	MOVQ (bucket_index+index_pages)(R8), R9; \
+	HOME; \
+	GROUP
+
+// OPEN sets CX to the number of the calling goroutine's lane, or goes to closed. It uses
+// AX. (laneHere)
+#define OPEN \
+	MOVQ  SP, CX; \
+	SHRQ  $const_stackShift, CX; \
+	MOVQ  $const_laneMix, AX; \
+	IMULQ AX, CX; \
+	SHRQ  $(64-const_laneBits), CX; \
+	MOVQ  (bucket_mu+bucketLock_open)(R8), AX; \
+	BTQ   CX, AX; \
+	JCC   closed
+
+// ENTER takes lane CX, or goes to closed with nothing taken, or to back with the lane
+// taken. It uses AX and R12. (lane.enter)
+#define ENTER \
+	IMUL3Q $const_laneStride, CX, R12; \
+	ADDQ  SI, R12; \
+	MOVQ  Cache_lanes(DI), BX; \
+	LEAQ  (BX)(R12*8), BX; \
+	MOVQ  (BX), AX; \
+	TESTL $(const_laneBusy+const_laneFull), AX; \
+	JNE   closed; \
+	LEAQ  const_laneBusy(AX), R12; \
+	LOCK; \
+	CMPXCHGQ R12, (BX); \
+	JNE   closed; \
+	MOVQ  (bucket_mu+bucketLock_open)(R8), AX; \
+	BTQ   CX, AX; \
+	JCC   back
+
+// MATCH sets R11 to a word with a bit for each slot of the group that has the hash's
+// tag, or goes to back if that is the tag of a Set that was put aside. It uses AX, R10,
+// X0 and X1. (group.matches)
+#define MATCH \
+	MOVQ  DX, R10; \
+	SHRQ  $33, R10; \
+	ORL   $const_tagUsed, R10; \
+	MOVBLZX R10, R10; \
+	CMPB  R10, (bucket_index+index_aside)(R8); \
+	JEQ   back; \
+	MOVQ  $const_tagOnes, AX; \
+	IMULQ AX, R10; \
+	MOVQ  R10, X1; \
+	MOVQ  (R9), X0; \
+	PCMPEQB X0, X1; \
+	PMOVMSKB X1, R11; \
+	ANDL  $(1<<const_groupSlots-1), R11
+
+// SLOT takes the first of the matches, or goes to next if it is not of a live record
+// with such a hash. It uses CX, and sets SI to the record's ring. (bucket.likely)
+#define SLOT(next) \
+	BSFL  R11, CX; \
+	LEAQ  group_slots(R9)(CX*8), R12; \
+	MOVQ  (R12), R10; \
+	MOVQ  R10, CX; \
+	XORQ  DX, CX; \
+	SHRQ  $const_slotHashAt, CX; \
+	JNE   next; \
+	MOVQ  R10, SI; \
+	SHRQ  $const_slotPosBits, SI; \
+	ANDL  $1, SI; \
+	IMUL3Q $ring__size, SI, SI; \
+	LEAQ  bucket_rings(R8)(SI*1), SI; \
+	MOVQ  R10, CX; \
+	SUBQ  (ring_window+window_tail)(SI), CX; \
+	ANDQ  (ring_window+window_mask)(SI), CX; \
+	CMPQ  CX, (ring_window+window_size)(SI); \
+	JCC   next
+
+// RECORD sets R11 to the chunk of the slot's record, CX to the offset in it, and R13
+// to the bytes from there to its end. It uses AX. (ring.run)
+#define RECORD \
+	MOVBLZX ring_shift(SI), CX; \
+	MOVQ  R10, R11; \
+	SHRQ  CX, R11; \
+	MOVQ  (ring_slots+8)(SI), R13; \
+	DECQ  R13; \
+	ANDQ  R13, R11; \
+	MOVQ  ring_slots(SI), R13; \
+	MOVQ  (R13)(R11*8), R11; \
+	MOVL  $1, R13; \
+	SHLL  CX, R13; \
+	LEAL  -1(R13), CX; \
+	ANDL  R10, CX; \
+	SUBL  CX, R13
+
+// SAME goes to other unless the record at offset CX of chunk R11, with R13 bytes to its
+// end, is a short one without an expiry and has the key at SI, of R9 bytes. It sets R11 to
+// its value and CX to the value's length. It uses AX and R13. (ring.shortValue)
+#define SAME(other) \
+	ADDQ  CX, R11; \
+	CMPL  R13, $4; \
+	JLT   other; \
+	MOVL  (R11), CX; \
+	MOVL  CX, AX; \
+	ANDL  $(const_longBit+const_maxShortKey), AX; \
+	CMPQ  AX, R9; \
+	JNE   other; \
+	SHRL  $8, CX; \
+	MOVWLZX CX, CX; \
+	LEAQ  const_shortHeader(R9)(CX*1), AX; \
+	CMPQ  AX, R13; \
+	JGT   other; \
+	ADDQ  $const_shortHeader, R11; \
+	LEAQ  -8(R9), R13; \
+	CMPQ  R13, $8; \
+	JHI   keys; \
+	MOVQ  (SI), AX; \
+	CMPQ  AX, (R11); \
+	JNE   other; \
+	MOVQ  (SI)(R13*1), AX; \
+	CMPQ  AX, (R11)(R13*1); \
+	JNE   other; \
+same: \
+	ADDQ  R9, R11
+
+// KEYS is the part of SAME for keys of other than 8 to 16 bytes.
+#define KEYS(other) \
+keys: \
+	CMPQ  R9, $const_maxShortKey; \
+	JHI   other; \
+	CMPQ  R9, $4; \
+	JCS   under4; \
+	CMPQ  R9, $8; \
+	JCS   under8; \
+eight: \
+	MOVQ  (SI)(R13*1), AX; \
+	CMPQ  AX, (R11)(R13*1); \
+	JNE   other; \
+	SUBQ  $8, R13; \
+	JGT   eight; \
+	MOVQ  (SI), AX; \
+	CMPQ  AX, (R11); \
+	JNE   other; \
+	JMP   same; \
+under8: \
+	MOVL  (SI), AX; \
+	CMPL  AX, (R11); \
+	JNE   other; \
+	MOVL  -4(SI)(R9*1), AX; \
+	CMPL  AX, -4(R11)(R9*1); \
+	JNE   other; \
+	JMP   same; \
+under4: \
+	MOVQ  R9, R13; \
+one: \
+	DECQ  R13; \
+	JLT   same; \
+	MOVBLZX (SI)(R13*1), AX; \
+	CMPB  AX, (R11)(R13*1); \
+	JNE   other; \
+	JMP   one
+
+// COPY copies CX bytes from R11 to SI: the first ones and the
+// last ones, which may meet. It uses AX, R9, R13 and X0 to X7.
+#define COPY \
+	CMPQ  CX, $64; \
+	JHI   copy128; \
+	CMPQ  CX, $16; \
+	JCS   copy8; \
+	MOVOU (R11), X0; \
+	MOVOU -16(R11)(CX*1), X3; \
+	CMPQ  CX, $32; \
+	JLS   two; \
+	MOVOU 16(R11), X1; \
+	MOVOU -32(R11)(CX*1), X2; \
+	MOVOU X1, 16(SI); \
+	MOVOU X2, -32(SI)(CX*1); \
+two: \
+	MOVOU X0, (SI); \
+	MOVOU X3, -16(SI)(CX*1); \
+copied:
+
+// COPIES is the part of COPY for less than 16 and more than 64 bytes.
+#define COPIES \
+copy8: \
+	CMPQ  CX, $8; \
+	JCS   copy4; \
+	MOVQ  (R11), AX; \
+	MOVQ  -8(R11)(CX*1), R9; \
+	MOVQ  AX, (SI); \
+	MOVQ  R9, -8(SI)(CX*1); \
+	JMP   copied; \
+copy4: \
+	CMPQ  CX, $4; \
+	JCS   copy1; \
+	MOVL  (R11), AX; \
+	MOVL  -4(R11)(CX*1), R9; \
+	MOVL  AX, (SI); \
+	MOVL  R9, -4(SI)(CX*1); \
+	JMP   copied; \
+copy1: \
+	DECQ  CX; \
+	JLT   copied; \
+	MOVB  (R11)(CX*1), AX; \
+	MOVB  AX, (SI)(CX*1); \
+	JMP   copy1; \
+copy128: \
+	MOVOU -64(R11)(CX*1), X4; \
+	MOVOU -48(R11)(CX*1), X5; \
+	MOVOU -32(R11)(CX*1), X6; \
+	MOVOU -16(R11)(CX*1), X7; \
+	LEAQ  -64(SI)(CX*1), R9; \
+	SUBQ  $64, CX; \
+copy64: \
+	MOVOU (R11), X0; \
+	MOVOU 16(R11), X1; \
+	MOVOU 32(R11), X2; \
+	MOVOU 48(R11), X3; \
+	MOVOU X0, (SI); \
+	MOVOU X1, 16(SI); \
+	MOVOU X2, 32(SI); \
+	MOVOU X3, 48(SI); \
+	ADDQ  $64, R11; \
+	ADDQ  $64, SI; \
+	SUBQ  $64, CX; \
+	JHI   copy64; \
+	MOVOU X4, (R9); \
+	MOVOU X5, 16(R9); \
+	MOVOU X6, 32(R9); \
+	MOVOU X7, 48(R9); \
+	JMP   copied
+
+// READ looks for the key in group R9 and the next one of its path, appends its value to
+// dst, and raises its frequency. It goes to gone if the key is not there, to room if dst
+// has no room for the CX bytes of its value, and to back if it cannot say. It uses all
+// registers but BX, DX, DI and R8. (bucket.direct)
+#define READ \
+	MATCH; \
+	TESTL R11, R11; \
+	JEQ   absent; \
+match: \
+	SLOT(next); \
+found: \
+	RECORD; \
+	CMPB  ring_lines(SI), $4; \
+	JCC   large; \
+record: \
+	MOVQ  k_base+32(FP), SI; \
+	MOVQ  k_len+40(FP), R9; \
+	SAME(back); \
+	MOVQ  dst_cap+24(FP), AX; \
+	MOVQ  dst_len+16(FP), R13; \
+	SUBQ  R13, AX; \
+	CMPQ  CX, AX; \
+	JGT   room; \
+	MOVQ  dst_base+8(FP), SI; \
+	ADDQ  R13, SI; \
+	MOVQ  CX, ret+64(FP); \
+	COPY; \
+	CMPB  Cache_touches(DI), $0; \
+	JEQ   done; \
+	/* Where it is as high as can be, one more overflows into the hash. Then it is */ \
+	/* written elsewhere (slotRef.touch, storeUnless). */ \
+	MOVQ  $const_slotFreqOne, R13; \
+	ADDQ  R10, R13; \
+	XORQ  R13, R10; \
+	LEAQ  c+0(FP), AX; \
+	BTQ   $const_slotHashAt, R10; \
+	CMOVQCS AX, R12; \
+	MOVQ  R13, (R12); \
+done:
+
+// READS is the part of READ for what is less common.
+#define READS \
+	KEYS(back); \
+	COPIES; \
+large: \
+	/* Ask for the lines behind the first, which is waited for. */ \
+	MOVBLZX ring_lines(SI), AX; \
+	LEAQ  (R11)(CX*1), R9; \
+	JMP   asked; \
+ask: \
+	ADDQ  $64, R9; \
+	PREFETCHT0 (R9); \
+asked: \
+	DECL  AX; \
+	JNE   ask; \
+	JMP   record; \
+next: \
+	LEAL  -1(R11), CX; \
+	ANDL  CX, R11; \
+	JNE   match; \
+absent: \
+	CMPB  7(R9), $0; \
+	JEQ   gone; \
+	/* Something has passed the home group: on to the next one (probe.next). */ \
+	MOVL  (bucket_index+index_front)(R8), R10; \
+	MOVL  (bucket_index+index_cur+table_groups)(R8), R11; \
+	MOVL  (bucket_index+index_old+table_groups)(R8), R12; \
+	MOVL  R11, R13; \
+	MOVL  R12, SI; \
+	HOME; \
+	CMOVLCS SI, R13; \
+	CMPL  R13, $1; \
+	JEQ   back; \
+	INCL  R11; \
+	XORL  AX, AX; \
+	CMPL  R11, R13; \
+	CMOVLCC AX, R11; \
+	MOVQ  (bucket_index+index_pages)(R8), R9; \
+	GROUP; \
+	MATCH; \
+	TESTL R11, R11; \
+	JEQ   absent2; \
+match2: \
+	SLOT(next2); \
+	JMP   found; \
+next2: \
+	LEAL  -1(R11), CX; \
+	ANDL  CX, R11; \
+	JNE   match2; \
+absent2: \
+	CMPB  7(R9), $0; \
+	JEQ   gone
+
+// func glance(c *Cache, dst, k []byte, h uint64) int
+TEXT ·glance(SB), NOSPLIT, $0-72
+	MOVQ c+0(FP), DI
+	MOVQ h+56(FP), DX
+	BUCKET
+	OPEN
+	MOVQ (bucket_index+index_hint)(R8), R13
+	TESTQ R13, R13
+	JEQ  small
+	MOVL CX, BX
+	HINTED
+	PREFETCHT0 (R9)
+	MOVL BX, CX
+	ENTER
+
+	// The hint was right, if nothing has changed.
+	CMPQ R13, (bucket_index+index_hint)(R8)
+	JNE  back
+	CMPL R10, (bucket_index+index_front)(R8)
+	JNE  back
+
+search:
+	READ
+	ADDQ $(const_laneOnce-const_laneBusy), (BX)
+	RET
+
+small:
+	ENTER
+	CMPQ (bucket_index+index_pages+8)(R8), $0
+	JEQ  back
+	LOCKED
+	JMP  search
+
+	READS
+
+back:
+	SUBQ $const_laneBusy, (BX)
+
+closed:
+	MOVQ $const_glanceUnsure, ret+64(FP)
+	RET
+
+gone:
+	ANDL $(const_bucketCount-1), DX
+	MOVQ Cache_shared(DI), CX
+	CMPL commons_stray(CX)(DX*4), $0
+	JNE  back
+	MOVQ $(const_laneMiss+const_laneOnce-const_laneBusy), CX
+	ADDQ CX, (BX)
+	MOVQ $const_glanceMiss, ret+64(FP)
+	RET
+
+room:
+	SUBQ $const_laneBusy, (BX)
+	NEGQ CX
+	ADDQ $const_glanceUnsure, CX
+	MOVQ CX, ret+64(FP)
+	RET
+
+// func read(c *Cache, dst, k []byte, h uint64) int
+TEXT ·read(SB), NOSPLIT, $0-72
+	MOVQ c+0(FP), DI
+	MOVQ h+56(FP), DX
+	BUCKET
+	CMPQ (bucket_index+index_pages+8)(R8), $0
+	JEQ  back
+	LOCKED
+	READ
+	RET
+
+	READS
+
+back:
+	MOVQ $const_glanceUnsure, ret+64(FP)
+	RET
+
+gone:
+	MOVQ $const_glanceMiss, ret+64(FP)
+	RET
+
+room:
+	NEGQ CX
+	ADDQ $const_glanceUnsure, CX
+	MOVQ CX, ret+64(FP)
+	RET
+
+// func noteRecords(c *Cache, hashes *[batchSize]uint64, records *[batchSize]lines, n int)
+TEXT ·noteRecords(SB), NOSPLIT, $8-32
+	MOVQ c+0(FP), DI
+	MOVQ hashes+8(FP), AX
+	MOVQ n+24(FP), CX
+	LEAQ (AX)(CX*8), CX
+	MOVQ CX, end-8(SP)
+	MOVQ AX, BX
+
+home:
+	MOVQ (BX), DX
+	BUCKET
+	MOVQ (bucket_index+index_hint)(R8), R13
+	TESTQ R13, R13
+	JEQ  homed
+	HINTED
+	PREFETCHT0 (R9)
+
+homed:
+	ADDQ $8, BX
+	CMPQ BX, end-8(SP)
+	JNE  home
+
+	MOVQ hashes+8(FP), R13
+
+record:
+	MOVQ (R13), DX
+	BUCKET
+	OPEN
+	ENTER
+	CMPQ (bucket_index+index_pages+8)(R8), $0
+	JEQ  back
+	LOCKED
+	MATCH
+	TESTL R11, R11
+	JEQ  absent
+
+match:
+	SLOT(next)
+	MOVQ R13, R9
+	RECORD
+	MOVQ R9, R13
+	MOVBLZX ring_lines(SI), R12
+	SUBQ $const_laneBusy, (BX)
+	MOVQ records+16(FP), AX
+	MOVQ R11, lines_chunk(AX)
+	MOVL CX, lines_off(AX)
+	MOVL R12, lines_n(AX)
+
+recorded:
+	ADDQ $lines__size, AX
+	MOVQ AX, records+16(FP)
+	ADDQ $8, R13
+	CMPQ R13, end-8(SP)
+	JNE  record
+	RET
+
+next:
+	LEAL -1(R11), CX
+	ANDL CX, R11
+	JNE  match
+
+absent:
+	SUBQ $const_laneBusy, (BX)
+	MOVQ records+16(FP), AX
+	MOVL $0, lines_n(AX)
+	JMP  recorded
+
+back:
+	SUBQ $const_laneBusy, (BX)
+
+closed:
+	MOVQ records+16(FP), AX
+	MOVL $const_linesUnknown, lines_n(AX)
+	JMP  recorded
+
+// func overwrite(b *bucket, k, v []byte, h uint64) bool
+TEXT ·overwrite(SB), NOSPLIT, $0-65
+	MOVQ b+0(FP), R8
+	MOVQ h+56(FP), DX
+	CMPQ (bucket_index+index_pages+8)(R8), $0
+	JEQ  back
+	LOCKED
+	MATCH
+	TESTL R11, R11
+	JEQ  back
+
+match:
+	SLOT(next)
+	RECORD
+	MOVQ k_base+8(FP), SI
+	MOVQ k_len+16(FP), R9
+	SAME(back)
+	CMPQ CX, v_len+40(FP)
+	JNE  back
+	MOVQ R11, SI
+	MOVQ v_base+32(FP), R11
+	COPY
+	MOVB $1, ret+64(FP)
+	RET
+
+	KEYS(back)
+	COPIES
+
+next:
+	LEAL -1(R11), CX
+	ANDL CX, R11
+	JNE  match
+
+back:
+	MOVB $0, ret+64(FP)
+	RET

@@ -1,0 +1,33 @@
+//go:build amd64 && !purego && !ringcache_heap && !race && !asan && !msan
+
+package ringcache
+
+// glance looks up k, with hash h, as getLocked does: it asks for the home group, takes a
+// lane, looks at the home group and the next one, copies the value behind dst, counts, and
+// leaves the lane. It returns the length of the value, or glanceMiss, or glanceUnsure, or
+// glanceUnsure-n if dst lacks room for a value of n bytes.
+//
+// It never waits and calls nothing, so the goroutine cannot be stopped in between, and
+// the collector not come to an end: a hint that has been read stays what it is.
+//
+//go:noescape
+func glance(c *Cache, dst, k []byte, h uint64) int
+
+// read is a glance under the lock, which has been taken to read at least: it counts no
+// lookup.
+//
+//go:noescape
+func read(c *Cache, dst, k []byte, h uint64) int
+
+// noteRecords asks for the home groups of n hashes, n > 0, and then notes the lines of
+// the records that these are likely to lead to, by the caller's lanes; none if there is
+// no record, linesUnknown if the lane cannot be taken.
+//
+//go:noescape
+func noteRecords(c *Cache, hashes *[batchSize]uint64, records *[batchSize]lines, n int)
+
+// overwrite writes v over the value of k, with hash h, if that is in the home group and
+// has the same length, and reports whether it has. The bucket is locked to write.
+//
+//go:noescape
+func overwrite(b *bucket, k, v []byte, h uint64) bool

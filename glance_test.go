@@ -1,0 +1,315 @@
+package ringcache
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// glances reports whether this build has glances.
+func glances(t *testing.T) bool {
+	c := mustCache(t, tiny(1, 4096, 16))
+	require.NoError(t, c.Set([]byte("key"), []byte("value")))
+	require.True(t, c.Has([]byte("key"))) // and not put aside
+	openLanes(c)
+	return glance(c, make([]byte, 0, 9), []byte("key"), c.shared.hash([]byte("key"))) != glanceUnsure
+}
+
+// glanced is a cache whose lookups are all to go by a lane, and how many of them a
+// glance has answered.
+type glanced struct {
+	*Cache
+	t        *testing.T
+	answered int
+	asked    int
+}
+
+// get checks that k has value v, or is not there if v is nil, however much room dst
+// has: glance writes nothing behind the value, and nothing at all if it does not answer.
+func (c *glanced) get(k, v []byte) {
+	c.t.Helper()
+	const held, canary = "held", 0xa5
+	for _, more := range []int{-1, 0, 1, 70} {
+		room := len(held) + max(0, len(v)+more)
+		all := append([]byte(held), bytes.Repeat([]byte{canary}, room+70-len(held))...)
+		dst := all[:len(held):room]
+		openLanes(c.Cache)
+		var before, after Stats
+		c.UpdateStats(&before)
+		n := glance(c.Cache, dst, k, c.shared.hash(k))
+		c.UpdateStats(&after)
+		answered, missed := uint64(0), uint64(0)
+		if n > glanceUnsure {
+			answered = 1
+		}
+		if n == glanceMiss {
+			missed = 1
+		}
+		require.Equal(c.t, answered, after.GetCalls-before.GetCalls)
+		require.Equal(c.t, missed, after.Misses-before.Misses)
+		c.asked++
+		want := append([]byte(held), v...)
+		switch {
+		case n == glanceUnsure:
+			want = want[:len(held)]
+		case n < glanceUnsure:
+			c.answered++
+			require.Equal(c.t, glanceUnsure-len(v), n)
+			require.Greater(c.t, len(want), room)
+			want = want[:len(held)]
+		case v == nil:
+			c.answered++
+			require.Equal(c.t, glanceMiss, n)
+		default:
+			c.answered++
+			require.Equal(c.t, len(v), n)
+		}
+		end := min(len(want), room)
+		if !bytes.Equal(want[:end], all[:end]) || len(bytes.Trim(all[end:], string([]byte{canary}))) > 0 {
+			c.t.Fatalf("key of %d bytes, value of %d, room for %d: %d, %x", len(k), len(v), room-len(held), n, all)
+		}
+		got, ok := c.HasGet([]byte(held), k)
+		require.Equal(c.t, v != nil, ok)
+		if ok {
+			want = append([]byte(held), v...)
+		} else {
+			want = []byte(held)
+		}
+		require.True(c.t, bytes.Equal(want, got), "key of %d bytes, value of %d", len(k), len(v))
+	}
+}
+
+// lengthsOf returns all lengths up to most, or those at which something may change.
+func lengthsOf(most int) (all []int) {
+	for n := range most + 1 {
+		if *longRun || n < 70 && (!raceEnabled || n < 20) || n%64 < 2 || n%64 > 62 {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+// Keys and values of every length are read and overwritten, to the byte, and what lies
+// beside them stays. Nearly all lookups that a glance can answer it does.
+func TestGlance_Lengths(t *testing.T) {
+	has := glances(t)
+	for _, chunk := range []int{64, 512, 16384} {
+		t.Run(fmt.Sprintf("chunk=%d", chunk), func(t *testing.T) {
+			g := tiny(2, chunk, 1<<17/chunk)
+			g.asideFrom = 0
+			c := &glanced{Cache: mustCache(t, g), t: t}
+			for _, klen := range lengthsOf(80) {
+				for _, vlen := range append(lengthsOf(1100), 5000) {
+					if chunk < 16384 && vlen%16 != klen%16 {
+						continue
+					}
+					c.asked, c.answered = 0, 0
+					k := bytes.Repeat([]byte{byte(vlen), byte(klen)}, 40)[:klen]
+					first := stamp{id: 1, version: 1, size: vlen}.value([]byte{})
+					second := stamp{id: 2, version: 2, size: vlen}.value([]byte{})
+					c.Reset()
+					before, after := []byte("the key before"), []byte("the key after")
+					require.NoError(t, c.Set(before, first))
+					require.NoError(t, c.Set(k, first))
+					require.NoError(t, c.Set(after, second))
+					c.get(k, first)
+					require.NoError(t, c.Set(k, second))
+					c.get(k, second)
+					c.get(before, first)
+					c.get(after, second)
+					c.get(append(k, 'x'), nil)
+					short := vlen <= 1100 && klen <= maxShortKey
+					if has && chunk == 16384 && short && c.answered < c.asked/3 { // in the others the chunk ends
+						t.Fatalf("key of %d bytes, value of %d: %d of %d lookups answered", klen, vlen, c.answered, c.asked)
+					}
+				}
+			}
+		})
+	}
+}
+
+// A long header whose first bytes look like a short one is not taken for one: keys of 64
+// bytes and more whose length is in its form's bits, and that go on as it does.
+func TestGlance_LongHeaders(t *testing.T) {
+	g := tiny(1, 4096, 16)
+	g.asideFrom = 0
+	c := &glanced{Cache: mustCache(t, g), t: t}
+	for klen := maxShortKey + 1; klen <= longBit+maxShortKey; klen++ {
+		for _, vlen := range []int{0, 1, 64, 200} {
+			k := bytes.Repeat(binary.LittleEndian.AppendUint32(nil, uint32(vlen)), klen/4+1)[:klen]
+			v := stamp{size: vlen}.value([]byte{})
+			require.NoError(t, c.Set(k, v))
+			require.NoError(t, c.Set([]byte("another key"), make([]byte, 300)))
+			c.get(k, v)
+			require.NoError(t, c.Set(k, v))
+			c.get(k, v)
+		}
+	}
+}
+
+// What has passed its home group is found in the next one, also across the table's end
+// and while the index grows; what is not there is not.
+func TestGlance_SecondGroup(t *testing.T) {
+	has := glances(t)
+	for _, hinted := range []bool{false, true} {
+		t.Run(fmt.Sprintf("hinted=%v", hinted), func(t *testing.T) {
+			g := tiny(1, 1024, 1024)
+			g.asideFrom = 0
+			c := &glanced{Cache: mustCache(t, g), t: t}
+			entries := 150
+			if hinted {
+				entries = 5000
+			}
+			b := &c.buckets[0]
+			growing, beyond := 0, 0
+			var key [4]byte
+			keyAt := func(i int) []byte {
+				copy(key[:], fmt.Sprintf("%04x", i))
+				return key[:]
+			}
+			for i := range entries {
+				v := []byte{byte(i), byte(i >> 8)}
+				require.NoError(t, c.Set(keyAt(i), v))
+				if b.index.front.Load() != 0 {
+					growing++
+				}
+				for j := i; j >= 0 && j > i-3; j-- {
+					c.get(keyAt(j), []byte{byte(j), byte(j >> 8)})
+				}
+				c.get(keyAt(i+10_000), nil)
+			}
+			require.Equal(t, hinted, b.index.hint.Load() != nil)
+			require.Positive(t, growing)
+			for i := range entries {
+				h := c.shared.hash(keyAt(i))
+				if _, ok := b.likely(h); !ok {
+					beyond++
+				}
+				c.get(keyAt(i), []byte{byte(i), byte(i >> 8)})
+			}
+			require.Positive(t, beyond)
+			if has && c.answered < c.asked*4/5 {
+				t.Fatalf("%d of %d lookups answered", c.answered, c.asked)
+			}
+		})
+	}
+}
+
+// Who is writing has the bucket alone, however quickly lanes are opened again: no
+// glance sees a part of a value. (I13)
+func TestGlance_BesideWriter(t *testing.T) {
+	if !glances(t) {
+		t.Skip("this build has no glances")
+	}
+	g := tiny(1, 4096, 16)
+	g.asideFrom = 0
+	c := mustCache(t, g)
+	k := []byte("the key")
+	h := c.shared.hash(k)
+	values := [2][]byte{bytes.Repeat([]byte("a"), 900), bytes.Repeat([]byte("b"), 900)}
+	require.NoError(t, c.Set(k, values[0]))
+	var over atomic.Bool
+	var wg sync.WaitGroup
+	wg.Add(1)
+	go func() {
+		defer wg.Done()
+		b := &c.buckets[0]
+		for i := 0; !over.Load(); i++ {
+			if err := c.Set(k, values[i%2]); err != nil {
+				t.Error(err)
+			}
+			b.hold()
+			openLanes(c)
+			b.mu.release()
+		}
+	}()
+	dst := make([]byte, 0, 900)
+	answered := 0
+	for answered < 300_000*rounds() {
+		n := glance(c, dst, k, h)
+		if n == glanceUnsure {
+			continue
+		}
+		answered++
+		if got := dst[:n]; !bytes.Equal(got, values[0]) && !bytes.Equal(got, values[1]) {
+			t.Errorf("a mixture: %s", got)
+			break
+		}
+	}
+	over.Store(true)
+	wg.Wait()
+}
+
+// A lane is one lookup's at a time, whoever's stack leads to it: none is counted twice
+// or not at all.
+func TestGlance_BesideOthers(t *testing.T) {
+	c := mustCache(t, tiny(1, 4096, 16))
+	k := []byte("the key")
+	require.NoError(t, c.Set(k, make([]byte, 100)))
+	require.True(t, c.Has(k))
+	openLanes(c)
+	var before, after Stats
+	c.UpdateStats(&before)
+	var answered atomic.Uint64
+	var wg sync.WaitGroup
+	for range 100 {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			dst := make([]byte, 0, 100)
+			n := uint64(0)
+			for i := range 10_000 * rounds() {
+				if glance(c, dst, k, c.shared.hash(k)) > glanceUnsure {
+					n++
+				}
+				if i%100 == 0 {
+					runtime.Gosched()
+				}
+			}
+			answered.Add(n)
+		}()
+	}
+	wg.Wait()
+	c.UpdateStats(&after)
+	require.Equal(t, answered.Load(), after.GetCalls-before.GetCalls)
+}
+
+// A batch finds the same lines of records as the lock of each bucket would let it find.
+func TestGlance_Records(t *testing.T) {
+	has := glances(t)
+	c := mustCache(t, tiny(8, 4096, 64))
+	fillCache(t, c, 0, 2000, 40)
+	var hashes [batchSize]uint64
+	for from := 0; from < 3000; from += batchSize {
+		for i := range hashes {
+			hashes[i] = c.shared.hash(trafficKey(nil, uint32(from+i)))
+		}
+		for i, n := range []int{1, 2, batchSize} {
+			var records, want [batchSize]lines
+			if i > 0 {
+				openLanes(c)
+			}
+			noteRecords(c, &hashes, &records, n)
+			for j, h := range hashes[:n] {
+				if records[j].n == linesUnknown {
+					require.False(t, has && i > 0 && c.bucket(h).index.aside != uint8(tagOf(h)))
+					continue
+				}
+				if !c.recordLines(&want[j], h, laneHere()) {
+					require.Zero(t, records[j].n)
+					continue
+				}
+				require.Equal(t, want[j], records[j])
+			}
+			for j := n; j < batchSize; j++ {
+				require.Zero(t, records[j])
+			}
+		}
+	}
+}
