@@ -394,6 +394,7 @@ TEXT ·glance(SB), NOSPLIT, $0-72
 	MOVL CX, BX
 	HINTED
 	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9) // the next group: a quarter of the misses look there too
 	MOVL BX, CX
 	ENTER
 
