@@ -47,11 +47,12 @@ func (c *Cache) GetBatch(dst []byte, keys, vals [][]byte) (out []byte, hits int)
 // lines, then for all their records, and then it copies.
 func (c *Cache) getBlock(dst []byte, keys, vals [][]byte) (out []byte, hits int) {
 	var hashes [batchSize]uint64
-	c.prefetchBlock(&hashes, keys)
+	lane := laneHere()
+	c.prefetchBlock(&hashes, keys, lane)
 	for i, k := range keys {
 		from := len(dst)
 		var ok bool
-		if dst, ok = c.getHashed(dst, k, hashes[i], false); !ok {
+		if dst, ok = c.getHashed(dst, k, hashes[i], lane, false); !ok {
 			vals[i] = nil
 			continue
 		}
@@ -96,7 +97,7 @@ func (c *Cache) SetBatch(keys, vals [][]byte) error {
 // of one of 512 buckets, so each takes the lock anew.
 func (c *Cache) setBlock(keys, vals [][]byte) (at int, first error) {
 	var hashes [batchSize]uint64
-	c.prefetchBlock(&hashes, keys)
+	c.prefetchBlock(&hashes, keys, laneHere())
 	for i, k := range keys {
 		w := write{k: k, v: vals[i], h: hashes[i], expiry: c.shared.usual(), reason: EvictReplaced, prompt: true}
 		if err := c.store(&w); err != nil && first == nil {
@@ -110,15 +111,14 @@ func (c *Cache) setBlock(keys, vals [][]byte) (at int, first error) {
 // and then for all the records that these lead to. These are noted before the
 // first is asked for: an atomic operation, such as a lock takes, waits until the
 // addresses of all that was asked for have been translated.
-func (c *Cache) prefetchBlock(hashes *[batchSize]uint64, keys [][]byte) {
+func (c *Cache) prefetchBlock(hashes *[batchSize]uint64, keys [][]byte, lane uint) {
 	for i, k := range keys {
 		hashes[i] = c.shared.hash(k)
 	}
 	var records [batchSize]lines
-	noteRecords(c, hashes, &records, len(keys))
-	number := laneHere()
+	noteRecords(c, hashes, &records, len(keys), lane)
 	for i := range keys {
-		if records[i].n == linesUnknown && !c.recordLines(&records[i], hashes[i], number) {
+		if records[i].n == linesUnknown && !c.recordLines(&records[i], hashes[i], lane) {
 			records[i].n = 0
 		}
 	}

@@ -179,38 +179,40 @@ func (c *Cache) Get(dst, k []byte) []byte {
 // HasGet is [Cache.Get] that also reports whether k was there.
 func (c *Cache) HasGet(dst, k []byte) ([]byte, bool) {
 	h := c.shared.mix(xxhash.Sum64(k)) // hash, which the compiler would not inline
-	if cap(dst) == len(dst) {          // a glance would find it, and find no room
-		return c.getLocked(dst, k, h, true)
+	lane := laneHere()
+	if cap(dst) == len(dst) { // no room for what a glance would find
+		return c.getLocked(dst, k, h, lane, true)
 	}
-	n := glance(c, dst, k, h)
+	n := glance(c, dst, k, h, lane)
 	if n >= 0 {
 		return dst[:len(dst)+n], true
 	}
-	return c.getSlow(dst, k, h, n, true)
+	return c.getSlow(dst, k, h, lane, n, true)
 }
 
-// getHashed is HasGet of a key with hash h; cold tells that neither its line of the
-// index nor its record has been asked for. HasGet has the same lines again: calling this
-// takes longer.
-func (c *Cache) getHashed(dst, k []byte, h uint64, cold bool) ([]byte, bool) {
-	n := glance(c, dst, k, h)
+// getHashed is HasGet of a key with hash h, by a lane; cold tells that neither its line of
+// the index nor its record has been asked for. HasGet has the same lines again: calling
+// this takes longer.
+func (c *Cache) getHashed(dst, k []byte, h uint64, lane uint, cold bool) ([]byte, bool) {
+	n := glance(c, dst, k, h, lane)
 	if n >= 0 {
 		return dst[:len(dst)+n], true
 	}
-	return c.getSlow(dst, k, h, n, cold)
+	return c.getSlow(dst, k, h, lane, n, cold)
 }
 
 // getSlow is getHashed after a glance that has not found k, or had no room for its
 // value, and returned n.
-func (c *Cache) getSlow(dst, k []byte, h uint64, n int, cold bool) ([]byte, bool) {
+func (c *Cache) getSlow(dst, k []byte, h uint64, lane uint, n int, cold bool) ([]byte, bool) {
 	if n == glanceMiss {
 		return dst, false
 	}
-	return c.getLocked(dst, k, h, cold)
+	return c.getLocked(dst, k, h, lane, cold)
 }
 
-// getLocked is getHashed without a glance, for every case.
-func (c *Cache) getLocked(dst, k []byte, h uint64, cold bool) (out []byte, ok bool) {
+// getLocked is getHashed for every case. Its lane is the glance's: the one that it opens is
+// the one that the next glance will try.
+func (c *Cache) getLocked(dst, k []byte, h uint64, lane uint, cold bool) (out []byte, ok bool) {
 	b := c.bucket(h)
 	if cold {
 		b.index.prefetch(h)
@@ -218,7 +220,6 @@ func (c *Cache) getLocked(dst, k []byte, h uint64, cold bool) (out []byte, ok bo
 	// This is b.mu.lookup, which the compiler would not inline. Where there are
 	// large values, it may be long. The lane is found from the cache, and so need
 	// not wait for the bucket's cache line.
-	lane := laneHere()
 	a := c.lanes.at(lane, h&c.mask)
 	if !a.enter(&b.mu, 1<<lane) {
 		a = b.mu.enterMutex(lane, c.shared.strays(h).Load() != 0)

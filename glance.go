@@ -11,7 +11,8 @@ package ringcache
 // What a glance cannot do, it leaves undone, and says so: a lane that is closed or
 // busy, an index that has changed since its lines were asked for, a Set that was put aside,
 // a key beyond the second group of its probe path, a record that has a long header or
-// crosses chunks, a dst without room. Nothing has been changed then.
+// an expiry or crosses chunks, another key with the same tag and hash in the slot, a miss
+// where there may be a large record, a dst without room. Nothing has been changed then.
 const (
 	glanceMiss   = -1 // k is not there
 	glanceUnsure = -2 // nothing has been done

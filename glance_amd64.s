@@ -1,5 +1,6 @@
 //go:build amd64 && !purego && !ringcache_heap && !race && !asan && !msan
 
+#include "funcdata.h"
 #include "go_asm.h"
 #include "textflag.h"
 
@@ -23,7 +24,7 @@
 	MOVQ  Cache_mask(DI), SI; \
 	ANDQ  DX, SI; \
 	IMUL3Q $bucket__size, SI, R8; \
-	ADDQ  DI, R8
+	LEAQ  Cache_buckets(DI)(R8*1), R8
 
 // HOME finds the home of the hash, given the groups of the geometries cur in R11, old in
 // R12, and front in R10. It uses AX. Carry says whether it is in old. (index.home)
@@ -66,14 +67,9 @@
 	HOME; \
 	GROUP
 
-// OPEN sets CX to the number of the calling goroutine's lane, or goes to closed. It uses
-// AX. (laneHere)
-#define OPEN \
-	MOVQ  SP, CX; \
-	SHRQ  $const_stackShift, CX; \
-	MOVQ  $const_laneMix, AX; \
-	IMULQ AX, CX; \
-	SHRQ  $(64-const_laneBits), CX; \
+// OPEN sets CX to the number of the lane, or goes to closed. It uses AX.
+#define OPEN(lane) \
+	MOVQ  lane, CX; \
 	MOVQ  (bucket_mu+bucketLock_open)(R8), AX; \
 	BTQ   CX, AX; \
 	JCC   closed
@@ -136,7 +132,7 @@
 	JCC   next
 
 // RECORD sets R11 to the chunk of the slot's record, CX to the offset in it, and R13
-// to the bytes from there to its end. It uses AX. (ring.run)
+// to the bytes from there to its end. (ring.run)
 #define RECORD \
 	MOVBLZX ring_shift(SI), CX; \
 	MOVQ  R10, R11; \
@@ -293,7 +289,7 @@ copy64: \
 // dst, and raises its frequency. It goes to gone if the key is not there, to room if dst
 // has no room for the CX bytes of its value, and to back if it cannot say. It uses all
 // registers but BX, DX, DI and R8. (bucket.direct)
-#define READ \
+#define READ(result) \
 	MATCH; \
 	TESTL R11, R11; \
 	JEQ   absent; \
@@ -314,7 +310,7 @@ record: \
 	JGT   room; \
 	MOVQ  dst_base+8(FP), SI; \
 	ADDQ  R13, SI; \
-	MOVQ  CX, ret+64(FP); \
+	MOVQ  CX, result; \
 	COPY; \
 	CMPB  Cache_touches(DI), $0; \
 	JEQ   done; \
@@ -380,14 +376,15 @@ next2: \
 	JNE   match2; \
 absent2: \
 	CMPB  7(R9), $0; \
-	JEQ   gone
+	JEQ   gone; \
+	JMP   back
 
-// func glance(c *Cache, dst, k []byte, h uint64) int
-TEXT ·glance(SB), NOSPLIT, $0-72
+// func glance(c *Cache, dst, k []byte, h uint64, lane uint) int
+TEXT ·glance(SB), NOSPLIT, $0-80
 	MOVQ c+0(FP), DI
 	MOVQ h+56(FP), DX
 	BUCKET
-	OPEN
+	OPEN(lane+64(FP))
 	MOVQ (bucket_index+index_hint)(R8), R13
 	TESTQ R13, R13
 	JEQ  small
@@ -405,7 +402,7 @@ TEXT ·glance(SB), NOSPLIT, $0-72
 	JNE  back
 
 search:
-	READ
+	READ(ret+72(FP))
 	ADDQ $(const_laneOnce-const_laneBusy), (BX)
 	RET
 
@@ -422,7 +419,7 @@ back:
 	SUBQ $const_laneBusy, (BX)
 
 closed:
-	MOVQ $const_glanceUnsure, ret+64(FP)
+	MOVQ $const_glanceUnsure, ret+72(FP)
 	RET
 
 gone:
@@ -432,14 +429,14 @@ gone:
 	JNE  back
 	MOVQ $(const_laneMiss+const_laneOnce-const_laneBusy), CX
 	ADDQ CX, (BX)
-	MOVQ $const_glanceMiss, ret+64(FP)
+	MOVQ $const_glanceMiss, ret+72(FP)
 	RET
 
 room:
 	SUBQ $const_laneBusy, (BX)
 	NEGQ CX
 	ADDQ $const_glanceUnsure, CX
-	MOVQ CX, ret+64(FP)
+	MOVQ CX, ret+72(FP)
 	RET
 
 // func read(c *Cache, dst, k []byte, h uint64) int
@@ -450,7 +447,7 @@ TEXT ·read(SB), NOSPLIT, $0-72
 	CMPQ (bucket_index+index_pages+8)(R8), $0
 	JEQ  back
 	LOCKED
-	READ
+	READ(ret+64(FP))
 	RET
 
 	READS
@@ -469,8 +466,9 @@ room:
 	MOVQ CX, ret+64(FP)
 	RET
 
-// func noteRecords(c *Cache, hashes *[batchSize]uint64, records *[batchSize]lines, n int)
-TEXT ·noteRecords(SB), NOSPLIT, $8-32
+// func noteRecords(c *Cache, hashes *[batchSize]uint64, records *[batchSize]lines, n int, lane uint)
+TEXT ·noteRecords(SB), NOSPLIT, $8-40
+	NO_LOCAL_POINTERS
 	MOVQ c+0(FP), DI
 	MOVQ hashes+8(FP), AX
 	MOVQ n+24(FP), CX
@@ -497,7 +495,7 @@ homed:
 record:
 	MOVQ (R13), DX
 	BUCKET
-	OPEN
+	OPEN(lane+32(FP))
 	ENTER
 	CMPQ (bucket_index+index_pages+8)(R8), $0
 	JEQ  back

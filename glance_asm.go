@@ -2,7 +2,7 @@
 
 package ringcache
 
-// glance looks up k, with hash h, as getLocked does: it asks for the home group, takes a
+// glance looks up k, with hash h, as getLocked does: it asks for the home group, takes that
 // lane, looks at the home group and the next one, copies the value behind dst, counts, and
 // leaves the lane. It returns the length of the value, or glanceMiss, or glanceUnsure, or
 // glanceUnsure-n if dst lacks room for a value of n bytes.
@@ -11,7 +11,7 @@ package ringcache
 // the collector not come to an end: a hint that has been read stays what it is.
 //
 //go:noescape
-func glance(c *Cache, dst, k []byte, h uint64) int
+func glance(c *Cache, dst, k []byte, h uint64, lane uint) int
 
 // read is a glance under the lock, which has been taken to read at least: it counts no
 // lookup.
@@ -20,11 +20,12 @@ func glance(c *Cache, dst, k []byte, h uint64) int
 func read(c *Cache, dst, k []byte, h uint64) int
 
 // noteRecords asks for the home groups of n hashes, n > 0, and then notes the lines of
-// the records that these are likely to lead to, by the caller's lanes; none if there is
-// no record, linesUnknown if the lane cannot be taken.
+// the records that these are likely to lead to, by that lane of each bucket; none if there
+// is no record, linesUnknown if the lane cannot be taken. records is on a stack: it is written
+// without the collector's knowledge.
 //
 //go:noescape
-func noteRecords(c *Cache, hashes *[batchSize]uint64, records *[batchSize]lines, n int)
+func noteRecords(c *Cache, hashes *[batchSize]uint64, records *[batchSize]lines, n int, lane uint)
 
 // overwrite writes v over the value of k, with hash h, if that is in the home group and
 // has the same length, and reports whether it has. The bucket is locked to write.

@@ -3,13 +3,13 @@
 package ringcache
 
 // glance leaves every lookup to getLocked.
-func glance(*Cache, []byte, []byte, uint64) int { return glanceUnsure }
+func glance(*Cache, []byte, []byte, uint64, uint) int { return glanceUnsure }
 
 // read leaves every lookup to getDirect.
 func read(*Cache, []byte, []byte, uint64) int { return glanceUnsure }
 
 // noteRecords asks for the home groups, and leaves the records to recordLines.
-func noteRecords(c *Cache, hashes *[batchSize]uint64, records *[batchSize]lines, n int) {
+func noteRecords(c *Cache, hashes *[batchSize]uint64, records *[batchSize]lines, n int, _ uint) {
 	for i, h := range hashes[:n] {
 		c.bucket(h).index.prefetch(h)
 		records[i].n = linesUnknown

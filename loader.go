@@ -102,7 +102,7 @@ func (p *LoadPanic) Unwrap() error {
 func (c *Cache) GetOrLoad(ctx context.Context, dst, k []byte, load LoadFunc) ([]byte, error) {
 	h := c.shared.hash(k)
 	b := c.bucket(h)
-	if out, ok := c.getHashed(dst, k, h, true); ok {
+	if out, ok := c.getHashed(dst, k, h, laneHere(), true); ok {
 		if c.ahead > 0 && c.due(b, k, h) {
 			c.refresh(ctx, b, k, h, load)
 		}
