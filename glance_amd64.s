@@ -13,9 +13,13 @@
 //	DI  cache
 //	SI  bucket's number; ring, from SLOT on; key; dst
 //	R8  bucket
-//	R9  group
-//	R10 slot, from SLOT on
-//	R12 where it is
+//	R9  group; length of the key, from SAME on
+//	R10 front; slot, from SLOT on
+//	R11 home; matches; record, from RECORD on
+//	R12 where the slot is, from SLOT on
+//	R13 hint; free from RECORD on
+//
+// What a macro does not say it uses is left as it was.
 //
 // R14 and R15 belong to the runtime and the linker.
 
@@ -26,8 +30,9 @@
 	IMUL3Q $bucket__size, SI, R8; \
 	LEAQ  Cache_buckets(DI)(R8*1), R8
 
-// HOME finds the home of the hash, given the groups of the geometries cur in R11, old in
-// R12, and front in R10. It uses AX. Carry says whether it is in old. (index.home)
+// HOME sets R11 to the home of the hash, given the groups of the geometries cur in R11,
+// old in R12, and front in R10. It uses AX and R12. Carry says whether it is in old.
+// (index.home)
 #define HOME \
 	MOVQ  DX, AX; \
 	SHRQ  $const_slotHashAt, AX; \
@@ -38,7 +43,7 @@
 	CMPL  R12, R10; \
 	CMOVLCS R12, R11
 
-// GROUP finds group R11, given the pages in R9. It uses CX and R12. (index.group)
+// GROUP sets R9 to group R11 of the pages in R9. It uses CX, R11 and R12. (index.group)
 #define GROUP \
 	MOVBLZX (bucket_index+index_pageShift)(R8), CX; \
 	MOVL  R11, R12; \
@@ -111,7 +116,8 @@
 	ANDL  $(1<<const_groupSlots-1), R11
 
 // SLOT takes the first of the matches, or goes to next if it is not of a live record
-// with such a hash. It uses CX, and sets SI to the record's ring. (bucket.likely)
+// with such a hash. It sets R10 to the slot, R12 to where it is, and SI to the record's
+// ring, and uses CX. (bucket.likely)
 #define SLOT(next) \
 	BSFL  R11, CX; \
 	LEAQ  group_slots(R9)(CX*8), R12; \
@@ -178,7 +184,7 @@
 same: \
 	ADDQ  R9, R11
 
-// KEYS is the part of SAME for keys of other than 8 to 16 bytes.
+// KEYS is the part of SAME for keys of other than 8 to 16 bytes; R13 is 8 less than that.
 #define KEYS(other) \
 keys: \
 	CMPQ  R9, $const_maxShortKey; \
@@ -216,7 +222,7 @@ one: \
 	JMP   one
 
 // COPY copies CX bytes from R11 to SI: the first ones and the
-// last ones, which may meet. It uses AX, R9, R13 and X0 to X7.
+// last ones, which may meet. It uses AX, CX, R9, R11, SI and X0 to X7.
 #define COPY \
 	CMPQ  CX, $64; \
 	JHI   copy128; \
@@ -315,7 +321,7 @@ record: \
 	CMPB  Cache_touches(DI), $0; \
 	JEQ   done; \
 	/* Where it is as high as can be, one more overflows into the hash. Then it is */ \
-	/* written elsewhere (slotRef.touch, storeUnless). */ \
+	/* written over the argument c (slotRef.touch, storeUnless). */ \
 	MOVQ  $const_slotFreqOne, R13; \
 	ADDQ  R10, R13; \
 	XORQ  R13, R10; \
