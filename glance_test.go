@@ -134,6 +134,33 @@ func TestGlance_Lengths(t *testing.T) {
 	}
 }
 
+// An overwriting Set takes the short way. For some of these records, about a tenth, there
+// is none: a chunk ends in them, or the key is not in its home group.
+func TestGlance_Overwrites(t *testing.T) {
+	g := tiny(1, 16384, 64)
+	g.asideFrom = 0
+	c := mustCache(t, g)
+	fillCache(t, c, 0, 1000, 100)
+	b := &c.buckets[0]
+	key, written := make([]byte, 8), 0
+	for id := range 1000 {
+		binary.LittleEndian.PutUint64(key, uint64(id))
+		h := c.shared.hash(key)
+		v := stamp{id: uint32(id), version: 1, size: 100}.value(nil)
+		b.lock()
+		require.False(t, overwrite(b, key, v[:99], h))
+		done := overwrite(b, key, v, h)
+		b.unlock(&write{})
+		got := c.Get(nil, key)
+		require.Len(t, got, 100)
+		require.Equal(t, done, bytes.Equal(v, got))
+		if done {
+			written++
+		}
+	}
+	require.Greater(t, written, 800)
+}
+
 // A long header whose first bytes look like a short one is not taken for one: keys of 64
 // bytes and more whose length is in its form's bits, and that go on as it does.
 func TestGlance_LongHeaders(t *testing.T) {
