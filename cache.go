@@ -178,23 +178,31 @@ func (c *Cache) Get(dst, k []byte) []byte {
 
 // HasGet is [Cache.Get] that also reports whether k was there.
 func (c *Cache) HasGet(dst, k []byte) ([]byte, bool) {
-	h := c.shared.mix(xxhash.Sum64(k)) // hash, which the compiler would not inline
 	lane := laneHere()
-	if cap(dst) == len(dst) { // no room for what a glance would find
-		return c.getLocked(dst, k, h, lane, true)
+	if len(k) > mostHashed || cap(dst) == len(dst) { // no room for what a glance would find
+		return c.getLong(dst, k, lane)
 	}
-	n := glance(c, dst, k, h, lane)
+	h, n := glance(c, dst, k, lane)
 	if n >= 0 {
 		return dst[:len(dst)+n], true
 	}
 	return c.getSlow(dst, k, h, lane, n, true)
 }
 
+// getLong is HasGet where there is no glance, or one that does not compute the hash.
+func (c *Cache) getLong(dst, k []byte, lane uint) ([]byte, bool) {
+	h := c.shared.mix(xxhash.Sum64(k)) // hash, which the compiler would not inline
+	if cap(dst) == len(dst) {
+		return c.getLocked(dst, k, h, lane, true)
+	}
+	return c.getHashed(dst, k, h, lane, true)
+}
+
 // getHashed is HasGet of a key with hash h, by a lane; cold tells that neither its line of
 // the index nor its record has been asked for. HasGet has the same lines again: calling
 // this takes longer.
 func (c *Cache) getHashed(dst, k []byte, h uint64, lane uint, cold bool) ([]byte, bool) {
-	n := glance(c, dst, k, h, lane)
+	n := glanceHashed(c, dst, k, lane, h)
 	if n >= 0 {
 		return dst[:len(dst)+n], true
 	}

@@ -23,6 +23,78 @@
 //
 // R14 and R15 belong to the runtime and the linker.
 
+// HASH sets DX to the hash of the key at SI, of R9 bytes, at most mostHashed. It uses AX, CX,
+// SI and R10 to R13. (commons.hash)
+#define HASH \
+	MOVQ  $const_xxPrime1, R10; \
+	MOVQ  $const_xxPrime2, R11; \
+	MOVQ  $const_xxPrime3, R13; \
+	MOVQ  $const_xxPrime5, DX; \
+	ADDQ  R9, DX; \
+	MOVQ  R9, CX; \
+	SUBQ  $8, CX; \
+	JLT   hash4; \
+	MOVQ  $const_xxPrime4, R12; \
+hash8: \
+	MOVQ  (SI), AX; \
+	ADDQ  $8, SI; \
+	IMULQ R11, AX; \
+	ROLQ  $31, AX; \
+	IMULQ R10, AX; \
+	XORQ  AX, DX; \
+	ROLQ  $27, DX; \
+	IMULQ R10, DX; \
+	ADDQ  R12, DX; \
+	SUBQ  $8, CX; \
+	JGE   hash8; \
+	CMPQ  CX, $-8; \
+	JNE   hash4; \
+hashed: \
+	MOVQ  DX, AX; \
+	SHRQ  $33, AX; \
+	XORQ  AX, DX; \
+	IMULQ R11, DX; \
+	MOVQ  DX, AX; \
+	SHRQ  $29, AX; \
+	XORQ  AX, DX; \
+	IMULQ R13, DX; \
+	MOVQ  DX, AX; \
+	SHRQ  $32, AX; \
+	XORQ  DX, AX; \
+	MOVQ  Cache_shared(DI), CX; \
+	XORQ  commons_seed(CX), AX; \
+	MULQ  commons_seed+8(CX); \
+	XORQ  AX, DX
+
+// HASHES is the part of HASH for the bytes behind the last whole word; CX is 8 less
+// than there are.
+#define HASHES \
+hash4: \
+	ADDQ  $4, CX; \
+	JLT   hash1; \
+	MOVL  (SI), AX; \
+	ADDQ  $4, SI; \
+	SUBQ  $4, CX; \
+	IMULQ R10, AX; \
+	XORQ  AX, DX; \
+	ROLQ  $23, DX; \
+	IMULQ R11, DX; \
+	ADDQ  R13, DX; \
+hash1: \
+	ADDQ  $4, CX; \
+	JEQ   hashed; \
+	MOVQ  $const_xxPrime5, R12; \
+hashByte: \
+	MOVBLZX (SI), AX; \
+	INCQ  SI; \
+	IMULQ R12, AX; \
+	XORQ  AX, DX; \
+	ROLQ  $11, DX; \
+	IMULQ R10, DX; \
+	DECQ  CX; \
+	JNE   hashByte; \
+	JMP   hashed
+
 // BUCKET finds the bucket of the hash.
 #define BUCKET \
 	MOVQ  Cache_mask(DI), SI; \
@@ -385,12 +457,23 @@ absent2: \
 	JEQ   gone; \
 	JMP   back
 
-// func glance(c *Cache, dst, k []byte, h uint64, lane uint) int
+// func glance(c *Cache, dst, k []byte, lane uint) (h uint64, n int)
 TEXT ·glance(SB), NOSPLIT, $0-80
 	MOVQ c+0(FP), DI
-	MOVQ h+56(FP), DX
+	MOVQ k_base+32(FP), SI
+	MOVQ k_len+40(FP), R9
+	HASH
+	MOVQ DX, h+64(FP)
+	JMP  ·glanceHashed(SB) // its frame is the same
+
+	HASHES
+
+// func glanceHashed(c *Cache, dst, k []byte, lane uint, h uint64) int
+TEXT ·glanceHashed(SB), NOSPLIT, $0-80
+	MOVQ c+0(FP), DI
+	MOVQ h+64(FP), DX
 	BUCKET
-	OPEN(lane+64(FP))
+	OPEN(lane+56(FP))
 	MOVQ (bucket_index+index_hint)(R8), R13
 	TESTQ R13, R13
 	JEQ  small

@@ -2,7 +2,12 @@
 
 package ringcache
 
-// glance looks up k, with hash h, as getLocked does: it asks for the home group, takes that
+// glance is glanceHashed of a key of at most mostHashed bytes, whose hash h it computes.
+//
+//go:noescape
+func glance(c *Cache, dst, k []byte, lane uint) (h uint64, n int)
+
+// glanceHashed looks up k, with hash h, as getLocked does: it asks for the home group, takes that
 // lane, looks at the home group and the next one, copies the value behind dst, counts, and
 // leaves the lane. It returns the length of the value, or glanceMiss, or glanceUnsure, or
 // glanceUnsure-n if dst lacks room for a value of n bytes.
@@ -11,7 +16,7 @@ package ringcache
 // the collector not come to an end: a hint that has been read stays what it is.
 //
 //go:noescape
-func glance(c *Cache, dst, k []byte, h uint64, lane uint) int
+func glanceHashed(c *Cache, dst, k []byte, lane uint, h uint64) int
 
 // read is a glance under the lock, which has been taken to read at least: it counts no
 // lookup.

@@ -2,8 +2,11 @@
 
 package ringcache
 
-// glance leaves every lookup to getLocked.
-func glance(*Cache, []byte, []byte, uint64, uint) int { return glanceUnsure }
+// glance computes the hash, and leaves every lookup to getLocked.
+func glance(c *Cache, _, k []byte, _ uint) (h uint64, n int) { return c.shared.hash(k), glanceUnsure }
+
+// glanceHashed leaves every lookup to getLocked.
+func glanceHashed(*Cache, []byte, []byte, uint, uint64) int { return glanceUnsure }
 
 // read leaves every lookup to getDirect.
 func read(*Cache, []byte, []byte, uint64) int { return glanceUnsure }

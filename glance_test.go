@@ -18,7 +18,7 @@ func glances(t *testing.T) bool {
 	require.NoError(t, c.Set([]byte("key"), []byte("value")))
 	require.Equal(t, 1, c.Len()) // and it is not aside
 	openLanes(c)
-	return glance(c, make([]byte, 0, 9), []byte("key"), c.shared.hash([]byte("key")), 0) != glanceUnsure
+	return glanceHashed(c, make([]byte, 0, 9), []byte("key"), 0, c.shared.hash([]byte("key"))) != glanceUnsure
 }
 
 // glanced is a cache whose lookups are all to go by a lane, and how many of them a
@@ -42,7 +42,7 @@ func (c *glanced) get(k, v []byte) {
 		openLanes(c.Cache)
 		var before, after Stats
 		c.UpdateStats(&before)
-		n := glance(c.Cache, dst, k, c.shared.hash(k), laneHere())
+		n := glanceHashed(c.Cache, dst, k, laneHere(), c.shared.hash(k))
 		c.UpdateStats(&after)
 		answered, missed := uint64(0), uint64(0)
 		if n > glanceUnsure {
@@ -259,7 +259,7 @@ func TestGlance_BesideWriter(t *testing.T) {
 	dst := make([]byte, 0, 900)
 	answered := 0
 	for answered < 300_000*rounds() {
-		n := glance(c, dst, k, h, laneHere())
+		n := glanceHashed(c, dst, k, laneHere(), h)
 		if n == glanceUnsure {
 			continue
 		}
@@ -292,7 +292,7 @@ func TestGlance_BesideOthers(t *testing.T) {
 			dst := make([]byte, 0, 100)
 			n := uint64(0)
 			for i := range 10_000 * rounds() {
-				if glance(c, dst, k, c.shared.hash(k), uint(g%2)) > glanceUnsure {
+				if glanceHashed(c, dst, k, uint(g%2), c.shared.hash(k)) > glanceUnsure {
 					n++
 				}
 				if i%100 == 0 {
