@@ -93,6 +93,9 @@ func (b *bucket) noteAsideLocked(at *lines) {
 // another length than the one before and there is no memory for it, and then
 // both are gone.
 func (b *bucket) takeUpLocked() {
+	if takeUp(b) {
+		return
+	}
 	a := b.aside
 	// Another core may have asked for them.
 	var record lines

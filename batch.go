@@ -99,8 +99,7 @@ func (c *Cache) setBlock(keys, vals [][]byte) (at int, first error) {
 	var hashes [batchSize]uint64
 	c.prefetchBlock(&hashes, keys, laneHere())
 	for i, k := range keys {
-		w := write{k: k, v: vals[i], h: hashes[i], expiry: c.shared.usual(), reason: EvictReplaced, prompt: true}
-		if err := c.store(&w); err != nil && first == nil {
+		if err := c.set(k, vals[i], hashes[i], true); err != nil && first == nil {
 			at, first = i, err
 		}
 	}

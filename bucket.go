@@ -385,14 +385,17 @@ func (b *bucket) strayHash(r *ring, pos uint64, h header) uint64 {
 	return b.keyHash(r, pos, h)
 }
 
-// reportLocked counts a record of n bytes, and returns what was set since the
-// last report once that is a chunk or more. It is the moment to learn.
-func (b *bucket) reportLocked(n int) (t tally) {
+// flowLocked counts a record of n bytes, and reports whether a chunk or more has been set
+// since the last report.
+func (b *bucket) flowLocked(n int) bool {
 	b.inflow.records++
 	b.inflow.bytes += n
-	if b.inflow.bytes < 1<<b.shared.shift {
-		return t
-	}
+	return b.inflow.bytes >= 1<<(b.shared.shift&63)
+}
+
+// reportLocked returns what was set since the last report, once that is a chunk or
+// more. It is the moment to learn.
+func (b *bucket) reportLocked() (t tally) {
 	b.learnLocked()
 	t, b.inflow = b.inflow, t
 	return t

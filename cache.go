@@ -34,6 +34,7 @@ type Cache struct {
 	mask    uint64        // of the hash bits that choose a bucket
 	lanes   *lane         // of the first bucket
 	touches bool          // lookups count for the policy
+	plain   bool          // there are plain Sets
 	bits    uint8         // of the hash that choose a bucket
 	ahead   time.Duration // Options.RefreshAhead
 	sizing  sync.Mutex    // one Resize at a time
@@ -119,7 +120,7 @@ func newCache(g geometry) (*Cache, error) {
 	s.maxBytes.Store(int64(g.maxBytes))
 	s.total.Store(int64(g.maxBytes))
 	s.divide()
-	c := &Cache{shared: s, mask: uint64(g.buckets - 1), lanes: newLanes(), ahead: g.ahead, touches: s.policy != policy.FIFO, bits: log2(g.buckets)}
+	c := &Cache{shared: s, mask: uint64(g.buckets - 1), lanes: newLanes(), ahead: g.ahead, touches: s.policy != policy.FIFO, plain: g.ttl == 0 && g.onEvict == nil, bits: log2(g.buckets)}
 	for i := range g.buckets {
 		c.buckets[i].mu.lanes = c.lanes.at(0, uint64(i))
 		c.buckets[i].init(s, i*g.chunkSize/g.buckets, false)
@@ -158,10 +159,10 @@ func (c *Cache) bucket(h uint64) *bucket { return &c.buckets[h&c.mask&(bucketCou
 // Set does not allocate on the Go heap, but for a few bytes when a bucket's
 // tables grow or it has to wait for a View. It locks one of 512 buckets.
 func (c *Cache) Set(k, v []byte) error {
-	var w write
-	w.k, w.v = k, v
-	c.begin(&w)
-	return c.apply(&w)
+	if err := c.set(k, v, 0, false); err != nil {
+		return fmt.Errorf("ringcache: %w", err)
+	}
+	return nil
 }
 
 // Get appends the value of k to dst and returns the extended slice; dst as it

@@ -85,7 +85,8 @@ func (b *bucket) overwriteLocked(w *write) bool {
 	if w.expiry != 0 || b.shared.onEvict != nil {
 		return false
 	}
-	return overwrite(b, w.k, w.v, w.h)
+	old, _, _ := b.direct(w.k, w.h, false)
+	return replaceBytes(old, w.v)
 }
 
 // overwriteAtLocked is overwriteLocked for the record of a slot that is likely to

@@ -58,7 +58,7 @@ const floorValue = minMaxBytes / 16
 
 func TestExpiry_SetWithTTL(t *testing.T) {
 	c, age := timedCache(t, defaultGeometry(minMaxBytes))
-	c.shared.ttl = time.Minute
+	c.shared.ttl, c.plain = time.Minute, false
 	k := []byte("k")
 	for _, tt := range []struct {
 		set  time.Duration

@@ -187,6 +187,14 @@ hashByte: \
 	PMOVMSKB X1, R11; \
 	ANDL  $(1<<const_groupSlots-1), R11
 
+// RING sets SI to the ring of the slot.
+#define RING \
+	MOVQ  R10, SI; \
+	SHRQ  $const_slotPosBits, SI; \
+	ANDL  $1, SI; \
+	IMUL3Q $ring__size, SI, SI; \
+	LEAQ  bucket_rings(R8)(SI*1), SI
+
 // SLOT takes the first of the matches, or goes to next if it is not of a live record
 // with such a hash. It sets R10 to the slot, R12 to where it is, and SI to the record's
 // ring, and uses CX. (bucket.likely)
@@ -198,11 +206,7 @@ hashByte: \
 	XORQ  DX, CX; \
 	SHRQ  $const_slotHashAt, CX; \
 	JNE   next; \
-	MOVQ  R10, SI; \
-	SHRQ  $const_slotPosBits, SI; \
-	ANDL  $1, SI; \
-	IMUL3Q $ring__size, SI, SI; \
-	LEAQ  bucket_rings(R8)(SI*1), SI; \
+	RING; \
 	MOVQ  R10, CX; \
 	SUBQ  (ring_window+window_tail)(SI), CX; \
 	ANDQ  (ring_window+window_mask)(SI), CX; \
@@ -632,8 +636,30 @@ closed:
 	MOVL $const_linesUnknown, lines_n(AX)
 	JMP  recorded
 
-// func overwrite(b *bucket, k, v []byte, h uint64) bool
-TEXT ·overwrite(SB), NOSPLIT, $0-65
+// func askHome(c *Cache, k []byte) uint64
+TEXT ·askHome(SB), NOSPLIT, $0-40
+	MOVQ c+0(FP), DI
+	MOVQ k_base+8(FP), SI
+	MOVQ k_len+16(FP), R9
+	HASH
+	MOVQ DX, ret+32(FP)
+	BUCKET
+	MOVQ (bucket_index+index_hint)(R8), R13
+	TESTQ R13, R13
+	JEQ  asked
+	HINTED
+	PREFETCHT0 (R9)
+
+asked:
+	RET
+
+	HASHES
+
+// PREFETCHW asks for the line at AX, to be written to. The assembler does not know it.
+#define PREFETCHW BYTE $0x0F; BYTE $0x0D; BYTE $0x08
+
+// func replace(b *bucket, k, v []byte, h uint64, prompt bool) (ask lines, ok bool)
+TEXT ·replace(SB), NOSPLIT, $0-89
 	MOVQ b+0(FP), R8
 	MOVQ h+56(FP), DX
 	CMPQ (bucket_index+index_pages+8)(R8), $0
@@ -648,13 +674,88 @@ match:
 	RECORD
 	MOVQ k_base+8(FP), SI
 	MOVQ k_len+16(FP), R9
+	MOVQ bucket_aside(R8), DI
+	TESTQ DI, DI
+	JEQ  now
+	CMPB prompt+64(FP), $0
+	JNE  now
+	MOVQ v_len+40(FP), BX
+	LEAQ (R9)(BX*1), AX
+	CMPQ AX, $const_asideMost
+	JHI  long
+
+	// Put it aside (bucket.putAsideLocked).
+	MOVQ DX, aside_hash(DI)
+	MOVQ R10, aside_slot(DI)
+	MOVL $0, aside_expiry(DI)
+	MOVW R9, aside_klen(DI)
+	MOVW BX, aside_vlen(DI)
+	SHRQ $33, DX
+	ORL  $const_tagUsed, DX
+	MOVB DX, (bucket_index+index_aside)(R8)
+	ADDQ $const_shortHeader, AX
+	SHRQ $6, AX
+	INCQ AX
+	MOVQ R11, ask_chunk_addr+72(FP)
+	MOVL CX, ask_off+80(FP)
+	MOVL AX, ask_n+84(FP)
+	LEAQ aside_data(DI), DI
+	LEAQ -8(R9), AX
+	XORL CX, CX
+	TESTQ AX, AX
+	JGE  words
+	JMP  bytes
+
+word:
+	MOVQ (SI)(CX*1), R13
+	MOVQ R13, (DI)(CX*1)
+	ADDQ $8, CX
+
+words:
+	CMPQ CX, AX
+	JLT  word
+	MOVQ (SI)(AX*1), R13
+	MOVQ R13, (DI)(AX*1)
+
+keyed:
+	LEAQ (DI)(R9*1), SI
+	MOVQ v_base+32(FP), R11
+	MOVQ BX, CX
+	JMP  value
+
+byte:
+	MOVBLZX (SI)(CX*1), R13
+	MOVB R13, (DI)(CX*1)
+	INCQ CX
+
+bytes:
+	CMPQ CX, R9
+	JLT  byte
+	JMP  keyed
+
+long:
+	// It is written at once: ask for its lines.
+	SHRQ $6, AX
+	MOVQ AX, BX
+	LEAQ (R11)(CX*1), AX
+
+line:
+	PREFETCHW
+	ADDQ $64, AX
+	DECQ BX
+	JGE  line
+
+now:
 	SAME(back)
 	CMPQ CX, v_len+40(FP)
 	JNE  back
 	MOVQ R11, SI
 	MOVQ v_base+32(FP), R11
+	MOVL $0, ask_n+84(FP)
+
+value:
 	COPY
-	MOVB $1, ret+64(FP)
+	MOVB $1, ok+88(FP)
 	RET
 
 	KEYS(back)
@@ -666,5 +767,47 @@ next:
 	JNE  match
 
 back:
-	MOVB $0, ret+64(FP)
+	MOVB $0, ok+88(FP)
+	RET
+
+// func takeUp(b *bucket) bool
+TEXT ·takeUp(SB), NOSPLIT, $0-9
+	MOVQ b+0(FP), R8
+	MOVQ bucket_aside(R8), DI
+	CMPL aside_expiry(DI), $0
+	JNE  back
+	MOVQ aside_slot(DI), R10
+	RING
+	RECORD
+	MOVWLZX aside_klen(DI), R9
+	MOVWLZX aside_vlen(DI), BX
+
+	// Another core may have asked for its lines.
+	LEAQ const_shortHeader(R9)(BX*1), R12
+	SHRQ $6, R12
+	LEAQ (R11)(CX*1), AX
+
+line:
+	PREFETCHW
+	ADDQ $64, AX
+	DECQ R12
+	JGE  line
+
+	LEAQ aside_data(DI), SI
+	SAME(back)
+	CMPQ CX, BX
+	JNE  back
+	MOVQ R11, SI
+	MOVWLZX aside_klen(DI), R9
+	LEAQ aside_data(DI)(R9*1), R11
+	COPY
+	MOVB $0, (bucket_index+index_aside)(R8)
+	MOVB $1, ret+8(FP)
+	RET
+
+	KEYS(back)
+	COPIES
+
+back:
+	MOVB $0, ret+8(FP)
 	RET

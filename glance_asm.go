@@ -32,8 +32,21 @@ func read(c *Cache, dst, k []byte, h uint64) int
 //go:noescape
 func noteRecords(c *Cache, hashes *[batchSize]uint64, records *[batchSize]lines, n int, lane uint)
 
-// overwrite writes v over the value of k, with hash h, if that is in the home group and
-// has the same length, and reports whether it has. The bucket is locked to write.
+// askHome returns the hash of k, of at most mostHashed bytes, and asks for its home group.
 //
 //go:noescape
-func overwrite(b *bucket, k, v []byte, h uint64) bool
+func askHome(c *Cache, k []byte) uint64
+
+// replace writes v over the value of k, with hash h, or puts that aside, as tryLocked does,
+// if the older value is in the home group, and reports whether it has. Lines to ask for are
+// those of the record of a Set that was put aside; it has none otherwise. The bucket is
+// locked to write, and nothing is aside. prompt tells that the record has been asked for.
+//
+//go:noescape
+func replace(b *bucket, k, v []byte, h uint64, prompt bool) (ask lines, ok bool)
+
+// takeUp makes the Set that was put aside, which there must be, if it has the length of the
+// older value, and reports whether it has.
+//
+//go:noescape
+func takeUp(b *bucket) bool

@@ -19,9 +19,21 @@ func noteRecords(c *Cache, hashes *[batchSize]uint64, records *[batchSize]lines,
 	}
 }
 
-// overwrite writes v over the value of k, with hash h, in the common case, and reports
-// whether it has.
-func overwrite(b *bucket, k, v []byte, h uint64) bool {
-	old, _, _ := b.direct(k, h, false)
-	return replaceBytes(old, v)
+// askHome returns the hash of k, and asks for its home group.
+func askHome(c *Cache, k []byte) uint64 {
+	h := c.shared.hash(k)
+	c.bucket(h).index.prefetch(h)
+	return h
 }
+
+// replace writes v over the value of k, with hash h, or puts that aside, in the common
+// case, and reports whether it has.
+func replace(b *bucket, k, v []byte, h uint64, prompt bool) (ask lines, ok bool) {
+	var w write
+	w.k, w.v, w.h, w.prompt = k, v, h, prompt
+	ok = b.tryLocked(&w)
+	return w.ask, ok
+}
+
+// takeUp leaves every Set that was put aside to takeUpLocked.
+func takeUp(*bucket) bool { return false }

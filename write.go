@@ -89,9 +89,14 @@ func (c *Cache) store(w *write) error {
 		return c.store(w)
 	}
 	if err != nil && err != errUnmet {
-		return fmt.Errorf("set entry of %d + %d bytes: %w", len(w.k), len(w.v), err)
+		return w.failed(err)
 	}
 	return err
+}
+
+// failed returns what Set says when it could not store the record.
+func (w *write) failed(err error) error {
+	return fmt.Errorf("set entry of %d + %d bytes: %w", len(w.k), len(w.v), err)
 }
 
 // measure counts the bytes of the record.
@@ -148,7 +153,9 @@ func (c *Cache) setInBucket(b *bucket, w *write) (flowed tally, err error) {
 	if !b.tryLocked(w) {
 		return b.setAndUnlock(w)
 	}
-	flowed = b.reportLocked(w.n)
+	if b.flowLocked(w.n) {
+		flowed = b.reportLocked()
+	}
 	b.mu.Unlock()
 	return flowed, nil
 }
@@ -161,10 +168,10 @@ func (b *bucket) setAndUnlock(w *write) (flowed tally, err error) {
 	if b.departed != nil {
 		b.handOverLocked(w)
 	}
-	if err != nil {
-		return tally{}, err
+	if err == nil && b.flowLocked(w.n) {
+		flowed = b.reportLocked()
 	}
-	return b.reportLocked(w.n), nil
+	return flowed, err
 }
 
 // tryLocked stores a record over one of the same key, now or later, and reports

@@ -1,0 +1,85 @@
+package ringcache
+
+// A plain Set is one of a short record for good, in a cache that tells nobody what leaves
+// it: what nearly all Sets are. In the common case there is an older value of the key, in
+// the same place as ever, and then it goes by few functions and no struct of its own: what
+// is said of instructions in glance.go holds here too. All else is write's.
+
+// set is Set of a key. prompt tells that h is its hash, and that its line of the index and
+// its record have been asked for. Errors do not name the package.
+func (c *Cache) set(k, v []byte, h uint64, prompt bool) error {
+	switch {
+	case prompt:
+	case len(k) <= mostHashed:
+		h = askHome(c, k)
+	default:
+		h = c.ask(k)
+	}
+	if !c.plain || len(v) > c.shared.maxValue() {
+		return c.setAny(k, v, h, prompt)
+	}
+	b, n := c.bucket(h), shortHeader+len(k)+len(v)
+	b.lock()
+	if n > b.most || b.flights != nil || c.shared.strays(h).Load() != 0 {
+		b.mu.Unlock()
+		return c.setAny(k, v, h, prompt)
+	}
+	record, ok := replace(b, k, v, h, prompt)
+	if !ok {
+		return c.setNewAndUnlock(b, k, v, h)
+	}
+	b.mu.sets++
+	var flowed tally
+	if b.flowLocked(n) {
+		flowed = b.reportLocked()
+	}
+	b.mu.Unlock()
+	if record.n > 0 { // put aside
+		record.prefetchWrite()
+	}
+	if flowed.bytes > 0 {
+		c.plainFlowed(flowed)
+	}
+	return nil
+}
+
+// ask returns the hash of k, and asks for its home group.
+func (c *Cache) ask(k []byte) uint64 {
+	h := c.shared.hash(k)
+	c.bucket(h).index.prefetch(h)
+	return h
+}
+
+// plainFlowed is flowed where nobody is told what leaves.
+func (c *Cache) plainFlowed(t tally) {
+	var w write
+	c.flowed(t, &w)
+}
+
+// setNewAndUnlock is the rest of set where there is no older value that is easily replaced.
+func (c *Cache) setNewAndUnlock(b *bucket, k, v []byte, h uint64) error {
+	var w write
+	w.k, w.v, w.h, w.reason = k, v, h, EvictReplaced
+	w.measure()
+	if b.closed || c.isLarge(w.n) || c.shared.flow.held.Load() > 0 || len(k) > maxKey {
+		b.mu.Unlock()
+		return c.store(&w)
+	}
+	b.mu.sets++
+	flowed, err := b.setAndUnlock(&w)
+	if flowed.bytes > 0 {
+		c.flowed(flowed, &w)
+	}
+	if err != nil {
+		return w.failed(err)
+	}
+	return nil
+}
+
+// setAny is set for every case.
+func (c *Cache) setAny(k, v []byte, h uint64, prompt bool) error {
+	var w write
+	w.k, w.v, w.h, w.prompt = k, v, h, prompt
+	w.expiry, w.reason = c.shared.usual(), EvictReplaced
+	return c.store(&w)
+}
