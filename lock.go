@@ -16,8 +16,9 @@ import (
 // lookup has a lane, a word in a cache line that other cores hardly touch.
 // Where the bit of its lane is set in open, it makes the lane busy instead
 // of taking the mutex. Writers close all lanes before they go on, and wait until
-// those that had been open are empty. Once there have been so many lookups without
-// a write that closing the lanes again will not be felt, a lookup that holds the
+// those that had been open are empty. They open those again that have served more than
+// a lookup since the last write: these cost less than their ways by the mutex would have.
+// Where none has, the lanes stay closed for some lookups, and then one that holds the
 // mutex opens its lane.
 //
 // This is the biased lock of Dice and Kogan, "BRAVO: Biased Locking for
@@ -39,18 +40,19 @@ import (
 //	I13  who has taken the lock to write finds no lane open, nobody in one, and
 //	     no viewer
 //
-// A lane is opened only by who has the mutex, so not while anybody writes. A
+// A lane is opened only by who has the mutex, and has written all it wants to. A
 // lookup makes its lane busy before it looks for its bit a second time, and a writer
 // clears the bits before it looks at the lanes, so one of the two sees the other.
 type bucketLock struct {
 	mu      sync.Mutex
-	gets    uint64        // lookups, but for those that open lanes know of
+	gets    uint64        // lookups, but for those that lanes know of
 	misses  uint64        // of them
-	calm    uint64        // gets from which on a lane may be opened
 	sets    uint64        // in the cache line that a Set has to write
-	wait    uint32        // gets that calm was set ahead by
+	again   uint64        // lanes that a writer opens again
 	viewers int32         // who shares the lock
 	writers int32         // who waits for them, and lets no more in
+	calm    uint16        // lookups by the mutex before the next that opens its lane
+	wait    uint16        // what calm was set to
 	long    bool          // copying a value takes so long that nobody is to wait for it
 	turn    chan struct{} // closed when viewers or writers have come to 0; nil: nobody waits
 	open    atomic.Uint64 // lanes that lookups may go through; in the next cache line
@@ -76,7 +78,8 @@ const (
 	laneStride = (bucketCount + largeBuckets + 7) &^ 7 // a lane's words for all buckets lie side by side, in lines of their own
 	calmGets   = 16                                    // lookups before lanes that were closed are opened again, at least
 	calmMost   = 1024                                  // and at most
-	worthwhile = 64                                    // lookups in lanes that outweigh closing them
+	worthwhile = 2                                     // lookups in a lane that outweigh closing it
+	worthTwo   = 16                                    // the same where there are others, so that closing it takes a cache line from another core
 	stackShift = 11                                    // log2 of the smallest stack
 	laneMix    = 0x9e3779b97f4a7c15                    // 2^64 divided by the golden ratio
 )
@@ -181,7 +184,9 @@ func (l *bucketLock) enterMutex(n uint, long bool) *lane {
 		}
 	}
 	l.gets++
-	if l.gets >= l.calm {
+	if l.calm > 1 {
+		l.calm--
+	} else {
 		l.open.Or(1 << n)
 	}
 	return nil
@@ -307,7 +312,13 @@ func (l *bucketLock) exclude() {
 }
 
 // Unlock gives back what Lock took.
-func (l *bucketLock) Unlock() { l.mu.Unlock() }
+func (l *bucketLock) Unlock() {
+	if l.again != 0 {
+		l.open.Store(l.again)
+		l.again = 0
+	}
+	l.mu.Unlock()
+}
 
 // outwaitViewers waits until there is no viewer. The mutex is held, and given up
 // meanwhile.
@@ -344,17 +355,23 @@ func (l *bucketLock) wake() {
 // closeLanes waits until there is nobody in a lane, and takes over the counts.
 // The mutex is held, so no lane will be opened.
 func (l *bucketLock) closeLanes() {
-	var served uint64
-	for open := l.open.Swap(0); open != 0; open &= open - 1 {
-		served += l.collect(uint(bits.TrailingZeros64(open)))
+	open := l.open.Swap(0)
+	worth := uint64(worthwhile)
+	if open&(open-1) != 0 {
+		worth = worthTwo
 	}
-	if served < worthwhile {
-		l.wait = min(2*l.wait, calmMost)
+	for ; open != 0; open &= open - 1 {
+		n := uint(bits.TrailingZeros64(open))
+		if l.collect(n) >= worth {
+			l.again |= 1 << n
+		}
+	}
+	if l.again != 0 {
+		l.wait = 0
 	} else {
-		l.wait = calmGets
+		l.wait = min(max(2*l.wait, calmGets), calmMost)
 	}
-	l.wait = max(l.wait, calmGets)
-	l.calm = l.gets + uint64(l.wait)
+	l.calm = l.wait
 }
 
 // lookups returns how many lookups there have been, and how many of them
