@@ -342,6 +342,34 @@ copy1: \
 	MOVB  AX, (SI)(CX*1); \
 	JMP   copy1; \
 copy128: \
+	CMPB  ·hasAVX(SB), $0; \
+	JEQ   copySSE; \
+	VMOVDQU (R11), Y0; \
+	VMOVDQU 32(R11), Y1; \
+	VMOVDQU -64(R11)(CX*1), Y2; \
+	VMOVDQU -32(R11)(CX*1), Y3; \
+	LEAQ  -64(SI)(CX*1), R9; \
+	CMPQ  CX, $128; \
+	JHI   copyAVX; \
+copiedAVX: \
+	VMOVDQU Y0, (SI); \
+	VMOVDQU Y1, 32(SI); \
+	VMOVDQU Y2, (R9); \
+	VMOVDQU Y3, 32(R9); \
+	VZEROUPPER; \
+	JMP   copied; \
+copyAVX: \
+	VMOVDQU Y0, (SI); \
+	VMOVDQU Y1, 32(SI); \
+	ADDQ  $64, R11; \
+	ADDQ  $64, SI; \
+	VMOVDQU (R11), Y0; \
+	VMOVDQU 32(R11), Y1; \
+	SUBQ  $64, CX; \
+	CMPQ  CX, $128; \
+	JHI   copyAVX; \
+	JMP   copiedAVX; \
+copySSE: \
 	MOVOU -64(R11)(CX*1), X4; \
 	MOVOU -48(R11)(CX*1), X5; \
 	MOVOU -32(R11)(CX*1), X6; \

@@ -2,6 +2,11 @@
 
 package ringcache
 
+import "golang.org/x/sys/cpu"
+
+// hasAVX tells that copies may go by 32 bytes.
+var hasAVX = cpu.X86.HasAVX
+
 // glance is glanceHashed of a key of at most mostHashed bytes, whose hash h it computes.
 //
 //go:noescape
