@@ -187,7 +187,10 @@ func (c *Cache) HasGet(dst, k []byte) ([]byte, bool) {
 	if n >= 0 {
 		return dst[:len(dst)+n], true
 	}
-	return c.getSlow(dst, k, h, lane, n, true)
+	if n == glanceMiss {
+		return dst, false
+	}
+	return c.getLocked(dst, k, h, lane, true)
 }
 
 // getLong is HasGet where there is no glance, or one that does not compute the hash.
@@ -207,12 +210,6 @@ func (c *Cache) getHashed(dst, k []byte, h uint64, lane uint, cold bool) ([]byte
 	if n >= 0 {
 		return dst[:len(dst)+n], true
 	}
-	return c.getSlow(dst, k, h, lane, n, cold)
-}
-
-// getSlow is getHashed after a glance that has not found k, or had no room for its
-// value, and returned n.
-func (c *Cache) getSlow(dst, k []byte, h uint64, lane uint, n int, cold bool) ([]byte, bool) {
 	if n == glanceMiss {
 		return dst, false
 	}
