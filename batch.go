@@ -47,22 +47,42 @@ func (c *Cache) GetBatch(dst []byte, keys, vals [][]byte) (out []byte, hits int)
 // lines, then for all their records, and then it copies.
 func (c *Cache) getBlock(dst []byte, keys, vals [][]byte) (out []byte, hits int) {
 	var hashes [batchSize]uint64
-	lane := laneHere()
+	var lens [batchSize]int // of the values; glanceMiss if there is none
+	lane, from := laneHere(), len(dst)
 	c.prefetchBlock(&hashes, keys, lane)
-	for i, k := range keys {
-		from := len(dst)
-		var ok bool
-		if dst, ok = c.getHashed(dst, k, hashes[i], lane, false); !ok {
+	for i := 0; i < len(keys); i++ {
+		n, end := glanceKeys(c, dst, keys[i:], &hashes[i], &lens[i], lane)
+		dst = dst[:end]
+		if i += n; i == len(keys) {
+			break
+		}
+		if found, ok := c.getLocked(dst, keys[i], hashes[i], lane, false); ok {
+			lens[i] = len(found) - len(dst)
+			dst = found
+		} else {
+			lens[i] = glanceMiss
+		}
+	}
+	return dst, divide(dst[from:], vals, lens[:len(keys)])
+}
+
+// divide sets vals to the parts of b that have these lengths, one after the other, or to
+// nil for glanceMiss, and returns how many there are.
+func divide(b []byte, vals [][]byte, lens []int) (hits int) {
+	if b == nil {
+		b = []byte{} // an empty value is not nil
+	}
+	from := 0
+	for i, n := range lens {
+		if n == glanceMiss {
 			vals[i] = nil
 			continue
 		}
-		vals[i] = dst[from:len(dst):len(dst)]
-		if vals[i] == nil { // an empty value in a nil dst
-			vals[i] = []byte{}
-		}
+		vals[i] = b[from : from+n : from+n]
+		from += n
 		hits++
 	}
-	return dst, hits
+	return hits
 }
 
 // SetBatch stores vals[i] under keys[i] for each i, as so many calls of
@@ -111,13 +131,17 @@ func (c *Cache) setBlock(keys, vals [][]byte) (at int, first error) {
 // first is asked for: an atomic operation, such as a lock takes, waits until the
 // addresses of all that was asked for have been translated.
 func (c *Cache) prefetchBlock(hashes *[batchSize]uint64, keys [][]byte, lane uint) {
-	for i, k := range keys {
-		hashes[i] = c.shared.hash(k)
+	for i := 0; i < len(keys); i++ {
+		if i += askKeys(c, keys[i:], &hashes[i]); i < len(keys) {
+			hashes[i] = c.ask(keys[i])
+		}
 	}
 	var records [batchSize]lines
-	noteRecords(c, hashes, &records, len(keys), lane)
+	if len(keys) == 0 || noteRecords(c, hashes, &records, len(keys), lane) == 0 {
+		return
+	}
 	for i := range keys {
-		if records[i].n == linesUnknown && !c.recordLines(&records[i], hashes[i], lane) {
+		if records[i].n != linesUnknown || !c.recordLines(&records[i], hashes[i], lane) {
 			records[i].n = 0
 		}
 	}

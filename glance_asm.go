@@ -29,13 +29,28 @@ func glanceHashed(c *Cache, dst, k []byte, lane uint, h uint64) int
 //go:noescape
 func read(c *Cache, dst, k []byte, h uint64) int
 
-// noteRecords asks for the home groups of n hashes, n > 0, and then notes the lines of
-// the records that these are likely to lead to, by that lane of each bucket; none if there
-// is no record, linesUnknown if the lane cannot be taken. records is on a stack: it is written
-// without the collector's knowledge.
+// glanceKeys is glanceHashed of one key after the other, each with its value behind that of
+// the one before. It notes the lengths of the values, or glanceMiss, and stops where a glance
+// is unsure: n keys have been looked up, and dst goes up to end. Hashes and lens are the first of
+// as many as there are keys.
 //
 //go:noescape
-func noteRecords(c *Cache, hashes *[batchSize]uint64, records *[batchSize]lines, n int, lane uint)
+func glanceKeys(c *Cache, dst []byte, keys [][]byte, hashes *uint64, lens *int, lane uint) (n, end int)
+
+// askKeys is askHome of one key after the other, up to the first that is longer than
+// mostHashed, and returns how many there are before that. Hashes is the first of as many as
+// there are keys.
+//
+//go:noescape
+func askKeys(c *Cache, keys [][]byte, hashes *uint64) int
+
+// noteRecords notes the lines of the records that n hashes, n > 0, are likely to lead to, by
+// that lane of each bucket: none if there is no record, linesUnknown if the lane cannot be
+// taken. Then it asks for all that it has noted, and returns of how many hashes it does not
+// know. records is on a stack: it is written without the collector's knowledge.
+//
+//go:noescape
+func noteRecords(c *Cache, hashes *[batchSize]uint64, records *[batchSize]lines, n int, lane uint) (unknown int)
 
 // askHome returns the hash of k, of at most mostHashed bytes, and asks for its home group.
 //

@@ -11,12 +11,20 @@ func glanceHashed(*Cache, []byte, []byte, uint, uint64) int { return glanceUnsur
 // read leaves every lookup to getDirect.
 func read(*Cache, []byte, []byte, uint64) int { return glanceUnsure }
 
-// noteRecords asks for the home groups, and leaves the records to recordLines.
-func noteRecords(c *Cache, hashes *[batchSize]uint64, records *[batchSize]lines, n int, _ uint) {
-	for i, h := range hashes[:n] {
-		c.bucket(h).index.prefetch(h)
+// glanceKeys leaves every lookup to getLocked.
+func glanceKeys(_ *Cache, dst []byte, _ [][]byte, _ *uint64, _ *int, _ uint) (n, end int) {
+	return 0, len(dst)
+}
+
+// askKeys leaves every key to ask.
+func askKeys(*Cache, [][]byte, *uint64) int { return 0 }
+
+// noteRecords leaves every record to recordLines.
+func noteRecords(_ *Cache, _ *[batchSize]uint64, records *[batchSize]lines, n int, _ uint) (unknown int) {
+	for i := range records[:n] {
 		records[i].n = linesUnknown
 	}
+	return n
 }
 
 // askHome returns the hash of k, and asks for its home group.
