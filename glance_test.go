@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"math/rand/v2"
 	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -97,7 +99,9 @@ func lengthsOf(most int) (all []int) {
 
 // Keys and values of every length are read and overwritten, to the byte, and what lies
 // beside them stays. Nearly all lookups that a glance can answer it does.
-func TestGlance_Lengths(t *testing.T) {
+func TestGlance_Lengths(t *testing.T) { testLengths(t) }
+
+func testLengths(t *testing.T) {
 	has := glances(t)
 	for _, chunk := range []int{64, 512, 16384} {
 		t.Run(fmt.Sprintf("chunk=%d", chunk), func(t *testing.T) {
@@ -131,6 +135,139 @@ func TestGlance_Lengths(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A glance hashes as the library does, whatever the key has in it.
+func TestGlance_Hash(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for range 20 {
+		g := tiny(4, 1024, 16)
+		g.seed = [2]uint64{rnd.Uint64(), rnd.Uint64() | 1}
+		c := mustCache(t, g)
+		for klen := range mostHashed + 1 {
+			k := make([]byte, klen)
+			for i := range k {
+				k[i] = byte(rnd.Uint32())
+			}
+			want := c.shared.hash(k)
+			h, _ := glance(c, make([]byte, 0, 8), k, laneHere())
+			require.Equal(t, want, h, "key %x", k)
+			require.Equal(t, want, askHome(c, k), "key %x", k)
+			require.Equal(t, want, c.ask(k), "key %x", k)
+		}
+	}
+}
+
+// The keys of a batch have the same hashes, however long they are.
+func TestGlance_BatchHashes(t *testing.T) {
+	c := mustCache(t, tiny(4, 1024, 16))
+	var keys [][]byte
+	for i := range batchSize {
+		keys = append(keys, bytes.Repeat([]byte{byte(i)}, i*7%40))
+	}
+	for n := range batchSize + 1 {
+		var hashes [batchSize]uint64
+		c.prefetchBlock(&hashes, keys[:n], laneHere())
+		for i, h := range hashes {
+			want := uint64(0)
+			if i < n {
+				want = c.shared.hash(keys[i])
+			}
+			require.Equal(t, want, h, "key %d of %d", i, n)
+		}
+	}
+}
+
+// A batch is what so many Gets would be, with keys and values of all lengths, some
+// missing, and whatever room dst has.
+func TestGlance_Batch(t *testing.T) {
+	g := tiny(8, 4096, 64)
+	g.asideFrom = 0
+	c := mustCache(t, g)
+	var keys [][]byte
+	for i := range 2 * batchSize {
+		k := bytes.Repeat([]byte{byte(i)}, i*7%70+1)
+		keys = append(keys, k)
+		if i%5 > 0 {
+			require.NoError(t, c.Set(k, stamp{id: uint32(i), size: i * 3}.value([]byte{})))
+		}
+	}
+	require.NoError(t, c.Set(keys[7], nil))
+	for room := 0; room < 20_000; room += 501 {
+		openLanes(c)
+		dst := append(make([]byte, 0, 4+room), "held"...)
+		vals := make([][]byte, len(keys))
+		dst, hits := c.GetBatch(dst, keys, vals)
+		want := []byte("held")
+		for i, k := range keys {
+			v, ok := c.HasGet([]byte{}, k)
+			if !ok {
+				require.Nil(t, vals[i])
+				continue
+			}
+			hits--
+			want = append(want, v...)
+			require.Equal(t, v, vals[i])
+			require.NotNil(t, vals[i])
+			require.Equal(t, len(v), cap(vals[i]))
+		}
+		require.Zero(t, hits)
+		require.Equal(t, want, dst)
+	}
+}
+
+// What is put aside and made later is put there and made to the byte.
+func TestGlance_Aside(t *testing.T) {
+	for _, klen := range lengthsOf(80) {
+		for _, vlen := range []int{0, 1, 3, 4, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 100, 127, 128, 129, asideMost - klen, asideMost - klen + 1} {
+			c := mustCache(t, tiny(1, 4096, 64))
+			k := bytes.Repeat([]byte{byte(vlen), byte(klen)}, 40)[:klen]
+			older := stamp{id: 1, version: 1, size: vlen}.value([]byte{})
+			newer := stamp{id: 2, version: 2, size: vlen}.value([]byte{})
+			before, after := []byte("the key before"), []byte("the key after")
+			require.NoError(t, c.Set(before, older))
+			require.NoError(t, c.Set(k, older))
+			require.NoError(t, c.Set(after, older))
+			require.NoError(t, c.Set(k, newer))
+			require.Equal(t, klen+vlen <= asideMost, isPutAside(c, string(k)))
+			for range 2 {
+				for key, want := range map[string][]byte{string(before): older, string(k): newer, string(after): older} {
+					got, ok := c.HasGet(nil, []byte(key))
+					require.True(t, ok)
+					require.True(t, bytes.Equal(want, got), "key of %d bytes, value of %d", len(key), vlen)
+				}
+				require.Equal(t, 3, c.Len()) // makes it
+			}
+		}
+	}
+}
+
+// A Set that was put aside is made the short way if it has the length of the older value, and
+// no expiry.
+func TestGlance_TakeUp(t *testing.T) {
+	has := glances(t)
+	for name, tt := range map[string]struct {
+		newer string
+		ttl   time.Duration
+		want  bool
+	}{
+		"same length": {newer: "newer", want: true},
+		"shorter":     {newer: "new"},
+		"expiry":      {newer: "newer", ttl: time.Hour},
+	} {
+		c := mustCache(t, tiny(1, 4096, 64))
+		mustSet(t, c, "key", "older", 0)
+		mustSet(t, c, "key", tt.newer, tt.ttl)
+		require.True(t, isPutAside(c, "key"), name)
+		b := &c.buckets[0]
+		b.mu.Lock()
+		require.Equal(t, has && tt.want, takeUp(b), name)
+		require.Equal(t, has && tt.want, b.index.aside == 0, name)
+		b.mu.Unlock()
+		require.Equal(t, tt.newer, string(c.Get(nil, []byte("key"))), name)
+		require.Equal(t, 1, c.Len())
+		require.Equal(t, tt.newer, string(c.Get(nil, []byte("key"))), name)
 	}
 }
 

@@ -78,8 +78,8 @@ const (
 	laneStride = (bucketCount + largeBuckets + 7) &^ 7 // a lane's words for all buckets lie side by side, in lines of their own
 	calmGets   = 16                                    // lookups before lanes that were closed are opened again, at least
 	calmMost   = 1024                                  // and at most
-	worthwhile = 2                                     // lookups in a lane that outweigh closing it
-	worthTwo   = 16                                    // the same where there are others, so that closing it takes a cache line from another core
+	worthAlone = 2                                     // lookups in the only open lane that outweigh closing it
+	worthMany  = 16                                    // the same in one of several: its cache line comes from another core, and goes back
 	stackShift = 11                                    // log2 of the smallest stack
 	laneMix    = 0x9e3779b97f4a7c15                    // 2^64 divided by the golden ratio
 )
@@ -253,8 +253,8 @@ func (l *bucketLock) leaveMutex(misses uint64) {
 // hold takes the lock to read for more than a lookup.
 func (l *bucketLock) hold() { l.mu.Lock() }
 
-// release gives back what hold took.
-func (l *bucketLock) release() { l.mu.Unlock() }
+// release gives back what hold took, or exclude made of it.
+func (l *bucketLock) release() { l.Unlock() }
 
 // share takes the lock for a lookup, which is counted, that may take its time.
 func (l *bucketLock) share() {
@@ -276,7 +276,7 @@ func (l *bucketLock) linger() bool {
 		return false
 	}
 	l.viewers++
-	l.mu.Unlock()
+	l.Unlock()
 	return true
 }
 
@@ -311,7 +311,7 @@ func (l *bucketLock) exclude() {
 	}
 }
 
-// Unlock gives back what Lock took.
+// Unlock gives back what Lock took, and opens the lanes that are worth it.
 func (l *bucketLock) Unlock() {
 	if l.again != 0 {
 		l.open.Store(l.again)
@@ -356,9 +356,9 @@ func (l *bucketLock) wake() {
 // The mutex is held, so no lane will be opened.
 func (l *bucketLock) closeLanes() {
 	open := l.open.Swap(0)
-	worth := uint64(worthwhile)
+	worth := uint64(worthAlone)
 	if open&(open-1) != 0 {
-		worth = worthTwo
+		worth = worthMany
 	}
 	for ; open != 0; open &= open - 1 {
 		n := uint(bits.TrailingZeros64(open))

@@ -271,6 +271,70 @@ func TestLock_Calm(t *testing.T) {
 	require.Zero(t, misses)
 }
 
+// A writer opens the lanes again that have served so many lookups since the last one
+// that they outweigh closing them.
+func TestLock_Again(t *testing.T) {
+	for name, served := range map[string][]int{
+		"one, unused": {0}, "one, used once": {1}, "one": {2},
+		"two, unused": {0, 0}, "two, one used": {16, 15}, "two": {16, 100}, "two, hardly used": {15, 2},
+		"three": {3, 16, 17},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLock()
+			var want, total uint64
+			for n, times := range served {
+				l.open.Or(1 << n)
+				for range times {
+					a := l.lanes.at(uint(n), 0)
+					require.True(t, a.enter(l, 1<<n))
+					l.leave(a)
+				}
+				total += uint64(times)
+				if times >= 2 && len(served) == 1 || times >= 16 {
+					want |= 1 << n
+				}
+			}
+			l.Lock()
+			require.Zero(t, l.open.Load())
+			require.EqualValues(t, total, l.gets)
+			l.Unlock()
+			require.Equal(t, want, l.open.Load())
+			require.Equal(t, want == 0, l.calm > 0)
+			l.Lock() // nobody has come since
+			require.Zero(t, l.open.Load())
+			l.Unlock()
+			require.Zero(t, l.open.Load())
+			require.EqualValues(t, calmGets, l.calm)
+		})
+	}
+}
+
+// Who has held the lock to read, and then alone, opens lanes again as well.
+func TestLock_AgainAfterHold(t *testing.T) {
+	for name, end := range map[string]func(l *bucketLock){
+		"release": (*bucketLock).release,
+		"linger": func(l *bucketLock) {
+			require.True(t, l.linger())
+			require.NotZero(t, l.open.Load(), "while it lingers")
+			l.unshare(false)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLock()
+			a, n := l.openLane()
+			for range worthAlone {
+				require.True(t, a.enter(l, 1<<n))
+				l.leave(a)
+			}
+			l.hold()
+			l.exclude()
+			require.Zero(t, l.open.Load())
+			end(l)
+			require.EqualValues(t, 1<<n, l.open.Load())
+		})
+	}
+}
+
 // A writer waits for a lookup in a lane, and a lookup that comes after it waits
 // for the writer.
 func TestLock_WriterWaits(t *testing.T) {
