@@ -260,7 +260,7 @@ func (b *bucket) setLocked(w *write) error {
 		}
 	}
 	var f found
-	replace := b.find(&f, w.k, w.h)
+	replace := !w.fresh && b.find(&f, w.k, w.h)
 	if replace && b.shared.expired(f.header) {
 		b.expireLocked(&f, w.h)
 		replace, f.ghost = false, false // its place is empty now
@@ -327,7 +327,8 @@ func (b *bucket) putSlotLocked(f *found, replace bool, h, slot uint64) {
 		}
 		b.index.store(f.place, slot)
 	default:
-		if victim, forced := b.index.insert(h, slot, b.windows()); forced {
+		at, i := space(b, h)
+		if victim, forced := b.index.insertAt(at, i, h, slot, b.windows()); forced {
 			b.loseLocked(victim)
 		}
 	}

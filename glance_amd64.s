@@ -933,3 +933,144 @@ line:
 back:
 	MOVB $0, ret+8(FP)
 	RET
+
+// PATH sets SI to the home of the hash, R13 to the groups of its table, BX to how many groups
+// of the path are behind the home, and R10 to the step to the first of them. It uses AX, R11
+// and R12. (index.path)
+#define PATH \
+	MOVL (bucket_index+index_front)(R8), R10; \
+	MOVL (bucket_index+index_cur+table_groups)(R8), R11; \
+	MOVL (bucket_index+index_old+table_groups)(R8), R12; \
+	MOVL R11, R13; \
+	MOVL R12, SI; \
+	HOME; \
+	CMOVLCS SI, R13; \
+	MOVL R11, SI; \
+	MOVL $const_probeGroups, BX; \
+	CMPL R13, BX; \
+	CMOVLCS R13, BX; \
+	DECL BX; \
+	MOVL $1, R10
+
+// NEXT goes to the next group of the path, or to end after the last. (probe.next)
+#define NEXT(end) \
+	SUBL $1, BX; \
+	JCS  end; \
+	ADDL R10, SI; \
+	INCL R10; \
+wrap: \
+	CMPL SI, R13; \
+	JCS  group; \
+	SUBL R13, SI; \
+	JMP  wrap
+
+// AT sets R9 to group SI of the path. It uses CX, R11 and R12.
+#define AT \
+	MOVL SI, R11; \
+	MOVQ (bucket_index+index_pages)(R8), R9; \
+	GROUP
+
+// func isNew(b *bucket, h uint64) bool
+TEXT ·isNew(SB), NOSPLIT, $0-17
+	MOVQ b+0(FP), R8
+	MOVQ h+8(FP), DX
+	CMPQ (bucket_index+index_pages+8)(R8), $0
+	JEQ  yes
+	PATH
+	MOVQ DX, DI
+	SHRQ $33, DI
+	ORL  $const_tagUsed, DI
+	MOVBLZX DI, DI
+	MOVQ $const_tagOnes, AX
+	IMULQ AX, DI
+	MOVQ DI, X1
+
+group:
+	AT
+	MOVQ (R9), X0
+	PCMPEQB X1, X0
+	PMOVMSKB X0, R11
+	ANDL $(1<<const_groupSlots-1), R11
+	JNE  match
+
+passed:
+	CMPB 7(R9), $0
+	JEQ  yes
+	NEXT(yes)
+
+match:
+	BSFL R11, CX
+	MOVQ group_slots(R9)(CX*8), AX
+	XORQ DX, AX
+	SHRQ $const_slotHashAt, AX
+	JEQ  no
+	LEAL -1(R11), CX
+	ANDL CX, R11
+	JNE  match
+	JMP  passed
+
+yes:
+	MOVB $1, ret+16(FP)
+	RET
+
+no:
+	MOVB $0, ret+16(FP)
+	RET
+
+// ALIVE sets the bits of to for those of the four slots at addr that are alive. It uses
+// Y0 and Y2 to Y5. (group.stale)
+#define ALIVE(addr, to) \
+	VMOVDQU addr, Y0; \
+	VPSLLQ $(63-const_slotPosBits), Y0, Y2; \
+	VBLENDVPD Y2, Y9, Y8, Y3; \
+	VBLENDVPD Y2, Y11, Y10, Y4; \
+	VPSUBQ Y3, Y0, Y5; \
+	VPAND Y12, Y5, Y5; \
+	VPCMPGTQ Y5, Y4, Y5; \
+	VMOVMSKPD Y5, to
+
+// func spaceAVX2(b *bucket, h uint64) (at uint32, i int)
+TEXT ·spaceAVX2(SB), NOSPLIT, $0-32
+	MOVQ b+0(FP), R8
+	MOVQ h+8(FP), DX
+	PATH
+	VPBROADCASTQ (bucket_rings+ring_window+window_tail)(R8), Y8
+	VPBROADCASTQ (bucket_rings+ring__size+ring_window+window_tail)(R8), Y9
+	VPBROADCASTQ (bucket_rings+ring_window+window_size)(R8), Y10
+	VPBROADCASTQ (bucket_rings+ring__size+ring_window+window_size)(R8), Y11
+	VPBROADCASTQ (bucket_rings+ring_window+window_mask)(R8), Y12
+	MOVQ $const_tagHighs, DI
+
+group:
+	AT
+	MOVQ (R9), AX
+	NOTQ AX
+	ANDQ DI, AX
+	JNE  empty
+	ALIVE(group_slots(R9), AX)
+	ALIVE((group_slots+24)(R9), CX)
+	SHLL $3, CX
+	ORL  CX, AX
+	XORL $(1<<const_groupSlots-1), AX
+	JNE  stale
+	NEXT(none)
+
+empty:
+	BSFQ AX, AX
+	SHRL $3, AX
+	JMP  found
+
+stale:
+	BSFL AX, AX
+
+found:
+	MOVL SI, at+16(FP)
+	MOVQ AX, i+24(FP)
+	VZEROUPPER
+	RET
+
+none:
+	MOVL $0, at+16(FP)
+	MOVQ $-1, i+24(FP)
+	VZEROUPPER
+	RET

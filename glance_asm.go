@@ -4,8 +4,8 @@ package ringcache
 
 import "golang.org/x/sys/cpu"
 
-// hasAVX tells that copies may go by 32 bytes.
-var hasAVX = cpu.X86.HasAVX
+// hasAVX tells that copies may go by 32 bytes, hasAVX2 that four slots may be looked at at once.
+var hasAVX, hasAVX2 = cpu.X86.HasAVX, cpu.X86.HasAVX2
 
 // glance is glanceHashed of a key of at most mostHashed bytes, whose hash h it computes.
 //
@@ -70,3 +70,20 @@ func replace(b *bucket, k, v []byte, h uint64, prompt bool) (ask lines, ok bool)
 //
 //go:noescape
 func takeUp(b *bucket) bool
+
+// isNew reports whether there is no slot, alive or stale, that a key of hash h may have:
+// what is set under it is new, and has no ghost. It may say false of one that is.
+//
+//go:noescape
+func isNew(b *bucket, h uint64) bool
+
+// space is index.space.
+func space(b *bucket, h uint64) (at uint32, i int) {
+	if hasAVX2 {
+		return spaceAVX2(b, h)
+	}
+	return b.index.space(h, b.windows())
+}
+
+//go:noescape
+func spaceAVX2(b *bucket, h uint64) (at uint32, i int)

@@ -478,3 +478,47 @@ func TestGlance_Records(t *testing.T) {
 		}
 	}
 }
+
+// What is looked for with four slots at a time is found where it would be one by one, and
+// what is said to be new is in no slot. Nearly all that is new is said to be so.
+func TestGlance_NewKeys(t *testing.T) {
+	has := glances(t)
+	for _, policy := range []Policy{PolicyS3FIFO, PolicyFIFO} {
+		g := tiny(1, 1024, 64)
+		g.policy = policy
+		c := mustCache(t, g)
+		b := &c.buckets[0]
+		rnd := rand.New(rand.NewPCG(3, uint64(policy)))
+		said, places := 0, map[bool]int{}
+		for id := range uint32(20_000) {
+			require.NoError(t, c.Set(trafficKey(nil, id), make([]byte, rnd.IntN(8))))
+			h := rnd.Uint64()
+			if id%2 == 0 {
+				h = c.shared.hash(trafficKey(nil, uint32(rnd.IntN(int(id)+1))))
+			}
+			b.lock()
+			at, i := space(b, h)
+			wantAt, want := b.index.space(h, b.windows())
+			require.Equal(t, [2]int{int(wantAt), want}, [2]int{int(at), i}, "after %d Sets", id)
+			if i >= 0 {
+				places[b.index.group(at).tagAt(i) == 0]++
+			}
+			slots := 0
+			b.index.each(func(tag, slot uint64) {
+				if (slot^h)>>slotHashAt == 0 && tag == tagOf(h) {
+					slots++
+				}
+			})
+			if isNew(b, h) {
+				require.Zero(t, slots)
+				said++
+			} else if has && len(b.index.pages) > 0 {
+				require.NotZero(t, slots)
+			}
+			b.unlock(&write{})
+		}
+		require.Equal(t, has, said > 10_000)
+		require.Greater(t, places[true], 100)
+		require.Greater(t, places[false], 100)
+	}
+}

@@ -43,10 +43,14 @@ func (g *group) put(slot, tag uint64) bool {
 	if e == 0 {
 		return false
 	}
-	i := firstSlot(e)
+	g.putAt(firstSlot(e), slot, tag)
+	return true
+}
+
+// putAt puts a slot with its tag into place i, which is empty.
+func (g *group) putAt(i int, slot, tag uint64) {
 	g.ctrl |= tag << (8 * i & 63)
 	g.slots[i] = slot
-	return true
 }
 
 // clear empties slot i.

@@ -291,28 +291,48 @@ func (x *index) replace(p probe, at uint32, i int, h, slot uint64) {
 // place, else over a stale slot, else, when probeGroups groups are full of
 // alive ones, over an alive one, which it returns.
 func (x *index) insert(h, slot uint64, w windows) (victim uint64, forced bool) {
-	path := x.path(h)
-	for p := path; ; p.next() {
+	at, i := x.space(h, w)
+	return x.insertAt(at, i, h, slot, w)
+}
+
+// space returns the first group on the path of hash h with an empty place or a stale slot, and
+// which place that is, the first empty one or else the first stale one; i is below 0 if there is
+// no such group.
+func (x *index) space(h uint64, w windows) (at uint32, i int) {
+	for p := x.path(h); ; p.next() {
 		g := x.group(p.at)
-		if g.put(slot, tagOf(h)) {
-			x.used[slotRing(slot)]++
-			x.pass(path, p.at, overflow1) // (I4)
-			return 0, false
+		m := g.empties()
+		if m == 0 {
+			m = g.stale(w)
 		}
-		if m := g.stale(w); m != 0 {
-			x.replace(path, p.at, firstSlot(m), h, slot)
-			return 0, false
+		if m != 0 {
+			return p.at, firstSlot(m)
 		}
 		if p.left == 0 {
-			break
+			return 0, -1
 		}
 	}
-	// A crowd of equal hashes evicts only its own.
-	g := x.group(path.at)
-	i := g.oldest(w, x.latest)
-	victim = g.slots[i]
-	x.replace(path, path.at, i, h, slot)
-	return victim, true
+}
+
+// insertAt is insert into the place that space has found.
+func (x *index) insertAt(at uint32, i int, h, slot uint64, w windows) (victim uint64, forced bool) {
+	path := x.path(h)
+	if i < 0 {
+		// A crowd of equal hashes evicts only its own.
+		g := x.group(path.at)
+		i = g.oldest(w, x.latest)
+		victim = g.slots[i]
+		x.replace(path, path.at, i, h, slot)
+		return victim, true
+	}
+	if g := x.group(at); g.tagAt(i) == 0 {
+		g.putAt(i, slot, tagOf(h))
+		x.used[slotRing(slot)]++
+		x.pass(path, at, overflow1) // (I4)
+	} else {
+		x.replace(path, at, i, h, slot)
+	}
+	return 0, false
 }
 
 // slots returns how many slots the current table has.

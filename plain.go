@@ -66,6 +66,7 @@ func (c *Cache) setNewAndUnlock(b *bucket, k, v []byte, h uint64) error {
 		return c.store(&w)
 	}
 	b.mu.sets++
+	w.fresh = isNew(b, h)
 	flowed, err := b.setAndUnlock(&w)
 	if flowed.bytes > 0 {
 		c.flowed(flowed, &w)

@@ -17,6 +17,7 @@ type write struct {
 	expiry uint32 // tick, 0: never
 	cond   cond
 	silent bool        // a part of a call that is counted elsewhere: on a condition, or a removal
+	fresh  bool        // neither the key nor its ghost is there
 	same   bool        // the value is there already: only its form changes
 	old    []byte      // for ifEqual
 	absent bool        // a mark instead of a value; it has an expiry
