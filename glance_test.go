@@ -76,7 +76,7 @@ func (c *glanced) get(k, v []byte) {
 		if !bytes.Equal(want[:end], all[:end]) || len(bytes.Trim(all[end:], string([]byte{canary}))) > 0 {
 			c.t.Fatalf("key of %d bytes, value of %d, room for %d: %d, %x", len(k), len(v), room-len(held), n, all)
 		}
-		got, ok := c.HasGet([]byte(held), k)
+		got, ok := c.HasGet(append(make([]byte, 0, room), held...), k)
 		require.Equal(c.t, v != nil, ok)
 		if ok {
 			want = append([]byte(held), v...)

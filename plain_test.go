@@ -63,6 +63,27 @@ func TestPlain_LongerThanTheBucketTakes(t *testing.T) {
 	require.Equal(t, v, c.Get(nil, k))
 }
 
+// Every plain Set is counted, however it is made.
+func TestPlain_Counts(t *testing.T) {
+	for from := range 2 {
+		g := tiny(1, 4096, 64)
+		g.asideFrom = from
+		c := mustCache(t, g)
+		for i, v := range []string{"new", "old", "older", "longer and longer", strings.Repeat("v", 900), strings.Repeat("w", 900), ""} {
+			require.NoError(t, c.Set([]byte("key"), []byte(v)))
+			var s Stats
+			c.UpdateStats(&s)
+			require.EqualValues(t, i+1, s.SetCalls)
+		}
+		require.NoError(t, c.SetBatch([][]byte{{1}, {1}}, [][]byte{{2}, {3}}))
+		require.Error(t, c.Set([]byte("key"), make([]byte, c.shared.maxValue()+1)))
+		var s Stats
+		c.UpdateStats(&s)
+		require.EqualValues(t, 10, s.SetCalls)
+		require.EqualValues(t, 1, s.EntriesCount)
+	}
+}
+
 // Where all hashes are equal, a short value takes the place of a large one as well, and
 // not only that of another key.
 func TestPlain_StrayOfEqualHash(t *testing.T) {
