@@ -129,7 +129,8 @@ func (c *Cache) setBlock(keys, vals [][]byte) (at int, first error) {
 // prefetchBlock hashes up to batchSize keys, and asks for all their index lines
 // and then for all the records that these lead to. These are noted before the
 // first is asked for: an atomic operation, such as a lock takes, waits until the
-// addresses of all that was asked for have been translated.
+// addresses of all that was asked for have been translated. (Only what noteRecords could
+// not find out is noted after that.)
 func (c *Cache) prefetchBlock(hashes *[batchSize]uint64, keys [][]byte, lane uint) {
 	for i := 0; i < len(keys); i++ {
 		if i += askKeys(c, keys[i:], &hashes[i]); i < len(keys) {

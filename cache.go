@@ -170,8 +170,8 @@ func (c *Cache) Set(k, v []byte) error {
 // [Cache.HasGet] tells an empty value from a miss.
 //
 // Get does not allocate if dst has room for the value. It takes the lock of
-// one of 512 buckets, which readers have together as long as nobody writes to it,
-// and one after another for a while after that.
+// one of 512 buckets, which readers have together as long as nobody writes to it, or
+// seldom, and one after another else.
 func (c *Cache) Get(dst, k []byte) []byte {
 	dst, _ = c.HasGet(dst, k)
 	return dst

@@ -150,6 +150,9 @@ func (p *chunkPool) put(r chunkRef) {
 // than the bound is out for a moment.
 func (p *chunkPool) spare() int { return int(p.bound.Load() - p.used.Load()) }
 
+// isShort reports whether little more than a record of n bytes may still be handed out.
+func (p *chunkPool) isShort(n int) bool { return p.spare() <= n+3*p.chunkSize }
+
 // raise puts the bound up.
 func (p *chunkPool) raise(bound int) {
 	p.mu.Lock()

@@ -4,7 +4,7 @@
 #include "go_asm.h"
 #include "textflag.h"
 
-// What registers hold:
+// What registers hold in glance, read and replace; the others say where they differ:
 //
 //	AX  free
 //	BX  lane, from ENTER on
@@ -19,7 +19,9 @@
 //	R12 where the slot is, from SLOT on
 //	R13 hint; free from RECORD on
 //
-// What a macro does not say it uses is left as it was.
+// In replace and takeUp DI is the aside, and BX the length of the value there; in askKeys BX is
+// where the key is, in noteRecords R13 where its hash is; for PATH see there. What a macro does
+// not say it uses is left as it was.
 //
 // R14 and R15 belong to the runtime and the linker.
 
@@ -298,7 +300,7 @@ one: \
 	JMP   one
 
 // COPY copies CX bytes from R11 to SI: the first ones and the
-// last ones, which may meet. It uses AX, CX, R9, R11, SI and X0 to X7.
+// last ones, which may meet. It uses AX, CX, R9, R11, SI, X0 to X7, and Y0 to Y3 where it can.
 #define COPY \
 	CMPQ  CX, $64; \
 	JHI   copy128; \
@@ -952,7 +954,8 @@ back:
 	DECL BX; \
 	MOVL $1, R10
 
-// NEXT goes to the next group of the path, or to end after the last. (probe.next)
+// NEXT goes to group with the next of the path in SI, or to end after the last. It counts
+// in BX and R10. (probe.next)
 #define NEXT(end) \
 	SUBL $1, BX; \
 	JCS  end; \

@@ -58,8 +58,8 @@ func noteRecords(c *Cache, hashes *[batchSize]uint64, records *[batchSize]lines,
 func askHome(c *Cache, k []byte) uint64
 
 // replace writes v over the value of k, with hash h, or puts that aside, as tryLocked does,
-// if the older value is in the home group, and reports whether it has. Lines to ask for are
-// those of the record of a Set that was put aside; it has none otherwise. The bucket is
+// if the older value is in the home group, and reports whether it has. If so, lines to ask
+// for are those of the record of a Set that was put aside, or none. The bucket is
 // locked to write, and nothing is aside. prompt tells that the record has been asked for.
 //
 //go:noescape

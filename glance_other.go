@@ -28,11 +28,7 @@ func noteRecords(_ *Cache, _ *[batchSize]uint64, records *[batchSize]lines, n in
 }
 
 // askHome returns the hash of k, and asks for its home group.
-func askHome(c *Cache, k []byte) uint64 {
-	h := c.shared.hash(k)
-	c.bucket(h).index.prefetch(h)
-	return h
-}
+func askHome(c *Cache, k []byte) uint64 { return c.ask(k) }
 
 // replace writes v over the value of k, with hash h, or puts that aside, in the common
 // case, and reports whether it has.

@@ -232,10 +232,10 @@ func (c *Cache) reclaim(lb *bucket, need int, w *write) {
 // bytes, whatever it evicts: the large buckets have all but a little.
 func (b *bucket) short(n int) bool {
 	s := b.shared
-	spare := s.pool.spare()
-	if spare > n+3*s.pool.chunkSize {
+	if !s.pool.isShort(n) {
 		return false // as nearly always
 	}
+	spare := s.pool.spare()
 	b.hold()
 	defer b.mu.release()
 	need := (n + 1<<s.shift - 1) >> s.shift

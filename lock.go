@@ -16,10 +16,10 @@ import (
 // lookup has a lane, a word in a cache line that other cores hardly touch.
 // Where the bit of its lane is set in open, it makes the lane busy instead
 // of taking the mutex. Writers close all lanes before they go on, and wait until
-// those that had been open are empty. They open those again that have served more than
-// a lookup since the last write: these cost less than their ways by the mutex would have.
-// Where none has, the lanes stay closed for some lookups, and then one that holds the
-// mutex opens its lane.
+// those that had been open are empty. They open those again that have served so many
+// lookups since the last write that closing them cost less than ways by the mutex would have.
+// A lookup that holds the mutex opens its lane; where no lane was worth it, not before there
+// have been some such lookups.
 //
 // This is the biased lock of Dice and Kogan, "BRAVO: Biased Locking for
 // Reader-Writer Locks" (USENIX ATC 2019), with lanes in a table of each cache
@@ -270,13 +270,14 @@ func (l *bucketLock) share() {
 // linger turns what hold took into what share takes, uncounted, unless a writer
 // waits already: then it gives it back.
 func (l *bucketLock) linger() bool {
+	l.reopen()
 	if l.writers > 0 {
 		l.await()
 		l.mu.Unlock()
 		return false
 	}
 	l.viewers++
-	l.Unlock()
+	l.mu.Unlock()
 	return true
 }
 
@@ -311,13 +312,19 @@ func (l *bucketLock) exclude() {
 	}
 }
 
-// Unlock gives back what Lock took, and opens the lanes that are worth it.
+// Unlock gives back what Lock took.
 func (l *bucketLock) Unlock() {
+	l.reopen()
+	l.mu.Unlock()
+}
+
+// reopen opens the lanes that are worth it again. Whoever has closed lanes does so before
+// the mutex is given up: others may open some then.
+func (l *bucketLock) reopen() {
 	if l.again != 0 {
-		l.open.Store(l.again)
+		l.open.Or(l.again)
 		l.again = 0
 	}
-	l.mu.Unlock()
 }
 
 // outwaitViewers waits until there is no viewer. The mutex is held, and given up

@@ -335,6 +335,41 @@ func TestLock_AgainAfterHold(t *testing.T) {
 	}
 }
 
+// Who has closed lanes and finds that a writer waits opens them again before it gives the
+// mutex up: others may open lanes meanwhile, and a writer must not forget these.
+func TestLock_AgainBeforeAwait(t *testing.T) {
+	l := newLock()
+	first, second := l.lanes.at(1, 0), l.lanes.at(2, 0)
+	l.open.Or(1 << 1)
+	for range worthAlone {
+		require.True(t, first.enter(l, 1<<1))
+		l.leave(first)
+	}
+	l.hold()
+	l.exclude()
+	l.writers = 1
+	var wg sync.WaitGroup
+	spawn(&wg, func() { require.False(t, l.linger()) })
+	for waits := false; !waits; {
+		runtime.Gosched()
+		l.hold()
+		waits = l.turn != nil
+		l.release()
+	}
+	require.Nil(t, l.enterMutex(2, false)) // opens the second
+	l.leave(nil)
+	require.True(t, second.enter(l, 1<<2))
+	l.hold()
+	l.release()
+	require.EqualValues(t, 1<<1|1<<2, l.open.Load())
+	l.hold()
+	l.writers = 0
+	l.wake()
+	l.release()
+	wg.Wait()
+	l.leave(second)
+}
+
 // A writer waits for a lookup in a lane, and a lookup that comes after it waits
 // for the writer.
 func TestLock_WriterWaits(t *testing.T) {

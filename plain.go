@@ -1,7 +1,7 @@
 package ringcache
 
-// A plain Set is one of a short record for good, in a cache that tells nobody what leaves
-// it: what nearly all Sets are. In the common case there is an older value of the key, in
+// A plain Set is one in a cache that tells nobody what leaves it, of a value that does not
+// expire: what nearly all Sets are. In the common case there is an older value of the key, in
 // the same place as ever, and then it goes by few functions and no struct of its own: what
 // is said of instructions in glance.go holds here too. All else is write's.
 
@@ -15,10 +15,11 @@ func (c *Cache) set(k, v []byte, h uint64, prompt bool) error {
 	default:
 		h = c.ask(k)
 	}
-	if !c.plain || len(v) > c.shared.maxValue() {
+	n := headerSize(len(k), len(v)) + len(k) + len(v)
+	if !c.plain || len(k) > maxKey || len(v) > c.shared.maxValue() || c.isLarge(n) {
 		return c.setAny(k, v, h, prompt)
 	}
-	b, n := c.bucket(h), shortHeader+len(k)+len(v)
+	b := c.bucket(h)
 	b.lock()
 	if n > b.most || b.flights != nil || c.shared.strays(h).Load() != 0 {
 		b.mu.Unlock()
@@ -26,7 +27,7 @@ func (c *Cache) set(k, v []byte, h uint64, prompt bool) error {
 	}
 	record, ok := replace(b, k, v, h, prompt)
 	if !ok {
-		return c.setNewAndUnlock(b, k, v, h)
+		return c.setNewAndUnlock(b, k, v, h, prompt)
 	}
 	b.mu.sets++
 	var flowed tally
@@ -57,11 +58,11 @@ func (c *Cache) plainFlowed(t tally) {
 }
 
 // setNewAndUnlock is the rest of set where there is no older value that is easily replaced.
-func (c *Cache) setNewAndUnlock(b *bucket, k, v []byte, h uint64) error {
+func (c *Cache) setNewAndUnlock(b *bucket, k, v []byte, h uint64, prompt bool) error {
 	var w write
-	w.k, w.v, w.h, w.reason = k, v, h, EvictReplaced
+	w.k, w.v, w.h, w.prompt, w.reason = k, v, h, prompt, EvictReplaced
 	w.measure()
-	if b.closed || c.isLarge(w.n) || c.shared.flow.held.Load() > 0 || len(k) > maxKey {
+	if b.closed || c.isScarce(w.n) {
 		b.mu.Unlock()
 		return c.store(&w)
 	}
@@ -75,6 +76,11 @@ func (c *Cache) setNewAndUnlock(b *bucket, k, v []byte, h uint64) error {
 		return w.failed(err)
 	}
 	return nil
+}
+
+// isScarce reports whether the large buckets may have to lend memory for a record of n bytes.
+func (c *Cache) isScarce(n int) bool {
+	return c.shared.flow.held.Load() > 0 && c.shared.pool.isShort(n)
 }
 
 // setAny is set for every case.
