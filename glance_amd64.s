@@ -858,9 +858,15 @@ bytes:
 	JMP  keyed
 
 long:
-	// It is written at once: ask for its lines.
+	// It is written at once: ask for its lines, up to the end of the chunk, and 16 at most.
 	SHRQ $6, AX
-	MOVQ AX, BX
+	LEAL -1(R13), BX
+	SHRL $6, BX
+	CMPQ AX, BX
+	CMOVQCS AX, BX
+	MOVL $15, AX
+	CMPQ AX, BX
+	CMOVQCS AX, BX
 	LEAQ (R11)(CX*1), AX
 
 line:

@@ -311,9 +311,9 @@ func TestLock_Again(t *testing.T) {
 
 // Who has held the lock to read, and then alone, opens lanes again as well.
 func TestLock_AgainAfterHold(t *testing.T) {
-	for name, end := range map[string]func(l *bucketLock){
-		"release": (*bucketLock).release,
-		"linger": func(l *bucketLock) {
+	for name, end := range map[string]func(t *testing.T, l *bucketLock){
+		"release": func(_ *testing.T, l *bucketLock) { l.release() },
+		"linger": func(t *testing.T, l *bucketLock) {
 			require.True(t, l.linger())
 			require.NotZero(t, l.open.Load(), "while it lingers")
 			l.unshare(false)
@@ -329,7 +329,7 @@ func TestLock_AgainAfterHold(t *testing.T) {
 			l.hold()
 			l.exclude()
 			require.Zero(t, l.open.Load())
-			end(l)
+			end(t, l)
 			require.EqualValues(t, 1<<n, l.open.Load())
 		})
 	}
@@ -352,9 +352,9 @@ func TestLock_AgainBeforeAwait(t *testing.T) {
 	spawn(&wg, func() { require.False(t, l.linger()) })
 	for waits := false; !waits; {
 		runtime.Gosched()
-		l.hold()
+		l.mu.Lock()
 		waits = l.turn != nil
-		l.release()
+		l.mu.Unlock()
 	}
 	require.Nil(t, l.enterMutex(2, false)) // opens the second
 	l.leave(nil)
