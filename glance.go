@@ -24,13 +24,3 @@ const linesUnknown = 1 << 8
 // mostHashed is the longest key that a glance computes the hash of. Longer ones are cut
 // into stripes by XXH64, which xxhash does; so it does with all keys where no glance is.
 const mostHashed = 31
-
-// The constants of XXH64 (Yann Collet, "xxHash fast digest algorithm",
-// github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md).
-const (
-	xxPrime1 = 0x9e3779b185ebca87
-	xxPrime2 = 0xc2b2ae3d27d4eb4f
-	xxPrime3 = 0x165667b19e3779f9
-	xxPrime4 = 0x85ebca77c2b2ae63
-	xxPrime5 = 0x27d4eb2f165667c5
-)

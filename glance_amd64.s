@@ -25,18 +25,26 @@
 //
 // R14 and R15 belong to the runtime and the linker.
 
+// The constants of XXH64 (Yann Collet, "xxHash fast digest algorithm",
+// github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md).
+#define PRIME1 0x9e3779b185ebca87
+#define PRIME2 0xc2b2ae3d27d4eb4f
+#define PRIME3 0x165667b19e3779f9
+#define PRIME4 0x85ebca77c2b2ae63
+#define PRIME5 0x27d4eb2f165667c5
+
 // HASH sets DX to the hash of the key at SI, of R9 bytes, at most mostHashed. It uses AX, CX,
 // SI and R10 to R13. (commons.hash)
 #define HASH \
-	MOVQ  $const_xxPrime1, R10; \
-	MOVQ  $const_xxPrime2, R11; \
-	MOVQ  $const_xxPrime3, R13; \
-	MOVQ  $const_xxPrime5, DX; \
+	MOVQ  $PRIME1, R10; \
+	MOVQ  $PRIME2, R11; \
+	MOVQ  $PRIME3, R13; \
+	MOVQ  $PRIME5, DX; \
 	ADDQ  R9, DX; \
 	MOVQ  R9, CX; \
 	SUBQ  $8, CX; \
 	JLT   hash4; \
-	MOVQ  $const_xxPrime4, R12; \
+	MOVQ  $PRIME4, R12; \
 hash8: \
 	MOVQ  (SI), AX; \
 	ADDQ  $8, SI; \
@@ -85,7 +93,7 @@ hash4: \
 hash1: \
 	ADDQ  $4, CX; \
 	JEQ   hashed; \
-	MOVQ  $const_xxPrime5, R12; \
+	MOVQ  $PRIME5, R12; \
 hashByte: \
 	MOVBLZX (SI), AX; \
 	INCQ  SI; \
