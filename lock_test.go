@@ -330,7 +330,7 @@ func TestLock_AgainAfterHold(t *testing.T) {
 			l.exclude()
 			require.Zero(t, l.open.Load())
 			end(t, l)
-			require.EqualValues(t, 1<<n, l.open.Load())
+			require.Equal(t, uint64(1)<<n, l.open.Load())
 		})
 	}
 }
