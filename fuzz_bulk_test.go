@@ -188,6 +188,8 @@ func FuzzIterate(f *testing.F) {
 // FuzzResize changes the bound of a cache between Sets and reads.
 func FuzzResize(f *testing.F) {
 	addStreams(f, 400)
+	// To the same size, after a smaller one: an entry was lost.
+	f.Add(byte('J'), []byte("0\r\t00\xe90 x10010010010010x\x000\xfbB0\xa3X0\xd0Y0\xf50\x0e\t0"))
 	f.Fuzz(func(t *testing.T, shape byte, data []byte) {
 		in := input(data)
 		g := tiny(1<<(shape%3), 256, 60)

@@ -73,9 +73,10 @@ func (c *Cache) Resize(maxBytes int) error {
 func (c *Cache) resize(maxBytes int) bool {
 	c.sizing.Lock()
 	defer c.sizing.Unlock()
-	if maxBytes > c.shared.bound() {
+	switch bound := c.shared.bound(); {
+	case maxBytes > bound:
 		c.enlarge(maxBytes)
-	} else {
+	case maxBytes < bound: // to the same size, it would still make large buckets fit
 		c.shrink(maxBytes)
 	}
 	b := &c.buckets[0]
