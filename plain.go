@@ -51,7 +51,8 @@ func (c *Cache) ask(k []byte) uint64 {
 	return h
 }
 
-// plainFlowed is flowed where nobody is told what leaves.
+// plainFlowed is flowed where nobody is told what leaves. It is apart so that set, which
+// seldom calls it, need not clear a write.
 func (c *Cache) plainFlowed(t tally) {
 	var w write
 	c.flowed(t, &w)
