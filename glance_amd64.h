@@ -1,0 +1,440 @@
+// The steps that glances (glance_amd64.s), batches (batch_amd64.s) and plain Sets (plain_amd64.s)
+// are made of.
+
+// What registers hold in glance, read and replace; the others say where they differ:
+//
+//	AX  free
+//	BX  lane, from ENTER on
+//	CX  free, counts of shifts
+//	DX  hash
+//	DI  cache
+//	SI  bucket's number; ring, from SLOT on; key; dst
+//	R8  bucket
+//	R9  group; length of the key, from SAME on
+//	R10 front; slot, from SLOT on
+//	R11 home; matches; record, from RECORD on
+//	R12 where the slot is, from SLOT on
+//	R13 hint; free from RECORD on
+//
+// In replace and takeUp DI is the aside, and BX the length of the value there; in askKeys BX is
+// where the key is, in noteRecords R13 where its hash is; for PATH see there. What a macro does
+// not say it uses is left as it was.
+//
+// R14 and R15 belong to the runtime and the linker.
+
+// The constants of XXH64 (Yann Collet, "xxHash fast digest algorithm",
+// github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md).
+#define PRIME1 0x9e3779b185ebca87
+#define PRIME2 0xc2b2ae3d27d4eb4f
+#define PRIME3 0x165667b19e3779f9
+#define PRIME4 0x85ebca77c2b2ae63
+#define PRIME5 0x27d4eb2f165667c5
+
+// HASH sets DX to the hash of the key at SI, of R9 bytes, at most mostHashed. It uses AX, CX,
+// SI and R10 to R13. (commons.hash)
+#define HASH \
+	MOVQ  $PRIME1, R10; \
+	MOVQ  $PRIME2, R11; \
+	MOVQ  $PRIME3, R13; \
+	MOVQ  $PRIME5, DX; \
+	ADDQ  R9, DX; \
+	MOVQ  R9, CX; \
+	SUBQ  $8, CX; \
+	JLT   hash4; \
+	MOVQ  $PRIME4, R12; \
+hash8: \
+	MOVQ  (SI), AX; \
+	ADDQ  $8, SI; \
+	IMULQ R11, AX; \
+	ROLQ  $31, AX; \
+	IMULQ R10, AX; \
+	XORQ  AX, DX; \
+	ROLQ  $27, DX; \
+	IMULQ R10, DX; \
+	ADDQ  R12, DX; \
+	SUBQ  $8, CX; \
+	JGE   hash8; \
+	CMPQ  CX, $-8; \
+	JNE   hash4; \
+hashed: \
+	MOVQ  DX, AX; \
+	SHRQ  $33, AX; \
+	XORQ  AX, DX; \
+	IMULQ R11, DX; \
+	MOVQ  DX, AX; \
+	SHRQ  $29, AX; \
+	XORQ  AX, DX; \
+	IMULQ R13, DX; \
+	MOVQ  DX, AX; \
+	SHRQ  $32, AX; \
+	XORQ  DX, AX; \
+	MOVQ  Cache_shared(DI), CX; \
+	XORQ  commons_seed(CX), AX; \
+	MULQ  commons_seed+8(CX); \
+	XORQ  AX, DX
+
+// HASHES is the part of HASH for the bytes behind the last whole word; CX is 8 less
+// than there are.
+#define HASHES \
+hash4: \
+	ADDQ  $4, CX; \
+	JLT   hash1; \
+	MOVL  (SI), AX; \
+	ADDQ  $4, SI; \
+	SUBQ  $4, CX; \
+	IMULQ R10, AX; \
+	XORQ  AX, DX; \
+	ROLQ  $23, DX; \
+	IMULQ R11, DX; \
+	ADDQ  R13, DX; \
+hash1: \
+	ADDQ  $4, CX; \
+	JEQ   hashed; \
+	MOVQ  $PRIME5, R12; \
+hashByte: \
+	MOVBLZX (SI), AX; \
+	INCQ  SI; \
+	IMULQ R12, AX; \
+	XORQ  AX, DX; \
+	ROLQ  $11, DX; \
+	IMULQ R10, DX; \
+	DECQ  CX; \
+	JNE   hashByte; \
+	JMP   hashed
+
+// BUCKET finds the bucket of the hash.
+#define BUCKET \
+	MOVQ  Cache_mask(DI), SI; \
+	ANDQ  DX, SI; \
+	IMUL3Q $bucket__size, SI, R8; \
+	LEAQ  Cache_buckets(DI)(R8*1), R8
+
+// HOME sets R11 to the home of the hash, given the groups of the geometries cur in R11,
+// old in R12, and front in R10. It uses AX and R12. Carry says whether it is in old.
+// (index.home)
+#define HOME \
+	MOVQ  DX, AX; \
+	SHRQ  $const_slotHashAt, AX; \
+	IMULQ AX, R11; \
+	SHRQ  $const_slotHashBits, R11; \
+	IMULQ AX, R12; \
+	SHRQ  $const_slotHashBits, R12; \
+	CMPL  R12, R10; \
+	CMOVLCS R12, R11
+
+// GROUP sets R9 to group R11 of the pages in R9. It uses CX, R11 and R12. (index.group)
+#define GROUP \
+	MOVBLZX (bucket_index+index_pageShift)(R8), CX; \
+	MOVL  R11, R12; \
+	SHRL  CX, R12; \
+	MOVQ  (R9)(R12*8), R9; \
+	SHLL  CX, R12; \
+	SUBL  R12, R11; \
+	SHLQ  $const_groupShift, R11; \
+	ADDQ  R11, R9
+
+// HINTED finds the home group by the hint in R13, which may be out of date. It sets R10 to front.
+#define HINTED \
+	MOVL (bucket_index+index_front)(R8), R10; \
+	MOVL (indexHint_cur+table_groups)(R13), R11; \
+	MOVL (indexHint_old+table_groups)(R13), R12; \
+	MOVQ indexHint_pages(R13), R9; \
+	HOME; \
+	GROUP
+
+// LOCKED finds the home group under the lock.
+#define LOCKED \
+	MOVL (bucket_index+index_front)(R8), R10; \
+	MOVL (bucket_index+index_cur+table_groups)(R8), R11; \
+	MOVL (bucket_index+index_old+table_groups)(R8), R12; \
+	MOVQ (bucket_index+index_pages)(R8), R9; \
+	HOME; \
+	GROUP
+
+// OPEN sets CX to the number of the lane, or goes to closed. It uses AX.
+#define OPEN(lane) \
+	MOVQ  lane, CX; \
+	MOVQ  (bucket_mu+bucketLock_open)(R8), AX; \
+	BTQ   CX, AX; \
+	JCC   closed
+
+// ENTER takes lane CX, or goes to closed with nothing taken, or to back with the lane
+// taken. It uses AX and R12. (lane.enter)
+#define ENTER \
+	IMUL3Q $const_laneStride, CX, R12; \
+	ADDQ  SI, R12; \
+	MOVQ  Cache_lanes(DI), BX; \
+	LEAQ  (BX)(R12*8), BX; \
+	MOVQ  (BX), AX; \
+	TESTL $(const_laneBusy+const_laneFull), AX; \
+	JNE   closed; \
+	LEAQ  const_laneBusy(AX), R12; \
+	LOCK; \
+	CMPXCHGQ R12, (BX); \
+	JNE   closed; \
+	MOVQ  (bucket_mu+bucketLock_open)(R8), AX; \
+	BTQ   CX, AX; \
+	JCC   back
+
+// MATCH sets R11 to a word with a bit for each slot of the group that has the hash's
+// tag, or goes to back if that is the tag of a Set that was put aside. It uses AX, R10,
+// X0 and X1. (group.matches)
+#define MATCH \
+	MOVQ  DX, R10; \
+	SHRQ  $33, R10; \
+	ORL   $const_tagUsed, R10; \
+	MOVBLZX R10, R10; \
+	CMPB  R10, (bucket_index+index_aside)(R8); \
+	JEQ   back; \
+	MOVQ  $const_tagOnes, AX; \
+	IMULQ AX, R10; \
+	MOVQ  R10, X1; \
+	MOVQ  (R9), X0; \
+	PCMPEQB X0, X1; \
+	PMOVMSKB X1, R11; \
+	ANDL  $(1<<const_groupSlots-1), R11
+
+// RING sets SI to the ring of the slot.
+#define RING \
+	MOVQ  R10, SI; \
+	SHRQ  $const_slotPosBits, SI; \
+	ANDL  $1, SI; \
+	IMUL3Q $ring__size, SI, SI; \
+	LEAQ  bucket_rings(R8)(SI*1), SI
+
+// SLOT takes the first of the matches, or goes to next if it is not of a live record
+// with such a hash. It sets R10 to the slot, R12 to where it is, and SI to the record's
+// ring, and uses CX. (bucket.likely)
+#define SLOT(next) \
+	BSFL  R11, CX; \
+	LEAQ  group_slots(R9)(CX*8), R12; \
+	MOVQ  (R12), R10; \
+	MOVQ  R10, CX; \
+	XORQ  DX, CX; \
+	SHRQ  $const_slotHashAt, CX; \
+	JNE   next; \
+	RING; \
+	MOVQ  R10, CX; \
+	SUBQ  (ring_window+window_tail)(SI), CX; \
+	ANDQ  (ring_window+window_mask)(SI), CX; \
+	CMPQ  CX, (ring_window+window_size)(SI); \
+	JCC   next
+
+// RECORD sets R11 to the chunk of the slot's record, CX to the offset in it, and R13
+// to the bytes from there to its end. (ring.run)
+#define RECORD \
+	MOVBLZX ring_shift(SI), CX; \
+	MOVQ  R10, R11; \
+	SHRQ  CX, R11; \
+	MOVQ  (ring_slots+8)(SI), R13; \
+	DECQ  R13; \
+	ANDQ  R13, R11; \
+	MOVQ  ring_slots(SI), R13; \
+	MOVQ  (R13)(R11*8), R11; \
+	MOVL  $1, R13; \
+	SHLL  CX, R13; \
+	LEAL  -1(R13), CX; \
+	ANDL  R10, CX; \
+	SUBL  CX, R13
+
+// SAME goes to other unless the record at offset CX of chunk R11, with R13 bytes to its
+// end, is a short one without an expiry and has the key at SI, of R9 bytes. It sets R11 to
+// its value and CX to the value's length. It uses AX and R13. (ring.shortValue)
+#define SAME(other) \
+	ADDQ  CX, R11; \
+	CMPL  R13, $4; \
+	JLT   other; \
+	MOVL  (R11), CX; \
+	MOVL  CX, AX; \
+	ANDL  $(const_longBit+const_maxShortKey), AX; \
+	CMPQ  AX, R9; \
+	JNE   other; \
+	SHRL  $8, CX; \
+	MOVWLZX CX, CX; \
+	LEAQ  const_shortHeader(R9)(CX*1), AX; \
+	CMPQ  AX, R13; \
+	JGT   other; \
+	ADDQ  $const_shortHeader, R11; \
+	LEAQ  -8(R9), R13; \
+	CMPQ  R13, $8; \
+	JHI   keys; \
+	MOVQ  (SI), AX; \
+	CMPQ  AX, (R11); \
+	JNE   other; \
+	MOVQ  (SI)(R13*1), AX; \
+	CMPQ  AX, (R11)(R13*1); \
+	JNE   other; \
+same: \
+	ADDQ  R9, R11
+
+// KEYS is the part of SAME for keys of other than 8 to 16 bytes; R13 is 8 less than that.
+#define KEYS(other) \
+keys: \
+	CMPQ  R9, $const_maxShortKey; \
+	JHI   other; \
+	CMPQ  R9, $4; \
+	JCS   under4; \
+	CMPQ  R9, $8; \
+	JCS   under8; \
+eight: \
+	MOVQ  (SI)(R13*1), AX; \
+	CMPQ  AX, (R11)(R13*1); \
+	JNE   other; \
+	SUBQ  $8, R13; \
+	JGT   eight; \
+	MOVQ  (SI), AX; \
+	CMPQ  AX, (R11); \
+	JNE   other; \
+	JMP   same; \
+under8: \
+	MOVL  (SI), AX; \
+	CMPL  AX, (R11); \
+	JNE   other; \
+	MOVL  -4(SI)(R9*1), AX; \
+	CMPL  AX, -4(R11)(R9*1); \
+	JNE   other; \
+	JMP   same; \
+under4: \
+	MOVQ  R9, R13; \
+one: \
+	DECQ  R13; \
+	JLT   same; \
+	MOVBLZX (SI)(R13*1), AX; \
+	CMPB  AX, (R11)(R13*1); \
+	JNE   other; \
+	JMP   one
+
+// COPY copies CX bytes from R11 to SI: the first ones and the
+// last ones, which may meet. It uses AX, CX, R9, R11, SI, X0 to X7, and Y0 to Y3 where it can.
+#define COPY \
+	CMPQ  CX, $64; \
+	JHI   copy128; \
+	CMPQ  CX, $16; \
+	JCS   copy8; \
+	MOVOU (R11), X0; \
+	MOVOU -16(R11)(CX*1), X3; \
+	CMPQ  CX, $32; \
+	JLS   two; \
+	MOVOU 16(R11), X1; \
+	MOVOU -32(R11)(CX*1), X2; \
+	MOVOU X1, 16(SI); \
+	MOVOU X2, -32(SI)(CX*1); \
+two: \
+	MOVOU X0, (SI); \
+	MOVOU X3, -16(SI)(CX*1); \
+copied:
+
+// COPIES is the part of COPY for less than 16 and more than 64 bytes.
+#define COPIES \
+copy8: \
+	CMPQ  CX, $8; \
+	JCS   copy4; \
+	MOVQ  (R11), AX; \
+	MOVQ  -8(R11)(CX*1), R9; \
+	MOVQ  AX, (SI); \
+	MOVQ  R9, -8(SI)(CX*1); \
+	JMP   copied; \
+copy4: \
+	CMPQ  CX, $4; \
+	JCS   copy1; \
+	MOVL  (R11), AX; \
+	MOVL  -4(R11)(CX*1), R9; \
+	MOVL  AX, (SI); \
+	MOVL  R9, -4(SI)(CX*1); \
+	JMP   copied; \
+copy1: \
+	DECQ  CX; \
+	JLT   copied; \
+	MOVB  (R11)(CX*1), AX; \
+	MOVB  AX, (SI)(CX*1); \
+	JMP   copy1; \
+copy128: \
+	CMPB  ·hasAVX(SB), $0; \
+	JEQ   copySSE; \
+	VMOVDQU (R11), Y0; \
+	VMOVDQU 32(R11), Y1; \
+	VMOVDQU -64(R11)(CX*1), Y2; \
+	VMOVDQU -32(R11)(CX*1), Y3; \
+	LEAQ  -64(SI)(CX*1), R9; \
+	CMPQ  CX, $128; \
+	JHI   copyAVX; \
+copiedAVX: \
+	VMOVDQU Y0, (SI); \
+	VMOVDQU Y1, 32(SI); \
+	VMOVDQU Y2, (R9); \
+	VMOVDQU Y3, 32(R9); \
+	VZEROUPPER; \
+	JMP   copied; \
+copyAVX: \
+	VMOVDQU Y0, (SI); \
+	VMOVDQU Y1, 32(SI); \
+	ADDQ  $64, R11; \
+	ADDQ  $64, SI; \
+	VMOVDQU (R11), Y0; \
+	VMOVDQU 32(R11), Y1; \
+	SUBQ  $64, CX; \
+	CMPQ  CX, $128; \
+	JHI   copyAVX; \
+	JMP   copiedAVX; \
+copySSE: \
+	MOVOU -64(R11)(CX*1), X4; \
+	MOVOU -48(R11)(CX*1), X5; \
+	MOVOU -32(R11)(CX*1), X6; \
+	MOVOU -16(R11)(CX*1), X7; \
+	LEAQ  -64(SI)(CX*1), R9; \
+	SUBQ  $64, CX; \
+copy64: \
+	MOVOU (R11), X0; \
+	MOVOU 16(R11), X1; \
+	MOVOU 32(R11), X2; \
+	MOVOU 48(R11), X3; \
+	MOVOU X0, (SI); \
+	MOVOU X1, 16(SI); \
+	MOVOU X2, 32(SI); \
+	MOVOU X3, 48(SI); \
+	ADDQ  $64, R11; \
+	ADDQ  $64, SI; \
+	SUBQ  $64, CX; \
+	JHI   copy64; \
+	MOVOU X4, (R9); \
+	MOVOU X5, 16(R9); \
+	MOVOU X6, 32(R9); \
+	MOVOU X7, 48(R9); \
+	JMP   copied
+
+// PATH sets SI to the home of the hash, R13 to the groups of its table, BX to how many groups
+// of the path are behind the home, and R10 to the step to the first of them. It uses AX, R11
+// and R12. (index.path)
+#define PATH \
+	MOVL (bucket_index+index_front)(R8), R10; \
+	MOVL (bucket_index+index_cur+table_groups)(R8), R11; \
+	MOVL (bucket_index+index_old+table_groups)(R8), R12; \
+	MOVL R11, R13; \
+	MOVL R12, SI; \
+	HOME; \
+	CMOVLCS SI, R13; \
+	MOVL R11, SI; \
+	MOVL $const_probeGroups, BX; \
+	CMPL R13, BX; \
+	CMOVLCS R13, BX; \
+	DECL BX; \
+	MOVL $1, R10
+
+// NEXT goes to group with the next of the path in SI, or to end after the last. It counts
+// in BX and R10. (probe.next)
+#define NEXT(end) \
+	SUBL $1, BX; \
+	JCS  end; \
+	ADDL R10, SI; \
+	INCL R10; \
+wrap: \
+	CMPL SI, R13; \
+	JCS  group; \
+	SUBL R13, SI; \
+	JMP  wrap
+
+// AT sets R9 to group SI of the path. It uses CX, R11 and R12.
+#define AT \
+	MOVL SI, R11; \
+	MOVQ (bucket_index+index_pages)(R8), R9; \
+	GROUP
