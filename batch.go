@@ -4,7 +4,7 @@ import "fmt"
 
 // batchSize is how many keys of a batch are under way at once: enough for
 // their cache misses to overlap, few enough for the lines to stay in L1.
-const batchSize = 64
+const batchSize = 32
 
 // GetBatch looks up keys and appends the values found to dst, in the order of
 // the keys. It sets vals[i] to the value of keys[i], a part of the returned
@@ -43,27 +43,47 @@ func (c *Cache) GetBatch(dst []byte, keys, vals [][]byte) (out []byte, hits int)
 	return dst, hits
 }
 
+// worthRun is how many keys getKeys has to have looked up to be called again.
+const worthRun = 8
+
 // getBlock looks up to batchSize keys up: first it asks for all their index
-// lines, then for all their records, and then it copies.
+// lines, then for all their records, and then it copies. In the common case all
+// of that but the first is getKeys.
 func (c *Cache) getBlock(dst []byte, keys, vals [][]byte) (out []byte, hits int) {
 	var hashes [batchSize]uint64
 	var lens [batchSize]int // of the values; glanceMiss if there is none
+	var quests [batchSize]quest
 	lane, from := laneHere(), len(dst)
-	c.prefetchBlock(&hashes, keys, lane)
-	for i := 0; i < len(keys); i++ {
-		n, end := glanceKeys(c, dst, keys[i:], &hashes[i], &lens[i], lane)
+	c.askBlock(&hashes, keys)
+	for i := 0; i < len(keys); {
+		n, asked, end := getKeys(c, dst, keys[i:], &hashes[i], &lens[i], lane, &quests[0])
 		dst = dst[:end]
-		if i += n; i == len(keys) {
+		if n == len(keys)-i {
 			break
 		}
-		if found, ok := c.getLocked(dst, keys[i], hashes[i], lane, false); ok {
-			lens[i] = len(found) - len(dst)
-			dst = found
-		} else {
-			lens[i] = glanceMiss
+		if i == 0 {
+			c.askRecords(hashes[asked:len(keys)], lane)
 		}
+		end = i + n + 1
+		if n < worthRun { // it would stop as soon again
+			end = len(keys)
+		}
+		dst = c.getEach(dst, keys[i+n:end], hashes[i+n:], lens[i+n:], lane)
+		i = end
 	}
 	return dst, divide(dst[from:], vals, lens[:len(keys)])
+}
+
+// getEach is HasGet of each key. It notes the lengths of the values.
+func (c *Cache) getEach(dst []byte, keys [][]byte, hashes []uint64, lens []int, lane uint) []byte {
+	for i, k := range keys {
+		found, ok := c.getHashed(dst, k, hashes[i], lane, false)
+		if lens[i] = glanceMiss; ok {
+			lens[i] = len(found) - len(dst)
+		}
+		dst = found
+	}
+	return dst
 }
 
 // divide sets vals to the parts of b that have these lengths, one after the other, or to
@@ -117,7 +137,8 @@ func (c *Cache) SetBatch(keys, vals [][]byte) error {
 // of one of 512 buckets, so each takes the lock anew.
 func (c *Cache) setBlock(keys, vals [][]byte) (at int, first error) {
 	var hashes [batchSize]uint64
-	c.prefetchBlock(&hashes, keys, laneHere())
+	c.askBlock(&hashes, keys)
+	c.askRecords(hashes[:len(keys)], laneHere())
 	for i, k := range keys {
 		if err := c.set(k, vals[i], hashes[i], true); err != nil && first == nil {
 			at, first = i, err
@@ -126,27 +147,31 @@ func (c *Cache) setBlock(keys, vals [][]byte) (at int, first error) {
 	return at, first
 }
 
-// prefetchBlock hashes up to batchSize keys, and asks for all their index lines
-// and then for all the records that these lead to. These are noted before the
-// first is asked for: an atomic operation, such as a lock takes, waits until the
-// addresses of all that was asked for have been translated. (Only what noteRecords could
-// not find out is noted after that.)
-func (c *Cache) prefetchBlock(hashes *[batchSize]uint64, keys [][]byte, lane uint) {
+// askBlock hashes up to batchSize keys, and asks for their index lines.
+func (c *Cache) askBlock(hashes *[batchSize]uint64, keys [][]byte) {
 	for i := 0; i < len(keys); i++ {
 		if i += askKeys(c, keys[i:], &hashes[i]); i < len(keys) {
 			hashes[i] = c.ask(keys[i])
 		}
 	}
+}
+
+// askRecords asks for all the records that up to batchSize hashes lead to, whose index lines
+// have been asked for. They are noted before the
+// first is asked for: an atomic operation, such as a lock takes, waits until the
+// addresses of all that was asked for have been translated. (Only what noteRecords could
+// not find out is noted after that.)
+func (c *Cache) askRecords(hashes []uint64, lane uint) {
 	var records [batchSize]lines
-	if len(keys) == 0 || noteRecords(c, hashes, &records, len(keys), lane) == 0 {
+	if len(hashes) == 0 || noteRecords(c, &hashes[0], &records, len(hashes), lane) == 0 {
 		return
 	}
-	for i := range keys {
-		if records[i].n != linesUnknown || !c.recordLines(&records[i], hashes[i], lane) {
+	for i, h := range hashes {
+		if records[i].n != linesUnknown || !c.recordLines(&records[i], h, lane) {
 			records[i].n = 0
 		}
 	}
-	for i := range keys {
+	for i := range hashes {
 		if records[i].n > 0 {
 			records[i].prefetch()
 		}

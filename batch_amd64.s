@@ -5,50 +5,286 @@
 #include "textflag.h"
 #include "glance_amd64.h"
 
-// func glanceKeys(c *Cache, dst []byte, keys [][]byte, hashes *uint64, lens *int, lane uint) (n, end int)
-TEXT ·glanceKeys(SB), NOSPLIT, $80-96
-	NO_LOCAL_POINTERS
-	MOVQ $0, n+80(FP)
-	MOVQ dst_base+8(FP), AX
-	MOVQ AX, 8(SP)
-	MOVQ dst_cap+24(FP), AX
-	MOVQ AX, 24(SP)
-	MOVQ lane+72(FP), AX
-	MOVQ AX, 56(SP)
+// A quest is a key of a batch that getKeys looks for.
+#define quest_hash 0
+#define quest_lane 8 // where its lane is, which is taken; one more if it is taken for an earlier key
+#define quest_record 16 // where its record is likely to be
+#define quest_slot 24 // of the record
+#define quest_at 32 // where the slot is
+#define quest_left 40 // bytes from the record to the end of its chunk
+#define quest_state 44
+#define quest__size 48
 
-key:
-	MOVQ dst_len+16(FP), AX
-	MOVQ AX, end+88(FP)
-	MOVQ n+80(FP), BX
-	CMPQ BX, keys_len+40(FP)
-	JEQ  done
-	MOVQ AX, 16(SP)
-	MOVQ c+0(FP), AX
-	MOVQ AX, 0(SP)
-	MOVQ keys_base+32(FP), AX
-	MOVOU (AX), X0
-	MOVOU X0, 32(SP)
-	ADDQ $24, AX
-	MOVQ AX, keys_base+32(FP)
-	MOVQ hashes+56(FP), AX
-	MOVQ (AX)(BX*8), CX
-	MOVQ CX, 64(SP)
-	CALL ·glanceHashed(SB)
-	MOVQ 72(SP), AX
-	MOVQ n+80(FP), BX
-	CMPQ AX, $const_glanceUnsure
-	JLE  done
-	MOVQ lens+64(FP), CX
-	MOVQ AX, (CX)(BX*8)
+// What is known of a quest.
+#define UNSURE 0
+#define FOUND 1 // where its record is likely to be
+#define MISS 2 // the key is not in its small bucket
+
+// func getKeys(c *Cache, dst []byte, keys [][]byte, hashes *uint64, lens *int, lane uint, quests *quest) (n, entered, end int)
+TEXT ·getKeys(SB), NOSPLIT, $40-112
+	NO_LOCAL_POINTERS
+	MOVQ c+0(FP), DI
+	MOVQ hashes+56(FP), R13
+	MOVQ quests+80(FP), DX
+	MOVQ keys_base+32(FP), R10
+	MOVQ keys_len+40(FP), R11
+	MOVQ $0, entered+96(FP)
+
+	// First, take the lanes of as many keys as can be: R10 is where the key is, R11 how many
+	// there are from it on, R13 where its hash is, and DX its quest.
+enter:
+	TESTQ R11, R11
+	JEQ  entered
+	CMPQ 8(R10), $const_maxShortKey
+	JHI  entered
+	MOVQ (R13), R9
+	MOVQ R9, quest_hash(DX)
+	MOVQ Cache_mask(DI), SI
+	ANDQ R9, SI
+	IMUL3Q $bucket__size, SI, R8
+	LEAQ Cache_buckets(DI)(R8*1), R8
+	OPEN(lane+72(FP))
+	IMUL3Q $const_laneStride, CX, R12
+	ADDQ SI, R12
+	MOVQ Cache_lanes(DI), BX
+	LEAQ (BX)(R12*8), BX
+	MOVQ (BX), AX
+	TESTL $(const_laneBusy+const_laneFull), AX
+	JNE  busy
+	LEAQ const_laneBusy(AX), R12
+	LOCK
+	CMPXCHGQ R12, (BX)
+	JNE  entered
+	MOVQ (bucket_mu+bucketLock_open)(R8), AX
+	BTQ  CX, AX
+	JCC  shut
+
+ours:
+	MOVQ BX, quest_lane(DX)
+	ADDQ $quest__size, DX
+	INCQ entered+96(FP)
+	ADDQ $24, R10
+	ADDQ $8, R13
+	DECQ R11
+	JMP  enter
+
+busy:
+	// It may be us, for an earlier key in the same bucket: then that key leaves the lane.
+	MOVQ hashes+56(FP), R12
+
+earlier:
+	CMPQ R12, R13
+	JEQ  entered
+	MOVQ (R12), AX
+	ADDQ $8, R12
+	XORQ R9, AX
+	TESTQ AX, Cache_mask(DI)
+	JNE  earlier
 	INCQ BX
-	MOVQ BX, n+80(FP)
-	TESTQ AX, AX
-	JLT  key
-	ADDQ AX, dst_len+16(FP)
-	JMP  key
+	JMP  ours
+
+shut:
+	SUBQ $const_laneBusy, (BX)
+
+closed:
+entered:
+	MOVQ DX, last-8(SP)
+	MOVQ quests+80(FP), BX
+	CMPQ BX, DX
+	JEQ  left
+
+	// Then look for their slots, and ask for their records: BX is the quest.
+find:
+	MOVQ quest_hash(BX), DX
+	BUCKET
+	MOVL $UNSURE, quest_state(BX)
+	CMPQ (bucket_index+index_pages+8)(R8), $0
+	JEQ  back
+	LOCKED
+	MATCH
+	TESTL R11, R11
+	JEQ  absent
+
+match:
+	SLOT(next)
+
+found:
+	MOVQ R10, quest_slot(BX)
+	MOVQ R12, quest_at(BX)
+	RECORD
+	ADDQ CX, R11
+	MOVQ R11, quest_record(BX)
+	MOVL R13, quest_left(BX)
+	MOVL $FOUND, quest_state(BX)
+	// Ask for the first line, the last and what is between, with no branch that depends on a
+	// record's place.
+	MOVBLZX ring_last(SI), CX
+	LEAQ (R11)(CX*1), AX
+	LEAQ 64(R11), R12
+	CMPQ R12, AX
+	CMOVQHI AX, R12
+	PREFETCHT0 (R11)
+	PREFETCHT0 (R12)
+	PREFETCHT0 (AX)
+	CMPL CX, $128
+	JCS  back
+	PREFETCHT0 128(R11)
+
+back:
+	ADDQ $quest__size, BX
+	CMPQ BX, last-8(SP)
+	JNE  find
+
+	// Then copy their values, up to the first key that has to be looked for in other ways:
+	// DX is where the key is.
+	MOVQ quests+80(FP), BX
+	MOVQ keys_base+32(FP), DX
+	MOVQ dst_len+16(FP), AX
+	ADDQ $const_batchBytes, AX
+	MOVQ AX, most-16(SP)
+
+get:
+	MOVL quest_state(BX), AX
+	CMPL AX, $FOUND
+	JNE  missed
+	MOVQ quest_record(BX), R11
+	MOVL quest_left(BX), R13
+	MOVQ quest_slot(BX), R10
+	MOVQ quest_at(BX), R12
+	XORL CX, CX
+	MOVQ (DX), SI
+	MOVQ 8(DX), R9
+	SAME(done)
+	MOVQ dst_cap+24(FP), AX
+	MOVQ dst_len+16(FP), R13
+	SUBQ R13, AX
+	CMPQ CX, AX
+	JGT  done
+	CMPQ R13, most-16(SP)
+	JGT  done
+	MOVQ dst_base+8(FP), SI
+	ADDQ R13, SI
+	ADDQ CX, dst_len+16(FP)
+	MOVQ lens+64(FP), AX
+	MOVQ CX, (AX)
+	ADDQ $8, AX
+	MOVQ AX, lens+64(FP)
+	MOVQ quest_lane(BX), AX
+	ANDQ $~1, AX
+	ADDQ $const_laneOnce, (AX)
+	COPY
+	CMPB Cache_touches(DI), $0
+	JEQ  got
+	TOUCH
+
+got:
+	ADDQ $24, DX
+	ADDQ $quest__size, BX
+	CMPQ BX, last-8(SP)
+	JNE  get
 
 done:
+	// And leave all lanes, but for those that are left for an earlier key.
+	MOVQ dst_len+16(FP), AX
+	MOVQ AX, end+104(FP)
+	SUBQ keys_base+32(FP), DX
+	MOVQ DX, AX
+	XORL DX, DX
+	MOVL $24, CX
+	DIVL CX
+	MOVQ AX, n+88(FP)
+	MOVQ quests+80(FP), BX
+
+leave:
+	MOVQ quest_lane(BX), AX
+	ADDQ $quest__size, BX
+	TESTB $1, AX
+	JNE  another
+	SUBQ $const_laneBusy, (AX)
+
+another:
+	CMPQ BX, last-8(SP)
+	JNE  leave
 	RET
+
+left:
+	MOVQ $0, n+88(FP)
+	MOVQ dst_len+16(FP), AX
+	MOVQ AX, end+104(FP)
+	RET
+
+missed:
+	CMPL AX, $MISS
+	JNE  done
+	MOVQ quest_hash(BX), CX
+	ANDL $(const_bucketCount-1), CX
+	MOVQ Cache_shared(DI), AX
+	CMPL commons_stray(AX)(CX*4), $0
+	JNE  done
+	MOVQ lens+64(FP), AX
+	MOVQ $const_glanceMiss, (AX)
+	ADDQ $8, AX
+	MOVQ AX, lens+64(FP)
+	MOVQ quest_lane(BX), AX
+	ANDQ $~1, AX
+	MOVQ $(const_laneMiss+const_laneOnce), CX
+	ADDQ CX, (AX)
+	JMP  got
+
+	KEYS(done)
+	COPIES
+
+next:
+	LEAL -1(R11), CX
+	ANDL CX, R11
+	JNE  match
+
+absent:
+	CMPB 7(R9), $0
+	JEQ  none
+
+	// Something has passed the home group: on along the path, with BX put by. What the quest
+	// waits for here, others do not: the processor goes on with them.
+	MOVQ BX, quest-24(SP)
+	PATH
+	JMP  on
+
+group:
+	AT
+	MOVQ (R9), X0
+	PCMPEQB X1, X0
+	PMOVMSKB X0, R11
+	ANDL $(1<<const_groupSlots-1), R11
+	JNE  likely
+
+passed:
+	CMPB 7(R9), $0
+	JEQ  end
+
+on:
+	NEXT(end)
+
+likely:
+	MOVQ SI, home-32(SP)
+	MOVQ R10, step-40(SP)
+	SLOT(unlike)
+	MOVQ quest-24(SP), BX
+	JMP  found
+
+unlike:
+	MOVQ home-32(SP), SI
+	MOVQ step-40(SP), R10
+	LEAL -1(R11), CX
+	ANDL CX, R11
+	JNE  likely
+	JMP  passed
+
+end:
+	MOVQ quest-24(SP), BX
+
+none:
+	MOVL $MISS, quest_state(BX)
+	JMP  back
 
 // func askKeys(c *Cache, keys [][]byte, hashes *uint64) int
 TEXT ·askKeys(SB), NOSPLIT, $0-48
@@ -88,7 +324,7 @@ done:
 
 	HASHES
 
-// func noteRecords(c *Cache, hashes *[batchSize]uint64, records *[batchSize]lines, n int, lane uint) (unknown int)
+// func noteRecords(c *Cache, hashes *uint64, records *[batchSize]lines, n int, lane uint) (unknown int)
 TEXT ·noteRecords(SB), NOSPLIT, $8-48
 	NO_LOCAL_POINTERS
 	MOVQ c+0(FP), DI

@@ -74,13 +74,11 @@ func (b *bucket) init(s *commons, dither int, large bool) {
 	b.large = large
 	b.mu.long = large
 	b.most = s.longest(large)
-	lines, roomy := s.expected.shape()
-	b.roomy = roomy
 	b.index.pageShift = log2(s.pool.pageSize) - groupShift
 	for i := range b.rings {
 		b.rings[i].init(s.pool, s.shift, s.posBits)
-		b.rings[i].lines = lines
 	}
+	b.shapeLocked(s.expected.mean())
 }
 
 func (b *bucket) windows() windows {

@@ -17,8 +17,8 @@
 //	R13 hint; free from RECORD on
 //
 // In replace and takeUp DI is the aside, and BX the length of the value there; in askKeys BX is
-// where the key is, in noteRecords R13 where its hash is; for PATH see there. What a macro does
-// not say it uses is left as it was.
+// where the key is, in noteRecords R13 where its hash is, in getKeys BX the quest once lanes are
+// taken; for PATH see there. What a macro does not say it uses is left as it was.
 //
 // R14 and R15 belong to the runtime and the linker.
 
@@ -177,8 +177,8 @@ hashByte: \
 	JCC   back
 
 // MATCH sets R11 to a word with a bit for each slot of the group that has the hash's
-// tag, or goes to back if that is the tag of a Set that was put aside. It uses AX, R10,
-// X0 and X1. (group.matches)
+// tag, or goes to back if that is the tag of a Set that was put aside. It sets the bytes of X1
+// to the tag, and uses AX, R10 and X0. (group.matches)
 #define MATCH \
 	MOVQ  DX, R10; \
 	SHRQ  $33, R10; \
@@ -190,8 +190,8 @@ hashByte: \
 	IMULQ AX, R10; \
 	MOVQ  R10, X1; \
 	MOVQ  (R9), X0; \
-	PCMPEQB X0, X1; \
-	PMOVMSKB X1, R11; \
+	PCMPEQB X1, X0; \
+	PMOVMSKB X0, R11; \
 	ANDL  $(1<<const_groupSlots-1), R11
 
 // RING sets SI to the ring of the slot.
@@ -401,6 +401,18 @@ copy64: \
 	MOVOU X6, 32(R9); \
 	MOVOU X7, 48(R9); \
 	JMP   copied
+
+// TOUCH raises the frequency in slot R10, which is at R12. Where it is as high as can be, one
+// more overflows into the hash; then it is written over the argument c. It uses AX, R10, R12
+// and R13. (slotRef.touch, storeUnless)
+#define TOUCH \
+	MOVQ  $const_slotFreqOne, R13; \
+	ADDQ  R10, R13; \
+	XORQ  R13, R10; \
+	LEAQ  c+0(FP), AX; \
+	BTQ   $const_slotHashAt, R10; \
+	CMOVQCS AX, R12; \
+	MOVQ  R13, (R12)
 
 // PATH sets SI to the home of the hash, R13 to the groups of its table, BX to how many groups
 // of the path are behind the home, and R10 to the step to the first of them. It uses AX, R11

@@ -33,15 +33,7 @@ record: \
 	COPY; \
 	CMPB  Cache_touches(DI), $0; \
 	JEQ   done; \
-	/* Where it is as high as can be, one more overflows into the hash. Then it is */ \
-	/* written over the argument c (slotRef.touch, storeUnless). */ \
-	MOVQ  $const_slotFreqOne, R13; \
-	ADDQ  R10, R13; \
-	XORQ  R13, R10; \
-	LEAQ  c+0(FP), AX; \
-	BTQ   $const_slotHashAt, R10; \
-	CMOVQCS AX, R12; \
-	MOVQ  R13, (R12); \
+	TOUCH; \
 done:
 
 // READS is the part of READ for what is less common.

@@ -29,13 +29,26 @@ func glanceHashed(c *Cache, dst, k []byte, lane uint, h uint64) int
 //go:noescape
 func read(c *Cache, dst, k []byte, h uint64) int
 
-// glanceKeys is glanceHashed of one key after the other, each with its value behind that of
-// the one before. It notes the lengths of the values, or glanceMiss, and stops where a glance
-// is unsure: n keys have been looked up, and dst goes up to end. Hashes and lens are the first of
-// as many as there are keys.
+// quest is a key of a batch that getKeys looks for; batch_amd64.s says what is in it.
+type quest [6]uint64
+
+// getKeys is a glance of many keys, of which it takes the lanes first, then looks for all
+// slots and asks for all records, and then copies values, each behind that of the key
+// before. No atomic instruction stands between these, which would wait for what was
+// asked for, and nothing is looked for twice. It goes along the whole path of a key.
+//
+// The home groups have been asked for. getKeys enters the lanes of the first keys, up to
+// one whose lane is closed or taken by others, notes the lengths of values, or
+// glanceMiss, and stops where a glance would be unsure, or once it has copied batchBytes:
+// n keys have been looked up, and dst goes up to end. Hashes, lens and quests are the first
+// of as many as there are keys. quests is on a stack: the collector does not know what is
+// written there, and nobody reads it after the call.
+//
+// It waits for nothing while it has lanes, not even for another lane, so nobody can wait
+// for it in a circle.
 //
 //go:noescape
-func glanceKeys(c *Cache, dst []byte, keys [][]byte, hashes *uint64, lens *int, lane uint) (n, end int)
+func getKeys(c *Cache, dst []byte, keys [][]byte, hashes *uint64, lens *int, lane uint, quests *quest) (n, entered, end int)
 
 // askKeys is askHome of one key after the other, up to the first that is longer than
 // mostHashed, and returns how many there are before that. Hashes is the first of as many as
@@ -50,7 +63,7 @@ func askKeys(c *Cache, keys [][]byte, hashes *uint64) int
 // know. records is on a stack: it is written without the collector's knowledge.
 //
 //go:noescape
-func noteRecords(c *Cache, hashes *[batchSize]uint64, records *[batchSize]lines, n int, lane uint) (unknown int)
+func noteRecords(c *Cache, hashes *uint64, records *[batchSize]lines, n int, lane uint) (unknown int)
 
 // askHome returns the hash of k, of at most mostHashed bytes, and asks for its home group.
 //

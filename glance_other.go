@@ -11,16 +11,19 @@ func glanceHashed(*Cache, []byte, []byte, uint, uint64) int { return glanceUnsur
 // read leaves every lookup to getDirect.
 func read(*Cache, []byte, []byte, uint64) int { return glanceUnsure }
 
-// glanceKeys leaves every lookup to getLocked.
-func glanceKeys(_ *Cache, dst []byte, _ [][]byte, _ *uint64, _ *int, _ uint) (n, end int) {
-	return 0, len(dst)
+// quest is nothing here.
+type quest struct{}
+
+// getKeys leaves every lookup to getLocked.
+func getKeys(_ *Cache, dst []byte, _ [][]byte, _ *uint64, _ *int, _ uint, _ *quest) (n, entered, end int) {
+	return 0, 0, len(dst)
 }
 
 // askKeys leaves every key to ask.
 func askKeys(*Cache, [][]byte, *uint64) int { return 0 }
 
 // noteRecords leaves every record to recordLines.
-func noteRecords(_ *Cache, _ *[batchSize]uint64, records *[batchSize]lines, n int, _ uint) (unknown int) {
+func noteRecords(_ *Cache, _ *uint64, records *[batchSize]lines, n int, _ uint) (unknown int) {
 	for i := range records[:n] {
 		records[i].n = linesUnknown
 	}

@@ -159,64 +159,6 @@ func TestGlance_Hash(t *testing.T) {
 	}
 }
 
-// The keys of a batch have the same hashes, however long they are.
-func TestGlance_BatchHashes(t *testing.T) {
-	c := mustCache(t, tiny(4, 1024, 16))
-	var keys [][]byte
-	for i := range batchSize {
-		keys = append(keys, bytes.Repeat([]byte{byte(i)}, i*7%40))
-	}
-	for n := range batchSize + 1 {
-		var hashes [batchSize]uint64
-		c.prefetchBlock(&hashes, keys[:n], laneHere())
-		for i, h := range hashes {
-			want := uint64(0)
-			if i < n {
-				want = c.shared.hash(keys[i])
-			}
-			require.Equal(t, want, h, "key %d of %d", i, n)
-		}
-	}
-}
-
-// A batch is what so many Gets would be, with keys and values of all lengths, some
-// missing, and whatever room dst has.
-func TestGlance_Batch(t *testing.T) {
-	g := tiny(8, 4096, 64)
-	g.asideFrom = 0
-	c := mustCache(t, g)
-	var keys [][]byte
-	for i := range 2 * batchSize {
-		k := bytes.Repeat([]byte{byte(i)}, i*7%70+1)
-		keys = append(keys, k)
-		if i%5 > 0 {
-			require.NoError(t, c.Set(k, stamp{id: uint32(i), size: i * 3}.value([]byte{})))
-		}
-	}
-	require.NoError(t, c.Set(keys[7], nil))
-	for room := 0; room < 20_000; room += 501 {
-		openLanes(c)
-		dst := append(make([]byte, 0, 4+room), "held"...)
-		vals := make([][]byte, len(keys))
-		dst, hits := c.GetBatch(dst, keys, vals)
-		want := []byte("held")
-		for i, k := range keys {
-			v, ok := c.HasGet([]byte{}, k)
-			if !ok {
-				require.Nil(t, vals[i])
-				continue
-			}
-			hits--
-			want = append(want, v...)
-			require.Equal(t, v, vals[i])
-			require.NotNil(t, vals[i])
-			require.Equal(t, len(v), cap(vals[i]))
-		}
-		require.Zero(t, hits)
-		require.Equal(t, want, dst)
-	}
-}
-
 // What is put aside and made later is put there and made to the byte.
 func TestGlance_Aside(t *testing.T) {
 	for _, klen := range lengthsOf(80) {
@@ -366,17 +308,38 @@ func TestGlance_SecondGroup(t *testing.T) {
 	}
 }
 
+// glanceWays are the ways in which a lookup goes by a lane, without waiting.
+var glanceWays = map[string]func(c *Cache, dst, k []byte, lane uint) int{
+	"glance": func(c *Cache, dst, k []byte, lane uint) int {
+		return glanceHashed(c, dst, k, lane, c.shared.hash(k))
+	},
+	"batch": func(c *Cache, dst, k []byte, lane uint) int {
+		keys, hashes := [][]byte{k}, [1]uint64{c.shared.hash(k)}
+		var lens [1]int
+		var quests [1]quest
+		if n, _, _ := getKeys(c, dst, keys, &hashes[0], &lens[0], lane, &quests[0]); n == 0 {
+			return glanceUnsure
+		}
+		return lens[0]
+	},
+}
+
 // Who is writing has the bucket alone, however quickly lanes are opened again: no
 // glance sees a part of a value. (I13)
 func TestGlance_BesideWriter(t *testing.T) {
 	if !glances(t) {
 		t.Skip("this build has no glances")
 	}
+	for name, look := range glanceWays {
+		t.Run(name, func(t *testing.T) { besideWriter(t, look) })
+	}
+}
+
+func besideWriter(t *testing.T, look func(c *Cache, dst, k []byte, lane uint) int) {
 	g := tiny(1, 4096, 16)
 	g.asideFrom = 0
 	c := mustCache(t, g)
 	k := []byte("the key")
-	h := c.shared.hash(k)
 	values := [2][]byte{bytes.Repeat([]byte("a"), 900), bytes.Repeat([]byte("b"), 900)}
 	require.NoError(t, c.Set(k, values[0]))
 	var over atomic.Bool
@@ -396,8 +359,8 @@ func TestGlance_BesideWriter(t *testing.T) {
 	}()
 	dst := make([]byte, 0, 900)
 	answered := 0
-	for answered < 300_000*rounds() {
-		n := glanceHashed(c, dst, k, laneHere(), h)
+	for answered < 150_000*rounds() {
+		n := look(c, dst, k, laneHere())
 		if n == glanceUnsure {
 			continue
 		}
@@ -414,6 +377,12 @@ func TestGlance_BesideWriter(t *testing.T) {
 // A lane is one lookup's at a time, however many goroutines have it: none is counted twice
 // or not at all.
 func TestGlance_BesideOthers(t *testing.T) {
+	for name, look := range glanceWays {
+		t.Run(name, func(t *testing.T) { besideOthers(t, look) })
+	}
+}
+
+func besideOthers(t *testing.T, look func(c *Cache, dst, k []byte, lane uint) int) {
 	c := mustCache(t, tiny(1, 4096, 16))
 	k := []byte("the key")
 	require.NoError(t, c.Set(k, make([]byte, 100)))
@@ -430,7 +399,7 @@ func TestGlance_BesideOthers(t *testing.T) {
 			dst := make([]byte, 0, 100)
 			n := uint64(0)
 			for i := range 10_000 * rounds() {
-				if glanceHashed(c, dst, k, uint(g%2), c.shared.hash(k)) > glanceUnsure {
+				if look(c, dst, k, uint(g%2)) > glanceUnsure {
 					n++
 				}
 				if i%100 == 0 {
@@ -443,40 +412,6 @@ func TestGlance_BesideOthers(t *testing.T) {
 	wg.Wait()
 	c.UpdateStats(&after)
 	require.Equal(t, answered.Load(), after.GetCalls-before.GetCalls)
-}
-
-// A batch finds the same lines of records as the lock of each bucket would let it find.
-func TestGlance_Records(t *testing.T) {
-	has := glances(t)
-	c := mustCache(t, tiny(8, 4096, 64))
-	fillCache(t, c, 0, 2000, 40)
-	var hashes [batchSize]uint64
-	for from := 0; from < 3000; from += batchSize {
-		for i := range hashes {
-			hashes[i] = c.shared.hash(trafficKey(nil, uint32(from+i)))
-		}
-		for i, n := range []int{1, 2, batchSize} {
-			var records, want [batchSize]lines
-			if i > 0 {
-				openLanes(c)
-			}
-			noteRecords(c, &hashes, &records, n, laneHere())
-			for j, h := range hashes[:n] {
-				if records[j].n == linesUnknown {
-					require.False(t, has && i > 0 && c.bucket(h).index.aside != uint8(tagOf(h)))
-					continue
-				}
-				if !c.recordLines(&want[j], h, laneHere()) {
-					require.Zero(t, records[j].n)
-					continue
-				}
-				require.Equal(t, want[j], records[j])
-			}
-			for j := n; j < batchSize; j++ {
-				require.Zero(t, records[j])
-			}
-		}
-	}
 }
 
 // What is looked for with four slots at a time is found where it would be one by one, and

@@ -50,12 +50,12 @@ func (e expectation) record() int {
 	return shortHeader + typicalKey + e.valueSize
 }
 
-// shape returns what learnLocked will find out about such records.
-func (e expectation) shape() (lines uint8, roomy bool) {
+// mean returns the bytes of an expected record, or 0 if nothing is said of them.
+func (e expectation) mean() int {
 	if e.valueSize == 0 {
-		return 1, false
+		return 0
 	}
-	return linesOf(e.record()), e.record() >= roomyRecord
+	return e.record()
 }
 
 // firstPages returns how many pages an index is to begin with: as many as the

@@ -31,8 +31,7 @@ func (b *bucket) learnLocked() {
 	live := b.liveLocked()
 	mean := b.liveBytesLocked() / max(live, 1)
 	b.mean = int32(min(mean, math.MaxInt32))
-	b.rings[policy.Small].lines, b.rings[policy.Main].lines = linesOf(mean), linesOf(mean)
-	b.roomy = mean >= roomyRecord
+	b.shapeLocked(mean)
 	b.mu.long = b.large || mean >= longRecord
 	if b.policy.Kind == policy.FIFO {
 		return
@@ -46,19 +45,14 @@ func (b *bucket) learnLocked() {
 	l.mu.Unlock()
 }
 
+// shapeLocked sets what depends on the mean size of records.
+func (b *bucket) shapeLocked(mean int) {
+	for i := range b.rings {
+		b.rings[i].expect(mean)
+	}
+	b.roomy = mean >= roomyRecord
+}
+
 // longRecord is the mean size from which lookups do not wait for each other: the
 // copy of a value takes longer than a lane costs.
 const longRecord = 4 << 10
-
-// linesOf returns how many cache lines to prefetch of records of a mean size:
-// all that most of them touch. The small ones are in one.
-func linesOf(size int) uint8 {
-	if size <= cacheLine/2 {
-		return 1
-	}
-	return uint8(min(size/cacheLine+2, maxLines))
-}
-
-// maxLines bounds what is prefetched of one record: the processor's own
-// prefetchers take over from there.
-const maxLines = 4

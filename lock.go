@@ -64,7 +64,9 @@ type bucketLock struct {
 //
 // Who is inside has the lane to itself, and so needs no locked instruction to
 // leave it. Who finds it busy, which takes two goroutines that have the same lane
-// and are in the same bucket, goes by the next lane, or by the mutex.
+// and are in the same bucket, goes by the next lane, or by the mutex. A batch is inside
+// for all its keys in the bucket at once, and in lanes of other buckets meanwhile; it
+// waits for nothing there.
 type lane struct {
 	state atomic.Uint64 // laneBusy, laneOnce for each lookup since it was emptied, laneMiss for each miss
 }

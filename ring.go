@@ -60,7 +60,8 @@ type ring struct {
 	mapped   int32      // slots from the tail's on that hold a chunk
 	borrowed bool       // the last of them holds the chunk of the first
 	shift    uint8      // log2 of the chunk size
-	lines    uint8      // cache lines of a typical record
+	lines    uint8      // cache lines that a typical record may touch
+	last     uint8      // where the last byte of it is that is asked for, from its first
 	pool     *chunkPool
 
 	live      int // records that are not dead
@@ -313,6 +314,16 @@ func (r *ring) reset() {
 // prefetch asks for n lines from pos on, as far as its chunk is concerned.
 func (r *ring) prefetch(pos uint64, n int) {
 	prefetchAt(&r.slots[r.slot(pos)], uintptr(pos&(1<<r.shift-1)), n)
+}
+
+// expect says how long a typical record is. The small ones are in one line, and of
+// long ones maxLines are asked for: the processor's own prefetchers take over from there.
+func (r *ring) expect(size int) {
+	const maxLines = 4
+	r.lines, r.last = uint8(min(size/cacheLine+2, maxLines)), uint8(min(max(size, 1), maxLines*cacheLine)-1)
+	if size <= cacheLine/2 {
+		r.lines, r.last = 1, 0
+	}
 }
 
 // note notes the lines of the record at pos, to be asked for later.
