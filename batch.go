@@ -15,8 +15,9 @@ const batchSize = 32
 // Looking up many keys at once lets the processor fetch them side by side,
 // which makes each several times faster than a Get of its own in a cache that
 // is larger than the processor's. GetBatch does not allocate if dst has room
-// for all values. It takes the lock of one bucket at a time, as Get does:
-// the result is not a snapshot of the whole cache.
+// for all values. It takes the locks of up to 32 buckets, which readers have
+// together: a Set in one of them may wait until the keys are looked up, or 64 KB
+// copied. The result is not a snapshot of the whole cache.
 //
 // GetBatch panics if vals is shorter than keys.
 func (c *Cache) GetBatch(dst []byte, keys, vals [][]byte) (out []byte, hits int) {
