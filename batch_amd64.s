@@ -25,43 +25,27 @@ TEXT ·getKeys(SB), NOSPLIT, $40-112
 	NO_LOCAL_POINTERS
 	MOVQ c+0(FP), DI
 	MOVQ hashes+56(FP), R13
-	MOVQ quests+80(FP), DX
+	MOVQ quests+80(FP), R9
 	MOVQ keys_base+32(FP), R10
 	MOVQ keys_len+40(FP), R11
 	MOVQ $0, entered+96(FP)
 
 	// First, take the lanes of as many keys as can be: R10 is where the key is, R11 how many
-	// there are from it on, R13 where its hash is, and DX its quest.
+	// there are from it on, R13 where its hash is, and R9 its quest.
 enter:
 	TESTQ R11, R11
 	JEQ  entered
 	CMPQ 8(R10), $const_maxShortKey
 	JHI  entered
-	MOVQ (R13), R9
-	MOVQ R9, quest_hash(DX)
-	MOVQ Cache_mask(DI), SI
-	ANDQ R9, SI
-	IMUL3Q $bucket__size, SI, R8
-	LEAQ Cache_buckets(DI)(R8*1), R8
+	MOVQ (R13), DX
+	MOVQ DX, quest_hash(R9)
+	BUCKET
 	OPEN(lane+72(FP))
-	IMUL3Q $const_laneStride, CX, R12
-	ADDQ SI, R12
-	MOVQ Cache_lanes(DI), BX
-	LEAQ (BX)(R12*8), BX
-	MOVQ (BX), AX
-	TESTL $(const_laneBusy+const_laneFull), AX
-	JNE  busy
-	LEAQ const_laneBusy(AX), R12
-	LOCK
-	CMPXCHGQ R12, (BX)
-	JNE  entered
-	MOVQ (bucket_mu+bucketLock_open)(R8), AX
-	BTQ  CX, AX
-	JCC  shut
+	ENTER(busy, shut)
 
 ours:
-	MOVQ BX, quest_lane(DX)
-	ADDQ $quest__size, DX
+	MOVQ BX, quest_lane(R9)
+	ADDQ $quest__size, R9
 	INCQ entered+96(FP)
 	ADDQ $24, R10
 	ADDQ $8, R13
@@ -77,7 +61,7 @@ earlier:
 	JEQ  entered
 	MOVQ (R12), AX
 	ADDQ $8, R12
-	XORQ R9, AX
+	XORQ DX, AX
 	TESTQ AX, Cache_mask(DI)
 	JNE  earlier
 	INCQ BX
@@ -88,10 +72,11 @@ shut:
 
 closed:
 entered:
-	MOVQ DX, last-8(SP)
+	MOVQ R9, last-8(SP)
 	MOVQ quests+80(FP), BX
-	CMPQ BX, DX
-	JEQ  left
+	MOVQ keys_base+32(FP), DX
+	CMPQ BX, R9
+	JEQ  done
 
 	// Then look for their slots, and ask for their records: BX is the quest.
 find:
@@ -196,21 +181,16 @@ done:
 	MOVQ quests+80(FP), BX
 
 leave:
+	CMPQ BX, last-8(SP)
+	JEQ  left
 	MOVQ quest_lane(BX), AX
 	ADDQ $quest__size, BX
 	TESTB $1, AX
-	JNE  another
-	SUBQ $const_laneBusy, (AX)
-
-another:
-	CMPQ BX, last-8(SP)
 	JNE  leave
-	RET
+	SUBQ $const_laneBusy, (AX)
+	JMP  leave
 
 left:
-	MOVQ $0, n+88(FP)
-	MOVQ dst_len+16(FP), AX
-	MOVQ AX, end+104(FP)
 	RET
 
 missed:
@@ -305,12 +285,7 @@ key:
 	MOVQ DX, (AX)
 	ADDQ $8, AX
 	MOVQ AX, hashes+32(FP)
-	BUCKET
-	MOVQ (bucket_index+index_hint)(R8), R13
-	TESTQ R13, R13
-	JEQ  asked
-	HINTED
-	PREFETCHT0 (R9)
+	ASK
 
 asked:
 	ADDQ $24, BX
@@ -338,7 +313,7 @@ record:
 	MOVQ (R13), DX
 	BUCKET
 	OPEN(lane+32(FP))
-	ENTER
+	ENTER(closed, back)
 	CMPQ (bucket_index+index_pages+8)(R8), $0
 	JEQ  back
 	LOCKED

@@ -142,6 +142,15 @@ hashByte: \
 	HOME; \
 	GROUP
 
+// ASK finds the bucket of the hash and asks for its home group; it goes to asked if it need not.
+#define ASK \
+	BUCKET; \
+	MOVQ (bucket_index+index_hint)(R8), R13; \
+	TESTQ R13, R13; \
+	JEQ  asked; \
+	HINTED; \
+	PREFETCHT0 (R9)
+
 // LOCKED finds the home group under the lock.
 #define LOCKED \
 	MOVL (bucket_index+index_front)(R8), R10; \
@@ -158,23 +167,23 @@ hashByte: \
 	BTQ   CX, AX; \
 	JCC   closed
 
-// ENTER takes lane CX, or goes to closed with nothing taken, or to back with the lane
-// taken. It uses AX and R12. (lane.enter)
-#define ENTER \
+// ENTER takes lane CX, which is at BX then, or goes to busy or closed with nothing taken, or
+// to shut with the lane taken. It uses AX and R12. (lane.enter)
+#define ENTER(busy, shut) \
 	IMUL3Q $const_laneStride, CX, R12; \
 	ADDQ  SI, R12; \
 	MOVQ  Cache_lanes(DI), BX; \
 	LEAQ  (BX)(R12*8), BX; \
 	MOVQ  (BX), AX; \
 	TESTL $(const_laneBusy+const_laneFull), AX; \
-	JNE   closed; \
+	JNE   busy; \
 	LEAQ  const_laneBusy(AX), R12; \
 	LOCK; \
 	CMPXCHGQ R12, (BX); \
 	JNE   closed; \
 	MOVQ  (bucket_mu+bucketLock_open)(R8), AX; \
 	BTQ   CX, AX; \
-	JCC   back
+	JCC   shut
 
 // MATCH sets R11 to a word with a bit for each slot of the group that has the hash's
 // tag, or goes to back if that is the tag of a Set that was put aside. It sets the bytes of X1
@@ -414,17 +423,22 @@ copy64: \
 	CMOVQCS AX, R12; \
 	MOVQ  R13, (R12)
 
-// PATH sets SI to the home of the hash, R13 to the groups of its table, BX to how many groups
-// of the path are behind the home, and R10 to the step to the first of them. It uses AX, R11
-// and R12. (index.path)
-#define PATH \
+// TABLE sets R11 to the home of the hash, and R13 to the groups of its table. It uses AX, R10, R12
+// and SI. (index.table)
+#define TABLE \
 	MOVL (bucket_index+index_front)(R8), R10; \
 	MOVL (bucket_index+index_cur+table_groups)(R8), R11; \
 	MOVL (bucket_index+index_old+table_groups)(R8), R12; \
 	MOVL R11, R13; \
 	MOVL R12, SI; \
 	HOME; \
-	CMOVLCS SI, R13; \
+	CMOVLCS SI, R13
+
+// PATH sets SI to the home of the hash, R13 to the groups of its table, BX to how many groups
+// of the path are behind the home, and R10 to the step to the first of them. It uses AX, R11
+// and R12. (index.path)
+#define PATH \
+	TABLE; \
 	MOVL R11, SI; \
 	MOVL $const_probeGroups, BX; \
 	CMPL R13, BX; \

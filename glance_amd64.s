@@ -60,13 +60,7 @@ absent: \
 	CMPB  7(R9), $0; \
 	JEQ   gone; \
 	/* Something has passed the home group: on to the next one (probe.next). */ \
-	MOVL  (bucket_index+index_front)(R8), R10; \
-	MOVL  (bucket_index+index_cur+table_groups)(R8), R11; \
-	MOVL  (bucket_index+index_old+table_groups)(R8), R12; \
-	MOVL  R11, R13; \
-	MOVL  R12, SI; \
-	HOME; \
-	CMOVLCS SI, R13; \
+	TABLE; \
 	CMPL  R13, $1; \
 	JEQ   back; \
 	INCL  R11; \
@@ -115,7 +109,7 @@ TEXT ·glanceHashed(SB), NOSPLIT, $0-80
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9) // the next group: a quarter of the misses look there too
 	MOVL BX, CX
-	ENTER
+	ENTER(closed, back)
 
 	// The hint was right, if nothing has changed.
 	CMPQ R13, (bucket_index+index_hint)(R8)
@@ -129,7 +123,7 @@ search:
 	RET
 
 small:
-	ENTER
+	ENTER(closed, back)
 	CMPQ (bucket_index+index_pages+8)(R8), $0
 	JEQ  back
 	LOCKED

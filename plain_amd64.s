@@ -11,12 +11,7 @@ TEXT ·askHome(SB), NOSPLIT, $0-40
 	MOVQ k_len+16(FP), R9
 	HASH
 	MOVQ DX, ret+32(FP)
-	BUCKET
-	MOVQ (bucket_index+index_hint)(R8), R13
-	TESTQ R13, R13
-	JEQ  asked
-	HINTED
-	PREFETCHT0 (R9)
+	ASK
 
 asked:
 	RET
