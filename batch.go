@@ -6,6 +6,10 @@ import "fmt"
 // their cache misses to overlap, few enough for the lines to stay in L1.
 const batchSize = 32
 
+// batchBytes is how many bytes of values getKeys copies before it leaves the lanes that it
+// has taken: writers wait for them.
+const batchBytes = 64 << 10
+
 // GetBatch looks up keys and appends the values found to dst, in the order of
 // the keys. It sets vals[i] to the value of keys[i], a part of the returned
 // slice that is limited to its own capacity, or to nil on a miss; an empty
@@ -157,11 +161,10 @@ func (c *Cache) askBlock(hashes *[batchSize]uint64, keys [][]byte) {
 	}
 }
 
-// askRecords asks for all the records that up to batchSize hashes lead to, whose index lines
-// have been asked for. They are noted before the
-// first is asked for: an atomic operation, such as a lock takes, waits until the
-// addresses of all that was asked for have been translated. (Only what noteRecords could
-// not find out is noted after that.)
+// askRecords asks for all the records that up to batchSize hashes lead to, whose index
+// lines have been asked for. They are noted before the first is asked for: an atomic
+// operation, such as a lock takes, waits until the addresses of all that was asked for
+// have been translated. (Only what noteRecords could not find out is noted after that.)
 func (c *Cache) askRecords(hashes []uint64, lane uint) {
 	var records [batchSize]lines
 	if len(hashes) == 0 || noteRecords(c, &hashes[0], &records, len(hashes), lane) == 0 {

@@ -137,6 +137,13 @@ func newCache(g geometry) (*Cache, error) {
 // bucket returns the small bucket for hash h.
 func (c *Cache) bucket(h uint64) *bucket { return &c.buckets[h&c.mask&(bucketCount-1)] }
 
+// ask returns the hash of k, and asks for its home group.
+func (c *Cache) ask(k []byte) uint64 {
+	h := c.shared.hash(k)
+	c.bucket(h).index.prefetch(h)
+	return h
+}
+
 // Set stores value v under key k, in place of an older value of k. The cache
 // keeps copies: k and v may be changed as soon as Set returns. After a Set
 // that returned nil, a Get of k finds v unless later Sets, of this or other

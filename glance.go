@@ -24,7 +24,3 @@ const linesUnknown = 1 << 8
 // mostHashed is the longest key that a glance computes the hash of. Longer ones are cut
 // into stripes by XXH64, which xxhash does; so it does with all keys where no glance is.
 const mostHashed = 31
-
-// batchBytes is how many bytes of values a batch copies at most before it leaves the lanes that it
-// has taken: writers wait for them.
-const batchBytes = 64 << 10

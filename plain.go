@@ -44,13 +44,6 @@ func (c *Cache) set(k, v []byte, h uint64, prompt bool) error {
 	return nil
 }
 
-// ask returns the hash of k, and asks for its home group.
-func (c *Cache) ask(k []byte) uint64 {
-	h := c.shared.hash(k)
-	c.bucket(h).index.prefetch(h)
-	return h
-}
-
 // plainFlowed is flowed where nobody is told what leaves. It is apart so that set, which
 // seldom calls it, need not clear a write.
 func (c *Cache) plainFlowed(t tally) {
