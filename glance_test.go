@@ -359,7 +359,7 @@ func besideWriter(t *testing.T, look func(c *Cache, dst, k []byte, lane uint) in
 	}()
 	dst := make([]byte, 0, 900)
 	answered := 0
-	for answered < 150_000*rounds() {
+	for answered < 300_000*rounds() {
 		n := look(c, dst, k, laneHere())
 		if n == glanceUnsure {
 			continue
