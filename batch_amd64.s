@@ -87,7 +87,6 @@ find:
 	JEQ  back
 	LOCKED
 	MATCH
-	TESTL R11, R11
 	JEQ  absent
 
 match:
@@ -318,7 +317,6 @@ record:
 	JEQ  back
 	LOCKED
 	MATCH
-	TESTL R11, R11
 	JEQ  absent
 
 match:

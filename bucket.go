@@ -38,6 +38,7 @@ type bucket struct {
 	aside    *aside      // nil while the bucket puts no Set aside
 	pending  int32       // pages that the index waits for; below 0: that it is going to give up
 	mean     int32       // bytes of a record
+	lengths  lengths     // of values
 	appended int         // bytes appended to the rings since sweepLocked last looked
 	unswept  uint64      // appended bytes that sweep has not yet answered
 	most     int         // bytes of the longest record that it takes
@@ -64,7 +65,6 @@ type bucket struct {
 	ghostHits    uint64
 	collisions   atomic.Uint64
 	corruptions  atomic.Uint64
-	_            [8]byte // to the end of the cache line
 }
 
 func (b *bucket) init(s *commons, dither int, large bool) {
@@ -364,6 +364,7 @@ func (b *bucket) appendLocked(ring policy.Ring, w *write, l limits) (uint64, err
 		}
 	}
 	b.appended += w.n
+	b.index.guess = b.lengths.note(len(w.v))
 	if b.large {
 		b.shared.strays(w.h).Add(1)
 	}

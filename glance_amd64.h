@@ -6,7 +6,7 @@
 //	AX  free
 //	BX  lane, from ENTER on
 //	CX  free, counts of shifts
-//	DX  hash
+//	DX  hash; length of nearly all values, from RECORD on
 //	DI  cache
 //	SI  bucket's number; ring, from SLOT on; key; dst
 //	R8  bucket
@@ -186,7 +186,7 @@ hashByte: \
 	JCC   shut
 
 // MATCH sets R11 to a word with a bit for each slot of the group that has the hash's
-// tag, or goes to back if that is the tag of a Set that was put aside. It sets the bytes of X1
+// tag, and the zero flag if none has, or goes to back if that is the tag of a Set that was put aside. It sets the bytes of X1
 // to the tag, and uses AX, R10 and X0. (group.matches)
 #define MATCH \
 	MOVQ  DX, R10; \
@@ -275,6 +275,15 @@ hashByte: \
 	JNE   other; \
 same: \
 	ADDQ  R9, R11
+
+// LIKELY takes the length in CX from DX, if it is the same: then the processor guesses by the
+// branch that it will be, and does not wait for the record to know where the value's end is
+// stored. It lets no later load pass a store that may be anywhere.
+#define LIKELY \
+	CMPQ  CX, DX; \
+	JNE   unlike; \
+	MOVQ  DX, CX; \
+unlike:
 
 // KEYS is the part of SAME for keys of other than 8 to 16 bytes; R13 is 8 less than that.
 #define KEYS(other) \

@@ -7,10 +7,9 @@
 // READ looks for the key in group R9 and the next one of its path, appends its value to
 // dst, and raises its frequency. It goes to gone if the key is not there, to room if dst
 // has no room for the CX bytes of its value, and to back if it cannot say. It uses all
-// registers but BX, DX, DI and R8. (bucket.direct)
+// registers but BX, DI and R8, and DX only if it has found a record. (bucket.direct)
 #define READ(result) \
 	MATCH; \
-	TESTL R11, R11; \
 	JEQ   absent; \
 match: \
 	SLOT(next); \
@@ -19,9 +18,11 @@ found: \
 	CMPB  ring_lines(SI), $4; \
 	JCC   large; \
 record: \
+	MOVWLZX (bucket_index+index_guess)(R8), DX; \
 	MOVQ  k_base+32(FP), SI; \
 	MOVQ  k_len+40(FP), R9; \
 	SAME(back); \
+	LIKELY; \
 	MOVQ  dst_cap+24(FP), AX; \
 	MOVQ  dst_len+16(FP), R13; \
 	SUBQ  R13, AX; \
@@ -70,7 +71,6 @@ absent: \
 	MOVQ  (bucket_index+index_pages)(R8), R9; \
 	GROUP; \
 	MATCH; \
-	TESTL R11, R11; \
 	JEQ   absent2; \
 match2: \
 	SLOT(next2); \

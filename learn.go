@@ -53,6 +53,36 @@ func (b *bucket) shapeLocked(mean int) {
 	b.roomy = mean >= roomyRecord
 }
 
+// lengths finds out whether nearly all values have the same length. A glance takes
+// that for granted until it has read the record's header (LIKELY in glance_amd64.h).
+type lengths struct {
+	usual uint16
+	trust uint8
+}
+
+const (
+	lengthTrusted  = 64  // values of one length in a row, more or less, until it is usual
+	lengthMost     = 128 // of them that count
+	lengthPerOther = 8   // of them that one of another length counts for
+)
+
+// note takes note of a value of n bytes, and returns the length that nearly all have had: of
+// the last ones more than eight in nine. It returns 0 if there is none.
+func (l *lengths) note(n int) uint16 {
+	switch {
+	case uint16(n) == l.usual:
+		l.trust = min(l.trust+1, lengthMost)
+	case l.trust > lengthPerOther:
+		l.trust -= lengthPerOther
+	default:
+		l.usual, l.trust = uint16(n), 1
+	}
+	if l.trust < lengthTrusted {
+		return 0
+	}
+	return l.usual
+}
+
 // longRecord is the mean size from which lookups do not wait for each other: the
 // copy of a value takes longer than a lane costs.
 const longRecord = 4 << 10

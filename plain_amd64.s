@@ -29,7 +29,6 @@ TEXT ·replace(SB), NOSPLIT, $0-89
 	JEQ  back
 	LOCKED
 	MATCH
-	TESTL R11, R11
 	JEQ  back
 
 match:
@@ -118,6 +117,7 @@ now:
 	SAME(back)
 	CMPQ CX, v_len+40(FP)
 	JNE  back
+	MOVQ v_len+40(FP), CX // which is known already
 	MOVQ R11, SI
 	MOVQ v_base+32(FP), R11
 	MOVL $0, ask_n+84(FP)
@@ -166,6 +166,7 @@ line:
 	SAME(back)
 	CMPQ CX, BX
 	JNE  back
+	MOVQ BX, CX // which is known already
 	MOVQ R11, SI
 	MOVWLZX aside_klen(DI), R9
 	LEAQ aside_data(DI)(R9*1), R11
