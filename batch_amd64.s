@@ -297,6 +297,7 @@ done:
 	RET
 
 	HASHES
+	HINTS
 
 // func noteRecords(c *Cache, hashes *uint64, records *[batchSize]lines, n int, lane uint) (unknown int)
 TEXT ·noteRecords(SB), NOSPLIT, $8-48

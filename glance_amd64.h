@@ -30,6 +30,17 @@
 #define PRIME4 0x85ebca77c2b2ae63
 #define PRIME5 0x27d4eb2f165667c5
 
+// HASH8 takes 8 bytes of the key into the hash.
+#define HASH8(bytes) \
+	MOVQ  bytes, AX; \
+	IMULQ R11, AX; \
+	ROLQ  $31, AX; \
+	IMULQ R10, AX; \
+	XORQ  AX, DX; \
+	ROLQ  $27, DX; \
+	IMULQ R10, DX; \
+	ADDQ  R12, DX
+
 // HASH sets DX to the hash of the key at SI, of R9 bytes, at most mostHashed. It uses AX, CX,
 // SI and R10 to R13. (commons.hash)
 #define HASH \
@@ -38,24 +49,11 @@
 	MOVQ  $PRIME3, R13; \
 	MOVQ  $PRIME5, DX; \
 	ADDQ  R9, DX; \
-	MOVQ  R9, CX; \
-	SUBQ  $8, CX; \
-	JLT   hash4; \
 	MOVQ  $PRIME4, R12; \
-hash8: \
-	MOVQ  (SI), AX; \
-	ADDQ  $8, SI; \
-	IMULQ R11, AX; \
-	ROLQ  $31, AX; \
-	IMULQ R10, AX; \
-	XORQ  AX, DX; \
-	ROLQ  $27, DX; \
-	IMULQ R10, DX; \
-	ADDQ  R12, DX; \
-	SUBQ  $8, CX; \
-	JGE   hash8; \
-	CMPQ  CX, $-8; \
-	JNE   hash4; \
+	CMPQ  R9, $16; \
+	JNE   hashAny; \
+	HASH8(0(SI)); \
+	HASH8(8(SI)); \
 hashed: \
 	MOVQ  DX, AX; \
 	SHRQ  $33, AX; \
@@ -73,9 +71,19 @@ hashed: \
 	MULQ  commons_seed+8(CX); \
 	XORQ  AX, DX
 
-// HASHES is the part of HASH for the bytes behind the last whole word; CX is 8 less
-// than there are.
+// HASHES is the part of HASH for keys of other than 16 bytes; CX is 8 less than there are left.
 #define HASHES \
+hashAny: \
+	MOVQ  R9, CX; \
+	SUBQ  $8, CX; \
+	JLT   hash4; \
+hash8: \
+	HASH8(0(SI)); \
+	ADDQ  $8, SI; \
+	SUBQ  $8, CX; \
+	JGE   hash8; \
+	CMPQ  CX, $-8; \
+	JEQ   hashed; \
 hash4: \
 	ADDQ  $4, CX; \
 	JLT   hash1; \
@@ -109,16 +117,20 @@ hashByte: \
 	IMUL3Q $bucket__size, SI, R8; \
 	LEAQ  Cache_buckets(DI)(R8*1), R8
 
+// SHARE sets to, which is a number of groups, to the one that is the home of the hash bits in
+// AX. (table.home)
+#define SHARE(to) \
+	IMULQ AX, to; \
+	SHRQ  $const_slotHashBits, to
+
 // HOME sets R11 to the home of the hash, given the groups of the geometries cur in R11,
 // old in R12, and front in R10. It uses AX and R12. Carry says whether it is in old.
 // (index.home)
 #define HOME \
 	MOVQ  DX, AX; \
 	SHRQ  $const_slotHashAt, AX; \
-	IMULQ AX, R11; \
-	SHRQ  $const_slotHashBits, R11; \
-	IMULQ AX, R12; \
-	SHRQ  $const_slotHashBits, R12; \
+	SHARE(R11); \
+	SHARE(R12); \
 	CMPL  R12, R10; \
 	CMOVLCS R12, R11
 
@@ -137,10 +149,23 @@ hashByte: \
 #define HINTED \
 	MOVL (bucket_index+index_front)(R8), R10; \
 	MOVL (indexHint_cur+table_groups)(R13), R11; \
-	MOVL (indexHint_old+table_groups)(R13), R12; \
 	MOVQ indexHint_pages(R13), R9; \
-	HOME; \
+	MOVQ  DX, AX; \
+	SHRQ  $const_slotHashAt, AX; \
+	SHARE(R11); \
+	TESTL R10, R10; \
+	JNE  growing; \
+grown: \
 	GROUP
+
+// HINTS is the part of HINTED for an index that grows.
+#define HINTS \
+growing: \
+	MOVL (indexHint_old+table_groups)(R13), R12; \
+	SHARE(R12); \
+	CMPL R12, R10; \
+	CMOVLCS R12, R11; \
+	JMP  grown
 
 // ASK finds the bucket of the hash and asks for its home group; it goes to asked if it need not.
 #define ASK \
@@ -168,19 +193,18 @@ hashByte: \
 	JCC   closed
 
 // ENTER takes lane CX, which is at BX then, or goes to busy or closed with nothing taken, or
-// to shut with the lane taken. It uses AX and R12. (lane.enter)
+// to shut with the lane taken. It uses AX and R12. The bit of laneBusy is 0. Who is inside writes
+// the lane without a lock; that is the only bit that others set, and it is set already. (lane.enter)
 #define ENTER(busy, shut) \
 	IMUL3Q $const_laneStride, CX, R12; \
 	ADDQ  SI, R12; \
 	MOVQ  Cache_lanes(DI), BX; \
 	LEAQ  (BX)(R12*8), BX; \
-	MOVQ  (BX), AX; \
-	TESTL $(const_laneBusy+const_laneFull), AX; \
+	TESTL $(const_laneBusy+const_laneFull), (BX); \
 	JNE   busy; \
-	LEAQ  const_laneBusy(AX), R12; \
 	LOCK; \
-	CMPXCHGQ R12, (BX); \
-	JNE   closed; \
+	BTSQ  $0, (BX); \
+	JCS   closed; \
 	MOVQ  (bucket_mu+bucketLock_open)(R8), AX; \
 	BTQ   CX, AX; \
 	JCC   shut

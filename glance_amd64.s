@@ -130,6 +130,7 @@ small:
 	JMP  search
 
 	READS
+	HINTS
 
 back:
 	SUBQ $const_laneBusy, (BX)
