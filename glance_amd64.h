@@ -210,8 +210,8 @@ growing: \
 	JCC   shut
 
 // MATCH sets R11 to a word with a bit for each slot of the group that has the hash's
-// tag, and the zero flag if none has, or goes to back if that is the tag of a Set that was put aside. It sets the bytes of X1
-// to the tag, and uses AX, R10 and X0. (group.matches)
+// tag, and the zero flag if none has, or goes to back if that is the tag of a Set that was put
+// aside. It sets the bytes of X1 to the tag, and uses AX, R10 and X0. (group.matches)
 #define MATCH \
 	MOVQ  DX, R10; \
 	SHRQ  $33, R10; \
@@ -300,9 +300,9 @@ growing: \
 same: \
 	ADDQ  R9, R11
 
-// LIKELY takes the length in CX from DX, if it is the same: then the processor guesses by the
-// branch that it will be, and does not wait for the record to know where the value's end is
-// stored. It lets no later load pass a store that may be anywhere.
+// LIKELY takes the length in CX from DX, if it is the same. The processor guesses that branch, and so
+// knows where the value's end is going to be stored before the record has come. A store of which that
+// is not known no later load passes: the next lookups would wait.
 #define LIKELY \
 	CMPQ  CX, DX; \
 	JNE   unlike; \
