@@ -364,7 +364,7 @@ func (b *bucket) appendLocked(ring policy.Ring, w *write, l limits) (uint64, err
 		}
 	}
 	b.appended += w.n
-	b.index.guess = b.lengths.note(len(w.v))
+	b.noteLengthLocked(len(w.v))
 	if b.large {
 		b.shared.strays(w.h).Add(1)
 	}

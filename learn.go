@@ -83,6 +83,14 @@ func (l *lengths) note(n int) uint16 {
 	return l.usual
 }
 
+// noteLengthLocked takes note of a value of n bytes. What lookups guess by is in a cache line that they
+// read, and is written only where it changes.
+func (b *bucket) noteLengthLocked(n int) {
+	if usual := b.lengths.note(n); usual != b.index.guess {
+		b.index.guess = usual
+	}
+}
+
 // longRecord is the mean size from which lookups do not wait for each other: the
 // copy of a value takes longer than a lane costs.
 const longRecord = 4 << 10
