@@ -6,7 +6,7 @@
 //	AX  free
 //	BX  lane, from ENTER on
 //	CX  free, counts of shifts
-//	DX  hash; length of nearly all values, from RECORD on
+//	DX  hash; in READ, the length of nearly all values once there is a record
 //	DI  cache
 //	SI  bucket's number; ring, from SLOT on; key; dst
 //	R8  bucket
