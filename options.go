@@ -53,7 +53,7 @@ type Options struct {
 	// HugePages asks the operating system to back the cache with large pages
 	// (on Linux, by MADV_HUGEPAGE, where transparent huge pages are set to
 	// madvise or always; elsewhere it does nothing). Reads and overwrites
-	// spread over hundreds of megabytes become 10 to 20 % faster. The price is
+	// spread over hundreds of megabytes become 8 to 15 % faster. The price is
 	// paid while the cache fills: memory comes in steps of 2 MB, each of which
 	// keeps one Set waiting for 0.1 to several milliseconds.
 	HugePages bool
