@@ -39,6 +39,7 @@ type bucket struct {
 	pending  int32       // pages that the index waits for; below 0: that it is going to give up
 	mean     int32       // bytes of a record
 	lengths  lengths     // of values
+	tight    bool        // the next new record needs room, and nothing but live ones can give it (readyLocked)
 	appended int         // bytes appended to the rings since sweepLocked last looked
 	unswept  uint64      // appended bytes that sweep has not yet answered
 	most     int         // bytes of the longest record that it takes
@@ -277,7 +278,10 @@ func (b *bucket) setLocked(w *write) error {
 	if b.mortal {
 		b.reapLocked()
 	}
-	l := b.limitLocked()
+	var l limits
+	if w.room == 0 {
+		l = b.limitLocked()
+	}
 	ring := b.admitLocked(&f, replace, w.n, l)
 	pos, err := b.appendLocked(ring, w, l)
 	if err != nil {
@@ -352,10 +356,11 @@ func (b *bucket) appendLocked(ring policy.Ring, w *write, l limits) (uint64, err
 		hdr = putTimedHeader(&buf, len(w.k), len(w.v), w.expiry)
 	}
 	r := &b.rings[ring]
-	limit := b.ownRoomLocked(ring, w.n, l)
+	limit := b.roomLocked(ring, w, l)
 	if err := r.extend(uint64(w.n), limit); err != nil {
 		return 0, err
 	}
+	b.tight = ring == b.policy.Entry() && b.policy.Dropping() && !b.mortal && !r.fits(2*w.n, limit)
 	r.count(1, w.n, w.expiry != 0)
 	if w.expiry != 0 {
 		b.noteExpiry(w.expiry)
@@ -442,6 +447,7 @@ func (b *bucket) resetLocked() {
 	}
 	b.pending = 0
 	b.mortal = false
+	b.tight = false
 	b.policy.Emptied()
 }
 
@@ -452,6 +458,7 @@ func (b *bucket) close() {
 	b.closed = true
 	b.overtakeAllLocked()
 	b.mortal = false
+	b.tight = false
 	b.index.reset()
 	for i := range b.rings {
 		b.rings[i] = ring{}

@@ -135,6 +135,26 @@ func (b *bucket) ownRoomLocked(ring policy.Ring, n int, l limits) int {
 	return limit
 }
 
+// readyLocked gives the ring that new records go to room for one of n bytes, before it is known
+// whether the one that is to be set is new, and returns how many chunks the ring may hold:
+// meanwhile the line of the index comes that tells it. If it is not new, the room is the next one's.
+func (b *bucket) readyLocked(n int) (room int) {
+	b.tight = false
+	return b.ownRoomLocked(b.policy.Entry(), n, b.limitLocked())
+}
+
+// roomLocked gives a ring room for a new record, unless readyLocked has, and returns how
+// many chunks it may hold.
+func (b *bucket) roomLocked(ring policy.Ring, w *write, l limits) int {
+	if w.room > 0 {
+		if ring == b.policy.Entry() {
+			return w.room
+		}
+		l = b.limitLocked()
+	}
+	return b.ownRoomLocked(ring, w.n, l)
+}
+
 // withinReachLocked returns how many chunks a ring has or can get.
 func (b *bucket) withinReachLocked(r *ring) int {
 	return r.held() + max(b.shared.pool.spare(), 0)>>r.shift

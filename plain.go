@@ -25,9 +25,13 @@ func (c *Cache) set(k, v []byte, h uint64, prompt bool) error {
 		b.mu.Unlock()
 		return c.setAny(k, v, h, prompt)
 	}
+	var room int
+	if b.tight {
+		room = b.readyLocked(n)
+	}
 	record, ok := replace(b, k, v, h, prompt)
 	if !ok {
-		return c.setNewAndUnlock(b, k, v, h, prompt)
+		return c.setNewAndUnlock(b, k, v, h, prompt, room)
 	}
 	b.mu.sets++
 	var flowed tally
@@ -52,12 +56,13 @@ func (c *Cache) plainFlowed(t tally) {
 }
 
 // setNewAndUnlock is the rest of set where there is no older value that is easily replaced.
-func (c *Cache) setNewAndUnlock(b *bucket, k, v []byte, h uint64, prompt bool) error {
+func (c *Cache) setNewAndUnlock(b *bucket, k, v []byte, h uint64, prompt bool, room int) error {
 	var w write
-	w.k, w.v, w.h, w.prompt, w.reason = k, v, h, prompt, EvictReplaced
+	w.k, w.v, w.h, w.prompt, w.reason, w.room = k, v, h, prompt, EvictReplaced, room
 	w.measure()
 	if b.closed || c.isScarce(w.n) {
 		b.mu.Unlock()
+		w.room = 0
 		return c.store(&w)
 	}
 	b.mu.sets++

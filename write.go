@@ -24,6 +24,7 @@ type write struct {
 	prompt bool        // its lines have been asked for: it is made at once
 	flight *flight     // for ifListed: the load that writes
 	reason Reason      // why an older value leaves
+	room   int         // chunks that the ring for new records may hold, if it has room already; else 0
 	ask    lines       // to be asked for when the lock has been given up, by a Set that was put aside
 	left   *[]departed // for OnEvict. A pointer, so that k and v need not be on the heap as this is
 }

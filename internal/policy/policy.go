@@ -172,6 +172,17 @@ func (s *State) Admit(ghost, smallFits, mainFits bool) Ring {
 	}
 }
 
+// Entry returns the ring that new records go to that no ghost remembers, once main has been filled.
+func (s *State) Entry() Ring {
+	if s.Kind == FIFO {
+		return Main
+	}
+	return Small
+}
+
+// Dropping reports whether a new record has no room but what the ring that it goes to gives up.
+func (s *State) Dropping() bool { return s.full || s.Kind == FIFO }
+
 // Emptied tells that the bucket has been emptied.
 func (s *State) Emptied() { s.full = false }
 
