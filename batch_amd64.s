@@ -219,8 +219,7 @@ next:
 	JNE  match
 
 absent:
-	CMPB 7(R9), $0
-	JEQ  none
+	PASSED(none)
 
 	// Something has passed the home group: on along the path, with BX put by. What the quest
 	// waits for here, others do not: the processor goes on with them.
@@ -237,8 +236,7 @@ group:
 	JNE  likely
 
 passed:
-	CMPB 7(R9), $0
-	JEQ  end
+	PASSED(end)
 
 on:
 	NEXT(end)

@@ -125,7 +125,7 @@ func (b *bucket) find(f *found, k []byte, h uint64) bool {
 				return true
 			}
 		}
-		if p.left == 0 || !g.passed() {
+		if p.left == 0 || !g.passed(h) {
 			return false
 		}
 	}

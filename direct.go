@@ -36,7 +36,7 @@ func (b *bucket) direct(k []byte, h uint64, cold bool) (v []byte, at slotRef, su
 		v := r.shortValue(s, k)
 		return v, slotRef{&g.slots[i], s}, v != nil
 	}
-	return nil, slotRef{}, !g.passed()
+	return nil, slotRef{}, !g.passed(h)
 }
 
 // getDirect appends the value of k to dst, in the common case. If it has not, sure and

@@ -227,6 +227,15 @@ growing: \
 	PMOVMSKB X0, R11; \
 	ANDL  $(1<<const_groupSlots-1), R11
 
+// PASSED goes to none if no entry with the hash's side has passed group R9. It uses AX: 0x0f for side
+// 0, 0xf0 for side 1. (group.passed)
+#define PASSED(none) \
+	BTQ   $const_slotHashAt, DX; \
+	SBBL  AX, AX; \
+	XORL  $0x0f, AX; \
+	TESTB AX, (group_ctrl+7)(R9); \
+	JEQ   none
+
 // RING sets SI to the ring of the slot.
 #define RING \
 	MOVQ  R10, SI; \

@@ -58,8 +58,7 @@ next: \
 	ANDL  CX, R11; \
 	JNE   match; \
 absent: \
-	CMPB  7(R9), $0; \
-	JEQ   gone; \
+	PASSED(gone); \
 	/* Something has passed the home group: on to the next one (probe.next). */ \
 	TABLE; \
 	CMPL  R13, $1; \
@@ -80,8 +79,7 @@ next2: \
 	ANDL  CX, R11; \
 	JNE   match2; \
 absent2: \
-	CMPB  7(R9), $0; \
-	JEQ   gone; \
+	PASSED(gone); \
 	JMP   back
 
 // func glance(c *Cache, dst, k []byte, lane uint) (h uint64, n int)

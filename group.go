@@ -59,8 +59,29 @@ func (g *group) clear(i int) {
 	g.slots[i] = 0
 }
 
-// passed reports whether any entry went on from g to a later group.
-func (g *group) passed() bool { return g.ctrl >= overflow1 }
+// passedAt returns where in ctrl the count of the side of hash h is, or of the slot of one.
+func passedAt(h uint64) uint { return passedBits0 + uint(h>>slotHashAt&1)*passedBits }
+
+// passed reports whether any entry with the side of hash h went on from g to a later group.
+func (g *group) passed(h uint64) bool { return g.ctrl>>passedAt(h)&passedMost != 0 }
+
+// passedAny reports whether any entry did.
+func (g *group) passedAny() bool { return g.ctrl>>passedBits0 != 0 }
+
+// pass counts one entry more that has passed, with the hash or slot h. What has come to
+// passedMost has lost count, and stays there.
+func (g *group) pass(h uint64) {
+	if at := passedAt(h); g.ctrl>>at&passedMost != passedMost {
+		g.ctrl += 1 << at
+	}
+}
+
+// unpass counts one less.
+func (g *group) unpass(h uint64) {
+	if at := passedAt(h); g.ctrl>>at&passedMost != passedMost {
+		g.ctrl -= 1 << at
+	}
+}
 
 // load reads a slot whose frequency others may be raising.
 func (g *group) load(i int) uint64 { return atomic.LoadUint64(&g.slots[i]) }

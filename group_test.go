@@ -38,3 +38,44 @@ func TestGroup_Stale(t *testing.T) {
 	require.Greater(t, both[0], 1000)
 	require.Greater(t, both[1], 1000)
 }
+
+// What has passed a group is counted by the side of its hash, exactly up to the most that
+// the count can say. There it has lost count, and a search never ends there again.
+func TestGroup_Passed(t *testing.T) {
+	sides := []uint64{0, 1 << slotHashAt}
+	for i, h := range sides {
+		other := sides[1-i]
+		var g group
+		for n := 1; n < passedMost; n++ {
+			for range n {
+				g.pass(h)
+			}
+			if !g.passed(h) || !g.passedAny() || g.passed(other) {
+				t.Fatalf("side %d: %d have passed: control word %x", i, n, g.ctrl)
+			}
+			g.pass(other)
+			for range n {
+				g.unpass(h)
+			}
+			if g.passed(h) || !g.passed(other) {
+				t.Fatalf("side %d: none of %d has passed: control word %x", i, n, g.ctrl)
+			}
+			if g.unpass(other); g.ctrl != 0 {
+				t.Fatalf("side %d: nothing has passed: control word %x", i, g.ctrl)
+			}
+		}
+		for range 2 * passedMost {
+			g.pass(h)
+		}
+		for range 2 * passedMost {
+			g.unpass(h)
+		}
+		if !g.passed(h) || g.passed(other) {
+			t.Errorf("side %d: too many to count have passed: control word %x", i, g.ctrl)
+		}
+		g.putAt(groupSlots-1, 1, tagUsed)
+		if g.clear(groupSlots - 1); g.passed(other) || g.tagAt(groupSlots-1) != 0 {
+			t.Errorf("side %d: a tag and a count meet: control word %x", i, g.ctrl)
+		}
+	}
+}

@@ -11,18 +11,18 @@ import (
 // The index of a bucket maps hashes to slots. It is an open-addressing table
 // of groups; a group is one cache line:
 //
-//	word 0: seven tag bytes (0: the slot is empty) | overflow count (8 bits)
+//	word 0: seven tag bytes (0: the slot is empty) | two counts of what has passed (4 bits each)
 //	word 1 to 7: seven slots
 //	slot: hash (24 bits) | frequency (2) | trial (1) | ring (1) | position (36)
 //
 // A hash has its home group, found by multiplication, so groups are in hash
 // order. An entry that finds its home full goes on to the groups 1, 3, 6, 10,
 // ... behind it (triangular probing: runs of full groups do not join), at most
-// probeGroups in all. The overflow count of a group is the exact number of
-// entries that passed it so: a search ends at a group that nothing passed. Entries
-// of the group's own home that passed it lie in one of probeGroups-1 others, in
-// either of two geometries, so there are fewer than 2*(probeGroups-1)*groupSlots
-// = 210 of them; those of other homes that come by are some ten, by chance.
+// probeGroups in all. A group counts the entries that passed it so, on two sides,
+// of which an entry's is the lowest bit of its slot's hash: a search ends at a group
+// that nothing of its side passed. With good hashes some ten have passed on a side at
+// the very most. A count that has come to passedMost, as where keys have been chosen
+// to meet, has lost count, and stays there.
 //
 // The index never looks at records. A slot whose position is no longer alive
 // in its ring is stale: it is left where it is, can be found again as a ghost,
@@ -36,7 +36,7 @@ import (
 // Invariants (numbers as in docs/design.md):
 //
 //	I4  an entry lies on the probe path of its hash, and every group that it
-//	    passed counts it
+//	    passed counts it on its side, or has lost count
 //	I5  a stale slot is dropped before its position can come round again
 //	I6  while the table grows, homes below front are found in the old geometry
 //	    and all others in the new one
@@ -55,11 +55,14 @@ const (
 	slotHashBits = 24
 	slotHashAt   = 64 - slotHashBits
 
-	tagOnes   = 0x0001010101010101
-	tagLows   = 0x007f7f7f7f7f7f7f
-	tagHighs  = 0x0080808080808080
-	tagUsed   = 0x80 // set in every tag, so that 0 means empty
-	overflow1 = 1 << 56
+	tagOnes  = 0x0001010101010101
+	tagLows  = 0x007f7f7f7f7f7f7f
+	tagHighs = 0x0080808080808080
+	tagUsed  = 0x80 // set in every tag, so that 0 means empty
+
+	passedBits0 = 8 * groupSlots // where the counts of what has passed begin in a control word
+	passedBits  = 4              // of each of the two
+	passedMost  = 1<<passedBits - 1
 )
 
 // A group is a cache line.
@@ -238,7 +241,7 @@ func (x *index) at(h uint64, ring policy.Ring, pos uint64) (place, bool) {
 				return place{g: g, slot: s, at: p.at, i: i}, true
 			}
 		}
-		if p.left == 0 || !g.passed() {
+		if p.left == 0 || !g.passed(h) {
 			return place{}, false
 		}
 	}
@@ -254,10 +257,17 @@ func (x *index) store(p place, slot uint64) {
 // remove empties the slot of hash h at p.
 func (x *index) remove(h uint64, p place) { x.clearSlot(x.path(h), p.at, p.i) }
 
-// pass adds n to the counts of the groups on path p before group at.
-func (x *index) pass(p probe, at uint32, n uint64) {
+// pass counts an entry, of hash or slot h, in the groups that it has passed on path p before group at.
+func (x *index) pass(p probe, at uint32, h uint64) {
 	for ; p.at != at; p.next() {
-		x.group(p.at).ctrl += n
+		x.group(p.at).pass(h)
+	}
+}
+
+// unpass takes it out of them.
+func (x *index) unpass(p probe, at uint32, h uint64) {
+	for ; p.at != at; p.next() {
+		x.group(p.at).unpass(h)
 	}
 }
 
@@ -265,9 +275,10 @@ func (x *index) pass(p probe, at uint32, n uint64) {
 // counts of the groups that it passed (I4).
 func (x *index) clearSlot(p probe, at uint32, i int) {
 	g := x.group(at)
-	x.used[slotRing(g.slots[i])]--
+	old := g.slots[i]
+	x.used[slotRing(old)]--
 	g.clear(i)
-	x.pass(p, at, 1<<64-overflow1)
+	x.unpass(p, at, old)
 }
 
 // replace puts slot of hash h, on path p, over slot i of group at, which has
@@ -281,10 +292,10 @@ func (x *index) replace(p probe, at uint32, i int, h, slot uint64) {
 	g.ctrl = g.ctrl&^(0xff<<(8*i)) | tagOf(h)<<(8*i)
 	g.slots[i] = slot
 	if t, home := x.table(old); home != at {
-		x.pass(t.path(home), at, 1<<64-overflow1)
+		x.unpass(t.path(home), at, old)
 	}
 	if p.at != at {
-		x.pass(p, at, overflow1)
+		x.pass(p, at, slot)
 	}
 }
 
@@ -329,7 +340,7 @@ func (x *index) insertAt(at uint32, i int, h, slot uint64, w windows) (victim ui
 	if g := x.group(at); g.tagAt(i) == 0 {
 		g.putAt(i, slot, tagOf(h))
 		x.used[slotRing(slot)]++
-		x.pass(path, at, overflow1) // (I4)
+		x.pass(path, at, slot) // (I4)
 	} else {
 		x.replace(path, at, i, h, slot)
 	}
@@ -423,7 +434,7 @@ func (x *index) takeHome(slots []uint64, at uint64, w windows) ([]uint64, uint64
 				slots = append(slots, s&^(slotFreqMask|slotTrialBit))
 			}
 		}
-		if p.left == 0 || !g.passed() {
+		if p.left == 0 || !g.passedAny() {
 			return slots, end
 		}
 	}

@@ -55,19 +55,15 @@ func (x *index) takeOut(all []taken, home uint32) []taken {
 	path := x.old.path(home)
 	for p := path; ; p.next() {
 		g := x.group(p.at)
-		var n uint64
 		for used := g.ctrl & tagHighs; used != 0; used &= used - 1 {
 			i := firstSlot(used)
 			if s := g.slots[i]; x.old.home(s) == home {
 				all = append(all, taken{slot: s, tag: g.tagAt(i)})
 				g.clear(i)
-				n++
+				x.unpass(path, p.at, s)
 			}
 		}
-		if n > 0 {
-			x.pass(path, p.at, -n*overflow1)
-		}
-		if p.left == 0 || !g.passed() {
+		if p.left == 0 || !g.passedAny() {
 			return all
 		}
 	}

@@ -207,8 +207,7 @@ group:
 	JNE  match
 
 passed:
-	CMPB 7(R9), $0
-	JEQ  yes
+	PASSED(yes)
 	NEXT(yes)
 
 match:

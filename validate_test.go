@@ -128,7 +128,7 @@ func (r *ring) validate(p *chunkPool) error {
 // are alive, every slot can be found, and the overflow counts are right.
 func (b *bucket) validateIndex(records map[uint64]uint64) error {
 	x := &b.index
-	passed := make([]int, x.cur.groups)
+	passed := make([][2]int, x.cur.groups)
 	var used [ringCount]int
 	for n := range x.cur.groups {
 		g := x.group(n)
@@ -145,7 +145,7 @@ func (b *bucket) validateIndex(records map[uint64]uint64) error {
 			t, home := x.table(h)
 			p := t.path(home)
 			for ; p.at != n; p.next() {
-				passed[p.at]++
+				passed[p.at][s>>slotHashAt&1]++
 				if p.left == 0 {
 					return fmt.Errorf("I4: slot %d of group %d is not on the path from %d", i, n, home)
 				}
@@ -173,8 +173,11 @@ func (b *bucket) validateIndex(records map[uint64]uint64) error {
 		return fmt.Errorf("I7: %d live records have no slot", len(records))
 	}
 	for n := range x.cur.groups {
-		if count := int(x.group(n).ctrl >> 56); count != passed[n] {
-			return fmt.Errorf("I4: group %d counts %d passed, has %d", n, count, passed[n])
+		for side, has := range passed[n] {
+			count := int(x.group(n).ctrl >> (56 + 4*side) & 15)
+			if count != has && count != 15 { // 15 may be any number
+				return fmt.Errorf("I4: group %d counts %d passed of side %d, has %d", n, count, side, has)
+			}
 		}
 	}
 	if used != x.used {
