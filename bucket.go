@@ -39,7 +39,7 @@ type bucket struct {
 	pending  int32       // pages that the index waits for; below 0: that it is going to give up
 	mean     int32       // bytes of a record
 	lengths  lengths     // of values
-	tight    bool        // the next new record needs room, and nothing but live ones can give it (readyLocked)
+	tight    bool        // the next new record has no room (isTightLocked)
 	appended int         // bytes appended to the rings since sweepLocked last looked
 	unswept  uint64      // appended bytes that sweep has not yet answered
 	most     int         // bytes of the longest record that it takes
@@ -360,7 +360,7 @@ func (b *bucket) appendLocked(ring policy.Ring, w *write, l limits) (uint64, err
 	if err := r.extend(uint64(w.n), limit); err != nil {
 		return 0, err
 	}
-	b.tight = ring == b.policy.Entry() && b.policy.Dropping() && !b.mortal && !r.fits(2*w.n, limit)
+	b.tight = b.isTightLocked(ring, w.n, limit)
 	r.count(1, w.n, w.expiry != 0)
 	if w.expiry != 0 {
 		b.noteExpiry(w.expiry)
@@ -401,6 +401,7 @@ func (b *bucket) flowLocked(n int) bool {
 // reportLocked returns what was set since the last report, once that is a chunk or
 // more. It is the moment to learn.
 func (b *bucket) reportLocked() (t tally) {
+	b.tight = false // limits may have changed
 	b.learnLocked()
 	t, b.inflow = b.inflow, t
 	return t

@@ -136,11 +136,30 @@ func (b *bucket) ownRoomLocked(ring policy.Ring, n int, l limits) int {
 }
 
 // readyLocked gives the ring that new records go to room for one of n bytes, before it is known
-// whether the one that is to be set is new, and returns how many chunks the ring may hold:
-// meanwhile the line of the index comes that tells it. If it is not new, the room is the next one's.
+// whether the one that is to be set is new: meanwhile the line of the index comes that tells it. If it
+// is not, the room is the next one's. It returns how many chunks the ring may hold, which are those that it
+// has (isTightLocked); 0 if that is not enough.
 func (b *bucket) readyLocked(n int) (room int) {
 	b.tight = false
-	return b.ownRoomLocked(b.policy.Entry(), n, b.limitLocked())
+	ring := b.policy.Entry()
+	r := &b.rings[ring]
+	if room = r.held(); n > room<<r.shift {
+		return 0
+	}
+	b.claim = claim{ring, int32(room)}
+	for work := b.setWork(n); !r.fits(n, room); {
+		b.evictTailLocked(ring, &work)
+	}
+	b.claim = claim{}
+	return room
+}
+
+// isTightLocked reports whether a ring that is to hold limit chunks has them, has no room for another
+// record beside one of n bytes, and is where new records go, which nothing but live ones will
+// give room to. It may be asked for less then: that shows once a chunk has been set (reportLocked).
+func (b *bucket) isTightLocked(ring policy.Ring, n, limit int) bool {
+	r := &b.rings[ring]
+	return ring == b.policy.Entry() && b.policy.Dropping() && !b.mortal && b.pending == 0 && r.held() == limit && !r.fits(2*n, limit)
 }
 
 // roomLocked gives a ring room for a new record, unless readyLocked has, and returns how

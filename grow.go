@@ -169,6 +169,7 @@ func (b *bucket) growIndexLocked(n int) error {
 	}
 	b.index.grow(pages)
 	b.pending = 0
+	b.tight = false // the rings may hold less now
 	if b.aside == nil && b.putsAside() {
 		b.aside = new(aside)
 	}
