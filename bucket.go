@@ -290,12 +290,18 @@ func (b *bucket) setLocked(w *write) error {
 		}
 		return b.failLocked(w, err)
 	}
-	b.index.latest = uint64(ring)<<slotPosBits | pos
-	b.putSlotLocked(&f, replace, w.h, slotWord(w.h, ring, pos))
+	b.putSlotLocked(&f, replace, w.h, ring, pos)
+	b.endSetLocked(ring, w.n)
+	return nil
+}
+
+// endSetLocked does what follows when n bytes have been appended to a ring: the index's share, and
+// what the next Set will be glad of.
+func (b *bucket) endSetLocked(ring policy.Ring, n int) {
+	b.appended += n
 	b.sweepLocked()
 	b.tendIndexLocked()
 	b.prepareLocked(ring)
-	return nil
 }
 
 // admitLocked returns the ring that a record of n bytes goes to: a replaced
@@ -319,20 +325,28 @@ func (b *bucket) admitLocked(f *found, replace bool, n int, l limits) policy.Rin
 
 // putSlotLocked enters a record into the index: in the slot of the one that it
 // replaces, in that of its ghost, or in a new one.
-func (b *bucket) putSlotLocked(f *found, replace bool, h, slot uint64) {
-	switch {
-	case replace:
-		b.index.store(f.place, slot|f.slot&slotFreqMask)
-	case f.ghost:
-		if slotRing(slot) == policy.Main && b.policy.Full() {
-			slot |= slotTrialBit
-		}
-		b.index.store(f.place, slot)
-	default:
-		at, i := space(b, h)
-		if victim, forced := b.index.insertAt(at, i, h, slot, b.windows()); forced {
-			b.loseLocked(victim)
-		}
+func (b *bucket) putSlotLocked(f *found, replace bool, h uint64, ring policy.Ring, pos uint64) {
+	if !replace && !f.ghost {
+		b.enterLocked(h, ring, pos)
+		return
+	}
+	slot := slotWord(h, ring, pos)
+	b.index.latest = slot & (slotRingBit | slotPosMask)
+	if replace {
+		slot |= f.slot & slotFreqMask
+	} else if ring == policy.Main && b.policy.Full() {
+		slot |= slotTrialBit
+	}
+	b.index.store(f.place, slot)
+}
+
+// enterLocked enters a record of hash h into a slot of its own.
+func (b *bucket) enterLocked(h uint64, ring policy.Ring, pos uint64) {
+	slot := slotWord(h, ring, pos)
+	b.index.latest = slot & (slotRingBit | slotPosMask)
+	at, i := space(b, h)
+	if victim, forced := b.index.insertAt(at, i, h, slot, b.windows()); forced {
+		b.loseLocked(victim)
 	}
 }
 
@@ -368,7 +382,6 @@ func (b *bucket) appendLocked(ring policy.Ring, w *write, l limits) (uint64, err
 			hdr = putMark(&buf, len(w.k), w.expiry)
 		}
 	}
-	b.appended += w.n
 	b.noteLengthLocked(len(w.v))
 	if b.large {
 		b.shared.strays(w.h).Add(1)

@@ -30,7 +30,7 @@ func (c *Cache) set(k, v []byte, h uint64, prompt bool) error {
 		room = b.readyLocked(n)
 	}
 	record, ok := replace(b, k, v, h, prompt)
-	if !ok {
+	if !ok && (room == 0 || !b.addLocked(k, v, h, n, room)) {
 		return c.setNewAndUnlock(b, k, v, h, prompt, room)
 	}
 	b.mu.sets++
@@ -39,7 +39,7 @@ func (c *Cache) set(k, v []byte, h uint64, prompt bool) error {
 		flowed = b.reportLocked()
 	}
 	b.mu.Unlock()
-	if record.n > 0 { // put aside
+	if ok && record.n > 0 { // put aside
 		record.prefetchWrite()
 	}
 	if flowed.bytes > 0 {
@@ -53,6 +53,24 @@ func (c *Cache) set(k, v []byte, h uint64, prompt bool) error {
 func (c *Cache) plainFlowed(t tally) {
 	var w write
 	c.flowed(t, &w)
+}
+
+// addLocked is setLocked where readyLocked has made room for the record, of n bytes, if the key is new:
+// what a full cache is asked for most. It reports whether it has stored it.
+func (b *bucket) addLocked(k, v []byte, h uint64, n, room int) bool {
+	ring := b.policy.Entry()
+	r := &b.rings[ring]
+	if !isNew(b, h) || r.extend(uint64(n), room) != nil {
+		return false
+	}
+	var buf [maxHeader]byte
+	r.count(1, n, false)
+	pos := r.append(putHeader(&buf, len(k), len(v)), k, v)
+	b.tight = b.isTightLocked(ring, n, room)
+	b.noteLengthLocked(len(v))
+	b.enterLocked(h, ring, pos)
+	b.endSetLocked(ring, n)
+	return true
 }
 
 // setNewAndUnlock is the rest of set where there is no older value that is easily replaced.

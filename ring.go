@@ -148,7 +148,11 @@ func (r *ring) append(header, key, value []byte) uint64 {
 	pos := r.head()
 	n := len(header) + len(key) + len(value)
 	if b := r.run(pos); len(b) >= n {
-		copy(b, header)
+		if len(header) == shortHeader { // as nearly always: spare the call
+			b[0], b[1], b[2] = header[0], header[1], header[2]
+		} else {
+			copy(b, header)
+		}
 		copy(b[len(header):], key)
 		copy(b[len(header)+len(key):], value)
 	} else {
@@ -244,6 +248,16 @@ func (r *ring) hash(pos uint64, n int) uint64 {
 // record that lies in the ring can begin there.
 func (r *ring) header(pos uint64) (header, bool) {
 	b := r.run(pos)
+	if len(b) >= 4 {
+		if h, ok := parseShort(b); ok { // as nearly all are
+			return h, uint64(h.total()) <= r.age(pos)
+		}
+	}
+	return r.headerAny(pos, b)
+}
+
+// headerAny is header for records of every form. b are the bytes up to the chunk's end.
+func (r *ring) headerAny(pos uint64, b []byte) (header, bool) {
 	if len(b) < maxHeader {
 		// The chunk ends inside the longest header: gather what there is.
 		var buf [maxHeader]byte
