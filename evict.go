@@ -154,9 +154,9 @@ func (b *bucket) readyLocked(n int) (room int) {
 	return room
 }
 
-// isTightLocked reports whether a ring that is to hold limit chunks has them, has no room for another
-// record beside one of n bytes, and is where new records go, which nothing but live ones will
-// give room to. It may be asked for less then: that shows once a chunk has been set (reportLocked).
+// isTightLocked reports whether a ring that may hold limit chunks has them, has no room for another
+// record beside one of n bytes that is about to be appended, and is where new records go, which nothing
+// but live ones will give room to. Whether it may hold less by now is asked once a chunk has been set (reportLocked).
 func (b *bucket) isTightLocked(ring policy.Ring, n, limit int) bool {
 	r := &b.rings[ring]
 	return ring == b.policy.Entry() && b.policy.Dropping() && !b.mortal && b.pending == 0 && r.held() == limit && !r.fits(2*n, limit)

@@ -105,7 +105,7 @@ TEXT ·glanceHashed(SB), NOSPLIT, $0-80
 	MOVL CX, BX
 	HINTED
 	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9) // the next group: a quarter of the misses look there too
+	PREFETCHT0 64(R9) // the next group: some misses look there too
 	MOVL BX, CX
 	ENTER(closed, back)
 

@@ -65,9 +65,9 @@ func (b *bucket) addLocked(k, v []byte, h uint64, n, room int) bool {
 	}
 	var buf [maxHeader]byte
 	r.count(1, n, false)
-	pos := r.append(putHeader(&buf, len(k), len(v)), k, v)
 	b.tight = b.isTightLocked(ring, n, room)
 	b.noteLengthLocked(len(v))
+	pos := r.append(putHeader(&buf, len(k), len(v)), k, v)
 	b.enterLocked(h, ring, pos)
 	b.endSetLocked(ring, n)
 	return true
