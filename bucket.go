@@ -39,7 +39,7 @@ type bucket struct {
 	pending  int32       // pages that the index waits for; below 0: that it is going to give up
 	mean     int32       // bytes of a record
 	lengths  lengths     // of values
-	tight    bool        // the next new record has no room (isTightLocked)
+	tight    bool        // the next new record has no room, and nothing has expired (isTightLocked)
 	appended int         // bytes appended to the rings since sweepLocked last looked
 	unswept  uint64      // appended bytes that sweep has not yet answered
 	most     int         // bytes of the longest record that it takes

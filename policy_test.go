@@ -3,6 +3,7 @@ package ringcache
 import (
 	"encoding/binary"
 	"testing"
+	"time"
 
 	"github.com/ringcache/ringcache/internal/workload"
 )
@@ -184,6 +185,16 @@ func TestPolicy_Ready(t *testing.T) {
 		}
 		for id := range next { // each is at a tail at some time
 			set(id)
+		}
+		// From now on what has expired goes first, and that is not looked for beforehand.
+		if !c.buckets[0].tight {
+			t.Errorf("%v: a full bucket makes no room beforehand", p)
+		}
+		if err := c.SetWithTTL(binary.LittleEndian.AppendUint64(nil, next), make([]byte, 100), time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		if c.buckets[0].tight {
+			t.Errorf("%v: a bucket with an entry that expires makes room before it looks for it", p)
 		}
 	}
 }
