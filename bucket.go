@@ -278,7 +278,7 @@ func (b *bucket) setLocked(w *write) error {
 	if b.mortal {
 		b.reapLocked()
 	}
-	var l limits
+	var l limits // not asked for where there is room: a full policy admits without them
 	if w.room == 0 {
 		l = b.limitLocked()
 	}

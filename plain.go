@@ -84,7 +84,7 @@ func (c *Cache) setNewAndUnlock(b *bucket, k, v []byte, h uint64, prompt bool, r
 		return c.store(&w)
 	}
 	b.mu.sets++
-	w.fresh = isNew(b, h)
+	w.fresh = room == 0 && isNew(b, h) // else it has been asked (addLocked)
 	flowed, err := b.setAndUnlock(&w)
 	if flowed.bytes > 0 {
 		c.flowed(flowed, &w)
