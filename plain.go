@@ -76,14 +76,14 @@ func (b *bucket) addLocked(k, v []byte, h uint64, n, room int) bool {
 // setNewAndUnlock is the rest of set where there is no older value that is easily replaced.
 func (c *Cache) setNewAndUnlock(b *bucket, k, v []byte, h uint64, prompt bool, room int) error {
 	var w write
-	w.k, w.v, w.h, w.prompt, w.reason, w.room = k, v, h, prompt, EvictReplaced, room
+	w.k, w.v, w.h, w.prompt, w.reason = k, v, h, prompt, EvictReplaced
 	w.measure()
 	if b.closed || c.isScarce(w.n) {
 		b.mu.Unlock()
-		w.room = 0
 		return c.store(&w)
 	}
 	b.mu.sets++
+	w.room = room                      // it holds as long as the lock is held
 	w.fresh = room == 0 && isNew(b, h) // else it has been asked (addLocked)
 	flowed, err := b.setAndUnlock(&w)
 	if flowed.bytes > 0 {
