@@ -39,7 +39,9 @@ type bucket struct {
 	pending  int32       // pages that the index waits for; below 0: that it is going to give up
 	mean     int32       // bytes of a record
 	lengths  lengths     // of values
-	tight    bool        // the next new record has no room, and nothing has expired (isTightLocked)
+	outlook  outlook     // what is known of the next new record
+	entry    policy.Ring // the ring that it goes to, if anything is
+	moves    int8        // homes that move with each Set while the index grows
 	appended int         // bytes appended to the rings since sweepLocked last looked
 	unswept  uint64      // appended bytes that sweep has not yet answered
 	most     int         // bytes of the longest record that it takes
@@ -283,13 +285,14 @@ func (b *bucket) setLocked(w *write) error {
 		l = b.limitLocked()
 	}
 	ring := b.admitLocked(&f, replace, w.n, l)
-	pos, err := b.appendLocked(ring, w, l)
+	limit, pos, err := b.appendLocked(ring, w, l)
 	if err != nil {
 		if replace {
 			b.index.remove(w.h, f.place)
 		}
 		return b.failLocked(w, err)
 	}
+	b.foreseeLocked(ring, w.n, limit, !replace && !f.ghost)
 	b.putSlotLocked(&f, replace, w.h, ring, pos)
 	b.endSetLocked(ring, w.n)
 	return nil
@@ -359,9 +362,9 @@ func (b *bucket) ghostsLocked() (n [ringCount]int) {
 	return n
 }
 
-// appendLocked writes a record at the head of a ring, counts it, and returns
-// its position. l is what limitLocked has just said.
-func (b *bucket) appendLocked(ring policy.Ring, w *write, l limits) (uint64, error) {
+// appendLocked writes a record at the head of a ring, counts it, and returns how many chunks
+// the ring may hold, and the record's position. l is what limitLocked has just said.
+func (b *bucket) appendLocked(ring policy.Ring, w *write, l limits) (limit int, pos uint64, err error) {
 	var buf [maxHeader]byte
 	var hdr []byte
 	if w.expiry == 0 {
@@ -370,11 +373,10 @@ func (b *bucket) appendLocked(ring policy.Ring, w *write, l limits) (uint64, err
 		hdr = putTimedHeader(&buf, len(w.k), len(w.v), w.expiry)
 	}
 	r := &b.rings[ring]
-	limit := b.roomLocked(ring, w, l)
+	limit = b.roomLocked(ring, w, l)
 	if err := r.extend(uint64(w.n), limit); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	b.tight = b.isTightLocked(ring, w.n, limit)
 	r.count(1, w.n, w.expiry != 0)
 	if w.expiry != 0 {
 		b.noteExpiry(w.expiry)
@@ -386,7 +388,7 @@ func (b *bucket) appendLocked(ring policy.Ring, w *write, l limits) (uint64, err
 	if b.large {
 		b.shared.strays(w.h).Add(1)
 	}
-	return r.append(hdr, w.k, w.v), nil
+	return limit, r.append(hdr, w.k, w.v), nil
 }
 
 // keyHash returns the hash of the key of the record at pos.
@@ -414,7 +416,7 @@ func (b *bucket) flowLocked(n int) bool {
 // reportLocked returns what was set since the last report, once that is a chunk or
 // more. It is the moment to learn.
 func (b *bucket) reportLocked() (t tally) {
-	b.tight = false // limits may have changed
+	b.outlook = unforeseen // limits may have changed
 	b.learnLocked()
 	t, b.inflow = b.inflow, t
 	return t
@@ -461,7 +463,7 @@ func (b *bucket) resetLocked() {
 	}
 	b.pending = 0
 	b.mortal = false
-	b.tight = false
+	b.outlook = unforeseen
 	b.policy.Emptied()
 }
 
@@ -472,7 +474,7 @@ func (b *bucket) close() {
 	b.closed = true
 	b.overtakeAllLocked()
 	b.mortal = false
-	b.tight = false
+	b.outlook = unforeseen
 	b.index.reset()
 	for i := range b.rings {
 		b.rings[i] = ring{}

@@ -138,28 +138,52 @@ func (b *bucket) ownRoomLocked(ring policy.Ring, n int, l limits) int {
 // readyLocked gives the ring that new records go to room for one of n bytes, before it is known
 // whether the one that is to be set is new: meanwhile the line of the index comes that tells it. If it
 // is not, the room is the next one's. It returns how many chunks the ring may hold, which are those that it
-// has (isTightLocked); 0 if that is not enough.
+// has (tight); 0 if that is not enough.
 func (b *bucket) readyLocked(n int) (room int) {
-	b.tight = false
-	ring := b.policy.Entry()
-	r := &b.rings[ring]
+	b.outlook = unforeseen
+	r := &b.rings[b.entry]
 	if room = r.held(); n > room<<r.shift {
 		return 0
 	}
-	b.claim = claim{ring, int32(room)}
+	b.claim = claim{b.entry, int32(room)}
 	for work := b.setWork(n); !r.fits(n, room); {
-		b.evictTailLocked(ring, &work)
+		b.evictTailLocked(b.entry, &work)
 	}
 	b.claim = claim{}
 	return room
 }
 
-// isTightLocked reports whether a ring that may hold limit chunks has them, has no room for another
-// record beside one of n bytes that is about to be appended, and is where new records go, which nothing
-// but live ones will give room to. Whether it may hold less by now is asked once a chunk has been set (reportLocked).
-func (b *bucket) isTightLocked(ring policy.Ring, n, limit int) bool {
+// isOpenLocked reports whether it is known that the next new record has a place in a chunk that its ring has, if it is one
+// of n bytes.
+func (b *bucket) isOpenLocked(n int) bool {
+	return b.outlook == open && b.rings[b.entry].left() >= n
+}
+
+// outlook is what a bucket knows of the next new record beforehand, so that it need not ask how much its rings may
+// hold. Whether they may hold less by now is asked once a chunk has been set (reportLocked).
+type outlook uint8
+
+const (
+	unforeseen outlook = iota
+	open               // it goes to a ring that has a place for it, if it is no longer than what is left of a chunk
+	tight              // it goes to a ring that has all the chunks it may hold, and nothing but live records to give room to it
+)
+
+// foreseeLocked notes what is known of the next new record, when one of n bytes has been appended to a ring that may
+// hold limit chunks. chosen tells that the policy was free to send it elsewhere.
+func (b *bucket) foreseeLocked(ring policy.Ring, n, limit int, chosen bool) {
 	r := &b.rings[ring]
-	return ring == b.policy.Entry() && b.policy.Dropping() && !b.mortal && b.pending == 0 && r.held() == limit && !r.fits(2*n, limit)
+	usual := b.policy.Dropping() && ring == b.policy.Entry()
+	b.entry, b.outlook = ring, unforeseen
+	switch {
+	case b.mortal || b.pending != 0 || r.held() > limit:
+	case r.left() >= n:
+		if usual || chosen {
+			b.outlook = open
+		}
+	case usual && r.held() == limit && !r.fits(n, limit):
+		b.outlook = tight
+	}
 }
 
 // roomLocked gives a ring room for a new record, unless readyLocked has, and returns how

@@ -12,13 +12,6 @@ import (
 // more room unused.
 const growthPart = 8
 
-// moveRun is how many homes move with each Set while an index grows. All have to move
-// before the next growth: that takes 1.5 a Set where the index has grown by an
-// eighth, and 3.8 at the worst, by one of 15 pages where records are large. More at
-// once would cost less each, since they are neighbours, and be felt by every
-// hundredth Set.
-const moveRun = 8
-
 // roomyRecord is the mean size from which records leave the index room to
 // spare, for more ghosts: a slot takes less than a hundredth of what it is for.
 const roomyRecord = 1 << 10
@@ -30,6 +23,26 @@ func (b *bucket) crowded() bool {
 		return b.liveLocked()*16 >= b.index.slots()*9
 	}
 	return b.liveLocked()*4 >= b.index.slots()*3
+}
+
+// pace returns how many homes are to move with each Set now that the index has grown: so many
+// that all have moved before it is crowded again, even if every key is new. That is 2 where it has grown by an eighth, and 4
+// at the most, by one of 15 pages where records are large. More at once would cost less
+// each, since they are neighbours, but few are not felt: they move while the line of the index comes that
+// the Set waits for.
+func (b *bucket) pace() int {
+	x := &b.index
+	room := int(x.cur.groups-x.old.groups) * groupSlots * 3 / 4
+	if b.roomy {
+		room = room * 3 / 4
+	}
+	return int(x.old.groups)/room + 1
+}
+
+// moveLocked does the index's share of a Set while it grows.
+func (b *bucket) moveLocked() {
+	b.index.move(int(b.moves), b.windows(), b.loseLocked)
+	b.index.prefetchMove(int(b.moves))
 }
 
 // expectation is what was said of the entries to come: how many in the whole
@@ -93,14 +106,11 @@ func (b *bucket) startIndexLocked() error {
 	return b.growIndexLocked(1)
 }
 
-// tendIndexLocked does the index's share of a Set: it moves homes to a new
-// geometry, or starts a larger one.
+// tendIndexLocked starts a larger geometry if the index is crowded, and has grown into the last.
 func (b *bucket) tendIndexLocked() {
 	x := &b.index
 	if x.growing() {
-		x.move(moveRun, b.windows(), b.loseLocked)
-		x.prefetchMove(moveRun)
-		return
+		return // each Set moves some homes
 	}
 	if !b.crowded() {
 		b.pending = 0 // perhaps a growth that is not needed any more
@@ -168,8 +178,9 @@ func (b *bucket) growIndexLocked(n int) error {
 		return err
 	}
 	b.index.grow(pages)
+	b.moves = int8(b.pace())
 	b.pending = 0
-	b.tight = false // the rings may hold less now
+	b.outlook = unforeseen // the rings may hold less now
 	if b.aside == nil && b.putsAside() {
 		b.aside = new(aside)
 	}

@@ -24,3 +24,27 @@ func TestTable_Homes(t *testing.T) {
 		}
 	}
 }
+
+// All homes have moved before the index is crowded again, whatever it has grown by.
+func TestBucket_Pace(t *testing.T) {
+	for pages := 1; pages <= 200; pages++ {
+		for _, roomy := range []bool{false, true} {
+			const groups = 16
+			b := bucket{roomy: roomy}
+			fill := func() (sets int) {
+				for ; !b.crowded(); sets++ {
+					b.rings[0].live++
+				}
+				return sets
+			}
+			b.index.cur.groups = uint32(pages * groups)
+			fill()
+			b.index.old = b.index.cur
+			b.index.cur.groups += uint32(max(1, pages/growthPart) * groups)
+			sets := fill()
+			if n := b.pace(); n > 4 || n*sets < pages*groups {
+				t.Errorf("%d pages, roomy %v: %d of %d homes move with each of %d Sets", pages, roomy, n, pages*groups, sets)
+			}
+		}
+	}
+}

@@ -176,6 +176,9 @@ func (c *Cache) setLarge(b *bucket, w *write) error {
 	b.delLocked(w)
 	lb.lock()
 	defer lb.unlock(w)
+	if lb.index.growing() {
+		lb.moveLocked()
+	}
 	if err := lb.setLocked(w); err != nil {
 		return err
 	}

@@ -1,5 +1,7 @@
 package ringcache
 
+import "math"
+
 // A plain Set is one in a cache that tells nobody what leaves it, of a value that does not
 // expire: what nearly all Sets are. In the common case there is an older value of the key, in
 // the same place as ever, and then it goes by few functions and no struct of its own: what
@@ -25,12 +27,16 @@ func (c *Cache) set(k, v []byte, h uint64, prompt bool) error {
 		b.mu.Unlock()
 		return c.setAny(k, v, h, prompt)
 	}
+	// This has to be done anyway, while the line of the index comes.
+	if b.index.growing() {
+		b.moveLocked()
+	}
 	var room int
-	if b.tight {
+	if b.outlook == tight {
 		room = b.readyLocked(n)
 	}
 	record, ok := replace(b, k, v, h, prompt)
-	if !ok && (room == 0 || !b.addLocked(k, v, h, n, room)) {
+	if !ok && !b.addLocked(k, v, h, n, room) {
 		return c.setNewAndUnlock(b, k, v, h, prompt, room)
 	}
 	b.mu.sets++
@@ -55,19 +61,28 @@ func (c *Cache) plainFlowed(t tally) {
 	c.flowed(t, &w)
 }
 
-// addLocked is setLocked where readyLocked has made room for the record, of n bytes, if the key is new:
-// what a full cache is asked for most. It reports whether it has stored it.
+// addLocked is setLocked of a new key where there is room for the record, of n bytes: because
+// readyLocked has made it, or some is left. It reports whether it has stored it.
 func (b *bucket) addLocked(k, v []byte, h uint64, n, room int) bool {
-	ring := b.policy.Entry()
+	if room == 0 {
+		if !b.isOpenLocked(n) {
+			return false
+		}
+		room = math.MaxInt // nobody has asked, and no chunk is taken
+	}
+	if !isNew(b, h) {
+		return false
+	}
+	ring := b.entry
 	r := &b.rings[ring]
-	if !isNew(b, h) || r.extend(uint64(n), room) != nil {
+	if r.extend(uint64(n), room) != nil {
 		return false
 	}
 	var buf [maxHeader]byte
 	r.count(1, n, false)
-	b.tight = b.isTightLocked(ring, n, room)
 	b.noteLengthLocked(len(v))
 	pos := r.append(putHeader(&buf, len(k), len(v)), k, v)
+	b.foreseeLocked(ring, n, room, true)
 	b.enterLocked(h, ring, pos)
 	b.endSetLocked(ring, n)
 	return true

@@ -109,7 +109,7 @@ func (b *bucket) noteExpiry(expiry uint32) {
 	r := &b.reaper
 	if !b.mortal {
 		b.mortal = true
-		b.tight = false // what has expired goes first from now on
+		b.outlook = unforeseen // what has expired goes first from now on
 		*r = reaper{soonest: math.MaxUint32, later: math.MaxUint32}
 	}
 	r.soonest = min(r.soonest, expiry)

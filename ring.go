@@ -106,6 +106,14 @@ func (r *ring) run(pos uint64) []byte {
 	return chunkBytes(&r.slots[r.slot(pos)], uint32(pos)&(size-1), size)
 }
 
+// left returns how many bytes behind the head are writable. It is 0 where the tail is in the way.
+func (r *ring) left() int {
+	if r.borrowed {
+		return 0
+	}
+	return int(r.mapped)<<(r.shift&31) - int(r.tail&(1<<(r.shift&31)-1)) - int(r.size)
+}
+
 // extend makes the n bytes after the head writable. The caller has seen to it
 // that size+n <= room(limit). On an error nothing is lost, and chunks that were
 // taken serve the next record.

@@ -121,6 +121,12 @@ func (r *ring) validate(p *chunkPool) error {
 			return fmt.Errorf("I2: %d of %d slots hold a chunk", r.mapped, last+1)
 		}
 	}
+	if !r.borrowed && r.mapped > 0 {
+		end := (r.tail &^ (1<<r.shift - 1)) + uint64(r.mapped)<<r.shift
+		if left := r.left(); uint64(left) != (end-r.head())&r.mask {
+			return fmt.Errorf("ring.left: %d bytes from %d to %d", left, r.head(), end)
+		}
+	}
 	return nil
 }
 

@@ -152,6 +152,9 @@ func (c *Cache) setInBucket(b *bucket, w *write) (flowed tally, err error) {
 	if c.shared.strays(w.h).Load() != 0 {
 		c.delStrayLocked(w)
 	}
+	if b.index.growing() {
+		b.moveLocked()
+	}
 	if !b.tryLocked(w) {
 		return b.setAndUnlock(w)
 	}
