@@ -21,12 +21,26 @@ type aside struct {
 	expiry uint32
 	klen   uint16
 	vlen   uint16
+	most   uint16          // longest key and value together that are put aside
 	data   [asideMost]byte // key and value
 }
 
-// asideMost is the longest key and value together that are put aside. Longer
-// ones are better written at once: copying them twice takes as long as waiting.
-const asideMost = 296
+// The longest key and value together that are put aside. Longer ones are better written at once: copying them
+// twice takes as long as waiting. Where there are many processors, another one makes the Set more often than not, and what
+// is aside, and the lines that have been asked for, have to cross to it: only a few should.
+const (
+	asideMost = 1048
+	asideMany = 296 // where there are more than asideFew processors
+	asideFew  = 2
+)
+
+// asideLongest returns which of the two it is.
+func asideLongest(processors int) int {
+	if processors > asideFew {
+		return asideMany
+	}
+	return asideMost
+}
 
 // asideFrom is the number of groups from which a bucket puts Sets aside: before
 // that, there is little to wait for.
@@ -66,7 +80,7 @@ func (b *bucket) stay() {
 // was asked for before.
 func (b *bucket) putAsideLocked(w *write) bool {
 	a := b.aside
-	if a == nil || w.cond != always || w.prompt || len(w.k)+len(w.v) > asideMost {
+	if a == nil || w.cond != always || w.prompt || len(w.k)+len(w.v) > int(a.most) {
 		return false
 	}
 	slot, ok := b.likely(w.h)

@@ -162,6 +162,15 @@ func TestAside_EqualHashes(t *testing.T) {
 	}
 }
 
+// On many processors, where what is aside has to cross, less is.
+func TestAside_Longest(t *testing.T) {
+	for processors, want := range map[int]int{1: asideMost, 2: asideMost, 3: asideMany, 64: asideMany} {
+		if n := asideLongest(processors); n != want {
+			t.Errorf("%d processors: at most %d bytes are put aside, want %d", processors, n, want)
+		}
+	}
+}
+
 // Only what may wait is put aside.
 func TestAside_Not(t *testing.T) {
 	for name, tt := range map[string]struct {
@@ -172,8 +181,8 @@ func TestAside_Not(t *testing.T) {
 	}{
 		"as it comes":          {want: true, key: "key", value: 5},
 		"another length":       {want: true, key: "key", value: 9},
-		"as long as it may be": {want: true, key: "key", value: asideMost - 3},
-		"too long":             {key: "key", value: asideMost - 2},
+		"as long as it may be": {want: true, key: "key", value: asideMany - 3},
+		"too long":             {key: "key", value: asideMany - 2},
 		"a new key":            {key: "new", value: 5},
 		"OnEvict":              {key: "key", value: 5, g: func(g *geometry) { g.onEvict = func(k, v []byte, reason Reason) {} }},
 		"a small index":        {key: "key", value: 5, g: func(g *geometry) { g.asideFrom = 1 << 20 }},

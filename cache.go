@@ -54,6 +54,7 @@ type geometry struct {
 	now       func() time.Duration // time since the cache was made; nil: the real one
 	expected  expectation
 	asideFrom int       // groups of an index from which a bucket puts Sets aside; 0: none does
+	asideMost int       // longest key and value together that are put aside
 	posBits   uint      // width of a position: generation and offset
 	seed      [2]uint64 // {0, 0}: all hashes are 0
 	mem       memory
@@ -68,6 +69,7 @@ func defaultGeometry(maxBytes int) geometry {
 		chunkSize: min(max(1<<(bits.Len(uint(share))-1), minChunkSize), maxChunkSize),
 		posBits:   slotPosBits,
 		asideFrom: asideFrom,
+		asideMost: asideLongest(runtime.GOMAXPROCS(0)),
 		seed:      secret,
 		mem:       osMemory,
 	}
@@ -111,6 +113,7 @@ func newCache(g geometry) (*Cache, error) {
 		buckets:    g.buckets,
 		posBits:    g.posBits,
 		asideFrom:  g.asideFrom,
+		asideMost:  g.asideMost,
 		shift:      log2(g.chunkSize),
 		mostChunks: int(1<<(g.posBits-2)/uint64(g.chunkSize)) - 1,
 		clock:      newClock(g),

@@ -24,6 +24,7 @@ type commons struct {
 	shift      uint8 // log2 of the chunk size
 	mostChunks int   // chunks that the rings of a bucket may hold together at the most (I3)
 	asideFrom  int   // groups of an index from which a bucket puts Sets aside; 0: none does
+	asideMost  int   // longest key and value together that are put aside
 	clock
 	onEvict func(k, v []byte, reason Reason) // may be nil
 

@@ -59,6 +59,9 @@ func fuzzGeometry(shape, chunks, width byte) geometry {
 	if width&16 != 0 {
 		g.asideFrom = 0
 	}
+	if width&32 != 0 {
+		g.asideMost = asideMost
+	}
 	if width >= 0xe0 {
 		g.seed = [2]uint64{}
 	}

@@ -162,8 +162,12 @@ func TestGlance_Hash(t *testing.T) {
 // What is put aside and made later is put there and made to the byte.
 func TestGlance_Aside(t *testing.T) {
 	for _, klen := range lengthsOf(80) {
-		for _, vlen := range []int{0, 1, 3, 4, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 100, 127, 128, 129, asideMost - klen, asideMost - klen + 1} {
-			c := mustCache(t, tiny(1, 4096, 64))
+		for i, vlen := range []int{0, 1, 3, 4, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 100, 127, 128, 129, asideMany - klen, asideMany - klen + 1, asideMost - klen, asideMost - klen + 1} {
+			g := tiny(1, 4096, 64)
+			if i >= 22 {
+				g.asideMost = asideMost
+			}
+			c := mustCache(t, g)
 			k := bytes.Repeat([]byte{byte(vlen), byte(klen)}, 40)[:klen]
 			older := stamp{id: 1, version: 1, size: vlen}.value([]byte{})
 			newer := stamp{id: 2, version: 2, size: vlen}.value([]byte{})
@@ -172,7 +176,7 @@ func TestGlance_Aside(t *testing.T) {
 			require.NoError(t, c.Set(k, older))
 			require.NoError(t, c.Set(after, older))
 			require.NoError(t, c.Set(k, newer))
-			require.Equal(t, klen+vlen <= asideMost, isPutAside(c, string(k)))
+			require.Equal(t, klen+vlen <= g.asideMost, isPutAside(c, string(k)))
 			for range 2 {
 				for key, want := range map[string][]byte{string(before): older, string(k): newer, string(after): older} {
 					got, ok := c.HasGet(nil, []byte(key))

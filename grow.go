@@ -182,7 +182,7 @@ func (b *bucket) growIndexLocked(n int) error {
 	b.pending = 0
 	b.outlook = unforeseen // the rings may hold less now
 	if b.aside == nil && b.putsAside() {
-		b.aside = new(aside)
+		b.aside = &aside{most: uint16(b.shared.asideMost)}
 	}
 	return nil
 }

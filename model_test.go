@@ -37,6 +37,8 @@ func modelCases() []modelCase {
 				fifo := narrow(wide)
 				fifo.policy = PolicyFIFO
 				zero.asideFrom = len(cases) / 4 % 2
+				zero.asideMost = asideMost
+				fifo.asideMost = asideMost
 				fifo.asideFrom = 1 - zero.asideFrom
 				cases = append(cases, modelCase{g: wide}, modelCase{g: narrow(wide), wraps: buckets <= 2, told: true},
 					modelCase{g: zero, told: true}, modelCase{g: fifo, wraps: buckets <= 2})
@@ -58,6 +60,7 @@ func lifeCases() []modelCase {
 		if i&2 != 0 {
 			g.ttl = 20 * time.Second
 			g.asideFrom = i & 1
+			g.asideMost = asideMost
 		}
 		cases = append(cases, modelCase{g: g, told: i&4 != 0})
 	}

@@ -44,7 +44,8 @@ match:
 	JNE  now
 	MOVQ v_len+40(FP), BX
 	LEAQ (R9)(BX*1), AX
-	CMPQ AX, $const_asideMost
+	MOVWLZX aside_most(DI), R12
+	CMPQ AX, R12
 	JHI  long
 
 	// Put it aside (bucket.putAsideLocked).

@@ -42,6 +42,7 @@ func tiny(buckets, chunkSize, chunksPerBucket int) geometry {
 		seed:      testSeed,
 		mem:       osMemory,
 		asideFrom: 1,
+		asideMost: asideMany,
 	}
 	g.maxBytes = max(chunkSize*buckets*chunksPerBucket, leastBytes(g))
 	return g
@@ -65,6 +66,8 @@ func describe(g geometry) string {
 	s := fmt.Sprintf("policy=%s/buckets=%d/chunk=%d/max=%d/pos=%d/seed=%x", g.policy, g.buckets, g.chunkSize, g.maxBytes, g.posBits, g.seed)
 	if g.asideFrom == 0 {
 		s += "/prompt"
+	} else if g.asideMost == asideMost {
+		s += "/long"
 	}
 	if g.expected != (expectation{}) {
 		s += fmt.Sprintf("/expected=%d,%d", g.expected.entries, g.expected.valueSize)
