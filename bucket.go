@@ -41,7 +41,6 @@ type bucket struct {
 	lengths  lengths     // of values
 	outlook  outlook     // what is known of the next new record
 	entry    policy.Ring // the ring that it goes to, if anything is
-	moves    int8        // homes that move with each Set while the index grows
 	appended int         // bytes appended to the rings since sweepLocked last looked
 	unswept  uint64      // appended bytes that sweep has not yet answered
 	most     int         // bytes of the longest record that it takes

@@ -30,7 +30,7 @@ func (x *index) move(n int, w windows, lost func(slot uint64)) {
 	if front == 0 {
 		return
 	}
-	var buf [32]taken // more than that is rare, and allocates
+	var buf [10 * moveRun]taken // more than that is rare, and allocates
 	all := buf[:0]
 	for ; n > 0 && front > 0; n-- {
 		front--
