@@ -2,6 +2,7 @@ package ringcache
 
 import (
 	"bytes"
+	"math"
 	"sync"
 	"sync/atomic"
 
@@ -279,11 +280,7 @@ func (b *bucket) setLocked(w *write) error {
 	if b.mortal {
 		b.reapLocked()
 	}
-	var l limits // not asked for where there is room: a full policy admits without them
-	if w.room == 0 {
-		l = b.limitLocked()
-	}
-	ring := b.admitLocked(&f, replace, w.n, l)
+	ring, l := b.chooseLocked(&f, replace, w)
 	limit, pos, err := b.appendLocked(ring, w, l)
 	if err != nil {
 		if replace {
@@ -304,6 +301,18 @@ func (b *bucket) endSetLocked(ring policy.Ring, n int) {
 	b.sweepLocked()
 	b.tendIndexLocked()
 	b.prepareLocked(ring)
+}
+
+// chooseLocked returns the ring that a record goes to, and how many chunks each may hold, unless there is room for it.
+func (b *bucket) chooseLocked(f *found, replace bool, w *write) (ring policy.Ring, l limits) {
+	switch {
+	case !replace && !f.ghost && b.isOpenLocked(w.n):
+		w.room = math.MaxInt // as in addLocked, or the two would not do the same
+		return b.entry, l
+	case w.room == 0:
+		l = b.limitLocked() // else not asked for: a full policy admits without them
+	}
+	return b.admitLocked(f, replace, w.n, l), l
 }
 
 // admitLocked returns the ring that a record of n bytes goes to: a replaced

@@ -176,7 +176,7 @@ func (b *bucket) foreseeLocked(ring policy.Ring, n, limit int, chosen bool) {
 	usual := b.policy.Dropping() && ring == b.policy.Entry()
 	b.entry, b.outlook = ring, unforeseen
 	switch {
-	case b.mortal || b.pending != 0 || r.held() > limit:
+	case b.large || b.mortal || b.pending != 0 || r.held() > limit:
 	case r.left() >= n:
 		if usual || chosen {
 			b.outlook = open
@@ -190,7 +190,7 @@ func (b *bucket) foreseeLocked(ring policy.Ring, n, limit int, chosen bool) {
 // many chunks it may hold.
 func (b *bucket) roomLocked(ring policy.Ring, w *write, l limits) int {
 	if w.room > 0 {
-		if ring == b.policy.Entry() {
+		if ring == b.entry {
 			return w.room
 		}
 		l = b.limitLocked()
