@@ -13,8 +13,9 @@ package ringcache
 //
 // Invariant (number as in docs/design.md):
 //
-//	I14  a Set that was put aside is the newest of its key, and nothing else is
-//	     done in its bucket before it is made
+//	I14  a Set that was put off (later.go) is the newest of its key, one that was put
+//	     aside the newest but for that, and nothing else is done with records in the bucket
+//	     before they are made, this one first
 type aside struct {
 	hash   uint64 // of the key
 	slot   uint64 // of the record that is likely to be replaced
@@ -23,6 +24,7 @@ type aside struct {
 	vlen   uint16
 	most   uint16          // longest key and value together that are put aside
 	data   [asideMost]byte // key and value
+	later  later           // what was put off
 }
 
 // The longest key and value together that are put aside. Longer ones are better written at once: copying them
@@ -49,8 +51,18 @@ const asideFrom = hintGroups
 // lock takes the bucket's lock exclusively, with no Set put aside.
 func (b *bucket) lock() {
 	b.mu.Lock()
+	if b.index.aside|b.index.later != 0 {
+		b.settleLocked()
+	}
+}
+
+// settleLocked makes the Sets that were put aside and put off.
+func (b *bucket) settleLocked() {
 	if b.index.aside != 0 {
 		b.takeUpLocked()
+	}
+	if b.index.later != 0 {
+		b.makeLocked()
 	}
 }
 
@@ -58,11 +70,9 @@ func (b *bucket) lock() {
 // aside.
 func (b *bucket) hold() {
 	b.mu.hold()
-	if b.index.aside != 0 {
+	if b.index.aside|b.index.later != 0 {
 		b.mu.exclude()
-		if b.index.aside != 0 { // nobody else has made it meanwhile
-			b.takeUpLocked()
-		}
+		b.settleLocked() // unless somebody else has meanwhile
 	}
 }
 
@@ -125,29 +135,20 @@ func (b *bucket) takeUpLocked() {
 	}
 }
 
-// isAside reports whether the newest Set of key k was put aside. The lock is
-// held, to read at least.
-func (b *bucket) isAside(k []byte, h uint64) bool {
-	return b.index.aside == uint8(tagOf(h)) && string(b.aside.data[:b.aside.klen]) == string(k)
-}
-
-// getAside is get for such a key.
-func (b *bucket) getAside(dst []byte) ([]byte, bool) {
-	if b.aside.expired(b.shared) {
-		return dst, false
+// awaiting returns the value of key k, in place, and true, if its newest Set was put off or aside. The value is nil if
+// it has expired. The lock is held, to read at least.
+func (b *bucket) awaiting(k []byte, h uint64) (v []byte, ok bool) {
+	tag, a := uint8(tagOf(h)), b.aside
+	if b.index.later == tag && string(a.later.key()) == string(k) {
+		return a.later.value(), true
 	}
-	return append(dst, b.aside.value()...), true
-}
-
-// viewAside is view for such a key.
-func (b *bucket) viewAside(fn func(v []byte)) bool {
-	if b.aside.expired(b.shared) {
-		return false
+	if b.index.aside != tag || string(a.data[:a.klen]) != string(k) {
+		return nil, false
 	}
-	if fn != nil {
-		fn(b.aside.value())
+	if a.expired(b.shared) {
+		return nil, true
 	}
-	return true
+	return a.value(), true
 }
 
 // value returns the value that was put aside.

@@ -42,6 +42,7 @@ type bucket struct {
 	lengths  lengths     // of values
 	outlook  outlook     // what is known of the next new record
 	entry    policy.Ring // the ring that it goes to, if anything is
+	repeats  uint8       // Sets that have found an older value, one after the other, up to laterFrom
 	appended int         // bytes appended to the rings since sweepLocked last looked
 	unswept  uint64      // appended bytes that sweep has not yet answered
 	most     int         // bytes of the longest record that it takes
@@ -204,8 +205,8 @@ func (b *bucket) get(dst, k []byte, h uint64) ([]byte, bool) {
 
 // getAny is get for every case.
 func (b *bucket) getAny(dst, k []byte, h uint64) ([]byte, bool) {
-	if b.isAside(k, h) {
-		return b.getAside(dst)
+	if v, ok := b.awaiting(k, h); ok {
+		return append(dst, v...), v != nil
 	}
 	var f found
 	if !b.lookup(&f, k, h) {
@@ -228,8 +229,11 @@ func (b *bucket) touch(f *found) {
 // view calls fn, if not nil, with the value of k, without a copy unless it
 // crosses the end of a chunk.
 func (b *bucket) view(k []byte, h uint64, fn func(v []byte)) bool {
-	if b.isAside(k, h) {
-		return b.viewAside(fn)
+	if v, ok := b.awaiting(k, h); ok {
+		if v != nil && fn != nil {
+			fn(v)
+		}
+		return v != nil
 	}
 	var f found
 	if !b.lookup(&f, k, h) {
@@ -262,6 +266,7 @@ func (b *bucket) setLocked(w *write) error {
 	}
 	var f found
 	replace := !w.fresh && b.find(&f, w.k, w.h)
+	b.noteRepeatLocked(replace)
 	if replace && b.shared.expired(f.header) {
 		b.expireLocked(&f, w.h)
 		replace, f.ghost = false, false // its place is empty now
@@ -480,6 +485,7 @@ func (b *bucket) close() {
 	b.lock()
 	defer b.mu.Unlock()
 	b.closed = true
+	b.aside = nil
 	b.overtakeAllLocked()
 	b.mortal = false
 	b.outlook = unforeseen

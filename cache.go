@@ -55,6 +55,7 @@ type geometry struct {
 	expected  expectation
 	asideFrom int       // groups of an index from which a bucket puts Sets aside; 0: none does
 	asideMost int       // longest key and value together that are put aside
+	laterFrom int       // Sets over older values, one after the other, from which the next is put off
 	posBits   uint      // width of a position: generation and offset
 	seed      [2]uint64 // {0, 0}: all hashes are 0
 	mem       memory
@@ -70,6 +71,7 @@ func defaultGeometry(maxBytes int) geometry {
 		posBits:   slotPosBits,
 		asideFrom: asideFrom,
 		asideMost: asideLongest(runtime.GOMAXPROCS(0)),
+		laterFrom: laterFrom,
 		seed:      secret,
 		mem:       osMemory,
 	}
@@ -114,6 +116,7 @@ func newCache(g geometry) (*Cache, error) {
 		posBits:    g.posBits,
 		asideFrom:  g.asideFrom,
 		asideMost:  g.asideMost,
+		laterFrom:  g.laterFrom,
 		shift:      log2(g.chunkSize),
 		mostChunks: int(1<<(g.posBits-2)/uint64(g.chunkSize)) - 1,
 		clock:      newClock(g),
@@ -162,9 +165,10 @@ func (c *Cache) ask(k []byte) uint64 {
 //
 // In a cache larger than the processor's, a Set of a short value over an older one
 // returns before the older one is reached, and is completed by the next call that
-// takes the bucket's lock. Every call sees it as made. Only if the new value has
-// another length and the operating system refuses memory for it then, the entry is
-// lost without an error, as one that was pushed out.
+// takes the bucket's lock; where such Sets follow each other, even before it is known
+// whether there is an older one. Every call sees it as made. Only if the new value has
+// another length, or no predecessor after all, and the operating system refuses memory
+// for it then, the entry is lost without an error, as one that was pushed out.
 //
 // Set does not allocate on the Go heap, but for a few bytes when a bucket's
 // tables grow or it has to wait for a View. It locks one of 512 buckets.

@@ -25,6 +25,7 @@ type commons struct {
 	mostChunks int   // chunks that the rings of a bucket may hold together at the most (I3)
 	asideFrom  int   // groups of an index from which a bucket puts Sets aside; 0: none does
 	asideMost  int   // longest key and value together that are put aside
+	laterFrom  int   // Sets over older values, one after the other, from which the next is put off
 	clock
 	onEvict func(k, v []byte, reason Reason) // may be nil
 

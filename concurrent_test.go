@@ -333,9 +333,12 @@ func (t *traffic) checkHistories(tb testing.TB, seed uint64, all []*client) {
 }
 
 // concurrentCases are the shapes for concurrent tests: one where every
-// goroutine meets every other in two buckets, one in between, and the default.
+// goroutine meets every other in two buckets, one in between, one where all Sets are put
+// off that may be, and the default.
 func concurrentCases() []geometry {
-	return []geometry{tiny(2, 256, 64), tiny(16, 4096, 16), defaultGeometry(minMaxBytes)}
+	off := tiny(4, 1024, 32)
+	off.laterFrom = 0
+	return []geometry{tiny(2, 256, 64), tiny(16, 4096, 16), off, defaultGeometry(minMaxBytes)}
 }
 
 func newTraffic(t testing.TB, g geometry) *traffic {

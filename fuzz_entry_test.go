@@ -84,6 +84,9 @@ func roomy(shape byte) geometry {
 	if shape&8 != 0 {
 		g.policy = PolicyFIFO
 	}
+	if shape&16 != 0 {
+		g.laterFrom = 0
+	}
 	return g
 }
 

@@ -62,6 +62,9 @@ func fuzzGeometry(shape, chunks, width byte) geometry {
 	if width&32 != 0 {
 		g.asideMost = asideMost
 	}
+	if width&64 != 0 {
+		g.laterFrom = int(width & 1)
+	}
 	if width >= 0xe0 {
 		g.seed = [2]uint64{}
 	}

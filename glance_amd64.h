@@ -211,13 +211,15 @@ growing: \
 
 // MATCH sets R11 to a word with a bit for each slot of the group that has the hash's
 // tag, and the zero flag if none has, or goes to back if that is the tag of a Set that was put
-// aside. It sets the bytes of X1 to the tag, and uses AX, R10 and X0. (group.matches)
+// aside or off. It sets the bytes of X1 to the tag, and uses AX, R10 and X0. (group.matches)
 #define MATCH \
 	MOVQ  DX, R10; \
 	SHRQ  $33, R10; \
 	ORL   $const_tagUsed, R10; \
 	MOVBLZX R10, R10; \
 	CMPB  R10, (bucket_index+index_aside)(R8); \
+	JEQ   back; \
+	CMPB  R10, (bucket_index+index_later)(R8); \
 	JEQ   back; \
 	MOVQ  $const_tagOnes, AX; \
 	IMULQ AX, R10; \

@@ -18,7 +18,7 @@ found: \
 	CMPB  ring_lines(SI), $4; \
 	JCC   large; \
 record: \
-	MOVWLZX (bucket_index+index_guess)(R8), DX; \
+	MOVWLZX ring_guess(SI), DX; \
 	MOVQ  k_base+32(FP), SI; \
 	MOVQ  k_len+40(FP), R9; \
 	SAME(back); \

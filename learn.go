@@ -86,8 +86,8 @@ func (l *lengths) note(n int) uint16 {
 // noteLengthLocked takes note of a value of n bytes. What lookups guess by is in a cache line that they
 // read, and is written only where it changes.
 func (b *bucket) noteLengthLocked(n int) {
-	if usual := b.lengths.note(n); usual != b.index.guess {
-		b.index.guess = usual
+	if usual := b.lengths.note(n); usual != b.rings[0].guess {
+		b.rings[0].guess, b.rings[1].guess = usual, usual
 	}
 }
 

@@ -60,7 +60,7 @@ func TestGlance_Guess(t *testing.T) {
 		require.NoError(t, c.Set(k, v))
 		for _, guess := range append(lengths, vlen-1, vlen+1, 1<<16-1) {
 			b.lock()
-			b.index.guess = uint16(guess)
+			b.rings[0].guess, b.rings[1].guess = uint16(guess), uint16(guess)
 			b.mu.Unlock()
 			c.get(k, v)
 		}
@@ -78,7 +78,7 @@ func TestGlance_GuessLearned(t *testing.T) {
 		b := &c.buckets[0]
 		b.mu.hold()
 		defer b.mu.release()
-		return b.index.guess
+		return b.rings[0].guess
 	}
 	set := func(from, n, size int) {
 		for i := range n {

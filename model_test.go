@@ -37,8 +37,8 @@ func modelCases() []modelCase {
 				fifo := narrow(wide)
 				fifo.policy = PolicyFIFO
 				zero.asideFrom = len(cases) / 4 % 2
-				zero.asideMost = asideMost
-				fifo.asideMost = asideMost
+				zero.asideMost, zero.laterFrom = asideMost, 0
+				fifo.asideMost, fifo.laterFrom = asideMost, len(cases)/4%3
 				fifo.asideFrom = 1 - zero.asideFrom
 				cases = append(cases, modelCase{g: wide}, modelCase{g: narrow(wide), wraps: buckets <= 2, told: true},
 					modelCase{g: zero, told: true}, modelCase{g: fifo, wraps: buckets <= 2})
@@ -61,6 +61,9 @@ func lifeCases() []modelCase {
 			g.ttl = 20 * time.Second
 			g.asideFrom = i & 1
 			g.asideMost = asideMost
+		}
+		if i&4 == 0 {
+			g.laterFrom = 0
 		}
 		cases = append(cases, modelCase{g: g, told: i&4 != 0})
 	}

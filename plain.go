@@ -22,36 +22,49 @@ func (c *Cache) set(k, v []byte, h uint64, prompt bool) error {
 		return c.setAny(k, v, h, prompt)
 	}
 	b := c.bucket(h)
-	b.lock()
+	record := b.lockToSet()
 	if n > b.most || b.flights != nil || c.shared.strays(h).Load() != 0 {
 		b.mu.Unlock()
 		return c.setAny(k, v, h, prompt)
 	}
-	// This has to be done anyway, while the line of the index comes.
-	if b.index.growing() {
-		b.moveLocked()
+	if !prompt && len(k)+len(v) <= laterMost && b.repeatsLocked() {
+		b.putOffLocked(k, v, h)
+		c.endSet(b, n, record)
+		return nil
+	}
+	if b.index.aside != 0 {
+		b.takeUpLocked()
 	}
 	var room int
 	if b.outlook == tight {
 		room = b.readyLocked(n)
 	}
 	record, ok := replace(b, k, v, h, prompt)
-	if !ok && !b.addLocked(k, v, h, n, room) {
+	if ok {
+		b.noteRepeatLocked(true)
+	} else if !b.addLocked(k, v, h, n, room) {
 		return c.setNewAndUnlock(b, k, v, h, prompt, room)
+	} else {
+		record.n = 0 // what replace says is for those that it has put aside
 	}
+	c.endSet(b, n, record)
+	return nil
+}
+
+// endSet counts a Set of a record of n bytes, gives up the lock, and asks for lines.
+func (c *Cache) endSet(b *bucket, n int, ask lines) {
 	b.mu.sets++
 	var flowed tally
 	if b.flowLocked(n) {
 		flowed = b.reportLocked()
 	}
 	b.mu.Unlock()
-	if ok && record.n > 0 { // put aside
-		record.prefetchWrite()
+	if ask.n > 0 {
+		ask.prefetchWrite()
 	}
 	if flowed.bytes > 0 {
 		c.plainFlowed(flowed)
 	}
-	return nil
 }
 
 // plainFlowed is flowed where nobody is told what leaves. It is apart so that set, which
@@ -82,6 +95,7 @@ func (b *bucket) addLocked(k, v []byte, h uint64, n, room int) bool {
 	r.count(1, n, false)
 	b.noteLengthLocked(len(v))
 	pos := r.append(putHeader(&buf, len(k), len(v)), k, v)
+	b.noteRepeatLocked(false)
 	b.foreseeLocked(ring, n, room, true)
 	b.enterLocked(h, ring, pos)
 	b.endSetLocked(ring, n)

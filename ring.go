@@ -62,13 +62,14 @@ type ring struct {
 	shift    uint8      // log2 of the chunk size
 	lines    uint8      // cache lines that a typical record may touch
 	last     uint8      // where the last byte of it is that is asked for, from its first
-	pool     *chunkPool
+	guess    uint16     // length that nearly all values have (lengths); 0 if there is none
 
+	pool      *chunkPool
 	live      int // records that are not dead
 	liveBytes int
 	timed     int      // of them, those with room for an expiry
 	spent     int      // bytes of records with room for an expiry that are dead
-	_         [32]byte // what lookups read is in the first of two cache lines
+	_         [24]byte // what lookups read is in the first of two cache lines
 }
 
 func (r *ring) init(p *chunkPool, shift uint8, posBits uint) {

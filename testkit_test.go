@@ -43,10 +43,14 @@ func tiny(buckets, chunkSize, chunksPerBucket int) geometry {
 		mem:       osMemory,
 		asideFrom: 1,
 		asideMost: asideMany,
+		laterFrom: laterNever,
 	}
 	g.maxBytes = max(chunkSize*buckets*chunksPerBucket, leastBytes(g))
 	return g
 }
+
+// laterNever is a geometry's laterFrom where no Set is put off.
+const laterNever = 1 << 8
 
 // leastBytes returns the size that a cache of such a shape needs: a few chunks
 // for each bucket, large ones among them, for a page of the index and each ring.
@@ -68,6 +72,9 @@ func describe(g geometry) string {
 		s += "/prompt"
 	} else if g.asideMost == asideMost {
 		s += "/long"
+	}
+	if g.laterFrom < laterNever {
+		s += fmt.Sprintf("/later=%d", g.laterFrom)
 	}
 	if g.expected != (expectation{}) {
 		s += fmt.Sprintf("/expected=%d,%d", g.expected.entries, g.expected.valueSize)

@@ -211,24 +211,41 @@ func (l *bucketLock) inUse() (open uint64, inside int) {
 	return l.open.Load(), inside
 }
 
-// validateAsideLocked checks what was put aside, and that lookups see it.
+// validateAsideLocked checks what was put aside and put off, and that lookups see it.
 func (b *bucket) validateAsideLocked() error {
+	if b.index.aside|b.index.later != 0 && (b.large || b.shared.onEvict != nil) {
+		return errors.New("I14: a Set was put aside where none may be")
+	}
+	if b.index.later != 0 {
+		l := &b.aside.later
+		if h := b.shared.hash(l.key()); l.hash != h || b.index.later != uint8(tagOf(h)) {
+			return fmt.Errorf("I14: key %x of hash %x is put off with hash %x and tag %x", l.key(), h, l.hash, b.index.later)
+		}
+		if v, ok := b.awaiting(l.key(), l.hash); !ok || string(v) != string(l.value()) {
+			return fmt.Errorf("I14: key %x is put off, and lookups do not see it", l.key())
+		}
+	}
 	if b.index.aside == 0 {
 		return nil
-	}
-	if b.large || b.shared.onEvict != nil {
-		return errors.New("I14: a Set was put aside where none may be")
 	}
 	a := b.aside
 	k := a.data[:a.klen]
 	if h := b.shared.hash(k); a.hash != h || b.index.aside != uint8(tagOf(h)) {
 		return fmt.Errorf("I14: key %x of hash %x is aside with hash %x and tag %x", k, h, a.hash, b.index.aside)
 	}
-	if !b.isAside(k, a.hash) {
+	if _, ok := b.awaiting(k, a.hash); !ok {
 		return fmt.Errorf("I14: key %x is aside, and lookups do not see it", k)
 	}
 	if w := (windows{&b.rings[0].window, &b.rings[1].window}); !w.alive(a.slot) || (a.slot^a.hash)>>slotHashAt != 0 {
 		return fmt.Errorf("I14: key %x: something has been done since it was put aside", k)
 	}
+	if _, ok := b.index.at(a.hash, slotRing(a.slot), a.slot&slotPosMask); !ok {
+		return fmt.Errorf("I14: key %x: the record it waits for has left the index", k)
+	}
 	return nil
+}
+
+// isAside reports whether a Set of key k was put aside.
+func (b *bucket) isAside(k []byte, h uint64) bool {
+	return b.index.aside == uint8(tagOf(h)) && string(b.aside.data[:b.aside.klen]) == string(k)
 }
