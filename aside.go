@@ -24,7 +24,6 @@ type aside struct {
 	vlen   uint16
 	most   uint16          // longest key and value together that are put aside
 	data   [asideMost]byte // key and value
-	later  later           // what was put off
 }
 
 // The longest key and value together that are put aside. Longer ones are better written at once: copying them
@@ -97,12 +96,18 @@ func (b *bucket) putAsideLocked(w *write) bool {
 	if !ok {
 		return false
 	}
-	a.hash, a.slot, a.expiry = w.h, slot, w.expiry
-	a.klen, a.vlen = uint16(len(w.k)), uint16(len(w.v))
+	a.put(w.k, w.v, w.h, w.expiry)
+	a.slot = slot
 	b.noteAsideLocked(&w.ask)
-	copy(a.data[copy(a.data[:], w.k):], w.v)
 	b.index.aside = uint8(tagOf(w.h))
 	return true
+}
+
+// put copies a Set.
+func (a *aside) put(k, v []byte, h uint64, expiry uint32) {
+	a.hash, a.expiry = h, expiry
+	a.klen, a.vlen = uint16(len(k)), uint16(len(v))
+	copy(a.data[copy(a.data[:], k):], v)
 }
 
 // noteAsideLocked notes the lines of the record that is going to be replaced. Nothing
@@ -127,7 +132,7 @@ func (b *bucket) takeUpLocked() {
 	record.prefetchWrite()
 	b.index.aside = 0
 	var w write // no literal: see begin
-	w.k, w.v = a.data[:a.klen], a.value()
+	w.k, w.v = a.key(), a.value()
 	w.h, w.expiry, w.reason = a.hash, a.expiry, EvictReplaced
 	if !b.overwriteAtLocked(a.slot, &w) {
 		w.measure()
@@ -138,11 +143,12 @@ func (b *bucket) takeUpLocked() {
 // awaiting returns the value of key k, in place, and true, if its newest Set was put off or aside. The value is nil if
 // it has expired. The lock is held, to read at least.
 func (b *bucket) awaiting(k []byte, h uint64) (v []byte, ok bool) {
-	tag, a := uint8(tagOf(h)), b.aside
-	if b.index.later == tag && string(a.later.key()) == string(k) {
-		return a.later.value(), true
+	tag := uint8(tagOf(h))
+	if b.index.later == tag && string(b.later.key()) == string(k) {
+		return b.later.value(), true
 	}
-	if b.index.aside != tag || string(a.data[:a.klen]) != string(k) {
+	a := b.aside
+	if b.index.aside != tag || string(a.key()) != string(k) {
 		return nil, false
 	}
 	if a.expired(b.shared) {
@@ -151,7 +157,10 @@ func (b *bucket) awaiting(k []byte, h uint64) (v []byte, ok bool) {
 	return a.value(), true
 }
 
-// value returns the value that was put aside.
+// key returns the key that was put aside.
+func (a *aside) key() []byte { return a.data[:a.klen] }
+
+// value returns its value.
 func (a *aside) value() []byte {
 	end := int(a.klen) + int(a.vlen)
 	return a.data[a.klen:end:end]

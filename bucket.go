@@ -26,9 +26,10 @@ type bucket struct {
 	mu     bucketLock
 	index  index // what a Set changes of it is in the next line, with the following
 	closed bool
-	large  bool // one of the buckets for large records
-	mortal bool // there is a record with room for an expiry, dead or alive
-	roomy  bool // records are so large that the index may have room to spare
+	large  bool  // one of the buckets for large records
+	mortal bool  // there is a record with room for an expiry, dead or alive
+	roomy  bool  // records are so large that the index may have room to spare
+	dither int32 // bytes added to the quota before it is cut to whole chunks
 	shared *commons
 	inflow tally // records set that commons.flow does not know of yet
 
@@ -37,6 +38,7 @@ type bucket struct {
 	flights  *flight     // loads that may be joined
 	departed *[]departed // what has left under the lock; nil without OnEvict
 	aside    *aside      // nil while the bucket puts no Set aside
+	later    *aside      // for one that is put off; nil likewise
 	pending  int32       // pages that the index waits for; below 0: that it is going to give up
 	mean     int32       // bytes of a record
 	lengths  lengths     // of values
@@ -51,8 +53,6 @@ type bucket struct {
 	next   expected
 	claim  claim // chunks for a record that is under way
 	reaper reaper
-	dither int32 // bytes added to the quota before it is cut to whole chunks
-	told   int32 // entries that the learner knows of
 
 	dels         uint64
 	loads        uint64
@@ -458,7 +458,7 @@ func (b *bucket) heldLocked() int {
 func (b *bucket) resetLocked() {
 	b.overtakeAllLocked()
 	b.shared.pool.putPages(b.index.reset())
-	b.aside = nil // until the index has grown again
+	b.aside, b.later = nil, nil // until the index has grown again
 	for i := range b.rings {
 		r := &b.rings[i]
 		for (b.large || b.shared.onEvict != nil) && r.size > 0 {
@@ -485,7 +485,7 @@ func (b *bucket) close() {
 	b.lock()
 	defer b.mu.Unlock()
 	b.closed = true
-	b.aside = nil
+	b.aside, b.later = nil, nil
 	b.overtakeAllLocked()
 	b.mortal = false
 	b.outlook = unforeseen

@@ -173,7 +173,8 @@ func (b *bucket) growIndexLocked(n int) error {
 	b.pending = 0
 	b.outlook = unforeseen // the rings may hold less now
 	if b.aside == nil && b.putsAside() {
-		b.aside = &aside{most: uint16(b.shared.asideMost)}
+		most := uint16(b.shared.asideMost)
+		b.aside, b.later = &aside{most: most}, &aside{most: most}
 	}
 	return nil
 }

@@ -8,31 +8,10 @@ package ringcache
 //
 // Nobody can tell, as with what was put aside: lock, hold and stay make both Sets, the one that was put
 // aside first, and lookups look at both (I14).
-type later struct {
-	hash uint64 // of the key
-	klen uint16
-	vlen uint16
-	data [laterMost]byte // key and value
-}
 
-const (
-	// laterMost is the longest key and value together that are put off. Longer ones take as
-	// long as their lines do.
-	laterMost = asideMany
-
-	// laterFrom is how many Sets must have found an older value, one after the other, before the next is put off: a new
-	// key that was put off has waited for nothing.
-	laterFrom = 8
-)
-
-// key returns the key that was put off.
-func (l *later) key() []byte { return l.data[:l.klen] }
-
-// value returns its value.
-func (l *later) value() []byte {
-	end := int(l.klen) + int(l.vlen)
-	return l.data[l.klen:end:end]
-}
+// laterFrom is how many Sets must have found an older value, one after the other, before the next is put off: a new
+// key that was put off has waited for nothing.
+const laterFrom = 8
 
 // lockToSet takes the bucket's lock for a plain Set, and brings those that wait one step on. It
 // returns the lines that the one waits for that is now aside, to be asked for without the lock.
@@ -54,8 +33,10 @@ func (b *bucket) lockToSet() (ask lines) {
 	return ask
 }
 
-// repeatsLocked reports whether the next Set is likely to find an older value, and may be put off.
-func (b *bucket) repeatsLocked() bool { return b.aside != nil && int(b.repeats) >= b.shared.laterFrom }
+// putsOffLocked reports whether a Set of n bytes of key and value is likely to find an older value, and may be put off.
+func (b *bucket) putsOffLocked(n int) bool {
+	return b.aside != nil && int(b.repeats) >= b.shared.laterFrom && n <= int(b.aside.most)
+}
 
 // noteRepeatLocked notes whether a Set has found one.
 func (b *bucket) noteRepeatLocked(repeated bool) {
@@ -68,34 +49,27 @@ func (b *bucket) noteRepeatLocked(repeated bool) {
 
 // putOffLocked puts a Set off. No other is put off.
 func (b *bucket) putOffLocked(k, v []byte, h uint64) {
-	l := &b.aside.later
-	l.hash = h
-	l.klen, l.vlen = uint16(len(k)), uint16(len(v))
-	copy(l.data[copy(l.data[:], k):], v)
+	b.later.put(k, v, h, 0)
 	b.index.later = uint8(tagOf(h))
 }
 
 // resumeLocked puts the Set aside that was put off, or makes it, and returns the lines that it waits for now.
 func (b *bucket) resumeLocked() (ask lines) {
-	l := &b.aside.later
-	slot, ok := b.likely(l.hash)
+	slot, ok := b.likely(b.later.hash)
 	if !ok {
 		b.makeLocked()
 		return lines{}
 	}
-	b.index.later = 0
-	a := b.aside
-	a.hash, a.slot, a.expiry = l.hash, slot, 0
-	a.klen, a.vlen = l.klen, l.vlen
-	copy(a.data[:], l.data[:int(l.klen)+int(l.vlen)])
+	b.aside, b.later = b.later, b.aside
+	b.aside.slot = slot
+	b.index.aside, b.index.later = b.index.later, 0
 	b.noteAsideLocked(&ask)
-	b.index.aside = uint8(tagOf(l.hash))
 	return ask
 }
 
 // makeLocked makes the Set that was put off. It fails as takeUpLocked does.
 func (b *bucket) makeLocked() {
-	l := &b.aside.later
+	l := b.later
 	b.index.later = 0
 	var w write // no literal: see begin
 	w.k, w.v, w.h, w.reason = l.key(), l.value(), l.hash, EvictReplaced

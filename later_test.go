@@ -40,7 +40,7 @@ func isPutOff(c *Cache, key string) bool {
 	b := c.bucket(h)
 	b.mu.hold()
 	defer b.mu.release()
-	return b.index.later == uint8(tagOf(h)) && string(b.aside.later.key()) == key
+	return b.index.later == uint8(tagOf(h)) && string(b.later.key()) == key
 }
 
 // Sets are put off after some that have found older values, and no longer once one has found none.
@@ -86,8 +86,8 @@ func TestLater_Not(t *testing.T) {
 		want bool
 	}{
 		"as it comes":          {set: func(c *Cache) error { return c.Set([]byte("key"), []byte("newer")) }, want: true},
-		"as long as it may be": {set: func(c *Cache) error { return c.Set([]byte("key"), make([]byte, laterMost-3)) }, want: true},
-		"too long":             {set: func(c *Cache) error { return c.Set([]byte("key"), make([]byte, laterMost-2)) }},
+		"as long as it may be": {set: func(c *Cache) error { return c.Set([]byte("key"), make([]byte, asideMany-3)) }, want: true},
+		"too long":             {set: func(c *Cache) error { return c.Set([]byte("key"), make([]byte, asideMany-2)) }},
 		"a batch":              {set: func(c *Cache) error { return c.SetBatch([][]byte{[]byte("key")}, [][]byte{[]byte("newer")}) }},
 		"to be removed":        {set: func(c *Cache) error { c.Del([]byte("key")); return nil }},
 		"a time to live":       {set: func(c *Cache) error { return c.SetWithTTL([]byte("key"), []byte("newer"), 1<<40) }},

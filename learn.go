@@ -40,8 +40,7 @@ func (b *bucket) learnLocked() {
 	if !l.mu.TryLock() {
 		return // there is a next time
 	}
-	b.policy.Exchange(&l.Learner, live-int(b.told), mean)
-	b.told = int32(live)
+	b.policy.Exchange(&l.Learner, live, mean)
 	l.mu.Unlock()
 }
 

@@ -27,7 +27,7 @@ func (c *Cache) set(k, v []byte, h uint64, prompt bool) error {
 		b.mu.Unlock()
 		return c.setAny(k, v, h, prompt)
 	}
-	if !prompt && len(k)+len(v) <= laterMost && b.repeatsLocked() {
+	if !prompt && b.putsOffLocked(len(k)+len(v)) {
 		b.putOffLocked(k, v, h)
 		c.endSet(b, n, record)
 		return nil

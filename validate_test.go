@@ -217,7 +217,7 @@ func (b *bucket) validateAsideLocked() error {
 		return errors.New("I14: a Set was put aside where none may be")
 	}
 	if b.index.later != 0 {
-		l := &b.aside.later
+		l := b.later
 		if h := b.shared.hash(l.key()); l.hash != h || b.index.later != uint8(tagOf(h)) {
 			return fmt.Errorf("I14: key %x of hash %x is put off with hash %x and tag %x", l.key(), h, l.hash, b.index.later)
 		}

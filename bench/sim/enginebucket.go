@@ -71,7 +71,6 @@ type engineBucket struct {
 
 	ghosts   []uint32 // keys, in no order
 	ghostsOf [2]int   // how many of each ring
-	told     int      // entries that the learner knows of
 	mean     int      // weight of an entry
 
 	// What was set since it last learned.
@@ -143,8 +142,7 @@ func (b *engineBucket) report(size int) {
 	}
 	live := b.live()
 	b.mean = b.used() / max(live, 1)
-	b.policy.Exchange(b.engine.learner(b.large), live-b.told, b.mean)
-	b.told = live
+	b.policy.Exchange(b.engine.learner(b.large), live, b.mean)
 	if !b.large {
 		b.engine.flowed(b.records, b.inflow)
 	}

@@ -79,6 +79,7 @@ type State struct {
 	Kind     Kind
 	full     bool  // main has been filled
 	doubted  uint8 // ghosts that were not trusted
+	told     int32 // entries that the learner knows of
 	mean     int   // bytes of a typical record
 	lessons  Lessons
 	evidence Evidence
@@ -92,9 +93,10 @@ const ghostProbe = 16
 func New(k Kind) State { return State{Kind: k, lessons: naive} }
 
 // Exchange tells what the bucket has seen and takes over what all have learned.
-// The bucket has now so many entries more than the last time, with mean bytes.
-func (s *State) Exchange(l *Learner, more, mean int) {
-	s.evidence.Entries = more
+// The bucket has now so many entries, with mean bytes.
+func (s *State) Exchange(l *Learner, entries, mean int) {
+	s.evidence.Entries = entries - int(s.told)
+	s.told = int32(entries)
 	l.Learn(&s.evidence)
 	s.evidence = Evidence{}
 	s.lessons = l.Lessons
