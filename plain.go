@@ -60,7 +60,7 @@ func (c *Cache) endSet(b *bucket, n int, ask lines) {
 	}
 	b.mu.Unlock()
 	if ask.n > 0 {
-		ask.prefetchWrite()
+		ask.prefetchSoon()
 	}
 	if flowed.bytes > 0 {
 		c.plainFlowed(flowed)

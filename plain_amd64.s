@@ -3,6 +3,7 @@
 #include "go_asm.h"
 #include "textflag.h"
 #include "glance_amd64.h"
+#include "prefetch_amd64.h"
 
 // func askHome(c *Cache, k []byte) uint64
 TEXT ·askHome(SB), NOSPLIT, $0-40
@@ -18,9 +19,6 @@ asked:
 
 	HASHES
 	HINTS
-
-// PREFETCHW asks for the line at AX, to be written to. The assembler does not know it.
-#define PREFETCHW BYTE $0x0F; BYTE $0x0D; BYTE $0x08
 
 // func replace(b *bucket, k, v []byte, h uint64, prompt bool) (ask lines, ok bool)
 TEXT ·replace(SB), NOSPLIT, $0-89

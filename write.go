@@ -129,7 +129,7 @@ func (c *Cache) setSmall(b *bucket, w *write) error {
 	}
 	flowed, err := c.setInBucket(b, w)
 	if w.ask.n > 0 {
-		w.ask.prefetchWrite()
+		w.ask.prefetchSoon()
 	}
 	if flowed.bytes > 0 {
 		c.flowed(flowed, w)
