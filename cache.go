@@ -150,6 +150,13 @@ func (c *Cache) ask(k []byte) uint64 {
 	return h
 }
 
+// askPath returns the hash of k, which is to be set, and asks for the groups where its path begins.
+func (c *Cache) askPath(k []byte) uint64 {
+	h := c.shared.hash(k)
+	c.bucket(h).index.prefetchPath(h)
+	return h
+}
+
 // Set stores value v under key k, in place of an older value of k. The cache
 // keeps copies: k and v may be changed as soon as Set returns. After a Set
 // that returned nil, a Get of k finds v unless later Sets, of this or other

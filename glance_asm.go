@@ -50,7 +50,7 @@ type quest [6]uint64
 //go:noescape
 func getKeys(c *Cache, dst []byte, keys [][]byte, hashes *uint64, lens *int, lane uint, quests *quest) (n, entered, end int)
 
-// askKeys is askHome of one key after the other, up to the first that is longer than
+// askKeys is ask of one key after the other, up to the first that is longer than
 // mostHashed, and returns how many there are before that. Hashes is the first of as many as
 // there are keys.
 //
@@ -65,10 +65,10 @@ func askKeys(c *Cache, keys [][]byte, hashes *uint64) int
 //go:noescape
 func noteRecords(c *Cache, hashes *uint64, records *[batchSize]lines, n int, lane uint) (unknown int)
 
-// askHome returns the hash of k, of at most mostHashed bytes, and asks for its home group.
+// askShort is askPath for a key of at most mostHashed bytes.
 //
 //go:noescape
-func askHome(c *Cache, k []byte) uint64
+func askShort(c *Cache, k []byte) uint64
 
 // replace writes v over the value of k, with hash h, or puts that aside, as tryLocked does,
 // if the older value is in the home group, and reports whether it has. If so, lines to ask

@@ -30,8 +30,8 @@ func noteRecords(_ *Cache, _ *uint64, records *[batchSize]lines, n int, _ uint) 
 	return n
 }
 
-// askHome returns the hash of k, and asks for its home group.
-func askHome(c *Cache, k []byte) uint64 { return c.ask(k) }
+// askShort is askPath.
+func askShort(c *Cache, k []byte) uint64 { return c.askPath(k) }
 
 // replace writes v over the value of k, with hash h, or puts that aside, in the common
 // case, and reports whether it has.

@@ -153,7 +153,7 @@ func TestGlance_Hash(t *testing.T) {
 			want := c.shared.hash(k)
 			h, _ := glance(c, make([]byte, 0, 8), k, laneHere())
 			require.Equal(t, want, h, "key %x", k)
-			require.Equal(t, want, askHome(c, k), "key %x", k)
+			require.Equal(t, want, askShort(c, k), "key %x", k)
 			require.Equal(t, want, c.ask(k), "key %x", k)
 		}
 	}

@@ -368,9 +368,27 @@ func (x *index) sweep(n int, w windows) {
 // prefetch asks for the home group of hash h. It runs without a lock: what it
 // reads may be out of date, which costs nothing but the hint.
 func (x *index) prefetch(h uint64) {
+	if home := x.hinted(h); home != nil {
+		// Sound: nothing is read, and an address that is no longer mapped does not fault in a prefetch.
+		prefetch(home)
+	}
+}
+
+// prefetchPath does the same for the group behind it too, which a search for a key that is not there, or for a
+// place, goes on to in every third case where a cache is full. It is in the same page, but
+// for the last one of each.
+func (x *index) prefetchPath(h uint64) {
+	if home := x.hinted(h); home != nil {
+		// Sound: as above.
+		prefetchLines(home, 2)
+	}
+}
+
+// hinted returns where the home group of hash h is likely to be, if that is worth a prefetch.
+func (x *index) hinted(h uint64) unsafe.Pointer {
 	v := x.hint.Load()
 	if v == nil {
-		return
+		return nil
 	}
 	n := v.cur.home(h)
 	if front := x.front.Load(); front != 0 {
@@ -379,9 +397,8 @@ func (x *index) prefetch(h uint64) {
 		}
 	}
 	page := v.pages[n>>x.pageShift].pointer()
-	// Sound: as in group; nothing is read, and an address that is no longer
-	// mapped does not fault in a prefetch.
-	prefetch(unsafe.Add(page, uintptr(n&(1<<x.pageShift-1))<<groupShift))
+	// Sound: as in group.
+	return unsafe.Add(page, uintptr(n&(1<<x.pageShift-1))<<groupShift)
 }
 
 // prefetchHome asks for the home group of hash h, under the lock.

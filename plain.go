@@ -13,9 +13,9 @@ func (c *Cache) set(k, v []byte, h uint64, prompt bool) error {
 	switch {
 	case prompt:
 	case len(k) <= mostHashed:
-		h = askHome(c, k)
+		h = askShort(c, k)
 	default:
-		h = c.ask(k)
+		h = c.askPath(k)
 	}
 	n := headerSize(len(k), len(v)) + len(k) + len(v)
 	if !c.plain || len(k) > maxKey || len(v) > c.shared.maxValue() || c.isLarge(n) {

@@ -5,14 +5,15 @@
 #include "glance_amd64.h"
 #include "prefetch_amd64.h"
 
-// func askHome(c *Cache, k []byte) uint64
-TEXT ·askHome(SB), NOSPLIT, $0-40
+// func askShort(c *Cache, k []byte) uint64
+TEXT ·askShort(SB), NOSPLIT, $0-40
 	MOVQ c+0(FP), DI
 	MOVQ k_base+8(FP), SI
 	MOVQ k_len+16(FP), R9
 	HASH
 	MOVQ DX, ret+32(FP)
 	ASK
+	PREFETCHT0 64(R9) // as prefetchPath
 
 asked:
 	RET

@@ -63,7 +63,7 @@ func (c *Cache) begin(w *write) {
 
 // apply stores a record, and tells OnEvict what had to leave.
 func (c *Cache) apply(w *write) error {
-	c.bucket(w.h).index.prefetch(w.h)
+	c.bucket(w.h).index.prefetchPath(w.h)
 	err := c.store(w)
 	if err != nil && err != errUnmet {
 		return fmt.Errorf("ringcache: %w", err)
