@@ -37,7 +37,7 @@ func TestPrefetchSoon_Harmless(t *testing.T) {
 	done := make(chan bool)
 	for g := range 4 {
 		go func() {
-			for i := range turns {
+			for i := 1; i <= turns; i++ {
 				prefetchSoon(unsafe.Add(nil, i<<20|g), 1+i%16, lane)
 			}
 			done <- true
