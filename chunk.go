@@ -227,10 +227,10 @@ func (l *lines) prefetch() { prefetchAt(&l.chunk, uintptr(l.off), int(l.n)) }
 // prefetchWrite asks for them, of which there must be some, to be written to.
 func (l *lines) prefetchWrite() { prefetchWriteAt(&l.chunk, uintptr(l.off), int(l.n)) }
 
-// prefetchSoon does the same for lines that are not needed at once.
-func (l *lines) prefetchSoon() {
+// prefetchSoon does the same for lines that are not needed at once, on behalf of a lane.
+func (l *lines) prefetchSoon(lane uint) {
 	// Sound: nothing is read, and a prefetch cannot fault.
-	prefetchSoon(unsafe.Add(l.chunk.pointer(), l.off), int(l.n), laneHere())
+	prefetchSoon(unsafe.Add(l.chunk.pointer(), l.off), int(l.n), lane)
 }
 
 // prefetchAt asks for n lines from offset off of chunk r on.

@@ -60,7 +60,7 @@ func (c *Cache) endSet(b *bucket, n int, ask lines) {
 	}
 	b.mu.Unlock()
 	if ask.n > 0 {
-		ask.prefetchSoon()
+		ask.prefetchSoon(laneHere())
 	}
 	if flowed.bytes > 0 {
 		c.plainFlowed(flowed)

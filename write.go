@@ -129,7 +129,7 @@ func (c *Cache) setSmall(b *bucket, w *write) error {
 	}
 	flowed, err := c.setInBucket(b, w)
 	if w.ask.n > 0 {
-		w.ask.prefetchSoon()
+		w.ask.prefetchSoon(laneHere())
 	}
 	if flowed.bytes > 0 {
 		c.flowed(flowed, w)
