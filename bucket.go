@@ -23,15 +23,15 @@ const ringCount = 2
 // where they have lanes. The size is a whole number of lines on 64-bit platforms
 // (TestLayout_BucketLines).
 type bucket struct {
-	mu     bucketLock
-	index  index // what a Set changes of it is in the next line, with the following
-	closed bool
-	large  bool  // one of the buckets for large records
-	mortal bool  // there is a record with room for an expiry, dead or alive
-	roomy  bool  // records are so large that the index may have room to spare
-	dither int32 // bytes added to the quota before it is cut to whole chunks
-	shared *commons
-	inflow tally // records set that commons.flow does not know of yet
+	mu        bucketLock
+	index     index // what a Set changes of it is in the next line, with the following
+	closed    bool
+	large     bool  // one of the buckets for large records
+	mortal    bool  // there is a record with room for an expiry, dead or alive
+	crowdedAt uint8 // sixteenths of the index's slots that are used when it grows
+	dither    int32 // bytes added to the quota before it is cut to whole chunks
+	shared    *commons
+	inflow    tally // records set that commons.flow does not know of yet
 
 	rings [ringCount]ring
 

@@ -124,8 +124,8 @@ func (b *bucket) ownRoomLocked(ring policy.Ring, n int, l limits) int {
 	r := &b.rings[ring]
 	need := (n + 1<<r.shift - 1) >> r.shift
 	limit := max(l.of(ring), need)
-	if limit > b.withinReachLocked(r) {
-		b.takeFromLocked(1-ring, l.of(1-ring), r, limit, need)
+	if limit > b.withinReachLocked(r) || b.isOverLocked(l) {
+		b.takeFromLocked(1-ring, l, r, limit, need)
 		limit = max(min(limit, b.withinReachLocked(r)), need)
 	}
 	b.claim = claim{ring, int32(limit)}
@@ -203,16 +203,20 @@ func (b *bucket) withinReachLocked(r *ring) int {
 	return r.held() + max(b.shared.pool.spare(), 0)>>r.shift
 }
 
+// isOverLocked reports whether the rings hold more chunks than they may: the index
+// waits for them, or another bucket.
+func (b *bucket) isOverLocked(l limits) bool { return b.chunksLocked() > l.small+l.main }
+
 // takeFromLocked has a ring give up chunks, that another may hold limit of, and
 // needs some of for the record that is to come: what the giver holds above its
 // own limit bit by bit, what is needed at once.
-func (b *bucket) takeFromLocked(giver policy.Ring, keep int, r *ring, limit, need int) {
-	g := &b.rings[giver]
+func (b *bucket) takeFromLocked(giver policy.Ring, l limits, r *ring, limit, need int) {
+	g, keep := &b.rings[giver], l.of(giver)
 	from, work := g.size, b.setWork(need<<g.shift)
 	for g.held() > 0 {
 		reach := b.withinReachLocked(r)
 		must := reach < need
-		should := reach < limit && g.held() > keep && from-g.size < shrinkStep
+		should := (reach < limit || b.isOverLocked(l)) && g.held() > keep && from-g.size < shrinkStep
 		if !must && !should {
 			return
 		}

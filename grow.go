@@ -18,17 +18,36 @@ const growthPart = 8
 // full meanwhile; more would cost less each, since they are neighbours, and be felt by every hundredth Set.
 const moveRun = 4
 
-// roomyRecord is the mean size from which records leave the index room to
-// spare, for more ghosts: a slot takes less than a hundredth of what it is for.
-const roomyRecord = 1 << 10
+// How many sixteenths of its slots are used when an index grows. Fewer take more memory from records, and leave
+// more ghosts and shorter ways: to a place for a new key, and to knowing that a key is not there.
+const (
+	crowdedFilling = 12 // as long as nothing has been evicted
+	crowdedFull    = 11 // then, if records have fullRecord bytes: new keys meet entries and ghosts in all groups
+	crowdedRoomy   = 9  // always, if they have roomyRecord bytes
+)
 
-// crowded reports whether the index is to grow: when three quarters of the
-// slots are used, or nine sixteenths of them where records are large.
-func (b *bucket) crowded() bool {
-	if b.roomy {
-		return b.liveLocked()*16 >= b.index.slots()*9
+// The mean sizes of records from which an index may have more slots: what those take is a fiftieth at most of what
+// they are for.
+const (
+	fullRecord  = 1 << 6
+	roomyRecord = 1 << 10
+)
+
+// whenCrowded returns how many sixteenths of its slots are used when the index of a bucket with records of that
+// mean size grows.
+func whenCrowded(mean int, full bool) uint8 {
+	switch {
+	case mean >= roomyRecord:
+		return crowdedRoomy
+	case mean >= fullRecord && full:
+		return crowdedFull
 	}
-	return b.liveLocked()*4 >= b.index.slots()*3
+	return crowdedFilling
+}
+
+// crowded reports whether the index is to grow.
+func (b *bucket) crowded() bool {
+	return b.liveLocked()*16 >= b.index.slots()*int(b.crowdedAt)
 }
 
 // moveLocked does the index's share of a Set while it grows.
@@ -80,10 +99,8 @@ func (b *bucket) firstPages() int {
 // pagesFor returns the least pages with which an index of n entries is not
 // crowded.
 func (b *bucket) pagesFor(n int) int {
-	slots := n/3*4 + 4
-	if b.roomy {
-		slots = n/9*16 + 16
-	}
+	at := int(b.crowdedAt)
+	slots := n/at*16 + 16
 	groups := slots/groupSlots + 1
 	return (groups + 1<<b.index.pageShift - 1) >> b.index.pageShift
 }
@@ -114,7 +131,7 @@ func (b *bucket) tendIndexLocked() {
 		b.pending = 0 // tiny records: the index has its part, and forgets the oldest
 		return
 	}
-	if l := b.limitLocked(); b.chunksLocked() > l.small+l.main || b.shared.pool.spare() < n*b.shared.pool.pageSize {
+	if b.isOverLocked(b.limitLocked()) || b.shared.pool.spare() < n*b.shared.pool.pageSize {
 		return // the next Sets make room for it
 	}
 	// A refusal is no harm: the next Set tries again.

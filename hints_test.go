@@ -60,11 +60,11 @@ func TestHints_IndexNeedNotGrow(t *testing.T) {
 func TestHints_Shape(t *testing.T) {
 	for _, c := range []struct {
 		valueSize, lines int
-		roomy            bool
-	}{{0, 1, false}, {1, 1, false}, {100, 3, false}, {2000, 4, true}, {1 << 30, 4, true}} {
+		crowdedAt        uint8
+	}{{0, 1, crowdedFilling}, {1, 1, crowdedFilling}, {100, 3, crowdedFilling}, {2000, 4, crowdedRoomy}, {1 << 30, 4, crowdedRoomy}} {
 		b := &hinted(t, 1000, c.valueSize).buckets[0]
-		if int(b.rings[0].lines) != c.lines || b.roomy != c.roomy {
-			t.Errorf("values of %d bytes: %d lines, roomy %v", c.valueSize, b.rings[0].lines, b.roomy)
+		if int(b.rings[0].lines) != c.lines || b.crowdedAt != c.crowdedAt {
+			t.Errorf("values of %d bytes: %d lines, crowded at %d", c.valueSize, b.rings[0].lines, b.crowdedAt)
 		}
 	}
 }

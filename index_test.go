@@ -28,13 +28,13 @@ func TestTable_Homes(t *testing.T) {
 // All homes have moved before the index is crowded again, whatever it has grown by. Meanwhile new keys go to those that have
 // not moved, too: at 80 % entries are lost that find no place.
 func TestIndex_MoveRun(t *testing.T) {
-	if full := 3./4 + 1./groupSlots/moveRun; full > 0.79 {
+	if full := crowdedFilling/16. + 1./groupSlots/moveRun; full > 0.79 {
 		t.Errorf("homes that have not moved become %.3f full", full)
 	}
 	for pages := 1; pages <= 200; pages++ {
-		for _, roomy := range []bool{false, true} {
+		for _, at := range []uint8{crowdedFilling, crowdedFull, crowdedRoomy} {
 			const groups = 16
-			b := bucket{roomy: roomy}
+			b := bucket{crowdedAt: at}
 			fill := func() (sets int) {
 				for ; !b.crowded(); sets++ {
 					b.rings[0].live++
@@ -47,7 +47,7 @@ func TestIndex_MoveRun(t *testing.T) {
 			b.index.cur.groups += uint32(max(1, pages/growthPart) * groups)
 			sets := fill()
 			if moveRun*sets < pages*groups {
-				t.Errorf("%d pages, roomy %v: %d Sets move less than %d homes", pages, roomy, sets, pages*groups)
+				t.Errorf("%d pages, crowded at %d: %d Sets move less than %d homes", pages, at, sets, pages*groups)
 			}
 		}
 	}
