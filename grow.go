@@ -2,6 +2,8 @@ package ringcache
 
 import (
 	"math"
+
+	"github.com/ringcache/ringcache/internal/policy"
 )
 
 // How large a bucket's index begins, how it grows, and how it forgets what is
@@ -23,31 +25,42 @@ const moveRun = 4
 const (
 	crowdedFilling = 12 // as long as nothing has been evicted
 	crowdedFull    = 11 // then, if records have fullRecord bytes: new keys meet entries and ghosts in all groups
+	crowdedFIFO    = 10 // the same with PolicyFIFO, where there is no entry that stays in its home group
 	crowdedRoomy   = 9  // always, if they have roomyRecord bytes
 )
 
-// The mean sizes of records from which an index may have more slots: what those take is a fiftieth at most of what
+// The mean sizes of records from which an index may have more slots: what those take is a fiftieth or so of what
 // they are for.
 const (
 	fullRecord  = 1 << 6
 	roomyRecord = 1 << 10
 )
 
-// whenCrowded returns how many sixteenths of its slots are used when the index of a bucket with records of that
-// mean size grows.
-func whenCrowded(mean int, full bool) uint8 {
+// whenCrowded returns how many sixteenths of its slots are used when the index of a bucket grows that has records of
+// that mean size; full tells that it has evicted some.
+func whenCrowded(kind policy.Kind, mean int, full bool) uint8 {
 	switch {
 	case mean >= roomyRecord:
 		return crowdedRoomy
-	case mean >= fullRecord && full:
-		return crowdedFull
+	case mean < fullRecord || !full:
+		return crowdedFilling
+	case kind == policy.FIFO:
+		return crowdedFIFO
 	}
-	return crowdedFilling
+	return crowdedFull
 }
+
+// crowdedStill is how many sixteenths fewer of the slots may be used while an index waits for its pages. A
+// bucket may have to give up a chunk of records for them, and must not think again for it.
+const crowdedStill = 2
 
 // crowded reports whether the index is to grow.
 func (b *bucket) crowded() bool {
-	return b.liveLocked()*16 >= b.index.slots()*int(b.crowdedAt)
+	at := int(b.crowdedAt)
+	if b.pending > 0 {
+		at -= crowdedStill
+	}
+	return b.liveLocked()*16 >= b.index.slots()*at
 }
 
 // moveLocked does the index's share of a Set while it grows.

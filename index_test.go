@@ -32,7 +32,7 @@ func TestIndex_MoveRun(t *testing.T) {
 		t.Errorf("homes that have not moved become %.3f full", full)
 	}
 	for pages := 1; pages <= 200; pages++ {
-		for _, at := range []uint8{crowdedFilling, crowdedFull, crowdedRoomy} {
+		for _, at := range []uint8{crowdedFilling, crowdedFull, crowdedFIFO, crowdedRoomy} {
 			const groups = 16
 			b := bucket{crowdedAt: at}
 			fill := func() (sets int) {

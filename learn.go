@@ -49,7 +49,7 @@ func (b *bucket) shapeLocked(mean int) {
 	for i := range b.rings {
 		b.rings[i].expect(mean)
 	}
-	b.crowdedAt = whenCrowded(mean, b.evictedSmall+b.evictedMain > 0)
+	b.crowdedAt = whenCrowded(b.policy.Kind, mean, b.evictedSmall+b.evictedMain > 0)
 }
 
 // lengths finds out whether nearly all values have the same length. A glance takes

@@ -68,8 +68,8 @@ func TestPolicy_GoldenHits(t *testing.T) {
 		next         func() func() uint64
 		s3fifo, fifo int
 	}{
-		{"skewed", func() func() uint64 { return skewed(1, 60_000) }, 131_932, 101_871},
-		{"skewed with scans", func() func() uint64 { return withScans(skewed(2, 60_000)) }, 58_406, 30_801},
+		{"skewed", func() func() uint64 { return skewed(1, 60_000) }, 131_648, 101_871},
+		{"skewed with scans", func() func() uint64 { return withScans(skewed(2, 60_000)) }, 58_504, 30_801},
 	} {
 		s3fifo, fifo := replay(t, PolicyS3FIFO, requests, c.next()), replay(t, PolicyFIFO, requests, c.next())
 		if s3fifo != c.s3fifo || fifo != c.fifo {
