@@ -335,3 +335,59 @@ func TestOptions_TTL(t *testing.T) {
 		}
 	}
 }
+
+// An entry that is written again, in another form, has not left, even where a crowd of equal hashes makes an index that
+// grows lose entries: if it loses this one, that is told, and there is nothing to write again.
+func TestTouch_InACrowd(t *testing.T) {
+	for _, large := range []bool{false, true} {
+		kept, lost := 0, 0
+		for round := range uint32(60) {
+			left := map[uint32]bool{}
+			g := tiny(32, 64, 256)
+			g.seed = [2]uint64{} // all hashes are equal
+			g.onEvict = func(k, _ []byte, _ Reason) { left[binary.LittleEndian.Uint32(k)] = true }
+			c := mustCache(t, g)
+			b, size := c.bucket(c.shared.hash(nil)), 1
+			if large {
+				b, size = c.largeBucket(c.shared.hash(nil)), g.maxBytes/g.buckets/largeShare+1
+			}
+			for id := range uint32(60) {
+				if err := c.Set(trafficKey(nil, id), make([]byte, size)); err != nil {
+					t.Fatal(err)
+				}
+				if id == 0 {
+					growTo(t, b, 8) // a path goes by all of 8 groups, but by 4 of 9
+				}
+				if !b.index.growing() || b.index.old.groups != 8 {
+					continue
+				}
+				for n := range id { // with each, some homes move
+					clear(left)
+					of := (n + round) % id
+					there := c.Touch(trafficKey(nil, of), time.Hour)
+					switch {
+					case there && left[of]:
+						t.Errorf("large %v, round %d: key %d has left, and is there", large, round, of)
+					case there:
+						kept++
+					case left[of]:
+						lost++
+					}
+				}
+			}
+		}
+		if kept < 100 || lost < 10 {
+			t.Errorf("large %v: %d touched entries were kept and %d lost, which proves too little", large, kept, lost)
+		}
+	}
+}
+
+// growTo gives a bucket's index, which has one group, so many.
+func growTo(t *testing.T, b *bucket, groups int) {
+	t.Helper()
+	b.lock()
+	defer b.mu.Unlock()
+	if err := b.growIndexLocked(groups - 1); err != nil {
+		t.Fatal(err)
+	}
+}

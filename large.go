@@ -170,15 +170,17 @@ func (c *Cache) setLarge(b *bucket, w *write) error {
 
 	b.lock()
 	defer b.unlock(w)
+	lb.lock()
+	if lb.index.growing() {
+		lb.moveLocked() // as in setInBucket
+	}
+	lb.unlock(w)
 	if err := c.beginLocked(b, w); err != nil {
 		return err
 	}
 	b.delLocked(w)
 	lb.lock()
 	defer lb.unlock(w)
-	if lb.index.growing() {
-		lb.moveLocked()
-	}
 	if err := lb.setLocked(w); err != nil {
 		return err
 	}

@@ -145,15 +145,15 @@ func (c *Cache) setInBucket(b *bucket, w *write) (flowed tally, err error) {
 		b.mu.Unlock()
 		return tally{}, errResized
 	}
+	if b.index.growing() {
+		b.moveLocked() // before the condition is looked at: a crowd of equal hashes may lose the entry by it
+	}
 	if err := c.beginLocked(b, w); err != nil {
-		b.mu.Unlock()
+		b.unlock(w)
 		return tally{}, err
 	}
 	if c.shared.strays(w.h).Load() != 0 {
 		c.delStrayLocked(w)
-	}
-	if b.index.growing() {
-		b.moveLocked()
 	}
 	if !b.tryLocked(w) {
 		return b.setAndUnlock(w)
