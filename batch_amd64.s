@@ -135,7 +135,6 @@ get:
 	MOVL quest_left(BX), R13
 	MOVQ quest_slot(BX), R10
 	MOVQ quest_at(BX), R12
-	XORL CX, CX
 	MOVQ (DX), SI
 	MOVQ 8(DX), R9
 	SAME(done)
@@ -159,7 +158,8 @@ get:
 	COPY
 	CMPB Cache_touches(DI), $0
 	JEQ  got
-	TOUCH
+	RAISE
+	MOVQ R10, (R12)
 
 got:
 	ADDQ $24, DX

@@ -2,7 +2,7 @@ package ringcache
 
 // A glance is the common case in as few instructions as can be. While one call waits for
 // a line of memory, the processor begins the next ones, as many as fit into its window
-// of some 500 instructions: so each that is saved makes all calls faster that wait for
+// of 300 to 500 instructions: so each that is saved makes all calls faster that wait for
 // memory. On amd64 glances are assembly (glance_amd64.s, of steps from glance_amd64.h), with
 // half of the instructions that the compiler makes of direct.go. Everywhere else, under the
 // race detector, and with the tags purego and ringcache_heap, what there is in Go for every

@@ -7,9 +7,9 @@
 //	BX  lane, from ENTER on
 //	CX  free, counts of shifts
 //	DX  hash; in READ, the length of nearly all values once there is a record
-//	DI  cache
+//	DI  cache; in READ, where the value is to go once there is a record
 //	SI  bucket's number; ring, from SLOT on; key; dst
-//	R8  bucket
+//	R8  bucket; in READ, the room in dst once there is a record
 //	R9  group; length of the key, from SAME on
 //	R10 front; slot, from SLOT on
 //	R11 home; matches; record, from RECORD on
@@ -47,11 +47,10 @@
 	MOVQ  $PRIME1, R10; \
 	MOVQ  $PRIME2, R11; \
 	MOVQ  $PRIME3, R13; \
-	MOVQ  $PRIME5, DX; \
-	ADDQ  R9, DX; \
 	MOVQ  $PRIME4, R12; \
 	CMPQ  R9, $16; \
 	JNE   hashAny; \
+	MOVQ  $(PRIME5+16), DX; \
 	HASH8(0(SI)); \
 	HASH8(8(SI)); \
 hashed: \
@@ -74,6 +73,8 @@ hashed: \
 // HASHES is the part of HASH for keys of other than 16 bytes; CX is 8 less than there are left.
 #define HASHES \
 hashAny: \
+	MOVQ  $PRIME5, DX; \
+	ADDQ  R9, DX; \
 	MOVQ  R9, CX; \
 	SUBQ  $8, CX; \
 	JLT   hash4; \
@@ -241,16 +242,16 @@ growing: \
 // RING sets SI to the ring of the slot.
 #define RING \
 	MOVQ  R10, SI; \
-	SHRQ  $const_slotPosBits, SI; \
-	ANDL  $1, SI; \
-	IMUL3Q $ring__size, SI, SI; \
+	SHRQ  $(const_slotPosBits-const_ringShift), SI; \
+	ANDL  $(1<<const_ringShift), SI; \
 	LEAQ  bucket_rings(R8)(SI*1), SI
 
 // SLOT takes the first of the matches, or goes to next if it is not of a live record
 // with such a hash. It sets R10 to the slot, R12 to where it is, and SI to the record's
-// ring, and uses CX. (bucket.likely)
+// ring, and uses CX. Old processors take TZCNT for BSF, which says the same of what is
+// not 0, but in more steps. (bucket.likely)
 #define SLOT(next) \
-	BSFL  R11, CX; \
+	TZCNTL R11, CX; \
 	LEAQ  group_slots(R9)(CX*8), R12; \
 	MOVQ  (R12), R10; \
 	MOVQ  R10, CX; \
@@ -281,11 +282,10 @@ growing: \
 	ANDL  R10, CX; \
 	SUBL  CX, R13
 
-// SAME goes to other unless the record at offset CX of chunk R11, with R13 bytes to its
-// end, is a short one without an expiry and has the key at SI, of R9 bytes. It sets R11 to
-// its value and CX to the value's length. It uses AX and R13. (ring.shortValue)
+// SAME goes to other unless the record at R11, with R13 bytes to the end of its chunk, is a
+// short one without an expiry and has the key at SI, of R9 bytes. It sets R11 to its value and
+// CX to the value's length. It uses AX and R13. (ring.shortValue)
 #define SAME(other) \
-	ADDQ  CX, R11; \
 	CMPL  R13, $4; \
 	JLT   other; \
 	MOVL  (R11), CX; \
@@ -455,17 +455,17 @@ copy64: \
 	MOVOU X7, 48(R9); \
 	JMP   copied
 
-// TOUCH raises the frequency in slot R10, which is at R12. Where it is as high as can be, one
-// more overflows into the hash; then it is written over the argument c. It uses AX, R10, R12
-// and R13. (slotRef.touch, storeUnless)
-#define TOUCH \
-	MOVQ  $const_slotFreqOne, R13; \
-	ADDQ  R10, R13; \
-	XORQ  R13, R10; \
+// RAISE raises the frequency in slot R10, which is at R12, for a later store of R10 to R12. Where
+// it is as high as can be, one more overflows into the hash; R12 is the argument c then. It sets
+// AX to that, and uses CX. (slotRef.touch, storeUnless)
+#define RAISE \
+	MOVQ  R10, CX; \
+	MOVQ  $const_slotFreqOne, AX; \
+	ADDQ  AX, R10; \
+	XORQ  R10, CX; \
 	LEAQ  c+0(FP), AX; \
-	BTQ   $const_slotHashAt, R10; \
-	CMOVQCS AX, R12; \
-	MOVQ  R13, (R12)
+	BTQ   $const_slotHashAt, CX; \
+	CMOVQCS AX, R12
 
 // TABLE sets R11 to the home of the hash, and R13 to the groups of its table. It uses AX, R10, R12
 // and SI. (index.table)

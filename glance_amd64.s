@@ -7,7 +7,11 @@
 // READ looks for the key in group R9 and the next one of its path, appends its value to
 // dst, and raises its frequency. It goes to gone if the key is not there, to room if dst
 // has no room for the CX bytes of its value, and to back if it cannot say. It uses all
-// registers but BX, DI and R8, and DX only if it has found a record. (bucket.direct)
+// registers but BX, and DX, DI and R8 only if it has found a record. (bucket.direct)
+//
+// The processor begins as many instructions ahead as its window holds, from the first on that
+// has to wait for the record. So the record is asked for before that, and what need
+// not wait for it is done in between: the more of the next lookup has begun then.
 #define READ(result) \
 	MATCH; \
 	JEQ   absent; \
@@ -15,27 +19,30 @@ match: \
 	SLOT(next); \
 found: \
 	RECORD; \
+	ADDQ  CX, R11; \
+	PREFETCHT0 (R11); \
 	CMPB  ring_lines(SI), $4; \
 	JCC   large; \
 record: \
 	MOVWLZX ring_guess(SI), DX; \
+	/* The slot's new content is stored only once the key is known to be the same. */ \
+	RAISE; \
+	CMPB  Cache_touches(DI), $0; \
+	CMOVQEQ AX, R12; \
+	MOVQ  dst_cap+24(FP), R8; \
+	SUBQ  dst_len+16(FP), R8; \
+	MOVQ  dst_base+8(FP), DI; \
+	ADDQ  dst_len+16(FP), DI; \
 	MOVQ  k_base+32(FP), SI; \
 	MOVQ  k_len+40(FP), R9; \
 	SAME(back); \
 	LIKELY; \
-	MOVQ  dst_cap+24(FP), AX; \
-	MOVQ  dst_len+16(FP), R13; \
-	SUBQ  R13, AX; \
-	CMPQ  CX, AX; \
+	CMPQ  CX, R8; \
 	JGT   room; \
-	MOVQ  dst_base+8(FP), SI; \
-	ADDQ  R13, SI; \
+	MOVQ  DI, SI; \
 	MOVQ  CX, result; \
 	COPY; \
-	CMPB  Cache_touches(DI), $0; \
-	JEQ   done; \
-	TOUCH; \
-done:
+	MOVQ  R10, (R12)
 
 // READS is the part of READ for what is less common.
 #define READS \
@@ -44,7 +51,7 @@ done:
 large: \
 	/* Ask for the lines behind the first, which is waited for. */ \
 	MOVBLZX ring_lines(SI), AX; \
-	LEAQ  (R11)(CX*1), R9; \
+	MOVQ  R11, R9; \
 	JMP   asked; \
 ask: \
 	ADDQ  $64, R9; \
@@ -82,6 +89,56 @@ absent2: \
 	PASSED(gone); \
 	JMP   back
 
+// GLANCE looks up the key with the hash in DX, in the cache at DI, as glanceHashed does, and returns.
+#define GLANCE(result) \
+	BUCKET; \
+	OPEN(lane+56(FP)); \
+	MOVQ (bucket_index+index_hint)(R8), R13; \
+	TESTQ R13, R13; \
+	JEQ  small; \
+	HINTED; \
+	PREFETCHT0 (R9); \
+	PREFETCHT0 64(R9); /* the next group: some misses look there too */ \
+	MOVQ lane+56(FP), CX; \
+	ENTER(closed, back); \
+	/* The hint was right, if nothing has changed. */ \
+	CMPQ R13, (bucket_index+index_hint)(R8); \
+	JNE  back; \
+	CMPL R10, (bucket_index+index_front)(R8); \
+	JNE  back; \
+search: \
+	READ(result); \
+	ADDQ $(const_laneOnce-const_laneBusy), (BX); \
+	RET; \
+small: \
+	ENTER(closed, back); \
+	CMPQ (bucket_index+index_pages+8)(R8), $0; \
+	JEQ  back; \
+	LOCKED; \
+	JMP  search; \
+	READS; \
+	HINTS; \
+back: \
+	SUBQ $const_laneBusy, (BX); \
+closed: \
+	MOVQ $const_glanceUnsure, result; \
+	RET; \
+gone: \
+	ANDL $(const_bucketCount-1), DX; \
+	MOVQ Cache_shared(DI), CX; \
+	CMPL commons_stray(CX)(DX*4), $0; \
+	JNE  back; \
+	MOVQ $(const_laneMiss+const_laneOnce-const_laneBusy), CX; \
+	ADDQ CX, (BX); \
+	MOVQ $const_glanceMiss, result; \
+	RET; \
+room: \
+	SUBQ $const_laneBusy, (BX); \
+	NEGQ CX; \
+	ADDQ $const_glanceUnsure, CX; \
+	MOVQ CX, result; \
+	RET
+
 // func glance(c *Cache, dst, k []byte, lane uint) (h uint64, n int)
 TEXT ·glance(SB), NOSPLIT, $0-80
 	MOVQ c+0(FP), DI
@@ -89,7 +146,7 @@ TEXT ·glance(SB), NOSPLIT, $0-80
 	MOVQ k_len+40(FP), R9
 	HASH
 	MOVQ DX, h+64(FP)
-	JMP  ·glanceHashed(SB) // its frame is the same
+	GLANCE(n+72(FP))
 
 	HASHES
 
@@ -97,62 +154,7 @@ TEXT ·glance(SB), NOSPLIT, $0-80
 TEXT ·glanceHashed(SB), NOSPLIT, $0-80
 	MOVQ c+0(FP), DI
 	MOVQ h+64(FP), DX
-	BUCKET
-	OPEN(lane+56(FP))
-	MOVQ (bucket_index+index_hint)(R8), R13
-	TESTQ R13, R13
-	JEQ  small
-	MOVL CX, BX
-	HINTED
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9) // the next group: some misses look there too
-	MOVL BX, CX
-	ENTER(closed, back)
-
-	// The hint was right, if nothing has changed.
-	CMPQ R13, (bucket_index+index_hint)(R8)
-	JNE  back
-	CMPL R10, (bucket_index+index_front)(R8)
-	JNE  back
-
-search:
-	READ(ret+72(FP))
-	ADDQ $(const_laneOnce-const_laneBusy), (BX)
-	RET
-
-small:
-	ENTER(closed, back)
-	CMPQ (bucket_index+index_pages+8)(R8), $0
-	JEQ  back
-	LOCKED
-	JMP  search
-
-	READS
-	HINTS
-
-back:
-	SUBQ $const_laneBusy, (BX)
-
-closed:
-	MOVQ $const_glanceUnsure, ret+72(FP)
-	RET
-
-gone:
-	ANDL $(const_bucketCount-1), DX
-	MOVQ Cache_shared(DI), CX
-	CMPL commons_stray(CX)(DX*4), $0
-	JNE  back
-	MOVQ $(const_laneMiss+const_laneOnce-const_laneBusy), CX
-	ADDQ CX, (BX)
-	MOVQ $const_glanceMiss, ret+72(FP)
-	RET
-
-room:
-	SUBQ $const_laneBusy, (BX)
-	NEGQ CX
-	ADDQ $const_glanceUnsure, CX
-	MOVQ CX, ret+72(FP)
-	RET
+	GLANCE(ret+72(FP))
 
 // func read(c *Cache, dst, k []byte, h uint64) int
 TEXT ·read(SB), NOSPLIT, $0-72

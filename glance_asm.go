@@ -7,6 +7,9 @@ import "golang.org/x/sys/cpu"
 // hasAVX tells that copies may go by 32 bytes, hasAVX2 that four slots may be looked at at once.
 var hasAVX, hasAVX2 = cpu.X86.HasAVX, cpu.X86.HasAVX2
 
+// ringShift is log2 of the size of a ring.
+const ringShift = 7
+
 // glance is glanceHashed of a key of at most mostHashed bytes, whose hash h it computes.
 //
 //go:noescape

@@ -159,6 +159,25 @@ func TestGlance_Hash(t *testing.T) {
 	}
 }
 
+// A lookup that hits raises the frequency, up to 3, where the policy asks for it, and one
+// that has no room for the value does not count twice.
+func TestGlance_Frequency(t *testing.T) {
+	for kind, want := range map[Policy][]int{
+		PolicyS3FIFO: {0, 1, 2, 3, 3},
+		PolicyFIFO:   {0, 0, 0, 0, 0},
+	} {
+		g := tiny(1, 1024, 16)
+		g.policy = kind
+		c := mustCache(t, g)
+		k, v := []byte("the key of 16 by"), []byte("a value of 20 bytes.")
+		require.NoError(t, c.Set(k, v))
+		for gets, freq := range want {
+			require.Equal(t, freq, freqOf(t, c, k), "%v after %d lookups", kind, gets)
+			require.Equal(t, v, c.Get(make([]byte, 0, 19+2*(gets%2)), k))
+		}
+	}
+}
+
 // What is put aside and made later is put there and made to the byte.
 func TestGlance_Aside(t *testing.T) {
 	for _, klen := range lengthsOf(80) {

@@ -115,6 +115,7 @@ line:
 	JGE  line
 
 now:
+	ADDQ CX, R11
 	SAME(back)
 	CMPQ CX, v_len+40(FP)
 	JNE  back
@@ -164,6 +165,7 @@ line:
 	JGE  line
 
 	LEAQ aside_data(DI), SI
+	ADDQ CX, R11
 	SAME(back)
 	CMPQ CX, BX
 	JNE  back
