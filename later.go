@@ -53,7 +53,7 @@ func (b *bucket) putOffLocked(k, v []byte, h uint64) {
 	b.index.later = uint8(tagOf(h))
 }
 
-// resumeLocked puts the Set aside that was put off, or makes it, and returns the lines that it waits for now.
+// resumeLocked puts the Set aside that was put off, and returns the lines of its record, or makes it.
 func (b *bucket) resumeLocked() (ask lines) {
 	slot, ok := b.likely(b.later.hash)
 	if !ok {
