@@ -239,7 +239,8 @@ growing: \
 	TESTB AX, (group_ctrl+7)(R9); \
 	JEQ   none
 
-// RING sets SI to the ring of the slot.
+// RING sets SI to the ring of the slot, of which the bit above the position says which it is. A ring
+// has 1<<ringShift bytes.
 #define RING \
 	MOVQ  R10, SI; \
 	SHRQ  $(const_slotPosBits-const_ringShift), SI; \
