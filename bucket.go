@@ -23,31 +23,33 @@ const ringCount = 2
 // where they have lanes. The size is a whole number of lines on 64-bit platforms
 // (TestLayout_BucketLines).
 type bucket struct {
-	mu        bucketLock
-	index     index // what a Set changes of it is in the next line, with the following
+	aside    *aside      // the Set that was put aside, if there is one
+	inflow   int         // bytes of records set that commons.flow does not know of yet
+	inflown  uint32      // and how many there were
+	asideTag uint8       // tag of the Set that was put aside; 0: none
+	repeats  uint8       // Sets that have found an older value, one after the other, up to laterFrom
+	outlook  outlook     // what is known of the next new record
+	entry    policy.Ring // the ring that it goes to, if anything is
+	mu       bucketLock  // the rest of this line, and what lookups read of it in the next
+	index    index       // the rest of that line; what a Set of a new key changes of it is in the one after
+
+	shared    *commons
+	most      int     // bytes of the longest record that it takes
+	flights   *flight // loads that may be joined
 	closed    bool
 	large     bool  // one of the buckets for large records
 	mortal    bool  // there is a record with room for an expiry, dead or alive
 	crowdedAt uint8 // sixteenths of the index's slots that are used when it grows
 	dither    int32 // bytes added to the quota before it is cut to whole chunks
-	shared    *commons
-	inflow    tally // records set that commons.flow does not know of yet
 
 	rings [ringCount]ring
 
-	flights  *flight     // loads that may be joined
 	departed *[]departed // what has left under the lock; nil without OnEvict
-	aside    *aside      // nil while the bucket puts no Set aside
-	later    *aside      // for one that is put off; nil likewise
 	pending  int32       // pages that the index waits for; below 0: that it is going to give up
 	mean     int32       // bytes of a record
 	lengths  lengths     // of values
-	outlook  outlook     // what is known of the next new record
-	entry    policy.Ring // the ring that it goes to, if anything is
-	repeats  uint8       // Sets that have found an older value, one after the other, up to laterFrom
 	appended int         // bytes appended to the rings since sweepLocked last looked
 	unswept  uint64      // appended bytes that sweep has not yet answered
-	most     int         // bytes of the longest record that it takes
 
 	policy policy.State
 	next   expected
@@ -69,6 +71,7 @@ type bucket struct {
 	ghostHits    uint64
 	collisions   atomic.Uint64
 	corruptions  atomic.Uint64
+	_            [32]byte // to a whole number of cache lines, and an odd one: else only half of a cache's sets are used
 }
 
 func (b *bucket) init(s *commons, dither int, large bool) {
@@ -421,9 +424,9 @@ func (b *bucket) strayHash(r *ring, pos uint64, h header) uint64 {
 // flowLocked counts a record of n bytes, and reports whether a chunk or more has been set
 // since the last report.
 func (b *bucket) flowLocked(n int) bool {
-	b.inflow.records++
-	b.inflow.bytes += n
-	return b.inflow.bytes >= 1<<(b.shared.shift&63)
+	b.inflown++
+	b.inflow += n
+	return b.inflow >= 1<<(b.shared.shift&63)
 }
 
 // reportLocked returns what was set since the last report, once that is a chunk or
@@ -431,7 +434,8 @@ func (b *bucket) flowLocked(n int) bool {
 func (b *bucket) reportLocked() (t tally) {
 	b.outlook = unforeseen // limits may have changed
 	b.learnLocked()
-	t, b.inflow = b.inflow, t
+	t = tally{records: int(b.inflown), bytes: b.inflow}
+	b.inflown, b.inflow = 0, 0
 	return t
 }
 
@@ -458,7 +462,7 @@ func (b *bucket) heldLocked() int {
 func (b *bucket) resetLocked() {
 	b.overtakeAllLocked()
 	b.shared.pool.putPages(b.index.reset())
-	b.aside, b.later = nil, nil // until the index has grown again
+	b.index.patient = false // until the index has grown again
 	for i := range b.rings {
 		r := &b.rings[i]
 		for (b.large || b.shared.onEvict != nil) && r.size > 0 {
@@ -485,7 +489,7 @@ func (b *bucket) close() {
 	b.lock()
 	defer b.mu.Unlock()
 	b.closed = true
-	b.aside, b.later = nil, nil
+	b.index.patient = false
 	b.overtakeAllLocked()
 	b.mortal = false
 	b.outlook = unforeseen

@@ -127,12 +127,13 @@ func newCache(g geometry) (*Cache, error) {
 	s.total.Store(int64(g.maxBytes))
 	s.divide()
 	c := &Cache{shared: s, mask: uint64(g.buckets - 1), lanes: newLanes(), ahead: g.ahead, touches: s.policy != policy.FIFO, plain: g.ttl == 0 && g.onEvict == nil, bits: log2(g.buckets)}
+	rests := make([]lockRest, bucketCount+largeBuckets)
 	for i := range g.buckets {
-		c.buckets[i].mu.lanes = c.lanes.at(0, uint64(i))
+		c.buckets[i].mu.lanes, c.buckets[i].mu.rest = c.lanes.at(0, uint64(i)), &rests[i]
 		c.buckets[i].init(s, i*g.chunkSize/g.buckets, false)
 	}
 	for i := range c.region.buckets {
-		c.region.buckets[i].mu.lanes = c.lanes.at(0, uint64(bucketCount+i))
+		c.region.buckets[i].mu.lanes, c.region.buckets[i].mu.rest = c.lanes.at(0, uint64(bucketCount+i)), &rests[bucketCount+i]
 		c.region.buckets[i].init(s, 0, true)
 	}
 	// The pool does not lead back to the cache, nor does anything in it.
@@ -171,14 +172,15 @@ func (c *Cache) askPath(k []byte) uint64 {
 // ignored by callers that can do without the entry.
 //
 // In a cache larger than the processor's, a Set of a short value over an older one
-// returns before the older one is reached, and is completed by the next call that
+// returns before the older one is reached, and is completed by one of the next Sets, or by the next call that
 // takes the bucket's lock; where such Sets follow each other, even before it is known
 // whether there is an older one. Every call sees it as made. Only if the new value has
 // another length, or no predecessor after all, and the operating system refuses memory
 // for it then, the entry is lost without an error, as one that was pushed out.
 //
 // Set does not allocate on the Go heap, but for a few bytes when a bucket's
-// tables grow or it has to wait for a View. It locks one of 512 buckets.
+// tables grow or it has to wait for a View, and for 17 KB, at most 64 times in the life of a cache, to
+// complete Sets later. It locks one of 512 buckets.
 func (c *Cache) Set(k, v []byte) error {
 	if err := c.set(k, v, 0, false); err != nil {
 		return fmt.Errorf("ringcache: %w", err)

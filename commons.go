@@ -21,17 +21,20 @@ type commons struct {
 	expected   expectation
 	buckets    int
 	posBits    uint
-	shift      uint8 // log2 of the chunk size
-	mostChunks int   // chunks that the rings of a bucket may hold together at the most (I3)
-	asideFrom  int   // groups of an index from which a bucket puts Sets aside; 0: none does
-	asideMost  int   // longest key and value together that are put aside
-	laterFrom  int   // Sets over older values, one after the other, from which the next is put off
+	shift      uint8       // log2 of the chunk size
+	mostChunks int         // chunks that the rings of a bucket may hold together at the most (I3)
+	asideFrom  int         // groups of an index from which a bucket puts Sets aside; 0: none does
+	asideMost  int         // longest key and value together that are put aside
+	laterFrom  int         // Sets over older values, one after the other, from which the next is put off
+	patient    atomic.Bool // there is a bucket that puts Sets aside, or was
 	clock
 	onEvict func(k, v []byte, reason Reason) // may be nil
 
 	total atomic.Int64 // bytes that divide divides: maxBytes, but while a cache shrinks
 	quota atomic.Int64 // bytes that each small bucket may hold, rings and index
 	flow  flow
+
+	agendas agendas
 
 	learners [2]learner // of the small buckets, and of the large ones
 

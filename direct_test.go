@@ -16,7 +16,7 @@ func eachApart(t *testing.T, fn func(t *testing.T, c *Cache)) {
 		t.Run(fmt.Sprintf("aside=%d", g.asideFrom), func(t *testing.T) {
 			c := mustCache(t, g)
 			fillCache(t, c, 0, 20, 0)
-			require.Equal(t, g.asideFrom > 0, c.buckets[0].aside != nil)
+			require.Equal(t, g.asideFrom > 0, c.buckets[0].index.patient)
 			fn(t, c)
 		})
 	}

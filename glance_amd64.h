@@ -210,18 +210,16 @@ growing: \
 	BTQ   CX, AX; \
 	JCC   shut
 
-// MATCH sets R11 to a word with a bit for each slot of the group that has the hash's
-// tag, and the zero flag if none has, or goes to back if that is the tag of a Set that was put
-// aside or off. It sets the bytes of X1 to the tag, and uses AX, R10 and X0. (group.matches)
-#define MATCH \
+// TAG sets R10 to the tag of the hash. (tagOf)
+#define TAG \
 	MOVQ  DX, R10; \
 	SHRQ  $33, R10; \
 	ORL   $const_tagUsed, R10; \
-	MOVBLZX R10, R10; \
-	CMPB  R10, (bucket_index+index_aside)(R8); \
-	JEQ   back; \
-	CMPB  R10, (bucket_index+index_later)(R8); \
-	JEQ   back; \
+	MOVBLZX R10, R10
+
+// TAGS sets R11 to a word with a bit for each slot of group R9 that has the tag in R10, and the zero flag if
+// none has. It sets the bytes of X1 to the tag, and uses AX, R10 and X0. (group.matches)
+#define TAGS \
 	MOVQ  $const_tagOnes, AX; \
 	IMULQ AX, R10; \
 	MOVQ  R10, X1; \
@@ -229,6 +227,18 @@ growing: \
 	PCMPEQB X1, X0; \
 	PMOVMSKB X0, R11; \
 	ANDL  $(1<<const_groupSlots-1), R11
+
+// MATCH sets R11 to a word with a bit for each slot of the group that has the hash's
+// tag, and the zero flag if none has, or goes to back if that is the tag of the Set that was put
+// aside. It sets the bytes of X1 to the tag, and uses AX, R10 and X0. (group.matches)
+#define MATCH \
+	TAG; \
+	/* Its line is one that Sets write: it is looked at only where it has to be. */ \
+	CMPB  (bucket_index+index_patient)(R8), $0; \
+	JEQ   3(PC); \
+	CMPB  R10, bucket_asideTag(R8); \
+	JEQ   back; \
+	TAGS
 
 // PASSED goes to none if no entry with the hash's side has passed group R9. It uses AX: 0x0f for side
 // 0, 0xf0 for side 1. (group.passed)

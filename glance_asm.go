@@ -76,16 +76,24 @@ func askShort(c *Cache, k []byte) uint64
 // replace writes v over the value of k, with hash h, or puts that aside, as tryLocked does,
 // if the older value is in the home group, and reports whether it has. If so, lines to ask
 // for are those of the record of a Set that was put aside, or none. The bucket is
-// locked to write, and nothing is aside. prompt tells that the record has been asked for.
+// locked to write, and nothing is aside. It is put aside in place p, if
+// that is not nil and nobody else has claimed it.
 //
 //go:noescape
-func replace(b *bucket, k, v []byte, h uint64, prompt bool) (ask lines, ok bool)
+func replace(b *bucket, k, v []byte, h uint64, p *aside) (ask lines, ok bool)
 
-// takeUp makes the Set that was put aside, which there must be, if it has the length of the
-// older value, and reports whether it has.
+// takeUp makes the Set that was put aside, if it has the length of the older value and that is in the home group, and
+// reports whether it has.
 //
 //go:noescape
-func takeUp(b *bucket) bool
+func takeUp(b *bucket, a *aside) bool
+
+// foresee returns lines to ask for: those of the record of the Set that was put off at p, if one was, or none. A
+// bucket that is not closed is locked, any one, so that the memory it looks at is there; what it looks at may change
+// meanwhile.
+//
+//go:noescape
+func foresee(c *Cache, p *aside) (ask lines)
 
 // isNew reports whether there is no slot, alive or stale, that a key of hash h may have:
 // what is set under it is new, and has no ghost. It may say false of one that is.

@@ -35,15 +35,18 @@ func askShort(c *Cache, k []byte) uint64 { return c.askPath(k) }
 
 // replace writes v over the value of k, with hash h, or puts that aside, in the common
 // case, and reports whether it has.
-func replace(b *bucket, k, v []byte, h uint64, prompt bool) (ask lines, ok bool) {
+func replace(b *bucket, k, v []byte, h uint64, p *aside) (ask lines, ok bool) {
 	var w write
-	w.k, w.v, w.h, w.prompt = k, v, h, prompt
-	ok = b.tryLocked(&w)
+	w.k, w.v, w.h = k, v, h
+	ok = b.tryLocked(&w, p)
 	return w.ask, ok
 }
 
-// takeUp leaves every Set that was put aside to takeUpLocked.
-func takeUp(*bucket) bool { return false }
+// takeUp leaves every Set that was put aside to takeUpAnyLocked.
+func takeUp(*bucket, *aside) bool { return false }
+
+// foresee asks for no record: it would have to be looked for under a lock.
+func foresee(*Cache, *aside) (ask lines) { return lines{} }
 
 // isNew leaves every key to find.
 func isNew(*bucket, uint64) bool { return false }

@@ -202,9 +202,9 @@ func (b *bucket) growIndexLocked(n int) error {
 	b.index.grow(pages)
 	b.pending = 0
 	b.outlook = unforeseen // the rings may hold less now
-	if b.aside == nil && b.putsAside() {
-		most := uint16(b.shared.asideMost)
-		b.aside, b.later = &aside{most: most}, &aside{most: most}
+	if !b.index.patient && b.putsAside() {
+		b.index.patient = true
+		b.shared.patient.Store(true)
 	}
 	return nil
 }

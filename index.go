@@ -121,8 +121,7 @@ type index struct {
 	old       table
 	front     atomic.Uint32 // homes of old below it have not moved; 0: not growing
 	pageShift uint8         // log2 of the groups in a page
-	aside     uint8         // tag of the Set that was put aside; 0: none
-	later     uint8         // tag of the Set that was put off; 0: none
+	patient   bool          // Sets are put aside in the bucket
 	hint      atomic.Pointer[indexHint]
 	sweepAt   uint32         // next group that sweep looks at
 	latest    uint64         // ring and position of the record that was set last

@@ -73,7 +73,7 @@ func TestLayout_Locks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := map[string]int{"aside.go": 3, "later.go": 1, "cache.go": 2, "batch.go": 1}[s.name] // lock, hold twice; lockToSet; View twice; for a hint
+		want := map[string]int{"aside.go": 3, "cache.go": 2, "batch.go": 1}[s.name] // lock, hold twice; View twice; for a hint
 		if got := direct.FindAll(text, -1); len(got) != want {
 			t.Errorf("%s takes the lock of a bucket itself %d times, want %d", s.name, len(got), want)
 		}

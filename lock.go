@@ -45,18 +45,26 @@ import (
 // clears the bits before it looks at the lanes, so one of the two sees the other.
 type bucketLock struct {
 	mu      sync.Mutex
-	gets    uint64        // lookups, but for those that lanes know of
-	misses  uint64        // of them
-	sets    uint64        // in the cache line that a Set has to write
-	again   uint64        // lanes that a writer opens again
-	viewers int32         // who shares the lock
-	writers int32         // who waits for them, and lets no more in
-	calm    uint16        // lookups by the mutex before the next that opens its lane
-	wait    uint16        // what calm was set to
-	long    bool          // copying a value takes so long that nobody is to wait for it
-	turn    chan struct{} // closed when viewers or writers have come to 0; nil: nobody waits
+	sets    uint64 // in the cache line that a Set has to write
+	seen    uint64 // lookups by the mutex, and misses, as a lane counts them
+	viewers int32  // who shares the lock
+	calm    uint16 // lookups by the mutex before the next that opens its lane
+	wait    uint8  // log2 of what calm was set to; 0: not at all; reopens: rest.again are to be opened
+	long    bool   // copying a value takes so long that nobody is to wait for it
+	rest    *lockRest
 	open    atomic.Uint64 // lanes that lookups may go through; in the next cache line
 	lanes   *lane         // the first of this bucket
+}
+
+// lockRest is what of a lock is seldom needed. It is apart: a Cache that referred to itself could not have a
+// finalizer.
+type lockRest struct {
+	again   uint64        // lanes that a writer opens again
+	gets    uint64        // lookups, but for those that lanes and seen know of
+	misses  uint64        // of them
+	writers int32         // who waits for viewers, and lets no more in
+	turn    chan struct{} // closed when viewers or writers have come to 0; nil: nobody waits
+	_       [24]byte      // a cache line for each
 }
 
 // lane is where one lookup at a time goes past a bucket's mutex. The same lane of
@@ -78,8 +86,9 @@ const (
 	laneFull   = 1 << 31                               // no more lookups can be counted
 	laneMiss   = 1 << 32                               // one that missed
 	laneStride = (bucketCount + largeBuckets + 7) &^ 7 // a lane's words for all buckets lie side by side, in lines of their own
-	calmGets   = 16                                    // lookups before lanes that were closed are opened again, at least
-	calmMost   = 1024                                  // and at most
+	calmLeast  = 4                                     // log2 of the lookups before lanes that were closed are opened again, at least
+	calmMost   = 10                                    // and at most
+	reopens    = 255                                   // bucketLock.wait of a writer that opens lanes again
 	worthAlone = 2                                     // lookups in the only open lane that outweigh closing it
 	worthMany  = 16                                    // the same in one of several: its cache line comes from another core, and goes back
 	stackShift = 11                                    // log2 of the smallest stack
@@ -185,7 +194,7 @@ func (l *bucketLock) enterMutex(n uint, long bool) *lane {
 			return a
 		}
 	}
-	l.gets++
+	l.count()
 	if l.calm > 1 {
 		l.calm--
 	} else {
@@ -198,9 +207,19 @@ func (l *bucketLock) enterMutex(n uint, long bool) *lane {
 // were.
 func (l *bucketLock) collect(n uint) (gets uint64) {
 	gets, misses := l.lanes.at(n, 0).empty()
-	l.gets += gets
-	l.misses += misses
+	l.rest.gets += gets
+	l.rest.misses += misses
 	return gets
+}
+
+// count counts a lookup by the mutex.
+func (l *bucketLock) count() {
+	if l.seen += laneOnce; l.seen&laneFull != 0 {
+		gets, misses := countsOf(l.seen)
+		l.rest.gets += gets
+		l.rest.misses += misses
+		l.seen = 0
+	}
 }
 
 // openFree takes and opens a lane in which nobody is, n if it can. The mutex is held.
@@ -241,14 +260,14 @@ func (l *bucketLock) leaveMissed(a *lane) {
 		a.leaveMissed()
 		return
 	}
-	l.leaveMutex(1)
+	l.leaveMutex(laneMiss)
 }
 
 // leaveMutex is apart so that its callers can be inlined.
 //
 //go:noinline
 func (l *bucketLock) leaveMutex(misses uint64) {
-	l.misses += misses
+	l.seen += misses
 	l.mu.Unlock()
 }
 
@@ -261,10 +280,10 @@ func (l *bucketLock) release() { l.Unlock() }
 // share takes the lock for a lookup, which is counted, that may take its time.
 func (l *bucketLock) share() {
 	l.mu.Lock()
-	for l.writers > 0 {
+	for l.rest.writers > 0 {
 		l.await()
 	}
-	l.gets++
+	l.count()
 	l.viewers++
 	l.mu.Unlock()
 }
@@ -273,7 +292,7 @@ func (l *bucketLock) share() {
 // waits already: then it gives it back.
 func (l *bucketLock) linger() bool {
 	l.reopen()
-	if l.writers > 0 {
+	if l.rest.writers > 0 {
 		l.await()
 		l.mu.Unlock()
 		return false
@@ -287,7 +306,7 @@ func (l *bucketLock) linger() bool {
 func (l *bucketLock) unshare(missed bool) {
 	l.mu.Lock()
 	if missed {
-		l.misses++
+		l.seen += laneMiss
 	}
 	if l.viewers--; l.viewers == 0 {
 		l.wake()
@@ -301,6 +320,21 @@ func (l *bucketLock) Lock() {
 	if l.viewers > 0 || l.open.Load() != 0 { // else save the call
 		l.exclude()
 	}
+}
+
+// tryLock is Lock if nobody has the lock, but for lookups in lanes, and reports whether it has taken it.
+func (l *bucketLock) tryLock() bool {
+	if !l.mu.TryLock() {
+		return false
+	}
+	if l.viewers > 0 {
+		l.mu.Unlock()
+		return false
+	}
+	if l.open.Load() != 0 {
+		l.closeLanes()
+	}
+	return true
 }
 
 // exclude turns what hold took into what Lock takes. Others may write before it
@@ -323,20 +357,20 @@ func (l *bucketLock) Unlock() {
 // reopen opens the lanes that are worth it again. Whoever has closed lanes does so before
 // the mutex is given up: others may open some then.
 func (l *bucketLock) reopen() {
-	if l.again != 0 {
-		l.open.Or(l.again)
-		l.again = 0
+	if l.wait == reopens {
+		l.open.Or(l.rest.again)
+		l.wait = 0
 	}
 }
 
 // outwaitViewers waits until there is no viewer. The mutex is held, and given up
 // meanwhile.
 func (l *bucketLock) outwaitViewers() {
-	l.writers++
+	l.rest.writers++
 	for l.viewers > 0 {
 		l.await()
 	}
-	if l.writers--; l.writers == 0 {
+	if l.rest.writers--; l.rest.writers == 0 {
 		l.wake()
 	}
 }
@@ -344,10 +378,10 @@ func (l *bucketLock) outwaitViewers() {
 // await gives up the mutex until somebody calls wake, and takes it again. (A
 // sync.Cond would lead back to the mutex, and so from the cache to itself.)
 func (l *bucketLock) await() {
-	if l.turn == nil {
-		l.turn = make(chan struct{})
+	if l.rest.turn == nil {
+		l.rest.turn = make(chan struct{})
 	}
-	turn := l.turn
+	turn := l.rest.turn
 	l.mu.Unlock()
 	<-turn
 	l.mu.Lock()
@@ -355,9 +389,9 @@ func (l *bucketLock) await() {
 
 // wake lets those go on that wait. The mutex is held.
 func (l *bucketLock) wake() {
-	if l.turn != nil {
-		close(l.turn)
-		l.turn = nil
+	if l.rest.turn != nil {
+		close(l.rest.turn)
+		l.rest.turn = nil
 	}
 }
 
@@ -369,24 +403,27 @@ func (l *bucketLock) closeLanes() {
 	if open&(open-1) != 0 {
 		worth = worthMany
 	}
+	var again uint64
 	for ; open != 0; open &= open - 1 {
 		n := uint(bits.TrailingZeros64(open))
 		if l.collect(n) >= worth {
-			l.again |= 1 << n
+			again |= 1 << n
 		}
 	}
-	if l.again != 0 {
-		l.wait = 0
+	if again != 0 {
+		l.rest.again, l.wait, l.calm = again, reopens, 0
 	} else {
-		l.wait = min(max(2*l.wait, calmGets), calmMost)
+		l.wait = min(max(l.wait+1, calmLeast), calmMost)
+		l.calm = 1 << l.wait
 	}
-	l.calm = l.wait
 }
 
 // lookups returns how many lookups there have been, and how many of them
 // missed. The lock is held.
 func (l *bucketLock) lookups() (gets, misses uint64) {
-	gets, misses = l.gets, l.misses
+	gets, misses = countsOf(l.seen)
+	gets += l.rest.gets
+	misses += l.rest.misses
 	for open := l.open.Load(); open != 0; open &= open - 1 {
 		got, missed := countsOf(l.lanes.at(uint(bits.TrailingZeros64(open)), 0).state.Load())
 		gets += got

@@ -22,7 +22,7 @@ func spawn(wg *sync.WaitGroup, fn func()) {
 }
 
 // newLock returns a lock with lanes of its own, as that of a bucket has.
-func newLock() *bucketLock { return &bucketLock{lanes: newLanes()} }
+func newLock() *bucketLock { return &bucketLock{lanes: newLanes(), rest: new(lockRest)} }
 
 // Lookups in lanes, lookups by the mutex, other readers and writers keep out of
 // each other's way. A plain variable shows it here, and under -race.
@@ -92,7 +92,7 @@ func TestLock_Exclusive(t *testing.T) {
 	require.Positive(t, inLanes, "lookups in lanes")
 	gets, _ := l.lookups()
 	require.EqualValues(t, max(4, runtime.GOMAXPROCS(0))*steps+2*(steps/10), gets)
-	require.Nil(t, l.turn, "somebody still waits")
+	require.Nil(t, l.rest.turn, "somebody still waits")
 }
 
 // A lane is one lookup's at a time. Lookups that miss are counted apart, and what is
@@ -150,7 +150,7 @@ func TestLane_CloseBesideEnter(t *testing.T) {
 	var want uint64
 	for range 2_000 {
 		l.Lock()
-		gets, misses := l.gets, l.misses
+		gets, misses := l.lookups()
 		for range 100 { // time to go wrong in
 			if a.state.Load()&^laneBusy != 0 {
 				t.Fatal("somebody has come in")
@@ -262,12 +262,12 @@ func TestLock_Calm(t *testing.T) {
 	l.Lock()
 	require.Zero(t, l.open.Load())
 	l.Unlock()
-	for range calmGets {
+	for range 1 << calmLeast {
 		require.False(t, get(), "not calm yet")
 	}
 	require.True(t, get(), "calm")
 	gets, misses := l.lookups()
-	require.EqualValues(t, calmGets+3, gets)
+	require.EqualValues(t, 1<<calmLeast+3, gets)
 	require.Zero(t, misses)
 }
 
@@ -296,7 +296,7 @@ func TestLock_Again(t *testing.T) {
 			}
 			l.Lock()
 			require.Zero(t, l.open.Load())
-			require.EqualValues(t, total, l.gets)
+			require.EqualValues(t, total, l.rest.gets)
 			l.Unlock()
 			require.Equal(t, want, l.open.Load())
 			require.Equal(t, want == 0, l.calm > 0)
@@ -304,7 +304,7 @@ func TestLock_Again(t *testing.T) {
 			require.Zero(t, l.open.Load())
 			l.Unlock()
 			require.Zero(t, l.open.Load())
-			require.EqualValues(t, calmGets, l.calm)
+			require.EqualValues(t, 1<<calmLeast, l.calm)
 		})
 	}
 }
@@ -347,13 +347,13 @@ func TestLock_AgainBeforeAwait(t *testing.T) {
 	}
 	l.hold()
 	l.exclude()
-	l.writers = 1
+	l.rest.writers = 1
 	var wg sync.WaitGroup
 	spawn(&wg, func() { require.False(t, l.linger()) })
 	for waits := false; !waits; {
 		runtime.Gosched()
 		l.mu.Lock()
-		waits = l.turn != nil
+		waits = l.rest.turn != nil
 		l.mu.Unlock()
 	}
 	require.Nil(t, l.enterMutex(2, false)) // opens the second
@@ -363,7 +363,7 @@ func TestLock_AgainBeforeAwait(t *testing.T) {
 	l.release()
 	require.EqualValues(t, 1<<1|1<<2, l.open.Load())
 	l.hold()
-	l.writers = 0
+	l.rest.writers = 0
 	l.wake()
 	l.release()
 	wg.Wait()
@@ -406,7 +406,7 @@ func TestLock_WriterWaits(t *testing.T) {
 func (l *bucketLock) writerWaits() bool {
 	l.hold()
 	defer l.release()
-	return l.writers > 0
+	return l.rest.writers > 0
 }
 
 // spawnWaiting has a goroutine, that wg waits for, note in order when it writes. It
@@ -450,7 +450,7 @@ func TestLock_ViewersWait(t *testing.T) {
 	gets, misses := l.lookups()
 	require.EqualValues(t, 4, gets)
 	require.EqualValues(t, 1, misses)
-	require.Nil(t, l.turn)
+	require.Nil(t, l.rest.turn)
 }
 
 // Where values are long, lookups never have the mutex to themselves.
@@ -608,5 +608,37 @@ func TestLock_LanesOfGoroutines(t *testing.T) {
 	require.GreaterOrEqual(t, len(lanes), goroutines/8)
 	for n := range lanes {
 		require.Less(t, n, uint(1)<<laneBits)
+	}
+}
+
+// tryLock takes the lock as Lock does, or nothing.
+func TestLock_TryLock(t *testing.T) {
+	l := newLock()
+	l.Lock()
+	require.False(t, l.tryLock(), "somebody has it")
+	l.Unlock()
+	l.share()
+	require.False(t, l.tryLock(), "there is a viewer")
+	l.unshare(false)
+	l.open.Or(1<<3 | 1<<5)
+	require.True(t, l.tryLock())
+	require.Zero(t, l.open.Load(), "I13")
+	require.False(t, l.tryLock())
+	l.Unlock()
+	require.True(t, l.tryLock())
+	l.Unlock()
+}
+
+// Lookups by the mutex are counted in half a word, and go on where that is full.
+func TestLock_CountIsFull(t *testing.T) {
+	l := newLock()
+	const most = laneFull/laneOnce - 1
+	l.seen = 7*laneMiss + most*laneOnce
+	for i := range uint64(3) {
+		gets, misses := l.lookups()
+		require.Equal(t, []uint64{most + i, 7 + i}, []uint64{gets, misses})
+		l.hold()
+		l.count()
+		l.leaveMissed(nil)
 	}
 }

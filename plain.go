@@ -21,38 +21,50 @@ func (c *Cache) set(k, v []byte, h uint64, prompt bool) error {
 	if !c.plain || len(k) > maxKey || len(v) > c.shared.maxValue() || c.isLarge(n) {
 		return c.setAny(k, v, h, prompt)
 	}
+	var lane uint
+	var a *agenda
+	var p *aside // where it may wait
+	if !prompt && c.shared.patient.Load() {
+		lane = laneHere()
+		a = c.shared.agendas.of(lane)
+		p = a.here()
+		c.comeBack(p)
+	}
 	b := c.bucket(h)
-	record := b.lockToSet()
+	b.lockToSet()
 	if n > b.most || b.flights != nil || c.shared.strays(h).Load() != 0 {
 		b.mu.Unlock()
 		return c.setAny(k, v, h, prompt)
 	}
-	if !prompt && b.putsOffLocked(len(k)+len(v)) {
-		b.putOffLocked(k, v, h)
-		c.endSet(b, n, record)
+	if p != nil && b.putsOffLocked(len(k)+len(v)) && p.claim(h) {
+		b.setAsideLocked(p, k, v, h, 0, unsought)
+		ask := foresee(c, a.half())
+		a.passed()
+		c.endSet(b, n, ask, lane)
 		return nil
-	}
-	if b.index.aside != 0 {
-		b.takeUpLocked()
 	}
 	var room int
 	if b.outlook == tight {
 		room = b.readyLocked(n)
 	}
-	record, ok := replace(b, k, v, h, prompt)
+	record, ok := replace(b, k, v, h, p)
 	if ok {
 		b.noteRepeatLocked(true)
+		if record.n > 0 {
+			b.aside = p
+			a.passed()
+		}
 	} else if !b.addLocked(k, v, h, n, room) {
 		return c.setNewAndUnlock(b, k, v, h, prompt, room)
 	} else {
 		record.n = 0 // what replace says is for those that it has put aside
 	}
-	c.endSet(b, n, record)
+	c.endSet(b, n, record, lane)
 	return nil
 }
 
 // endSet counts a Set of a record of n bytes, gives up the lock, and asks for lines.
-func (c *Cache) endSet(b *bucket, n int, ask lines) {
+func (c *Cache) endSet(b *bucket, n int, ask lines, lane uint) {
 	b.mu.sets++
 	var flowed tally
 	if b.flowLocked(n) {
@@ -60,7 +72,7 @@ func (c *Cache) endSet(b *bucket, n int, ask lines) {
 	}
 	b.mu.Unlock()
 	if ask.n > 0 {
-		ask.prefetchSoon(laneHere())
+		ask.prefetchSoon(lane)
 	}
 	if flowed.bytes > 0 {
 		c.plainFlowed(flowed)

@@ -21,7 +21,7 @@ asked:
 	HASHES
 	HINTS
 
-// func replace(b *bucket, k, v []byte, h uint64, prompt bool) (ask lines, ok bool)
+// func replace(b *bucket, k, v []byte, h uint64, p *aside) (ask lines, ok bool)
 TEXT ·replace(SB), NOSPLIT, $0-89
 	MOVQ b+0(FP), R8
 	MOVQ h+56(FP), DX
@@ -36,18 +36,26 @@ match:
 	RECORD
 	MOVQ k_base+8(FP), SI
 	MOVQ k_len+16(FP), R9
-	MOVQ bucket_aside(R8), DI
+	MOVQ p+64(FP), DI
 	TESTQ DI, DI
 	JEQ  now
-	CMPB prompt+64(FP), $0
-	JNE  now
+	CMPB (bucket_index+index_patient)(R8), $0
+	JEQ  now
 	MOVQ v_len+40(FP), BX
 	LEAQ (R9)(BX*1), AX
-	MOVWLZX aside_most(DI), R12
-	CMPQ AX, R12
+	MOVQ bucket_shared(R8), R12
+	CMPQ AX, commons_asideMost(R12)
 	JHI  long
 
-	// Put it aside (bucket.putAsideLocked).
+	// Put it aside (bucket.putAsideLocked), if the place is free (aside.claim).
+	XORL AX, AX // placeFree
+	MOVL DX, R12
+	ANDL $(const_bucketCount-1), R12
+	INCL R12
+	LOCK
+	CMPXCHGQ R12, aside_state(DI)
+	JNE  now
+	LEAQ (R9)(BX*1), AX
 	MOVQ DX, aside_hash(DI)
 	MOVQ R10, aside_slot(DI)
 	MOVL $0, aside_expiry(DI)
@@ -55,7 +63,7 @@ match:
 	MOVW BX, aside_vlen(DI)
 	SHRQ $33, DX
 	ORL  $const_tagUsed, DX
-	MOVB DX, (bucket_index+index_aside)(R8)
+	MOVB DX, bucket_asideTag(R8)
 	ADDQ $const_shortHeader, AX
 	SHRQ $6, AX
 	INCQ AX
@@ -141,14 +149,18 @@ back:
 	MOVB $0, ok+88(FP)
 	RET
 
-// func takeUp(b *bucket) bool
-TEXT ·takeUp(SB), NOSPLIT, $0-9
+// func takeUp(b *bucket, a *aside) bool
+TEXT ·takeUp(SB), NOSPLIT, $0-17
 	MOVQ b+0(FP), R8
-	MOVQ bucket_aside(R8), DI
+	MOVQ a+8(FP), DI
 	CMPL aside_expiry(DI), $0
 	JNE  back
 	MOVQ aside_slot(DI), R10
+	TESTQ R10, R10
+	JEQ  seek
 	RING
+
+found:
 	RECORD
 	MOVWLZX aside_klen(DI), R9
 	MOVWLZX aside_vlen(DI), BX
@@ -174,16 +186,93 @@ line:
 	MOVWLZX aside_klen(DI), R9
 	LEAQ aside_data(DI)(R9*1), R11
 	COPY
-	MOVB $0, (bucket_index+index_aside)(R8)
-	MOVB $1, ret+8(FP)
+	MOVB $1, ret+16(FP)
 	RET
 
 	KEYS(back)
 	COPIES
 
+seek:
+	// It was put off.
+	CMPQ (bucket_index+index_pages+8)(R8), $0
+	JEQ  back
+	MOVQ aside_hash(DI), DX
+	LOCKED
+	TAG
+	TAGS
+	JEQ  back
+
+match:
+	SLOT(next)
+	JMP  found
+
+next:
+	LEAL -1(R11), CX
+	ANDL CX, R11
+	JNE  match
+
 back:
-	MOVB $0, ret+8(FP)
+	MOVB $0, ret+16(FP)
 	RET
+
+// func foresee(c *Cache, p *aside) (ask lines)
+TEXT ·foresee(SB), NOSPLIT, $0-32
+	MOVQ p+8(FP), BX
+	CMPQ aside_state(BX), $const_placeFree
+	JEQ  none
+	CMPQ aside_slot(BX), $const_unsought
+	JNE  none
+	MOVQ c+0(FP), DI
+	MOVQ aside_hash(BX), DX
+	BUCKET
+	MOVQ (bucket_index+index_hint)(R8), R13
+	TESTQ R13, R13
+	JEQ  none
+	HINTED
+	TAG
+	TAGS
+	JEQ  none
+
+match:
+	SLOT(next)
+
+	// As RECORD, but that the circle of slots may be another one meanwhile, or none. It is never smaller than
+	// half of its capacity, so what was its length is within it (ring.growSlots).
+	MOVBLZX ring_shift(SI), CX
+	MOVQ R10, R11
+	SHRQ CX, R11
+	MOVQ (ring_slots+8)(SI), R13
+	DECQ R13
+	JLT  none
+	ANDQ R13, R11
+	MOVQ ring_slots(SI), R13
+	TESTQ R13, R13
+	JEQ  none
+	MOVQ (R13)(R11*8), R11
+	MOVL $1, R13
+	SHLL CX, R13
+	DECL R13
+	ANDL R10, R13
+	MOVWLZX aside_klen(BX), AX
+	MOVWLZX aside_vlen(BX), CX
+	LEAL const_shortHeader(AX)(CX*1), AX
+	SHRL $6, AX
+	INCL AX
+	MOVQ R11, ask_chunk_addr+16(FP)
+	MOVL R13, ask_off+24(FP)
+	MOVL AX, ask_n+28(FP)
+	RET
+
+next:
+	LEAL -1(R11), CX
+	ANDL CX, R11
+	JNE  match
+
+none:
+	MOVL $0, ask_n+28(FP)
+	RET
+
+	HINTS
 
 // func isNew(b *bucket, h uint64) bool
 TEXT ·isNew(SB), NOSPLIT, $0-17

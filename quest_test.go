@@ -147,8 +147,8 @@ func TestQuest_Stops(t *testing.T) {
 		}, 90, 9, at},
 		"aside": {func(t *testing.T, c *Cache) {
 			b := c.bucket(c.shared.hash(keys[at]))
-			b.index.aside = uint8(tagOf(c.shared.hash(keys[at])))
-			t.Cleanup(func() { b.index.aside = 0 })
+			b.index.patient, b.asideTag = true, uint8(tagOf(c.shared.hash(keys[at])))
+			t.Cleanup(func() { b.index.patient, b.asideTag = false, 0 })
 		}, 90, 9, at},
 		"stray": {func(t *testing.T, c *Cache) {
 			require.True(t, c.Del(keys[at]))
@@ -415,7 +415,7 @@ func TestGlance_Records(t *testing.T) {
 			noteRecords(c, &hashes[0], &records, n, laneHere())
 			for j, h := range hashes[:n] {
 				if records[j].n == linesUnknown {
-					require.False(t, has && i > 0 && c.bucket(h).index.aside != uint8(tagOf(h)))
+					require.False(t, has && i > 0 && c.bucket(h).asideTag != uint8(tagOf(h)))
 					continue
 				}
 				if !c.recordLines(&want[j], h, laneHere()) {

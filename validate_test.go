@@ -36,6 +36,9 @@ func (c *Cache) validate() error {
 	for i := range g.buckets {
 		check(fmt.Sprintf("large bucket %d", i), &g.buckets[i])
 	}
+	if err := c.validatePlaces(); err != nil {
+		errs = append(errs, err)
+	}
 	for i := range c.shared.stray {
 		if n := int(c.shared.stray[i].Load()); n != strays[i] {
 			errs = append(errs, fmt.Errorf("I8: stray count of bucket %d is %d, have %d", i, n, strays[i]))
@@ -211,30 +214,24 @@ func (l *bucketLock) inUse() (open uint64, inside int) {
 	return l.open.Load(), inside
 }
 
-// validateAsideLocked checks what was put aside and put off, and that lookups see it.
+// validateAsideLocked checks what was put aside, and that lookups see it.
 func (b *bucket) validateAsideLocked() error {
-	if b.index.aside|b.index.later != 0 && (b.large || b.shared.onEvict != nil) {
-		return errors.New("I14: a Set was put aside where none may be")
-	}
-	if b.index.later != 0 {
-		l := b.later
-		if h := b.shared.hash(l.key()); l.hash != h || b.index.later != uint8(tagOf(h)) {
-			return fmt.Errorf("I14: key %x of hash %x is put off with hash %x and tag %x", l.key(), h, l.hash, b.index.later)
-		}
-		if v, ok := b.awaiting(l.key(), l.hash); !ok || string(v) != string(l.value()) {
-			return fmt.Errorf("I14: key %x is put off, and lookups do not see it", l.key())
-		}
-	}
-	if b.index.aside == 0 {
+	if b.asideTag == 0 {
 		return nil
 	}
-	a := b.aside
-	k := a.data[:a.klen]
-	if h := b.shared.hash(k); a.hash != h || b.index.aside != uint8(tagOf(h)) {
-		return fmt.Errorf("I14: key %x of hash %x is aside with hash %x and tag %x", k, h, a.hash, b.index.aside)
+	if !b.index.patient || b.large || b.shared.onEvict != nil {
+		return errors.New("I14: a Set was put aside where none may be")
 	}
-	if _, ok := b.awaiting(k, a.hash); !ok {
+	a := b.aside
+	k := a.key()
+	if h := b.shared.hash(k); a.hash != h || b.asideTag != uint8(tagOf(h)) {
+		return fmt.Errorf("I14: key %x of hash %x is aside with hash %x and tag %x", k, h, a.hash, b.asideTag)
+	}
+	if v, ok := b.awaiting(k, a.hash); !ok || v != nil && string(v) != string(a.value()) {
 		return fmt.Errorf("I14: key %x is aside, and lookups do not see it", k)
+	}
+	if a.slot == unsought {
+		return nil
 	}
 	if w := (windows{&b.rings[0].window, &b.rings[1].window}); !w.alive(a.slot) || (a.slot^a.hash)>>slotHashAt != 0 {
 		return fmt.Errorf("I14: key %x: something has been done since it was put aside", k)
@@ -245,7 +242,37 @@ func (b *bucket) validateAsideLocked() error {
 	return nil
 }
 
+// validatePlaces checks that each place is claimed by the Set that waits in it, for its bucket, or free. Nobody
+// sets meanwhile.
+func (c *Cache) validatePlaces() error {
+	waiting := map[*aside]uint64{}
+	for i := range c.shared.buckets {
+		if b := &c.buckets[i]; b.asideTag != 0 {
+			waiting[b.aside] = b.aside.hash & (bucketCount - 1)
+		}
+	}
+	for lane := range c.shared.agendas {
+		a := c.shared.agendas[lane].Load()
+		if a == nil {
+			continue
+		}
+		for i := range a.places {
+			p := &a.places[i]
+			state := p.state.Load()
+			h, waits := waiting[p]
+			delete(waiting, p)
+			if waits && state != placeFree+1+h || !waits && state != placeFree {
+				return fmt.Errorf("I15: place %d of lane %d has state %d, and a Set waits there: %v", i, lane, state, waits)
+			}
+		}
+	}
+	if len(waiting) > 0 {
+		return fmt.Errorf("I15: %d Sets wait in no place", len(waiting))
+	}
+	return nil
+}
+
 // isAside reports whether a Set of key k was put aside.
 func (b *bucket) isAside(k []byte, h uint64) bool {
-	return b.index.aside == uint8(tagOf(h)) && string(b.aside.data[:b.aside.klen]) == string(k)
+	return b.asideTag == uint8(tagOf(h)) && string(b.aside.key()) == string(k)
 }

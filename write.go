@@ -127,9 +127,17 @@ func (c *Cache) setSmall(b *bucket, w *write) error {
 		}
 		c.lend(w)
 	}
-	flowed, err := c.setInBucket(b, w)
+	lane := laneHere()
+	a := c.agenda(lane)
+	var p *aside
+	if a != nil && !w.prompt {
+		p = a.here()
+		c.comeBack(p)
+	}
+	flowed, err := c.setInBucket(b, w, p)
 	if w.ask.n > 0 {
-		w.ask.prefetchSoon(laneHere())
+		a.passed()
+		w.ask.prefetchSoon(lane)
 	}
 	if flowed.bytes > 0 {
 		c.flowed(flowed, w)
@@ -137,9 +145,9 @@ func (c *Cache) setSmall(b *bucket, w *write) error {
 	return err
 }
 
-// setInBucket stores a record and returns what the bucket has taken in since it
+// setInBucket stores a record, or puts that aside in place p, if it is not nil, and returns what the bucket has taken in since it
 // last said so, if that is a chunk or more.
-func (c *Cache) setInBucket(b *bucket, w *write) (flowed tally, err error) {
+func (c *Cache) setInBucket(b *bucket, w *write, p *aside) (flowed tally, err error) {
 	b.lock()
 	if w.n > b.most {
 		b.mu.Unlock()
@@ -155,7 +163,7 @@ func (c *Cache) setInBucket(b *bucket, w *write) (flowed tally, err error) {
 	if c.shared.strays(w.h).Load() != 0 {
 		c.delStrayLocked(w)
 	}
-	if !b.tryLocked(w) {
+	if !b.tryLocked(w, p) {
 		return b.setAndUnlock(w)
 	}
 	if b.flowLocked(w.n) {
@@ -182,9 +190,9 @@ func (b *bucket) setAndUnlock(w *write) (flowed tally, err error) {
 // tryLocked stores a record over one of the same key, now or later, and reports
 // whether it has. Where there is memory to wait for, that is better done later, unless
 // it has been waited for.
-func (b *bucket) tryLocked(w *write) bool {
-	if b.aside != nil && !w.prompt {
-		return b.putAsideLocked(w)
+func (b *bucket) tryLocked(w *write, p *aside) bool {
+	if p != nil && b.index.patient {
+		return b.putAsideLocked(w, p)
 	}
 	return b.overwriteLocked(w)
 }
