@@ -17,30 +17,27 @@ const ringCount = 2
 // write. Methods that end in Locked need it; for find, get and view, to read is
 // enough.
 //
-// What a lookup needs comes first: the mutex and its counters in one cache line,
-// what it reads of lanes and index in the next, and then a line of each ring.
-// Cores that look up in turns write no line but the first, and not even that one
-// where they have lanes. The size is a whole number of lines on 64-bit platforms
-// (TestLayout_BucketLines).
+// What a Set over an older value writes is in the first cache line, what lookups read of lanes and index in
+// the next; a line of what all Sets read follows, and one of each ring. The size is a whole number of lines on 64-bit
+// platforms (TestLayout_BucketLines).
 type bucket struct {
-	aside    *aside      // the Set that was put aside, if there is one
-	inflow   int         // bytes of records set that commons.flow does not know of yet
-	inflown  uint32      // and how many there were
-	asideTag uint8       // tag of the Set that was put aside; 0: none
-	repeats  uint8       // Sets that have found an older value, one after the other, up to laterFrom
-	outlook  outlook     // what is known of the next new record
-	entry    policy.Ring // the ring that it goes to, if anything is
-	mu       bucketLock  // the rest of this line, and what lookups read of it in the next
-	index    index       // the rest of that line; what a Set of a new key changes of it is in the one after
+	aside    *aside     // the Set that was put aside, if there is one
+	inflow   uint32     // bytes of records set that commons.flow does not know of yet
+	inflown  uint16     // and how many there were
+	asideTag uint8      // tag of the Set that was put aside; 0: none
+	repeats  uint8      // Sets that have found an older value, one after the other, up to laterFrom
+	mu       bucketLock // the rest of this line, and what lookups read of it in the next
+	index    index      // the rest of that line; what a Set of a new key changes of it is in the one after
 
 	shared    *commons
 	most      int     // bytes of the longest record that it takes
 	flights   *flight // loads that may be joined
 	closed    bool
-	large     bool  // one of the buckets for large records
-	mortal    bool  // there is a record with room for an expiry, dead or alive
-	crowdedAt uint8 // sixteenths of the index's slots that are used when it grows
-	dither    int32 // bytes added to the quota before it is cut to whole chunks
+	large     bool        // one of the buckets for large records
+	mortal    bool        // there is a record with room for an expiry, dead or alive
+	crowdedAt uint8       // sixteenths of the index's slots that are used when it grows
+	outlook   outlook     // what is known of the next new record
+	entry     policy.Ring // the ring that it goes to, if anything is
 
 	rings [ringCount]ring
 
@@ -48,6 +45,7 @@ type bucket struct {
 	pending  int32       // pages that the index waits for; below 0: that it is going to give up
 	mean     int32       // bytes of a record
 	lengths  lengths     // of values
+	dither   int32       // bytes added to the quota before it is cut to whole chunks
 	appended int         // bytes appended to the rings since sweepLocked last looked
 	unswept  uint64      // appended bytes that sweep has not yet answered
 
@@ -56,22 +54,19 @@ type bucket struct {
 	claim  claim // chunks for a record that is under way
 	reaper reaper
 
-	dels         uint64
-	loads        uint64
-	loadErrors   uint64
-	loadsDropped uint64
-	evictedSmall uint64
-	evictedMain  uint64
-	evictedCrowd uint64
-	evictedBytes uint64
-	expired      uint64
-	expiredBytes uint64
-	promotions   uint64
-	reinsertions uint64
-	ghostHits    uint64
-	collisions   atomic.Uint64
-	corruptions  atomic.Uint64
-	_            [32]byte // to a whole number of cache lines, and an odd one: else only half of a cache's sets are used
+	dels                                    uint64
+	loads                                   uint64
+	loadErrors                              uint64
+	loadsDropped                            uint64
+	evictedSmall, evictedMain, evictedCrowd uint64
+	evictedBytes                            uint64
+	expired, expiredBytes                   uint64
+	promotions                              uint64
+	reinsertions                            uint64
+	ghostHits                               uint64
+	collisions                              atomic.Uint64
+	corruptions                             atomic.Uint64
+	_                                       [32]byte // to a whole number of cache lines, and an odd one: else only half of a cache's sets are used
 }
 
 func (b *bucket) init(s *commons, dither int, large bool) {
@@ -425,7 +420,7 @@ func (b *bucket) strayHash(r *ring, pos uint64, h header) uint64 {
 // since the last report.
 func (b *bucket) flowLocked(n int) bool {
 	b.inflown++
-	b.inflow += n
+	b.inflow += uint32(n)
 	return b.inflow >= 1<<(b.shared.shift&63)
 }
 
@@ -434,7 +429,7 @@ func (b *bucket) flowLocked(n int) bool {
 func (b *bucket) reportLocked() (t tally) {
 	b.outlook = unforeseen // limits may have changed
 	b.learnLocked()
-	t = tally{records: int(b.inflown), bytes: b.inflow}
+	t = tally{records: int(b.inflown), bytes: int(b.inflow)}
 	b.inflown, b.inflow = 0, 0
 	return t
 }
@@ -461,7 +456,9 @@ func (b *bucket) heldLocked() int {
 // resetLocked drops all entries and gives the memory back to the pool.
 func (b *bucket) resetLocked() {
 	b.overtakeAllLocked()
-	b.shared.pool.putPages(b.index.reset())
+	pages := b.index.reset()
+	b.mu.outwaitGlances()
+	b.shared.pool.putPages(pages)
 	b.index.patient = false // until the index has grown again
 	for i := range b.rings {
 		r := &b.rings[i]
@@ -497,4 +494,5 @@ func (b *bucket) close() {
 	for i := range b.rings {
 		b.rings[i] = ring{}
 	}
+	b.mu.outwaitGlances()
 }

@@ -128,6 +128,9 @@ func newCache(g geometry) (*Cache, error) {
 	s.divide()
 	c := &Cache{shared: s, mask: uint64(g.buckets - 1), lanes: newLanes(), ahead: g.ahead, touches: s.policy != policy.FIFO, plain: g.ttl == 0 && g.onEvict == nil, bits: log2(g.buckets)}
 	rests := make([]lockRest, bucketCount+largeBuckets)
+	for i := range rests {
+		rests[i].known = &s.known
+	}
 	for i := range g.buckets {
 		c.buckets[i].mu.lanes, c.buckets[i].mu.rest = c.lanes.at(0, uint64(i)), &rests[i]
 		c.buckets[i].init(s, i*g.chunkSize/g.buckets, false)
@@ -243,6 +246,9 @@ func (c *Cache) getHashed(dst, k []byte, h uint64, lane uint, cold bool) ([]byte
 // the one that the next glance will try.
 func (c *Cache) getLocked(dst, k []byte, h uint64, lane uint, cold bool) (out []byte, ok bool) {
 	b := c.bucket(h)
+	if c.shared.known.Load()>>lane&1 == 0 {
+		c.shared.known.Or(1 << lane)
+	}
 	if cold {
 		b.index.prefetch(h)
 	}

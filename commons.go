@@ -15,6 +15,7 @@ import (
 // Cache: a Cache that referred to itself could not have a finalizer.
 type commons struct {
 	seed       [2]uint64
+	known      atomic.Uint64 // lanes that glances may count lookups in
 	policy     policy.Kind
 	pool       *chunkPool
 	maxBytes   atomic.Int64 // the bound; Resize changes it

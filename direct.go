@@ -19,8 +19,8 @@ import (
 func (b *bucket) direct(k []byte, h uint64, cold bool) (v []byte, at slotRef, sure bool) {
 	x := &b.index
 	tag := tagOf(h)
-	if len(x.pages) == 0 || x.patient && b.asideTag == uint8(tag) {
-		return nil, slotRef{}, !x.patient || b.asideTag == 0
+	if len(x.pages) == 0 || b.asideTag == uint8(tag) {
+		return nil, slotRef{}, b.asideTag == 0
 	}
 	g := x.group(x.home(h))
 	for m := g.matches(tag); m != 0; m &= m - 1 {

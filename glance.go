@@ -8,8 +8,12 @@ package ringcache
 // race detector, and with the tags purego and ringcache_heap, what there is in Go for every
 // case is all there is, and the functions of glance_other.go leave everything to it.
 //
-// What a glance cannot do, it leaves undone, and says so: a lane that is closed or
-// busy, an index that has changed since its lines were asked for, a Set that was put aside,
+// A glance reads beside whoever writes to the bucket, and looks afterwards whether somebody has (bucketLock.seq). Until
+// it knows, it takes nothing for granted: what it reads may be of two times, and memory may be another's by now. It stays within
+// chunks and tables that are there as long as a lane is busy, and changes nothing but the frequency in a slot, by comparison with what it has
+// read.
+//
+// What a glance cannot do, it leaves undone, and says so: a lane that is busy, somebody who writes, a Set that was put aside,
 // a key beyond the second group of its probe path, a record that has a long header or
 // an expiry or crosses chunks, another key with the same tag and hash in the slot, a miss
 // where there may be a large record, a dst without room. Nothing has been changed then.

@@ -20,7 +20,8 @@
 // where the key is, in noteRecords R13 where its hash is, in getKeys BX the quest once lanes are
 // taken; for PATH see there. What a macro does not say it uses is left as it was.
 //
-// R14 and R15 belong to the runtime and the linker.
+// R15 belongs to the linker. R14 is the runtime's in Go code, which loads it again after a call of assembly; it is what BEGIN has
+// noted.
 
 // The constants of XXH64 (Yann Collet, "xxHash fast digest algorithm",
 // github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md).
@@ -183,6 +184,8 @@ growing: \
 	MOVL (bucket_index+index_cur+table_groups)(R8), R11; \
 	MOVL (bucket_index+index_old+table_groups)(R8), R12; \
 	MOVQ (bucket_index+index_pages)(R8), R9; \
+	TESTQ R9, R9; \
+	JEQ  back; \
 	HOME; \
 	GROUP
 
@@ -228,14 +231,66 @@ growing: \
 	PMOVMSKB X0, R11; \
 	ANDL  $(1<<const_groupSlots-1), R11
 
+// CLAIM takes lane CX, which is at BX then, or goes to busy. It uses R12.
+#define CLAIM(busy) \
+	IMUL3Q $const_laneStride, CX, R12; \
+	ADDQ  SI, R12; \
+	MOVQ  Cache_lanes(DI), BX; \
+	LEAQ  (BX)(R12*8), BX; \
+	TESTL $(const_laneBusy+const_laneFull), (BX); \
+	JNE   busy; \
+	LOCK; \
+	BTSQ  $0, (BX); \
+	JCS   busy
+
+// BEGIN notes that what follows may be overtaken by somebody who writes, or goes to busy if somebody does. It uses
+// X8 and R14 up to SURE.
+#define BEGIN(busy) \
+	MOVQ  (bucket_mu+bucketLock_seq)(R8), R14; \
+	TESTL $1, R14; \
+	JNE   busy; \
+	MOVQ  R8, X8
+
+// STILL goes to overtaken if somebody has written since BEGIN, with the bucket in R8.
+#define STILL(overtaken) \
+	CMPQ  R14, (bucket_mu+bucketLock_seq)(R8); \
+	JNE   overtaken
+
+// SURE goes to overtaken if somebody has written since BEGIN. It uses AX.
+#define SURE(overtaken) \
+	MOVQ  X8, AX; \
+	CMPQ  R14, (bucket_mu+bucketLock_seq)(AX); \
+	JNE   overtaken
+
+// TOUCH raises the frequency in slot R10, which is at R12, if it counts and the slot is still the same. It uses AX and CX.
+// Somebody may write meanwhile: that is what the comparison is for.
+#define TOUCH \
+	MOVQ  $const_slotFreqMask, CX; \
+	MOVQ  R10, AX; \
+	ANDQ  CX, AX; \
+	CMPQ  AX, CX; \
+	JEQ   touched; \
+	CMPB  Cache_touches(DI), $0; \
+	JEQ   touched; \
+	MOVQ  $const_slotFreqOne, CX; \
+	MOVQ  R10, AX; \
+	ADDQ  R10, CX; \
+	LOCK; \
+	CMPXCHGQ CX, (R12); \
+touched:
+
+// UNTOUCH takes back what TOUCH has done, where somebody else is going to do it. It uses AX.
+#define UNTOUCH \
+	MOVQ  $const_slotFreqOne, AX; \
+	ADDQ  R10, AX; \
+	LOCK; \
+	CMPXCHGQ R10, (R12)
+
 // MATCH sets R11 to a word with a bit for each slot of the group that has the hash's
 // tag, and the zero flag if none has, or goes to back if that is the tag of the Set that was put
 // aside. It sets the bytes of X1 to the tag, and uses AX, R10 and X0. (group.matches)
 #define MATCH \
 	TAG; \
-	/* Its line is one that Sets write: it is looked at only where it has to be. */ \
-	CMPB  (bucket_index+index_patient)(R8), $0; \
-	JEQ   3(PC); \
 	CMPB  R10, bucket_asideTag(R8); \
 	JEQ   back; \
 	TAGS
@@ -287,6 +342,29 @@ growing: \
 	ANDQ  R13, R11; \
 	MOVQ  ring_slots(SI), R13; \
 	MOVQ  (R13)(R11*8), R11; \
+	MOVL  $1, R13; \
+	SHLL  CX, R13; \
+	LEAL  -1(R13), CX; \
+	ANDL  R10, CX; \
+	SUBL  CX, R13
+
+// SOUGHT is RECORD where somebody may write at the same time: it goes to none if there is no chunk where the slot leads
+// to. The circle of slots may be another one meanwhile, or none, and its length not that of the one that it is taken for; but no
+// circle has ever been longer than the capacity of the next one (ring.growSlots).
+#define SOUGHT(none) \
+	MOVBLZX ring_shift(SI), CX; \
+	MOVQ  R10, R11; \
+	SHRQ  CX, R11; \
+	MOVQ  (ring_slots+8)(SI), R13; \
+	DECQ  R13; \
+	JLT   none; \
+	ANDQ  R13, R11; \
+	MOVQ  ring_slots(SI), R13; \
+	TESTQ R13, R13; \
+	JEQ   none; \
+	MOVQ  (R13)(R11*8), R11; \
+	TESTQ R11, R11; \
+	JEQ   none; \
 	MOVL  $1, R13; \
 	SHLL  CX, R13; \
 	LEAL  -1(R13), CX; \

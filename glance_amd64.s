@@ -4,49 +4,47 @@
 #include "textflag.h"
 #include "glance_amd64.h"
 
-// READ looks for the key in group R9 and the next one of its path, appends its value to
-// dst, and raises its frequency. It goes to gone if the key is not there, to room if dst
-// has no room for the CX bytes of its value, and to back if it cannot say. It uses all
-// registers but BX, and DX, DI and R8 only if it has found a record. (bucket.direct)
+// FIND looks for the hash in group R9 and the next one of its path, and asks for the record that its slot leads to, at
+// R11 then, with R13 bytes to the end of its chunk. It goes to gone if the key is not there, and to back if it cannot say. It
+// uses all registers but BX, DI, R8 and R14; DX only if it has found a record. (bucket.direct)
 //
 // The processor begins as many instructions ahead as its window holds, from the first on that
 // has to wait for the record. So the record is asked for before that, and what need
 // not wait for it is done in between: the more of the next lookup has begun then.
-#define READ(result) \
+#define FIND \
 	MATCH; \
 	JEQ   absent; \
 match: \
 	SLOT(next); \
 found: \
-	RECORD; \
+	SOUGHT(back); \
 	ADDQ  CX, R11; \
 	PREFETCHT0 (R11); \
 	CMPB  ring_lines(SI), $4; \
 	JCC   large; \
 record: \
-	MOVWLZX ring_guess(SI), DX; \
-	/* The slot's new content is stored only once the key is known to be the same. */ \
-	RAISE; \
-	CMPB  Cache_touches(DI), $0; \
-	CMOVQEQ AX, R12; \
+	MOVWLZX ring_guess(SI), DX
+
+// READ appends the value of the record at R11 to dst. It goes to room if dst has no room for the CX bytes of it, and to
+// undo if the record is not a short one of the key. It uses all registers but BX, R10, R12 and R14.
+#define READ(result) \
 	MOVQ  dst_cap+24(FP), R8; \
 	SUBQ  dst_len+16(FP), R8; \
 	MOVQ  dst_base+8(FP), DI; \
 	ADDQ  dst_len+16(FP), DI; \
 	MOVQ  k_base+32(FP), SI; \
 	MOVQ  k_len+40(FP), R9; \
-	SAME(back); \
+	SAME(undo); \
 	LIKELY; \
 	CMPQ  CX, R8; \
 	JGT   room; \
 	MOVQ  DI, SI; \
 	MOVQ  CX, result; \
-	COPY; \
-	MOVQ  R10, (R12)
+	COPY
 
 // READS is the part of READ for what is less common.
 #define READS \
-	KEYS(back); \
+	KEYS(undo); \
 	COPIES; \
 large: \
 	/* Ask for the lines behind the first, which is waited for. */ \
@@ -92,7 +90,12 @@ absent2: \
 // GLANCE looks up the key with the hash in DX, in the cache at DI, as glanceHashed does, and returns.
 #define GLANCE(result) \
 	BUCKET; \
-	OPEN(lane+56(FP)); \
+	MOVQ lane+56(FP), CX; \
+	MOVQ Cache_shared(DI), AX; \
+	MOVQ commons_known(AX), AX; \
+	BTQ  CX, AX; \
+	JCC  closed; \
+	BEGIN(closed); \
 	MOVQ (bucket_index+index_hint)(R8), R13; \
 	TESTQ R13, R13; \
 	JEQ  small; \
@@ -100,24 +103,24 @@ absent2: \
 	PREFETCHT0 (R9); \
 	PREFETCHT0 64(R9); /* the next group: some misses look there too */ \
 	MOVQ lane+56(FP), CX; \
-	ENTER(closed, back); \
-	/* The hint was right, if nothing has changed. */ \
-	CMPQ R13, (bucket_index+index_hint)(R8); \
-	JNE  back; \
-	CMPL R10, (bucket_index+index_front)(R8); \
-	JNE  back; \
+	CLAIM(closed); \
+	STILL(back); /* so the hint is right */ \
 search: \
+	FIND; \
+	TOUCH; \
 	READ(result); \
+	SURE(undo); \
 	ADDQ $(const_laneOnce-const_laneBusy), (BX); \
 	RET; \
 small: \
-	ENTER(closed, back); \
-	CMPQ (bucket_index+index_pages+8)(R8), $0; \
-	JEQ  back; \
+	CLAIM(closed); \
+	STILL(back); \
 	LOCKED; \
 	JMP  search; \
 	READS; \
 	HINTS; \
+undo: \
+	UNTOUCH; \
 back: \
 	SUBQ $const_laneBusy, (BX); \
 closed: \
@@ -128,11 +131,13 @@ gone: \
 	MOVQ Cache_shared(DI), CX; \
 	CMPL commons_stray(CX)(DX*4), $0; \
 	JNE  back; \
+	SURE(back); \
 	MOVQ $(const_laneMiss+const_laneOnce-const_laneBusy), CX; \
 	ADDQ CX, (BX); \
 	MOVQ $const_glanceMiss, result; \
 	RET; \
 room: \
+	UNTOUCH; \
 	SUBQ $const_laneBusy, (BX); \
 	NEGQ CX; \
 	ADDQ $const_glanceUnsure, CX; \
@@ -164,11 +169,18 @@ TEXT ·read(SB), NOSPLIT, $0-72
 	CMPQ (bucket_index+index_pages+8)(R8), $0
 	JEQ  back
 	LOCKED
+	FIND
+	/* The slot's new content is stored only once the key is known to be the same. */
+	RAISE
+	CMPB  Cache_touches(DI), $0
+	CMOVQEQ AX, R12
 	READ(ret+64(FP))
+	MOVQ  R10, (R12)
 	RET
 
 	READS
 
+undo:
 back:
 	MOVQ $const_glanceUnsure, ret+64(FP)
 	RET

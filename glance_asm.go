@@ -16,7 +16,7 @@ const ringShift = 7
 func glance(c *Cache, dst, k []byte, lane uint) (h uint64, n int)
 
 // glanceHashed looks up k, with hash h, as getLocked does: it asks for the home group, takes that
-// lane, looks at the home group and the next one, copies the value behind dst, counts, and
+// lane, which must be one of commons.known, looks at the home group and the next one, copies the value behind dst, counts, and
 // leaves the lane. It returns the length of the value, or glanceMiss, or glanceUnsure, or
 // glanceUnsure-n if dst lacks room for a value of n bytes.
 //

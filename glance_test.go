@@ -479,3 +479,84 @@ func TestGlance_NewKeys(t *testing.T) {
 		require.Greater(t, places[false], 100)
 	}
 }
+
+// A glance goes past a lane that is closed, but not past somebody who writes, and not into a lane that nobody knows of.
+func TestGlance_BesideLocks(t *testing.T) {
+	if !glances(t) {
+		t.Skip("this build has no glances")
+	}
+	c := mustCache(t, tiny(1, 4096, 16))
+	require.NoError(t, c.Set([]byte("key"), []byte("value")))
+	require.Equal(t, 1, c.Len()) // and it is not aside
+	b, h := &c.buckets[0], c.shared.hash([]byte("key"))
+	look := func() int { return glanceHashed(c, make([]byte, 0, 9), []byte("key"), 7, h) }
+	require.Equal(t, glanceUnsure, look(), "a lane that is not known")
+	c.shared.known.Or(1 << 7)
+	require.Equal(t, 5, look(), "closed")
+	b.mu.hold()
+	require.Equal(t, 5, look(), "somebody reads")
+	b.mu.exclude()
+	require.Equal(t, glanceUnsure, look(), "somebody writes")
+	b.mu.release()
+	require.Equal(t, 5, look(), "nobody does any more")
+	b.mu.Lock()
+	require.Equal(t, glanceUnsure, look(), "somebody writes")
+	b.mu.Unlock()
+	require.True(t, b.mu.tryLock())
+	require.Equal(t, glanceUnsure, look(), "somebody writes")
+	b.mu.Unlock()
+	b.mu.share()
+	require.Equal(t, 5, look(), "somebody views")
+	b.mu.unshare(false)
+	gets, misses := b.mu.lookups()
+	require.EqualValues(t, 4+1, gets, "with the View")
+	require.Zero(t, misses)
+}
+
+// Who takes memory away waits for glances that may read it.
+func TestGlance_MemoryStays(t *testing.T) {
+	for name, call := range map[string]func(c *Cache){
+		"Reset": func(c *Cache) { c.Reset() },
+		"Close": func(c *Cache) { _ = c.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := mustCache(t, tiny(1, 4096, 16))
+			require.NoError(t, c.Set([]byte("key"), []byte("value")))
+			c.shared.known.Or(1 << 9)
+			a := c.lanes.at(9, 0)
+			require.True(t, a.take())
+			done := make(chan struct{})
+			go func() { call(c); close(done) }()
+			for range 10_000 {
+				select {
+				case <-done:
+					t.Fatal("it has not waited")
+				default:
+					runtime.Gosched()
+				}
+			}
+			a.forget()
+			<-done
+		})
+	}
+}
+
+// A lookup is counted in the slot once, whether a glance has found the value or has to leave it to others.
+func TestGlance_TouchesOnce(t *testing.T) {
+	for name, tt := range map[string]struct {
+		ttl  time.Duration
+		room int
+	}{"a glance": {room: 5}, "no room": {room: 1}, "an expiry": {room: 5, ttl: time.Hour}} {
+		t.Run(name, func(t *testing.T) {
+			c := mustCache(t, tiny(1, 4096, 16))
+			mustSet(t, c, "key", "value", tt.ttl)
+			c.shared.known.Store(1<<(1<<laneBits) - 1)
+			for want := range uint64(5) {
+				slot, ok := c.buckets[0].likely(c.shared.hash([]byte("key")))
+				require.True(t, ok)
+				require.Equal(t, min(want, 3), slot&slotFreqMask/slotFreqOne)
+				require.Equal(t, "value", string(c.Get(make([]byte, 0, tt.room), []byte("key"))))
+			}
+		})
+	}
+}

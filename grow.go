@@ -180,6 +180,7 @@ func (b *bucket) rebuildLocked(pages, rest []chunkRef) {
 		}
 	})
 	x.reset()
+	b.mu.outwaitGlances()
 	b.shared.pool.putPages(rest)
 	for i := range pages {
 		clear(chunkBytes(&pages[i], 0, uint32(b.shared.pool.pageSize)))

@@ -28,6 +28,11 @@ import (
 // for the moment that a lookup takes. What may take longer reads beside others:
 // in its lane where values are long, as a viewer where it is up to the caller.
 //
+// On amd64 a glance goes past lanes that are closed, too: it reads beside whoever writes, and finds out afterwards that
+// somebody has, by seq (a sequence lock). So lookups wait for nobody, and writers wait for no glance, but to take away memory that it may
+// read (outwaitGlances): therefore it makes its lane busy all the same, which also counts it. Lanes that are open are for
+// what is not assembly, and for batches.
+//
 // There are these ways to take it:
 //
 //	Lock    alone, to write
@@ -37,14 +42,15 @@ import (
 //
 // Invariant (number as in docs/design.md):
 //
-//	I13  who has taken the lock to write finds no lane open, nobody in one, and
-//	     no viewer
+//	I13  who has taken the lock to write finds no lane open, nobody in one but glances, and
+//	     no viewer; seq is odd as long as that, and different afterwards
 //
 // A lane is opened only by who has the mutex, and has written all it wants to. A
 // lookup makes its lane busy before it looks for its bit a second time, and a writer
 // clears the bits before it looks at the lanes, so one of the two sees the other.
 type bucketLock struct {
 	mu      sync.Mutex
+	seq     uint64 // odd while somebody writes, and another one afterwards; for glances alone
 	sets    uint64 // in the cache line that a Set has to write
 	seen    uint64 // lookups by the mutex, and misses, as a lane counts them
 	viewers int32  // who shares the lock
@@ -59,12 +65,13 @@ type bucketLock struct {
 // lockRest is what of a lock is seldom needed. It is apart: a Cache that referred to itself could not have a
 // finalizer.
 type lockRest struct {
-	again   uint64        // lanes that a writer opens again
-	gets    uint64        // lookups, but for those that lanes and seen know of
-	misses  uint64        // of them
-	writers int32         // who waits for viewers, and lets no more in
-	turn    chan struct{} // closed when viewers or writers have come to 0; nil: nobody waits
-	_       [24]byte      // a cache line for each
+	known   *atomic.Uint64 // commons.known
+	again   uint64         // lanes that a writer opens again
+	gets    uint64         // lookups, but for those that lanes and seen know of
+	misses  uint64         // of them
+	writers int32          // who waits for viewers, and lets no more in
+	turn    chan struct{}  // closed when viewers or writers have come to 0; nil: nobody waits
+	_       [16]byte       // a cache line for each
 }
 
 // lane is where one lookup at a time goes past a bucket's mutex. The same lane of
@@ -177,7 +184,7 @@ func (a *lane) forget() { addOwned(&a.state, ^uint64(laneBusy-1)) }
 // others.
 func (l *bucketLock) enterMutex(n uint, long bool) *lane {
 	open := l.open.Load()>>n&1 != 0
-	full := open && l.lanes.at(n, 0).state.Load()&laneFull != 0
+	full := l.lanes.at(n, 0).state.Load()&laneFull != 0
 	if open && !full {
 		n = (n + 1) % (1 << laneBits)
 		if a := l.lanes.at(n, 0); a.enter(l, 1<<n) {
@@ -318,8 +325,9 @@ func (l *bucketLock) unshare(missed bool) {
 func (l *bucketLock) Lock() {
 	l.mu.Lock()
 	if l.viewers > 0 || l.open.Load() != 0 { // else save the call
-		l.exclude()
+		l.outwait()
 	}
+	l.seq++
 }
 
 // tryLock is Lock if nobody has the lock, but for lookups in lanes, and reports whether it has taken it.
@@ -334,12 +342,19 @@ func (l *bucketLock) tryLock() bool {
 	if l.open.Load() != 0 {
 		l.closeLanes()
 	}
+	l.seq++
 	return true
 }
 
 // exclude turns what hold took into what Lock takes. Others may write before it
 // does, if there are viewers.
 func (l *bucketLock) exclude() {
+	l.outwait()
+	l.seq++
+}
+
+// outwait waits until nobody reads but glances.
+func (l *bucketLock) outwait() {
 	if l.viewers > 0 {
 		l.outwaitViewers()
 	}
@@ -357,6 +372,7 @@ func (l *bucketLock) Unlock() {
 // reopen opens the lanes that are worth it again. Whoever has closed lanes does so before
 // the mutex is given up: others may open some then.
 func (l *bucketLock) reopen() {
+	l.seq += l.seq & 1
 	if l.wait == reopens {
 		l.open.Or(l.rest.again)
 		l.wait = 0
@@ -395,6 +411,17 @@ func (l *bucketLock) wake() {
 	}
 }
 
+// outwaitGlances waits until there is no glance that has begun before: what it may have found is not to be found any more,
+// and is about to go. The lock is held to write.
+func (l *bucketLock) outwaitGlances() {
+	for known := l.rest.known.Load(); known != 0; known &= known - 1 {
+		a := l.lanes.at(uint(bits.TrailingZeros64(known)), 0)
+		for a.state.Load()&laneBusy != 0 {
+			runtime.Gosched()
+		}
+	}
+}
+
 // closeLanes waits until there is nobody in a lane, and takes over the counts.
 // The mutex is held, so no lane will be opened.
 func (l *bucketLock) closeLanes() {
@@ -424,7 +451,7 @@ func (l *bucketLock) lookups() (gets, misses uint64) {
 	gets, misses = countsOf(l.seen)
 	gets += l.rest.gets
 	misses += l.rest.misses
-	for open := l.open.Load(); open != 0; open &= open - 1 {
+	for open := l.open.Load() | l.rest.known.Load(); open != 0; open &= open - 1 {
 		got, missed := countsOf(l.lanes.at(uint(bits.TrailingZeros64(open)), 0).state.Load())
 		gets += got
 		misses += missed

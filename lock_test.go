@@ -4,6 +4,7 @@ import (
 	"math/bits"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 	"unsafe"
@@ -22,7 +23,9 @@ func spawn(wg *sync.WaitGroup, fn func()) {
 }
 
 // newLock returns a lock with lanes of its own, as that of a bucket has.
-func newLock() *bucketLock { return &bucketLock{lanes: newLanes(), rest: new(lockRest)} }
+func newLock() *bucketLock {
+	return &bucketLock{lanes: newLanes(), rest: &lockRest{known: new(atomic.Uint64)}}
+}
 
 // Lookups in lanes, lookups by the mutex, other readers and writers keep out of
 // each other's way. A plain variable shows it here, and under -race.

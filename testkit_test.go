@@ -103,6 +103,7 @@ func mustCache(t testing.TB, g geometry) *Cache {
 // openLanes opens all lanes of all buckets, as if there had been many lookups, so that
 // the next one goes by a lane. Nobody else may use the cache.
 func openLanes(c *Cache) {
+	c.shared.known.Store(1<<(1<<laneBits) - 1)
 	c.each(func(b *bucket) { b.mu.open.Store(1<<(1<<laneBits) - 1) })
 }
 

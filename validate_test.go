@@ -25,6 +25,9 @@ func (c *Cache) validate() error {
 		if open, inside := b.mu.inUse(); open != 0 || inside != 0 || b.mu.viewers != 0 {
 			errs = append(errs, fmt.Errorf("I13: %s: lanes %b open, %d lookups in lanes, %d viewers", name, open, inside, b.mu.viewers))
 		}
+		if b.mu.seq%2 == 0 {
+			errs = append(errs, fmt.Errorf("I13: %s: seq is %d while somebody writes", name, b.mu.seq))
+		}
 		held += b.heldLocked()
 		if err := b.validateLocked(strays); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", name, err))
