@@ -560,3 +560,67 @@ func TestGlance_TouchesOnce(t *testing.T) {
 		})
 	}
 }
+
+// A key that is set again and again, in another place each time, is never missing, and no glance writes to a slot that has
+// changed meanwhile: the validator would find it.
+func TestGlance_BesideMoves(t *testing.T) {
+	if !glances(t) {
+		t.Skip("this build has no glances")
+	}
+	t.Run("moved", func(t *testing.T) { besideMoves(t, false) })
+	t.Run("renewed", func(t *testing.T) { besideMoves(t, true) })
+}
+
+// besideMoves has glances at a key that is set again and again; renew tells that it is removed before, so that no Set
+// finds how often it has been read.
+func besideMoves(t *testing.T, renew bool) {
+	g := tiny(1, 4096, 16)
+	g.asideFrom = 0
+	c := mustCache(t, g)
+	c.shared.known.Store(1<<(1<<laneBits) - 1)
+	k := []byte("the key")
+	h := c.shared.hash(k)
+	require.NoError(t, c.Set(k, nil))
+	var over atomic.Bool
+	var wg sync.WaitGroup
+	wg.Add(1)
+	go func() {
+		defer wg.Done()
+		v := make([]byte, 200)
+		for i := 0; !over.Load(); i++ {
+			if renew {
+				c.Del(k)
+			}
+			v := v[:i%200]
+			for at := range v {
+				v[at] = byte(i)
+			}
+			if err := c.Set(k, v); err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+	dst := make([]byte, 0, 200)
+	for answered := 0; answered < 300_000*rounds(); {
+		n := glanceHashed(c, dst, k, laneHere(), h)
+		if n == glanceUnsure {
+			continue
+		}
+		answered++
+		if n == glanceMiss {
+			if !renew {
+				t.Error("the key is missing")
+				break
+			}
+			continue
+		}
+		if v := dst[:n]; n > 0 && bytes.Count(v, v[:1]) != n {
+			t.Errorf("a mixture: %x", v)
+			break
+		}
+	}
+	over.Store(true)
+	wg.Wait()
+	require.NoError(t, c.validate())
+	require.True(t, c.Has(k))
+}
