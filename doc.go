@@ -43,7 +43,8 @@
 // # Concurrency
 //
 // All methods may be called from any number of goroutines. Keys are divided
-// over 512 buckets, each with a lock of its own, that lookups pass side by side. A Set, Del or
+// over 512 buckets, each with a lock of its own, that lookups pass side by side;
+// on amd64 most wait for no writer. A Set, Del or
 // Reset synchronizes before a lookup that observes its effect, in the terms of
 // the Go memory model. No call covers two keys at one instant: GetBatch,
 // SetBatch, All, Keys, Len, Reset, Resize and UpdateStats go from bucket to
