@@ -236,30 +236,14 @@ TEXT ·foresee(SB), NOSPLIT, $0-32
 match:
 	SLOT(next)
 
-	// As RECORD, but that the circle of slots may be another one meanwhile, or none. It is never smaller than
-	// half of its capacity, so what was its length is within it (ring.growSlots).
-	MOVBLZX ring_shift(SI), CX
-	MOVQ R10, R11
-	SHRQ CX, R11
-	MOVQ (ring_slots+8)(SI), R13
-	DECQ R13
-	JLT  none
-	ANDQ R13, R11
-	MOVQ ring_slots(SI), R13
-	TESTQ R13, R13
-	JEQ  none
-	MOVQ (R13)(R11*8), R11
-	MOVL $1, R13
-	SHLL CX, R13
-	DECL R13
-	ANDL R10, R13
+	SOUGHT(none)
 	MOVWLZX aside_klen(BX), AX
-	MOVWLZX aside_vlen(BX), CX
-	LEAL const_shortHeader(AX)(CX*1), AX
+	MOVWLZX aside_vlen(BX), R12
+	LEAL const_shortHeader(AX)(R12*1), AX
 	SHRL $6, AX
 	INCL AX
 	MOVQ R11, ask_chunk_addr+16(FP)
-	MOVL R13, ask_off+24(FP)
+	MOVL CX, ask_off+24(FP)
 	MOVL AX, ask_n+28(FP)
 	RET
 
