@@ -45,8 +45,27 @@ func replace(b *bucket, k, v []byte, h uint64, p *aside) (ask lines, ok bool) {
 // takeUp leaves every Set that was put aside to takeUpAnyLocked.
 func takeUp(*bucket, *aside) bool { return false }
 
-// foresee asks for no record: it would have to be looked for under a lock.
-func foresee(*Cache, *aside) (ask lines) { return lines{} }
+// foresee returns the lines of the record of the Set that was put off at p, if one was and nobody is busy with its
+// bucket. It is only tried for, as another bucket is locked.
+func foresee(c *Cache, p *aside) (ask lines) {
+	state := p.state.Load()
+	if state == placeFree {
+		return lines{}
+	}
+	b := c.bucket(state - placeFree - 1)
+	if !b.mu.mu.TryLock() {
+		return lines{}
+	}
+	defer b.mu.mu.Unlock()
+	if b.asideTag == 0 || b.aside != p || p.slot != unsought {
+		return lines{}
+	}
+	if slot, ok := b.likely(p.hash); ok {
+		p.slot = slot
+		b.noteAsideLocked(&ask, slot)
+	}
+	return ask
+}
 
 // isNew leaves every key to find.
 func isNew(*bucket, uint64) bool { return false }
