@@ -82,7 +82,7 @@ func (c *Cache) getBlock(dst []byte, keys, vals [][]byte) (out []byte, hits int)
 // getEach is HasGet of each key. It notes the lengths of the values.
 func (c *Cache) getEach(dst []byte, keys [][]byte, hashes []uint64, lens []int, lane uint) []byte {
 	for i, k := range keys {
-		found, ok := c.getLocked(dst, k, hashes[i], lane, false) // and no glimpse: it may open the lane
+		found, ok := c.getLocked(dst, k, hashes[i], lane, false) // and no glance: this may open the lane
 		if lens[i] = glanceMiss; ok {
 			lens[i] = len(found) - len(dst)
 		}
