@@ -180,12 +180,21 @@ growing: \
 
 // LOCKED finds the home group under the lock.
 #define LOCKED \
+	INDEX; \
+	HOMED
+
+// INDEX is the part of LOCKED that reads what the index is: it sets R10 to front, R11 and R12 to the groups of cur and old,
+// and R9 to the pages, or goes to back if there are none.
+#define INDEX \
 	MOVL (bucket_index+index_front)(R8), R10; \
 	MOVL (bucket_index+index_cur+table_groups)(R8), R11; \
 	MOVL (bucket_index+index_old+table_groups)(R8), R12; \
 	MOVQ (bucket_index+index_pages)(R8), R9; \
 	TESTQ R9, R9; \
-	JEQ  back; \
+	JEQ  back
+
+// HOMED is the part of LOCKED that goes by that.
+#define HOMED \
 	HOME; \
 	GROUP
 
@@ -251,7 +260,8 @@ growing: \
 	JNE   busy; \
 	MOVQ  R8, X8
 
-// STILL goes to overtaken if somebody has written since BEGIN, with the bucket in R8.
+// STILL goes to overtaken if somebody has written since BEGIN, with the bucket in R8. What has been read up to here is
+// of one time then: nothing is to be followed that has been read of the bucket, and not yet been sure of.
 #define STILL(overtaken) \
 	CMPQ  R14, (bucket_mu+bucketLock_seq)(R8); \
 	JNE   overtaken
@@ -334,37 +344,32 @@ touched:
 // RECORD sets R11 to the chunk of the slot's record, CX to the offset in it, and R13
 // to the bytes from there to its end. (ring.run)
 #define RECORD \
-	MOVBLZX ring_shift(SI), CX; \
-	MOVQ  R10, R11; \
-	SHRQ  CX, R11; \
-	MOVQ  (ring_slots+8)(SI), R13; \
-	DECQ  R13; \
-	ANDQ  R13, R11; \
-	MOVQ  ring_slots(SI), R13; \
+	CIRCLE; \
 	MOVQ  (R13)(R11*8), R11; \
-	MOVL  $1, R13; \
-	SHLL  CX, R13; \
-	LEAL  -1(R13), CX; \
-	ANDL  R10, CX; \
-	SUBL  CX, R13
+	OFFSET
 
-// SOUGHT is RECORD where somebody may write at the same time: it goes to none if there is no chunk where the slot leads
-// to. The circle of slots may be another one meanwhile, or none, and its length not that of the one that it is taken for; but no
-// circle has ever been longer than the capacity of the next one (ring.growSlots).
+// SOUGHT is RECORD where somebody may write at the same time: it goes to none if somebody has since BEGIN. Else the circle
+// of slots is the one that it is taken for, and goes on to be there; but the slot may have lost its chunk by now.
 #define SOUGHT(none) \
-	MOVBLZX ring_shift(SI), CX; \
-	MOVQ  R10, R11; \
-	SHRQ  CX, R11; \
-	MOVQ  (ring_slots+8)(SI), R13; \
-	DECQ  R13; \
-	JLT   none; \
-	ANDQ  R13, R11; \
-	MOVQ  ring_slots(SI), R13; \
-	TESTQ R13, R13; \
-	JEQ   none; \
+	CIRCLE; \
+	STILL(none); \
 	MOVQ  (R13)(R11*8), R11; \
 	TESTQ R11, R11; \
 	JEQ   none; \
+	OFFSET
+
+// CIRCLE sets R13 to the slots of the record's ring, R11 to which of them has its chunk, and CX to what OFFSET wants.
+#define CIRCLE \
+	MOVBLZX ring_shift(SI), CX; \
+	MOVQ  R10, R11; \
+	SHRQ  CX, R11; \
+	MOVQ  (ring_slots+8)(SI), R13; \
+	DECQ  R13; \
+	ANDQ  R13, R11; \
+	MOVQ  ring_slots(SI), R13
+
+// OFFSET sets CX to the offset in the chunk, and R13 to the bytes from there to its end.
+#define OFFSET \
 	MOVL  $1, R13; \
 	SHLL  CX, R13; \
 	LEAL  -1(R13), CX; \

@@ -6,23 +6,24 @@
 
 // FIND looks for the hash in group R9 and the next one of its path, and asks for the record that its slot leads to, at
 // R11 then, with R13 bytes to the end of its chunk. It goes to gone if the key is not there, and to back if it cannot say. It
-// uses all registers but BX, DI, R8 and R14; DX only if it has found a record. (bucket.direct)
+// uses all registers but BX, DI, R8 and R14; DX only if it has found a record. (bucket.direct) Record is
+// RECORD, or SOUGHT where somebody may write at the same time.
 //
 // The processor begins as many instructions ahead as its window holds, from the first on that
 // has to wait for the record. So the record is asked for before that, and what need
 // not wait for it is done in between: the more of the next lookup has begun then.
-#define FIND \
+#define FIND(record) \
 	MATCH; \
 	JEQ   absent; \
 match: \
 	SLOT(next); \
 found: \
-	SOUGHT(back); \
+	record; \
 	ADDQ  CX, R11; \
 	PREFETCHT0 (R11); \
 	CMPB  ring_lines(SI), $4; \
 	JCC   large; \
-record: \
+guess: \
 	MOVWLZX ring_guess(SI), DX
 
 // READ appends the value of the record at R11 to dst. It goes to room if dst has no room for the CX bytes of it, and to
@@ -42,8 +43,11 @@ record: \
 	MOVQ  CX, result; \
 	COPY
 
-// READS is the part of READ for what is less common.
-#define READS \
+// ALONE is what stands for STILL where nobody writes.
+#define ALONE
+
+// READS is the part of FIND and READ for what is less common. Sure is STILL(back), or ALONE.
+#define READS(sure) \
 	KEYS(undo); \
 	COPIES; \
 large: \
@@ -57,7 +61,7 @@ ask: \
 asked: \
 	DECL  AX; \
 	JNE   ask; \
-	JMP   record; \
+	JMP   guess; \
 next: \
 	LEAL  -1(R11), CX; \
 	ANDL  CX, R11; \
@@ -73,6 +77,7 @@ absent: \
 	CMPL  R11, R13; \
 	CMOVLCC AX, R11; \
 	MOVQ  (bucket_index+index_pages)(R8), R9; \
+	sure; \
 	GROUP; \
 	MATCH; \
 	JEQ   absent2; \
@@ -106,7 +111,7 @@ absent2: \
 	CLAIM(closed); \
 	STILL(back); /* so the hint is right */ \
 search: \
-	FIND; \
+	FIND(SOUGHT(back)); \
 	TOUCH; \
 	READ(result); \
 	SURE(undo); \
@@ -114,10 +119,11 @@ search: \
 	RET; \
 small: \
 	CLAIM(closed); \
+	INDEX; \
 	STILL(back); \
-	LOCKED; \
+	HOMED; \
 	JMP  search; \
-	READS; \
+	READS(STILL(back)); \
 	HINTS; \
 undo: \
 	UNTOUCH; \
@@ -169,7 +175,7 @@ TEXT ·read(SB), NOSPLIT, $0-72
 	CMPQ (bucket_index+index_pages+8)(R8), $0
 	JEQ  back
 	LOCKED
-	FIND
+	FIND(RECORD)
 	/* The slot's new content is stored only once the key is known to be the same. */
 	RAISE
 	CMPB  Cache_touches(DI), $0
@@ -178,7 +184,7 @@ TEXT ·read(SB), NOSPLIT, $0-72
 	MOVQ  R10, (R12)
 	RET
 
-	READS
+	READS(ALONE)
 
 undo:
 back:

@@ -624,3 +624,76 @@ func besideMoves(t *testing.T, renew bool) {
 	require.NoError(t, c.validate())
 	require.True(t, c.Has(k))
 }
+
+// A glance that has just been sure of a slot may find that the ring has given up its chunk.
+func TestGlance_WithoutChunk(t *testing.T) {
+	if !glances(t) {
+		t.Skip("this build has no glances")
+	}
+	c := mustCache(t, tiny(1, 4096, 16))
+	k := []byte("key")
+	h := c.shared.hash(k)
+	setPlain(t, c, "key", "value")
+	c.shared.known.Store(1<<(1<<laneBits) - 1)
+	look := func() int { return glanceHashed(c, make([]byte, 0, 9), k, 0, h) }
+	require.Equal(t, 5, look())
+	slot, ok := c.buckets[0].likely(h)
+	require.True(t, ok)
+	r := &c.buckets[0].rings[slotRing(slot)]
+	chunk := r.slots[r.slot(slot)]
+	r.slots[r.slot(slot)] = chunkRef{}
+	require.Equal(t, glanceUnsure, look())
+	r.slots[r.slot(slot)] = chunk
+	require.Equal(t, 5, look())
+}
+
+// A glance may come by while an index is given up, grows from nothing, and gives its pages to others: it looks at none that is
+// not there, and in no circle of chunks. (What it finds is of no matter: the values are all the same.)
+func TestGlance_BesideResets(t *testing.T) {
+	for _, keys := range []uint32{20, 200, 600, 900} { // with more, some are looked for in the next group, or have a hint
+		t.Run(fmt.Sprint(keys), func(t *testing.T) {
+			besideResets(t, keys, func(c *Cache, dst, k []byte) {
+				n := glanceHashed(c, dst, k, laneHere(), c.shared.hash(k))
+				if n > 0 && string(dst[:n]) != "value" {
+					t.Errorf("a wrong value: %q", dst[:n])
+				}
+			})
+		})
+	}
+}
+
+// Nor does that which only asks for a record.
+func TestAgenda_BesideResets(t *testing.T) {
+	besideResets(t, 900, func(c *Cache, _, k []byte) {
+		p := aside{hash: c.shared.hash(k), slot: unsought}
+		require.True(t, p.claim(p.hash))
+		foresee(c, &p)
+	})
+}
+
+// besideResets has look go on beside a cache of one bucket that gets so many keys, and is reset, again and again.
+func besideResets(t *testing.T, keys uint32, look func(c *Cache, dst, k []byte)) {
+	c := mustCache(t, tiny(1, 1024, 64))
+	c.shared.known.Store(1<<(1<<laneBits) - 1)
+	var over atomic.Bool
+	var wg sync.WaitGroup
+	for id := range uint32(3) {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			var k, dst [32]byte
+			for ; !over.Load(); id++ {
+				look(c, dst[:0], trafficKey(k[:0], id%(2*keys)))
+			}
+		}()
+	}
+	for range 300_000 / keys * uint32(rounds()) {
+		for id := range keys {
+			require.NoError(t, c.Set(trafficKey(nil, id), []byte("value")))
+		}
+		c.Reset()
+	}
+	over.Store(true)
+	wg.Wait()
+	require.NoError(t, c.validate())
+}

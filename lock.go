@@ -321,7 +321,10 @@ func (l *bucketLock) unshare(missed bool) {
 	l.mu.Unlock()
 }
 
-// Lock takes the lock to write.
+// Lock takes the lock to write. Like Unlock it is a call, around which the compiler moves no store: seq is odd before
+// the first one, and even after the last.
+//
+//go:noinline
 func (l *bucketLock) Lock() {
 	l.mu.Lock()
 	if l.viewers > 0 || l.open.Load() != 0 { // else save the call
@@ -364,6 +367,8 @@ func (l *bucketLock) outwait() {
 }
 
 // Unlock gives back what Lock took.
+//
+//go:noinline
 func (l *bucketLock) Unlock() {
 	l.reopen()
 	l.mu.Unlock()

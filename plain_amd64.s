@@ -225,6 +225,7 @@ TEXT ·foresee(SB), NOSPLIT, $0-32
 	MOVQ c+0(FP), DI
 	MOVQ aside_hash(BX), DX
 	BUCKET
+	BEGIN(none)
 	MOVQ (bucket_index+index_hint)(R8), R13
 	TESTQ R13, R13
 	JEQ  none
@@ -235,7 +236,6 @@ TEXT ·foresee(SB), NOSPLIT, $0-32
 
 match:
 	SLOT(next)
-
 	SOUGHT(none)
 	MOVWLZX aside_klen(BX), AX
 	MOVWLZX aside_vlen(BX), R12

@@ -144,8 +144,7 @@ func (r *ring) extend(n uint64, limit int) error {
 // between offset and generation moves.
 func (r *ring) growSlots() {
 	old := *r
-	n := max(4, 2*len(old.slots))
-	r.slots = make([]chunkRef, n, 2*n) // twice the capacity: see foresee
+	r.slots = make([]chunkRef, max(4, 2*len(old.slots)))
 	for i := range old.mapped {
 		pos := r.tail + uint64(i)<<r.shift
 		r.slots[r.slot(pos)] = old.slots[old.slot(pos)]
@@ -326,11 +325,12 @@ func (r *ring) trim() {
 }
 
 // reset gives all chunks back. Positions go on from the head, so that what the
-// index still knows is stale. The circle stays as large as it is: see foresee.
+// index still knows is stale.
 func (r *ring) reset() {
 	r.trim()
 	r.tail = r.head()
 	r.size = 0
+	r.slots = nil
 	r.live, r.liveBytes, r.timed, r.spent = 0, 0, 0, 0
 }
 
