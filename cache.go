@@ -192,7 +192,8 @@ func (c *Cache) Set(k, v []byte) error {
 }
 
 // Get appends the value of k to dst and returns the extended slice; dst as it
-// is if k is not there, so nil for a nil dst. The bytes belong to the caller.
+// is if k is not there, so nil for a nil dst. The bytes belong to the caller. Those between the length and the
+// capacity of dst may have been written to even then; k may lie there.
 // [Cache.HasGet] tells an empty value from a miss.
 //
 // Get does not allocate if dst has room for the value. It takes the lock of

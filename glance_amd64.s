@@ -26,8 +26,17 @@ found: \
 guess: \
 	MOVWLZX ring_guess(SI), DX
 
+// APART goes to other if the key at SI, of R9 bytes, has a byte in common with the CX bytes at DI. It uses AX and R13.
+#define APART(other) \
+	LEAQ  -1(SI)(R9*1), AX; \
+	SUBQ  DI, AX; \
+	LEAQ  -1(R9)(CX*1), R13; \
+	CMPQ  AX, R13; \
+	JCS   other
+
 // READ appends the value of the record at R11 to dst. It goes to room if dst has no room for the CX bytes of it, and to
-// undo if the record is not a short one of the key. It uses all registers but BX, R10, R12 and R14.
+// undo if the record is not a short one of the key, or the value would be written over the key, which may be wanted once more. It uses
+// all registers but BX, R10, R12 and R14.
 #define READ(result) \
 	MOVQ  dst_cap+24(FP), R8; \
 	SUBQ  dst_len+16(FP), R8; \
@@ -39,6 +48,7 @@ guess: \
 	LIKELY; \
 	CMPQ  CX, R8; \
 	JGT   room; \
+	APART(undo); \
 	MOVQ  DI, SI; \
 	MOVQ  CX, result; \
 	COPY
@@ -60,7 +70,7 @@ ask: \
 	PREFETCHT0 (R9); \
 asked: \
 	DECL  AX; \
-	JNE   ask; \
+	JGT   ask; /* and not if it is 0 by now */ \
 	JMP   guess; \
 next: \
 	LEAL  -1(R11), CX; \

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -645,6 +646,35 @@ func TestGlance_WithoutChunk(t *testing.T) {
 	require.Equal(t, glanceUnsure, look())
 	r.slots[r.slot(slot)] = chunk
 	require.Equal(t, 5, look())
+}
+
+// The key may lie where its value is to go, and is found even if a glance has written the value and has to begin again.
+func TestGlance_KeyInRoom(t *testing.T) {
+	c := mustCache(t, tiny(1, 4096, 16))
+	c.shared.known.Store(1<<(1<<laneBits) - 1)
+	key, value := "the key of 20 bytes.", strings.Repeat("value", 20)
+	setPlain(t, c, key, value)
+	var over atomic.Bool
+	var wg sync.WaitGroup
+	wg.Add(1)
+	go func() {
+		defer wg.Done()
+		for !over.Load() {
+			setPlain(t, c, "another", "value")
+		}
+	}()
+	for i := range 100_000 * rounds() {
+		var buf [256]byte
+		at := 100 + i%150 - 40 // of the key; the value goes to 100 and on
+		k := buf[at : at+copy(buf[at:], key)]
+		v, ok := c.HasGet(buf[:100], k)
+		if !ok || string(v[100:]) != value {
+			t.Errorf("with the key at %d: %t, %q", at, ok, v[100:])
+			break
+		}
+	}
+	over.Store(true)
+	wg.Wait()
 }
 
 // A glance may come by while an index is given up, grows from nothing, and gives its pages to others: it looks at none that is

@@ -327,10 +327,7 @@ func (l *bucketLock) unshare(missed bool) {
 //go:noinline
 func (l *bucketLock) Lock() {
 	l.mu.Lock()
-	if l.viewers > 0 || l.open.Load() != 0 { // else save the call
-		l.outwait()
-	}
-	l.seq++
+	l.exclude()
 }
 
 // tryLock is Lock if nobody has the lock, but for lookups in lanes, and reports whether it has taken it.
@@ -342,25 +339,23 @@ func (l *bucketLock) tryLock() bool {
 		l.mu.Unlock()
 		return false
 	}
-	if l.open.Load() != 0 {
-		l.closeLanes()
-	}
-	l.seq++
+	l.begin()
 	return true
 }
 
 // exclude turns what hold took into what Lock takes. Others may write before it
 // does, if there are viewers.
 func (l *bucketLock) exclude() {
-	l.outwait()
-	l.seq++
-}
-
-// outwait waits until nobody reads but glances.
-func (l *bucketLock) outwait() {
 	if l.viewers > 0 {
 		l.outwaitViewers()
 	}
+	l.begin()
+}
+
+// begin makes the mutex, with no viewer, the lock to write. Glances are turned away first: who waits until lanes are
+// empty would have to compete with them.
+func (l *bucketLock) begin() {
+	l.seq++
 	if l.open.Load() != 0 {
 		l.closeLanes()
 	}
@@ -417,7 +412,8 @@ func (l *bucketLock) wake() {
 }
 
 // outwaitGlances waits until there is no glance that has begun before: what it may have found is not to be found any more,
-// and is about to go. The lock is held to write.
+// and is about to go. The lock is held to write, and an atomic operation has been done since: what has made the index
+// empty (index.reset). So either a glance that takes its lane sees seq, or its lane is seen here.
 func (l *bucketLock) outwaitGlances() {
 	for known := l.rest.known.Load(); known != 0; known &= known - 1 {
 		a := l.lanes.at(uint(bits.TrailingZeros64(known)), 0)

@@ -123,6 +123,7 @@ line:
 	JGE  line
 
 now:
+	MOVQ $0, ask_chunk_addr+72(FP)
 	ADDQ CX, R11
 	SAME(back)
 	CMPQ CX, v_len+40(FP)
@@ -146,6 +147,8 @@ next:
 	JNE  match
 
 back:
+	MOVQ $0, ask_chunk_addr+72(FP) // which may be a pointer: the collector looks at it
+	MOVL $0, ask_n+84(FP)
 	MOVB $0, ok+88(FP)
 	RET
 
@@ -253,6 +256,7 @@ next:
 	JNE  match
 
 none:
+	MOVQ $0, ask_chunk_addr+16(FP) // as in replace
 	MOVL $0, ask_n+28(FP)
 	RET
 
