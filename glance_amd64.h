@@ -205,10 +205,9 @@ growing: \
 	BTQ   CX, AX; \
 	JCC   closed
 
-// ENTER takes lane CX, which is at BX then, or goes to busy or closed with nothing taken, or
-// to shut with the lane taken. It uses AX and R12. The bit of laneBusy is 0. Who is inside writes
-// the lane without a lock; that is the only bit that others set, and it is set already. (lane.enter)
-#define ENTER(busy, shut) \
+// CLAIM takes lane CX, which is at BX then, open or not, or goes to busy. It uses R12. The bit of laneBusy is 0. Who is inside writes
+// the lane without a lock; that is the only bit that others set, and it is set already.
+#define CLAIM(busy) \
 	IMUL3Q $const_laneStride, CX, R12; \
 	ADDQ  SI, R12; \
 	MOVQ  Cache_lanes(DI), BX; \
@@ -217,7 +216,12 @@ growing: \
 	JNE   busy; \
 	LOCK; \
 	BTSQ  $0, (BX); \
-	JCS   closed; \
+	JCS   busy
+
+// ENTER takes lane CX, which is at BX then, or goes to busy with nothing taken, or
+// to shut with the lane taken. It uses AX and R12. (lane.enter)
+#define ENTER(busy, shut) \
+	CLAIM(busy); \
 	MOVQ  (bucket_mu+bucketLock_open)(R8), AX; \
 	BTQ   CX, AX; \
 	JCC   shut
@@ -239,18 +243,6 @@ growing: \
 	PCMPEQB X1, X0; \
 	PMOVMSKB X0, R11; \
 	ANDL  $(1<<const_groupSlots-1), R11
-
-// CLAIM takes lane CX, which is at BX then, or goes to busy. It uses R12.
-#define CLAIM(busy) \
-	IMUL3Q $const_laneStride, CX, R12; \
-	ADDQ  SI, R12; \
-	MOVQ  Cache_lanes(DI), BX; \
-	LEAQ  (BX)(R12*8), BX; \
-	TESTL $(const_laneBusy+const_laneFull), (BX); \
-	JNE   busy; \
-	LOCK; \
-	BTSQ  $0, (BX); \
-	JCS   busy
 
 // BEGIN notes that what follows may be overtaken by somebody who writes, or goes to busy if somebody does. It uses
 // X8 and R14 up to SURE.
