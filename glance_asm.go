@@ -74,8 +74,8 @@ func noteRecords(c *Cache, hashes *uint64, records *[batchSize]lines, n int, lan
 func askShort(c *Cache, k []byte) uint64
 
 // replace writes v over the value of k, with hash h, or puts that aside, as tryLocked does,
-// if the older value is in the home group, and reports whether it has. If so, lines to ask
-// for are those of the record of a Set that was put aside, or none. The bucket is
+// if the older value is in the home group, and reports whether it has. Lines to ask
+// for are those of the record of a Set that was put aside, else none. The bucket is
 // locked to write, and nothing is aside. It is put aside in place p, if
 // that is not nil and nobody else has claimed it.
 //

@@ -56,8 +56,6 @@ func (c *Cache) set(k, v []byte, h uint64, prompt bool) error {
 		}
 	} else if !b.addLocked(k, v, h, n, room) {
 		return c.setNewAndUnlock(b, k, v, h, prompt, room)
-	} else {
-		record.n = 0 // what replace says is for those that it has put aside
 	}
 	c.endSet(b, n, record, lane)
 	return nil
