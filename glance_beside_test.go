@@ -299,6 +299,9 @@ func TestGlance_KeyInRoom(t *testing.T) {
 // A glance may come by while an index is given up, grows from nothing, and gives its pages to others: it looks at none that is
 // not there, and in no circle of chunks. (What it finds is of no matter: the values are all the same.)
 func TestGlance_BesideResets(t *testing.T) {
+	if !glances(t) {
+		t.Skip("this build has no glances")
+	}
 	for _, keys := range []uint32{20, 200, 600, 900} { // with more, some are looked for in the next group, or have a hint
 		t.Run(fmt.Sprint(keys), func(t *testing.T) {
 			besideResets(t, keys, func(c *Cache, dst, k []byte) {
