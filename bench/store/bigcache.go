@@ -21,9 +21,14 @@ var bigcacheInfo = Info{
 	Kind:    bigcacheStore{},
 	Module:  "github.com/allegro/bigcache/v3",
 	Bounded: true,
+	Expires: true, // but only a Set of the same shard takes away what is too old
 	Step:    1 << 20,
 	New: func(c Config) (Store, error) {
-		conf := bigcache.DefaultConfig(1000 * time.Hour) // nothing expires
+		life := c.TTL
+		if life == 0 {
+			life = 1000 * time.Hour // nothing expires
+		}
+		conf := bigcache.DefaultConfig(life)
 		conf.CleanWindow = 0
 		conf.Verbose = false
 		conf.HardMaxCacheSize = max(1, c.MaxBytes>>20)

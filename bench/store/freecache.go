@@ -7,16 +7,20 @@ var freecacheInfo = Info{
 	Kind:    freecacheStore{},
 	Module:  "github.com/coocood/freecache",
 	Bounded: true,
+	Expires: true,
 	New: func(c Config) (Store, error) {
-		return freecacheStore{freecache.NewCache(c.MaxBytes)}, nil
+		return freecacheStore{freecache.NewCache(c.MaxBytes), int(c.TTL.Seconds())}, nil
 	},
 }
 
 // freecacheStore has no GetBatch: MultiGet allocates every value and was slower
 // than one Get per key.
-type freecacheStore struct{ c *freecache.Cache }
+type freecacheStore struct {
+	c   *freecache.Cache
+	ttl int // in seconds; 0 is for ever
+}
 
-func (s freecacheStore) Set(k, v []byte) error { return s.c.Set(k, v, 0) }
+func (s freecacheStore) Set(k, v []byte) error { return s.c.Set(k, v, s.ttl) }
 
 // Get lends freecache the free part of dst, which it uses if the value fits.
 func (s freecacheStore) Get(dst, k []byte) ([]byte, bool) {

@@ -1,21 +1,33 @@
 package store
 
-import gocache "github.com/patrickmn/go-cache"
+import (
+	"time"
+
+	gocache "github.com/patrickmn/go-cache"
+)
 
 var gocacheInfo = Info{
-	Name:   "go-cache",
-	Kind:   gocacheStore{},
-	Module: "github.com/patrickmn/go-cache",
+	Name:    "go-cache",
+	Kind:    gocacheStore{},
+	Module:  "github.com/patrickmn/go-cache",
+	Expires: true,
 	New: func(c Config) (Store, error) {
 		items := make(map[string]gocache.Item, c.room())
-		return gocacheStore{gocache.NewFrom(gocache.NoExpiration, 0, items)}, nil
+		ttl := c.TTL
+		if ttl == 0 {
+			ttl = gocache.NoExpiration
+		}
+		return gocacheStore{gocache.NewFrom(gocache.NoExpiration, 0, items), ttl}, nil
 	},
 }
 
-type gocacheStore struct{ c *gocache.Cache }
+type gocacheStore struct {
+	c   *gocache.Cache
+	ttl time.Duration
+}
 
 func (s gocacheStore) Set(k, v []byte) error {
-	s.c.Set(string(k), clone(v), gocache.NoExpiration)
+	s.c.Set(string(k), clone(v), s.ttl)
 	return nil
 }
 

@@ -10,6 +10,7 @@ var otterInfo = Info{
 	Kind:    otterStore{},
 	Module:  "github.com/maypok86/otter/v2",
 	Bounded: true,
+	Expires: true,
 	Exact:   true,
 	New: func(c Config) (Store, error) {
 		o := &otter.Options[string, []byte]{
@@ -20,6 +21,9 @@ var otterInfo = Info{
 			o.Executor = func(fn func()) { fn() }
 		} else {
 			o.InitialCapacity = c.room() // it would make a replay's policy begin its counts earlier
+		}
+		if c.TTL > 0 {
+			o.ExpiryCalculator = otter.ExpiryWriting[string, []byte](c.TTL)
 		}
 		if c.Statistics {
 			o.StatsRecorder = stats.NewCounter()

@@ -16,10 +16,12 @@ func ringcacheVariant(name string, o ringcache.Options) Info {
 		Kind:    newRingcacheStore(nil),
 		Module:  "github.com/ringcache/ringcache",
 		Bounded: true,
+		Expires: true,
 		Least:   32 << 20,
 		New: func(c Config) (Store, error) {
 			own := o
 			own.MaxBytes = c.MaxBytes
+			own.TTL = c.TTL
 			cache, err := ringcache.NewWithOptions(own)
 			if err != nil {
 				return nil, err

@@ -1,12 +1,17 @@
 package store
 
-import "github.com/dgraph-io/ristretto/v2"
+import (
+	"time"
+
+	"github.com/dgraph-io/ristretto/v2"
+)
 
 var ristrettoInfo = Info{
 	Name:    "ristretto",
 	Kind:    ristrettoStore{},
 	Module:  "github.com/dgraph-io/ristretto/v2",
 	Bounded: true,
+	Expires: true,
 	Exact:   true,
 	New: func(c Config) (Store, error) {
 		cache, err := ristretto.NewCache(&ristretto.Config[string, []byte]{
@@ -19,20 +24,22 @@ var ristrettoInfo = Info{
 		if err != nil {
 			return nil, err
 		}
-		return ristrettoStore{cache, c.EntryBytes, c.Synchronous}, nil
+		return ristrettoStore{cache, c.EntryBytes, c.TTL, c.Synchronous}, nil
 	},
 }
 
 type ristrettoStore struct {
 	c          *ristretto.Cache[string, []byte]
 	entryBytes int
+	ttl        time.Duration // 0 is for ever
 	wait       bool
 }
 
 // Set drops the entry where ristretto does: when its buffer is full or its
 // policy rejects the key.
 func (s ristrettoStore) Set(k, v []byte) error {
-	s.c.Set(asString(k), clone(v), int64(len(k)+len(v))) // keeps only the key's hash
+	// It keeps only the key's hash.
+	s.c.SetWithTTL(asString(k), clone(v), int64(len(k)+len(v)), s.ttl)
 	if s.wait {
 		s.c.Wait()
 	}

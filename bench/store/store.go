@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Store is what every load needs. All methods but Close are called by many
@@ -80,6 +81,10 @@ type Config struct {
 	// only on request.
 	Statistics bool
 
+	// TTL is how long every entry lives, from its last Set on, in stores that have such
+	// a thing. 0 is for ever. Some count in whole seconds.
+	TTL time.Duration
+
 	// Synchronous asks for policy decisions before Set returns, of stores that can
 	// leave them to another goroutine: a replay on one goroutine is faster than
 	// any real load, and the policy would lag behind it.
@@ -100,6 +105,7 @@ type Info struct {
 	Kind    Store  // of the type that New returns, only to see which optional interfaces it has
 	Module  string // module path, "" for what is no package of its own
 	Bounded bool   // keeps to Config.MaxBytes; the others grow for ever
+	Expires bool   // keeps to Config.TTL
 	Exact   bool   // counts the bytes of keys and values against MaxBytes, and nothing else
 	Step    int    // MaxBytes is rounded to a multiple of this; 0 if it is not
 	Least   int    // the least MaxBytes that it keeps to

@@ -1,12 +1,17 @@
 package store
 
-import "github.com/Yiling-J/theine-go"
+import (
+	"time"
+
+	"github.com/Yiling-J/theine-go"
+)
 
 var theineInfo = Info{
 	Name:    "theine",
 	Kind:    theineStore{},
 	Module:  "github.com/Yiling-J/theine-go",
 	Bounded: true,
+	Expires: true,
 	Exact:   true,
 	// It has no synchronous mode: Config.Synchronous changes nothing. Its Wait after
 	// every Set costs hits, since a new entry then is judged at once, instead of
@@ -16,14 +21,17 @@ var theineInfo = Info{
 		if err != nil {
 			return nil, err
 		}
-		return theineStore{cache}, nil
+		return theineStore{cache, c.TTL}, nil
 	},
 }
 
-type theineStore struct{ c *theine.Cache[string, []byte] }
+type theineStore struct {
+	c   *theine.Cache[string, []byte]
+	ttl time.Duration // 0 is for ever
+}
 
 func (s theineStore) Set(k, v []byte) error {
-	s.c.Set(string(k), clone(v), int64(len(k)+len(v)))
+	s.c.SetWithTTL(string(k), clone(v), int64(len(k)+len(v)), s.ttl)
 	return nil
 }
 
