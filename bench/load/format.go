@@ -69,7 +69,17 @@ func (f Format) Value(dst []byte, id, version uint64) {
 // Plausible reports whether v may be a value of id, from its length and its first
 // 8 bytes. It is the check of the timed loops.
 func (f Format) Plausible(v []byte, id uint64) bool {
-	return len(v) == f.ValueSize && f.version(v, id) < MaxVersions
+	_, ok := f.Version(v, id)
+	return ok
+}
+
+// Version is Plausible, and returns the version that those bytes tell.
+func (f Format) Version(v []byte, id uint64) (version uint64, ok bool) {
+	if len(v) != f.ValueSize {
+		return 0, false
+	}
+	version = f.version(v, id)
+	return version, version < MaxVersions
 }
 
 // Verify checks every byte of v and returns its version.

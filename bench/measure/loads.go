@@ -49,6 +49,7 @@ type Group string
 const (
 	Reference Group = "reference"
 	Small     Group = "16+100"
+	TTL       Group = "ttl"
 	Large     Group = "16+1000"
 	Hot       Group = "16+8"
 	Latency   Group = "latency"
@@ -82,6 +83,7 @@ type Load struct {
 	warm    bool                // do it twice per entry before timing
 	grow    bool                // the store begins small
 	watched bool                // another goroutine asks for statistics
+	ttl     time.Duration       // of all entries, in stores that have such a thing
 	needs   func(store.Store) bool
 }
 
@@ -106,6 +108,9 @@ var Loads = []*Load{
 	perCPU("ref-get", Reference, tiny, reference, sequential, get),
 	perCPU("ref-setget", Reference, tiny, reference, twice, setThenGet),
 
+	perCPU("dep-uniform", Small, small, entries, uniform, getDependent),
+	perCPU("dep-zipf", Small, small, entries, zipf(0.99), getDependent),
+	perCPU("get-nil", Small, small, entries, uniform, getNil),
 	{Name: "fill", Group: Small, Format: small, PerCPU: true, entries: entries, run: fillFresh},
 	perCPU("get-uniform", Small, small, entries, uniform, get),
 	perCPU("get-zipf", Small, small, entries, zipf(0.99), get),
@@ -119,12 +124,22 @@ var Loads = []*Load{
 	perCPU("mix-zipf", Small, small, entries, zipf(0.99), mix),
 	full(perCPU("set-new", Small, small, fullEntries, fresh, set)),
 
+	expiring(perCPU("ttl-dep-uniform", TTL, small, entries, uniform, getDependent)),
+	expiring(perCPU("ttl-get-uniform", TTL, small, entries, uniform, get)),
+	expiring(perCPU("ttl-get-zipf", TTL, small, entries, zipf(0.99), get)),
+	expiring(warmed(perCPU("ttl-set", TTL, small, entries, uniform, set))),
+
 	perCPU("get-1000", Large, large, quarter, uniform, get),
 	warmed(perCPU("set-1000", Large, large, quarter, uniform, set)),
 
+	perCPU("dep-small-zipf", Hot, brief, reference, zipf(0.99), getDependent),
+	perCPU("dep-small-uniform", Hot, brief, reference, uniform, getDependent),
 	perCPU("hot-key", Hot, brief, reference, one, get),
+	perCPU("get-small-uniform", Hot, brief, reference, uniform, get),
 	perCPU("get-small-zipf", Hot, brief, reference, zipf(0.99), get),
 	perCPU("get-small-zipf-1.2", Hot, brief, reference, zipf(1.2), get),
+	perCPU("get-small-absent", Hot, brief, reference, absent, getAbsent),
+	warmed(perCPU("set-small", Hot, brief, reference, uniform, set)),
 	perCPU("mix-small", Hot, brief, reference, zipf(0.99), mix),
 
 	full(&Load{Name: "latency-evict", Group: Latency, Format: small, entries: fullEntries, run: latencyEvict, order: fresh, op: set}),
@@ -146,6 +161,13 @@ func perCPU(name string, g Group, f load.Format, entries func(Scale) int, o orde
 // warmed loads run for a while before they are timed.
 func warmed(l *Load) *Load {
 	l.warm = true
+	return l
+}
+
+// expiring loads have entries with a time to live, which all outlive the run: what is
+// timed is what it costs to write an expiry, and to look at it.
+func expiring(l *Load) *Load {
+	l.ttl = time.Hour
 	return l
 }
 

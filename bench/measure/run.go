@@ -67,6 +67,7 @@ func (b *bench) open() error {
 		EntryBytes: b.load.Format.Bytes(),
 		Grow:       b.load.grow,
 		Statistics: b.load.watched,
+		TTL:        b.load.ttl,
 	})
 	if err != nil {
 		return fmt.Errorf("open: %w", err)

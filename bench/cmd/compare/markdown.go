@@ -31,6 +31,11 @@ var tables = []table{
 		title: "Entries of 16 + 100 bytes", loads: string(measure.Small), metrics: []string{measure.NsPerOp}, ratio: true,
 	},
 	{
+		title: "Entries with a time to live", loads: string(measure.TTL), ratio: true,
+		metrics: []string{measure.NsPerOp},
+		note:    "16 + 100 bytes, and an hour to live, which no run takes. " + immortals(),
+	},
+	{
 		title: "Entries of 16 + 1000 bytes", loads: string(measure.Large), metrics: []string{measure.NsPerOp}, ratio: true,
 	},
 	{
@@ -58,6 +63,17 @@ var tables = []table{
 		title: "Garbage collection", loads: string(measure.Live), metrics: []string{measure.GCTime, measure.GCCPU},
 		note: "One `runtime.GC()` with the entries live, and the CPU time of it; the null store is a process without entries.",
 	},
+}
+
+// immortals names the stores that do these loads without a time to live.
+func immortals() string {
+	var names []string
+	for _, info := range store.All {
+		if !info.Expires && info.Name != store.Null {
+			names = append(names, info.Name)
+		}
+	}
+	return "These have no such thing, and do the same without: " + strings.Join(names, ", ") + "."
 }
 
 // latencies lists the metrics of a latency load.

@@ -29,7 +29,7 @@ func parseOptions(args []string, stderr io.Writer) (*options, error) {
 	o := &options{Scale: measure.Default}
 	fs := flag.NewFlagSet("compare", flag.ContinueOnError)
 	fs.SetOutput(stderr)
-	quick := fs.Bool("quick", false, "small sizes and one round: all loads in under two minutes")
+	quick := fs.Bool("quick", false, "small sizes and one round: all loads in about two minutes")
 	fs.IntVar(&o.Rounds, "rounds", 3, "how often every run is repeated")
 	stores := fs.String("stores", strings.Join(store.Names(store.All), ","), "`names` of the stores")
 	loads := fs.String("loads", strings.Join(measure.LoadNames(), ","), "`names` or groups of the loads")
