@@ -53,6 +53,13 @@ func Again(ctx context.Context, spec, result any, env ...string) error {
 	return err
 }
 
+// Other is Again with another program that begins with Part: exe, such as an older
+// build of this one.
+func Other(ctx context.Context, exe string, spec, result any, env ...string) error {
+	_, err := start(ctx, []string{exe}, spec, result, env)
+	return err
+}
+
 // AgainUnder is Again by way of a program that runs others: the first of under, with
 // the arguments that follow. It returns what was written to standard error.
 func AgainUnder(ctx context.Context, under []string, spec, result any, env ...string) (said string, err error) {
@@ -60,12 +67,19 @@ func AgainUnder(ctx context.Context, under []string, spec, result any, env ...st
 	if err != nil {
 		return "", fmt.Errorf("find own program: %w", err)
 	}
+	return start(ctx, slices.Concat(under, []string{exe}), spec, result, env)
+}
+
+// start runs a command that ends with a program which begins with Part.
+func start(
+	ctx context.Context, command []string, spec, result any, env []string,
+) (said string, err error) {
 	arg, err := json.Marshal(spec)
 	if err != nil {
 		return "", fmt.Errorf("write task: %w", err)
 	}
 	var stdout, stderr bytes.Buffer
-	command := slices.Concat(under, []string{exe, childFlag, string(arg)})
+	command = slices.Concat(command, []string{childFlag, string(arg)})
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Env = append(os.Environ(), env...)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // TestMain lets the test program be what the tests start.
@@ -58,6 +60,15 @@ func TestAgain(t *testing.T) {
 	if err := Again(t.Context(), 1, &text, "CLI_TEST=1"); err == nil {
 		t.Error("a result of another type is taken")
 	}
+}
+
+func TestOther(t *testing.T) {
+	exe, err := os.Executable()
+	require.NoError(t, err)
+	var n int
+	require.NoError(t, Other(t.Context(), exe, 21, &n, "CLI_TEST=1"))
+	require.Equal(t, 42, n)
+	require.Error(t, Other(t.Context(), exe+"-missing", 21, &n))
 }
 
 func TestMainExits(t *testing.T) {

@@ -11,7 +11,8 @@ import (
 	"github.com/ringcache/ringcache/bench/store"
 )
 
-// yardstick is the store that the ratios are to.
+// yardstick is the store that the ratios are to, of tables and charts. Tables also
+// have those to the baseline, if there is one.
 const yardstick = "fastcache"
 
 // table is one heading of the document.
@@ -19,7 +20,7 @@ type table struct {
 	title, note string
 	loads       string   // a load or a group of them
 	metrics     []string // one row each for every load and GOMAXPROCS
-	ratio       bool     // with a second table of ratios to the yardstick
+	ratio       bool     // with more tables, of ratios
 }
 
 var tables = []table{
@@ -112,7 +113,15 @@ func (d *document) header(b *bytes.Buffer) {
 	}
 	fmt.Fprintf(b, "\nMedians of the rounds, with the lowest and the highest in brackets; one process per run, stores interleaved.\n")
 	fmt.Fprintf(b, "ns/op is wall time x goroutines / operations: what one operation takes as its goroutine sees it.\n")
-	fmt.Fprintf(b, "Nothing is subtracted; %s is a store that does nothing. Ratios are to the median of %s: below 1 is faster or smaller.\n", store.Null, yardstick)
+	fmt.Fprintf(b, "Nothing is subtracted; %s is a store that does nothing.", store.Null)
+	if to := d.yardsticks(); len(to) > 0 {
+		fmt.Fprintf(b, " Ratios are to the median of %s: below 1 is faster or smaller.",
+			strings.Join(to, " or of "))
+	}
+	b.WriteByte('\n')
+	if d.Options.baseline != "" {
+		fmt.Fprintf(b, "Stores with the ending %s ran in another build of this command.\n", ofBaseline)
+	}
 }
 
 // oversubscribed lists the values of -cpu that the machine has no cores for.
@@ -197,13 +206,22 @@ func (d *document) table(b *bytes.Buffer, t table, rows []row, all map[cell]meas
 	if !t.ratio {
 		return
 	}
-	base := func(c cell) measure.Summary {
-		c.store = yardstick
-		return all[c]
-	}
-	fmt.Fprintf(b, "\nRatio to %s:\n\n", yardstick)
 	rows = slices.DeleteFunc(rows, func(r row) bool { return slices.Contains(moreIsBetter, r.metric) })
-	d.grid(b, rows, func(c cell) string { return ratio(all[c], base(c)) })
+	for _, name := range d.yardsticks() {
+		fmt.Fprintf(b, "\nRatio to %s:\n\n", name)
+		d.grid(b, rows, func(c cell) string {
+			base := c
+			base.store = name
+			return ratio(all[c], all[base])
+		})
+	}
+}
+
+// yardsticks lists the stores that there are ratios to.
+func (d *document) yardsticks() []string {
+	return slices.DeleteFunc([]string{yardstick, oldRingcache}, func(name string) bool {
+		return !slices.Contains(d.Options.Stores, name)
+	})
 }
 
 // moreIsBetter lists metrics that are no cost.

@@ -22,6 +22,8 @@ type options struct {
 	Loads  []string
 	CPUs   []int
 
+	baseline string // another build of this command, "" for none
+
 	markdown, json, csv, charts string // files and a directory, "" for none
 }
 
@@ -36,6 +38,8 @@ func parseOptions(args []string, stderr io.Writer) (*options, error) {
 	cpus := fs.String("cpu", strconv.Itoa(runtime.GOMAXPROCS(0)), "`list` of GOMAXPROCS for the throughput loads; for the others the largest that the machine has cores for")
 	entries := fs.Int("entries", measure.Default.Entries, "entries of 16+100 bytes; other loads scale with it")
 	duration := fs.Duration("duration", measure.Default.Duration, "timed part of a throughput run")
+	fs.StringVar(&o.baseline, "baseline", "",
+		"another `build` of compare, which runs the stores with the ending "+ofBaseline)
 	fs.StringVar(&o.markdown, "o", "", "write the Markdown to this `file` instead of standard output")
 	fs.StringVar(&o.json, "json", "", "write every single result to this `file`")
 	fs.StringVar(&o.csv, "csv", "", "write every single result to this `file`, a metric in each line")
@@ -70,9 +74,12 @@ func parseOptions(args []string, stderr io.Writer) (*options, error) {
 func (o *options) parseLists(stores, loads, cpus string) error {
 	o.Stores = strings.Split(stores, ",")
 	for _, name := range o.Stores {
-		if _, err := store.Find(name); err != nil {
+		if _, err := o.find(name); err != nil {
 			return err
 		}
+	}
+	if err := o.findBaseline(); err != nil {
+		return err
 	}
 	found, err := measure.FindLoads(strings.Split(loads, ","))
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ringcache/ringcache/bench/cli"
 	"github.com/ringcache/ringcache/bench/measure"
 	"github.com/ringcache/ringcache/bench/progress"
 	"github.com/ringcache/ringcache/bench/store"
@@ -48,13 +47,13 @@ func (o *options) plan() (runs []result, costs []float64, err error) {
 		for i, l := range loads {
 			for _, cpu := range o.cpusOf(l) {
 				for _, name := range o.turns(i+round, round%2 == 1) {
-					info, err := store.Find(name)
+					info, err := o.find(name)
 					if err != nil {
 						return nil, nil, err
 					}
 					if l.Fits(info) {
 						runs = append(runs, result{Round: round, Load: l.Name, Store: name, CPU: cpu})
-						costs = append(costs, pace(name)*l.Seconds(o.Scale, min(cpu, runtime.NumCPU())))
+						costs = append(costs, pace(info.Name)*l.Seconds(o.Scale, min(cpu, runtime.NumCPU())))
 					}
 				}
 			}
@@ -106,7 +105,7 @@ func (o *options) runAll(ctx context.Context, out io.Writer) ([]result, error) {
 			if ctx.Err() == nil {
 				done = append(done, r)
 			}
-			return fmt.Sprintf("round %d  %-18s cpu=%d  %-14s %v", r.Round+1, r.Load, r.CPU, r.Store, &r)
+			return fmt.Sprintf("round %d  %-18s cpu=%d  %-18s %v", r.Round+1, r.Load, r.CPU, r.Store, &r)
 		}})
 	}
 	fmt.Fprintf(out, "%d runs, about %v\n", len(runs), time.Duration(seconds*float64(time.Second)).Round(time.Second))
@@ -116,8 +115,7 @@ func (o *options) runAll(ctx context.Context, out io.Writer) ([]result, error) {
 // run performs one run in a process of its own.
 func (o *options) run(ctx context.Context, r *result) {
 	start := time.Now()
-	spec := measure.Spec{Load: r.Load, Store: r.Store, Scale: o.Scale}
-	if err := cli.Again(ctx, spec, &r.Metrics, fmt.Sprintf("GOMAXPROCS=%d", r.CPU)); err != nil {
+	if err := o.measure(ctx, r); err != nil {
 		r.Error = err.Error()
 	}
 	r.Seconds = time.Since(start).Seconds()
