@@ -1,0 +1,201 @@
+package chunk
+
+import "math/bits"
+
+// Pages are cut from chunks. A chunk that is cut stays so.
+//
+// Every lookup reads one line of an index, anywhere in it, and so needs one
+// more address translated. Indexes are a small part of a cache, an eighth or so,
+// and worth having in large pages of the processor: in a cache that is not small
+// the chunks to be cut come from blocks, of which each is one such page.
+const (
+	blockSize  = 2 << 20
+	blocksFrom = 256 << 20 // bound from which a block that is not all used does not matter
+)
+
+// cut is a chunk that is cut into pages; owner leads from a page to it.
+type cut struct {
+	chunk Ref
+	free  uint64 // a bit for each page that is not in use
+	inUse int32  // pages
+	cold  bool   // has no physical memory
+}
+
+// Pages hands out n pages of any content, or none.
+func (p *Pool) Pages(n int) ([]Ref, error) {
+	pages := make([]Ref, 0, n)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for range n {
+		r, err := p.pageLocked()
+		if err != nil {
+			p.putPagesLocked(pages)
+			return nil, err
+		}
+		pages = append(pages, r)
+	}
+	return pages, nil
+}
+
+// pageLocked hands out one page.
+func (p *Pool) pageLocked() (Ref, error) {
+	k, err := p.roomyCutLocked()
+	if err != nil {
+		return Ref{}, err
+	}
+	c := &p.cuts[k]
+	p.free.Add(-int64(p.pageSize))
+	if c.inUse == 0 {
+		p.used.Add(int64(p.chunkSize))
+		p.free.Add(int64(p.chunkSize))
+		if !c.cold {
+			p.warm--
+		} else { // in exchange for an idle chunk, if there is one: see Chunk
+			p.coolChunkLocked()
+		}
+		c.cold = false
+	}
+	i := bits.TrailingZeros64(c.free)
+	c.free &^= 1 << i
+	c.inUse++
+	r := p.page(c, i)
+	p.owner[r] = k
+	return r, nil
+}
+
+// page returns page i of a cut.
+func (p *Pool) page(c *cut, i int) Ref {
+	at := uint32(i * p.pageSize)
+	return refOf(c.chunk.Bytes(at, at+uint32(p.pageSize)))
+}
+
+// roomyCutLocked returns a cut with a free page: the last one, or the one with the
+// fewest, so that others become idle; else an idle one; else a new one.
+func (p *Pool) roomyCutLocked() (int32, error) {
+	if n := int(p.last); n < len(p.cuts) && p.cuts[n].isRoomy() {
+		return p.last, nil
+	}
+	if p.free.Load() > 0 {
+		p.last = p.fullestCutLocked()
+	} else if n := len(p.idleCuts); n > 0 {
+		p.last, p.idleCuts = p.idleCuts[n-1], p.idleCuts[:n-1]
+	} else {
+		c, err := p.cuttableLocked()
+		if err != nil {
+			return 0, err
+		}
+		p.last = int32(len(p.cuts))
+		p.cuts = append(p.cuts, cut{chunk: c, free: 1<<(p.chunkSize/p.pageSize) - 1})
+		p.warm++
+	}
+	return p.last, nil
+}
+
+// isRoomy reports whether some pages of a cut are in use, but not all.
+func (c *cut) isRoomy() bool { return c.inUse > 0 && c.free != 0 }
+
+// fullestCutLocked returns the roomy cut with the fewest free pages. There are some
+// only after a cache was made smaller.
+func (p *Pool) fullestCutLocked() (fullest int32) {
+	most := int32(0)
+	for k := range p.cuts {
+		if c := &p.cuts[k]; c.isRoomy() && c.inUse > most {
+			fullest, most = int32(k), c.inUse
+		}
+	}
+	return fullest
+}
+
+// PutPages takes pages back.
+func (p *Pool) PutPages(rs []Ref) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.putPagesLocked(rs)
+}
+
+func (p *Pool) putPagesLocked(rs []Ref) {
+	for _, r := range rs {
+		k := p.owner[r]
+		delete(p.owner, r)
+		c := &p.cuts[k]
+		for i := 0; ; i++ {
+			if p.page(c, i) == r {
+				c.free |= 1 << i
+				break
+			}
+		}
+		p.free.Add(int64(p.pageSize))
+		if c.inUse--; c.inUse == 0 {
+			p.idleCuts = append(p.idleCuts, k)
+			p.used.Add(-int64(p.chunkSize))
+			p.free.Add(-int64(p.chunkSize))
+			p.warm++
+		}
+	}
+}
+
+// cuttableLocked takes a chunk that is to be cut: from a block, but for those
+// that rings have given back.
+func (p *Pool) cuttableLocked() (Ref, error) {
+	if r, ok := pop(&p.idle); ok {
+		return r, nil
+	}
+	if len(p.block) < p.chunkSize && p.bound.Load() >= blocksFrom {
+		if p.openBlockLocked() != nil {
+			return p.coldChunkLocked() // there may be some
+		}
+	}
+	if len(p.block) < p.chunkSize {
+		return p.coldChunkLocked()
+	}
+	return cutOff(&p.block, p.chunkSize), nil
+}
+
+// openBlockLocked gets a new block from the newest map, or from a new one if
+// that has none left.
+func (p *Pool) openBlockLocked() error {
+	if len(p.fresh) < p.beforeBlockLocked()+blockSize {
+		p.setAsideLocked(len(p.fresh))
+		if err := p.mapLocked(); err != nil {
+			return err
+		}
+	}
+	p.setAsideLocked(p.beforeBlockLocked())
+	p.block, p.fresh = p.fresh[:blockSize:blockSize], p.fresh[blockSize:]
+	p.mem.HugePages(p.block)
+	return nil
+}
+
+// beforeBlockLocked returns how many fresh bytes there are before the next
+// address at which a large page can begin.
+func (p *Pool) beforeBlockLocked() int {
+	first := refOf(p.fresh)
+	return int(-uintptr(first.Pointer()) & (blockSize - 1))
+}
+
+// setAsideLocked takes n fresh bytes away, for chunks; what is less than a chunk
+// is lost, and has no memory.
+func (p *Pool) setAsideLocked(n int) {
+	skipped := p.fresh[:n]
+	p.fresh = p.fresh[n:]
+	for len(skipped) >= p.chunkSize {
+		p.cold = append(p.cold, cutOff(&skipped, p.chunkSize))
+	}
+}
+
+// coolCutLocked gives the memory of a cut back of which no page is in use, and
+// reports whether there was one.
+func (p *Pool) coolCutLocked() bool {
+	if p.warm == 0 || !p.canDiscard() {
+		return false
+	}
+	for _, k := range p.idleCuts {
+		if c := &p.cuts[k]; !c.cold {
+			p.mem.Discard(c.chunk.Bytes(0, uint32(p.chunkSize)))
+			c.cold = true
+			p.warm--
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,266 @@
+// Package chunk hands out the memory of one cache: chunks for rings, and pages
+// for indexes, which are cut from chunks.
+//
+// Readers look at memory without a lock, so memory stays mapped as long as
+// somebody could read it: what is given back serves again, and its physical
+// memory may go back to the operating system, but addresses stay until Unmap. A
+// page is only ever a page again, never a chunk: the one thing that a reader
+// writes, a frequency in an index, cannot hit a record.
+package chunk
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+)
+
+// Sizes.
+const (
+	MaxSize   = 64 << 10
+	MinSize   = 2 << 10
+	perMap    = 1024 // 64 MB at the full chunk size
+	trimBytes = 1 << 20
+)
+
+// Memory is where maps come from. Tests put a failing one in its place.
+type Memory struct {
+	Map       func(n int) ([]byte, error) // n fresh zero bytes
+	Unmap     func(b []byte) error        // gives back what Map returned
+	Discard   func(b []byte)              // gives the physical memory of b back; b stays mapped
+	HugePages func(b []byte)              // asks for large pages
+	Granule   int                         // what Discard works in; 0: it does nothing
+}
+
+// Pool hands out the chunks and pages of one cache. Its lock is the innermost:
+// a bucket's lock may be held when it is taken, never the other way round.
+type Pool struct {
+	mem       Memory
+	chunkSize int
+	pageSize  int
+	mapSize   int // bytes of the next map
+	hugePages bool
+
+	used  atomic.Int64 // bytes of chunks handed out, or cut with a page in use
+	free  atomic.Int64 // bytes of idle pages in chunks that count as used
+	bound atomic.Int64 // bytes that may be used
+
+	mu    sync.Mutex
+	maps  [][]byte
+	fresh []byte // never used rest of the newest map
+	block []byte // never used rest of the newest block
+	idle  []Ref  // chunks given back
+	cold  []Ref  // chunks without physical memory
+
+	cuts     []cut
+	last     int32         // cut that the last page was taken from
+	idleCuts []int32       // of which no page is in use
+	owner    map[Ref]int32 // page in use to its cut
+	warm     int           // idle cuts with physical memory
+}
+
+// NewPool returns a pool that takes nothing from mem before the first chunk is
+// asked for.
+func NewPool(mem Memory, bound, chunkSize int, hugePages bool) *Pool {
+	p := &Pool{
+		mem:       mem,
+		chunkSize: chunkSize,
+		pageSize:  min(chunkSize, max(chunkSize/8, 1<<10)),
+		mapSize:   mapSizeFor(bound, chunkSize),
+		hugePages: hugePages,
+		owner:     map[Ref]int32{},
+	}
+	p.bound.Store(int64(bound))
+	return p
+}
+
+// mapSizeFor returns the size of the maps of a cache of that bound. A small one
+// does not reserve 64 MB. One chunk more than the bound has room for the pages
+// of a chunk that is cut but partly free.
+func mapSizeFor(bound, chunkSize int) int {
+	const most = perMap * MaxSize
+	if bound < most {
+		return (bound/chunkSize + 1) * chunkSize
+	}
+	return most
+}
+
+// ChunkSize returns the bytes of a chunk.
+func (p *Pool) ChunkSize() int { return p.chunkSize }
+
+// PageSize returns the bytes of a page.
+func (p *Pool) PageSize() int { return p.pageSize }
+
+// Used returns the bytes of chunks that are handed out, or cut with a page in
+// use.
+func (p *Pool) Used() int { return int(p.used.Load()) }
+
+// Spare returns the bytes that may still be handed out; less than 0 when more
+// than the bound is out for a moment.
+func (p *Pool) Spare() int { return int(p.bound.Load() - p.used.Load()) }
+
+// SpareForPages returns the bytes of pages that may still be handed out.
+func (p *Pool) SpareForPages() int { return p.Spare() + int(p.free.Load()) }
+
+// Chunk hands out one chunk; its bytes are of any content.
+func (p *Pool) Chunk() (Ref, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r, err := p.chunkLocked()
+	if err == nil {
+		p.used.Add(int64(p.chunkSize))
+	}
+	return r, err
+}
+
+// chunkLocked takes an idle chunk, else one without memory. Before it warms
+// memory up, it cools idle pages as large: they cannot become a chunk, and the
+// two together must not exceed the bound.
+func (p *Pool) chunkLocked() (Ref, error) {
+	if r, ok := pop(&p.idle); ok {
+		return r, nil
+	}
+	p.coolCutLocked()
+	return p.coldChunkLocked()
+}
+
+// coldChunkLocked takes a chunk that has no physical memory.
+func (p *Pool) coldChunkLocked() (Ref, error) {
+	if r, ok := pop(&p.cold); ok {
+		return r, nil
+	}
+	if len(p.fresh) < p.chunkSize {
+		if err := p.mapLocked(); err != nil {
+			return Ref{}, err
+		}
+	}
+	return cutOff(&p.fresh, p.chunkSize), nil
+}
+
+// pop takes the last of a list.
+func pop(list *[]Ref) (Ref, bool) {
+	n := len(*list)
+	if n == 0 {
+		return Ref{}, false
+	}
+	r := (*list)[n-1]
+	*list = (*list)[:n-1]
+	return r, true
+}
+
+// mapLocked gets a new map. What is left of the one before is no chunk.
+func (p *Pool) mapLocked() error {
+	m, err := p.mem.Map(p.mapSize)
+	if err != nil {
+		return fmt.Errorf("map %d bytes: %w", p.mapSize, err)
+	}
+	if p.hugePages {
+		p.mem.HugePages(m)
+	}
+	p.maps = append(p.maps, m)
+	p.fresh = m
+	return nil
+}
+
+// cutOff takes the first n bytes of b away.
+func cutOff(b *[]byte, n int) Ref {
+	r := refOf((*b)[:n])
+	*b = (*b)[n:]
+	return r
+}
+
+// Put takes a chunk back.
+func (p *Pool) Put(r Ref) {
+	p.mu.Lock()
+	p.idle = append(p.idle, r)
+	p.mu.Unlock()
+	p.used.Add(-int64(p.chunkSize))
+}
+
+// SetBound sets the bound.
+func (p *Pool) SetBound(bound int) {
+	p.mu.Lock()
+	p.mapSize = mapSizeFor(bound, p.chunkSize)
+	p.mu.Unlock()
+	p.bound.Store(int64(bound))
+}
+
+// Lower brings the bound down to target, as far as what is in use lets it: a
+// bound far below that would have every Set look for memory that none has.
+func (p *Pool) Lower(target int) {
+	p.bound.Store(max(int64(target), min(p.bound.Load(), p.used.Load())))
+}
+
+// Trim gives idle chunks and pages back to the operating system, some at a
+// time, and reports whether there are more: together with what is in use, those
+// that keep their memory are to be within the bound. Memory in pieces smaller
+// than the system's pages stays.
+func (p *Pool) Trim() (more bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	over := ((len(p.idle)+p.warm+1)*p.chunkSize - 1 - p.Spare()) / p.chunkSize
+	for range min(over, max(1, trimBytes/p.chunkSize)) { // others wait for the lock
+		if !p.coolCutLocked() && !p.coolChunkLocked() {
+			return false
+		}
+		over--
+	}
+	return over > 0
+}
+
+// canDiscard reports whether chunks can be given back one by one.
+func (p *Pool) canDiscard() bool { return p.mem.Granule > 0 && p.chunkSize%p.mem.Granule == 0 }
+
+// coolChunkLocked gives the memory of an idle chunk back.
+func (p *Pool) coolChunkLocked() bool {
+	if !p.canDiscard() {
+		return false
+	}
+	r, ok := pop(&p.idle)
+	if ok {
+		p.mem.Discard(r.Bytes(0, uint32(p.chunkSize)))
+		p.cold = append(p.cold, r)
+	}
+	return ok
+}
+
+// Close gives all physical memory back at once. Addresses stay mapped: somebody
+// may still be reading there, and finds out afterwards that it was for nothing.
+func (p *Pool) Close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.mem.Granule > 0 {
+		for _, m := range p.maps {
+			p.mem.Discard(m)
+		}
+	} else {
+		p.maps = nil // the collector's, once no reader has it
+	}
+	p.fresh, p.block, p.idle, p.cold = nil, nil, nil, nil
+	p.cuts, p.idleCuts, p.owner, p.warm = nil, nil, nil, 0
+	p.used.Store(0)
+	p.free.Store(0)
+}
+
+// Unmap gives the addresses back. Nobody can reach a chunk any more.
+func (p *Pool) Unmap() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var errs []error
+	for _, m := range p.maps {
+		if err := p.mem.Unmap(m); err != nil {
+			errs = append(errs, fmt.Errorf("unmap %d bytes: %w", len(m), err))
+		}
+	}
+	p.maps = nil
+	return errors.Join(errs...)
+}
+
+// Bytes returns the bytes behind r from one offset to another, which is not
+// less, and both within the chunk.
+func (r *Ref) Bytes(from, to uint32) []byte {
+	// Sound: r was made from a slice of at least so many bytes (refOf), and its
+	// memory stays mapped as long as anybody can reach r.
+	return unsafe.Slice((*byte)(unsafe.Add(r.Pointer(), from)), to-from)
+}

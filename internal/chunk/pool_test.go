@@ -1,0 +1,220 @@
+package chunk
+
+import (
+	"cmp"
+	"errors"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// testMemory is memory on the Go heap that counts what is given back.
+type testMemory struct {
+	maps      [][]uint64
+	discarded int
+	refuse    bool
+}
+
+var errRefused = errors.New("refused by the test")
+
+func (m *testMemory) memory() Memory {
+	return Memory{
+		Map: func(n int) ([]byte, error) {
+			if m.refuse {
+				return nil, errRefused
+			}
+			words := make([]uint64, n/8)
+			m.maps = append(m.maps, words)
+			return bytesOf(words), nil
+		},
+		Unmap:     func([]byte) error { return nil },
+		Discard:   func(b []byte) { m.discarded += len(b); clear(b) },
+		HugePages: func([]byte) {},
+		Granule:   4096,
+	}
+}
+
+// In a cache that is not small the pages of indexes lie in blocks, each at an
+// address where a large page can begin, and no two pieces that are handed out
+// share a byte. In a small one there are none.
+func TestPool_PagesLieInBlocks(t *testing.T) {
+	for bound, blocks := range map[int]bool{blocksFrom: true, blocksFrom - 1: false} {
+		var m testMemory
+		p := NewPool(m.memory(), bound, MaxSize, false)
+		type piece struct{ from, to uintptr }
+		var all []piece
+		inBlocks := map[uintptr]int{}
+		for i := range 2 * blockSize / p.PageSize() {
+			rs, err := p.Pages(1)
+			require.NoError(t, err)
+			at := uintptr(rs[0].Pointer())
+			all = append(all, piece{at, at + uintptr(p.PageSize())})
+			inBlocks[at/blockSize]++
+			for range 1 + i%3 { // beyond the end of a map
+				r, err := p.Chunk()
+				require.NoError(t, err)
+				at := uintptr(r.Pointer())
+				all = append(all, piece{at, at + uintptr(p.ChunkSize())})
+			}
+		}
+		require.Equal(t, blocks, len(inBlocks) <= 2, "pages in %d places", len(inBlocks))
+		slices.SortFunc(all, func(a, b piece) int { return cmp.Compare(a.from, b.from) })
+		for i := range all[1:] {
+			require.LessOrEqual(t, all[i].to, all[i+1].from, "two pieces share a byte")
+		}
+		require.Greater(t, len(p.maps), 1, "its end was not seen")
+	}
+}
+
+// Memory that cannot be had is an error, and harms nothing.
+func TestPool_RefusedMemoryIsAnError(t *testing.T) {
+	m := testMemory{refuse: true}
+	p := NewPool(m.memory(), blocksFrom, MaxSize, false)
+	_, err := p.Pages(1)
+	require.ErrorIs(t, err, errRefused)
+	_, err = p.Chunk()
+	require.ErrorIs(t, err, errRefused)
+	require.Zero(t, p.Used())
+	m.refuse = false
+	_, err = p.Pages(1)
+	require.NoError(t, err)
+}
+
+// The size of a map is right up to the largest bound of 32-bit platforms.
+func TestPool_MapSize(t *testing.T) {
+	for _, bound := range []int{32 << 20, 64 << 20, 1 << 30, math.MaxInt32} {
+		n := mapSizeFor(bound, MaxSize)
+		require.GreaterOrEqual(t, n, MaxSize, "bound %d", bound)
+		require.LessOrEqual(t, n, 65<<20, "bound %d", bound)
+	}
+}
+
+// A page never becomes a chunk: a reader may still raise a frequency there. Its
+// memory goes back to the system when rings want more than the bound has room for.
+func TestPool_PageIsNeverAChunk(t *testing.T) {
+	var m testMemory
+	p := NewPool(m.memory(), 16*MaxSize, MaxSize, false)
+	perChunk := MaxSize / p.PageSize()
+	pages, err := p.Pages(4 * perChunk)
+	require.NoError(t, err)
+	was := map[Ref]bool{}
+	for _, c := range p.cuts {
+		was[c.chunk] = true
+	}
+	p.PutPages(pages)
+	require.Zero(t, p.Used())
+	for range 16 {
+		r, err := p.Chunk()
+		require.NoError(t, err)
+		require.False(t, was[r], "a chunk that was pages")
+	}
+	require.Equal(t, 4*MaxSize, m.discarded, "idle pages beside all the chunks that there may be")
+	again, err := p.Pages(4 * perChunk)
+	require.NoError(t, err)
+	for _, r := range again {
+		require.True(t, slices.Contains(pages, r), "idle pages serve again")
+	}
+}
+
+// What rings gave back may be cut into pages.
+func TestPool_IdleChunkBecomesPages(t *testing.T) {
+	var m testMemory
+	p := NewPool(m.memory(), 16*MaxSize, MaxSize, false)
+	c, err := p.Chunk()
+	require.NoError(t, err)
+	p.Put(c)
+	pages, err := p.Pages(1)
+	require.NoError(t, err)
+	require.Equal(t, c, p.cuts[p.owner[pages[0]]].chunk)
+}
+
+// Trim brings what is idle down to the bound.
+func TestPool_TrimGivesIdleMemoryBack(t *testing.T) {
+	var m testMemory
+	p := NewPool(m.memory(), 16*MaxSize, MaxSize, false)
+	var chunks []Ref
+	for range 10 {
+		c, err := p.Chunk()
+		require.NoError(t, err)
+		chunks = append(chunks, c)
+	}
+	pages, err := p.Pages(2 * MaxSize / p.PageSize())
+	require.NoError(t, err)
+	for _, c := range chunks[2:] {
+		p.Put(c)
+	}
+	p.PutPages(pages)
+	p.SetBound(5 * MaxSize)
+	for p.Trim() {
+	}
+	require.Equal(t, 12*MaxSize-5*MaxSize, m.discarded)
+	require.Equal(t, 2*MaxSize, p.Used())
+}
+
+// Close gives the memory back at once, and keeps the addresses.
+func TestPool_CloseDiscardsEveryMap(t *testing.T) {
+	var m testMemory
+	p := NewPool(m.memory(), 16*MaxSize, MaxSize, false)
+	c, err := p.Chunk()
+	require.NoError(t, err)
+	c.Bytes(0, MaxSize)[0] = 7
+	p.Close()
+	require.Equal(t, len(m.maps[0])*8, m.discarded)
+	require.Zero(t, p.Used())
+	require.Zero(t, c.Bytes(0, MaxSize)[0], "readable, and empty")
+}
+
+// Idle chunks and idle pages that have memory are never more than the bound has room
+// for, whatever rings and indexes give back and take in turns.
+func TestPool_PhysicalMemoryStaysWithinTheBound(t *testing.T) {
+	const n = 100
+	var m testMemory
+	p := NewPool(m.memory(), n*MaxSize, MaxSize, false)
+	requireWithin := func() {
+		t.Helper()
+		require.LessOrEqual(t, p.Used()/MaxSize+len(p.idle)+p.warm, n)
+	}
+	take := func(count int) (chunks []Ref) {
+		for range count {
+			c, err := p.Chunk()
+			require.NoError(t, err)
+			chunks = append(chunks, c)
+		}
+		return chunks
+	}
+	pages, err := p.Pages(160) // as for tiny records
+	require.NoError(t, err)
+	chunks := take(80)
+	p.PutPages(pages) // Reset
+	for _, c := range chunks {
+		p.Put(c)
+	}
+	requireWithin()
+	chunks = take(99) // large records
+	requireWithin()
+	for _, c := range chunks[:19] {
+		p.Put(c)
+	}
+	_, err = p.Pages(19 * 8)
+	require.NoError(t, err)
+	requireWithin()
+}
+
+// A bound that is no whole number of chunks is a bound all the same.
+func TestPool_TrimRoundsUp(t *testing.T) {
+	var m testMemory
+	p := NewPool(m.memory(), 8*MaxSize, MaxSize, false)
+	var last Ref
+	for range 4 {
+		var err error
+		last, err = p.Chunk()
+		require.NoError(t, err)
+	}
+	p.Put(last)
+	p.SetBound(3*MaxSize + 10)
+	for p.Trim() {
+	}
+	require.LessOrEqual(t, p.Used()+len(p.idle)*MaxSize, 3*MaxSize+10)
+}

@@ -1,0 +1,192 @@
+package index
+
+import (
+	"math/bits"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/ringcache/ringcache/internal/position"
+	"github.com/ringcache/ringcache/internal/prefetch"
+)
+
+// Group is one cache line of the index: a control word, and seven slots. Readers
+// raise the frequency in a slot without a lock, so slots are atomic. The control
+// word is only written under the lock; who reads it without one validates the
+// bucket's sequence.
+type Group struct {
+	ctrl  uint64
+	slots [groupSlots]atomic.Uint64
+}
+
+const (
+	groupSlots = 7
+	groupBytes = 64
+	groupShift = 6
+
+	tagOnes  = 0x0001010101010101
+	tagLows  = 0x007f7f7f7f7f7f7f
+	tagHighs = 0x0080808080808080
+	tagUsed  = 0x80 // set in every tag, so that 0 means empty
+
+	overflowAt0  = 8 * groupSlots // where the overflow counts begin in a control word
+	overflowBits = 4              // of each of the two
+	overflowMost = 1<<overflowBits - 1
+)
+
+// A group is a cache line.
+var _ [0]struct{} = [unsafe.Sizeof(Group{}) - groupBytes]struct{}{}
+
+// tagAt returns the tag of slot i; 0 if the slot is empty.
+func (g *Group) tagAt(i int) uint64 { return g.ctrl >> (8 * i) & 0xff }
+
+// Matches returns a word with the high bit set in each byte i whose tag is tag.
+// There are no false positives: the addition cannot carry from a byte.
+//
+//go:norace
+func (g *Group) Matches(tag uint64) uint64 {
+	x := g.ctrl ^ tag*tagOnes
+	return ^((x&tagLows + tagLows) | x) & tagHighs
+}
+
+// FirstSlot returns the first slot in a word of matches.
+func FirstSlot(m uint64) int { return bits.TrailingZeros64(m) >> 3 }
+
+// Load returns slot i.
+func (g *Group) Load(i int) uint64 { return g.slots[i].Load() }
+
+// Prefetch asks for the group.
+func (g *Group) Prefetch() {
+	prefetch.Line(unsafe.Pointer(g)) // sound: nothing is read
+}
+
+// At returns slot i.
+func (g *Group) At(i int) *atomic.Uint64 { return &g.slots[i] }
+
+// Slot returns the first slot in a word of matches, which is not 0.
+func (g *Group) Slot(m uint64) *atomic.Uint64 {
+	// Sound: there are seven slots behind the control word, and the highest match
+	// is that of the last. The offset is a number of whole words.
+	return (*atomic.Uint64)(unsafe.Add(unsafe.Pointer(&g.slots), FirstSlot(m)<<3))
+}
+
+// Raise raises the frequency of a slot, which was read as s, unless it is as high
+// as it can be: a hot entry is only read. Another reader or a writer may have come
+// in between; then it does nothing.
+func Raise(slot *atomic.Uint64, s uint64) {
+	if s&freqMask != freqMask {
+		slot.CompareAndSwap(s, s+freqOne)
+	}
+}
+
+// empties returns a word with the high bit set in each byte of an empty slot.
+func (g *Group) empties() uint64 { return ^g.ctrl & tagHighs }
+
+// stale returns a word with the high bit set in each byte of a slot that is not
+// live; none is empty. It has no branches: nobody could predict them.
+func (g *Group) stale(w Windows) (m uint64) {
+	tails := [2]uint64{w.Small.Tail, w.Main.Tail}
+	sizes := [2]uint64{w.Small.Size, w.Main.Size}
+	mask := w.Small.Mask
+	for i := range g.slots {
+		s := g.slots[i].Load()
+		ring := s >> PosBits & 1
+		_, live := bits.Sub64((s-tails[ring])&mask, sizes[ring], 0)
+		m = m>>8 | live<<(8*groupSlots-1)
+	}
+	return ^m & tagHighs
+}
+
+// put puts a slot with its tag into an empty place, and reports whether there
+// was one.
+func (g *Group) put(slot, tag uint64) bool {
+	e := g.empties()
+	if e == 0 {
+		return false
+	}
+	g.putAt(FirstSlot(e), slot, tag)
+	return true
+}
+
+// putAt puts a slot with its tag into place i, which is empty.
+func (g *Group) putAt(i int, slot, tag uint64) {
+	g.ctrl |= tag << (8 * i & 63)
+	g.slots[i].Store(slot)
+}
+
+// clear empties slot i.
+func (g *Group) clear(i int) {
+	g.ctrl &^= 0xff << (8 * i & 63)
+	g.slots[i].Store(0)
+}
+
+// wipe empties the group, which may hold anything. A reader who came too late
+// may still be raising a frequency here.
+func (g *Group) wipe() {
+	g.ctrl = 0
+	for i := range g.slots {
+		if g.slots[i].Load() != 0 {
+			g.slots[i].Store(0)
+		}
+	}
+}
+
+// overflowAt returns where in ctrl the overflow count of the side of hash h is,
+// or of the slot of one.
+func overflowAt(h uint64) uint { return overflowAt0 + uint(h>>hashAt&1)*overflowBits }
+
+// Overflowed reports whether any entry with the side of hash h went on from g to
+// a later group.
+//
+//go:norace
+func (g *Group) Overflowed(h uint64) bool { return g.ctrl>>overflowAt(h)&overflowMost != 0 }
+
+// anyOverflow reports whether any entry did.
+func (g *Group) anyOverflow() bool { return g.ctrl>>overflowAt0 != 0 }
+
+// pass counts one entry more that went on, with the hash or slot h. What has come
+// to overflowMost has lost count, and stays there.
+func (g *Group) pass(h uint64) {
+	if at := overflowAt(h); g.ctrl>>at&overflowMost != overflowMost {
+		g.ctrl += 1 << at
+	}
+}
+
+// unpass counts one less.
+func (g *Group) unpass(h uint64) {
+	if at := overflowAt(h); g.ctrl>>at&overflowMost != overflowMost {
+		g.ctrl -= 1 << at
+	}
+}
+
+// oldest returns the slot of g whose record was written the longest ago, and is
+// not the latest: a Set must be seen by the next Get, whatever it displaces.
+func (g *Group) oldest(w Windows, latest uint64) (oldest int) {
+	var most uint64
+	for i := range g.slots {
+		s := g.slots[i].Load()
+		if s&(ringBit|PosMask) == latest {
+			if oldest == i {
+				oldest = (i + 1) % groupSlots
+			}
+			continue
+		}
+		if age := w.of(s).Age(s); age > most {
+			oldest, most = i, age
+		}
+	}
+	return oldest
+}
+
+// Windows are the live parts of a bucket's rings.
+type Windows struct{ Small, Main *position.Window }
+
+// of returns the window that the slot's position is of.
+func (w Windows) of(slot uint64) *position.Window {
+	if slot&ringBit != 0 {
+		return w.Main
+	}
+	return w.Small
+}
+
+// live reports whether the slot's record is still in its ring.
+func (w Windows) live(slot uint64) bool { return w.of(slot).Live(slot) }

@@ -1,0 +1,87 @@
+package index
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache/internal/position"
+)
+
+// What stale finds without a branch is what live says of each slot, in rings of
+// every size, over the end of the position space, and in an empty ring.
+func TestGroup_Stale(t *testing.T) {
+	const mask = 1<<10 - 1
+	rnd := rand.New(rand.NewPCG(1, 2))
+	both := [2]int{}
+	for range 10_000 {
+		window := func(of uint64) position.Window {
+			return position.Window{
+				Tail: rnd.Uint64() & mask,
+				Size: rnd.Uint64N(mask/4+1) * of,
+				Mask: mask,
+			}
+		}
+		small, main := window(1), window(rnd.Uint64N(2))
+		w := Windows{Small: &small, Main: &main}
+		var g Group
+		want := uint64(0)
+		for i := range g.slots {
+			g.ctrl |= tagUsed << (8 * i)
+			of := w.of(rnd.Uint64())
+			// Near the ends of a window, inside and outside of it.
+			pos := (of.Tail + [...]uint64{0, of.Size}[rnd.IntN(2)] + rnd.Uint64N(9) - 4) & mask
+			ring := rnd.Uint64N(2) * ringBit
+			s := rnd.Uint64()&^(PosMask|ringBit) | ring | pos
+			g.slots[i].Store(s)
+			if !w.live(s) {
+				want |= 0x80 << (8 * i)
+				both[0]++
+			} else {
+				both[1]++
+			}
+		}
+		require.Equal(t, want, g.stale(w), "small %+v, main %+v", small, main)
+	}
+	require.Greater(t, both[0], 1000)
+	require.Greater(t, both[1], 1000)
+}
+
+// What has passed a group is counted by the side of its hash, exactly up to the most that
+// the count can say. There it has lost count, and a search never ends there again.
+func TestGroup_OverflowCounts(t *testing.T) {
+	sides := []uint64{0, 1 << hashAt}
+	for i, h := range sides {
+		other := sides[1-i]
+		var g Group
+		for n := 1; n < overflowMost; n++ {
+			for range n {
+				g.pass(h)
+			}
+			require.True(t, g.Overflowed(h), "side %d: %d have passed", i, n)
+			require.True(t, g.anyOverflow(), "side %d: %d have passed", i, n)
+			require.False(t, g.Overflowed(other), "side %d: %d have passed", i, n)
+			g.pass(other)
+			for range n {
+				g.unpass(h)
+			}
+			require.False(t, g.Overflowed(h), "side %d: none of %d has passed", i, n)
+			require.True(t, g.Overflowed(other), "side %d", i)
+			g.unpass(other)
+			require.Zero(t, g.ctrl, "side %d: nothing has passed", i)
+		}
+		for range 2 * overflowMost {
+			g.pass(h)
+		}
+		for range 2 * overflowMost {
+			g.unpass(h)
+		}
+		require.True(t, g.Overflowed(h), "side %d: too many to count have passed", i)
+		require.False(t, g.Overflowed(other), "side %d", i)
+		g.putAt(groupSlots-1, 1, tagUsed)
+		g.clear(groupSlots - 1)
+		require.False(t, g.Overflowed(other), "side %d: a tag and a count meet", i)
+		require.Zero(t, g.tagAt(groupSlots-1), "side %d: a tag and a count meet", i)
+	}
+}

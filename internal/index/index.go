@@ -1,0 +1,312 @@
+// Package index maps hashes to slots: where an entry's record is, and how often
+// it was read.
+//
+// It is an open-addressing table of groups; a group is one cache line:
+//
+//	word 0: seven tag bytes (0: the slot is empty) | two overflow counts (4 bits each)
+//	word 1 to 7: seven slots
+//	slot: hash (24 bits) | frequency (2) | trial (1) | ring (1) | position (36)
+//
+// A hash has its home group, found by multiplication, so groups are in hash
+// order. An entry that finds its home full goes on to the groups 1, 3, 6, 10,
+// ... behind it (triangular probing: runs of full groups do not join), at most
+// probeGroups in all. A group counts the entries that passed it so, on two sides,
+// of which an entry's is the lowest bit of its slot's hash: a search ends at a
+// group that nothing of its side passed. With good hashes some ten have passed on
+// a side at the very most. A count that has come to its end, as where keys were
+// chosen to meet, has lost count, and stays there.
+//
+// The index never looks at records. A slot whose position is no longer live in
+// its ring is stale: it is left where it is, can be found again as a ghost, and
+// gives its place to whoever needs one.
+//
+// The table grows in place (grow.go). An index is guarded by its bucket's lock.
+// Home, Path, Group and what they lead to may also be used by an optimistic reader,
+// who validates the bucket's sequence afterwards: the pages are always long enough
+// for the geometry that was read before them.
+//
+// Invariants (numbers as in docs/design.md):
+//
+//	I4  an entry lies on the probe path of its hash, and every group that it
+//	    passed counts it on its side, or has lost count
+//	I5  a stale slot is dropped before its position can come round again
+//	I6  while the table grows, homes below front are found in the old geometry
+//	    and all others in the new one
+package index
+
+import (
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/ringcache/ringcache/internal/chunk"
+	"github.com/ringcache/ringcache/internal/policy"
+	"github.com/ringcache/ringcache/internal/prefetch"
+)
+
+const (
+	probeGroups = 16
+
+	// PosBits is the width of a position in a slot, and PosMask its bits.
+	PosBits  = 36
+	PosMask  = 1<<PosBits - 1
+	ringBit  = 1 << PosBits
+	trialBit = 1 << (PosBits + 1) // came to main as a ghost, and is not yet judged
+	freqOne  = 1 << (PosBits + 2)
+	freqMask = 3 * freqOne
+
+	// HashBits is how many bits of a hash a slot remembers.
+	HashBits = 24
+	hashAt   = 64 - HashBits
+)
+
+// Tag returns the tag of hash h.
+func Tag(h uint64) uint64 { return h>>33&0x7f | tagUsed }
+
+// SameHash reports whether slot s remembers the bits of hash h.
+func SameHash(s, h uint64) bool { return (s^h)>>hashAt == 0 }
+
+// Slot returns a slot for hash h.
+func Slot(h uint64, ring policy.Ring, pos uint64) uint64 {
+	return h>>hashAt<<hashAt | uint64(ring)<<PosBits | pos
+}
+
+// WithPos returns slot s with another position.
+func WithPos(s uint64, ring policy.Ring, pos uint64) uint64 {
+	return s&^(ringBit|PosMask) | uint64(ring)<<PosBits | pos
+}
+
+// Ring returns which ring the slot's position is of.
+func Ring(s uint64) policy.Ring { return policy.Ring(s >> PosBits & 1) }
+
+// Pos returns the slot's position.
+func Pos(s uint64) uint64 { return s & PosMask }
+
+// Freq returns how often the entry was read, up to 3.
+func Freq(s uint64) int { return int(s & freqMask / freqOne) }
+
+// WithFreqOf returns slot s with the frequency of another.
+func WithFreqOf(s, of uint64) uint64 { return s&^freqMask | of&freqMask }
+
+// WithoutFreq returns slot s with a frequency of 0.
+func WithoutFreq(s uint64) uint64 { return s &^ freqMask }
+
+// Lower returns slot s, which was read, with a frequency that is lower by one.
+func Lower(s uint64) uint64 { return s - freqOne }
+
+// OnTrial reports whether the entry came to main as a ghost and is not judged.
+func OnTrial(s uint64) bool { return s&trialBit != 0 }
+
+// WithTrial returns slot s on trial, WithoutTrial not any more.
+func WithTrial(s uint64) uint64    { return s | trialBit }
+func WithoutTrial(s uint64) uint64 { return s &^ trialBit }
+
+// knownHash returns the part of a hash that a slot and its tag remember, in its
+// place.
+func knownHash(s, tag uint64) uint64 { return s>>hashAt<<hashAt | (tag&0x7f)<<33 }
+
+// geometry is so many groups, each the home of an equal share of the hashes.
+type geometry struct{ groups atomic.Uint32 }
+
+// size returns how many groups there are.
+func (t *geometry) size() uint32 { return t.groups.Load() }
+
+// home returns the home group of hash h.
+func (t *geometry) home(h uint64) uint32 {
+	return uint32((h >> hashAt) * uint64(t.size()) >> HashBits)
+}
+
+// end returns the first hash, of HashBits bits, behind those of a home.
+func (t *geometry) end(home uint32) uint64 {
+	n := uint64(t.size())
+	return ((uint64(home)+1)<<HashBits + n - 1) / n
+}
+
+// start returns the first hash, of HashBits bits, of those of a home.
+func (t *geometry) start(home uint32) uint64 {
+	if home == 0 {
+		return 0
+	}
+	return t.end(home - 1)
+}
+
+// path returns the probe path that begins at home.
+func (t *geometry) path(home uint32) Path {
+	n := max(t.size(), 1) // it may have been reset since: a path must end
+	return Path{At: home, step: 1, end: n, Left: min(probeGroups, n) - 1}
+}
+
+// Path is a walk along a probe path. It goes round at the table's end.
+type Path struct {
+	At   uint32 // group
+	Left uint32 // groups still to come
+	step uint32 // groups to the next
+	end  uint32 // groups in the table
+}
+
+// Next goes to the next group; there is one if Left is above 0.
+func (p *Path) Next() {
+	p.At += p.step
+	for p.At >= p.end {
+		p.At -= p.end
+	}
+	p.step++
+	p.Left--
+}
+
+// Index is the index of one bucket. Init makes it ready for use.
+type Index struct {
+	pages     chunk.Table
+	cur, old  geometry      // cur has no groups while the index is empty
+	front     atomic.Uint32 // homes of old below it have not moved; 0: not growing
+	sweepAt   uint32        // next group that Sweep looks at
+	used      [2]int32      // slots by the ring of their position, live or stale (I9)
+	latest    uint64        // ring and position of the record that was set last
+	pageShift uint8         // log2 of the groups in a page
+}
+
+// Init gives an index the size of its pages.
+func (x *Index) Init(pageSize int) {
+	x.pages.Init()
+	for groups := pageSize >> groupShift; 1<<x.pageShift < groups; {
+		x.pageShift++
+	}
+}
+
+// Empty reports whether the index has no pages.
+func (x *Index) Empty() bool { return x.cur.size() == 0 }
+
+// Pages returns how many pages the index has.
+func (x *Index) Pages() int { return x.Groups() >> x.pageShift }
+
+// Groups returns how many groups there are.
+func (x *Index) Groups() int { return int(x.cur.size()) }
+
+// Slots returns how many slots there are.
+func (x *Index) Slots() int { return x.Groups() * groupSlots }
+
+// Group returns group number n. Where a reader looks is an index page, whatever was
+// done since: they are never anything else.
+//
+//go:norace
+func (x *Index) Group(n uint32) *Group {
+	shift := x.pageShift & 31 // as it is: known to the compiler
+	page := x.pages.At(n >> shift)
+	// Sound: a page holds 1<<pageShift groups, and pages come from the pool
+	// aligned to at least a group.
+	return (*Group)(unsafe.Add(page.Pointer(), uintptr(n&(1<<shift-1))<<groupShift))
+}
+
+// PagesFor returns the least pages that have so many slots.
+func (x *Index) PagesFor(slots int) int {
+	groups := slots/groupSlots + 1
+	return (groups + 1<<x.pageShift - 1) >> x.pageShift
+}
+
+// Used returns how many slots have a position of each ring, live or stale.
+func (x *Index) Used() [2]int { return [2]int{int(x.used[0]), int(x.used[1])} }
+
+// geometry returns the geometry in which hash h is found now, and its home (I6).
+func (x *Index) geometry(h uint64) (in *geometry, home uint32) {
+	if front := x.front.Load(); front != 0 {
+		if home = x.old.home(h); home < front {
+			return &x.old, home
+		}
+	}
+	return &x.cur, x.cur.home(h)
+}
+
+// Home returns the home group of hash h, where its path begins (I6).
+func (x *Index) Home(h uint64) uint32 {
+	home := x.cur.home(h)
+	if front := x.front.Load(); front != 0 {
+		if old := x.old.home(h); old < front {
+			return old
+		}
+	}
+	return home
+}
+
+// Path returns the probe path of hash h.
+func (x *Index) Path(h uint64) Path {
+	in, home := x.geometry(h)
+	return in.path(home)
+}
+
+// Place is where a slot was found.
+type Place struct {
+	Group *Group
+	Slot  uint64 // as it was read
+	At    uint32 // number of the group
+	I     int    // slot of the group
+}
+
+// Find finds the slot of hash h for the record at pos of a ring.
+func (x *Index) Find(h uint64, ring policy.Ring, pos uint64) (Place, bool) {
+	if x.Empty() {
+		return Place{}, false
+	}
+	tag, want := Tag(h), Slot(h, ring, pos)
+	for p := x.Path(h); ; p.Next() {
+		g := x.Group(p.At)
+		for m := g.Matches(tag); m != 0; m &= m - 1 {
+			i := FirstSlot(m)
+			if s := g.Load(i); s&^(freqMask|trialBit) == want {
+				return Place{Group: g, Slot: s, At: p.At, I: i}, true
+			}
+		}
+		if p.Left == 0 || !g.Overflowed(h) {
+			return Place{}, false
+		}
+	}
+}
+
+// Prefetch asks for the home group of hash h, and for the one behind it, which a
+// search goes on to in every third case where a cache is full. It needs no lock.
+func (x *Index) Prefetch(h uint64) {
+	if home := x.homeAddress(h); home != nil {
+		prefetch.Lines(home, 2)
+	}
+}
+
+// PrefetchHome asks for the home group of hash h. It needs no lock.
+func (x *Index) PrefetchHome(h uint64) {
+	if home := x.homeAddress(h); home != nil {
+		prefetch.Line(home)
+	}
+}
+
+// homeAddress returns where the home group of hash h is, nil if there is none.
+//
+//go:norace
+func (x *Index) homeAddress(h uint64) unsafe.Pointer {
+	if x.Empty() {
+		return nil
+	}
+	// Sound: nothing is read there.
+	return unsafe.Pointer(x.Group(x.Home(h)))
+}
+
+// Reset forgets everything and returns the pages.
+func (x *Index) Reset() []chunk.Ref {
+	pages := x.TakenPages()
+	x.cur.groups.Store(0)
+	x.old.groups.Store(0)
+	x.front.Store(0)
+	x.sweepAt, x.used = 0, [2]int32{}
+	return pages
+}
+
+// Close forgets everything, and the pages, which go with the pool.
+func (x *Index) Close() {
+	x.Reset()
+	x.pages.Close()
+}
+
+// TakenPages returns the pages.
+func (x *Index) TakenPages() []chunk.Ref {
+	pages := make([]chunk.Ref, x.Pages())
+	for i := range pages {
+		pages[i] = *x.pages.At(uint32(i))
+	}
+	return pages
+}

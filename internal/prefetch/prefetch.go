@@ -1,0 +1,29 @@
+//go:build (amd64 || arm64) && !purego
+
+// Package prefetch asks the processor for cache lines before they are needed.
+//
+// A prefetch reads nothing, changes nothing and cannot fault, whatever the
+// address is. So it may be given one that was read without a lock and is out of
+// date: the worst is a line that nobody needs. Where there is no such
+// instruction, and with the tag purego, the functions do nothing.
+package prefetch
+
+import "unsafe"
+
+// LineSize is the size of a cache line on the processors that matter most.
+const LineSize = 64
+
+// Line asks for the cache line at p.
+//
+//go:noescape
+func Line(p unsafe.Pointer)
+
+// Lines asks for n cache lines, n > 0, the first of them at p.
+//
+//go:noescape
+func Lines(p unsafe.Pointer, n int)
+
+// ForWrite asks for n cache lines, n > 0, the first of them at p, to be written.
+//
+//go:noescape
+func ForWrite(p unsafe.Pointer, n int)

@@ -1,0 +1,219 @@
+// Package record is the form of a record: what a ring holds for one entry.
+// Its functions are pure: they see only the bytes that they are given.
+//
+// A record is a header, the key and the value. The header has four forms: two
+// for records that live until they are dropped, and two with room for an expiry.
+// The short ones serve keys of up to 63 bytes with values of up to 65,535 bytes,
+// of up to 32,767 with an expiry, and take 3 and 7 bytes:
+//
+//	byte 0: dead (1 bit) | 0 | key length (6 bits)
+//	byte 1, 2: value length, little endian
+//
+//	byte 0: dead (1 bit) | 1 | 1 | key length, the low 5 bits
+//	byte 1, 2: value length (15 bits), little endian | key length, the high bit
+//	byte 3 to 6: expiry, little endian
+//
+// The long ones serve everything else, and take 7 and 11 bytes:
+//
+//	byte 0: dead (1 bit) | 1 | 0 | kind (5 bits): 0, or 1 or 2 with an expiry
+//	byte 1, 2: key length, byte 3 to 6: value length, little endian
+//	byte 7 to 10: expiry, little endian, if there is room for one
+//
+// An expiry is a tick of the cache's clock, or 0 for never. Kind 2 is a negative
+// entry, which has an empty value: a load found that its key has none. Kinds from
+// 3 on are free for headers that carry more. The dead bit lies in the first byte,
+// so that one store sets it wherever chunks end.
+package record
+
+import "encoding/binary"
+
+// Sizes of headers, and their limits.
+const (
+	ShortHeader    = 3
+	LongHeader     = 7
+	ExpirySize     = 4
+	NegativeHeader = LongHeader + ExpirySize
+	MaxHeader      = LongHeader + ExpirySize
+
+	MaxKey = 1<<16 - 1
+
+	maxShortKey   = 1<<6 - 1
+	maxShortValue = 1<<16 - 1
+	maxShortTimed = 1<<15 - 1 // value of a short header with an expiry
+)
+
+const (
+	deadBit   = 0x80
+	longBit   = 0x40 // every form but the short one without an expiry
+	expiryBit = 0x20 // beside longBit: the short one with an expiry
+	kindMask  = 0x1f
+
+	kindLong       = 0
+	kindLongExpiry = 1
+	kindNegative   = 2
+)
+
+// Header is a decoded header. The compiler keeps a struct in registers only if
+// it has up to four fields, hence two of them.
+type Header struct {
+	Size     int // bytes that the header itself takes
+	KeyLen   int
+	ValueLen int
+	Lifetime
+}
+
+// Lifetime is whether a record lives, and how long.
+type Lifetime struct {
+	Expiry    uint32 // tick from which on it is expired; 0: never
+	Dead      bool   // replaced, deleted or expired: the tail passes it
+	HasExpiry bool   // has room for an expiry
+	Negative  bool   // a negative entry: to all but loads, the key is not there
+}
+
+// Total returns the length of the whole record.
+func (h Header) Total() int { return h.Size + h.KeyLen + h.ValueLen }
+
+// Takes reports whether the record can have that expiry where it lies.
+func (h Header) Takes(expiry uint32) bool { return h.HasExpiry || expiry == 0 }
+
+// ExpiryAt returns where in the record its expiry lies, if it has room for one.
+func (h Header) ExpiryAt() int { return h.Size - ExpirySize }
+
+// HeaderSize returns the header bytes of a record with such a key and value;
+// expires tells that it has room for an expiry.
+func HeaderSize(klen, vlen int, expires bool) int {
+	switch {
+	case !expires && klen <= maxShortKey && vlen <= maxShortValue:
+		return ShortHeader
+	case !expires:
+		return LongHeader
+	case klen <= maxShortKey && vlen <= maxShortTimed:
+		return ShortHeader + ExpirySize
+	default:
+		return LongHeader + ExpirySize
+	}
+}
+
+// Put encodes the header of a live record into buf and returns its part of buf.
+// An expiry of 0 takes the form without one.
+func Put(buf *[MaxHeader]byte, klen, vlen int, expiry uint32) []byte {
+	n := HeaderSize(klen, vlen, expiry != 0)
+	switch n {
+	case ShortHeader:
+		buf[0] = byte(klen)
+		binary.LittleEndian.PutUint16(buf[1:], uint16(vlen))
+		return buf[:ShortHeader]
+	case LongHeader:
+		if expiry == 0 {
+			putLong(buf, kindLong, klen, vlen)
+			return buf[:LongHeader]
+		}
+		buf[0] = longBit | expiryBit | byte(klen&kindMask)
+		binary.LittleEndian.PutUint16(buf[1:], uint16(vlen|klen>>5<<15))
+	default:
+		putLong(buf, kindLongExpiry, klen, vlen)
+	}
+	binary.LittleEndian.PutUint32(buf[n-ExpirySize:], expiry)
+	return buf[:n]
+}
+
+// PutNegative encodes the header of a negative entry into buf and returns it.
+func PutNegative(buf *[MaxHeader]byte, klen int, expiry uint32) []byte {
+	putLong(buf, kindNegative, klen, 0)
+	binary.LittleEndian.PutUint32(buf[LongHeader:], expiry)
+	return buf[:NegativeHeader]
+}
+
+// putLong encodes a long header up to its expiry.
+func putLong(buf *[MaxHeader]byte, kind byte, klen, vlen int) {
+	buf[0] = longBit | kind
+	binary.LittleEndian.PutUint16(buf[1:], uint16(klen))
+	binary.LittleEndian.PutUint32(buf[3:], uint32(vlen))
+}
+
+// Kill sets the dead bit of the record that begins at b.
+func Kill(b []byte) { b[0] |= deadBit }
+
+// ParseShort decodes a short header without an expiry from b, which has at least
+// 4 bytes. It reports false if the header is of another form.
+func ParseShort(b []byte) (h Header, ok bool) {
+	w := binary.LittleEndian.Uint32(b)
+	return Header{
+		Size:     ShortHeader,
+		KeyLen:   int(w & maxShortKey),
+		ValueLen: int(w >> 8 & maxShortValue),
+		Lifetime: Lifetime{Dead: w&deadBit != 0},
+	}, w&longBit == 0
+}
+
+// ParseExpiring is ParseShort for a short header with an expiry. b has at least
+// 7 bytes.
+func ParseExpiring(b []byte) (h Header, ok bool) {
+	w := binary.LittleEndian.Uint32(b)
+	return Header{
+		Size:     ShortHeader + ExpirySize,
+		KeyLen:   int(w&kindMask | w>>18&(1<<5)),
+		ValueLen: int(w >> 8 & maxShortTimed),
+		Lifetime: Lifetime{
+			Expiry:    binary.LittleEndian.Uint32(b[ShortHeader:]),
+			Dead:      w&deadBit != 0,
+			HasExpiry: true,
+		},
+	}, w&(longBit|expiryBit) == longBit|expiryBit
+}
+
+// Parse decodes the header at the start of b. It reports false if b is too
+// short for it or if the header is of no known kind.
+func Parse(b []byte) (h Header, ok bool) {
+	if len(b) < ShortHeader {
+		return Header{}, false
+	}
+	h.Dead = b[0]&deadBit != 0
+	switch {
+	case b[0]&longBit == 0:
+		h.Size = ShortHeader
+		h.KeyLen = int(b[0] & maxShortKey)
+		h.ValueLen = int(binary.LittleEndian.Uint16(b[1:]))
+		return h, true
+	case b[0]&expiryBit != 0:
+		lengths := int(binary.LittleEndian.Uint16(b[1:]))
+		h.Size = ShortHeader
+		h.KeyLen = int(b[0]&kindMask) | lengths>>15<<5
+		h.ValueLen = lengths & maxShortTimed
+		return h.withExpiry(b)
+	}
+	return parseLong(h, b)
+}
+
+// parseLong is Parse of a long header.
+func parseLong(h Header, b []byte) (Header, bool) {
+	kind := b[0] & kindMask
+	if len(b) < LongHeader || kind > kindNegative {
+		return Header{}, false
+	}
+	h.Size = LongHeader
+	h.KeyLen = int(binary.LittleEndian.Uint16(b[1:]))
+	h.ValueLen = int(binary.LittleEndian.Uint32(b[3:]))
+	if h.ValueLen < 0 { // an int of 32 bits cannot hold every length
+		return Header{}, false
+	}
+	if h.Negative = kind == kindNegative; h.Negative && h.ValueLen > 0 {
+		return Header{}, false
+	}
+	if kind != kindLong {
+		return h.withExpiry(b)
+	}
+	return h, true
+}
+
+// withExpiry returns h with the expiry that follows it in b, or false if b is
+// too short for that.
+func (h Header) withExpiry(b []byte) (Header, bool) {
+	if len(b) < h.Size+ExpirySize {
+		return Header{}, false
+	}
+	h.Expiry = binary.LittleEndian.Uint32(b[h.Size:])
+	h.Size += ExpirySize
+	h.HasExpiry = true
+	return h, true
+}

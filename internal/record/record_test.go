@@ -1,0 +1,83 @@
+package record
+
+import (
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Every pair of lengths around the borders of the forms is read back as it was
+// written, with the fewest bytes that the form allows.
+func TestPut_EveryFormIsParsed(t *testing.T) {
+	for _, klen := range []int{0, 1, 31, 32, 33, 62, 63, 64, 255, 256, MaxKey} {
+		for _, vlen := range []int{0, 1, 255, 256, 32766, 32767, 32768, 65534, 65535, 65536, 1 << 24} {
+			for _, expiry := range []uint32{0, 1, 0x01020304, 1<<32 - 1} {
+				var buf [MaxHeader]byte
+				b := Put(&buf, klen, vlen, expiry)
+				want := Header{Size: len(b), KeyLen: klen, ValueLen: vlen}
+				want.Expiry, want.HasExpiry = expiry, expiry != 0
+				require.Equal(t, HeaderSize(klen, vlen, expiry != 0), len(b), "%+v", want)
+				got, ok := Parse(b)
+				require.True(t, ok)
+				require.Equal(t, want, got)
+				_, ok = Parse(b[:len(b)-1])
+				require.False(t, ok, "%+v without its last byte", want)
+				_, ok = ParseShort(buf[:4])
+				require.Equal(t, len(b) == ShortHeader, ok, "%+v taken for a short one", want)
+				if len(buf) >= 7 {
+					h, ok := ParseExpiring(buf[:])
+					require.Equal(t, len(b) == ShortHeader+ExpirySize && expiry != 0, ok, "%+v", want)
+					require.True(t, !ok || h == want, "%+v as %+v", want, h)
+				}
+				Kill(b)
+				want.Dead = true
+				got, ok = Parse(b)
+				require.True(t, ok)
+				require.Equal(t, want, got)
+			}
+		}
+	}
+}
+
+// An expiry costs exactly its own bytes, but for values of half the length that
+// a short header can take otherwise.
+func TestHeaderSize_ExpiryCost(t *testing.T) {
+	for klen := range 100 {
+		for _, vlen := range []int{0, 100, maxShortTimed, maxShortValue + 1} {
+			got := HeaderSize(klen, vlen, true) - HeaderSize(klen, vlen, false)
+			require.Equal(t, ExpirySize, got, "key of %d and value of %d bytes", klen, vlen)
+		}
+	}
+}
+
+func TestParse_UnknownKindIsRefused(t *testing.T) {
+	for kind := byte(kindNegative + 1); kind <= kindMask; kind++ {
+		b := [MaxHeader]byte{longBit | kind, 1, 0, 1}
+		_, ok := Parse(b[:])
+		require.False(t, ok, "kind %d", kind)
+	}
+}
+
+func TestPutNegative_IsParsed(t *testing.T) {
+	for _, klen := range []int{0, 1, 63, 64, MaxKey} {
+		var buf [MaxHeader]byte
+		b := PutNegative(&buf, klen, 7)
+		want := Header{Size: NegativeHeader, KeyLen: klen}
+		want.HasExpiry, want.Negative, want.Expiry = true, true, 7
+		got, ok := Parse(b)
+		require.True(t, ok)
+		require.Equal(t, want, got)
+		require.Len(t, b, NegativeHeader)
+		_, ok = Parse(b[:NegativeHeader-1])
+		require.False(t, ok, "a part of one")
+		b[3] = 1
+		_, ok = Parse(b)
+		require.False(t, ok, "one with a value")
+	}
+}
+
+// Lookups copy headers: the expiry fits where there was padding before.
+func TestHeader_IsSmall(t *testing.T) {
+	require.Equal(t, 3*unsafe.Sizeof(0)+8, unsafe.Sizeof(Header{}))
+}

@@ -1,0 +1,83 @@
+package ring
+
+import (
+	"encoding/binary"
+
+	"github.com/ringcache/ringcache/internal/chunk"
+	"github.com/ringcache/ringcache/internal/record"
+)
+
+// How a ring gives up bytes at its tail, and chunks.
+
+// Release gives up the n oldest bytes, and the chunks that the tail leaves.
+func (r *Ring) Release(n uint64) {
+	leave := ((r.Tail & (1<<r.shift - 1)) + n) >> r.shift
+	for i := range leave {
+		r.drop(r.Tail + i<<r.shift)
+	}
+	r.Tail = (r.Tail + n) & r.Mask
+	r.Size -= n
+}
+
+// ReleaseDead releases the dead record at the tail.
+func (r *Ring) ReleaseDead(h record.Header) {
+	if h.HasExpiry {
+		r.DeadBytes -= h.Total()
+	}
+	r.Release(uint64(h.Total()))
+}
+
+// drop empties the first slot that holds a chunk, which is that of pos.
+func (r *Ring) drop(pos uint64) {
+	at := r.entry(pos)
+	if r.borrowed {
+		r.borrowed = false // the chunk is now the head's own
+	} else {
+		r.pool.Put(*at)
+	}
+	*at = chunk.Ref{}
+	r.mapped--
+}
+
+// Trim gives the chunk of an empty ring back.
+func (r *Ring) Trim() {
+	for pos := r.Tail; r.mapped > 0; pos += 1 << r.shift {
+		r.drop(pos)
+	}
+}
+
+// Reset gives all chunks back. Positions go on from the head, so that what the
+// index still knows is stale.
+func (r *Ring) Reset() {
+	r.Trim()
+	r.forget()
+}
+
+// Close forgets all chunks: they go with the pool.
+func (r *Ring) Close() {
+	r.mapped, r.borrowed = 0, false
+	r.forget()
+}
+
+// forget makes the ring empty.
+func (r *Ring) forget() {
+	r.Tail = r.Head()
+	r.Size = 0
+	r.table.Clear()
+	r.Counts = Counts{}
+}
+
+// SetExpiry gives the record at pos, whose header has room for it, another
+// expiry.
+func (r *Ring) SetExpiry(pos uint64, h record.Header, expiry uint32) {
+	var b [record.ExpirySize]byte
+	binary.LittleEndian.PutUint32(b[:], expiry)
+	r.Write(pos+uint64(h.ExpiryAt()), b[:])
+}
+
+// WorthCompacting reports whether dead records that had room for an expiry are
+// so large a part of the ring that it is worth moving the others.
+func (r *Ring) WorthCompacting() bool {
+	const share = 8
+	return r.DeadBytes > 0 && uint64(r.DeadBytes)*share >= r.Size
+}

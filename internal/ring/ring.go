@@ -1,0 +1,360 @@
+// Package ring is a byte stream over a circle of chunks.
+//
+// Records are appended at the head and released at the tail; a record may cross
+// the end of a chunk.
+//
+//	slot    0      1      2      3      4 ...
+//	     [     ][ tail][     ][ head][     ]        chunks in slots 1, 2, 3
+//	     [     ][ tail][     ][     ][ head]        slot 4 borrows the chunk of slot 1
+//
+// A ring that may hold n chunks is full to the last byte when n*chunkSize bytes
+// are live. The head then follows the tail within one chunk: the slot of the
+// head borrows the chunk of the slot of the tail, n slots behind, and writes
+// the part of it that the tail has left. How many chunks a ring may hold can
+// change at any time, so rings and index share a bucket's memory.
+//
+// A ring is guarded by its bucket's lock. Run, Read and Equal may also be called
+// by an optimistic reader, who validates the bucket's sequence afterwards: what
+// they return then may be torn, but they stay within mapped memory and end.
+//
+// Invariants (numbers as in docs/design.md):
+//
+//	I1  size <= held*chunkSize while a chunk is borrowed, so that the head
+//	    never overtakes the tail inside it
+//	I2  the slots of all live bytes hold a chunk; no two slots hold the same
+//	    one but the tail's and a borrowing head's
+//	I3  size is less than a quarter of the position space
+package ring
+
+import (
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/ringcache/ringcache/internal/chunk"
+	"github.com/ringcache/ringcache/internal/position"
+	"github.com/ringcache/ringcache/internal/prefetch"
+	"github.com/ringcache/ringcache/internal/record"
+	"github.com/ringcache/ringcache/internal/torn"
+)
+
+// Ring is a ring. Init makes it ready for use.
+type Ring struct {
+	position.Window
+	table    chunk.Table   // a circle of slots
+	circle   atomic.Uint32 // its length, a power of two, less one
+	mapped   int32         // slots from the tail's on that hold a chunk
+	borrowed bool          // the last of them holds the chunk of the first
+	shift    uint8         // log2 of the chunk size
+	lines    uint8         // cache lines of a typical record that are worth a prefetch
+
+	pool *chunk.Pool
+	Counts
+}
+
+// Counts are what a ring knows of its records.
+type Counts struct {
+	Entries    int // records that are not dead
+	EntryBytes int
+	Expiring   int // of those, the ones with room for an expiry
+	DeadBytes  int // of dead records with room for an expiry
+}
+
+// Init gives an empty ring its pool, the logarithm of its chunk size, and the
+// bits of a position.
+func (r *Ring) Init(p *chunk.Pool, shift uint8, posBits uint) {
+	r.pool = p
+	r.table.Init()
+	r.lines = 1
+	r.shift = shift
+	r.Mask = 1<<posBits - 1
+}
+
+// Held returns how many chunks the ring has from the pool.
+func (r *Ring) Held() int {
+	if r.borrowed {
+		return int(r.mapped) - 1
+	}
+	return int(r.mapped)
+}
+
+// Room returns how many bytes may be live at once when the ring may hold limit
+// chunks.
+func (r *Ring) Room(limit int) uint64 {
+	if r.borrowed || limit < r.Held() {
+		limit = r.Held()
+	}
+	return uint64(limit) << r.shift
+}
+
+// Fits reports whether a ring of limit chunks has room for n more bytes.
+func (r *Ring) Fits(n, limit int) bool { return r.Size+uint64(n) <= r.Room(limit) }
+
+// Left returns how many bytes behind the head are writable. It is 0 where the tail
+// is in the way.
+func (r *Ring) Left() int {
+	if r.borrowed {
+		return 0
+	}
+	return int(r.mapped)<<(r.shift&31) - int(r.Tail&(1<<(r.shift&31)-1)) - int(r.Size)
+}
+
+// entry returns the slot of pos. The circle is shorter than the position space
+// (I3): what is above a position does not matter.
+func (r *Ring) entry(pos uint64) *chunk.Ref {
+	return r.table.At(uint32(pos>>(r.shift&63)) & r.circle.Load())
+}
+
+// Run returns the bytes from pos to the end of its chunk. It returns nil to a
+// reader that came too late: there is no chunk any more.
+//
+//go:norace
+func (r *Ring) Run(pos uint64) []byte {
+	c := *r.table.At(uint32(pos>>(r.shift&63)) & r.circle.Load())
+	if c == (chunk.Ref{}) {
+		return nil
+	}
+	size := uint32(1) << (r.shift & 31) // as it is: the compiler does not know
+	return c.Bytes(uint32(pos)&(size-1), size)
+}
+
+// Extend makes the n bytes after the head writable. The caller has seen to it
+// that size+n <= Room(limit). On an error nothing is lost, and chunks that were
+// taken serve the next record.
+func (r *Ring) Extend(n uint64, limit int) error {
+	need := int32(((r.Tail&(1<<r.shift-1))+r.Size+n-1)>>r.shift) + 1
+	for r.mapped < need {
+		if int(r.mapped) == r.table.Len() {
+			r.growTable()
+		}
+		at := r.entry(r.Tail + uint64(r.mapped)<<r.shift)
+		if r.Held() >= limit && r.mapped > 0 {
+			*at = *r.entry(r.Tail)
+			r.borrowed = true
+		} else {
+			c, err := r.pool.Chunk()
+			if err != nil {
+				return err
+			}
+			*at = c
+		}
+		r.mapped++
+	}
+	return nil
+}
+
+// growTable doubles the circle. Positions keep their bits; only the border
+// between offset and generation moves.
+func (r *Ring) growTable() {
+	n := max(4, 2*r.table.Len())
+	refs := make([]chunk.Ref, n)
+	for i := range r.mapped {
+		pos := r.Tail + uint64(i)<<r.shift
+		refs[pos>>r.shift&uint64(n-1)] = *r.entry(pos)
+	}
+	r.table.Replace(refs) // before its length: see chunk.Table
+	r.circle.Store(uint32(n - 1))
+}
+
+// Append writes the parts of a record at the head and returns its position.
+// Extend has made room for them. The record is live from its return on: a fault
+// in key or value leaves the ring as it was.
+func (r *Ring) Append(header, key, value []byte) uint64 {
+	pos := r.Head()
+	n := len(header) + len(key) + len(value)
+	if b := r.Run(pos); len(b) >= n {
+		if len(header) == record.ShortHeader { // as nearly always: spare the call
+			b[0], b[1], b[2] = header[0], header[1], header[2]
+		} else {
+			copy(b, header)
+		}
+		copy(b[len(header):], key)
+		copy(b[len(header)+len(key):], value)
+	} else {
+		at := r.Write(pos, header)
+		at = r.Write(at, key)
+		r.Write(at, value)
+	}
+	r.Size += uint64(n)
+	return pos
+}
+
+// AppendRecord appends a whole record and returns its position.
+func (r *Ring) AppendRecord(rec []byte) uint64 {
+	pos := r.Head()
+	r.Write(pos, rec)
+	r.Size += uint64(len(rec))
+	return pos
+}
+
+// Write copies p to the bytes from pos on, over as many chunks as it takes,
+// and returns the position after them.
+func (r *Ring) Write(pos uint64, p []byte) uint64 {
+	for len(p) > 0 {
+		n := copy(r.Run(pos), p)
+		p = p[n:]
+		pos += uint64(n)
+	}
+	return pos
+}
+
+// CopyFrom appends the n bytes from pos of another ring on, and returns their
+// position.
+func (r *Ring) CopyFrom(src *Ring, pos uint64, n int) uint64 {
+	head := r.Head()
+	r.Size += uint64(n)
+	for at := head; n > 0; {
+		b := src.Run(pos)
+		b = b[:min(n, len(b))]
+		at = r.Write(at, b)
+		pos += uint64(len(b))
+		n -= len(b)
+	}
+	return head
+}
+
+// Count adds a record of n bytes to those that are not dead, or takes it out if
+// sign is -1.
+func (c *Counts) Count(sign, n int, expires bool) {
+	c.Entries += sign
+	c.EntryBytes += sign * n
+	if expires {
+		c.Expiring += sign
+	}
+}
+
+// Read appends the n bytes from pos on to dst. It reports false to a reader that
+// came too late.
+//
+//go:norace
+func (r *Ring) Read(dst []byte, pos uint64, n int) ([]byte, bool) {
+	for n > 0 {
+		b := r.Run(pos)
+		if len(b) == 0 {
+			return dst, false
+		}
+		b = b[:min(n, len(b))]
+		dst = torn.Append(dst, b)
+		n -= len(b)
+		pos += uint64(len(b))
+	}
+	return dst, true
+}
+
+// Equal reports whether the bytes from pos on begin with p.
+//
+//go:norace
+func (r *Ring) Equal(pos uint64, p []byte) bool {
+	for len(p) > 0 {
+		b := r.Run(pos)
+		n := min(len(p), len(b))
+		if n == 0 || !torn.Equal(b[:n], p[:n]) {
+			return false
+		}
+		p = p[n:]
+		pos += uint64(n)
+	}
+	return true
+}
+
+// Hash returns the xxhash of the n bytes from pos on.
+func (r *Ring) Hash(pos uint64, n int) uint64 {
+	if n == 0 {
+		return xxhash.Sum64(nil) // there may be no chunk at pos
+	}
+	if b := r.Run(pos); len(b) >= n {
+		return xxhash.Sum64(b[:n])
+	}
+	var d xxhash.Digest
+	d.Reset()
+	for n > 0 {
+		b := r.Run(pos)
+		b = b[:min(n, len(b))]
+		d.Write(b) // never fails
+		n -= len(b)
+		pos += uint64(len(b))
+	}
+	return d.Sum64()
+}
+
+// Header decodes the header of the record at pos. It reports false if no record
+// that lies in the ring can begin there.
+func (r *Ring) Header(pos uint64) (record.Header, bool) {
+	if b := r.Run(pos); len(b) >= 4 {
+		if h, ok := record.ParseShort(b); ok { // as nearly all are
+			return h, uint64(h.Total()) <= r.Age(pos)
+		}
+	}
+	return r.AnyHeader(pos)
+}
+
+// AnyHeader is Header for records of every form, wherever chunks end. It copies
+// the header before it decodes it, as an optimistic reader must.
+//
+//go:norace
+func (r *Ring) AnyHeader(pos uint64) (record.Header, bool) {
+	var buf [record.MaxHeader]byte
+	age := r.Age(pos)
+	b, ok := r.Read(buf[:0], pos, int(min(uint64(len(buf)), age)))
+	if !ok {
+		return record.Header{}, false
+	}
+	h, ok := record.Parse(b)
+	return h, ok && uint64(h.Total()) <= age
+}
+
+// Kill marks the record at pos dead.
+func (r *Ring) Kill(pos uint64) { record.Kill(r.Run(pos)) }
+
+// prefetchAt asks for n lines from pos on, as far as its chunk is concerned.
+//
+//go:norace
+func (r *Ring) prefetchAt(pos uint64, n int, write bool) {
+	rest := r.Run(pos)
+	if len(rest) == 0 {
+		return
+	}
+	// Sound: nothing is read, and a prefetch cannot fault.
+	p := unsafe.Pointer(unsafe.SliceData(rest))
+	if write {
+		prefetch.ForWrite(p, n)
+	} else {
+		prefetch.Lines(p, n)
+	}
+}
+
+// Prefetch asks for the lines of a typical record at pos.
+func (r *Ring) Prefetch(pos uint64) { r.prefetchAt(pos, max(int(r.lines), 1), false) }
+
+// PrefetchRecord asks for the lines of a typical record. rec is the rest of the
+// chunk, from the record on.
+//
+//go:norace
+func (r *Ring) PrefetchRecord(rec []byte) {
+	// Sound: nothing is read.
+	prefetch.Lines(unsafe.Pointer(unsafe.SliceData(rec)), int(r.lines))
+}
+
+// PrefetchHead asks for the lines that the next record will be written to, as
+// far as the head's chunk is concerned. In a full ring the oldest records lie
+// there too.
+func (r *Ring) PrefetchHead() {
+	head := r.Head()
+	// The head's own line was written just now; the next one is asked for.
+	off := head&(1<<(r.shift&63)-1) + prefetch.LineSize
+	if off > prefetch.LineSize && off < 1<<(r.shift&63) && r.lines > 0 {
+		r.prefetchAt(head+prefetch.LineSize, int(r.lines), true)
+	}
+}
+
+// Expect says how long a typical record is. A small one is in one line, and of
+// long ones maxLines are asked for: the processor's own prefetchers take over
+// from there.
+func (r *Ring) Expect(size int) {
+	const maxLines = 4
+	r.lines = uint8(min(size/prefetch.LineSize+2, maxLines))
+	if size <= prefetch.LineSize/2 {
+		r.lines = 1
+	}
+}

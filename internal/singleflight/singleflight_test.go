@@ -1,0 +1,89 @@
+package singleflight
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// add lists a call that one waits for; n counts how often it is cancelled.
+func add(l *List[int], key string, hash uint64, n *int) *Call[int] {
+	c := l.Add([]byte(key), hash, func() { *n++ })
+	c.Join()
+	return c
+}
+
+func isDone(c *Call[int]) bool {
+	select {
+	case <-c.Done:
+		return true
+	default:
+		return false
+	}
+}
+
+func TestList_FindsByKeyAndHash(t *testing.T) {
+	var l List[int]
+	var n int
+	require.True(t, l.Empty())
+	a, b := add(&l, "a", 1, &n), add(&l, "b", 1, &n)
+	require.Same(t, a, l.Find([]byte("a"), 1))
+	require.Same(t, b, l.Find([]byte("b"), 1))
+	require.Nil(t, l.Find([]byte("a"), 2))
+	require.Nil(t, l.Find([]byte("c"), 1))
+}
+
+// An invalidated call goes on for those who wait, but nobody joins it any more.
+func TestList_InvalidatedCallGoesOnForWaiters(t *testing.T) {
+	var l List[int]
+	var n int
+	c := add(&l, "a", 1, &n)
+	l.Invalidate(c)
+	l.Invalidate(c) // does nothing
+	l.Invalidate(nil)
+	require.False(t, c.Listed())
+	require.Nil(t, l.Find([]byte("a"), 1))
+	require.Zero(t, n, "somebody waits")
+	next := add(&l, "a", 1, &n)
+	require.Same(t, next, l.Find([]byte("a"), 1))
+	c.Result = 7
+	l.Finish(c)
+	require.True(t, isDone(c))
+	require.True(t, l.Leave(c), "it has finished nonetheless")
+	require.Equal(t, 1, n, "what its context holds")
+	require.Same(t, next, l.Find([]byte("a"), 1), "another call of the key")
+}
+
+// A call that nobody waits for any more is cancelled, but for a refresh.
+func TestList_LastWaiterCancels(t *testing.T) {
+	for _, refresh := range []bool{false, true} {
+		var l List[int]
+		var n int
+		c := add(&l, "a", 1, &n)
+		c.Refresh = refresh
+		c.Join()
+		require.Equal(t, 2, c.Waiters())
+		require.False(t, l.Leave(c))
+		require.Zero(t, n)
+		require.False(t, l.Leave(c))
+		require.Equal(t, refresh, c.Listed())
+		require.Equal(t, refresh, n == 0)
+	}
+}
+
+func TestList_InvalidateAll(t *testing.T) {
+	var l List[int]
+	var n int
+	calls := []*Call[int]{add(&l, "a", 1, &n), add(&l, "b", 2, &n), add(&l, "c", 3, &n)}
+	l.Invalidate(calls[1]) // from the middle
+	require.NotNil(t, l.Find([]byte("a"), 1))
+	require.NotNil(t, l.Find([]byte("c"), 3))
+	l.Leave(calls[1])
+	require.Equal(t, 1, n, "what was invalidated before, and is left now")
+	calls[2].Refresh = true
+	l.Leave(calls[2])
+	l.InvalidateAll()
+	require.True(t, l.Empty())
+	require.Equal(t, 2, n, "the refresh that nobody waits for")
+	require.False(t, isDone(calls[0]))
+}

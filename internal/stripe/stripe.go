@@ -1,0 +1,56 @@
+// Package stripe counts lookups on cache lines that cores hardly share.
+//
+// A counter that all cores write moves its cache line from core to core, which
+// takes longer than the lookup. So each goroutine counts in one of a few dozen
+// stripes, chosen by the address of its stack, and a reader adds them up.
+package stripe
+
+import (
+	"sync/atomic"
+	"unsafe"
+)
+
+const (
+	countBits  = 6
+	stackShift = 11                 // log2 of the smallest stack
+	mix        = 0x9e3779b97f4a7c15 // 2^64 divided by the golden ratio
+)
+
+// Counter is a stripe: two cache lines, since processors fetch them in pairs.
+type Counter struct {
+	Hits   atomic.Uint64
+	Misses atomic.Uint64
+	Quiet  atomic.Uint64 // lookups that statistics do not show
+	Locked atomic.Uint64 // lookups that took the lock, also counted above
+	_      [128 - 4*8]byte
+}
+
+// Counters are the stripes of one cache. The zero value is ready for use.
+type Counters [1 << countBits]Counter
+
+// Here returns the calling goroutine's counter. Two goroutines may share one:
+// it is atomic.
+func (c *Counters) Here() *Counter {
+	var here byte
+	// Sound: the address is a number to be mixed, and never a pointer again.
+	addr := uint64(uintptr(unsafe.Pointer(&here)) >> stackShift)
+	return &c[addr*mix>>(64-countBits)]
+}
+
+// Sum returns the hits and misses of all stripes. They go on being counted
+// meanwhile.
+func (c *Counters) Sum() (hits, misses uint64) {
+	for i := range c {
+		hits += c[i].Hits.Load()
+		misses += c[i].Misses.Load()
+	}
+	return hits, misses
+}
+
+// Locked returns how many lookups took the lock.
+func (c *Counters) Locked() (n uint64) {
+	for i := range c {
+		n += c[i].Locked.Load()
+	}
+	return n
+}

@@ -1,0 +1,42 @@
+package stripe
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Nothing is lost, however many goroutines share a stripe.
+func TestCounters_SumsAreExact(t *testing.T) {
+	const goroutines, each = 200, 1000
+	var c Counters
+	var wg sync.WaitGroup
+	for range goroutines {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for i := range uint64(each) {
+				n := c.Here()
+				n.Hits.Add(1)
+				n.Misses.Add(i % 2)
+				n.Locked.Add(i % 4 / 3)
+				n.Quiet.Add(7) // in none of the sums
+			}
+		}()
+	}
+	wg.Wait()
+	hits, misses := c.Sum()
+	require.EqualValues(t, goroutines*each, hits)
+	require.EqualValues(t, goroutines*each/2, misses)
+	require.EqualValues(t, goroutines*each/4, c.Locked())
+}
+
+// A goroutine counts in the same stripe as long as its stack stays where it is.
+func TestCounters_HereIsSteady(t *testing.T) {
+	var c Counters
+	first := c.Here()
+	for range 100 {
+		require.Same(t, first, c.Here())
+	}
+}
