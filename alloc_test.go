@@ -1,18 +1,23 @@
-package ringcache
+package ringcache_test
 
 import (
 	"encoding/binary"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache"
 )
 
 // No call on the hot path may allocate, whether it hits or misses, and while
 // entries are evicted and the index grows.
-func TestAllocs(t *testing.T) {
-	if raceEnabled {
+func TestCache_DoesNotAllocate(t *testing.T) {
+	if ringcache.RaceEnabled {
 		t.Skip("the race detector allocates on its own account")
 	}
-	c := mustCache(t, defaultGeometry(minMaxBytes))
+	c := small(t)
 	const keys = 50_000
 	var key [8]byte
 	next := uint64(0)
@@ -24,7 +29,7 @@ func TestAllocs(t *testing.T) {
 	for range keys { // more than fits
 		next++
 		if err := c.Set(keyAt(next), value); err != nil {
-			t.Fatal(err)
+			require.NoError(t, err)
 		}
 	}
 	var read uint64 // walks through what is and what is not there any more
@@ -52,7 +57,11 @@ func TestAllocs(t *testing.T) {
 	}
 	sum := 0
 	look := func(v []byte) { sum += len(v) }
-	calls := []struct {
+	hour, least := time.Hour, time.Millisecond
+	fresh := func() []byte { next++; return keyAt(next) }
+	newest := func(n int) []byte { k := fresh(); c.Set(k, value[:n]); return k }
+	half := func(old []byte, ok bool) ([]byte, bool) { return value[:len(old)/2], ok }
+	for _, tt := range []struct {
 		name string
 		call func()
 	}{
@@ -61,32 +70,27 @@ func TestAllocs(t *testing.T) {
 		{"Has", func() { c.Has(step()) }},
 		{"View", func() { c.View(step(), look) }},
 		{"GetBatch", func() { dst, _ = c.GetBatch(dst[:0], batch, vals) }},
-		{"Set/new", func() { next++; c.Set(keyAt(next), value[:next%1000]) }},
+		{"Set/new", func() { c.Set(fresh(), value[:next%1000]) }},
 		{"Set/same size", func() { c.Set(keyAt(next), value[:next%1000]) }},
 		{"Set/other size", func() { read++; c.Set(keyAt(next), value[:read%1000]) }},
 		{"SetBatch", func() { next += 64; c.SetBatch(renew(), sized()) }},
 		{"Del", func() { c.Del(step()) }},
-		{"SetWithTTL/new", func() { next++; c.SetWithTTL(keyAt(next), value[:next%1000], time.Hour) }},
-		{"SetWithTTL/expired", func() { next++; c.SetWithTTL(keyAt(next), value[:next%1000], time.Millisecond) }},
-		{"Touch", func() { c.Touch(step(), time.Hour) }},
-		{"Touch/rewritten", func() { next++; c.Set(keyAt(next), value[:300]); c.Touch(keyAt(next), time.Hour) }},
+		{"SetWithTTL/new", func() { c.SetWithTTL(fresh(), value[:next%1000], hour) }},
+		{"SetWithTTL/expired", func() { c.SetWithTTL(fresh(), value[:next%1000], least) }},
+		{"Touch", func() { c.Touch(step(), hour) }},
+		{"Touch/rewritten", func() { c.Touch(newest(300), hour) }},
 		{"TTL", func() { c.TTL(step()) }},
 		{"DeleteExpired", func() { c.DeleteExpired() }},
 		{"SetIfAbsent", func() { c.SetIfAbsent(step(), value[:500]) }},
 		{"SetIfChanged", func() { c.SetIfChanged(step(), value[:500]) }},
 		{"CompareAndSwap", func() { c.CompareAndSwap(step(), value[:500], value) }},
-		{"Update", func() { c.Update(step(), func(old []byte, ok bool) ([]byte, bool) { return value[:len(old)/2], ok }) }},
-		{"Append", func() { next++; c.Set(keyAt(next), value[:300]); c.Append(keyAt(next), value[:10]) }},
+		{"Update", func() { c.Update(step(), half) }},
+		{"Append", func() { c.Append(newest(300), value[:10]) }},
 		{"GetAndDel", func() { dst, _ = c.GetAndDel(dst[:0], step()) }},
 		{"Len", func() { c.Len() }},
-		{"UpdateStats", func() { var s Stats; c.UpdateStats(&s) }},
+		{"UpdateStats", func() { var s ringcache.Stats; c.UpdateStats(&s) }},
+	} {
+		assert.Zero(t, testing.AllocsPerRun(2000, tt.call), "allocations of %s", tt.name)
 	}
-	for _, tt := range calls {
-		if n := testing.AllocsPerRun(2000, tt.call); n != 0 {
-			t.Errorf("%s: %v allocations a call", tt.name, n)
-		}
-	}
-	if sum == 0 {
-		t.Error("View found nothing: the test proves little")
-	}
+	require.NotZero(t, sum, "View found nothing: the test proves little")
 }

@@ -1,14 +1,18 @@
 package ringcache
 
-import "fmt"
+import (
+	"fmt"
+	"sync/atomic"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/ringcache/ringcache/internal/index"
+	"github.com/ringcache/ringcache/internal/torn"
+)
 
 // batchSize is how many keys of a batch are under way at once: enough for
 // their cache misses to overlap, few enough for the lines to stay in L1.
 const batchSize = 32
-
-// batchBytes is how many bytes of values getKeys copies before it leaves the lanes that it
-// has taken: writers wait for them.
-const batchBytes = 64 << 10
 
 // GetBatch looks up keys and appends the values found to dst, in the order of
 // the keys. It sets vals[i] to the value of keys[i], a part of the returned
@@ -19,9 +23,8 @@ const batchBytes = 64 << 10
 // Looking up many keys at once lets the processor fetch them side by side,
 // which makes each several times faster than a Get of its own in a cache that
 // is larger than the processor's. GetBatch does not allocate if dst has room
-// for all values. It takes the locks of up to 32 buckets, which readers have
-// together: a Set in one of them may wait until the keys are looked up, or 64 KB
-// copied. The result is not a snapshot of the whole cache.
+// for all values, and locks what as many Gets would. The result is not a
+// snapshot of the whole cache. The keys must not lie in dst.
 //
 // GetBatch panics if vals is shorter than keys.
 func (c *Cache) GetBatch(dst []byte, keys, vals [][]byte) (out []byte, hits int) {
@@ -48,66 +51,95 @@ func (c *Cache) GetBatch(dst []byte, keys, vals [][]byte) (out []byte, hits int)
 	return dst, hits
 }
 
-// worthRun is how many keys getKeys has to have looked up to be called again.
-const worthRun = 8
-
-// getBlock looks up to batchSize keys up: first it asks for all their index
-// lines, then for all their records, and then it copies. In the common case all
-// of that but the first is getKeys.
+// getBlock looks up to batchSize keys up: first it asks for all their index lines,
+// then for all their records, and then it copies. These are the two halves of
+// Cache.lookup, each for all keys, with one count for all.
 func (c *Cache) getBlock(dst []byte, keys, vals [][]byte) (out []byte, hits int) {
 	var hashes [batchSize]uint64
-	var lens [batchSize]int // of the values; glanceMiss if there is none
-	var quests [batchSize]quest
-	lane, from := laneHere(), len(dst)
-	c.askBlock(&hashes, keys)
-	for i := 0; i < len(keys); {
-		n, asked, end := getKeys(c, dst, keys[i:], &hashes[i], &lens[i], lane, &quests[0])
-		dst = dst[:end]
-		if n == len(keys)-i {
-			break
-		}
-		if i == 0 {
-			c.askRecords(hashes[asked:len(keys)], lane)
-		}
-		end = i + n + 1
-		if n < worthRun { // it would stop as soon again
-			end = len(keys)
-		}
-		dst = c.getEach(dst, keys[i+n:end], hashes[i+n:], lens[i+n:], lane)
-		i = end
-	}
-	return dst, divide(dst[from:], vals, lens[:len(keys)])
-}
-
-// getEach is HasGet of each key. It notes the lengths of the values.
-func (c *Cache) getEach(dst []byte, keys [][]byte, hashes []uint64, lens []int, lane uint) []byte {
+	var found [batchSize]located
+	c.prefetchBlock(&hashes, &found, keys)
+	n := c.counters.Here()
+	counted, missed := 0, 0
 	for i, k := range keys {
-		found, ok := c.getLocked(dst, k, hashes[i], lane, false) // and no glance: this may open the lane
-		if lens[i] = glanceMiss; ok {
-			lens[i] = len(found) - len(dst)
+		l := &found[i]
+		before := len(dst)
+		var got outcome
+		switch dst, got = c.finish(l, dst, k); got {
+		case hit:
+			counted++
+		case miss:
+			missed++
+		default:
+			dst, _, got = c.lookupAny(dst, k, hashes[i], l.mode)
 		}
-		dst = found
+		vals[i] = nil
+		if got == hit {
+			hits++
+			if vals[i] = dst[before:len(dst):len(dst)]; vals[i] == nil {
+				vals[i] = []byte{} // an empty value is not nil
+			}
+		}
 	}
-	return dst
+	n.Hits.Add(uint64(counted))
+	n.Misses.Add(uint64(missed))
+	return dst, hits
 }
 
-// divide sets vals to the parts of b that have these lengths, one after the other, or to
-// nil for glanceMiss, and returns how many there are.
-func divide(b []byte, vals [][]byte, lens []int) (hits int) {
-	if b == nil {
-		b = []byte{} // an empty value is not nil
+// located is what the first half of a lookup has found.
+type located struct {
+	b    *bucket
+	seq  uint64
+	rec  []byte
+	slot *atomic.Uint64
+	s    uint64
+	got  outcome
+	mode lookupMode // what is left for lookupAny to do
+}
+
+// prefetchBlock hashes up to batchSize keys, asks for their index lines, and then for
+// the records that these lead to.
+func (c *Cache) prefetchBlock(hashes *[batchSize]uint64, found *[batchSize]located, keys [][]byte) {
+	for i, k := range keys {
+		h := c.shared.mix(xxhash.Sum64(k)) // hash, which the compiler would not inline
+		hashes[i] = h
+		found[i].b = c.bucket(h)
+		found[i].b.index.PrefetchHome(h)
 	}
-	from := 0
-	for i, n := range lens {
-		if n == glanceMiss {
-			vals[i] = nil
-			continue
+	for i := range keys {
+		l := &found[i]
+		l.mode = getMode
+		l.seq = l.b.seq.Load()
+		if l.rec, l.slot, l.s, l.got = l.b.candidate(hashes[i]); l.got == hit {
+			l.b.rings[index.Ring(l.s)].PrefetchRecord(l.rec)
+		} else if l.got == miss && c.shared.largeKeysOf(hashes[i]).Load() != 0 {
+			l.got = elsewhere
 		}
-		vals[i] = b[from : from+n : from+n]
-		from += n
-		hits++
 	}
-	return hits
+}
+
+// finish is the second half of a lookup in a batch, but for the count. It leaves what
+// is not a common hit or miss to lookupAny.
+func (c *Cache) finish(l *located, dst, k []byte) (out []byte, got outcome) {
+	if l.got > hit || l.seq&1 != 0 || overlaps(dst, k) {
+		return dst, retry
+	}
+	out = dst
+	if l.got == hit {
+		if l.b.touches {
+			index.Raise(l.slot, l.s)
+			l.mode &^= touching
+		}
+		value, expiry, ok := valueIn(l.rec, k)
+		if !ok || expiry != 0 && l.b.shared.Expired(expiry) {
+			return dst, retry
+		}
+		out = torn.Append(dst, value)
+	}
+	torn.Fence()
+	if l.b.seq.Load() != l.seq {
+		return dst, retry
+	}
+	return out, l.got
 }
 
 // SetBatch stores vals[i] under keys[i] for each i, as so many calls of
@@ -137,68 +169,20 @@ func (c *Cache) SetBatch(keys, vals [][]byte) error {
 }
 
 // setBlock stores up to batchSize entries: first it asks for all their index
-// lines, then for the records of those that are there, and then it sets. It
-// returns the first error and whose it was. Two keys in a row are hardly ever
-// of one of 512 buckets, so each takes the lock anew.
+// lines, then for the records that are there, and then it sets. It returns the
+// first error and whose it was. Two keys in a row are hardly ever of one of 512
+// buckets, so each takes the lock anew.
 func (c *Cache) setBlock(keys, vals [][]byte) (at int, first error) {
 	var hashes [batchSize]uint64
-	c.askBlock(&hashes, keys)
-	c.askRecords(hashes[:len(keys)], laneHere())
+	var found [batchSize]located
+	c.prefetchBlock(&hashes, &found, keys)
 	for i, k := range keys {
-		if err := c.set(k, vals[i], hashes[i], true); err != nil && first == nil {
+		var w write
+		w.k, w.v, w.h = k, vals[i], hashes[i]
+		w.expiry, w.reason = c.shared.Default(), EvictReplaced
+		if err := c.store(&w, "set"); err != nil && first == nil {
 			at, first = i, err
 		}
 	}
 	return at, first
-}
-
-// askBlock hashes up to batchSize keys, and asks for their index lines.
-func (c *Cache) askBlock(hashes *[batchSize]uint64, keys [][]byte) {
-	for i := 0; i < len(keys); i++ {
-		if i += askKeys(c, keys[i:], &hashes[i]); i < len(keys) {
-			hashes[i] = c.ask(keys[i])
-		}
-	}
-}
-
-// askRecords asks for all the records that up to batchSize hashes lead to, whose index
-// lines have been asked for. They are noted before the first is asked for: an atomic
-// operation, such as a lock takes, waits until the addresses of all that was asked for
-// have been translated. (Only what noteRecords could not find out is noted after that.)
-func (c *Cache) askRecords(hashes []uint64, lane uint) {
-	var records [batchSize]lines
-	if len(hashes) == 0 || noteRecords(c, &hashes[0], &records, len(hashes), lane) == 0 {
-		return
-	}
-	for i, h := range hashes {
-		if records[i].n != linesUnknown || !c.recordLines(&records[i], h, lane) {
-			records[i].n = 0
-		}
-	}
-	for i := range hashes {
-		if records[i].n > 0 {
-			records[i].prefetch()
-		}
-	}
-}
-
-// recordLines notes where the record lies that hash h leads to, and reports
-// whether there is one. It goes by lane n, if it can, and is not counted.
-func (c *Cache) recordLines(at *lines, h uint64, n uint) bool {
-	b := c.bucket(h)
-	a := c.lanes.at(n, h&c.mask)
-	in := a.enter(&b.mu, 1<<n)
-	if !in {
-		b.mu.hold()
-	}
-	slot, ok := b.likely(h)
-	if ok {
-		b.rings[slotRing(slot)].note(at, slot)
-	}
-	if in {
-		a.forget()
-	} else {
-		b.mu.release()
-	}
-	return ok
 }

@@ -10,8 +10,73 @@ import (
 	"github.com/ringcache/ringcache"
 )
 
+func TestGetBatch_FindsWhatGetFinds(t *testing.T) {
+	c := small(t)
+	for i := range 300 {
+		require.NoError(t, c.Set([]byte(strconv.Itoa(i)), pattern(strconv.Itoa(i), i)))
+	}
+	require.NoError(t, c.Set([]byte("large"), pattern("large", 100_000)))
+	names := []string{"0", "7", "absent", "7", "large", "299", "absent", "0"}
+	for range 3 { // more than any batch that is taken at once
+		for i := range 60 {
+			names = append(names, strconv.Itoa(i*5), "absent"+strconv.Itoa(i))
+		}
+	}
+	keys := make([][]byte, len(names))
+	for i, n := range names {
+		keys[i] = []byte(n)
+	}
+	for _, dst := range [][]byte{nil, []byte("held"), make([]byte, 4, 1<<20)} {
+		held := string(dst)
+		vals := make([][]byte, len(keys)+1)
+		for i := range vals {
+			vals[i] = []byte("old")
+		}
+		out, hits := c.GetBatch(dst, keys, vals)
+		require.Equal(t, held, string(out[:len(dst)]))
+		require.Equal(t, "old", string(vals[len(keys)]))
+		wantHits := 0
+		for i, n := range names {
+			want, ok := c.HasGet(nil, keys[i])
+			if !ok {
+				require.Nil(t, vals[i], "%q was never set", n)
+				continue
+			}
+			wantHits++
+			require.NotNil(t, vals[i], "%q is empty, not absent", n)
+			require.True(t, bytes.Equal(want, vals[i]), "value of %q", n)
+			requirePart(t, out[len(dst):], vals[i])
+		}
+		require.Equal(t, wantHits, hits)
+		// The caller owns all of it: appending to one must not reach another.
+		_ = append(vals[1], "overrun"...)
+		require.True(t, bytes.Equal(pattern("large", 100_000), vals[4]))
+		require.True(t, bytes.Equal(pattern("7", 7), vals[3]))
+		clear(out)
+		require.True(t, bytes.Equal(pattern("7", 7), c.Get(nil, []byte("7"))))
+	}
+}
+
+func TestGetBatch_NeedsRoomForAllValues(t *testing.T) {
+	c := small(t)
+	out, hits := c.GetBatch(nil, nil, nil)
+	require.Empty(t, out)
+	require.Zero(t, hits)
+	tooFew := func() { c.GetBatch(nil, [][]byte{{1}, {2}}, make([][]byte, 1)) }
+	require.Panics(t, tooFew, "fewer vals than keys")
+	require.NoError(t, c.Set([]byte{1}, []byte("still works")))
+
+	// An empty value is told from a miss even where out is empty too.
+	require.NoError(t, c.Set([]byte("empty"), nil))
+	vals := make([][]byte, 2)
+	_, hits = c.GetBatch(nil, [][]byte{[]byte("empty"), []byte("none")}, vals)
+	require.Equal(t, 1, hits)
+	require.NotNil(t, vals[0])
+	require.Nil(t, vals[1])
+}
+
 // A batch is what so many calls of Set in its order would be.
-func TestContract_SetBatch(t *testing.T) {
+func TestSetBatch_IsSetOfEachKeyInTurn(t *testing.T) {
 	for _, n := range []int{0, 1, 63, 64, 65, 500} {
 		c := small(t)
 		var keys, vals [][]byte
@@ -40,7 +105,7 @@ func TestContract_SetBatch(t *testing.T) {
 }
 
 // The first error is told, with its index, and all others are tried.
-func TestContract_SetBatchErrors(t *testing.T) {
+func TestSetBatch_TellsTheFirstError(t *testing.T) {
 	for _, bad := range [][]int{{0}, {1, 2}, {99}, {64, 70, 3}, {65, 64}} {
 		c := small(t)
 		keys, vals := make([][]byte, 100), make([][]byte, 100)
@@ -68,14 +133,15 @@ func TestContract_SetBatchErrors(t *testing.T) {
 		}
 	}
 	c := ringcache.New(1)
-	require.NoError(t, c.Close())
+	closeIt(t, c)
 	require.ErrorIs(t, c.SetBatch([][]byte{{1}}, [][]byte{{2}}), ringcache.ErrClosed)
 	require.NoError(t, c.SetBatch(nil, nil))
 }
 
-func TestContract_SetBatchBounds(t *testing.T) {
+func TestSetBatch_NeedsAValueForEachKey(t *testing.T) {
 	c := small(t)
-	require.Panics(t, func() { _ = c.SetBatch([][]byte{{1}, {2}}, make([][]byte, 1)) }, "fewer vals than keys")
+	tooFew := func() { _ = c.SetBatch([][]byte{{1}, {2}}, make([][]byte, 1)) }
+	require.Panics(t, tooFew, "fewer vals than keys")
 	require.Zero(t, c.Len(), "nothing is stored of a batch that panics")
 	require.NoError(t, c.SetBatch([][]byte{nil, {1}}, [][]byte{nil, nil}))
 	require.True(t, c.Has(nil))

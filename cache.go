@@ -1,20 +1,16 @@
 package ringcache
 
 import (
-	"fmt"
-	"math/bits"
 	"runtime"
-	"sync"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
 
-	"github.com/ringcache/ringcache/internal/policy"
-)
-
-const (
-	bucketBits  = 9
-	bucketCount = 1 << bucketBits
+	"github.com/ringcache/ringcache/internal/chunk"
+	"github.com/ringcache/ringcache/internal/delay"
+	"github.com/ringcache/ringcache/internal/index"
+	"github.com/ringcache/ringcache/internal/stripe"
+	"github.com/ringcache/ringcache/internal/torn"
 )
 
 // Cache is a cache of byte slices, kept outside of the Go heap. It is made by
@@ -22,59 +18,20 @@ const (
 // by any number of goroutines.
 //
 // Every method takes amortized constant time beside the copying of keys and
-// values. In the terms of the Go memory model, a Set, Del or Reset
-// synchronizes before a Get, HasGet, Has, GetBatch, View, All or Keys that
-// observes its effect.
+// values. In the terms of the Go memory model, a Set, Del or Reset synchronizes
+// before a Get, HasGet, Has, GetBatch, View, All or Keys that observes its effect.
 //
 // A Cache that is no longer reachable gives its memory back when the garbage
 // collector finds it; [Cache.Close] does so at once.
 type Cache struct {
-	buckets [bucketCount]bucket // first, so that they begin on cache lines
-	shared  *commons
-	mask    uint64        // of the hash bits that choose a bucket
-	lanes   *lane         // of the first bucket
-	touches bool          // lookups count for the policy
-	plain   bool          // there are plain Sets
-	bits    uint8         // of the hash that choose a bucket
-	ahead   time.Duration // Options.RefreshAhead
-	sizing  sync.Mutex    // one Resize at a time
-	region  region
-}
-
-// geometry is everything that shapes a cache. Tests make it tiny.
-type geometry struct {
-	maxBytes  int // bound on off-heap memory
-	buckets   int // power of two, at most bucketCount
-	chunkSize int // power of two, at least 64
-	policy    Policy
-	hugePages bool
-	ttl       time.Duration // of entries without one of their own; 0: they do not expire
-	ahead     time.Duration // Options.RefreshAhead
-	onEvict   func(k, v []byte, reason Reason)
-	now       func() time.Duration // time since the cache was made; nil: the real one
-	expected  expectation
-	asideFrom int       // groups of an index from which a bucket puts Sets aside; 0: none does
-	asideMost int       // longest key and value together that are put aside
-	laterFrom int       // Sets over older values, one after the other, from which the next is put off
-	posBits   uint      // width of a position: generation and offset
-	seed      [2]uint64 // {0, 0}: all hashes are 0
-	mem       memory
-}
-
-// defaultGeometry returns the geometry of a cache of maxBytes.
-func defaultGeometry(maxBytes int) geometry {
-	share := maxBytes / bucketCount / chunksPerBucket
-	return geometry{
-		maxBytes:  maxBytes,
-		buckets:   bucketCount,
-		chunkSize: min(max(1<<(bits.Len(uint(share))-1), minChunkSize), maxChunkSize),
-		posBits:   slotPosBits,
-		asideFrom: asideFrom,
-		asideMost: asideLongest(runtime.GOMAXPROCS(0)),
-		laterFrom: laterFrom,
-		seed:      secret,
-		mem:       osMemory,
-	}
+	buckets  [bucketCount]bucket // first, so that they begin on cache lines
+	counters stripe.Counters
+	shared   *shared
+	mask     uint64        // of the hash bits that choose a bucket
+	bits     uint8         // of the hash that choose a bucket
+	ahead    time.Duration // Options.RefreshAhead
+	sizing   sizing
+	arena    arena
 }
 
 // New returns a cache that takes up to maxBytes bytes of off-heap memory,
@@ -100,72 +57,37 @@ func NewWithOptions(o Options) (*Cache, error) {
 	g.hugePages = o.HugePages
 	g.ttl = o.TTL
 	g.onEvict = o.OnEvict
-	g.expected = expectation{entries: o.ExpectedEntries, valueSize: min(o.ExpectedValueSize, g.maxBytes/maxValueShare)}
+	g.expected = expectation{
+		entries:   o.ExpectedEntries,
+		valueSize: min(o.ExpectedValueSize, g.maxBytes/maxValueShare),
+	}
 	g.ahead = o.RefreshAhead
-	return newCache(g)
+	return newCache(g), nil
 }
 
 // newCache returns a cache of any geometry.
-func newCache(g geometry) (*Cache, error) {
-	s := &commons{
-		seed:       g.seed,
-		policy:     policy.Kind(g.policy),
-		pool:       newChunkPool(g.mem, g.maxBytes, g.chunkSize),
-		expected:   g.expected,
-		buckets:    g.buckets,
-		posBits:    g.posBits,
-		asideFrom:  g.asideFrom,
-		asideMost:  g.asideMost,
-		laterFrom:  g.laterFrom,
-		shift:      log2(g.chunkSize),
-		mostChunks: int(1<<(g.posBits-2)/uint64(g.chunkSize)) - 1,
-		clock:      newClock(g),
-		onEvict:    g.onEvict,
-	}
-	s.pool.hugePages = g.hugePages
-	s.maxBytes.Store(int64(g.maxBytes))
-	s.total.Store(int64(g.maxBytes))
-	s.divide()
-	c := &Cache{shared: s, mask: uint64(g.buckets - 1), lanes: newLanes(), ahead: g.ahead, touches: s.policy != policy.FIFO, plain: g.ttl == 0 && g.onEvict == nil, bits: log2(g.buckets)}
-	rests := make([]lockRest, bucketCount+largeBuckets)
-	for i := range rests {
-		rests[i].known = &s.known
+func newCache(g geometry) *Cache {
+	c := &Cache{
+		shared: newShared(g),
+		mask:   uint64(g.buckets - 1),
+		bits:   log2(g.buckets),
+		ahead:  g.ahead,
 	}
 	for i := range g.buckets {
-		c.buckets[i].mu.lanes, c.buckets[i].mu.rest = c.lanes.at(0, uint64(i)), &rests[i]
-		c.buckets[i].init(s, i*g.chunkSize/g.buckets, false)
+		c.buckets[i].init(c.shared, i*g.chunkSize/g.buckets, false)
 	}
-	for i := range c.region.buckets {
-		c.region.buckets[i].mu.lanes, c.region.buckets[i].mu.rest = c.lanes.at(0, uint64(bucketCount+i)), &rests[bucketCount+i]
-		c.region.buckets[i].init(s, 0, true)
+	for i := range c.arena.buckets {
+		c.arena.buckets[i].init(c.shared, 0, true)
 	}
 	// The pool does not lead back to the cache, nor does anything in it.
-	runtime.AddCleanup(c, func(p *chunkPool) { _ = p.close() }, s.pool)
-	return c, nil
-}
-
-// bucket returns the small bucket for hash h.
-func (c *Cache) bucket(h uint64) *bucket { return &c.buckets[h&c.mask&(bucketCount-1)] }
-
-// ask returns the hash of k, and asks for its home group.
-func (c *Cache) ask(k []byte) uint64 {
-	h := c.shared.hash(k)
-	c.bucket(h).index.prefetch(h)
-	return h
-}
-
-// askPath returns the hash of k, which is to be set, and asks for the groups where its path begins.
-func (c *Cache) askPath(k []byte) uint64 {
-	h := c.shared.hash(k)
-	c.bucket(h).index.prefetchPath(h)
-	return h
+	runtime.AddCleanup(c, func(p *chunk.Pool) { _ = p.Unmap() }, c.shared.pool)
+	return c
 }
 
 // Set stores value v under key k, in place of an older value of k. The cache
 // keeps copies: k and v may be changed as soon as Set returns. After a Set
 // that returned nil, a Get of k finds v unless later Sets, of this or other
-// keys, have pushed it out: a cache may drop any entry at any time to make
-// room.
+// keys, have pushed it out: a cache may drop any entry at any time to make room.
 //
 // A nil or empty key or value is as good as any other. A key may have up to
 // 65,535 bytes, a value up to a sixteenth of the cache's bound; beyond that Set
@@ -174,204 +96,142 @@ func (c *Cache) askPath(k []byte) uint64 {
 // value of k is gone and no other entry is harmed, so the result may be
 // ignored by callers that can do without the entry.
 //
-// In a cache larger than the processor's, a Set of a short value over an older one
-// returns before the older one is reached, and is completed by one of the next Sets, or by the next call that
-// takes the bucket's lock; where such Sets follow each other, even before it is known
-// whether there is an older one. Every call sees it as made. Only if the new value has
-// another length, or no predecessor after all, and the operating system refuses memory
-// for it then, the entry is lost without an error, as one that was pushed out.
-//
 // Set does not allocate on the Go heap, but for a few bytes when a bucket's
-// tables grow or it has to wait for a View, and for 17 KB, at most 64 times in the life of a cache, to
-// complete Sets later. It locks one of 512 buckets.
+// tables grow. It locks one of 512 buckets.
 func (c *Cache) Set(k, v []byte) error {
-	if err := c.set(k, v, 0, false); err != nil {
-		return fmt.Errorf("ringcache: %w", err)
-	}
-	return nil
+	var w write
+	w.k, w.v = k, v
+	c.begin(&w)
+	return c.apply(&w, "set")
 }
 
 // Get appends the value of k to dst and returns the extended slice; dst as it
-// is if k is not there, so nil for a nil dst. The bytes belong to the caller. Those between the length and the
-// capacity of dst may have been written to even then; k may lie there.
-// [Cache.HasGet] tells an empty value from a miss.
+// is if k is not there, so nil for a nil dst. The bytes belong to the caller. On
+// a miss, the bytes between the length and the capacity of dst may have been
+// overwritten; k may lie there. [Cache.HasGet] tells an empty value from a miss.
 //
-// Get does not allocate if dst has room for the value. It takes the lock of
-// one of 512 buckets, which readers have together as long as nobody writes to it, or
-// seldom, and one after another else; on amd64, where dst has room, it mostly does without.
+// Get does not allocate if dst has room for the value. It takes no lock, unless
+// others keep writing to the same of 512 buckets, or k may be a large entry.
 func (c *Cache) Get(dst, k []byte) []byte {
-	dst, _ = c.HasGet(dst, k)
-	return dst
+	out, _, _ := c.lookup(dst, k, unhashed, getMode)
+	return out
 }
 
 // HasGet is [Cache.Get] that also reports whether k was there.
 func (c *Cache) HasGet(dst, k []byte) ([]byte, bool) {
-	lane := laneHere()
-	if len(k) > mostHashed || cap(dst) == len(dst) { // no room for what a glance would find
-		return c.getLong(dst, k, lane)
-	}
-	h, n := glance(c, dst, k, lane)
-	if n >= 0 {
-		return dst[:len(dst)+n], true
-	}
-	if n == glanceMiss {
-		return dst, false
-	}
-	return c.getLocked(dst, k, h, lane, true)
-}
-
-// getLong is HasGet where there is no glance, or one that does not compute the hash.
-func (c *Cache) getLong(dst, k []byte, lane uint) ([]byte, bool) {
-	h := c.shared.mix(xxhash.Sum64(k)) // hash, which the compiler would not inline
-	if cap(dst) == len(dst) {
-		return c.getLocked(dst, k, h, lane, true)
-	}
-	return c.getHashed(dst, k, h, lane, true)
-}
-
-// getHashed is HasGet of a key with hash h, by a lane; cold tells that neither its line of
-// the index nor its record has been asked for. HasGet has the same lines again: calling
-// this takes longer.
-func (c *Cache) getHashed(dst, k []byte, h uint64, lane uint, cold bool) ([]byte, bool) {
-	n := glanceHashed(c, dst, k, lane, h)
-	if n >= 0 {
-		return dst[:len(dst)+n], true
-	}
-	if n == glanceMiss {
-		return dst, false
-	}
-	return c.getLocked(dst, k, h, lane, cold)
-}
-
-// getLocked is getHashed for every case. Its lane is the glance's: the one that it opens is
-// the one that the next glance will try.
-func (c *Cache) getLocked(dst, k []byte, h uint64, lane uint, cold bool) (out []byte, ok bool) {
-	b := c.bucket(h)
-	if c.shared.known.Load()>>lane&1 == 0 {
-		c.shared.known.Or(1 << lane)
-	}
-	if cold {
-		b.index.prefetch(h)
-	}
-	// This is b.mu.lookup, which the compiler would not inline. Where there are
-	// large values, it may be long. The lane is found from the cache, and so need
-	// not wait for the bucket's cache line.
-	a := c.lanes.at(lane, h&c.mask)
-	if !a.enter(&b.mu, 1<<lane) {
-		a = b.mu.enterMutex(lane, c.shared.strays(h).Load() != 0)
-	}
-	n, sure := glanceUnsure, false
-	if cap(dst) > len(dst) {
-		n = read(c, dst, k, h)
-	}
-	switch {
-	case n >= 0:
-		out, ok = dst[:len(dst)+n], true
-	case n == glanceMiss:
-		out, sure = dst, true
-	default:
-		out, ok, sure = b.getDirect(dst, k, h, cold)
-	}
-	if !ok {
-		if sure && a != nil && c.shared.strays(h).Load() == 0 {
-			a.leaveMissed()
-			return dst, false
-		}
-		return c.getRest(dst, k, h, a, sure)
-	}
-	if a != nil {
-		a.leave()
-	} else {
-		b.mu.leaveMutex(0)
-	}
-	return out, true
-}
-
-// getRest is what a lookup does that has not found k the direct way, and may be
-// sure that it is not in its small bucket.
-func (c *Cache) getRest(dst, k []byte, h uint64, a *lane, sure bool) (out []byte, ok bool) {
-	b := c.bucket(h)
-	if !sure {
-		dst, ok = b.getAny(dst, k, h)
-	}
-	if !ok && c.shared.strays(h).Load() != 0 {
-		dst, ok = c.getStray(dst, k, h)
-	}
-	if ok {
-		b.mu.leave(a)
-	} else {
-		b.mu.leaveMissed(a)
-	}
-	return dst, ok
-}
-
-// getStray is what a lookup does that has found nothing in the small bucket,
-// whose lock is held, and has reason to look in the large bucket.
-func (c *Cache) getStray(dst, k []byte, h uint64) ([]byte, bool) {
-	lb := c.largeBucket(h)
-	a := lb.mu.lookup(true) // it counts as well, and is not looked at
-	defer lb.mu.leave(a)
-	return lb.get(dst, k, h)
+	out, _, got := c.lookup(dst, k, unhashed, getMode)
+	return out, got == hit
 }
 
 // Has reports whether k is there. It counts as a lookup in [Stats], does not
-// allocate, and takes the lock of one bucket as Get does.
+// allocate, and locks what Get locks.
 func (c *Cache) Has(k []byte) bool {
-	h := c.shared.hash(k)
-	b := c.bucket(h)
-	b.index.prefetch(h)
-	a := b.mu.lookup(c.shared.strays(h).Load() != 0)
-	if b.view(k, h, nil) || c.hasStray(k, h) {
-		b.mu.leave(a)
-		return true
-	}
-	b.mu.leaveMissed(a)
-	return false
-}
-
-// hasStray reports whether the key is in a large bucket. The lock of its small
-// bucket is held.
-func (c *Cache) hasStray(k []byte, h uint64) bool {
-	if c.shared.strays(h).Load() == 0 {
-		return false
-	}
-	lb := c.largeBucket(h)
-	a := lb.mu.lookup(true)
-	defer lb.mu.leave(a)
-	return lb.view(k, h, nil)
+	_, _, got := c.lookup(nil, k, unhashed, counted|touching)
+	return got == hit
 }
 
 // View calls fn with the value of k and reports whether k was there; on a miss
-// fn is not called. It saves the copy that Get makes: v is the cache's own
-// memory, valid only until fn returns, and must not be written to. Only a
-// value that happens to cross the end of a chunk is first put together in a
-// buffer, which later Views use again.
+// fn is not called. v is a buffer that later Views use again: it is valid, and
+// fn's to change, until fn returns.
 //
-// fn runs under the bucket's lock, shared with other readers: it must be short,
-// and must not call methods of the same cache, which could wait for itself. A
-// panic in fn leaves the cache sound. A nil fn is not called. View does not
-// allocate, unless somebody waits for a View of the same bucket.
+// No lock is held while fn runs, so it may take its time, panic, and call all
+// methods of the same cache. A nil fn is not called. View does not allocate but
+// for a larger buffer now and then, and locks what Get locks.
 func (c *Cache) View(k []byte, fn func(v []byte)) bool {
-	h := c.shared.hash(k)
-	b := c.bucket(h)
-	b.index.prefetch(h)
-	b.mu.share()
-	missed := false
-	defer func() { b.mu.unshare(missed) }()
-	missed = !b.view(k, h, fn) && !c.viewStray(k, h, fn)
-	return !missed
+	if fn == nil {
+		return c.Has(k)
+	}
+	s := scratches.Get().(*scratch)
+	defer s.release()
+	v, ok := c.HasGet(s.buf[:0], k)
+	if ok {
+		s.buf = v
+		fn(v[:len(v):len(v)])
+	}
+	return ok
 }
 
-// viewStray is View of a key in a large bucket. The lock of its small bucket is
-// held.
-func (c *Cache) viewStray(k []byte, h uint64, fn func(v []byte)) bool {
-	if c.shared.strays(h).Load() == 0 {
-		return false
+// lookup appends the value of k to dst. h is the hash of k, or unhashed. The expiry is
+// that of a hit; 0 means never. This is the common case of bucket.read, by the same
+// steps.
+func (c *Cache) lookup(
+	dst, k []byte, h uint64, mode lookupMode,
+) (out []byte, expiry uint32, got outcome) {
+	if h == unhashed {
+		h = c.shared.mix(xxhash.Sum64(k)) // hash, which the compiler would not inline
+	}
+	b := c.bucket(h)
+	seq := b.seq.Load()
+	rec, slot, s, got := b.candidate(h)
+	if seq&1 != 0 || got > hit || overlaps(dst, k) {
+		return c.lookupAny(dst, k, h, mode)
+	}
+	count := counterFor(c.counters.Here(), mode, got)
+	count.Add(1)
+	out = dst
+	known := got == hit || c.shared.largeKeysOf(h).Load() == 0
+	if got == hit {
+		if mode&touching != 0 && b.touches {
+			index.Raise(slot, s)
+			mode &^= touching
+		}
+		var value []byte
+		if value, expiry, known = valueIn(rec, k); mode&withValue != 0 {
+			out = torn.Append(dst, value)
+		}
+		known = known && (expiry == 0 || !b.shared.Expired(expiry))
+	}
+	delay.Point()
+	torn.Fence()
+	if !known || b.seq.Load() != seq {
+		count.Add(^uint64(0))
+		return c.lookupAny(dst, k, h, mode)
+	}
+	runtime.KeepAlive(c) // its memory stays mapped until here
+	return out, expiry, got
+}
+
+// lookupAny is lookup for records of every form. Where others keep writing, or k
+// may be in a large bucket, it takes the lock.
+func (c *Cache) lookupAny(
+	dst, k []byte, h uint64, mode lookupMode,
+) (out []byte, expiry uint32, got outcome) {
+	b, n := c.bucket(h), c.counters.Here()
+	if !overlaps(dst, k) {
+		for range readTries {
+			if out, expiry, got = b.read(dst, k, h, n, mode); got < elsewhere {
+				return out, expiry, got
+			}
+			if got == elsewhere {
+				break
+			}
+		}
+	}
+	n.Locked.Add(1)
+	b.mu.Lock()
+	defer b.mu.Unlock() // also after a fault in the caller's dst
+	return c.lookupUnder(b, dst, k, h, n, mode)
+}
+
+// lookupUnder is lookup under the lock of the key's small bucket b: nobody writes
+// there, and the key stays where it is.
+func (c *Cache) lookupUnder(
+	b *bucket, dst, k []byte, h uint64, n *stripe.Counter, mode lookupMode,
+) (out []byte, expiry uint32, got outcome) {
+	if out, expiry, got = b.read(dst, k, h, n, mode); got != elsewhere {
+		return out, expiry, got
 	}
 	lb := c.largeBucket(h)
-	lb.mu.share()
-	defer lb.mu.unshare(false)
-	return lb.view(k, h, fn)
+	if !overlaps(dst, k) {
+		for range readTries {
+			if out, expiry, got = lb.read(dst, k, h, n, mode); got != retry {
+				return out, expiry, got
+			}
+		}
+	}
+	lb.mu.Lock()
+	defer lb.mu.Unlock()
+	return lb.read(dst, k, h, n, mode)
 }
 
 // Del removes k and reports whether it was there. The bytes of the record are
@@ -387,50 +247,57 @@ func (c *Cache) Del(k []byte) bool {
 // Reset removes all entries. The cache stays usable; its memory stays with it,
 // free for reuse (see [Cache.Close] for giving it back). Buckets are emptied
 // one after another: an entry that is set meanwhile may or may not stay, and so
-// may one that Touch writes again more than once.
-// Counters in [Stats] go on.
+// may one that Touch writes again more than once. With [Options].OnEvict, a
+// bucket is emptied in steps of 64 KB or 256 entries, and OnEvict called between
+// them. Counters in [Stats] go on.
 func (c *Cache) Reset() {
 	// Touch may write a record again, and move it between the small buckets and
 	// the large ones: an old one must not slip through to where Reset has been.
-	for i := range c.region.buckets {
-		c.resetBucket(&c.region.buckets[i])
+	for i := range c.arena.buckets {
+		c.resetBucket(&c.arena.buckets[i])
 	}
 	c.each(c.resetBucket) // the large ones last
 }
 
 // resetBucket removes the entries of one bucket.
 func (c *Cache) resetBucket(b *bucket) {
-	var w write
-	c.region.mu.Lock()
-	b.lock()
-	if !b.closed {
-		b.resetLocked()
+	b.mu.Lock()
+	left := b.sizeLocked()
+	b.mu.Unlock()
+	for done := false; !done; {
+		done = c.resetStep(b, &left)
 	}
-	b.unlock(&w)
-	if b.large {
-		c.settle(b)
-	}
-	c.region.mu.Unlock()
-	c.announce(&w)
 }
 
-// Close gives all memory back to the operating system. It waits for calls that
-// are under way; later ones miss, or return [ErrClosed] from Set. A second
-// Close does nothing. The error, if any, is the operating system's, and the
-// cache is closed nonetheless.
+// resetStep removes some of the entries of a bucket, and reports whether all are
+// gone. Once as many bytes have gone as left says, it removes the rest at once: who
+// keeps setting others, OnEvict perhaps, must not keep it from ending.
+func (c *Cache) resetStep(b *bucket, left *int) (done bool) {
+	var w write
+	defer c.shared.notify(&w)
+	c.arena.mu.Lock()
+	defer c.arena.mu.Unlock()
+	if b.large {
+		defer c.settle(b)
+	}
+	b.lock()
+	defer b.unlockFor(&w)
+	if done = b.closed || b.dropStepLocked(left); done && !b.closed {
+		b.resetLocked()
+	}
+	return done
+}
+
+// Close gives all memory back to the operating system. It waits for writes that
+// are under way; later calls miss, or return [ErrClosed] from Set. Address space
+// stays reserved until the Cache is collected. A second Close does nothing. The
+// error is nil.
 func (c *Cache) Close() error {
-	g := &c.region
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for i := range c.shared.buckets {
-		c.buckets[i].close()
-	}
-	for i := range g.buckets {
-		g.buckets[i].close()
-	}
-	if err := c.shared.pool.close(); err != nil {
-		return fmt.Errorf("ringcache: close cache: %w", err)
-	}
+	a := &c.arena
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	c.each((*bucket).close)
+	c.shared.pool.Close()
 	return nil
 }
 
@@ -440,20 +307,11 @@ func (c *Cache) Close() error {
 func (c *Cache) Len() int {
 	n := 0
 	c.each(func(b *bucket) {
-		b.hold()
+		b.mu.Lock()
 		n += b.liveLocked()
-		b.mu.release()
+		b.mu.Unlock()
 	})
 	return n
-}
-
-// UpdateStats adds the counters and gauges of the cache to s; see [Stats] for
-// what each means. It takes every bucket's lock for a moment, one after
-// another, and does not allocate.
-func (c *Cache) UpdateStats(s *Stats) {
-	c.each(func(b *bucket) { b.updateStats(s) })
-	s.MaxBytesSize += uint64(c.shared.bound())
-	s.ReservedBytes += uint64(c.shared.pool.used.Load())
 }
 
 // each calls fn with every bucket, small and large.
@@ -461,7 +319,7 @@ func (c *Cache) each(fn func(b *bucket)) {
 	for i := range c.shared.buckets {
 		fn(&c.buckets[i])
 	}
-	for i := range c.region.buckets {
-		fn(&c.region.buckets[i])
+	for i := range c.arena.buckets {
+		fn(&c.arena.buckets[i])
 	}
 }

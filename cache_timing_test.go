@@ -27,9 +27,11 @@ const referenceItems = 1 << 16
 
 type referenceOp func(s timingStore) error
 
-func BenchmarkCacheSet(b *testing.B)    { benchReference(b, referenceRing, referenceSet) }
-func BenchmarkCacheGet(b *testing.B)    { benchReference(b, referenceRing, referenceGet) }
-func BenchmarkCacheSetGet(b *testing.B) { benchReference(b, referenceRing, referenceSet, referenceGet) }
+func BenchmarkCacheSet(b *testing.B) { benchReference(b, referenceRing, referenceSet) }
+func BenchmarkCacheGet(b *testing.B) { benchReference(b, referenceRing, referenceGet) }
+func BenchmarkCacheSetGet(b *testing.B) {
+	benchReference(b, referenceRing, referenceSet, referenceGet)
+}
 
 func BenchmarkBigCacheSet(b *testing.B) { benchReference(b, referenceBig, referenceSet) }
 func BenchmarkBigCacheGet(b *testing.B) { benchReference(b, referenceBig, referenceGet) }
@@ -37,13 +39,17 @@ func BenchmarkBigCacheSetGet(b *testing.B) {
 	benchReference(b, referenceBig, referenceSet, referenceGet)
 }
 
-func BenchmarkGoCacheSet(b *testing.B)    { benchReference(b, referenceGo, referenceSet) }
-func BenchmarkGoCacheGet(b *testing.B)    { benchReference(b, referenceGo, referenceGet) }
-func BenchmarkGoCacheSetGet(b *testing.B) { benchReference(b, referenceGo, referenceSet, referenceGet) }
+func BenchmarkGoCacheSet(b *testing.B) { benchReference(b, referenceGo, referenceSet) }
+func BenchmarkGoCacheGet(b *testing.B) { benchReference(b, referenceGo, referenceGet) }
+func BenchmarkGoCacheSetGet(b *testing.B) {
+	benchReference(b, referenceGo, referenceSet, referenceGet)
+}
 
-func BenchmarkStdMapSet(b *testing.B)    { benchReference(b, referenceMap, referenceSet) }
-func BenchmarkStdMapGet(b *testing.B)    { benchReference(b, referenceMap, referenceGet) }
-func BenchmarkStdMapSetGet(b *testing.B) { benchReference(b, referenceMap, referenceSet, referenceGet) }
+func BenchmarkStdMapSet(b *testing.B) { benchReference(b, referenceMap, referenceSet) }
+func BenchmarkStdMapGet(b *testing.B) { benchReference(b, referenceMap, referenceGet) }
+func BenchmarkStdMapSetGet(b *testing.B) {
+	benchReference(b, referenceMap, referenceSet, referenceGet)
+}
 
 func BenchmarkSyncMapSet(b *testing.B) { benchReference(b, referenceSync, referenceSet) }
 func BenchmarkSyncMapGet(b *testing.B) { benchReference(b, referenceSync, referenceGet) }
@@ -168,7 +174,9 @@ func benchEntries(b *testing.B, s timingStore, valueSize int, set, get bool) {
 }
 
 // entryOps is the loop of one goroutine; it returns how many reads hit.
-func entryOps(pb *testing.PB, s timingStore, keys *timingKeys, valueSize int, set, get bool) (uint64, error) {
+func entryOps(
+	pb *testing.PB, s timingStore, keys *timingKeys, valueSize int, set, get bool,
+) (uint64, error) {
 	var hits uint64
 	val, buf := make([]byte, valueSize), make([]byte, 0, valueSize)
 	for pb.Next() {

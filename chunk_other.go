@@ -2,22 +2,18 @@
 
 package ringcache
 
-import "unsafe"
+import (
+	"unsafe"
 
-// offHeap tells whether chunks lie outside the Go heap in this build: here
-// they are large pointer-free slices of it, which the collector marks but
-// never scans.
-const offHeap = false
+	"github.com/ringcache/ringcache/internal/chunk"
+)
 
-// chunkRef is the address of a chunk or of an index page, as a pointer that
-// keeps the slice from mapBytes alive.
-type chunkRef struct{ addr unsafe.Pointer }
+// Memory on the Go heap: large pointer-free slices, which the collector marks
+// but never scans.
 
-// refOf returns the reference to the bytes of b, which come from mapBytes.
-func refOf(b []byte) chunkRef { return chunkRef{unsafe.Pointer(unsafe.SliceData(b))} }
-
-// pointer returns the address that r holds.
-func (r *chunkRef) pointer() unsafe.Pointer { return r.addr }
+// offHeap tells whether chunks lie outside of the Go heap in this build. That
+// this compiles shows that references are pointers in the same builds.
+const offHeap = !chunk.OnHeap
 
 // mapBytes returns n fresh zero bytes, aligned for 64-bit words.
 func mapBytes(n int) ([]byte, error) {
@@ -30,11 +26,11 @@ func mapBytes(n int) ([]byte, error) {
 // nothing refers to it.
 func unmapBytes([]byte) error { return nil }
 
-// useHugePages leaves the Go heap as it is.
-func useHugePages([]byte) {}
+// askHugePages leaves the Go heap as it is.
+func askHugePages([]byte) {}
 
-// canCool reports that the Go heap gives nothing back while it is referred to.
-func canCool(int) bool { return false }
+// discardGranule says that the Go heap gives nothing back while it is referred to.
+func discardGranule() int { return 0 }
 
-// coolBytes is not called.
-func coolBytes([]byte) {}
+// discardBytes is not called.
+func discardBytes([]byte) {}

@@ -14,7 +14,7 @@ func (c *Cache) SetIfAbsent(k, v []byte) (stored bool, err error) {
 	w.k, w.v = k, v
 	c.begin(&w)
 	w.cond = ifAbsent
-	return met(c.apply(&w))
+	return met(c.apply(&w, "set"))
 }
 
 // SetIfChanged stores v under k unless that is the value of k already, and
@@ -30,7 +30,7 @@ func (c *Cache) SetIfChanged(k, v []byte) (changed bool, err error) {
 	w.k, w.v = k, v
 	c.begin(&w)
 	w.cond = ifChanged
-	changed, err = met(c.apply(&w))
+	changed, err = met(c.apply(&w, "set"))
 	return changed && !w.same, err
 }
 
@@ -47,7 +47,7 @@ func (c *Cache) CompareAndSwap(k, old, new []byte) (swapped bool, err error) {
 	w.k, w.v = k, new
 	c.begin(&w)
 	w.cond, w.old = ifEqual, old
-	return met(c.apply(&w))
+	return met(c.apply(&w, "swap"))
 }
 
 // met tells a condition that does not hold from an error.
@@ -76,15 +76,15 @@ func met(err error) (bool, error) {
 // counts in [Stats] as one Set, or one Del if fn does not keep k.
 func (c *Cache) Update(k []byte, fn func(old []byte, ok bool) (new []byte, keep bool)) error {
 	// fn may change its copy, so the comparison needs one of its own.
-	mine, theirs := copyBuffers.Get().(*[]byte), copyBuffers.Get().(*[]byte)
-	defer copyBuffers.Put(mine)
-	defer copyBuffers.Put(theirs)
+	mine, theirs := scratches.Get().(*scratch), scratches.Get().(*scratch)
+	defer mine.release()
+	defer theirs.release()
 	w := write{k: k, h: c.shared.hash(k)}
 	for ; ; w.silent = true {
-		old, _, ok := c.peek((*mine)[:0], &w, true)
-		*mine = old
-		*theirs = append((*theirs)[:0], old...)
-		v, keep := fn(*theirs, ok)
+		old, ok := c.peek(mine.buf[:0], &w)
+		mine.buf = old
+		theirs.buf = append(theirs.buf[:0], old...)
+		v, keep := fn(theirs.buf, ok)
 		w.expect(old, ok)
 		if !keep {
 			w.reason = EvictDeleted
@@ -93,8 +93,8 @@ func (c *Cache) Update(k []byte, fn func(old []byte, ok bool) (new []byte, keep 
 			}
 			continue
 		}
-		w.v, w.expiry, w.reason = v, c.shared.usual(), EvictReplaced
-		if err := c.apply(&w); err != errUnmet {
+		w.v, w.expiry, w.reason = v, c.shared.Default(), EvictReplaced
+		if err := c.apply(&w, "update"); err != errUnmet {
 			return err
 		}
 	}
@@ -109,15 +109,15 @@ func (c *Cache) Update(k []byte, fn func(old []byte, ok bool) (new []byte, keep 
 // twice; under a key that many append to at once it may do so several times. It
 // counts as one Set in [Stats].
 func (c *Cache) Append(k, suffix []byte) error {
-	buf := copyBuffers.Get().(*[]byte)
-	defer copyBuffers.Put(buf)
+	s := scratches.Get().(*scratch)
+	defer s.release()
 	w := write{k: k, h: c.shared.hash(k), reason: EvictReplaced}
 	for ; ; w.silent = true {
-		old, _, ok := c.peek((*buf)[:0], &w, true)
-		*buf = append(old, suffix...)
-		w.expect((*buf)[:len(old)], ok)
-		w.v, w.expiry = *buf, c.shared.usual()
-		if err := c.apply(&w); err != errUnmet {
+		old, ok := c.peek(s.buf[:0], &w)
+		s.buf = append(old, suffix...)
+		w.expect(s.buf[:len(old)], ok)
+		w.v, w.expiry = s.buf, c.shared.Default()
+		if err := c.apply(&w, "append to"); err != errUnmet {
 			return err
 		}
 	}
@@ -131,6 +131,12 @@ func (w *write) expect(old []byte, ok bool) {
 	}
 }
 
+// peek appends the value of the key to dst: a lookup that counts as none.
+func (c *Cache) peek(dst []byte, w *write) ([]byte, bool) {
+	out, _, got := c.lookup(dst, w.k, w.h, withValue)
+	return out, got == hit
+}
+
 // GetAndDel removes k, appends the value that it had to dst, and returns the
 // extended slice; dst as it is, and false, if k is not there. Of several calls at
 // once, one gets the value. The bytes belong to the caller.
@@ -140,33 +146,36 @@ func (w *write) expect(old []byte, ok bool) {
 func (c *Cache) GetAndDel(dst, k []byte) ([]byte, bool) {
 	w := write{k: k, h: c.shared.hash(k), reason: EvictDeleted}
 	dst, ok := c.take(dst, &w)
-	c.announce(&w)
+	c.shared.notify(&w)
 	return dst, ok
 }
 
 // take removes the key and appends the value that it had to dst.
 func (c *Cache) take(dst []byte, w *write) ([]byte, bool) {
 	b := c.bucket(w.h)
-	b.index.prefetch(w.h)
+	b.index.Prefetch(w.h)
 	b.lock()
-	defer b.unlock(w)
+	defer b.unlockFor(w)
 	b.dels++
-	b.overtakeLocked(w)
+	b.invalidateLocked(w)
 	dst, ok := b.takeLocked(dst, w)
-	if ok || c.shared.strays(w.h).Load() == 0 {
+	if ok || c.shared.largeKeysOf(w.h).Load() == 0 {
 		return dst, ok
 	}
 	lb := c.largeBucket(w.h)
 	lb.lock()
-	defer lb.unlock(w)
+	defer lb.unlockFor(w)
 	return lb.takeLocked(dst, w)
 }
 
 // takeLocked is take in one bucket.
 func (b *bucket) takeLocked(dst []byte, w *write) ([]byte, bool) {
 	var f found
-	if ok := b.lookup(&f, w.k, w.h); ok {
-		dst = f.peek(dst, true)
+	if !b.lookupLocked(&f, w.k, w.h) {
+		b.deleteLocked(w) // what is expired, or a negative entry
+		return dst, false
 	}
-	return dst, b.delLocked(w)
+	dst, _ = f.ring.Read(dst, f.valuePos(), f.ValueLen) // w.k may lie in dst
+	b.removeLocked(&f, w.h, w.why())
+	return dst, true
 }

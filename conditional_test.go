@@ -30,7 +30,12 @@ func unlike(v []byte) [][]byte {
 	return [][]byte{first, last, v[1:]}
 }
 
-func TestContract_SetIfAbsent(t *testing.T) {
+// keep returns a function for Update that stores v.
+func keep(v []byte) func([]byte, bool) ([]byte, bool) {
+	return func([]byte, bool) ([]byte, bool) { return v, true }
+}
+
+func TestSetIfAbsent_StoresOnce(t *testing.T) {
 	c := small(t)
 	for _, n := range valueSizes {
 		k, v := []byte("key"+strconv.Itoa(n)), pattern("v", n)
@@ -46,7 +51,7 @@ func TestContract_SetIfAbsent(t *testing.T) {
 	}
 }
 
-func TestContract_SetIfChanged(t *testing.T) {
+func TestSetIfChanged_LeavesAnEqualValue(t *testing.T) {
 	c := small(t)
 	for _, n := range valueSizes {
 		k, v := []byte("key"+strconv.Itoa(n)), pattern("v", n)
@@ -72,7 +77,7 @@ func TestContract_SetIfChanged(t *testing.T) {
 }
 
 // An equal value gets a new time to live, in the place where it is.
-func TestContract_SetIfChangedTTL(t *testing.T) {
+func TestSetIfChanged_BeginsTheTimeToLiveAnew(t *testing.T) {
 	c := small(t)
 	k, v := []byte("k"), []byte("v")
 	require.NoError(t, c.SetWithTTL(k, v, time.Minute))
@@ -84,7 +89,7 @@ func TestContract_SetIfChangedTTL(t *testing.T) {
 	require.Zero(t, left, "there is no default, so the entry never expires")
 }
 
-func TestContract_CompareAndSwap(t *testing.T) {
+func TestCompareAndSwap_WantsTheOldValue(t *testing.T) {
 	c := small(t)
 	for _, n := range valueSizes {
 		k, v := []byte("key"+strconv.Itoa(n)), pattern("v", n)
@@ -116,7 +121,7 @@ func TestContract_CompareAndSwap(t *testing.T) {
 
 // A write that must not be made touches nothing, however bad it is; one that
 // must be and cannot removes the older value, as Set does.
-func TestContract_ConditionalTooLarge(t *testing.T) {
+func TestConditional_TooLargeRemovesOnlyWhatItReplaces(t *testing.T) {
 	c := small(t)
 	k, v, long := []byte("k"), []byte("v"), make([]byte, maxValue+1)
 	require.NoError(t, c.Set(k, v))
@@ -127,7 +132,7 @@ func TestContract_ConditionalTooLarge(t *testing.T) {
 	swapped, err := c.CompareAndSwap(k, []byte("other"), long)
 	require.NoError(t, err)
 	require.False(t, swapped)
-	swapped, err = c.CompareAndSwap(make([]byte, maxKey+1), nil, nil)
+	swapped, err = c.CompareAndSwap(make([]byte, 65535+1), nil, nil)
 	require.NoError(t, err)
 	require.False(t, swapped)
 	require.True(t, c.Has(k))
@@ -140,8 +145,8 @@ func TestContract_ConditionalTooLarge(t *testing.T) {
 		"SetIfAbsent":  func() error { _, err := c.SetIfAbsent([]byte("none"), long); return err },
 		"SetIfChanged": func() error { _, err := c.SetIfChanged(k, long); return err },
 		"Append":       func() error { return c.Append(k, long[1:]) },
-		"Update":       func() error { return c.Update(k, func([]byte, bool) ([]byte, bool) { return long, true }) },
-		"long key":     func() error { _, err := c.SetIfAbsent(make([]byte, maxKey+1), v); return err },
+		"Update":       func() error { return c.Update(k, keep(long)) },
+		"long key":     func() error { _, err := c.SetIfAbsent(make([]byte, 65535+1), v); return err },
 	} {
 		require.NoError(t, c.Set(k, v))
 		require.ErrorIs(t, call(), ringcache.ErrTooLarge, name)
@@ -150,7 +155,7 @@ func TestContract_ConditionalTooLarge(t *testing.T) {
 }
 
 // A large value that is not to be stored pushes nothing out.
-func TestContract_ConditionalTouchesNothing(t *testing.T) {
+func TestConditional_UnmetTouchesNothing(t *testing.T) {
 	c := small(t)
 	long := make([]byte, maxValue)
 	for i := range 80_000 { // more than fits
@@ -172,20 +177,20 @@ func TestContract_ConditionalTouchesNothing(t *testing.T) {
 	require.Equal(t, before.EntriesCount, after.EntriesCount)
 }
 
-func TestContract_ConditionalClosed(t *testing.T) {
+func TestConditional_Closed(t *testing.T) {
 	c := ringcache.New(1)
-	k := []byte("k")
+	k, large := []byte("k"), make([]byte, maxValue)
 	require.NoError(t, c.Set(k, k))
-	require.NoError(t, c.Close())
+	closeIt(t, c)
 	for name, call := range map[string]func() error{
 		"SetWithTTL":     func() error { return c.SetWithTTL(k, k, time.Hour) },
 		"SetWithTTL(-1)": func() error { return c.SetWithTTL(k, k, -1) },
 		"SetIfAbsent":    func() error { _, err := c.SetIfAbsent(k, k); return err },
 		"SetIfChanged":   func() error { _, err := c.SetIfChanged(k, k); return err },
 		"CompareAndSwap": func() error { _, err := c.CompareAndSwap(k, k, k); return err },
-		"large":          func() error { _, err := c.CompareAndSwap(k, k, make([]byte, maxValue)); return err },
+		"large":          func() error { _, err := c.CompareAndSwap(k, k, large); return err },
 		"Append":         func() error { return c.Append(k, k) },
-		"Update":         func() error { return c.Update(k, func([]byte, bool) ([]byte, bool) { return k, true }) },
+		"Update":         func() error { return c.Update(k, keep(k)) },
 	} {
 		require.ErrorIs(t, call(), ringcache.ErrClosed, name)
 	}
@@ -198,7 +203,7 @@ func TestContract_ConditionalClosed(t *testing.T) {
 	require.False(t, ok)
 }
 
-func TestContract_Update(t *testing.T) {
+func TestUpdate_ReplacesOrRemoves(t *testing.T) {
 	c := small(t)
 	for _, n := range valueSizes {
 		k, v := []byte("key"+strconv.Itoa(n)), pattern("v", n)
@@ -223,7 +228,7 @@ func TestContract_Update(t *testing.T) {
 }
 
 // fn may call the cache, of the same key too, and panic.
-func TestContract_UpdateCallback(t *testing.T) {
+func TestUpdate_MayPanicAndCallTheCache(t *testing.T) {
 	c := ringcache.New(1)
 	k := []byte("k")
 	require.NoError(t, c.Set(k, []byte("1")))
@@ -239,15 +244,17 @@ func TestContract_UpdateCallback(t *testing.T) {
 		require.Equal(t, "2x", string(c.Get(nil, k)))
 		require.Panics(t, func() { _ = c.Update(k, func([]byte, bool) ([]byte, bool) { panic("mine") }) })
 		require.Equal(t, "2x", string(c.Get(nil, k)))
-		require.NoError(t, c.Close())
+		closeIt(t, c)
 	})
 }
 
-func TestContract_Append(t *testing.T) {
+func TestAppend_PutsBehind(t *testing.T) {
 	c := small(t)
 	k := []byte("k")
 	want := ""
-	for _, s := range []string{"", "a", "", "bc", string(pattern("p", 5000)), string(pattern("q", 100_000))} {
+	for _, s := range []string{
+		"", "a", "", "bc", string(pattern("p", 5000)), string(pattern("q", 100_000)),
+	} {
 		suffix := []byte(s)
 		require.NoError(t, c.Append(k, suffix))
 		clear(suffix)
@@ -256,7 +263,7 @@ func TestContract_Append(t *testing.T) {
 	}
 }
 
-func TestContract_GetAndDel(t *testing.T) {
+func TestGetAndDel_TakesTheValue(t *testing.T) {
 	c := small(t)
 	for _, n := range valueSizes {
 		k, v := []byte("key"+strconv.Itoa(n)), pattern("v", n)
@@ -277,7 +284,7 @@ func TestContract_GetAndDel(t *testing.T) {
 }
 
 // Each counts as the call that it is like, once.
-func TestContract_ConditionalStats(t *testing.T) {
+func TestConditional_CountsAsOneSet(t *testing.T) {
 	c := small(t)
 	k, v := []byte("k"), []byte("v")
 	for range 2 { // absent first, then there
@@ -306,7 +313,7 @@ func TestContract_ConditionalStats(t *testing.T) {
 
 // Counters of many goroutines under a few keys lose nothing, whichever way they
 // are counted up, with values that move between small and large buckets.
-func TestContract_Counters(t *testing.T) {
+func TestConditional_ManyCountersAtOnce(t *testing.T) {
 	c := small(t)
 	const clients, rounds = 4, 300
 	add := func(k []byte, by uint64) error {

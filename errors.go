@@ -2,25 +2,30 @@ package ringcache
 
 import "errors"
 
-// Errors that the methods of [Cache] and [Typed] return, wrapped with what was asked for
-// and the bound that it met; test for them with [errors.Is]. None of them
-// leaves the cache unusable.
+// Errors that the methods of [Cache] and [Typed] return, wrapped with what was
+// asked for and the bound that it met. Test for them with [errors.Is]. None of
+// them leaves the cache unusable.
 var (
-	// ErrTooLarge is returned by Set and SetBatch when the key is longer than 65,535 bytes
-	// or the value longer than a sixteenth of the cache's bound. Nothing is
-	// stored, and an older value of the key is removed: it is out of date.
+	// ErrTooLarge is returned when the key is longer than 65,535 bytes or the
+	// value longer than a sixteenth of the cache's bound, by Set, SetWithTTL,
+	// SetIfAbsent, SetIfChanged, CompareAndSwap, Update, Append and SetBatch, and
+	// by Set of a Typed view. Nothing is stored, and an older value of the key is
+	// removed: it is out of date.
 	ErrTooLarge = errors.New("entry too large")
 
-	// ErrClosed is returned by Set, SetBatch and Resize after Close.
+	// ErrClosed is returned after Close by Set, SetWithTTL, SetIfAbsent,
+	// SetIfChanged, CompareAndSwap, Update (unless its function removes the key),
+	// Append, SetBatch, GetOrLoad and Resize, and by Set of a Typed view.
 	ErrClosed = errors.New("cache is closed")
 
-	// ErrNoMemory is returned by Set and SetBatch when the operating system refuses the
-	// memory for a further chunk. Nothing is stored, an older value of the key
-	// is removed, and other entries stay. A later Set tries again.
+	// ErrNoMemory is returned when the operating system refuses memory, by Set,
+	// SetWithTTL, SetIfAbsent, SetIfChanged, CompareAndSwap, Update, Append and
+	// SetBatch, and by Set of a Typed view. Nothing is stored, an older value of
+	// the key is removed, and other entries stay. A later Set tries again.
 	ErrNoMemory = errors.New("no memory from the operating system")
 
-	// ErrAbsent is returned by GetOrLoad for a key that a load has found to have
-	// no value.
+	// ErrAbsent is returned by GetOrLoad for a key of which a load has found that
+	// it has no value.
 	ErrAbsent = errors.New("key is absent")
 
 	// ErrLoadExited is returned by GetOrLoad when the load has called
@@ -28,20 +33,16 @@ var (
 	ErrLoadExited = errors.New("load has exited its goroutine")
 
 	// ErrInvalidOptions is returned by NewWithOptions for a setting out of its
-	// range, and by Resize for such a bound.
+	// range, and by Resize for such a bound. New panics with it.
 	ErrInvalidOptions = errors.New("invalid options")
 
 	// ErrEncode is returned by Set of a Typed view when its codec cannot encode
-	// the value, and wrapped together with the codec's own error. Nothing is
+	// the value. It is wrapped together with the codec's own error. Nothing is
 	// stored, and an older value of the key is removed.
 	ErrEncode = errors.New("value cannot be encoded")
 
-	// ErrDecode is returned by Get of a Typed view when the key is there but
-	// its codec cannot decode the bytes, and wrapped together with the codec's
-	// own error. The entry stays as it is.
+	// ErrDecode is returned by Get of a Typed view when the key is there but its
+	// codec cannot decode the bytes. It is wrapped together with the codec's own
+	// error. The entry stays as it is.
 	ErrDecode = errors.New("value cannot be decoded")
-
-	// errResized tells a Set that the cache was made smaller under it, and that
-	// its record goes elsewhere now.
-	errResized = errors.New("cache was resized")
 )

@@ -24,7 +24,10 @@ func ExampleCache_SetWithTTL() {
 
 // A session that lives for half an hour after its last use.
 func ExampleCache_Touch() {
-	cache, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: 32 << 20, TTL: 30 * time.Minute})
+	cache, err := ringcache.NewWithOptions(ringcache.Options{
+		MaxBytes: 32 << 20,
+		TTL:      30 * time.Minute,
+	})
 	if err != nil {
 		log.Fatal(err)
 	}

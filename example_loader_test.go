@@ -104,8 +104,9 @@ func ExampleLoadPanic() {
 		p := recover().(*ringcache.LoadPanic)
 		fmt.Println(p.Value, len(p.Stack) > 0)
 	}()
-	cache.GetOrLoad(context.Background(), nil, []byte("planet"), func(context.Context, []byte) (ringcache.Loaded, error) {
+	load := func(context.Context, []byte) (ringcache.Loaded, error) {
 		panic("out of orbit")
-	})
+	}
+	cache.GetOrLoad(context.Background(), nil, []byte("planet"), load)
 	// Output: out of orbit true
 }

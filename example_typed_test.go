@@ -67,8 +67,10 @@ func ExampleTyped_readThrough() {
 func ExampleTypedOptions() {
 	cache := ringcache.New(32 << 20)
 	defer cache.Close()
-	names := ringcache.NewTyped[int32](cache, ringcache.StringCodec[string](), ringcache.TypedOptions{Prefix: "name:"})
-	visits := ringcache.NewTyped[int32](cache, ringcache.BinaryCodec[time.Time](), ringcache.TypedOptions{Prefix: "visit:"})
+	names := ringcache.NewTyped[int32](cache, ringcache.StringCodec[string](),
+		ringcache.TypedOptions{Prefix: "name:"})
+	visits := ringcache.NewTyped[int32](cache, ringcache.BinaryCodec[time.Time](),
+		ringcache.TypedOptions{Prefix: "visit:"})
 
 	_ = names.Set(7, "Grace")
 	_ = visits.Set(7, time.Date(1944, 8, 7, 0, 0, 0, 0, time.UTC))
@@ -84,7 +86,8 @@ func ExampleTypedOptions() {
 func ExampleTyped_Get_errors() {
 	cache := ringcache.New(32 << 20)
 	defer cache.Close()
-	times := ringcache.NewTyped[string](cache, ringcache.BinaryCodec[time.Time](), ringcache.TypedOptions{})
+	times := ringcache.NewTyped[string](cache, ringcache.BinaryCodec[time.Time](),
+		ringcache.TypedOptions{})
 	_ = cache.Set([]byte("start"), []byte("noon"))
 
 	_, ok, err := times.Get("start")
@@ -133,7 +136,8 @@ func ExampleCodec() {
 func ExampleBinaryCodec() {
 	cache := ringcache.New(32 << 20)
 	defer cache.Close()
-	hosts := ringcache.NewTyped[string](cache, ringcache.BinaryCodec[netip.Addr](), ringcache.TypedOptions{})
+	hosts := ringcache.NewTyped[string](cache, ringcache.BinaryCodec[netip.Addr](),
+		ringcache.TypedOptions{})
 
 	_ = hosts.Set("localhost", netip.IPv6Loopback())
 	addr, ok, err := hosts.Get("localhost")

@@ -2,7 +2,6 @@ package ringcache
 
 import (
 	"fmt"
-	"math"
 	"time"
 )
 
@@ -18,7 +17,7 @@ import (
 //
 // An expired entry takes up memory, and is counted by [Cache.Len], until a Set
 // comes across it. Sets look for expired entries of the bucket that they write
-// to, and take their memory before they drop what is alive; no goroutine does.
+// to, and take their memory before they drop what is live; no goroutine does.
 // [Cache.DeleteExpired] removes them all at once.
 //
 // An expiry takes 4 bytes of the record. Ownership, limits, errors, locks and
@@ -28,28 +27,33 @@ func (c *Cache) SetWithTTL(k, v []byte, ttl time.Duration) error {
 	w.k, w.v, w.h, w.reason = k, v, c.shared.hash(k), EvictReplaced
 	if ttl < 0 {
 		w.reason = EvictDeleted
-		return c.setExpired(&w)
+		return c.setExpired(&w, "set")
 	}
 	if ttl > 0 {
-		w.expiry = c.shared.expiry(ttl)
+		w.expiry = c.shared.In(ttl)
 	}
-	return c.apply(&w)
+	return c.apply(&w, "set")
 }
 
 // setExpired is the Set of an entry that has expired already.
-func (c *Cache) setExpired(w *write) error {
+func (c *Cache) setExpired(w *write, verb string) error {
+	if err := c.removeOlder(w); err != nil {
+		return fmt.Errorf("ringcache: %s entry: %w", verb, err)
+	}
+	return nil
+}
+
+// removeOlder is the part of setExpired that changes the cache.
+func (c *Cache) removeOlder(w *write) error {
+	defer c.shared.notify(w)
 	b := c.bucket(w.h)
 	b.lock()
+	defer b.unlockFor(w)
 	err := c.beginLocked(b, w)
 	if err == nil {
 		c.removeLocked(b, w)
 	}
-	b.unlock(w)
-	c.announce(w)
-	if err != nil {
-		return fmt.Errorf("ringcache: set entry: %w", err)
-	}
-	return nil
+	return err
 }
 
 // Touch gives the entry of k another time to live, from now on, and reports
@@ -69,7 +73,7 @@ func (c *Cache) Touch(k []byte, ttl time.Duration) bool {
 		return found
 	}
 	if ttl > 0 {
-		w.expiry = c.shared.expiry(ttl)
+		w.expiry = c.shared.In(ttl)
 	}
 	for {
 		found, done := c.renew(&w)
@@ -90,31 +94,31 @@ func (c *Cache) Touch(k []byte, ttl time.Duration) bool {
 // reports whether the key is there. It is not done if the record has no room.
 func (c *Cache) renew(w *write) (found, done bool) {
 	b := c.bucket(w.h)
-	b.index.prefetch(w.h)
+	b.index.Prefetch(w.h)
 	b.lock()
-	defer b.mu.Unlock()
+	defer b.unlock()
 	found, done = b.touchLocked(w)
-	if found || c.shared.strays(w.h).Load() == 0 {
+	if found || c.shared.largeKeysOf(w.h).Load() == 0 {
 		return found, done
 	}
 	lb := c.largeBucket(w.h)
 	lb.lock()
-	defer lb.mu.Unlock()
+	defer lb.unlock()
 	return lb.touchLocked(w)
 }
 
 // rewrite stores the value that the key has once more, with the write's expiry,
 // or returns errUnmet if it does not find it or it changes meanwhile.
 func (c *Cache) rewrite(w *write) error {
-	buf := copyBuffers.Get().(*[]byte)
-	defer copyBuffers.Put(buf)
-	v, _, ok := c.peek((*buf)[:0], w, true)
-	*buf = v
+	s := scratches.Get().(*scratch)
+	defer s.release()
+	v, ok := c.peek(s.buf[:0], w)
+	s.buf = v
 	if !ok {
 		return errUnmet
 	}
 	w.v, w.old, w.cond, w.same = v, v, ifEqual, true
-	return c.apply(w)
+	return c.apply(w, "touch")
 }
 
 // TTL returns how long the entry of k is still there for at the most, and
@@ -122,16 +126,16 @@ func (c *Cache) rewrite(w *write) error {
 // on a miss. It does not count as a lookup in [Stats] nor with the policy, does
 // not allocate, and takes the lock of one bucket for a moment.
 func (c *Cache) TTL(k []byte) (time.Duration, bool) {
-	_, expiry, ok := c.peek(nil, &write{k: k, h: c.shared.hash(k)}, false)
-	if !ok || expiry == 0 {
-		return 0, ok
+	_, expiry, got := c.lookup(nil, k, c.shared.hash(k), 0)
+	if got != hit || expiry == 0 {
+		return 0, got == hit
 	}
-	left := c.shared.left(expiry)
+	left := c.shared.Until(expiry)
 	return left, left > 0 // it may have expired since
 }
 
 // DeleteExpired removes all entries that have expired when it is called, and
-// returns how many it removed, marks that a key is absent among them (see
+// returns how many it removed, negative entries among them (see
 // [Cache.GetOrLoad]). Afterwards [Cache.Len] counts none of them. It
 // looks at the records of those buckets that may have any, which takes time in
 // proportion to their number, but holds a bucket's lock only for some thousand
@@ -139,71 +143,19 @@ func (c *Cache) TTL(k []byte) (time.Duration, bool) {
 // exact counts: Sets reclaim the memory as they need it.
 func (c *Cache) DeleteExpired() int {
 	n := 0
-	c.each(func(b *bucket) { n += c.deleteExpired(b) })
+	c.each(func(b *bucket) {
+		for s := (sweep{}); !s.done; {
+			n += c.deleteStep(b, &s)
+		}
+	})
 	return n
 }
 
-// tick is the resolution of expiries. It is what an entry may be dropped too
-// early; 4 bytes of such ticks last for 13.6 years.
-const tick = 100 * time.Millisecond
-
-// clock tells how old the cache is, in ticks. It is read only where something
-// expires. The first tick is 1, so that 0 is free to mean never.
-type clock struct {
-	start time.Time            // with a monotonic reading: a wall clock that is set does no harm
-	fake  func() time.Duration // of a test, in place of the time since start
-	ttl   time.Duration        // of entries without one of their own; 0: they do not expire
+// deleteStep is a step of DeleteExpired.
+func (c *Cache) deleteStep(b *bucket, s *sweep) (dropped int) {
+	var w write
+	defer c.shared.notify(&w)
+	b.lock()
+	defer b.unlockFor(&w)
+	return b.deleteStepLocked(s)
 }
-
-func newClock(g geometry) clock {
-	return clock{start: time.Now(), fake: g.now, ttl: g.ttl}
-}
-
-// age returns how long ago the cache was made.
-func (c *clock) age() time.Duration {
-	if c.fake != nil {
-		return c.fake()
-	}
-	return time.Since(c.start)
-}
-
-// tick returns the tick that it is. It is not inlined so that expired is: nearly
-// all records never ask.
-//
-//go:noinline
-func (c *clock) tick() uint32 { return tickAt(c.age()) }
-
-// tickAt returns the tick of an age. After 13.6 years it does not go on.
-func tickAt(age time.Duration) uint32 {
-	return uint32(min(int64(age/tick)+1, math.MaxUint32))
-}
-
-// expiry returns the tick from which on what is to live for ttl, above 0, is
-// expired. It begins at that moment or up to a tick before, never after. 0, for
-// never, is the answer if it is too far away for the clock.
-func (c *clock) expiry(ttl time.Duration) uint32 {
-	age := c.age()
-	if ttl > math.MaxInt64-age {
-		return 0
-	}
-	if at := int64((age+ttl)/tick) + 1; at < math.MaxUint32 {
-		return uint32(at)
-	}
-	return 0
-}
-
-// usual returns the expiry of what is set now without a time to live of its own.
-func (c *clock) usual() uint32 {
-	if c.ttl == 0 {
-		return 0
-	}
-	return c.expiry(c.ttl)
-}
-
-// left returns how long it is until a tick begins.
-func (c *clock) left(at uint32) time.Duration {
-	return max(0, time.Duration(at-1)*tick-c.age())
-}
-
-// expired reports whether the record of a header is expired.
-func (c *clock) expired(h header) bool { return h.expiry != 0 && c.tick() >= h.expiry }

@@ -2,11 +2,17 @@ package ringcache
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache/internal/clock"
+	"github.com/ringcache/ringcache/internal/index"
+	"github.com/ringcache/ringcache/internal/record"
 )
 
 // timedCache returns a cache whose clock the test moves.
@@ -19,36 +25,33 @@ func timedCache(t testing.TB, g geometry) (*Cache, *time.Duration) {
 
 func mustSet(t testing.TB, c *Cache, k, v string, ttl time.Duration) {
 	t.Helper()
-	if err := c.SetWithTTL([]byte(k), []byte(v), ttl); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.SetWithTTL([]byte(k), []byte(v), ttl))
 }
 
 // An entry is found until up to a tick before its time, and never after it, by
 // every call that could find it.
 func TestExpiry_EveryLookup(t *testing.T) {
 	lookups := map[string]func(c *Cache, k []byte) bool{
-		"Get":      func(c *Cache, k []byte) bool { return c.Get(nil, k) != nil },
-		"HasGet":   func(c *Cache, k []byte) bool { _, ok := c.HasGet(nil, k); return ok },
-		"Has":      func(c *Cache, k []byte) bool { return c.Has(k) },
-		"View":     func(c *Cache, k []byte) bool { return c.View(k, func([]byte) {}) },
-		"GetBatch": func(c *Cache, k []byte) bool { _, n := c.GetBatch(nil, [][]byte{k}, make([][]byte, 1)); return n == 1 },
-		"TTL":      func(c *Cache, k []byte) bool { _, ok := c.TTL(k); return ok },
+		"Get":    func(c *Cache, k []byte) bool { return c.Get(nil, k) != nil },
+		"HasGet": func(c *Cache, k []byte) bool { _, ok := c.HasGet(nil, k); return ok },
+		"Has":    func(c *Cache, k []byte) bool { return c.Has(k) },
+		"View":   func(c *Cache, k []byte) bool { return c.View(k, func([]byte) {}) },
+		"GetBatch": func(c *Cache, k []byte) bool {
+			_, n := c.GetBatch(nil, [][]byte{k}, make([][]byte, 1))
+			return n == 1
+		},
+		"TTL": func(c *Cache, k []byte) bool { _, ok := c.TTL(k); return ok },
 	}
 	for _, size := range []int{1, 40_000, floorValue} { // short, long, and in a large bucket
-		for offset := time.Duration(0); offset < tick; offset += tick / 3 {
+		for offset := time.Duration(0); offset < clock.Tick; offset += clock.Tick / 3 {
 			for name, found := range lookups {
 				c, age := timedCache(t, defaultGeometry(minMaxBytes))
 				*age = offset
 				mustSet(t, c, "k", string(make([]byte, size)), time.Second)
-				*age = offset + time.Second - tick
-				if !found(c, []byte("k")) {
-					t.Errorf("%s of %d bytes: gone a whole tick before its time", name, size)
-				}
+				*age = offset + time.Second - clock.Tick
+				assert.True(t, found(c, []byte("k")), "%s of %d bytes, a tick before its time", name, size)
 				*age = offset + time.Second
-				if found(c, []byte("k")) {
-					t.Errorf("%s of %d bytes: found at the end of its time", name, size)
-				}
+				assert.False(t, found(c, []byte("k")), "%s of %d bytes, at the end of its time", name, size)
 			}
 		}
 	}
@@ -57,8 +60,9 @@ func TestExpiry_EveryLookup(t *testing.T) {
 const floorValue = minMaxBytes / 16
 
 func TestExpiry_SetWithTTL(t *testing.T) {
-	c, age := timedCache(t, defaultGeometry(minMaxBytes))
-	c.shared.ttl, c.plain = time.Minute, false
+	g := defaultGeometry(minMaxBytes)
+	g.ttl = time.Minute
+	c, age := timedCache(t, g)
 	k := []byte("k")
 	for _, tt := range []struct {
 		set  time.Duration
@@ -72,28 +76,24 @@ func TestExpiry_SetWithTTL(t *testing.T) {
 		{math.MaxInt64, 0, true},
 		{14 * 365 * 24 * time.Hour, 0, true},
 		{13 * 365 * 24 * time.Hour, 13 * 365 * 24 * time.Hour, true},
-		{tick - 1, 0, false},
-		{tick, tick, true},
+		{clock.Tick - 1, 0, false},
+		{clock.Tick, clock.Tick, true},
 	} {
 		mustSet(t, c, "k", "v", time.Hour)
 		mustSet(t, c, "k", "v", tt.set)
-		if left, ok := c.TTL(k); left != tt.left || ok != tt.ok {
-			t.Errorf("set for %v: TTL is %v, %v, want %v, %v", tt.set, left, ok, tt.left, tt.ok)
-		}
+		left, ok := c.TTL(k)
+		assert.Equal(t, tt.ok, ok, "set for %v", tt.set)
+		assert.Equal(t, tt.left, left, "set for %v", tt.set)
 	}
-	if err := c.Set(k, []byte("v")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.Set(k, []byte("v")))
 	*age += time.Second
-	if left, ok := c.TTL(k); left != 59*time.Second || !ok {
-		t.Errorf("by Set: TTL is %v, %v, want the default less a second", left, ok)
-	}
-	if err := c.SetWithTTL(k, make([]byte, floorValue+1), time.Hour); !errors.Is(err, ErrTooLarge) || c.Has(k) {
-		t.Errorf("a value that is too long: got %v", err)
-	}
-	if err := c.SetWithTTL(make([]byte, maxKey+1), nil, -1); err != nil {
-		t.Errorf("removing a key that is too long to be there: got %v", err)
-	}
+	left, ok := c.TTL(k)
+	require.True(t, ok)
+	require.Equal(t, 59*time.Second, left, "by Set: the default less a second")
+	require.ErrorIs(t, c.SetWithTTL(k, make([]byte, floorValue+1), time.Hour), ErrTooLarge)
+	require.False(t, c.Has(k))
+	require.NoError(t, c.SetWithTTL(make([]byte, record.MaxKey+1), nil, -1),
+		"removing a key that is too long to be there")
 }
 
 // What Touch does to the forms of a record: in place where there is room, else
@@ -103,38 +103,30 @@ func TestExpiry_Touch(t *testing.T) {
 		c, age := timedCache(t, defaultGeometry(minMaxBytes))
 		k := []byte("k")
 		value := string(stamp{id: 1, version: 2, size: size}.value(nil))
-		if c.Touch(k, time.Second) || c.Touch(k, 0) || c.Touch(k, -1) {
-			t.Error("a key that is not there was touched")
+		for _, ttl := range []time.Duration{time.Second, 0, -1} {
+			require.False(t, c.Touch(k, ttl), "it is not there")
 		}
 		mustSet(t, c, "k", value, 0)
 		for range 3 { // a standing that is to be kept
 			c.Has(k)
 		}
 		for _, ttl := range []time.Duration{0, time.Minute, time.Second, 0, time.Hour} {
-			if !c.Touch(k, ttl) {
-				t.Fatalf("touch %d bytes for %v: not there", size, ttl)
-			}
-			if left, ok := c.TTL(k); left != ttl || !ok {
-				t.Errorf("touch %d bytes for %v: TTL is %v, %v", size, ttl, left, ok)
-			}
-			if got := c.Get(nil, k); string(got) != value {
-				t.Errorf("touch %d bytes for %v: another value", size, ttl)
-			}
-			if c.Len() != 1 {
-				t.Errorf("touch %d bytes for %v: %d entries", size, ttl, c.Len())
-			}
+			what := fmt.Sprintf("touched %d bytes for %v", size, ttl)
+			require.True(t, c.Touch(k, ttl), what)
+			left, ok := c.TTL(k)
+			require.True(t, ok, what)
+			require.Equal(t, ttl, left, what)
+			require.True(t, string(c.Get(nil, k)) == value, what)
+			require.Equal(t, 1, c.Len(), what)
 		}
-		if freq := freqOf(t, c, k); freq != 3 {
-			t.Errorf("touched entry of %d bytes has frequency %d, want 3", size, freq)
-		}
+		require.Equal(t, 3, freqOf(t, c, k), "frequency of %d bytes", size)
 		*age += time.Hour
-		if c.Touch(k, time.Hour) || c.Has(k) {
-			t.Error("an expired entry came back")
-		}
+		require.False(t, c.Touch(k, time.Hour), "it has expired")
+		require.False(t, c.Has(k))
 		mustSet(t, c, "k", value, time.Hour)
-		if !c.Touch(k, -1) || c.Has(k) || c.Len() != 0 {
-			t.Error("a ttl below 0 did not remove the entry")
-		}
+		require.True(t, c.Touch(k, -1))
+		require.False(t, c.Has(k))
+		require.Zero(t, c.Len())
 	}
 	c, _ := timedCache(t, defaultGeometry(minMaxBytes))
 	mustSet(t, c, "k", "v", 0)
@@ -142,9 +134,9 @@ func TestExpiry_Touch(t *testing.T) {
 	c.Touch([]byte("k"), time.Second)
 	c.TTL([]byte("k"))
 	after := statsOf(c)
-	if before.SetCalls != after.SetCalls || before.GetCalls != after.GetCalls || before.DelCalls != after.DelCalls {
-		t.Errorf("Touch and TTL are counted: %+v, %+v", before, after)
-	}
+	require.Equal(t, before.SetCalls, after.SetCalls)
+	require.Equal(t, before.GetCalls, after.GetCalls)
+	require.Equal(t, before.DelCalls, after.DelCalls)
 }
 
 func statsOf(c *Cache) (s Stats) {
@@ -158,19 +150,17 @@ func freqOf(t testing.TB, c *Cache, k []byte) int {
 	h := c.shared.hash(k)
 	for _, b := range []*bucket{c.bucket(h), c.largeBucket(h)} {
 		var f found
-		if b.find(&f, k, h) {
-			return slotFreq(f.slot)
+		if b.findLocked(&f, k, h) {
+			return index.Freq(f.Slot)
 		}
 	}
-	t.Fatalf("%s is not there", k)
+	require.Fail(t, "it is not there", "%s", k)
 	return 0
 }
 
 func TestExpiry_DeleteExpired(t *testing.T) {
 	c, age := timedCache(t, defaultGeometry(minMaxBytes))
-	if c.DeleteExpired() != 0 {
-		t.Error("an empty cache had something expired")
-	}
+	require.Zero(t, c.DeleteExpired(), "of an empty cache")
 	const n = 5000
 	for i := range n {
 		ttl := time.Duration(i%10) * time.Second // every tenth never
@@ -183,44 +173,39 @@ func TestExpiry_DeleteExpired(t *testing.T) {
 		if s == 1 {
 			want++
 		}
-		if got := c.DeleteExpired(); got != want {
-			t.Errorf("after %d s: %d removed, want %d", s, got, want)
-		}
-		if got := c.DeleteExpired(); got != 0 {
-			t.Errorf("after %d s: %d removed again", s, got)
-		}
-		if got := c.Len(); got != n/10*(10-s) {
-			t.Errorf("after %d s: %d entries left", s, got)
-		}
+		require.Equal(t, want, c.DeleteExpired(), "after %d s", s)
+		require.Zero(t, c.DeleteExpired(), "again after %d s", s)
+		require.Equal(t, n/10*(10-s), c.Len(), "after %d s", s)
 	}
 	s := statsOf(c)
-	if s.ExpiredEntries != n/10*9+1 || s.ExpiredBytes < floorValue || s.EvictedEntries != 0 {
-		t.Errorf("%d entries of %d bytes counted as expired, %d as evicted", s.ExpiredEntries, s.ExpiredBytes, s.EvictedEntries)
-	}
-	if err := c.validate(); err != nil {
-		t.Error(err)
-	}
+	require.EqualValues(t, n/10*9+1, s.ExpiredEntries)
+	require.GreaterOrEqual(t, s.ExpiredBytes, uint64(floorValue))
+	require.Zero(t, s.EvictedEntries)
+	assert.NoError(t, c.validate())
 }
 
 // A Set, a Del and the like that come across an expired entry reclaim it, and
 // treat it as absent.
 func TestExpiry_ComeAcross(t *testing.T) {
-	k := []byte("k")
+	k, v := []byte("k"), []byte("v")
 	for name, call := range map[string]func(c *Cache) bool{
 		"Del":            func(c *Cache) bool { return !c.Del(k) },
 		"GetAndDel":      func(c *Cache) bool { _, ok := c.GetAndDel(nil, k); return !ok },
-		"SetIfAbsent":    func(c *Cache) bool { ok, err := c.SetIfAbsent(k, []byte("v")); return ok && err == nil },
-		"SetIfChanged":   func(c *Cache) bool { ok, err := c.SetIfChanged(k, []byte("v")); return ok && err == nil },
-		"CompareAndSwap": func(c *Cache) bool { ok, err := c.CompareAndSwap(k, []byte("v"), nil); return !ok && err == nil },
+		"SetIfAbsent":    func(c *Cache) bool { ok, _ := c.SetIfAbsent(k, v); return ok },
+		"SetIfChanged":   func(c *Cache) bool { ok, _ := c.SetIfChanged(k, v); return ok },
+		"CompareAndSwap": func(c *Cache) bool { ok, _ := c.CompareAndSwap(k, v, nil); return !ok },
 		"Append": func(c *Cache) bool {
 			return c.Append(k, []byte("x")) == nil && string(c.Get(nil, k)) == "x"
 		},
 		"Update": func(c *Cache) bool {
 			missed := false
-			err := c.Update(k, func(old []byte, ok bool) ([]byte, bool) { missed = !ok && len(old) == 0; return nil, true })
+			err := c.Update(k, func(old []byte, ok bool) ([]byte, bool) {
+				missed = !ok && len(old) == 0
+				return nil, true
+			})
 			return missed && err == nil
 		},
-		"Set": func(c *Cache) bool { return c.Set(k, []byte("v")) == nil && freqOf(t, c, k) == 0 },
+		"Set": func(c *Cache) bool { return c.Set(k, v) == nil && freqOf(t, c, k) == 0 },
 	} {
 		c, age := timedCache(t, defaultGeometry(minMaxBytes))
 		mustSet(t, c, "k", "v", time.Second)
@@ -228,15 +213,11 @@ func TestExpiry_ComeAcross(t *testing.T) {
 			c.Has(k)
 		}
 		*age = time.Second
-		if !call(c) {
-			t.Errorf("%s: an expired entry is not taken for absent", name)
+		assert.True(t, call(c), "%s: an expired entry is not taken for absent", name)
+		if name != "CompareAndSwap" {
+			assert.EqualValues(t, 1, statsOf(c).ExpiredEntries, name)
 		}
-		if s := statsOf(c); name != "CompareAndSwap" && s.ExpiredEntries != 1 {
-			t.Errorf("%s: %d entries counted as expired", name, s.ExpiredEntries)
-		}
-		if err := c.validate(); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		assert.NoError(t, c.validate(), "%s", name)
 	}
 }
 
@@ -252,7 +233,7 @@ func TestExpiry_SpaceIsReclaimedFirst(t *testing.T) {
 		value := make([]byte, 400)
 		set := func(id uint32, ttl time.Duration) {
 			if err := c.SetWithTTL(key(id), value, ttl); err != nil {
-				t.Fatal(err)
+				require.NoError(t, err)
 			}
 		}
 		isLong := func(id uint32) bool { return id%2 != 0 }
@@ -280,12 +261,10 @@ func TestExpiry_SpaceIsReclaimedFirst(t *testing.T) {
 		}
 		after := count(full + more)
 		t.Logf("%v: %d and %d, %d", kind, before, more, after)
-		if lost := before + int(more) - after; lost > before/20 {
-			t.Errorf("%v: of %d live entries and %d new ones %d were dropped, with as many expired ones there", kind, before, more, lost)
-		}
-		if err := c.validate(); err != nil {
-			t.Error(err)
-		}
+		assert.LessOrEqual(t, before+int(more)-after, before/20,
+			"%v: of %d live entries and %d new ones so many were dropped, with as many expired",
+			kind, before, more)
+		assert.NoError(t, c.validate())
 	}
 }
 
@@ -298,46 +277,42 @@ func TestExpiry_ClockIsNotRead(t *testing.T) {
 	for id := range uint32(3000) {
 		k := trafficKey(nil, id%500)
 		if err := c.Set(k, make([]byte, id%100)); err != nil {
-			t.Fatal(err)
+			require.NoError(t, err)
 		}
 		c.Get(nil, k)
 		c.Del(trafficKey(nil, id%7))
 		c.DeleteExpired()
 	}
-	if reads != 0 {
-		t.Errorf("the clock was read %d times", reads)
-	}
+	require.Zero(t, reads)
 }
 
 func TestOptions_TTL(t *testing.T) {
-	if _, err := NewWithOptions(Options{MaxBytes: 1, TTL: -1}); !errors.Is(err, ErrInvalidOptions) {
-		t.Errorf("TTL below 0: got %v, want ErrInvalidOptions", err)
-	}
+	_, err := NewWithOptions(Options{MaxBytes: 1, TTL: -1})
+	require.ErrorIs(t, err, ErrInvalidOptions)
 	c, err := NewWithOptions(Options{MaxBytes: 1, TTL: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer closeCache(t, c)
-	k := []byte("k")
-	sets := map[string]func(){
-		"Set":            func() { c.Set(k, []byte("v")) },
-		"SetIfAbsent":    func() { c.SetIfAbsent(k, []byte("v")) },
-		"SetIfChanged":   func() { c.SetWithTTL(k, []byte("v"), 0); c.SetIfChanged(k, []byte("v")) },
-		"CompareAndSwap": func() { c.SetWithTTL(k, []byte("v"), 0); c.CompareAndSwap(k, []byte("v"), []byte("w")) },
-		"Update":         func() { c.Update(k, func([]byte, bool) ([]byte, bool) { return []byte("v"), true }) },
-		"Append":         func() { c.Append(k, []byte("v")) },
-	}
-	for name, set := range sets {
+	k, v, w := []byte("k"), []byte("v"), []byte("w")
+	keep := func([]byte, bool) ([]byte, bool) { return v, true }
+	for name, set := range map[string]func(){
+		"Set":            func() { c.Set(k, v) },
+		"SetIfAbsent":    func() { c.SetIfAbsent(k, v) },
+		"SetIfChanged":   func() { c.SetWithTTL(k, v, 0); c.SetIfChanged(k, v) },
+		"CompareAndSwap": func() { c.SetWithTTL(k, v, 0); c.CompareAndSwap(k, v, w) },
+		"Update":         func() { c.Update(k, keep) },
+		"Append":         func() { c.Append(k, v) },
+	} {
 		c.Del(k)
 		set()
-		if left, ok := c.TTL(k); !ok || left < time.Hour-time.Minute || left > time.Hour {
-			t.Errorf("%s: TTL is %v, %v, want an hour", name, left, ok)
-		}
+		left, ok := c.TTL(k)
+		assert.True(t, ok, name)
+		assert.InDelta(t, time.Hour, left, float64(time.Minute), name)
 	}
 }
 
-// An entry that is written again, in another form, has not left, even where a crowd of equal hashes makes an index that
-// grows lose entries: if it loses this one, that is told, and there is nothing to write again.
+// An entry that is written again, in another form, has not left, even where a crowd of
+// equal hashes makes an index that grows lose entries: if it loses this one, that is told,
+// and there is nothing to write again.
 func TestTouch_InACrowd(t *testing.T) {
 	for _, large := range []bool{false, true} {
 		kept, lost := 0, 0
@@ -353,12 +328,12 @@ func TestTouch_InACrowd(t *testing.T) {
 			}
 			for id := range uint32(60) {
 				if err := c.Set(trafficKey(nil, id), make([]byte, size)); err != nil {
-					t.Fatal(err)
+					require.NoError(t, err)
 				}
 				if id == 0 {
 					growTo(t, b, 8) // a path goes by all of 8 groups, but by 4 of 9
 				}
-				if !b.index.growing() || b.index.old.groups != 8 {
+				if !b.index.Growing() || b.index.Groups() != 9 {
 					continue
 				}
 				for n := range id { // with each, some homes move
@@ -367,7 +342,7 @@ func TestTouch_InACrowd(t *testing.T) {
 					there := c.Touch(trafficKey(nil, of), time.Hour)
 					switch {
 					case there && left[of]:
-						t.Errorf("large %v, round %d: key %d has left, and is there", large, round, of)
+						require.Fail(t, "it has left, and is there", "large %v, round %d: key %d", large, round, of)
 					case there:
 						kept++
 					case left[of]:
@@ -376,9 +351,8 @@ func TestTouch_InACrowd(t *testing.T) {
 				}
 			}
 		}
-		if kept < 100 || lost < 10 {
-			t.Errorf("large %v: %d touched entries were kept and %d lost, which proves too little", large, kept, lost)
-		}
+		require.GreaterOrEqual(t, kept, 100, "large %v: it proves too little", large)
+		require.GreaterOrEqual(t, lost, 10, "large %v: it proves too little", large)
 	}
 }
 
@@ -386,8 +360,6 @@ func TestTouch_InACrowd(t *testing.T) {
 func growTo(t *testing.T, b *bucket, groups int) {
 	t.Helper()
 	b.lock()
-	defer b.mu.Unlock()
-	if err := b.growIndexLocked(groups - 1); err != nil {
-		t.Fatal(err)
-	}
+	defer b.unlock()
+	require.NoError(t, b.growIndexLocked(groups-1))
 }

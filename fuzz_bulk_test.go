@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 )
 
 // FuzzBatch sets and reads batches of any keys, empty and repeated ones among
@@ -25,7 +27,7 @@ func FuzzBatch(f *testing.F) {
 		}
 		for k, s := range last {
 			if v, ok := c.HasGet(nil, []byte(k)); ok && !s.wrote(v) || !ok && evictions(c) == 0 {
-				t.Fatalf("key %q: %v, %d bytes, want %v", k, ok, len(v), s)
+				require.Fail(t, "not the value", "key %q: %v, %d bytes, want %v", k, ok, len(v), s)
 			}
 		}
 	})
@@ -33,7 +35,10 @@ func FuzzBatch(f *testing.F) {
 
 // setAnyBatch stores a batch that is cut from the input, notes it in last, and
 // returns its keys.
-func setAnyBatch(t *testing.T, c *Cache, in *input, last map[string]stamp, version uint64) [][]byte {
+func setAnyBatch(
+	t *testing.T, c *Cache, in *input, last map[string]stamp, version uint64,
+) [][]byte {
+	t.Helper()
 	var keys, vals [][]byte
 	refused := ""
 	for n := in.byte(); n > 0 && len(*in) > 0; n-- {
@@ -52,9 +57,10 @@ func setAnyBatch(t *testing.T, c *Cache, in *input, last map[string]stamp, versi
 	err := c.SetBatch(keys, append(vals, []byte("beyond the keys")))
 	switch {
 	case refused == "" && err != nil:
-		t.Fatalf("SetBatch of %d: %v", len(keys), err)
+		require.NoError(t, err, "SetBatch of %d", len(keys))
 	case refused != "" && !(errors.Is(err, ErrTooLarge) && strings.Contains(err.Error(), refused)):
-		t.Fatalf("SetBatch of %d: got %v, want ErrTooLarge of %s", len(keys), err, refused)
+		require.ErrorIs(t, err, ErrTooLarge, "SetBatch of %d", len(keys))
+		require.ErrorContains(t, err, refused, "SetBatch of %d", len(keys))
 	}
 	return keys
 }
@@ -79,19 +85,18 @@ func getAnyBatch(t *testing.T, c *Cache, keys [][]byte, last map[string]stamp) {
 		want = append(want, v...)
 		switch {
 		case v == nil && set && evictions(c) == 0:
-			t.Fatalf("key %d %q is lost, want %v", i, k, s)
+			require.Fail(t, "it is lost", "key %d %q, want %v", i, k, s)
 		case v != nil && !(set && s.wrote(v)):
-			t.Fatalf("key %d %q: %d bytes, want %v (%v)", i, k, len(v), s, set)
+			require.Fail(t, "not the value", "key %d %q: %d bytes, want %v (%v)", i, k, len(v), s, set)
 		case v != nil:
 			hits--
 		}
-		if len(v) != cap(v) {
-			t.Fatalf("value %d has room for its neighbour", i)
-		}
+		require.Equal(t, len(v), cap(v), "value %d has room for its neighbour", i)
 	}
-	if hits != 0 || !bytes.Equal(out, want) || string(vals[len(asked)]) != "left from before" {
-		t.Fatalf("GetBatch of %d: count of hits is off by %d, %d bytes, want %d", len(asked), hits, len(out), len(want))
-	}
+	require.Zero(t, hits, "hits of %d beyond the values", len(asked))
+	require.True(t, bytes.Equal(out, want), "GetBatch of %d: %d bytes, want %d",
+		len(asked), len(out), len(want))
+	require.Equal(t, "left from before", string(vals[len(asked)]))
 }
 
 // walked is a cache that is walked while entries come and go.
@@ -112,7 +117,7 @@ func (w *walked) set(id uint32) {
 		s.size = 9 << 10
 	}
 	if err := w.c.Set(binary.LittleEndian.AppendUint32(nil, id), s.value(nil)); err != nil {
-		w.t.Fatal(err)
+		require.NoError(w.t, err)
 	}
 	w.held[id] = s
 }
@@ -128,7 +133,8 @@ func (w *walked) loop(values bool) {
 		id := idOf(k)
 		s, ok := w.held[id]
 		if seen[id] || !ok || len(k) != 4 || values && !s.wrote(v) {
-			w.t.Fatalf("key %x of %v comes with %d bytes; it was seen: %v", k, s, len(v), seen[id])
+			require.Fail(w.t, "not the value", "key %x of %v comes with %d bytes; it was seen: %v",
+				k, s, len(v), seen[id])
 		}
 		seen[id] = true
 		clear(k) // both are the body's
@@ -155,7 +161,7 @@ func (w *walked) loop(values bool) {
 	}
 	for id := range watched {
 		if !seen[id] && evictions(w.c) == 0 {
-			w.t.Fatalf("key %d of %v was not seen", id, w.held[id])
+			require.Fail(w.t, "it was not seen", "key %d of %v", id, w.held[id])
 		}
 	}
 }
@@ -179,8 +185,10 @@ func FuzzIterate(f *testing.F) {
 		for range w.c.All() {
 			break // and leaves no lock behind
 		}
-		if n := w.c.Len(); n > len(w.held) || n < len(w.held) && evictions(w.c) == 0 {
-			t.Fatalf("Len is %d, %d entries were set", n, len(w.held))
+		n := w.c.Len()
+		require.LessOrEqual(t, n, len(w.held), "entries that were set")
+		if evictions(w.c) == 0 {
+			require.Equal(t, len(w.held), n)
 		}
 	})
 }
@@ -206,9 +214,8 @@ func FuzzResize(f *testing.F) {
 				bound = resizeTo(t, c, g, in.byte())
 			case op < 24: // sizes that no cache has
 				n := min(int(in.number()), minMaxBytes-1)
-				if err := c.Resize(n); !errors.Is(err, ErrInvalidOptions) || c.shared.bound() != bound {
-					t.Fatalf("resized to %d: got %v, the bound is %d", n, err, c.shared.bound())
-				}
+				require.ErrorIs(t, c.Resize(n), ErrInvalidOptions, "to %d", n)
+				require.Equal(t, bound, c.shared.bound(), "resized to %d", n)
 			case op < 200:
 				s := stamp{id: uint32(id), version: version, size: int(in.byte())}
 				if op < 40 { // up to more than the cache takes
@@ -217,29 +224,26 @@ func FuzzResize(f *testing.F) {
 				err := c.Set(key, s.value(nil))
 				delete(last, id)
 				if s.size > bound/16 {
-					if !errors.Is(err, ErrTooLarge) || c.Has(key) {
-						t.Fatalf("set %v in %d bytes: got %v, want ErrTooLarge", s, bound, err)
-					}
+					require.ErrorIs(t, err, ErrTooLarge, "set %v in %d bytes", s, bound)
+					require.False(t, c.Has(key), "set %v in %d bytes", s, bound)
 				} else if last[id] = s; err != nil || !c.Has(key) {
-					t.Fatalf("set %v in %d bytes: got %v, and a miss", s, bound, err)
+					require.Fail(t, "not set, or a miss", "set %v in %d bytes: %v", s, bound, err)
 				}
 			default:
 				c.Del(key)
 				delete(last, id)
 			}
 			if v, ok := c.HasGet(nil, key); ok && !last[id].wrote(v) {
-				t.Fatalf("read %d bytes %.32x, want %v", len(v), v, last[id])
+				require.Fail(t, "not the value", "%d bytes %.32x, want %v", len(v), v, last[id])
 			}
 		}
 		n := 0
 		for k, v := range c.All() {
 			if n++; !last[k[0]].wrote(v) {
-				t.Fatalf("saw %d bytes %.32x, want %v", len(v), v, last[k[0]])
+				require.Fail(t, "not the value", "saw %d bytes %.32x, want %v", len(v), v, last[k[0]])
 			}
 		}
-		if n != c.Len() {
-			t.Fatalf("saw %d entries, Len is %d", n, c.Len())
-		}
+		require.Equal(t, c.Len(), n, "entries that were seen")
 	})
 }
 
@@ -249,26 +253,25 @@ func resizeTo(t *testing.T, c *Cache, g geometry, part byte) int {
 	before, n := c.shared.bound(), c.Len()
 	least := leastBytes(g)
 	bound := least + (2*g.maxBytes-least)*int(part)/255
-	if !c.resize(bound) {
-		t.Fatal("the cache is closed")
-	}
-	if err := c.validate(); err != nil {
-		t.Fatalf("resized to %d: %v", bound, err)
-	}
+	require.True(t, c.resize(bound), "it is closed")
+	require.NoError(t, c.validate(), "resized to %d", bound)
 	var s Stats
 	c.UpdateStats(&s)
-	if s.MaxBytesSize != uint64(bound) || s.ReservedBytes > s.MaxBytesSize || s.BytesSize > s.ReservedBytes || s.Corruptions != 0 {
-		t.Fatalf("resized to %d: %+v", bound, s)
-	}
+	require.EqualValues(t, bound, s.MaxBytesSize)
+	require.LessOrEqual(t, s.ReservedBytes, s.MaxBytesSize)
+	require.LessOrEqual(t, s.BytesSize, s.ReservedBytes)
+	require.Zero(t, s.Corruptions)
 	if m := c.Len(); m > n || m < n && bound >= before {
-		t.Fatalf("resized from %d to %d: %d entries of %d are left", before, bound, m, n)
+		require.Fail(t, "entries are lost", "%d of %d, resized from %d to %d", m, n, before, bound)
 	}
 	return bound
 }
 
 // FuzzOptions makes caches of any settings.
 func FuzzOptions(f *testing.F) {
-	for _, size := range []int64{math.MinInt64, -1, 0, 1, 40 << 20, 64 << 20, maxMaxBytes + 1, math.MaxInt64} {
+	for _, size := range []int64{
+		math.MinInt64, -1, 0, 1, 40 << 20, 64 << 20, maxMaxBytes + 1, math.MaxInt64,
+	} {
 		f.Add(size, byte(0), int64(0), int64(0), 0, 0, size%2 == 0)
 	}
 	const size, hour = 1 << 20, int64(time.Hour)
@@ -279,8 +282,11 @@ func FuzzOptions(f *testing.F) {
 	f.Add(int64(size), byte(2), hour, int64(0), 0, 0, true)
 	f.Add(int64(size), byte(0), int64(1), int64(0), -1, 0, false)
 	f.Add(int64(size), byte(0), int64(1), int64(0), 0, -1, false)
-	f.Add(int64(size), byte(0), int64(math.MaxInt64), int64(math.MaxInt64-1), math.MaxInt, math.MaxInt, false)
-	f.Fuzz(func(t *testing.T, size int64, policy byte, ttl, ahead int64, entries, valueSize int, told bool) {
+	f.Add(int64(size), byte(0), int64(math.MaxInt64), int64(math.MaxInt64-1),
+		math.MaxInt, math.MaxInt, false)
+	f.Fuzz(func(
+		t *testing.T, size int64, policy byte, ttl, ahead int64, entries, valueSize int, told bool,
+	) {
 		if size > 64<<20 && size <= maxMaxBytes {
 			size %= 64 << 20
 		}
@@ -304,31 +310,22 @@ func FuzzOptions(f *testing.F) {
 		valid := size > 0 && size <= maxMaxBytes && policy <= 1 && ttl >= 0 && ahead >= 0 &&
 			(ttl == 0 || ahead < ttl) && entries >= 0 && valueSize >= 0
 		if !valid {
-			if c != nil || !errors.Is(err, ErrInvalidOptions) {
-				t.Fatalf("%+v: got %v, want ErrInvalidOptions", o, err)
-			}
+			require.ErrorIs(t, err, ErrInvalidOptions, "%+v", o)
+			require.Nil(t, c, "%+v", o)
 			return
 		}
-		if err != nil {
-			t.Fatalf("%+v: %v", o, err)
-		}
-		if err := c.Set([]byte("k"), []byte("value")); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err, "%+v", o)
+		require.NoError(t, c.Set([]byte("k"), []byte("value")))
 		// A short time to live may be over by now.
 		v, ok := c.HasGet(nil, []byte("k"))
 		if ok && string(v) != "value" || !ok && (ttl == 0 || ttl > int64(time.Minute)) {
-			t.Fatalf("%+v: read %v, %q", o, ok, v)
+			require.Fail(t, "not the value", "%+v: read %v, %q", o, ok, v)
 		}
-		if c.Del([]byte("k")) && told && (len(left) != 1 || left[0] != "k=value "+EvictDeleted.String()) {
-			t.Fatalf("%+v: OnEvict was told of %q", o, left)
+		if c.Del([]byte("k")) && told {
+			require.Equal(t, []string{"k=value deleted"}, left, "%+v", o)
 		}
-		if err := c.validate(); err != nil {
-			t.Fatalf("%+v: %v", o, err)
-		}
+		require.NoError(t, c.validate(), "%+v", o)
 		closeCache(t, c)
-		if err := c.Set([]byte("k"), nil); !errors.Is(err, ErrClosed) {
-			t.Fatalf("set after Close: got %v", err)
-		}
+		require.ErrorIs(t, c.Set([]byte("k"), nil), ErrClosed)
 	})
 }

@@ -3,102 +3,19 @@ package ringcache
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"math"
 	"runtime"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache/internal/clock"
+	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/workload"
 )
-
-// input is what is left of a fuzzer's bytes.
-type input []byte
-
-// take returns the next n bytes, or what there is.
-func (in *input) take(n int) []byte {
-	n = min(n, len(*in))
-	b := (*in)[:n:n]
-	*in = (*in)[n:]
-	return b
-}
-
-// byte returns the next byte, 0 behind the end.
-func (in *input) byte() byte {
-	if b := in.take(1); len(b) > 0 {
-		return b[0]
-	}
-	return 0
-}
-
-// number returns one of any sign and size, often near the ends of the range: of
-// 64 plain bits nearly all would be huge, and none extreme.
-func (in *input) number() int64 {
-	var b [8]byte
-	copy(b[:], in.take(8))
-	shift := in.byte()
-	n := int64(binary.LittleEndian.Uint64(b[:])) >> (shift % 64)
-	if shift >= 0xe0 {
-		n ^= math.MinInt64
-	}
-	return n
-}
-
-func (in *input) duration() time.Duration { return time.Duration(in.number()) }
-
-// value returns a few bytes of the input, now and then so often that they make
-// up to 8 KB.
-func (in *input) value() []byte {
-	size := in.byte()
-	times := 1 + int(size>>5)
-	if times == 8 {
-		times += int(in.byte())
-	}
-	return bytes.Repeat(in.take(int(size%32)), times)
-}
-
-// key returns one of a few keys, some of which cross chunks.
-func (in *input) key() string {
-	b := in.byte() % 8
-	return string(bytes.Repeat([]byte{b}, []int{0, 1, 2, 3, 60, 64, 300, 1500}[b]))
-}
-
-// addStreams adds inputs that are random bytes, and so of many operations.
-func addStreams(f *testing.F, size int) {
-	rnd := workload.NewRand(1)
-	for i := range 12 {
-		data := make([]byte, size)
-		fillRandom(rnd, data)
-		f.Add(byte(i*23), data)
-	}
-}
-
-// roomy returns one of a few shapes that have room for roomyBytes without an
-// eviction, even if all of it is under keys of the same hash.
-func roomy(shape byte) geometry {
-	g := tiny(4<<(shape%3), 1024, 64)
-	if shape&4 != 0 {
-		g.seed = [2]uint64{}
-	}
-	if shape&8 != 0 {
-		g.policy = PolicyFIFO
-	}
-	if shape&16 != 0 {
-		g.laterFrom = 0
-	}
-	return g
-}
-
-const roomyBytes = 24 << 10
-
-// evictions returns how many entries were dropped to make room: a miss is as
-// good as a hit only if there were any.
-func evictions(c *Cache) uint64 {
-	var s Stats
-	c.UpdateStats(&s)
-	return s.EvictedEntries
-}
 
 const (
 	never = time.Duration(math.MaxInt64)
@@ -106,7 +23,7 @@ const (
 	// distant is the age from which on expiries may be taken for never.
 	distant = 13 * 365 * 24 * time.Hour
 	// lastTick is the age at which the clock stops, and marks end with it.
-	lastTick = (math.MaxUint32 - 1) * tick
+	lastTick = (math.MaxUint32 - 1) * clock.Tick
 )
 
 // timed is a cache with a clock that the input moves, and what it must hold.
@@ -121,7 +38,7 @@ type timed struct {
 
 // timedAnswer is what the cache must say of a key until due.
 type timedAnswer struct {
-	answer
+	outcome
 	value []byte
 	due   time.Duration
 }
@@ -151,12 +68,12 @@ func (m *timed) due(ttl time.Duration) time.Duration {
 func (m *timed) stored(k string, v []byte, ttl time.Duration, err error) {
 	m.t.Helper()
 	delete(m.held, k)
-	tooLarge := ttl >= 0 && (len(k) > maxKey || len(v) > m.c.shared.maxValue())
+	tooLarge := ttl >= 0 && (len(k) > record.MaxKey || len(v) > m.c.shared.maxValue())
 	switch {
 	case tooLarge != errors.Is(err, ErrTooLarge), !tooLarge && err != nil:
-		m.t.Fatalf("stored %d bytes under %d: got %v", len(v), len(k), err)
+		require.Fail(m.t, "not the error", "%d bytes under %d: got %v", len(v), len(k), err)
 	case !tooLarge && ttl >= 0:
-		m.held[k] = timedAnswer{present, bytes.Clone(v), m.due(ttl)}
+		m.held[k] = timedAnswer{hit, bytes.Clone(v), m.due(ttl)}
 		m.written += len(k) + len(v)
 	}
 }
@@ -170,37 +87,42 @@ var ended = func() context.Context {
 
 // check asks for the key in all ways, and returns what they agree on. From a
 // tick before an entry's end on either answer is right, but a miss is final.
-func (m *timed) check(k string) ([]byte, answer) {
+func (m *timed) check(k string) ([]byte, outcome) {
 	m.t.Helper()
 	key := []byte(k)
 	v, ok := m.c.HasGet(nil, key)
 	left, timedOK := m.c.TTL(key)
 	loaded, err := m.c.GetOrLoad(ended, nil, key, nil)
 	if timedOK != ok || m.c.Has(key) != ok || (err == nil) != ok || !bytes.Equal(v, loaded) {
-		m.t.Fatalf("key %.8q: HasGet says %v, TTL %v, GetOrLoad %v", k, ok, timedOK, err)
+		require.Fail(m.t, "no agreement",
+			"key %.8q: HasGet says %v, TTL %v, GetOrLoad %v", k, ok, timedOK, err)
 	}
-	got := unknown
+	got := miss
 	switch {
 	case ok:
-		got = present
+		got = hit
 	case errors.Is(err, ErrAbsent):
-		got = absent
-	case !errors.Is(err, context.Canceled):
-		m.t.Fatalf("key %.8q: GetOrLoad of an ended context: %v", k, err)
+		got = negative
+	default:
+		require.ErrorIs(m.t, err, context.Canceled, "key %.8q: GetOrLoad of an ended context", k)
 	}
 	want := m.held[k]
 	span := want.due - m.age
+	mayBeOver := span < clock.Tick || want.outcome == negative && lastTick-m.age < clock.Tick
+	timeIsWrong := left != 0 && (want.due == never || left > span || left <= span-clock.Tick)
 	switch {
-	case got == unknown && want.answer != unknown && span >= tick && !(want.answer == absent && lastTick-m.age < tick):
-		m.t.Fatalf("key %.8q is lost at %v, due at %v", k, m.age, want.due)
-	case got != unknown && (got != want.answer || span <= 0 && want.due < distant):
-		m.t.Fatalf("key %.8q: answer %d at %v, want %d until %v", k, got, m.age, want.answer, want.due)
+	case got == miss && want.outcome != miss && !mayBeOver:
+		require.Fail(m.t, "it is lost", "key %.8q, at %v, due at %v", k, m.age, want.due)
+	case got != miss && (got != want.outcome || span <= 0 && want.due < distant):
+		require.Fail(m.t, "not the answer", "key %.8q: %d at %v, want %d until %v",
+			k, got, m.age, want.outcome, want.due)
 	case ok && !bytes.Equal(v, want.value):
-		m.t.Fatalf("key %.8q: %d bytes %.32x, want %d: %.32x", k, len(v), v, len(want.value), want.value)
-	case ok && left == 0 && want.due < distant, left != 0 && (want.due == never || left > span || left <= span-tick):
-		m.t.Fatalf("key %.8q: TTL says %v, want %v", k, left, span)
+		require.Fail(m.t, "not the value", "key %.8q: %d bytes %.32x, want %d: %.32x",
+			k, len(v), v, len(want.value), want.value)
+	case ok && left == 0 && want.due < distant, timeIsWrong:
+		require.Fail(m.t, "not the time", "key %.8q: TTL says %v, want %v", k, left, span)
 	}
-	if got == unknown {
+	if got == miss {
 		delete(m.held, k)
 	}
 	return v, got
@@ -211,15 +133,12 @@ func (m *timed) sweep() {
 	m.t.Helper()
 	before := m.c.Len()
 	n := m.c.DeleteExpired()
-	if m.c.Len() != before-n || m.c.DeleteExpired() != 0 {
-		m.t.Fatalf("DeleteExpired: %d of %d entries, %d are left", n, before, m.c.Len())
-	}
+	require.Equal(m.t, before-n, m.c.Len(), "left of %d, less %d that had expired", before, n)
+	require.Zero(m.t, m.c.DeleteExpired(), "once more")
 	for k := range m.held {
 		m.check(k)
 	}
-	if m.c.Len() != len(m.held) {
-		m.t.Fatalf("Len is %d, %d entries and marks are found", m.c.Len(), len(m.held))
-	}
+	require.Equal(m.t, len(m.held), m.c.Len(), "entries and marks")
 }
 
 // FuzzExpiry gives entries any times to live while any time passes.
@@ -242,10 +161,8 @@ func FuzzExpiry(f *testing.F) {
 			case 3:
 				v, there := m.check(k)
 				ttl := in.duration()
-				if m.c.Touch([]byte(k), ttl) != (there == present) {
-					t.Fatalf("Touch of key %.8q, which is there: %v", k, there == present)
-				}
-				if there == present {
+				require.Equal(t, there == hit, m.c.Touch([]byte(k), ttl), "key %.8q", k)
+				if there == hit {
 					m.stored(k, v, ttl, nil)
 				}
 			case 4:
@@ -254,7 +171,7 @@ func FuzzExpiry(f *testing.F) {
 				m.pass(in.duration())
 			case 6: // to about the end of an entry
 				span := min(m.held[k].due, distant) - m.age
-				m.pass(max(0, span-tick+time.Duration(in.byte())*time.Millisecond))
+				m.pass(max(0, span-clock.Tick+time.Duration(in.byte())*time.Millisecond))
 			}
 			m.check(k)
 		}
@@ -272,7 +189,7 @@ func FuzzConditional(f *testing.F) {
 		fillRandom(rnd, data)
 		f.Add(byte(i*23), key, data)
 	}
-	f.Add(byte(0), make([]byte, maxKey), []byte("\x00\x01\x02\x03"))
+	f.Add(byte(0), make([]byte, record.MaxKey), []byte("\x00\x01\x02\x03"))
 	f.Fuzz(func(t *testing.T, shape byte, key, data []byte) {
 		in := input(data)
 		g := roomy(shape)
@@ -286,7 +203,7 @@ func FuzzConditional(f *testing.F) {
 			}
 			m.condition(op, k, &in)
 			m.check(string(k))
-			m.pass(tick / 4)
+			m.pass(clock.Tick / 4)
 		}
 		m.sweep()
 	})
@@ -296,7 +213,7 @@ func FuzzConditional(f *testing.F) {
 func (m *timed) condition(op byte, key []byte, in *input) {
 	k := string(key)
 	had, is := m.check(k)
-	there := is == present
+	there := is == hit
 	v, old := in.value(), in.value()
 	switch op & 0x70 >> 4 {
 	case 0: // seldom what anybody wants
@@ -338,25 +255,20 @@ func (m *timed) condition(op byte, key []byte, in *input) {
 		v = append(had, v...)
 	case 6:
 		got, ok := m.c.GetAndDel([]byte("held "), key)
-		if ok != there || string(got) != "held "+string(had) {
-			m.t.Fatalf("GetAndDel: %v and %d bytes, want %v and %d", ok, len(got)-5, there, len(had))
-		}
+		require.Equal(m.t, there, ok)
+		require.Equal(m.t, "held "+string(had), string(got))
 		delete(m.held, k)
 		return
 	default:
-		if m.c.Del(key) != there {
-			m.t.Fatalf("Del of a key that is there: %v", there)
-		}
+		require.Equal(m.t, there, m.c.Del(key))
 		delete(m.held, k)
 		return
 	}
-	if did != (want && err == nil) {
-		m.t.Fatalf("operation %d: stored %v, want %v", op%8, did, want)
-	}
+	require.Equal(m.t, want && err == nil, did, "operation %d stores", op%8)
 	if want {
 		m.stored(k, v, m.ttl, err)
-	} else if err != nil {
-		m.t.Fatalf("operation %d stores nothing: got %v", op%8, err)
+	} else {
+		require.NoError(m.t, err, "operation %d stores nothing", op%8)
 	}
 }
 
@@ -367,9 +279,8 @@ func (m *timed) update(key, had []byte, there bool, v []byte, op byte) ([]byte, 
 	want := append([]byte{}, v...)
 	err := m.c.Update(key, func(old []byte, ok bool) ([]byte, bool) {
 		calls++
-		if ok != there || !bytes.Equal(old, had) {
-			m.t.Errorf("Update gets %v and %d bytes, want %v and %d", ok, len(old), there, len(had))
-		}
+		require.Equal(m.t, there, ok)
+		require.Equal(m.t, string(had), string(old))
 		switch op >> 4 % 4 {
 		case 1:
 			want = nil
@@ -384,9 +295,7 @@ func (m *timed) update(key, had []byte, there bool, v []byte, op byte) ([]byte, 
 		clear(old)
 		return v, true
 	})
-	if calls != 1 {
-		m.t.Errorf("Update: %d calls back, nobody else writes", calls)
-	}
+	require.Equal(m.t, 1, calls, "nobody else writes")
 	return want, err
 }
 
@@ -413,7 +322,7 @@ func FuzzGetOrLoad(f *testing.F) {
 				m.pass(in.duration())
 			case 3:
 				span := min(m.held[k].due, distant) - m.age
-				m.pass(max(0, span-tick+time.Duration(in.byte())*time.Millisecond))
+				m.pass(max(0, span-clock.Tick+time.Duration(in.byte())*time.Millisecond))
 			case 4:
 				m.sweep()
 			default:
@@ -435,9 +344,7 @@ func (m *timed) load(k string, kind byte, in *input) {
 	calls := 0
 	out, err := getOrLoad(m.c, k, func(_ context.Context, key []byte) (Loaded, error) {
 		calls++
-		if string(key) != k {
-			m.t.Errorf("the load of key %.8q gets %.8q", k, key)
-		}
+		assert.Equal(m.t, k, string(key))
 		clear(key)
 		switch kind {
 		case 1, 5:
@@ -451,9 +358,9 @@ func (m *timed) load(k string, kind byte, in *input) {
 	})
 	want, wantErr, wantCalls := result.Value, error(nil), 1
 	switch {
-	case is == present:
+	case is == hit:
 		want, wantCalls = had, 0
-	case is == absent:
+	case is == negative:
 		wantErr, wantCalls = ErrAbsent, 0
 	case kind == 1 || kind == 2 || kind == 5:
 		wantErr = errLoad
@@ -461,24 +368,24 @@ func (m *timed) load(k string, kind byte, in *input) {
 		wantErr = ErrLoadExited
 	case result.Absent:
 		wantErr = ErrAbsent
-		m.keep(k, absent, result)
+		m.keep(k, negative, result)
 	default:
-		m.keep(k, present, result)
+		m.keep(k, hit, result)
 	}
 	if wantErr != nil {
 		want = nil
 	}
-	if calls != wantCalls || !errors.Is(err, wantErr) || !bytes.Equal(out, want) {
-		m.t.Fatalf("GetOrLoad of key %.8q: %d calls, %d bytes, error %v; want %d, %d, %v", k, calls, len(out), err, wantCalls, len(want), wantErr)
-	}
+	require.Equal(m.t, wantCalls, calls, "loads of key %.8q", k)
+	require.ErrorIs(m.t, err, wantErr, "key %.8q", k)
+	require.True(m.t, bytes.Equal(out, want), "key %.8q: %.64x, want %.64x", k, out, want)
 }
 
 // keep notes the result of a load.
-func (m *timed) keep(k string, a answer, r Loaded) {
+func (m *timed) keep(k string, a outcome, r Loaded) {
 	if r.TTL == 0 {
 		r.TTL = m.ttl
 	}
-	if r.TTL >= 0 && (a == absent || len(r.Value) <= m.c.shared.maxValue()) {
+	if r.TTL >= 0 && (a == negative || len(r.Value) <= m.c.shared.maxValue()) {
 		m.held[k] = timedAnswer{a, r.Value, m.due(r.TTL)}
 		m.written += len(k) + len(r.Value)
 	}

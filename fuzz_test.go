@@ -2,9 +2,10 @@ package ringcache
 
 import (
 	"bytes"
-	"errors"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache/internal/workload"
 )
@@ -31,14 +32,14 @@ func FuzzCache(f *testing.F) {
 			part := data[:min(len(data), 64*opSize)]
 			data = data[len(part):]
 			if err := r.run(part); err != nil {
-				t.Fatalf("%v\n%s", err, r.trail())
+				require.NoError(t, err, "%s", r.trail())
 			}
 			if err := r.c.validate(); err != nil {
-				t.Fatalf("validate: %v\n%s", err, r.trail())
+				require.NoError(t, err, "%s", r.trail())
 			}
 		}
 		if err := r.finish(); err != nil {
-			t.Fatalf("%v\n%s", err, r.trail())
+			require.NoError(t, err, "%s", r.trail())
 		}
 	})
 }
@@ -55,15 +56,6 @@ func fuzzGeometry(shape, chunks, width byte) geometry {
 	}
 	if width&8 != 0 {
 		g.ttl = 5 * time.Second
-	}
-	if width&16 != 0 {
-		g.asideFrom = 0
-	}
-	if width&32 != 0 {
-		g.asideMost = asideMost
-	}
-	if width&64 != 0 {
-		g.laterFrom = int(width & 1)
 	}
 	if width >= 0xe0 {
 		g.seed = [2]uint64{}
@@ -86,24 +78,21 @@ func FuzzSetGet(f *testing.F) {
 		for _, value := range [][]byte{v, append(v, k...), v} {
 			err := c.Set(k, value)
 			if len(k) > 65535 || len(value) > g.maxBytes/16 {
-				if !errors.Is(err, ErrTooLarge) || c.Has(k) {
-					t.Fatalf("Set of %d and %d bytes: got %v, want ErrTooLarge and nothing kept", len(k), len(value), err)
-				}
+				require.ErrorIs(t, err, ErrTooLarge, "%d and %d bytes", len(k), len(value))
+				require.False(t, c.Has(k), "%d and %d bytes", len(k), len(value))
 				continue
 			}
 			if err != nil {
-				t.Fatalf("Set of %d and %d bytes: %v", len(k), len(value), err)
+				require.NoError(t, err, "Set of %d and %d bytes", len(k), len(value))
 			}
-			if got, ok := c.HasGet(nil, k); !ok || !bytes.Equal(got, value) {
-				t.Fatalf("read %v %.64x, want %.64x", ok, got, value)
-			}
-			if c.Len() != 1 {
-				t.Fatalf("Len is %d, want 1", c.Len())
-			}
+			got, ok := c.HasGet(nil, k)
+			require.True(t, ok)
+			require.True(t, bytes.Equal(got, value), "read %.64x, want %.64x", got, value)
+			require.Equal(t, 1, c.Len())
 		}
 		had := c.Has(k)
-		if c.Del(k) != had || c.Has(k) || c.Len() != 0 {
-			t.Fatalf("Del of a key that was there (%v) went wrong", had)
-		}
+		require.Equal(t, had, c.Del(k))
+		require.False(t, c.Has(k))
+		require.Zero(t, c.Len())
 	})
 }

@@ -8,6 +8,8 @@ import (
 	"reflect"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 )
 
 // fuzzRecord is a value of several kinds of fields.
@@ -21,7 +23,9 @@ type fuzzRecord struct {
 
 // numbers is a codec by hand.
 var numbers = FuncCodec(
-	func(dst []byte, n int64) ([]byte, error) { return binary.BigEndian.AppendUint64(dst, uint64(n)), nil },
+	func(dst []byte, n int64) ([]byte, error) {
+		return binary.BigEndian.AppendUint64(dst, uint64(n)), nil
+	},
 	func(data []byte) (int64, error) {
 		if len(data) != 8 {
 			return 1, errors.New("not 8 bytes")
@@ -38,31 +42,31 @@ func same(a, b any) bool {
 }
 
 // roundTrip sets want under key, which has to lie under the bytes at.
-func roundTrip[K Key, V any](t *testing.T, c *Cache, codec Codec[V], prefix string, key K, at string, want V) {
+func roundTrip[K Key, V any](
+	t *testing.T, c *Cache, codec Codec[V], prefix string, key K, at string, want V,
+) {
 	t.Helper()
 	view := NewTyped[K](c, codec, TypedOptions{Prefix: prefix})
 	at = prefix + at
-	if err := c.Set([]byte(at), []byte("an older value")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.Set([]byte(at), []byte("an older value")))
 	data, refused := codec.Append(nil, want)
 	err := view.Set(key, want)
 	if refused != nil {
-		if !errors.Is(err, ErrEncode) || c.Has([]byte(at)) {
-			t.Fatalf("set %#v, which has no encoding: %v", want, err)
-		}
+		require.ErrorIs(t, err, ErrEncode, "%#v", want)
+		require.False(t, c.Has([]byte(at)))
 		return
 	}
-	if got, ok := c.HasGet(nil, []byte(at)); err != nil || !ok || !bytes.Equal(got, data) || !view.Has(key) {
-		t.Fatalf("set %#v: %v; key %q has %v, %.64x, want %.64x", want, err, at, ok, got, data)
-	}
+	require.NoError(t, err, "%#v", want)
+	require.True(t, view.Has(key), "%#v", want)
+	stored, ok := c.HasGet(nil, []byte(at))
+	require.True(t, ok, "%#v is not under key %q", want, at)
+	require.True(t, bytes.Equal(stored, data), "%#v is %.64x, want %.64x", want, stored, data)
 	got, ok, err := view.Get(key)
-	if err != nil || !ok || !same(got, want) {
-		t.Fatalf("got %#v, %v, %v, want %#v", got, ok, err, want)
-	}
-	if !view.Del(key) || c.Has([]byte(at)) {
-		t.Fatalf("Del of %v went wrong", key)
-	}
+	require.NoError(t, err, "%#v", want)
+	require.True(t, ok, "%#v", want)
+	require.True(t, same(got, want), "got %#v, want %#v", got, want)
+	require.True(t, view.Del(key))
+	require.False(t, c.Has([]byte(at)))
 }
 
 // FuzzTyped sends values through every codec, under every kind of key.
@@ -89,7 +93,8 @@ func FuzzTyped(f *testing.F) {
 		roundTrip(t, c, StringCodec[string](), prefix, s, s, string(raw))
 		roundTrip(t, c, BytesCodec[[]byte](), prefix, raw, string(raw), append([]byte{}, s...))
 		roundTrip(t, c, JSONCodec[fuzzRecord](), prefix, n, string(b[:]), r)
-		roundTrip(t, c, JSONCodec[any](), prefix, int(n), string(wide[:]), any(map[string]any{text: []any{text, nil, true}}))
+		nested := any(map[string]any{text: []any{text, nil, true}})
+		roundTrip(t, c, JSONCodec[any](), prefix, int(n), string(wide[:]), nested)
 		roundTrip(t, c, BinaryCodec[time.Time](), prefix, int32(n), string(b[4:]), at)
 		roundTrip(t, c, BinaryCodec[netip.Addr](), prefix, uint16(n), string(b[6:]), addr)
 		roundTrip(t, c, numbers, prefix, int8(n), string(b[7:]), n)
@@ -100,26 +105,28 @@ func FuzzTyped(f *testing.F) {
 // that survives a round trip, or nothing at all.
 func decode[V any](t *testing.T, c *Cache, codec Codec[V], raw []byte) {
 	t.Helper()
-	if err := c.Set([]byte("k"), raw); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.Set([]byte("k"), raw))
 	v, ok, err := NewTyped[string](c, codec, TypedOptions{}).Get("k")
-	if ok != (err == nil) || err != nil && !errors.Is(err, ErrDecode) {
-		t.Fatalf("%T of %.64q: got %v, %v", codec, raw, ok, err)
+	require.Equal(t, err == nil, ok, "%T of %.64q", codec, raw)
+	if err != nil {
+		require.ErrorIs(t, err, ErrDecode, "%T of %.64q", codec, raw)
 	}
-	if got, ok := c.HasGet(nil, []byte("k")); !ok || !bytes.Equal(got, raw) {
-		t.Fatalf("%T of %.64q: the entry has changed to %v, %.64q", codec, raw, ok, got)
-	}
+	got, ok := c.HasGet(nil, []byte("k"))
+	require.True(t, ok, "%T of %.64q", codec, raw)
+	require.True(t, bytes.Equal(got, raw), "%T of %.64q: it is now %.64q", codec, raw, got)
 	if err == nil {
 		roundTrip(t, c, codec, "", "k", "k", v)
 	} else if !reflect.ValueOf(&v).Elem().IsZero() {
-		t.Fatalf("%T of %.64q: got %#v with the error", codec, raw, v)
+		require.Fail(t, "a value beside the error", "%T of %.64q: %#v", codec, raw, v)
 	}
 }
 
 // FuzzCodec has every codec decode any bytes.
 func FuzzCodec(f *testing.F) {
-	for _, v := range []string{"", "8 bytes!", "null", `{"Text":"a","Raw":"AA==","Next":{"Float":1e9}}`, `[{"a":[1.5,"\ud800"]}]`, "\x7f\x00\x00\x01"} {
+	for _, v := range []string{
+		"", "8 bytes!", "null", `{"Text":"a","Raw":"AA==","Next":{"Float":1e9}}`,
+		`[{"a":[1.5,"\ud800"]}]`, "\x7f\x00\x00\x01",
+	} {
 		f.Add([]byte(v), byte(0))
 	}
 	at, _ := time.Unix(1, 2).In(time.FixedZone("", 3601)).MarshalBinary()

@@ -3,6 +3,8 @@ package ringcache
 import (
 	"iter"
 	"slices"
+
+	"github.com/ringcache/ringcache/internal/index"
 )
 
 // How a loop goes over the entries of a cache.
@@ -14,15 +16,14 @@ import (
 // not move an entry to the other side of the cursor.
 
 // A step ends with the home, or where it must with the hash, at which it has
-// one of these.
+// one of these, or stepBytes of keys.
 const (
 	stepHomes = 256
 	stepKeys  = 256
-	stepBytes = 64 << 10 // of keys
 )
 
 // hashesEnd is the cursor behind all hashes.
-const hashesEnd = 1 << slotHashBits
+const hashesEnd = 1 << index.HashBits
 
 // All returns an iterator over the entries of the cache, in no order that
 // means anything:
@@ -41,9 +42,8 @@ const hashesEnd = 1 << slotHashBits
 // key and value are buffers of the loop: valid, and the caller's to change,
 // until the body returns; what is to be kept has to be copied. The body may
 // call all methods of the cache, other loops among them, and may leave the
-// loop at any time. Others read and write meanwhile: a bucket is locked, shared with
-// readers, only while the next 256 keys or 64 KB of keys are copied, and once
-// more for each value.
+// loop at any time. Others read and write meanwhile: writers of a bucket wait only while the next
+// 256 keys or 64 KB of keys are copied.
 //
 // A loop allocates its buffers, which take as much as the keys of a step and
 // the longest value. It does not count as lookups in [Stats], and does not make
@@ -52,9 +52,9 @@ func (c *Cache) All() iter.Seq2[[]byte, []byte] {
 	return func(yield func(key, value []byte) bool) {
 		var value []byte
 		c.walk(func(key []byte) bool {
-			var ok bool
-			if value, _, ok = c.peek(value[:0], &write{k: key, h: c.shared.hash(key)}, true); !ok {
-				return true
+			var got outcome
+			if value, _, got = c.lookup(value[:0], key, c.shared.hash(key), withValue); got != hit {
+				return true // it has gone since its step began
 			}
 			return yield(key, value)
 		})
@@ -65,8 +65,8 @@ func (c *Cache) All() iter.Seq2[[]byte, []byte] {
 func (c *Cache) Keys() iter.Seq[[]byte] {
 	return func(yield func(key []byte) bool) {
 		c.walk(func(key []byte) bool {
-			if _, _, ok := c.peek(nil, &write{k: key, h: c.shared.hash(key)}, false); !ok {
-				return true // it has gone since its step began
+			if _, _, got := c.lookup(nil, key, c.shared.hash(key), 0); got != hit {
+				return true
 			}
 			return yield(key)
 		})
@@ -96,7 +96,7 @@ func (c *Cache) nth(i int) *bucket {
 	if i < c.shared.buckets {
 		return &c.buckets[i]
 	}
-	return &c.region.buckets[i-c.shared.buckets]
+	return &c.arena.buckets[i-c.shared.buckets]
 }
 
 // step is the keys that a walk takes from a bucket at once.
@@ -110,28 +110,27 @@ type step struct {
 // behind them.
 func (s *step) take(b *bucket, at uint64) uint64 {
 	s.slots, s.keys, s.ends = s.slots[:0], s.keys[:0], s.ends[:0]
-	b.stay()
-	defer b.mu.unshare(false)
-	x := &b.index
-	if len(x.pages) == 0 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.index.Pages() == 0 {
 		return hashesEnd
 	}
 	for n := 0; n < stepHomes && len(s.slots) < stepKeys && at < hashesEnd; n++ {
-		s.slots, at = x.takeHome(s.slots, at, b.windows())
+		s.slots, at = b.index.TakeHome(s.slots, at, b.windows())
 	}
 	slices.Sort(s.slots) // by hash, as that is what a slot begins with
 	s.slots = slices.Compact(s.slots)
 	for _, slot := range s.slots {
-		b.rings[slotRing(slot)].prefetch(slot, 1)
+		b.rings[index.Ring(slot)].Prefetch(index.Pos(slot))
 	}
 	for i, slot := range s.slots {
-		hash := slot >> slotHashAt
-		if len(s.keys) >= stepBytes && hash != s.slots[i-1]>>slotHashAt {
+		hash := index.HashOf(slot)
+		if len(s.keys) >= stepBytes && hash != index.HashOf(s.slots[i-1]) {
 			return hash
 		}
-		r, pos := &b.rings[slotRing(slot)], slot&slotPosMask
-		if h, ok := r.header(pos); ok && !b.shared.expired(h) {
-			s.keys = r.read(s.keys, pos+uint64(h.size), h.klen)
+		r, pos := &b.rings[index.Ring(slot)], index.Pos(slot)
+		if hd, ok := r.Header(pos); ok && !b.shared.Expired(hd.Expiry) {
+			s.keys, _ = r.Read(s.keys, pos+uint64(hd.Size), hd.KeyLen)
 			s.ends = append(s.ends, len(s.keys))
 		}
 	}

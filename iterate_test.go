@@ -7,6 +7,12 @@ import (
 	"slices"
 	"sync"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache/internal/index"
+	"github.com/ringcache/ringcache/internal/record"
 )
 
 // watched are entries that a loop has to see exactly once, whatever happens to
@@ -23,10 +29,9 @@ func watch(t *testing.T, c *Cache, n uint32, sizeOf func(id uint32) int) *watche
 	for id := range n {
 		v := stamp{id: id, version: 1, size: sizeOf(id)}.value(nil)
 		if err := c.Set(trafficKey(nil, id), v); err != nil {
-			t.Fatal(err)
+			require.NoError(t, err)
 		}
 	}
-	c.Len() // what was put aside pushes out others now, if it does
 	for id := range n {
 		if c.Has(trafficKey(nil, id)) {
 			w.size[id] = sizeOf(id)
@@ -44,18 +49,20 @@ func (w *watched) loop(t *testing.T, body func()) {
 		id := binary.LittleEndian.Uint32(k)
 		if size, ok := w.size[id]; ok {
 			seen[id]++
-			if !slices.Equal(k, trafficKey(nil, id)) || !(stamp{id: id, version: 1, size: size}).wrote(v) {
-				t.Errorf("key %d comes with %d bytes, not what was set", id, len(v))
+			if !slices.Equal(k, trafficKey(nil, id)) ||
+				!(stamp{id: id, version: 1, size: size}).wrote(v) {
+				assert.Fail(t, "not what was set", "key %d comes with %d bytes", id, len(v))
 			}
 		}
 		body()
 	}
 	for id, size := range w.size {
 		if seen[id] != 1 {
-			t.Errorf("the entry %d of %d bytes was seen %d times", id, size, seen[id])
+			assert.Equal(t, 1, seen[id], "the entry %d of %d bytes was seen so often", id, size)
 		}
 		if !w.c.Has(trafficKey(nil, id)) {
-			t.Fatalf("the entry %d has gone: the test proves nothing", id)
+			assert.Fail(t, "it has gone: the test proves nothing", "entry %d", id)
+			return
 		}
 	}
 }
@@ -65,7 +72,10 @@ func (w *watched) loop(t *testing.T, body func()) {
 func roomyCases() []geometry {
 	zero := tiny(2, 256, 2000)
 	zero.seed = [2]uint64{}
-	return []geometry{tiny(1, 1024, 2000), tiny(2, 256, 8000), tiny(16, 4096, 100), zero, defaultGeometry(minMaxBytes)}
+	return []geometry{
+		tiny(1, 1024, 2000), tiny(2, 256, 8000), tiny(16, 4096, 100), zero,
+		defaultGeometry(minMaxBytes),
+	}
 }
 
 // mixedSize is mostly small, and now and then large in roomyCases.
@@ -81,13 +91,12 @@ func TestIterate_SeesEachOnce(t *testing.T) {
 		t.Run(describe(g), func(t *testing.T) {
 			c := mustCache(t, g)
 			w := watch(t, c, 700, mixedSize)
-			if held := c.shared.flow.held.Load(); len(w.size) < 70 || g.buckets > 2 && held == 0 {
-				t.Fatalf("%d entries, large ones with %d bytes: too few", len(w.size), held)
+			require.GreaterOrEqual(t, len(w.size), 70, "too few")
+			if g.buckets > 2 {
+				require.NotZero(t, c.shared.arrivals.held.Load(), "no large ones")
 			}
 			w.loop(t, func() {})
-			if n := len(slices.Collect(c.Keys())); n != len(w.size) {
-				t.Errorf("%d keys, want %d", n, len(w.size))
-			}
+			require.Len(t, slices.Collect(c.Keys()), len(w.size))
 		})
 	}
 }
@@ -103,14 +112,14 @@ func TestIterate_BodyWrites(t *testing.T) {
 				w.loop(t, func() { c.Del([]byte("none")) })
 				return
 			}
-			before := c.buckets[0].index.cur.groups
+			before := c.buckets[0].index.Groups()
 			w.loop(t, func() {
 				for range 3 {
 					if other > 1<<20+3000 {
 						return
 					}
 					if err := c.Set(trafficKey(nil, other), make([]byte, other%40)); err != nil {
-						t.Fatal(err)
+						require.NoError(t, err)
 					}
 					if other%3 == 0 {
 						c.Del(trafficKey(nil, other-10))
@@ -118,8 +127,9 @@ func TestIterate_BodyWrites(t *testing.T) {
 					other++
 				}
 			})
-			if g.buckets == 1 && c.buckets[0].index.cur.groups < 2*before {
-				t.Errorf("the index went from %d to %d groups: it did not grow under the loop", before, c.buckets[0].index.cur.groups)
+			if g.buckets == 1 {
+				require.GreaterOrEqual(t, c.buckets[0].index.Groups(), 2*before,
+					"groups of the index, which did not grow under the loop")
 			}
 		})
 	}
@@ -136,17 +146,17 @@ func TestIterate_WhileHomesMove(t *testing.T) {
 	growths := 0
 	for growths < 3 {
 		if err := c.Set(trafficKey(nil, next), nil); err != nil {
-			t.Fatal(err)
+			require.NoError(t, err)
 		}
 		next++
-		for x.growing() {
+		for x.Growing() {
 			growths++
 			n := 0
 			w.loop(t, func() {
 				if n++; n%40 == 0 {
-					b.mu.Lock()
-					x.move(1, b.windows(), b.loseLocked)
-					b.mu.Unlock()
+					b.lock()
+					x.Move(1, b.windows(), b.loseLocked)
+					b.unlock()
 				}
 			})
 		}
@@ -158,22 +168,18 @@ func TestIterate_WhileIndexShrinks(t *testing.T) {
 	c := mustCache(t, tiny(1, 4096, 2000))
 	w := watch(t, c, 1500, func(uint32) int { return selfSize })
 	b := &c.buckets[0]
-	if err := b.growIndexLocked(40); err != nil {
-		t.Fatal(err)
-	}
-	pages, n := len(b.index.pages), 0
+	require.NoError(t, b.growIndexLocked(40))
+	pages, n := b.index.Pages(), 0
 	w.loop(t, func() {
 		if n++; n == 700 {
-			b.mu.Lock()
-			quota := c.shared.quota.Swap(int64(24 * c.shared.pool.pageSize))
-			b.compactLocked()
+			b.lock()
+			quota := c.shared.quota.Swap(int64(24 * c.shared.pool.PageSize()))
+			b.shrinkIndexLocked()
 			c.shared.quota.Store(quota)
-			b.mu.Unlock()
+			b.unlock()
 		}
 	})
-	if len(b.index.pages) >= pages {
-		t.Errorf("%d pages, %d before: the index was not made anew", len(b.index.pages), pages)
-	}
+	require.Less(t, b.index.Pages(), pages, "the index was not made anew")
 }
 
 // Two entries with the same 24 hash bits, on either side of a step's end.
@@ -182,29 +188,21 @@ func TestIterate_EqualHashBits(t *testing.T) {
 	w := watch(t, c, 40_000, func(uint32) int { return 0 })
 	hashes := map[uint64]int{}
 	for id := range w.size {
-		hashes[c.shared.hash(trafficKey(nil, id))>>slotHashAt]++
+		hashes[index.HashOf(c.shared.hash(trafficKey(nil, id)))]++
 	}
-	if len(hashes) == len(w.size) {
-		t.Fatal("no two entries have the same hash bits: the test proves little")
-	}
+	require.Less(t, len(hashes), len(w.size), "no equal hash bits: the test proves little")
 	// One key a step, as far as the hashes allow.
 	b := &c.buckets[0]
 	var s step
 	total := 0
 	for at, n := uint64(0), 0; at < hashesEnd; n++ {
 		next := s.take(b, at)
-		if next <= at {
-			t.Fatalf("the cursor went from %d to %d", at, next)
-		}
+		require.Greater(t, next, at, "the cursor")
 		at = next
 		total += len(s.ends)
-		if len(s.ends) > stepKeys+groupSlots*probeGroups {
-			t.Errorf("%d keys in a step", len(s.ends))
-		}
+		require.LessOrEqual(t, len(s.ends), stepKeys+7*16, "keys in a step")
 	}
-	if total != len(w.size) {
-		t.Errorf("%d keys in all steps, want %d", total, len(w.size))
-	}
+	require.Equal(t, len(w.size), total, "keys in all steps")
 }
 
 // However long keys are, a step copies few of them, and none is left out.
@@ -212,10 +210,10 @@ func TestIterate_LongKeys(t *testing.T) {
 	c := mustCache(t, tiny(1, 64<<10, 64))
 	const want = 40
 	for i := range want {
-		k := make([]byte, maxKey)
+		k := make([]byte, record.MaxKey)
 		k[0] = byte(i)
 		if err := c.Set(k, nil); err != nil {
-			t.Fatal(err)
+			require.NoError(t, err)
 		}
 	}
 	var s step
@@ -223,13 +221,11 @@ func TestIterate_LongKeys(t *testing.T) {
 	for at := uint64(0); at < hashesEnd; steps++ {
 		at = s.take(&c.buckets[0], at)
 		total += len(s.ends)
-		if len(s.keys) > stepBytes+maxKey {
-			t.Errorf("a step has %d bytes of keys", len(s.keys))
-		}
+		require.LessOrEqual(t, len(s.keys), stepBytes+record.MaxKey, "bytes of keys in a step")
 	}
-	if total != want || c.Len() != want || steps < want/2 {
-		t.Errorf("%d keys in %d steps, want %d", total, steps, want)
-	}
+	require.Equal(t, want, total)
+	require.Equal(t, want, c.Len())
+	require.GreaterOrEqual(t, steps, want/2)
 }
 
 // A step cannot end between keys of one hash, however long they are.
@@ -239,21 +235,18 @@ func TestIterate_LongKeysOfOneHash(t *testing.T) {
 	c := mustCache(t, g)
 	const want = 20
 	for i := range want {
-		k := make([]byte, maxKey)
+		k := make([]byte, record.MaxKey)
 		k[0] = byte(i)
 		if err := c.Set(k, nil); err != nil {
-			t.Fatal(err)
+			require.NoError(t, err)
 		}
 	}
 	seen := map[byte]int{}
 	for k := range c.Keys() {
-		if seen[k[0]]++; seen[k[0]] > 1 {
-			t.Fatalf("saw key %d twice", k[0])
-		}
+		seen[k[0]]++
+		require.Equal(t, 1, seen[k[0]], "key %d", k[0])
 	}
-	if len(seen) != want {
-		t.Errorf("saw %d keys, want %d", len(seen), want)
-	}
+	require.Len(t, seen, want)
 }
 
 func TestIterate_EarlyBreakAndNesting(t *testing.T) {
@@ -282,9 +275,7 @@ func TestIterate_EarlyBreakAndNesting(t *testing.T) {
 		key := slices.Clone(outer)
 		for range all {
 		}
-		if !slices.Equal(key, outer) {
-			t.Fatal("a loop changed the key of another")
-		}
+		require.Equal(t, key, outer, "a loop changed the key of another")
 	}
 	func() {
 		defer func() { _ = recover() }()
@@ -294,7 +285,7 @@ func TestIterate_EarlyBreakAndNesting(t *testing.T) {
 	}()
 	c.Reset() // would hang if a lock were left held
 	for k := range c.All() {
-		t.Fatalf("saw %q in an empty cache", k)
+		require.Fail(t, "the cache is empty", "saw %q", k)
 	}
 }
 
@@ -310,16 +301,11 @@ func TestIterate_BodyDeletes(t *testing.T) {
 			}
 		}
 	}
-	if n != 1 {
-		t.Errorf("saw %d entries after all were deleted", n-1)
-	}
+	require.Equal(t, 1, n, "all others were deleted then")
 }
 
 func TestIterate_Closed(t *testing.T) {
-	c, err := newCache(tiny(16, 4096, 100))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := newCache(tiny(16, 4096, 100))
 	watch(t, c, 100, mixedSize)
 	n := 0
 	for range c.All() {
@@ -327,11 +313,9 @@ func TestIterate_Closed(t *testing.T) {
 			closeCache(t, c)
 		}
 	}
-	if n > 3 {
-		t.Errorf("saw %d entries, the cache was closed at the third", n)
-	}
+	require.LessOrEqual(t, n, 3, "the cache was closed at the third")
 	for range c.Keys() {
-		t.Error("saw a key of a closed cache")
+		require.Fail(t, "the cache is closed")
 	}
 }
 
@@ -340,7 +324,7 @@ func TestIterate_LeavesNoTrace(t *testing.T) {
 	c := mustCache(t, tiny(16, 4096, 100))
 	for id := range uint32(300) {
 		if err := c.Set(trafficKey(nil, id), make([]byte, mixedSize(id))); err != nil {
-			t.Fatal(err)
+			require.NoError(t, err)
 		}
 	}
 	var before, after Stats
@@ -348,14 +332,10 @@ func TestIterate_LeavesNoTrace(t *testing.T) {
 	for range c.All() {
 	}
 	c.UpdateStats(&after)
-	if before != after {
-		t.Errorf("the statistics were %+v, are %+v", before, after)
-	}
+	require.Equal(t, before, after)
 	c.each(func(b *bucket) {
-		b.index.each(func(_, slot uint64) {
-			if slotFreq(slot) != 0 {
-				t.Errorf("a slot has frequency %d", slotFreq(slot))
-			}
+		b.index.Each(func(_, slot uint64) {
+			require.Zero(t, index.Freq(slot))
 		})
 	})
 }
@@ -363,7 +343,9 @@ func TestIterate_LeavesNoTrace(t *testing.T) {
 // Goroutines set, delete and read other keys, some with evictions, while others
 // loop.
 func TestIterate_Concurrent(t *testing.T) {
-	for _, g := range []geometry{tiny(2, 256, 8000), tiny(16, 4096, 400), defaultGeometry(minMaxBytes)} {
+	for _, g := range []geometry{
+		tiny(2, 256, 8000), tiny(16, 4096, 400), defaultGeometry(minMaxBytes),
+	} {
 		t.Run(describe(g), func(t *testing.T) {
 			c := mustCache(t, g)
 			w := watch(t, c, 400, mixedSize)
@@ -388,7 +370,7 @@ func TestIterate_Concurrent(t *testing.T) {
 						}
 						id := first + i%700
 						if err := c.Set(trafficKey(nil, id), make([]byte, mixedSize(id+i))); err != nil {
-							t.Error(err)
+							assert.NoError(t, err)
 							return
 						}
 						c.Del(trafficKey(nil, first+(i*7)%700))
@@ -437,7 +419,5 @@ func TestIterate_WhileEvicting(t *testing.T) {
 	}()
 	tr.run(t, 1, concurrentSteps())
 	close(stop)
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, <-done)
 }

@@ -1,143 +1,218 @@
 package ringcache_test
 
 import (
-	"bytes"
-	"go/parser"
-	"go/token"
-	"os"
+	"fmt"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
-// source is a root file that is no test.
-type source struct {
-	name    string
-	imports []string
-	lines   int
+// The layout of docs/design.md: which file and package may use which, and how long
+// things may be. The compiler keeps the walls between packages from being circular, and
+// these tests keep the rest.
+
+const (
+	mostRootFiles = 25   // Go files at the root that are no tests
+	mostLines     = 8300 // of them and of the packages in internal
+	mostFileLines = 500
+	mostFuncLines = 60
+	mostColumns   = 100
+)
+
+// longFuncs are the functions that may have more than mostFuncLines lines, as
+// "file: function", each with the reason.
+var longFuncs = map[string]string{}
+
+// layers are the files of the root package, the top layer first. What a file calls is
+// in its own layer or in one below.
+var layers = [][]string{
+	{"batch.go", "cache.go", "codec.go", "conditional.go", "expiry.go", "iterate.go", "loader.go",
+		"resize.go", "snapshot*.go", "stats.go", "typed*.go"},
+	{"write.go", "large.go"},
+	{"bucket*.go", "onevict.go"},
+	{"shared.go"},
+	{"chunk_*.go", "doc.go", "errors.go", "options.go"},
 }
 
-func sources(t *testing.T) []source {
-	t.Helper()
-	names, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all []source
-	for _, name := range names {
-		if strings.HasSuffix(name, "_test.go") {
-			continue
+// unsafeFiles may import unsafe.
+var unsafeFiles = []string{
+	"bucket_read.go", "chunk_mmap.go", "chunk_other.go", "codec.go",
+	"internal/chunk/*.go", "internal/index/*.go", "internal/prefetch/*.go",
+	"internal/ring/ring.go", "internal/stripe/stripe.go",
+}
+
+// sysFiles may import golang.org/x/sys.
+var sysFiles = []string{"chunk_*.go"}
+
+// wall is what a package may import.
+type wall struct {
+	ours   []string // of internal and from other modules, golang.org/x/sys left aside
+	std    []string // if there are any: all that it may use of the standard library
+	notStd []string // what it may not use of the standard library
+}
+
+// noHelpers is what no part of the library needs.
+var noHelpers = []string{"os", "log", "testing"}
+
+// walls has each package of the library by its folder.
+var walls = map[string]wall{
+	".": {
+		ours: []string{"chunk", "clock", "index", "policy", "position", "prefetch", "record", "ring",
+			"delay", "singleflight", "stripe", "torn", "github.com/cespare/xxhash/v2"},
+		notStd: noHelpers,
+	},
+	"internal/chunk": {ours: []string{"prefetch"}, notStd: noHelpers},
+	"internal/clock": {notStd: noHelpers},
+	"internal/index": {
+		ours:   []string{"chunk", "policy", "position", "prefetch"},
+		notStd: noHelpers,
+	},
+	"internal/policy":   {std: []string{"math", "math/bits"}},
+	"internal/position": {std: []string{"math", "math/bits"}},
+	"internal/prefetch": {std: []string{"unsafe"}},
+	"internal/record":   {notStd: append([]string{"sync", "sync/atomic", "time"}, noHelpers...)},
+	"internal/ring": {
+		ours: []string{"chunk", "position", "prefetch", "record", "torn",
+			"github.com/cespare/xxhash/v2"},
+		notStd: noHelpers,
+	},
+	"internal/singleflight": {notStd: noHelpers},
+	"internal/stripe":       {notStd: noHelpers},
+	"internal/torn":         {notStd: noHelpers},
+	"internal/delay":        {notStd: noHelpers},
+	"internal/workload":     {}, // for tests only
+}
+
+func TestLayout_Sizes(t *testing.T) {
+	root, lines := 0, 0
+	for _, s := range sources(t) {
+		if s.dir == "." {
+			root++
 		}
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		file, err := parser.ParseFile(token.NewFileSet(), name, text, parser.ImportsOnly)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s := source{name: name, lines: bytes.Count(text, []byte("\n"))}
-		for _, spec := range file.Imports {
-			path, err := strconv.Unquote(spec.Path.Value)
-			if err != nil {
-				t.Fatal(err)
+		lines += len(s.lines)
+		assert.LessOrEqual(t, len(s.lines), mostFileLines, "lines of %s", s.path)
+		for name, n := range s.funcs {
+			if longFuncs[s.path+": "+name] == "" {
+				assert.LessOrEqual(t, n, mostFuncLines, "lines of %s in %s", name, s.path)
 			}
-			s.imports = append(s.imports, path)
 		}
-		all = append(all, s)
 	}
-	if len(all) < 5 {
-		t.Fatalf("only %d files found: the rules would not be checked", len(all))
+	assert.LessOrEqual(t, root, mostRootFiles, "Go files at the root")
+	assert.LessOrEqual(t, lines, mostLines, "lines of Go in the root and in internal")
+}
+
+func TestLayout_LinesAreShort(t *testing.T) {
+	for _, s := range append(sources(t), tests(t)...) {
+		for i, line := range s.lines {
+			n := len([]rune(line))
+			output := strings.HasPrefix(s.path, "example") && strings.HasPrefix(line, "\t//")
+			if output || strings.HasPrefix(line, "//go:build ") {
+				continue // cannot be split
+			}
+			assert.LessOrEqual(t, n, mostColumns, "columns in %s:%d", s.path, i+1)
+		}
 	}
-	return all
+}
+
+func TestLayout_Imports(t *testing.T) {
+	const module = "github.com/ringcache/ringcache/"
+	for _, s := range sources(t) {
+		w, known := walls[s.dir]
+		assert.True(t, known, "folder %s has no wall: say what it may import", s.dir)
+		for _, path := range s.imports {
+			switch {
+			case path == "unsafe" && !isAny(s.path, unsafeFiles):
+				assert.Fail(t, "unsafe", "%s imports it", s.path)
+			case strings.HasPrefix(path, "golang.org/x/sys/"):
+				assert.True(t, isAny(s.path, sysFiles), "%s imports %s", s.path, path)
+			case strings.Contains(path, "."): // not of the standard library
+				name := strings.TrimPrefix(path, module+"internal/")
+				assert.Contains(t, w.ours, name, "%s imports %s", s.path, path)
+			case w.std != nil:
+				assert.Contains(t, w.std, path, "%s imports %s", s.path, path)
+			default:
+				assert.NotContains(t, w.notStd, path, "%s imports %s", s.path, path)
+			}
+		}
+	}
+}
+
+// Calls go down, also where no import shows them.
+func TestLayout_CallsGoDown(t *testing.T) {
+	for _, tags := range []string{"", "ringcache_heap"} {
+		pkg := typeCheck(t, tags)
+		for _, up := range pkg.upwards(layers) {
+			assert.Fail(t, up, "with tags %q", tags)
+		}
+	}
+}
+
+// The test above finds what it is to find.
+func TestLayout_CallsGoDown_Bites(t *testing.T) {
+	pkg := checkText(t, map[string]string{
+		"top.go": `package p
+			type Top struct{ low }
+			func (t *Top) Do() { t.help(); Each(t.low.visit) }
+			func Make[T any]() *T { return new(T) }
+			var _ = low{}.get()`,
+		"low.go": `package p
+			type low struct{ top *Top; do doer; fn func() }
+			type doer interface { Do() }
+			func (l low) get() int { l.do.Do(); l.fn(); return 0 }
+			func (l low) visit() { l.top.Do() }
+			func (l low) help() { Make[int](); _ = l.top.Do }
+			func Each(fn func()) { fn() }
+			var table = []func() *string{Make[string]}`,
+	})
+	up := pkg.upwards([][]string{{"top.go"}, {"low.go"}})
+	require.Equal(t, []string{
+		"low.go: low.help calls top.go: Make",
+		"low.go: low.help calls top.go: Top.Do",
+		"low.go: low.visit calls top.go: Top.Do",
+		"low.go: table calls top.go: Make",
+	}, up)
+	require.Empty(t, pkg.upwards([][]string{{"top.go", "low.go"}}))
+	require.Len(t, pkg.upwards([][]string{{"l*.go"}, {"top.go"}}), 4, "the other way round")
+	require.Equal(t, []string{"low.go is in no layer"}, pkg.upwards([][]string{{"top.go"}}))
+}
+
+// What only tests and benchmarks use must not reach a user's binary.
+func TestLayout_Dependencies(t *testing.T) {
+	deps := strings.Fields(goList(t, "-deps", "."))
+	require.Contains(t, deps, "github.com/cespare/xxhash/v2")
+	for _, dep := range deps {
+		for _, part := range []string{"testify", "bigcache", "go-cache", "fastcache", "freecache",
+			"internal/workload"} {
+			assert.NotContains(t, dep, part)
+		}
+	}
+	// net/http is what expvarstats is a package of its own for.
+	assert.NotSubset(t, deps, []string{"testing"})
+	assert.NotSubset(t, deps, []string{"expvar"})
+	assert.NotSubset(t, deps, []string{"net/http"})
 }
 
 // isAny reports whether name matches one of the patterns.
-func isAny(name string, patterns ...string) bool {
+func isAny(name string, patterns []string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool {
 		ok, err := filepath.Match(p, name)
 		return err == nil && ok
 	})
 }
 
-// A bucket is locked by the methods of aside.go, which see to what was put aside,
-// and by lookups, which look at it.
-func TestLayout_Locks(t *testing.T) {
-	direct := regexp.MustCompile(`\b(b|lb|other)\.mu\.(Lock|hold|exclude|share)\(\)`)
-	for _, s := range sources(t) {
-		text, err := os.ReadFile(s.name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		want := map[string]int{"aside.go": 3, "cache.go": 2, "batch.go": 1}[s.name] // lock, hold twice; View twice; for a hint
-		if got := direct.FindAll(text, -1); len(got) != want {
-			t.Errorf("%s takes the lock of a bucket itself %d times, want %d", s.name, len(got), want)
-		}
-	}
-}
-
-// The arrows of docs/design.md, as far as imports show them: a flat package has
-// no walls that the compiler would keep.
-func TestLayout_Imports(t *testing.T) {
-	outside := []string{"github.com/ringcache/ringcache/internal/policy", "github.com/cespare/xxhash/v2", "golang.org/x/sys/cpu", "golang.org/x/sys/unix", "golang.org/x/sys/windows"}
-	for _, s := range sources(t) {
-		for _, path := range s.imports {
-			switch {
-			case path == "unsafe" && !isAny(s.name, "chunk*.go", "index.go", "lock.go", "prefetch*.go", "typed_unsafe.go"):
-				t.Errorf("%s imports unsafe", s.name)
-			case path == "testing" || path == "os" || path == "log":
-				t.Errorf("%s imports %s", s.name, path)
-			case strings.Contains(path, ".") && !slices.Contains(outside, path):
-				t.Errorf("%s imports %s, which is not one of the library's packages", s.name, path)
-			case path == "golang.org/x/sys/cpu":
-				if s.name != "glance_asm.go" {
-					t.Errorf("%s imports %s: what the processor can is for glances to know", s.name, path)
-				}
-			case strings.HasPrefix(path, "golang.org/x/sys/") && !isAny(s.name, "chunk*.go"):
-				t.Errorf("%s imports %s: the operating system is chunk's to call", s.name, path)
-			case isAny(s.name, "record.go", "ring.go") && isAny(path, "sync", "sync/*", "time"):
-				t.Errorf("%s imports %s: the bucket's lock is held there", s.name, path)
-			}
-		}
-	}
-}
-
-func TestLayout_FilesAreShort(t *testing.T) {
-	const most = 500
-	for _, s := range sources(t) {
-		if s.lines > most {
-			t.Errorf("%s has %d lines, at most %d", s.name, s.lines, most)
-		}
-	}
-}
-
-// What only tests and benchmarks use must not reach a user's binary.
-func TestLayout_Dependencies(t *testing.T) {
-	goTool, err := exec.LookPath("go")
+// goList returns what go list prints.
+func goList(t *testing.T, args ...string) string {
+	t.Helper()
+	tool, err := exec.LookPath("go")
 	if err != nil {
 		t.Skip("no go command on this machine")
 	}
-	out, err := exec.Command(goTool, "list", "-deps", ".").Output()
-	if err != nil {
-		t.Fatalf("go list: %v", err)
-	}
-	deps := strings.Fields(string(out))
-	if !slices.Contains(deps, "github.com/cespare/xxhash/v2") {
-		t.Fatalf("go list found %d packages, but not xxhash", len(deps))
-	}
-	for _, dep := range deps {
-		for _, part := range []string{"testify", "bigcache", "go-cache", "fastcache", "freecache", "internal/refcache", "internal/workload"} {
-			if strings.Contains(dep, part) {
-				t.Errorf("the library depends on %s", dep)
-			}
-		}
-		// net/http is what expvarstats is a package of its own for.
-		if slices.Contains([]string{"testing", "expvar", "net/http"}, dep) {
-			t.Errorf("the library depends on %s", dep)
-		}
-	}
+	out, err := exec.Command(tool, append([]string{"list"}, args...)...).Output()
+	require.NoError(t, err, fmt.Sprint(args))
+	return string(out)
 }

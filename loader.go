@@ -7,17 +7,19 @@ import (
 	"math"
 	"runtime/debug"
 	"time"
+
+	"github.com/ringcache/ringcache/internal/singleflight"
 )
 
 // How a cache loads what it does not have, once however many ask for it.
 //
-// A flight is one call of a LoadFunc that is under way. While its bucket's list
-// has it, whoever misses the key joins it, and what it brings will be stored. It
-// leaves the list for good, under the bucket's lock, as soon as one of these
-// comes: a write of the key, which makes the result out of date; the end of the
-// last caller's patience; its own end. From then on nothing of it is stored, and
-// who misses begins another (I12). So a write looks at the list, and that is all
-// that loads cost it: one comparison where there are none.
+// A bucket lists the loads of its keys that are under way. Whoever misses a key
+// joins its call, and what it brings will be stored. A call leaves the list for
+// good, under the bucket's lock, as soon as one of these comes: a write of the
+// key, which makes the result out of date; the end of the last caller's patience;
+// its own end. From then on nothing of it is stored, and who misses starts
+// another (I12). So a write looks at the list, and that is all that loads cost it:
+// one comparison where there are none.
 
 // LoadFunc finds the value of a key that is not in the cache, for
 // [Cache.GetOrLoad]. The context has the values of the call that began the
@@ -70,17 +72,17 @@ func (p *LoadPanic) Unwrap() error {
 // A load's error goes to all who wait for it and is not stored: the next call
 // tries again. A load that finds that there is no value may say so (see
 // [Loaded]): for as long as it says, callers get [ErrAbsent] at once. For every
-// other method k is not there then, but the mark takes the place of an entry and
+// other method k is not there then, but this negative entry takes memory and
 // counts as one in [Cache.Len]. If load panics, every caller that waits for it
 // panics with a [*LoadPanic]; if it calls [runtime.Goexit], they get
 // [ErrLoadExited].
 //
-// When ctx ends, a call that waits returns ctx.Err(), and the load goes on for
+// When ctx ends, a call that waits returns an error that is ctx.Err(), and the load goes on for
 // the others; when the last one has gone, the load's context is cancelled, its
 // result is not stored, and another call begins another load. A call with a ctx
 // that has ended hits but does not load.
 //
-// A load that any write of k overtakes (Set and its kin, Del, Reset) is not
+// A load that any write of k invalidates (Set and its kin, Del, Reset) is not
 // stored. Those who called before the write still get what it brings; who
 // calls afterwards does not. What the cache refuses to store, since it is too
 // large for example, is returned without an error, and loaded again the next
@@ -98,298 +100,180 @@ func (p *LoadPanic) Unwrap() error {
 // for itself. Hits do not allocate if dst has room, and lock what Get locks; but
 // a function literal that uses variables around it is allocated by whoever
 // writes it into the call, so it is best made once. In [Stats] a call counts as
-// one lookup, and one that finds a mark as a miss.
+// one lookup, and one that finds a negative entry as a miss.
 func (c *Cache) GetOrLoad(ctx context.Context, dst, k []byte, load LoadFunc) ([]byte, error) {
 	h := c.shared.hash(k)
-	b := c.bucket(h)
-	if out, ok := c.getHashed(dst, k, h, laneHere(), true); ok {
-		if c.ahead > 0 && c.due(b, k, h) {
-			c.refresh(ctx, b, k, h, load)
+	out, expiry, got := c.lookup(dst, k, h, getMode)
+	switch got {
+	case hit:
+		if c.ahead > 0 && expiry != 0 && c.shared.Until(expiry) <= c.ahead {
+			c.refresh(ctx, k, h, load)
 		}
 		return out, nil
-	}
-	if c.marked(b, k, h) {
-		return dst, errMarked
+	case negative:
+		return dst, errNegative
 	}
 	if err := ctx.Err(); err != nil {
 		return dst, loadError(err)
 	}
-	f, out, err := c.join(ctx, b, dst, k, h, load)
+	f, out, err := c.join(ctx, dst, k, h, load)
 	if f == nil {
 		return out, err
 	}
 	select {
-	case <-f.done:
+	case <-f.Done:
 	case <-ctx.Done():
-		if !b.leave(f) {
+		if !c.leave(f) {
 			return dst, loadError(ctx.Err())
 		}
 	}
-	return f.deliver(dst)
+	return f.Result.deliver(dst)
 }
 
-// errMarked is what a mark answers. It is made once, as hits do not allocate.
-var errMarked = loadError(ErrAbsent)
+// errNegative is what a negative entry answers. It is made once, as hits do not
+// allocate.
+var errNegative = loadError(ErrAbsent)
 
 func loadError(err error) error { return fmt.Errorf("ringcache: load entry: %w", err) }
 
-// flight is a load that is under way. What is above done is guarded by the
-// bucket's lock; what is below is the load's own until done is closed, and does
-// not change afterwards.
-type flight struct {
-	key     []byte
-	h       uint64
-	next    *flight // in the bucket's list
-	listed  bool    // it is in that list (I12)
-	refresh bool    // it goes on if nobody waits
-	waiters int
-	cancel  context.CancelFunc
-	done    chan struct{}
-
-	result   Loaded
+// load is what a load has brought.
+type load struct {
+	Loaded
 	err      error
 	panicked *LoadPanic
 	returned bool // neither panicked nor exited
 }
 
+// loadCall is a load that is under way.
+type loadCall = singleflight.Call[load]
+
 // deliver gives a caller what the load has brought.
-func (f *flight) deliver(dst []byte) ([]byte, error) {
+func (l *load) deliver(dst []byte) ([]byte, error) {
 	switch {
-	case f.panicked != nil:
-		panic(f.panicked)
-	case f.err != nil:
-		return dst, f.err
-	case f.result.Absent:
-		return dst, errMarked
+	case l.panicked != nil:
+		panic(l.panicked)
+	case l.err != nil:
+		return dst, l.err
+	case l.Absent:
+		return dst, errNegative
 	}
-	return append(dst, f.result.Value...), nil
+	return append(dst, l.Value...), nil
 }
 
-// join adds a caller to those who wait for the load of the key, and begins one
-// if none is under way. There is no flight if the key has been stored since the
-// caller has looked: then it returns what is to be returned.
-func (c *Cache) join(ctx context.Context, b *bucket, dst, k []byte, h uint64, load LoadFunc) (f *flight, out []byte, err error) {
-	b.lock()
+// join adds a caller to those who wait for the load of the key, and starts one if
+// none is under way. There is no call if the key was stored since the caller has
+// looked: then it returns what is to be returned.
+func (c *Cache) join(
+	ctx context.Context, dst, k []byte, h uint64, fn LoadFunc,
+) (f *loadCall, out []byte, err error) {
+	b := c.bucket(h)
+	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
 		return nil, dst, loadError(ErrClosed)
 	}
-	switch out, a := c.answerLocked(b, dst, k, h); a {
-	case present:
+	switch out, _, got := c.lookupUnder(b, dst, k, h, c.counters.Here(), withValue|touching); got {
+	case hit:
 		return nil, out, nil
-	case absent:
-		return nil, dst, errMarked
+	case negative:
+		return nil, dst, errNegative
 	}
-	if f = b.flightLocked(k, h); f == nil {
-		f = c.takeOffLocked(ctx, b, k, h, load)
+	if f = b.calls.Find(k, h); f == nil {
+		f = c.startLocked(ctx, b, k, h, fn)
 	}
-	f.waiters++
+	f.Join()
 	return f, dst, nil
 }
 
-// leave takes a caller away from those who wait, and reports true if the load
-// has ended nonetheless. One that nobody waits for is called off.
-func (b *bucket) leave(f *flight) (ended bool) {
-	b.lock()
+// leave takes a caller away from those who wait, and reports true if the load has
+// ended nonetheless.
+func (c *Cache) leave(f *loadCall) (ended bool) {
+	b := c.bucket(f.Hash)
+	b.mu.Lock()
 	defer b.mu.Unlock()
-	select {
-	case <-f.done:
-		return true
-	default:
-	}
-	f.waiters--
-	if f.waiters == 0 && !(f.refresh && f.listed) {
-		b.unlistLocked(f)
-		f.cancel() // also what had been overtaken before
-	}
-	return false
+	return b.calls.Leave(f)
 }
 
-// due reports whether the entry of the key is about to expire and no load of it
-// is under way.
-func (c *Cache) due(b *bucket, k []byte, h uint64) bool {
-	_, expiry, ok := c.peek(nil, &write{k: k, h: h}, false)
-	if !ok || expiry == 0 || c.shared.left(expiry) > c.ahead {
-		return false
-	}
-	b.hold()
-	defer b.mu.release()
-	return b.flightLocked(k, h) == nil
-}
-
-// refresh begins a load of the key that nobody waits for, if none is under way.
-func (c *Cache) refresh(ctx context.Context, b *bucket, k []byte, h uint64, load LoadFunc) {
-	b.lock()
+// refresh starts a load of the key that nobody waits for, if none is under way.
+func (c *Cache) refresh(ctx context.Context, k []byte, h uint64, fn LoadFunc) {
+	b := c.bucket(h)
+	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.closed && b.flightLocked(k, h) == nil {
-		c.takeOffLocked(ctx, b, k, h, load).refresh = true
+	if !b.closed && b.calls.Find(k, h) == nil {
+		c.startLocked(ctx, b, k, h, fn).Refresh = true
 	}
 }
 
-// takeOffLocked begins a load of the key.
-func (c *Cache) takeOffLocked(ctx context.Context, b *bucket, k []byte, h uint64, load LoadFunc) *flight {
+// startLocked starts a load of the key.
+func (c *Cache) startLocked(
+	ctx context.Context, b *bucket, k []byte, h uint64, fn LoadFunc,
+) *loadCall {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	f := &flight{
-		key:    bytes.Clone(k),
-		h:      h,
-		next:   b.flights,
-		listed: true,
-		cancel: cancel,
-		done:   make(chan struct{}),
-	}
-	b.flights = f
+	f := b.calls.Add(bytes.Clone(k), h, cancel)
 	b.loads++
-	go c.fly(ctx, b, f, load)
+	go c.run(ctx, b, f, fn)
 	return f
 }
 
-// fly calls load, stores what it returns, and tells those who wait.
-func (c *Cache) fly(ctx context.Context, b *bucket, f *flight, load LoadFunc) {
-	defer b.land(f) // after Goexit too
-	defer f.catch()
-	if f.result, f.err = load(ctx, bytes.Clone(f.key)); f.err != nil {
-		f.err = loadError(f.err)
+// run calls fn, stores what it returns, and tells those who wait.
+func (c *Cache) run(ctx context.Context, b *bucket, f *loadCall, fn LoadFunc) {
+	defer b.finish(f) // after Goexit too
+	l := &f.Result
+	defer l.catch()
+	if l.Loaded, l.err = fn(ctx, bytes.Clone(f.Key)); l.err != nil {
+		l.err = loadError(l.err)
 	} else {
 		c.keep(b, f)
 	}
-	f.returned = true
+	l.returned = true
 }
 
 // catch notes how a load ended that did not return.
-func (f *flight) catch() {
-	if f.returned {
+func (l *load) catch() {
+	if l.returned {
 		return
 	}
 	if v := recover(); v != nil {
-		f.panicked = &LoadPanic{Value: v, Stack: debug.Stack()}
+		l.panicked = &LoadPanic{Value: v, Stack: debug.Stack()}
 	} else {
-		f.err = loadError(ErrLoadExited)
+		l.err = loadError(ErrLoadExited)
 	}
 }
 
-// keep stores the result of a load, unless a write has overtaken it. If the
+// keep stores the result of a load, unless a write has invalidated it. If the
 // cache does not take it, those who wait have it all the same.
-func (c *Cache) keep(b *bucket, f *flight) {
-	w := write{k: f.key, h: f.h, cond: ifListed, flight: f, silent: true, reason: EvictReplaced}
-	r := &f.result
-	if r.Absent || r.TTL < 0 {
+func (c *Cache) keep(b *bucket, f *loadCall) {
+	w := write{k: f.Key, h: f.Hash, cond: ifListed, call: f, silent: true, reason: EvictReplaced}
+	l := &f.Result
+	if l.Absent || l.TTL < 0 {
 		w.reason = EvictDeleted
 	}
-	if w.absent = r.Absent; !r.Absent {
-		w.v = r.Value
+	if w.negative = l.Absent; !l.Absent {
+		w.v = l.Value
 	}
-	if w.expiry = c.shared.usual(); r.TTL > 0 {
-		w.expiry = c.shared.expiry(r.TTL)
+	if w.expiry = c.shared.Default(); l.TTL > 0 {
+		w.expiry = c.shared.In(l.TTL)
 	}
-	if w.absent && w.expiry == 0 {
-		w.expiry = math.MaxUint32 // a mark has one: the last tick that there is
+	if w.negative && w.expiry == 0 {
+		w.expiry = math.MaxUint32 // it has one: the last tick that there is
 	}
 	store := c.apply
-	if r.TTL < 0 {
+	if l.TTL < 0 {
 		store = c.setExpired
 	}
-	if store(&w) != nil {
-		b.lock()
+	if store(&w, "load") != nil {
+		b.mu.Lock()
 		b.loadsDropped++
 		b.mu.Unlock()
 	}
 }
 
-// land ends a flight.
-func (b *bucket) land(f *flight) {
-	b.lock()
-	b.unlistLocked(f)
-	if f.err != nil || f.panicked != nil {
+// finish ends a call.
+func (b *bucket) finish(f *loadCall) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if f.Result.err != nil || f.Result.panicked != nil {
 		b.loadErrors++
 	}
-	close(f.done)
-	b.mu.Unlock()
-	f.cancel() // what the context holds
-}
-
-// flightLocked returns the flight of the key that may be joined, nil if there
-// is none. The lock is held, to read at least.
-func (b *bucket) flightLocked(k []byte, h uint64) *flight {
-	for f := b.flights; f != nil; f = f.next {
-		if f.h == h && string(f.key) == string(k) {
-			return f
-		}
-	}
-	return nil
-}
-
-// overtakeLocked is what every write of a key does to the load of it. It is
-// inlined: nearly always there is none.
-func (b *bucket) overtakeLocked(w *write) {
-	if b.flights != nil {
-		b.overtakeOneLocked(w)
-	}
-}
-
-func (b *bucket) overtakeOneLocked(w *write) { b.unlistLocked(b.flightLocked(w.k, w.h)) }
-
-// overtakeAllLocked is overtakeLocked for all keys of the bucket.
-func (b *bucket) overtakeAllLocked() {
-	for b.flights != nil {
-		b.unlistLocked(b.flights)
-	}
-}
-
-// unlistLocked takes a flight, if not nil, off the list if it is there. One that
-// nobody waits for is called off.
-func (b *bucket) unlistLocked(f *flight) {
-	if f == nil || !f.listed {
-		return
-	}
-	at := &b.flights
-	for *at != f {
-		at = &(*at).next
-	}
-	*at, f.next, f.listed = f.next, nil, false
-	if f.waiters == 0 {
-		f.cancel()
-	}
-}
-
-// answer is what the cache knows of a key.
-type answer uint8
-
-const (
-	unknown answer = iota
-	present
-	absent // there is a mark that says so
-)
-
-// marked reports whether there is a mark that the key is absent.
-func (c *Cache) marked(b *bucket, k []byte, h uint64) bool {
-	b.hold()
-	defer b.mu.release()
-	_, a := c.answerLocked(b, nil, k, h)
-	return a == absent
-}
-
-// answerLocked looks for the entry or the mark of a key, without counting a
-// lookup, and appends a value to dst. The lock of its small bucket is held, to
-// read at least.
-func (c *Cache) answerLocked(b *bucket, dst, k []byte, h uint64) ([]byte, answer) {
-	out, a := b.answer(dst, k, h)
-	if a != unknown || c.shared.strays(h).Load() == 0 {
-		return out, a
-	}
-	lb := c.largeBucket(h)
-	lb.hold()
-	defer lb.mu.release()
-	return lb.answer(dst, k, h)
-}
-
-func (b *bucket) answer(dst, k []byte, h uint64) ([]byte, answer) {
-	var f found
-	if !b.find(&f, k, h) || b.shared.expired(f.header) {
-		return dst, unknown
-	}
-	b.touch(&f)
-	if f.absent {
-		return dst, absent
-	}
-	return f.peek(dst, true), present
+	b.calls.Finish(f)
 }

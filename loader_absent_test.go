@@ -7,12 +7,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
 // A mark is there for loads, and for nobody else.
 func TestLoader_Absent(t *testing.T) {
-	for _, k := range [][]byte{[]byte("key"), make([]byte, 3000)} { // in a small bucket, and in a large one
+	// In a small bucket, and in a large one.
+	for _, k := range [][]byte{[]byte("key"), make([]byte, 3000)} {
 		t.Run(fmt.Sprint(len(k)), func(t *testing.T) {
 			testAbsent(t, k)
 		})
@@ -39,11 +41,14 @@ func testAbsent(t *testing.T, k []byte) {
 		return c
 	}
 	for name, look := range map[string]func(c *Cache) bool{
-		"Get":       func(c *Cache) bool { return c.Get(nil, k) != nil },
-		"HasGet":    func(c *Cache) bool { _, ok := c.HasGet(nil, k); return ok },
-		"Has":       func(c *Cache) bool { return c.Has(k) },
-		"View":      func(c *Cache) bool { return c.View(k, func([]byte) { t.Error("called") }) },
-		"GetBatch":  func(c *Cache) bool { _, n := c.GetBatch(nil, [][]byte{k}, make([][]byte, 1)); return n != 0 },
+		"Get":    func(c *Cache) bool { return c.Get(nil, k) != nil },
+		"HasGet": func(c *Cache) bool { _, ok := c.HasGet(nil, k); return ok },
+		"Has":    func(c *Cache) bool { return c.Has(k) },
+		"View":   func(c *Cache) bool { return c.View(k, func([]byte) { assert.Fail(t, "called") }) },
+		"GetBatch": func(c *Cache) bool {
+			_, n := c.GetBatch(nil, [][]byte{k}, make([][]byte, 1))
+			return n != 0
+		},
 		"TTL":       func(c *Cache) bool { _, ok := c.TTL(k); return ok },
 		"Touch":     func(c *Cache) bool { return c.Touch(k, time.Hour) },
 		"swap":      func(c *Cache) bool { ok, _ := c.CompareAndSwap(k, nil, []byte("v")); return ok },
@@ -96,14 +101,19 @@ func testAbsent(t *testing.T, k []byte) {
 func TestLoader_AbsentReplaces(t *testing.T) {
 	c := loaderCache(t)
 	k := []byte("key")
-	for _, r := range []Loaded{{}, {Absent: true}, {Absent: true, TTL: time.Hour}, {Value: []byte("v"), TTL: time.Hour}, {Absent: true}, {}} {
-		f := &flight{key: k, h: c.shared.hash(k), listed: true, waiters: 1, result: r}
-		b := c.bucket(f.h)
-		b.flights = f
+	for _, r := range []Loaded{
+		{}, {Absent: true}, {Absent: true, TTL: time.Hour},
+		{Value: []byte("v"), TTL: time.Hour}, {Absent: true}, {},
+	} {
+		h := c.shared.hash(k)
+		b := c.bucket(h)
+		f := b.calls.Add(k, h, func() {})
+		f.Join()
+		f.Result.Loaded = r
 		c.keep(b, f)
-		require.False(t, f.listed)
+		require.False(t, f.Listed())
 		require.Equal(t, 1, c.Len())
-		require.Equal(t, r.Absent, c.marked(b, k, f.h))
+		require.Equal(t, r.Absent, c.isNegative(k))
 		require.Equal(t, !r.Absent, c.Has(k))
 		require.NoError(t, c.validate())
 	}
@@ -125,7 +135,9 @@ func TestLoader_AbsentAndOnEvict(t *testing.T) {
 	g.now = func() time.Duration { return now }
 	c := mustCache(t, g)
 	ttl := time.Hour
-	nothing := func(context.Context, []byte) (Loaded, error) { return Loaded{Absent: true, TTL: ttl}, nil }
+	nothing := func(context.Context, []byte) (Loaded, error) {
+		return Loaded{Absent: true, TTL: ttl}, nil
+	}
 	for i := range 5000 { // more than fit
 		_, err := c.GetOrLoad(context.Background(), nil, fmt.Append(nil, "key ", i), nothing)
 		require.ErrorIs(t, err, ErrAbsent)
@@ -164,7 +176,7 @@ func TestLoader_OnEvictPanics(t *testing.T) {
 		}
 		require.NoError(t, r.err)
 	}
-	t.Fatal("nothing was dropped")
+	require.Fail(t, "nothing was dropped")
 }
 
 // Marks that are asked for stay longer than those that are not, as entries do.

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache/internal/clock"
 )
 
 // inBubble runs fn with a cache on a clock of its own.
@@ -49,7 +51,8 @@ func TestLoaderTime_Stampede(t *testing.T) {
 		begin := time.Now()
 		var all []<-chan reply
 		for i := range 1000 { // they come while it is under way, and many give up
-			ctx, cancel := context.WithTimeout(context.Background(), time.Duration(100+i%10*100)*time.Millisecond+time.Microsecond)
+			patience := time.Duration(100+i%10*100)*time.Millisecond + time.Microsecond
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
 			defer cancel()
 			all = append(all, ask(ctx, c, []byte("key"), load))
 		}
@@ -77,7 +80,8 @@ func TestLoaderTime_FirstLeaves(t *testing.T) {
 	inBubble(t, Options{}, func(t *testing.T, c *Cache) {
 		type name struct{}
 		k := []byte("key")
-		ctx, cancel := context.WithTimeout(context.WithValue(context.Background(), name{}, "first"), time.Second)
+		ctx := context.WithValue(context.Background(), name{}, "first")
+		ctx, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
 		load, _, cancelled := slow(time.Minute, Loaded{Value: []byte("value")})
 		first := ask(ctx, c, k, func(ctx context.Context, k []byte) (Loaded, error) {
@@ -168,7 +172,8 @@ func TestLoaderTime_TTL(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				inBubble(t, Options{TTL: tt.usual}, func(t *testing.T, c *Cache) {
 					k := []byte("key")
-					load, calls, _ := slow(time.Second, Loaded{Value: []byte("value"), TTL: tt.own, Absent: absent})
+					load, calls, _ := slow(time.Second,
+						Loaded{Value: []byte("value"), TTL: tt.own, Absent: absent})
 					again := func() int64 {
 						_, err := c.GetOrLoad(context.Background(), nil, k, load)
 						require.Equal(t, absent, errors.Is(err, ErrAbsent))
@@ -179,13 +184,13 @@ func TestLoaderTime_TTL(t *testing.T) {
 						require.EqualValues(t, 2, again())
 						return
 					}
-					time.Sleep(tt.want - tick)
+					time.Sleep(tt.want - clock.Tick)
 					if tt.want == 0 {
 						time.Sleep(10 * 365 * 24 * time.Hour)
 					}
 					require.EqualValues(t, 1, again())
 					if tt.want > 0 {
-						time.Sleep(tick)
+						time.Sleep(clock.Tick)
 						require.EqualValues(t, 2, again())
 					}
 				})
@@ -194,8 +199,11 @@ func TestLoaderTime_TTL(t *testing.T) {
 	}
 }
 
+// refreshing are options with which entries are due for the last ten seconds of a minute.
+var refreshing = Options{TTL: time.Minute, RefreshAhead: 10 * time.Second}
+
 func TestLoaderTime_Refresh(t *testing.T) {
-	inBubble(t, Options{TTL: time.Minute, RefreshAhead: 10 * time.Second}, func(t *testing.T, c *Cache) {
+	inBubble(t, refreshing, func(t *testing.T, c *Cache) {
 		k := []byte("key")
 		var version atomic.Int64
 		load := func(ctx context.Context, _ []byte) (Loaded, error) {
@@ -247,12 +255,13 @@ func TestLoaderTime_RefreshFails(t *testing.T) {
 		"Goexit": func() (Loaded, error) { runtime.Goexit(); return Loaded{}, nil },
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, Options{TTL: time.Minute, RefreshAhead: 10 * time.Second}, func(t *testing.T, c *Cache) {
+			inBubble(t, refreshing, func(t *testing.T, c *Cache) {
 				k := []byte("key")
 				require.NoError(t, c.Set(k, []byte("value")))
 				time.Sleep(55 * time.Second)
 				for range 3 {
-					v, err := c.GetOrLoad(context.Background(), nil, k, func(context.Context, []byte) (Loaded, error) { return fail() })
+					load := func(context.Context, []byte) (Loaded, error) { return fail() }
+					v, err := c.GetOrLoad(context.Background(), nil, k, load)
 					require.NoError(t, err)
 					require.Equal(t, "value", string(v))
 					synctest.Wait()
@@ -280,7 +289,9 @@ func TestLoaderTime_RefreshOvertaken(t *testing.T) {
 		cancelled int64
 	}{
 		"nothing": {func(*testing.T, *Cache, []byte, LoadFunc) {}, "fresh", 0},
-		"Set":     {func(_ *testing.T, c *Cache, k []byte, _ LoadFunc) { c.Set(k, []byte("set")) }, "set", 1},
+		"Set": {func(_ *testing.T, c *Cache, k []byte, _ LoadFunc) {
+			c.Set(k, []byte("set"))
+		}, "set", 1},
 		"equal": {func(_ *testing.T, c *Cache, k []byte, _ LoadFunc) {
 			changed, err := c.SetIfChanged(k, []byte("value"))
 			require.NoError(t, err)
@@ -305,7 +316,7 @@ func TestLoaderTime_RefreshOvertaken(t *testing.T) {
 		}, "set", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, Options{TTL: time.Minute, RefreshAhead: 10 * time.Second}, func(t *testing.T, c *Cache) {
+			inBubble(t, refreshing, func(t *testing.T, c *Cache) {
 				k := []byte("key")
 				require.NoError(t, c.Set(k, []byte("value")))
 				time.Sleep(55 * time.Second)
@@ -325,7 +336,7 @@ func TestLoaderTime_RefreshOvertaken(t *testing.T) {
 
 // A refresh may bring what is not to be stored: then the old value is gone too.
 func TestLoaderTime_RefreshNotToBeStored(t *testing.T) {
-	inBubble(t, Options{TTL: time.Minute, RefreshAhead: 10 * time.Second}, func(t *testing.T, c *Cache) {
+	inBubble(t, refreshing, func(t *testing.T, c *Cache) {
 		require.NoError(t, c.Set([]byte("key"), []byte("value")))
 		time.Sleep(55 * time.Second)
 		load, _, _ := slow(0, Loaded{Value: []byte("fresh"), TTL: -1})

@@ -10,7 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache/internal/record"
 )
 
 // gives returns a load of a value, and the count of its calls.
@@ -20,51 +23,6 @@ func gives(v string) (LoadFunc, *atomic.Int64) {
 		n.Add(1)
 		return Loaded{Value: []byte(v)}, nil
 	}, n
-}
-
-func loaderCache(t testing.TB) *Cache { return mustCache(t, tiny(4, 1024, 16)) }
-
-// waiting returns how many callers wait for the load of the key, or -1 if none
-// may be joined.
-func (c *Cache) waiting(k []byte) int {
-	h := c.shared.hash(k)
-	b := c.bucket(h)
-	b.mu.hold()
-	defer b.mu.release()
-	if f := b.flightLocked(k, h); f != nil {
-		return f.waiters
-	}
-	return -1
-}
-
-func awaitWaiting(t testing.TB, c *Cache, k []byte, n int) {
-	t.Helper()
-	for end := time.Now().Add(20 * time.Second); c.waiting(k) != n; runtime.Gosched() {
-		if time.Now().After(end) {
-			t.Fatalf("%d callers wait for the load of %q, want %d", c.waiting(k), k, n)
-		}
-	}
-}
-
-// reply is what a GetOrLoad has come to.
-type reply struct {
-	v        []byte
-	err      error
-	panicked any
-}
-
-// ask calls GetOrLoad in a goroutine of its own.
-func ask(ctx context.Context, c *Cache, k []byte, load LoadFunc) <-chan reply {
-	ch := make(chan reply, 1)
-	go func() {
-		var r reply
-		defer func() {
-			r.panicked = recover()
-			ch <- r
-		}()
-		r.v, r.err = c.GetOrLoad(ctx, nil, k, load)
-	}()
-	return ch
 }
 
 // held returns a load that waits until it is let go, and the function that does.
@@ -151,8 +109,9 @@ func TestLoader_OneLoadForEachKey(t *testing.T) {
 		go func() {
 			defer wg.Done()
 			for i := range 2000 {
-				if _, err := c.GetOrLoad(context.Background(), nil, []byte{byte(i), byte(i >> 8)}, load); err != nil {
-					t.Error(err)
+				_, err := c.GetOrLoad(context.Background(), nil, []byte{byte(i), byte(i >> 8)}, load)
+				if err != nil {
+					assert.NoError(t, err)
 				}
 			}
 		}()
@@ -235,31 +194,32 @@ func TestLoader_Overtaken(t *testing.T) {
 	large := pattern(3000)
 	keep := func(old []byte, ok bool) ([]byte, bool) { return []byte("new"), true }
 	drop := func(old []byte, ok bool) ([]byte, bool) { return nil, false }
+	made, loaded := []byte("new"), []byte("loaded")
 	for name, tt := range map[string]struct {
 		write func(c *Cache)
 		want  []byte // what is there afterwards
 		joins bool   // nothing was written: the load may still be joined
 	}{
-		"Set":                       {func(c *Cache) { c.Set(k, []byte("new")) }, []byte("new"), false},
+		"Set":                       {func(c *Cache) { c.Set(k, made) }, made, false},
 		"Set large":                 {func(c *Cache) { c.Set(k, large) }, large, false},
 		"Set too large":             {func(c *Cache) { c.Set(k, make([]byte, 1<<20)) }, nil, false},
-		"SetWithTTL":                {func(c *Cache) { c.SetWithTTL(k, []byte("new"), time.Hour) }, []byte("new"), false},
-		"SetWithTTL past":           {func(c *Cache) { c.SetWithTTL(k, []byte("new"), -1) }, nil, false},
-		"SetIfAbsent":               {func(c *Cache) { c.SetIfAbsent(k, []byte("new")) }, []byte("new"), false},
-		"SetIfChanged":              {func(c *Cache) { c.SetIfChanged(k, []byte("new")) }, []byte("new"), false},
-		"Update":                    {func(c *Cache) { c.Update(k, keep) }, []byte("new"), false},
+		"SetWithTTL":                {func(c *Cache) { c.SetWithTTL(k, made, time.Hour) }, made, false},
+		"SetWithTTL past":           {func(c *Cache) { c.SetWithTTL(k, made, -1) }, nil, false},
+		"SetIfAbsent":               {func(c *Cache) { c.SetIfAbsent(k, made) }, made, false},
+		"SetIfChanged":              {func(c *Cache) { c.SetIfChanged(k, made) }, made, false},
+		"Update":                    {func(c *Cache) { c.Update(k, keep) }, made, false},
 		"Update away":               {func(c *Cache) { c.Update(k, drop) }, nil, false},
-		"Append":                    {func(c *Cache) { c.Append(k, []byte("new")) }, []byte("new"), false},
+		"Append":                    {func(c *Cache) { c.Append(k, made) }, made, false},
 		"Del":                       {func(c *Cache) { c.Del(k) }, nil, false},
 		"GetAndDel":                 {func(c *Cache) { c.GetAndDel(nil, k) }, nil, false},
 		"Touch away":                {func(c *Cache) { c.Touch(k, -1) }, nil, false},
 		"Reset":                     {func(c *Cache) { c.Reset() }, nil, false},
-		"CompareAndSwap":            {func(c *Cache) { c.CompareAndSwap(k, []byte("x"), []byte("new")) }, []byte("loaded"), true},
-		"Touch":                     {func(c *Cache) { c.Touch(k, time.Hour) }, []byte("loaded"), true},
-		"Set of another":            {func(c *Cache) { c.Set(other, []byte("new")) }, []byte("loaded"), true},
-		"Del of another":            {func(c *Cache) { c.Del(other) }, []byte("loaded"), true},
-		"DeleteExpired":             {func(c *Cache) { c.DeleteExpired() }, []byte("loaded"), true},
-		"a lookup that is no write": {func(c *Cache) { c.Get(nil, k) }, []byte("loaded"), true},
+		"CompareAndSwap":            {func(c *Cache) { c.CompareAndSwap(k, large, made) }, loaded, true},
+		"Touch":                     {func(c *Cache) { c.Touch(k, time.Hour) }, loaded, true},
+		"Set of another":            {func(c *Cache) { c.Set(other, made) }, loaded, true},
+		"Del of another":            {func(c *Cache) { c.Del(other) }, loaded, true},
+		"DeleteExpired":             {func(c *Cache) { c.DeleteExpired() }, loaded, true},
+		"a lookup that is no write": {func(c *Cache) { c.Get(nil, k) }, loaded, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := tiny(4, 1024, 64)
@@ -319,16 +279,18 @@ func TestLoader_OvertakenTwice(t *testing.T) {
 
 func TestLoader_Refused(t *testing.T) {
 	c := loaderCache(t)
-	for name, k := range map[string][]byte{"value": []byte("key"), "key": make([]byte, maxKey+1)} {
+	for name, k := range map[string][]byte{
+		"value": []byte("key"),
+		"key":   make([]byte, record.MaxKey+1),
+	} {
 		t.Run(name, func(t *testing.T) {
 			v := pattern(c.shared.maxValue())
 			if name == "value" {
 				v = pattern(c.shared.maxValue() + 1)
 			}
 			for range 2 {
-				got, err := c.GetOrLoad(context.Background(), nil, k, func(context.Context, []byte) (Loaded, error) {
-					return Loaded{Value: v}, nil
-				})
+				load := func(context.Context, []byte) (Loaded, error) { return Loaded{Value: v}, nil }
+				got, err := c.GetOrLoad(context.Background(), nil, k, load)
 				require.NoError(t, err)
 				require.True(t, bytes.Equal(v, got))
 				require.False(t, c.Has(k))
@@ -398,7 +360,7 @@ func TestLoader_OneRefresh(t *testing.T) {
 	late := []byte{1, 0} // has seen that the entry is due, and comes when another has begun
 	for range 2 {
 		h := c.shared.hash(late)
-		c.refresh(context.Background(), c.bucket(h), late, h, load)
+		c.refresh(context.Background(), late, h, load)
 	}
 	for range workers {
 		wg.Add(1)
@@ -407,7 +369,7 @@ func TestLoader_OneRefresh(t *testing.T) {
 			for i := range keys {
 				v, err := c.GetOrLoad(context.Background(), nil, []byte{byte(i), byte(i >> 8)}, load)
 				if err != nil || string(v) != "value" {
-					t.Errorf("%q, %v", v, err)
+					assert.Fail(t, "loaded", "%q, %v", v, err)
 				}
 			}
 		}()
@@ -427,9 +389,10 @@ func TestLoader_NotToBeStored(t *testing.T) {
 	c := loaderCache(t)
 	k := []byte("key")
 	for i := range 3 {
-		v, err := c.GetOrLoad(context.Background(), nil, k, func(context.Context, []byte) (Loaded, error) {
+		load := func(context.Context, []byte) (Loaded, error) {
 			return Loaded{Value: []byte{byte(i)}, TTL: -1}, nil
-		})
+		}
+		v, err := c.GetOrLoad(context.Background(), nil, k, load)
 		require.NoError(t, err)
 		require.Equal(t, []byte{byte(i)}, v)
 		require.Zero(t, c.Len())
@@ -469,9 +432,8 @@ func TestLoader_Allocs(t *testing.T) {
 	require.NoError(t, c.Set([]byte(keys[0]), value))
 	require.NoError(t, c.Set([]byte(keys[1]), make([]byte, 50_000)))
 	require.NoError(t, c.SetWithTTL([]byte(keys[2]), value, time.Hour))
-	_, err := c.GetOrLoad(context.Background(), nil, []byte(keys[3]), func(context.Context, []byte) (Loaded, error) {
-		return Loaded{Absent: true}, nil
-	})
+	absent := func(context.Context, []byte) (Loaded, error) { return Loaded{Absent: true}, nil }
+	_, err := c.GetOrLoad(context.Background(), nil, []byte(keys[3]), absent)
 	require.ErrorIs(t, err, ErrAbsent)
 	dst = make([]byte, 0, 50_000)
 	for _, name := range keys {

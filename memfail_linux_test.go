@@ -4,6 +4,8 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 )
 
@@ -15,9 +17,7 @@ func TestMemory_RefusedByTheSystem(t *testing.T) {
 	g := defaultGeometry(256 << 20)
 	c := mustCache(t, g)
 	var old unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_AS, &old); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, unix.Getrlimit(unix.RLIMIT_AS, &old))
 	// The Go heap must not have to grow while there is nothing to be had: what it
 	// was once given stays in its address space.
 	runtime.KeepAlive(make([]byte, 32<<20))
@@ -29,18 +29,12 @@ func TestMemory_RefusedByTheSystem(t *testing.T) {
 		t.Skipf("cannot lower the limit: %v", err)
 	}
 	refused := fillUntilRefused(t, c, g)
-	if err := c.validate(); err != nil {
-		t.Errorf("validate after refusals: %v", err)
-	}
-	if err := unix.Setrlimit(unix.RLIMIT_AS, &old); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, c.validate(), "validate after refusals")
+	require.NoError(t, unix.Setrlimit(unix.RLIMIT_AS, &old))
 	for _, id := range refused {
 		if err := c.Set(trafficKey(nil, id), []byte("new")); err != nil {
-			t.Fatalf("once memory is there again: %v", err)
+			require.NoError(t, err, "once memory is there again")
 		}
-		if got := c.Get(nil, trafficKey(nil, id)); string(got) != "new" {
-			t.Fatalf("key %d, set once memory was there again: found %q", id, got)
-		}
+		require.Equal(t, "new", string(c.Get(nil, trafficKey(nil, id))), "key %d", id)
 	}
 }

@@ -4,6 +4,11 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache/internal/chunk"
 )
 
 var errRefused = errors.New("refused by the test")
@@ -14,17 +19,16 @@ type meter struct {
 	maps    atomic.Int32
 }
 
-func (m *meter) memory() memory {
-	return memory{
-		mapBytes: func(n int) ([]byte, error) {
-			if m.maps.Load() >= m.allowed.Load() {
-				return nil, errRefused
-			}
-			m.maps.Add(1)
-			return osMemory.mapBytes(n)
-		},
-		unmapBytes: osMemory.unmapBytes,
+func (m *meter) memory() chunk.Memory {
+	mem := osMemory()
+	mem.Map = func(n int) ([]byte, error) {
+		if m.maps.Load() >= m.allowed.Load() {
+			return nil, errRefused
+		}
+		m.maps.Add(1)
+		return osMemory().Map(n)
 	}
+	return mem
 }
 
 func TestMemory_RefusedFromTheStart(t *testing.T) {
@@ -36,12 +40,11 @@ func TestMemory_RefusedFromTheStart(t *testing.T) {
 		k := trafficKey(nil, uint32(size))
 		for range 3 { // a lock left held would stop the second
 			err := c.Set(k, make([]byte, size))
-			if !errors.Is(err, ErrNoMemory) || !errors.Is(err, errRefused) {
-				t.Fatalf("Set of %d bytes: got %v, want ErrNoMemory and its cause", size, err)
-			}
-			if c.Has(k) || c.Del(k) || c.Len() != 0 {
-				t.Errorf("something is there after a refused Set of %d bytes", size)
-			}
+			require.ErrorIs(t, err, ErrNoMemory, "Set of %d bytes", size)
+			require.ErrorIs(t, err, errRefused, "Set of %d bytes", size)
+			require.False(t, c.Has(k), "%d bytes that were refused", size)
+			require.False(t, c.Del(k), "%d bytes that were refused", size)
+			require.Zero(t, c.Len(), "%d bytes that were refused", size)
 		}
 	}
 	c.Reset()
@@ -56,12 +59,10 @@ func runShort(t *testing.T, c *Cache, g geometry) {
 	for i := range uint32(500) {
 		o := op{kind: opSet, id: i % 50, class: 16, arg: uint16(i)}
 		if err := r.step(o); err != nil {
-			t.Fatalf("once memory is there again: set %d: %v", i, err)
+			require.NoError(t, err, "once memory is there again: set %d", i)
 		}
 	}
-	if err := r.finish(); err != nil {
-		t.Fatalf("once memory is there again: %v", err)
-	}
+	require.NoError(t, r.finish(), "once memory is there again")
 }
 
 // The second map is refused in the middle of a filling cache: whatever is
@@ -79,10 +80,10 @@ func TestMemory_RefusedWhileFilling(t *testing.T) {
 	for _, id := range refused[:100] {
 		s := stamp{id: id, version: 2, size: 4000}
 		if err := c.Set(trafficKey(nil, id), s.value(nil)); err != nil {
-			t.Fatalf("once memory is there again: %v", err)
+			require.NoError(t, err, "once memory is there again")
 		}
 		if got, ok := c.HasGet(nil, trafficKey(nil, id)); !ok || !s.wrote(got) {
-			t.Fatalf("key %d, set once memory was there again: found %v", id, ok)
+			require.Fail(t, "set once memory was there again", "key %d: found %v", id, ok)
 		}
 	}
 }
@@ -97,7 +98,7 @@ func fillUntilRefused(t *testing.T, c *Cache, g geometry) (refused []uint32) {
 	var key, val, dst []byte
 	for id := uint32(0); len(refused) < 1000; id++ {
 		if int(id)*size > 2*g.maxBytes {
-			t.Fatalf("memory was never refused in %d sets", id)
+			require.Fail(t, "memory was never refused", "%d sets", id)
 		}
 		key = trafficKey(key, id)
 		val = stamp{id: id, version: 1, size: size}.value(val)
@@ -108,17 +109,13 @@ func fillUntilRefused(t *testing.T, c *Cache, g geometry) (refused []uint32) {
 			refused = append(refused, id)
 			isRefused[id] = true
 		default:
-			t.Fatalf("set %d: got %v, want ErrNoMemory", id, err)
+			require.ErrorIs(t, err, ErrNoMemory, "set %d", id)
 		}
 	}
 	var s Stats
 	c.UpdateStats(&s)
-	if c.Len()+int(s.EvictedEntries) != stored {
-		t.Errorf("%d sets succeeded; the cache holds %d and evicted %d", stored, c.Len(), s.EvictedEntries)
-	}
-	if s.EvictedEntries > uint64(stored)/10 {
-		t.Errorf("%d of %d entries were evicted: a refusal harms others", s.EvictedEntries, stored)
-	}
+	assert.Equal(t, stored, c.Len()+int(s.EvictedEntries), "what became of Sets that succeeded")
+	assert.LessOrEqual(t, s.EvictedEntries, uint64(stored)/10, "a refusal harms others")
 	live := 0
 	for id := range uint32(stored + len(refused)) {
 		got, ok := c.HasGet(dst[:0], trafficKey(key, id))
@@ -128,12 +125,10 @@ func fillUntilRefused(t *testing.T, c *Cache, g geometry) (refused []uint32) {
 		}
 		live++
 		if isRefused[id] || !(stamp{id: id, version: 1, size: size}).wrote(got) {
-			t.Fatalf("key %d (refused: %v) has a wrong value", id, isRefused[id])
+			require.Fail(t, "a wrong value", "key %d (refused: %v)", id, isRefused[id])
 		}
 	}
-	if live != c.Len() {
-		t.Errorf("%d keys are found, Len is %d", live, c.Len())
-	}
+	assert.Equal(t, c.Len(), live, "keys that are found")
 	return refused
 }
 
@@ -149,41 +144,13 @@ func overwriteRefused(t *testing.T, c *Cache, keys uint32) {
 		got, ok := c.HasGet(nil, k)
 		switch {
 		case err == nil && !(ok && s.wrote(got)):
-			t.Fatalf("key %d: overwritten, and found %v", id, ok)
+			require.Fail(t, "overwritten, and not found", "key %d: %v", id, ok)
 		case errors.Is(err, ErrNoMemory):
 			refusals++
-			if ok {
-				t.Fatalf("key %d: %d bytes are found after a refused overwrite", id, len(got))
-			}
+			require.False(t, ok, "key %d is found after a refused overwrite", id)
 		case err != nil:
-			t.Fatalf("overwrite key %d: got %v, want ErrNoMemory", id, err)
+			require.ErrorIs(t, err, ErrNoMemory, "overwrite key %d", id)
 		}
 	}
-	if refusals == 0 {
-		t.Error("no overwrite was refused: the test proves nothing")
-	}
-}
-
-func TestMemory_UnmapFails(t *testing.T) {
-	g := tiny(2, 256, 64)
-	g.mem.unmapBytes = func([]byte) error { return errRefused }
-	c, err := newCache(g)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Set([]byte("k"), []byte("v")); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Close(); !errors.Is(err, errRefused) {
-		t.Errorf("Close: got %v, want the cause", err)
-	}
-	if err := c.Set([]byte("k"), nil); !errors.Is(err, ErrClosed) {
-		t.Errorf("Set after a failed Close: got %v, want ErrClosed", err)
-	}
-	if c.Has([]byte("k")) {
-		t.Error("found after a failed Close")
-	}
-	if err := c.Close(); err != nil {
-		t.Errorf("second Close: %v", err)
-	}
+	require.NotZero(t, refusals, "no overwrite was refused: the test proves nothing")
 }

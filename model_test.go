@@ -7,6 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/ringcache/ringcache/internal/workload"
 )
 
@@ -36,12 +39,11 @@ func modelCases() []modelCase {
 				zero.seed = [2]uint64{}
 				fifo := narrow(wide)
 				fifo.policy = PolicyFIFO
-				zero.asideFrom = len(cases) / 4 % 2
-				zero.asideMost, zero.laterFrom = asideMost, 0
-				fifo.asideMost, fifo.laterFrom = asideMost, len(cases)/4%3
-				fifo.asideFrom = 1 - zero.asideFrom
-				cases = append(cases, modelCase{g: wide}, modelCase{g: narrow(wide), wraps: buckets <= 2, told: true},
-					modelCase{g: zero, told: true}, modelCase{g: fifo, wraps: buckets <= 2})
+				cases = append(cases,
+					modelCase{g: wide},
+					modelCase{g: narrow(wide), wraps: buckets <= 2, told: true},
+					modelCase{g: zero, told: true},
+					modelCase{g: fifo, wraps: buckets <= 2})
 			}
 		}
 	}
@@ -59,11 +61,6 @@ func lifeCases() []modelCase {
 		}
 		if i&2 != 0 {
 			g.ttl = 20 * time.Second
-			g.asideFrom = i & 1
-			g.asideMost = asideMost
-		}
-		if i&4 == 0 {
-			g.laterFrom = 0
 		}
 		cases = append(cases, modelCase{g: g, told: i&4 != 0})
 	}
@@ -99,18 +96,16 @@ func runModel(t *testing.T, mc modelCase, seed uint64) {
 	for n := 0; n < 6000 || (n < 60_000 && r.exercised(mc.wraps) != nil); n += len(data) / opSize {
 		fillRandom(rnd, data)
 		if err := r.run(data); err != nil {
-			t.Fatalf("seed %d: %v\n%s", seed, err, r.trail())
+			require.NoError(t, err, "seed %d:\n%s", seed, r.trail())
 		}
 		if err := c.validate(); err != nil {
-			t.Fatalf("seed %d: validate after %d operations: %v\n%s", seed, r.steps, err, r.trail())
+			require.NoError(t, err, "seed %d, after %d operations:\n%s", seed, r.steps, r.trail())
 		}
 	}
 	if err := r.finish(); err != nil {
-		t.Fatalf("seed %d: %v\n%s", seed, err, r.trail())
+		require.NoError(t, err, "seed %d:\n%s", seed, r.trail())
 	}
-	if err := r.exercised(mc.wraps); err != nil {
-		t.Errorf("seed %d: the run proves too little: %v", seed, err)
-	}
+	assert.NoError(t, r.exercised(mc.wraps), "seed %d: the run proves too little", seed)
 }
 
 func fillRandom(rnd *rand.Rand, b []byte) {
@@ -132,6 +127,9 @@ func (r *runner) exercised(wraps bool) error {
 			return fmt.Errorf("no collisions although all hashes are equal")
 		}
 		return nil
+	}
+	if r.lockFree < 100 {
+		return fmt.Errorf("%d lookups without the lock", r.lockFree)
 	}
 	if s.EvictedEntries < 100 {
 		return fmt.Errorf("%d entries evicted", s.EvictedEntries)
@@ -161,32 +159,22 @@ func TestModel_EmptyEntryEndsItsChunk(t *testing.T) {
 	for pad := range g.chunkSize {
 		c := mustCache(t, g)
 		if err := c.Set([]byte("pad."), make([]byte, pad)); err != nil {
-			t.Fatal(err)
+			require.NoError(t, err)
 		}
 		for range 2 {
 			if err := c.Set(nil, nil); err != nil {
-				t.Fatal(err)
+				require.NoError(t, err)
 			}
-			if !c.View(nil, func(v []byte) {
-				if len(v) != 0 {
-					t.Errorf("pad %d: %d bytes, want none", pad, len(v))
-				}
-			}) {
-				t.Errorf("pad %d: not found", pad)
-			}
-			if err := c.validate(); err != nil {
-				t.Fatalf("pad %d: %v", pad, err)
-			}
-			if !c.Del(nil) {
-				t.Errorf("pad %d: not there to delete", pad)
-			}
+			require.True(t, c.View(nil, func(v []byte) { require.Empty(t, v) }), "pad %d", pad)
+			require.NoError(t, c.validate(), "pad %d", pad)
+			require.True(t, c.Del(nil), "pad %d", pad)
 		}
 		if err := c.Set(nil, nil); err != nil {
-			t.Fatal(err)
+			require.NoError(t, err)
 		}
 		for id := range uint32(1000) { // until all of it is evicted
 			if err := c.Set(trafficKey(nil, id), nil); err != nil {
-				t.Fatal(err)
+				require.NoError(t, err)
 			}
 		}
 	}

@@ -3,6 +3,8 @@ package ringcache
 import (
 	"fmt"
 	"time"
+
+	"github.com/ringcache/ringcache/internal/policy"
 )
 
 // Bounds on Options.MaxBytes.
@@ -16,7 +18,7 @@ const (
 type Options struct {
 	// MaxBytes bounds all off-heap memory of the cache, records and index
 	// together, in bytes. Below 32 MB it is taken as 32 MB; the most is 4 TB.
-	// There is no default: NewWithOptions reports an error for 0 or less.
+	// There is no default: NewWithOptions returns an error for 0 or less.
 	MaxBytes int
 
 	// Policy is the rule by which entries are dropped when the cache is full:
@@ -28,74 +30,103 @@ type Options struct {
 	// that they do not expire; less than 0 is an error.
 	TTL time.Duration
 
-	// RefreshAhead is how long before its expiry an entry is due: a hit of
-	// [Cache.GetOrLoad] on one that is begins a load of it, so that callers need
-	// not wait for one later. 0, the default, means that nothing is loaded
-	// ahead; less than 0, and TTL or more where that is not 0, is an error. It
-	// should be a small part of the time to live of what is loaded: an entry
-	// that lives no longer than RefreshAhead is due at every hit. A hit of
-	// GetOrLoad looks the key up twice then.
+	// RefreshAhead is how long before its expiry an entry is due. A hit of
+	// [Cache.GetOrLoad] on an entry that is due starts a load in the background,
+	// so that callers need not wait for one later. 0, the default, means that
+	// nothing is loaded ahead. Less than 0 is an error, and so is TTL or more
+	// where TTL is not 0.
+	//
+	// It should be a small part of the time to live of what is loaded: an entry
+	// that lives no longer than RefreshAhead is due at every hit.
 	RefreshAhead time.Duration
 
-	// OnEvict, if not nil, is called for each entry that leaves the cache, once,
-	// with the reason. It is not called for those that are there when the cache
+	// OnEvict, if not nil, is called once for each entry that leaves the cache,
+	// with the reason. It is not called for entries that are there when the cache
 	// is closed.
 	//
-	// It is called by the goroutine whose call made the entry leave, before that
-	// call returns and after it has given up all locks: it may take its time and
-	// call methods of the same cache (but not Resize), and meanwhile k may have
-	// been set again.
-	// k and v are copies that it may keep. A panic reaches the caller; the cache
-	// is sound then, but other entries that left in the same call are not told.
-	// The copies are what it costs: each entry that leaves is allocated once.
+	// The goroutine whose call made the entry leave calls it, before that call
+	// returns and while no lock is held. So it may take its time and call any
+	// method of the same cache, and k may have been set again meanwhile. k and v
+	// are copies that it may keep. A panic reaches the caller: the cache is sound
+	// then, but OnEvict does not hear of other entries that left in the same call.
+	// The copies are what it costs: one allocation for each entry that leaves.
 	OnEvict func(k, v []byte, reason Reason)
 
-	// HugePages asks the operating system to back the cache with large pages
-	// (on Linux, by MADV_HUGEPAGE, where transparent huge pages are set to
-	// madvise or always; elsewhere it does nothing). Reads and overwrites
-	// spread over hundreds of megabytes become 8 to 15 % faster. The price is
-	// paid while the cache fills: memory comes in steps of 2 MB, each of which
-	// keeps one Set waiting for 0.1 to several milliseconds.
+	// HugePages asks the operating system to back the cache with large pages (on
+	// Linux, by MADV_HUGEPAGE, where transparent huge pages are set to madvise or
+	// always; elsewhere it does nothing). Reads and overwrites spread over hundreds
+	// of megabytes become faster. The price is paid while the cache fills: memory
+	// comes in steps of 2 MB, each of which keeps one Set waiting for 0.1 to several
+	// milliseconds.
 	HugePages bool
 
 	// ExpectedEntries is about how many entries the cache is going to hold, and
-	// ExpectedValueSize about how many bytes their values have; 0 says that it is
-	// not known. They are hints: no result depends on them, only how soon the
-	// cache runs at its best speed. With the first, the index of a bucket has its
-	// final size from the bucket's first Set on, instead of growing to it in
-	// steps, and costs next to nothing before; at most, it has the size for as
-	// many entries as fit (values taken to have about 50 bytes if nothing is said
-	// of them). A number too high takes memory from the entries; one too low costs
-	// nothing.
+	// ExpectedValueSize about how many bytes their values have. 0 means that it is
+	// not known. They are hints: no result depends on them, only how soon the cache
+	// runs at its best speed.
+	//
+	// With ExpectedEntries, the index of a bucket has its final size from the
+	// bucket's first Set on, instead of growing to it in steps. It has room for no
+	// more entries than fit into MaxBytes (values are taken to have about 50 bytes
+	// if nothing is said of them). A number too high takes memory from the entries;
+	// one too low costs nothing.
 	ExpectedEntries   int
 	ExpectedValueSize int
 }
 
 // validate returns an error that names the field and the bound.
 func (o Options) validate() error {
-	if o.MaxBytes <= 0 {
-		return fmt.Errorf("ringcache: check options: MaxBytes is %d, must be above 0: %w", o.MaxBytes, ErrInvalidOptions)
-	}
-	if int64(o.MaxBytes) > maxMaxBytes {
-		return fmt.Errorf("ringcache: check options: MaxBytes is %d, must be at most %d: %w", o.MaxBytes, int64(maxMaxBytes), ErrInvalidOptions)
-	}
-	if o.Policy > PolicyFIFO {
-		return fmt.Errorf("ringcache: check options: Policy is %d, must be at most %d: %w", o.Policy, PolicyFIFO, ErrInvalidOptions)
-	}
-	if o.TTL < 0 {
-		return fmt.Errorf("ringcache: check options: TTL is %v, must be at least 0: %w", o.TTL, ErrInvalidOptions)
-	}
-	if o.ExpectedEntries < 0 {
-		return fmt.Errorf("ringcache: check options: ExpectedEntries is %d, must be at least 0: %w", o.ExpectedEntries, ErrInvalidOptions)
-	}
-	if o.ExpectedValueSize < 0 {
-		return fmt.Errorf("ringcache: check options: ExpectedValueSize is %d, must be at least 0: %w", o.ExpectedValueSize, ErrInvalidOptions)
-	}
-	if o.RefreshAhead < 0 {
-		return fmt.Errorf("ringcache: check options: RefreshAhead is %v, must be at least 0: %w", o.RefreshAhead, ErrInvalidOptions)
-	}
-	if o.TTL > 0 && o.RefreshAhead >= o.TTL {
-		return fmt.Errorf("ringcache: check options: RefreshAhead is %v, must be below TTL of %v: %w", o.RefreshAhead, o.TTL, ErrInvalidOptions)
+	switch {
+	case o.MaxBytes <= 0:
+		return invalid("MaxBytes is %d, must be above 0", o.MaxBytes)
+	case int64(o.MaxBytes) > maxMaxBytes:
+		return invalid("MaxBytes is %d, must be at most %d", o.MaxBytes, int64(maxMaxBytes))
+	case o.Policy > PolicyFIFO:
+		return invalid("Policy is %d, must be at most %d", o.Policy, PolicyFIFO)
+	case o.TTL < 0:
+		return invalid("TTL is %v, must be at least 0", o.TTL)
+	case o.ExpectedEntries < 0:
+		return invalid("ExpectedEntries is %d, must be at least 0", o.ExpectedEntries)
+	case o.ExpectedValueSize < 0:
+		return invalid("ExpectedValueSize is %d, must be at least 0", o.ExpectedValueSize)
+	case o.RefreshAhead < 0:
+		return invalid("RefreshAhead is %v, must be at least 0", o.RefreshAhead)
+	case o.TTL > 0 && o.RefreshAhead >= o.TTL:
+		return invalid("RefreshAhead is %v, must be below TTL of %v", o.RefreshAhead, o.TTL)
 	}
 	return nil
+}
+
+// invalid returns the error of a setting that is out of its range.
+func invalid(format string, args ...any) error {
+	what := fmt.Sprintf(format, args...)
+	return fmt.Errorf("ringcache: check options: %s: %w", what, ErrInvalidOptions)
+}
+
+// Policy is the rule by which a cache chooses what to drop when it is full.
+type Policy uint8
+
+const (
+	// PolicyS3FIFO, the default, keeps what is read: S3-FIFO on byte rings, with
+	// ghosts. New entries go to a small ring first, and stay only if they are read
+	// in it, so a scan does not flush the cache. Package internal/policy says how
+	// it differs from the paper (Yang et al., SOSP 2023).
+	PolicyS3FIFO = Policy(policy.S3FIFO)
+
+	// PolicyFIFO drops the oldest entry, read or not, as fastcache does. It has the
+	// cheapest Set and, on most loads, the lower hit ratio. It is the better rule
+	// where keys are read once, long after they were set.
+	PolicyFIFO = Policy(policy.FIFO)
+)
+
+// String returns the name of the policy.
+func (p Policy) String() string {
+	switch p {
+	case PolicyS3FIFO:
+		return "S3-FIFO"
+	case PolicyFIFO:
+		return "FIFO"
+	default:
+		return "unknown"
+	}
 }

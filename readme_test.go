@@ -10,9 +10,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // What the pages show has to work: this file builds their code, holds it
@@ -27,9 +29,7 @@ type snippet struct {
 func readText(t *testing.T, name string) string {
 	t.Helper()
 	b, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return strings.ReplaceAll(string(b), "\r\n", "\n")
 }
 
@@ -37,13 +37,9 @@ func readText(t *testing.T, name string) string {
 func pages(t *testing.T) []string {
 	t.Helper()
 	names, err := filepath.Glob("*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	more, err := filepath.Glob("docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return append(names, more...)
 }
 
@@ -62,10 +58,9 @@ func snippetsOf(t *testing.T, page string) []snippet {
 // packageSnippets returns the code of the package page.
 func packageSnippets(t *testing.T) []snippet {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "doc.go", nil, parser.ParseComments|parser.PackageClauseOnly)
-	if err != nil {
-		t.Fatal(err)
-	}
+	const mode = parser.ParseComments | parser.PackageClauseOnly
+	file, err := parser.ParseFile(token.NewFileSet(), "doc.go", nil, mode)
+	require.NoError(t, err)
 	var p comment.Parser
 	var all []snippet
 	for _, block := range p.Parse(file.Doc.Text()).Content {
@@ -83,9 +78,7 @@ func exampleBody(t *testing.T, name string) string {
 	text := readText(t, file)
 	fset := token.NewFileSet()
 	parsed, err := parser.ParseFile(fset, file, text, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, d := range parsed.Decls {
 		if f, ok := d.(*ast.FuncDecl); ok && f.Name.Name == name {
 			body := text[fset.Position(f.Body.Lbrace).Offset+1 : fset.Position(f.Body.Rbrace).Offset]
@@ -93,19 +86,15 @@ func exampleBody(t *testing.T, name string) string {
 			return strings.TrimSpace(strings.ReplaceAll(body, "\n\t", "\n")) + "\n"
 		}
 	}
-	t.Fatalf("%s has no %s", file, name)
+	require.Fail(t, "there is no such function", "%s in %s", name, file)
 	return ""
 }
 
 func TestReadme_FirstSnippetIsTheExample(t *testing.T) {
 	want := exampleBody(t, "Example")
 	for _, all := range [][]snippet{snippetsOf(t, "README.md"), packageSnippets(t)} {
-		if len(all) == 0 {
-			t.Fatal("a page shows no code")
-		}
-		if all[0].code != want {
-			t.Errorf("%s is\n%s\nExample is\n%s", all[0].from, all[0].code, want)
-		}
+		require.NotEmpty(t, all, "a page shows no code")
+		assert.Equal(t, want, all[0].code, all[0].from)
 	}
 }
 
@@ -125,7 +114,8 @@ func (s snippet) program() string {
 			fmt.Fprintf(&b, "import %q\n", path)
 		}
 	}
-	fmt.Fprintf(&b, "\nfunc _(cache *ringcache.Cache, key, value []byte, keys [][]byte) {\n{\n%s}\n}\n", s.code)
+	const params = "cache *ringcache.Cache, key, value []byte, keys [][]byte"
+	fmt.Fprintf(&b, "\nfunc _(%s) {\n{\n%s}\n}\n", params, s.code)
 	return b.String()
 }
 
@@ -142,21 +132,13 @@ func TestReadme_CodeBuilds(t *testing.T) {
 	writeModule(t, dir)
 	for i, s := range all {
 		pkg := filepath.Join(dir, fmt.Sprintf("block%d", i))
-		if err := os.Mkdir(pkg, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Mkdir(pkg, 0o755))
 		text := fmt.Sprintf("// From %s.\n%s", s.from, s.program())
-		if err := os.WriteFile(filepath.Join(pkg, "code.go"), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(filepath.Join(pkg, "code.go"), []byte(text), 0o644))
 		out, err := goCommand(goTool, dir, "build", "-o", os.DevNull, "./"+filepath.Base(pkg))
-		if err != nil {
-			t.Errorf("%s does not build: %v\n%s\n%s", s.from, err, out, text)
-		}
+		assert.NoError(t, err, "%s does not build:\n%s\n%s", s.from, out, text)
 	}
-	if len(all) < 4 {
-		t.Errorf("only %d blocks of code found: the pages would not be checked", len(all))
-	}
+	require.GreaterOrEqual(t, len(all), 4, "blocks of code: the pages would not be checked")
 }
 
 // writeModule makes dir a module that uses this one, with the same versions of
@@ -164,16 +146,12 @@ func TestReadme_CodeBuilds(t *testing.T) {
 func writeModule(t *testing.T, dir string) {
 	t.Helper()
 	root, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	const self = "github.com/ringcache/ringcache"
 	mod := strings.Replace(readText(t, "go.mod"), "module "+self, "module example.com/page", 1)
 	mod += fmt.Sprintf("\nrequire %s v0.0.0\n\nreplace %s => %q\n", self, self, root)
 	for name, text := range map[string]string{"go.mod": mod, "go.sum": readText(t, "go.sum")} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}
 }
 
@@ -198,14 +176,11 @@ func TestReadme_CommandsAreThoseOfCI(t *testing.T) {
 		}
 	}
 	want := []string{"go run ./examples/quickstart", "go test ./..."}
-	if len(commands) < 2 || !slices.Equal(commands[:2], want) {
-		t.Errorf("the README's first commands are %q, want %q", commands, want)
-	}
+	require.GreaterOrEqual(t, len(commands), 2)
+	require.Equal(t, want, commands[:2])
 	ci := readText(t, ".ci/run")
 	for _, c := range want {
-		if !regexp.MustCompile(`(?m)\bsay ` + regexp.QuoteMeta(c) + `(; }|)$`).MatchString(ci) {
-			t.Errorf(".ci/run does not run %q", c)
-		}
+		assert.Regexp(t, `(?m)\bsay `+regexp.QuoteMeta(c)+`(; }|)$`, ci)
 	}
 }
 
@@ -219,18 +194,14 @@ func TestReadme_LinksLead(t *testing.T) {
 				continue
 			}
 			links++
-			if _, err := os.Stat(filepath.Join(filepath.Dir(page), m[1])); err != nil {
-				t.Errorf("%s: %v", page, err)
-			}
+			_, err := os.Stat(filepath.Join(filepath.Dir(page), m[1]))
+			assert.NoError(t, err, page)
 		}
 	}
-	if links < 5 {
-		t.Errorf("only %d links found: the pages would not be checked", links)
-	}
+	require.GreaterOrEqual(t, links, 5, "links: the pages would not be checked")
 }
 
 func TestReadme_IsShort(t *testing.T) {
-	if n := strings.Count(readText(t, "README.md"), "\n"); n > 200 {
-		t.Errorf("README.md has %d lines, at most 200", n)
-	}
+	lines := strings.Count(readText(t, "README.md"), "\n")
+	require.LessOrEqual(t, lines, 200)
 }

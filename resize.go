@@ -2,6 +2,7 @@ package ringcache
 
 import (
 	"fmt"
+	"sync"
 
 	"github.com/ringcache/ringcache/internal/policy"
 )
@@ -10,22 +11,16 @@ import (
 //
 // Larger is simple: there is more to divide. Smaller is work, which is done in
 // steps: each takes one bucket's lock and evicts a little. Three figures fall
-// one after another. First commons.maxBytes, from which follow the longest
+// one after another. First shared.maxBytes, from which follow the longest
 // value, the border between small and large records, and what the large
-// buckets should hold; when these have shrunk, commons.total, which the small
+// buckets should hold; when these have shrunk, shared.total, which the small
 // buckets divide; and with each step the pool's bound, which is never below
 // what is in use until the end, so that nobody meanwhile has to look for memory
 // that nobody has.
 //
 // A Set that has read the old figures may come to its bucket when that is done
-// already. The bucket knows the longest record that it takes (bucket.most), and
+// already. The bucket knows the longest record that it takes (bucket.longest), and
 // sends a longer one back to begin again.
-
-// A step of shrinking ends when it has dropped or moved so much.
-const (
-	fitRecords = 256
-	fitBytes   = 64 << 10
-)
 
 // leastChunks is how many chunks a bucket must have on the average.
 const leastChunks = 4
@@ -46,21 +41,22 @@ const leastChunks = 4
 // may have at first.
 //
 // Resize takes time in proportion to what has to go, but locks a bucket only for
-// steps of 64 KB or 256 records, and once while its index is made anew. Calls of
-// Resize wait for each other. Options.OnEvict is called between the steps, for
-// what has gone with each; it must not call Resize itself, which would wait for
-// the one that called it. Where the cache lies on the Go heap (see the
-// section Memory of the package), and where it was made with less than 64 MB, or
-// four times that on systems with pages of 16 KB, what is free is kept for
-// reuse.
+// steps of 64 KB or 256 records, and once while its index is made anew. When
+// another Resize comes, from another goroutine or from OnEvict, it takes over, and the
+// earlier one returns. Options.OnEvict is called between the steps, for
+// what has gone with each. Where the cache lies on the Go heap (see the section
+// Memory of the package), and where it was made with less than 64 MB, or four
+// times that on systems with pages of 16 KB, what is free is kept for reuse.
 func (c *Cache) Resize(maxBytes int) error {
 	s := c.shared
 	least := max(minMaxBytes, leastChunks*s.buckets<<s.shift)
 	if maxBytes < least {
-		return fmt.Errorf("ringcache: resize cache: %d bytes, must be at least %d: %w", maxBytes, least, ErrInvalidOptions)
+		return fmt.Errorf("ringcache: resize cache: %d bytes, must be at least %d: %w",
+			maxBytes, least, ErrInvalidOptions)
 	}
 	if int64(maxBytes) > maxMaxBytes {
-		return fmt.Errorf("ringcache: resize cache: %d bytes, must be at most %d: %w", maxBytes, int64(maxMaxBytes), ErrInvalidOptions)
+		return fmt.Errorf("ringcache: resize cache: %d bytes, must be at most %d: %w",
+			maxBytes, int64(maxMaxBytes), ErrInvalidOptions)
 	}
 	if !c.resize(maxBytes) {
 		return fmt.Errorf("ringcache: resize cache: %w", ErrClosed)
@@ -68,31 +64,55 @@ func (c *Cache) Resize(maxBytes int) error {
 	return nil
 }
 
+// sizing is what calls of Resize share.
+type sizing struct {
+	mu         sync.Mutex // before all other locks
+	turn       uint64     // counts the calls: the last one does the work
+	unfinished bool       // memory may be above the bound
+}
+
 // resize is Resize to a size that is known to be right. It reports false if the
 // cache is closed.
 func (c *Cache) resize(maxBytes int) bool {
-	c.sizing.Lock()
-	defer c.sizing.Unlock()
-	switch bound := c.shared.bound(); {
-	case maxBytes > bound:
-		c.enlarge(maxBytes)
-	case maxBytes < bound: // to the same size, it would still make large buckets fit
-		c.shrink(maxBytes)
+	turn, work := c.beginResize(maxBytes)
+	for s := (shrinking{to: maxBytes}); work && !s.done; {
+		work = c.shrinkStep(turn, &s)
 	}
 	b := &c.buckets[0]
-	b.hold()
-	defer b.mu.release()
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	return !b.closed
+}
+
+// beginResize sets the bound, and reports whether there is more to do.
+func (c *Cache) beginResize(maxBytes int) (turn uint64, work bool) {
+	z := &c.sizing
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	z.turn++
+	bound := c.shared.bound()
+	if maxBytes > bound {
+		c.enlarge(maxBytes)
+	}
+	// One that another has replaced, or that a panic in OnEvict has ended, has left
+	// something to do.
+	z.unfinished = z.unfinished || maxBytes < bound
+	if z.unfinished {
+		c.arena.mu.Lock() // a large Set has its value checked and stored under it
+		c.shared.maxBytes.Store(int64(maxBytes))
+		c.arena.mu.Unlock()
+	}
+	return z.turn, z.unfinished
 }
 
 // enlarge gives the cache more memory. Buckets take longer records before any
 // Set brings one, or the two would go on asking each other.
 func (c *Cache) enlarge(maxBytes int) {
 	s := c.shared
-	s.pool.raise(maxBytes)
+	s.pool.SetBound(maxBytes)
 	c.each(func(b *bucket) {
-		b.lock()
-		b.most = max(b.most, s.longestOf(maxBytes, b.large))
+		b.mu.Lock()
+		b.longest = max(b.longest, s.longestOf(maxBytes, b.large))
 		b.mu.Unlock()
 	})
 	s.maxBytes.Store(int64(maxBytes))
@@ -101,75 +121,118 @@ func (c *Cache) enlarge(maxBytes int) {
 
 // allot has the small buckets divide total bytes, less what the large ones have.
 func (c *Cache) allot(total int) {
-	g := &c.region
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	c.arena.mu.Lock()
+	defer c.arena.mu.Unlock()
 	c.shared.total.Store(int64(total))
 	c.shared.divide()
 }
 
-// shrink takes memory from the cache.
-func (c *Cache) shrink(maxBytes int) {
-	s, g := c.shared, &c.region
+// shrinking is how far a Resize has come with making the cache smaller.
+type shrinking struct {
+	to    int // bytes
+	stage shrinkStage
+	at    int // bucket
+	fit   fit
+	gave  bool // some bucket has given up a chunk in this round
+	done  bool
+}
+
+// shrinkStage is what is made smaller.
+type shrinkStage uint8
+
+const (
+	fitLarge  shrinkStage = iota // the large buckets
+	fitSmall                     // the small ones
+	giveRest                     // whatever is left above the bound
+	trimChunk                    // idle chunks, to the operating system
+)
+
+// shrinkStep takes some memory from the cache, and tells OnEvict what had to
+// leave. It reports false if another Resize has come.
+func (c *Cache) shrinkStep(turn uint64, s *shrinking) bool {
 	var w write
-	g.mu.Lock() // a large Set has its value checked and stored under it
-	s.maxBytes.Store(int64(maxBytes))
-	g.mu.Unlock()
-	for i := range g.buckets {
-		lb := &g.buckets[i]
-		for f := (fit{}); !f.done; s.pool.lower(maxBytes) {
-			g.mu.Lock()
-			lb.fit(&f, &w)
-			c.settle(lb)
-			g.mu.Unlock()
-			c.announce(&w)
-		}
+	defer c.shared.notify(&w)
+	c.sizing.mu.Lock()
+	defer c.sizing.mu.Unlock()
+	if c.sizing.turn != turn {
+		return false
 	}
-	c.allot(maxBytes)
-	for i := range s.buckets {
-		for f := (fit{}); !f.done; s.pool.lower(maxBytes) {
-			c.buckets[i].fit(&f, &w)
-			c.announce(&w)
-		}
+	pool := c.shared.pool
+	switch s.stage {
+	case fitLarge:
+		c.fitLargeStep(s, &w)
+	case fitSmall:
+		c.buckets[s.at].fitStep(&s.fit, &w)
+		s.next(c.shared.buckets, giveRest)
+	case giveRest:
+		c.giveStep(s, &w)
+	default:
+		s.done = !pool.Trim()
 	}
-	c.squeeze(maxBytes)
-	for s.pool.cool() {
+	if pool.Lower(s.to); s.done {
+		pool.SetBound(s.to)
+		c.sizing.unfinished = false
+	}
+	return true
+}
+
+// next goes on to the next of n buckets when this one fits, and behind the last
+// to the next stage.
+func (s *shrinking) next(n int, stage shrinkStage) {
+	if !s.fit.done {
+		return
+	}
+	s.fit = fit{}
+	if s.at++; s.at == n {
+		s.at, s.stage = 0, stage
 	}
 }
 
-// squeeze sees to what shrink has left in use above the bound, which is seldom
-// anything: idle pages in chunks that are cut and partly in use.
-func (c *Cache) squeeze(maxBytes int) {
-	s := c.shared
-	s.pool.join()
-	for gave := true; gave && int(s.pool.used.Load()) > maxBytes; {
-		gave = false
-		c.each(func(b *bucket) {
-			if int(s.pool.used.Load()) > maxBytes && c.giveChunk(b) {
-				gave = true
-			}
-		})
-		s.pool.lower(maxBytes)
+// fitLargeStep does a step of making the large buckets smaller; then the small
+// ones have less to divide.
+func (c *Cache) fitLargeStep(s *shrinking, w *write) {
+	a := &c.arena
+	a.mu.Lock()
+	lb := &a.buckets[s.at]
+	lb.fitStep(&s.fit, w)
+	c.settle(lb)
+	a.mu.Unlock()
+	if s.next(largeBuckets, fitSmall); s.stage == fitSmall {
+		c.allot(s.to)
 	}
-	s.pool.bound.Store(int64(maxBytes))
+}
+
+// giveStep has a bucket give up a chunk if there is still memory in use above the
+// bound, which is seldom: chunks of which only some pages are in use.
+func (c *Cache) giveStep(s *shrinking, w *write) {
+	n := c.shared.buckets + largeBuckets
+	if c.shared.pool.Used() > s.to {
+		s.gave = c.giveChunk(c.nth(s.at), w) || s.gave
+		if s.at++; s.at < n {
+			return
+		}
+		again := s.gave
+		if s.at, s.gave = 0, false; again {
+			return
+		}
+	}
+	s.stage = trimChunk
 }
 
 // giveChunk has a bucket give up a chunk, and reports whether it had any.
-func (c *Cache) giveChunk(b *bucket) bool {
-	var w write
-	c.region.mu.Lock()
-	b.lock()
-	had := b.chunksLocked() > 0
-	if had {
-		b.giveLocked(c.shared.pool.chunkSize, 0)
-	}
-	b.unlock(&w)
+func (c *Cache) giveChunk(b *bucket, w *write) bool {
+	c.arena.mu.Lock()
+	defer c.arena.mu.Unlock()
 	if b.large {
-		c.settle(b)
+		defer c.settle(b)
 	}
-	c.region.mu.Unlock()
-	c.announce(&w)
-	return had
+	b.lock()
+	defer b.unlockFor(w)
+	if b.chunksLocked() == 0 {
+		return false
+	}
+	b.giveLocked(c.shared.pool.ChunkSize(), 0)
+	return true
 }
 
 // fit is how far a bucket is on its way to a smaller size.
@@ -180,42 +243,42 @@ type fit struct {
 	moves int // bytes of records that may still be moved instead of dropped
 }
 
-// fit does one step of making b as small as its quota says.
-func (b *bucket) fit(f *fit, w *write) {
+// fitStep does one step of making b as small as its quota says.
+func (b *bucket) fitStep(f *fit, w *write) {
 	b.lock()
-	defer b.unlock(w)
+	defer b.unlockFor(w)
 	if b.closed {
 		f.done = true
 		return
 	}
 	quota := b.quota()
 	if !f.begun {
-		b.most = b.shared.longest(b.large)
+		b.longest = b.shared.longest(b.large)
 		f.begun, f.pages = true, b.pagesWithin(quota)
 		f.moves = quota
 	}
-	chunks := max(quota-f.pages*b.shared.pool.pageSize, 0) >> b.shared.shift
-	b.pending = int32(f.pages - len(b.index.pages)) // for limitLocked
+	chunks := max(quota-f.pages*b.shared.pool.PageSize(), 0) >> b.shared.shift
+	b.wanted = f.pages - b.index.Pages() // for limitLocked
 	f.done = b.shedLocked(chunks, &f.moves)
-	b.pending = 0
+	b.wanted = 0
 	b.sweepLocked() // moved records use up positions (I5)
-	if f.done && f.pages < len(b.index.pages) {
-		b.repackLocked(f.pages)
+	if f.done && f.pages < b.index.Pages() {
+		b.repackIndexLocked(f.pages)
 	}
 }
 
 // pagesWithin returns how many pages the index is to have when the bucket holds
 // no more than quota: as many as it has, unless it needs far fewer by then.
 func (b *bucket) pagesWithin(quota int) int {
-	has, live := len(b.index.pages), b.liveLocked()
-	each := b.sizeLocked()/max(live, 1) + entrySlots
+	has, live := b.index.Pages(), b.liveLocked()
+	each := b.sizeLocked()/max(live, 1) + slotBytes
 	live = min(live, quota/each)
 	// A little more than it needs, lest it grow again at once.
 	needs := b.pagesFor(live + live/8)
 	if needs+needs/2 < has {
 		has = needs
 	}
-	return min(has, b.mostPages(quota))
+	return min(has, b.maxPages(quota))
 }
 
 // shedLocked evicts until the rings hold no more than total chunks together. It
@@ -223,20 +286,20 @@ func (b *bucket) pagesWithin(quota int) int {
 // moved and not dropped, as ever, up to moves bytes in all.
 func (b *bucket) shedLocked(total int, moves *int) bool {
 	work := b.setWork(0)
-	work.Records = fitRecords
-	work.Bytes = min(*moves, max(work.Bytes, b.most), 1<<min(b.shared.posBits-4, 30))
+	work.Records = stepRecords
+	work.Bytes = min(*moves, max(work.Bytes, b.longest), 1<<min(b.shared.posBits-4, 30))
 	budget, from := work.Bytes, b.sizeLocked()
 	defer func() { *moves -= budget - work.Bytes }()
-	for range fitRecords {
+	for range stepRecords {
 		ring, over := b.overLocked(total)
 		if !over {
 			return true
 		}
-		if from-b.sizeLocked()+budget-work.Bytes >= fitBytes {
+		if from-b.sizeLocked()+budget-work.Bytes >= stepBytes {
 			break
 		}
-		if r := &b.rings[ring]; r.size == 0 {
-			r.trim()
+		if r := &b.rings[ring]; r.Size == 0 {
+			r.Trim()
 		} else {
 			b.evictTailLocked(ring, &work)
 		}
@@ -248,28 +311,22 @@ func (b *bucket) shedLocked(total int, moves *int) bool {
 func (b *bucket) overLocked(total int) (policy.Ring, bool) {
 	l := b.divideLocked(total)
 	for i := range b.rings {
-		if b.rings[i].held() > l.of(policy.Ring(i)) {
+		if b.rings[i].Held() > l.of(policy.Ring(i)) {
 			return policy.Ring(i), true
 		}
 	}
 	return 0, false
 }
 
-// sizeLocked returns the bytes in both rings, of the dead too.
-func (b *bucket) sizeLocked() int {
-	return int(b.rings[policy.Small].size + b.rings[policy.Main].size)
-}
-
-// repackLocked makes the index one of n pages. They come from the pool, which
+// repackIndexLocked makes the index one of n pages. They come from the pool, which
 // has others' leftovers: were each bucket to keep some of its own, most chunks
 // that are cut would remain so.
-func (b *bucket) repackLocked(n int) {
-	old := b.index.pages
-	pages, err := b.shared.pool.takePages(n)
+func (b *bucket) repackIndexLocked(n int) {
+	old := b.index.TakenPages()
+	pages, err := b.shared.pool.Pages(n)
 	if err != nil {
-		b.rebuildLocked(old[:n], old[n:])
+		b.rebuildIndexLocked(old[:n], old[n:])
 		return
 	}
-	b.rebuildLocked(pages, old)
-	b.shared.pool.join()
+	b.rebuildIndexLocked(pages, old)
 }

@@ -2,17 +2,17 @@ package ringcache
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
 	"runtime"
-	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/ringcache/ringcache/internal/refcache"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache/internal/record"
 )
 
 // resizable returns a cache of maxBytes whose hashes are the same in every run.
@@ -26,40 +26,32 @@ func resizable(t *testing.T, maxBytes int) *Cache {
 // mustResize resizes, and checks what must hold from then on.
 func mustResize(t *testing.T, c *Cache, maxBytes int) {
 	t.Helper()
-	if err := c.Resize(maxBytes); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.validate(); err != nil {
-		t.Fatalf("resized to %d: %v", maxBytes, err)
-	}
+	require.NoError(t, c.Resize(maxBytes))
+	require.NoError(t, c.validate(), "resized to %d", maxBytes)
 	var s Stats
 	c.UpdateStats(&s)
-	if s.MaxBytesSize != uint64(maxBytes) || s.ReservedBytes > s.MaxBytesSize || s.Corruptions > 0 {
-		t.Fatalf("resized to %d: %+v", maxBytes, s)
-	}
+	require.EqualValues(t, maxBytes, s.MaxBytesSize)
+	require.LessOrEqual(t, s.ReservedBytes, s.MaxBytesSize, "resized to %d", maxBytes)
+	require.Zero(t, s.Corruptions)
 }
 
 func TestResize_Bounds(t *testing.T) {
 	for _, c := range []struct{ made, least int }{
-		{minMaxBytes, minMaxBytes}, {256 << 20, 32 << 20}, {512 << 20, 64 << 20}, {1 << 30, 128 << 20}, {math.MaxInt32, 128 << 20},
+		{minMaxBytes, minMaxBytes}, {256 << 20, 32 << 20}, {512 << 20, 64 << 20},
+		{1 << 30, 128 << 20}, {math.MaxInt32, 128 << 20},
 	} {
 		cache := resizable(t, c.made)
 		for _, n := range []int{-1, 0, 1, c.least - 1} {
 			err := cache.Resize(n)
-			if !errors.Is(err, ErrInvalidOptions) || !strings.Contains(err.Error(), fmt.Sprintf("%d bytes, must be at least %d", n, c.least)) {
-				t.Errorf("made with %d, resized to %d: got %v", c.made, n, err)
-			}
+			assert.ErrorIs(t, err, ErrInvalidOptions, "made with %d", c.made)
+			assert.ErrorContains(t, err, fmt.Sprintf("%d bytes, must be at least %d", n, c.least))
 		}
 		if math.MaxInt > math.MaxInt32 {
-			if err := cache.Resize(math.MaxInt); !errors.Is(err, ErrInvalidOptions) {
-				t.Errorf("resized to %d: got %v", math.MaxInt, err)
-			}
+			require.ErrorIs(t, cache.Resize(math.MaxInt), ErrInvalidOptions)
 		}
 		mustResize(t, cache, c.least)
 		closeCache(t, cache)
-		if err := cache.Resize(c.made); !errors.Is(err, ErrClosed) {
-			t.Errorf("resized after Close: got %v", err)
-		}
+		require.ErrorIs(t, cache.Resize(c.made), ErrClosed)
 	}
 }
 
@@ -70,12 +62,10 @@ func TestResize_LongestValue(t *testing.T) {
 	for _, size := range []int{256 << 20, 32 << 20, 64 << 20, 400 << 20, 32 << 20} {
 		mustResize(t, c, size)
 		v := make([]byte, size/16+1)
-		if err := c.Set(key, v); !errors.Is(err, ErrTooLarge) || c.Has(key) {
-			t.Errorf("size %d, value of %d bytes: got %v, want ErrTooLarge", size, len(v), err)
-		}
-		if err := c.Set(key, v[1:]); err != nil || len(c.Get(nil, key)) != len(v)-1 {
-			t.Errorf("size %d, value of %d bytes: got %v", size, len(v)-1, err)
-		}
+		require.ErrorIs(t, c.Set(key, v), ErrTooLarge, "size %d, value of %d bytes", size, len(v))
+		require.False(t, c.Has(key))
+		require.NoError(t, c.Set(key, v[1:]), "size %d, value of %d bytes", size, len(v)-1)
+		require.Len(t, c.Get(nil, key), len(v)-1)
 	}
 }
 
@@ -87,12 +77,12 @@ func survivors(t *testing.T, c *Cache, first, end, valueSize int) (n int) {
 	var dst []byte
 	for id := first; id < end; id++ {
 		binary.LittleEndian.PutUint64(key[:], uint64(id))
-		var ok bool
 		w := write{k: key[:], h: c.shared.hash(key[:])}
-		if dst, _, ok = c.peek(dst[:0], &w, true); ok {
+		var ok bool
+		if dst, ok = c.peek(dst[:0], &w); ok {
 			n++
 			if len(dst) != valueSize {
-				t.Fatalf("entry %d has %d bytes", id, len(dst))
+				require.Len(t, dst, valueSize, "entry %d", id)
 			}
 		}
 	}
@@ -106,12 +96,8 @@ func TestResize_KeepsWhatFits(t *testing.T) {
 	fillCache(t, c, 1<<30, 80, 100_000)
 	before := c.Len()
 	mustResize(t, c, 48<<20)
-	if n := c.Len(); n < before*999/1000 {
-		t.Errorf("%d entries of %d are left", n, before)
-	}
-	if n := survivors(t, c, 1<<30, 1<<30+80, 100_000); n < 75 {
-		t.Errorf("%d large entries of 80 are left", n)
-	}
+	require.GreaterOrEqual(t, c.Len(), before*999/1000)
+	require.GreaterOrEqual(t, survivors(t, c, 1<<30, 1<<30+80, 100_000), 75, "large ones of 80")
 }
 
 // Of what does not fit, what has been read stays.
@@ -130,9 +116,8 @@ func TestResize_KeepsWhatIsRead(t *testing.T) {
 	}
 	mustResize(t, c, 40<<20)
 	read := survivors(t, c, n/2, n/2+n/10, size)
-	if all := c.Len(); read < n/10*9/10 || all < n/5 {
-		t.Errorf("%d entries are left, and %d of the %d that were read", all, read, n/10)
-	}
+	require.GreaterOrEqual(t, read, n/10*9/10, "left of those that were read")
+	require.GreaterOrEqual(t, c.Len(), n/5)
 }
 
 // A cache that was resized holds as much as one that was made with that size,
@@ -158,11 +143,11 @@ func TestResize_HoldsAsMuch(t *testing.T) {
 			fill(c, i<<28)
 			plain := resizable(t, size)
 			fill(plain, i<<28)
-			if got, want := c.liveBytes(), plain.liveBytes(); got < want*9/10 {
-				t.Errorf("values of %v bytes, resized to %d: %d bytes live, %d in a new one", values, size, got, want)
-			}
-			if i > 0 && size < sizes[i-1] && after < plain.liveBytes()*3/4 {
-				t.Errorf("values of %v bytes, resized to %d: %d bytes are left, %d would fit", values, size, after, plain.liveBytes())
+			what := fmt.Sprintf("values of %v bytes, resized to %d", values, size)
+			want := plain.liveBytes()
+			assert.GreaterOrEqual(t, c.liveBytes(), want*9/10, "%s: a new one holds %d", what, want)
+			if i > 0 && size < sizes[i-1] {
+				assert.GreaterOrEqual(t, after, want*3/4, "%s: %d would have fitted", what, want)
 			}
 		}
 	}
@@ -170,7 +155,7 @@ func TestResize_HoldsAsMuch(t *testing.T) {
 
 // Pages that indexes do not need any more become chunks again, even if each
 // bucket had chunks of pages to itself.
-func TestResize_PagesBecomeChunks(t *testing.T) {
+func TestResize_IndexGivesPagesBack(t *testing.T) {
 	g := defaultGeometry(256 << 20)
 	g.seed = testSeed
 	g.expected = expectation{entries: 3_000_000, valueSize: 20}
@@ -179,14 +164,10 @@ func TestResize_PagesBecomeChunks(t *testing.T) {
 	mustResize(t, c, 64<<20)
 	held := 0
 	c.each(func(b *bucket) { held += b.heldLocked() })
-	if idle := int(c.shared.pool.used.Load()) - held; idle > 3<<20 {
-		t.Errorf("%d bytes of idle pages are between those in use", idle)
-	}
+	assert.LessOrEqual(t, c.shared.pool.Used()-held, 3<<20, "bytes of idle pages between those in use")
 	plain := resizable(t, 64<<20)
 	fillCache(t, plain, 0, 300_000, 250)
-	if got, want := c.liveBytes(), plain.liveBytes(); got < want*7/10 {
-		t.Errorf("%d bytes are left, %d would fit", got, want)
-	}
+	assert.GreaterOrEqual(t, c.liveBytes(), plain.liveBytes()*7/10, "left of what would fit")
 }
 
 // A value that is longer than the new bound allows is not kept, however often it
@@ -195,9 +176,7 @@ func TestResize_LongValuesGo(t *testing.T) {
 	c := resizable(t, 256<<20)
 	long := []byte("long")
 	lb := c.largeBucket(c.shared.hash(long))
-	if err := c.Set(long, make([]byte, 7<<20)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.Set(long, make([]byte, 7<<20)))
 	mustResize(t, c, 96<<20)
 	sets := 0
 	for id := uint32(0); c.Has(long); id++ {
@@ -206,37 +185,11 @@ func TestResize_LongValuesGo(t *testing.T) {
 			continue
 		}
 		if err := c.Set(k, make([]byte, 5<<20)); err != nil {
-			t.Fatal(err)
+			require.NoError(t, err)
 		}
 		c.Has(k) // so that it goes to main, where the long one is
-		if sets++; sets > 100 {
-			t.Fatalf("still there after %d sets", sets)
-		}
-	}
-}
-
-// The pool's bound follows what is in use down to where it is to be, and not
-// beyond.
-func TestResize_BoundFollows(t *testing.T) {
-	p := newChunkPool(osMemory, 100<<10, 1<<10)
-	var taken []chunkRef
-	for range 80 {
-		r, err := p.chunk()
-		if err != nil {
-			t.Fatal(err)
-		}
-		taken = append(taken, r)
-	}
-	for want := 80; len(taken) > 0; want-- {
-		p.lower(30 << 10)
-		if got := int(p.bound.Load()) >> 10; got != max(want, 30) {
-			t.Fatalf("the bound is %d chunks with %d in use", got, len(taken))
-		}
-		p.put(taken[0])
-		taken = taken[1:]
-	}
-	if err := p.close(); err != nil {
-		t.Error(err)
+		sets++
+		require.LessOrEqual(t, sets, 100, "it is still there")
 	}
 }
 
@@ -270,17 +223,16 @@ func TestResize_StepsAreSmall(t *testing.T) {
 		steps := 0
 		for f := (fit{}); !f.done; steps++ {
 			records, bytes := total()
-			b.fit(&f, new(write))
+			b.fitStep(&f, new(write))
 			r, by := total()
 			// The last record of a step, and what a promotion makes room for.
-			most := fitBytes + size + 2*shrinkStep
-			if r-records > fitRecords+most/(size+11) || bytes-by > most {
-				t.Errorf("values of %d bytes: a step has %d records and %d bytes", size, r-records, bytes-by)
-			}
+			most := stepBytes + size + 2*shrinkStep
+			require.LessOrEqual(t, r-records, stepRecords+most/(size+11),
+				"records of %d bytes in a step", size)
+			require.LessOrEqual(t, bytes-by, most, "bytes in a step, values of %d bytes", size)
 		}
-		if steps < 10 || b.heldLocked() > b.quota() {
-			t.Errorf("values of %d bytes: %d steps to %d bytes, quota %d", size, steps, b.heldLocked(), b.quota())
-		}
+		require.GreaterOrEqual(t, steps, 10, "values of %d bytes", size)
+		require.LessOrEqual(t, b.heldLocked(), b.quota(), "values of %d bytes", size)
 		c.mask = bucketCount - 1
 		c.Reset()
 	}
@@ -294,24 +246,15 @@ func TestResize_LateSet(t *testing.T) {
 	k := []byte("key")
 	h := c.shared.hash(k)
 	b := c.bucket(h)
-	if c.isLarge(len(small) + longHeader + len(k)) {
-		t.Fatal("not small: the test proves nothing")
-	}
+	require.False(t, c.isLarge(len(small)+record.LongHeader+len(k)), "the test proves nothing")
 	mustResize(t, c, 32<<20)
-	late := write{k: k, v: small, h: h, n: len(small) + longHeader + len(k)}
-	if err := c.setSmall(b, &late); err != errResized {
-		t.Errorf("a record too large for its bucket: got %v", err)
-	}
-	late.v, late.n = large, len(large)+longHeader+len(k)
-	if err := c.setLarge(b, &late); err != errResized {
-		t.Errorf("a record too large for the cache: got %v", err)
-	}
-	if c.Len() != 0 {
-		t.Errorf("%d entries are there", c.Len())
-	}
-	if err := c.Set(k, small); err != nil || len(c.Get(nil, k)) != len(small) {
-		t.Errorf("set: got %v", err)
-	}
+	late := write{k: k, v: small, h: h, n: len(small) + record.LongHeader + len(k)}
+	require.Equal(t, errResized, c.setSmall(b, &late), "a record too large for its bucket")
+	late.v, late.n = large, len(large)+record.LongHeader+len(k)
+	require.Equal(t, errResized, c.setLarge(b, &late), "a record too large for the cache")
+	require.Zero(t, c.Len())
+	require.NoError(t, c.Set(k, small))
+	require.Len(t, c.Get(nil, k), len(small))
 }
 
 // OnEvict hears of all that a smaller cache has no room for, and may use the
@@ -322,18 +265,17 @@ func TestResize_TellsOnEvict(t *testing.T) {
 	var c *Cache
 	g.onEvict = func(k, _ []byte, reason Reason) {
 		told++
-		if reason != EvictCapacity || c.Has(k) {
-			t.Errorf("told of %x, which is there or left for reason %s", k, reason)
-		}
+		assert.Equal(t, EvictCapacity, reason, "%x", k)
+		assert.False(t, c.Has(k), "%x", k)
 	}
 	c = mustCache(t, g)
 	fillCache(t, c, 0, 100_000, 400)
 	fillCache(t, c, 1<<30, 200, 500_000)
 	before, toldBefore := c.Len(), told
 	mustResize(t, c, 32<<20)
-	if gone := before - c.Len(); gone < 1000 || told-toldBefore != gone {
-		t.Errorf("%d entries are gone, OnEvict was told of %d", gone, told-toldBefore)
-	}
+	gone := before - c.Len()
+	require.GreaterOrEqual(t, gone, 1000)
+	require.Equal(t, gone, told-toldBefore)
 }
 
 // A value that is too long by now is lost when Touch has to write it again, and
@@ -344,22 +286,18 @@ func TestResize_TouchTooLong(t *testing.T) {
 	g.onEvict = func(_, _ []byte, reason Reason) { reasons = append(reasons, reason) }
 	c := mustCache(t, g)
 	k := []byte("long")
-	if err := c.Set(k, make([]byte, 7<<20)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.Set(k, make([]byte, 7<<20)))
 	mustResize(t, c, 96<<20)
-	if !c.Has(k) {
-		t.Fatal("gone already: the test proves nothing")
-	}
-	if c.Touch(k, time.Hour) || c.Has(k) || !slices.Equal(reasons, []Reason{EvictCapacity}) {
-		t.Errorf("it is there, or OnEvict was told %v", reasons)
-	}
+	require.True(t, c.Has(k), "gone already: the test proves nothing")
+	require.False(t, c.Touch(k, time.Hour))
+	require.False(t, c.Has(k))
+	require.Equal(t, []Reason{EvictCapacity}, reasons)
 }
 
 // Resize up and down, again and again, under everybody else's traffic.
 func TestResize_Concurrent(t *testing.T) {
 	for _, g := range concurrentCases() {
-		for _, clock := range []*refcache.Clock{new(refcache.Clock), nil} {
+		for _, clock := range []*historyClock{new(historyClock), nil} {
 			t.Run(fmt.Sprintf("%s/history=%v", describe(g), clock != nil), func(t *testing.T) {
 				for seed := range uint64(rounds()) {
 					tr := newTraffic(t, g)
@@ -401,9 +339,8 @@ func resizeDuring(t *testing.T, tr *traffic, g geometry, run func()) {
 	wg.Wait()
 	if tr.c.resize(leastBytes(g)) {
 		var s Stats
-		if tr.c.UpdateStats(&s); s.ReservedBytes > s.MaxBytesSize {
-			t.Errorf("%d bytes in use, the bound is %d", s.ReservedBytes, s.MaxBytesSize)
-		}
+		tr.c.UpdateStats(&s)
+		assert.LessOrEqual(t, s.ReservedBytes, s.MaxBytesSize)
 	}
 }
 
@@ -427,9 +364,6 @@ func TestResize_CloseMeanwhile(t *testing.T) {
 			tr.run(t, seed, 2000)
 			wg.Wait()
 		})
-		var s Stats
-		if tr.c.UpdateStats(&s); s.ReservedBytes != 0 || s.EntriesCount != 0 {
-			t.Errorf("a closed cache holds something: %+v", s)
-		}
+		requireNothingHeld(t, tr.c)
 	}
 }

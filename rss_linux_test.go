@@ -7,6 +7,9 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 const (
@@ -28,11 +31,9 @@ func TestRSS_Fresh(t *testing.T) {
 		before := rss(t)
 		c, err := NewWithOptions(o)
 		if err != nil {
-			t.Fatal(err)
+			require.NoError(t, err)
 		}
-		if grown := rss(t) - before; grown >= 4<<20 {
-			t.Errorf("a fresh cache of %+v added %d bytes", o, grown)
-		}
+		assert.Less(t, rss(t)-before, 4<<20, "bytes that a fresh cache of %+v added", o)
 		runtime.KeepAlive(c)
 	}
 }
@@ -57,11 +58,11 @@ func fillOver(t *testing.T, c *Cache, entry int) {
 			}
 		}
 		if i*uint64(entry) > 8*fullBytes {
-			t.Fatalf("%d entries of %d bytes were set and only %d bytes evicted", i, entry, s.EvictedBytes)
+			require.Fail(t, "not full", "%d entries of %d bytes, %d evicted", i, entry, s.EvictedBytes)
 		}
 		binary.LittleEndian.PutUint64(key[:], i)
 		if err := c.Set(key[:], value); err != nil {
-			t.Fatal(err)
+			require.NoError(t, err)
 		}
 	}
 }
@@ -76,16 +77,10 @@ func TestRSS_Full(t *testing.T) {
 			c := New(fullBytes)
 			fillOver(t, c, entry)
 			grown := rss(t) - before
-			if grown > fullBound {
-				t.Errorf("a full cache of %d bytes added %d, want at most %d", fullBytes, grown, fullBound)
-			}
-			if grown < fullBytes*3/4 {
-				t.Errorf("a full cache of %d bytes added only %d: not filled, or not measured", fullBytes, grown)
-			}
+			assert.LessOrEqual(t, grown, fullBound, "added by a full cache of %d bytes", fullBytes)
+			assert.GreaterOrEqual(t, grown, fullBytes*3/4, "not filled, or not measured")
 			closeCache(t, c)
-			if left := rss(t) - before; left > goneBound {
-				t.Errorf("after Close, %d bytes of %d are still there", left, grown)
-			}
+			assert.LessOrEqual(t, rss(t)-before, goneBound, "bytes of %d are still there after Close", grown)
 			runtime.KeepAlive(c)
 		})
 	}
@@ -102,9 +97,7 @@ func TestRSS_ChangingSizes(t *testing.T) {
 	c := New(fullBytes)
 	for round, entry := range []int{60, 40 << 10, 1 << 10, 2 << 20, 300} {
 		fillOver(t, c, entry)
-		if grown := rss(t) - before; grown > fullBound {
-			t.Errorf("round %d, entries of %d bytes: %d bytes added, want at most %d", round, entry, grown, fullBound)
-		}
+		assert.LessOrEqual(t, rss(t)-before, fullBound, "round %d, entries of %d bytes", round, entry)
 		if round%2 == 1 {
 			c.Reset()
 		}
@@ -121,9 +114,7 @@ func TestRSS_LargeValuesWasteLittle(t *testing.T) {
 	fillOver(t, c, 8+40_000)
 	var s Stats
 	c.UpdateStats(&s)
-	if s.BytesSize < fullBytes/10*9 {
-		t.Errorf("%d bytes of %d are live, want at least nine tenths", s.BytesSize, fullBytes)
-	}
+	assert.GreaterOrEqual(t, s.BytesSize, uint64(fullBytes/10*9), "live bytes")
 	closeCache(t, c)
 }
 
@@ -140,17 +131,13 @@ func TestRSS_Resized(t *testing.T) {
 			c := New(large)
 			for round := range 3 {
 				fillOver(t, c, entry)
-				if grown := rss(t) - before; grown < large*3/4 {
-					t.Errorf("round %d: a full cache of %d bytes added only %d: not filled, or not measured", round, large, grown)
-				}
+				assert.GreaterOrEqual(t, rss(t)-before, large*3/4,
+					"round %d: not filled, or not measured", round)
 				mustResize(t, c, smaller)
-				if grown := rss(t) - before; grown > smaller+smaller/10+8<<20 {
-					t.Errorf("round %d: resized to %d bytes, %d are still there", round, smaller, grown)
-				}
+				const most = smaller + smaller/10 + 8<<20
+				assert.LessOrEqual(t, rss(t)-before, most, "round %d: resized to %d", round, smaller)
 				fillOver(t, c, entry)
-				if grown := rss(t) - before; grown > smaller+smaller/10+8<<20 {
-					t.Errorf("round %d: filled again, %d bytes are there, bound %d", round, grown, smaller)
-				}
+				assert.LessOrEqual(t, rss(t)-before, most, "round %d: filled again", round)
 				mustResize(t, c, large)
 			}
 			closeCache(t, c)
@@ -173,14 +160,12 @@ func TestRSS_Dropped(t *testing.T) {
 		if left < goneBound {
 			break
 		}
-		if time.Since(from) > patience {
-			t.Fatalf("%d bytes of a dropped cache are still there after %v", left, patience)
-		}
+		require.Less(t, time.Since(from), patience, "%d bytes of a dropped cache are still there", left)
 	}
 	select {
 	case <-finalized:
 	case <-time.After(patience):
-		t.Error("the owner's finalizer did not run")
+		require.Fail(t, "the owner's finalizer did not run")
 	}
 }
 

@@ -1,29 +1,35 @@
 package ringcache
 
-// Stats are counters and gauges of a cache, in the units that each field
-// names. [Cache.UpdateStats] adds to them, so the sum over several caches is
-// one Stats. A snapshot is exact for each bucket, but taken bucket by bucket:
-// calls that run meanwhile may be counted in one field and not yet in another.
+import (
+	"fmt"
+	"log/slog"
+)
+
+// Stats are counters and gauges of a cache, in the units that each field names.
+// [Cache.UpdateStats] adds to them, so one Stats can be the sum of several caches.
+// Counts are exact, but they are collected bucket by bucket: calls that run
+// meanwhile may be counted in one field and not yet in another.
 type Stats struct {
 	// Counters. They only grow; Reset and Close of the cache leave them.
 
-	// GetCalls counts keys looked up: one for each Get, HasGet, Has and View,
-	// one for each key of GetBatch.
+	// GetCalls counts keys looked up: one for each Get, HasGet, Has, View and
+	// GetOrLoad, one for each key of GetBatch.
 	GetCalls uint64
 
 	// SetCalls counts calls of Set, SetWithTTL, SetIfAbsent, SetIfChanged,
 	// CompareAndSwap, Append, and Update where it keeps the key, once each, and
-	// each key of SetBatch; refused ones and those that stored nothing among them.
+	// each key of SetBatch. Calls that were refused or stored nothing count too;
+	// Touch, and what loads store, do not.
 	SetCalls uint64
 
 	// DelCalls counts calls of Del and GetAndDel, and of Update where it does
 	// not keep the key.
 	DelCalls uint64
 
-	// Loads counts the loads that GetOrLoad has begun, LoadErrors those that
-	// ended with an error, a panic or by exiting their goroutine, and
-	// LoadsDropped those whose result was not stored: a write had overtaken
-	// them, nobody waited any more, or the cache refused it.
+	// Loads counts the loads that GetOrLoad has started, LoadErrors those that
+	// ended with an error, a panic or by exiting their goroutine, and LoadsDropped
+	// those whose result was not stored: a write of the key came meanwhile, nobody
+	// waited any more, or the cache refused it.
 	Loads        uint64
 	LoadErrors   uint64
 	LoadsDropped uint64
@@ -31,8 +37,8 @@ type Stats struct {
 	// Misses counts those of GetCalls that found nothing.
 	Misses uint64
 
-	// Collisions counts alive records that a call looked at because their hash
-	// was right (40 bits of it), and that turned out to be of another key.
+	// Collisions counts live records that a call looked at because their hash was
+	// right (40 bits of it), and that turned out to have another key.
 	Collisions uint64
 
 	// Corruptions counts records whose header made no sense. It stays 0 unless
@@ -45,48 +51,49 @@ type Stats struct {
 	EvictedEntries uint64
 	EvictedBytes   uint64
 
-	// EvictedEntries is the sum of three causes. EvictedSmall counts entries
-	// that left the small ring because they had not been read while they were
-	// in it; EvictedMain, those that left the main ring (with PolicyFIFO, all);
-	// EvictedCrowd, those that the index had no place for.
+	// EvictedEntries is the sum of three causes. EvictedSmall counts entries that
+	// left the small ring because they had not been read in it; EvictedMain, those
+	// that left the main ring (with PolicyFIFO, all); EvictedCrowd, those that the
+	// index had no place for.
 	EvictedSmall uint64
 	EvictedMain  uint64
 	EvictedCrowd uint64
 
 	// ExpiredEntries and ExpiredBytes count entries, and the bytes of their
-	// records, that were reclaimed after their time to live: by a Set that came
-	// across them, by DeleteExpired, or at the end of a ring. They are not among
+	// records, that were removed after their time to live: by a Set that came
+	// across them, by DeleteExpired, or at the tail of a ring. They are not among
 	// EvictedEntries.
 	ExpiredEntries uint64
 	ExpiredBytes   uint64
 
-	// Promotions counts entries that moved from the small ring to the main
-	// one; Reinsertions, those that were read in the main ring and began
-	// another round in it; GhostHits, Sets of new entries whose hash was still
-	// remembered from an eviction, which go straight to the main ring.
+	// Promotions counts entries that moved from the small ring to the main one;
+	// Reinsertions, those that were read in the main ring and started another
+	// round in it; GhostHits, Sets of new entries whose hash was still remembered
+	// from an eviction. These go straight to the main ring where that has proved to
+	// pay.
 	Promotions   uint64
 	Reinsertions uint64
 	GhostHits    uint64
 
 	// Gauges: the state at the time of the call.
 
-	// EntriesCount is the number of entries: those that a Get can find, those
-	// that have expired but have not yet been reclaimed, and GetOrLoad's marks
-	// of keys that are absent.
+	// EntriesCount is the number of entries: those that a Get can find, those that
+	// have expired but have not been removed yet, and the negative entries of
+	// GetOrLoad.
 	EntriesCount uint64
 
-	// BytesSize is the bytes of their records: keys, values, and headers of 3
-	// or 7 bytes, and 4 bytes more of those with an expiry; a mark is a header
+	// BytesSize is the bytes of their records: keys, values, and headers of 3 or 7
+	// bytes, and 4 bytes more of those with an expiry. A negative entry is a header
 	// of 11 bytes and its key.
 	BytesSize uint64
 
 	// MaxBytesSize is the bound on the off-heap memory, as Resize last set it.
 	MaxBytesSize uint64
 
-	// ReservedBytes is the off-heap memory that rings and indexes hold now, to
-	// whole chunks; at most MaxBytesSize, but while Resize makes the cache
-	// smaller. Memory that was once used and is now free for reuse, after Reset
-	// for example, is not in it.
+	// ReservedBytes is the off-heap memory that rings and indexes hold now, in
+	// whole chunks. It is at most MaxBytesSize, except while Resize makes the cache
+	// smaller. Memory that is free for reuse, after Reset for example, is not in
+	// it.
 	ReservedBytes uint64
 
 	// IndexBytes is the part of ReservedBytes that indexes hold.
@@ -96,29 +103,37 @@ type Stats struct {
 // Reset sets all fields of s to 0, for the next UpdateStats.
 func (s *Stats) Reset() { *s = Stats{} }
 
-// HitRatio returns the part of the lookups that found their key, from 0 to 1;
-// 0 if there was none. Counters begin with the cache: for the ratio of a span
-// of time, take GetCalls and Misses of its end less those of its beginning.
+// HitRatio returns the part of the lookups that found their key, from 0 to 1; 0 if
+// there was no lookup. Counters start with the cache: for the ratio of a span of
+// time, take GetCalls and Misses of its end less those of its beginning.
 func (s Stats) HitRatio() float64 {
-	// In a span of time misses can be ahead: a View is counted when it begins.
+	// In a span of time hits can go back by one: a lookup that has to start over
+	// takes its count back.
 	if s.Misses >= s.GetCalls {
 		return 0
 	}
 	return float64(s.GetCalls-s.Misses) / float64(s.GetCalls)
 }
 
+// UpdateStats adds the counters and gauges of the cache to s; [Stats] says what each
+// means. It takes every bucket's lock for a moment, one after another, and does not
+// allocate.
+func (c *Cache) UpdateStats(s *Stats) {
+	hits, misses := c.counters.Sum()
+	s.GetCalls += hits + misses
+	s.Misses += misses
+	c.each(func(b *bucket) { b.updateStats(s) })
+	s.MaxBytesSize += uint64(c.shared.bound())
+	s.ReservedBytes += uint64(c.shared.pool.Used())
+}
+
 // updateStats adds the bucket's share to s.
 func (b *bucket) updateStats(s *Stats) {
-	b.hold()
-	defer b.mu.release()
-	if !b.large { // where every lookup begins
-		gets, misses := b.mu.lookups()
-		s.GetCalls += gets
-		s.Misses += misses
-	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	s.Collisions += b.collisions.Load()
 	s.Corruptions += b.corruptions.Load()
-	s.SetCalls += b.mu.sets
+	s.SetCalls += b.sets
 	s.DelCalls += b.dels
 	s.Loads += b.loads
 	s.LoadErrors += b.loadErrors
@@ -135,5 +150,73 @@ func (b *bucket) updateStats(s *Stats) {
 	s.ExpiredBytes += b.expiredBytes
 	s.EntriesCount += uint64(b.liveLocked())
 	s.BytesSize += uint64(b.liveBytesLocked())
-	s.IndexBytes += uint64(len(b.index.pages) * b.shared.pool.pageSize)
+	s.IndexBytes += uint64(b.index.Pages() * b.shared.pool.PageSize())
+}
+
+// String returns all fields on one line for people to read: counts in full, bytes
+// in units of 1024, the hit ratio in percent. The wording may change between
+// versions: for programs there are the fields themselves, [Stats.LogValue] and
+// package [github.com/ringcache/ringcache/expvarstats].
+func (s Stats) String() string {
+	return fmt.Sprintf("%d gets, %.1f %% hits, %d misses, %d sets, %d dels; "+
+		"%d entries, %v of %v, %v reserved, %v of it index; "+
+		"%d evicted (%d small, %d main, %d crowd), %v; %d expired, %v; "+
+		"%d promoted, %d reinserted, %d ghost hits, %d collisions, %d corruptions; "+
+		"%d loads, %d of them failed, %d dropped",
+		s.GetCalls, 100*s.HitRatio(), s.Misses, s.SetCalls, s.DelCalls,
+		s.EntriesCount, byteCount(s.BytesSize), byteCount(s.MaxBytesSize),
+		byteCount(s.ReservedBytes), byteCount(s.IndexBytes),
+		s.EvictedEntries, s.EvictedSmall, s.EvictedMain, s.EvictedCrowd, byteCount(s.EvictedBytes),
+		s.ExpiredEntries, byteCount(s.ExpiredBytes),
+		s.Promotions, s.Reinsertions, s.GhostHits, s.Collisions, s.Corruptions,
+		s.Loads, s.LoadErrors, s.LoadsDropped)
+}
+
+// LogValue returns a group of all fields, each under its name in snake case
+// (get_calls), with counts and bytes as plain numbers. With it Stats is a
+// [slog.LogValuer]: a logger takes a Stats as it is.
+func (s Stats) LogValue() slog.Value {
+	return slog.GroupValue(
+		slog.Uint64("get_calls", s.GetCalls),
+		slog.Uint64("set_calls", s.SetCalls),
+		slog.Uint64("del_calls", s.DelCalls),
+		slog.Uint64("misses", s.Misses),
+		slog.Uint64("collisions", s.Collisions),
+		slog.Uint64("corruptions", s.Corruptions),
+		slog.Uint64("evicted_entries", s.EvictedEntries),
+		slog.Uint64("evicted_bytes", s.EvictedBytes),
+		slog.Uint64("evicted_small", s.EvictedSmall),
+		slog.Uint64("evicted_main", s.EvictedMain),
+		slog.Uint64("evicted_crowd", s.EvictedCrowd),
+		slog.Uint64("expired_entries", s.ExpiredEntries),
+		slog.Uint64("expired_bytes", s.ExpiredBytes),
+		slog.Uint64("promotions", s.Promotions),
+		slog.Uint64("reinsertions", s.Reinsertions),
+		slog.Uint64("ghost_hits", s.GhostHits),
+		slog.Uint64("loads", s.Loads),
+		slog.Uint64("load_errors", s.LoadErrors),
+		slog.Uint64("loads_dropped", s.LoadsDropped),
+		slog.Uint64("entries_count", s.EntriesCount),
+		slog.Uint64("bytes_size", s.BytesSize),
+		slog.Uint64("max_bytes_size", s.MaxBytesSize),
+		slog.Uint64("reserved_bytes", s.ReservedBytes),
+		slog.Uint64("index_bytes", s.IndexBytes),
+	)
+}
+
+// byteCount is a number of bytes that prints itself in the largest unit of which
+// there is at least one.
+type byteCount uint64
+
+func (n byteCount) String() string {
+	if n < 1<<10 {
+		return fmt.Sprintf("%d B", uint64(n))
+	}
+	const units = "KMGTPE"
+	x, u := float64(n)/1024, 0
+	// From 1024 on, one digit behind the point would say 1024.0.
+	for x >= 1023.95 && u < len(units)-1 {
+		x, u = x/1024, u+1
+	}
+	return fmt.Sprintf("%.1f %cB", x, units[u])
 }

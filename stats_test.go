@@ -1,6 +1,7 @@
 package ringcache_test
 
 import (
+	"fmt"
 	"log/slog"
 	"math"
 	"reflect"
@@ -40,6 +41,79 @@ func eachField(t *testing.T, fn func(name string, s *ringcache.Stats, field *uin
 		s := all
 		fn(v.Type().Field(i).Name, &s, reflect.ValueOf(&s).Elem().Field(i).Addr().Interface().(*uint64))
 	}
+}
+
+func TestStats_CountCalls(t *testing.T) {
+	c := small(t)
+	require.Equal(t, ringcache.Stats{MaxBytesSize: floor}, stats(c), "a fresh cache")
+
+	a, b, none := []byte("a"), []byte("bb"), []byte("none")
+	require.NoError(t, c.Set(a, make([]byte, 10)))  // 3 + 1 + 10 bytes of record
+	require.NoError(t, c.Set(b, make([]byte, 100))) // 3 + 2 + 100
+	require.NoError(t, c.Set(a, make([]byte, 20)))  // 3 + 1 + 20 instead of the first
+	require.Error(t, c.Set(none, make([]byte, maxValue+1)))
+	c.Get(nil, a)
+	c.Get(nil, none)
+	c.HasGet(nil, b)
+	c.Has(a)
+	c.Has(none)
+	c.View(a, func([]byte) {})
+	c.View(none, func([]byte) {})
+	c.GetBatch(nil, [][]byte{a, none, a, b}, make([][]byte, 4))
+
+	s := stats(c)
+	require.Equal(t, uint64(4), s.SetCalls, "refused ones among them")
+	require.Equal(t, uint64(11), s.GetCalls, "one for each key looked up")
+	require.Equal(t, uint64(4), s.Misses)
+	require.Equal(t, uint64(2), s.EntriesCount)
+	require.Equal(t, uint64(24+105), s.BytesSize)
+	require.Zero(t, s.DelCalls+s.Collisions+s.Corruptions+s.EvictedEntries+s.EvictedBytes)
+	require.GreaterOrEqual(t, s.ReservedBytes, s.BytesSize+s.IndexBytes)
+	require.LessOrEqual(t, s.ReservedBytes, s.MaxBytesSize)
+	require.NotZero(t, s.IndexBytes)
+
+	c.Del(b)
+	c.Del(none)
+	s = stats(c)
+	require.Equal(t, uint64(2), s.DelCalls)
+	require.Equal(t, uint64(1), s.EntriesCount)
+	require.Equal(t, uint64(24), s.BytesSize)
+	require.Zero(t, s.EvictedEntries, "a deleted entry is not evicted")
+
+	twice := s
+	c.UpdateStats(&twice) // adds
+	require.Equal(t, 2*s.GetCalls, twice.GetCalls)
+	require.Equal(t, 2*s.MaxBytesSize, twice.MaxBytesSize)
+	twice.Reset()
+	require.Equal(t, ringcache.Stats{}, twice)
+
+	c.Reset()
+	after := stats(c)
+	require.Equal(t, s.GetCalls, after.GetCalls, "Reset leaves the counters")
+	require.Equal(t, s.SetCalls, after.SetCalls)
+	require.Zero(t, after.EntriesCount+after.BytesSize+after.EvictedEntries)
+}
+
+// What went in is either still there or was evicted, to the entry and to the
+// byte.
+func TestStats_WhatIsNotThereWasEvicted(t *testing.T) {
+	c := small(t)
+	const n, size = 200_000, 300
+	for i := range n {
+		require.NoError(t, c.Set([]byte(fmt.Sprintf("%08d", i)), make([]byte, size)))
+	}
+	s := stats(c)
+	require.NotZero(t, s.EvictedEntries)
+	require.Equal(t, uint64(n), s.EntriesCount+s.EvictedEntries)
+	require.Equal(t, uint64(n*(3+8+size)), s.BytesSize+s.EvictedBytes)
+	require.Equal(t, int(s.EntriesCount), c.Len())
+	live := 0
+	for i := range n {
+		if c.Has([]byte(fmt.Sprintf("%08d", i))) {
+			live++
+		}
+	}
+	require.Equal(t, c.Len(), live)
 }
 
 func TestStats_HitRatio(t *testing.T) {
@@ -85,7 +159,8 @@ func TestStats_StringUnits(t *testing.T) {
 		s := ringcache.Stats{BytesSize: n}.String()
 		require.Contains(t, s, " entries, "+want)
 	}
-	require.Contains(t, ringcache.Stats{GetCalls: 3, Misses: 1}.String(), "3 gets, 66.7 % hits, 1 misses,")
+	s := ringcache.Stats{GetCalls: 3, Misses: 1}.String()
+	require.Contains(t, s, "3 gets, 66.7 % hits, 1 misses,")
 }
 
 func TestStats_LogValueHasEveryField(t *testing.T) {

@@ -217,7 +217,9 @@ func fillTiming(b *testing.B, s timingStore, from, to uint64, valueSize int) {
 	}
 }
 
-func filledTimingStore(b *testing.B, open func(n, valueSize int) (timingStore, error), valueSize int) timingStore {
+func filledTimingStore(
+	b *testing.B, open func(n, valueSize int) (timingStore, error), valueSize int,
+) timingStore {
 	b.Helper()
 	s, err := open(timingEntries, valueSize)
 	checkOpened(b, err)

@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // wide is a value of fixed size, of which n bytes are stored.
@@ -48,16 +51,16 @@ func checkAllocs[K Key](t *testing.T, c *Cache, kind string, key K, prefix strin
 	t.Helper()
 	o := TypedOptions{Prefix: prefix}
 	wides := NewTyped[K](c, wideCodec{}, o)
-	for _, n := range []uint64{0, inPlace, 60_000} { // in place, copied, copied
+	for _, n := range []uint64{0, 1 << 10, 60_000} { // in place, copied, copied
 		want := wide{1, 2, n}
 		zeroAllocs(t, kind, "Set", func() {
 			if err := wides.Set(key, want); err != nil {
-				t.Error(err)
+				assert.NoError(t, err)
 			}
 		})
 		zeroAllocs(t, kind, "Get", func() {
 			if v, ok, err := wides.Get(key); v != want || !ok || err != nil {
-				t.Errorf("%s: %v, %v, %v", kind, v, ok, err)
+				require.Fail(t, "not what was set", "%s: %v, %v, %v", kind, v, ok, err)
 			}
 		})
 	}
@@ -68,7 +71,7 @@ func checkAllocs[K Key](t *testing.T, c *Cache, kind string, key K, prefix strin
 	zeroAllocs(t, kind, "Set of a time", func() { _ = times.Set(key, moment) })
 	zeroAllocs(t, kind, "Get of a time", func() {
 		if v, _, _ := times.Get(key); v != moment {
-			t.Errorf("%s: %v", kind, v)
+			require.Fail(t, "not what was set", "%s: %v", kind, v)
 		}
 	})
 	zeroAllocs(t, kind, "Del", func() { times.Del(key) })
@@ -76,14 +79,11 @@ func checkAllocs[K Key](t *testing.T, c *Cache, kind string, key K, prefix strin
 
 	texts := NewTyped[K](c, StringCodec[string](), o)
 	_ = texts.Set(key, "a text")
-	if n := testing.AllocsPerRun(100, func() { _, _, _ = texts.Get(key) }); n != 1 {
-		t.Errorf("%s: Get of a string: %v allocations, want 1", kind, n)
-	}
+	get := func() { _, _, _ = texts.Get(key) }
+	assert.EqualValues(t, 1, testing.AllocsPerRun(100, get), "%s: Get of a string", kind)
 }
 
 func zeroAllocs(t *testing.T, kind, call string, fn func()) {
 	t.Helper()
-	if n := testing.AllocsPerRun(200, fn); n != 0 {
-		t.Errorf("%s: %s: %v allocations", kind, call, n)
-	}
+	assert.Zero(t, testing.AllocsPerRun(200, fn), "allocations of %s: %s", kind, call)
 }

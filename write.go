@@ -5,264 +5,188 @@ import (
 	"fmt"
 
 	"github.com/cespare/xxhash/v2"
+
+	"github.com/ringcache/ringcache/internal/record"
 )
 
-// write is one change to one key on its way through the cache: a Set, on a
-// condition or not, or a removal. It is passed by pointer and stays on the
-// caller's stack.
-type write struct {
-	k, v   []byte
-	h      uint64 // hash of k
-	n      int    // bytes of the record
-	expiry uint32 // tick, 0: never
-	cond   cond
-	silent bool        // a part of a call that is counted elsewhere: on a condition, or a removal
-	fresh  bool        // neither the key nor its ghost is there
-	same   bool        // the value is there already: only its form changes
-	old    []byte      // for ifEqual
-	absent bool        // a mark instead of a value; it has an expiry
-	prompt bool        // its lines have been asked for: it is made at once
-	flight *flight     // for ifListed: the load that writes
-	reason Reason      // why an older value leaves
-	room   int         // chunks that the ring for new records may hold, if it has room already; else 0
-	ask    lines       // to be asked for when the lock has been given up, by a Set that was put aside
-	left   *[]departed // for OnEvict. A pointer, so that k and v need not be on the heap as this is
-}
+// How a key is changed. There is one way: the bucket is locked, and the key found;
+// its value is overwritten in place, or a record inserted; and the lock given up.
+// A Set that has returned has happened.
+//
+// Locks are taken in the order: arena.mu, small bucket, large bucket, learner,
+// pool. No code of the user's runs under any of them.
 
-// why returns what OnEvict is told about the older value.
-func (w *write) why() Reason {
-	if w.same {
-		return unsaid
-	}
-	return w.reason
-}
+// What is not an error of the user's stays within the package.
+var (
+	// errUnmet is the answer to a write whose condition does not hold.
+	errUnmet = errors.New("condition does not hold")
 
-// cond is what a write asks of the value that is there.
-type cond uint8
-
-const (
-	always    cond = iota
-	ifAbsent       // there is none
-	ifEqual        // it is write.old
-	ifChanged      // it is not write.v; if it is, it gets the write's expiry
-	ifListed       // nothing: write.flight must not have been overtaken
+	// errResized tells a Set that the cache was made smaller under it, and that
+	// its record goes elsewhere now.
+	errResized = errors.New("cache was resized")
 )
-
-// errUnmet is the answer to a write whose condition does not hold. It stays
-// within the package.
-var errUnmet = errors.New("condition does not hold")
 
 // begin completes the write of a value that expires when Options say so. (Its
 // caller has a variable and sets its fields, since the compiler makes a struct
 // literal in one place and copies it to another.)
 func (c *Cache) begin(w *write) {
 	w.h = c.shared.mix(xxhash.Sum64(w.k)) // hash, which the compiler would not inline
-	w.expiry = c.shared.usual()
+	w.expiry = c.shared.Default()
 	w.reason = EvictReplaced
 }
 
-// apply stores a record, and tells OnEvict what had to leave.
-func (c *Cache) apply(w *write) error {
-	c.bucket(w.h).index.prefetchPath(w.h)
-	err := c.store(w)
+// apply prefetches and stores a record. verb is what the caller asked for.
+func (c *Cache) apply(w *write, verb string) error {
+	c.bucket(w.h).index.Prefetch(w.h)
+	err := c.store(w, verb)
 	if err != nil && err != errUnmet {
 		return fmt.Errorf("ringcache: %w", err)
 	}
 	return err
 }
 
-// store is apply without a prefetch and without the package in its errors.
-func (c *Cache) store(w *write) error {
+// store stores a record, and tells OnEvict what had to leave. Its errors do not
+// name the package.
+func (c *Cache) store(w *write, verb string) error {
 	b := c.bucket(w.h)
-	if len(w.k) > maxKey || len(w.v) > c.shared.maxValue() {
-		return c.refuse(b, w)
-	}
-	w.measure()
-	var err error
-	if c.isLarge(w.n) {
-		err = c.setLarge(b, w)
-	} else {
-		err = c.setSmall(b, w)
-	}
-	if w.left != nil {
-		c.announce(w)
-	}
-	if err == errResized {
-		return c.store(w)
-	}
-	if err != nil && err != errUnmet {
-		return w.failed(err)
-	}
-	return err
-}
-
-// failed returns what Set says when it could not store the record.
-func (w *write) failed(err error) error {
-	return fmt.Errorf("set entry of %d + %d bytes: %w", len(w.k), len(w.v), err)
-}
-
-// measure counts the bytes of the record.
-func (w *write) measure() {
-	w.n = len(w.k) + len(w.v)
-	if w.expiry != 0 {
-		w.n += w.timedHeaderSize()
-	} else {
-		w.n += headerSize(len(w.k), len(w.v))
+	for {
+		if len(w.k) > record.MaxKey || len(w.v) > c.shared.maxValue() {
+			return c.refuse(b, w, verb)
+		}
+		w.measure()
+		var err error
+		if c.isLarge(w.n) {
+			err = c.setLarge(b, w)
+		} else {
+			err = c.setSmall(b, w)
+		}
+		switch err {
+		case nil, errUnmet:
+			return err
+		case errResized:
+			continue
+		}
+		return fmt.Errorf("%s entry of %d + %d bytes: %w", verb, len(w.k), len(w.v), err)
 	}
 }
 
-// timedHeaderSize returns the header bytes of a record with an expiry.
-func (w *write) timedHeaderSize() int {
-	if w.absent {
-		return markHeader
-	}
-	return timedHeaderSize(len(w.k), len(w.v))
-}
-
-// setSmall stores a record in its small bucket.
+// setSmall stores a record in its small bucket. A fault in the caller's value
+// leaves no lock held.
 func (c *Cache) setSmall(b *bucket, w *write) error {
-	if c.shared.flow.held.Load() > 0 && b.short(w.n) {
-		if c.unmet(b, w) {
+	if c.shared.onEvict != nil {
+		defer c.shared.notify(w)
+	}
+	if c.shared.arrivals.held.Load() > 0 && b.isShort(w.n) {
+		if c.isUnmet(b, w) {
 			return errUnmet
 		}
 		c.lend(w)
 	}
-	lane := laneHere()
-	a := c.agenda(lane)
-	var p *aside
-	if a != nil && !w.prompt {
-		p = a.here()
-		c.comeBack(p)
-	}
-	flowed, err := c.setInBucket(b, w, p)
-	if w.ask.n > 0 {
-		a.passed()
-		w.ask.prefetchSoon(lane)
-	}
-	if flowed.bytes > 0 {
-		c.flowed(flowed, w)
+	news, err := c.setInBucket(b, w)
+	if news.bytes > 0 {
+		c.report(news, w)
 	}
 	return err
 }
 
-// setInBucket stores a record, or puts that aside in place p, if it is not nil, and returns what the bucket has taken in since it
-// last said so, if that is a chunk or more.
-func (c *Cache) setInBucket(b *bucket, w *write, p *aside) (flowed tally, err error) {
+// setInBucket is setSmall when there is memory. It returns what the bucket has
+// taken in since it last said so, if that is a chunk or more.
+func (c *Cache) setInBucket(b *bucket, w *write) (news arrival, err error) {
 	b.lock()
-	if w.n > b.most {
-		b.mu.Unlock()
-		return tally{}, errResized
+	defer b.unlockFor(w)
+	if w.n > b.longest {
+		return news, errResized
 	}
-	if b.index.growing() {
-		b.moveLocked() // before the condition is looked at: a crowd of equal hashes may lose the entry by it
-	}
+	// Before the condition is looked at: a crowd of equal hashes may lose the
+	// entry by it.
+	b.moveHomesLocked()
 	if err := c.beginLocked(b, w); err != nil {
-		b.unlock(w)
-		return tally{}, err
+		return news, err
 	}
-	if c.shared.strays(w.h).Load() != 0 {
-		c.delStrayLocked(w)
+	if c.shared.largeKeysOf(w.h).Load() != 0 {
+		c.deleteLargeLocked(w)
 	}
-	if !b.tryLocked(w, p) {
-		return b.setAndUnlock(w)
+	if err := b.setLocked(w); err != nil {
+		return news, err
 	}
-	if b.flowLocked(w.n) {
-		flowed = b.reportLocked()
+	if b.inflow.add(w.n); b.inflow.bytes >= c.shared.pool.ChunkSize() {
+		b.learnLocked()
+		news, b.inflow = b.inflow, arrival{}
 	}
-	b.mu.Unlock()
-	return flowed, nil
-}
-
-// setAndUnlock is the rest of setInBucket for what needs more than writing a few
-// bytes somewhere.
-func (b *bucket) setAndUnlock(w *write) (flowed tally, err error) {
-	defer b.mu.Unlock()
-	err = b.setLocked(w)
-	if b.departed != nil {
-		b.handOverLocked(w)
-	}
-	if err == nil && b.flowLocked(w.n) {
-		flowed = b.reportLocked()
-	}
-	return flowed, err
-}
-
-// tryLocked stores a record over one of the same key, now or later, and reports
-// whether it has. Where there is memory to wait for, that is better done later, unless
-// it has been waited for.
-func (b *bucket) tryLocked(w *write, p *aside) bool {
-	if p != nil && b.index.patient {
-		return b.putAsideLocked(w, p)
-	}
-	return b.overwriteLocked(w)
+	return news, nil
 }
 
 // beginLocked counts a write, and returns an error if it must not be made. The
 // lock of its small bucket b is held.
 func (c *Cache) beginLocked(b *bucket, w *write) error {
-	b.mu.sets++
-	if w.cond != always {
-		return c.testLocked(b, w)
+	if !w.silent {
+		b.sets++
 	}
 	if b.closed {
 		return ErrClosed
 	}
-	b.overtakeLocked(w)
+	if w.cond != always && !c.meetsLocked(b, w) {
+		return errUnmet
+	}
+	b.invalidateLocked(w)
 	return nil
 }
 
-// testLocked is beginLocked for what only a write on a condition needs.
-func (c *Cache) testLocked(b *bucket, w *write) error {
-	if w.silent {
-		b.mu.sets--
+// invalidateLocked is what every write of a key does to the load of it. Nearly
+// always there is none.
+func (b *bucket) invalidateLocked(w *write) {
+	if !b.calls.Empty() {
+		b.calls.Invalidate(b.calls.Find(w.k, w.h))
 	}
-	switch {
-	case b.closed:
-		return ErrClosed
-	case !c.meetsLocked(b, w):
-		return errUnmet
-	}
-	b.overtakeLocked(w)
-	return nil
 }
 
 // refuse removes the older value of an entry that is too large.
-func (c *Cache) refuse(b *bucket, w *write) error {
-	b.lock()
-	err := c.beginLocked(b, w)
-	if err == nil && len(w.k) <= maxKey {
-		if w.same { // set in a larger cache, and now lost
-			w.same, w.reason = false, EvictCapacity
-		}
-		c.removeLocked(b, w)
-	}
-	b.unlock(w)
-	c.announce(w)
-	switch {
-	case err == errUnmet:
+func (c *Cache) refuse(b *bucket, w *write, verb string) error {
+	if err := c.removeRefused(b, w); err == errUnmet {
 		return err
-	case err != nil:
-		return fmt.Errorf("set entry: %w", err)
-	case len(w.k) > maxKey: // no older value could be there
-		return fmt.Errorf("set entry: key of %d bytes, at most %d: %w", len(w.k), maxKey, ErrTooLarge)
+	} else if err != nil {
+		return fmt.Errorf("%s entry: %w", verb, err)
 	}
-	return fmt.Errorf("set entry: value of %d bytes, at most %d: %w", len(w.v), c.shared.maxValue(), ErrTooLarge)
+	if len(w.k) > record.MaxKey {
+		return fmt.Errorf("%s entry: key of %d bytes, at most %d: %w",
+			verb, len(w.k), record.MaxKey, ErrTooLarge)
+	}
+	return fmt.Errorf("%s entry: value of %d bytes, at most %d: %w",
+		verb, len(w.v), c.shared.maxValue(), ErrTooLarge)
 }
 
-// unmet reports whether a write need not be begun since its condition does not
+// removeRefused is the part of refuse that changes the cache.
+func (c *Cache) removeRefused(b *bucket, w *write) error {
+	defer c.shared.notify(w)
+	b.lock()
+	defer b.unlockFor(w)
+	if err := c.beginLocked(b, w); err != nil {
+		return err
+	}
+	if len(w.k) > record.MaxKey {
+		return nil // no older value could be there
+	}
+	if w.same { // set in a larger cache, and now lost
+		w.same, w.reason = false, EvictCapacity
+	}
+	c.removeLocked(b, w)
+	return nil
+}
+
+// isUnmet reports whether a write need not be begun since its condition does not
 // hold. It is asked before others give up memory for the write; what it says
 // may change until that has the lock again.
-func (c *Cache) unmet(b *bucket, w *write) bool {
+func (c *Cache) isUnmet(b *bucket, w *write) bool {
 	if w.cond == always {
 		return false
 	}
 	b.lock()
-	defer b.mu.Unlock()
+	defer b.unlock()
 	if b.closed || c.meetsLocked(b, w) {
 		return false
 	}
 	if !w.silent {
-		b.mu.sets++
+		b.sets++
 	}
 	return true
 }
@@ -272,19 +196,19 @@ func (c *Cache) unmet(b *bucket, w *write) bool {
 func (c *Cache) meetsLocked(b *bucket, w *write) bool {
 	switch w.cond {
 	case ifListed:
-		return w.flight.listed
+		return w.call.Listed()
 	case ifChanged:
-		b.overtakeLocked(w) // an equal value is as new as another
+		b.invalidateLocked(w) // an equal value is as new as another
 	}
 	var f found
-	if b.lookup(&f, w.k, w.h) {
+	if b.lookupLocked(&f, w.k, w.h) {
 		return b.meetsLocked(&f, w)
 	}
-	if c.shared.strays(w.h).Load() != 0 {
+	if c.shared.largeKeysOf(w.h).Load() != 0 {
 		lb := c.largeBucket(w.h)
 		lb.lock()
-		defer lb.mu.Unlock()
-		if lb.lookup(&f, w.k, w.h) {
+		defer lb.unlock()
+		if lb.lookupLocked(&f, w.k, w.h) {
 			return lb.meetsLocked(&f, w)
 		}
 	}
@@ -301,7 +225,7 @@ func (b *bucket) meetsLocked(f *found, w *write) bool {
 	case ifEqual:
 		return f.holds(w.old)
 	}
-	if w.same = f.holds(w.v); w.same && f.takes(w.expiry) {
+	if w.same = f.holds(w.v); w.same && f.Takes(w.expiry) {
 		b.renewLocked(f, w.expiry)
 		return false
 	}
@@ -310,72 +234,42 @@ func (b *bucket) meetsLocked(f *found, w *write) bool {
 
 // holds reports whether the value of the record is v.
 func (f *found) holds(v []byte) bool {
-	return f.vlen == len(v) && f.ring.equal(f.valuePos(), v)
+	return f.ValueLen == len(v) && f.ring.Equal(f.valuePos(), v)
 }
 
 // remove removes the key if the condition of w holds, and reports whether it
 // does and whether the key was there.
 func (c *Cache) remove(w *write) (met, found bool) {
+	defer c.shared.notify(w)
 	b := c.bucket(w.h)
-	b.index.prefetch(w.h)
+	b.index.Prefetch(w.h)
 	b.lock()
+	defer b.unlockFor(w)
 	if !w.silent {
 		b.dels++
 	}
-	if met = w.cond == always || c.meetsLocked(b, w); met {
-		b.overtakeLocked(w)
-		found = c.removeLocked(b, w)
+	if w.cond != always && !c.meetsLocked(b, w) {
+		return false, false
 	}
-	b.unlock(w)
-	c.announce(w)
-	return met, found
+	b.invalidateLocked(w)
+	return true, c.removeLocked(b, w)
 }
 
 // removeLocked removes the key and reports whether it was there. The lock of
 // its small bucket is held.
 func (c *Cache) removeLocked(b *bucket, w *write) bool {
 	// Never both: a key lives in one place.
-	return b.delLocked(w) || c.delStrayLocked(w)
+	return b.deleteLocked(w) || c.deleteLargeLocked(w)
 }
 
-// delStrayLocked removes the key from the large buckets and reports whether it
-// was there. The lock of its small bucket is held.
-func (c *Cache) delStrayLocked(w *write) bool {
-	if c.shared.strays(w.h).Load() == 0 {
+// deleteLargeLocked removes the key from the large buckets and reports whether
+// it was there. The lock of its small bucket is held.
+func (c *Cache) deleteLargeLocked(w *write) bool {
+	if c.shared.largeKeysOf(w.h).Load() == 0 {
 		return false
 	}
 	lb := c.largeBucket(w.h)
 	lb.lock()
-	defer lb.unlock(w)
-	return lb.delLocked(w)
-}
-
-// peek is a lookup that counts as none: it returns dst with the value of the
-// key behind it, if that is asked for, and the tick when it expires.
-func (c *Cache) peek(dst []byte, w *write, value bool) (out []byte, expiry uint32, ok bool) {
-	b := c.bucket(w.h)
-	b.index.prefetch(w.h)
-	b.stay()
-	defer b.mu.unshare(false)
-	var f found
-	if b.lookup(&f, w.k, w.h) {
-		return f.peek(dst, value), f.expiry, true
-	}
-	if c.shared.strays(w.h).Load() != 0 {
-		lb := c.largeBucket(w.h)
-		lb.stay()
-		defer lb.mu.unshare(false)
-		if lb.lookup(&f, w.k, w.h) {
-			return f.peek(dst, value), f.expiry, true
-		}
-	}
-	return dst, 0, false
-}
-
-// peek returns dst with the value behind it, if that is asked for.
-func (f *found) peek(dst []byte, value bool) []byte {
-	if !value {
-		return dst
-	}
-	return f.ring.read(dst, f.valuePos(), f.vlen)
+	defer lb.unlockFor(w)
+	return lb.deleteLocked(w)
 }

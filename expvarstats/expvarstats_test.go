@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache"
@@ -88,7 +89,8 @@ func TestPublish_NameTaken(t *testing.T) {
 	require.Nil(t, second)
 	require.NoError(t, c.Set(nil, nil))
 	require.Same(t, first, expvar.Get(name))
-	require.Equal(t, uint64(1), decode(t, first.String()).EntriesCount, "the first shows its own cache still")
+	require.EqualValues(t, 1, decode(t, first.String()).EntriesCount,
+		"the first shows its own cache still")
 
 	_, err = expvarstats.Publish("memstats", c) // of package expvar itself
 	require.ErrorIs(t, err, expvarstats.ErrNameTaken)
@@ -169,7 +171,7 @@ func TestVar_LetsTheCacheGo(t *testing.T) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	t.Error("the cache is still there after 100 collections")
+	require.Fail(t, "the cache is still there after 100 collections")
 }
 
 func TestVar_Concurrent(t *testing.T) {
@@ -188,9 +190,7 @@ func TestVar_Concurrent(t *testing.T) {
 					_ = a.Set([]byte{byte(n)}, []byte("v"))
 				default:
 					var s *ringcache.Stats
-					if err := json.Unmarshal([]byte(v.String()), &s); err != nil {
-						t.Error(err)
-					}
+					assert.NoError(t, json.Unmarshal([]byte(v.String()), &s))
 				}
 			}
 		}()

@@ -253,7 +253,7 @@ func TestHarness_Bites(t *testing.T) {
 		ok := true
 		for round := range uint32(20) {
 			f := &forgetful{now: map[string][]byte{}, old: map[string][]byte{}, loads: map[string][]byte{}, fault: fault}
-			history, err := record(f, uint64(round), round)
+			history, err := record(f, uint64(round), round, round%2 == 0)
 			if err != nil {
 				t.Fatal(err)
 			}

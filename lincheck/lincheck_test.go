@@ -1,6 +1,7 @@
 package lincheck
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -54,6 +55,7 @@ const (
 type recorder struct {
 	store store
 	round uint32
+	large bool // half of the values are large
 	clock atomic.Int64
 }
 
@@ -64,17 +66,19 @@ type client struct {
 	rnd     *rand.Rand
 	version uint64
 	last    [keysAtOnce][]byte // the value that was last read or written
+	room    []byte             // to read into
 	ops     []porcupine.Operation
 }
 
 // record returns the history of one round.
-func record(s store, seed uint64, round uint32) ([]porcupine.Operation, error) {
-	r := &recorder{store: s, round: round}
+func record(s store, seed uint64, round uint32, large bool) ([]porcupine.Operation, error) {
+	r := &recorder{store: s, round: round, large: large}
 	all := make([]*client, clients)
 	errs := make([]error, clients)
 	var wg sync.WaitGroup
 	for id := range all {
 		c := &client{recorder: r, id: id, rnd: rand.New(rand.NewPCG(seed, uint64(id)))}
+		c.room = make([]byte, 3*longestValue)
 		all[id] = c
 		wg.Add(1)
 		go func() {
@@ -117,7 +121,7 @@ func (c *client) step() error {
 		return c.compound(begin, id, k)
 	case x < 7:
 		in.kind, in.version = set, c.next()
-		c.last[id] = makeValue(c.rnd, in)
+		c.last[id] = c.makeValue(in)
 		err = c.store.Set(k, c.last[id])
 	case x < 10:
 		in.kind = del
@@ -132,20 +136,32 @@ func (c *client) step() error {
 		out.found = c.store.View(k, func(v []byte) { out.version, err = readValue(v, id) })
 	case x < 17:
 		in.kind = read
-		v := c.store.Get(nil, k)
-		if out.found = v != nil; out.found { // no value here is empty
+		dst := c.dst()
+		v := c.store.Get(dst, k)
+		if out.found = len(v) > len(dst); out.found { // no value here is empty
 			out.version, err = readValue(v, id)
 		}
 	default:
 		in.kind = read
 		var v []byte
-		if v, out.found = c.store.HasGet(nil, k); out.found {
+		if v, out.found = c.store.HasGet(c.dst(), k); out.found {
 			out.version, err = readValue(v, id)
-			c.last[id] = v
+			c.last[id] = bytes.Clone(v)
 		}
 	}
 	c.note(in, out, begin, c.clock.Add(1))
 	return err
+}
+
+// dst returns nil, or a buffer with room for every value, or for some.
+func (c *client) dst() []byte {
+	switch c.rnd.IntN(3) {
+	case 0:
+		return nil
+	case 1:
+		return c.room[:0:500]
+	}
+	return c.room[:0]
 }
 
 // next returns a version that no other write has.
@@ -159,7 +175,7 @@ func (c *client) compound(begin int64, id uint32, k []byte) error {
 	in := input{key: id, version: c.next()}
 	var out output
 	var err error
-	v := makeValue(c.rnd, in)
+	v := c.makeValue(in)
 	if old, bad := readValue(c.last[id], id); bad == nil {
 		in.old = old
 	}
@@ -205,7 +221,7 @@ func (c *client) compound(begin int64, id uint32, k []byte) error {
 func (c *client) load(begin int64, id uint32, k []byte) error {
 	in := input{kind: load, key: id, version: c.next()}
 	var out output
-	v, gone, rest := makeValue(c.rnd, in), c.rnd.IntN(4) == 0, c.rnd.IntN(20)
+	v, gone, rest := c.makeValue(in), c.rnd.IntN(4) == 0, c.rnd.IntN(20)
 	got, err := c.store.GetOrLoad(context.Background(), nil, k, func(context.Context, []byte) (ringcache.Loaded, error) {
 		out.loaded = !gone
 		for range rest {
@@ -232,7 +248,7 @@ func (c *client) batch(begin int64) error {
 		keys[i] = c.key(uint32(i))
 	}
 	vals := make([][]byte, len(keys))
-	c.store.GetBatch(nil, keys, vals)
+	c.store.GetBatch(c.dst(), keys, vals)
 	end := c.clock.Add(1)
 	for i, v := range vals {
 		out := output{found: v != nil}
@@ -251,13 +267,15 @@ func (c *client) note(in input, out output, begin, end int64) {
 	c.ops = append(c.ops, porcupine.Operation{ClientId: c.id, Input: in, Output: out, Call: begin, Return: end})
 }
 
+// longestValue is the longest value here, large enough for a ringcache of the smallest
+// size to keep it in another place than small ones.
+const longestValue = 8 * 3000
+
 // makeValue returns a value that carries key and version in each of its words.
-// Half of the values are large enough for a ringcache of the smallest size to
-// keep them in another place than the small ones.
-func makeValue(rnd *rand.Rand, in input) []byte {
-	words := 1 + rnd.IntN(20)
-	if rnd.IntN(2) == 0 {
-		words = 1000 + rnd.IntN(2000)
+func (c *client) makeValue(in input) []byte {
+	words := 1 + c.rnd.IntN(20)
+	if c.large && c.rnd.IntN(2) == 0 {
+		words = longestValue/8 - c.rnd.IntN(2000)
 	}
 	b := make([]byte, 0, words*8)
 	for range words {
@@ -285,7 +303,7 @@ func readValue(v []byte, key uint32) (uint64, error) {
 
 // press sets other keys until stop is closed, so that entries are evicted
 // while the histories run.
-func press(c *ringcache.Cache, stop <-chan struct{}) {
+func press(c *ringcache.Cache, large bool, stop <-chan struct{}) {
 	rnd := rand.New(rand.NewPCG(99, 0))
 	value := make([]byte, 100_000)
 	for n := uint64(0); ; n++ {
@@ -294,8 +312,11 @@ func press(c *ringcache.Cache, stop <-chan struct{}) {
 			return
 		default:
 		}
-		size := rnd.IntN(2000)
-		if n%4 == 0 {
+		size := rnd.IntN(200)
+		if large {
+			size = rnd.IntN(2000)
+		}
+		if large && n%4 == 0 {
 			size = rnd.IntN(len(value))
 		}
 		_ = c.Set(binary.LittleEndian.AppendUint64([]byte("press"), n), value[:size])
@@ -305,25 +326,88 @@ func press(c *ringcache.Cache, stop <-chan struct{}) {
 	}
 }
 
-func TestRingcache(t *testing.T) {
-	c := ringcache.New(1)
-	defer c.Close()
+// A cache with values of all sizes: some reads look into two places, by the lock.
+func TestRingcache_AllSizes(t *testing.T) {
+	check := checked{large: true}
+	check.run(t, ringcache.New(1))
+}
+
+// A cache of small values, whose index has many groups and is full: all reads go by the
+// reader that takes no lock. Statistics do not tell, so the runtime has to: a lookup
+// that takes a bucket's lock is met by others who want it, and shows in the profile of
+// mutexes. (TestConcurrent_HistoriesWhereNothingIsDropped of the library counts them.)
+func TestRingcache_SmallValues(t *testing.T) {
+	c, err := ringcache.NewWithOptions(ringcache.Options{
+		MaxBytes: 1, ExpectedEntries: entries, ExpectedValueSize: 60,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	value := make([]byte, 60)
+	for n := range uint64(2 * entries) { // until it is full
+		_ = c.Set(binary.LittleEndian.AppendUint64([]byte("fill"), n), value)
+	}
+	defer runtime.SetMutexProfileFraction(runtime.SetMutexProfileFraction(1))
+	before := contended("lookup")
+	var check checked
+	check.run(t, c)
+	waits := contended("lookup") - before
+	t.Logf("%d waits for lookups with the lock, %d for writes", waits, contended("set"))
+	if reads := check.sum.hits + check.sum.misses; waits > int64(reads/1000) {
+		t.Errorf("lookups held a lock that others waited for: %d times in %d reads", waits, reads)
+	}
+	var s ringcache.Stats
+	c.UpdateStats(&s)
+	if s.EntriesCount < entries*3/4 {
+		t.Errorf("%d entries: the index is small", s.EntriesCount)
+	}
+}
+
+const entries = 300_000
+
+// contended returns how often somebody waited for a mutex that was given back by a
+// function of the library whose name begins so.
+func contended(name string) (n int64) {
+	records := make([]runtime.BlockProfileRecord, 10_000)
+	found, _ := runtime.MutexProfile(records)
+	for _, r := range records[:min(found, len(records))] {
+		for frames, more := runtime.CallersFrames(r.Stack()), true; more; {
+			var f runtime.Frame
+			f, more = frames.Next()
+			if strings.Contains(f.Function, "ringcache.(*Cache)."+name) {
+				n += r.Count
+				break
+			}
+		}
+	}
+	return n
+}
+
+// checked is a run of many histories.
+type checked struct {
+	large bool
+	sum   seen
+}
+
+// run makes and checks histories of c, and closes it.
+func (r *checked) run(t *testing.T, c *ringcache.Cache) {
+	t.Helper()
+	t.Cleanup(func() { _ = c.Close() })
 	stop := make(chan struct{})
 	var aside sync.WaitGroup
 	aside.Add(1)
 	go func() {
 		defer aside.Done()
-		press(c, stop)
+		press(c, r.large, stop)
 	}()
-	var sum seen
-	checked := 0
-	for from := time.Now(); time.Since(from) < *runTime; checked++ {
-		seed := *runSeed + uint64(checked)
-		history, err := record(c, seed, uint32(checked))
+	n := 0
+	for from := time.Now(); time.Since(from) < *runTime/2; n++ {
+		seed := *runSeed + uint64(n)
+		history, err := record(c, seed, uint32(n), r.large)
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
-		sum.add(history)
+		r.sum.add(history)
 		if !check(t, history) {
 			t.Fatalf("seed %d: the history is not linearizable", seed)
 		}
@@ -332,8 +416,8 @@ func TestRingcache(t *testing.T) {
 	aside.Wait()
 	var s ringcache.Stats
 	c.UpdateStats(&s)
-	t.Logf("%d histories, %+v, %d entries evicted", checked, sum, s.EvictedEntries)
-	if sum.hits < 1000 || sum.misses < 1000 || sum.overlaps < 1000 || s.EvictedEntries == 0 {
+	t.Logf("%d histories, %+v, %d entries evicted", n, r.sum, s.EvictedEntries)
+	if r.sum.hits < 1000 || r.sum.misses < 1000 || r.sum.overlaps < 1000 || s.EvictedEntries == 0 {
 		t.Error("the run proves too little")
 	}
 }

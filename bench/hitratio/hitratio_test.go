@@ -8,7 +8,6 @@ import (
 	"github.com/ringcache/ringcache/bench/sim"
 	"github.com/ringcache/ringcache/bench/store"
 	"github.com/ringcache/ringcache/bench/trace"
-	"github.com/ringcache/ringcache/internal/workload"
 )
 
 // sized is a small recorded trace; key 0 changes its size.
@@ -18,7 +17,7 @@ func sized() *trace.Trace {
 		Keys:   4,
 		Sized:  true,
 		Copies: 1,
-		Requests: []workload.Request{
+		Requests: []trace.Request{
 			{Key: 0, Size: 100}, {Key: 1, Size: 200}, {Key: 0, Size: 150}, {Key: 2, Size: 300}, {Key: 3}, {Key: 1, Size: 200},
 		},
 	}

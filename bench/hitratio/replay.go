@@ -6,7 +6,6 @@ import (
 
 	"github.com/ringcache/ringcache/bench/store"
 	"github.com/ringcache/ringcache/bench/trace"
-	"github.com/ringcache/ringcache/internal/workload"
 )
 
 // Counts is what a replay counts.
@@ -64,7 +63,7 @@ func (r *replayer) replay(t *trace.Trace) error {
 	return nil
 }
 
-func (r *replayer) request(id uint64, req workload.Request) error {
+func (r *replayer) request(id uint64, req trace.Request) error {
 	size := r.plan.valueSize(id, req.Size)
 	r.Requests++
 	r.Bytes += int64(size)

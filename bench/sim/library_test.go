@@ -6,12 +6,11 @@ import (
 
 	"github.com/ringcache/ringcache/bench/store"
 	"github.com/ringcache/ringcache/bench/trace"
-	"github.com/ringcache/ringcache/internal/workload"
 )
 
 // library replays requests for entries of one size read-through on a ringcache,
 // and returns how many entries it holds in the end.
-func library(t *testing.T, requests []workload.Request, maxBytes, valueSize int) (r Result, held int) {
+func library(t *testing.T, requests []trace.Request, maxBytes, valueSize int) (r Result, held int) {
 	t.Helper()
 	info, err := store.Find("ringcache")
 	if err != nil {

@@ -42,7 +42,7 @@ func made(name string, make shape) Source {
 // record takes m ids from src and numbers them in the order of their appearance,
 // as recorded traces do.
 func record(src workload.Source, m int) *Trace {
-	t := &Trace{Requests: make([]workload.Request, m)}
+	t := &Trace{Requests: make([]Request, m)}
 	var keys []uint32 // by id, counted from 1; 0 for ids that have not appeared
 	for i := range t.Requests {
 		id := src.Next()

@@ -10,8 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"github.com/ringcache/ringcache/internal/workload"
 )
 
 // Env names the environment variable with the directory of the recorded traces.
@@ -23,7 +21,7 @@ const suffix = ".csv.gz"
 // Trace is a sequence of requests for keys 0, 1, ... Keys-1.
 type Trace struct {
 	Name     string
-	Requests []workload.Request
+	Requests []Request
 	Keys     int
 	Sized    bool // the requests say how large the objects are
 	Copies   int  // key spaces to be interleaved: see Source.Open
@@ -110,7 +108,7 @@ func file(name, path string) Source {
 		group = Hybrid
 	}
 	return Source{name, group, func(scale int) (*Trace, error) {
-		reqs, err := workload.LoadTrace(path)
+		reqs, err := loadRequests(path)
 		if err != nil {
 			return nil, err
 		}

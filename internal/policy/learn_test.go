@@ -1,8 +1,10 @@
 package policy
 
 import (
-	"math"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // lesson is what a learner has learned from so much evidence, told bit by bit.
@@ -40,16 +42,10 @@ func TestLearner_SizeOfSmall(t *testing.T) {
 		case one.Small < naive.Small/1.001:
 			got = -1
 		}
-		if got != c.grows {
-			t.Errorf("%s: small went from %v to %v", c.name, naive.Small, one.Small)
-		}
-		if math.Abs(one.Small/naive.Small-1) > stepSize {
-			t.Errorf("%s: one step to %v", c.name, one.Small)
-		}
+		assert.Equal(t, c.grows, got, "%s: small went from %v to %v", c.name, naive.Small, one.Small)
+		assert.InEpsilon(t, naive.Small, one.Small, stepSize, "%s: one step", c.name)
 		want := map[int]float64{-1: leastSmall, 0: naive.Small, 1: mostSmall}[c.grows]
-		if math.Abs(many.Small-want) > 1e-9 {
-			t.Errorf("%s: after many steps %v, want %v", c.name, many.Small, want)
-		}
+		assert.InDelta(t, want, many.Small, 1e-9, "%s: after many steps", c.name)
 	}
 }
 
@@ -59,9 +55,7 @@ func TestLearner_Waits(t *testing.T) {
 		"few drops": {Hits: [2]int{100, 0}, Ghosts: [2]int{100, 100}, Drops: [2]int{60, 0}},
 		"few hits":  {Hits: [2]int{15, 0}, Ghosts: [2]int{100, 100}, Drops: [2]int{500, 0}},
 	} {
-		if got := lesson(e, 1).Small; got != naive.Small {
-			t.Errorf("%s: small went to %v", name, got)
-		}
+		assert.Equal(t, naive.Small, lesson(e, 1).Small, name)
 	}
 }
 
@@ -70,9 +64,7 @@ func TestLearner_Waits(t *testing.T) {
 func TestLearner_Trust(t *testing.T) {
 	l := &Learner{}
 	l.Learn(&Evidence{Entries: 1000})
-	if l.Trust {
-		t.Error("ghosts are trusted before anything is known")
-	}
+	require.False(t, l.Trust, "ghosts, before anything is known")
 	good := Evidence{Good: 40, Bad: 10, Returned: 10, Drops: [2]int{0, 100}}
 	loop := Evidence{Good: 50, Returned: 90, Drops: [2]int{0, 100}}
 	bad := Evidence{Bad: 50, Returned: 10, Drops: [2]int{0, 100}}
@@ -83,9 +75,7 @@ func TestLearner_Trust(t *testing.T) {
 		for range 50 {
 			l.Learn(&c.e)
 		}
-		if l.Trust != c.want {
-			t.Errorf("phase %d: trust is %v", i, l.Trust)
-		}
+		require.Equal(t, c.want, l.Trust, "phase %d", i)
 	}
 }
 
@@ -101,16 +91,13 @@ func TestState_Exchange(t *testing.T) {
 	a.Judge(true)
 	a.Judge(false)
 	a.Exchange(l, 500, 120)
-	if a.lessons.Small <= naive.Small || a.lessons != l.Lessons {
-		t.Errorf("lessons are %+v, the learner's %+v", a.lessons, l.Lessons)
-	}
-	if a.evidence != (Evidence{}) {
-		t.Errorf("evidence is kept: %+v", a.evidence)
-	}
+	require.Greater(t, a.lessons.Small, naive.Small)
+	require.Equal(t, l.Lessons, a.lessons)
+	require.Zero(t, a.evidence, "it is told once")
 	b.Exchange(l, 300, 80)
-	if b.lessons != a.lessons || b.mean != 80 || l.entries != 800 {
-		t.Errorf("lessons are %+v, mean %d, entries %d", b.lessons, b.mean, l.entries)
-	}
+	require.Equal(t, a.lessons, b.lessons)
+	require.EqualValues(t, 80, b.mean)
+	require.EqualValues(t, 800, l.entries)
 }
 
 // Ghosts that are not trusted are still tried now and then.
@@ -123,7 +110,5 @@ func TestState_ProbesGhosts(t *testing.T) {
 			n++
 		}
 	}
-	if n != 10 {
-		t.Errorf("%d of %d ghosts let into main, want one in %d", n, 10*ghostProbe, ghostProbe)
-	}
+	require.Equal(t, 10, n, "ghosts of %d let into main", 10*ghostProbe)
 }

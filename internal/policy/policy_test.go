@@ -1,6 +1,11 @@
 package policy
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
 
 func TestState_Admit(t *testing.T) {
 	for _, c := range []struct {
@@ -19,9 +24,7 @@ func TestState_Admit(t *testing.T) {
 	} {
 		s := New(c.kind)
 		s.full, s.lessons.Trust = c.full, c.trust
-		if got := s.Admit(c.ghost, c.smallFit, c.fit); got != c.want {
-			t.Errorf("%s: ring %d, want %d", c.name, got, c.want)
-		}
+		assert.Equal(t, c.want, s.Admit(c.ghost, c.smallFit, c.fit), c.name)
 	}
 }
 
@@ -30,17 +33,11 @@ func TestState_FullOnceMainIsFilled(t *testing.T) {
 	for range 3 {
 		s.Admit(false, false, true)
 	}
-	if s.Full() {
-		t.Error("full while main has room")
-	}
+	require.False(t, s.Full(), "main has room")
 	s.Admit(false, false, false)
-	if !s.Full() {
-		t.Error("not full although nothing fits")
-	}
+	require.True(t, s.Full(), "nothing fits")
 	s.Emptied()
-	if s.Full() {
-		t.Error("still full after it was emptied")
-	}
+	require.False(t, s.Full(), "it was emptied")
 }
 
 func TestState_Tails(t *testing.T) {
@@ -57,13 +54,9 @@ func TestState_Tails(t *testing.T) {
 		{"FIFO", State{Kind: FIFO, full: true}, MaxFreq, Promote, Drop},
 	} {
 		w := SetWork(100)
-		if got := c.s.SmallTail(c.freq, 100, &w); got != c.small {
-			t.Errorf("%s: verdict %d at small's tail, want %d", c.name, got, c.small)
-		}
+		assert.Equal(t, c.small, c.s.SmallTail(c.freq, 100, &w), "%s: at small's tail", c.name)
 		w = SetWork(100)
-		if got := c.s.MainTail(c.freq, 100, &w); got != c.main {
-			t.Errorf("%s: verdict %d at main's tail, want %d", c.name, got, c.main)
-		}
+		assert.Equal(t, c.main, c.s.MainTail(c.freq, 100, &w), "%s: at main's tail", c.name)
 	}
 }
 
@@ -73,9 +66,8 @@ func TestState_LargeRecordsProveThemselves(t *testing.T) {
 	for n, reads := range map[int]int{1: 1, 200: 1, 201: 2, 400: 2, 401: 3, 10_000: 3} {
 		for freq := range MaxFreq + 1 {
 			w := SetWork(n)
-			if got, want := s.SmallTail(freq, n, &w) == Promote, freq >= reads; got != want {
-				t.Errorf("%d bytes read %d times: promoted %v, want %v", n, freq, got, want)
-			}
+			promoted := s.SmallTail(freq, n, &w) == Promote
+			assert.Equal(t, freq >= reads, promoted, "%d bytes read %d times", n, freq)
 		}
 	}
 }
@@ -89,9 +81,8 @@ func TestWork_Bounds(t *testing.T) {
 			for s.MainTail(MaxFreq, n, &w) == Reinsert {
 				moves++
 			}
-			if want := min(64, max(64<<10, 16*set)/n); moves != want {
-				t.Errorf("set of %d bytes: %d moves of %d bytes, want %d", set, moves, n, want)
-			}
+			want := min(64, max(64<<10, 16*set)/n)
+			assert.Equal(t, want, moves, "moves of %d bytes for a set of %d", n, set)
 		}
 	}
 }
@@ -99,13 +90,9 @@ func TestWork_Bounds(t *testing.T) {
 func TestState_SmallLimit(t *testing.T) {
 	for limit, want := range map[int]int{0: 1, 1: 1, 10: 1, 14: 1, 15: 2, 31: 3, 100: 10} {
 		s := New(S3FIFO)
-		if got := s.SmallLimit(limit, 0, 1); got != want {
-			t.Errorf("small has %d of %d, want %d", got, limit, want)
-		}
+		assert.Equal(t, want, s.SmallLimit(limit, 0, 1), "of %d", limit)
 		s = New(FIFO)
-		if got := s.SmallLimit(limit, 0, 1); got != 0 {
-			t.Errorf("small has %d of %d with FIFO, want 0", got, limit)
-		}
+		assert.Zero(t, s.SmallLimit(limit, 0, 1), "of %d with FIFO", limit)
 	}
 }
 
@@ -114,8 +101,6 @@ func TestState_SmallTakesWhatIsLeft(t *testing.T) {
 	s := New(S3FIFO)
 	s.full = true
 	for main, want := range map[int]int{100: 10, 90: 10, 85: 10, 50: 45, 0: 95} {
-		if got := s.SmallLimit(100, main, 5); got != want {
-			t.Errorf("small has %d of 100 beside %d of main, want %d", got, main, want)
-		}
+		assert.Equal(t, want, s.SmallLimit(100, main, 5), "of 100 beside %d of main", main)
 	}
 }

@@ -1,6 +1,5 @@
 // Package workload makes the key sequences that the tests and benchmarks of
-// ringcache run on: seeded generators, so that a run can be repeated exactly,
-// and a reader of recorded access traces.
+// ringcache run on: seeded generators, so that a run can be repeated exactly.
 package workload
 
 import (

@@ -3,8 +3,10 @@ package workload
 import (
 	"fmt"
 	"math"
-	"slices"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 func take(s Source, n int) []uint64 {
@@ -32,9 +34,7 @@ func TestZipf_Shares(t *testing.T) {
 				for r := uint64(1); r <= min(n, 5); r++ {
 					want := math.Pow(float64(r), -s) / sum * draws
 					// Six standard deviations of a binomial count.
-					if got := counts[r-1]; math.Abs(got-want) > 6*math.Sqrt(want)+1 {
-						t.Errorf("rank %d came up %v times, want about %.0f", r, got, want)
-					}
+					assert.InDelta(t, want, counts[r-1], 6*math.Sqrt(want)+1, "rank %d", r)
 				}
 			})
 		}
@@ -47,22 +47,14 @@ func TestSources_SeedDecides(t *testing.T) {
 		"churn": func(seed uint64) Source { return NewChurn(seed, 1000, 0.99, 10) },
 	}
 	for name, mk := range makers {
-		if !slices.Equal(take(mk(7), 1000), take(mk(7), 1000)) {
-			t.Errorf("%s: equal seeds gave different sequences", name)
-		}
-		if slices.Equal(take(mk(7), 1000), take(mk(8), 1000)) {
-			t.Errorf("%s: different seeds gave equal sequences", name)
-		}
+		assert.Equal(t, take(mk(7), 1000), take(mk(7), 1000), "%s: equal seeds", name)
+		assert.NotEqual(t, take(mk(7), 1000), take(mk(8), 1000), "%s: different seeds", name)
 	}
 }
 
 func TestScanAndLoop(t *testing.T) {
-	if got := take(NewScan(5), 4); !slices.Equal(got, []uint64{5, 6, 7, 8}) {
-		t.Errorf("NewScan(5): got %v", got)
-	}
-	if got := take(NewLoop(3), 7); !slices.Equal(got, []uint64{0, 1, 2, 0, 1, 2, 0}) {
-		t.Errorf("NewLoop(3): got %v", got)
-	}
+	require.Equal(t, []uint64{5, 6, 7, 8}, take(NewScan(5), 4))
+	require.Equal(t, []uint64{0, 1, 2, 0, 1, 2, 0}, take(NewLoop(3), 7))
 }
 
 // The window of a Churn must move by one id per step and never be left.
@@ -72,7 +64,7 @@ func TestChurn_WindowMoves(t *testing.T) {
 	for i := range uint64(10_000) {
 		low := i / every
 		if id := c.Next(); id < low || id >= low+n {
-			t.Fatalf("access %d: id %d outside [%d, %d)", i, id, low, low+n)
+			require.Fail(t, "out of range", "access %d: id %d outside [%d, %d)", i, id, low, low+n)
 		}
 	}
 }
@@ -85,13 +77,6 @@ func TestNew_BadArgumentsPanic(t *testing.T) {
 		"loop n=0":      func() { NewLoop(0) },
 		"churn every=0": func() { NewChurn(1, 1, 1, 0) },
 	} {
-		func() {
-			defer func() {
-				if recover() == nil {
-					t.Errorf("%s did not panic", name)
-				}
-			}()
-			mk()
-		}()
+		assert.Panics(t, mk, name)
 	}
 }

@@ -1,0 +1,71 @@
+package ringcache
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A key that lies where its value goes is still there when a call needs it again.
+
+// aliased returns dst and the key "key" in one array.
+func aliased() (dst, k []byte) {
+	buf := append(make([]byte, 0, 64), "key"...)
+	return buf[:0], buf
+}
+
+func TestAlias_GetAndDelRemovesTheKey(t *testing.T) {
+	c := New(minMaxBytes)
+	defer closeCache(t, c)
+	require.NoError(t, c.Set([]byte("key"), []byte("value")))
+	dst, k := aliased()
+	out, ok := c.GetAndDel(dst, k)
+	require.True(t, ok)
+	require.Equal(t, "value", string(out))
+	require.False(t, c.Has([]byte("key")))
+}
+
+func TestAlias_GetOrLoadOfAnExpiredEntryLoadsTheKey(t *testing.T) {
+	g := tiny(1, 1024, 256)
+	now := time.Duration(0)
+	g.now = func() time.Duration { return now }
+	c := mustCache(t, g) // validated at the end
+	require.NoError(t, c.SetWithTTL([]byte("key"), []byte("value"), time.Second))
+	now = 2 * time.Second
+	dst, k := aliased()
+	out, err := c.GetOrLoad(context.Background(), dst, k,
+		func(_ context.Context, k []byte) (Loaded, error) {
+			return Loaded{Value: append([]byte("of "), k...)}, nil
+		})
+	require.NoError(t, err)
+	require.Equal(t, "of key", string(out))
+	require.Equal(t, "of key", string(c.Get(nil, []byte("key"))))
+}
+
+// Keys before, in and behind dst, touching it or not.
+func TestAlias_OverlapsIsExact(t *testing.T) {
+	buf := make([]byte, 64)
+	for _, tt := range []struct {
+		k, dst []byte
+		want   bool
+	}{
+		{buf[0:16], buf[16:16], false},
+		{buf[0:17], buf[16:16], true},
+		{buf[16:32], buf[0:0:16], false},
+		{buf[15:32], buf[0:0:16], true},
+		{buf[20:24], buf[0:0:64], true},
+		{buf[0:64], buf[20:20:24], true},
+		{buf[3:3], buf[0:0:16], true}, // empty: it does not matter
+		{buf[3:3], nil, false},
+		{nil, buf[0:0], false},
+		{make([]byte, 8), buf[0:0], false},
+	} {
+		if len(tt.k) > 0 {
+			require.Equal(t, tt.want, overlaps(tt.dst, tt.k))
+		} else {
+			require.False(t, cap(tt.dst) == 0 && overlaps(tt.dst, tt.k))
+		}
+	}
+}

@@ -1,0 +1,285 @@
+package ringcache
+
+import (
+	"slices"
+
+	"github.com/ringcache/ringcache/internal/delay"
+	"github.com/ringcache/ringcache/internal/index"
+	"github.com/ringcache/ringcache/internal/policy"
+	"github.com/ringcache/ringcache/internal/record"
+	"github.com/ringcache/ringcache/internal/ring"
+)
+
+// How a bucket makes room: it asks the policy what becomes of the records at
+// the tails of its rings, and moves or drops them. bucket_limit.go says how much
+// a ring may hold.
+
+// nextVictim is the record that is at a tail next, and its hash.
+type nextVictim struct {
+	known bool
+	ring  policy.Ring
+	pos   uint64
+	hash  uint64
+}
+
+// shrinkStep bounds the bytes that a Set evicts beyond what it needs itself,
+// when a ring has to become smaller.
+const shrinkStep = 4 << 10
+
+// setWork returns the moves that the Set of a record of n bytes may make: of so
+// few bytes that sweep can keep up with the positions that they use (I5).
+func (b *bucket) setWork(n int) policy.Work {
+	w := policy.SetWork(n)
+	w.Bytes = min(w.Bytes, 1<<min(b.shared.posBits-4, 30))
+	return w
+}
+
+// ownRoomLocked gives a ring room for a new record of n bytes, and returns how
+// many chunks it may hold.
+func (b *bucket) ownRoomLocked(to policy.Ring, n int, l limits) int {
+	if b.hasTTL {
+		b.compactLocked(to, n)
+		l = b.limitLocked()
+	}
+	r := &b.rings[to]
+	need := (n + 1<<b.shared.shift - 1) >> b.shared.shift
+	limit := max(l.of(to), need)
+	if limit > b.withinReachLocked(r) || b.isOverLocked(l) {
+		b.takeFromLocked(1-to, l, r, limit, need)
+		limit = max(min(limit, b.withinReachLocked(r)), need)
+	}
+	b.reserved = reservation{to, limit}
+	work := b.setWork(n)
+	b.makeRoomLocked(to, n, limit, &work)
+	b.reserved = reservation{}
+	return limit
+}
+
+// makeRoomLocked gives a ring of limit chunks room for n more bytes. A ring
+// that holds more chunks than that shrinks bit by bit.
+func (b *bucket) makeRoomLocked(in policy.Ring, n, limit int, w *policy.Work) {
+	r := &b.rings[in]
+	soft := uint64(limit) << b.shared.shift
+	from := r.Size
+	for {
+		// Each step may take a chunk away, and room with it.
+		must := !r.Fits(n, limit)
+		should := r.Size > 0 && r.Size+uint64(n) > soft && from-r.Size < shrinkStep
+		if !must && !should {
+			return
+		}
+		b.evictTailLocked(in, w)
+	}
+}
+
+// takeFromLocked has a ring give up chunks, that another may hold limit of, and
+// needs some of for the record that is to come: what the giver holds above its
+// own limit bit by bit, what is needed at once.
+func (b *bucket) takeFromLocked(giver policy.Ring, l limits, r *ring.Ring, limit, need int) {
+	g, keep := &b.rings[giver], l.of(giver)
+	from, work := g.Size, b.setWork(need<<b.shared.shift)
+	for g.Held() > 0 {
+		reach := b.withinReachLocked(r)
+		must := reach < need
+		should := (reach < limit || b.isOverLocked(l)) && g.Held() > keep && from-g.Size < shrinkStep
+		if !must && !should {
+			return
+		}
+		if g.Size == 0 {
+			g.Trim()
+			return
+		}
+		b.evictTailLocked(giver, &work)
+	}
+}
+
+// evictTailLocked takes the oldest record from the tail of a ring: for good,
+// or to the head of main. A dropped record's slot stays in the index, stale: it
+// is the ghost.
+func (b *bucket) evictTailLocked(in policy.Ring, w *policy.Work) {
+	r := &b.rings[in]
+	hd, ok := r.Header(r.Tail)
+	if !ok {
+		// Without its length no record behind it can be found either.
+		b.corruptions.Add(1)
+		r.Reset()
+		return
+	}
+	if hd.Dead {
+		r.ReleaseDead(hd)
+		return
+	}
+	if b.shared.Expired(hd.Expiry) {
+		b.expireAtLocked(in, r.Tail, hd)
+		return // dead from now on
+	}
+	if b.policy.Kind == policy.FIFO && !r.WorthCompacting() || hd.Total() > b.longest {
+		b.dropTailLocked(in, hd)
+		return
+	}
+	p, ok := b.tailSlotLocked(in, hd)
+	if !ok {
+		b.corruptions.Add(1)
+		b.dropTailLocked(in, hd)
+		return
+	}
+	switch b.judgeTailLocked(in, &p, hd, w) {
+	case policy.Promote:
+		b.promoteLocked(p, hd, w)
+	case policy.Reinsert:
+		b.rotateLocked(in, p, hd)
+	default:
+		b.dropTailLocked(in, hd)
+	}
+}
+
+// judgeTailLocked returns what becomes of the live record at the tail of a ring.
+// A ring that is worth compacting keeps what is live.
+func (b *bucket) judgeTailLocked(
+	in policy.Ring, p *index.Place, hd record.Header, w *policy.Work,
+) policy.Verdict {
+	r, n, freq := &b.rings[in], hd.Total(), index.Freq(p.Slot)
+	if in == policy.Small {
+		verdict := b.policy.SmallTail(freq, n, w)
+		if verdict == policy.Drop && r.WorthCompacting() && w.Spend(n) {
+			return policy.Reinsert
+		}
+		return verdict
+	}
+	if r.WorthCompacting() && w.Spend(n) {
+		return policy.Reinsert
+	}
+	if index.OnTrial(p.Slot) {
+		b.policy.Judge(freq > 0)
+		p.Slot = index.WithoutTrial(p.Slot)
+	}
+	verdict := b.policy.MainTail(freq, n, w)
+	if verdict == policy.Reinsert {
+		p.Slot = index.Lower(p.Slot)
+		b.reinsertions++
+	}
+	return verdict
+}
+
+// tailSlotLocked finds the slot of the live record at the tail of a ring (I7).
+func (b *bucket) tailSlotLocked(in policy.Ring, hd record.Header) (index.Place, bool) {
+	r := &b.rings[in]
+	next := b.next
+	b.next.known = false
+	if !next.known || next.pos != r.Tail || next.ring != in {
+		next.hash = b.keyHash(r, r.Tail, hd)
+	}
+	return b.index.Find(next.hash, in, r.Tail)
+}
+
+// dropTailLocked evicts the live record at the tail of a ring.
+func (b *bucket) dropTailLocked(in policy.Ring, hd record.Header) {
+	r := &b.rings[in]
+	if b.shared.onEvict != nil {
+		b.keepEvictedLocked(r, r.Tail, hd, EvictCapacity)
+	}
+	b.uncountLocked(r, hd, b.largeHash(r, r.Tail, hd))
+	r.Release(uint64(hd.Total()))
+	b.policy.Dropped(in)
+	b.countEvicted(in, hd)
+}
+
+// largeHash returns the hash of the key of the record at pos, if this is a large
+// bucket; a small one does not count its keys and saves the effort.
+func (b *bucket) largeHash(r *ring.Ring, pos uint64, hd record.Header) uint64 {
+	if !b.large {
+		return 0
+	}
+	return b.keyHash(r, pos, hd)
+}
+
+func (b *bucket) countEvicted(in policy.Ring, hd record.Header) {
+	b.evictedBytes += uint64(hd.Total())
+	if in == policy.Small {
+		b.evictedSmall++
+	} else {
+		b.evictedMain++
+	}
+}
+
+// promoteLocked moves the record at the tail of small to the head of main. Its
+// frequency begins anew.
+func (b *bucket) promoteLocked(p index.Place, hd record.Header, w *policy.Work) {
+	n := hd.Total()
+	small, main := &b.rings[policy.Small], &b.rings[policy.Main]
+	limit := b.limitLocked().main
+	if n > limit<<b.shared.shift {
+		b.dropTailLocked(policy.Small, hd)
+		return
+	}
+	b.makeRoomLocked(policy.Main, n, limit, w)
+	if err := main.Extend(uint64(n), limit); err != nil {
+		b.dropTailLocked(policy.Small, hd)
+		return
+	}
+	pos := main.CopyFrom(small, small.Tail, n)
+	delay.Point()
+	b.index.Store(p, index.WithPos(index.WithoutFreq(p.Slot), policy.Main, pos))
+	small.Release(uint64(n))
+	small.Count(-1, n, hd.HasExpiry)
+	main.Count(1, n, hd.HasExpiry)
+	b.noteExpiry(hd.Expiry)
+	b.appended += n
+	b.promotions++
+}
+
+// rotateLocked moves the record at the tail of a ring to its head.
+func (b *bucket) rotateLocked(in policy.Ring, p index.Place, hd record.Header) {
+	var short [256]byte
+	if hd.Total() <= len(short) {
+		b.rotateThroughLocked(short[:0], in, p, hd)
+		return
+	}
+	long := scratches.Get().(*scratch)
+	long.buf = b.rotateThroughLocked(long.buf[:0], in, p, hd)
+	long.release()
+}
+
+// rotateThroughLocked is rotateLocked by way of a buffer, which it returns: in a
+// full ring, tail and head lie in the same bytes.
+func (b *bucket) rotateThroughLocked(
+	buf []byte, in policy.Ring, p index.Place, hd record.Header,
+) []byte {
+	r := &b.rings[in]
+	n := hd.Total()
+	buf, _ = r.Read(buf, r.Tail, n)
+	hash, held := b.largeHash(r, r.Tail, hd), r.Held()
+	r.Release(uint64(n))
+	if err := r.Extend(uint64(n), held); err != nil {
+		// The chunk that the tail left was not to be had again.
+		b.uncountLocked(r, hd, hash)
+		b.countEvicted(in, hd)
+		if b.shared.onEvict != nil && !hd.Negative {
+			b.keepEvictionLocked(slices.Clone(buf[hd.Size:]), hd.KeyLen, EvictCapacity)
+		}
+		return buf
+	}
+	pos := r.AppendRecord(buf)
+	delay.Point()
+	b.index.Store(p, index.WithPos(p.Slot, in, pos))
+	b.noteExpiry(hd.Expiry)
+	b.appended += n
+	return buf
+}
+
+// prepareLocked prefetches what the bucket's next Set will touch: by then, some
+// hundred Sets later, the lines have come.
+func (b *bucket) prepareLocked(to policy.Ring) {
+	r := &b.rings[to]
+	r.PrefetchHead()
+	if to == policy.Main || !b.policy.Full() || r.Size == 0 {
+		return
+	}
+	hd, ok := r.Header(r.Tail)
+	if !ok || hd.Dead {
+		return
+	}
+	hash := b.keyHash(r, r.Tail, hd)
+	b.next = nextVictim{known: true, ring: to, pos: r.Tail, hash: hash}
+	b.index.PrefetchHome(hash)
+}

@@ -1,0 +1,222 @@
+package ringcache
+
+import (
+	"math"
+
+	"github.com/ringcache/ringcache/internal/policy"
+	"github.com/ringcache/ringcache/internal/record"
+	"github.com/ringcache/ringcache/internal/ring"
+)
+
+// How a bucket finds the records that are expired, and gets their space back
+// before it drops what is live. Nothing here is done for a bucket that has no
+// record with room for an expiry (bucket.hasTTL).
+//
+// Each Set looks at a few records, from the tails to the heads, while there may
+// be an expired one among them, and marks it dead. Of a ring with many dead
+// records, live ones at the tail are moved to the head instead of being dropped,
+// until a dead one comes.
+
+const (
+	// expireStep is how many records a Set looks at.
+	expireStep = 8
+
+	// deleteStep is how many DeleteExpired looks at before it lets others have
+	// the lock.
+	deleteStep = 1024
+)
+
+// expirer is how far a bucket's search for expired records has come.
+type expirer struct {
+	soonest uint32 // between walks: no record expires earlier (I11)
+	later   uint32 // during one: the same for the records that it has passed
+	walking bool
+	walk    walk
+}
+
+// walk goes over the records that a bucket has when it begins.
+type walk struct {
+	ring policy.Ring
+	pos  uint64            // next record of the ring
+	ends [ringCount]uint64 // where it ends in each ring
+}
+
+// walkLocked begins a walk.
+func (b *bucket) walkLocked() walk {
+	w := walk{ring: policy.Small, pos: b.rings[policy.Small].Tail}
+	for i := range b.rings {
+		w.ends[i] = b.rings[i].Head()
+	}
+	return w
+}
+
+// nextLocked returns the ring and position of the next record, or false at the
+// end. What was moved to a head since was looked at, if at the tail.
+func (b *bucket) nextLocked(w *walk) (pos uint64, ok bool) {
+	for {
+		r := &b.rings[w.ring]
+		pos, end := (w.pos-r.Tail)&r.Mask, (w.ends[w.ring]-r.Tail)&r.Mask
+		if pos > end {
+			w.pos, pos = r.Tail, 0 // the tail has overtaken it
+		}
+		if end <= r.Size && pos < end {
+			return w.pos, true
+		}
+		if w.ring == policy.Main {
+			return 0, false
+		}
+		w.ring = policy.Main
+		w.pos = b.rings[policy.Main].Tail
+	}
+}
+
+// stepLocked looks at up to n records, drops the expired ones and counts them.
+// It notes the soonest of the other expiries in soonest, and reports whether
+// the walk is at its end.
+func (b *bucket) stepLocked(w *walk, n int, soonest *uint32) (dropped int, done bool) {
+	now := b.shared.Now()
+	for range n {
+		pos, ok := b.nextLocked(w)
+		if !ok {
+			return dropped, true
+		}
+		hd, ok := b.rings[w.ring].Header(pos)
+		if !ok {
+			b.corruptions.Add(1)
+			return dropped, true
+		}
+		switch {
+		case hd.Dead || hd.Expiry == 0:
+		case now >= hd.Expiry:
+			b.expireAtLocked(w.ring, pos, hd)
+			dropped++
+		default:
+			*soonest = min(*soonest, hd.Expiry)
+		}
+		w.pos = (pos + uint64(hd.Total())) & b.rings[w.ring].Mask
+	}
+	return dropped, false
+}
+
+// noteExpiry notes that a record has an expiry from now on, or has come to a
+// place where a walk may not find it.
+func (b *bucket) noteExpiry(expiry uint32) {
+	if expiry == 0 {
+		return
+	}
+	e := &b.expirer
+	if !b.hasTTL {
+		b.hasTTL = true
+		b.hint = hintUnknown // what has expired goes first from now on
+		*e = expirer{soonest: math.MaxUint32, later: math.MaxUint32}
+	}
+	e.soonest = min(e.soonest, expiry)
+	e.later = min(e.later, expiry)
+}
+
+// expireSomeLocked does a Set's share of the search for expired records.
+func (b *bucket) expireSomeLocked() {
+	small, main, e := &b.rings[policy.Small], &b.rings[policy.Main], &b.expirer
+	if small.Expiring+main.Expiring == 0 {
+		b.hasTTL = small.DeadBytes+main.DeadBytes > 0
+		e.walking = false
+		return
+	}
+	if !e.walking {
+		if b.shared.Now() < e.soonest {
+			return
+		}
+		e.walking, e.walk, e.later = true, b.walkLocked(), math.MaxUint32
+	}
+	if _, done := b.stepLocked(&e.walk, expireStep, &e.later); done {
+		e.walking, e.soonest = false, e.later
+	}
+}
+
+// sweep is how far DeleteExpired has come in a bucket.
+type sweep struct {
+	begun, done bool
+	walk        walk
+}
+
+// deleteStepLocked drops some of the records that were expired when s began, and
+// returns how many.
+func (b *bucket) deleteStepLocked(s *sweep) (dropped int) {
+	if !s.begun {
+		e := &b.expirer
+		s.begun, s.walk = true, b.walkLocked()
+		s.done = !b.hasTTL || !e.walking && b.shared.Now() < e.soonest
+	}
+	if !s.done {
+		ignored := uint32(math.MaxUint32)
+		dropped, s.done = b.stepLocked(&s.walk, deleteStep, &ignored)
+	}
+	return dropped
+}
+
+// compactLocked gets dead records out of one ring when the other is about to
+// drop live ones for a record of n bytes.
+func (b *bucket) compactLocked(to policy.Ring, n int) {
+	other := 1 - to
+	r := &b.rings[other]
+	work := b.setWork(n)
+	for r.WorthCompacting() && !b.rings[to].Fits(n, b.limitLocked().of(to)) {
+		hd, ok := r.Header(r.Tail)
+		if !ok || !hd.Dead && (work.Records == 0 || work.Bytes < hd.Total()) {
+			return // it would be dropped
+		}
+		b.evictTailLocked(other, &work)
+	}
+}
+
+// lookupLocked is findLocked for what is neither expired nor a negative entry.
+func (b *bucket) lookupLocked(f *found, k []byte, h uint64) bool {
+	return b.findLocked(f, k, h) && !f.Negative && !b.shared.Expired(f.Expiry)
+}
+
+// touchLocked gives the record of the key the write's expiry, and reports
+// whether it is there. It is not done if the record has no room.
+func (b *bucket) touchLocked(w *write) (there, done bool) {
+	var f found
+	if !b.lookupLocked(&f, w.k, w.h) {
+		return false, true
+	}
+	if !f.Takes(w.expiry) {
+		return true, false
+	}
+	b.renewLocked(&f, w.expiry)
+	return true, true
+}
+
+// renewLocked gives a record that takes it another expiry.
+func (b *bucket) renewLocked(f *found, expiry uint32) {
+	if f.HasExpiry {
+		f.ring.SetExpiry(f.pos, f.Header, expiry)
+		b.noteExpiry(expiry)
+	}
+}
+
+// expireLocked drops the expired record f of hash h, and its slot: what has
+// outlived its time leaves no ghost.
+func (b *bucket) expireLocked(f *found, h uint64) {
+	b.index.Remove(h, f.Place)
+	b.killExpiredLocked(f.ring, f.pos, f.Header, h)
+}
+
+func (b *bucket) killExpiredLocked(r *ring.Ring, pos uint64, hd record.Header, h uint64) {
+	b.killLocked(r, pos, hd, h, EvictExpired)
+	b.expired++
+	b.expiredBytes += uint64(hd.Total())
+}
+
+// expireAtLocked is expireLocked for the record at pos of a ring.
+func (b *bucket) expireAtLocked(in policy.Ring, pos uint64, hd record.Header) {
+	r := &b.rings[in]
+	h := b.keyHash(r, pos, hd)
+	if p, ok := b.index.Find(h, in, pos); ok {
+		b.index.Remove(h, p)
+	} else {
+		b.corruptions.Add(1)
+	}
+	b.killExpiredLocked(r, pos, hd, h)
+}

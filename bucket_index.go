@@ -1,0 +1,219 @@
+package ringcache
+
+import (
+	"math"
+
+	"github.com/ringcache/ringcache/internal/chunk"
+	"github.com/ringcache/ringcache/internal/index"
+	"github.com/ringcache/ringcache/internal/policy"
+	"github.com/ringcache/ringcache/internal/record"
+)
+
+// How large a bucket's index begins, how it grows, and how it forgets what is
+// long gone.
+
+const (
+	// growthPart is the part of its pages by which an index grows: an eighth,
+	// rounded down, or one page. Smaller steps would move entries more often,
+	// larger ones leave more room unused.
+	growthPart = 8
+
+	// moveHomes is how many homes move with each Set while an index grows. All
+	// have to move before the next growth: that takes 1.5 a Set where the index
+	// has grown by an eighth, and 3.8 at the worst, by one of 15 pages where
+	// records are large. With fewer, what has not moved becomes too full
+	// meanwhile; more would be felt by every hundredth Set.
+	moveHomes = 4
+)
+
+// How many sixteenths of its slots are used when an index grows. Fewer take more
+// memory from records, and leave more ghosts and shorter ways: to a place for a
+// new key, and to knowing that a key is not there.
+const (
+	growFilling = 12 // as long as nothing was evicted
+	growFull    = 11 // then, if records have fullRecord bytes: ghosts are in all groups
+	growFIFO    = 10 // the same with PolicyFIFO, where no entry stays in its home group
+	growRoomy   = 9  // always, if they have roomyRecord bytes
+)
+
+// The mean sizes of records from which an index may have more slots: what those
+// take is a fiftieth or so of what they are for.
+const (
+	fullRecord  = 1 << 6
+	roomyRecord = 1 << 10
+)
+
+// growAt returns how many sixteenths of its slots are used when the index of a
+// bucket grows that has records of that mean size; full tells that it has evicted
+// some.
+func growAt(kind policy.Kind, mean int, full bool) int {
+	switch {
+	case mean >= roomyRecord:
+		return growRoomy
+	case mean < fullRecord || !full:
+		return growFilling
+	case kind == policy.FIFO:
+		return growFIFO
+	}
+	return growFull
+}
+
+// growStill is how many sixteenths fewer of the slots may be used while an index
+// waits for its pages. A bucket may have to give up a chunk of records for them,
+// and must not think again for it.
+const growStill = 2
+
+// isCrowdedLocked reports whether the index is to grow.
+func (b *bucket) isCrowdedLocked() bool {
+	at := b.growAt
+	if b.wanted > 0 {
+		at -= growStill
+	}
+	return b.liveLocked()*16 >= b.index.Slots()*at
+}
+
+// moveHomesLocked does the index's share of a Set while it grows.
+func (b *bucket) moveHomesLocked() {
+	if b.index.Growing() {
+		b.index.Move(moveHomes, b.windows(), b.loseLocked)
+		b.index.PrefetchMove(moveHomes)
+	}
+}
+
+const (
+	typicalKey    = 16 // bytes of a key, of which nothing is said
+	typicalRecord = 64 // bytes of a record if nothing is said of values either
+	slotBytes     = 13 // bytes of an index for an entry: a quarter of the slots is not used
+)
+
+// record returns the bytes of an expected record.
+func (e expectation) record() int {
+	if e.valueSize == 0 {
+		return typicalRecord
+	}
+	return record.ShortHeader + typicalKey + e.valueSize
+}
+
+// mean returns the bytes of an expected record, or 0 if nothing is said of them.
+func (e expectation) mean() int {
+	if e.valueSize == 0 {
+		return 0
+	}
+	return e.record()
+}
+
+// firstPages returns how many pages an index is to begin with: as many as the
+// bucket's share of the expected entries needs, but for no more of them than
+// fit. A few more come to one bucket than to another, hence the root.
+func (b *bucket) firstPages() int {
+	e := b.shared.expected
+	if e.entries == 0 || b.large {
+		return 1
+	}
+	quota := b.quota()
+	n := min(e.entries/b.shared.buckets, quota/(e.record()+slotBytes))
+	return min(b.pagesFor(n+int(3*math.Sqrt(float64(n)))), b.maxPages(quota))
+}
+
+// pagesFor returns the least pages with which an index of n entries is not
+// crowded.
+func (b *bucket) pagesFor(n int) int { return b.index.PagesFor(n/b.growAt*16 + 16) }
+
+// startIndexLocked gives an empty index its first pages: those that it is going
+// to need if they can be had, else one.
+func (b *bucket) startIndexLocked() error {
+	p, n := b.shared.pool, b.firstPages()
+	fits := p.Spare() >= n*p.PageSize()+2*p.ChunkSize()
+	if n > 1 && fits && b.growIndexLocked(n) == nil {
+		return nil
+	}
+	return b.growIndexLocked(1)
+}
+
+// tendIndexLocked starts a larger geometry if the index is crowded, and has grown
+// into the last.
+func (b *bucket) tendIndexLocked() {
+	if b.index.Growing() {
+		return // each Set moves some homes
+	}
+	if !b.isCrowdedLocked() {
+		b.wanted = 0 // perhaps a growth that is not needed any more
+		return
+	}
+	n := max(1, b.index.Pages()/growthPart)
+	b.wanted = n
+	if b.index.Pages()+n > b.maxPages(b.quota()) {
+		b.wanted = 0 // tiny records: the index has its part, and forgets the oldest
+		return
+	}
+	p := b.shared.pool
+	if b.isOverLocked(b.limitLocked()) || p.SpareForPages() < n*p.PageSize() {
+		return // the next Sets make room for it
+	}
+	// A refusal is no harm: the next Set tries again.
+	_ = b.growIndexLocked(n)
+}
+
+// maxPages returns how many pages an index may have in a bucket of that quota:
+// three quarters of it, which only the tiniest records need, but not the last
+// two chunks.
+func (b *bucket) maxPages(quota int) int {
+	return max(1, min(quota*3/4, quota-2<<b.shared.shift)/b.shared.pool.PageSize())
+}
+
+// shrinkIndexLocked makes an index smaller that has more pages than it may: the
+// bucket's quota has fallen far. The rings were cut down before, so there is
+// little to enter.
+func (b *bucket) shrinkIndexLocked() {
+	most := b.maxPages(b.quota())
+	if b.index.Pages() > most {
+		pages := b.index.TakenPages()
+		b.rebuildIndexLocked(pages[:most], pages[most:])
+	}
+}
+
+// rebuildIndexLocked enters what is live into an index of other pages, and gives
+// the rest back. Pages of the index may be among them.
+func (b *bucket) rebuildIndexLocked(pages, rest []chunk.Ref) {
+	type entry struct{ hash, slot uint64 }
+	var live []entry
+	b.index.Each(func(hash, slot uint64) {
+		if b.rings[index.Ring(slot)].Live(slot) {
+			live = append(live, entry{hash, slot})
+		}
+	})
+	b.index.Reset()
+	b.shared.pool.PutPages(rest)
+	b.index.Grow(pages)
+	b.wanted = 0
+	for _, e := range live {
+		if victim, forced := b.index.Insert(e.hash, e.slot, b.windows()); forced {
+			b.loseLocked(victim)
+		}
+	}
+}
+
+// growIndexLocked adds n pages to the index.
+func (b *bucket) growIndexLocked(n int) error {
+	pages, err := b.shared.pool.Pages(n)
+	if err != nil {
+		return err
+	}
+	b.index.Grow(pages)
+	b.wanted = 0
+	b.hint = hintUnknown // the rings may hold less now
+	return nil
+}
+
+// sweepLocked drops outdated stale slots, at a pace that comes round to every
+// group within an eighth of the position space (I5). Records that moved have
+// used up positions as new ones have.
+func (b *bucket) sweepLocked() {
+	per := b.shared.posBits - 3 // log2 of the bytes for each round
+	b.unswept += uint64(b.appended) * uint64(b.index.Groups())
+	b.appended = 0
+	if n := b.unswept >> per; n > 0 {
+		b.unswept -= n << per
+		b.index.Sweep(int(n), b.windows())
+	}
+}

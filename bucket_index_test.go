@@ -1,0 +1,113 @@
+package ringcache
+
+import (
+	"encoding/binary"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache/internal/policy"
+)
+
+// All homes have moved before the index is crowded again, whatever it has grown
+// by. Meanwhile new keys go to those that have not moved, too: at 80 % entries are
+// lost that find no place.
+func TestBucketIndex_HomesMoveBeforeTheNextGrowth(t *testing.T) {
+	const groups, slots = 16, 7
+	require.LessOrEqual(t, growFilling/16.+1./slots/moveHomes, 0.79)
+	for pages := 1; pages <= 200; pages++ {
+		for _, at := range []int{growFilling, growFull, growFIFO, growRoomy} {
+			crowded := func(pages int) int { return (pages*groups*slots*at + 15) / 16 }
+			sets := crowded(pages+max(1, pages/growthPart)) - crowded(pages)
+			require.GreaterOrEqual(t, moveHomes*sets, pages*groups, "%d pages, grown at %d", pages, at)
+		}
+	}
+}
+
+// An index that waits for pages in a full cache gets them, though new keys alone never
+// need what main holds: else each Set would ask again.
+func TestBucketIndex_GrowsInAFullCache(t *testing.T) {
+	step := 4
+	if raceEnabled {
+		step = 20
+	}
+	for p, full := range map[Policy]int{PolicyS3FIFO: growFull, PolicyFIFO: growFIFO} {
+		for chunks := 40; chunks <= 60; chunks += step {
+			g := tiny(16, 4096, chunks)
+			g.policy = p
+			t.Run(describe(g), func(t *testing.T) {
+				c := mustCache(t, g)
+				requireNoWaits(t, c, g.maxBytes)
+				for i := range c.shared.buckets {
+					b := &c.buckets[i]
+					require.Equal(t, full, b.growAt, "bucket %d is full", i)
+					require.False(t, b.isCrowdedLocked(), "bucket %d has %d entries in %d slots",
+						i, b.liveLocked(), b.index.Slots())
+				}
+			})
+		}
+	}
+}
+
+// requireNoWaits fills c several times. In the second half no index may wait for pages.
+func requireNoWaits(t *testing.T, c *Cache, maxBytes int) {
+	t.Helper()
+	value := make([]byte, 100)
+	waits := 0
+	sets := uint64(8 * maxBytes / len(value))
+	for id := range sets {
+		k := binary.LittleEndian.AppendUint64(nil, id)
+		if err := c.Set(k, value); err != nil {
+			require.NoError(t, err)
+		}
+		if id > sets/2 && c.bucket(c.shared.hash(k)).wanted > 0 {
+			waits++
+		}
+	}
+	require.Zero(t, waits, "Sets of the last %d that found an index waiting for pages", sets/2)
+}
+
+// What the slots of an index may cost follows what they are for, and a cache that is not
+// full pays for entries alone.
+func TestBucketIndex_GrowsAtWhatTheRecordsAreLike(t *testing.T) {
+	for _, c := range []struct {
+		mean                int
+		filling, full, fifo int
+	}{
+		{0, growFilling, growFilling, growFilling},
+		{fullRecord - 1, growFilling, growFilling, growFilling},
+		{fullRecord, growFilling, growFull, growFIFO},
+		{roomyRecord - 1, growFilling, growFull, growFIFO},
+		{roomyRecord, growRoomy, growRoomy, growRoomy},
+	} {
+		for kind, full := range map[policy.Kind]int{policy.S3FIFO: c.full, policy.FIFO: c.fifo} {
+			what := fmt.Sprintf("policy %d, records of %d bytes", kind, c.mean)
+			require.Equal(t, c.filling, growAt(kind, c.mean, false), what)
+			require.Equal(t, full, growAt(kind, c.mean, true), what)
+		}
+	}
+}
+
+// Where there is no memory for all first pages, one has to do.
+func TestBucketIndex_StartsWithOnePageIfThereIsNotMore(t *testing.T) {
+	var m meter
+	m.allowed.Store(1)
+	for _, bound := range []int{0, 1 << 20} { // refused by the bound; by the operating system
+		m.maps.Store(0)
+		g := tiny(1, 1024, 64)
+		g.mem = m.memory()
+		g.expected = expectation{entries: 500}
+		c := mustCache(t, g)
+		b, p := &c.buckets[0], c.shared.pool
+		want := b.firstPages()
+		require.GreaterOrEqual(t, want, 3, "the test proves little")
+		for p.Used() < g.maxBytes-p.ChunkSize() {
+			_, err := p.Chunk()
+			require.NoError(t, err)
+		}
+		p.SetBound(g.maxBytes + bound)
+		require.NoError(t, b.startIndexLocked())
+		require.Equal(t, 1, b.index.Pages(), "bound and %d: %d expected", bound, want)
+	}
+}

@@ -1,0 +1,277 @@
+package ringcache
+
+import (
+	"math"
+
+	"github.com/ringcache/ringcache/internal/policy"
+	"github.com/ringcache/ringcache/internal/ring"
+)
+
+// How much the rings of a bucket may hold, and how they give it up.
+
+// reservation is how many chunks a ring will hold for the record that is under
+// way: they are not for the moves that make room for it.
+type reservation struct {
+	ring   policy.Ring
+	chunks int
+}
+
+// limits are how many chunks each ring may hold. (Not an array: the compiler keeps
+// those out of registers.)
+type limits struct{ small, main int }
+
+// of returns the limit of one ring.
+func (l limits) of(r policy.Ring) int {
+	if r == policy.Small {
+		return l.small
+	}
+	return l.main
+}
+
+// limitLocked returns how many chunks each ring may hold now.
+func (b *bucket) limitLocked() limits {
+	s := b.shared
+	quota := b.quota()
+	pages := b.index.Pages() + b.wanted
+	if most := b.maxPages(quota); pages > most {
+		pages = most // shrinkIndexLocked will see to it
+	}
+	total := max(quota-pages*s.pool.PageSize(), 0) >> s.shift
+	if held := b.chunksLocked(); total > held {
+		// Other buckets may hold more than their share at the moment.
+		spare := s.pool.Spare() >> s.shift
+		if c := b.reserved; c.chunks > 0 {
+			spare -= max(0, c.chunks-b.rings[c.ring].Held())
+		}
+		total = min(total, held+max(spare, 0))
+	}
+	return b.divideLocked(total)
+}
+
+// hint is what a bucket knows of the next new record beforehand, so that it need
+// not ask how much its rings may hold. Whether they may hold less by now is asked
+// once a chunk of records was set (learnLocked).
+type hint uint8
+
+const (
+	hintUnknown hint = iota
+	hintFits         // its ring has a place for it, if it is no longer than what is left of a chunk
+	hintFull         // its ring has all the chunks it may have, and only live records to give room
+)
+
+// hintLocked notes what is known of the next new record, when one of n bytes was
+// appended to a ring that may hold limit chunks. chosen tells that the policy was
+// free to send it elsewhere.
+func (b *bucket) hintLocked(to policy.Ring, n, limit int, chosen bool) {
+	r := &b.rings[to]
+	usual := b.policy.Dropping() && to == b.policy.Entry()
+	b.entry, b.hint = to, hintUnknown
+	switch {
+	case b.large || b.hasTTL || b.wanted != 0 || r.Held() > limit:
+	case r.Left() >= n:
+		if usual || chosen {
+			b.hint = hintFits
+		}
+	case usual && r.Held() == limit && !r.Fits(n, limit):
+		b.hint = hintFull
+	}
+}
+
+// makeRoomEarlyLocked gives the ring that new records go to room for one of n
+// bytes before the key is looked for: meanwhile the line of the index comes. An
+// overwrite leaves the room for the next insert. It returns how many chunks the
+// ring may hold, which are those that it has (hintFull); 0 if that is not enough.
+func (b *bucket) makeRoomEarlyLocked(n int) (room int) {
+	b.hint = hintUnknown
+	r := &b.rings[b.entry]
+	if room = r.Held(); n > room<<b.shared.shift {
+		return 0
+	}
+	b.reserved = reservation{b.entry, room}
+	for work := b.setWork(n); !r.Fits(n, room); {
+		b.evictTailLocked(b.entry, &work)
+	}
+	b.reserved = reservation{}
+	return room
+}
+
+// placeLocked returns the ring that a record goes to, where it has room then, and
+// how many chunks that may hold. room is what makeRoomEarlyLocked has returned.
+func (b *bucket) placeLocked(f *found, replace bool, n, room int) (to policy.Ring, limit int) {
+	if b.hint == hintFits && !replace && !f.ghost && b.rings[b.entry].Left() >= n {
+		return b.entry, math.MaxInt // nobody has asked, and no chunk is taken
+	}
+	var l limits
+	if room == 0 {
+		l = b.limitLocked() // else not asked for: a full policy admits without them
+	}
+	to = b.admitLocked(f, replace, n, l)
+	if room > 0 {
+		if to == b.entry {
+			return to, room
+		}
+		l = b.limitLocked()
+	}
+	return to, b.ownRoomLocked(to, n, l)
+}
+
+// divideLocked returns how many of total chunks each ring may hold.
+func (b *bucket) divideLocked(total int) limits {
+	total = min(total, b.shared.maxChunks)
+	room := 1 + 2*b.mean>>b.shared.shift
+	small := b.policy.SmallLimit(total, b.rings[policy.Main].Held(), room)
+	// A record may have needed more of small than that.
+	return limits{small: small, main: max(0, total-max(small, b.rings[policy.Small].Held()))}
+}
+
+// chunksLocked returns how many chunks the rings hold.
+func (b *bucket) chunksLocked() int {
+	return b.rings[policy.Small].Held() + b.rings[policy.Main].Held()
+}
+
+// heldLocked returns the bytes that rings and index hold.
+func (b *bucket) heldLocked() int {
+	return b.index.Pages()*b.shared.pool.PageSize() + b.chunksLocked()<<b.shared.shift
+}
+
+// sizeLocked returns the bytes in both rings, of the dead too.
+func (b *bucket) sizeLocked() int {
+	return int(b.rings[policy.Small].Size + b.rings[policy.Main].Size)
+}
+
+// quota returns the bytes that rings and index may hold together. Small buckets
+// have the same quota, but each cuts it to whole chunks at another point, so that
+// all together use all of it.
+func (b *bucket) quota() int {
+	if b.large {
+		// Small changes of the balance move nothing.
+		quota := b.shared.largeTarget() / largeBuckets
+		return max(quota, min(b.heldLocked(), quota+quota/hysteresis))
+	}
+	return int(b.shared.quota.Load()) + b.stagger
+}
+
+// withinReachLocked returns how many chunks a ring has or can get.
+func (b *bucket) withinReachLocked(r *ring.Ring) int {
+	return r.Held() + max(b.shared.pool.Spare(), 0)>>b.shared.shift
+}
+
+// isOverLocked reports whether the rings hold more chunks than they may: the
+// index waits for them, or another bucket.
+func (b *bucket) isOverLocked(l limits) bool { return b.chunksLocked() > l.small+l.main }
+
+// shrinkMost bounds the bytes that a bucket gives up at once for a record of
+// less.
+const shrinkMost = 256 << 10
+
+// shrinkLocked drops records until no ring holds more chunks than it may, or n
+// bytes of chunks have been given up.
+func (b *bucket) shrinkLocked(n int) {
+	l, from := b.limitLocked(), b.heldLocked()
+	for i := range b.rings {
+		in := policy.Ring(i)
+		r, limit, work := &b.rings[i], l.of(in), b.setWork(0)
+		for r.Size > 0 && r.Held() > limit {
+			if from-b.heldLocked() >= n {
+				return
+			}
+			b.evictTailLocked(in, &work)
+		}
+		if r.Size == 0 && r.Held() > limit {
+			r.Trim()
+		}
+	}
+	b.shrinkIndexLocked()
+}
+
+// giveLocked evicts until n bytes of chunks are given back, or the bucket holds
+// no more than keep.
+func (b *bucket) giveLocked(n, keep int) {
+	from := b.heldLocked()
+	for _, in := range []policy.Ring{policy.Main, policy.Small} {
+		r, work := &b.rings[in], b.setWork(n)
+		for r.Size > 0 && b.heldLocked() > keep && from-b.heldLocked() < n {
+			b.evictTailLocked(in, &work)
+		}
+		if r.Size == 0 && from-b.heldLocked() < n {
+			r.Trim()
+		}
+	}
+}
+
+// isShort reports whether a small bucket has not the memory for a record of n
+// bytes, whatever it evicts: the large buckets have all but a little.
+func (b *bucket) isShort(n int) bool {
+	s := b.shared
+	spare := s.pool.Spare()
+	if spare > n+3*s.pool.ChunkSize() {
+		return false // as nearly always
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	need := (n + 1<<s.shift - 1) >> s.shift
+	if b.index.Pages() == 0 {
+		need++
+	}
+	return b.chunksLocked()+max(spare, 0)>>s.shift < need
+}
+
+// demand returns the bytes of new chunks and pages that a large bucket takes at
+// most for a record of n bytes.
+func (b *bucket) demand(n int) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	size := b.shared.pool.ChunkSize()
+	need := (n/size + 2) * size
+	grow := min(b.quota()-b.heldLocked(), 2*need+policy.SetWork(n).Bytes)
+	for i := range b.rings {
+		// Whatever the quota, this record has to fit into either ring.
+		grow = max(grow, need-b.rings[i].Held()*size)
+	}
+	return max(grow, 0) + b.shared.pool.PageSize()*(1+b.index.Pages()/growthPart)
+}
+
+// A step of Reset with OnEvict, or of Resize, ends when it has dropped or moved
+// so much.
+const (
+	stepRecords = 256
+	stepBytes   = 64 << 10
+)
+
+// dropStepLocked drops records until somebody is to be told of enough of them, or all
+// if no bytes are left to drop in steps, and reports whether none is there any more. A
+// small bucket that tells nobody need not look at its records.
+func (b *bucket) dropStepLocked(left *int) (done bool) {
+	if !b.large && b.shared.onEvict == nil {
+		return true
+	}
+	records, bytes := 0, 0
+	defer func() { *left -= bytes }()
+	inSteps := b.shared.onEvict != nil && *left > 0
+	for i := range b.rings {
+		r := &b.rings[i]
+		for r.Size > 0 {
+			if inSteps && (records >= stepRecords || bytes >= stepBytes) {
+				return false
+			}
+			hd, ok := r.Header(r.Tail)
+			if !ok {
+				b.corruptions.Add(1)
+				r.Reset()
+				break
+			}
+			records++
+			bytes += hd.Total()
+			if hd.Dead {
+				r.ReleaseDead(hd)
+				continue
+			}
+			if b.shared.onEvict != nil {
+				b.keepEvictedLocked(r, r.Tail, hd, EvictReset)
+			}
+			b.uncountLocked(r, hd, b.largeHash(r, r.Tail, hd))
+			r.Release(uint64(hd.Total()))
+		}
+	}
+	return true
+}

@@ -1,0 +1,319 @@
+package ringcache
+
+import (
+	"runtime"
+	"slices"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/ringcache/ringcache/internal/delay"
+	"github.com/ringcache/ringcache/internal/index"
+	"github.com/ringcache/ringcache/internal/record"
+	"github.com/ringcache/ringcache/internal/ring"
+	"github.com/ringcache/ringcache/internal/stripe"
+	"github.com/ringcache/ringcache/internal/torn"
+)
+
+// How a bucket is read: without its lock, beside whoever writes.
+//
+// seq is a sequence lock. A reader loads it, looks the key up, copies the value,
+// and loads it again: if it is the same even number, nobody has written
+// meanwhile, and what was read is conclusive. Else it was torn, is forgotten, and
+// the reader retries. So these rules hold between the two loads:
+//
+//   - Loads may be torn or stale: nothing is believed, and every bound is checked
+//     against what is always mapped. Tables only become longer; memory stays mapped
+//     as long as the Cache can be reached, and an index page is never anything else.
+//   - Nothing is changed but the frequency, by compare-and-swap of a slot that was
+//     read: at worst, another entry's is raised.
+//   - Before the second load stands a fence: the value was read when the sequence is
+//     looked at again.
+//
+// How fast this is depends on how much of the next lookup the processor begins while
+// it waits for a record. So the common lookup has two halves (candidate, valueIn):
+// what need not wait for the record, the two atomic operations above all, is done
+// before its first use. (A prefetch of the record in between makes it slower by a
+// fifth: it waits until the address is translated, and what follows waits for it.)
+//
+// The race detector would report what is torn, so the functions that a reader
+// goes through are marked norace; in a race build they are not inlined either.
+
+// lookupMode says what a lookup is to do.
+type lookupMode uint8
+
+const (
+	withValue lookupMode = 1 << iota // append the value
+	counted                          // in Stats
+	touching                         // raise the frequency
+
+	getMode = withValue | counted | touching
+)
+
+// unhashed stands for a hash that lookup has to compute. (A key may have this hash:
+// then it is computed again.)
+const unhashed = 0
+
+// outcome is what a lookup has found out.
+type outcome uint8
+
+const (
+	miss      outcome = iota
+	hit               // the value is there
+	negative          // a load found that the key has none: a miss to all others
+	elsewhere         // not here, but perhaps in a large bucket
+	retry             // torn: somebody wrote meanwhile
+	uncommon          // not for probe to find out
+)
+
+// readTries is how often a reader looks before it takes the lock. A writer needs
+// less time for most Sets than these take.
+const readTries = 4
+
+// found is what find has found: the record of the key, or on a miss its ghost.
+type found struct {
+	index.Place
+	record.Header
+	ring  *ring.Ring
+	pos   uint64
+	rec   []byte // the record; nil if it crosses the end of a chunk
+	ghost bool   // a miss, and Place is that of the key's ghost
+	dead  bool   // the record was killed since: its bytes may be another's
+
+	collisions, corruptions uint8 // records on the way that were another key's, or none
+}
+
+// valuePos returns the position of the value.
+func (f *found) valuePos() uint64 { return f.pos + uint64(f.Size+f.KeyLen) }
+
+// candidate is the first half of the common lookup: it looks for a live slot of hash
+// h in its home group, and returns the slot and the rest of the record's chunk. What
+// it does not find out, it leaves to find. On a miss, slot is that of a ghost, or nil.
+//
+//go:norace
+func (b *bucket) candidate(h uint64) (rec []byte, slot *atomic.Uint64, s uint64, got outcome) {
+	if b.index.Empty() {
+		return nil, nil, 0, miss
+	}
+	g := b.index.Group(b.index.Home(h))
+	g.Prefetch() // no atomic operation of the lookup before holds this up
+	var ghost *atomic.Uint64
+	for m := g.Matches(index.Tag(h)); m != 0; m &= m - 1 {
+		at := g.Slot(m)
+		s = at.Load()
+		delay.Point()
+		if !index.SameHash(s, h) {
+			continue
+		}
+		r := &b.rings[index.Ring(s)]
+		if !r.Live(s) {
+			ghost = at
+			continue
+		}
+		if rec = r.Run(s); len(rec) < record.ShortHeader+record.ExpirySize {
+			return nil, nil, 0, uncommon
+		}
+		return rec, at, s, hit
+	}
+	if g.Overflowed(h) {
+		return nil, nil, 0, uncommon
+	}
+	return nil, ghost, 0, miss
+}
+
+// valueIn is the second half: it returns the value in the record at the beginning of
+// rec, if that has a short header, key k, and no more bytes than rec.
+//
+//go:norace
+func valueIn(rec, k []byte) (value []byte, expiry uint32, ok bool) {
+	delay.Point()
+	hd, ok := record.ParseShort(rec)
+	if !ok {
+		hd, ok = record.ParseExpiring(rec)
+	}
+	end := hd.Size + len(k)
+	if !ok || hd.KeyLen != len(k) || hd.Total() > len(rec) || !torn.Equal(rec[hd.Size:end], k) {
+		return nil, 0, false
+	}
+	return rec[end:hd.Total()], hd.Expiry, true
+}
+
+// read looks k up, whose hash is h, and appends its value to dst, for records of
+// every form. It takes no lock; who holds it gets no retry. The expiry is that of a
+// hit.
+//
+//go:norace
+func (b *bucket) read(
+	dst, k []byte, h uint64, n *stripe.Counter, mode lookupMode,
+) (out []byte, expiry uint32, got outcome) {
+	seq := b.seq.Load()
+	if seq&1 != 0 {
+		return dst, 0, retry
+	}
+	var f found
+	out = dst
+	if b.find(&f, k, h) {
+		switch {
+		case b.shared.Expired(f.Expiry): // before the copy: k may lie in dst
+		case f.Negative:
+			got = negative
+		default:
+			got = hit
+		}
+		if got == hit && mode&withValue != 0 {
+			var whole bool
+			if out, whole = b.copyValue(&f, dst, seq); !whole {
+				return dst, 0, retry
+			}
+		}
+	}
+	if got == miss && !b.large && b.shared.largeKeysOf(h).Load() != 0 {
+		return dst, 0, elsewhere
+	}
+	count := counterFor(n, mode, got)
+	count.Add(1)
+	delay.Point()
+	torn.Fence()
+	if b.seq.Load() != seq {
+		count.Add(^uint64(0))
+		return dst, 0, retry
+	}
+	b.countOddities(&f)
+	if got == miss {
+		return dst, 0, miss
+	}
+	if mode&touching != 0 && b.touches {
+		index.Raise(f.Group.At(f.I), f.Slot)
+	}
+	runtime.KeepAlive(b) // and with it the Cache: its memory stays mapped until here
+	return out, f.Expiry, got
+}
+
+// counterFor returns what counts such a lookup.
+func counterFor(n *stripe.Counter, mode lookupMode, got outcome) *atomic.Uint64 {
+	switch {
+	case mode&counted == 0:
+		return &n.Quiet
+	case got == hit:
+		return &n.Hits
+	default:
+		return &n.Misses
+	}
+}
+
+// copyValue appends the value of f to dst. It reports false if it is torn.
+//
+//go:norace
+func (b *bucket) copyValue(f *found, dst []byte, seq uint64) ([]byte, bool) {
+	if f.rec != nil {
+		return torn.Append(dst, f.rec[f.Size+f.KeyLen:]), true
+	}
+	if cap(dst)-len(dst) < f.ValueLen {
+		torn.Fence()
+		if b.seq.Load() != seq { // no memory on the word of a length that may be torn
+			return dst, false
+		}
+		dst = slices.Grow(dst, f.ValueLen)
+	}
+	return f.ring.Read(dst, f.valuePos(), f.ValueLen)
+}
+
+// find looks for the record of key k, whose hash is h. On a miss it tells whether
+// there is a ghost of the hash. Readers call it without the lock.
+//
+//go:norace
+func (b *bucket) find(f *found, k []byte, h uint64) bool {
+	if b.index.Empty() {
+		return false
+	}
+	tag := index.Tag(h)
+	for p := b.index.Path(h); ; p.Next() {
+		g := b.index.Group(p.At)
+		for m := g.Matches(tag); m != 0; m &= m - 1 {
+			i := index.FirstSlot(m)
+			s := g.Load(i)
+			if !index.SameHash(s, h) {
+				continue
+			}
+			delay.Point()
+			r := &b.rings[index.Ring(s)]
+			if !r.Live(s) {
+				f.Place, f.ghost = index.Place{Group: g, Slot: s, At: p.At, I: i}, true
+				continue
+			}
+			if f.match(r, index.Pos(s), k) {
+				f.Place, f.ghost = index.Place{Group: g, Slot: s, At: p.At, I: i}, false
+				return true
+			}
+		}
+		if p.Left == 0 || !g.Overflowed(h) {
+			return false
+		}
+	}
+}
+
+// match reports whether the record at pos has key k, and fills in f but for its
+// place. The common record, a short one in one chunk, is decoded here.
+//
+//go:norace
+func (f *found) match(r *ring.Ring, pos uint64, k []byte) bool {
+	rec := r.Run(pos)
+	if len(rec) >= 4 {
+		r.PrefetchRecord(rec)
+		delay.Point()
+		hd, ok := record.ParseShort(rec)
+		if ok && hd.Total() <= len(rec) {
+			const at = record.ShortHeader
+			if hd.KeyLen != len(k) || !torn.Equal(rec[at:at+len(k)], k) {
+				f.collisions++
+				return false
+			}
+			f.Header, f.ring, f.pos, f.rec = hd, r, pos, rec[:hd.Total()]
+			return true
+		}
+	}
+	return f.matchAny(r, pos, rec, k)
+}
+
+// matchAny is match for records of every form. rec is what its chunk has of it.
+//
+//go:norace
+func (f *found) matchAny(r *ring.Ring, pos uint64, rec, k []byte) bool {
+	hd, ok := r.AnyHeader(pos)
+	if !ok {
+		f.corruptions++
+		return false
+	}
+	if hd.KeyLen != len(k) || !r.Equal(pos+uint64(hd.Size), k) {
+		f.collisions++
+		return false
+	}
+	f.Header, f.ring, f.pos, f.rec = hd, r, pos, nil
+	if hd.Total() <= len(rec) {
+		f.rec = rec[:hd.Total()]
+	}
+	return true
+}
+
+// findLocked is find under the lock.
+func (b *bucket) findLocked(f *found, k []byte, h uint64) bool {
+	ok := b.find(f, k, h)
+	b.countOddities(f)
+	return ok
+}
+
+// countOddities adds what find has seen on the way to the counters.
+func (b *bucket) countOddities(f *found) {
+	if f.collisions|f.corruptions != 0 {
+		b.collisions.Add(uint64(f.collisions))
+		b.corruptions.Add(uint64(f.corruptions))
+	}
+}
+
+// overlaps reports whether k lies in the array of dst, even in part: a value that
+// turns out to be torn would have destroyed it.
+func overlaps(dst, k []byte) bool {
+	// Sound: the addresses are compared as numbers. k ends behind where dst begins,
+	// and no more than both lengths behind: d is from 1 to less than their sum.
+	d := uintptr(unsafe.Pointer(unsafe.SliceData(k))) - uintptr(unsafe.Pointer(unsafe.SliceData(dst)))
+	return cap(dst) > 0 && d+uintptr(len(k))-1 < uintptr(cap(dst)+len(k)-1)
+}

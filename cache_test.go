@@ -1,0 +1,490 @@
+package ringcache_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"runtime"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache"
+)
+
+// The contract of a Cache, in the order of docs/design.md: what holds for all calls,
+// then method by method. Beside it stand batch_test.go, conditional_test.go,
+// expiry_test.go, iterate_test.go, loader_test.go, resize_test.go, stats_test.go and
+// typed_test.go; nil_test.go, memfail_test.go and rss_linux_test.go have what needs a
+// look inside.
+
+// ---- Any number of goroutines
+
+func TestCache_ManyGoroutines(t *testing.T) {
+	c := small(t)
+	var wg sync.WaitGroup
+	for id := range 8 {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			var dst []byte
+			for i := range 3000 {
+				k := []byte(strconv.Itoa(i % 100))
+				var ok bool
+				switch (i + id) % 5 {
+				case 0, 1:
+					assert.NoError(t, c.Set(k, pattern(string(k), 10+i%300)))
+				case 2:
+					c.Del(k)
+				default:
+					dst, ok = c.HasGet(dst[:0], k)
+					if ok && !bytes.Equal(dst, pattern(string(k), len(dst))) {
+						assert.Fail(t, "a mixture", "key %s", k)
+					}
+				}
+			}
+		}()
+	}
+	wg.Wait()
+}
+
+// ---- Read your own write
+
+func TestSet_IsSeenByTheNextGet(t *testing.T) {
+	c := small(t)
+	for i := range 20_000 {
+		k, v := []byte(strconv.Itoa(i%5000)), pattern(strconv.Itoa(i), i%300)
+		if err := c.Set(k, v); err != nil {
+			require.NoError(t, err)
+		}
+		requireHas(t, c, k, v)
+	}
+}
+
+// ---- A Get returns exactly the bytes of one Set, or nothing
+
+func TestGet_ReturnsExactlyWhatWasSet(t *testing.T) {
+	sizes := []int{0, 1, 62, 63, 64, 65, 127, 255, 256, 257, maxKey - 1, maxKey}
+	values := append([]int{65536, 65537, 3*65536 - 1, 3 * 65536, 3*65536 + 1,
+		maxValue - 1, maxValue}, sizes...)
+	for chunk := 512; chunk <= 32<<10; chunk *= 2 {
+		for d := -8; d <= 1; d++ { // headers are of 3 to 7 bytes
+			values = append(values, chunk+d, 2*chunk+d)
+		}
+	}
+	c := small(t)
+	for _, kn := range sizes {
+		for _, vn := range values {
+			k, v := pattern("k", kn), pattern("v", vn)
+			require.NoError(t, c.Set(k, v), "key of %d, value of %d bytes", kn, vn)
+			requireHas(t, c, k, v)
+		}
+	}
+}
+
+func TestSet_OverwritesAnySizeWithAnyOther(t *testing.T) {
+	c := small(t)
+	k := []byte("key")
+	for i, n := range []int{
+		10, 10, 0, 5, 100, 100, 3, 70_000, 70_000, 69_999, 1, 1 << 20, 12, 0,
+	} {
+		v := pattern(strconv.Itoa(i), n)
+		require.NoError(t, c.Set(k, v))
+		requireHas(t, c, k, v)
+		require.Equal(t, 1, c.Len())
+	}
+}
+
+// Keys that agree in their first 65,535 bytes, or in their lengths cut to 16 bits, are
+// different keys.
+func TestGet_ComparesWholeKeys(t *testing.T) {
+	c := small(t)
+	require.NoError(t, c.Set(nil, []byte("empty key")))
+	require.NoError(t, c.Set(pattern("k", maxKey), []byte("longest key")))
+	require.False(t, c.Has(make([]byte, 1<<16)))
+	require.False(t, c.Has(append(pattern("k", maxKey), 0)))
+	require.Equal(t, "longest key", string(c.Get(nil, pattern("k", maxKey))))
+}
+
+func TestCache_NilAndEmptyAreTheSame(t *testing.T) {
+	none, empty := []byte(nil), []byte{}
+	for _, k := range [][]byte{none, empty} {
+		for _, v := range [][]byte{none, empty} {
+			c := small(t)
+			require.False(t, c.Has(k))
+			require.NoError(t, c.Set(k, v))
+			for _, k2 := range [][]byte{none, empty} {
+				requireHas(t, c, k2, nil)
+				require.Empty(t, c.Get(nil, k2))
+				require.Equal(t, "abc", string(c.Get([]byte("abc"), k2)))
+			}
+			require.Equal(t, 1, c.Len())
+			require.True(t, c.Del(k))
+			require.False(t, c.Has(k))
+		}
+	}
+	c := small(t)
+	require.NoError(t, c.Set(nil, []byte("value")))
+	require.Equal(t, "value", string(c.Get(nil, empty)))
+}
+
+// ---- k and v are the caller's again as soon as a call returns
+
+func TestSet_CopiesKeyAndValue(t *testing.T) {
+	c := small(t)
+	for _, n := range []int{1, 10, 100, 5000, maxValue} {
+		k, v := []byte("key"+strconv.Itoa(n)), pattern("v", n)
+		require.NoError(t, c.Set(k, v))
+		name, want := bytes.Clone(k), bytes.Clone(v)
+		clear(k)
+		clear(v)
+		requireHas(t, c, name, want)
+		clear(c.Get(nil, name)) // what Get returned is the caller's, too
+		requireHas(t, c, name, want)
+	}
+}
+
+// ---- No goroutines, and memory that goes with the cache
+
+func TestCache_StartsNoGoroutines(t *testing.T) {
+	before := runtime.NumGoroutine()
+	c := small(t)
+	fill(t, c, 0, 1000, 100)
+	fill(t, c, 0, 100, 100_000)
+	require.NoError(t, c.SetWithTTL([]byte("k"), nil, time.Millisecond))
+	c.DeleteExpired()
+	require.NoError(t, c.Resize(2*floor))
+	require.NoError(t, c.Resize(floor))
+	c.Reset()
+	require.LessOrEqual(t, runtime.NumGoroutine(), before)
+}
+
+// That the memory of a cache that was dropped comes back is TestRSS_Dropped.
+func TestCache_MayHaveAFinalizer(t *testing.T) {
+	ran := make(chan struct{})
+	func() {
+		c := ringcache.New(1)
+		fill(t, c, 0, 1000, 100)
+		runtime.SetFinalizer(c, func(*ringcache.Cache) { close(ran) })
+	}()
+	for from := time.Now(); ; time.Sleep(time.Millisecond) {
+		runtime.GC()
+		select {
+		case <-ran:
+			return
+		default:
+			require.Less(t, time.Since(from), 30*time.Second, "it was not collected")
+		}
+	}
+}
+
+// ---- maxBytes bounds all memory
+
+func TestNew_MaxBytesBoundsRecordsAndIndex(t *testing.T) {
+	for _, size := range []int{100, 5000, 1 << 20} {
+		c := small(t)
+		for i := range 10 {
+			fill(t, c, i<<24, 6<<20/(size+20), size)
+			s := stats(c)
+			require.LessOrEqual(t, s.ReservedBytes, s.MaxBytesSize, "values of %d bytes", size)
+			require.GreaterOrEqual(t, s.ReservedBytes, s.BytesSize+s.IndexBytes)
+		}
+		require.NotZero(t, stats(c).EvictedEntries, "never full: the test proves nothing")
+	}
+}
+
+// No room is kept for indexes that are not needed after all.
+func TestNew_MaxBytesAreUsed(t *testing.T) {
+	if ringcache.RaceEnabled {
+		t.Skip("it sets millions of entries")
+	}
+	c := small(t)
+	fill(t, c, 0, 2_500_000, 0)
+	require.GreaterOrEqual(t, stats(c).ReservedBytes, uint64(floor/8*7))
+	require.LessOrEqual(t, stats(c).ReservedBytes, uint64(floor))
+}
+
+// Small records get the memory back that a burst of large ones took.
+func TestNew_MaxBytesServeOtherSizesLater(t *testing.T) {
+	c := small(t)
+	fill(t, c, 0, 100, 1<<20)
+	require.LessOrEqual(t, c.Len(), 32, "values of 1 MB in 32 MB")
+	fill(t, c, 1<<30, 250_000, 500)
+	require.GreaterOrEqual(t, c.Len(), 50_000, "entries of 508 bytes in 32 MB")
+}
+
+func TestNew_MaxBytesHasAFloor(t *testing.T) {
+	for n, want := range map[int]uint64{
+		1: floor, floor - 1: floor, floor: floor, floor + 1: floor + 1, 1e8: 1e8,
+	} {
+		c, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: n})
+		require.NoError(t, err)
+		require.Equal(t, want, stats(c).MaxBytesSize)
+		require.NoError(t, c.Set([]byte("k"), []byte("v")))
+		closeIt(t, c)
+	}
+}
+
+func TestNew_MaxBytesMustBePositive(t *testing.T) {
+	for _, n := range []int{0, -1, -1 << 31} {
+		require.Panics(t, func() { ringcache.New(n) }, "New(%d)", n)
+		_, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: n})
+		require.ErrorIs(t, err, ringcache.ErrInvalidOptions)
+		require.ErrorContains(t, err, "MaxBytes is "+strconv.Itoa(n))
+	}
+}
+
+func TestNew_CostsNextToNothing(t *testing.T) {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	c := ringcache.New(1 << 30)
+	runtime.ReadMemStats(&after)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(2<<20), "on the Go heap")
+	require.Zero(t, stats(c).ReservedBytes)
+	closeIt(t, c)
+}
+
+// With the right hints, indexes have their final size at once, and it is not far from
+// what they would have grown to.
+func TestNew_ExpectedEntriesSaveGrowth(t *testing.T) {
+	const entries, size = 300_000, 40
+	index := func(o ringcache.Options) (first, last float64) {
+		o.MaxBytes = floor
+		c, err := ringcache.NewWithOptions(o)
+		require.NoError(t, err)
+		fill(t, c, 0, entries/10, size)
+		first = float64(stats(c).IndexBytes)
+		fill(t, c, 0, entries, size)
+		require.GreaterOrEqual(t, c.Len(), entries*999/1000)
+		last = float64(stats(c).IndexBytes)
+		closeIt(t, c)
+		return first, last
+	}
+	plainFirst, plainLast := index(ringcache.Options{})
+	first, last := index(ringcache.Options{ExpectedEntries: entries, ExpectedValueSize: size})
+	require.Greater(t, first, plainFirst)
+	require.InEpsilon(t, first, last, 0.05, "it has grown")
+	require.Less(t, first, 1.25*plainLast, "it is too large")
+}
+
+// Hints beyond all measure take little from the entries.
+func TestNew_ExpectedEntriesMayBeTooMany(t *testing.T) {
+	const size = 500
+	held := func(entries, valueSize int) float64 {
+		c, err := ringcache.NewWithOptions(ringcache.Options{
+			MaxBytes: floor, ExpectedEntries: entries, ExpectedValueSize: valueSize})
+		require.NoError(t, err)
+		fill(t, c, 0, 100_000, size)
+		defer c.Close()
+		return float64(c.Len())
+	}
+	plain := held(0, 0)
+	require.Greater(t, held(math.MaxInt, size), plain*0.95)
+	require.Greater(t, held(math.MaxInt, 0), plain*0.8)
+	require.Greater(t, held(math.MaxInt, math.MaxInt), plain*0.95)
+}
+
+func TestNew_ExpectationsMustNotBeNegative(t *testing.T) {
+	for name, o := range map[string]ringcache.Options{
+		"ExpectedEntries is -1":   {MaxBytes: 1, ExpectedEntries: -1},
+		"ExpectedValueSize is -7": {MaxBytes: 1, ExpectedValueSize: -7},
+	} {
+		_, err := ringcache.NewWithOptions(o)
+		require.ErrorIs(t, err, ringcache.ErrInvalidOptions)
+		require.ErrorContains(t, err, name)
+	}
+}
+
+// ---- Set
+
+func TestSet_TooLargeValueRemovesTheOldOne(t *testing.T) {
+	for _, maxBytes := range []int{1, 64 << 20} {
+		c := ringcache.New(maxBytes)
+		most := max(maxBytes, floor) / 16
+		k := []byte("key")
+		require.NoError(t, c.Set([]byte("other"), []byte("kept")))
+		require.NoError(t, c.Set(k, make([]byte, most)))
+		require.True(t, c.Has(k))
+
+		err := c.Set(k, make([]byte, most+1))
+		require.ErrorIs(t, err, ringcache.ErrTooLarge)
+		require.ErrorContains(t, err, strconv.Itoa(most+1))
+		require.ErrorContains(t, err, strconv.Itoa(most))
+		require.False(t, c.Has(k), "the old value is out of date")
+		require.Equal(t, "kept", string(c.Get(nil, []byte("other"))))
+		closeIt(t, c)
+	}
+}
+
+func TestSet_TooLongKeyIsInNoCache(t *testing.T) {
+	c := small(t)
+	long := make([]byte, maxKey+1)
+	err := c.Set(long, nil)
+	require.ErrorIs(t, err, ringcache.ErrTooLarge)
+	require.ErrorContains(t, err, strconv.Itoa(maxKey+1))
+	require.ErrorContains(t, err, strconv.Itoa(maxKey))
+	require.False(t, c.Has(long))
+	require.Nil(t, c.Get(nil, long))
+	require.False(t, c.Del(long))
+	require.False(t, c.View(long, func([]byte) {}))
+	require.Zero(t, c.Len())
+}
+
+// ---- Get and HasGet
+
+func TestGet_AppendsToDst(t *testing.T) {
+	c := small(t)
+	k, v := []byte("key"), []byte("a value of some length")
+	require.NoError(t, c.Set(k, v))
+	for _, held := range []string{"", "held before "} {
+		for room := range len(v) + 2 {
+			t.Run(fmt.Sprintf("held=%d/room=%d", len(held), room), func(t *testing.T) {
+				back := bytes.Repeat([]byte{'#'}, len(held)+room+4)
+				dst := append(back[:0], held...)[: len(held) : len(held)+room]
+				got := c.Get(dst, k)
+				require.Equal(t, held+string(v), string(got))
+				require.Equal(t, held, string(dst))
+				require.Equal(t, "####", string(back[len(held)+room:]), "bytes beyond dst")
+				if room >= len(v) {
+					require.Same(t, unsafe.SliceData(back), unsafe.SliceData(got), "dst had room")
+				}
+				require.Equal(t, held, string(c.Get(dst, []byte("none"))))
+				miss, ok := c.HasGet(dst, []byte("none"))
+				require.False(t, ok)
+				require.Equal(t, held, string(miss))
+			})
+		}
+	}
+}
+
+func TestGet_ReturnsNilForAMissAndNoDst(t *testing.T) {
+	c := small(t)
+	require.Nil(t, c.Get(nil, []byte("none")))
+	miss, ok := c.HasGet(nil, []byte("none"))
+	require.False(t, ok)
+	require.Nil(t, miss)
+}
+
+// ---- View
+
+func TestView_SeesTheValueOnce(t *testing.T) {
+	c := small(t)
+	for _, n := range []int{0, 1, 100, 2047, 2048, 5000, 70_000, maxValue} {
+		k, v := []byte("key"+strconv.Itoa(n)), pattern("v", n)
+		require.NoError(t, c.Set(k, v))
+		calls := 0
+		require.True(t, c.View(k, func(got []byte) {
+			calls++
+			require.True(t, bytes.Equal(v, got), "%d bytes", n)
+		}))
+		require.Equal(t, 1, calls)
+	}
+	require.False(t, c.View([]byte("none"), func([]byte) { assert.Fail(t, "called on a miss") }))
+}
+
+func TestView_PanicLeavesTheCacheSound(t *testing.T) {
+	c := ringcache.New(1) // not small: closing it would hang as well
+	for _, n := range []int{10, 70_000, maxValue} {
+		k := []byte("key" + strconv.Itoa(n))
+		require.NoError(t, c.Set(k, pattern("v", n)))
+		view := func() { c.View(k, func([]byte) { panic("mine") }) }
+		require.PanicsWithValue(t, "mine", view)
+		within(t, func() {
+			assert.NoError(t, c.Set(k, []byte("new")))
+			assert.Equal(t, "new", string(c.Get(nil, k)))
+			c.Reset()
+		})
+	}
+	within(t, func() { assert.NoError(t, c.Close()) })
+}
+
+func TestView_OthersMayViewTheSameKey(t *testing.T) {
+	c := ringcache.New(1)
+	k := []byte("key")
+	require.NoError(t, c.Set(k, []byte("value")))
+	var inside, wg sync.WaitGroup
+	inside.Add(2)
+	within(t, func() {
+		for range 2 {
+			wg.Add(1)
+			go func() {
+				defer wg.Done()
+				c.View(k, func([]byte) {
+					inside.Done()
+					inside.Wait() // both are in
+				})
+			}()
+		}
+		wg.Wait()
+	})
+	within(t, func() { assert.NoError(t, c.Close()) })
+}
+
+// ---- Del, Reset, Close
+
+func TestDel_TellsWhetherTheKeyWasThere(t *testing.T) {
+	c := small(t)
+	for _, n := range []int{0, 100, maxValue} {
+		k := []byte("key")
+		require.False(t, c.Del(k))
+		require.NoError(t, c.Set(k, make([]byte, n)))
+		require.True(t, c.Del(k))
+		require.False(t, c.Has(k))
+		require.Zero(t, c.Len())
+	}
+}
+
+func TestReset_RemovesAllAndKeepsTheCacheUsable(t *testing.T) {
+	c := small(t)
+	for range 3 {
+		fill(t, c, 0, 5000, 500)
+		require.NoError(t, c.Set([]byte("large"), pattern("large", maxValue)))
+		require.NotZero(t, c.Len())
+		c.Reset()
+		require.Zero(t, c.Len())
+		for id := range uint64(5000) {
+			if c.Has(binary.LittleEndian.AppendUint64(nil, id)) {
+				require.Fail(t, "it is there", "key %d", id)
+			}
+		}
+		require.False(t, c.Has([]byte("large")))
+		s := stats(c)
+		require.Zero(t, s.BytesSize)
+		require.Zero(t, s.ReservedBytes, "Reset makes memory free for reuse")
+		require.EqualValues(t, floor, s.MaxBytesSize)
+	}
+}
+
+func TestClose_LeavesAnEmptyCacheThatTakesNothing(t *testing.T) {
+	c := ringcache.New(1)
+	k := []byte("key")
+	require.NoError(t, c.Set(k, []byte("value")))
+	closeIt(t, c)
+	require.NoError(t, c.Close(), "closing twice")
+	c.Reset() // does not open it again
+
+	err := c.Set(k, []byte("again"))
+	require.ErrorIs(t, err, ringcache.ErrClosed)
+	require.NotErrorIs(t, err, ringcache.ErrTooLarge)
+	require.ErrorIs(t, c.Set(k, make([]byte, maxValue)), ringcache.ErrClosed)
+	require.Nil(t, c.Get(nil, k))
+	got, ok := c.HasGet([]byte("held"), k)
+	require.False(t, ok)
+	require.Equal(t, "held", string(got))
+	require.False(t, c.Has(k))
+	require.False(t, c.Del(k))
+	require.False(t, c.View(k, func([]byte) { assert.Fail(t, "called back") }))
+	require.Zero(t, c.Len())
+	s := stats(c)
+	require.Zero(t, s.EntriesCount+s.BytesSize+s.ReservedBytes)
+}
+
+func TestClose_Unused(t *testing.T) {
+	require.NoError(t, ringcache.New(1<<30).Close())
+}

@@ -1,0 +1,133 @@
+package ringcache
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/ringcache/ringcache/internal/index"
+)
+
+// The operations of a stream that are about more than one key.
+
+// setBatch sets entries at once, some of them twice, now and then one that is
+// too large.
+func (r *runner) setBatch(o op) error {
+	n := int(o.arg % 150)
+	if r.told {
+		n = min(n, 1) // of more, OnEvict tells before it is noted that they were set
+	}
+	keys, vals := make([][]byte, n), make([][]byte, n+int(o.flags%3))
+	tooLarge := -1
+	if o.class%8 == 0 && n > 0 {
+		tooLarge = int(o.class) % n
+	}
+	for i := range keys {
+		id := (o.id + uint32(i)*uint32(o.class)) % (1 << 16)
+		r.version++
+		s := stamp{id: id, version: r.version, size: min((i*37+int(o.flags))%200, r.maxValue())}
+		keys[i], vals[i] = bytes.Clone(r.keyOf(id)), s.value(nil)
+		if i == tooLarge {
+			vals[i] = make([]byte, r.maxValue()+1)
+			r.forget(id)
+		} else if !r.told {
+			r.forget(id)
+			r.model.Set(id, s)
+			r.renewed(id, r.g.ttl)
+		}
+	}
+	err := r.c.SetBatch(keys, vals)
+	switch {
+	case tooLarge < 0 && err != nil:
+		return fmt.Errorf("set %d entries: %w", n, err)
+	case tooLarge >= 0 && !(errors.Is(err, ErrTooLarge) &&
+		strings.Contains(err.Error(), fmt.Sprintf("index %d:", tooLarge))):
+		return fmt.Errorf("set %d entries, number %d too large: got %v", n, tooLarge, err)
+	}
+	for i, k := range keys { // both are the caller's again
+		clear(k)
+		clear(vals[i])
+	}
+	if n == 0 || tooLarge == n-1 {
+		return nil
+	}
+	last := (o.id + uint32(n-1)*uint32(o.class)) % (1 << 16)
+	if r.told {
+		s := stamp{id: last, version: r.version, size: min(int(o.flags)%200, r.maxValue())}
+		return r.stored(op{id: last, flags: o.flags}, s, r.g.ttl)
+	}
+	if r.lapsed[last] {
+		return nil // it has expired at once
+	}
+	got, ok := r.c.HasGet(r.dst[:0], r.keyOf(last))
+	if !ok {
+		return fmt.Errorf("set %d entries: a read of the last misses", n)
+	}
+	r.dst = got
+	return r.hit(last, got)
+}
+
+// all walks the whole cache: with nothing else under way, it must see every
+// entry that Len counts, once.
+func (r *runner) all() error {
+	seen := map[uint32]bool{}
+	for k, v := range r.c.All() {
+		id := idOf(k)
+		if seen[id] {
+			return fmt.Errorf("saw key %d twice", id)
+		}
+		seen[id] = true
+		if err := r.hit(id, v); err != nil {
+			return fmt.Errorf("saw key %d: %w", id, err)
+		}
+		clear(k) // both are the loop's buffers, not the cache's memory
+		clear(v)
+	}
+	if n, hidden := r.c.Len(), len(r.lapsed)+len(r.marks); len(seen) > n || len(seen) < n-hidden {
+		return fmt.Errorf("saw %d entries, Len is %d with up to %d expired ones and marks",
+			len(seen), n, hidden)
+	}
+	for k := range r.c.Keys() {
+		id := idOf(k)
+		if !seen[id] {
+			return fmt.Errorf("saw key %d twice, or only without its value", id)
+		}
+		delete(seen, id)
+		_ = append(k, "overrun"...) // must not reach the next
+	}
+	if len(seen) > 0 {
+		return fmt.Errorf("did not see %d keys without their values", len(seen))
+	}
+	return nil
+}
+
+// idOf returns the id of the key that keyOf made.
+func idOf(k []byte) uint32 {
+	if len(k) == 0 {
+		return 0
+	}
+	return binary.LittleEndian.Uint32(k)
+}
+
+// resize gives the cache any size that it may have: at times a little smaller,
+// at times the least, or larger than it was made, as far as positions reach.
+func (r *runner) resize(o op) error {
+	least := leastBytes(r.g)
+	most := r.g.maxBytes
+	if r.g.posBits == index.PosBits {
+		most *= 2
+	}
+	r.bound = least
+	if o.class%4 > 0 {
+		r.bound += int(int64(o.arg) * int64(most-least) >> 16)
+	}
+	if !r.c.resize(r.bound) {
+		return errors.New("the cache is closed")
+	}
+	if err := r.c.validate(); err != nil {
+		return fmt.Errorf("to %d bytes: %w", r.bound, err)
+	}
+	return r.gauges()
+}

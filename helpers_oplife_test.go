@@ -1,0 +1,339 @@
+package ringcache
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/ringcache/ringcache/internal/clock"
+)
+
+// life is what a runner knows of the entries' times to live, and of what
+// OnEvict has said.
+type life struct {
+	age       time.Duration            // of the cache
+	deadlines map[uint32]time.Duration // when entries expire that may be alive
+	lapsed    map[uint32]bool          // expired, and perhaps not yet reclaimed
+	marks     map[uint32]time.Duration // when the marks of GetOrLoad expire that may be there
+	parts     map[uint64][]stamp       // what Append has put together, by version
+
+	told      bool
+	alive     map[uint32]entry // exactly what the cache holds, if told
+	reasons   [EvictReset + 1]int
+	dropped   map[uint32]bool // to make room, by the call under way
+	complaint error           // the first wrong thing that OnEvict said
+}
+
+// entry is a value and when it expires; 0: never.
+type entry struct {
+	stamp
+	deadline time.Duration
+}
+
+func newLife(told bool) life {
+	return life{
+		age:       time.Minute, // so that no deadline is 0
+		deadlines: map[uint32]time.Duration{},
+		lapsed:    map[uint32]bool{},
+		marks:     map[uint32]time.Duration{},
+		parts:     map[uint64][]stamp{},
+		told:      told,
+		alive:     map[uint32]entry{},
+		dropped:   map[uint32]bool{},
+	}
+}
+
+// clock is the time of the runner's cache.
+func (l *life) clock() time.Duration { return l.age }
+
+// deadline returns when an entry with that ttl expires: after the last full
+// step of the clock.
+func (l *life) deadline(ttl time.Duration) time.Duration {
+	if ttl == 0 || ttl > math.MaxInt64-l.age || (l.age+ttl)/clock.Tick >= math.MaxUint32-1 {
+		return 0
+	}
+	return (l.age + ttl).Truncate(clock.Tick)
+}
+
+// expired reports whether a deadline has passed.
+func (l *life) over(deadline time.Duration) bool { return deadline != 0 && l.age >= deadline }
+
+// wrote reports whether v is the value of s.
+func (l *life) wrote(s stamp, v []byte) bool {
+	parts, ok := l.parts[s.version]
+	if !ok {
+		return s.wrote(v)
+	}
+	for _, p := range parts {
+		if len(v) < p.size || !p.wrote(v[:p.size]) {
+			return false
+		}
+		v = v[p.size:]
+	}
+	return len(v) == 0
+}
+
+// bytesOf returns the value of s in a slice of its own.
+func (l *life) bytesOf(s stamp) []byte {
+	if parts, ok := l.parts[s.version]; ok {
+		var v []byte
+		for _, p := range parts {
+			v = append(v, p.value(nil)...)
+		}
+		return v
+	}
+	return s.value(nil)
+}
+
+// departed is the cache's OnEvict.
+func (r *runner) departed(k, v []byte, reason Reason) {
+	if err := r.depart(k, v, reason); err != nil && r.complaint == nil {
+		r.complaint = fmt.Errorf("OnEvict is told of %d bytes for reason %s: %w", len(v), reason, err)
+	}
+}
+
+func (r *runner) depart(k, v []byte, reason Reason) error {
+	var id uint32
+	if len(k) > 0 {
+		id = binary.LittleEndian.Uint32(k)
+	}
+	if !bytes.Equal(k, r.makeKey(nil, id)) {
+		return fmt.Errorf("no such key: %.32x", k)
+	}
+	e, ok := r.alive[id]
+	switch {
+	case !ok:
+		return fmt.Errorf("key %d is not there", id)
+	case !r.wrote(e.stamp, v):
+		return fmt.Errorf("key %d has another value, %v", id, e.stamp)
+	}
+	r.reasons[reason]++
+	if reason == EvictCapacity {
+		r.dropped[id] = true
+	}
+	delete(r.alive, id)
+	r.forget(id)
+	mine := id == r.current.id
+	kind := r.current.kind
+	switch reason {
+	case EvictExpired:
+		if !r.over(e.deadline) {
+			return fmt.Errorf("key %d is alive until %v, now is %v", id, e.deadline, r.age)
+		}
+	case EvictCapacity:
+		if r.over(e.deadline) {
+			return fmt.Errorf("key %d, which has expired at %v", id, e.deadline)
+		}
+	case EvictReset:
+		if kind != opReset {
+			return errors.New("without a Reset")
+		}
+	case EvictReplaced, EvictDeleted:
+		if !mine || r.over(e.deadline) {
+			return fmt.Errorf("key %d, which has expired (%v) or is not in this call",
+				id, r.over(e.deadline))
+		}
+		if deletes := kind == opDel || kind == opGetAndDel; deletes != (reason == EvictDeleted) &&
+			kind != opUpdate && kind != opSetWithTTL && kind != opTouch {
+			return errors.New("which is not what was done")
+		}
+	}
+	clear(k) // they belong to the callback
+	clear(v)
+	return nil
+}
+
+// known is what may be said of a key before a call: r.departed may change it
+// meanwhile.
+type known struct {
+	id         uint32
+	candidates []stamp
+	there      bool // for certain
+}
+
+func (r *runner) before(id uint32) known {
+	e, ok := r.alive[id]
+	candidates := slices.Clone(r.model.Candidates(id))
+	return known{id: id, candidates: candidates, there: ok && !r.over(e.deadline)}
+}
+
+// answered checks a yes or no about a key. What has missed once must not come
+// back by itself.
+func (r *runner) answered(k known, ok bool) error {
+	if ok {
+		r.hits++
+		if len(k.candidates) == 0 {
+			return errors.New("found although it was deleted, evicted, expired or never set")
+		}
+		return nil
+	}
+	r.misses++
+	if k.there && !r.dropped[k.id] {
+		return errors.New("not found, and OnEvict was not told")
+	}
+	r.model.Drop(k.id)
+	delete(r.deadlines, k.id)
+	return nil
+}
+
+// forget notes that the key holds nothing, not even an expired entry.
+func (r *runner) forget(id uint32) {
+	r.model.Drop(id)
+	delete(r.deadlines, id)
+	delete(r.lapsed, id)
+	delete(r.marks, id)
+}
+
+// stored notes that a value was set, and reads it back.
+func (r *runner) stored(o op, s stamp, ttl time.Duration) error {
+	if _, ok := r.alive[o.id]; ok {
+		return errors.New("set over a value that OnEvict was not told of")
+	}
+	r.forget(o.id)
+	r.model.Set(o.id, s)
+	r.renewed(o.id, ttl)
+	if r.told {
+		r.alive[o.id] = entry{s, r.deadline(ttl)}
+	}
+	if r.lapsed[o.id] {
+		return r.found(o.id, r.c.Has(r.keyOf(o.id))) // it has expired at once
+	}
+	return r.readBack(o, s.size)
+}
+
+// renewed notes that an entry has another time to live.
+func (r *runner) renewed(id uint32, ttl time.Duration) {
+	at := r.deadline(ttl)
+	if e, ok := r.alive[id]; ok {
+		r.alive[id] = entry{e.stamp, at}
+	}
+	delete(r.deadlines, id)
+	if at != 0 {
+		r.deadlines[id] = at
+		r.lapse()
+	}
+}
+
+// lapse notes which entries have expired.
+func (r *runner) lapse() {
+	for id, at := range r.deadlines {
+		if r.over(at) {
+			r.forget(id)
+			r.lapsed[id] = true
+		}
+	}
+}
+
+// ttlOf returns the time to live that o sets.
+func (r *runner) ttlOf(o op) time.Duration {
+	arg := time.Duration(o.arg)
+	switch o.flags >> 3 % 16 {
+	case 0:
+		return 0
+	case 1:
+		return -1 - arg*time.Hour
+	case 2:
+		return arg % clock.Tick
+	case 3:
+		return math.MaxInt64 - arg
+	case 4, 5, 6:
+		return arg * time.Second
+	default:
+		return arg % 1000 * clock.Tick / 7
+	}
+}
+
+func (r *runner) setWithTTL(o op) error {
+	ttl := r.ttlOf(o)
+	s, v := r.newValue(o, r.sizeOf(o))
+	if err := r.c.SetWithTTL(r.keyOf(o.id), v, ttl); err != nil {
+		return fmt.Errorf("set %d bytes for %v: %w", len(v), ttl, err)
+	}
+	if ttl < 0 {
+		r.forget(o.id)
+		return r.found(o.id, r.c.Has(r.keyOf(o.id)))
+	}
+	return r.stored(o, s, ttl)
+}
+
+func (r *runner) stepOfLife(o op) error {
+	switch o.kind {
+	case opWait:
+		if o.arg%64 == 0 {
+			r.age += time.Duration(o.arg) * time.Second
+		}
+		r.age += time.Duration(o.arg%256) * clock.Tick / 9
+		r.lapse()
+		return nil
+	case opTouch:
+		return r.touch(o)
+	case opTTL:
+		return r.ttl(o)
+	case opDeleteExpired:
+		return r.deleteExpired()
+	case opSetIfAbsent:
+		return r.setIfAbsent(o)
+	case opSetIfChanged:
+		return r.setIfChanged(o)
+	case opCompareAndSwap:
+		return r.compareAndSwap(o)
+	case opUpdate:
+		return r.update(o)
+	case opAppend:
+		return r.append(o)
+	case opGetOrLoad:
+		return r.getOrLoad(o)
+	default:
+		return r.getAndDel(o)
+	}
+}
+
+func (r *runner) touch(o op) error {
+	ttl := r.ttlOf(o)
+	known := r.before(o.id)
+	found := r.c.Touch(r.keyOf(o.id), ttl)
+	if err := r.answered(known, found); err != nil || !found {
+		return err
+	}
+	if ttl < 0 {
+		r.forget(o.id)
+		return r.found(o.id, r.c.Has(r.keyOf(o.id)))
+	}
+	r.renewed(o.id, ttl)
+	if r.lapsed[o.id] {
+		return nil
+	}
+	return r.readBack(o, -1)
+}
+
+func (r *runner) ttl(o op) error {
+	left, ok := r.c.TTL(r.keyOf(o.id))
+	if err := r.found(o.id, ok); err != nil {
+		return err
+	}
+	at := r.deadlines[o.id]
+	if ok && at != 0 && left != at-r.age || (!ok || at == 0) && left != 0 {
+		return fmt.Errorf("TTL says %v (%v) at %v, the entry expires at %v", left, ok, r.age, at)
+	}
+	return nil
+}
+
+func (r *runner) deleteExpired() error {
+	want := 0
+	for _, e := range r.alive {
+		if r.over(e.deadline) {
+			want++
+		}
+	}
+	n := r.c.DeleteExpired()
+	if n > len(r.lapsed)+len(r.marks) && !r.told || r.told && n != want {
+		return fmt.Errorf("DeleteExpired dropped %d entries, want %d or up to %d",
+			n, want, len(r.lapsed)+len(r.marks))
+	}
+	clear(r.lapsed)
+	return r.gauges()
+}

@@ -1,0 +1,120 @@
+package ringcache
+
+import (
+	"slices"
+
+	"github.com/ringcache/ringcache/internal/record"
+	"github.com/ringcache/ringcache/internal/ring"
+)
+
+// How Options.OnEvict hears of the entries that leave. A bucket copies them
+// under its lock, the call that caused it takes the copies with it when it gives
+// up the lock, and notifies when it holds none.
+
+// Reason is why an entry has left the cache.
+type Reason uint8
+
+const (
+	// unsaid is the reason of what is only written again in another place.
+	unsaid Reason = iota
+
+	// EvictCapacity is the reason of an entry that was dropped to make room.
+	EvictCapacity
+
+	// EvictExpired is the reason of one that was reclaimed after its time to
+	// live. That may be long after it was last found.
+	EvictExpired
+
+	// EvictDeleted is the reason of one that was removed by Del, GetAndDel, an
+	// Update that did not keep it, or a time to live below 0.
+	EvictDeleted
+
+	// EvictReplaced is the reason of a value that another one replaced, or that a
+	// Set removed which failed.
+	EvictReplaced
+
+	// EvictReset is the reason of one that was there when Reset was called.
+	EvictReset
+)
+
+// String returns the name of the reason.
+func (r Reason) String() string {
+	switch r {
+	case EvictCapacity:
+		return "capacity"
+	case EvictExpired:
+		return "expired"
+	case EvictDeleted:
+		return "deleted"
+	case EvictReplaced:
+		return "replaced"
+	case EvictReset:
+		return "reset"
+	default:
+		return "unknown"
+	}
+}
+
+// evicted is an entry that has left, for OnEvict to hear of.
+type evicted struct {
+	k, v   []byte
+	reason Reason
+}
+
+// keepEvictedLocked is called for each live record that leaves a ring, while it
+// is still there. Of a negative entry there is nothing to tell.
+func (b *bucket) keepEvictedLocked(r *ring.Ring, pos uint64, hd record.Header, reason Reason) {
+	if reason == unsaid || hd.Negative {
+		return
+	}
+	n := hd.KeyLen + hd.ValueLen
+	kv, _ := r.Read(make([]byte, 0, n), pos+uint64(hd.Size), n)
+	b.keepEvictionLocked(kv, hd.KeyLen, reason)
+}
+
+// keepEvictionLocked keeps an entry for OnEvict. kv is its key and value.
+func (b *bucket) keepEvictionLocked(kv []byte, klen int, reason Reason) {
+	if b.evictions == nil {
+		b.evictions = new([]evicted)
+	}
+	*b.evictions = append(*b.evictions, evicted{k: kv[:klen:klen], v: kv[klen:], reason: reason})
+}
+
+// failLocked is what is left to do for a write that failed: a value that was
+// only to be written again is lost now.
+func (b *bucket) failLocked(w *write, err error) error {
+	if w.same && b.shared.onEvict != nil {
+		b.keepEvictionLocked(slices.Concat(w.k, w.v), len(w.k), EvictCapacity)
+	}
+	return err
+}
+
+// unlockFor gives up the bucket's lock. What has left under it goes with the
+// write.
+func (b *bucket) unlockFor(w *write) {
+	if b.evictions != nil {
+		b.takeEvictionsLocked(w)
+	}
+	b.unlock()
+}
+
+func (b *bucket) takeEvictionsLocked(w *write) {
+	if w.evictions == nil {
+		w.evictions = b.evictions
+	} else {
+		*w.evictions = append(*w.evictions, *b.evictions...)
+	}
+	b.evictions = nil
+}
+
+// notify tells OnEvict what has left because of a write. No lock is held.
+func (s *shared) notify(w *write) {
+	if w.evictions == nil {
+		return
+	}
+	left := *w.evictions
+	w.evictions = nil
+	for _, e := range left {
+		s.onEvict(e.k, e.v, e.reason)
+	}
+}

@@ -1,0 +1,150 @@
+package ringcache_test
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache"
+)
+
+// listener is a cache and what its OnEvict was told.
+func listener(t *testing.T, o ringcache.Options) (*ringcache.Cache, *[]string) {
+	t.Helper()
+	told := new([]string)
+	o.MaxBytes = 1
+	o.OnEvict = func(k, v []byte, reason ringcache.Reason) {
+		*told = append(*told, fmt.Sprintf("%s %.20s %s", k, v, reason))
+		clear(k[:cap(k)]) // they are the callback's
+		clear(v[:cap(v)])
+	}
+	c, err := ringcache.NewWithOptions(o)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	return c, told
+}
+
+func TestOnEvict_Reasons(t *testing.T) {
+	c, told := listener(t, ringcache.Options{})
+	k, other := []byte("k"), []byte("new")
+	away := func([]byte, bool) ([]byte, bool) { return nil, false }
+	cas := func(old, new []byte) error { _, err := c.CompareAndSwap(k, old, new); return err }
+	ifChanged := func(v string) error { _, err := c.SetIfChanged(k, []byte(v)); return err }
+	for _, tt := range []struct {
+		name string
+		call func() error
+		want string // of the value "old"
+	}{
+		{"Set, same length", func() error { return c.Set(k, other) }, "replaced"},
+		{"Set, other length", func() error { return c.Set(k, []byte("longer")) }, "replaced"},
+		{"Set, large", func() error { return c.Set(k, make([]byte, maxValue)) }, "replaced"},
+		{"Set, too large", func() error {
+			require.ErrorIs(t, c.Set(k, make([]byte, maxValue+1)), ringcache.ErrTooLarge)
+			return nil
+		}, "replaced"},
+		{"SetWithTTL", func() error { return c.SetWithTTL(k, other, time.Hour) }, "replaced"},
+		{"SetWithTTL(-1)", func() error { return c.SetWithTTL(k, other, -1) }, "deleted"},
+		{"Touch", func() error { c.Touch(k, time.Hour); return nil }, ""},
+		{"Touch(-1)", func() error { c.Touch(k, -1); return nil }, "deleted"},
+		{"Del", func() error { c.Del(k); return nil }, "deleted"},
+		{"GetAndDel", func() error { c.GetAndDel(nil, k); return nil }, "deleted"},
+		{"SetIfAbsent", func() error { _, err := c.SetIfAbsent(k, nil); return err }, ""},
+		{"SetIfChanged", func() error { return ifChanged("new") }, "replaced"},
+		{"SetIfChanged, equal", func() error { return ifChanged("old") }, ""},
+		{"CompareAndSwap", func() error { return cas([]byte("old"), nil) }, "replaced"},
+		{"CompareAndSwap, not", func() error { return cas([]byte("x"), nil) }, ""},
+		{"Update", func() error { return c.Update(k, keep(nil)) }, "replaced"},
+		{"Update, not kept", func() error { return c.Update(k, away) }, "deleted"},
+		{"Append", func() error { return c.Append(k, []byte("er")) }, "replaced"},
+		{"Reset", func() error { c.Reset(); return nil }, "reset"},
+		{"Get", func() error { c.Get(nil, k); return nil }, ""},
+	} {
+		c.Del(k)
+		require.NoError(t, c.Set(k, []byte("old")))
+		*told = nil
+		require.NoError(t, tt.call(), tt.name)
+		if tt.want == "" {
+			require.Empty(t, *told, tt.name)
+			continue
+		}
+		require.Equal(t, []string{"k old " + tt.want}, *told, tt.name)
+	}
+	c.Reset()
+	*told = nil
+	require.NoError(t, c.Set(k, make([]byte, maxValue)))
+	c.Del(k)
+	require.Len(t, *told, 1, "a large value")
+}
+
+func TestOnEvict_Expired(t *testing.T) {
+	c, told := listener(t, ringcache.Options{TTL: time.Millisecond}) // less than a step of the clock
+	require.NoError(t, c.Set([]byte("a"), []byte("1")))
+	time.Sleep(5 * time.Millisecond)
+	require.False(t, c.Has([]byte("a")))
+	require.Empty(t, *told)
+	require.NoError(t, c.Set([]byte("a"), []byte("2")))
+	require.Equal(t, []string{"a 1 expired"}, *told)
+	time.Sleep(5 * time.Millisecond)
+	require.Equal(t, 1, c.DeleteExpired())
+	require.Equal(t, []string{"a 1 expired", "a 2 expired"}, *told)
+}
+
+// What is dropped for room in other buckets, by a large Set, is told as well.
+func TestOnEvict_Capacity(t *testing.T) {
+	c, told := listener(t, ringcache.Options{})
+	for i := range 60_000 {
+		require.NoError(t, c.Set([]byte("small"+strconv.Itoa(i)), make([]byte, 300)))
+	}
+	for i := range 40 {
+		require.NoError(t, c.Set([]byte("large"+strconv.Itoa(i)), make([]byte, maxValue)))
+	}
+	s := stats(c)
+	require.EqualValues(t, s.EvictedEntries, len(*told))
+	require.Equal(t, 60_040, c.Len()+len(*told))
+}
+
+// The callback may call the cache, and a panic in it comes to the caller.
+func TestOnEvict_NoLockIsHeld(t *testing.T) {
+	var c *ringcache.Cache
+	calls := 0
+	onEvict := func(k, v []byte, reason ringcache.Reason) {
+		if calls++; reason == ringcache.EvictDeleted {
+			panic("mine")
+		}
+		assert.NoError(t, c.Set([]byte("copy"+strconv.Itoa(calls)), v[:1]))
+		assert.NoError(t, c.Set([]byte("large"+strconv.Itoa(calls)), make([]byte, maxValue)))
+		c.Has(k)
+	}
+	c, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: 1, OnEvict: onEvict})
+	require.NoError(t, err)
+	within(t, func() {
+		k := []byte("k")
+		for _, n := range []int{10, 5000, maxValue} {
+			assert.NoError(t, c.Set(k, pattern("v", n)))
+			assert.NoError(t, c.Set(k, pattern("w", n)))
+			assert.NoError(t, c.Set(k, pattern("w", n-1)))
+			assert.PanicsWithValue(t, "mine", func() { c.Del(k) })
+			assert.False(t, c.Has(k))
+		}
+		assert.Positive(t, calls)
+		assert.NoError(t, c.Close())
+	})
+}
+
+func TestReason_String(t *testing.T) {
+	for r, want := range map[ringcache.Reason]string{
+		ringcache.EvictCapacity: "capacity",
+		ringcache.EvictExpired:  "expired",
+		ringcache.EvictDeleted:  "deleted",
+		ringcache.EvictReplaced: "replaced",
+		ringcache.EvictReset:    "reset",
+		0:                       "unknown",
+		99:                      "unknown",
+	} {
+		require.Equal(t, want, r.String())
+	}
+}

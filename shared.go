@@ -1,0 +1,292 @@
+package ringcache
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/ringcache/ringcache/internal/chunk"
+	"github.com/ringcache/ringcache/internal/clock"
+	"github.com/ringcache/ringcache/internal/index"
+	"github.com/ringcache/ringcache/internal/policy"
+	"github.com/ringcache/ringcache/internal/record"
+)
+
+const (
+	bucketBits  = 9
+	bucketCount = 1 << bucketBits
+
+	// A bucket holds this many chunks at the least, so that what is lost at the
+	// rounding of its share is small. Caches below 1 GB have smaller chunks for it.
+	chunksPerBucket = 32
+)
+
+// geometry is everything that shapes a cache. Tests make it tiny.
+type geometry struct {
+	maxBytes  int // bound on off-heap memory
+	buckets   int // power of two, at most bucketCount
+	chunkSize int // power of two, at least 64
+	policy    Policy
+	hugePages bool
+	ttl       time.Duration // of entries without one of their own; 0: they do not expire
+	ahead     time.Duration // Options.RefreshAhead
+	onEvict   func(k, v []byte, reason Reason)
+	now       func() time.Duration // time since the cache was made; nil: the real one
+	expected  expectation
+	posBits   uint      // width of a position: generation and offset
+	seed      [2]uint64 // {0, 0}: all hashes are 0
+	mem       chunk.Memory
+}
+
+// defaultGeometry returns the geometry of a cache of maxBytes.
+func defaultGeometry(maxBytes int) geometry {
+	share := maxBytes / bucketCount / chunksPerBucket
+	return geometry{
+		maxBytes:  maxBytes,
+		buckets:   bucketCount,
+		chunkSize: min(max(1<<(bits.Len(uint(share))-1), chunk.MinSize), chunk.MaxSize),
+		posBits:   index.PosBits,
+		seed:      secret,
+		mem:       osMemory(),
+	}
+}
+
+// osMemory returns the memory of the platform.
+func osMemory() chunk.Memory {
+	return chunk.Memory{
+		Map:       mapBytes,
+		Unmap:     unmapBytes,
+		Discard:   discardBytes,
+		HugePages: askHugePages,
+		Granule:   discardGranule(),
+	}
+}
+
+// shared is what the buckets of one cache share. It does not lead back to the
+// Cache: a Cache that referred to itself could not have a finalizer.
+type shared struct {
+	seed      [2]uint64
+	policy    policy.Kind
+	pool      *chunk.Pool
+	maxBytes  atomic.Int64 // the bound; Resize changes it
+	expected  expectation
+	buckets   int
+	posBits   uint
+	shift     uint8 // log2 of the chunk size
+	maxChunks int   // chunks that the rings of a bucket may hold together at the most (I3)
+	clock.Clock
+	onEvict func(k, v []byte, reason Reason) // may be nil
+
+	total    atomic.Int64 // bytes that divide divides: maxBytes, but while a cache shrinks
+	quota    atomic.Int64 // bytes that each small bucket may hold, rings and index
+	arrivals arrivals
+
+	learners [2]learner // of the small buckets, and of the large ones
+
+	// largeKeys counts, for each small bucket, the keys of its hashes that live in
+	// a large bucket (I8). It changes under both buckets' locks.
+	largeKeys [bucketCount]atomic.Int32
+}
+
+// newShared returns what the buckets of a cache of that geometry share.
+func newShared(g geometry) *shared {
+	mem, osMap := g.mem, g.mem.Map // not g: its OnEvict may lead back to the cache
+	mem.Map = func(n int) ([]byte, error) {
+		b, err := osMap(n)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrNoMemory, err)
+		}
+		return b, nil
+	}
+	s := &shared{
+		seed:      g.seed,
+		policy:    policy.Kind(g.policy),
+		pool:      chunk.NewPool(mem, g.maxBytes, g.chunkSize, g.hugePages),
+		expected:  g.expected,
+		buckets:   g.buckets,
+		posBits:   g.posBits,
+		shift:     log2(g.chunkSize),
+		maxChunks: int(1<<(g.posBits-2)/uint64(g.chunkSize)) - 1,
+		Clock:     clock.New(g.ttl, g.now),
+		onEvict:   g.onEvict,
+	}
+	s.maxBytes.Store(int64(g.maxBytes))
+	s.total.Store(int64(g.maxBytes))
+	s.divide()
+	return s
+}
+
+// bound returns the bytes that the cache may hold.
+func (s *shared) bound() int { return int(s.maxBytes.Load()) }
+
+// maxValue returns the length of the longest value.
+func (s *shared) maxValue() int { return s.bound() / maxValueShare }
+
+// secret is mixed into every hash, so that nobody outside of the process can
+// choose keys that meet in one bucket. Its second word is odd.
+var secret = func() (s [2]uint64) {
+	var b [16]byte
+	rand.Read(b[:]) // never fails
+	s[0] = binary.LittleEndian.Uint64(b[:])
+	s[1] = binary.LittleEndian.Uint64(b[8:]) | 1
+	return s
+}()
+
+// hash returns the hash of a key. Its bits serve, from the lowest: 9 for the
+// bucket, 2 for the large bucket, 7 (from bit 33) for the tag, 24 (from bit
+// 40) for home and slot.
+func (s *shared) hash(k []byte) uint64 { return s.mix(xxhash.Sum64(k)) }
+
+// mix folds the secret into a hash of xxhash.
+func (s *shared) mix(x uint64) uint64 {
+	hi, lo := bits.Mul64(x^s.seed[0], s.seed[1])
+	return hi ^ lo
+}
+
+// largeKeysOf returns the count of large entries whose hashes share h's bucket.
+func (s *shared) largeKeysOf(h uint64) *atomic.Int32 { return &s.largeKeys[h&(bucketCount-1)] }
+
+// arrival counts records and their bytes.
+type arrival struct{ records, bytes int }
+
+// add counts a record of n bytes.
+func (a *arrival) add(n int) {
+	a.records++
+	a.bytes += n
+}
+
+// arrivals tell how much of the recently stored bytes were of large records, and
+// how large records are on the whole. The counts are halved whenever the bytes
+// reach the cache's size.
+type arrivals struct {
+	records      atomic.Int64
+	small, large atomic.Int64 // bytes
+	held         atomic.Int64 // bytes that the large buckets hold
+	sparse       atomic.Bool  // see shared.weigh
+}
+
+// A cache is sparse when a bucket would hold fewer than sparseEntries of such
+// records as are stored, and is so until it would hold denseEntries.
+const (
+	sparseEntries = 32
+	denseEntries  = 48
+	leastRecords  = 16 // fewer are too few to tell
+)
+
+// arrive counts what was stored in a small bucket, or in a large one.
+func (s *shared) arrive(news arrival, large bool) {
+	a := &s.arrivals
+	side := &a.small
+	if large {
+		side = &a.large
+	}
+	side.Add(int64(news.bytes))
+	r, sm, lg := a.records.Add(int64(news.records)), a.small.Load(), a.large.Load()
+	s.weigh(r, sm+lg)
+	if sm+lg > s.maxBytes.Load() {
+		// Of several that come here at once, one halves each count.
+		a.records.CompareAndSwap(r, r/2)
+		a.small.CompareAndSwap(sm, sm/2)
+		a.large.CompareAndSwap(lg, lg/2)
+	}
+}
+
+// weigh decides whether the cache is sparse.
+func (s *shared) weigh(records, bytes int64) {
+	if records < leastRecords || bytes <= 0 {
+		return
+	}
+	a := &s.arrivals
+	perBucket := float64(s.bound()) / float64(s.buckets) * float64(records) / float64(bytes)
+	switch sparse := a.sparse.Load(); {
+	case sparse && perBucket >= denseEntries:
+		a.sparse.Store(false)
+	case !sparse && perBucket < sparseEntries:
+		a.sparse.Store(true)
+	}
+}
+
+// largeTarget returns the bytes that the large buckets should hold. However
+// much they are in demand, the small buckets keep two chunks each: what is small
+// is cheap to keep.
+func (s *shared) largeTarget() int {
+	small, large := max(s.arrivals.small.Load(), 0), s.arrivals.large.Load()
+	if large <= 0 {
+		return 0
+	}
+	share, bound := float64(large)/float64(small+large), s.bound()
+	return min(int(share*float64(bound)), bound-s.buckets*2<<s.shift)
+}
+
+// divide gives the small buckets what the large ones leave.
+func (s *shared) divide() {
+	total := int(s.total.Load())
+	total -= max(total/slackShare, 4<<s.shift)
+	s.quota.Store(max(0, int64(total)-s.arrivals.held.Load()) / int64(s.buckets))
+}
+
+// longest returns the bytes of the longest record that a bucket takes: what
+// isLarge leaves to the small ones at the most, what Set takes at all for the
+// others.
+func (s *shared) longest(large bool) int { return s.longestOf(s.bound(), large) }
+
+// longestOf is longest in a cache of bound bytes.
+func (s *shared) longestOf(bound int, large bool) int {
+	if large {
+		return record.MaxHeader + record.MaxKey + bound/maxValueShare
+	}
+	return bound / s.buckets / largeShare
+}
+
+// learner is a policy.Learner and its lock, which is the last to be taken.
+type learner struct {
+	mu sync.Mutex
+	policy.Learner
+}
+
+// learner returns the one for large buckets, or that for small ones. What is
+// good for values that fill a bucket by tens need not be for small ones.
+func (s *shared) learner(large bool) *learner {
+	if large {
+		return &s.learners[1]
+	}
+	return &s.learners[0]
+}
+
+// expectation is what was said of the entries to come: how many in the whole
+// cache, and the bytes of a value; 0 is unknown. Nothing but speed depends on it.
+type expectation struct{ entries, valueSize int }
+
+// log2 returns the logarithm of a power of two.
+func log2(n int) uint8 { return uint8(bits.TrailingZeros(uint(n))) }
+
+// scratch is a buffer that calls use one after another, for bytes on their way
+// from one place to another.
+type scratch struct{ buf []byte }
+
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
+
+// maxScratch is the largest buffer that is kept for the next call.
+const maxScratch = 1 << 20
+
+// fit makes room for n bytes in the next call that gets s. What a codec returned
+// does not become the buffer itself: a careless codec may have returned bytes
+// of its caller's, and they would be written to.
+func (s *scratch) fit(n int) {
+	if n > cap(s.buf) && n <= maxScratch {
+		s.buf = make([]byte, 0, min(2*n, maxScratch))
+	}
+}
+
+// release hands s to the next call.
+func (s *scratch) release() {
+	if cap(s.buf) <= maxScratch {
+		scratches.Put(s)
+	}
+}

@@ -1,0 +1,201 @@
+package ringcache
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// userFunction is a place where the cache runs a function of its user's. run makes the
+// cache call inner there, beside the entry of k, whose value is v.
+type userFunction struct {
+	name    string
+	onEvict bool // inner is called by OnEvict, whatever run does
+	run     func(c *Cache, k, v []byte, inner func())
+}
+
+func userFunctions() []userFunction {
+	codec := func(onAppend, onDecode func()) Codec[[]byte] {
+		return FuncCodec(func(dst, v []byte) ([]byte, error) {
+			onAppend()
+			return append(dst, v...), nil
+		}, func(data []byte) ([]byte, error) {
+			onDecode()
+			return bytes.Clone(data), nil
+		})
+	}
+	none := func() {}
+	return []userFunction{
+		{"View", false, func(c *Cache, k, _ []byte, inner func()) {
+			c.View(k, func([]byte) { inner() })
+		}},
+		{"Codec.Append", false, func(c *Cache, k, v []byte, inner func()) {
+			_ = NewTyped[string](c, codec(inner, none), TypedOptions{}).Set(string(k), v)
+		}},
+		{"Codec.Decode", false, func(c *Cache, k, _ []byte, inner func()) {
+			_, _, _ = NewTyped[string](c, codec(none, inner), TypedOptions{}).Get(string(k))
+		}},
+		{"Update", false, func(c *Cache, k, v []byte, inner func()) {
+			_ = c.Update(k, func([]byte, bool) ([]byte, bool) {
+				inner()
+				return v, true
+			})
+		}},
+		{"GetOrLoad", false, func(c *Cache, k, v []byte, inner func()) {
+			c.Del(k)
+			_, _ = c.GetOrLoad(context.Background(), nil, k,
+				func(context.Context, []byte) (Loaded, error) {
+					inner()
+					return Loaded{Value: v}, nil
+				})
+		}},
+		{"All", false, func(c *Cache, _, _ []byte, inner func()) {
+			for range c.All() {
+				inner()
+			}
+		}},
+		{"Keys", false, func(c *Cache, _, _ []byte, inner func()) {
+			for range c.Keys() {
+				inner()
+			}
+		}},
+		{"OnEvict of Set", true, func(c *Cache, k, v []byte, _ func()) { _ = c.Set(k, v[1:]) }},
+		{"OnEvict of Del", true, func(c *Cache, k, _ []byte, _ func()) { c.Del(k) }},
+		{"OnEvict of Reset", true, func(c *Cache, _, _ []byte, _ func()) { c.Reset() }},
+		{"OnEvict of DeleteExpired", true, func(c *Cache, k, v []byte, _ func()) {
+			_ = c.SetWithTTL(k, v, 1)
+			c.DeleteExpired()
+		}},
+		{"OnEvict of Resize", true, func(c *Cache, _, _ []byte, _ func()) {
+			_ = c.Resize(minMaxBytes)
+		}},
+	}
+}
+
+// pair is a method that is called within a function of the user's.
+type pair struct {
+	outer userFunction
+	inner call
+	g     geometry
+	fill  int // entries beside the two that the calls are about
+	value []byte
+}
+
+// run makes the two calls, and then sees whether the cache works.
+func (p pair) run() error {
+	mine, other := []byte("mine"), []byte("other")
+	var c *Cache
+	var armed atomic.Bool
+	called := false
+	inner := func() {
+		if !armed.CompareAndSwap(true, false) {
+			return // it is called once, and not from within itself
+		}
+		p.inner.do(c, other, p.value)
+		if p.inner.name != "GetOrLoad" || p.outer.name != "GetOrLoad" { // would wait for itself
+			p.inner.do(c, mine, p.value)
+		}
+		called = true
+	}
+	if p.outer.onEvict {
+		p.g.onEvict = func(_, _ []byte, _ Reason) { inner() }
+	}
+	c = newCache(p.g)
+	for i := range p.fill {
+		if err := c.Set(strconv.AppendInt(nil, int64(i), 10), p.value); err != nil {
+			return err
+		}
+	}
+	if err := c.SetBatch([][]byte{mine, other}, [][]byte{p.value, p.value}); err != nil {
+		return err
+	}
+	armed.Store(true)
+	p.outer.run(c, mine, p.value, inner)
+	if !called {
+		return errors.New("the inner call was not made: the test proves nothing")
+	}
+	return usable(c, mine, p.value)
+}
+
+// usable reports whether the bucket of k works, unless c is closed, and closes c.
+func usable(c *Cache, k, v []byte) error {
+	if err := c.Set(k, v); !errors.Is(err, ErrClosed) {
+		if got, ok := c.HasGet(nil, k); err != nil || !ok || !bytes.Equal(got, v) {
+			return fmt.Errorf("afterwards Set returns %v, and Get finds %v: %.20q", err, ok, got)
+		}
+		if err := c.validate(); err != nil {
+			return err
+		}
+		if n := c.Len(); n == 0 {
+			return errors.New("afterwards Len is 0")
+		}
+	}
+	return c.Close()
+}
+
+// No lock is held while a function of the user's runs, so every method may be called
+// there, whatever bucket it locks.
+func TestUserFunctions_MayCallEveryMethod(t *testing.T) {
+	type setting struct {
+		name string
+		g    geometry
+		size int // of values
+	}
+	oneBucket, oneHash := tiny(1, 1024, 256), tiny(2, 1024, 128)
+	oneHash.seed = [2]uint64{}
+	settings := []setting{
+		{"one bucket", oneBucket, 10},
+		{"one hash", oneHash, 10},
+		{"one bucket, longest values", oneBucket, oneBucket.maxBytes / 16},
+		{"one hash, longest values", oneHash, oneHash.maxBytes / 16},
+	}
+	for _, s := range settings {
+		for _, outer := range userFunctions() {
+			if outer.name == "OnEvict of Resize" {
+				continue // it cannot make these smaller
+			}
+			t.Run(s.name+"/"+outer.name, func(t *testing.T) {
+				var pairs []pair
+				for _, inner := range everyCall() {
+					pairs = append(pairs, pair{outer, inner, s.g, 2, make([]byte, s.size)})
+				}
+				requireAllReturn(t, pairs)
+			})
+		}
+	}
+}
+
+// requireAllReturn runs the pairs beside each other, and fails for each that hangs.
+func requireAllReturn(t *testing.T, pairs []pair) {
+	t.Helper()
+	errs := make([]chan error, len(pairs))
+	for i, p := range pairs {
+		errs[i] = make(chan error, 1)
+		go func() { errs[i] <- inTime(p.run) }()
+	}
+	for i, p := range pairs {
+		assert.NoError(t, <-errs[i], "%s within %s", p.inner.name, p.outer.name)
+	}
+}
+
+// Resize gives up its locks, too, while OnEvict runs.
+func TestUserFunctions_MayCallEveryMethod_DuringResize(t *testing.T) {
+	g := tiny(1, 64<<10, 1024) // 64 MB
+	for _, outer := range userFunctions() {
+		if outer.name != "OnEvict of Resize" {
+			continue
+		}
+		for _, inner := range everyCall() {
+			// One after another, as each has much memory. The first that hangs is enough.
+			p := pair{outer, inner, g, 40, make([]byte, 1<<20)}
+			require.NoError(t, inTime(p.run), "%s within %s", inner.name, outer.name)
+		}
+	}
+}
