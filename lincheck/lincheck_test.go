@@ -353,9 +353,9 @@ func TestRingcache_SmallValues(t *testing.T) {
 	check.run(t, c)
 	lookups, sets = contended("lookup")-lookups, contended("set")-sets
 	t.Logf("%d waits for lookups with the lock, %d for writes", lookups, sets)
-	// Were all lookups to take it, others would wait for them more often than for the
-	// writes, which are fewer.
-	if lookups > sets/2 && lookups > 100 {
+	// Were all lookups to take it, others would wait for them half as often as for the
+	// writes, or more. Otherwise it is a sixth.
+	if lookups > sets/3 && lookups > 100 {
 		t.Errorf("others waited %d times for lookups, and %d times for writes", lookups, sets)
 	}
 	var s ringcache.Stats
