@@ -90,7 +90,8 @@ type shared struct {
 	learners [2]learner // of the small buckets, and of the large ones
 
 	// largeKeys counts, for each small bucket, the keys of its hashes that live in
-	// a large bucket (I8). It changes under both buckets' locks.
+	// a large bucket (I8). It changes under the large bucket's lock; a Set and a Del
+	// hold that of the small one too.
 	largeKeys [bucketCount]atomic.Int32
 }
 
