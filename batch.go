@@ -103,7 +103,7 @@ func (c *Cache) prefetchBlock(hashes *[batchSize]uint64, found *[batchSize]locat
 		h := c.shared.mix(xxhash.Sum64(k)) // hash, which the compiler would not inline
 		hashes[i] = h
 		found[i].b = c.bucket(h)
-		found[i].b.index.PrefetchHome(h)
+		found[i].b.index.Prefetch(h, 1)
 	}
 	for i := range keys {
 		l := &found[i]

@@ -227,7 +227,7 @@ func (b *bucket) removeAtLocked(s, h uint64) {
 	hd, ok := r.Header(pos)
 	if p, there := b.index.Find(h, in, pos); ok && there {
 		b.killLocked(r, pos, hd, h, unsaid)
-		b.index.Remove(h, p)
+		b.index.Remove(p)
 	}
 }
 
@@ -262,7 +262,7 @@ func (b *bucket) insertLocked(f *found, replace bool, w *write, room int) error 
 	pos, err := b.appendLocked(to, limit, w)
 	if err != nil {
 		if replace {
-			b.index.Remove(w.h, f.Place)
+			b.index.Remove(f.Place)
 		}
 		return b.failLocked(w, err)
 	}
@@ -336,7 +336,7 @@ func (b *bucket) putSlotLocked(f *found, replace bool, h uint64, to policy.Ring,
 	case replace:
 		slot = index.WithFreqOf(slot, f.Slot)
 	case !f.ghost:
-		if victim, forced := b.index.Insert(h, slot, b.windows()); forced {
+		if victim, forced := b.index.Insert(slot, index.Tag(h), b.windows()); forced {
 			b.loseLocked(victim)
 		}
 		return
@@ -366,7 +366,7 @@ func (b *bucket) removeLocked(f *found, h uint64, why Reason) {
 	if !f.dead {
 		b.killLocked(f.ring, f.pos, f.Header, h, why)
 	}
-	b.index.Remove(h, f.Place)
+	b.index.Remove(f.Place)
 }
 
 // killLocked marks a live record of hash h dead and takes it out of the counts.

@@ -281,5 +281,5 @@ func (b *bucket) prepareLocked(to policy.Ring) {
 	}
 	hash := b.keyHash(r, r.Tail, hd)
 	b.next = nextVictim{known: true, ring: to, pos: r.Tail, hash: hash}
-	b.index.PrefetchHome(hash)
+	b.index.Prefetch(hash, 1)
 }

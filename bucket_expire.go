@@ -199,7 +199,7 @@ func (b *bucket) renewLocked(f *found, expiry uint32) {
 // expireLocked drops the expired record f of hash h, and its slot: what has
 // outlived its time leaves no ghost.
 func (b *bucket) expireLocked(f *found, h uint64) {
-	b.index.Remove(h, f.Place)
+	b.index.Remove(f.Place)
 	b.killExpiredLocked(f.ring, f.pos, f.Header, h)
 }
 
@@ -214,7 +214,7 @@ func (b *bucket) expireAtLocked(in policy.Ring, pos uint64, hd record.Header) {
 	r := &b.rings[in]
 	h := b.keyHash(r, pos, hd)
 	if p, ok := b.index.Find(h, in, pos); ok {
-		b.index.Remove(h, p)
+		b.index.Remove(p)
 	} else {
 		b.corruptions.Add(1)
 	}

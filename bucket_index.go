@@ -1,6 +1,7 @@
 package ringcache
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/ringcache/ringcache/internal/chunk"
@@ -13,39 +14,29 @@ import (
 // long gone.
 
 const (
-	// growthPart is the part of its pages by which an index grows: an eighth,
-	// rounded down, or one page. Smaller steps would move entries more often,
-	// larger ones leave more room unused.
+	// growthPart is the part of its pages by which an index grows, or one page.
+	// Smaller steps would move entries more often, larger ones leave room unused.
 	growthPart = 8
 
-	// moveHomes is how many homes move with each Set while an index grows. All
-	// have to move before the next growth: that takes 1.5 a Set where the index
-	// has grown by an eighth, and 3.8 at the worst, by one of 15 pages where
-	// records are large. With fewer, what has not moved becomes too full
-	// meanwhile; more would be felt by every hundredth Set.
+	// moveHomes is how many homes move with each Set while an index grows. All have
+	// to move before the next growth: that takes 1.5 a Set, or 3.8 at the worst.
 	moveHomes = 4
 )
 
 // How many sixteenths of its slots are used when an index grows. Fewer take more
-// memory from records, and leave more ghosts and shorter ways: to a place for a
-// new key, and to knowing that a key is not there.
+// memory from records, and leave more ghosts and shorter searches.
 const (
 	growFilling = 12 // as long as nothing was evicted
 	growFull    = 11 // then, if records have fullRecord bytes: ghosts are in all groups
 	growFIFO    = 10 // the same with PolicyFIFO, where no entry stays in its home group
 	growRoomy   = 9  // always, if they have roomyRecord bytes
-)
 
-// The mean sizes of records from which an index may have more slots: what those
-// take is a fiftieth or so of what they are for.
-const (
 	fullRecord  = 1 << 6
 	roomyRecord = 1 << 10
 )
 
-// growAt returns how many sixteenths of its slots are used when the index of a
-// bucket grows that has records of that mean size; full tells that it has evicted
-// some.
+// growAt returns that for a bucket with records of that mean size; full tells that it
+// has evicted some.
 func growAt(kind policy.Kind, mean int, full bool) int {
 	switch {
 	case mean >= roomyRecord:
@@ -59,8 +50,7 @@ func growAt(kind policy.Kind, mean int, full bool) int {
 }
 
 // growStill is how many sixteenths fewer of the slots may be used while an index
-// waits for its pages. A bucket may have to give up a chunk of records for them,
-// and must not think again for it.
+// waits for pages: records that leave for them must not end the wait.
 const growStill = 2
 
 // isCrowdedLocked reports whether the index is to grow.
@@ -86,20 +76,12 @@ const (
 	slotBytes     = 13 // bytes of an index for an entry: a quarter of the slots is not used
 )
 
-// record returns the bytes of an expected record.
-func (e expectation) record() int {
-	if e.valueSize == 0 {
-		return typicalRecord
-	}
-	return record.ShortHeader + typicalKey + e.valueSize
-}
-
 // mean returns the bytes of an expected record, or 0 if nothing is said of them.
 func (e expectation) mean() int {
 	if e.valueSize == 0 {
 		return 0
 	}
-	return e.record()
+	return record.ShortHeader + typicalKey + e.valueSize
 }
 
 // firstPages returns how many pages an index is to begin with: as many as the
@@ -111,7 +93,7 @@ func (b *bucket) firstPages() int {
 		return 1
 	}
 	quota := b.quota()
-	n := min(e.entries/b.shared.buckets, quota/(e.record()+slotBytes))
+	n := min(e.entries/b.shared.buckets, quota/(cmp.Or(e.mean(), typicalRecord)+slotBytes))
 	return min(b.pagesFor(n+int(3*math.Sqrt(float64(n)))), b.maxPages(quota))
 }
 
@@ -119,8 +101,7 @@ func (b *bucket) firstPages() int {
 // crowded.
 func (b *bucket) pagesFor(n int) int { return b.index.PagesFor(n/b.growAt*16 + 16) }
 
-// startIndexLocked gives an empty index its first pages: those that it is going
-// to need if they can be had, else one.
+// startIndexLocked gives an empty index firstPages if they can be had, else one.
 func (b *bucket) startIndexLocked() error {
 	p, n := b.shared.pool, b.firstPages()
 	fits := p.Spare() >= n*p.PageSize()+2*p.ChunkSize()
@@ -147,23 +128,19 @@ func (b *bucket) tendIndexLocked() {
 		return
 	}
 	p := b.shared.pool
-	if b.isOverLocked(b.limitLocked()) || p.SpareForPages() < n*p.PageSize() {
-		return // the next Sets make room for it
-	}
-	// A refusal is no harm: the next Set tries again.
-	_ = b.growIndexLocked(n)
+	if !b.isOverLocked(b.limitLocked()) && p.SpareForPages() >= n*p.PageSize() {
+		_ = b.growIndexLocked(n)
+	} // else, and if it is refused, the next Sets make room for it
 }
 
 // maxPages returns how many pages an index may have in a bucket of that quota:
-// three quarters of it, which only the tiniest records need, but not the last
-// two chunks.
+// three quarters of it, but not the last two chunks.
 func (b *bucket) maxPages(quota int) int {
 	return max(1, min(quota*3/4, quota-2<<b.shared.shift)/b.shared.pool.PageSize())
 }
 
-// shrinkIndexLocked makes an index smaller that has more pages than it may: the
-// bucket's quota has fallen far. The rings were cut down before, so there is
-// little to enter.
+// shrinkIndexLocked makes an index smaller that has more pages than it may, since the
+// bucket's quota has fallen far. The rings were cut down before.
 func (b *bucket) shrinkIndexLocked() {
 	most := b.maxPages(b.quota())
 	if b.index.Pages() > most {
@@ -175,11 +152,11 @@ func (b *bucket) shrinkIndexLocked() {
 // rebuildIndexLocked enters what is live into an index of other pages, and gives
 // the rest back. Pages of the index may be among them.
 func (b *bucket) rebuildIndexLocked(pages, rest []chunk.Ref) {
-	type entry struct{ hash, slot uint64 }
+	type entry struct{ slot, tag uint64 }
 	var live []entry
-	b.index.Each(func(hash, slot uint64) {
+	b.index.Each(func(slot, tag uint64) {
 		if b.rings[index.Ring(slot)].Live(slot) {
-			live = append(live, entry{hash, slot})
+			live = append(live, entry{slot, tag})
 		}
 	})
 	b.index.Reset()
@@ -187,7 +164,7 @@ func (b *bucket) rebuildIndexLocked(pages, rest []chunk.Ref) {
 	b.index.Grow(pages)
 	b.wanted = 0
 	for _, e := range live {
-		if victim, forced := b.index.Insert(e.hash, e.slot, b.windows()); forced {
+		if victim, forced := b.index.Insert(e.slot, e.tag, b.windows()); forced {
 			b.loseLocked(victim)
 		}
 	}

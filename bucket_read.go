@@ -98,7 +98,7 @@ func (b *bucket) candidate(h uint64) (rec []byte, slot *atomic.Uint64, s uint64,
 	g.Prefetch() // no atomic operation of the lookup before holds this up
 	var ghost *atomic.Uint64
 	for m := g.Matches(index.Tag(h)); m != 0; m &= m - 1 {
-		at := g.Slot(m)
+		at := g.At(index.FirstSlot(m))
 		s = at.Load()
 		delay.Point()
 		if !index.SameHash(s, h) {
@@ -114,7 +114,7 @@ func (b *bucket) candidate(h uint64) (rec []byte, slot *atomic.Uint64, s uint64,
 		}
 		return rec, at, s, hit
 	}
-	if g.Overflowed(h) {
+	if g.Passed(h) != 0 {
 		return nil, nil, 0, uncommon
 	}
 	return nil, ghost, 0, miss
@@ -245,7 +245,7 @@ func (b *bucket) find(f *found, k []byte, h uint64) bool {
 				return true
 			}
 		}
-		if p.Left == 0 || !g.Overflowed(h) {
+		if p.Left == 0 || g.Passed(h) == 0 {
 			return false
 		}
 	}

@@ -153,7 +153,7 @@ func (c *Cache) GetAndDel(dst, k []byte) ([]byte, bool) {
 // take removes the key and appends the value that it had to dst.
 func (c *Cache) take(dst []byte, w *write) ([]byte, bool) {
 	b := c.bucket(w.h)
-	b.index.Prefetch(w.h)
+	b.index.Prefetch(w.h, 2)
 	b.lock()
 	defer b.unlockFor(w)
 	b.dels++

@@ -94,7 +94,7 @@ func (c *Cache) Touch(k []byte, ttl time.Duration) bool {
 // reports whether the key is there. It is not done if the record has no room.
 func (c *Cache) renew(w *write) (found, done bool) {
 	b := c.bucket(w.h)
-	b.index.Prefetch(w.h)
+	b.index.Prefetch(w.h, 2)
 	b.lock()
 	defer b.unlock()
 	found, done = b.touchLocked(w)

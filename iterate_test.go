@@ -334,7 +334,7 @@ func TestIterate_LeavesNoTrace(t *testing.T) {
 	c.UpdateStats(&after)
 	require.Equal(t, before, after)
 	c.each(func(b *bucket) {
-		b.index.Each(func(_, slot uint64) {
+		b.index.Each(func(slot, _ uint64) {
 			require.Zero(t, index.Freq(slot))
 		})
 	})

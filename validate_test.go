@@ -39,6 +39,8 @@ func (b *bucket) validateLocked(large map[int]int) error {
 	if b.seq.Load()%2 != 0 {
 		return fmt.Errorf("I13: the sequence is %d while nobody writes", b.seq.Load())
 	}
+	var errs []error
+	failf := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	type place struct {
 		ring policy.Ring
 		pos  uint64
@@ -68,20 +70,30 @@ func (b *bucket) validateLocked(large map[int]int) error {
 			return fmt.Errorf("I11: ring %d has records that can expire, unknown to the bucket", i)
 		}
 	}
-	err := b.index.Validate(b.windows(), func(hash, slot uint64) error {
-		at := place{index.Ring(slot), index.Pos(slot)}
+	var used [ringCount]int
+	b.index.Each(func(slot, tag uint64) {
+		in := index.Ring(slot)
+		at := place{in, index.Pos(slot)}
+		used[in]++
+		if r := &b.rings[in]; !r.Live(slot) {
+			if r.Age(slot) > r.Mask/4*3 {
+				failf("I5: a stale slot of age %d in a space of %d", r.Age(slot), r.Mask)
+			}
+			return
+		}
 		want, ok := records[at]
-		switch {
-		case !ok:
-			return errors.New("I7: a live slot without a live record")
-		case !index.SameHash(slot, want) || index.Tag(hash) != index.Tag(want):
-			return fmt.Errorf("I7: hash %x in the slot of a record with hash %x", hash, want)
+		if !ok {
+			failf("I7: a live slot without a live record")
+		} else if _, found := b.index.Find(want, in, at.pos); !found || tag != index.Tag(want) {
+			failf("I4, I7: slot %x is not where hash %x is sought", slot, want)
 		}
 		delete(records, at)
-		return nil
 	})
-	if err == nil && len(records) > 0 {
-		err = fmt.Errorf("I7: %d live records have no slot", len(records))
+	if used != b.index.Used() {
+		failf("I9: counts %v slots of the rings, has %v", b.index.Used(), used)
 	}
-	return err
+	if len(records) > 0 {
+		failf("I7: %d live records have no slot", len(records))
+	}
+	return errors.Join(errs...)
 }

@@ -37,7 +37,7 @@ func (c *Cache) begin(w *write) {
 
 // apply prefetches and stores a record. verb is what the caller asked for.
 func (c *Cache) apply(w *write, verb string) error {
-	c.bucket(w.h).index.Prefetch(w.h)
+	c.bucket(w.h).index.Prefetch(w.h, 2)
 	err := c.store(w, verb)
 	if err != nil && err != errUnmet {
 		return fmt.Errorf("ringcache: %w", err)
@@ -242,7 +242,7 @@ func (f *found) holds(v []byte) bool {
 func (c *Cache) remove(w *write) (met, found bool) {
 	defer c.shared.notify(w)
 	b := c.bucket(w.h)
-	b.index.Prefetch(w.h)
+	b.index.Prefetch(w.h, 2)
 	b.lock()
 	defer b.unlockFor(w)
 	if !w.silent {

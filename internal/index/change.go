@@ -13,82 +13,49 @@ func (x *Index) Store(p Place, slot uint64) {
 // be displaced.
 func (x *Index) SetLatest(slot uint64) { x.latest = slot & (ringBit | PosMask) }
 
-// Remove empties the slot of hash h at p.
-func (x *Index) Remove(h uint64, p Place) {
-	x.clearSlot(x.Path(h), p.At, p.I)
+// Remove empties the slot at p, and takes it out of the counts of the groups that it
+// passed (I4).
+func (x *Index) Remove(p Place) {
+	s := p.Group.Load(p.I)
+	x.used[Ring(s)]--
+	p.Group.clear(p.I)
+	if path := x.Path(s); path.At != p.At {
+		x.pass(path, p.At, s, -1)
+	}
 }
 
-// pass counts an entry, of hash or slot h, in the groups that it has passed on
-// path p before group at.
-func (x *Index) pass(p Path, at uint32, h uint64) {
+// pass counts by entries more, of a hash or slot, in the groups that path p has before
+// group at.
+func (x *Index) pass(p Path, at uint32, h uint64, by int) {
 	for ; p.At != at; p.Next() {
-		x.Group(p.At).pass(h)
+		x.Group(p.At).pass(h, by)
 	}
 }
 
-// unpass takes it out of them.
-func (x *Index) unpass(p Path, at uint32, h uint64) {
-	for ; p.At != at; p.Next() {
-		x.Group(p.At).unpass(h)
-	}
-}
-
-// clearSlot empties slot i of group at, on path p, and takes it out of the
-// counts of the groups that it passed (I4).
-func (x *Index) clearSlot(p Path, at uint32, i int) {
-	g := x.Group(at)
-	old := g.Load(i)
-	x.used[Ring(old)]--
-	g.clear(i)
-	x.unpass(p, at, old)
-}
-
-// replace puts slot of hash h, on path p, over slot i of group at, which has
-// another hash. It is clearSlot and putAt; most slots are in their home group,
-// and there is nothing to count.
-func (x *Index) replace(p Path, at uint32, i int, h, slot uint64) {
-	g := x.Group(at)
-	old := g.Load(i)
-	x.used[Ring(old)]--
-	x.used[Ring(slot)]++
-	g.ctrl = g.ctrl&^(0xff<<(8*i)) | Tag(h)<<(8*i)
-	g.slots[i].Store(slot)
-	if in, home := x.geometry(old); home != at {
-		x.unpass(in.path(home), at, old)
-	}
-	if p.At != at {
-		x.pass(p, at, slot)
-	}
-}
-
-// Insert puts slot where a search for hash h will find it: into the first empty
-// place on the path, else over the first stale slot, else, when probeGroups
-// groups are full of live ones, over a live one, which it returns.
-func (x *Index) Insert(h, slot uint64, w Windows) (victim uint64, forced bool) {
-	path := x.Path(h)
-	at, i := x.space(path, w)
-	if i < 0 {
+// Insert puts slot, with its tag, where a search will find it: into the first empty or
+// stale place on its path, or, when probeGroups groups are full of live ones, over a
+// live one, which it returns.
+func (x *Index) Insert(slot, tag uint64, w Windows) (victim uint64, forced bool) {
+	path := x.Path(slot)
+	p, found := x.space(path, w)
+	if !found {
 		// A crowd of equal hashes evicts only its own.
 		g := x.Group(path.At)
-		i = g.oldest(w, x.latest)
-		victim = g.Load(i)
-		x.replace(path, path.At, i, h, slot)
-		return victim, true
+		p = Place{Group: g, At: path.At, I: g.oldest(w, x.latest)}
+		victim = g.Load(p.I)
 	}
-	if g := x.Group(at); g.tagAt(i) == 0 {
-		g.putAt(i, slot, Tag(h))
-		x.used[Ring(slot)]++
-		x.pass(path, at, slot) // (I4)
-	} else {
-		x.replace(path, at, i, h, slot)
+	if p.Group.tagAt(p.I) != 0 {
+		x.Remove(p)
 	}
-	return 0, false
+	p.Group.put(p.I, slot, tag)
+	x.used[Ring(slot)]++
+	x.pass(path, p.At, slot, 1) // (I4)
+	return victim, !found
 }
 
-// space returns the first group on a path with an empty place or a stale slot,
-// and which place that is, the first empty one or else the first stale one; i is
-// below 0 if there is no such group.
-func (x *Index) space(p Path, w Windows) (at uint32, i int) {
+// space returns the first empty place in the first group on a path that has an empty or
+// a stale one, else its first stale one.
+func (x *Index) space(p Path, w Windows) (Place, bool) {
 	for ; ; p.Next() {
 		g := x.Group(p.At)
 		m := g.empties()
@@ -96,10 +63,10 @@ func (x *Index) space(p Path, w Windows) (at uint32, i int) {
 			m = g.stale(w)
 		}
 		if m != 0 {
-			return p.At, FirstSlot(m)
+			return Place{Group: g, At: p.At, I: FirstSlot(m)}, true
 		}
 		if p.Left == 0 {
-			return 0, -1
+			return Place{}, false
 		}
 	}
 }
@@ -112,21 +79,20 @@ func (x *Index) Sweep(n int, w Windows) {
 		for used := g.ctrl & tagHighs; used != 0; used &= used - 1 {
 			i := FirstSlot(used)
 			if s := g.Load(i); w.of(s).Outdated(s) {
-				x.clearSlot(x.Path(knownHash(s, g.tagAt(i))), x.sweepAt, i)
+				x.Remove(Place{Group: g, At: x.sweepAt, I: i})
 			}
 		}
-		x.sweepAt = (x.sweepAt + 1) % x.cur.size()
+		x.sweepAt = (x.sweepAt + 1) % x.cur.Load()
 	}
 }
 
-// Each calls fn with every used slot, and the part of its hash that is known.
-func (x *Index) Each(fn func(hash, slot uint64)) {
-	for n := range x.cur.size() {
+// Each calls fn with every used slot, and its tag.
+func (x *Index) Each(fn func(slot, tag uint64)) {
+	for n := range x.cur.Load() {
 		g := x.Group(n)
 		for used := g.ctrl & tagHighs; used != 0; used &= used - 1 {
 			i := FirstSlot(used)
-			s := g.Load(i)
-			fn(knownHash(s, g.tagAt(i)), s)
+			fn(g.Load(i), g.tagAt(i))
 		}
 	}
 }
@@ -135,8 +101,9 @@ func (x *Index) Each(fn func(hash, slot uint64)) {
 // to the end of at's home, which it returns. What readers change is left out of
 // them. A path may come by a group twice, and so may they.
 func (x *Index) TakeHome(slots []uint64, at uint64, w Windows) ([]uint64, uint64) {
-	in, home := x.geometry(at << hashAt)
-	end := in.end(home) // front is between two homes (I6): in holds for all of them
+	in := x.geometry(at << hashAt)
+	home := in.home(at << hashAt)
+	end := in.start(home + 1) // front is between two homes (I6): in holds for all of them
 	for p := in.path(home); ; p.Next() {
 		g := x.Group(p.At)
 		for used := g.ctrl & tagHighs; used != 0; used &= used - 1 {
@@ -150,7 +117,3 @@ func (x *Index) TakeHome(slots []uint64, at uint64, w Windows) ([]uint64, uint64
 		}
 	}
 }
-
-// HashOf returns the bits of a hash that a slot remembers, as a number of
-// HashBits bits.
-func HashOf(slot uint64) uint64 { return slot >> hashAt }

@@ -11,8 +11,7 @@ import (
 
 // Group is one cache line of the index: a control word, and seven slots. Readers
 // raise the frequency in a slot without a lock, so slots are atomic. The control
-// word is only written under the lock; who reads it without one validates the
-// bucket's sequence.
+// word is only written under the lock.
 type Group struct {
 	ctrl  uint64
 	slots [groupSlots]atomic.Uint64
@@ -33,7 +32,6 @@ const (
 	overflowMost = 1<<overflowBits - 1
 )
 
-// A group is a cache line.
 var _ [0]struct{} = [unsafe.Sizeof(Group{}) - groupBytes]struct{}{}
 
 // tagAt returns the tag of slot i; 0 if the slot is empty.
@@ -48,30 +46,24 @@ func (g *Group) Matches(tag uint64) uint64 {
 	return ^((x&tagLows + tagLows) | x) & tagHighs
 }
 
-// FirstSlot returns the first slot in a word of matches.
+// FirstSlot returns the first slot in a word of matches, which is not 0.
 func FirstSlot(m uint64) int { return bits.TrailingZeros64(m) >> 3 }
 
-// Load returns slot i.
-func (g *Group) Load(i int) uint64 { return g.slots[i].Load() }
+// At returns slot i, which is below groupSlots.
+func (g *Group) At(i int) *atomic.Uint64 {
+	return (*atomic.Uint64)(unsafe.Add(unsafe.Pointer(&g.slots), i<<3)) // sound: in slots
+}
+
+// Load returns what slot i holds.
+func (g *Group) Load(i int) uint64 { return g.At(i).Load() }
 
 // Prefetch asks for the group.
 func (g *Group) Prefetch() {
 	prefetch.Line(unsafe.Pointer(g)) // sound: nothing is read
 }
 
-// At returns slot i.
-func (g *Group) At(i int) *atomic.Uint64 { return &g.slots[i] }
-
-// Slot returns the first slot in a word of matches, which is not 0.
-func (g *Group) Slot(m uint64) *atomic.Uint64 {
-	// Sound: there are seven slots behind the control word, and the highest match
-	// is that of the last. The offset is a number of whole words.
-	return (*atomic.Uint64)(unsafe.Add(unsafe.Pointer(&g.slots), FirstSlot(m)<<3))
-}
-
-// Raise raises the frequency of a slot, which was read as s, unless it is as high
-// as it can be: a hot entry is only read. Another reader or a writer may have come
-// in between; then it does nothing.
+// Raise raises the frequency of a slot, which was read as s, unless it is as high as it
+// can be, or somebody has changed the slot meanwhile.
 func Raise(slot *atomic.Uint64, s uint64) {
 	if s&freqMask != freqMask {
 		slot.CompareAndSwap(s, s+freqOne)
@@ -96,65 +88,34 @@ func (g *Group) stale(w Windows) (m uint64) {
 	return ^m & tagHighs
 }
 
-// put puts a slot with its tag into an empty place, and reports whether there
-// was one.
-func (g *Group) put(slot, tag uint64) bool {
-	e := g.empties()
-	if e == 0 {
-		return false
-	}
-	g.putAt(FirstSlot(e), slot, tag)
-	return true
-}
-
-// putAt puts a slot with its tag into place i, which is empty.
-func (g *Group) putAt(i int, slot, tag uint64) {
+// put puts a slot with its tag into place i, which is empty.
+func (g *Group) put(i int, slot, tag uint64) {
 	g.ctrl |= tag << (8 * i & 63)
-	g.slots[i].Store(slot)
+	g.At(i).Store(slot)
 }
 
-// clear empties slot i.
-func (g *Group) clear(i int) {
-	g.ctrl &^= 0xff << (8 * i & 63)
-	g.slots[i].Store(0)
-}
-
-// wipe empties the group, which may hold anything. A reader who came too late
-// may still be raising a frequency here.
-func (g *Group) wipe() {
-	g.ctrl = 0
-	for i := range g.slots {
-		if g.slots[i].Load() != 0 {
-			g.slots[i].Store(0)
-		}
-	}
-}
+// clear empties place i. Its word stays: nobody looks at one without a tag, but for a
+// reader who came too late and raises its frequency.
+func (g *Group) clear(i int) { g.ctrl &^= 0xff << (8 * i & 63) }
 
 // overflowAt returns where in ctrl the overflow count of the side of hash h is,
 // or of the slot of one.
 func overflowAt(h uint64) uint { return overflowAt0 + uint(h>>hashAt&1)*overflowBits }
 
-// Overflowed reports whether any entry with the side of hash h went on from g to
-// a later group.
+// Passed returns how many entries with the side of hash h went on from g to a later
+// group; overflowMost: it has lost count.
 //
 //go:norace
-func (g *Group) Overflowed(h uint64) bool { return g.ctrl>>overflowAt(h)&overflowMost != 0 }
+func (g *Group) Passed(h uint64) uint64 { return g.ctrl >> overflowAt(h) & overflowMost }
 
 // anyOverflow reports whether any entry did.
 func (g *Group) anyOverflow() bool { return g.ctrl>>overflowAt0 != 0 }
 
-// pass counts one entry more that went on, with the hash or slot h. What has come
-// to overflowMost has lost count, and stays there.
-func (g *Group) pass(h uint64) {
-	if at := overflowAt(h); g.ctrl>>at&overflowMost != overflowMost {
-		g.ctrl += 1 << at
-	}
-}
-
-// unpass counts one less.
-func (g *Group) unpass(h uint64) {
-	if at := overflowAt(h); g.ctrl>>at&overflowMost != overflowMost {
-		g.ctrl -= 1 << at
+// pass counts by entries more, one or less by one, that went on with the hash or slot h.
+// What has come to overflowMost has lost count, and stays there.
+func (g *Group) pass(h uint64, by int) {
+	if g.Passed(h) != overflowMost {
+		g.ctrl += uint64(by) << overflowAt(h)
 	}
 }
 

@@ -1,18 +1,10 @@
 package index
 
-import (
-	"unsafe"
+import "github.com/ringcache/ringcache/internal/chunk"
 
-	"github.com/ringcache/ringcache/internal/chunk"
-	"github.com/ringcache/ringcache/internal/prefetch"
-)
-
-// How an index moves to a larger geometry, a few homes at a time.
-//
-// Pages are added at the table's end, and homes move from the old geometry to
-// the new one, the last first, a few with each Set: a home's new place is never
-// before its old one, so there is always room behind the frontier. A growing
-// table is never rebuilt.
+// How an index moves to a larger geometry: pages are added at the table's end, and
+// homes move to the new geometry, the last first, a few with each Set. A home's new
+// place is never before its old one, so there is room behind the frontier.
 
 // Growing reports whether homes are still to be moved.
 func (x *Index) Growing() bool { return x.front.Load() != 0 }
@@ -32,10 +24,10 @@ func (x *Index) Grow(pages []chunk.Ref) {
 		*x.pages.At(uint32(had + i)) = r
 	}
 	for g := uint32(had) << x.pageShift; g < uint32(n)<<x.pageShift; g++ {
-		x.Group(g).wipe()
+		x.Group(g).ctrl = 0
 	}
-	x.old.groups.Store(uint32(had) << x.pageShift)
-	x.cur.groups.Store(uint32(n) << x.pageShift)
+	x.old.Store(uint32(had) << x.pageShift)
+	x.cur.Store(uint32(n) << x.pageShift)
 	x.front.Store(uint32(had) << x.pageShift)
 }
 
@@ -57,13 +49,15 @@ func (x *Index) Move(n int, w Windows, lost func(slot uint64)) {
 		all = x.takeOut(all, front)
 	}
 	x.front.Store(front)
+	to := geometry(x.cur.Load())
 	for _, e := range all {
-		// The slot begins with the bits of the hash that count.
-		if x.Group(x.cur.home(e.slot)).put(e.slot, e.tag) {
+		g := x.Group(to.home(e.slot))
+		if free := g.empties(); free != 0 { // as nearly always
+			g.put(FirstSlot(free), e.slot, e.tag)
 			continue
 		}
 		x.used[Ring(e.slot)]-- // Insert counts it again
-		if victim, forced := x.Insert(knownHash(e.slot, e.tag), e.slot, w); forced {
+		if victim, forced := x.Insert(e.slot, e.tag, w); forced {
 			lost(victim)
 		}
 	}
@@ -72,15 +66,16 @@ func (x *Index) Move(n int, w Windows, lost func(slot uint64)) {
 // takeOut empties the slots of a home in the old geometry, and appends what was
 // in them to all. They still count as used.
 func (x *Index) takeOut(all []taken, home uint32) []taken {
-	path := x.old.path(home)
+	old := geometry(x.old.Load())
+	path := old.path(home)
 	for p := path; ; p.Next() {
 		g := x.Group(p.At)
 		for used := g.ctrl & tagHighs; used != 0; used &= used - 1 {
 			i := FirstSlot(used)
-			if s := g.Load(i); x.old.home(s) == home {
+			if s := g.Load(i); old.home(s) == home {
 				all = append(all, taken{slot: s, tag: g.tagAt(i)})
 				g.clear(i)
-				x.unpass(path, p.At, s)
+				x.pass(path, p.At, s, -1)
 			}
 		}
 		if p.Left == 0 || !g.anyOverflow() {
@@ -97,15 +92,12 @@ func (x *Index) PrefetchMove(n int) {
 		return
 	}
 	from := front - min(front, uint32(n))
-	x.prefetch(from, front-1)
-	first, last := x.old.start(from), x.old.end(front-1)-1
-	x.prefetch(x.cur.home(first<<hashAt), x.cur.home(last<<hashAt))
-}
-
-// prefetch asks for the groups from first to last.
-func (x *Index) prefetch(first, last uint32) {
-	for n := first; n <= last; n++ {
-		// Sound: nothing is read.
-		prefetch.Line(unsafe.Pointer(x.Group(n)))
+	for at := from; at < front; at++ {
+		x.Group(at).Prefetch()
+	}
+	old, to := geometry(x.old.Load()), geometry(x.cur.Load())
+	last := to.home((old.start(front) - 1) << hashAt)
+	for at := to.home(old.start(from) << hashAt); at <= last; at++ {
+		x.Group(at).Prefetch()
 	}
 }

@@ -1,7 +1,5 @@
 // Package index maps hashes to slots: where an entry's record is, and how often
-// it was read.
-//
-// It is an open-addressing table of groups; a group is one cache line:
+// it was read. It is an open-addressing table of groups; a group is one cache line:
 //
 //	word 0: seven tag bytes (0: the slot is empty) | two overflow counts (4 bits each)
 //	word 1 to 7: seven slots
@@ -10,20 +8,18 @@
 // A hash has its home group, found by multiplication, so groups are in hash
 // order. An entry that finds its home full goes on to the groups 1, 3, 6, 10,
 // ... behind it (triangular probing: runs of full groups do not join), at most
-// probeGroups in all. A group counts the entries that passed it so, on two sides,
-// of which an entry's is the lowest bit of its slot's hash: a search ends at a
-// group that nothing of its side passed. With good hashes some ten have passed on
-// a side at the very most. A count that has come to its end, as where keys were
-// chosen to meet, has lost count, and stays there.
+// probeGroups in all. A group counts the entries that passed it so, apart for the
+// two values of the lowest hash bit of a slot (its side): a search ends at a group
+// that nothing of its side passed. With good hashes some ten have passed on a side
+// at most. A count at its end, as where keys were chosen to meet, stays there.
 //
 // The index never looks at records. A slot whose position is no longer live in
-// its ring is stale: it is left where it is, can be found again as a ghost, and
-// gives its place to whoever needs one.
+// its ring is stale: it can be found again as a ghost, and gives its place to
+// whoever needs one.
 //
-// The table grows in place (grow.go). An index is guarded by its bucket's lock.
-// Home, Path, Group and what they lead to may also be used by an optimistic reader,
-// who validates the bucket's sequence afterwards: the pages are always long enough
-// for the geometry that was read before them.
+// An index is guarded by its bucket's lock. Home, Path, Group and what they lead to
+// may also be used by an optimistic reader, who validates the bucket's sequence
+// afterwards: the pages are long enough for the geometry that was read before them.
 //
 // Invariants (numbers as in docs/design.md):
 //
@@ -35,6 +31,7 @@
 package index
 
 import (
+	"math/bits"
 	"sync/atomic"
 	"unsafe"
 
@@ -81,6 +78,9 @@ func Ring(s uint64) policy.Ring { return policy.Ring(s >> PosBits & 1) }
 // Pos returns the slot's position.
 func Pos(s uint64) uint64 { return s & PosMask }
 
+// HashOf returns the bits of a hash that a slot remembers, as a number.
+func HashOf(s uint64) uint64 { return s >> hashAt }
+
 // Freq returns how often the entry was read, up to 3.
 func Freq(s uint64) int { return int(s & freqMask / freqOne) }
 
@@ -100,42 +100,25 @@ func OnTrial(s uint64) bool { return s&trialBit != 0 }
 func WithTrial(s uint64) uint64    { return s | trialBit }
 func WithoutTrial(s uint64) uint64 { return s &^ trialBit }
 
-// knownHash returns the part of a hash that a slot and its tag remember, in its
-// place.
-func knownHash(s, tag uint64) uint64 { return s>>hashAt<<hashAt | (tag&0x7f)<<33 }
-
-// geometry is so many groups, each the home of an equal share of the hashes.
-type geometry struct{ groups atomic.Uint32 }
-
-// size returns how many groups there are.
-func (t *geometry) size() uint32 { return t.groups.Load() }
+// geometry is a number of groups, each the home of an equal share of the hashes. A
+// slot may stand for its hash: it has the bits that decide the home.
+type geometry uint32
 
 // home returns the home group of hash h.
-func (t *geometry) home(h uint64) uint32 {
-	return uint32((h >> hashAt) * uint64(t.size()) >> HashBits)
-}
-
-// end returns the first hash, of HashBits bits, behind those of a home.
-func (t *geometry) end(home uint32) uint64 {
-	n := uint64(t.size())
-	return ((uint64(home)+1)<<HashBits + n - 1) / n
-}
+func (n geometry) home(h uint64) uint32 { return uint32((h >> hashAt) * uint64(n) >> HashBits) }
 
 // start returns the first hash, of HashBits bits, of those of a home.
-func (t *geometry) start(home uint32) uint64 {
-	if home == 0 {
-		return 0
-	}
-	return t.end(home - 1)
+func (n geometry) start(home uint32) uint64 {
+	return (uint64(home)<<HashBits + uint64(n) - 1) / uint64(n)
 }
 
 // path returns the probe path that begins at home.
-func (t *geometry) path(home uint32) Path {
-	n := max(t.size(), 1) // it may have been reset since: a path must end
-	return Path{At: home, step: 1, end: n, Left: min(probeGroups, n) - 1}
+func (n geometry) path(home uint32) Path {
+	end := max(uint32(n), 1) // it may have been reset since: a path must end
+	return Path{At: home, step: 1, end: end, Left: min(probeGroups, end) - 1}
 }
 
-// Path is a walk along a probe path. It goes round at the table's end.
+// Path is a walk along a probe path, which goes round at the table's end.
 type Path struct {
 	At   uint32 // group
 	Left uint32 // groups still to come
@@ -156,7 +139,7 @@ func (p *Path) Next() {
 // Index is the index of one bucket. Init makes it ready for use.
 type Index struct {
 	pages     chunk.Table
-	cur, old  geometry      // cur has no groups while the index is empty
+	cur, old  atomic.Uint32 // geometries; cur is 0 while the index is empty
 	front     atomic.Uint32 // homes of old below it have not moved; 0: not growing
 	sweepAt   uint32        // next group that Sweep looks at
 	used      [2]int32      // slots by the ring of their position, live or stale (I9)
@@ -167,25 +150,23 @@ type Index struct {
 // Init gives an index the size of its pages.
 func (x *Index) Init(pageSize int) {
 	x.pages.Init()
-	for groups := pageSize >> groupShift; 1<<x.pageShift < groups; {
-		x.pageShift++
-	}
+	x.pageShift = uint8(bits.Len(uint(pageSize>>groupShift - 1)))
 }
 
 // Empty reports whether the index has no pages.
-func (x *Index) Empty() bool { return x.cur.size() == 0 }
+func (x *Index) Empty() bool { return x.cur.Load() == 0 }
 
 // Pages returns how many pages the index has.
 func (x *Index) Pages() int { return x.Groups() >> x.pageShift }
 
 // Groups returns how many groups there are.
-func (x *Index) Groups() int { return int(x.cur.size()) }
+func (x *Index) Groups() int { return int(x.cur.Load()) }
 
 // Slots returns how many slots there are.
 func (x *Index) Slots() int { return x.Groups() * groupSlots }
 
-// Group returns group number n. Where a reader looks is an index page, whatever was
-// done since: they are never anything else.
+// Group returns group number n. A reader may come too late: it is still in an index
+// page, which is never anything else.
 //
 //go:norace
 func (x *Index) Group(n uint32) *Group {
@@ -197,39 +178,28 @@ func (x *Index) Group(n uint32) *Group {
 }
 
 // PagesFor returns the least pages that have so many slots.
-func (x *Index) PagesFor(slots int) int {
-	groups := slots/groupSlots + 1
-	return (groups + 1<<x.pageShift - 1) >> x.pageShift
-}
+func (x *Index) PagesFor(slots int) int { return slots/groupSlots>>x.pageShift + 1 }
 
 // Used returns how many slots have a position of each ring, live or stale.
 func (x *Index) Used() [2]int { return [2]int{int(x.used[0]), int(x.used[1])} }
 
-// geometry returns the geometry in which hash h is found now, and its home (I6).
-func (x *Index) geometry(h uint64) (in *geometry, home uint32) {
+// geometry returns the geometry in which hash h is found now (I6).
+func (x *Index) geometry(h uint64) geometry {
 	if front := x.front.Load(); front != 0 {
-		if home = x.old.home(h); home < front {
-			return &x.old, home
-		}
-	}
-	return &x.cur, x.cur.home(h)
-}
-
-// Home returns the home group of hash h, where its path begins (I6).
-func (x *Index) Home(h uint64) uint32 {
-	home := x.cur.home(h)
-	if front := x.front.Load(); front != 0 {
-		if old := x.old.home(h); old < front {
+		if old := geometry(x.old.Load()); old.home(h) < front {
 			return old
 		}
 	}
-	return home
+	return geometry(x.cur.Load())
 }
+
+// Home returns the home group of hash h, where its path begins.
+func (x *Index) Home(h uint64) uint32 { return x.geometry(h).home(h) }
 
 // Path returns the probe path of hash h.
 func (x *Index) Path(h uint64) Path {
-	in, home := x.geometry(h)
-	return in.path(home)
+	in := x.geometry(h)
+	return in.path(in.home(h))
 }
 
 // Place is where a slot was found.
@@ -254,43 +224,27 @@ func (x *Index) Find(h uint64, ring policy.Ring, pos uint64) (Place, bool) {
 				return Place{Group: g, Slot: s, At: p.At, I: i}, true
 			}
 		}
-		if p.Left == 0 || !g.Overflowed(h) {
+		if p.Left == 0 || g.Passed(h) == 0 {
 			return Place{}, false
 		}
 	}
 }
 
-// Prefetch asks for the home group of hash h, and for the one behind it, which a
-// search goes on to in every third case where a cache is full. It needs no lock.
-func (x *Index) Prefetch(h uint64) {
-	if home := x.homeAddress(h); home != nil {
-		prefetch.Lines(home, 2)
-	}
-}
-
-// PrefetchHome asks for the home group of hash h. It needs no lock.
-func (x *Index) PrefetchHome(h uint64) {
-	if home := x.homeAddress(h); home != nil {
-		prefetch.Line(home)
-	}
-}
-
-// homeAddress returns where the home group of hash h is, nil if there is none.
+// Prefetch asks for n groups from the home of hash h on: in a full cache, every
+// third Set goes on to the second. It needs no lock.
 //
 //go:norace
-func (x *Index) homeAddress(h uint64) unsafe.Pointer {
-	if x.Empty() {
-		return nil
+func (x *Index) Prefetch(h uint64, n int) {
+	if !x.Empty() {
+		prefetch.Lines(unsafe.Pointer(x.Group(x.Home(h))), n) // sound: nothing is read
 	}
-	// Sound: nothing is read there.
-	return unsafe.Pointer(x.Group(x.Home(h)))
 }
 
 // Reset forgets everything and returns the pages.
 func (x *Index) Reset() []chunk.Ref {
 	pages := x.TakenPages()
-	x.cur.groups.Store(0)
-	x.old.groups.Store(0)
+	x.cur.Store(0)
+	x.old.Store(0)
 	x.front.Store(0)
 	x.sweepAt, x.used = 0, [2]int32{}
 	return pages

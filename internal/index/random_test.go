@@ -105,7 +105,7 @@ func (m *model) lose(victim uint64) {
 func (m *model) insert() {
 	e := m.append(m.hash(), policy.Ring(m.rnd.IntN(2)))
 	m.x.SetLatest(Slot(e.hash, e.ring, e.pos))
-	if victim, forced := m.x.Insert(e.hash, Slot(e.hash, e.ring, e.pos), m.windows()); forced {
+	if victim, forced := m.x.Insert(Slot(e.hash, e.ring, e.pos), Tag(e.hash), m.windows()); forced {
 		m.lose(victim)
 	}
 	m.slots[e] = true
@@ -136,7 +136,7 @@ func (m *model) step() {
 		m.insert()
 	case x < 60 && len(m.slots) > 0:
 		e, p := m.any()
-		m.x.Remove(e.hash, p)
+		m.x.Remove(p)
 		delete(m.slots, e)
 	case x < 70 && len(m.slots) > 0: // moves to the head of a ring
 		e, p := m.any()
@@ -159,14 +159,40 @@ func (m *model) step() {
 	m.x.Sweep(4, m.windows())
 }
 
-// check compares the index with the map.
+// check compares the index with the map, and checks its invariants.
 func (m *model) check() {
-	n := 0
-	require.NoError(m.t, m.x.Validate(m.windows(), func(_, slot uint64) error {
-		n++
-		return nil
-	}))
-	require.Len(m.t, m.slots, n)
+	w, live := m.windows(), 0
+	passed := make([][2]uint64, m.x.Groups())
+	var used [2]int32
+	for n := range m.x.cur.Load() {
+		g := m.x.Group(n)
+		for i := range groupSlots {
+			if g.tagAt(i) == 0 {
+				continue
+			}
+			s := g.Load(i)
+			used[Ring(s)]++
+			for p := m.x.Path(s); p.At != n; p.Next() {
+				passed[p.At][HashOf(s)&1]++
+				require.NotZero(m.t, p.Left, "I4: slot %d of group %d is not on its path", i, n)
+			}
+			if w.live(s) {
+				live++
+				continue
+			}
+			age, most := w.of(s).Age(s), w.of(s).Mask/4*3
+			require.LessOrEqual(m.t, age, most, "I5: the age of a stale slot")
+		}
+	}
+	for n := range m.x.cur.Load() {
+		for side, has := range passed[n] {
+			if count := m.x.Group(n).Passed(uint64(side) << hashAt); count != overflowMost {
+				require.Equal(m.t, has, count, "I4: what passed group %d on side %d", n, side)
+			} // else it may be any number
+		}
+	}
+	require.Equal(m.t, used, m.x.used, "I9: slots by ring")
+	require.Len(m.t, m.slots, live)
 	for e := range m.slots {
 		p, ok := m.x.Find(e.hash, e.ring, e.pos)
 		require.True(m.t, ok, "%+v", e)

@@ -1,8 +1,5 @@
-// Package position is the arithmetic of positions in a byte ring.
-//
-// A position is the number of bytes that were appended before it, cut to a
-// fixed number of bits. Its low part is an offset; the high part counts how
-// often writing has started over, and is the generation.
+// Package position is the arithmetic of positions in a byte ring: the numbers of bytes
+// that were appended before, cut to a fixed number of bits.
 package position
 
 // Window is the live part of a ring's position space.
