@@ -9,44 +9,32 @@ import (
 
 // How a cache changes its size while it is in use.
 //
-// Larger is simple: there is more to divide. Smaller is work, which is done in
-// steps: each takes one bucket's lock and evicts a little. Three figures fall
-// one after another. First shared.maxBytes, from which follow the longest
-// value, the border between small and large records, and what the large
-// buckets should hold; when these have shrunk, shared.total, which the small
-// buckets divide; and with each step the pool's bound, which is never below
-// what is in use until the end, so that nobody meanwhile has to look for memory
-// that nobody has.
+// Larger is simple: there is more to divide. Smaller is work, in steps: each takes
+// one bucket's lock and evicts a little. Three figures fall in turn. First
+// shared.maxBytes, from which follow the longest value, the border of large
+// records, and what the large buckets should hold; when these have shrunk,
+// shared.total, which the small buckets divide; and with each step the pool's
+// bound, which is never below what is in use until the end, so that nobody looks
+// for memory that nobody has.
 //
-// A Set that has read the old figures may come to its bucket when that is done
-// already. The bucket knows the longest record that it takes (bucket.longest), and
-// sends a longer one back to begin again.
+// A Set that chose its bucket by the old figures is sent back by bucket.longest.
 
 // leastChunks is how many chunks a bucket must have on the average.
 const leastChunks = 4
 
-// Resize sets the bound on off-heap memory to maxBytes, at any time and while
-// others use the cache. When it has made the cache smaller and returns, its
-// memory is within the new bound, and what lay above has gone back to the
-// operating system. Entries stay as far as there is room for them, before all
-// those that have been read. The longest value is a sixteenth of the new bound; a
-// longer one that is there goes when it would be moved.
+// Resize sets the bound on off-heap memory to maxBytes, while others use the cache.
+// When it returns, memory is within a smaller bound, and what lay above has gone
+// back to the operating system, unless the cache lies on the Go heap (see the
+// section Memory of the package) or was made with less than 64 MB (256 MB where
+// the system's pages have 16 KB). Entries stay as far as there is room, first those
+// that have been read. OnEvict is called between steps, each of which locks a bucket
+// for 64 KB or 256 records; once more it is locked while its index is made anew.
 //
-// A cache can have an eighth of the bound that it was made with, one of 1 GB or
-// more at least 128 MB, and none less than 32 MB; upwards there is the limit of
-// Options.MaxBytes. Beyond these Resize returns [ErrInvalidOptions], naming the
-// limit, and changes nothing; after Close it returns [ErrClosed]. Memory is still
-// taken in chunks of the size that the first bound asked for, so a cache that is
-// to become a hundred times larger is better made large, and resized to what it
-// may have at first.
-//
-// Resize takes time in proportion to what has to go, but locks a bucket only for
-// steps of 64 KB or 256 records, and once while its index is made anew. When
-// another Resize comes, from another goroutine or from OnEvict, it takes over, and the
-// earlier one returns. Options.OnEvict is called between the steps, for
-// what has gone with each. Where the cache lies on the Go heap (see the section
-// Memory of the package), and where it was made with less than 64 MB, or four
-// times that on systems with pages of 16 KB, what is free is kept for reuse.
+// The bound can be an eighth of the first one (of 1 GB or more: 128 MB), at least
+// 32 MB, and at most that of Options.MaxBytes; beyond, Resize returns
+// [ErrInvalidOptions] and changes nothing. After Close it returns [ErrClosed]. The
+// last of several calls does the work, and the others return. A value above a
+// sixteenth of the new bound goes when it would be moved.
 func (c *Cache) Resize(maxBytes int) error {
 	s := c.shared
 	least := max(minMaxBytes, leastChunks*s.buckets<<s.shift)
@@ -74,9 +62,8 @@ type sizing struct {
 // resize is Resize to a size that is known to be right. It reports false if the
 // cache is closed.
 func (c *Cache) resize(maxBytes int) bool {
-	turn, work := c.beginResize(maxBytes)
-	for s := (shrinking{to: maxBytes}); work && !s.done; {
-		work = c.shrinkStep(turn, &s)
+	if turn, work := c.beginResize(maxBytes); work {
+		c.shrink(turn, maxBytes)
 	}
 	b := &c.buckets[0]
 	b.mu.Lock()
@@ -127,29 +114,42 @@ func (c *Cache) allot(total int) {
 	c.shared.divide()
 }
 
-// shrinking is how far a Resize has come with making the cache smaller.
-type shrinking struct {
-	to    int // bytes
-	stage shrinkStage
-	at    int // bucket
-	fit   fit
-	gave  bool // some bucket has given up a chunk in this round
-	done  bool
+// shrink makes the cache smaller, until another Resize comes.
+func (c *Cache) shrink(turn uint64, to int) {
+	pool, over := c.shared.pool, false
+	step := func(do func(w *write)) { over = over || !c.shrinkStep(turn, to, do) }
+	for i := range c.arena.buckets {
+		for f := (fit{}); !f.done && !over; {
+			step(func(w *write) { c.fitLargeStep(&c.arena.buckets[i], &f, w) })
+		}
+	}
+	step(func(*write) { c.allot(to) })
+	for i := range c.shared.buckets {
+		for f := (fit{}); !f.done && !over; {
+			step(func(w *write) { c.buckets[i].fitStep(&f, w) })
+		}
+	}
+	// Seldom is still more in use: chunks of which only some pages are.
+	n := c.shared.buckets + largeBuckets
+	for gave := true; gave; {
+		gave = false
+		for i := 0; i < n && !over && pool.Used() > to; i++ {
+			step(func(w *write) { gave = c.giveChunk(c.nth(i), w) || gave })
+		}
+	}
+	for more := true; more && !over; {
+		step(func(*write) {
+			if more = pool.Trim(); !more {
+				pool.SetBound(to)
+				c.sizing.unfinished = false
+			}
+		})
+	}
 }
 
-// shrinkStage is what is made smaller.
-type shrinkStage uint8
-
-const (
-	fitLarge  shrinkStage = iota // the large buckets
-	fitSmall                     // the small ones
-	giveRest                     // whatever is left above the bound
-	trimChunk                    // idle chunks, to the operating system
-)
-
-// shrinkStep takes some memory from the cache, and tells OnEvict what had to
-// leave. It reports false if another Resize has come.
-func (c *Cache) shrinkStep(turn uint64, s *shrinking) bool {
+// shrinkStep does one step, and tells OnEvict what had to leave. It reports false
+// if another Resize has come.
+func (c *Cache) shrinkStep(turn uint64, to int, do func(w *write)) bool {
 	var w write
 	defer c.shared.notify(&w)
 	c.sizing.mu.Lock()
@@ -157,66 +157,17 @@ func (c *Cache) shrinkStep(turn uint64, s *shrinking) bool {
 	if c.sizing.turn != turn {
 		return false
 	}
-	pool := c.shared.pool
-	switch s.stage {
-	case fitLarge:
-		c.fitLargeStep(s, &w)
-	case fitSmall:
-		c.buckets[s.at].fitStep(&s.fit, &w)
-		s.next(c.shared.buckets, giveRest)
-	case giveRest:
-		c.giveStep(s, &w)
-	default:
-		s.done = !pool.Trim()
-	}
-	if pool.Lower(s.to); s.done {
-		pool.SetBound(s.to)
-		c.sizing.unfinished = false
-	}
+	do(&w)
+	c.shared.pool.Lower(to)
 	return true
 }
 
-// next goes on to the next of n buckets when this one fits, and behind the last
-// to the next stage.
-func (s *shrinking) next(n int, stage shrinkStage) {
-	if !s.fit.done {
-		return
-	}
-	s.fit = fit{}
-	if s.at++; s.at == n {
-		s.at, s.stage = 0, stage
-	}
-}
-
-// fitLargeStep does a step of making the large buckets smaller; then the small
-// ones have less to divide.
-func (c *Cache) fitLargeStep(s *shrinking, w *write) {
-	a := &c.arena
-	a.mu.Lock()
-	lb := &a.buckets[s.at]
-	lb.fitStep(&s.fit, w)
+// fitLargeStep is fitStep of a large bucket.
+func (c *Cache) fitLargeStep(lb *bucket, f *fit, w *write) {
+	c.arena.mu.Lock()
+	defer c.arena.mu.Unlock()
+	lb.fitStep(f, w)
 	c.settle(lb)
-	a.mu.Unlock()
-	if s.next(largeBuckets, fitSmall); s.stage == fitSmall {
-		c.allot(s.to)
-	}
-}
-
-// giveStep has a bucket give up a chunk if there is still memory in use above the
-// bound, which is seldom: chunks of which only some pages are in use.
-func (c *Cache) giveStep(s *shrinking, w *write) {
-	n := c.shared.buckets + largeBuckets
-	if c.shared.pool.Used() > s.to {
-		s.gave = c.giveChunk(c.nth(s.at), w) || s.gave
-		if s.at++; s.at < n {
-			return
-		}
-		again := s.gave
-		if s.at, s.gave = 0, false; again {
-			return
-		}
-	}
-	s.stage = trimChunk
 }
 
 // giveChunk has a bucket give up a chunk, and reports whether it had any.

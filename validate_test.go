@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/ringcache/ringcache/internal/chunk"
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
+	"github.com/ringcache/ringcache/internal/ring"
 )
 
 // validate walks every bucket and checks the invariants of docs/design.md, under
@@ -48,7 +50,7 @@ func (b *bucket) validateLocked(large map[int]int) error {
 	records := map[place]uint64{} // to the hash of the key
 	for i := range b.rings {
 		r := &b.rings[i]
-		err := r.Validate(func(pos uint64, hd record.Header) error {
+		err := validateRing(r, func(pos uint64, hd record.Header) error {
 			if hd.Dead {
 				return nil
 			}
@@ -96,4 +98,47 @@ func (b *bucket) validateLocked(large map[int]int) error {
 		failf("I7: %d live records have no slot", len(records))
 	}
 	return errors.Join(errs...)
+}
+
+// validateRing checks a ring, and calls fn with each record, dead ones too.
+func validateRing(r *ring.Ring, fn func(pos uint64, h record.Header) error) error {
+	if r.Size > r.Mask/4 {
+		return fmt.Errorf("I3: %d live bytes in a space of %d", r.Size, r.Mask)
+	}
+	chunks, seen := r.Chunks(), map[chunk.Ref]int{}
+	for i, c := range chunks {
+		first, dup := seen[c]
+		borrowed := first == 0 && i == len(chunks)-1
+		if c == (chunk.Ref{}) || dup && !borrowed {
+			return fmt.Errorf("I2: slots %d and %d hold one chunk, or none", first, i)
+		}
+		seen[c] = i
+	}
+	if len(seen) != r.Held() {
+		return fmt.Errorf("I2: holds %d chunks, has %d", r.Held(), len(seen))
+	}
+	if len(chunks) > r.Held() && r.Size > r.Room(0) {
+		return fmt.Errorf("I1: %d bytes in %d chunks", r.Size, r.Held())
+	}
+	var has ring.Counts
+	for off := uint64(0); off < r.Size; {
+		pos := (r.Tail + off) & r.Mask
+		h, ok := r.Header(pos)
+		if !ok {
+			return fmt.Errorf("I2: no record at position %d", pos)
+		}
+		if !h.Dead {
+			has.Count(1, h.Total(), h.HasExpiry)
+		} else if h.HasExpiry {
+			has.DeadBytes += h.Total()
+		}
+		if err := fn(pos, h); err != nil {
+			return err
+		}
+		off += uint64(h.Total())
+	}
+	if has != r.Counts {
+		return fmt.Errorf("I7, I10: counts %+v, has %+v", r.Counts, has)
+	}
+	return nil
 }

@@ -165,55 +165,28 @@ func ParseExpiring(b []byte) (h Header, ok bool) {
 // Parse decodes the header at the start of b. It reports false if b is too
 // short for it or if the header is of no known kind.
 func Parse(b []byte) (h Header, ok bool) {
-	if len(b) < ShortHeader {
-		return Header{}, false
+	var buf [MaxHeader]byte
+	n := copy(buf[:], b)
+	if h, ok = ParseShort(buf[:]); !ok {
+		h, ok = ParseExpiring(buf[:])
 	}
-	h.Dead = b[0]&deadBit != 0
-	switch {
-	case b[0]&longBit == 0:
-		h.Size = ShortHeader
-		h.KeyLen = int(b[0] & maxShortKey)
-		h.ValueLen = int(binary.LittleEndian.Uint16(b[1:]))
-		return h, true
-	case b[0]&expiryBit != 0:
-		lengths := int(binary.LittleEndian.Uint16(b[1:]))
-		h.Size = ShortHeader
-		h.KeyLen = int(b[0]&kindMask) | lengths>>15<<5
-		h.ValueLen = lengths & maxShortTimed
-		return h.withExpiry(b)
+	if !ok {
+		h, ok = parseLong(&buf)
 	}
-	return parseLong(h, b)
+	return h, ok && h.Size <= n
 }
 
 // parseLong is Parse of a long header.
-func parseLong(h Header, b []byte) (Header, bool) {
+func parseLong(b *[MaxHeader]byte) (h Header, ok bool) {
 	kind := b[0] & kindMask
-	if len(b) < LongHeader || kind > kindNegative {
-		return Header{}, false
-	}
 	h.Size = LongHeader
 	h.KeyLen = int(binary.LittleEndian.Uint16(b[1:]))
 	h.ValueLen = int(binary.LittleEndian.Uint32(b[3:]))
-	if h.ValueLen < 0 { // an int of 32 bits cannot hold every length
-		return Header{}, false
+	h.Dead, h.Negative = b[0]&deadBit != 0, kind == kindNegative
+	if h.HasExpiry = kind != kindLong; h.HasExpiry {
+		h.Size += ExpirySize
+		h.Expiry = binary.LittleEndian.Uint32(b[LongHeader:])
 	}
-	if h.Negative = kind == kindNegative; h.Negative && h.ValueLen > 0 {
-		return Header{}, false
-	}
-	if kind != kindLong {
-		return h.withExpiry(b)
-	}
-	return h, true
-}
-
-// withExpiry returns h with the expiry that follows it in b, or false if b is
-// too short for that.
-func (h Header) withExpiry(b []byte) (Header, bool) {
-	if len(b) < h.Size+ExpirySize {
-		return Header{}, false
-	}
-	h.Expiry = binary.LittleEndian.Uint32(b[h.Size:])
-	h.Size += ExpirySize
-	h.HasExpiry = true
-	return h, true
+	// An int of 32 bits cannot hold every length.
+	return h, kind <= kindNegative && h.ValueLen >= 0 && !(h.Negative && h.ValueLen > 0)
 }

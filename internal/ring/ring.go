@@ -79,6 +79,15 @@ func (r *Ring) Held() int {
 	return int(r.mapped)
 }
 
+// Chunks returns what the slots hold from the tail's on, the borrowed chunk twice.
+// It is for tests.
+func (r *Ring) Chunks() (all []chunk.Ref) {
+	for i := range uint64(r.mapped) {
+		all = append(all, *r.entry(r.Tail + i<<r.shift))
+	}
+	return all
+}
+
 // Room returns how many bytes may be live at once when the ring may hold limit
 // chunks.
 func (r *Ring) Room(limit int) uint64 {

@@ -93,13 +93,26 @@ func (q *queue) release() {
 
 // check compares the ring with the queue.
 func (q *queue) check() {
-	n := 0
-	require.NoError(q.t, q.ring.Validate(func(_ uint64, h record.Header) error {
-		require.Equal(q.t, q.recs[n], h)
-		n++
-		return nil
-	}))
-	require.Len(q.t, q.recs, n)
+	seen := map[chunk.Ref]bool{}
+	for _, c := range q.ring.Chunks() {
+		require.NotZero(q.t, c)
+		seen[c] = true
+	}
+	require.Len(q.t, seen, q.ring.Held(), "I2: chunks that it holds")
+	if q.ring.borrowed {
+		require.LessOrEqual(q.t, q.ring.Size, uint64(q.ring.Held())<<testShift, "I1")
+	}
+	var has Counts
+	pos := q.ring.Tail
+	for _, want := range q.recs {
+		h, ok := q.ring.Header(pos)
+		require.True(q.t, ok)
+		require.Equal(q.t, want, h)
+		has.Count(1, h.Total(), false)
+		pos = (pos + uint64(h.Total())) & q.ring.Mask
+	}
+	require.Equal(q.t, q.ring.Head(), pos)
+	require.Equal(q.t, has, q.ring.Counts)
 	got, ok := q.ring.Read(nil, q.ring.Tail, int(q.ring.Size))
 	require.True(q.t, ok)
 	require.True(q.t, bytes.Equal(q.want, got), "it holds other bytes than were appended")
