@@ -4,14 +4,11 @@ import "math/bits"
 
 // Pages are cut from chunks. A chunk that is cut stays so.
 //
-// Every lookup reads one line of an index, anywhere in it, and so needs one
-// more address translated. Indexes are a small part of a cache, an eighth or so,
-// and worth having in large pages of the processor: in a cache that is not small
-// the chunks to be cut come from blocks, of which each is one such page.
-const (
-	blockSize  = 2 << 20
-	blocksFrom = 256 << 20 // bound from which a block that is not all used does not matter
-)
+// Every lookup reads one line of an index, anywhere in it, and so needs one more
+// address translated. Indexes are an eighth of a cache or so, and worth having in
+// large pages of the processor: in a cache that is not small, chunks to be cut
+// come from maps of their own, which ask for them.
+const indexMapsFrom = 256 << 20 // bound from which a large page that is partly used does not matter
 
 // cut is a chunk that is cut into pages; owner leads from a page to it.
 type cut struct {
@@ -58,15 +55,10 @@ func (p *Pool) pageLocked() (Ref, error) {
 	i := bits.TrailingZeros64(c.free)
 	c.free &^= 1 << i
 	c.inUse++
-	r := p.page(c, i)
+	at := uint32(i * p.pageSize)
+	r := refOf(c.chunk.Bytes(at, at+uint32(p.pageSize)))
 	p.owner[r] = k
 	return r, nil
-}
-
-// page returns page i of a cut.
-func (p *Pool) page(c *cut, i int) Ref {
-	at := uint32(i * p.pageSize)
-	return refOf(c.chunk.Bytes(at, at+uint32(p.pageSize)))
 }
 
 // roomyCutLocked returns a cut with a free page: the last one, or the one with the
@@ -118,12 +110,7 @@ func (p *Pool) putPagesLocked(rs []Ref) {
 		k := p.owner[r]
 		delete(p.owner, r)
 		c := &p.cuts[k]
-		for i := 0; ; i++ {
-			if p.page(c, i) == r {
-				c.free |= 1 << i
-				break
-			}
-		}
+		c.free |= 1 << (int(uintptr(r.Pointer())-uintptr(c.chunk.Pointer())) / p.pageSize)
 		p.free.Add(int64(p.pageSize))
 		if c.inUse--; c.inUse == 0 {
 			p.idleCuts = append(p.idleCuts, k)
@@ -134,53 +121,21 @@ func (p *Pool) putPagesLocked(rs []Ref) {
 	}
 }
 
-// cuttableLocked takes a chunk that is to be cut: from a block, but for those
-// that rings have given back.
+// cuttableLocked takes a chunk that is to be cut.
 func (p *Pool) cuttableLocked() (Ref, error) {
 	if r, ok := pop(&p.idle); ok {
 		return r, nil
 	}
-	if len(p.block) < p.chunkSize && p.bound.Load() >= blocksFrom {
-		if p.openBlockLocked() != nil {
-			return p.coldChunkLocked() // there may be some
-		}
-	}
-	if len(p.block) < p.chunkSize {
+	if p.bound.Load() < indexMapsFrom {
 		return p.coldChunkLocked()
 	}
-	return cutOff(&p.block, p.chunkSize), nil
-}
-
-// openBlockLocked gets a new block from the newest map, or from a new one if
-// that has none left.
-func (p *Pool) openBlockLocked() error {
-	if len(p.fresh) < p.beforeBlockLocked()+blockSize {
-		p.setAsideLocked(len(p.fresh))
-		if err := p.mapLocked(); err != nil {
-			return err
+	if len(p.uncut) < p.chunkSize {
+		if err := p.mapLocked(&p.uncut, p.mapSize/8); err != nil {
+			return p.coldChunkLocked() // there may be some
 		}
+		p.mem.HugePages(p.uncut)
 	}
-	p.setAsideLocked(p.beforeBlockLocked())
-	p.block, p.fresh = p.fresh[:blockSize:blockSize], p.fresh[blockSize:]
-	p.mem.HugePages(p.block)
-	return nil
-}
-
-// beforeBlockLocked returns how many fresh bytes there are before the next
-// address at which a large page can begin.
-func (p *Pool) beforeBlockLocked() int {
-	first := refOf(p.fresh)
-	return int(-uintptr(first.Pointer()) & (blockSize - 1))
-}
-
-// setAsideLocked takes n fresh bytes away, for chunks; what is less than a chunk
-// is lost, and has no memory.
-func (p *Pool) setAsideLocked(n int) {
-	skipped := p.fresh[:n]
-	p.fresh = p.fresh[n:]
-	for len(skipped) >= p.chunkSize {
-		p.cold = append(p.cold, cutOff(&skipped, p.chunkSize))
-	}
+	return cutOff(&p.uncut, p.chunkSize), nil
 }
 
 // coolCutLocked gives the memory of a cut back of which no page is in use, and

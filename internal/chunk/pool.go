@@ -49,7 +49,7 @@ type Pool struct {
 	mu    sync.Mutex
 	maps  [][]byte
 	fresh []byte // never used rest of the newest map
-	block []byte // never used rest of the newest block
+	uncut []byte // the same of maps for chunks that are cut
 	idle  []Ref  // chunks given back
 	cold  []Ref  // chunks without physical memory
 
@@ -131,8 +131,11 @@ func (p *Pool) coldChunkLocked() (Ref, error) {
 		return r, nil
 	}
 	if len(p.fresh) < p.chunkSize {
-		if err := p.mapLocked(); err != nil {
+		if err := p.mapLocked(&p.fresh, p.mapSize); err != nil {
 			return Ref{}, err
+		}
+		if p.hugePages {
+			p.mem.HugePages(p.fresh)
 		}
 	}
 	return cutOff(&p.fresh, p.chunkSize), nil
@@ -149,17 +152,14 @@ func pop(list *[]Ref) (Ref, bool) {
 	return r, true
 }
 
-// mapLocked gets a new map. What is left of the one before is no chunk.
-func (p *Pool) mapLocked() error {
-	m, err := p.mem.Map(p.mapSize)
+// mapLocked gets a new map of n bytes.
+func (p *Pool) mapLocked(fresh *[]byte, n int) error {
+	m, err := p.mem.Map(n)
 	if err != nil {
-		return fmt.Errorf("map %d bytes: %w", p.mapSize, err)
-	}
-	if p.hugePages {
-		p.mem.HugePages(m)
+		return fmt.Errorf("map %d bytes: %w", n, err)
 	}
 	p.maps = append(p.maps, m)
-	p.fresh = m
+	*fresh = m
 	return nil
 }
 
@@ -237,7 +237,7 @@ func (p *Pool) Close() {
 	} else {
 		p.maps = nil // the collector's, once no reader has it
 	}
-	p.fresh, p.block, p.idle, p.cold = nil, nil, nil, nil
+	p.fresh, p.uncut, p.idle, p.cold = nil, nil, nil, nil
 	p.cuts, p.idleCuts, p.owner, p.warm = nil, nil, nil, 0
 	p.used.Store(0)
 	p.free.Store(0)

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"testing"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 )
@@ -13,6 +14,7 @@ import (
 // testMemory is memory on the Go heap that counts what is given back.
 type testMemory struct {
 	maps      [][]uint64
+	large     [][]byte // asked to be of large pages
 	discarded int
 	refuse    bool
 }
@@ -31,47 +33,51 @@ func (m *testMemory) memory() Memory {
 		},
 		Unmap:     func([]byte) error { return nil },
 		Discard:   func(b []byte) { m.discarded += len(b); clear(b) },
-		HugePages: func([]byte) {},
+		HugePages: func(b []byte) { m.large = append(m.large, b) },
 		Granule:   4096,
 	}
 }
 
-// In a cache that is not small the pages of indexes lie in blocks, each at an
-// address where a large page can begin, and no two pieces that are handed out
-// share a byte. In a small one there are none.
-func TestPool_PagesLieInBlocks(t *testing.T) {
-	for bound, blocks := range map[int]bool{blocksFrom: true, blocksFrom - 1: false} {
+// In a cache that is not small the pages of indexes lie in maps of their own, which
+// are asked to be of large pages, and no two pieces that are handed out share a byte.
+func TestPool_PagesLieInMapsOfLargePages(t *testing.T) {
+	for bound, apart := range map[int]bool{indexMapsFrom: true, indexMapsFrom - 1: false} {
 		var m testMemory
 		p := NewPool(m.memory(), bound, MaxSize, false)
 		type piece struct{ from, to uintptr }
 		var all []piece
-		inBlocks := map[uintptr]int{}
-		for i := range 2 * blockSize / p.PageSize() {
+		in := func(maps [][]byte, r Ref) bool {
+			return slices.ContainsFunc(maps, func(b []byte) bool {
+				at := uintptr(r.Pointer()) - uintptr(unsafe.Pointer(&b[0]))
+				return at < uintptr(len(b))
+			})
+		}
+		for i := range 512 {
 			rs, err := p.Pages(1)
 			require.NoError(t, err)
 			at := uintptr(rs[0].Pointer())
 			all = append(all, piece{at, at + uintptr(p.PageSize())})
-			inBlocks[at/blockSize]++
-			for range 1 + i%3 { // beyond the end of a map
+			require.Equal(t, apart, in(m.large, rs[0]), "page %d", i)
+			for range 1 + i%5 { // beyond the end of a map
 				r, err := p.Chunk()
 				require.NoError(t, err)
 				at := uintptr(r.Pointer())
 				all = append(all, piece{at, at + uintptr(p.ChunkSize())})
+				require.False(t, in(m.large, r), "chunk beside page %d", i)
 			}
 		}
-		require.Equal(t, blocks, len(inBlocks) <= 2, "pages in %d places", len(inBlocks))
 		slices.SortFunc(all, func(a, b piece) int { return cmp.Compare(a.from, b.from) })
 		for i := range all[1:] {
 			require.LessOrEqual(t, all[i].to, all[i+1].from, "two pieces share a byte")
 		}
-		require.Greater(t, len(p.maps), 1, "its end was not seen")
+		require.Greater(t, len(p.maps), 1+len(m.large), "the end of a map was not seen")
 	}
 }
 
 // Memory that cannot be had is an error, and harms nothing.
 func TestPool_RefusedMemoryIsAnError(t *testing.T) {
 	m := testMemory{refuse: true}
-	p := NewPool(m.memory(), blocksFrom, MaxSize, false)
+	p := NewPool(m.memory(), indexMapsFrom, MaxSize, false)
 	_, err := p.Pages(1)
 	require.ErrorIs(t, err, errRefused)
 	_, err = p.Chunk()
