@@ -126,7 +126,7 @@ func (b *bucket) init(s *shared, stagger int, large bool) {
 	b.touches = s.policy != policy.FIFO
 	b.stagger = stagger
 	b.large = large
-	b.longest = s.longest(large)
+	b.longest = s.longest(s.bound(), large)
 	b.index.Init(s.pool.PageSize())
 	for i := range b.rings {
 		b.rings[i].Init(s.pool, s.shift, s.posBits)

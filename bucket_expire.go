@@ -8,22 +8,16 @@ import (
 	"github.com/ringcache/ringcache/internal/ring"
 )
 
-// How a bucket finds the records that are expired, and gets their space back
-// before it drops what is live. Nothing here is done for a bucket that has no
-// record with room for an expiry (bucket.hasTTL).
+// How a bucket finds expired records, and gets their space back before it drops
+// what is live. Buckets without expiries do nothing here (bucket.hasTTL).
 //
-// Each Set looks at a few records, from the tails to the heads, while there may
-// be an expired one among them, and marks it dead. Of a ring with many dead
-// records, live ones at the tail are moved to the head instead of being dropped,
-// until a dead one comes.
+// Each Set looks at a few records, from tails to heads, while any may be expired,
+// and marks these dead. A ring with many dead records is compacted: live ones move
+// from its tail to its head until a dead one comes.
 
 const (
-	// expireStep is how many records a Set looks at.
-	expireStep = 8
-
-	// deleteStep is how many DeleteExpired looks at before it lets others have
-	// the lock.
-	deleteStep = 1024
+	expireStep = 8    // records that a Set looks at
+	deleteStep = 1024 // records that DeleteExpired looks at under one lock
 )
 
 // expirer is how far a bucket's search for expired records has come.
@@ -50,8 +44,8 @@ func (b *bucket) walkLocked() walk {
 	return w
 }
 
-// nextLocked returns the ring and position of the next record, or false at the
-// end. What was moved to a head since was looked at, if at the tail.
+// nextLocked returns the position of the next record in w.ring, or false at the end.
+// What has moved to a head since then was looked at, at the tail.
 func (b *bucket) nextLocked(w *walk) (pos uint64, ok bool) {
 	for {
 		r := &b.rings[w.ring]
@@ -70,9 +64,8 @@ func (b *bucket) nextLocked(w *walk) (pos uint64, ok bool) {
 	}
 }
 
-// stepLocked looks at up to n records, drops the expired ones and counts them.
-// It notes the soonest of the other expiries in soonest, and reports whether
-// the walk is at its end.
+// stepLocked looks at up to n records, and drops and counts the expired ones. It
+// notes the soonest other expiry, and reports whether the walk has ended.
 func (b *bucket) stepLocked(w *walk, n int, soonest *uint32) (dropped int, done bool) {
 	now := b.shared.Now()
 	for range n {
@@ -98,8 +91,7 @@ func (b *bucket) stepLocked(w *walk, n int, soonest *uint32) (dropped int, done 
 	return dropped, false
 }
 
-// noteExpiry notes that a record has an expiry from now on, or has come to a
-// place where a walk may not find it.
+// noteExpiry notes that a record has an expiry, or has moved past a walk.
 func (b *bucket) noteExpiry(expiry uint32) {
 	if expiry == 0 {
 		return
@@ -196,8 +188,7 @@ func (b *bucket) renewLocked(f *found, expiry uint32) {
 	}
 }
 
-// expireLocked drops the expired record f of hash h, and its slot: what has
-// outlived its time leaves no ghost.
+// expireLocked drops the expired record f of hash h, and its slot: no ghost is left.
 func (b *bucket) expireLocked(f *found, h uint64) {
 	b.index.Remove(f.Place)
 	b.killExpiredLocked(f.ring, f.pos, f.Header, h)

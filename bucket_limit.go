@@ -48,9 +48,8 @@ func (b *bucket) limitLocked() limits {
 	return b.divideLocked(total)
 }
 
-// hint is what a bucket knows of the next new record beforehand, so that it need
-// not ask how much its rings may hold. Whether they may hold less by now is asked
-// once a chunk of records was set (learnLocked).
+// hint is what a bucket knows of the next new record, so that it need not ask how
+// much its rings may hold. That is asked again once a chunk was set (learnLocked).
 type hint uint8
 
 const (
@@ -59,9 +58,8 @@ const (
 	hintFull         // its ring has all the chunks it may have, and only live records to give room
 )
 
-// hintLocked notes what is known of the next new record, when one of n bytes was
-// appended to a ring that may hold limit chunks. chosen tells that the policy was
-// free to send it elsewhere.
+// hintLocked notes what is known of the next new record, when one of n bytes came
+// to a ring of limit chunks. chosen: the policy was free to send it elsewhere.
 func (b *bucket) hintLocked(to policy.Ring, n, limit int, chosen bool) {
 	r := &b.rings[to]
 	usual := b.policy.Dropping() && to == b.policy.Entry()
@@ -77,10 +75,10 @@ func (b *bucket) hintLocked(to policy.Ring, n, limit int, chosen bool) {
 	}
 }
 
-// makeRoomEarlyLocked gives the ring that new records go to room for one of n
-// bytes before the key is looked for: meanwhile the line of the index comes. An
-// overwrite leaves the room for the next insert. It returns how many chunks the
-// ring may hold, which are those that it has (hintFull); 0 if that is not enough.
+// makeRoomEarlyLocked gives the ring that new records go to room for one of n bytes
+// before the key is looked for: meanwhile the line of the index comes. An overwrite
+// leaves the room for the next insert. It returns how many chunks the ring may hold
+// (hintFull: those that it has); 0 if they are too few.
 func (b *bucket) makeRoomEarlyLocked(n int) (room int) {
 	b.hint = hintUnknown
 	r := &b.rings[b.entry]
@@ -106,10 +104,10 @@ func (b *bucket) placeLocked(f *found, replace bool, n, room int) (to policy.Rin
 		l = b.limitLocked() // else not asked for: a full policy admits without them
 	}
 	to = b.admitLocked(f, replace, n, l)
-	if room > 0 {
-		if to == b.entry {
-			return to, room
-		}
+	switch {
+	case room > 0 && to == b.entry:
+		return to, room
+	case room > 0:
 		l = b.limitLocked()
 	}
 	return to, b.ownRoomLocked(to, n, l)
@@ -139,9 +137,8 @@ func (b *bucket) sizeLocked() int {
 	return int(b.rings[policy.Small].Size + b.rings[policy.Main].Size)
 }
 
-// quota returns the bytes that rings and index may hold together. Small buckets
-// have the same quota, but each cuts it to whole chunks at another point, so that
-// all together use all of it.
+// quota returns the bytes that rings and index may hold together. Each small bucket
+// cuts the same to whole chunks at another point, so that together they use all.
 func (b *bucket) quota() int {
 	if b.large {
 		// Small changes of the balance move nothing.
@@ -156,12 +153,10 @@ func (b *bucket) withinReachLocked(r *ring.Ring) int {
 	return r.Held() + max(b.shared.pool.Spare(), 0)>>b.shared.shift
 }
 
-// isOverLocked reports whether the rings hold more chunks than they may: the
-// index waits for them, or another bucket.
+// isOverLocked reports whether the rings hold more chunks than they may.
 func (b *bucket) isOverLocked(l limits) bool { return b.chunksLocked() > l.small+l.main }
 
-// shrinkMost bounds the bytes that a bucket gives up at once for a record of
-// less.
+// shrinkMost bounds the bytes that a bucket gives up at once for a record of less.
 const shrinkMost = 256 << 10
 
 // shrinkLocked drops records until no ring holds more chunks than it may, or n
@@ -231,16 +226,14 @@ func (b *bucket) demand(n int) int {
 	return max(grow, 0) + b.shared.pool.PageSize()*(1+b.index.Pages()/growthPart)
 }
 
-// A step of Reset with OnEvict, or of Resize, ends when it has dropped or moved
-// so much.
+// A step of Reset with OnEvict, or of Resize, drops or moves so much.
 const (
 	stepRecords = 256
 	stepBytes   = 64 << 10
 )
 
-// dropStepLocked drops records until somebody is to be told of enough of them, or all
-// if no bytes are left to drop in steps, and reports whether none is there any more. A
-// small bucket that tells nobody need not look at its records.
+// dropStepLocked drops a step's records, or all if no bytes are left to drop in steps,
+// and reports whether none is left. A small bucket that tells nobody need not look.
 func (b *bucket) dropStepLocked(left *int) (done bool) {
 	if !b.large && b.shared.onEvict == nil {
 		return true

@@ -18,33 +18,33 @@ import (
 // this compiles shows that references are numbers in the same builds.
 const offHeap = chunk.OffHeap
 
-// mapBytes returns n fresh zero bytes from the operating system, which takes
-// no memory for them until they are touched.
-func mapBytes(n int) ([]byte, error) {
-	return unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
-}
-
-// unmapBytes gives back what mapBytes returned.
-func unmapBytes(b []byte) error { return unix.Munmap(b) }
-
-// askHugePages asks the operating system to back b with large pages where it
-// knows how to: a random access then costs fewer levels of address translation.
-// It is a hint; there is nothing to do about a refusal.
-func askHugePages(b []byte) {
-	if runtime.GOOS == "linux" {
-		_ = unix.Madvise(b, linuxHugePage)
+// osMemory returns the memory of the platform.
+func osMemory() chunk.Memory {
+	return chunk.Memory{
+		Map: func(n int) ([]byte, error) {
+			return unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+		},
+		Unmap:     unix.Munmap,
+		Discard:   discardBytes,
+		HugePages: askHugePages,
+		Granule:   unix.Getpagesize(),
 	}
 }
 
 // linuxHugePage is MADV_HUGEPAGE of Linux, the same on all its architectures.
 const linuxHugePage = 14
 
-// discardGranule returns what discardBytes works in.
-func discardGranule() int { return unix.Getpagesize() }
+// askHugePages asks for large pages where the operating system knows how to: a
+// random access then costs fewer levels of address translation. It is a hint; there
+// is nothing to do about a refusal.
+func askHugePages(b []byte) {
+	if runtime.GOOS == "linux" {
+		_ = unix.Madvise(b, linuxHugePage)
+	}
+}
 
-// discardBytes gives the memory of b back to the operating system. b stays
-// mapped, and is zero when it is read again. It puts fresh pages over the old
-// ones; on Linux a call that does the same is cheaper.
+// discardBytes puts fresh pages over those of b; on Linux a call that does the same
+// is cheaper.
 func discardBytes(b []byte) {
 	if runtime.GOOS == "linux" {
 		_ = unix.Madvise(b, unix.MADV_DONTNEED)

@@ -15,22 +15,17 @@ import (
 // this compiles shows that references are pointers in the same builds.
 const offHeap = !chunk.OnHeap
 
-// mapBytes returns n fresh zero bytes, aligned for 64-bit words.
-func mapBytes(n int) ([]byte, error) {
-	words := make([]uint64, (n+7)/8)
-	// Sound: the bytes lie inside words and keep it alive.
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), n), nil
+// osMemory returns the memory of the platform. It gives nothing back as long as
+// anything refers to it.
+func osMemory() chunk.Memory {
+	return chunk.Memory{
+		Map: func(n int) ([]byte, error) {
+			words := make([]uint64, (n+7)/8) // aligned for words
+			// Sound: the bytes lie inside words and keep it alive.
+			return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), n), nil
+		},
+		Unmap:     func([]byte) error { return nil },
+		Discard:   func([]byte) {},
+		HugePages: func([]byte) {},
+	}
 }
-
-// unmapBytes gives back what mapBytes returned: the collector takes it once
-// nothing refers to it.
-func unmapBytes([]byte) error { return nil }
-
-// askHugePages leaves the Go heap as it is.
-func askHugePages([]byte) {}
-
-// discardGranule says that the Go heap gives nothing back while it is referred to.
-func discardGranule() int { return 0 }
-
-// discardBytes is not called.
-func discardBytes([]byte) {}

@@ -81,8 +81,7 @@ func (c *Cache) beginResize(maxBytes int) (turn uint64, work bool) {
 	if maxBytes > bound {
 		c.enlarge(maxBytes)
 	}
-	// One that another has replaced, or that a panic in OnEvict has ended, has left
-	// something to do.
+	// One that was replaced, or that a panic in OnEvict has ended, has left work.
 	z.unfinished = z.unfinished || maxBytes < bound
 	if z.unfinished {
 		c.arena.mu.Lock() // a large Set has its value checked and stored under it
@@ -92,14 +91,14 @@ func (c *Cache) beginResize(maxBytes int) (turn uint64, work bool) {
 	return z.turn, z.unfinished
 }
 
-// enlarge gives the cache more memory. Buckets take longer records before any
-// Set brings one, or the two would go on asking each other.
+// enlarge gives the cache more memory. Buckets take longer records before any Set
+// brings one, which they would send back otherwise.
 func (c *Cache) enlarge(maxBytes int) {
 	s := c.shared
 	s.pool.SetBound(maxBytes)
 	c.each(func(b *bucket) {
 		b.mu.Lock()
-		b.longest = max(b.longest, s.longestOf(maxBytes, b.large))
+		b.longest = max(b.longest, s.longest(maxBytes, b.large))
 		b.mu.Unlock()
 	})
 	s.maxBytes.Store(int64(maxBytes))
@@ -204,7 +203,7 @@ func (b *bucket) fitStep(f *fit, w *write) {
 	}
 	quota := b.quota()
 	if !f.begun {
-		b.longest = b.shared.longest(b.large)
+		b.longest = b.shared.longest(b.shared.bound(), b.large)
 		f.begun, f.pages = true, b.pagesWithin(quota)
 		f.moves = quota
 	}
@@ -218,8 +217,8 @@ func (b *bucket) fitStep(f *fit, w *write) {
 	}
 }
 
-// pagesWithin returns how many pages the index is to have when the bucket holds
-// no more than quota: as many as it has, unless it needs far fewer by then.
+// pagesWithin returns how many pages the index is to have when the bucket holds no
+// more than quota: those that it has, unless it needs far fewer by then.
 func (b *bucket) pagesWithin(quota int) int {
 	has, live := b.index.Pages(), b.liveLocked()
 	each := b.sizeLocked()/max(live, 1) + slotBytes
@@ -232,9 +231,8 @@ func (b *bucket) pagesWithin(quota int) int {
 	return min(has, b.maxPages(quota))
 }
 
-// shedLocked evicts until the rings hold no more than total chunks together. It
-// reports false when it has done a step's work before. What has been read is
-// moved and not dropped, as ever, up to moves bytes in all.
+// shedLocked evicts until the rings hold no more than total chunks together, or a
+// step's work is done, and reports which. Up to moves bytes in all are moved.
 func (b *bucket) shedLocked(total int, moves *int) bool {
 	work := b.setWork(0)
 	work.Records = stepRecords
@@ -269,9 +267,8 @@ func (b *bucket) overLocked(total int) (policy.Ring, bool) {
 	return 0, false
 }
 
-// repackIndexLocked makes the index one of n pages. They come from the pool, which
-// has others' leftovers: were each bucket to keep some of its own, most chunks
-// that are cut would remain so.
+// repackIndexLocked makes the index one of n pages, which come from the pool: were
+// each bucket to keep some of its own, hardly a chunk that is cut would be idle.
 func (b *bucket) repackIndexLocked(n int) {
 	old := b.index.TakenPages()
 	pages, err := b.shared.pool.Pages(n)

@@ -22,8 +22,8 @@ const (
 	bucketBits  = 9
 	bucketCount = 1 << bucketBits
 
-	// A bucket holds this many chunks at the least, so that what is lost at the
-	// rounding of its share is small. Caches below 1 GB have smaller chunks for it.
+	// A bucket holds at least so many chunks, so that little is lost by rounding its
+	// share. Caches below 1 GB have smaller chunks for it.
 	chunksPerBucket = 32
 )
 
@@ -57,17 +57,6 @@ func defaultGeometry(maxBytes int) geometry {
 	}
 }
 
-// osMemory returns the memory of the platform.
-func osMemory() chunk.Memory {
-	return chunk.Memory{
-		Map:       mapBytes,
-		Unmap:     unmapBytes,
-		Discard:   discardBytes,
-		HugePages: askHugePages,
-		Granule:   discardGranule(),
-	}
-}
-
 // shared is what the buckets of one cache share. It does not lead back to the
 // Cache: a Cache that referred to itself could not have a finalizer.
 type shared struct {
@@ -89,9 +78,8 @@ type shared struct {
 
 	learners [2]learner // of the small buckets, and of the large ones
 
-	// largeKeys counts, for each small bucket, the keys of its hashes that live in
-	// a large bucket (I8). It changes under the large bucket's lock; a Set and a Del
-	// hold that of the small one too.
+	// largeKeys counts, for each small bucket, its keys in large buckets (I8). It
+	// changes under the large bucket's lock; a Set and a Del hold the small one's too.
 	largeKeys [bucketCount]atomic.Int32
 }
 
@@ -139,9 +127,8 @@ var secret = func() (s [2]uint64) {
 	return s
 }()
 
-// hash returns the hash of a key. Its bits serve, from the lowest: 9 for the
-// bucket, 2 for the large bucket, 7 (from bit 33) for the tag, 24 (from bit
-// 40) for home and slot.
+// hash returns the hash of a key: 9 bits for the bucket, 2 for the large bucket,
+// 7 from bit 33 on for the tag, 24 from bit 40 on for home and slot.
 func (s *shared) hash(k []byte) uint64 { return s.mix(xxhash.Sum64(k)) }
 
 // mix folds the secret into a hash of xxhash.
@@ -162,18 +149,17 @@ func (a *arrival) add(n int) {
 	a.bytes += n
 }
 
-// arrivals tell how much of the recently stored bytes were of large records, and
-// how large records are on the whole. The counts are halved whenever the bytes
-// reach the cache's size.
+// arrivals tell how many of the bytes stored lately were of large records, and how
+// large records are. The counts are halved when the bytes reach the cache's size.
 type arrivals struct {
 	records      atomic.Int64
 	small, large atomic.Int64 // bytes
 	held         atomic.Int64 // bytes that the large buckets hold
-	sparse       atomic.Bool  // see shared.weigh
+	sparse       atomic.Bool
 }
 
 // A cache is sparse when a bucket would hold fewer than sparseEntries of such
-// records as are stored, and is so until it would hold denseEntries.
+// records as are stored, until it would hold denseEntries.
 const (
 	sparseEntries = 32
 	denseEntries  = 48
@@ -203,19 +189,18 @@ func (s *shared) weigh(records, bytes int64) {
 	if records < leastRecords || bytes <= 0 {
 		return
 	}
-	a := &s.arrivals
+	least, sparse := float64(sparseEntries), s.arrivals.sparse.Load()
+	if sparse {
+		least = denseEntries
+	}
 	perBucket := float64(s.bound()) / float64(s.buckets) * float64(records) / float64(bytes)
-	switch sparse := a.sparse.Load(); {
-	case sparse && perBucket >= denseEntries:
-		a.sparse.Store(false)
-	case !sparse && perBucket < sparseEntries:
-		a.sparse.Store(true)
+	if is := perBucket < least; is != sparse {
+		s.arrivals.sparse.Store(is) // readers share its line
 	}
 }
 
-// largeTarget returns the bytes that the large buckets should hold. However
-// much they are in demand, the small buckets keep two chunks each: what is small
-// is cheap to keep.
+// largeTarget returns the bytes that the large buckets should hold. The small
+// buckets always keep two chunks each: what is small is cheap to keep.
 func (s *shared) largeTarget() int {
 	small, large := max(s.arrivals.small.Load(), 0), s.arrivals.large.Load()
 	if large <= 0 {
@@ -232,13 +217,9 @@ func (s *shared) divide() {
 	s.quota.Store(max(0, int64(total)-s.arrivals.held.Load()) / int64(s.buckets))
 }
 
-// longest returns the bytes of the longest record that a bucket takes: what
-// isLarge leaves to the small ones at the most, what Set takes at all for the
-// others.
-func (s *shared) longest(large bool) int { return s.longestOf(s.bound(), large) }
-
-// longestOf is longest in a cache of bound bytes.
-func (s *shared) longestOf(bound int, large bool) int {
+// longest returns the bytes of the longest record that a bucket takes in a cache
+// of bound bytes: a small one what isLarge leaves to it, a large one what Set takes.
+func (s *shared) longest(bound int, large bool) int {
 	if large {
 		return record.MaxHeader + record.MaxKey + bound/maxValueShare
 	}
@@ -251,8 +232,7 @@ type learner struct {
 	policy.Learner
 }
 
-// learner returns the one for large buckets, or that for small ones. What is
-// good for values that fill a bucket by tens need not be for small ones.
+// learner returns the one for large buckets, or that for small ones.
 func (s *shared) learner(large bool) *learner {
 	if large {
 		return &s.learners[1]
@@ -267,8 +247,7 @@ type expectation struct{ entries, valueSize int }
 // log2 returns the logarithm of a power of two.
 func log2(n int) uint8 { return uint8(bits.TrailingZeros(uint(n))) }
 
-// scratch is a buffer that calls use one after another, for bytes on their way
-// from one place to another.
+// scratch is a buffer that calls use one after another.
 type scratch struct{ buf []byte }
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
@@ -277,8 +256,7 @@ var scratches = sync.Pool{New: func() any { return new(scratch) }}
 const maxScratch = 1 << 20
 
 // fit makes room for n bytes in the next call that gets s. What a codec returned
-// does not become the buffer itself: a careless codec may have returned bytes
-// of its caller's, and they would be written to.
+// does not become the buffer: it may be bytes of its caller's.
 func (s *scratch) fit(n int) {
 	if n > cap(s.buf) && n <= maxScratch {
 		s.buf = make([]byte, 0, min(2*n, maxScratch))

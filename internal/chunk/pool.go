@@ -1,10 +1,9 @@
 // Package chunk hands out the memory of one cache: chunks for rings, and pages
 // for indexes, which are cut from chunks.
 //
-// Readers look at memory without a lock, so memory stays mapped as long as
-// somebody could read it: what is given back serves again, and its physical
-// memory may go back to the operating system, but addresses stay until Unmap. A
-// page is only ever a page again, never a chunk: the one thing that a reader
+// Readers look at memory without a lock, so it stays mapped as long as somebody
+// could read it: physical memory may go back to the operating system, addresses
+// stay until Unmap. A page is never a chunk again: the one thing that a reader
 // writes, a frequency in an index, cannot hit a record.
 package chunk
 
@@ -75,9 +74,8 @@ func NewPool(mem Memory, bound, chunkSize int, hugePages bool) *Pool {
 	return p
 }
 
-// mapSizeFor returns the size of the maps of a cache of that bound. A small one
-// does not reserve 64 MB. One chunk more than the bound has room for the pages
-// of a chunk that is cut but partly free.
+// mapSizeFor returns the size of the maps of a cache of that bound. In a small one
+// it has a chunk more, for one that is cut but partly free.
 func mapSizeFor(bound, chunkSize int) int {
 	const most = perMap * MaxSize
 	if bound < most {
@@ -114,9 +112,8 @@ func (p *Pool) Chunk() (Ref, error) {
 	return r, err
 }
 
-// chunkLocked takes an idle chunk, else one without memory. Before it warms
-// memory up, it cools idle pages as large: they cannot become a chunk, and the
-// two together must not exceed the bound.
+// chunkLocked takes an idle chunk, else one without memory. For that it cools idle
+// pages as large: the two together must not exceed the bound.
 func (p *Pool) chunkLocked() (Ref, error) {
 	if r, ok := pop(&p.idle); ok {
 		return r, nil
@@ -192,10 +189,9 @@ func (p *Pool) Lower(target int) {
 	p.bound.Store(max(int64(target), min(p.bound.Load(), p.used.Load())))
 }
 
-// Trim gives idle chunks and pages back to the operating system, some at a
-// time, and reports whether there are more: together with what is in use, those
-// that keep their memory are to be within the bound. Memory in pieces smaller
-// than the system's pages stays.
+// Trim gives idle chunks and pages back to the operating system, some at a time,
+// until memory is within the bound, and reports whether there is more to do. Chunks
+// smaller than the system's pages stay.
 func (p *Pool) Trim() (more bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -225,8 +221,7 @@ func (p *Pool) coolChunkLocked() bool {
 	return ok
 }
 
-// Close gives all physical memory back at once. Addresses stay mapped: somebody
-// may still be reading there, and finds out afterwards that it was for nothing.
+// Close gives all physical memory back. Addresses stay: somebody may be reading.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -67,16 +67,15 @@ func (r *Ring) forget() {
 	r.Counts = Counts{}
 }
 
-// SetExpiry gives the record at pos, whose header has room for it, another
-// expiry.
+// SetExpiry gives the record at pos, which has room for it, another expiry.
 func (r *Ring) SetExpiry(pos uint64, h record.Header, expiry uint32) {
 	var b [record.ExpirySize]byte
 	binary.LittleEndian.PutUint32(b[:], expiry)
 	r.Write(pos+uint64(h.ExpiryAt()), b[:])
 }
 
-// WorthCompacting reports whether dead records that had room for an expiry are
-// so large a part of the ring that it is worth moving the others.
+// WorthCompacting reports whether so much of the ring is dead records that had room
+// for an expiry that it is worth moving the others.
 func (r *Ring) WorthCompacting() bool {
 	const share = 8
 	return r.DeadBytes > 0 && uint64(r.DeadBytes)*share >= r.Size

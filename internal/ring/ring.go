@@ -7,15 +7,14 @@
 //	     [     ][ tail][     ][ head][     ]        chunks in slots 1, 2, 3
 //	     [     ][ tail][     ][     ][ head]        slot 4 borrows the chunk of slot 1
 //
-// A ring that may hold n chunks is full to the last byte when n*chunkSize bytes
-// are live. The head then follows the tail within one chunk: the slot of the
-// head borrows the chunk of the slot of the tail, n slots behind, and writes
-// the part of it that the tail has left. How many chunks a ring may hold can
+// A ring of n chunks is full to the last byte: the head then follows the tail
+// within one chunk. Its slot borrows the chunk of the tail's, n slots behind, and
+// writes the part that the tail has left. How many chunks a ring may hold can
 // change at any time, so rings and index share a bucket's memory.
 //
-// A ring is guarded by its bucket's lock. Run, Read and Equal may also be called
-// by an optimistic reader, who validates the bucket's sequence afterwards: what
-// they return then may be torn, but they stay within mapped memory and end.
+// A ring is guarded by its bucket's lock. An optimistic reader, who validates the
+// bucket's sequence afterwards, may call what is marked norace: what that returns
+// may be torn, but it stays within mapped memory and ends.
 //
 // Invariants (numbers as in docs/design.md):
 //
@@ -115,8 +114,8 @@ func (r *Ring) entry(pos uint64) *chunk.Ref {
 	return r.table.At(uint32(pos>>(r.shift&63)) & r.circle.Load())
 }
 
-// Run returns the bytes from pos to the end of its chunk. It returns nil to a
-// reader that came too late: there is no chunk any more.
+// Run returns the bytes from pos to the end of its chunk; nil to a reader that came
+// too late: there is no chunk any more.
 //
 //go:norace
 func (r *Ring) Run(pos uint64) []byte {
@@ -128,9 +127,8 @@ func (r *Ring) Run(pos uint64) []byte {
 	return c.Bytes(uint32(pos)&(size-1), size)
 }
 
-// Extend makes the n bytes after the head writable. The caller has seen to it
-// that size+n <= Room(limit). On an error nothing is lost, and chunks that were
-// taken serve the next record.
+// Extend makes the n bytes after the head writable, where Size+n <= Room(limit). On
+// an error nothing is lost, and chunks that were taken serve the next record.
 func (r *Ring) Extend(n uint64, limit int) error {
 	need := int32(((r.Tail&(1<<r.shift-1))+r.Size+n-1)>>r.shift) + 1
 	for r.mapped < need {
@@ -153,8 +151,7 @@ func (r *Ring) Extend(n uint64, limit int) error {
 	return nil
 }
 
-// growTable doubles the circle. Positions keep their bits; only the border
-// between offset and generation moves.
+// growTable doubles the circle. Positions keep their bits.
 func (r *Ring) growTable() {
 	n := max(4, 2*r.table.Len())
 	refs := make([]chunk.Ref, n)
@@ -166,9 +163,8 @@ func (r *Ring) growTable() {
 	r.circle.Store(uint32(n - 1))
 }
 
-// Append writes the parts of a record at the head and returns its position.
-// Extend has made room for them. The record is live from its return on: a fault
-// in key or value leaves the ring as it was.
+// Append writes a record at the head, where Extend has made room, and returns its
+// position. A fault in key or value leaves the ring as it was.
 func (r *Ring) Append(header, key, value []byte) uint64 {
 	pos := r.Head()
 	n := len(header) + len(key) + len(value)
@@ -316,50 +312,33 @@ func (r *Ring) AnyHeader(pos uint64) (record.Header, bool) {
 // Kill marks the record at pos dead.
 func (r *Ring) Kill(pos uint64) { record.Kill(r.Run(pos)) }
 
-// prefetchAt asks for n lines from pos on, as far as its chunk is concerned.
-//
-//go:norace
-func (r *Ring) prefetchAt(pos uint64, n int, write bool) {
-	rest := r.Run(pos)
-	if len(rest) == 0 {
-		return
-	}
-	// Sound: nothing is read, and a prefetch cannot fault.
-	p := unsafe.Pointer(unsafe.SliceData(rest))
-	if write {
-		prefetch.ForWrite(p, n)
-	} else {
-		prefetch.Lines(p, n)
-	}
-}
-
 // Prefetch asks for the lines of a typical record at pos.
-func (r *Ring) Prefetch(pos uint64) { r.prefetchAt(pos, max(int(r.lines), 1), false) }
+func (r *Ring) Prefetch(pos uint64) { r.PrefetchRecord(r.Run(pos)) }
 
 // PrefetchRecord asks for the lines of a typical record. rec is the rest of the
 // chunk, from the record on.
 //
 //go:norace
 func (r *Ring) PrefetchRecord(rec []byte) {
-	// Sound: nothing is read.
+	// Sound: nothing is read, and a prefetch cannot fault.
 	prefetch.Lines(unsafe.Pointer(unsafe.SliceData(rec)), int(r.lines))
 }
 
-// PrefetchHead asks for the lines that the next record will be written to, as
-// far as the head's chunk is concerned. In a full ring the oldest records lie
-// there too.
+// PrefetchHead asks for the lines in the head's chunk that the next record will be
+// written to. In a full ring the oldest records lie there too.
 func (r *Ring) PrefetchHead() {
 	head := r.Head()
 	// The head's own line was written just now; the next one is asked for.
 	off := head&(1<<(r.shift&63)-1) + prefetch.LineSize
-	if off > prefetch.LineSize && off < 1<<(r.shift&63) && r.lines > 0 {
-		r.prefetchAt(head+prefetch.LineSize, int(r.lines), true)
+	if off > prefetch.LineSize && off < 1<<(r.shift&63) {
+		// Sound: as in PrefetchRecord.
+		next := unsafe.Pointer(unsafe.SliceData(r.Run(head + prefetch.LineSize)))
+		prefetch.ForWrite(next, int(r.lines))
 	}
 }
 
-// Expect says how long a typical record is. A small one is in one line, and of
-// long ones maxLines are asked for: the processor's own prefetchers take over
-// from there.
+// Expect says how long a typical record is. Of long ones maxLines are asked for: the
+// processor's own prefetchers take over from there.
 func (r *Ring) Expect(size int) {
 	const maxLines = 4
 	r.lines = uint8(min(size/prefetch.LineSize+2, maxLines))
