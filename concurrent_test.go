@@ -3,6 +3,7 @@ package ringcache
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -15,7 +16,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache/internal/delay"
-	"github.com/ringcache/ringcache/internal/workload"
 )
 
 // traffic is what the goroutines of a concurrent test share.
@@ -44,7 +44,6 @@ type client struct {
 	*traffic
 	id      uint64
 	rnd     *rand.Rand
-	zipf    *workload.Zipf
 	version uint64
 	key     []byte
 	val     []byte
@@ -66,8 +65,7 @@ func (t *traffic) client(id, seed uint64) *client {
 	return &client{
 		traffic: t,
 		id:      id,
-		rnd:     workload.NewRand(seed<<8 | id),
-		zipf:    workload.NewZipf(seed<<8|id, uint64(t.keys), 0.7),
+		rnd:     newRand(seed<<8 | id),
 	}
 }
 
@@ -108,8 +106,13 @@ func (c *client) size() int {
 	}
 }
 
+// popular draws a key, that of rank r with a probability in proportion to r^-0.7.
+func (c *client) popular() uint32 {
+	return uint32(float64(c.keys) * math.Pow(c.rnd.Float64(), 1/(1-0.7)))
+}
+
 func (c *client) step() error {
-	id := uint32(c.zipf.Next())
+	id := c.popular()
 	c.key = trafficKey(c.key, id)
 	switch x := c.rnd.IntN(100); {
 	case x < 35:

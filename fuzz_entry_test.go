@@ -14,7 +14,6 @@ import (
 
 	"github.com/ringcache/ringcache/internal/clock"
 	"github.com/ringcache/ringcache/internal/record"
-	"github.com/ringcache/ringcache/internal/workload"
 )
 
 const (
@@ -182,7 +181,7 @@ func FuzzExpiry(f *testing.F) {
 // FuzzConditional changes two keys on conditions, in a cache in which nothing
 // else happens: every answer is known.
 func FuzzConditional(f *testing.F) {
-	rnd := workload.NewRand(2)
+	rnd := newRand(2)
 	for i := range 12 {
 		key, data := make([]byte, i*i*2), make([]byte, 800)
 		fillRandom(rnd, key)

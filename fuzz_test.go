@@ -6,14 +6,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/ringcache/ringcache/internal/workload"
 )
 
 // FuzzCache runs the operations that the input spells against the model, on a
 // cache whose shape is taken from the input's first bytes.
 func FuzzCache(f *testing.F) {
-	rnd := workload.NewRand(1)
+	rnd := newRand(1)
 	for i := range 8 {
 		data := make([]byte, 3+opSize*40)
 		fillRandom(rnd, data)

@@ -6,8 +6,6 @@ import (
 	"math"
 	"testing"
 	"time"
-
-	"github.com/ringcache/ringcache/internal/workload"
 )
 
 // input is what is left of a fuzzer's bytes.
@@ -63,7 +61,7 @@ func (in *input) key() string {
 
 // addStreams adds inputs that are random bytes, and so of many operations.
 func addStreams(f *testing.F, size int) {
-	rnd := workload.NewRand(1)
+	rnd := newRand(1)
 	for i := range 12 {
 		data := make([]byte, size)
 		fillRandom(rnd, data)

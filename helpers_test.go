@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"math/bits"
+	"math/rand/v2"
 	"os"
 	"runtime"
 	"slices"
@@ -25,6 +26,13 @@ import (
 // variable too.
 var longRun = flag.Bool("ringcache.long", os.Getenv("RINGCACHE_LONG") != "",
 	"run the randomised tests much longer")
+
+// newRand returns the generator of the randomised tests. Equal seeds give equal
+// sequences.
+func newRand(seed uint64) *rand.Rand {
+	const stream = 0x9e3779b97f4a7c15 // any constant: PCG wants two words
+	return rand.New(rand.NewPCG(seed, stream))
+}
 
 // rounds returns how often a randomised test repeats its run.
 func rounds() int {

@@ -85,7 +85,6 @@ var walls = map[string]wall{
 	"internal/stripe":       {notStd: noHelpers},
 	"internal/torn":         {notStd: noHelpers},
 	"internal/delay":        {notStd: noHelpers},
-	"internal/workload":     {}, // for tests only
 }
 
 func TestLayout_Sizes(t *testing.T) {
@@ -186,8 +185,7 @@ func TestLayout_Dependencies(t *testing.T) {
 	deps := strings.Fields(goList(t, "-deps", "."))
 	require.Contains(t, deps, "github.com/cespare/xxhash/v2")
 	for _, dep := range deps {
-		for _, part := range []string{"testify", "bigcache", "go-cache", "fastcache", "freecache",
-			"internal/workload"} {
+		for _, part := range []string{"testify", "bigcache", "go-cache", "fastcache", "freecache"} {
 			assert.NotContains(t, dep, part)
 		}
 	}

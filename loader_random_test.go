@@ -16,7 +16,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache/internal/clock"
-	"github.com/ringcache/ringcache/internal/workload"
 )
 
 // Goroutines change a store and then tell the cache, as programs do, while
@@ -45,7 +44,7 @@ func TestLoader_NothingOutOfDate(t *testing.T) {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			rnd := workload.NewRand(uint64(w))
+			rnd := newRand(uint64(w))
 			var dst []byte
 			for range steps {
 				id := rnd.IntN(keys)
@@ -110,7 +109,7 @@ func TestLoader_Random(t *testing.T) {
 			var now time.Duration
 			g.now = func() time.Duration { return now }
 			c := mustCache(t, g)
-			rnd := workload.NewRand(seed)
+			rnd := newRand(seed)
 			type entry struct {
 				v      []byte
 				absent bool

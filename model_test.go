@@ -9,8 +9,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/ringcache/ringcache/internal/workload"
 )
 
 // modelCase is one shape of cache for the model test.
@@ -91,7 +89,7 @@ func TestModel(t *testing.T) {
 func runModel(t *testing.T, mc modelCase, seed uint64) {
 	r := newRunner(t, mc.g, mc.told)
 	c := r.c
-	rnd := workload.NewRand(seed)
+	rnd := newRand(seed)
 	data := make([]byte, opSize*500)
 	for n := 0; n < 6000 || (n < 60_000 && r.exercised(mc.wraps) != nil); n += len(data) / opSize {
 		fillRandom(rnd, data)

@@ -6,14 +6,12 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/ringcache/ringcache/internal/workload"
 )
 
 // skewed draws from n ids, low ones often, in integers alone: the sequence is
 // the same on every platform.
 func skewed(seed, n uint64) func() uint64 {
-	rnd := workload.NewRand(seed)
+	rnd := newRand(seed)
 	return func() uint64 {
 		id := rnd.Uint64N(n)
 		for range 3 {

@@ -3,7 +3,7 @@ package trace
 import (
 	"fmt"
 
-	"github.com/ringcache/ringcache/internal/workload"
+	"github.com/ringcache/ringcache/bench/workload"
 )
 
 // The size of a synthetic load at scale 1.

@@ -1,5 +1,5 @@
-// Package workload makes the key sequences that the tests and benchmarks of
-// ringcache run on: seeded generators, so that a run can be repeated exactly.
+// Package workload makes key sequences to run caches on: seeded generators, so that a
+// run can be repeated exactly.
 package workload
 
 import (
