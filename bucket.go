@@ -71,6 +71,7 @@ type write struct {
 	expiry    uint32 // tick, 0: never
 	cond      cond
 	silent    bool       // a part of a call that is counted elsewhere
+	del       bool       // it counts as a Del, not as a Set
 	same      bool       // the value is there already: only its form changes
 	negative  bool       // a negative entry instead of a value; it has an expiry
 	reason    Reason     // why an older value leaves
@@ -346,9 +347,9 @@ func (b *bucket) putSlotLocked(f *found, replace bool, h uint64, to policy.Ring,
 	b.index.Store(f.Place, slot)
 }
 
-// deleteLocked removes the key and reports whether it was there. What is expired
-// was not, nor is a negative entry one.
-func (b *bucket) deleteLocked(w *write) bool {
+// deleteLocked removes the key and reports whether it was there; if taken is not nil, it
+// appends the value to it. What is expired was not there, nor is a negative entry one.
+func (b *bucket) deleteLocked(w *write, taken *[]byte) bool {
 	var f found
 	if !b.findLocked(&f, w.k, w.h) {
 		return false
@@ -356,6 +357,9 @@ func (b *bucket) deleteLocked(w *write) bool {
 	if b.shared.Expired(f.Expiry) {
 		b.expireLocked(&f, w.h)
 		return false
+	}
+	if taken != nil && !f.Negative {
+		*taken, _ = f.ring.Read(*taken, f.valuePos(), f.ValueLen) // w.k may lie in it
 	}
 	b.removeLocked(&f, w.h, w.why())
 	return !f.Negative

@@ -239,8 +239,8 @@ func (c *Cache) lookupUnder(
 // locks one bucket.
 func (c *Cache) Del(k []byte) bool {
 	var w write
-	w.k, w.h, w.reason = k, c.shared.hash(k), EvictDeleted
-	_, found := c.remove(&w)
+	w.k, w.h, w.del, w.reason = k, c.shared.hash(k), true, EvictDeleted
+	found, _ := c.remove(&w, nil)
 	return found
 }
 

@@ -37,23 +37,10 @@ func (c *Cache) SetWithTTL(k, v []byte, ttl time.Duration) error {
 
 // setExpired is the Set of an entry that has expired already.
 func (c *Cache) setExpired(w *write, verb string) error {
-	if err := c.removeOlder(w); err != nil {
+	if _, err := c.remove(w, nil); err != nil {
 		return fmt.Errorf("ringcache: %s entry: %w", verb, err)
 	}
 	return nil
-}
-
-// removeOlder is the part of setExpired that changes the cache.
-func (c *Cache) removeOlder(w *write) error {
-	defer c.shared.notify(w)
-	b := c.bucket(w.h)
-	b.lock()
-	defer b.unlockFor(w)
-	err := c.beginLocked(b, w)
-	if err == nil {
-		c.removeLocked(b, w)
-	}
-	return err
 }
 
 // Touch gives the entry of k another time to live, from now on, and reports
@@ -69,7 +56,7 @@ func (c *Cache) removeOlder(w *write) error {
 func (c *Cache) Touch(k []byte, ttl time.Duration) bool {
 	w := write{k: k, h: c.shared.hash(k), silent: true, reason: EvictDeleted}
 	if ttl < 0 {
-		_, found := c.remove(&w)
+		found, _ := c.remove(&w, nil)
 		return found
 	}
 	if ttl > 0 {
@@ -97,14 +84,13 @@ func (c *Cache) renew(w *write) (found, done bool) {
 	b.index.Prefetch(w.h, 2)
 	b.lock()
 	defer b.unlock()
-	found, done = b.touchLocked(w)
-	if found || c.shared.largeKeysOf(w.h).Load() == 0 {
-		return found, done
+	if found, done = b.touchLocked(w); !found {
+		c.inLargeLocked(w, func(lb *bucket) bool {
+			found, done = lb.touchLocked(w)
+			return found
+		})
 	}
-	lb := c.largeBucket(w.h)
-	lb.lock()
-	defer lb.unlock()
-	return lb.touchLocked(w)
+	return found, done
 }
 
 // rewrite stores the value that the key has once more, with the write's expiry,

@@ -25,7 +25,7 @@ func (c *Cache) waiting(k []byte) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if f := b.calls.Find(k, h); f != nil {
-		return f.Waiters()
+		return f.Waiters
 	}
 	return -1
 }

@@ -90,7 +90,7 @@ func (c *Cache) setLarge(b *bucket, w *write) error {
 	if err := c.beginLocked(b, w); err != nil {
 		return err
 	}
-	b.deleteLocked(w)
+	b.deleteLocked(w, nil)
 	lb.lock()
 	defer lb.unlockFor(w)
 	if err := lb.setLocked(w); err != nil {

@@ -31,7 +31,7 @@ var longFuncs = map[string]string{}
 // layers are the files of the root package, the top layer first. What a file calls is
 // in its own layer or in one below.
 var layers = [][]string{
-	{"batch.go", "cache.go", "codec.go", "conditional.go", "expiry.go", "iterate.go", "loader.go",
+	{"batch.go", "cache.go", "conditional.go", "expiry.go", "iterate.go", "loader.go",
 		"resize.go", "snapshot*.go", "stats.go", "typed*.go"},
 	{"write.go", "large.go"},
 	{"bucket*.go", "onevict.go"},
@@ -41,7 +41,7 @@ var layers = [][]string{
 
 // unsafeFiles may import unsafe.
 var unsafeFiles = []string{
-	"bucket_read.go", "chunk_mmap.go", "chunk_other.go", "codec.go",
+	"bucket_read.go", "chunk_mmap.go", "chunk_other.go", "typed.go",
 	"internal/chunk/*.go", "internal/index/*.go", "internal/prefetch/*.go",
 	"internal/ring/ring.go", "internal/stripe/stripe.go",
 }

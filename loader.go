@@ -181,7 +181,7 @@ func (c *Cache) join(
 	if f = b.calls.Find(k, h); f == nil {
 		f = c.startLocked(ctx, b, k, h, fn)
 	}
-	f.Join()
+	f.Waiters++
 	return f, dst, nil
 }
 

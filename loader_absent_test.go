@@ -108,7 +108,7 @@ func TestLoader_AbsentReplaces(t *testing.T) {
 		h := c.shared.hash(k)
 		b := c.bucket(h)
 		f := b.calls.Add(k, h, func() {})
-		f.Join()
+		f.Waiters++
 		f.Result.Loaded = r
 		c.keep(b, f)
 		require.False(t, f.Listed())

@@ -39,20 +39,12 @@ const (
 
 // String returns the name of the reason.
 func (r Reason) String() string {
-	switch r {
-	case EvictCapacity:
-		return "capacity"
-	case EvictExpired:
-		return "expired"
-	case EvictDeleted:
-		return "deleted"
-	case EvictReplaced:
-		return "replaced"
-	case EvictReset:
-		return "reset"
-	default:
-		return "unknown"
+	names := [...]string{unsaid: "unknown", EvictCapacity: "capacity", EvictExpired: "expired",
+		EvictDeleted: "deleted", EvictReplaced: "replaced", EvictReset: "reset"}
+	if int(r) >= len(names) {
+		r = unsaid
 	}
+	return names[r]
 }
 
 // evicted is an entry that has left, for OnEvict to hear of.

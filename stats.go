@@ -3,6 +3,9 @@ package ringcache
 import (
 	"fmt"
 	"log/slog"
+	"reflect"
+	"strings"
+	"unicode"
 )
 
 // Stats are counters and gauges of a cache, in the units that each field names.
@@ -176,32 +179,24 @@ func (s Stats) String() string {
 // (get_calls), with counts and bytes as plain numbers. With it Stats is a
 // [slog.LogValuer]: a logger takes a Stats as it is.
 func (s Stats) LogValue() slog.Value {
-	return slog.GroupValue(
-		slog.Uint64("get_calls", s.GetCalls),
-		slog.Uint64("set_calls", s.SetCalls),
-		slog.Uint64("del_calls", s.DelCalls),
-		slog.Uint64("misses", s.Misses),
-		slog.Uint64("collisions", s.Collisions),
-		slog.Uint64("corruptions", s.Corruptions),
-		slog.Uint64("evicted_entries", s.EvictedEntries),
-		slog.Uint64("evicted_bytes", s.EvictedBytes),
-		slog.Uint64("evicted_small", s.EvictedSmall),
-		slog.Uint64("evicted_main", s.EvictedMain),
-		slog.Uint64("evicted_crowd", s.EvictedCrowd),
-		slog.Uint64("expired_entries", s.ExpiredEntries),
-		slog.Uint64("expired_bytes", s.ExpiredBytes),
-		slog.Uint64("promotions", s.Promotions),
-		slog.Uint64("reinsertions", s.Reinsertions),
-		slog.Uint64("ghost_hits", s.GhostHits),
-		slog.Uint64("loads", s.Loads),
-		slog.Uint64("load_errors", s.LoadErrors),
-		slog.Uint64("loads_dropped", s.LoadsDropped),
-		slog.Uint64("entries_count", s.EntriesCount),
-		slog.Uint64("bytes_size", s.BytesSize),
-		slog.Uint64("max_bytes_size", s.MaxBytesSize),
-		slog.Uint64("reserved_bytes", s.ReservedBytes),
-		slog.Uint64("index_bytes", s.IndexBytes),
-	)
+	v := reflect.ValueOf(s)
+	attrs := make([]slog.Attr, v.NumField())
+	for i := range attrs {
+		attrs[i] = slog.Uint64(snakeCase(v.Type().Field(i).Name), v.Field(i).Uint())
+	}
+	return slog.GroupValue(attrs...)
+}
+
+// snakeCase returns get_calls for GetCalls.
+func snakeCase(name string) string {
+	var s []byte
+	for i := range len(name) {
+		if unicode.IsUpper(rune(name[i])) && i > 0 {
+			s = append(s, '_')
+		}
+		s = append(s, name[i])
+	}
+	return strings.ToLower(string(s))
 }
 
 // byteCount is a number of bytes that prints itself in the largest unit of which

@@ -1,8 +1,13 @@
 package ringcache
 
 import (
+	"encoding"
+	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"reflect"
+	"sync"
+	"unsafe"
 )
 
 // Key is what the keys of a [Typed] view may be. Their bytes in the cache are:
@@ -136,4 +141,179 @@ func (t *Typed[K, V]) Has(key K) bool {
 func (t *Typed[K, V]) Del(key K) bool {
 	var room [keyRoom]byte
 	return t.cache.Del(t.keyBytes(room[:0], key))
+}
+
+// keyBytes returns the prefix and the bytes of key, one behind the other in buf. A
+// string or byte slice without a prefix is returned where it lies: the result must
+// not be written to.
+func (t *Typed[K, V]) keyBytes(buf []byte, key K) []byte {
+	switch t.kind {
+	case reflect.String:
+		return t.join(buf, bytesOf(as[string](&key)))
+	case reflect.Slice:
+		return t.join(buf, as[[]byte](&key))
+	}
+	n, size := t.keyInt(key)
+	var b [8]byte
+	binary.BigEndian.PutUint64(b[:], n)
+	return append(append(buf, t.prefix...), b[8-size:]...)
+}
+
+// join returns the prefix and k, in buf if there is a prefix.
+func (t *Typed[K, V]) join(buf, k []byte) []byte {
+	if t.prefix == "" {
+		return k
+	}
+	return append(append(buf, t.prefix...), k...)
+}
+
+// keyInt returns key as an integer, of which the low size bytes are stored.
+func (t *Typed[K, V]) keyInt(key K) (n uint64, size int) {
+	switch t.kind {
+	case reflect.Int8, reflect.Uint8:
+		return uint64(as[uint8](&key)), 1
+	case reflect.Int16, reflect.Uint16:
+		return uint64(as[uint16](&key)), 2
+	case reflect.Int32, reflect.Uint32:
+		return uint64(as[uint32](&key)), 4
+	case reflect.Int64, reflect.Uint64:
+		return as[uint64](&key), 8
+	case reflect.Int:
+		return uint64(as[int](&key)), 8 // sign and all, where an int has 32 bits
+	default: // uint and uintptr
+		return uint64(as[uint](&key)), 8
+	}
+}
+
+// bytesOf returns the bytes of s where they lie. It is sound for a key because a
+// Cache reads a key while a call runs, and neither writes to it nor keeps it.
+func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
+
+// as returns *k as a T. It is sound because the caller has made sure that the
+// underlying type of K is T, or an integer of the same size: a type lies in
+// memory as its underlying type does.
+func as[T any, K Key](k *K) T { return *(*T)(unsafe.Pointer(k)) }
+
+// Codec turns values of type V into bytes and back, for a [Typed] view. Both methods
+// are called from as many goroutines at once as use the view, and while no lock of
+// the cache is held.
+//
+// There are codecs for types that encode themselves ([BinaryCodec]), for everything
+// that JSON can express ([JSONCodec]), for plain bytes and strings ([BytesCodec],
+// [StringCodec]), and for a pair of functions ([FuncCodec]).
+type Codec[V any] interface {
+	// Append appends the encoding of v to dst and returns the extended slice, as
+	// the built-in append does. It must not keep dst. If it returns an error,
+	// nothing is stored.
+	Append(dst []byte, v V) ([]byte, error)
+
+	// Decode returns the value that data is the encoding of, or an error if it is
+	// none. It must cope with any bytes: those of another program version, or of
+	// another view.
+	//
+	// data is a copy in a buffer that will be used again: it is valid only until
+	// Decode returns. No part of it may stay in V or in the error: they need copies.
+	// Its capacity is its length.
+	Decode(data []byte) (V, error)
+}
+
+// FuncCodec returns a codec that is a pair of functions, which must do what the
+// methods of [Codec] do. Neither may be nil.
+func FuncCodec[V any](
+	appendTo func(dst []byte, v V) ([]byte, error),
+	decode func(data []byte) (V, error),
+) Codec[V] {
+	return funcCodec[V]{appendTo, decode}
+}
+
+type funcCodec[V any] struct {
+	appendTo func(dst []byte, v V) ([]byte, error)
+	decode   func(data []byte) (V, error)
+}
+
+func (c funcCodec[V]) Append(dst []byte, v V) ([]byte, error) { return c.appendTo(dst, v) }
+func (c funcCodec[V]) Decode(data []byte) (V, error)          { return c.decode(data) }
+
+// StringCodec returns a codec of strings: their bytes as they are. Decode copies
+// them, one allocation for each Get of a value that is not empty.
+func StringCodec[V ~string]() Codec[V] { return stringCodec[V]{} }
+
+type stringCodec[V ~string] struct{}
+
+func (stringCodec[V]) Append(dst []byte, v V) ([]byte, error) { return append(dst, v...), nil }
+func (stringCodec[V]) Decode(data []byte) (V, error)          { return V(data), nil }
+
+// BytesCodec returns a codec of byte slices, as they are. Decode copies them,
+// one allocation for each Get of a value that is not empty; [Cache.HasGet] reads
+// into a buffer instead. A slice that was nil when it was set is empty and not
+// nil when it is read.
+func BytesCodec[V ~[]byte]() Codec[V] { return bytesCodec[V]{} }
+
+type bytesCodec[V ~[]byte] struct{}
+
+func (bytesCodec[V]) Append(dst []byte, v V) ([]byte, error) { return append(dst, v...), nil }
+func (bytesCodec[V]) Decode(data []byte) (V, error)          { return append(V{}, data...), nil }
+
+// JSONCodec returns a codec of everything that [encoding/json] can encode, in
+// its form. It allocates in both directions, as encoding/json does.
+func JSONCodec[V any]() Codec[V] { return jsonCodec[V]{} }
+
+type jsonCodec[V any] struct{}
+
+func (jsonCodec[V]) Append(dst []byte, v V) ([]byte, error) {
+	data, err := json.Marshal(v)
+	return append(dst, data...), err
+}
+
+func (jsonCodec[V]) Decode(data []byte) (V, error) {
+	var v V
+	err := json.Unmarshal(data, &v)
+	return v, err
+}
+
+// BinaryCodec returns a codec of types that encode themselves: a V or *V has the
+// methods of [encoding.BinaryAppender], and a *V those of
+// [encoding.BinaryUnmarshaler], as do [time.Time] and [net/netip.Addr]. P need not be
+// given: BinaryCodec[time.Time]().
+//
+// UnmarshalBinary decodes into the zero value, and has to copy what it keeps, as its
+// interface says. The codec does not allocate by itself.
+//
+// For a type that has only MarshalBinary, use [FuncCodec].
+func BinaryCodec[V any, P interface {
+	*V
+	encoding.BinaryAppender
+	encoding.BinaryUnmarshaler
+}]() Codec[V] {
+	return &binaryCodec[V, P]{sync.Pool{New: func() any { return P(new(V)) }}}
+}
+
+// binaryCodec calls the methods through pointers to values of its own: a
+// pointer to a local value would put that on the heap with every call.
+type binaryCodec[V any, P interface {
+	*V
+	encoding.BinaryAppender
+	encoding.BinaryUnmarshaler
+}] struct{ values sync.Pool }
+
+func (c *binaryCodec[V, P]) Append(dst []byte, v V) ([]byte, error) {
+	p := c.values.Get().(P)
+	defer c.release(p)
+	*p = v
+	return p.AppendBinary(dst)
+}
+
+func (c *binaryCodec[V, P]) Decode(data []byte) (V, error) {
+	p := c.values.Get().(P)
+	defer c.release(p)
+	err := p.UnmarshalBinary(data)
+	return *p, err
+}
+
+// release leaves the zero value for the next call, and nothing that would be
+// shared with it.
+func (c *binaryCodec[V, P]) release(p P) {
+	var zero V
+	*p = zero
+	c.values.Put(p)
 }

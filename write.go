@@ -51,7 +51,7 @@ func (c *Cache) store(w *write, verb string) error {
 	b := c.bucket(w.h)
 	for {
 		if len(w.k) > record.MaxKey || len(w.v) > c.shared.maxValue() {
-			return c.refuse(b, w, verb)
+			return c.refuse(w, verb)
 		}
 		w.measure()
 		var err error
@@ -104,7 +104,7 @@ func (c *Cache) setInBucket(b *bucket, w *write) (news arrival, err error) {
 		return news, err
 	}
 	if c.shared.largeKeysOf(w.h).Load() != 0 {
-		c.deleteLargeLocked(w)
+		c.inLargeLocked(w, func(lb *bucket) bool { return lb.deleteLocked(w, nil) })
 	}
 	if err := b.setLocked(w); err != nil {
 		return news, err
@@ -119,7 +119,11 @@ func (c *Cache) setInBucket(b *bucket, w *write) (news arrival, err error) {
 // beginLocked counts a write, and returns an error if it must not be made. The
 // lock of its small bucket b is held.
 func (c *Cache) beginLocked(b *bucket, w *write) error {
-	if !w.silent {
+	switch {
+	case w.silent:
+	case w.del:
+		b.dels++
+	default:
 		b.sets++
 	}
 	if b.closed {
@@ -141,36 +145,38 @@ func (b *bucket) invalidateLocked(w *write) {
 }
 
 // refuse removes the older value of an entry that is too large.
-func (c *Cache) refuse(b *bucket, w *write, verb string) error {
-	if err := c.removeRefused(b, w); err == errUnmet {
+func (c *Cache) refuse(w *write, verb string) error {
+	_, err := c.remove(w, nil)
+	switch {
+	case err == errUnmet:
 		return err
-	} else if err != nil {
-		return fmt.Errorf("%s entry: %w", verb, err)
+	case err != nil:
+	case len(w.k) > record.MaxKey:
+		err = fmt.Errorf("key of %d bytes, at most %d: %w", len(w.k), record.MaxKey, ErrTooLarge)
+	default:
+		err = fmt.Errorf("value of %d bytes, at most %d: %w",
+			len(w.v), c.shared.maxValue(), ErrTooLarge)
 	}
-	if len(w.k) > record.MaxKey {
-		return fmt.Errorf("%s entry: key of %d bytes, at most %d: %w",
-			verb, len(w.k), record.MaxKey, ErrTooLarge)
-	}
-	return fmt.Errorf("%s entry: value of %d bytes, at most %d: %w",
-		verb, len(w.v), c.shared.maxValue(), ErrTooLarge)
+	return fmt.Errorf("%s entry: %w", verb, err)
 }
 
-// removeRefused is the part of refuse that changes the cache.
-func (c *Cache) removeRefused(b *bucket, w *write) error {
+// remove removes the key if the condition of w holds, and reports whether it was there.
+// If taken is not nil, the value is appended to it.
+func (c *Cache) remove(w *write, taken *[]byte) (found bool, err error) {
 	defer c.shared.notify(w)
+	b := c.bucket(w.h)
+	b.index.Prefetch(w.h, 2)
 	b.lock()
 	defer b.unlockFor(w)
 	if err := c.beginLocked(b, w); err != nil {
-		return err
+		return false, err
 	}
-	if len(w.k) > record.MaxKey {
-		return nil // no older value could be there
-	}
-	if w.same { // set in a larger cache, and now lost
+	if w.same { // it came from a larger cache, cannot be written again, and is lost
 		w.same, w.reason = false, EvictCapacity
 	}
-	c.removeLocked(b, w)
-	return nil
+	return b.deleteLocked(w, taken) || c.inLargeLocked(w, func(lb *bucket) bool {
+		return lb.deleteLocked(w, taken)
+	}), nil
 }
 
 // isUnmet reports whether a write need not be begun since its condition does not
@@ -200,36 +206,33 @@ func (c *Cache) meetsLocked(b *bucket, w *write) bool {
 	case ifChanged:
 		b.invalidateLocked(w) // an equal value is as new as another
 	}
-	var f found
-	if b.lookupLocked(&f, w.k, w.h) {
-		return b.meetsLocked(&f, w)
-	}
-	if c.shared.largeKeysOf(w.h).Load() != 0 {
-		lb := c.largeBucket(w.h)
-		lb.lock()
-		defer lb.unlock()
-		if lb.lookupLocked(&f, w.k, w.h) {
-			return lb.meetsLocked(&f, w)
-		}
-	}
-	w.same = false
-	return w.cond != ifEqual
+	there, met := b.meetsLocked(w)
+	there = there || c.inLargeLocked(w, func(lb *bucket) (there bool) {
+		there, met = lb.meetsLocked(w)
+		return there
+	})
+	w.same = w.same && there
+	return met
 }
 
-// meetsLocked reports whether the condition of a write holds for the record f,
-// of the same key.
-func (b *bucket) meetsLocked(f *found, w *write) bool {
+// meetsLocked reports whether the bucket has the key, and whether the condition of a
+// write holds for it.
+func (b *bucket) meetsLocked(w *write) (there, met bool) {
+	var f found
+	if !b.lookupLocked(&f, w.k, w.h) {
+		return false, w.cond != ifEqual
+	}
 	switch w.cond {
 	case ifAbsent:
-		return false
+		return true, false
 	case ifEqual:
-		return f.holds(w.old)
+		return true, f.holds(w.old)
 	}
 	if w.same = f.holds(w.v); w.same && f.Takes(w.expiry) {
-		b.renewLocked(f, w.expiry)
-		return false
+		b.renewLocked(&f, w.expiry)
+		return true, false
 	}
-	return true // a value that is there may still have to change its form
+	return true, true // a value that is there may still have to change its form
 }
 
 // holds reports whether the value of the record is v.
@@ -237,39 +240,14 @@ func (f *found) holds(v []byte) bool {
 	return f.ValueLen == len(v) && f.ring.Equal(f.valuePos(), v)
 }
 
-// remove removes the key if the condition of w holds, and reports whether it
-// does and whether the key was there.
-func (c *Cache) remove(w *write) (met, found bool) {
-	defer c.shared.notify(w)
-	b := c.bucket(w.h)
-	b.index.Prefetch(w.h, 2)
-	b.lock()
-	defer b.unlockFor(w)
-	if !w.silent {
-		b.dels++
-	}
-	if w.cond != always && !c.meetsLocked(b, w) {
-		return false, false
-	}
-	b.invalidateLocked(w)
-	return true, c.removeLocked(b, w)
-}
-
-// removeLocked removes the key and reports whether it was there. The lock of
-// its small bucket is held.
-func (c *Cache) removeLocked(b *bucket, w *write) bool {
-	// Never both: a key lives in one place.
-	return b.deleteLocked(w) || c.deleteLargeLocked(w)
-}
-
-// deleteLargeLocked removes the key from the large buckets and reports whether
-// it was there. The lock of its small bucket is held.
-func (c *Cache) deleteLargeLocked(w *write) bool {
+// inLargeLocked calls fn with the large bucket of the key, locked, if that may have it,
+// and returns what fn does. The lock of the key's small bucket is held.
+func (c *Cache) inLargeLocked(w *write, fn func(lb *bucket) bool) bool {
 	if c.shared.largeKeysOf(w.h).Load() == 0 {
 		return false
 	}
 	lb := c.largeBucket(w.h)
 	lb.lock()
 	defer lb.unlockFor(w)
-	return lb.deleteLocked(w)
+	return fn(lb)
 }

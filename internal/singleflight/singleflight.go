@@ -16,22 +16,16 @@ type Call[T any] struct {
 	Hash    uint64
 	Done    chan struct{} // closed when the call has finished
 	Result  T             // the call's own until Done is closed; then it does not change
+	Waiters int           // how many wait
 	Refresh bool          // it goes on if nobody waits
 
-	next    *Call[T]
-	listed  bool
-	waiters int
-	cancel  context.CancelFunc
+	next   *Call[T]
+	listed bool
+	cancel context.CancelFunc
 }
 
 // Listed reports whether the call is neither invalidated nor finished.
 func (c *Call[T]) Listed() bool { return c.listed }
-
-// Waiters returns how many wait.
-func (c *Call[T]) Waiters() int { return c.waiters }
-
-// Join adds one who waits.
-func (c *Call[T]) Join() { c.waiters++ }
 
 // List is the calls of one owner, whose lock guards it. The zero value is empty.
 type List[T any] struct{ first *Call[T] }
@@ -74,7 +68,7 @@ func (l *List[T]) Invalidate(c *Call[T]) {
 		at = &(*at).next
 	}
 	*at, c.next, c.listed = c.next, nil, false
-	if c.waiters == 0 {
+	if c.Waiters == 0 {
 		c.cancel()
 	}
 }
@@ -94,8 +88,8 @@ func (l *List[T]) Leave(c *Call[T]) (finished bool) {
 		return true
 	default:
 	}
-	c.waiters--
-	if c.waiters == 0 && !(c.Refresh && c.listed) {
+	c.Waiters--
+	if c.Waiters == 0 && !(c.Refresh && c.listed) {
 		l.Invalidate(c)
 		c.cancel() // also what was invalidated before
 	}
