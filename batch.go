@@ -14,19 +14,15 @@ import (
 // their cache misses to overlap, few enough for the lines to stay in L1.
 const batchSize = 32
 
-// GetBatch looks up keys and appends the values found to dst, in the order of
-// the keys. It sets vals[i] to the value of keys[i], a part of the returned
-// slice that is limited to its own capacity, or to nil on a miss; an empty
-// value is not nil. It returns the extended slice and the number of hits. Keys
-// may repeat. The bytes belong to the caller.
+// GetBatch looks up keys and appends the values found to dst, in the order of the keys. It
+// sets vals[i] to the value of keys[i], a part of the returned slice that is limited to its
+// own capacity, or to nil on a miss; an empty value is not nil. It returns the extended slice
+// and the number of hits. Keys may repeat, and must not lie in dst. The bytes belong to the
+// caller. GetBatch panics if vals is shorter than keys.
 //
-// Looking up many keys at once lets the processor fetch them side by side,
-// which makes each several times faster than a Get of its own in a cache that
-// is larger than the processor's. GetBatch does not allocate if dst has room
-// for all values, and locks what as many Gets would. The result is not a
-// snapshot of the whole cache. The keys must not lie in dst.
-//
-// GetBatch panics if vals is shorter than keys.
+// The processor fetches many keys side by side, so each is several times faster than a Get of
+// its own in a cache that is larger than the processor's. GetBatch does not allocate if dst
+// has room for all values, and locks what as many Gets would. The result is not a snapshot.
 func (c *Cache) GetBatch(dst []byte, keys, vals [][]byte) (out []byte, hits int) {
 	if len(vals) < len(keys) {
 		panic(fmt.Sprintf("ringcache: get batch: %d vals for %d keys", len(vals), len(keys)))
@@ -51,9 +47,8 @@ func (c *Cache) GetBatch(dst []byte, keys, vals [][]byte) (out []byte, hits int)
 	return dst, hits
 }
 
-// getBlock looks up to batchSize keys up: first it asks for all their index lines,
-// then for all their records, and then it copies. These are the two halves of
-// Cache.lookup, each for all keys, with one count for all.
+// getBlock looks up to batchSize keys up: these are the two halves of Cache.lookup, each for
+// all keys, with one count for all.
 func (c *Cache) getBlock(dst []byte, keys, vals [][]byte) (out []byte, hits int) {
 	var hashes [batchSize]uint64
 	var found [batchSize]located
@@ -142,18 +137,14 @@ func (c *Cache) finish(l *located, dst, k []byte) (out []byte, got outcome) {
 	return out, l.got
 }
 
-// SetBatch stores vals[i] under keys[i] for each i, as so many calls of
-// [Cache.Set] in that order would: where keys repeat the last wins, and all that
-// is said of keys, values and errors there holds here. All are tried whatever
-// becomes of the others; the first error is returned, with its index.
+// SetBatch stores vals[i] under keys[i] for each i, as so many calls of [Cache.Set] in that
+// order would, but fetches their parts of the index, and the records that they replace, side
+// by side. All are tried whatever becomes of the others; the first error is returned, with
+// its index. Vals beyond the keys are not looked at. SetBatch panics if vals is shorter than
+// keys.
 //
-// Storing many entries at once lets the processor fetch their parts of the
-// index, and the records that they replace, side by side. SetBatch does not
-// allocate, but as Set does, and for an error. It locks one bucket at a time,
-// for each key by itself: others may see a part of the batch. Vals beyond the
-// keys are not looked at.
-//
-// SetBatch panics if vals is shorter than keys.
+// SetBatch does not allocate, but as Set does, and for an error. It locks one bucket at a
+// time, for each key by itself: others may see a part of the batch.
 func (c *Cache) SetBatch(keys, vals [][]byte) error {
 	if len(vals) < len(keys) {
 		panic(fmt.Sprintf("ringcache: set batch: %d vals for %d keys", len(vals), len(keys)))
@@ -168,10 +159,8 @@ func (c *Cache) SetBatch(keys, vals [][]byte) error {
 	return first
 }
 
-// setBlock stores up to batchSize entries: first it asks for all their index
-// lines, then for the records that are there, and then it sets. It returns the
-// first error and whose it was. Two keys in a row are hardly ever of one of 512
-// buckets, so each takes the lock anew.
+// setBlock stores up to batchSize entries, and returns the first error and whose it was. Two
+// keys in a row are hardly ever of one of 512 buckets, so each takes the lock anew.
 func (c *Cache) setBlock(keys, vals [][]byte) (at int, first error) {
 	var hashes [batchSize]uint64
 	var found [batchSize]located

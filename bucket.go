@@ -16,17 +16,13 @@ import (
 // ringCount is the number of a bucket's rings: policy.Small and policy.Main.
 const ringCount = 2
 
-// bucket is a share of the keys with its own lock: an index, rings, and what
-// ties them together. Methods that end in Locked need the lock.
+// bucket is a share of the keys with its own lock: an index, rings, and what ties them
+// together. Methods that end in Locked need the lock.
 //
-// Writers exclude each other by mu. Readers do not take it: seq is a sequence
-// lock (bucket_read.go). What readers look at is in the first cache line, and in
-// that of the ring that they look into (TestLayout_BucketLines).
-//
-// Invariant (number as in docs/design.md):
-//
-//	I13  seq is odd exactly while somebody who holds mu may change what readers
-//	     look at, and is never the same again afterwards
+// Writers exclude each other by mu. Readers do not take it: seq is a sequence lock
+// (bucket_read.go), odd exactly while somebody who holds mu may change what readers look
+// at, and never the same again (I13). That is in the first cache line, and in that of the
+// ring that they look into (TestLayout_BucketLines).
 type bucket struct {
 	mu      sync.Mutex
 	seq     atomic.Uint64
@@ -61,9 +57,8 @@ type bucket struct {
 	counters
 }
 
-// write is one change to one key on its way through the cache: a Set, on a
-// condition or not, or a removal. It is passed by pointer and stays on the
-// caller's stack.
+// write is one change to one key on its way through the cache: a Set, on a condition or
+// not, or a removal. It is passed by pointer and stays on the caller's stack.
 type write struct {
 	k, v      []byte
 	h         uint64 // hash of k
@@ -135,9 +130,8 @@ func (b *bucket) init(s *shared, stagger int, large bool) {
 	b.shapeLocked(s.expected.mean())
 }
 
-// lock takes the bucket to write. The load behind the store keeps later stores
-// from overtaking it on processors that would let them: nothing passes the load,
-// and the load does not pass the store.
+// lock takes the bucket to write. The load behind the store keeps later stores from passing
+// it: nothing passes the load, and the load does not pass the store.
 func (b *bucket) lock() {
 	b.mu.Lock()
 	b.seq.Store(b.seq.Load() + 1)
@@ -160,8 +154,8 @@ func (b *bucket) windows() index.Windows {
 	}
 }
 
-// setLocked stores the record. On an error the key is absent, and so it is after
-// a fault in the caller's value, which debug.SetPanicOnFault makes a panic.
+// setLocked stores the record. On an error the key is absent, and so it is after a fault in
+// the caller's value, which debug.SetPanicOnFault makes a panic.
 func (b *bucket) setLocked(w *write) error {
 	if b.index.Empty() {
 		if err := b.startIndexLocked(); err != nil {
@@ -201,9 +195,9 @@ func (b *bucket) setLocked(w *write) error {
 	return err
 }
 
-// overwritePlainLocked is overwriteLocked for the most common record, the one at the
-// beginning of rec that slot s leads to: neither has an expiry, and nobody is to be
-// told. It reports whether it has written.
+// overwritePlainLocked is overwriteLocked for the most common record, at the beginning of
+// rec, to which slot s leads: no expiry, old or new, and nobody to be told. It reports
+// whether it has written.
 func (b *bucket) overwritePlainLocked(rec []byte, s uint64, w *write) bool {
 	value, expiry, ok := valueIn(rec, w.k)
 	if !ok || len(value) != len(w.v) || expiry != 0 || w.expiry != 0 || b.shared.onEvict != nil {
@@ -248,9 +242,9 @@ func (b *bucket) overwriteLocked(f *found, w *write) {
 	f.ring.Write(f.valuePos(), w.v)
 }
 
-// insertLocked appends a record to a ring and enters it into the index: in the
-// slot of the one that it replaces, in that of its ghost, or in a new one. room is
-// what makeRoomEarlyLocked has returned, or 0.
+// insertLocked appends a record to a ring and enters it into the index: in the slot of the
+// one that it replaces, in that of its ghost, or in a new one. room is what
+// makeRoomEarlyLocked has returned, or 0.
 func (b *bucket) insertLocked(f *found, replace bool, w *write, room int) error {
 	if replace {
 		b.killLocked(f.ring, f.pos, f.Header, w.h, w.why())
@@ -277,8 +271,8 @@ func (b *bucket) insertLocked(f *found, replace bool, w *write, room int) error 
 	return nil
 }
 
-// admitLocked returns the ring that a record of n bytes goes to: a replaced one
-// keeps its standing, a new one is for the policy to decide.
+// admitLocked returns the ring that a record of n bytes goes to: a replaced one keeps its
+// standing, a new one is for the policy to decide.
 func (b *bucket) admitLocked(f *found, replace bool, n int, l limits) policy.Ring {
 	if replace {
 		return index.Ring(f.Slot)
@@ -296,8 +290,8 @@ func (b *bucket) admitLocked(f *found, replace bool, n int, l limits) policy.Rin
 	return b.policy.Admit(f.ghost, small.Fits(n, l.small), main.Fits(n, l.main))
 }
 
-// ghostsLocked returns how many ghosts there are of each ring: a live entry has
-// one slot (I7), and all others are stale (I9).
+// ghostsLocked returns how many ghosts there are of each ring: a live entry has one slot
+// (I7), and all others are stale (I9).
 func (b *bucket) ghostsLocked() [ringCount]int {
 	n := b.index.Used()
 	for i := range n {
@@ -306,8 +300,8 @@ func (b *bucket) ghostsLocked() [ringCount]int {
 	return n
 }
 
-// appendLocked writes a record at the head of a ring that may hold limit chunks
-// and has room for it, counts it, and returns its position.
+// appendLocked writes a record at the head of a ring that may hold limit chunks and has
+// room for it, counts it, and returns its position.
 func (b *bucket) appendLocked(to policy.Ring, limit int, w *write) (uint64, error) {
 	r := &b.rings[to]
 	if err := r.Extend(uint64(w.n), limit); err != nil {
@@ -373,7 +367,7 @@ func (b *bucket) removeLocked(f *found, h uint64, why Reason) {
 	b.index.Remove(f.Place)
 }
 
-// killLocked marks a live record of hash h dead and takes it out of the counts.
+// killLocked sets the dead bit of a live record of hash h and takes it out of the counts.
 // Its bytes wait for the tail.
 func (b *bucket) killLocked(r *ring.Ring, pos uint64, hd record.Header, h uint64, why Reason) {
 	if b.shared.onEvict != nil {
@@ -430,8 +424,8 @@ func (b *bucket) liveBytesLocked() int {
 	return b.rings[policy.Small].EntryBytes + b.rings[policy.Main].EntryBytes
 }
 
-// learnLocked looks at how large records are, tells what the bucket has seen,
-// and takes over what all have learned. It waits for nobody.
+// learnLocked looks at how large records are, tells what the bucket has seen, and takes
+// over what all have learned. It waits for nobody.
 func (b *bucket) learnLocked() {
 	b.hint = hintUnknown // limits may have changed
 	live := b.liveLocked()
@@ -457,19 +451,24 @@ func (b *bucket) shapeLocked(mean int) {
 	b.growAt = growAt(b.policy.Kind, mean, b.evictedSmall+b.evictedMain > 0)
 }
 
-// resetLocked drops all entries, of which nobody is to be told, and gives the
-// memory back to the pool.
+// resetLocked drops all entries, of which nobody is to be told, and gives the memory back to
+// the pool.
 func (b *bucket) resetLocked() {
-	b.calls.InvalidateAll()
+	b.forgetLocked()
 	b.shared.pool.PutPages(b.index.Reset())
 	for i := range b.rings {
 		b.rings[i].Reset()
 	}
 	b.wanted = 0
+	b.policy.Emptied()
+}
+
+// forgetLocked forgets what was known of the entries.
+func (b *bucket) forgetLocked() {
+	b.calls.InvalidateAll()
 	b.hasTTL = false
 	b.hint = hintUnknown
 	b.next.known = false
-	b.policy.Emptied()
 }
 
 // close makes every later call miss. The memory goes with the pool.
@@ -477,10 +476,7 @@ func (b *bucket) close() {
 	b.lock()
 	defer b.unlock()
 	b.closed = true
-	b.calls.InvalidateAll()
-	b.hasTTL = false
-	b.hint = hintUnknown
-	b.next.known = false
+	b.forgetLocked()
 	b.index.Close()
 	for i := range b.rings {
 		b.rings[i].Close()

@@ -16,27 +16,26 @@ import (
 
 // How a bucket is read: without its lock, beside whoever writes.
 //
-// seq is a sequence lock. A reader loads it, looks the key up, copies the value,
-// and loads it again: if it is the same even number, nobody has written
-// meanwhile, and what was read is conclusive. Else it was torn, is forgotten, and
-// the reader retries. So these rules hold between the two loads:
+// seq is a sequence lock. A reader loads it, looks the key up, copies the value, and loads
+// it again: if it is the same even number, nobody has written meanwhile, and what was read
+// is conclusive. Else it was torn, is forgotten, and the reader retries. So these rules
+// hold between the two loads:
 //
-//   - Loads may be torn or stale: nothing is believed, and every bound is checked
-//     against what is always mapped. Tables only become longer; memory stays mapped
-//     as long as the Cache can be reached, and an index page is never anything else.
-//   - Nothing is changed but the frequency, by compare-and-swap of a slot that was
-//     read: at worst, another entry's is raised.
-//   - Before the second load stands a fence: the value was read when the sequence is
-//     looked at again.
+//   - Loads may be torn or stale: nothing is believed, and every bound is checked against
+//     what is always mapped. Tables only become longer; memory stays mapped as long as the
+//     Cache can be reached, and an index page is never anything else.
+//   - Nothing is changed but the frequency, by compare-and-swap of a slot that was read: at
+//     worst, another entry's is raised.
+//   - Before the second load stands a fence.
 //
-// How fast this is depends on how much of the next lookup the processor begins while
-// it waits for a record. So the common lookup has two halves (candidate, valueIn):
-// what need not wait for the record, the two atomic operations above all, is done
-// before its first use. (A prefetch of the record in between makes it slower by a
-// fifth: it waits until the address is translated, and what follows waits for it.)
+// Speed depends on how much of the next lookup the processor begins while it waits for a
+// record. So the common lookup has two halves (candidate, valueIn): what need not wait for
+// the record, the two atomic operations above all, is done before its first use. (A
+// prefetch of the record in between makes it slower by a fifth: it waits until the address
+// is translated, and what follows waits for it.)
 //
-// The race detector would report what is torn, so the functions that a reader
-// goes through are marked norace; in a race build they are not inlined either.
+// The race detector would report what is torn, so the functions that a reader goes through
+// are marked norace; in a race build they are not inlined either.
 
 // lookupMode says what a lookup is to do.
 type lookupMode uint8
@@ -49,8 +48,7 @@ const (
 	getMode = withValue | counted | touching
 )
 
-// unhashed stands for a hash that lookup has to compute. (A key may have this hash:
-// then it is computed again.)
+// unhashed stands for a hash that lookup has to compute. A key that has it is hashed twice.
 const unhashed = 0
 
 // outcome is what a lookup has found out.
@@ -65,8 +63,7 @@ const (
 	uncommon          // not for probe to find out
 )
 
-// readTries is how often a reader looks before it takes the lock. A writer needs
-// less time for most Sets than these take.
+// readTries is how often a reader looks before it takes the lock: longer than most Sets.
 const readTries = 4
 
 // found is what find has found: the record of the key, or on a miss its ghost.
@@ -85,9 +82,9 @@ type found struct {
 // valuePos returns the position of the value.
 func (f *found) valuePos() uint64 { return f.pos + uint64(f.Size+f.KeyLen) }
 
-// candidate is the first half of the common lookup: it looks for a live slot of hash
-// h in its home group, and returns the slot and the rest of the record's chunk. What
-// it does not find out, it leaves to find. On a miss, slot is that of a ghost, or nil.
+// candidate is the first half of the common lookup: it looks for a live slot of hash h in
+// its home group, and returns the slot and the rest of the record's chunk. What is uncommon
+// it leaves to find. On a miss, slot is that of a ghost, or nil.
 //
 //go:norace
 func (b *bucket) candidate(h uint64) (rec []byte, slot *atomic.Uint64, s uint64, got outcome) {
@@ -120,8 +117,8 @@ func (b *bucket) candidate(h uint64) (rec []byte, slot *atomic.Uint64, s uint64,
 	return nil, ghost, 0, miss
 }
 
-// valueIn is the second half: it returns the value in the record at the beginning of
-// rec, if that has a short header, key k, and no more bytes than rec.
+// valueIn is the second half: it returns the value in the record at the beginning of rec,
+// if that has a short header, key k, and no more bytes than rec.
 //
 //go:norace
 func valueIn(rec, k []byte) (value []byte, expiry uint32, ok bool) {
@@ -137,9 +134,8 @@ func valueIn(rec, k []byte) (value []byte, expiry uint32, ok bool) {
 	return rec[end:hd.Total()], hd.Expiry, true
 }
 
-// read looks k up, whose hash is h, and appends its value to dst, for records of
-// every form. It takes no lock; who holds it gets no retry. The expiry is that of a
-// hit.
+// read looks k up, whose hash is h, and appends its value to dst, for records of every
+// form. It takes no lock; who holds it gets no retry. The expiry is that of a hit.
 //
 //go:norace
 func (b *bucket) read(
@@ -217,8 +213,8 @@ func (b *bucket) copyValue(f *found, dst []byte, seq uint64) ([]byte, bool) {
 	return f.ring.Read(dst, f.valuePos(), f.ValueLen)
 }
 
-// find looks for the record of key k, whose hash is h. On a miss it tells whether
-// there is a ghost of the hash. Readers call it without the lock.
+// find looks for the record of key k, whose hash is h. On a miss it tells whether there is
+// a ghost of the hash. Readers call it without the lock.
 //
 //go:norace
 func (b *bucket) find(f *found, k []byte, h uint64) bool {

@@ -13,15 +13,10 @@ import (
 	"github.com/ringcache/ringcache/internal/torn"
 )
 
-// Cache is a cache of byte slices, kept outside of the Go heap. It is made by
-// [New] or [NewWithOptions], must not be copied, and is safe for concurrent use
-// by any number of goroutines.
-//
-// Every method takes amortized constant time beside the copying of keys and
-// values. In the terms of the Go memory model, a Set, Del or Reset synchronizes
-// before a Get, HasGet, Has, GetBatch, View, All or Keys that observes its effect.
-//
-// A Cache that is no longer reachable gives its memory back when the garbage
+// Cache is a cache of byte slices, kept outside of the Go heap. It is made by [New] or
+// [NewWithOptions], must not be copied, and is safe for concurrent use by any number of
+// goroutines. Every method takes amortized constant time beside the copying of keys and
+// values. A Cache that is no longer reachable gives its memory back when the garbage
 // collector finds it; [Cache.Close] does so at once.
 type Cache struct {
 	buckets  [bucketCount]bucket // first, so that they begin on cache lines
@@ -34,10 +29,9 @@ type Cache struct {
 	arena    arena
 }
 
-// New returns a cache that takes up to maxBytes bytes of off-heap memory,
-// records and index together; less than 32 MB is taken as 32 MB. It takes next
-// to nothing until entries are set. New panics if maxBytes is not above 0;
-// [NewWithOptions] returns an error instead.
+// New returns a cache that takes up to maxBytes bytes of off-heap memory, records and index
+// together; less than 32 MB is taken as 32 MB. It takes next to nothing until entries are
+// set. New panics if maxBytes is not above 0; [NewWithOptions] returns an error instead.
 func New(maxBytes int) *Cache {
 	c, err := NewWithOptions(Options{MaxBytes: maxBytes})
 	if err != nil {
@@ -84,20 +78,17 @@ func newCache(g geometry) *Cache {
 	return c
 }
 
-// Set stores value v under key k, in place of an older value of k. The cache
-// keeps copies: k and v may be changed as soon as Set returns. After a Set
-// that returned nil, a Get of k finds v unless later Sets, of this or other
-// keys, have pushed it out: a cache may drop any entry at any time to make room.
+// Set stores value v under key k, in place of an older value of k. The cache keeps copies: k
+// and v may be changed as soon as Set returns. After a Set that returned nil, a Get of k
+// finds v unless later Sets, of this or other keys, have pushed it out.
 //
-// A nil or empty key or value is as good as any other. A key may have up to
-// 65,535 bytes, a value up to a sixteenth of the cache's bound; beyond that Set
-// returns [ErrTooLarge]. It returns [ErrNoMemory] if the operating system
-// refuses memory, and [ErrClosed] after Close. Whatever the error, an older
-// value of k is gone and no other entry is harmed, so the result may be
-// ignored by callers that can do without the entry.
+// A key may have up to 65,535 bytes, a value up to a sixteenth of the cache's bound; beyond
+// that Set returns [ErrTooLarge]. It returns [ErrNoMemory] if the operating system refuses
+// memory, and [ErrClosed] after Close. Whatever the error, an older value of k is gone and no
+// other entry is harmed, so callers that can do without the entry may ignore it.
 //
-// Set does not allocate on the Go heap, but for a few bytes when a bucket's
-// tables grow. It locks one of 512 buckets.
+// Set does not allocate on the Go heap, but for a few bytes when a bucket's tables grow. It
+// locks one of 512 buckets.
 func (c *Cache) Set(k, v []byte) error {
 	var w write
 	w.k, w.v = k, v
@@ -105,13 +96,13 @@ func (c *Cache) Set(k, v []byte) error {
 	return c.apply(&w, "set")
 }
 
-// Get appends the value of k to dst and returns the extended slice; dst as it
-// is if k is not there, so nil for a nil dst. The bytes belong to the caller. On
-// a miss, the bytes between the length and the capacity of dst may have been
-// overwritten; k may lie there. [Cache.HasGet] tells an empty value from a miss.
+// Get appends the value of k to dst and returns the extended slice; dst as it is if k is not
+// there, so nil for a nil dst. The bytes belong to the caller. On a miss, the bytes between
+// the length and the capacity of dst may have been overwritten; k may lie there.
+// [Cache.HasGet] tells an empty value from a miss.
 //
-// Get does not allocate if dst has room for the value. It takes no lock, unless
-// others keep writing to the same of 512 buckets, or k may be a large entry.
+// Get does not allocate if dst has room for the value. It takes no lock, unless others keep
+// writing to the same of 512 buckets, or k may be a large entry.
 func (c *Cache) Get(dst, k []byte) []byte {
 	out, _, _ := c.lookup(dst, k, unhashed, getMode)
 	return out
@@ -130,12 +121,9 @@ func (c *Cache) Has(k []byte) bool {
 	return got == hit
 }
 
-// View calls fn with the value of k and reports whether k was there; on a miss
-// fn is not called. v is a buffer that later Views use again: it is valid, and
-// fn's to change, until fn returns.
-//
-// No lock is held while fn runs, so it may take its time, panic, and call all
-// methods of the same cache. A nil fn is not called. View does not allocate but
+// View calls fn with the value of k and reports whether k was there; on a miss fn is not
+// called. v is a buffer that later Views use again: it is valid, and fn's to change, until fn
+// returns. No lock is held while fn runs. A nil fn is not called. View does not allocate but
 // for a larger buffer now and then, and locks what Get locks.
 func (c *Cache) View(k []byte, fn func(v []byte)) bool {
 	if fn == nil {
@@ -234,9 +222,7 @@ func (c *Cache) lookupUnder(
 	return lb.read(dst, k, h, n, mode)
 }
 
-// Del removes k and reports whether it was there. The bytes of the record are
-// free for reuse when the bucket's ring comes round. Del does not allocate and
-// locks one bucket.
+// Del removes k and reports whether it was there. It does not allocate and locks one bucket.
 func (c *Cache) Del(k []byte) bool {
 	var w write
 	w.k, w.h, w.del, w.reason = k, c.shared.hash(k), true, EvictDeleted
@@ -244,12 +230,11 @@ func (c *Cache) Del(k []byte) bool {
 	return found
 }
 
-// Reset removes all entries. The cache stays usable; its memory stays with it,
-// free for reuse (see [Cache.Close] for giving it back). Buckets are emptied
-// one after another: an entry that is set meanwhile may or may not stay, and so
-// may one that Touch writes again more than once. With [Options].OnEvict, a
-// bucket is emptied in steps of 64 KB or 256 entries, and OnEvict called between
-// them. Counters in [Stats] go on.
+// Reset removes all entries. The cache keeps its memory for new ones (see [Cache.Close] for
+// giving it back), and counters in [Stats] go on. Buckets are emptied one after another: an
+// entry that is set meanwhile may or may not stay, and so may one that Touch writes again.
+// With [Options].OnEvict, a bucket is emptied in steps of 64 KB or 256 entries, and OnEvict
+// called between them.
 func (c *Cache) Reset() {
 	// Touch may write a record again, and move it between the small buckets and
 	// the large ones: an old one must not slip through to where Reset has been.
@@ -288,10 +273,9 @@ func (c *Cache) resetStep(b *bucket, left *int) (done bool) {
 	return done
 }
 
-// Close gives all memory back to the operating system. It waits for writes that
-// are under way; later calls miss, or return [ErrClosed] from Set. Address space
-// stays reserved until the Cache is collected. A second Close does nothing. The
-// error is nil.
+// Close gives all memory back to the operating system. It waits for writes that are under
+// way; later calls miss, or return [ErrClosed] from Set. Address space stays reserved until
+// the Cache is collected. A second Close does nothing. The error is nil.
 func (c *Cache) Close() error {
 	a := &c.arena
 	a.mu.Lock()
@@ -301,9 +285,8 @@ func (c *Cache) Close() error {
 	return nil
 }
 
-// Len returns the number of entries. It takes every bucket's lock for a
-// moment, one after another, so entries that come or go meanwhile may or may
-// not be counted.
+// Len returns the number of entries. It takes every bucket's lock for a moment, one after
+// another, so entries that come or go meanwhile may or may not be counted.
 func (c *Cache) Len() int {
 	n := 0
 	c.each(func(b *bucket) {
@@ -316,10 +299,15 @@ func (c *Cache) Len() int {
 
 // each calls fn with every bucket, small and large.
 func (c *Cache) each(fn func(b *bucket)) {
-	for i := range c.shared.buckets {
-		fn(&c.buckets[i])
+	for i := range c.shared.buckets + largeBuckets {
+		fn(c.nth(i))
 	}
-	for i := range c.arena.buckets {
-		fn(&c.arena.buckets[i])
+}
+
+// nth returns a bucket by number: the small ones come first.
+func (c *Cache) nth(i int) *bucket {
+	if i < c.shared.buckets {
+		return &c.buckets[i]
 	}
+	return &c.arena.buckets[i-c.shared.buckets]
 }

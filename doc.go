@@ -1,8 +1,7 @@
-// Package ringcache is a cache of byte slices that lies outside of the Go heap.
-// Keys, values and the index over them are in memory with a bound that the
-// program sets, and the garbage collector does not see them. It is meant for
-// programs that hold so many small entries that collections take long, and that
-// must not outgrow their memory limit.
+// Package ringcache is a cache of byte slices that lies outside of the Go heap. Keys,
+// values and the index over them are in memory with a bound that the program sets, and
+// the garbage collector does not see them. It is meant for programs that hold so many
+// small entries that collections take long, and that must not outgrow their memory limit.
 //
 //	cache := ringcache.New(256 << 20) // bytes at the most, index included
 //	defer cache.Close()
@@ -15,126 +14,89 @@
 //
 // # Model
 //
-// An entry stays until its key is set again or deleted, it expires, the cache is
-// reset, or room is needed: a cache may drop any entry at any time. By default
-// what is read stays longer; [Options] has a rule that goes by age alone. The
-// exact order is not part of the contract. A hit is always exactly the bytes of
-// one Set of that key, since keys are compared in full. A Set is done when it
-// returns: after a Set that returned nil, the next Get of the key finds the value,
-// unless other Sets have pushed it out since, or it has expired.
+// An entry stays until its key is set again or deleted, it expires ([Cache.SetWithTTL]),
+// the cache is reset, or room is needed: a cache may drop any entry at any time. By
+// default what is read stays longer; [PolicyFIFO] goes by age alone. The exact order is
+// not part of the contract. A hit is always exactly the bytes of one Set of that key,
+// since keys are compared in full. After a Set that returned nil, the next Get of the key
+// finds the value, unless other Sets have pushed it out since, or it has expired.
 //
-// # Expiry
+// Any bytes will do as key or value, or none: nil and empty are the same key, and an
+// empty value is a value. A key has at most 65,535 bytes, a value at most a sixteenth of
+// MaxBytes. Set copies what it is given, and nobody ever holds memory of the cache.
+// [Typed] is a view with keys and values of a program's own types.
 //
-// [Cache.SetWithTTL] and [Options].TTL give entries a time to live. No method
-// returns an expired entry. Time is counted in tenths of a second by the monotonic
-// clock, so an entry may go a tenth of a second early, never late, and changes of
-// the wall clock do nothing. The space of expired entries goes to later Sets
-// before that of live ones, a little with each Set, or all at once when
-// [Cache.DeleteExpired] is called. An expiry takes 4 bytes of those entries that
-// have one.
+// # Atomic writes and loads
 //
-// # Atomic writes
-//
-// [Cache.SetIfAbsent], [Cache.SetIfChanged], [Cache.CompareAndSwap],
-// [Cache.Update], [Cache.Append] and [Cache.GetAndDel] are atomic for their key.
-// [Cache.GetOrLoad] has at most one load of a key under way, and a Set or Del
-// meanwhile wins over what is loaded. A cache may drop an entry between any two
-// calls, so do not keep in it what must not be lost.
+// [Cache.SetIfAbsent], [Cache.SetIfChanged], [Cache.CompareAndSwap], [Cache.Update],
+// [Cache.Append] and [Cache.GetAndDel] are atomic for their key. [Cache.GetOrLoad] has at
+// most one load of a key under way, and a Set or Del meanwhile wins over what is loaded.
+// A cache may drop an entry between any two calls, so do not keep in it what must not be
+// lost.
 //
 // # Concurrency
 //
-// All methods may be called from any number of goroutines. Keys are divided over
-// 512 buckets. A write locks one of them. A lookup takes no lock: it copies the
-// value, then checks that nobody has written to the bucket meanwhile, and starts
-// over if somebody has. It takes the bucket's lock only if others keep writing to
-// the bucket, if it misses where the key may be a large entry (see Caveats), or if
-// the key lies in the buffer that it is to append to.
+// All methods may be called from any number of goroutines. Keys are divided over 512
+// buckets. A write locks one of them. A lookup takes no lock: it copies the value, then
+// checks that nobody has written to the bucket meanwhile, and starts over if somebody
+// has. It takes the bucket's lock only if others keep writing to the bucket, if it misses
+// where the key may be a large entry, or if the key lies in the buffer that it appends to.
 //
-// In the terms of the Go memory model, a Set, Del or Reset synchronizes before a
-// lookup that observes its effect. No call covers two keys at one instant:
-// GetBatch, SetBatch, All, Keys, Len, Reset, Resize and UpdateStats go from key to
-// key or from bucket to bucket, and may see a part of what others do meanwhile.
+// In the terms of the Go memory model, a Set, Del or Reset synchronizes before a lookup
+// that observes its effect. No call covers two keys at one instant: GetBatch, SetBatch,
+// All, Keys, Len, Reset, Resize and UpdateStats go from key to key or from bucket to
+// bucket, and may see a part of what others do meanwhile.
 //
 // No lock is held while a function of the user's runs: not that of View, Update,
-// GetOrLoad or [Options].OnEvict, not a codec, not the body of a loop. Each may
-// take its time, panic, and call any method of the same cache. (A load that asks
-// for its own key waits for itself.) OnEvict is called by the goroutine whose call
-// made the entry leave. The package starts no goroutines, but for a load that
-// GetOrLoad was asked for.
-//
-// # Loading
-//
-// [Cache.GetOrLoad] loads a missing value: once, however many callers ask for it,
-// each of which waits as long as its context lets it. A write of the key that
-// comes during the load counts more than what the load returns. A load may say how
-// long its result is good for, and that the key has no value, which is remembered
-// too. [Options].RefreshAhead loads what is about to expire anew, while its
-// callers still have the old value.
+// GetOrLoad or [Options].OnEvict, not a codec, not the body of a loop. Each may take its
+// time, panic, and call any method of the same cache. (A load that asks for its own key
+// waits for itself.) The package starts no goroutines, but for a load that GetOrLoad was
+// asked for.
 //
 // # Memory
 //
-// MaxBytes bounds all off-heap memory, records and index together; 32 MB is the
-// least. An entry takes its bytes, a header of 3 bytes (7 from a key of 64 bytes
-// or a value of 64 KB on; 4 more with a time to live), and its part of the index,
-// which grows with the number of entries. A new cache takes next to none of it:
-// address space comes in maps of up to 64 MB, and resident memory as entries come.
-// The Go heap holds about 400 KB for each cache, and small tables of the chunks
-// that records lie in.
+// MaxBytes bounds all off-heap memory, records and index together; 32 MB is the least. An
+// entry takes its bytes, a header of 3 bytes (7 from a key of 64 bytes or a value of
+// 64 KB on; 4 more with a time to live), and its part of the index. Address space comes
+// in maps of up to 64 MB, and resident memory as entries come. The Go heap holds about
+// 400 KB for each cache, and small tables of the chunks that records lie in.
 //
-// [Cache.Reset] keeps the memory for new entries. [Cache.Resize] sets another
-// bound, and gives back what is above it. [Cache.Close] gives the physical memory
-// back to the operating system at once. The address space goes back when the Cache
-// is collected. A Cache that is dropped without Close gives back both then.
+// [Cache.Reset] keeps the memory for new entries, [Cache.Resize] gives back what is above
+// the new bound, and [Cache.Close] gives back all physical memory at once. The address
+// space goes back when the Cache is collected. A Cache that is dropped without Close
+// gives back both then.
 //
-// The Go runtime does not know this memory: GOMEMLIMIT and GOGC do not count it,
-// a container's limit does. Set GOMEMLIMIT to what the process may have, less
-// MaxBytes. [Options].HugePages trades a slower start for faster reads in large
-// caches.
+// The Go runtime does not know this memory: GOMEMLIMIT and GOGC do not count it, a
+// container's limit does. Set GOMEMLIMIT to what the process may have, less MaxBytes.
 //
-// On platforms other than Linux, macOS and the BSDs, under the race detector and
-// the sanitizers, and with the build tag ringcache_heap, the same memory is a few
-// large slices of the Go heap, which the collector does not look into. The build
-// tag purego leaves out the prefetch instruction, which is the only assembly.
-//
-// # Keys and values
-//
-// Any bytes will do, or none: nil and empty are the same key, and an empty value
-// is a value. A key has at most 65,535 bytes, a value at most a sixteenth of
-// MaxBytes. Set copies what it is given. Get appends a copy to a slice of the
-// caller's; View and loops over [Cache.All] show copies in buffers of their own.
-// So nobody ever holds memory of the cache. [Typed] is a view with keys and values
-// of a program's own types.
+// On platforms other than Linux, macOS and the BSDs, under the race detector and the
+// sanitizers, and with the build tag ringcache_heap, the same memory is a few large
+// slices of the Go heap, which the collector does not look into. The build tag purego
+// leaves out the prefetch instruction, which is the only assembly.
 //
 // # Errors
 //
-// The methods that store return [ErrTooLarge], [ErrNoMemory] or [ErrClosed],
-// wrapped with the sizes; test with [errors.Is]. Each means that the key is absent
-// now, an older value included, so a caller that can do without the entry may
-// ignore it. After Close lookups miss. [NewWithOptions] returns
-// [ErrInvalidOptions] where [New] panics, and so does Resize for a bound that the
-// cache cannot have. [Cache.GetOrLoad] returns what its load returns, its
-// context's error, [ErrAbsent], [ErrLoadExited] or [ErrClosed], and panics with a
-// [*LoadPanic] where the load panics. A [Typed] view adds [ErrEncode] and
-// [ErrDecode]. A nil *Cache panics as any nil pointer does: a program can recover.
+// The methods that store return [ErrTooLarge], [ErrNoMemory] or [ErrClosed], wrapped with
+// the sizes; test with [errors.Is]. Each means that the key is absent now, an older value
+// included, so a caller that can do without the entry may ignore it. After Close lookups
+// miss. A nil *Cache panics as any nil pointer does: a program can recover.
 //
 // # Security
 //
-// A random secret of the process is mixed into every hash, so nobody outside can
-// choose keys that meet in one bucket. The hash below it is XXH64 without a seed:
-// keys made to collide in all of its 64 bits still do. They are never taken for
-// one another, push out only each other and a few neighbours, and a search among
-// them is bounded: 16 cache lines of the index, and the 112 records that these can
-// lead to. Bytes of entries that were deleted or dropped stay in memory until they
-// are overwritten.
+// A random secret of the process is mixed into every hash, so nobody outside can choose
+// keys that meet in one bucket. The hash below it is XXH64 without a seed: keys made to
+// collide in all of its 64 bits still do. They are never taken for one another, push out
+// only each other and a few neighbours, and a search among them is bounded: 16 cache
+// lines of the index, and the 112 records that these can lead to. Bytes of entries that
+// were deleted or dropped stay in memory until they are overwritten.
 //
 // # Caveats
 //
-// A Set of a value of the same length as before overwrites it where it lies, and
-// the entry keeps its age and standing. New entries that nobody reads are the
-// first to go: if keys are read once, long after they were set, [PolicyFIFO] keeps
-// them longer.
+// A Set of a value of the same length as before overwrites it where it lies, and the
+// entry keeps its age and standing. New entries that nobody reads are the first to go: if
+// keys are read once, long after they were set, PolicyFIFO keeps them longer.
 //
-// Large values (above 1/4096 of MaxBytes, or less where most of them are large)
-// live in a part of the cache of their own. Their Sets take turns, and their
-// lookups take a lock. A Cache must not be copied, and its zero value is of no use.
+// Large values (above 1/4096 of MaxBytes, or less where most of them are large) live in a
+// part of the cache of their own. Their Sets take turns, and their lookups take a lock. A
+// Cache must not be copied, and its zero value is of no use.
 package ringcache

@@ -5,23 +5,18 @@ import (
 	"time"
 )
 
-// SetWithTTL is [Cache.Set] of an entry that is there for ttl at the most: from
-// then on every call misses it. A ttl of 0 means that it never expires, whatever
-// [Options].TTL says; with one below 0 it has expired already, so an older
-// value of k is removed and nothing is stored.
+// SetWithTTL is [Cache.Set] of an entry that is there for ttl at the most: from then on every
+// call misses it. A ttl of 0 means that it never expires, whatever [Options].TTL says; with
+// one below 0 it has expired already, so an older value of k is removed and nothing is stored.
 //
-// The clock goes in steps of 100 ms. An entry expires on time or up to a step
-// early, never late, and one with a ttl of less than a step may be gone at
-// once. Times of 13 years from the cache's making on are never. What counts is
-// monotonic time: an entry does not notice that a wall clock is set.
+// The clock is monotonic and goes in steps of 100 ms. An entry expires on time or up to a
+// step early, never late, and one with a ttl of less than a step may be gone at once. Times
+// of 13 years from the cache's making on are never.
 //
-// An expired entry takes up memory, and is counted by [Cache.Len], until a Set
-// comes across it. Sets look for expired entries of the bucket that they write
-// to, and take their memory before they drop what is live; no goroutine does.
-// [Cache.DeleteExpired] removes them all at once.
-//
-// An expiry takes 4 bytes of the record. Ownership, limits, errors, locks and
-// allocation are those of Set, and it counts as one in [Stats].
+// An expired entry takes up memory, and is counted by [Cache.Len], until a Set comes across
+// it: Sets look for expired entries in the bucket that they write to before they drop what is
+// live. [Cache.DeleteExpired] removes them all at once. An expiry takes 4 bytes of the
+// record. Ownership, limits, errors, locks and allocation are those of Set.
 func (c *Cache) SetWithTTL(k, v []byte, ttl time.Duration) error {
 	var w write
 	w.k, w.v, w.h, w.reason = k, v, c.shared.hash(k), EvictReplaced
@@ -43,16 +38,14 @@ func (c *Cache) setExpired(w *write, verb string) error {
 	return nil
 }
 
-// Touch gives the entry of k another time to live, from now on, and reports
-// whether k was there. The rules are those of [Cache.SetWithTTL]: 0 means that
-// it never expires, and with a ttl below 0 it is removed. Its value and its
-// standing with the policy stay.
+// Touch gives the entry of k another time to live, from now on, and reports whether k was
+// there. The rules are those of [Cache.SetWithTTL]: 0 means that it never expires, and with a
+// ttl below 0 it is removed. Its value and its standing with the policy stay.
 //
-// An entry that was set without an expiry has no room for one. It is written
-// again, which may drop others; should the operating system refuse the memory
-// for that, the entry is lost and Touch returns false. Touch does not allocate
-// but for this copy now and then, locks one bucket, and counts as nothing in
-// [Stats].
+// An entry that was set without an expiry has no room for one. It is written again, which may
+// drop others; should the operating system refuse the memory for that, the entry is lost and
+// Touch returns false. Touch does not allocate but for this copy now and then, locks one
+// bucket, and counts as nothing in [Stats].
 func (c *Cache) Touch(k []byte, ttl time.Duration) bool {
 	w := write{k: k, h: c.shared.hash(k), silent: true, reason: EvictDeleted}
 	if ttl < 0 {
@@ -107,10 +100,9 @@ func (c *Cache) rewrite(w *write) error {
 	return c.apply(w, "touch")
 }
 
-// TTL returns how long the entry of k is still there for at the most, and
-// whether k is there: 0 and true for an entry that never expires, 0 and false
-// on a miss. It does not count as a lookup in [Stats] nor with the policy, does
-// not allocate, and takes the lock of one bucket for a moment.
+// TTL returns how long the entry of k is still there for at the most, and whether k is there:
+// 0 and true for an entry that never expires, 0 and false on a miss. It does not count as a
+// lookup in [Stats] nor with the policy, does not allocate, and locks what Get locks.
 func (c *Cache) TTL(k []byte) (time.Duration, bool) {
 	_, expiry, got := c.lookup(nil, k, c.shared.hash(k), 0)
 	if got != hit || expiry == 0 {
@@ -120,13 +112,10 @@ func (c *Cache) TTL(k []byte) (time.Duration, bool) {
 	return left, left > 0 // it may have expired since
 }
 
-// DeleteExpired removes all entries that have expired when it is called, and
-// returns how many it removed, negative entries among them (see
-// [Cache.GetOrLoad]). Afterwards [Cache.Len] counts none of them. It
-// looks at the records of those buckets that may have any, which takes time in
-// proportion to their number, but holds a bucket's lock only for some thousand
-// records at once. It does not allocate. There is no need to call it but for
-// exact counts: Sets reclaim the memory as they need it.
+// DeleteExpired removes all entries that have expired when it is called, and returns how many
+// it removed, negative entries among them (see [Cache.GetOrLoad]). It looks at all records of
+// those buckets that may have any, some thousand under a lock at once, and does not allocate.
+// There is no need to call it but for exact counts: Sets reclaim the memory as they need it.
 func (c *Cache) DeleteExpired() int {
 	n := 0
 	c.each(func(b *bucket) {

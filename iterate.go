@@ -9,14 +9,13 @@ import (
 
 // How a loop goes over the entries of a cache.
 //
-// The hash of an entry never changes, and the homes of an index are in hash
-// order. So a bucket is walked by a cursor, the hash bits that slots remember:
-// a step takes the keys of the next few homes, whole, and lets go of the lock.
-// That records move between the rings, or the index to another geometry, does
-// not move an entry to the other side of the cursor.
+// The hash of an entry never changes, and the homes of an index are in hash order. So a
+// bucket is walked by a cursor, the hash bits that slots remember: a step takes the keys
+// of the next few homes, and lets go of the lock. Moves of records between rings, or of
+// the index to another geometry, do not move an entry to the other side of the cursor.
 
-// A step ends with the home, or where it must with the hash, at which it has
-// one of these, or stepBytes of keys.
+// A step ends with the home, or where it must with the hash, at which it has one of
+// these, or stepBytes of keys.
 const (
 	stepHomes = 256
 	stepKeys  = 256
@@ -25,29 +24,22 @@ const (
 // hashesEnd is the cursor behind all hashes.
 const hashesEnd = 1 << index.HashBits
 
-// All returns an iterator over the entries of the cache, in no order that
-// means anything:
+// All returns an iterator over the entries of the cache, in no order that means anything:
 //
 //	for key, value := range cache.All() {
 //		// ...
 //	}
 //
-// An entry that is there from the beginning of the loop to its end, and is not
-// set again meanwhile, is seen exactly once. One that comes or goes meanwhile
-// may be seen or not. One that is set again is seen once too, with the value
-// that it has at that moment, unless the old or the new value is large (above
-// 1/4096 of MaxBytes, see the package's caveats) and the other is not: it may
-// then be seen twice, or not at all. The loop is not a snapshot.
+// An entry that is there from the beginning of the loop to its end, and is not set again
+// meanwhile, is seen exactly once; one that comes or goes meanwhile may be seen or not. One
+// that is set again is seen once too, unless the old or the new value is large (above 1/4096
+// of MaxBytes) and the other is not: it may then be seen twice, or not at all.
 //
-// key and value are buffers of the loop: valid, and the caller's to change,
-// until the body returns; what is to be kept has to be copied. The body may
-// call all methods of the cache, other loops among them, and may leave the
-// loop at any time. Others read and write meanwhile: writers of a bucket wait only while the next
-// 256 keys or 64 KB of keys are copied.
-//
-// A loop allocates its buffers, which take as much as the keys of a step and
-// the longest value. It does not count as lookups in [Stats], and does not make
-// an entry stay longer. On a closed cache it ends at once.
+// key and value are buffers of the loop: valid, and the caller's to change, until the body
+// returns. The body may call all methods of the cache. Writers of a bucket wait only while
+// the next 256 keys or 64 KB of keys are copied. A loop allocates its buffers. It does not
+// count as lookups in [Stats], and does not make an entry stay longer. On a closed cache it
+// ends at once.
 func (c *Cache) All() iter.Seq2[[]byte, []byte] {
 	return func(yield func(key, value []byte) bool) {
 		var value []byte
@@ -89,14 +81,6 @@ func (c *Cache) walk(fn func(key []byte) bool) {
 			}
 		}
 	}
-}
-
-// nth returns a bucket by number: the small ones come first.
-func (c *Cache) nth(i int) *bucket {
-	if i < c.shared.buckets {
-		return &c.buckets[i]
-	}
-	return &c.arena.buckets[i-c.shared.buckets]
 }
 
 // step is the keys that a walk takes from a bucket at once.

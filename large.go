@@ -4,19 +4,16 @@ import (
 	"sync"
 )
 
-// Records that would be a visible part of their bucket live in an arena of their
-// own: a few large buckets, which share the cache's memory with the small ones. A
-// small bucket holds 1/512 of a cache, so a value of a sixteenth of the cache
-// would not even fit; and a bucket of a few records would evict by luck.
+// Records that would be a visible part of their bucket live in an arena of their own: a
+// few large buckets. A small bucket holds 1/512 of a cache, so a value of a sixteenth of
+// the cache would not even fit; and a bucket of a few records would evict by luck.
 //
-// The large buckets are ordinary ones; they only take more or less of the
-// memory. Their share follows what a single first-in first-out cache would
-// hold: of the bytes stored lately, the part that were large records. The small
-// buckets divide the rest.
+// The large buckets are ordinary ones; they only take more or less of the memory. Their
+// share follows what a single first-in first-out cache would hold: of the bytes stored
+// lately, the part that were large records. The small buckets divide the rest.
 //
-// A key lives in one place at a time (I8): a Set holds the small bucket's lock
-// over both places, and so does a Get when shared.largeKeys tells it to look in
-// the large bucket too.
+// A key lives in one place at a time (I8): a Set holds the small bucket's lock over both
+// places, and so does a Get when shared.largeKeys tells it to look in the large one too.
 
 const (
 	// largeBuckets is few enough that the largest record, a sixteenth of the
@@ -24,24 +21,21 @@ const (
 	largeBuckets = 4
 
 	// largeShare: a record is large above 1/largeShare of a bucket's full quota;
-	// sparseShare, the same in a sparse cache, where a bucket of its own would
-	// hold too few entries to tell the good from the lucky.
+	// sparseShare, the same in a sparse cache, where a bucket would hold too few.
 	largeShare  = 8
 	sparseShare = 512
 
 	// hysteresis: large buckets may hold 1/hysteresis more than their target.
 	hysteresis = 8
 
-	// slackShare: 1/slackShare of the cache is in nobody's quota, for the chunks
-	// that a bucket takes beyond its own in a pinch.
+	// slackShare: 1/slackShare of the cache is in nobody's quota, for a bucket in need.
 	slackShare = 256
 
 	// maxValueShare: a value may be as large as 1/maxValueShare of the cache.
 	maxValueShare = 16
 )
 
-// arena is the large buckets of a cache, and what balances them with the small
-// ones.
+// arena is the large buckets of a cache, and what balances them with the small ones.
 type arena struct {
 	mu      sync.Mutex // one writer at a time
 	held    [largeBuckets]int
@@ -57,9 +51,8 @@ func (c *Cache) largeBucket(h uint64) *bucket {
 	return &c.arena.buckets[h>>bucketBits&(largeBuckets-1)]
 }
 
-// isLarge reports whether a record of n bytes goes to the large buckets. The
-// border does not follow the balance: were it to follow the small buckets'
-// quota, records that made it fall would keep it low.
+// isLarge reports whether a record of n bytes goes to the large buckets. The border does
+// not follow the small buckets' quota: records that made it fall would keep it low.
 func (c *Cache) isLarge(n int) bool {
 	full := c.shared.bound() >> c.bits
 	return n > full/sparseShare && (n > full/largeShare || c.shared.arrivals.sparse.Load())
@@ -100,10 +93,9 @@ func (c *Cache) setLarge(b *bucket, w *write) error {
 	return nil
 }
 
-// reclaim has others give up as many bytes as large bucket lb is going to take
-// and the pool has not: small buckets what they hold above their new quota, and
-// if that is not enough, which takes a cache of very few chunks, the other large
-// ones whatever it takes.
+// reclaim has others give up the bytes that large bucket lb is going to take and the pool
+// has not: small buckets what they hold above their new quota, and in a cache of very few
+// chunks the other large ones whatever it takes.
 func (c *Cache) reclaim(lb *bucket, need int, w *write) {
 	s, a := c.shared, &c.arena
 	s.arrivals.held.Add(int64(need))
@@ -120,13 +112,9 @@ func (c *Cache) reclaim(lb *bucket, need int, w *write) {
 	}
 	for i := range a.buckets {
 		other := &a.buckets[i]
-		if s.pool.Spare() >= need || other == lb {
-			continue
+		if missing := need - s.pool.Spare(); missing > 0 && other != lb {
+			c.drain(other, missing, 0, w)
 		}
-		other.lock()
-		other.giveLocked(need-s.pool.Spare(), 0)
-		other.unlockFor(w)
-		c.settle(other)
 	}
 }
 
@@ -137,13 +125,17 @@ func (c *Cache) lend(w *write) {
 	defer a.mu.Unlock()
 	for i := range a.buckets {
 		if need := w.n + 3*s.pool.ChunkSize() - s.pool.Spare(); need > 0 {
-			lb := &a.buckets[i]
-			lb.lock()
-			lb.giveLocked(need, 0)
-			lb.unlockFor(w)
-			c.settle(lb)
+			c.drain(&a.buckets[i], need, 0, w)
 		}
 	}
+}
+
+// drain has a large bucket give up n bytes of what it holds above keep.
+func (c *Cache) drain(lb *bucket, n, keep int, w *write) {
+	lb.lock()
+	lb.giveLocked(n, keep)
+	lb.unlockFor(w)
+	c.settle(lb)
 }
 
 // settle notes what a large bucket holds, and divides the rest.
@@ -163,8 +155,8 @@ func (c *Cache) settle(lb *bucket) {
 	s.divide()
 }
 
-// report counts what a small bucket has stored, and has the large buckets give
-// up memory when their share has become smaller.
+// report counts what a small bucket has stored, and has the large buckets give up memory
+// when their share has become smaller.
 func (c *Cache) report(news arrival, w *write) {
 	s, a := c.shared, &c.arena
 	s.arrive(news, false)
@@ -179,8 +171,5 @@ func (c *Cache) report(news arrival, w *write) {
 	defer a.mu.Unlock()
 	a.hand = (a.hand + 1) % s.buckets
 	lb := &a.buckets[a.hand%largeBuckets]
-	lb.lock()
-	lb.giveLocked(news.bytes+s.pool.ChunkSize(), lb.quota())
-	lb.unlockFor(w)
-	c.settle(lb)
+	c.drain(lb, news.bytes+s.pool.ChunkSize(), lb.quota(), w)
 }

@@ -13,40 +13,35 @@ import (
 
 // How a cache loads what it does not have, once however many ask for it.
 //
-// A bucket lists the loads of its keys that are under way. Whoever misses a key
-// joins its call, and what it brings will be stored. A call leaves the list for
-// good, under the bucket's lock, as soon as one of these comes: a write of the
-// key, which makes the result out of date; the end of the last caller's patience;
-// its own end. From then on nothing of it is stored, and who misses starts
-// another (I12). So a write looks at the list, and that is all that loads cost it:
-// one comparison where there are none.
+// A bucket lists the loads of its keys that are under way. Whoever misses a key joins its
+// call. A call leaves the list for good, under the bucket's lock, when the key is written,
+// which makes its result out of date, when the last caller's context ends, or when it
+// ends itself. From then on nothing of it is stored, and who misses starts another (I12).
+// A write looks at the list: one comparison where there are no loads.
 
-// LoadFunc finds the value of a key that is not in the cache, for
-// [Cache.GetOrLoad]. The context has the values of the call that began the
-// load, but not its deadline: it ends when no caller waits for the load any
-// more. k is a copy that the function may keep.
+// LoadFunc finds the value of a key that is not in the cache, for [Cache.GetOrLoad]. The
+// context has the values of the call that began the load, but not its deadline: it ends when
+// no caller waits for the load any more. k is a copy that the function may keep.
 type LoadFunc func(ctx context.Context, k []byte) (Loaded, error)
 
 // Loaded is what a [LoadFunc] has found.
 type Loaded struct {
-	// Value is the value of the key. From the function's return on it must not
-	// be changed: those who wait for it copy it, each when it comes to it.
+	// Value is the value of the key. From the function's return on it must not be changed:
+	// those who wait for it copy it, each when it comes to it.
 	Value []byte
 
 	// TTL is how long the result stays in the cache at the most, as with
-	// [Cache.SetWithTTL], but that 0 stands for [Options].TTL. Below 0 the
-	// result goes to those who wait for it, and is not stored. 14 years are as
-	// good as for ever.
+	// [Cache.SetWithTTL], but that 0 stands for [Options].TTL. Below 0 the result goes to
+	// those who wait for it, and is not stored.
 	TTL time.Duration
 
-	// Absent says that there is no value. Those who wait for it get
-	// [ErrAbsent], and so does, without another load, who asks within TTL from
-	// now on; it had better not be too long. Value is ignored.
+	// Absent says that there is no value. Those who wait for it get [ErrAbsent], and so
+	// does, without another load, who asks within TTL from now on. Value is ignored.
 	Absent bool
 }
 
-// LoadPanic is what a caller of [Cache.GetOrLoad] panics with when the load that
-// it waits for does. All who wait get the same one and must not change it.
+// LoadPanic is what a caller of [Cache.GetOrLoad] panics with when the load that it waits for
+// does. All who wait get the same one and must not change it.
 type LoadPanic struct {
 	Value any    // what the load panicked with
 	Stack []byte // of the load, as of [debug.Stack]
@@ -63,44 +58,34 @@ func (p *LoadPanic) Unwrap() error {
 	return err
 }
 
-// GetOrLoad is [Cache.Get] that has a missing value loaded: it appends the value
-// of k to dst and returns the extended slice, or returns dst as it is and an
-// error. On a miss it calls load, in a goroutine that ends with it, stores the
-// result, and returns it. Of many callers that miss k at once, one load serves
-// all.
+// GetOrLoad is [Cache.Get] that has a missing value loaded: it appends the value of k to dst
+// and returns the extended slice, or returns dst as it is and an error. On a miss it calls
+// load, in a goroutine that ends with it, stores the result, and returns it. Of many callers
+// that miss k at once, one load serves all. load must not call GetOrLoad with the same key,
+// which would wait for itself.
 //
-// A load's error goes to all who wait for it and is not stored: the next call
-// tries again. A load that finds that there is no value may say so (see
-// [Loaded]): for as long as it says, callers get [ErrAbsent] at once. For every
-// other method k is not there then, but this negative entry takes memory and
-// counts as one in [Cache.Len]. If load panics, every caller that waits for it
-// panics with a [*LoadPanic]; if it calls [runtime.Goexit], they get
-// [ErrLoadExited].
+// A load's error goes to all who wait for it and is not stored. A load may find that there is
+// no value (see [Loaded]): for as long as it says, callers get [ErrAbsent] at once. For every
+// other method k is not there then, but this negative entry takes memory and counts as one in
+// [Cache.Len]. If load panics, every caller that waits panics with a [*LoadPanic]; if it calls
+// [runtime.Goexit], they get [ErrLoadExited]. After Close, GetOrLoad returns [ErrClosed].
 //
-// When ctx ends, a call that waits returns an error that is ctx.Err(), and the load goes on for
-// the others; when the last one has gone, the load's context is cancelled, its
-// result is not stored, and another call begins another load. A call with a ctx
-// that has ended hits but does not load.
+// When ctx ends, a call that waits returns an error that is ctx.Err(), and the load goes on
+// for the others; when the last one has gone, the load's context is cancelled, and its result
+// is not stored. A call with a ctx that has ended hits but does not load.
 //
-// A load that any write of k invalidates (Set and its kin, Del, Reset) is not
-// stored. Those who called before the write still get what it brings; who
-// calls afterwards does not. What the cache refuses to store, since it is too
-// large for example, is returned without an error, and loaded again the next
-// time. What had to leave for the result, [Options].OnEvict is told of by the
-// load's goroutine, and its panic is the load's. After Close, GetOrLoad returns
-// [ErrClosed].
+// The result of a load is not stored either if any write of k (Set and its kin, Del, Reset)
+// has come meanwhile, or if the cache refuses it, since it is too large for example. Those who
+// called before still get it; who calls afterwards loads again. What had to leave for it,
+// [Options].OnEvict is told of by the load's goroutine, and its panic is the load's.
 //
-// With [Options].RefreshAhead, a hit on an entry that is about to expire begins
-// a load and does not wait for it. Nobody hears of its error or panic, but for
-// [Stats]: the entry stays until its time is over, and a call after that loads
-// again.
+// With [Options].RefreshAhead, a hit on an entry that is about to expire begins a load and
+// does not wait for it. Nobody hears of its error or panic, but for [Stats].
 //
-// The bytes returned belong to the caller; k may be changed as soon as GetOrLoad
-// returns. It must not be called by load with the same key, which would wait
-// for itself. Hits do not allocate if dst has room, and lock what Get locks; but
-// a function literal that uses variables around it is allocated by whoever
-// writes it into the call, so it is best made once. In [Stats] a call counts as
-// one lookup, and one that finds a negative entry as a miss.
+// The bytes returned belong to the caller. Hits do not allocate if dst has room, and lock what
+// Get locks; a function literal that uses variables around it is allocated by whoever writes
+// it into the call, so it is best made once. A call counts as one lookup in [Stats], and one
+// that finds a negative entry as a miss.
 func (c *Cache) GetOrLoad(ctx context.Context, dst, k []byte, load LoadFunc) ([]byte, error) {
 	h := c.shared.hash(k)
 	out, expiry, got := c.lookup(dst, k, h, getMode)
@@ -130,8 +115,7 @@ func (c *Cache) GetOrLoad(ctx context.Context, dst, k []byte, load LoadFunc) ([]
 	return f.Result.deliver(dst)
 }
 
-// errNegative is what a negative entry answers. It is made once, as hits do not
-// allocate.
+// errNegative is what a negative entry answers, made once: hits do not allocate.
 var errNegative = loadError(ErrAbsent)
 
 func loadError(err error) error { return fmt.Errorf("ringcache: load entry: %w", err) }
@@ -141,7 +125,6 @@ type load struct {
 	Loaded
 	err      error
 	panicked *LoadPanic
-	returned bool // neither panicked nor exited
 }
 
 // loadCall is a load that is under way.
@@ -153,16 +136,16 @@ func (l *load) deliver(dst []byte) ([]byte, error) {
 	case l.panicked != nil:
 		panic(l.panicked)
 	case l.err != nil:
-		return dst, l.err
+		return dst, loadError(l.err)
 	case l.Absent:
 		return dst, errNegative
 	}
 	return append(dst, l.Value...), nil
 }
 
-// join adds a caller to those who wait for the load of the key, and starts one if
-// none is under way. There is no call if the key was stored since the caller has
-// looked: then it returns what is to be returned.
+// join adds a caller to those who wait for the load of the key, and starts one if none is
+// under way. If the key was stored since the caller has looked, there is no call, and join
+// returns what the caller is to return.
 func (c *Cache) join(
 	ctx context.Context, dst, k []byte, h uint64, fn LoadFunc,
 ) (f *loadCall, out []byte, err error) {
@@ -185,8 +168,7 @@ func (c *Cache) join(
 	return f, dst, nil
 }
 
-// leave takes a caller away from those who wait, and reports true if the load has
-// ended nonetheless.
+// leave takes away a caller who waits, and reports true if the load has ended nonetheless.
 func (c *Cache) leave(f *loadCall) (ended bool) {
 	b := c.bucket(f.Hash)
 	b.mu.Lock()
@@ -217,49 +199,38 @@ func (c *Cache) startLocked(
 
 // run calls fn, stores what it returns, and tells those who wait.
 func (c *Cache) run(ctx context.Context, b *bucket, f *loadCall, fn LoadFunc) {
-	defer b.finish(f) // after Goexit too
 	l := &f.Result
-	defer l.catch()
-	if l.Loaded, l.err = fn(ctx, bytes.Clone(f.Key)); l.err != nil {
-		l.err = loadError(l.err)
-	} else {
+	l.err = ErrLoadExited // unless it returns or panics
+	defer b.finish(f)
+	defer func() {
+		if v := recover(); v != nil {
+			l.panicked = &LoadPanic{Value: v, Stack: debug.Stack()}
+		}
+	}()
+	var err error
+	if l.Loaded, err = fn(ctx, bytes.Clone(f.Key)); err == nil {
 		c.keep(b, f)
 	}
-	l.returned = true
+	l.err = err
 }
 
-// catch notes how a load ended that did not return.
-func (l *load) catch() {
-	if l.returned {
-		return
-	}
-	if v := recover(); v != nil {
-		l.panicked = &LoadPanic{Value: v, Stack: debug.Stack()}
-	} else {
-		l.err = loadError(ErrLoadExited)
-	}
-}
-
-// keep stores the result of a load, unless a write has invalidated it. If the
-// cache does not take it, those who wait have it all the same.
+// keep stores the result of a load, unless a write has invalidated it.
 func (c *Cache) keep(b *bucket, f *loadCall) {
-	w := write{k: f.Key, h: f.Hash, cond: ifListed, call: f, silent: true, reason: EvictReplaced}
 	l := &f.Result
-	if l.Absent || l.TTL < 0 {
-		w.reason = EvictDeleted
-	}
-	if w.negative = l.Absent; !l.Absent {
-		w.v = l.Value
-	}
-	if w.expiry = c.shared.Default(); l.TTL > 0 {
-		w.expiry = c.shared.In(l.TTL)
-	}
-	if w.negative && w.expiry == 0 {
-		w.expiry = math.MaxUint32 // it has one: the last tick that there is
-	}
+	w := write{k: f.Key, v: l.Value, h: f.Hash, cond: ifListed, call: f, silent: true,
+		reason: EvictReplaced, expiry: c.shared.Default()}
 	store := c.apply
-	if l.TTL < 0 {
-		store = c.setExpired
+	switch {
+	case l.TTL > 0:
+		w.expiry = c.shared.In(l.TTL)
+	case l.TTL < 0:
+		store, w.reason = c.setExpired, EvictDeleted
+	}
+	if l.Absent {
+		w.v, w.negative, w.reason = nil, true, EvictDeleted
+		if w.expiry == 0 {
+			w.expiry = math.MaxUint32 // it has one: the last tick that there is
+		}
 	}
 	if store(&w, "load") != nil {
 		b.mu.Lock()

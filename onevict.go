@@ -7,9 +7,9 @@ import (
 	"github.com/ringcache/ringcache/internal/ring"
 )
 
-// How Options.OnEvict hears of the entries that leave. A bucket copies them
-// under its lock, the call that caused it takes the copies with it when it gives
-// up the lock, and notifies when it holds none.
+// How Options.OnEvict hears of the entries that leave. A bucket copies them under its lock,
+// the call that caused it takes the copies when it gives up the lock, and notifies when it
+// holds none.
 
 // Reason is why an entry has left the cache.
 type Reason uint8
@@ -21,16 +21,15 @@ const (
 	// EvictCapacity is the reason of an entry that was dropped to make room.
 	EvictCapacity
 
-	// EvictExpired is the reason of one that was reclaimed after its time to
-	// live. That may be long after it was last found.
+	// EvictExpired is the reason of one that was reclaimed, perhaps long, after its time
+	// to live.
 	EvictExpired
 
-	// EvictDeleted is the reason of one that was removed by Del, GetAndDel, an
-	// Update that did not keep it, or a time to live below 0.
+	// EvictDeleted is the reason of one that was removed by Del, GetAndDel, an Update that
+	// did not keep it, or a time to live below 0.
 	EvictDeleted
 
-	// EvictReplaced is the reason of a value that another one replaced, or that a
-	// Set removed which failed.
+	// EvictReplaced is the reason of a value that another one replaced, or a failed Set.
 	EvictReplaced
 
 	// EvictReset is the reason of one that was there when Reset was called.
@@ -53,8 +52,8 @@ type evicted struct {
 	reason Reason
 }
 
-// keepEvictedLocked is called for each live record that leaves a ring, while it
-// is still there. Of a negative entry there is nothing to tell.
+// keepEvictedLocked is called for each live record that leaves a ring, while it is still
+// there. Of a negative entry there is nothing to tell.
 func (b *bucket) keepEvictedLocked(r *ring.Ring, pos uint64, hd record.Header, reason Reason) {
 	if reason == unsaid || hd.Negative {
 		return
@@ -72,8 +71,7 @@ func (b *bucket) keepEvictionLocked(kv []byte, klen int, reason Reason) {
 	*b.evictions = append(*b.evictions, evicted{k: kv[:klen:klen], v: kv[klen:], reason: reason})
 }
 
-// failLocked is what is left to do for a write that failed: a value that was
-// only to be written again is lost now.
+// failLocked ends a write that failed: a value that was only to be written again is lost.
 func (b *bucket) failLocked(w *write, err error) error {
 	if w.same && b.shared.onEvict != nil {
 		b.keepEvictionLocked(slices.Concat(w.k, w.v), len(w.k), EvictCapacity)
@@ -81,8 +79,7 @@ func (b *bucket) failLocked(w *write, err error) error {
 	return err
 }
 
-// unlockFor gives up the bucket's lock. What has left under it goes with the
-// write.
+// unlockFor gives up the bucket's lock. What has left under it goes with the write.
 func (b *bucket) unlockFor(w *write) {
 	if b.evictions != nil {
 		b.takeEvictionsLocked(w)

@@ -30,26 +30,21 @@ type Options struct {
 	// that they do not expire; less than 0 is an error.
 	TTL time.Duration
 
-	// RefreshAhead is how long before its expiry an entry is due. A hit of
-	// [Cache.GetOrLoad] on an entry that is due starts a load in the background,
-	// so that callers need not wait for one later. 0, the default, means that
-	// nothing is loaded ahead. Less than 0 is an error, and so is TTL or more
-	// where TTL is not 0.
-	//
-	// It should be a small part of the time to live of what is loaded: an entry
-	// that lives no longer than RefreshAhead is due at every hit.
+	// RefreshAhead is how long before its expiry an entry is due. A hit of [Cache.GetOrLoad]
+	// on an entry that is due starts a load in the background, so that callers need not wait
+	// for one later. It should be a small part of the time to live of what is loaded. 0, the
+	// default, means that nothing is loaded ahead. Less than 0 is an error, and so is TTL or
+	// more where TTL is not 0.
 	RefreshAhead time.Duration
 
-	// OnEvict, if not nil, is called once for each entry that leaves the cache,
-	// with the reason. It is not called for entries that are there when the cache
-	// is closed.
+	// OnEvict, if not nil, is called once for each entry that leaves the cache, with the
+	// reason, but for those that are there when the cache is closed. k and v are copies that
+	// it may keep: one allocation for each entry that leaves.
 	//
-	// The goroutine whose call made the entry leave calls it, before that call
-	// returns and while no lock is held. So it may take its time and call any
-	// method of the same cache, and k may have been set again meanwhile. k and v
-	// are copies that it may keep. A panic reaches the caller: the cache is sound
-	// then, but OnEvict does not hear of other entries that left in the same call.
-	// The copies are what it costs: one allocation for each entry that leaves.
+	// The goroutine whose call made the entry leave calls it, before that call returns and
+	// while no lock is held: it may call any method of the same cache, and k may have been set
+	// again meanwhile. A panic reaches the caller; the cache is sound then, but OnEvict does
+	// not hear of other entries that left in the same call.
 	OnEvict func(k, v []byte, reason Reason)
 
 	// HugePages asks the operating system to back the cache with large pages (on
@@ -61,15 +56,10 @@ type Options struct {
 	HugePages bool
 
 	// ExpectedEntries is about how many entries the cache is going to hold, and
-	// ExpectedValueSize about how many bytes their values have. 0 means that it is
-	// not known. They are hints: no result depends on them, only how soon the cache
-	// runs at its best speed.
-	//
-	// With ExpectedEntries, the index of a bucket has its final size from the
-	// bucket's first Set on, instead of growing to it in steps. It has room for no
-	// more entries than fit into MaxBytes (values are taken to have about 50 bytes
-	// if nothing is said of them). A number too high takes memory from the entries;
-	// one too low costs nothing.
+	// ExpectedValueSize about how many bytes their values have; 0 if it is not known. They are
+	// hints on which no result depends. With ExpectedEntries, the index of a bucket has its
+	// final size from the first Set on, instead of growing to it in steps. A number too high
+	// takes memory from the entries; one too low costs nothing.
 	ExpectedEntries   int
 	ExpectedValueSize int
 }
@@ -107,10 +97,10 @@ func invalid(format string, args ...any) error {
 type Policy uint8
 
 const (
-	// PolicyS3FIFO, the default, keeps what is read: S3-FIFO on byte rings, with
-	// ghosts. New entries go to a small ring first, and stay only if they are read
-	// in it, so a scan does not flush the cache. Package internal/policy says how
-	// it differs from the paper (Yang et al., SOSP 2023).
+	// PolicyS3FIFO, the default, keeps what is read: S3-FIFO on byte rings, with ghosts. New
+	// entries go to a small ring first, and stay only if they are read in it, so a scan does
+	// not flush the cache. Package internal/policy says how it differs from the paper (Yang
+	// et al., SOSP 2023).
 	PolicyS3FIFO = Policy(policy.S3FIFO)
 
 	// PolicyFIFO drops the oldest entry, read or not, as fastcache does. It has the

@@ -9,30 +9,28 @@ import (
 )
 
 // Stats are counters and gauges of a cache, in the units that each field names.
-// [Cache.UpdateStats] adds to them, so one Stats can be the sum of several caches.
-// Counts are exact, but they are collected bucket by bucket: calls that run
-// meanwhile may be counted in one field and not yet in another.
+// [Cache.UpdateStats] adds to them, so one Stats can be the sum of several caches. Counts are
+// exact, but they are collected bucket by bucket: calls that run meanwhile may be counted in
+// one field and not yet in another.
 type Stats struct {
 	// Counters. They only grow; Reset and Close of the cache leave them.
 
-	// GetCalls counts keys looked up: one for each Get, HasGet, Has, View and
-	// GetOrLoad, one for each key of GetBatch.
+	// GetCalls counts keys looked up: one for each Get, HasGet, Has, View and GetOrLoad, one
+	// for each key of GetBatch.
 	GetCalls uint64
 
-	// SetCalls counts calls of Set, SetWithTTL, SetIfAbsent, SetIfChanged,
-	// CompareAndSwap, Append, and Update where it keeps the key, once each, and
-	// each key of SetBatch. Calls that were refused or stored nothing count too;
-	// Touch, and what loads store, do not.
+	// SetCalls counts calls of Set, SetWithTTL, SetIfAbsent, SetIfChanged, CompareAndSwap,
+	// Append, and Update where it keeps the key, once each, and each key of SetBatch. Calls
+	// that were refused or stored nothing count too; Touch, and what loads store, do not.
 	SetCalls uint64
 
-	// DelCalls counts calls of Del and GetAndDel, and of Update where it does
-	// not keep the key.
+	// DelCalls counts calls of Del and GetAndDel, and of Update where it does not keep the key.
 	DelCalls uint64
 
-	// Loads counts the loads that GetOrLoad has started, LoadErrors those that
-	// ended with an error, a panic or by exiting their goroutine, and LoadsDropped
-	// those whose result was not stored: a write of the key came meanwhile, nobody
-	// waited any more, or the cache refused it.
+	// Loads counts the loads that GetOrLoad has started, LoadErrors those that ended with an
+	// error, a panic or by exiting their goroutine, and LoadsDropped those whose result was
+	// not stored: a write of the key came meanwhile, nobody waited any more, or the cache
+	// refused it.
 	Loads        uint64
 	LoadErrors   uint64
 	LoadsDropped uint64
@@ -40,63 +38,58 @@ type Stats struct {
 	// Misses counts those of GetCalls that found nothing.
 	Misses uint64
 
-	// Collisions counts live records that a call looked at because their hash was
-	// right (40 bits of it), and that turned out to have another key.
+	// Collisions counts live records that a call looked at because their hash was right (40
+	// bits of it), and that turned out to have another key.
 	Collisions uint64
 
-	// Corruptions counts records whose header made no sense. It stays 0 unless
-	// something else in the process writes to the cache's memory.
+	// Corruptions counts records whose header made no sense. It stays 0 unless something else
+	// in the process writes to the cache's memory.
 	Corruptions uint64
 
-	// EvictedEntries and EvictedBytes count entries, and the bytes of their
-	// records, that were dropped to make room. Entries replaced by a Set,
-	// removed by Del or dropped by Reset are not evicted, nor are expired ones.
+	// EvictedEntries and EvictedBytes count entries, and the bytes of their records, that were
+	// dropped to make room. Entries replaced by a Set, removed by Del or dropped by Reset are
+	// not evicted, nor are expired ones.
 	EvictedEntries uint64
 	EvictedBytes   uint64
 
-	// EvictedEntries is the sum of three causes. EvictedSmall counts entries that
-	// left the small ring because they had not been read in it; EvictedMain, those
-	// that left the main ring (with PolicyFIFO, all); EvictedCrowd, those that the
-	// index had no place for.
+	// EvictedEntries is the sum of three causes. EvictedSmall counts entries that left the
+	// small ring because they had not been read in it; EvictedMain, those that left the main
+	// ring (with PolicyFIFO, all); EvictedCrowd, those that the index had no place for.
 	EvictedSmall uint64
 	EvictedMain  uint64
 	EvictedCrowd uint64
 
-	// ExpiredEntries and ExpiredBytes count entries, and the bytes of their
-	// records, that were removed after their time to live: by a Set that came
-	// across them, by DeleteExpired, or at the tail of a ring. They are not among
-	// EvictedEntries.
+	// ExpiredEntries and ExpiredBytes count entries, and the bytes of their records, that were
+	// removed after their time to live: by a Set that came across them, by DeleteExpired, or
+	// at the tail of a ring. They are not among EvictedEntries.
 	ExpiredEntries uint64
 	ExpiredBytes   uint64
 
-	// Promotions counts entries that moved from the small ring to the main one;
-	// Reinsertions, those that were read in the main ring and started another
-	// round in it; GhostHits, Sets of new entries whose hash was still remembered
-	// from an eviction. These go straight to the main ring where that has proved to
-	// pay.
+	// Promotions counts entries that moved from the small ring to the main one; Reinsertions,
+	// those that were read in the main ring and started another round in it; GhostHits, Sets
+	// of new entries whose hash was still remembered from an eviction. These go straight to
+	// the main ring where that has proved to pay.
 	Promotions   uint64
 	Reinsertions uint64
 	GhostHits    uint64
 
 	// Gauges: the state at the time of the call.
 
-	// EntriesCount is the number of entries: those that a Get can find, those that
-	// have expired but have not been removed yet, and the negative entries of
-	// GetOrLoad.
+	// EntriesCount is the number of entries: those that a Get can find, those that have
+	// expired but have not been removed yet, and the negative entries of GetOrLoad.
 	EntriesCount uint64
 
-	// BytesSize is the bytes of their records: keys, values, and headers of 3 or 7
-	// bytes, and 4 bytes more of those with an expiry. A negative entry is a header
-	// of 11 bytes and its key.
+	// BytesSize is the bytes of their records: keys, values, and headers of 3 or 7 bytes, and
+	// 4 bytes more of those with an expiry. A negative entry is a header of 11 bytes and its
+	// key.
 	BytesSize uint64
 
 	// MaxBytesSize is the bound on the off-heap memory, as Resize last set it.
 	MaxBytesSize uint64
 
-	// ReservedBytes is the off-heap memory that rings and indexes hold now, in
-	// whole chunks. It is at most MaxBytesSize, except while Resize makes the cache
-	// smaller. Memory that is free for reuse, after Reset for example, is not in
-	// it.
+	// ReservedBytes is the off-heap memory that rings and indexes hold now, in whole chunks.
+	// It is at most MaxBytesSize, except while Resize makes the cache smaller. Memory that is
+	// free for reuse, after Reset for example, is not in it.
 	ReservedBytes uint64
 
 	// IndexBytes is the part of ReservedBytes that indexes hold.
@@ -106,9 +99,9 @@ type Stats struct {
 // Reset sets all fields of s to 0, for the next UpdateStats.
 func (s *Stats) Reset() { *s = Stats{} }
 
-// HitRatio returns the part of the lookups that found their key, from 0 to 1; 0 if
-// there was no lookup. Counters start with the cache: for the ratio of a span of
-// time, take GetCalls and Misses of its end less those of its beginning.
+// HitRatio returns the part of the lookups that found their key, from 0 to 1; 0 if there was no
+// lookup. Counters start with the cache: for the ratio of a span of time, take GetCalls and
+// Misses of its end less those of its beginning.
 func (s Stats) HitRatio() float64 {
 	// In a span of time hits can go back by one: a lookup that has to start over
 	// takes its count back.
@@ -118,9 +111,8 @@ func (s Stats) HitRatio() float64 {
 	return float64(s.GetCalls-s.Misses) / float64(s.GetCalls)
 }
 
-// UpdateStats adds the counters and gauges of the cache to s; [Stats] says what each
-// means. It takes every bucket's lock for a moment, one after another, and does not
-// allocate.
+// UpdateStats adds the counters and gauges of the cache to s. It takes every bucket's lock for
+// a moment, one after another, and does not allocate.
 func (c *Cache) UpdateStats(s *Stats) {
 	hits, misses := c.counters.Sum()
 	s.GetCalls += hits + misses
@@ -156,10 +148,9 @@ func (b *bucket) updateStats(s *Stats) {
 	s.IndexBytes += uint64(b.index.Pages() * b.shared.pool.PageSize())
 }
 
-// String returns all fields on one line for people to read: counts in full, bytes
-// in units of 1024, the hit ratio in percent. The wording may change between
-// versions: for programs there are the fields themselves, [Stats.LogValue] and
-// package [github.com/ringcache/ringcache/expvarstats].
+// String returns all fields on one line for people to read: bytes in units of 1024, the hit
+// ratio in percent. The wording may change between versions: programs take the fields,
+// [Stats.LogValue] or package [github.com/ringcache/ringcache/expvarstats].
 func (s Stats) String() string {
 	return fmt.Sprintf("%d gets, %.1f %% hits, %d misses, %d sets, %d dels; "+
 		"%d entries, %v of %v, %v reserved, %v of it index; "+
@@ -175,9 +166,8 @@ func (s Stats) String() string {
 		s.Loads, s.LoadErrors, s.LoadsDropped)
 }
 
-// LogValue returns a group of all fields, each under its name in snake case
-// (get_calls), with counts and bytes as plain numbers. With it Stats is a
-// [slog.LogValuer]: a logger takes a Stats as it is.
+// LogValue returns a group of all fields, each under its name in snake case (get_calls), as
+// plain numbers. So Stats is a [slog.LogValuer]: a logger takes a Stats as it is.
 func (s Stats) LogValue() slog.Value {
 	v := reflect.ValueOf(s)
 	attrs := make([]slog.Attr, v.NumField())

@@ -28,25 +28,19 @@ type Key interface {
 // TypedOptions are the settings of a [Typed] view. The zero value is the
 // default of each.
 type TypedOptions struct {
-	// Prefix begins every key of the view, so that several views, or a view and
-	// other users, can share a cache. It must not be the beginning of another
-	// view's prefix: with "a" and "ab" the keys "bc" and "c" would be one. End it
-	// with a byte that occurs nowhere else in a prefix, as in "user:". Its bytes are
-	// stored with every entry, and count towards the 65,535 that a key may have.
-	// Default: none.
+	// Prefix begins every key of the view, so that several views, or a view and other users,
+	// can share a cache. It must not be the beginning of another view's prefix: with "a" and
+	// "ab" the keys "bc" and "c" would be one. End it with a byte that occurs nowhere else in
+	// a prefix, as in "user:". Its bytes are stored with every entry, and count towards the
+	// 65,535 that a key may have. Default: none.
 	Prefix string
 }
 
-// Typed is a view of a [Cache] in which keys are of type K and values of type V,
-// which a [Codec] turns into bytes and back. It holds no entries itself: any number
-// of views, and the cache's own methods, may work on the same cache at the same
-// time, and each sees what the others do. A Typed is safe for concurrent use if its
-// codec is, and keeps its cache reachable. It is made by [NewTyped]; its zero value
-// is of no use.
-//
-// What is said of the methods of Cache holds here too: entries may be dropped at
-// any time to make room, and Close and Reset of the cache act on all views. No lock
-// is held while a codec runs, so it may call any method of the cache.
+// Typed is a view of a [Cache] in which keys are of type K and values of type V, which a
+// [Codec] turns into bytes and back. It holds no entries itself: any number of views, and the
+// cache's own methods, may work on the same cache, and each sees what the others do. A Typed
+// is safe for concurrent use if its codec is, and keeps its cache reachable. It is made by
+// [NewTyped]; its zero value is of no use. No lock is held while a codec runs.
 type Typed[K Key, V any] struct {
 	cache  *Cache
 	codec  Codec[V]
@@ -71,19 +65,13 @@ func NewTyped[K Key, V any](c *Cache, codec Codec[V], o TypedOptions) *Typed[K, 
 	return &Typed[K, V]{cache: c, codec: codec, prefix: o.Prefix, kind: reflect.TypeFor[K]().Kind()}
 }
 
-// Set stores v under key, in place of an older value of key. The cache keeps
-// v's encoding and nothing of v itself.
+// Set stores v under key, in place of an older value of key. The cache keeps v's encoding and
+// nothing of v itself. It returns [ErrEncode], with the codec's own error, if the codec cannot
+// encode v, and the errors of [Cache.Set]. Whatever the error, an older value of key is gone.
 //
-// It returns [ErrEncode], with the codec's own error, if the codec cannot encode
-// v, and the errors of [Cache.Set]: [ErrTooLarge], [ErrNoMemory], [ErrClosed].
-// Whatever the error, an older value of key is gone, so the result may be
-// ignored by callers that can do without the entry.
-//
-// Set does not allocate by itself: it encodes into a buffer that later calls use
-// again. It does allocate for more than 1 MB, and for a key that has more than 128
-// bytes together with its prefix; a string or byte slice without a prefix may have
-// any length. No lock is held while the codec runs; then Set locks one of 512
-// buckets.
+// Set does not allocate by itself: it encodes into a buffer that later calls use again. It
+// does allocate for more than 1 MB, and for a key that has more than 128 bytes together with
+// its prefix; a string or byte slice without a prefix may have any length.
 func (t *Typed[K, V]) Set(key K, v V) error {
 	var room [keyRoom]byte
 	k := t.keyBytes(room[:0], key)
@@ -98,19 +86,16 @@ func (t *Typed[K, V]) Set(key K, v V) error {
 	return t.cache.Set(k, data)
 }
 
-// Get returns the value of key and true, or the zero value and false if key is
-// not there. A miss is not an error.
+// Get returns the value of key and true, or the zero value and false if key is not there. A
+// miss is not an error.
 //
-// An error means that key is there but the codec cannot decode its bytes: they were
-// written in another form, by an older version of the program or by a view that
-// should have had another prefix. It is [ErrDecode], with the codec's own error.
-// The value is then the zero value, ok is false, and the entry stays as it is until
-// it is set again: a caller that ignores the error sees a miss. In [Stats] it is a
-// hit, as the bytes were found.
+// An error is [ErrDecode], with the codec's own error: key is there but the codec cannot
+// decode its bytes, which an older version of the program has written, or a view that should
+// have had another prefix. The value is then the zero value, ok is false, and the entry stays
+// until it is set again: a caller that ignores the error sees a miss. In [Stats] it is a hit.
 //
-// Get does not allocate by itself, within the bounds of [Typed.Set]. It copies the
-// value to a buffer that later calls use again, and locks what [Cache.Get] locks.
-// No lock is held while the codec runs.
+// Get does not allocate by itself, within the bounds of [Typed.Set]. It copies the value to a
+// buffer that later calls use again, and locks what [Cache.Get] locks.
 func (t *Typed[K, V]) Get(key K) (v V, ok bool, err error) {
 	var room [keyRoom]byte
 	k := t.keyBytes(room[:0], key)
@@ -129,15 +114,13 @@ func (t *Typed[K, V]) Get(key K) (v V, ok bool, err error) {
 	return v, true, nil
 }
 
-// Has reports whether key is there, whether or not its value can be decoded. It is
-// [Cache.Has], and calls no codec.
+// Has is [Cache.Has]: it reports whether key is there, decoded or not.
 func (t *Typed[K, V]) Has(key K) bool {
 	var room [keyRoom]byte
 	return t.cache.Has(t.keyBytes(room[:0], key))
 }
 
-// Del removes key and reports whether it was there. It is [Cache.Del], and
-// calls no codec.
+// Del is [Cache.Del]: it removes key and reports whether it was there.
 func (t *Typed[K, V]) Del(key K) bool {
 	var room [keyRoom]byte
 	return t.cache.Del(t.keyBytes(room[:0], key))
@@ -194,26 +177,20 @@ func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)
 // memory as its underlying type does.
 func as[T any, K Key](k *K) T { return *(*T)(unsafe.Pointer(k)) }
 
-// Codec turns values of type V into bytes and back, for a [Typed] view. Both methods
-// are called from as many goroutines at once as use the view, and while no lock of
-// the cache is held.
-//
-// There are codecs for types that encode themselves ([BinaryCodec]), for everything
-// that JSON can express ([JSONCodec]), for plain bytes and strings ([BytesCodec],
-// [StringCodec]), and for a pair of functions ([FuncCodec]).
+// Codec turns values of type V into bytes and back, for a [Typed] view. Both methods are
+// called from as many goroutines at once as use the view. There are codecs for types that
+// encode themselves ([BinaryCodec]), for everything that JSON can express ([JSONCodec]), for
+// plain bytes and strings ([BytesCodec], [StringCodec]), and for a pair of functions
+// ([FuncCodec]).
 type Codec[V any] interface {
-	// Append appends the encoding of v to dst and returns the extended slice, as
-	// the built-in append does. It must not keep dst. If it returns an error,
-	// nothing is stored.
+	// Append appends the encoding of v to dst and returns the extended slice, as the built-in
+	// append does. It must not keep dst. If it returns an error, nothing is stored.
 	Append(dst []byte, v V) ([]byte, error)
 
-	// Decode returns the value that data is the encoding of, or an error if it is
-	// none. It must cope with any bytes: those of another program version, or of
-	// another view.
-	//
-	// data is a copy in a buffer that will be used again: it is valid only until
-	// Decode returns. No part of it may stay in V or in the error: they need copies.
-	// Its capacity is its length.
+	// Decode returns the value that data is the encoding of, or an error if it is none. It
+	// must cope with any bytes: those of another program version, or of another view. data is
+	// a copy in a buffer that will be used again: no part of it may stay in V or in the
+	// error. Its capacity is its length.
 	Decode(data []byte) (V, error)
 }
 
@@ -234,8 +211,8 @@ type funcCodec[V any] struct {
 func (c funcCodec[V]) Append(dst []byte, v V) ([]byte, error) { return c.appendTo(dst, v) }
 func (c funcCodec[V]) Decode(data []byte) (V, error)          { return c.decode(data) }
 
-// StringCodec returns a codec of strings: their bytes as they are. Decode copies
-// them, one allocation for each Get of a value that is not empty.
+// StringCodec returns a codec of strings: their bytes as they are. Decode copies them, one
+// allocation for each Get of a value that is not empty.
 func StringCodec[V ~string]() Codec[V] { return stringCodec[V]{} }
 
 type stringCodec[V ~string] struct{}
@@ -243,10 +220,9 @@ type stringCodec[V ~string] struct{}
 func (stringCodec[V]) Append(dst []byte, v V) ([]byte, error) { return append(dst, v...), nil }
 func (stringCodec[V]) Decode(data []byte) (V, error)          { return V(data), nil }
 
-// BytesCodec returns a codec of byte slices, as they are. Decode copies them,
-// one allocation for each Get of a value that is not empty; [Cache.HasGet] reads
-// into a buffer instead. A slice that was nil when it was set is empty and not
-// nil when it is read.
+// BytesCodec returns a codec of byte slices, as they are. Decode copies them, one allocation
+// for each Get of a value that is not empty; [Cache.HasGet] reads into a buffer instead. A nil
+// slice that was set is empty and not nil when it is read.
 func BytesCodec[V ~[]byte]() Codec[V] { return bytesCodec[V]{} }
 
 type bytesCodec[V ~[]byte] struct{}
@@ -271,15 +247,11 @@ func (jsonCodec[V]) Decode(data []byte) (V, error) {
 	return v, err
 }
 
-// BinaryCodec returns a codec of types that encode themselves: a V or *V has the
-// methods of [encoding.BinaryAppender], and a *V those of
-// [encoding.BinaryUnmarshaler], as do [time.Time] and [net/netip.Addr]. P need not be
-// given: BinaryCodec[time.Time]().
-//
-// UnmarshalBinary decodes into the zero value, and has to copy what it keeps, as its
-// interface says. The codec does not allocate by itself.
-//
-// For a type that has only MarshalBinary, use [FuncCodec].
+// BinaryCodec returns a codec of types that encode themselves: a V or *V has the methods of
+// [encoding.BinaryAppender], and a *V those of [encoding.BinaryUnmarshaler], as do
+// [time.Time] and [net/netip.Addr]. P need not be given: BinaryCodec[time.Time]().
+// UnmarshalBinary decodes into the zero value, and has to copy what it keeps. The codec does
+// not allocate by itself. For a type that has only MarshalBinary, use [FuncCodec].
 func BinaryCodec[V any, P interface {
 	*V
 	encoding.BinaryAppender

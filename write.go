@@ -9,26 +9,24 @@ import (
 	"github.com/ringcache/ringcache/internal/record"
 )
 
-// How a key is changed. There is one way: the bucket is locked, and the key found;
-// its value is overwritten in place, or a record inserted; and the lock given up.
-// A Set that has returned has happened.
+// How a key is changed. There is one way: the bucket is locked, and the key found; its
+// value is overwritten in place, or a record inserted; and the lock given up. A Set that
+// has returned has happened.
 //
-// Locks are taken in the order: sizing.mu, arena.mu, small bucket, large bucket,
-// learner, pool. No code of the user's runs under any of them.
+// Locks are taken in the order: sizing.mu, arena.mu, small bucket, large bucket, learner,
+// pool. No code of the user's runs under any of them.
 
 // What is not an error of the user's stays within the package.
 var (
 	// errUnmet is the answer to a write whose condition does not hold.
 	errUnmet = errors.New("condition does not hold")
 
-	// errResized tells a Set that the cache was made smaller under it, and that
-	// its record goes elsewhere now.
+	// errResized tells a Set that the cache was made smaller, and its record goes elsewhere.
 	errResized = errors.New("cache was resized")
 )
 
-// begin completes the write of a value that expires when Options say so. (Its
-// caller has a variable and sets its fields, since the compiler makes a struct
-// literal in one place and copies it to another.)
+// begin completes the write of a value that expires when Options say so. (Its caller sets
+// fields of a variable, since the compiler would copy a struct literal.)
 func (c *Cache) begin(w *write) {
 	w.h = c.shared.mix(xxhash.Sum64(w.k)) // hash, which the compiler would not inline
 	w.expiry = c.shared.Default()
@@ -45,8 +43,8 @@ func (c *Cache) apply(w *write, verb string) error {
 	return err
 }
 
-// store stores a record, and tells OnEvict what had to leave. Its errors do not
-// name the package.
+// store stores a record, and tells OnEvict what had to leave. Its errors do not name the
+// package.
 func (c *Cache) store(w *write, verb string) error {
 	b := c.bucket(w.h)
 	for {
@@ -70,8 +68,8 @@ func (c *Cache) store(w *write, verb string) error {
 	}
 }
 
-// setSmall stores a record in its small bucket. A fault in the caller's value
-// leaves no lock held.
+// setSmall stores a record in its small bucket. A fault in the caller's value leaves no
+// lock held.
 func (c *Cache) setSmall(b *bucket, w *write) error {
 	if c.shared.onEvict != nil {
 		defer c.shared.notify(w)
@@ -89,17 +87,15 @@ func (c *Cache) setSmall(b *bucket, w *write) error {
 	return err
 }
 
-// setInBucket is setSmall when there is memory. It returns what the bucket has
-// taken in since it last said so, if that is a chunk or more.
+// setInBucket is setSmall when there is memory. It returns what the bucket has taken in
+// since it last said so, if that is a chunk or more.
 func (c *Cache) setInBucket(b *bucket, w *write) (news arrival, err error) {
 	b.lock()
 	defer b.unlockFor(w)
 	if w.n > b.longest {
 		return news, errResized
 	}
-	// Before the condition is looked at: a crowd of equal hashes may lose the
-	// entry by it.
-	b.moveHomesLocked()
+	b.moveHomesLocked() // may lose the entry to equal hashes: before the condition is asked
 	if err := c.beginLocked(b, w); err != nil {
 		return news, err
 	}
@@ -116,8 +112,8 @@ func (c *Cache) setInBucket(b *bucket, w *write) (news arrival, err error) {
 	return news, nil
 }
 
-// beginLocked counts a write, and returns an error if it must not be made. The
-// lock of its small bucket b is held.
+// beginLocked counts a write, and returns an error if it must not be made. The lock of its
+// small bucket b is held.
 func (c *Cache) beginLocked(b *bucket, w *write) error {
 	switch {
 	case w.silent:
@@ -136,8 +132,7 @@ func (c *Cache) beginLocked(b *bucket, w *write) error {
 	return nil
 }
 
-// invalidateLocked is what every write of a key does to the load of it. Nearly
-// always there is none.
+// invalidateLocked is what a write of a key does to the load of it, if there is one.
 func (b *bucket) invalidateLocked(w *write) {
 	if !b.calls.Empty() {
 		b.calls.Invalidate(b.calls.Find(w.k, w.h))
@@ -179,9 +174,8 @@ func (c *Cache) remove(w *write, taken *[]byte) (found bool, err error) {
 	}), nil
 }
 
-// isUnmet reports whether a write need not be begun since its condition does not
-// hold. It is asked before others give up memory for the write; what it says
-// may change until that has the lock again.
+// isUnmet reports whether a write need not be begun since its condition does not hold. It
+// is asked before others give up memory for the write, and beginLocked asks again.
 func (c *Cache) isUnmet(b *bucket, w *write) bool {
 	if w.cond == always {
 		return false
@@ -197,8 +191,8 @@ func (c *Cache) isUnmet(b *bucket, w *write) bool {
 	return true
 }
 
-// meetsLocked reports whether the condition of a write holds. The lock of its
-// small bucket b is held, under which the key cannot be set elsewhere.
+// meetsLocked reports whether the condition of a write holds. The lock of its small bucket
+// b is held, under which the key cannot be set elsewhere.
 func (c *Cache) meetsLocked(b *bucket, w *write) bool {
 	switch w.cond {
 	case ifListed:

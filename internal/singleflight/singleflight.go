@@ -7,10 +7,9 @@ package singleflight
 
 import "context"
 
-// Call is one call that is under way. It stands in its list until it is
-// invalidated or finished; only as long as that may others join it, and its
-// result be stored. Methods and fields other than Key, Hash, Done and Result need
-// the lock of the list's owner.
+// Call is one call that is under way. It stands in its list until it is invalidated or
+// finished; only as long may others join it, and its result be stored. Listed, Waiters
+// and Refresh need the lock of the list's owner.
 type Call[T any] struct {
 	Key     []byte
 	Hash    uint64
