@@ -221,7 +221,7 @@ func TestExpiry_ComeAcross(t *testing.T) {
 	}
 }
 
-// The space of what is expired is taken before that of what is alive: new
+// The space of what is expired is taken before that of what is live: new
 // entries in as many bytes as have expired drop next to nothing.
 func TestExpiry_SpaceIsReclaimedFirst(t *testing.T) {
 	for _, kind := range []Policy{PolicyS3FIFO, PolicyFIFO} {

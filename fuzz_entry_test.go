@@ -21,7 +21,7 @@ const (
 
 	// distant is the age from which on expiries may be taken for never.
 	distant = 13 * 365 * 24 * time.Hour
-	// lastTick is the age at which the clock stops, and marks end with it.
+	// lastTick is the age at which the clock stops, and negative entries end with it.
 	lastTick = (math.MaxUint32 - 1) * clock.Tick
 )
 
@@ -77,7 +77,7 @@ func (m *timed) stored(k string, v []byte, ttl time.Duration, err error) {
 	}
 }
 
-// ended is a context with which GetOrLoad finds marks and does not load.
+// ended is a context with which GetOrLoad finds negative entries and does not load.
 var ended = func() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -137,7 +137,7 @@ func (m *timed) sweep() {
 	for k := range m.held {
 		m.check(k)
 	}
-	require.Equal(m.t, len(m.held), m.c.Len(), "entries and marks")
+	require.Equal(m.t, len(m.held), m.c.Len(), "entries and negative entries")
 }
 
 // FuzzExpiry gives entries any times to live while any time passes.
@@ -315,7 +315,7 @@ func FuzzGetOrLoad(f *testing.F) {
 				v, ttl := in.value(), in.duration()
 				m.stored(k, v, ttl, m.c.SetWithTTL([]byte(k), v, ttl))
 			case 1:
-				m.c.Del([]byte(k)) // of a mark too
+				m.c.Del([]byte(k)) // of a negative entry too
 				delete(m.held, k)
 			case 2:
 				m.pass(in.duration())

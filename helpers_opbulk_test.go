@@ -85,8 +85,8 @@ func (r *runner) all() error {
 		clear(k) // both are the loop's buffers, not the cache's memory
 		clear(v)
 	}
-	if n, hidden := r.c.Len(), len(r.lapsed)+len(r.marks); len(seen) > n || len(seen) < n-hidden {
-		return fmt.Errorf("saw %d entries, Len is %d with up to %d expired ones and marks",
+	if n, hidden := r.c.Len(), len(r.lapsed)+len(r.negatives); len(seen) > n || len(seen) < n-hidden {
+		return fmt.Errorf("saw %d entries, Len is %d with up to %d expired and negative ones",
 			len(seen), n, hidden)
 	}
 	for k := range r.c.Keys() {

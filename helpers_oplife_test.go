@@ -16,13 +16,13 @@ import (
 // OnEvict has said.
 type life struct {
 	age       time.Duration            // of the cache
-	deadlines map[uint32]time.Duration // when entries expire that may be alive
+	deadlines map[uint32]time.Duration // when entries expire that may be live
 	lapsed    map[uint32]bool          // expired, and perhaps not yet reclaimed
-	marks     map[uint32]time.Duration // when the marks of GetOrLoad expire that may be there
+	negatives map[uint32]time.Duration // when the negative entries expire that may be there
 	parts     map[uint64][]stamp       // what Append has put together, by version
 
 	told      bool
-	alive     map[uint32]entry // exactly what the cache holds, if told
+	live      map[uint32]entry // exactly what the cache holds, if told
 	reasons   [EvictReset + 1]int
 	dropped   map[uint32]bool // to make room, by the call under way
 	complaint error           // the first wrong thing that OnEvict said
@@ -39,10 +39,10 @@ func newLife(told bool) life {
 		age:       time.Minute, // so that no deadline is 0
 		deadlines: map[uint32]time.Duration{},
 		lapsed:    map[uint32]bool{},
-		marks:     map[uint32]time.Duration{},
+		negatives: map[uint32]time.Duration{},
 		parts:     map[uint64][]stamp{},
 		told:      told,
-		alive:     map[uint32]entry{},
+		live:      map[uint32]entry{},
 		dropped:   map[uint32]bool{},
 	}
 }
@@ -104,7 +104,7 @@ func (r *runner) depart(k, v []byte, reason Reason) error {
 	if !bytes.Equal(k, r.makeKey(nil, id)) {
 		return fmt.Errorf("no such key: %.32x", k)
 	}
-	e, ok := r.alive[id]
+	e, ok := r.live[id]
 	switch {
 	case !ok:
 		return fmt.Errorf("key %d is not there", id)
@@ -115,14 +115,14 @@ func (r *runner) depart(k, v []byte, reason Reason) error {
 	if reason == EvictCapacity {
 		r.dropped[id] = true
 	}
-	delete(r.alive, id)
+	delete(r.live, id)
 	r.forget(id)
 	mine := id == r.current.id
 	kind := r.current.kind
 	switch reason {
 	case EvictExpired:
 		if !r.over(e.deadline) {
-			return fmt.Errorf("key %d is alive until %v, now is %v", id, e.deadline, r.age)
+			return fmt.Errorf("key %d is live until %v, now is %v", id, e.deadline, r.age)
 		}
 	case EvictCapacity:
 		if r.over(e.deadline) {
@@ -156,7 +156,7 @@ type known struct {
 }
 
 func (r *runner) before(id uint32) known {
-	e, ok := r.alive[id]
+	e, ok := r.live[id]
 	candidates := slices.Clone(r.model.Candidates(id))
 	return known{id: id, candidates: candidates, there: ok && !r.over(e.deadline)}
 }
@@ -185,19 +185,19 @@ func (r *runner) forget(id uint32) {
 	r.model.Drop(id)
 	delete(r.deadlines, id)
 	delete(r.lapsed, id)
-	delete(r.marks, id)
+	delete(r.negatives, id)
 }
 
 // stored notes that a value was set, and reads it back.
 func (r *runner) stored(o op, s stamp, ttl time.Duration) error {
-	if _, ok := r.alive[o.id]; ok {
+	if _, ok := r.live[o.id]; ok {
 		return errors.New("set over a value that OnEvict was not told of")
 	}
 	r.forget(o.id)
 	r.model.Set(o.id, s)
 	r.renewed(o.id, ttl)
 	if r.told {
-		r.alive[o.id] = entry{s, r.deadline(ttl)}
+		r.live[o.id] = entry{s, r.deadline(ttl)}
 	}
 	if r.lapsed[o.id] {
 		return r.found(o.id, r.c.Has(r.keyOf(o.id))) // it has expired at once
@@ -208,8 +208,8 @@ func (r *runner) stored(o op, s stamp, ttl time.Duration) error {
 // renewed notes that an entry has another time to live.
 func (r *runner) renewed(id uint32, ttl time.Duration) {
 	at := r.deadline(ttl)
-	if e, ok := r.alive[id]; ok {
-		r.alive[id] = entry{e.stamp, at}
+	if e, ok := r.live[id]; ok {
+		r.live[id] = entry{e.stamp, at}
 	}
 	delete(r.deadlines, id)
 	if at != 0 {
@@ -324,15 +324,15 @@ func (r *runner) ttl(o op) error {
 
 func (r *runner) deleteExpired() error {
 	want := 0
-	for _, e := range r.alive {
+	for _, e := range r.live {
 		if r.over(e.deadline) {
 			want++
 		}
 	}
 	n := r.c.DeleteExpired()
-	if n > len(r.lapsed)+len(r.marks) && !r.told || r.told && n != want {
+	if n > len(r.lapsed)+len(r.negatives) && !r.told || r.told && n != want {
 		return fmt.Errorf("DeleteExpired dropped %d entries, want %d or up to %d",
-			n, want, len(r.lapsed)+len(r.marks))
+			n, want, len(r.lapsed)+len(r.negatives))
 	}
 	clear(r.lapsed)
 	return r.gauges()

@@ -103,7 +103,7 @@ type runner struct {
 	dst     []byte
 
 	steps, hits, misses int
-	markHits            int
+	negativeHits        int
 	lockFree            int // lookups that were seen to take no lock
 	recent              [24]op
 	current             op
@@ -195,7 +195,7 @@ func (r *runner) step(o op) error {
 		r.model.Reset()
 		clear(r.deadlines)
 		clear(r.lapsed)
-		clear(r.marks)
+		clear(r.negatives)
 		return r.gauges()
 	case opLen, opStats:
 		return r.gauges()
@@ -436,12 +436,12 @@ func (r *runner) gauges() error {
 	switch {
 	case uint64(n) != s.EntriesCount:
 		return fmt.Errorf("Len is %d, EntriesCount %d", n, s.EntriesCount)
-	case n > r.model.Len()+len(r.lapsed)+len(r.marks):
-		return fmt.Errorf("Len is %d, at most %d keys can be alive, %d expired and %d marked",
-			n, r.model.Len(), len(r.lapsed), len(r.marks))
-	case r.told && n != len(r.alive):
+	case n > r.model.Len()+len(r.lapsed)+len(r.negatives):
+		return fmt.Errorf("Len is %d, at most %d keys can be live, %d expired and %d negative",
+			n, r.model.Len(), len(r.lapsed), len(r.negatives))
+	case r.told && n != len(r.live):
 		return fmt.Errorf("Len is %d, but %d entries were set that OnEvict was not told of",
-			n, len(r.alive))
+			n, len(r.live))
 	case s.MaxBytesSize != uint64(r.bound):
 		return fmt.Errorf("MaxBytesSize is %d, the bound %d", s.MaxBytesSize, r.bound)
 	case s.ReservedBytes > s.MaxBytesSize:
@@ -467,7 +467,7 @@ func (r *runner) finish() error {
 	r.c.DeleteExpired()
 	clear(r.lapsed)
 	n := r.c.Len()
-	live := r.marked()
+	live := r.countNegatives()
 	for _, id := range slices.Sorted(r.model.Keys()) {
 		got, ok := r.c.HasGet(r.dst[:0], r.keyOf(id))
 		r.dst = got
@@ -480,7 +480,7 @@ func (r *runner) finish() error {
 		}
 	}
 	if live != n {
-		return fmt.Errorf("Len is %d, but %d keys or marks are found", n, live)
+		return fmt.Errorf("Len is %d, but %d keys or negative entries are found", n, live)
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A mark is there for loads, and for nobody else.
+// A negative entry is there for loads, and for nobody else.
 func TestLoader_Absent(t *testing.T) {
 	// In a small bucket, and in a large one.
 	for _, k := range [][]byte{[]byte("key"), make([]byte, 3000)} {
@@ -25,7 +25,7 @@ func testAbsent(t *testing.T, k []byte) {
 	nothing := func(context.Context, []byte) (Loaded, error) {
 		return Loaded{Absent: true, Value: []byte("ignored")}, nil
 	}
-	marked := func(t *testing.T) *Cache {
+	absent := func(t *testing.T) *Cache {
 		c := mustCache(t, tiny(4, 1024, 64))
 		for range 2 {
 			v, err := c.GetOrLoad(context.Background(), []byte("held"), k, nothing)
@@ -60,11 +60,11 @@ func testAbsent(t *testing.T, k []byte) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := marked(t)
+			c := absent(t)
 			require.False(t, look(c))
 			require.NoError(t, c.validate())
 			if name == "Del" || name == "GetAndDel" || name == "Update" {
-				require.Zero(t, c.Len(), "the mark is to be removed")
+				require.Zero(t, c.Len(), "the negative entry is to be removed")
 			}
 		})
 	}
@@ -85,7 +85,7 @@ func testAbsent(t *testing.T, k []byte) {
 	} {
 		for _, v := range [][]byte{nil, []byte("value"), pattern(3000)} {
 			t.Run(fmt.Sprint(name, len(v)), func(t *testing.T) {
-				c := marked(t)
+				c := absent(t)
 				require.NoError(t, set(c, v))
 				got, err := c.GetOrLoad(context.Background(), nil, k, nothing)
 				require.NoError(t, err)
@@ -97,7 +97,7 @@ func testAbsent(t *testing.T, k []byte) {
 	}
 }
 
-// A value gives way to a mark, and a mark to another.
+// A value gives way to a negative entry, and that to another.
 func TestLoader_AbsentReplaces(t *testing.T) {
 	c := loaderCache(t)
 	k := []byte("key")
@@ -119,7 +119,7 @@ func TestLoader_AbsentReplaces(t *testing.T) {
 	}
 }
 
-// OnEvict hears of values that give way to a mark, and never of marks.
+// OnEvict hears of values that give way to a negative entry, and never of that.
 func TestLoader_AbsentAndOnEvict(t *testing.T) {
 	g := tiny(2, 512, 12)
 	told := map[string]Reason{}
@@ -179,7 +179,7 @@ func TestLoader_OnEvictPanics(t *testing.T) {
 	require.Fail(t, "nothing was dropped")
 }
 
-// Marks that are asked for stay longer than those that are not, as entries do.
+// Negative entries that are asked for stay longer than those that are not, as entries do.
 func TestLoader_AbsentStays(t *testing.T) {
 	c := mustCache(t, tiny(2, 512, 24))
 	nothing := func(context.Context, []byte) (Loaded, error) { return Loaded{Absent: true}, nil }

@@ -100,7 +100,7 @@ func raise(x *atomic.Uint64, v uint64) {
 	}
 }
 
-// Loads, marks and everything else at random, against a map.
+// Loads, negative entries and everything else at random, against a map.
 func TestLoader_Random(t *testing.T) {
 	for seed := range uint64(rounds()) {
 		for _, p := range []Policy{PolicyS3FIFO, PolicyFIFO} {
@@ -165,12 +165,12 @@ func TestLoader_Random(t *testing.T) {
 	}
 }
 
-// getOrLoad is a GetOrLoad that finds a value, finds a mark, or loads one of
+// getOrLoad is a GetOrLoad that finds a value, finds a negative entry, or loads one of
 // the two.
 func (r *runner) getOrLoad(o op) error {
 	ttl := r.ttlOf(o)
 	s, v := r.newValue(o, r.sizeOf(o))
-	// OnEvict is not told of marks, so what it says would not add up with them.
+	// OnEvict is not told of negative entries, so what it says would not add up with them.
 	absent := !r.told && o.flags&4 != 0
 	known, calls := r.before(o.id), 0
 	k := bytes.Clone(r.keyOf(o.id))
@@ -192,11 +192,11 @@ func (r *runner) getOrLoad(o op) error {
 		return err
 	}
 	if calls == 0 {
-		at, ok := r.marks[o.id]
+		at, ok := r.negatives[o.id]
 		if !ok || r.over(at) {
 			return fmt.Errorf("ErrAbsent at %v, and no load has said so, or for as long (%v)", r.age, at)
 		}
-		r.markHits++
+		r.negativeHits++
 		return nil
 	}
 	if calls > 1 || absent != (err != nil) || !absent && !bytes.Equal(v, got) {
@@ -210,20 +210,20 @@ func (r *runner) getOrLoad(o op) error {
 	case ttl < 0:
 		return r.found(o.id, r.c.Has(r.keyOf(o.id)))
 	case absent:
-		r.marks[o.id] = r.deadline(ttl)
+		r.negatives[o.id] = r.deadline(ttl)
 		if err := r.found(o.id, r.c.Has(r.keyOf(o.id))); err != nil || o.flags&8 == 0 {
 			return err
 		}
-		o.flags &^= 8 // ask once more, before the mark is driven out
+		o.flags &^= 8 // ask once more, before the negative entry is driven out
 		return r.getOrLoad(o)
 	}
 	return r.stored(o, s, ttl)
 }
 
-// marked returns how many marks there are.
-func (r *runner) marked() int {
+// countNegatives returns how many negative entries there are.
+func (r *runner) countNegatives() int {
 	n := 0
-	for id := range r.marks {
+	for id := range r.negatives {
 		k := r.makeKey(nil, id)
 		if r.c.isNegative(k) {
 			n++

@@ -139,8 +139,8 @@ func TestLoaderTime_LastLeaves(t *testing.T) {
 	})
 }
 
-// Those who wait for a load that a write has overtaken may leave it too.
-func TestLoaderTime_OvertakenAndLeft(t *testing.T) {
+// Those who wait for a load that a write has invalidated may leave it too.
+func TestLoaderTime_InvalidatedAndLeft(t *testing.T) {
 	inBubble(t, Options{}, func(t *testing.T, c *Cache) {
 		k := []byte("key")
 		load, _, cancelled := slow(time.Minute, Loaded{Value: []byte("value")})
@@ -282,7 +282,7 @@ func TestLoaderTime_RefreshFails(t *testing.T) {
 // What a refresh brings gives way to what was set meanwhile, and to Close: then
 // nobody has a use for it, and it is called off. A caller who misses joins it,
 // and may leave it without ending it.
-func TestLoaderTime_RefreshOvertaken(t *testing.T) {
+func TestLoaderTime_RefreshInvalidated(t *testing.T) {
 	for name, tt := range map[string]struct {
 		do        func(t *testing.T, c *Cache, k []byte, load LoadFunc)
 		want      string
@@ -348,7 +348,7 @@ func TestLoaderTime_RefreshNotToBeStored(t *testing.T) {
 	})
 }
 
-// An entry that never expires is never due, and a mark is left to expire.
+// An entry that never expires is never due, and a negative entry is left to expire.
 func TestLoaderTime_NotDue(t *testing.T) {
 	inBubble(t, Options{RefreshAhead: time.Minute}, func(t *testing.T, c *Cache) {
 		load, calls, _ := slow(0, Loaded{Absent: true, TTL: time.Second})
@@ -357,7 +357,7 @@ func TestLoaderTime_NotDue(t *testing.T) {
 		for range 2 {
 			_, err := c.GetOrLoad(context.Background(), nil, []byte("set"), load)
 			require.NoError(t, err)
-			_, err = c.GetOrLoad(context.Background(), nil, []byte("marked"), load)
+			_, err = c.GetOrLoad(context.Background(), nil, []byte("negative"), load)
 			require.ErrorIs(t, err, ErrAbsent)
 			synctest.Wait()
 		}

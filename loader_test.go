@@ -189,7 +189,7 @@ func TestLoader_Goexit(t *testing.T) {
 
 // Whatever writes a key while it is loaded: what the load brings is for those
 // who waited, and for nobody else.
-func TestLoader_Overtaken(t *testing.T) {
+func TestLoader_Invalidated(t *testing.T) {
 	k, other := []byte("key"), []byte("other key")
 	large := pattern(3000)
 	keep := func(old []byte, ok bool) ([]byte, bool) { return []byte("new"), true }
@@ -252,7 +252,7 @@ func pattern(n int) []byte { return stamp{id: 1, size: n}.value(nil) }
 
 // Of two loads of a key, the one that began before a write does not spoil what
 // the other has brought.
-func TestLoader_OvertakenTwice(t *testing.T) {
+func TestLoader_InvalidatedTwice(t *testing.T) {
 	c := loaderCache(t)
 	k := []byte("key")
 	oldLoad, _ := gives("old")
@@ -428,7 +428,7 @@ func TestLoader_Allocs(t *testing.T) {
 	c := mustCache(t, g)
 	load := func(context.Context, []byte) (Loaded, error) { return Loaded{}, errors.New("called") }
 	value, dst := make([]byte, 100), make([]byte, 0, 100)
-	keys := []string{"plain", "long", "timed", "marked"}
+	keys := []string{"plain", "long", "timed", "negative"}
 	require.NoError(t, c.Set([]byte(keys[0]), value))
 	require.NoError(t, c.Set([]byte(keys[1]), make([]byte, 50_000)))
 	require.NoError(t, c.SetWithTTL([]byte(keys[2]), value, time.Hour))
@@ -443,7 +443,7 @@ func TestLoader_Allocs(t *testing.T) {
 			dst, err = c.GetOrLoad(context.Background(), dst[:0], key[:n], load)
 		})
 		require.Zero(t, got, name)
-		if name == "marked" {
+		if name == "negative" {
 			require.ErrorIs(t, err, ErrAbsent)
 		} else {
 			require.NoError(t, err)

@@ -136,8 +136,8 @@ func (r *runner) exercised(wraps bool) error {
 	if want := uint64(2*(r.g.buckets+largeBuckets)) << r.g.posBits; wraps && s.EvictedBytes < want {
 		return fmt.Errorf("%d bytes evicted, want %d: positions did not wrap twice", s.EvictedBytes, want)
 	}
-	if s.Loads < 100 || r.markHits < 10 && !r.told {
-		return fmt.Errorf("%d loads, and %d marks found", s.Loads, r.markHits)
+	if s.Loads < 100 || r.negativeHits < 10 && !r.told {
+		return fmt.Errorf("%d loads, and %d negative entries found", s.Loads, r.negativeHits)
 	}
 	if s.ExpiredEntries < 100 {
 		return fmt.Errorf("%d entries expired", s.ExpiredEntries)
