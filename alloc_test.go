@@ -57,7 +57,7 @@ func TestCache_DoesNotAllocate(t *testing.T) {
 	}
 	sum := 0
 	look := func(v []byte) { sum += len(v) }
-	hour, least := time.Hour, time.Millisecond
+	hour, tick := time.Hour, 100*time.Millisecond
 	fresh := func() []byte { next++; return keyAt(next) }
 	newest := func(n int) []byte { k := fresh(); c.Set(k, value[:n]); return k }
 	half := func(old []byte, ok bool) ([]byte, bool) { return value[:len(old)/2], ok }
@@ -76,7 +76,8 @@ func TestCache_DoesNotAllocate(t *testing.T) {
 		{"SetBatch", func() { next += 64; c.SetBatch(renew(), sized()) }},
 		{"Del", func() { c.Del(step()) }},
 		{"SetWithTTL/new", func() { c.SetWithTTL(fresh(), value[:next%1000], hour) }},
-		{"SetWithTTL/expired", func() { c.SetWithTTL(fresh(), value[:next%1000], least) }},
+		{"SetWithTTL/shortest", func() { c.SetWithTTL(fresh(), value[:next%1000], tick) }},
+		{"SetWithTTL/past", func() { c.SetWithTTL(step(), value[:next%1000], -1) }},
 		{"Touch", func() { c.Touch(step(), hour) }},
 		{"Touch/rewritten", func() { c.Touch(newest(300), hour) }},
 		{"TTL", func() { c.TTL(step()) }},

@@ -98,7 +98,9 @@ const (
 func (w *write) measure() {
 	w.n = len(w.k) + len(w.v)
 	if w.negative {
-		w.n += record.NegativeHeader
+		if w.n += record.NegativeHeader; w.expiry == 0 {
+			w.expiry = math.MaxUint32 // it has one: the last tick that there is
+		}
 		return
 	}
 	w.n += record.HeaderSize(len(w.k), len(w.v), w.expiry != 0)

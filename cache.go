@@ -31,8 +31,12 @@ type Cache struct {
 
 // New returns a cache that takes up to maxBytes bytes of off-heap memory, records and index
 // together; less than 32 MB is taken as 32 MB. It takes next to nothing until entries are
-// set. New panics if maxBytes is not above 0; [NewWithOptions] returns an error instead.
+// set. New panics if maxBytes is not above 0, as in fastcache; [NewWithOptions] returns an
+// error instead, and another for less than 1 MB.
 func New(maxBytes int) *Cache {
+	if maxBytes > 0 {
+		maxBytes = max(maxBytes, minMaxBytes)
+	}
 	c, err := NewWithOptions(Options{MaxBytes: maxBytes})
 	if err != nil {
 		panic(err)
@@ -123,12 +127,10 @@ func (c *Cache) Has(k []byte) bool {
 
 // View calls fn with the value of k and reports whether k was there; on a miss fn is not
 // called. v is a buffer that later Views use again: it is valid, and fn's to change, until fn
-// returns. No lock is held while fn runs. A nil fn is not called. View does not allocate but
+// returns. No lock is held while fn runs. View does not allocate but
 // for a larger buffer now and then, and locks what Get locks.
 func (c *Cache) View(k []byte, fn func(v []byte)) bool {
-	if fn == nil {
-		return c.Has(k)
-	}
+	mustBeFunc("View", fn != nil)
 	s := scratches.Get().(*scratch)
 	defer s.release()
 	v, ok := c.HasGet(s.buf[:0], k)

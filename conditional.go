@@ -61,6 +61,7 @@ func met(err error) (bool, error) {
 // but for a buffer now and then that later calls use again. It counts in [Stats] as one
 // Set, or one Del if fn does not keep k.
 func (c *Cache) Update(k []byte, fn func(old []byte, ok bool) (new []byte, keep bool)) error {
+	mustBeFunc("Update", fn != nil)
 	return c.update(k, "update", fn)
 }
 

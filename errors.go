@@ -24,6 +24,10 @@ var (
 	// the key is removed, and other entries stay. A later Set tries again.
 	ErrNoMemory = errors.New("no memory from the operating system")
 
+	// ErrTTLTooShort is returned by SetWithTTL for a time to live above 0 and below the
+	// clock's tick of 100 ms. Nothing is stored, and an older value of the key is removed.
+	ErrTTLTooShort = errors.New("time to live too short")
+
 	// ErrAbsent is returned by GetOrLoad for a key of which a load has found that
 	// it has no value.
 	ErrAbsent = errors.New("key is absent")
@@ -46,3 +50,10 @@ var (
 	// error. The entry stays as it is.
 	ErrDecode = errors.New("value cannot be decoded")
 )
+
+// mustBeFunc panics if a function that is nil was given to a method, before it is needed.
+func mustBeFunc(method string, ok bool) {
+	if !ok {
+		panic("ringcache: " + method + ": nil function")
+	}
+}

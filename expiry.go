@@ -3,15 +3,17 @@ package ringcache
 import (
 	"fmt"
 	"time"
+
+	"github.com/ringcache/ringcache/internal/clock"
 )
 
 // SetWithTTL is [Cache.Set] of an entry that is there for ttl at the most: from then on every
 // call misses it. A ttl of 0 means that it never expires, whatever [Options].TTL says; with
 // one below 0 it has expired already, so an older value of k is removed and nothing is stored.
 //
-// The clock is monotonic and goes in steps of 100 ms. An entry expires on time or up to a
-// step early, never late, and one with a ttl of less than a step may be gone at once. Times
-// of 13 years from the cache's making on are never.
+// The clock is monotonic and goes in ticks of 100 ms. An entry expires on time or up to a
+// tick early, never late. A ttl above 0 and below a tick is refused with [ErrTTLTooShort],
+// and k is absent then. Times of 13 years from the cache's making on are never.
 //
 // An expired entry takes up memory, and is counted by [Cache.Len], until a Set comes across
 // it: Sets look for expired entries in the bucket that they write to before they drop what is
@@ -20,27 +22,30 @@ import (
 func (c *Cache) SetWithTTL(k, v []byte, ttl time.Duration) error {
 	var w write
 	w.k, w.v, w.h, w.reason = k, v, c.shared.hash(k), EvictReplaced
-	if ttl < 0 {
-		w.reason = EvictDeleted
-		return c.setExpired(&w, "set")
-	}
-	if ttl > 0 {
-		w.expiry = c.shared.In(ttl)
-	}
-	return c.apply(&w, "set")
+	return c.applyFor(&w, ttl, "set")
 }
 
-// setExpired is the Set of an entry that has expired already.
-func (c *Cache) setExpired(w *write, verb string) error {
-	if _, err := c.remove(w, nil); err != nil {
-		return fmt.Errorf("ringcache: %s entry: %w", verb, err)
+// applyFor is apply of an entry that lives for ttl.
+func (c *Cache) applyFor(w *write, ttl time.Duration, verb string) error {
+	switch {
+	case ttl < 0:
+		w.reason = EvictDeleted
+		return named(c.refuse(w, verb, nil))
+	case ttl == 0:
+		w.expiry = 0
+	case ttl < clock.Tick:
+		return named(c.refuse(w, verb, fmt.Errorf("time to live of %v, at least %v: %w",
+			ttl, clock.Tick, ErrTTLTooShort)))
+	default:
+		w.expiry = c.shared.In(ttl)
 	}
-	return nil
+	return c.apply(w, verb)
 }
 
 // Touch gives the entry of k another time to live, from now on, and reports whether k was
 // there. The rules are those of [Cache.SetWithTTL]: 0 means that it never expires, and with a
-// ttl below 0 it is removed. Its value and its standing with the policy stay.
+// ttl below 0 it is removed. So it is with one above 0 and below a tick of 100 ms, but then
+// Touch returns false. Its value and its standing with the policy stay.
 //
 // An entry that was set without an expiry has no room for one. It is written again, which may
 // drop others; should the operating system refuse the memory for that, the entry is lost and
@@ -48,9 +53,9 @@ func (c *Cache) setExpired(w *write, verb string) error {
 // bucket, and counts as nothing in [Stats].
 func (c *Cache) Touch(k []byte, ttl time.Duration) bool {
 	w := write{k: k, h: c.shared.hash(k), silent: true, reason: EvictDeleted}
-	if ttl < 0 {
+	if ttl < 0 || ttl > 0 && ttl < clock.Tick {
 		found, _ := c.remove(&w, nil)
-		return found
+		return found && ttl < 0
 	}
 	if ttl > 0 {
 		w.expiry = c.shared.In(ttl)

@@ -15,7 +15,7 @@ import (
 // The cache's own clock, under time that a test may let pass.
 func TestExpiry_RealClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: 1, TTL: time.Minute})
+		c, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: 1 << 20, TTL: time.Minute})
 		require.NoError(t, err)
 		defer func() { require.NoError(t, c.Close()) }()
 		require.NoError(t, c.Set([]byte("default"), []byte("v")))

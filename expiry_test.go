@@ -1,7 +1,10 @@
 package ringcache
 
 import (
+	"bytes"
+	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"testing"
@@ -76,7 +79,6 @@ func TestExpiry_SetWithTTL(t *testing.T) {
 		{math.MaxInt64, 0, true},
 		{14 * 365 * 24 * time.Hour, 0, true},
 		{13 * 365 * 24 * time.Hour, 13 * 365 * 24 * time.Hour, true},
-		{clock.Tick - 1, 0, false},
 		{clock.Tick, clock.Tick, true},
 	} {
 		mustSet(t, c, "k", "v", time.Hour)
@@ -94,6 +96,49 @@ func TestExpiry_SetWithTTL(t *testing.T) {
 	require.False(t, c.Has(k))
 	require.NoError(t, c.SetWithTTL(make([]byte, record.MaxKey+1), nil, -1),
 		"removing a key that is too long to be there")
+}
+
+// A time to live below the clock's tick cannot be kept. As after any error of a Set, the
+// key is absent; what a load brings is returned and not stored.
+func TestExpiry_BelowATickIsRefused(t *testing.T) {
+	g := tiny(2, 1024, 64)
+	var left []Reason
+	g.onEvict = func(_, _ []byte, reason Reason) { left = append(left, reason) }
+	for _, ttl := range []time.Duration{1, 60, clock.Tick - 1} {
+		for _, size := range []int{3, 2000} {
+			c, v := mustCache(t, g), pattern(size)
+			k := []byte("k")
+			require.NoError(t, c.Set(k, v))
+			left = nil
+			err := c.SetWithTTL(k, v, ttl)
+			require.ErrorIs(t, err, ErrTTLTooShort)
+			require.EqualError(t, err, "ringcache: set entry: time to live of "+ttl.String()+
+				", at least 100ms: time to live too short")
+			require.Zero(t, c.Len())
+			require.Equal(t, []Reason{EvictReplaced}, left)
+
+			require.NoError(t, c.Set(k, v))
+			left = nil
+			require.False(t, c.Touch(k, ttl))
+			require.Zero(t, c.Len())
+			require.Equal(t, []Reason{EvictDeleted}, left)
+
+			for _, absent := range []bool{false, true} {
+				got, err := c.GetOrLoad(t.Context(), nil, k,
+					func(context.Context, []byte) (Loaded, error) {
+						return Loaded{Value: v, TTL: ttl, Absent: absent}, nil
+					})
+				require.Equal(t, absent, errors.Is(err, ErrAbsent))
+				require.True(t, absent || bytes.Equal(v, got))
+				require.Zero(t, c.Len())
+			}
+			var s Stats
+			c.UpdateStats(&s)
+			require.EqualValues(t, 2, s.LoadsDropped)
+			require.EqualValues(t, 3, s.SetCalls)
+			require.NoError(t, c.validate())
+		}
+	}
 }
 
 // What Touch does to the forms of a record: in place where there is room, else
@@ -287,9 +332,9 @@ func TestExpiry_ClockIsNotRead(t *testing.T) {
 }
 
 func TestOptions_TTL(t *testing.T) {
-	_, err := NewWithOptions(Options{MaxBytes: 1, TTL: -1})
+	_, err := NewWithOptions(Options{MaxBytes: 1 << 20, TTL: -1})
 	require.ErrorIs(t, err, ErrInvalidOptions)
-	c, err := NewWithOptions(Options{MaxBytes: 1, TTL: time.Hour})
+	c, err := NewWithOptions(Options{MaxBytes: 1 << 20, TTL: time.Hour})
 	require.NoError(t, err)
 	defer closeCache(t, c)
 	k, v, w := []byte("k"), []byte("v"), []byte("w")

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache/internal/clock"
 )
 
 // FuzzBatch sets and reads batches of any keys, empty and repeated ones among
@@ -278,10 +280,12 @@ func FuzzOptions(f *testing.F) {
 	f.Add(int64(size), byte(1), hour, hour-1, 1000, 100, true)
 	f.Add(int64(size), byte(1), hour, hour, 1000, 100, true)
 	f.Add(int64(size), byte(1), int64(-1), int64(0), 0, 0, true)
+	f.Add(int64(size), byte(1), int64(60), int64(0), 0, 0, true)
+	f.Add(int64(size-1), byte(1), hour, int64(0), 0, 0, true)
 	f.Add(int64(size), byte(1), hour, int64(-1), 0, 0, true)
 	f.Add(int64(size), byte(2), hour, int64(0), 0, 0, true)
-	f.Add(int64(size), byte(0), int64(1), int64(0), -1, 0, false)
-	f.Add(int64(size), byte(0), int64(1), int64(0), 0, -1, false)
+	f.Add(int64(size), byte(0), hour, int64(0), -1, 0, false)
+	f.Add(int64(size), byte(0), hour, int64(0), 0, -1, false)
 	f.Add(int64(size), byte(0), int64(math.MaxInt64), int64(math.MaxInt64-1),
 		math.MaxInt, math.MaxInt, false)
 	f.Fuzz(func(
@@ -307,8 +311,9 @@ func FuzzOptions(f *testing.F) {
 			o.OnEvict = func(k, v []byte, r Reason) { left = append(left, fmt.Sprintf("%s=%s %s", k, v, r)) }
 		}
 		c, err := NewWithOptions(o)
-		valid := size > 0 && size <= maxMaxBytes && policy <= 1 && ttl >= 0 && ahead >= 0 &&
-			(ttl == 0 || ahead < ttl) && entries >= 0 && valueSize >= 0
+		canBe := func(d time.Duration) bool { return d == 0 || d >= clock.Tick }
+		valid := size >= 1<<20 && size <= maxMaxBytes && policy <= 1 && canBe(o.TTL) &&
+			canBe(o.RefreshAhead) && (ttl == 0 || ahead < ttl) && entries >= 0 && valueSize >= 0
 		if !valid {
 			require.ErrorIs(t, err, ErrInvalidOptions, "%+v", o)
 			require.Nil(t, c, "%+v", o)

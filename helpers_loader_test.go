@@ -39,6 +39,9 @@ func awaitWaiting(t testing.TB, c *Cache, k []byte, n int) {
 	}
 }
 
+// neverLoads is the load of a call that must not need one.
+func neverLoads(context.Context, []byte) (Loaded, error) { panic("it was to find the key") }
+
 // reply is what a GetOrLoad has come to.
 type reply struct {
 	v        []byte

@@ -250,10 +250,11 @@ func (r *runner) ttlOf(o op) time.Duration {
 func (r *runner) setWithTTL(o op) error {
 	ttl := r.ttlOf(o)
 	s, v := r.newValue(o, r.sizeOf(o))
-	if err := r.c.SetWithTTL(r.keyOf(o.id), v, ttl); err != nil {
+	err := r.c.SetWithTTL(r.keyOf(o.id), v, ttl)
+	if isBrief(ttl) != errors.Is(err, ErrTTLTooShort) || !isBrief(ttl) && err != nil {
 		return fmt.Errorf("set %d bytes for %v: %w", len(v), ttl, err)
 	}
-	if ttl < 0 {
+	if ttl < 0 || isBrief(ttl) {
 		r.forget(o.id)
 		return r.found(o.id, r.c.Has(r.keyOf(o.id)))
 	}
@@ -296,6 +297,13 @@ func (r *runner) touch(o op) error {
 	ttl := r.ttlOf(o)
 	known := r.before(o.id)
 	found := r.c.Touch(r.keyOf(o.id), ttl)
+	if isBrief(ttl) {
+		if found {
+			return errors.New("touched for less than a tick")
+		}
+		r.forget(o.id)
+		return r.found(o.id, r.c.Has(r.keyOf(o.id)))
+	}
 	if err := r.answered(known, found); err != nil || !found {
 		return err
 	}

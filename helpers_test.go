@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringcache/ringcache/internal/clock"
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/record"
 )
@@ -33,6 +34,9 @@ func newRand(seed uint64) *rand.Rand {
 	const stream = 0x9e3779b97f4a7c15 // any constant: PCG wants two words
 	return rand.New(rand.NewPCG(seed, stream))
 }
+
+// isBrief reports whether a time to live is below the clock's tick, and so refused.
+func isBrief(ttl time.Duration) bool { return 0 < ttl && ttl < clock.Tick }
 
 // rounds returns how often a randomised test repeats its run.
 func rounds() int {

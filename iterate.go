@@ -42,6 +42,7 @@ const hashesEnd = 1 << index.HashBits
 // ends at once.
 func (c *Cache) All() iter.Seq2[[]byte, []byte] {
 	return func(yield func(key, value []byte) bool) {
+		mustBeFunc("All", yield != nil)
 		var value []byte
 		c.walk(func(key []byte) bool {
 			var got outcome
@@ -56,6 +57,7 @@ func (c *Cache) All() iter.Seq2[[]byte, []byte] {
 // Keys is [Cache.All] without the values, which it does not copy.
 func (c *Cache) Keys() iter.Seq[[]byte] {
 	return func(yield func(key []byte) bool) {
+		mustBeFunc("Keys", yield != nil)
 		c.walk(func(key []byte) bool {
 			if _, _, got := c.lookup(nil, key, c.shared.hash(key), 0); got != hit {
 				return true

@@ -3,8 +3,8 @@ package ringcache
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
-	"math"
 	"runtime/debug"
 	"time"
 
@@ -31,12 +31,13 @@ type Loaded struct {
 	Value []byte
 
 	// TTL is how long the result stays in the cache at the most, as with
-	// [Cache.SetWithTTL], but that 0 stands for [Options].TTL. Below 0 the result goes to
-	// those who wait for it, and is not stored.
+	// [Cache.SetWithTTL], but that 0 stands for [Options].TTL. Below 0, or below a tick of
+	// 100 ms, the result goes to those who wait for it, and is not stored.
 	TTL time.Duration
 
-	// Absent says that there is no value. Those who wait for it get [ErrAbsent], and so
-	// does, without another load, who asks within TTL from now on. Value is ignored.
+	// Absent says that there is no value; an error that is [ErrAbsent] says it too. Those
+	// who wait for it get ErrAbsent, and so does, without another load, who asks within
+	// TTL from now on. Value is ignored.
 	Absent bool
 }
 
@@ -70,9 +71,10 @@ func (p *LoadPanic) Unwrap() error {
 // [Cache.Len]. If load panics, every caller that waits panics with a [*LoadPanic]; if it calls
 // [runtime.Goexit], they get [ErrLoadExited]. After Close, GetOrLoad returns [ErrClosed].
 //
-// When ctx ends, a call that waits returns an error that is ctx.Err(), and the load goes on
-// for the others; when the last one has gone, the load's context is cancelled, and its result
-// is not stored. A call with a ctx that has ended hits but does not load.
+// When ctx ends, a call that waits returns ctx.Err(), wrapped as all errors of GetOrLoad are
+// (test with [errors.Is]), and the load goes on for the others; when the last one has gone,
+// the load's context is cancelled, and its result is not stored. A call with a ctx that has
+// ended hits but does not load.
 //
 // The result of a load is not stored either if any write of k (Set and its kin, Del, Reset)
 // has come meanwhile, or if the cache refuses it, since it is too large for example. Those who
@@ -87,6 +89,7 @@ func (p *LoadPanic) Unwrap() error {
 // it into the call, so it is best made once. A call counts as one lookup in [Stats], and one
 // that finds a negative entry as a miss.
 func (c *Cache) GetOrLoad(ctx context.Context, dst, k []byte, load LoadFunc) ([]byte, error) {
+	mustBeFunc("GetOrLoad", load != nil)
 	h := c.shared.hash(k)
 	out, expiry, got := c.lookup(dst, k, h, getMode)
 	switch got {
@@ -208,7 +211,10 @@ func (c *Cache) run(ctx context.Context, b *bucket, f *loadCall, fn LoadFunc) {
 		}
 	}()
 	var err error
-	if l.Loaded, err = fn(ctx, bytes.Clone(f.Key)); err == nil {
+	if l.Loaded, err = fn(ctx, bytes.Clone(f.Key)); errors.Is(err, ErrAbsent) {
+		l.Absent, err = true, nil
+	}
+	if err == nil {
 		c.keep(b, f)
 	}
 	l.err = err
@@ -219,20 +225,16 @@ func (c *Cache) keep(b *bucket, f *loadCall) {
 	l := &f.Result
 	w := write{k: f.Key, v: l.Value, h: f.Hash, cond: ifListed, call: f, silent: true,
 		reason: EvictReplaced, expiry: c.shared.Default()}
-	store := c.apply
-	switch {
-	case l.TTL > 0:
-		w.expiry = c.shared.In(l.TTL)
-	case l.TTL < 0:
-		store, w.reason = c.setExpired, EvictDeleted
-	}
 	if l.Absent {
 		w.v, w.negative, w.reason = nil, true, EvictDeleted
-		if w.expiry == 0 {
-			w.expiry = math.MaxUint32 // it has one: the last tick that there is
-		}
 	}
-	if store(&w, "load") != nil {
+	var err error
+	if l.TTL == 0 {
+		err = c.apply(&w, "load")
+	} else {
+		err = c.applyFor(&w, l.TTL, "load")
+	}
+	if err != nil {
 		b.mu.Lock()
 		b.loadsDropped++
 		b.mu.Unlock()

@@ -197,3 +197,34 @@ func TestLoader_AbsentStays(t *testing.T) {
 	c.UpdateStats(&s)
 	require.Less(t, s.Loads, uint64(rounds+5))
 }
+
+// An error that is ErrAbsent is the negative result: of a load that asks another cache, or
+// that has no better word for it. It is remembered for as long as Loaded says.
+func TestLoader_ErrAbsentIsTheNegativeResult(t *testing.T) {
+	for _, loadErr := range []error{ErrAbsent, fmt.Errorf("user 7: %w", ErrAbsent), errNegative} {
+		g := tiny(4, 1024, 16)
+		var now time.Duration
+		g.now = func() time.Duration { return now }
+		c := mustCache(t, g)
+		k, loads := []byte("key"), 0
+		load := func(context.Context, []byte) (Loaded, error) {
+			loads++
+			return Loaded{Value: []byte("not this"), TTL: time.Minute}, loadErr
+		}
+		for range 3 {
+			v, err := c.GetOrLoad(context.Background(), []byte("dst"), k, load)
+			require.ErrorIs(t, err, ErrAbsent)
+			require.Equal(t, "dst", string(v))
+		}
+		require.Equal(t, 1, loads)
+		require.True(t, c.isNegative(k))
+		require.False(t, c.Has(k))
+		now += time.Minute
+		_, err := c.GetOrLoad(context.Background(), nil, k, load)
+		require.ErrorIs(t, err, ErrAbsent)
+		require.Equal(t, 2, loads, "it is over")
+		var s Stats
+		c.UpdateStats(&s)
+		require.Zero(t, s.LoadErrors)
+	}
+}

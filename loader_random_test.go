@@ -203,11 +203,12 @@ func (r *runner) getOrLoad(o op) error {
 		return fmt.Errorf("%d loads, %v, %d bytes", calls, err, len(got))
 	}
 	r.forget(o.id)
+	notStored := ttl < 0 || isBrief(ttl)
 	if ttl == 0 {
 		ttl = r.g.ttl
 	}
 	switch {
-	case ttl < 0:
+	case notStored:
 		return r.found(o.id, r.c.Has(r.keyOf(o.id)))
 	case absent:
 		r.negatives[o.id] = r.deadline(ttl)

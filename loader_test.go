@@ -405,15 +405,15 @@ func TestLoader_NotToBeStored(t *testing.T) {
 
 func TestLoader_Options(t *testing.T) {
 	for _, o := range []Options{
-		{MaxBytes: 1, RefreshAhead: -1},
-		{MaxBytes: 1, TTL: time.Minute, RefreshAhead: time.Minute},
+		{MaxBytes: 1 << 20, RefreshAhead: -1},
+		{MaxBytes: 1 << 20, TTL: time.Minute, RefreshAhead: time.Minute},
 	} {
 		_, err := NewWithOptions(o)
 		require.ErrorIs(t, err, ErrInvalidOptions)
 		require.ErrorContains(t, err, "RefreshAhead is ")
 	}
 	for _, ttl := range []time.Duration{0, time.Hour} {
-		c, err := NewWithOptions(Options{MaxBytes: 1, TTL: ttl, RefreshAhead: time.Minute})
+		c, err := NewWithOptions(Options{MaxBytes: 1 << 20, TTL: ttl, RefreshAhead: time.Minute})
 		require.NoError(t, err)
 		require.NoError(t, c.Close())
 	}

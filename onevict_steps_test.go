@@ -117,7 +117,8 @@ func TestOnEvict_MayReferToItsCache(t *testing.T) {
 	gone := make(chan struct{})
 	func() {
 		var c *Cache
-		c, err := NewWithOptions(Options{MaxBytes: 1, OnEvict: func(_, _ []byte, _ Reason) { c.Len() }})
+		onEvict := func(_, _ []byte, _ Reason) { c.Len() }
+		c, err := NewWithOptions(Options{MaxBytes: 1 << 20, OnEvict: onEvict})
 		require.NoError(t, err)
 		require.NoError(t, c.Set([]byte("k"), []byte("v")))
 		runtime.AddCleanup(c, func(int) { close(gone) }, 0)

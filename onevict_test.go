@@ -16,7 +16,7 @@ import (
 func listener(t *testing.T, o ringcache.Options) (*ringcache.Cache, *[]string) {
 	t.Helper()
 	told := new([]string)
-	o.MaxBytes = 1
+	o.MaxBytes = 1 << 20
 	o.OnEvict = func(k, v []byte, reason ringcache.Reason) {
 		*told = append(*told, fmt.Sprintf("%s %.20s %s", k, v, reason))
 		clear(k[:cap(k)]) // they are the callback's
@@ -81,14 +81,14 @@ func TestOnEvict_Reasons(t *testing.T) {
 }
 
 func TestOnEvict_Expired(t *testing.T) {
-	c, told := listener(t, ringcache.Options{TTL: time.Millisecond}) // less than a step of the clock
+	c, told := listener(t, ringcache.Options{TTL: 100 * time.Millisecond})
 	require.NoError(t, c.Set([]byte("a"), []byte("1")))
-	time.Sleep(5 * time.Millisecond)
+	time.Sleep(100 * time.Millisecond)
 	require.False(t, c.Has([]byte("a")))
 	require.Empty(t, *told)
 	require.NoError(t, c.Set([]byte("a"), []byte("2")))
 	require.Equal(t, []string{"a 1 expired"}, *told)
-	time.Sleep(5 * time.Millisecond)
+	time.Sleep(100 * time.Millisecond)
 	require.Equal(t, 1, c.DeleteExpired())
 	require.Equal(t, []string{"a 1 expired", "a 2 expired"}, *told)
 }
@@ -119,7 +119,7 @@ func TestOnEvict_NoLockIsHeld(t *testing.T) {
 		assert.NoError(t, c.Set([]byte("large"+strconv.Itoa(calls)), make([]byte, maxValue)))
 		c.Has(k)
 	}
-	c, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: 1, OnEvict: onEvict})
+	c, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: 1 << 20, OnEvict: onEvict})
 	require.NoError(t, err)
 	within(t, func() {
 		k := []byte("k")

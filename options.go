@@ -4,37 +4,39 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/ringcache/ringcache/internal/clock"
 	"github.com/ringcache/ringcache/internal/policy"
 )
 
 // Bounds on Options.MaxBytes.
 const (
 	minMaxBytes = 32 << 20 // 512 buckets of 64 KB
+	saneBytes   = 1 << 20  // fewer were meant in another unit
 	maxMaxBytes = 1 << 42  // 512 buckets of 8 GB, half of what positions reach (I3)
 )
 
 // Options are the settings of a cache. The zero value of each field but
 // MaxBytes means its default.
 type Options struct {
-	// MaxBytes bounds all off-heap memory of the cache, records and index
-	// together, in bytes. Below 32 MB it is taken as 32 MB; the most is 4 TB.
-	// There is no default: NewWithOptions returns an error for 0 or less.
+	// MaxBytes bounds all off-heap memory of the cache, records and index together, in
+	// bytes. From 1 to 32 MB it is taken as 32 MB; the most is 4 TB. There is no default,
+	// and below 1 MB NewWithOptions returns an error: another unit was meant.
 	MaxBytes int
 
 	// Policy is the rule by which entries are dropped when the cache is full:
 	// PolicyS3FIFO, the default, or PolicyFIFO.
 	Policy Policy
 
-	// TTL is how long entries live that are set without a time to live of their
-	// own, in steps of 100 ms (see [Cache.SetWithTTL]). 0, the default, means
-	// that they do not expire; less than 0 is an error.
+	// TTL is how long entries live that are set without a time to live of their own, in
+	// ticks of 100 ms (see [Cache.SetWithTTL]). 0, the default, means that they do not
+	// expire; less than 0 is an error, and so is less than a tick.
 	TTL time.Duration
 
 	// RefreshAhead is how long before its expiry an entry is due. A hit of [Cache.GetOrLoad]
 	// on an entry that is due starts a load in the background, so that callers need not wait
 	// for one later. It should be a small part of the time to live of what is loaded. 0, the
-	// default, means that nothing is loaded ahead. Less than 0 is an error, and so is TTL or
-	// more where TTL is not 0.
+	// default, means that nothing is loaded ahead. Less than a tick is an error otherwise,
+	// and so is TTL or more where TTL is not 0.
 	RefreshAhead time.Duration
 
 	// OnEvict, if not nil, is called once for each entry that leaves the cache, with the
@@ -67,20 +69,21 @@ type Options struct {
 // validate returns an error that names the field and the bound.
 func (o Options) validate() error {
 	switch {
-	case o.MaxBytes <= 0:
-		return invalid("MaxBytes is %d, must be above 0", o.MaxBytes)
+	case o.MaxBytes < saneBytes:
+		return invalid("MaxBytes is %d bytes, must be at least %d (256 MB are 256 << 20)",
+			o.MaxBytes, saneBytes)
 	case int64(o.MaxBytes) > maxMaxBytes:
 		return invalid("MaxBytes is %d, must be at most %d", o.MaxBytes, int64(maxMaxBytes))
 	case o.Policy > PolicyFIFO:
-		return invalid("Policy is %d, must be at most %d", o.Policy, PolicyFIFO)
-	case o.TTL < 0:
-		return invalid("TTL is %v, must be at least 0", o.TTL)
+		return invalid("Policy is %d, must be %v or %v", o.Policy, PolicyS3FIFO, PolicyFIFO)
+	case o.TTL != 0 && o.TTL < clock.Tick:
+		return tooShort("TTL", o.TTL)
 	case o.ExpectedEntries < 0:
 		return invalid("ExpectedEntries is %d, must be at least 0", o.ExpectedEntries)
 	case o.ExpectedValueSize < 0:
 		return invalid("ExpectedValueSize is %d, must be at least 0", o.ExpectedValueSize)
-	case o.RefreshAhead < 0:
-		return invalid("RefreshAhead is %v, must be at least 0", o.RefreshAhead)
+	case o.RefreshAhead != 0 && o.RefreshAhead < clock.Tick:
+		return tooShort("RefreshAhead", o.RefreshAhead)
 	case o.TTL > 0 && o.RefreshAhead >= o.TTL:
 		return invalid("RefreshAhead is %v, must be below TTL of %v", o.RefreshAhead, o.TTL)
 	}
@@ -91,6 +94,12 @@ func (o Options) validate() error {
 func invalid(format string, args ...any) error {
 	what := fmt.Sprintf(format, args...)
 	return fmt.Errorf("ringcache: check options: %s: %w", what, ErrInvalidOptions)
+}
+
+// tooShort returns the error of a time below the clock's tick. Who wrote 60 meant seconds.
+func tooShort(field string, d time.Duration) error {
+	return invalid("%s is %v, must be 0 or at least a tick of %v (60 seconds are 60 * time.Second)",
+		field, d, clock.Tick)
 }
 
 // Policy is the rule by which a cache chooses what to drop when it is full.

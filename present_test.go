@@ -264,7 +264,7 @@ func TestRead_BelievesNothingWhileTheSequenceIsOdd(t *testing.T) {
 		},
 		"View": func() (got string) { c.View(k, func(v []byte) { got = string(v) }); return got },
 		"GetOrLoad": func() string {
-			v, _ := c.GetOrLoad(t.Context(), nil, k, nil)
+			v, _ := c.GetOrLoad(t.Context(), nil, k, neverLoads)
 			return string(v)
 		},
 	} {

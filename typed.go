@@ -195,11 +195,12 @@ type Codec[V any] interface {
 }
 
 // FuncCodec returns a codec that is a pair of functions, which must do what the
-// methods of [Codec] do. Neither may be nil.
+// methods of [Codec] do. It panics if one is nil.
 func FuncCodec[V any](
 	appendTo func(dst []byte, v V) ([]byte, error),
 	decode func(data []byte) (V, error),
 ) Codec[V] {
+	mustBeFunc("FuncCodec", appendTo != nil && decode != nil)
 	return funcCodec[V]{appendTo, decode}
 }
 

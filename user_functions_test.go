@@ -70,7 +70,8 @@ func userFunctions() []userFunction {
 		{"OnEvict of Del", true, func(c *Cache, k, _ []byte, _ func()) { c.Del(k) }},
 		{"OnEvict of Reset", true, func(c *Cache, _, _ []byte, _ func()) { c.Reset() }},
 		{"OnEvict of DeleteExpired", true, func(c *Cache, k, v []byte, _ func()) {
-			_ = c.SetWithTTL(k, v, 1)
+			w := write{k: k, v: v, h: c.shared.hash(k), expiry: 1} // over since the first tick
+			_ = c.apply(&w, "set")
 			c.DeleteExpired()
 		}},
 		{"OnEvict of Resize", true, func(c *Cache, _, _ []byte, _ func()) {

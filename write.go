@@ -36,7 +36,11 @@ func (c *Cache) begin(w *write) {
 // apply prefetches and stores a record. verb is what the caller asked for.
 func (c *Cache) apply(w *write, verb string) error {
 	c.bucket(w.h).index.Prefetch(w.h, 2)
-	err := c.store(w, verb)
+	return named(c.store(w, verb))
+}
+
+// named puts the package's name before an error of the user's.
+func named(err error) error {
 	if err != nil && err != errUnmet {
 		return fmt.Errorf("ringcache: %w", err)
 	}
@@ -49,7 +53,7 @@ func (c *Cache) store(w *write, verb string) error {
 	b := c.bucket(w.h)
 	for {
 		if len(w.k) > record.MaxKey || len(w.v) > c.shared.maxValue() {
-			return c.refuse(w, verb)
+			return c.refuse(w, verb, c.tooLarge(w))
 		}
 		w.measure()
 		var err error
@@ -139,20 +143,25 @@ func (b *bucket) invalidateLocked(w *write) {
 	}
 }
 
-// refuse removes the older value of an entry that is too large.
-func (c *Cache) refuse(w *write, verb string) error {
-	_, err := c.remove(w, nil)
-	switch {
-	case err == errUnmet:
-		return err
-	case err != nil:
-	case len(w.k) > record.MaxKey:
-		err = fmt.Errorf("key of %d bytes, at most %d: %w", len(w.k), record.MaxKey, ErrTooLarge)
-	default:
-		err = fmt.Errorf("value of %d bytes, at most %d: %w",
-			len(w.v), c.shared.maxValue(), ErrTooLarge)
+// tooLarge returns the error of an entry that is.
+func (c *Cache) tooLarge(w *write) error {
+	if len(w.k) > record.MaxKey {
+		return fmt.Errorf("key of %d bytes, at most %d: %w", len(w.k), record.MaxKey, ErrTooLarge)
 	}
-	return fmt.Errorf("%s entry: %w", verb, err)
+	return fmt.Errorf("value of %d bytes, at most %d: %w",
+		len(w.v), c.shared.maxValue(), ErrTooLarge)
+}
+
+// refuse removes the older value of an entry that is not stored because of cause, which
+// may be nil.
+func (c *Cache) refuse(w *write, verb string, cause error) error {
+	if _, err := c.remove(w, nil); err != nil {
+		cause = err
+	}
+	if cause == nil || cause == errUnmet {
+		return cause
+	}
+	return fmt.Errorf("%s entry: %w", verb, cause)
 }
 
 // remove removes the key if the condition of w holds, and reports whether it was there.

@@ -1,0 +1,135 @@
+package ringcache
+
+import (
+	"context"
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// failing is a method of Cache that may return an error of the package.
+type failing struct {
+	name string // of the method
+	verb string // what its errors say that it does
+	call func(c *Cache, k, v []byte) error
+}
+
+// failingCalls are calls that store v under k, whatever is there.
+func failingCalls() []failing {
+	return []failing{
+		{"Append", "append to entry", func(c *Cache, k, v []byte) error { return c.Append(k, v) }},
+		{"CompareAndSwap", "swap entry", func(c *Cache, k, v []byte) error {
+			_ = c.Set(k, nil)
+			_, err := c.CompareAndSwap(k, nil, v)
+			return err
+		}},
+		{"Set", "set entry", func(c *Cache, k, v []byte) error { return c.Set(k, v) }},
+		{"SetBatch", "set batch: index 0: set entry", func(c *Cache, k, v []byte) error {
+			return c.SetBatch([][]byte{k}, [][]byte{v})
+		}},
+		{"SetIfAbsent", "set entry", func(c *Cache, k, v []byte) error {
+			_, err := c.SetIfAbsent(k, v)
+			return err
+		}},
+		{"SetIfChanged", "set entry", func(c *Cache, k, v []byte) error {
+			_, err := c.SetIfChanged(k, v)
+			return err
+		}},
+		{"SetWithTTL", "set entry", func(c *Cache, k, v []byte) error {
+			return c.SetWithTTL(k, v, time.Hour)
+		}},
+		{"Update", "update entry", func(c *Cache, k, v []byte) error {
+			return c.Update(k, func([]byte, bool) ([]byte, bool) { return v, true })
+		}},
+		{"Typed", "set entry", func(c *Cache, k, v []byte) error {
+			return NewTyped[[]byte](c, BytesCodec[[]byte](), TypedOptions{}).Set(k, v)
+		}},
+	}
+}
+
+// An error says what was called, and the comment of its sentinel lists the method.
+func TestErrors_SayWhatWasCalled(t *testing.T) {
+	docs := sentinelDocs(t)
+	long := make([]byte, minMaxBytes/maxValueShare+1)
+	refusing := defaultGeometry(minMaxBytes)
+	refusing.mem.Map = func(int) ([]byte, error) { return nil, errors.New("none left") }
+	closed := New(minMaxBytes)
+	require.NoError(t, closed.Close())
+	for _, f := range failingCalls() {
+		k := []byte("key of " + f.name)
+		for _, tt := range []struct {
+			sentinel string
+			want     error
+			c        *Cache
+			v        []byte
+		}{
+			{"ErrTooLarge", ErrTooLarge, mustCache(t, defaultGeometry(minMaxBytes)), long},
+			{"ErrNoMemory", ErrNoMemory, mustCache(t, refusing), []byte("v")},
+			{"ErrClosed", ErrClosed, closed, []byte("v")},
+		} {
+			if f.name == "CompareAndSwap" && tt.want == ErrNoMemory {
+				continue // there is nothing that it could swap
+			}
+			err := f.call(tt.c, k, tt.v)
+			require.ErrorIs(t, err, tt.want, f.name)
+			assert.Regexp(t, "^ringcache: "+f.verb, err.Error(), f.name)
+			assert.Regexp(t, `\b`+f.name+`\b`, docs[tt.sentinel], "the comment of %s", tt.sentinel)
+		}
+	}
+	_, err := closed.GetOrLoad(context.Background(), nil, nil, neverLoads)
+	require.ErrorIs(t, err, ErrClosed)
+	require.ErrorIs(t, closed.Resize(minMaxBytes), ErrClosed)
+	assert.Regexp(t, `\bGetOrLoad and Resize\b`, docs["ErrClosed"])
+	assert.Regexp(t, `\bNewWithOptions\b[^.]*\bResize\b`, docs["ErrInvalidOptions"])
+	assert.Regexp(t, `\bSetWithTTL\b`, docs["ErrTTLTooShort"])
+}
+
+// sentinelDocs returns the comments of the errors in errors.go.
+func sentinelDocs(t *testing.T) map[string]string {
+	file, err := parser.ParseFile(token.NewFileSet(), "errors.go", nil, parser.ParseComments)
+	require.NoError(t, err)
+	docs := map[string]string{}
+	ast.Inspect(file, func(n ast.Node) bool {
+		if v, ok := n.(*ast.ValueSpec); ok {
+			docs[v.Names[0].Name] = v.Doc.Text()
+		}
+		return true
+	})
+	return docs
+}
+
+// A nil function is a mistake in the program. It is found by the call that is given one,
+// whatever the cache holds, and not when one is needed for the first time.
+func TestErrors_NilFunctionPanicsAtOnce(t *testing.T) {
+	c := New(minMaxBytes)
+	defer closeCache(t, c)
+	there, missing := []byte("there"), []byte("missing")
+	require.NoError(t, c.Set(there, []byte("v")))
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	encode := func(b []byte, _ int) ([]byte, error) { return b, nil }
+	decode := func([]byte) (int, error) { return 0, nil }
+	for _, k := range [][]byte{there, missing} {
+		for _, tt := range []struct {
+			method string
+			call   func()
+		}{
+			{"Update", func() { _ = c.Update(k, nil) }},
+			{"View", func() { c.View(k, nil) }},
+			{"GetOrLoad", func() { _, _ = c.GetOrLoad(ctx, nil, k, nil) }},
+			{"All", func() { c.All()(nil) }},
+			{"Keys", func() { c.Keys()(nil) }},
+			{"FuncCodec", func() { FuncCodec[int](nil, decode) }},
+			{"FuncCodec", func() { FuncCodec(encode, nil) }},
+		} {
+			require.PanicsWithValue(t, "ringcache: "+tt.method+": nil function", tt.call)
+		}
+	}
+	require.NoError(t, usable(c, there, []byte("v")), "no lock is held")
+}

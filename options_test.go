@@ -1,0 +1,70 @@
+package ringcache_test
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache"
+)
+
+func TestOptions_MaxBytesHasAFloor(t *testing.T) {
+	for n, want := range map[int]uint64{
+		1 << 20: floor, floor - 1: floor, floor: floor, floor + 1: floor + 1, 1e8: 1e8,
+	} {
+		c, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: n})
+		require.NoError(t, err)
+		require.Equal(t, want, stats(c).MaxBytesSize)
+		require.NoError(t, c.Set([]byte("k"), []byte("v")))
+		closeIt(t, c)
+	}
+}
+
+// New takes what fastcache's New takes, as programs written for that call it so.
+func TestNew_TakesWhatFastcacheTakes(t *testing.T) {
+	for _, n := range []int{1, 1024, 1<<20 - 1} {
+		c := ringcache.New(n)
+		require.EqualValues(t, floor, stats(c).MaxBytesSize, "New(%d)", n)
+		closeIt(t, c)
+	}
+	for _, n := range []int{0, -1, -1 << 31} {
+		require.Panics(t, func() { ringcache.New(n) }, "New(%d)", n)
+	}
+}
+
+// What cannot have been meant is an error that says what was set, and what may be.
+func TestOptions_WhatCannotBeMeantIsRefused(t *testing.T) {
+	const size = 1 << 20
+	const ticks = ", must be 0 or at least a tick of 100ms (60 seconds are 60 * time.Second)"
+	bytes := func(n int) string {
+		return "MaxBytes is " + strconv.Itoa(n) + " bytes, must be at least 1048576 " +
+			"(256 MB are 256 << 20)"
+	}
+	for want, o := range map[string]ringcache.Options{
+		bytes(256):            {MaxBytes: 256},
+		bytes(0):              {},
+		bytes(-1):             {MaxBytes: -1},
+		bytes(size - 1):       {MaxBytes: size - 1},
+		"TTL is 60ns" + ticks: {MaxBytes: size, TTL: 60},
+		"TTL is -1ns" + ticks: {MaxBytes: size, TTL: -1},
+		"TTL is 99.999999ms" + ticks: {
+			MaxBytes: size, TTL: 100*time.Millisecond - 1},
+		"RefreshAhead is 5ns" + ticks:  {MaxBytes: size, RefreshAhead: 5},
+		"RefreshAhead is -1ns" + ticks: {MaxBytes: size, RefreshAhead: -1},
+		"RefreshAhead is 1m0s, must be below TTL of 1m0s": {
+			MaxBytes: size, TTL: time.Minute, RefreshAhead: time.Minute},
+		"ExpectedEntries is -1":                {MaxBytes: size, ExpectedEntries: -1},
+		"ExpectedValueSize is -7":              {MaxBytes: size, ExpectedValueSize: -7},
+		"Policy is 7, must be S3-FIFO or FIFO": {MaxBytes: size, Policy: 7},
+	} {
+		_, err := ringcache.NewWithOptions(o)
+		require.ErrorIs(t, err, ringcache.ErrInvalidOptions, want)
+		require.ErrorContains(t, err, "ringcache: check options: "+want)
+	}
+	c, err := ringcache.NewWithOptions(ringcache.Options{
+		MaxBytes: size, TTL: 200 * time.Millisecond, RefreshAhead: 100 * time.Millisecond})
+	require.NoError(t, err, "the least that may be")
+	closeIt(t, c)
+}
