@@ -269,6 +269,25 @@ func TestNew_ExpectedEntriesMayBeTooMany(t *testing.T) {
 	require.Greater(t, held(math.MaxInt, math.MaxInt), plain*0.95)
 }
 
+func TestNew_HugePagesAreOfAKnownKind(t *testing.T) {
+	names := map[ringcache.HugePages]string{
+		ringcache.HugePagesWhenFull: "when full",
+		ringcache.HugePagesOff:      "off",
+		ringcache.HugePagesAtOnce:   "at once",
+	}
+	require.Equal(t, ringcache.HugePagesWhenFull, ringcache.Options{}.HugePages, "the default")
+	for huge, name := range names {
+		require.Equal(t, name, huge.String())
+		c, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: floor, HugePages: huge})
+		require.NoError(t, err)
+		fill(t, c, 0, 1000, 100)
+		closeIt(t, c)
+	}
+	_, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: floor, HugePages: 3})
+	require.ErrorIs(t, err, ringcache.ErrInvalidOptions)
+	require.ErrorContains(t, err, "HugePages is HugePages(3), must be when full, off or at once")
+}
+
 // ---- Set
 
 func TestSet_TooLargeValueRemovesTheOldOne(t *testing.T) {

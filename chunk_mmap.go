@@ -20,33 +20,49 @@ const offHeap = chunk.OffHeap
 
 // osMemory returns the memory of the platform.
 func osMemory() chunk.Memory {
-	return chunk.Memory{
+	m := chunk.Memory{
 		Map: func(n int) ([]byte, error) {
 			return unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 		},
-		Unmap:     unix.Munmap,
-		Discard:   discardBytes,
-		HugePages: askHugePages,
-		Granule:   unix.Getpagesize(),
+		Unmap:   unix.Munmap,
+		Discard: discardBytes,
+		Granule: unix.Getpagesize(),
 	}
-}
-
-// linuxHugePage is MADV_HUGEPAGE of Linux, the same on all its architectures.
-const linuxHugePage = 14
-
-// askHugePages asks for large pages where the operating system knows how to: a
-// random access then costs fewer levels of address translation. It is a hint; there
-// is nothing to do about a refusal.
-func askHugePages(b []byte) {
 	if runtime.GOOS == "linux" {
+		m.Large = wantLarge
+		if m.Granule == 4<<10 { // with others, a large page has not 2 MB
+			m.Collapse = func(b []byte) error { return unix.Madvise(b, linuxCollapse) }
+		}
+	}
+	return m
+}
+
+// What Linux calls MADV_FREE and so on, the same on all its architectures.
+const (
+	linuxFree       = 8
+	linuxHugePage   = 14
+	linuxNoHugePage = 15
+	linuxCollapse   = 25
+)
+
+// wantLarge asks for large pages, or for none. It is a hint; there is nothing to do
+// about a refusal.
+func wantLarge(b []byte, want bool) {
+	if want {
 		_ = unix.Madvise(b, linuxHugePage)
+	} else {
+		_ = unix.Madvise(b, linuxNoHugePage)
 	}
 }
 
-// discardBytes puts fresh pages over those of b; on Linux a call that does the same
-// is cheaper.
+// discardBytes puts fresh pages over those of b. On Linux a call that does the same
+// is cheaper; but a part of a large page would stay as long as the rest of it, so a
+// call before splits that.
 func discardBytes(b []byte) {
 	if runtime.GOOS == "linux" {
+		if len(b) < chunk.BlockSize {
+			_ = unix.Madvise(b, linuxFree)
+		}
 		_ = unix.Madvise(b, unix.MADV_DONTNEED)
 		return
 	}

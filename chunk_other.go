@@ -24,8 +24,7 @@ func osMemory() chunk.Memory {
 			// Sound: the bytes lie inside words and keep it alive.
 			return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), n), nil
 		},
-		Unmap:     func([]byte) error { return nil },
-		Discard:   func([]byte) {},
-		HugePages: func([]byte) {},
+		Unmap:   func([]byte) error { return nil },
+		Discard: func([]byte) {},
 	}
 }

@@ -15,7 +15,7 @@ var (
 
 	// ErrClosed is returned after Close by Set, SetWithTTL, SetIfAbsent,
 	// SetIfChanged, CompareAndSwap, Update (unless its function removes the key),
-	// Append, SetBatch, GetOrLoad and Resize, and by Set of a Typed view.
+	// Append, SetBatch, GetOrLoad, Resize and CollapseHugePages, and by Set of a Typed view.
 	ErrClosed = errors.New("cache is closed")
 
 	// ErrNoMemory is returned when the operating system refuses memory, by Set,
@@ -27,6 +27,11 @@ var (
 	// ErrTTLTooShort is returned by SetWithTTL for a time to live above 0 and below the
 	// clock's tick of 100 ms. Nothing is stored, and an older value of the key is removed.
 	ErrTTLTooShort = errors.New("time to live too short")
+
+	// ErrNoHugePages is returned by CollapseHugePages where the operating system
+	// gives none: it is not Linux 6.1 or later with pages of 4 KB, the cache lies on
+	// the Go heap, or it refused all.
+	ErrNoHugePages = errors.New("no large pages from the operating system")
 
 	// ErrAbsent is returned by GetOrLoad for a key of which a load has found that
 	// it has no value.

@@ -299,10 +299,10 @@ func FuzzOptions(f *testing.F) {
 		}
 		o := Options{
 			MaxBytes:          int(size),
-			Policy:            Policy(policy),
+			Policy:            Policy(policy % 16),
 			TTL:               time.Duration(ttl),
 			RefreshAhead:      time.Duration(ahead),
-			HugePages:         told,
+			HugePages:         HugePages(policy / 16),
 			ExpectedEntries:   entries,
 			ExpectedValueSize: valueSize,
 		}
@@ -312,7 +312,7 @@ func FuzzOptions(f *testing.F) {
 		}
 		c, err := NewWithOptions(o)
 		canBe := func(d time.Duration) bool { return d == 0 || d >= clock.Tick }
-		valid := size >= 1<<20 && size <= maxMaxBytes && policy <= 1 && canBe(o.TTL) &&
+		valid := size >= 1<<20 && size <= maxMaxBytes && policy%16 <= 1 && policy/16 <= 2 && canBe(o.TTL) &&
 			canBe(o.RefreshAhead) && (ttl == 0 || ahead < ttl) && entries >= 0 && valueSize >= 0
 		if !valid {
 			require.ErrorIs(t, err, ErrInvalidOptions, "%+v", o)

@@ -32,6 +32,9 @@ func everyCall() []call {
 		}},
 		{"Append", func(c *Cache, k, v []byte) { _ = c.Append(k, v[:1]) }},
 		{"Close", func(c *Cache, _, _ []byte) { _ = c.Close() }},
+		{"CollapseHugePages", func(c *Cache, _, _ []byte) {
+			_, _ = c.CollapseHugePages(context.Background())
+		}},
 		{"CompareAndSwap", func(c *Cache, k, v []byte) { _, _ = c.CompareAndSwap(k, v, v[1:]) }},
 		{"Del", func(c *Cache, k, _ []byte) { c.Del(k) }},
 		{"DeleteExpired", func(c *Cache, _, _ []byte) { c.DeleteExpired() }},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/ringcache/ringcache/internal/chunk"
 	"github.com/ringcache/ringcache/internal/clock"
 	"github.com/ringcache/ringcache/internal/policy"
 )
@@ -49,13 +50,12 @@ type Options struct {
 	// not hear of other entries that left in the same call.
 	OnEvict func(k, v []byte, reason Reason)
 
-	// HugePages asks the operating system to back the cache with large pages (on
-	// Linux, by MADV_HUGEPAGE, where transparent huge pages are set to madvise or
-	// always; elsewhere it does nothing). Reads and overwrites spread over hundreds
-	// of megabytes become faster. The price is paid while the cache fills: memory
-	// comes in steps of 2 MB, each of which keeps one Set waiting for 0.1 to several
-	// milliseconds.
-	HugePages bool
+	// HugePages says when the operating system is asked for large pages, which make
+	// reads and overwrites spread over hundreds of megabytes faster:
+	// HugePagesWhenFull, the default, HugePagesOff or HugePagesAtOnce. It works on
+	// Linux, where transparent huge pages are set to madvise or always, and does
+	// nothing elsewhere.
+	HugePages HugePages
 
 	// ExpectedEntries is about how many entries the cache is going to hold, and
 	// ExpectedValueSize about how many bytes their values have; 0 if it is not known. They are
@@ -76,6 +76,9 @@ func (o Options) validate() error {
 		return invalid("MaxBytes is %d, must be at most %d", o.MaxBytes, int64(maxMaxBytes))
 	case o.Policy > PolicyFIFO:
 		return invalid("Policy is %d, must be %v or %v", o.Policy, PolicyS3FIFO, PolicyFIFO)
+	case o.HugePages > HugePagesAtOnce:
+		return invalid("HugePages is %v, must be %v, %v or %v", o.HugePages,
+			HugePagesWhenFull, HugePagesOff, HugePagesAtOnce)
 	case o.TTL != 0 && o.TTL < clock.Tick:
 		return tooShort("TTL", o.TTL)
 	case o.ExpectedEntries < 0:
@@ -128,4 +131,32 @@ func (p Policy) String() string {
 	default:
 		return "unknown"
 	}
+}
+
+// HugePages says when a cache asks for large pages of the operating system.
+type HugePages uint8
+
+const (
+	// HugePagesWhenFull asks for memory that entries have filled, which costs them
+	// nothing. The kernel gathers pages at its own pace (16 MB in 10 seconds, if
+	// nobody has set it otherwise), and [Cache.CollapseHugePages] does it now. The
+	// index has large pages from the start, if MaxBytes is 256 MB or more.
+	HugePagesWhenFull = HugePages(chunk.WhenFull)
+
+	// HugePagesOff asks for small pages, also where the system gives large ones
+	// unasked.
+	HugePagesOff = HugePages(chunk.Never)
+
+	// HugePagesAtOnce asks for all memory before it is used. The price is paid while
+	// the cache fills: memory comes in steps of 2 MB, each of which keeps one Set
+	// waiting for 0.1 to several milliseconds.
+	HugePagesAtOnce = HugePages(chunk.AtOnce)
+)
+
+// String returns the name of the setting.
+func (h HugePages) String() string {
+	if names := [...]string{"when full", "off", "at once"}; int(h) < len(names) {
+		return names[h]
+	}
+	return fmt.Sprintf("HugePages(%d)", uint8(h))
 }

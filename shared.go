@@ -33,7 +33,7 @@ type geometry struct {
 	buckets   int // power of two, at most bucketCount
 	chunkSize int // power of two, at least 64
 	policy    Policy
-	hugePages bool
+	hugePages HugePages
 	ttl       time.Duration // of entries without one of their own; 0: they do not expire
 	ahead     time.Duration // Options.RefreshAhead
 	onEvict   func(k, v []byte, reason Reason)
@@ -96,7 +96,7 @@ func newShared(g geometry) *shared {
 	s := &shared{
 		seed:      g.seed,
 		policy:    policy.Kind(g.policy),
-		pool:      chunk.NewPool(mem, g.maxBytes, g.chunkSize, g.hugePages),
+		pool:      chunk.NewPool(mem, g.maxBytes, g.chunkSize, chunk.HugePages(g.hugePages)),
 		expected:  g.expected,
 		buckets:   g.buckets,
 		posBits:   g.posBits,

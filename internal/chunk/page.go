@@ -4,11 +4,10 @@ import "math/bits"
 
 // Pages are cut from chunks. A chunk that is cut stays so.
 //
-// Every lookup reads one line of an index, anywhere in it, and so needs one more
-// address translated. Indexes are an eighth of a cache or so, and worth having in
-// large pages of the processor: in a cache that is not small, chunks to be cut
-// come from maps of their own, which ask for them.
-const indexMapsFrom = 256 << 20 // bound from which a large page that is partly used does not matter
+// Every lookup reads one line of an index, anywhere in it. Indexes are an eighth of
+// a cache or so, and worth having on large pages from the start: in a cache that is
+// not small, chunks to be cut come from areas of their own.
+const pageAreasFrom = 256 << 20 // bound from which a large page that is partly used does not matter
 
 // cut is a chunk that is cut into pages; owner leads from a page to it.
 type cut struct {
@@ -48,6 +47,7 @@ func (p *Pool) pageLocked() (Ref, error) {
 		if !c.cold {
 			p.warm--
 		} else { // in exchange for an idle chunk, if there is one: see Chunk
+			p.markLocked(c.chunk, false)
 			p.coolChunkLocked()
 		}
 		c.cold = false
@@ -126,16 +126,17 @@ func (p *Pool) cuttableLocked() (Ref, error) {
 	if r, ok := pop(&p.idle); ok {
 		return r, nil
 	}
-	if p.bound.Load() < indexMapsFrom {
+	if p.bound.Load() < pageAreasFrom {
 		return p.coldChunkLocked()
 	}
-	if len(p.uncut) < p.chunkSize {
-		if err := p.mapLocked(&p.uncut, p.mapSize/8); err != nil {
+	if p.forCuts.taken == len(p.forCuts.mem) {
+		a, err := p.mapLocked(p.mapSize/8, true)
+		if err != nil {
 			return p.coldChunkLocked() // there may be some
 		}
-		p.mem.HugePages(p.uncut)
+		p.forCuts = a
 	}
-	return cutOff(&p.uncut, p.chunkSize), nil
+	return p.forCuts.take(p.chunkSize), nil
 }
 
 // coolCutLocked gives the memory of a cut back of which no page is in use, and
@@ -146,7 +147,7 @@ func (p *Pool) coolCutLocked() bool {
 	}
 	for _, k := range p.idleCuts {
 		if c := &p.cuts[k]; !c.cold {
-			p.mem.Discard(c.chunk.Bytes(0, uint32(p.chunkSize)))
+			p.coolLocked(c.chunk)
 			c.cold = true
 			p.warm--
 			return true

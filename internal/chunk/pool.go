@@ -25,11 +25,12 @@ const (
 
 // Memory is where maps come from. Tests put a failing one in its place.
 type Memory struct {
-	Map       func(n int) ([]byte, error) // n fresh zero bytes
-	Unmap     func(b []byte) error        // gives back what Map returned
-	Discard   func(b []byte)              // gives the physical memory of b back; b stays mapped
-	HugePages func(b []byte)              // asks for large pages
-	Granule   int                         // what Discard works in; 0: it does nothing
+	Map      func(n int) ([]byte, error) // n fresh zero bytes
+	Unmap    func(b []byte) error        // gives back what Map returned
+	Discard  func(b []byte)              // gives the physical memory of b back; b stays mapped
+	Granule  int                         // what Discard works in; 0: it does nothing
+	Large    func(b []byte, want bool)   // says whether b should lie on large pages; may be nil
+	Collapse func(b []byte) error        // puts b on a large page now; nil: it cannot be done
 }
 
 // Pool hands out the chunks and pages of one cache. Its lock is the innermost:
@@ -38,19 +39,21 @@ type Pool struct {
 	mem       Memory
 	chunkSize int
 	pageSize  int
-	mapSize   int // bytes of the next map
-	hugePages bool
+	mapSize   int // bytes of the next area for rings
+	huge      HugePages
 
 	used  atomic.Int64 // bytes of chunks handed out, or cut with a page in use
 	free  atomic.Int64 // bytes of idle pages in chunks that count as used
 	bound atomic.Int64 // bytes that may be used
 
-	mu    sync.Mutex
-	maps  [][]byte
-	fresh []byte // never used rest of the newest map
-	uncut []byte // the same of maps for chunks that are cut
-	idle  []Ref  // chunks given back
-	cold  []Ref  // chunks without physical memory
+	mu      sync.Mutex
+	areas   []*area // by address
+	fresh   *area   // the newest one for rings
+	filled  *area   // the one before
+	forCuts *area   // the newest one for index pages
+	handed  int     // bytes of areas for rings that were handed out
+	idle    []Ref   // chunks given back
+	cold    []Ref   // of these, the ones without physical memory
 
 	cuts     []cut
 	last     int32         // cut that the last page was taken from
@@ -61,13 +64,20 @@ type Pool struct {
 
 // NewPool returns a pool that takes nothing from mem before the first chunk is
 // asked for.
-func NewPool(mem Memory, bound, chunkSize int, hugePages bool) *Pool {
+func NewPool(mem Memory, bound, chunkSize int, huge HugePages) *Pool {
+	if mem.Large == nil {
+		mem.Large = func([]byte, bool) {}
+	}
+	none := new(area)
 	p := &Pool{
 		mem:       mem,
 		chunkSize: chunkSize,
 		pageSize:  min(chunkSize, max(chunkSize/8, 1<<10)),
 		mapSize:   mapSizeFor(bound, chunkSize),
-		hugePages: hugePages,
+		huge:      huge,
+		fresh:     none,
+		filled:    none,
+		forCuts:   none,
 		owner:     map[Ref]int32{},
 	}
 	p.bound.Store(int64(bound))
@@ -125,17 +135,21 @@ func (p *Pool) chunkLocked() (Ref, error) {
 // coldChunkLocked takes a chunk that has no physical memory.
 func (p *Pool) coldChunkLocked() (Ref, error) {
 	if r, ok := pop(&p.cold); ok {
+		p.markLocked(r, false)
 		return r, nil
 	}
-	if len(p.fresh) < p.chunkSize {
-		if err := p.mapLocked(&p.fresh, p.mapSize); err != nil {
+	if p.fresh.taken == len(p.fresh.mem) {
+		a, err := p.mapLocked(p.mapSize, false)
+		if err != nil {
 			return Ref{}, err
 		}
-		if p.hugePages {
-			p.mem.HugePages(p.fresh)
-		}
+		p.filled, p.fresh = p.fresh, a
 	}
-	return cutOff(&p.fresh, p.chunkSize), nil
+	if p.handed += p.chunkSize; p.handed%BlockSize == 0 {
+		p.askLocked(p.filled)
+		p.askLocked(p.fresh)
+	}
+	return p.fresh.take(p.chunkSize), nil
 }
 
 // pop takes the last of a list.
@@ -149,24 +163,6 @@ func pop(list *[]Ref) (Ref, bool) {
 	return r, true
 }
 
-// mapLocked gets a new map of n bytes.
-func (p *Pool) mapLocked(fresh *[]byte, n int) error {
-	m, err := p.mem.Map(n)
-	if err != nil {
-		return fmt.Errorf("map %d bytes: %w", n, err)
-	}
-	p.maps = append(p.maps, m)
-	*fresh = m
-	return nil
-}
-
-// cutOff takes the first n bytes of b away.
-func cutOff(b *[]byte, n int) Ref {
-	r := refOf((*b)[:n])
-	*b = (*b)[n:]
-	return r
-}
-
 // Put takes a chunk back.
 func (p *Pool) Put(r Ref) {
 	p.mu.Lock()
@@ -178,8 +174,8 @@ func (p *Pool) Put(r Ref) {
 // SetBound sets the bound.
 func (p *Pool) SetBound(bound int) {
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.mapSize = mapSizeFor(bound, p.chunkSize)
-	p.mu.Unlock()
 	p.bound.Store(int64(bound))
 }
 
@@ -215,7 +211,7 @@ func (p *Pool) coolChunkLocked() bool {
 	}
 	r, ok := pop(&p.idle)
 	if ok {
-		p.mem.Discard(r.Bytes(0, uint32(p.chunkSize)))
+		p.coolLocked(r)
 		p.cold = append(p.cold, r)
 	}
 	return ok
@@ -226,13 +222,15 @@ func (p *Pool) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.mem.Granule > 0 {
-		for _, m := range p.maps {
-			p.mem.Discard(m)
+		for _, a := range p.areas {
+			p.mem.Discard(a.mem)
+			a.taken = 0
 		}
 	} else {
-		p.maps = nil // the collector's, once no reader has it
+		p.areas = nil // the collector's, once no reader has it
 	}
-	p.fresh, p.uncut, p.idle, p.cold = nil, nil, nil, nil
+	none := new(area)
+	p.fresh, p.filled, p.forCuts, p.idle, p.cold = none, none, none, nil, nil
 	p.cuts, p.idleCuts, p.owner, p.warm = nil, nil, nil, 0
 	p.used.Store(0)
 	p.free.Store(0)
@@ -243,12 +241,12 @@ func (p *Pool) Unmap() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var errs []error
-	for _, m := range p.maps {
-		if err := p.mem.Unmap(m); err != nil {
-			errs = append(errs, fmt.Errorf("unmap %d bytes: %w", len(m), err))
+	for _, a := range p.areas {
+		if err := p.mem.Unmap(a.mem); err != nil {
+			errs = append(errs, fmt.Errorf("unmap %d bytes: %w", len(a.mem), err))
 		}
 	}
-	p.maps = nil
+	p.areas = nil
 	return errors.Join(errs...)
 }
 

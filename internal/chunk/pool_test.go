@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 	"testing"
-	"unsafe"
 
 	"github.com/stretchr/testify/require"
 )
@@ -14,7 +13,6 @@ import (
 // testMemory is memory on the Go heap that counts what is given back.
 type testMemory struct {
 	maps      [][]uint64
-	large     [][]byte // asked to be of large pages
 	discarded int
 	refuse    bool
 }
@@ -31,53 +29,47 @@ func (m *testMemory) memory() Memory {
 			m.maps = append(m.maps, words)
 			return bytesOf(words), nil
 		},
-		Unmap:     func([]byte) error { return nil },
-		Discard:   func(b []byte) { m.discarded += len(b); clear(b) },
-		HugePages: func(b []byte) { m.large = append(m.large, b) },
-		Granule:   4096,
+		Unmap:   func([]byte) error { return nil },
+		Discard: func(b []byte) { m.discarded += len(b); clear(b) },
+		Granule: 4096,
 	}
 }
 
-// In a cache that is not small the pages of indexes lie in maps of their own, which
-// are asked to be of large pages, and no two pieces that are handed out share a byte.
-func TestPool_PagesLieInMapsOfLargePages(t *testing.T) {
-	for bound, apart := range map[int]bool{indexMapsFrom: true, indexMapsFrom - 1: false} {
+// In a cache that is not small the pages of indexes lie in areas of their own, and no
+// two pieces that are handed out share a byte.
+func TestPool_PagesLieInAreasOfTheirOwn(t *testing.T) {
+	for bound, apart := range map[int]bool{pageAreasFrom: true, pageAreasFrom - 1: false} {
 		var m testMemory
-		p := NewPool(m.memory(), bound, MaxSize, false)
+		p := NewPool(m.memory(), bound, MaxSize, Never)
 		type piece struct{ from, to uintptr }
 		var all []piece
-		in := func(maps [][]byte, r Ref) bool {
-			return slices.ContainsFunc(maps, func(b []byte) bool {
-				at := uintptr(r.Pointer()) - uintptr(unsafe.Pointer(&b[0]))
-				return at < uintptr(len(b))
-			})
-		}
+		forPages := func(r Ref) bool { return p.areas[p.areaAt(uintptr(r.Pointer()))].pages }
 		for i := range 512 {
 			rs, err := p.Pages(1)
 			require.NoError(t, err)
 			at := uintptr(rs[0].Pointer())
 			all = append(all, piece{at, at + uintptr(p.PageSize())})
-			require.Equal(t, apart, in(m.large, rs[0]), "page %d", i)
+			require.Equal(t, apart, forPages(rs[0]), "page %d", i)
 			for range 1 + i%5 { // beyond the end of a map
 				r, err := p.Chunk()
 				require.NoError(t, err)
 				at := uintptr(r.Pointer())
 				all = append(all, piece{at, at + uintptr(p.ChunkSize())})
-				require.False(t, in(m.large, r), "chunk beside page %d", i)
+				require.False(t, forPages(r), "chunk beside page %d", i)
 			}
 		}
 		slices.SortFunc(all, func(a, b piece) int { return cmp.Compare(a.from, b.from) })
 		for i := range all[1:] {
 			require.LessOrEqual(t, all[i].to, all[i+1].from, "two pieces share a byte")
 		}
-		require.Greater(t, len(p.maps), 1+len(m.large), "the end of a map was not seen")
+		require.GreaterOrEqual(t, len(p.areas), 2, "the end of an area was not seen")
 	}
 }
 
 // Memory that cannot be had is an error, and harms nothing.
 func TestPool_RefusedMemoryIsAnError(t *testing.T) {
 	m := testMemory{refuse: true}
-	p := NewPool(m.memory(), indexMapsFrom, MaxSize, false)
+	p := NewPool(m.memory(), pageAreasFrom, MaxSize, Never)
 	_, err := p.Pages(1)
 	require.ErrorIs(t, err, errRefused)
 	_, err = p.Chunk()
@@ -101,7 +93,7 @@ func TestPool_MapSize(t *testing.T) {
 // memory goes back to the system when rings want more than the bound has room for.
 func TestPool_PageIsNeverAChunk(t *testing.T) {
 	var m testMemory
-	p := NewPool(m.memory(), 16*MaxSize, MaxSize, false)
+	p := NewPool(m.memory(), 16*MaxSize, MaxSize, Never)
 	perChunk := MaxSize / p.PageSize()
 	pages, err := p.Pages(4 * perChunk)
 	require.NoError(t, err)
@@ -127,7 +119,7 @@ func TestPool_PageIsNeverAChunk(t *testing.T) {
 // What rings gave back may be cut into pages.
 func TestPool_IdleChunkBecomesPages(t *testing.T) {
 	var m testMemory
-	p := NewPool(m.memory(), 16*MaxSize, MaxSize, false)
+	p := NewPool(m.memory(), 16*MaxSize, MaxSize, Never)
 	c, err := p.Chunk()
 	require.NoError(t, err)
 	p.Put(c)
@@ -139,7 +131,7 @@ func TestPool_IdleChunkBecomesPages(t *testing.T) {
 // Trim brings what is idle down to the bound.
 func TestPool_TrimGivesIdleMemoryBack(t *testing.T) {
 	var m testMemory
-	p := NewPool(m.memory(), 16*MaxSize, MaxSize, false)
+	p := NewPool(m.memory(), 16*MaxSize, MaxSize, Never)
 	var chunks []Ref
 	for range 10 {
 		c, err := p.Chunk()
@@ -162,7 +154,7 @@ func TestPool_TrimGivesIdleMemoryBack(t *testing.T) {
 // Close gives the memory back at once, and keeps the addresses.
 func TestPool_CloseDiscardsEveryMap(t *testing.T) {
 	var m testMemory
-	p := NewPool(m.memory(), 16*MaxSize, MaxSize, false)
+	p := NewPool(m.memory(), 16*MaxSize, MaxSize, Never)
 	c, err := p.Chunk()
 	require.NoError(t, err)
 	c.Bytes(0, MaxSize)[0] = 7
@@ -177,7 +169,7 @@ func TestPool_CloseDiscardsEveryMap(t *testing.T) {
 func TestPool_PhysicalMemoryStaysWithinTheBound(t *testing.T) {
 	const n = 100
 	var m testMemory
-	p := NewPool(m.memory(), n*MaxSize, MaxSize, false)
+	p := NewPool(m.memory(), n*MaxSize, MaxSize, Never)
 	requireWithin := func() {
 		t.Helper()
 		require.LessOrEqual(t, p.Used()/MaxSize+len(p.idle)+p.warm, n)
@@ -211,7 +203,7 @@ func TestPool_PhysicalMemoryStaysWithinTheBound(t *testing.T) {
 // A bound that is no whole number of chunks is a bound all the same.
 func TestPool_TrimRoundsUp(t *testing.T) {
 	var m testMemory
-	p := NewPool(m.memory(), 8*MaxSize, MaxSize, false)
+	p := NewPool(m.memory(), 8*MaxSize, MaxSize, Never)
 	var last Ref
 	for range 4 {
 		var err error

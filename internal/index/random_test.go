@@ -45,7 +45,7 @@ func newModel(t *testing.T, seed uint64) *model {
 	}
 	t.Cleanup(func() { clear(maps) })
 	m := &model{t: t, rnd: rand.New(rand.NewPCG(seed, 1)), slots: map[entry]bool{}}
-	m.pool = chunk.NewPool(mem, 4<<20, 2<<10, false)
+	m.pool = chunk.NewPool(mem, 4<<20, 2<<10, chunk.Never)
 	m.x.Init(m.pool.PageSize())
 	for i := range m.rings {
 		m.rings[i].Mask = 1<<16 - 1 // positions come round often

@@ -24,9 +24,8 @@ func heapMemory(t *testing.T) chunk.Memory {
 			maps = append(maps, words)
 			return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), n), nil
 		},
-		Unmap:     func([]byte) error { return nil },
-		Discard:   func([]byte) {},
-		HugePages: func([]byte) {},
+		Unmap:   func([]byte) error { return nil },
+		Discard: func([]byte) {},
 	}
 }
 
@@ -46,7 +45,7 @@ func newQueue(t *testing.T, p *chunk.Pool, rnd *rand.Rand) *queue {
 }
 
 func newPool(t *testing.T) *chunk.Pool {
-	return chunk.NewPool(heapMemory(t), 1<<20, 1<<testShift, false)
+	return chunk.NewPool(heapMemory(t), 1<<20, 1<<testShift, chunk.Never)
 }
 
 // append appends a record of n bytes, n being 3 or more.

@@ -1,0 +1,181 @@
+package chunk
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"unsafe"
+)
+
+// How memory comes to lie on large pages of the processor.
+//
+// A random read of small pages waits for the page table too. But a large page is
+// slow to get, and takes memory where it is not used. So the pool asks for them
+// where memory is settled: handed out so long ago that rings have filled it. The
+// kernel then gathers small pages at its own pace, or Collapse does it now.
+//
+// The kernel would gather a large page around a chunk that was given back, and so
+// take its memory again. So an area with such holes is asked to stay on small
+// pages (those that are large stay so), and a block with a hole is not collapsed.
+
+// HugePages says when large pages are asked for.
+type HugePages uint8
+
+const (
+	WhenFull HugePages = iota // when memory is settled
+	Never
+	AtOnce
+)
+
+const (
+	BlockSize = 2 << 20 // bytes of a large page where small ones have 4 KB
+
+	// Memory is settled when so many chunks were handed out since: one for each
+	// bucket of a cache.
+	settledAfter = 512
+)
+
+// area is what Memory.Map returned, from which chunks are handed out in turn.
+type area struct {
+	mem   []byte
+	taken int    // bytes handed out at some time, from the start on
+	from  int    // Pool.handed when it was new
+	pages bool   // for index pages
+	asked int    // bytes for which large pages are wanted, from the start on
+	holes int    // chunks that were handed out, and have no memory now
+	hole  []bool // which these are
+}
+
+// start returns the area's address.
+func (a *area) start() uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(a.mem))) }
+
+// take hands out a chunk that was never handed out.
+func (a *area) take(n int) Ref {
+	r := refOf(a.mem[a.taken : a.taken+n])
+	a.taken += n
+	return r
+}
+
+// mapLocked gets a new area of n bytes.
+func (p *Pool) mapLocked(n int, forPages bool) (*area, error) {
+	m, err := p.mem.Map(n)
+	if err != nil {
+		return nil, fmt.Errorf("map %d bytes: %w", n, err)
+	}
+	a := &area{mem: m, from: p.handed, pages: forPages, hole: make([]bool, n/p.chunkSize)}
+	if p.huge == AtOnce || forPages && p.huge != Never {
+		a.asked = n
+	}
+	p.mem.Large(m, a.asked > 0)
+	p.areas = slices.Insert(p.areas, p.areaAt(a.start()), a)
+	return a, nil
+}
+
+// areaAt returns the place among the areas of the first that ends behind an
+// address.
+func (p *Pool) areaAt(at uintptr) int {
+	i, _ := slices.BinarySearchFunc(p.areas, at, func(a *area, at uintptr) int {
+		return cmp.Compare(a.start()+uintptr(len(a.mem)), at+1)
+	})
+	return i
+}
+
+// settledLocked returns how many bytes of an area are settled.
+func (p *Pool) settledLocked(a *area) int {
+	if a.pages {
+		return a.taken
+	}
+	return min(a.taken, max(0, p.handed-a.from-settledAfter*p.chunkSize))
+}
+
+// askLocked asks for large pages for what is settled of an area.
+func (p *Pool) askLocked(a *area) {
+	if n := p.settledLocked(a); p.huge == WhenFull && n > a.asked {
+		a.asked = n
+		p.adviseLocked(a)
+	}
+}
+
+// adviseLocked tells the kernel whether an area should lie on large pages.
+func (p *Pool) adviseLocked(a *area) { p.mem.Large(a.mem[:a.asked], a.holes == 0) }
+
+// coolLocked gives the memory of a chunk back.
+func (p *Pool) coolLocked(r Ref) {
+	p.mem.Discard(r.Bytes(0, uint32(p.chunkSize)))
+	p.markLocked(r, true)
+}
+
+// markLocked notes that a chunk is a hole from now on, or not any more.
+func (p *Pool) markLocked(r Ref, hole bool) {
+	at := uintptr(r.Pointer())
+	a := p.areas[p.areaAt(at)]
+	a.hole[int(at-a.start())/p.chunkSize] = hole
+	was := a.holes
+	if a.holes--; hole {
+		a.holes += 2
+	}
+	if a.asked > 0 && (was == 0 || a.holes == 0) {
+		p.adviseLocked(a)
+	}
+}
+
+// holesLocked returns the holes in the block that begins at from in an area.
+func (p *Pool) holesLocked(a *area, from int) (holes [][]byte) {
+	for i := from / p.chunkSize; a.holes > 0 && i*p.chunkSize < from+BlockSize; i++ {
+		if a.hole[i] {
+			holes = append(holes, a.mem[i*p.chunkSize:][:p.chunkSize])
+		}
+	}
+	return holes
+}
+
+// Collapse puts the first block at or behind an address on a large page, if it is
+// settled and has no holes, and returns where to go on, and the bytes of the block;
+// 0 is the end. It takes milliseconds, in which it holds no lock.
+func (p *Pool) Collapse(at uintptr) (next uintptr, n int, err error) {
+	if p.mem.Collapse == nil {
+		return 0, 0, errors.ErrUnsupported
+	}
+	a, from := p.wholeBlock(at)
+	if a == nil {
+		return 0, 0, nil
+	}
+	b := a.mem[from:][:BlockSize:BlockSize]
+	p.mem.Large(b, true) // where they are not wanted it would be refused
+	err = p.mem.Collapse(b)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.mem.Large(b, a.holes == 0 && from+BlockSize <= a.asked)
+	if next = a.start() + uintptr(from+BlockSize); err != nil {
+		return next, 0, err
+	}
+	// What was given back meanwhile may have come again.
+	holes := p.holesLocked(a, from)
+	if a.taken == 0 { // closed
+		holes = [][]byte{b}
+	}
+	for _, hole := range holes {
+		p.mem.Discard(hole)
+	}
+	if len(holes) > 0 {
+		return next, 0, nil
+	}
+	return next, BlockSize, nil
+}
+
+// wholeBlock returns the first block at or behind an address that is settled and
+// has no holes, as an area and the block's place in it, or nil.
+func (p *Pool) wholeBlock(at uintptr) (*area, int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, a := range p.areas[p.areaAt(at):] {
+		first := (max(at, a.start()) + BlockSize - 1) &^ (BlockSize - 1)
+		for from := int(first - a.start()); from+BlockSize <= p.settledLocked(a); from += BlockSize {
+			if len(p.holesLocked(a, from)) == 0 {
+				return a, from
+			}
+		}
+	}
+	return nil, 0
+}
