@@ -68,6 +68,7 @@
 //
 // The Go runtime does not know this memory: GOMEMLIMIT and GOGC do not count it, a
 // container's limit does. Set GOMEMLIMIT to what the process may have, less MaxBytes.
+// On Linux, memory that entries have filled comes to lie on large pages ([HugePages]).
 //
 // On platforms other than Linux, macOS and the BSDs, under the race detector and the
 // sanitizers, and with the build tag ringcache_heap, the same memory is a few large

@@ -67,8 +67,13 @@ func (p *Pool) roomyCutLocked() (int32, error) {
 	if n := int(p.last); n < len(p.cuts) && p.cuts[n].isRoomy() {
 		return p.last, nil
 	}
-	if p.free.Load() > 0 {
-		p.last = p.fullestCutLocked()
+	if p.free.Load() > 0 { // only after a cache was made smaller
+		most := int32(0)
+		for k := range p.cuts {
+			if c := &p.cuts[k]; c.isRoomy() && c.inUse > most {
+				p.last, most = int32(k), c.inUse
+			}
+		}
 	} else if n := len(p.idleCuts); n > 0 {
 		p.last, p.idleCuts = p.idleCuts[n-1], p.idleCuts[:n-1]
 	} else {
@@ -85,18 +90,6 @@ func (p *Pool) roomyCutLocked() (int32, error) {
 
 // isRoomy reports whether some pages of a cut are in use, but not all.
 func (c *cut) isRoomy() bool { return c.inUse > 0 && c.free != 0 }
-
-// fullestCutLocked returns the roomy cut with the fewest free pages. There are some
-// only after a cache was made smaller.
-func (p *Pool) fullestCutLocked() (fullest int32) {
-	most := int32(0)
-	for k := range p.cuts {
-		if c := &p.cuts[k]; c.isRoomy() && c.inUse > most {
-			fullest, most = int32(k), c.inUse
-		}
-	}
-	return fullest
-}
 
 // PutPages takes pages back.
 func (p *Pool) PutPages(rs []Ref) {

@@ -43,8 +43,10 @@ var closed [MaxSize / 8 / 8]uint64
 
 // Close has all entries lead to empty memory, so that none keeps its own alive.
 func (t *Table) Close() {
+	// Sound: it is a variable of the package, which never moves.
+	nothing := refOf(unsafe.Slice((*byte)(unsafe.Pointer(&closed)), 8*len(closed)))
 	for i := range uint32(t.len) {
-		*t.At(i) = refOf(closedBytes())
+		*t.At(i) = nothing
 	}
 }
 
@@ -53,10 +55,4 @@ func (t *Table) Clear() {
 	for i := range uint32(t.len) {
 		*t.At(i) = Ref{}
 	}
-}
-
-// closedBytes returns closed as bytes.
-func closedBytes() []byte {
-	// Sound: it is a variable of the package, which never moves.
-	return unsafe.Slice((*byte)(unsafe.Pointer(&closed)), 8*len(closed))
 }
