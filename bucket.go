@@ -354,7 +354,7 @@ func (b *bucket) deleteLocked(w *write, taken *[]byte) bool {
 		b.expireLocked(&f, w.h)
 		return false
 	}
-	if taken != nil && !f.Negative {
+	if taken != nil {
 		*taken, _ = f.ring.Read(*taken, f.valuePos(), f.ValueLen) // w.k may lie in it
 	}
 	b.removeLocked(&f, w.h, w.why())
