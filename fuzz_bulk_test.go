@@ -313,7 +313,8 @@ func FuzzOptions(f *testing.F) {
 		c, err := NewWithOptions(o)
 		canBe := func(d time.Duration) bool { return d == 0 || d >= clock.Tick }
 		valid := size >= 1<<20 && size <= maxMaxBytes && policy%16 <= 1 && policy/16 <= 2 &&
-			canBe(o.TTL) && canBe(o.RefreshAhead) && (ttl == 0 || ahead < ttl) && entries >= 0 && valueSize >= 0
+			canBe(o.TTL) && canBe(o.RefreshAhead) && (ttl == 0 || ahead < ttl) &&
+			entries >= 0 && valueSize >= 0
 		if !valid {
 			require.ErrorIs(t, err, ErrInvalidOptions, "%+v", o)
 			require.Nil(t, c, "%+v", o)

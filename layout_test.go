@@ -18,7 +18,7 @@ import (
 
 const (
 	mostRootFiles = 25   // Go files at the root that are no tests
-	mostLines     = 7450 // of them and of the packages in internal
+	mostLines     = 8200 // of them and of the packages in internal
 	mostFileLines = 500
 	mostFuncLines = 60
 	mostColumns   = 100
