@@ -45,6 +45,7 @@ type bucket struct {
 	wanted    int // pages that the index waits for; below 0: that it is going to give up
 	appended  int // bytes appended to the rings since sweepLocked last looked
 	unswept   uint64
+	rewrites  uint64      // overwrites in place, but for those of short records (see walker.copyLong)
 	hint      hint        // what is known of the next new record
 	entry     policy.Ring // the ring that it goes to, if anything is
 	reserved  reservation
@@ -236,6 +237,7 @@ func (b *bucket) overwriteLocked(f *found, w *write) {
 	if f.HasExpiry {
 		b.renewLocked(f, w.expiry)
 	}
+	b.rewrites++
 	delay.Point()
 	if f.rec != nil {
 		copy(f.rec[f.Size+f.KeyLen:], w.v)

@@ -25,8 +25,12 @@ type Cache struct {
 	mask     uint64        // of the hash bits that choose a bucket
 	bits     uint8         // of the hash that choose a bucket
 	ahead    time.Duration // Options.RefreshAhead
-	sizing   sizing
-	arena    arena
+	ttl      time.Duration // Options.TTL, which the clock knows too
+
+	hugePages HugePages // Options.HugePages
+	snapshots snapshotCounts
+	sizing    sizing
+	arena     arena
 }
 
 // New returns a cache that takes up to maxBytes bytes of off-heap memory, records and index
@@ -70,6 +74,9 @@ func newCache(g geometry) *Cache {
 		mask:   uint64(g.buckets - 1),
 		bits:   log2(g.buckets),
 		ahead:  g.ahead,
+		ttl:    g.ttl,
+
+		hugePages: g.hugePages,
 	}
 	for i := range g.buckets {
 		c.buckets[i].init(c.shared, i*g.chunkSize/g.buckets, false)

@@ -1,6 +1,10 @@
 package ringcache
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/ringcache/ringcache/internal/snapshot"
+)
 
 // Errors that the methods of [Cache] and [Typed] return, wrapped with what was
 // asked for and the bound that it met. Test for them with [errors.Is]. None of
@@ -54,6 +58,15 @@ var (
 	// codec cannot decode the bytes. It is wrapped together with the codec's own
 	// error. The entry stays as it is.
 	ErrDecode = errors.New("value cannot be decoded")
+
+	// ErrCorrupt is returned by LoadFromFile, LoadFromFileMaxBytes and ReadFrom for
+	// what is no snapshot, or a damaged one. The error says at which offset, and
+	// what is wrong there.
+	ErrCorrupt = snapshot.ErrCorrupt
+
+	// ErrVersion is returned by them for a snapshot that a newer version of this
+	// package has written.
+	ErrVersion = snapshot.ErrVersion
 )
 
 // mustBeFunc panics if a function that is nil was given to a method, before it is needed.

@@ -73,6 +73,11 @@ type Stats struct {
 	Reinsertions uint64
 	GhostHits    uint64
 
+	// LoadedEntries counts entries that snapshots have brought. DiscardedBlocks counts
+	// blocks that LoadFromFileOrNew had to leave out, as they were damaged or missing.
+	LoadedEntries   uint64
+	DiscardedBlocks uint64
+
 	// Gauges: the state at the time of the call.
 
 	// EntriesCount is the number of entries: those that a Get can find, those that have
@@ -117,6 +122,8 @@ func (c *Cache) UpdateStats(s *Stats) {
 	hits, misses := c.counters.Sum()
 	s.GetCalls += hits + misses
 	s.Misses += misses
+	s.LoadedEntries += c.snapshots.loaded.Load()
+	s.DiscardedBlocks += c.snapshots.discarded.Load()
 	c.each(func(b *bucket) { b.updateStats(s) })
 	s.MaxBytesSize += uint64(c.shared.bound())
 	s.ReservedBytes += uint64(c.shared.pool.Used())
@@ -156,14 +163,15 @@ func (s Stats) String() string {
 		"%d entries, %v of %v, %v reserved, %v of it index; "+
 		"%d evicted (%d small, %d main, %d crowd), %v; %d expired, %v; "+
 		"%d promoted, %d reinserted, %d ghost hits, %d collisions, %d corruptions; "+
-		"%d loads, %d of them failed, %d dropped",
+		"%d loads, %d of them failed, %d dropped; "+
+		"%d loaded from snapshots, %d blocks discarded",
 		s.GetCalls, 100*s.HitRatio(), s.Misses, s.SetCalls, s.DelCalls,
 		s.EntriesCount, byteCount(s.BytesSize), byteCount(s.MaxBytesSize),
 		byteCount(s.ReservedBytes), byteCount(s.IndexBytes),
 		s.EvictedEntries, s.EvictedSmall, s.EvictedMain, s.EvictedCrowd, byteCount(s.EvictedBytes),
 		s.ExpiredEntries, byteCount(s.ExpiredBytes),
 		s.Promotions, s.Reinsertions, s.GhostHits, s.Collisions, s.Corruptions,
-		s.Loads, s.LoadErrors, s.LoadsDropped)
+		s.Loads, s.LoadErrors, s.LoadsDropped, s.LoadedEntries, s.DiscardedBlocks)
 }
 
 // LogValue returns a group of all fields, each under its name in snake case (get_calls), as

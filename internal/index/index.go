@@ -87,6 +87,12 @@ func Freq(s uint64) int { return int(s & freqMask / freqOne) }
 // WithFreqOf returns slot s with the frequency of another.
 func WithFreqOf(s, of uint64) uint64 { return s&^freqMask | of&freqMask }
 
+// WithFreq returns slot s, which has a frequency of 0, with another one.
+func WithFreq(s uint64, freq int) uint64 { return s | uint64(freq)*freqOne&freqMask }
+
+// Bare returns slot s without what readers and the policy change: where the entry is.
+func Bare(s uint64) uint64 { return s &^ (freqMask | trialBit) }
+
 // WithoutFreq returns slot s with a frequency of 0.
 func WithoutFreq(s uint64) uint64 { return s &^ freqMask }
 

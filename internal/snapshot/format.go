@@ -1,0 +1,256 @@
+// Package snapshot is the form of a snapshot: what a file or a stream holds of a
+// cache. It knows bytes and readers, no cache and no files.
+//
+// A snapshot is a header, blocks in any order, and an end mark, which is a block
+// too. All numbers are little endian, on every platform.
+//
+//	header  88  "ringsnap" | mark 4 | version 4 | policy 1, flags 1, 0 6 | salt 8 | bound 8 |
+//	            entries 8 | bytes 8 | ttl 8 | ahead 8 | saved 8 | checksum 8
+//	block   40  "rblk" | kind 1, rank 1, 0 2 | id 4 | entries 4 | length 8 |
+//	            checksum of the body 8 | checksum of these 32 bytes 8 | body
+//	end    112  blocks 8 | entries 8 | flags 8 | a copy of the header (the body of an end mark)
+//	entry       meta 1 | length of key, of value (uvarints) | expiry 8, if meta says so |
+//	            key | value
+//
+// The checksums of blocks are XXH64 with the salt as seed. The salt is random, so
+// nobody who chooses what a cache holds can make a value that looks like a block.
+// Blocks of one snapshot are numbered from 0, so that one that is missing or there
+// twice is noticed; the end mark has the next number.
+//
+// Each version keeps the header's length, mark, version and checksum where they are.
+package snapshot
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+const (
+	// Version is the version that is written. All from 1 on are read.
+	Version = 1
+
+	// MaxBlock is how long a block is at the most, unless it holds a single entry
+	// that is longer.
+	MaxBlock = 1 << 20
+
+	HeaderSize      = 88
+	BlockHeaderSize = 40
+	endSize         = 24 + HeaderSize
+
+	// MinEntry is the least that an entry takes.
+	MinEntry = 3
+
+	maxKey = 1<<16 - 1
+
+	headerMagic = "ringsnap"
+	blockMagic  = "rblk"
+	orderMark   = 0x01020304
+)
+
+// Ranks tell how old an entry is in its ring. Those of the small ring come first,
+// and within a ring the ranks near the tail: whoever takes blocks by rank fills
+// both rings in the order that they had.
+const (
+	Ranks      = 16
+	SmallRanks = 4
+)
+
+// ErrCorrupt is wrapped by all errors of what the bytes hold, ErrVersion by that
+// of a version which is not known yet.
+var (
+	ErrCorrupt = errors.New("snapshot is corrupt")
+	ErrVersion = errors.New("snapshot is of a newer version")
+)
+
+// corrupt returns the error of something wrong at an offset.
+func corrupt(at int64, format string, args ...any) error {
+	return fmt.Errorf("offset %d: %s: %w", at, fmt.Sprintf(format, args...), ErrCorrupt)
+}
+
+// Header is what is known of the cache as a whole.
+type Header struct {
+	Salt         uint64
+	MaxBytes     uint64
+	Entries      uint64 // when saving began; a hint
+	Bytes        uint64 // of their records; a hint
+	TTL          time.Duration
+	RefreshAhead time.Duration
+	Saved        time.Time
+	Policy       uint8
+	HugePages    uint8
+}
+
+// Append appends the header.
+func (h *Header) Append(b []byte) []byte {
+	from := len(b)
+	b = append(b, headerMagic...)
+	b = binary.LittleEndian.AppendUint32(b, orderMark)
+	b = binary.LittleEndian.AppendUint32(b, Version)
+	b = append(b, h.Policy, h.HugePages, 0, 0, 0, 0, 0, 0)
+	for _, x := range []uint64{h.Salt, h.MaxBytes, h.Entries, h.Bytes, uint64(h.TTL),
+		uint64(h.RefreshAhead), uint64(h.Saved.UnixMilli())} {
+		b = binary.LittleEndian.AppendUint64(b, x)
+	}
+	return binary.LittleEndian.AppendUint64(b, xxhash.Sum64(b[from:]))
+}
+
+// ParseHeader decodes the header in b, which stands at an offset of the snapshot.
+func ParseHeader(b []byte, at int64) (h Header, err error) {
+	if len(b) < HeaderSize {
+		return h, corrupt(at, "%d bytes are too few for a header, of %d", len(b), HeaderSize)
+	}
+	if string(b[:8]) != headerMagic {
+		return h, corrupt(at, "no snapshot begins with %q", b[:8])
+	}
+	const sumAt = HeaderSize - 8
+	if sum := xxhash.Sum64(b[:sumAt]); sum != binary.LittleEndian.Uint64(b[sumAt:]) {
+		return h, corrupt(at, "checksum of the header is %x, not %x", sum, b[sumAt:HeaderSize])
+	}
+	if mark := binary.LittleEndian.Uint32(b[8:]); mark != orderMark {
+		return h, corrupt(at, "byte order mark is %x, not %x", mark, orderMark)
+	}
+	version := binary.LittleEndian.Uint32(b[12:])
+	if version > Version {
+		return h, fmt.Errorf("version %d, at most %d is known: %w", version, Version, ErrVersion)
+	}
+	if version == 0 {
+		return h, corrupt(at, "version %d", version)
+	}
+	word := func(i int) uint64 { return binary.LittleEndian.Uint64(b[24+8*i:]) }
+	return Header{
+		Policy: b[16], HugePages: b[17],
+		Salt: word(0), MaxBytes: word(1), Entries: word(2), Bytes: word(3),
+		TTL: time.Duration(word(4)), RefreshAhead: time.Duration(word(5)),
+		Saved: time.UnixMilli(int64(word(6))),
+	}, nil
+}
+
+const (
+	kindEntries = 1
+	kindEnd     = 2
+)
+
+// BlockHeader is what stands before the body of a block.
+type BlockHeader struct {
+	Kind    uint8
+	Rank    uint8
+	ID      uint32
+	Entries uint32
+	Length  uint64 // of the body
+	sum     uint64 // of the body
+}
+
+// sumOf returns the checksum of bytes in a snapshot of that salt.
+func sumOf(salt uint64, b []byte) uint64 {
+	var d xxhash.Digest
+	d.ResetWithSeed(salt)
+	d.Write(b) // never fails
+	return d.Sum64()
+}
+
+// seal fills in the first bytes of b, which are kept for the block's header.
+func (h *BlockHeader) seal(b []byte, salt uint64) {
+	body := b[BlockHeaderSize:]
+	copy(b, blockMagic)
+	b[4], b[5], b[6], b[7] = h.Kind, h.Rank, 0, 0
+	binary.LittleEndian.PutUint32(b[8:], h.ID)
+	binary.LittleEndian.PutUint32(b[12:], h.Entries)
+	binary.LittleEndian.PutUint64(b[16:], uint64(len(body)))
+	binary.LittleEndian.PutUint64(b[24:], sumOf(salt, body))
+	binary.LittleEndian.PutUint64(b[32:], sumOf(salt, b[:32]))
+}
+
+// parseBlock decodes the header of a block in b, which stands at an offset of the
+// snapshot.
+func parseBlock(b []byte, salt uint64, at int64) (h BlockHeader, err error) {
+	if len(b) < BlockHeaderSize {
+		return h, corrupt(at, "%d bytes are too few for the header of a block, of %d",
+			len(b), BlockHeaderSize)
+	}
+	if string(b[:4]) != blockMagic {
+		return h, corrupt(at, "no block begins with %q", b[:4])
+	}
+	if sum := sumOf(salt, b[:32]); sum != binary.LittleEndian.Uint64(b[32:]) {
+		return h, corrupt(at, "checksum of the block's header is %x, not %x", sum, b[32:40])
+	}
+	h = BlockHeader{
+		Kind: b[4], Rank: b[5],
+		ID:      binary.LittleEndian.Uint32(b[8:]),
+		Entries: binary.LittleEndian.Uint32(b[12:]),
+		Length:  binary.LittleEndian.Uint64(b[16:]),
+		sum:     binary.LittleEndian.Uint64(b[24:]),
+	}
+	known := h.Kind == kindEntries && h.Rank < Ranks || h.Kind == kindEnd && h.Length == endSize
+	if !known || h.Length > math.MaxInt64/2 || uint64(h.Entries) > h.Length {
+		return h, corrupt(at, "block of kind %d, rank %d, %d entries, %d bytes",
+			h.Kind, h.Rank, h.Entries, h.Length)
+	}
+	return h, nil
+}
+
+// Check returns an error if body is not that of the block. The block stands at an
+// offset of the snapshot.
+func (h *BlockHeader) Check(body []byte, salt uint64, at int64) error {
+	if sum := sumOf(salt, body); sum != h.sum {
+		return corrupt(at, "checksum of block %d is %x, not %x", h.ID, sum, h.sum)
+	}
+	return nil
+}
+
+// Block is a block that is being filled, by AppendEntry and what belongs behind it.
+type Block struct {
+	Bytes   []byte // begins with room for a header
+	Entries int
+}
+
+// Reset empties the block.
+func (b *Block) Reset() {
+	b.Bytes = append(b.Bytes[:0], make([]byte, BlockHeaderSize)...)
+	b.Entries = 0
+}
+
+// Seal completes the block, and returns what is to be written.
+func (b *Block) Seal(rank int, id uint32, salt uint64) []byte {
+	h := BlockHeader{Kind: kindEntries, Rank: uint8(rank), ID: id, Entries: uint32(b.Entries)}
+	h.seal(b.Bytes, salt)
+	return b.Bytes
+}
+
+// End is what the end mark says.
+type End struct {
+	Blocks  uint64 // beside the end mark
+	Entries uint64 // in them
+	Partial bool   // saving was ended before all was saved
+}
+
+// Append appends the end mark. It repeats the header, for whoever finds the first
+// one damaged.
+func (e *End) Append(b []byte, h *Header) []byte {
+	from := len(b)
+	b = append(b, make([]byte, BlockHeaderSize)...)
+	flags := uint64(0)
+	if e.Partial {
+		flags = 1
+	}
+	for _, x := range []uint64{e.Blocks, e.Entries, flags} {
+		b = binary.LittleEndian.AppendUint64(b, x)
+	}
+	b = h.Append(b)
+	bh := BlockHeader{Kind: kindEnd, ID: uint32(e.Blocks)}
+	bh.seal(b[from:], h.Salt)
+	return b
+}
+
+// parseEnd decodes the body of an end mark.
+func parseEnd(body []byte) End {
+	return End{
+		Blocks:  binary.LittleEndian.Uint64(body),
+		Entries: binary.LittleEndian.Uint64(body[8:]),
+		Partial: body[16] != 0,
+	}
+}

@@ -1,0 +1,63 @@
+package snapshot
+
+import (
+	"errors"
+	"slices"
+	"sync"
+)
+
+// Load calls what restore returns with the blocks of a snapshot, in up to so many
+// goroutines, which end before it returns, the caller's among them. Those of low ranks
+// come first: so in each ring the newest entries come last, and push out others should
+// there be no room for all. Blocks of more than most bytes are left out: they hold an
+// entry that is too long.
+//
+// After Scan with salvage, damaged blocks are left out too, and counted as such. The
+// error is that of the first other block that is damaged, or of restore.
+func (c *Contents) Load(workers int, most uint64, restore func() func(*Ref, []byte) error) error {
+	slices.SortStableFunc(c.Blocks, func(a, b Ref) int { return int(a.Rank) - int(b.Rank) })
+	var mu sync.Mutex
+	var first error
+	next := 0
+	take := func(err error, damaged bool) *Ref {
+		mu.Lock()
+		defer mu.Unlock()
+		if damaged && c.salvage {
+			c.Damaged++
+		} else if first == nil {
+			first = err
+		}
+		if first != nil || next == len(c.Blocks) {
+			return nil
+		}
+		next++
+		return &c.Blocks[next-1]
+	}
+	work := func() {
+		var buf []byte
+		fn := restore()
+		for b := take(nil, false); b != nil; {
+			var err error
+			damaged := false
+			if b.Length <= most {
+				if buf, err = c.body(b, buf); err != nil {
+					damaged = true
+				} else {
+					err = fn(b, buf)
+				}
+			}
+			b = take(err, damaged || errors.Is(err, ErrCorrupt))
+		}
+	}
+	var others sync.WaitGroup
+	for range min(workers, len(c.Blocks)) - 1 {
+		others.Add(1)
+		go func() {
+			defer others.Done()
+			work()
+		}()
+	}
+	work()
+	others.Wait()
+	return first
+}

@@ -1,0 +1,311 @@
+package snapshot
+
+import (
+	"bytes"
+	"errors"
+	"io"
+)
+
+// Ref is a block of a snapshot that can be read at any place.
+type Ref struct {
+	BlockHeader
+	At int64 // where its header is
+}
+
+// Contents are what a snapshot holds: of the blocks only their headers.
+type Contents struct {
+	Header  Header
+	Blocks  []Ref
+	Size    int64 // of the snapshot, end mark included
+	Damaged int   // places that were passed over, and blocks that are missing
+
+	r       io.ReaderAt
+	size    int64 // of the file
+	salvage bool
+	seen    map[uint32]bool
+	ended   bool
+}
+
+// Scan goes from block to block of a snapshot that has size bytes at the most, and
+// returns what is there. It reads the headers of blocks and leaves the bodies. It
+// allocates in proportion to what it has found, whatever the bytes say.
+//
+// With salvage, damage is no error, but counted; what is found behind it is taken.
+// There is an error if no header is left, or of the reader.
+func Scan(r io.ReaderAt, size int64, salvage bool) (*Contents, error) {
+	c := &Contents{r: r, size: size, salvage: salvage, seen: map[uint32]bool{}}
+	if err := c.readHeader(); err != nil {
+		return nil, err
+	}
+	at := int64(HeaderSize)
+	for !c.ended {
+		next, err := c.take(at)
+		switch {
+		case err == nil:
+		case !salvage:
+			return nil, err
+		case !errors.Is(err, ErrCorrupt):
+			c.Damaged++
+			return c, nil // the disk has an end
+		case at >= size:
+			c.Damaged++
+			return c, nil
+		default:
+			c.Damaged++
+			next = c.search(at + 1)
+		}
+		at = next
+	}
+	c.Size = at
+	return c, nil
+}
+
+// read returns up to n bytes at an offset: less at the end only.
+func (c *Contents) read(at int64, n int) ([]byte, error) {
+	n = int(max(0, min(int64(n), c.size-at)))
+	b := make([]byte, n)
+	got, err := c.r.ReadAt(b, at)
+	if got == n || err == io.EOF {
+		err = nil // a file that is shorter than it was
+	}
+	return b[:got], err
+}
+
+// readHeader reads the header, or its copy at the end.
+func (c *Contents) readHeader() error {
+	b, err := c.read(0, HeaderSize)
+	if err != nil {
+		return err
+	}
+	c.Header, err = ParseHeader(b, 0)
+	if err == nil || !c.salvage || !errors.Is(err, ErrCorrupt) || c.size < HeaderSize {
+		return err
+	}
+	c.Damaged++
+	copied, err2 := c.read(c.size-HeaderSize, HeaderSize)
+	if err2 != nil {
+		return err
+	}
+	if c.Header, err2 = ParseHeader(copied, c.size-HeaderSize); err2 != nil {
+		return err
+	}
+	return nil
+}
+
+// take takes the block at an offset, and returns where the next one begins.
+func (c *Contents) take(at int64) (next int64, err error) {
+	b, err := c.read(at, BlockHeaderSize)
+	if err != nil {
+		return 0, err
+	}
+	if len(b) == 0 {
+		return 0, corrupt(at, "%d blocks, and no end mark", len(c.Blocks))
+	}
+	h, err := parseBlock(b, c.Header.Salt, at)
+	if err != nil {
+		return 0, err
+	}
+	next = at + BlockHeaderSize + int64(h.Length)
+	if next > c.size {
+		return 0, corrupt(at, "block %d of %d bytes, of which %d are there",
+			h.ID, h.Length, c.size-at-BlockHeaderSize)
+	}
+	if h.Kind == kindEnd {
+		return next, c.finish(h, at)
+	}
+	if c.seen[h.ID] {
+		if c.salvage {
+			c.Damaged++
+			return next, nil
+		}
+		return 0, corrupt(at, "block %d for the second time", h.ID)
+	}
+	c.seen[h.ID] = true
+	c.Blocks = append(c.Blocks, Ref{h, at})
+	return next, nil
+}
+
+// finish compares what was found with what the end mark says.
+func (c *Contents) finish(h BlockHeader, at int64) error {
+	body, err := c.read(at+BlockHeaderSize, endSize)
+	if err != nil {
+		return err
+	}
+	if err := h.Check(body, c.Header.Salt, at); err != nil {
+		return err
+	}
+	c.ended = true
+	var t tally
+	for i := range c.Blocks {
+		t.add(&c.Blocks[i].BlockHeader)
+	}
+	end := parseEnd(body)
+	if err := t.compare(end, at); err != nil {
+		if !c.salvage {
+			return err
+		}
+		if end.Blocks > t.blocks {
+			c.Damaged = max(c.Damaged, int(min(end.Blocks-t.blocks, uint64(c.size))))
+		} else {
+			c.Damaged = max(c.Damaged, 1)
+		}
+	}
+	return nil
+}
+
+// tally counts what has come.
+type tally struct{ blocks, entries uint64 }
+
+func (t *tally) add(h *BlockHeader) {
+	t.blocks++
+	t.entries += uint64(h.Entries)
+}
+
+// compare returns an error if the end mark at an offset says otherwise.
+func (t *tally) compare(e End, at int64) error {
+	if t.blocks != e.Blocks || t.entries != e.Entries {
+		return corrupt(at, "%d blocks with %d entries, but the end mark says %d with %d",
+			t.blocks, t.entries, e.Blocks, e.Entries)
+	}
+	return nil
+}
+
+// searchStep is how many bytes a search looks at at once.
+const searchStep = 64 << 10
+
+// search returns the offset of the next block from at on, or the end. A value may
+// hold the magic number, but not the checksum.
+func (c *Contents) search(at int64) int64 {
+	for at < c.size {
+		b, err := c.read(at, searchStep+BlockHeaderSize)
+		if err != nil || len(b) < BlockHeaderSize {
+			return c.size
+		}
+		for i := 0; ; i++ {
+			n := bytes.Index(b[i:], []byte(blockMagic))
+			if n < 0 {
+				break
+			}
+			if i += n; len(b)-i < BlockHeaderSize {
+				break // it is looked at with the next step
+			}
+			if _, err := parseBlock(b[i:], c.Header.Salt, 0); err == nil {
+				return at + int64(i)
+			}
+		}
+		at += int64(len(b)) - BlockHeaderSize + 1
+	}
+	return c.size
+}
+
+// body reads the body of a block into buf, which it makes larger if need be, and
+// checks it.
+func (c *Contents) body(b *Ref, buf []byte) ([]byte, error) {
+	if n := int(b.Length); cap(buf) < n { // no more than the file has
+		buf = make([]byte, n)
+	}
+	buf = buf[:b.Length]
+	n, err := c.r.ReadAt(buf, b.At+BlockHeaderSize)
+	if n < len(buf) {
+		if err == io.EOF {
+			err = corrupt(b.At, "block %d of %d bytes, of which %d are there", b.ID, len(buf), n)
+		}
+		return buf, err
+	}
+	return buf, b.Check(buf, c.Header.Salt, b.At)
+}
+
+// Stream is a snapshot that is read from its beginning to its end mark, and no byte
+// further.
+type Stream struct {
+	Header Header
+	Read   int64 // bytes so far
+
+	r    io.Reader
+	buf  []byte
+	seen map[uint32]bool
+	tally
+}
+
+// NewStream reads the header.
+func NewStream(r io.Reader) (*Stream, error) {
+	s := &Stream{r: r, seen: map[uint32]bool{}}
+	b, err := s.next(HeaderSize)
+	if err == nil || errors.Is(err, ErrCorrupt) {
+		s.Header, err = ParseHeader(b, 0)
+	}
+	return s, err
+}
+
+// next reads n bytes into the buffer. It does not believe n before they have come.
+func (s *Stream) next(n uint64) ([]byte, error) {
+	s.buf = s.buf[:0]
+	for from := s.Read; n > 0; {
+		part := int(min(n, MaxBlock, max(4096, uint64(len(s.buf)))))
+		have := len(s.buf)
+		s.buf = append(s.buf, make([]byte, part)...)
+		got, err := io.ReadFull(s.r, s.buf[have:])
+		s.Read += int64(got)
+		s.buf = s.buf[:have+got]
+		if err == io.EOF || err == io.ErrUnexpectedEOF {
+			return s.buf, corrupt(from, "%d more bytes are missing", n-uint64(got))
+		}
+		if err != nil {
+			return s.buf, err
+		}
+		n -= uint64(got)
+	}
+	return s.buf, nil
+}
+
+// Next returns the next block and its body, which is valid until the next call.
+// Behind the last block it returns io.EOF.
+func (s *Stream) Next() (Ref, []byte, error) {
+	at := s.Read
+	b, err := s.next(BlockHeaderSize)
+	if err != nil {
+		return Ref{}, nil, err
+	}
+	h, err := parseBlock(b, s.Header.Salt, at)
+	if err != nil {
+		return Ref{}, nil, err
+	}
+	body, err := s.next(h.Length)
+	if err == nil {
+		err = h.Check(body, s.Header.Salt, at)
+	}
+	if err != nil {
+		return Ref{}, nil, err
+	}
+	if h.Kind == kindEnd {
+		if err = s.compare(parseEnd(body), at); err == nil {
+			err = io.EOF
+		}
+		return Ref{}, nil, err
+	}
+	if s.seen[h.ID] {
+		return Ref{}, nil, corrupt(at, "block %d for the second time", h.ID)
+	}
+	s.seen[h.ID] = true
+	s.add(&h)
+	return Ref{h, at}, body, nil
+}
+
+// Each calls fn with each entry of a block's body, and where in the body it and
+// its key begin. It returns an error if the body does not consist of entries, as
+// many as the block says.
+func (b *Ref) Each(body []byte, fn func(at, key int, e Entry)) error {
+	n := uint32(0)
+	for at := 0; at < len(body); n++ {
+		e, skip, ok := ParseEntry(body[at:])
+		if !ok {
+			return corrupt(b.At, "entry %d of block %d, at byte %d of it, is none", n, b.ID, at)
+		}
+		fn(at, at+skip, e)
+		at += skip + e.KeyLen + e.ValueLen
+	}
+	if n != b.Entries {
+		return corrupt(b.At, "block %d has %d entries, not %d", b.ID, n, b.Entries)
+	}
+	return nil
+}

@@ -1,0 +1,277 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// Pass is a walk over a cache. It saves the cells in which it wants an entry.
+type Pass func(rank, freq int) bool
+
+// everything is what the last pass wants: whatever none before it has saved.
+func everything(int, int) bool { return true }
+
+// The passes of a snapshot: one, or several for an order.
+var (
+	AtOnce       = []Pass{everything}
+	HottestFirst = []Pass{
+		func(_, freq int) bool { return freq > 1 },
+		func(_, freq int) bool { return freq > 0 },
+		func(rank, _ int) bool { return rank >= SmallRanks },
+		everything,
+	}
+	ColdestFirst = []Pass{
+		func(rank, _ int) bool { return rank < SmallRanks },
+		func(rank, _ int) bool { return rank < Ranks/2 },
+		func(rank, _ int) bool { return rank < Ranks*3/4 },
+		everything,
+	}
+)
+
+// Saver saves a cache once. The cache has parts, and an entry stays in its part. A step
+// copies some of a part's entries, from a cursor on, to the blocks of a Worker.
+type Saver struct {
+	Context  context.Context
+	To       io.WriterAt // or
+	Stream   io.Writer   // for one worker
+	Header   Header
+	Passes   []Pass
+	Parts    int
+	Size     func(part int) int // about how many entries it has
+	Partial  bool               // the end of the context is no error once something is saved
+	Progress func(done, total int64)
+
+	Step func(w *Worker) Step // makes the steps of a worker
+	End  uint64               // the last cursor
+
+	Written atomic.Int64 // bytes
+
+	maxBlock        int
+	cells           []Cells // of each part
+	done            atomic.Int64
+	blocks, entries atomic.Uint64
+
+	stopped atomic.Bool // there is an error, or the context has ended
+	mu      sync.Mutex
+	err     error
+}
+
+// Step saves what p wants and no pass has saved, from cursor at of a part on, and returns
+// the next cursor.
+type Step func(part int, at uint64, p Pass, saved *Cells) (uint64, error)
+
+// Worker has the blocks that a goroutine fills, one for each rank.
+type Worker struct {
+	Blocks [Ranks]Block
+	Bytes  int // of records that the step has copied
+
+	s    *Saver
+	step Step
+	lead bool // runs in the caller's goroutine
+}
+
+// StepBytes is what a step copies at the most: entries of so many bytes, and what
+// stands before them.
+const StepBytes = 64 << 10
+
+// errCut ends the work of a worker of a partial snapshot. It is no error.
+var errCut = errors.New("the context has ended")
+
+// Run saves everything by so many workers. The caller's goroutine is one of them.
+func (s *Saver) Run(workers int) error {
+	s.maxBlock = MaxBlock
+	if workers > 4 {
+		s.maxBlock /= 4 // each of them has a block for each rank
+	}
+	s.cells = make([]Cells, s.Parts)
+	if err := s.put(s.Header.Append(nil)); err != nil {
+		return err
+	}
+	all := make([]*Worker, workers)
+	for i := range all {
+		all[i] = &Worker{s: s, lead: i == 0}
+		for rank := range all[i].Blocks {
+			all[i].Blocks[rank].Reset()
+		}
+		all[i].step = s.Step(all[i])
+	}
+	for _, p := range s.Passes {
+		s.pass(all, p)
+	}
+	cut := s.err == errCut
+	switch {
+	case cut && s.entries.Load() == 0:
+		return s.Context.Err()
+	case s.err != nil && !cut:
+		return s.err
+	}
+	end := End{Blocks: s.blocks.Load(), Entries: s.entries.Load(), Partial: cut}
+	if err := s.put(end.Append(nil, &s.Header)); err != nil {
+		return err
+	}
+	if s.Progress != nil && !cut {
+		s.Progress(int64(s.Header.Bytes), int64(s.Header.Bytes))
+	}
+	return nil
+}
+
+// group is how many parts a worker takes steps of in turns, so that whoever waits for
+// the lock of one gets it in between.
+const group = 8
+
+// pass has the workers go over all parts. Should Progress panic, all others have ended
+// when the panic goes on.
+func (s *Saver) pass(all []*Worker, p Pass) {
+	var next atomic.Int64
+	walk := func(w *Worker) {
+		err := s.ended()
+		for err == nil {
+			i := int(next.Add(group)) - group
+			if i >= s.Parts {
+				break
+			}
+			err = w.walk(i, min(group, s.Parts-i), p)
+		}
+		s.note(err)
+		s.note(w.flush())
+	}
+	var others sync.WaitGroup
+	returned := false
+	defer func() {
+		if !returned {
+			s.stopped.Store(true)
+		}
+		others.Wait()
+	}()
+	for _, w := range all[1:] {
+		others.Add(1)
+		go func() {
+			defer others.Done()
+			walk(w)
+		}()
+	}
+	walk(all[0])
+	returned = true
+}
+
+// walk saves what pass p wants of the n parts from first on.
+func (w *Worker) walk(first, n int, p Pass) error {
+	var at [group]uint64
+	for more := true; more; {
+		more = false
+		for i := range n {
+			if at[i] == w.s.End {
+				continue
+			}
+			if err := w.s.ended(); err != nil {
+				return err
+			}
+			if err := w.makeRoom(); err != nil {
+				return err
+			}
+			if at[i] == 0 && len(w.s.Passes) > 1 {
+				w.s.cells[first+i].Init(w.s.Size(first + i))
+			}
+			w.Bytes, more = 0, true
+			var err error
+			if at[i], err = w.step(first+i, at[i], p, &w.s.cells[first+i]); err != nil {
+				return err
+			}
+			w.report()
+		}
+	}
+	return nil
+}
+
+// report tells Progress what the step has done.
+func (w *Worker) report() {
+	done, total := w.s.done.Add(int64(w.Bytes)), int64(w.s.Header.Bytes)
+	if w.lead && w.Bytes > 0 && w.s.Progress != nil {
+		w.s.Progress(min(done, total), total)
+	}
+}
+
+// makeRoom gives each block room for a step, and writes those that have none left.
+func (w *Worker) makeRoom() error {
+	const room = StepBytes + StepBytes/4 // what stands before the keys too
+	for rank := range w.Blocks {
+		b := &w.Blocks[rank]
+		if len(b.Bytes)+room > w.s.maxBlock {
+			if err := w.Write(b, rank); err != nil {
+				return err
+			}
+		}
+		b.Bytes = slices.Grow(b.Bytes, room)
+	}
+	return nil
+}
+
+// flush writes what the blocks hold.
+func (w *Worker) flush() error {
+	for rank := range w.Blocks {
+		if err := w.Write(&w.Blocks[rank], rank); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Write writes a block, and empties it.
+func (w *Worker) Write(b *Block, rank int) error {
+	if b.Entries == 0 {
+		return nil
+	}
+	s := w.s
+	id := s.blocks.Add(1) - 1
+	if id >= math.MaxUint32 {
+		return fmt.Errorf("%d blocks are too many", id)
+	}
+	s.entries.Add(uint64(b.Entries))
+	err := s.put(b.Seal(rank, uint32(id), s.Header.Salt))
+	b.Reset()
+	return err
+}
+
+// put writes bytes behind those before. Several workers write at once.
+func (s *Saver) put(b []byte) error {
+	if s.To != nil {
+		n := int64(len(b))
+		_, err := s.To.WriteAt(b, s.Written.Add(n)-n)
+		return err
+	}
+	n, err := s.Stream.Write(b)
+	s.Written.Add(int64(n))
+	if n < len(b) && err == nil {
+		err = io.ErrShortWrite
+	}
+	return err
+}
+
+// note keeps the first error, before the end of a context, and stops all workers.
+func (s *Saver) note(err error) {
+	if err == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err == nil || s.err == errCut {
+		s.err = err
+	}
+	s.stopped.Store(true)
+}
+
+// ended returns why a worker has to stop, if it has.
+func (s *Saver) ended() error {
+	if err := s.Context.Err(); err != nil && !s.Partial {
+		return err
+	} else if err != nil || s.stopped.Load() {
+		return errCut
+	}
+	return nil
+}

@@ -1,0 +1,377 @@
+package ringcache
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/ringcache/ringcache/internal/atomicfile"
+	"github.com/ringcache/ringcache/internal/chunk"
+	"github.com/ringcache/ringcache/internal/clock"
+	"github.com/ringcache/ringcache/internal/index"
+	"github.com/ringcache/ringcache/internal/policy"
+	"github.com/ringcache/ringcache/internal/record"
+	"github.com/ringcache/ringcache/internal/ring"
+	"github.com/ringcache/ringcache/internal/snapshot"
+)
+
+// SaveOptions are the settings of [Cache.Save]. The zero value of each field means
+// its default.
+type SaveOptions struct {
+	// Concurrency is how many goroutines save, the caller's among them. 0, the
+	// default, means 1; more than GOMAXPROCS is GOMAXPROCS.
+	Concurrency int
+
+	// Partial makes a snapshot of what is saved when the context ends: entries that
+	// were read come first, then others of the main ring. It is no error then, unless
+	// nothing was saved. It takes a bit of the Go heap for every fourth of an entry.
+	Partial bool
+
+	// Progress, if not nil, is called now and then with the bytes of records that
+	// were saved, and about how many there are. The caller's goroutine calls it, with
+	// no lock held. When all is saved it is called with done equal to total.
+	Progress func(done, total int64)
+}
+
+// SaveToFile writes a snapshot of the cache to the file at path, from which
+// [LoadFromFile] makes a cache like it. It is [Cache.Save] by one goroutine.
+func (c *Cache) SaveToFile(path string) error {
+	return c.Save(context.Background(), path, SaveOptions{})
+}
+
+// SaveToFileConcurrent is [Cache.SaveToFile] by so many goroutines, which end
+// before it returns. Less than 1 or more than GOMAXPROCS means GOMAXPROCS.
+func (c *Cache) SaveToFileConcurrent(path string, concurrency int) error {
+	if concurrency <= 0 {
+		concurrency = math.MaxInt
+	}
+	return c.Save(context.Background(), path, SaveOptions{Concurrency: concurrency})
+}
+
+// Save writes a snapshot to the file at path: keys and values, how long they live,
+// and where they stand with the policy. The file at path is the old one or the new
+// one at any time, whole and synced to the disk, also after a crash: it is written
+// beside it under another name, with mode 0600. What a dead process has left there
+// is removed by the next Save to the same path. Missing folders are made.
+//
+// Others may use the cache meanwhile: a bucket is locked while 64 KB are copied, and
+// never while something is written. An entry that is there from the beginning to the
+// end, and is not set again, is saved exactly once; one that was deleted before is
+// not saved. One that is set again is saved with one of its values, but for what
+// [Cache.All] says of large ones. Save takes up to 16 MB for each goroutine, and as
+// much as the longest value.
+//
+// On an error the file at path stays as it was: that of the context where it has
+// ended, [ErrClosed] after Close, those of the file system otherwise.
+func (c *Cache) Save(ctx context.Context, path string, o SaveOptions) error {
+	if err := c.save(ctx, path, o); err != nil {
+		return fmt.Errorf("ringcache: save snapshot: %s: %w", path, err)
+	}
+	return nil
+}
+
+func (c *Cache) save(ctx context.Context, path string, o SaveOptions) error {
+	f, err := atomicfile.Create(path)
+	if err != nil {
+		return err
+	}
+	defer f.Discard()
+	s := c.newSaver(ctx, snapshot.AtOnce)
+	s.To, s.Partial, s.Progress = f, o.Partial, o.Progress
+	if o.Partial {
+		s.Passes = snapshot.HottestFirst
+	}
+	if err := s.Run(min(max(o.Concurrency, 1), runtime.GOMAXPROCS(0))); err != nil {
+		return err
+	}
+	return f.Commit()
+}
+
+// WriteTo writes a snapshot to w, for [Cache.ReadFrom], and returns the bytes that it
+// has written: to a pipe, a compressor, an object store. What [Cache.Save] says of
+// the entries holds here. The entries that are to go first come first, so that they
+// keep their order where r is read once. Blocks of up to 1 MB are written, or one of
+// a single longer entry. No lock is held meanwhile, and no goroutine is started.
+//
+// The error is that of w, or [ErrClosed] after Close; what was written is of no use
+// then.
+func (c *Cache) WriteTo(w io.Writer) (int64, error) {
+	s := c.newSaver(context.Background(), snapshot.ColdestFirst)
+	s.Stream = w
+	if err := s.Run(1); err != nil {
+		return s.Written.Load(), fmt.Errorf("ringcache: write snapshot: %w", err)
+	}
+	return s.Written.Load(), nil
+}
+
+// newSaver returns what saves the cache, but for where to.
+func (c *Cache) newSaver(ctx context.Context, passes []snapshot.Pass) *snapshot.Saver {
+	var salt [8]byte
+	rand.Read(salt[:]) // never fails
+	now := time.Now()
+	s := &snapshot.Saver{
+		Context: ctx, Passes: passes, Parts: c.shared.buckets + largeBuckets, End: hashesEnd,
+		Header: snapshot.Header{
+			Salt:         binary.LittleEndian.Uint64(salt[:]),
+			MaxBytes:     uint64(c.shared.bound()),
+			TTL:          c.ttl,
+			RefreshAhead: c.ahead,
+			Saved:        now,
+			Policy:       uint8(c.shared.policy),
+			HugePages:    uint8(c.hugePages),
+		},
+	}
+	clock := c.shared.Wall(now)
+	s.Step = func(out *snapshot.Worker) snapshot.Step {
+		return (&walker{c: c, clock: clock, Worker: out}).part
+	}
+	s.Size = func(i int) int {
+		b := c.nth(i)
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return b.liveLocked()
+	}
+	c.each(func(b *bucket) {
+		b.mu.Lock()
+		s.Header.Entries += uint64(b.liveLocked())
+		s.Header.Bytes += uint64(b.liveBytesLocked())
+		b.mu.Unlock()
+	})
+	return s
+}
+
+// walker goes over buckets and copies what it finds.
+//
+// It goes by hash, as a loop does (iterate.go): that an entry moves to another ring,
+// or its index to another geometry, does not move it to the other side of the cursor.
+type walker struct {
+	*snapshot.Worker
+	c      *Cache
+	clock  clock.Wall
+	slots  []uint64
+	cell   []spot   // the entries of a cell
+	long   [][]byte // keys of long records
+	longer snapshot.Block
+}
+
+// spot is where an entry lies.
+type spot struct {
+	ring *ring.Ring
+	pos  uint64
+	record.Header
+	rank, freq int
+}
+
+const (
+	// A step ends when it has copied stepSaved bytes, lest writers wait long, and
+	// before it copies more than stepBytes.
+	stepSaved = 16 << 10
+
+	// A record of more than longRecord bytes is copied in parts. It is in more than
+	// one chunk, so that an overwrite in place counts as a rewrite of its bucket.
+	longRecord = chunk.MaxSize
+
+	// longTries is how often that is tried before all is copied at once.
+	longTries = 64
+)
+
+// part makes a step in a bucket.
+func (w *walker) part(i int, at uint64, p snapshot.Pass, done *snapshot.Cells) (uint64, error) {
+	b := w.c.nth(i)
+	w.long = w.long[:0]
+	next, err := w.step(b, at, p, done)
+	if err != nil {
+		return at, err
+	}
+	for _, k := range w.long {
+		if err := w.saveLong(b, k); err != nil {
+			return at, err
+		}
+	}
+	return next, nil
+}
+
+// step copies entries of b from cursor at on, and returns the cursor behind them.
+func (w *walker) step(b *bucket, at uint64, p snapshot.Pass, done *snapshot.Cells) (uint64, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return 0, ErrClosed
+	}
+	if b.index.Pages() == 0 {
+		return hashesEnd, nil
+	}
+	end := w.gatherLocked(b, at, p, done)
+	now := b.shared.Now()
+	for i := 0; i < len(w.slots); {
+		cell, from, wanted := done.Of(index.HashOf(w.slots[i])), i, false
+		for ; i < len(w.slots) && done.Of(index.HashOf(w.slots[i])) == cell; i++ {
+			wanted = wanted || p(rankLocked(b, w.slots[i]), index.Freq(w.slots[i]))
+		}
+		if !wanted || done.Has(cell) {
+			continue
+		}
+		size := w.lookLocked(b, w.slots[from:i], now)
+		if w.Bytes >= stepSaved || w.Bytes > 0 && w.Bytes+size > stepBytes {
+			return done.Start(cell), nil
+		}
+		done.Add(cell)
+		for j := range w.cell {
+			w.copyLocked(&w.cell[j])
+		}
+	}
+	return end, nil
+}
+
+// gatherLocked takes the slots of the next homes, and returns the cursor behind those
+// that are whole cells.
+func (w *walker) gatherLocked(
+	b *bucket, at uint64, p snapshot.Pass, done *snapshot.Cells,
+) (end uint64) {
+	w.slots = w.slots[:0]
+	cursor, end := at, at
+	for n := 0; cursor < hashesEnd && (end == at || n < stepHomes && len(w.slots) < stepKeys); n++ {
+		w.slots, cursor = b.index.TakeWhole(w.slots, cursor, b.windows())
+		end = done.Start(done.Of(cursor))
+	}
+	slices.Sort(w.slots) // by hash, as that is what a slot begins with
+	n := len(w.slots)
+	for n > 0 && index.HashOf(w.slots[n-1]) >= end {
+		n--
+	}
+	w.slots = w.slots[:n]
+	for _, slot := range w.slots {
+		if p(rankLocked(b, slot), index.Freq(slot)) {
+			b.rings[index.Ring(slot)].Prefetch(index.Pos(slot))
+		}
+	}
+	return end
+}
+
+// lookLocked finds the records of a cell's slots, and returns how many bytes are to be
+// copied at once.
+func (w *walker) lookLocked(b *bucket, slots []uint64, now uint32) (size int) {
+	w.cell = w.cell[:0]
+	for i, slot := range slots {
+		if i > 0 && slices.ContainsFunc(slots[:i], func(s uint64) bool {
+			return index.Bare(s) == index.Bare(slot)
+		}) {
+			continue // a path came by a group twice
+		}
+		sp, ok := spotLocked(b, slot)
+		if !ok || sp.Expiry != 0 && now >= sp.Expiry {
+			continue
+		}
+		w.cell = append(w.cell, sp)
+		if n := sp.Total(); n <= longRecord {
+			size += n
+		} else {
+			size += sp.KeyLen
+		}
+	}
+	return size
+}
+
+// spotLocked returns where the entry of a live slot lies.
+func spotLocked(b *bucket, slot uint64) (sp spot, ok bool) {
+	r, pos := &b.rings[index.Ring(slot)], index.Pos(slot)
+	sp = spot{ring: r, pos: pos, rank: rankLocked(b, slot), freq: index.Freq(slot)}
+	sp.Header, ok = r.Header(pos)
+	return sp, ok
+}
+
+// rankLocked returns the rank of a live slot's entry: the part of its ring that it lies
+// in, from the tail on.
+func rankLocked(b *bucket, slot uint64) int {
+	in, pos := index.Ring(slot), index.Pos(slot)
+	r := &b.rings[in]
+	first, ranks := 0, uint64(snapshot.SmallRanks)
+	if in == policy.Main {
+		first, ranks = snapshot.SmallRanks, snapshot.Ranks-snapshot.SmallRanks
+	}
+	return first + int((pos-r.Tail)&r.Mask*ranks/max(r.Size, 1))
+}
+
+// copyLocked copies an entry to the block of its rank, or notes its key if it is long.
+func (w *walker) copyLocked(sp *spot) {
+	at, n := sp.pos+uint64(sp.Size), sp.KeyLen+sp.ValueLen
+	if sp.Total() > longRecord {
+		k, _ := sp.ring.Read(make([]byte, 0, sp.KeyLen), at, sp.KeyLen)
+		w.long = append(w.long, k)
+		w.Bytes += sp.KeyLen
+		return
+	}
+	b := &w.Blocks[sp.rank]
+	b.Bytes = w.appendEntry(b.Bytes, sp)
+	b.Bytes, _ = sp.ring.Read(b.Bytes, at, n)
+	b.Entries++
+	w.Bytes += sp.Total()
+}
+
+// appendEntry appends what stands before the key of an entry.
+func (w *walker) appendEntry(b []byte, sp *spot) []byte {
+	return snapshot.AppendEntry(b, snapshot.Entry{KeyLen: sp.KeyLen, ValueLen: sp.ValueLen,
+		Expiry: w.clock.Time(sp.Expiry), Freq: sp.freq, Negative: sp.Negative})
+}
+
+// saveLong saves the entry of a long record in a block of its own, if it is still
+// there. Nearly always nobody overwrites it meanwhile.
+func (w *walker) saveLong(b *bucket, k []byte) error {
+	h, part := b.shared.hash(k), stepBytes
+	for try := 0; ; try++ {
+		if try == longTries {
+			part = math.MaxInt
+		}
+		n, rank, whole := w.copyLong(b, k, h, part)
+		if whole {
+			w.Bytes += n
+			return w.Write(&w.longer, rank)
+		}
+		if n == 0 {
+			return nil // it has gone
+		}
+		room := snapshot.BlockHeaderSize + snapshot.EntrySize(n)
+		w.longer.Bytes = slices.Grow(w.longer.Bytes[:0], room)
+	}
+}
+
+// copyLong copies the entry of a key in parts, each under the lock, and returns the
+// bytes of its record and its rank. It is not whole if there is no room for it yet, or
+// if it has moved in between, or records were rewritten.
+func (w *walker) copyLong(b *bucket, k []byte, h uint64, part int) (n, rank int, whole bool) {
+	w.longer.Reset()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var f found
+	if !b.find(&f, k, h) || b.shared.Expired(f.Expiry) {
+		return 0, 0, false
+	}
+	sp, ok := spotLocked(b, f.Slot)
+	n = sp.Total()
+	if buf := &w.longer.Bytes; !ok || cap(*buf)-len(*buf) < snapshot.EntrySize(n) {
+		return n, 0, false
+	}
+	w.longer.Bytes = w.appendEntry(w.longer.Bytes, &sp)
+	rewrites, end := b.rewrites, sp.pos+uint64(n)
+	for at := sp.pos + uint64(sp.Size); ; {
+		more := int(min(end-at, uint64(part)))
+		w.longer.Bytes, _ = sp.ring.Read(w.longer.Bytes, at, more)
+		if at += uint64(more); at == end {
+			w.longer.Entries = 1
+			return n, sp.rank, true
+		}
+		b.mu.Unlock()
+		runtime.Gosched()
+		b.mu.Lock()
+		_, there := b.index.Find(h, index.Ring(f.Slot), sp.pos)
+		if b.closed || !there || !sp.ring.Live(sp.pos) || b.rewrites != rewrites {
+			return n, 0, false
+		}
+	}
+}

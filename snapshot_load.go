@@ -1,0 +1,486 @@
+package ringcache
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"runtime"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/ringcache/ringcache/internal/clock"
+	"github.com/ringcache/ringcache/internal/index"
+	"github.com/ringcache/ringcache/internal/policy"
+	"github.com/ringcache/ringcache/internal/record"
+	"github.com/ringcache/ringcache/internal/snapshot"
+)
+
+// LoadFromFile returns a cache with the entries of the snapshot at path, and with the
+// options MaxBytes, Policy, TTL, RefreshAhead and HugePages of the cache that was saved.
+// For other options, OnEvict among them, make a cache by [NewWithOptions] and have it
+// read an open file ([Cache.ReadFrom]).
+//
+// Entries come back with the rest of their time to live by the wall clock, in the order
+// that they had and with what is known of their reads, so hits go on where they stopped.
+// What expired meanwhile is left out. No counter counts them but Stats.LoadedEntries.
+//
+// The error is [ErrCorrupt] if anything is wrong with the file, and names it, the offset
+// and what was wrong; [ErrVersion] if it is of a newer version; and that of the file
+// system otherwise. The cache is nil then. Up to GOMAXPROCS goroutines load, which end
+// before LoadFromFile returns; each takes some megabytes.
+func LoadFromFile(path string) (*Cache, error) { return loadStrict(path, 0) }
+
+// LoadFromFileMaxBytes is [LoadFromFile] into a cache of maxBytes bytes, which need not
+// be those of the cache that was saved: of more than that holds, the hottest entries
+// stay. The error is [ErrInvalidOptions] if maxBytes is no bound for a cache.
+func LoadFromFileMaxBytes(path string, maxBytes int) (*Cache, error) {
+	if err := (Options{MaxBytes: maxBytes}).validate(); err != nil {
+		return nil, err
+	}
+	return loadStrict(path, maxBytes)
+}
+
+// LoadFromFileOrNew is [LoadFromFileMaxBytes] that takes what is whole: of a damaged file
+// every block that is not, each of up to a megabyte, and nothing of one that is not
+// there or cannot be read. How many blocks it had to leave out is told by
+// Stats.DiscardedBlocks. It panics where [New] does.
+func LoadFromFileOrNew(path string, maxBytes int) *Cache {
+	if maxBytes <= 0 {
+		return New(maxBytes)
+	}
+	c, err := loadFile(path, maxBytes, true)
+	if err != nil {
+		c = New(maxBytes)
+		if !errors.Is(err, fs.ErrNotExist) {
+			c.snapshots.discarded.Add(1)
+		}
+	}
+	return c
+}
+
+func loadStrict(path string, maxBytes int) (*Cache, error) {
+	c, err := loadFile(path, maxBytes, false)
+	if err != nil {
+		return nil, fmt.Errorf("ringcache: load snapshot: %s: %w", path, err)
+	}
+	return c, nil
+}
+
+// loadFile makes a cache of a file; maxBytes of 0 is the file's. With salvage, it leaves out
+// what is damaged.
+func loadFile(path string, maxBytes int, salvage bool) (*Cache, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.IsDir() {
+		return nil, errors.New("is a folder; a snapshot is a file")
+	}
+	contents, err := snapshot.Scan(f, info.Size(), salvage)
+	if err != nil {
+		return nil, err
+	}
+	if !salvage && contents.Size != info.Size() {
+		return nil, fmt.Errorf("offset %d: %d bytes follow the end mark: %w",
+			contents.Size, info.Size()-contents.Size, ErrCorrupt)
+	}
+	c, err := NewWithOptions(optionsOf(contents, maxBytes))
+	if err != nil {
+		return nil, err
+	}
+	err = c.restore(contents)
+	if salvage { // there was no memory for all: that is not the file's fault
+		c.snapshots.discarded.Add(uint64(contents.Damaged))
+		return c, nil
+	}
+	if err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// optionsOf returns the options of a cache for a snapshot. What they say of the entries
+// to come is what was found, and not what the header says.
+func optionsOf(s *snapshot.Contents, maxBytes int) Options {
+	h := &s.Header
+	if maxBytes == 0 {
+		maxBytes = int(min(h.MaxBytes, math.MaxInt)) // a smaller platform has less
+	}
+	o := Options{
+		MaxBytes: maxBytes, Policy: Policy(h.Policy), HugePages: HugePages(h.HugePages),
+		TTL: h.TTL, RefreshAhead: h.RefreshAhead,
+	}
+	if o.Policy > PolicyFIFO {
+		o.Policy = PolicyS3FIFO // one that this version does not know
+	}
+	if o.HugePages > HugePagesAtOnce {
+		o.HugePages = HugePagesWhenFull
+	}
+	bytes := 0
+	for i := range s.Blocks {
+		o.ExpectedEntries += int(s.Blocks[i].Entries)
+		bytes += int(s.Blocks[i].Length)
+	}
+	if o.ExpectedEntries > 0 {
+		o.ExpectedValueSize = max(1, bytes/o.ExpectedEntries-snapshot.MinEntry-typicalKey)
+	}
+	return o
+}
+
+// ReadFrom adds the entries of a snapshot to the cache, as far as there is room for them,
+// and returns the bytes that it has read. A key that is there keeps its value: that of
+// the snapshot is older. ReadFrom ends with the snapshot and reads nothing behind it.
+//
+// A file, and whatever else is an [io.ReaderAt] and an [io.Seeker], is read by up to
+// GOMAXPROCS goroutines, which end before ReadFrom returns, and in the best order. So a
+// cache with options of its own is loaded best from an open file. From others each
+// block is read once, by the caller's goroutine. Others may use the cache meanwhile.
+//
+// Errors are those of [LoadFromFile], and [ErrClosed] after Close. What was read before
+// stays in the cache.
+func (c *Cache) ReadFrom(r io.Reader) (int64, error) {
+	n, err := c.readFrom(r)
+	if err == nil {
+		return n, nil
+	}
+	name := "stream"
+	if f, ok := r.(interface{ Name() string }); ok {
+		name = f.Name()
+	}
+	return n, fmt.Errorf("ringcache: read snapshot: %s: %w", name, err)
+}
+
+func (c *Cache) readFrom(r io.Reader) (int64, error) {
+	if f, ok := r.(seekable); ok {
+		from, err := f.Seek(0, io.SeekCurrent)
+		if err == nil {
+			return c.readSeekable(f, from)
+		}
+	}
+	s, err := snapshot.NewStream(r)
+	if err != nil {
+		return s.Read, err
+	}
+	t := c.newBatch(&s.Header)
+	for {
+		ref, body, err := s.Next()
+		if err == nil {
+			err = t.restore(&ref, body)
+		}
+		if err == io.EOF {
+			return s.Read, nil
+		}
+		if err != nil {
+			return s.Read, err
+		}
+	}
+}
+
+// seekable is what a snapshot can be read from in any order.
+type seekable interface {
+	io.ReaderAt
+	io.Seeker
+}
+
+// readSeekable is ReadFrom what can be read at any place.
+func (c *Cache) readSeekable(f seekable, from int64) (int64, error) {
+	size, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return 0, err
+	}
+	s, err := snapshot.Scan(io.NewSectionReader(f, from, size-from), size-from, false)
+	read := int64(0)
+	if err == nil {
+		read = s.Size
+		err = c.restore(s)
+	}
+	_, err2 := f.Seek(from+read, io.SeekStart)
+	return read, errors.Join(err, err2)
+}
+
+// snapshotCounts is what Stats tells of loading.
+type snapshotCounts struct{ loaded, discarded atomic.Uint64 }
+
+// batch restores one block after another.
+type batch struct {
+	c             *Cache
+	clock         clock.Wall
+	items, sorted []item
+	ends          [bucketCount]int // of each bucket's items in sorted
+	w             write
+}
+
+// item is an entry of a block that goes to a small bucket.
+type item struct {
+	hash uint64
+	at   int // where it begins
+}
+
+func (c *Cache) newBatch(h *snapshot.Header) *batch {
+	now := time.Now()
+	if now.Before(h.Saved) {
+		now = h.Saved // the clock was set back, which makes no life longer
+	}
+	return &batch{c: c, clock: c.shared.Wall(now)}
+}
+
+// restore puts the entries of a snapshot into the cache.
+func (c *Cache) restore(s *snapshot.Contents) error {
+	most := 8*snapshot.MaxBlock + c.shared.maxValue()
+	return s.Load(runtime.GOMAXPROCS(0), uint64(most), func() func(*snapshot.Ref, []byte) error {
+		return c.newBatch(&s.Header).restore
+	})
+}
+
+// restore puts the entries of a block into the cache, those of one bucket together.
+func (t *batch) restore(ref *snapshot.Ref, body []byte) error {
+	c := t.c
+	t.items, t.ends = t.items[:0], [bucketCount]int{}
+	var large []item
+	err := ref.Each(body, func(at, key int, e snapshot.Entry) {
+		it := item{c.shared.hash(body[key : key+e.KeyLen]), at}
+		if c.isLarge(recordSize(&e)) {
+			large = append(large, it)
+			return
+		}
+		t.items = append(t.items, it)
+		t.ends[it.hash&c.mask]++
+	})
+	if err != nil {
+		return err
+	}
+	t.sort()
+	from := 0
+	for i, end := range t.ends[:c.shared.buckets] {
+		if next := i + 1; next < c.shared.buckets {
+			for _, it := range t.sorted[end:t.ends[next]] {
+				c.buckets[next].index.Prefetch(it.hash, 1)
+			}
+		}
+		if err := t.restoreSmall(&c.buckets[i], t.sorted[from:end], ref, body); err != nil {
+			return err
+		}
+		from = end
+	}
+	for _, it := range large {
+		if err := t.restoreLarge(it, ref, body); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// recordSize returns the bytes of an entry's record.
+func recordSize(e *snapshot.Entry) int {
+	if e.Negative {
+		return record.NegativeHeader + e.KeyLen
+	}
+	return record.HeaderSize(e.KeyLen, e.ValueLen, e.Expiry != 0) + e.KeyLen + e.ValueLen
+}
+
+// sort puts the items of each bucket together, in their order. ends has their numbers.
+func (t *batch) sort() {
+	t.sorted = slices.Grow(t.sorted[:0], len(t.items))[:len(t.items)]
+	at := 0
+	for i, n := range t.ends {
+		t.ends[i] = at
+		at += n
+	}
+	for _, it := range t.items {
+		end := &t.ends[it.hash&t.c.mask]
+		t.sorted[*end] = it
+		*end++
+	}
+}
+
+// restoreSmall restores the items of a small bucket, under its lock for as long as a
+// step takes.
+func (t *batch) restoreSmall(b *bucket, items []item, ref *snapshot.Ref, body []byte) error {
+	for len(items) > 0 {
+		if t.c.shared.arrivals.held.Load() > 0 {
+			t.lend(b, items, body)
+		}
+		n, news, err := t.restoreStep(b, items, ref, body)
+		if news.bytes > 0 {
+			t.c.report(news, &t.w)
+		}
+		t.c.shared.notify(&t.w)
+		if err != nil {
+			return err
+		}
+		items = items[n:]
+	}
+	return nil
+}
+
+// lend does for the items what setSmall does for a record.
+func (t *batch) lend(b *bucket, items []item, body []byte) {
+	longest := 0
+	for _, it := range items {
+		t.parse(it, body)
+		longest = max(longest, t.w.n)
+	}
+	if t.w.n = longest; b.isShort(longest) {
+		t.c.lend(&t.w)
+	}
+}
+
+// restoreStep is a step of restoreSmall. It returns how many items it has done, and what
+// setInBucket returns.
+func (t *batch) restoreStep(
+	b *bucket, items []item, ref *snapshot.Ref, body []byte,
+) (n int, news arrival, err error) {
+	b.lock()
+	defer b.unlockFor(&t.w)
+	if b.closed {
+		return 0, news, ErrClosed
+	}
+	for bytes := 0; n < len(items) && n < stepRecords && bytes < stepBytes; n++ {
+		freq, ok := t.parse(items[n], body)
+		if !ok || t.w.n > b.longest || t.isLargeLocked() {
+			continue
+		}
+		if err := t.restoreLocked(b, int(ref.Rank), freq); err != nil {
+			return n, news, err
+		}
+		bytes += t.w.n
+		if b.inflow.add(t.w.n); b.inflow.bytes >= t.c.shared.pool.ChunkSize() {
+			b.learnLocked()
+			news.records += b.inflow.records
+			news.bytes += b.inflow.bytes
+			b.inflow = arrival{}
+		}
+	}
+	return n, news, nil
+}
+
+// parse makes the next write that of an item's entry, and returns its frequency. It
+// reports false if the entry has expired.
+func (t *batch) parse(it item, body []byte) (freq int, ok bool) {
+	e, at, _ := snapshot.ParseEntry(body[it.at:])
+	kv := body[it.at+at:]
+	w := &t.w
+	w.h, w.negative, w.expiry = it.hash, e.Negative, t.clock.Tick(e.Expiry)
+	w.k, w.v = kv[:e.KeyLen], kv[e.KeyLen:][:e.ValueLen]
+	if w.negative && w.expiry == 0 {
+		w.expiry = clock.Never
+	}
+	w.measure()
+	return e.Freq, !t.c.shared.Expired(w.expiry)
+}
+
+// holdsLocked reports whether b has the key, be it a negative entry. Otherwise it does
+// not have it expired either, and f is the key's ghost, if there is one.
+func holdsLocked(b *bucket, w *write, f *found) bool {
+	if !b.findLocked(f, w.k, w.h) {
+		return false
+	}
+	if b.shared.Expired(f.Expiry) {
+		b.expireLocked(f, w.h)
+		return false
+	}
+	return true
+}
+
+// isLargeLocked reports whether the key of the write is in a large bucket. The lock of
+// its small one is held.
+func (t *batch) isLargeLocked() bool {
+	w := &t.w
+	if t.c.shared.largeKeysOf(w.h).Load() == 0 {
+		return false
+	}
+	lb := t.c.largeBucket(w.h)
+	lb.lock()
+	defer lb.unlockFor(w)
+	return holdsLocked(lb, w, new(found))
+}
+
+// restoreLarge is setLarge of an item's entry, unless its key is there.
+func (t *batch) restoreLarge(it item, ref *snapshot.Ref, body []byte) error {
+	c, w, a := t.c, &t.w, &t.c.arena
+	freq, ok := t.parse(it, body)
+	if !ok {
+		return nil
+	}
+	defer c.shared.notify(w)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(w.v) > c.shared.maxValue() {
+		return nil
+	}
+	c.shared.arrive(arrival{1, w.n}, true)
+	lb := c.largeBucket(w.h)
+	c.reclaim(lb, lb.demand(w.n), w)
+	defer c.settle(lb)
+
+	b := c.bucket(w.h)
+	b.lock()
+	defer b.unlockFor(w)
+	if b.closed {
+		return ErrClosed
+	}
+	if holdsLocked(b, w, new(found)) {
+		return nil
+	}
+	lb.lock()
+	defer lb.unlockFor(w)
+	if err := t.restoreLocked(lb, int(ref.Rank), freq); err != nil {
+		return err
+	}
+	lb.learnLocked()
+	return nil
+}
+
+// restoreLocked puts the write's record into bucket b, unless its key is there. An entry
+// of the small ring goes where a new one would go.
+func (t *batch) restoreLocked(b *bucket, rank, freq int) error {
+	w := &t.w
+	b.hint = hintUnknown
+	b.moveHomesLocked()
+	if b.index.Empty() {
+		if err := b.startIndexLocked(); err != nil {
+			return err
+		}
+	}
+	var f found
+	if holdsLocked(b, w, &f) {
+		return nil
+	}
+	if b.hasTTL {
+		b.expireSomeLocked()
+	}
+	l, to := b.limitLocked(), policy.Main
+	if rank < snapshot.SmallRanks {
+		small, main := &b.rings[policy.Small], &b.rings[policy.Main]
+		to = b.policy.Admit(false, small.Fits(w.n, l.small), main.Fits(w.n, l.main))
+	}
+	pos, err := b.appendLocked(to, b.ownRoomLocked(to, w.n, l), w)
+	if err != nil {
+		return err
+	}
+	if !b.touches {
+		freq = 0
+	}
+	slot := index.WithFreq(index.Slot(w.h, to, pos), freq)
+	b.index.SetLatest(slot)
+	if f.ghost {
+		b.index.Store(f.Place, slot)
+	} else if victim, forced := b.index.Insert(w.h, slot, b.windows()); forced {
+		b.loseLocked(victim)
+	}
+	b.appended += w.n
+	b.sweepLocked()
+	b.tendIndexLocked()
+	t.c.snapshots.loaded.Add(1)
+	return nil
+}
