@@ -158,6 +158,8 @@ type walker struct {
 	cell   []spot   // the entries of a cell
 	long   [][]byte // keys of long records
 	longer snapshot.Block
+
+	between func() // of a test, between two parts of a long record
 }
 
 // spot is where an entry lies.
@@ -308,9 +310,10 @@ func (w *walker) copyLocked(sp *spot) {
 		return
 	}
 	b := &w.Blocks[sp.rank]
+	from := len(b.Bytes)
 	b.Bytes = w.appendEntry(b.Bytes, sp)
 	b.Bytes, _ = sp.ring.Read(b.Bytes, at, n)
-	b.Entries++
+	b.Add(from, sp.freq)
 	w.Bytes += sp.Total()
 }
 
@@ -363,15 +366,23 @@ func (w *walker) copyLong(b *bucket, k []byte, h uint64, part int) (n, rank int,
 		more := int(min(end-at, uint64(part)))
 		w.longer.Bytes, _ = sp.ring.Read(w.longer.Bytes, at, more)
 		if at += uint64(more); at == end {
-			w.longer.Entries = 1
+			w.longer.Add(snapshot.BlockHeaderSize, sp.freq)
 			return n, sp.rank, true
 		}
 		b.mu.Unlock()
-		runtime.Gosched()
+		w.pause()
 		b.mu.Lock()
 		_, there := b.index.Find(h, index.Ring(f.Slot), sp.pos)
 		if b.closed || !there || !sp.ring.Live(sp.pos) || b.rewrites != rewrites {
 			return n, 0, false
 		}
 	}
+}
+
+// pause lets others have the lock that was given up.
+func (w *walker) pause() {
+	if w.between != nil {
+		w.between()
+	}
+	runtime.Gosched()
 }

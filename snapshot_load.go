@@ -237,7 +237,8 @@ func (c *Cache) newBatch(h *snapshot.Header) *batch {
 // restore puts the entries of a snapshot into the cache.
 func (c *Cache) restore(s *snapshot.Contents) error {
 	most := 8*snapshot.MaxBlock + c.shared.maxValue()
-	return s.Load(runtime.GOMAXPROCS(0), uint64(most), func() func(*snapshot.Ref, []byte) error {
+	workers, room := runtime.GOMAXPROCS(0), uint64(c.shared.bound())
+	return s.Load(workers, uint64(most), room, func() func(*snapshot.Ref, []byte) error {
 		return c.newBatch(&s.Header).restore
 	})
 }
@@ -248,6 +249,9 @@ func (t *batch) restore(ref *snapshot.Ref, body []byte) error {
 	t.items, t.ends = t.items[:0], [bucketCount]int{}
 	var large []item
 	err := ref.Each(body, func(at, key int, e snapshot.Entry) {
+		if ref.Skip && e.Freq == 0 {
+			return
+		}
 		it := item{c.shared.hash(body[key : key+e.KeyLen]), at}
 		if c.isLarge(recordSize(&e)) {
 			large = append(large, it)

@@ -6,8 +6,8 @@
 //
 //	header  88  "ringsnap" | mark 4 | version 4 | policy 1, flags 1, 0 6 | salt 8 | bound 8 |
 //	            entries 8 | bytes 8 | ttl 8 | ahead 8 | saved 8 | checksum 8
-//	block   40  "rblk" | kind 1, rank 1, 0 2 | id 4 | entries 4 | length 8 |
-//	            checksum of the body 8 | checksum of these 32 bytes 8 | body
+//	block   48  "rblk" | kind 1, rank 1, 0 2 | id 4 | entries 4 | length 8 | unread 8 |
+//	            checksum of the body 8 | checksum of these 40 bytes 8 | body
 //	end    112  blocks 8 | entries 8 | flags 8 | a copy of the header (the body of an end mark)
 //	entry       meta 1 | length of key, of value (uvarints) | expiry 8, if meta says so |
 //	            key | value
@@ -39,7 +39,7 @@ const (
 	MaxBlock = 1 << 20
 
 	HeaderSize      = 88
-	BlockHeaderSize = 40
+	BlockHeaderSize = 48
 	endSize         = 24 + HeaderSize
 
 	// MinEntry is the least that an entry takes.
@@ -142,6 +142,7 @@ type BlockHeader struct {
 	ID      uint32
 	Entries uint32
 	Length  uint64 // of the body
+	Unread  uint64 // bytes of it of entries with a frequency of 0
 	sum     uint64 // of the body
 }
 
@@ -161,8 +162,9 @@ func (h *BlockHeader) seal(b []byte, salt uint64) {
 	binary.LittleEndian.PutUint32(b[8:], h.ID)
 	binary.LittleEndian.PutUint32(b[12:], h.Entries)
 	binary.LittleEndian.PutUint64(b[16:], uint64(len(body)))
-	binary.LittleEndian.PutUint64(b[24:], sumOf(salt, body))
-	binary.LittleEndian.PutUint64(b[32:], sumOf(salt, b[:32]))
+	binary.LittleEndian.PutUint64(b[24:], h.Unread)
+	binary.LittleEndian.PutUint64(b[32:], sumOf(salt, body))
+	binary.LittleEndian.PutUint64(b[40:], sumOf(salt, b[:40]))
 }
 
 // parseBlock decodes the header of a block in b, which stands at an offset of the
@@ -175,15 +177,16 @@ func parseBlock(b []byte, salt uint64, at int64) (h BlockHeader, err error) {
 	if string(b[:4]) != blockMagic {
 		return h, corrupt(at, "no block begins with %q", b[:4])
 	}
-	if sum := sumOf(salt, b[:32]); sum != binary.LittleEndian.Uint64(b[32:]) {
-		return h, corrupt(at, "checksum of the block's header is %x, not %x", sum, b[32:40])
+	if sum := sumOf(salt, b[:40]); sum != binary.LittleEndian.Uint64(b[40:]) {
+		return h, corrupt(at, "checksum of the block's header is %x, not %x", sum, b[40:48])
 	}
 	h = BlockHeader{
 		Kind: b[4], Rank: b[5],
 		ID:      binary.LittleEndian.Uint32(b[8:]),
 		Entries: binary.LittleEndian.Uint32(b[12:]),
 		Length:  binary.LittleEndian.Uint64(b[16:]),
-		sum:     binary.LittleEndian.Uint64(b[24:]),
+		Unread:  binary.LittleEndian.Uint64(b[24:]),
+		sum:     binary.LittleEndian.Uint64(b[32:]),
 	}
 	known := h.Kind == kindEntries && h.Rank < Ranks || h.Kind == kindEnd && h.Length == endSize
 	if !known || h.Length > math.MaxInt64/2 || uint64(h.Entries) > h.Length {
@@ -206,17 +209,27 @@ func (h *BlockHeader) Check(body []byte, salt uint64, at int64) error {
 type Block struct {
 	Bytes   []byte // begins with room for a header
 	Entries int
+	Unread  int // bytes of entries that were not read
 }
 
 // Reset empties the block.
 func (b *Block) Reset() {
 	b.Bytes = append(b.Bytes[:0], make([]byte, BlockHeaderSize)...)
-	b.Entries = 0
+	b.Entries, b.Unread = 0, 0
+}
+
+// Add notes that the bytes from an offset on are an entry now.
+func (b *Block) Add(from, freq int) {
+	b.Entries++
+	if freq == 0 {
+		b.Unread += len(b.Bytes) - from
+	}
 }
 
 // Seal completes the block, and returns what is to be written.
 func (b *Block) Seal(rank int, id uint32, salt uint64) []byte {
-	h := BlockHeader{Kind: kindEntries, Rank: uint8(rank), ID: id, Entries: uint32(b.Entries)}
+	h := BlockHeader{Kind: kindEntries, Rank: uint8(rank), ID: id, Entries: uint32(b.Entries),
+		Unread: uint64(b.Unread)}
 	h.seal(b.Bytes, salt)
 	return b.Bytes
 }

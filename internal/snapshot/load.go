@@ -10,12 +10,14 @@ import (
 // goroutines, which end before it returns, the caller's among them. Those of low ranks
 // come first: so in each ring the newest entries come last, and push out others should
 // there be no room for all. Blocks of more than most bytes are left out: they hold an
-// entry that is too long.
+// entry that is too long. Where more is there than fits into room bytes, Ref.Skip tells
+// which entries to leave out.
 //
 // After Scan with salvage, damaged blocks are left out too, and counted as such. The
 // error is that of the first other block that is damaged, or of restore.
-func (c *Contents) Load(workers int, most uint64, restore func() func(*Ref, []byte) error) error {
+func (c *Contents) Load(workers int, most, room uint64, restore func() func(*Ref, []byte) error) error {
 	slices.SortStableFunc(c.Blocks, func(a, b Ref) int { return int(a.Rank) - int(b.Rank) })
+	c.choose(room)
 	var mu sync.Mutex
 	var first error
 	next := 0
@@ -60,4 +62,27 @@ func (c *Contents) Load(workers int, most uint64, restore func() func(*Ref, []by
 	work()
 	others.Wait()
 	return first
+}
+
+// perEntry is about what an entry takes in an index.
+const perEntry = 14
+
+// choose has unread entries left out of the lowest ranks, until the rest takes but a
+// little more than room bytes.
+func (c *Contents) choose(room uint64) {
+	size := uint64(0)
+	for i := range c.Blocks {
+		size += c.Blocks[i].Length + perEntry*uint64(c.Blocks[i].Entries)
+	}
+	for i := range c.Blocks {
+		b := &c.Blocks[i]
+		if size <= room+room/16 {
+			return
+		}
+		b.Skip = true
+		if b.Length > 0 {
+			skipped := float64(b.Unread) / float64(b.Length)
+			size -= min(size, b.Unread+uint64(skipped*perEntry*float64(b.Entries)))
+		}
+	}
 }

@@ -9,7 +9,8 @@ import (
 // Ref is a block of a snapshot that can be read at any place.
 type Ref struct {
 	BlockHeader
-	At int64 // where its header is
+	At   int64 // where its header is
+	Skip bool  // its entries that were not read
 }
 
 // Contents are what a snapshot holds: of the blocks only their headers.
@@ -121,7 +122,7 @@ func (c *Contents) take(at int64) (next int64, err error) {
 		return 0, corrupt(at, "block %d for the second time", h.ID)
 	}
 	c.seen[h.ID] = true
-	c.Blocks = append(c.Blocks, Ref{h, at})
+	c.Blocks = append(c.Blocks, Ref{BlockHeader: h, At: at})
 	return next, nil
 }
 
@@ -288,7 +289,7 @@ func (s *Stream) Next() (Ref, []byte, error) {
 	}
 	s.seen[h.ID] = true
 	s.add(&h)
-	return Ref{h, at}, body, nil
+	return Ref{BlockHeader: h, At: at}, body, nil
 }
 
 // Each calls fn with each entry of a block's body, and where in the body it and

@@ -1,0 +1,396 @@
+package ringcache
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache/internal/snapshot"
+)
+
+// smallSnapshot returns the bytes of a snapshot of a few hundred bytes, and its entries.
+func smallSnapshot(t testing.TB) ([]byte, map[string]kept) {
+	t.Helper()
+	c := mustCache(t, tiny(1, 64, 64))
+	for id := range uint32(8) {
+		v := stamp{id: id, version: 1, size: selfSize}.value(nil)
+		require.NoError(t, c.SetWithTTL(trafficKey(nil, id), v, time.Duration(id%2)*time.Hour))
+		c.Has(trafficKey(nil, id/2))
+	}
+	b, _ := snapshotOf(t, c)
+	return b, contents(t, c)
+}
+
+// judges are caches that are empty each time, and made once.
+var judges = [3]func() *Cache{emptied(), emptied(), emptied()}
+
+func emptied() func() *Cache {
+	once := sync.OnceValue(func() *Cache { return newCache(tiny(1, 64, 64)) })
+	return func() *Cache {
+		once().Reset()
+		return once()
+	}
+}
+
+// judge loads bytes in every way. An error is ErrCorrupt and says where; what comes back
+// was saved; and what a salvage leaves out is counted. It returns how many entries the
+// salvage has brought.
+func judge(t *testing.T, b []byte, all map[string]kept, whole bool, what string) int {
+	t.Helper()
+	stream, file, rest := judges[0](), judges[1](), judges[2]()
+	check := func(c *Cache) int {
+		got := contents(t, c)
+		for k, e := range got {
+			if w, ok := all[k]; !ok || w.value != e.value || w.negative != e.negative {
+				require.Fail(t, "a wrong value", "%s: key %x", what, k)
+			}
+		}
+		return len(got)
+	}
+	_, errStream := stream.ReadFrom(io.MultiReader(bytes.NewReader(b)))
+	_, errFile := file.ReadFrom(bytes.NewReader(b))
+	for _, err := range []error{errStream, errFile} {
+		if err != nil {
+			require.ErrorIs(t, err, ErrCorrupt, what)
+			require.ErrorContains(t, err, "offset ", what)
+		}
+		require.Equal(t, whole, err == nil, what)
+	}
+	check(stream)
+	check(file)
+
+	s, err := snapshot.Scan(bytes.NewReader(b), int64(len(b)), true)
+	if err != nil {
+		require.ErrorIs(t, err, ErrCorrupt, what)
+		return 0
+	}
+	require.NoError(t, rest.restore(s), what)
+	n := check(rest)
+	require.Equal(t, whole, s.Damaged == 0, what)
+	if whole {
+		require.Equal(t, len(all), n, what)
+	}
+	return n
+}
+
+// Of every bit of a small snapshot, the flip is noticed, and costs a block at the most.
+func TestSnapshot_EveryBitFlipped(t *testing.T) {
+	b, all := smallSnapshot(t)
+	whole := len(all)
+	require.Equal(t, whole, judge(t, b, all, true, "as it is"))
+	blocks := blocksOf(t, b)
+	require.Greater(t, len(blocks), 2)
+	for i := range b {
+		for bit := range 8 {
+			if i%3 != bit%3 && testing.Short() {
+				continue
+			}
+			b[i] ^= 1 << bit
+			n := judge(t, b, all, false, fmt.Sprintf("bit %d of byte %d", bit, i))
+			b[i] ^= 1 << bit
+			lost := 0
+			for _, block := range blocks {
+				if i >= int(block.At) && i < block.end() {
+					lost = int(block.Entries)
+				}
+			}
+			require.Equal(t, whole-lost, n, "bit %d of byte %d", bit, i)
+		}
+	}
+}
+
+// placed is a block and its place.
+type placed struct{ snapshot.Ref }
+
+func (p placed) end() int { return int(p.At) + snapshot.BlockHeaderSize + int(p.Length) }
+
+func blocksOf(t testing.TB, b []byte) (all []placed) {
+	t.Helper()
+	s, err := snapshot.Scan(bytes.NewReader(b), int64(len(b)), false)
+	require.NoError(t, err)
+	for _, ref := range s.Blocks {
+		all = append(all, placed{ref})
+	}
+	return all
+}
+
+// Every truncation is noticed, and what stands before it is there.
+func TestSnapshot_EveryTruncation(t *testing.T) {
+	b, all := smallSnapshot(t)
+	blocks := blocksOf(t, b)
+	for n := range b {
+		got := judge(t, b[:n], all, false, fmt.Sprintf("%d bytes", n))
+		want := 0
+		for _, block := range blocks {
+			if block.end() <= n {
+				want += int(block.Entries)
+			}
+		}
+		require.Equal(t, want, got, "%d bytes", n)
+	}
+}
+
+// Blocks may come in any order. None may be missing, or come twice.
+func TestSnapshot_BlocksElsewhere(t *testing.T) {
+	b, all := smallSnapshot(t)
+	blocks := blocksOf(t, b)
+	part := func(i int) []byte { return b[blocks[i].At:blocks[i].end()] }
+	last := len(blocks) - 1
+	head, end := b[:snapshot.HeaderSize], b[blocks[last].end():]
+	join := func(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
+	var reversed, rest [][]byte
+	for i := range blocks {
+		reversed = append(reversed, part(last-i))
+		if i > 0 {
+			rest = append(rest, part(i))
+		}
+	}
+	missing := len(all) - int(blocks[0].Entries)
+	judge(t, join(head, join(reversed...), end), all, true, "reversed")
+	n := judge(t, join(head, join(rest...), end), all, false, "one is missing")
+	require.Equal(t, missing, n)
+	n = judge(t, join(b[:len(b)-len(end)], part(0), end), all, false, "one comes twice")
+	require.Equal(t, len(all), n)
+	n = judge(t, join(head, join(rest...), part(1), end), all, false, "one in another's place")
+	require.Equal(t, missing, n)
+	zeroed := bytes.Clone(b)
+	clear(zeroed[blocks[0].At:blocks[0].end()])
+	require.Equal(t, missing, judge(t, zeroed, all, false, "zeroed"))
+	n = judge(t, join(head, []byte("rblk rubbish rblkrblk"), b[len(head):]), all, false, "rubbish")
+	require.Equal(t, len(all), n)
+	n = judge(t, b[:len(b)-len(end)], all, false, "no end")
+	require.Equal(t, len(all), n)
+
+	// A block of another snapshot, be it of the same cache.
+	other, _ := smallSnapshot(t)
+	foreign := blocksOf(t, other)[0]
+	n = judge(t, join(head, join(rest...), other[foreign.At:foreign.end()], end), all, false, "foreign")
+	require.Equal(t, missing, n)
+}
+
+// A value that holds a whole snapshot is not taken for a part of this one.
+func TestSnapshot_ValueThatLooksLikeABlock(t *testing.T) {
+	evil := mustCache(t, defaultGeometry(minMaxBytes))
+	require.NoError(t, evil.Set([]byte("evil"), []byte("v")))
+	inner, _ := snapshotOf(t, evil)
+	c := mustCache(t, defaultGeometry(minMaxBytes))
+	require.NoError(t, c.Set([]byte("k"), inner))
+	b, _ := snapshotOf(t, c)
+	require.Contains(t, string(b), string(inner))
+	b[snapshot.HeaderSize] ^= 1 // so that the next block is searched for
+	d := LoadFromFileOrNew(writeFile(t, b), minMaxBytes)
+	defer closeCache(t, d)
+	require.False(t, d.Has([]byte("evil")))
+	require.Zero(t, d.Len())
+	require.NotZero(t, statsOf(d).DiscardedBlocks)
+}
+
+// The public functions on a damaged file.
+func TestSnapshot_DamagedFile(t *testing.T) {
+	c := mustCache(t, defaultGeometry(64<<20))
+	fillCache(t, c, 0, 100_000, 100)
+	b, path := snapshotOf(t, c)
+	blocks := blocksOf(t, b)
+	hurt := blocks[len(blocks)/2]
+	b[hurt.At+1000] ^= 0x10
+	require.NoError(t, os.WriteFile(path, b, 0o600))
+	d, err := LoadFromFile(path)
+	require.Nil(t, d)
+	require.ErrorIs(t, err, ErrCorrupt)
+	require.ErrorContains(t, err, "ringcache: load snapshot: "+path+": offset ")
+	require.ErrorContains(t, err, fmt.Sprintf("offset %d: checksum of block %d is ", hurt.At, hurt.ID))
+	d = LoadFromFileOrNew(path, 64<<20)
+	defer closeCache(t, d)
+	require.NoError(t, d.validate())
+	require.Equal(t, c.Len()-int(hurt.Entries), d.Len())
+	require.EqualValues(t, 1, statsOf(d).DiscardedBlocks)
+	b[hurt.At+1000] ^= 0x10
+	_, err = LoadFromFile(writeFile(t, append(b, 0)))
+	require.ErrorIs(t, err, ErrCorrupt)
+	require.ErrorContains(t, err, "1 bytes follow the end mark")
+	for _, rubbish := range []string{"", "x", strings.Repeat("ringsnap", 100), strings.Repeat("\x00", 5000)} {
+		path := writeFile(t, []byte(rubbish))
+		_, err := LoadFromFile(path)
+		require.ErrorIs(t, err, ErrCorrupt)
+		e := LoadFromFileOrNew(path, minMaxBytes)
+		require.EqualValues(t, 1, statsOf(e).DiscardedBlocks)
+		require.Zero(t, e.Len())
+		closeCache(t, e)
+	}
+}
+
+// forge makes a snapshot of a header and blocks that say what they like.
+func forge(h snapshot.Header, blocks ...[]byte) []byte {
+	b := h.Append(nil)
+	for i, body := range blocks {
+		var block snapshot.Block
+		block.Reset()
+		block.Bytes = append(block.Bytes, body...)
+		block.Entries = 1
+		b = append(b, block.Seal(5, uint32(i), h.Salt)...)
+	}
+	end := snapshot.End{Blocks: uint64(len(blocks)), Entries: uint64(len(blocks))}
+	return end.Append(b, &h)
+}
+
+// Nothing is allocated on the word of a number in the file, and nothing panics, even if
+// all checksums are right.
+func TestSnapshot_NumbersThatLie(t *testing.T) {
+	huge := binary.AppendUvarint(nil, 1<<62)
+	entry := func(meta byte, parts ...[]byte) []byte {
+		return append([]byte{meta}, bytes.Join(parts, nil)...)
+	}
+	good := entry(0, []byte{1, 1}, []byte("kv"))
+	for name, b := range map[string][]byte{
+		"key":         forge(snapshot.Header{MaxBytes: 1 << 25}, entry(0, huge, []byte{1}, []byte("kv"))),
+		"value":       forge(snapshot.Header{MaxBytes: 1 << 25}, entry(0, []byte{1}, huge, []byte("kv"))),
+		"both":        forge(snapshot.Header{MaxBytes: 1 << 25}, entry(0, huge, huge)),
+		"endless":     forge(snapshot.Header{MaxBytes: 1 << 25}, bytes.Repeat([]byte{0xff}, 30)),
+		"meta":        forge(snapshot.Header{MaxBytes: 1 << 25}, entry(0x80, []byte{1, 1}, []byte("kv"))),
+		"no expiry":   forge(snapshot.Header{MaxBytes: 1 << 25}, entry(4, []byte{1, 1}, []byte("kv"))),
+		"before 1970": forge(snapshot.Header{MaxBytes: 1 << 25}, entry(4, []byte{1, 1}, bytes.Repeat([]byte{0xff}, 8), []byte("kv"))),
+		"negative":    forge(snapshot.Header{MaxBytes: 1 << 25}, entry(8, []byte{1, 1}, []byte("kv"))),
+		"two entries": forge(snapshot.Header{MaxBytes: 1 << 25}, append(bytes.Clone(good), good...)),
+		"no entry":    forge(snapshot.Header{MaxBytes: 1 << 25}, nil),
+	} {
+		path := writeFile(t, b)
+		_, err := LoadFromFile(path)
+		require.ErrorIs(t, err, ErrCorrupt, name)
+		d := LoadFromFileOrNew(path, 1)
+		require.Zero(t, d.Len(), name)
+		require.NotZero(t, statsOf(d).DiscardedBlocks, name)
+		closeCache(t, d)
+	}
+	for name, h := range map[string]snapshot.Header{
+		"no bound":   {},
+		"4 TB":       {MaxBytes: 1<<42 + 1},
+		"no int":     {MaxBytes: 1 << 63},
+		"a past ttl": {MaxBytes: 1 << 25, TTL: -1},
+		"ahead":      {MaxBytes: 1 << 25, TTL: 1, RefreshAhead: 2},
+	} {
+		_, err := LoadFromFile(writeFile(t, forge(h, good)))
+		if h.MaxBytes > 1<<42 && runtime.GOARCH == "386" {
+			continue // it is as much as there can be
+		}
+		require.ErrorIs(t, err, ErrInvalidOptions, name)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	h := snapshot.Header{MaxBytes: 1 << 30, Entries: 1 << 60, Bytes: 1 << 60, Policy: 200}
+	d, err := LoadFromFile(writeFile(t, forge(h, good)))
+	require.NoError(t, err)
+	runtime.ReadMemStats(&after)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(8<<20))
+	require.Less(t, statsOf(d).ReservedBytes, uint64(1<<20))
+	v, ok := d.HasGet(nil, []byte("k"))
+	require.True(t, ok)
+	require.Equal(t, "v", string(v))
+	require.Equal(t, PolicyS3FIFO, Policy(d.shared.policy), "of a policy that is not known")
+	closeCache(t, d)
+}
+
+// A newer version is told from damage.
+func TestSnapshot_NewerVersion(t *testing.T) {
+	h := snapshot.Header{MaxBytes: 1 << 25}
+	b := h.Append(nil)
+	b[12] = 2 // what a newer version would write
+	binary.LittleEndian.PutUint64(b[len(b)-8:], xxhash.Sum64(b[:len(b)-8]))
+	for _, err := range []error{
+		func() error { _, err := LoadFromFile(writeFile(t, b)); return err }(),
+		func() error { _, err := New(1).ReadFrom(bytes.NewBuffer(b)); return err }(),
+	} {
+		require.ErrorIs(t, err, ErrVersion)
+		require.False(t, errors.Is(err, ErrCorrupt))
+		require.ErrorContains(t, err, "version 2, at most 1 is known")
+	}
+}
+
+var golden = flag.Bool("ringcache.golden", false, "write the golden snapshot anew")
+
+const goldenFile = "testdata/v1.snapshot"
+
+// A file that version 1 has written is read for ever, and on all platforms.
+func TestSnapshot_Golden(t *testing.T) {
+	if *golden {
+		g := defaultGeometry(minMaxBytes)
+		g.ttl, g.ahead = time.Hour, time.Minute
+		c := mustCache(t, g)
+		goldenEntries(t, c)
+		require.NoError(t, os.MkdirAll("testdata", 0o755))
+		require.NoError(t, c.SaveToFile(goldenFile))
+	}
+	c := mustLoad(t, goldenFile)
+	want := newCache(defaultGeometry(minMaxBytes))
+	defer want.Close()
+	goldenEntries(t, want)
+	got := contents(t, c)
+	requireSame(t, contents(t, want), got, true)
+	require.Equal(t, []time.Duration{time.Hour, time.Minute}, []time.Duration{c.ttl, c.ahead})
+	require.EqualValues(t, minMaxBytes, statsOf(c).MaxBytesSize)
+	left, ok := c.TTL([]byte("until 2033"))
+	require.True(t, ok)
+	until := time.Now().Add(left)
+	if time.Now().Year() < 2033 {
+		require.WithinDuration(t, time.Date(2033, 1, 1, 0, 0, 0, 0, time.UTC), until, time.Second)
+	}
+}
+
+func goldenEntries(t testing.TB, c *Cache) {
+	t.Helper()
+	for id := range uint32(300) {
+		v := stamp{id: id, version: 1, size: int(id % 60)}.value(nil)
+		require.NoError(t, c.SetWithTTL(trafficKey(nil, id), v, 0))
+		for range id % 5 {
+			c.Has(trafficKey(nil, id))
+		}
+	}
+	require.NoError(t, c.SetWithTTL(nil, nil, 0))
+	require.NoError(t, c.SetWithTTL(bytes.Repeat([]byte("k"), 200), []byte("long key"), 0))
+	require.NoError(t, c.SetWithTTL([]byte("long"), bytes.Repeat([]byte("v"), 70_000), 0))
+	require.NoError(t, c.SetWithTTL([]byte("until 2033"), []byte("v"),
+		time.Until(time.Date(2033, 1, 1, 0, 0, 0, 0, time.UTC))))
+	w := write{k: []byte("negative"), h: c.shared.hash([]byte("negative")), negative: true,
+		expiry: 1<<32 - 1, silent: true}
+	require.NoError(t, c.apply(&w, "set"))
+}
+
+// FuzzSnapshot reads any bytes, as they are and with a header before them, and changes
+// bytes of a good snapshot.
+func FuzzSnapshot(f *testing.F) {
+	b, all := smallSnapshot(f)
+	f.Add(b, uint16(0), byte(0))
+	f.Add([]byte("rblk"), uint16(100), byte(1))
+	f.Add([]byte{0, 1, 1, 'k', 'v'}, uint16(5), byte(255))
+	f.Fuzz(func(t *testing.T, data []byte, at uint16, x byte) {
+		changed := bytes.Clone(b)
+		i := int(at) % len(b)
+		changed[i] ^= x
+		n := copy(changed[i:], data[:min(len(data), int(x))])
+		judge(t, changed, all, bytes.Equal(changed, b), fmt.Sprintf("%d bytes at %d", n, i))
+
+		// What the checksums do not save us from.
+		c := judges[0]()
+		_, err := c.ReadFrom(bytes.NewReader(forge(snapshot.Header{MaxBytes: 1 << 25}, data)))
+		if err != nil {
+			require.ErrorIs(t, err, ErrCorrupt)
+		}
+		require.NoError(t, c.validate())
+		s, err := snapshot.Scan(bytes.NewReader(data), int64(len(data)), true)
+		if err == nil {
+			require.NoError(t, c.restore(s))
+			require.NoError(t, c.validate())
+		}
+	})
+}
