@@ -31,7 +31,7 @@ func contents(t testing.TB, c *Cache) map[string]kept {
 	c.each(func(b *bucket) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.index.Each(func(_, slot uint64) {
+		b.index.Each(func(slot, _ uint64) {
 			r := &b.rings[index.Ring(slot)]
 			if !r.Live(slot) {
 				return

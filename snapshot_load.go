@@ -479,7 +479,7 @@ func (t *batch) restoreLocked(b *bucket, rank, freq int) error {
 	b.index.SetLatest(slot)
 	if f.ghost {
 		b.index.Store(f.Place, slot)
-	} else if victim, forced := b.index.Insert(w.h, slot, b.windows()); forced {
+	} else if victim, forced := b.index.Insert(slot, index.Tag(w.h), b.windows()); forced {
 		b.loseLocked(victim)
 	}
 	b.appended += w.n

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -22,7 +23,6 @@ import (
 	"github.com/ringcache/ringcache/internal/clock"
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/snapshot"
-	"github.com/ringcache/ringcache/internal/workload"
 )
 
 func TestSnapshot_BringsEverythingBack(t *testing.T) {
@@ -121,7 +121,7 @@ func TestSnapshot_HitsGoOn(t *testing.T) {
 		g := defaultGeometry(minMaxBytes)
 		g.policy = kind
 		c := mustCache(t, g)
-		ids := workload.NewZipf(7, 3_000_000, 0.9)
+		ids := rand.NewZipf(newRand(7), 1.01, 10, 3_000_000)
 		replay := func(c *Cache, keys []uint64) (hits int) {
 			key, value := make([]byte, 8), make([]byte, 100)
 			for _, id := range keys {
@@ -136,7 +136,7 @@ func TestSnapshot_HitsGoOn(t *testing.T) {
 		}
 		trace := make([]uint64, 1_500_000)
 		for i := range trace {
-			trace[i] = ids.Next()
+			trace[i] = ids.Uint64()
 		}
 		warm, rest := trace[:1_300_000], trace[1_300_000:]
 		replay(c, warm)
@@ -339,7 +339,7 @@ func TestSnapshot_ModelGoesOn(t *testing.T) {
 		t.Run(describe(mc.g), func(t *testing.T) {
 			t.Parallel()
 			r := newRunner(t, mc.g, false)
-			rnd := workload.NewRand(uint64(i))
+			rnd := newRand(uint64(i))
 			data := make([]byte, opSize*400)
 			for range 12 {
 				fillRandom(rnd, data)
