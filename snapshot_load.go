@@ -445,8 +445,25 @@ func (t *batch) restoreLarge(it item, ref *snapshot.Ref, body []byte) error {
 	return nil
 }
 
-// restoreLocked puts the write's record into bucket b, unless its key is there. An entry
-// of the small ring goes where a new one would go.
+// placeRestoredLocked returns the ring that an entry of a rank goes to, where it has room
+// for n bytes then, and how many chunks that may hold. One of the small ring goes where a
+// new one would go.
+func placeRestoredLocked(b *bucket, rank, n int) (to policy.Ring, limit int) {
+	small, main := &b.rings[policy.Small], &b.rings[policy.Main]
+	if to = policy.Main; rank < snapshot.SmallRanks && b.policy.Kind != policy.FIFO {
+		to = policy.Small
+	}
+	if b.rings[to].Left() >= n {
+		return to, math.MaxInt // as nearly always: no chunk is taken
+	}
+	l := b.limitLocked()
+	if to == policy.Small {
+		to = b.policy.Admit(false, small.Fits(n, l.small), main.Fits(n, l.main))
+	}
+	return to, b.ownRoomLocked(to, n, l)
+}
+
+// restoreLocked puts the write's record into bucket b, unless its key is there.
 func (t *batch) restoreLocked(b *bucket, rank, freq int) error {
 	w := &t.w
 	b.hint = hintUnknown
@@ -463,12 +480,8 @@ func (t *batch) restoreLocked(b *bucket, rank, freq int) error {
 	if b.hasTTL {
 		b.expireSomeLocked()
 	}
-	l, to := b.limitLocked(), policy.Main
-	if rank < snapshot.SmallRanks {
-		small, main := &b.rings[policy.Small], &b.rings[policy.Main]
-		to = b.policy.Admit(false, small.Fits(w.n, l.small), main.Fits(w.n, l.main))
-	}
-	pos, err := b.appendLocked(to, b.ownRoomLocked(to, w.n, l), w)
+	to, limit := placeRestoredLocked(b, rank, w.n)
+	pos, err := b.appendLocked(to, limit, w)
 	if err != nil {
 		return err
 	}

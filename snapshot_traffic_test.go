@@ -89,7 +89,7 @@ func TestSnapshot_EachExactlyOnce(t *testing.T) {
 				sets := 40 // in each step
 				if g.buckets == 1 {
 					sets = 400
-					fillCache(t, c, 1<<40, 20_000, 100) // nothing comes any more without a move
+					fillCache(t, c, 1<<28, 20_000, 100) // nothing comes any more without a move
 				}
 				w := watch(t, c, 700, mixedSize)
 				for id := range uint32(100) { // deleted before
