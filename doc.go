@@ -51,7 +51,17 @@
 // GetOrLoad or [Options].OnEvict, not a codec, not the body of a loop. Each may take its
 // time, panic, and call any method of the same cache. (A load that asks for its own key
 // waits for itself.) The package starts no goroutines, but for a load that GetOrLoad was
-// asked for.
+// asked for, and while a snapshot is saved or loaded.
+//
+// # Snapshots
+//
+// [Cache.SaveToFile] and [Cache.Save] write the cache to a file, and [LoadFromFile]
+// makes one like it, for a warm start. The file at the path is whole at any time: the
+// new one is written beside it, synced, and renamed. Others use the cache meanwhile.
+// Keys, values, the rest of the time to live, order and frequencies come back, into a
+// cache of any size. Blocks have checksums; a damaged file is [ErrCorrupt], and
+// [LoadFromFileOrNew] takes what is whole. [Cache.WriteTo] and [Cache.ReadFrom] do the
+// same with streams. A snapshot may hold secrets: its mode is 0600.
 //
 // # Memory
 //

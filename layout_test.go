@@ -18,7 +18,7 @@ import (
 
 const (
 	mostRootFiles = 27     // Go files at the root that are no tests
-	mostLines     = 10_500 // of them and of the packages in internal
+	mostLines     = 10_600 // of them and of the packages in internal
 	mostFileLines = 500
 	mostFuncLines = 60
 	mostColumns   = 100

@@ -168,7 +168,8 @@ func TestSnapshot_BlocksElsewhere(t *testing.T) {
 	zeroed := bytes.Clone(b)
 	clear(zeroed[blocks[0].At:blocks[0].end()])
 	require.Equal(t, missing, judge(t, zeroed, all, false, "zeroed"))
-	n = judge(t, join(head, []byte("rblk rubbish rblkrblk"), b[len(head):]), all, false, "rubbish")
+	n = judge(t, join(head, []byte("rblk rubbish rblkrblk"), b[len(head):]), all, false,
+		"rubbish")
 	require.Equal(t, len(all), n)
 	n = judge(t, b[:len(b)-len(end)], all, false, "no end")
 	require.Equal(t, len(all), n)
@@ -176,7 +177,8 @@ func TestSnapshot_BlocksElsewhere(t *testing.T) {
 	// A block of another snapshot, be it of the same cache.
 	other, _ := smallSnapshot(t)
 	foreign := blocksOf(t, other)[0]
-	n = judge(t, join(head, join(rest...), other[foreign.At:foreign.end()], end), all, false, "foreign")
+	n = judge(t, join(head, join(rest...), other[foreign.At:foreign.end()], end), all, false,
+		"foreign")
 	require.Equal(t, missing, n)
 }
 
@@ -210,7 +212,8 @@ func TestSnapshot_DamagedFile(t *testing.T) {
 	require.Nil(t, d)
 	require.ErrorIs(t, err, ErrCorrupt)
 	require.ErrorContains(t, err, "ringcache: load snapshot: "+path+": offset ")
-	require.ErrorContains(t, err, fmt.Sprintf("offset %d: checksum of block %d is ", hurt.At, hurt.ID))
+	where := fmt.Sprintf("offset %d: checksum of block %d is ", hurt.At, hurt.ID)
+	require.ErrorContains(t, err, where)
 	d = LoadFromFileOrNew(path, 64<<20)
 	defer closeCache(t, d)
 	require.NoError(t, d.validate())
@@ -220,7 +223,8 @@ func TestSnapshot_DamagedFile(t *testing.T) {
 	_, err = LoadFromFile(writeFile(t, append(b, 0)))
 	require.ErrorIs(t, err, ErrCorrupt)
 	require.ErrorContains(t, err, "1 bytes follow the end mark")
-	for _, rubbish := range []string{"", "x", strings.Repeat("ringsnap", 100), strings.Repeat("\x00", 5000)} {
+	all := []string{"", "x", strings.Repeat("ringsnap", 100), strings.Repeat("\x00", 5000)}
+	for _, rubbish := range all {
 		path := writeFile(t, []byte(rubbish))
 		_, err := LoadFromFile(path)
 		require.ErrorIs(t, err, ErrCorrupt)
@@ -253,17 +257,19 @@ func TestSnapshot_NumbersThatLie(t *testing.T) {
 		return append([]byte{meta}, bytes.Join(parts, nil)...)
 	}
 	good := entry(0, []byte{1, 1}, []byte("kv"))
+	never := bytes.Repeat([]byte{0xff}, 8)
+	h := snapshot.Header{MaxBytes: 1 << 25}
 	for name, b := range map[string][]byte{
-		"key":         forge(snapshot.Header{MaxBytes: 1 << 25}, entry(0, huge, []byte{1}, []byte("kv"))),
-		"value":       forge(snapshot.Header{MaxBytes: 1 << 25}, entry(0, []byte{1}, huge, []byte("kv"))),
-		"both":        forge(snapshot.Header{MaxBytes: 1 << 25}, entry(0, huge, huge)),
-		"endless":     forge(snapshot.Header{MaxBytes: 1 << 25}, bytes.Repeat([]byte{0xff}, 30)),
-		"meta":        forge(snapshot.Header{MaxBytes: 1 << 25}, entry(0x80, []byte{1, 1}, []byte("kv"))),
-		"no expiry":   forge(snapshot.Header{MaxBytes: 1 << 25}, entry(4, []byte{1, 1}, []byte("kv"))),
-		"before 1970": forge(snapshot.Header{MaxBytes: 1 << 25}, entry(4, []byte{1, 1}, bytes.Repeat([]byte{0xff}, 8), []byte("kv"))),
-		"negative":    forge(snapshot.Header{MaxBytes: 1 << 25}, entry(8, []byte{1, 1}, []byte("kv"))),
-		"two entries": forge(snapshot.Header{MaxBytes: 1 << 25}, append(bytes.Clone(good), good...)),
-		"no entry":    forge(snapshot.Header{MaxBytes: 1 << 25}, nil),
+		"key":         forge(h, entry(0, huge, []byte{1}, []byte("kv"))),
+		"value":       forge(h, entry(0, []byte{1}, huge, []byte("kv"))),
+		"both":        forge(h, entry(0, huge, huge)),
+		"endless":     forge(h, bytes.Repeat([]byte{0xff}, 30)),
+		"meta":        forge(h, entry(0x80, []byte{1, 1}, []byte("kv"))),
+		"no expiry":   forge(h, entry(4, []byte{1, 1}, []byte("kv"))),
+		"before 1970": forge(h, entry(4, []byte{1, 1}, never, []byte("kv"))),
+		"negative":    forge(h, entry(8, []byte{1, 1}, []byte("kv"))),
+		"two entries": forge(h, append(bytes.Clone(good), good...)),
+		"no entry":    forge(h, nil),
 	} {
 		path := writeFile(t, b)
 		_, err := LoadFromFile(path)
@@ -288,7 +294,7 @@ func TestSnapshot_NumbersThatLie(t *testing.T) {
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	h := snapshot.Header{MaxBytes: 1 << 30, Entries: 1 << 60, Bytes: 1 << 60, Policy: 200}
+	h = snapshot.Header{MaxBytes: 1 << 30, Entries: 1 << 60, Bytes: 1 << 60, Policy: 200}
 	d, err := LoadFromFile(writeFile(t, forge(h, good)))
 	require.NoError(t, err)
 	runtime.ReadMemStats(&after)

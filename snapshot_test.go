@@ -218,7 +218,7 @@ func TestSnapshot_LivesGoOn(t *testing.T) {
 	_, ok := d.TTL([]byte("far"))
 	require.True(t, ok)
 	_, err = d.GetOrLoad(t.Context(), nil, []byte("none"),
-		func(context.Context, []byte) (Loaded, error) { return Loaded{}, errors.New("it was asked") })
+		func(context.Context, []byte) (Loaded, error) { return Loaded{}, errors.New("asked") })
 	require.ErrorIs(t, err, ErrAbsent)
 
 	// A cache that reads it an hour later.
@@ -230,7 +230,8 @@ func TestSnapshot_LivesGoOn(t *testing.T) {
 	late.clock = e.shared.Wall(time.Now().Add(time.Hour))
 	s, err := snapshot.Scan(bytes.NewReader(b), int64(len(b)), false)
 	require.NoError(t, err)
-	require.NoError(t, s.Load(1, 1<<30, 1<<30, func() func(*snapshot.Ref, []byte) error { return late.restore }))
+	restore := func() func(*snapshot.Ref, []byte) error { return late.restore }
+	require.NoError(t, s.Load(1, 1<<30, 1<<30, restore))
 	require.Equal(t, 3, e.Len(), "never, far, and the one that is none")
 }
 

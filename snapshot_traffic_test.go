@@ -328,11 +328,12 @@ func TestSnapshot_Cancel(t *testing.T) {
 	old, path := snapshotOf(t, c)
 	for _, workers := range []int{1, 2} {
 		ctx, cancel := context.WithCancel(t.Context())
-		err := c.Save(ctx, path, SaveOptions{Concurrency: workers, Progress: func(done, total int64) {
+		o := SaveOptions{Concurrency: workers, Progress: func(done, total int64) {
 			if done > total/3 {
 				cancel()
 			}
-		}})
+		}}
+		err := c.Save(ctx, path, o)
 		require.ErrorIs(t, err, context.Canceled)
 		require.ErrorContains(t, err, path)
 		require.True(t, bytes.Equal(old, readFile(t, path)))

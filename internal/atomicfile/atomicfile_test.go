@@ -50,8 +50,8 @@ func TestFile_RemovesLeftovers(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "file")
 	left := ".file.0123456789abcdef" + suffix
-	others := []string{".file" + suffix, ".file.x.0123456789abcdef" + suffix, ".other.0123456789abcdef" + suffix,
-		"file.0123456789abcdef" + suffix, ".file.0123456789abcdef"}
+	others := []string{".file" + suffix, ".file.x.0123456789abcdef" + suffix,
+		".other.0123456789abcdef" + suffix, "file.0123456789abcdef" + suffix, ".file.0123456789abcdef"}
 	for _, name := range append(others, left) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o600))
 	}

@@ -15,7 +15,9 @@ import (
 //
 // After Scan with salvage, damaged blocks are left out too, and counted as such. The
 // error is that of the first other block that is damaged, or of restore.
-func (c *Contents) Load(workers int, most, room uint64, restore func() func(*Ref, []byte) error) error {
+func (c *Contents) Load(
+	workers int, most, room uint64, restore func() func(*Ref, []byte) error,
+) error {
 	slices.SortStableFunc(c.Blocks, func(a, b Ref) int { return int(a.Rank) - int(b.Rank) })
 	c.choose(room)
 	var mu sync.Mutex

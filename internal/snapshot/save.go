@@ -192,8 +192,8 @@ func (w *Worker) walk(first, n int, p Pass) error {
 // report tells Progress what the step has done.
 func (w *Worker) report() {
 	done, total := w.s.done.Add(int64(w.Bytes)), int64(w.s.Header.Bytes)
-	if w.lead && w.Bytes > 0 && w.s.Progress != nil {
-		w.s.Progress(min(done, total), total)
+	if w.lead && w.Bytes > 0 && done < total && w.s.Progress != nil {
+		w.s.Progress(done, total)
 	}
 }
 

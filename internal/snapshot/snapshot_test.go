@@ -189,7 +189,8 @@ func TestContents_ChooseTheHottest(t *testing.T) {
 	}
 	for room, want := range map[uint64][]bool{
 		10_000: {false, false, false, false}, 4400: {false, false, false, false},
-		3600: {true, false, false, false}, 3100: {true, true, false, false}, 0: {true, true, true, true},
+		3600: {true, false, false, false}, 3100: {true, true, false, false},
+		0: {true, true, true, true},
 	} {
 		c := &Contents{Blocks: []Ref{block(0, 1000), block(1, 500), block(1, 0), block(2, 1000)}}
 		c.choose(room)
