@@ -129,6 +129,8 @@ func (c *Cache) finish(l *located, dst, k []byte) (out []byte, got outcome) {
 			return dst, retry
 		}
 		out = torn.Append(dst, value)
+	} else if l.slot != nil {
+		l.b.seek(l.slot)
 	}
 	torn.Fence()
 	if l.b.seq.Load() != l.seq {

@@ -54,6 +54,8 @@ type bucket struct {
 	expirer   expirer
 	evictions *[]evicted // what has left under the lock; nil without OnEvict
 
+	sought [ringCount]atomic.Uint32 // ghosts of each ring that lookups have found
+
 	inflow arrival // records set that shared.arrivals does not know of yet
 	counters
 }
@@ -275,35 +277,6 @@ func (b *bucket) insertLocked(f *found, replace bool, w *write, room int) error 
 	return nil
 }
 
-// admitLocked returns the ring that a record of n bytes goes to: a replaced one keeps its
-// standing, a new one is for the policy to decide.
-func (b *bucket) admitLocked(f *found, replace bool, n int, l limits) policy.Ring {
-	if replace {
-		return index.Ring(f.Slot)
-	}
-	if b.policy.Kind == policy.FIFO {
-		return policy.Main
-	}
-	if f.ghost {
-		b.ghostHits++
-		of := index.Ring(f.Slot)
-		near := b.rings[of].Gone(f.Slot) <= b.rings[0].Size+b.rings[1].Size
-		b.policy.GhostFound(of, b.ghostsLocked(), near)
-	}
-	small, main := &b.rings[policy.Small], &b.rings[policy.Main]
-	return b.policy.Admit(f.ghost, small.Fits(n, l.small), main.Fits(n, l.main))
-}
-
-// ghostsLocked returns how many ghosts there are of each ring: a live entry has one slot
-// (I7), and all others are stale (I9).
-func (b *bucket) ghostsLocked() [ringCount]int {
-	n := b.index.Used()
-	for i := range n {
-		n[i] -= b.rings[i].Entries
-	}
-	return n
-}
-
 // appendLocked writes a record at the head of a ring that may hold limit chunks and has
 // room for it, counts it, and returns its position.
 func (b *bucket) appendLocked(to policy.Ring, limit int, w *write) (uint64, error) {
@@ -443,6 +416,7 @@ func (b *bucket) learnLocked() {
 	if !l.mu.TryLock() {
 		return // there is a next time
 	}
+	b.soughtLocked()
 	b.policy.Exchange(&l.Learner, live, mean)
 	l.mu.Unlock()
 }

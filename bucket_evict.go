@@ -93,6 +93,54 @@ func (b *bucket) takeFromLocked(giver policy.Ring, l limits, r *ring.Ring, limit
 	}
 }
 
+// admitLocked returns the ring that a record of n bytes goes to: a replaced one keeps its
+// standing, a new one is for the policy to decide.
+func (b *bucket) admitLocked(f *found, replace bool, n int, l limits) policy.Ring {
+	if replace {
+		return index.Ring(f.Slot)
+	}
+	if b.policy.Kind == policy.FIFO {
+		return policy.Main
+	}
+	if f.ghost {
+		b.ghostHits++
+		if !index.OnTrial(f.Slot) { // else a lookup has found it before
+			b.policy.GhostFound(index.Ring(f.Slot), 1, b.ghostsLocked(), b.isNear(f.Slot))
+		}
+	}
+	small, main := &b.rings[policy.Small], &b.rings[policy.Main]
+	return b.policy.Admit(f.ghost, small.Fits(n, l.small), main.Fits(n, l.main))
+}
+
+// isNear reports whether a larger ring could still hold the entry of a ghost.
+//
+//go:norace
+func (b *bucket) isNear(ghost uint64) bool {
+	small, main := &b.rings[policy.Small], &b.rings[policy.Main]
+	in := index.Ring(ghost)
+	return policy.IsNear(in, b.rings[in].Gone(ghost), small.Size, main.Size)
+}
+
+// soughtLocked tells the policy of the ghosts that lookups have found.
+func (b *bucket) soughtLocked() {
+	for i := range b.sought {
+		if n := b.sought[i].Load(); n > 0 {
+			b.sought[i].Add(-n)
+			b.policy.GhostFound(policy.Ring(i), int(n), b.ghostsLocked(), true)
+		}
+	}
+}
+
+// ghostsLocked returns how many ghosts there are of each ring: a live entry has one slot
+// (I7), and all others are stale (I9).
+func (b *bucket) ghostsLocked() [ringCount]int {
+	n := b.index.Used()
+	for i := range n {
+		n[i] -= b.rings[i].Entries
+	}
+	return n
+}
+
 // evictTailLocked takes the oldest record from the tail of a ring: for good,
 // or to the head of main. A dropped record's slot stays in the index, stale: it
 // is the ghost.
@@ -149,7 +197,8 @@ func (b *bucket) judgeTailLocked(
 	if r.WorthCompacting() && w.Spend(n) {
 		return policy.Reinsert
 	}
-	if index.OnTrial(p.Slot) {
+	trial := index.OnTrial(p.Slot)
+	if trial {
 		b.policy.Judge(freq > 0)
 		p.Slot = index.WithoutTrial(p.Slot)
 	}
@@ -157,6 +206,8 @@ func (b *bucket) judgeTailLocked(
 	if verdict == policy.Reinsert {
 		p.Slot = index.Lower(p.Slot)
 		b.reinsertions++
+	} else if trial {
+		b.index.Store(*p, p.Slot) // nobody has found the ghost yet
 	}
 	return verdict
 }
@@ -219,7 +270,11 @@ func (b *bucket) promoteLocked(p index.Place, hd record.Header, w *policy.Work) 
 	}
 	pos := main.CopyFrom(small, small.Tail, n)
 	delay.Point()
-	b.index.Store(p, index.WithPos(index.WithoutFreq(p.Slot), policy.Main, pos))
+	slot := index.WithPos(index.WithoutFreq(p.Slot), policy.Main, pos)
+	if index.Freq(p.Slot) == 1 {
+		slot = index.WithTrial(slot)
+	}
+	b.index.Store(p, slot)
 	small.Release(uint64(n))
 	small.Count(-1, n, hd.HasExpiry)
 	main.Count(1, n, hd.HasExpiry)

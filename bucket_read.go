@@ -175,6 +175,9 @@ func (b *bucket) read(
 	}
 	b.countOddities(&f)
 	if got == miss {
+		if f.ghost && mode&touching != 0 {
+			b.seek(f.Group.At(f.I))
+		}
 		return dst, 0, miss
 	}
 	if mode&touching != 0 && b.touches {
@@ -182,6 +185,17 @@ func (b *bucket) read(
 	}
 	runtime.KeepAlive(b) // and with it the Cache: its memory stays mapped until here
 	return out, f.Expiry, got
+}
+
+// seek notes that a lookup has found a ghost in a slot: a hit that a larger ring
+// would have had. Each counts once. What is torn does little harm: at worst a live
+// entry is on trial.
+//
+//go:norace
+func (b *bucket) seek(slot *atomic.Uint64) {
+	if s := slot.Load(); b.touches && b.isNear(s) && index.Mark(slot, s) {
+		b.sought[index.Ring(s)].Add(1)
+	}
 }
 
 // counterFor returns what counts such a lookup.

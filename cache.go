@@ -177,6 +177,8 @@ func (c *Cache) lookup(
 			out = torn.Append(dst, value)
 		}
 		known = known && (expiry == 0 || !b.shared.Expired(expiry))
+	} else if slot != nil && mode&touching != 0 {
+		b.seek(slot)
 	}
 	delay.Point()
 	torn.Fence()

@@ -42,7 +42,7 @@ type standing struct {
 	freq  uint8
 	left  int  // if it is a ghost, what the ring had released before it
 	large bool // in a large bucket
-	trial bool // came to main as a ghost, and is not yet judged
+	trial bool // on probation in main; if it is a ghost, it was found
 }
 
 // NewEngine returns the library's policy with the settings o.
@@ -65,12 +65,23 @@ func NewEngine(o EngineOptions) Make {
 	}
 }
 
-func (e *engine) Access(key, size uint32) bool {
+func (e *engine) Get(key uint32) bool {
 	s := &e.standings[key]
-	if e.holds(key) {
-		s.freq = min(s.freq+1, policy.MaxFreq)
+	if !e.holds(key) {
+		if s.ghost > 0 {
+			e.bucket(key, s.large).seek(s)
+		}
+		return false
+	}
+	s.freq = min(s.freq+1, policy.MaxFreq)
+	return true
+}
+
+func (e *engine) Access(key, size uint32) bool {
+	if e.Get(key) {
 		return true
 	}
+	s := &e.standings[key]
 	n := int(size)
 	if n > max(1, int(e.capacity)/maxValueShare) {
 		return false

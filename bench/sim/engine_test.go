@@ -191,11 +191,11 @@ func TestEngineTrials(t *testing.T) {
 	e := NewEngine(EngineOptions{Buckets: 4, Ghosts: 1})(500, keys).(*engine)
 	onTrial := 0
 	for _, key := range skewed(keys, 50_000) {
-		ghost := e.standings[key].ghost > 0
+		ghost, held := e.standings[key].ghost > 0, e.holds(key)
 		e.Access(key, 1)
 		s := e.standings[key]
-		if !e.holds(key) || s.freq > 0 {
-			continue // held before
+		if !e.holds(key) || held {
+			continue
 		}
 		full := e.bucket(key, s.large).policy.Full()
 		if want := ghost && full && s.ring == policy.Main; s.trial != want {
@@ -210,6 +210,36 @@ func TestEngineTrials(t *testing.T) {
 	}
 	if l := &e.learners[0]; l.Small == 0 || l.Small == 0.1 {
 		t.Errorf("nothing was learned: %+v", l.Lessons)
+	}
+}
+
+// TestEngineSeeks wants a Get that misses on a ghost to count once.
+func TestEngineSeeks(t *testing.T) {
+	const keys = 5000
+	e := NewEngine(EngineOptions{Buckets: 4, Ghosts: 1})(500, keys).(*engine)
+	for key := range uint32(keys) {
+		e.Access(key, 1)
+	}
+	near, far := 0, 0
+	for key := range uint32(keys) {
+		s := &e.standings[key]
+		if s.ghost == 0 {
+			continue
+		}
+		want := e.bucket(key, s.large).isNear(s)
+		for range 2 {
+			if e.Get(key) || s.trial != want {
+				t.Fatalf("key %d, near %t: %+v", key, want, *s)
+			}
+		}
+		if want {
+			near++
+		} else {
+			far++
+		}
+	}
+	if near == 0 || far == 0 {
+		t.Errorf("%d ghosts were near, %d far", near, far)
 	}
 }
 

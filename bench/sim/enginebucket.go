@@ -112,9 +112,8 @@ func (b *engineBucket) set(key uint32, size int) {
 	e := b.engine
 	s := &e.standings[key]
 	ghost := s.ghost > 0
-	if ghost {
-		near := b.rings[s.ring].released-s.left <= b.used()
-		b.policy.GhostFound(s.ring, b.ghostsOf, near)
+	if ghost && !s.trial { // else a lookup has found it before
+		b.policy.GhostFound(s.ring, 1, b.ghostsOf, b.isNear(s))
 	}
 	b.chunks = min(b.quota(), (b.used()+e.spare())/e.chunk)
 	limits := b.limits()
@@ -131,6 +130,21 @@ func (b *engineBucket) set(key uint32, size int) {
 		b.forget(uint32(e.below(len(b.ghosts)) + 1))
 	}
 	b.report(size)
+}
+
+// isNear reports whether a larger ring could still hold the entry of a ghost.
+func (b *engineBucket) isNear(s *standing) bool {
+	small, main := &b.rings[policy.Small], &b.rings[policy.Main]
+	gone := uint64(b.rings[s.ring].released - s.left)
+	return policy.IsNear(s.ring, gone, uint64(small.used), uint64(main.used))
+}
+
+// seek notes that a lookup has found a ghost.
+func (b *engineBucket) seek(s *standing) {
+	if !s.trial && b.isNear(s) {
+		s.trial = true
+		b.policy.GhostFound(s.ring, 1, b.ghostsOf, true)
+	}
 }
 
 // report counts what is set, and learns after each chunk of it.
@@ -271,6 +285,7 @@ func (b *engineBucket) promote(key uint32, size int, w *policy.Work) {
 	b.rings[policy.Main].push(key, size, limit)
 	b.rings[policy.Small].release(size)
 	s := &b.engine.standings[key]
+	s.trial = s.freq == 1
 	s.freq, s.ring = 0, policy.Main
 }
 

@@ -271,6 +271,42 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// TestGoldenLate pins the late reads that are hits: of keys that were set 20, 200 and
+// 400 Sets ago.
+func TestGoldenLate(t *testing.T) {
+	want := map[string]string{
+		"fifo":         "19980 19800 19600 ",
+		"lru":          "19980 19800 4900 ",
+		"clock":        "19200 12000 4000 ",
+		"s3fifo-1":     "19350 300 100 ",
+		"s3fifo-2":     "19980 19800 19600 ",
+		"ring":         "19980 450 450 ",
+		"ring-noghost": "19980 450 450 ",
+		"ring-keep":    "19980 0 0 ",
+		"ring-sharded": "19287 452 452 ",
+	}
+	const keys = 20_000
+	for name, make := range all() {
+		if name == "engine" {
+			continue // it follows the library, whatever that does
+		}
+		got := ""
+		for _, lag := range []uint32{20, 200, 400} {
+			p, hits := make(500, keys), 0
+			for key := range uint32(keys) {
+				p.Access(key, 1)
+				if key >= lag && p.Get(key-lag) {
+					hits++
+				}
+			}
+			got += fmt.Sprint(hits, " ")
+		}
+		if got != want[name] {
+			t.Errorf("%q: %q, want %q", name, got, want[name])
+		}
+	}
+}
+
 func TestResult(t *testing.T) {
 	var r Result
 	if r.Ratio() != 0 || r.ByteRatio() != 0 {

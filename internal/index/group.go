@@ -70,6 +70,13 @@ func Raise(slot *atomic.Uint64, s uint64) {
 	}
 }
 
+// Mark notes in a stale slot, which was read as s, that the ghost was found, and
+// reports whether this is the first time. A writer or another reader may have come in
+// between; then it does nothing.
+func Mark(slot *atomic.Uint64, s uint64) bool {
+	return s&trialBit == 0 && slot.CompareAndSwap(s, s|trialBit)
+}
+
 // empties returns a word with the high bit set in each byte of an empty slot.
 func (g *Group) empties() uint64 { return ^g.ctrl & tagHighs }
 

@@ -47,7 +47,7 @@ const (
 	PosBits  = 36
 	PosMask  = 1<<PosBits - 1
 	ringBit  = 1 << PosBits
-	trialBit = 1 << (PosBits + 1) // came to main as a ghost, and is not yet judged
+	trialBit = 1 << (PosBits + 1) // live: on probation in main; stale: the ghost was found
 	freqOne  = 1 << (PosBits + 2)
 	freqMask = 3 * freqOne
 
@@ -99,7 +99,7 @@ func WithoutFreq(s uint64) uint64 { return s &^ freqMask }
 // Lower returns slot s, which was read, with a frequency that is lower by one.
 func Lower(s uint64) uint64 { return s - freqOne }
 
-// OnTrial reports whether the entry came to main as a ghost and is not judged.
+// OnTrial reports whether the entry is on probation, or the ghost was found.
 func OnTrial(s uint64) bool { return s&trialBit != 0 }
 
 // WithTrial returns slot s on trial, WithoutTrial not any more.

@@ -5,34 +5,40 @@ package policy
 // Evidence, hands it to the Learner from time to time, and takes over the
 // Lessons. Who calls guards the Learner.
 //
-// Both lessons come from the ghosts, which say what the entries that were
-// dropped would have been worth.
+// All lessons come from the ghosts, which say what the entries that were dropped
+// would have been worth. A ghost is found by a Set of its key, or by a Get, which
+// may be all there is: who reads a key once, long after it was set, does not set it
+// again.
 //
-// How large small should be: a ghost that is asked for is a hit that a larger
-// ring would have had. The ring whose ghosts are asked for more often, each for
-// itself, is the one where one more byte brings more hits; so small grows or
-// shrinks until they are equal. It is the idea of ARC (Megiddo, Modha: ARC: A
-// self-tuning, low overhead replacement cache, FAST 2003), with the number of
-// ghosts taken as it is and the counts of a whole cache.
+// How large small should be: a ghost that is found is a hit that a larger ring
+// would have had. The ring whose ghosts are found more often, each for itself, is
+// the one where one more byte brings more hits; so small grows or shrinks until
+// they are equal. It is the idea of ARC (Megiddo, Modha: ARC: A self-tuning, low
+// overhead replacement cache, FAST 2003), with the number of ghosts taken as it is
+// and the counts of a whole cache.
 //
-// Whether ghosts may go straight to main: each takes the place of an entry at
-// main's tail. It is worth it if those that were let in were read again more
-// often than those that had to go. In a loop that is longer than the cache both
-// are, always, and whatever moves only does harm.
+// What it takes to come to main: each newcomer takes the place of an entry at main's
+// tail. Those that come for one sign only, a single read in small or their ghost,
+// are on probation: were they read again by the time that they reach the tail, more
+// often than those that had to go come back? If not, as where all is read once and
+// never again, it takes two reads. If far more often, ghosts may go straight to
+// main. In a loop that is longer than the cache both are read, always, and whatever
+// moves only does harm.
 
 // Lessons are what the buckets of a cache have learned.
 type Lessons struct {
 	Small float64 // small's share of the memory
 	Trust bool    // a ghost goes straight to main
+	Twice bool    // one read is not enough to leave small for main
 }
 
 // Evidence is what a bucket has seen since it last told.
 type Evidence struct {
-	Hits     [2]int // new entries that were found among the near ghosts of each ring
+	Hits     [2]int // near ghosts of each ring that were found
 	Ghosts   [2]int // how many ghosts there were each time, summed up
-	Returned int    // new entries that were found among the ghosts of main
+	Returned int    // ghosts of main that were found
 	Drops    [2]int // entries dropped at each tail
-	Good     int    // entries that came to main as ghosts and were read before they reached its tail
+	Good     int    // entries on probation that were read before they reached main's tail
 	Bad      int    // and that were not
 	Entries  int    // by how many more there are
 }
@@ -46,9 +52,11 @@ type Learner struct {
 	hits, ghosts [2]float64
 	drops        int // since the last step
 
-	// For trust; all are halved when as many entries have left main as there are.
+	// For what comes to main; all are halved when as many entries have been dropped
+	// as there are.
 	good, bad          float64
 	returned, leftMain float64
+	dropped            int // since then
 }
 
 // naive are the Lessons to begin with.
@@ -56,24 +64,28 @@ var naive = Lessons{Small: 0.1}
 
 const (
 	leastSmall = 0.02
-	mostSmall  = 0.9
+	mostSmall  = 0.85
 
 	// A step changes small by no more than a tenth of itself. There is one each
 	// time that 1/stepPart of the entries have been dropped, and stepHits ghosts
-	// were asked for: the figures lag behind by the time that ghosts live.
+	// were found: the figures lag behind by the time that ghosts live.
 	stepSize = 0.1
-	stepPart = 16
-	stepHits = 16
+	stepPart = 32
+	stepHits = 8
 
-	// priorHits is how many ghosts of each ring are taken to have been asked for
-	// as often as the others, lest a few decide.
-	priorHits = 16
+	// priorHits is how many ghosts of each ring are taken to have been found as often
+	// as the others, lest a few decide.
+	priorHits = 8
 
-	// Ghosts are trusted if they are read again trustMargin times as often as
-	// those that they displace come back. These are only found while their own
+	// A main that drops nothing has no ghosts that could be found: where they are
+	// fewer than this share of all, it is worth that much less.
+	leastGhosts = 0.01
+
+	// Ghosts are trusted if entries on probation are read trustMargin times as often
+	// as those that they displace come back. These are only found while their own
 	// ghosts last, hence the margin; it is also what a move costs.
 	trustMargin = 1.5
-	priorTrust  = 4  // ghosts taken to have been good
+	priorTrust  = 4  // entries taken to have been good
 	priorReturn = 16 // entries taken to have left main and come back
 )
 
@@ -87,6 +99,7 @@ func (l *Learner) Learn(e *Evidence) {
 		l.hits[i] += float64(e.Hits[i])
 		l.ghosts[i] += float64(e.Ghosts[i])
 		l.drops += e.Drops[i]
+		l.dropped += e.Drops[i]
 	}
 	if l.drops*stepPart >= l.entries && l.hits[Small]+l.hits[Main] >= stepHits {
 		l.resize()
@@ -100,13 +113,17 @@ func (l *Learner) Learn(e *Evidence) {
 
 // resize makes small a little larger or smaller.
 func (l *Learner) resize() {
-	// The prior belief is that both kinds of ghosts are asked for equally often.
-	prior := priorHits * (l.ghosts[Small] + l.ghosts[Main]) / (l.hits[Small] + l.hits[Main])
-	small := (l.hits[Small] + priorHits) / (l.ghosts[Small] + prior)
-	main := (l.hits[Main] + priorHits) / (l.ghosts[Main] + prior)
-	// The conversion keeps platforms that fuse products and sums to the same result.
-	change := 1 + float64(stepSize*((small-main)/(small+main)))
-	l.Small = min(max(l.Small*change, leastSmall), mostSmall)
+	all := l.ghosts[Small] + l.ghosts[Main]
+	if all > 0 { // they may be gone since a Get has found them
+		// The prior belief is that both kinds of ghosts are found equally often.
+		prior := priorHits * all / (l.hits[Small] + l.hits[Main])
+		small := (l.hits[Small] + priorHits) / (l.ghosts[Small] + prior)
+		belief := priorHits * min(1, l.ghosts[Main]/(leastGhosts*all))
+		main := (l.hits[Main] + belief) / (l.ghosts[Main] + prior)
+		// The conversion keeps platforms that fuse products and sums to the same result.
+		change := 1 + float64(stepSize*((small-main)/(small+main)))
+		l.Small = min(max(l.Small*change, leastSmall), mostSmall)
+	}
 	for i := range l.hits {
 		l.hits[i] /= 2
 		l.ghosts[i] /= 2
@@ -114,12 +131,14 @@ func (l *Learner) resize() {
 	l.drops = 0
 }
 
-// judge decides whether ghosts are trusted.
+// judge decides what it takes to come to main.
 func (l *Learner) judge() {
 	read := (l.good + priorTrust) / (l.good + l.bad + priorTrust)
 	returned := (l.returned + priorReturn) / (l.leftMain + priorReturn)
 	l.Trust = read >= trustMargin*returned
-	if l.leftMain > float64(l.entries) {
+	l.Twice = trustMargin*read < returned
+	if l.dropped > l.entries {
 		l.good, l.bad, l.returned, l.leftMain = l.good/2, l.bad/2, l.returned/2, l.leftMain/2
+		l.dropped = 0
 	}
 }

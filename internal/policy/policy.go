@@ -14,12 +14,14 @@
 // as a ghost for a while; one that comes back in that time goes straight to
 // main. It departs from the paper where that served real traces better:
 //
-//   - One read is enough to leave small for main; the paper asks for two. A
-//     record of more than twice the mean size needs two, of four times, three.
+//   - One read is enough to leave small for main, as long as what it brings there
+//     is read again; the paper asks for two. A record of more than twice the mean
+//     size needs two, of four times, three.
 //   - While main is being filled for the first time, whatever falls out of
 //     small flows into it: there is room, and nothing to protect yet.
 //   - What main drops is remembered as well as what small drops.
 //   - How large small is, is learned from the ghosts of both rings.
+//   - What nobody reads leaves main in the end, though nothing else comes there.
 //   - Ghosts are let into main only as long as they prove to be worth it: the
 //     paper's rule loses to FIFO on some loops. See [Learner] for both.
 package policy
@@ -78,16 +80,26 @@ const (
 type State struct {
 	Kind     Kind
 	full     bool  // main has been filled
+	idle     uint8 // entries dropped at small's tail since one was at main's
 	doubted  uint8 // ghosts that were not trusted
+	passed   uint8 // entries read once for which that was not enough
 	told     int32 // entries that the learner knows of
 	mean     int   // bytes of a typical record
 	lessons  Lessons
 	evidence Evidence
 }
 
-// ghostProbe: one ghost in ghostProbe goes straight to main even if they are not
-// trusted, to notice when that changes.
-const ghostProbe = 16
+const (
+	// One in so many of the ghosts, and of the entries read once, comes to main even
+	// if that is not enough, to notice when it is.
+	ghostProbe = 16
+	readProbe  = 16
+
+	// When small has dropped so many entries, and main none, the next one comes to
+	// main, read or not: what nobody reads must not stay for ever. A loop that is
+	// longer than the cache loses what it has in main if this is much quicker.
+	ageing = 64
+)
 
 // New returns a policy at its start.
 func New(k Kind) State { return State{Kind: k, lessons: naive} }
@@ -103,26 +115,38 @@ func (s *State) Exchange(l *Learner, entries, mean int) {
 	s.mean = mean
 }
 
-// GhostFound notes that a new entry was found among the ghosts of a ring, when
-// the rings had so many of them. near tells that no more bytes have left the
-// ring since than the bucket holds: a ring that is a little larger would hold it
-// still. In a long loop all are far.
-func (s *State) GhostFound(of Ring, ghosts [2]int, near bool) {
+// GhostFound notes that n keys were found among the ghosts of a ring, when the rings
+// had so many of them. near is what [IsNear] says.
+func (s *State) GhostFound(of Ring, n int, ghosts [2]int, near bool) {
 	if of == Main {
-		s.evidence.Returned++
+		s.evidence.Returned += n
 	}
 	if near {
-		s.evidence.Hits[of]++
-		s.evidence.Ghosts[Small] += ghosts[Small]
-		s.evidence.Ghosts[Main] += ghosts[Main]
+		s.evidence.Hits[of] += n
+		s.evidence.Ghosts[Small] += n * ghosts[Small]
+		s.evidence.Ghosts[Main] += n * ghosts[Main]
 	}
 }
 
-// Dropped notes that an entry was dropped at the tail of a ring.
-func (s *State) Dropped(of Ring) { s.evidence.Drops[of]++ }
+// IsNear reports whether a larger ring could still hold what it has dropped since
+// so many bytes ago, when the rings have so many. In a long loop all ghosts are far.
+func IsNear(of Ring, gone, small, main uint64) bool {
+	if of == Small {
+		return float64(gone) <= mostSmall*float64(small+main)-float64(small)
+	}
+	return gone <= small+main
+}
 
-// Judge tells whether an entry that came to main as a ghost was read again
-// before it reached the tail.
+// Dropped notes that an entry was dropped at the tail of a ring.
+func (s *State) Dropped(of Ring) {
+	s.evidence.Drops[of]++
+	if s.idle++; of == Main {
+		s.idle = 0
+	}
+}
+
+// Judge tells whether an entry on probation was read again before it reached main's
+// tail.
 func (s *State) Judge(read bool) {
 	if read {
 		s.evidence.Good++
@@ -194,10 +218,21 @@ func (s *State) Full() bool { return s.full }
 // SmallTail returns what becomes of the record of n bytes at the tail of
 // small, with the given frequency.
 func (s *State) SmallTail(freq, n int, w *Work) Verdict {
-	if (freq >= s.reads(n) || !s.full) && w.Spend(n) {
+	if (!s.full || s.idle >= ageing || freq >= s.reads(n) && s.suffices(freq)) && w.Spend(n) {
+		s.idle = 0
 		return Promote
 	}
 	return Drop
+}
+
+// suffices reports whether an entry with so many reads, which are enough for its size,
+// may leave small for main.
+func (s *State) suffices(freq int) bool {
+	if freq > 1 || !s.lessons.Twice {
+		return true
+	}
+	s.passed++
+	return s.passed%readProbe == 0
 }
 
 // reads returns how often a record of n bytes must have been read to leave small

@@ -60,6 +60,49 @@ func TestState_Tails(t *testing.T) {
 	}
 }
 
+// Where one read has not been enough, two are, and one still is now and then. Nothing
+// stays in main for ever: when it has dropped nothing for long, the next entry comes.
+func TestState_WhatComesToMain(t *testing.T) {
+	s := State{full: true, lessons: Lessons{Twice: true}}
+	promoted := func(freq int) bool {
+		w := SetWork(100)
+		return s.SmallTail(freq, 100, &w) == Promote
+	}
+	n := 0
+	for range 10 * readProbe {
+		if promoted(1) {
+			n++
+		}
+		require.True(t, promoted(2), "read twice")
+	}
+	require.Equal(t, 10, n, "entries read once that came to main")
+	s.Dropped(Main)
+	for range ageing {
+		require.False(t, promoted(0), "not read")
+		s.Dropped(Small)
+	}
+	require.True(t, promoted(0), "not read, and nothing has come for long")
+	require.False(t, promoted(0), "not read")
+}
+
+// Near is what a larger ring could hold, which for small is not all there is.
+func TestIsNear(t *testing.T) {
+	for _, c := range []struct {
+		of                Ring
+		gone, small, main uint64
+		want              bool
+	}{
+		{Main, 1000, 100, 900, true},
+		{Main, 1001, 100, 900, false},
+		{Small, 740, 100, 900, true},
+		{Small, 760, 100, 900, false},
+		{Small, 1, 950, 50, false},
+		{Small, 0, 0, 0, true},
+	} {
+		assert.Equal(t, c.want, IsNear(c.of, c.gone, c.small, c.main), "%+v", c)
+	}
+}
+
 // A record that takes the place of several must be read as often to leave small.
 func TestState_LargeRecordsProveThemselves(t *testing.T) {
 	s := State{full: true, mean: 100}

@@ -17,7 +17,7 @@ import (
 func TestHeader_RoundTrip(t *testing.T) {
 	h := Header{
 		Salt: 1, MaxBytes: 2, Entries: 3, Bytes: 4, TTL: 5, RefreshAhead: 6,
-		Saved: time.UnixMilli(7), Policy: 1, HugePages: true,
+		Saved: time.UnixMilli(7), Policy: 1, HugePages: 2,
 	}
 	b := h.Append([]byte("before"))[6:]
 	require.Len(t, b, HeaderSize)
