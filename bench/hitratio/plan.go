@@ -24,11 +24,20 @@ const (
 	// Small is 100 bytes for all, so that what a store keeps beside an entry
 	// tells.
 	Small Values = "small"
+
+	// Medium is 1,000 bytes for all.
+	Medium Values = "medium"
 )
+
+// fixed are the bytes of values that are the same for all.
+var fixed = map[Values]int{Small: 100, Medium: 1000}
+
+// IsKnown reports whether there is such a kind of values.
+func (v Values) IsKnown() bool { return v == Sized || fixed[v] > 0 }
 
 const (
 	keyBytes   = 16
-	smallValue = 100
+	leastDrawn = 100
 	leastValue = 8 // a value begins with what it is recognised by
 )
 
@@ -81,8 +90,9 @@ func NewPlan(src trace.Source, base *trace.Trace, percent float64, values Values
 	p := &Plan{Load: src.Name, Percent: percent, Values: values, Scale: 1, Stretch: 1}
 	var err error
 	switch {
-	case values == Small:
-		err = f.small(p)
+	case fixed[values] > 0:
+		p.ValueBytes = fixed[values]
+		err = f.fixed(p)
 	case base.Sized:
 		f.own(p)
 	default:
@@ -138,16 +148,15 @@ func (f *fitter) entries(scale int) (float64, error) {
 	return f.share * float64(t.Keys) * float64(t.Scale()), nil
 }
 
-// small has nothing to choose but the scale. The keys of a synthetic load grow
+// fixed has nothing to choose but the scale. The keys of a synthetic load grow
 // less than in proportion, so that a second step may be needed.
-func (f *fitter) small(p *Plan) error {
-	p.ValueBytes = smallValue
+func (f *fitter) fixed(p *Plan) error {
 	for {
 		n, err := f.entries(p.Scale)
 		if err != nil {
 			return err
 		}
-		lack := float64(f.lim.MinBudget) / (n * (keyBytes + smallValue))
+		lack := float64(f.lim.MinBudget) / (n * float64(keyBytes+p.ValueBytes))
 		if lack <= 1 {
 			return nil
 		}
@@ -177,13 +186,13 @@ func (f *fitter) drawn(p *Plan) error {
 		return err
 	}
 	fitting := func(n float64) int { return int(math.Ceil(float64(f.lim.MinBudget)/n)) - keyBytes }
-	mean := min(max(fitting(n), smallValue), f.lim.MaxValue)
+	mean := min(max(fitting(n), leastDrawn), f.lim.MaxValue)
 	lack := float64(f.lim.MinBudget) / (n * float64(keyBytes+mean))
 	p.Scale = min(max(1, int(math.Ceil(lack))), f.maxScale(f.lim.MaxCopied))
 	if n, err = f.entries(p.Scale); err != nil {
 		return err
 	}
-	p.ValueBytes = max(fitting(n), smallValue)
+	p.ValueBytes = max(fitting(n), leastDrawn)
 	return nil
 }
 
@@ -218,7 +227,7 @@ func (p *Plan) valueSize(id uint64, size uint32) int {
 	switch {
 	case p.ValueBytes == 0:
 		return max(leastValue, int(float64(size)*p.Stretch))
-	case p.Values == Small:
+	case p.Values != Sized:
 		return p.ValueBytes
 	}
 	half := uint64(p.ValueBytes / 2)

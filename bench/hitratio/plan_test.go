@@ -70,7 +70,7 @@ func TestSmallValuesTakeAScale(t *testing.T) {
 	src, base := source(t, "zipf-1.2") // whose keys grow less than its requests
 	lim := Limits{MinBudget: 4 << 20, MaxRequests: 20_000_000}
 	p := mustPlan(t, src, base, 30, Small, lim)
-	if p.Budget < lim.MinBudget || p.Budget > lim.MinBudget*3/2 || p.EntryBytes() != keyBytes+smallValue || p.Scale < 2 {
+	if p.Budget < lim.MinBudget || p.Budget > lim.MinBudget*3/2 || p.EntryBytes() != keyBytes+100 || p.Scale < 2 {
 		t.Errorf("unexpected plan: %+v", p)
 	}
 	lim.MaxRequests = 1_000_000

@@ -13,6 +13,10 @@ type Counts struct {
 	Requests, Hits  int64
 	Bytes, HitBytes int64 // of the requests' values
 	Refused         int64 // Sets that returned an error
+
+	// In a load with trace.Read, those are what is counted above, and here what is
+	// read through beside them.
+	Beside, BesideHits int64
 }
 
 // replayer makes the requests of a plan on a store. Keys and values are written
@@ -53,38 +57,64 @@ func newReplayer(p *Plan, s store.Store, t *trace.Trace) *replayer {
 
 // replay makes all requests, each in all key spaces. An error is a wrong value.
 func (r *replayer) replay(t *trace.Trace) error {
-	for _, req := range t.Requests {
+	for i, req := range t.Requests {
+		step := t.Step(i)
 		for c := range r.plan.Copies {
-			if err := r.request(r.plan.ID(req.Key, c), req); err != nil {
+			id := r.plan.ID(req.Key, c)
+			hit, err := r.request(id, req, step)
+			if err != nil {
 				return err
+			}
+			if i >= t.Warm && step != trace.Write {
+				r.count(hit, r.plan.valueSize(id, req.Size), step == trace.ReadThrough && len(t.Cycle) > 0)
 			}
 		}
 	}
 	return nil
 }
 
-func (r *replayer) request(id uint64, req trace.Request) error {
-	size := r.plan.valueSize(id, req.Size)
-	r.Requests++
-	r.Bytes += int64(size)
-	if !r.get(id) {
-		if err := r.store.Set(r.key, r.value(id, size)); err != nil {
+// request makes one request, and reports whether a value was found.
+func (r *replayer) request(id uint64, req trace.Request, step trace.Step) (hit bool, err error) {
+	r.name(id)
+	if step != trace.Write && r.get() {
+		if r.head != head(id) {
+			return true, fmt.Errorf("hitratio: replay: key %d has a value of %d bytes that was never set", id, r.size)
+		}
+		return true, nil
+	}
+	if step != trace.Read {
+		if err := r.store.Set(r.key, r.value(id, r.plan.valueSize(id, req.Size))); err != nil {
 			r.Refused++
 		}
-		return nil
 	}
-	r.Hits++
-	r.HitBytes += int64(size)
-	if r.head != head(id) {
-		return fmt.Errorf("hitratio: replay: key %d has a value of %d bytes that was never set", id, r.size)
-	}
-	return nil
+	return false, nil
 }
 
-// get reports whether a value is found, and leaves the key in its buffer.
-func (r *replayer) get(id uint64) bool {
+// count counts a read of a value of that size.
+func (c *Counts) count(hit bool, size int, beside bool) {
+	hits, bytes := int64(0), int64(0)
+	if hit {
+		hits, bytes = 1, int64(size)
+	}
+	if beside {
+		c.Beside++
+		c.BesideHits += hits
+		return
+	}
+	c.Requests++
+	c.Hits += hits
+	c.Bytes += int64(size)
+	c.HitBytes += bytes
+}
+
+// name writes the key of id into its buffer.
+func (r *replayer) name(id uint64) {
 	binary.LittleEndian.PutUint64(r.key, mix(id))
 	binary.LittleEndian.PutUint64(r.key[8:], id)
+}
+
+// get reports whether a value of the key in the buffer is found.
+func (r *replayer) get() bool {
 	if l, ok := r.store.(store.Looker); ok {
 		return l.Look(r.key, r.see)
 	}
@@ -106,7 +136,7 @@ func head(id uint64) uint64 { return mix(^id) }
 // held returns the bytes of all keys and values that can be found.
 func (r *replayer) held() (sum int64) {
 	for id := range uint64(r.plan.Keys) {
-		if r.get(id) {
+		if r.name(id); r.get() {
 			sum += int64(keyBytes + r.size)
 		}
 	}

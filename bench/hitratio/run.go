@@ -34,6 +34,10 @@ func (c *Counts) Ratio() float64 { return percent(c.Hits, c.Requests) }
 // ByteRatio returns the same of the bytes asked for.
 func (c *Counts) ByteRatio() float64 { return percent(c.HitBytes, c.Bytes) }
 
+// BesideRatio returns the share of hits among what is read through beside late
+// reads, in percent.
+func (c *Counts) BesideRatio() float64 { return percent(c.BesideHits, c.Beside) }
+
 func percent(part, whole int64) float64 {
 	if whole == 0 {
 		return 0

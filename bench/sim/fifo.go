@@ -11,8 +11,10 @@ func NewFIFO(capacity int64, keys int) Policy {
 	return &fifo{entries: newEntries(capacity, keys)}
 }
 
+func (f *fifo) Get(key uint32) bool { return f.holds(key) }
+
 func (f *fifo) Access(key, size uint32) bool {
-	if f.holds(key) {
+	if f.Get(key) {
 		return true
 	}
 	if !f.fits(size) {
@@ -38,9 +40,10 @@ func NewClock(capacity int64, keys int) Policy {
 	return &clock{entries: newEntries(capacity, keys), freq: make([]uint8, keys)}
 }
 
+func (c *clock) Get(key uint32) bool { return c.holds(key) && read(c.freq, key) }
+
 func (c *clock) Access(key, size uint32) bool {
-	if c.holds(key) {
-		c.freq[key] = min(c.freq[key]+1, MaxFreq)
+	if c.Get(key) {
 		return true
 	}
 	if !c.fits(size) {

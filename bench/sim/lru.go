@@ -20,10 +20,17 @@ func NewLRU(capacity int64, keys int) Policy {
 	return l
 }
 
+func (l *lru) Get(key uint32) bool {
+	if !l.holds(key) {
+		return false
+	}
+	l.unlink(key)
+	l.link(key)
+	return true
+}
+
 func (l *lru) Access(key, size uint32) bool {
-	if l.holds(key) {
-		l.unlink(key)
-		l.link(key)
+	if l.Get(key) {
 		return true
 	}
 	if !l.fits(size) {

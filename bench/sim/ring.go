@@ -38,9 +38,10 @@ func NewRing(o RingOptions) Make {
 	}
 }
 
+func (r *ring) Get(key uint32) bool { return r.holds(key) && read(r.freq, key) }
+
 func (r *ring) Access(key, size uint32) bool {
-	if r.holds(key) {
-		r.freq[key] = min(r.freq[key]+1, MaxFreq)
+	if r.Get(key) {
 		return true
 	}
 	if !r.fits(size) {

@@ -28,9 +28,10 @@ func NewS3FIFO(threshold int) Make {
 	}
 }
 
+func (s *s3fifo) Get(key uint32) bool { return s.holds(key) && read(s.freq, key) }
+
 func (s *s3fifo) Access(key, size uint32) bool {
-	if s.holds(key) {
-		s.freq[key] = min(s.freq[key]+1, MaxFreq)
+	if s.Get(key) {
 		return true
 	}
 	if !s.fits(size) {

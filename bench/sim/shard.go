@@ -34,6 +34,10 @@ func (s *sharded) Access(key, size uint32) bool {
 	return s.shards[s.shard[key]].Access(s.local[key], size)
 }
 
+func (s *sharded) Get(key uint32) bool {
+	return s.shards[s.shard[key]].Get(s.local[key])
+}
+
 func (s *sharded) Used() int64 {
 	var used int64
 	for _, p := range s.shards {

@@ -11,6 +11,8 @@ type Policy interface {
 	// Access reports whether key is held. If it is not, it is fetched and, if
 	// the policy likes, kept from now on, with a weight of size.
 	Access(key, size uint32) bool
+	// Get is Access that fetches nothing.
+	Get(key uint32) bool
 	// Used returns the weight of what is held. It is never above the capacity.
 	Used() int64
 }
@@ -54,6 +56,12 @@ func (e *entries) remove(key uint32) {
 	e.used -= int64(e.size[key])
 	e.size[key] = 0
 	e.count--
+}
+
+// read notes in freq that a key, which is held, was read. It reports true.
+func read(freq []uint8, key uint32) bool {
+	freq[key] = min(freq[key]+1, MaxFreq)
+	return true
 }
 
 // queue is a first-in first-out queue of keys.

@@ -33,7 +33,7 @@ func synthetic() []Source {
 }
 
 func made(name string, make shape) Source {
-	return Source{name, Synthetic, func(scale int) (*Trace, error) {
+	return Source{Name: name, Group: Synthetic, open: func(scale int) (*Trace, error) {
 		n, m := baseKeys*scale, baseRequests*scale
 		return record(make(n, m), m), nil
 	}}

@@ -25,6 +25,27 @@ type Trace struct {
 	Keys     int
 	Sized    bool // the requests say how large the objects are
 	Copies   int  // key spaces to be interleaved: see Source.Open
+
+	Cycle []Step // what requests do, in turn; empty: all are ReadThrough
+	Warm  int    // requests before those that count
+}
+
+// Step says what a request does.
+type Step uint8
+
+// The steps.
+const (
+	ReadThrough Step = iota // Get, and on a miss Set
+	Write                   // Set
+	Read                    // Get; a load that has such requests is about them
+)
+
+// Step returns what request i does.
+func (t *Trace) Step(i int) Step {
+	if len(t.Cycle) == 0 {
+		return ReadThrough
+	}
+	return t.Cycle[i%len(t.Cycle)]
 }
 
 // Group says what kind of source a trace has.
@@ -35,13 +56,23 @@ const (
 	Recorded  Group = "traces"    // recorded in some system
 	Hybrid    Group = "hybrid"    // recorded order, drawn sizes
 	Synthetic Group = "synthetic" // made here
+	Late      Group = "late"      // made here, of reads long after the Set
 )
 
 // Source is where a trace comes from.
 type Source struct {
-	Name  string
-	Group Group
-	open  func(scale int) (*Trace, error)
+	Name    string
+	Group   Group
+	Percent float64 // of the footprint: the one size it is for; 0: any
+	open    func(scale int) (*Trace, error)
+}
+
+// Sizes returns which of the sizes the source is for.
+func (s Source) Sizes(sizes []float64) []float64 {
+	if s.Percent > 0 {
+		return []float64{s.Percent}
+	}
+	return sizes
 }
 
 // Open returns the trace at a scale: with that many times the keys and requests.
@@ -67,7 +98,7 @@ func (t *Trace) Replays() int { return len(t.Requests) * t.Scale() }
 // synthetic loads.
 func Sources(dir string) ([]Source, error) {
 	recorded, err := files(dir)
-	return append(recorded, synthetic()...), err
+	return slices.Concat(recorded, synthetic(), late()), err
 }
 
 // ErrNoTraces is why there are no recorded traces.
@@ -107,7 +138,7 @@ func file(name, path string) Source {
 	if strings.HasPrefix(name, "hybrid/") {
 		group = Hybrid
 	}
-	return Source{name, group, func(scale int) (*Trace, error) {
+	return Source{Name: name, Group: group, open: func(scale int) (*Trace, error) {
 		reqs, err := loadRequests(path)
 		if err != nil {
 			return nil, err
@@ -151,7 +182,7 @@ func Find(all []Source, names []string) ([]Source, error) {
 		}
 	}
 	for i, name := range names {
-		if !used[i] && !slices.Contains([]Group{Recorded, Hybrid, Synthetic}, Group(name)) {
+		if !used[i] && !slices.Contains([]Group{Recorded, Hybrid, Synthetic, Late}, Group(name)) {
 			return nil, fmt.Errorf("trace: find %q: not among the %d loads", name, len(all))
 		}
 	}

@@ -35,7 +35,7 @@ func TestSourcesFindsTraces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(all) != 2+len(synthetic()) || all[0].Name != "c" || all[1].Name != "hybrid/b" || all[1].Group != Hybrid {
+	if len(all) != 2+len(synthetic())+len(late()) || all[0].Name != "c" || all[1].Name != "hybrid/b" || all[1].Group != Hybrid {
 		t.Fatalf("unexpected sources: %v", all)
 	}
 	c, err := all[0].Open(3)
@@ -53,7 +53,7 @@ func TestSourcesFindsTraces(t *testing.T) {
 func TestWithoutTracesThereAreSyntheticLoads(t *testing.T) {
 	for _, dir := range []string{"", t.TempDir(), filepath.Join(t.TempDir(), "absent")} {
 		all, err := Sources(dir)
-		if !errors.Is(err, ErrNoTraces) || len(all) != len(synthetic()) {
+		if !errors.Is(err, ErrNoTraces) || len(all) != len(synthetic())+len(late()) {
 			t.Fatalf("%d sources, error %v", len(all), err)
 		}
 	}
@@ -75,7 +75,10 @@ func TestFind(t *testing.T) {
 	if err != nil || len(found) != 2 || found[0].Name != "zipf-0.99" {
 		t.Fatalf("found %v, error %v", found, err)
 	}
-	if found, err := Find(all, []string{"synthetic"}); err != nil || len(found) != len(all) {
+	if found, err := Find(all, []string{"synthetic"}); err != nil || len(found) != len(synthetic()) {
+		t.Fatalf("%d found, error %v", len(found), err)
+	}
+	if found, err := Find(all, []string{"late"}); err != nil || len(found) != len(late()) {
 		t.Fatalf("%d found, error %v", len(found), err)
 	}
 	if _, err := Find(all, []string{"nothing"}); err == nil {

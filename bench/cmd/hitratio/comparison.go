@@ -69,7 +69,7 @@ func (c *comparison) planLoad(src trace.Source) ([]*hitratio.Plan, error) {
 	}
 	var plans []*hitratio.Plan
 	for _, values := range c.values {
-		for _, percent := range c.sizes {
+		for _, percent := range src.Sizes(c.sizes) {
 			p, err := hitratio.NewPlan(src, base, percent, values, c.limits)
 			if errors.Is(err, hitratio.ErrTooLong) {
 				c.mu.Lock()

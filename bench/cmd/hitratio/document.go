@@ -40,6 +40,7 @@ var diffs = []table.Diff{
 // section is one kind of replays: what is equal, and how large values are.
 type section struct {
 	mode    string
+	late    bool // of late reads
 	values  hitratio.Values
 	results []result
 }
@@ -48,14 +49,16 @@ func (d *document) sections() []section {
 	var all []section
 	for _, mode := range d.options.modes {
 		for _, values := range d.options.values {
-			s := section{mode: mode, values: values}
-			for _, r := range d.results {
-				if r.mode == mode && r.plan.Values == values {
-					s.results = append(s.results, r)
+			for _, late := range []bool{false, true} {
+				s := section{mode: mode, values: values, late: late}
+				for _, r := range d.results {
+					if r.mode == mode && r.plan.Values == values && d.options.isLate(r.plan.Load) == late {
+						s.results = append(s.results, r)
+					}
 				}
-			}
-			if len(s.results) > 0 {
-				all = append(all, s)
+				if len(s.results) > 0 {
+					all = append(all, s)
+				}
 			}
 		}
 	}
@@ -85,7 +88,16 @@ func (s *section) figures(p *hitratio.Plan, stores []string, of func(*hitratio.O
 }
 
 func objectRatio(o *hitratio.Outcome) float64 { return o.Ratio() }
-func byteRatio(o *hitratio.Outcome) float64   { return o.ByteRatio() }
+
+// besideRatio is of the loads that have hot keys beside the late reads.
+func besideRatio(o *hitratio.Outcome) float64 {
+	if o.Beside == 0 {
+		return table.None
+	}
+	return o.BesideRatio()
+}
+
+func byteRatio(o *hitratio.Outcome) float64 { return o.ByteRatio() }
 
 // table makes the table of one figure.
 func (d *document) table(s *section, of func(*hitratio.Outcome) float64) *table.Table {
@@ -135,6 +147,12 @@ the best store of a row is in bold.
 		b.WriteString("\n**Interrupted: figures are missing.**\n")
 	}
 	for _, s := range d.sections() {
+		if s.late {
+			fmt.Fprintf(&b, "\n## %s\n\nOnly what is read after three turns of the cache counts.\n\n### Late reads\n\n%s"+
+				"\n### Hot keys beside them\n\n%s", s.title(), d.table(&s, objectRatio).Markdown(), d.table(&s, besideRatio).Markdown())
+			list(&b, "Remarks", d.remarks(&s))
+			continue
+		}
 		fmt.Fprintf(&b, "\n## %s\n\n### Objects\n\n%s", s.title(), d.table(&s, objectRatio).Markdown())
 		if s.values == hitratio.Sized { // else all objects are of one size
 			fmt.Fprintf(&b, "\n### Bytes\n\n%s", d.table(&s, byteRatio).Markdown())
@@ -150,10 +168,18 @@ func (s *section) title() string {
 	if s.mode == memoryMode {
 		what = "Equal memory of the process"
 	}
-	if s.values == hitratio.Small {
-		return what + ", entries of 16 + 100 bytes"
+	switch s.values {
+	case hitratio.Small:
+		what += ", entries of 16 + 100 bytes"
+	case hitratio.Medium:
+		what += ", entries of 16 + 1,000 bytes"
+	default:
+		what += ", values of realistic sizes"
 	}
-	return what + ", values of realistic sizes"
+	if s.late {
+		what += ", late reads"
+	}
+	return what
 }
 
 func list(b *bytes.Buffer, title string, items []string) {

@@ -16,7 +16,8 @@ import (
 var csvHead = []string{
 	"mode", "values", "load", "percent", "store", "hit_ratio", "byte_hit_ratio", "requests", "hits", "refused",
 	"copies", "keys", "entry_bytes", "stretch", "entries", "footprint_bytes", "budget_bytes",
-	"max_bytes", "held_bytes", "memory_bytes", "peak_bytes", "off", "replays", "seconds", "error",
+	"max_bytes", "held_bytes", "memory_bytes", "peak_bytes", "off", "replays", "seconds",
+	"beside_requests", "beside_hits", "error",
 }
 
 func (d *document) writeCSV(file string) error {
@@ -47,7 +48,8 @@ func (r *result) record() []string {
 		number(int64(p.Copies)), number(int64(p.Keys)), number(int64(p.EntryBytes())), decimal(p.Stretch),
 		number(int64(p.Entries())), number(p.Footprint), number(p.Budget),
 		number(int64(o.Nominal)), number(o.Held), number(o.Memory), number(o.Peak), decimal(r.off),
-		number(int64(r.replays)), decimal(o.Seconds), failed,
+		number(int64(r.replays)), decimal(o.Seconds),
+		number(o.Beside), number(o.BesideHits), failed,
 	}
 }
 
@@ -58,6 +60,12 @@ func (d *document) drawCharts(dir string) error {
 	}
 	for _, s := range d.sections() {
 		base := filepath.Join(dir, fmt.Sprintf("hitratio-%s-%s", s.mode, s.values))
+		if s.late {
+			if err := d.drawLate(&s, base+"-late.svg"); err != nil {
+				return err
+			}
+			continue
+		}
 		if err := d.drawMeans(&s, base+"-mean.svg", objectRatio, "hit ratio, %"); err != nil {
 			return err
 		}
@@ -94,6 +102,21 @@ func (d *document) drawMeans(s *section, file string, of func(*hitratio.Outcome)
 		series = append(series, line)
 	}
 	return chart.Bars(file, s.title(), unit, groups, series)
+}
+
+// drawLate draws how many of the late reads are hits.
+func (d *document) drawLate(s *section, file string) error {
+	stores := d.options.storeNames()
+	series := make([]chart.Series, len(stores))
+	var groups []string
+	for _, p := range s.plans() {
+		groups = append(groups, p.Load)
+		for i, figure := range s.figures(p, stores, objectRatio) {
+			series[i].Name = stores[i]
+			series[i].Values = append(series[i].Values, figure)
+		}
+	}
+	return chart.Bars(file, s.title(), "late reads that are hits, %", groups, series)
 }
 
 // drawLoads draws how far each store is from the last one, on every load.

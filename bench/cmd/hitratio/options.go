@@ -56,11 +56,11 @@ func parseOptions(args []string, stderr io.Writer) (*options, error) {
 	fs.SetOutput(stderr)
 	fs.BoolVar(&r.quick, "quick", false, "two synthetic loads and the smallest traces at 10 %: shows that all works")
 	fs.StringVar(&o.traces, "traces", os.Getenv(trace.Env), "`directory` of recorded traces; by default that of "+trace.Env)
-	fs.StringVar(&r.loads, "loads", "traces,hybrid,synthetic", "`names` or groups (traces, hybrid, synthetic) of loads")
+	fs.StringVar(&r.loads, "loads", "traces,hybrid,synthetic", "`names` or groups (traces, hybrid, synthetic, late) of loads")
 	fs.StringVar(&r.stores, "stores", strings.Join(store.Names(store.HitRatio), ","), "`names` of the stores")
 	fs.StringVar(&r.sizes, "sizes", "1,10,30", "cache sizes in `percent` of the footprint")
 	fs.StringVar(&r.modes, "mode", capacityMode, "what is equal for all stores: `modes` capacity, memory or both")
-	fs.StringVar(&r.values, "values", string(hitratio.Sized), "how large values are: `kinds` sized, small or both")
+	fs.StringVar(&r.values, "values", string(hitratio.Sized), "how large values are: `kinds` sized, small (100 bytes), medium (1,000), or several")
 	fs.StringVar(&r.rss, "rss", "live", "the memory that is equal: `kind` live, without garbage, or peak")
 	fs.IntVar(&r.budgetMB, "budget", int(hitratio.DefaultLimits.MinBudget>>20), "`MB` of the smallest budget")
 	fs.IntVar(&r.requestsM, "max-requests", hitratio.DefaultLimits.MaxRequests/1e6, "`millions` of requests in one replay at the most")
@@ -151,8 +151,8 @@ func (o *options) parseNames(r *raw) error {
 	}
 	for name := range strings.SplitSeq(r.values, ",") {
 		v := hitratio.Values(name)
-		if v != hitratio.Sized && v != hitratio.Small {
-			return fmt.Errorf("-values: %q is neither sized nor small", name)
+		if !v.IsKnown() {
+			return fmt.Errorf("-values: %q is neither sized nor small nor medium", name)
 		}
 		o.values = append(o.values, v)
 	}
@@ -183,6 +183,11 @@ func (o *options) findSources(r *raw, stderr io.Writer) error {
 		return fmt.Errorf("-loads: nothing is left of %s", r.loads)
 	}
 	return nil
+}
+
+// isLate reports whether a load is one of late reads.
+func (o *options) isLate(load string) bool {
+	return slices.ContainsFunc(o.sources, func(s trace.Source) bool { return s.Name == load && s.Group == trace.Late })
 }
 
 func (o *options) storeNames() []string { return store.Names(o.stores) }

@@ -71,6 +71,7 @@ func parseRecord(row []string) (r result, key string, err error) {
 	r.Outcome = &hitratio.Outcome{
 		Counts: hitratio.Counts{
 			Requests: int64(number("requests")), Hits: int64(number("hits")), Refused: int64(number("refused")),
+			Beside: int64(number("beside_requests")), BesideHits: int64(number("beside_hits")),
 			Bytes: scale, HitBytes: int64(number("byte_hit_ratio")/100*scale + 0.5),
 		},
 		Nominal: int(number("max_bytes")), Held: int64(number("held_bytes")),

@@ -55,6 +55,7 @@ const (
 	byBytes   = "bytes" // of the trace's sizes; entries where it has none
 	bySized   = "sized" // as cmd/hitratio replays: its scale and its value sizes
 	bySmall   = "small"
+	byMedium  = "medium"
 )
 
 const (
@@ -66,17 +67,17 @@ func parseOptions(args []string, stderr io.Writer) (*options, error) {
 	fs := flag.NewFlagSet("simulate", flag.ContinueOnError)
 	fs.SetOutput(stderr)
 	dir := fs.String("traces", os.Getenv(trace.Env), "`directory` of recorded traces; by default that of "+trace.Env)
-	loads := fs.String("loads", "traces,synthetic", "`names` or groups (traces, hybrid, synthetic) of loads")
+	loads := fs.String("loads", "traces,synthetic", "`names` or groups (traces, hybrid, synthetic, late) of loads")
 	sizes := fs.String("sizes", defaultSizes, "cache sizes in `percent` of the footprint")
 	policies := fs.String("policies", defaultPolicies, "`policies`: fifo, lru, clock, s3fifo-1, s3fifo-2, ring or engine, with settings")
-	by := fs.String("by", byEntries, "what the capacity counts: `entries`, bytes, or the bytes of cmd/hitratio with values sized or small")
+	by := fs.String("by", byEntries, "what the capacity counts: `entries`, bytes, or the bytes of cmd/hitratio with values sized, small or medium")
 	workers := fs.Int("p", runtime.GOMAXPROCS(0), "how many simulations run at once")
 	csv := fs.String("csv", "", "write every result to this `file`")
 	if err := fs.Parse(args); err != nil {
 		return nil, err
 	}
-	if fs.NArg() > 0 || !slices.Contains([]string{byEntries, byBytes, bySized, bySmall}, *by) || *workers < 1 {
-		return nil, errors.New("-by must be entries, bytes, sized or small, -p at least 1, and no argument may follow")
+	if fs.NArg() > 0 || !slices.Contains([]string{byEntries, byBytes, bySized, bySmall, byMedium}, *by) || *workers < 1 {
+		return nil, errors.New("-by must be entries, bytes, sized, small or medium, -p at least 1, and no argument may follow")
 	}
 	o := &options{by: *by, workers: *workers, csv: *csv}
 	if err := o.parseLists(*sizes, *policies); err != nil {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 
 	"github.com/ringcache/ringcache/bench/hitratio"
@@ -34,6 +35,7 @@ type result struct {
 	capacity int64
 	entries  float64 // that fit, of mean weight
 	sim.Result
+	beside sim.Result // what is read through beside late reads
 }
 
 // simulate runs all simulations, trace by trace.
@@ -44,7 +46,7 @@ func (o *options) simulate(ctx context.Context, progressOut io.Writer) ([]result
 		if err != nil {
 			return nil, err
 		}
-		for _, percent := range o.sizes {
+		for _, percent := range src.Sizes(o.sizes) {
 			l, err := o.load(src, base, percent)
 			if errors.Is(err, hitratio.ErrTooLong) {
 				fmt.Fprintf(progressOut, "left out: %v\n", err)
@@ -77,7 +79,7 @@ type load struct {
 // load prepares a simulation. By entries or bytes, the trace is taken as it is; by
 // sized or small it is what cmd/hitratio replays.
 func (o *options) load(src trace.Source, base *trace.Trace, percent float64) (*load, error) {
-	if o.by == bySized || o.by == bySmall {
+	if hitratio.Values(o.by).IsKnown() {
 		return planned(src, base, percent, hitratio.Values(o.by))
 	}
 	l := &load{Trace: base, percent: percent, copies: 1, weigh: func(uint64, uint32) uint32 { return 1 }}
@@ -125,25 +127,35 @@ func (o *options) simulateLoad(ctx context.Context, l *load) ([]result, error) {
 	job := progress.Job{Workers: o.workers, Out: io.Discard}
 	for i, name := range o.policies {
 		job.Tasks = append(job.Tasks, progress.Task{Run: func(context.Context) string {
-			results[i] = result{
-				load: l.Name, percent: l.percent, policy: name, capacity: l.capacity, entries: l.entries,
-				Result: l.replay(o.makes[i](l.capacity, l.Keys*l.copies)),
-			}
+			r := result{load: l.Name, percent: l.percent, policy: name, capacity: l.capacity, entries: l.entries}
+			l.replay(&r, o.makes[i](l.capacity, l.Keys*l.copies))
+			results[i] = r
 			return ""
 		}})
 	}
 	return results, job.Run(ctx)
 }
 
-func (l *load) replay(p sim.Policy) (r sim.Result) {
-	for _, req := range l.Requests {
+func (l *load) replay(r *result, p sim.Policy) {
+	for i, req := range l.Requests {
+		step, count := l.Step(i), &r.Result
+		if step == trace.ReadThrough && len(l.Cycle) > 0 {
+			count = &r.beside
+		}
 		for c := range l.copies {
 			id := uint64(req.Key)*uint64(l.copies) + uint64(c)
 			size := l.weigh(id, req.Size)
-			r.Add(p.Access(uint32(id), size), size)
+			var hit bool
+			if step == trace.Read {
+				hit = p.Get(uint32(id))
+			} else {
+				hit = p.Access(uint32(id), size)
+			}
+			if i >= l.Warm && step != trace.Write {
+				count.Add(hit, size)
+			}
 		}
 	}
-	return r
 }
 
 // report prints the table, and writes the CSV where one is asked for.
@@ -163,7 +175,11 @@ func (o *options) report(stdout io.Writer, results []result) error {
 
 func (o *options) tables(b *bytes.Buffer, results []result) {
 	fmt.Fprintf(b, "Hit ratio, %%, simulated:\n\n%s", o.table(results, func(r result) float64 { return r.Ratio() }).Markdown())
-	if o.by != byEntries && o.by != bySmall {
+	if slices.ContainsFunc(results, func(r result) bool { return r.beside.Requests > 0 }) {
+		hot := slices.DeleteFunc(slices.Clone(results), func(r result) bool { return r.beside.Requests == 0 })
+		fmt.Fprintf(b, "\nHot keys beside the late reads, %%, simulated:\n\n%s", o.table(hot, func(r result) float64 { return r.beside.Ratio() }).Markdown())
+	}
+	if o.by == byBytes || o.by == bySized {
 		fmt.Fprintf(b, "\nByte hit ratio, %%, simulated:\n\n%s", o.table(results, func(r result) float64 { return r.ByteRatio() }).Markdown())
 	}
 }
@@ -188,12 +204,12 @@ func (o *options) table(results []result, figure func(result) float64) *table.Ta
 func writeCSV(file string, results []result) error {
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
-	records := [][]string{{"load", "percent", "policy", "capacity", "entries", "requests", "hits", "hit_ratio", "byte_hit_ratio"}}
+	records := [][]string{{"load", "percent", "policy", "capacity", "entries", "requests", "hits", "hit_ratio", "byte_hit_ratio", "beside_ratio"}}
 	for _, r := range results {
 		records = append(records, []string{
 			r.load, fmt.Sprint(r.percent), r.policy, strconv.FormatInt(r.capacity, 10), fmt.Sprintf("%.0f", r.entries),
 			strconv.FormatInt(r.Requests, 10), strconv.FormatInt(r.Hits, 10),
-			fmt.Sprintf("%.4f", r.Ratio()), fmt.Sprintf("%.4f", r.ByteRatio()),
+			fmt.Sprintf("%.4f", r.Ratio()), fmt.Sprintf("%.4f", r.ByteRatio()), fmt.Sprintf("%.4f", r.beside.Ratio()),
 		})
 	}
 	if err := w.WriteAll(records); err != nil {
