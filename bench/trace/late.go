@@ -3,7 +3,7 @@ package trace
 import (
 	"fmt"
 
-	"github.com/ringcache/ringcache/internal/workload"
+	"github.com/ringcache/ringcache/bench/workload"
 )
 
 // Late reads: keys that are set one after the other, and read once each, later:
