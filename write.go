@@ -36,7 +36,10 @@ func (c *Cache) begin(w *write) {
 // apply prefetches and stores a record. verb is what the caller asked for.
 func (c *Cache) apply(w *write, verb string) error {
 	c.bucket(w.h).index.Prefetch(w.h, 2)
-	return named(c.store(w, verb))
+	if err := c.store(w, verb); err != nil {
+		return named(err)
+	}
+	return nil
 }
 
 // named puts the package's name before an error of the user's.
