@@ -124,7 +124,7 @@ func (c *Cache) finish(l *located, dst, k []byte) (out []byte, got outcome) {
 			index.Raise(l.slot, l.s)
 			l.mode &^= touching
 		}
-		value, expiry, ok := valueIn(l.rec, k)
+		value, expiry, ok := valueIn(l.b.form, l.rec, k)
 		if !ok || expiry != 0 && l.b.shared.Expired(expiry) {
 			return dst, retry
 		}

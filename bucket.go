@@ -29,8 +29,9 @@ type bucket struct {
 	index   index.Index
 	touches bool // lookups raise frequencies
 	large   bool // one of the buckets for large records
+	form    record.Form
 
-	_     [6]byte // to a cache line on 64-bit platforms
+	_     [5]byte // to a cache line on 64-bit platforms
 	rings [ringCount]ring.Ring
 
 	shared *shared
@@ -98,15 +99,15 @@ const (
 )
 
 // measure counts the bytes of the record.
-func (w *write) measure() {
+func (w *write) measure(form record.Form) {
 	w.n = len(w.k) + len(w.v)
 	if w.negative {
-		if w.n += record.NegativeHeader; w.expiry == 0 {
+		if w.n += form.NegativeSize(); w.expiry == 0 {
 			w.expiry = math.MaxUint32 // it has one: the last tick that there is
 		}
 		return
 	}
-	w.n += record.HeaderSize(len(w.k), len(w.v), w.expiry != 0)
+	w.n += form.HeaderSize(len(w.k), len(w.v), w.expiry != 0)
 }
 
 // counters are what a bucket adds to Stats.
@@ -204,7 +205,7 @@ func (b *bucket) setLocked(w *write) error {
 // rec, to which slot s leads: no expiry, old or new, and nobody to be told. It reports
 // whether it has written.
 func (b *bucket) overwritePlainLocked(rec []byte, s uint64, w *write) bool {
-	value, expiry, ok := valueIn(rec, w.k)
+	value, expiry, ok := valueIn(b.form, rec, w.k)
 	if !ok || len(value) != len(w.v) || expiry != 0 || w.expiry != 0 || b.shared.onEvict != nil {
 		return false
 	}
@@ -217,6 +218,7 @@ func (b *bucket) overwritePlainLocked(rec []byte, s uint64, w *write) bool {
 	delay.Point()
 	copy(value, w.v)
 	faulted = false
+	b.rings[index.Ring(s)].Seal(index.Pos(s))
 	return true
 }
 
@@ -243,9 +245,10 @@ func (b *bucket) overwriteLocked(f *found, w *write) {
 	delay.Point()
 	if f.rec != nil {
 		copy(f.rec[f.Size+f.KeyLen:], w.v)
-		return
+	} else {
+		f.ring.Write(f.valuePos(), w.v)
 	}
-	f.ring.Write(f.valuePos(), w.v)
+	f.ring.Seal(f.pos)
 }
 
 // insertLocked appends a record to a ring and enters it into the index: in the slot of the
@@ -287,9 +290,9 @@ func (b *bucket) appendLocked(to policy.Ring, limit int, w *write) (uint64, erro
 	var buf [record.MaxHeader]byte
 	var header []byte
 	if w.negative {
-		header = record.PutNegative(&buf, len(w.k), w.expiry)
+		header = b.form.PutNegative(&buf, len(w.k), w.expiry)
 	} else {
-		header = record.Put(&buf, len(w.k), len(w.v), w.expiry)
+		header = b.form.Put(&buf, len(w.k), len(w.v), w.expiry)
 	}
 	pos := r.Append(header, w.k, w.v)
 	r.Count(1, w.n, w.expiry != 0)

@@ -106,7 +106,7 @@ func (b *bucket) candidate(h uint64) (rec []byte, slot *atomic.Uint64, s uint64,
 			ghost = at
 			continue
 		}
-		if rec = r.Run(s); len(rec) < record.ShortHeader+record.ExpirySize {
+		if rec = r.Run(s); len(rec) < record.MaxShort {
 			return nil, nil, 0, uncommon
 		}
 		return rec, at, s, hit
@@ -121,11 +121,11 @@ func (b *bucket) candidate(h uint64) (rec []byte, slot *atomic.Uint64, s uint64,
 // if that has a short header, key k, and no more bytes than rec.
 //
 //go:norace
-func valueIn(rec, k []byte) (value []byte, expiry uint32, ok bool) {
+func valueIn(form record.Form, rec, k []byte) (value []byte, expiry uint32, ok bool) {
 	delay.Point()
-	hd, ok := record.ParseShort(rec)
+	hd, ok := form.ParseShort(rec)
 	if !ok {
-		hd, ok = record.ParseExpiring(rec)
+		hd, ok = form.ParseExpiring(rec)
 	}
 	end := hd.Size + len(k)
 	if !ok || hd.KeyLen != len(k) || hd.Total() > len(rec) || !torn.Equal(rec[hd.Size:end], k) {
@@ -270,9 +270,9 @@ func (f *found) match(r *ring.Ring, pos uint64, k []byte) bool {
 	if len(rec) >= 4 {
 		r.PrefetchRecord(rec)
 		delay.Point()
-		hd, ok := record.ParseShort(rec)
+		hd, ok := r.Form().ParseShort(rec)
 		if ok && hd.Total() <= len(rec) {
-			const at = record.ShortHeader
+			at := hd.Size
 			if hd.KeyLen != len(k) || !torn.Equal(rec[at:at+len(k)], k) {
 				f.collisions++
 				return false

@@ -1,6 +1,7 @@
 package ringcache
 
 import (
+	"fmt"
 	"runtime"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/ringcache/ringcache/internal/chunk"
 	"github.com/ringcache/ringcache/internal/delay"
 	"github.com/ringcache/ringcache/internal/index"
+	"github.com/ringcache/ringcache/internal/ringfile"
 	"github.com/ringcache/ringcache/internal/stripe"
 	"github.com/ringcache/ringcache/internal/torn"
 )
@@ -64,6 +66,9 @@ func NewWithOptions(o Options) (*Cache, error) {
 		valueSize: min(o.ExpectedValueSize, g.maxBytes/maxValueShare),
 	}
 	g.ahead = o.RefreshAhead
+	if o.File != "" {
+		return openInFile(g, o.File)
+	}
 	return newCache(g), nil
 }
 
@@ -84,9 +89,21 @@ func newCache(g geometry) *Cache {
 	for i := range c.arena.buckets {
 		c.arena.buckets[i].init(c.shared, 0, true)
 	}
-	// The pool does not lead back to the cache, nor does anything in it.
+	for i, b := range c.all() {
+		b.inFile(i)
+	}
+	// The pool and the file do not lead back to the cache, nor does anything in them.
 	runtime.AddCleanup(c, func(p *chunk.Pool) { _ = p.Unmap() }, c.shared.pool)
+	if f := c.shared.file; f != nil {
+		runtime.AddCleanup(c, (*ringfile.Store).Release, f)
+	}
 	return c
+}
+
+// all returns every bucket; where there is a file, this is their order in it.
+func (c *Cache) all() (all []*bucket) {
+	c.each(func(b *bucket) { all = append(all, b) })
+	return all
 }
 
 // Set stores value v under key k, in place of an older value of k. The cache keeps copies: k
@@ -173,7 +190,7 @@ func (c *Cache) lookup(
 			mode &^= touching
 		}
 		var value []byte
-		if value, expiry, known = valueIn(rec, k); mode&withValue != 0 {
+		if value, expiry, known = valueIn(b.form, rec, k); mode&withValue != 0 {
 			out = torn.Append(dst, value)
 		}
 		known = known && (expiry == 0 || !b.shared.Expired(expiry))
@@ -293,6 +310,11 @@ func (c *Cache) Close() error {
 	defer a.mu.Unlock()
 	c.each((*bucket).close)
 	c.shared.pool.Close()
+	if f := c.shared.file; f != nil {
+		if err := f.Close(); err != nil {
+			return fmt.Errorf("ringcache: %w", err)
+		}
+	}
 	return nil
 }
 

@@ -3,6 +3,7 @@ package ringcache
 import (
 	"errors"
 
+	"github.com/ringcache/ringcache/internal/ringfile"
 	"github.com/ringcache/ringcache/internal/snapshot"
 )
 
@@ -59,13 +60,18 @@ var (
 	// error. The entry stays as it is.
 	ErrDecode = errors.New("value cannot be decoded")
 
+	// ErrInUse is returned by NewWithOptions when another cache, of this process or of
+	// another, has [Options].File.
+	ErrInUse = ringfile.ErrInUse
+
 	// ErrCorrupt is returned by LoadFromFile, LoadFromFileMaxBytes and ReadFrom for
-	// what is no snapshot, or a damaged one. The error says at which offset, and
-	// what is wrong there.
+	// what is no snapshot, or a damaged one: the error says at which offset, and what is
+	// wrong there. NewWithOptions returns it if [Options].File is no ring file, or of a
+	// machine with another byte order. The file stays as it is.
 	ErrCorrupt = snapshot.ErrCorrupt
 
-	// ErrVersion is returned by them for a snapshot that a newer version of this
-	// package has written.
+	// ErrVersion is returned by them for a file that a newer version of this package has
+	// written.
 	ErrVersion = snapshot.ErrVersion
 )
 

@@ -57,6 +57,13 @@ type Options struct {
 	// nothing elsewhere.
 	HugePages HugePages
 
+	// File, if not empty, is the path of a file that the entries are kept in, so that
+	// a cache which is opened on it again is warm, whatever ended the process: see the
+	// section Files of the package. One cache at a time has a file; another one gets
+	// [ErrInUse]. The file is made if there is none, with mode 0600. Linux, macOS and
+	// the BSDs can; elsewhere the error is [errors.ErrUnsupported].
+	File string
+
 	// ExpectedEntries is about how many entries the cache is going to hold, and
 	// ExpectedValueSize about how many bytes their values have; 0 if it is not known. They are
 	// hints on which no result depends. With ExpectedEntries, the index of a bucket has its

@@ -37,8 +37,7 @@ const leastChunks = 4
 // last of several calls does the work, and the others return. A value above a
 // sixteenth of the new bound goes when it would be moved.
 func (c *Cache) Resize(maxBytes int) error {
-	s := c.shared
-	least := max(minMaxBytes, leastChunks*s.buckets<<s.shift)
+	least := max(minMaxBytes, c.leastBytes())
 	if maxBytes < least {
 		return fmt.Errorf("ringcache: resize cache: %d bytes, must be at least %d: %w",
 			maxBytes, least, ErrInvalidOptions)
@@ -52,6 +51,9 @@ func (c *Cache) Resize(maxBytes int) error {
 	}
 	return nil
 }
+
+// leastBytes returns how small the cache can be made.
+func (c *Cache) leastBytes() int { return leastChunks * c.shared.buckets << c.shared.shift }
 
 // sizing is what calls of Resize share.
 type sizing struct {

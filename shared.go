@@ -16,6 +16,7 @@ import (
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
+	"github.com/ringcache/ringcache/internal/ringfile"
 )
 
 const (
@@ -42,6 +43,8 @@ type geometry struct {
 	posBits   uint      // width of a position: generation and offset
 	seed      [2]uint64 // {0, 0}: all hashes are 0
 	mem       chunk.Memory
+	file      *ringfile.Store // nil: the cache is in memory only
+	age       time.Duration   // of the clock: that of the file
 }
 
 // defaultGeometry returns the geometry of a cache of maxBytes.
@@ -62,6 +65,8 @@ func defaultGeometry(maxBytes int) geometry {
 type shared struct {
 	seed      [2]uint64
 	policy    policy.Kind
+	form      record.Form
+	file      *ringfile.Store // nil: the cache is in memory only
 	pool      *chunk.Pool
 	maxBytes  atomic.Int64 // the bound; Resize changes it
 	expected  expectation
@@ -72,7 +77,9 @@ type shared struct {
 	clock.Clock
 	onEvict func(k, v []byte, reason Reason) // may be nil
 
-	total    atomic.Int64 // bytes that divide divides: maxBytes, but while a cache shrinks
+	total     atomic.Int64 // bytes that divide divides: maxBytes, but while a cache shrinks
+	recovered recovered    // what was found in the file
+
 	quota    atomic.Int64 // bytes that each small bucket may hold, rings and index
 	arrivals arrivals
 
@@ -83,15 +90,15 @@ type shared struct {
 	largeKeys [bucketCount]atomic.Int32
 }
 
+// recovered counts what a cache has found in its file.
+type recovered struct{ entries, bytes, discarded atomic.Uint64 }
+
 // newShared returns what the buckets of a cache of that geometry share.
 func newShared(g geometry) *shared {
-	mem, osMap := g.mem, g.mem.Map // not g: its OnEvict may lead back to the cache
-	mem.Map = func(n int) ([]byte, error) {
-		b, err := osMap(n)
-		if err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrNoMemory, err)
-		}
-		return b, nil
+	mem := g.mem
+	mem.Map = orNoMemory(mem.Map)
+	if g.file != nil {
+		mem.Rings = orNoMemory(g.file.Rings.Map)
 	}
 	s := &shared{
 		seed:      g.seed,
@@ -102,13 +109,27 @@ func newShared(g geometry) *shared {
 		posBits:   g.posBits,
 		shift:     log2(g.chunkSize),
 		maxChunks: int(1<<(g.posBits-2)/uint64(g.chunkSize)) - 1,
-		Clock:     clock.New(g.ttl, g.now),
+		Clock:     clock.New(g.age, g.ttl, g.now),
 		onEvict:   g.onEvict,
+	}
+	if s.file = g.file; s.file != nil {
+		s.form = record.Checked
 	}
 	s.maxBytes.Store(int64(g.maxBytes))
 	s.total.Store(int64(g.maxBytes))
 	s.divide()
 	return s
+}
+
+// orNoMemory returns get, with ErrNoMemory in its errors.
+func orNoMemory(get func(n int) ([]byte, error)) func(n int) ([]byte, error) {
+	return func(n int) ([]byte, error) {
+		b, err := get(n)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrNoMemory, err)
+		}
+		return b, nil
+	}
 }
 
 // bound returns the bytes that the cache may hold.

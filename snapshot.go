@@ -386,3 +386,31 @@ func (w *walker) pause() {
 	}
 	runtime.Gosched()
 }
+
+// optionsOf returns the options of a cache for a snapshot. What they say of the entries
+// to come is what was found, and not what the header says.
+func optionsOf(s *snapshot.Contents, maxBytes int) Options {
+	h := &s.Header
+	if maxBytes == 0 {
+		maxBytes = int(min(h.MaxBytes, math.MaxInt)) // a smaller platform has less
+	}
+	o := Options{
+		MaxBytes: maxBytes, Policy: Policy(h.Policy), HugePages: HugePages(h.HugePages),
+		TTL: h.TTL, RefreshAhead: h.RefreshAhead,
+	}
+	if o.Policy > PolicyFIFO {
+		o.Policy = PolicyS3FIFO // one that this version does not know
+	}
+	if o.HugePages > HugePagesAtOnce {
+		o.HugePages = HugePagesWhenFull
+	}
+	bytes := 0
+	for i := range s.Blocks {
+		o.ExpectedEntries += int(s.Blocks[i].Entries)
+		bytes += int(s.Blocks[i].Length)
+	}
+	if o.ExpectedEntries > 0 {
+		o.ExpectedValueSize = max(1, bytes/o.ExpectedEntries-snapshot.MinEntry-typicalKey)
+	}
+	return o
+}

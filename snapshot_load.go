@@ -109,34 +109,6 @@ func loadFile(path string, maxBytes int, salvage bool) (*Cache, error) {
 	return c, nil
 }
 
-// optionsOf returns the options of a cache for a snapshot. What they say of the entries
-// to come is what was found, and not what the header says.
-func optionsOf(s *snapshot.Contents, maxBytes int) Options {
-	h := &s.Header
-	if maxBytes == 0 {
-		maxBytes = int(min(h.MaxBytes, math.MaxInt)) // a smaller platform has less
-	}
-	o := Options{
-		MaxBytes: maxBytes, Policy: Policy(h.Policy), HugePages: HugePages(h.HugePages),
-		TTL: h.TTL, RefreshAhead: h.RefreshAhead,
-	}
-	if o.Policy > PolicyFIFO {
-		o.Policy = PolicyS3FIFO // one that this version does not know
-	}
-	if o.HugePages > HugePagesAtOnce {
-		o.HugePages = HugePagesWhenFull
-	}
-	bytes := 0
-	for i := range s.Blocks {
-		o.ExpectedEntries += int(s.Blocks[i].Entries)
-		bytes += int(s.Blocks[i].Length)
-	}
-	if o.ExpectedEntries > 0 {
-		o.ExpectedValueSize = max(1, bytes/o.ExpectedEntries-snapshot.MinEntry-typicalKey)
-	}
-	return o
-}
-
 // ReadFrom adds the entries of a snapshot to the cache, as far as there is room for them,
 // and returns the bytes that it has read. A key that is there keeps its value: that of
 // the snapshot is older. ReadFrom ends with the snapshot and reads nothing behind it.
@@ -253,7 +225,7 @@ func (t *batch) restore(ref *snapshot.Ref, body []byte) error {
 			return
 		}
 		it := item{c.shared.hash(body[key : key+e.KeyLen]), at}
-		if c.isLarge(recordSize(&e)) {
+		if c.isLarge(recordSize(c.shared.form, &e)) {
 			large = append(large, it)
 			return
 		}
@@ -285,11 +257,11 @@ func (t *batch) restore(ref *snapshot.Ref, body []byte) error {
 }
 
 // recordSize returns the bytes of an entry's record.
-func recordSize(e *snapshot.Entry) int {
+func recordSize(form record.Form, e *snapshot.Entry) int {
 	if e.Negative {
-		return record.NegativeHeader + e.KeyLen
+		return form.NegativeSize() + e.KeyLen
 	}
-	return record.HeaderSize(e.KeyLen, e.ValueLen, e.Expiry != 0) + e.KeyLen + e.ValueLen
+	return form.HeaderSize(e.KeyLen, e.ValueLen, e.Expiry != 0) + e.KeyLen + e.ValueLen
 }
 
 // sort puts the items of each bucket together, in their order. ends has their numbers.
@@ -379,7 +351,7 @@ func (t *batch) parse(it item, body []byte) (freq int, ok bool) {
 	if w.negative && w.expiry == 0 {
 		w.expiry = clock.Never
 	}
-	w.measure()
+	w.measure(t.c.shared.form)
 	return e.Freq, !t.c.shared.Expired(w.expiry)
 }
 

@@ -78,6 +78,14 @@ type Stats struct {
 	LoadedEntries   uint64
 	DiscardedBlocks uint64
 
+	// RecoveredEntries and RecoveredBytes count what the cache has found in
+	// Options.File when it was made; DiscardedRecords, what it could not use: records
+	// that were being written when the process died, and damaged ones. A damaged ring
+	// of records counts as one.
+	RecoveredEntries uint64
+	RecoveredBytes   uint64
+	DiscardedRecords uint64
+
 	// Gauges: the state at the time of the call.
 
 	// EntriesCount is the number of entries: those that a Get can find, those that have
@@ -127,6 +135,10 @@ func (c *Cache) UpdateStats(s *Stats) {
 	c.each(func(b *bucket) { b.updateStats(s) })
 	s.MaxBytesSize += uint64(c.shared.bound())
 	s.ReservedBytes += uint64(c.shared.pool.Used())
+	r := &c.shared.recovered
+	s.RecoveredEntries += r.entries.Load()
+	s.RecoveredBytes += r.bytes.Load()
+	s.DiscardedRecords += r.discarded.Load()
 }
 
 // updateStats adds the bucket's share to s.
@@ -164,14 +176,16 @@ func (s Stats) String() string {
 		"%d evicted (%d small, %d main, %d crowd), %v; %d expired, %v; "+
 		"%d promoted, %d reinserted, %d ghost hits, %d collisions, %d corruptions; "+
 		"%d loads, %d of them failed, %d dropped; "+
-		"%d loaded from snapshots, %d blocks discarded",
+		"%d loaded from snapshots, %d blocks discarded; "+
+		"%d recovered, %v, %d records discarded",
 		s.GetCalls, 100*s.HitRatio(), s.Misses, s.SetCalls, s.DelCalls,
 		s.EntriesCount, byteCount(s.BytesSize), byteCount(s.MaxBytesSize),
 		byteCount(s.ReservedBytes), byteCount(s.IndexBytes),
 		s.EvictedEntries, s.EvictedSmall, s.EvictedMain, s.EvictedCrowd, byteCount(s.EvictedBytes),
 		s.ExpiredEntries, byteCount(s.ExpiredBytes),
 		s.Promotions, s.Reinsertions, s.GhostHits, s.Collisions, s.Corruptions,
-		s.Loads, s.LoadErrors, s.LoadsDropped, s.LoadedEntries, s.DiscardedBlocks)
+		s.Loads, s.LoadErrors, s.LoadsDropped, s.LoadedEntries, s.DiscardedBlocks,
+		s.RecoveredEntries, byteCount(s.RecoveredBytes), s.DiscardedRecords)
 }
 
 // LogValue returns a group of all fields, each under its name in snake case (get_calls), as

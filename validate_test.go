@@ -120,6 +120,9 @@ func validateRing(r *ring.Ring, fn func(pos uint64, h record.Header) error) erro
 	if len(chunks) > r.Held() && r.Size > r.Room(0) {
 		return fmt.Errorf("I1: %d bytes in %d chunks", r.Size, r.Held())
 	}
+	if err := r.ValidateFile(); err != nil {
+		return err
+	}
 	var has ring.Counts
 	for off := uint64(0); off < r.Size; {
 		pos := (r.Tail + off) & r.Mask

@@ -58,7 +58,7 @@ func (c *Cache) store(w *write, verb string) error {
 		if len(w.k) > record.MaxKey || len(w.v) > c.shared.maxValue() {
 			return c.refuse(w, verb, c.tooLarge(w))
 		}
-		w.measure()
+		w.measure(c.shared.form)
 		var err error
 		if c.isLarge(w.n) {
 			err = c.setLarge(b, w)

@@ -52,7 +52,7 @@ func (a *area) start() uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(
 
 // take hands out a chunk that was never handed out.
 func (a *area) take(n int) Ref {
-	r := refOf(a.mem[a.taken : a.taken+n])
+	r := RefOf(a.mem[a.taken : a.taken+n])
 	a.taken += n
 	return r
 }

@@ -56,7 +56,7 @@ func (p *Pool) pageLocked() (Ref, error) {
 	c.free &^= 1 << i
 	c.inUse++
 	at := uint32(i * p.pageSize)
-	r := refOf(c.chunk.Bytes(at, at+uint32(p.pageSize)))
+	r := RefOf(c.chunk.Bytes(at, at+uint32(p.pageSize)))
 	p.owner[r] = k
 	return r, nil
 }
@@ -116,16 +116,22 @@ func (p *Pool) putPagesLocked(rs []Ref) {
 
 // cuttableLocked takes a chunk that is to be cut.
 func (p *Pool) cuttableLocked() (Ref, error) {
-	if r, ok := pop(&p.idle); ok {
-		return r, nil
-	}
-	if p.bound.Load() < pageAreasFrom {
-		return p.coldChunkLocked()
+	apart := p.mem.Rings != nil // a chunk of a ring is none of an index
+	if !apart {
+		if r, ok := pop(&p.idle); ok {
+			return r, nil
+		}
+		if p.bound.Load() < pageAreasFrom {
+			return p.coldChunkLocked()
+		}
 	}
 	if p.forCuts.taken == len(p.forCuts.mem) {
-		a, err := p.mapLocked(p.mapSize/8, true)
-		if err != nil {
+		a, err := p.mapLocked(max(p.mapSize/8/p.chunkSize, 1)*p.chunkSize, true)
+		if err != nil && !apart {
 			return p.coldChunkLocked() // there may be some
+		}
+		if err != nil {
+			return Ref{}, err
 		}
 		p.forCuts = a
 	}

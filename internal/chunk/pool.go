@@ -31,6 +31,10 @@ type Memory struct {
 	Granule  int                         // what Discard works in; 0: it does nothing
 	Large    func(b []byte, want bool)   // says whether b should lie on large pages; may be nil
 	Collapse func(b []byte) error        // puts b on a large page now; nil: it cannot be done
+
+	// Rings, if not nil, is where the chunks of rings come from in place of Map. They
+	// stay what they are, never become pages, and are not the pool's to give back.
+	Rings func(n int) ([]byte, error)
 }
 
 // Pool hands out the chunks and pages of one cache. Its lock is the innermost:
@@ -139,17 +143,41 @@ func (p *Pool) coldChunkLocked() (Ref, error) {
 		return r, nil
 	}
 	if p.fresh.taken == len(p.fresh.mem) {
-		a, err := p.mapLocked(p.mapSize, false)
-		if err != nil {
+		if err := p.freshLocked(); err != nil {
 			return Ref{}, err
 		}
-		p.filled, p.fresh = p.fresh, a
 	}
-	if p.handed += p.chunkSize; p.handed%BlockSize == 0 {
+	if p.handed += p.chunkSize; p.mem.Rings == nil && p.handed%BlockSize == 0 {
 		p.askLocked(p.filled)
 		p.askLocked(p.fresh)
 	}
 	return p.fresh.take(p.chunkSize), nil
+}
+
+// freshLocked gets a new area for rings.
+func (p *Pool) freshLocked() error {
+	if p.mem.Rings != nil {
+		m, err := p.mem.Rings(p.mapSize)
+		if err != nil {
+			return fmt.Errorf("map %d bytes: %w", p.mapSize, err)
+		}
+		p.fresh = &area{mem: m} // not among the areas, of which memory may be given back
+		return nil
+	}
+	a, err := p.mapLocked(p.mapSize, false)
+	if err == nil {
+		p.filled, p.fresh = p.fresh, a
+	}
+	return err
+}
+
+// Adopt takes over the chunks that Memory.Rings had returned to a process before: as many
+// as rings hold, and the free ones.
+func (p *Pool) Adopt(held int, free []Ref) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.idle = append(p.idle, free...)
+	p.used.Add(int64(held * p.chunkSize))
 }
 
 // pop takes the last of a list.
@@ -206,7 +234,7 @@ func (p *Pool) canDiscard() bool { return p.mem.Granule > 0 && p.chunkSize%p.mem
 
 // coolChunkLocked gives the memory of an idle chunk back.
 func (p *Pool) coolChunkLocked() bool {
-	if !p.canDiscard() {
+	if !p.canDiscard() || p.mem.Rings != nil {
 		return false
 	}
 	r, ok := pop(&p.idle)
@@ -253,7 +281,7 @@ func (p *Pool) Unmap() error {
 // Bytes returns the bytes behind r from one offset to another, which is not
 // less, and both within the chunk.
 func (r *Ref) Bytes(from, to uint32) []byte {
-	// Sound: r was made from a slice of at least so many bytes (refOf), and its
+	// Sound: r was made from a slice of at least so many bytes (RefOf), and its
 	// memory stays mapped as long as anybody can reach r.
 	return unsafe.Slice((*byte)(unsafe.Add(r.Pointer(), from)), to-from)
 }

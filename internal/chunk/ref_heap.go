@@ -12,8 +12,8 @@ const OnHeap = true
 // is a pointer that keeps the memory from Memory.Map alive.
 type Ref struct{ addr unsafe.Pointer }
 
-// refOf returns the reference to the bytes of b, which come from Memory.Map.
-func refOf(b []byte) Ref { return Ref{unsafe.Pointer(unsafe.SliceData(b))} }
+// RefOf returns the reference to the bytes of b, which come from Memory.Map.
+func RefOf(b []byte) Ref { return Ref{unsafe.Pointer(unsafe.SliceData(b))} }
 
 // Pointer returns the address that r holds.
 //

@@ -13,8 +13,8 @@ const OffHeap = true
 // memory behind it never moves, and stays mapped until the pool is unmapped.
 type Ref struct{ addr uintptr }
 
-// refOf returns the reference to the bytes of b, which come from Memory.Map.
-func refOf(b []byte) Ref { return Ref{uintptr(unsafe.Pointer(unsafe.SliceData(b)))} }
+// RefOf returns the reference to the bytes of b, which come from Memory.Map.
+func RefOf(b []byte) Ref { return Ref{uintptr(unsafe.Pointer(unsafe.SliceData(b)))} }
 
 // Pointer returns the address that r holds.
 func (r *Ref) Pointer() unsafe.Pointer {

@@ -44,7 +44,7 @@ var closed [MaxSize / 8 / 8]uint64
 // Close has all entries lead to empty memory, so that none keeps its own alive.
 func (t *Table) Close() {
 	// Sound: it is a variable of the package, which never moves.
-	nothing := refOf(unsafe.Slice((*byte)(unsafe.Pointer(&closed)), 8*len(closed)))
+	nothing := RefOf(unsafe.Slice((*byte)(unsafe.Pointer(&closed)), 8*len(closed)))
 	for i := range uint32(t.len) {
 		*t.At(i) = nothing
 	}

@@ -24,7 +24,7 @@ func TestTable_ReaderFindsAsManyEntriesAsItSaw(t *testing.T) {
 	all := make([]byte, 8<<10)
 	refs := make([]Ref, len(all))
 	for i := range all {
-		refs[i] = refOf(all[i : i+1])
+		refs[i] = RefOf(all[i : i+1])
 	}
 	for range 20 {
 		var tab Table

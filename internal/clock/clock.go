@@ -18,10 +18,10 @@ type Clock struct {
 	ttl   time.Duration        // of entries without one of their own; 0: they do not expire
 }
 
-// New returns a clock that begins now, for entries that live for ttl. A test may
+// New returns a clock that began age ago, for entries that live for ttl. A test may
 // give it another source of time.
-func New(ttl time.Duration, fake func() time.Duration) Clock {
-	return Clock{start: time.Now(), fake: fake, ttl: ttl}
+func New(age, ttl time.Duration, fake func() time.Duration) Clock {
+	return Clock{start: time.Now().Add(-age), fake: fake, ttl: ttl}
 }
 
 // age returns how long ago the clock was made.

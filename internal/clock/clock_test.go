@@ -10,7 +10,7 @@ import (
 
 // fakeClock returns a clock that shows what *now says.
 func fakeClock(ttl time.Duration, now *time.Duration) Clock {
-	return New(ttl, func() time.Duration { return *now })
+	return New(0, ttl, func() time.Duration { return *now })
 }
 
 // What lives for a time is expired when that is over, and at most a tick before.
@@ -39,7 +39,7 @@ func TestClock_FirstTickIsOne(t *testing.T) {
 	require.EqualValues(t, 1, c.Now())
 	now = Tick
 	require.EqualValues(t, 2, c.Now())
-	real := New(0, nil)
+	real := New(0, 0, nil)
 	require.EqualValues(t, 1, real.Now())
 }
 

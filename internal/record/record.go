@@ -19,21 +19,28 @@
 //	byte 1, 2: key length, byte 3 to 6: value length, little endian
 //	byte 7 to 10: expiry, little endian, if there is room for one
 //
+// Records in a file are checked: behind the lengths, before the expiry, stands a
+// checksum of 4 bytes (Form, ring.Seal).
+//
 // An expiry is a tick of the cache's clock, or 0 for never. Kind 2 is a negative
 // entry, which has an empty value: a load found that its key has none. Kinds from
 // 3 on are free for headers that carry more. The dead bit lies in the first byte,
 // so that one store sets it wherever chunks end.
 package record
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"math/bits"
+)
 
 // Sizes of headers, and their limits.
 const (
-	ShortHeader    = 3
-	LongHeader     = 7
-	ExpirySize     = 4
-	NegativeHeader = LongHeader + ExpirySize
-	MaxHeader      = LongHeader + ExpirySize
+	ShortHeader = 3
+	LongHeader  = 7
+	ExpirySize  = 4
+	SumSize     = 4
+	MaxShort    = ShortHeader + SumSize + ExpirySize // of the short headers
+	MaxHeader   = LongHeader + SumSize + ExpirySize
 
 	MaxKey = 1<<16 - 1
 
@@ -51,6 +58,14 @@ const (
 	kindLong       = 0
 	kindLongExpiry = 1
 	kindNegative   = 2
+)
+
+// Form is what all headers of a cache have beside their lengths and expiries.
+type Form uint8
+
+const (
+	Plain   Form = 0       // nothing
+	Checked Form = SumSize // a checksum
 )
 
 // Header is a decoded header. The compiler keeps a struct in registers only if
@@ -81,47 +96,50 @@ func (h Header) ExpiryAt() int { return h.Size - ExpirySize }
 
 // HeaderSize returns the header bytes of a record with such a key and value;
 // expires tells that it has room for an expiry.
-func HeaderSize(klen, vlen int, expires bool) int {
+func (f Form) HeaderSize(klen, vlen int, expires bool) int {
 	switch {
 	case !expires && klen <= maxShortKey && vlen <= maxShortValue:
-		return ShortHeader
+		return ShortHeader + int(f)
 	case !expires:
-		return LongHeader
+		return LongHeader + int(f)
 	case klen <= maxShortKey && vlen <= maxShortTimed:
-		return ShortHeader + ExpirySize
+		return ShortHeader + int(f) + ExpirySize
 	default:
-		return LongHeader + ExpirySize
+		return LongHeader + int(f) + ExpirySize
 	}
 }
 
+// NegativeSize returns the header bytes of a negative entry.
+func (f Form) NegativeSize() int { return LongHeader + int(f) + ExpirySize }
+
 // Put encodes the header of a live record into buf and returns its part of buf.
-// An expiry of 0 takes the form without one.
-func Put(buf *[MaxHeader]byte, klen, vlen int, expiry uint32) []byte {
-	n := HeaderSize(klen, vlen, expiry != 0)
-	switch n {
-	case ShortHeader:
+// An expiry of 0 takes the form without one. A checksum is left for later.
+func (f Form) Put(buf *[MaxHeader]byte, klen, vlen int, expiry uint32) []byte {
+	n := f.HeaderSize(klen, vlen, expiry != 0)
+	switch short := klen <= maxShortKey; {
+	case short && expiry == 0 && vlen <= maxShortValue:
 		buf[0] = byte(klen)
 		binary.LittleEndian.PutUint16(buf[1:], uint16(vlen))
-		return buf[:ShortHeader]
-	case LongHeader:
-		if expiry == 0 {
-			putLong(buf, kindLong, klen, vlen)
-			return buf[:LongHeader]
-		}
+	case expiry == 0:
+		putLong(buf, kindLong, klen, vlen)
+	case short && vlen <= maxShortTimed:
 		buf[0] = longBit | expiryBit | byte(klen&kindMask)
 		binary.LittleEndian.PutUint16(buf[1:], uint16(vlen|klen>>5<<15))
 	default:
 		putLong(buf, kindLongExpiry, klen, vlen)
 	}
-	binary.LittleEndian.PutUint32(buf[n-ExpirySize:], expiry)
+	if expiry != 0 {
+		binary.LittleEndian.PutUint32(buf[n-ExpirySize:], expiry)
+	}
 	return buf[:n]
 }
 
 // PutNegative encodes the header of a negative entry into buf and returns it.
-func PutNegative(buf *[MaxHeader]byte, klen int, expiry uint32) []byte {
+func (f Form) PutNegative(buf *[MaxHeader]byte, klen int, expiry uint32) []byte {
+	n := f.NegativeSize()
 	putLong(buf, kindNegative, klen, 0)
-	binary.LittleEndian.PutUint32(buf[LongHeader:], expiry)
-	return buf[:NegativeHeader]
+	binary.LittleEndian.PutUint32(buf[n-ExpirySize:], expiry)
+	return buf[:n]
 }
 
 // putLong encodes a long header up to its expiry.
@@ -134,12 +152,41 @@ func putLong(buf *[MaxHeader]byte, kind byte, klen, vlen int) {
 // Kill sets the dead bit of the record that begins at b.
 func Kill(b []byte) { b[0] |= deadBit }
 
+// Sum returns the checksum of a record, which is not 0: that is what a dead one has.
+// content is a hash of key and value. seed is a secret of the cache, so that no value can
+// pass for a record.
+func (h Header) Sum(content, seed uint64) uint32 {
+	x := mix(content, seed|1) ^ uint64(h.KeyLen)<<32 ^ uint64(h.ValueLen)
+	kind := uint64(h.Expiry) << 2
+	if h.HasExpiry {
+		kind |= 1
+	}
+	if h.Negative {
+		kind |= 2
+	}
+	return max(uint32(mix(x, kind^0x9e3779b97f4a7c15)>>32), 1)
+}
+
+// mix folds two words into one.
+func mix(x, y uint64) uint64 {
+	hi, lo := bits.Mul64(x, y)
+	return hi ^ lo
+}
+
+// SumAt returns where in a checked record its checksum lies.
+func (h Header) SumAt() int {
+	if h.HasExpiry {
+		return h.Size - ExpirySize - SumSize
+	}
+	return h.Size - SumSize
+}
+
 // ParseShort decodes a short header without an expiry from b, which has at least
-// 4 bytes. It reports false if the header is of another form.
-func ParseShort(b []byte) (h Header, ok bool) {
+// 4 bytes. It reports false if the header is of another kind.
+func (f Form) ParseShort(b []byte) (h Header, ok bool) {
 	w := binary.LittleEndian.Uint32(b)
 	return Header{
-		Size:     ShortHeader,
+		Size:     ShortHeader + int(f),
 		KeyLen:   int(w & maxShortKey),
 		ValueLen: int(w >> 8 & maxShortValue),
 		Lifetime: Lifetime{Dead: w&deadBit != 0},
@@ -147,15 +194,15 @@ func ParseShort(b []byte) (h Header, ok bool) {
 }
 
 // ParseExpiring is ParseShort for a short header with an expiry. b has at least
-// 7 bytes.
-func ParseExpiring(b []byte) (h Header, ok bool) {
+// MaxShort bytes.
+func (f Form) ParseExpiring(b []byte) (h Header, ok bool) {
 	w := binary.LittleEndian.Uint32(b)
 	return Header{
-		Size:     ShortHeader + ExpirySize,
+		Size:     ShortHeader + int(f) + ExpirySize,
 		KeyLen:   int(w&kindMask | w>>18&(1<<5)),
 		ValueLen: int(w >> 8 & maxShortTimed),
 		Lifetime: Lifetime{
-			Expiry:    binary.LittleEndian.Uint32(b[ShortHeader:]),
+			Expiry:    binary.LittleEndian.Uint32(b[ShortHeader+int(f):]),
 			Dead:      w&deadBit != 0,
 			HasExpiry: true,
 		},
@@ -164,28 +211,28 @@ func ParseExpiring(b []byte) (h Header, ok bool) {
 
 // Parse decodes the header at the start of b. It reports false if b is too
 // short for it or if the header is of no known kind.
-func Parse(b []byte) (h Header, ok bool) {
+func (f Form) Parse(b []byte) (h Header, ok bool) {
 	var buf [MaxHeader]byte
 	n := copy(buf[:], b)
-	if h, ok = ParseShort(buf[:]); !ok {
-		h, ok = ParseExpiring(buf[:])
+	if h, ok = f.ParseShort(buf[:]); !ok {
+		h, ok = f.ParseExpiring(buf[:])
 	}
 	if !ok {
-		h, ok = parseLong(&buf)
+		h, ok = f.parseLong(&buf)
 	}
 	return h, ok && h.Size <= n
 }
 
 // parseLong is Parse of a long header.
-func parseLong(b *[MaxHeader]byte) (h Header, ok bool) {
+func (f Form) parseLong(b *[MaxHeader]byte) (h Header, ok bool) {
 	kind := b[0] & kindMask
-	h.Size = LongHeader
+	h.Size = LongHeader + int(f)
 	h.KeyLen = int(binary.LittleEndian.Uint16(b[1:]))
 	h.ValueLen = int(binary.LittleEndian.Uint32(b[3:]))
 	h.Dead, h.Negative = b[0]&deadBit != 0, kind == kindNegative
 	if h.HasExpiry = kind != kindLong; h.HasExpiry {
+		h.Expiry = binary.LittleEndian.Uint32(b[h.Size:])
 		h.Size += ExpirySize
-		h.Expiry = binary.LittleEndian.Uint32(b[LongHeader:])
 	}
 	// An int of 32 bits cannot hold every length.
 	return h, kind <= kindNegative && h.ValueLen >= 0 && !(h.Negative && h.ValueLen > 0)

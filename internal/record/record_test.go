@@ -14,25 +14,25 @@ func TestPut_EveryFormIsParsed(t *testing.T) {
 		for _, vlen := range []int{0, 1, 255, 256, 32766, 32767, 32768, 65534, 65535, 65536, 1 << 24} {
 			for _, expiry := range []uint32{0, 1, 0x01020304, 1<<32 - 1} {
 				var buf [MaxHeader]byte
-				b := Put(&buf, klen, vlen, expiry)
+				b := Plain.Put(&buf, klen, vlen, expiry)
 				want := Header{Size: len(b), KeyLen: klen, ValueLen: vlen}
 				want.Expiry, want.HasExpiry = expiry, expiry != 0
-				require.Equal(t, HeaderSize(klen, vlen, expiry != 0), len(b), "%+v", want)
-				got, ok := Parse(b)
+				require.Equal(t, Plain.HeaderSize(klen, vlen, expiry != 0), len(b), "%+v", want)
+				got, ok := Plain.Parse(b)
 				require.True(t, ok)
 				require.Equal(t, want, got)
-				_, ok = Parse(b[:len(b)-1])
+				_, ok = Plain.Parse(b[:len(b)-1])
 				require.False(t, ok, "%+v without its last byte", want)
-				_, ok = ParseShort(buf[:4])
+				_, ok = Plain.ParseShort(buf[:4])
 				require.Equal(t, len(b) == ShortHeader, ok, "%+v taken for a short one", want)
 				if len(buf) >= 7 {
-					h, ok := ParseExpiring(buf[:])
+					h, ok := Plain.ParseExpiring(buf[:])
 					require.Equal(t, len(b) == ShortHeader+ExpirySize && expiry != 0, ok, "%+v", want)
 					require.True(t, !ok || h == want, "%+v as %+v", want, h)
 				}
 				Kill(b)
 				want.Dead = true
-				got, ok = Parse(b)
+				got, ok = Plain.Parse(b)
 				require.True(t, ok)
 				require.Equal(t, want, got)
 			}
@@ -45,7 +45,7 @@ func TestPut_EveryFormIsParsed(t *testing.T) {
 func TestHeaderSize_ExpiryCost(t *testing.T) {
 	for klen := range 100 {
 		for _, vlen := range []int{0, 100, maxShortTimed, maxShortValue + 1} {
-			got := HeaderSize(klen, vlen, true) - HeaderSize(klen, vlen, false)
+			got := Plain.HeaderSize(klen, vlen, true) - Plain.HeaderSize(klen, vlen, false)
 			require.Equal(t, ExpirySize, got, "key of %d and value of %d bytes", klen, vlen)
 		}
 	}
@@ -54,7 +54,7 @@ func TestHeaderSize_ExpiryCost(t *testing.T) {
 func TestParse_UnknownKindIsRefused(t *testing.T) {
 	for kind := byte(kindNegative + 1); kind <= kindMask; kind++ {
 		b := [MaxHeader]byte{longBit | kind, 1, 0, 1}
-		_, ok := Parse(b[:])
+		_, ok := Plain.Parse(b[:])
 		require.False(t, ok, "kind %d", kind)
 	}
 }
@@ -62,17 +62,17 @@ func TestParse_UnknownKindIsRefused(t *testing.T) {
 func TestPutNegative_IsParsed(t *testing.T) {
 	for _, klen := range []int{0, 1, 63, 64, MaxKey} {
 		var buf [MaxHeader]byte
-		b := PutNegative(&buf, klen, 7)
-		want := Header{Size: NegativeHeader, KeyLen: klen}
+		b := Plain.PutNegative(&buf, klen, 7)
+		want := Header{Size: Plain.NegativeSize(), KeyLen: klen}
 		want.HasExpiry, want.Negative, want.Expiry = true, true, 7
-		got, ok := Parse(b)
+		got, ok := Plain.Parse(b)
 		require.True(t, ok)
 		require.Equal(t, want, got)
-		require.Len(t, b, NegativeHeader)
-		_, ok = Parse(b[:NegativeHeader-1])
+		require.Len(t, b, Plain.NegativeSize())
+		_, ok = Plain.Parse(b[:Plain.NegativeSize()-1])
 		require.False(t, ok, "a part of one")
 		b[3] = 1
-		_, ok = Parse(b)
+		_, ok = Plain.Parse(b)
 		require.False(t, ok, "one with a value")
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 // Release gives up the n oldest bytes, and the chunks that the tail leaves.
 func (r *Ring) Release(n uint64) {
+	r.ledger.SetSpan((r.Tail+n)&r.Mask, r.Head()) // before another ring has the chunks
 	leave := ((r.Tail & (1<<r.shift - 1)) + n) >> r.shift
 	for i := range leave {
 		r.drop(r.Tail + i<<r.shift)
@@ -32,7 +33,9 @@ func (r *Ring) drop(pos uint64) {
 	at := r.entry(pos)
 	if r.borrowed {
 		r.borrowed = false // the chunk is now the head's own
+		r.ledger.Hold(*at, r.slotOf(r.Tail+uint64(r.mapped-1)<<r.shift))
 	} else {
+		r.ledger.Drop(*at)
 		r.pool.Put(*at)
 	}
 	*at = chunk.Ref{}
@@ -49,6 +52,7 @@ func (r *Ring) Trim() {
 // Reset gives all chunks back. Positions go on from the head, so that what the
 // index still knows is stale.
 func (r *Ring) Reset() {
+	r.ledger.SetSpan(r.Head(), r.Head())
 	r.Trim()
 	r.forget()
 }
@@ -72,6 +76,7 @@ func (r *Ring) SetExpiry(pos uint64, h record.Header, expiry uint32) {
 	var b [record.ExpirySize]byte
 	binary.LittleEndian.PutUint32(b[:], expiry)
 	r.Write(pos+uint64(h.ExpiryAt()), b[:])
+	r.Seal(pos)
 }
 
 // WorthCompacting reports whether so much of the ring is dead records that had room

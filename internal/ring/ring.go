@@ -35,6 +35,7 @@ import (
 	"github.com/ringcache/ringcache/internal/position"
 	"github.com/ringcache/ringcache/internal/prefetch"
 	"github.com/ringcache/ringcache/internal/record"
+	"github.com/ringcache/ringcache/internal/ringfile"
 	"github.com/ringcache/ringcache/internal/torn"
 )
 
@@ -48,7 +49,10 @@ type Ring struct {
 	shift    uint8         // log2 of the chunk size
 	lines    uint8         // cache lines of a typical record that are worth a prefetch
 
-	pool *chunk.Pool
+	form   record.Form
+	pool   *chunk.Pool
+	ledger *ringfile.Ledger // nil: the ring is in memory only
+	seed   uint64           // of checksums
 	Counts
 }
 
@@ -69,6 +73,15 @@ func (r *Ring) Init(p *chunk.Pool, shift uint8, posBits uint) {
 	r.shift = shift
 	r.Mask = 1<<posBits - 1
 }
+
+// InFile has an empty ring keep its records in a file, each with a checksum. They are
+// there again after the death of the process.
+func (r *Ring) InFile(l *ringfile.Ledger, seed uint64) {
+	r.form, r.ledger, r.seed = record.Checked, l, seed
+}
+
+// Form returns the form of the ring's records.
+func (r *Ring) Form() record.Form { return r.form }
 
 // Held returns how many chunks the ring has from the pool.
 func (r *Ring) Held() int {
@@ -145,11 +158,15 @@ func (r *Ring) Extend(n uint64, limit int) error {
 				return err
 			}
 			*at = c
+			r.ledger.Hold(c, r.slotOf(r.Tail+uint64(r.mapped)<<r.shift))
 		}
 		r.mapped++
 	}
 	return nil
 }
+
+// slotOf returns the number of the slot of a position, by which a file knows it.
+func (r *Ring) slotOf(pos uint64) uint64 { return pos & r.Mask >> r.shift }
 
 // growTable doubles the circle. Positions keep their bits.
 func (r *Ring) growTable() {
@@ -182,6 +199,10 @@ func (r *Ring) Append(header, key, value []byte) uint64 {
 		r.Write(at, value)
 	}
 	r.Size += uint64(n)
+	if r.ledger != nil {
+		r.Seal(pos)
+		r.ledger.SetHead(r.Head())
+	}
 	return pos
 }
 
@@ -190,6 +211,7 @@ func (r *Ring) AppendRecord(rec []byte) uint64 {
 	pos := r.Head()
 	r.Write(pos, rec)
 	r.Size += uint64(len(rec))
+	r.ledger.SetHead(r.Head())
 	return pos
 }
 
@@ -216,6 +238,7 @@ func (r *Ring) CopyFrom(src *Ring, pos uint64, n int) uint64 {
 		pos += uint64(len(b))
 		n -= len(b)
 	}
+	r.ledger.SetHead(r.Head())
 	return head
 }
 
@@ -287,7 +310,7 @@ func (r *Ring) Hash(pos uint64, n int) uint64 {
 // that lies in the ring can begin there.
 func (r *Ring) Header(pos uint64) (record.Header, bool) {
 	if b := r.Run(pos); len(b) >= 4 {
-		if h, ok := record.ParseShort(b); ok { // as nearly all are
+		if h, ok := r.form.ParseShort(b); ok { // as nearly all are
 			return h, uint64(h.Total()) <= r.Age(pos)
 		}
 	}
@@ -305,12 +328,17 @@ func (r *Ring) AnyHeader(pos uint64) (record.Header, bool) {
 	if !ok {
 		return record.Header{}, false
 	}
-	h, ok := record.Parse(b)
+	h, ok := r.form.Parse(b)
 	return h, ok && uint64(h.Total()) <= age
 }
 
 // Kill marks the record at pos dead.
-func (r *Ring) Kill(pos uint64) { record.Kill(r.Run(pos)) }
+func (r *Ring) Kill(pos uint64) {
+	record.Kill(r.Run(pos))
+	if r.ledger != nil {
+		r.breakSeal(pos)
+	}
+}
 
 // Prefetch asks for the lines of a typical record at pos.
 func (r *Ring) Prefetch(pos uint64) { r.PrefetchRecord(r.Run(pos)) }

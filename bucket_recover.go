@@ -1,0 +1,141 @@
+package ringcache
+
+import (
+	"math"
+
+	"github.com/ringcache/ringcache/internal/index"
+	"github.com/ringcache/ringcache/internal/policy"
+	"github.com/ringcache/ringcache/internal/record"
+)
+
+// How a bucket enters what its rings have brought from a file into its index, which is made
+// anew. Each record is looked at, from the tails to the heads. One that fails its checksum
+// was being written when the process died, and is as good as never written.
+
+// inFile has the bucket, the nth of all, keep its records in the cache's file if there is
+// one.
+func (b *bucket) inFile(n int) {
+	f := b.shared.file
+	if f == nil {
+		return
+	}
+	b.form = record.Checked
+	for i := range b.rings {
+		l := f.Rings.Ledger(n, i)
+		if f.IsNew {
+			l.SetSpan(0, 0)
+		}
+		b.rings[i].InFile(l, b.shared.seed[0])
+	}
+}
+
+// recover enters the records of the bucket's rings into its index.
+func (b *bucket) recover() {
+	b.lock()
+	defer b.unlock()
+	var key []byte
+	for _, in := range []policy.Ring{policy.Main, policy.Small} {
+		r := &b.rings[in]
+		for pos := r.Tail; pos != r.Head(); {
+			hd, ok := r.Header(pos)
+			if !ok { // where the next record begins, nobody knows
+				b.shared.recovered.discarded.Add(1)
+				r.CutOff(pos)
+				break
+			}
+			key = b.recoverRecordLocked(in, pos, hd, key[:0])
+			pos = (pos + uint64(hd.Total())) & r.Mask
+		}
+	}
+	if b.policy.Kind == policy.FIFO {
+		b.emptySmallLocked()
+	}
+	n, bytes := b.liveLocked(), b.liveBytesLocked()
+	b.shared.recovered.entries.Add(uint64(n))
+	b.shared.recovered.bytes.Add(uint64(bytes))
+	b.shared.arrive(arrival{n, bytes}, b.large)
+	b.learnLocked()
+}
+
+// recoverRecordLocked enters the record at pos of a ring, unless it is dead, torn or
+// expired. key is a buffer, which it returns.
+func (b *bucket) recoverRecordLocked(
+	in policy.Ring, pos uint64, hd record.Header, key []byte,
+) []byte {
+	r := &b.rings[in]
+	if hd.HasExpiry {
+		b.noteExpiry(math.MaxUint32) // there is one with room for an expiry
+	}
+	if hd.Dead {
+		if hd.HasExpiry {
+			r.DeadBytes += hd.Total()
+		}
+		return key
+	}
+	key, _ = r.Read(key, pos+uint64(hd.Size), hd.KeyLen)
+	h := b.shared.hash(key)
+	r.Count(1, hd.Total(), hd.HasExpiry)
+	if b.large {
+		b.shared.largeKeysOf(h).Add(1)
+	}
+	b.noteExpiry(hd.Expiry)
+	switch {
+	case !r.IsWhole(pos):
+		b.killLocked(r, pos, hd, h, unsaid)
+		b.shared.recovered.discarded.Add(1)
+	case b.shared.Expired(hd.Expiry):
+		b.killLocked(r, pos, hd, h, unsaid)
+	default:
+		b.enterLocked(in, pos, key, h)
+	}
+	return key
+}
+
+// enterLocked enters the live record at pos of a ring into the index. There may be one of
+// the same key if the process died while it moved the record: the older one goes.
+func (b *bucket) enterLocked(in policy.Ring, pos uint64, key []byte, h uint64) {
+	var f found
+	slot := index.Slot(h, in, pos)
+	if b.findLocked(&f, key, h) {
+		b.killLocked(f.ring, f.pos, f.Header, h, unsaid)
+		b.index.Store(f.Place, slot)
+		return
+	}
+	if b.index.Empty() || !b.index.Growing() && b.isCrowdedLocked() {
+		// It was as large before, within the bound.
+		_ = b.growIndexLocked(max(1, b.index.Pages()/growthPart))
+	}
+	b.moveHomesLocked()
+	if b.index.Empty() { // no memory
+		hd, _ := b.rings[in].Header(pos)
+		b.killLocked(&b.rings[in], pos, hd, h, unsaid)
+		return
+	}
+	b.index.SetLatest(slot)
+	if victim, forced := b.index.Insert(slot, index.Tag(h), b.windows()); forced {
+		b.loseLocked(victim)
+	}
+}
+
+// emptySmallLocked moves what another policy has left in small to main.
+func (b *bucket) emptySmallLocked() {
+	small := &b.rings[policy.Small]
+	for small.Size > 0 {
+		hd, ok := small.Header(small.Tail)
+		if !ok {
+			small.Reset()
+			return
+		}
+		p, there := b.index.Find(b.keyHash(small, small.Tail, hd), policy.Small, small.Tail)
+		switch {
+		case hd.Dead:
+			small.ReleaseDead(hd)
+		case !there:
+			b.dropTailLocked(policy.Small, hd)
+		default:
+			work := b.setWork(hd.Total())
+			b.promoteLocked(p, hd, &work)
+		}
+	}
+	small.Trim()
+}

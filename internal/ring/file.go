@@ -1,0 +1,164 @@
+package ring
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+
+	"github.com/ringcache/ringcache/internal/chunk"
+	"github.com/ringcache/ringcache/internal/ringfile"
+)
+
+// What a ring in a file does beside: checksums, and coming back after the process died.
+
+// Seal gives the record at pos its checksum, if it has room for one. Whoever changes a
+// record seals it again; one that death came upon in between fails (I15).
+func (r *Ring) Seal(pos uint64) {
+	if r.ledger == nil {
+		return
+	}
+	h, _ := r.Header(pos)
+	r.putSum(pos+uint64(h.SumAt()), r.sum(pos))
+}
+
+// breakSeal takes the checksum of the record at pos away: what is dead must not come
+// back, whatever becomes of the bit that says so.
+func (r *Ring) breakSeal(pos uint64) {
+	if h, ok := r.AnyHeader(pos); ok {
+		r.putSum(pos+uint64(h.SumAt()), 0)
+	}
+}
+
+func (r *Ring) putSum(at uint64, sum uint32) {
+	var b [4]byte
+	binary.LittleEndian.PutUint32(b[:], sum)
+	r.Write(at, b[:])
+}
+
+// IsWhole reports whether the checksum of the record at pos is right.
+func (r *Ring) IsWhole(pos uint64) bool {
+	h, ok := r.AnyHeader(pos)
+	if !ok {
+		return false
+	}
+	var buf [4]byte
+	b, _ := r.Read(buf[:0], pos+uint64(h.SumAt()), len(buf))
+	return binary.LittleEndian.Uint32(b) == r.sum(pos)
+}
+
+// sum returns the checksum of the record at pos.
+func (r *Ring) sum(pos uint64) uint32 {
+	h, _ := r.AnyHeader(pos)
+	return h.Sum(r.Hash(pos+uint64(h.Size), h.KeyLen+h.ValueLen), r.seed)
+}
+
+// Restore makes an empty ring what it was when its process died: chunks are those that it
+// held. It returns the ones that it has no use for, which are all if something is missing.
+func (r *Ring) Restore(chunks []ringfile.Chunk) (unused []chunk.Ref, ok bool) {
+	tail, head, ok := r.ledger.Span()
+	if ok = ok && tail|head <= r.Mask; ok {
+		ok = r.place(tail, (head-tail)&r.Mask, chunks)
+	}
+	if !ok {
+		r.ledger.SetSpan(0, 0)
+	}
+	for _, c := range chunks {
+		if !ok || r.Size == 0 || !r.holds(c.Ref) {
+			r.ledger.Drop(c.Ref)
+			unused = append(unused, c.Ref)
+		}
+	}
+	return unused, ok
+}
+
+// place puts the chunks that the size bytes from tail on lie in into their slots.
+func (r *Ring) place(tail, size uint64, chunks []ringfile.Chunk) bool {
+	r.Tail = tail
+	if size == 0 {
+		return true
+	}
+	bySlot := make(map[uint64]chunk.Ref, len(chunks))
+	for _, c := range chunks {
+		bySlot[c.Slot] = c.Ref
+	}
+	need := (tail&(1<<r.shift-1)+size-1)>>r.shift + 1
+	if need > uint64(len(chunks))+1 {
+		return false
+	}
+	refs := make([]chunk.Ref, max(4, 1<<bits.Len64(need-1)))
+	for i := range need {
+		pos := tail + i<<r.shift
+		ref, there := bySlot[r.slotOf(pos)]
+		if !there && i > 0 && i == need-1 {
+			ref, there = r.placeLast(pos, size <= i<<r.shift, bySlot)
+		}
+		if !there {
+			r.borrowed = false
+			return false
+		}
+		refs[pos>>r.shift&uint64(len(refs)-1)] = ref
+	}
+	r.table.Replace(refs)
+	r.circle.Store(uint32(len(refs) - 1))
+	r.mapped, r.Size = int32(need), size
+	return true
+}
+
+// placeLast returns the chunk of the head's slot, where none is in the directory under
+// it: the one that the tail has just left, or the one that it is still in (I16). fits
+// tells that the head can be in that one too (I1).
+func (r *Ring) placeLast(
+	pos uint64, fits bool, bySlot map[uint64]chunk.Ref,
+) (ref chunk.Ref, ok bool) {
+	if ref, ok = bySlot[r.slotOf(r.Tail-1<<r.shift)]; ok {
+		r.ledger.Hold(ref, r.slotOf(pos))
+		return ref, true
+	}
+	ref, ok = bySlot[r.slotOf(r.Tail)]
+	r.borrowed = ok && fits
+	return ref, r.borrowed
+}
+
+// holds reports whether one of the slots holds chunk c.
+func (r *Ring) holds(c chunk.Ref) bool {
+	for i := range uint64(r.mapped) {
+		if *r.entry(r.Tail + i<<r.shift) == c {
+			return true
+		}
+	}
+	return false
+}
+
+// CutOff makes pos the head, and gives up the bytes behind it: no record begins there.
+func (r *Ring) CutOff(pos uint64) {
+	r.Size = (pos - r.Tail) & r.Mask
+	r.ledger.SetHead(pos)
+}
+
+// ValidateFile returns an error if what is in the file is not what the ring is. It is for
+// tests.
+func (r *Ring) ValidateFile() error {
+	if r.ledger == nil {
+		return nil
+	}
+	tail, head, ok := r.ledger.Span()
+	if !ok || tail != r.Tail || head != r.Head() {
+		return fmt.Errorf("I15: from %d to %d in the file (%v), is from %d to %d",
+			tail, head, ok, r.Tail, r.Head())
+	}
+	for i, c := range r.Chunks() {
+		slot := r.slotOf(r.Tail + uint64(i)<<r.shift)
+		if borrowed := r.borrowed && i == int(r.mapped)-1; !borrowed && !r.ledger.Holds(c, slot) {
+			return fmt.Errorf("I16: the file does not know the chunk of slot %d", slot)
+		}
+	}
+	for off := uint64(0); off < r.Size; {
+		pos := (r.Tail + off) & r.Mask
+		h, _ := r.Header(pos)
+		if !h.Dead && !r.IsWhole(pos) {
+			return fmt.Errorf("I15: the record at %d fails its checksum", pos)
+		}
+		off += uint64(h.Total())
+	}
+	return nil
+}

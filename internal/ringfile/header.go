@@ -1,0 +1,94 @@
+package ringfile
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/ringcache/ringcache/internal/chunk"
+)
+
+// Version is that of the form that this package reads and writes.
+const Version = 1
+
+const (
+	magic      = "ringfile"
+	headerSize = 128
+	sumAt      = headerSize - 8
+)
+
+// Header is what the file says of itself. It is written once, when the file is made.
+// Numbers are little-endian, but for Order.
+type Header struct {
+	Version   uint32
+	ChunkSize uint32
+	Buckets   uint32 // small ones
+	PosBits   uint32
+	MaxBytes  int64
+	Seed      [2]uint64 // the hash secret
+	Epoch     int64     // when tick 1 of the clock began, in Unix nanoseconds
+}
+
+// Errors of Open and ReadHeader.
+var (
+	ErrInUse   = errors.New("another process uses it")
+	ErrSpace   = errors.New("no space for the file")
+	ErrNew     = errors.New("the file is new")
+	ErrForeign = errors.New("not a ring file")
+	ErrOrder   = errors.New("the byte order is another machine's")
+	ErrVersion = errors.New("the version is newer than this library's")
+	ErrDamaged = errors.New("the header is damaged")
+)
+
+// nativeOrder is what a machine of the same byte order reads back.
+const nativeOrder = 0x01020304
+
+// Put writes h to the head. The magic comes last, and makes it a ring file.
+func (h *Header) Put(head []byte) {
+	le := binary.LittleEndian
+	b := make([]byte, 0, headerSize)
+	b = append(b, magic...)
+	b = binary.NativeEndian.AppendUint32(b, nativeOrder)
+	for _, n := range []uint32{Version, h.ChunkSize, h.Buckets, h.PosBits} {
+		b = le.AppendUint32(b, n)
+	}
+	for _, n := range []uint64{uint64(h.MaxBytes), h.Seed[0], h.Seed[1], uint64(h.Epoch)} {
+		b = le.AppendUint64(b, n)
+	}
+	b = append(b, make([]byte, sumAt-len(b))...)
+	b = le.AppendUint64(b, xxhash.Sum64(b))
+	copy(head[len(magic):], b[len(magic):])
+	copy(head, magic)
+}
+
+// ReadHeader reads the header of a file from its head. It returns ErrNew for one that
+// was never finished.
+func ReadHeader(head []byte) (h Header, err error) {
+	le := binary.LittleEndian
+	if string(head[:len(magic)]) == string(make([]byte, len(magic))) {
+		return h, ErrNew
+	}
+	if string(head[:len(magic)]) != magic {
+		return h, ErrForeign
+	}
+	if binary.NativeEndian.Uint32(head[8:]) != nativeOrder {
+		return h, ErrOrder
+	}
+	if h.Version = le.Uint32(head[12:]); h.Version > Version {
+		return h, fmt.Errorf("%w: %d, at most %d", ErrVersion, h.Version, Version)
+	}
+	if le.Uint64(head[sumAt:]) != xxhash.Sum64(head[:sumAt]) {
+		return h, ErrDamaged
+	}
+	h.ChunkSize, h.Buckets = le.Uint32(head[16:]), le.Uint32(head[20:])
+	h.PosBits = le.Uint32(head[24:])
+	h.MaxBytes = int64(le.Uint64(head[28:]))
+	h.Seed = [2]uint64{le.Uint64(head[36:]), le.Uint64(head[44:])}
+	h.Epoch = int64(le.Uint64(head[52:]))
+	if size := h.ChunkSize; size&(size-1) != 0 || size < 64 || size > chunk.MaxSize {
+		return h, ErrDamaged
+	}
+	return h, nil
+}

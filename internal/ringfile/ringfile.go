@@ -1,0 +1,247 @@
+// Package ringfile is the form of a file that holds the rings of a cache, so that they
+// outlive the process. Only rings are in it: the index is made anew from them.
+//
+//	head      64 KB: header; at 4 KB the span of each ring, its tail and its head
+//	region    a directory, a word for each chunk, and the chunks; as many as it takes
+//	...
+//
+// The file is a shared mapping. What a process has stored before it died is there, in
+// the order of its stores, so the order of these is what makes the file sound; no call
+// of the system is needed for it. Every word that a ring depends on is sealed: it
+// carries a check of itself, and one that fails is as good as none.
+//
+// Invariants (numbers as in docs/design.md):
+//
+//	I15  a ring's span covers only records that are whole, or fail their checksum
+//	I16  a chunk of which a span covers a byte is in the directory, under that
+//	     ring and slot; one that a slot borrows, under the slot that owns it
+package ringfile
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/ringcache/ringcache/internal/chunk"
+)
+
+const (
+	// HeadSize is where the first region begins. It and the size of a region's
+	// directory are multiples of the largest page that systems have.
+	HeadSize = 64 << 10
+
+	stateAt = 1 << 10 // in the head: see SetState
+	spansAt = 4 << 10
+
+	bucketSpans = 64 // bytes, a cache line: two words for each of the two rings
+	ringSpan    = 16
+	wordSize    = 8
+)
+
+// File is the mapped file of one cache. Its lock is below that of the pool.
+type File struct {
+	head      []byte
+	chunkSize int
+	grow      func(n int) ([]byte, error)
+
+	mu      sync.Mutex
+	regions atomic.Pointer[[]region]
+}
+
+// region is the chunks of one mapping, and their directory.
+type region struct {
+	directory []atomic.Uint64 // a word for each chunk; 0: nobody has it
+	chunks    []byte
+}
+
+// New returns a File with the head of a mapped file. grow makes the file n bytes longer,
+// and returns these, mapped and zero.
+func New(head []byte, chunkSize int, grow func(n int) ([]byte, error)) *File {
+	f := &File{head: head, chunkSize: chunkSize, grow: grow}
+	f.regions.Store(new([]region))
+	return f
+}
+
+// SetState notes under which boot of the machine the file is in use, and whether it was
+// closed in order: nothing is under way, and all is on the disk.
+func (f *File) SetState(boot string, clean bool) {
+	f.stateWord().Store(stateOf(boot, clean))
+}
+
+// IsSound reports whether what the file holds is of one time: it was closed in order, or
+// the machine, which has the newest bytes in its memory, has not been started since.
+func (f *File) IsSound(boot string) bool {
+	state := f.stateWord().Load()
+	value, ok := unseal(state, stateAt)
+	return ok && (value&1 == 1 || state == stateOf(boot, false))
+}
+
+func stateOf(boot string, clean bool) uint64 {
+	value := xxhash.Sum64String(boot) << 1
+	if clean {
+		value |= 1
+	}
+	return seal(value, stateAt)
+}
+
+func (f *File) stateWord() *atomic.Uint64 { return &words(f.head[stateAt:], 1)[0] }
+
+// regionSizes returns the bytes of a region of n chunks, and of its directory.
+func (f *File) regionSizes(n int) (directory, all int) {
+	directory = wholePages(wordSize * (n + 1))
+	return directory, directory + wholePages(n*f.chunkSize)
+}
+
+// wholePages returns n rounded up to pages of whatever size: maps begin at one.
+func wholePages[N int | int64](n N) N { return (n + HeadSize - 1) / HeadSize * HeadSize }
+
+// Map adds a region of n bytes of chunks to the file, and returns these.
+func (f *File) Map(n int) ([]byte, error) {
+	count := n / f.chunkSize
+	_, all := f.regionSizes(count)
+	b, err := f.grow(all)
+	if err != nil {
+		return nil, err
+	}
+	// The count comes last, and makes it a region.
+	words(b, 1)[0].Store(seal(uint64(count), 0))
+	return f.add(b, count).chunks, nil
+}
+
+// RegionSize returns how long the region is that begins with b, or 0 if none does.
+func (f *File) RegionSize(b []byte) int64 {
+	count, ok := unseal(words(b, 1)[0].Load(), 0)
+	if !ok || count == 0 {
+		return 0
+	}
+	chunks := int64(count)
+	return wholePages(wordSize*(chunks+1)) + wholePages(chunks*int64(f.chunkSize))
+}
+
+// Adopt adds a region that was in the file before, of which b are all bytes.
+func (f *File) Adopt(b []byte) {
+	count, _ := unseal(words(b, 1)[0].Load(), 0)
+	f.add(b, int(count))
+}
+
+func (f *File) add(b []byte, count int) region {
+	directory, _ := f.regionSizes(count)
+	added := region{directory: words(b, count+1)[1:], chunks: b[directory:][:count*f.chunkSize]}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all := append(append([]region{}, *f.regions.Load()...), added)
+	f.regions.Store(&all)
+	return added
+}
+
+// Chunk is a chunk that a ring held when the process ended.
+type Chunk struct {
+	Slot uint64 // position in chunks
+	chunk.Ref
+}
+
+// Chunks returns the chunks of all regions: those that rings hold, by the number of the
+// ring, and those that nobody holds.
+func (f *File) Chunks(rings int) (held [][]Chunk, free []chunk.Ref) {
+	held = make([][]Chunk, rings)
+	for _, r := range *f.regions.Load() {
+		for i := range r.directory {
+			ref := chunk.RefOf(r.chunks[i*f.chunkSize:][:f.chunkSize])
+			entry, ok := unseal(r.directory[i].Load(), uint64(i))
+			owner := int(entry >> slotBits)
+			if !ok || owner == 0 || owner > rings {
+				r.directory[i].Store(0)
+				free = append(free, ref)
+				continue
+			}
+			held[owner-1] = append(held[owner-1], Chunk{entry & (1<<slotBits - 1), ref})
+		}
+	}
+	return held, free
+}
+
+// slotBits are those of a slot in a directory's word; above them is the ring's number,
+// from 1 on. With 36 bits of a position, chunks of 2 KB have slots of 25 bits, and of
+// the smallest that tests use of 30.
+const slotBits = 30
+
+// entry returns the directory's word of a chunk, and its salt.
+func (f *File) entry(c chunk.Ref) (word *atomic.Uint64, salt uint64) {
+	at := uintptr(c.Pointer())
+	for _, r := range *f.regions.Load() {
+		first := chunk.RefOf(r.chunks)
+		if d := at - uintptr(first.Pointer()); d < uintptr(len(r.chunks)) {
+			i := d / uintptr(f.chunkSize)
+			return &r.directory[i], uint64(i)
+		}
+	}
+	panic("ringfile: chunk of no region")
+}
+
+// Ledger is where one ring notes what of it is in the file. A nil Ledger notes nothing:
+// that of a ring in memory. The ring's bucket guards it.
+type Ledger struct {
+	file *File
+	id   uint64 // the ring's number, from 1 on
+	span []atomic.Uint64
+}
+
+// Ledger returns that of a ring, one of two of its bucket.
+func (f *File) Ledger(bucket, ring int) *Ledger {
+	at := spansAt + bucket*bucketSpans + ring*ringSpan
+	return &Ledger{file: f, id: uint64(2*bucket+ring) + 1, span: words(f.head[at:], 2)}
+}
+
+// SetSpan notes where the ring begins and ends. What lies between is whole (I15).
+func (l *Ledger) SetSpan(tail, head uint64) {
+	if l != nil {
+		l.set(0, tail)
+		l.set(1, head)
+	}
+}
+
+// SetHead is SetSpan for a ring whose tail stays.
+func (l *Ledger) SetHead(head uint64) {
+	if l != nil {
+		l.set(1, head)
+	}
+}
+
+// set writes one word of the span.
+func (l *Ledger) set(i int, pos uint64) { l.span[i].Store(seal(pos, 2*l.id+uint64(i))) }
+
+// Span returns where the ring begins and ends, as it was noted last.
+func (l *Ledger) Span() (tail, head uint64, ok bool) {
+	if l.span[0].Load()|l.span[1].Load() == 0 {
+		return 0, 0, true // the process died before it came to this ring
+	}
+	tail, ok = unseal(l.span[0].Load(), 2*l.id)
+	if !ok {
+		return 0, 0, false
+	}
+	head, ok = unseal(l.span[1].Load(), 2*l.id+1)
+	return tail, head, ok
+}
+
+// Hold notes that the ring has chunk c in a slot.
+func (l *Ledger) Hold(c chunk.Ref, slot uint64) {
+	if l != nil {
+		word, salt := l.file.entry(c)
+		word.Store(seal(l.id<<slotBits|slot, salt))
+	}
+}
+
+// Drop notes that the ring has chunk c no longer.
+func (l *Ledger) Drop(c chunk.Ref) {
+	if l != nil {
+		word, _ := l.file.entry(c)
+		word.Store(0)
+	}
+}
+
+// Holds reports whether the ring has chunk c in a slot.
+func (l *Ledger) Holds(c chunk.Ref, slot uint64) bool {
+	word, salt := l.file.entry(c)
+	return word.Load() == seal(l.id<<slotBits|slot, salt)
+}

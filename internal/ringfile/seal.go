@@ -1,0 +1,37 @@
+package ringfile
+
+import (
+	"math/bits"
+	"sync/atomic"
+	"unsafe"
+)
+
+// valueBits are those of a sealed word's value; the others are its check.
+const valueBits = 42
+
+// seal returns a value with a check of itself. salt is another for each place, so that
+// a word that was copied elsewhere fails.
+func seal(value, salt uint64) uint64 {
+	value &= 1<<valueBits - 1
+	return value | checkOf(value, salt)<<valueBits
+}
+
+// unseal returns the value of a sealed word, and whether its check is right.
+func unseal(word, salt uint64) (value uint64, ok bool) {
+	value = word & (1<<valueBits - 1)
+	return value, word == seal(value, salt)
+}
+
+// checkOf returns a check of 64-valueBits bits that is not 0, as a word is that was
+// never written.
+func checkOf(value, salt uint64) uint64 {
+	hi, lo := bits.Mul64(value^0x9e3779b97f4a7c15, salt*0xff51afd7ed558ccd^0xc4ceb9fe1a85ec53)
+	return max((hi^lo)>>valueBits, 1)
+}
+
+// words returns the first n words of b.
+func words(b []byte, n int) []atomic.Uint64 {
+	_ = b[:n*wordSize]
+	// Sound: b lies in a mapping, at a multiple of 8 bytes, and has so many.
+	return unsafe.Slice((*atomic.Uint64)(unsafe.Pointer(unsafe.SliceData(b))), n)
+}

@@ -1,0 +1,37 @@
+package ringfile
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// preallocate gives bytes of a file their place on the disk. The error is
+// errors.ErrUnsupported where the file system cannot.
+func preallocate(fd int, off, n int64) error {
+	// Where it does not fit, the call below fills the disk first, and takes its time.
+	var disk unix.Statfs_t
+	if unix.Fstatfs(fd, &disk) == nil && disk.Bavail < uint64(n)/uint64(disk.Bsize) {
+		return unix.ENOSPC
+	}
+	for {
+		switch err := unix.Fallocate(fd, 0, off, n); {
+		case errors.Is(err, unix.EINTR):
+		case errors.Is(err, unix.EOPNOTSUPP):
+			return fmt.Errorf("%w: %w", errors.ErrUnsupported, err)
+		default:
+			return err
+		}
+	}
+}
+
+// machineBoot returns the kernel's name for this boot, or "".
+func machineBoot() string {
+	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return ""
+	}
+	return string(id)
+}

@@ -1,0 +1,27 @@
+//go:build !(linux || darwin || freebsd || netbsd || openbsd || dragonfly)
+
+package ringfile
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+)
+
+// Store is the open file of a cache, which this system does not have.
+type Store struct {
+	Rings *File
+	IsNew bool
+}
+
+// Open returns an error that is errors.ErrUnsupported.
+func Open(string, func() Header) (*Store, Header, error) {
+	err := fmt.Errorf("open ring file on %s: %w", runtime.GOOS, errors.ErrUnsupported)
+	return nil, Header{}, err
+}
+
+// Close is not called.
+func (f *Store) Close() error { return nil }
+
+// Release is not called.
+func (f *Store) Release() {}

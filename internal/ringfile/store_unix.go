@@ -1,0 +1,263 @@
+//go:build linux || darwin || freebsd || netbsd || openbsd || dragonfly
+
+package ringfile
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// The operating system's side: the file is opened, locked, made longer and mapped.
+
+// Store is the open file of a cache.
+type Store struct {
+	Rings *File
+	IsNew bool // nothing was in it, or nothing that is to be relied on
+	boot  string
+
+	mu   sync.Mutex
+	file *os.File
+	size int64    // of what is mapped
+	maps [][]byte // the head first
+}
+
+// Open opens the file at path, or makes it, and takes its lock. It returns the header
+// that it has, and for a new one the one that fresh returns.
+func Open(path string, fresh func() Header) (*Store, Header, error) {
+	var h Header
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, h, fmt.Errorf("open ring file: %w", err)
+	}
+	f := &Store{file: file, boot: bootID()}
+	if h, err = f.open(fresh); err != nil {
+		f.Release()
+		return nil, h, fmt.Errorf("open ring file %s: %w", path, err)
+	}
+	return f, h, nil
+}
+
+// open is Open for a file that is open already.
+func (f *Store) open(fresh func() Header) (h Header, err error) {
+	info, err := f.file.Stat()
+	if err != nil {
+		return h, err
+	}
+	if !info.Mode().IsRegular() {
+		return h, fmt.Errorf("%w: no regular file", ErrForeign)
+	}
+	if err := unix.Flock(int(f.file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return h, errors.Join(ErrInUse, err)
+	}
+	if info.Size() >= HeadSize {
+		h, err = f.openOld(info.Size())
+		if err == nil || !errors.Is(err, ErrNew) {
+			return h, err
+		}
+	} else if err := f.refuseForeign(info.Size()); err != nil {
+		return h, err
+	}
+	h, f.IsNew = fresh(), true
+	return h, f.begin(&h)
+}
+
+// refuseForeign returns an error if a file of less than a head has something in it that
+// was not written by a process that died while it made the file.
+func (f *Store) refuseForeign(size int64) error {
+	head := make([]byte, HeadSize)
+	if _, err := f.file.ReadAt(head[:size], 0); err != nil {
+		return err
+	}
+	_, err := ReadHeader(head)
+	if errors.Is(err, ErrNew) || errors.Is(err, ErrDamaged) {
+		return nil
+	}
+	return err
+}
+
+// openOld maps what is there. It returns an error that is ErrNew if that is of no use.
+func (f *Store) openOld(size int64) (h Header, err error) {
+	head, err := f.mapAt(0, HeadSize)
+	if err != nil {
+		return h, err
+	}
+	h, err = ReadHeader(head)
+	if errors.Is(err, ErrDamaged) {
+		return h, ErrNew
+	}
+	if err != nil {
+		return h, err
+	}
+	f.Rings = New(head, int(h.ChunkSize), f.grow)
+	if !f.Rings.IsSound(f.boot) {
+		return h, ErrNew
+	}
+	for f.size = HeadSize; f.size < size; {
+		n, err := f.regionAt(f.size, size)
+		if err != nil {
+			return h, err
+		}
+		if n == 0 {
+			break // the process died while it made this one
+		}
+		region, err := f.mapAt(f.size, n)
+		if err != nil {
+			return h, err
+		}
+		f.Rings.Adopt(region)
+		f.size += n
+	}
+	f.Rings.SetState(f.boot, false)
+	return h, f.file.Truncate(f.size)
+}
+
+// regionAt returns the bytes of the region that begins at off in a file of that size, or
+// 0 if there is none that is whole.
+func (f *Store) regionAt(off, size int64) (int64, error) {
+	if size-off < HeadSize {
+		return 0, nil
+	}
+	b, err := unix.Mmap(int(f.file.Fd()), off, HeadSize, unix.PROT_READ, unix.MAP_SHARED)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = unix.Munmap(b) }()
+	if n := f.Rings.RegionSize(b); n <= size-off {
+		return n, nil
+	}
+	return 0, nil
+}
+
+// begin makes the file an empty one with header h.
+func (f *Store) begin(h *Header) error {
+	f.unmap()
+	if err := f.file.Truncate(0); err != nil {
+		return err
+	}
+	f.size = 0
+	head, err := f.grow(HeadSize)
+	if err != nil {
+		return err
+	}
+	f.Rings = New(head, int(h.ChunkSize), f.grow)
+	f.Rings.SetState(f.boot, false)
+	h.Put(head)
+	return nil
+}
+
+// grow makes the file n bytes longer, and maps these. They are allocated before, so that
+// a disk that is full is an error here and no signal later.
+func (f *Store) grow(n int) ([]byte, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.file == nil {
+		return nil, os.ErrClosed
+	}
+	err := allocate(f.file, f.size, int64(n))
+	if err == nil {
+		var b []byte
+		if b, err = f.mapAt(f.size, int64(n)); err == nil {
+			f.size += int64(n)
+			return b, nil
+		}
+	}
+	_ = f.file.Truncate(f.size)
+	return nil, fmt.Errorf("%w: %w", ErrSpace, err)
+}
+
+// mapAt maps n bytes of the file.
+func (f *Store) mapAt(off, n int64) ([]byte, error) {
+	if int64(int(n)) != n {
+		return nil, unix.ENOMEM
+	}
+	b, err := unix.Mmap(int(f.file.Fd()), off, int(n), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err == nil {
+		f.maps = append(f.maps, b)
+	}
+	return b, err
+}
+
+// allocate gives the n bytes of the file from off on their place on the disk.
+func allocate(file *os.File, off, n int64) error {
+	var limit unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_FSIZE, &limit) == nil && uint64(off+n) > uint64(limit.Cur) {
+		return unix.EFBIG // which would come with a signal
+	}
+	err := preallocate(int(file.Fd()), off, n)
+	if !errors.Is(err, errors.ErrUnsupported) {
+		return err
+	}
+	zeros := make([]byte, 1<<20)
+	for end := off + n; off < end; {
+		n, err := file.WriteAt(zeros[:min(int64(len(zeros)), end-off)], off)
+		if err != nil {
+			return err
+		}
+		off += int64(n)
+	}
+	return nil
+}
+
+// Close has all that is in the file written, says that it is, and gives the file up.
+// Addresses stay mapped: somebody may still be reading there.
+func (f *Store) Close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.file == nil {
+		return nil
+	}
+	var errs []error
+	sync := func(b []byte) { errs = append(errs, unix.Msync(b, unix.MS_SYNC)) }
+	for _, b := range f.maps {
+		sync(b)
+	}
+	if errors.Join(errs...) == nil {
+		f.Rings.SetState(f.boot, true)
+		sync(f.maps[0])
+	}
+	for _, b := range f.maps {
+		// Sound: the pages are those of b, which is ours, and stay mapped throughout.
+		_, err := unix.MmapPtr(-1, 0, unsafe.Pointer(unsafe.SliceData(b)), uintptr(len(b)),
+			unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE|unix.MAP_FIXED)
+		errs = append(errs, err)
+	}
+	errs = append(errs, f.file.Close())
+	f.file = nil
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("close ring file: %w", err)
+	}
+	return nil
+}
+
+// Release gives the file and the addresses up: nobody can reach them any more.
+func (f *Store) Release() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.unmap()
+	if f.file != nil {
+		_ = f.file.Close()
+		f.file = nil
+	}
+}
+
+func (f *Store) unmap() {
+	for _, b := range f.maps {
+		_ = unix.Munmap(b)
+	}
+	f.maps = nil
+}
+
+// bootID returns what is the same as long as the machine runs, and whenever it cannot be
+// known something new, so that no file seems to be of this boot.
+func bootID() string {
+	if id := machineBoot(); id != "" {
+		return id
+	}
+	return rand.Text()
+}

@@ -1,0 +1,143 @@
+package ringcache
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ringcache/ringcache/internal/ringfile"
+)
+
+// How a cache begins on a file that another process has left (Options.File): the rings are
+// as they were, and each bucket makes what leads to them anew (bucket_recover.go).
+
+// openInFile returns a cache of geometry g whose rings are in the file at path.
+func openInFile(g geometry, path string) (*Cache, error) {
+	store, h, err := ringfile.Open(path, func() ringfile.Header { return headerFor(g) })
+	if err != nil {
+		return nil, fmt.Errorf("ringcache: %w", asOurs(err))
+	}
+	wanted := g
+	g.file, g.seed = store, h.Seed
+	g.age = max(time.Since(time.Unix(0, h.Epoch)), 0)
+	if store.IsNew {
+		return newCache(g), nil
+	}
+	if int(h.Buckets) != g.buckets || uint(h.PosBits) != g.posBits {
+		store.Release()
+		return nil, fmt.Errorf("ringcache: open ring file %s: %w", path, errGeometry)
+	}
+	g.chunkSize = int(h.ChunkSize)
+	g.maxBytes = max(wanted.maxBytes, int(h.MaxBytes))
+	c := newCache(g)
+	c.recover()
+	if wanted.maxBytes < c.leastBytes() {
+		return c.moveTo(wanted, path)
+	}
+	c.resize(wanted.maxBytes)
+	return c, nil
+}
+
+// errGeometry says that a file is of a library that divides its entries otherwise.
+var errGeometry = fmt.Errorf("%w: another number of buckets", ErrCorrupt)
+
+// asOurs returns err, and says which of the package's errors it is.
+func asOurs(err error) error {
+	if errors.Is(err, ringfile.ErrSpace) {
+		return fmt.Errorf("%w: %w", ErrNoMemory, err)
+	}
+	for _, is := range []error{ringfile.ErrForeign, ringfile.ErrOrder, ringfile.ErrVersion} {
+		if errors.Is(err, is) {
+			return fmt.Errorf("%w: %w", ErrCorrupt, err)
+		}
+	}
+	return err
+}
+
+// headerFor returns the header of a new file.
+func headerFor(g geometry) ringfile.Header {
+	var secret [16]byte
+	_, _ = rand.Read(secret[:]) // never fails
+	seed := [2]uint64{
+		binary.LittleEndian.Uint64(secret[:]),
+		binary.LittleEndian.Uint64(secret[8:]) | 1,
+	}
+	if g.seed == [2]uint64{} { // of tests whose keys are all to meet
+		seed = g.seed
+	}
+	return ringfile.Header{
+		ChunkSize: uint32(g.chunkSize),
+		Buckets:   uint32(g.buckets),
+		PosBits:   uint32(g.posBits),
+		MaxBytes:  int64(g.maxBytes),
+		Seed:      seed,
+		Epoch:     time.Now().UnixNano(),
+	}
+}
+
+// moveTo returns a cache of geometry g with the entries of c that it has room for, in a
+// new file in place of that of c, whose chunks are too large for so small a cache.
+func (c *Cache) moveTo(g geometry, path string) (*Cache, error) {
+	temporary := path + ".new"
+	ringfile.Remove(temporary) // of a process that died here
+	moved, err := openInFile(g, temporary)
+	if err == nil {
+		for k, v := range c.All() {
+			ttl, _ := c.TTL(k)
+			_ = moved.SetWithTTL(k, v, ttl) // what it has no room for
+		}
+		err = ringfile.Replace(temporary, path)
+	}
+	if err = errors.Join(err, c.Close()); err != nil {
+		return nil, fmt.Errorf("ringcache: open ring file: %w", err)
+	}
+	return moved, nil
+}
+
+// recover enters what the file has into the cache. Nobody else knows of it yet.
+func (c *Cache) recover() {
+	rings := ringCount * (c.shared.buckets + largeBuckets)
+	chunks, free := c.shared.file.Rings.Chunks(rings)
+	held := 0
+	all := c.all()
+	for i, b := range all {
+		for in := range b.rings {
+			of := chunks[ringCount*i+in]
+			unused, ok := b.rings[in].Restore(of)
+			if !ok {
+				c.shared.recovered.discarded.Add(1)
+			}
+			held += len(of) - len(unused)
+			free = append(free, unused...)
+		}
+	}
+	c.shared.pool.Adopt(held, free)
+	c.inParallel(all, (*bucket).recover)
+	a := &c.arena
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for i := range a.buckets {
+		c.settle(&a.buckets[i])
+	}
+}
+
+// inParallel calls fn with each bucket, on all processors.
+func (c *Cache) inParallel(all []*bucket, fn func(b *bucket)) {
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(all)) {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for i := next.Add(1) - 1; int(i) < len(all); i = next.Add(1) - 1 {
+				fn(all[i])
+			}
+		}()
+	}
+	wg.Wait()
+}
