@@ -1,0 +1,293 @@
+//go:build linux || darwin || freebsd || netbsd || openbsd || dragonfly
+
+package ringcache
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache/internal/ringfile"
+)
+
+// damaged is a small cache's file, and what may be found in it.
+type damaged struct {
+	g     geometry
+	path  string
+	whole []byte
+	holds map[string]string
+}
+
+// newDamaged returns the file of a cache with entries of all kinds: short, long, with an
+// expiry, large, overwritten, deleted, and expired.
+func newDamaged(t testing.TB) *damaged {
+	d := &damaged{
+		g:     tiny(2, 256, 16),
+		path:  filepath.Join(t.TempDir(), "cache"),
+		holds: map[string]string{},
+	}
+	var now time.Duration
+	d.g.now = func() time.Duration { return now }
+	c := mustOpen(t, d.g, d.path)
+	set := func(k, v string, ttl time.Duration) {
+		require.NoError(t, c.SetWithTTL([]byte(k), []byte(v), ttl))
+		d.holds[k] = v
+	}
+	for i := range 25 {
+		set(fmt.Sprint("key ", i), fmt.Sprint("value ", i), 0)
+	}
+	set(string(bytes.Repeat([]byte("long key "), 10)), "of a long header", 0)
+	set("key 1", "value X", 0) // over the old one
+	set("key 2", "a longer value elsewhere", 0)
+	set("expires", "late", time.Hour)
+	set("large", string(bytes.Repeat([]byte("large"), 100)), 0)
+	set("expires soon", "gone", time.Second)
+	set("deleted", "gone", 0)
+	set("deleted too", "gone", time.Hour)
+	for _, k := range []string{"deleted", "deleted too", "expires soon"} {
+		delete(d.holds, k)
+	}
+	require.True(t, c.Del([]byte("deleted")))
+	require.True(t, c.Del([]byte("deleted too")))
+	now = time.Minute
+	require.NoError(t, c.Close())
+	d.whole = d.read(t)
+	return d
+}
+
+func (d *damaged) read(t testing.TB) []byte {
+	b, err := os.ReadFile(d.path)
+	require.NoError(t, err)
+	return b
+}
+
+// open opens the file with other bytes, and checks that nothing wrong is found. It
+// returns how many entries are left, or -1 if the file was refused.
+func (d *damaged) open(t testing.TB, b []byte, what string) (left int) {
+	require.NoError(t, os.WriteFile(d.path, b, 0o600))
+	c, err := openInFile(d.g, d.path)
+	if err != nil {
+		require.ErrorIs(t, err, ErrCorrupt, what)
+		return -1
+	}
+	if err := c.validate(); err != nil {
+		require.NoError(t, err, what)
+	}
+	for k, v := range c.All() {
+		if want, ok := d.holds[string(k)]; !ok || want != string(v) {
+			require.Equal(t, want, string(v), "%s: value of %q", what, k)
+		}
+		left++
+	}
+	for _, k := range []string{"deleted", "deleted too", "expires soon"} {
+		if c.Has([]byte(k)) {
+			require.Fail(t, "it has come back", "%s: %s", what, k)
+		}
+	}
+	if err := c.Set([]byte("new"), []byte("value")); err != nil {
+		require.NoError(t, err, what)
+	}
+	if !c.Has([]byte("new")) {
+		require.Fail(t, "a Set is not found", what)
+	}
+	abandon(c) // Close waits for the disk
+	return left
+}
+
+func TestFile_EveryBitFlipped(t *testing.T) {
+	d := newDamaged(t)
+	all := d.open(t, d.whole, "whole")
+	require.Equal(t, len(d.holds), all)
+	flips, lost := 0, 0
+	for at := range d.whole {
+		inUse := d.whole[at] != 0 || at < 256 || at > 0 && d.whole[at-1] != 0
+		if !inUse {
+			continue // of a part that nobody has written to
+		}
+		for bit := range 8 {
+			if !*longRun && bit != at%8 && at > 256 {
+				continue // one of each byte but of the header
+			}
+			b := bytes.Clone(d.whole)
+			b[at] ^= 1 << bit
+			left := d.open(t, b, fmt.Sprintf("bit %d of byte %d", bit, at))
+			flips++
+			if left < all {
+				lost++
+			}
+		}
+	}
+	t.Logf("%d bits flipped, of which %d lost something", flips, lost)
+	require.Greater(t, lost, flips/4, "the flips hit nothing")
+}
+
+func TestFile_TruncatedZeroedAndGarbage(t *testing.T) {
+	d := newDamaged(t)
+	step := 997
+	if *longRun {
+		step = 31
+	}
+	for n := 0; n <= len(d.whole); n += step {
+		d.open(t, d.whole[:n], fmt.Sprintf("the first %d bytes", n))
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 500 {
+		b := bytes.Clone(d.whole)
+		from := r.IntN(len(b))
+		if r.IntN(2) == 0 {
+			from = ringfile.HeadSize*2 + r.IntN(len(b)-2*ringfile.HeadSize) // of the chunks
+		}
+		part := b[from:min(len(b), from+1+r.IntN(4096))]
+		switch r.IntN(3) {
+		case 0:
+			clear(part)
+		case 1:
+			fillRandom(r, part)
+		default:
+			copy(part, b[r.IntN(len(b)):]) // another part of the same file
+		}
+		d.open(t, b, fmt.Sprintf("%d bytes from %d on", len(part), from))
+	}
+	garbage := make([]byte, len(d.whole))
+	fillRandom(r, garbage)
+	require.Equal(t, -1, d.open(t, garbage, "garbage"), "the file is refused")
+	require.Equal(t, garbage, d.read(t), "and stays as it is")
+}
+
+func FuzzFile(f *testing.F) {
+	d := newDamaged(f)
+	f.Add(uint32(0), []byte{1})
+	f.Add(uint32(4096), bytes.Repeat([]byte{0xff}, 64))
+	f.Add(uint32(2*ringfile.HeadSize), d.whole[2*ringfile.HeadSize:][:512])
+	f.Fuzz(func(t *testing.T, at uint32, patch []byte) {
+		b := bytes.Clone(d.whole)
+		copy(b[int(at)%len(b):], patch)
+		d.open(t, b, fmt.Sprintf("%d bytes at %d", len(patch), int(at)%len(b)))
+	})
+}
+
+func TestFile_InUse(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "cache")
+	c := openFile(t, path, 32<<20)
+	require.NoError(t, c.Set([]byte("k"), []byte("v")))
+	_, err := NewWithOptions(Options{MaxBytes: 32 << 20, File: path})
+	require.ErrorIs(t, err, ErrInUse)
+	require.ErrorContains(t, err, path)
+	require.Equal(t, "v", string(c.Get(nil, []byte("k"))), "the first one is not harmed")
+	require.NoError(t, c.Close())
+	c = openFile(t, path, 32<<20)
+	require.True(t, c.Has([]byte("k")))
+	require.NoError(t, c.Close())
+}
+
+func TestFile_NotAFileOfOurs(t *testing.T) {
+	dir := t.TempDir()
+	refused := func(path string) error {
+		_, err := NewWithOptions(Options{MaxBytes: 32 << 20, File: path})
+		require.Error(t, err)
+		require.ErrorContains(t, err, path)
+		return err
+	}
+	refused(dir)
+	require.ErrorIs(t, refused(filepath.Join(dir, "missing", "cache")), os.ErrNotExist)
+	for name, text := range map[string]string{"short": "somebody's", "long": string(make([]byte, 5)) +
+		string(bytes.Repeat([]byte("somebody's "), 10000))} {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		require.ErrorIs(t, refused(path), ErrCorrupt)
+		b, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Equal(t, text, string(b), "it stays as it is")
+	}
+	path := filepath.Join(dir, "cache")
+	require.NoError(t, openFile(t, path, 32<<20).Close())
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode())
+}
+
+func TestFile_HeaderOfAnother(t *testing.T) {
+	d := newDamaged(t)
+	newer := bytes.Clone(d.whole)
+	binary.LittleEndian.PutUint32(newer[12:], ringfile.Version+1)
+	require.Equal(t, -1, d.open(t, newer, "newer version"))
+	order := bytes.Clone(d.whole)
+	for i := range 4 {
+		order[8+i] = d.whole[11-i]
+	}
+	require.Equal(t, -1, d.open(t, order, "other byte order"))
+	require.Equal(t, order, d.read(t))
+	g := d.g
+	g.buckets = 4
+	g.maxBytes *= 2
+	require.NoError(t, os.WriteFile(d.path, d.whole, 0o600))
+	_, err := openInFile(g, d.path)
+	require.ErrorIs(t, err, ErrCorrupt)
+}
+
+func TestFile_AnotherBootStartsEmptyUnlessClosed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "cache")
+	for _, closed := range []bool{true, false} {
+		c := openFile(t, path, 32<<20)
+		require.NoError(t, c.Set([]byte("k"), []byte("v")))
+		if closed {
+			require.NoError(t, c.Close())
+		} else {
+			c.shared.file.Rings.SetState("another boot", false)
+			abandon(c)
+		}
+		c = openFile(t, path, 32<<20)
+		require.Equal(t, closed, c.Has([]byte("k")))
+		require.NoError(t, c.Close())
+	}
+}
+
+func TestFile_OtherOptions(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "cache")
+	const n = 100_000
+	c := openFile(t, path, 256<<20)
+	fillCache(t, c, 0, n, 100)
+	fillCache(t, c, 0, n/2, 100)
+	require.NoError(t, c.Close())
+	for _, o := range []Options{
+		{MaxBytes: 512 << 20}, {MaxBytes: 128 << 20}, {MaxBytes: 256 << 20, Policy: PolicyFIFO},
+		{MaxBytes: 64 << 20}, {MaxBytes: 4 << 30}, {MaxBytes: 32 << 20},
+	} {
+		o.File = path
+		c, err := NewWithOptions(o)
+		require.NoError(t, err)
+		require.NoError(t, c.validate())
+		held := 0
+		key, want := make([]byte, 8), make([]byte, 100)
+		for i := range n {
+			binary.LittleEndian.PutUint64(key, uint64(i))
+			if v, ok := c.HasGet(nil, key); ok {
+				require.Equal(t, want, v)
+				held++
+			}
+		}
+		require.Greater(t, held, n*95/100, "%d bytes, %v", o.MaxBytes, o.Policy)
+		var s Stats
+		c.UpdateStats(&s)
+		require.LessOrEqual(t, s.ReservedBytes, s.MaxBytesSize)
+		require.EqualValues(t, o.MaxBytes, s.MaxBytesSize)
+		require.NoError(t, c.Close())
+	}
+}
+
+func TestFile_CloseTwiceAndAfter(t *testing.T) {
+	c := openFile(t, filepath.Join(t.TempDir(), "cache"), 32<<20)
+	require.NoError(t, c.Set([]byte("k"), []byte("v")))
+	require.NoError(t, c.Close())
+	require.NoError(t, c.Close())
+	require.False(t, c.Has([]byte("k")))
+	require.True(t, errors.Is(c.Set([]byte("k"), []byte("v")), ErrClosed))
+}

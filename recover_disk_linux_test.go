@@ -1,0 +1,60 @@
+package ringcache
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// fullDisk returns a folder with room for n bytes: a file system of its own, or where that
+// takes rights that are not there, any with a limit on the size of files.
+func fullDisk(t *testing.T, n uint64) string {
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprint("size=", n)); err == nil {
+		t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+		return dir
+	}
+	var old unix.Rlimit
+	require.NoError(t, unix.Getrlimit(unix.RLIMIT_FSIZE, &old))
+	limit := old
+	limit.Cur = n
+	require.NoError(t, unix.Setrlimit(unix.RLIMIT_FSIZE, &limit))
+	return dir
+}
+
+// Where the disk is full, a Set is refused, and nothing else is harmed.
+func TestFile_FullDisk(t *testing.T) {
+	if !inChild(t) {
+		return
+	}
+	path := filepath.Join(fullDisk(t, 100<<20), "cache")
+	c, err := NewWithOptions(Options{MaxBytes: 256 << 20, File: path})
+	require.NoError(t, err)
+	refused := fillUntilRefused(t, c, defaultGeometry(256<<20))
+	require.NotEmpty(t, refused)
+	require.NoError(t, c.validate())
+	n := c.Len()
+	require.Greater(t, n, 1000)
+	require.NoError(t, c.Close())
+	c, err = NewWithOptions(Options{MaxBytes: 256 << 20, File: path})
+	require.NoError(t, err)
+	require.Equal(t, n, c.Len())
+	require.NoError(t, c.validate())
+	require.NoError(t, c.Close())
+}
+
+func TestFile_FullDiskAtNew(t *testing.T) {
+	if !inChild(t) {
+		return
+	}
+	dir := fullDisk(t, 32<<10)
+	_, err := NewWithOptions(Options{MaxBytes: 256 << 20, File: filepath.Join(dir, "cache")})
+	require.ErrorIs(t, err, ErrNoMemory)
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.LessOrEqual(t, len(entries), 1)
+}

@@ -1,0 +1,146 @@
+package ringcache
+
+import (
+	"bytes"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// openFile opens a cache on a file.
+func openFile(t testing.TB, path string, maxBytes int) *Cache {
+	c, err := NewWithOptions(Options{MaxBytes: maxBytes, File: path})
+	require.NoError(t, err)
+	return c
+}
+
+func TestFile_AfterClose(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "cache")
+	c := openFile(t, path, 64<<20)
+	const n = 200000
+	for i := range n {
+		k := fmt.Appendf(nil, "key %d", i)
+		require.NoError(t, c.Set(k, fmt.Appendf(nil, "old %d", i)))
+		require.NoError(t, c.Set(k, fmt.Appendf(nil, "value %d", i)))
+	}
+	for i := 0; i < n; i += 10 {
+		c.Del(fmt.Appendf(nil, "key %d", i))
+	}
+	before := c.Len()
+	require.NoError(t, c.Close())
+	c = openFile(t, path, 64<<20)
+	require.Equal(t, before, c.Len())
+	var s Stats
+	c.UpdateStats(&s)
+	require.EqualValues(t, before, s.RecoveredEntries)
+	require.Zero(t, s.DiscardedRecords)
+	for i := range n {
+		v, ok := c.HasGet(nil, fmt.Appendf(nil, "key %d", i))
+		require.Equal(t, i%10 != 0, ok, "%d", i)
+		if ok {
+			require.Equal(t, fmt.Sprintf("value %d", i), string(v))
+		}
+	}
+	require.NoError(t, c.Close())
+}
+
+// mustOpen opens a cache of any geometry on a file.
+func mustOpen(t testing.TB, g geometry, path string) *Cache {
+	t.Helper()
+	c, err := openInFile(g, path)
+	require.NoError(t, err)
+	return c
+}
+
+// abandon leaves the cache's file as a process does that dies: nothing is closed.
+func abandon(c *Cache) {
+	c.each(func(b *bucket) {
+		b.mu.Lock()
+		b.closed = true // so that what the test still calls is harmless
+		b.index.Close()
+		b.mu.Unlock()
+	})
+	c.shared.file.Release()
+}
+
+// The model of all operations holds for a cache in a file, also where that is closed, or
+// left as it is, and opened again on the way.
+func TestFile_ModelWithReopening(t *testing.T) {
+	for i, mc := range modelCases() {
+		if mc.told || mc.g.buckets > 64 {
+			continue
+		}
+		t.Run(fmt.Sprintf("%s/ttl=%v", describe(mc.g), mc.g.ttl), func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "cache")
+			r := newRunner(t, mc.g, false)
+			r.c = mustOpen(t, r.g, path)
+			rnd := newRand(uint64(i))
+			data := make([]byte, opSize*500)
+			recovered := uint64(0)
+			for n := range 12 * rounds() {
+				fillRandom(rnd, data)
+				if err := r.run(data); err != nil {
+					require.NoError(t, err, "round %d:\n%s", n, r.trail())
+				}
+				require.NoError(t, r.c.validate())
+				before := r.c.Len()
+				if n%2 == 0 {
+					require.NoError(t, r.c.Close())
+				} else {
+					abandon(r.c)
+				}
+				g := r.g // whose bound shapes the keys
+				g.maxBytes = r.bound
+				r.c = mustOpen(t, g, path)
+				require.NoError(t, r.c.validate(), "after round %d", n)
+				var s Stats
+				r.c.UpdateStats(&s)
+				require.Zero(t, s.DiscardedRecords)
+				require.LessOrEqual(t, r.c.Len(), before)
+				recovered += s.RecoveredEntries
+			}
+			require.NoError(t, r.finish())
+			require.NoError(t, r.c.Close())
+			require.Greater(t, recovered, uint64(100))
+			require.Greater(t, r.hits, 100)
+		})
+	}
+}
+
+// A snapshot of a cache in a file, loaded into one in memory, and the other way round.
+func TestFile_Snapshots(t *testing.T) {
+	dir := t.TempDir()
+	c := openFile(t, filepath.Join(dir, "one"), 64<<20)
+	const n = 20000
+	for i := range n {
+		require.NoError(t, c.SetWithTTL(fmt.Appendf(nil, "key %d", i), make([]byte, i%3000),
+			time.Duration(i%2)*time.Hour))
+	}
+	require.NoError(t, c.SaveToFile(filepath.Join(dir, "snapshot")))
+	require.NoError(t, c.Close())
+	c, err := LoadFromFile(filepath.Join(dir, "snapshot"))
+	require.NoError(t, err)
+	other := openFile(t, filepath.Join(dir, "two"), 64<<20)
+	var b bytes.Buffer
+	_, err = c.WriteTo(&b)
+	require.NoError(t, err)
+	require.NoError(t, c.Close())
+	_, err = other.ReadFrom(&b)
+	require.NoError(t, err)
+	require.NoError(t, other.validate())
+	abandon(other)
+	other = openFile(t, filepath.Join(dir, "two"), 64<<20)
+	require.NoError(t, other.validate())
+	for i := range n {
+		v, ok := other.HasGet(nil, fmt.Appendf(nil, "key %d", i))
+		require.True(t, ok, "%d", i)
+		require.Equal(t, make([]byte, i%3000), append([]byte{}, v...))
+		ttl, _ := other.TTL(fmt.Appendf(nil, "key %d", i))
+		require.Equal(t, i%2 == 1, ttl > 59*time.Minute)
+	}
+	require.NoError(t, other.Close())
+}
