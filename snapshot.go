@@ -407,7 +407,7 @@ func optionsOf(s *snapshot.Contents, maxBytes int) Options {
 	bytes := 0
 	for i := range s.Blocks {
 		o.ExpectedEntries += int(s.Blocks[i].Entries)
-		bytes += int(s.Blocks[i].Length)
+		bytes += int(s.Blocks[i].Size)
 	}
 	if o.ExpectedEntries > 0 {
 		o.ExpectedValueSize = max(1, bytes/o.ExpectedEntries-snapshot.MinEntry-typicalKey)

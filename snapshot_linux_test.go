@@ -19,9 +19,9 @@ func TestSnapshot_FullDisk(t *testing.T) {
 		return
 	}
 	c := mustCache(t, defaultGeometry(minMaxBytes))
-	fillCache(t, c, 0, 50_000, 100)
+	fillNoise(t, c, 0, 50_000)
 	old, path := snapshotOf(t, c)
-	fillCache(t, c, 50_000, 50_000, 100)
+	fillNoise(t, c, 50_000, 50_000)
 	for _, most := range []uint64{0, 100, 1 << 20, 6 << 20} {
 		limit := unix.Rlimit{Cur: most, Max: unix.RLIM_INFINITY}
 		require.NoError(t, unix.Setrlimit(unix.RLIMIT_FSIZE, &limit))
@@ -41,6 +41,14 @@ func TestSnapshot_FullDisk(t *testing.T) {
 	}
 	require.NoError(t, c.SaveToFile(path))
 	require.Equal(t, c.Len(), mustLoad(t, path).Len())
+}
+
+// fillNoise sets entries with values that cannot be packed.
+func fillNoise(t *testing.T, c *Cache, first, n uint32) {
+	for id := range n {
+		v := stamp{id: first + id, version: 1, size: 100}.value(nil)
+		require.NoError(t, c.Set(trafficKey(nil, first+id), v))
+	}
 }
 
 const snapshotEnv = "RINGCACHE_TEST_SNAPSHOT"
@@ -91,7 +99,7 @@ func TestSnapshot_Killed(t *testing.T) {
 
 func saveUntilKilled(t *testing.T, path string) {
 	c := newCache(defaultGeometry(minMaxBytes))
-	fillCache(t, c, 0, 50_000, 100)
+	fillNoise(t, c, 0, 50_000)
 	for first := true; ; {
 		require.NoError(t, c.Save(t.Context(), path, SaveOptions{Progress: func(int64, int64) {
 			if first {

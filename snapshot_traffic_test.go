@@ -33,7 +33,7 @@ func entriesOf(t testing.TB, b []byte) map[string]saved {
 	all := map[string]saved{}
 	err = s.Load(1, 1<<40, 1<<40, func() func(*snapshot.Ref, []byte) error {
 		return func(ref *snapshot.Ref, body []byte) error {
-			require.True(t, ref.Length <= snapshot.MaxBlock || ref.Entries == 1, "a long block")
+			require.True(t, ref.Size <= snapshot.MaxBlock || ref.Entries == 1, "a long block")
 			return ref.Each(body, func(_, key int, e snapshot.Entry) {
 				k, v := body[key:key+e.KeyLen], body[key+e.KeyLen:][:e.ValueLen]
 				all[string(k)] = saved{string(v), all[string(k)].times + 1}
@@ -170,6 +170,10 @@ func TestSnapshot_UnderTraffic(t *testing.T) {
 			}
 		}()
 	}
+	defer func() {
+		close(stop)
+		wg.Wait()
+	}()
 	for round := range 6 {
 		path := filepath.Join(t.TempDir(), "snapshot")
 		o := SaveOptions{Concurrency: 2, Partial: round%2 == 1}
@@ -189,8 +193,6 @@ func TestSnapshot_UnderTraffic(t *testing.T) {
 			fixed.size[id] = int(id%200) + selfSize
 		}
 	}
-	close(stop)
-	wg.Wait()
 }
 
 // While somebody waits for the disk or the network, no lock is held.
@@ -276,6 +278,10 @@ func TestSnapshot_LongRecordsAreWhole(t *testing.T) {
 			}
 		}
 	}()
+	defer func() {
+		close(stop)
+		wg.Wait()
+	}()
 	found := 0
 	for range 30 {
 		var b bytes.Buffer
@@ -289,8 +295,6 @@ func TestSnapshot_LongRecordsAreWhole(t *testing.T) {
 			found++
 		}
 	}
-	close(stop)
-	wg.Wait()
 	require.NotZero(t, found)
 }
 

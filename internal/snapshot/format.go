@@ -6,8 +6,8 @@
 //
 //	header  88  "ringsnap" | mark 4 | version 4 | policy 1, flags 1, 0 6 | salt 8 | bound 8 |
 //	            entries 8 | bytes 8 | ttl 8 | ahead 8 | saved 8 | checksum 8
-//	block   48  "rblk" | kind 1, rank 1, 0 2 | id 4 | entries 4 | length 8 | unread 8 |
-//	            checksum of the body 8 | checksum of these 40 bytes 8 | body
+//	block   56  "rblk" | kind 1, rank 1, 0 2 | id 4 | entries 4 | length 8 | unpacked 8 |
+//	            unread 8 | checksum of the body 8 | checksum of these 48 bytes 8 | body
 //	end    112  blocks 8 | entries 8 | flags 8 | a copy of the header (the body of an end mark)
 //	entry       meta 1 | length of key, of value (uvarints) | expiry 8, if meta says so |
 //	            key | value
@@ -39,7 +39,7 @@ const (
 	MaxBlock = 1 << 20
 
 	HeaderSize      = 88
-	BlockHeaderSize = 48
+	BlockHeaderSize = 56
 	endSize         = 24 + HeaderSize
 
 	// MinEntry is the least that an entry takes.
@@ -142,7 +142,8 @@ type BlockHeader struct {
 	ID      uint32
 	Entries uint32
 	Length  uint64 // of the body
-	Unread  uint64 // bytes of it of entries with a frequency of 0
+	Size    uint64 // of what was packed into it; the same if it is not packed
+	Unread  uint64 // bytes of that of entries with a frequency of 0
 	sum     uint64 // of the body
 }
 
@@ -162,9 +163,10 @@ func (h *BlockHeader) seal(b []byte, salt uint64) {
 	binary.LittleEndian.PutUint32(b[8:], h.ID)
 	binary.LittleEndian.PutUint32(b[12:], h.Entries)
 	binary.LittleEndian.PutUint64(b[16:], uint64(len(body)))
-	binary.LittleEndian.PutUint64(b[24:], h.Unread)
-	binary.LittleEndian.PutUint64(b[32:], sumOf(salt, body))
-	binary.LittleEndian.PutUint64(b[40:], sumOf(salt, b[:40]))
+	binary.LittleEndian.PutUint64(b[24:], h.Size)
+	binary.LittleEndian.PutUint64(b[32:], h.Unread)
+	binary.LittleEndian.PutUint64(b[40:], sumOf(salt, body))
+	binary.LittleEndian.PutUint64(b[48:], sumOf(salt, b[:48]))
 }
 
 // parseBlock decodes the header of a block in b, which stands at an offset of the
@@ -177,21 +179,24 @@ func parseBlock(b []byte, salt uint64, at int64) (h BlockHeader, err error) {
 	if string(b[:4]) != blockMagic {
 		return h, corrupt(at, "no block begins with %q", b[:4])
 	}
-	if sum := sumOf(salt, b[:40]); sum != binary.LittleEndian.Uint64(b[40:]) {
-		return h, corrupt(at, "checksum of the block's header is %x, not %x", sum, b[40:48])
+	if sum := sumOf(salt, b[:48]); sum != binary.LittleEndian.Uint64(b[48:]) {
+		return h, corrupt(at, "checksum of the block's header is %x, not %x", sum, b[48:56])
 	}
 	h = BlockHeader{
 		Kind: b[4], Rank: b[5],
 		ID:      binary.LittleEndian.Uint32(b[8:]),
 		Entries: binary.LittleEndian.Uint32(b[12:]),
 		Length:  binary.LittleEndian.Uint64(b[16:]),
-		Unread:  binary.LittleEndian.Uint64(b[24:]),
-		sum:     binary.LittleEndian.Uint64(b[32:]),
+		Size:    binary.LittleEndian.Uint64(b[24:]),
+		Unread:  binary.LittleEndian.Uint64(b[32:]),
+		sum:     binary.LittleEndian.Uint64(b[40:]),
 	}
-	known := h.Kind == kindEntries && h.Rank < Ranks || h.Kind == kindEnd && h.Length == endSize
-	if !known || h.Length > math.MaxInt64/2 || uint64(h.Entries) > h.Length {
-		return h, corrupt(at, "block of kind %d, rank %d, %d entries, %d bytes",
-			h.Kind, h.Rank, h.Entries, h.Length)
+	known := h.Kind == kindEntries && h.Rank < Ranks || h.Kind == kindEnd && h.Length == endSize && h.Size == endSize
+	isPacked := h.Size != h.Length
+	if !known || h.Length > math.MaxInt64/2 || uint64(h.Entries) > h.Size ||
+		isPacked && (h.Size > MaxBlock || h.Length > MaxBlock) {
+		return h, corrupt(at, "block of kind %d, rank %d, %d entries, %d bytes, %d unpacked",
+			h.Kind, h.Rank, h.Entries, h.Length, h.Size)
 	}
 	return h, nil
 }
@@ -226,12 +231,41 @@ func (b *Block) Add(from, freq int) {
 	}
 }
 
-// Seal completes the block, and returns what is to be written.
-func (b *Block) Seal(rank int, id uint32, salt uint64) []byte {
+// Seal completes the block, and returns what is to be written: it packed, if p is not nil
+// and that saves an eighth.
+func (b *Block) Seal(rank int, id uint32, salt uint64, p *Packer) []byte {
+	size := len(b.Bytes) - BlockHeaderSize
 	h := BlockHeader{Kind: kindEntries, Rank: uint8(rank), ID: id, Entries: uint32(b.Entries),
-		Unread: uint64(b.Unread)}
-	h.seal(b.Bytes, salt)
-	return b.Bytes
+		Size: uint64(size), Unread: uint64(b.Unread)}
+	out := b.Bytes
+	if p != nil && size >= leastPacked && size <= MaxBlock && p.pack(out) {
+		out = p.buf
+	}
+	h.seal(out, salt)
+	return out
+}
+
+// Packer has what packing needs.
+type Packer struct {
+	table packTable
+	buf   []byte
+}
+
+const (
+	leastPacked = 512      // bytes of a body that is packed
+	packSample  = 32 << 10 // bytes that are tried first
+)
+
+// pack packs a block, and reports whether that saves an eighth.
+func (p *Packer) pack(b []byte) bool {
+	for _, end := range [...]int{min(len(b), packSample), len(b)} {
+		p.buf = append(p.buf[:0], b[:BlockHeaderSize]...)
+		p.buf = pack(p.buf, b[BlockHeaderSize:end], &p.table)
+		if len(p.buf) >= end-end/8 {
+			return false
+		}
+	}
+	return true
 }
 
 // End is what the end mark says.
@@ -254,7 +288,7 @@ func (e *End) Append(b []byte, h *Header) []byte {
 		b = binary.LittleEndian.AppendUint64(b, x)
 	}
 	b = h.Append(b)
-	bh := BlockHeader{Kind: kindEnd, ID: uint32(e.Blocks)}
+	bh := BlockHeader{Kind: kindEnd, ID: uint32(e.Blocks), Size: endSize}
 	bh.seal(b[from:], h.Salt)
 	return b
 }

@@ -38,16 +38,17 @@ func (c *Contents) Load(
 		return &c.Blocks[next-1]
 	}
 	work := func() {
-		var buf []byte
+		var buf buffers
 		fn := restore()
 		for b := take(nil, false); b != nil; {
 			var err error
 			damaged := false
-			if b.Length <= most {
-				if buf, err = c.body(b, buf); err != nil {
+			if b.Size <= most {
+				var body []byte
+				if body, err = c.body(b, &buf); err != nil {
 					damaged = true
 				} else {
-					err = fn(b, buf)
+					err = fn(b, body)
 				}
 			}
 			b = take(err, damaged || errors.Is(err, ErrCorrupt))
@@ -74,7 +75,7 @@ const perEntry = 14
 func (c *Contents) choose(room uint64) {
 	size := uint64(0)
 	for i := range c.Blocks {
-		size += c.Blocks[i].Length + perEntry*uint64(c.Blocks[i].Entries)
+		size += c.Blocks[i].Size + perEntry*uint64(c.Blocks[i].Entries)
 	}
 	for i := range c.Blocks {
 		b := &c.Blocks[i]
@@ -82,8 +83,8 @@ func (c *Contents) choose(room uint64) {
 			return
 		}
 		b.Skip = true
-		if b.Length > 0 {
-			skipped := float64(b.Unread) / float64(b.Length)
+		if b.Size > 0 {
+			skipped := float64(b.Unread) / float64(b.Size)
 			size -= min(size, b.Unread+uint64(skipped*perEntry*float64(b.Entries)))
 		}
 	}

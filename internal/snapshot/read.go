@@ -199,21 +199,43 @@ func (c *Contents) search(at int64) int64 {
 	return c.size
 }
 
-// body reads the body of a block into buf, which it makes larger if need be, and
-// checks it.
-func (c *Contents) body(b *Ref, buf []byte) ([]byte, error) {
-	if n := int(b.Length); cap(buf) < n { // no more than the file has
-		buf = make([]byte, n)
+// buffers are what a block is read and unpacked into.
+type buffers struct{ read, unpacked []byte }
+
+// resize returns buf with n bytes of any content.
+func resize(buf []byte, n uint64) []byte {
+	if uint64(cap(buf)) < n {
+		return make([]byte, n)
 	}
-	buf = buf[:b.Length]
-	n, err := c.r.ReadAt(buf, b.At+BlockHeaderSize)
-	if n < len(buf) {
+	return buf[:n]
+}
+
+// unpack returns what is in a body.
+func (b *buffers) unpack(ref *Ref, body []byte) ([]byte, error) {
+	if ref.Size == ref.Length {
+		return body, nil
+	}
+	b.unpacked = resize(b.unpacked, ref.Size) // MaxBlock at the most
+	if !unpack(b.unpacked, body) {
+		return nil, corrupt(ref.At, "block %d cannot be unpacked", ref.ID)
+	}
+	return b.unpacked, nil
+}
+
+// body reads the body of a block, and checks and unpacks it.
+func (c *Contents) body(b *Ref, to *buffers) ([]byte, error) {
+	to.read = resize(to.read, b.Length) // no more than the file has
+	n, err := c.r.ReadAt(to.read, b.At+BlockHeaderSize)
+	if n < len(to.read) {
 		if err == io.EOF {
-			err = corrupt(b.At, "block %d of %d bytes, of which %d are there", b.ID, len(buf), n)
+			err = corrupt(b.At, "block %d of %d bytes, of which %d are there", b.ID, b.Length, n)
 		}
-		return buf, err
+		return nil, err
 	}
-	return buf, b.Check(buf, c.Header.Salt, b.At)
+	if err := b.Check(to.read, c.Header.Salt, b.At); err != nil {
+		return nil, err
+	}
+	return to.unpack(b, to.read)
 }
 
 // Stream is a snapshot that is read from its beginning to its end mark, and no byte
@@ -224,6 +246,7 @@ type Stream struct {
 
 	r    io.Reader
 	buf  []byte
+	more buffers
 	seen map[uint32]bool
 	tally
 }
@@ -289,7 +312,9 @@ func (s *Stream) Next() (Ref, []byte, error) {
 	}
 	s.seen[h.ID] = true
 	s.add(&h)
-	return Ref{BlockHeader: h, At: at}, body, nil
+	ref := Ref{BlockHeader: h, At: at}
+	body, err = s.more.unpack(&ref, body)
+	return ref, body, err
 }
 
 // Each calls fn with each entry of a block's body, and where in the body it and

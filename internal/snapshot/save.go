@@ -71,9 +71,10 @@ type Worker struct {
 	Blocks [Ranks]Block
 	Bytes  int // of records that the step has copied
 
-	s    *Saver
-	step Step
-	lead bool // runs in the caller's goroutine
+	s      *Saver
+	packer Packer
+	step   Step
+	lead   bool // runs in the caller's goroutine
 }
 
 // StepBytes is what a step copies at the most: entries of so many bytes, and what
@@ -233,7 +234,7 @@ func (w *Worker) Write(b *Block, rank int) error {
 		return fmt.Errorf("%d blocks are too many", id)
 	}
 	s.entries.Add(uint64(b.Entries))
-	err := s.put(b.Seal(rank, uint32(id), s.Header.Salt))
+	err := s.put(b.Seal(rank, uint32(id), s.Header.Salt, &w.packer))
 	b.Reset()
 	return err
 }

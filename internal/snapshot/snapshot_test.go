@@ -143,7 +143,7 @@ func TestSaver_BlocksAreShort(t *testing.T) {
 		require.NoError(t, err)
 		seen, last := map[string]int{}, uint8(0)
 		for _, b := range c.Blocks {
-			require.LessOrEqual(t, b.Length+BlockHeaderSize, uint64(MaxBlock))
+			require.LessOrEqual(t, b.Size+BlockHeaderSize, uint64(MaxBlock))
 		}
 		err = c.Load(1, 1<<30, 1<<30, func() func(*Ref, []byte) error {
 			return func(b *Ref, body []byte) error {
@@ -185,7 +185,7 @@ func TestSaver_ErrorsEndIt(t *testing.T) {
 // Of what does not fit, the entries that nobody has read are left out, the oldest first.
 func TestContents_ChooseTheHottest(t *testing.T) {
 	block := func(rank uint8, unread uint64) Ref {
-		return Ref{BlockHeader: BlockHeader{Rank: rank, Length: 1000, Unread: unread, Entries: 10}}
+		return Ref{BlockHeader: BlockHeader{Rank: rank, Size: 1000, Unread: unread, Entries: 10}}
 	}
 	for room, want := range map[uint64][]bool{
 		10_000: {false, false, false, false}, 4400: {false, false, false, false},

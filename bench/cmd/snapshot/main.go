@@ -72,6 +72,7 @@ type task struct {
 	Rival            string
 	Entries, Workers int
 	Dir              string
+	Load             bool // what another process has saved in Dir
 }
 
 // figures are what it has found.
@@ -83,13 +84,18 @@ type figures struct {
 }
 
 func (t task) do() (f figures, err error) {
-	dir, err := os.MkdirTemp(t.Dir, "snapshot")
-	if err != nil {
-		return f, err
-	}
-	defer os.RemoveAll(dir)
-	path := filepath.Join(dir, "snapshot")
+	path := filepath.Join(t.Dir, "snapshot")
 	r := rivals[slices.IndexFunc(rivals, func(r rival) bool { return r.name == t.Rival })]
+	if t.Load {
+		start := time.Now()
+		c, err := r.load(path)
+		if err != nil {
+			return f, err
+		}
+		f.Load = time.Since(start).Seconds()
+		defer r.end(c)
+		return f, t.verify(c)
+	}
 	c := r.make(max(t.Entries*(2*format.Bytes()+64), 32<<20))
 	key, value := make([]byte, format.KeySize), make([]byte, format.ValueSize)
 	for id := range uint64(t.Entries) {
@@ -106,18 +112,24 @@ func (t task) do() (f figures, err error) {
 	if f.Size, err = sizeOf(path); err != nil {
 		return f, err
 	}
-	if err := t.traffic(r, c, path, &f); err != nil {
-		return f, err
-	}
-	r.end(c)
-	runtime.GC()
-	start = time.Now()
-	if c, err = r.load(path); err != nil {
-		return f, err
-	}
-	f.Load = time.Since(start).Seconds()
 	defer r.end(c)
-	return f, t.verify(c)
+	return f, t.traffic(r, c, path, &f)
+}
+
+// measure saves in one process and loads in another.
+func (t task) measure(ctx context.Context) (f figures, err error) {
+	if t.Dir, err = os.MkdirTemp(t.Dir, "snapshot"); err != nil {
+		return f, err
+	}
+	defer os.RemoveAll(t.Dir)
+	if err := cli.Again(ctx, t, &f); err != nil {
+		return f, err
+	}
+	t.Load = true
+	var loaded figures
+	err = cli.Again(ctx, t, &loaded)
+	f.Load = loaded.Load
+	return f, err
 }
 
 // traffic times the Sets of one goroutine and the Gets of another while a save is under
@@ -216,8 +228,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	for round := range *rounds {
 		for i := range rivals { // in turns
 			t.Rival = rivals[(i+round)%len(rivals)].name
-			var f figures
-			if err := cli.Again(ctx, t, &f); err != nil {
+			f, err := t.measure(ctx)
+			if err != nil {
 				return err
 			}
 			fmt.Fprintf(stderr, "round %d, %s: %+v\n", round+1, t.Rival, f)
