@@ -104,9 +104,10 @@
 //
 // # Caveats
 //
-// A Set of a value of the same length as before overwrites it where it lies, and the
-// entry keeps its age and standing. New entries that nobody reads are the first to go: if
-// keys are read once, long after they were set, PolicyFIFO keeps them longer.
+// A Set of a value of the same length as before overwrites it where it lies, and
+// the entry keeps its age and standing. New entries that nobody reads are the
+// first to go, as late as their reads prove necessary: if keys are read once, more
+// than 0.6 of the cache after they were set, [PolicyFIFO] is the better choice.
 //
 // Large values (above 1/4096 of MaxBytes, or less where most of them are large) live in a
 // part of the cache of their own. Their Sets take turns, and their lookups take a lock. A

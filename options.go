@@ -116,15 +116,17 @@ func tooShort(field string, d time.Duration) error {
 type Policy uint8
 
 const (
-	// PolicyS3FIFO, the default, keeps what is read: S3-FIFO on byte rings, with ghosts. New
-	// entries go to a small ring first, and stay only if they are read in it, so a scan does
-	// not flush the cache. Package internal/policy says how it differs from the paper (Yang
-	// et al., SOSP 2023).
+	// PolicyS3FIFO, the default, keeps what is read: S3-FIFO on byte rings, with
+	// ghosts. New entries go to a small ring first, and stay only if they are read
+	// in it, so a scan does not flush the cache. How large small is, is learned, so
+	// keys that are read once, later, are found while fewer other keys are set in
+	// between than about 0.6 of those that the cache holds. Package internal/policy
+	// says how it differs from the paper (Yang et al., SOSP 2023).
 	PolicyS3FIFO = Policy(policy.S3FIFO)
 
 	// PolicyFIFO drops the oldest entry, read or not, as fastcache does. It has the
 	// cheapest Set and, on most loads, the lower hit ratio. It is the better rule
-	// where keys are read once, long after they were set.
+	// where keys are read once, more than 0.6 of the cache after they were set.
 	PolicyFIFO = Policy(policy.FIFO)
 )
 
