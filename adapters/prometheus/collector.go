@@ -1,0 +1,184 @@
+// Package ringprometheus shows the statistics of caches of package
+// [github.com/ringcache/ringcache] to Prometheus.
+//
+//	caches := ringprometheus.NewCollector()
+//	prometheus.MustRegister(caches)
+//
+//	pages := ringcache.New(256 << 20)
+//	err := caches.Register("pages", pages)
+//
+// Each metric has the label cache, which is the name that the cache was registered
+// under. The README lists all metrics, and comes with a dashboard for Grafana and with
+// alerts.
+package ringprometheus
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"unicode/utf8"
+	"weak"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/ringcache/ringcache"
+)
+
+// Errors of [Collector.Register]. Test for them with [errors.Is].
+var (
+	// ErrNameTaken is returned when another cache has the name.
+	ErrNameTaken = errors.New("name is taken")
+
+	// ErrInvalidName is returned when the name is empty or not UTF-8, and so cannot
+	// be the value of a label.
+	ErrInvalidName = errors.New("name must be UTF-8 and not empty")
+
+	// ErrNoCache is returned when the cache is nil.
+	ErrNoCache = errors.New("cache is nil")
+)
+
+// Collector is a [prometheus.Collector] of the statistics of any number of caches,
+// which may come and go while it is scraped. It is safe for concurrent use.
+//
+// A scrape calls [ringcache.Cache.UpdateStats] once for each cache. That takes each
+// bucket's lock for a moment, and holds up no lookup.
+//
+// A Collector does not keep its caches alive: when the last other reference to one is
+// gone, the garbage collector takes it, and its name is free again.
+type Collector struct {
+	mu     sync.Mutex
+	caches map[string]*source
+}
+
+var _ prometheus.Collector = (*Collector)(nil)
+
+// NewCollector returns a Collector without caches.
+func NewCollector() *Collector {
+	return &Collector{caches: make(map[string]*source)}
+}
+
+// Register shows a cache under a name from the next scrape on. It returns an error that
+// is [ErrNameTaken], [ErrInvalidName] or [ErrNoCache], and changes nothing then.
+//
+// A closed cache is still shown, with the counters that it had and gauges of 0 but for
+// its limit. Where a new cache follows, call [Collector.Unregister] first: to
+// Prometheus, the counters start again.
+func (c *Collector) Register(name string, cache *ringcache.Cache) error {
+	err := ErrNoCache
+	if cache != nil {
+		err = c.register(name, updaterOf(cache))
+	}
+	if err != nil {
+		return fmt.Errorf("ringcache: register cache %q: %w", name, err)
+	}
+	return nil
+}
+
+// Unregister stops showing the cache of that name, and tells whether there was one. A
+// scrape that is under way may show it once more.
+func (c *Collector) Unregister(name string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, ok := c.caches[name]
+	delete(c.caches, name)
+	return ok
+}
+
+// Describe sends the descriptions of all metrics, as [prometheus.Collector] asks for.
+func (c *Collector) Describe(descs chan<- *prometheus.Desc) {
+	for _, m := range metrics {
+		descs <- m.desc
+	}
+}
+
+// Collect sends the metrics of all caches, as [prometheus.Collector] asks for.
+func (c *Collector) Collect(out chan<- prometheus.Metric) {
+	for name, s := range c.sources() {
+		if !s.collect(name, out) {
+			c.forget(name, s)
+		}
+	}
+}
+
+func (c *Collector) register(name string, update updater) error {
+	if name == "" || !utf8.ValidString(name) {
+		return ErrInvalidName
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if old := c.caches[name]; old != nil && old.update(new(ringcache.Stats)) {
+		return ErrNameTaken
+	}
+	c.caches[name] = &source{update: update, shown: make([]float64, sampleCount)}
+	return nil
+}
+
+// sources returns a copy, so that no scrape keeps others waiting.
+func (c *Collector) sources() map[string]*source {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := make(map[string]*source, len(c.caches))
+	for name, s := range c.caches {
+		all[name] = s
+	}
+	return all
+}
+
+// forget removes a cache that has been collected, unless another one has its name now.
+func (c *Collector) forget(name string, s *source) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.caches[name] == s {
+		delete(c.caches, name)
+	}
+}
+
+// updater adds the statistics of a cache to s, and returns false when the cache is gone.
+type updater func(s *ringcache.Stats) bool
+
+func updaterOf(cache *ringcache.Cache) updater {
+	ref := weak.Make(cache)
+	return func(s *ringcache.Stats) bool {
+		cache := ref.Value()
+		if cache == nil {
+			return false
+		}
+		cache.UpdateStats(s)
+		return true
+	}
+}
+
+// source is a cache, and what was last shown of it.
+type source struct {
+	update updater
+
+	mu    sync.Mutex
+	shown []float64 // for each sample of each metric
+}
+
+// collect sends the metrics of the cache, and returns false when it is gone.
+//
+// A counter never falls. One of ringcache may, by as much as there are lookups under
+// way: a lookup that has to start over takes its count back. Prometheus would take that
+// for a new process, and the whole count for an increase.
+func (s *source) collect(name string, out chan<- prometheus.Metric) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var stats ringcache.Stats
+	if !s.update(&stats) {
+		return false
+	}
+	i := 0
+	for _, m := range metrics {
+		for _, sample := range m.samples {
+			value := sample.value(&stats)
+			if m.kind == prometheus.CounterValue {
+				value = max(value, s.shown[i])
+			}
+			s.shown[i] = value
+			i++
+			out <- prometheus.MustNewConstMetric(m.desc, m.kind, value, m.labels(name, sample)...)
+		}
+	}
+	return true
+}

@@ -1,0 +1,144 @@
+package ringprometheus
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/ringcache/ringcache"
+)
+
+// metric is shown of every cache, with one sample, or with one for each value of a label
+// of its own.
+type metric struct {
+	desc    *prometheus.Desc
+	kind    prometheus.ValueType
+	label   string
+	samples []sample
+}
+
+type sample struct {
+	label string // the value of the metric's label
+	value func(s *ringcache.Stats) float64
+}
+
+// labels returns the values of the labels that the description names.
+func (m metric) labels(cache string, s sample) []string {
+	if m.label == "" {
+		return []string{cache}
+	}
+	return []string{cache, s.label}
+}
+
+const (
+	counter = prometheus.CounterValue
+	gauge   = prometheus.GaugeValue
+)
+
+// one returns a metric without a label of its own.
+func one(
+	kind prometheus.ValueType, name, help string, value func(s *ringcache.Stats) float64,
+) metric {
+	return by("", kind, name, help, sample{value: value})
+}
+
+// by returns a metric with a label of its own.
+func by(label string, kind prometheus.ValueType, name, help string, samples ...sample) metric {
+	labels := []string{"cache"}
+	if label != "" {
+		labels = append(labels, label)
+	}
+	return metric{
+		desc:    prometheus.NewDesc("ringcache_"+name, help, labels, nil),
+		kind:    kind,
+		label:   label,
+		samples: samples,
+	}
+}
+
+// metrics are all that is shown of a cache.
+var metrics = []metric{
+	by("result", counter, "lookups_total",
+		"Keys that were looked up, by whether they were found.",
+		sample{"hit", func(s *ringcache.Stats) float64 { return float64(hits(s)) }},
+		sample{"miss", func(s *ringcache.Stats) float64 { return float64(s.Misses) }}),
+	one(counter, "sets_total",
+		"Calls that set a key, refused ones included.",
+		func(s *ringcache.Stats) float64 { return float64(s.SetCalls) }),
+	one(counter, "deletes_total",
+		"Calls that delete a key.",
+		func(s *ringcache.Stats) float64 { return float64(s.DelCalls) }),
+
+	one(counter, "loads_total",
+		"Loads of missing or soon expired values that were started.",
+		func(s *ringcache.Stats) float64 { return float64(s.Loads) }),
+	one(counter, "load_errors_total",
+		"Loads that ended with an error or a panic.",
+		func(s *ringcache.Stats) float64 { return float64(s.LoadErrors) }),
+	one(counter, "loads_dropped_total",
+		"Loads whose value was not stored: the key was written meanwhile, nobody waited "+
+			"any more, or the cache refused it.",
+		func(s *ringcache.Stats) float64 { return float64(s.LoadsDropped) }),
+
+	by("cause", counter, "evicted_entries_total",
+		"Entries that were dropped to make room, by cause: not read in the small ring, at "+
+			"the end of the main ring, or crowded out of the index.",
+		sample{"small", func(s *ringcache.Stats) float64 { return float64(s.EvictedSmall) }},
+		sample{"main", func(s *ringcache.Stats) float64 { return float64(s.EvictedMain) }},
+		sample{"crowd", func(s *ringcache.Stats) float64 { return float64(s.EvictedCrowd) }}),
+	one(counter, "evicted_bytes_total",
+		"Bytes of the entries that were dropped to make room.",
+		func(s *ringcache.Stats) float64 { return float64(s.EvictedBytes) }),
+	one(counter, "expired_entries_total",
+		"Entries that were removed after their time to live.",
+		func(s *ringcache.Stats) float64 { return float64(s.ExpiredEntries) }),
+	one(counter, "expired_bytes_total",
+		"Bytes of the entries that were removed after their time to live.",
+		func(s *ringcache.Stats) float64 { return float64(s.ExpiredBytes) }),
+
+	one(counter, "promotions_total",
+		"Entries that moved from the small ring to the main ring.",
+		func(s *ringcache.Stats) float64 { return float64(s.Promotions) }),
+	one(counter, "reinsertions_total",
+		"Entries that stayed in the main ring for another round because they were read.",
+		func(s *ringcache.Stats) float64 { return float64(s.Reinsertions) }),
+	one(counter, "ghost_hits_total",
+		"Sets of entries that had been dropped not long ago. A larger cache would have "+
+			"kept some of them.",
+		func(s *ringcache.Stats) float64 { return float64(s.GhostHits) }),
+	one(counter, "hash_collisions_total",
+		"Entries that a call looked at and that turned out to have another key.",
+		func(s *ringcache.Stats) float64 { return float64(s.Collisions) }),
+	one(counter, "corruptions_total",
+		"Damaged entries. More than 0 means that something else writes to the memory of "+
+			"the cache.",
+		func(s *ringcache.Stats) float64 { return float64(s.Corruptions) }),
+
+	one(gauge, "entries",
+		"Entries in the cache, with expired ones that have not been removed yet.",
+		func(s *ringcache.Stats) float64 { return float64(s.EntriesCount) }),
+	one(gauge, "entries_bytes",
+		"Bytes of the entries: keys, values and headers.",
+		func(s *ringcache.Stats) float64 { return float64(s.BytesSize) }),
+	one(gauge, "memory_bytes",
+		"Memory outside of the Go heap that the cache holds, index included.",
+		func(s *ringcache.Stats) float64 { return float64(s.ReservedBytes) }),
+	one(gauge, "index_bytes",
+		"The part of the memory that is the index.",
+		func(s *ringcache.Stats) float64 { return float64(s.IndexBytes) }),
+	one(gauge, "memory_limit_bytes",
+		"The bound on the memory.",
+		func(s *ringcache.Stats) float64 { return float64(s.MaxBytesSize) }),
+}
+
+// sampleCount is how many samples a cache has.
+var sampleCount = func() (n int) {
+	for _, m := range metrics {
+		n += len(m.samples)
+	}
+	return n
+}()
+
+// hits returns the lookups that found their key. The two counts are not of the same
+// instant, so there may seem to be more misses than lookups.
+func hits(s *ringcache.Stats) uint64 {
+	return s.GetCalls - min(s.Misses, s.GetCalls)
+}

@@ -1,0 +1,118 @@
+package ringprometheus
+
+import (
+	"bytes"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"reflect"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache"
+)
+
+// leftOut are the fields of Stats without a metric, each with the reason.
+var leftOut = map[string]string{
+	"EvictedEntries": "the sum of ringcache_evicted_entries_total over its causes",
+}
+
+// A new field has a metric or a reason to have none.
+func TestMetrics_CoverStats(t *testing.T) {
+	var s ringcache.Stats
+	caches := NewCollector()
+	require.NoError(t, caches.register("pages", fixed(&s)))
+	registry := registryOf(t, caches)
+	shown := func() string {
+		families, err := registry.Gather()
+		require.NoError(t, err)
+		var text bytes.Buffer
+		for _, f := range families {
+			text.WriteString(f.String())
+		}
+		return text.String()
+	}
+	fields := reflect.ValueOf(&s).Elem()
+	for i := range fields.NumField() {
+		name, before := fields.Type().Field(i).Name, shown()
+		setNumber(t, fields.Field(i), 1000+i)
+		if leftOut[name] != "" {
+			require.Equal(t, before, shown(), "%s is said to be left out", name)
+			continue
+		}
+		require.NotEqual(t, before, shown(),
+			"no metric shows Stats.%s: add one, or a reason to leftOut", name)
+	}
+	for name := range leftOut {
+		require.True(t, fields.FieldByName(name).IsValid(), "there is no field %s", name)
+	}
+}
+
+// Every field is shown by the right metric: testdata/metrics.txt has been read by a person.
+// RINGCACHE_UPDATE=1 writes it anew.
+func TestMetrics_Golden(t *testing.T) {
+	s := ringcache.Stats{
+		GetCalls: 103, SetCalls: 2, DelCalls: 3, Loads: 4, LoadErrors: 5, LoadsDropped: 6, Misses: 7,
+		Collisions: 8, Corruptions: 9, EvictedEntries: 33, EvictedBytes: 10, EvictedSmall: 11,
+		EvictedMain: 12, EvictedCrowd: 13, ExpiredEntries: 14, ExpiredBytes: 15, Promotions: 16,
+		Reinsertions: 17, GhostHits: 18, EntriesCount: 19, BytesSize: 20, MaxBytesSize: 21,
+		ReservedBytes: 22, IndexBytes: 23,
+	}
+	caches := NewCollector()
+	require.NoError(t, caches.register("pages", fixed(&s)))
+	const file = "testdata/metrics.txt"
+	if os.Getenv("RINGCACHE_UPDATE") != "" {
+		require.NoError(t, os.WriteFile(file, exposition(t, caches), 0o644))
+	}
+	want, err := os.Open(file)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, want.Close()) }()
+	require.NoError(t, testutil.CollectAndCompare(caches, want))
+}
+
+// exposition returns what Prometheus would scrape.
+func exposition(t testing.TB, c *Collector) []byte {
+	t.Helper()
+	rec := httptest.NewRecorder()
+	promhttp.HandlerFor(registryOf(t, c), promhttp.HandlerOpts{}).
+		ServeHTTP(rec, httptest.NewRequest("GET", "/metrics", nil))
+	require.Equal(t, 200, rec.Code)
+	return rec.Body.Bytes()
+}
+
+// The linter of client_golang.
+func TestMetrics_Lint(t *testing.T) {
+	caches := NewCollector()
+	require.NoError(t, caches.Register("pages", newCache(t)))
+	problems, err := testutil.CollectAndLint(caches)
+	require.NoError(t, err)
+	require.Empty(t, problems)
+}
+
+// The linter of Prometheus itself.
+func TestMetrics_Promtool(t *testing.T) {
+	caches := NewCollector()
+	require.NoError(t, caches.Register("pages", newCache(t)))
+	check := exec.Command(tool(t, "promtool"), "check", "metrics")
+	check.Stdin = bytes.NewReader(exposition(t, caches))
+	out, err := check.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Empty(t, string(out))
+}
+
+// The README lists exactly the metrics that there are.
+func TestMetrics_Readme(t *testing.T) {
+	text, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	var want, got []string
+	for _, m := range metrics {
+		want = append(want, nameOf(m))
+	}
+	for _, m := range readmeRow.FindAllSubmatch(text, -1) {
+		got = append(got, string(m[1]))
+	}
+	require.Equal(t, want, got)
+}
