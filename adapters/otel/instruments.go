@@ -1,0 +1,130 @@
+package ringotel
+
+import (
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/ringcache/ringcache"
+)
+
+// instrument is what readers see of every cache: one value, or one for each value of an
+// attribute. Names and units follow the semantic conventions for metrics.
+type instrument struct {
+	kind              kind
+	name, unit, about string
+	values            []value
+}
+
+type value struct {
+	attributes []attribute.KeyValue
+	of         func(s *ringcache.Stats) uint64
+}
+
+// kind is the kind of an instrument. The conventions have no gauge for amounts that can
+// be added up over caches and processes, such as bytes.
+type kind int
+
+const (
+	counter kind = iota
+	upDownCounter
+)
+
+// make returns the instrument of a meter, the same one each time.
+func (i instrument) make(meter metric.Meter) (metric.Int64Observable, error) {
+	if i.kind == counter {
+		return meter.Int64ObservableCounter(i.name,
+			metric.WithUnit(i.unit), metric.WithDescription(i.about))
+	}
+	return meter.Int64ObservableUpDownCounter(i.name,
+		metric.WithUnit(i.unit), metric.WithDescription(i.about))
+}
+
+// one is for instruments without an attribute of their own.
+func one(of func(s *ringcache.Stats) uint64) []value { return []value{{of: of}} }
+
+// with is the value of an instrument for a value of its attribute.
+func with(key attribute.Key, name string, of func(s *ringcache.Stats) uint64) value {
+	return value{[]attribute.KeyValue{key.String(name)}, of}
+}
+
+// instruments are all that is shown of a cache.
+var instruments = []instrument{
+	{counter, "ringcache.lookups", "{lookup}",
+		"Keys that were looked up, by whether they were found.", []value{
+			with(LookupResult, "hit", hits),
+			with(LookupResult, "miss", func(s *ringcache.Stats) uint64 { return s.Misses }),
+		}},
+	{counter, "ringcache.sets", "{call}",
+		"Calls that set a key, refused ones included.",
+		one(func(s *ringcache.Stats) uint64 { return s.SetCalls })},
+	{counter, "ringcache.deletes", "{call}",
+		"Calls that delete a key.",
+		one(func(s *ringcache.Stats) uint64 { return s.DelCalls })},
+
+	{counter, "ringcache.loads", "{load}",
+		"Loads of missing or soon expired values that were started.",
+		one(func(s *ringcache.Stats) uint64 { return s.Loads })},
+	{counter, "ringcache.load.errors", "{load}",
+		"Loads that ended with an error or a panic.",
+		one(func(s *ringcache.Stats) uint64 { return s.LoadErrors })},
+	{counter, "ringcache.load.drops", "{load}",
+		"Loads whose value was not stored: the key was written meanwhile, nobody waited any " +
+			"more, or the cache refused it.",
+		one(func(s *ringcache.Stats) uint64 { return s.LoadsDropped })},
+
+	{counter, "ringcache.evictions", "{entry}",
+		"Entries that were dropped to make room, by cause.", []value{
+			with(EvictionCause, "small", func(s *ringcache.Stats) uint64 { return s.EvictedSmall }),
+			with(EvictionCause, "main", func(s *ringcache.Stats) uint64 { return s.EvictedMain }),
+			with(EvictionCause, "crowd", func(s *ringcache.Stats) uint64 { return s.EvictedCrowd }),
+		}},
+	{counter, "ringcache.eviction.size", "By",
+		"Size of the entries that were dropped to make room.",
+		one(func(s *ringcache.Stats) uint64 { return s.EvictedBytes })},
+	{counter, "ringcache.expirations", "{entry}",
+		"Entries that were removed after their time to live.",
+		one(func(s *ringcache.Stats) uint64 { return s.ExpiredEntries })},
+	{counter, "ringcache.expiration.size", "By",
+		"Size of the entries that were removed after their time to live.",
+		one(func(s *ringcache.Stats) uint64 { return s.ExpiredBytes })},
+
+	{counter, "ringcache.promotions", "{entry}",
+		"Entries that moved from the small ring to the main ring.",
+		one(func(s *ringcache.Stats) uint64 { return s.Promotions })},
+	{counter, "ringcache.reinsertions", "{entry}",
+		"Entries that stayed in the main ring for another round because they were read.",
+		one(func(s *ringcache.Stats) uint64 { return s.Reinsertions })},
+	{counter, "ringcache.ghost.hits", "{entry}",
+		"Sets of entries that had been dropped not long ago. A larger cache would have kept " +
+			"some of them.",
+		one(func(s *ringcache.Stats) uint64 { return s.GhostHits })},
+	{counter, "ringcache.hash.collisions", "{entry}",
+		"Entries that a call looked at and that turned out to have another key.",
+		one(func(s *ringcache.Stats) uint64 { return s.Collisions })},
+	{counter, "ringcache.corruptions", "{entry}",
+		"Damaged entries. More than 0 means that something else writes to the memory of the " +
+			"cache.",
+		one(func(s *ringcache.Stats) uint64 { return s.Corruptions })},
+
+	{upDownCounter, "ringcache.entry.count", "{entry}",
+		"Entries in the cache, with expired ones that have not been removed yet.",
+		one(func(s *ringcache.Stats) uint64 { return s.EntriesCount })},
+	{upDownCounter, "ringcache.entry.size", "By",
+		"Size of the entries: keys, values and headers.",
+		one(func(s *ringcache.Stats) uint64 { return s.BytesSize })},
+	{upDownCounter, "ringcache.memory.usage", "By",
+		"Memory outside of the Go heap that the cache holds, index included.",
+		one(func(s *ringcache.Stats) uint64 { return s.ReservedBytes })},
+	{upDownCounter, "ringcache.index.usage", "By",
+		"The part of the memory that is the index.",
+		one(func(s *ringcache.Stats) uint64 { return s.IndexBytes })},
+	{upDownCounter, "ringcache.memory.limit", "By",
+		"The bound on the memory.",
+		one(func(s *ringcache.Stats) uint64 { return s.MaxBytesSize })},
+}
+
+// hits returns the lookups that found their key. The two counts are not of the same
+// instant, so there may seem to be more misses than lookups.
+func hits(s *ringcache.Stats) uint64 {
+	return s.GetCalls - min(s.Misses, s.GetCalls)
+}

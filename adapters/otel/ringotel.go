@@ -1,0 +1,162 @@
+// Package ringotel shows the statistics of caches of package
+// [github.com/ringcache/ringcache] to OpenTelemetry.
+//
+//	pages := ringcache.New(256 << 20)
+//	shown, err := ringotel.Register(otel.GetMeterProvider(), "pages", pages)
+//	...
+//	err = shown.Unregister()
+//
+// Each measurement has the attribute [CacheName]. The README lists all instruments.
+package ringotel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"unicode/utf8"
+	"weak"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/ringcache/ringcache"
+)
+
+// Scope is the name of the instrumentation scope that all instruments belong to.
+const Scope = "github.com/ringcache/ringcache/adapters/otel"
+
+// Keys of attributes.
+const (
+	// CacheName is of every measurement: the name that the cache was registered under.
+	CacheName = attribute.Key("ringcache.cache.name")
+
+	// LookupResult is of lookups: "hit" or "miss".
+	LookupResult = attribute.Key("ringcache.lookup.result")
+
+	// EvictionCause is of evictions: "small", an entry left the small ring because it
+	// had not been read in it; "main", it left the main ring; "crowd", the index had
+	// no place for it.
+	EvictionCause = attribute.Key("ringcache.eviction.cause")
+)
+
+// Errors of [Register]. Test for them with [errors.Is].
+var (
+	// ErrInvalidName is returned when the name is empty or not UTF-8, and so cannot
+	// be the value of an attribute.
+	ErrInvalidName = errors.New("name must be UTF-8 and not empty")
+
+	// ErrNoCache is returned when the cache is nil.
+	ErrNoCache = errors.New("cache is nil")
+)
+
+// Register shows a cache to the readers of a provider, until Unregister of the result is
+// called. It returns an error that is [ErrInvalidName] or [ErrNoCache], or the
+// provider's own.
+//
+// Each collection calls [ringcache.Cache.UpdateStats] once. That takes each bucket's
+// lock for a moment, and holds up no lookup. A closed cache is still shown, with the
+// counters that it had and gauges of 0 but for its limit.
+//
+// Any number of caches may be registered, at any time. Their names must differ, since
+// readers cannot tell apart what they get under one name. The registration does not keep
+// the cache alive: when the last other reference is gone, the garbage collector takes
+// it, and it is no longer shown.
+func Register(
+	provider metric.MeterProvider, name string, cache *ringcache.Cache,
+) (metric.Registration, error) {
+	var r metric.Registration
+	err := ErrNoCache
+	if cache != nil {
+		r, err = register(provider, name, updaterOf(cache))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("ringcache: register cache %q: %w", name, err)
+	}
+	return r, nil
+}
+
+func register(
+	provider metric.MeterProvider, name string, update updater,
+) (metric.Registration, error) {
+	if name == "" || !utf8.ValidString(name) {
+		return nil, ErrInvalidName
+	}
+	meter := provider.Meter(Scope)
+	s := &source{update: update}
+	var all []metric.Observable
+	for _, i := range instruments {
+		made, err := i.make(meter)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, made)
+		for _, v := range i.values {
+			attributes := append([]attribute.KeyValue{CacheName.String(name)}, v.attributes...)
+			s.samples = append(s.samples, sample{
+				instrument: made,
+				value:      v.of,
+				counts:     i.kind == counter,
+				attributes: []metric.ObserveOption{
+					metric.WithAttributeSet(attribute.NewSet(attributes...)),
+				},
+			})
+		}
+	}
+	return meter.RegisterCallback(s.observe, all...)
+}
+
+// updater adds the statistics of a cache to s, and returns false when the cache is gone.
+type updater func(s *ringcache.Stats) bool
+
+func updaterOf(cache *ringcache.Cache) updater {
+	ref := weak.Make(cache)
+	return func(s *ringcache.Stats) bool {
+		cache := ref.Value()
+		if cache == nil {
+			return false
+		}
+		cache.UpdateStats(s)
+		return true
+	}
+}
+
+// source is a cache, and what is shown of it.
+type source struct {
+	update updater
+
+	mu      sync.Mutex // of two readers
+	samples []sample
+}
+
+type sample struct {
+	instrument metric.Int64Observable
+	attributes []metric.ObserveOption
+	value      func(s *ringcache.Stats) uint64
+	counts     bool
+	shown      int64
+}
+
+// observe shows the cache to a reader.
+//
+// A counter never falls. One of ringcache may, by as much as there are lookups under
+// way: a lookup that has to start over takes its count back. Readers would take that for
+// a new process, and the whole count for an increase.
+func (s *source) observe(_ context.Context, to metric.Observer) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var stats ringcache.Stats
+	if !s.update(&stats) {
+		return nil
+	}
+	for i := range s.samples {
+		sm := &s.samples[i]
+		now := int64(sm.value(&stats))
+		if sm.counts {
+			now = max(now, sm.shown)
+		}
+		sm.shown = now
+		to.ObserveInt64(sm.instrument, now, sm.attributes...)
+	}
+	return nil
+}
