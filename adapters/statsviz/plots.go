@@ -1,0 +1,126 @@
+package ringstatsviz
+
+import (
+	"github.com/arl/statsviz"
+
+	"github.com/ringcache/ringcache"
+)
+
+// plot is shown of every cache.
+type plot struct {
+	name   string // one word
+	title  string
+	info   string
+	suffix string // of what the axis shows, behind prefixes such as M
+	format string // of a value under the mouse
+	series []series
+}
+
+type series struct {
+	name  string
+	value func(s *sampler) float64
+}
+
+// config returns the plot of a cache.
+func (p plot) config(cache string, s *sampler) statsviz.TimeSeriesPlotConfig {
+	c := statsviz.TimeSeriesPlotConfig{
+		Name:            "ringcache " + cache + " " + p.name, // ringcache.js knows the first word
+		Title:           cache + ": " + p.title,
+		InfoText:        p.info,
+		YAxisTickSuffix: p.suffix,
+	}
+	for _, line := range p.series {
+		c.Series = append(c.Series, statsviz.TimeSeries{
+			Name:     line.name,
+			Unitfmt:  p.format,
+			HoverOn:  statsviz.HoverOnPoints,
+			GetValue: s.series(line.value),
+		})
+	}
+	return c
+}
+
+// rate is the growth of a counter in a second.
+func rate(name string, counter func(s *ringcache.Stats) uint64) series {
+	return series{name, func(s *sampler) float64 { return s.rate(counter) }}
+}
+
+// level is a gauge as it is.
+func level(name string, gauge func(s *ringcache.Stats) uint64) series {
+	return series{name, func(s *sampler) float64 { return float64(gauge(&s.stats)) }}
+}
+
+// plots are all that is shown of a cache.
+var plots = []plot{
+	{
+		name:   "ratio",
+		title:  "hit ratio",
+		info:   "The part of the lookups since the last update that found their key.",
+		suffix: "%", format: "%{y:.1f} %",
+		series: []series{{"hit ratio", func(s *sampler) float64 { return 100 * s.ratio }}},
+	}, {
+		name:  "operations",
+		title: "operations a second",
+		info: "Lookups that found their key and those that did not, calls that set or delete a " +
+			"key, loads that GetOrLoad started, and loads that failed.",
+		format: "%{y:.4s}/s",
+		series: []series{
+			rate("hits", hits),
+			rate("misses", func(s *ringcache.Stats) uint64 { return s.Misses }),
+			rate("sets", func(s *ringcache.Stats) uint64 { return s.SetCalls }),
+			rate("deletes", func(s *ringcache.Stats) uint64 { return s.DelCalls }),
+			rate("loads", func(s *ringcache.Stats) uint64 { return s.Loads }),
+			rate("load errors", func(s *ringcache.Stats) uint64 { return s.LoadErrors }),
+		},
+	}, {
+		name:  "memory",
+		title: "memory",
+		info: "Memory outside of the Go heap: the bound on it, what the cache holds, the part " +
+			"of it that is entries, and the part that is the index.",
+		suffix: "B", format: "%{y:.4s}B",
+		series: []series{
+			level("limit", func(s *ringcache.Stats) uint64 { return s.MaxBytesSize }),
+			level("in use", func(s *ringcache.Stats) uint64 { return s.ReservedBytes }),
+			level("entries", func(s *ringcache.Stats) uint64 { return s.BytesSize }),
+			level("index", func(s *ringcache.Stats) uint64 { return s.IndexBytes }),
+		},
+	}, {
+		name:  "evictions",
+		title: "evictions a second, by cause",
+		info: "Entries that left the small ring because nobody had read them in it, that left " +
+			"the main ring, that the index had no place for, and that had expired.",
+		format: "%{y:.4s}/s",
+		series: []series{
+			rate("small", func(s *ringcache.Stats) uint64 { return s.EvictedSmall }),
+			rate("main", func(s *ringcache.Stats) uint64 { return s.EvictedMain }),
+			rate("crowd", func(s *ringcache.Stats) uint64 { return s.EvictedCrowd }),
+			rate("expired", func(s *ringcache.Stats) uint64 { return s.ExpiredEntries }),
+		},
+	}, {
+		name:  "policy",
+		title: "promotions and ghost hits a second",
+		info: "Entries that moved from the small ring to the main ring, that stayed in the main " +
+			"ring for another round, and that were set again not long after they had been " +
+			"dropped. Many of the last mean that a larger cache would find more keys.",
+		format: "%{y:.4s}/s",
+		series: []series{
+			rate("promotions", func(s *ringcache.Stats) uint64 { return s.Promotions }),
+			rate("reinsertions", func(s *ringcache.Stats) uint64 { return s.Reinsertions }),
+			rate("ghost hits", func(s *ringcache.Stats) uint64 { return s.GhostHits }),
+		},
+	}, {
+		name:   "entries",
+		title:  "entries",
+		info:   "Entries in the cache, with expired ones that have not been removed yet.",
+		format: "%{y:.4s}",
+		series: []series{
+			level("entries", func(s *ringcache.Stats) uint64 { return s.EntriesCount }),
+		},
+	},
+}
+
+// hits returns the lookups that found their key. The two counts are not of the same
+// instant, so there may seem to be more misses than lookups.
+func hits(s *ringcache.Stats) uint64 {
+	return s.GetCalls - min(s.Misses, s.GetCalls)
+}

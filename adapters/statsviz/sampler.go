@@ -1,0 +1,91 @@
+package ringstatsviz
+
+import (
+	"time"
+	"weak"
+
+	"github.com/ringcache/ringcache"
+)
+
+// updater adds the statistics of a cache to s, and returns false when the cache is gone.
+type updater func(s *ringcache.Stats) bool
+
+func updaterOf(cache *ringcache.Cache) updater {
+	ref := weak.Make(cache)
+	return func(s *ringcache.Stats) bool {
+		cache := ref.Value()
+		if cache == nil {
+			return false
+		}
+		cache.UpdateStats(s)
+		return true
+	}
+}
+
+// sampler reads the statistics of a cache, once for all series of its plots. Statsviz
+// asks for every series in turn, in one goroutine.
+type sampler struct {
+	update  updater
+	now     func() time.Time
+	round   int // how often the statistics have been read
+	at      time.Time
+	seconds float64 // between the last two rounds
+	before  ringcache.Stats
+	stats   ringcache.Stats
+	ratio   float64
+}
+
+func newSampler(update updater) *sampler {
+	s := &sampler{update: update, now: time.Now}
+	s.at = s.now()
+	s.update(&s.stats)
+	s.ratio = s.stats.HitRatio()
+	return s
+}
+
+// series returns a function that statsviz may ask for a value once in each round. Who
+// asks a second time begins another round.
+func (s *sampler) series(value func(s *sampler) float64) func() float64 {
+	asked := 0
+	return func() float64 {
+		if asked == s.round {
+			s.next()
+		}
+		asked = s.round
+		return value(s)
+	}
+}
+
+// next begins a round.
+func (s *sampler) next() {
+	s.round++
+	now := s.now()
+	s.seconds, s.at = now.Sub(s.at).Seconds(), now
+	s.before = s.stats
+	var stats ringcache.Stats
+	if s.update(&stats) {
+		s.stats = stats
+	}
+	if span := s.span(); span.GetCalls > 0 {
+		s.ratio = span.HitRatio()
+	}
+}
+
+// span returns the lookups of the last round. Their counts may go back by a few, since a
+// lookup that has to start over takes its count back.
+func (s *sampler) span() ringcache.Stats {
+	return ringcache.Stats{
+		GetCalls: increase(s.before.GetCalls, s.stats.GetCalls),
+		Misses:   increase(s.before.Misses, s.stats.Misses),
+	}
+}
+
+func increase(from, to uint64) uint64 { return max(from, to) - from }
+
+// rate returns how much a counter has grown in a second of the last round.
+func (s *sampler) rate(counter func(s *ringcache.Stats) uint64) float64 {
+	if s.seconds <= 0 {
+		return 0 // statsviz cannot send what is no number
+	}
+	return float64(increase(counter(&s.before), counter(&s.stats))) / s.seconds
+}
