@@ -1,0 +1,5 @@
+//go:build !race
+
+package ringrueidis_test
+
+const raceDetector = false
