@@ -99,7 +99,7 @@ func (r *rig) awaitServer() {
 	r.t.Helper()
 	require.Eventually(r.t, func() bool {
 		return r.other.Do(ctx, r.other.B().Ping().Build()).Error() == nil
-	}, 20*time.Second, 10*time.Millisecond)
+	}, 2*patience, 10*time.Millisecond)
 }
 
 // The reader loses one connection after another while it reads.

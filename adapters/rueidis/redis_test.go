@@ -85,13 +85,11 @@ func TestRedis_TimeToLiveOfTheServer(t *testing.T) {
 func TestRedis_TimeToLiveOfTheCaller(t *testing.T) {
 	r := newRig(t)
 	r.write("SET", "k", "v")
-	get := func() rueidis.RedisResult {
-		return r.reader.DoCache(ctx, r.reader.B().Get().Key("k").Cache(), 50*time.Millisecond)
-	}
-	end := get().CachePXAT()
-	require.LessOrEqual(t, end, time.Now().Add(50*time.Millisecond).UnixMilli())
+	const ttl = 50 * time.Millisecond
+	end := get(r.reader, "k", ttl).CachePXAT()
+	require.LessOrEqual(t, end, time.Now().Add(ttl).UnixMilli())
 	time.Sleep(time.Until(time.UnixMilli(end)))
-	require.False(t, get().IsCacheHit())
+	require.False(t, get(r.reader, "k", ttl).IsCacheHit())
 }
 
 // All kinds of replies come back from the cache as the server sent them.

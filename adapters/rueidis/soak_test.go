@@ -166,13 +166,13 @@ func (s *soak) read(client rueidis.Client) {
 
 // readOnce returns the version of a key, 0 if it has no value, and false if the read failed.
 func (s *soak) readOnce(client rueidis.Client, k *soakKey) (v int64, ok bool) {
-	ctx := ctx
+	limit := patience
 	hasty := rand.IntN(50) == 0
 	if hasty {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, time.Duration(rand.IntN(100))*time.Microsecond)
-		defer cancel()
+		limit = time.Duration(rand.IntN(100)) * time.Microsecond
 	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
 	cmd := client.B().Get().Key(k.name).Cache()
 	if k.hash {
 		cmd = client.B().Hget().Key(k.name).Field(hashFields[rand.IntN(3)]).Cache()

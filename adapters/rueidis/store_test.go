@@ -43,6 +43,13 @@ func requireJoin(t *testing.T, s rueidis.CacheStore, key, cmd string) rueidis.Ca
 	return entry
 }
 
+// wait waits for the end of a flight, but not for ever.
+func wait(entry rueidis.CacheEntry) (rueidis.RedisMessage, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return entry.Wait(ctx)
+}
+
 // fetch caches a value.
 func fetch(t *testing.T, s rueidis.CacheStore, key, cmd, value string) {
 	t.Helper()
@@ -64,7 +71,7 @@ func TestFlight_MissJoinHit(t *testing.T) {
 	requireMiss(t, s, "k2", "GET", time.Now())
 
 	s.Update("k", "GET", text("v"))
-	msg, err := first.Wait(ctx)
+	msg, err := wait(first)
 	require.NoError(t, err)
 	require.True(t, msg.IsCacheHit())
 	got, err := msg.ToString()
@@ -143,7 +150,7 @@ func TestUpdate_ExpiresWithTheCallersTTL(t *testing.T) {
 			entry := requireJoin(t, s, "k", "GET")
 			at := s.Update("k", "GET", reply('$', "v", pxat))
 			require.Equal(t, now.Add(time.Minute).UnixMilli(), at)
-			msg, err := entry.Wait(ctx)
+			msg, err := wait(entry)
 			require.NoError(t, err)
 			require.Equal(t, at, msg.CachePXAT())
 			msg, _ = s.Flight("k", "GET", hour, now)
@@ -166,7 +173,7 @@ func TestUpdate_ErrorsAreHandedOnAndNotKept(t *testing.T) {
 	requireMiss(t, s, "k", "GET", time.Now())
 	entry := requireJoin(t, s, "k", "GET")
 	s.Update("k", "GET", reply('-', "WRONGTYPE", 0))
-	msg, err := entry.Wait(ctx)
+	msg, err := wait(entry)
 	require.NoError(t, err)
 	require.ErrorContains(t, msg.Error(), "WRONGTYPE")
 	requireMiss(t, s, "k", "GET", time.Now())
@@ -221,7 +228,7 @@ func TestCancel(t *testing.T) {
 	requireMiss(t, s, "k", "TYPE", time.Now())
 	entry := requireJoin(t, s, "k", "STRLEN")
 	s.Cancel("k", "STRLEN", errTest)
-	_, err := entry.Wait(ctx)
+	_, err := wait(entry)
 	require.ErrorIs(t, err, errTest)
 	s.Cancel("k", "STRLEN", errTest)
 	s.Cancel("none", "GET", errTest)
@@ -281,7 +288,7 @@ func TestDelete_WhileInFlight(t *testing.T) {
 			require.Same(t, entry, requireJoin(t, s, "k", "GET"))
 			s.Update("k", "GET", text("old"))
 			s.Update("k", "STRLEN", text("3"))
-			msg, err := entry.Wait(ctx)
+			msg, err := wait(entry)
 			require.NoError(t, err)
 			got, _ := msg.ToString()
 			require.Equal(t, "old", got)
@@ -302,7 +309,7 @@ func TestClose_ForgetsAllAndKeepsNothing(t *testing.T) {
 	entry := requireJoin(t, s, "k2", "GET")
 
 	s.Close(errTest)
-	_, err := entry.Wait(ctx)
+	_, err := wait(entry)
 	require.ErrorIs(t, err, errTest)
 	for range 2 {
 		requireMiss(t, s, "k", "GET", time.Now())
@@ -351,7 +358,7 @@ func TestFlight_Concurrent(t *testing.T) {
 		wg.Go(func() {
 			msg, entry := s.Flight("k", "GET", hour, time.Now())
 			if entry != nil {
-				msg, _ = entry.Wait(ctx)
+				msg, _ = wait(entry)
 			} else if msg.CachePXAT() < 0 {
 				asked <- struct{}{}
 				s.Update("k", "GET", text("v"))
