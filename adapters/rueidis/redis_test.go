@@ -92,6 +92,22 @@ func TestRedis_TimeToLiveOfTheCaller(t *testing.T) {
 	require.False(t, get(r.reader, "k", ttl).IsCacheHit())
 }
 
+// With ToStaticTTL rueidis does not ask for the key's time to live. It is invalidated all the
+// same.
+func TestRedis_StaticTTL(t *testing.T) {
+	r := newRig(t)
+	r.write("SET", "k", "v")
+	static := func() rueidis.RedisResult {
+		return r.reader.DoCache(ctx, r.reader.B().Get().Key("k").Cache().ToStaticTTL(), hour)
+	}
+	require.False(t, static().IsCacheHit())
+	require.True(t, static().IsCacheHit())
+	require.Positive(t, static().CachePXAT())
+	require.Zero(t, r.calls("pttl"))
+	r.write("SET", "k", "new")
+	r.requireAfterRoundTrip("k", "new")
+}
+
 // All kinds of replies come back from the cache as the server sent them.
 func TestRedis_KindsOfReplies(t *testing.T) {
 	r := newRig(t)
