@@ -3,8 +3,10 @@ package ringrueidis_test
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -349,26 +351,33 @@ func TestStore_OnAClosedCache(t *testing.T) {
 	}
 }
 
-// Many want the same: one asks, all get the reply.
+// Many want the same: one asks, all get the reply, however closely the end of the request
+// and the questions follow each other.
 func TestFlight_Concurrent(t *testing.T) {
 	s := newStore(newCache(t))
+	const keys, readers = 20_000, 4
+	asked := make([]atomic.Int32, keys)
 	var wg sync.WaitGroup
-	asked := make(chan struct{}, 100)
-	for range cap(asked) {
+	for range readers {
 		wg.Go(func() {
-			msg, entry := s.Flight("k", "GET", hour, time.Now())
-			if entry != nil {
-				msg, _ = wait(entry)
-			} else if msg.CachePXAT() < 0 {
-				asked <- struct{}{}
-				s.Update("k", "GET", text("v"))
-				return
-			}
-			if got, err := msg.ToString(); got != "v" || err != nil {
-				t.Errorf("got %q, %v", got, err)
+			for i := range asked {
+				k := strconv.Itoa(i)
+				msg, entry := s.Flight(k, "GET", hour, time.Now())
+				if entry != nil {
+					msg, _ = wait(entry)
+				} else if msg.CachePXAT() < 0 {
+					asked[i].Add(1)
+					s.Update(k, "GET", text(k))
+					continue
+				}
+				if got, err := msg.ToString(); got != k || err != nil {
+					t.Errorf("%s: got %q, %v", k, got, err)
+				}
 			}
 		})
 	}
 	wg.Wait()
-	require.Len(t, asked, 1)
+	for i := range asked {
+		require.EqualValues(t, 1, asked[i].Load(), "key %d", i)
+	}
 }
