@@ -32,7 +32,7 @@ type model struct {
 }
 
 var (
-	modelKeys = []string{"", "k", "kG", "key", "key2"}
+	modelKeys = []string{"", "k", "kG", "kGET", "key2"}
 	modelCmds = []string{"GET", "ET", "STRLEN", "", "HGETf"}
 )
 

@@ -15,11 +15,12 @@ import (
 // read by one command: the main record has its reply. Replies to others are in *side*
 // records, which count only as long as the main record is there with the same version.
 //
-//	main: view   | key                              ->  length of cmd | cmd | version | reply
-//	side: view+1 | length of key | key | cmd        ->                        version | reply
+//	main: view   | key        ->  length of cmd | cmd | version | reply
+//	side: view+1 | key | cmd  ->                        version | reply
 //
-// No two main records have the same version. So to delete the main record is to delete all
-// of the key, and what the cache evicts by itself can only make more of them disappear.
+// No two main records of a store have the same version. So to delete the main record is to
+// delete all of the key, and what the cache evicts by itself can only make more disappear.
+// Nor is a side record taken for that of another key with the same letters in key and cmd.
 type records struct {
 	cache       *ringcache.Cache
 	lastVersion uint64 // of a main record; guarded by the store's mutex
@@ -151,6 +152,5 @@ func appendMainKey(dst []byte, view uint64, key string) []byte {
 
 func appendSideKey(dst []byte, view uint64, key, cmd string) []byte {
 	dst = binary.BigEndian.AppendUint64(dst, view+1)
-	dst = binary.AppendUvarint(dst, uint64(len(key)))
 	return append(append(dst, key...), cmd...)
 }

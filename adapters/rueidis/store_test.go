@@ -205,6 +205,23 @@ func TestUpdate_TooLarge(t *testing.T) {
 	s.Delete([]rueidis.RedisMessage{text(long)})
 }
 
+// The cache's clock has steps of 100 ms, the replies have not.
+func TestUpdate_ExpiresToTheMillisecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for range 100 {
+			s := newStore(newCache(t))
+			const ttl = 150 * time.Millisecond
+			s.Flight("k", "GET", ttl, time.Now())
+			s.Update("k", "GET", text("v"))
+			time.Sleep(ttl - time.Millisecond)
+			requireHit(t, s, "k", "GET", "v")
+			time.Sleep(time.Millisecond)
+			requireMiss(t, s, "k", "GET", time.Now())
+			time.Sleep(7 * time.Millisecond)
+		}
+	})
+}
+
 // A side record lives as long as it should, though the main one has a shorter time to live.
 func TestUpdate_SideRecordOutlivesMainReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
