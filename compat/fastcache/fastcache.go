@@ -1,0 +1,122 @@
+// Package fastcache has the API of github.com/VictoriaMetrics/fastcache v1.13.3 on top
+// of ringcache. One line in go.mod moves a program over:
+//
+//	replace github.com/VictoriaMetrics/fastcache => github.com/ringcache/ringcache/compat/fastcache v0.1.0
+//
+// What a program sees is the same, but for this: the bound takes in the index too, keys
+// are compared whole, the policy is S3-FIFO, snapshots are one file that is replaced
+// atomically, and a Cache that is dropped gives its memory back. For new code there is
+// package ringcache, whose methods say what went wrong.
+package fastcache
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+
+	"github.com/ringcache/ringcache"
+)
+
+const (
+	bucketsCount = 512
+	chunkSize    = 64 * 1024
+
+	// maxBucketSize is the size from which on a bucket is too large.
+	maxBucketSize = 1 << 40
+
+	// minCapacity is what ringcache makes of any smaller bound.
+	minCapacity = bucketsCount * chunkSize
+)
+
+// Cache is a cache of byte slices outside of the Go heap, safe for concurrent use. New
+// and the LoadFromFile functions make one; it must not be copied.
+type Cache struct {
+	// buckets is there for programs and tests that name it; nothing is in it.
+	buckets [bucketsCount]struct{ gen uint64 }
+
+	// inner is another cache after each Reset: that is what gives memory back.
+	inner atomic.Pointer[ringcache.Cache]
+
+	capacity int
+
+	// ignored counts Sets that were too large; inner does not hear of them.
+	ignored atomic.Uint64
+
+	big bigCounters
+}
+
+// New returns a cache of maxBytes, rounded up to a multiple of 32 MB. It panics if
+// maxBytes is not above 0.
+func New(maxBytes int) *Cache {
+	if maxBytes <= 0 {
+		panic(fmt.Errorf("maxBytes must be greater than 0; got %d", maxBytes))
+	}
+	bucketBytes := (uint64(maxBytes) + bucketsCount - 1) / bucketsCount
+	if bucketBytes >= maxBucketSize {
+		panic(fmt.Errorf("too big maxBytes=%d; should be smaller than %d",
+			bucketBytes, uint64(maxBucketSize)))
+	}
+	capacity := wholeChunks(maxBytes)
+	return around(ringcache.New(capacity), capacity)
+}
+
+// around returns the Cache whose entries are those of inner.
+func around(inner *ringcache.Cache, capacity int) *Cache {
+	c := &Cache{capacity: capacity}
+	c.inner.Store(inner)
+	// Values of SetBig are numbered from a random place on: a snapshot may have others.
+	c.big.lastNumber.Store(rand.Uint64())
+	return c
+}
+
+// wholeChunks is maxBytes rounded up to whole chunks of each bucket.
+func wholeChunks(maxBytes int) int {
+	return ((maxBytes-1)/minCapacity + 1) * minCapacity
+}
+
+// Set stores v under k. It does nothing if k, v or both together have 64 KB or more:
+// SetBig is for these. k and v may be changed as soon as Set returns.
+func (c *Cache) Set(k, v []byte) {
+	if len(k) >= 1<<16 || len(v) >= 1<<16 || 4+len(k)+len(v) >= chunkSize {
+		c.ignored.Add(1)
+		return
+	}
+	// What is refused for want of memory is as if it had been evicted.
+	_ = c.inner.Load().Set(k, v)
+}
+
+// Get appends the value of k to dst and returns the result: dst as it is on a miss, so
+// nil for a nil dst, as for an empty value. k may be changed as soon as Get returns.
+// It is for values of Set; of one of SetBig it returns bytes of no meaning.
+func (c *Cache) Get(dst, k []byte) []byte {
+	return c.inner.Load().Get(dst, k)
+}
+
+// HasGet is Get that also says whether k is there.
+func (c *Cache) HasGet(dst, k []byte) ([]byte, bool) {
+	return c.inner.Load().HasGet(dst, k)
+}
+
+// Has reports whether k is there. It counts as a Get.
+func (c *Cache) Has(k []byte) bool {
+	return c.inner.Load().Has(k)
+}
+
+// Del removes k.
+func (c *Cache) Del(k []byte) {
+	c.inner.Load().Del(k)
+}
+
+// Reset removes all entries, gives their memory back to the operating system, and sets
+// the counters to 0.
+func (c *Cache) Reset() {
+	old := c.inner.Load()
+	fresh := ringcache.New(c.capacity)
+	if c.inner.CompareAndSwap(old, fresh) { // otherwise another Reset was first
+		_ = old.Close() // calls that still use it miss, as after a Reset
+	} else {
+		_ = fresh.Close()
+	}
+	c.ignored.Store(0)
+	c.big.reset()
+}

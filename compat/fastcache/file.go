@@ -1,0 +1,102 @@
+package fastcache
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"github.com/ringcache/ringcache"
+)
+
+// SaveToFile is SaveToFileConcurrent with one worker.
+func (c *Cache) SaveToFile(filePath string) error {
+	return c.SaveToFileConcurrent(filePath, 1)
+}
+
+// SaveToFileConcurrent saves the entries to a file, with so many workers; as many as
+// GOMAXPROCS where concurrency is 0 or less or more than these. The file is complete, or
+// stays as it was: a crash does not harm it. A snapshot folder of fastcache in its place
+// is removed once the file is complete. Missing folders above it are made.
+func (c *Cache) SaveToFileConcurrent(filePath string, concurrency int) error {
+	if procs := runtime.GOMAXPROCS(0); concurrency <= 0 || concurrency > procs {
+		concurrency = procs
+	}
+	dir := filepath.Dir(filePath)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("cannot create dir %q: %w", dir, err)
+	}
+	o := ringcache.SaveOptions{Concurrency: concurrency}
+	target := filePath
+	if isFolder(filePath) {
+		target += ".file"
+	}
+	if err := c.inner.Load().Save(context.Background(), target, o); err != nil {
+		return fmt.Errorf("cannot save cache data to %q: %w", filePath, err)
+	}
+	if target == filePath {
+		return nil
+	}
+	if err := os.RemoveAll(filePath); err != nil {
+		return fmt.Errorf("cannot remove old contents at %q: %w", filePath, err)
+	}
+	if err := os.Rename(target, filePath); err != nil {
+		return fmt.Errorf("cannot move %q to %q: %w", target, filePath, err)
+	}
+	return nil
+}
+
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// LoadFromFile returns a cache with the entries and the capacity of a snapshot: of a file
+// that SaveToFile wrote, or of a folder that fastcache itself wrote.
+func LoadFromFile(filePath string) (*Cache, error) {
+	return load(filePath, 0)
+}
+
+// LoadFromFileMaxBytes is LoadFromFile that returns an error if the capacity of the
+// snapshot is not that of New(maxBytes).
+func LoadFromFileMaxBytes(filePath string, maxBytes int) (*Cache, error) {
+	return load(filePath, maxBytes)
+}
+
+// LoadFromFileOrNew is LoadFromFileMaxBytes that returns New(maxBytes) in place of an
+// error.
+func LoadFromFileOrNew(filePath string, maxBytes int) *Cache {
+	if c, err := load(filePath, maxBytes); err == nil {
+		return c
+	}
+	return New(maxBytes)
+}
+
+// load loads a snapshot of the capacity that maxBytes means, of any if it is 0.
+func load(filePath string, maxBytes int) (*Cache, error) {
+	if isFolder(filePath) {
+		return loadFolder(filePath, maxBytes)
+	}
+	inner, err := ringcache.LoadFromFile(filePath)
+	if err != nil {
+		return nil, fmt.Errorf("cannot open %q: %w", filePath, err)
+	}
+	var s ringcache.Stats
+	inner.UpdateStats(&s)
+	capacity := int(s.MaxBytesSize)
+	if err := checkCapacity(filePath, capacity, maxBytes); err != nil {
+		_ = inner.Close()
+		return nil, err
+	}
+	return around(inner, capacity), nil
+}
+
+// checkCapacity is an error unless maxBytes means capacity, or is 0.
+func checkCapacity(filePath string, capacity, maxBytes int) error {
+	if maxBytes <= 0 || capacity == wholeChunks(maxBytes) {
+		return nil
+	}
+	return fmt.Errorf("cache file %s contains unexpected number of bucket chunks; "+
+		"got %d; want %d", filePath, capacity/minCapacity, wholeChunks(maxBytes)/minCapacity)
+}

@@ -1,0 +1,220 @@
+package fastcache
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/cespare/xxhash/v2"
+	"github.com/golang/snappy"
+)
+
+// fastcache's snapshot is a folder: metadata.bin, the number of chunks that a bucket may
+// have, and files data.N.bin, each a snappy stream of buckets. A bucket is its number, the
+// offset and the generation at which it writes next, its map from hash to generation and
+// offset, and its chunks. All numbers are 8 bytes, little-endian.
+
+// loadFolder moves the entries of fastcache's snapshot into a new cache.
+func loadFolder(folder string, maxBytes int) (*Cache, error) {
+	capacity, err := folderCapacity(filepath.Join(folder, "metadata.bin"))
+	if err != nil {
+		return nil, err
+	}
+	if err := checkCapacity(folder, capacity, maxBytes); err != nil {
+		return nil, err
+	}
+	files, err := filepath.Glob(filepath.Join(folder, "data.*.bin"))
+	if err != nil {
+		return nil, fmt.Errorf("cannot read files from %q: %w", folder, err)
+	}
+	c := New(capacity)
+	for _, file := range files {
+		if err := c.loadBuckets(file); err != nil {
+			c.Reset()
+			return nil, fmt.Errorf("cannot load %q: %w", file, err)
+		}
+	}
+	c.joinBig()
+	return c, nil
+}
+
+// folderCapacity reads the capacity in bytes from metadata.bin.
+func folderCapacity(path string) (int, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return 0, fmt.Errorf("cannot open %q: %w", path, err)
+	}
+	if len(data) != 8 {
+		return 0, fmt.Errorf("cannot read maxBucketChunks from %q: it has %d bytes, not 8",
+			path, len(data))
+	}
+	chunks := binary.LittleEndian.Uint64(data)
+	if chunks == 0 || chunks >= maxBucketSize/chunkSize ||
+		chunks*minCapacity > uint64(^uint(0)>>1) {
+		return 0, fmt.Errorf("invalid maxBucketChunks=%d read from %q", chunks, path)
+	}
+	return int(chunks) * minCapacity, nil
+}
+
+func (c *Cache) loadBuckets(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	r := snappy.NewReader(f)
+	for {
+		var bucket uint64
+		err := binary.Read(r, binary.LittleEndian, &bucket)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := c.loadBucket(r); err != nil {
+			return fmt.Errorf("bucket %d: %w", bucket, err)
+		}
+	}
+}
+
+// place is where a bucket's map says that the record of a key's hash is.
+type place struct{ hash, gen, offset uint64 }
+
+// loadBucket sets the entries of the next bucket of r, the oldest first.
+func (c *Cache) loadBucket(r io.Reader) error {
+	var head struct{ Next, Gen, Places uint64 }
+	if err := binary.Read(r, binary.LittleEndian, &head); err != nil {
+		return noEOF(err)
+	}
+	places, err := readPlaces(r, head.Places)
+	if err != nil {
+		return err
+	}
+	var chunks uint64
+	if err := binary.Read(r, binary.LittleEndian, &chunks); err != nil {
+		return noEOF(err)
+	}
+	data, err := readRecords(r, chunks, chunkSize)
+	if err != nil {
+		return err
+	}
+	places = slices.DeleteFunc(places, func(p place) bool {
+		return !p.isLive(head.Next, head.Gen)
+	})
+	slices.SortFunc(places, func(a, b place) int {
+		older := cmp.Compare(boolInt(a.offset < head.Next), boolInt(b.offset < head.Next))
+		return cmp.Or(older, cmp.Compare(a.offset, b.offset))
+	})
+	for _, p := range places {
+		if k, v, ok := p.record(data); ok {
+			c.Set(k, v)
+		}
+	}
+	return nil
+}
+
+func readPlaces(r io.Reader, n uint64) ([]place, error) {
+	data, err := readRecords(r, n, 16)
+	if err != nil {
+		return nil, err
+	}
+	places := make([]place, 0, n)
+	for ; len(data) > 0; data = data[16:] {
+		at := binary.LittleEndian.Uint64(data[8:])
+		places = append(places, place{
+			hash:   binary.LittleEndian.Uint64(data),
+			gen:    at >> 40,
+			offset: at & (1<<40 - 1),
+		})
+	}
+	return places, nil
+}
+
+// readRecords reads n times size bytes. It allocates as they come, not on the word of n.
+func readRecords(r io.Reader, n, size uint64) ([]byte, error) {
+	if n > maxBucketSize/size {
+		return nil, fmt.Errorf("%d times %d bytes, at most %d in all", n, size,
+			uint64(maxBucketSize))
+	}
+	data, err := io.ReadAll(io.LimitReader(r, int64(n*size)))
+	if err == nil && uint64(len(data)) < n*size {
+		err = io.ErrUnexpectedEOF
+	}
+	return data, err
+}
+
+// isLive says whether what was written at p has not been overwritten since.
+func (p place) isLive(next, gen uint64) bool {
+	const maxGen = 1<<24 - 1
+	return p.gen == gen && p.offset < next ||
+		(p.gen+1 == gen || p.gen == maxGen && gen == 1) && p.offset >= next
+}
+
+// record returns the key and the value at p, if there is a record of that hash.
+func (p place) record(data []byte) (k, v []byte, ok bool) {
+	if p.offset+4 > uint64(len(data)) {
+		return nil, nil, false
+	}
+	data = data[p.offset:]
+	keyLen, valueLen := int(binary.BigEndian.Uint16(data)), int(binary.BigEndian.Uint16(data[2:]))
+	data = data[4:]
+	if keyLen+valueLen > len(data) || xxhash.Sum64(data[:keyLen]) != p.hash {
+		return nil, nil, false
+	}
+	return data[:keyLen], data[keyLen : keyLen+valueLen], true
+}
+
+// joinBig makes one value of what fastcache's SetBig stored: the hash and the length of
+// the value under its key, and parts of it under the hash and their index.
+func (c *Cache) joinBig() {
+	inner := c.inner.Load()
+	var value []byte
+	for k, meta := range inner.All() {
+		if len(meta) != 16 {
+			continue
+		}
+		hash, length := binary.BigEndian.Uint64(meta), binary.BigEndian.Uint64(meta[8:])
+		if length > uint64(c.capacity) {
+			continue
+		}
+		value = c.appendParts(value[:0], hash, length)
+		if uint64(len(value)) == length && xxhash.Sum64(value) == hash {
+			c.SetBig(bytes.Clone(k), value)
+		}
+	}
+}
+
+// appendParts appends those of a value's parts that are there, up to the first that is not.
+func (c *Cache) appendParts(dst []byte, hash, length uint64) []byte {
+	inner := c.inner.Load()
+	for i := uint64(0); uint64(len(dst)) < length; i++ {
+		key := binary.BigEndian.AppendUint64(nil, hash)
+		n := len(dst)
+		dst = inner.Get(dst, binary.BigEndian.AppendUint64(key, i))
+		if len(dst) == n {
+			break
+		}
+	}
+	return dst
+}
+
+func noEOF(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+func boolInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}

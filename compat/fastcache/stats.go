@@ -1,0 +1,97 @@
+package fastcache
+
+import (
+	"sync/atomic"
+
+	"github.com/ringcache/ringcache"
+)
+
+// Stats are counters and gauges of a cache. UpdateStats adds to them.
+type Stats struct {
+	// GetCalls counts calls of Get, HasGet, Has, and what GetBig looks up.
+	GetCalls uint64
+
+	// SetCalls counts calls of Set, and what SetBig stores.
+	SetCalls uint64
+
+	// Misses counts those of GetCalls that found nothing.
+	Misses uint64
+
+	// Collisions stays 0: keys are compared, so two of one hash do not get into each
+	// other's way.
+	Collisions uint64
+
+	// Corruptions counts records that made no sense.
+	Corruptions uint64
+
+	// EntriesCount is the number of entries that can be found.
+	EntriesCount uint64
+
+	// BytesSize is the memory that entries and index hold, in bytes.
+	BytesSize uint64
+
+	// MaxBytesSize is the capacity: maxBytes rounded up to a multiple of 32 MB.
+	MaxBytesSize uint64
+
+	// BigStats are those of SetBig and GetBig.
+	BigStats
+}
+
+// Reset sets all fields to 0, for the next UpdateStats.
+func (s *Stats) Reset() { *s = Stats{} }
+
+// BigStats are the counters of SetBig and GetBig.
+type BigStats struct {
+	// GetBigCalls and SetBigCalls count calls.
+	GetBigCalls uint64
+	SetBigCalls uint64
+
+	// TooBigKeyErrors counts calls of SetBig with a key that was too long.
+	TooBigKeyErrors uint64
+
+	// InvalidMetavalueErrors counts calls of GetBig that found a value of Set.
+	InvalidMetavalueErrors uint64
+
+	// InvalidValueLenErrors counts calls of GetBig that found a value whose length
+	// cannot be.
+	InvalidValueLenErrors uint64
+
+	// InvalidValueHashErrors stays 0: values have no hash, since no two share parts.
+	InvalidValueHashErrors uint64
+}
+
+// UpdateStats adds the counters and gauges of the cache to s. Call s.Reset before it is
+// used again.
+func (c *Cache) UpdateStats(s *Stats) {
+	var r ringcache.Stats
+	c.inner.Load().UpdateStats(&r)
+	s.GetCalls += r.GetCalls
+	s.SetCalls += r.SetCalls + c.ignored.Load()
+	s.Misses += r.Misses
+	s.Corruptions += r.Corruptions
+	s.EntriesCount += r.EntriesCount
+	s.BytesSize += r.ReservedBytes
+	s.MaxBytesSize += r.MaxBytesSize
+	c.big.addTo(&s.BigStats)
+}
+
+// bigCounters are what BigStats is read from, and the number of the last value that
+// was stored in parts.
+type bigCounters struct {
+	gets, sets, keys, kinds, lengths atomic.Uint64
+	lastNumber                       atomic.Uint64
+}
+
+func (b *bigCounters) reset() {
+	for _, n := range []*atomic.Uint64{&b.gets, &b.sets, &b.keys, &b.kinds, &b.lengths} {
+		n.Store(0)
+	}
+}
+
+func (b *bigCounters) addTo(s *BigStats) {
+	s.GetBigCalls += b.gets.Load()
+	s.SetBigCalls += b.sets.Load()
+	s.TooBigKeyErrors += b.keys.Load()
+	s.InvalidMetavalueErrors += b.kinds.Load()
+	s.InvalidValueLenErrors += b.lengths.Load()
+}
