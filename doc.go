@@ -63,6 +63,18 @@
 // [LoadFromFileOrNew] takes what is whole. [Cache.WriteTo] and [Cache.ReadFrom] do the
 // same with streams. A snapshot may hold secrets: its mode is 0600.
 //
+// # Files
+//
+// With [Options].File the entries lie in a file that is mapped into memory. A cache that
+// is opened on it again is warm, whatever ended the process: Close, a deploy, a panic,
+// SIGKILL. What was being written at that moment is missing, and nothing wrong is there;
+// [Stats] says what came back. After a crash of the machine it starts empty, unless the
+// cache was closed before, as the disk may have pages of different ages. In /dev/shm the
+// file takes memory and is never written to a disk. On a disk the kernel writes it back
+// in its own time, which costs bandwidth and makes it last over a reboot after Close. The
+// file is as large as the cache has ever been, and does not shrink. It may hold secrets.
+// Another program must not change it: a file that is cut short is a fault of the process.
+//
 // # Memory
 //
 // MaxBytes bounds all off-heap memory, records and index together; 32 MB is the least. An
