@@ -419,7 +419,10 @@ func (b *bucket) learnLocked() {
 	if !l.mu.TryLock() {
 		return // there is a next time
 	}
-	b.soughtLocked()
+	for i := range b.sought { // by lookups
+		n := b.sought[i].Swap(0)
+		b.policy.GhostFound(policy.Ring(i), int(n), b.ghostsLocked(), true)
+	}
 	b.policy.Exchange(&l.Learner, live, mean)
 	l.mu.Unlock()
 }

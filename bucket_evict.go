@@ -112,25 +112,6 @@ func (b *bucket) admitLocked(f *found, replace bool, n int, l limits) policy.Rin
 	return b.policy.Admit(f.ghost, small.Fits(n, l.small), main.Fits(n, l.main))
 }
 
-// isNear reports whether a larger ring could still hold the entry of a ghost.
-//
-//go:norace
-func (b *bucket) isNear(ghost uint64) bool {
-	small, main := &b.rings[policy.Small], &b.rings[policy.Main]
-	in := index.Ring(ghost)
-	return policy.IsNear(in, b.rings[in].Gone(ghost), small.Size, main.Size)
-}
-
-// soughtLocked tells the policy of the ghosts that lookups have found.
-func (b *bucket) soughtLocked() {
-	for i := range b.sought {
-		if n := b.sought[i].Load(); n > 0 {
-			b.sought[i].Add(-n)
-			b.policy.GhostFound(policy.Ring(i), int(n), b.ghostsLocked(), true)
-		}
-	}
-}
-
 // ghostsLocked returns how many ghosts there are of each ring: a live entry has one slot
 // (I7), and all others are stale (I9).
 func (b *bucket) ghostsLocked() [ringCount]int {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ringcache/ringcache/internal/delay"
 	"github.com/ringcache/ringcache/internal/index"
+	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/ring"
 	"github.com/ringcache/ringcache/internal/stripe"
@@ -187,15 +188,22 @@ func (b *bucket) read(
 	return out, f.Expiry, got
 }
 
-// seek notes that a lookup has found a ghost in a slot: a hit that a larger ring
-// would have had. Each counts once. What is torn does little harm: at worst a live
-// entry is on trial.
+// seek notes that a lookup has found a ghost in a slot, once for each. What is torn does
+// little harm: at worst a live entry is on trial.
 //
 //go:norace
 func (b *bucket) seek(slot *atomic.Uint64) {
 	if s := slot.Load(); b.touches && b.isNear(s) && index.Mark(slot, s) {
 		b.sought[index.Ring(s)].Add(1)
 	}
+}
+
+// isNear reports whether a larger ring could still hold the entry of a ghost.
+//
+//go:norace
+func (b *bucket) isNear(ghost uint64) bool {
+	in := index.Ring(ghost)
+	return policy.IsNear(in, b.rings[in].Gone(ghost), b.rings[0].Size, b.rings[1].Size)
 }
 
 // counterFor returns what counts such a lookup.

@@ -6,9 +6,7 @@ package policy
 // Lessons. Who calls guards the Learner.
 //
 // All lessons come from the ghosts, which say what the entries that were dropped
-// would have been worth. A ghost is found by a Set of its key, or by a Get, which
-// may be all there is: who reads a key once, long after it was set, does not set it
-// again.
+// would have been worth. A Set finds them, or a Get, after which no Set may come.
 //
 // How large small should be: a ghost that is found is a hit that a larger ring
 // would have had. The ring whose ghosts are found more often, each for itself, is
@@ -17,13 +15,11 @@ package policy
 // overhead replacement cache, FAST 2003), with the number of ghosts taken as it is
 // and the counts of a whole cache.
 //
-// What it takes to come to main: each newcomer takes the place of an entry at main's
-// tail. Those that come for one sign only, a single read in small or their ghost,
-// are on probation: were they read again by the time that they reach the tail, more
-// often than those that had to go come back? If not, as where all is read once and
-// never again, it takes two reads. If far more often, ghosts may go straight to
-// main. In a loop that is longer than the cache both are read, always, and whatever
-// moves only does harm.
+// What it takes to come to main: each newcomer takes the place of an entry there.
+// Those that come for one sign only, a read in small or their ghost, are on probation:
+// are they read again more often than those that had to go come back? If less often,
+// it takes two reads; if more often, ghosts may go straight to main. In a loop longer
+// than the cache all are read again, and whatever moves does harm.
 
 // Lessons are what the buckets of a cache have learned.
 type Lessons struct {

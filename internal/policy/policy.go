@@ -218,21 +218,16 @@ func (s *State) Full() bool { return s.full }
 // SmallTail returns what becomes of the record of n bytes at the tail of
 // small, with the given frequency.
 func (s *State) SmallTail(freq, n int, w *Work) Verdict {
-	if (!s.full || s.idle >= ageing || freq >= s.reads(n) && s.suffices(freq)) && w.Spend(n) {
+	enough := freq >= s.reads(n)
+	if enough && freq == 1 && s.lessons.Twice {
+		s.passed++
+		enough = s.passed%readProbe == 0
+	}
+	if (enough || !s.full || s.idle >= ageing) && w.Spend(n) {
 		s.idle = 0
 		return Promote
 	}
 	return Drop
-}
-
-// suffices reports whether an entry with so many reads, which are enough for its size,
-// may leave small for main.
-func (s *State) suffices(freq int) bool {
-	if freq > 1 || !s.lessons.Twice {
-		return true
-	}
-	s.passed++
-	return s.passed%readProbe == 0
 }
 
 // reads returns how often a record of n bytes must have been read to leave small

@@ -191,7 +191,8 @@ func parseBlock(b []byte, salt uint64, at int64) (h BlockHeader, err error) {
 		Unread:  binary.LittleEndian.Uint64(b[32:]),
 		sum:     binary.LittleEndian.Uint64(b[40:]),
 	}
-	known := h.Kind == kindEntries && h.Rank < Ranks || h.Kind == kindEnd && h.Length == endSize && h.Size == endSize
+	isEnd := h.Kind == kindEnd && h.Length == endSize && h.Size == endSize
+	known := isEnd || h.Kind == kindEntries && h.Rank < Ranks
 	isPacked := h.Size != h.Length
 	if !known || h.Length > math.MaxInt64/2 || uint64(h.Entries) > h.Size ||
 		isPacked && (h.Size > MaxBlock || h.Length > MaxBlock) {
