@@ -26,6 +26,13 @@ type nextVictim struct {
 // when a ring has to become smaller.
 const shrinkStep = 4 << 10
 
+// mayShrinkLocked reports whether a Set that has evicted so many bytes may evict more than
+// it needs itself. Until main is full all records are moved: none is dropped for want of
+// work.
+func (b *bucket) mayShrinkLocked(bytes uint64, w *policy.Work) bool {
+	return bytes < shrinkStep && (w.Records > 0 || b.policy.Dropping())
+}
+
 // setWork returns the moves that the Set of a record of n bytes may make: of so
 // few bytes that sweep can keep up with the positions that they use (I5).
 func (b *bucket) setWork(n int) policy.Work {
@@ -64,7 +71,7 @@ func (b *bucket) makeRoomLocked(in policy.Ring, n, limit int, w *policy.Work) {
 	for {
 		// Each step may take a chunk away, and room with it.
 		must := !r.Fits(n, limit)
-		should := r.Size > 0 && r.Size+uint64(n) > soft && from-r.Size < shrinkStep
+		should := r.Size > 0 && r.Size+uint64(n) > soft && b.mayShrinkLocked(from-r.Size, w)
 		if !must && !should {
 			return
 		}
@@ -81,7 +88,8 @@ func (b *bucket) takeFromLocked(giver policy.Ring, l limits, r *ring.Ring, limit
 	for g.Held() > 0 {
 		reach := b.withinReachLocked(r)
 		must := reach < need
-		should := (reach < limit || b.isOverLocked(l)) && g.Held() > keep && from-g.Size < shrinkStep
+		over := (reach < limit || b.isOverLocked(l)) && g.Held() > keep
+		should := over && b.mayShrinkLocked(from-g.Size, &work)
 		if !must && !should {
 			return
 		}

@@ -5,14 +5,15 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache/internal/policy"
+	"github.com/ringcache/ringcache/internal/record"
 )
 
-// All homes have moved before the index is crowded again, whatever it has grown
-// by. Meanwhile new keys go to those that have not moved, too: at 80 % entries are
-// lost that find no place.
+// All homes have moved before the index is crowded again, whatever it has grown by.
+// Meanwhile new keys go to those that have not moved, too, which must not be too full.
 func TestBucketIndex_HomesMoveBeforeTheNextGrowth(t *testing.T) {
 	const groups, slots = 16, 7
 	require.LessOrEqual(t, growFilling/16.+1./slots/moveHomes, 0.79)
@@ -66,6 +67,57 @@ func requireNoWaits(t *testing.T, c *Cache, maxBytes int) {
 		}
 	}
 	require.Zero(t, waits, "Sets of the last %d that found an index waiting for pages", sets/2)
+}
+
+// What there is room for stays: no index loses an entry while it grows, and no ring drops
+// one because it has to become smaller. A fifth of the memory is left, as some buckets get
+// more entries than others.
+func TestBucketIndex_KeepsAllThatThereIsRoomFor(t *testing.T) {
+	var shapes []geometry
+	step := 4
+	if raceEnabled {
+		step = 24
+	}
+	for chunks := 24; chunks < 100; chunks += step {
+		shapes = append(shapes, tiny(1, 8<<10, chunks))
+	}
+	if !raceEnabled {
+		shapes = append(shapes, tiny(1, 64<<10, 128))
+		requireAllKept(t, defaultGeometry(32<<20), 8, 8)
+	}
+	if *longRun && !raceEnabled { // 180 million inserts
+		shapes = append(shapes, defaultGeometry(128<<20), defaultGeometry(1<<30))
+		requireAllKept(t, defaultGeometry(4<<30), 8, 100)
+	}
+	for _, g := range shapes {
+		for _, g.policy = range []Policy{PolicyS3FIFO, PolicyFIFO} {
+			requireAllKept(t, g, 8, 8)
+			requireAllKept(t, g, 8, 100)
+			requireAllKept(t, g, 100, 100)
+		}
+	}
+}
+
+// requireAllKept fills four fifths of a cache with entries of least to most bytes.
+func requireAllKept(t *testing.T, g geometry, least, most int) {
+	t.Helper()
+	const firstID = 27 << 32 // with paths of 16 groups, a cache of 32 MB lost four
+	g.seed = testSeed
+	c := newCache(g)
+	defer closeCache(t, c)
+	value := make([]byte, most)
+	sets := uint64(g.maxBytes / ((least+most)/2 + record.ShortHeader + slotBytes) * 4 / 5)
+	for id := range sets {
+		k := binary.LittleEndian.AppendUint64(nil, firstID+id)
+		if err := c.Set(k, value[:least-len(k)+int(id)%(most-least+1)]); err != nil {
+			require.NoError(t, err)
+		}
+	}
+	var s Stats
+	c.UpdateStats(&s)
+	shape := describe(g)
+	assert.Zero(t, s.EvictedEntries, "%s, %d to %d bytes: %v", shape, least, most, &s)
+	assert.Equal(t, sets, s.EntriesCount, "%s, %d to %d bytes", shape, least, most)
 }
 
 // What the slots of an index may cost follows what they are for, and a cache that is not

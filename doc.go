@@ -107,12 +107,13 @@
 //
 // # Security
 //
-// A random secret of the process is mixed into every hash, so nobody outside can choose
-// keys that meet in one bucket. The hash below it is XXH64 without a seed: keys made to
-// collide in all of its 64 bits still do. They are never taken for one another, push out
-// only each other and a few neighbours, and a search among them is bounded: 16 cache
-// lines of the index, and the 112 records that these can lead to. Bytes of entries that
-// were deleted or dropped stay in memory until they are overwritten.
+// A random secret of the process is mixed into every hash, so nobody outside can
+// choose keys that meet in one bucket. The hash below it is XXH64 without a seed:
+// keys made to collide in all of its 64 bits still do. They are never taken for
+// one another, push out only each other and a few neighbours, and a search among
+// them is bounded: 32 cache lines of the index, and the 224 records that these can
+// lead to. Bytes of entries that were deleted or dropped stay in memory until they
+// are overwritten.
 //
 // # Caveats
 //

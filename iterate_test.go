@@ -200,7 +200,7 @@ func TestIterate_EqualHashBits(t *testing.T) {
 		require.Greater(t, next, at, "the cursor")
 		at = next
 		total += len(s.ends)
-		require.LessOrEqual(t, len(s.ends), stepKeys+7*16, "keys in a step")
+		require.LessOrEqual(t, len(s.ends), stepKeys+7*32, "keys in a step")
 	}
 	require.Equal(t, len(w.size), total, "keys in all steps")
 }

@@ -52,9 +52,10 @@ type Stats struct {
 	EvictedEntries uint64
 	EvictedBytes   uint64
 
-	// EvictedEntries is the sum of three causes. EvictedSmall counts entries that left the
-	// small ring because they had not been read in it; EvictedMain, those that left the main
-	// ring (with PolicyFIFO, all); EvictedCrowd, those that the index had no place for.
+	// EvictedEntries is the sum of three causes. EvictedSmall counts entries that
+	// left the small ring because they had not been read in it; EvictedMain, those
+	// that left the main ring (with PolicyFIFO, all); EvictedCrowd, those that the
+	// index had no place for: while memory is left, only keys of equal hashes.
 	EvictedSmall uint64
 	EvictedMain  uint64
 	EvictedCrowd uint64

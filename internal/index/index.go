@@ -41,7 +41,7 @@ import (
 )
 
 const (
-	probeGroups = 16
+	probeGroups = 32
 
 	// PosBits is the width of a position in a slot, and PosMask its bits.
 	PosBits  = 36

@@ -32,7 +32,8 @@ type model struct {
 	forced int
 }
 
-func newModel(t *testing.T, seed uint64) *model {
+// newPool returns a pool on the heap. Its pages have 16 groups.
+func newPool(t *testing.T) *chunk.Pool {
 	var maps [][]Group // aligned to words, as pages of a pool on the heap are
 	mem := chunk.Memory{
 		Map: func(n int) ([]byte, error) {
@@ -44,8 +45,12 @@ func newModel(t *testing.T, seed uint64) *model {
 		Discard: func([]byte) {},
 	}
 	t.Cleanup(func() { clear(maps) })
+	return chunk.NewPool(mem, 4<<20, 2<<10, chunk.Never)
+}
+
+func newModel(t *testing.T, seed uint64) *model {
 	m := &model{t: t, rnd: rand.New(rand.NewPCG(seed, 1)), slots: map[entry]bool{}}
-	m.pool = chunk.NewPool(mem, 4<<20, 2<<10, chunk.Never)
+	m.pool = newPool(t)
 	m.x.Init(m.pool.PageSize())
 	for i := range m.rings {
 		m.rings[i].Mask = 1<<16 - 1 // positions come round often

@@ -1,0 +1,42 @@
+package index
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache/internal/position"
+)
+
+// An index loses nothing while it grows. A bucket lets it grow at 12 sixteenths; here it
+// is one more, where losses are thousands of times as frequent.
+func TestIndex_LosesNothingWhileItGrows(t *testing.T) {
+	const at, moves, mostPages = 13, 4, 64
+	pool := newPool(t)
+	window := position.Window{Size: PosMask / 2, Mask: PosMask}
+	w := Windows{Small: &window, Main: &window} // all that was set is live
+	lost, inserts := 0, uint64(0)
+	for seed := range uint64(300) {
+		rnd := rand.New(rand.NewPCG(seed, 2))
+		var x Index
+		x.Init(pool.PageSize())
+		for x.Pages() < mostPages {
+			if x.Growing() {
+				x.Move(moves, w, func(uint64) { lost++ })
+			} else if int(x.used[0])*16 >= x.Slots()*at {
+				pages, err := pool.Pages(max(1, x.Pages()/8))
+				require.NoError(t, err)
+				x.Grow(pages)
+			}
+			h := rnd.Uint64()
+			inserts++
+			if _, forced := x.Insert(Slot(h, 0, inserts&PosMask), Tag(h), w); forced {
+				lost++
+			}
+		}
+		pool.PutPages(x.Reset())
+	}
+	require.Greater(t, inserts, uint64(1_000_000))
+	require.Zero(t, lost, "of %d inserts", inserts)
+}
