@@ -1,13 +1,19 @@
 package ringcache
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"io"
+	"os"
+	"path/filepath"
 	"reflect"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache/internal/snapshot"
 )
 
 // call is a call of one method of *Cache.
@@ -15,6 +21,10 @@ type call struct {
 	name string
 	do   func(c *Cache, k, v []byte)
 }
+
+// noPath is one where no file can be: no folder is a program. What saving does is WriteTo's
+// to show.
+var noPath = filepath.Join(os.Args[0], "snapshot")
 
 // everyCall returns a call of each method. Results are dropped: the tests that use it
 // ask whether the calls return at all, or how they panic.
@@ -53,8 +63,19 @@ func everyCall() []call {
 			}
 		}},
 		{"Len", func(c *Cache, _, _ []byte) { c.Len() }},
+		{"ReadFrom", func(c *Cache, _, _ []byte) {
+			var h snapshot.Header
+			_, _ = c.ReadFrom(bytes.NewReader(new(snapshot.End).Append(h.Append(nil), &h)))
+		}},
 		{"Reset", func(c *Cache, _, _ []byte) { c.Reset() }},
 		{"Resize", func(c *Cache, _, _ []byte) { _ = c.Resize(2 * minMaxBytes) }},
+		{"Save", func(c *Cache, _, _ []byte) {
+			_ = c.Save(context.Background(), noPath, SaveOptions{})
+		}},
+		{"SaveToFile", func(c *Cache, _, _ []byte) { _ = c.SaveToFile(noPath) }},
+		{"SaveToFileConcurrent", func(c *Cache, _, _ []byte) {
+			_ = c.SaveToFileConcurrent(noPath, 1)
+		}},
 		{"Set", func(c *Cache, k, v []byte) { _ = c.Set(k, v) }},
 		{"SetBatch", func(c *Cache, k, v []byte) {
 			_ = c.SetBatch([][]byte{k, k}, [][]byte{v, v[1:]})
@@ -67,6 +88,7 @@ func everyCall() []call {
 		{"Update", func(c *Cache, k, v []byte) { _ = c.Update(k, keep(v)) }},
 		{"UpdateStats", func(c *Cache, _, _ []byte) { c.UpdateStats(new(Stats)) }},
 		{"View", func(c *Cache, k, _ []byte) { c.View(k, func([]byte) {}) }},
+		{"WriteTo", func(c *Cache, _, _ []byte) { _, _ = c.WriteTo(io.Discard) }},
 	}
 }
 

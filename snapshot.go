@@ -30,7 +30,7 @@ type SaveOptions struct {
 
 	// Partial makes a snapshot of what is saved when the context ends: entries that
 	// were read come first, then others of the main ring. It is no error then, unless
-	// nothing was saved. It takes a bit of the Go heap for every fourth of an entry.
+	// nothing was saved. It takes up to a byte of the Go heap for each entry.
 	Partial bool
 
 	// Progress, if not nil, is called now and then with the bytes of records that
@@ -64,11 +64,12 @@ func (c *Cache) SaveToFileConcurrent(path string, concurrency int) error {
 // never while something is written. An entry that is there from the beginning to the
 // end, and is not set again, is saved exactly once; one that was deleted before is
 // not saved. One that is set again is saved with one of its values, but for what
-// [Cache.All] says of large ones. Save takes up to 16 MB for each goroutine, and as
-// much as the longest value.
+// [Cache.All] says of large ones. Save takes up to 20 MB for each goroutine, and as
+// much as the longest value. Entries that repeat each other are packed.
 //
-// On an error the file at path stays as it was: that of the context where it has
-// ended, [ErrClosed] after Close, those of the file system otherwise.
+// On an error the file at path stays as it was (but for an error of its folder's sync):
+// that of the context where it has ended, [ErrClosed] after Close, those of the file
+// system otherwise.
 func (c *Cache) Save(ctx context.Context, path string, o SaveOptions) error {
 	if err := c.save(ctx, path, o); err != nil {
 		return fmt.Errorf("ringcache: save snapshot: %s: %w", path, err)
@@ -77,12 +78,12 @@ func (c *Cache) Save(ctx context.Context, path string, o SaveOptions) error {
 }
 
 func (c *Cache) save(ctx context.Context, path string, o SaveOptions) error {
+	s := c.newSaver(ctx, snapshot.AtOnce)
 	f, err := atomicfile.Create(path)
 	if err != nil {
 		return err
 	}
 	defer f.Discard()
-	s := c.newSaver(ctx, snapshot.AtOnce)
 	s.To, s.Partial, s.Progress = f, o.Partial, o.Progress
 	if o.Partial {
 		s.Passes = snapshot.HottestFirst

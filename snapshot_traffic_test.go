@@ -55,10 +55,14 @@ func (w *blockingWriter) Write(b []byte) (int, error) {
 	return w.Buffer.Write(b)
 }
 
-// saveSteps saves by steps, and calls fn between any two of them.
-func saveSteps(t testing.TB, c *Cache, passes []snapshot.Pass, fn func()) []byte {
+// saveSteps saves by steps, and calls fn between any two of them. With coarse cells there
+// are 64 of them in a bucket, each with entries of several homes.
+func saveSteps(t testing.TB, c *Cache, passes []snapshot.Pass, coarse bool, fn func()) []byte {
 	t.Helper()
 	s := c.newSaver(t.Context(), passes)
+	if coarse {
+		s.Size = func(int) int { return 0 }
+	}
 	var b bytes.Buffer
 	s.Stream = &b
 	clock := c.shared.Wall(time.Now())
@@ -98,7 +102,7 @@ func TestSnapshot_EachExactlyOnce(t *testing.T) {
 				}
 				before := statsOf(c)
 				other, n := uint32(1<<20), 0
-				b := saveSteps(t, c, passes, func() {
+				b := saveSteps(t, c, passes, false, func() {
 					for range sets {
 						if n++; n > 60_000 {
 							return
@@ -138,6 +142,19 @@ func TestSnapshot_EachExactlyOnce(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A cell that a step sees a part of waits for the next step.
+func TestSnapshot_CellsAreWhole(t *testing.T) {
+	c := mustCache(t, tiny(1, 4096, 2000))
+	w := watch(t, c, 3000, func(uint32) int { return selfSize })
+	for id := uint32(0); id < 3000; id += 50 {
+		c.Has(trafficKey(nil, id))
+	}
+	got := entriesOf(t, saveSteps(t, c, snapshot.HottestFirst, true, func() {}))
+	for id := range w.size {
+		require.Equal(t, 1, got[string(trafficKey(nil, id))].times)
 	}
 }
 

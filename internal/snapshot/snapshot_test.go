@@ -3,6 +3,7 @@ package snapshot
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -46,6 +47,14 @@ func TestEntry_RoundTrip(t *testing.T) {
 		for n := range min(len(b), 200) {
 			_, _, ok := ParseEntry(b[:n])
 			require.False(t, ok, "%+v of %d bytes", e, n)
+		}
+	}
+	for _, n := range []uint64{3, 1 << 31, 1 << 62, 1<<63 - 1, 1 << 63, 1<<64 - 1, 1<<64 - 5} {
+		for _, lengths := range [][2]uint64{{1, n}, {n, 1}} {
+			b := binary.AppendUvarint([]byte{0}, lengths[0])
+			b = append(binary.AppendUvarint(b, lengths[1]), "kv"...)
+			_, _, ok := ParseEntry(b)
+			require.False(t, ok, "lengths of %d", lengths)
 		}
 	}
 }
@@ -229,6 +238,19 @@ func TestStream_ReaderFails(t *testing.T) {
 type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
+
+// Packed blocks have MaxBlock bytes at the most: more is not believed, nor allocated.
+func TestBlock_PackedClaimsTooMuch(t *testing.T) {
+	b := make([]byte, BlockHeaderSize+10)
+	for size, ok := range map[uint64]bool{
+		10: true, MaxBlock: true, MaxBlock + 1: false, 1 << 40: false,
+	} {
+		h := BlockHeader{Kind: kindEntries, Entries: 1, Size: size}
+		h.seal(b, 7)
+		_, err := parseBlock(b, 7, 0)
+		require.Equal(t, ok, err == nil, "%d bytes", size)
+	}
+}
 
 // FuzzEntries holds ParseEntry to its word on any bytes.
 func FuzzEntries(f *testing.F) {
