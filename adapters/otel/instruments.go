@@ -106,6 +106,29 @@ var instruments = []instrument{
 			"cache.",
 		one(func(s *ringcache.Stats) uint64 { return s.Corruptions })},
 
+	{counter, "ringcache.restorations", "{entry}",
+		"Entries that were restored, by where they came from: a snapshot, or the file of the " +
+			"cache.", []value{
+			with(RestorationSource, "snapshot",
+				func(s *ringcache.Stats) uint64 { return s.LoadedEntries }),
+			with(RestorationSource, "file",
+				func(s *ringcache.Stats) uint64 { return s.RecoveredEntries }),
+		}},
+	{counter, "ringcache.restoration.size", "By",
+		"Size of the entries that came from the file of the cache. That of snapshots is not " +
+			"counted.", []value{
+			with(RestorationSource, "file",
+				func(s *ringcache.Stats) uint64 { return s.RecoveredBytes }),
+		}},
+	{counter, "ringcache.restoration.discards", "{part}",
+		"What could not be restored: damaged or missing blocks of snapshots, and damaged or " +
+			"unfinished records of the file.", []value{
+			with(RestorationSource, "snapshot",
+				func(s *ringcache.Stats) uint64 { return s.DiscardedBlocks }),
+			with(RestorationSource, "file",
+				func(s *ringcache.Stats) uint64 { return s.DiscardedRecords }),
+		}},
+
 	{upDownCounter, "ringcache.entry.count", "{entry}",
 		"Entries in the cache, with expired ones that have not been removed yet.",
 		one(func(s *ringcache.Stats) uint64 { return s.EntriesCount })},

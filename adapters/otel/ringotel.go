@@ -38,6 +38,10 @@ const (
 	// had not been read in it; "main", it left the main ring; "crowd", the index had
 	// no place for it.
 	EvictionCause = attribute.Key("ringcache.eviction.cause")
+
+	// RestorationSource is of what was restored, and of what could not be: "snapshot",
+	// or "file", that of [ringcache.Options].
+	RestorationSource = attribute.Key("ringcache.restoration.source")
 )
 
 // Errors of [Register]. Test for them with [errors.Is].

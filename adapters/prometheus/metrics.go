@@ -112,6 +112,21 @@ var metrics = []metric{
 			"the cache.",
 		func(s *ringcache.Stats) float64 { return float64(s.Corruptions) }),
 
+	by("source", counter, "restored_entries_total",
+		"Entries that were restored, by where they came from: a snapshot, or the file of "+
+			"the cache.",
+		sample{"snapshot", func(s *ringcache.Stats) float64 { return float64(s.LoadedEntries) }},
+		sample{"file", func(s *ringcache.Stats) float64 { return float64(s.RecoveredEntries) }}),
+	by("source", counter, "restored_bytes_total",
+		"Bytes of the entries that came from the file of the cache. Those of snapshots are "+
+			"not counted.",
+		sample{"file", func(s *ringcache.Stats) float64 { return float64(s.RecoveredBytes) }}),
+	by("source", counter, "restore_discards_total",
+		"What could not be restored: damaged or missing blocks of snapshots, and damaged or "+
+			"unfinished records of the file.",
+		sample{"snapshot", func(s *ringcache.Stats) float64 { return float64(s.DiscardedBlocks) }},
+		sample{"file", func(s *ringcache.Stats) float64 { return float64(s.DiscardedRecords) }}),
+
 	one(gauge, "entries",
 		"Entries in the cache, with expired ones that have not been removed yet.",
 		func(s *ringcache.Stats) float64 { return float64(s.EntriesCount) }),

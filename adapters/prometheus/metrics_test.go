@@ -59,7 +59,8 @@ func TestMetrics_Golden(t *testing.T) {
 		Collisions: 8, Corruptions: 9, EvictedEntries: 33, EvictedBytes: 10, EvictedSmall: 11,
 		EvictedMain: 12, EvictedCrowd: 13, ExpiredEntries: 14, ExpiredBytes: 15, Promotions: 16,
 		Reinsertions: 17, GhostHits: 18, EntriesCount: 19, BytesSize: 20, MaxBytesSize: 21,
-		ReservedBytes: 22, IndexBytes: 23,
+		ReservedBytes: 22, IndexBytes: 23, LoadedEntries: 24, DiscardedBlocks: 25,
+		RecoveredEntries: 26, RecoveredBytes: 27, DiscardedRecords: 28,
 	}
 	caches := NewCollector()
 	require.NoError(t, caches.register("pages", fixed(&s)))
