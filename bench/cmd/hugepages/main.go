@@ -85,8 +85,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
-	if fs.NArg() > 0 || *rounds < 1 || *entries < 1000 || *duration <= 0 {
-		return errors.New("-rounds and -duration must be above 0, -entries at least 1000, and no argument may follow")
+	if fs.NArg() > 0 || *rounds < 1 || *entries < 4000 || *duration <= 0 {
+		return errors.New("-rounds and -duration must be above 0, -entries at least 4000, and no argument may follow")
 	}
 	var waits []time.Duration
 	for text := range strings.SplitSeq(*after, ",") {

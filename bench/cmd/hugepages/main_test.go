@@ -21,7 +21,7 @@ func TestRunsOfEverySetting(t *testing.T) {
 		var runs []figures
 		for _, timed := range []bool{false, true} {
 			one := s.task
-			one.Timed, one.Entries, one.Duration = timed, 2000, time.Millisecond
+			one.Timed, one.Entries, one.Duration = timed, 4000, time.Millisecond
 			if !s.Collapse && !timed {
 				one.After = []time.Duration{time.Millisecond}
 			}
