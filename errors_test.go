@@ -85,7 +85,7 @@ func TestErrors_SayWhatWasCalled(t *testing.T) {
 	_, err := closed.GetOrLoad(context.Background(), nil, nil, neverLoads)
 	require.ErrorIs(t, err, ErrClosed)
 	require.ErrorIs(t, closed.Resize(minMaxBytes), ErrClosed)
-	assert.Regexp(t, `\bGetOrLoad and Resize\b`, docs["ErrClosed"])
+	assert.Regexp(t, `\bGetOrLoad, Resize and CollapseHugePages\b`, docs["ErrClosed"])
 	assert.Regexp(t, `\bNewWithOptions\b[^.]*\bResize\b`, docs["ErrInvalidOptions"])
 	assert.Regexp(t, `\bSetWithTTL\b`, docs["ErrTTLTooShort"])
 }

@@ -260,12 +260,16 @@ func TestSnapshot_ClockSetBack(t *testing.T) {
 func TestSnapshot_ReadFromAdds(t *testing.T) {
 	c := mixedCache(t, defaultGeometry(minMaxBytes))
 	b, path := snapshotOf(t, c)
-	d := mustCache(t, defaultGeometry(minMaxBytes))
+	g := defaultGeometry(minMaxBytes)
+	var now time.Duration
+	g.now = func() time.Duration { return now }
+	d := mustCache(t, g)
 	for id := range uint32(700) {
 		v := stamp{id: id, version: 2, size: mixedSize(id + 7)}.value(nil)
 		require.NoError(t, d.Set(trafficKey(nil, id), v))
 	}
-	require.NoError(t, d.SetWithTTL([]byte("an hour"), nil, time.Nanosecond)) // expires at once
+	require.NoError(t, d.SetWithTTL([]byte("an hour"), nil, time.Second))
+	now = time.Second
 	was := contents(t, d)
 	f, err := os.Open(path)
 	require.NoError(t, err)

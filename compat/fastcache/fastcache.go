@@ -31,8 +31,8 @@ const (
 // Cache is a cache of byte slices outside of the Go heap, safe for concurrent use. New
 // and the LoadFromFile functions make one; it must not be copied.
 type Cache struct {
-	// buckets is there for programs and tests that name it; nothing is in it.
-	buckets [bucketsCount]struct{ gen uint64 }
+	// buckets is what fastcache's own tests name; nothing is in it.
+	buckets [bucketsCount]struct{ gen uint64 } //lint:ignore U1000 see above
 
 	// inner is another cache after each Reset: that is what gives memory back.
 	inner atomic.Pointer[ringcache.Cache]
