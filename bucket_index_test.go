@@ -163,3 +163,17 @@ func TestBucketIndex_StartsWithOnePageIfThereIsNotMore(t *testing.T) {
 		require.Equal(t, 1, b.index.Pages(), "bound and %d: %d expected", bound, want)
 	}
 }
+
+// The length of a value has 32 bits in a header, whatever a sixteenth of the bound is.
+func TestShared_LongestValueHasRoomInAHeader(t *testing.T) {
+	if math.MaxInt == math.MaxInt32 {
+		t.Skip("no value is that long here")
+	}
+	var s shared
+	for bound, want := range map[int64]int64{
+		32 << 20: 2 << 20, 64 << 30: 1<<32 - 1, 64<<30 - 16: 1<<32 - 1, 4 << 40: 1<<32 - 1,
+	} {
+		s.maxBytes.Store(bound)
+		require.EqualValues(t, want, s.maxValue())
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"math/bits"
 	"sync"
 	"sync/atomic"
@@ -135,8 +136,10 @@ func orNoMemory(get func(n int) ([]byte, error)) func(n int) ([]byte, error) {
 // bound returns the bytes that the cache may hold.
 func (s *shared) bound() int { return int(s.maxBytes.Load()) }
 
-// maxValue returns the length of the longest value.
-func (s *shared) maxValue() int { return s.bound() / maxValueShare }
+// maxValue returns the length of the longest value, which a header must have room for.
+func (s *shared) maxValue() int {
+	return int(min(int64(s.bound())/maxValueShare, math.MaxUint32))
+}
 
 // secret is mixed into every hash, so that nobody outside of the process can
 // choose keys that meet in one bucket. Its second word is odd.
