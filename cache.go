@@ -110,8 +110,8 @@ func (c *Cache) all() (all []*bucket) {
 // and v may be changed as soon as Set returns. After a Set that returned nil, a Get of k
 // finds v unless later Sets, of this or other keys, have pushed it out.
 //
-// A key may have up to 65,535 bytes, a value up to a sixteenth of the cache's bound and 4 GB; beyond
-// that Set returns [ErrTooLarge]. It returns [ErrNoMemory] if the operating system refuses
+// A key may have up to 65,535 bytes, a value up to a sixteenth of the cache's bound, and 4 GB;
+// beyond that Set returns [ErrTooLarge]. It returns [ErrNoMemory] if the operating system refuses
 // memory, and [ErrClosed] after Close. Whatever the error, an older value of k is gone and no
 // other entry is harmed, so callers that can do without the entry may ignore it.
 //

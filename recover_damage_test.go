@@ -259,7 +259,7 @@ func TestFile_OtherOptions(t *testing.T) {
 	require.NoError(t, c.Close())
 	for _, o := range []Options{
 		{MaxBytes: 512 << 20}, {MaxBytes: 128 << 20}, {MaxBytes: 256 << 20, Policy: PolicyFIFO},
-		{MaxBytes: 64 << 20}, {MaxBytes: 4 << 30}, {MaxBytes: 32 << 20},
+		{MaxBytes: 64 << 20}, {MaxBytes: 1 << 30}, {MaxBytes: 32 << 20},
 	} {
 		o.File = path
 		c, err := NewWithOptions(o)
