@@ -4,6 +4,7 @@ package ringcache
 
 import (
 	"encoding/binary"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -29,6 +30,9 @@ const (
 	deathWorkers = 2
 	deathKeys    = 1500 // of each worker
 )
+
+// deathRuns is how often the process dies under each policy.
+var deathRuns = flag.Int("ringcache.deaths", 12, "how often TestDeath kills a process")
 
 // deathOp is what a worker does with its nth call of a life.
 type deathOp struct {
@@ -283,7 +287,7 @@ func testDeaths(t *testing.T, policy Policy, deaths int, seed uint64) {
 }
 
 func TestDeath_NothingWrongComesBack(t *testing.T) {
-	deaths := 25
+	deaths := *deathRuns
 	if *longRun {
 		deaths = 1000
 	}

@@ -103,6 +103,9 @@ func (d *damaged) open(t testing.TB, b []byte, what string) (left int) {
 }
 
 func TestFile_EveryBitFlipped(t *testing.T) {
+	if raceEnabled {
+		t.Skip("one goroutine: the detector only makes it slow")
+	}
 	d := newDamaged(t)
 	all := d.open(t, d.whole, "whole")
 	require.Equal(t, len(d.holds), all)
@@ -113,8 +116,8 @@ func TestFile_EveryBitFlipped(t *testing.T) {
 			continue // of a part that nobody has written to
 		}
 		for bit := range 8 {
-			if !*longRun && bit != at%8 && at > 256 {
-				continue // one of each byte but of the header
+			if !*longRun && (bit != at%8 || at > 2*ringfile.HeadSize && at%3 != 0) && at > 256 {
+				continue // one of each byte but of the header, and of every third of records
 			}
 			b := bytes.Clone(d.whole)
 			b[at] ^= 1 << bit
@@ -130,6 +133,9 @@ func TestFile_EveryBitFlipped(t *testing.T) {
 }
 
 func TestFile_TruncatedZeroedAndGarbage(t *testing.T) {
+	if raceEnabled {
+		t.Skip("one goroutine: the detector only makes it slow")
+	}
 	d := newDamaged(t)
 	step := 997
 	if *longRun {
@@ -160,6 +166,27 @@ func TestFile_TruncatedZeroedAndGarbage(t *testing.T) {
 	fillRandom(r, garbage)
 	require.Equal(t, -1, d.open(t, garbage, "garbage"), "the file is refused")
 	require.Equal(t, garbage, d.read(t), "and stays as it is")
+}
+
+// A ring that is lost as a whole begins anew, and what is set then is found after a death.
+func TestFile_LostRingBeginsAnew(t *testing.T) {
+	g := tiny(2, 256, 16)
+	path := filepath.Join(t.TempDir(), "cache")
+	c := mustOpen(t, g, path)
+	fillCache(t, c, 0, 1000, 20)
+	require.NoError(t, c.Close())
+	b, err := os.ReadFile(path)
+	require.NoError(t, err)
+	clear(b[ringfile.HeadSize:][:8]) // what makes the chunks a region
+	require.NoError(t, os.WriteFile(path, b, 0o600))
+	for round := range 2 {
+		c = mustOpen(t, g, path)
+		require.NoError(t, c.validate())
+		require.Equal(t, round, c.Len())
+		require.NoError(t, c.Set([]byte("new"), []byte("value")))
+		require.NoError(t, c.validate())
+		abandon(c)
+	}
 }
 
 func FuzzFile(f *testing.F) {
@@ -251,6 +278,9 @@ func TestFile_AnotherBootStartsEmptyUnlessClosed(t *testing.T) {
 }
 
 func TestFile_OtherOptions(t *testing.T) {
+	if raceEnabled {
+		t.Skip("one goroutine: the detector only makes it slow")
+	}
 	path := filepath.Join(t.TempDir(), "cache")
 	const n = 100_000
 	c := openFile(t, path, 256<<20)

@@ -20,7 +20,7 @@ func openFile(t testing.TB, path string, maxBytes int) *Cache {
 func TestFile_AfterClose(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cache")
 	c := openFile(t, path, 64<<20)
-	const n = 200000
+	const n = 60000
 	for i := range n {
 		k := fmt.Appendf(nil, "key %d", i)
 		require.NoError(t, c.Set(k, fmt.Appendf(nil, "old %d", i)))

@@ -69,6 +69,8 @@ func TestSnapshot_Killed(t *testing.T) {
 	littered, deaths := 0, 20
 	if *longRun {
 		deaths = 300
+	} else if raceEnabled {
+		deaths = 5
 	}
 	for i := range deaths {
 		cmd := exec.Command(exe, "-test.run=^TestSnapshot_Killed$", "-test.count=1")

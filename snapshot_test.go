@@ -83,6 +83,9 @@ func TestSnapshot_StreamsIntoAnyShape(t *testing.T) {
 
 // Age within a ring comes back, to a twelfth of the main one and a quarter of the small.
 func TestSnapshot_OrderComesBack(t *testing.T) {
+	if raceEnabled {
+		t.Skip("one goroutine: the detector only makes it slow")
+	}
 	for _, kind := range []Policy{PolicyS3FIFO, PolicyFIFO} {
 		g := defaultGeometry(minMaxBytes)
 		g.policy = kind
@@ -117,6 +120,9 @@ func TestSnapshot_OrderComesBack(t *testing.T) {
 // The hits of a trace that goes on with the loaded cache are those of one that goes on
 // with the saved one.
 func TestSnapshot_HitsGoOn(t *testing.T) {
+	if raceEnabled {
+		t.Skip("one goroutine: the detector only makes it slow")
+	}
 	for _, kind := range []Policy{PolicyS3FIFO, PolicyFIFO} {
 		g := defaultGeometry(minMaxBytes)
 		g.policy = kind
@@ -151,6 +157,9 @@ func TestSnapshot_HitsGoOn(t *testing.T) {
 
 // Into a smaller cache the hottest come: what was read twice, of what was read never.
 func TestSnapshot_TheHottestFit(t *testing.T) {
+	if raceEnabled {
+		t.Skip("one goroutine: the detector only makes it slow")
+	}
 	c := mustCache(t, defaultGeometry(128<<20))
 	fillCache(t, c, 0, 700_000, 100)
 	key := make([]byte, 8)
@@ -346,7 +355,7 @@ func TestSnapshot_ModelGoesOn(t *testing.T) {
 			r := newRunner(t, mc.g, false)
 			rnd := newRand(uint64(i))
 			data := make([]byte, opSize*400)
-			for range 12 {
+			for range 6 * rounds() {
 				fillRandom(rnd, data)
 				if err := r.run(data); err != nil {
 					require.NoError(t, err, r.trail())

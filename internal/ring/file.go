@@ -60,6 +60,7 @@ func (r *Ring) Restore(chunks []ringfile.Chunk) (unused []chunk.Ref, ok bool) {
 		ok = r.place(tail, (head-tail)&r.Mask, chunks)
 	}
 	if !ok {
+		r.Tail = 0
 		r.ledger.SetSpan(0, 0)
 	}
 	for _, c := range chunks {
