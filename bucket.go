@@ -239,7 +239,8 @@ func (b *bucket) overwriteLocked(f *found, w *write) {
 		b.keepEvictedLocked(f.ring, f.pos, f.Header, w.why())
 	}
 	if f.HasExpiry {
-		b.renewLocked(f, w.expiry)
+		f.ring.SetExpiry(f.pos, f.Header, w.expiry) // sealed with the new value only
+		b.noteExpiry(w.expiry)
 	}
 	b.rewrites++
 	delay.Point()

@@ -54,6 +54,7 @@ func (b *bucket) recover() {
 	b.shared.recovered.entries.Add(uint64(n))
 	b.shared.recovered.bytes.Add(uint64(bytes))
 	b.shared.arrive(arrival{n, bytes}, b.large)
+	b.evictions = nil // of what goes now, nobody is told
 	b.learnLocked()
 }
 

@@ -51,7 +51,9 @@ func New(maxBytes int) *Cache {
 }
 
 // NewWithOptions returns a cache with the settings of o, or an error that
-// names the setting and its bound and is [ErrInvalidOptions].
+// names the setting and its bound and is [ErrInvalidOptions]. With [Options].File the error
+// may also be [ErrInUse], [ErrCorrupt], [ErrVersion], [ErrNoMemory] where the disk is full,
+// or that of the file system.
 func NewWithOptions(o Options) (*Cache, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -303,7 +305,8 @@ func (c *Cache) resetStep(b *bucket, left *int) (done bool) {
 
 // Close gives all memory back to the operating system. It waits for writes that are under
 // way; later calls miss, or return [ErrClosed] from Set. Address space stays reserved until
-// the Cache is collected. A second Close does nothing. The error is nil.
+// the Cache is collected. A second Close does nothing. With [Options].File it waits until
+// all is on the disk, and returns an error if it is not; otherwise the error is nil.
 func (c *Cache) Close() error {
 	a := &c.arena
 	a.mu.Lock()

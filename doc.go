@@ -72,8 +72,11 @@
 // cache was closed before, as the disk may have pages of different ages. In /dev/shm the
 // file takes memory and is never written to a disk. On a disk the kernel writes it back
 // in its own time, which costs bandwidth and makes it last over a reboot after Close. The
-// file is as large as the cache has ever been, and does not shrink. It may hold secrets.
-// Another program must not change it: a file that is cut short is a fault of the process.
+// file grows in steps of up to 64 MB, beside the index, and does not shrink. A record takes
+// 4 bytes more. Times to live go on by the wall clock while no process has the file. OnEvict
+// may be called before NewWithOptions returns, if the bound is smaller than before. The file
+// may hold secrets. Another program must not change it: a file that is cut short is a fault
+// of the process.
 //
 // # Memory
 //

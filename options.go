@@ -59,9 +59,10 @@ type Options struct {
 
 	// File, if not empty, is the path of a file that the entries are kept in, so that
 	// a cache which is opened on it again is warm, whatever ended the process: see the
-	// section Files of the package. One cache at a time has a file; another one gets
-	// [ErrInUse]. The file is made if there is none, with mode 0600. Linux, macOS and
-	// the BSDs can; elsewhere the error is [errors.ErrUnsupported].
+	// section Files of the package. One cache at a time has a file: another one gets
+	// [ErrInUse] until the first is closed, or collected. The file is made if there is
+	// none, with mode 0600. Linux, macOS and the BSDs can; elsewhere the error is
+	// [errors.ErrUnsupported].
 	File string
 
 	// ExpectedEntries is about how many entries the cache is going to hold, and

@@ -28,7 +28,8 @@ func openInFile(g geometry, path string) (*Cache, error) {
 	if store.IsNew {
 		return newCache(g), nil
 	}
-	if int(h.Buckets) != g.buckets || uint(h.PosBits) != g.posBits {
+	fits := int64(int(h.MaxBytes)) == h.MaxBytes
+	if int(h.Buckets) != g.buckets || uint(h.PosBits) != g.posBits || !fits {
 		store.Release()
 		return nil, fmt.Errorf("ringcache: open ring file %s: %w", path, errGeometry)
 	}
@@ -39,12 +40,14 @@ func openInFile(g geometry, path string) (*Cache, error) {
 	if wanted.maxBytes < c.leastBytes() {
 		return c.moveTo(wanted, path)
 	}
+	// The file may have held more than the bound that it was made with.
+	c.sizing.unfinished = c.shared.pool.Used() > wanted.maxBytes
 	c.resize(wanted.maxBytes)
 	return c, nil
 }
 
 // errGeometry says that a file is of a library that divides its entries otherwise.
-var errGeometry = fmt.Errorf("%w: another number of buckets", ErrCorrupt)
+var errGeometry = fmt.Errorf("%w: another number of buckets, or too large", ErrCorrupt)
 
 // asOurs returns err, and says which of the package's errors it is.
 func asOurs(err error) error {
@@ -87,16 +90,37 @@ func (c *Cache) moveTo(g geometry, path string) (*Cache, error) {
 	ringfile.Remove(temporary) // of a process that died here
 	moved, err := openInFile(g, temporary)
 	if err == nil {
-		for k, v := range c.All() {
-			ttl, _ := c.TTL(k)
-			_ = moved.SetWithTTL(k, v, ttl) // what it has no room for
+		if err = c.copyTo(moved); err == nil {
+			err = ringfile.Replace(temporary, path)
 		}
-		err = ringfile.Replace(temporary, path)
+		if err != nil {
+			ringfile.Remove(temporary)
+			err = errors.Join(err, moved.Close())
+		}
 	}
 	if err = errors.Join(err, c.Close()); err != nil {
 		return nil, fmt.Errorf("ringcache: open ring file: %w", err)
 	}
 	return moved, nil
+}
+
+// copyTo sets the entries of c in another cache. It is an error if the system refuses the
+// memory for them; what that has no room for is evicted, or too large.
+func (c *Cache) copyTo(other *Cache) error {
+	for k, v := range c.All() {
+		ttl, there := c.TTL(k)
+		if !there {
+			continue // expired just now
+		}
+		if err := other.SetWithTTL(k, v, ttl); errors.Is(err, ErrNoMemory) {
+			return err
+		}
+	}
+	s, o := &c.shared.recovered, &other.shared.recovered
+	o.entries.Store(s.entries.Load())
+	o.bytes.Store(s.bytes.Load())
+	o.discarded.Store(s.discarded.Load())
+	return nil
 }
 
 // recover enters what the file has into the cache. Nobody else knows of it yet.

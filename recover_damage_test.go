@@ -189,6 +189,43 @@ func TestFile_LostRingBeginsAnew(t *testing.T) {
 	}
 }
 
+// An overwrite that gives another expiry, cut off behind that: the old value must not live
+// on with it.
+func TestFile_OldValueDoesNotGetTheNewExpiry(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "cache")
+	c := openFile(t, path, 32<<20)
+	k := []byte("k")
+	require.NoError(t, c.SetWithTTL(k, []byte("old"), time.Hour))
+	h := c.shared.hash(k)
+	b := c.bucket(h)
+	b.lock()
+	var f found
+	require.True(t, b.findLocked(&f, k, h))
+	f.ring.SetExpiry(f.pos, f.Header, f.Expiry+1000)
+	b.unlock()
+	abandon(c)
+	c = openFile(t, path, 32<<20)
+	require.False(t, c.Has(k))
+	require.NoError(t, c.validate())
+	require.NoError(t, c.Close())
+}
+
+// A file that was made small, was in use with a larger bound, and is small again.
+func TestFile_BoundHoldsAfterALargerOne(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "cache")
+	require.NoError(t, openFile(t, path, 32<<20).Close())
+	c := openFile(t, path, 64<<20)
+	fillCache(t, c, 0, 60_000, 1000)
+	require.NoError(t, c.Close())
+	c = openFile(t, path, 32<<20)
+	var s Stats
+	c.UpdateStats(&s)
+	require.LessOrEqual(t, s.ReservedBytes, s.MaxBytesSize)
+	require.Greater(t, c.Len(), 20_000)
+	require.NoError(t, c.validate())
+	require.NoError(t, c.Close())
+}
+
 func FuzzFile(f *testing.F) {
 	d := newDamaged(f)
 	f.Add(uint32(0), []byte{1})
@@ -225,8 +262,12 @@ func TestFile_NotAFileOfOurs(t *testing.T) {
 	}
 	refused(dir)
 	require.ErrorIs(t, refused(filepath.Join(dir, "missing", "cache")), os.ErrNotExist)
-	for name, text := range map[string]string{"short": "somebody's", "long": string(make([]byte, 5)) +
-		string(bytes.Repeat([]byte("somebody's "), 10000))} {
+	others := bytes.Repeat([]byte("somebody's "), 10000)
+	for name, text := range map[string]string{
+		"short": "somebody's", "long": string(others),
+		"short, from zeros on": string(make([]byte, 100)) + "somebody's",
+		"long, from zeros on":  string(make([]byte, ringfile.HeadSize)) + string(others),
+	} {
 		path := filepath.Join(dir, name)
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 		require.ErrorIs(t, refused(path), ErrCorrupt)

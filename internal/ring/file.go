@@ -61,7 +61,7 @@ func (r *Ring) Restore(chunks []ringfile.Chunk) (unused []chunk.Ref, ok bool) {
 	}
 	if !ok {
 		r.Tail = 0
-		r.ledger.SetSpan(0, 0)
+		r.ledger.Empty()
 	}
 	for _, c := range chunks {
 		if !ok || r.Size == 0 || !r.holds(c.Ref) {
@@ -90,7 +90,7 @@ func (r *Ring) place(tail, size uint64, chunks []ringfile.Chunk) bool {
 	for i := range need {
 		pos := tail + i<<r.shift
 		ref, there := bySlot[r.slotOf(pos)]
-		if !there && i > 0 && i == need-1 {
+		if !there && i == need-1 {
 			ref, there = r.placeLast(pos, size <= i<<r.shift, bySlot)
 		}
 		if !there {
@@ -111,7 +111,16 @@ func (r *Ring) place(tail, size uint64, chunks []ringfile.Chunk) bool {
 func (r *Ring) placeLast(
 	pos uint64, fits bool, bySlot map[uint64]chunk.Ref,
 ) (ref chunk.Ref, ok bool) {
-	if ref, ok = bySlot[r.slotOf(r.Tail-1<<r.shift)]; ok {
+	// Slots are given up from the first on, so of those that are left the first is it.
+	left := r.Tail
+	for n := len(bySlot); n > 0; n-- {
+		before, there := bySlot[r.slotOf(left-1<<r.shift)]
+		if !there {
+			break
+		}
+		left, ref, ok = left-1<<r.shift, before, true
+	}
+	if ok {
 		r.ledger.Hold(ref, r.slotOf(pos))
 		return ref, true
 	}

@@ -71,12 +71,12 @@ func (r *Ring) forget() {
 	r.Counts = Counts{}
 }
 
-// SetExpiry gives the record at pos, which has room for it, another expiry.
+// SetExpiry gives the record at pos, which has room for it, another expiry. The caller seals
+// it then.
 func (r *Ring) SetExpiry(pos uint64, h record.Header, expiry uint32) {
 	var b [record.ExpirySize]byte
 	binary.LittleEndian.PutUint32(b[:], expiry)
 	r.Write(pos+uint64(h.ExpiryAt()), b[:])
-	r.Seal(pos)
 }
 
 // WorthCompacting reports whether so much of the ring is dead records that had room

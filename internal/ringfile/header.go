@@ -63,6 +63,17 @@ func (h *Header) Put(head []byte) {
 	copy(head, magic)
 }
 
+// isBlank reports whether a head has nothing in it but a state, as one that its process
+// died making.
+func isBlank(head []byte) bool {
+	for i, b := range head {
+		if b != 0 && (i < stateAt || i >= stateAt+wordSize) {
+			return false
+		}
+	}
+	return true
+}
+
 // ReadHeader reads the header of a file from its head. It returns ErrNew for one that
 // was never finished.
 func ReadHeader(head []byte) (h Header, err error) {

@@ -201,6 +201,13 @@ func (l *Ledger) SetSpan(tail, head uint64) {
 	}
 }
 
+// Empty is SetSpan of an empty ring, whatever the span was: it is none in between.
+func (l *Ledger) Empty() {
+	l.span[1].Store(0)
+	l.set(0, 0)
+	l.set(1, 0)
+}
+
 // SetHead is SetSpan for a ring whose tail stays.
 func (l *Ledger) SetHead(head uint64) {
 	if l != nil {

@@ -45,15 +45,12 @@ func Open(path string, fresh func() Header) (*Store, Header, error) {
 
 // open is Open for a file that is open already.
 func (f *Store) open(fresh func() Header) (h Header, err error) {
+	if err := f.lock(); err != nil {
+		return h, err
+	}
 	info, err := f.file.Stat()
 	if err != nil {
 		return h, err
-	}
-	if !info.Mode().IsRegular() {
-		return h, fmt.Errorf("%w: no regular file", ErrForeign)
-	}
-	if err := unix.Flock(int(f.file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return h, errors.Join(ErrInUse, err)
 	}
 	if info.Size() >= HeadSize {
 		h, err = f.openOld(info.Size())
@@ -67,6 +64,29 @@ func (f *Store) open(fresh func() Header) (h Header, err error) {
 	return h, f.begin(&h)
 }
 
+// lock takes the file's lock, unless another has it, or has put another file in its place
+// meanwhile.
+func (f *Store) lock() error {
+	info, err := f.file.Stat()
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("%w: no regular file", ErrForeign)
+	}
+	err = unix.Flock(int(f.file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return errors.Join(ErrInUse, err)
+	}
+	if err != nil {
+		return fmt.Errorf("lock it: %w", err)
+	}
+	if now, err := os.Stat(f.file.Name()); err != nil || !os.SameFile(info, now) {
+		return fmt.Errorf("%w: it was replaced just now", ErrInUse)
+	}
+	return nil
+}
+
 // refuseForeign returns an error if a file of less than a head has something in it that
 // was not written by a process that died while it made the file.
 func (f *Store) refuseForeign(size int64) error {
@@ -75,6 +95,9 @@ func (f *Store) refuseForeign(size int64) error {
 		return err
 	}
 	_, err := ReadHeader(head)
+	if errors.Is(err, ErrNew) && !isBlank(head) {
+		return ErrForeign
+	}
 	if errors.Is(err, ErrNew) || errors.Is(err, ErrDamaged) {
 		return nil
 	}
@@ -88,6 +111,9 @@ func (f *Store) openOld(size int64) (h Header, err error) {
 		return h, err
 	}
 	h, err = ReadHeader(head)
+	if errors.Is(err, ErrNew) && (size > HeadSize || !isBlank(head)) {
+		return h, ErrForeign // it has no header, and yet something in it
+	}
 	if errors.Is(err, ErrDamaged) {
 		return h, ErrNew
 	}
@@ -113,7 +139,11 @@ func (f *Store) openOld(size int64) (h Header, err error) {
 		f.Rings.Adopt(region)
 		f.size += n
 	}
+	// The disk must not say that it was closed, when pages are written back one by one.
 	f.Rings.SetState(f.boot, false)
+	if err := unix.Msync(head, unix.MS_SYNC); err != nil {
+		return h, err
+	}
 	return h, f.file.Truncate(f.size)
 }
 
