@@ -302,7 +302,7 @@ func (c *Cache) CollapseHugePages(ctx context.Context) (int64, error) {
 	var refused error
 	for at := uintptr(0); ; {
 		if ctx.Err() != nil {
-			return done, fmt.Errorf(doing, context.Cause(ctx))
+			return done, fmt.Errorf(doing, ctx.Err())
 		}
 		next, n, err := c.shared.pool.Collapse(at)
 		done += int64(n)

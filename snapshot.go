@@ -405,13 +405,20 @@ func optionsOf(s *snapshot.Contents, maxBytes int) Options {
 	if o.HugePages > HugePagesAtOnce {
 		o.HugePages = HugePagesWhenFull
 	}
-	bytes := 0
-	for i := range s.Blocks {
-		o.ExpectedEntries += int(s.Blocks[i].Entries)
-		bytes += int(s.Blocks[i].Size)
+	// Those whose header was made by hand must not keep the entries from being loaded.
+	isTick := func(d time.Duration) bool { return d == 0 || d >= clock.Tick }
+	if !isTick(o.TTL) || !isTick(o.RefreshAhead) || o.TTL > 0 && o.RefreshAhead >= o.TTL {
+		o.TTL, o.RefreshAhead = 0, 0
 	}
-	if o.ExpectedEntries > 0 {
-		o.ExpectedValueSize = max(1, bytes/o.ExpectedEntries-snapshot.MinEntry-typicalKey)
+	o.MaxBytes = max(o.MaxBytes, minMaxBytes)
+	var entries, bytes uint64
+	for i := range s.Blocks {
+		entries += uint64(s.Blocks[i].Entries)
+		bytes += s.Blocks[i].Size
+	}
+	if entries > 0 {
+		o.ExpectedEntries = int(min(entries, uint64(o.MaxBytes)/slotBytes))
+		o.ExpectedValueSize = max(1, int(bytes/entries)-snapshot.MinEntry-typicalKey)
 	}
 	return o
 }

@@ -45,14 +45,14 @@ func LoadFromFileMaxBytes(path string, maxBytes int) (*Cache, error) {
 }
 
 // LoadFromFileOrNew is [LoadFromFileMaxBytes] that takes what is whole: of a damaged file
-// every block that is not, each of up to a megabyte, and nothing of one that is not
-// there or cannot be read. How many blocks it had to leave out is told by
-// Stats.DiscardedBlocks. It panics where [New] does.
+// every whole block, and nothing of one that is not there or cannot be read.
+// Stats.DiscardedBlocks says how many blocks it had to leave out. It panics where [New]
+// does.
 func LoadFromFileOrNew(path string, maxBytes int) *Cache {
 	if maxBytes <= 0 {
 		return New(maxBytes)
 	}
-	c, err := loadFile(path, maxBytes, true)
+	c, err := loadFile(path, max(maxBytes, minMaxBytes), true)
 	if err != nil {
 		c = New(maxBytes)
 		if !errors.Is(err, fs.ErrNotExist) {
@@ -139,7 +139,7 @@ func (c *Cache) readFrom(r io.Reader) (int64, error) {
 			return c.readSeekable(f, from)
 		}
 	}
-	s, err := snapshot.NewStream(r)
+	s, err := snapshot.NewStream(r, uint64(8*snapshot.MaxBlock+c.shared.maxValue()))
 	if err != nil {
 		return s.Read, err
 	}
@@ -210,6 +210,9 @@ func (c *Cache) newBatch(h *snapshot.Header) *batch {
 func (c *Cache) restore(s *snapshot.Contents) error {
 	most := 8*snapshot.MaxBlock + c.shared.maxValue()
 	workers, room := runtime.GOMAXPROCS(0), uint64(c.shared.bound())
+	if c.shared.onEvict != nil {
+		workers = 1 // the caller's goroutine is the one that calls it
+	}
 	return s.Load(workers, uint64(most), room, func() func(*snapshot.Ref, []byte) error {
 		return c.newBatch(&s.Header).restore
 	})

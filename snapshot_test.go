@@ -497,3 +497,29 @@ func TestSnapshot_ManyAtOnce(t *testing.T) {
 	setters.Wait()
 	require.Empty(t, litter(t, filepath.Dir(path)))
 }
+
+// Who calls ReadFrom is who OnEvict is called by, and who its panic reaches.
+func TestSnapshot_PanicInOnEvictReachesTheCaller(t *testing.T) {
+	c := mustCache(t, defaultGeometry(64<<20))
+	fillCache(t, c, 0, 60_000, 1000)
+	_, path := snapshotOf(t, c)
+	g := defaultGeometry(minMaxBytes)
+	g.onEvict = func([]byte, []byte, Reason) { panic("of the user") }
+	d := mustCache(t, g)
+	f, err := os.Open(path)
+	require.NoError(t, err)
+	defer f.Close()
+	require.PanicsWithValue(t, "of the user", func() { _, _ = d.ReadFrom(f) })
+	require.NoError(t, d.validate())
+}
+
+func TestLoadFromFileOrNew_TakesWhatNewTakes(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "snapshot")
+	c := New(1)
+	require.NoError(t, c.Set([]byte("k"), []byte("v")))
+	require.NoError(t, c.SaveToFile(path))
+	closeCache(t, c)
+	c = LoadFromFileOrNew(path, 1)
+	defer closeCache(t, c)
+	require.True(t, c.Has([]byte("k")))
+}

@@ -26,6 +26,8 @@ const (
 
 	// minCapacity is what ringcache makes of any smaller bound.
 	minCapacity = bucketsCount * chunkSize
+
+	maxCapacity = 1 << 42 // the largest bound of ringcache
 )
 
 // Cache is a cache of byte slices outside of the Go heap, safe for concurrent use. New
@@ -43,6 +45,9 @@ type Cache struct {
 	ignored atomic.Uint64
 
 	big bigCounters
+
+	// before are the calls that loading a folder has made of inner, or nil.
+	before atomic.Pointer[ringcache.Stats]
 }
 
 // New returns a cache of maxBytes, rounded up to a multiple of 32 MB. It panics if
@@ -117,6 +122,7 @@ func (c *Cache) Reset() {
 	} else {
 		_ = fresh.Close()
 	}
+	c.before.Store(nil)
 	c.ignored.Store(0)
 	c.big.reset()
 }

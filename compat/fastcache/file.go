@@ -17,8 +17,9 @@ func (c *Cache) SaveToFile(filePath string) error {
 
 // SaveToFileConcurrent saves the entries to a file, with so many workers; as many as
 // GOMAXPROCS where concurrency is 0 or less or more than these. The file is complete, or
-// stays as it was: a crash does not harm it. A snapshot folder of fastcache in its place
-// is removed once the file is complete. Missing folders above it are made.
+// stays as it was: a crash does not harm it. A snapshot folder of fastcache in its place is
+// moved aside, to filePath.folder, and removed once the file is there: a crash in between,
+// the first time, leaves both under names of their own. Missing folders above it are made.
 func (c *Cache) SaveToFileConcurrent(filePath string, concurrency int) error {
 	if procs := runtime.GOMAXPROCS(0); concurrency <= 0 || concurrency > procs {
 		concurrency = procs
@@ -38,11 +39,15 @@ func (c *Cache) SaveToFileConcurrent(filePath string, concurrency int) error {
 	if target == filePath {
 		return nil
 	}
-	if err := os.RemoveAll(filePath); err != nil {
-		return fmt.Errorf("cannot remove old contents at %q: %w", filePath, err)
+	old := filePath + ".folder"
+	if err := os.Rename(filePath, old); err != nil {
+		return fmt.Errorf("cannot move %q to %q: %w", filePath, old, err)
 	}
 	if err := os.Rename(target, filePath); err != nil {
 		return fmt.Errorf("cannot move %q to %q: %w", target, filePath, err)
+	}
+	if err := os.RemoveAll(old); err != nil {
+		return fmt.Errorf("cannot remove old contents at %q: %w", old, err)
 	}
 	return nil
 }

@@ -76,6 +76,10 @@ func TestFolder_OfFastcacheMovesOver(t *testing.T) {
 		}
 		require.Equal(t, v, c.Get(nil, k), "%s", k)
 	}
+	var s Stats
+	c.UpdateStats(&s)
+	require.EqualValues(t, 20000, s.GetCalls, "only those of this test")
+	require.Zero(t, s.SetCalls+s.SetBigCalls)
 	require.True(t, bytes.Equal(long, c.GetBig(nil, []byte("big"))))
 	require.Equal(t, "0123456789abcdef", string(c.Get(nil, []byte("sixteen"))))
 
@@ -157,4 +161,26 @@ func TestFolder_DamageIsAnError(t *testing.T) {
 		_, err := LoadFromFile(path)
 		require.Error(t, err)
 	}
+}
+
+func TestFolder_OddNamesAndSizes(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "br[1]")
+	old := real.New(1)
+	defer old.Reset()
+	old.Set([]byte("k"), []byte("v"))
+	require.NoError(t, old.SaveToFile(path))
+	c, err := LoadFromFile(path)
+	require.NoError(t, err)
+	require.Equal(t, "v", string(c.Get(nil, []byte("k"))))
+	require.NoError(t, c.SaveToFile(path))
+	c.Reset()
+	left, err := os.ReadDir(filepath.Dir(path))
+	require.NoError(t, err)
+	require.Len(t, left, 1, "nothing but the file")
+
+	folder := t.TempDir()
+	chunks := []byte{0x40, 0x0d, 3, 0, 0, 0, 0, 0} // 200,000 in each bucket: 6 TB
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "metadata.bin"), chunks, 0o644))
+	_, err = LoadFromFile(folder)
+	require.ErrorContains(t, err, "invalid maxBucketChunks=200000")
 }

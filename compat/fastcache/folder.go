@@ -9,16 +9,21 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/golang/snappy"
+
+	"github.com/ringcache/ringcache"
 )
 
 // fastcache's snapshot is a folder: metadata.bin, the number of chunks that a bucket may
 // have, and files data.N.bin, each a snappy stream of buckets. A bucket is its number, the
 // offset and the generation at which it writes next, its map from hash to generation and
 // offset, and its chunks. All numbers are 8 bytes, little-endian.
+
+var dataFile = regexp.MustCompile(`^data\.\d+\.bin$`)
 
 // loadFolder moves the entries of fastcache's snapshot into a new cache.
 func loadFolder(folder string, maxBytes int) (*Cache, error) {
@@ -29,18 +34,26 @@ func loadFolder(folder string, maxBytes int) (*Cache, error) {
 	if err := checkCapacity(folder, capacity, maxBytes); err != nil {
 		return nil, err
 	}
-	files, err := filepath.Glob(filepath.Join(folder, "data.*.bin"))
+	files, err := os.ReadDir(folder)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read files from %q: %w", folder, err)
 	}
 	c := New(capacity)
-	for _, file := range files {
+	for _, entry := range files {
+		if !dataFile.MatchString(entry.Name()) {
+			continue
+		}
+		file := filepath.Join(folder, entry.Name())
 		if err := c.loadBuckets(file); err != nil {
 			c.Reset()
 			return nil, fmt.Errorf("cannot load %q: %w", file, err)
 		}
 	}
 	c.joinBig()
+	c.big.reset()
+	before := new(ringcache.Stats)
+	c.inner.Load().UpdateStats(before)
+	c.before.Store(before)
 	return c, nil
 }
 
@@ -55,7 +68,7 @@ func folderCapacity(path string) (int, error) {
 			path, len(data))
 	}
 	chunks := binary.LittleEndian.Uint64(data)
-	if chunks == 0 || chunks >= maxBucketSize/chunkSize ||
+	if chunks == 0 || chunks*minCapacity > maxCapacity || chunks >= maxBucketSize/chunkSize ||
 		chunks*minCapacity > uint64(^uint(0)>>1) {
 		return 0, fmt.Errorf("invalid maxBucketChunks=%d read from %q", chunks, path)
 	}
@@ -106,7 +119,7 @@ func (c *Cache) loadBucket(r io.Reader) error {
 		return err
 	}
 	places = slices.DeleteFunc(places, func(p place) bool {
-		return !p.isLive(head.Next, head.Gen)
+		return !p.isLive(head.Next, head.Gen&maxGen)
 	})
 	slices.SortFunc(places, func(a, b place) int {
 		older := cmp.Compare(boolInt(a.offset < head.Next), boolInt(b.offset < head.Next))
@@ -150,9 +163,11 @@ func readRecords(r io.Reader, n, size uint64) ([]byte, error) {
 	return data, err
 }
 
+// maxGen is the last generation before 1.
+const maxGen = 1<<24 - 1
+
 // isLive says whether what was written at p has not been overwritten since.
 func (p place) isLive(next, gen uint64) bool {
-	const maxGen = 1<<24 - 1
 	return p.gen == gen && p.offset < next ||
 		(p.gen+1 == gen || p.gen == maxGen && gen == 1) && p.offset >= next
 }

@@ -194,8 +194,9 @@ func parseBlock(b []byte, salt uint64, at int64) (h BlockHeader, err error) {
 	isEnd := h.Kind == kindEnd && h.Length == endSize && h.Size == endSize
 	known := isEnd || h.Kind == kindEntries && h.Rank < Ranks
 	isPacked := h.Size != h.Length
-	if !known || h.Length > math.MaxInt64/2 || uint64(h.Entries) > h.Size ||
-		isPacked && (h.Size > MaxBlock || h.Length > MaxBlock) {
+	isTooFull := uint64(h.Entries)*MinEntry > h.Size || h.Unread > h.Size
+	if !known || h.Length > math.MaxInt64/2 || !isEnd && isTooFull ||
+		isPacked && (h.Size > MaxBlock || h.Length > MaxBlock || h.Size > 256*h.Length) {
 		return h, corrupt(at, "block of kind %d, rank %d, %d entries, %d bytes, %d unpacked",
 			h.Kind, h.Rank, h.Entries, h.Length, h.Size)
 	}

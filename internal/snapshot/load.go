@@ -62,10 +62,21 @@ func (c *Contents) Load(
 			work()
 		}()
 	}
+	returned := false
+	defer func() {
+		if !returned {
+			_ = take(errStopped, false) // a panic goes on: the others end before
+			others.Wait()
+		}
+	}()
 	work()
+	returned = true
 	others.Wait()
 	return first
 }
+
+// errStopped ends the workers when one of them panics.
+var errStopped = errors.New("loading was stopped")
 
 // perEntry is about what an entry takes in an index.
 const perEntry = 14

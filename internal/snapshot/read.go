@@ -245,6 +245,7 @@ type Stream struct {
 	Read   int64 // bytes so far
 
 	r    io.Reader
+	most uint64 // bytes of a block; longer ones are read over
 	buf  []byte
 	more buffers
 	seen map[uint32]bool
@@ -252,8 +253,8 @@ type Stream struct {
 }
 
 // NewStream reads the header.
-func NewStream(r io.Reader) (*Stream, error) {
-	s := &Stream{r: r, seen: map[uint32]bool{}}
+func NewStream(r io.Reader, most uint64) (*Stream, error) {
+	s := &Stream{r: r, most: most, seen: map[uint32]bool{}}
 	b, err := s.next(HeaderSize)
 	if err == nil || errors.Is(err, ErrCorrupt) {
 		s.Header, err = ParseHeader(b, 0)
@@ -294,6 +295,9 @@ func (s *Stream) Next() (Ref, []byte, error) {
 	if err != nil {
 		return Ref{}, nil, err
 	}
+	if h.Length > s.most {
+		return s.skip(&h, at)
+	}
 	body, err := s.next(h.Length)
 	if err == nil {
 		err = h.Check(body, s.Header.Salt, at)
@@ -315,6 +319,26 @@ func (s *Stream) Next() (Ref, []byte, error) {
 	ref := Ref{BlockHeader: h, At: at}
 	body, err = s.more.unpack(&ref, body)
 	return ref, body, err
+}
+
+// skip reads a block over that is too long for the cache, and returns it without its body.
+func (s *Stream) skip(h *BlockHeader, at int64) (Ref, []byte, error) {
+	n, err := io.CopyN(io.Discard, s.r, int64(h.Length))
+	s.Read += n
+	if err == io.EOF {
+		err = corrupt(at, "%d more bytes are missing", int64(h.Length)-n)
+	}
+	if err != nil {
+		return Ref{}, nil, err
+	}
+	if s.seen[h.ID] {
+		return Ref{}, nil, corrupt(at, "block %d for the second time", h.ID)
+	}
+	s.seen[h.ID] = true
+	s.add(h)
+	ref := Ref{BlockHeader: *h, At: at}
+	ref.Entries = 0
+	return ref, nil, nil
 }
 
 // Each calls fn with each entry of a block's body, and where in the body it and

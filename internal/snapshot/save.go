@@ -140,7 +140,9 @@ func (s *Saver) pass(all []*Worker, p Pass) {
 			err = w.walk(i, min(group, s.Parts-i), p)
 		}
 		s.note(err)
-		s.note(w.flush())
+		if err == nil || err == errCut && s.Partial {
+			s.note(w.flush())
+		}
 	}
 	var others sync.WaitGroup
 	returned := false

@@ -221,7 +221,7 @@ func TestStream_ReaderFails(t *testing.T) {
 	for n := 0; n < len(m.b); n += 97 {
 		for _, end := range []error{io.EOF, broken} {
 			r := io.MultiReader(bytes.NewReader(m.b[:n]), failing{end})
-			st, err := NewStream(r)
+			st, err := NewStream(r, 1<<40)
 			for err == nil {
 				_, _, err = st.Next()
 			}
