@@ -7,6 +7,7 @@ import (
 	"math/bits"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -37,6 +38,10 @@ func newRand(seed uint64) *rand.Rand {
 
 // isBrief reports whether a time to live is below the clock's tick, and so refused.
 func isBrief(ttl time.Duration) bool { return 0 < ttl && ttl < clock.Tick }
+
+// inFile has the caches of tests lie in files. Not all tests are for such caches: those of
+// resident memory and of refused memory are not.
+var inFile = flag.Bool("ringcache.file", false, "run the tests on caches with Options.File")
 
 // rounds returns how often a randomised test repeats its run.
 func rounds() int {
@@ -96,7 +101,12 @@ func describe(g geometry) string {
 // mustCache returns a cache that is validated and closed when the test ends.
 func mustCache(t testing.TB, g geometry) *Cache {
 	t.Helper()
-	c := newCache(g)
+	var c *Cache
+	if *inFile && offHeap {
+		c = mustOpen(t, g, filepath.Join(t.TempDir(), "cache"))
+	} else {
+		c = newCache(g)
+	}
 	t.Cleanup(func() {
 		if !c.buckets[0].closed { // there is nothing left to validate
 			assert.NoError(t, c.validate(), "at the end")
