@@ -332,6 +332,21 @@ func TestRingcache_AllSizes(t *testing.T) {
 	check.run(t, ringcache.New(1))
 }
 
+// The same for a cache whose entries lie in a file.
+func TestRingcache_InFile(t *testing.T) {
+	c, err := ringcache.NewWithOptions(ringcache.Options{
+		MaxBytes: 1 << 20, File: filepath.Join(t.TempDir(), "cache"),
+	})
+	if errors.Is(err, errors.ErrUnsupported) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := checked{large: true}
+	check.run(t, c)
+}
+
 // A cache of small values, whose index has many groups and is full: all reads go by the
 // reader that takes no lock. Statistics do not tell, so the runtime has to: a lookup
 // that takes a bucket's lock is met by others who want it, and shows in the profile of
