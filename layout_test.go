@@ -18,7 +18,7 @@ import (
 
 const (
 	mostRootFiles = 29     // Go files at the root that are no tests
-	mostLines     = 12_000 // of them and of the packages in internal
+	mostLines     = 11_900 // of them and of the packages in internal
 	mostFileLines = 500
 	mostFuncLines = 60
 	mostColumns   = 100
