@@ -30,13 +30,13 @@ type Lessons struct {
 
 // Evidence is what a bucket has seen since it last told.
 type Evidence struct {
-	Hits     [2]int // near ghosts of each ring that were found
-	Ghosts   [2]int // how many ghosts there were each time, summed up
-	Returned int    // ghosts of main that were found
-	Drops    [2]int // entries dropped at each tail
-	Good     int    // entries on probation that were read before they reached main's tail
-	Bad      int    // and that were not
-	Entries  int    // by how many more there are
+	Hits     [2]int   // near ghosts of each ring that were found
+	Ghosts   [2]int64 // how many ghosts there were each time, summed up
+	Returned int      // ghosts of main that were found
+	Drops    [2]int   // entries dropped at each tail
+	Good     int      // entries on probation that were read before they reached main's tail
+	Bad      int      // and that were not
+	Entries  int      // by how many more there are
 }
 
 // Learner draws the Lessons. The zero value is ready for use.

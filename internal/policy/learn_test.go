@@ -38,7 +38,7 @@ func TestLearner_SizeOfSmall(t *testing.T) {
 		{"no ghosts of main: it keeps what nobody reads", [2]int{50, 0}, [2]int{1000, 0}, 1},
 		{"no ghosts left", [2]int{50, 0}, [2]int{0, 0}, 0},
 	} {
-		e := Evidence{Hits: c.hits, Ghosts: c.ghosts, Drops: [2]int{60, 60}}
+		e := Evidence{Hits: c.hits, Ghosts: [2]int64{int64(c.ghosts[0]), int64(c.ghosts[1])}, Drops: [2]int{60, 60}}
 		one, many := lesson(e, 1), lesson(e, 200)
 		got := 0
 		switch {
@@ -57,8 +57,8 @@ func TestLearner_SizeOfSmall(t *testing.T) {
 // Nothing changes before enough entries have been dropped and ghosts asked for.
 func TestLearner_Waits(t *testing.T) {
 	for name, e := range map[string]Evidence{
-		"few drops": {Hits: [2]int{100, 0}, Ghosts: [2]int{100, 100}, Drops: [2]int{30, 0}},
-		"few hits":  {Hits: [2]int{7, 0}, Ghosts: [2]int{100, 100}, Drops: [2]int{500, 0}},
+		"few drops": {Hits: [2]int{100, 0}, Ghosts: [2]int64{100, 100}, Drops: [2]int{30, 0}},
+		"few hits":  {Hits: [2]int{7, 0}, Ghosts: [2]int64{100, 100}, Drops: [2]int{500, 0}},
 	} {
 		assert.Equal(t, naive.Small, lesson(e, 1).Small, name)
 	}
@@ -132,16 +132,16 @@ func FuzzLearner(f *testing.F) {
 		l := &Learner{}
 		next := func() (n int) {
 			if len(data) >= 4 {
-				n, data = int(binary.LittleEndian.Uint32(data)), data[4:]
+				n, data = int(binary.LittleEndian.Uint32(data)&math.MaxInt32), data[4:]
 			}
 			return n
 		}
 		for range 64 {
 			before := l.Small
 			e := Evidence{
-				Hits: [2]int{next(), next()}, Ghosts: [2]int{next(), next()},
+				Hits: [2]int{next(), next()}, Ghosts: [2]int64{int64(next()), int64(next())},
 				Drops: [2]int{next(), next()}, Returned: next(), Good: next(), Bad: next(),
-				Entries: int(int32(next())),
+				Entries: next() - math.MaxInt32/2,
 			}
 			l.Learn(&e)
 			if !(l.Small >= leastSmall && l.Small <= mostSmall) {

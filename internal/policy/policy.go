@@ -123,8 +123,8 @@ func (s *State) GhostFound(of Ring, n int, ghosts [2]int, near bool) {
 	}
 	if near {
 		s.evidence.Hits[of] += n
-		s.evidence.Ghosts[Small] += n * ghosts[Small]
-		s.evidence.Ghosts[Main] += n * ghosts[Main]
+		s.evidence.Ghosts[Small] += int64(n) * int64(ghosts[Small])
+		s.evidence.Ghosts[Main] += int64(n) * int64(ghosts[Main])
 	}
 }
 
