@@ -38,7 +38,8 @@ func TestLearner_SizeOfSmall(t *testing.T) {
 		{"no ghosts of main: it keeps what nobody reads", [2]int{50, 0}, [2]int{1000, 0}, 1},
 		{"no ghosts left", [2]int{50, 0}, [2]int{0, 0}, 0},
 	} {
-		e := Evidence{Hits: c.hits, Ghosts: [2]int64{int64(c.ghosts[0]), int64(c.ghosts[1])}, Drops: [2]int{60, 60}}
+		ghosts := [2]int64{int64(c.ghosts[0]), int64(c.ghosts[1])}
+		e := Evidence{Hits: c.hits, Ghosts: ghosts, Drops: [2]int{60, 60}}
 		one, many := lesson(e, 1), lesson(e, 200)
 		got := 0
 		switch {
