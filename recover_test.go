@@ -81,7 +81,7 @@ func TestFile_ModelWithReopening(t *testing.T) {
 			rnd := newRand(uint64(i))
 			data := make([]byte, opSize*500)
 			recovered := uint64(0)
-			for n := range 12 * rounds() {
+			for n := range min(12*rounds(), 60) {
 				fillRandom(rnd, data)
 				if err := r.run(data); err != nil {
 					require.NoError(t, err, "round %d:\n%s", n, r.trail())

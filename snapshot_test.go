@@ -355,7 +355,7 @@ func TestSnapshot_ModelGoesOn(t *testing.T) {
 			r := newRunner(t, mc.g, false)
 			rnd := newRand(uint64(i))
 			data := make([]byte, opSize*400)
-			for range 6 * rounds() {
+			for range min(6*rounds(), 24) {
 				fillRandom(rnd, data)
 				if err := r.run(data); err != nil {
 					require.NoError(t, err, r.trail())
