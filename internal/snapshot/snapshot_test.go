@@ -239,11 +239,12 @@ type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// Packed blocks have MaxBlock bytes at the most: more is not believed, nor allocated.
+// Packed blocks have MaxBlock bytes at the most, and no more than 256 for each byte that is
+// packed: more is not believed, nor allocated.
 func TestBlock_PackedClaimsTooMuch(t *testing.T) {
 	b := make([]byte, BlockHeaderSize+10)
 	for size, ok := range map[uint64]bool{
-		10: true, MaxBlock: true, MaxBlock + 1: false, 1 << 40: false,
+		10: true, 2560: true, 2561: false, MaxBlock: false, MaxBlock + 1: false, 1 << 40: false,
 	} {
 		h := BlockHeader{Kind: kindEntries, Entries: 1, Size: size}
 		h.seal(b, 7)
