@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ringcache/ringcache/internal/atomicfile"
 	"github.com/ringcache/ringcache/internal/ringfile"
 )
 
@@ -87,14 +88,14 @@ func headerFor(g geometry) ringfile.Header {
 // new file in place of that of c, whose chunks are too large for so small a cache.
 func (c *Cache) moveTo(g geometry, path string) (*Cache, error) {
 	temporary := path + ".new"
-	ringfile.Remove(temporary) // of a process that died here
+	atomicfile.Remove(temporary) // of a process that died here
 	moved, err := openInFile(g, temporary)
 	if err == nil {
 		if err = c.copyTo(moved); err == nil {
-			err = ringfile.Replace(temporary, path)
+			err = atomicfile.Move(temporary, path)
 		}
 		if err != nil {
-			ringfile.Remove(temporary)
+			atomicfile.Remove(temporary)
 			err = errors.Join(err, moved.Close())
 		}
 	}

@@ -2,7 +2,7 @@
 // outlive the process. Only rings are in it: the index is made anew from them.
 //
 //	head      64 KB: header; at 4 KB the span of each ring, its tail and its head
-//	region    a directory, a word for each chunk, and the chunks; as many as it takes
+//	extent    a directory, a word for each chunk, and the chunks; as many as it takes
 //	...
 //
 // The file is a shared mapping. What a process has stored before it died is there, in
@@ -27,7 +27,7 @@ import (
 )
 
 const (
-	// HeadSize is where the first region begins. It and the size of a region's
+	// HeadSize is where the first extent begins. It and the size of an extent's
 	// directory are multiples of the largest page that systems have.
 	HeadSize = 64 << 10
 
@@ -46,11 +46,11 @@ type File struct {
 	grow      func(n int) ([]byte, error)
 
 	mu      sync.Mutex
-	regions atomic.Pointer[[]region]
+	extents atomic.Pointer[[]extent]
 }
 
-// region is the chunks of one mapping, and their directory.
-type region struct {
+// extent is the chunks of one mapping, and their directory.
+type extent struct {
 	directory []atomic.Uint64 // a word for each chunk; 0: nobody has it
 	chunks    []byte
 }
@@ -59,7 +59,7 @@ type region struct {
 // and returns these, mapped and zero.
 func New(head []byte, chunkSize int, grow func(n int) ([]byte, error)) *File {
 	f := &File{head: head, chunkSize: chunkSize, grow: grow}
-	f.regions.Store(new([]region))
+	f.extents.Store(new([]extent))
 	return f
 }
 
@@ -87,8 +87,8 @@ func stateOf(boot string, clean bool) uint64 {
 
 func (f *File) stateWord() *atomic.Uint64 { return &words(f.head[stateAt:], 1)[0] }
 
-// regionSizes returns the bytes of a region of n chunks, and of its directory.
-func (f *File) regionSizes(n int) (directory, all int) {
+// extentSizes returns the bytes of an extent of n chunks, and of its directory.
+func (f *File) extentSizes(n int) (directory, all int) {
 	directory = wholePages(wordSize * (n + 1))
 	return directory, directory + wholePages(n*f.chunkSize)
 }
@@ -96,21 +96,21 @@ func (f *File) regionSizes(n int) (directory, all int) {
 // wholePages returns n rounded up to pages of whatever size: maps begin at one.
 func wholePages[N int | int64](n N) N { return (n + HeadSize - 1) / HeadSize * HeadSize }
 
-// Map adds a region of n bytes of chunks to the file, and returns these.
+// Map adds an extent of n bytes of chunks to the file, and returns these.
 func (f *File) Map(n int) ([]byte, error) {
 	count := n / f.chunkSize
-	_, all := f.regionSizes(count)
+	_, all := f.extentSizes(count)
 	b, err := f.grow(all)
 	if err != nil {
 		return nil, err
 	}
-	// The count comes last, and makes it a region.
+	// The count comes last, and makes it an extent.
 	words(b, 1)[0].Store(seal(uint64(count), 0))
 	return f.add(b, count).chunks, nil
 }
 
-// RegionSize returns how long the region is that begins with b, or 0 if none does.
-func (f *File) RegionSize(b []byte) int64 {
+// ExtentSize returns how long the extent is that begins with b, or 0 if none does.
+func (f *File) ExtentSize(b []byte) int64 {
 	count, ok := unseal(words(b, 1)[0].Load(), 0)
 	if !ok || count == 0 {
 		return 0
@@ -119,19 +119,19 @@ func (f *File) RegionSize(b []byte) int64 {
 	return wholePages(wordSize*(chunks+1)) + wholePages(chunks*int64(f.chunkSize))
 }
 
-// Adopt adds a region that was in the file before, of which b are all bytes.
+// Adopt adds an extent that was in the file before, of which b are all bytes.
 func (f *File) Adopt(b []byte) {
 	count, _ := unseal(words(b, 1)[0].Load(), 0)
 	f.add(b, int(count))
 }
 
-func (f *File) add(b []byte, count int) region {
-	directory, _ := f.regionSizes(count)
-	added := region{directory: words(b, count+1)[1:], chunks: b[directory:][:count*f.chunkSize]}
+func (f *File) add(b []byte, count int) extent {
+	directory, _ := f.extentSizes(count)
+	added := extent{directory: words(b, count+1)[1:], chunks: b[directory:][:count*f.chunkSize]}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	all := append(append([]region{}, *f.regions.Load()...), added)
-	f.regions.Store(&all)
+	all := append(append([]extent{}, *f.extents.Load()...), added)
+	f.extents.Store(&all)
 	return added
 }
 
@@ -141,11 +141,11 @@ type Chunk struct {
 	chunk.Ref
 }
 
-// Chunks returns the chunks of all regions: those that rings hold, by the number of the
+// Chunks returns the chunks of all extents: those that rings hold, by the number of the
 // ring, and those that nobody holds.
 func (f *File) Chunks(rings int) (held [][]Chunk, free []chunk.Ref) {
 	held = make([][]Chunk, rings)
-	for _, r := range *f.regions.Load() {
+	for _, r := range *f.extents.Load() {
 		for i := range r.directory {
 			ref := chunk.RefOf(r.chunks[i*f.chunkSize:][:f.chunkSize])
 			entry, ok := unseal(r.directory[i].Load(), uint64(i))
@@ -169,14 +169,14 @@ const slotBits = 30
 // entry returns the directory's word of a chunk, and its salt.
 func (f *File) entry(c chunk.Ref) (word *atomic.Uint64, salt uint64) {
 	at := uintptr(c.Pointer())
-	for _, r := range *f.regions.Load() {
+	for _, r := range *f.extents.Load() {
 		first := chunk.RefOf(r.chunks)
 		if d := at - uintptr(first.Pointer()); d < uintptr(len(r.chunks)) {
 			i := d / uintptr(f.chunkSize)
 			return &r.directory[i], uint64(i)
 		}
 	}
-	panic("ringfile: chunk of no region")
+	panic("ringfile: chunk of no extent")
 }
 
 // Ledger is where one ring notes what of it is in the file. A nil Ledger notes nothing:

@@ -125,18 +125,18 @@ func (f *Store) openOld(size int64) (h Header, err error) {
 		return h, ErrNew
 	}
 	for f.size = HeadSize; f.size < size; {
-		n, err := f.regionAt(f.size, size)
+		n, err := f.extentAt(f.size, size)
 		if err != nil {
 			return h, err
 		}
 		if n == 0 {
 			break // the process died while it made this one
 		}
-		region, err := f.mapAt(f.size, n)
+		extent, err := f.mapAt(f.size, n)
 		if err != nil {
 			return h, err
 		}
-		f.Rings.Adopt(region)
+		f.Rings.Adopt(extent)
 		f.size += n
 	}
 	// The disk must not say that it was closed, when pages are written back one by one.
@@ -147,9 +147,9 @@ func (f *Store) openOld(size int64) (h Header, err error) {
 	return h, f.file.Truncate(f.size)
 }
 
-// regionAt returns the bytes of the region that begins at off in a file of that size, or
+// extentAt returns the bytes of the extent that begins at off in a file of that size, or
 // 0 if there is none that is whole.
-func (f *Store) regionAt(off, size int64) (int64, error) {
+func (f *Store) extentAt(off, size int64) (int64, error) {
 	if size-off < HeadSize {
 		return 0, nil
 	}
@@ -158,7 +158,7 @@ func (f *Store) regionAt(off, size int64) (int64, error) {
 		return 0, err
 	}
 	defer func() { _ = unix.Munmap(b) }()
-	if n := f.Rings.RegionSize(b); n <= size-off {
+	if n := f.Rings.ExtentSize(b); n <= size-off {
 		return n, nil
 	}
 	return 0, nil
