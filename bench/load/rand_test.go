@@ -32,30 +32,6 @@ func TestRandIsDeterministic(t *testing.T) {
 	}
 }
 
-// TestZipfMatchesItsDefinition compares the shares of the ranks with the exact
-// probabilities.
-func TestZipfMatchesItsDefinition(t *testing.T) {
-	const n, draws = 1000, 2_000_000
-	for _, s := range []float64{0.5, 0.99, 1.2} {
-		r := NewRand(3)
-		z := NewZipf(&r, n, s)
-		var count [n]int
-		for range draws {
-			count[z.Next()]++
-		}
-		var sum float64
-		for k := range n {
-			sum += math.Pow(float64(k+1), -s)
-		}
-		for k, got := range count {
-			want := draws * math.Pow(float64(k+1), -s) / sum
-			if math.Abs(float64(got)-want) > 6*math.Sqrt(want) {
-				t.Errorf("s=%v: rank %d drawn %d times, want about %.0f", s, k, got, want)
-			}
-		}
-	}
-}
-
 func TestZipfIDs(t *testing.T) {
 	const n = 5000
 	r := NewRand(5)

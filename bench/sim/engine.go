@@ -31,7 +31,7 @@ type engine struct {
 	standings []standing
 	buckets   []engineBucket
 	learners  [2]policy.Learner // of the buckets, and of the large ones
-	region    engineRegion
+	arena     engineArena
 	draws     uint64 // random numbers that were drawn
 }
 
@@ -58,8 +58,8 @@ func NewEngine(o EngineOptions) Make {
 		for i := range e.buckets {
 			e.buckets[i].init(e, i, false)
 		}
-		for i := range e.region.buckets {
-			e.region.buckets[i].init(e, i, true)
+		for i := range e.arena.buckets {
+			e.arena.buckets[i].init(e, i, true)
 		}
 		return e
 	}
@@ -95,7 +95,7 @@ func (e *engine) Access(key, size uint32) bool {
 		e.flowIn(1, n, true)
 		e.reclaim(b, n)
 	} else {
-		e.region.everSmall += n
+		e.arena.everSmall += n
 		e.lend(b, n)
 	}
 	b.set(key, n)
@@ -106,7 +106,7 @@ func (e *engine) Access(key, size uint32) bool {
 func (e *engine) bucket(key uint32, large bool) *engineBucket {
 	h := mix(uint64(key))
 	if large {
-		return &e.region.buckets[h>>32%largeBuckets]
+		return &e.arena.buckets[h>>32%largeBuckets]
 	}
 	return &e.buckets[h%uint64(len(e.buckets))]
 }

@@ -14,8 +14,8 @@ func (e *engine) each(fn func(b *engineBucket)) {
 	for i := range e.buckets {
 		fn(&e.buckets[i])
 	}
-	for i := range e.region.buckets {
-		fn(&e.region.buckets[i])
+	for i := range e.arena.buckets {
+		fn(&e.arena.buckets[i])
 	}
 }
 
@@ -308,8 +308,8 @@ func TestEngineSparse(t *testing.T) {
 		if sparse {
 			large = int(e.used) - large
 		}
-		if e.region.sparse != sparse || large > capacity/15 || e.used < capacity*95/100 {
-			t.Fatalf("entries of %d: sparse %t, %d of %d in large buckets", size, e.region.sparse, e.largeUsed(), e.used)
+		if e.arena.sparse != sparse || large > capacity/15 || e.used < capacity*95/100 {
+			t.Fatalf("entries of %d: sparse %t, %d of %d in large buckets", size, e.arena.sparse, e.largeUsed(), e.used)
 		}
 		if err := e.validate(); err != nil {
 			t.Fatal(err)
@@ -338,8 +338,8 @@ func TestEngineBalance(t *testing.T) {
 		}
 		e.Access(key, size)
 	}
-	if share := float64(e.largeUsed()) / capacity; e.region.sparse || share < 0.22 || share > 0.29 {
-		t.Errorf("large entries have %.2f of the capacity, want about a quarter; sparse %t", share, e.region.sparse)
+	if share := float64(e.largeUsed()) / capacity; e.arena.sparse || share < 0.22 || share > 0.29 {
+		t.Errorf("large entries have %.2f of the capacity, want about a quarter; sparse %t", share, e.arena.sparse)
 	}
 	if err := e.validate(); err != nil {
 		t.Error(err)
@@ -363,8 +363,8 @@ func TestEngineKeepsTwoChunks(t *testing.T) {
 		e.Access(key, size)
 	}
 	kept := float64(e.used-int64(e.largeUsed())) / (512 * 2 * 64)
-	if !e.region.sparse || kept < 0.5 || kept > 1.05 {
-		t.Errorf("tiny entries have %.2f of two chunks; sparse %t", kept, e.region.sparse)
+	if !e.arena.sparse || kept < 0.5 || kept > 1.05 {
+		t.Errorf("tiny entries have %.2f of two chunks; sparse %t", kept, e.arena.sparse)
 	}
 	if err := e.validate(); err != nil {
 		t.Error(err)
@@ -405,17 +405,17 @@ func TestEngineShrinksBitByBit(t *testing.T) {
 	for key := range uint32(keys / 2) {
 		e.Access(key, 1)
 	}
-	e.region.large = 9 * e.region.small
+	e.arena.large = 9 * e.arena.small
 	before := e.used
 	e.Access(keys-1, size)
 	if went, most := int(before+size-e.used), 2*size+growStep*e.chunk+e.chunk; went > most {
 		t.Errorf("a large entry drives out %d, want at most %d", went, most)
 	}
 
-	e.region.large, e.region.sparse = 0, false
+	e.arena.large, e.arena.sparse = 0, false
 	b := e.bucket(0, false)
 	held := b.used()
-	e.region.buckets[0].rings[policy.Main].used += capacity / 2
+	e.arena.buckets[0].rings[policy.Main].used += capacity / 2
 	key := uint32(keys / 2)
 	for e.bucket(key, false) != b {
 		key++

@@ -7,7 +7,7 @@ const (
 	largeBuckets  = 4
 	largeShare    = 8
 	sparseShare   = 512
-	swing         = 8
+	hysteresis    = 8
 	maxValueShare = 16
 
 	sparseEntries = 32
@@ -17,9 +17,9 @@ const (
 	growStep = 16 // chunks: 64 KB in a cache of 64 MB
 )
 
-// engineRegion is the large buckets of an engine, and what balances them with the
+// engineArena is the large buckets of an engine, and what balances them with the
 // others. Its methods are the engine's.
-type engineRegion struct {
+type engineArena struct {
 	buckets [largeBuckets]engineBucket
 	hand    int // the bucket that has to give next
 
@@ -34,12 +34,12 @@ type engineRegion struct {
 // isLarge reports whether an entry goes to the large buckets.
 func (e *engine) isLarge(size int) bool {
 	full, n := float64(e.capacity)/float64(e.o.Buckets), float64(size)
-	return n > full/sparseShare && (n > full/largeShare || e.region.sparse)
+	return n > full/sparseShare && (n > full/largeShare || e.arena.sparse)
 }
 
 // flowIn counts what was set.
 func (e *engine) flowIn(records, weight int, large bool) {
-	g := &e.region
+	g := &e.arena
 	g.records += records
 	if large {
 		g.large += weight
@@ -54,7 +54,7 @@ func (e *engine) flowIn(records, weight int, large bool) {
 
 // weigh decides whether the cache is sparse: a bucket would hold few entries.
 func (e *engine) weigh() {
-	g := &e.region
+	g := &e.arena
 	if g.records < leastRecords {
 		return
 	}
@@ -71,7 +71,7 @@ func (e *engine) weigh() {
 // they are in demand, each of the others keeps two chunks, if it has so much to
 // hold at all.
 func (e *engine) largeTarget() int {
-	g := &e.region
+	g := &e.arena
 	if g.large == 0 {
 		return 0
 	}
@@ -82,16 +82,16 @@ func (e *engine) largeTarget() int {
 
 // largeUsed returns the weight that they hold.
 func (e *engine) largeUsed() (used int) {
-	for i := range e.region.buckets {
-		used += e.region.buckets[i].used()
+	for i := range e.arena.buckets {
+		used += e.arena.buckets[i].used()
 	}
 	return used
 }
 
 // reclaim has the buckets give up what a large one is going to take for an entry.
 func (e *engine) reclaim(lb *engineBucket, size int) {
-	g := &e.region
-	need := lb.appetite(size)
+	g := &e.arena
+	need := lb.demand(size)
 	for range e.buckets {
 		if e.spare() >= need {
 			return
@@ -102,9 +102,9 @@ func (e *engine) reclaim(lb *engineBucket, size int) {
 	}
 }
 
-// appetite returns how much a large bucket is to grow by with an entry: to its
+// demand returns how much a large bucket is to grow by with an entry: to its
 // quota, bit by bit, and so far that the entry has room.
-func (b *engineBucket) appetite(size int) int {
+func (b *engineBucket) demand(size int) int {
 	grow := min(b.quota()*b.engine.chunk-b.used(), 2*size+growStep*b.engine.chunk)
 	return max(grow, size-b.used())
 }
@@ -112,9 +112,9 @@ func (b *engineBucket) appetite(size int) int {
 // lend has the large buckets give up the weight of an entry that a bucket has not
 // room for, whatever it evicts.
 func (e *engine) lend(b *engineBucket, size int) {
-	for i := range e.region.buckets {
+	for i := range e.arena.buckets {
 		if b.used()+e.spare() < size {
-			e.region.buckets[i].give(size-e.spare(), 0)
+			e.arena.buckets[i].give(size-e.spare(), 0)
 		}
 	}
 }
@@ -124,10 +124,10 @@ func (e *engine) lend(b *engineBucket, size int) {
 func (e *engine) flowed(records, weight int) {
 	e.flowIn(records, weight, false)
 	used, target := e.largeUsed(), e.largeTarget()
-	if used == 0 || used <= target+target/swing+e.chunk*largeBuckets {
+	if used == 0 || used <= target+target/hysteresis+e.chunk*largeBuckets {
 		return
 	}
-	g := &e.region
+	g := &e.arena
 	g.hand++
 	lb := &g.buckets[g.hand%largeBuckets]
 	lb.give(weight+e.chunk, lb.quota()*e.chunk)

@@ -95,8 +95,8 @@ func TestEngineLikeTheLibrary(t *testing.T) {
 				got.Add(e.Access(req.Key, size), size)
 			}
 		}
-		if e.region.sparse != c.sparse {
-			t.Errorf("%s, values of %d bytes: sparse %t, want %t", c.load, c.valueSize, e.region.sparse, c.sparse)
+		if e.arena.sparse != c.sparse {
+			t.Errorf("%s, values of %d bytes: sparse %t, want %t", c.load, c.valueSize, e.arena.sparse, c.sparse)
 		}
 		diff := got.Ratio() - want.Ratio()
 		if diff < -most || diff > most {
