@@ -6,19 +6,15 @@ import (
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
+	"github.com/ringcache/ringcache/internal/ringfile"
 )
 
 // How a bucket enters what its rings have brought from a file into its index, which is made
 // anew. Each record is looked at, from the tails to the heads. One that fails its checksum
 // was being written when the process died, and is as good as never written.
 
-// inFile has the bucket, the nth of all, keep its records in the cache's file if there is
-// one.
-func (b *bucket) inFile(n int) {
-	f := b.shared.file
-	if f == nil {
-		return
-	}
+// inFile has the bucket, the nth of all, keep its records in file f.
+func (b *bucket) inFile(f *ringfile.Store, n int) {
 	b.form = record.Checked
 	for i := range b.rings {
 		l := f.Rings.Ledger(n, i)

@@ -91,12 +91,12 @@ func newCache(g geometry) *Cache {
 	for i := range c.arena.buckets {
 		c.arena.buckets[i].init(c.shared, 0, true)
 	}
-	for i, b := range c.all() {
-		b.inFile(i)
-	}
 	// The pool and the file do not lead back to the cache, nor does anything in them.
 	runtime.AddCleanup(c, func(p *chunk.Pool) { _ = p.Unmap() }, c.shared.pool)
 	if f := c.shared.file; f != nil {
+		for i, b := range c.all() {
+			b.inFile(f, i)
+		}
 		runtime.AddCleanup(c, (*ringfile.Store).Release, f)
 	}
 	return c

@@ -139,7 +139,7 @@ func (c *Cache) readFrom(r io.Reader) (int64, error) {
 			return c.readSeekable(f, from)
 		}
 	}
-	s, err := snapshot.NewStream(r, uint64(8*snapshot.MaxBlock+c.shared.maxValue()))
+	s, err := snapshot.NewStream(r, c.longestBlock())
 	if err != nil {
 		return s.Read, err
 	}
@@ -206,14 +206,18 @@ func (c *Cache) newBatch(h *snapshot.Header) *batch {
 	return &batch{c: c, clock: c.shared.Wall(now)}
 }
 
+// longestBlock returns the bytes of the longest block that can have an entry for the cache.
+func (c *Cache) longestBlock() uint64 {
+	return uint64(8*snapshot.MaxBlock + c.shared.maxValue())
+}
+
 // restore puts the entries of a snapshot into the cache.
 func (c *Cache) restore(s *snapshot.Contents) error {
-	most := 8*snapshot.MaxBlock + c.shared.maxValue()
 	workers, room := runtime.GOMAXPROCS(0), uint64(c.shared.bound())
 	if c.shared.onEvict != nil {
 		workers = 1 // the caller's goroutine is the one that calls it
 	}
-	return s.Load(workers, uint64(most), room, func() func(*snapshot.Ref, []byte) error {
+	return s.Load(workers, c.longestBlock(), room, func() func(*snapshot.Ref, []byte) error {
 		return c.newBatch(&s.Header).restore
 	})
 }
