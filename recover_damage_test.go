@@ -177,7 +177,7 @@ func TestFile_LostRingBeginsAnew(t *testing.T) {
 	require.NoError(t, c.Close())
 	b, err := os.ReadFile(path)
 	require.NoError(t, err)
-	clear(b[ringfile.HeadSize:][:8]) // what makes the chunks a region
+	clear(b[ringfile.HeadSize:][:8]) // what makes the chunks an extent
 	require.NoError(t, os.WriteFile(path, b, 0o600))
 	for round := range 2 {
 		c = mustOpen(t, g, path)
