@@ -22,15 +22,21 @@ type nextVictim struct {
 	hash  uint64
 }
 
-// shrinkStep bounds the bytes that a Set evicts beyond what it needs itself,
-// when a ring has to become smaller.
-const shrinkStep = 4 << 10
+// A Set evicts so many records of the mean size beyond what it needs itself, and so many
+// bytes at the least and at the most, when a ring has to become smaller. The learner makes that
+// happen all the time: with more, it is the Sets at p99 that pay.
+const (
+	shrinkRecords = 4
+	shrinkLeast   = 512
+	shrinkStep    = 4 << 10
+)
 
 // mayShrinkLocked reports whether a Set that has evicted so many bytes may evict more than
 // it needs itself. Until main is full all records are moved: none is dropped for want of
 // work.
 func (b *bucket) mayShrinkLocked(bytes uint64, w *policy.Work) bool {
-	return bytes < shrinkStep && (w.Records > 0 || b.policy.Dropping())
+	step := min(max(shrinkRecords*b.mean, shrinkLeast), shrinkStep)
+	return bytes < uint64(step) && (w.Records > 0 || b.policy.Dropping())
 }
 
 // setWork returns the moves that the Set of a record of n bytes may make: of so
