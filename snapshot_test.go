@@ -102,7 +102,7 @@ func TestSnapshot_OrderComesBack(t *testing.T) {
 			t.Logf("%v, %s: %.3f apart", kind, name, apart/float64(n))
 			require.Less(t, apart/float64(n), most, "%s: at random it is 0.33", name)
 		}
-		check("file", contents(t, mustLoad(t, path)), 0.05)
+		check("file", contents(t, mustLoad(t, path)), 0.1)
 		var b bytes.Buffer
 		_, err := c.WriteTo(&b)
 		require.NoError(t, err)
