@@ -175,7 +175,7 @@ func TestReadme_CommandsAreThoseOfCI(t *testing.T) {
 			}
 		}
 	}
-	want := []string{"go run ./examples/quickstart", "go test ./..."}
+	want := []string{"go run ./examples/selfcheck", "go test ./..."}
 	require.GreaterOrEqual(t, len(commands), 2)
 	require.Equal(t, want, commands[:2])
 	ci := readText(t, ".ci/run")
