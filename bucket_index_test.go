@@ -30,12 +30,9 @@ func TestBucketIndex_HomesMoveBeforeTheNextGrowth(t *testing.T) {
 // An index that waits for pages in a full cache gets them, though new keys alone never
 // need what main holds: else each Set would ask again.
 func TestBucketIndex_GrowsInAFullCache(t *testing.T) {
-	step := 4
-	if raceEnabled {
-		step = 20
-	}
+	skipUnderRace(t)
 	for p, full := range map[Policy]int{PolicyS3FIFO: growFull, PolicyFIFO: growFIFO} {
-		for chunks := 40; chunks <= 60; chunks += step {
+		for chunks := 40; chunks <= 60; chunks += 4 {
 			g := tiny(16, 4096, chunks)
 			g.policy = p
 			t.Run(describe(g), func(t *testing.T) {
@@ -74,19 +71,14 @@ func requireNoWaits(t *testing.T, c *Cache, maxBytes int) {
 // one because it has to become smaller. A fifth of the memory is left, as some buckets get
 // more entries than others.
 func TestBucketIndex_KeepsAllThatThereIsRoomFor(t *testing.T) {
+	skipUnderRace(t)
 	var shapes []geometry
-	step := 4
-	if raceEnabled {
-		step = 24
-	}
-	for chunks := 24; chunks < 100; chunks += step {
+	for chunks := 24; chunks < 100; chunks += 4 {
 		shapes = append(shapes, tiny(1, 8<<10, chunks))
 	}
-	if !raceEnabled {
-		shapes = append(shapes, tiny(1, 64<<10, 128))
-		requireAllKept(t, defaultGeometry(32<<20), 8, 8)
-	}
-	if *longRun && !raceEnabled && math.MaxInt > math.MaxInt32 { // 180 million inserts
+	shapes = append(shapes, tiny(1, 64<<10, 128))
+	requireAllKept(t, defaultGeometry(32<<20), 8, 8)
+	if *longRun && math.MaxInt > math.MaxInt32 { // 180 million inserts
 		shapes = append(shapes, defaultGeometry(128<<20), defaultGeometry(1<<30))
 		most := int64(4 << 30)
 		requireAllKept(t, defaultGeometry(int(most)), 8, 100)

@@ -269,6 +269,7 @@ func TestExpiry_ComeAcross(t *testing.T) {
 // The space of what is expired is taken before that of what is live: new
 // entries in as many bytes as have expired drop next to nothing.
 func TestExpiry_SpaceIsReclaimedFirst(t *testing.T) {
+	skipUnderRace(t)
 	for _, kind := range []Policy{PolicyS3FIFO, PolicyFIFO} {
 		g := defaultGeometry(minMaxBytes)
 		g.policy = kind

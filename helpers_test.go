@@ -98,6 +98,14 @@ func describe(g geometry) string {
 	return s
 }
 
+// skipUnderRace skips a test that has one goroutine and much to do.
+func skipUnderRace(t testing.TB) {
+	t.Helper()
+	if raceEnabled {
+		t.Skip("one goroutine: the detector only makes it slow")
+	}
+}
+
 // mustCache returns a cache that is validated and closed when the test ends.
 func mustCache(t testing.TB, g geometry) *Cache {
 	t.Helper()

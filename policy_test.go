@@ -63,6 +63,7 @@ func replay(t *testing.T, p Policy, requests int, next func() uint64) (hits int)
 // counts. Whoever changes them on purpose says by how much the hit ratios of
 // bench/cmd/hitratio change with them.
 func TestPolicy_GoldenHits(t *testing.T) {
+	skipUnderRace(t)
 	const requests = 200_000
 	for _, c := range []struct {
 		name         string
@@ -141,9 +142,7 @@ func lateReads(t *testing.T, c *Cache, lag float64, hot bool) (late, beside floa
 // What was written lately is found, though nobody has read it in between, and though
 // main was full of what nobody has ever read. What is popular beside it stays.
 func TestPolicy_FindsWhatWasSetLately(t *testing.T) {
-	if raceEnabled {
-		t.Skip("one goroutine: the detector only makes it slow")
-	}
+	skipUnderRace(t)
 	for _, lag := range []float64{0.05, 0.1, 0.2, 0.4, 0.6} {
 		late, _ := lateReads(t, mustCache(t, tiny(32, 1024, 32)), lag, false)
 		assert.GreaterOrEqual(t, late, 0.95, "lag %v", lag)
@@ -244,6 +243,7 @@ func TestPolicy_Stats(t *testing.T) {
 // A loop that is longer than the cache hits what was kept, and goes on doing so:
 // ghosts are not trusted, and main stays as it is. LRU and FIFO hit nothing.
 func TestPolicy_KeepsPartOfALoop(t *testing.T) {
+	skipUnderRace(t)
 	const ids, rounds = 6000, 40 // about half as many entries fit
 	at := uint64(0)
 	hits := replay(t, PolicyS3FIFO, ids*rounds, func() uint64 { at++; return at % ids })
@@ -256,6 +256,7 @@ func TestPolicy_KeepsPartOfALoop(t *testing.T) {
 // Where everything is read once more, a while after it came, and never again,
 // small grows until it holds most of it for as long.
 func TestPolicy_SmallGrowsForRecency(t *testing.T) {
+	skipUnderRace(t)
 	const requests, gap = 400_000, 1500 // half of what fits into the cache
 	fresh, again := uint64(0), false
 	next := func() uint64 {

@@ -103,9 +103,7 @@ func (d *damaged) open(t testing.TB, b []byte, what string) (left int) {
 }
 
 func TestFile_EveryBitFlipped(t *testing.T) {
-	if raceEnabled {
-		t.Skip("one goroutine: the detector only makes it slow")
-	}
+	skipUnderRace(t)
 	d := newDamaged(t)
 	all := d.open(t, d.whole, "whole")
 	require.Equal(t, len(d.holds), all)
@@ -133,9 +131,7 @@ func TestFile_EveryBitFlipped(t *testing.T) {
 }
 
 func TestFile_TruncatedZeroedAndGarbage(t *testing.T) {
-	if raceEnabled {
-		t.Skip("one goroutine: the detector only makes it slow")
-	}
+	skipUnderRace(t)
 	d := newDamaged(t)
 	step := 997
 	if *longRun {
@@ -319,9 +315,7 @@ func TestFile_AnotherBootStartsEmptyUnlessClosed(t *testing.T) {
 }
 
 func TestFile_OtherOptions(t *testing.T) {
-	if raceEnabled {
-		t.Skip("one goroutine: the detector only makes it slow")
-	}
+	skipUnderRace(t)
 	path := filepath.Join(t.TempDir(), "cache")
 	const n = 100_000
 	c := openFile(t, path, 256<<20)

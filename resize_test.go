@@ -105,6 +105,7 @@ func TestResize_KeepsWhatFits(t *testing.T) {
 
 // Of what does not fit, what has been read stays.
 func TestResize_KeepsWhatIsRead(t *testing.T) {
+	skipUnderRace(t)
 	c := resizable(t, 128<<20)
 	const n, size = 400_000, 250
 	fillCache(t, c, 0, n, size)
@@ -126,8 +127,9 @@ func TestResize_KeepsWhatIsRead(t *testing.T) {
 // A cache that was resized holds as much as one that was made with that size,
 // whatever was in it before: no index is left too large, no memory idle.
 func TestResize_HoldsAsMuch(t *testing.T) {
+	skipUnderRace(t)
 	sizes := []int{96 << 20, 32 << 20, 48 << 20}
-	if testing.Short() || raceEnabled {
+	if testing.Short() {
 		sizes = sizes[:2]
 	}
 	for _, values := range [][]int{{100}, {300, 100_000}} {

@@ -79,9 +79,7 @@ func TestSnapshot_StreamsIntoAnyShape(t *testing.T) {
 
 // Age within a ring comes back, to a twelfth of the main one and a quarter of the small.
 func TestSnapshot_OrderComesBack(t *testing.T) {
-	if raceEnabled {
-		t.Skip("one goroutine: the detector only makes it slow")
-	}
+	skipUnderRace(t)
 	for _, kind := range []Policy{PolicyS3FIFO, PolicyFIFO} {
 		g := defaultGeometry(minMaxBytes)
 		g.policy = kind
@@ -116,9 +114,7 @@ func TestSnapshot_OrderComesBack(t *testing.T) {
 // The hits of a trace that goes on with the loaded cache are those of one that goes on
 // with the saved one.
 func TestSnapshot_HitsGoOn(t *testing.T) {
-	if raceEnabled {
-		t.Skip("one goroutine: the detector only makes it slow")
-	}
+	skipUnderRace(t)
 	for _, kind := range []Policy{PolicyS3FIFO, PolicyFIFO} {
 		g := defaultGeometry(minMaxBytes)
 		g.policy = kind
@@ -153,9 +149,7 @@ func TestSnapshot_HitsGoOn(t *testing.T) {
 
 // Into a smaller cache the hottest come: what was read twice, of what was read never.
 func TestSnapshot_TheHottestFit(t *testing.T) {
-	if raceEnabled {
-		t.Skip("one goroutine: the detector only makes it slow")
-	}
+	skipUnderRace(t)
 	c := mustCache(t, defaultGeometry(128<<20))
 	fillCache(t, c, 0, 700_000, 100)
 	key := make([]byte, 8)
