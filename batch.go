@@ -24,39 +24,51 @@ const batchSize = 32
 // its own in a cache that is larger than the processor's. GetBatch does not allocate if dst
 // has room for all values, and locks what as many Gets would. The result is not a snapshot.
 func (c *Cache) GetBatch(dst []byte, keys, vals [][]byte) (out []byte, hits int) {
-	if len(vals) < len(keys) {
-		panic(fmt.Sprintf("ringcache: get batch: %d vals for %d keys", len(vals), len(keys)))
-	}
+	mustFit("get batch", keys, vals)
 	from, room := len(dst), cap(dst)
+	var bl block
 	for i := 0; i < len(keys); i += batchSize {
 		end := min(i+batchSize, len(keys))
 		var n int
-		dst, n = c.getBlock(dst, keys[i:end], vals[i:end])
+		dst, n = c.getBlock(&bl, dst, keys[i:end], vals[i:end])
 		hits += n
 	}
-	if cap(dst) == room {
-		return dst, hits
-	}
-	// Values that were found before dst moved to a larger array are there too.
-	for i := range keys {
-		if n := len(vals[i]); n > 0 {
-			vals[i] = dst[from : from+n : from+n]
-			from += n
-		}
+	if cap(dst) != room {
+		follow(dst[from:], vals[:len(keys)])
 	}
 	return dst, hits
 }
 
+// mustFit panics if there are fewer vals than keys.
+func mustFit(verb string, keys, vals [][]byte) {
+	if len(vals) < len(keys) {
+		panic(fmt.Sprintf("ringcache: %s: %d vals for %d keys", verb, len(vals), len(keys)))
+	}
+}
+
+// follow has vals lie in the array that dst has moved to, one behind the other.
+func follow(dst []byte, vals [][]byte) {
+	for i, v := range vals {
+		if n := len(v); n > 0 {
+			vals[i], dst = dst[:n:n], dst[n:]
+		}
+	}
+}
+
+// block is keys of a batch that are looked up side by side.
+type block struct {
+	hashes [batchSize]uint64
+	found  [batchSize]located
+}
+
 // getBlock looks up to batchSize keys up: these are the two halves of Cache.lookup, each for
-// all keys, with one count for all.
-func (c *Cache) getBlock(dst []byte, keys, vals [][]byte) (out []byte, hits int) {
-	var hashes [batchSize]uint64
-	var found [batchSize]located
-	c.prefetchBlock(&hashes, &found, keys)
+// all keys, with one count for all. What has become of each is in bl then.
+func (c *Cache) getBlock(bl *block, dst []byte, keys, vals [][]byte) (out []byte, hits int) {
+	c.prefetchBlock(bl, keys)
 	n := c.counters.Here()
 	counted, missed := 0, 0
 	for i, k := range keys {
-		l := &found[i]
+		l := &bl.found[i]
 		before := len(dst)
 		var got outcome
 		switch dst, got = c.finish(l, dst, k); got {
@@ -65,7 +77,8 @@ func (c *Cache) getBlock(dst []byte, keys, vals [][]byte) (out []byte, hits int)
 		case miss:
 			missed++
 		default:
-			dst, _, got = c.lookupAny(dst, k, hashes[i], l.mode)
+			dst, l.expiry, got = c.lookupAny(dst, k, bl.hashes[i], l.mode)
+			l.got = got
 		}
 		vals[i] = nil
 		if got == hit {
@@ -80,20 +93,22 @@ func (c *Cache) getBlock(dst []byte, keys, vals [][]byte) (out []byte, hits int)
 	return dst, hits
 }
 
-// located is what the first half of a lookup has found.
+// located is what the first half of a lookup has found, and what the whole has in the end.
 type located struct {
-	b    *bucket
-	seq  uint64
-	rec  []byte
-	slot *atomic.Uint64
-	s    uint64
-	got  outcome
-	mode lookupMode // what is left for lookupAny to do
+	b      *bucket
+	seq    uint64
+	rec    []byte
+	slot   *atomic.Uint64
+	s      uint64
+	expiry uint32 // of a hit
+	got    outcome
+	mode   lookupMode // what is left for lookupAny to do
 }
 
 // prefetchBlock hashes up to batchSize keys, asks for their index lines, and then for
 // the records that these lead to.
-func (c *Cache) prefetchBlock(hashes *[batchSize]uint64, found *[batchSize]located, keys [][]byte) {
+func (c *Cache) prefetchBlock(bl *block, keys [][]byte) {
+	hashes, found := &bl.hashes, &bl.found
 	for i, k := range keys {
 		h := c.shared.mix(xxhash.Sum64(k)) // hash, which the compiler would not inline
 		hashes[i] = h
@@ -128,7 +143,7 @@ func (c *Cache) finish(l *located, dst, k []byte) (out []byte, got outcome) {
 		if !ok || expiry != 0 && l.b.shared.Expired(expiry) {
 			return dst, retry
 		}
-		out = torn.Append(dst, value)
+		out, l.expiry = torn.Append(dst, value), expiry
 	} else if l.slot != nil {
 		l.b.seek(l.slot)
 	}
@@ -148,9 +163,7 @@ func (c *Cache) finish(l *located, dst, k []byte) (out []byte, got outcome) {
 // SetBatch does not allocate, but as Set does, and for an error. It locks one bucket at a
 // time, for each key by itself: others may see a part of the batch.
 func (c *Cache) SetBatch(keys, vals [][]byte) error {
-	if len(vals) < len(keys) {
-		panic(fmt.Sprintf("ringcache: set batch: %d vals for %d keys", len(vals), len(keys)))
-	}
+	mustFit("set batch", keys, vals)
 	var first error
 	for i := 0; i < len(keys); i += batchSize {
 		end := min(i+batchSize, len(keys))
@@ -164,12 +177,11 @@ func (c *Cache) SetBatch(keys, vals [][]byte) error {
 // setBlock stores up to batchSize entries, and returns the first error and whose it was. Two
 // keys in a row are hardly ever of one of 512 buckets, so each takes the lock anew.
 func (c *Cache) setBlock(keys, vals [][]byte) (at int, first error) {
-	var hashes [batchSize]uint64
-	var found [batchSize]located
-	c.prefetchBlock(&hashes, &found, keys)
+	var bl block
+	c.prefetchBlock(&bl, keys)
 	for i, k := range keys {
 		var w write
-		w.k, w.v, w.h = k, vals[i], hashes[i]
+		w.k, w.v, w.h = k, vals[i], bl.hashes[i]
 		w.expiry, w.reason = c.shared.Default(), EvictReplaced
 		if err := c.store(&w, "set"); err != nil && first == nil {
 			at, first = i, err

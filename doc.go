@@ -29,8 +29,9 @@
 // # Atomic writes and loads
 //
 // [Cache.SetIfAbsent], [Cache.SetIfChanged], [Cache.CompareAndSwap], [Cache.Update],
-// [Cache.Append] and [Cache.GetAndDel] are atomic for their key. [Cache.GetOrLoad] has at
-// most one load of a key under way, and a Set or Del meanwhile wins over what is loaded.
+// [Cache.Append] and [Cache.GetAndDel] are atomic for their key. [Cache.GetOrLoad] and
+// [Cache.GetOrLoadBatch] have at most one load of a key under way, and a Set or Del meanwhile
+// wins over what is loaded.
 // A cache may drop an entry between any two calls, so do not keep in it what must not be
 // lost.
 //
@@ -43,15 +44,15 @@
 // where the key may be a large entry, or if the key lies in the buffer that it appends to.
 //
 // In the terms of the Go memory model, a Set, Del or Reset synchronizes before a lookup
-// that observes its effect. No call covers two keys at one instant: GetBatch, SetBatch,
-// All, Keys, Len, Reset, Resize and UpdateStats go from key to key or from bucket to
-// bucket, and may see a part of what others do meanwhile.
+// that observes its effect. No call covers two keys at one instant: GetBatch,
+// GetOrLoadBatch, SetBatch, All, Keys, Len, Reset, Resize and UpdateStats go from key to
+// key or from bucket to bucket, and may see a part of what others do meanwhile.
 //
 // No lock is held while a function of the user's runs: not that of View, Update,
-// GetOrLoad or [Options].OnEvict, not a codec, not the body of a loop. Each may take its
-// time, panic, and call any method of the same cache. (A load that asks for its own key
-// waits for itself.) The package starts no goroutines, but for a load that GetOrLoad was
-// asked for, and while a snapshot is saved or loaded.
+// GetOrLoad, GetOrLoadBatch or [Options].OnEvict, not a codec, not the body of a loop.
+// Each may take its time, panic, and call any method of the same cache. (A load that asks
+// for its own key waits for itself.) The package starts no goroutines, but for a load that
+// was asked for, and while a snapshot is saved or loaded.
 //
 // # Snapshots
 //

@@ -20,7 +20,8 @@ var (
 
 	// ErrClosed is returned after Close by Set, SetWithTTL, SetIfAbsent,
 	// SetIfChanged, CompareAndSwap, Update (unless its function removes the key),
-	// Append, SetBatch, GetOrLoad, Resize and CollapseHugePages, and by Set of a Typed view.
+	// Append, SetBatch, GetOrLoad, GetOrLoadBatch, Resize and CollapseHugePages, and by Set
+	// of a Typed view.
 	ErrClosed = errors.New("cache is closed")
 
 	// ErrNoMemory is returned when the operating system refuses memory, by Set,
@@ -38,11 +39,11 @@ var (
 	// the Go heap, or it refused all.
 	ErrNoHugePages = errors.New("no large pages from the operating system")
 
-	// ErrAbsent is returned by GetOrLoad for a key of which a load has found that
-	// it has no value.
+	// ErrAbsent is returned by GetOrLoad for a key of which a load has found that it has no
+	// value, and may be returned by a load to say so. To GetOrLoadBatch it is no error.
 	ErrAbsent = errors.New("key is absent")
 
-	// ErrLoadExited is returned by GetOrLoad when the load has called
+	// ErrLoadExited is returned by GetOrLoad and GetOrLoadBatch when the load has called
 	// [runtime.Goexit].
 	ErrLoadExited = errors.New("load has exited its goroutine")
 

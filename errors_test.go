@@ -84,8 +84,13 @@ func TestErrors_SayWhatWasCalled(t *testing.T) {
 	}
 	_, err := closed.GetOrLoad(context.Background(), nil, nil, neverLoads)
 	require.ErrorIs(t, err, ErrClosed)
+	_, _, err = closed.GetOrLoadBatch(context.Background(), nil, make([][]byte, 1),
+		make([][]byte, 1), neverLoadsAll)
+	require.ErrorIs(t, err, ErrClosed)
 	require.ErrorIs(t, closed.Resize(minMaxBytes), ErrClosed)
-	assert.Regexp(t, `\bGetOrLoad, Resize and CollapseHugePages\b`, docs["ErrClosed"])
+	assert.Regexp(t, `\bGetOrLoad, GetOrLoadBatch, Resize and CollapseHugePages\b`,
+		docs["ErrClosed"])
+	assert.Regexp(t, `\bGetOrLoad and GetOrLoadBatch\b`, docs["ErrLoadExited"])
 	assert.Regexp(t, `\bNewWithOptions\b[^.]*\bResize\b`, docs["ErrInvalidOptions"])
 	assert.Regexp(t, `\bSetWithTTL\b`, docs["ErrTTLTooShort"])
 }
@@ -123,6 +128,9 @@ func TestErrors_NilFunctionPanicsAtOnce(t *testing.T) {
 			{"Update", func() { _ = c.Update(k, nil) }},
 			{"View", func() { c.View(k, nil) }},
 			{"GetOrLoad", func() { _, _ = c.GetOrLoad(ctx, nil, k, nil) }},
+			{"GetOrLoadBatch", func() {
+				_, _, _ = c.GetOrLoadBatch(ctx, nil, [][]byte{k}, make([][]byte, 1), nil)
+			}},
 			{"All", func() { c.All()(nil) }},
 			{"Keys", func() { c.Keys()(nil) }},
 			{"FuncCodec", func() { FuncCodec[int](nil, decode) }},

@@ -95,6 +95,37 @@ func ExampleCache_GetOrLoad_context() {
 	// context canceled
 }
 
+// What is missing of a batch is loaded with one call.
+func ExampleCache_GetOrLoadBatch() {
+	cache := ringcache.New(32 << 20)
+	defer cache.Close()
+	_ = cache.Set([]byte("moon 2"), []byte("Europa"))
+
+	load := func(ctx context.Context, keys [][]byte) ([]ringcache.Loaded, error) {
+		fmt.Printf("looking for %q\n", keys)
+		found := make([]ringcache.Loaded, len(keys)) // one for each key, in their order
+		for i, k := range keys {
+			switch string(k) {
+			case "moon 1":
+				found[i].Value = []byte("Io")
+			default:
+				found[i].Absent = true
+			}
+		}
+		return found, nil
+	}
+	keys := [][]byte{[]byte("moon 1"), []byte("moon 2"), []byte("moon 200")}
+	vals := make([][]byte, len(keys))
+	for range 2 {
+		_, hits, err := cache.GetOrLoadBatch(context.Background(), nil, keys, vals, load)
+		fmt.Printf("%q, %d hits, %v\n", vals, hits, err)
+	}
+	// Output:
+	// looking for ["moon 1" "moon 200"]
+	// ["Io" "Europa" ""], 1 hits, <nil>
+	// ["Io" "Europa" ""], 2 hits, <nil>
+}
+
 // A panic in the load comes out where its value is waited for.
 func ExampleLoadPanic() {
 	cache := ringcache.New(32 << 20)

@@ -56,6 +56,10 @@ func everyCall() []call {
 		{"GetOrLoad", func(c *Cache, k, v []byte) {
 			_, _ = c.GetOrLoad(context.Background(), nil, k, load(v))
 		}},
+		{"GetOrLoadBatch", func(c *Cache, k, v []byte) {
+			_, _, _ = c.GetOrLoadBatch(context.Background(), nil, [][]byte{k, k}, make([][]byte, 2),
+				func(context.Context, [][]byte) ([]Loaded, error) { return []Loaded{{Value: v}}, nil })
+		}},
 		{"Has", func(c *Cache, k, _ []byte) { c.Has(k) }},
 		{"HasGet", func(c *Cache, k, _ []byte) { c.HasGet(nil, k) }},
 		{"Keys", func(c *Cache, _, _ []byte) {

@@ -18,7 +18,7 @@ import (
 
 const (
 	mostRootFiles = 29     // Go files at the root that are no tests
-	mostLines     = 11_900 // of them and of the packages in internal
+	mostLines     = 12_300 // of them and of the packages in internal
 	mostFileLines = 500
 	mostFuncLines = 60
 	mostColumns   = 100
@@ -31,7 +31,7 @@ var longFuncs = map[string]string{}
 // layers are the files of the root package, the top layer first. What a file calls is
 // in its own layer or in one below.
 var layers = [][]string{
-	{"batch.go", "cache.go", "conditional.go", "expiry.go", "iterate.go", "loader.go",
+	{"batch.go", "cache.go", "conditional.go", "expiry.go", "iterate.go", "loader*.go",
 		"recover.go", "resize.go", "snapshot*.go", "stats.go", "typed*.go"},
 	{"write.go", "large.go"},
 	{"bucket*.go", "onevict.go"},

@@ -18,31 +18,36 @@ import (
 // which makes its result out of date, when the last caller's context ends, or when it
 // ends itself. From then on nothing of it is stored, and who misses starts another (I12).
 // A write looks at the list: one comparison where there are no loads.
+//
+// One call of a user's function answers the calls of a group: of one key for GetOrLoad, of
+// all keys that a batch has to load. Each stands in its own bucket's list. Nobody waits
+// before his own group has begun, so two batches cannot wait for each other.
 
 // LoadFunc finds the value of a key that is not in the cache, for [Cache.GetOrLoad]. The
 // context has the values of the call that began the load, but not its deadline: it ends when
 // no caller waits for the load any more. k is a copy that the function may keep.
 type LoadFunc func(ctx context.Context, k []byte) (Loaded, error)
 
-// Loaded is what a [LoadFunc] has found.
+// Loaded is what a [LoadFunc] has found, or a [BatchLoadFunc] for one key.
 type Loaded struct {
 	// Value is the value of the key. From the function's return on it must not be changed:
 	// those who wait for it copy it, each when it comes to it.
 	Value []byte
 
 	// TTL is how long the result stays in the cache at the most, as with
-	// [Cache.SetWithTTL], but that 0 stands for [Options].TTL. Below 0, or below a tick of
-	// 100 ms, the result goes to those who wait for it, and is not stored.
+	// [Cache.SetWithTTL], but that 0 stands for [Options].TTL. Below 0, or below a tick of 100
+	// ms, the result goes to those who wait
+	// for it, and is not stored.
 	TTL time.Duration
 
-	// Absent says that there is no value; an error that is [ErrAbsent] says it too. Those
-	// who wait for it get ErrAbsent, and so does, without another load, who asks within
-	// TTL from now on. Value is ignored.
+	// Absent says that there is no value; an error that is [ErrAbsent] says it too, of a
+	// batch for all of its keys. GetOrLoad then returns ErrAbsent to those who wait for it,
+	// and within TTL from now on to whoever asks, without another load. Value is ignored.
 	Absent bool
 }
 
-// LoadPanic is what a caller of [Cache.GetOrLoad] panics with when the load that it waits for
-// does. All who wait get the same one and must not change it.
+// LoadPanic is what a caller of [Cache.GetOrLoad] or [Cache.GetOrLoadBatch] panics with when
+// a load that it waits for does. All who wait get the same one and must not change it.
 type LoadPanic struct {
 	Value any    // what the load panicked with
 	Stack []byte // of the load, as of [debug.Stack]
@@ -59,116 +64,156 @@ func (p *LoadPanic) Unwrap() error {
 	return err
 }
 
-// GetOrLoad is [Cache.Get] that has a missing value loaded: it appends the value of k to dst
-// and returns the extended slice, or returns dst as it is and an error. On a miss it calls
-// load, in a goroutine that ends with it, stores the result, and returns it. Of many callers
-// that miss k at once, one load serves all. load must not call GetOrLoad with the same key,
-// which would wait for itself.
+// GetOrLoad is [Cache.Get] that has a missing value loaded: it appends the value of k to dst,
+// or returns dst as it is and an error. On a miss it calls load, in a goroutine that ends with
+// it, stores the result and returns it. One load serves all who miss k meanwhile, so load must
+// not ask for k itself. A write of k meanwhile (Set and its kin, Del, Reset) wins: those who
+// wait get what was loaded, and it is not stored. Nor is what the cache refuses.
 //
-// A load's error goes to all who wait for it and is not stored. A load may find that there is
-// no value (see [Loaded]): for as long as it says, callers get [ErrAbsent] at once. For every
-// other method k is not there then, but this negative entry takes memory and counts as one in
-// [Cache.Len]. If load panics, every caller that waits panics with a [*LoadPanic]; if it calls
-// [runtime.Goexit], they get [ErrLoadExited]. After Close, GetOrLoad returns [ErrClosed].
+// A load's error goes to all who wait, and is not stored. If the load says that there is no
+// value ([Loaded]), the error is
+// [ErrAbsent]; if it panics, every caller does, with a [*LoadPanic], as if OnEvict panics that
+// hears of what left for it; if it calls [runtime.Goexit], the error is [ErrLoadExited], and
+// after Close [ErrClosed].
 //
-// When ctx ends, a call that waits returns ctx.Err(), wrapped as all errors of GetOrLoad are
-// (test with [errors.Is]), and the load goes on for the others; when the last one has gone,
-// the load's context is cancelled, and its result is not stored. A call with a ctx that has
-// ended hits but does not load.
+// When ctx ends while the call waits, it returns ctx.Err(), wrapped as all its errors are (test
+// with [errors.Is]). The load goes on for the others; when the last has gone, its own context is
+// cancelled, and its result not stored. A call whose ctx has ended hits, and does not load.
 //
-// The result of a load is not stored either if any write of k (Set and its kin, Del, Reset)
-// has come meanwhile, or if the cache refuses it, since it is too large for example. Those who
-// called before still get it; who calls afterwards loads again. What had to leave for it,
-// [Options].OnEvict is told of by the load's goroutine, and its panic is the load's.
-//
-// With [Options].RefreshAhead, a hit on an entry that is about to expire begins a load and
-// does not wait for it. Nobody hears of its error or panic, but for [Stats].
-//
-// The bytes returned belong to the caller. Hits do not allocate if dst has room, and lock what
-// Get locks; a function literal that uses variables around it is allocated by whoever writes
-// it into the call, so it is best made once. A call counts as one lookup in [Stats], and one
-// that finds a negative entry as a miss.
+// With [Options].RefreshAhead, a hit on an entry that is due begins a load and does not wait.
+// Hits lock what Get locks, and do not allocate if dst has room and load was made before: a
+// literal in the call may be allocated each time. Who finds ErrAbsent stored counts as a miss.
 func (c *Cache) GetOrLoad(ctx context.Context, dst, k []byte, load LoadFunc) ([]byte, error) {
 	mustBeFunc("GetOrLoad", load != nil)
 	h := c.shared.hash(k)
 	out, expiry, got := c.lookup(dst, k, h, getMode)
 	switch got {
 	case hit:
-		if c.ahead > 0 && expiry != 0 && c.shared.Until(expiry) <= c.ahead {
-			c.refresh(ctx, k, h, load)
+		if c.isDue(expiry) {
+			if g := c.refresh(nil, ctx, k, h); g != nil {
+				g.start(c, load.ofOne)
+			}
 		}
 		return out, nil
 	case negative:
 		return dst, errNegative
 	}
-	if err := ctx.Err(); err != nil {
+	g := &loadGroup{caller: ctx, ended: ctx.Err()}
+	f, out, err := c.join(g, dst, k, h)
+	if f == nil {
+		return out, loadError(err)
+	}
+	g.start(c, load.ofOne)
+	if err := c.await(ctx, f); err != nil {
 		return dst, loadError(err)
 	}
-	f, out, err := c.join(ctx, dst, k, h, load)
-	if f == nil {
-		return out, err
-	}
-	select {
-	case <-f.Done:
-	case <-ctx.Done():
-		if !c.leave(f) {
-			return dst, loadError(ctx.Err())
-		}
-	}
-	return f.Result.deliver(dst)
+	v, err := c.result(f)
+	return append(dst, v...), loadError(err)
+}
+
+// ofOne is a BatchLoadFunc for one key.
+func (load LoadFunc) ofOne(ctx context.Context, keys [][]byte) ([]Loaded, error) {
+	l, err := load(ctx, keys[0])
+	return []Loaded{l}, err
 }
 
 // errNegative is what a negative entry answers, made once: hits do not allocate.
-var errNegative = loadError(ErrAbsent)
+var errNegative = fmt.Errorf("ringcache: load entry: %w", ErrAbsent)
 
-func loadError(err error) error { return fmt.Errorf("ringcache: load entry: %w", err) }
+// loadError returns an error of GetOrLoad for its cause, which may be nil.
+func loadError(err error) error {
+	switch err {
+	case nil:
+		return nil
+	case ErrAbsent:
+		return errNegative
+	}
+	return fmt.Errorf("ringcache: load entry: %w", err)
+}
 
-// load is what a load has brought.
+// load is what a load has brought for a key.
 type load struct {
 	Loaded
 	err      error
 	panicked *LoadPanic
 }
 
-// loadCall is a load that is under way.
+// loadCall is the load of a key that is under way.
 type loadCall = singleflight.Call[load]
 
-// deliver gives a caller what the load has brought.
-func (l *load) deliver(dst []byte) ([]byte, error) {
-	switch {
-	case l.panicked != nil:
-		panic(l.panicked)
-	case l.err != nil:
-		return dst, loadError(l.err)
-	case l.Absent:
-		return dst, errNegative
-	}
-	return append(dst, l.Value...), nil
+// loadGroup is the loads that one call of a user's function answers.
+type loadGroup struct {
+	caller context.Context
+	ended  error // of caller: it loads nothing
+	calls  []*loadCall
+	byKey  map[string]*loadCall // those of a batch; nil: there is one key only
+
+	ctx   context.Context // of the function
+	group *singleflight.Group
 }
 
-// join adds a caller to those who wait for the load of the key, and starts one if none is
-// under way. If the key was stored since the caller has looked, there is no call, and join
-// returns what the caller is to return.
-func (c *Cache) join(
-	ctx context.Context, dst, k []byte, h uint64, fn LoadFunc,
-) (f *loadCall, out []byte, err error) {
+// addLocked lists a load of a key in its bucket. A batch loads a key once, also if a write
+// has come since it was listed.
+func (g *loadGroup) addLocked(b *bucket, k []byte, h uint64) *loadCall {
+	if f := g.byKey[string(k)]; f != nil {
+		return f
+	}
+	if g.group == nil {
+		ctx, cancel := context.WithCancel(context.WithoutCancel(g.caller))
+		g.ctx, g.group = ctx, singleflight.NewGroup(cancel)
+	}
+	f := b.calls.Add(bytes.Clone(k), h, g.group)
+	g.calls = append(g.calls, f)
+	if g.byKey != nil {
+		g.byKey[string(k)] = f
+	}
+	b.loads++
+	return f
+}
+
+// start calls fn for the loads that were listed, if there are any.
+func (g *loadGroup) start(c *Cache, fn BatchLoadFunc) {
+	if len(g.calls) > 0 {
+		go c.run(g, fn)
+		g.group.Release()
+	}
+}
+
+// join adds a caller to those who wait for the load of the key, and lists one in g, which the
+// caller starts, if none is under way. Where there is nothing to wait for, there is no call,
+// and join returns the value, as it was stored since the caller has looked, or the error.
+func (c *Cache) join(g *loadGroup, dst, k []byte, h uint64) (f *loadCall, out []byte, err error) {
 	b := c.bucket(h)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
-		return nil, dst, loadError(ErrClosed)
+		return nil, dst, ErrClosed
 	}
-	switch out, _, got := c.lookupUnder(b, dst, k, h, c.counters.Here(), withValue|touching); got {
-	case hit:
+	switch out, _, got := c.lookupUnder(b, dst, k, h, c.counters.Here(), withValue|touching); {
+	case got == hit:
 		return nil, out, nil
-	case negative:
-		return nil, dst, errNegative
+	case got == negative:
+		return nil, dst, ErrAbsent
+	case g.ended != nil:
+		return nil, dst, g.ended
 	}
 	if f = b.calls.Find(k, h); f == nil {
-		f = c.startLocked(ctx, b, k, h, fn)
+		f = g.addLocked(b, k, h)
 	}
 	f.Waiters++
 	return f, dst, nil
+}
+
+// await waits for a load, and returns the context's error if that ends before.
+func (c *Cache) await(ctx context.Context, f *loadCall) error {
+	select {
+	case <-f.Done:
+	case <-ctx.Done():
+		if !c.leave(f) {
+			return ctx.Err()
+		}
+	}
+	return nil
 }
 
 // leave takes away a caller who waits, and reports true if the load has ended nonetheless.
@@ -179,49 +224,76 @@ func (c *Cache) leave(f *loadCall) (ended bool) {
 	return b.calls.Leave(f)
 }
 
-// refresh starts a load of the key that nobody waits for, if none is under way.
-func (c *Cache) refresh(ctx context.Context, k []byte, h uint64, fn LoadFunc) {
+// isDue reports whether a hit on an entry of that expiry begins a load.
+func (c *Cache) isDue(expiry uint32) bool {
+	return c.ahead > 0 && expiry != 0 && c.shared.Until(expiry) <= c.ahead
+}
+
+// refresh lists a load of the key that nobody waits for, if none is under way, in group g,
+// which it makes if it is nil, and returns the group.
+func (c *Cache) refresh(g *loadGroup, ctx context.Context, k []byte, h uint64) *loadGroup {
 	b := c.bucket(h)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.closed && b.calls.Find(k, h) == nil {
-		c.startLocked(ctx, b, k, h, fn).Refresh = true
+	if b.closed || b.calls.Find(k, h) != nil {
+		return g
 	}
-}
-
-// startLocked starts a load of the key.
-func (c *Cache) startLocked(
-	ctx context.Context, b *bucket, k []byte, h uint64, fn LoadFunc,
-) *loadCall {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	f := b.calls.Add(bytes.Clone(k), h, cancel)
-	b.loads++
-	go c.run(ctx, b, f, fn)
-	return f
+	if g == nil {
+		g = &loadGroup{caller: ctx}
+	}
+	g.addLocked(b, k, h).Refresh = true
+	return g
 }
 
 // run calls fn, stores what it returns, and tells those who wait.
-func (c *Cache) run(ctx context.Context, b *bucket, f *loadCall, fn LoadFunc) {
-	l := &f.Result
-	l.err = ErrLoadExited // unless it returns or panics
-	defer b.finish(f)
+func (c *Cache) run(g *loadGroup, fn BatchLoadFunc) {
+	keys := make([][]byte, len(g.calls))
+	for i, f := range g.calls {
+		keys[i] = bytes.Clone(f.Key)
+		f.Result.err = ErrLoadExited // unless fn returns or panics
+	}
 	defer func() {
-		if v := recover(); v != nil {
-			l.panicked = &LoadPanic{Value: v, Stack: debug.Stack()}
+		for _, f := range g.calls {
+			c.bucket(f.Hash).finish(f)
 		}
 	}()
-	var err error
-	if l.Loaded, err = fn(ctx, bytes.Clone(f.Key)); errors.Is(err, ErrAbsent) {
-		l.Absent, err = true, nil
+	defer func() {
+		if v := recover(); v != nil {
+			p := &LoadPanic{Value: v, Stack: debug.Stack()}
+			for _, f := range g.calls {
+				f.Result.panicked = p
+			}
+		}
+	}()
+	all, err := g.call(fn, keys)
+	for i, f := range g.calls {
+		if err == nil {
+			f.Result.Loaded = all[i]
+			c.keep(f)
+		}
+		f.Result.err = err
 	}
-	if err == nil {
-		c.keep(b, f)
+}
+
+// call calls fn and checks what it returns. ErrAbsent is no error: no key has a value.
+func (g *loadGroup) call(fn BatchLoadFunc, keys [][]byte) ([]Loaded, error) {
+	all, err := fn(g.ctx, keys)
+	if errors.Is(err, ErrAbsent) {
+		absent := make([]Loaded, len(keys))
+		copy(absent, all) // how long they are to be known as absent
+		for i := range absent {
+			absent[i].Absent = true
+		}
+		return absent, nil
 	}
-	l.err = err
+	if err == nil && len(all) != len(keys) {
+		err = fmt.Errorf("load returned %d results for %d keys", len(all), len(keys))
+	}
+	return all, err
 }
 
 // keep stores the result of a load, unless a write has invalidated it.
-func (c *Cache) keep(b *bucket, f *loadCall) {
+func (c *Cache) keep(f *loadCall) {
 	l := &f.Result
 	w := write{k: f.Key, v: l.Value, h: f.Hash, cond: ifListed, call: f, silent: true,
 		reason: EvictReplaced, expiry: c.shared.Default()}
@@ -235,6 +307,7 @@ func (c *Cache) keep(b *bucket, f *loadCall) {
 		err = c.applyFor(&w, l.TTL, "load")
 	}
 	if err != nil {
+		b := c.bucket(f.Hash)
 		b.mu.Lock()
 		b.loadsDropped++
 		b.mu.Unlock()
@@ -249,4 +322,18 @@ func (b *bucket) finish(f *loadCall) {
 		b.loadErrors++
 	}
 	b.calls.Finish(f)
+}
+
+// result returns what a load that has ended has brought, or panics as the load has.
+func (c *Cache) result(f *loadCall) ([]byte, error) {
+	l := &f.Result
+	switch {
+	case l.panicked != nil:
+		panic(l.panicked)
+	case l.err == nil && l.Absent:
+		return nil, ErrAbsent
+	case l.err == nil:
+		return l.Value, nil
+	}
+	return nil, l.err
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache/internal/singleflight"
 )
 
 // A negative entry is there for loads, and for nobody else.
@@ -107,10 +109,10 @@ func TestLoader_AbsentReplaces(t *testing.T) {
 	} {
 		h := c.shared.hash(k)
 		b := c.bucket(h)
-		f := b.calls.Add(k, h, func() {})
+		f := b.calls.Add(k, h, singleflight.NewGroup(func() {}))
 		f.Waiters++
 		f.Result.Loaded = r
-		c.keep(b, f)
+		c.keep(f)
 		require.False(t, f.Listed())
 		require.Equal(t, 1, c.Len())
 		require.Equal(t, r.Absent, c.isNegative(k))

@@ -360,7 +360,9 @@ func TestLoader_OneRefresh(t *testing.T) {
 	late := []byte{1, 0} // has seen that the entry is due, and comes when another has begun
 	for range 2 {
 		h := c.shared.hash(late)
-		c.refresh(context.Background(), late, h, load)
+		if g := c.refresh(nil, context.Background(), late, h); g != nil {
+			g.start(c, load.ofOne)
+		}
 	}
 	for range workers {
 		wg.Add(1)

@@ -16,7 +16,7 @@ type Stats struct {
 	// Counters. They only grow; Reset and Close of the cache leave them.
 
 	// GetCalls counts keys looked up: one for each Get, HasGet, Has, View and GetOrLoad, one
-	// for each key of GetBatch.
+	// for each key of GetBatch and GetOrLoadBatch.
 	GetCalls uint64
 
 	// SetCalls counts calls of Set, SetWithTTL, SetIfAbsent, SetIfChanged, CompareAndSwap,
@@ -27,10 +27,10 @@ type Stats struct {
 	// DelCalls counts calls of Del and GetAndDel, and of Update where it does not keep the key.
 	DelCalls uint64
 
-	// Loads counts the loads that GetOrLoad has started, LoadErrors those that ended with an
-	// error, a panic or by exiting their goroutine, and LoadsDropped those whose result was
-	// not stored: a write of the key came meanwhile, nobody waited any more, or the cache
-	// refused it.
+	// Loads counts the loads that GetOrLoad and GetOrLoadBatch have started, of a batch one
+	// for each key; LoadErrors those that ended with an error, a panic or by exiting their
+	// goroutine; and LoadsDropped those whose result was not stored: a write of the key came
+	// meanwhile, nobody waited any more, or the cache refused it.
 	Loads        uint64
 	LoadErrors   uint64
 	LoadsDropped uint64

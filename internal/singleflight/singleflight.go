@@ -2,10 +2,35 @@
 // that whoever wants the same joins one instead of making another.
 //
 // It differs from golang.org/x/sync/singleflight in what a cache needs: a write
-// invalidates a call, and a call that nobody waits for is cancelled.
+// invalidates a call, and a call that nobody waits for is cancelled. One function may
+// answer several calls, each in a list of its own: a Group.
 package singleflight
 
-import "context"
+import (
+	"context"
+	"sync/atomic"
+)
+
+// Group is the calls that one function answers, and the function's context. It is cancelled
+// when nobody wants any of them.
+type Group struct {
+	wanted atomic.Int64 // calls, and whoever may still add some
+	cancel context.CancelFunc
+}
+
+// NewGroup returns a group that more calls may be added to until Release.
+func NewGroup(cancel context.CancelFunc) *Group {
+	g := &Group{cancel: cancel}
+	g.wanted.Store(1)
+	return g
+}
+
+// Release says that one less wants the group: a call of it, or who added them.
+func (g *Group) Release() {
+	if g.wanted.Add(-1) == 0 {
+		g.cancel()
+	}
+}
 
 // Call is one call that is under way. It stands in its list until it is invalidated or
 // finished; only as long may others join it, and its result be stored. Listed, Waiters
@@ -20,7 +45,7 @@ type Call[T any] struct {
 
 	next   *Call[T]
 	listed bool
-	cancel context.CancelFunc
+	group  *Group // nil once nobody wants the call any more
 }
 
 // Listed reports whether the call is neither invalidated nor finished.
@@ -42,22 +67,23 @@ func (l *List[T]) Find(key []byte, hash uint64) *Call[T] {
 	return nil
 }
 
-// Add lists a new call. cancel tells it that nobody waits any more.
-func (l *List[T]) Add(key []byte, hash uint64, cancel context.CancelFunc) *Call[T] {
+// Add lists a new call, of a group.
+func (l *List[T]) Add(key []byte, hash uint64, g *Group) *Call[T] {
+	g.wanted.Add(1)
 	c := &Call[T]{
 		Key:    key,
 		Hash:   hash,
 		Done:   make(chan struct{}),
 		next:   l.first,
 		listed: true,
-		cancel: cancel,
+		group:  g,
 	}
 	l.first = c
 	return c
 }
 
-// Invalidate takes a call, if not nil, off the list if it is there. One that
-// nobody waits for is cancelled.
+// Invalidate takes a call, if not nil, off the list if it is there. For one
+// that nobody waits for, its group need not go on.
 func (l *List[T]) Invalidate(c *Call[T]) {
 	if c == nil || !c.listed {
 		return
@@ -68,7 +94,15 @@ func (l *List[T]) Invalidate(c *Call[T]) {
 	}
 	*at, c.next, c.listed = c.next, nil, false
 	if c.Waiters == 0 {
-		c.cancel()
+		c.release()
+	}
+}
+
+// release tells the group that nobody wants the call any more.
+func (c *Call[T]) release() {
+	if g := c.group; g != nil {
+		c.group = nil
+		g.Release()
 	}
 }
 
@@ -80,7 +114,7 @@ func (l *List[T]) InvalidateAll() {
 }
 
 // Leave takes one away who waits, and reports true if the call has finished
-// nonetheless. One that nobody waits for is invalidated and cancelled.
+// nonetheless. One that nobody waits for is invalidated, and its group need not go on for it.
 func (l *List[T]) Leave(c *Call[T]) (finished bool) {
 	select {
 	case <-c.Done:
@@ -90,14 +124,15 @@ func (l *List[T]) Leave(c *Call[T]) (finished bool) {
 	c.Waiters--
 	if c.Waiters == 0 && !(c.Refresh && c.listed) {
 		l.Invalidate(c)
-		c.cancel() // also what was invalidated before
+		c.release() // also what was invalidated before
 	}
 	return false
 }
 
-// Finish ends a call. Its result must have been set.
+// Finish ends a call. Its result must have been set. When all of a group have ended, its
+// context is cancelled, for what that holds.
 func (l *List[T]) Finish(c *Call[T]) {
 	l.Invalidate(c)
 	close(c.Done)
-	c.cancel() // what the context holds
+	c.release()
 }

@@ -8,7 +8,9 @@ import (
 
 // add lists a call that one waits for; n counts how often it is cancelled.
 func add(l *List[int], key string, hash uint64, n *int) *Call[int] {
-	c := l.Add([]byte(key), hash, func() { *n++ })
+	g := NewGroup(func() { *n++ })
+	defer g.Release()
+	c := l.Add([]byte(key), hash, g)
 	c.Waiters++
 	return c
 }
@@ -86,4 +88,30 @@ func TestList_InvalidateAll(t *testing.T) {
 	require.True(t, l.Empty())
 	require.Equal(t, 2, n, "the refresh that nobody waits for")
 	require.False(t, isDone(calls[0]))
+}
+
+// A group is cancelled once, when the last of its calls has been left or has ended, and not
+// before all have been added.
+func TestGroup_LastCallCancels(t *testing.T) {
+	var l, other List[int]
+	n := 0
+	g := NewGroup(func() { n++ })
+	a := l.Add([]byte("a"), 1, g)
+	a.Waiters++
+	require.False(t, l.Leave(a))
+	require.Zero(t, n, "others may be added")
+	b, c := other.Add([]byte("b"), 2, g), l.Add([]byte("c"), 3, g)
+	b.Waiters, c.Waiters = 2, 1
+	g.Release()
+	other.Leave(b)
+	l.Invalidate(c)
+	l.Leave(c)
+	require.Zero(t, n, "one waits for b")
+	l.Finish(a)
+	l.Finish(c)
+	require.Zero(t, n, "they have been counted")
+	other.Leave(b)
+	require.Equal(t, 1, n)
+	other.Finish(b)
+	require.Equal(t, 1, n)
 }

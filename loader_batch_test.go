@@ -1,0 +1,481 @@
+package ringcache
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// keysOf returns the words of s as keys.
+func keysOf(s string) (keys [][]byte) {
+	for _, word := range strings.Fields(s) {
+		keys = append(keys, []byte(word))
+	}
+	return keys
+}
+
+// echo is a load that finds "of " and the key, and notes each call's keys.
+type echo struct {
+	mu    sync.Mutex
+	calls []string
+}
+
+func (e *echo) load(_ context.Context, keys [][]byte) ([]Loaded, error) {
+	e.mu.Lock()
+	e.calls = append(e.calls, string(bytes.Join(keys, []byte(" "))))
+	e.mu.Unlock()
+	all := make([]Loaded, len(keys))
+	for i, k := range keys {
+		all[i].Value = append([]byte("of "), k...)
+	}
+	return all, nil
+}
+
+// asked returns the keys of each call so far.
+func (e *echo) asked() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.calls)
+}
+
+// neverLoadsAll is the load of a batch that must not need one.
+func neverLoadsAll(context.Context, [][]byte) ([]Loaded, error) { panic("it was to find all") }
+
+// batchReply is what a GetOrLoadBatch has come to: its values, one for each key, "-" for none.
+type batchReply struct {
+	vals     string
+	hits     int
+	err      error
+	panicked any
+}
+
+// loadBatch calls GetOrLoadBatch with the words of keys.
+func (c *Cache) loadBatch(ctx context.Context, keys string, load BatchLoadFunc) (r batchReply) {
+	defer func() { r.panicked = recover() }()
+	all := keysOf(keys)
+	vals := make([][]byte, len(all))
+	_, r.hits, r.err = c.GetOrLoadBatch(ctx, nil, all, vals, load)
+	for i, v := range vals {
+		if v == nil {
+			vals[i] = []byte("-")
+		}
+	}
+	r.vals = string(bytes.Join(vals, []byte(", ")))
+	return r
+}
+
+// askBatch is loadBatch in a goroutine of its own.
+func askBatch(ctx context.Context, c *Cache, keys string, load BatchLoadFunc) <-chan batchReply {
+	ch := make(chan batchReply, 1)
+	go func() { ch <- c.loadBatch(ctx, keys, load) }()
+	return ch
+}
+
+// heldBatch returns a load that waits until it is let go, and the function that does.
+func heldBatch(load BatchLoadFunc) (BatchLoadFunc, func()) {
+	gate := make(chan struct{})
+	return func(ctx context.Context, keys [][]byte) ([]Loaded, error) {
+		<-gate
+		return load(ctx, keys)
+	}, func() { close(gate) }
+}
+
+// What GetOrLoadBatch returns, it returns as GetBatch does once all is there: in the same
+// order, each value limited to its own capacity, whether dst has room or moves.
+func TestLoaderBatch_IsGetBatchOfWhatIsLoaded(t *testing.T) {
+	for _, room := range []int{0, 1, 20, 300, 1 << 16} {
+		for _, n := range []int{0, 1, 31, 32, 33, 100} {
+			c := mustCache(t, defaultGeometry(minMaxBytes))
+			rnd := newRand(uint64(room + n))
+			want := 0 // keys to load
+			keys, seen := make([][]byte, n), map[string]bool{}
+			valueOf := func(k []byte) []byte { // some are empty
+				return bytes.Repeat(k, int(k[0])%4)
+			}
+			for i := range keys {
+				k := []byte{byte(rnd.IntN(60)), 'k'}
+				keys[i] = k
+				if !seen[string(k)] && k[0]%3 != 0 {
+					want++
+				} else if k[0]%3 == 0 {
+					require.NoError(t, c.Set(k, valueOf(k)))
+				}
+				seen[string(k)] = true
+			}
+			calls := 0
+			load := func(_ context.Context, keys [][]byte) ([]Loaded, error) {
+				calls++
+				require.Len(t, keys, want)
+				all := make([]Loaded, len(keys))
+				for i, k := range keys {
+					all[i].Value = valueOf(k)
+					if k[0]%5 == 0 {
+						all[i] = Loaded{Absent: true}
+					}
+				}
+				return all, nil
+			}
+			dst := append(make([]byte, 0, room), "held"...)
+			vals := make([][]byte, n+1)
+			vals[n] = []byte("beyond the keys")
+			out, hits, err := c.GetOrLoadBatch(t.Context(), dst, keys, vals, load)
+			require.NoError(t, err)
+			require.Equal(t, min(want, 1), calls)
+			require.Equal(t, "beyond the keys", string(vals[n]))
+
+			wantVals := make([][]byte, n)
+			wantOut, all := c.GetBatch([]byte("held"), keys, wantVals)
+			require.Equal(t, string(wantOut), string(out))
+			require.LessOrEqual(t, hits, all)
+			at := out[len("held"):]
+			for i, k := range keys {
+				v := vals[i]
+				require.Equal(t, wantVals[i] == nil, v == nil, "key %d", k[0])
+				require.Equal(t, k[0]%3 != 0 && k[0]%5 == 0, v == nil, "key %d", k[0])
+				require.Equal(t, string(wantVals[i]), string(v))
+				if len(v) > 0 {
+					require.Same(t, &at[0], &v[0], "they lie one behind the other")
+					require.Equal(t, len(v), cap(v))
+					at = at[len(v):]
+				}
+			}
+			again, hits, err := c.GetOrLoadBatch(t.Context(), nil, keys, vals, neverLoadsAll)
+			require.NoError(t, err)
+			require.Equal(t, string(out), "held"+string(again))
+			require.Equal(t, all, hits)
+		}
+	}
+}
+
+func TestLoaderBatch_Counts(t *testing.T) {
+	c := loaderCache(t)
+	var e echo
+	require.NoError(t, c.Set([]byte("b"), []byte("set")))
+	r := c.loadBatch(t.Context(), "a b c a b", e.load)
+	require.Equal(t, batchReply{vals: "of a, set, of c, of a, set", hits: 2}, r)
+	require.Equal(t, []string{"a c"}, e.asked())
+	var s Stats
+	c.UpdateStats(&s)
+	require.EqualValues(t, []uint64{5, 3, 2, 1, 0, 0},
+		[]uint64{s.GetCalls, s.Misses, s.Loads, s.SetCalls, s.LoadErrors, s.LoadsDropped})
+}
+
+// Keys that are all there cost what they cost with GetBatch.
+func TestLoaderBatch_HitsDoNotAllocate(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates on its own account")
+	}
+	g := defaultGeometry(minMaxBytes)
+	for _, ahead := range []bool{false, true} {
+		if ahead {
+			g.ttl, g.ahead = 1<<40, 1<<30 // nothing is due
+		}
+		c := mustCache(t, g)
+		keys, vals := make([][]byte, 64), make([][]byte, 64)
+		for i := range keys {
+			keys[i] = fmt.Append(nil, "key ", i)
+			require.NoError(t, c.Set(keys[i], make([]byte, 100)))
+		}
+		dst, found := make([]byte, 0, 64*100), 0
+		require.Zero(t, testing.AllocsPerRun(100, func() {
+			_, n, _ := c.GetOrLoadBatch(context.Background(), dst, keys, vals, neverLoadsAll)
+			found += n
+		}))
+		require.Equal(t, 101*64, found)
+	}
+}
+
+// A batch waits for what others load, and others for what it loads. Each key is loaded once.
+func TestLoaderBatch_JoinsAndIsJoined(t *testing.T) {
+	c, ctx := loaderCache(t), t.Context()
+	one, n := gives("of one")
+	one, releaseOne := held(one)
+	var first, second echo
+	firstLoad, releaseFirst := heldBatch(first.load)
+
+	single := ask(ctx, c, []byte("one"), one)
+	awaitWaiting(t, c, []byte("one"), 1)
+	batch := askBatch(ctx, c, "two three one two", firstLoad)
+	awaitWaiting(t, c, []byte("two"), 2)
+	other := askBatch(ctx, c, "one four three", second.load)
+	joins := ask(ctx, c, []byte("three"), neverLoads)
+	awaitWaiting(t, c, []byte("one"), 3)
+	awaitWaiting(t, c, []byte("three"), 3)
+	awaitWaiting(t, c, []byte("four"), -1) // its load did not wait for the others
+	require.Equal(t, "of four", string(c.Get(nil, []byte("four"))))
+	releaseOne()
+	releaseFirst()
+
+	require.Equal(t, "of one", string((<-single).v))
+	require.Equal(t, "of three", string((<-joins).v))
+	require.Equal(t, batchReply{vals: "of two, of three, of one, of two"}, <-batch)
+	require.Equal(t, batchReply{vals: "of one, of four, of three"}, <-other)
+	require.EqualValues(t, 1, n.Load())
+	require.Equal(t, []string{"two three"}, first.asked())
+	require.Equal(t, []string{"four"}, second.asked())
+}
+
+// Batches of the same keys in another order do not wait for each other for ever.
+func TestLoaderBatch_OtherOrder(t *testing.T) {
+	c := loaderCache(t)
+	var wg sync.WaitGroup
+	load := func(_ context.Context, keys [][]byte) ([]Loaded, error) {
+		runtime.Gosched()
+		return make([]Loaded, len(keys)), nil
+	}
+	for w := range 4 {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			keys, vals := make([][]byte, 20), make([][]byte, 20)
+			for round := range 300 {
+				for i := range keys {
+					at := i
+					if w%2 == 1 {
+						at = len(keys) - 1 - i
+					}
+					keys[at] = []byte{byte(i), byte(round), byte(round >> 8)}
+				}
+				_, _, err := c.GetOrLoadBatch(context.Background(), nil, keys, vals, load)
+				if err != nil {
+					assert.NoError(t, err)
+				}
+			}
+		}()
+	}
+	require.NoError(t, inTime(func() error { wg.Wait(); return nil }))
+}
+
+// An error is that of each key of the call, and of nobody else. Others' values come with it.
+func TestLoaderBatch_ErrorIsShared(t *testing.T) {
+	c, ctx, broken := loaderCache(t), t.Context(), errors.New("broken")
+	require.NoError(t, c.Set([]byte("set"), []byte("value")))
+	load, release := heldBatch(func(context.Context, [][]byte) ([]Loaded, error) {
+		return []Loaded{{Value: []byte("ignored")}, {}}, broken
+	})
+	failed := askBatch(ctx, c, "set a b", load)
+	awaitWaiting(t, c, []byte("b"), 1)
+	single := ask(ctx, c, []byte("b"), neverLoads)
+	awaitWaiting(t, c, []byte("b"), 2)
+	var e echo
+	joined := askBatch(ctx, c, "c set b", e.load)
+	awaitWaiting(t, c, []byte("b"), 3)
+	release()
+	r := <-failed
+	require.EqualError(t, r.err, "ringcache: load batch: index 1: broken")
+	require.ErrorIs(t, r.err, broken)
+	require.Equal(t, "value, -, -", r.vals)
+	require.EqualError(t, (<-single).err, "ringcache: load entry: broken")
+	r = <-joined
+	require.EqualError(t, r.err, "ringcache: load batch: index 2: broken")
+	require.Equal(t, "of c, value, -", r.vals)
+	var s Stats
+	c.UpdateStats(&s)
+	require.EqualValues(t, []uint64{3, 2, 0}, []uint64{s.Loads, s.LoadErrors, s.LoadsDropped})
+	require.Equal(t, batchReply{vals: "of a, of b"}, c.loadBatch(ctx, "a b", e.load), "it is not kept")
+}
+
+func TestLoaderBatch_OneResultForEachKey(t *testing.T) {
+	c := loaderCache(t)
+	for _, n := range []int{0, 1, 2, 4} {
+		load := func(context.Context, [][]byte) ([]Loaded, error) { return make([]Loaded, n), nil }
+		r := c.loadBatch(t.Context(), "a b a c", load)
+		require.EqualError(t, r.err, fmt.Sprintf(
+			"ringcache: load batch: index 0: load returned %d results for 3 keys", n))
+		require.Equal(t, "-, -, -, -", r.vals)
+		require.Zero(t, c.Len())
+	}
+}
+
+func TestLoaderBatch_PanicAndGoexitReachAll(t *testing.T) {
+	broken := errors.New("broken")
+	for name, end := range map[string]func(){
+		"panic": func() { panic(broken) }, "Goexit": runtime.Goexit,
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, ctx := loaderCache(t), t.Context()
+			load, release := heldBatch(func(context.Context, [][]byte) ([]Loaded, error) {
+				end()
+				return nil, nil
+			})
+			batch := askBatch(ctx, c, "a b", load)
+			awaitWaiting(t, c, []byte("b"), 1)
+			single := ask(ctx, c, []byte("b"), neverLoads)
+			awaitWaiting(t, c, []byte("b"), 2)
+			release()
+			r, s := <-batch, <-single
+			if name == "panic" {
+				p, ok := r.panicked.(*LoadPanic)
+				require.True(t, ok, "%T", r.panicked)
+				require.ErrorIs(t, p, broken)
+				require.Contains(t, string(p.Stack), "TestLoaderBatch_PanicAndGoexitReachAll")
+				require.Same(t, p, s.panicked)
+			} else {
+				require.ErrorIs(t, r.err, ErrLoadExited)
+				require.ErrorIs(t, s.err, ErrLoadExited)
+			}
+			require.Equal(t, -1, c.waiting([]byte("a")))
+			require.Zero(t, c.Len())
+		})
+	}
+}
+
+// A key without a value is no error of a batch, be it found now or known already.
+func TestLoaderBatch_Absent(t *testing.T) {
+	c, ctx := loaderCache(t), t.Context()
+	load := func(_ context.Context, keys [][]byte) ([]Loaded, error) {
+		return []Loaded{{Absent: true, Value: []byte("ignored")}, {Value: []byte("value")}}, nil
+	}
+	require.Equal(t, batchReply{vals: "-, value"}, c.loadBatch(ctx, "a b", load))
+	_, err := c.GetOrLoad(ctx, nil, []byte("a"), neverLoads)
+	require.ErrorIs(t, err, ErrAbsent)
+	require.Equal(t, batchReply{vals: "value, -", hits: 1}, c.loadBatch(ctx, "b a", neverLoadsAll))
+
+	all := func(context.Context, [][]byte) ([]Loaded, error) {
+		return nil, fmt.Errorf("no such rows: %w", ErrAbsent)
+	}
+	require.Equal(t, batchReply{vals: "-, value, -", hits: 1}, c.loadBatch(ctx, "d b e", all))
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	r := c.loadBatch(ended, "a b d e", neverLoadsAll)
+	require.Equal(t, batchReply{vals: "-, value, -, -", hits: 1}, r, "there is nothing to load")
+}
+
+// With a context that has ended, a batch finds what is there and loads nothing.
+func TestLoaderBatch_EndedContext(t *testing.T) {
+	c := loaderCache(t)
+	require.NoError(t, c.Set([]byte("b"), []byte("set")))
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	r := c.loadBatch(ended, "b a c", neverLoadsAll)
+	require.ErrorIs(t, r.err, context.Canceled)
+	require.EqualError(t, r.err, "ringcache: load batch: index 1: context canceled")
+	require.Equal(t, "set, -, -", r.vals)
+	require.Equal(t, -1, c.waiting([]byte("a")))
+}
+
+// A write of one key takes the load's result from that key, and from no other.
+func TestLoaderBatch_Invalidated(t *testing.T) {
+	c, ctx := loaderCache(t), t.Context()
+	var e echo
+	load, release := heldBatch(e.load)
+	batch := askBatch(ctx, c, "a b c d", load)
+	awaitWaiting(t, c, []byte("d"), 1)
+	require.NoError(t, c.Set([]byte("b"), []byte("set")))
+	require.False(t, c.Del([]byte("c")))
+	release()
+	require.Equal(t, batchReply{vals: "of a, of b, of c, of d"}, <-batch, "as of when it asked")
+	r := c.loadBatch(ctx, "a b c d", new(echo).load)
+	require.Equal(t, batchReply{vals: "of a, set, of c, of d", hits: 3}, r)
+	var s Stats
+	c.UpdateStats(&s)
+	require.EqualValues(t, 2, s.LoadsDropped)
+}
+
+// A batch that comes to a key for the second time joins its own load, also if a write has
+// taken that off the list in between: the load has not begun yet.
+func TestLoaderBatch_KeyIsLoadedOnceThoughWritten(t *testing.T) {
+	c := loaderCache(t)
+	k := []byte("key")
+	g := &loadGroup{caller: t.Context(), byKey: map[string]*loadCall{}}
+	first, _, err := c.join(g, nil, k, c.shared.hash(k))
+	require.NoError(t, err)
+	c.Del(k)
+	second, _, err := c.join(g, nil, k, c.shared.hash(k))
+	require.NoError(t, err)
+	require.Same(t, first, second)
+	require.Equal(t, 2, first.Waiters)
+	g.start(c, new(echo).load)
+	<-first.Done
+	require.False(t, c.Has(k))
+}
+
+// The keys that a load gets are its own, each by itself.
+func TestLoaderBatch_KeyCopies(t *testing.T) {
+	c := loaderCache(t)
+	load := func(_ context.Context, keys [][]byte) ([]Loaded, error) {
+		_ = append(keys[0], "x"...)
+		all := []Loaded{{Value: bytes.Clone(keys[0])}, {Value: bytes.Clone(keys[1])}}
+		clear(keys[0])
+		clear(keys[1])
+		clear(keys)
+		return all, nil
+	}
+	require.Equal(t, "a, b", c.loadBatch(t.Context(), "a b", load).vals)
+	require.Equal(t, "a, b", c.loadBatch(t.Context(), "a b", neverLoadsAll).vals)
+}
+
+func TestLoaderBatch_Closed(t *testing.T) {
+	c := loaderCache(t)
+	require.NoError(t, c.Close())
+	r := c.loadBatch(t.Context(), "a b", neverLoadsAll)
+	require.ErrorIs(t, r.err, ErrClosed)
+	require.EqualError(t, r.err, "ringcache: load batch: index 0: cache is closed")
+}
+
+func TestLoaderBatch_NeedsRoomForAllValues(t *testing.T) {
+	c := loaderCache(t)
+	require.PanicsWithValue(t, "ringcache: get or load batch: 1 vals for 2 keys", func() {
+		_, _, _ = c.GetOrLoadBatch(t.Context(), nil, keysOf("a b"), make([][]byte, 1), neverLoadsAll)
+	})
+}
+
+// Batches and single loads that come in any way load each key once.
+func TestLoaderBatch_OneLoadForEachKey(t *testing.T) {
+	const workers, total = 8, 2000
+	c := mustCache(t, defaultGeometry(minMaxBytes))
+	var loaded [total]atomic.Int32
+	load := func(_ context.Context, keys [][]byte) ([]Loaded, error) {
+		all := make([]Loaded, len(keys))
+		for i, k := range keys {
+			loaded[int(k[0])|int(k[1])<<8].Add(1)
+			all[i].Value = bytes.Clone(k)
+		}
+		runtime.Gosched()
+		return all, nil
+	}
+	var wg sync.WaitGroup
+	for w := range workers {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			rnd := newRand(uint64(w))
+			for at := 0; at < total; {
+				n := min(1+rnd.IntN(80), total-at)
+				keys, vals := make([][]byte, n), make([][]byte, n)
+				for i, j := range rnd.Perm(n) {
+					keys[j] = []byte{byte(at + i), byte((at + i) >> 8)}
+				}
+				var err error
+				if at += n; n == 1 {
+					vals[0], err = c.GetOrLoad(context.Background(), nil, keys[0], LoadFunc(
+						func(ctx context.Context, k []byte) (Loaded, error) {
+							all, err := load(ctx, [][]byte{k})
+							return all[0], err
+						}))
+				} else {
+					_, _, err = c.GetOrLoadBatch(context.Background(), nil, keys, vals, load)
+				}
+				for i, k := range keys {
+					if err != nil || !bytes.Equal(k, vals[i]) {
+						assert.Fail(t, "loaded", "%v, %q for %q", err, vals[i], k)
+					}
+				}
+			}
+		}()
+	}
+	wg.Wait()
+	for i := range loaded {
+		require.EqualValues(t, 1, loaded[i].Load(), "loads of key %d", i)
+	}
+}
