@@ -118,7 +118,7 @@ type counters struct {
 	evictedBytes                            uint64
 	expired, expiredBytes                   uint64
 	promotions, reinsertions, ghostHits     uint64
-	collisions, corruptions                 atomic.Uint64
+	collisions, corruptions, staleHits      atomic.Uint64
 }
 
 // init makes a bucket ready for use.

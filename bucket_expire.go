@@ -14,6 +14,10 @@ import (
 // Each Set looks at a few records, from tails to heads, while any may be expired,
 // and marks these dead. A ring with many dead records is compacted: live ones move
 // from its tail to its head until a dead one comes.
+//
+// With Options.StaleIfError, they are left until so long after their expiry, as a load
+// that fails may have a use for them (Cache.stale). But a tail that comes to an expired
+// record drops it, and every write of its key does.
 
 const (
 	expireStep = 8    // records that a Set looks at
@@ -22,7 +26,7 @@ const (
 
 // expirer is how far a bucket's search for expired records has come.
 type expirer struct {
-	soonest uint32 // between walks: no record expires earlier (I11)
+	soonest uint32 // between walks: no record is to be removed earlier (I11)
 	later   uint32 // during one: the same for the records that it has passed
 	walking bool
 	walk    walk
@@ -78,13 +82,13 @@ func (b *bucket) stepLocked(w *walk, n int, soonest *uint32) (dropped int, done 
 			b.corruptions.Add(1)
 			return dropped, true
 		}
-		switch {
+		switch end := b.shared.KeptUntil(hd.Expiry); {
 		case hd.Dead || hd.Expiry == 0:
-		case now >= hd.Expiry:
+		case now >= end:
 			b.expireAtLocked(w.ring, pos, hd)
 			dropped++
 		default:
-			*soonest = min(*soonest, hd.Expiry)
+			*soonest = min(*soonest, end)
 		}
 		w.pos = (pos + uint64(hd.Total())) & b.rings[w.ring].Mask
 	}
@@ -102,8 +106,8 @@ func (b *bucket) noteExpiry(expiry uint32) {
 		b.hint = hintUnknown // what has expired goes first from now on
 		*e = expirer{soonest: math.MaxUint32, later: math.MaxUint32}
 	}
-	e.soonest = min(e.soonest, expiry)
-	e.later = min(e.later, expiry)
+	end := b.shared.KeptUntil(expiry)
+	e.soonest, e.later = min(e.soonest, end), min(e.later, end)
 }
 
 // expireSomeLocked does a Set's share of the search for expired records.

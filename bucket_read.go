@@ -45,6 +45,7 @@ const (
 	withValue lookupMode = 1 << iota // append the value
 	counted                          // in Stats
 	touching                         // raise the frequency
+	orStale                          // take what is expired and kept (Options.StaleIfError) too
 
 	getMode = withValue | counted | touching
 )
@@ -150,7 +151,7 @@ func (b *bucket) read(
 	out = dst
 	if b.find(&f, k, h) {
 		switch {
-		case b.shared.Expired(f.Expiry): // before the copy: k may lie in dst
+		case b.shared.Expired(f.Expiry) && !b.isStale(&f, mode): // before the copy: k may lie in dst
 		case f.Negative:
 			got = negative
 		default:
@@ -186,6 +187,13 @@ func (b *bucket) read(
 	}
 	runtime.KeepAlive(b) // and with it the Cache: its memory stays mapped until here
 	return out, f.Expiry, got
+}
+
+// isStale reports whether the expired record f is what a lookup takes nonetheless.
+//
+//go:norace
+func (b *bucket) isStale(f *found, mode lookupMode) bool {
+	return mode&orStale != 0 && !f.Negative && b.shared.Now() < b.shared.KeptUntil(f.Expiry)
 }
 
 // seek notes that a lookup has found a ghost in a slot, once for each. What is torn does

@@ -61,7 +61,7 @@ func NewWithOptions(o Options) (*Cache, error) {
 	g := defaultGeometry(max(o.MaxBytes, minMaxBytes))
 	g.policy = o.Policy
 	g.hugePages = o.HugePages
-	g.ttl = o.TTL
+	g.ttl, g.jitter, g.stale = o.TTL, o.TTLJitter, o.StaleIfError
 	g.onEvict = o.OnEvict
 	g.expected = expectation{
 		entries:   o.ExpectedEntries,

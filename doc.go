@@ -31,7 +31,8 @@
 // [Cache.SetIfAbsent], [Cache.SetIfChanged], [Cache.CompareAndSwap], [Cache.Update],
 // [Cache.Append] and [Cache.GetAndDel] are atomic for their key. [Cache.GetOrLoad] and
 // [Cache.GetOrLoadBatch] have at most one load of a key under way, and a Set or Del meanwhile
-// wins over what is loaded.
+// wins over what is loaded. [Options].StaleIfError has expired values stand in for what
+// cannot be loaded.
 // A cache may drop an entry between any two calls, so do not keep in it what must not be
 // lost.
 //

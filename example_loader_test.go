@@ -126,6 +126,28 @@ func ExampleCache_GetOrLoadBatch() {
 	// ["Io" "Europa" ""], 2 hits, <nil>
 }
 
+// While the source is down, a value that has expired stands in.
+func ExampleOptions_staleIfError() {
+	cache, err := ringcache.NewWithOptions(ringcache.Options{
+		MaxBytes: 32 << 20, TTL: 100 * time.Millisecond, StaleIfError: time.Hour})
+	if err != nil {
+		panic(err)
+	}
+	defer cache.Close()
+
+	down := func(ctx context.Context, k []byte) (ringcache.Loaded, error) {
+		return ringcache.Loaded{}, errors.New("connection refused")
+	}
+	_ = cache.Set([]byte("planet"), []byte("Saturn"))
+	time.Sleep(200 * time.Millisecond)
+	fmt.Println(cache.Has([]byte("planet")))
+	v, err := cache.GetOrLoad(context.Background(), nil, []byte("planet"), down)
+	fmt.Printf("%s %v\n", v, err)
+	// Output:
+	// false
+	// Saturn <nil>
+}
+
 // A panic in the load comes out where its value is waited for.
 func ExampleLoadPanic() {
 	cache := ringcache.New(32 << 20)

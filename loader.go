@@ -35,8 +35,8 @@ type Loaded struct {
 	Value []byte
 
 	// TTL is how long the result stays in the cache at the most, as with
-	// [Cache.SetWithTTL], but that 0 stands for [Options].TTL. Below 0, or below a tick of 100
-	// ms, the result goes to those who wait
+	// [Cache.SetWithTTL], but that 0 stands for [Options].TTL, and that [Options].TTLJitter
+	// may shorten it. Below 0, or below a tick of 100 ms, the result goes to those who wait
 	// for it, and is not stored.
 	TTL time.Duration
 
@@ -70,8 +70,8 @@ func (p *LoadPanic) Unwrap() error {
 // not ask for k itself. A write of k meanwhile (Set and its kin, Del, Reset) wins: those who
 // wait get what was loaded, and it is not stored. Nor is what the cache refuses.
 //
-// A load's error goes to all who wait, and is not stored. If the load says that there is no
-// value ([Loaded]), the error is
+// A load's error goes to all who wait, and is not stored ([Options].StaleIfError may have an
+// expired value instead). If the load says that there is no value ([Loaded]), the error is
 // [ErrAbsent]; if it panics, every caller does, with a [*LoadPanic], as if OnEvict panics that
 // hears of what left for it; if it calls [runtime.Goexit], the error is [ErrLoadExited], and
 // after Close [ErrClosed].
@@ -304,7 +304,7 @@ func (c *Cache) keep(f *loadCall) {
 	if l.TTL == 0 {
 		err = c.apply(&w, "load")
 	} else {
-		err = c.applyFor(&w, l.TTL, "load")
+		err = c.applyFor(&w, c.shared.Jittered(l.TTL), "load")
 	}
 	if err != nil {
 		b := c.bucket(f.Hash)
@@ -334,6 +334,22 @@ func (c *Cache) result(f *loadCall) ([]byte, error) {
 		return nil, ErrAbsent
 	case l.err == nil:
 		return l.Value, nil
+	case l.err != ErrLoadExited && c.shared.Keeps():
+		if v, ok := c.stale(f); ok {
+			return v, nil
+		}
 	}
 	return nil, l.err
+}
+
+// stale returns the value that stands in for what a load has failed to bring: the one that
+// the key had when it expired, if that is not too long ago, or has got meanwhile. It is
+// always that of the key's last write, as every write removes what it does not replace,
+// whether expired or not.
+func (c *Cache) stale(f *loadCall) (v []byte, ok bool) {
+	v, expiry, got := c.lookupAny(nil, f.Key, f.Hash, withValue|orStale)
+	if got == hit && c.shared.Expired(expiry) {
+		c.bucket(f.Hash).staleHits.Add(1)
+	}
+	return v, got == hit
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -18,76 +19,147 @@ import (
 	"github.com/ringcache/ringcache/internal/clock"
 )
 
-// Goroutines change a store and then tell the cache, as programs do, while
-// others read through it: nobody reads what was out of date before he asked.
-func TestLoader_NothingOutOfDate(t *testing.T) {
-	const keys, workers = 8, 8
-	c := mustCache(t, tiny(2, 1024, 16))
-	var store [keys]atomic.Uint64 // versions
-	var told [keys]atomic.Uint64  // at least this one has been told
-	steps := 4000 * rounds()
-	load := func(_ context.Context, k []byte) (Loaded, error) {
-		v := store[k[0]].Load()
-		runtime.Gosched()
-		if v%7 == 3 {
-			return Loaded{}, errors.New("down")
-		}
-		if v%5 == 0 {
-			return Loaded{Absent: true}, nil
-		}
-		s := stamp{id: uint32(k[0]), version: v, size: selfSize + int(v%400)}
-		return Loaded{Value: s.value(nil)}, nil
+// Goroutines change a store and then tell the cache, as programs do, while others read
+// through it, alone and in batches: nobody reads what was out of date before he asked. So it
+// is where entries expire at every turn and stand in for loads that fail.
+func TestLoader_NothingOutOfDate(t *testing.T) { testOutOfDate(t, false) }
+
+func TestLoaderStale_NothingOutOfDate(t *testing.T) { testOutOfDate(t, true) }
+
+func testOutOfDate(t *testing.T, stale bool) {
+	const workers = 8
+	w := &outOfDate{errs: make(chan error, workers)}
+	g := tiny(2, 1024, 16)
+	if stale {
+		g.stale = time.Hour
+		w.ttl = clock.Tick
+		g.now = func() time.Duration { return time.Duration(w.now.Add(int64(clock.Tick / 50))) }
 	}
+	w.c = mustCache(t, g)
 	var wg sync.WaitGroup
-	errs := make(chan error, workers)
-	for w := range workers {
+	for id := range workers {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			rnd := newRand(uint64(w))
-			var dst []byte
-			for range steps {
-				id := rnd.IntN(keys)
-				k := []byte{byte(id)}
-				switch rnd.IntN(12) {
-				case 0, 1:
-					v := store[id].Add(1)
-					c.Del(k)
-					raise(&told[id], v)
-				case 2:
-					c.Set([]byte{byte(keys + rnd.IntN(200))}, pattern(rnd.IntN(500))) // pushes others out
-				default:
-					floor := told[id].Load()
-					ctx, cancel := context.Background(), context.CancelFunc(func() {})
-					if rnd.IntN(4) == 0 {
-						ctx, cancel = context.WithTimeout(ctx, time.Duration(rnd.IntN(50))*time.Microsecond)
-					}
-					var err error
-					dst, err = c.GetOrLoad(ctx, dst[:0], k, load)
-					cancel()
-					if err != nil {
-						continue
-					}
-					s, err := readStamp(dst)
-					if err != nil || s.id != uint32(id) || s.version < floor {
-						errs <- fmt.Errorf("key %d: %v %v, the cache was told of version %d", id, s, err, floor)
-						return
-					}
-				}
-			}
+			w.run(newRand(uint64(id)), 4000*rounds())
 		}()
 	}
 	wg.Wait()
-	close(errs)
-	for err := range errs {
+	close(w.errs)
+	for err := range w.errs {
 		assert.NoError(t, err)
 	}
-	for id := range keys {
-		for n := 0; c.waiting([]byte{byte(id)}) >= 0; n++ {
+	for id := range w.store {
+		for n := 0; w.c.waiting([]byte{byte(id)}) >= 0; n++ {
 			runtime.Gosched()
 			require.LessOrEqual(t, n, int(1e7), "key %d: a load is left behind", id)
 		}
 	}
+	require.False(t, w.twice.Load(), "a batch was to load a key twice")
+	var s Stats
+	w.c.UpdateStats(&s)
+	require.Equal(t, stale, s.StaleHits > 100, "%d stale hits", s.StaleHits)
+}
+
+// outOfDate is a store of versions, and a cache before it.
+type outOfDate struct {
+	c     *Cache
+	store [8]atomic.Uint64
+	told  [8]atomic.Uint64 // at least this version the cache has been told of
+	now   atomic.Int64
+	ttl   time.Duration // of what is loaded
+	errs  chan error
+	twice atomic.Bool // a load was asked for one key twice
+}
+
+// load finds what the store has.
+func (w *outOfDate) load(_ context.Context, k []byte) (Loaded, error) {
+	v := w.store[k[0]].Load()
+	runtime.Gosched()
+	if v%7 == 3 {
+		return Loaded{}, errors.New("down")
+	}
+	if v%5 == 0 {
+		return Loaded{Absent: true, TTL: w.ttl}, nil
+	}
+	s := stamp{id: uint32(k[0]), version: v, size: selfSize + int(v%400)}
+	return Loaded{Value: s.value(nil), TTL: w.ttl}, nil
+}
+
+// loadAll is load for a batch.
+func (w *outOfDate) loadAll(ctx context.Context, keys [][]byte) (all []Loaded, err error) {
+	seen := map[byte]bool{}
+	for _, k := range keys {
+		l, err := w.load(ctx, k)
+		if err != nil {
+			return nil, err
+		}
+		if all = append(all, l); seen[k[0]] {
+			w.twice.Store(true)
+		}
+		seen[k[0]] = true
+	}
+	return all, nil
+}
+
+// run changes the store and reads it through the cache.
+func (w *outOfDate) run(rnd *rand.Rand, steps int) {
+	var dst []byte
+	var keys, vals [][]byte
+	for range steps {
+		id := rnd.IntN(len(w.store))
+		keys = append(keys[:0], []byte{byte(id)})
+		switch rnd.IntN(12) {
+		case 0, 1:
+			v := w.store[id].Add(1)
+			w.c.Del(keys[0])
+			raise(&w.told[id], v)
+			continue
+		case 2:
+			k := []byte{byte(len(w.store) + rnd.IntN(200))}
+			w.c.Set(k, pattern(rnd.IntN(500))) // pushes others out
+			continue
+		case 3, 4, 5, 6:
+			for range rnd.IntN(10) { // some are asked for twice
+				keys = append(keys, []byte{byte(rnd.IntN(len(w.store)))})
+			}
+		}
+		var floors [len(w.told)]uint64
+		for i := range w.told {
+			floors[i] = w.told[i].Load()
+		}
+		ctx, cancel := context.Background(), context.CancelFunc(func() {})
+		if rnd.IntN(4) == 0 {
+			ctx, cancel = context.WithTimeout(ctx, time.Duration(rnd.IntN(50))*time.Microsecond)
+		}
+		vals = append(vals[:0], make([][]byte, len(keys))...)
+		if len(keys) == 1 {
+			if v, err := w.c.GetOrLoad(ctx, dst[:0], keys[0], w.load); err == nil {
+				dst, vals[0] = v, v
+			}
+		} else {
+			dst, _, _ = w.c.GetOrLoadBatch(ctx, dst[:0], keys, vals, w.loadAll)
+		}
+		cancel()
+		for i, k := range keys {
+			if err := checkVersion(k[0], vals[i], floors[k[0]]); err != nil {
+				w.errs <- err
+				return
+			}
+		}
+	}
+}
+
+// checkVersion returns an error if v, unless nil, is not a version of the key from floor on.
+func checkVersion(id byte, v []byte, floor uint64) error {
+	if v == nil {
+		return nil
+	}
+	s, err := readStamp(v)
+	if err != nil || s.id != uint32(id) || s.version < floor {
+		return fmt.Errorf("key %d: %v %v, the cache was told of version %d", id, s, err, floor)
+	}
+	return nil
 }
 
 // raise makes x at least v.
@@ -108,6 +180,7 @@ func TestLoader_Random(t *testing.T) {
 			g.policy = p
 			var now time.Duration
 			g.now = func() time.Duration { return now }
+			g.stale = 2 * time.Second
 			c := mustCache(t, g)
 			rnd := newRand(seed)
 			type entry struct {
@@ -116,6 +189,9 @@ func TestLoader_Random(t *testing.T) {
 				until  time.Duration
 			}
 			model := map[uint16]entry{}
+			failing := func(context.Context, []byte) (Loaded, error) {
+				return Loaded{}, errors.New("down")
+			}
 			for i := range 20_000 {
 				now += time.Duration(rnd.IntN(3)) * 10 * time.Millisecond
 				id := uint16(rnd.IntN(300))
@@ -125,7 +201,7 @@ func TestLoader_Random(t *testing.T) {
 				if rnd.IntN(50) == 0 {
 					v = pattern(rnd.IntN(c.shared.maxValue()))
 				}
-				switch rnd.IntN(6) {
+				switch rnd.IntN(7) {
 				case 0:
 					require.NoError(t, c.SetWithTTL(k, v, ttl))
 					model[id] = entry{v: v, until: now + ttl}
@@ -139,6 +215,17 @@ func TestLoader_Random(t *testing.T) {
 					got, ok := c.HasGet(nil, k)
 					if ok && (!there || e.absent || now >= e.until || !bytes.Equal(got, e.v)) {
 						require.Fail(t, "found", "step %d: %q of %+v at %v", i, got, e, now)
+					}
+				case 3:
+					e, there := model[id]
+					got, err := c.GetOrLoad(context.Background(), nil, k, failing)
+					right := there && !e.absent && now < e.until+g.stale && bytes.Equal(got, e.v)
+					if isAbsent := there && e.absent && now < e.until; err == nil && !right ||
+						errors.Is(err, ErrAbsent) && !isAbsent {
+						require.Fail(t, "stale", "step %d: %q, %v of %+v at %v", i, got, err, e, now)
+					}
+					if rnd.IntN(100) == 0 {
+						c.DeleteExpired()
 					}
 				default:
 					r := Loaded{Value: v, TTL: ttl, Absent: rnd.IntN(3) == 0}
@@ -161,6 +248,9 @@ func TestLoader_Random(t *testing.T) {
 					require.NoError(t, c.validate(), "step %d", i)
 				}
 			}
+			var s Stats
+			c.UpdateStats(&s)
+			require.Greater(t, s.StaleHits, uint64(100))
 		}
 	}
 }
@@ -181,7 +271,11 @@ func (r *runner) getOrLoad(o op) error {
 		}
 		return Loaded{Value: v, TTL: ttl, Absent: absent}, nil
 	}
-	got, err := r.c.GetOrLoad(context.Background(), r.dst[:0], k, load)
+	get := r.c.GetOrLoad
+	if o.class&64 != 0 {
+		get = r.loadTwice
+	}
+	got, err := get(context.Background(), r.dst[:0], k, load)
 	if r.dst = got; err != nil && !errors.Is(err, ErrAbsent) {
 		return err
 	}
@@ -219,6 +313,23 @@ func (r *runner) getOrLoad(o op) error {
 		return r.getOrLoad(o)
 	}
 	return r.stored(o, s, ttl)
+}
+
+// loadTwice is GetOrLoad by a batch that names the key twice.
+func (r *runner) loadTwice(
+	ctx context.Context, dst, k []byte, load LoadFunc,
+) ([]byte, error) {
+	vals := make([][]byte, 2)
+	out, _, err := r.c.GetOrLoadBatch(ctx, dst, [][]byte{k, bytes.Clone(k)}, vals, load.ofOne)
+	switch {
+	case err != nil:
+		return dst, err
+	case (vals[0] == nil) != (vals[1] == nil) || !bytes.Equal(vals[0], vals[1]):
+		return dst, errors.New("a batch has two values for one key")
+	case vals[0] == nil:
+		return dst, ErrAbsent
+	}
+	return out[:len(dst)+len(vals[0])], nil
 }
 
 // countNegatives returns how many negative entries there are.

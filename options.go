@@ -33,12 +33,29 @@ type Options struct {
 	// expire; less than 0 is an error, and so is less than a tick.
 	TTL time.Duration
 
+	// TTLJitter is the part of a time to live, from 0 to below 1, that chance may take away:
+	// with 0.1 it is from 90 to 100 %, and not below a tick. So entries that were stored
+	// together do not expire together. It is for TTL and for what a load gives
+	// ([Loaded].TTL); SetWithTTL and Touch are exact. 0, the default, takes nothing away.
+	TTLJitter float64
+
 	// RefreshAhead is how long before its expiry an entry is due. A hit of [Cache.GetOrLoad]
-	// on an entry that is due starts a load in the background, so that callers need not wait
-	// for one later. It should be a small part of the time to live of what is loaded. 0, the
-	// default, means that nothing is loaded ahead. Less than a tick is an error otherwise,
-	// and so is TTL or more where TTL is not 0.
+	// or GetOrLoadBatch on an entry that is due starts a load in the background, so that
+	// callers need not wait for one later. It should be a small part of the time to live of
+	// what is loaded. 0, the default, means that nothing is loaded ahead. Less than a tick is
+	// an error otherwise, and so is, where TTL is not 0, the least that TTLJitter leaves of
+	// it, or more.
 	RefreshAhead time.Duration
+
+	// StaleIfError is how long after its expiry an entry may still be the answer of
+	// [Cache.GetOrLoad] and [Cache.GetOrLoadBatch], where the load has returned an error: not
+	// where it has panicked, found that there is no value, or the caller's context has ended.
+	// Each call tries the load again, together with those that come meanwhile, so a load
+	// should fail soon. To all other methods the entry is not there, and any write of its
+	// key removes it. It takes room: Sets and DeleteExpired leave it until then, but a full
+	// cache drops it, and it is in no snapshot and not found again in [Options].File. 0, the
+	// default, means that nothing expired is an answer. Less than a tick is an error otherwise.
+	StaleIfError time.Duration
 
 	// OnEvict, if not nil, is called once for each entry that leaves the cache, with the
 	// reason, but for those that are there when the cache is closed. k and v are copies that
@@ -97,8 +114,20 @@ func (o Options) validate() error {
 		return tooShort("RefreshAhead", o.RefreshAhead)
 	case o.TTL > 0 && o.RefreshAhead >= o.TTL:
 		return invalid("RefreshAhead is %v, must be below TTL of %v", o.RefreshAhead, o.TTL)
+	case !(o.TTLJitter >= 0 && o.TTLJitter < 1): // nor NaN
+		return invalid("TTLJitter is %v, must be at least 0 and below 1", o.TTLJitter)
+	case o.TTL > 0 && o.RefreshAhead > 0 && o.RefreshAhead >= o.shortestTTL():
+		return invalid("RefreshAhead is %v, must be below %v, the least that TTLJitter leaves of TTL",
+			o.RefreshAhead, o.shortestTTL())
+	case o.StaleIfError != 0 && o.StaleIfError < clock.Tick:
+		return tooShort("StaleIfError", o.StaleIfError)
 	}
 	return nil
+}
+
+// shortestTTL returns what TTLJitter leaves of TTL at the least.
+func (o Options) shortestTTL() time.Duration {
+	return o.TTL - time.Duration(o.TTLJitter*float64(o.TTL))
 }
 
 // invalid returns the error of a setting that is out of its range.

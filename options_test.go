@@ -1,6 +1,7 @@
 package ringcache_test
 
 import (
+	"math"
 	"strconv"
 	"testing"
 	"time"
@@ -55,6 +56,14 @@ func TestOptions_WhatCannotBeMeantIsRefused(t *testing.T) {
 		"RefreshAhead is -1ns" + ticks: {MaxBytes: size, RefreshAhead: -1},
 		"RefreshAhead is 1m0s, must be below TTL of 1m0s": {
 			MaxBytes: size, TTL: time.Minute, RefreshAhead: time.Minute},
+		"TTLJitter is -0.1, must be at least 0 and below 1": {MaxBytes: size, TTLJitter: -0.1},
+		"TTLJitter is 1, must be at least 0 and below 1":    {MaxBytes: size, TTLJitter: 1},
+		"TTLJitter is NaN, must be at least 0 and below 1":  {MaxBytes: size, TTLJitter: math.NaN()},
+		"TTLJitter is +Inf": {MaxBytes: size, TTLJitter: math.Inf(1)},
+		"RefreshAhead is 30s, must be below 30s, the least that TTLJitter leaves of TTL": {
+			MaxBytes: size, TTL: time.Minute, TTLJitter: 0.5, RefreshAhead: 30 * time.Second},
+		"StaleIfError is 60ns" + ticks:         {MaxBytes: size, StaleIfError: 60},
+		"StaleIfError is -1ns" + ticks:         {MaxBytes: size, StaleIfError: -1},
 		"ExpectedEntries is -1":                {MaxBytes: size, ExpectedEntries: -1},
 		"ExpectedValueSize is -7":              {MaxBytes: size, ExpectedValueSize: -7},
 		"Policy is 7, must be S3-FIFO or FIFO": {MaxBytes: size, Policy: 7},
@@ -64,7 +73,12 @@ func TestOptions_WhatCannotBeMeantIsRefused(t *testing.T) {
 		require.ErrorContains(t, err, "ringcache: check options: "+want)
 	}
 	c, err := ringcache.NewWithOptions(ringcache.Options{
-		MaxBytes: size, TTL: 200 * time.Millisecond, RefreshAhead: 100 * time.Millisecond})
+		MaxBytes: size, TTL: 200 * time.Millisecond, RefreshAhead: 100 * time.Millisecond,
+		StaleIfError: 100 * time.Millisecond})
 	require.NoError(t, err, "the least that may be")
+	closeIt(t, c)
+	c, err = ringcache.NewWithOptions(ringcache.Options{MaxBytes: size, TTL: time.Minute,
+		TTLJitter: 0.99, StaleIfError: math.MaxInt64})
+	require.NoError(t, err, "the most that may be")
 	closeIt(t, c)
 }

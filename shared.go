@@ -37,6 +37,8 @@ type geometry struct {
 	policy    Policy
 	hugePages HugePages
 	ttl       time.Duration // of entries without one of their own; 0: they do not expire
+	jitter    float64       // Options.TTLJitter
+	stale     time.Duration // Options.StaleIfError
 	ahead     time.Duration // Options.RefreshAhead
 	onEvict   func(k, v []byte, reason Reason)
 	now       func() time.Duration // time since the cache was made; nil: the real one
@@ -110,7 +112,7 @@ func newShared(g geometry) *shared {
 		posBits:   g.posBits,
 		shift:     log2(g.chunkSize),
 		maxChunks: int(1<<(g.posBits-2)/uint64(g.chunkSize)) - 1,
-		Clock:     clock.New(g.age, g.ttl, g.now),
+		Clock:     clock.New(g.age, clock.Times{TTL: g.ttl, Jitter: g.jitter, Grace: g.stale}, g.now),
 		onEvict:   g.onEvict,
 	}
 	if s.file = g.file; s.file != nil {

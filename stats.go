@@ -30,10 +30,13 @@ type Stats struct {
 	// Loads counts the loads that GetOrLoad and GetOrLoadBatch have started, of a batch one
 	// for each key; LoadErrors those that ended with an error, a panic or by exiting their
 	// goroutine; and LoadsDropped those whose result was not stored: a write of the key came
-	// meanwhile, nobody waited any more, or the cache refused it.
+	// meanwhile, nobody waited any more, or the cache refused it. StaleHits counts the keys
+	// that were answered with an expired value as their load had failed
+	// (Options.StaleIfError); they are among the Misses.
 	Loads        uint64
 	LoadErrors   uint64
 	LoadsDropped uint64
+	StaleHits    uint64
 
 	// Misses counts those of GetCalls that found nothing.
 	Misses uint64
@@ -153,6 +156,7 @@ func (b *bucket) updateStats(s *Stats) {
 	s.Loads += b.loads
 	s.LoadErrors += b.loadErrors
 	s.LoadsDropped += b.loadsDropped
+	s.StaleHits += b.staleHits.Load()
 	s.EvictedEntries += b.evictedSmall + b.evictedMain + b.evictedCrowd
 	s.EvictedSmall += b.evictedSmall
 	s.EvictedMain += b.evictedMain
@@ -176,7 +180,7 @@ func (s Stats) String() string {
 		"%d entries, %v of %v, %v reserved, %v of it index; "+
 		"%d evicted (%d small, %d main, %d crowd), %v; %d expired, %v; "+
 		"%d promoted, %d reinserted, %d ghost hits, %d collisions, %d corruptions; "+
-		"%d loads, %d of them failed, %d dropped; "+
+		"%d loads, %d of them failed, %d dropped, %d stale hits; "+
 		"%d loaded from snapshots, %d blocks discarded; "+
 		"%d recovered, %v, %d records discarded",
 		s.GetCalls, 100*s.HitRatio(), s.Misses, s.SetCalls, s.DelCalls,
@@ -185,7 +189,8 @@ func (s Stats) String() string {
 		s.EvictedEntries, s.EvictedSmall, s.EvictedMain, s.EvictedCrowd, byteCount(s.EvictedBytes),
 		s.ExpiredEntries, byteCount(s.ExpiredBytes),
 		s.Promotions, s.Reinsertions, s.GhostHits, s.Collisions, s.Corruptions,
-		s.Loads, s.LoadErrors, s.LoadsDropped, s.LoadedEntries, s.DiscardedBlocks,
+		s.Loads, s.LoadErrors, s.LoadsDropped, s.StaleHits,
+		s.LoadedEntries, s.DiscardedBlocks,
 		s.RecoveredEntries, byteCount(s.RecoveredBytes), s.DiscardedRecords)
 }
 

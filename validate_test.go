@@ -59,8 +59,8 @@ func (b *bucket) validateLocked(large map[int]int) error {
 			if b.large {
 				large[int(hash&(bucketCount-1))]++
 			}
-			if hd.Expiry != 0 && !b.expirer.walking && hd.Expiry < b.expirer.soonest {
-				return fmt.Errorf("I11: a record expires in clock.Tick %d, before the soonest, %d",
+			if hd.Expiry != 0 && !b.expirer.walking && b.shared.KeptUntil(hd.Expiry) < b.expirer.soonest {
+				return fmt.Errorf("I11: a record that expires in tick %d is to go before the soonest, %d",
 					hd.Expiry, b.expirer.soonest)
 			}
 			return nil

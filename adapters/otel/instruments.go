@@ -71,6 +71,9 @@ var instruments = []instrument{
 		"Loads whose value was not stored: the key was written meanwhile, nobody waited any " +
 			"more, or the cache refused it.",
 		one(func(s *ringcache.Stats) uint64 { return s.LoadsDropped })},
+	{counter, "ringcache.stale.hits", "{key}",
+		"Keys that were answered with an expired value, as their load had failed.",
+		one(func(s *ringcache.Stats) uint64 { return s.StaleHits })},
 
 	{counter, "ringcache.evictions", "{entry}",
 		"Entries that were dropped to make room, by cause.", []value{

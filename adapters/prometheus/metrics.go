@@ -77,6 +77,9 @@ var metrics = []metric{
 		"Loads whose value was not stored: the key was written meanwhile, nobody waited "+
 			"any more, or the cache refused it.",
 		func(s *ringcache.Stats) float64 { return float64(s.LoadsDropped) }),
+	one(counter, "stale_hits_total",
+		"Keys that were answered with an expired value, as their load had failed.",
+		func(s *ringcache.Stats) float64 { return float64(s.StaleHits) }),
 
 	by("cause", counter, "evicted_entries_total",
 		"Entries that were dropped to make room, by cause: not read in the small ring, at "+

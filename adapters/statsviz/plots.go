@@ -62,7 +62,7 @@ var plots = []plot{
 		name:  "operations",
 		title: "operations a second",
 		info: "Lookups that found their key and those that did not, calls that set or delete a " +
-			"key, loads that GetOrLoad started, and loads that failed.",
+			"key, loads that GetOrLoad and its kin started, and loads that failed.",
 		format: "%{y:.4s}/s",
 		series: []series{
 			rate("hits", hits),

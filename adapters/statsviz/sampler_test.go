@@ -146,6 +146,7 @@ var leftOut = map[string]string{
 	"EvictedBytes":     "entries tell how fast it goes",
 	"ExpiredBytes":     "entries tell how fast it goes",
 	"LoadsDropped":     "rare; the other adapters count them",
+	"StaleHits":        "grow while loads fail, which is shown",
 	"Collisions":       "rare and harmless",
 	"Corruptions":      "for an alert, not for a plot",
 	"LoadedEntries":    "grows where a snapshot is read, mostly before the page is there",

@@ -3,6 +3,7 @@ package clock
 
 import (
 	"math"
+	"math/rand/v2"
 	"time"
 )
 
@@ -15,13 +16,21 @@ const Tick = 100 * time.Millisecond
 type Clock struct {
 	start time.Time            // with a monotonic reading: a wall clock that is set does no harm
 	fake  func() time.Duration // of a test, in place of the time since start
-	ttl   time.Duration        // of entries without one of their own; 0: they do not expire
+	times Times
+	grace uint32 // ticks of Times.Grace
 }
 
-// New returns a clock that began age ago, for entries that live for ttl. A test may
-// give it another source of time.
-func New(age, ttl time.Duration, fake func() time.Duration) Clock {
-	return Clock{start: time.Now().Add(-age), fake: fake, ttl: ttl}
+// Times are how long entries live. The zero value means for ever.
+type Times struct {
+	TTL    time.Duration // of entries without one of their own; 0: they do not expire
+	Jitter float64       // the part of a TTL that chance may take away, below 1
+	Grace  time.Duration // how long an expired entry is kept
+}
+
+// New returns a clock that began age ago. A test may give it another source of time.
+func New(age time.Duration, t Times, fake func() time.Duration) Clock {
+	grace := uint32(min(int64(t.Grace/Tick), math.MaxUint32))
+	return Clock{start: time.Now().Add(-age), fake: fake, times: t, grace: grace}
 }
 
 // age returns how long ago the clock was made.
@@ -59,10 +68,21 @@ func (c *Clock) In(ttl time.Duration) uint32 {
 
 // Default returns the expiry of what is set now without a time to live of its own.
 func (c *Clock) Default() uint32 {
-	if c.ttl == 0 {
+	if c.times.TTL == 0 {
 		return 0
 	}
-	return c.In(c.ttl)
+	return c.jitteredDefault()
+}
+
+// jitteredDefault is Default where there is a TTL: apart, so that Default is inlined.
+func (c *Clock) jitteredDefault() uint32 { return c.In(c.Jittered(c.times.TTL)) }
+
+// Jittered returns a time to live that is by chance shorter than ttl, but not below a tick.
+func (c *Clock) Jittered(ttl time.Duration) time.Duration {
+	if c.times.Jitter == 0 || ttl < Tick {
+		return ttl
+	}
+	return max(Tick, ttl-time.Duration(rand.Float64()*c.times.Jitter*float64(ttl)))
 }
 
 // Until returns how long it is until a tick begins.
@@ -72,3 +92,14 @@ func (c *Clock) Until(tick uint32) time.Duration {
 
 // Expired reports whether a record of that expiry is expired.
 func (c *Clock) Expired(expiry uint32) bool { return expiry != 0 && c.Now() >= expiry }
+
+// Keeps reports whether expired records are kept for a while.
+func (c *Clock) Keeps() bool { return c.grace > 0 }
+
+// KeptUntil returns the tick from which on a record of an expiry, not 0, is not kept.
+func (c *Clock) KeptUntil(expiry uint32) uint32 {
+	if end := expiry + c.grace; end >= expiry {
+		return end
+	}
+	return math.MaxUint32
+}

@@ -10,7 +10,7 @@ import (
 
 // fakeClock returns a clock that shows what *now says.
 func fakeClock(ttl time.Duration, now *time.Duration) Clock {
-	return New(0, ttl, func() time.Duration { return *now })
+	return New(0, Times{TTL: ttl}, func() time.Duration { return *now })
 }
 
 // What lives for a time is expired when that is over, and at most a tick before.
@@ -39,7 +39,7 @@ func TestClock_FirstTickIsOne(t *testing.T) {
 	require.EqualValues(t, 1, c.Now())
 	now = Tick
 	require.EqualValues(t, 2, c.Now())
-	real := New(0, 0, nil)
+	real := New(0, Times{}, nil)
 	require.EqualValues(t, 1, real.Now())
 }
 
@@ -62,4 +62,47 @@ func TestClock_Default(t *testing.T) {
 	require.Zero(t, c.Default())
 	c = fakeClock(time.Minute, &now)
 	require.Equal(t, c.In(time.Minute), c.Default())
+}
+
+// A jittered time lies between the whole one and what the fraction leaves, anywhere, and
+// is a tick at least; what is below a tick stays as it is.
+func TestClock_Jitter(t *testing.T) {
+	var now time.Duration
+	c := New(0, Times{TTL: time.Minute, Jitter: 0.5}, func() time.Duration { return now })
+	least, most := time.Hour, time.Duration(0)
+	for range 2000 {
+		ttl := c.Jittered(time.Minute)
+		require.Greater(t, ttl, 30*time.Second)
+		require.LessOrEqual(t, ttl, time.Minute)
+		least, most = min(least, ttl), max(most, ttl)
+		require.GreaterOrEqual(t, c.Default(), c.In(30*time.Second))
+		require.LessOrEqual(t, c.Default(), c.In(time.Minute))
+		require.Equal(t, Tick, c.Jittered(Tick))
+		require.GreaterOrEqual(t, c.Jittered(Tick+1), Tick)
+		require.Positive(t, c.Jittered(math.MaxInt64))
+	}
+	require.Less(t, least, 32*time.Second)
+	require.Greater(t, most, 58*time.Second)
+	for _, ttl := range []time.Duration{-1, 0, 1, Tick - 1} {
+		require.Equal(t, ttl, c.Jittered(ttl))
+	}
+	c = fakeClock(time.Minute, &now)
+	require.Equal(t, time.Minute, c.Jittered(time.Minute))
+}
+
+// What is expired is kept until its grace is over, and if that is beyond the clock's end,
+// until then.
+func TestClock_Grace(t *testing.T) {
+	for _, tt := range []struct {
+		grace        time.Duration
+		expiry, want uint32
+	}{
+		{0, 5, 5}, {Tick, 5, 6}, {2*Tick - 1, 5, 6}, {time.Minute, 1, 601},
+		{Tick, math.MaxUint32 - 1, math.MaxUint32}, {Tick, math.MaxUint32, math.MaxUint32},
+		{math.MaxInt64, 5, math.MaxUint32}, {math.MaxInt64, 1, math.MaxUint32},
+	} {
+		c := New(0, Times{Grace: tt.grace}, nil)
+		require.Equal(t, tt.want, c.KeptUntil(tt.expiry), "%+v", tt)
+		require.Equal(t, tt.grace > 0, c.Keeps())
+	}
 }
