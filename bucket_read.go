@@ -193,7 +193,7 @@ func (b *bucket) read(
 //
 //go:norace
 func (b *bucket) isStale(f *found, mode lookupMode) bool {
-	return mode&orStale != 0 && !f.Negative && b.shared.Now() < b.shared.KeptUntil(f.Expiry)
+	return mode&orStale != 0 && b.shared.Now() < b.shared.KeptUntil(f.Expiry)
 }
 
 // seek notes that a lookup has found a ghost in a slot, once for each. What is torn does

@@ -2,6 +2,7 @@ package lincheck
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"sync"
 	"testing"
@@ -219,6 +220,22 @@ func (f *forgetful) GetOrLoad(ctx context.Context, dst, k []byte, load ringcache
 	f.set(k, r.Value)
 	f.loads[string(k)] = r.Value
 	return append(dst, r.Value...), nil
+}
+
+// GetOrLoadBatch is GetOrLoad of each key.
+func (f *forgetful) GetOrLoadBatch(
+	ctx context.Context, dst []byte, keys, vals [][]byte, load ringcache.BatchLoadFunc,
+) ([]byte, int, error) {
+	for i, k := range keys {
+		v, err := f.GetOrLoad(ctx, nil, k, func(ctx context.Context, k []byte) (ringcache.Loaded, error) {
+			all, err := load(ctx, [][]byte{k})
+			return all[0], err
+		})
+		if vals[i] = v; err != nil && !errors.Is(err, ringcache.ErrAbsent) {
+			return dst, 0, err
+		}
+	}
+	return dst, 0, nil
 }
 
 func (f *forgetful) Get(dst, k []byte) []byte {

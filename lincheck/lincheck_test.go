@@ -42,6 +42,7 @@ type store interface {
 	Update(k []byte, fn func(old []byte, ok bool) ([]byte, bool)) error
 	GetAndDel(dst, k []byte) ([]byte, bool)
 	GetOrLoad(ctx context.Context, dst, k []byte, load ringcache.LoadFunc) ([]byte, error)
+	GetOrLoadBatch(ctx context.Context, dst []byte, keys, vals [][]byte, load ringcache.BatchLoadFunc) ([]byte, int, error)
 }
 
 const (
@@ -216,13 +217,17 @@ func (c *client) compound(begin int64, id uint32, k []byte) error {
 	return err
 }
 
-// load reads a key, and loads it if it is not there, or waits for another that
-// does. Loads take their time, so that writes come meanwhile.
+// load reads a key, alone or as a batch, and loads it if it is not there, or waits for
+// another that does. Loads take their time, so that writes come meanwhile.
 func (c *client) load(begin int64, id uint32, k []byte) error {
 	in := input{kind: load, key: id, version: c.next()}
 	var out output
 	v, gone, rest := c.makeValue(in), c.rnd.IntN(4) == 0, c.rnd.IntN(20)
-	got, err := c.store.GetOrLoad(context.Background(), nil, k, func(context.Context, []byte) (ringcache.Loaded, error) {
+	get := c.store.GetOrLoad
+	if c.rnd.IntN(2) == 0 {
+		get = c.getBatchOfOne
+	}
+	got, err := get(context.Background(), nil, k, func(context.Context, []byte) (ringcache.Loaded, error) {
 		out.loaded = !gone
 		for range rest {
 			runtime.Gosched()
@@ -239,6 +244,20 @@ func (c *client) load(begin int64, id uint32, k []byte) error {
 	}
 	c.note(in, out, begin, c.clock.Add(1))
 	return err
+}
+
+// getBatchOfOne is GetOrLoad by GetOrLoadBatch.
+func (c *client) getBatchOfOne(ctx context.Context, _, k []byte, load ringcache.LoadFunc) ([]byte, error) {
+	var vals [1][]byte
+	_, _, err := c.store.GetOrLoadBatch(ctx, nil, [][]byte{k}, vals[:],
+		func(ctx context.Context, keys [][]byte) ([]ringcache.Loaded, error) {
+			l, err := load(ctx, keys[0])
+			return []ringcache.Loaded{l}, err
+		})
+	if err == nil && vals[0] == nil {
+		err = ringcache.ErrAbsent
+	}
+	return vals[0], err
 }
 
 // batch reads all keys at once: as many reads, each at its own instant.
