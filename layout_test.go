@@ -31,7 +31,7 @@ var longFuncs = map[string]string{}
 // layers are the files of the root package, the top layer first. What a file calls is
 // in its own layer or in one below.
 var layers = [][]string{
-	{"batch.go", "cache.go", "conditional.go", "expiry.go", "iterate.go", "loader*.go",
+	{"batch.go", "cache.go", "codec.go", "conditional.go", "expiry.go", "iterate.go", "loader*.go",
 		"recover.go", "resize.go", "snapshot*.go", "stats.go", "typed*.go"},
 	{"write.go", "large.go"},
 	{"bucket*.go", "onevict.go"},
