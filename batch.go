@@ -2,6 +2,7 @@ package ringcache
 
 import (
 	"fmt"
+	"sync"
 	"sync/atomic"
 
 	"github.com/cespare/xxhash/v2"
@@ -26,7 +27,7 @@ const batchSize = 32
 func (c *Cache) GetBatch(dst []byte, keys, vals [][]byte) (out []byte, hits int) {
 	mustFit("get batch", keys, vals)
 	from, room := len(dst), cap(dst)
-	var bl block
+	var bl lookups
 	for i := 0; i < len(keys); i += batchSize {
 		end := min(i+batchSize, len(keys))
 		var n int
@@ -55,15 +56,15 @@ func follow(dst []byte, vals [][]byte) {
 	}
 }
 
-// block is keys of a batch that are looked up side by side.
-type block struct {
+// lookups are keys of a batch that are looked up side by side.
+type lookups struct {
 	hashes [batchSize]uint64
 	found  [batchSize]located
 }
 
 // getBlock looks up to batchSize keys up: these are the two halves of Cache.lookup, each for
 // all keys, with one count for all. What has become of each is in bl then.
-func (c *Cache) getBlock(bl *block, dst []byte, keys, vals [][]byte) (out []byte, hits int) {
+func (c *Cache) getBlock(bl *lookups, dst []byte, keys, vals [][]byte) (out []byte, hits int) {
 	c.prefetchBlock(bl, keys)
 	n := c.counters.Here()
 	counted, missed := 0, 0
@@ -107,7 +108,7 @@ type located struct {
 
 // prefetchBlock hashes up to batchSize keys, asks for their index lines, and then for
 // the records that these lead to.
-func (c *Cache) prefetchBlock(bl *block, keys [][]byte) {
+func (c *Cache) prefetchBlock(bl *lookups, keys [][]byte) {
 	hashes, found := &bl.hashes, &bl.found
 	for i, k := range keys {
 		h := c.shared.mix(xxhash.Sum64(k)) // hash, which the compiler would not inline
@@ -168,16 +169,21 @@ func (c *Cache) SetBatch(keys, vals [][]byte) error {
 	for i := 0; i < len(keys); i += batchSize {
 		end := min(i+batchSize, len(keys))
 		if n, err := c.setBlock(keys[i:end], vals[i:end]); err != nil && first == nil {
-			first = fmt.Errorf("ringcache: set batch: index %d: %w", i+n, err)
+			first = batchError(i+n, err)
 		}
 	}
 	return first
 }
 
+// batchError is the error of SetBatch for the entry with an index.
+func batchError(index int, err error) error {
+	return fmt.Errorf("ringcache: set batch: index %d: %w", index, err)
+}
+
 // setBlock stores up to batchSize entries, and returns the first error and whose it was. Two
 // keys in a row are hardly ever of one of 512 buckets, so each takes the lock anew.
 func (c *Cache) setBlock(keys, vals [][]byte) (at int, first error) {
-	var bl block
+	var bl lookups
 	c.prefetchBlock(&bl, keys)
 	for i, k := range keys {
 		var w write
@@ -188,4 +194,52 @@ func (c *Cache) setBlock(keys, vals [][]byte) (at int, first error) {
 		}
 	}
 	return at, first
+}
+
+// block is room for the keys and values that a view makes for a part of a batch.
+type block struct {
+	keys, vals         [batchSize][]byte
+	keyRoom, valueRoom packed
+}
+
+var blocks = sync.Pool{New: func() any { return new(block) }}
+
+// reset empties the block for the next part.
+func (b *block) reset() {
+	b.keyRoom.reset()
+	b.valueRoom.reset()
+}
+
+// release hands the block to the next call, without anything of this caller's.
+func (b *block) release() {
+	b.reset()
+	clear(b.keys[:])
+	clear(b.vals[:])
+	blocks.Put(b)
+}
+
+// packed is a buffer in which slices lie one behind the other. One that does not fit lies
+// elsewhere, and its like fit after the next reset.
+type packed struct {
+	buf  []byte
+	used int // bytes of all slices, wherever they lie
+}
+
+// next returns the free part of the buffer, to append the next slice to.
+func (p *packed) next() []byte {
+	at := min(p.used, cap(p.buf))
+	return p.buf[at:at:cap(p.buf)]
+}
+
+// took returns b, which takes up what it needs of the free part.
+func (p *packed) took(b []byte) []byte {
+	p.used += len(b)
+	return b
+}
+
+func (p *packed) reset() {
+	if p.used > cap(p.buf) && p.used <= maxScratch {
+		p.buf = make([]byte, 0, min(2*p.used, maxScratch))
+	}
+	p.used = 0
 }

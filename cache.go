@@ -31,6 +31,7 @@ type Cache struct {
 
 	hugePages HugePages // Options.HugePages
 	snapshots snapshotCounts
+	spaces    spaces
 	sizing    sizing
 	arena     arena
 }

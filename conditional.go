@@ -62,7 +62,10 @@ func met(err error) (bool, error) {
 // Set, or one Del if fn does not keep k.
 func (c *Cache) Update(k []byte, fn func(old []byte, ok bool) (new []byte, keep bool)) error {
 	mustBeFunc("Update", fn != nil)
-	return c.update(k, "update", fn)
+	return c.update(k, "update", func(old []byte, ok bool) ([]byte, bool, error) {
+		v, keep := fn(old, ok)
+		return v, keep, nil
+	})
 }
 
 // Append puts suffix behind the value of k. If k is not there, it is a [Cache.Set] of
@@ -70,13 +73,16 @@ func (c *Cache) Update(k []byte, fn func(old []byte, ok bool) (new []byte, keep 
 // Ownership, limits, errors, time to live and allocation are those of [Cache.Update].
 // It counts as one Set in [Stats].
 func (c *Cache) Append(k, suffix []byte) error {
-	return c.update(k, "append to", func(old []byte, _ bool) ([]byte, bool) {
-		return append(old, suffix...), true
+	return c.update(k, "append to", func(old []byte, _ bool) ([]byte, bool, error) {
+		return append(old, suffix...), true, nil
 	})
 }
 
-// update is Update. verb is what the caller asked for.
-func (c *Cache) update(k []byte, verb string, fn func([]byte, bool) ([]byte, bool)) error {
+// update is Update of what fn makes of the value, unless that is an error: then nothing
+// changes. verb is what the caller asked for.
+func (c *Cache) update(
+	k []byte, verb string, fn func(old []byte, ok bool) (v []byte, keep bool, err error),
+) error {
 	// fn may change its copy, so the comparison needs one of its own.
 	mine, theirs := scratches.Get().(*scratch), scratches.Get().(*scratch)
 	defer mine.release()
@@ -86,7 +92,10 @@ func (c *Cache) update(k []byte, verb string, fn func([]byte, bool) ([]byte, boo
 		old, ok := c.peek(mine.buf[:0], &w)
 		mine.buf = old
 		theirs.buf = append(theirs.buf[:0], old...)
-		v, keep := fn(theirs.buf, ok)
+		v, keep, err := fn(theirs.buf, ok)
+		if err != nil {
+			return err
+		}
 		theirs.fit(len(v))
 		w.expect(old, ok)
 		if w.del = !keep; w.del {

@@ -14,24 +14,25 @@ var (
 	// ErrTooLarge is returned when the key is longer than 65,535 bytes or the
 	// value longer than a sixteenth of the cache's bound, by Set, SetWithTTL,
 	// SetIfAbsent, SetIfChanged, CompareAndSwap, Update, Append and SetBatch, and
-	// by Set of a Typed view. Nothing is stored, and an older value of the key is
-	// removed: it is out of date.
+	// by those of a Typed view or a Namespace. Nothing is stored, and an older value
+	// of the key is removed: it is out of date.
 	ErrTooLarge = errors.New("entry too large")
 
 	// ErrClosed is returned after Close by Set, SetWithTTL, SetIfAbsent,
 	// SetIfChanged, CompareAndSwap, Update (unless its function removes the key),
-	// Append, SetBatch, GetOrLoad, GetOrLoadBatch, Resize and CollapseHugePages, and by Set
-	// of a Typed view.
+	// Append, SetBatch, GetOrLoad, GetOrLoadBatch, Resize and CollapseHugePages, by those
+	// of a Typed view or a Namespace, and by Invalidate.
 	ErrClosed = errors.New("cache is closed")
 
 	// ErrNoMemory is returned when the operating system refuses memory, by Set,
 	// SetWithTTL, SetIfAbsent, SetIfChanged, CompareAndSwap, Update, Append and
-	// SetBatch, and by Set of a Typed view. Nothing is stored, an older value of
-	// the key is removed, and other entries stay. A later Set tries again.
+	// SetBatch, and by those of a Typed view or a Namespace. Nothing is stored, an
+	// older value of the key is removed, and other entries stay. A later Set tries again.
 	ErrNoMemory = errors.New("no memory from the operating system")
 
-	// ErrTTLTooShort is returned by SetWithTTL for a time to live above 0 and below the
-	// clock's tick of 100 ms. Nothing is stored, and an older value of the key is removed.
+	// ErrTTLTooShort is returned by SetWithTTL, also of a Typed view or a Namespace, for a
+	// time to live above 0 and below the clock's tick of 100 ms. Nothing is stored, and an
+	// older value of the key is removed.
 	ErrTTLTooShort = errors.New("time to live too short")
 
 	// ErrNoHugePages is returned by CollapseHugePages where the operating system
@@ -51,14 +52,16 @@ var (
 	// range, and by Resize for such a bound. New panics with it.
 	ErrInvalidOptions = errors.New("invalid options")
 
-	// ErrEncode is returned by Set of a Typed view when its codec cannot encode
-	// the value. It is wrapped together with the codec's own error. Nothing is
-	// stored, and an older value of the key is removed.
+	// ErrEncode is returned by Set, SetWithTTL, SetIfAbsent, SetIfChanged, Update, SetBatch
+	// and GetOrLoad of a Typed view when its codec cannot encode the value. It is wrapped
+	// together with the codec's own error. Nothing is stored, and an older value of the key
+	// is removed, but by SetIfAbsent, which leaves it.
 	ErrEncode = errors.New("value cannot be encoded")
 
-	// ErrDecode is returned by Get of a Typed view when the key is there but its
-	// codec cannot decode the bytes. It is wrapped together with the codec's own
-	// error. The entry stays as it is.
+	// ErrDecode is returned by Get, GetBatch, GetAndDel, Update and GetOrLoad of a Typed
+	// view when the key is there but its codec cannot decode the bytes. It is wrapped
+	// together with the codec's own error, and names the key. The entry stays as it is, but
+	// for GetAndDel; GetOrLoad loads another, and returns the error if that is no better.
 	ErrDecode = errors.New("value cannot be decoded")
 
 	// ErrInUse is returned by NewWithOptions when another cache, of this process or of

@@ -95,7 +95,7 @@ func ExampleTyped_Get_errors() {
 	fmt.Println(err)
 	// Output:
 	// false true
-	// ringcache: get entry of 4 bytes: value cannot be decoded: Time.UnmarshalBinary: unsupported version
+	// ringcache: get entry "start" of 4 bytes: value cannot be decoded: Time.UnmarshalBinary: unsupported version
 }
 
 // Temperatures, in degrees Celsius, are a value of fixed size.

@@ -67,6 +67,7 @@ func everyCall() []call {
 			}
 		}},
 		{"Len", func(c *Cache, _, _ []byte) { c.Len() }},
+		{"Namespace", func(c *Cache, k, _ []byte) { c.Namespace(string(k)) }},
 		{"ReadFrom", func(c *Cache, _, _ []byte) {
 			var h snapshot.Header
 			_, _ = c.ReadFrom(bytes.NewReader(new(snapshot.End).Append(h.Append(nil), &h)))

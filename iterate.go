@@ -43,14 +43,7 @@ const hashesEnd = 1 << index.HashBits
 func (c *Cache) All() iter.Seq2[[]byte, []byte] {
 	return func(yield func(key, value []byte) bool) {
 		mustBeFunc("All", yield != nil)
-		var value []byte
-		c.walk(func(key []byte) bool {
-			var got outcome
-			if value, _, got = c.lookup(value[:0], key, c.shared.hash(key), withValue); got != hit {
-				return true // it has gone since its step began
-			}
-			return yield(key, value)
-		})
+		c.loop(everyKey, withValue, yield)
 	}
 }
 
@@ -58,13 +51,28 @@ func (c *Cache) All() iter.Seq2[[]byte, []byte] {
 func (c *Cache) Keys() iter.Seq[[]byte] {
 	return func(yield func(key []byte) bool) {
 		mustBeFunc("Keys", yield != nil)
-		c.walk(func(key []byte) bool {
-			if _, _, got := c.lookup(nil, key, c.shared.hash(key), 0); got != hit {
-				return true
-			}
-			return yield(key)
-		})
+		c.loop(everyKey, 0, func(key, _ []byte) bool { return yield(key) })
 	}
+}
+
+func everyKey([]byte) bool { return true }
+
+// loop calls fn with the entries whose keys are ours, until fn returns false. Both may
+// call all methods of the cache. The mode says whether fn gets the values.
+func (c *Cache) loop(
+	ours func(key []byte) bool, mode lookupMode, fn func(key, value []byte) bool,
+) {
+	var value []byte
+	c.walk(func(key []byte) bool {
+		if !ours(key) {
+			return true
+		}
+		var got outcome
+		if value, _, got = c.lookup(value[:0], key, c.shared.hash(key), mode); got != hit {
+			return true // it has gone since its step began
+		}
+		return fn(key, value)
+	})
 }
 
 // walk calls fn with every key, with no lock held, until fn returns false.

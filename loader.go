@@ -86,15 +86,36 @@ func (p *LoadPanic) Unwrap() error {
 func (c *Cache) GetOrLoad(ctx context.Context, dst, k []byte, load LoadFunc) ([]byte, error) {
 	mustBeFunc("GetOrLoad", load != nil)
 	h := c.shared.hash(k)
-	out, expiry, got := c.lookup(dst, k, h, getMode)
-	switch got {
-	case hit:
-		if c.isDue(expiry) {
-			if g := c.refresh(nil, ctx, k, h); g != nil {
-				g.start(c, load.ofOne)
-			}
-		}
+	out, got := c.getAhead(dst, k, h)
+	if got == hit {
 		return out, nil
+	}
+	return c.loadMissing(ctx, out, k, h, got, load)
+}
+
+// hitDue is the outcome of a lookup that has found an entry which is due: it is a hit, and
+// a load of it is to begin.
+const hitDue = uncommon + 1
+
+// getAhead is the first half of GetOrLoad, the lookup. On a hit there is nothing left to do.
+func (c *Cache) getAhead(dst, k []byte, h uint64) (out []byte, got outcome) {
+	out, expiry, got := c.lookup(dst, k, h, getMode)
+	if got == hit && c.isDue(expiry) {
+		got = hitDue
+	}
+	return out, got
+}
+
+// loadMissing is the second half of GetOrLoad. dst and got are what the first half returned.
+func (c *Cache) loadMissing(
+	ctx context.Context, dst, k []byte, h uint64, got outcome, load LoadFunc,
+) ([]byte, error) {
+	switch got {
+	case hitDue:
+		if g := c.refresh(nil, ctx, k, h); g != nil {
+			g.start(c, load.ofOne)
+		}
+		return dst, nil
 	case negative:
 		return dst, errNegative
 	}

@@ -37,7 +37,7 @@ func (c *Cache) GetOrLoadBatch(
 	mustBeFunc("GetOrLoadBatch", load != nil)
 	mustFit("get or load batch", keys, vals)
 	from, room := len(dst), cap(dst)
-	var bl block
+	var bl lookups
 	var missing, due []wanted
 	for i := 0; i < len(keys); i += batchSize {
 		end := min(i+batchSize, len(keys))
@@ -72,7 +72,7 @@ type wanted struct {
 
 // collect adds the keys of a block, from index from on, that were missed or are due.
 func (c *Cache) collect(
-	bl *block, from, end int, missing, due []wanted,
+	bl *lookups, from, end int, missing, due []wanted,
 ) (_, _ []wanted) {
 	for i := range end - from {
 		switch l := &bl.found[i]; {

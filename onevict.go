@@ -96,14 +96,34 @@ func (b *bucket) takeEvictionsLocked(w *write) {
 	b.evictions = nil
 }
 
-// notify tells OnEvict what has left because of a write. No lock is held.
+// notify tells OnEvict what has left because of a write. No lock is held, or else w.quiet
+// is set, and who holds the lock calls announce when it has given that up.
 func (s *shared) notify(w *write) {
+	if w.evictions != nil && !w.quiet {
+		s.announce(w)
+	}
+}
+
+// announce is notify of a write that was quiet. Entries of the cache's own are nobody's
+// business.
+func (s *shared) announce(w *write) {
 	if w.evictions == nil {
 		return
 	}
 	left := *w.evictions
 	w.evictions = nil
 	for _, e := range left {
-		s.onEvict(e.k, e.v, e.reason)
+		if !isReserved(e.k) {
+			s.onEvict(e.k, e.v, e.reason)
+		}
 	}
+}
+
+// reserved begins the keys of entries that the cache keeps for itself: the generations of
+// its namespaces.
+const reserved = "ringcache.namespace\x00"
+
+// isReserved reports whether a key is of an entry that the cache keeps for itself.
+func isReserved(k []byte) bool {
+	return len(k) >= len(reserved) && string(k[:len(reserved)]) == reserved
 }

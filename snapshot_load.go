@@ -348,7 +348,7 @@ func (t *batch) restoreStep(
 }
 
 // parse makes the next write that of an item's entry, and returns its frequency. It
-// reports false if the entry has expired.
+// reports false if the entry has expired, or is the generation of a namespace in use.
 func (t *batch) parse(it item, body []byte) (freq int, ok bool) {
 	e, at, _ := snapshot.ParseEntry(body[it.at:])
 	kv := body[it.at+at:]
@@ -359,7 +359,7 @@ func (t *batch) parse(it item, body []byte) (freq int, ok bool) {
 		w.expiry = clock.Never
 	}
 	w.measure(t.c.shared.form)
-	return e.Freq, !t.c.shared.Expired(w.expiry)
+	return e.Freq, !t.c.shared.Expired(w.expiry) && !t.c.hasNamespaceOf(w.k)
 }
 
 // holdsLocked reports whether b has the key, be it a negative entry. Otherwise it does

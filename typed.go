@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"reflect"
+	"strconv"
+	"time"
 	"unsafe"
 )
 
@@ -31,6 +33,11 @@ type TypedOptions struct {
 	// a prefix, as in "user:". Its bytes are stored with every entry, and count towards the
 	// 65,535 that a key may have. Default: none.
 	Prefix string
+
+	// Namespace, if not nil, is the part of the cache that the view is of: the calls count in
+	// its statistics too, and its Invalidate removes the entries. Prefix tells its views
+	// apart. It must be of the same cache. Default: none.
+	Namespace *Namespace
 }
 
 // Typed is a view of a [Cache] in which keys are of type K and values of type V, which a
@@ -38,8 +45,15 @@ type TypedOptions struct {
 // cache's own methods, may work on the same cache, and each sees what the others do. A Typed
 // is safe for concurrent use if its codec is, and keeps its cache reachable. It is made by
 // [NewTyped]; its zero value is of no use. No lock is held while a codec runs.
+//
+// A method does what that of [Cache] does which has the same name. An error may also be
+// [ErrEncode], with the codec's own error, where a value is stored, and [ErrDecode], with the
+// codec's error and the key, cut to 64 bytes, where one is read. Methods allocate where
+// those of Cache or the codec do, and for keys of more than 128 bytes together with the
+// prefix, but for a string or byte slice alone, and for more than 1 MB.
 type Typed[K Key, V any] struct {
 	cache  *Cache
+	ns     *Namespace // or nil
 	codec  Codec[V]
 	prefix string
 	kind   reflect.Kind
@@ -54,12 +68,16 @@ const keyRoom = 128
 //	users := ringcache.NewTyped[uint64](cache, ringcache.JSONCodec[User](),
 //		ringcache.TypedOptions{Prefix: "user:"})
 //
-// NewTyped panics if c or codec is nil.
+// NewTyped panics if c or codec is nil, or o.Namespace is one of another cache.
 func NewTyped[K Key, V any](c *Cache, codec Codec[V], o TypedOptions) *Typed[K, V] {
 	if c == nil || codec == nil {
 		panic("ringcache: make typed view: cache or codec is nil")
 	}
-	return &Typed[K, V]{cache: c, codec: codec, prefix: o.Prefix, kind: reflect.TypeFor[K]().Kind()}
+	if o.Namespace != nil && o.Namespace.cache != c {
+		panic("ringcache: make typed view: namespace of another cache")
+	}
+	return &Typed[K, V]{cache: c, ns: o.Namespace, codec: codec, prefix: o.Prefix,
+		kind: reflect.TypeFor[K]().Kind()}
 }
 
 // Set stores v under key, in place of an older value of key. The cache keeps v's encoding and
@@ -74,22 +92,75 @@ func (t *Typed[K, V]) Set(key K, v V) error {
 	k := t.keyBytes(room[:0], key)
 	s := scratches.Get().(*scratch)
 	defer s.release()
-	data, err := t.codec.Append(s.buf[:0], v)
+	data, err := t.encode(s, "set", v)
 	if err != nil {
-		t.cache.Del(k)
-		return fmt.Errorf("ringcache: set entry: %w: %w", ErrEncode, err)
+		t.drop(k)
+		return err
 	}
-	s.fit(len(data))
-	return t.cache.Set(k, data)
+	err = t.cache.Set(k, data)
+	t.ns.wrote(1)
+	return err
+}
+
+// SetWithTTL is [Cache.SetWithTTL]: a [Typed.Set] of an entry that is there for ttl at the
+// most, or for ever if ttl is 0.
+func (t *Typed[K, V]) SetWithTTL(key K, v V, ttl time.Duration) error {
+	var room [keyRoom]byte
+	k := t.keyBytes(room[:0], key)
+	s := scratches.Get().(*scratch)
+	defer s.release()
+	data, err := t.encode(s, "set", v)
+	if err != nil {
+		t.drop(k)
+		return err
+	}
+	err = t.cache.SetWithTTL(k, data, ttl)
+	t.ns.wrote(1)
+	return err
+}
+
+// SetIfAbsent is [Cache.SetIfAbsent]: a [Typed.Set] if key is not there. It reports whether
+// it stored v. An entry that cannot be decoded is there. Where v cannot be encoded, the
+// error is [ErrEncode] and nothing changes.
+func (t *Typed[K, V]) SetIfAbsent(key K, v V) (stored bool, err error) {
+	var room [keyRoom]byte
+	k := t.keyBytes(room[:0], key)
+	s := scratches.Get().(*scratch)
+	defer s.release()
+	data, err := t.encode(s, "set", v)
+	if err != nil {
+		return false, err
+	}
+	stored, err = t.cache.SetIfAbsent(k, data)
+	t.ns.wrote(1)
+	return stored, err
+}
+
+// SetIfChanged is [Cache.SetIfChanged]: a [Typed.Set] unless key has a value of the same
+// encoding. It reports whether it changed the value.
+func (t *Typed[K, V]) SetIfChanged(key K, v V) (changed bool, err error) {
+	var room [keyRoom]byte
+	k := t.keyBytes(room[:0], key)
+	s := scratches.Get().(*scratch)
+	defer s.release()
+	data, err := t.encode(s, "set", v)
+	if err != nil {
+		t.drop(k)
+		return false, err
+	}
+	changed, err = t.cache.SetIfChanged(k, data)
+	t.ns.wrote(1)
+	return changed, err
 }
 
 // Get returns the value of key and true, or the zero value and false if key is not there. A
 // miss is not an error.
 //
-// An error is [ErrDecode], with the codec's own error: key is there but the codec cannot
-// decode its bytes, which an older version of the program has written, or a view that should
-// have had another prefix. The value is then the zero value, ok is false, and the entry stays
-// until it is set again: a caller that ignores the error sees a miss. In [Stats] it is a hit.
+// An error is [ErrDecode], with the key and the codec's own error: key is there but the codec
+// cannot decode its bytes, which an older version of the program has written, or a view that
+// should have had another prefix. The value is then the zero value, ok is false, and the entry
+// stays until it is set again: a caller that ignores the error sees a miss. In [Stats] it is a
+// hit.
 //
 // Get does not allocate by itself, within the bounds of [Typed.Set]. It copies the value to a
 // buffer that later calls use again, and locks what [Cache.Get] locks.
@@ -99,52 +170,234 @@ func (t *Typed[K, V]) Get(key K) (v V, ok bool, err error) {
 	s := scratches.Get().(*scratch)
 	defer s.release()
 	data, ok := t.cache.HasGet(s.buf[:0], k)
+	t.ns.looked(ok)
 	if !ok {
 		return v, false, nil
 	}
 	s.buf = data
-	if v, err = t.codec.Decode(data[:len(data):len(data)]); err != nil {
-		var zero V
-		err = fmt.Errorf("ringcache: get entry of %d bytes: %w: %w", len(data), ErrDecode, err)
-		return zero, false, err
-	}
-	return v, true, nil
+	v, err = t.decode("get", key, data)
+	return v, err == nil, err
 }
 
 // Has is [Cache.Has]: it reports whether key is there, decoded or not.
 func (t *Typed[K, V]) Has(key K) bool {
 	var room [keyRoom]byte
-	return t.cache.Has(t.keyBytes(room[:0], key))
+	ok := t.cache.Has(t.keyBytes(room[:0], key))
+	t.ns.looked(ok)
+	return ok
 }
 
 // Del is [Cache.Del]: it removes key and reports whether it was there.
 func (t *Typed[K, V]) Del(key K) bool {
 	var room [keyRoom]byte
-	return t.cache.Del(t.keyBytes(room[:0], key))
+	return t.drop(t.keyBytes(room[:0], key))
 }
 
-// keyBytes returns the prefix and the bytes of key, one behind the other in buf. A
-// string or byte slice without a prefix is returned where it lies: the result must
-// not be written to.
-func (t *Typed[K, V]) keyBytes(buf []byte, key K) []byte {
+// drop removes the key that an entry has in the cache.
+func (t *Typed[K, V]) drop(k []byte) bool {
+	t.ns.removed()
+	return t.cache.Del(k)
+}
+
+// GetAndDel is [Cache.GetAndDel]: it removes key, and returns its value and whether it was
+// there. If that cannot be decoded, key is removed, ok is false, and the error [ErrDecode].
+func (t *Typed[K, V]) GetAndDel(key K) (v V, ok bool, err error) {
+	var room [keyRoom]byte
+	k := t.keyBytes(room[:0], key)
+	s := scratches.Get().(*scratch)
+	defer s.release()
+	data, ok := t.cache.GetAndDel(s.buf[:0], k)
+	t.ns.removed()
+	if !ok {
+		return v, false, nil
+	}
+	s.buf = data
+	v, err = t.decode("get and delete", key, data)
+	return v, err == nil, err
+}
+
+// Touch is [Cache.Touch]: it gives the entry of key another time to live.
+func (t *Typed[K, V]) Touch(key K, ttl time.Duration) bool {
+	var room [keyRoom]byte
+	return t.cache.Touch(t.keyBytes(room[:0], key), ttl)
+}
+
+// TTL is [Cache.TTL]: it returns how long the entry of key is still there for at the most,
+// and whether key is there.
+func (t *Typed[K, V]) TTL(key K) (time.Duration, bool) {
+	var room [keyRoom]byte
+	return t.cache.TTL(t.keyBytes(room[:0], key))
+}
+
+// Update is [Cache.Update]: it replaces the value of key by what fn makes of it, or removes
+// key if fn returns false for keep. fn may run several times, of which the last counts.
+//
+// If the value that is there cannot be decoded, fn is not called, the entry stays as it is,
+// and the error is [ErrDecode]. If what fn returns cannot be encoded, key is removed, and the
+// error is [ErrEncode].
+func (t *Typed[K, V]) Update(key K, fn func(old V, ok bool) (v V, keep bool)) error {
+	mustBeFunc("Update", fn != nil)
+	var room [keyRoom]byte
+	k := t.keyBytes(room[:0], key)
+	s := scratches.Get().(*scratch)
+	defer s.release()
+	var kept, undecoded bool // of the last try, which counts
+	var refused error
+	err := t.cache.update(k, "update", func(data []byte, ok bool) (out []byte, _ bool, err error) {
+		var v V
+		if ok {
+			if v, err = t.decode("update", key, data); err != nil {
+				undecoded = true
+				return nil, false, err
+			}
+		}
+		refused = nil
+		if v, kept = fn(v, ok); kept {
+			out, refused = t.encode(s, "update", v)
+			kept = refused == nil
+		}
+		return out, kept, nil
+	})
+	if !undecoded {
+		t.ns.updated(kept)
+	}
+	if err == nil {
+		err = refused
+	}
+	return err
+}
+
+// encode returns the encoding of v, which is in s if it has room.
+func (t *Typed[K, V]) encode(s *scratch, verb string, v V) ([]byte, error) {
+	data, err := t.codec.Append(s.buf[:0], v)
+	if err != nil {
+		return nil, encodeError(verb, err)
+	}
+	s.fit(len(data))
+	return data, nil
+}
+
+func encodeError(verb string, err error) error {
+	return fmt.Errorf("ringcache: %s entry: %w: %w", verb, ErrEncode, err)
+}
+
+// decode returns the value that data, a copy, is the encoding of.
+func (t *Typed[K, V]) decode(verb string, key K, data []byte) (v V, err error) {
+	if v, err = t.codec.Decode(data[:len(data):len(data)]); err == nil {
+		return v, nil
+	}
+	var zero V // whatever the codec returns
+	return zero, t.decodeError(verb, key, data, err)
+}
+
+func (t *Typed[K, V]) decodeError(verb string, key K, data []byte, err error) error {
+	return fmt.Errorf("ringcache: %s entry %s of %d bytes: %w: %w",
+		verb, t.quote(key), len(data), ErrDecode, err)
+}
+
+// quote returns a key as errors name it: a number, or a string that is quoted and cut.
+func (t *Typed[K, V]) quote(key K) string {
+	const most = 64
+	var b []byte
 	switch t.kind {
 	case reflect.String:
-		return t.join(buf, bytesOf(as[string](&key)))
+		b = bytesOf(as[string](&key))
 	case reflect.Slice:
-		return t.join(buf, as[[]byte](&key))
+		b = as[[]byte](&key)
+	default:
+		n, size := t.keyInt(key)
+		if t.kind <= reflect.Int64 { // the kinds of signed integers come first
+			above := 64 - 8*size
+			return strconv.FormatInt(int64(n<<above)>>above, 10)
+		}
+		return strconv.FormatUint(n, 10)
+	}
+	if len(b) > most {
+		return strconv.Quote(string(b[:most])) + "..."
+	}
+	return strconv.Quote(string(b))
+}
+
+// keyBytes returns the generation of the namespace, the prefix and the bytes of key, one
+// behind the other in buf. A string or byte slice with nothing before it is returned where it
+// lies: the result must not be written to.
+func (t *Typed[K, V]) keyBytes(buf []byte, key K) []byte {
+	buf = t.start(buf)
+	switch t.kind {
+	case reflect.String:
+		return join(buf, bytesOf(as[string](&key)))
+	case reflect.Slice:
+		return join(buf, as[[]byte](&key))
 	}
 	n, size := t.keyInt(key)
 	var b [8]byte
 	binary.BigEndian.PutUint64(b[:], n)
-	return append(append(buf, t.prefix...), b[8-size:]...)
+	return append(buf, b[8-size:]...)
 }
 
-// join returns the prefix and k, in buf if there is a prefix.
-func (t *Typed[K, V]) join(buf, k []byte) []byte {
-	if t.prefix == "" {
+// start returns what every key of the view begins with.
+func (t *Typed[K, V]) start(buf []byte) []byte {
+	if t.ns != nil {
+		buf = t.ns.AppendKey(buf, nil)
+	}
+	return append(buf, t.prefix...)
+}
+
+// join returns buf and k, which is k where it lies if buf is empty.
+func join(buf, k []byte) []byte {
+	if len(buf) == 0 {
 		return k
 	}
-	return append(append(buf, t.prefix...), k...)
+	return append(buf, k...)
+}
+
+// keyOf returns the key that an entry of the cache has in the view, with memory of its own,
+// and whether it has one.
+func (t *Typed[K, V]) keyOf(raw []byte) (key K, ok bool) {
+	if t.ns != nil {
+		if raw, ok = t.ns.CutKey(raw); !ok {
+			return key, false
+		}
+	} else if isReserved(raw) {
+		return key, false
+	}
+	if len(raw) < len(t.prefix) || string(raw[:len(t.prefix)]) != t.prefix {
+		return key, false
+	}
+	return t.parseKey(raw[len(t.prefix):])
+}
+
+// parseKey returns the key that has these bytes, and whether there is one.
+func (t *Typed[K, V]) parseKey(b []byte) (key K, ok bool) {
+	switch t.kind {
+	case reflect.String:
+		put(&key, string(b))
+		return key, true
+	case reflect.Slice:
+		put(&key, append([]byte{}, b...))
+		return key, true
+	}
+	_, size := t.keyInt(key)
+	if len(b) != size {
+		return key, false
+	}
+	var word [8]byte
+	copy(word[8-size:], b)
+	n := binary.BigEndian.Uint64(word[:])
+	switch t.kind {
+	case reflect.Int8, reflect.Uint8:
+		put(&key, uint8(n))
+	case reflect.Int16, reflect.Uint16:
+		put(&key, uint16(n))
+	case reflect.Int32, reflect.Uint32:
+		put(&key, uint32(n))
+	case reflect.Int64, reflect.Uint64:
+		put(&key, n)
+	default:
+		put(&key, uint(n)) // an int has the same bits
+	}
+	back, _ := t.keyInt(key)
+	return key, back == n // not where an int has 32 bits and the key more
 }
 
 // keyInt returns key as an integer, of which the low size bytes are stored.
@@ -173,3 +426,6 @@ func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)
 // underlying type of K is T, or an integer of the same size: a type lies in
 // memory as its underlying type does.
 func as[T any, K Key](k *K) T { return *(*T)(unsafe.Pointer(k)) }
+
+// put makes v the value of *k. It is sound where as is.
+func put[T any, K Key](k *K, v T) { *(*T)(unsafe.Pointer(k)) = v }

@@ -157,7 +157,7 @@ func TestTyped_ErrDecode(t *testing.T) {
 		p, ok, err := points.Get("k")
 		require.ErrorIs(t, err, ringcache.ErrDecode)
 		require.ErrorIs(t, err, io.ErrUnexpectedEOF, "the codec's own error")
-		require.EqualError(t, err, fmt.Sprintf("ringcache: get entry of %d bytes: "+
+		require.EqualError(t, err, fmt.Sprintf("ringcache: get entry \"k\" of %d bytes: "+
 			"value cannot be decoded: point of %[1]d bytes: unexpected EOF", size))
 		require.False(t, ok)
 		require.Zero(t, p, "what a codec returns with an error")

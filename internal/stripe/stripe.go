@@ -22,7 +22,9 @@ type Counter struct {
 	Misses atomic.Uint64
 	Quiet  atomic.Uint64 // lookups that statistics do not show
 	Locked atomic.Uint64 // lookups that took the lock, also counted above
-	_      [128 - 4*8]byte
+	Sets   atomic.Uint64 // of a namespace, as are Dels: those of a cache are its buckets' to count
+	Dels   atomic.Uint64
+	_      [128 - 6*8]byte
 }
 
 // Counters are the stripes of one cache. The zero value is ready for use.
@@ -45,6 +47,15 @@ func (c *Counters) Sum() (hits, misses uint64) {
 		misses += c[i].Misses.Load()
 	}
 	return hits, misses
+}
+
+// Writes returns the Sets and Dels of all stripes.
+func (c *Counters) Writes() (sets, dels uint64) {
+	for i := range c {
+		sets += c[i].Sets.Load()
+		dels += c[i].Dels.Load()
+	}
+	return sets, dels
 }
 
 // Locked returns how many lookups took the lock.

@@ -1,0 +1,462 @@
+package ringcache
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ringcache/ringcache/internal/stripe"
+)
+
+// How a namespace forgets all its entries at once.
+//
+// Every key of a namespace begins with its generation, 64 random bits. Invalidate draws
+// another one: nobody can build the old keys any more, and their entries leave as others do.
+//
+// The generation is an entry of the cache too, under a reserved key, so that it comes back
+// with a file or a snapshot. Three things make sure that an older one never does. Invalidate
+// stores the new one before it takes effect, and whatever the error of a Set, the old entry
+// is gone. All who store it hold space.mu, so nobody stores one that is out of date. And a
+// snapshot that is loaded does not bring the generation of a namespace in use. If the entry
+// is dropped, it is stored again after some Sets; a process that starts before begins anew.
+
+const (
+	generationSize = 8
+
+	// A namespace looks after its entry with every 1,024th Set that a stripe counts.
+	keepEvery = 1024
+)
+
+// Namespace is a part of a [Cache], with keys and statistics of its own, all of whose entries
+// can be invalidated at once. [Cache.Namespace] makes it. It shares the memory of the cache
+// and its policy with all others, and its entries count in the cache's [Stats] too. Its
+// methods do what those of Cache do which have the same name.
+//
+// A key is stored with 8 bytes before it, the generation, so it may have 65,527 bytes. No
+// method allocates for them where the key has 120 bytes or less. [Cache.All], OnEvict and a
+// snapshot know the longer key: see [Namespace.CutKey]. Hits and Sets cost a few
+// nanoseconds more than the cache's, for the key and the count.
+type Namespace struct {
+	cache *Cache
+	space *space
+}
+
+// space is what the Namespaces of one name share. It does not lead back to the cache.
+type space struct {
+	generation    atomic.Uint64
+	counters      stripe.Counters
+	invalidations atomic.Uint64
+	mu            sync.Mutex // of the entry, and of changes of the generation
+	entry         []byte     // its key
+}
+
+// spaces are the namespaces of a cache. Buckets may be locked under mu. Reading the map takes
+// no lock that is held meanwhile.
+type spaces struct {
+	mu     sync.Mutex
+	byName sync.Map // string to *space
+}
+
+// NamespaceStats are the counters of a [Namespace] since the cache was made. They count what
+// those of [Stats] do which have the same name.
+type NamespaceStats struct {
+	GetCalls uint64
+	Misses   uint64
+	SetCalls uint64
+	DelCalls uint64
+
+	// Invalidations counts calls of Invalidate.
+	Invalidations uint64
+}
+
+// HitRatio is [Stats.HitRatio].
+func (s NamespaceStats) HitRatio() float64 {
+	return Stats{GetCalls: s.GetCalls, Misses: s.Misses}.HitRatio()
+}
+
+// Namespace returns the namespace of that name. All that it returns for a name have the same
+// entries and statistics. A name takes 8 KB of the Go heap for as long as the cache lives.
+//
+// A cache that was opened on a file ([Options].File) or loaded from a snapshot has the entries
+// of its namespaces, unless the cache had dropped the one entry that tells which ones are
+// valid: then the namespace is empty. Load a snapshot with [Cache.ReadFrom] first, and call
+// Namespace afterwards. That entry lies under a key that begins with "ringcache.namespace"
+// and a 0, which no other key may. OnEvict is not told of it; [Cache.Len] and [Cache.All]
+// count and show it.
+func (c *Cache) Namespace(name string) *Namespace {
+	if s, ok := c.spaces.byName.Load(name); ok {
+		return &Namespace{c, s.(*space)}
+	}
+	var w write
+	defer c.shared.announce(&w)
+	c.spaces.mu.Lock()
+	defer c.spaces.mu.Unlock()
+	if s, ok := c.spaces.byName.Load(name); ok {
+		return &Namespace{c, s.(*space)}
+	}
+	n := &Namespace{c, &space{entry: append([]byte(reserved), name...)}}
+	g, ok := n.stored()
+	if !ok {
+		g = newGeneration()
+		_ = n.storeLocked(&w, g) // nobody else has n; and it is stored again
+	}
+	n.space.generation.Store(g)
+	c.spaces.byName.Store(name, n.space)
+	return n
+}
+
+// hasNamespaceOf reports whether the key is of the generation of a namespace in use.
+func (c *Cache) hasNamespaceOf(k []byte) bool {
+	if !isReserved(k) {
+		return false
+	}
+	_, ok := c.spaces.byName.Load(string(k[len(reserved):]))
+	return ok
+}
+
+// newGeneration returns one that no entry has: keys cannot be guessed.
+func newGeneration() uint64 {
+	var b [generationSize]byte
+	rand.Read(b[:]) // never fails
+	return binary.LittleEndian.Uint64(b[:])
+}
+
+// stored returns the generation that lies in the cache. The policy sees that it is in use.
+func (n *Namespace) stored() (uint64, bool) {
+	var room [generationSize]byte
+	h := n.cache.shared.hash(n.space.entry)
+	v, _, got := n.cache.lookup(room[:0], n.space.entry, h, withValue|touching)
+	if got != hit || len(v) != generationSize {
+		return 0, false
+	}
+	return binary.LittleEndian.Uint64(v), true
+}
+
+// storeLocked stores a generation. The caller announces the write when it holds no lock.
+func (n *Namespace) storeLocked(w *write, g uint64) error {
+	var v [generationSize]byte
+	binary.LittleEndian.PutUint64(v[:], g)
+	w.k, w.v, w.h = n.space.entry, v[:], n.cache.shared.hash(n.space.entry)
+	w.silent, w.quiet, w.reason = true, true, EvictReplaced
+	return n.cache.store(w, "set")
+}
+
+// keep stores the generation again if its entry was dropped.
+func (n *Namespace) keep() {
+	s := n.space
+	if !s.mu.TryLock() {
+		return // it is being stored
+	}
+	var w write
+	defer n.cache.shared.announce(&w)
+	defer s.mu.Unlock()
+	g := s.generation.Load()
+	if there, ok := n.stored(); !ok || there != g {
+		_ = n.storeLocked(&w, g)
+	}
+}
+
+// Invalidate removes all entries of the namespace, in constant time: once it has returned,
+// no value that was set before is found again, not by another process on the same file
+// ([Options].File) either. A Set that runs meanwhile may be removed or not, and a load that
+// began before is not stored for those who call afterwards. The memory goes to other entries
+// as the policy has it, as that of entries which nobody reads.
+//
+// It returns [ErrClosed] after Close: then what lies in a file is still valid. A snapshot that
+// was begun before brings back the entries of its time, if it is loaded after Invalidate by a
+// new cache. Invalidate does not allocate, and locks one bucket.
+func (n *Namespace) Invalidate() error {
+	var w write
+	defer n.cache.shared.announce(&w)
+	s := n.space
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g := newGeneration()
+	err := n.storeLocked(&w, g) // an error means that there is none in the cache now
+	s.generation.Store(g)
+	s.invalidations.Add(1)
+	if errors.Is(err, ErrClosed) {
+		return fmt.Errorf("ringcache: invalidate namespace: %w", ErrClosed)
+	}
+	return nil
+}
+
+// Stats returns the counters of the namespace.
+func (n *Namespace) Stats() NamespaceStats {
+	s := n.space
+	hits, misses := s.counters.Sum()
+	sets, dels := s.counters.Writes()
+	return NamespaceStats{
+		GetCalls: hits + misses, Misses: misses, SetCalls: sets, DelCalls: dels,
+		Invalidations: s.invalidations.Load(),
+	}
+}
+
+// AppendKey appends the key that k has in the cache, until the next Invalidate, and returns
+// the extended slice: for methods of [Cache] that Namespace does not have.
+func (n *Namespace) AppendKey(dst, k []byte) []byte {
+	dst = binary.LittleEndian.AppendUint64(dst, n.space.generation.Load())
+	return append(dst, k...)
+}
+
+// CutKey returns what follows the generation in the key of an entry of the cache, and whether
+// the entry is one of the namespace. Entries from before Invalidate are not. The result is a
+// part of raw.
+func (n *Namespace) CutKey(raw []byte) (k []byte, ok bool) {
+	if len(raw) < generationSize ||
+		binary.LittleEndian.Uint64(raw) != n.space.generation.Load() {
+		return nil, false
+	}
+	return raw[generationSize:], true
+}
+
+// A Typed view without a namespace has a nil one, which does not count.
+
+// looked counts a lookup.
+func (n *Namespace) looked(ok bool) {
+	if n == nil {
+		return
+	}
+	if c := n.space.counters.Here(); ok {
+		c.Hits.Add(1)
+	} else {
+		c.Misses.Add(1)
+	}
+}
+
+// lookedFor counts the lookups of a batch.
+func (n *Namespace) lookedFor(keys, hits int) {
+	if n != nil {
+		c := n.space.counters.Here()
+		c.Hits.Add(uint64(hits))
+		c.Misses.Add(uint64(keys - hits))
+	}
+}
+
+// wrote counts Sets.
+func (n *Namespace) wrote(sets int) {
+	if n == nil {
+		return
+	}
+	add := uint64(sets)
+	if n.space.counters.Here().Sets.Add(add)%keepEvery < add {
+		n.keep()
+	}
+}
+
+// removed counts a Del.
+func (n *Namespace) removed() {
+	if n != nil {
+		n.space.counters.Here().Dels.Add(1)
+	}
+}
+
+// Get is [Cache.Get] in the namespace.
+func (n *Namespace) Get(dst, k []byte) []byte {
+	out, _ := n.HasGet(dst, k)
+	return out
+}
+
+// HasGet is [Cache.HasGet] in the namespace.
+func (n *Namespace) HasGet(dst, k []byte) ([]byte, bool) {
+	var room [keyRoom]byte
+	out, ok := n.cache.HasGet(dst, n.AppendKey(room[:0], k))
+	n.looked(ok)
+	return out, ok
+}
+
+// Has is [Cache.Has] in the namespace.
+func (n *Namespace) Has(k []byte) bool {
+	var room [keyRoom]byte
+	ok := n.cache.Has(n.AppendKey(room[:0], k))
+	n.looked(ok)
+	return ok
+}
+
+// View is [Cache.View] in the namespace.
+func (n *Namespace) View(k []byte, fn func(v []byte)) bool {
+	var room [keyRoom]byte
+	ok := n.cache.View(n.AppendKey(room[:0], k), fn)
+	n.looked(ok)
+	return ok
+}
+
+// GetBatch is [Cache.GetBatch] in the namespace.
+func (n *Namespace) GetBatch(dst []byte, keys, vals [][]byte) (out []byte, hits int) {
+	mustFit("get batch", keys, vals)
+	from, room := len(dst), cap(dst)
+	var bl lookups
+	b := blocks.Get().(*block)
+	defer b.release()
+	for i := 0; i < len(keys); i += batchSize {
+		end := min(i+batchSize, len(keys))
+		var found int
+		dst, found = n.cache.getBlock(&bl, dst, n.keysOf(b, keys[i:end]), vals[i:end])
+		hits += found
+	}
+	n.lookedFor(len(keys), hits)
+	if cap(dst) != room {
+		follow(dst[from:], vals[:len(keys)])
+	}
+	return dst, hits
+}
+
+// keysOf returns the keys that up to batchSize keys have in the cache.
+func (n *Namespace) keysOf(b *block, keys [][]byte) [][]byte {
+	b.reset()
+	for i, k := range keys {
+		b.keys[i] = b.keyRoom.took(n.AppendKey(b.keyRoom.next(), k))
+	}
+	return b.keys[:len(keys)]
+}
+
+// Set is [Cache.Set] in the namespace.
+func (n *Namespace) Set(k, v []byte) error {
+	var room [keyRoom]byte
+	err := n.cache.Set(n.AppendKey(room[:0], k), v)
+	n.wrote(1)
+	return err
+}
+
+// SetWithTTL is [Cache.SetWithTTL] in the namespace.
+func (n *Namespace) SetWithTTL(k, v []byte, ttl time.Duration) error {
+	var room [keyRoom]byte
+	err := n.cache.SetWithTTL(n.AppendKey(room[:0], k), v, ttl)
+	n.wrote(1)
+	return err
+}
+
+// SetIfAbsent is [Cache.SetIfAbsent] in the namespace.
+func (n *Namespace) SetIfAbsent(k, v []byte) (stored bool, err error) {
+	var room [keyRoom]byte
+	stored, err = n.cache.SetIfAbsent(n.AppendKey(room[:0], k), v)
+	n.wrote(1)
+	return stored, err
+}
+
+// SetIfChanged is [Cache.SetIfChanged] in the namespace.
+func (n *Namespace) SetIfChanged(k, v []byte) (changed bool, err error) {
+	var room [keyRoom]byte
+	changed, err = n.cache.SetIfChanged(n.AppendKey(room[:0], k), v)
+	n.wrote(1)
+	return changed, err
+}
+
+// SetBatch is [Cache.SetBatch] in the namespace.
+func (n *Namespace) SetBatch(keys, vals [][]byte) error {
+	mustFit("set batch", keys, vals)
+	b := blocks.Get().(*block)
+	defer b.release()
+	var first error
+	for i := 0; i < len(keys); i += batchSize {
+		end := min(i+batchSize, len(keys))
+		at, err := n.cache.setBlock(n.keysOf(b, keys[i:end]), vals[i:end])
+		if err != nil && first == nil {
+			first = batchError(i+at, err)
+		}
+	}
+	n.wrote(len(keys))
+	return first
+}
+
+// Update is [Cache.Update] in the namespace.
+func (n *Namespace) Update(k []byte, fn func(old []byte, ok bool) (new []byte, keep bool)) error {
+	mustBeFunc("Update", fn != nil)
+	var room [keyRoom]byte
+	var kept bool // by the last call of fn, which counts
+	key := n.AppendKey(room[:0], k)
+	err := n.cache.update(key, "update", func(old []byte, ok bool) (v []byte, keep bool, _ error) {
+		v, kept = fn(old, ok)
+		return v, kept, nil
+	})
+	n.updated(kept)
+	return err
+}
+
+// updated counts an Update.
+func (n *Namespace) updated(kept bool) {
+	if kept {
+		n.wrote(1)
+	} else {
+		n.removed()
+	}
+}
+
+// Del is [Cache.Del] in the namespace.
+func (n *Namespace) Del(k []byte) bool {
+	var room [keyRoom]byte
+	ok := n.cache.Del(n.AppendKey(room[:0], k))
+	n.removed()
+	return ok
+}
+
+// GetAndDel is [Cache.GetAndDel] in the namespace.
+func (n *Namespace) GetAndDel(dst, k []byte) ([]byte, bool) {
+	var room [keyRoom]byte
+	out, ok := n.cache.GetAndDel(dst, n.AppendKey(room[:0], k))
+	n.removed()
+	return out, ok
+}
+
+// Touch is [Cache.Touch] in the namespace.
+func (n *Namespace) Touch(k []byte, ttl time.Duration) bool {
+	var room [keyRoom]byte
+	return n.cache.Touch(n.AppendKey(room[:0], k), ttl)
+}
+
+// TTL is [Cache.TTL] in the namespace.
+func (n *Namespace) TTL(k []byte) (time.Duration, bool) {
+	var room [keyRoom]byte
+	return n.cache.TTL(n.AppendKey(room[:0], k))
+}
+
+// GetOrLoad is [Cache.GetOrLoad] in the namespace. load gets k without the generation. Who
+// calls after Invalidate does not wait for a load from before it.
+func (n *Namespace) GetOrLoad(
+	ctx context.Context, dst, k []byte, load LoadFunc,
+) ([]byte, error) {
+	mustBeFunc("GetOrLoad", load != nil)
+	var room [keyRoom]byte
+	key := n.AppendKey(room[:0], k)
+	h := n.cache.shared.hash(key)
+	out, got := n.cache.getAhead(dst, key, h)
+	n.looked(got == hit || got == hitDue)
+	if got == hit {
+		return out, nil
+	}
+	return n.cache.loadMissing(ctx, out, key, h, got,
+		func(ctx context.Context, raw []byte) (Loaded, error) {
+			return load(ctx, raw[generationSize:])
+		})
+}
+
+// All is [Cache.All] of the entries of the namespace, with the keys under which they were
+// set. It goes over all entries of the cache.
+func (n *Namespace) All() iter.Seq2[[]byte, []byte] {
+	return func(yield func(key, value []byte) bool) {
+		mustBeFunc("All", yield != nil)
+		n.cache.loop(n.has, withValue, func(raw, value []byte) bool {
+			return yield(raw[generationSize:], value)
+		})
+	}
+}
+
+// Keys is [Namespace.All] without the values, which it does not copy.
+func (n *Namespace) Keys() iter.Seq[[]byte] {
+	return func(yield func(key []byte) bool) {
+		mustBeFunc("Keys", yield != nil)
+		n.cache.loop(n.has, 0, func(raw, _ []byte) bool { return yield(raw[generationSize:]) })
+	}
+}
+
+// has reports whether the key of the cache is one of the namespace.
+func (n *Namespace) has(raw []byte) bool {
+	_, ok := n.CutKey(raw)
+	return ok
+}

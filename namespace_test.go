@@ -1,0 +1,582 @@
+package ringcache
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// store is what a Cache and a Namespace have in common.
+type store interface {
+	Get(dst, k []byte) []byte
+	HasGet(dst, k []byte) ([]byte, bool)
+	Has(k []byte) bool
+	View(k []byte, fn func(v []byte)) bool
+	GetBatch(dst []byte, keys, vals [][]byte) ([]byte, int)
+	Set(k, v []byte) error
+	SetWithTTL(k, v []byte, ttl time.Duration) error
+	SetIfAbsent(k, v []byte) (bool, error)
+	SetIfChanged(k, v []byte) (bool, error)
+	SetBatch(keys, vals [][]byte) error
+	Update(k []byte, fn func([]byte, bool) ([]byte, bool)) error
+	Del(k []byte) bool
+	GetAndDel(dst, k []byte) ([]byte, bool)
+	Touch(k []byte, ttl time.Duration) bool
+	TTL(k []byte) (time.Duration, bool)
+	GetOrLoad(ctx context.Context, dst, k []byte, load LoadFunc) ([]byte, error)
+}
+
+// storeOp makes a random call and returns what it answered.
+func storeOp(s store, rnd *rand.Rand) string {
+	pick := func() []byte { // keys of all lengths, few of them
+		n := rnd.IntN(60)
+		return append([]byte{byte(n)}, make([]byte, n*n/8)...)
+	}
+	value := func() []byte { return make([]byte, rnd.IntN(4)*rnd.IntN(200)) }
+	k, v := pick(), value()
+	dst := append(make([]byte, 0, rnd.IntN(300)), "dst"...)
+	keys, vals := make([][]byte, rnd.IntN(80)), [][]byte{}
+	for i := range keys {
+		keys[i], vals = pick(), append(vals, value())
+	}
+	ttl := time.Duration(rnd.IntN(4)-1) * time.Hour
+	keep, absent := rnd.IntN(3) > 0, rnd.IntN(3) == 0
+	switch rnd.IntN(17) {
+	case 0:
+		return fmt.Sprint("Get", s.Get(dst, k))
+	case 1:
+		out, ok := s.HasGet(dst, k)
+		return fmt.Sprint("HasGet", out, ok)
+	case 2:
+		return fmt.Sprint("Has", s.Has(k))
+	case 3:
+		seen := "nothing"
+		ok := s.View(k, func(v []byte) { seen = fmt.Sprint(v) })
+		return fmt.Sprint("View", seen, ok)
+	case 4:
+		out, hits := s.GetBatch(dst, keys, vals)
+		return fmt.Sprint("GetBatch", out, vals, hits)
+	case 5:
+		return fmt.Sprint("Set", s.Set(k, v))
+	case 6:
+		return fmt.Sprint("SetWithTTL", s.SetWithTTL(k, v, ttl))
+	case 7:
+		stored, err := s.SetIfAbsent(k, v)
+		return fmt.Sprint("SetIfAbsent", stored, err)
+	case 8:
+		changed, err := s.SetIfChanged(k, v)
+		return fmt.Sprint("SetIfChanged", changed, err)
+	case 9, 10:
+		return fmt.Sprint("SetBatch", s.SetBatch(keys, vals))
+	case 11:
+		var had string
+		err := s.Update(k, func(old []byte, ok bool) ([]byte, bool) {
+			had = fmt.Sprint(old, ok)
+			return append(old, 'u'), keep
+		})
+		return fmt.Sprint("Update", had, err)
+	case 12:
+		return fmt.Sprint("Del", s.Del(k))
+	case 13:
+		out, ok := s.GetAndDel(dst, k)
+		return fmt.Sprint("GetAndDel", out, ok)
+	case 14:
+		return fmt.Sprint("Touch", s.Touch(k, ttl))
+	case 15:
+		left, ok := s.TTL(k)
+		return fmt.Sprint("TTL", left.Round(time.Hour), ok)
+	default:
+		asked := "nobody"
+		out, err := s.GetOrLoad(context.Background(), dst, k,
+			func(_ context.Context, k []byte) (Loaded, error) {
+				asked = fmt.Sprint(k)
+				return Loaded{Value: v, TTL: time.Hour, Absent: absent}, nil
+			})
+		return fmt.Sprint("GetOrLoad", out, err, asked)
+	}
+}
+
+// looped returns the entries that a loop yields.
+func looped(t *testing.T, all iter.Seq2[[]byte, []byte], keys iter.Seq[[]byte]) any {
+	t.Helper()
+	m := map[string]string{}
+	for k, v := range all {
+		m[string(k)] = string(v)
+	}
+	n := 0
+	for k := range keys {
+		require.Contains(t, m, string(k))
+		n++
+	}
+	require.Len(t, m, n)
+	return m
+}
+
+// A namespace answers as a cache of its own does, and counts as that does, whatever others
+// do in the same cache.
+func TestNamespace_IsLikeACacheOfItsOwn(t *testing.T) {
+	g := tiny(16, 4096, 100) // from which nothing is evicted
+	own, c := mustCache(t, g), mustCache(t, g)
+	n, other := c.Namespace("n"), c.Namespace("other")
+	r1, r2 := newRand(1), newRand(1)
+	for i := range 20_000 {
+		want, got := storeOp(own, r1), storeOp(n, r2)
+		if want != got {
+			require.Equal(t, want, got, "call %d", i)
+		}
+		if i%10 == 0 {
+			storeOp(other, newRand(uint64(i)))
+			storeOp(c, newRand(uint64(i)))
+		}
+	}
+	require.Equal(t, looped(t, own.All(), own.Keys()), looped(t, n.All(), n.Keys()))
+	var s Stats
+	own.UpdateStats(&s)
+	want := NamespaceStats{
+		GetCalls: s.GetCalls, Misses: s.Misses, SetCalls: s.SetCalls, DelCalls: s.DelCalls,
+	}
+	require.Equal(t, want, n.Stats())
+	require.Equal(t, s.HitRatio(), n.Stats().HitRatio())
+	require.NotZero(t, s.HitRatio())
+}
+
+func TestNamespace_EqualNamesShareOne(t *testing.T) {
+	c := mustCache(t, roomy(0))
+	a, same, b := c.Namespace("a"), c.Namespace("a"), c.Namespace("b")
+	k := []byte("k")
+	require.NoError(t, a.Set(k, []byte("1")))
+	require.True(t, same.Has(k))
+	require.False(t, b.Has(k))
+	require.False(t, c.Has(k))
+	require.Equal(t, a.Stats(), same.Stats())
+	require.NotEqual(t, a.Stats(), b.Stats())
+	require.NoError(t, same.Invalidate())
+	require.False(t, a.Has(k))
+	require.Equal(t, NamespaceStats{GetCalls: 2, Misses: 1, SetCalls: 1, Invalidations: 1}, a.Stats())
+
+	var wg sync.WaitGroup
+	got := make([][]byte, 20)
+	for i := range got {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			got[i] = c.Namespace("of many").AppendKey(nil, nil)
+		}()
+	}
+	wg.Wait()
+	for _, g := range got {
+		require.Equal(t, got[0], g, "one generation")
+	}
+}
+
+func TestNamespace_Keys(t *testing.T) {
+	c := mustCache(t, roomy(0))
+	n, other := c.Namespace("n"), c.Namespace("other")
+	for _, k := range []string{"", "k", string(make([]byte, 300))} {
+		raw := n.AppendKey([]byte("dst"), []byte(k))
+		require.Equal(t, "dst", string(raw[:3]))
+		raw = raw[3:]
+		require.NoError(t, n.Set([]byte(k), []byte("v")))
+		require.Equal(t, "v", string(c.Get(nil, raw)))
+		got, ok := n.CutKey(raw)
+		require.True(t, ok)
+		require.Equal(t, k, string(got))
+		_, ok = other.CutKey(raw)
+		require.False(t, ok)
+		_, ok = n.CutKey(raw[:7])
+		require.False(t, ok)
+		require.NoError(t, n.Invalidate())
+		_, ok = n.CutKey(raw)
+		require.False(t, ok, "an older generation")
+	}
+	require.NoError(t, n.Set(make([]byte, 65527), nil))
+	require.ErrorIs(t, n.Set(make([]byte, 65528), nil), ErrTooLarge)
+}
+
+// What a loop yields is valid when it looks at it, also if its body invalidates.
+func TestNamespace_LoopEndsWithTheGeneration(t *testing.T) {
+	n := mustCache(t, roomy(0)).Namespace("n")
+	for i := range 1000 {
+		require.NoError(t, n.Set([]byte{byte(i), byte(i >> 8)}, nil))
+	}
+	seen := 0
+	for range n.All() {
+		if seen++; seen == 10 {
+			require.NoError(t, n.Invalidate())
+		}
+	}
+	require.Equal(t, 10, seen)
+}
+
+// Who calls after Invalidate does not get what a load from before it brings.
+func TestNamespace_InvalidateWhileLoading(t *testing.T) {
+	n := mustCache(t, roomy(0)).Namespace("n")
+	started, end := make(chan bool), make(chan bool)
+	first := make(chan string)
+	go func() {
+		v, _ := n.GetOrLoad(context.Background(), nil, []byte("k"),
+			func(context.Context, []byte) (Loaded, error) {
+				close(started)
+				<-end
+				return Loaded{Value: []byte("old")}, nil
+			})
+		first <- string(v)
+	}()
+	<-started
+	require.NoError(t, n.Invalidate())
+	v, err := n.GetOrLoad(context.Background(), nil, []byte("k"),
+		func(context.Context, []byte) (Loaded, error) { return Loaded{Value: []byte("new")}, nil })
+	require.NoError(t, err)
+	require.Equal(t, "new", string(v))
+	close(end)
+	require.Equal(t, "old", <-first)
+	require.Equal(t, "new", string(n.Get(nil, []byte("k"))))
+}
+
+// restarts is a cache that is left and opened again, with what its namespaces may hold.
+type restarts struct {
+	t       *testing.T
+	rnd     *rand.Rand
+	g       geometry
+	path    string // of its file, or empty
+	c       *Cache
+	n       [2]*Namespace
+	version uint64
+	least   [2]uint64            // older values have been invalidated
+	last    [2]map[string]uint64 // the value of each key
+	old     []byte               // a snapshot from before
+	oldest  [2]uint64            // version at which it was made
+	mixed   bool                 // an old snapshot was loaded: deleted keys may be back
+	found   int
+	warm    int
+}
+
+// open opens the cache and its namespaces.
+func (r *restarts) open() {
+	if r.c = nil; r.path != "" {
+		r.c = mustOpen(r.t, r.g, r.path)
+	} else {
+		r.c = newCache(r.g)
+	}
+}
+
+func (r *restarts) names() {
+	r.n = [2]*Namespace{r.c.Namespace("zero"), r.c.Namespace("one")}
+}
+
+// restart leaves the cache and opens it again.
+func (r *restarts) restart() {
+	var snapshot bytes.Buffer
+	if r.path == "" {
+		_, err := r.c.WriteTo(&snapshot)
+		require.NoError(r.t, err)
+	}
+	if r.path == "" || r.rnd.IntN(2) == 0 {
+		require.NoError(r.t, r.c.Close())
+		require.ErrorIs(r.t, r.n[0].Invalidate(), ErrClosed)
+	} else {
+		abandon(r.c)
+	}
+	r.open()
+	if r.path == "" {
+		_, err := r.c.ReadFrom(&snapshot)
+		require.NoError(r.t, err)
+	}
+	r.names()
+	before := r.found
+	for ns := range r.n {
+		for k := range r.last[ns] {
+			r.get(ns, []byte(k))
+		}
+	}
+	if r.found > before {
+		r.warm++
+	}
+}
+
+// get fails if it finds what it may not.
+func (r *restarts) get(ns int, k []byte) {
+	v, ok := r.n[ns].HasGet(nil, k)
+	if !ok {
+		if !r.mixed {
+			delete(r.last[ns], string(k))
+		}
+		return
+	}
+	version := binary.LittleEndian.Uint64(v)
+	if version <= r.least[ns] || !r.mixed && version != r.last[ns][string(k)] {
+		require.Fail(r.t, "a value came back",
+			"version %d of %s; the last one is %d, and %d was invalidated",
+			version, k, r.last[ns][string(k)], r.least[ns])
+	}
+	r.found++
+}
+
+func (r *restarts) step() {
+	ns, k := r.rnd.IntN(2), fmt.Appendf(nil, "key %d", r.rnd.IntN(300))
+	n := r.n[ns]
+	switch op := r.rnd.IntN(2000); {
+	case op < 4:
+		r.restart()
+	case op < 20:
+		require.NoError(r.t, n.Invalidate())
+		r.least[ns] = r.version
+		clear(r.last[ns])
+	case op < 24: // as the policy may at any time
+		r.c.Del(n.space.entry)
+	case op < 26:
+		var b bytes.Buffer
+		_, err := r.c.WriteTo(&b)
+		require.NoError(r.t, err)
+		r.old = b.Bytes()
+	case op < 28 && r.old != nil:
+		_, err := r.c.ReadFrom(bytes.NewReader(r.old))
+		require.NoError(r.t, err)
+		r.mixed = true
+	case op < 200:
+		n.Del(k)
+		delete(r.last[ns], string(k))
+	case op < 1000:
+		r.version++
+		r.last[ns][string(k)] = r.version
+		v := binary.LittleEndian.AppendUint64(nil, r.version)
+		require.NoError(r.t, n.Set(k, append(v, make([]byte, r.rnd.IntN(60))...)))
+	default:
+		r.get(ns, k)
+	}
+}
+
+// After Invalidate has returned, no value that was set before is found again: not after the
+// cache was closed or left as it is, nor from its snapshots, nor if an old snapshot is loaded
+// beside it, nor if the generation was dropped.
+func TestNamespace_NothingInvalidatedComesBack(t *testing.T) {
+	for seed := range uint64(3 * rounds()) {
+		for _, file := range []bool{false, true} {
+			t.Run(fmt.Sprintf("file=%v/%d", file, seed), func(t *testing.T) {
+				r := &restarts{t: t, rnd: newRand(seed), g: tiny(2, 256, 64)}
+				if seed%2 == 1 {
+					r.g = tiny(8, 1024, 64) // nothing is evicted
+				}
+				if file {
+					r.path = filepath.Join(t.TempDir(), "cache")
+				}
+				r.last = [2]map[string]uint64{{}, {}}
+				r.open()
+				r.names()
+				for range 5000 {
+					r.step()
+				}
+				require.NoError(t, r.c.validate())
+				require.NoError(t, r.c.Close())
+				require.Greater(t, r.found, 200)
+				require.NotZero(t, r.warm)
+			})
+		}
+	}
+}
+
+// A generation that was dropped is stored again, so that a later start is warm.
+func TestNamespace_GenerationIsStoredAgain(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "cache")
+	for _, changed := range []bool{false, true} {
+		c := openFile(t, path, minMaxBytes)
+		n := c.Namespace("n")
+		require.NoError(t, n.Set([]byte("k"), []byte("v")))
+		if changed {
+			require.NoError(t, c.Set(n.space.entry, []byte("8 bytes!")))
+		} else {
+			require.True(t, c.Del(n.space.entry))
+		}
+		var before Stats
+		c.UpdateStats(&before)
+		for range keepEvery {
+			keys := [][]byte{[]byte("a"), []byte("b"), []byte("c")}
+			require.NoError(t, n.SetBatch(keys, make([][]byte, 3)))
+		}
+		g, ok := n.stored()
+		require.True(t, ok)
+		require.Equal(t, n.space.generation.Load(), g)
+		var after Stats
+		c.UpdateStats(&after)
+		require.EqualValues(t, 3*keepEvery, after.SetCalls-before.SetCalls,
+			"that is no Set of the user's")
+		require.Equal(t, before.GetCalls, after.GetCalls)
+		require.NoError(t, c.Close())
+		c = openFile(t, path, minMaxBytes)
+		require.Equal(t, "v", string(c.Namespace("n").Get(nil, []byte("k"))))
+		require.NoError(t, c.Close())
+	}
+}
+
+// What is no generation is taken for none.
+func TestNamespace_ForeignEntry(t *testing.T) {
+	c := mustCache(t, roomy(0))
+	require.NoError(t, c.Set([]byte(reserved+"n"), []byte("no generation")))
+	n := c.Namespace("n")
+	require.NoError(t, n.Set([]byte("k"), []byte("v")))
+	require.True(t, n.Has([]byte("k")))
+	g, ok := n.stored()
+	require.True(t, ok)
+	require.Equal(t, n.space.generation.Load(), g)
+}
+
+// Where nothing can be stored, a namespace is empty, and neither stale nor an error.
+func TestNamespace_NoMemory(t *testing.T) {
+	g := defaultGeometry(minMaxBytes)
+	g.mem.Map = func(int) ([]byte, error) { return nil, errors.New("none left") }
+	n := mustCache(t, g).Namespace("n")
+	require.ErrorIs(t, n.Set([]byte("k"), nil), ErrNoMemory)
+	require.NoError(t, n.Invalidate())
+	require.False(t, n.Has([]byte("k")))
+}
+
+// OnEvict hears of entries with the keys that they have in the cache, and not of the
+// generations. It may call every method, also when a generation made entries leave.
+func TestNamespace_OnEvict(t *testing.T) {
+	var c *Cache
+	var n *Namespace
+	var inner func() // what OnEvict does once
+	own, nested := 0, 0
+	g := tiny(1, 256, 64)
+	g.onEvict = func(k, _ []byte, _ Reason) {
+		assert.False(t, isReserved(k), "%q", k)
+		if _, ok := n.CutKey(k); ok {
+			own++
+		}
+		if do := inner; do != nil {
+			inner = nil
+			nested++
+			do()
+		}
+	}
+	c = mustCache(t, g)
+	n = c.Namespace("n")
+	within := func() error {
+		for i := range 3000 {
+			err := errors.Join(c.Set(fmt.Appendf(nil, "key %d", i), make([]byte, 20)),
+				n.Set(fmt.Appendf(nil, "key %d", i), make([]byte, 20)))
+			if err != nil {
+				return err
+			}
+			if i%100 != 99 {
+				continue
+			}
+			for j := range 10 { // one of these needs room
+				c.Namespace(fmt.Sprint("name ", i, j))
+				c.Del(n.space.entry)
+				inner = func() { err = n.Invalidate(); c.Namespace(fmt.Sprint("inner ", i, j)) }
+				if err := errors.Join(n.Invalidate(), err); err != nil {
+					return err
+				}
+				c.Del(n.space.entry)
+				inner = func() { n.wrote(keepEvery) }
+				n.wrote(keepEvery)
+				inner = func() { err = n.Invalidate(); c.Namespace(fmt.Sprint("inner ", i, j)) }
+				c.Namespace(fmt.Sprint("another ", i, j))
+			}
+			inner = nil
+		}
+		return nil
+	}
+	require.NoError(t, inTime(within))
+	require.NotZero(t, own)
+	require.Greater(t, nested, 10)
+}
+
+// No goroutine finds what was set before an Invalidate that had returned when it began, and
+// counts are exact.
+func TestNamespace_Concurrent(t *testing.T) {
+	n := mustCache(t, tiny(8, 1024, 64)).Namespace("n")
+	var begun, ended atomic.Uint64 // calls of Invalidate
+	var ids, gets atomic.Uint64
+	written := make([]atomic.Uint64, 1<<20) // 1 + calls begun when the Set had returned
+	set := func(k []byte) {
+		id := ids.Add(1)
+		assert.NoError(t, n.Set(k, binary.LittleEndian.AppendUint64(nil, id)))
+		written[id%uint64(len(written))].Store(1 + begun.Load())
+	}
+	var hits atomic.Uint64
+	get := func(k []byte) {
+		least := ended.Load()
+		v, ok := n.HasGet(nil, k)
+		if gets.Add(1); !ok {
+			return
+		}
+		hits.Add(1)
+		w := written[binary.LittleEndian.Uint64(v)%uint64(len(written))].Load()
+		if w != 0 && w-1 < least {
+			assert.Fail(t, "it was invalidated", "set before call %d, found after %d", w, least)
+		}
+	}
+	var wg sync.WaitGroup
+	var stop atomic.Bool
+	for w := range 3 {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for i := 0; !stop.Load() && ids.Load() < uint64(len(written)); i++ {
+				if k := []byte{byte(i % 5), byte(i % 17)}; (i+w)%3 == 0 {
+					set(k)
+				} else {
+					get(k)
+				}
+			}
+		}()
+	}
+	for i := range 300 {
+		k := []byte{200, byte(i % 3)}
+		set(k)
+		get(k)
+		begun.Add(1)
+		assert.NoError(t, n.Invalidate())
+		ended.Add(1)
+		get(k)
+		for range 50 {
+			get([]byte{byte(i % 5), byte(i % 17)})
+		}
+	}
+	stop.Store(true)
+	wg.Wait()
+	s := n.Stats()
+	require.Equal(t, ids.Load(), s.SetCalls)
+	require.Equal(t, gets.Load(), s.GetCalls)
+	require.Equal(t, hits.Load(), s.GetCalls-s.Misses)
+	require.EqualValues(t, 300, s.Invalidations)
+	require.NotZero(t, hits.Load())
+}
+
+// A snapshot is as old as it is, and says so.
+func TestNamespace_SnapshotFromBefore(t *testing.T) {
+	c := mustCache(t, roomy(0))
+	n := c.Namespace("n")
+	require.NoError(t, n.Set([]byte("k"), []byte("v")))
+	var before, after bytes.Buffer
+	_, err := c.WriteTo(&before)
+	require.NoError(t, err)
+	require.NoError(t, n.Invalidate())
+	require.NoError(t, n.Set([]byte("other"), []byte("v")))
+	_, err = c.WriteTo(&after)
+	require.NoError(t, err)
+
+	c = mustCache(t, roomy(0))
+	_, err = c.ReadFrom(&before)
+	require.NoError(t, err)
+	require.True(t, c.Namespace("n").Has([]byte("k")))
+	c = mustCache(t, roomy(0))
+	_, err = c.ReadFrom(&after)
+	require.NoError(t, err)
+	require.False(t, c.Namespace("n").Has([]byte("k")))
+	require.True(t, c.Namespace("n").Has([]byte("other")))
+}
