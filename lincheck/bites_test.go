@@ -37,7 +37,8 @@ func loadOf(v uint64, byItself bool, begin, end int64) porcupine.Operation {
 	if !byItself {
 		own = v + 100
 	}
-	return call(begin, end, input{kind: load, version: own}, output{found: true, version: v, loaded: byItself})
+	return call(begin, end, input{kind: load, version: own},
+		output{found: true, version: v, loaded: byItself})
 }
 
 func TestModel_Accepts(t *testing.T) {
@@ -46,13 +47,18 @@ func TestModel_Accepts(t *testing.T) {
 		"evicted":           {setOf(1, 1, 2), readOf(absent, 3, 4), setOf(2, 5, 6), readOf(2, 7, 8)},
 		"evicted, then del": {setOf(1, 1, 2), delOf(false, 3, 4)},
 		"side by side":      {setOf(1, 1, 4), setOf(2, 2, 3), readOf(1, 5, 6)},
-		"put and refused":   {call(1, 2, input{kind: put, version: 1}, output{found: true}), call(3, 4, input{kind: put, version: 2}, output{}), readOf(1, 5, 6)},
-		"swapped":           {setOf(1, 1, 2), call(3, 4, input{kind: swap, old: 1, version: 2}, output{found: true}), readOf(2, 5, 6)},
-		"evicted, not swap": {setOf(1, 1, 2), call(3, 4, input{kind: swap, old: 1, version: 2}, output{}), readOf(absent, 5, 6)},
-		"loaded for two":    {loadOf(1, true, 1, 5), loadOf(1, false, 2, 4), setOf(2, 6, 7), readOf(2, 8, 9)},
-		"overtaken":         {loadOf(1, true, 1, 5), setOf(2, 2, 3), readOf(2, 6, 7)},
-		"known absent":      {setOf(1, 1, 2), call(3, 4, input{kind: load, version: 2}, output{}), readOf(absent, 5, 6)},
-		"has":               {setOf(1, 1, 2), hasOf(true, 3, 4), delOf(true, 5, 6), hasOf(false, 7, 8)},
+		"put and refused": {call(1, 2, input{kind: put, version: 1}, output{found: true}),
+			call(3, 4, input{kind: put, version: 2}, output{}), readOf(1, 5, 6)},
+		"swapped": {setOf(1, 1, 2),
+			call(3, 4, input{kind: swap, old: 1, version: 2}, output{found: true}), readOf(2, 5, 6)},
+		"evicted, not swap": {setOf(1, 1, 2), call(3, 4, input{kind: swap, old: 1, version: 2}, output{}),
+			readOf(absent, 5, 6)},
+		"loaded for two": {loadOf(1, true, 1, 5), loadOf(1, false, 2, 4), setOf(2, 6, 7),
+			readOf(2, 8, 9)},
+		"overtaken": {loadOf(1, true, 1, 5), setOf(2, 2, 3), readOf(2, 6, 7)},
+		"known absent": {setOf(1, 1, 2), call(3, 4, input{kind: load, version: 2}, output{}),
+			readOf(absent, 5, 6)},
+		"has": {setOf(1, 1, 2), hasOf(true, 3, 4), delOf(true, 5, 6), hasOf(false, 7, 8)},
 	} {
 		if !porcupine.CheckOperations(cacheModel, history) {
 			t.Errorf("%s: refused", name)
@@ -62,19 +68,26 @@ func TestModel_Accepts(t *testing.T) {
 
 func TestModel_Refuses(t *testing.T) {
 	for name, history := range map[string][]porcupine.Operation{
-		"stale":                 {setOf(1, 1, 2), setOf(2, 3, 4), readOf(1, 5, 6)},
-		"never written":         {setOf(1, 1, 2), readOf(9, 3, 4)},
-		"after del":             {setOf(1, 1, 2), delOf(true, 3, 4), readOf(1, 5, 6)},
-		"back from nowhere":     {setOf(1, 1, 2), readOf(absent, 3, 4), readOf(1, 5, 6)},
-		"new, then old":         {setOf(1, 1, 2), setOf(2, 3, 10), readOf(2, 4, 5), readOf(1, 6, 7)},
-		"deleted twice":         {setOf(1, 1, 2), delOf(true, 3, 4), delOf(true, 5, 6)},
-		"has what was deleted":  {setOf(1, 1, 2), delOf(true, 3, 4), hasOf(true, 5, 6)},
-		"of another key":        {call(1, 2, input{kind: set, key: 1, version: 1}, output{}), readOf(1, 3, 4)},
-		"put over":              {setOf(1, 1, 2), call(3, 4, input{kind: put, version: 2}, output{}), readOf(2, 5, 6)},
-		"swapped for another":   {setOf(1, 1, 2), call(3, 4, input{kind: swap, old: 9, version: 2}, output{found: true})},
-		"not swapped, and back": {setOf(1, 1, 2), call(3, 4, input{kind: swap, old: 1, version: 2}, output{}), readOf(1, 5, 6)},
-		"update of the old":     {setOf(1, 1, 2), setOf(2, 3, 4), call(5, 6, input{kind: update, version: 3}, output{found: true, version: 1})},
-		"taken twice":           {setOf(1, 1, 2), call(3, 4, input{kind: take}, output{found: true, version: 1}), call(5, 6, input{kind: take}, output{found: true, version: 1})},
+		"stale":                {setOf(1, 1, 2), setOf(2, 3, 4), readOf(1, 5, 6)},
+		"never written":        {setOf(1, 1, 2), readOf(9, 3, 4)},
+		"after del":            {setOf(1, 1, 2), delOf(true, 3, 4), readOf(1, 5, 6)},
+		"back from nowhere":    {setOf(1, 1, 2), readOf(absent, 3, 4), readOf(1, 5, 6)},
+		"new, then old":        {setOf(1, 1, 2), setOf(2, 3, 10), readOf(2, 4, 5), readOf(1, 6, 7)},
+		"deleted twice":        {setOf(1, 1, 2), delOf(true, 3, 4), delOf(true, 5, 6)},
+		"has what was deleted": {setOf(1, 1, 2), delOf(true, 3, 4), hasOf(true, 5, 6)},
+		"of another key": {call(1, 2, input{kind: set, key: 1, version: 1}, output{}),
+			readOf(1, 3, 4)},
+		"put over": {setOf(1, 1, 2), call(3, 4, input{kind: put, version: 2}, output{}),
+			readOf(2, 5, 6)},
+		"swapped for another": {setOf(1, 1, 2),
+			call(3, 4, input{kind: swap, old: 9, version: 2}, output{found: true})},
+		"not swapped, and back": {setOf(1, 1, 2),
+			call(3, 4, input{kind: swap, old: 1, version: 2}, output{}), readOf(1, 5, 6)},
+		"update of the old": {setOf(1, 1, 2), setOf(2, 3, 4),
+			call(5, 6, input{kind: update, version: 3}, output{found: true, version: 1})},
+		"taken twice": {setOf(1, 1, 2),
+			call(3, 4, input{kind: take}, output{found: true, version: 1}),
+			call(5, 6, input{kind: take}, output{found: true, version: 1})},
 		"changed from nothing":  {call(1, 2, input{kind: change, version: 1}, output{})},
 		"joined too late":       {loadOf(1, true, 1, 2), setOf(2, 3, 4), loadOf(1, false, 5, 6)},
 		"deleted before it was": {delOf(true, 1, 2), setOf(1, 3, 4)},
@@ -201,7 +214,9 @@ func (f *forgetful) GetAndDel(dst, k []byte) ([]byte, bool) {
 
 // GetOrLoad may give what was loaded before for the key, if that is the fault,
 // as one would that joins a load which is over.
-func (f *forgetful) GetOrLoad(ctx context.Context, dst, k []byte, load ringcache.LoadFunc) ([]byte, error) {
+func (f *forgetful) GetOrLoad(
+	ctx context.Context, dst, k []byte, load ringcache.LoadFunc,
+) ([]byte, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if v, ok := f.get(nil, k); ok {
@@ -266,10 +281,12 @@ func (f *forgetful) GetBatch(dst []byte, keys, vals [][]byte) ([]byte, int) {
 // The whole harness must find a store with a fault, and find none in one
 // without.
 func TestHarness_Bites(t *testing.T) {
-	for fault, want := range map[string]bool{"": true, "stale": false, "undeleted": false, "torn": false, "joined late": false} {
+	for fault, want := range map[string]bool{"": true, "stale": false, "undeleted": false,
+		"torn": false, "joined late": false} {
 		ok := true
 		for round := range uint32(20) {
-			f := &forgetful{now: map[string][]byte{}, old: map[string][]byte{}, loads: map[string][]byte{}, fault: fault}
+			f := &forgetful{now: map[string][]byte{}, old: map[string][]byte{}, loads: map[string][]byte{},
+				fault: fault}
 			history, err := record(f, uint64(round), round, round%2 == 0)
 			if err != nil {
 				t.Fatal(err)

@@ -23,7 +23,8 @@ import (
 )
 
 var (
-	runTime = flag.Duration("lincheck.time", 6*time.Second, "how long random histories are made and checked")
+	runTime = flag.Duration("lincheck.time", 6*time.Second,
+		"how long random histories are made and checked")
 	runSeed = flag.Uint64("lincheck.seed", 1, "seed of the first history")
 )
 
@@ -42,7 +43,8 @@ type store interface {
 	Update(k []byte, fn func(old []byte, ok bool) ([]byte, bool)) error
 	GetAndDel(dst, k []byte) ([]byte, bool)
 	GetOrLoad(ctx context.Context, dst, k []byte, load ringcache.LoadFunc) ([]byte, error)
-	GetOrLoadBatch(ctx context.Context, dst []byte, keys, vals [][]byte, load ringcache.BatchLoadFunc) ([]byte, int, error)
+	GetOrLoadBatch(ctx context.Context, dst []byte, keys, vals [][]byte,
+		load ringcache.BatchLoadFunc) ([]byte, int, error)
 }
 
 const (
@@ -227,13 +229,14 @@ func (c *client) load(begin int64, id uint32, k []byte) error {
 	if c.rnd.IntN(2) == 0 {
 		get = c.getBatchOfOne
 	}
-	got, err := get(context.Background(), nil, k, func(context.Context, []byte) (ringcache.Loaded, error) {
-		out.loaded = !gone
-		for range rest {
-			runtime.Gosched()
-		}
-		return ringcache.Loaded{Value: v, Absent: gone, TTL: time.Hour}, nil
-	})
+	got, err := get(context.Background(), nil, k,
+		func(context.Context, []byte) (ringcache.Loaded, error) {
+			out.loaded = !gone
+			for range rest {
+				runtime.Gosched()
+			}
+			return ringcache.Loaded{Value: v, Absent: gone, TTL: time.Hour}, nil
+		})
 	switch {
 	case err == nil:
 		out.found = true
@@ -247,7 +250,9 @@ func (c *client) load(begin int64, id uint32, k []byte) error {
 }
 
 // getBatchOfOne is GetOrLoad by GetOrLoadBatch.
-func (c *client) getBatchOfOne(ctx context.Context, _, k []byte, load ringcache.LoadFunc) ([]byte, error) {
+func (c *client) getBatchOfOne(
+	ctx context.Context, _, k []byte, load ringcache.LoadFunc,
+) ([]byte, error) {
 	var vals [1][]byte
 	_, _, err := c.store.GetOrLoadBatch(ctx, nil, [][]byte{k}, vals[:],
 		func(ctx context.Context, keys [][]byte) ([]ringcache.Loaded, error) {
@@ -283,7 +288,8 @@ func (c *client) batch(begin int64) error {
 }
 
 func (c *client) note(in input, out output, begin, end int64) {
-	c.ops = append(c.ops, porcupine.Operation{ClientId: c.id, Input: in, Output: out, Call: begin, Return: end})
+	c.ops = append(c.ops,
+		porcupine.Operation{ClientId: c.id, Input: in, Output: out, Call: begin, Return: end})
 }
 
 // longestValue is the longest value here, large enough for a ringcache of the smallest

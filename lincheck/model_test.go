@@ -23,7 +23,8 @@ const (
 	load        // GetOrLoad: answers the version found or loaded, by it or by another, or absent
 )
 
-var kindNames = [...]string{"set", "del", "read", "has", "put", "change", "swap", "update", "take", "load"}
+var kindNames = [...]string{"set", "del", "read", "has", "put", "change", "swap", "update", "take",
+	"load"}
 
 // absent is the version of a key that is not there; writes count from 1.
 const absent = uint64(0)
@@ -71,7 +72,8 @@ var cacheModel = porcupine.Model{
 	Equal: func(a, b any) bool { return a == b },
 	DescribeOperation: func(in, out any) string {
 		i, o := in.(input), out.(output)
-		return fmt.Sprintf("%s key %d version %d: %v version %d", kindNames[i.kind], i.key, i.version, o.found, o.version)
+		return fmt.Sprintf("%s key %d version %d: %v version %d", kindNames[i.kind], i.key, i.version,
+			o.found, o.version)
 	},
 }
 
