@@ -44,7 +44,8 @@ func TestCharts(t *testing.T) {
 
 func TestLinesNeedAFigure(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "x.svg")
-	if err := Lines(file, "", "", []string{"one"}, []Series{{"ours", []float64{0}}, {"theirs", []float64{math.NaN()}}}); err == nil {
+	if err := Lines(file, "", "", []string{"one"},
+		[]Series{{"ours", []float64{0}}, {"theirs", []float64{math.NaN()}}}); err == nil {
 		t.Error("a chart of nothing is drawn")
 	}
 	if xys := above([]float64{-1, 0, math.NaN(), 4}); len(xys) != 1 || xys[0].X != 3 || xys[0].Y != 4 {

@@ -62,7 +62,9 @@ func Other(ctx context.Context, exe string, spec, result any, env ...string) err
 
 // AgainUnder is Again by way of a program that runs others: the first of under, with
 // the arguments that follow. It returns what was written to standard error.
-func AgainUnder(ctx context.Context, under []string, spec, result any, env ...string) (said string, err error) {
+func AgainUnder(
+	ctx context.Context, under []string, spec, result any, env ...string,
+) (said string, err error) {
 	exe, err := os.Executable()
 	if err != nil {
 		return "", fmt.Errorf("find own program: %w", err)

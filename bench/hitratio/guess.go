@@ -41,5 +41,6 @@ func (g *Guesses) Learn(kind string, entryBytes int, target int64, nominal int) 
 	if g.known == nil {
 		g.known = map[string][]guess{}
 	}
-	g.known[kind] = append(g.known[kind], guess{entryBytes, target, float64(nominal) / float64(target)})
+	g.known[kind] = append(g.known[kind],
+		guess{entryBytes, target, float64(nominal) / float64(target)})
 }

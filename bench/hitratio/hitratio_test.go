@@ -18,7 +18,8 @@ func sized() *trace.Trace {
 		Sized:  true,
 		Copies: 1,
 		Requests: []trace.Request{
-			{Key: 0, Size: 100}, {Key: 1, Size: 200}, {Key: 0, Size: 150}, {Key: 2, Size: 300}, {Key: 3}, {Key: 1, Size: 200},
+			{Key: 0, Size: 100}, {Key: 1, Size: 200}, {Key: 0, Size: 150}, {Key: 2, Size: 300}, {Key: 3},
+			{Key: 1, Size: 200},
 		},
 	}
 }
@@ -114,8 +115,10 @@ func TestRunOnEveryStore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Logf("%s: %.2f %% hits, held %.2f of the budget", info.Name, o.Ratio(), float64(o.Held)/float64(p.Budget))
-		if o.Requests != int64(p.Requests) || o.Ratio() < 50 || o.Ratio() > 95 || float64(o.Held) < 0.5*float64(p.Budget) {
+		t.Logf("%s: %.2f %% hits, held %.2f of the budget", info.Name, o.Ratio(),
+			float64(o.Held)/float64(p.Budget))
+		if o.Requests != int64(p.Requests) || o.Ratio() < 50 || o.Ratio() > 95 ||
+			float64(o.Held) < 0.5*float64(p.Budget) {
 			t.Errorf("%s: %+v", info.Name, o)
 		}
 		if info.Exact && o.Held > p.Budget*101/100 {
@@ -139,7 +142,8 @@ func TestSearch(t *testing.T) {
 		{"exact", store.Info{}, func(n int) int64 { return int64(n) }, 1, 0.99},
 		{"steps", store.Info{Step: 32 << 20}, func(n int) int64 { return int64(n) }, 3, 0.95},
 		{"floor", store.Info{Least: 200 << 20}, func(n int) int64 { return int64(n) }, 2, 2},
-		{"nothing at first", store.Info{}, func(n int) int64 { return max(0, int64(n)-150<<20) }, mostReplays, 0.95},
+		{"nothing at first", store.Info{}, func(n int) int64 { return max(0, int64(n)-150<<20) },
+			mostReplays, 0.95},
 	} {
 		s := Search{Store: test.info, Target: target, Of: Held, Tolerance: 0.01, Guess: target}
 		replays := 0
@@ -153,7 +157,8 @@ func TestSearch(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := float64(o.Held) / target; replays > test.most || got < test.least || got > max(1.01, test.least) {
+		if got := float64(o.Held) / target; replays > test.most || got < test.least ||
+			got > max(1.01, test.least) {
 			t.Errorf("%s: %.3f of the target after %d replays", test.name, got, replays)
 		}
 	}

@@ -85,7 +85,9 @@ var ErrTooLong = errors.New("too many requests are needed")
 
 // NewPlan makes values and, where those cannot be large enough, the trace itself
 // so large that the budget is at least lim.MinBudget. base is src at scale 1.
-func NewPlan(src trace.Source, base *trace.Trace, percent float64, values Values, lim Limits) (*Plan, error) {
+func NewPlan(
+	src trace.Source, base *trace.Trace, percent float64, values Values, lim Limits,
+) (*Plan, error) {
 	f := fitter{src: src, base: base, lim: lim, share: percent / 100}
 	p := &Plan{Load: src.Name, Percent: percent, Values: values, Scale: 1, Stretch: 1}
 	var err error

@@ -23,7 +23,9 @@ func source(t *testing.T, name string) (trace.Source, *trace.Trace) {
 	return found[0], base
 }
 
-func mustPlan(t *testing.T, src trace.Source, base *trace.Trace, percent float64, values Values, lim Limits) *Plan {
+func mustPlan(
+	t *testing.T, src trace.Source, base *trace.Trace, percent float64, values Values, lim Limits,
+) *Plan {
 	t.Helper()
 	p, err := NewPlan(src, base, percent, values, lim)
 	if err != nil {
@@ -70,7 +72,8 @@ func TestSmallValuesTakeAScale(t *testing.T) {
 	src, base := source(t, "zipf-1.2") // whose keys grow less than its requests
 	lim := Limits{MinBudget: 4 << 20, MaxRequests: 20_000_000}
 	p := mustPlan(t, src, base, 30, Small, lim)
-	if p.Budget < lim.MinBudget || p.Budget > lim.MinBudget*3/2 || p.EntryBytes() != keyBytes+100 || p.Scale < 2 {
+	if p.Budget < lim.MinBudget || p.Budget > lim.MinBudget*3/2 || p.EntryBytes() != keyBytes+100 ||
+		p.Scale < 2 {
 		t.Errorf("unexpected plan: %+v", p)
 	}
 	lim.MaxRequests = 1_000_000
@@ -93,7 +96,8 @@ func TestOwnSizes(t *testing.T) {
 		{Limits{MinBudget: footprint * 5, MaxCopied: 5 * len(base.Requests)}, 5, 2},
 	} {
 		p := mustPlan(t, trace.Source{}, base, 50, Sized, test.lim)
-		if p.Scale != test.scale || p.Copies != p.Scale || math.Abs(p.Stretch-test.stretch) > 0.01 || p.ValueBytes != 0 {
+		if p.Scale != test.scale || p.Copies != p.Scale || math.Abs(p.Stretch-test.stretch) > 0.01 ||
+			p.ValueBytes != 0 {
 			t.Errorf("%+v: unexpected plan %+v", test.lim, p)
 		}
 		if p.Stretch == 1 && p.Footprint != int64(footprint*p.Scale) {

@@ -42,7 +42,8 @@ func newReplayer(p *Plan, s store.Store, t *trace.Trace) *replayer {
 		largest = max(largest, p.valueSize(0, r.Size))
 	}
 	largest = max(largest, 2*p.ValueBytes)
-	r := &replayer{plan: p, store: s, key: make([]byte, keyBytes), val: make([]byte, largest), dst: make([]byte, 0, largest)}
+	r := &replayer{plan: p, store: s, key: make([]byte, keyBytes), val: make([]byte, largest),
+		dst: make([]byte, 0, largest)}
 	for i := 0; i+8 <= largest; i += 8 {
 		binary.LittleEndian.PutUint64(r.val[i:], mix(uint64(i))) // nothing that could be compressed
 	}
@@ -78,7 +79,8 @@ func (r *replayer) request(id uint64, req trace.Request, step trace.Step) (hit b
 	r.name(id)
 	if step != trace.Write && r.get() {
 		if r.head != head(id) {
-			return true, fmt.Errorf("hitratio: replay: key %d has a value of %d bytes that was never set", id, r.size)
+			return true, fmt.Errorf("hitratio: replay: key %d has a value of %d bytes that was never set",
+				id, r.size)
 		}
 		return true, nil
 	}

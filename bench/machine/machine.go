@@ -38,7 +38,8 @@ func This() Machine {
 // Header returns the lines that begin a document of figures of the named stores.
 func (m Machine) Header(command string, stores []string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "- CPU: %s, %d cores\n- OS: %s\n- Go: %s\n- Date: %s\n- Command: `%s`\n", m.CPU, m.Cores, m.OS, m.Go, m.Date, command)
+	fmt.Fprintf(&b, "- CPU: %s, %d cores\n- OS: %s\n- Go: %s\n- Date: %s\n- Command: `%s`\n", m.CPU,
+		m.Cores, m.OS, m.Go, m.Date, command)
 	var versions []string
 	for _, name := range stores {
 		if v := m.Versions[name]; v != "" {

@@ -10,7 +10,8 @@ func TestHeaderNamesVersions(t *testing.T) {
 	m := This()
 	m.Versions = map[string]string{"a": "v1", "c": "v3"}
 	text := m.Header("run me", []string{"a", "b"})
-	if !strings.Contains(text, "`run me`") || !strings.Contains(text, "Versions: a v1\n") || !strings.Contains(text, runtime.Version()) {
+	if !strings.Contains(text, "`run me`") || !strings.Contains(text, "Versions: a v1\n") ||
+		!strings.Contains(text, runtime.Version()) {
 		t.Fatalf("unexpected header:\n%s", text)
 	}
 }

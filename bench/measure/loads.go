@@ -142,10 +142,13 @@ var Loads = []*Load{
 	warmed(perCPU("set-small", Hot, brief, reference, uniform, set)),
 	perCPU("mix-small", Hot, brief, reference, zipf(0.99), mix),
 
-	full(&Load{Name: "latency-evict", Group: Latency, Format: small, entries: fullEntries, run: latencyEvict, order: fresh, op: set}),
-	{Name: "latency-grow", Group: Latency, Format: small, entries: entries, run: latencyGrow, grow: true},
+	full(&Load{Name: "latency-evict", Group: Latency, Format: small, entries: fullEntries,
+		run: latencyEvict, order: fresh, op: set}),
+	{Name: "latency-grow", Group: Latency, Format: small, entries: entries, run: latencyGrow,
+		grow: true},
 	full(&Load{
-		Name: "latency-stats", Group: Latency, Format: small, entries: fullEntries, run: latencyEvict, order: fresh, op: set,
+		Name: "latency-stats", Group: Latency, Format: small, entries: fullEntries, run: latencyEvict,
+		order: fresh, op: set,
 		watched: true, needs: has[store.Reporter],
 	}),
 
@@ -154,8 +157,11 @@ var Loads = []*Load{
 	{Name: "live-10", Group: Live, Format: small, entries: tenQuarters, run: live},
 }
 
-func perCPU(name string, g Group, f load.Format, entries func(Scale) int, o order, op func(*worker) error) *Load {
-	return &Load{Name: name, Group: g, Format: f, PerCPU: true, entries: entries, run: throughput, order: o, op: op}
+func perCPU(
+	name string, g Group, f load.Format, entries func(Scale) int, o order, op func(*worker) error,
+) *Load {
+	return &Load{Name: name, Group: g, Format: f, PerCPU: true, entries: entries, run: throughput,
+		order: o, op: op}
 }
 
 // warmed loads run for a while before they are timed.
@@ -188,7 +194,8 @@ func fullEntries(s Scale) int { return s.FullMB << 20 / small.Bytes() }
 func FindLoads(list []string) ([]*Load, error) {
 	for _, name := range list {
 		if !slices.ContainsFunc(Loads, func(l *Load) bool { return l.is(name) }) {
-			return nil, fmt.Errorf("measure: find load %q: known are %s", name, strings.Join(LoadNames(), ", "))
+			return nil, fmt.Errorf("measure: find load %q: known are %s", name,
+				strings.Join(LoadNames(), ", "))
 		}
 	}
 	var found []*Load

@@ -80,7 +80,8 @@ func TestEveryStoreRuns(t *testing.T) {
 
 // TestFillingWaits has a store that drops Sets when it is behind.
 func TestFillingWaits(t *testing.T) {
-	m, err := Run(Spec{Load: "get-uniform", Store: "ristretto", Scale: Scale{Entries: 200_000, Duration: time.Millisecond}})
+	m, err := Run(Spec{Load: "get-uniform", Store: "ristretto",
+		Scale: Scale{Entries: 200_000, Duration: time.Millisecond}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +91,8 @@ func TestFillingWaits(t *testing.T) {
 }
 
 func TestLatencies(t *testing.T) {
-	m, err := Run(Spec{Load: "latency-stats", Store: "ringcache", Scale: Scale{Entries: 1000, FullMB: 32, Sets: 50_000}})
+	m, err := Run(Spec{Load: "latency-stats", Store: "ringcache",
+		Scale: Scale{Entries: 1000, FullMB: 32, Sets: 50_000}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +175,8 @@ func TestWrongValuesFail(t *testing.T) {
 	for _, l := range Loads {
 		b := &bench{
 			load: l, scale: tinyScale, entries: l.Entries(tinyScale),
-			info: store.Info{Name: "liar", New: func(store.Config) (store.Store, error) { return new(liar), nil }},
+			info: store.Info{Name: "liar",
+				New: func(store.Config) (store.Store, error) { return new(liar), nil }},
 		}
 		b.start(1)
 		if _, err := l.run(b); err == nil {
@@ -223,7 +226,8 @@ func (s batchStore) SetBatch(keys, vals [][]byte) error {
 }
 
 func TestSetBatch(t *testing.T) {
-	info := store.Info{Kind: batchStore{}, New: func(store.Config) (store.Store, error) { return batchStore{}, nil }}
+	info := store.Info{Kind: batchStore{},
+		New: func(store.Config) (store.Store, error) { return batchStore{}, nil }}
 	l, err := FindLoads([]string{"set-batch"})
 	if err != nil || !l[0].Fits(info) {
 		t.Fatalf("a store with a batch write does not fit, error %v", err)
@@ -237,7 +241,8 @@ func TestSetBatch(t *testing.T) {
 	if m[Held] != 1 || m[NsPerOp] <= 0 {
 		t.Errorf("unexpected result: %v", m)
 	}
-	if version, err := small.Verify(b.store.(batchStore)[string(b.workers[0].keys[0])], b.workers[0].ids[batch-batchSize]); err != nil || version == 0 {
+	if version, err := small.Verify(b.store.(batchStore)[string(b.workers[0].keys[0])],
+		b.workers[0].ids[batch-batchSize]); err != nil || version == 0 {
 		t.Errorf("the last batch is of version %d, error %v", version, err)
 	}
 }

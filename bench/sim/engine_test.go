@@ -36,7 +36,9 @@ func (e *engine) validate() (err error) {
 		}
 	})
 	if used != e.used || count != e.count || used > e.capacity {
-		err = errors.Join(err, fmt.Errorf("buckets have %d entries of %d, counted as %d of %d, at most %d", count, used, e.count, e.used, e.capacity))
+		err = errors.Join(err,
+			fmt.Errorf("buckets have %d entries of %d, counted as %d of %d, at most %d", count, used,
+				e.count, e.used, e.capacity))
 	}
 	return err
 }
@@ -46,13 +48,15 @@ func (e *engine) validateRing(b *engineBucket, ring policy.Ring) (weight int, er
 	for i := r.queue.tail; i < r.queue.head; i++ {
 		key := r.keys[i&uint64(len(r.keys)-1)]
 		s := e.standings[key]
-		if !e.holds(key) || s.ring != ring || s.ghost != 0 || s.large != b.large || e.bucket(key, s.large) != b {
+		if !e.holds(key) || s.ring != ring || s.ghost != 0 || s.large != b.large ||
+			e.bucket(key, s.large) != b {
 			return 0, fmt.Errorf("ring %d: key %d is held %t, %+v", ring, key, e.holds(key), s)
 		}
 		weight += int(e.size[key])
 	}
 	if weight != r.used || r.used > r.held()*r.chunk {
-		return 0, fmt.Errorf("ring %d: weight %d, counted as %d, in %d chunks of %d", ring, weight, r.used, r.held(), r.chunk)
+		return 0, fmt.Errorf("ring %d: weight %d, counted as %d, in %d chunks of %d", ring, weight,
+			r.used, r.held(), r.chunk)
 	}
 	return weight, nil
 }
@@ -90,16 +94,17 @@ func TestEngineIsConsistent(t *testing.T) {
 		capacity int64
 		size     sizer
 	}{
-		"entries":          {EngineOptions{8, 0.6}, 700, single},
-		"few entries":      {Engine, 30, single},
-		"sparse entries":   {Engine, 700, single},
-		"one bucket":       {EngineOptions{1, 0.6}, 700, single},
-		"bytes":            {EngineOptions{8, 0.6}, 40_000, mixed},
-		"sparse bytes":     {EngineOptions{32, 0.6}, 40_000, mixed},
-		"some large":       {EngineOptions{8, 0.6}, 40_000, tailed},
-		"some too large":   {EngineOptions{8, 0.6}, 10_000, tailed},
-		"now this or that": {EngineOptions{16, 0.6}, 80_000, func(i int, key uint32) uint32 { return mixed(i, key) * uint32(1+i/5000%2*9) }},
-		"no ghosts":        {EngineOptions{8, 0}, 700, single},
+		"entries":        {EngineOptions{8, 0.6}, 700, single},
+		"few entries":    {Engine, 30, single},
+		"sparse entries": {Engine, 700, single},
+		"one bucket":     {EngineOptions{1, 0.6}, 700, single},
+		"bytes":          {EngineOptions{8, 0.6}, 40_000, mixed},
+		"sparse bytes":   {EngineOptions{32, 0.6}, 40_000, mixed},
+		"some large":     {EngineOptions{8, 0.6}, 40_000, tailed},
+		"some too large": {EngineOptions{8, 0.6}, 10_000, tailed},
+		"now this or that": {EngineOptions{16, 0.6}, 80_000,
+			func(i int, key uint32) uint32 { return mixed(i, key) * uint32(1+i/5000%2*9) }},
+		"no ghosts": {EngineOptions{8, 0}, 700, single},
 	} {
 		e := NewEngine(c.o)(c.capacity, keys).(*engine)
 		for i, key := range skewed(keys, 50_000) {
@@ -144,7 +149,8 @@ func TestEngineGhosts(t *testing.T) {
 			t.Errorf("%v ghosts for each of %d entries: %d", factor, e.count, ghosts)
 		}
 		if latest := uint32(keys - e.count - ghosts); factor > 0 && oldest > latest-latest/20 {
-			t.Errorf("%v ghosts for each entry: the oldest is %d, but in order of age it would be %d", factor, oldest, latest)
+			t.Errorf("%v ghosts for each entry: the oldest is %d, but in order of age it would be %d",
+				factor, oldest, latest)
 		}
 	}
 }
@@ -309,7 +315,8 @@ func TestEngineSparse(t *testing.T) {
 			large = int(e.used) - large
 		}
 		if e.arena.sparse != sparse || large > capacity/15 || e.used < capacity*95/100 {
-			t.Fatalf("entries of %d: sparse %t, %d of %d in large buckets", size, e.arena.sparse, e.largeUsed(), e.used)
+			t.Fatalf("entries of %d: sparse %t, %d of %d in large buckets", size, e.arena.sparse,
+				e.largeUsed(), e.used)
 		}
 		if err := e.validate(); err != nil {
 			t.Fatal(err)
@@ -339,7 +346,8 @@ func TestEngineBalance(t *testing.T) {
 		e.Access(key, size)
 	}
 	if share := float64(e.largeUsed()) / capacity; e.arena.sparse || share < 0.22 || share > 0.29 {
-		t.Errorf("large entries have %.2f of the capacity, want about a quarter; sparse %t", share, e.arena.sparse)
+		t.Errorf("large entries have %.2f of the capacity, want about a quarter; sparse %t", share,
+			e.arena.sparse)
 	}
 	if err := e.validate(); err != nil {
 		t.Error(err)

@@ -58,7 +58,8 @@ func (e *engine) weigh() {
 	if g.records < leastRecords {
 		return
 	}
-	perBucket := float64(e.capacity) / float64(e.o.Buckets) * float64(g.records) / float64(g.small+g.large)
+	perBucket := float64(e.capacity) / float64(e.o.Buckets) * float64(g.records) /
+		float64(g.small+g.large)
 	switch {
 	case g.sparse && perBucket >= denseEntries:
 		g.sparse = false

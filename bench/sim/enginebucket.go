@@ -118,7 +118,8 @@ func (b *engineBucket) set(key uint32, size int) {
 	b.chunks = min(b.quota(), (b.used()+e.spare())/e.chunk)
 	limits := b.limits()
 	small, main := &b.rings[policy.Small], &b.rings[policy.Main]
-	ring := b.policy.Admit(ghost, small.fits(size, limits[policy.Small]), main.fits(size, limits[policy.Main]))
+	ring := b.policy.Admit(ghost, small.fits(size, limits[policy.Small]),
+		main.fits(size, limits[policy.Main]))
 	limit := b.ownRoom(ring, size)
 	if ghost {
 		b.forget(s.ghost)
@@ -165,7 +166,8 @@ func (b *engineBucket) report(size int) {
 
 // limits returns how many chunks each ring may hold now.
 func (b *engineBucket) limits() (limit [2]int) {
-	limit[policy.Small] = b.policy.SmallLimit(b.chunks, b.rings[policy.Main].held(), 1+2*b.mean/b.engine.chunk)
+	limit[policy.Small] = b.policy.SmallLimit(b.chunks, b.rings[policy.Main].held(),
+		1+2*b.mean/b.engine.chunk)
 	limit[policy.Main] = max(0, b.chunks-max(limit[policy.Small], b.rings[policy.Small].held()))
 	return limit
 }

@@ -96,11 +96,13 @@ func TestEngineLikeTheLibrary(t *testing.T) {
 			}
 		}
 		if e.arena.sparse != c.sparse {
-			t.Errorf("%s, values of %d bytes: sparse %t, want %t", c.load, c.valueSize, e.arena.sparse, c.sparse)
+			t.Errorf("%s, values of %d bytes: sparse %t, want %t", c.load, c.valueSize, e.arena.sparse,
+				c.sparse)
 		}
 		diff := got.Ratio() - want.Ratio()
 		if diff < -most || diff > most {
-			t.Errorf("%s, values of %d bytes, %d held: %v, want about %v", c.load, c.valueSize, held, got, want)
+			t.Errorf("%s, values of %d bytes, %d held: %v, want about %v", c.load, c.valueSize, held, got,
+				want)
 		}
 	}
 }

@@ -28,7 +28,8 @@ func TestParse(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{
-		"", "nothing", "fifo:keep", "ring:nothing", "ring:small=x", "ring:small=2", "ring:ghosts=-1", "ring/0", "ring/x",
+		"", "nothing", "fifo:keep", "ring:nothing", "ring:small=x", "ring:small=2", "ring:ghosts=-1",
+		"ring/0", "ring/x",
 		"engine:keep", "engine:ghosts=x", "engine:ghosts=-1", "engine:buckets=0", "engine:buckets=100000",
 	} {
 		if _, err := Parse(bad); err == nil {

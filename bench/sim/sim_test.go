@@ -134,7 +134,8 @@ func TestAgainstNaive(t *testing.T) {
 		for i, key := range skewed(keys, 20_000) {
 			want := simple.Access(key, weight(key))
 			if got := exact.Access(key, weight(key)); got != want || exact.Used() != simple.Used() {
-				t.Fatalf("lru %t, request %d: hit %t, want %t; %d held, want %d", lru, i, got, want, exact.Used(), simple.Used())
+				t.Fatalf("lru %t, request %d: hit %t, want %t; %d held, want %d", lru, i, got, want,
+					exact.Used(), simple.Used())
 			}
 		}
 	}
@@ -215,7 +216,8 @@ func TestGhosts(t *testing.T) {
 	g.add(7, 8) // again: the latest now
 	g.add(6, 8)
 	g.add(10, 8)
-	if g.count != 4 || g.take(8) || !g.take(7) || !g.take(9) || !g.take(10) || !g.take(6) || g.count != 0 {
+	if g.count != 4 || g.take(8) || !g.take(7) || !g.take(9) || !g.take(10) || !g.take(6) ||
+		g.count != 0 {
 		t.Fatalf("%d ghosts, or not the latest", g.count)
 	}
 	g.factor = 0

@@ -32,7 +32,8 @@ var bigcacheInfo = Info{
 		conf.CleanWindow = 0
 		conf.Verbose = false
 		conf.HardMaxCacheSize = max(1, c.MaxBytes>>20)
-		for conf.Shards > 1 && c.MaxBytes/conf.Shards < bigcacheShardEntries*(c.EntryBytes+bigcacheOverhead) {
+		for conf.Shards > 1 &&
+			c.MaxBytes/conf.Shards < bigcacheShardEntries*(c.EntryBytes+bigcacheOverhead) {
 			conf.Shards /= 2 // a power of two
 		}
 		// Room in advance, with an eighth to spare since shards fill unevenly:

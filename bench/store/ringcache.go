@@ -4,8 +4,10 @@ import "github.com/ringcache/ringcache"
 
 var (
 	ringcacheInfo     = ringcacheVariant("ringcache", ringcache.Options{})
-	ringcacheFIFOInfo = ringcacheVariant("ringcache-fifo", ringcache.Options{Policy: ringcache.PolicyFIFO})
-	ringcacheHugeInfo = ringcacheVariant("ringcache-huge", ringcache.Options{HugePages: ringcache.HugePagesAtOnce})
+	ringcacheFIFOInfo = ringcacheVariant("ringcache-fifo",
+		ringcache.Options{Policy: ringcache.PolicyFIFO})
+	ringcacheHugeInfo = ringcacheVariant("ringcache-huge",
+		ringcache.Options{HugePages: ringcache.HugePagesAtOnce})
 )
 
 // ringcacheVariant returns ringcache with the settings of o under a name of its

@@ -234,7 +234,8 @@ func TestStoreKeepsValuesOfAnySize(t *testing.T) {
 	sizes := []int{8, 15, 16, 17, 4096, 60_000, 65_514, 65_515, 65_516, 65_536, 300_000}
 	for _, info := range store.HitRatio {
 		t.Run(info.Name, func(t *testing.T) {
-			s, err := info.New(store.Config{MaxBytes: 1 << 30, Entries: len(sizes), EntryBytes: 64 << 10, Synchronous: true})
+			s, err := info.New(
+				store.Config{MaxBytes: 1 << 30, Entries: len(sizes), EntryBytes: 64 << 10, Synchronous: true})
 			check(t, err)
 			key := make([]byte, 16)
 			for i, size := range sizes {
@@ -264,7 +265,8 @@ func TestExactStoresKeepToTheirBytes(t *testing.T) {
 		}
 		t.Run(info.Name, func(t *testing.T) {
 			s, err := info.New(store.Config{
-				MaxBytes: maxBytes, Entries: maxBytes / format.Bytes(), EntryBytes: format.Bytes(), Synchronous: true,
+				MaxBytes: maxBytes, Entries: maxBytes / format.Bytes(), EntryBytes: format.Bytes(),
+				Synchronous: true,
 			})
 			check(t, err)
 			check(t, fill(s, 0, 4*entries, 0))

@@ -41,7 +41,8 @@ type Diff struct {
 func New(head string, columns []string, diffs []Diff) *Table {
 	t := &Table{Head: head, Columns: columns}
 	for _, d := range diffs {
-		d.Than = slices.DeleteFunc(slices.Clone(d.Than), func(name string) bool { return t.column(name) < 0 })
+		d.Than = slices.DeleteFunc(slices.Clone(d.Than),
+			func(name string) bool { return t.column(name) < 0 })
 		if t.column(d.Of) >= 0 && len(d.Than) > 0 {
 			t.Diffs = append(t.Diffs, d)
 		}
@@ -128,7 +129,8 @@ func (t *Table) Markdown() []byte {
 	for _, d := range t.Diffs {
 		names = append(names, d.Name)
 	}
-	fmt.Fprintf(&b, "| %s | %s |\n|---|%s\n", t.Head, strings.Join(names, " | "), strings.Repeat("--:|", len(names)))
+	fmt.Fprintf(&b, "| %s | %s |\n|---|%s\n", t.Head, strings.Join(names, " | "),
+		strings.Repeat("--:|", len(names)))
 	for _, r := range slices.Concat(t.Rows, t.Foot) {
 		fmt.Fprintf(&b, "| %s |", r.Label)
 		best := highest(r.Values)

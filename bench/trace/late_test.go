@@ -38,8 +38,10 @@ func TestLateReads(t *testing.T) {
 		for _, n := range beside {
 			sum += n
 		}
-		if len(beside) > want || len(beside) < want*9/10 || sum != reading || tr.Keys != len(sets)+len(beside) {
-			t.Errorf("hot %t: %d keys beside, read %d times, want %d, %d", hot, len(beside), sum, want, reading)
+		if len(beside) > want || len(beside) < want*9/10 || sum != reading ||
+			tr.Keys != len(sets)+len(beside) {
+			t.Errorf("hot %t: %d keys beside, read %d times, want %d, %d", hot, len(beside), sum, want,
+				reading)
 		}
 		if turns := float64(tr.Warm) / float64(len(tr.Cycle)) / held; turns != lateWarm {
 			t.Errorf("hot %t: %v turns before reads count", hot, turns)

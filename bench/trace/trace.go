@@ -129,7 +129,8 @@ func files(dir string) ([]Source, error) {
 	if len(found) == 0 {
 		return nil, fmt.Errorf("trace: %w: no *%s below %s", ErrNoTraces, suffix, dir)
 	}
-	slices.SortStableFunc(found, func(a, b Source) int { return strings.Compare(string(b.Group), string(a.Group)) })
+	slices.SortStableFunc(found,
+		func(a, b Source) int { return strings.Compare(string(b.Group), string(a.Group)) })
 	return found, nil
 }
 

@@ -35,7 +35,8 @@ func TestSourcesFindsTraces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(all) != 2+len(synthetic())+len(late()) || all[0].Name != "c" || all[1].Name != "hybrid/b" || all[1].Group != Hybrid {
+	if len(all) != 2+len(synthetic())+len(late()) || all[0].Name != "c" || all[1].Name != "hybrid/b" ||
+		all[1].Group != Hybrid {
 		t.Fatalf("unexpected sources: %v", all)
 	}
 	c, err := all[0].Open(3)

@@ -101,8 +101,10 @@ func (d *document) drawings() []drawing {
 		}
 	}
 	all = append(all,
-		d.live(drawing{file: "memory.svg", title: "Memory beside keys and values of 116 bytes", unit: "bytes an entry", draw: chart.Bars}, measure.Overhead),
-		d.live(drawing{file: "gc.svg", title: "One collection, by number of entries", unit: "ms", draw: chart.Lines}, measure.GCTime),
+		d.live(drawing{file: "memory.svg", title: "Memory beside keys and values of 116 bytes",
+			unit: "bytes an entry", draw: chart.Bars}, measure.Overhead),
+		d.live(drawing{file: "gc.svg", title: "One collection, by number of entries", unit: "ms",
+			draw: chart.Lines}, measure.GCTime),
 	)
 	for _, l := range measured(measure.Latency) {
 		for _, op := range []string{measure.Sets, measure.Gets} {
@@ -133,15 +135,18 @@ func (d *document) throughput(t table, cpu int) drawing {
 func (d *document) live(g drawing, metric string) drawing {
 	g.figure = median
 	for _, l := range measured(measure.Live) {
-		g.add(fmt.Sprintf("%.3g M", float64(l.Entries(d.Options.Scale))/1e6), cell{load: l.Name, metric: metric, cpu: d.Options.cpusOf(l)[0]})
+		g.add(fmt.Sprintf("%.3g M", float64(l.Entries(d.Options.Scale))/1e6),
+			cell{load: l.Name, metric: metric, cpu: d.Options.cpusOf(l)[0]})
 	}
 	return g
 }
 
 func (d *document) tail(l *measure.Load, op string) drawing {
-	g := drawing{file: fmt.Sprintf("%s-%s.svg", l.Name, op), title: fmt.Sprintf("%s: one %s", l.Name, op), unit: "ns", draw: chart.Lines, figure: median}
+	g := drawing{file: fmt.Sprintf("%s-%s.svg", l.Name, op),
+		title: fmt.Sprintf("%s: one %s", l.Name, op), unit: "ns", draw: chart.Lines, figure: median}
 	for _, metric := range measure.Latencies(op) {
-		g.add(strings.TrimSuffix(strings.TrimPrefix(metric, op+" "), " ns"), cell{load: l.Name, metric: metric, cpu: d.Options.cpusOf(l)[0]})
+		g.add(strings.TrimSuffix(strings.TrimPrefix(metric, op+" "), " ns"),
+			cell{load: l.Name, metric: metric, cpu: d.Options.cpusOf(l)[0]})
 	}
 	return g
 }

@@ -62,7 +62,8 @@ func (d *document) lines() ([]byte, error) {
 	for _, r := range d.Results {
 		run := []string{strconv.Itoa(r.Round + 1), r.Load, r.Store, strconv.Itoa(r.CPU)}
 		for _, metric := range slices.Sorted(maps.Keys(r.Metrics)) {
-			lines = append(lines, slices.Concat(run, []string{metric, strconv.FormatFloat(r.Metrics[metric], 'g', -1, 64), ""}))
+			lines = append(lines,
+				slices.Concat(run, []string{metric, strconv.FormatFloat(r.Metrics[metric], 'g', -1, 64), ""}))
 		}
 		if r.Error != "" {
 			lines = append(lines, slices.Concat(run, []string{"", "", r.Error}))
@@ -99,7 +100,8 @@ func (d *document) failures() []string {
 	var failed []string
 	for _, r := range d.Results {
 		if r.Error != "" {
-			failed = append(failed, fmt.Sprintf("%s, cpu=%d, %s, round %d: %s", r.Load, r.CPU, r.Store, r.Round+1, r.Error))
+			failed = append(failed,
+				fmt.Sprintf("%s, cpu=%d, %s, round %d: %s", r.Load, r.CPU, r.Store, r.Round+1, r.Error))
 		}
 	}
 	return failed

@@ -4,7 +4,8 @@
 // tables show medians of the rounds.
 //
 //	go run ./cmd/compare -quick
-//	go run ./cmd/compare -cpu 1,2 -o result.md -json result.json -csv result.csv -charts ../docs/charts
+//	go run ./cmd/compare -cpu 1,2 -o result.md -json result.json -csv result.csv \
+//		-charts ../docs/charts
 package main
 
 import (

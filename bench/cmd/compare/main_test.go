@@ -32,7 +32,8 @@ func TestMain(m *testing.M) {
 
 func TestCompareEndToEnd(t *testing.T) {
 	dir := t.TempDir()
-	md, js, csv, charts := filepath.Join(dir, "out.md"), filepath.Join(dir, "out.json"), filepath.Join(dir, "out.csv"), filepath.Join(dir, "new")
+	md, js, csv, charts := filepath.Join(dir, "out.md"), filepath.Join(dir, "out.json"),
+		filepath.Join(dir, "out.csv"), filepath.Join(dir, "new")
 	args := []string{
 		"-quick", "-rounds", "2", "-entries", "2000", "-duration", "1ms", "-cpu", "1,64",
 		"-stores", "ringcache,fastcache,null", "-loads", "get-batch,set-1000,live-10,latency-grow",
@@ -49,7 +50,8 @@ func TestCompareEndToEnd(t *testing.T) {
 	for _, want := range []string{
 		"`go run ./cmd/compare -quick", "| get-batch, cpu=1 |", "| set-1000, cpu=64 |",
 		"| 5000 entries, gc ms |", "Ratio to fastcache", "| 1.00 |", "GOMAXPROCS of 64 is more than",
-		"\n| set p99.9 ns |", "\n| get max ns |", "\n| hits | 1.00 (1.00-1.00) | 1.00 (1.00-1.00) | 0.00 (0.00-0.00) |",
+		"\n| set p99.9 ns |", "\n| get max ns |",
+		"\n| hits | 1.00 (1.00-1.00) | 1.00 (1.00-1.00) | 0.00 (0.00-0.00) |",
 	} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("the document lacks %q:\n%s", want, text)
@@ -93,7 +95,8 @@ func checkCSV(t *testing.T, file string, results []result) {
 		metrics += len(r.Metrics)
 		for name, v := range r.Metrics {
 			line := fmt.Sprintf("%d,%s,%s,%d,%s,%v,", r.Round+1, r.Load, r.Store, r.CPU, name, v)
-			if v < 1e20 && v > 1e-4 && !slices.Contains(lines, line) { // others are written with an exponent or not
+			// others are written with an exponent or not
+			if v < 1e20 && v > 1e-4 && !slices.Contains(lines, line) {
 				t.Errorf("the CSV lacks %q", line)
 			}
 		}
@@ -113,7 +116,8 @@ func checkCharts(t *testing.T, dir string) {
 		names[i] = filepath.Base(name)
 	}
 	want := []string{
-		"gc.svg", "latency-grow-get.svg", "latency-grow-set.svg", "memory.svg", "throughput-16+100-cpu1.svg",
+		"gc.svg", "latency-grow-get.svg", "latency-grow-set.svg", "memory.svg",
+		"throughput-16+100-cpu1.svg",
 		"throughput-16+100-cpu64.svg", "throughput-16+1000-cpu1.svg", "throughput-16+1000-cpu64.svg",
 	}
 	if !slices.Equal(names, want) {
@@ -130,11 +134,13 @@ func TestInterrupted(t *testing.T) {
 			cancel()
 		}
 	})
-	args := []string{"-quick", "-entries", "2000", "-duration", "1ms", "-cpu", "1", "-stores", "ringcache,fastcache", "-loads", "get-uniform,get-zipf"}
+	args := []string{"-quick", "-entries", "2000", "-duration", "1ms", "-cpu", "1", "-stores",
+		"ringcache,fastcache", "-loads", "get-uniform,get-zipf"}
 	if err := run(ctx, args, &out, progress); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
-	if !strings.Contains(out.String(), "**Interrupted**: 1 runs") || !strings.Contains(out.String(), "| get-uniform, cpu=1 |") {
+	if !strings.Contains(out.String(), "**Interrupted**: 1 runs") ||
+		!strings.Contains(out.String(), "| get-uniform, cpu=1 |") {
 		t.Errorf("unexpected document:\n%s", &out)
 	}
 }
@@ -148,7 +154,8 @@ func (w writer) Write(b []byte) (int, error) {
 
 func TestOptions(t *testing.T) {
 	for _, bad := range [][]string{
-		{"-stores", "nothing"}, {"-loads", "nothing"}, {"-cpu", "0"}, {"-cpu", "a"}, {"-rounds", "0"}, {"-entries", "1"},
+		{"-stores", "nothing"}, {"-loads", "nothing"}, {"-cpu", "0"}, {"-cpu", "a"}, {"-rounds", "0"},
+		{"-entries", "1"},
 		{"-duration", "0s"}, {"extra"},
 	} {
 		if _, err := parseOptions(bad, new(bytes.Buffer)); err == nil {
@@ -168,7 +175,8 @@ func TestOptions(t *testing.T) {
 // and no unbounded store in a full cache.
 func TestPlanRotates(t *testing.T) {
 	o := options{
-		Rounds: len(store.All), Stores: store.Names(store.All), Loads: []string{"ref-get", "set-new"}, CPUs: []int{1},
+		Rounds: len(store.All), Stores: store.Names(store.All), Loads: []string{"ref-get", "set-new"},
+		CPUs: []int{1},
 	}
 	runs, costs, err := o.plan()
 	if err != nil || len(costs) != len(runs) || slices.Min(costs) <= 0 {
@@ -179,7 +187,8 @@ func TestPlanRotates(t *testing.T) {
 		if r.Load == "ref-get" && (i == 0 || runs[i-1].Load != "ref-get") {
 			first[r.Store] = true
 		}
-		if r.Load == "set-new" && slices.Contains([]string{"go-cache", "map+RWMutex", "sync.Map"}, r.Store) {
+		if r.Load == "set-new" &&
+			slices.Contains([]string{"go-cache", "map+RWMutex", "sync.Map"}, r.Store) {
 			t.Fatalf("%s runs %s", r.Store, r.Load)
 		}
 	}
@@ -190,22 +199,26 @@ func TestPlanRotates(t *testing.T) {
 
 func TestNothingToRun(t *testing.T) {
 	var out bytes.Buffer
-	if err := run(t.Context(), []string{"-stores", "sync.Map", "-loads", "set-new"}, &out, &out); err == nil {
+	if err := run(t.Context(), []string{"-stores", "sync.Map", "-loads", "set-new"}, &out,
+		&out); err == nil {
 		t.Errorf("nothing is run, and that is no error:\n%s", &out)
 	}
 }
 
 func TestFailuresAreShown(t *testing.T) {
-	o, err := parseOptions([]string{"-loads", "ref-get", "-stores", "ringcache", "-cpu", "1"}, new(bytes.Buffer))
+	o, err := parseOptions([]string{"-loads", "ref-get", "-stores", "ringcache", "-cpu", "1"},
+		new(bytes.Buffer))
 	if err != nil {
 		t.Fatal(err)
 	}
 	doc := document{Options: *o, Results: []result{
 		{Load: "ref-get", Store: "ringcache", CPU: 1, Error: "wrong value for id 3"},
-		{Load: "ref-get", Store: "ringcache", CPU: 1, Metrics: measure.Metrics{measure.NsPerOp: 12, measure.Held: 0.5}},
+		{Load: "ref-get", Store: "ringcache", CPU: 1,
+			Metrics: measure.Metrics{measure.NsPerOp: 12, measure.Held: 0.5}},
 	}}
 	text := string(doc.markdown())
-	if !strings.Contains(text, "wrong value for id 3") || !strings.Contains(text, "held 50.0 %") || len(doc.failures()) != 1 {
+	if !strings.Contains(text, "wrong value for id 3") || !strings.Contains(text, "held 50.0 %") ||
+		len(doc.failures()) != 1 {
 		t.Fatalf("unexpected document:\n%s", text)
 	}
 }

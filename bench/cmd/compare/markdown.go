@@ -25,11 +25,14 @@ type table struct {
 
 var tables = []table{
 	{
-		title: "Reference", loads: string(measure.Reference), metrics: []string{measure.NsPerOp}, ratio: true,
-		note: "65,536 items of 4 + 4 bytes; every goroutine goes through all of them in order, again and again.",
+		title: "Reference", loads: string(measure.Reference), metrics: []string{measure.NsPerOp},
+		ratio: true,
+		note: "65,536 items of 4 + 4 bytes; every goroutine goes through all of them in order, again " +
+			"and again.",
 	},
 	{
-		title: "Entries of 16 + 100 bytes", loads: string(measure.Small), metrics: []string{measure.NsPerOp}, ratio: true,
+		title: "Entries of 16 + 100 bytes", loads: string(measure.Small),
+		metrics: []string{measure.NsPerOp}, ratio: true,
 	},
 	{
 		title: "Entries with a time to live", loads: string(measure.TTL), ratio: true,
@@ -37,32 +40,43 @@ var tables = []table{
 		note:    "16 + 100 bytes, and an hour to live, which no run takes. " + immortals(),
 	},
 	{
-		title: "Entries of 16 + 1000 bytes", loads: string(measure.Large), metrics: []string{measure.NsPerOp}, ratio: true,
+		title: "Entries of 16 + 1000 bytes", loads: string(measure.Large),
+		metrics: []string{measure.NsPerOp}, ratio: true,
 	},
 	{
-		title: "A small, hot cache", loads: string(measure.Hot), metrics: []string{measure.NsPerOp}, ratio: true,
-		note: "65,536 entries of 16 + 8 bytes.",
+		title: "A small, hot cache", loads: string(measure.Hot), metrics: []string{measure.NsPerOp},
+		ratio: true,
+		note:  "65,536 entries of 16 + 8 bytes.",
 	},
 	{
-		title: "Latency in a full cache", loads: "latency-evict", metrics: latencies(measure.HeldEntries), ratio: true,
-		note: "One goroutine sets a new key and gets a recent one, in turn; Gets that hit. The null store shows the clock and the machine's own noise.",
+		title: "Latency in a full cache", loads: "latency-evict", metrics: latencies(measure.HeldEntries),
+		ratio: true,
+		note: "One goroutine sets a new key and gets a recent one, in turn; Gets that hit. The null " +
+			"store shows the clock and the machine's own noise.",
 	},
 	{
 		title: "Latency in a full cache whose statistics are read", loads: "latency-stats", ratio: true,
-		metrics: latencies(measure.HeldEntries, slices.Delete(measure.Latencies(measure.Stats), 2, 4)...), // too few calls for these
+		// too few calls for these
+		metrics: latencies(measure.HeldEntries, slices.Delete(measure.Latencies(measure.Stats), 2, 4)...),
 		note:    "The same, while another goroutine asks for the store's statistics every millisecond.",
 	},
 	{
-		title: "Latency in a cache that grows", loads: "latency-grow", metrics: latencies(measure.Held), ratio: true,
-		note: "One goroutine sets new keys from the first to the last, with no room made in advance, and gets one of those set so far after each.",
+		title: "Latency in a cache that grows", loads: "latency-grow", metrics: latencies(measure.Held),
+		ratio: true,
+		note: "One goroutine sets new keys from the first to the last, with no room made in advance, " +
+			"and gets one of those set so far after each.",
 	},
 	{
-		title: "Memory", loads: string(measure.Live), metrics: []string{measure.Overhead, measure.HeapObjects},
-		note: "Resident memory added by the filled store, less the bytes of keys and values; objects added to the Go heap.",
+		title: "Memory", loads: string(measure.Live),
+		metrics: []string{measure.Overhead, measure.HeapObjects},
+		note: "Resident memory added by the filled store, less the bytes of keys and values; objects " +
+			"added to the Go heap.",
 	},
 	{
-		title: "Garbage collection", loads: string(measure.Live), metrics: []string{measure.GCTime, measure.GCCPU},
-		note: "One `runtime.GC()` with the entries live, and the CPU time of it; the null store is a process without entries.",
+		title: "Garbage collection", loads: string(measure.Live),
+		metrics: []string{measure.GCTime, measure.GCCPU},
+		note: "One `runtime.GC()` with the entries live, and the CPU time of it; the null store is a " +
+			"process without entries.",
 	},
 }
 
@@ -103,16 +117,23 @@ func (d *document) header(b *bytes.Buffer) {
 	s := d.Options.Scale
 	fmt.Fprintf(b, "# ringcache beside other caches\n\n")
 	b.WriteString(d.Machine.Header(d.Command, d.Options.Stores))
-	fmt.Fprintf(b, "- Sizes: %d entries, full caches of %d MB, %d Sets timed one by one, throughput over %v\n", s.Entries, s.FullMB, s.Sets, s.Duration)
+	fmt.Fprintf(b, "- Sizes: %d entries, full caches of %d MB, %d Sets timed one by one, throughput "+
+		"over %v\n", s.Entries, s.FullMB, s.Sets, s.Duration)
 	fmt.Fprintf(b, "- Rounds: %d\n", d.Options.Rounds)
 	if over := d.oversubscribed(); over != "" {
-		fmt.Fprintf(b, "- **GOMAXPROCS of %s is more than the machine's %d cores**: goroutines wait for a core, and ns/op counts that\n", over, d.Machine.Cores)
+		fmt.Fprintf(b,
+			"- **GOMAXPROCS of %s is more than the machine's %d cores**: goroutines wait for a core, and "+
+				"ns/op counts that\n", over, d.Machine.Cores)
 	}
 	if d.Incomplete {
 		fmt.Fprintf(b, "- **Interrupted**: %d runs were done\n", len(d.Results))
 	}
-	fmt.Fprintf(b, "\nMedians of the rounds, with the lowest and the highest in brackets; one process per run, stores interleaved.\n")
-	fmt.Fprintf(b, "ns/op is wall time x goroutines / operations: what one operation takes as its goroutine sees it.\n")
+	fmt.Fprintf(b,
+		"\nMedians of the rounds, with the lowest and the highest in brackets; one process per run, "+
+			"stores interleaved.\n")
+	fmt.Fprintf(b,
+		"ns/op is wall time x goroutines / operations: what one operation takes as its goroutine sees "+
+			"it.\n")
 	fmt.Fprintf(b, "Nothing is subtracted; %s is a store that does nothing.", store.Null)
 	if to := d.yardsticks(); len(to) > 0 {
 		fmt.Fprintf(b, " Ratios are to the median of %s: below 1 is faster or smaller.",
@@ -229,7 +250,8 @@ var moreIsBetter = []string{measure.Hits, measure.Held, measure.HeldEntries}
 
 // grid prints a Markdown table with a column for every store.
 func (d *document) grid(b *bytes.Buffer, rows []row, text func(cell) string) {
-	fmt.Fprintf(b, "| | %s |\n|---|%s\n", strings.Join(d.Options.Stores, " | "), strings.Repeat("--:|", len(d.Options.Stores)))
+	fmt.Fprintf(b, "| | %s |\n|---|%s\n", strings.Join(d.Options.Stores, " | "),
+		strings.Repeat("--:|", len(d.Options.Stores)))
 	for _, r := range rows {
 		fmt.Fprintf(b, "| %s |", r.label)
 		for _, name := range d.Options.Stores {
@@ -284,7 +306,8 @@ func (d *document) remarks(b *bytes.Buffer, all map[cell]measure.Summary) {
 			for _, cpu := range d.Options.cpusOf(l) {
 				held, ok := all[cell{l.Name, measure.Held, name, cpu}]
 				if ok && held.Min < 0.9995 {
-					remarks = append(remarks, fmt.Sprintf("%s held %.1f %% of the entries after %s, cpu=%d", name, 100*held.Min, l.Name, cpu))
+					remarks = append(remarks, fmt.Sprintf("%s held %.1f %% of the entries after %s, cpu=%d", name,
+						100*held.Min, l.Name, cpu))
 				}
 			}
 		}

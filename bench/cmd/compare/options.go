@@ -34,9 +34,13 @@ func parseOptions(args []string, stderr io.Writer) (*options, error) {
 	quick := fs.Bool("quick", false, "small sizes and one round: all loads in about two minutes")
 	fs.IntVar(&o.Rounds, "rounds", 3, "how often every run is repeated")
 	stores := fs.String("stores", strings.Join(store.Names(store.All), ","), "`names` of the stores")
-	loads := fs.String("loads", strings.Join(measure.LoadNames(), ","), "`names` or groups of the loads")
-	cpus := fs.String("cpu", strconv.Itoa(runtime.GOMAXPROCS(0)), "`list` of GOMAXPROCS for the throughput loads; for the others the largest that the machine has cores for")
-	entries := fs.Int("entries", measure.Default.Entries, "entries of 16+100 bytes; other loads scale with it")
+	loads := fs.String("loads", strings.Join(measure.LoadNames(), ","),
+		"`names` or groups of the loads")
+	cpus := fs.String("cpu", strconv.Itoa(runtime.GOMAXPROCS(0)),
+		"`list` of GOMAXPROCS for the throughput loads; for the others the largest that the machine "+
+			"has cores for")
+	entries := fs.Int("entries", measure.Default.Entries,
+		"entries of 16+100 bytes; other loads scale with it")
 	duration := fs.Duration("duration", measure.Default.Duration, "timed part of a throughput run")
 	fs.StringVar(&o.baseline, "baseline", "",
 		"another `build` of compare, which runs the stores with the ending "+ofBaseline)
@@ -66,7 +70,8 @@ func parseOptions(args []string, stderr io.Writer) (*options, error) {
 		o.Scale.Duration = *duration
 	}
 	if o.Rounds < 1 || o.Scale.Entries < 1000 || o.Scale.Duration <= 0 {
-		return nil, errors.New("-rounds must be at least 1, -entries at least 1000, -duration more than 0")
+		return nil, errors.New(
+			"-rounds must be at least 1, -entries at least 1000, -duration more than 0")
 	}
 	return o, o.parseLists(*stores, *loads, *cpus)
 }

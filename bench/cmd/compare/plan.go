@@ -32,7 +32,8 @@ func (r *result) String() string {
 	if ns, ok := r.Metrics[measure.NsPerOp]; ok {
 		return fmt.Sprintf("%.1f ns/op", ns)
 	}
-	return fmt.Sprintf("done in %v", time.Duration(r.Seconds*float64(time.Second)).Round(time.Millisecond))
+	return fmt.Sprintf("done in %v",
+		time.Duration(r.Seconds*float64(time.Second)).Round(time.Millisecond))
 }
 
 // plan lists all runs in their order, and what they cost in seconds. Stores take
@@ -100,15 +101,17 @@ func (o *options) runAll(ctx context.Context, out io.Writer) ([]result, error) {
 	seconds := 0.0
 	for i, r := range runs {
 		seconds += costs[i]
-		job.Tasks = append(job.Tasks, progress.Task{Cost: costs[i], Run: func(ctx context.Context) string {
-			o.run(ctx, &r)
-			if ctx.Err() == nil {
-				done = append(done, r)
-			}
-			return fmt.Sprintf("round %d  %-18s cpu=%d  %-18s %v", r.Round+1, r.Load, r.CPU, r.Store, &r)
-		}})
+		job.Tasks = append(job.Tasks,
+			progress.Task{Cost: costs[i], Run: func(ctx context.Context) string {
+				o.run(ctx, &r)
+				if ctx.Err() == nil {
+					done = append(done, r)
+				}
+				return fmt.Sprintf("round %d  %-18s cpu=%d  %-18s %v", r.Round+1, r.Load, r.CPU, r.Store, &r)
+			}})
 	}
-	fmt.Fprintf(out, "%d runs, about %v\n", len(runs), time.Duration(seconds*float64(time.Second)).Round(time.Second))
+	fmt.Fprintf(out, "%d runs, about %v\n", len(runs),
+		time.Duration(seconds*float64(time.Second)).Round(time.Second))
 	return done, job.Run(ctx)
 }
 

@@ -79,7 +79,8 @@ func (c counted) count(ctx context.Context) (counts, error) {
 	for range tries {
 		var none struct{}
 		var said string
-		said, err = cli.AgainUnder(ctx, []string{counter, "--tool=callgrind", "--branch-sim=yes", "--callgrind-out-file=" + os.DevNull},
+		said, err = cli.AgainUnder(ctx,
+			[]string{counter, "--tool=callgrind", "--branch-sim=yes", "--callgrind-out-file=" + os.DevNull},
 			c, &none, "GOMAXPROCS=1", "GOGC=off", "GODEBUG=asyncpreemptoff=1")
 		if errors.Is(err, exec.ErrNotFound) || ctx.Err() != nil {
 			return counts{}, err
@@ -134,10 +135,14 @@ func (c counted) perCall(ctx context.Context) (counts, error) {
 // countDocument counts all operations at some scales.
 func countDocument(ctx context.Context, scales []scale, args []string) ([]byte, error) {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "# What operations take\n\n%s\n", machine.This().Header("go run ./cmd/floor "+strings.Join(args, " "), nil))
-	b.WriteString("Instructions and branches of ringcache for a key, and how many of these a simple predictor gets wrong, counted by valgrind's\n" +
-		"callgrind, less what drawing a random key takes.\n\n")
-	b.WriteString("| entries | value | operation | instructions | branches | mispredicted |\n|--:|--:|---|--:|--:|--:|\n")
+	fmt.Fprintf(&b, "# What operations take\n\n%s\n",
+		machine.This().Header("go run ./cmd/floor "+strings.Join(args, " "), nil))
+	b.WriteString(
+		"Instructions and branches of ringcache for a key, and how many of these a simple " +
+			"predictor gets wrong, counted by valgrind's\n" +
+			"callgrind, less what drawing a random key takes.\n\n")
+	b.WriteString("| entries | value | operation | instructions | branches | mispredicted |\n" +
+		"|--:|--:|---|--:|--:|--:|\n")
 	for _, s := range scales {
 		c := counted{Entries: s.entries, Value: s.value}
 		idle, err := c.perCall(ctx)
@@ -151,7 +156,8 @@ func countDocument(ctx context.Context, scales []scale, args []string) ([]byte, 
 				return nil, fmt.Errorf("count instructions of %s: %w", op.name, err)
 			}
 			fmt.Fprintf(&b, "| %d | %d | %s | %.0f | %.0f | %.1f |\n", s.entries, s.value, op.name,
-				n.instructions-idle.instructions, n.branches-idle.branches, max(0, n.mispredicted-idle.mispredicted))
+				n.instructions-idle.instructions, n.branches-idle.branches,
+				max(0, n.mispredicted-idle.mispredicted))
 		}
 	}
 	return b.Bytes(), nil

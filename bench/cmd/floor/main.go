@@ -45,8 +45,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	fs.IntVar(&o.maxMB, "max", 1024, "largest working set in `MB`")
 	fs.IntVar(&o.rounds, "rounds", 5, "measurements of which the median counts")
 	fs.DurationVar(&o.duration, "duration", 50*time.Millisecond, "time of one measurement")
-	ops := fs.String("ops", "8192x100,262144x100,4000000x100,10000000x100,2048x1000,65536x1000,1000000x1000", "`entries x bytes` of the caches on which operations are timed; none if empty")
-	count := fs.Bool("count", false, "instead, count instructions and mispredicted branches with valgrind, on caches of up to 4 MB: a minute")
+	ops := fs.String("ops",
+		"8192x100,262144x100,4000000x100,10000000x100,2048x1000,65536x1000,1000000x1000",
+		"`entries x bytes` of the caches on which operations are timed; none if empty")
+	count := fs.Bool("count", false,
+		"instead, count instructions and mispredicted branches with valgrind, on caches of up to 4 MB: "+
+			"a minute")
 	fs.StringVar(&o.file, "o", "", "write the Markdown to this `file` instead of standard output")
 	if err := fs.Parse(args); err != nil {
 		return err
@@ -83,7 +87,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		}
 		timed = append(timed, r...)
 	}
-	return cli.Write(o.file, stdout, document("go run ./cmd/floor "+strings.Join(args, " "), rows, timed))
+	return cli.Write(o.file, stdout,
+		document("go run ./cmd/floor "+strings.Join(args, " "), rows, timed))
 }
 
 // set is a working set.
@@ -121,7 +126,8 @@ func size(bytes int) string {
 func (o *options) estimate(sets []set) time.Duration {
 	var total time.Duration
 	for _, s := range sets {
-		total += 2*time.Duration(s.bytes/lineBytes)*150*time.Nanosecond + 4*time.Duration(o.rounds)*o.duration
+		total += 2*time.Duration(s.bytes/lineBytes)*150*time.Nanosecond +
+			4*time.Duration(o.rounds)*o.duration
 	}
 	return total
 }
@@ -179,25 +185,35 @@ func (o *options) walk(bytes int, large bool) (f figures, err error) {
 
 func document(command string, rows []row, ops []opRow) []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "# What memory takes\n\n%s\n", machine.This().Header(strings.TrimSpace(command), nil))
-	b.WriteString("Nanoseconds for a cache line of a working set at random, on one core: medians, with the lowest and the highest in brackets.\n" +
-		"Dependent: its address lies in the line before. Independent: it is known before, so that many are under way at once; in the\n" +
-		"caches that is what computing the addresses takes.\n\n")
-	b.WriteString("| working set | dependent, 4 KB pages | independent, 4 KB pages | dependent, large pages | independent, large pages |\n|---|--:|--:|--:|--:|\n")
+	fmt.Fprintf(&b, "# What memory takes\n\n%s\n",
+		machine.This().Header(strings.TrimSpace(command), nil))
+	b.WriteString(
+		"Nanoseconds for a cache line of a working set at random, on one core: medians, with the " +
+			"lowest and the highest in brackets.\n" +
+			"Dependent: its address lies in the line before. Independent: it is known before, so that " +
+			"many are under way at once; in the\n" +
+			"caches that is what computing the addresses takes.\n\n")
+	b.WriteString(
+		"| working set | dependent, 4 KB pages | independent, 4 KB pages | dependent, large pages | " +
+			"independent, large pages |\n" +
+			"|---|--:|--:|--:|--:|\n")
 	for _, r := range rows {
 		fmt.Fprintf(&b, "| %s |", r.name)
-		for _, s := range []measure.Summary{r.small.dependent, r.small.independent, r.large.dependent, r.large.independent} {
+		for _, s := range []measure.Summary{r.small.dependent, r.small.independent, r.large.dependent,
+			r.large.independent} {
 			fmt.Fprintf(&b, " %s |", text(s))
 		}
 		b.WriteByte('\n')
 	}
 	if len(rows) > 0 {
 		last := rows[len(rows)-1]
-		fmt.Fprintf(&b, "\nIn %s a Get that waits for a line of its index and then for its record takes at least %.0f ns", last.name, 2*last.small.dependent.Median)
+		fmt.Fprintf(&b, "\nIn %s a Get that waits for a line of its index and then for its record "+
+			"takes at least %.0f ns", last.name, 2*last.small.dependent.Median)
 		if last.large.dependent.N > 0 {
 			fmt.Fprintf(&b, ", %.0f ns on large pages", 2*last.large.dependent.Median)
 		}
-		fmt.Fprintf(&b, ";\none of many that are under way at once, %.0f ns.\n", 2*last.small.independent.Median)
+		fmt.Fprintf(&b, ";\none of many that are under way at once, %.0f ns.\n",
+			2*last.small.independent.Median)
 	}
 	if len(ops) > 0 {
 		operationsTable(&b, ops)

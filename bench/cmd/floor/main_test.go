@@ -27,7 +27,8 @@ func TestLayIsOneCircle(t *testing.T) {
 			at = words[at]
 		}
 		if at != 0 || lines > 3 && sequential > lines/100 {
-			t.Errorf("%d lines: the circle ends at %d, %d lines follow their neighbours", lines, at, sequential)
+			t.Errorf("%d lines: the circle ends at %d, %d lines follow their neighbours", lines, at,
+				sequential)
 		}
 	}
 }
@@ -52,7 +53,8 @@ func TestWorkingSets(t *testing.T) {
 	for _, s := range sets {
 		names = append(names, s.name)
 	}
-	want := []string{"half of L1, 24 KB", "half of L2, 1 MB", "64 MB", "128 MB", "half of L3, 130 MB", "256 MB"}
+	want := []string{"half of L1, 24 KB", "half of L2, 1 MB", "64 MB", "128 MB", "half of L3, 130 MB",
+		"256 MB"}
 	if !slices.Equal(names, want) {
 		t.Errorf("got %q", names)
 	}
@@ -63,10 +65,12 @@ func TestWorkingSets(t *testing.T) {
 
 func TestEndToEnd(t *testing.T) {
 	var out, progress bytes.Buffer
-	if err := run(t.Context(), []string{"-max", "64", "-duration", "1ms", "-rounds", "2", "-ops", "2000x100"}, &out, &progress); err != nil {
+	if err := run(t.Context(), []string{"-max", "64", "-duration", "1ms", "-rounds", "2", "-ops",
+		"2000x100"}, &out, &progress); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(out.String(), "| 64 MB | ") || !strings.Contains(out.String(), "In 64 MB a Get that waits") {
+	if !strings.Contains(out.String(), "| 64 MB | ") ||
+		!strings.Contains(out.String(), "In 64 MB a Get that waits") {
 		t.Errorf("unexpected document:\n%s", &out)
 	}
 	if !strings.Contains(progress.String(), "working sets, about ") {
@@ -77,7 +81,8 @@ func TestEndToEnd(t *testing.T) {
 			t.Errorf("no row of %s:\n%s", op.name, &out)
 		}
 	}
-	for _, bad := range [][]string{{"-max", "0"}, {"-ops", "2000"}, {"-ops", "10x10"}, {"-rounds", "0"}, {"-duration", "0s"}, {"extra"}} {
+	for _, bad := range [][]string{{"-max", "0"}, {"-ops", "2000"}, {"-ops", "10x10"},
+		{"-rounds", "0"}, {"-duration", "0s"}, {"extra"}} {
 		if err := run(t.Context(), bad, &out, &progress); err == nil {
 			t.Errorf("%v is accepted", bad)
 		}

@@ -20,7 +20,8 @@ type memory struct {
 
 func newMemory(bytes int, large bool) (*memory, error) {
 	before, _ := machine.LargePages() // if it is not known, there are none
-	mapped, err := unix.Mmap(-1, 0, bytes+2*largePage, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	mapped, err := unix.Mmap(-1, 0, bytes+2*largePage, unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {
 		return nil, fmt.Errorf("map %d bytes: %w", bytes, err)
 	}
@@ -31,7 +32,8 @@ func newMemory(bytes int, large bool) (*memory, error) {
 	if err := unix.Madvise(mapped, advice); err != nil && !large {
 		return nil, fmt.Errorf("ask for small pages: %w", err)
 	}
-	start := -uintptr(unsafe.Pointer(unsafe.SliceData(mapped))) % largePage // where a large page may begin
+	// where a large page may begin
+	start := -uintptr(unsafe.Pointer(unsafe.SliceData(mapped))) % largePage
 	words := unsafe.Slice((*uint64)(unsafe.Pointer(&mapped[start])), bytes/8)
 	return &memory{mapped, words, before}, nil
 }

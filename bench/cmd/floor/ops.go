@@ -33,7 +33,8 @@ func parseScales(list string) ([]scale, error) {
 		n, err1 := strconv.Atoi(entries)
 		v, err2 := strconv.Atoi(value)
 		if !ok || err1 != nil || err2 != nil || n < 1000 || v < 8 || v > 1<<16 {
-			return nil, fmt.Errorf("-ops %q: want entries x bytes of a value, such as 8192x100, at least 1000x8", text)
+			return nil, fmt.Errorf(
+				"-ops %q: want entries x bytes of a value, such as 8192x100, at least 1000x8", text)
 		}
 		scales = append(scales, scale{n, v})
 	}
@@ -56,12 +57,15 @@ type operation struct {
 const newKey = "Set, new key, full"
 
 var operations = []operation{
-	{"Get", 1, (*bench).get, func(w waits, _ float64) float64 { return w.index.dependent.Median + w.record.dependent.Median }},
-	{"Get, absent", 1, (*bench).miss, func(w waits, _ float64) float64 { return w.index.dependent.Median }},
+	{"Get", 1, (*bench).get,
+		func(w waits, _ float64) float64 { return w.index.dependent.Median + w.record.dependent.Median }},
+	{"Get, absent", 1, (*bench).miss,
+		func(w waits, _ float64) float64 { return w.index.dependent.Median }},
 	{"GetBatch of 64, per key", batchKeys, (*bench).batch, func(w waits, lines float64) float64 {
 		return w.index.independent.Median + lines*w.record.independent.Median
 	}},
-	{"Set, same size", 1, (*bench).overwrite, func(w waits, _ float64) float64 { return w.index.dependent.Median + w.record.dependent.Median }},
+	{"Set, same size", 1, (*bench).overwrite,
+		func(w waits, _ float64) float64 { return w.index.dependent.Median + w.record.dependent.Median }},
 	{newKey, 1, (*bench).fresh, func(w waits, _ float64) float64 { return w.index.dependent.Median }},
 }
 
@@ -213,11 +217,15 @@ func (o *options) operate(ctx context.Context, s scale) ([]opRow, error) {
 
 // operationsTable writes how far from their floor operations are.
 func operationsTable(b *bytes.Buffer, rows []opRow) {
-	b.WriteString("\nOperations of ringcache on one core, nanoseconds for a key, and what they wait for at the least on 4 KB pages: a Get and a\n" +
-		"Set over a value, a line of the index and then one of the record; a miss and a new key, a line of the index; in a batch, all\n" +
-		"lines, many at once.\n\n")
+	b.WriteString(
+		"\nOperations of ringcache on one core, nanoseconds for a key, and what they wait for at the " +
+			"least on 4 KB pages: a Get and a\n" +
+			"Set over a value, a line of the index and then one of the record; a miss and a new key, a " +
+			"line of the index; in a batch, all\n" +
+			"lines, many at once.\n\n")
 	b.WriteString("| entries | value | operation | ns | floor | times |\n|--:|--:|---|--:|--:|--:|\n")
 	for _, r := range rows {
-		fmt.Fprintf(b, "| %d | %d | %s | %s | %.0f | %.1f |\n", r.entries, r.value, r.op.name, text(r.took), r.floor, r.took.Median/r.floor)
+		fmt.Fprintf(b, "| %d | %d | %s | %s | %.0f | %.1f |\n", r.entries, r.value, r.op.name,
+			text(r.took), r.floor, r.took.Median/r.floor)
 	}
 }

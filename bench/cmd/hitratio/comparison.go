@@ -108,7 +108,8 @@ func (c *comparison) replay(ctx context.Context) error {
 		}
 	}
 	estimate := time.Duration(cost / float64(c.workers) * float64(time.Second))
-	fmt.Fprintf(c.out, "%d caches to replay on, about %v with %d at once\n", len(job.Tasks), estimate.Round(time.Second), c.workers)
+	fmt.Fprintf(c.out, "%d caches to replay on, about %v with %d at once\n", len(job.Tasks),
+		estimate.Round(time.Second), c.workers)
 	err := job.Run(ctx)
 	slices.SortStableFunc(c.results, c.order)
 	return err
@@ -116,7 +117,8 @@ func (c *comparison) replay(ctx context.Context) error {
 
 // slow says how long a request takes on stores where that is not about 0.5 us, in
 // seconds: allocation, collection and a policy that decides on another goroutine.
-var slow = map[string]float64{"golang-lru": 1.3e-6, "otter": 2e-6, "theine": 2e-6, "ristretto": 5e-6}
+var slow = map[string]float64{"golang-lru": 1.3e-6, "otter": 2e-6, "theine": 2e-6,
+	"ristretto": 5e-6}
 
 // seconds estimates what a cache takes. The figures are of two replays at once on
 // a machine of 2026; the progress lines correct them.
@@ -158,7 +160,8 @@ func (c *comparison) store(ctx context.Context, r result, info store.Info) strin
 	r.Outcome, r.err = s.Run(func(nominal int) (*hitratio.Outcome, error) {
 		r.replays++
 		o := new(hitratio.Outcome)
-		return o, cli.Again(ctx, hitratio.Spec{Plan: *r.plan, Store: r.store, Nominal: nominal, Traces: c.traces}, o)
+		return o, cli.Again(ctx,
+			hitratio.Spec{Plan: *r.plan, Store: r.store, Nominal: nominal, Traces: c.traces}, o)
 	})
 	if r.err == nil {
 		r.off = s.Off(r.Outcome)
@@ -179,5 +182,6 @@ func (r *result) String() string {
 	if r.err != nil {
 		return fmt.Sprintf("%s: failed: %v", name, r.err)
 	}
-	return fmt.Sprintf("%s: %.2f %% hits, %.1f %% off the budget, %d replays of %.1f s", name, r.Ratio(), 100*r.off, r.replays, r.Seconds)
+	return fmt.Sprintf("%s: %.2f %% hits, %.1f %% off the budget, %d replays of %.1f s", name,
+		r.Ratio(), 100*r.off, r.replays, r.Seconds)
 }

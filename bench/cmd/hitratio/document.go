@@ -77,7 +77,9 @@ func (s *section) plans() []*hitratio.Plan {
 }
 
 // figures are those of all stores for one plan; None for what failed.
-func (s *section) figures(p *hitratio.Plan, stores []string, of func(*hitratio.Outcome) float64) []float64 {
+func (s *section) figures(
+	p *hitratio.Plan, stores []string, of func(*hitratio.Outcome) float64,
+) []float64 {
 	values := slices.Repeat([]float64{table.None}, len(stores))
 	for _, r := range s.results {
 		if i := slices.Index(stores, r.store); i >= 0 && r.plan == p && r.err == nil {
@@ -137,19 +139,22 @@ func (d *document) write(stdout io.Writer) error {
 
 func (d *document) markdown() []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "# Hit ratios beside other caches\n\n%s", d.machine.Header(d.command, d.options.storeNames()))
+	fmt.Fprintf(&b, "# Hit ratios beside other caches\n\n%s",
+		d.machine.Header(d.command, d.options.storeNames()))
 	b.WriteString(`
-Read-through: Get, and on a miss Set. Every request counts, from the first one on an empty cache: no warm-up is left out.
-Sizes are percent of the footprint, the bytes of all keys and values of the load. Figures are percent, differences are points;
-the best store of a row is in bold.
+Read-through: Get, and on a miss Set. Every request counts, from the first one on an empty cache: no
+warm-up is left out. Sizes are percent of the footprint, the bytes of all keys and values of the
+load. Figures are percent, differences are points; the best store of a row is in bold.
 `)
 	if d.incomplete {
 		b.WriteString("\n**Interrupted: figures are missing.**\n")
 	}
 	for _, s := range d.sections() {
 		if s.late {
-			fmt.Fprintf(&b, "\n## %s\n\nOnly what is read after three turns of the cache counts.\n\n### Late reads\n\n%s"+
-				"\n### Hot keys beside them\n\n%s", s.title(), d.table(&s, objectRatio).Markdown(), d.table(&s, besideRatio).Markdown())
+			fmt.Fprintf(&b,
+				"\n## %s\n\nOnly what is read after three turns of the cache counts.\n\n### Late reads\n\n%s"+
+					"\n### Hot keys beside them\n\n%s", s.title(),
+				d.table(&s, objectRatio).Markdown(), d.table(&s, besideRatio).Markdown())
 			list(&b, "Remarks", d.remarks(&s))
 			continue
 		}
@@ -203,8 +208,9 @@ func (d *document) remarks(s *section) []string {
 			remarks = append(remarks, text)
 		}
 		if of.refusing > 0 {
-			remarks = append(remarks, fmt.Sprintf("%s refused Sets on %d of %d caches, of up to %.1f %% of the requests",
-				info.Name, of.refusing, of.caches, 100*of.refused))
+			remarks = append(remarks,
+				fmt.Sprintf("%s refused Sets on %d of %d caches, of up to %.1f %% of the requests",
+					info.Name, of.refusing, of.caches, 100*of.refused))
 		}
 	}
 	return remarks
@@ -254,7 +260,9 @@ func (s *storeRemarks) off(info store.Info, mode string) string {
 	if mode == memoryMode {
 		what = "memory"
 	}
-	return fmt.Sprintf("%s has more than %.0f %% more or less %s than it should on %d of %d caches: from %.2f to %.2f of it",
+	return fmt.Sprintf(
+		"%s has more than %.0f %% more or less %s than it should on %d of %d caches: from %.2f to %.2f "+
+			"of it",
 		info.Name, 100*tolerance[mode], what, s.unequal, s.caches, s.least, s.most)
 }
 

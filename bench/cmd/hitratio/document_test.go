@@ -12,20 +12,26 @@ import (
 // someDocument has two loads on three stores, one of which failed once.
 func someDocument(t *testing.T) *document {
 	t.Helper()
-	o, err := parseOptions([]string{"-loads", "loop", "-stores", "ringcache,fastcache,theine"}, new(strings.Builder))
+	o, err := parseOptions([]string{"-loads", "loop", "-stores", "ringcache,fastcache,theine"},
+		new(strings.Builder))
 	if err != nil {
 		t.Fatal(err)
 	}
-	large := &hitratio.Plan{Load: "a", Percent: 10, Values: hitratio.Sized, Keys: 100_000, Footprint: 1e9, Budget: 1e8}
-	few := &hitratio.Plan{Load: "b", Percent: 10, Values: hitratio.Sized, Keys: 100, Footprint: 1e9, Budget: 1e8}
+	large := &hitratio.Plan{Load: "a", Percent: 10, Values: hitratio.Sized, Keys: 100_000,
+		Footprint: 1e9, Budget: 1e8}
+	few := &hitratio.Plan{Load: "b", Percent: 10, Values: hitratio.Sized, Keys: 100, Footprint: 1e9,
+		Budget: 1e8}
 	cell := func(p *hitratio.Plan, store string, hits, held int64) result {
-		return result{mode: capacityMode, plan: p, store: store, off: max(0, float64(held)/1e8-1), Outcome: &hitratio.Outcome{
-			Counts: hitratio.Counts{Requests: 1000, Hits: hits, Bytes: 1000, HitBytes: hits / 2}, Held: held,
-		}}
+		return result{mode: capacityMode, plan: p, store: store, off: max(0, float64(held)/1e8-1),
+			Outcome: &hitratio.Outcome{
+				Counts: hitratio.Counts{Requests: 1000, Hits: hits, Bytes: 1000, HitBytes: hits / 2},
+				Held:   held,
+			}}
 	}
 	d := &document{options: o, unplanned: []string{"c is too long"}}
 	d.results = []result{
-		cell(large, "ringcache", 500, 1e8), cell(large, "fastcache", 400, 1.3e8), cell(large, "theine", 450, 1e8),
+		cell(large, "ringcache", 500, 1e8), cell(large, "fastcache", 400, 1.3e8),
+		cell(large, "theine", 450, 1e8),
 		cell(few, "ringcache", 200, 1e8), cell(few, "fastcache", 100, 1.1e8),
 		{mode: capacityMode, plan: few, store: "theine", err: errors.New("wrong value")},
 	}
@@ -37,14 +43,16 @@ func TestDocument(t *testing.T) {
 	d := someDocument(t)
 	text := string(d.markdown())
 	for _, want := range []string{
-		"| load, size | ringcache | fastcache | theine | ringcache - best of otter, theine | - FIFO (fastcache) |\n",
+		"| load, size | ringcache | fastcache | theine | ringcache - best of otter, theine | - FIFO " +
+			"(fastcache) |\n",
 		"| a, 10 % | **50.00** | 40.00 | 45.00 | +5.00 | +10.00 |\n",
 		"| b, 10 % | **20.00** | 10.00 | - | - | +10.00 |\n",
 		"| mean (1) | **50.00** | 40.00 | 45.00 | +5.00 | +10.00 |\n",
 		"| least | - | - | - | +5.00 | +10.00 |\n",
 		"| a, 10 % | **25.00** | 20.00 | 22.50 | +2.50 | +5.00 |\n", // bytes
 		"- failed: capacity, sized values, b, 10 %, theine: failed: wrong value\n",
-		"- fastcache has more than 1 % more or less keys and values than it should on 2 of 2 caches: from 1.10 to 1.30 of it\n",
+		"- fastcache has more than 1 % more or less keys and values than it should on 2 of 2 caches: " +
+			"from 1.10 to 1.30 of it\n",
 		"- ringcache refused Sets on 1 of 2 caches, of up to 2.0 % of the requests\n",
 		"Left out:\n\n- c is too long\n",
 	} {
@@ -65,7 +73,8 @@ func TestFewEntriesAreApart(t *testing.T) {
 	if len(foot) != 4 || !strings.Contains(foot[1].Label, "8 entries") || foot[1].Values[0] != 500 {
 		t.Errorf("%+v", foot)
 	}
-	if v := s.figures(s.plans()[1], []string{"theine"}, objectRatio)[0]; v == v { // only NaN differs from itself
+	// only NaN differs from itself
+	if v := s.figures(s.plans()[1], []string{"theine"}, objectRatio)[0]; v == v {
 		t.Errorf("a failed replay has the figure %v, want %v", v, table.None)
 	}
 }

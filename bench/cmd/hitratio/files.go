@@ -14,7 +14,8 @@ import (
 )
 
 var csvHead = []string{
-	"mode", "values", "load", "percent", "store", "hit_ratio", "byte_hit_ratio", "requests", "hits", "refused",
+	"mode", "values", "load", "percent", "store", "hit_ratio", "byte_hit_ratio", "requests", "hits",
+	"refused",
 	"copies", "keys", "entry_bytes", "stretch", "entries", "footprint_bytes", "budget_bytes",
 	"max_bytes", "held_bytes", "memory_bytes", "peak_bytes", "off", "replays", "seconds",
 	"beside_requests", "beside_hits", "error",
@@ -43,7 +44,8 @@ func (r *result) record() []string {
 		o, failed = &hitratio.Outcome{}, r.err.Error()
 	}
 	return []string{
-		r.mode, string(p.Values), p.Load, fmt.Sprint(p.Percent), r.store, decimal(o.Ratio()), decimal(o.ByteRatio()),
+		r.mode, string(p.Values), p.Load, fmt.Sprint(p.Percent), r.store, decimal(o.Ratio()),
+		decimal(o.ByteRatio()),
 		number(o.Requests), number(o.Hits), number(o.Refused),
 		number(int64(p.Copies)), number(int64(p.Keys)), number(int64(p.EntryBytes())), decimal(p.Stretch),
 		number(int64(p.Entries())), number(p.Footprint), number(p.Budget),
@@ -82,7 +84,9 @@ func (d *document) drawCharts(dir string) error {
 }
 
 // drawMeans draws the means over all loads, for each size.
-func (d *document) drawMeans(s *section, file string, of func(*hitratio.Outcome) float64, unit string) error {
+func (d *document) drawMeans(
+	s *section, file string, of func(*hitratio.Outcome) float64, unit string,
+) error {
 	stores, plans := d.options.storeNames(), s.plans()
 	t := table.New("", stores, nil)
 	for _, p := range plans {
@@ -136,5 +140,6 @@ func (d *document) drawLoads(s *section, file string) error {
 	if last == 0 {
 		return nil // nothing to compare with
 	}
-	return chart.Dots(file, s.title(), "hit ratio above that of "+stores[last]+", points", rows, series)
+	return chart.Dots(file, s.title(), "hit ratio above that of "+stores[last]+", points", rows,
+		series)
 }

@@ -57,8 +57,10 @@ func TestEndToEnd(t *testing.T) {
 	out := t.TempDir()
 	file := func(name string) string { return filepath.Join(out, name) }
 	args := []string{
-		"-traces", dir, "-loads", "traces", "-sizes", "10,30", "-stores", "ringcache,otter,golang-lru", "-budget", "8",
-		"-mode", "capacity,memory", "-o", file("out.md"), "-csv", file("out.csv"), "-charts", file("charts"),
+		"-traces", dir, "-loads", "traces", "-sizes", "10,30", "-stores", "ringcache,otter,golang-lru",
+		"-budget", "8",
+		"-mode", "capacity,memory", "-o", file("out.md"), "-csv", file("out.csv"), "-charts",
+		file("charts"),
 	}
 	var progress bytes.Buffer
 	if err := run(t.Context(), args, os.Stdout, &progress); err != nil {
@@ -69,14 +71,16 @@ func TestEndToEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"`go run ./cmd/hitratio -traces", "## Equal capacity", "## Equal memory", "| tiny, 30 % |", "### Bytes",
+		"`go run ./cmd/hitratio -traces", "## Equal capacity", "## Equal memory", "| tiny, 30 % |",
+		"### Bytes",
 		"| - LRU |", "| mean (2) |", "ringcache has more than", "otter v2",
 	} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("the document lacks %q:\n%s", want, text)
 		}
 	}
-	if !strings.Contains(progress.String(), "12 caches to replay on, about") || strings.Count(progress.String(), "% hits") != 12 {
+	if !strings.Contains(progress.String(), "12 caches to replay on, about") ||
+		strings.Count(progress.String(), "% hits") != 12 {
 		t.Errorf("unexpected progress:\n%s", &progress)
 	}
 	checkCSV(t, file("out.csv"))
@@ -116,10 +120,12 @@ func TestResume(t *testing.T) {
 	dir := writeTrace(t, "tiny")
 	first, second := filepath.Join(t.TempDir(), "1.csv"), filepath.Join(t.TempDir(), "2.csv")
 	args := func(more ...string) []string {
-		return append([]string{"-traces", dir, "-loads", "traces", "-sizes", "10", "-budget", "8"}, more...)
+		return append([]string{"-traces", dir, "-loads", "traces", "-sizes", "10", "-budget", "8"},
+			more...)
 	}
 	var out, progress strings.Builder
-	if err := run(context.Background(), args("-stores", "ringcache,otter", "-csv", first), &out, &progress); err != nil {
+	if err := run(context.Background(), args("-stores", "ringcache,otter", "-csv", first), &out,
+		&progress); err != nil {
 		t.Fatal(err)
 	}
 	had, err := os.ReadFile(first)
@@ -131,7 +137,8 @@ func TestResume(t *testing.T) {
 	if err := os.WriteFile(first, []byte(marked), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := run(context.Background(), args("-stores", "ringcache,otter,golang-lru", "-resume", first, "-csv", second), &out, &progress); err != nil {
+	if err := run(context.Background(), args("-stores", "ringcache,otter,golang-lru", "-resume", first,
+		"-csv", second), &out, &progress); err != nil {
 		t.Fatal(err)
 	}
 	all, err := readEarlier(second)
@@ -154,16 +161,21 @@ func TestResume(t *testing.T) {
 func TestOptions(t *testing.T) {
 	dir := writeTrace(t, "tiny")
 	for _, bad := range [][]string{
-		{"-stores", "nothing"}, {"-stores", "null"}, {"-stores", "sync.Map"}, {"-loads", "nothing"}, {"-loads", "hybrid"},
-		{"-sizes", "0"}, {"-sizes", "x"}, {"-sizes", "101"}, {"-mode", "x"}, {"-values", "x"}, {"-rss", "x"}, {"-p", "0"},
+		{"-stores", "nothing"}, {"-stores", "null"}, {"-stores", "sync.Map"}, {"-loads", "nothing"},
+		{"-loads", "hybrid"},
+		{"-sizes", "0"}, {"-sizes", "x"}, {"-sizes", "101"}, {"-mode", "x"}, {"-values", "x"},
+		{"-rss", "x"}, {"-p", "0"},
 		{"-budget", "0"}, {"-max-requests", "0"}, {"-max-value", "1"}, {"extra"},
 	} {
-		if _, err := parseOptions(append([]string{"-traces", dir}, bad...), new(bytes.Buffer)); err == nil {
+		if _, err := parseOptions(append([]string{"-traces", dir}, bad...),
+			new(bytes.Buffer)); err == nil {
 			t.Errorf("%v is accepted", bad)
 		}
 	}
-	o, err := parseOptions([]string{"-traces", dir, "-loads", "tiny,loop", "-values", "sized,small", "-rss", "peak"}, new(bytes.Buffer))
-	if err != nil || len(o.sources) != 2 || len(o.values) != 2 || o.memory(&hitratio.Outcome{Peak: 7}) != 7 {
+	o, err := parseOptions([]string{"-traces", dir, "-loads", "tiny,loop", "-values", "sized,small",
+		"-rss", "peak"}, new(bytes.Buffer))
+	if err != nil || len(o.sources) != 2 || len(o.values) != 2 ||
+		o.memory(&hitratio.Outcome{Peak: 7}) != 7 {
 		t.Fatalf("%+v, error %v", o, err)
 	}
 }
@@ -177,7 +189,8 @@ func TestWithoutTraces(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !strings.Contains(stderr.String(), "skipping recorded traces") || len(o.sources) == 0 || o.sources[0].Group != trace.Synthetic {
+		if !strings.Contains(stderr.String(), "skipping recorded traces") || len(o.sources) == 0 ||
+			o.sources[0].Group != trace.Synthetic {
 			t.Errorf("%v: %d loads, said %q", args, len(o.sources), &stderr)
 		}
 	}

@@ -54,20 +54,31 @@ func parseOptions(args []string, stderr io.Writer) (*options, error) {
 	o, r := &options{}, &raw{}
 	fs := flag.NewFlagSet("hitratio", flag.ContinueOnError)
 	fs.SetOutput(stderr)
-	fs.BoolVar(&r.quick, "quick", false, "two synthetic loads and the smallest traces at 10 %: shows that all works")
-	fs.StringVar(&o.traces, "traces", os.Getenv(trace.Env), "`directory` of recorded traces; by default that of "+trace.Env)
-	fs.StringVar(&r.loads, "loads", "traces,hybrid,synthetic", "`names` or groups (traces, hybrid, synthetic, late) of loads")
-	fs.StringVar(&r.stores, "stores", strings.Join(store.Names(store.HitRatio), ","), "`names` of the stores")
+	fs.BoolVar(&r.quick, "quick", false,
+		"two synthetic loads and the smallest traces at 10 %: shows that all works")
+	fs.StringVar(&o.traces, "traces", os.Getenv(trace.Env),
+		"`directory` of recorded traces; by default that of "+trace.Env)
+	fs.StringVar(&r.loads, "loads", "traces,hybrid,synthetic",
+		"`names` or groups (traces, hybrid, synthetic, late) of loads")
+	fs.StringVar(&r.stores, "stores", strings.Join(store.Names(store.HitRatio), ","),
+		"`names` of the stores")
 	fs.StringVar(&r.sizes, "sizes", "1,10,30", "cache sizes in `percent` of the footprint")
-	fs.StringVar(&r.modes, "mode", capacityMode, "what is equal for all stores: `modes` capacity, memory or both")
-	fs.StringVar(&r.values, "values", string(hitratio.Sized), "how large values are: `kinds` sized, small (100 bytes), medium (1,000), or several")
-	fs.StringVar(&r.rss, "rss", "live", "the memory that is equal: `kind` live, without garbage, or peak")
-	fs.IntVar(&r.budgetMB, "budget", int(hitratio.DefaultLimits.MinBudget>>20), "`MB` of the smallest budget")
-	fs.IntVar(&r.requestsM, "max-requests", hitratio.DefaultLimits.MaxRequests/1e6, "`millions` of requests in one replay at the most")
-	fs.IntVar(&r.maxValue, "max-value", hitratio.DefaultLimits.MaxValue, "mean `bytes` of a drawn value at the most")
+	fs.StringVar(&r.modes, "mode", capacityMode,
+		"what is equal for all stores: `modes` capacity, memory or both")
+	fs.StringVar(&r.values, "values", string(hitratio.Sized),
+		"how large values are: `kinds` sized, small (100 bytes), medium (1,000), or several")
+	fs.StringVar(&r.rss, "rss", "live",
+		"the memory that is equal: `kind` live, without garbage, or peak")
+	fs.IntVar(&r.budgetMB, "budget", int(hitratio.DefaultLimits.MinBudget>>20),
+		"`MB` of the smallest budget")
+	fs.IntVar(&r.requestsM, "max-requests", hitratio.DefaultLimits.MaxRequests/1e6,
+		"`millions` of requests in one replay at the most")
+	fs.IntVar(&r.maxValue, "max-value", hitratio.DefaultLimits.MaxValue,
+		"mean `bytes` of a drawn value at the most")
 	fs.IntVar(&o.workers, "p", runtime.GOMAXPROCS(0), "how many replays run at once")
 	fs.StringVar(&o.markdown, "o", "", "write the Markdown to this `file` instead of standard output")
-	fs.StringVar(&o.resume, "resume", "", "take the results in this CSV `file` as they are, and replay only what it lacks")
+	fs.StringVar(&o.resume, "resume", "",
+		"take the results in this CSV `file` as they are, and replay only what it lacks")
 	fs.StringVar(&o.csv, "csv", "", "write every result to this `file`")
 	fs.StringVar(&o.charts, "charts", "", "write SVG charts to this `directory`")
 	if err := fs.Parse(args); err != nil {
@@ -111,7 +122,8 @@ func (o *options) interpret(r *raw, stderr io.Writer) error {
 	default:
 		return fmt.Errorf("-rss: %q is neither live nor peak", r.rss)
 	}
-	return errors.Join(o.parseSizes(r.sizes), o.parseNames(r), o.findSources(r, stderr), o.readEarlier())
+	return errors.Join(o.parseSizes(r.sizes), o.parseNames(r), o.findSources(r, stderr),
+		o.readEarlier())
 }
 
 func (o *options) readEarlier() (err error) {
@@ -187,7 +199,8 @@ func (o *options) findSources(r *raw, stderr io.Writer) error {
 
 // isLate reports whether a load is one of late reads.
 func (o *options) isLate(load string) bool {
-	return slices.ContainsFunc(o.sources, func(s trace.Source) bool { return s.Name == load && s.Group == trace.Late })
+	return slices.ContainsFunc(o.sources,
+		func(s trace.Source) bool { return s.Name == load && s.Group == trace.Late })
 }
 
 func (o *options) storeNames() []string { return store.Names(o.stores) }

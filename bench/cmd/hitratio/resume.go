@@ -21,7 +21,8 @@ func resultKey(mode, values, load, percent, store, budget string) string {
 
 func (r *result) key() string {
 	p := r.plan
-	return resultKey(r.mode, string(p.Values), p.Load, fmt.Sprint(p.Percent), r.store, strconv.FormatInt(p.Budget, 10))
+	return resultKey(r.mode, string(p.Values), p.Load, fmt.Sprint(p.Percent), r.store,
+		strconv.FormatInt(p.Budget, 10))
 }
 
 // readEarlier reads the file that -csv of another run has written. What failed
@@ -56,7 +57,8 @@ func readEarlier(file string) (earlier, error) {
 // the requests are not in a record: their ratio is.
 func parseRecord(row []string) (r result, key string, err error) {
 	col := func(name string) string { return row[slices.Index(csvHead, name)] }
-	key = resultKey(col("mode"), col("values"), col("load"), col("percent"), col("store"), col("budget_bytes"))
+	key = resultKey(col("mode"), col("values"), col("load"), col("percent"), col("store"),
+		col("budget_bytes"))
 	if col("error") != "" {
 		return r, key, nil
 	}
@@ -70,12 +72,14 @@ func parseRecord(row []string) (r result, key string, err error) {
 	const scale = 1_000_000 // bytes that stand for all
 	r.Outcome = &hitratio.Outcome{
 		Counts: hitratio.Counts{
-			Requests: int64(number("requests")), Hits: int64(number("hits")), Refused: int64(number("refused")),
-			Beside: int64(number("beside_requests")), BesideHits: int64(number("beside_hits")),
+			Requests: int64(number("requests")), Hits: int64(number("hits")),
+			Refused: int64(number("refused")),
+			Beside:  int64(number("beside_requests")), BesideHits: int64(number("beside_hits")),
 			Bytes: scale, HitBytes: int64(number("byte_hit_ratio")/100*scale + 0.5),
 		},
 		Nominal: int(number("max_bytes")), Held: int64(number("held_bytes")),
-		Memory: int64(number("memory_bytes")), Peak: int64(number("peak_bytes")), Seconds: number("seconds"),
+		Memory: int64(number("memory_bytes")), Peak: int64(number("peak_bytes")),
+		Seconds: number("seconds"),
 	}
 	r.off, r.replays = number("off"), int(number("replays"))
 	return r, key, err

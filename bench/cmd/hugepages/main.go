@@ -80,13 +80,15 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	rounds := fs.Int("rounds", 5, "how often every run is repeated")
 	entries := fs.Int("entries", 4_000_000, "entries of 16+100 bytes")
 	duration := fs.Duration("duration", 2*time.Second, "time of each measurement of Gets")
-	after := fs.String("after", "1m", "`times` after filling when Gets are timed once more where the kernel gathers pages by itself")
+	after := fs.String("after", "1m",
+		"`times` after filling when Gets are timed once more where the kernel gathers pages by itself")
 	file := fs.String("o", "", "write the Markdown to this `file` instead of standard output")
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
 	if fs.NArg() > 0 || *rounds < 1 || *entries < 4000 || *duration <= 0 {
-		return errors.New("-rounds and -duration must be above 0, -entries at least 4000, and no argument may follow")
+		return errors.New(
+			"-rounds and -duration must be above 0, -entries at least 4000, and no argument may follow")
 	}
 	var waits []time.Duration
 	for text := range strings.SplitSeq(*after, ",") {
@@ -101,11 +103,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return cli.Write(*file, stdout, document("go run ./cmd/hugepages "+strings.Join(args, " "), results))
+	return cli.Write(*file, stdout,
+		document("go run ./cmd/hugepages "+strings.Join(args, " "), results))
 }
 
 // measureAll returns the figures of each setting, a list with an element for each run.
-func measureAll(ctx context.Context, stderr io.Writer, t task, rounds int, waits []time.Duration) ([][]figures, error) {
+func measureAll(
+	ctx context.Context, stderr io.Writer, t task, rounds int, waits []time.Duration,
+) ([][]figures, error) {
 	results := make([][]figures, len(settings))
 	for round := range rounds {
 		for i := range settings {
@@ -151,7 +156,8 @@ func (t task) do() (f figures, err error) {
 		if err != nil {
 			return f, err
 		}
-		f.add("collapse, ms for 2 MB", float64(time.Since(filled).Microseconds())/1000/max(1, float64(n>>21)))
+		f.add("collapse, ms for 2 MB",
+			float64(time.Since(filled).Microseconds())/1000/max(1, float64(n>>21)))
 	}
 	if err := t.timeGets(c, &f, ""); err != nil {
 		return f, err
@@ -241,9 +247,12 @@ func document(command string, results [][]figures) []byte {
 		}
 	}
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "# What large pages cost and bring\n\n%s\n", machine.This().Header(strings.TrimSpace(command), nil))
-	b.WriteString("Medians, with the lowest and the highest in brackets, and the ratio of medians to the first column. What was measured\n" +
-		"after a time is compared with what the first column had at once.\n\n|")
+	fmt.Fprintf(&b, "# What large pages cost and bring\n\n%s\n",
+		machine.This().Header(strings.TrimSpace(command), nil))
+	b.WriteString(
+		"Medians, with the lowest and the highest in brackets, and the ratio of medians to the first " +
+			"column. What was measured\n" +
+			"after a time is compared with what the first column had at once.\n\n|")
 	for _, s := range settings {
 		fmt.Fprintf(&b, " | %s", s.name)
 	}

@@ -37,7 +37,8 @@ func TestRunsOfEverySetting(t *testing.T) {
 		results = append(results, runs)
 	}
 	text := string(document("command", results))
-	for _, want := range []string{"| fill, ns an entry | ", "| Get, ns after 1ms | ", "| p99.99 ns | ", "**"} {
+	for _, want := range []string{"| fill, ns an entry | ", "| Get, ns after 1ms | ", "| p99.99 ns | ",
+		"**"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}

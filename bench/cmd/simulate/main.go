@@ -3,7 +3,8 @@
 // seconds.
 //
 //	go run ./cmd/simulate -traces DIR
-//	go run ./cmd/simulate -traces DIR -policies ring,ring:ghosts=0.4,ring:ghosts=0.4/512 -sizes 1,3,10,30
+//	go run ./cmd/simulate -traces DIR -policies ring,ring:ghosts=0.4,ring:ghosts=0.4/512 \
+//		-sizes 1,3,10,30
 //	go run ./cmd/simulate -traces DIR -policies lru,engine -by sized
 package main
 
@@ -66,18 +67,25 @@ const (
 func parseOptions(args []string, stderr io.Writer) (*options, error) {
 	fs := flag.NewFlagSet("simulate", flag.ContinueOnError)
 	fs.SetOutput(stderr)
-	dir := fs.String("traces", os.Getenv(trace.Env), "`directory` of recorded traces; by default that of "+trace.Env)
-	loads := fs.String("loads", "traces,synthetic", "`names` or groups (traces, hybrid, synthetic, late) of loads")
+	dir := fs.String("traces", os.Getenv(trace.Env),
+		"`directory` of recorded traces; by default that of "+trace.Env)
+	loads := fs.String("loads", "traces,synthetic",
+		"`names` or groups (traces, hybrid, synthetic, late) of loads")
 	sizes := fs.String("sizes", defaultSizes, "cache sizes in `percent` of the footprint")
-	policies := fs.String("policies", defaultPolicies, "`policies`: fifo, lru, clock, s3fifo-1, s3fifo-2, ring or engine, with settings")
-	by := fs.String("by", byEntries, "what the capacity counts: `entries`, bytes, or the bytes of cmd/hitratio with values sized, small or medium")
+	policies := fs.String("policies", defaultPolicies,
+		"`policies`: fifo, lru, clock, s3fifo-1, s3fifo-2, ring or engine, with settings")
+	by := fs.String("by", byEntries,
+		"what the capacity counts: `entries`, bytes, or the bytes of cmd/hitratio with values sized, "+
+			"small or medium")
 	workers := fs.Int("p", runtime.GOMAXPROCS(0), "how many simulations run at once")
 	csv := fs.String("csv", "", "write every result to this `file`")
 	if err := fs.Parse(args); err != nil {
 		return nil, err
 	}
-	if fs.NArg() > 0 || !slices.Contains([]string{byEntries, byBytes, bySized, bySmall, byMedium}, *by) || *workers < 1 {
-		return nil, errors.New("-by must be entries, bytes, sized, small or medium, -p at least 1, and no argument may follow")
+	if fs.NArg() > 0 ||
+		!slices.Contains([]string{byEntries, byBytes, bySized, bySmall, byMedium}, *by) || *workers < 1 {
+		return nil, errors.New(
+			"-by must be entries, bytes, sized, small or medium, -p at least 1, and no argument may follow")
 	}
 	o := &options{by: *by, workers: *workers, csv: *csv}
 	if err := o.parseLists(*sizes, *policies); err != nil {

@@ -36,12 +36,14 @@ func TestEndToEnd(t *testing.T) {
 	dir := writeTrace(t)
 	file := filepath.Join(t.TempDir(), "out.csv")
 	for by, want := range map[string][]string{
-		"entries": {"| round, 50 % | **0.00** | **0.00** |", "| round, 100 % | **90.00** | **90.00** |", "| mean (2) | **45.00** |"},
-		"bytes":   {"| round, 100 % | **90.00** |", "Byte hit ratio"},
-		"sized":   {"| round, 50 % | **0.00** | **0.00** |", "Byte hit ratio"},
+		"entries": {"| round, 50 % | **0.00** | **0.00** |", "| round, 100 % | **90.00** | **90.00** |",
+			"| mean (2) | **45.00** |"},
+		"bytes": {"| round, 100 % | **90.00** |", "Byte hit ratio"},
+		"sized": {"| round, 50 % | **0.00** | **0.00** |", "Byte hit ratio"},
 	} {
 		var out, progress bytes.Buffer
-		args := []string{"-traces", dir, "-loads", "traces", "-sizes", "50,100", "-policies", "fifo,lru", "-by", by, "-csv", file}
+		args := []string{"-traces", dir, "-loads", "traces", "-sizes", "50,100", "-policies", "fifo,lru",
+			"-by", by, "-csv", file}
 		if err := run(t.Context(), args, &out, &progress); err != nil {
 			t.Fatal(err)
 		}
@@ -61,7 +63,8 @@ func TestEndToEnd(t *testing.T) {
 
 func TestLeavesOutWhatIsTooLong(t *testing.T) {
 	var out, progress bytes.Buffer
-	args := []string{"-traces", writeTrace(t), "-loads", "traces", "-sizes", "1", "-policies", "fifo", "-by", "small"}
+	args := []string{"-traces", writeTrace(t), "-loads", "traces", "-sizes", "1", "-policies", "fifo",
+		"-by", "small"}
 	if err := run(t.Context(), args, &out, &progress); err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +76,8 @@ func TestLeavesOutWhatIsTooLong(t *testing.T) {
 func TestOptions(t *testing.T) {
 	t.Setenv(trace.Env, "")
 	for _, bad := range [][]string{
-		{"-policies", "nothing"}, {"-sizes", "0"}, {"-sizes", "x"}, {"-by", "x"}, {"-p", "0"}, {"-loads", "nothing"}, {"extra"},
+		{"-policies", "nothing"}, {"-sizes", "0"}, {"-sizes", "x"}, {"-by", "x"}, {"-p", "0"},
+		{"-loads", "nothing"}, {"extra"},
 	} {
 		if _, err := parseOptions(bad, new(bytes.Buffer)); err == nil {
 			t.Errorf("%v is accepted", bad)
@@ -81,7 +85,8 @@ func TestOptions(t *testing.T) {
 	}
 	var stderr bytes.Buffer
 	o, err := parseOptions(nil, &stderr)
-	if err != nil || len(o.sources) == 0 || len(o.makes) != len(o.policies) || !strings.Contains(stderr.String(), "skipping recorded traces") {
+	if err != nil || len(o.sources) == 0 || len(o.makes) != len(o.policies) ||
+		!strings.Contains(stderr.String(), "skipping recorded traces") {
 		t.Errorf("%+v, error %v, said %q", o, err, &stderr)
 	}
 }

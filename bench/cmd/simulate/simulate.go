@@ -61,7 +61,8 @@ func (o *options) simulate(ctx context.Context, progressOut io.Writer) ([]result
 			}
 			all = append(all, results...)
 		}
-		fmt.Fprintf(progressOut, "[%d/%d] %s: %d requests for %d keys\n", i+1, len(o.sources), src.Name, len(base.Requests), base.Keys)
+		fmt.Fprintf(progressOut, "[%d/%d] %s: %d requests for %d keys\n", i+1, len(o.sources), src.Name,
+			len(base.Requests), base.Keys)
 	}
 	return all, nil
 }
@@ -82,7 +83,8 @@ func (o *options) load(src trace.Source, base *trace.Trace, percent float64) (*l
 	if hitratio.Values(o.by).IsKnown() {
 		return planned(src, base, percent, hitratio.Values(o.by))
 	}
-	l := &load{Trace: base, percent: percent, copies: 1, weigh: func(uint64, uint32) uint32 { return 1 }}
+	l := &load{Trace: base, percent: percent, copies: 1,
+		weigh: func(uint64, uint32) uint32 { return 1 }}
 	footprint := int64(base.Keys)
 	if o.by == byBytes && base.Sized {
 		l.weigh = func(_ uint64, size uint32) uint32 { return keyBytes + size }
@@ -93,7 +95,9 @@ func (o *options) load(src trace.Source, base *trace.Trace, percent float64) (*l
 	return l, nil
 }
 
-func planned(src trace.Source, base *trace.Trace, percent float64, values hitratio.Values) (*load, error) {
+func planned(
+	src trace.Source, base *trace.Trace, percent float64, values hitratio.Values,
+) (*load, error) {
 	p, err := hitratio.NewPlan(src, base, percent, values, hitratio.DefaultLimits)
 	if err != nil {
 		return nil, err
@@ -127,7 +131,8 @@ func (o *options) simulateLoad(ctx context.Context, l *load) ([]result, error) {
 	job := progress.Job{Workers: o.workers, Out: io.Discard}
 	for i, name := range o.policies {
 		job.Tasks = append(job.Tasks, progress.Task{Run: func(context.Context) string {
-			r := result{load: l.Name, percent: l.percent, policy: name, capacity: l.capacity, entries: l.entries}
+			r := result{load: l.Name, percent: l.percent, policy: name, capacity: l.capacity,
+				entries: l.entries}
 			l.replay(&r, o.makes[i](l.capacity, l.Keys*l.copies))
 			results[i] = r
 			return ""
@@ -174,13 +179,17 @@ func (o *options) report(stdout io.Writer, results []result) error {
 }
 
 func (o *options) tables(b *bytes.Buffer, results []result) {
-	fmt.Fprintf(b, "Hit ratio, %%, simulated:\n\n%s", o.table(results, func(r result) float64 { return r.Ratio() }).Markdown())
+	fmt.Fprintf(b, "Hit ratio, %%, simulated:\n\n%s",
+		o.table(results, func(r result) float64 { return r.Ratio() }).Markdown())
 	if slices.ContainsFunc(results, func(r result) bool { return r.beside.Requests > 0 }) {
-		hot := slices.DeleteFunc(slices.Clone(results), func(r result) bool { return r.beside.Requests == 0 })
-		fmt.Fprintf(b, "\nHot keys beside the late reads, %%, simulated:\n\n%s", o.table(hot, func(r result) float64 { return r.beside.Ratio() }).Markdown())
+		hot := slices.DeleteFunc(slices.Clone(results),
+			func(r result) bool { return r.beside.Requests == 0 })
+		fmt.Fprintf(b, "\nHot keys beside the late reads, %%, simulated:\n\n%s",
+			o.table(hot, func(r result) float64 { return r.beside.Ratio() }).Markdown())
 	}
 	if o.by == byBytes || o.by == bySized {
-		fmt.Fprintf(b, "\nByte hit ratio, %%, simulated:\n\n%s", o.table(results, func(r result) float64 { return r.ByteRatio() }).Markdown())
+		fmt.Fprintf(b, "\nByte hit ratio, %%, simulated:\n\n%s",
+			o.table(results, func(r result) float64 { return r.ByteRatio() }).Markdown())
 	}
 }
 
@@ -197,19 +206,23 @@ func (o *options) table(results []result, figure func(result) float64) *table.Ta
 		entries = append(entries, row[0].entries)
 	}
 	t.AddMeans("mean", func(int) bool { return true })
-	t.AddMeans("mean, at least 8 entries in each of 512 buckets", func(i int) bool { return entries[i] >= manyEntries })
+	t.AddMeans("mean, at least 8 entries in each of 512 buckets",
+		func(i int) bool { return entries[i] >= manyEntries })
 	return t
 }
 
 func writeCSV(file string, results []result) error {
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
-	records := [][]string{{"load", "percent", "policy", "capacity", "entries", "requests", "hits", "hit_ratio", "byte_hit_ratio", "beside_ratio"}}
+	records := [][]string{{"load", "percent", "policy", "capacity", "entries", "requests", "hits",
+		"hit_ratio", "byte_hit_ratio", "beside_ratio"}}
 	for _, r := range results {
 		records = append(records, []string{
-			r.load, fmt.Sprint(r.percent), r.policy, strconv.FormatInt(r.capacity, 10), fmt.Sprintf("%.0f", r.entries),
+			r.load, fmt.Sprint(r.percent), r.policy, strconv.FormatInt(r.capacity, 10),
+			fmt.Sprintf("%.0f", r.entries),
 			strconv.FormatInt(r.Requests, 10), strconv.FormatInt(r.Hits, 10),
-			fmt.Sprintf("%.4f", r.Ratio()), fmt.Sprintf("%.4f", r.ByteRatio()), fmt.Sprintf("%.4f", r.beside.Ratio()),
+			fmt.Sprintf("%.4f", r.Ratio()), fmt.Sprintf("%.4f", r.ByteRatio()),
+			fmt.Sprintf("%.4f", r.beside.Ratio()),
 		})
 	}
 	if err := w.WriteAll(records); err != nil {

@@ -25,7 +25,8 @@ func TestRun_ComparesBoth(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	args := []string{"-entries", "20000", "-rounds", "2", "-dir", t.TempDir()}
 	require.NoError(t, run(context.Background(), args, &stdout, &stderr))
-	for _, want := range []string{"| save, s |", "| load, s |", "| size, MB |", "Gets during a save", "20000 entries"} {
+	for _, want := range []string{"| save, s |", "| load, s |", "| size, MB |", "Gets during a save",
+		"20000 entries"} {
 		require.Contains(t, stdout.String(), want)
 	}
 	require.NotContains(t, stdout.String(), "NaN")
