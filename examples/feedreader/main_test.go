@@ -23,7 +23,8 @@ func newTestWorld(t *testing.T, cfg config) *world {
 // Two feeds of each kind, one of them Atom: what each round has to be.
 func TestRounds(t *testing.T) {
 	const articles = 7
-	w := newTestWorld(t, config{maxBytes: 32 * mb, feeds: 2 * kinds, articles: articles, rounds: 3, workers: 3})
+	w := newTestWorld(t,
+		config{maxBytes: 32 * mb, feeds: 2 * kinds, articles: articles, rounds: 3, workers: 3})
 	if err := w.pollAll(); err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +50,8 @@ func TestRounds(t *testing.T) {
 	if all != want {
 		t.Errorf("the reader that forgets: %+v, want %+v", all, want)
 	}
-	if a, b := &w.remembers, &w.forgets; a.sum.bytes >= all.bytes || a.words.Load() >= b.words.Load() || a.text.Load() >= b.text.Load() {
+	if a, b := &w.remembers, &w.forgets; a.sum.bytes >= all.bytes ||
+		a.words.Load() >= b.words.Load() || a.text.Load() >= b.text.Load() {
 		t.Error("remembering has spared nothing")
 	}
 	// Requests: 10, and 8 in each later round; 10 in each.
@@ -70,7 +72,8 @@ func TestFormats(t *testing.T) {
 		for j, want := range w.server.feeds[i].articles {
 			item := got[j]
 			// White space at the ends is lost on the way.
-			if text := item.Description + item.Content; item.Title != want.Title || text != strings.TrimSpace(want.HTML) || item.GUID != fmt.Sprint(want.ID) {
+			if text := item.Description + item.Content; item.Title != want.Title ||
+				text != strings.TrimSpace(want.HTML) || item.GUID != fmt.Sprint(want.ID) {
 				t.Errorf("%s: article %d is %+v, want %+v", format, j, item, want)
 			}
 		}
@@ -97,7 +100,8 @@ func TestWork(t *testing.T) {
 
 func TestRunPrintsTheTable(t *testing.T) {
 	var out strings.Builder
-	if err := run([]string{"-feeds", "5", "-articles", "4", "-rounds", "2", "-workers", "2"}, &out); err != nil {
+	if err := run([]string{"-feeds", "5", "-articles", "4", "-rounds", "2", "-workers", "2"},
+		&out); err != nil {
 		t.Fatal(err)
 	}
 	table := strings.Join(strings.Fields(out.String()), " ")

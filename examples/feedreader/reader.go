@@ -161,7 +161,8 @@ func (r *reader) take(url string, item *gofeed.Item, t *tally) {
 	k := key('a', url, cmp.Or(item.GUID, item.Link, item.Title))
 	known := r.cache.Has(k)
 	// What is left out, such as dates, may change without a reader's noticing.
-	changed, err := r.cache.SetIfChanged(k, digest(item.Title, item.Link, item.Description, item.Content))
+	changed, err := r.cache.SetIfChanged(k,
+		digest(item.Title, item.Link, item.Description, item.Content))
 	switch {
 	case err == nil && !changed:
 		t.unchanged++

@@ -36,11 +36,12 @@ func newRig(t *testing.T, server http.HandlerFunc) *rig {
 	}))
 	t.Cleanup(s.Close)
 	r.url = s.URL
-	r.reader = &reader{cache: ringcache.New(32 * mb), client: s.Client(), deliver: func(item *gofeed.Item) {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.got = append(r.got, item.Title)
-	}}
+	r.reader = &reader{cache: ringcache.New(32 * mb), client: s.Client(),
+		deliver: func(item *gofeed.Item) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.got = append(r.got, item.Title)
+		}}
 	t.Cleanup(func() { r.reader.cache.Close() })
 	return r
 }
@@ -84,7 +85,8 @@ func rss(parts ...string) string {
 	var b strings.Builder
 	b.WriteString(`<rss version="2.0"><channel><title>T</title>`)
 	for i := 0; i < len(parts); i += 2 {
-		fmt.Fprintf(&b, "<item><guid>id of %[1]s</guid><title>%[1]s</title><description>%[2]s</description></item>", parts[i], parts[i+1])
+		fmt.Fprintf(&b, "<item><guid>id of %[1]s</guid><title>%[1]s</title>"+
+			"<description>%[2]s</description></item>", parts[i], parts[i+1])
 	}
 	return b.String() + "</channel></rss>"
 }
@@ -141,7 +143,8 @@ func TestConditionalRequests(t *testing.T) {
 		if modified != "" {
 			h.Set("Last-Modified", modified)
 		}
-		if etag != "" && req.Header.Get("If-None-Match") == etag || modified != "" && req.Header.Get("If-Modified-Since") == modified {
+		if etag != "" && req.Header.Get("If-None-Match") == etag ||
+			modified != "" && req.Header.Get("If-Modified-Since") == modified {
 			w.WriteHeader(http.StatusNotModified)
 			return
 		}
@@ -215,7 +218,8 @@ func TestBrokenFeedIsFetchedAgain(t *testing.T) {
 		w.Header().Set("Cache-Control", "max-age=60")
 		fmt.Fprint(w, text)
 	})
-	if got, err := r.reader.poll(r.url); err == nil || !strings.Contains(err.Error(), r.url) || got != (tally{}) {
+	if got, err := r.reader.poll(r.url); err == nil || !strings.Contains(err.Error(), r.url) ||
+		got != (tally{}) {
 		t.Errorf("a broken feed: %+v, %v", got, err)
 	}
 	text = rss("A", "one")
@@ -308,7 +312,8 @@ func TestRoundGoesOn(t *testing.T) {
 	})
 	urls := []string{r.url + "/0", r.url + "/1", "http://\x00", "http://127.0.0.1:0/", r.url + "/2"}
 	got, err := r.reader.round(urls, 2)
-	if err == nil || strings.Count(err.Error(), "poll feed") != 3 || !strings.Contains(err.Error(), "500") {
+	if err == nil || strings.Count(err.Error(), "poll feed") != 3 ||
+		!strings.Contains(err.Error(), "500") {
 		t.Errorf("error %v", err)
 	}
 	if got.fetched != 2 || got.added != 2 {
@@ -340,7 +345,8 @@ func TestCacheMayForget(t *testing.T) {
 
 func TestDigestTellsPartsApart(t *testing.T) {
 	seen := map[string]string{}
-	for _, parts := range [][]string{{}, {""}, {"", ""}, {"ab", "c"}, {"a", "bc"}, {"abc"}, {"abc", ""}} {
+	for _, parts := range [][]string{{}, {""}, {"", ""}, {"ab", "c"}, {"a", "bc"}, {"abc"},
+		{"abc", ""}} {
 		for _, kind := range []byte{'a', 'v'} {
 			k, name := string(key(kind, parts...)), fmt.Sprintf("%c %q", kind, parts)
 			if other, ok := seen[k]; ok || len(k) != 17 {

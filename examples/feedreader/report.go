@@ -12,8 +12,10 @@ import (
 // readers. A MB is 2^20 bytes throughout.
 func (w *world) report(out io.Writer) error {
 	p := printer{out: out}
-	p.line("%d feeds of %d articles, cache of %d MB, %d at a time\n", w.cfg.feeds, w.cfg.articles, w.cfg.maxBytes/mb, w.cfg.workers)
-	p.line("%-6s %9s %9s %9s %9s %9s %9s %9s", "round", "skipped", "304", "fetched", "new", "changed", "unchanged", "bytes")
+	p.line("%d feeds of %d articles, cache of %d MB, %d at a time\n", w.cfg.feeds, w.cfg.articles,
+		w.cfg.maxBytes/mb, w.cfg.workers)
+	p.line("%-6s %9s %9s %9s %9s %9s %9s %9s", "round", "skipped", "304", "fetched", "new", "changed",
+		"unchanged", "bytes")
 	for i, t := range w.rounds {
 		p.line("%-6d %9d %9d %9d %9d %9d %9d %9s", i+1,
 			t.skipped, t.notModified, t.fetched, t.added, t.changed, t.unchanged, megabytes(t.bytes))
@@ -27,9 +29,11 @@ func (w *world) report(out io.Writer) error {
 	row("feeds fetched", func(s *subscriber) string { return fmt.Sprint(s.sum.fetched) })
 	row("bytes fetched", func(s *subscriber) string { return megabytes(s.sum.bytes) })
 	row("articles parsed", func(s *subscriber) string { return fmt.Sprint(s.sum.articles()) })
-	row("articles worked on", func(s *subscriber) string { return fmt.Sprint(s.sum.added + s.sum.changed) })
+	row("articles worked on",
+		func(s *subscriber) string { return fmt.Sprint(s.sum.added + s.sum.changed) })
 	row("words counted", func(s *subscriber) string { return fmt.Sprint(s.words.Load()) })
-	row("allocated, server included", func(s *subscriber) string { return megabytes(int64(s.allocated)) })
+	row("allocated, server included",
+		func(s *subscriber) string { return megabytes(int64(s.allocated)) })
 	row("time", func(s *subscriber) string { return fmt.Sprint(s.took.Round(time.Millisecond)) })
 
 	var cs ringcache.Stats

@@ -66,7 +66,8 @@ func (s *server) newArticle() article {
 	s.articles++
 	var html strings.Builder
 	for range 5 + s.rnd.IntN(10) {
-		fmt.Fprintf(&html, "<p>Of %d & <b>%d</b>,%s.</p>\n", s.rnd.Uint32(), s.rnd.Uint32(), strings.Repeat(" and so on", 15))
+		fmt.Fprintf(&html, "<p>Of %d & <b>%d</b>,%s.</p>\n", s.rnd.Uint32(), s.rnd.Uint32(),
+			strings.Repeat(" and so on", 15))
 	}
 	return article{s.articles, fmt.Sprintf("Article <%d>", s.articles), html.String()}
 }
@@ -124,7 +125,8 @@ var rssForm = template.Must(template.New("RSS").Parse(`<?xml version="1.0" encod
 
 var atomForm = template.Must(template.New("Atom").Parse(`<?xml version="1.0" encoding="utf-8"?>
 <feed xmlns="http://www.w3.org/2005/Atom">
-<title>News</title><id>http://feed.test/</id><updated>{{.Date.Format "2006-01-02T15:04:05Z"}}</updated>
+<title>News</title><id>http://feed.test/</id>
+<updated>{{.Date.Format "2006-01-02T15:04:05Z"}}</updated>
 {{range .Articles}}<entry><id>{{.ID}}</id><title>{{html .Title}}</title>
 <link href="http://feed.test/{{.ID}}"/><content type="html">{{html .HTML}}</content></entry>
 {{end}}</feed>

@@ -71,7 +71,8 @@ func parse(args []string, stdout io.Writer) (config, error) {
 	names := strings.Join(storeNames(), ", ")
 	fs := flag.NewFlagSet("gctrace", flag.ContinueOnError)
 	fs.SetOutput(io.Discard) // the error comes back, and main prints it
-	fs.StringVar(&cfg.store, "store", "", "one of "+names+" (default every one, each in its own process)")
+	fs.StringVar(&cfg.store, "store", "",
+		"one of "+names+" (default every one, each in its own process)")
 	fs.IntVar(&cfg.entries, "entries", 1_000_000, "entries to fill in")
 	fs.IntVar(&cfg.valueSize, "value", 100, "bytes in a value; a key has 16")
 	fs.BoolVar(&cfg.json, "json", false, "print JSON instead of a table")

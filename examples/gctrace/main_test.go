@@ -67,7 +67,8 @@ func TestMeasureCountsGarbageCollectedMemory(t *testing.T) {
 	if r.Kept != 50_000 || r.HeapObjects < 100_000 || r.HeapBytes < 50_000*116 {
 		t.Errorf("kept %d, %d objects, %d bytes of heap", r.Kept, r.HeapObjects, r.HeapBytes)
 	}
-	if r.Cycles < forced+1 || r.ForcedWall <= 0 || r.ForcedMark <= 0 || r.PauseTotal < r.PauseMax || r.PauseMax <= 0 {
+	if r.Cycles < forced+1 || r.ForcedWall <= 0 || r.ForcedMark <= 0 || r.PauseTotal < r.PauseMax ||
+		r.PauseMax <= 0 {
 		t.Errorf("implausible times: %+v", r)
 	}
 	if r.GCShareOfCPU <= 0 || r.GCShareOfCPU > 1 {

@@ -28,7 +28,7 @@ type result struct {
 	PauseMax     float64 `json:"gc_pause_max_s"` // stop-the-world time of the worst cycle
 	ForcedWall   float64 `json:"forced_wall_s"`  // median time of one runtime.GC() call
 	ForcedMark   float64 `json:"forced_mark_s"`  // mean CPU time that marking took in one of them
-	GCShareOfCPU float64 `json:"gc_cpu_share"`   // of the CPU time used up to the first forced one, 0 to 1
+	GCShareOfCPU float64 `json:"gc_cpu_share"`   // of CPU time before the first forced one, 0 to 1
 }
 
 // measure fills the store and looks at the collector's work.

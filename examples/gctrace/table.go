@@ -25,7 +25,8 @@ var rows = []row{
 	{"GC pauses, longest ms", func(r result) string { return millis(r.PauseMax) }},
 	{"runtime.GC(), ms", func(r result) string { return millis(r.ForcedWall) }},
 	{"marking in it, CPU ms", func(r result) string { return millis(r.ForcedMark) }},
-	{"GC share of fill, CPU %", func(r result) string { return fmt.Sprintf("%.1f", 100*r.GCShareOfCPU) }},
+	{"GC share of fill, CPU %",
+		func(r result) string { return fmt.Sprintf("%.1f", 100*r.GCShareOfCPU) }},
 }
 
 func millis(seconds float64) string { return fmt.Sprintf("%.2f", 1000*seconds) }

@@ -60,7 +60,8 @@ func run(args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "%d goroutines asked for %d keys: %d queries of %v each, done after %v\n",
+	_, err = fmt.Fprintf(out,
+		"%d goroutines asked for %d keys: %d queries of %v each, done after %v\n",
 		cfg.callers, cfg.keys, db.queries.Load(), cfg.delay, time.Since(begin).Round(time.Millisecond))
 	return err
 }
@@ -83,7 +84,9 @@ func parse(args []string, out io.Writer) (config, error) {
 		return cfg, err
 	}
 	if cfg.callers < 1 || cfg.keys < 1 || cfg.delay < 0 || fs.NArg() > 0 {
-		return cfg, errors.New("check flags: -callers and -keys must be at least 1, -delay at least 0, and there are no arguments")
+		return cfg, errors.New(
+			"check flags: -callers and -keys must be at least 1, -delay at least 0, and there are no " +
+				"arguments")
 	}
 	return cfg, nil
 }
@@ -112,7 +115,9 @@ func (db *database) load(ctx context.Context, k []byte) (ringcache.Loaded, error
 }
 
 // readThrough is what a program does that has only Get and Set.
-func readThrough(ctx context.Context, cache *ringcache.Cache, db *database, k []byte) ([]byte, error) {
+func readThrough(
+	ctx context.Context, cache *ringcache.Cache, db *database, k []byte,
+) ([]byte, error) {
 	if v, ok := cache.HasGet(nil, k); ok {
 		return v, nil
 	}

@@ -32,8 +32,10 @@ func run(out io.Writer) error {
 	defer cache.Close()
 
 	// Two types share the cache, each under a prefix of its own.
-	users := ringcache.NewTyped[string](cache, Codec[structpb.Struct](), ringcache.TypedOptions{Prefix: "user:"})
-	visits := ringcache.NewTyped[uint64](cache, Codec[wrapperspb.Int64Value](), ringcache.TypedOptions{Prefix: "visits:"})
+	users := ringcache.NewTyped[string](cache, Codec[structpb.Struct](),
+		ringcache.TypedOptions{Prefix: "user:"})
+	visits := ringcache.NewTyped[uint64](cache, Codec[wrapperspb.Int64Value](),
+		ringcache.TypedOptions{Prefix: "visits:"})
 
 	ada, err := structpb.NewStruct(map[string]any{"name": "Ada", "born": 1815})
 	if err != nil {
@@ -52,7 +54,8 @@ func run(out io.Writer) error {
 		return fmt.Errorf("read a message: %w", err)
 	}
 	fmt.Fprintf(out, "%s, born %v, has come %d times\n",
-		user.GetFields()["name"].GetStringValue(), user.GetFields()["born"].GetNumberValue(), count.GetValue())
+		user.GetFields()["name"].GetStringValue(), user.GetFields()["born"].GetNumberValue(),
+		count.GetValue())
 	fmt.Fprintf(out, "the same message: %v\n", proto.Equal(ada, user))
 
 	// A miss is a nil message and no error; accessors of nil messages are zero.

@@ -59,9 +59,12 @@ func TestMessagesComeBack(t *testing.T) {
 
 // A message must not share memory with the cache.
 func TestMessagesAreCopies(t *testing.T) {
-	view := ringcache.NewTyped[int](newCache(t), Codec[wrapperspb.BytesValue](), ringcache.TypedOptions{})
+	view := ringcache.NewTyped[int](newCache(t), Codec[wrapperspb.BytesValue](),
+		ringcache.TypedOptions{})
 	for _, n := range []int{10, 5000} {
-		message := func(b string) *wrapperspb.BytesValue { return wrapperspb.Bytes([]byte(strings.Repeat(b, n))) }
+		message := func(b string) *wrapperspb.BytesValue {
+			return wrapperspb.Bytes([]byte(strings.Repeat(b, n)))
+		}
 		var read [2]*wrapperspb.BytesValue
 		for i, b := range []string{"a", "b"} { // the second one lies where the first one lay
 			if err := view.Set(n, message(b)); err != nil {
@@ -80,7 +83,8 @@ func TestMessagesAreCopies(t *testing.T) {
 
 func TestNilAndOtherBytes(t *testing.T) {
 	cache := newCache(t)
-	view := ringcache.NewTyped[string](cache, Codec[wrapperspb.StringValue](), ringcache.TypedOptions{})
+	view := ringcache.NewTyped[string](cache, Codec[wrapperspb.StringValue](),
+		ringcache.TypedOptions{})
 
 	if err := view.Set("nil", nil); err != nil {
 		t.Fatal(err)

@@ -64,7 +64,8 @@ func TestWrongBytesAreFound(t *testing.T) {
 	w.cache.Del(w.files[1].key)
 	w.readBack()
 
-	if wrong, misses, hits := w.wrong.Load(), w.misses.Load(), w.hits.Load(); wrong != 2 || misses != 2 || hits != 2 {
+	if wrong, misses, hits := w.wrong.Load(), w.misses.Load(), w.hits.Load(); wrong != 2 ||
+		misses != 2 || hits != 2 {
 		t.Errorf("wrong %d, misses %d, hits %d; want 2 of each", wrong, misses, hits)
 	}
 }
@@ -86,7 +87,8 @@ func TestRunPrintsTheTable(t *testing.T) {
 	if err := run([]string{"-max", "32", "-workers", "2", "-rounds", "1", dir}, &out); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{dir, "hits                                6\n", "wrong                               0\n"} {
+	for _, want := range []string{dir, "hits                                6\n",
+		"wrong                               0\n"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in the output:\n%s", want, out.String())
 		}

@@ -42,7 +42,8 @@ func run(args []string, out io.Writer) error {
 	var cfg config
 	flags := flag.NewFlagSet("warmrestart", flag.ContinueOnError)
 	flags.SetOutput(out)
-	flags.StringVar(&cfg.dir, "dir", "", "folder of the cache's file (default: /dev/shm if it is there)")
+	flags.StringVar(&cfg.dir, "dir", "",
+		"folder of the cache's file (default: /dev/shm if it is there)")
 	flags.IntVar(&cfg.requests, "requests", 20000, "requests of each life")
 	flags.DurationVar(&cfg.delay, "delay", 100*time.Microsecond, "time that the source takes")
 	flags.BoolVar(&cfg.serve, "serve", false, "be the service, which the parent kills")
