@@ -68,6 +68,8 @@ func TestCache_DoesNotAllocate(t *testing.T) {
 		{"Get", func() { dst = c.Get(dst[:0], step()) }},
 		{"HasGet", func() { dst, _ = c.HasGet(dst[:0], step()) }},
 		{"Has", func() { c.Has(step()) }},
+		{"Peek", func() { dst, _ = c.Peek(dst[:0], step()) }},
+		{"GetWithTTL", func() { dst, _, _ = c.GetWithTTL(dst[:0], step()) }},
 		{"View", func() { c.View(step(), look) }},
 		{"GetBatch", func() { dst, _ = c.GetBatch(dst[:0], batch, vals) }},
 		{"Set/new", func() { c.Set(fresh(), value[:next%1000]) }},
@@ -90,6 +92,7 @@ func TestCache_DoesNotAllocate(t *testing.T) {
 		{"GetAndDel", func() { dst, _ = c.GetAndDel(dst[:0], step()) }},
 		{"Len", func() { c.Len() }},
 		{"UpdateStats", func() { var s ringcache.Stats; c.UpdateStats(&s) }},
+		{"Stats", func() { c.Stats() }},
 	} {
 		assert.Zero(t, testing.AllocsPerRun(2000, tt.call), "allocations of %s", tt.name)
 	}

@@ -152,6 +152,14 @@ func (c *Cache) Has(k []byte) bool {
 	return got == hit
 }
 
+// Peek is [Cache.HasGet] of a caller who is not to be noticed: it does not count as a lookup in
+// [Stats] nor with the policy, so it changes neither hit ratios nor what is evicted next. Use it
+// in tests, debug pages and copies of a cache. It allocates and locks what Get does.
+func (c *Cache) Peek(dst, k []byte) ([]byte, bool) {
+	out, _, got := c.lookup(dst, k, unhashed, withValue)
+	return out, got == hit
+}
+
 // View calls fn with the value of k and reports whether k was there; on a miss fn is not
 // called. v is a buffer that later Views use again: it is valid, and fn's to change, until fn
 // returns. No lock is held while fn runs. View does not allocate but

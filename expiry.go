@@ -118,6 +118,18 @@ func (c *Cache) TTL(k []byte) (time.Duration, bool) {
 	return left, left > 0 // it may have expired since
 }
 
+// GetWithTTL is [Cache.HasGet] and [Cache.TTL] in one lookup, of the same entry: the value of k,
+// appended to dst, how long it is still there for at the most, and whether k was there. The
+// time is 0 for an entry that never expires, above 0 for one that does, and 0 on a miss. It
+// counts as one lookup, and allocates and locks what Get does.
+func (c *Cache) GetWithTTL(dst, k []byte) ([]byte, time.Duration, bool) {
+	out, expiry, got := c.lookup(dst, k, unhashed, getMode)
+	if got != hit || expiry == 0 {
+		return out, 0, got == hit
+	}
+	return out, max(c.shared.Until(expiry), 1), true // it may have expired since: that is not never
+}
+
 // DeleteExpired removes all entries that have expired when it is called, and returns how many
 // it removed, negative entries among them (see [Cache.GetOrLoad]), but for those that
 // [Options].StaleIfError keeps. It looks at all records of

@@ -43,7 +43,9 @@ func TestExpiry_EveryLookup(t *testing.T) {
 			_, n := c.GetBatch(nil, [][]byte{k}, make([][]byte, 1))
 			return n == 1
 		},
-		"TTL": func(c *Cache, k []byte) bool { _, ok := c.TTL(k); return ok },
+		"Peek":       func(c *Cache, k []byte) bool { _, ok := c.Peek(nil, k); return ok },
+		"TTL":        func(c *Cache, k []byte) bool { _, ok := c.TTL(k); return ok },
+		"GetWithTTL": func(c *Cache, k []byte) bool { _, _, ok := c.GetWithTTL(nil, k); return ok },
 	}
 	for _, size := range []int{1, 40_000, floorValue} { // short, long, and in a large bucket
 		for offset := time.Duration(0); offset < clock.Tick; offset += clock.Tick / 3 {
@@ -61,6 +63,55 @@ func TestExpiry_EveryLookup(t *testing.T) {
 }
 
 const floorValue = minMaxBytes / 16
+
+// GetWithTTL tells both of one entry, and never 0 of one that expires.
+func TestGetWithTTL(t *testing.T) {
+	for _, size := range []int{0, 1, 40_000, floorValue} { // short, long, and in a large bucket
+		c, age := timedCache(t, defaultGeometry(minMaxBytes))
+		k, value := []byte("k"), make([]byte, size)
+		check := func(want []byte, wantTTL time.Duration, wantOK bool) {
+			t.Helper()
+			before := c.Stats()
+			v, ttl, ok := c.GetWithTTL([]byte("dst "), k)
+			assert.Equal(t, append([]byte("dst "), want...), v)
+			assert.Equal(t, wantTTL, ttl)
+			assert.Equal(t, wantOK, ok)
+			after := c.Stats()
+			assert.Equal(t, before.GetCalls+1, after.GetCalls, "it is one lookup")
+			assert.Equal(t, wantOK, before.Misses == after.Misses)
+		}
+		check(nil, 0, false)
+		require.NoError(t, c.Set(k, value))
+		check(value, 0, true)
+		require.NoError(t, c.SetWithTTL(k, value, time.Minute))
+		check(value, time.Minute, true)
+		*age += time.Minute - clock.Tick
+		check(value, clock.Tick, true)
+		*age += clock.Tick
+		check(nil, 0, false)
+	}
+}
+
+// The clock goes on between the lookup and the question how long there is left.
+func TestGetWithTTL_ExpiresMeanwhile(t *testing.T) {
+	age, asked := time.Duration(0), 0
+	g := tiny(1, 1024, 32)
+	g.now = func() time.Duration {
+		if asked++; asked == 2 { // the first is whether it has expired
+			age += time.Hour
+		}
+		return age
+	}
+	c := mustCache(t, g)
+	mustSet(t, c, "k", "v", time.Minute)
+	asked = 0
+	v, ttl, ok := c.GetWithTTL(nil, []byte("k"))
+	require.Equal(t, "v", string(v))
+	require.True(t, ok)
+	require.Equal(t, time.Duration(1), ttl, "0 would be for ever")
+	_, _, ok = c.GetWithTTL(nil, []byte("k"))
+	require.False(t, ok)
+}
 
 func TestExpiry_SetWithTTL(t *testing.T) {
 	g := defaultGeometry(minMaxBytes)

@@ -60,6 +60,7 @@ func everyCall() []call {
 			_, _, _ = c.GetOrLoadBatch(context.Background(), nil, [][]byte{k, k}, make([][]byte, 2),
 				func(context.Context, [][]byte) ([]Loaded, error) { return []Loaded{{Value: v}}, nil })
 		}},
+		{"GetWithTTL", func(c *Cache, k, _ []byte) { c.GetWithTTL(nil, k) }},
 		{"Has", func(c *Cache, k, _ []byte) { c.Has(k) }},
 		{"HasGet", func(c *Cache, k, _ []byte) { c.HasGet(nil, k) }},
 		{"Keys", func(c *Cache, _, _ []byte) {
@@ -68,6 +69,7 @@ func everyCall() []call {
 		}},
 		{"Len", func(c *Cache, _, _ []byte) { c.Len() }},
 		{"Namespace", func(c *Cache, k, _ []byte) { c.Namespace(string(k)) }},
+		{"Peek", func(c *Cache, k, _ []byte) { c.Peek(nil, k) }},
 		{"ReadFrom", func(c *Cache, _, _ []byte) {
 			var h snapshot.Header
 			_, _ = c.ReadFrom(bytes.NewReader(new(snapshot.End).Append(h.Append(nil), &h)))
@@ -88,6 +90,7 @@ func everyCall() []call {
 		{"SetIfAbsent", func(c *Cache, k, v []byte) { _, _ = c.SetIfAbsent(k, v) }},
 		{"SetIfChanged", func(c *Cache, k, v []byte) { _, _ = c.SetIfChanged(k, v[1:]) }},
 		{"SetWithTTL", func(c *Cache, k, v []byte) { _ = c.SetWithTTL(k, v, time.Hour) }},
+		{"Stats", func(c *Cache, _, _ []byte) { c.Stats() }},
 		{"TTL", func(c *Cache, k, _ []byte) { c.TTL(k) }},
 		{"Touch", func(c *Cache, k, _ []byte) { c.Touch(k, time.Hour) }},
 		{"Update", func(c *Cache, k, v []byte) { _ = c.Update(k, keep(v)) }},

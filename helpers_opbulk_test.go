@@ -131,3 +131,34 @@ func (r *runner) resize(o op) error {
 	}
 	return r.gauges()
 }
+
+// peek reads what a Has finds then, and is not counted.
+func (r *runner) peek(o op) error {
+	hits, misses := r.c.counters.Sum()
+	got, ok := r.c.Peek(r.dst[:0], r.keyOf(o.id))
+	if h, m := r.c.counters.Sum(); h != hits || m != misses {
+		return fmt.Errorf("Peek counted %d hits and %d misses", h-hits, m-misses)
+	}
+	if r.dst = got; ok {
+		if err := r.hit(o.id, got); err != nil {
+			return err
+		}
+	}
+	return r.found(o.id, r.c.Has(r.keyOf(o.id)))
+}
+
+func (r *runner) view(o op) error {
+	var err error
+	calls := 0
+	ok := r.c.View(r.keyOf(o.id), func(v []byte) {
+		calls++
+		err = r.hit(o.id, v)
+	})
+	if ok != (calls == 1) || calls > 1 {
+		return fmt.Errorf("returned %v and called back %d times", ok, calls)
+	}
+	if !ok {
+		return r.found(o.id, false)
+	}
+	return err
+}

@@ -320,6 +320,15 @@ func (r *runner) touch(o op) error {
 
 func (r *runner) ttl(o op) error {
 	left, ok := r.c.TTL(r.keyOf(o.id))
+	if o.flags&4 != 0 {
+		var v []byte
+		v, left, ok = r.c.GetWithTTL(r.dst[:0], r.keyOf(o.id))
+		if r.dst = v; ok {
+			if err := r.hit(o.id, v); err != nil {
+				return err
+			}
+		}
+	}
 	if err := r.found(o.id, ok); err != nil {
 		return err
 	}

@@ -180,6 +180,9 @@ func (r *runner) step(o op) error {
 	case opGet, opHasGet:
 		return r.get(o)
 	case opHas:
+		if o.flags&4 != 0 {
+			return r.peek(o)
+		}
 		return r.found(o.id, r.c.Has(r.keyOf(o.id)))
 	case opGetBatch:
 		return r.getBatch(o)
@@ -345,22 +348,6 @@ func (r *runner) get(o op) error {
 		return r.found(o.id, false)
 	}
 	return r.hit(o.id, got[len(before):])
-}
-
-func (r *runner) view(o op) error {
-	var err error
-	calls := 0
-	ok := r.c.View(r.keyOf(o.id), func(v []byte) {
-		calls++
-		err = r.hit(o.id, v)
-	})
-	if ok != (calls == 1) || calls > 1 {
-		return fmt.Errorf("returned %v and called back %d times", ok, calls)
-	}
-	if !ok {
-		return r.found(o.id, false)
-	}
-	return err
 }
 
 // getBatch reads a few keys at once, some of them twice, some never set.

@@ -210,8 +210,34 @@ func TestPolicy_AGhostCountsOnce(t *testing.T) {
 		}
 	}
 	before := found()
-	c.TTL(key(0))
-	require.Equal(t, before, found(), "a call that is no read")
+	for id := range uint64(1000) {
+		c.TTL(key(id))
+		c.Peek(nil, key(id))
+	}
+	require.Equal(t, before, found(), "calls that are no reads")
+}
+
+// What is peeked at leaves as what nobody has read does, and its ghost is not found.
+func TestPeek_LeavesThePolicyAlone(t *testing.T) {
+	counts := func(peek bool) (s Stats, hits int) {
+		c := mustCache(t, tiny(16, 1024, 32))
+		next, key, dst := skewed(3, 60_000), make([]byte, 8), make([]byte, 0, 100)
+		for id := range uint64(60_000) {
+			if peek {
+				binary.LittleEndian.PutUint64(key, next())
+				if _, ok := c.Peek(dst, key); ok {
+					hits++
+				}
+			}
+			binary.LittleEndian.PutUint64(key, id)
+			require.NoError(t, c.Set(key, make([]byte, 100)))
+		}
+		return c.Stats(), hits
+	}
+	want, _ := counts(false)
+	got, hits := counts(true)
+	require.NotZero(t, hits, "it found nothing: the test proves little")
+	require.Equal(t, want, got)
 }
 
 // The counters of causes add up, and tell a policy by its traces.

@@ -128,6 +128,13 @@ func (s Stats) HitRatio() float64 {
 	return float64(s.GetCalls-s.Misses) / float64(s.GetCalls)
 }
 
+// Stats returns the counters and gauges of the cache: [Cache.UpdateStats] of a new Stats.
+func (c *Cache) Stats() Stats {
+	var s Stats
+	c.UpdateStats(&s)
+	return s
+}
+
 // UpdateStats adds the counters and gauges of the cache to s. It takes every bucket's lock for
 // a moment, one after another, and does not allocate.
 func (c *Cache) UpdateStats(s *Stats) {
