@@ -93,6 +93,7 @@ func TestCache_DoesNotAllocate(t *testing.T) {
 		{"Len", func() { c.Len() }},
 		{"UpdateStats", func() { var s ringcache.Stats; c.UpdateStats(&s) }},
 		{"Stats", func() { c.Stats() }},
+		{"Sizing", func() { c.Sizing() }},
 	} {
 		assert.Zero(t, testing.AllocsPerRun(2000, tt.call), "allocations of %s", tt.name)
 	}

@@ -55,7 +55,10 @@ type bucket struct {
 	expirer   expirer
 	evictions *[]evicted // what has left under the lock; nil without OnEvict
 
-	sought [ringCount]atomic.Uint32 // ghosts of each ring that lookups have found
+	sought     [ringCount]atomic.Uint32 // ghosts of each ring that lookups have found
+	nearMisses atomic.Uint64            // lookups that have missed and found one
+
+	marks [ringCount]mark // they tell how long entries stay
 
 	inflow arrival // records set that shared.arrivals does not know of yet
 	counters
@@ -414,6 +417,7 @@ func (b *bucket) learnLocked() {
 	mean := b.liveBytesLocked() / max(live, 1)
 	b.mean = min(mean, math.MaxInt32)
 	b.shapeLocked(mean)
+	b.watchMarksLocked()
 	if b.policy.Kind == policy.FIFO {
 		return
 	}
@@ -455,6 +459,7 @@ func (b *bucket) forgetLocked() {
 	b.hasTTL = false
 	b.hint = hintUnknown
 	b.next.known = false
+	b.marks = [ringCount]mark{}
 }
 
 // close makes every later call miss. The memory goes with the pool.

@@ -278,6 +278,45 @@ func (b *bucket) promoteLocked(p index.Place, hd record.Header, w *policy.Work) 
 	b.promotions++
 }
 
+// mark is a place in a ring that was its head once. When the tail has passed it, it is known
+// how long entries stay in the ring, for two words of a bucket and nothing of an entry.
+type mark struct {
+	pos  uint64 // with markSet, unless there is none
+	at   span   // the time when it was the head
+	life span   // of the mark before; sets is 0 if there was none
+}
+
+// markSet tells that there is a mark: no position has that bit.
+const markSet = 1 << 63
+
+// span is a time, or what lies between two: in ticks, and in records that the cache has
+// stored. Both go round, so only a difference means something.
+type span struct{ ticks, sets uint32 }
+
+// since returns what lies between two times.
+func (s span) since(at span) span { return span{s.ticks - at.ticks, s.sets - at.sets} }
+
+// watchMarksLocked looks whether the tails have passed their marks. It is called for each
+// chunk of records stored; what a tail has moved beyond its mark by then is taken off.
+func (b *bucket) watchMarksLocked() {
+	for i := range b.rings {
+		r, m := &b.rings[i], &b.marks[i]
+		beyond := r.Gone(m.pos)
+		if m.pos&markSet != 0 && (beyond == 0 || beyond > r.Mask/2) {
+			continue // the head, or live
+		}
+		now := span{ticks: b.shared.Now(), sets: b.shared.arrivals.stored.Load()}
+		if m.pos&markSet != 0 && b.policy.Dropping() { // else nothing has been evicted yet
+			part := float64(r.Size) / float64(r.Size+beyond)
+			life := now.since(m.at)
+			life.ticks = uint32(part*float64(life.ticks) + 0.5)
+			life.sets = max(1, uint32(part*float64(life.sets)+0.5))
+			m.life = life
+		}
+		m.pos, m.at = r.Head()|markSet, now
+	}
+}
+
 // rotateLocked moves the record at the tail of a ring to its head.
 func (b *bucket) rotateLocked(in policy.Ring, p index.Place, hd record.Header) {
 	var short [256]byte

@@ -196,12 +196,18 @@ func (b *bucket) isStale(f *found, mode lookupMode) bool {
 	return mode&orStale != 0 && b.shared.Now() < b.shared.KeptUntil(f.Expiry)
 }
 
-// seek notes that a lookup has found a ghost in a slot, once for each. What is torn does
-// little harm: at worst a live entry is on trial.
+// seek counts a miss that has found a ghost in a slot, and notes the ghost for the policy,
+// once for each. What is torn does little harm: at worst a live entry is on trial. With FIFO
+// what is not near has gone from a larger cache too.
 //
 //go:norace
 func (b *bucket) seek(slot *atomic.Uint64) {
-	if s := slot.Load(); b.touches && b.isNear(s) && index.Mark(slot, s) {
+	s := slot.Load()
+	near := b.isNear(s)
+	if near || b.touches {
+		b.nearMisses.Add(1)
+	}
+	if near && b.touches && index.Mark(slot, s) {
 		b.sought[index.Ring(s)].Add(1)
 	}
 }

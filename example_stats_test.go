@@ -14,6 +14,7 @@ var exampleStats = ringcache.Stats{
 	SetCalls:       90_311,
 	DelCalls:       12,
 	Misses:         83_112,
+	NearMisses:     18_205,
 	EvictedEntries: 32_051,
 	EvictedBytes:   15_448_582,
 	EvictedSmall:   30_007,
@@ -22,6 +23,7 @@ var exampleStats = ringcache.Stats{
 	Reinsertions:   11_020,
 	GhostHits:      4_408,
 	EntriesCount:   58_248,
+	GhostsCount:    29_770,
 	BytesSize:      28_075_536,
 	MaxBytesSize:   32 << 20,
 	ReservedBytes:  33_400_832,
@@ -30,7 +32,7 @@ var exampleStats = ringcache.Stats{
 
 func ExampleStats_String() {
 	fmt.Println(exampleStats)
-	// Output: 1204512 gets, 93.1 % hits, 83112 misses, 90311 sets, 12 dels; 58248 entries, 26.8 MB of 32.0 MB, 31.9 MB reserved, 1.0 MB of it index; 32051 evicted (30007 small, 2044 main, 0 crowd), 14.7 MB; 0 expired, 0 B; 41870 promoted, 11020 reinserted, 4408 ghost hits, 0 collisions, 0 corruptions; 0 loads, 0 of them failed, 0 dropped, 0 stale hits; 0 loaded from snapshots, 0 blocks discarded; 0 recovered, 0 B, 0 records discarded
+	// Output: 1204512 gets, 93.1 % hits, 83112 misses, 18205 near, 90311 sets, 12 dels; 58248 entries, 26.8 MB of 32.0 MB, 31.9 MB reserved, 1.0 MB of it index; 32051 evicted (30007 small, 2044 main, 0 crowd), 14.7 MB; 0 expired, 0 B; 41870 promoted, 11020 reinserted, 29770 ghosts, 4408 ghost hits, 0 collisions, 0 corruptions; 0 loads, 0 of them failed, 0 dropped, 0 stale hits; 0 loaded from snapshots, 0 blocks discarded; 0 recovered, 0 B, 0 records discarded
 }
 
 func ExampleStats_HitRatio() {
@@ -80,5 +82,5 @@ func ExampleStats_LogValue() {
 	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: noTime}))
 
 	logger.Info("an hour later", "cache", exampleStats)
-	// Output: level=INFO msg="an hour later" cache.get_calls=1204512 cache.set_calls=90311 cache.del_calls=12 cache.loads=0 cache.load_errors=0 cache.loads_dropped=0 cache.stale_hits=0 cache.misses=83112 cache.collisions=0 cache.corruptions=0 cache.evicted_entries=32051 cache.evicted_bytes=15448582 cache.evicted_small=30007 cache.evicted_main=2044 cache.evicted_crowd=0 cache.expired_entries=0 cache.expired_bytes=0 cache.promotions=41870 cache.reinsertions=11020 cache.ghost_hits=4408 cache.loaded_entries=0 cache.discarded_blocks=0 cache.recovered_entries=0 cache.recovered_bytes=0 cache.discarded_records=0 cache.entries_count=58248 cache.bytes_size=28075536 cache.max_bytes_size=33554432 cache.reserved_bytes=33400832 cache.index_bytes=1048576
+	// Output: level=INFO msg="an hour later" cache.get_calls=1204512 cache.set_calls=90311 cache.del_calls=12 cache.loads=0 cache.load_errors=0 cache.loads_dropped=0 cache.stale_hits=0 cache.misses=83112 cache.near_misses=18205 cache.collisions=0 cache.corruptions=0 cache.evicted_entries=32051 cache.evicted_bytes=15448582 cache.evicted_small=30007 cache.evicted_main=2044 cache.evicted_crowd=0 cache.expired_entries=0 cache.expired_bytes=0 cache.promotions=41870 cache.reinsertions=11020 cache.ghost_hits=4408 cache.loaded_entries=0 cache.discarded_blocks=0 cache.recovered_entries=0 cache.recovered_bytes=0 cache.discarded_records=0 cache.entries_count=58248 cache.ghosts_count=29770 cache.bytes_size=28075536 cache.max_bytes_size=33554432 cache.reserved_bytes=33400832 cache.index_bytes=1048576
 }

@@ -90,6 +90,7 @@ func everyCall() []call {
 		{"SetIfAbsent", func(c *Cache, k, v []byte) { _, _ = c.SetIfAbsent(k, v) }},
 		{"SetIfChanged", func(c *Cache, k, v []byte) { _, _ = c.SetIfChanged(k, v[1:]) }},
 		{"SetWithTTL", func(c *Cache, k, v []byte) { _ = c.SetWithTTL(k, v, time.Hour) }},
+		{"Sizing", func(c *Cache, _, _ []byte) { c.Sizing() }},
 		{"Stats", func(c *Cache, _, _ []byte) { c.Stats() }},
 		{"TTL", func(c *Cache, k, _ []byte) { c.TTL(k) }},
 		{"Touch", func(c *Cache, k, _ []byte) { c.Touch(k, time.Hour) }},

@@ -178,6 +178,7 @@ func (a *arrival) add(n int) {
 // arrivals tell how many of the bytes stored lately were of large records, and how
 // large records are. The counts are halved when the bytes reach the cache's size.
 type arrivals struct {
+	stored       atomic.Uint32 // all records, never halved: it goes round
 	records      atomic.Int64
 	small, large atomic.Int64 // bytes
 	held         atomic.Int64 // bytes that the large buckets hold
@@ -200,6 +201,7 @@ func (s *shared) arrive(news arrival, large bool) {
 		side = &a.large
 	}
 	side.Add(int64(news.bytes))
+	a.stored.Add(uint32(news.records))
 	r, sm, lg := a.records.Add(int64(news.records)), a.small.Load(), a.large.Load()
 	s.weigh(r, sm+lg)
 	if sm+lg > s.maxBytes.Load() {

@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"strings"
 	"unicode"
+
+	"github.com/ringcache/ringcache/internal/policy"
 )
 
 // Stats are counters and gauges of a cache, in the units that each field names.
@@ -40,6 +42,11 @@ type Stats struct {
 
 	// Misses counts those of GetCalls that found nothing.
 	Misses uint64
+
+	// NearMisses counts those of Misses whose key is still remembered from an eviction: the
+	// cache keeps the hashes of some of the entries that it has dropped lately. A larger
+	// cache would have found most of them: see [Stats.Gain].
+	NearMisses uint64
 
 	// Collisions counts live records that a call looked at because their hash was right (40
 	// bits of it), and that turned out to have another key.
@@ -96,6 +103,9 @@ type Stats struct {
 	// expired but have not been removed yet, and the negative entries of GetOrLoad.
 	EntriesCount uint64
 
+	// GhostsCount is the number of evicted entries whose hashes are remembered.
+	GhostsCount uint64
+
 	// BytesSize is the bytes of their records: keys, values, and headers of 3 or 7 bytes, and
 	// 4 bytes more of those with an expiry. A negative entry is a header of 11 bytes and its
 	// key.
@@ -128,6 +138,23 @@ func (s Stats) HitRatio() float64 {
 	return float64(s.GetCalls-s.Misses) / float64(s.GetCalls)
 }
 
+// LargerBy returns how much larger the cache is that [Stats.Gain] is about: 0.5 for one with
+// room for half as many entries more. It is GhostsCount over EntriesCount.
+func (s Stats) LargerBy() float64 {
+	return float64(s.GhostsCount) / float64(max(s.EntriesCount, 1))
+}
+
+// Gain returns what part of the lookups a cache larger by LargerBy would have found besides,
+// from 0 to 1: NearMisses over GetCalls. For a span of time, take both of its end less those
+// of its beginning, as for [Stats.HitRatio].
+//
+// It is an estimate. With the default policy it is a cautious one: for recorded traces, it was
+// 0.34 to 0.95 of what a cache of that size really gained, and 0.2 where half of the lookups
+// were a scan. With PolicyFIFO it was 0.6 to 1.3 of it, mostly right within a tenth.
+func (s Stats) Gain() float64 {
+	return float64(min(s.NearMisses, s.GetCalls)) / float64(max(s.GetCalls, 1))
+}
+
 // Stats returns the counters and gauges of the cache: [Cache.UpdateStats] of a new Stats.
 func (c *Cache) Stats() Stats {
 	var s Stats
@@ -156,6 +183,7 @@ func (c *Cache) UpdateStats(s *Stats) {
 func (b *bucket) updateStats(s *Stats) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	s.NearMisses += b.nearMisses.Load()
 	s.Collisions += b.collisions.Load()
 	s.Corruptions += b.corruptions.Load()
 	s.SetCalls += b.sets
@@ -175,6 +203,8 @@ func (b *bucket) updateStats(s *Stats) {
 	s.ExpiredEntries += b.expired
 	s.ExpiredBytes += b.expiredBytes
 	s.EntriesCount += uint64(b.liveLocked())
+	ghosts := b.ghostsLocked()
+	s.GhostsCount += uint64(ghosts[policy.Small] + ghosts[policy.Main])
 	s.BytesSize += uint64(b.liveBytesLocked())
 	s.IndexBytes += uint64(b.index.Pages() * b.shared.pool.PageSize())
 }
@@ -183,19 +213,19 @@ func (b *bucket) updateStats(s *Stats) {
 // ratio in percent. The wording may change between versions: programs take the fields,
 // [Stats.LogValue] or package [github.com/ringcache/ringcache/expvarstats].
 func (s Stats) String() string {
-	return fmt.Sprintf("%d gets, %.1f %% hits, %d misses, %d sets, %d dels; "+
+	return fmt.Sprintf("%d gets, %.1f %% hits, %d misses, %d near, %d sets, %d dels; "+
 		"%d entries, %v of %v, %v reserved, %v of it index; "+
 		"%d evicted (%d small, %d main, %d crowd), %v; %d expired, %v; "+
-		"%d promoted, %d reinserted, %d ghost hits, %d collisions, %d corruptions; "+
+		"%d promoted, %d reinserted, %d ghosts, %d ghost hits, %d collisions, %d corruptions; "+
 		"%d loads, %d of them failed, %d dropped, %d stale hits; "+
 		"%d loaded from snapshots, %d blocks discarded; "+
 		"%d recovered, %v, %d records discarded",
-		s.GetCalls, 100*s.HitRatio(), s.Misses, s.SetCalls, s.DelCalls,
+		s.GetCalls, 100*s.HitRatio(), s.Misses, s.NearMisses, s.SetCalls, s.DelCalls,
 		s.EntriesCount, byteCount(s.BytesSize), byteCount(s.MaxBytesSize),
 		byteCount(s.ReservedBytes), byteCount(s.IndexBytes),
 		s.EvictedEntries, s.EvictedSmall, s.EvictedMain, s.EvictedCrowd, byteCount(s.EvictedBytes),
 		s.ExpiredEntries, byteCount(s.ExpiredBytes),
-		s.Promotions, s.Reinsertions, s.GhostHits, s.Collisions, s.Corruptions,
+		s.Promotions, s.Reinsertions, s.GhostsCount, s.GhostHits, s.Collisions, s.Corruptions,
 		s.Loads, s.LoadErrors, s.LoadsDropped, s.StaleHits,
 		s.LoadedEntries, s.DiscardedBlocks,
 		s.RecoveredEntries, byteCount(s.RecoveredBytes), s.DiscardedRecords)

@@ -11,8 +11,8 @@ import (
 // 4 bytes of such ticks last for 13.6 years.
 const Tick = 100 * time.Millisecond
 
-// Clock tells how old a cache is. It is read only where something expires. The
-// first tick is 1, so that 0 is free to mean never.
+// Clock tells how old a cache is. It is read where something expires, and now and
+// then for how long entries stay. The first tick is 1, so that 0 is free to mean never.
 type Clock struct {
 	start time.Time            // with a monotonic reading: a wall clock that is set does no harm
 	fake  func() time.Duration // of a test, in place of the time since start
