@@ -45,9 +45,15 @@ type Sizing struct {
 // Sizing takes every bucket's lock for a moment, one after another, and does not allocate.
 func (c *Cache) Sizing() Sizing {
 	now := span{ticks: c.shared.Now(), sets: c.shared.arrivals.stored.Load()}
+	hits, misses := c.counters.Sum()
+	s := Stats{GetCalls: hits + misses}
 	var ages [ringCount]meanLife
-	c.each(func(b *bucket) { b.addLives(&ages, now) })
-	s := c.Stats()
+	c.each(func(b *bucket) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.addLivesLocked(&ages, now)
+		b.addGainLocked(&s)
+	})
 	z := Sizing{LargerBy: s.LargerBy(), Gain: s.Gain()}
 	z.SmallAge, z.SmallAgeSets = ages[policy.Small].mean()
 	z.MainAge, z.MainAgeSets = ages[policy.Main].mean()
@@ -65,11 +71,9 @@ func (m *meanLife) mean() (time.Duration, uint64) {
 	return time.Duration(m.ticks / m.entries * float64(clock.Tick)), uint64(m.sets / m.entries)
 }
 
-// addLives adds what the bucket knows. What was set where the mark now is has not left
+// addLivesLocked adds what the bucket knows. What was set where the mark is now has not left
 // yet, and so stays at least as long.
-func (b *bucket) addLives(to *[ringCount]meanLife, now span) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (b *bucket) addLivesLocked(to *[ringCount]meanLife, now span) {
 	for i := range b.rings {
 		if m := &b.marks[i]; m.life.sets > 0 {
 			n, since := float64(b.rings[i].Entries), now.since(m.at)
@@ -78,4 +82,12 @@ func (b *bucket) addLives(to *[ringCount]meanLife, now span) {
 			to[i].entries += n
 		}
 	}
+}
+
+// addGainLocked adds what the bucket knows of the gain of a larger cache.
+func (b *bucket) addGainLocked(s *Stats) {
+	ghosts := b.ghostsLocked()
+	s.EntriesCount += uint64(b.liveLocked())
+	s.GhostsCount += uint64(ghosts[policy.Small] + ghosts[policy.Main])
+	s.NearMisses += b.nearMisses.Load()
 }

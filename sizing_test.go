@@ -270,7 +270,10 @@ func TestStats_Gain(t *testing.T) {
 // the documentation of Gain says; docs/decisions/0033 has more loads.
 func TestStats_GainIsThatOfALargerCache(t *testing.T) {
 	loads := map[string]func() func() uint64{
-		"uniform":           func() func() uint64 { r := newRand(5); return func() uint64 { return r.Uint64N(20_000) } },
+		"uniform": func() func() uint64 {
+			r := newRand(5)
+			return func() uint64 { return r.Uint64N(20_000) }
+		},
 		"skewed":            func() func() uint64 { return skewed(1, 60_000) },
 		"skewed with scans": func() func() uint64 { return withScans(skewed(2, 60_000)) },
 		"moving": func() func() uint64 {

@@ -6,8 +6,6 @@ import (
 	"reflect"
 	"strings"
 	"unicode"
-
-	"github.com/ringcache/ringcache/internal/policy"
 )
 
 // Stats are counters and gauges of a cache, in the units that each field names.
@@ -183,7 +181,6 @@ func (c *Cache) UpdateStats(s *Stats) {
 func (b *bucket) updateStats(s *Stats) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	s.NearMisses += b.nearMisses.Load()
 	s.Collisions += b.collisions.Load()
 	s.Corruptions += b.corruptions.Load()
 	s.SetCalls += b.sets
@@ -202,9 +199,7 @@ func (b *bucket) updateStats(s *Stats) {
 	s.EvictedBytes += b.evictedBytes
 	s.ExpiredEntries += b.expired
 	s.ExpiredBytes += b.expiredBytes
-	s.EntriesCount += uint64(b.liveLocked())
-	ghosts := b.ghostsLocked()
-	s.GhostsCount += uint64(ghosts[policy.Small] + ghosts[policy.Main])
+	b.addGainLocked(s)
 	s.BytesSize += uint64(b.liveBytesLocked())
 	s.IndexBytes += uint64(b.index.Pages() * b.shared.pool.PageSize())
 }
