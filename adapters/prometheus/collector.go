@@ -40,8 +40,8 @@ var (
 // Collector is a [prometheus.Collector] of the statistics of any number of caches,
 // which may come and go while it is scraped. It is safe for concurrent use.
 //
-// A scrape calls [ringcache.Cache.UpdateStats] once for each cache. That takes each
-// bucket's lock for a moment, and holds up no lookup.
+// A scrape calls [ringcache.Cache.UpdateStats] and [ringcache.Cache.Sizing] once for each
+// cache. Each takes each bucket's lock for a moment, and holds up no lookup.
 //
 // A Collector does not keep its caches alive: when the last other reference to one is
 // gone, the garbage collector takes it, and its name is free again.
@@ -66,7 +66,7 @@ func NewCollector() *Collector {
 func (c *Collector) Register(name string, cache *ringcache.Cache) error {
 	err := ErrNoCache
 	if cache != nil {
-		err = c.register(name, updaterOf(cache))
+		err = c.add(name, &source{update: updaterOf(cache), sizing: sizingOf(cache)})
 	}
 	if err != nil {
 		return fmt.Errorf("ringcache: register cache %q: %w", name, err)
@@ -100,7 +100,7 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-func (c *Collector) register(name string, update updater) error {
+func (c *Collector) add(name string, s *source) error {
 	if name == "" || !utf8.ValidString(name) {
 		return ErrInvalidName
 	}
@@ -109,7 +109,8 @@ func (c *Collector) register(name string, update updater) error {
 	if old := c.caches[name]; old != nil && old.update(new(ringcache.Stats)) {
 		return ErrNameTaken
 	}
-	c.caches[name] = &source{update: update, shown: make([]float64, sampleCount)}
+	s.shown = make([]float64, sampleCount)
+	c.caches[name] = s
 	return nil
 }
 
@@ -148,9 +149,22 @@ func updaterOf(cache *ringcache.Cache) updater {
 	}
 }
 
+// sizingOf returns a function that tells whether the cache is too small; nothing when it
+// is gone.
+func sizingOf(cache *ringcache.Cache) func() ringcache.Sizing {
+	ref := weak.Make(cache)
+	return func() (z ringcache.Sizing) {
+		if cache := ref.Value(); cache != nil {
+			z = cache.Sizing()
+		}
+		return z
+	}
+}
+
 // source is a cache, and what was last shown of it.
 type source struct {
 	update updater
+	sizing func() ringcache.Sizing
 
 	mu    sync.Mutex
 	shown []float64 // for each sample of each metric
@@ -168,10 +182,11 @@ func (s *source) collect(name string, out chan<- prometheus.Metric) bool {
 	if !s.update(&stats) {
 		return false
 	}
+	sizing := s.sizing()
 	i := 0
 	for _, m := range metrics {
-		for _, sample := range m.samples {
-			value := sample.value(&stats)
+		for n, sample := range m.samples {
+			value := m.value(n, &stats, &sizing)
 			if m.kind == prometheus.CounterValue {
 				value = max(value, s.shown[i])
 			}

@@ -29,6 +29,12 @@ func registryOf(t testing.TB, c *Collector) *prometheus.Registry {
 	return r
 }
 
+// register shows what update says, and no ages.
+func (c *Collector) register(name string, update updater) error {
+	none := func() (z ringcache.Sizing) { return z }
+	return c.add(name, &source{update: update, sizing: none})
+}
+
 // fixed is an updater of a cache whose statistics are always s.
 func fixed(s *ringcache.Stats) updater {
 	return func(to *ringcache.Stats) bool {

@@ -13,11 +13,23 @@ type metric struct {
 	kind    prometheus.ValueType
 	label   string
 	samples []sample
+	ages    []age // instead of the samples' values
 }
 
 type sample struct {
 	label string // the value of the metric's label
 	value func(s *ringcache.Stats) float64
+}
+
+// age is what is shown of a ring.
+type age func(z *ringcache.Sizing) float64
+
+// value returns what to show of a sample.
+func (m metric) value(i int, stats *ringcache.Stats, sizing *ringcache.Sizing) float64 {
+	if m.ages != nil {
+		return m.ages[i](sizing)
+	}
+	return m.samples[i].value(stats)
 }
 
 // labels returns the values of the labels that the description names.
@@ -52,6 +64,13 @@ func by(label string, kind prometheus.ValueType, name, help string, samples ...s
 		label:   label,
 		samples: samples,
 	}
+}
+
+// byRing returns a metric of the small ring and of the main ring.
+func byRing(name, help string, small, main age) metric {
+	m := by("ring", gauge, name, help, sample{label: "small"}, sample{label: "main"})
+	m.ages = []age{small, main}
+	return m
 }
 
 // metrics are all that is shown of a cache.
@@ -107,6 +126,10 @@ var metrics = []metric{
 		"Sets of entries that had been dropped not long ago. A larger cache would have "+
 			"kept some of them.",
 		func(s *ringcache.Stats) float64 { return float64(s.GhostHits) }),
+	one(counter, "near_misses_total",
+		"Lookups that missed an entry that had been dropped not long ago. A larger cache "+
+			"would have found most of them.",
+		func(s *ringcache.Stats) float64 { return float64(s.NearMisses) }),
 	one(counter, "hash_collisions_total",
 		"Entries that a call looked at and that turned out to have another key.",
 		func(s *ringcache.Stats) float64 { return float64(s.Collisions) }),
@@ -133,6 +156,19 @@ var metrics = []metric{
 	one(gauge, "entries",
 		"Entries in the cache, with expired ones that have not been removed yet.",
 		func(s *ringcache.Stats) float64 { return float64(s.EntriesCount) }),
+	one(gauge, "ghosts",
+		"Dropped entries that are still remembered. So many entries more would a cache have "+
+			"that finds the near misses.",
+		func(s *ringcache.Stats) float64 { return float64(s.GhostsCount) }),
+	byRing("eviction_age_seconds",
+		"How long entries are in a ring before they are dropped, unless they are read. 0 is "+
+			"not known yet.",
+		func(z *ringcache.Sizing) float64 { return z.SmallAge.Seconds() },
+		func(z *ringcache.Sizing) float64 { return z.MainAge.Seconds() }),
+	byRing("eviction_age_sets",
+		"The same, in values that the cache has stored meanwhile.",
+		func(z *ringcache.Sizing) float64 { return float64(z.SmallAgeSets) },
+		func(z *ringcache.Sizing) float64 { return float64(z.MainAgeSets) }),
 	one(gauge, "entries_bytes",
 		"Bytes of the entries: keys, values and headers.",
 		func(s *ringcache.Stats) float64 { return float64(s.BytesSize) }),

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"reflect"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -51,6 +52,29 @@ func TestMetrics_CoverStats(t *testing.T) {
 	}
 }
 
+// So has a new field of Sizing.
+func TestMetrics_CoverSizing(t *testing.T) {
+	leftOut := map[string]string{
+		"LargerBy": "ringcache_ghosts over ringcache_entries",
+		"Gain":     "ringcache_near_misses_total over ringcache_lookups_total",
+	}
+	var z ringcache.Sizing
+	caches := NewCollector()
+	require.NoError(t, caches.add("pages", &source{
+		update: fixed(&ringcache.Stats{}), sizing: func() ringcache.Sizing { return z },
+	}))
+	fields := reflect.ValueOf(&z).Elem()
+	for i := range fields.NumField() {
+		name, before := fields.Type().Field(i).Name, string(exposition(t, caches))
+		setNumber(t, fields.Field(i), 1000+i)
+		if leftOut[name] != "" {
+			require.Equal(t, before, string(exposition(t, caches)), "%s is said to be left out", name)
+			continue
+		}
+		require.NotEqual(t, before, string(exposition(t, caches)), "no metric shows Sizing.%s", name)
+	}
+}
+
 // Every field is shown by the right metric: testdata/metrics.txt has been read by a person.
 // RINGCACHE_UPDATE=1 writes it anew.
 func TestMetrics_Golden(t *testing.T) {
@@ -62,9 +86,14 @@ func TestMetrics_Golden(t *testing.T) {
 		ReservedBytes: 22, IndexBytes: 23, LoadedEntries: 24, DiscardedBlocks: 25,
 		RecoveredEntries: 26, RecoveredBytes: 27, DiscardedRecords: 28,
 		StaleHits: 29,
+		NearMisses: 29, GhostsCount: 30,
+	}
+	z := ringcache.Sizing{
+		SmallAge: 1500 * time.Millisecond, MainAge: time.Minute, SmallAgeSets: 31, MainAgeSets: 32,
 	}
 	caches := NewCollector()
-	require.NoError(t, caches.register("pages", fixed(&s)))
+	sizing := func() ringcache.Sizing { return z }
+	require.NoError(t, caches.add("pages", &source{update: fixed(&s), sizing: sizing}))
 	const file = "testdata/metrics.txt"
 	if os.Getenv("RINGCACHE_UPDATE") != "" {
 		require.NoError(t, os.WriteFile(file, exposition(t, caches), 0o644))
