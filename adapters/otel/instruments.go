@@ -101,6 +101,10 @@ var instruments = []instrument{
 		"Sets of entries that had been dropped not long ago. A larger cache would have kept " +
 			"some of them.",
 		one(func(s *ringcache.Stats) uint64 { return s.GhostHits })},
+	{counter, "ringcache.near_misses", "{lookup}",
+		"Lookups that missed an entry that had been dropped not long ago. A larger cache would " +
+			"have found most of them.",
+		one(func(s *ringcache.Stats) uint64 { return s.NearMisses })},
 	{counter, "ringcache.hash.collisions", "{entry}",
 		"Entries that a call looked at and that turned out to have another key.",
 		one(func(s *ringcache.Stats) uint64 { return s.Collisions })},
@@ -135,6 +139,10 @@ var instruments = []instrument{
 	{upDownCounter, "ringcache.entry.count", "{entry}",
 		"Entries in the cache, with expired ones that have not been removed yet.",
 		one(func(s *ringcache.Stats) uint64 { return s.EntriesCount })},
+	{upDownCounter, "ringcache.ghost.count", "{entry}",
+		"Dropped entries that are still remembered. So many entries more would a cache have " +
+			"that finds the near misses.",
+		one(func(s *ringcache.Stats) uint64 { return s.GhostsCount })},
 	{upDownCounter, "ringcache.entry.size", "By",
 		"Size of the entries: keys, values and headers.",
 		one(func(s *ringcache.Stats) uint64 { return s.BytesSize })},
@@ -147,6 +155,31 @@ var instruments = []instrument{
 	{upDownCounter, "ringcache.memory.limit", "By",
 		"The bound on the memory.",
 		one(func(s *ringcache.Stats) uint64 { return s.MaxBytesSize })},
+}
+
+// age is a gauge of what is no amount, with a value for each ring.
+type age struct {
+	name, unit, about string
+	small, main       func(z *ringcache.Sizing) float64
+}
+
+// make returns the instrument of a meter, the same one each time.
+func (a age) make(meter metric.Meter) (metric.Float64ObservableGauge, error) {
+	return meter.Float64ObservableGauge(a.name,
+		metric.WithUnit(a.unit), metric.WithDescription(a.about))
+}
+
+// ages are shown of a cache beside its instruments.
+var ages = []age{
+	{"ringcache.eviction.age", "s",
+		"How long entries are in a ring before they are dropped, unless they are read. 0 is " +
+			"not known yet.",
+		func(z *ringcache.Sizing) float64 { return z.SmallAge.Seconds() },
+		func(z *ringcache.Sizing) float64 { return z.MainAge.Seconds() }},
+	{"ringcache.eviction.distance", "{value}",
+		"The same, in values that the cache has stored meanwhile.",
+		func(z *ringcache.Sizing) float64 { return float64(z.SmallAgeSets) },
+		func(z *ringcache.Sizing) float64 { return float64(z.MainAgeSets) }},
 }
 
 // hits returns the lookups that found their key. The two counts are not of the same

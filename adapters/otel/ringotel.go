@@ -39,6 +39,9 @@ const (
 	// no place for it.
 	EvictionCause = attribute.Key("ringcache.eviction.cause")
 
+	// RingName is of what is told of each ring: "small" or "main".
+	RingName = attribute.Key("ringcache.ring.name")
+
 	// RestorationSource is of what was restored, and of what could not be: "snapshot",
 	// or "file", that of [ringcache.Options].
 	RestorationSource = attribute.Key("ringcache.restoration.source")
@@ -58,9 +61,9 @@ var (
 // called. It returns an error that is [ErrInvalidName] or [ErrNoCache], or the
 // provider's own.
 //
-// Each collection calls [ringcache.Cache.UpdateStats] once. That takes each bucket's
-// lock for a moment, and holds up no lookup. A closed cache is still shown, with the
-// counters that it had and gauges of 0 but for its limit.
+// Each collection calls [ringcache.Cache.UpdateStats] and [ringcache.Cache.Sizing] once.
+// Each takes each bucket's lock for a moment, and holds up no lookup. A closed cache is
+// still shown, with the counters that it had and gauges of 0 but for its limit.
 //
 // Any number of caches may be registered, at any time. Their names must differ, since
 // readers cannot tell apart what they get under one name. The registration does not keep
@@ -72,7 +75,7 @@ func Register(
 	var r metric.Registration
 	err := ErrNoCache
 	if cache != nil {
-		r, err = register(provider, name, updaterOf(cache))
+		r, err = add(provider, name, &source{update: updaterOf(cache), sizing: sizingOf(cache)})
 	}
 	if err != nil {
 		return nil, fmt.Errorf("ringcache: register cache %q: %w", name, err)
@@ -80,14 +83,11 @@ func Register(
 	return r, nil
 }
 
-func register(
-	provider metric.MeterProvider, name string, update updater,
-) (metric.Registration, error) {
+func add(provider metric.MeterProvider, name string, s *source) (metric.Registration, error) {
 	if name == "" || !utf8.ValidString(name) {
 		return nil, ErrInvalidName
 	}
 	meter := provider.Meter(Scope)
-	s := &source{update: update}
 	var all []metric.Observable
 	for _, i := range instruments {
 		made, err := i.make(meter)
@@ -107,7 +107,28 @@ func register(
 			})
 		}
 	}
+	for _, a := range ages {
+		made, err := a.make(meter)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, made)
+		s.addAge(made, name, "small", a.small)
+		s.addAge(made, name, "main", a.main)
+	}
 	return meter.RegisterCallback(s.observe, all...)
+}
+
+// addAge adds what is shown of a ring.
+func (s *source) addAge(
+	made metric.Float64ObservableGauge, name, ring string, value func(z *ringcache.Sizing) float64,
+) {
+	set := attribute.NewSet(CacheName.String(name), RingName.String(ring))
+	s.ages = append(s.ages, ageSample{
+		instrument: made,
+		value:      value,
+		attributes: []metric.ObserveOption{metric.WithAttributeSet(set)},
+	})
 }
 
 // updater adds the statistics of a cache to s, and returns false when the cache is gone.
@@ -125,12 +146,32 @@ func updaterOf(cache *ringcache.Cache) updater {
 	}
 }
 
+// sizingOf returns a function that tells whether the cache is too small; nothing when it
+// is gone.
+func sizingOf(cache *ringcache.Cache) func() ringcache.Sizing {
+	ref := weak.Make(cache)
+	return func() (z ringcache.Sizing) {
+		if cache := ref.Value(); cache != nil {
+			z = cache.Sizing()
+		}
+		return z
+	}
+}
+
 // source is a cache, and what is shown of it.
 type source struct {
 	update updater
+	sizing func() ringcache.Sizing
+	ages   []ageSample
 
 	mu      sync.Mutex // of two readers
 	samples []sample
+}
+
+type ageSample struct {
+	instrument metric.Float64Observable
+	attributes []metric.ObserveOption
+	value      func(z *ringcache.Sizing) float64
 }
 
 type sample struct {
@@ -161,6 +202,10 @@ func (s *source) observe(_ context.Context, to metric.Observer) error {
 		}
 		sm.shown = now
 		to.ObserveInt64(sm.instrument, now, sm.attributes...)
+	}
+	sizing := s.sizing()
+	for _, a := range s.ages {
+		to.ObserveFloat64(a.instrument, a.value(&sizing), a.attributes...)
 	}
 	return nil
 }

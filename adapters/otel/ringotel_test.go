@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/metric/noop"
 	sdk "go.opentelemetry.io/otel/sdk/metric"
@@ -51,6 +52,14 @@ func fixed(s *ringcache.Stats) updater {
 	}
 }
 
+// register shows what update says, and no ages.
+func register(
+	provider metric.MeterProvider, name string, update updater,
+) (metric.Registration, error) {
+	none := func() (z ringcache.Sizing) { return z }
+	return add(provider, name, &source{update: update, sizing: none})
+}
+
 // metrics returns what a reader collects, by name.
 func metrics(t testing.TB, r sdk.Reader) map[string]metricdata.Metrics {
 	t.Helper()
@@ -68,18 +77,26 @@ func metrics(t testing.TB, r sdk.Reader) map[string]metricdata.Metrics {
 }
 
 // values returns what a reader collects, by name and attributes: all but the keys'
-// common beginning.
+// common beginning. Ages are in thousandths.
 func values(t testing.TB, r sdk.Reader) map[string]int64 {
 	t.Helper()
 	all := map[string]int64{}
+	keyOf := func(name string, attributes attribute.Set) string {
+		for _, a := range attributes.ToSlice() {
+			name += fmt.Sprintf(" %s=%s", strings.TrimPrefix(string(a.Key), "ringcache."),
+				a.Value.AsString())
+		}
+		return name
+	}
 	for name, m := range metrics(t, r) {
-		for _, point := range sumOf(t, m).DataPoints {
-			key := name
-			for _, a := range point.Attributes.ToSlice() {
-				key += fmt.Sprintf(" %s=%s", strings.TrimPrefix(string(a.Key), "ringcache."),
-					a.Value.AsString())
+		if gauge, ok := m.Data.(metricdata.Gauge[float64]); ok {
+			for _, point := range gauge.DataPoints {
+				all[keyOf(name, point.Attributes)] = int64(point.Value * 1000)
 			}
-			all[key] = point.Value
+			continue
+		}
+		for _, point := range sumOf(t, m).DataPoints {
+			all[keyOf(name, point.Attributes)] = point.Value
 		}
 	}
 	return all
@@ -130,9 +147,14 @@ func TestRegister_Values(t *testing.T) {
 		ReservedBytes: 22, IndexBytes: 23, LoadedEntries: 24, DiscardedBlocks: 25,
 		RecoveredEntries: 26, RecoveredBytes: 27, DiscardedRecords: 28,
 		StaleHits: 29,
+		NearMisses: 29, GhostsCount: 30,
+	}
+	z := ringcache.Sizing{
+		SmallAge: 1500 * time.Millisecond, MainAge: time.Minute, SmallAgeSets: 31, MainAgeSets: 32,
 	}
 	reader := sdk.NewManualReader()
-	_, err := register(newProvider(t, reader), "pages", fixed(&s))
+	sizing := func() ringcache.Sizing { return z }
+	_, err := add(newProvider(t, reader), "pages", &source{update: fixed(&s), sizing: sizing})
 	require.NoError(t, err)
 	require.Equal(t, map[string]int64{
 		"ringcache.lookups cache.name=pages lookup.result=hit":                        96,
@@ -152,6 +174,12 @@ func TestRegister_Values(t *testing.T) {
 		"ringcache.promotions cache.name=pages":                                       16,
 		"ringcache.reinsertions cache.name=pages":                                     17,
 		"ringcache.ghost.hits cache.name=pages":                                       18,
+		"ringcache.near_misses cache.name=pages":                                      29,
+		"ringcache.ghost.count cache.name=pages":                                      30,
+		"ringcache.eviction.age cache.name=pages ring.name=small":                     1_500,
+		"ringcache.eviction.age cache.name=pages ring.name=main":                      60_000,
+		"ringcache.eviction.distance cache.name=pages ring.name=small":                31_000,
+		"ringcache.eviction.distance cache.name=pages ring.name=main":                 32_000,
 		"ringcache.hash.collisions cache.name=pages":                                  8,
 		"ringcache.corruptions cache.name=pages":                                      9,
 		"ringcache.restorations cache.name=pages restoration.source=snapshot":         24,
@@ -216,7 +244,7 @@ func TestInstruments_FollowTheConventions(t *testing.T) {
 	_, err := Register(newProvider(t, reader), "pages", newCache(t))
 	require.NoError(t, err)
 	all := metrics(t, reader)
-	require.Len(t, all, len(instruments))
+	require.Len(t, all, len(instruments)+len(ages))
 
 	name := regexp.MustCompile(`^ringcache(\.[a-z]+(_[a-z]+)*)+$`)
 	unit := regexp.MustCompile(`^(By|s|\{[a-z]+\})$`)
@@ -226,6 +254,13 @@ func TestInstruments_FollowTheConventions(t *testing.T) {
 		require.Regexp(t, unit, m.Unit, m.Name)
 		require.NotRegexp(t, inName, m.Name, "the unit and the kind tell this")
 		require.Regexp(t, `^[A-Z].*\.$`, m.Description, m.Name)
+		for other := range all {
+			require.False(t, strings.HasPrefix(other, m.Name+"."), "%s is a namespace", m.Name)
+		}
+		if gauge, ok := m.Data.(metricdata.Gauge[float64]); ok {
+			require.Len(t, gauge.DataPoints, 2, "a value for each ring")
+			continue
+		}
 		sum := sumOf(t, m)
 		require.Equal(t, metricdata.CumulativeTemporality, sum.Temporality)
 		plural := strings.HasSuffix(m.Name, "s")
@@ -241,10 +276,22 @@ func TestInstruments_FollowTheConventions(t *testing.T) {
 				require.NotContains(t, all, string(a.Key), "an attribute and an instrument")
 			}
 		}
-		for other := range all {
-			require.False(t, strings.HasPrefix(other, m.Name+"."), "%s is a namespace", m.Name)
-		}
 	}
+}
+
+// The ages are those of the cache.
+func TestRegister_Ages(t *testing.T) {
+	reader, pages := sdk.NewManualReader(), newCache(t)
+	_, err := Register(newProvider(t, reader), "pages", pages)
+	require.NoError(t, err)
+	const small = "ringcache.eviction.distance cache.name=pages ring.name=small"
+	got := values(t, reader)
+	require.Contains(t, got, small)
+	require.Zero(t, got[small])
+	for i := range 100_000 { // more than fit
+		require.NoError(t, pages.Set(fmt.Append(nil, i), make([]byte, 600)))
+	}
+	require.NotZero(t, values(t, reader)[small])
 }
 
 // The README lists exactly the instruments that there are, with their units.
@@ -255,7 +302,11 @@ func TestInstruments_Readme(t *testing.T) {
 	for _, i := range instruments {
 		want = append(want, i.name+" "+i.unit)
 	}
-	row := regexp.MustCompile("(?m)^\\| `(ringcache\\.[a-z.]+)` \\| `(.+?)` \\| .*counter \\|")
+	for _, a := range ages {
+		want = append(want, a.name+" "+a.unit)
+	}
+	row := regexp.MustCompile(
+		"(?m)^\\| `(ringcache\\.[a-z._]+)` \\| `(.+?)` \\| .*(?:counter|gauge) \\|")
 	for _, m := range row.FindAllSubmatch(text, -1) {
 		got = append(got, string(m[1])+" "+string(m[2]))
 	}
@@ -320,6 +371,7 @@ func sampleCount() (n int) {
 	for _, i := range instruments {
 		n += len(i.values)
 	}
+	n += 2 * len(ages)
 	return n
 }
 

@@ -1,6 +1,8 @@
 package ringstatsviz
 
 import (
+	"time"
+
 	"github.com/arl/statsviz"
 
 	"github.com/ringcache/ringcache"
@@ -48,6 +50,11 @@ func rate(name string, counter func(s *ringcache.Stats) uint64) series {
 // level is a gauge as it is.
 func level(name string, gauge func(s *ringcache.Stats) uint64) series {
 	return series{name, func(s *sampler) float64 { return float64(gauge(&s.stats)) }}
+}
+
+// seconds is the age of a ring.
+func seconds(name string, age func(z *ringcache.Sizing) time.Duration) series {
+	return series{name, func(s *sampler) float64 { return age(&s.sizing).Seconds() }}
 }
 
 // plots are all that is shown of a cache.
@@ -98,23 +105,38 @@ var plots = []plot{
 		},
 	}, {
 		name:  "policy",
-		title: "promotions and ghost hits a second",
+		title: "promotions and near misses a second",
 		info: "Entries that moved from the small ring to the main ring, that stayed in the main " +
 			"ring for another round, and that were set again not long after they had been " +
-			"dropped. Many of the last mean that a larger cache would find more keys.",
+			"dropped. And lookups that missed such an entry: a larger cache would have found " +
+			"most of them.",
 		format: "%{y:.4s}/s",
 		series: []series{
 			rate("promotions", func(s *ringcache.Stats) uint64 { return s.Promotions }),
 			rate("reinsertions", func(s *ringcache.Stats) uint64 { return s.Reinsertions }),
 			rate("ghost hits", func(s *ringcache.Stats) uint64 { return s.GhostHits }),
+			rate("near misses", func(s *ringcache.Stats) uint64 { return s.NearMisses }),
 		},
 	}, {
-		name:   "entries",
-		title:  "entries",
-		info:   "Entries in the cache, with expired ones that have not been removed yet.",
+		name:  "ages",
+		title: "how long entries stay",
+		info: "Entries are in the small ring, and in the main ring, for so long before they are " +
+			"dropped, unless they are read. 0 is not known yet. A cache is too small if entries " +
+			"are read later than that.",
+		suffix: "s", format: "%{y:.4s}s",
+		series: []series{
+			seconds("small", func(z *ringcache.Sizing) time.Duration { return z.SmallAge }),
+			seconds("main", func(z *ringcache.Sizing) time.Duration { return z.MainAge }),
+		},
+	}, {
+		name:  "entries",
+		title: "entries",
+		info: "Entries in the cache, with expired ones that have not been removed yet, and " +
+			"dropped ones that are still remembered.",
 		format: "%{y:.4s}",
 		series: []series{
 			level("entries", func(s *ringcache.Stats) uint64 { return s.EntriesCount }),
+			level("ghosts", func(s *ringcache.Stats) uint64 { return s.GhostsCount }),
 		},
 	},
 }

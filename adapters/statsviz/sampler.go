@@ -10,6 +10,17 @@ import (
 // updater adds the statistics of a cache to s, and returns false when the cache is gone.
 type updater func(s *ringcache.Stats) bool
 
+// sizingOf returns a function that sets z to what tells whether the cache is too small,
+// unless the cache is gone.
+func sizingOf(cache *ringcache.Cache) func(z *ringcache.Sizing) {
+	ref := weak.Make(cache)
+	return func(z *ringcache.Sizing) {
+		if cache := ref.Value(); cache != nil {
+			*z = cache.Sizing()
+		}
+	}
+}
+
 func updaterOf(cache *ringcache.Cache) updater {
 	ref := weak.Make(cache)
 	return func(s *ringcache.Stats) bool {
@@ -33,12 +44,16 @@ type sampler struct {
 	before  ringcache.Stats
 	stats   ringcache.Stats
 	ratio   float64
+
+	size   func(z *ringcache.Sizing)
+	sizing ringcache.Sizing
 }
 
-func newSampler(update updater) *sampler {
-	s := &sampler{update: update, now: time.Now}
+func newSampler(update updater, size func(z *ringcache.Sizing)) *sampler {
+	s := &sampler{update: update, now: time.Now, size: size}
 	s.at = s.now()
 	s.update(&s.stats)
+	s.size(&s.sizing)
 	s.ratio = s.stats.HitRatio()
 	return s
 }
@@ -66,6 +81,7 @@ func (s *sampler) next() {
 	if s.update(&stats) {
 		s.stats = stats
 	}
+	s.size(&s.sizing)
 	if span := s.span(); span.GetCalls > 0 {
 		s.ratio = span.HitRatio()
 	}

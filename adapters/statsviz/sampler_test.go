@@ -26,9 +26,14 @@ type clock struct{ at time.Time }
 
 func (c *clock) now() time.Time { return c.at }
 
+// newTestSampler returns a sampler of statistics without ages.
+func newTestSampler(update updater) *sampler {
+	return newSampler(update, func(*ringcache.Sizing) {})
+}
+
 // fixed returns a sampler of a cache whose statistics are always s.
 func fixed(s *ringcache.Stats) (*sampler, *clock) {
-	sampler := newSampler(func(to *ringcache.Stats) bool {
+	sampler := newTestSampler(func(to *ringcache.Stats) bool {
 		*to = *s
 		return true
 	})
@@ -79,6 +84,22 @@ func TestSampler_RatesAndLevels(t *testing.T) {
 	require.Zero(t, got["operations sets"])
 }
 
+// Ages are shown in seconds, once for each round.
+func TestSampler_Ages(t *testing.T) {
+	z, calls := ringcache.Sizing{SmallAge: 1500 * time.Millisecond}, 0
+	s := newSampler(func(*ringcache.Stats) bool { return true }, func(to *ringcache.Sizing) {
+		*to = z
+		calls++
+	})
+	next := values(t, s)
+	got := next()
+	require.InDelta(t, 1.5, got["ages small"], 1e-9)
+	require.Zero(t, got["ages main"])
+	z.MainAge = time.Minute
+	require.InDelta(t, 60, next()["ages main"], 1e-9)
+	require.Equal(t, 3, calls)
+}
+
 // A lookup that starts over takes its count back.
 func TestSampler_CountsThatFall(t *testing.T) {
 	s := ringcache.Stats{GetCalls: 10, Misses: 4}
@@ -105,7 +126,7 @@ func TestSampler_NoTimeHasPassed(t *testing.T) {
 
 func TestSampler_OneUpdateForEachRound(t *testing.T) {
 	calls := 0
-	s := newSampler(func(*ringcache.Stats) bool {
+	s := newTestSampler(func(*ringcache.Stats) bool {
 		calls++
 		return true
 	})
@@ -124,7 +145,7 @@ func TestSampler_LetsTheCacheGo(t *testing.T) {
 		c := ringcache.New(floor)
 		require.NoError(t, c.Set([]byte("key"), nil))
 		runtime.AddCleanup(c, func(struct{}) { close(gone) }, struct{}{})
-		next = values(t, newSampler(updaterOf(c)))
+		next = values(t, newSampler(updaterOf(c), sizingOf(c)))
 		runtime.KeepAlive(c)
 	}()
 	require.Eventually(t, func() bool {

@@ -33,8 +33,8 @@ var (
 )
 
 // Mount puts a page with live plots of the caches and of the Go runtime at [Path] of
-// mux: hit ratio, operations, memory, evictions by cause, and what the policy does, of
-// each cache under its name. It returns an error that is [ErrInvalidName] or
+// mux: hit ratio, operations, memory, evictions by cause, what the policy does, and how
+// long entries stay, of each cache under its name. It returns an error that is [ErrInvalidName] or
 // [ErrNoCache], or that of an option, and has changed nothing then. A mux that has
 // something at Path already panics.
 //
@@ -80,7 +80,7 @@ func plotsOf(name string, cache *ringcache.Cache) ([]statsviz.Option, error) {
 	case cache == nil:
 		return nil, ErrNoCache
 	}
-	s := newSampler(updaterOf(cache))
+	s := newSampler(updaterOf(cache), sizingOf(cache))
 	var options []statsviz.Option
 	for _, p := range plots {
 		built, err := p.config(name, s).Build()
