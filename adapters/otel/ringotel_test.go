@@ -146,7 +146,7 @@ func TestRegister_Values(t *testing.T) {
 		Reinsertions: 17, GhostHits: 18, EntriesCount: 19, BytesSize: 20, MaxBytesSize: 21,
 		ReservedBytes: 22, IndexBytes: 23, LoadedEntries: 24, DiscardedBlocks: 25,
 		RecoveredEntries: 26, RecoveredBytes: 27, DiscardedRecords: 28,
-		StaleHits: 29,
+		StaleHits:  33,
 		NearMisses: 29, GhostsCount: 30,
 	}
 	z := ringcache.Sizing{
@@ -164,7 +164,7 @@ func TestRegister_Values(t *testing.T) {
 		"ringcache.loads cache.name=pages":                                            4,
 		"ringcache.load.errors cache.name=pages":                                      5,
 		"ringcache.load.drops cache.name=pages":                                       6,
-		"ringcache.stale.hits cache.name=pages":                                       29,
+		"ringcache.stale.hits cache.name=pages":                                       33,
 		"ringcache.evictions cache.name=pages eviction.cause=small":                   11,
 		"ringcache.evictions cache.name=pages eviction.cause=main":                    12,
 		"ringcache.evictions cache.name=pages eviction.cause=crowd":                   13,

@@ -85,7 +85,7 @@ func TestMetrics_Golden(t *testing.T) {
 		Reinsertions: 17, GhostHits: 18, EntriesCount: 19, BytesSize: 20, MaxBytesSize: 21,
 		ReservedBytes: 22, IndexBytes: 23, LoadedEntries: 24, DiscardedBlocks: 25,
 		RecoveredEntries: 26, RecoveredBytes: 27, DiscardedRecords: 28,
-		StaleHits: 29,
+		StaleHits:  33,
 		NearMisses: 29, GhostsCount: 30,
 	}
 	z := ringcache.Sizing{
