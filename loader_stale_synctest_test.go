@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"path/filepath"
 	"runtime"
 	"testing"
 	"testing/synctest"
@@ -39,7 +40,7 @@ func TestLoaderStale_WhileLoadsFail(t *testing.T) {
 				_, err := c.GetOrLoad(ctx, nil, k, neverLoads)
 				require.NoError(t, err)
 				require.Zero(t, staleHits(c))
-				time.Sleep(1)
+				time.Sleep(time.Nanosecond)
 				for i := range 4 {
 					if i > 0 {
 						time.Sleep(time.Hour/3 - 1)
@@ -50,7 +51,7 @@ func TestLoaderStale_WhileLoadsFail(t *testing.T) {
 					require.EqualValues(t, i+1, staleHits(c))
 					require.False(t, c.Has(k))
 				}
-				time.Sleep(3)
+				time.Sleep(3 * time.Nanosecond)
 				got, err := c.GetOrLoad(ctx, nil, k, fails)
 				require.ErrorIs(t, err, errDown)
 				require.Nil(t, got)
@@ -247,6 +248,35 @@ func TestLoaderStale_Batch(t *testing.T) {
 		require.Equal(t, "of a, of b", c.loadBatch(t.Context(), "a b", new(echo).load).vals)
 		require.EqualValues(t, 5, staleHits(c))
 	})
+}
+
+// What has expired while nobody had the file does not come back, and what came back is kept
+// as it would have been.
+func TestLoaderStale_InAFile(t *testing.T) {
+	if !offHeap {
+		t.Skip("a file needs mmap")
+	}
+	g := tiny(2, 4096, 12)
+	g.stale = time.Hour
+	var now time.Duration
+	g.now = func() time.Duration { return now }
+	path := filepath.Join(t.TempDir(), "cache")
+	c := mustOpen(t, g, path)
+	require.NoError(t, c.SetWithTTL([]byte("short"), []byte("value"), time.Second))
+	require.NoError(t, c.SetWithTTL([]byte("long"), []byte("value"), time.Minute))
+	require.NoError(t, c.Close())
+	now = 30 * time.Second
+	c = mustOpen(t, g, path)
+	defer closeCache(t, c)
+	require.Equal(t, 1, c.Len())
+	now = 2 * time.Minute
+	r := c.loadBatch(t.Context(), "short long", failsAll)
+	require.Equal(t, "-, value", r.vals)
+	require.ErrorIs(t, r.err, errDown)
+	require.Zero(t, c.DeleteExpired())
+	require.NoError(t, c.validate())
+	now += time.Hour
+	require.Equal(t, 1, c.DeleteExpired())
 }
 
 // A full cache drops what is expired where it comes to it, whether it is kept or not.
