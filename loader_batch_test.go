@@ -118,7 +118,9 @@ func TestLoaderBatch_IsGetBatchOfWhatIsLoaded(t *testing.T) {
 				require.Len(t, keys, want)
 				all := make([]Loaded, len(keys))
 				for i, k := range keys {
-					all[i].Value = valueOf(k)
+					if v := valueOf(k); len(v) > 0 {
+						all[i].Value = v // else nil: an empty value
+					}
 					if k[0]%5 == 0 {
 						all[i] = Loaded{Absent: true}
 					}
@@ -137,24 +139,33 @@ func TestLoaderBatch_IsGetBatchOfWhatIsLoaded(t *testing.T) {
 			wantOut, all := c.GetBatch([]byte("held"), keys, wantVals)
 			require.Equal(t, string(wantOut), string(out))
 			require.LessOrEqual(t, hits, all)
-			at := out[len("held"):]
 			for i, k := range keys {
-				v := vals[i]
-				require.Equal(t, wantVals[i] == nil, v == nil, "key %d", k[0])
-				require.Equal(t, k[0]%3 != 0 && k[0]%5 == 0, v == nil, "key %d", k[0])
-				require.Equal(t, string(wantVals[i]), string(v))
-				if len(v) > 0 {
-					require.Same(t, &at[0], &v[0], "they lie one behind the other")
-					require.Equal(t, len(v), cap(v))
-					at = at[len(v):]
-				}
+				require.Equal(t, k[0]%3 != 0 && k[0]%5 == 0, vals[i] == nil, "key %d", k[0])
 			}
+			requireAllIn(t, out[len("held"):], wantVals, vals[:n])
 			again, hits, err := c.GetOrLoadBatch(t.Context(), nil, keys, vals, neverLoadsAll)
 			require.NoError(t, err)
 			require.Equal(t, string(out), "held"+string(again))
 			require.Equal(t, all, hits)
+			requireAllIn(t, again, wantVals, vals[:n])
 		}
 	}
+}
+
+// requireAllIn fails unless vals are as wanted, and lie one behind the other in out, each
+// limited to its own capacity.
+func requireAllIn(t *testing.T, out []byte, want, vals [][]byte) {
+	t.Helper()
+	for i, v := range vals {
+		require.Equal(t, want[i] == nil, v == nil, "index %d", i)
+		require.Equal(t, string(want[i]), string(v), "index %d", i)
+		if len(v) > 0 {
+			require.Same(t, &out[0], &v[0], "index %d", i)
+			require.Equal(t, len(v), cap(v))
+			out = out[len(v):]
+		}
+	}
+	require.Empty(t, out)
 }
 
 func TestLoaderBatch_Counts(t *testing.T) {
