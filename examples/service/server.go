@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/ringcache/ringcache"
+)
+
+// server is the whole service: database, cache, and HTTP.
+type server struct {
+	db   *database
+	shop *shop // nil without a cache
+	http http.Server
+	url  string
+	ends []func()
+	done chan error
+}
+
+// serve runs the service until the context ends.
+func serve(ctx context.Context, cfg config, out io.Writer) error {
+	s, err := start(ctx, cfg, cfg.serve)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "serving at %s\n", s.url)
+	if s.shop != nil {
+		fmt.Fprintf(out, "cache: %d entries of an earlier run\n", s.stats().RecoveredEntries)
+	}
+	select {
+	case <-ctx.Done():
+	case err := <-s.done:
+		return errors.Join(err, s.stop())
+	}
+	return s.stop()
+}
+
+// start opens everything and begins to serve.
+func start(ctx context.Context, cfg config, addr string) (*server, error) {
+	s := &server{done: make(chan error, 1)}
+	if err := s.open(ctx, cfg, addr); err != nil {
+		s.end()
+		return nil, err
+	}
+	return s, nil
+}
+
+// open is start, which leaves what it has opened if there is an error.
+func (s *server) open(ctx context.Context, cfg config, addr string) (err error) {
+	dir := cfg.dir
+	if dir == "" {
+		if dir, err = os.MkdirTemp("", "shop"); err != nil {
+			return err
+		}
+		s.ends = append(s.ends, func() { os.RemoveAll(dir) })
+	}
+	if s.db, err = openDatabase(ctx, dir, cfg.products); err != nil {
+		return err
+	}
+	s.ends = append(s.ends, func() { s.db.Close() })
+	mux := http.NewServeMux()
+	if cfg.cached {
+		err = s.addShop(mux, dir)
+	} else {
+		addAPI(mux, s.db)
+	}
+	if err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	s.url = "http://" + l.Addr().String()
+	s.http = http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	go func() { s.done <- s.http.Serve(l) }()
+	return nil
+}
+
+// addShop puts the cache before the database, and adds what there is to see of it.
+func (s *server) addShop(mux *http.ServeMux, dir string) error {
+	shop, err := openShop(s.db, dir)
+	if err != nil {
+		return err
+	}
+	s.shop = shop
+	s.ends = append(s.ends, func() { shop.cache.Close() })
+	end, err := addPages(mux, shop.cache)
+	if err != nil {
+		return err
+	}
+	s.ends = append(s.ends, end)
+	addAPI(mux, shop)
+	return nil
+}
+
+// stop lets requests that are under way finish, then closes what they need.
+func (s *server) stop() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	err := s.http.Shutdown(ctx)
+	s.end()
+	return err
+}
+
+// end closes what was opened, the last first.
+func (s *server) end() {
+	for i := len(s.ends) - 1; i >= 0; i-- {
+		s.ends[i]()
+	}
+}
+
+// stats returns the cache's statistics.
+func (s *server) stats() ringcache.Stats { return s.shop.cache.Stats() }

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"time"
+
+	"github.com/ringcache/ringcache"
+)
+
+// How long an answer of the database may be used. A product that does not exist may be
+// made by somebody who does not come by here, so that is believed for a shorter time.
+const (
+	liveFor   = 10 * time.Minute
+	absentFor = 10 * time.Second
+)
+
+// shop answers from the cache what the database has answered before.
+type shop struct {
+	db       *database
+	cache    *ringcache.Cache
+	lists    *ringcache.Namespace
+	products *ringcache.Typed[int64, product]
+	cheap    *ringcache.Typed[int64, []product] // by category
+}
+
+// openShop makes the cache, which is warm if the directory has the file of an earlier one,
+// however that ended.
+func openShop(db *database, dir string) (*shop, error) {
+	cache, err := ringcache.NewWithOptions(ringcache.Options{
+		MaxBytes:     64 << 20,
+		File:         filepath.Join(dir, "shop.cache"),
+		TTL:          liveFor,
+		TTLJitter:    0.1, // what was loaded together does not expire together
+		StaleIfError: time.Hour,
+	})
+	if err != nil {
+		return nil, err
+	}
+	lists := cache.Namespace("lists")
+	return &shop{
+		db:    db,
+		cache: cache,
+		lists: lists,
+		products: ringcache.NewTyped[int64](cache, ringcache.JSONCodec[product](),
+			ringcache.TypedOptions{Prefix: "product:"}),
+		cheap: ringcache.NewTyped[int64](cache, ringcache.JSONCodec[[]product](),
+			ringcache.TypedOptions{Namespace: lists, Prefix: "cheap:"}),
+	}, nil
+}
+
+// product returns a product, or errNoProduct. Of many that ask for it at once, one asks the
+// database.
+func (s *shop) product(ctx context.Context, id int64) (product, error) {
+	p, err := s.products.GetOrLoad(ctx, id, s.loadProduct)
+	if errors.Is(err, ringcache.ErrAbsent) {
+		return product{}, errNoProduct
+	}
+	return p, err
+}
+
+func (s *shop) loadProduct(ctx context.Context, id int64) (product, time.Duration, error) {
+	p, err := s.db.product(ctx, id)
+	if errors.Is(err, errNoProduct) {
+		return product{}, absentFor, ringcache.ErrAbsent
+	}
+	return p, 0, err // 0: for Options.TTL
+}
+
+// cheapest returns the cheapest products of a category.
+func (s *shop) cheapest(ctx context.Context, category int64) ([]product, error) {
+	return s.cheap.GetOrLoad(ctx, category, s.loadCheapest)
+}
+
+func (s *shop) loadCheapest(
+	ctx context.Context, category int64,
+) ([]product, time.Duration, error) {
+	list, err := s.db.cheapest(ctx, category)
+	return list, 0, err
+}
+
+// setPrice writes to the database first. What was cached before is gone when it returns, and
+// so is what a load is reading meanwhile. Which lists a price is on is not known, so all go:
+// that takes as long for a million as for one.
+func (s *shop) setPrice(ctx context.Context, id, price int64) (product, error) {
+	p, err := s.db.setPrice(ctx, id, price)
+	if err != nil {
+		return p, err
+	}
+	s.products.Del(id)
+	return p, s.lists.Invalidate()
+}
