@@ -51,7 +51,8 @@ type bucket struct {
 	entry     policy.Ring // the ring that it goes to, if anything is
 	reserved  reservation
 	next      nextVictim
-	hasTTL    bool // there is a record with room for an expiry, dead or live
+	hasTTL    bool  // there is a record with room for an expiry, dead or live
+	watch     uint8 // counts up to the next look at marks
 	expirer   expirer
 	evictions *[]evicted // what has left under the lock; nil without OnEvict
 
@@ -417,7 +418,9 @@ func (b *bucket) learnLocked() {
 	mean := b.liveBytesLocked() / max(live, 1)
 	b.mean = min(mean, math.MaxInt32)
 	b.shapeLocked(mean)
-	b.watchMarksLocked()
+	if b.watch++; b.watch%watchEach == 0 {
+		b.watchMarksLocked()
+	}
 	if b.policy.Kind == policy.FIFO {
 		return
 	}

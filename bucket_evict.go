@@ -289,15 +289,11 @@ type mark struct {
 // markSet tells that there is a mark: no position has that bit.
 const markSet = 1 << 63
 
-// span is a time, or what lies between two: in ticks, and in records that the cache has
-// stored. Both go round, so only a difference means something.
-type span struct{ ticks, sets uint32 }
+// watchEach is for how many chunks of records stored there is one look at the marks.
+const watchEach = 4
 
-// since returns what lies between two times.
-func (s span) since(at span) span { return span{s.ticks - at.ticks, s.sets - at.sets} }
-
-// watchMarksLocked looks whether the tails have passed their marks. It is called for each
-// chunk of records stored; what a tail has moved beyond its mark by then is taken off.
+// watchMarksLocked looks whether the tails have passed their marks. What a tail has moved
+// beyond its mark by now is taken off, as if both moved evenly.
 func (b *bucket) watchMarksLocked() {
 	for i := range b.rings {
 		r, m := &b.rings[i], &b.marks[i]
@@ -305,7 +301,7 @@ func (b *bucket) watchMarksLocked() {
 		if m.pos&markSet != 0 && (beyond == 0 || beyond > r.Mask/2) {
 			continue // the head, or live
 		}
-		now := span{ticks: b.shared.Now(), sets: b.shared.arrivals.stored.Load()}
+		now := b.shared.spanNow()
 		if m.pos&markSet != 0 && b.policy.Dropping() { // else nothing has been evicted yet
 			part := float64(r.Size) / float64(r.Size+beyond)
 			life := now.since(m.at)

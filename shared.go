@@ -212,6 +212,16 @@ func (s *shared) arrive(news arrival, large bool) {
 	}
 }
 
+// span is a time, or what lies between two: in ticks, and in records that the cache has
+// stored. Both go round, so only a difference means something.
+type span struct{ ticks, sets uint32 }
+
+// spanNow returns the time that it is. Under one lock, a later one is not less.
+func (s *shared) spanNow() span { return span{s.Now(), s.arrivals.stored.Load()} }
+
+// since returns what lies between two times.
+func (s span) since(at span) span { return span{s.ticks - at.ticks, s.sets - at.sets} }
+
 // weigh decides whether the cache is sparse.
 func (s *shared) weigh(records, bytes int64) {
 	if records < leastRecords || bytes <= 0 {

@@ -44,14 +44,13 @@ type Sizing struct {
 //
 // Sizing takes every bucket's lock for a moment, one after another, and does not allocate.
 func (c *Cache) Sizing() Sizing {
-	now := span{ticks: c.shared.Now(), sets: c.shared.arrivals.stored.Load()}
 	hits, misses := c.counters.Sum()
 	s := Stats{GetCalls: hits + misses}
 	var ages [ringCount]meanLife
 	c.each(func(b *bucket) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.addLivesLocked(&ages, now)
+		b.addLivesLocked(&ages)
 		b.addGainLocked(&s)
 	})
 	z := Sizing{LargerBy: s.LargerBy(), Gain: s.Gain()}
@@ -73,7 +72,9 @@ func (m *meanLife) mean() (time.Duration, uint64) {
 
 // addLivesLocked adds what the bucket knows. What was set where the mark is now has not left
 // yet, and so stays at least as long.
-func (b *bucket) addLivesLocked(to *[ringCount]meanLife, now span) {
+func (b *bucket) addLivesLocked(to *[ringCount]meanLife) {
+	b.watchMarksLocked()
+	now := b.shared.spanNow()
 	for i := range b.rings {
 		if m := &b.marks[i]; m.life.sets > 0 {
 			n, since := float64(b.rings[i].Entries), now.since(m.at)

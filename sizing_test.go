@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"path/filepath"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -180,6 +182,34 @@ func TestSizing_File(t *testing.T) {
 	require.Zero(t, c.Sizing().MainAgeSets)
 	set(c, 100_000, uint64(held))
 	require.InEpsilon(t, held, c.Sizing().MainAgeSets, 0.1, "the first one")
+}
+
+// Ages make sense while others set.
+func TestSizing_Concurrent(t *testing.T) {
+	g := tiny(16, 1024, 32)
+	g.policy = PolicyFIFO
+	c := mustCache(t, g)
+	var wg sync.WaitGroup
+	var total atomic.Uint64
+	for i := range uint64(2) {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for id := range uint64(60_000) {
+				key := binary.LittleEndian.AppendUint64(nil, id<<1|i)
+				assert.NoError(t, c.Set(key, make([]byte, 100)))
+				total.Add(1)
+			}
+		}()
+	}
+	for done := false; !done; {
+		z, n := c.Sizing(), total.Load()+2
+		done = n >= 120_000
+		assert.LessOrEqual(t, z.MainAgeSets, n)
+		assert.Less(t, z.MainAge, time.Hour)
+	}
+	wg.Wait()
+	require.InEpsilon(t, c.Len(), c.Sizing().MainAgeSets, 0.1)
 }
 
 // Each lookup of a ghost is a near miss, and nothing else is.
