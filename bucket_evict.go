@@ -289,7 +289,8 @@ type mark struct {
 // markSet tells that there is a mark: no position has that bit.
 const markSet = 1 << 63
 
-// watchEach is for how many chunks of records stored there is one look at the marks.
+// watchEach is for how many chunks of records stored there is one look at the marks. (Above
+// 1: recover learns once, when not all buckets have counted their records.)
 const watchEach = 4
 
 // watchMarksLocked looks whether the tails have passed their marks. What a tail has moved
@@ -302,7 +303,7 @@ func (b *bucket) watchMarksLocked() {
 			continue // the head, or live
 		}
 		now := b.shared.spanNow()
-		if m.pos&markSet != 0 && b.policy.Dropping() { // else nothing has been evicted yet
+		if m.pos&markSet != 0 {
 			part := float64(r.Size) / float64(r.Size+beyond)
 			life := now.since(m.at)
 			life.ticks = uint32(part*float64(life.ticks) + 0.5)

@@ -52,7 +52,6 @@ func (b *bucket) recover() {
 	b.shared.arrive(arrival{n, bytes}, b.large)
 	b.evictions = nil // of what goes now, nobody is told
 	b.learnLocked()
-	b.marks = [ringCount]mark{} // other buckets have not counted theirs yet
 }
 
 // recoverRecordLocked enters the record at pos of a ring, unless it is dead, torn or

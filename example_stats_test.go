@@ -72,6 +72,27 @@ func ExampleStats_HitRatio_since() {
 	// Output: 0.5 1
 }
 
+func ExampleStats_Gain() {
+	fmt.Printf("a cache larger by %.0f %% would find %.1f %% more of the lookups, or rather more\n",
+		100*exampleStats.LargerBy(), 100*exampleStats.Gain())
+	// Output: a cache larger by 51 % would find 1.5 % more of the lookups, or rather more
+}
+
+// A cache is too small if entries leave it before they are read.
+func ExampleCache_Sizing() {
+	cache := ringcache.New(32 << 20)
+	defer cache.Close()
+	for i := range 100_000 { // more than fit
+		_ = cache.Set(fmt.Append(nil, i), make([]byte, 600))
+	}
+
+	const readAfter = 10_000 // Sets; what the application knows
+	if age := cache.Sizing().SmallAgeSets; age > 0 && age < readAfter {
+		fmt.Println("too small: entries that nobody reads at once are gone too soon")
+	}
+	// Output: too small: entries that nobody reads at once are gone too soon
+}
+
 func ExampleStats_LogValue() {
 	noTime := func(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey {

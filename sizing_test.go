@@ -109,6 +109,7 @@ func TestSizing_MainThatStandsStillAges(t *testing.T) {
 	after := a.Sizing()
 	require.NotZero(t, before.MainAgeSets)
 	require.Greater(t, after.MainAgeSets, before.MainAgeSets+5000)
+	require.Greater(t, after.MainAge, before.MainAge+5000*a.each)
 	require.InEpsilon(t, before.SmallAgeSets, after.SmallAgeSets, 0.05)
 }
 

@@ -146,9 +146,10 @@ func (s Stats) LargerBy() float64 {
 // from 0 to 1: NearMisses over GetCalls. For a span of time, take both of its end less those
 // of its beginning, as for [Stats.HitRatio].
 //
-// It is an estimate. With the default policy it is a cautious one: for recorded traces, it was
-// 0.34 to 0.95 of what a cache of that size really gained, and 0.2 where half of the lookups
-// were a scan. With PolicyFIFO it was 0.6 to 1.3 of it, mostly right within a tenth.
+// It is an estimate. With the default policy it is a cautious one: for recorded traces 0.34 to
+// 0.95 of what a cache of that size really gained, for loads with many scans less. It was too
+// high, by a point, where keys are read once and late. With PolicyFIFO it was mostly right
+// within a quarter, but for loops.
 func (s Stats) Gain() float64 {
 	return float64(min(s.NearMisses, s.GetCalls)) / float64(max(s.GetCalls, 1))
 }
