@@ -279,7 +279,7 @@ func (b *bucket) promoteLocked(p index.Place, hd record.Header, w *policy.Work) 
 }
 
 // mark is a place in a ring that was its head once. When the tail has passed it, it is known
-// how long entries stay in the ring, for two words of a bucket and nothing of an entry.
+// how long entries stay in the ring, for three words of a bucket and nothing of an entry.
 type mark struct {
 	pos  uint64 // with markSet, unless there is none
 	at   span   // the time when it was the head

@@ -46,8 +46,8 @@
 //
 // In the terms of the Go memory model, a Set, Del or Reset synchronizes before a lookup
 // that observes its effect. No call covers two keys at one instant: GetBatch,
-// GetOrLoadBatch, SetBatch, All, Keys, Len, Reset, Resize and UpdateStats go from key to
-// key or from bucket to bucket, and may see a part of what others do meanwhile.
+// GetOrLoadBatch, SetBatch, All, Keys, Len, Reset, Resize, Sizing, Stats and UpdateStats go
+// from key to key or from bucket to bucket, and may see a part of what others do meanwhile.
 //
 // No lock is held while a function of the user's runs: not that of View, Update,
 // GetOrLoad, GetOrLoadBatch or [Options].OnEvict, not a codec, not the body of a loop.
