@@ -1,0 +1,159 @@
+package ringmiddleware
+
+import (
+	"context"
+	"log"
+	"net/http"
+	"runtime/debug"
+	"strconv"
+	"time"
+)
+
+// call is one call of the handler, whose response may be kept.
+type call struct {
+	h          *handler
+	q          *query
+	x          *index  // read before the handler is called
+	f          *flight // of those who wait; nil: nobody can
+	background bool    // there is no client
+
+	old      *found // what may be served should the handler fail; nil: nothing
+	replaces bool   // there is an entry that the response takes the place of
+	why      string // the handler is called, in the words of Cache-Status
+}
+
+func newCall(h *handler, q *query, x *index, f *found, why string) *call {
+	return &call{h: h, q: q, x: x, why: why, replaces: f != nil && f.audience >= q.from}
+}
+
+// flightKey returns the key of the flight that a request may lead or join. Requests of
+// different audiences do not wait for each other, since they seldom can share.
+func flightKey(s store, q *query, x *index) string {
+	return string(append(s.entryKey(x, q.r), byte(q.from)))
+}
+
+// run calls the handler, stores the response if that is allowed, and answers w and those who
+// wait. A panic of the handler goes on to the caller.
+func (c *call) run(w http.ResponseWriter) {
+	ctx := c.q.r.Context()
+	if c.f != nil {
+		ctx = c.f.ctx
+		defer c.f.cancel()
+		if !c.background {
+			defer context.AfterFunc(c.q.r.Context(), func() { c.h.m.flights.leaveLead(c.f) })()
+		}
+	}
+	defer c.end(nil) // unless it was ended before
+	r := c.q.r
+	if c.q.from < c.x.passFrom { // else the response is most likely not for the cache
+		r = c.q.inFull(ctx)
+	}
+	rec := &recorder{
+		ResponseWriter: w, m: c.h.m, q: c.q, begun: time.Now(), old: c.old, why: c.why,
+		unshared: func() { c.end(nil) }, header: make(http.Header),
+	}
+	c.h.next.ServeHTTP(rec, r)
+	f := rec.finish(ctx)
+	if f == nil {
+		c.unstored(w, rec, ctx.Err() == nil || c.background)
+		return
+	}
+	m, q := c.h.m, c.q
+	status := "fwd=" + c.why + "; fwd-status=" + strconv.Itoa(f.code)
+	if m.store.put(q.key, c.x, r, q.from, &f.entry) {
+		status += "; stored"
+	}
+	c.end(&outcome{response: f, r: q.r})
+	if rec.state == held && !c.background {
+		m.answer(w, q.r, f, rec.sent.Get("Age"), status)
+	}
+}
+
+// unstored does what is left to do for a response that is not kept. Its handler may have been
+// told to stop.
+func (c *call) unstored(w http.ResponseWriter, rec *recorder, done bool) {
+	m, q := c.h.m, c.q
+	switch {
+	case rec.failed:
+		c.old.now += time.Since(rec.begun)
+		c.end(&outcome{response: c.old, r: q.r, failed: true})
+		if !c.background {
+			status := "fwd=stale; fwd-status=" + strconv.Itoa(rec.code)
+			m.answer(w, q.r, c.old, wholeSeconds(c.old.now), status)
+		}
+	case done && rec.code < 500:
+		m.store.pass(q.key, c.x, q.from)
+		if c.replaces && rec.code != http.StatusNotModified {
+			m.store.remove(c.x, q.r)
+		}
+	}
+}
+
+// end tells those who wait what the call has brought. Only the first time counts.
+func (c *call) end(result *outcome) {
+	if c.f != nil {
+		c.h.m.flights.end(c.f, result)
+	}
+}
+
+// share answers a request that has waited by what the call of another has brought. It reports
+// false if the request is to look into the cache again.
+func (c *call) share(w http.ResponseWriter, result *outcome) bool {
+	if result == nil {
+		c.run(w)
+		return true
+	}
+	f := result.response
+	if f == nil || !f.sameFor(c.q.r, result.r) {
+		return false
+	}
+	u, _ := c.q.use(f)
+	if u < ifError || u == ifError && !result.failed {
+		c.run(w)
+		return true
+	}
+	c.h.m.answer(w, c.q.r, f, wholeSeconds(f.now), "fwd="+c.why+"; collapsed")
+	return true
+}
+
+// runInBackground is run without a client.
+func (c *call) runInBackground() {
+	defer func() {
+		if v := recover(); v != nil && v != http.ErrAbortHandler {
+			logPanic(c.q.r, v)
+		}
+	}()
+	if c.h.changed(c.q, c.x) {
+		c.end(&outcome{})
+		c.f.cancel()
+		return
+	}
+	c.run(&nowhere{header: make(http.Header), cancel: c.f.cancel})
+}
+
+// logPanic logs as the server of the request does.
+func logPanic(r *http.Request, v any) {
+	logf := log.Printf
+	server, ok := r.Context().Value(http.ServerContextKey).(*http.Server)
+	if ok && server.ErrorLog != nil {
+		logf = server.ErrorLog.Printf
+	}
+	logf("ringmiddleware: revalidate %s: panic: %v\n%s", r.URL, v, debug.Stack())
+}
+
+// nowhere is the client of a call in the background. What comes to it is not kept, so there is
+// no use in more of it.
+type nowhere struct {
+	header http.Header
+	cancel context.CancelFunc
+}
+
+func (n *nowhere) Header() http.Header { return n.header }
+
+func (n *nowhere) WriteHeader(code int) {
+	if code >= 200 {
+		n.cancel()
+	}
+}
+
+func (n *nowhere) Write([]byte) (int, error) { return 0, http.ErrHandlerTimeout }

@@ -1,0 +1,58 @@
+package ringmiddleware
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+)
+
+// changer is what the handler writes the response to an unsafe request to. It invalidates
+// before the client can know that something has changed.
+type changer struct {
+	http.ResponseWriter
+	invalidate func()
+	code       int // 0: the handler has not answered yet
+}
+
+// Unwrap lets http.ResponseController find what else the writer can do.
+func (c *changer) Unwrap() http.ResponseWriter { return c.ResponseWriter }
+
+func (c *changer) WriteHeader(code int) {
+	if c.code == 0 && (code >= 200 || code == http.StatusSwitchingProtocols) {
+		c.begin(code)
+	}
+	c.ResponseWriter.WriteHeader(code)
+}
+
+// begin notes the status code, once.
+func (c *changer) begin(code int) {
+	if c.code != 0 {
+		return
+	}
+	if c.code = code; code < 400 {
+		c.invalidate()
+	}
+}
+
+func (c *changer) Write(p []byte) (int, error) {
+	c.begin(http.StatusOK)
+	return c.ResponseWriter.Write(p)
+}
+
+func (c *changer) ReadFrom(src io.Reader) (int64, error) {
+	c.begin(http.StatusOK)
+	return io.Copy(c.ResponseWriter, src)
+}
+
+func (c *changer) Flush() { _ = c.FlushError() }
+
+func (c *changer) FlushError() error {
+	c.begin(http.StatusOK)
+	return http.NewResponseController(c.ResponseWriter).Flush()
+}
+
+func (c *changer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	c.begin(http.StatusSwitchingProtocols)
+	return http.NewResponseController(c.ResponseWriter).Hijack()
+}

@@ -1,0 +1,154 @@
+package ringmiddleware
+
+import (
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func someEntries() []entry {
+	return []entry{
+		{code: 200, body: []byte{}},
+		{code: 404, lifetime: time.Hour, header: []field{{"X-Empty", ""}}, body: []byte("gone")},
+		{
+			code: 200, audience: everyone, lifetime: maxTime, age: 1500 * time.Millisecond,
+			whileRevalidate: time.Minute, ifError: maxTime,
+			header: []field{{"Etag", `"1"`}, {"Vary", "Accept"}, {"X-Own", "\x00\xff"}},
+			body:   make([]byte, 1000),
+		},
+	}
+}
+
+func TestEntry_ComesBack(t *testing.T) {
+	for _, want := range someEntries() {
+		v := want.encode([]byte("before"))
+		got, ok := decodeEntry(v[len("before"):])
+		require.True(t, ok)
+		require.Equal(t, want, got)
+	}
+}
+
+func TestEntry_IsCompact(t *testing.T) {
+	e := entry{code: 200, lifetime: 50 * time.Millisecond,
+		header: []field{{"Cache-Control", "max-age=60"}, {"Etag", `"1"`}}}
+	// Form and audience, code 2, four times, two counts; fields of name 1, length 1 and value.
+	require.Len(t, e.encode(nil), 2+2+4+2+(2+10)+(2+3))
+}
+
+// What was cut off, or has something behind it, is no entry.
+func TestEntry_Refused(t *testing.T) {
+	for _, e := range someEntries() {
+		v := e.encode(nil)
+		for n := range v {
+			_, ok := decodeEntry(v[:n])
+			require.False(t, ok, "%d bytes of %d", n, len(v))
+		}
+		_, ok := decodeEntry(append(v, 0))
+		require.False(t, ok)
+	}
+	const head, max = "\x01\x00\xc8\x01\x00\x00\x00\x00", "\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"
+	_, ok := decodeEntry([]byte(head + "\x00\x00"))
+	require.True(t, ok)
+	for name, v := range map[string]string{
+		"another form":       "\x02" + head[1:] + "\x00\x00",
+		"another audience":   "\x01\x03" + head[2:] + "\x00\x00",
+		"code 100":           "\x01\x00\x64\x00\x00\x00\x00\x00\x00",
+		"code 2^64-1":        "\x01\x00" + max + "\x00\x00\x00\x00\x00\x00",
+		"time 2^64-1":        "\x01\x00\xc8\x01" + max + "\x00\x00\x00\x00\x00",
+		"2^64-1 fields":      head + max + "\x00",
+		"more than fit":      head + "\x03\x00\x00\x00",
+		"no such name":       head + "\x01\xff\x01\x00\x00",
+		"value of 2^64-1":    head + "\x01\x01" + max + "\x00",
+		"body of 2^64-1":     head + "\x00" + max,
+		"body, one too long": head + "\x00\x02x",
+	} {
+		_, ok := decodeEntry([]byte(v))
+		require.False(t, ok, name)
+	}
+}
+
+func TestIndex_ComesBack(t *testing.T) {
+	for _, want := range []index{{passFrom: passNone}, {
+		generation: [16]byte{1, 15: 2}, vary: []string{"Accept", "X-B"}, passFrom: anonymous,
+	}} {
+		v := want.encode(nil)
+		got, ok := decodeIndex(v)
+		require.True(t, ok)
+		require.Equal(t, &want, got)
+		for n := range v {
+			_, ok := decodeIndex(v[:n])
+			require.False(t, ok)
+		}
+		_, ok = decodeIndex(append(v, 0))
+		require.False(t, ok)
+	}
+}
+
+func TestKnownNames_AreCanonical(t *testing.T) {
+	for _, name := range slices.Concat(knownNames, ofConnection, conditions) {
+		require.Equal(t, http.CanonicalHeaderKey(name), name)
+	}
+}
+
+// Any bytes are an entry that is the same when it is written again, or a miss.
+func FuzzEntry(f *testing.F) {
+	for _, e := range someEntries() {
+		f.Add(e.encode(nil))
+	}
+	f.Add([]byte("\x01\x00\xc8\x01\x00\x00\x00\x00\x01\x01\xff\xff\xff\xff\x0f"))
+	f.Fuzz(func(t *testing.T, v []byte) {
+		e, ok := decodeEntry(v)
+		if !ok {
+			return
+		}
+		require.GreaterOrEqual(t, e.code, 200)
+		require.LessOrEqual(t, len(e.body), len(v))
+		require.LessOrEqual(t, len(e.header), len(v)/2)
+		again, ok := decodeEntry(e.encode(nil))
+		require.True(t, ok)
+		require.Equal(t, e.code, again.code)
+		require.Equal(t, e.header, again.header)
+		require.Equal(t, e.body, again.body)
+		require.Equal(t, e.keep(), again.keep())
+		// It can be sent.
+		m := &Middleware{}
+		m.answer(&recording{}, newRequest("/"), &found{entry: e}, "1", "hit")
+	})
+}
+
+func FuzzIndex(f *testing.F) {
+	f.Add((&index{vary: []string{"Accept"}}).encode(nil))
+	f.Fuzz(func(t *testing.T, v []byte) {
+		x, ok := decodeIndex(v)
+		if !ok {
+			return
+		}
+		again, ok := decodeIndex(x.encode(nil))
+		require.True(t, ok)
+		require.Equal(t, x, again)
+	})
+}
+
+// Any header is read without harm, and what is in a list was in the header.
+func FuzzDirectives(f *testing.F) {
+	f.Add(`max-age=60, a="b\",c", no-store`, "W/\"1\", *")
+	f.Fuzz(func(t *testing.T, control, tags string) {
+		h := http.Header{"Cache-Control": {control}, "If-None-Match": {tags}, "Vary": {control}}
+		d := directivesOf(h)
+		for name := range d {
+			value, _ := d.time(name)
+			require.GreaterOrEqual(t, value, time.Duration(0))
+			require.LessOrEqual(t, value, maxTime)
+		}
+		require.True(t, slices.IsSorted(varyNames(h.Values("Vary"))))
+		clientHas(h, http.Header{"Etag": {`"1"`}})
+		m := &Middleware{options: Options{TTL: time.Minute}}
+		if e, _, ok := m.judge(200, h, time.Second); ok {
+			require.GreaterOrEqual(t, e.keep(), minKeep)
+			require.False(t, d.hasAny("no-store", "private", "no-cache"))
+		}
+	})
+}

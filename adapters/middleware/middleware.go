@@ -1,0 +1,138 @@
+package ringmiddleware
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/ringcache/ringcache"
+)
+
+// Options are the settings of a [Middleware]. The zero value of each field means its default.
+type Options struct {
+	// Prefix begins all keys in the cache, so that others can use the cache too. Handlers
+	// that answer the same URLs differently need a Middleware each, with different prefixes.
+	// It must not have a zero byte.
+	Prefix string
+
+	// Key returns what a request is about: two requests with one key get the same response,
+	// but for Vary. It must not depend on the method. An empty key means that the request
+	// passes. The default is [DefaultKey].
+	Key func(r *http.Request) string
+
+	// TTL is how long a response is fresh if the handler says nothing about that. It holds
+	// for the status codes that RFC 9110 lets a cache guess for (see the README), and for
+	// requests without Cookie and Authorization, since a handler that says nothing may have
+	// looked at them. 0, the default, means that such responses are not kept.
+	TTL time.Duration
+
+	// StaleWhileRevalidate is how long after that a response is still served while the
+	// handler is asked for a new one in the background, and StaleIfError how long it is
+	// served if the handler answers 500, 502, 503 or 504. They hold where a response has no
+	// such directive, and forbids stale answers neither by must-revalidate or
+	// proxy-revalidate nor by s-maxage. 0, the default, means not at all.
+	StaleWhileRevalidate time.Duration
+	StaleIfError         time.Duration
+
+	// MaxBody is the longest body that is kept, in bytes. So much memory is taken for each
+	// response that is being made; longer ones pass through. The default is 1 MB. What the
+	// cache takes as a value, a sixteenth of its bound, is a limit too.
+	MaxBody int
+
+	// Status is the name of this cache in the header Cache-Status of responses (RFC 9211),
+	// which tells what has happened. It must be a token, such as "ringcache". The default is
+	// to have no such header.
+	Status string
+}
+
+const defaultMaxBody = 1 << 20
+
+// withDefaults returns the options with defaults filled in, or an error that names the field.
+func (o Options) withDefaults() (Options, error) {
+	switch {
+	case strings.ContainsRune(o.Prefix, 0):
+		return o, invalid("Prefix is %q, must not have a zero byte", o.Prefix)
+	case o.TTL < 0:
+		return o, invalid("TTL is %v, must be at least 0", o.TTL)
+	case o.StaleWhileRevalidate < 0:
+		return o, invalid("StaleWhileRevalidate is %v, must be at least 0", o.StaleWhileRevalidate)
+	case o.StaleIfError < 0:
+		return o, invalid("StaleIfError is %v, must be at least 0", o.StaleIfError)
+	case o.MaxBody < 0:
+		return o, invalid("MaxBody is %d, must be at least 0", o.MaxBody)
+	case strings.ContainsFunc(o.Status, notInToken):
+		return o, invalid("Status is %q, must be letters, digits and - . _ only", o.Status)
+	}
+	if o.Key == nil {
+		o.Key = DefaultKey
+	}
+	if o.MaxBody == 0 {
+		o.MaxBody = defaultMaxBody
+	}
+	o.TTL = min(o.TTL, maxTime)
+	o.StaleWhileRevalidate = min(o.StaleWhileRevalidate, maxTime)
+	o.StaleIfError = min(o.StaleIfError, maxTime)
+	return o, nil
+}
+
+func invalid(format string, args ...any) error {
+	what := fmt.Sprintf(format, args...)
+	return fmt.Errorf("ringmiddleware: check options: %s: %w", what, ringcache.ErrInvalidOptions)
+}
+
+func notInToken(c rune) bool {
+	return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' ||
+		strings.ContainsRune("-._", c))
+}
+
+// Middleware caches responses. Make it with [New]. Any number of goroutines may use it.
+type Middleware struct {
+	options Options
+	store   store
+	flights flights
+}
+
+// New returns a middleware that keeps responses in c. The cache stays the caller's: closed, it
+// only means that every request goes to the handler. The error is
+// [ringcache.ErrInvalidOptions] for options out of their range.
+func New(c *ringcache.Cache, o Options) (*Middleware, error) {
+	if c == nil {
+		return nil, invalid("the cache is nil")
+	}
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	return &Middleware{options: o, store: store{cache: c, prefix: o.Prefix}}, nil
+}
+
+// Handler returns next behind the cache. It may be called for several handlers, which then
+// must not answer the same key: see [Options].Prefix.
+//
+// next is called in the goroutine of the request that it answers, so its panics reach
+// net/http, but for revalidations in the background, where a panic is logged as net/http does.
+// The context that it gets lives on after the client is gone, as long as others wait.
+func (m *Middleware) Handler(next http.Handler) http.Handler { return &handler{m, next} }
+
+// Invalidate removes all variants of what is kept under a key, as [Options].Key returns it, and
+// reports whether there may have been any. Nothing that the handler was asked for before is
+// served to a request that begins after it has returned.
+func (m *Middleware) Invalidate(key string) bool { return m.store.invalidate(key) }
+
+// DefaultKey returns the scheme, host, path and query of a request, such as
+// "https://example.com/a?b=c". The scheme is that of the connection. If the URL is not the one
+// that the client has sent, since a handler before this one has changed it ([http.StripPrefix]
+// does), what was sent follows, after a space.
+func DefaultKey(r *http.Request) string {
+	scheme := "http://"
+	if r.TLS != nil {
+		scheme = "https://"
+	}
+	uri := r.URL.RequestURI()
+	key := scheme + strings.ToLower(r.Host) + uri
+	if sent := r.RequestURI; sent != "" && sent != uri && strings.HasPrefix(sent, "/") {
+		key += " " + sent
+	}
+	return key
+}

@@ -1,0 +1,200 @@
+package ringmiddleware
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/ringcache/ringcache"
+)
+
+// How responses lie in the cache.
+//
+//	prefix 0 u key                    index: generation, names in Vary
+//	prefix 0 v generation digest      entry: one variant of a response
+//
+// A generation is a random number that no index has twice. Who wants to store something reads
+// the index, or makes it, before the handler is asked. To invalidate a key is to delete its
+// index: what is stored under the old generation, or will be by those who have it, is found by
+// nobody any more, and leaves the cache as others do. So whatever the cache evicts, or the user
+// deletes, can only cause misses.
+type store struct {
+	cache  *ringcache.Cache
+	prefix string
+}
+
+// index is what is known about all responses under a key.
+type index struct {
+	generation [16]byte
+
+	// vary are the headers that responses of this generation depend on, sorted. It only
+	// grows: responses differ more finely than they have to.
+	vary []string
+
+	// passFrom is the audience from which on requests need not wait for each other, since
+	// what the handler last answered to one of them was not to be kept.
+	passFrom audience
+}
+
+const (
+	indexForm = 1
+	passNone  = everyone + 1
+)
+
+func (s store) indexKey(key string) []byte { return []byte(s.prefix + "\x00u" + key) }
+
+// entryKey returns the key of the variant that a request asks for.
+func (s store) entryKey(x *index, r *http.Request) []byte {
+	k := append([]byte(s.prefix+"\x00v"), x.generation[:]...)
+	if len(x.vary) == 0 {
+		return k
+	}
+	var values []byte
+	for _, name := range x.vary {
+		values = appendString(appendString(values, name), selecting(r, name))
+	}
+	digest := sha256.Sum256(values)
+	return append(k, digest[:]...)
+}
+
+// selecting returns the value of a header that responses depend on.
+func selecting(r *http.Request, name string) string {
+	if name == "Host" { // net/http moves it
+		return r.Host
+	}
+	return strings.Join(r.Header.Values(name), ", ")
+}
+
+// index returns the index of a key, and false if there is none.
+func (s store) index(key string) (*index, bool) {
+	return decodeIndex(s.cache.Get(nil, s.indexKey(key)))
+}
+
+// makeIndex returns the index of a key, and false if the cache does not take it.
+func (s store) makeIndex(key string) (*index, bool) {
+	if x, ok := s.index(key); ok {
+		return x, true
+	}
+	fresh := &index{passFrom: passNone}
+	rand.Read(fresh.generation[:])
+	x := fresh
+	err := s.cache.Update(s.indexKey(key), func(old []byte, _ bool) ([]byte, bool) {
+		if other, ok := decodeIndex(old); ok { // somebody else was faster
+			x = other
+			return old, true
+		}
+		x = fresh // not other, should it have been deleted since
+		return x.encode(nil), true
+	})
+	return x, err == nil
+}
+
+// changeIndex has change applied to the index of a key, and returns what it is then: nil if it
+// is not of the generation of x any more. It writes only if there is a need.
+func (s store) changeIndex(key string, x *index, change func(*index)) *index {
+	apply := func(v []byte) (now *index, changed bool) {
+		before, ok := decodeIndex(v)
+		if !ok || before.generation != x.generation {
+			return nil, false
+		}
+		now = &index{before.generation, slices.Clone(before.vary), before.passFrom}
+		change(now)
+		return now, !now.equal(before)
+	}
+	now, changed := apply(s.cache.Get(nil, s.indexKey(key)))
+	if !changed {
+		return now
+	}
+	err := s.cache.Update(s.indexKey(key), func(old []byte, ok bool) ([]byte, bool) {
+		if now, changed = apply(old); changed {
+			return now.encode(nil), true
+		}
+		return old, ok
+	})
+	if err != nil {
+		return nil
+	}
+	return now
+}
+
+// entry appends the entry under a key to dst and decodes it. The entry's body is a part of
+// what is returned.
+func (s store) entry(dst, entryKey []byte) (v []byte, f found, ok bool) {
+	// In this order: should the entry be replaced in between, it is new.
+	left, _ := s.cache.TTL(entryKey)
+	v, ok = s.cache.HasGet(dst, entryKey)
+	if !ok {
+		return v, f, false
+	}
+	if f.entry, ok = decodeEntry(v[len(dst):]); !ok {
+		return v, f, false
+	}
+	f.now = f.age + max(0, f.keep()-left)
+	return v, f, true
+}
+
+// put stores a response to a request, unless its key was invalidated since x was read, and
+// reports whether it did.
+func (s store) put(key string, x *index, r *http.Request, from audience, e *entry) bool {
+	x = s.changeIndex(key, x, func(now *index) {
+		now.vary = union(now.vary, e.vary())
+		now.passFrom = max(now.passFrom, from+1)
+	})
+	if x == nil || len(x.vary) > maxVary {
+		return false
+	}
+	// Should the cache not take it, it is fetched again the next time.
+	return s.cache.SetWithTTL(s.entryKey(x, r), e.encode(nil), e.keep()) == nil
+}
+
+// union returns the names that are in one of two sorted lists; a list that is too long stays
+// so, whatever comes to it.
+func union(a, b []string) []string {
+	if len(a) > maxVary {
+		return a
+	}
+	all := slices.Concat(a, b)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// pass notes that the response to a request is not to be kept.
+func (s store) pass(key string, x *index, from audience) {
+	s.changeIndex(key, x, func(now *index) { now.passFrom = min(now.passFrom, from) })
+}
+
+// remove deletes the variant that a request asks for.
+func (s store) remove(x *index, r *http.Request) { s.cache.Del(s.entryKey(x, r)) }
+
+// invalidate deletes the index of a key.
+func (s store) invalidate(key string) bool { return s.cache.Del(s.indexKey(key)) }
+
+func (x *index) equal(y *index) bool {
+	return x.generation == y.generation && x.passFrom == y.passFrom && slices.Equal(x.vary, y.vary)
+}
+
+func (x *index) encode(dst []byte) []byte {
+	dst = append(dst, indexForm)
+	dst = append(dst, x.generation[:]...)
+	dst = append(dst, byte(x.passFrom))
+	dst = binary.AppendUvarint(dst, uint64(len(x.vary)))
+	for _, name := range x.vary {
+		dst = appendString(dst, name)
+	}
+	return dst
+}
+
+// decodeIndex reads an index. It reports false for what encode has not made.
+func decodeIndex(v []byte) (*index, bool) {
+	x, d := &index{}, decoder{rest: v}
+	d.form(indexForm)
+	copy(x.generation[:], d.take(len(x.generation)))
+	x.passFrom = audience(d.byte(byte(passNone)))
+	for range d.length(1) {
+		x.vary = append(x.vary, d.string())
+	}
+	return x, d.done() && slices.IsSorted(x.vary)
+}
