@@ -50,18 +50,15 @@ var keptCodes = map[int]bool{
 	http.StatusNotImplemented:       true,
 }
 
-// maxVary bounds the headers that the responses under one key may depend on.
-const maxVary = 32
-
 // judge decides from the header alone whether a response may be kept. took is how long the
 // handler has been at it. The entry that judge returns has no header and body yet. said means
 // that the handler has given the lifetime itself.
 func (m *Middleware) judge(code int, h http.Header, took time.Duration) (e entry, said, ok bool) {
 	guessed, kept := keptCodes[code]
 	d := directivesOf(h)
-	vary := varyNames(h.Values("Vary"))
-	if !kept || d.hasAny("no-store", "no-cache", "private") || len(vary) > maxVary ||
-		hasAny(h, "Set-Cookie", "Trailer", "Content-Range") || slices.Contains(vary, "*") {
+	if !kept || d.hasAny("no-store", "no-cache", "private") ||
+		hasAny(h, "Set-Cookie", "Trailer", "Content-Range") ||
+		slices.Contains(varyNames(h.Values("Vary")), "*") {
 		return e, false, false
 	}
 	lifetime, said := lifetimeOf(h, d)
@@ -79,16 +76,11 @@ func (m *Middleware) judge(code int, h http.Header, took time.Duration) (e entry
 	}
 	e.whileRevalidate = staleFor(d, "stale-while-revalidate", m.options.StaleWhileRevalidate)
 	e.ifError = staleFor(d, "stale-if-error", m.options.StaleIfError)
-	// An age beyond the lifetime is counted as one at it: the entry is stale either way.
-	e.age = min(e.age, e.lifetime+e.keepStale())
 	return e, said, e.keep() >= minKeep
 }
 
 // minKeep is the shortest time that something is kept for: a few ticks of the cache.
 const minKeep = 500 * time.Millisecond
-
-// keepStale returns how long the entry is kept after its lifetime.
-func (e *entry) keepStale() time.Duration { return max(e.whileRevalidate, e.ifError) }
 
 // lifetimeOf returns how long a response is fresh, and whether it says so itself.
 func lifetimeOf(h http.Header, d directives) (t time.Duration, said bool) {

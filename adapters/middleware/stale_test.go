@@ -122,10 +122,10 @@ func TestStale_UpdateOutlivesItsRequest(t *testing.T) {
 						return
 					}
 				}
-				says(fmt.Sprint(n), fresh)(w, req)
+				says(fmt.Sprint(n), "Cache-Control: max-age=600")(w, req)
 			})
 		r.get("/")
-		time.Sleep(61 * time.Second)
+		time.Sleep(601 * time.Second)
 		require.Equal(t, "1", r.get("/").body)
 		time.Sleep(61 * time.Second)
 		require.Equal(t, "2", r.get("/").body)

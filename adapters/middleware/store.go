@@ -42,6 +42,9 @@ type index struct {
 const (
 	indexForm = 1
 	passNone  = everyone + 1
+
+	// maxVary bounds the headers that the responses under one key may depend on.
+	maxVary = 32
 )
 
 func (s store) indexKey(key string) []byte { return []byte(s.prefix + "\x00u" + key) }

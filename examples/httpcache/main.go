@@ -1,14 +1,11 @@
-// Httpcache is an HTTP cache in front of a server: an http.Handler that keeps
-// responses in a ringcache for as long as their Cache-Control allows, and
-// answers clients that have a response already with 304.
+// Httpcache is a web server whose pages are kept in a ringcache, by adapters/middleware.
 //
-//	go run ./examples/httpcache [flags]
+//	go run -C examples/httpcache . [flags]
 //
-// It starts a server with some hundred pages and the cache before it, both on
-// localhost, lets a few clients ask for pages, checks every byte that they get,
-// and prints what the cache has spared the server and the network. The handler
-// itself is in handler.go, freshness.go, entry.go and recorder.go; all else is
-// the show.
+// It serves some hundred pages on localhost, lets a few clients ask for them, checks every byte
+// that they get, and prints what the cache has spared the handler and the network. What a
+// service needs of it is in the function serve; the pages are in origin.go and the clients in
+// clients.go.
 package main
 
 import (
@@ -16,8 +13,13 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"time"
+
+	"github.com/ringcache/ringcache"
+	ringmiddleware "github.com/ringcache/ringcache/adapters/middleware"
 )
 
 const mb = 1 << 20
@@ -47,22 +49,35 @@ func run(args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	w, err := newWorld(cfg)
+	origin := newOrigin(cfg.pages, cfg.maxAge)
+	cache := ringcache.New(cfg.maxBytes)
+	defer cache.Close()
+	server, err := serve(cache, origin)
 	if err != nil {
 		return err
 	}
-	defer w.close()
+	defer server.Close()
 
-	if err := w.browse(); err != nil {
+	c := &clients{cfg: cfg, origin: origin, url: server.URL, http: server.Client()}
+	if err := c.browse(); err != nil {
 		return err
 	}
-	if err := w.report(out); err != nil {
+	if err := c.report(out, cache); err != nil {
 		return fmt.Errorf("print the report: %w", err)
 	}
-	if n := w.wrong.Load(); n > 0 {
+	if n := c.wrong.Load(); n > 0 {
 		return fmt.Errorf("verify responses: %d were not what the server would have said", n)
 	}
 	return nil
+}
+
+// serve puts the cache before a handler, and that on the network.
+func serve(cache *ringcache.Cache, next http.Handler) (*httptest.Server, error) {
+	pages, err := ringmiddleware.New(cache, ringmiddleware.Options{Status: "ringcache"})
+	if err != nil {
+		return nil, err
+	}
+	return httptest.NewServer(pages.Handler(next)), nil
 }
 
 // parse reads the command line.
@@ -74,7 +89,8 @@ func parse(args []string, out io.Writer) (config, error) {
 	fs.IntVar(&cfg.pages, "pages", 400, "pages that the server has")
 	fs.IntVar(&cfg.clients, "clients", 8, "clients that ask at the same time")
 	fs.IntVar(&cfg.requests, "requests", 1000, "requests of each client")
-	fs.DurationVar(&cfg.maxAge, "max-age", time.Minute, "how long pages may be cached, in whole seconds")
+	fs.DurationVar(&cfg.maxAge, "max-age", time.Minute,
+		"how long pages may be cached, in whole seconds")
 	if err := fs.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			fmt.Fprintln(out, "usage: httpcache [flags]")
@@ -93,7 +109,8 @@ func parse(args []string, out io.Writer) (config, error) {
 	case cfg.clients < 1 || cfg.requests < 1:
 		return cfg, errors.New("check flags: -clients and -requests must be at least 1")
 	case cfg.maxAge < time.Second || cfg.maxAge%time.Second != 0:
-		return cfg, fmt.Errorf("check flags: -max-age is %v, must be whole seconds, at least 1", cfg.maxAge)
+		return cfg, fmt.Errorf("check flags: -max-age is %v, must be whole seconds, at least 1",
+			cfg.maxAge)
 	}
 	cfg.maxBytes = *maxMB * mb
 	return cfg, nil

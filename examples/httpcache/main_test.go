@@ -7,102 +7,74 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache"
 )
 
 // row returns the first number of a row of the table.
 func row(t *testing.T, table, name string) int {
 	t.Helper()
 	m := regexp.MustCompile(`(?m)^ *` + regexp.QuoteMeta(name) + ` +(\d+)`).FindStringSubmatch(table)
-	if m == nil {
-		t.Fatalf("no row %q in the output:\n%s", name, table)
-	}
+	require.NotNil(t, m, "no row %q in the output:\n%s", name, table)
 	n, err := strconv.Atoi(m[1])
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return n
 }
 
-func TestRunPrintsTheTable(t *testing.T) {
+func TestRun_PrintsTheTable(t *testing.T) {
 	var out strings.Builder
-	if err := run([]string{"-max", "32", "-clients", "3", "-requests", "200", "-pages", "40"}, &out); err != nil {
-		t.Fatal(err)
-	}
+	args := []string{"-max", "32", "-clients", "3", "-requests", "200", "-pages", "40"}
+	require.NoError(t, run(args, &out))
 	table := out.String()
-	requests, hits, misses := row(t, table, "requests"), row(t, table, "hits"), row(t, table, "misses")
-	if requests != 600 || hits+misses != requests || hits < 200 {
-		t.Errorf("%d requests, %d hits, %d misses", requests, hits, misses)
-	}
-	if n := row(t, table, "requests to the server"); n != misses {
-		t.Errorf("%d requests to the server with %d misses", n, misses)
-	}
-	if n := row(t, table, "of these stored") + row(t, table, "not to be stored"); n != misses {
-		t.Errorf("%d responses stored or not, with %d misses", n, misses)
-	}
-	if n := row(t, table, "answered with 304"); n < 100 {
-		t.Errorf("%d answers of 304", n)
-	}
-	if n := row(t, table, "page 0 is good for"); n < 1 || n > 60 {
-		t.Errorf("page 0 is good for %d s", n)
-	}
-	if n := row(t, table, "wrong"); n != 0 {
-		t.Errorf("%d wrong answers", n)
-	}
-	if t.Failed() {
-		t.Log(table)
-	}
+	hits, joined := row(t, table, "from the cache"), row(t, table, "with another's request")
+	handled := row(t, table, "by the handler")
+	require.Equal(t, 600, row(t, table, "requests"))
+	require.Equal(t, 600, hits+joined+handled)
+	require.Greater(t, hits, 200)
+	require.LessOrEqual(t, row(t, table, "of these stored"), 50, "one for each page and language")
+	require.Greater(t, row(t, table, "answered with 304"), 100)
+	require.Zero(t, row(t, table, "wrong"))
 }
 
-// One client that speaks one language asks once for each page that may be kept,
-// and each time for the others.
-func TestOneClient(t *testing.T) {
-	w, err := newWorld(config{maxBytes: 32 * mb, pages: 4 * kinds, clients: 1, requests: 300, maxAge: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.close()
+func newClients(t *testing.T, pages int) *clients {
+	cache := ringcache.New(32 * mb)
+	t.Cleanup(func() { require.NoError(t, cache.Close()) })
+	o := newOrigin(pages, time.Hour)
+	server, err := serve(cache, o)
+	require.NoError(t, err)
+	t.Cleanup(server.Close)
+	return &clients{origin: o, url: server.URL, http: server.Client()}
+}
+
+// One client that speaks one language makes the handler work once for each page that may be
+// kept, and each time for the others.
+func TestClients_One(t *testing.T) {
+	c := newClients(t, 4*kinds)
 	for range 3 {
-		for n := range w.cfg.pages {
-			if _, err := w.get(n, "en", ""); err != nil {
-				t.Fatal(err)
-			}
-			w.serving.Wait()
+		for n := range c.origin.pages {
+			_, err := c.get(n, "en", "")
+			require.NoError(t, err)
 		}
 	}
-	c := &w.front.count
-	if got, want := w.origin.requests.Load(), int64(4*(6+3*2)); got != want {
-		t.Errorf("%d requests to the server, want %d", got, want)
-	}
-	if got, want := c.hits.Load(), int64(4*6*2); got != want {
-		t.Errorf("%d hits, want %d", got, want)
-	}
-	if got, want := c.fetched.Load()+c.hitBytes.Load(), w.received.Load(); got != want {
-		t.Errorf("%d bytes came from the server or the cache, the client has %d", got, want)
-	}
-	if n := w.wrong.Load(); n != 0 {
-		t.Errorf("%d wrong answers", n)
-	}
+	require.EqualValues(t, 4*(6+3*2), c.origin.requests.Load())
+	require.EqualValues(t, 4*6*2, c.hits.Load())
+	require.EqualValues(t, 4*6, c.stored.Load())
+	require.EqualValues(t, 4*(6+3*2), c.handled.Load())
+	require.Zero(t, c.wrong.Load())
 }
 
-func TestWrongAnswersAreFound(t *testing.T) {
-	w, err := newWorld(config{maxBytes: 32 * mb, pages: kinds, clients: 1, requests: 1, maxAge: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.close()
-	if _, err := w.get(0, "en", ""); err != nil {
-		t.Fatal(err)
-	}
-	w.serving.Wait()
-	w.origin.pages[0].body["en"] = []byte("another page")
-	if _, err := w.get(0, "en", ""); err != nil {
-		t.Fatal(err)
-	}
-	if n := w.wrong.Load(); n != 1 {
-		t.Errorf("%d wrong answers, want 1: the cache has the old page", n)
-	}
+func TestClients_WrongAnswersAreFound(t *testing.T) {
+	c := newClients(t, kinds)
+	_, err := c.get(0, "en", "")
+	require.NoError(t, err)
+	c.origin.pages[0].body["en"] = []byte("another page")
+	_, err = c.get(0, "en", "")
+	require.NoError(t, err)
+	require.EqualValues(t, 1, c.wrong.Load(), "the cache has the old page")
 	const tag = `"0"`
-	for _, c := range []struct {
+	for _, a := range []struct {
 		asked string
 		code  int
 		etag  string
@@ -118,13 +90,11 @@ func TestWrongAnswersAreFound(t *testing.T) {
 		{"", 304, tag, "", false},
 		{`"1"`, 304, tag, "", false},
 	} {
-		if got := w.right(0, "en", c.asked, c.code, c.etag, []byte(c.body)); got != c.right {
-			t.Errorf("right(%+v) = %v", c, got)
-		}
+		require.Equal(t, a.right, c.right(0, "en", a.asked, a.code, a.etag, []byte(a.body)), "%+v", a)
 	}
 }
 
-func TestRunRefuses(t *testing.T) {
+func TestRun_Refuses(t *testing.T) {
 	for name, args := range map[string][]string{
 		"an argument":     {"a"},
 		"a small cache":   {"-max", "31"},
@@ -137,9 +107,7 @@ func TestRunRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder
-			if err := run(args, &out); err == nil {
-				t.Errorf("run(%q) succeeded:\n%s", args, out.String())
-			}
+			require.Error(t, run(args, &out), out.String())
 		})
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// page is what the server has under one path, in two languages. It is not
+// page is what the handler has under one path, in two languages. It is not
 // changed once it is made.
 type page struct {
 	control string // Cache-Control
@@ -22,13 +22,14 @@ type page struct {
 // kinds is how many kinds of pages there are, in turn.
 const kinds = 8
 
-// origin is the server behind the cache.
+// origin is the handler behind the cache.
 type origin struct {
 	pages    []page
 	requests atomic.Int64
+	bytes    atomic.Int64 // of the pages that it has answered with
 }
 
-// newOrigin makes a server with n pages. They are the same in every run.
+// newOrigin makes a handler with n pages. They are the same in every run.
 func newOrigin(n int, maxAge time.Duration) *origin {
 	o := &origin{pages: make([]page, n)}
 	rnd := rand.New(rand.NewPCG(1, 2))
@@ -87,6 +88,7 @@ func (o *origin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	p := &o.pages[i]
 	body, etag := p.in(r.Header.Get("Accept-Language"))
+	o.bytes.Add(int64(len(body)))
 	header := w.Header()
 	header.Set("Cache-Control", p.control)
 	header.Set("Content-Type", "text/html; charset=utf-8")

@@ -1,0 +1,20 @@
+module github.com/ringcache/ringcache/examples/httpcache
+
+go 1.25.0
+
+require (
+	github.com/ringcache/ringcache v0.0.0
+	github.com/ringcache/ringcache/adapters/middleware v0.0.0
+	github.com/stretchr/testify v1.12.1
+)
+
+require (
+	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	go.yaml.in/yaml/v3 v3.0.5 // indirect
+	golang.org/x/sys v0.41.0 // indirect
+)
+
+replace (
+	github.com/ringcache/ringcache => ../..
+	github.com/ringcache/ringcache/adapters/middleware => ../../adapters/middleware
+)
