@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -148,6 +149,31 @@ func TestInvalidate_NoGenerationTwice(t *testing.T) {
 		require.True(t, m.Invalidate("key"))
 		require.False(t, m.Invalidate("key"))
 	}
+}
+
+// So it is with others who make and delete the index at the same time.
+func TestInvalidate_NoGenerationTwiceConcurrently(t *testing.T) {
+	_, m := newMiddleware(t, Options{})
+	var dead sync.Map // generation to the time when it was deleted
+	var clock, made atomic.Int64
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 20_000 {
+				begun := clock.Add(1)
+				x, ok := m.store.makeIndex("key")
+				if at, gone := dead.Load(x.generation); !ok || gone && at.(int64) < begun {
+					t.Error("a generation has come back")
+					return
+				}
+				made.Add(1)
+				m.Invalidate("key")
+				dead.Store(x.generation, clock.Add(1))
+			}
+		})
+	}
+	wg.Wait()
+	require.EqualValues(t, 160_000, made.Load())
 }
 
 func TestInvalidate_ChangeOfADeletedIndex(t *testing.T) {

@@ -76,6 +76,18 @@ func TestStale_Windows(t *testing.T) {
 	}
 }
 
+// A request that sets bounds on the age wants nothing stale.
+func TestStale_RequestsThatWantNone(t *testing.T) {
+	for _, control := range []string{"no-cache", "max-age=1000", "min-fresh=0"} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newTimedRig(t, Options{StaleWhileRevalidate: time.Hour}, counts(fresh))
+			r.get("/")
+			time.Sleep(61 * time.Second)
+			require.Equal(t, "2", r.get("/", "Cache-Control: "+control).body)
+		})
+	}
+}
+
 // While a response is updated in the background, all get the old one at once; then the new one.
 func TestStale_OneUpdateForMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -85,9 +97,6 @@ func TestStale_OneUpdateForMany(t *testing.T) {
 			if n > 1 {
 				time.Sleep(5 * time.Second)
 			}
-			require.Empty(t, req.Header.Get("If-None-Match"))
-			require.Empty(t, req.Header.Get("Range"))
-			require.Equal(t, http.MethodGet, req.Method)
 			says(fmt.Sprint("hello ", n), "Cache-Control: max-age=10, stale-while-revalidate=20")(w, req)
 		})
 		etag := r.get("/").header.Get("ETag")
@@ -108,6 +117,30 @@ func TestStale_OneUpdateForMany(t *testing.T) {
 		require.Equal(t, "6", a.header.Get("Age"))
 		r.wantAsked(2)
 	})
+}
+
+// The update is for the whole response, whatever the request was that began it.
+func TestStale_UpdateIsOfAWholeGet(t *testing.T) {
+	for _, header := range []string{"Range: bytes=0-1", `If-None-Match: "1"`, "X-Nothing: 1"} {
+		for _, method := range []string{http.MethodGet, http.MethodHead} {
+			synctest.Test(t, func(t *testing.T) {
+				r := newTimedRig(t, Options{StaleWhileRevalidate: time.Hour},
+					func(w http.ResponseWriter, req *http.Request) {
+						require.Empty(t, req.Header.Get("Range"))
+						require.Empty(t, req.Header.Get("If-None-Match"))
+						require.Equal(t, http.MethodGet, req.Method)
+						says("hello", fresh, `ETag: "1"`)(w, req)
+					})
+				r.get("/")
+				time.Sleep(61 * time.Second)
+				r.do(method, "/", header)
+				synctest.Wait()
+				r.wantAsked(2)
+				require.Equal(t, "hello", r.get("/").body)
+				r.wantAsked(2)
+			})
+		}
+	}
 }
 
 // The first request after the lifetime begins the update, and is gone when it ends.
