@@ -9,7 +9,8 @@ import (
 )
 
 // answer sends an entry. What the request asks for under conditions, or in parts, is answered
-// so. An age that is empty is not sent.
+// so. An age that is empty is what the
+// handler has said, if anything.
 func (m *Middleware) answer(
 	w http.ResponseWriter, r *http.Request, f *found, age, status string,
 ) {

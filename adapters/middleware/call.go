@@ -65,7 +65,7 @@ func (c *call) run(w http.ResponseWriter) {
 	}
 	c.end(&outcome{response: f, r: q.r})
 	if rec.state == held && !c.background {
-		m.answer(w, q.r, f, rec.sent.Get("Age"), status)
+		m.answer(w, q.r, f, "", status)
 	}
 }
 

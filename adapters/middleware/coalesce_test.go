@@ -169,6 +169,9 @@ func TestCoalesce_AllLeave(t *testing.T) {
 	wg.Wait()
 	require.Error(t, wait(t, ended))
 	r.busy.Wait()
+	x, ok := r.m.store.index(strings.ToLower(r.url) + "/")
+	require.True(t, ok)
+	require.Equal(t, passNone, x.passFrom, "nothing was learned from it")
 	broken.Store(false)
 	require.Equal(t, "hello", r.get("/").body)
 	r.wantAsked(2)
@@ -222,7 +225,6 @@ func TestCoalesce_PrivateIsNotShared(t *testing.T) {
 			r.wantAsked(6)
 			r.busy.Wait()
 
-			// From now on nobody waits in vain.
 			x, ok := r.m.store.index(strings.ToLower(r.url) + "/")
 			require.True(t, ok)
 			require.Equal(t, anonymous, x.passFrom)
@@ -253,6 +255,62 @@ func TestCoalesce_OthersGoAsSoonAsTheHeaderSaysSo(t *testing.T) {
 	}
 	close(release)
 	require.Equal(t, "a", slow()[0].body)
+}
+
+// Where the last answer was not to be shared, nobody waits in vain.
+func TestCoalesce_NobodyWaitsForWhatIsPrivate(t *testing.T) {
+	h, calls, open := gated(says("mine", "Cache-Control: private"))
+	var n atomic.Int64
+	r := newRig(t, Options{}, func(w http.ResponseWriter, req *http.Request) {
+		if n.Add(1) > 1 {
+			h(w, req)
+			return
+		}
+		says("mine", "Cache-Control: private")(w, req)
+	})
+	defer open()
+	r.get("/")
+	both := r.sendMany(2, http.MethodGet, "/")
+	wait(t, calls)
+	wait(t, calls) // while the first one is still there
+	open()
+	for _, a := range both() {
+		require.Equal(t, "mine", a.body)
+	}
+}
+
+// A request that has looked before another one's response was stored looks again.
+func TestCoalesce_LooksAgainBeforeItCalls(t *testing.T) {
+	_, m := newMiddleware(t, Options{})
+	calls := 0
+	h := &handler{m, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		calls++
+		says("text", fresh, "Vary: Accept")(w, r)
+	})}
+	q := newQuery(newRequest("/"), "key")
+	require.True(t, h.fetch(&recording{}, q, nil, nothing, "uri-miss", false))
+	require.False(t, h.fetch(&recording{}, q, nil, nothing, "uri-miss", false))
+	require.Equal(t, 1, calls)
+	require.Empty(t, m.flights.calls)
+}
+
+// What others are answered with is not in the buffer of the one who leads.
+func TestCoalesce_OldResponseIsACopy(t *testing.T) {
+	_, m := newMiddleware(t, Options{})
+	q := newQuery(newRequest("/"), "key")
+	var follower *flight
+	h := &handler{m, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		x, _ := m.store.index("key")
+		follower, _ = m.flights.board(r.Context(), flightKey(m.store, q, x))
+		w.WriteHeader(http.StatusServiceUnavailable)
+	})}
+	buf := []byte("old")
+	old := &found{entry: entry{code: 200, ifError: time.Hour, body: buf}}
+	w := &recording{}
+	require.True(t, h.fetch(w, q, old, ifError, "stale", false))
+	require.Equal(t, "old", w.body.String())
+	copy(buf, "new")
+	require.Equal(t, "old", string(follower.result.response.body))
 }
 
 // Once an answer may be kept, requests wait for each other again.

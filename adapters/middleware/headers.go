@@ -115,7 +115,7 @@ func clientHas(request, response http.Header) bool {
 
 // ofConnection are headers of a connection, or of an answer, and not of what is kept.
 var ofConnection = []string{
-	"Age", "Connection", "Content-Length", "Keep-Alive", "Proxy-Authenticate",
+	"Connection", "Content-Length", "Keep-Alive", "Proxy-Authenticate",
 	"Proxy-Authentication-Info", "Proxy-Connection", "Te", "Transfer-Encoding", "Upgrade",
 }
 

@@ -29,9 +29,9 @@ type Options struct {
 
 	// StaleWhileRevalidate is how long after that a response is still served while the
 	// handler is asked for a new one in the background, and StaleIfError how long it is
-	// served if the handler answers 500, 502, 503 or 504. They hold where a response has no
-	// such directive, and forbids stale answers neither by must-revalidate or
-	// proxy-revalidate nor by s-maxage. 0, the default, means not at all.
+	// served if the handler answers 500, 502, 503 or 504. They hold for responses that have
+	// no such directive of their own, and none of must-revalidate, proxy-revalidate and
+	// s-maxage. 0, the default, means not at all.
 	StaleWhileRevalidate time.Duration
 	StaleIfError         time.Duration
 

@@ -487,6 +487,13 @@ func TestRFC_Head(t *testing.T) {
 	require.Empty(t, a.body)
 	require.Equal(t, "5", a.header.Get("Content-Length"))
 	require.Equal(t, 304, r.do(http.MethodHead, "/", "If-None-Match: "+a.header.Get("ETag")).code)
+	for _, code := range []int{200, 404} {
+		w, req := &recording{}, newRequest("/")
+		req.Method = http.MethodHead
+		r.m.answer(w, req, &found{entry: entry{code: code, body: []byte("text")}}, "", "hit")
+		require.Empty(t, w.body.String())
+		require.Equal(t, "4", w.Header().Get("Content-Length"))
+	}
 	r.wantAsked(2)
 }
 
@@ -501,6 +508,7 @@ func TestRFC_Ranges(t *testing.T) {
 		require.Equal(t, "el", a.body)
 	}
 	r.wantAsked(2)
+	require.Zero(t, r.cache.Len(), "nothing is said about the whole")
 	require.Equal(t, "hello", r.get("/").body, "no part was taken for the whole")
 	r.wantAsked(3)
 	for _, c := range []struct {

@@ -110,6 +110,7 @@ func TestStale_OneUpdateForMany(t *testing.T) {
 		require.Equal(t, "hit; ttl=-5", a.status())
 		require.Equal(t, "15", a.header.Get("Age"))
 		require.Zero(t, time.Since(begun), "nobody has waited")
+		synctest.Wait()
 		r.wantAsked(2)
 		time.Sleep(6 * time.Second)
 		a = r.get("/")
@@ -267,6 +268,7 @@ func TestStale_ErrorsAreShared(t *testing.T) {
 			require.Equal(t, 200, a.code)
 			require.Equal(t, "good", a.body)
 			require.Empty(t, a.header.Get("X-Content-Type-Options"), "a header of the error")
+			require.Equal(t, "121", a.header.Get("Age"))
 		}
 		require.LessOrEqual(t, r.asked.Load(), int64(3))
 		status := r.get("/").status()

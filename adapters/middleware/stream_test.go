@@ -81,6 +81,43 @@ func TestStream_MemoryIsBounded(t *testing.T) {
 	require.Equal(t, 30_000, client.n)
 }
 
+// What is announced to be too long passes from the first byte on.
+func TestStream_AnnouncedTooLongPassesAtOnce(t *testing.T) {
+	_, m := newMiddleware(t, Options{MaxBody: 1000})
+	client := &counting{}
+	m.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		addLines(w.Header(), lines(fresh, "Content-Length: 1001"))
+		_, _ = w.Write(make([]byte, 1))
+		require.Equal(t, 1, client.n)
+	})).ServeHTTP(client, newRequest("/"))
+}
+
+// Of what was flushed, no more than MaxBody is copied either.
+func TestStream_FlushedTooLongIsNotKept(t *testing.T) {
+	cache, m := newMiddleware(t, Options{MaxBody: 1000})
+	m.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		says("a", fresh)(w, r)
+		_ = http.NewResponseController(w).Flush()
+		for range 5 {
+			_, _ = w.Write(make([]byte, 300))
+			require.LessOrEqual(t, len(w.(*recorder).body), 1000)
+		}
+	})).ServeHTTP(&counting{}, newRequest("/"))
+	require.Equal(t, 1, cache.Len(), "the index alone")
+}
+
+// A client that has a flushed response gets it once more, so that it can be kept for others.
+func TestStream_FlushedUnderACondition(t *testing.T) {
+	r := newRig(t, Options{}, func(w http.ResponseWriter, req *http.Request) {
+		w.Header().Set("ETag", `"1"`)
+		says("hello", fresh)(w, req)
+		_ = http.NewResponseController(w).Flush()
+	})
+	require.Equal(t, "hello", r.get("/", `If-None-Match: "1"`).body)
+	require.Equal(t, 304, r.get("/", `If-None-Match: "1"`).code)
+	r.wantAsked(1)
+}
+
 type counting struct {
 	recording
 	n int
@@ -149,14 +186,18 @@ func TestStream_BrokenOffIsNotKept(t *testing.T) {
 }
 
 func TestStream_UnsentIsNotKept(t *testing.T) {
-	cache, m := newMiddleware(t, Options{})
-	m.Handler(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		says("a", fresh)(w, req)
-		_ = http.NewResponseController(w).Flush()
-		_, err := fmt.Fprint(w, "b")
-		require.ErrorIs(t, err, errGone)
-	})).ServeHTTP(&recording{gone: true}, newRequest("/"))
-	require.Equal(t, 1, cache.Len(), "the index alone")
+	for _, first := range []bool{true, false} { // whether it goes before the first byte
+		cache, m := newMiddleware(t, Options{})
+		client := &recording{gone: first}
+		m.Handler(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			says("a", fresh)(w, req)
+			_ = http.NewResponseController(w).Flush()
+			client.gone = true
+			_, err := fmt.Fprint(w, "b")
+			require.ErrorIs(t, err, errGone)
+		})).ServeHTTP(client, newRequest("/"))
+		require.Equal(t, 1, cache.Len(), "the index alone")
+	}
 }
 
 func TestStream_ShortOrLongIsNotKept(t *testing.T) {
