@@ -2,6 +2,7 @@ package ringmiddleware
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -204,4 +205,56 @@ func wait[T any](t *testing.T, c <-chan T) T {
 		require.FailNow(t, "it did not happen")
 		panic("not reached")
 	}
+}
+
+// lockedBuilder is a log.
+type lockedBuilder struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *lockedBuilder) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuilder) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+var errGone = errors.New("the client is gone")
+
+// recording is a client that has a code and a body.
+type recording struct {
+	header http.Header
+	code   int
+	body   strings.Builder
+	gone   bool
+}
+
+func (w *recording) Header() http.Header {
+	if w.header == nil {
+		w.header = http.Header{}
+	}
+	return w.header
+}
+
+func (w *recording) WriteHeader(code int) { w.code = code }
+
+func (w *recording) Write(p []byte) (int, error) {
+	if w.gone {
+		return 0, errGone
+	}
+	return w.body.Write(p)
+}
+
+func newRequest(path string) *http.Request {
+	r, err := http.NewRequest(http.MethodGet, "http://host"+path, nil)
+	if err != nil {
+		log.Panic(err)
+	}
+	return r
 }

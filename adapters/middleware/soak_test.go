@@ -80,13 +80,14 @@ func (wd *world) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // check tells what is wrong with an answer to a request that began when the version of the page
-// was at least since. whose is whose requests a page may have been made for.
+// was at least since.
 func check(n int, who, lang string, since int64, body string) error {
 	var page int
 	var of, in string
 	var version int64
 	first, _, _ := strings.Cut(body, "\n")
-	if _, err := fmt.Sscanf(first, "page %d of %q in %q, version %d", &page, &of, &in, &version); err != nil {
+	const form = "page %d of %q in %q, version %d"
+	if _, err := fmt.Sscanf(first, form, &page, &of, &in, &version); err != nil {
 		return fmt.Errorf("body begins with %q: %w", first, err)
 	}
 	size := 100 << (n % 9)
@@ -105,93 +106,103 @@ func check(n int, who, lang string, since int64, body string) error {
 	return nil
 }
 
+// soak is a run of clients that read and change pages.
+type soak struct {
+	*rig
+	acknowledged [soakPages]atomic.Int64 // versions that a POST was answered with
+
+	hits, collapsed, left atomic.Int64
+}
+
 // Many clients with and without names, in several languages, read and change pages, and leave
 // before they have an answer. None gets what is another's, nor what is older than a change that
 // was answered before it asked.
 func TestSoak(t *testing.T) {
-	rounds := 150
-	var until time.Time
+	rounds, until := 150, time.Now().Add(time.Hour)
 	if d, err := time.ParseDuration(os.Getenv("RINGCACHE_SOAK")); err == nil {
 		rounds, until = 1<<30, time.Now().Add(d)
 	}
 	wd := &world{pages: make([]atomic.Int64, soakPages)}
-	acknowledged := make([]atomic.Int64, soakPages) // versions that a POST was answered with
-	r := newRig(t, Options{MaxBody: 20_000}, wd.ServeHTTP)
+	s := &soak{rig: newRig(t, Options{MaxBody: 20_000}, wd.ServeHTTP)}
 	var wg sync.WaitGroup
-	var hits, collapsed, wrong, left atomic.Int64
 	for client := range 32 {
 		wg.Go(func() {
 			rnd := rand.New(rand.NewPCG(1, uint64(client)))
-			for i := 0; i < rounds && (until.IsZero() || time.Now().Before(until)); i++ {
+			for i := 0; i < rounds && time.Now().Before(until); i++ {
 				// Half of the time all ask for the same pages, more or less at once.
 				choose := rnd
 				if rnd.IntN(2) == 0 {
 					choose = rand.New(rand.NewPCG(2, uint64(i/8)))
 				}
-				n := []int{0, 0, 0, 1, 4, 4, 5, 5, 2, 3}[choose.IntN(10)] + 6*min(choose.IntN(4), choose.IntN(4))
-				path := fmt.Sprint("/", n)
+				kind := []int{0, 0, 0, 1, 4, 4, 5, 5, 2, 3}[choose.IntN(10)]
+				n := kind + 6*min(choose.IntN(4), choose.IntN(4))
 				if rnd.IntN(30) == 0 {
-					a := r.send(context.Background(), http.MethodPost, path)
-					var version int64
-					if _, err := fmt.Sscan(a.body, &version); err != nil {
-						wrong.Add(1)
-						t.Errorf("POST: %+v", a)
-					}
-					raise(&acknowledged[n], version)
-					continue
-				}
-				who, lang := "", []string{"en", "en", "de", ""}[rnd.IntN(4)]
-				header := lines("Accept-Language: " + lang)
-				if rnd.IntN(6) == 0 {
-					who = fmt.Sprint("user ", rnd.IntN(3))
-					header = append(header, "Authorization: "+who)
-				}
-				if rnd.IntN(20) == 0 {
-					header = append(header, "Cache-Control: no-cache")
-				}
-				ctx, cancel := context.WithCancel(context.Background())
-				if rnd.IntN(10) == 0 {
-					time.AfterFunc(time.Duration(rnd.IntN(1000))*time.Microsecond, cancel)
-				}
-				since := acknowledged[n].Load()
-				a := r.send(ctx, http.MethodGet, path, header...)
-				gone := ctx.Err() != nil
-				cancel()
-				switch {
-				case gone:
-					left.Add(1)
-					continue
-				case n%6 == 5 && (a.err != nil || a.code == http.StatusServiceUnavailable):
-					continue // as the handler sometimes does
-				case a.err != nil || a.code != 200:
-					wrong.Add(1)
-					t.Errorf("GET: %+v", a)
-					continue
-				case strings.HasPrefix(a.status(), "hit"):
-					hits.Add(1)
-				case strings.Contains(a.status(), "collapsed"):
-					collapsed.Add(1)
-				}
-				if err := check(n, who, lang, since, a.body); err != nil {
-					wrong.Add(1)
-					t.Errorf("%v; %s", err, a.status())
+					s.change(n)
+				} else {
+					s.read(n, rnd)
 				}
 			}
 		})
 	}
 	wg.Wait()
-	r.busy.Wait()
-	t.Logf("%d calls of the handler, %d hits, %d collapsed, %d left", r.asked.Load(), hits.Load(),
-		collapsed.Load(), left.Load())
-	require.Zero(t, wrong.Load())
-	require.Positive(t, hits.Load())
-	require.Positive(t, collapsed.Load())
-	require.Zero(t, r.waiting())
+	s.busy.Wait()
+	t.Logf("%d calls of the handler, %d hits, %d collapsed, %d left", s.asked.Load(),
+		s.hits.Load(), s.collapsed.Load(), s.left.Load())
+	require.Positive(t, s.hits.Load())
+	require.Positive(t, s.collapsed.Load())
+	require.Zero(t, s.waiting())
 	require.Eventually(t, func() bool { // revalidations in the background end
-		r.m.flights.mu.Lock()
-		defer r.m.flights.mu.Unlock()
-		return len(r.m.flights.calls) == 0
+		s.m.flights.mu.Lock()
+		defer s.m.flights.mu.Unlock()
+		return len(s.m.flights.calls) == 0
 	}, patience, time.Millisecond)
+}
+
+// change makes a new version of a page.
+func (s *soak) change(n int) {
+	a := s.send(context.Background(), http.MethodPost, fmt.Sprint("/", n))
+	var version int64
+	if _, err := fmt.Sscan(a.body, &version); err != nil {
+		s.t.Errorf("POST: %+v", a)
+	}
+	raise(&s.acknowledged[n], version)
+}
+
+// read asks for a page and checks what comes.
+func (s *soak) read(n int, rnd *rand.Rand) {
+	who, lang := "", []string{"en", "en", "de", ""}[rnd.IntN(4)]
+	header := lines("Accept-Language: " + lang)
+	if rnd.IntN(6) == 0 {
+		who = fmt.Sprint("user ", rnd.IntN(3))
+		header = append(header, "Authorization: "+who)
+	}
+	if rnd.IntN(20) == 0 {
+		header = append(header, "Cache-Control: no-cache")
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	if rnd.IntN(10) == 0 {
+		time.AfterFunc(time.Duration(rnd.IntN(1000))*time.Microsecond, cancel)
+	}
+	since := s.acknowledged[n].Load()
+	a := s.send(ctx, http.MethodGet, fmt.Sprint("/", n), header...)
+	switch {
+	case ctx.Err() != nil:
+		s.left.Add(1)
+		return
+	case n%6 == 5 && (a.err != nil || a.code == http.StatusServiceUnavailable):
+		return // as the handler sometimes does
+	case a.err != nil || a.code != 200:
+		s.t.Errorf("GET: %+v", a)
+		return
+	case strings.HasPrefix(a.status(), "hit"):
+		s.hits.Add(1)
+	case strings.Contains(a.status(), "collapsed"):
+		s.collapsed.Add(1)
+	}
+	if err := check(n, who, lang, since, a.body); err != nil {
+		s.t.Errorf("%v; %s", err, a.status())
+	}
 }
 
 // raise makes v at least n.

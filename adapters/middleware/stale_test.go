@@ -11,46 +11,49 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Windows after the lifetime of a response: served while it is updated, served if the handler
-// fails, over. fail is whether the handler fails on its second call.
+const swr, sie = "stale-while-revalidate=30", "stale-if-error=40"
+
+// windows are times after the lifetime of a response: it is served while it is updated, served if
+// the handler fails, over. fail says whether the handler fails on its second call.
+var windows = []struct {
+	name, control string
+	o             Options
+	after         time.Duration
+	fail          bool
+	code          int
+	body          string
+}{
+	{"fresh", "max-age=60, " + swr, Options{}, 59 * time.Second, false, 200, "1"},
+	{"while updating", "max-age=60, " + swr, Options{}, 89 * time.Second, false, 200, "1"},
+	{"and failing", "max-age=60, " + swr, Options{}, 89 * time.Second, true, 200, "1"},
+	{"over", "max-age=60, " + swr, Options{}, 91 * time.Second, false, 200, "2"},
+	{"over and failing", "max-age=60, " + swr, Options{}, 91 * time.Second, true, 503, "2"},
+	{"no error", "max-age=60, " + sie, Options{}, 70 * time.Second, false, 200, "2"},
+	{"error", "max-age=60, " + sie, Options{}, 99 * time.Second, true, 200, "1"},
+	{"error too late", "max-age=60, " + sie, Options{}, 101 * time.Second, true, 503, "2"},
+	{"both", "max-age=60, " + swr + ", " + sie, Options{}, 95 * time.Second, true, 200, "1"},
+	{"at once", "max-age=0, " + swr, Options{}, 10 * time.Second, false, 200, "1"},
+	{"option, updating", "max-age=60", Options{StaleWhileRevalidate: 30 * time.Second},
+		89 * time.Second, false, 200, "1"},
+	{"option, error", "max-age=60", Options{StaleIfError: 40 * time.Second},
+		99 * time.Second, true, 200, "1"},
+	{"option, over", "max-age=60", Options{StaleIfError: 40 * time.Second},
+		101 * time.Second, true, 503, "2"},
+	{"the header goes first", "max-age=60, stale-if-error=0",
+		Options{StaleIfError: 40 * time.Second}, 61 * time.Second, true, 503, "2"},
+	{"must-revalidate", "max-age=60, must-revalidate, " + sie + ", " + swr,
+		Options{StaleIfError: time.Hour, StaleWhileRevalidate: time.Hour},
+		61 * time.Second, true, 503, "2"},
+	{"proxy-revalidate", "max-age=60, proxy-revalidate, " + sie + ", " + swr, Options{},
+		61 * time.Second, true, 503, "2"},
+	{"s-maxage and an option", "s-maxage=60", Options{StaleIfError: time.Hour},
+		61 * time.Second, true, 503, "2"},
+	{"s-maxage with its own word", "s-maxage=60, " + sie, Options{},
+		61 * time.Second, true, 200, "1"},
+}
+
 func TestStale_Windows(t *testing.T) {
-	const swr, sie = "stale-while-revalidate=30", "stale-if-error=40"
-	for _, c := range []struct {
-		name, control string
-		o             Options
-		after         time.Duration
-		fail          bool
-		code          int
-		body          string
-	}{
-		{"fresh", "max-age=60, " + swr, Options{}, 59 * time.Second, false, 200, "1"},
-		{"while updating", "max-age=60, " + swr, Options{}, 89 * time.Second, false, 200, "1"},
-		{"and failing", "max-age=60, " + swr, Options{}, 89 * time.Second, true, 200, "1"},
-		{"over", "max-age=60, " + swr, Options{}, 91 * time.Second, false, 200, "2"},
-		{"over and failing", "max-age=60, " + swr, Options{}, 91 * time.Second, true, 503, "2"},
-		{"no error", "max-age=60, " + sie, Options{}, 70 * time.Second, false, 200, "2"},
-		{"error", "max-age=60, " + sie, Options{}, 99 * time.Second, true, 200, "1"},
-		{"error too late", "max-age=60, " + sie, Options{}, 101 * time.Second, true, 503, "2"},
-		{"both", "max-age=60, " + swr + ", " + sie, Options{}, 95 * time.Second, true, 200, "1"},
-		{"at once", "max-age=0, " + swr, Options{}, 10 * time.Second, false, 200, "1"},
-		{"option, updating", "max-age=60", Options{StaleWhileRevalidate: 30 * time.Second},
-			89 * time.Second, false, 200, "1"},
-		{"option, error", "max-age=60", Options{StaleIfError: 40 * time.Second},
-			99 * time.Second, true, 200, "1"},
-		{"option, over", "max-age=60", Options{StaleIfError: 40 * time.Second},
-			101 * time.Second, true, 503, "2"},
-		{"the header goes first", "max-age=60, stale-if-error=0",
-			Options{StaleIfError: 40 * time.Second}, 61 * time.Second, true, 503, "2"},
-		{"must-revalidate", "max-age=60, must-revalidate, " + sie + ", " + swr,
-			Options{StaleIfError: time.Hour, StaleWhileRevalidate: time.Hour},
-			61 * time.Second, true, 503, "2"},
-		{"proxy-revalidate", "max-age=60, proxy-revalidate, " + sie + ", " + swr, Options{},
-			61 * time.Second, true, 503, "2"},
-		{"s-maxage and an option", "s-maxage=60", Options{StaleIfError: time.Hour},
-			61 * time.Second, true, 503, "2"},
-		{"s-maxage with its own word", "s-maxage=60, " + sie, Options{},
-			61 * time.Second, true, 200, "1"},
-	} {
+	for _, c := range windows {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := 0
