@@ -35,9 +35,10 @@ type Options struct {
 	StaleWhileRevalidate time.Duration
 	StaleIfError         time.Duration
 
-	// MaxBody is the longest body that is kept, in bytes. So much memory is taken for each
-	// response that is being made; longer ones pass through. The default is 1 MB. What the
-	// cache takes as a value, a sixteenth of its bound, is a limit too.
+	// MaxBody is the longest body that is kept, in bytes; longer ones pass through. A response
+	// that is being made takes up to three times that, while it grows and is stored. The
+	// default is 1 MB. What the cache takes as a value, a sixteenth of its bound, is a limit
+	// too.
 	MaxBody int
 
 	// Status is the name of this cache in the header Cache-Status of responses (RFC 9211),

@@ -150,7 +150,8 @@ func (s store) put(key string, x *index, r *http.Request, from audience, e *entr
 		return false
 	}
 	// Should the cache not take it, it is fetched again the next time.
-	return s.cache.SetWithTTL(s.entryKey(x, r), e.encode(nil), e.keep()) == nil
+	v := e.encode(make([]byte, 0, len(e.body)+512))
+	return s.cache.SetWithTTL(s.entryKey(x, r), v, e.keep()) == nil
 }
 
 // union returns the names that are in one of two sorted lists; a list that is too long stays
