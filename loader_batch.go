@@ -35,7 +35,7 @@ func (c *Cache) GetOrLoadBatch(
 	ctx context.Context, dst []byte, keys, vals [][]byte, load BatchLoadFunc,
 ) (out []byte, hits int, err error) {
 	mustBeFunc("GetOrLoadBatch", load != nil)
-	mustFit("get or load batch", keys, vals)
+	mustFit("load batch", keys, vals)
 	from, room := len(dst), cap(dst)
 	var bl lookups
 	var missing, due []wanted

@@ -436,6 +436,28 @@ func (n *Namespace) GetOrLoad(
 		})
 }
 
+// GetOrLoadBatch is [Cache.GetOrLoadBatch] in the namespace. load gets keys without the
+// generation. It allocates room for the keys.
+func (n *Namespace) GetOrLoadBatch(
+	ctx context.Context, dst []byte, keys, vals [][]byte, load BatchLoadFunc,
+) (out []byte, hits int, err error) {
+	mustBeFunc("GetOrLoadBatch", load != nil)
+	mustFit("load batch", keys, vals)
+	raw := make([][]byte, len(keys))
+	for i, k := range keys {
+		raw[i] = n.AppendKey(nil, k)
+	}
+	out, hits, err = n.cache.GetOrLoadBatch(ctx, dst, raw, vals,
+		func(ctx context.Context, raw [][]byte) ([]Loaded, error) {
+			for i, k := range raw {
+				raw[i] = k[generationSize:]
+			}
+			return load(ctx, raw)
+		})
+	n.lookedFor(len(keys), hits)
+	return out, hits, err
+}
+
 // All is [Cache.All] of the entries of the namespace, with the keys under which they were
 // set. It goes over all entries of the cache.
 func (n *Namespace) All() iter.Seq2[[]byte, []byte] {

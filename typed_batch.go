@@ -1,8 +1,10 @@
 package ringcache
 
 import (
+	"context"
 	"fmt"
 	"iter"
+	"time"
 )
 
 // GetBatch is [Cache.GetBatch]: it looks up keys and sets vals[i] to the value of keys[i] and
@@ -11,10 +13,7 @@ import (
 // error is that of the first such key, with its index. GetBatch panics if vals or found is
 // shorter than keys. It does not allocate for a key, within the bounds of [Typed.Set].
 func (t *Typed[K, V]) GetBatch(keys []K, vals []V, found []bool) (hits int, err error) {
-	if len(vals) < len(keys) || len(found) < len(keys) {
-		panic(fmt.Sprintf("ringcache: get batch: %d vals and %d found for %d keys",
-			len(vals), len(found), len(keys)))
-	}
+	mustFitTyped("get batch", keys, vals, found)
 	var bl lookups
 	b, s := blocks.Get().(*block), scratches.Get().(*scratch)
 	defer b.release()
@@ -30,7 +29,7 @@ func (t *Typed[K, V]) GetBatch(keys []K, vals []V, found []bool) (hits int, err 
 		t.ns.lookedFor(end-i, there)
 		for j, data := range b.vals[:end-i] {
 			var ok bool
-			vals[i+j], ok, err = t.decodeNth(i+j, keys[i+j], data, err)
+			vals[i+j], ok, err = t.decodeNth("get batch", i+j, keys[i+j], data, err)
 			if found[i+j] = ok; ok {
 				hits++
 			}
@@ -39,9 +38,19 @@ func (t *Typed[K, V]) GetBatch(keys []K, vals []V, found []bool) (hits int, err 
 	return hits, err
 }
 
+// mustFitTyped panics if there are fewer vals or found than keys.
+func mustFitTyped[K Key, V any](verb string, keys []K, vals []V, found []bool) {
+	if len(vals) < len(keys) || len(found) < len(keys) {
+		panic(fmt.Sprintf("ringcache: %s: %d vals and %d found for %d keys",
+			verb, len(vals), len(found), len(keys)))
+	}
+}
+
 // decodeNth returns the value of a key of a batch, from data that is nil on a miss, and the
 // first error of the batch.
-func (t *Typed[K, V]) decodeNth(n int, key K, data []byte, first error) (v V, ok bool, _ error) {
+func (t *Typed[K, V]) decodeNth(
+	verb string, n int, key K, data []byte, first error,
+) (v V, ok bool, _ error) {
 	if data == nil {
 		return v, false, first
 	}
@@ -50,10 +59,77 @@ func (t *Typed[K, V]) decodeNth(n int, key K, data []byte, first error) (v V, ok
 		return v, true, first
 	}
 	if first == nil {
-		first = t.decodeError(fmt.Sprintf("get batch: index %d: get", n), key, data, err)
+		first = t.decodeError(fmt.Sprintf("%s: index %d: get", verb, n), key, data, err)
 	}
 	var zero V
 	return zero, false, first
+}
+
+// TypedLoaded is what a [TypedBatchLoadFunc] has found for a key: [Loaded] with a V.
+type TypedLoaded[V any] struct {
+	Value  V
+	TTL    time.Duration
+	Absent bool
+}
+
+// TypedBatchLoadFunc finds the values of keys that are not in the cache, for
+// [Typed.GetOrLoadBatch]. It is a [BatchLoadFunc] with a K for a key and a V for a value.
+type TypedBatchLoadFunc[K Key, V any] func(ctx context.Context, keys []K) (
+	[]TypedLoaded[V], error)
+
+// GetOrLoadBatch is [Cache.GetOrLoadBatch], with vals and found as [Typed.GetBatch] has them: what
+// is missing is loaded with one call of load, and found is false where there is no value. hits
+// are the keys that needed no load. A value that cannot be decoded is not found, and is removed,
+// so that the next call loads it; the error is that of the first such key, unless a load failed.
+// If the codec cannot encode a value, all keys of that load get [ErrEncode]. GetOrLoadBatch
+// allocates room for the keys, and panics if vals or found is shorter than they are.
+func (t *Typed[K, V]) GetOrLoadBatch(
+	ctx context.Context, keys []K, vals []V, found []bool, load TypedBatchLoadFunc[K, V],
+) (hits int, err error) {
+	const verb = "load batch"
+	mustBeFunc("GetOrLoadBatch", load != nil)
+	mustFitTyped(verb, keys, vals, found)
+	slices := make([][]byte, 2*len(keys))
+	raw, datas := slices[:len(keys)], slices[len(keys):]
+	room := packed{buf: make([]byte, 0, keyRoom/4*len(keys))}
+	for i, key := range keys {
+		raw[i] = room.took(t.keyBytes(room.next(), key))
+	}
+	s := scratches.Get().(*scratch)
+	defer s.release()
+	s.buf, hits, err = t.cache.GetOrLoadBatch(ctx, s.buf[:0], raw, datas, t.batchLoader(load))
+	t.ns.lookedFor(len(keys), hits)
+	for i, data := range datas {
+		vals[i], found[i], err = t.decodeNth(verb, i, keys[i], data, err)
+		if data != nil && !found[i] {
+			t.discard(raw[i], t.cache.shared.hash(raw[i]), data)
+		}
+	}
+	return hits, err
+}
+
+// batchLoader returns load as a function of bytes.
+func (t *Typed[K, V]) batchLoader(load TypedBatchLoadFunc[K, V]) BatchLoadFunc {
+	start := len(t.start(nil))
+	return func(ctx context.Context, raw [][]byte) ([]Loaded, error) {
+		keys := make([]K, len(raw))
+		for i, k := range raw {
+			keys[i], _ = t.parseKey(k[start:]) // the caller's keys, whose bytes they are
+		}
+		found, err := load(ctx, keys)
+		all := make([]Loaded, len(found))
+		for i, l := range found {
+			all[i] = Loaded{TTL: l.TTL, Absent: l.Absent}
+			if l.Absent || err != nil {
+				continue
+			}
+			var encoding error
+			if all[i].Value, encoding = t.codec.Append(nil, l.Value); encoding != nil {
+				return nil, fmt.Errorf("%w: %w", ErrEncode, encoding)
+			}
+		}
+		return all, err
+	}
 }
 
 // SetBatch is [Cache.SetBatch]: it stores vals[i] under keys[i] for each i, as so many calls

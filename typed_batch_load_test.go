@@ -1,0 +1,144 @@
+package ringcache
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A codec of numbers that are not below 0.
+var naturals = FuncCodec(
+	func(dst []byte, n int) ([]byte, error) {
+		if n < 0 {
+			return dst, errors.New("below 0")
+		}
+		return strconv.AppendInt(dst, int64(n), 10), nil
+	},
+	func(data []byte) (int, error) { return strconv.Atoi(string(data)) })
+
+func TestTyped_GetOrLoadBatch(t *testing.T) {
+	c := mustCache(t, roomy(0))
+	for name, o := range map[string]TypedOptions{
+		"plain":     {},
+		"prefix":    {Prefix: "p:"},
+		"namespace": {Prefix: "p:", Namespace: c.Namespace("n")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			view := NewTyped[string](c, naturals, o)
+			require.NoError(t, view.Set("there", 1))
+			var asked [][]string
+			load := func(_ context.Context, keys []string) ([]TypedLoaded[int], error) {
+				asked = append(asked, keys)
+				all := make([]TypedLoaded[int], len(keys))
+				for i, k := range keys {
+					all[i] = TypedLoaded[int]{Value: len(k), Absent: k == "absent", TTL: time.Hour}
+				}
+				return all, nil
+			}
+			keys := []string{"missing", "there", "absent", "", "missing"}
+			for _, want := range []int{1, 4} {
+				vals, found := make([]int, 6), make([]bool, 6)
+				vals[2], found[2], vals[5], found[5] = 9, true, 9, true
+				hits, err := view.GetOrLoadBatch(t.Context(), keys, vals, found, load)
+				require.NoError(t, err)
+				require.Equal(t, []int{7, 1, 0, 0, 7, 9}, vals)
+				require.Equal(t, []bool{true, true, false, true, true, true}, found)
+				require.Len(t, asked, 1, "it was loaded again")
+				require.Equal(t, []string{"missing", "absent", ""}, asked[0])
+				require.Equal(t, want, hits, "at last all but the absent one")
+			}
+			if n := o.Namespace; n != nil {
+				require.Equal(t, uint64(10), n.Stats().GetCalls)
+				require.Equal(t, uint64(5), n.Stats().Misses)
+			}
+			left, ok := view.TTL("missing")
+			require.True(t, ok)
+			require.Greater(t, left, time.Minute)
+		})
+	}
+}
+
+func TestTyped_GetOrLoadBatchErrors(t *testing.T) {
+	c := mustCache(t, roomy(0))
+	view := NewTyped[uint16](c, naturals, TypedOptions{Prefix: "n"})
+	require.NoError(t, view.Set(1, 11))
+	require.NoError(t, c.Set([]byte("n\x00\x02"), []byte("two")))
+	vals, found := make([]int, 3), make([]bool, 3)
+	batch := func(l TypedLoaded[int], loadErr error) (int, error) {
+		return view.GetOrLoadBatch(t.Context(), []uint16{1, 2, 3}, vals, found,
+			func(context.Context, []uint16) ([]TypedLoaded[int], error) {
+				return []TypedLoaded[int]{l}, loadErr
+			})
+	}
+	_, err := batch(TypedLoaded[int]{Value: 33, TTL: -1}, nil)
+	require.ErrorIs(t, err, ErrDecode)
+	require.ErrorContains(t, err, "index 1")
+	require.Equal(t, []int{11, 0, 33}, vals)
+	require.Equal(t, []bool{true, false, true}, found)
+	require.False(t, view.Has(2), "what cannot be decoded stays in the way of a load")
+
+	errDown := errors.New("it is down")
+	for _, x := range []struct {
+		loaded TypedLoaded[int]
+		err    error
+		want   error
+	}{
+		{TypedLoaded[int]{Value: -1}, nil, ErrEncode},
+		{TypedLoaded[int]{}, errDown, errDown},
+	} {
+		c.Reset()
+		require.NoError(t, view.Set(1, 11))
+		require.NoError(t, view.Set(2, 22))
+		hits, err := batch(x.loaded, x.err)
+		require.ErrorIs(t, err, x.want)
+		require.ErrorContains(t, err, "index 2")
+		require.Equal(t, 2, hits)
+		require.Equal(t, []int{11, 22, 0}, vals)
+		require.Equal(t, []bool{true, true, false}, found)
+		require.False(t, view.Has(3))
+	}
+	c.Reset()
+	_, err = batch(TypedLoaded[int]{Value: 1}, nil)
+	require.ErrorContains(t, err, "1 results for 3 keys")
+	require.Panics(t, func() { _, _ = view.GetOrLoadBatch(t.Context(), nil, nil, nil, nil) })
+	require.PanicsWithValue(t, "ringcache: load batch: 3 vals and 1 found for 2 keys", func() {
+		_, _ = view.GetOrLoadBatch(t.Context(), make([]uint16, 2), vals, found[:1],
+			func(context.Context, []uint16) ([]TypedLoaded[int], error) { return nil, nil })
+	})
+}
+
+func TestNamespace_GetOrLoadBatch(t *testing.T) {
+	c := mustCache(t, roomy(0))
+	n := c.Namespace("n")
+	var asked []string
+	load := func(_ context.Context, keys [][]byte) ([]Loaded, error) {
+		all := make([]Loaded, len(keys))
+		for i, k := range keys {
+			asked = append(asked, string(k))
+			all[i].Value = append([]byte("value of "), k...)
+		}
+		return all, nil
+	}
+	require.NoError(t, n.Set([]byte("a"), []byte("1")))
+	require.NoError(t, c.Set([]byte("b"), []byte("not the namespace's")))
+	keys := [][]byte{[]byte("a"), []byte("b")}
+	for round, want := range []string{"1", "1", "value of a"} {
+		if round == 2 {
+			require.NoError(t, n.Invalidate())
+		}
+		vals := make([][]byte, 2)
+		_, hits, err := n.GetOrLoadBatch(t.Context(), nil, keys, vals, load)
+		require.NoError(t, err)
+		require.Equal(t, want, string(vals[0]))
+		require.Equal(t, "value of b", string(vals[1]))
+		require.Equal(t, []int{1, 2, 0}[round], hits)
+	}
+	require.Equal(t, []string{"b", "a", "b"}, asked)
+	s := n.Stats()
+	require.Equal(t, uint64(6), s.GetCalls)
+	require.Equal(t, uint64(3), s.Misses)
+}
