@@ -47,10 +47,50 @@ func failingCalls() []failing {
 		{"Update", "update entry", func(c *Cache, k, v []byte) error {
 			return c.Update(k, func([]byte, bool) ([]byte, bool) { return v, true })
 		}},
+		{"Typed", "set entry", func(c *Cache, k, v []byte) error { return bytesView(c).Set(k, v) }},
 		{"Typed", "set entry", func(c *Cache, k, v []byte) error {
-			return NewTyped[[]byte](c, BytesCodec[[]byte](), TypedOptions{}).Set(k, v)
+			return bytesView(c).SetWithTTL(k, v, time.Hour)
+		}},
+		{"Typed", "set entry", func(c *Cache, k, v []byte) error {
+			_, err := bytesView(c).SetIfAbsent(k, v)
+			return err
+		}},
+		{"Typed", "set entry", func(c *Cache, k, v []byte) error {
+			_, err := bytesView(c).SetIfChanged(k, v)
+			return err
+		}},
+		{"Typed", "set batch: index 0: set entry", func(c *Cache, k, v []byte) error {
+			return bytesView(c).SetBatch([][]byte{k}, [][]byte{v})
+		}},
+		{"Typed", "update entry", func(c *Cache, k, v []byte) error {
+			return bytesView(c).Update(k, func([]byte, bool) ([]byte, bool) { return v, true })
+		}},
+		{"Namespace", "set entry", func(c *Cache, k, v []byte) error {
+			return c.Namespace("n").Set(k, v)
+		}},
+		{"Namespace", "set entry", func(c *Cache, k, v []byte) error {
+			return c.Namespace("n").SetWithTTL(k, v, time.Hour)
+		}},
+		{"Namespace", "set entry", func(c *Cache, k, v []byte) error {
+			_, err := c.Namespace("n").SetIfAbsent(k, v)
+			return err
+		}},
+		{"Namespace", "set entry", func(c *Cache, k, v []byte) error {
+			_, err := c.Namespace("n").SetIfChanged(k, v)
+			return err
+		}},
+		{"Namespace", "set batch: index 0: set entry", func(c *Cache, k, v []byte) error {
+			return c.Namespace("n").SetBatch([][]byte{k}, [][]byte{v})
+		}},
+		{"Namespace", "update entry", func(c *Cache, k, v []byte) error {
+			return c.Namespace("n").Update(k, func([]byte, bool) ([]byte, bool) { return v, true })
 		}},
 	}
+}
+
+// bytesView is a view that stores what it is given.
+func bytesView(c *Cache) *Typed[[]byte, []byte] {
+	return NewTyped[[]byte](c, BytesCodec[[]byte](), TypedOptions{})
 }
 
 // An error says what was called, and the comment of its sentinel lists the method.
@@ -86,6 +126,13 @@ func TestErrors_SayWhatWasCalled(t *testing.T) {
 	require.ErrorIs(t, err, ErrClosed)
 	_, _, err = closed.GetOrLoadBatch(context.Background(), nil, make([][]byte, 1),
 		make([][]byte, 1), neverLoadsAll)
+	require.ErrorIs(t, err, ErrClosed)
+	_, err = closed.Namespace("n").GetOrLoad(context.Background(), nil, nil, neverLoads)
+	require.ErrorIs(t, err, ErrClosed)
+	require.ErrorIs(t, closed.Namespace("n").Invalidate(), ErrClosed)
+	assert.Regexp(t, `\bInvalidate\b`, docs["ErrClosed"])
+	_, err = bytesView(closed).GetOrLoad(context.Background(), nil,
+		func(context.Context, []byte) ([]byte, time.Duration, error) { return nil, 0, nil })
 	require.ErrorIs(t, err, ErrClosed)
 	require.ErrorIs(t, closed.Resize(minMaxBytes), ErrClosed)
 	assert.Regexp(t, `\bGetOrLoad, GetOrLoadBatch, Resize and CollapseHugePages\b`,
@@ -133,6 +180,15 @@ func TestErrors_NilFunctionPanicsAtOnce(t *testing.T) {
 			}},
 			{"All", func() { c.All()(nil) }},
 			{"Keys", func() { c.Keys()(nil) }},
+			{"Update", func() { _ = c.Namespace("n").Update(k, nil) }},
+			{"View", func() { c.Namespace("n").View(k, nil) }},
+			{"GetOrLoad", func() { _, _ = c.Namespace("n").GetOrLoad(ctx, nil, k, nil) }},
+			{"All", func() { c.Namespace("n").All()(nil) }},
+			{"Keys", func() { c.Namespace("n").Keys()(nil) }},
+			{"Update", func() { _ = bytesView(c).Update(k, nil) }},
+			{"GetOrLoad", func() { _, _ = bytesView(c).GetOrLoad(ctx, k, nil) }},
+			{"All", func() { bytesView(c).All()(nil) }},
+			{"Keys", func() { bytesView(c).Keys()(nil) }},
 			{"FuncCodec", func() { FuncCodec[int](nil, decode) }},
 			{"FuncCodec", func() { FuncCodec(encode, nil) }},
 		} {

@@ -2,6 +2,7 @@ package ringcache
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"net/netip"
@@ -65,8 +66,47 @@ func roundTrip[K Key, V any](
 	require.NoError(t, err, "%#v", want)
 	require.True(t, ok, "%#v", want)
 	require.True(t, same(got, want), "got %#v, want %#v", got, want)
+	roundTripMany(t, view, key, want)
+	again, ok := view.keyOf([]byte(at))
+	require.True(t, ok, "%q is no key", at)
+	require.True(t, same(again, key), "%q is key %#v, want %#v", at, again, key)
 	require.True(t, view.Del(key))
 	require.False(t, c.Has([]byte(at)))
+
+	n := c.Namespace(prefix)
+	inside := NewTyped[K](c, codec, TypedOptions{Prefix: prefix, Namespace: n})
+	require.NoError(t, inside.Set(key, want))
+	require.True(t, n.Has([]byte(at)))
+	require.False(t, c.Has([]byte(at)))
+	roundTripMany(t, inside, key, want)
+	require.NoError(t, n.Invalidate())
+	require.False(t, inside.Has(key))
+}
+
+// roundTripMany reads what is under key in all other ways.
+func roundTripMany[K Key, V any](t *testing.T, view *Typed[K, V], key K, want V) {
+	t.Helper()
+	require.NoError(t, view.SetBatch([]K{key, key}, []V{want, want}))
+	vals, found := make([]V, 1), make([]bool, 1)
+	_, err := view.GetBatch([]K{key}, vals, found)
+	require.NoError(t, err)
+	require.True(t, found[0])
+	require.True(t, same(vals[0], want), "got %#v, want %#v", vals[0], want)
+	v, err := view.GetOrLoad(context.Background(), key,
+		func(context.Context, K) (v V, _ time.Duration, _ error) { return v, 0, ErrAbsent })
+	require.NoError(t, err)
+	require.True(t, same(v, want), "got %#v, want %#v", v, want)
+	loops := 0
+	for k, v := range view.All() {
+		if same(k, key) {
+			loops++
+			require.True(t, same(v, want), "got %#v, want %#v", v, want)
+		}
+	}
+	require.Equal(t, 1, loops)
+	stored, err := view.SetIfAbsent(key, want)
+	require.NoError(t, err)
+	require.False(t, stored)
 }
 
 // FuzzTyped sends values through every codec, under every kind of key.
@@ -121,6 +161,15 @@ func decode[V any](t *testing.T, c *Cache, codec Codec[V], raw []byte) {
 	}
 }
 
+// parse takes raw bytes for a key: if they are one, they are its bytes.
+func parse[K Key](t *testing.T, c *Cache, raw []byte) {
+	t.Helper()
+	view := NewTyped[K](c, StringCodec[string](), TypedOptions{})
+	if key, ok := view.keyOf(raw); ok {
+		require.True(t, bytes.Equal(raw, view.keyBytes(nil, key)), "%#v of %.64x", key, raw)
+	}
+}
+
 // FuzzCodec has every codec decode any bytes.
 func FuzzCodec(f *testing.F) {
 	for _, v := range []string{
@@ -143,5 +192,13 @@ func FuzzCodec(f *testing.F) {
 		decode(t, c, BinaryCodec[time.Time](), raw)
 		decode(t, c, BinaryCodec[netip.Addr](), raw)
 		decode(t, c, numbers, raw)
+		parse[string](t, c, raw)
+		parse[[]byte](t, c, raw)
+		parse[int8](t, c, raw)
+		parse[uint16](t, c, raw)
+		parse[int32](t, c, raw)
+		parse[uint64](t, c, raw)
+		parse[int](t, c, raw)
+		parse[uintptr](t, c, raw)
 	})
 }

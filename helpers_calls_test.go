@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -101,6 +102,92 @@ func everyCall() []call {
 	}
 }
 
+// viewCalls returns a call of each method of a namespace and of a typed view in it.
+func viewCalls() []call {
+	ctx := context.Background()
+	space := func(c *Cache) *Namespace { return c.Namespace("space") }
+	view := func(c *Cache) *Typed[string, []byte] {
+		return NewTyped[string](c, BytesCodec[[]byte](), TypedOptions{Namespace: space(c)})
+	}
+	same := func(old []byte, ok bool) ([]byte, bool) { return old, ok }
+	return []call{
+		{"Namespace.Get", func(c *Cache, k, _ []byte) { space(c).Get(nil, k) }},
+		{"Namespace.HasGet", func(c *Cache, k, _ []byte) { space(c).HasGet(nil, k) }},
+		{"Namespace.Has", func(c *Cache, k, _ []byte) { space(c).Has(k) }},
+		{"Namespace.View", func(c *Cache, k, _ []byte) { space(c).View(k, func([]byte) {}) }},
+		{"Namespace.GetBatch", func(c *Cache, k, _ []byte) {
+			space(c).GetBatch(nil, [][]byte{k, k}, make([][]byte, 2))
+		}},
+		{"Namespace.Set", func(c *Cache, k, v []byte) { _ = space(c).Set(k, v) }},
+		{"Namespace.SetWithTTL", func(c *Cache, k, v []byte) {
+			_ = space(c).SetWithTTL(k, v, time.Hour)
+		}},
+		{"Namespace.SetIfAbsent", func(c *Cache, k, v []byte) { _, _ = space(c).SetIfAbsent(k, v) }},
+		{"Namespace.SetIfChanged", func(c *Cache, k, v []byte) {
+			_, _ = space(c).SetIfChanged(k, v)
+		}},
+		{"Namespace.SetBatch", func(c *Cache, k, v []byte) {
+			_ = space(c).SetBatch([][]byte{k, k}, [][]byte{v, v[1:]})
+		}},
+		{"Namespace.Update", func(c *Cache, k, _ []byte) { _ = space(c).Update(k, same) }},
+		{"Namespace.Del", func(c *Cache, k, _ []byte) { space(c).Del(k) }},
+		{"Namespace.GetAndDel", func(c *Cache, k, _ []byte) { space(c).GetAndDel(nil, k) }},
+		{"Namespace.Touch", func(c *Cache, k, _ []byte) { space(c).Touch(k, time.Hour) }},
+		{"Namespace.TTL", func(c *Cache, k, _ []byte) { space(c).TTL(k) }},
+		{"Namespace.GetOrLoad", func(c *Cache, k, v []byte) {
+			_, _ = space(c).GetOrLoad(ctx, nil, append([]byte("n "), k...),
+				func(context.Context, []byte) (Loaded, error) { return Loaded{Value: v}, nil })
+		}},
+		{"Namespace.All", func(c *Cache, _, _ []byte) {
+			for range space(c).All() {
+			}
+		}},
+		{"Namespace.Keys", func(c *Cache, _, _ []byte) {
+			for range space(c).Keys() {
+			}
+		}},
+		{"Namespace.Invalidate", func(c *Cache, _, _ []byte) { _ = space(c).Invalidate() }},
+		{"Namespace.Stats", func(c *Cache, _, _ []byte) { space(c).Stats() }},
+		{"Namespace.AppendKey", func(c *Cache, k, _ []byte) { space(c).AppendKey(nil, k) }},
+		{"Namespace.CutKey", func(c *Cache, k, _ []byte) { space(c).CutKey(k) }},
+		{"Typed.Get", func(c *Cache, k, _ []byte) { _, _, _ = view(c).Get(string(k)) }},
+		{"Typed.Has", func(c *Cache, k, _ []byte) { view(c).Has(string(k)) }},
+		{"Typed.Set", func(c *Cache, k, v []byte) { _ = view(c).Set(string(k), v) }},
+		{"Typed.SetWithTTL", func(c *Cache, k, v []byte) {
+			_ = view(c).SetWithTTL(string(k), v, time.Hour)
+		}},
+		{"Typed.SetIfAbsent", func(c *Cache, k, v []byte) {
+			_, _ = view(c).SetIfAbsent(string(k), v)
+		}},
+		{"Typed.SetIfChanged", func(c *Cache, k, v []byte) {
+			_, _ = view(c).SetIfChanged(string(k), v)
+		}},
+		{"Typed.SetBatch", func(c *Cache, k, v []byte) {
+			_ = view(c).SetBatch([]string{string(k)}, [][]byte{v})
+		}},
+		{"Typed.GetBatch", func(c *Cache, k, _ []byte) {
+			_, _ = view(c).GetBatch([]string{string(k)}, make([][]byte, 1), make([]bool, 1))
+		}},
+		{"Typed.Update", func(c *Cache, k, _ []byte) { _ = view(c).Update(string(k), same) }},
+		{"Typed.Del", func(c *Cache, k, _ []byte) { view(c).Del(string(k)) }},
+		{"Typed.GetAndDel", func(c *Cache, k, _ []byte) { _, _, _ = view(c).GetAndDel(string(k)) }},
+		{"Typed.Touch", func(c *Cache, k, _ []byte) { view(c).Touch(string(k), time.Hour) }},
+		{"Typed.TTL", func(c *Cache, k, _ []byte) { view(c).TTL(string(k)) }},
+		{"Typed.GetOrLoad", func(c *Cache, k, v []byte) {
+			_, _ = view(c).GetOrLoad(ctx, "t "+string(k),
+				func(context.Context, string) ([]byte, time.Duration, error) { return v, 0, nil })
+		}},
+		{"Typed.All", func(c *Cache, _, _ []byte) {
+			for range view(c).All() {
+			}
+		}},
+		{"Typed.Keys", func(c *Cache, _, _ []byte) {
+			for range view(c).Keys() {
+			}
+		}},
+	}
+}
+
 // What is not in the table is not tested by those who go through it.
 func TestEveryCall_NamesAllMethods(t *testing.T) {
 	var methods, table []string
@@ -111,6 +198,20 @@ func TestEveryCall_NamesAllMethods(t *testing.T) {
 		table = append(table, c.name)
 	}
 	require.Equal(t, methods, table, "both are in order of names")
+
+	methods, table = nil, nil
+	for _, v := range []reflect.Type{
+		reflect.TypeFor[*Namespace](), reflect.TypeFor[*Typed[string, []byte]](),
+	} {
+		name, _, _ := strings.Cut(v.Elem().Name(), "[")
+		for i := range v.NumMethod() {
+			methods = append(methods, name+"."+v.Method(i).Name)
+		}
+	}
+	for _, c := range viewCalls() {
+		table = append(table, c.name)
+	}
+	require.ElementsMatch(t, methods, table)
 }
 
 // hangLimit is what a call may take before it is said to hang.

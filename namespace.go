@@ -170,7 +170,7 @@ func (n *Namespace) keep() {
 //
 // It returns [ErrClosed] after Close: then what lies in a file is still valid. A snapshot that
 // was begun before brings back the entries of its time, if it is loaded after Invalidate by a
-// new cache. Invalidate does not allocate, and locks one bucket.
+// new cache. Invalidate locks one bucket.
 func (n *Namespace) Invalidate() error {
 	var w write
 	defer n.cache.shared.announce(&w)

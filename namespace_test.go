@@ -317,8 +317,7 @@ func (r *restarts) get(ns int, k []byte) {
 	}
 	version := binary.LittleEndian.Uint64(v)
 	if version <= r.least[ns] || !r.mixed && version != r.last[ns][string(k)] {
-		require.Fail(r.t, "a value came back",
-			"version %d of %s; the last one is %d, and %d was invalidated",
+		require.Fail(r.t, "a value came back", "version %d of %s, which is %d; %d was invalidated",
 			version, k, r.last[ns][string(k)], r.least[ns])
 	}
 	r.found++
@@ -410,8 +409,7 @@ func TestNamespace_GenerationIsStoredAgain(t *testing.T) {
 		require.Equal(t, n.space.generation.Load(), g)
 		var after Stats
 		c.UpdateStats(&after)
-		require.EqualValues(t, 3*keepEvery, after.SetCalls-before.SetCalls,
-			"that is no Set of the user's")
+		require.EqualValues(t, 3*keepEvery, after.SetCalls-before.SetCalls, "no Set of the user's")
 		require.Equal(t, before.GetCalls, after.GetCalls)
 		require.NoError(t, c.Close())
 		c = openFile(t, path, minMaxBytes)

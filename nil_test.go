@@ -21,4 +21,21 @@ func TestNilCache_PanicsRecoverably(t *testing.T) {
 			call.do(nil, k, v)
 		})
 	}
+	var n *Namespace
+	var view *Typed[string, int]
+	for _, call := range []func(){
+		func() { n.Get(nil, k) }, func() { _ = n.Set(k, v) }, func() { _ = n.Invalidate() },
+		func() { n.Stats() }, func() { n.Del(k) }, func() { n.CutKey(make([]byte, 8)) },
+		func() { _, _, _ = view.Get("k") }, func() { _ = view.Set("k", 1) },
+		func() { view.Has("k") }, func() { _ = view.SetBatch([]string{"k"}, []int{1}) },
+	} {
+		func() {
+			defer func() {
+				err, _ := recover().(error)
+				var fault runtime.Error
+				require.ErrorAs(t, err, &fault)
+			}()
+			call()
+		}()
+	}
 }

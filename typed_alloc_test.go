@@ -1,6 +1,7 @@
 package ringcache
 
 import (
+	"context"
 	"encoding/binary"
 	"strings"
 	"testing"
@@ -38,6 +39,9 @@ func TestTyped_Allocs(t *testing.T) {
 		t.Skip("under the race detector pools drop what they are given")
 	}
 	c := mustCache(t, defaultGeometry(minMaxBytes))
+	ns := c.Namespace("n")
+	checkAllocs(t, c, "string in a namespace", "key", "prefix:", ns)
+	checkAllocs(t, c, "int in a namespace", 77, "", ns)
 	checkAllocs(t, c, "string", strings.Repeat("k", 1000), "")
 	checkAllocs(t, c, "string and prefix", strings.Repeat("k", 100), "a prefix of 28 characters...")
 	checkAllocs(t, c, "bytes", []byte("key"), "")
@@ -47,9 +51,14 @@ func TestTyped_Allocs(t *testing.T) {
 	checkAllocs(t, c, "uint8", uint8(200), "")
 }
 
-func checkAllocs[K Key](t *testing.T, c *Cache, kind string, key K, prefix string) {
+func checkAllocs[K Key](
+	t *testing.T, c *Cache, kind string, key K, prefix string, ns ...*Namespace,
+) {
 	t.Helper()
 	o := TypedOptions{Prefix: prefix}
+	if len(ns) > 0 {
+		o.Namespace = ns[0]
+	}
 	wides := NewTyped[K](c, wideCodec{}, o)
 	for _, n := range []uint64{0, 1 << 10, 60_000} { // in place, copied, copied
 		want := wide{1, 2, n}
@@ -65,6 +74,7 @@ func checkAllocs[K Key](t *testing.T, c *Cache, kind string, key K, prefix strin
 		})
 	}
 	zeroAllocs(t, kind, "Has", func() { wides.Has(key) })
+	checkMethodAllocs(t, kind, wides, key)
 
 	times := NewTyped[K](c, BinaryCodec[time.Time](), o)
 	moment := time.Unix(1<<30, 0).UTC()
@@ -81,6 +91,41 @@ func checkAllocs[K Key](t *testing.T, c *Cache, kind string, key K, prefix strin
 	_ = texts.Set(key, "a text")
 	get := func() { _, _, _ = texts.Get(key) }
 	assert.EqualValues(t, 1, testing.AllocsPerRun(100, get), "%s: Get of a string", kind)
+}
+
+// checkMethodAllocs goes through the methods, with a value that is there.
+func checkMethodAllocs[K Key](t *testing.T, kind string, wides *Typed[K, wide], key K) {
+	t.Helper()
+	v, ctx := wide{1, 2, 40}, context.Background()
+	load := func(context.Context, K) (wide, time.Duration, error) { return v, 0, nil }
+	half := func(old wide, _ bool) (wide, bool) { old.n /= 2; return old, true }
+	keys, vals, found := make([]K, 100), make([]wide, 100), make([]bool, 100)
+	for i := range keys {
+		keys[i], vals[i] = key, v
+	}
+	_ = wides.Set(key, v)
+	zeroAllocs(t, kind, "GetOrLoad", func() {
+		if got, err := wides.GetOrLoad(ctx, key, load); got != v || err != nil {
+			require.Fail(t, "not what was set", "%s: %v, %v", kind, got, err)
+		}
+	})
+	zeroAllocs(t, kind, "GetBatch", func() {
+		if hits, err := wides.GetBatch(keys, vals, found); hits != len(keys) || err != nil {
+			require.Fail(t, "not what was set", "%s: %v, %v", kind, hits, err)
+		}
+	})
+	for name, call := range map[string]func(){
+		"SetBatch":     func() { _ = wides.SetBatch(keys, vals) },
+		"SetWithTTL":   func() { _ = wides.SetWithTTL(key, v, time.Hour) },
+		"SetIfAbsent":  func() { _, _ = wides.SetIfAbsent(key, v) },
+		"SetIfChanged": func() { _, _ = wides.SetIfChanged(key, v) },
+		"Update":       func() { _ = wides.Update(key, half) },
+		"Touch":        func() { wides.Touch(key, time.Hour) },
+		"TTL":          func() { wides.TTL(key) },
+		"GetAndDel":    func() { _, _, _ = wides.GetAndDel(key); _ = wides.Set(key, v) },
+	} {
+		zeroAllocs(t, kind, name, call)
+	}
 }
 
 func zeroAllocs(t *testing.T, kind, call string, fn func()) {
