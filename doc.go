@@ -24,7 +24,8 @@
 // Any bytes will do as key or value, or none: nil and empty are the same key, and an
 // empty value is a value. A key has at most 65,535 bytes, a value at most a sixteenth of
 // MaxBytes. Set copies what it is given, and nobody ever holds memory of the cache.
-// [Typed] is a view with keys and values of a program's own types.
+// [Typed] is a view with keys and values of a program's own types. A [Namespace] is a part
+// of a cache whose entries can be invalidated all at once, in constant time.
 //
 // # Atomic writes and loads
 //

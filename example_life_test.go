@@ -179,3 +179,32 @@ func ExampleOptions_onEvict() {
 	// k = first: replaced
 	// k = second: deleted
 }
+
+// A namespace has entries and statistics of its own, and Invalidate removes all of them at
+// once, however many there are: here when the prices have changed.
+func ExampleCache_Namespace() {
+	cache := ringcache.New(32 << 20)
+	defer cache.Close()
+	prices, users := cache.Namespace("prices"), cache.Namespace("users")
+	_ = prices.Set([]byte("apple"), []byte("30"))
+	_ = users.Set([]byte("apple"), []byte("a user of that name"))
+	fmt.Println(prices.Has([]byte("apple")), users.Has([]byte("apple")))
+
+	if err := prices.Invalidate(); err != nil {
+		fmt.Println(err) // the cache is closed
+	}
+	fmt.Println(prices.Has([]byte("apple")), users.Has([]byte("apple")))
+	fmt.Println(prices.Stats().HitRatio())
+
+	// Views may be in a namespace, and go with it.
+	byID := ringcache.NewTyped[int](cache, ringcache.StringCodec[string](),
+		ringcache.TypedOptions{Namespace: prices, Prefix: "id:"})
+	_ = byID.Set(7, "30")
+	_ = prices.Invalidate()
+	fmt.Println(byID.Has(7))
+	// Output:
+	// true true
+	// false true
+	// 0.5
+	// false
+}

@@ -1,6 +1,7 @@
 package ringcache_test
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -130,6 +131,52 @@ func ExampleCodec() {
 	t, ok, err := byStation.Get("Sylt")
 	fmt.Println(t, ok, err)
 	// Output: {17.5 -0.25} true <nil>
+}
+
+// Of many who miss a key at once, one loads it. That there is no value is remembered too.
+func ExampleTyped_GetOrLoad() {
+	cache := ringcache.New(32 << 20)
+	defer cache.Close()
+	capitals := ringcache.NewTyped[string](cache, ringcache.StringCodec[string](),
+		ringcache.TypedOptions{Prefix: "capital:"})
+	load := func(ctx context.Context, country string) (string, time.Duration, error) {
+		fmt.Println("loading", country)
+		switch country { // or a query of a database, which ends with ctx
+		case "Peru":
+			return "Lima", time.Hour, nil
+		default:
+			return "", time.Minute, ringcache.ErrAbsent
+		}
+	}
+	ctx := context.Background()
+	for _, country := range []string{"Peru", "Peru", "Atlantis", "Atlantis"} {
+		capital, err := capitals.GetOrLoad(ctx, country, load)
+		fmt.Printf("%q %v\n", capital, err)
+	}
+	// Output:
+	// loading Peru
+	// "Lima" <nil>
+	// "Lima" <nil>
+	// loading Atlantis
+	// "" ringcache: load entry: key is absent
+	// "" ringcache: load entry: key is absent
+}
+
+// A loop over a view yields its entries and no others of the cache.
+func ExampleTyped_All() {
+	cache := ringcache.New(32 << 20)
+	defer cache.Close()
+	stock := ringcache.NewTyped[uint32](cache, ringcache.JSONCodec[int](),
+		ringcache.TypedOptions{Prefix: "stock:"})
+	_ = stock.SetBatch([]uint32{7, 8, 9}, []int{10, 20, 30})
+	_ = cache.Set([]byte("another"), []byte("entry"))
+
+	sum := 0
+	for id, n := range stock.All() {
+		sum += int(id) * n
+	}
+	fmt.Println(sum)
+	// Output: 500
 }
 
 // Types that encode themselves need no codec of one's own.

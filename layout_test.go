@@ -18,7 +18,7 @@ import (
 
 const (
 	mostRootFiles = 34     // Go files at the root that are no tests
-	mostLines     = 13_500 // of them and of the packages in internal
+	mostLines     = 13_700 // of them and of the packages in internal
 	mostFileLines = 500
 	mostFuncLines = 60
 	mostColumns   = 100

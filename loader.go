@@ -85,12 +85,11 @@ func (p *LoadPanic) Unwrap() error {
 // literal in the call may be allocated each time. Who finds ErrAbsent stored counts as a miss.
 func (c *Cache) GetOrLoad(ctx context.Context, dst, k []byte, load LoadFunc) ([]byte, error) {
 	mustBeFunc("GetOrLoad", load != nil)
-	h := c.shared.hash(k)
-	out, got := c.getAhead(dst, k, h)
+	out, got := c.getAhead(dst, k)
 	if got == hit {
 		return out, nil
 	}
-	return c.loadMissing(ctx, out, k, h, got, load)
+	return c.loadMissing(ctx, out, k, got, load)
 }
 
 // hitDue is the outcome of a lookup that has found an entry which is due: it is a hit, and
@@ -98,8 +97,8 @@ func (c *Cache) GetOrLoad(ctx context.Context, dst, k []byte, load LoadFunc) ([]
 const hitDue = uncommon + 1
 
 // getAhead is the first half of GetOrLoad, the lookup. On a hit there is nothing left to do.
-func (c *Cache) getAhead(dst, k []byte, h uint64) (out []byte, got outcome) {
-	out, expiry, got := c.lookup(dst, k, h, getMode)
+func (c *Cache) getAhead(dst, k []byte) (out []byte, got outcome) {
+	out, expiry, got := c.lookup(dst, k, unhashed, getMode)
 	if got == hit && c.isDue(expiry) {
 		got = hitDue
 	}
@@ -108,8 +107,9 @@ func (c *Cache) getAhead(dst, k []byte, h uint64) (out []byte, got outcome) {
 
 // loadMissing is the second half of GetOrLoad. dst and got are what the first half returned.
 func (c *Cache) loadMissing(
-	ctx context.Context, dst, k []byte, h uint64, got outcome, load LoadFunc,
+	ctx context.Context, dst, k []byte, got outcome, load LoadFunc,
 ) ([]byte, error) {
+	h := c.shared.hash(k)
 	switch got {
 	case hitDue:
 		if g := c.refresh(nil, ctx, k, h); g != nil {

@@ -424,13 +424,12 @@ func (n *Namespace) GetOrLoad(
 	mustBeFunc("GetOrLoad", load != nil)
 	var room [keyRoom]byte
 	key := n.AppendKey(room[:0], k)
-	h := n.cache.shared.hash(key)
-	out, got := n.cache.getAhead(dst, key, h)
+	out, got := n.cache.getAhead(dst, key)
 	n.looked(got == hit || got == hitDue)
 	if got == hit {
 		return out, nil
 	}
-	return n.cache.loadMissing(ctx, out, key, h, got,
+	return n.cache.loadMissing(ctx, out, key, got,
 		func(ctx context.Context, raw []byte) (Loaded, error) {
 			return load(ctx, raw[generationSize:])
 		})

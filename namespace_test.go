@@ -257,7 +257,6 @@ type restarts struct {
 	least   [2]uint64            // older values have been invalidated
 	last    [2]map[string]uint64 // the value of each key
 	old     []byte               // a snapshot from before
-	oldest  [2]uint64            // version at which it was made
 	mixed   bool                 // an old snapshot was loaded: deleted keys may be back
 	found   int
 	warm    int

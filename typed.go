@@ -322,7 +322,9 @@ func (t *Typed[K, V]) quote(key K) string {
 // behind the other in buf. A string or byte slice with nothing before it is returned where it
 // lies: the result must not be written to.
 func (t *Typed[K, V]) keyBytes(buf []byte, key K) []byte {
-	buf = t.start(buf)
+	if t.ns != nil || t.prefix != "" {
+		buf = t.start(buf)
+	}
 	switch t.kind {
 	case reflect.String:
 		return join(buf, bytesOf(as[string](&key)))
@@ -330,6 +332,9 @@ func (t *Typed[K, V]) keyBytes(buf []byte, key K) []byte {
 		return join(buf, as[[]byte](&key))
 	}
 	n, size := t.keyInt(key)
+	if size == 8 {
+		return binary.BigEndian.AppendUint64(buf, n) // most are, and this is faster
+	}
 	var b [8]byte
 	binary.BigEndian.PutUint64(b[:], n)
 	return append(buf, b[8-size:]...)

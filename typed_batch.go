@@ -102,7 +102,7 @@ func (t *Typed[K, V]) GetOrLoadBatch(
 	for i, data := range datas {
 		vals[i], found[i], err = t.decodeNth(verb, i, keys[i], data, err)
 		if data != nil && !found[i] {
-			t.discard(raw[i], t.cache.shared.hash(raw[i]), data)
+			t.discard(raw[i], data)
 		}
 	}
 	return hits, err

@@ -28,32 +28,49 @@ func (t *Typed[K, V]) GetOrLoad(
 	var room [keyRoom]byte
 	k := t.keyBytes(room[:0], key)
 	s := scratches.Get().(*scratch)
-	defer s.release()
-	h := t.cache.shared.hash(k)
-	data, got := t.cache.getAhead(s.buf[:0], k, h)
-	s.buf = data
-	t.ns.looked(got == hit || got == hitDue)
-	if got == hit || got == hitDue {
-		if v, err = t.decode("load", key, data); err == nil {
-			if got == hitDue {
-				_, _ = t.cache.loadMissing(ctx, nil, k, h, got, t.loader(load))
-			}
+	data, got := t.cache.getAhead(s.buf[:0], k)
+	if got == hit {
+		if v, err = t.codec.Decode(data[:len(data):len(data)]); err == nil {
+			t.ns.looked(true)
+			s.buf = data
+			s.release() // without defer, for speed: if Decode panics, a buffer is lost
 			return v, nil
 		}
-		t.discard(k, h, data)
+	}
+	return t.loadMissing(ctx, s, key, k, data, got, load)
+}
+
+// loadMissing is GetOrLoad of a key that is missing, due, or cannot be decoded. data and got
+// are what its lookup has found.
+func (t *Typed[K, V]) loadMissing(
+	ctx context.Context, s *scratch, key K, k, data []byte, got outcome,
+	load TypedLoadFunc[K, V],
+) (v V, err error) {
+	defer s.release()
+	s.buf = data
+	t.ns.looked(got == hit || got == hitDue)
+	if got == hitDue {
+		if v, err = t.decode("load", key, data); err == nil {
+			_, _ = t.cache.loadMissing(ctx, nil, k, got, t.loader(load))
+			return v, nil
+		}
+	}
+	if got == hit || got == hitDue {
+		t.discard(k, data)
 		got = miss
 	}
-	data, err = t.cache.loadMissing(ctx, s.buf[:0], k, h, got, t.loader(load))
+	data, err = t.cache.loadMissing(ctx, s.buf[:0], k, got, t.loader(load))
 	if err != nil {
-		return v, err
+		var zero V
+		return zero, err
 	}
 	s.buf = data
 	return t.decode("load", key, data)
 }
 
 // discard removes an entry that cannot be decoded, unless it was set since.
-func (t *Typed[K, V]) discard(k []byte, h uint64, data []byte) {
-	w := write{k: k, h: h, del: true, silent: true, reason: EvictDeleted}
+func (t *Typed[K, V]) discard(k, data []byte) {
+	w := write{k: k, h: t.cache.shared.hash(k), del: true, silent: true, reason: EvictDeleted}
 	w.expect(data, true)
 	_, _ = t.cache.remove(&w, nil)
 }

@@ -355,6 +355,15 @@ func TestTyped_Update(t *testing.T) {
 	v, _, err = view.Get("k")
 	require.NoError(t, err)
 	require.Equal(t, 51, v)
+	tries = 0
+	require.NoError(t, view.Update("k", func(int, bool) (int, bool) {
+		if tries++; tries == 1 {
+			require.NoError(t, view.Set("k", 50))
+			return -1, true
+		}
+		return 0, false
+	}))
+	require.False(t, view.Has("k"))
 }
 
 // What cannot be encoded is not stored, and an older value is gone but for SetIfAbsent.
