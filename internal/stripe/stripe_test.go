@@ -21,6 +21,8 @@ func TestCounters_SumsAreExact(t *testing.T) {
 				n.Hits.Add(1)
 				n.Misses.Add(i % 2)
 				n.Locked.Add(i % 4 / 3)
+				n.Sets.Add(i % 5 / 4)
+				n.Dels.Add(i % 10 / 9)
 				n.Quiet.Add(7) // in none of the sums
 			}
 		}()
@@ -30,6 +32,9 @@ func TestCounters_SumsAreExact(t *testing.T) {
 	require.EqualValues(t, goroutines*each, hits)
 	require.EqualValues(t, goroutines*each/2, misses)
 	require.EqualValues(t, goroutines*each/4, c.Locked())
+	sets, dels := c.Writes()
+	require.EqualValues(t, goroutines*each/5, sets)
+	require.EqualValues(t, goroutines*each/10, dels)
 }
 
 // A goroutine counts in the same stripe as long as its stack stays where it is.
