@@ -138,6 +138,13 @@ func viewCalls() []call {
 			_, _ = space(c).GetOrLoad(ctx, nil, append([]byte("n "), k...),
 				func(context.Context, []byte) (Loaded, error) { return Loaded{Value: v}, nil })
 		}},
+		{"Namespace.GetOrLoadBatch", func(c *Cache, k, v []byte) {
+			keys := [][]byte{append([]byte("n batch "), k...)}
+			_, _, _ = space(c).GetOrLoadBatch(ctx, nil, keys, make([][]byte, 1),
+				func(context.Context, [][]byte) ([]Loaded, error) {
+					return []Loaded{{Value: v}}, nil
+				})
+		}},
 		{"Namespace.All", func(c *Cache, _, _ []byte) {
 			for range space(c).All() {
 			}
@@ -176,6 +183,13 @@ func viewCalls() []call {
 		{"Typed.GetOrLoad", func(c *Cache, k, v []byte) {
 			_, _ = view(c).GetOrLoad(ctx, "t "+string(k),
 				func(context.Context, string) ([]byte, time.Duration, error) { return v, 0, nil })
+		}},
+		{"Typed.GetOrLoadBatch", func(c *Cache, k, v []byte) {
+			_, _ = view(c).GetOrLoadBatch(ctx, []string{"t batch " + string(k)},
+				make([][]byte, 1), make([]bool, 1),
+				func(context.Context, []string) ([]TypedLoaded[[]byte], error) {
+					return []TypedLoaded[[]byte]{{Value: v}}, nil
+				})
 		}},
 		{"Typed.All", func(c *Cache, _, _ []byte) {
 			for range view(c).All() {
