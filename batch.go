@@ -145,12 +145,13 @@ func (c *Cache) finish(l *located, dst, k []byte) (out []byte, got outcome) {
 			return dst, retry
 		}
 		out, l.expiry = torn.Append(dst, value), expiry
-	} else if l.slot != nil {
-		l.b.seek(l.slot)
 	}
 	torn.Fence()
 	if l.b.seq.Load() != l.seq {
 		return dst, retry
+	}
+	if l.got == miss && l.slot != nil {
+		l.b.seek(l.slot)
 	}
 	return out, l.got
 }

@@ -205,14 +205,15 @@ func (c *Cache) lookup(
 			out = torn.Append(dst, value)
 		}
 		known = known && (expiry == 0 || !b.shared.Expired(expiry))
-	} else if slot != nil && mode&touching != 0 {
-		b.seek(slot)
 	}
 	delay.Point()
 	torn.Fence()
 	if !known || b.seq.Load() != seq {
 		count.Add(^uint64(0))
 		return c.lookupAny(dst, k, h, mode)
+	}
+	if got == miss && slot != nil && mode&touching != 0 {
+		b.seek(slot)
 	}
 	runtime.KeepAlive(c) // its memory stays mapped until here
 	return out, expiry, got

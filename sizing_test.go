@@ -282,6 +282,34 @@ func TestStats_NearMisses_NotOfWhatWasRemoved(t *testing.T) {
 	require.Zero(t, s.GhostsCount)
 }
 
+// A hit is no near miss, though the small bucket still has a ghost of the key: its value has
+// become a large one.
+func TestStats_NearMisses_NotOfHits(t *testing.T) {
+	c := mustCache(t, tiny(8, 1024, 64))
+	key := func(id uint64) []byte { return binary.LittleEndian.AppendUint64(nil, id) }
+	for id := range uint64(20_000) {
+		require.NoError(t, c.Set(key(id), make([]byte, 100)))
+	}
+	ghosts := 0
+	for id := range uint64(20_000) {
+		var f found
+		h := c.shared.hash(key(id))
+		if b := c.bucket(h); b.find(&f, key(id), h) || !f.ghost {
+			continue
+		}
+		ghosts++
+		require.NoError(t, c.Set(key(id), make([]byte, 20_000)))
+		before := c.Stats()
+		require.True(t, c.Has(key(id)))
+		_, hits := c.GetBatch(nil, [][]byte{key(id)}, make([][]byte, 1))
+		require.Equal(t, 1, hits)
+		s := c.Stats()
+		require.Equal(t, before.Misses, s.Misses)
+		require.Equal(t, before.NearMisses, s.NearMisses)
+	}
+	require.Greater(t, ghosts, 10, "too few for a test")
+}
+
 func TestStats_Gain(t *testing.T) {
 	for _, tt := range []struct {
 		s        Stats
