@@ -279,7 +279,7 @@ func (b *bucket) promoteLocked(p index.Place, hd record.Header, w *policy.Work) 
 }
 
 // mark is a place in a ring that was its head once. When the tail has passed it, it is known
-// how long entries stay in the ring, for three words of a bucket and nothing of an entry.
+// how long entries stay in the ring, for five words of a bucket and nothing of an entry.
 type mark struct {
 	pos  uint64 // with markSet, unless there is none
 	at   span   // the time when it was the head
@@ -307,7 +307,7 @@ func (b *bucket) watchMarksLocked() {
 			part := float64(r.Size) / float64(r.Size+beyond)
 			life := now.since(m.at)
 			life.ticks = uint32(part*float64(life.ticks) + 0.5)
-			life.sets = max(1, uint32(part*float64(life.sets)+0.5))
+			life.sets = max(1, uint64(part*float64(life.sets)+0.5))
 			m.life = life
 		}
 		m.pos, m.at = r.Head()|markSet, now

@@ -178,7 +178,7 @@ func (a *arrival) add(n int) {
 // arrivals tell how many of the bytes stored lately were of large records, and how
 // large records are. The counts are halved when the bytes reach the cache's size.
 type arrivals struct {
-	stored       atomic.Uint32 // all records, never halved: it goes round
+	stored       atomic.Uint64 // all records, never halved
 	records      atomic.Int64
 	small, large atomic.Int64 // bytes
 	held         atomic.Int64 // bytes that the large buckets hold
@@ -201,7 +201,7 @@ func (s *shared) arrive(news arrival, large bool) {
 		side = &a.large
 	}
 	side.Add(int64(news.bytes))
-	a.stored.Add(uint32(news.records))
+	a.stored.Add(uint64(news.records))
 	r, sm, lg := a.records.Add(int64(news.records)), a.small.Load(), a.large.Load()
 	s.weigh(r, sm+lg)
 	if sm+lg > s.maxBytes.Load() {
@@ -213,8 +213,11 @@ func (s *shared) arrive(news arrival, large bool) {
 }
 
 // span is a time, or what lies between two: in ticks, and in records that the cache has
-// stored. Both go round, so only a difference means something.
-type span struct{ ticks, sets uint32 }
+// stored. (Of these, main may hold millions, and turn only with every hundredth Set.)
+type span struct {
+	ticks uint32
+	sets  uint64
+}
 
 // spanNow returns the time that it is. Under one lock, a later one is not less.
 func (s *shared) spanNow() span { return span{s.Now(), s.arrivals.stored.Load()} }

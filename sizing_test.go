@@ -113,6 +113,15 @@ func TestSizing_MainThatStandsStillAges(t *testing.T) {
 	require.InEpsilon(t, before.SmallAgeSets, after.SmallAgeSets, 0.05)
 }
 
+// A large main ring stands still for more Sets than 32 bits can count.
+func TestSizing_AgeOfBillionsOfSets(t *testing.T) {
+	a := newAgedCache(t, tiny(16, 1024, 64))
+	a.set(t, 30_000, 50)
+	require.NotZero(t, a.Sizing().MainAgeSets)
+	a.shared.arrivals.stored.Add(5 << 30)
+	require.GreaterOrEqual(t, a.Sizing().MainAgeSets, uint64(5<<30))
+}
+
 // While a cache is filled, entries move on from small, and none is evicted.
 func TestSizing_NotKnownWhileItFills(t *testing.T) {
 	for _, p := range []Policy{PolicyS3FIFO, PolicyFIFO} {
