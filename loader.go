@@ -112,6 +112,9 @@ func (c *Cache) loadMissing(
 	h := c.shared.hash(k)
 	switch got {
 	case hitDue:
+		if ctx.Err() != nil {
+			return dst, nil
+		}
 		if g := c.refresh(nil, ctx, k, h); g != nil {
 			g.start(c, load.ofOne)
 		}

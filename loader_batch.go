@@ -27,7 +27,8 @@ type BatchLoadFunc func(ctx context.Context, keys [][]byte) ([]Loaded, error)
 // all values that there are nonetheless. A panic is raised when all loads have ended. A result
 // is not stored if its own key was written meanwhile; the others are.
 //
-// When ctx ends, the keys that are still waited for have its error. A load goes on while
+// When ctx ends, the keys that are still waited for have its error, and if it had ended before,
+// all keys that are missing; nothing is loaded for such a call. A load goes on while
 // anybody waits for any of its keys. Hits that are due ([Options].RefreshAhead) are loaded
 // with one call, and not waited for. If all keys are there and none is due, GetOrLoadBatch
 // allocates and locks what GetBatch does. It panics if vals is shorter than keys.
@@ -48,7 +49,7 @@ func (c *Cache) GetOrLoadBatch(
 			missing, due = c.collect(&bl, i, end, missing, due)
 		}
 	}
-	if len(due) > 0 {
+	if len(due) > 0 && ctx.Err() == nil {
 		c.refreshAll(ctx, keys, due, load)
 	}
 	if len(missing) > 0 {

@@ -348,6 +348,24 @@ func TestLoaderTime_RefreshNotToBeStored(t *testing.T) {
 	})
 }
 
+// A call whose context has ended hits, and begins no load.
+func TestLoaderTime_EndedContextRefreshesNothing(t *testing.T) {
+	inBubble(t, refreshing, func(t *testing.T, c *Cache) {
+		k := []byte("key")
+		require.NoError(t, c.Set(k, []byte("value")))
+		time.Sleep(55 * time.Second)
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		v, err := c.GetOrLoad(ended, nil, k, neverLoads)
+		require.NoError(t, err)
+		require.Equal(t, "value", string(v))
+		r := c.loadBatch(ended, "key", neverLoadsAll)
+		require.Equal(t, batchReply{vals: "value", hits: 1}, r)
+		synctest.Wait()
+		require.Zero(t, c.Stats().Loads)
+	})
+}
+
 // An entry that never expires is never due, and a negative entry is left to expire.
 func TestLoaderTime_NotDue(t *testing.T) {
 	inBubble(t, Options{RefreshAhead: time.Minute}, func(t *testing.T, c *Cache) {
