@@ -30,9 +30,9 @@ type Stats struct {
 	// Loads counts the loads that GetOrLoad and GetOrLoadBatch have started, of a batch one
 	// for each key; LoadErrors those that ended with an error, a panic or by exiting their
 	// goroutine; and LoadsDropped those whose result was not stored: a write of the key came
-	// meanwhile, nobody waited any more, or the cache refused it. StaleHits counts the keys
-	// that were answered with an expired value as their load had failed
-	// (Options.StaleIfError); they are among the Misses.
+	// meanwhile, nobody waited any more, or the cache refused it (but not as its TTL was below 0).
+	// StaleHits counts the keys that were answered with an expired value as their load had
+	// failed (Options.StaleIfError); they are among the Misses.
 	Loads        uint64
 	LoadErrors   uint64
 	LoadsDropped uint64
