@@ -18,8 +18,8 @@ import (
 // An expired entry takes up memory, and is counted by [Cache.Len], until a Set comes across
 // it: Sets look for expired entries in the bucket that they write to before they drop what is
 // live. [Cache.DeleteExpired] removes them all at once. Both wait for [Options].StaleIfError
-// to be over. An expiry takes 4 bytes of the
-// record. Ownership, limits, errors, locks and allocation are those of Set.
+// to be over. An expiry takes 4 bytes of the record. Ownership, limits, errors, locks and
+// allocation are those of Set.
 func (c *Cache) SetWithTTL(k, v []byte, ttl time.Duration) error {
 	var w write
 	w.k, w.v, w.h, w.reason = k, v, c.shared.hash(k), EvictReplaced
@@ -132,9 +132,9 @@ func (c *Cache) GetWithTTL(dst, k []byte) ([]byte, time.Duration, bool) {
 
 // DeleteExpired removes all entries that have expired when it is called, and returns how many
 // it removed, negative entries among them (see [Cache.GetOrLoad]), but for those that
-// [Options].StaleIfError keeps. It looks at all records of
-// those buckets that may have any, some thousand under a lock at once, and does not allocate.
-// There is no need to call it but for exact counts: Sets reclaim the memory as they need it.
+// [Options].StaleIfError keeps. It looks at all records of those buckets that may have any,
+// some thousand under a lock at once, and does not allocate. There is no need to call it but
+// for exact counts: Sets reclaim the memory as they need it.
 func (c *Cache) DeleteExpired() int {
 	n := 0
 	c.each(func(b *bucket) {
