@@ -51,34 +51,39 @@ type Call[T any] struct {
 // Listed reports whether the call is neither invalidated nor finished.
 func (c *Call[T]) Listed() bool { return c.listed }
 
-// List is the calls of one owner, whose lock guards it. The zero value is empty.
-type List[T any] struct{ first *Call[T] }
+// List is the calls of one owner, whose lock guards it. The zero value is empty. It takes the
+// same time whatever its length: a batch may list thousands.
+type List[T any] struct {
+	byHash map[uint64]*Call[T] // those of equal hashes one behind the other; nil: no call
+}
 
 // Empty reports whether there is no call.
-func (l *List[T]) Empty() bool { return l.first == nil }
+func (l *List[T]) Empty() bool { return l.byHash == nil }
 
 // Find returns the call of a key that others may join, nil if there is none.
 func (l *List[T]) Find(key []byte, hash uint64) *Call[T] {
-	for c := l.first; c != nil; c = c.next {
-		if c.Hash == hash && string(c.Key) == string(key) {
-			return c
-		}
+	c := l.byHash[hash]
+	for c != nil && string(c.Key) != string(key) {
+		c = c.next
 	}
-	return nil
+	return c
 }
 
 // Add lists a new call, of a group.
 func (l *List[T]) Add(key []byte, hash uint64, g *Group) *Call[T] {
 	g.wanted.Add(1)
+	if l.byHash == nil {
+		l.byHash = make(map[uint64]*Call[T])
+	}
 	c := &Call[T]{
 		Key:    key,
 		Hash:   hash,
 		Done:   make(chan struct{}),
-		next:   l.first,
+		next:   l.byHash[hash],
 		listed: true,
 		group:  g,
 	}
-	l.first = c
+	l.byHash[hash] = c
 	return c
 }
 
@@ -88,11 +93,17 @@ func (l *List[T]) Invalidate(c *Call[T]) {
 	if c == nil || !c.listed {
 		return
 	}
-	at := &l.first
+	first := l.byHash[c.Hash]
+	at := &first
 	for *at != c {
 		at = &(*at).next
 	}
 	*at, c.next, c.listed = c.next, nil, false
+	if first != nil {
+		l.byHash[c.Hash] = first
+	} else if delete(l.byHash, c.Hash); len(l.byHash) == 0 {
+		l.byHash = nil // and with it the room for as many as there were
+	}
 	if c.Waiters == 0 {
 		c.release()
 	}
@@ -108,8 +119,10 @@ func (c *Call[T]) release() {
 
 // InvalidateAll takes all calls off the list.
 func (l *List[T]) InvalidateAll() {
-	for l.first != nil {
-		l.Invalidate(l.first)
+	for !l.Empty() {
+		for _, c := range l.byHash {
+			l.Invalidate(c)
+		}
 	}
 }
 

@@ -35,6 +35,29 @@ func TestList_FindsByKeyAndHash(t *testing.T) {
 	require.Nil(t, l.Find([]byte("c"), 1))
 }
 
+// Calls whose hashes are equal come and go by themselves, in whatever order.
+func TestList_EqualHashes(t *testing.T) {
+	keys := []string{"a", "b", "c"}
+	for _, order := range [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
+		var l List[int]
+		var n int
+		var calls []*Call[int]
+		for _, key := range keys {
+			calls = append(calls, add(&l, key, 7, &n))
+		}
+		listed := map[int]bool{0: true, 1: true, 2: true}
+		for _, gone := range order {
+			l.Finish(calls[gone])
+			delete(listed, gone)
+			for i, key := range keys {
+				require.Equal(t, listed[i], l.Find([]byte(key), 7) == calls[i], "%v: %s", order, key)
+			}
+			require.Equal(t, len(listed) == 0, l.Empty())
+		}
+		require.Equal(t, len(keys), n)
+	}
+}
+
 // An invalidated call goes on for those who wait, but nobody joins it any more.
 func TestList_InvalidatedCallGoesOnForWaiters(t *testing.T) {
 	var l List[int]
