@@ -43,7 +43,7 @@ type lookupMode uint8
 
 const (
 	withValue lookupMode = 1 << iota // append the value
-	counted                          // in Stats
+	counted                          // in Stats, as a near miss too if it is one
 	touching                         // raise the frequency
 	orStale                          // take what is expired and kept (Options.StaleIfError) too
 
@@ -177,7 +177,7 @@ func (b *bucket) read(
 	}
 	b.countOddities(&f)
 	if got == miss {
-		if f.ghost && mode&touching != 0 {
+		if f.ghost && mode&counted != 0 {
 			b.seek(f.Group.At(f.I))
 		}
 		return dst, 0, miss

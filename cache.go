@@ -212,7 +212,7 @@ func (c *Cache) lookup(
 		count.Add(^uint64(0))
 		return c.lookupAny(dst, k, h, mode)
 	}
-	if got == miss && slot != nil && mode&touching != 0 {
+	if got == miss && slot != nil && mode&counted != 0 {
 		b.seek(slot)
 	}
 	runtime.KeepAlive(c) // its memory stays mapped until here

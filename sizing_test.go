@@ -291,6 +291,34 @@ func TestStats_NearMisses_NotOfWhatWasRemoved(t *testing.T) {
 	require.Zero(t, s.GhostsCount)
 }
 
+// A key that is loaded is looked for twice, and missed once.
+func TestStats_NearMisses_OfLoads(t *testing.T) {
+	c := mustCache(t, tiny(1, 1024, 64))
+	key := func(id uint64) []byte { return binary.LittleEndian.AppendUint64(nil, id) }
+	for id := range uint64(3000) {
+		require.NoError(t, c.Set(key(id), make([]byte, 100)))
+	}
+	load, _ := gives("value")
+	near := uint64(0)
+	for id := range uint64(3000) {
+		var f found
+		h := c.shared.hash(key(id))
+		if !c.bucket(h).find(&f, key(id), h) && f.ghost {
+			near++
+		}
+		var err error
+		if id%2 == 0 {
+			_, err = c.GetOrLoad(t.Context(), nil, key(id), load)
+		} else {
+			_, _, err = c.GetOrLoadBatch(t.Context(), nil, [][]byte{key(id)}, make([][]byte, 1),
+				new(echo).load)
+		}
+		require.NoError(t, err)
+		require.Equal(t, near, c.Stats().NearMisses, "key %d", id)
+	}
+	require.NotZero(t, near)
+}
+
 // A hit is no near miss, though the small bucket still has a ghost of the key: its value has
 // become a large one.
 func TestStats_NearMisses_NotOfHits(t *testing.T) {
