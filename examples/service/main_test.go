@@ -3,10 +3,13 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -29,6 +32,11 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(m.Run())
 }
+
+const (
+	waitFor = 10 * time.Second
+	tick    = time.Millisecond
+)
 
 // testConfig is of a small service.
 func testConfig(t *testing.T) config {
@@ -144,6 +152,21 @@ func TestAPI_AWriteIsSeen(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, status)
 }
 
+// Of a write that has failed nobody knows whether it was made: what is cached is not believed.
+func TestShop_AFailedWriteForgetsToo(t *testing.T) {
+	s := mustStart(t, testConfig(t))
+	get(t, s.url+"/products/7")
+	get(t, s.url+"/categories/7")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := s.shop.setPrice(ctx, 7, 1)
+	require.ErrorIs(t, err, context.Canceled)
+	before := s.db.queries.Load()
+	get(t, s.url+"/products/7")
+	get(t, s.url+"/categories/7")
+	require.Equal(t, before+2, s.db.queries.Load())
+}
+
 // A database that is gone is not noticed for what is in the cache.
 func TestAPI_DatabaseGone(t *testing.T) {
 	s := mustStart(t, testConfig(t))
@@ -170,6 +193,13 @@ func TestPages(t *testing.T) {
 // Killed, it is warm again, and what was invalidated stays so.
 func TestServe_WarmAfterKill(t *testing.T) {
 	cfg := testConfig(t)
+	probe := ringcache.Options{MaxBytes: 32 << 20, File: filepath.Join(cfg.dir, "probe")}
+	c, err := ringcache.NewWithOptions(probe)
+	if errors.Is(err, errors.ErrUnsupported) {
+		t.Skip("no caches in files here")
+	}
+	require.NoError(t, err)
+	require.NoError(t, c.Close())
 	life := func() (url string, recovered int, kill func()) {
 		cmd := exec.Command(os.Args[0], "-serve=127.0.0.1:0", "-products=2000", "-dir="+cfg.dir)
 		cmd.Env = append(os.Environ(), asProgram+"=1")
@@ -198,10 +228,6 @@ func TestServe_WarmAfterKill(t *testing.T) {
 	require.Equal(t, http.StatusOK, status)
 	kill()
 
-	if _, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: 32 << 20, File: "/"}); err != nil &&
-		strings.Contains(err.Error(), "unsupported") {
-		t.Skip("no caches in files here")
-	}
 	url, recovered, _ = life()
 	require.Positive(t, recovered)
 	_, again := get(t, url+"/products/7")
@@ -212,8 +238,39 @@ func TestServe_WarmAfterKill(t *testing.T) {
 	require.Contains(t, list, `"id":257,`)
 }
 
-// Requests that are under way when it is told to end are answered.
-func TestServe_EndsGracefully(t *testing.T) {
+// A request that is under way when the service is told to end is answered.
+func TestServer_StopsGracefully(t *testing.T) {
+	s := mustStart(t, testConfig(t))
+	tx, err := s.db.Conn(t.Context())
+	require.NoError(t, err)
+	defer tx.Close()
+	_, err = tx.ExecContext(t.Context(), "BEGIN IMMEDIATE") // writes wait for it
+	require.NoError(t, err)
+	before := s.db.queries.Load()
+	answered, stopped := make(chan int, 1), make(chan error, 1)
+	go func() {
+		defer close(answered)
+		status, _ := put(t, s.url+"/products/7/price", "1")
+		answered <- status
+	}()
+	require.Eventually(t, func() bool { return s.db.queries.Load() > before }, waitFor, tick)
+	go func() { stopped <- s.stop() }()
+	require.Eventually(t, func() bool {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+		if err == nil {
+			conn.Close()
+		}
+		return err != nil
+	}, waitFor, tick)
+	_, err = tx.ExecContext(t.Context(), "ROLLBACK")
+	require.NoError(t, err)
+	require.NoError(t, tx.Close())
+	require.Equal(t, http.StatusOK, <-answered)
+	require.NoError(t, <-stopped)
+}
+
+// It ends without an error when it is told to.
+func TestServe_EndsWithTheContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	r, w := io.Pipe()
 	done := make(chan error, 1)

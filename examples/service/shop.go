@@ -80,14 +80,12 @@ func (s *shop) loadCheapest(
 	return list, 0, err
 }
 
-// setPrice writes to the database first. What was cached before is gone when it returns, and
-// so is what a load is reading meanwhile. Which lists a price is on is not known, so all go:
-// that takes as long for a million as for one.
+// setPrice writes to the database first, and then forgets what was cached before, also after an
+// error, as the write may have been made nonetheless. A load that is under way meanwhile is not
+// stored. Which lists a price is on is not known, so all go: that takes as long for a million
+// as for one. (A process that is killed in between leaves what is older, for up to liveFor.)
 func (s *shop) setPrice(ctx context.Context, id, price int64) (product, error) {
 	p, err := s.db.setPrice(ctx, id, price)
-	if err != nil {
-		return p, err
-	}
 	s.products.Del(id)
-	return p, s.lists.Invalidate()
+	return p, errors.Join(err, s.lists.Invalidate())
 }
