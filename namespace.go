@@ -24,12 +24,14 @@ import (
 // stores the new one before it takes effect, and whatever the error of a Set, the old entry
 // is gone. All who store it hold space.mu, so nobody stores one that is out of date. And a
 // snapshot that is loaded does not bring the generation of a namespace in use. If the entry
-// is dropped, it is stored again after some Sets; a process that starts before begins anew.
+// is dropped, it is stored again after some Sets or loads; a process that starts before begins
+// anew.
 
 const (
 	generationSize = 8
 
-	// A namespace looks after its entry with every 1,024th Set that a stripe counts.
+	// A namespace looks after its entry with every 1,024th Set that a stripe counts, and with
+	// about as many loads.
 	keepEvery = 1024
 )
 
@@ -230,6 +232,20 @@ func (n *Namespace) looked(ok bool) {
 	}
 }
 
+// lookedAhead counts a lookup of GetOrLoad. Loads store as Sets do, but are none.
+func (n *Namespace) lookedAhead(got outcome) {
+	if n == nil {
+		return
+	}
+	c := &n.space.counters.Here().Misses
+	if got == hit || got == hitDue {
+		c = &n.space.counters.Here().Hits
+	}
+	if c.Add(1)%keepEvery == 0 && got != hit {
+		n.keep()
+	}
+}
+
 // lookedFor counts the lookups of a batch.
 func (n *Namespace) lookedFor(keys, hits int) {
 	if n != nil {
@@ -425,7 +441,7 @@ func (n *Namespace) GetOrLoad(
 	var room [keyRoom]byte
 	key := n.AppendKey(room[:0], k)
 	out, got := n.cache.getAhead(dst, key)
-	n.looked(got == hit || got == hitDue)
+	n.lookedAhead(got)
 	if got == hit {
 		return out, nil
 	}

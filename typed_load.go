@@ -48,7 +48,7 @@ func (t *Typed[K, V]) loadMissing(
 ) (v V, err error) {
 	defer s.release()
 	s.buf = data
-	t.ns.looked(got == hit || got == hitDue)
+	t.ns.lookedAhead(got)
 	if got == hitDue {
 		if v, err = t.decode("load", key, data); err == nil {
 			_, _ = t.cache.loadMissing(ctx, nil, k, got, t.loader(load))
