@@ -36,14 +36,14 @@ const (
 )
 
 // Namespace is a part of a [Cache], with keys and statistics of its own, all of whose entries
-// can be invalidated at once. [Cache.Namespace] makes it. It shares the memory of the cache
-// and its policy with all others, and its entries count in the cache's [Stats] too. Its
-// methods do what those of Cache do which have the same name.
+// can be invalidated at once. [Cache.Namespace] makes it. It shares memory and policy with the
+// rest of the cache, and its entries and calls count in the cache's [Stats] too. A method does
+// what that of Cache does which has the same name.
 //
 // A key is stored with 8 bytes before it, the generation, so it may have 65,527 bytes. No
-// method allocates for them where the key has 120 bytes or less. [Cache.All], OnEvict and a
-// snapshot know the longer key: see [Namespace.CutKey]. Hits and Sets cost a few
-// nanoseconds more than the cache's, for the key and the count.
+// method allocates for them where the key has 120 bytes or less. [Cache.All] and OnEvict show
+// the longer key: see [Namespace.CutKey]. Hits and Sets cost a few nanoseconds more than the
+// cache's, for the key and the count.
 type Namespace struct {
 	cache *Cache
 	space *space
@@ -82,15 +82,17 @@ func (s NamespaceStats) HitRatio() float64 {
 	return Stats{GetCalls: s.GetCalls, Misses: s.Misses}.HitRatio()
 }
 
-// Namespace returns the namespace of that name. All that it returns for a name have the same
-// entries and statistics. A name takes 8 KB of the Go heap for as long as the cache lives.
+// Namespace returns the namespace of that name, any bytes. All that it returns for a name have
+// the same entries and statistics. A name takes 8 KB of the Go heap for as long as the cache
+// lives.
 //
-// A cache that was opened on a file ([Options].File) or loaded from a snapshot has the entries
-// of its namespaces, unless the cache had dropped the one entry that tells which ones are
-// valid: then the namespace is empty. Load a snapshot with [Cache.ReadFrom] first, and call
-// Namespace afterwards. That entry lies under a key that begins with "ringcache.namespace"
-// and a 0, which no other key may. OnEvict is not told of it; [Cache.Len] and [Cache.All]
-// count and show it.
+// One entry of the cache tells which entries of a namespace are valid, so those come back with
+// a file ([Options].File) or a snapshot. If it is dropped, it is stored again after some Sets
+// or loads: what is opened before finds the namespace empty. So does a name of more than 65,515
+// bytes. Load a snapshot with [Cache.ReadFrom] first, and call Namespace afterwards.
+//
+// The key of that entry begins with "ringcache.namespace" and a 0, which no other key may.
+// OnEvict is not told of it; [Cache.Len] and [Cache.All] count and show it.
 func (c *Cache) Namespace(name string) *Namespace {
 	if s, ok := c.spaces.byName.Load(name); ok {
 		return &Namespace{c, s.(*space)}
@@ -167,8 +169,8 @@ func (n *Namespace) keep() {
 // Invalidate removes all entries of the namespace, in constant time: once it has returned,
 // no value that was set before is found again, not by another process on the same file
 // ([Options].File) either. A Set that runs meanwhile may be removed or not, and a load that
-// began before is not stored for those who call afterwards. The memory goes to other entries
-// as the policy has it, as that of entries which nobody reads.
+// began before is not stored for those who call afterwards. What was removed takes memory, and
+// counts in [Cache.Len], until the policy drops it, as what nobody reads any more.
 //
 // It returns [ErrClosed] after Close: then what lies in a file is still valid. A snapshot that
 // was begun before brings back the entries of its time, if it is loaded after Invalidate by a

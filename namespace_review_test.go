@@ -2,11 +2,16 @@ package ringcache
 
 import (
 	"context"
+	"encoding/binary"
+	"errors"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -91,4 +96,104 @@ func TestNamespace_Names(t *testing.T) {
 		require.False(t, c.Namespace(name).Has(k), "%d bytes", len(name))
 	}
 	require.NoError(t, c.Close())
+}
+
+// Whoever asks after an Invalidate gets nothing from before it: not from a load that was under
+// way, not from a batch or a loop, and not by a view, whatever happens to the generation's entry.
+func TestNamespace_InvalidateAmongLoads(t *testing.T) {
+	g := tiny(4, 512, 64)
+	g.ahead, g.ttl = time.Hour, time.Hour // each hit is due
+	c := mustCache(t, g)
+	n := c.Namespace("n")
+	view := NewTyped[byte](c, FuncCodec(
+		func(dst []byte, v uint64) ([]byte, error) { return binary.BigEndian.AppendUint64(dst, v), nil },
+		func(b []byte) (uint64, error) { return binary.BigEndian.Uint64(b), nil },
+	), TypedOptions{Namespace: n, Prefix: "view:"})
+	var source, ended, hits atomic.Uint64
+	var stop atomic.Bool
+	load := func(context.Context, byte) (uint64, time.Duration, error) {
+		return source.Load(), 0, nil
+	}
+	ask := func(i int) {
+		least, k := ended.Load(), byte(i%7)
+		check := func(v uint64) {
+			hits.Add(1)
+			assert.GreaterOrEqual(t, v, least, "it was invalidated")
+		}
+		switch i % 5 {
+		case 0, 1:
+			v, err := view.GetOrLoad(t.Context(), k, load)
+			assert.NoError(t, err)
+			check(v)
+		case 2:
+			vals, found := make([]uint64, 7), make([]bool, 7)
+			_, err := view.GetBatch([]byte{0, 1, 2, 3, 4, 5, 6}, vals, found)
+			assert.NoError(t, err)
+			for i, ok := range found {
+				if ok {
+					check(vals[i])
+				}
+			}
+		case 3:
+			for _, v := range view.All() {
+				check(v)
+			}
+		default:
+			out, err := n.GetOrLoad(t.Context(), nil, []byte("view:x"),
+				func(context.Context, []byte) (Loaded, error) {
+					return Loaded{Value: binary.BigEndian.AppendUint64(nil, source.Load())}, nil
+				})
+			assert.NoError(t, err)
+			check(binary.BigEndian.Uint64(out))
+		}
+	}
+	var wg sync.WaitGroup
+	for w := range 3 {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for i := w; !stop.Load(); i++ {
+				ask(i)
+			}
+		}()
+	}
+	for i := range 1000 {
+		version := source.Add(1)
+		switch i % 16 {
+		case 3:
+			c.Del(n.space.entry)
+		case 7:
+			n.keep()
+		case 11:
+			c.Reset()
+		}
+		assert.NoError(t, n.Invalidate())
+		ended.Store(version)
+		ask(i)
+	}
+	stop.Store(true)
+	wg.Wait()
+	require.NotZero(t, hits.Load())
+	require.NoError(t, c.validate())
+}
+
+// A stale value that cannot be decoded is as one that was loaded: the load's error is not seen.
+func TestTyped_StaleValueThatCannotBeDecoded(t *testing.T) {
+	now := time.Duration(0)
+	g := roomy(0)
+	g.now, g.stale = func() time.Duration { return now }, time.Hour
+	c := mustCache(t, g)
+	view := NewTyped[string](c, JSONCodec[int](), TypedOptions{})
+	require.NoError(t, c.SetWithTTL([]byte("k"), []byte("no number"), time.Second))
+	now = time.Minute
+	v, err := view.GetOrLoad(t.Context(), "k",
+		func(context.Context, string) (int, time.Duration, error) {
+			return 1, 0, errors.New("the source is down")
+		})
+	require.ErrorIs(t, err, ErrDecode)
+	require.Zero(t, v)
+	v, err = view.GetOrLoad(t.Context(), "k",
+		func(context.Context, string) (int, time.Duration, error) { return 2, 0, nil })
+	require.NoError(t, err)
+	require.Equal(t, 2, v)
 }

@@ -34,9 +34,9 @@ type TypedOptions struct {
 	// 65,535 that a key may have. Default: none.
 	Prefix string
 
-	// Namespace, if not nil, is the part of the cache that the view is of: the calls count in
-	// its statistics too, and its Invalidate removes the entries. Prefix tells its views
-	// apart. It must be of the same cache. Default: none.
+	// Namespace, if not nil, is the part of the cache that the view shows: calls count in its
+	// statistics too, and its Invalidate removes the entries of the view. Several views of a
+	// namespace need prefixes. It must be of the same cache. Default: none.
 	Namespace *Namespace
 }
 
@@ -49,8 +49,7 @@ type TypedOptions struct {
 // A method does what that of [Cache] does which has the same name. An error may also be
 // [ErrEncode], with the codec's own error, where a value is stored, and [ErrDecode], with the
 // codec's error and the key, cut to 64 bytes, where one is read. Methods allocate where
-// those of Cache or the codec do, and for keys of more than 128 bytes together with the
-// prefix, but for a string or byte slice alone, and for more than 1 MB.
+// those of Cache or the codec do, and beyond the bounds that [Typed.Set] names.
 type Typed[K Key, V any] struct {
 	cache  *Cache
 	ns     *Namespace // or nil
@@ -86,7 +85,8 @@ func NewTyped[K Key, V any](c *Cache, codec Codec[V], o TypedOptions) *Typed[K, 
 //
 // Set does not allocate by itself: it encodes into a buffer that later calls use again. It
 // does allocate for more than 1 MB, and for a key that has more than 128 bytes together with
-// its prefix; a string or byte slice without a prefix may have any length.
+// its prefix and the 8 bytes of a namespace; a string or byte slice that has neither may have
+// any length.
 func (t *Typed[K, V]) Set(key K, v V) error {
 	var room [keyRoom]byte
 	k := t.keyBytes(room[:0], key)

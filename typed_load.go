@@ -19,8 +19,9 @@ type TypedLoadFunc[K Key, V any] func(ctx context.Context, key K) (
 // loaded anew, and so replaced.
 //
 // The errors are those of Cache.GetOrLoad. If the codec cannot encode what was loaded, all who
-// wait get [ErrEncode], and if it cannot decode what it has encoded, [ErrDecode]. The value is
-// the zero value then. A hit does not allocate, within the bounds of [Typed.Set].
+// wait get [ErrEncode], and if it cannot decode what it has encoded, or a value that stands in
+// for it ([Options].StaleIfError), [ErrDecode]. The value is the zero value then. A hit does
+// not allocate, within the bounds of [Typed.Set].
 func (t *Typed[K, V]) GetOrLoad(
 	ctx context.Context, key K, load TypedLoadFunc[K, V],
 ) (v V, err error) {
