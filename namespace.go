@@ -54,8 +54,9 @@ type space struct {
 	generation    atomic.Uint64
 	counters      stripe.Counters
 	invalidations atomic.Uint64
-	mu            sync.Mutex // of the entry, and of changes of the generation
-	entry         []byte     // its key
+	mu            sync.Mutex           // of the entry, and of changes of the generation
+	entry         []byte               // its key
+	value         [generationSize]byte // the value that it got last
 }
 
 // spaces are the namespaces of a cache. Buckets may be locked under mu. Reading the map takes
@@ -144,9 +145,9 @@ func (n *Namespace) stored() (uint64, bool) {
 
 // storeLocked stores a generation. The caller announces the write when it holds no lock.
 func (n *Namespace) storeLocked(w *write, g uint64) error {
-	var v [generationSize]byte
-	binary.LittleEndian.PutUint64(v[:], g)
-	w.k, w.v, w.h = n.space.entry, v[:], n.cache.shared.hash(n.space.entry)
+	s := n.space
+	binary.LittleEndian.PutUint64(s.value[:], g) // there, as a local one would be allocated
+	w.k, w.v, w.h = s.entry, s.value[:], n.cache.shared.hash(s.entry)
 	w.silent, w.quiet, w.reason = true, true, EvictReplaced
 	return n.cache.store(w, "set")
 }

@@ -197,3 +197,54 @@ func TestTyped_StaleValueThatCannotBeDecoded(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 2, v)
 }
+
+// A namespace takes nothing from the Go heap for a key of up to 120 bytes, nor do its views
+// for what Typed says, nor does Invalidate.
+func TestNamespace_Allocs(t *testing.T) {
+	if raceEnabled {
+		t.Skip("under the race detector pools drop what they are given")
+	}
+	n := mustCache(t, defaultGeometry(minMaxBytes)).Namespace("n")
+	k, v, buf := make([]byte, keyRoom-generationSize), make([]byte, 100), make([]byte, 0, 8000)
+	keys, vals, out := make([][]byte, 50), make([][]byte, 50), make([][]byte, 50)
+	for i := range keys {
+		keys[i], vals[i] = []byte{byte(i)}, v
+	}
+	keep := func(old []byte, _ bool) ([]byte, bool) { return v, true }
+	load := func(context.Context, []byte) (Loaded, error) { return Loaded{Value: v}, nil }
+	see := func([]byte) {}
+	ctx := context.Background()
+	for call, fn := range map[string]func(){
+		"Set":          func() { _ = n.Set(k, v) },
+		"SetWithTTL":   func() { _ = n.SetWithTTL(k, v, time.Minute) },
+		"SetIfAbsent":  func() { _, _ = n.SetIfAbsent(k, v) },
+		"SetIfChanged": func() { _, _ = n.SetIfChanged(k, v) },
+		"SetBatch":     func() { _ = n.SetBatch(keys, vals) },
+		"Update":       func() { _ = n.Update(k, keep) },
+		"Get":          func() { n.Get(buf, k) },
+		"HasGet":       func() { n.HasGet(buf, k) },
+		"Has":          func() { n.Has(k) },
+		"View":         func() { n.View(k, see) },
+		"GetBatch":     func() { n.GetBatch(buf, keys, out) },
+		"GetOrLoad":    func() { _ = n.Set(k, v); _, _ = n.GetOrLoad(ctx, buf, k, load) },
+		"Touch":        func() { n.Touch(k, time.Minute) },
+		"TTL":          func() { n.TTL(k) },
+		"Del":          func() { n.Del(k) },
+		"GetAndDel":    func() { n.GetAndDel(buf, k) },
+		"Invalidate":   func() { _ = n.Invalidate() },
+		"keep":         func() { n.cache.Del(n.space.entry); n.keep() },
+		"AppendKey":    func() { n.CutKey(n.AppendKey(buf, k)) },
+	} {
+		zeroAllocs(t, "a namespace", call, fn)
+	}
+	view := NewTyped[string](n.cache, wideCodec{}, TypedOptions{Namespace: n, Prefix: "p:"})
+	key := strings.Repeat("k", keyRoom-generationSize-len("p:"))
+	ask := func(context.Context, string) (wide, time.Duration, error) { return wide{}, 0, nil }
+	zeroAllocs(t, "a view", "Set and Get", func() {
+		_ = view.Set(key, wide{1, 2, 3})
+		if v, ok, err := view.Get(key); v != (wide{1, 2, 3}) || !ok || err != nil {
+			require.Fail(t, "not what was set", "%v, %v, %v", v, ok, err)
+		}
+	})
+	zeroAllocs(t, "a view", "GetOrLoad", func() { _, _ = view.GetOrLoad(ctx, key, ask) })
+}
