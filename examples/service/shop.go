@@ -9,8 +9,8 @@ import (
 	"github.com/ringcache/ringcache"
 )
 
-// How long an answer of the database may be used. A product that does not exist may be
-// made by somebody who does not come by here, so that is believed for a shorter time.
+// How long an answer of the database is believed. Somebody who does not come by here may add a
+// product that did not exist, so that is believed for a shorter time.
 const (
 	liveFor   = 10 * time.Minute
 	absentFor = 10 * time.Second
@@ -28,13 +28,18 @@ type shop struct {
 // openShop makes the cache, which is warm if the directory has the file of an earlier one,
 // however that ended.
 func openShop(db *database, dir string) (*shop, error) {
-	cache, err := ringcache.NewWithOptions(ringcache.Options{
+	options := ringcache.Options{
 		MaxBytes:     64 << 20,
 		File:         filepath.Join(dir, "shop.cache"),
 		TTL:          liveFor,
-		TTLJitter:    0.1, // what was loaded together does not expire together
-		StaleIfError: time.Hour,
-	})
+		TTLJitter:    0.1,       // what was loaded together does not expire together
+		StaleIfError: time.Hour, // what has expired is answered while the database fails
+	}
+	cache, err := ringcache.NewWithOptions(options)
+	if errors.Is(err, errors.ErrUnsupported) { // on Windows, say: each start is cold
+		options.File = ""
+		cache, err = ringcache.NewWithOptions(options)
+	}
 	if err != nil {
 		return nil, err
 	}
