@@ -47,6 +47,10 @@ func (c *call) run(w http.ResponseWriter) {
 	r := c.q.r
 	if c.q.from < c.x.passFrom { // else the response is most likely not for the cache
 		r = c.q.inFull(ctx)
+	} else {
+		own := *c.q // the handler may change what it is given
+		own.r = r.Clone(ctx)
+		c.q = &own
 	}
 	rec := &recorder{
 		ResponseWriter: w, m: c.h.m, q: c.q, begun: time.Now(), old: c.old, why: c.why,
@@ -60,7 +64,7 @@ func (c *call) run(w http.ResponseWriter) {
 	}
 	m, q := c.h.m, c.q
 	status := "fwd=" + c.why + "; fwd-status=" + strconv.Itoa(f.code)
-	if m.store.put(q.key, c.x, r, q.from, &f.entry) {
+	if m.store.put(q.key, c.x, q.r, q.from, &f.entry) {
 		status += "; stored"
 	}
 	c.end(&outcome{response: f, r: q.r})

@@ -1,5 +1,5 @@
 // Package ringmiddleware caches the responses of an [http.Handler] in a [ringcache.Cache]: a
-// shared cache in the words of RFC 9111, for any router that takes middleware.
+// shared cache in the words of RFC 9111, to be put before any router.
 //
 //	cache := ringcache.New(256 << 20)
 //	pages, err := ringmiddleware.New(cache, ringmiddleware.Options{})

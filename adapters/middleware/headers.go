@@ -79,9 +79,22 @@ func appendPart(parts []string, part string) []string {
 	return parts
 }
 
-// hasAny reports whether one of the headers is there.
+// hasAny reports whether one of the headers is there, and not just empty.
 func hasAny(h http.Header, names ...string) bool {
-	return slices.ContainsFunc(names, func(name string) bool { return h.Get(name) != "" })
+	return slices.ContainsFunc(names, func(name string) bool {
+		return strings.Join(h.Values(name), "") != ""
+	})
+}
+
+// canonical returns a copy of a header with all names as net/http writes them. Who puts a name
+// into the map in lower case means the same.
+func canonical(h http.Header) http.Header {
+	c := make(http.Header, len(h))
+	for name, values := range h {
+		name = http.CanonicalHeaderKey(name)
+		c[name] = append(c[name], values...)
+	}
+	return c
 }
 
 // seconds reads a number of seconds as headers have it. One that makes no sense is 0.

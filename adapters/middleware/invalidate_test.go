@@ -307,3 +307,11 @@ func TestDefaultKey(t *testing.T) {
 	}
 	require.Equal(t, []string{"http://example.com/x /a/x", "http://example.com/x /b/x"}, keys)
 }
+
+func TestDefaultKey_HostThatIsNone(t *testing.T) {
+	r := newRequest("/c")
+	for _, host := range []string{"host/b", "host?", "host#", `host\`, "a host"} {
+		r.Host = host
+		require.Empty(t, DefaultKey(r), host)
+	}
+}

@@ -31,7 +31,8 @@ type Options struct {
 	// handler is asked for a new one in the background, and StaleIfError how long it is
 	// served if the handler answers 500, 502, 503 or 504. They hold for responses that have
 	// no such directive of their own, and none of must-revalidate, proxy-revalidate and
-	// s-maxage. 0, the default, means not at all.
+	// s-maxage. 0, the default, means that only such a directive counts. See
+	// [Middleware.Handler] for what the background asks of a router.
 	StaleWhileRevalidate time.Duration
 	StaleIfError         time.Duration
 
@@ -114,6 +115,10 @@ func New(c *ringcache.Cache, o Options) (*Middleware, error) {
 // next is called in the goroutine of the request that it answers, so its panics reach
 // net/http, but for revalidations in the background, where a panic is logged as net/http does.
 // The context that it gets lives on after the client is gone, as long as others wait.
+//
+// A revalidation calls next after its request is over, with the values of its context. Routers
+// that use those again for other requests, such as chi and echo, have to be a part of next; a
+// Middleware between such a router and its handlers would keep wrong pages.
 func (m *Middleware) Handler(next http.Handler) http.Handler { return &handler{m, next} }
 
 // Invalidate removes all variants of what is kept under a key, as [Options].Key returns it, and
@@ -124,8 +129,12 @@ func (m *Middleware) Invalidate(key string) bool { return m.store.invalidate(key
 // DefaultKey returns the scheme, host, path and query of a request, such as
 // "https://example.com/a?b=c". The scheme is that of the connection. If the URL is not the one
 // that the client has sent, since a handler before this one has changed it ([http.StripPrefix]
-// does), what was sent follows, after a space.
+// does), what was sent follows, after a space. A host with a slash or the like in it, which
+// HTTP/2 lets through, would give the key of another URL: the key is empty then.
 func DefaultKey(r *http.Request) string {
+	if strings.ContainsAny(r.Host, "/\\?# ") {
+		return ""
+	}
 	scheme := "http://"
 	if r.TLS != nil {
 		scheme = "https://"

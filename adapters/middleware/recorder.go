@@ -75,7 +75,7 @@ func (rec *recorder) WriteHeader(code int) {
 		return
 	}
 	rec.code = code
-	rec.sent = rec.header.Clone()
+	rec.sent = canonical(rec.header)
 	e, said, ok := rec.m.judge(code, rec.sent, time.Since(rec.begun))
 	length, _ := strconv.Atoi(rec.sent.Get("Content-Length"))
 	switch {
@@ -239,6 +239,7 @@ func (rec *recorder) complete() bool {
 // found returns the response as it is kept: with what the server would add to it, and an ETag.
 func (rec *recorder) found() *found {
 	header := rec.sent
+	age := ageOf(header, time.Since(rec.begun)) // it may have taken long since the header
 	if header.Get("Date") == "" {
 		header.Set("Date", time.Now().UTC().Format(http.TimeFormat))
 	}
@@ -250,19 +251,25 @@ func (rec *recorder) found() *found {
 		sum := sha256.Sum256(rec.body)
 		header.Set("ETag", fmt.Sprintf(`"%x"`, sum[:12]))
 	}
-	f := &found{entry: rec.entry, now: rec.entry.age}
+	f := &found{entry: rec.entry, now: age}
+	f.age = age
 	f.header, f.body = fieldsOf(header), rec.body
 	return f
 }
 
-// copyHeader gives dst the fields of src, in place of its own of the same names; but Vary takes
-// in both, since a handler before this one may choose by other headers.
+// copyHeader gives dst the fields of src, in place of its own of the same names; but Vary and
+// Set-Cookie take in both, since a handler before this one may choose by other headers, and set
+// cookies of its own.
 func copyHeader(dst, src http.Header) {
 	for name, values := range src {
-		if name == "Vary" {
-			values = append(slices.Clone(dst[name]), values...)
-			slices.Sort(values)
-			values = slices.Compact(values)
+		if name == "Vary" || name == "Set-Cookie" {
+			all := slices.Clone(dst[name])
+			for _, value := range values {
+				if !slices.Contains(all, value) { // from an answer of 1xx, say
+					all = append(all, value)
+				}
+			}
+			values = all
 		}
 		dst[name] = values
 	}

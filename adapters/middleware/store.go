@@ -149,6 +149,9 @@ func (s store) put(key string, x *index, r *http.Request, from audience, e *entr
 	if x == nil || len(x.vary) > maxVary {
 		return false
 	}
+	if e.keep() < minKeep { // it has taken too long; and to the cache, 0 is for ever
+		return false
+	}
 	// Should the cache not take it, it is fetched again the next time.
 	v := e.encode(make([]byte, 0, len(e.body)+512))
 	return s.cache.SetWithTTL(s.entryKey(x, r), v, e.keep()) == nil

@@ -2,9 +2,11 @@ package ringmiddleware
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -189,4 +191,85 @@ func TestRFC_StatusCodes(t *testing.T) {
 			r.wantAsked(1)
 		}
 	}
+}
+
+// A handler that changes the request, as compressors do with Accept-Encoding, must not have the
+// response filed under what it has made of it.
+func TestRFC_VaryIsOfTheRequestAsSent(t *testing.T) {
+	for _, passed := range []bool{false, true} {
+		t.Run(fmt.Sprint("after passing ", passed), func(t *testing.T) {
+			keep := !passed
+			r := newRig(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
+				lang := r.Header.Get("Accept-Language")
+				r.Header.Del("Accept-Language")
+				w.Header().Set("Vary", "Accept-Language")
+				if keep {
+					w.Header().Set("Cache-Control", "max-age=60")
+				}
+				_, _ = io.WriteString(w, lang)
+			})
+			if passed {
+				r.get("/", "Accept-Language: fr")
+				keep = true
+			}
+			require.Equal(t, "de", r.get("/", "Accept-Language: de").body)
+			require.Empty(t, r.get("/").body)
+			before := r.asked.Load()
+			require.Equal(t, "de", r.get("/", "Accept-Language: de").body)
+			r.wantAsked(before)
+		})
+	}
+}
+
+func TestRFC_AgeCountsFromTheHeaderOn(t *testing.T) {
+	for _, date := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			takes := 30 * time.Second
+			r := newTimedRig(t, Options{}, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Cache-Control", "max-age=60")
+				if date {
+					w.Header().Set("Date", time.Now().UTC().Format(http.TimeFormat))
+				}
+				w.WriteHeader(http.StatusOK)
+				time.Sleep(takes)
+				_, _ = io.WriteString(w, "page")
+			})
+			r.get("/")
+			a := r.get("/")
+			r.wantAsked(1)
+			require.Equal(t, "30", a.header.Get("Age"))
+
+			takes = time.Minute // stale when it is whole: kept for no time, and not for ever
+			r.get("/slow")
+			r.get("/slow")
+			r.wantAsked(3)
+		})
+	}
+}
+
+func TestRFC_NamesInLowerCase(t *testing.T) {
+	for name, value := range map[string]string{
+		"set-cookie": "a=b", "cache-control": "private", "vary": "*", "content-range": "bytes 0-1/2",
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, Options{TTL: time.Minute}, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header()[name] = []string{value}
+				_, _ = io.WriteString(w, "page")
+			})
+			require.Equal(t, value, r.get("/").header.Get(name))
+			r.get("/")
+			r.wantAsked(2)
+		})
+	}
+}
+
+func TestRFC_EmptyValueBeforeAnother(t *testing.T) {
+	r := newRig(t, Options{TTL: time.Minute}, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header()["Set-Cookie"] = []string{"", "a=b"}
+		_, _ = io.WriteString(w, "page")
+	})
+	r.get("/")
+	r.get("/")
+	r.wantAsked(2)
+	require.Equal(t, everyone, audienceOf(http.Header{"Authorization": {"", "Bearer 1"}}))
 }

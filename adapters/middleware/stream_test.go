@@ -341,7 +341,7 @@ func TestStream_HeadersOfOthers(t *testing.T) {
 			h.ServeHTTP(w, newRequest(path))
 			require.Equal(t, []string{id}, w.Header()["X-Request-Id"])
 			require.Equal(t, []string{"inner"}, w.Header()["X-Both"])
-			require.Equal(t, []string{"Accept", "Accept-Encoding"}, w.Header()["Vary"])
+			require.Equal(t, []string{"Accept-Encoding", "Accept"}, w.Header()["Vary"])
 		}
 	}
 }
@@ -374,4 +374,17 @@ func TestStream_ReverseProxy(t *testing.T) {
 		require.Error(t, r.send(t.Context(), http.MethodGet, "/broken").err)
 	}
 	r.wantAsked(4)
+}
+
+func TestStream_CookiesOfOthersStay(t *testing.T) {
+	_, m := newMiddleware(t, Options{})
+	inner := m.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.SetCookie(w, &http.Cookie{Name: "theme", Value: "dark"})
+		w.WriteHeader(http.StatusEarlyHints)
+		_, _ = io.WriteString(w, "page")
+	}))
+	rec := httptest.NewRecorder()
+	http.SetCookie(rec, &http.Cookie{Name: "session", Value: "1"})
+	inner.ServeHTTP(rec, newRequest("/"))
+	require.Equal(t, []string{"session=1", "theme=dark"}, rec.Header().Values("Set-Cookie"))
 }
