@@ -2,10 +2,9 @@ package ringmiddleware
 
 import (
 	"context"
-
 	"fmt"
-
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -482,4 +481,17 @@ func TestCoalesce_DeadlineOfAFollower(t *testing.T) {
 		open()
 		synctest.Wait()
 	})
+}
+
+// A handler that is twice behind the cache does not wait for itself.
+func TestCoalesce_NestedDoesNotWaitForItself(t *testing.T) {
+	_, m := newMiddleware(t, Options{})
+	h := m.Handler(m.Handler(says("page", fresh)))
+	done := make(chan *httptest.ResponseRecorder)
+	go func() {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, newRequest("/"))
+		done <- w
+	}()
+	require.Equal(t, "page", wait(t, done).Body.String())
 }

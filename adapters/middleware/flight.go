@@ -59,13 +59,20 @@ func (fs *flights) begin(ctx context.Context, key string) *flight {
 
 func (fs *flights) beginLocked(ctx context.Context, key string) *flight {
 	f := &flight{key: key, done: make(chan struct{}), led: true}
-	f.ctx, f.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	ctx = context.WithValue(context.WithoutCancel(ctx), leader{}, key)
+	f.ctx, f.cancel = context.WithCancel(ctx)
 	if fs.calls == nil {
 		fs.calls = make(map[string]*flight)
 	}
 	fs.calls[key] = f
 	return f
 }
+
+// leader is the key of a value of a flight's context: the flight's key.
+type leader struct{}
+
+// within reports whether a request is part of the call of the flight, and would wait for itself.
+func within(ctx context.Context, key string) bool { return ctx.Value(leader{}) == key }
 
 // leave is called when one who waits does not want the response any more.
 func (fs *flights) leave(f *flight) {

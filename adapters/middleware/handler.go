@@ -131,7 +131,12 @@ func (h *handler) fetch(
 		c.run(w)
 		return true
 	}
-	flight, leads := h.m.flights.board(q.r.Context(), flightKey(h.m.store, q, x))
+	key := flightKey(h.m.store, q, x)
+	if within(q.r.Context(), key) { // the handler before this one is behind the cache too
+		c.run(w)
+		return true
+	}
+	flight, leads := h.m.flights.board(q.r.Context(), key)
 	if !leads {
 		select {
 		case <-flight.done:

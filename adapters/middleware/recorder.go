@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"slices"
@@ -70,8 +71,7 @@ func (rec *recorder) WriteHeader(code int) {
 		}
 		return
 	case code < 200 && code != http.StatusSwitchingProtocols: // a forerunner of the answer
-		copyHeader(rec.ResponseWriter.Header(), rec.header)
-		rec.ResponseWriter.WriteHeader(code)
+		rec.forerun(code)
 		return
 	}
 	rec.code = code
@@ -87,6 +87,16 @@ func (rec *recorder) WriteHeader(code int) {
 	default:
 		rec.pass()
 	}
+}
+
+// forerun sends an answer of 1xx. Its header is not that of the answer that follows.
+func (rec *recorder) forerun(code int) {
+	header := rec.ResponseWriter.Header()
+	before := maps.Clone(header)
+	copyHeader(header, rec.header)
+	rec.ResponseWriter.WriteHeader(code)
+	clear(header)
+	maps.Copy(header, before)
 }
 
 // pass sends the client what there is of the response, and lets the rest through.
@@ -265,7 +275,7 @@ func copyHeader(dst, src http.Header) {
 		if name == "Vary" || name == "Set-Cookie" {
 			all := slices.Clone(dst[name])
 			for _, value := range values {
-				if !slices.Contains(all, value) { // from an answer of 1xx, say
+				if !slices.Contains(all, value) {
 					all = append(all, value)
 				}
 			}

@@ -388,3 +388,16 @@ func TestStream_CookiesOfOthersStay(t *testing.T) {
 	inner.ServeHTTP(rec, newRequest("/"))
 	require.Equal(t, []string{"session=1", "theme=dark"}, rec.Header().Values("Set-Cookie"))
 }
+
+// httputil.ReverseProxy takes the header of an answer of 1xx away before the answer proper.
+func TestStream_HeaderOfEarlyHintsIsNotOfTheAnswer(t *testing.T) {
+	for _, control := range []string{fresh, "Cache-Control: private"} {
+		r := newRig(t, Options{}, func(w http.ResponseWriter, req *http.Request) {
+			w.Header().Set("X-Hint", "1")
+			w.WriteHeader(http.StatusEarlyHints)
+			clear(w.Header())
+			says("page", control)(w, req)
+		})
+		require.NotContains(t, r.get("/").header, "X-Hint")
+	}
+}
