@@ -51,7 +51,7 @@ func (d directives) time(name string) (time.Duration, bool) {
 }
 
 // list splits the values of a header at their commas, but for commas in quotes, and leaves
-// out what is empty.
+// out what is empty. A quote without an end is none: it must not hide a private.
 func list(values []string) []string {
 	var parts []string
 	for _, value := range values {
@@ -67,7 +67,13 @@ func list(values []string) []string {
 				from = i + 1
 			}
 		}
-		parts = appendPart(parts, value[from:])
+		rest := []string{value[from:]}
+		if quoted {
+			rest = strings.Split(rest[0], ",")
+		}
+		for _, part := range rest {
+			parts = appendPart(parts, part)
+		}
 	}
 	return parts
 }

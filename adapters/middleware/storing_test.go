@@ -37,6 +37,8 @@ var storing = []struct {
 	{"s-maxage goes first", nil, lines("Cache-Control: max-age=60, s-maxage=0"), not},
 	{"no-store", nil, lines("Cache-Control: no-store, max-age=60"), not},
 	{"behind a quote", nil, lines(`Cache-Control: max-age=60, a="b\"c", no-store`), not},
+	{"behind a quote without an end", nil,
+		lines(`Cache-Control: max-age=60, a="b\"c, private`), not},
 	{"no-store, understood", nil,
 		lines("Cache-Control: must-understand, no-store, max-age=60"), not},
 	{"no-cache", nil, lines("Cache-Control: no-cache, max-age=60"), not},
