@@ -9,8 +9,7 @@ import (
 )
 
 // answer sends an entry. What the request asks for under conditions, or in parts, is answered
-// so. An age that is empty is what the
-// handler has said, if anything.
+// so. With an empty age, the Age is what the handler has said, if anything.
 func (m *Middleware) answer(
 	w http.ResponseWriter, r *http.Request, f *found, age, status string,
 ) {

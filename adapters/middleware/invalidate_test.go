@@ -301,11 +301,17 @@ func TestDefaultKey(t *testing.T) {
 		keys = append(keys, DefaultKey(r))
 	})
 	for _, prefix := range []string{"/a", "/b"} {
-		r := httptest.NewRequest("GET", prefix+"/x", nil)
-		r.RequestURI = prefix + "/x"
-		http.StripPrefix(prefix, h).ServeHTTP(httptest.NewRecorder(), r)
+		for _, form := range []string{"", "http://example.com"} { // as to a server, and to a proxy
+			r := httptest.NewRequest("GET", form+prefix+"/x", nil)
+			http.StripPrefix(prefix, h).ServeHTTP(httptest.NewRecorder(), r)
+		}
 	}
-	require.Equal(t, []string{"http://example.com/x /a/x", "http://example.com/x /b/x"}, keys)
+	a, b := "http://example.com/x\n/a/x", "http://example.com/x\n/b/x"
+	require.Equal(t, []string{a, a, b, b}, keys)
+	// HTTP/2 lets spaces through, but nothing that is like the newline.
+	r := httptest.NewRequest("GET", "/x", nil)
+	r.URL.RawQuery, r.RequestURI = "q /a/x?q", "/x?q /a/x?q"
+	require.Equal(t, "http://example.com/x?q /a/x?q", DefaultKey(r))
 }
 
 func TestDefaultKey_HostThatIsNone(t *testing.T) {

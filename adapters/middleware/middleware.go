@@ -3,6 +3,7 @@ package ringmiddleware
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -129,7 +130,7 @@ func (m *Middleware) Invalidate(key string) bool { return m.store.invalidate(key
 // DefaultKey returns the scheme, host, path and query of a request, such as
 // "https://example.com/a?b=c". The scheme is that of the connection. If the URL is not the one
 // that the client has sent, since a handler before this one has changed it ([http.StripPrefix]
-// does), what was sent follows, after a space. A host with a slash or the like in it, which
+// does), what was sent follows, after a newline. A host with a slash or the like in it, which
 // HTTP/2 lets through, would give the key of another URL: the key is empty then.
 func DefaultKey(r *http.Request) string {
 	if strings.ContainsAny(r.Host, "/\\?# ") {
@@ -141,8 +142,12 @@ func DefaultKey(r *http.Request) string {
 	}
 	uri := r.URL.RequestURI()
 	key := scheme + strings.ToLower(r.Host) + uri
-	if sent := r.RequestURI; sent != "" && sent != uri && strings.HasPrefix(sent, "/") {
-		key += " " + sent
+	sent := r.RequestURI
+	if u, err := url.ParseRequestURI(sent); err == nil && u.Host != "" { // sent as to a proxy
+		sent = u.RequestURI()
+	}
+	if sent != uri && strings.HasPrefix(sent, "/") {
+		key += "\n" + sent
 	}
 	return key
 }
