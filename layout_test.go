@@ -17,8 +17,8 @@ import (
 // these tests keep the rest.
 
 const (
-	mostRootFiles = 34     // Go files at the root that are no tests
-	mostLines     = 13_700 // of them and of the packages in internal
+	mostRootFiles = 35     // Go files at the root that are no tests
+	mostLines     = 13_900 // of them and of the packages in internal
 	mostFileLines = 500
 	mostFuncLines = 60
 	mostColumns   = 100
@@ -32,7 +32,7 @@ var longFuncs = map[string]string{}
 // in its own layer or in one below.
 var layers = [][]string{
 	{"batch.go", "cache.go", "codec.go", "conditional.go", "expiry.go", "iterate.go", "loader*.go",
-		"namespace.go", "recover.go", "resize.go", "sizing.go", "snapshot*.go", "stats.go", "typed*.go"},
+		"namespace*.go", "recover.go", "resize.go", "sizing.go", "snapshot*.go", "stats.go", "typed*.go"},
 	{"write.go", "large.go"},
 	{"bucket*.go", "onevict.go"},
 	{"shared.go"},

@@ -98,7 +98,7 @@ func (t *Typed[K, V]) GetOrLoadBatch(
 	s := scratches.Get().(*scratch)
 	defer s.release()
 	s.buf, hits, err = t.cache.GetOrLoadBatch(ctx, s.buf[:0], raw, datas, t.batchLoader(load))
-	t.ns.lookedFor(len(keys), hits)
+	t.ns.loadedFor(len(keys), hits)
 	for i, data := range datas {
 		vals[i], found[i], err = t.decodeNth(verb, i, keys[i], data, err)
 		if data != nil && !found[i] {

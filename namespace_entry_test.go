@@ -31,6 +31,12 @@ func TestNamespace_GenerationIsStoredAgainByLoads(t *testing.T) {
 			_, err := n.GetOrLoad(t.Context(), nil, []byte("k"), load)
 			return err
 		},
+		"a batch": func(n *Namespace, _ *Typed[int, string], i int) error {
+			keys := [][]byte{{byte(i), byte(i >> 8)}}
+			_, _, err := n.GetOrLoadBatch(t.Context(), nil, keys, make([][]byte, 1),
+				func(context.Context, [][]byte) ([]Loaded, error) { return make([]Loaded, 1), nil })
+			return err
+		},
 		"a view": func(_ *Namespace, view *Typed[int, string], i int) error {
 			_, err := view.GetOrLoad(t.Context(), i, typed)
 			return err
@@ -234,6 +240,7 @@ func TestNamespace_Allocs(t *testing.T) {
 		"Invalidate":   func() { _ = n.Invalidate() },
 		"keep":         func() { n.cache.Del(n.space.entry); n.keep() },
 		"AppendKey":    func() { n.CutKey(n.AppendKey(buf, k)) },
+		"Stats":        func() { n.Stats() },
 	} {
 		zeroAllocs(t, "a namespace", call, fn)
 	}
