@@ -17,7 +17,7 @@ func Example() {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{name}", func(w http.ResponseWriter, r *http.Request) {
 		fmt.Println("  the handler is asked for", r.URL.Path)
-		w.Header().Set("Cache-Control", "max-age=60, stale-while-revalidate=600")
+		w.Header().Set("Cache-Control", "max-age=60")
 		fmt.Fprintf(w, "%d euros", prices[r.URL.Path])
 	})
 	mux.HandleFunc("PUT /{name}", func(_ http.ResponseWriter, r *http.Request) {

@@ -74,7 +74,9 @@ func (m *Middleware) judge(code int, h http.Header, took time.Duration) (e entry
 	case said:
 		e.audience = unnamed
 	}
-	e.whileRevalidate = staleFor(d, "stale-while-revalidate", m.options.StaleWhileRevalidate)
+	if while := m.options.StaleWhileRevalidate; while > 0 {
+		e.whileRevalidate = staleFor(d, "stale-while-revalidate", while)
+	}
 	e.ifError = staleFor(d, "stale-if-error", m.options.StaleIfError)
 	return e, said, e.keep() >= minKeep
 }

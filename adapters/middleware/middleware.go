@@ -32,8 +32,9 @@ type Options struct {
 	// handler is asked for a new one in the background, and StaleIfError how long it is
 	// served if the handler answers 500, 502, 503 or 504. They hold for responses that have
 	// no such directive of their own, and none of must-revalidate, proxy-revalidate and
-	// s-maxage. 0, the default, means that only such a directive counts. See
-	// [Middleware.Handler] for what the background asks of a router.
+	// s-maxage. With 0, the default, only such a directive counts for StaleIfError, and for
+	// StaleWhileRevalidate none does: see [Middleware.Handler] for what the background asks
+	// of a router.
 	StaleWhileRevalidate time.Duration
 	StaleIfError         time.Duration
 

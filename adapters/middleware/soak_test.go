@@ -123,7 +123,7 @@ func TestSoak(t *testing.T) {
 		rounds, until = 1<<30, time.Now().Add(d)
 	}
 	wd := &world{pages: make([]atomic.Int64, soakPages)}
-	s := &soak{rig: newRig(t, Options{MaxBody: 20_000}, wd.ServeHTTP)}
+	s := &soak{rig: newRig(t, Options{MaxBody: 20_000, StaleWhileRevalidate: time.Second}, wd.ServeHTTP)}
 	var wg sync.WaitGroup
 	for client := range 32 {
 		wg.Go(func() {

@@ -13,6 +13,9 @@ import (
 
 const swr, sie = "stale-while-revalidate=30", "stale-if-error=40"
 
+// background lets directives have their say: without it nothing is asked in the background.
+var background = Options{StaleWhileRevalidate: time.Second}
+
 // windows are times after the lifetime of a response: it is served while it is updated, served if
 // the handler fails, over. fail says whether the handler fails on its second call.
 var windows = []struct {
@@ -23,16 +26,17 @@ var windows = []struct {
 	code          int
 	body          string
 }{
-	{"fresh", "max-age=60, " + swr, Options{}, 59 * time.Second, false, 200, "1"},
-	{"while updating", "max-age=60, " + swr, Options{}, 89 * time.Second, false, 200, "1"},
-	{"and failing", "max-age=60, " + swr, Options{}, 89 * time.Second, true, 200, "1"},
-	{"over", "max-age=60, " + swr, Options{}, 91 * time.Second, false, 200, "2"},
-	{"over and failing", "max-age=60, " + swr, Options{}, 91 * time.Second, true, 503, "2"},
+	{"fresh", "max-age=60, " + swr, background, 59 * time.Second, false, 200, "1"},
+	{"while updating", "max-age=60, " + swr, background, 89 * time.Second, false, 200, "1"},
+	{"and failing", "max-age=60, " + swr, background, 89 * time.Second, true, 200, "1"},
+	{"over", "max-age=60, " + swr, background, 91 * time.Second, false, 200, "2"},
+	{"over and failing", "max-age=60, " + swr, background, 91 * time.Second, true, 503, "2"},
 	{"no error", "max-age=60, " + sie, Options{}, 70 * time.Second, false, 200, "2"},
 	{"error", "max-age=60, " + sie, Options{}, 99 * time.Second, true, 200, "1"},
 	{"error too late", "max-age=60, " + sie, Options{}, 101 * time.Second, true, 503, "2"},
-	{"both", "max-age=60, " + swr + ", " + sie, Options{}, 95 * time.Second, true, 200, "1"},
-	{"at once", "max-age=0, " + swr, Options{}, 10 * time.Second, false, 200, "1"},
+	{"both", "max-age=60, " + swr + ", " + sie, background, 95 * time.Second, true, 200, "1"},
+	{"at once", "max-age=0, " + swr, background, 10 * time.Second, false, 200, "1"},
+	{"not asked for", "max-age=60, " + swr, Options{}, 61 * time.Second, false, 200, "2"},
 	{"option, updating", "max-age=60", Options{StaleWhileRevalidate: 30 * time.Second},
 		89 * time.Second, false, 200, "1"},
 	{"option, error", "max-age=60", Options{StaleIfError: 40 * time.Second},
@@ -95,7 +99,7 @@ func TestStale_RequestsThatWantNone(t *testing.T) {
 func TestStale_OneUpdateForMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := 0
-		r := newTimedRig(t, Options{}, func(w http.ResponseWriter, req *http.Request) {
+		r := newTimedRig(t, background, func(w http.ResponseWriter, req *http.Request) {
 			n++
 			if n > 1 {
 				time.Sleep(5 * time.Second)
