@@ -123,7 +123,8 @@ func TestSoak(t *testing.T) {
 		rounds, until = 1<<30, time.Now().Add(d)
 	}
 	wd := &world{pages: make([]atomic.Int64, soakPages)}
-	s := &soak{rig: newRig(t, Options{MaxBody: 20_000, StaleWhileRevalidate: time.Second}, wd.ServeHTTP)}
+	o := Options{MaxBody: 20_000, StaleWhileRevalidate: time.Second}
+	s := &soak{rig: newRig(t, o, wd.ServeHTTP)}
 	var wg sync.WaitGroup
 	for client := range 32 {
 		wg.Go(func() {
