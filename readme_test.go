@@ -141,6 +141,7 @@ func TestReadme_CodeBuilds(t *testing.T) {
 	for _, page := range pages(t) {
 		all = append(all, snippetsOf(t, page)...)
 	}
+	require.GreaterOrEqual(t, len(all), 4, "blocks of code: the pages would not be checked")
 	all = slices.DeleteFunc(all, snippet.isOfService)
 	dir := t.TempDir()
 	writeModule(t, dir)
@@ -152,7 +153,6 @@ func TestReadme_CodeBuilds(t *testing.T) {
 		out, err := goCommand(goTool, dir, "build", "-o", os.DevNull, "./"+filepath.Base(pkg))
 		assert.NoError(t, err, "%s does not build:\n%s\n%s", s.from, out, text)
 	}
-	require.GreaterOrEqual(t, len(all), 3, "blocks of code: the pages would not be checked")
 }
 
 // writeModule makes dir a module that uses this one, with the same versions of
