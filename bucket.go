@@ -74,7 +74,7 @@ type write struct {
 	expiry    uint32 // tick, 0: never
 	cond      cond
 	silent    bool       // a part of a call that is counted elsewhere
-	quiet     bool       // OnEvict is told later, by announce
+	quiet     bool       // OnEvict is told later, by notifyQuiet
 	del       bool       // it counts as a Del, not as a Set
 	same      bool       // the value is there already: only its form changes
 	negative  bool       // a negative entry instead of a value; it has an expiry

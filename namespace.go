@@ -96,7 +96,7 @@ func (c *Cache) Namespace(name string) *Namespace {
 		return &Namespace{c, s.(*space)}
 	}
 	var w write
-	defer c.shared.announce(&w)
+	defer c.shared.notifyQuiet(&w)
 	c.spaces.mu.Lock()
 	defer c.spaces.mu.Unlock()
 	if s, ok := c.spaces.byName.Load(name); ok {
@@ -140,7 +140,7 @@ func (n *Namespace) stored() (uint64, bool) {
 	return binary.LittleEndian.Uint64(v), true
 }
 
-// storeLocked stores a generation. The caller announces the write when it holds no lock.
+// storeLocked stores a generation. The caller tells of the write when it holds no lock.
 func (n *Namespace) storeLocked(w *write, g uint64) error {
 	s := n.space
 	binary.LittleEndian.PutUint64(s.value[:], g) // there, as a local one would be allocated
@@ -156,7 +156,7 @@ func (n *Namespace) keep() {
 		return // it is being stored
 	}
 	var w write
-	defer n.cache.shared.announce(&w)
+	defer n.cache.shared.notifyQuiet(&w)
 	defer s.mu.Unlock()
 	g := s.generation.Load()
 	if there, ok := n.stored(); !ok || there != g {
@@ -175,7 +175,7 @@ func (n *Namespace) keep() {
 // new cache. Invalidate locks one bucket.
 func (n *Namespace) Invalidate() error {
 	var w write
-	defer n.cache.shared.announce(&w)
+	defer n.cache.shared.notifyQuiet(&w)
 	s := n.space
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -97,16 +97,16 @@ func (b *bucket) takeEvictionsLocked(w *write) {
 }
 
 // notify tells OnEvict what has left because of a write. No lock is held, or else w.quiet
-// is set, and who holds the lock calls announce when it has given that up.
+// is set, and who holds the lock calls notifyQuiet when it has given that up.
 func (s *shared) notify(w *write) {
 	if w.evictions != nil && !w.quiet {
-		s.announce(w)
+		s.notifyQuiet(w)
 	}
 }
 
-// announce is notify of a write that was quiet. Entries of the cache's own are nobody's
+// notifyQuiet is notify of a write that was quiet. Entries of the cache's own are nobody's
 // business.
-func (s *shared) announce(w *write) {
+func (s *shared) notifyQuiet(w *write) {
 	if w.evictions == nil {
 		return
 	}
