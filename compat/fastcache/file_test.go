@@ -156,7 +156,8 @@ func TestFolder_DamageIsAnError(t *testing.T) {
 		}
 	}
 	require.Greater(t, refused, 80, "of 100")
-	for _, chunks := range [][]byte{nil, make([]byte, 8), bytes.Repeat([]byte{0xff}, 8), make([]byte, 9)} {
+	all := [][]byte{nil, make([]byte, 8), bytes.Repeat([]byte{0xff}, 8), make([]byte, 9)}
+	for _, chunks := range all {
 		require.NoError(t, os.WriteFile(filepath.Join(path, "metadata.bin"), chunks, 0o644))
 		_, err := LoadFromFile(path)
 		require.Error(t, err)
