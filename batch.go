@@ -121,7 +121,7 @@ func (c *Cache) prefetchBlock(bl *lookups, keys [][]byte) {
 		l.mode = getMode
 		l.seq = l.b.seq.Load()
 		if l.rec, l.slot, l.s, l.got = l.b.candidate(hashes[i]); l.got == hit {
-			l.b.rings[index.Ring(l.s)].PrefetchRecord(l.rec)
+			l.b.rings[index.Ring(l.s)&1].PrefetchRecord(l.rec) // a hit is in small or main
 		} else if l.got == miss && c.shared.largeKeysOf(hashes[i]).Load() != 0 {
 			l.got = elsewhere
 		}

@@ -13,7 +13,8 @@ import (
 	"github.com/ringcache/ringcache/internal/singleflight"
 )
 
-// ringCount is the number of a bucket's rings: policy.Small and policy.Main.
+// ringCount is the number of a bucket's rings, policy.Small and policy.Main, without those
+// of its cold part.
 const ringCount = 2
 
 // bucket is a share of the keys with its own lock: an index, rings, and what ties them
@@ -35,6 +36,7 @@ type bucket struct {
 	rings [ringCount]ring.Ring
 
 	shared *shared
+	cold   *coldPart // shared.noCold without Options.Compressor
 	policy policy.State
 	calls  singleflight.List[load] // loads that callers may join
 	closed bool
@@ -77,6 +79,7 @@ type write struct {
 	quiet     bool       // OnEvict is told later, by notifyQuiet
 	del       bool       // it counts as a Del, not as a Set
 	same      bool       // the value is there already: only its form changes
+	packed    bool       // not done: it takes the value, which is packed
 	negative  bool       // a negative entry instead of a value; it has an expiry
 	reason    Reason     // why an older value leaves
 	old       []byte     // for ifEqual
@@ -120,10 +123,11 @@ type counters struct {
 	sets, dels                              uint64
 	loads, loadErrors, loadsDropped         uint64
 	evictedSmall, evictedMain, evictedCrowd uint64
-	evictedBytes                            uint64
+	evictedCold, evictedBytes               uint64
 	expired, expiredBytes                   uint64
 	promotions, reinsertions, ghostHits     uint64
 	collisions, corruptions, staleHits      atomic.Uint64
+	coldHits                                atomic.Uint64
 }
 
 // init makes a bucket ready for use.
@@ -138,6 +142,7 @@ func (b *bucket) init(s *shared, stagger int, large bool) {
 	for i := range b.rings {
 		b.rings[i].Init(s.pool, s.shift, s.posBits)
 	}
+	b.cold = &s.noCold
 	b.shapeLocked(s.expected.mean())
 }
 
@@ -162,7 +167,19 @@ func (b *bucket) windows() index.Windows {
 	return index.Windows{
 		Small: &b.rings[policy.Small].Window,
 		Main:  &b.rings[policy.Main].Window,
+		Queue: &b.cold.queue().Window,
+		Cold:  &b.cold.store().Window,
 	}
+}
+
+// ring returns a ring of the bucket. Readers call it with what a slot says.
+//
+//go:norace
+func (b *bucket) ring(in policy.Ring) *ring.Ring {
+	if in.IsCold() {
+		return &b.cold.rings[in-policy.Queue]
+	}
+	return &b.rings[in]
 }
 
 // setLocked stores the record. On an error the key is absent, and so it is after a fault in
@@ -196,7 +213,12 @@ func (b *bucket) setLocked(w *write) error {
 			b.removeLocked(&f, w.h, unsaid)
 		}
 	}()
-	if there && f.ValueLen == len(w.v) && f.Takes(w.expiry) && f.Negative == w.negative {
+	if there && index.Ring(f.Slot).IsCold() {
+		b.killLocked(f.ring, f.pos, f.Header, w.h, w.why())
+		there, f.ghost, f.dead = false, true, true // the policy had dropped it
+	}
+	if there && f.ValueLen == len(w.v) && f.Takes(w.expiry) &&
+		(f.Kind == record.Negative) == w.negative {
 		b.overwriteLocked(&f, w)
 		faulted = false
 		return nil
@@ -223,14 +245,14 @@ func (b *bucket) overwritePlainLocked(rec []byte, s uint64, w *write) bool {
 	delay.Point()
 	copy(value, w.v)
 	faulted = false
-	b.rings[index.Ring(s)].Seal(index.Pos(s))
+	b.ring(index.Ring(s)).Seal(index.Pos(s))
 	return true
 }
 
 // removeAtLocked removes the live record that slot s of hash h leads to, and the slot.
 func (b *bucket) removeAtLocked(s, h uint64) {
 	in, pos := index.Ring(s), index.Pos(s)
-	r := &b.rings[in]
+	r := b.ring(in)
 	hd, ok := r.Header(pos)
 	if p, there := b.index.Find(h, in, pos); ok && there {
 		b.killLocked(r, pos, hd, h, unsaid)
@@ -271,7 +293,7 @@ func (b *bucket) insertLocked(f *found, replace bool, w *write, room int) error 
 	to, limit := b.placeLocked(f, replace, w.n, room)
 	pos, err := b.appendLocked(to, limit, w)
 	if err != nil {
-		if replace {
+		if f.dead {
 			b.index.Remove(f.Place)
 		}
 		return b.failLocked(w, err)
@@ -314,6 +336,8 @@ func (b *bucket) putSlotLocked(f *found, replace bool, h uint64, to policy.Ring,
 	slot := index.Slot(h, to, pos)
 	b.index.SetLatest(slot)
 	switch {
+	case replace && index.Ring(f.Slot).IsCold():
+		slot = index.WithTrial(slot) // for the one read
 	case replace:
 		slot = index.WithFreqOf(slot, f.Slot)
 	case !f.ghost:
@@ -339,10 +363,13 @@ func (b *bucket) deleteLocked(w *write, taken *[]byte) bool {
 		return false
 	}
 	if taken != nil {
+		if w.packed = f.Kind == record.Packed; w.packed {
+			return false
+		}
 		*taken, _ = f.ring.Read(*taken, f.valuePos(), f.ValueLen) // w.k may lie in it
 	}
 	b.removeLocked(&f, w.h, w.why())
-	return !f.Negative
+	return f.Kind != record.Negative
 }
 
 // removeLocked removes the record f of hash h, unless it is dead, and its slot.
@@ -363,12 +390,15 @@ func (b *bucket) killLocked(r *ring.Ring, pos uint64, hd record.Header, h uint64
 	if hd.HasExpiry {
 		r.DeadBytes += hd.Total()
 	}
-	b.uncountLocked(r, hd, h)
+	b.uncountLocked(r, pos, hd, h)
 }
 
-// uncountLocked takes a live record of hash h out of the counts.
-func (b *bucket) uncountLocked(r *ring.Ring, hd record.Header, h uint64) {
+// uncountLocked takes the live record of hash h at pos out of the counts.
+func (b *bucket) uncountLocked(r *ring.Ring, pos uint64, hd record.Header, h uint64) {
 	r.Count(-1, hd.Total(), hd.HasExpiry)
+	if hd.Kind == record.Packed {
+		b.cold.count(pos, hd, -1)
+	}
 	if b.large {
 		b.shared.largeKeysOf(h).Add(-1)
 	}
@@ -376,7 +406,7 @@ func (b *bucket) uncountLocked(r *ring.Ring, hd record.Header, h uint64) {
 
 // loseLocked evicts the entry of a slot that the index had no place for.
 func (b *bucket) loseLocked(victim uint64) {
-	r := &b.rings[index.Ring(victim)]
+	r := b.ring(index.Ring(victim))
 	if !r.Live(victim) {
 		return
 	}
@@ -402,46 +432,12 @@ func (b *bucket) keyHash(r *ring.Ring, pos uint64, hd record.Header) uint64 {
 
 // liveLocked returns the number of entries.
 func (b *bucket) liveLocked() int {
-	return b.rings[policy.Small].Entries + b.rings[policy.Main].Entries
+	return b.rings[policy.Small].Entries + b.rings[policy.Main].Entries + b.cold.entries()
 }
 
 // liveBytesLocked returns the bytes of their records.
 func (b *bucket) liveBytesLocked() int {
-	return b.rings[policy.Small].EntryBytes + b.rings[policy.Main].EntryBytes
-}
-
-// learnLocked looks at how large records are, tells what the bucket has seen, and takes
-// over what all have learned. It waits for nobody.
-func (b *bucket) learnLocked() {
-	b.hint = hintUnknown // limits may have changed
-	live := b.liveLocked()
-	mean := b.liveBytesLocked() / max(live, 1)
-	b.mean = min(mean, math.MaxInt32)
-	b.shapeLocked(mean)
-	if b.watch++; b.watch%watchEach == 0 {
-		b.watchMarksLocked()
-	}
-	if b.policy.Kind == policy.FIFO {
-		return
-	}
-	l := b.shared.learner(b.large)
-	if !l.mu.TryLock() {
-		return // there is a next time
-	}
-	for i := range b.sought { // by lookups
-		n := b.sought[i].Swap(0)
-		b.policy.GhostFound(policy.Ring(i), int(n), b.ghostsLocked(), true)
-	}
-	b.policy.Exchange(&l.Learner, live, mean)
-	l.mu.Unlock()
-}
-
-// shapeLocked sets what depends on the mean size of records.
-func (b *bucket) shapeLocked(mean int) {
-	for i := range b.rings {
-		b.rings[i].Expect(mean)
-	}
-	b.growAt = growAt(b.policy.Kind, mean, b.evictedSmall+b.evictedMain > 0)
+	return b.rings[policy.Small].EntryBytes + b.rings[policy.Main].EntryBytes + b.cold.bytes()
 }
 
 // resetLocked drops all entries, of which nobody is to be told, and gives the memory back to
@@ -449,9 +445,10 @@ func (b *bucket) shapeLocked(mean int) {
 func (b *bucket) resetLocked() {
 	b.forgetLocked()
 	b.shared.pool.PutPages(b.index.Reset())
-	for i := range b.rings {
-		b.rings[i].Reset()
+	for in := range b.inUse() {
+		b.ring(in).Reset()
 	}
+	b.cold.forget()
 	b.wanted = 0
 	b.policy.Emptied()
 }
@@ -472,7 +469,8 @@ func (b *bucket) close() {
 	b.closed = true
 	b.forgetLocked()
 	b.index.Close()
-	for i := range b.rings {
-		b.rings[i].Close()
+	for in := range b.inUse() {
+		b.ring(in).Close()
 	}
+	b.cold.forget()
 }

@@ -57,6 +57,7 @@ func (b *bucket) ownRoomLocked(to policy.Ring, n int, l limits) int {
 	r := &b.rings[to]
 	need := (n + 1<<b.shared.shift - 1) >> b.shared.shift
 	limit := max(l.of(to), need)
+	b.giveColdLocked(func() bool { return b.withinReachLocked(r) < need })
 	if limit > b.withinReachLocked(r) || b.isOverLocked(l) {
 		b.takeFromLocked(1-to, l, r, limit, need)
 		limit = max(min(limit, b.withinReachLocked(r)), need)
@@ -111,7 +112,7 @@ func (b *bucket) takeFromLocked(giver policy.Ring, l limits, r *ring.Ring, limit
 // standing, a new one is for the policy to decide.
 func (b *bucket) admitLocked(f *found, replace bool, n int, l limits) policy.Ring {
 	if replace {
-		return index.Ring(f.Slot)
+		return min(index.Ring(f.Slot), policy.Main) // of the cold part, to main
 	}
 	if b.policy.Kind == policy.FIFO {
 		return policy.Main
@@ -119,7 +120,7 @@ func (b *bucket) admitLocked(f *found, replace bool, n int, l limits) policy.Rin
 	if f.ghost {
 		b.ghostHits++
 		if !index.OnTrial(f.Slot) { // else a lookup has found it before
-			b.policy.GhostFound(index.Ring(f.Slot), 1, b.ghostsLocked(), b.isNear(f.Slot))
+			b.policy.GhostFound(origin(f.Slot), 1, b.ghostsLocked(), b.isNear(f.Slot))
 		}
 	}
 	small, main := &b.rings[policy.Small], &b.rings[policy.Main]
@@ -129,10 +130,12 @@ func (b *bucket) admitLocked(f *found, replace bool, n int, l limits) policy.Rin
 // ghostsLocked returns how many ghosts there are of each ring: a live entry has one slot
 // (I7), and all others are stale (I9).
 func (b *bucket) ghostsLocked() [ringCount]int {
-	n := b.index.Used()
+	used := b.index.Used()
+	var n [ringCount]int
 	for i := range n {
-		n[i] -= b.rings[i].Entries
+		n[i] = used[i] - b.rings[i].Entries
 	}
+	b.cold.addGhosts(&n, used[policy.Queue]+used[policy.Cold])
 	return n
 }
 
@@ -140,12 +143,15 @@ func (b *bucket) ghostsLocked() [ringCount]int {
 // or to the head of main. A dropped record's slot stays in the index, stale: it
 // is the ghost.
 func (b *bucket) evictTailLocked(in policy.Ring, w *policy.Work) {
-	r := &b.rings[in]
+	r := b.ring(in)
 	hd, ok := r.Header(r.Tail)
 	if !ok {
 		// Without its length no record behind it can be found either.
 		b.corruptions.Add(1)
 		r.Reset()
+		if in == policy.Cold {
+			b.cold.uses = uses{}
+		}
 		return
 	}
 	if hd.Dead {
@@ -156,7 +162,8 @@ func (b *bucket) evictTailLocked(in policy.Ring, w *policy.Work) {
 		b.expireAtLocked(in, r.Tail, hd)
 		return // dead from now on
 	}
-	if b.policy.Kind == policy.FIFO && !r.WorthCompacting() || hd.Total() > b.longest {
+	needsNoSlot := b.policy.Kind == policy.FIFO && !r.WorthCompacting() && !b.cold.on
+	if needsNoSlot || in.IsCold() || hd.Total() > b.longest {
 		b.dropTailLocked(in, hd)
 		return
 	}
@@ -172,7 +179,9 @@ func (b *bucket) evictTailLocked(in policy.Ring, w *policy.Work) {
 	case policy.Reinsert:
 		b.rotateLocked(in, p, hd)
 	default:
-		b.dropTailLocked(in, hd)
+		if !b.demoteLocked(in, p, hd) {
+			b.dropTailLocked(in, hd)
+		}
 	}
 }
 
@@ -209,7 +218,7 @@ func (b *bucket) judgeTailLocked(
 
 // tailSlotLocked finds the slot of the live record at the tail of a ring (I7).
 func (b *bucket) tailSlotLocked(in policy.Ring, hd record.Header) (index.Place, bool) {
-	r := &b.rings[in]
+	r := b.ring(in)
 	next := b.next
 	b.next.known = false
 	if !next.known || next.pos != r.Tail || next.ring != in {
@@ -220,13 +229,15 @@ func (b *bucket) tailSlotLocked(in policy.Ring, hd record.Header) (index.Place, 
 
 // dropTailLocked evicts the live record at the tail of a ring.
 func (b *bucket) dropTailLocked(in policy.Ring, hd record.Header) {
-	r := &b.rings[in]
+	r := b.ring(in)
 	if b.shared.onEvict != nil {
 		b.keepEvictedLocked(r, r.Tail, hd, EvictCapacity)
 	}
-	b.uncountLocked(r, hd, b.largeHash(r, r.Tail, hd))
+	b.uncountLocked(r, r.Tail, hd, b.largeHash(r, r.Tail, hd))
 	r.Release(uint64(hd.Total()))
-	b.policy.Dropped(in)
+	if !in.IsCold() {
+		b.policy.Dropped(in)
+	}
 	b.countEvicted(in, hd)
 }
 
@@ -241,10 +252,13 @@ func (b *bucket) largeHash(r *ring.Ring, pos uint64, hd record.Header) uint64 {
 
 func (b *bucket) countEvicted(in policy.Ring, hd record.Header) {
 	b.evictedBytes += uint64(hd.Total())
-	if in == policy.Small {
+	switch in {
+	case policy.Small:
 		b.evictedSmall++
-	} else {
+	case policy.Main:
 		b.evictedMain++
+	default:
+		b.evictedCold++
 	}
 }
 
@@ -338,9 +352,9 @@ func (b *bucket) rotateThroughLocked(
 	r.Release(uint64(n))
 	if err := r.Extend(uint64(n), held); err != nil {
 		// The chunk that the tail left was not to be had again.
-		b.uncountLocked(r, hd, hash)
+		b.uncountLocked(r, r.Tail, hd, hash)
 		b.countEvicted(in, hd)
-		if b.shared.onEvict != nil && !hd.Negative {
+		if b.shared.onEvict != nil && hd.Kind != record.Negative {
 			b.keepEvictionLocked(slices.Clone(buf[hd.Size:]), hd.KeyLen, EvictCapacity)
 		}
 		return buf

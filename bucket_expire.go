@@ -35,15 +35,15 @@ type expirer struct {
 // walk goes over the records that a bucket has when it begins.
 type walk struct {
 	ring policy.Ring
-	pos  uint64            // next record of the ring
-	ends [ringCount]uint64 // where it ends in each ring
+	pos  uint64               // next record of the ring
+	ends [policy.Rings]uint64 // where it ends in each ring
 }
 
 // walkLocked begins a walk.
 func (b *bucket) walkLocked() walk {
 	w := walk{ring: policy.Small, pos: b.rings[policy.Small].Tail}
-	for i := range b.rings {
-		w.ends[i] = b.rings[i].Head()
+	for in := range b.inUse() {
+		w.ends[in] = b.ring(in).Head()
 	}
 	return w
 }
@@ -52,7 +52,7 @@ func (b *bucket) walkLocked() walk {
 // What has moved to a head since then was looked at, at the tail.
 func (b *bucket) nextLocked(w *walk) (pos uint64, ok bool) {
 	for {
-		r := &b.rings[w.ring]
+		r := b.ring(w.ring)
 		pos, end := (w.pos-r.Tail)&r.Mask, (w.ends[w.ring]-r.Tail)&r.Mask
 		if pos > end {
 			w.pos, pos = r.Tail, 0 // the tail has overtaken it
@@ -60,11 +60,11 @@ func (b *bucket) nextLocked(w *walk) (pos uint64, ok bool) {
 		if end <= r.Size && pos < end {
 			return w.pos, true
 		}
-		if w.ring == policy.Main {
+		if w.ring == b.inUse()-1 {
 			return 0, false
 		}
-		w.ring = policy.Main
-		w.pos = b.rings[policy.Main].Tail
+		w.ring++
+		w.pos = b.ring(w.ring).Tail
 	}
 }
 
@@ -77,7 +77,7 @@ func (b *bucket) stepLocked(w *walk, n int, soonest *uint32) (dropped int, done 
 		if !ok {
 			return dropped, true
 		}
-		hd, ok := b.rings[w.ring].Header(pos)
+		hd, ok := b.ring(w.ring).Header(pos)
 		if !ok {
 			b.corruptions.Add(1)
 			return dropped, true
@@ -90,7 +90,7 @@ func (b *bucket) stepLocked(w *walk, n int, soonest *uint32) (dropped int, done 
 		default:
 			*soonest = min(*soonest, end)
 		}
-		w.pos = (pos + uint64(hd.Total())) & b.rings[w.ring].Mask
+		w.pos = (pos + uint64(hd.Total())) & b.ring(w.ring).Mask
 	}
 	return dropped, false
 }
@@ -112,9 +112,13 @@ func (b *bucket) noteExpiry(expiry uint32) {
 
 // expireSomeLocked does a Set's share of the search for expired records.
 func (b *bucket) expireSomeLocked() {
-	small, main, e := &b.rings[policy.Small], &b.rings[policy.Main], &b.expirer
-	if small.Expiring+main.Expiring == 0 {
-		b.hasTTL = small.DeadBytes+main.DeadBytes > 0
+	e, expiring, dead := &b.expirer, 0, 0
+	for in := range b.inUse() {
+		r := b.ring(in)
+		expiring, dead = expiring+r.Expiring, dead+r.DeadBytes
+	}
+	if expiring == 0 {
+		b.hasTTL = dead > 0
 		e.walking = false
 		return
 	}
@@ -167,7 +171,7 @@ func (b *bucket) compactLocked(to policy.Ring, n int) {
 
 // lookupLocked is findLocked for what is neither expired nor a negative entry.
 func (b *bucket) lookupLocked(f *found, k []byte, h uint64) bool {
-	return b.findLocked(f, k, h) && !f.Negative && !b.shared.Expired(f.Expiry)
+	return b.findLocked(f, k, h) && f.Kind != record.Negative && !b.shared.Expired(f.Expiry)
 }
 
 // touchLocked gives the record of the key the write's expiry, and reports
@@ -207,7 +211,7 @@ func (b *bucket) killExpiredLocked(r *ring.Ring, pos uint64, hd record.Header, h
 
 // expireAtLocked is expireLocked for the record at pos of a ring.
 func (b *bucket) expireAtLocked(in policy.Ring, pos uint64, hd record.Header) {
-	r := &b.rings[in]
+	r := b.ring(in)
 	h := b.keyHash(r, pos, hd)
 	if p, ok := b.index.Find(h, in, pos); ok {
 		b.index.Remove(p)

@@ -155,7 +155,7 @@ func (b *bucket) rebuildIndexLocked(pages, rest []chunk.Ref) {
 	type entry struct{ slot, tag uint64 }
 	var live []entry
 	b.index.Each(func(slot, tag uint64) {
-		if b.rings[index.Ring(slot)].Live(slot) {
+		if b.ring(index.Ring(slot)).Live(slot) {
 			live = append(live, entry{slot, tag})
 		}
 	})

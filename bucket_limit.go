@@ -16,11 +16,11 @@ type reservation struct {
 	chunks int
 }
 
-// limits are how many chunks each ring may hold. (Not an array: the compiler keeps
-// those out of registers.)
-type limits struct{ small, main int }
+// limits are how many chunks each ring may hold, and the cold part. (Not an array: the
+// compiler keeps those out of registers.)
+type limits struct{ small, main, cold int }
 
-// of returns the limit of one ring.
+// of returns the limit of one ring of the policy's.
 func (l limits) of(r policy.Ring) int {
 	if r == policy.Small {
 		return l.small
@@ -46,6 +46,42 @@ func (b *bucket) limitLocked() limits {
 		total = min(total, held+max(spare, 0))
 	}
 	return b.divideLocked(total)
+}
+
+// learnLocked looks at how large records are, tells what the bucket has seen, and takes
+// over what all have learned. It waits for nobody.
+func (b *bucket) learnLocked() {
+	b.hint = hintUnknown // limits may have changed
+	live := b.liveLocked()
+	hot := live - b.cold.entries()
+	mean := (b.rings[policy.Small].EntryBytes + b.rings[policy.Main].EntryBytes) / max(hot, 1)
+	b.mean = min(mean, math.MaxInt32)
+	b.shapeLocked(mean)
+	if b.watch++; b.watch%watchEach == 0 {
+		b.watchMarksLocked()
+	}
+	if b.policy.Kind == policy.FIFO {
+		return
+	}
+	l := b.shared.learner(b.large)
+	if !l.mu.TryLock() {
+		return // there is a next time
+	}
+	for i := range b.sought { // by lookups
+		n := b.sought[i].Swap(0)
+		b.policy.GhostFound(policy.Ring(i), int(n), b.ghostsLocked(), true)
+	}
+	b.policy.Exchange(&l.Learner, live, mean)
+	l.mu.Unlock()
+}
+
+// shapeLocked sets what depends on the mean size of records.
+func (b *bucket) shapeLocked(mean int) {
+	for i := range b.rings {
+		b.rings[i].Expect(mean)
+	}
+	b.shapeColdLocked()
+	b.growAt = growAt(b.policy.Kind, mean, b.evictedSmall+b.evictedMain > 0)
 }
 
 // hint is what a bucket knows of the next new record, so that it need not ask how
@@ -116,15 +152,18 @@ func (b *bucket) placeLocked(f *found, replace bool, n, room int) (to policy.Rin
 // divideLocked returns how many of total chunks each ring may hold.
 func (b *bucket) divideLocked(total int) limits {
 	total = min(total, b.shared.maxChunks)
+	cold := b.coldLimit(total)
+	total = max(0, total-max(cold, b.cold.held()))
 	room := 1 + 2*b.mean>>b.shared.shift
 	small := b.policy.SmallLimit(total, b.rings[policy.Main].Held(), room)
 	// A record may have needed more of small than that.
-	return limits{small: small, main: max(0, total-max(small, b.rings[policy.Small].Held()))}
+	main := max(0, total-max(small, b.rings[policy.Small].Held()))
+	return limits{small: small, main: main, cold: cold}
 }
 
 // chunksLocked returns how many chunks the rings hold.
 func (b *bucket) chunksLocked() int {
-	return b.rings[policy.Small].Held() + b.rings[policy.Main].Held()
+	return b.rings[policy.Small].Held() + b.rings[policy.Main].Held() + b.cold.held()
 }
 
 // heldLocked returns the bytes that rings and index hold.
@@ -132,9 +171,9 @@ func (b *bucket) heldLocked() int {
 	return b.index.Pages()*b.shared.pool.PageSize() + b.chunksLocked()<<b.shared.shift
 }
 
-// sizeLocked returns the bytes in both rings, of the dead too.
+// sizeLocked returns the bytes in all rings, of the dead too.
 func (b *bucket) sizeLocked() int {
-	return int(b.rings[policy.Small].Size + b.rings[policy.Main].Size)
+	return int(b.rings[policy.Small].Size+b.rings[policy.Main].Size) + b.cold.size()
 }
 
 // quota returns the bytes that rings and index may hold together. Each small bucket
@@ -154,7 +193,9 @@ func (b *bucket) withinReachLocked(r *ring.Ring) int {
 }
 
 // isOverLocked reports whether the rings hold more chunks than they may.
-func (b *bucket) isOverLocked(l limits) bool { return b.chunksLocked() > l.small+l.main }
+func (b *bucket) isOverLocked(l limits) bool {
+	return b.chunksLocked() > l.small+l.main+max(l.cold, b.cold.held())
+}
 
 // shrinkMost bounds the bytes that a bucket gives up at once for a record of less.
 const shrinkMost = 256 << 10
@@ -162,7 +203,11 @@ const shrinkMost = 256 << 10
 // shrinkLocked drops records until no ring holds more chunks than it may, or n
 // bytes of chunks have been given up.
 func (b *bucket) shrinkLocked(n int) {
-	l, from := b.limitLocked(), b.heldLocked()
+	from := b.heldLocked()
+	b.giveColdLocked(func() bool {
+		return b.cold.held() > b.limitLocked().cold && from-b.heldLocked() < n
+	})
+	l := b.limitLocked()
 	for i := range b.rings {
 		in := policy.Ring(i)
 		r, limit, work := &b.rings[i], l.of(in), b.setWork(0)
@@ -183,6 +228,7 @@ func (b *bucket) shrinkLocked(n int) {
 // no more than keep.
 func (b *bucket) giveLocked(n, keep int) {
 	from := b.heldLocked()
+	b.giveColdLocked(func() bool { return b.heldLocked() > keep && from-b.heldLocked() < n })
 	for _, in := range []policy.Ring{policy.Main, policy.Small} {
 		r, work := &b.rings[in], b.setWork(n)
 		for r.Size > 0 && b.heldLocked() > keep && from-b.heldLocked() < n {
@@ -241,8 +287,8 @@ func (b *bucket) dropStepLocked(left *int) (done bool) {
 	records, bytes := 0, 0
 	defer func() { *left -= bytes }()
 	inSteps := b.shared.onEvict != nil && *left > 0
-	for i := range b.rings {
-		r := &b.rings[i]
+	for in := range b.inUse() {
+		r := b.ring(in)
 		for r.Size > 0 {
 			if inSteps && (records >= stepRecords || bytes >= stepBytes) {
 				return false
@@ -262,7 +308,7 @@ func (b *bucket) dropStepLocked(left *int) (done bool) {
 			if b.shared.onEvict != nil {
 				b.keepEvictedLocked(r, r.Tail, hd, EvictReset)
 			}
-			b.uncountLocked(r, hd, b.largeHash(r, r.Tail, hd))
+			b.uncountLocked(r, r.Tail, hd, b.largeHash(r, r.Tail, hd))
 			r.Release(uint64(hd.Total()))
 		}
 	}

@@ -61,6 +61,7 @@ const (
 	hit               // the value is there
 	negative          // a load found that the key has none: a miss to all others
 	elsewhere         // not here, but perhaps in a large bucket
+	inCold            // in the cold part: Cache.lookupCold knows how to read it
 	retry             // torn: somebody wrote meanwhile
 	uncommon          // not for probe to find out
 )
@@ -103,7 +104,11 @@ func (b *bucket) candidate(h uint64) (rec []byte, slot *atomic.Uint64, s uint64,
 		if !index.SameHash(s, h) {
 			continue
 		}
-		r := &b.rings[index.Ring(s)]
+		in := index.Ring(s)
+		if in >= ringCount {
+			return nil, nil, 0, uncommon
+		}
+		r := &b.rings[in]
 		if !r.Live(s) {
 			ghost = at
 			continue
@@ -152,8 +157,10 @@ func (b *bucket) read(
 	if b.find(&f, k, h) {
 		switch {
 		case b.shared.Expired(f.Expiry) && !b.isStale(&f, mode): // before the copy: k may lie in dst
-		case f.Negative:
+		case f.Kind == record.Negative:
 			got = negative
+		case index.Ring(f.Slot).IsCold() && mode&(withValue|touching) != 0:
+			return dst, 0, inCold // or torn: who comes there looks again
 		default:
 			got = hit
 		}
@@ -208,7 +215,7 @@ func (b *bucket) seek(slot *atomic.Uint64) {
 		b.nearMisses.Add(1)
 	}
 	if near && b.touches && index.Mark(slot, s) {
-		b.sought[index.Ring(s)].Add(1)
+		b.sought[origin(s)].Add(1)
 	}
 }
 
@@ -216,8 +223,20 @@ func (b *bucket) seek(slot *atomic.Uint64) {
 //
 //go:norace
 func (b *bucket) isNear(ghost uint64) bool {
-	in := index.Ring(ghost)
-	return policy.IsNear(in, b.rings[in].Gone(ghost), b.rings[0].Size, b.rings[1].Size)
+	gone := b.ring(index.Ring(ghost)).Gone(ghost)
+	if index.Ring(ghost).IsCold() { // gone from its ring when it came to the cold part
+		gone = b.ring(index.Ring(ghost)).Age(ghost)
+	}
+	return policy.IsNear(origin(ghost), gone, b.rings[0].Size, b.rings[1].Size)
+}
+
+// origin returns the ring that the policy knows the entry of a slot in: one of the cold
+// part came from there. A slot of the cold part has it in place of a frequency.
+func origin(s uint64) policy.Ring {
+	if in := index.Ring(s); !in.IsCold() {
+		return in
+	}
+	return policy.Ring(index.Freq(s) & 1)
 }
 
 // counterFor returns what counts such a lookup.
@@ -267,7 +286,7 @@ func (b *bucket) find(f *found, k []byte, h uint64) bool {
 				continue
 			}
 			delay.Point()
-			r := &b.rings[index.Ring(s)]
+			r := b.ring(index.Ring(s))
 			if !r.Live(s) {
 				f.Place, f.ghost = index.Place{Group: g, Slot: s, At: p.At, I: i}, true
 				continue

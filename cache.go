@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 	"time"
+	"weak"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -69,6 +70,13 @@ func NewWithOptions(o Options) (*Cache, error) {
 		valueSize: min(o.ExpectedValueSize, g.maxBytes/maxValueShare),
 	}
 	g.ahead = o.RefreshAhead
+	if o.Compressor != nil {
+		g.compressor = o.Compressor
+		var err error
+		if g.withoutDict, err = o.Compressor.WithDict(nil); err != nil || g.withoutDict == nil {
+			return nil, invalid("Compressor cannot do without a dictionary: %v", err)
+		}
+	}
 	if o.File != "" {
 		return openInFile(g, o.File)
 	}
@@ -88,6 +96,9 @@ func newCache(g geometry) *Cache {
 	}
 	for i := range g.buckets {
 		c.buckets[i].init(c.shared, i*g.chunkSize/g.buckets, false)
+		if g.compressor != nil {
+			c.buckets[i].addColdPart(i)
+		}
 	}
 	for i := range c.arena.buckets {
 		c.arena.buckets[i].init(c.shared, 0, true)
@@ -99,6 +110,12 @@ func newCache(g geometry) *Cache {
 			b.inFile(f, i)
 		}
 		runtime.AddCleanup(c, (*ringfile.Store).Release, f)
+	}
+	if s := c.shared.compression; s != nil {
+		runtime.AddCleanup(c, (*compression).end, s)
+		if !g.byHand {
+			go compressInBackground(weak.Make(c), s)
+		}
 	}
 	return c
 }
@@ -230,12 +247,26 @@ func (c *Cache) lookupAny(
 			if out, expiry, got = b.read(dst, k, h, n, mode); got < elsewhere {
 				return out, expiry, got
 			}
-			if got == elsewhere {
+			if got != retry {
 				break
 			}
 		}
 	}
 	n.Locked.Add(1)
+	for {
+		if out, expiry, got = c.lookupLocking(b, dst, k, h, n, mode); got == inCold {
+			out, expiry, got = c.lookupCold(dst, k, h, n, mode)
+		}
+		if got != retry {
+			return out, expiry, got
+		}
+	}
+}
+
+// lookupLocking is lookupAny under the lock of the key's small bucket b.
+func (c *Cache) lookupLocking(
+	b *bucket, dst, k []byte, h uint64, n *stripe.Counter, mode lookupMode,
+) (out []byte, expiry uint32, got outcome) {
 	b.mu.Lock()
 	defer b.mu.Unlock() // also after a fault in the caller's dst
 	return c.lookupUnder(b, dst, k, h, n, mode)
@@ -322,6 +353,9 @@ func (c *Cache) Close() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	c.each((*bucket).close)
+	if s := c.shared.compression; s != nil {
+		s.end()
+	}
 	c.shared.pool.Close()
 	if f := c.shared.file; f != nil {
 		if err := f.Close(); err != nil {

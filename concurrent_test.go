@@ -370,7 +370,7 @@ func (t *traffic) requireLockFree(tb testing.TB) {
 	hits, misses := t.c.counters.Sum()
 	locked := t.c.counters.Locked()
 	tb.Logf("%d hits, %d misses, %d of them under the lock", hits, misses, locked)
-	if !delay.Enabled { // else writers are held up while they hold it
+	if !delay.Enabled && t.c.shared.compression == nil { // else writers are held up while they hold it
 		assert.Less(tb, 10*locked, hits+misses, "lookups are to take no lock")
 	}
 }

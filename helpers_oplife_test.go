@@ -26,6 +26,8 @@ type life struct {
 	reasons   [EvictReset + 1]int
 	dropped   map[uint32]bool // to make room, by the call under way
 	complaint error           // the first wrong thing that OnEvict said
+	reading   bool            // a lookup is under way: what OnEvict tells comes after it
+	later     []func()
 }
 
 // entry is a value and when it expires; 0: never.
@@ -91,9 +93,23 @@ func (l *life) bytesOf(s stamp) []byte {
 
 // departed is the cache's OnEvict.
 func (r *runner) departed(k, v []byte, reason Reason) {
+	if r.reading {
+		r.later = append(r.later, func() { r.departed(k, v, reason) })
+		return
+	}
 	if err := r.depart(k, v, reason); err != nil && r.complaint == nil {
 		r.complaint = fmt.Errorf("OnEvict is told of %d bytes for reason %s: %w", len(v), reason, err)
 	}
+}
+
+// endReading notes what has left because of a lookup: one of a key in the cold part makes
+// room for it, be it that of a key of the same batch.
+func (r *runner) endReading() {
+	r.reading = false
+	for _, note := range r.later {
+		note()
+	}
+	r.later = r.later[:0]
 }
 
 func (r *runner) depart(k, v []byte, reason Reason) error {

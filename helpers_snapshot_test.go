@@ -12,6 +12,7 @@ import (
 
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/policy"
+	"github.com/ringcache/ringcache/internal/record"
 )
 
 // kept is what is known of an entry: what a snapshot brings back.
@@ -32,7 +33,7 @@ func contents(t testing.TB, c *Cache) map[string]kept {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.index.Each(func(slot, _ uint64) {
-			r := &b.rings[index.Ring(slot)]
+			r := b.ring(index.Ring(slot))
 			if !r.Live(slot) {
 				return
 			}
@@ -46,7 +47,7 @@ func contents(t testing.TB, c *Cache) map[string]kept {
 			all[k] = kept{
 				value: string(kv[hd.KeyLen:]), ring: index.Ring(slot), freq: index.Freq(slot),
 				age:    float64((index.Pos(slot)-r.Tail)&r.Mask) / float64(r.Size),
-				expiry: hd.Expiry, negative: hd.Negative,
+				expiry: hd.Expiry, negative: hd.Kind == record.Negative,
 			}
 		})
 	})

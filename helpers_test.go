@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"flag"
 	"fmt"
+	"math"
 	"math/bits"
 	"math/rand/v2"
 	"os"
@@ -42,6 +43,9 @@ func isBrief(ttl time.Duration) bool { return 0 < ttl && ttl < clock.Tick }
 // inFile has the caches of tests lie in files. Not all tests are for such caches: those of
 // resident memory and of refused memory are not.
 var inFile = flag.Bool("ringcache.file", false, "run the tests on caches with Options.File")
+
+// coldOn has the caches of tests have a cold part.
+var coldOn = flag.Bool("ringcache.cold", false, "run the tests on caches with Options.Compressor")
 
 // rounds returns how often a randomised test repeats its run.
 func rounds() int {
@@ -92,6 +96,9 @@ func narrow(g geometry) geometry {
 func describe(g geometry) string {
 	s := fmt.Sprintf("policy=%s/buckets=%d/chunk=%d/max=%d/pos=%d/seed=%x",
 		g.policy, g.buckets, g.chunkSize, g.maxBytes, g.posBits, g.seed)
+	if g.compressor != nil {
+		s += "/cold=" + g.compressor.ID()
+	}
 	if g.expected != (expectation{}) {
 		s += fmt.Sprintf("/expected=%d,%d", g.expected.entries, g.expected.valueSize)
 	}
@@ -109,6 +116,9 @@ func skipUnderRace(t testing.TB) {
 // mustCache returns a cache that is validated and closed when the test ends.
 func mustCache(t testing.TB, g geometry) *Cache {
 	t.Helper()
+	if *coldOn && g.compressor == nil {
+		g = withCold(g, flateCompressor{})
+	}
 	var c *Cache
 	if *inFile && offHeap {
 		c = mustOpen(t, g, filepath.Join(t.TempDir(), "cache"))
@@ -198,7 +208,7 @@ func (s stamp) value(buf []byte) []byte {
 	}
 	x := s.filler()
 	for ; len(rest) >= 8; rest = rest[8:] {
-		binary.LittleEndian.PutUint64(rest, x)
+		binary.LittleEndian.PutUint64(rest, x&s.mask())
 		x += fillerStep
 	}
 	for i := range rest {
@@ -222,7 +232,7 @@ func (s stamp) wrote(b []byte) bool {
 	}
 	x := s.filler()
 	for ; len(b) >= 8; b = b[8:] {
-		if binary.LittleEndian.Uint64(b) != x {
+		if binary.LittleEndian.Uint64(b) != x&s.mask() {
 			return false
 		}
 		x += fillerStep
@@ -236,6 +246,15 @@ func (s stamp) wrote(b []byte) bool {
 }
 
 const fillerStep = 0x9e3779b97f4a7c15
+
+// mask returns the bits of filler that are used: of long values not all, so that they can be
+// compressed.
+func (s stamp) mask() uint64 {
+	if s.size < 64 {
+		return math.MaxUint64
+	}
+	return 0x0f0f0f0f0f0f0f0f
+}
 
 func (s stamp) filler() uint64 {
 	x := s.version*0xbf58476d1ce4e5b9 ^ (uint64(s.id)<<32|uint64(s.size))*0x94d049bb133111eb

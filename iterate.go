@@ -115,14 +115,14 @@ func (s *step) take(b *bucket, at uint64) uint64 {
 	slices.Sort(s.slots) // by hash, as that is what a slot begins with
 	s.slots = slices.Compact(s.slots)
 	for _, slot := range s.slots {
-		b.rings[index.Ring(slot)].Prefetch(index.Pos(slot))
+		b.ring(index.Ring(slot)).Prefetch(index.Pos(slot))
 	}
 	for i, slot := range s.slots {
 		hash := index.HashOf(slot)
 		if len(s.keys) >= stepBytes && hash != index.HashOf(s.slots[i-1]) {
 			return hash
 		}
-		r, pos := &b.rings[index.Ring(slot)], index.Pos(slot)
+		r, pos := b.ring(index.Ring(slot)), index.Pos(slot)
 		if hd, ok := r.Header(pos); ok && !b.shared.Expired(hd.Expiry) {
 			s.keys, _ = r.Read(s.keys, pos+uint64(hd.Size), hd.KeyLen)
 			s.ends = append(s.ends, len(s.keys))

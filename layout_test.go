@@ -17,8 +17,8 @@ import (
 // these tests keep the rest.
 
 const (
-	mostRootFiles = 35     // Go files at the root that are no tests
-	mostLines     = 13_900 // of them and of the packages in internal
+	mostRootFiles = 40     // Go files at the root that are no tests
+	mostLines     = 15_400 // of them and of the packages in internal
 	mostFileLines = 500
 	mostFuncLines = 60
 	mostColumns   = 100
@@ -33,10 +33,10 @@ var longFuncs = map[string]string{}
 var layers = [][]string{
 	{"batch.go", "cache.go", "codec.go", "conditional.go", "expiry.go", "iterate.go", "loader*.go",
 		"namespace*.go", "recover.go", "resize.go", "sizing.go", "snapshot*.go", "stats.go", "typed*.go"},
-	{"write.go", "large.go"},
+	{"write.go", "cold.go", "large.go"},
 	{"bucket*.go", "onevict.go"},
-	{"shared.go"},
-	{"chunk_*.go", "doc.go", "errors.go", "options.go"},
+	{"shared.go", "cold_part.go", "compression.go"},
+	{"chunk_*.go", "compressor.go", "doc.go", "errors.go", "options.go"},
 }
 
 // unsafeFiles may import unsafe.
@@ -66,8 +66,8 @@ var noHelpers = []string{"os", "log", "testing"}
 // walls has each package of the library by its folder.
 var walls = map[string]wall{
 	".": {
-		ours: []string{"chunk", "clock", "index", "policy", "position", "prefetch", "record", "ring",
-			"ringfile", "delay", "singleflight", "stripe", "torn", "snapshot", "atomicfile",
+		ours: []string{"chunk", "clock", "index", "pack", "policy", "position", "prefetch", "record",
+			"ring", "ringfile", "delay", "singleflight", "stripe", "torn", "snapshot", "atomicfile",
 			"github.com/cespare/xxhash/v2"},
 		notStd: noHelpers,
 	},
@@ -79,6 +79,7 @@ var walls = map[string]wall{
 		ours:   []string{"chunk", "policy", "position", "prefetch"},
 		notStd: noHelpers,
 	},
+	"internal/pack":     {ours: []string{"github.com/cespare/xxhash/v2"}, notStd: noHelpers},
 	"internal/policy":   {std: []string{"math", "math/bits"}},
 	"internal/position": {std: []string{"math", "math/bits"}},
 	"internal/prefetch": {std: []string{"unsafe"}},

@@ -207,6 +207,22 @@ func (g *loadGroup) start(c *Cache, fn BatchLoadFunc) {
 // caller starts, if none is under way. Where there is nothing to wait for, there is no call,
 // and join returns the value, as it was stored since the caller has looked, or the error.
 func (c *Cache) join(g *loadGroup, dst, k []byte, h uint64) (f *loadCall, out []byte, err error) {
+	for {
+		f, out, err = c.joinUnlessCold(g, dst, k, h)
+		if err != errPacked {
+			return f, out, err
+		}
+		out, _, got := c.lookupCold(dst, k, h, c.counters.Here(), withValue|touching)
+		if got == hit {
+			return nil, out, nil
+		}
+	}
+}
+
+// joinUnlessCold is join that returns errPacked where the value is in the cold part.
+func (c *Cache) joinUnlessCold(
+	g *loadGroup, dst, k []byte, h uint64,
+) (f *loadCall, out []byte, err error) {
 	b := c.bucket(h)
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -218,6 +234,8 @@ func (c *Cache) join(g *loadGroup, dst, k []byte, h uint64) (f *loadCall, out []
 		return nil, out, nil
 	case got == negative:
 		return nil, dst, ErrAbsent
+	case got == inCold:
+		return nil, dst, errPacked
 	case g.ended != nil:
 		return nil, dst, g.ended
 	}

@@ -21,7 +21,7 @@ type modelCase struct {
 // modelCases crosses what shapes a cache. The positions are as narrow as they
 // may be in every second case.
 func modelCases() []modelCase {
-	cases := lifeCases()
+	cases := append(lifeCases(), coldCases()...)
 	for _, buckets := range []int{1, 2, 512} {
 		for _, chunkSize := range []int{64, 256, 4096} {
 			for _, chunks := range []int{8, 64} {
@@ -61,6 +61,30 @@ func lifeCases() []modelCase {
 			g.ttl = 20 * time.Second
 		}
 		cases = append(cases, modelCase{g: g, told: i&4 != 0})
+	}
+	return cases
+}
+
+// coldCases are those with a cold part.
+func coldCases() []modelCase {
+	var cases []modelCase
+	for i := range 16 {
+		g := tiny([]int{1, 2}[i&1], []int{128, 256, 1024, 4096}[i>>1&3], 64)
+		by := Compressor(flateCompressor{})
+		switch i % 5 {
+		case 1:
+			g = narrow(g)
+		case 2:
+			g.policy = PolicyFIFO
+		case 3:
+			g.ttl = 20 * time.Second
+		case 4:
+			by = &badCompressor{one: 3}
+		}
+		g = withCold(g, by)
+		g.byHand = i%3 != 0
+		// OnEvict is not told of what cannot be decompressed.
+		cases = append(cases, modelCase{g: g, told: i&4 != 0 && i%5 != 4})
 	}
 	return cases
 }
@@ -128,6 +152,9 @@ func (r *runner) exercised(wraps bool) error {
 	}
 	if r.lockFree < 100 {
 		return fmt.Errorf("%d lookups without the lock", r.lockFree)
+	}
+	if r.g.byHand && (s.ColdHits < 10 || s.Packed < 10) {
+		return fmt.Errorf("%d hits in the cold part, %d packed", s.ColdHits, s.Packed)
 	}
 	if s.EvictedEntries < 100 {
 		return fmt.Errorf("%d entries evicted", s.EvictedEntries)

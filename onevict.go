@@ -50,17 +50,22 @@ func (r Reason) String() string {
 type evicted struct {
 	k, v   []byte
 	reason Reason
+	packed bool // v is packed still
 }
 
 // keepEvictedLocked is called for each live record that leaves a ring, while it is still
 // there. Of a negative entry there is nothing to tell.
 func (b *bucket) keepEvictedLocked(r *ring.Ring, pos uint64, hd record.Header, reason Reason) {
-	if reason == unsaid || hd.Negative {
+	if reason == unsaid || hd.Kind == record.Negative {
 		return
 	}
 	n := hd.KeyLen + hd.ValueLen
 	kv, _ := r.Read(make([]byte, 0, n), pos+uint64(hd.Size), n)
 	b.keepEvictionLocked(kv, hd.KeyLen, reason)
+	if hd.Kind == record.Packed {
+		left := *b.evictions
+		left[len(left)-1].packed = true
+	}
 }
 
 // keepEvictionLocked keeps an entry for OnEvict. kv is its key and value.
@@ -113,6 +118,13 @@ func (s *shared) notifyQuiet(w *write) {
 	left := *w.evictions
 	w.evictions = nil
 	for _, e := range left {
+		if e.packed {
+			v, err := s.compression.unpack(nil, e.v)
+			if err != nil {
+				continue // nobody can tell what it was
+			}
+			e.v = v
+		}
 		if !isReserved(e.k) {
 			s.onEvict(e.k, e.v, e.reason)
 		}

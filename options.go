@@ -82,6 +82,15 @@ type Options struct {
 	// [errors.ErrUnsupported].
 	File string
 
+	// Compressor, if not nil, makes a cache hold more: values that the policy would drop are
+	// compressed and kept in a cold part, of up to half of the memory, where that makes them
+	// a third smaller or more. A Get of one decompresses it, which takes about a microsecond
+	// and a lock, and moves it back. One goroutine compresses; Close ends it. No Set waits for
+	// it: what it has no time for is kept as it is. Dictionaries and buffers of it, some MB,
+	// are on the Go heap. Values above 1/4096 of MaxBytes are not compressed. See package
+	// [github.com/ringcache/ringcache/compress/s2]. nil, the default, costs nothing.
+	Compressor Compressor
+
 	// ExpectedEntries is about how many entries the cache is going to hold, and
 	// ExpectedValueSize about how many bytes their values have; 0 if it is not known. They are
 	// hints on which no result depends. With ExpectedEntries, the index of a bucket has its

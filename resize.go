@@ -109,6 +109,9 @@ func (c *Cache) enlarge(maxBytes int) {
 		b.longest = max(b.longest, s.longest(maxBytes, b.large))
 		b.mu.Unlock()
 	})
+	if z := s.compression; z != nil {
+		z.longest.Store(max(z.longest.Load(), int64(s.longest(maxBytes, false))))
+	}
 	s.maxBytes.Store(int64(maxBytes))
 	c.allot(maxBytes)
 }
@@ -255,7 +258,7 @@ func (b *bucket) shedLocked(total int, moves *int) bool {
 		if from-b.sizeLocked()+budget-work.Bytes >= stepBytes {
 			break
 		}
-		if r := &b.rings[ring]; r.Size == 0 {
+		if r := b.ring(ring); r.Size == 0 {
 			r.Trim()
 		} else {
 			b.evictTailLocked(ring, &work)
@@ -267,6 +270,9 @@ func (b *bucket) shedLocked(total int, moves *int) bool {
 // overLocked returns a ring that holds more than its part of total chunks.
 func (b *bucket) overLocked(total int) (policy.Ring, bool) {
 	l := b.divideLocked(total)
+	if b.cold.held() > l.cold {
+		return b.cold.oldest(), true
+	}
 	for i := range b.rings {
 		if b.rings[i].Held() > l.of(policy.Ring(i)) {
 			return policy.Ring(i), true

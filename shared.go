@@ -48,6 +48,11 @@ type geometry struct {
 	mem       chunk.Memory
 	file      *ringfile.Store // nil: the cache is in memory only
 	age       time.Duration   // of the clock: that of the file
+
+	compressor  Compressor      // nil: there is no cold part
+	withoutDict ValueCompressor // what it has without a dictionary
+	coldShare   float64         // the cold part's share of the memory; 0: as learned
+	byHand      bool            // no goroutine: a test compresses
 }
 
 // defaultGeometry returns the geometry of a cache of maxBytes.
@@ -79,6 +84,9 @@ type shared struct {
 	maxChunks int   // chunks that the rings of a bucket may hold together at the most (I3)
 	clock.Clock
 	onEvict func(k, v []byte, reason Reason) // may be nil
+
+	noCold      coldPart     // of buckets that have none
+	compression *compression // nil without Options.Compressor
 
 	total     atomic.Int64 // bytes that divide divides: maxBytes, but while a cache shrinks
 	recovered recovered    // what was found in the file
@@ -118,6 +126,11 @@ func newShared(g geometry) *shared {
 	if s.file = g.file; s.file != nil {
 		s.form = record.Checked
 	}
+	s.noCold.init(s)
+	if g.compressor != nil {
+		s.compression = newCompression(&g)
+		s.compression.longest.Store(int64(s.longest(g.maxBytes, false)))
+	}
 	s.maxBytes.Store(int64(g.maxBytes))
 	s.total.Store(int64(g.maxBytes))
 	s.divide()
@@ -154,7 +167,7 @@ var secret = func() (s [2]uint64) {
 }()
 
 // hash returns the hash of a key: 9 bits for the bucket, 2 for the large bucket,
-// 7 from bit 33 on for the tag, 24 from bit 40 on for home and slot.
+// 7 from bit 34 on for the tag, 23 from bit 41 on for home and slot.
 func (s *shared) hash(k []byte) uint64 { return s.mix(xxhash.Sum64(k)) }
 
 // mix folds the secret into a hash of xxhash.

@@ -159,6 +159,8 @@ type walker struct {
 	cell   []spot   // the entries of a cell
 	long   [][]byte // keys of long records
 	longer snapshot.Block
+	packed [][]byte // keys of packed records
+	value  []byte   // of one
 
 	between func() // of a test, between two parts of a long record
 }
@@ -187,13 +189,18 @@ const (
 // part makes a step in a bucket.
 func (w *walker) part(i int, at uint64, p snapshot.Pass, done *snapshot.Cells) (uint64, error) {
 	b := w.c.nth(i)
-	w.long = w.long[:0]
+	w.long, w.packed = w.long[:0], w.packed[:0]
 	next, err := w.step(b, at, p, done)
 	if err != nil {
 		return at, err
 	}
 	for _, k := range w.long {
 		if err := w.saveLong(b, k); err != nil {
+			return at, err
+		}
+	}
+	for _, k := range w.packed {
+		if err := w.savePacked(k); err != nil {
 			return at, err
 		}
 	}
@@ -215,7 +222,7 @@ func (w *walker) step(b *bucket, at uint64, p snapshot.Pass, done *snapshot.Cell
 	for i := 0; i < len(w.slots); {
 		cell, from, wanted := done.Of(index.HashOf(w.slots[i])), i, false
 		for ; i < len(w.slots) && done.Of(index.HashOf(w.slots[i])) == cell; i++ {
-			wanted = wanted || p(rankLocked(b, w.slots[i]), index.Freq(w.slots[i]))
+			wanted = wanted || p(rankLocked(b, w.slots[i]), readsOf(w.slots[i]))
 		}
 		if !wanted || done.Has(cell) {
 			continue
@@ -250,8 +257,8 @@ func (w *walker) gatherLocked(
 	}
 	w.slots = w.slots[:n]
 	for _, slot := range w.slots {
-		if p(rankLocked(b, slot), index.Freq(slot)) {
-			b.rings[index.Ring(slot)].Prefetch(index.Pos(slot))
+		if p(rankLocked(b, slot), readsOf(slot)) {
+			b.ring(index.Ring(slot)).Prefetch(index.Pos(slot))
 		}
 	}
 	return end
@@ -283,16 +290,27 @@ func (w *walker) lookLocked(b *bucket, slots []uint64, now uint32) (size int) {
 
 // spotLocked returns where the entry of a live slot lies.
 func spotLocked(b *bucket, slot uint64) (sp spot, ok bool) {
-	r, pos := &b.rings[index.Ring(slot)], index.Pos(slot)
-	sp = spot{ring: r, pos: pos, rank: rankLocked(b, slot), freq: index.Freq(slot)}
+	r, pos := b.ring(index.Ring(slot)), index.Pos(slot)
+	sp = spot{ring: r, pos: pos, rank: rankLocked(b, slot), freq: readsOf(slot)}
 	sp.Header, ok = r.Header(pos)
 	return sp, ok
 }
 
+// readsOf returns the frequency of a slot's entry.
+func readsOf(slot uint64) int {
+	if index.Ring(slot).IsCold() {
+		return 0 // the slot has its origin there
+	}
+	return index.Freq(slot)
+}
+
 // rankLocked returns the rank of a live slot's entry: the part of its ring that it lies
-// in, from the tail on.
+// in, from the tail on. What is in the cold part is older than all others.
 func rankLocked(b *bucket, slot uint64) int {
 	in, pos := index.Ring(slot), index.Pos(slot)
+	if in.IsCold() {
+		return 0
+	}
 	r := &b.rings[in]
 	first, ranks := 0, uint64(snapshot.SmallRanks)
 	if in == policy.Main {
@@ -304,9 +322,13 @@ func rankLocked(b *bucket, slot uint64) int {
 // copyLocked copies an entry to the block of its rank, or notes its key if it is long.
 func (w *walker) copyLocked(sp *spot) {
 	at, n := sp.pos+uint64(sp.Size), sp.KeyLen+sp.ValueLen
-	if sp.Total() > longRecord {
+	if sp.Total() > longRecord || sp.Kind == record.Packed {
 		k, _ := sp.ring.Read(make([]byte, 0, sp.KeyLen), at, sp.KeyLen)
-		w.long = append(w.long, k)
+		if sp.Kind == record.Packed {
+			w.packed = append(w.packed, k)
+		} else {
+			w.long = append(w.long, k)
+		}
 		w.Bytes += sp.KeyLen
 		return
 	}
@@ -321,7 +343,32 @@ func (w *walker) copyLocked(sp *spot) {
 // appendEntry appends what stands before the key of an entry.
 func (w *walker) appendEntry(b []byte, sp *spot) []byte {
 	return snapshot.AppendEntry(b, snapshot.Entry{KeyLen: sp.KeyLen, ValueLen: sp.ValueLen,
-		Expiry: w.clock.Time(sp.Expiry), Freq: sp.freq, Negative: sp.Negative})
+		Expiry: w.clock.Time(sp.Expiry), Freq: sp.freq, Negative: sp.Kind == record.Negative})
+}
+
+// savePacked saves the entry of a packed record as it was set, if it is still there.
+func (w *walker) savePacked(k []byte) error {
+	v, expiry, got := w.c.lookup(w.value[:0], k, unhashed, withValue)
+	if w.value = v; got != hit {
+		return nil // it has gone
+	}
+	b, rank, n := &w.Blocks[0], 0, snapshot.EntrySize(len(k)+len(v))
+	if n > longRecord {
+		b = &w.longer
+		b.Reset()
+	} else if err := w.Reserve(rank, n); err != nil {
+		return err
+	}
+	from := len(b.Bytes)
+	b.Bytes = snapshot.AppendEntry(b.Bytes, snapshot.Entry{KeyLen: len(k), ValueLen: len(v),
+		Expiry: w.clock.Time(expiry)})
+	b.Bytes = append(append(b.Bytes, k...), v...)
+	b.Add(from, 0)
+	w.Bytes += n
+	if b == &w.longer {
+		return w.Write(b, rank)
+	}
+	return nil
 }
 
 // saveLong saves the entry of a long record in a block of its own, if it is still

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"reflect"
 	"strings"
+	"time"
 	"unicode"
 )
 
@@ -60,13 +61,39 @@ type Stats struct {
 	EvictedEntries uint64
 	EvictedBytes   uint64
 
-	// EvictedEntries is the sum of three causes. EvictedSmall counts entries that
+	// EvictedEntries is the sum of four causes. EvictedSmall counts entries that
 	// left the small ring because they had not been read in it; EvictedMain, those
-	// that left the main ring (with PolicyFIFO, all); EvictedCrowd, those that the
-	// index had no place for: while memory is left, only keys of equal hashes.
+	// that left the main ring (with PolicyFIFO, all); EvictedCold, those that left the
+	// cold part; EvictedCrowd, those that the index had no place for: while memory is
+	// left, only keys of equal hashes.
 	EvictedSmall uint64
 	EvictedMain  uint64
+	EvictedCold  uint64
 	EvictedCrowd uint64
+
+	// ColdHits counts lookups that found their key in the cold part (Options.Compressor);
+	// they are hits. Packed counts values that were compressed, PackedFrom the bytes of
+	// their records before, PackedTo after: see [Stats.ColdRatio].
+	ColdHits   uint64
+	Packed     uint64
+	PackedFrom uint64
+	PackedTo   uint64
+
+	// Values that went to the cold part as they are: UnpackedOpaque counts those that look
+	// as if they could not be compressed, or are of a size for which that brought too little;
+	// UnpackedShort, those below 48 bytes; UnpackedBehind, those for which the goroutine had
+	// no time.
+	UnpackedOpaque uint64
+	UnpackedShort  uint64
+	UnpackedBehind uint64
+
+	// PackErrors counts calls of the Compressor that failed or panicked while it compressed;
+	// UnpackErrors, those that did while it decompressed, or returned other bytes than had
+	// been set: such an entry is a miss, and counts in Corruptions. PackNanos is the time that
+	// the goroutine has spent compressing, in nanoseconds.
+	PackErrors   uint64
+	UnpackErrors uint64
+	PackNanos    uint64
 
 	// ExpiredEntries and ExpiredBytes count entries, and the bytes of their records, that were
 	// removed after their time to live: by a Set that came across them, by DeleteExpired, or
@@ -101,6 +128,11 @@ type Stats struct {
 	// expired but have not been removed yet, and the negative entries of GetOrLoad.
 	EntriesCount uint64
 
+	// ColdEntries is how many of EntriesCount are in the cold part, and ColdBytes the bytes of
+	// their records there.
+	ColdEntries uint64
+	ColdBytes   uint64
+
 	// GhostsCount is the number of evicted entries whose hashes are remembered.
 	GhostsCount uint64
 
@@ -134,6 +166,15 @@ func (s Stats) HitRatio() float64 {
 		return 0
 	}
 	return float64(s.GetCalls-s.Misses) / float64(s.GetCalls)
+}
+
+// ColdRatio returns how many times smaller compression has made the records that it was of
+// use for: PackedFrom over PackedTo; 0 if there were none.
+func (s Stats) ColdRatio() float64 {
+	if s.PackedTo == 0 {
+		return 0
+	}
+	return float64(s.PackedFrom) / float64(s.PackedTo)
 }
 
 // LargerBy returns how much larger the cache is that [Stats.Gain] is about: 0.5 for one with
@@ -172,6 +213,9 @@ func (c *Cache) UpdateStats(s *Stats) {
 	s.LoadedEntries += c.snapshots.loaded.Load()
 	s.DiscardedBlocks += c.snapshots.discarded.Load()
 	c.each(func(b *bucket) { b.updateStats(s) })
+	if z := c.shared.compression; z != nil {
+		z.updateStats(s)
+	}
 	s.MaxBytesSize += uint64(c.shared.bound())
 	s.ReservedBytes += uint64(c.shared.pool.Used())
 	r := &c.shared.recovered
@@ -192,7 +236,12 @@ func (b *bucket) updateStats(s *Stats) {
 	s.LoadErrors += b.loadErrors
 	s.LoadsDropped += b.loadsDropped
 	s.StaleHits += b.staleHits.Load()
-	s.EvictedEntries += b.evictedSmall + b.evictedMain + b.evictedCrowd
+	s.EvictedEntries += b.evictedSmall + b.evictedMain + b.evictedCold + b.evictedCrowd
+	s.EvictedCold += b.evictedCold
+	s.ColdHits += b.coldHits.Load()
+	s.UnpackedBehind += b.cold.behind
+	s.ColdEntries += uint64(b.cold.entries())
+	s.ColdBytes += uint64(b.cold.bytes())
 	s.EvictedSmall += b.evictedSmall
 	s.EvictedMain += b.evictedMain
 	s.EvictedCrowd += b.evictedCrowd
@@ -213,18 +262,24 @@ func (b *bucket) updateStats(s *Stats) {
 func (s Stats) String() string {
 	return fmt.Sprintf("%d gets, %.1f %% hits, %d misses, %d near, %d sets, %d dels; "+
 		"%d entries, %v of %v, %v reserved, %v of it index; "+
-		"%d evicted (%d small, %d main, %d crowd), %v; %d expired, %v; "+
+		"%d evicted (%d small, %d main, %d cold, %d crowd), %v; %d expired, %v; "+
 		"%d promoted, %d reinserted, %d ghosts, %d ghost hits, %d collisions, %d corruptions; "+
 		"%d loads, %d of them failed, %d dropped, %d stale hits; "+
+		"%d cold, %v, %d cold hits, %d packed, %v to %v in %v, "+
+		"%d opaque, %d short, %d behind, %d pack and %d unpack errors; "+
 		"%d loaded from snapshots, %d blocks discarded; "+
 		"%d recovered, %v, %d records discarded",
 		s.GetCalls, 100*s.HitRatio(), s.Misses, s.NearMisses, s.SetCalls, s.DelCalls,
 		s.EntriesCount, byteCount(s.BytesSize), byteCount(s.MaxBytesSize),
 		byteCount(s.ReservedBytes), byteCount(s.IndexBytes),
-		s.EvictedEntries, s.EvictedSmall, s.EvictedMain, s.EvictedCrowd, byteCount(s.EvictedBytes),
+		s.EvictedEntries, s.EvictedSmall, s.EvictedMain, s.EvictedCold, s.EvictedCrowd,
+		byteCount(s.EvictedBytes),
 		s.ExpiredEntries, byteCount(s.ExpiredBytes),
 		s.Promotions, s.Reinsertions, s.GhostsCount, s.GhostHits, s.Collisions, s.Corruptions,
 		s.Loads, s.LoadErrors, s.LoadsDropped, s.StaleHits,
+		s.ColdEntries, byteCount(s.ColdBytes), s.ColdHits, s.Packed,
+		byteCount(s.PackedFrom), byteCount(s.PackedTo), time.Duration(s.PackNanos),
+		s.UnpackedOpaque, s.UnpackedShort, s.UnpackedBehind, s.PackErrors, s.UnpackErrors,
 		s.LoadedEntries, s.DiscardedBlocks,
 		s.RecoveredEntries, byteCount(s.RecoveredBytes), s.DiscardedRecords)
 }

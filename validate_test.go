@@ -48,14 +48,14 @@ func (b *bucket) validateLocked(large map[int]int) error {
 		pos  uint64
 	}
 	records := map[place]uint64{} // to the hash of the key
-	for i := range b.rings {
-		r := &b.rings[i]
+	for i := range b.inUse() {
+		r := b.ring(i)
 		err := validateRing(r, func(pos uint64, hd record.Header) error {
 			if hd.Dead {
 				return nil
 			}
 			hash := b.keyHash(r, pos, hd)
-			records[place{policy.Ring(i), pos}] = hash
+			records[place{i, pos}] = hash
 			if b.large {
 				large[int(hash&(bucketCount-1))]++
 			}
@@ -72,12 +72,12 @@ func (b *bucket) validateLocked(large map[int]int) error {
 			return fmt.Errorf("I11: ring %d has records that can expire, unknown to the bucket", i)
 		}
 	}
-	var used [ringCount]int
+	var used [policy.Rings]int
 	b.index.Each(func(slot, tag uint64) {
 		in := index.Ring(slot)
 		at := place{in, index.Pos(slot)}
 		used[in]++
-		if r := &b.rings[in]; !r.Live(slot) {
+		if r := b.ring(in); !r.Live(slot) {
 			if r.Age(slot) > r.Mask/4*3 {
 				failf("I5: a stale slot of age %d in a space of %d", r.Age(slot), r.Mask)
 			}

@@ -23,6 +23,10 @@ var (
 
 	// errResized tells a Set that the cache was made smaller, and its record goes elsewhere.
 	errResized = errors.New("cache was resized")
+
+	// errPacked tells a write that needs the value which is there that it is packed: it is
+	// unpacked without a lock, and the write tried again.
+	errPacked = errors.New("value is packed")
 )
 
 // begin completes the write of a value that expires when Options say so. (Its caller sets
@@ -69,6 +73,9 @@ func (c *Cache) store(w *write, verb string) error {
 		case nil, errUnmet:
 			return err
 		case errResized:
+			continue
+		case errPacked:
+			c.unpackKey(w)
 			continue
 		}
 		return fmt.Errorf("%s entry of %d + %d bytes: %w", verb, len(w.k), len(w.v), err)
@@ -133,6 +140,9 @@ func (c *Cache) beginLocked(b *bucket, w *write) error {
 		return ErrClosed
 	}
 	if w.cond != always && !c.meetsLocked(b, w) {
+		if w.packed {
+			return errPacked
+		}
 		return errUnmet
 	}
 	b.invalidateLocked(w)
@@ -170,6 +180,18 @@ func (c *Cache) refuse(w *write, verb string, cause error) error {
 // remove removes the key if the condition of w holds, and reports whether it was there.
 // If taken is not nil, the value is appended to it.
 func (c *Cache) remove(w *write, taken *[]byte) (found bool, err error) {
+	for {
+		found, err = c.removeOnce(w, taken)
+		if err != errPacked && !w.packed {
+			return found, err
+		}
+		c.unpackKey(w)
+	}
+}
+
+// removeOnce is remove that has not removed, with w.packed set, a value that has to be
+// unpacked for it.
+func (c *Cache) removeOnce(w *write, taken *[]byte) (found bool, err error) {
 	defer c.shared.notify(w)
 	b := c.bucket(w.h)
 	b.index.Prefetch(w.h, 2)
@@ -194,7 +216,7 @@ func (c *Cache) isUnmet(b *bucket, w *write) bool {
 	}
 	b.lock()
 	defer b.unlock()
-	if b.closed || c.meetsLocked(b, w) {
+	if b.closed || c.meetsLocked(b, w) || w.packed {
 		return false
 	}
 	if !w.silent {
@@ -227,6 +249,9 @@ func (b *bucket) meetsLocked(w *write) (there, met bool) {
 	var f found
 	if !b.lookupLocked(&f, w.k, w.h) {
 		return false, w.cond != ifEqual
+	}
+	if w.packed = f.Kind == record.Packed && w.cond != ifAbsent; w.packed {
+		return true, false
 	}
 	switch w.cond {
 	case ifAbsent:

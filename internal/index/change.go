@@ -11,7 +11,7 @@ func (x *Index) Store(p Place, slot uint64) {
 
 // SetLatest says that slot is of the record that was set last: it is the last to
 // be displaced.
-func (x *Index) SetLatest(slot uint64) { x.latest = slot & (ringBit | PosMask) }
+func (x *Index) SetLatest(slot uint64) { x.latest = slot & (ringMask | PosMask) }
 
 // Remove empties the slot at p, and takes it out of the counts of the groups that it
 // passed (I4).

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/position"
 	"github.com/ringcache/ringcache/internal/prefetch"
 )
@@ -83,12 +84,12 @@ func (g *Group) empties() uint64 { return ^g.ctrl & tagHighs }
 // stale returns a word with the high bit set in each byte of a slot that is not
 // live; none is empty. It has no branches: nobody could predict them.
 func (g *Group) stale(w Windows) (m uint64) {
-	tails := [2]uint64{w.Small.Tail, w.Main.Tail}
-	sizes := [2]uint64{w.Small.Size, w.Main.Size}
+	tails := [policy.Rings]uint64{w.Small.Tail, w.Main.Tail, w.Queue.Tail, w.Cold.Tail}
+	sizes := [policy.Rings]uint64{w.Small.Size, w.Main.Size, w.Queue.Size, w.Cold.Size}
 	mask := w.Small.Mask
 	for i := range g.slots {
 		s := g.slots[i].Load()
-		ring := s >> PosBits & 1
+		ring := s >> PosBits & 3
 		_, live := bits.Sub64((s-tails[ring])&mask, sizes[ring], 0)
 		m = m>>8 | live<<(8*groupSlots-1)
 	}
@@ -132,7 +133,7 @@ func (g *Group) oldest(w Windows, latest uint64) (oldest int) {
 	var most uint64
 	for i := range g.slots {
 		s := g.slots[i].Load()
-		if s&(ringBit|PosMask) == latest {
+		if s&(ringMask|PosMask) == latest {
 			if oldest == i {
 				oldest = (i + 1) % groupSlots
 			}
@@ -146,14 +147,20 @@ func (g *Group) oldest(w Windows, latest uint64) (oldest int) {
 }
 
 // Windows are the live parts of a bucket's rings.
-type Windows struct{ Small, Main *position.Window }
+type Windows struct{ Small, Main, Queue, Cold *position.Window }
 
 // of returns the window that the slot's position is of.
 func (w Windows) of(slot uint64) *position.Window {
-	if slot&ringBit != 0 {
+	switch Ring(slot) {
+	case policy.Small:
+		return w.Small
+	case policy.Main:
 		return w.Main
+	case policy.Queue:
+		return w.Queue
+	default:
+		return w.Cold
 	}
-	return w.Small
 }
 
 // live reports whether the slot's record is still in its ring.

@@ -24,7 +24,8 @@ func TestGroup_Stale(t *testing.T) {
 			}
 		}
 		small, main := window(1), window(rnd.Uint64N(2))
-		w := Windows{Small: &small, Main: &main}
+		queue, cold := window(1), window(rnd.Uint64N(2))
+		w := Windows{Small: &small, Main: &main, Queue: &queue, Cold: &cold}
 		var g Group
 		want := uint64(0)
 		for i := range g.slots {
@@ -32,8 +33,8 @@ func TestGroup_Stale(t *testing.T) {
 			of := w.of(rnd.Uint64())
 			// Near the ends of a window, inside and outside of it.
 			pos := (of.Tail + [...]uint64{0, of.Size}[rnd.IntN(2)] + rnd.Uint64N(9) - 4) & mask
-			ring := rnd.Uint64N(2) * ringBit
-			s := rnd.Uint64()&^(PosMask|ringBit) | ring | pos
+			ring := rnd.Uint64N(4) << PosBits
+			s := rnd.Uint64()&^(PosMask|ringMask) | ring | pos
 			g.slots[i].Store(s)
 			if !w.live(s) {
 				want |= 0x80 << (8 * i)
@@ -85,3 +86,6 @@ func TestGroup_OverflowCounts(t *testing.T) {
 		require.Zero(t, g.tagAt(groupSlots-1), "side %d: a tag and a count meet", i)
 	}
 }
+
+// empty is the window of a ring that has nothing.
+var empty position.Window

@@ -15,7 +15,8 @@ func TestIndex_LosesNothingWhileItGrows(t *testing.T) {
 	const at, moves, mostPages = 13, 4, 64
 	pool := newPool(t)
 	window := position.Window{Size: PosMask / 2, Mask: PosMask}
-	w := Windows{Small: &window, Main: &window} // all that was set is live
+	// All that was set is live.
+	w := Windows{Small: &window, Main: &window, Queue: &empty, Cold: &empty}
 	lost, inserts := 0, uint64(0)
 	for seed := range uint64(120) {
 		rnd := rand.New(rand.NewPCG(seed, 2))

@@ -3,7 +3,7 @@
 //
 //	word 0: seven tag bytes (0: the slot is empty) | two overflow counts (4 bits each)
 //	word 1 to 7: seven slots
-//	slot: hash (24 bits) | frequency (2) | trial (1) | ring (1) | position (36)
+//	slot: hash (23 bits) | frequency (2) | trial (1) | ring (2) | position (36)
 //
 // A hash has its home group, found by multiplication, so groups are in hash
 // order. An entry that finds its home full goes on to the groups 1, 3, 6, 10,
@@ -46,18 +46,18 @@ const (
 	// PosBits is the width of a position in a slot, and PosMask its bits.
 	PosBits  = 36
 	PosMask  = 1<<PosBits - 1
-	ringBit  = 1 << PosBits
-	trialBit = 1 << (PosBits + 1) // live: on probation in main; stale: the ghost was found
-	freqOne  = 1 << (PosBits + 2)
+	ringMask = 3 << PosBits
+	trialBit = 1 << (PosBits + 2) // live: on probation in main; stale: the ghost was found
+	freqOne  = 1 << (PosBits + 3)
 	freqMask = 3 * freqOne
 
 	// HashBits is how many bits of a hash a slot remembers.
-	HashBits = 24
+	HashBits = 23
 	hashAt   = 64 - HashBits
 )
 
 // Tag returns the tag of hash h.
-func Tag(h uint64) uint64 { return h>>33&0x7f | tagUsed }
+func Tag(h uint64) uint64 { return h>>34&0x7f | tagUsed }
 
 // SameHash reports whether slot s remembers the bits of hash h.
 func SameHash(s, h uint64) bool { return (s^h)>>hashAt == 0 }
@@ -69,11 +69,11 @@ func Slot(h uint64, ring policy.Ring, pos uint64) uint64 {
 
 // WithPos returns slot s with another position.
 func WithPos(s uint64, ring policy.Ring, pos uint64) uint64 {
-	return s&^(ringBit|PosMask) | uint64(ring)<<PosBits | pos
+	return s&^(ringMask|PosMask) | uint64(ring)<<PosBits | pos
 }
 
 // Ring returns which ring the slot's position is of.
-func Ring(s uint64) policy.Ring { return policy.Ring(s >> PosBits & 1) }
+func Ring(s uint64) policy.Ring { return policy.Ring(s >> PosBits & 3) }
 
 // Pos returns the slot's position.
 func Pos(s uint64) uint64 { return s & PosMask }
@@ -145,12 +145,12 @@ func (p *Path) Next() {
 // Index is the index of one bucket. Init makes it ready for use.
 type Index struct {
 	pages     chunk.Table
-	cur, old  atomic.Uint32 // geometries; cur is 0 while the index is empty
-	front     atomic.Uint32 // homes of old below it have not moved; 0: not growing
-	sweepAt   uint32        // next group that Sweep looks at
-	used      [2]int32      // slots by the ring of their position, live or stale (I9)
-	latest    uint64        // ring and position of the record that was set last
-	pageShift uint8         // log2 of the groups in a page
+	cur, old  atomic.Uint32       // geometries; cur is 0 while the index is empty
+	front     atomic.Uint32       // homes of old below it have not moved; 0: not growing
+	sweepAt   uint32              // next group that Sweep looks at
+	used      [policy.Rings]int32 // slots by the ring of their position, live or stale (I9)
+	latest    uint64              // ring and position of the record that was set last
+	pageShift uint8               // log2 of the groups in a page
 }
 
 // Init gives an index the size of its pages.
@@ -187,7 +187,12 @@ func (x *Index) Group(n uint32) *Group {
 func (x *Index) PagesFor(slots int) int { return slots/groupSlots>>x.pageShift + 1 }
 
 // Used returns how many slots have a position of each ring, live or stale.
-func (x *Index) Used() [2]int { return [2]int{int(x.used[0]), int(x.used[1])} }
+func (x *Index) Used() (n [policy.Rings]int) {
+	for i, used := range x.used {
+		n[i] = int(used)
+	}
+	return n
+}
 
 // geometry returns the geometry in which hash h is found now (I6).
 func (x *Index) geometry(h uint64) geometry {
@@ -252,7 +257,7 @@ func (x *Index) Reset() []chunk.Ref {
 	x.cur.Store(0)
 	x.old.Store(0)
 	x.front.Store(0)
-	x.sweepAt, x.used = 0, [2]int32{}
+	x.sweepAt, x.used = 0, [policy.Rings]int32{}
 	return pages
 }
 

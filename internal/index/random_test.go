@@ -59,7 +59,9 @@ func newModel(t *testing.T, seed uint64) *model {
 	return m
 }
 
-func (m *model) windows() Windows { return Windows{Small: &m.rings[0], Main: &m.rings[1]} }
+func (m *model) windows() Windows {
+	return Windows{Small: &m.rings[0], Main: &m.rings[1], Queue: &empty, Cold: &empty}
+}
 
 // hash draws a hash; one in four is of a few that are all alike.
 func (m *model) hash() uint64 {
@@ -168,7 +170,7 @@ func (m *model) step() {
 func (m *model) check() {
 	w, live := m.windows(), 0
 	passed := make([][2]uint64, m.x.Groups())
-	var used [2]int32
+	var used [4]int32
 	for n := range m.x.cur.Load() {
 		g := m.x.Group(n)
 		for i := range groupSlots {

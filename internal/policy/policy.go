@@ -40,7 +40,17 @@ type Ring uint8
 const (
 	Small Ring = iota
 	Main
+
+	// The rings of the cold part, if there is one: what the policy has dropped, as it was,
+	// and compressed. It does not decide what becomes of it there.
+	Queue
+	Cold
+
+	Rings = iota // how many there are
 )
+
+// IsCold reports whether a ring is of the cold part.
+func (r Ring) IsCold() bool { return r >= Queue }
 
 // MaxFreq is what the count of reads saturates at.
 const MaxFreq = 3

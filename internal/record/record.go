@@ -15,7 +15,7 @@
 //
 // The long ones serve everything else, and take 7 and 11 bytes:
 //
-//	byte 0: dead (1 bit) | 1 | 0 | kind (5 bits): 0, or 1 or 2 with an expiry
+//	byte 0: dead (1 bit) | 1 | 0 | kind (5 bits): 0 or 3, or 1, 2 or 4 with an expiry
 //	byte 1, 2: key length, byte 3 to 6: value length, little endian
 //	byte 7 to 10: expiry, little endian, if there is room for one
 //
@@ -23,9 +23,10 @@
 // checksum of 4 bytes (Form, ring.Seal).
 //
 // An expiry is a tick of the cache's clock, or 0 for never. Kind 2 is a negative
-// entry, which has an empty value: a load found that its key has none. Kinds from
-// 3 on are free for headers that carry more. The dead bit lies in the first byte,
-// so that one store sets it wherever chunks end.
+// entry, which has an empty value: a load found that its key has none. Kinds 3 and 4
+// are packed: the value is what package pack makes of it. Kinds from 5 on are free for
+// headers that carry more. The dead bit lies in the first byte, so that one store sets
+// it wherever chunks end.
 package record
 
 import (
@@ -55,9 +56,20 @@ const (
 	expiryBit = 0x20 // beside longBit: the short one with an expiry
 	kindMask  = 0x1f
 
-	kindLong       = 0
-	kindLongExpiry = 1
-	kindNegative   = 2
+	kindLong         = 0
+	kindLongExpiry   = 1
+	kindNegative     = 2
+	kindPacked       = 3
+	kindPackedExpiry = 4
+)
+
+// Kind tells what the value of a record is.
+type Kind uint8
+
+const (
+	Value    Kind = iota // what was set
+	Negative             // nothing: to all but loads, the key is not there
+	Packed               // what was set, compressed
 )
 
 // Form is what all headers of a cache have beside their lengths and expiries.
@@ -82,7 +94,7 @@ type Lifetime struct {
 	Expiry    uint32 // tick from which on it is expired; 0: never
 	Dead      bool   // replaced, deleted or expired: the tail passes it
 	HasExpiry bool   // has room for an expiry
-	Negative  bool   // a negative entry: to all but loads, the key is not there
+	Kind      Kind   // what the value is
 }
 
 // Total returns the length of the whole record.
@@ -134,6 +146,29 @@ func (f Form) Put(buf *[MaxHeader]byte, klen, vlen int, expiry uint32) []byte {
 	return buf[:n]
 }
 
+// PackedSize returns the header bytes of a packed record.
+func (f Form) PackedSize(expires bool) int {
+	if expires {
+		return LongHeader + int(f) + ExpirySize
+	}
+	return LongHeader + int(f)
+}
+
+// PutPacked encodes the header of a packed record into buf and returns it. It has room for
+// an expiry if expires says so.
+func (f Form) PutPacked(
+	buf *[MaxHeader]byte, klen, vlen int, expires bool, expiry uint32,
+) []byte {
+	n := f.PackedSize(expires)
+	if expires {
+		putLong(buf, kindPackedExpiry, klen, vlen)
+		binary.LittleEndian.PutUint32(buf[n-ExpirySize:], expiry)
+	} else {
+		putLong(buf, kindPacked, klen, vlen)
+	}
+	return buf[:n]
+}
+
 // PutNegative encodes the header of a negative entry into buf and returns it.
 func (f Form) PutNegative(buf *[MaxHeader]byte, klen int, expiry uint32) []byte {
 	n := f.NegativeSize()
@@ -161,8 +196,11 @@ func (h Header) Sum(content, seed uint64) uint32 {
 	if h.HasExpiry {
 		kind |= 1
 	}
-	if h.Negative {
+	switch h.Kind {
+	case Negative:
 		kind |= 2
+	case Packed:
+		kind |= 1 << 34
 	}
 	return max(uint32(mix(x, kind^0x9e3779b97f4a7c15)>>32), 1)
 }
@@ -229,11 +267,17 @@ func (f Form) parseLong(b *[MaxHeader]byte) (h Header, ok bool) {
 	h.Size = LongHeader + int(f)
 	h.KeyLen = int(binary.LittleEndian.Uint16(b[1:]))
 	h.ValueLen = int(binary.LittleEndian.Uint32(b[3:]))
-	h.Dead, h.Negative = b[0]&deadBit != 0, kind == kindNegative
-	if h.HasExpiry = kind != kindLong; h.HasExpiry {
+	h.Dead = b[0]&deadBit != 0
+	switch kind {
+	case kindNegative:
+		h.Kind = Negative
+	case kindPacked, kindPackedExpiry:
+		h.Kind = Packed
+	}
+	if h.HasExpiry = kind != kindLong && kind != kindPacked; h.HasExpiry {
 		h.Expiry = binary.LittleEndian.Uint32(b[h.Size:])
 		h.Size += ExpirySize
 	}
 	// An int of 32 bits cannot hold every length.
-	return h, kind <= kindNegative && h.ValueLen >= 0 && !(h.Negative && h.ValueLen > 0)
+	return h, kind <= kindPackedExpiry && h.ValueLen >= 0 && !(h.Kind == Negative && h.ValueLen > 0)
 }

@@ -52,7 +52,7 @@ func TestHeaderSize_ExpiryCost(t *testing.T) {
 }
 
 func TestParse_UnknownKindIsRefused(t *testing.T) {
-	for kind := byte(kindNegative + 1); kind <= kindMask; kind++ {
+	for kind := byte(kindPackedExpiry + 1); kind <= kindMask; kind++ {
 		b := [MaxHeader]byte{longBit | kind, 1, 0, 1}
 		_, ok := Plain.Parse(b[:])
 		require.False(t, ok, "kind %d", kind)
@@ -64,7 +64,7 @@ func TestPutNegative_IsParsed(t *testing.T) {
 		var buf [MaxHeader]byte
 		b := Plain.PutNegative(&buf, klen, 7)
 		want := Header{Size: Plain.NegativeSize(), KeyLen: klen}
-		want.HasExpiry, want.Negative, want.Expiry = true, true, 7
+		want.HasExpiry, want.Kind, want.Expiry = true, Negative, 7
 		got, ok := Plain.Parse(b)
 		require.True(t, ok)
 		require.Equal(t, want, got)

@@ -204,14 +204,23 @@ func (w *Worker) report() {
 func (w *Worker) makeRoom() error {
 	const room = StepBytes + StepBytes/4 // what stands before the keys too
 	for rank := range w.Blocks {
-		b := &w.Blocks[rank]
-		if len(b.Bytes)+room > w.s.maxBlock {
-			if err := w.Write(b, rank); err != nil {
-				return err
-			}
+		if err := w.Reserve(rank, room); err != nil {
+			return err
 		}
-		b.Bytes = slices.Grow(b.Bytes, room)
 	}
+	return nil
+}
+
+// Reserve gives the block of a rank room for n bytes, and writes it before if it has not as
+// much left.
+func (w *Worker) Reserve(rank, n int) error {
+	b := &w.Blocks[rank]
+	if len(b.Bytes)+n > w.s.maxBlock {
+		if err := w.Write(b, rank); err != nil {
+			return err
+		}
+	}
+	b.Bytes = slices.Grow(b.Bytes, n)
 	return nil
 }
 

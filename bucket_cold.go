@@ -1,0 +1,337 @@
+package ringcache
+
+import (
+	"time"
+
+	"github.com/ringcache/ringcache/internal/delay"
+	"github.com/ringcache/ringcache/internal/index"
+	"github.com/ringcache/ringcache/internal/policy"
+	"github.com/ringcache/ringcache/internal/record"
+	"github.com/ringcache/ringcache/internal/ring"
+)
+
+// The cold part of a bucket holds what the policy has dropped, compressed where that is
+// worth it (Options.Compressor).
+//
+//	small, main --> [ queue ]  --compressed-->  [ cold ] --> evicted
+//	                     \-------as it is-------/
+//
+// A Set moves a victim to the head of the queue. The compressor's goroutine takes records
+// from its tail, compresses them without the lock, and appends them to the cold ring. If
+// the queue is full, the Set moves its tail to the cold ring as it is: no Set waits. Sets
+// alone evict, so the cold ring always has room for all that waits (I17). A hit goes back
+// to main at once (Cache.lookupCold).
+
+const (
+	// One bucket in scoutEach is a scout.
+	scoutEach = 32
+
+	// leastCold is how many chunks a cold part has, or none.
+	leastCold = 4
+
+	// queuePart: the queue may have 1/queuePart of the cold part's chunks.
+	queuePart = 16
+
+	// A batch of the goroutine is so many records, or bytes, under one lock.
+	coldBatchRecords = 64
+	coldBatchBytes   = 16 << 10
+)
+
+// addColdPart gives a small bucket a cold part.
+func (b *bucket) addColdPart(number int) {
+	b.cold = &coldPart{on: true, number: int32(number), scout: number%scoutEach == 0}
+	b.cold.init(b.shared)
+}
+
+// inUse returns the end of the bucket's rings.
+func (b *bucket) inUse() policy.Ring {
+	if b.cold.on {
+		return policy.Rings
+	}
+	return ringCount
+}
+
+// coldLimit returns how many of total chunks the cold part may hold: none as long as the
+// policy has room for all.
+func (b *bucket) coldLimit(total int) int {
+	c := b.cold
+	if !c.on || !c.begun {
+		return 0
+	}
+	n := int(b.shared.compression.shareFor(c.scout) * float64(total))
+	if n < leastCold {
+		return 0
+	}
+	return n
+}
+
+// shapeColdLocked sets the limits of the cold part.
+func (b *bucket) shapeColdLocked() {
+	c := b.cold
+	if !c.on {
+		return
+	}
+	c.most = b.limitLocked().cold
+	c.queueMost = max(1, c.most/queuePart, b.chunksFor(2*b.mean))
+	if sum := c.from[policy.Small] + c.from[policy.Main]; sum > 1<<16 {
+		c.from[policy.Small] /= 2
+		c.from[policy.Main] /= 2
+	}
+}
+
+// chunksFor returns how many chunks n bytes take.
+func (b *bucket) chunksFor(n int) int { return (n + 1<<b.shared.shift - 1) >> b.shared.shift }
+
+// demoteLocked moves the live record at the tail of small or main, whose slot is at p, to
+// the queue. It reports false if there is no room for it: then it is to be dropped.
+func (b *bucket) demoteLocked(in policy.Ring, p index.Place, hd record.Header) bool {
+	n := hd.Total()
+	if !b.cold.on || hd.Kind != record.Value || !b.makeColdRoomLocked(n) {
+		return false
+	}
+	c, from := b.cold, &b.rings[in]
+	pos := c.queue().CopyFrom(from, from.Tail, n)
+	delay.Point()
+	slot := index.WithoutTrial(index.WithoutFreq(p.Slot))
+	slot = index.WithFreq(index.WithPos(slot, policy.Queue, pos), int(in)) // see origin
+	b.index.Store(p, slot)
+	from.Release(uint64(n))
+	from.Count(-1, n, hd.HasExpiry)
+	c.queue().Count(1, n, hd.HasExpiry)
+	b.noteExpiry(hd.Expiry)
+	b.appended += n
+	b.policy.Dropped(in)
+	c.from[in]++
+	if !c.signalled && c.queue().Size<<1 >= uint64(c.queueMost)<<b.shared.shift {
+		c.signalled = b.shared.compression.signal(c.number)
+	}
+	return true
+}
+
+// makeColdRoomLocked makes room for a record of n bytes at the head of the queue, and
+// keeps the cold part within its limit. It reports false if there is none.
+func (b *bucket) makeColdRoomLocked(n int) bool {
+	c := b.cold
+	if !c.begun {
+		c.begun = true
+		b.shapeColdLocked()
+	}
+	q, need := c.queue(), b.chunksFor(n)
+	queueMost := max(c.queueMost, need)
+	room := b.coldMost(queueMost) << b.shared.shift
+	over := func() bool { return c.size()+n > room || c.held() > c.most }
+	for from := c.size(); over() && c.held() > 0; {
+		if c.size()+n <= room && from-c.size() >= shrinkStep {
+			break // only chunks are too many: bit by bit
+		}
+		b.dropOldestLocked()
+	}
+	if limit := min(queueMost, b.reachLocked(q)); c.size()+n <= room && limit >= need {
+		for q.Size > 0 && !q.Fits(n, limit) {
+			b.spillLocked()
+		}
+		return q.Extend(uint64(n), limit) == nil
+	}
+	return false
+}
+
+// coldMost returns how many chunks the cold ring may hold beside a queue of so many.
+func (b *bucket) coldMost(queueMost int) int {
+	return max(0, b.cold.most-max(queueMost, b.cold.queue().Held()))
+}
+
+// reachLocked is withinReachLocked for moves: the chunks of the record that is under way
+// are not for them.
+func (b *bucket) reachLocked(r *ring.Ring) int {
+	n := b.withinReachLocked(r)
+	if c := b.reserved; c.chunks > 0 {
+		n -= max(0, c.chunks-b.rings[c.ring].Held())
+	}
+	return max(n, 0)
+}
+
+// dropOldestLocked evicts the oldest record of the cold part, or gives up an idle chunk.
+func (b *bucket) dropOldestLocked() {
+	in := b.cold.oldest()
+	if r := b.ring(in); r.Size == 0 {
+		r.Trim()
+	} else {
+		b.evictTailLocked(in, nil)
+	}
+}
+
+// giveColdLocked drops what the cold part holds for as long as more says so.
+func (b *bucket) giveColdLocked(more func() bool) {
+	for b.cold.held() > 0 && more() {
+		b.dropOldestLocked()
+	}
+}
+
+// spillLocked moves the record at the queue's tail to the cold ring as it is.
+func (b *bucket) spillLocked() {
+	q := b.cold.queue()
+	hd, ok := q.Header(q.Tail)
+	if !ok || hd.Dead || b.shared.Expired(hd.Expiry) {
+		b.evictTailLocked(policy.Queue, nil)
+		return
+	}
+	p, ok := b.index.Find(b.keyHash(q, q.Tail, hd), policy.Queue, q.Tail)
+	if !ok || !b.extendColdLocked(hd.Total()) {
+		b.evictTailLocked(policy.Queue, nil)
+		return
+	}
+	b.cold.behind++
+	b.storeAsIsLocked(p, hd)
+}
+
+// extendColdLocked makes n bytes behind the head of the cold ring writable, and reports
+// whether there is room for them.
+func (b *bucket) extendColdLocked(n int) bool {
+	s := b.cold.store()
+	limit := min(b.coldMost(b.cold.queueMost), b.reachLocked(s))
+	return s.Fits(n, limit) && max(limit, s.Held()) > 0 && s.Extend(uint64(n), limit) == nil
+}
+
+// storeAsIsLocked moves the record at the queue's tail, whose slot is at p, to the cold
+// ring, where there is room for it.
+func (b *bucket) storeAsIsLocked(p index.Place, hd record.Header) {
+	q, n := b.cold.queue(), hd.Total()
+	b.storedLocked(p, b.cold.store().CopyFrom(q, q.Tail, n), hd, n)
+}
+
+// storePackedLocked is storeAsIsLocked with its value packed.
+func (b *bucket) storePackedLocked(p index.Place, hd record.Header, key, packed []byte) {
+	var buf [record.MaxHeader]byte
+	header := b.form.PutPacked(&buf, len(key), len(packed), hd.HasExpiry, hd.Expiry)
+	pos := b.cold.store().Append(header, key, packed)
+	b.cold.uses[packed[0]]++
+	b.storedLocked(p, pos, hd, len(header)+len(key)+len(packed))
+}
+
+// storedLocked has slot and counts follow the record at the queue's tail to pos of the
+// cold ring, where it has n bytes.
+func (b *bucket) storedLocked(p index.Place, pos uint64, hd record.Header, n int) {
+	q := b.cold.queue()
+	delay.Point()
+	b.index.Store(p, index.WithPos(p.Slot, policy.Cold, pos))
+	q.Release(uint64(hd.Total()))
+	q.Count(-1, hd.Total(), hd.HasExpiry)
+	b.cold.store().Count(1, n, hd.HasExpiry)
+	b.noteExpiry(hd.Expiry)
+	b.appended += n
+}
+
+// promoteColdLocked moves the record f of the cold part to main, as the write w has it.
+func (b *bucket) promoteColdLocked(f *found, w *write) {
+	b.policy.GhostFound(origin(f.Slot), 1, b.ghostsLocked(), b.isNear(f.Slot))
+	_ = b.insertLocked(f, true, w, 0) // without memory for it, it is lost
+}
+
+// waiting is a record of the queue on its way through the compressor.
+type waiting struct {
+	pos    uint64
+	key    []byte
+	value  []byte
+	total  int
+	packed []byte // nil: it stays as it is
+}
+
+// coldBatch is what the goroutine takes from a queue at once.
+type coldBatch struct {
+	records []waiting
+	taken   []byte // keys and values
+	packed  []byte
+}
+
+// compressQueue compresses what waits in the bucket's queue. It is the goroutine's.
+func (b *bucket) compressQueue(batch *coldBatch) {
+	for b.takeWaiting(batch) {
+		begun := time.Now()
+		for i := range batch.records {
+			w := &batch.records[i]
+			from := len(batch.packed)
+			batch.packed = b.shared.compression.pack(batch.packed, w.value, w.total)
+			w.packed = batch.packed[from:len(batch.packed):len(batch.packed)]
+		}
+		b.shared.compression.nanos.Add(uint64(time.Since(begun)))
+		if !b.putAway(batch) {
+			return
+		}
+	}
+}
+
+// takeWaiting copies records from the queue's tail on. It reports false if there are none.
+func (b *bucket) takeWaiting(batch *coldBatch) bool {
+	batch.records, batch.packed = batch.records[:0], batch.packed[:0]
+	batch.taken = batch.taken[:0]
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.cold.signalled = false
+	if b.closed {
+		return false
+	}
+	q := b.cold.queue()
+	for at := uint64(0); at < q.Size && at < coldBatchBytes && len(batch.records) < coldBatchRecords; {
+		pos := (q.Tail + at) & q.Mask
+		hd, ok := q.Header(pos)
+		if !ok {
+			break // a Set that comes here will tell
+		}
+		if w := (waiting{pos: pos, total: hd.Total()}); !hd.Dead {
+			from := len(batch.taken)
+			batch.taken, _ = q.Read(batch.taken, pos+uint64(hd.Size), hd.KeyLen+hd.ValueLen)
+			w.key = batch.taken[from : from+hd.KeyLen] // of this array, if it grows later
+			w.value = batch.taken[from+hd.KeyLen : len(batch.taken) : len(batch.taken)]
+			batch.records = append(batch.records, w)
+		}
+		at += uint64(hd.Total())
+	}
+	return len(batch.records) > 0
+}
+
+// putAway moves the batch's records that are still at the queue's tail to the cold ring.
+// It reports false if that has no room.
+func (b *bucket) putAway(batch *coldBatch) bool {
+	b.lock()
+	defer b.unlock()
+	if b.closed {
+		return false
+	}
+	q := b.cold.queue()
+	for i := range batch.records {
+		w := &batch.records[i]
+		for q.Size > 0 && q.Live(w.pos) && q.Tail != w.pos {
+			hd, ok := q.Header(q.Tail)
+			if !ok || !hd.Dead {
+				return true // it has come here since: once more
+			}
+			q.ReleaseDead(hd)
+		}
+		if !q.Live(w.pos) || q.Size == 0 {
+			continue // a Set has moved it
+		}
+		hd, ok := q.Header(w.pos)
+		if !ok {
+			return false
+		}
+		if hd.Dead {
+			q.ReleaseDead(hd)
+			continue
+		}
+		p, ok := b.index.Find(b.shared.hash(w.key), policy.Queue, w.pos)
+		n := hd.Total()
+		if len(w.packed) > 0 {
+			n = b.form.PackedSize(hd.HasExpiry) + len(w.key) + len(w.packed)
+		}
+		if !ok || !b.extendColdLocked(n) {
+			return false
+		}
+		if len(w.packed) > 0 {
+			b.storePackedLocked(p, hd, w.key, w.packed)
+		} else {
+			b.storeAsIsLocked(p, hd)
+		}
+	}
+	b.sweepLocked()
+	return true
+}

@@ -1,0 +1,176 @@
+package ringcache
+
+import (
+	"weak"
+
+	"github.com/ringcache/ringcache/internal/index"
+	"github.com/ringcache/ringcache/internal/pack"
+	"github.com/ringcache/ringcache/internal/record"
+	"github.com/ringcache/ringcache/internal/stripe"
+)
+
+// How the cold part is read, and the goroutine that compresses.
+
+// lookupCold is lookup of a key that is in the cold part. It returns retry if it is not
+// there any more.
+//
+// The record is copied under the lock, and its value unpacked without one: no code of the
+// user's runs under a lock. Then it goes back to main, if it is still the same.
+func (c *Cache) lookupCold(
+	dst, k []byte, h uint64, n *stripe.Counter, mode lookupMode,
+) (out []byte, expiry uint32, got outcome) {
+	stored, value := scratches.Get().(*scratch), scratches.Get().(*scratch)
+	defer stored.release()
+	defer value.release()
+	b := c.bucket(h)
+	var f found
+	if !b.readCold(&f, stored, k, h, mode) {
+		return dst, 0, retry
+	}
+	v, err := c.valueOf(value.buf[:0], stored.buf, f.Kind)
+	value.buf = v
+	if err != nil {
+		if !c.dropDamaged(b, &f, k, h) {
+			return dst, 0, retry
+		}
+		counterFor(n, mode, miss).Add(1)
+		return dst, 0, miss
+	}
+	counterFor(n, mode, hit).Add(1)
+	if mode&counted != 0 {
+		b.coldHits.Add(1)
+	}
+	if mode&touching != 0 {
+		c.promote(b, &f, k, v, h)
+	}
+	if mode&withValue != 0 {
+		dst = append(dst, v...) // k, which may lie in there, is not used any more
+	}
+	return dst, f.Expiry, hit
+}
+
+// valueOf appends the value of a record of that kind to dst.
+func (c *Cache) valueOf(dst, stored []byte, kind record.Kind) ([]byte, error) {
+	if kind == record.Packed {
+		return c.shared.compression.unpack(dst, stored)
+	}
+	return append(dst, stored...), nil
+}
+
+// readCold copies the value of the key as it is stored, and reports whether the key is in
+// the cold part.
+func (b *bucket) readCold(f *found, to *scratch, k []byte, h uint64, mode lookupMode) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.findLocked(f, k, h) || !index.Ring(f.Slot).IsCold() ||
+		b.shared.Expired(f.Expiry) && !b.isStale(f, mode) {
+		return false
+	}
+	to.buf, _ = f.ring.Read(to.buf[:0], f.valuePos(), f.ValueLen)
+	return true
+}
+
+// findAgainLocked looks whether the record that was is still where it was.
+func (b *bucket) findAgainLocked(f, was *found, k []byte, h uint64) bool {
+	return !b.closed && b.findLocked(f, k, h) && index.Bare(f.Slot) == index.Bare(was.Slot)
+}
+
+// promote moves the record that was found in the cold part, with value v, to main.
+func (c *Cache) promote(b *bucket, was *found, k, v []byte, h uint64) {
+	var w write
+	w.k, w.v, w.h, w.same, w.silent = k, v, h, true, true
+	defer c.shared.notify(&w)
+	b.lock()
+	defer b.unlockFor(&w)
+	b.moveHomesLocked()
+	var f found
+	if !b.findAgainLocked(&f, was, k, h) || b.shared.Expired(f.Expiry) {
+		return
+	}
+	w.expiry = f.Expiry
+	if w.measure(b.form); w.n > b.longest {
+		b.removeLocked(&f, h, EvictCapacity) // the cache has become too small for it
+		b.evictedCold++
+		b.evictedBytes += uint64(w.n)
+		return
+	}
+	b.promoteColdLocked(&f, &w)
+}
+
+// dropDamaged removes a record of which no value can be made. It reports false if it is
+// not there any more: it may have been another one.
+func (c *Cache) dropDamaged(b *bucket, was *found, k []byte, h uint64) bool {
+	b.lock()
+	defer b.unlock()
+	var f found
+	if !b.findAgainLocked(&f, was, k, h) {
+		return false
+	}
+	b.removeLocked(&f, h, unsaid)
+	b.corruptions.Add(1)
+	return true
+}
+
+// unpackKey has the value of a write's key go to main, so that the write can look at it.
+func (c *Cache) unpackKey(w *write) {
+	_, _, _ = c.lookupCold(nil, w.k, w.h, c.counters.Here(), touching)
+	w.packed, w.silent = false, true // it was counted
+}
+
+// compressInBackground is the goroutine of a cache with a Compressor. It ends when the
+// cache is closed, or was collected.
+func compressInBackground(cache weak.Pointer[Cache], s *compression) {
+	var batch coldBatch
+	for {
+		select {
+		case <-s.stop:
+			return
+		case i := <-s.buckets:
+			c := cache.Value()
+			if c == nil {
+				return
+			}
+			c.buckets[i].compressQueue(&batch)
+			c.renewDicts()
+		}
+	}
+}
+
+// renewDicts makes the dictionaries that are due.
+func (c *Cache) renewDicts() {
+	s := c.shared.compression
+	cl, ok := s.due()
+	if !ok {
+		return
+	}
+	if number, ok := c.freeDict(); ok {
+		_ = s.renew(cl, number)
+	}
+}
+
+// freeDict returns the number of a dictionary that no record was packed with.
+func (c *Cache) freeDict() (number uint8, ok bool) {
+	s := c.shared.compression
+	if s.made < pack.Dicts-1 {
+		s.made++
+		return uint8(s.made), true
+	}
+	var used uses
+	for i := range c.shared.buckets {
+		b := &c.buckets[i]
+		b.mu.Lock()
+		for dict, n := range b.cold.uses {
+			used[dict] += n
+		}
+		b.mu.Unlock()
+	}
+	for i := range s.classes {
+		used[s.classes[i].dict]++
+	}
+	for dict := 1; dict < pack.Dicts; dict++ {
+		if used[dict] == 0 {
+			return uint8(dict), true
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,79 @@
+package ringcache
+
+import (
+	"github.com/ringcache/ringcache/internal/pack"
+	"github.com/ringcache/ringcache/internal/policy"
+	"github.com/ringcache/ringcache/internal/record"
+	"github.com/ringcache/ringcache/internal/ring"
+)
+
+// coldPart is a bucket's cold part. Large buckets have none, and share an empty one that
+// never changes (shared.noCold).
+type coldPart struct {
+	rings     [policy.Rings - policy.Queue]ring.Ring
+	on        bool
+	begun     bool // the policy has dropped something: memory is full
+	signalled bool // the goroutine has been told to look at the queue
+	scout     bool // the share is always the full one, so that the ratio is known
+	number    int32
+	most      int // chunks that the cold part may hold
+	queueMost int // chunks of these for the queue
+	uses      uses
+	from      [ringCount]uint32 // records that came from small and main lately
+	behind    uint64            // records that left the queue as they were: it was full
+}
+
+// uses counts the records that were packed with each dictionary.
+type uses [pack.Dicts]int32
+
+// queue returns the ring of what waits.
+func (c *coldPart) queue() *ring.Ring { return &c.rings[0] }
+
+// store returns the ring of what was compressed, or left as it is.
+func (c *coldPart) store() *ring.Ring { return &c.rings[policy.Cold-policy.Queue] }
+
+func (c *coldPart) entries() int { return c.queue().Entries + c.store().Entries }
+func (c *coldPart) held() int    { return c.queue().Held() + c.store().Held() }
+func (c *coldPart) bytes() int   { return c.queue().EntryBytes + c.store().EntryBytes }
+func (c *coldPart) size() int    { return int(c.queue().Size + c.store().Size) }
+
+// oldest returns the ring that has the oldest records.
+func (c *coldPart) oldest() policy.Ring {
+	if c.store().Held() > 0 {
+		return policy.Cold
+	}
+	return policy.Queue
+}
+
+// count counts the packed record at pos of the cold ring with its dictionary, or takes it
+// out if sign is -1.
+func (c *coldPart) count(pos uint64, hd record.Header, sign int32) {
+	at := pos + uint64(hd.Size+hd.KeyLen)
+	if dict := c.store().Run(at)[0]; dict < pack.Dicts {
+		c.uses[dict] += sign
+	}
+}
+
+// addGhosts adds the slots of the cold part, live or not, to the ghosts of the rings that
+// its records came from: the policy has dropped them.
+func (c *coldPart) addGhosts(n *[ringCount]int, slots int) {
+	if sum := int(c.from[policy.Small]) + int(c.from[policy.Main]); sum > 0 {
+		main := int(int64(slots) * int64(c.from[policy.Main]) / int64(sum))
+		n[policy.Small] += slots - main
+		n[policy.Main] += main
+	}
+}
+
+// forget forgets what is not in the rings.
+func (c *coldPart) forget() {
+	if c.on {
+		c.begun, c.signalled, c.uses = false, false, uses{}
+	}
+}
+
+// init makes the rings of a cold part ready for use.
+func (c *coldPart) init(s *shared) {
+	for i := range c.rings {
+		c.rings[i].Init(s.pool, s.shift, s.posBits)
+	}
+}

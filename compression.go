@@ -1,0 +1,266 @@
+package ringcache
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/ringcache/ringcache/internal/pack"
+)
+
+// compression is what the buckets of a cache with Options.Compressor share: dictionaries,
+// what they bring, and the queue of its goroutine. It does not lead back to the Cache.
+type compression struct {
+	by    Compressor
+	dicts [pack.Dicts]atomic.Pointer[dictionary]
+	share atomic.Uint64 // bits of a float64: the cold part's share of the memory
+	fixed float64       // the share in tests; 0: as learned
+
+	buckets chan int32    // whose queues are half full, each once
+	stop    chan struct{} // closed by end
+	once    sync.Once
+
+	// What the goroutine alone knows.
+	classes [pack.Classes]class
+	total   pack.Ratio
+	moved   int // bytes of records since the share was set
+	step    int // bytes after which it is set anew
+	made    int // dictionaries
+
+	longest atomic.Int64 // bytes of the longest value that there may be
+	counts  compressionCounts
+	nanos   atomic.Uint64 // that the goroutine has spent compressing
+}
+
+// compressionCounts are what compression adds to Stats.
+type compressionCounts struct {
+	packed, from, to             atomic.Uint64 // records, and their bytes before and after
+	opaque, short, failed, wrong atomic.Uint64
+}
+
+// updateStats adds them to s.
+func (s *compression) updateStats(to *Stats) {
+	to.Packed += s.counts.packed.Load()
+	to.PackedFrom += s.counts.from.Load()
+	to.PackedTo += s.counts.to.Load()
+	to.UnpackedOpaque += s.counts.opaque.Load()
+	to.UnpackedShort += s.counts.short.Load()
+	to.PackErrors += s.counts.failed.Load()
+	to.UnpackErrors += s.counts.wrong.Load()
+	to.PackNanos += s.nanos.Load()
+}
+
+// class is a size class of values.
+type class struct {
+	dict    uint8
+	built   bool // dict is of samples
+	tried   uint64
+	ratio   pack.Ratio
+	best    float64 // that it has brought
+	samples pack.Samples
+}
+
+// dictionary is what compresses with the bytes of one.
+type dictionary struct {
+	bytes  []byte
+	values ValueCompressor
+}
+
+// newCompression returns the compression of a cache of that geometry.
+func newCompression(g *geometry) *compression {
+	s := &compression{
+		by:      g.compressor,
+		fixed:   g.coldShare,
+		buckets: make(chan int32, g.buckets),
+		stop:    make(chan struct{}),
+		step:    max(g.maxBytes/512, 1),
+	}
+	if pack.Control {
+		s.fixed = pack.FullShare
+	}
+	s.dicts[0].Store(&dictionary{values: g.withoutDict})
+	return s
+}
+
+// end ends the goroutine.
+func (s *compression) end() { s.once.Do(func() { close(s.stop) }) }
+
+// signal tells the goroutine of a bucket.
+func (s *compression) signal(bucket int32) bool {
+	select {
+	case s.buckets <- bucket:
+		return true
+	default:
+		return false // some are in it twice: it was told while the goroutine was there
+	}
+}
+
+// shareFor returns the cold part's share of a bucket's memory.
+func (s *compression) shareFor(scout bool) float64 {
+	switch {
+	case s.fixed > 0:
+		return s.fixed
+	case scout:
+		return pack.FullShare
+	}
+	return math.Float64frombits(s.share.Load())
+}
+
+// learn counts a record of from bytes that takes to bytes in the cold part, and moves the
+// share to what the ratio is worth, a 32nd of the memory with each step.
+func (s *compression) learn(from, to int) {
+	s.total.Add(from, to)
+	if s.moved += from; s.moved < s.step {
+		return
+	}
+	s.moved = 0
+	share := math.Float64frombits(s.share.Load())
+	want := pack.ShareFor(s.total.Value())
+	const most = 1.0 / 32
+	share += min(max(want-share, -most), most)
+	s.share.Store(math.Float64bits(share))
+}
+
+// pack appends the packed form of value v of a record of n bytes to dst, or nothing if it
+// is to stay as it is.
+func (s *compression) pack(dst, v []byte, n int) []byte {
+	cl := &s.classes[pack.ClassOf(len(v))]
+	from := len(dst)
+	if s.wants(cl, v) {
+		dst = s.compress(dst, cl, v)
+	}
+	to := n
+	if packed := len(dst) - from; packed > 0 {
+		to = n - len(v) + packed + 4 // a long header instead of a short one
+		if to > n-n/8 {
+			to, dst = n, dst[:from]
+		}
+	}
+	if to < n {
+		s.counts.packed.Add(1)
+		s.counts.from.Add(uint64(n))
+		s.counts.to.Add(uint64(to))
+	}
+	s.learn(n, to)
+	return dst
+}
+
+// wants reports whether a value is worth a try.
+func (s *compression) wants(cl *class, v []byte) bool {
+	if len(v) < pack.Shortest {
+		s.counts.short.Add(1)
+		return false
+	}
+	cl.tried++
+	known := cl.built && cl.ratio.IsKnown(classKnown)
+	hopeless := known && !pack.WorthTrying(cl.ratio.Value()) && cl.tried%pack.Probe != 0
+	if pack.Control || hopeless || pack.IsOpaque(v) {
+		s.counts.opaque.Add(1)
+		return false
+	}
+	if !cl.built || known && pack.IsWorse(cl.ratio.Value(), cl.best) {
+		cl.samples.Add(v)
+	}
+	return true
+}
+
+// classKnown is how many bytes of values make the ratio of a class known.
+const classKnown = 256 << 10
+
+// compress appends the packed form of v to dst, or nothing if the Compressor fails.
+func (s *compression) compress(dst []byte, cl *class, v []byte) []byte {
+	d, from := s.dicts[cl.dict].Load(), len(dst)
+	out := pack.PrefixOf(cl.dict, v).Append(dst)
+	at := len(out)
+	out, err := guarded(func() ([]byte, error) { return d.values.Compress(out, v) })
+	if err != nil || len(out) < at {
+		s.counts.failed.Add(1)
+		cl.ratio.Add(len(v), len(v))
+		return dst
+	}
+	if len(out)-from > len(v) {
+		out = dst
+	}
+	cl.ratio.Add(len(v), min(max(len(out)-from, 1), len(v)))
+	if cl.ratio.IsKnown(classKnown) {
+		cl.best = max(cl.best, cl.ratio.Value())
+	}
+	return out
+}
+
+// guarded calls fn, which calls the user's Compressor, and makes a panic an error.
+func guarded[T any](fn func() (T, error)) (v T, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("compressor panicked: %v", p)
+		}
+	}()
+	return fn()
+}
+
+// unpack appends the value of a packed one to dst.
+func (s *compression) unpack(dst, packed []byte) ([]byte, error) {
+	p, compressed, err := pack.Parse(packed, int(s.longest.Load()))
+	if err != nil {
+		return dst, err
+	}
+	d := s.dicts[p.Dict].Load()
+	if d == nil {
+		return dst, pack.ErrDamaged
+	}
+	dst = slices.Grow(dst, p.Size)
+	at := len(dst)
+	v, err := guarded(func() ([]byte, error) {
+		return d.values.Decompress(dst[at:at:at+p.Size], compressed, p.Size)
+	})
+	if err != nil || !p.Is(v) {
+		s.counts.wrong.Add(1)
+		return dst, pack.ErrDamaged
+	}
+	return append(dst, v...), nil
+}
+
+// due returns a class that needs another dictionary and has the samples for it.
+func (s *compression) due() (cl *class, ok bool) {
+	for i := range s.classes {
+		if s.classes[i].samples.Enough() {
+			return &s.classes[i], true
+		}
+	}
+	return nil, false
+}
+
+// renew gives a class a dictionary of its samples, with a number that none has.
+func (s *compression) renew(cl *class, number uint8) error {
+	samples := cl.samples.Take()
+	cl.built, cl.ratio, cl.best = true, pack.Ratio{}, 0
+	d, err := guarded(func() (*dictionary, error) {
+		bytes := s.by.BuildDict(samples)
+		if len(bytes) == 0 {
+			return nil, nil
+		}
+		return s.open(bytes)
+	})
+	if err != nil {
+		s.counts.failed.Add(1)
+		return err
+	}
+	if d == nil {
+		return nil // it needs none
+	}
+	s.dicts[number].Store(d)
+	cl.dict = number
+	return nil
+}
+
+// open returns what compresses with a dictionary.
+func (s *compression) open(bytes []byte) (*dictionary, error) {
+	values, err := s.by.WithDict(bytes)
+	if err == nil && values == nil {
+		err = errors.New("no ValueCompressor")
+	}
+	return &dictionary{bytes, values}, err
+}
