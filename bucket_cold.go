@@ -112,10 +112,7 @@ func (b *bucket) demoteLocked(in policy.Ring, p index.Place, hd record.Header) b
 // keeps the cold part within its limit. It reports false if there is none.
 func (b *bucket) makeColdRoomLocked(n int) bool {
 	c := b.cold
-	if !c.begun {
-		c.begun = true
-		b.shapeColdLocked()
-	}
+	c.begun = true // from the next look at the limits on, there is room
 	q, need := c.queue(), b.chunksFor(n)
 	queueMost := max(c.queueMost, need)
 	room := b.coldMost(queueMost) << b.shared.shift
@@ -126,7 +123,7 @@ func (b *bucket) makeColdRoomLocked(n int) bool {
 		}
 		b.dropOldestLocked()
 	}
-	if limit := min(queueMost, b.reachLocked(q)); c.size()+n <= room && limit >= need {
+	if limit := b.reachLocked(q, n, queueMost); c.size()+n <= room && limit >= need {
 		for q.Size > 0 && !q.Fits(n, limit) {
 			b.spillLocked()
 		}
@@ -140,14 +137,18 @@ func (b *bucket) coldMost(queueMost int) int {
 	return max(0, b.cold.most-max(queueMost, b.cold.queue().Held()))
 }
 
-// reachLocked is withinReachLocked for moves: the chunks of the record that is under way
-// are not for them.
-func (b *bucket) reachLocked(r *ring.Ring) int {
-	n := b.withinReachLocked(r)
-	if c := b.reserved; c.chunks > 0 {
-		n -= max(0, c.chunks-b.rings[c.ring].Held())
+// reachLocked returns how many of most chunks a ring of the cold part has or can get for n
+// bytes more. The limits are asked for anew, as they may have changed since a Set began.
+func (b *bucket) reachLocked(r *ring.Ring, n, most int) int {
+	held := r.Held()
+	if held >= most || held > 0 && r.Fits(n, held) {
+		return held
 	}
-	return max(n, 0)
+	more := min(b.limitLocked().cold-b.cold.held(), max(b.shared.pool.Spare(), 0)>>b.shared.shift)
+	if c := b.reserved; c.chunks > 0 {
+		more -= max(0, c.chunks-b.rings[c.ring].Held())
+	}
+	return min(most, held+max(more, 0))
 }
 
 // dropOldestLocked evicts the oldest record of the cold part, or gives up an idle chunk.
@@ -188,8 +189,8 @@ func (b *bucket) spillLocked() {
 // whether there is room for them.
 func (b *bucket) extendColdLocked(n int) bool {
 	s := b.cold.store()
-	limit := min(b.coldMost(b.cold.queueMost), b.reachLocked(s))
-	return s.Fits(n, limit) && max(limit, s.Held()) > 0 && s.Extend(uint64(n), limit) == nil
+	limit := b.reachLocked(s, n, b.coldMost(b.cold.queueMost))
+	return limit > 0 && s.Fits(n, limit) && s.Extend(uint64(n), limit) == nil
 }
 
 // storeAsIsLocked moves the record at the queue's tail, whose slot is at p, to the cold
