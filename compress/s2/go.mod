@@ -1,0 +1,15 @@
+module github.com/ringcache/ringcache/compress/s2
+
+go 1.24.0
+
+require (
+	github.com/klauspost/compress v1.18.0
+	github.com/ringcache/ringcache v0.0.0
+)
+
+require (
+	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	golang.org/x/sys v0.41.0 // indirect
+)
+
+replace github.com/ringcache/ringcache => ../..

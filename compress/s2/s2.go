@@ -1,0 +1,104 @@
+// Package s2 compresses the cold part of a ringcache with S2, a fast relative of Snappy, and
+// a dictionary of live values (github.com/klauspost/compress/s2). It is the one to begin
+// with: of values from 100 bytes to some KB it makes two fifths to a half, in about a
+// microsecond, and back in a third of that.
+//
+//	cache, err := ringcache.NewWithOptions(ringcache.Options{
+//		MaxBytes:   1 << 30,
+//		Compressor: s2.New(),
+//	})
+package s2
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/klauspost/compress/s2"
+
+	"github.com/ringcache/ringcache"
+)
+
+// New returns a Compressor for [ringcache.Options]. It may serve several caches.
+func New() ringcache.Compressor { return compressor{} }
+
+type compressor struct{}
+
+// ID implements [ringcache.Compressor].
+func (compressor) ID() string { return "s2 raw dictionary, version 1" }
+
+// BuildDict returns the samples, one behind the other, up to 64 KB: S2 needs no more of a
+// dictionary than that it is like the values.
+func (compressor) BuildDict(samples [][]byte) []byte {
+	dict := make([]byte, 0, s2.MaxDictSize)
+	for _, v := range samples {
+		dict = append(dict, v[:min(len(v), s2.MaxDictSize-len(dict))]...)
+	}
+	if len(dict) < s2.MinDictSize {
+		return nil
+	}
+	return dict
+}
+
+// WithDict implements [ringcache.Compressor].
+func (compressor) WithDict(dict []byte) (ringcache.ValueCompressor, error) {
+	if dict == nil {
+		return plain{}, nil
+	}
+	d := s2.MakeDict(dict, nil)
+	if d == nil {
+		return nil, fmt.Errorf("s2: dictionary of %d bytes, from %d to %d are right",
+			len(dict), s2.MinDictSize, s2.MaxDictSize)
+	}
+	return withDict{d}, nil
+}
+
+// plain compresses without a dictionary.
+type plain struct{}
+
+func (plain) Compress(dst, src []byte) ([]byte, error) {
+	return compress(dst, src, s2.Encode), nil
+}
+
+func (plain) Decompress(dst, src []byte, size int) ([]byte, error) {
+	return decompress(dst, src, size, s2.Decode)
+}
+
+// withDict compresses with a dictionary.
+type withDict struct{ *s2.Dict }
+
+func (d withDict) Compress(dst, src []byte) ([]byte, error) {
+	return compress(dst, src, d.Encode), nil
+}
+
+func (d withDict) Decompress(dst, src []byte, size int) ([]byte, error) {
+	return decompress(dst, src, size, d.Decode)
+}
+
+// compress has encode write behind dst, where there is room for all that it may write.
+func compress(dst, src []byte, encode func(dst, src []byte) []byte) []byte {
+	at, most := len(dst), s2.MaxEncodedLen(len(src))
+	if cap(dst)-at < most {
+		dst = append(make([]byte, 0, 2*cap(dst)+most), dst...)
+	}
+	return dst[:at+len(encode(dst[at:at+most], src))]
+}
+
+var errLength = errors.New("s2: compressed value has another length")
+
+// decompress has decode write behind dst. A length that is wrong allocates nothing.
+func decompress(
+	dst, src []byte, size int, decode func(dst, src []byte) ([]byte, error),
+) ([]byte, error) {
+	if n, err := s2.DecodedLen(src); err != nil || n != size {
+		return dst, errLength
+	}
+	at := len(dst)
+	if cap(dst)-at < size {
+		dst = append(make([]byte, 0, at+size), dst...)
+	}
+	out, err := decode(dst[at:at+size], src)
+	if err != nil {
+		return dst[:at], fmt.Errorf("s2: decompress value: %w", err)
+	}
+	return dst[:at+len(out)], nil
+}
