@@ -13,14 +13,14 @@ import (
 // The cold part of a bucket holds what the policy has dropped, compressed where that is
 // worth it (Options.Compressor).
 //
-//	small, main --> [ queue ]  --compressed-->  [ cold ] --> evicted
-//	                     \-------as it is-------/
+//	small, main --+--> [ queue ] --compressed--+--> [ cold ] --> evicted
+//	              +----------as it is----------+
 //
 // A Set moves a victim to the head of the queue. The compressor's goroutine takes records
 // from its tail, compresses them without the lock, and appends them to the cold ring. If
-// the queue is full, the Set moves its tail to the cold ring as it is: no Set waits. Sets
-// alone evict, so the cold ring always has room for all that waits (I17). A hit goes back
-// to main at once (Cache.lookupCold).
+// the queue is full, the victim goes to the cold ring as it is: no Set waits. Sets alone
+// evict, so the cold ring always has room for all that waits (I17). A hit goes back to main
+// at once (Cache.lookupCold).
 
 const (
 	// One bucket in scoutEach is a scout.
@@ -33,8 +33,8 @@ const (
 	queuePart = 16
 
 	// A batch of the goroutine is so many records, or bytes, under one lock.
-	coldBatchRecords = 64
-	coldBatchBytes   = 16 << 10
+	coldBatchRecords = 16
+	coldBatchBytes   = 8 << 10
 )
 
 // addColdPart gives a small bucket a cold part.
@@ -71,6 +71,9 @@ func (b *bucket) shapeColdLocked() {
 	if !c.on {
 		return
 	}
+	for i := range c.rings {
+		c.rings[i].Expect(b.mean)
+	}
 	c.most = b.limitLocked().cold
 	c.queueMost = max(1, c.most/queuePart, b.chunksFor(2*b.mean))
 	if sum := c.from[policy.Small] + c.from[policy.Main]; sum > 1<<16 {
@@ -83,53 +86,71 @@ func (b *bucket) shapeColdLocked() {
 func (b *bucket) chunksFor(n int) int { return (n + 1<<b.shared.shift - 1) >> b.shared.shift }
 
 // demoteLocked moves the live record at the tail of small or main, whose slot is at p, to
-// the queue. It reports false if there is no room for it: then it is to be dropped.
+// the cold part: to the queue, or as it is to the cold ring if the queue is full. It reports
+// false if there is no room for it: then it is to be dropped.
 func (b *bucket) demoteLocked(in policy.Ring, p index.Place, hd record.Header) bool {
 	n := hd.Total()
-	if !b.cold.on || hd.Kind != record.Value || !b.makeColdRoomLocked(n) {
+	if !b.cold.on || hd.Kind != record.Value {
 		return false
 	}
-	c, from := b.cold, &b.rings[in]
-	pos := c.queue().CopyFrom(from, from.Tail, n)
+	to, ok := b.makeColdRoomLocked(n)
+	if !ok {
+		return false
+	}
+	c, from, r := b.cold, &b.rings[in], b.ring(to)
+	pos := r.CopyFrom(from, from.Tail, n)
 	delay.Point()
 	slot := index.WithoutTrial(index.WithoutFreq(p.Slot))
-	slot = index.WithFreq(index.WithPos(slot, policy.Queue, pos), int(in)) // see origin
+	slot = index.WithFreq(index.WithPos(slot, to, pos), int(in)) // see origin
 	b.index.Store(p, slot)
 	from.Release(uint64(n))
 	from.Count(-1, n, hd.HasExpiry)
-	c.queue().Count(1, n, hd.HasExpiry)
+	r.Count(1, n, hd.HasExpiry)
 	b.noteExpiry(hd.Expiry)
 	b.appended += n
 	b.policy.Dropped(in)
 	c.from[in]++
-	if !c.signalled && c.queue().Size<<1 >= uint64(c.queueMost)<<b.shared.shift {
+	if to == policy.Cold {
+		c.behind++
+	}
+	if q := c.queue(); !c.signalled && q.Size<<1 >= uint64(c.queueMost)<<b.shared.shift {
 		c.signalled = b.shared.compression.signal(c.number)
 	}
 	return true
 }
 
-// makeColdRoomLocked makes room for a record of n bytes at the head of the queue, and
-// keeps the cold part within its limit. It reports false if there is none.
-func (b *bucket) makeColdRoomLocked(n int) bool {
+// makeColdRoomLocked makes room for a record of n bytes at the head of the queue, else of
+// the cold ring, which it returns, and keeps the cold part within its limit: bit by bit, so
+// there may be none.
+func (b *bucket) makeColdRoomLocked(n int) (to policy.Ring, ok bool) {
 	c := b.cold
 	c.begun = true // from the next look at the limits on, there is room
-	q, need := c.queue(), b.chunksFor(n)
-	queueMost := max(c.queueMost, need)
-	room := b.coldMost(queueMost) << b.shared.shift
-	over := func() bool { return c.size()+n > room || c.held() > c.most }
-	for from := c.size(); over() && c.held() > 0; {
-		if c.size()+n <= room && from-c.size() >= shrinkStep {
-			break // only chunks are too many: bit by bit
+	queueMost := max(c.queueMost, b.chunksFor(n))
+	storeMost := b.coldMost(queueMost)
+	for from := c.size(); ; b.dropOldestLocked() {
+		if c.size()+n <= storeMost<<b.shared.shift && c.held() <= c.most { // (I17)
+			if b.extendLocked(c.queue(), n, queueMost) {
+				return policy.Queue, true
+			}
+			if b.extendLocked(c.store(), n, storeMost) {
+				return policy.Cold, true
+			}
 		}
-		b.dropOldestLocked()
-	}
-	if limit := b.reachLocked(q, n, queueMost); c.size()+n <= room && limit >= need {
-		for q.Size > 0 && !q.Fits(n, limit) {
-			b.spillLocked()
+		if c.held() == 0 || from-c.size() >= n+shrinkStep {
+			return 0, false
 		}
-		return q.Extend(uint64(n), limit) == nil
 	}
-	return false
+}
+
+// prefetchColdLocked is what prepareLocked does for the cold part: it asks for what is moved
+// next, where to, and what is dropped for it.
+func (b *bucket) prefetchColdLocked() {
+	if c := b.cold; c.begun {
+		r := &b.rings[b.policy.Entry()]
+		r.Prefetch(r.Tail)
+		c.queue().PrefetchHead()
+		c.store().Prefetch(c.store().Tail)
+	}
 }
 
 // coldMost returns how many chunks the cold ring may hold beside a queue of so many.
@@ -168,29 +189,11 @@ func (b *bucket) giveColdLocked(more func() bool) {
 	}
 }
 
-// spillLocked moves the record at the queue's tail to the cold ring as it is.
-func (b *bucket) spillLocked() {
-	q := b.cold.queue()
-	hd, ok := q.Header(q.Tail)
-	if !ok || hd.Dead || b.shared.Expired(hd.Expiry) {
-		b.evictTailLocked(policy.Queue, nil)
-		return
-	}
-	p, ok := b.index.Find(b.keyHash(q, q.Tail, hd), policy.Queue, q.Tail)
-	if !ok || !b.extendColdLocked(hd.Total()) {
-		b.evictTailLocked(policy.Queue, nil)
-		return
-	}
-	b.cold.behind++
-	b.storeAsIsLocked(p, hd)
-}
-
-// extendColdLocked makes n bytes behind the head of the cold ring writable, and reports
-// whether there is room for them.
-func (b *bucket) extendColdLocked(n int) bool {
-	s := b.cold.store()
-	limit := b.reachLocked(s, n, b.coldMost(b.cold.queueMost))
-	return limit > 0 && s.Fits(n, limit) && s.Extend(uint64(n), limit) == nil
+// extendLocked makes n bytes behind the head of a ring of the cold part writable, which may
+// hold most chunks, and reports whether there is room for them.
+func (b *bucket) extendLocked(r *ring.Ring, n, most int) bool {
+	limit := b.reachLocked(r, n, most)
+	return limit > 0 && r.Fits(n, limit) && r.Extend(uint64(n), limit) == nil
 }
 
 // storeAsIsLocked moves the record at the queue's tail, whose slot is at p, to the cold
@@ -233,6 +236,7 @@ type waiting struct {
 	pos    uint64
 	key    []byte
 	value  []byte
+	hash   uint64
 	total  int
 	packed []byte // nil: it stays as it is
 }
@@ -255,6 +259,11 @@ func (b *bucket) compressQueue(batch *coldBatch) {
 			w.packed = batch.packed[from:len(batch.packed):len(batch.packed)]
 		}
 		b.shared.compression.nanos.Add(uint64(time.Since(begun)))
+		for i := range batch.records {
+			w := &batch.records[i]
+			w.hash = b.shared.hash(w.key)
+			b.index.Prefetch(w.hash, 1)
+		}
 		if !b.putAway(batch) {
 			return
 		}
@@ -319,12 +328,12 @@ func (b *bucket) putAway(batch *coldBatch) bool {
 			q.ReleaseDead(hd)
 			continue
 		}
-		p, ok := b.index.Find(b.shared.hash(w.key), policy.Queue, w.pos)
+		p, ok := b.index.Find(w.hash, policy.Queue, w.pos)
 		n := hd.Total()
 		if len(w.packed) > 0 {
 			n = b.form.PackedSize(hd.HasExpiry) + len(w.key) + len(w.packed)
 		}
-		if !ok || !b.extendColdLocked(n) {
+		if !ok || !b.extendLocked(b.cold.store(), n, b.coldMost(b.cold.queueMost)) {
 			return false
 		}
 		if len(w.packed) > 0 {

@@ -372,6 +372,7 @@ func (b *bucket) rotateThroughLocked(
 func (b *bucket) prepareLocked(to policy.Ring) {
 	r := &b.rings[to]
 	r.PrefetchHead()
+	b.prefetchColdLocked()
 	if to == policy.Main || !b.policy.Full() || r.Size == 0 {
 		return
 	}
