@@ -55,7 +55,7 @@ func (b *bucket) inUse() policy.Ring {
 // policy has room for all.
 func (b *bucket) coldLimit(total int) int {
 	c := b.cold
-	if !c.on || !c.begun {
+	if !c.begun {
 		return 0
 	}
 	n := int(b.shared.compression.shareFor(c.scout) * float64(total))
@@ -145,12 +145,10 @@ func (b *bucket) makeColdRoomLocked(n int) (to policy.Ring, ok bool) {
 // prefetchColdLocked is what prepareLocked does for the cold part: it asks for what is moved
 // next, where to, and what is dropped for it.
 func (b *bucket) prefetchColdLocked() {
-	if c := b.cold; c.begun {
-		r := &b.rings[b.policy.Entry()]
-		r.Prefetch(r.Tail)
-		c.queue().PrefetchHead()
-		c.store().Prefetch(c.store().Tail)
-	}
+	r, s := &b.rings[b.policy.Entry()], b.cold.store()
+	r.Prefetch(r.Tail)
+	b.cold.queue().PrefetchHead()
+	s.Prefetch(s.Tail)
 }
 
 // coldMost returns how many chunks the cold ring may hold beside a queue of so many.

@@ -57,7 +57,9 @@ func (b *bucket) ownRoomLocked(to policy.Ring, n int, l limits) int {
 	r := &b.rings[to]
 	need := (n + 1<<b.shared.shift - 1) >> b.shared.shift
 	limit := max(l.of(to), need)
-	b.giveColdLocked(func() bool { return b.withinReachLocked(r) < need })
+	if b.cold.on {
+		b.giveColdLocked(func() bool { return b.withinReachLocked(r) < need })
+	}
 	if limit > b.withinReachLocked(r) || b.isOverLocked(l) {
 		b.takeFromLocked(1-to, l, r, limit, need)
 		limit = max(min(limit, b.withinReachLocked(r)), need)
@@ -372,7 +374,9 @@ func (b *bucket) rotateThroughLocked(
 func (b *bucket) prepareLocked(to policy.Ring) {
 	r := &b.rings[to]
 	r.PrefetchHead()
-	b.prefetchColdLocked()
+	if b.cold.begun {
+		b.prefetchColdLocked()
+	}
 	if to == policy.Main || !b.policy.Full() || r.Size == 0 {
 		return
 	}

@@ -152,8 +152,11 @@ func (b *bucket) placeLocked(f *found, replace bool, n, room int) (to policy.Rin
 // divideLocked returns how many of total chunks each ring may hold.
 func (b *bucket) divideLocked(total int) limits {
 	total = min(total, b.shared.maxChunks)
-	cold := b.coldLimit(total)
-	total = max(0, total-max(cold, b.cold.held()))
+	cold := 0
+	if b.cold.on {
+		cold = b.coldLimit(total)
+		total = max(0, total-max(cold, b.cold.held()))
+	}
 	room := 1 + 2*b.mean>>b.shared.shift
 	small := b.policy.SmallLimit(total, b.rings[policy.Main].Held(), room)
 	// A record may have needed more of small than that.
@@ -192,9 +195,9 @@ func (b *bucket) withinReachLocked(r *ring.Ring) int {
 	return r.Held() + max(b.shared.pool.Spare(), 0)>>b.shared.shift
 }
 
-// isOverLocked reports whether the rings hold more chunks than they may.
+// isOverLocked reports whether small and main hold more chunks than they may.
 func (b *bucket) isOverLocked(l limits) bool {
-	return b.chunksLocked() > l.small+l.main+max(l.cold, b.cold.held())
+	return b.rings[policy.Small].Held()+b.rings[policy.Main].Held() > l.small+l.main
 }
 
 // shrinkMost bounds the bytes that a bucket gives up at once for a record of less.

@@ -33,9 +33,17 @@ func (c *coldPart) queue() *ring.Ring { return &c.rings[0] }
 func (c *coldPart) store() *ring.Ring { return &c.rings[policy.Cold-policy.Queue] }
 
 func (c *coldPart) entries() int { return c.queue().Entries + c.store().Entries }
-func (c *coldPart) held() int    { return c.queue().Held() + c.store().Held() }
-func (c *coldPart) bytes() int   { return c.queue().EntryBytes + c.store().EntryBytes }
-func (c *coldPart) size() int    { return int(c.queue().Size + c.store().Size) }
+
+// held returns how many chunks the rings have from the pool.
+func (c *coldPart) held() int {
+	if !c.on {
+		return 0
+	}
+	return c.queue().Held() + c.store().Held()
+}
+
+func (c *coldPart) bytes() int { return c.queue().EntryBytes + c.store().EntryBytes }
+func (c *coldPart) size() int  { return int(c.queue().Size + c.store().Size) }
 
 // oldest returns the ring that has the oldest records.
 func (c *coldPart) oldest() policy.Ring {
