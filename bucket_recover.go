@@ -16,12 +16,12 @@ import (
 // inFile has the bucket, the nth of all, keep its records in file f.
 func (b *bucket) inFile(f *ringfile.Store, n int) {
 	b.form = record.Checked
-	for i := range b.rings {
-		l := f.Rings.Ledger(n, i)
+	for in := range b.inUse() {
+		l := f.Rings.Ledger(n, int(in))
 		if f.IsNew {
 			l.SetSpan(0, 0)
 		}
-		b.rings[i].InFile(l, b.shared.seed[0])
+		b.ring(in).InFile(l, b.shared.seed[0])
 	}
 }
 
@@ -30,8 +30,12 @@ func (b *bucket) recover() {
 	b.lock()
 	defer b.unlock()
 	var key []byte
-	for _, in := range []policy.Ring{policy.Main, policy.Small} {
-		r := &b.rings[in]
+	oldestFirst := []policy.Ring{policy.Cold, policy.Queue, policy.Main, policy.Small}
+	for _, in := range oldestFirst {
+		if in >= b.inUse() {
+			continue
+		}
+		r := b.ring(in)
 		for pos := r.Tail; pos != r.Head(); {
 			hd, ok := r.Header(pos)
 			if !ok { // where the next record begins, nobody knows
@@ -46,6 +50,9 @@ func (b *bucket) recover() {
 	if b.policy.Kind == policy.FIFO {
 		b.emptySmallLocked()
 	}
+	if b.cold.on {
+		b.cold.begun = b.cold.held() > 0
+	}
 	n, bytes := b.liveLocked(), b.liveBytesLocked()
 	b.shared.recovered.entries.Add(uint64(n))
 	b.shared.recovered.bytes.Add(uint64(bytes))
@@ -59,7 +66,7 @@ func (b *bucket) recover() {
 func (b *bucket) recoverRecordLocked(
 	in policy.Ring, pos uint64, hd record.Header, key []byte,
 ) []byte {
-	r := &b.rings[in]
+	r := b.ring(in)
 	if hd.HasExpiry {
 		b.noteExpiry(math.MaxUint32) // there is one with room for an expiry
 	}
@@ -76,8 +83,11 @@ func (b *bucket) recoverRecordLocked(
 		b.shared.largeKeysOf(h).Add(1)
 	}
 	b.noteExpiry(hd.Expiry)
+	if hd.Kind == record.Packed {
+		b.cold.count(pos, hd, 1)
+	}
 	switch {
-	case !r.IsWhole(pos):
+	case !r.IsWhole(pos), hd.Kind == record.Packed && !b.canUnpack(in, pos, hd):
 		b.killLocked(r, pos, hd, h, unsaid)
 		b.shared.recovered.discarded.Add(1)
 	case b.shared.Expired(hd.Expiry):
@@ -86,6 +96,11 @@ func (b *bucket) recoverRecordLocked(
 		b.enterLocked(in, pos, key, h)
 	}
 	return key
+}
+
+// canUnpack reports whether the dictionary of a packed record is there.
+func (b *bucket) canUnpack(in policy.Ring, pos uint64, hd record.Header) bool {
+	return in == policy.Cold && b.shared.compression.has(b.cold.dictOf(pos, hd))
 }
 
 // enterLocked enters the live record at pos of a ring into the index. There may be one of
@@ -104,8 +119,8 @@ func (b *bucket) enterLocked(in policy.Ring, pos uint64, key []byte, h uint64) {
 	}
 	b.moveHomesLocked()
 	if b.index.Empty() { // no memory
-		hd, _ := b.rings[in].Header(pos)
-		b.killLocked(&b.rings[in], pos, hd, h, unsaid)
+		hd, _ := b.ring(in).Header(pos)
+		b.killLocked(b.ring(in), pos, hd, h, unsaid)
 		return
 	}
 	b.index.SetLatest(slot)

@@ -56,10 +56,18 @@ func (c *coldPart) oldest() policy.Ring {
 // count counts the packed record at pos of the cold ring with its dictionary, or takes it
 // out if sign is -1.
 func (c *coldPart) count(pos uint64, hd record.Header, sign int32) {
-	at := pos + uint64(hd.Size+hd.KeyLen)
-	if dict := c.store().Run(at)[0]; dict < pack.Dicts {
+	if dict := c.dictOf(pos, hd); dict < pack.Dicts {
 		c.uses[dict] += sign
 	}
+}
+
+// dictOf returns the number of the dictionary that the packed record at pos of the cold
+// ring needs.
+func (c *coldPart) dictOf(pos uint64, hd record.Header) uint8 {
+	if hd.ValueLen == 0 {
+		return pack.Dicts // none: it is damaged
+	}
+	return c.store().Run(pos + uint64(hd.Size+hd.KeyLen))[0]
 }
 
 // addGhosts adds the slots of the cold part, live or not, to the ghosts of the rings that

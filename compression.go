@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/ringcache/ringcache/internal/dictfile"
 	"github.com/ringcache/ringcache/internal/pack"
 )
 
@@ -29,6 +30,7 @@ type compression struct {
 	moved   int // bytes of records since the share was set
 	step    int // bytes after which it is set anew
 	made    int // dictionaries
+	file    string
 
 	longest atomic.Int64 // bytes of the longest value that there may be
 	counts  compressionCounts
@@ -82,7 +84,49 @@ func newCompression(g *geometry) *compression {
 		s.fixed = pack.FullShare
 	}
 	s.dicts[0].Store(&dictionary{values: g.withoutDict})
+	if g.file != nil {
+		s.file = g.dictFile
+		s.restore()
+	}
 	return s
+}
+
+// restore opens the dictionaries that another process has left. What was compressed with
+// one that cannot be opened is discarded.
+func (s *compression) restore() {
+	id, dicts, err := dictfile.Read(s.file)
+	if err != nil || id != s.by.ID() {
+		return
+	}
+	for _, d := range dicts {
+		if d.Number == 0 || d.Number >= pack.Dicts {
+			continue
+		}
+		opened, err := guarded(func() (*dictionary, error) { return s.open(d.Bytes) })
+		if err == nil {
+			s.dicts[d.Number].Store(opened)
+			s.made = max(s.made, int(d.Number))
+		}
+	}
+}
+
+// keep writes the dictionaries and one more to the file, if there is to be one.
+func (s *compression) keep(number uint8, added *dictionary) error {
+	if s.file == "" {
+		return nil
+	}
+	all := []dictfile.Dict{{Number: number, Bytes: added.bytes}}
+	for i := 1; i < pack.Dicts; i++ {
+		if d := s.dicts[i].Load(); d != nil && i != int(number) {
+			all = append(all, dictfile.Dict{Number: uint8(i), Bytes: d.bytes})
+		}
+	}
+	return dictfile.Write(s.file, s.by.ID(), all)
+}
+
+// has reports whether there is a dictionary of that number, or none is needed.
+func (s *compression) has(number uint8) bool {
+	return number < pack.Dicts && s.dicts[number].Load() != nil
 }
 
 // end ends the goroutine.
@@ -250,6 +294,10 @@ func (s *compression) renew(cl *class, number uint8) error {
 	}
 	if d == nil {
 		return nil // it needs none
+	}
+	if err := s.keep(number, d); err != nil { // before the first value is packed with it
+		s.counts.failed.Add(1)
+		return err
 	}
 	s.dicts[number].Store(d)
 	cl.dict = number

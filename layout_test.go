@@ -51,7 +51,7 @@ var unsafeFiles = []string{
 var sysFiles = []string{"chunk_*.go", "internal/ringfile/store_*.go"}
 
 // osFiles may import os: what deals with the files of snapshots.
-var osFiles = []string{"snapshot*.go", "internal/atomicfile/*.go"}
+var osFiles = []string{"snapshot*.go", "internal/atomicfile/*.go", "internal/dictfile/*.go"}
 
 // wall is what a package may import.
 type wall struct {
@@ -66,12 +66,13 @@ var noHelpers = []string{"os", "log", "testing"}
 // walls has each package of the library by its folder.
 var walls = map[string]wall{
 	".": {
-		ours: []string{"chunk", "clock", "index", "pack", "policy", "position", "prefetch", "record",
-			"ring", "ringfile", "delay", "singleflight", "stripe", "torn", "snapshot", "atomicfile",
+		ours: []string{"chunk", "clock", "index", "dictfile", "pack", "policy", "position", "prefetch",
+			"record", "ring", "ringfile", "delay", "singleflight", "stripe", "torn", "snapshot", "atomicfile",
 			"github.com/cespare/xxhash/v2"},
 		notStd: noHelpers,
 	},
 	"internal/atomicfile": {notStd: noHelpers},
+	"internal/dictfile":   {ours: []string{"atomicfile", "github.com/cespare/xxhash/v2"}},
 	"internal/snapshot":   {ours: []string{"github.com/cespare/xxhash/v2"}, notStd: noHelpers},
 	"internal/chunk":      {ours: []string{"prefetch"}, notStd: noHelpers},
 	"internal/clock":      {notStd: noHelpers},

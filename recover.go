@@ -1,6 +1,7 @@
 package ringcache
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
@@ -11,6 +12,8 @@ import (
 	"time"
 
 	"github.com/ringcache/ringcache/internal/atomicfile"
+	"github.com/ringcache/ringcache/internal/chunk"
+	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/ringfile"
 )
 
@@ -19,6 +22,7 @@ import (
 
 // openInFile returns a cache of geometry g whose rings are in the file at path.
 func openInFile(g geometry, path string) (*Cache, error) {
+	g.dictFile = cmp.Or(g.dictFile, path+".dict")
 	store, h, err := ringfile.Open(path, func() ringfile.Header { return headerFor(g) })
 	if err != nil {
 		return nil, fmt.Errorf("ringcache: %w", asOurs(err))
@@ -126,14 +130,15 @@ func (c *Cache) copyTo(other *Cache) error {
 
 // recover enters what the file has into the cache. Nobody else knows of it yet.
 func (c *Cache) recover() {
-	rings := ringCount * (c.shared.buckets + largeBuckets)
-	chunks, free := c.shared.file.Rings.Chunks(rings)
+	chunks, free := c.shared.file.Rings.Chunks()
 	held := 0
 	all := c.all()
 	for i, b := range all {
-		for in := range b.rings {
-			of := chunks[ringCount*i+in]
-			unused, ok := b.rings[in].Restore(of)
+		for in := range policy.Rings {
+			l := c.shared.file.Rings.Ledger(i, in)
+			of := chunks[l.ID()]
+			delete(chunks, l.ID())
+			unused, ok := c.restoreRing(b, policy.Ring(in), l, of)
 			if !ok {
 				c.shared.recovered.discarded.Add(1)
 			}
@@ -149,6 +154,22 @@ func (c *Cache) recover() {
 	for i := range a.buckets {
 		c.settle(&a.buckets[i])
 	}
+}
+
+// restoreRing gives a bucket's ring the chunks that it held, and returns those that it has no use
+// for: all, where it has no cold part any more. It reports false if something is lost.
+func (c *Cache) restoreRing(
+	b *bucket, in policy.Ring, l *ringfile.Ledger, of []ringfile.Chunk,
+) (unused []chunk.Ref, ok bool) {
+	if in < b.inUse() {
+		return b.ring(in).Restore(of)
+	}
+	for _, ch := range of {
+		l.Drop(ch.Ref)
+		unused = append(unused, ch.Ref)
+	}
+	l.Empty()
+	return unused, len(of) == 0
 }
 
 // inParallel calls fn with each bucket, on all processors.

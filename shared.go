@@ -53,6 +53,7 @@ type geometry struct {
 	withoutDict ValueCompressor // what it has without a dictionary
 	coldShare   float64         // the cold part's share of the memory; 0: as learned
 	byHand      bool            // no goroutine: a test compresses
+	dictFile    string          // where dictionaries are kept; empty: in memory only
 }
 
 // defaultGeometry returns the geometry of a cache of maxBytes.

@@ -34,7 +34,7 @@ const (
 	stateAt = 1 << 10 // in the head: see SetState
 	spansAt = 4 << 10
 
-	bucketSpans = 64 // bytes, a cache line: two words for each of the two rings
+	bucketSpans = 64 // bytes, a cache line: two words for each of the four rings
 	ringSpan    = 16
 	wordSize    = 8
 )
@@ -143,19 +143,19 @@ type Chunk struct {
 
 // Chunks returns the chunks of all extents: those that rings hold, by the number of the
 // ring, and those that nobody holds.
-func (f *File) Chunks(rings int) (held [][]Chunk, free []chunk.Ref) {
-	held = make([][]Chunk, rings)
+func (f *File) Chunks() (held map[uint64][]Chunk, free []chunk.Ref) {
+	held = map[uint64][]Chunk{}
 	for _, r := range *f.extents.Load() {
 		for i := range r.directory {
 			ref := chunk.RefOf(r.chunks[i*f.chunkSize:][:f.chunkSize])
 			entry, ok := unseal(r.directory[i].Load(), uint64(i))
-			owner := int(entry >> slotBits)
-			if !ok || owner == 0 || owner > rings {
+			owner := entry >> slotBits
+			if !ok || owner == 0 {
 				r.directory[i].Store(0)
 				free = append(free, ref)
 				continue
 			}
-			held[owner-1] = append(held[owner-1], Chunk{entry & (1<<slotBits - 1), ref})
+			held[owner] = append(held[owner], Chunk{entry & (1<<slotBits - 1), ref})
 		}
 	}
 	return held, free
@@ -187,11 +187,27 @@ type Ledger struct {
 	span []atomic.Uint64
 }
 
-// Ledger returns that of a ring, one of two of its bucket.
+// Ledger returns that of a ring, one of four of its bucket.
 func (f *File) Ledger(bucket, ring int) *Ledger {
 	at := spansAt + bucket*bucketSpans + ring*ringSpan
-	return &Ledger{file: f, id: uint64(2*bucket+ring) + 1, span: words(f.head[at:], 2)}
+	return &Ledger{file: f, id: ringID(bucket, ring), span: words(f.head[at:], 2)}
 }
+
+// ringID returns the number of a ring. Those of the cold part were added later, and come
+// after all others.
+func ringID(bucket, ring int) uint64 {
+	id := uint64(2*bucket+ring) + 1
+	if ring >= 2 {
+		id += coldIDs - 2
+	}
+	return id
+}
+
+// coldIDs is how many numbers are left to rings that are not of a cold part.
+const coldIDs = 1 << 11
+
+// ID returns the number of the ring.
+func (l *Ledger) ID() uint64 { return l.id }
 
 // SetSpan notes where the ring begins and ends. What lies between is whole (I15).
 func (l *Ledger) SetSpan(tail, head uint64) {
