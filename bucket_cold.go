@@ -110,10 +110,11 @@ func (b *bucket) demoteLocked(in policy.Ring, p index.Place, hd record.Header) b
 	b.appended += n
 	b.policy.Dropped(in)
 	c.from[in]++
-	if to == policy.Cold {
+	full := to == policy.Cold // the queue
+	if full {
 		c.behind++
 	}
-	if q := c.queue(); !c.signalled && q.Size<<1 >= uint64(c.queueMost)<<b.shared.shift {
+	if !c.signalled && (full || c.queue().Size<<1 >= uint64(c.queueMost)<<b.shared.shift) {
 		c.signalled = b.shared.compression.signal(c.number)
 	}
 	return true
@@ -125,21 +126,33 @@ func (b *bucket) demoteLocked(in policy.Ring, p index.Place, hd record.Header) b
 func (b *bucket) makeColdRoomLocked(n int) (to policy.Ring, ok bool) {
 	c := b.cold
 	c.begun = true // from the next look at the limits on, there is room
-	queueMost := max(c.queueMost, b.chunksFor(n))
-	storeMost := b.coldMost(queueMost)
+	q, s, queueMost := c.queue(), c.store(), max(c.queueMost, b.chunksFor(n))
 	for from := c.size(); ; b.dropOldestLocked() {
+		storeMost, dropped := b.storeMostLocked(queueMost), from-c.size()
 		if c.size()+n <= storeMost<<b.shared.shift && c.held() <= c.most { // (I17)
-			if b.extendLocked(c.queue(), n, queueMost) {
+			if b.extendLocked(q, n, queueMost) {
 				return policy.Queue, true
 			}
-			if b.extendLocked(c.store(), n, storeMost) {
+			// A queue without a chunk waits for one that the cold ring gives up.
+			if (q.Held() > 0 || dropped >= shrinkStep) && b.extendLocked(s, n, storeMost) {
 				return policy.Cold, true
 			}
 		}
-		if c.held() == 0 || from-c.size() >= n+shrinkStep {
+		if c.held() == 0 || dropped >= n+shrinkStep {
 			return 0, false
 		}
 	}
+}
+
+// storeMostLocked returns how many chunks the cold ring may hold beside a queue of so many,
+// and has or can get.
+func (b *bucket) storeMostLocked(queueMost int) int {
+	held, most := b.cold.store().Held(), b.coldMost(queueMost)
+	if held >= most {
+		return most
+	}
+	forQueue := max(0, queueMost-b.cold.queue().Held())
+	return min(most, held+max(0, b.moreColdLocked()-forQueue))
 }
 
 // prefetchColdLocked is what prepareLocked does for the cold part: it asks for what is moved
@@ -157,17 +170,23 @@ func (b *bucket) coldMost(queueMost int) int {
 }
 
 // reachLocked returns how many of most chunks a ring of the cold part has or can get for n
-// bytes more. The limits are asked for anew, as they may have changed since a Set began.
+// bytes more.
 func (b *bucket) reachLocked(r *ring.Ring, n, most int) int {
 	held := r.Held()
 	if held >= most || held > 0 && r.Fits(n, held) {
 		return held
 	}
+	return min(most, held+b.moreColdLocked())
+}
+
+// moreColdLocked returns how many chunks more the cold part can get now. The limits are asked
+// for anew, as they may have changed since the Set began.
+func (b *bucket) moreColdLocked() int {
 	more := min(b.limitLocked().cold-b.cold.held(), max(b.shared.pool.Spare(), 0)>>b.shared.shift)
 	if c := b.reserved; c.chunks > 0 {
 		more -= max(0, c.chunks-b.rings[c.ring].Held())
 	}
-	return min(most, held+max(more, 0))
+	return max(more, 0)
 }
 
 // dropOldestLocked evicts the oldest record of the cold part, or gives up an idle chunk.
@@ -272,12 +291,13 @@ func (b *bucket) compressQueue(batch *coldBatch) {
 func (b *bucket) takeWaiting(batch *coldBatch) bool {
 	batch.records, batch.packed = batch.records[:0], batch.packed[:0]
 	batch.taken = batch.taken[:0]
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.lock()
+	defer b.unlock()
 	b.cold.signalled = false
 	if b.closed {
 		return false
 	}
+	b.releaseDeadLocked()
 	q := b.cold.queue()
 	for at := uint64(0); at < q.Size && at < coldBatchBytes && len(batch.records) < coldBatchRecords; {
 		pos := (q.Tail + at) & q.Mask
@@ -297,6 +317,17 @@ func (b *bucket) takeWaiting(batch *coldBatch) bool {
 	return len(batch.records) > 0
 }
 
+// releaseDeadLocked releases the dead records at the queue's tail, which nobody else does.
+func (b *bucket) releaseDeadLocked() {
+	for q := b.cold.queue(); q.Size > 0; {
+		hd, ok := q.Header(q.Tail)
+		if !ok || !hd.Dead {
+			return
+		}
+		q.ReleaseDead(hd)
+	}
+}
+
 // putAway moves the batch's records that are still at the queue's tail to the cold ring.
 // It reports false if that has no room.
 func (b *bucket) putAway(batch *coldBatch) bool {
@@ -308,23 +339,13 @@ func (b *bucket) putAway(batch *coldBatch) bool {
 	q := b.cold.queue()
 	for i := range batch.records {
 		w := &batch.records[i]
-		for q.Size > 0 && q.Live(w.pos) && q.Tail != w.pos {
-			hd, ok := q.Header(q.Tail)
-			if !ok || !hd.Dead {
-				return true // it has come here since: once more
-			}
-			q.ReleaseDead(hd)
-		}
-		if !q.Live(w.pos) || q.Size == 0 {
-			continue // a Set has moved it
+		b.releaseDeadLocked()
+		if q.Size == 0 || q.Tail != w.pos {
+			continue // it was dead, or evicted
 		}
 		hd, ok := q.Header(w.pos)
 		if !ok {
 			return false
-		}
-		if hd.Dead {
-			q.ReleaseDead(hd)
-			continue
 		}
 		p, ok := b.index.Find(w.hash, policy.Queue, w.pos)
 		n := hd.Total()

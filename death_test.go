@@ -47,6 +47,9 @@ func drawDeathOp(life, worker, n uint64) (op deathOp) {
 	op.key = uint16(r.IntN(deathKeys))
 	op.kind = byte(r.IntN(100))
 	op.size = 26 + r.IntN(3)*40 // often as long as the one before
+	if op.key%4 == 3 {
+		op.size += 1200 // so that a small cache becomes full
+	}
 	if op.key < 2 {
 		op.size = 20000 + r.IntN(50000)
 	}
@@ -73,7 +76,7 @@ func deathValue(life, worker, n uint64, op *deathOp) []byte {
 	}
 	v = binary.LittleEndian.AppendUint64(v, uint64(until))
 	for len(v) < op.size {
-		v = append(v, byte(n)+byte(len(v)*7))
+		v = append(v, byte(n)+byte(len(v)%16))
 	}
 	return v
 }
@@ -113,13 +116,12 @@ func TestDeath_Child(t *testing.T) {
 		t.Skip("it is run by the tests below")
 	}
 	var life uint64
-	var policy Policy
+	var kind deathKind
 	var closes bool
-	_, err := fmt.Sscan(os.Getenv(deathFile+"_LIFE"), &life, &policy, &closes)
+	_, err := fmt.Sscan(os.Getenv(deathFile+"_LIFE"), &life, &kind.policy, &kind.cold, &closes)
 	require.NoError(t, err)
 	counts := deathCounts(t, path+".counts")
-	c, err := NewWithOptions(Options{MaxBytes: 64 << 20, Policy: policy, File: path})
-	require.NoError(t, err)
+	c := kind.open(t, path)
 	var wg sync.WaitGroup
 	var stop atomic.Bool
 	for w := range uint64(deathWorkers) {
@@ -132,13 +134,16 @@ func TestDeath_Child(t *testing.T) {
 					panic(err)
 				}
 				counts[w].Store(n + 1)
+				if kind.cold && n%8 == 0 {
+					time.Sleep(50 * time.Microsecond) // else what is compressed has left by the end
+				}
 				if n%64 == 0 {
 					c.Get(nil, deathKey(w, op.key)) // so that there are promotions
 				}
 			}
 		}()
 	}
-	if life%3 == 0 {
+	if life%3 == 0 && !kind.cold {
 		for i := range 4 {
 			time.Sleep(5 * time.Millisecond)
 			require.NoError(t, c.Resize((64+32*(i%2))<<20))
@@ -152,6 +157,25 @@ func TestDeath_Child(t *testing.T) {
 		return
 	}
 	wg.Wait()
+}
+
+// deathKind is the cache of a death: one with room for all, or one that is full and has a
+// cold part.
+type deathKind struct {
+	policy Policy
+	cold   bool
+}
+
+// open opens the cache at path.
+func (k deathKind) open(t testing.TB, path string) *Cache {
+	if !k.cold {
+		c, err := NewWithOptions(Options{MaxBytes: 64 << 20, Policy: k.policy, File: path})
+		require.NoError(t, err)
+		return c
+	}
+	g := withCold(tiny(4, 4096, 72), flateCompressor{})
+	g.policy = k.policy
+	return mustOpen(t, g, path)
 }
 
 // deathModel is what a cache may hold of one key after a death.
@@ -226,13 +250,13 @@ func isDeathValue(v []byte, life, worker, n uint64, op *deathOp) bool {
 
 // dieOnce runs the child for a while and kills it.
 func dieOnce(
-	t testing.TB, path string, life uint64, policy Policy, after time.Duration, closes bool,
+	t testing.TB, path string, life uint64, kind deathKind, after time.Duration, closes bool,
 ) {
 	exe, err := os.Executable()
 	require.NoError(t, err)
 	cmd := exec.Command(exe, "-test.run=^TestDeath_Child$", "-test.count=1")
 	cmd.Env = append(os.Environ(), deathFile+"="+path,
-		fmt.Sprintf("%s_LIFE=%d %d %t", deathFile, life, policy, closes))
+		fmt.Sprintf("%s_LIFE=%d %d %t %t", deathFile, life, kind.policy, kind.cold, closes))
 	out := new(lockedBuffer)
 	cmd.Stdout, cmd.Stderr = out, out
 	require.NoError(t, cmd.Start())
@@ -244,11 +268,11 @@ func dieOnce(
 	require.True(t, killed || err == nil && closes, "child: %v\n%s", err, out)
 }
 
-func testDeaths(t *testing.T, policy Policy, deaths int, seed uint64) {
+func testDeaths(t *testing.T, kind deathKind, deaths int, seed uint64) {
 	path := filepath.Join(t.TempDir(), "cache")
-	r := rand.New(rand.NewPCG(seed, uint64(policy)))
+	r := rand.New(rand.NewPCG(seed, uint64(kind.policy)))
 	model, counts := deathModel{}, deathCounts(t, path+".counts")
-	lost, calls, recoveredOnce := 0, uint64(0), 0
+	lost, calls, recoveredOnce, packed := 0, uint64(0), 0, uint64(0)
 	for life := range uint64(deaths) {
 		if life%15 == 0 { // anew, before so much was written that something is evicted
 			_ = os.Remove(path)
@@ -258,32 +282,37 @@ func testDeaths(t *testing.T, policy Policy, deaths int, seed uint64) {
 			counts[w].Store(0)
 		}
 		closes := life%5 == 4
-		dieOnce(t, path, life, policy, time.Duration(r.IntN(120))*time.Millisecond, closes)
+		dieOnce(t, path, life, kind, time.Duration(r.IntN(120))*time.Millisecond, closes)
 		for w := range uint64(deathWorkers) {
 			done := counts[w].Load()
 			model.note(life, w, done)
 			calls += done
 		}
-		c, err := NewWithOptions(Options{MaxBytes: 64 << 20, Policy: policy, File: path})
-		require.NoError(t, err)
-		var s Stats
-		c.UpdateStats(&s)
-		if s.RecoveredEntries > 0 {
+		c := kind.open(t, path)
+		if c.Stats().RecoveredEntries > 0 {
 			recoveredOnce++
 		}
+		packed += c.countPacked()
 		missing := model.check(t, c)
-		// One under way for each worker, and one that it was moving.
-		require.LessOrEqual(t, missing, 2*deathWorkers, "life %d", life)
+		require.Zero(t, c.Stats().Corruptions, "life %d", life)
+		if !kind.cold { // else some are evicted
+			// One under way for each worker, and one that it was moving.
+			require.LessOrEqual(t, missing, 2*deathWorkers, "life %d", life)
+		}
 		lost += missing
 		if life%2 == 0 {
 			require.NoError(t, c.Close())
 		} else {
+			c.each((*bucket).close) // which changes nothing in the file
 			c.shared.file.Release() // as a process that ends without Close does
-			c.each((*bucket).close)
 		}
 	}
-	t.Logf("%d deaths after %d calls, %d warm, %d entries lost", deaths, calls, recoveredOnce, lost)
+	t.Logf("%d deaths after %d calls, %d warm, %d entries lost, %d packed ones recovered",
+		deaths, calls, recoveredOnce, lost, packed)
 	require.Greater(t, recoveredOnce, deaths/4)
+	if kind.cold {
+		require.Greater(t, packed, uint64(10*deaths))
+	}
 }
 
 func TestDeath_NothingWrongComesBack(t *testing.T) {
@@ -292,7 +321,12 @@ func TestDeath_NothingWrongComesBack(t *testing.T) {
 		deaths = 1000
 	}
 	for _, policy := range []Policy{PolicyS3FIFO, PolicyFIFO} {
-		t.Run(policy.String(), func(t *testing.T) { testDeaths(t, policy, deaths, 1) })
+		t.Run(policy.String(), func(t *testing.T) {
+			testDeaths(t, deathKind{policy: policy}, deaths, 1)
+		})
+		t.Run(policy.String()+", cold part", func(t *testing.T) {
+			testDeaths(t, deathKind{policy: policy, cold: true}, deaths, 1)
+		})
 	}
 }
 

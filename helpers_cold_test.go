@@ -28,6 +28,19 @@ func (c *Cache) compressAll() {
 	}
 }
 
+// countPacked returns how many records are packed.
+func (c *Cache) countPacked() (n uint64) {
+	for i := range c.shared.buckets {
+		b := &c.buckets[i]
+		b.mu.Lock()
+		for _, uses := range b.cold.uses {
+			n += uint64(uses)
+		}
+		b.mu.Unlock()
+	}
+	return n
+}
+
 // flateCompressor is one of the standard library's, with a dictionary of all samples.
 type flateCompressor struct{}
 

@@ -66,9 +66,9 @@ var noHelpers = []string{"os", "log", "testing"}
 // walls has each package of the library by its folder.
 var walls = map[string]wall{
 	".": {
-		ours: []string{"chunk", "clock", "index", "dictfile", "pack", "policy", "position", "prefetch",
-			"record", "ring", "ringfile", "delay", "singleflight", "stripe", "torn", "snapshot", "atomicfile",
-			"github.com/cespare/xxhash/v2"},
+		ours: []string{"chunk", "clock", "index", "dictfile", "pack", "policy", "position",
+			"prefetch", "record", "ring", "ringfile", "delay", "singleflight", "stripe", "torn", "snapshot",
+			"atomicfile", "github.com/cespare/xxhash/v2"},
 		notStd: noHelpers,
 	},
 	"internal/atomicfile": {notStd: noHelpers},
