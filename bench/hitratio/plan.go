@@ -61,6 +61,7 @@ type Plan struct {
 	Load    string
 	Percent float64 // of the footprint: the budget
 	Values  Values
+	Payload string // kind of the values' content (package payload); empty: random
 
 	Scale      int     // see trace.Source.Open
 	Copies     int     // of the key space; 1 for a synthetic load, whatever its scale

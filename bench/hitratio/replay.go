@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"github.com/ringcache/ringcache/bench/payload"
 	"github.com/ringcache/ringcache/bench/store"
 	"github.com/ringcache/ringcache/bench/trace"
 )
@@ -27,11 +28,14 @@ type replayer struct {
 	key   []byte
 	val   []byte // a value is a part of it, with the head of its own
 	dst   []byte
+	fill  *payload.Payload // what values are filled with; nil: with what val has
 
 	// What the last value that was found is, and what notes that.
 	head uint64
 	size int
 	see  func(v []byte)
+
+	failed error // of newReplayer
 
 	Counts
 }
@@ -47,6 +51,9 @@ func newReplayer(p *Plan, s store.Store, t *trace.Trace) *replayer {
 	for i := 0; i+8 <= largest; i += 8 {
 		binary.LittleEndian.PutUint64(r.val[i:], mix(uint64(i))) // nothing that could be compressed
 	}
+	if p.Payload != "" {
+		r.fill, r.failed = payload.New(p.Payload)
+	}
 	r.see = func(v []byte) {
 		r.head, r.size = 0, len(v)
 		if len(v) >= leastValue {
@@ -58,6 +65,9 @@ func newReplayer(p *Plan, s store.Store, t *trace.Trace) *replayer {
 
 // replay makes all requests, each in all key spaces. An error is a wrong value.
 func (r *replayer) replay(t *trace.Trace) error {
+	if r.failed != nil {
+		return r.failed
+	}
 	for i, req := range t.Requests {
 		step := t.Step(i)
 		for c := range r.plan.Copies {
@@ -129,8 +139,12 @@ func (r *replayer) get() bool {
 
 // value returns a value that differs from every other key's.
 func (r *replayer) value(id uint64, size int) []byte {
-	binary.LittleEndian.PutUint64(r.val, head(id))
-	return r.val[:size]
+	v := r.val[:size]
+	if r.fill != nil {
+		r.fill.Fill(v, id)
+	}
+	binary.LittleEndian.PutUint64(v, head(id))
+	return v
 }
 
 func head(id uint64) uint64 { return mix(^id) }

@@ -147,7 +147,7 @@ var HitRatio = []Info{
 // Known returns every store once.
 func Known() []Info {
 	known := slices.Clone(All)
-	for _, info := range HitRatio {
+	for _, info := range slices.Concat(HitRatio, Compressed) {
 		if !slices.Contains(Names(known), info.Name) {
 			known = append(known, info)
 		}

@@ -80,6 +80,7 @@ func (c *comparison) planLoad(src trace.Source) ([]*hitratio.Plan, error) {
 			if err != nil {
 				return nil, err
 			}
+			p.Payload = c.payload
 			plans = append(plans, p)
 		}
 	}
@@ -154,7 +155,7 @@ func (c *comparison) store(ctx context.Context, r result, info store.Info) strin
 	}
 	if r.mode == memoryMode {
 		s.Of = c.memory
-	} else if info.Exact {
+	} else if info.Exact || r.mode == boundMode {
 		s.Guess, s.Tolerance = int(s.Target), 1 // its bound is what is to be equal
 	}
 	r.Outcome, r.err = s.Run(func(nominal int) (*hitratio.Outcome, error) {

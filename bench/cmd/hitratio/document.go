@@ -170,8 +170,14 @@ load. Figures are percent, differences are points; the best store of a row is in
 
 func (s *section) title() string {
 	what := "Equal capacity in bytes of keys and values"
-	if s.mode == memoryMode {
+	switch s.mode {
+	case memoryMode:
 		what = "Equal memory of the process"
+	case boundMode:
+		what = "Equal bounds, as each cache understands them"
+	}
+	if payload := s.results[0].plan.Payload; payload != "" {
+		what += ", values of " + payload
 	}
 	switch s.values {
 	case hitratio.Small:

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"runtime"
 	"slices"
@@ -24,6 +25,7 @@ type options struct {
 	sizes   []float64
 	modes   []string
 	values  []hitratio.Values
+	payload string
 	limits  hitratio.Limits
 	memory  hitratio.Measure
 	workers int
@@ -37,10 +39,11 @@ type options struct {
 const (
 	capacityMode = "capacity"
 	memoryMode   = "memory"
+	boundMode    = "bound"
 )
 
 // tolerance is by how much of the budget a store may be off.
-var tolerance = map[string]float64{capacityMode: 0.01, memoryMode: 0.02}
+var tolerance = map[string]float64{capacityMode: 0.01, memoryMode: 0.02, boundMode: math.Inf(1)}
 
 // raw is the flags as they are.
 type raw struct {
@@ -64,9 +67,11 @@ func parseOptions(args []string, stderr io.Writer) (*options, error) {
 		"`names` of the stores")
 	fs.StringVar(&r.sizes, "sizes", "1,10,30", "cache sizes in `percent` of the footprint")
 	fs.StringVar(&r.modes, "mode", capacityMode,
-		"what is equal for all stores: `modes` capacity, memory or both")
+		"what is equal for all stores: `modes` capacity, memory, or bound: what they are told")
 	fs.StringVar(&r.values, "values", string(hitratio.Sized),
 		"how large values are: `kinds` sized, small (100 bytes), medium (1,000), or several")
+	fs.StringVar(&o.payload, "payload", "",
+		"`kind` of what values are filled with (json, html, proto, random), for stores that compress")
 	fs.StringVar(&r.rss, "rss", "live",
 		"the memory that is equal: `kind` live, without garbage, or peak")
 	fs.IntVar(&r.budgetMB, "budget", int(hitratio.DefaultLimits.MinBudget>>20),
@@ -89,6 +94,9 @@ func parseOptions(args []string, stderr io.Writer) (*options, error) {
 	}
 	if r.quick {
 		r.beQuick(fs)
+	}
+	if o.payload != "" && r.stores == strings.Join(store.Names(store.HitRatio), ",") {
+		r.stores = strings.Join(store.Names(store.Compressed), ",")
 	}
 	return o, o.interpret(r, stderr)
 }
@@ -158,7 +166,7 @@ func (o *options) parseNames(r *raw) error {
 	o.modes = strings.Split(r.modes, ",")
 	for _, mode := range o.modes {
 		if _, ok := tolerance[mode]; !ok {
-			return fmt.Errorf("-mode: %q is neither capacity nor memory", mode)
+			return fmt.Errorf("-mode: %q is neither capacity nor memory nor bound", mode)
 		}
 	}
 	for name := range strings.SplitSeq(r.values, ",") {

@@ -1,0 +1,137 @@
+// Package payload makes values of real content for measurements of compression: pieces of the
+// JSON and HTML files that come with Go and with the modules of this machine, records of
+// protocol buffers, or random bytes. Nothing is downloaded.
+package payload
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// Kinds are the kinds of content.
+var Kinds = []string{"json", "html", "proto", "random"}
+
+// The pool of JSON or HTML has so many bytes at the most, of files of up to mostFile.
+const (
+	mostPool  = 24 << 20
+	mostFile  = 2 << 20
+	leastPool = 1 << 20
+)
+
+// Payload makes values. Equal ids have equal values.
+type Payload struct {
+	kind string
+	pool []byte
+}
+
+// New returns a Payload of one of Kinds.
+func New(kind string) (*Payload, error) {
+	p := &Payload{kind: kind}
+	switch kind {
+	case "proto", "random":
+	case "json", "html":
+		p.pool = gather("." + kind)
+		if len(p.pool) < leastPool {
+			return nil, fmt.Errorf("payload: gather %s files: %d bytes, want %d", kind, len(p.pool), leastPool)
+		}
+	default:
+		return nil, fmt.Errorf("payload: kind %q, known are %s", kind, strings.Join(Kinds, ", "))
+	}
+	return p, nil
+}
+
+// gather joins the files of one extension that come with Go and the modules, each content
+// once.
+func gather(ext string) (pool []byte) {
+	seen := map[string]bool{}
+	for _, root := range []string{goEnv("GOROOT"), goEnv("GOMODCACHE")} {
+		_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || filepath.Ext(path) != ext || len(pool) > mostPool {
+				return nil // what cannot be read is left out
+			}
+			if info, err := d.Info(); err != nil || info.Size() > mostFile {
+				return nil
+			}
+			b, err := os.ReadFile(path)
+			if err != nil || seen[string(b)] {
+				return nil
+			}
+			seen[string(b)] = true
+			pool = append(pool, b...)
+			return nil
+		})
+	}
+	return pool
+}
+
+// goEnv asks the go command for a folder.
+func goEnv(name string) string {
+	out, err := exec.Command("go", "env", name).Output()
+	if errors.Is(err, exec.ErrNotFound) {
+		return ""
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// Fill fills dst with the value of id. Two ids share bytes by chance: where their pieces of
+// the pool overlap.
+func (p *Payload) Fill(dst []byte, id uint64) {
+	r := rand.New(rand.NewPCG(id, 0x5bd1e9955bd1e995))
+	switch p.kind {
+	case "proto":
+		fillProto(dst, r)
+	case "random":
+		for i := range dst {
+			dst[i] = byte(r.Uint32())
+		}
+	default:
+		at := r.IntN(len(p.pool))
+		for n := 0; n < len(dst); at = 0 {
+			n += copy(dst[n:], p.pool[at:])
+		}
+	}
+}
+
+// Size returns the length of the value of id, from 300 to 3,000 bytes.
+func Size(id uint64) int {
+	const least, most = 300, 3000
+	return least + int((id*0x9e3779b97f4a7c15>>32)%(most-least+1))
+}
+
+// words are what the strings of records are made of.
+var words = strings.Fields("account active address alpha amount archive balance batch beta branch " +
+	"cancel card client closed code confirmed country credit customer date daily debit delivery " +
+	"discount email east error express failed first gateway gold group high hour inactive invoice " +
+	"item last limit local market member monthly name network north open order paid partner pending " +
+	"phone premium price product profile purchase queue region refund regular report retail " +
+	"service session shipped silver south standard status stock store street success tax team " +
+	"trial type unit user verified vendor west zone")
+
+// fillProto fills dst with fields of an order as protocol buffers encode them: numbers,
+// times, strings, and lines of items. The last one may be cut off.
+func fillProto(dst []byte, r *rand.Rand) {
+	b := dst[:0:len(dst)]
+	for field := uint64(1); len(b) < len(dst); field = field%14 + 1 {
+		var f []byte
+		switch field % 3 {
+		case 0: // a number
+			f = binary.AppendUvarint(f, field<<3)
+			f = binary.AppendUvarint(f, r.Uint64N(1<<(8+r.IntN(24))))
+		case 1: // a string
+			s := words[r.IntN(len(words))] + "-" + words[r.IntN(len(words))]
+			f = binary.AppendUvarint(f, field<<3|2)
+			f = append(binary.AppendUvarint(f, uint64(len(s))), s...)
+		default: // a time
+			f = binary.AppendUvarint(f, field<<3|1)
+			f = binary.LittleEndian.AppendUint64(f, 1_760_000_000_000+r.Uint64N(1<<32))
+		}
+		b = append(b, f[:min(len(f), len(dst)-len(b))]...)
+	}
+}
