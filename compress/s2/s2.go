@@ -26,12 +26,17 @@ type compressor struct{}
 // ID implements [ringcache.Compressor].
 func (compressor) ID() string { return "s2 raw dictionary, version 1" }
 
-// BuildDict returns the samples, one behind the other, up to 64 KB: S2 needs no more of a
-// dictionary than that it is like the values.
+// BuildDict returns the samples, one behind the other, or where they have more than 64 KB the
+// same part of each, from its beginning: some of all is better than all of some.
 func (compressor) BuildDict(samples [][]byte) []byte {
-	dict := make([]byte, 0, s2.MaxDictSize)
+	total := 0
 	for _, v := range samples {
-		dict = append(dict, v[:min(len(v), s2.MaxDictSize-len(dict))]...)
+		total += len(v)
+	}
+	dict := make([]byte, 0, min(total, s2.MaxDictSize))
+	for _, v := range samples {
+		part := uint64(len(v)) * uint64(cap(dict)) / uint64(max(total, 1))
+		dict = append(dict, v[:part]...)
 	}
 	if len(dict) < s2.MinDictSize {
 		return nil
@@ -41,15 +46,14 @@ func (compressor) BuildDict(samples [][]byte) []byte {
 
 // WithDict implements [ringcache.Compressor].
 func (compressor) WithDict(dict []byte) (ringcache.ValueCompressor, error) {
-	if dict == nil {
+	if len(dict) == 0 {
 		return plain{}, nil
 	}
-	d := s2.MakeDict(dict, nil)
-	if d == nil {
+	if len(dict) < s2.MinDictSize || len(dict) > s2.MaxDictSize {
 		return nil, fmt.Errorf("s2: dictionary of %d bytes, from %d to %d are right",
 			len(dict), s2.MinDictSize, s2.MaxDictSize)
 	}
-	return withDict{d}, nil
+	return withDict{s2.MakeDict(dict, nil)}, nil
 }
 
 // plain compresses without a dictionary.
