@@ -1,0 +1,50 @@
+package zstd_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/compress/zstd"
+)
+
+func TestZstd_CacheReturnsWhatWasSet(t *testing.T) {
+	by, err := zstd.New()
+	require.NoError(t, err)
+	cache, err := ringcache.NewWithOptions(ringcache.Options{
+		MaxBytes: 64 << 20, Compressor: by,
+	})
+	require.NoError(t, err)
+	defer cache.Close()
+
+	_, values := records(t, ".json", 3000)
+	value := func(i int) []byte { return values[i%len(values)][:300+i*37%2701] }
+	key := func(i int) []byte { return fmt.Appendf(nil, "key %d", i) }
+	const entries = 100_000 // 160 MB: more than twice what fits
+	for i := range entries {
+		cache.Set(key(i), value(i))
+		if i%1000 == 0 {
+			time.Sleep(time.Millisecond) // so that the compressor gets its turn on one core
+		}
+	}
+	require.Eventually(t, func() bool { return cache.Stats().Packed > 1000 },
+		20*time.Second, 10*time.Millisecond)
+	hits := 0
+	for i := range entries {
+		if got := cache.Get(nil, key(i)); got != nil {
+			hits++
+			require.Equal(t, string(value(i)), string(got))
+		}
+	}
+	s := cache.Stats()
+	t.Logf("%d hits, of them %d cold; %d packed, %.2f times smaller",
+		hits, s.ColdHits, s.Packed, s.ColdRatio())
+	assert.Positive(t, hits)
+	assert.Positive(t, s.ColdHits)
+	assert.Greater(t, s.ColdRatio(), 1.5)
+	assert.Zero(t, s.PackErrors+s.UnpackErrors+s.Corruptions)
+}
