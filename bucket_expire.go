@@ -32,20 +32,18 @@ type expirer struct {
 	walk    walk
 }
 
-// walk goes over the records that a bucket has when it begins.
+// walk goes over the records that a bucket has when it begins. Ring by ring, as they move:
+// what the goroutine has moved meanwhile is in the ring to come.
 type walk struct {
 	ring policy.Ring
-	pos  uint64               // next record of the ring
-	ends [policy.Rings]uint64 // where it ends in each ring
+	pos  uint64 // next record of the ring
+	end  uint64 // where it ends there: at the head when it came
 }
 
 // walkLocked begins a walk.
 func (b *bucket) walkLocked() walk {
-	w := walk{ring: policy.Small, pos: b.rings[policy.Small].Tail}
-	for in := range b.inUse() {
-		w.ends[in] = b.ring(in).Head()
-	}
-	return w
+	small := &b.rings[policy.Small]
+	return walk{ring: policy.Small, pos: small.Tail, end: small.Head()}
 }
 
 // nextLocked returns the position of the next record in w.ring, or false at the end.
@@ -53,7 +51,7 @@ func (b *bucket) walkLocked() walk {
 func (b *bucket) nextLocked(w *walk) (pos uint64, ok bool) {
 	for {
 		r := b.ring(w.ring)
-		pos, end := (w.pos-r.Tail)&r.Mask, (w.ends[w.ring]-r.Tail)&r.Mask
+		pos, end := (w.pos-r.Tail)&r.Mask, (w.end-r.Tail)&r.Mask
 		if pos > end {
 			w.pos, pos = r.Tail, 0 // the tail has overtaken it
 		}
@@ -64,7 +62,8 @@ func (b *bucket) nextLocked(w *walk) (pos uint64, ok bool) {
 			return 0, false
 		}
 		w.ring++
-		w.pos = b.ring(w.ring).Tail
+		r = b.ring(w.ring)
+		w.pos, w.end = r.Tail, r.Head()
 	}
 }
 

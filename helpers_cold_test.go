@@ -8,6 +8,14 @@ import (
 	"io"
 	"math/rand/v2"
 	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache/internal/index"
+	"github.com/ringcache/ringcache/internal/policy"
+	"github.com/ringcache/ringcache/internal/record"
 )
 
 // Compressors of tests.
@@ -160,4 +168,101 @@ func (v *badValues) Decompress(dst, src []byte, size int) ([]byte, error) {
 	default:
 		return append(dst, make([]byte, size)...), nil
 	}
+}
+
+// packedCache is a cache of one bucket whose goroutine is the test.
+type packedCache struct {
+	*Cache
+	fillers int
+	size    int // of their values
+	now     time.Duration
+	left    []departure
+}
+
+// departure is what OnEvict was told of an entry.
+type departure struct {
+	k, v   string
+	reason Reason
+}
+
+// newPackedCache returns one, made by that Compressor and as shape says.
+func newPackedCache(t testing.TB, by Compressor, shape func(g *geometry)) *packedCache {
+	t.Helper()
+	p := &packedCache{now: time.Minute, size: 300}
+	g := withCold(tiny(1, 1024, 256), by)
+	g.byHand = true
+	g.now = func() time.Duration { return p.now }
+	g.onEvict = func(k, v []byte, reason Reason) {
+		p.left = append(p.left, departure{string(k), string(v), reason})
+	}
+	if shape != nil {
+		shape(&g)
+	}
+	p.Cache = mustCache(t, g)
+	for range 3000 { // the first that the policy drops find no cold part yet
+		p.fill(t)
+		p.compressAll()
+	}
+	require.NotZero(t, p.Stats().Packed)
+	return p
+}
+
+// text returns a value of n bytes that can be compressed, another one for each seed.
+func text(seed, n int) []byte {
+	var b []byte
+	for i := 0; len(b) < n; i++ {
+		b = fmt.Appendf(b, `{"user":%d,"name":"somebody","visits":%d},`, seed, seed*7+i)
+	}
+	return b[:n]
+}
+
+// fill sets an entry that nobody asks for.
+func (p *packedCache) fill(t testing.TB) {
+	t.Helper()
+	p.fillers++
+	require.NoError(t, p.Set(fmt.Appendf(nil, "filler %d", p.fillers), text(p.fillers, p.size)))
+}
+
+// setPacked sets an entry by set, and has it packed by the time that it returns.
+func (p *packedCache) setPacked(t testing.TB, k []byte, set func() error) {
+	t.Helper()
+	require.NoError(t, set())
+	p.sink(t, k)
+	kind, in := p.stored(k)
+	require.Equal(t, [2]any{record.Packed, policy.Cold}, [2]any{kind, in}, "%s is not packed", k)
+}
+
+// sink has the policy drop the entry of k, and compresses what was dropped.
+func (p *packedCache) sink(t testing.TB, k []byte) {
+	t.Helper()
+	p.queue(t, k)
+	p.compressAll()
+}
+
+// queue has the policy drop the entry of k: it is in the queue then.
+func (p *packedCache) queue(t testing.TB, k []byte) {
+	t.Helper()
+	_, in := p.stored(k)
+	for in < policy.Queue {
+		p.compressAll() // the queue has room
+		p.fill(t)
+		_, in = p.stored(k)
+	}
+	require.Equal(t, policy.Queue, in, "%s is not in the queue", k)
+}
+
+// noRing stands for that of a key which is not there.
+const noRing = policy.Rings
+
+// stored returns how the cache has a key, without a trace.
+func (c *Cache) stored(k []byte) (record.Kind, policy.Ring) {
+	h := c.shared.hash(k)
+	b := c.bucket(h)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var f found
+	if !b.find(&f, k, h) {
+		return 0, noRing
+	}
+	return f.Kind, index.Ring(f.Slot)
 }
