@@ -19,8 +19,9 @@ import (
 // A Set moves a victim to the head of the queue. The compressor's goroutine takes records
 // from its tail, compresses them without the lock, and appends them to the cold ring. If
 // the queue is full, the victim goes to the cold ring as it is: no Set waits. Sets alone
-// evict, so the cold ring always has room for all that waits (I17). A hit goes back to main
-// at once (Cache.lookupCold).
+// evict, so the cold ring always has room for all that waits (I17). A second hit goes back
+// to main (Cache.lookupCold). What was hit once is given another round at the cold ring's
+// tail: going back at once would leave a hole for each hit, of which there are many.
 
 const (
 	// One bucket in scoutEach is a scout.
@@ -31,6 +32,9 @@ const (
 
 	// queuePart: the queue may have 1/queuePart of the cold part's chunks.
 	queuePart = 16
+
+	// coldRounds is how many records that were read a Set moves for each that it evicts.
+	coldRounds = 4
 
 	// A batch of the goroutine is so many records, or bytes, under one lock.
 	coldBatchRecords = 16
@@ -100,9 +104,7 @@ func (b *bucket) demoteLocked(in policy.Ring, p index.Place, hd record.Header) b
 	c, from, r := b.cold, &b.rings[in], b.ring(to)
 	pos := r.CopyFrom(from, from.Tail, n)
 	delay.Point()
-	slot := index.WithoutTrial(index.WithoutFreq(p.Slot))
-	slot = index.WithFreq(index.WithPos(slot, to, pos), int(in)) // see origin
-	b.index.Store(p, slot)
+	b.index.Store(p, index.WithPos(index.WithOrigin(p.Slot, in), to, pos))
 	from.Release(uint64(n))
 	from.Count(-1, n, hd.HasExpiry)
 	r.Count(1, n, hd.HasExpiry)
@@ -127,7 +129,7 @@ func (b *bucket) makeColdRoomLocked(n int) (to policy.Ring, ok bool) {
 	c := b.cold
 	c.begun = true // from the next look at the limits on, there is room
 	q, s, queueMost := c.queue(), c.store(), max(c.queueMost, b.chunksFor(n))
-	for from := c.size(); ; b.dropOldestLocked() {
+	for from := c.size(); ; b.evictOldestLocked() {
 		storeMost, dropped := b.storeMostLocked(queueMost), from-c.size()
 		if c.size()+n <= storeMost<<b.shared.shift && c.held() <= c.most { // (I17)
 			if b.extendLocked(q, n, queueMost) {
@@ -187,6 +189,56 @@ func (b *bucket) moreColdLocked() int {
 		more -= max(0, c.chunks-b.rings[c.ring].Held())
 	}
 	return max(more, 0)
+}
+
+// evictOldestLocked evicts the oldest record of the cold part that was not read there, and
+// gives some of those that were another round.
+func (b *bucket) evictOldestLocked() {
+	for range coldRounds {
+		if b.cold.oldest() != policy.Cold || !b.rotateColdLocked() {
+			break
+		}
+	}
+	b.dropOldestLocked()
+}
+
+// rotateColdLocked moves the record at the cold ring's tail to its head if it was read. It
+// reports false if the tail is to be dropped, or passed.
+func (b *bucket) rotateColdLocked() bool {
+	s := b.cold.store()
+	if s.Size == 0 {
+		return false
+	}
+	hd, ok := s.Header(s.Tail)
+	if !ok || hd.Dead || b.shared.Expired(hd.Expiry) {
+		return false
+	}
+	p, ok := b.index.Find(b.keyHash(s, s.Tail, hd), policy.Cold, s.Tail)
+	if !ok || !index.WasRead(p.Slot) {
+		return false
+	}
+	buf := scratches.Get().(*scratch)
+	defer buf.release()
+	n, held := hd.Total(), s.Held()
+	buf.buf, _ = s.Read(buf.buf[:0], s.Tail, n)
+	if hd.Kind == record.Packed {
+		b.cold.count(s.Tail, hd, -1)
+	}
+	s.Release(uint64(n))
+	if s.Extend(uint64(n), held) != nil { // the chunk that the tail left was not to be had again
+		s.Count(-1, n, hd.HasExpiry)
+		b.countEvicted(policy.Cold, hd)
+		return true
+	}
+	pos := s.AppendRecord(buf.buf)
+	if hd.Kind == record.Packed {
+		b.cold.count(pos, hd, 1)
+	}
+	delay.Point()
+	b.index.Store(p, index.WithoutRead(index.WithPos(p.Slot, policy.Cold, pos)))
+	b.noteExpiry(hd.Expiry)
+	b.appended += n
+	return true
 }
 
 // dropOldestLocked evicts the oldest record of the cold part, or gives up an idle chunk.

@@ -236,7 +236,7 @@ func origin(s uint64) policy.Ring {
 	if in := index.Ring(s); !in.IsCold() {
 		return in
 	}
-	return policy.Ring(index.Freq(s) & 1)
+	return index.Origin(s)
 }
 
 // counterFor returns what counts such a lookup.

@@ -15,7 +15,7 @@ import (
 // there any more.
 //
 // The record is copied under the lock, and its value unpacked without one: no code of the
-// user's runs under a lock. Then it goes back to main, if it is still the same.
+// user's runs under a lock. If it was read there before, it goes back to main.
 func (c *Cache) lookupCold(
 	dst, k []byte, h uint64, n *stripe.Counter, mode lookupMode,
 ) (out []byte, expiry uint32, got outcome) {
@@ -40,7 +40,7 @@ func (c *Cache) lookupCold(
 	if mode&counted != 0 {
 		b.coldHits.Add(1)
 	}
-	if mode&touching != 0 {
+	if mode&touching != 0 && index.WasRead(f.Slot) {
 		c.promote(b, &f, k, v, h)
 	}
 	if mode&withValue != 0 {
@@ -67,6 +67,9 @@ func (b *bucket) readCold(f *found, to *scratch, k []byte, h uint64, mode lookup
 		return false
 	}
 	to.buf, _ = f.ring.Read(to.buf[:0], f.valuePos(), f.ValueLen)
+	if mode&touching != 0 && !index.WasRead(f.Slot) {
+		index.MarkRead(f.Group.At(f.I), f.Slot)
+	}
 	return true
 }
 
@@ -113,7 +116,9 @@ func (c *Cache) dropDamaged(b *bucket, was *found, k []byte, h uint64) bool {
 
 // unpackKey has the value of a write's key go to main, so that the write can look at it.
 func (c *Cache) unpackKey(w *write) {
-	_, _, _ = c.lookupCold(nil, w.k, w.h, c.counters.Here(), touching)
+	for range 2 { // the second lookup moves it
+		_, _, _ = c.lookupCold(nil, w.k, w.h, c.counters.Here(), touching)
+	}
 	w.packed, w.silent = false, true // it was counted
 }
 

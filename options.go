@@ -84,10 +84,11 @@ type Options struct {
 
 	// Compressor, if not nil, makes a cache hold more: values that the policy would drop are
 	// compressed and kept in a cold part, of up to half of the memory, where that makes them
-	// a third smaller or more. A Get of one decompresses it, which takes about a microsecond
-	// and a lock, and moves it back. One goroutine compresses; Close ends it. No Set waits for
-	// it: what it has no time for is kept as it is. Dictionaries and buffers of it, some MB,
-	// are on the Go heap. Values above 1/4096 of MaxBytes are not compressed. See package
+	// a fifth smaller or more. A Get of one decompresses it, which takes a lock and about a
+	// microsecond; a second one moves it back. One goroutine compresses, and Close ends it. No
+	// Set waits for it: what it has no time for is kept as it is. Dictionaries and buffers of
+	// it, some MB, are on the Go heap. Values above 1/4096 of MaxBytes are not compressed, nor
+	// are any where fewer than some 16,000 would fit into the cache. See package
 	// [github.com/ringcache/ringcache/compress/s2]. nil, the default, costs nothing.
 	Compressor Compressor
 

@@ -96,6 +96,30 @@ func Bare(s uint64) uint64 { return s &^ (freqMask | trialBit) }
 // WithoutFreq returns slot s with a frequency of 0.
 func WithoutFreq(s uint64) uint64 { return s &^ freqMask }
 
+// A slot of the cold part has other bits in place of a frequency: the ring that the policy
+// dropped its entry from, and whether it was read since it came, or came round again.
+const (
+	originMain = freqOne
+	readBit    = 2 * freqOne
+)
+
+// WithOrigin returns slot s, which was of the policy's rings, as one of the cold part.
+func WithOrigin(s uint64, of policy.Ring) uint64 {
+	return s&^(freqMask|trialBit) | uint64(of)*originMain
+}
+
+// Origin returns the ring that the entry of a slot of the cold part came from.
+func Origin(s uint64) policy.Ring { return policy.Ring(s & originMain / originMain) }
+
+// WasRead reports whether the entry of a slot of the cold part was read there.
+func WasRead(s uint64) bool { return s&readBit != 0 }
+
+// WithoutRead returns slot s of the cold part as one that was not read.
+func WithoutRead(s uint64) uint64 { return s &^ readBit }
+
+// MarkRead notes that the entry of a slot of the cold part, which was read as s, was read.
+func MarkRead(slot *atomic.Uint64, s uint64) { slot.CompareAndSwap(s, s|readBit) }
+
 // Lower returns slot s, which was read, with a frequency that is lower by one.
 func Lower(s uint64) uint64 { return s - freqOne }
 
