@@ -48,6 +48,7 @@ type bucket struct {
 	wanted    int // pages that the index waits for; below 0: that it is going to give up
 	appended  int // bytes appended to the rings since sweepLocked last looked
 	unswept   uint64
+	inserts   uint64      // records of keys that were not there
 	rewrites  uint64      // overwrites in place, but for those of short records (see walker.copyLong)
 	hint      hint        // what is known of the next new record
 	entry     policy.Ring // the ring that it goes to, if anything is
@@ -299,6 +300,9 @@ func (b *bucket) insertLocked(f *found, replace bool, w *write, room int) error 
 		return b.failLocked(w, err)
 	}
 	delay.Point()
+	if !replace && !f.dead {
+		b.inserts++
+	}
 	b.hintLocked(to, w.n, limit, !replace && !f.ghost)
 	b.putSlotLocked(f, replace, w.h, to, pos)
 	b.appended += w.n

@@ -24,7 +24,7 @@ import (
 // tail: going back at once would leave a hole for each hit, of which there are many.
 
 const (
-	// One bucket in scoutEach is a scout.
+	// One bucket in scoutEach is a scout, and one is plain.
 	scoutEach = 32
 
 	// leastCold is how many chunks a cold part has, or none.
@@ -43,8 +43,19 @@ const (
 
 // addColdPart gives a small bucket a cold part.
 func (b *bucket) addColdPart(number int) {
-	b.cold = &coldPart{on: true, number: int32(number), scout: number%scoutEach == 0}
+	b.cold = &coldPart{on: true, number: int32(number), role: roleOf(number)}
 	b.cold.init(b.shared)
+}
+
+// roleOf returns what the cold part of the nth bucket is for.
+func roleOf(number int) coldRole {
+	switch number % scoutEach {
+	case 0:
+		return scout
+	case scoutEach / 2:
+		return plain
+	}
+	return learns
 }
 
 // inUse returns the end of the bucket's rings.
@@ -62,7 +73,7 @@ func (b *bucket) coldLimit(total int) int {
 	if !c.begun {
 		return 0
 	}
-	n := int(b.shared.compression.shareFor(c.scout) * float64(total))
+	n := int(b.shared.compression.shareFor(c.role) * float64(total))
 	if n < leastCold {
 		return 0
 	}

@@ -137,8 +137,29 @@ func compressInBackground(cache weak.Pointer[Cache], s *compression) {
 			}
 			c.buckets[i].compressQueue(&batch)
 			c.renewDicts()
+			if s.isDue() {
+				c.tryShares()
+				s.setShare()
+			}
 		}
 	}
+}
+
+// tryShares compares buckets that always have a cold part with those that never have one:
+// of equal loads, the one that inserts more finds less.
+func (c *Cache) tryShares() {
+	var scouts, plains uint64
+	for i := 0; i < c.shared.buckets; i += scoutEach / 2 {
+		b := &c.buckets[i]
+		b.mu.Lock()
+		if b.cold.role == scout {
+			scouts += b.inserts
+		} else {
+			plains += b.inserts
+		}
+		b.mu.Unlock()
+	}
+	c.shared.compression.trial.Note(scouts, plains)
 }
 
 // renewDicts makes the dictionaries that are due.

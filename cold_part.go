@@ -14,7 +14,7 @@ type coldPart struct {
 	on        bool
 	begun     bool // the policy has dropped something: memory is full
 	signalled bool // the goroutine has been told to look at the queue
-	scout     bool // the share is always the full one, so that the ratio is known
+	role      coldRole
 	number    int32
 	most      int // chunks that the cold part may hold
 	queueMost int // chunks of these for the queue
@@ -22,6 +22,15 @@ type coldPart struct {
 	from      [ringCount]uint32 // records that came from small and main lately
 	behind    uint64            // records that left the queue as they were: it was full
 }
+
+// coldRole tells how a bucket's share is found. Some buckets try what the others learn from.
+type coldRole uint8
+
+const (
+	learns coldRole = iota // what scouts and plain ones teach
+	scout                  // always the full share
+	plain                  // always none
+)
 
 // uses counts the records that were packed with each dictionary.
 type uses [pack.Dicts]int32

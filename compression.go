@@ -27,6 +27,7 @@ type compression struct {
 	// What the goroutine alone knows.
 	classes [pack.Classes]class
 	total   pack.Ratio
+	trial   pack.Trial
 	moved   int // bytes of records since the share was set
 	step    int // bytes after which it is set anew
 	made    int // dictionaries
@@ -143,26 +144,36 @@ func (s *compression) signal(bucket int32) bool {
 }
 
 // shareFor returns the cold part's share of a bucket's memory.
-func (s *compression) shareFor(scout bool) float64 {
+func (s *compression) shareFor(role coldRole) float64 {
 	switch {
 	case s.fixed > 0:
 		return s.fixed
-	case scout:
+	case role == scout:
 		return pack.FullShare
+	case role == plain:
+		return 0
 	}
 	return math.Float64frombits(s.share.Load())
 }
 
-// learn counts a record of from bytes that takes to bytes in the cold part, and moves the
-// share to what the ratio is worth, a 32nd of the memory with each step.
+// learn counts a record of from bytes that takes to bytes in the cold part.
 func (s *compression) learn(from, to int) {
 	s.total.Add(from, to)
-	if s.moved += from; s.moved < s.step {
-		return
-	}
+	s.moved += from
+}
+
+// isDue reports whether the share is to be set anew.
+func (s *compression) isDue() bool { return s.moved >= s.step }
+
+// setShare moves the share to what the ratio is worth, a 32nd of the memory with each step,
+// or to nothing if it does harm.
+func (s *compression) setShare() {
 	s.moved = 0
 	share := math.Float64frombits(s.share.Load())
 	want := pack.ShareFor(s.total.Value())
+	if s.trial.IsHarmful() {
+		want = 0
+	}
 	const most = 1.0 / 32
 	share += min(max(want-share, -most), most)
 	s.share.Store(math.Float64bits(share))
