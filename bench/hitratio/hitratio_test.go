@@ -3,6 +3,7 @@ package hitratio
 import (
 	"encoding/binary"
 	"errors"
+	"runtime"
 	"testing"
 
 	"github.com/ringcache/ringcache/bench/sim"
@@ -124,6 +125,30 @@ func TestRunOnEveryStore(t *testing.T) {
 		if info.Exact && o.Held > p.Budget*101/100 {
 			t.Errorf("%s holds %d bytes of %d", info.Name, o.Held, p.Budget)
 		}
+	}
+}
+
+// TestMemoryIsNotLessThanHeld replays a trace that takes more memory than the cache: that the
+// trace is not needed any more must not count for the store.
+func TestMemoryIsNotLessThanHeld(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux tells what is resident")
+	}
+	p := Plan{Values: Sized, Stretch: 1, Percent: 100, ValueBytes: 1000}
+	long := func() *trace.Trace {
+		tr := &trace.Trace{Keys: 20_000, Requests: make([]trace.Request, 6_000_000)}
+		for i := range tr.Requests {
+			tr.Requests[i].Key = uint32(i % tr.Keys)
+		}
+		return tr
+	}
+	p.measure(long())
+	o, err := run(Spec{Plan: p, Store: "ringcache", Nominal: 64 << 20}, nil, long())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.Held != p.Footprint || o.Memory < o.Held {
+		t.Errorf("%d bytes held of %d, in %d of memory", o.Held, p.Footprint, o.Memory)
 	}
 }
 

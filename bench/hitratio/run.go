@@ -2,6 +2,7 @@ package hitratio
 
 import (
 	"fmt"
+	"runtime"
 	"runtime/debug"
 	"time"
 
@@ -82,6 +83,7 @@ func run(spec Spec, t *trace.Trace) (*Outcome, error) {
 		o.Peak = peak - before
 	}
 	o.Memory = resident() - before
+	runtime.KeepAlive(t) // it is in before too: collected, its bytes would be taken off
 	o.Held = r.held()
 	if err := r.store.Close(); err != nil {
 		return nil, fmt.Errorf("hitratio: close %s: %w", spec.Store, err)

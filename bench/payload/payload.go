@@ -4,7 +4,9 @@
 package payload
 
 import (
+	"bytes"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -64,6 +66,13 @@ func gather(ext string) (pool []byte) {
 				return nil
 			}
 			seen[string(b)] = true
+			if ext == ".json" {
+				var compact bytes.Buffer // as services send it: without indentation
+				if json.Compact(&compact, b) != nil {
+					return nil
+				}
+				b = compact.Bytes()
+			}
 			pool = append(pool, b...)
 			return nil
 		})
