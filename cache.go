@@ -73,7 +73,10 @@ func NewWithOptions(o Options) (*Cache, error) {
 	if o.Compressor != nil {
 		g.compressor = o.Compressor
 		var err error
-		if g.withoutDict, err = o.Compressor.WithDict(nil); err != nil || g.withoutDict == nil {
+		g.withoutDict, err = guarded(func() (ValueCompressor, error) {
+			return o.Compressor.WithDict(nil)
+		})
+		if err != nil || g.withoutDict == nil {
 			return nil, invalid("Compressor cannot do without a dictionary: %v", err)
 		}
 	}

@@ -24,10 +24,11 @@ func (c *Cache) lookupCold(
 	defer value.release()
 	b := c.bucket(h)
 	var f found
-	if !b.readCold(&f, stored, k, h, mode) {
+	d, ok := b.readCold(&f, stored, k, h, mode)
+	if !ok {
 		return dst, 0, retry
 	}
-	v, err := c.valueOf(value.buf[:0], stored.buf, f.Kind)
+	v, err := c.valueOf(value.buf[:0], stored.buf, d)
 	value.buf = v
 	if err != nil {
 		if !c.dropDamaged(b, &f, k, h) {
@@ -49,28 +50,33 @@ func (c *Cache) lookupCold(
 	return dst, f.Expiry, hit
 }
 
-// valueOf appends the value of a record of that kind to dst.
-func (c *Cache) valueOf(dst, stored []byte, kind record.Kind) ([]byte, error) {
-	if kind == record.Packed {
-		return c.shared.compression.unpack(dst, stored)
+// valueOf appends the value of a record to dst, which is packed with d unless that is nil.
+func (c *Cache) valueOf(dst, stored []byte, d *dictionary) ([]byte, error) {
+	if d != nil {
+		return c.shared.compression.unpack(dst, stored, d)
 	}
 	return append(dst, stored...), nil
 }
 
 // readCold copies the value of the key as it is stored, and reports whether the key is in
-// the cold part.
-func (b *bucket) readCold(f *found, to *scratch, k []byte, h uint64, mode lookupMode) bool {
+// the cold part. If the value is packed, it returns the dictionary too.
+func (b *bucket) readCold(
+	f *found, to *scratch, k []byte, h uint64, mode lookupMode,
+) (d *dictionary, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.findLocked(f, k, h) || !index.Ring(f.Slot).IsCold() ||
 		b.shared.Expired(f.Expiry) && !b.isStale(f, mode) {
-		return false
+		return nil, false
 	}
 	to.buf, _ = f.ring.Read(to.buf[:0], f.valuePos(), f.ValueLen)
 	if mode&touching != 0 && !index.WasRead(f.Slot) {
 		index.MarkRead(f.Group.At(f.I), f.Slot)
 	}
-	return true
+	if f.Kind == record.Packed {
+		d = b.shared.compression.dictOf(to.buf)
+	}
+	return d, true
 }
 
 // findAgainLocked looks whether the record that was is still where it was.

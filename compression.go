@@ -229,14 +229,14 @@ const classKnown = 256 << 10
 func (s *compression) compress(dst []byte, cl *class, v []byte) []byte {
 	d, from := s.dicts[cl.dict].Load(), len(dst)
 	out := pack.PrefixOf(cl.dict, v).Append(dst)
-	at := len(out)
-	out, err := guarded(func() ([]byte, error) { return d.values.Compress(out, v) })
-	if err != nil || len(out) < at {
+	at := len(out) // what is before is not for the Compressor, who may return what it likes
+	body, err := guarded(func() ([]byte, error) { return d.values.Compress(out[at:at], v) })
+	if err != nil || len(body) == 0 {
 		s.counts.failed.Add(1)
 		cl.ratio.Add(len(v), len(v))
 		return dst
 	}
-	if len(out)-from > len(v) {
+	if out = append(out, body...); len(out)-from > len(v) {
 		out = dst
 	}
 	cl.ratio.Add(len(v), min(max(len(out)-from, 1), len(v)))
@@ -256,15 +256,20 @@ func guarded[T any](fn func() (T, error)) (v T, err error) {
 	return fn()
 }
 
-// unpack appends the value of a packed one to dst.
-func (s *compression) unpack(dst, packed []byte) ([]byte, error) {
+// dictOf returns the dictionary of a packed value, under the lock of its record: later,
+// another one may have its number. It is never nil.
+func (s *compression) dictOf(packed []byte) *dictionary {
+	if len(packed) > 0 && s.has(packed[0]) {
+		return s.dicts[packed[0]].Load()
+	}
+	return s.dicts[0].Load() // the record is damaged, as unpack will find out
+}
+
+// unpack appends the value of a packed one, which d was used for, to dst.
+func (s *compression) unpack(dst, packed []byte, d *dictionary) ([]byte, error) {
 	p, compressed, err := pack.Parse(packed, int(s.longest.Load()))
 	if err != nil {
 		return dst, err
-	}
-	d := s.dicts[p.Dict].Load()
-	if d == nil {
-		return dst, pack.ErrDamaged
 	}
 	dst = slices.Grow(dst, p.Size)
 	at := len(dst)

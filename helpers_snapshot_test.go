@@ -43,7 +43,8 @@ func contents(t testing.TB, c *Cache) map[string]kept {
 			k, v := string(kv[:hd.KeyLen]), kv[hd.KeyLen:]
 			if hd.Kind == record.Packed {
 				var err error
-				if v, err = c.shared.compression.unpack(nil, v); err != nil {
+				s := c.shared.compression
+				if v, err = s.unpack(nil, v, s.dictOf(v)); err != nil {
 					return // as good as not there
 				}
 			}

@@ -50,7 +50,7 @@ func (r Reason) String() string {
 type evicted struct {
 	k, v   []byte
 	reason Reason
-	packed bool // v is packed still
+	dict   *dictionary // with which v is packed; nil: it is not
 }
 
 // keepEvictedLocked is called for each live record that leaves a ring, while it is still
@@ -64,7 +64,8 @@ func (b *bucket) keepEvictedLocked(r *ring.Ring, pos uint64, hd record.Header, r
 	b.keepEvictionLocked(kv, hd.KeyLen, reason)
 	if hd.Kind == record.Packed {
 		left := *b.evictions
-		left[len(left)-1].packed = true
+		e := &left[len(left)-1]
+		e.dict = b.shared.compression.dictOf(e.v)
 	}
 }
 
@@ -118,8 +119,8 @@ func (s *shared) notifyQuiet(w *write) {
 	left := *w.evictions
 	w.evictions = nil
 	for _, e := range left {
-		if e.packed {
-			v, err := s.compression.unpack(nil, e.v)
+		if e.dict != nil {
+			v, err := s.compression.unpack(nil, e.v, e.dict)
 			if err != nil {
 				continue // nobody can tell what it was
 			}

@@ -143,7 +143,7 @@ func TestMemoryIsNotLessThanHeld(t *testing.T) {
 		return tr
 	}
 	p.measure(long())
-	o, err := run(Spec{Plan: p, Store: "ringcache", Nominal: 64 << 20}, nil, long())
+	o, err := run(Spec{Plan: p, Store: "ringcache", Nominal: 64 << 20}, long())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,388 @@
+package ringcache
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache/internal/pack"
+	"github.com/ringcache/ringcache/internal/policy"
+	"github.com/ringcache/ringcache/internal/record"
+)
+
+// funcCompressor is one of three functions; a nil one is flateCompressor's.
+type funcCompressor struct {
+	flateCompressor
+	build      func(samples [][]byte) []byte
+	with       func(dict []byte) (ValueCompressor, error)
+	compress   func(dst, src []byte) ([]byte, error)
+	decompress func(dst, src []byte, size int) ([]byte, error)
+}
+
+func (f *funcCompressor) BuildDict(samples [][]byte) []byte {
+	if f.build != nil {
+		return f.build(samples)
+	}
+	return f.flateCompressor.BuildDict(samples)
+}
+
+func (f *funcCompressor) WithDict(dict []byte) (ValueCompressor, error) {
+	if f.with != nil {
+		return f.with(dict)
+	}
+	v, err := f.flateCompressor.WithDict(dict)
+	return &funcValues{v, f}, err
+}
+
+type funcValues struct {
+	ValueCompressor
+	f *funcCompressor
+}
+
+func (v *funcValues) Compress(dst, src []byte) ([]byte, error) {
+	if v.f.compress != nil {
+		return v.f.compress(dst, src)
+	}
+	return v.ValueCompressor.Compress(dst, src)
+}
+
+func (v *funcValues) Decompress(dst, src []byte, size int) ([]byte, error) {
+	if v.f.decompress != nil {
+		return v.f.decompress(dst, src, size)
+	}
+	return v.ValueCompressor.Decompress(dst, src, size)
+}
+
+var errBad = errors.New("bad compressor")
+
+// requireTrue fails if the cache has another value for a key than the one that was set.
+func (p *packedCache) requireTrue(t *testing.T) (hits int) {
+	t.Helper()
+	for id := 1; id <= p.fillers; id++ {
+		if v, ok := p.HasGet(nil, fmt.Appendf(nil, "filler %d", id)); ok {
+			require.Equal(t, string(text(id, p.size)), string(v), "filler %d", id)
+			hits++
+		}
+	}
+	return hits
+}
+
+// Whatever Compress does, the value stays as it is, or is a miss, and the goroutine goes on.
+func TestCompression_BadCompress(t *testing.T) {
+	var kept []byte
+	for name, bad := range map[string]func(dst, src []byte) ([]byte, error){
+		"error":             func(dst, _ []byte) ([]byte, error) { return dst, errBad },
+		"panic":             func([]byte, []byte) ([]byte, error) { panic("bad") },
+		"panic of an error": func([]byte, []byte) ([]byte, error) { panic(errBad) },
+		"nil":               func([]byte, []byte) ([]byte, error) { return nil, nil },
+		"nothing":           func(dst, _ []byte) ([]byte, error) { return dst, nil },
+		"more":              func(dst, src []byte) ([]byte, error) { return append(append(dst, src...), src...), nil },
+		"as it is":          func(dst, src []byte) ([]byte, error) { return append(dst, src...), nil },
+		"not appended": func(_, src []byte) ([]byte, error) {
+			b := make([]byte, len(src)/2)
+			for i := range b {
+				b[i] = 0xff // no dictionary has this number
+			}
+			return b, nil
+		},
+		"another's array": func(_, src []byte) ([]byte, error) { return src[:len(src)/2], nil },
+		"writes before dst": func(dst, src []byte) ([]byte, error) {
+			for i := range dst {
+				dst[i] = 0xff
+			}
+			return append(dst, src[:len(src)/3]...), nil
+		},
+		"keeps dst": func(dst, src []byte) ([]byte, error) {
+			for i := range kept {
+				kept[i] = 0xff
+			}
+			kept = append(dst, src[:len(src)/2]...)
+			return kept, nil
+		},
+		"other bytes": func(dst, src []byte) ([]byte, error) { return append(dst, src[:40]...), nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			by := &funcCompressor{}
+			p := newPackedCache(t, by, nil)
+			good := p.Stats()
+			by.compress = bad
+			for range 300 {
+				p.fill(t)
+				p.compressAll()
+			}
+			require.NoError(t, p.validate())
+			s := p.Stats()
+			moved := s.Packed - good.Packed + s.PackErrors - good.PackErrors
+			switch name {
+			case "error", "panic", "panic of an error", "nil", "nothing":
+				require.Greater(t, s.PackErrors, good.PackErrors+100)
+				require.Equal(t, good.Packed, s.Packed)
+			case "more", "as it is":
+				require.Equal(t, good.Packed, s.Packed)
+			default:
+				require.Greater(t, moved, uint64(100))
+			}
+			require.Greater(t, p.requireTrue(t), 300)
+			by.compress = nil
+			for range 1000 {
+				p.fill(t)
+				p.compressAll()
+			}
+			require.Greater(t, p.Stats().Packed, s.Packed, "it works again")
+			p.requireTrue(t)
+		})
+	}
+}
+
+// Whatever Decompress does, the entry is a miss, and counted.
+func TestCompression_BadDecompress(t *testing.T) {
+	for name, bad := range map[string]func(dst, src []byte, size int) ([]byte, error){
+		"error": func(dst, _ []byte, _ int) ([]byte, error) { return dst, errBad },
+		"value and error": func(dst, _ []byte, size int) ([]byte, error) {
+			return append(dst, make([]byte, size)...), errBad
+		},
+		"panic": func([]byte, []byte, int) ([]byte, error) { panic("bad") },
+		"nil":   func([]byte, []byte, int) ([]byte, error) { return nil, nil },
+		"less":  func(dst, _ []byte, size int) ([]byte, error) { return append(dst, make([]byte, size-1)...), nil },
+		"more": func(dst, _ []byte, size int) ([]byte, error) {
+			return append(dst, make([]byte, size+1)...), nil
+		},
+		"other bytes": func(dst, _ []byte, size int) ([]byte, error) {
+			return append(dst, make([]byte, size)...), nil
+		},
+		"src": func(_, src []byte, _ int) ([]byte, error) { return src, nil },
+		"changes src": func(dst, src []byte, size int) ([]byte, error) {
+			clear(src)
+			return append(dst, src...), nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			by := &funcCompressor{}
+			p := newPackedCache(t, by, nil)
+			p.setPacked(t, packedKey, func() error { return p.Set(packedKey, packedValue) })
+			by.decompress = bad
+			before := p.Stats()
+			_, ok := p.HasGet(nil, packedKey)
+			require.False(t, ok)
+			s := p.Stats()
+			require.Equal(t, before.Misses+1, s.Misses)
+			require.Equal(t, before.UnpackErrors+1, s.UnpackErrors)
+			require.Equal(t, before.Corruptions+1, s.Corruptions)
+			require.Equal(t, before.ColdHits, s.ColdHits)
+			_, in := p.stored(packedKey)
+			require.Equal(t, policy.Ring(noRing), in, "it is gone")
+			require.NoError(t, p.validate())
+			require.NoError(t, p.Append(packedKey, []byte("anew")))
+			require.Equal(t, "anew", string(p.Get(nil, packedKey)))
+			by.decompress = nil
+			p.requireTrue(t)
+		})
+	}
+}
+
+// A Compressor that cannot do without a dictionary is refused.
+func TestCompression_WithDictFailsAtFirst(t *testing.T) {
+	for name, with := range map[string]func([]byte) (ValueCompressor, error){
+		"error": func([]byte) (ValueCompressor, error) { return nil, errBad },
+		"nil":   func([]byte) (ValueCompressor, error) { return nil, nil },
+		"panic": func([]byte) (ValueCompressor, error) { panic("bad") },
+	} {
+		_, err := NewWithOptions(Options{MaxBytes: 32 << 20, Compressor: &funcCompressor{with: with}})
+		require.ErrorIs(t, err, ErrInvalidOptions, name)
+		require.ErrorContains(t, err, "Compressor", name)
+	}
+}
+
+// Without a dictionary, because that fails or is not needed, values are packed nonetheless.
+func TestCompression_BadDictionaries(t *testing.T) {
+	with := func(v ValueCompressor, err error) func(dict []byte) (ValueCompressor, error) {
+		return func(dict []byte) (ValueCompressor, error) {
+			if dict == nil {
+				return flateCompressor{}.WithDict(nil)
+			}
+			return v, err
+		}
+	}
+	for name, by := range map[string]*funcCompressor{
+		"none needed":      {build: func([][]byte) []byte { return nil }},
+		"BuildDict panics": {build: func([][]byte) []byte { panic("bad") }},
+		"WithDict fails":   {with: with(nil, errBad)},
+		"WithDict is nil":  {with: with(nil, nil)},
+		"WithDict panics": {with: func(dict []byte) (ValueCompressor, error) {
+			if dict != nil {
+				panic("bad")
+			}
+			return flateCompressor{}.WithDict(nil)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPackedCache(t, by, nil)
+			before := p.Stats()
+			require.Equal(t, name != "none needed", before.PackErrors > 0)
+			for range 300 {
+				p.fill(t)
+				p.compressAll()
+			}
+			require.Greater(t, p.Stats().Packed, before.Packed)
+			require.Greater(t, p.requireTrue(t), 300)
+		})
+	}
+}
+
+// A dictionary's number is not given to another one while records need it, however many
+// are made.
+func TestCompression_NumbersOfDictionariesAreUsedAgain(t *testing.T) {
+	var built atomic.Int32
+	by := &funcCompressor{}
+	by.build = func(samples [][]byte) []byte {
+		built.Add(1)
+		return by.flateCompressor.BuildDict(samples)
+	}
+	p := newPackedCache(t, by, nil)
+	s := p.shared.compression
+	for i := range 40 {
+		for range 200 {
+			p.fill(t)
+			p.compressAll()
+		}
+		cl := &s.classes[pack.ClassOf(p.size)]
+		for j := range 1000 { // as if values were of another kind now
+			cl.samples.Add(fmt.Appendf(nil, "%d %d %d %d", i, j, i*j, i^j))
+		}
+		before := cl.dict
+		p.renewDicts()
+		require.NotEqual(t, before, cl.dict, "round %d: there is one that no record needs", i)
+		require.NoError(t, p.validate())
+	}
+	require.Greater(t, built.Load(), int32(35))
+	require.Greater(t, p.requireTrue(t), 300)
+	require.Zero(t, p.Stats().UnpackErrors)
+}
+
+// OnEvict hears of a packed value, even if the number of its dictionary is given to another
+// one before it is unpacked: no record needs it any more.
+func TestCompression_OnEvictHasTheDictionary(t *testing.T) {
+	heard := ""
+	p := newPackedCache(t, flateCompressor{}, nil)
+	p.setPacked(t, packedKey, func() error { return p.Set(packedKey, packedValue) })
+	p.shared.onEvict = func(_, v []byte, _ Reason) { heard = string(v) }
+	w := write{k: packedKey, h: p.shared.hash(packedKey), reason: EvictDeleted, quiet: true}
+	require.Positive(t, countUses(&p.buckets[0])[1], "packed with a dictionary")
+	found, err := p.remove(&w, nil)
+	require.NoError(t, err)
+	require.True(t, found)
+	for i := 1; i < pack.Dicts; i++ { // as renew does
+		d, err := p.shared.compression.open(fmt.Appendf(nil, "another dictionary %d", i))
+		require.NoError(t, err)
+		p.shared.compression.dicts[i].Store(d)
+	}
+	p.shared.notifyQuiet(&w)
+	require.Equal(t, string(packedValue), heard)
+}
+
+// Whatever bit of a packed record flips, its entry is a miss, or as it was; nothing else
+// happens.
+func TestCompression_DamagedBits(t *testing.T) {
+	p := newPackedCache(t, flateCompressor{}, nil)
+	b := &p.buckets[0]
+	misses := 0
+	for range 400 {
+		p.setPacked(t, packedKey, func() error { return p.Set(packedKey, packedValue) })
+		h := p.shared.hash(packedKey)
+		b.mu.Lock()
+		var f found
+		require.True(t, b.find(&f, packedKey, h))
+		at := rand.IntN(f.ValueLen)
+		f.ring.Run(f.valuePos() + uint64(at))[0] ^= 1 << rand.IntN(8)
+		b.mu.Unlock()
+		before := p.Stats()
+		v, ok := p.HasGet(nil, packedKey)
+		if ok {
+			require.Equal(t, string(packedValue), string(v), "byte %d", at)
+			continue
+		}
+		misses++
+		require.Equal(t, before.Corruptions+1, p.Stats().Corruptions)
+	}
+	require.Greater(t, misses, 300)
+	// A number that no dictionary has, in place of another's, is one count too many, or few.
+	b.cold.uses = countUses(b)
+	require.NoError(t, p.validate())
+}
+
+// countUses counts what coldPart.uses is.
+func countUses(b *bucket) (n uses) {
+	_ = validateRing(b.cold.store(), func(pos uint64, hd record.Header) error {
+		if hd.Kind == record.Packed && !hd.Dead {
+			if dict := b.cold.dictOf(pos, hd); dict < pack.Dicts {
+				n[dict]++
+			}
+		}
+		return nil
+	})
+	return n
+}
+
+// The memory of the cold part may be written to by somebody else: no call hangs or panics,
+// and no value is another's.
+func TestCompression_DamagedRing(t *testing.T) {
+	for seed := range uint64(20) {
+		rnd := newRand(seed)
+		g := withCold(tiny(1, 1024, 256), flateCompressor{})
+		g.byHand = true
+		c := newCache(g)
+		p := &packedCache{Cache: c, size: 300}
+		for range 2000 {
+			p.fill(t)
+			p.compressAll()
+		}
+		b := &c.buckets[0]
+		for range 20 {
+			b.mu.Lock()
+			r := b.cold.store()
+			if rnd.IntN(4) == 0 {
+				r = b.cold.queue()
+			}
+			if r.Size > 0 {
+				pos := r.Tail + rnd.Uint64N(r.Size)
+				r.Run(pos)[0] ^= 1 << rnd.IntN(8)
+			}
+			b.mu.Unlock()
+			for range 50 {
+				p.fill(t)
+				p.compressAll()
+			}
+			for id := p.fillers - 1500; id < p.fillers; id += 7 {
+				_ = c.Get(nil, fmt.Appendf(nil, "filler %d", id))
+			}
+			for range c.All() {
+			}
+			c.DeleteExpired()
+		}
+		assert.NotPanics(t, c.Reset)
+		require.NoError(t, c.Close())
+	}
+}
+
+// What a damaged record says of its length takes no memory beyond the bound.
+func TestCompression_HugeLengthAllocatesNothing(t *testing.T) {
+	p := newPackedCache(t, flateCompressor{}, nil)
+	s := p.shared.compression
+	packed := pack.Prefix{Dict: 0, Check: 1, Size: 1 << 30}.Append(nil)
+	_, err := s.unpack(nil, packed, s.dictOf(packed))
+	require.ErrorIs(t, err, pack.ErrDamaged)
+	packed = append(packed[:5], binary.AppendUvarint(nil, 1<<63)...)
+	_, err = s.unpack(nil, packed, s.dictOf(packed))
+	require.ErrorIs(t, err, pack.ErrDamaged)
+	require.Less(t, testing.Benchmark(func(b *testing.B) {
+		for range b.N {
+			_, _ = s.unpack(nil, packed, s.dictOf(packed))
+		}
+	}).AllocedBytesPerOp(), int64(1024))
+}
