@@ -82,8 +82,10 @@ func TestCompression_BadCompress(t *testing.T) {
 		"panic of an error": func([]byte, []byte) ([]byte, error) { panic(errBad) },
 		"nil":               func([]byte, []byte) ([]byte, error) { return nil, nil },
 		"nothing":           func(dst, _ []byte) ([]byte, error) { return dst, nil },
-		"more":              func(dst, src []byte) ([]byte, error) { return append(append(dst, src...), src...), nil },
-		"as it is":          func(dst, src []byte) ([]byte, error) { return append(dst, src...), nil },
+		"more": func(dst, src []byte) ([]byte, error) {
+			return append(append(dst, src...), src...), nil
+		},
+		"as it is": func(dst, src []byte) ([]byte, error) { return append(dst, src...), nil },
 		"not appended": func(_, src []byte) ([]byte, error) {
 			b := make([]byte, len(src)/2)
 			for i := range b {
@@ -149,7 +151,9 @@ func TestCompression_BadDecompress(t *testing.T) {
 		},
 		"panic": func([]byte, []byte, int) ([]byte, error) { panic("bad") },
 		"nil":   func([]byte, []byte, int) ([]byte, error) { return nil, nil },
-		"less":  func(dst, _ []byte, size int) ([]byte, error) { return append(dst, make([]byte, size-1)...), nil },
+		"less": func(dst, _ []byte, size int) ([]byte, error) {
+			return append(dst, make([]byte, size-1)...), nil
+		},
 		"more": func(dst, _ []byte, size int) ([]byte, error) {
 			return append(dst, make([]byte, size+1)...), nil
 		},
@@ -292,7 +296,8 @@ func TestCompression_DamagedBits(t *testing.T) {
 	p := newPackedCache(t, flateCompressor{}, nil)
 	b := &p.buckets[0]
 	misses := 0
-	for range 400 {
+	for range 50 {
+		p.Del(packedKey) // it begins in small again
 		p.setPacked(t, packedKey, func() error { return p.Set(packedKey, packedValue) })
 		h := p.shared.hash(packedKey)
 		b.mu.Lock()
@@ -310,7 +315,7 @@ func TestCompression_DamagedBits(t *testing.T) {
 		misses++
 		require.Equal(t, before.Corruptions+1, p.Stats().Corruptions)
 	}
-	require.Greater(t, misses, 300)
+	require.Greater(t, misses, 30)
 	// A number that no dictionary has, in place of another's, is one count too many, or few.
 	b.cold.uses = countUses(b)
 	require.NoError(t, p.validate())
@@ -380,9 +385,9 @@ func TestCompression_HugeLengthAllocatesNothing(t *testing.T) {
 	packed = append(packed[:5], binary.AppendUvarint(nil, 1<<63)...)
 	_, err = s.unpack(nil, packed, s.dictOf(packed))
 	require.ErrorIs(t, err, pack.ErrDamaged)
-	require.Less(t, testing.Benchmark(func(b *testing.B) {
-		for range b.N {
+	if !raceEnabled {
+		require.Zero(t, testing.AllocsPerRun(100, func() {
 			_, _ = s.unpack(nil, packed, s.dictOf(packed))
-		}
-	}).AllocedBytesPerOp(), int64(1024))
+		}))
+	}
 }

@@ -91,6 +91,9 @@ func (b *bucket) validateLocked(large map[int]int) error {
 		}
 		delete(records, at)
 	})
+	if err := b.validateColdLocked(); err != nil {
+		errs = append(errs, err)
+	}
 	if used != b.index.Used() {
 		failf("I9: counts %v slots of the rings, has %v", b.index.Used(), used)
 	}
@@ -98,6 +101,45 @@ func (b *bucket) validateLocked(large map[int]int) error {
 		failf("I7: %d live records have no slot", len(records))
 	}
 	return errors.Join(errs...)
+}
+
+// validateColdLocked checks the cold part of a bucket.
+func (b *bucket) validateColdLocked() error {
+	c := b.cold
+	if !c.on {
+		if c != &b.shared.noCold || c.size()+c.entries()+c.queue().Held()+c.store().Held() != 0 {
+			return errors.New("a bucket without a cold part has something in it")
+		}
+		return nil
+	}
+	if b.large || c.held() > 0 && !c.begun {
+		return fmt.Errorf("the cold part holds %d chunks, and has not begun (or large: %v)",
+			c.held(), b.large)
+	}
+	for in := range b.inUse() {
+		err := validateRing(b.ring(in), func(pos uint64, hd record.Header) error {
+			switch {
+			case hd.Dead || hd.Kind == record.Value:
+			case hd.Kind == record.Packed && in != policy.Cold:
+				return fmt.Errorf("a packed record in ring %d", in)
+			case hd.Kind == record.Negative && in.IsCold():
+				return fmt.Errorf("a negative entry in ring %d", in)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if uses := countUses(b); uses != c.uses {
+		return fmt.Errorf("counts the uses of dictionaries %v, has %v", uses, c.uses)
+	}
+	for i, n := range c.uses {
+		if n > 0 && b.shared.compression.dicts[i].Load() == nil {
+			return fmt.Errorf("%d records need dictionary %d, which is none", n, i)
+		}
+	}
+	return nil
 }
 
 // validateRing checks a ring, and calls fn with each record, dead ones too.

@@ -1,0 +1,143 @@
+package ringcache
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+	"weak"
+
+	"github.com/stretchr/testify/require"
+)
+
+// goroutinesOfCold counts those that compress.
+func goroutinesOfCold() int {
+	buf := make([]byte, 1<<20)
+	buf = buf[:runtime.Stack(buf, true)]
+	n := 0
+	for stack := range strings.SplitSeq(string(buf), "\n\n") {
+		if strings.Contains(stack, "ringcache.compressInBackground(") {
+			n++
+		}
+	}
+	return n
+}
+
+// coldCache returns a cache whose goroutine runs, of one bucket.
+func coldCache(by Compressor) *packedCache {
+	return &packedCache{Cache: newCache(withCold(tiny(1, 1024, 256), by)), size: 300}
+}
+
+// There is a goroutine only with a Compressor, and it ends with Close.
+func TestCold_GoroutineEndsWithClose(t *testing.T) {
+	c := newCache(tiny(1, 1024, 256))
+	require.Zero(t, goroutinesOfCold())
+	require.NoError(t, c.Close())
+	p := coldCache(flateCompressor{})
+	require.Eventually(t, func() bool { return goroutinesOfCold() == 1 }, hangLimit, time.Millisecond)
+	for p.Stats().Packed == 0 {
+		p.fill(t)
+	}
+	require.NoError(t, p.Close())
+	require.NoError(t, p.Close())
+	require.Eventually(t, func() bool { return goroutinesOfCold() == 0 }, hangLimit, time.Millisecond)
+	require.False(t, p.Has([]byte("filler 1")))
+}
+
+// A cache that nobody has any more is collected, and its goroutine ends.
+func TestCold_GoroutineEndsWithTheCache(t *testing.T) {
+	ref := func() weak.Pointer[Cache] {
+		p := coldCache(flateCompressor{})
+		for p.Stats().Packed == 0 {
+			p.fill(t)
+		}
+		return weak.Make(p.Cache)
+	}()
+	require.Eventually(t, func() bool {
+		runtime.GC()
+		return ref.Value() == nil && goroutinesOfCold() == 0
+	}, hangLimit, time.Millisecond)
+}
+
+// While the Compressor does not return, Sets go on, and the cache can be closed.
+func TestCold_NobodyWaitsForTheCompressor(t *testing.T) {
+	release, entered := make(chan struct{}), make(chan struct{}, 100)
+	by := &funcCompressor{}
+	by.compress = func(dst, _ []byte) ([]byte, error) {
+		entered <- struct{}{}
+		<-release
+		return dst, errBad
+	}
+	p := coldCache(by)
+	require.NoError(t, inTime(func() error {
+		for range 5000 { // more than it holds
+			p.fill(t)
+		}
+		return nil
+	}))
+	<-entered
+	s := p.Stats()
+	require.Greater(t, s.UnpackedBehind, uint64(2000))
+	require.Zero(t, s.Packed)
+	require.Equal(t, 5000, p.Len()+int(s.EvictedEntries))
+	require.Greater(t, p.requireTrue(t), 400)
+	require.NoError(t, p.validate())
+	require.NoError(t, inTime(p.Close))
+	close(release)
+	require.Eventually(t, func() bool { return goroutinesOfCold() == 0 }, hangLimit, time.Millisecond)
+}
+
+// No lock is held while a function of the Compressor runs: it may call every method.
+func TestCold_CompressorMayCallEveryMethod(t *testing.T) {
+	good, err := flateCompressor{}.WithDict(nil)
+	require.NoError(t, err)
+	for _, place := range []string{"Compress", "Decompress", "BuildDict", "WithDict"} {
+		for _, call := range everyCall() {
+			by := &funcCompressor{}
+			var p *packedCache
+			armed, called := false, false
+			inner := func(in string) {
+				if armed && in == place {
+					armed, called = false, true
+					call.do(p.Cache, packedKey, packedValue)
+					call.do(p.Cache, fmt.Appendf(nil, "filler %d", p.fillers), packedValue)
+				}
+			}
+			by.compress = func(dst, src []byte) ([]byte, error) {
+				inner("Compress")
+				return good.Compress(dst, src)
+			}
+			by.decompress = func(dst, src []byte, size int) ([]byte, error) {
+				inner("Decompress")
+				return good.Decompress(dst, src, size)
+			}
+			by.build = func(samples [][]byte) []byte {
+				inner("BuildDict")
+				return by.flateCompressor.BuildDict(samples)
+			}
+			by.with = func(dict []byte) (ValueCompressor, error) {
+				inner("WithDict")
+				v, err := by.flateCompressor.WithDict(dict)
+				return &funcValues{v, by}, err
+			}
+			g := withCold(tiny(1, 1024, 64), by)
+			g.byHand = true
+			p = &packedCache{Cache: newCache(g), size: 300}
+			require.NoError(t, inTime(func() error {
+				for range 500 {
+					p.fill(t)
+					p.compressAll()
+				}
+				armed = true
+				for i := 0; i < 2000 && !called; i++ {
+					p.fill(t)
+					p.compressAll()
+					_, _ = p.HasGet(nil, fmt.Appendf(nil, "filler %d", max(1, p.fillers-150)))
+				}
+				return p.Close()
+			}), "%s within %s", call.name, place)
+			require.True(t, called, "%s within %s: the test proves nothing", call.name, place)
+		}
+	}
+}

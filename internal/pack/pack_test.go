@@ -1,0 +1,187 @@
+package pack
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestPrefix_ComesBack(t *testing.T) {
+	for _, n := range []int{0, 1, 127, 128, 1 << 14, 1 << 20} {
+		v := make([]byte, n)
+		p := PrefixOf(Dicts-1, v)
+		b := append(p.Append([]byte("before")), "compressed"...)[len("before"):]
+		got, compressed, err := Parse(b, n)
+		require.NoError(t, err, "%d bytes", n)
+		require.Equal(t, p, got)
+		require.Equal(t, "compressed", string(compressed))
+		require.LessOrEqual(t, len(p.Append(nil)), MaxPrefix)
+		require.True(t, got.Is(v))
+		require.False(t, got.Is(append(v, 0)))
+		if n > 0 {
+			v[n/2] ^= 1
+			require.False(t, got.Is(v), "%d bytes, one of them another", n)
+		}
+	}
+}
+
+func TestParse_Refuses(t *testing.T) {
+	whole := PrefixOf(1, make([]byte, 300)).Append(nil)
+	for n := range whole {
+		_, _, err := Parse(whole[:n], 1000)
+		require.ErrorIs(t, err, ErrDamaged, "the first %d bytes", n)
+	}
+	_, _, err := Parse(whole, 299)
+	require.ErrorIs(t, err, ErrDamaged, "longer than the longest")
+	whole[0] = Dicts
+	_, _, err = Parse(whole, 1000)
+	require.ErrorIs(t, err, ErrDamaged, "no such dictionary")
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(nil), 0)
+	f.Add(PrefixOf(3, []byte("value")).Append(nil), 10)
+	f.Add([]byte{0, 1, 2, 3, 4, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}, 1<<30)
+	f.Fuzz(func(t *testing.T, b []byte, most int) {
+		most = max(most, 0)
+		p, compressed, err := Parse(b, most)
+		if err != nil {
+			require.ErrorIs(t, err, ErrDamaged)
+			return
+		}
+		require.Less(t, p.Dict, uint8(Dicts))
+		require.True(t, p.Size >= 0 && p.Size <= most)
+		again, rest, err := Parse(append(p.Append(nil), compressed...), most)
+		require.NoError(t, err)
+		require.Equal(t, p, again)
+		require.Equal(t, compressed, rest)
+	})
+}
+
+func TestIsOpaque(t *testing.T) {
+	random := make([]byte, 1<<20)
+	src := rand.NewChaCha8([32]byte{1})
+	_, _ = src.Read(random)
+	var zipped bytes.Buffer
+	z := gzip.NewWriter(&zipped)
+	_, err := base64.NewEncoder(base64.StdEncoding, z).Write(random)
+	require.NoError(t, err)
+	require.NoError(t, z.Close())
+	text := strings.Repeat("It was the best of times, it was the worst of times. ", 100)
+	json := strings.Repeat(`{"id":1234567,"Name":"John Doe","tags":["a","B"],"ok":true},`, 100)
+	opaque := map[string][]byte{"random": random, "gzip": zipped.Bytes()[64:]}
+	plain := map[string][]byte{"text": []byte(text), "json": []byte(json),
+		"base64": []byte(base64.StdEncoding.EncodeToString(random[:6000])), "zeros": make([]byte, 6000)}
+	for _, n := range []int{64, 100, 500, 3000} {
+		for name, v := range opaque {
+			wrong, all := 0, 0
+			for from := 0; from+n <= len(v) && all < 1000; from += n {
+				all++
+				if !IsOpaque(v[from : from+n]) {
+					wrong++
+				}
+			}
+			require.LessOrEqual(t, wrong*100, all, "%s of %d bytes: %d of %d", name, n, wrong, all)
+		}
+		for name, v := range plain {
+			wrong, all := 0, 0
+			for from := 0; from+n <= len(v); from += 17 {
+				all++
+				if IsOpaque(v[from : from+n]) {
+					wrong++
+				}
+			}
+			// Of base64, 64 bytes have 40 different ones on average, and now and then 46.
+			require.LessOrEqual(t, wrong*10, all, "%s of %d bytes: %d of %d", name, n, wrong, all)
+			require.True(t, wrong == 0 || name == "base64", name)
+		}
+	}
+	require.False(t, IsOpaque(random[:63]), "too short to tell")
+	require.False(t, IsOpaque(nil))
+}
+
+func TestSamples_AreAFairChoice(t *testing.T) {
+	const n, size = 10_000, 100
+	chosen := [10]int{}
+	for range 20 {
+		var s Samples
+		for i := range n {
+			require.Equal(t, i >= enough, s.Enough())
+			v := fmt.Appendf(nil, "%-*d", size, i)
+			s.Add(v)
+			clear(v) // it was copied
+		}
+		all, sum := s.Take(), 0
+		require.Greater(t, len(all), mostSamples*9/10)
+		for _, v := range all {
+			var i int
+			_, err := fmt.Sscan(string(v), &i)
+			require.NoError(t, err)
+			chosen[i*10/n]++
+			sum += len(v)
+		}
+		require.LessOrEqual(t, sum, SampleBytes)
+		require.False(t, s.Enough())
+		require.Empty(t, s.Take(), "they were forgotten")
+	}
+	for tenth, k := range chosen {
+		require.InEpsilon(t, 20*mostSamples/10, k, 0.15, "tenth %d: %v", tenth, chosen)
+	}
+}
+
+func TestSamples_StayWithinTheBound(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	var s Samples
+	for range 20_000 {
+		s.Add(make([]byte, rnd.IntN(20_000)))
+	}
+	sum := 0
+	for _, v := range s.Take() {
+		require.LessOrEqual(t, len(v), longSample)
+		sum += len(v)
+	}
+	require.LessOrEqual(t, sum, SampleBytes)
+	require.Greater(t, sum, SampleBytes/2)
+}
+
+func TestShareFor(t *testing.T) {
+	require.Zero(t, ShareFor(0))
+	require.Zero(t, ShareFor(1.25))
+	require.Equal(t, FullShare/2, ShareFor(1.375))
+	require.Equal(t, FullShare, ShareFor(1.5))
+	require.Equal(t, FullShare, ShareFor(100))
+}
+
+func TestRatio_FollowsWhatComes(t *testing.T) {
+	var r Ratio
+	require.Equal(t, 1.0, r.Value(), "nothing is known")
+	require.False(t, r.IsKnown(1))
+	for range 10 << 10 {
+		r.Add(1<<10, 1<<8)
+	}
+	require.Equal(t, 4.0, r.Value())
+	require.True(t, r.IsKnown(1<<20))
+	for range 32 << 10 {
+		r.Add(1<<10, 1<<10)
+	}
+	require.InDelta(t, 1, r.Value(), 0.05, "the old is forgotten")
+	require.True(t, IsWorse(r.Value(), 4))
+	require.False(t, IsWorse(3.7, 4))
+	require.False(t, WorthTrying(r.Value()))
+}
+
+func TestClassOf(t *testing.T) {
+	last := 0
+	for n := range 10_000 {
+		c := ClassOf(n)
+		require.True(t, c == last || c == last+1, "%d bytes", n)
+		last = c
+	}
+	require.Equal(t, Classes-1, last)
+}
