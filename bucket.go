@@ -401,7 +401,7 @@ func (b *bucket) killLocked(r *ring.Ring, pos uint64, hd record.Header, h uint64
 func (b *bucket) uncountLocked(r *ring.Ring, pos uint64, hd record.Header, h uint64) {
 	r.Count(-1, hd.Total(), hd.HasExpiry)
 	if hd.Kind == record.Packed {
-		b.cold.count(pos, hd, -1)
+		b.cold.count(r, pos, hd, -1)
 	}
 	if b.large {
 		b.shared.largeKeysOf(h).Add(-1)

@@ -233,7 +233,7 @@ func (b *bucket) rotateColdLocked() bool {
 	n, held := hd.Total(), s.Held()
 	buf.buf, _ = s.Read(buf.buf[:0], s.Tail, n)
 	if hd.Kind == record.Packed {
-		b.cold.count(s.Tail, hd, -1)
+		b.cold.count(s, s.Tail, hd, -1)
 	}
 	s.Release(uint64(n))
 	if s.Extend(uint64(n), held) != nil { // the chunk that the tail left was not to be had again
@@ -243,7 +243,7 @@ func (b *bucket) rotateColdLocked() bool {
 	}
 	pos := s.AppendRecord(buf.buf)
 	if hd.Kind == record.Packed {
-		b.cold.count(pos, hd, 1)
+		b.cold.count(s, pos, hd, 1)
 	}
 	delay.Point()
 	b.index.Store(p, index.WithoutRead(index.WithPos(p.Slot, policy.Cold, pos)))

@@ -84,7 +84,7 @@ func (b *bucket) recoverRecordLocked(
 	}
 	b.noteExpiry(hd.Expiry)
 	if hd.Kind == record.Packed {
-		b.cold.count(pos, hd, 1)
+		b.cold.count(r, pos, hd, 1)
 	}
 	switch {
 	case !r.IsWhole(pos), hd.Kind == record.Packed && !b.canUnpack(in, pos, hd):

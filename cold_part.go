@@ -62,9 +62,12 @@ func (c *coldPart) oldest() policy.Ring {
 	return policy.Queue
 }
 
-// count counts the packed record at pos of the cold ring with its dictionary, or takes it
-// out if sign is -1.
-func (c *coldPart) count(pos uint64, hd record.Header, sign int32) {
+// count counts the packed record at pos of ring r, the cold one, with its dictionary, or
+// takes it out if sign is -1.
+func (c *coldPart) count(r *ring.Ring, pos uint64, hd record.Header, sign int32) {
+	if r != c.store() {
+		return // nothing is packed elsewhere: its header is damaged
+	}
 	if dict := c.dictOf(pos, hd); dict < pack.Dicts {
 		c.uses[dict] += sign
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/ringcache/ringcache/internal/atomicfile"
 	"github.com/ringcache/ringcache/internal/chunk"
+	"github.com/ringcache/ringcache/internal/pack"
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/ringfile"
 )
@@ -146,13 +148,42 @@ func (c *Cache) recover() {
 			free = append(free, unused...)
 		}
 	}
+	for _, of := range chunks { // of rings that this library does not know
+		for _, ch := range of {
+			c.shared.file.Rings.Free(ch.Ref)
+			free = append(free, ch.Ref)
+		}
+	}
 	c.shared.pool.Adopt(held, free)
 	c.inParallel(all, (*bucket).recover)
+	c.resumeShare()
 	a := &c.arena
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for i := range a.buckets {
 		c.settle(&a.buckets[i])
+	}
+}
+
+// resumeShare gives the cold part the share that it had, so that what it holds is not dropped
+// before the ratio is known again.
+func (c *Cache) resumeShare() {
+	s := c.shared.compression
+	if s == nil {
+		return
+	}
+	share := 0.0
+	for i := range c.shared.buckets {
+		if b := &c.buckets[i]; !b.cold.scout && b.chunksLocked() > 0 {
+			share = max(share, float64(b.cold.held())/float64(b.chunksLocked()))
+		}
+	}
+	s.share.Store(math.Float64bits(min(share, pack.FullShare)))
+	for i := range c.shared.buckets {
+		b := &c.buckets[i]
+		b.mu.Lock()
+		b.shapeColdLocked() // else the first Set finds no room in it
+		b.mu.Unlock()
 	}
 }
 

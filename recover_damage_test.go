@@ -356,3 +356,19 @@ func TestFile_CloseTwiceAndAfter(t *testing.T) {
 	require.False(t, c.Has([]byte("k")))
 	require.True(t, errors.Is(c.Set([]byte("k"), []byte("v")), ErrClosed))
 }
+
+// A damaged record may have the kind of a packed one in any ring, also without a cold part.
+func TestFile_DamagedKindIsNoPackedRecord(t *testing.T) {
+	d := newDamaged(t)
+	flips := 0
+	for at := ringfile.HeadSize; at < len(d.whole); at++ {
+		if d.whole[at] != 0x40 { // a long header without an expiry, or some other byte
+			continue
+		}
+		b := bytes.Clone(d.whole)
+		b[at] = 0x43
+		d.open(t, b, fmt.Sprint("byte ", at))
+		flips++
+	}
+	require.NotZero(t, flips)
+}

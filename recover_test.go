@@ -3,11 +3,14 @@ package ringcache
 import (
 	"bytes"
 	"fmt"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache/internal/dictfile"
 )
 
 // openFile opens a cache on a file.
@@ -143,4 +146,82 @@ func TestFile_Snapshots(t *testing.T) {
 		require.Equal(t, i%2 == 1, ttl > 59*time.Minute)
 	}
 	require.NoError(t, other.Close())
+}
+
+// What is packed is there again, if its dictionary is, and the cold part keeps its share.
+func TestFile_ColdPart(t *testing.T) {
+	for what, harm := range map[string]func(dict string){
+		"whole":   func(string) {},
+		"deleted": func(dict string) { require.NoError(t, os.Remove(dict)) },
+		"damaged": func(dict string) { require.NoError(t, os.WriteFile(dict, []byte("x"), 0o600)) },
+		"another": func(dict string) {
+			_, dicts, err := dictfile.Read(dict)
+			require.NoError(t, err)
+			require.NoError(t, dictfile.Write(dict, "another", dicts))
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "cache")
+			g := withCold(tiny(64, 1024, 128), flateCompressor{})
+			g.coldShare, g.byHand = 0, true
+			p := &packedCache{Cache: mustOpen(t, g, path), size: 300}
+			for i := range 80_000 {
+				p.fill(t)
+				if i%100 == 0 {
+					p.compressAll()
+				}
+			}
+			p.compressAll()
+			all, packed := p.Len(), p.countPacked()
+			without := uint64(0)
+			p.each(func(b *bucket) { without += uint64(b.cold.uses[0]) })
+			require.Greater(t, packed, without+500)
+			require.NoError(t, p.Close())
+			harm(path + ".dict")
+			p.Cache = mustOpen(t, g, path)
+			if what != "whole" {
+				require.Equal(t, without, p.countPacked())
+				require.Equal(t, packed-without, p.Stats().DiscardedRecords)
+				all -= int(packed - without)
+				packed = without
+			}
+			require.Equal(t, packed, p.countPacked())
+			require.Equal(t, all, p.Len())
+			require.NoError(t, p.validate())
+			for i := range p.fillers + 1 {
+				if v, ok := p.Peek(nil, fmt.Appendf(nil, "filler %d", i)); ok {
+					require.Equal(t, string(text(i, 300)), string(v))
+					all--
+				}
+			}
+			require.Zero(t, all)
+			for range 1000 {
+				p.fill(t)
+			}
+			require.GreaterOrEqual(t, p.countPacked()*10, packed*8)
+			require.NoError(t, p.Close())
+		})
+	}
+}
+
+// Without a Compressor, what the cold part holds is given up, and all else is there.
+func TestFile_NoCompressorAnyMore(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "cache")
+	g := tiny(4, 1024, 128)
+	with := withCold(g, flateCompressor{})
+	with.byHand = true
+	p := &packedCache{Cache: mustOpen(t, with, path), size: 300}
+	for range 6000 {
+		p.fill(t)
+		p.compressAll()
+	}
+	hot := p.Len()
+	p.each(func(b *bucket) { hot -= b.cold.entries() })
+	require.Less(t, hot, p.Len())
+	require.NoError(t, p.Close())
+	c := mustOpen(t, g, path)
+	require.Equal(t, hot, c.Len())
+	require.NotZero(t, c.Stats().DiscardedRecords)
+	require.NoError(t, c.validate())
+	require.NoError(t, c.Close())
 }

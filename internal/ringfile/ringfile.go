@@ -263,6 +263,12 @@ func (l *Ledger) Drop(c chunk.Ref) {
 	}
 }
 
+// Free notes that no ring has chunk c.
+func (f *File) Free(c chunk.Ref) {
+	word, _ := f.entry(c)
+	word.Store(0)
+}
+
 // Holds reports whether the ring has chunk c in a slot.
 func (l *Ledger) Holds(c chunk.Ref, slot uint64) bool {
 	word, salt := l.file.entry(c)
