@@ -174,7 +174,7 @@ func (c *Cache) resumeShare() {
 	}
 	share := 0.0
 	for i := range c.shared.buckets {
-		if b := &c.buckets[i]; !b.cold.scout && b.chunksLocked() > 0 {
+		if b := &c.buckets[i]; b.cold.role == learns && b.chunksLocked() > 0 {
 			share = max(share, float64(b.cold.held())/float64(b.chunksLocked()))
 		}
 	}
