@@ -58,6 +58,12 @@ func roleOf(number int) coldRole {
 	return learns
 }
 
+// followsLocked reports whether the bucket's policy follows that of plain buckets: what it
+// drops, and what comes back to it, tell of the cold part and not of the policy.
+func (b *bucket) followsLocked() bool {
+	return b.cold.on && b.cold.role != plain && b.shared.buckets > scoutEach/2
+}
+
 // inUse returns the end of the bucket's rings.
 func (b *bucket) inUse() policy.Ring {
 	if b.cold.on {

@@ -67,6 +67,11 @@ func (b *bucket) learnLocked() {
 	if !l.mu.TryLock() {
 		return // there is a next time
 	}
+	if b.followsLocked() {
+		b.policy.Follow(&l.Learner, mean)
+		l.mu.Unlock()
+		return
+	}
 	for i := range b.sought { // by lookups
 		n := b.sought[i].Swap(0)
 		b.policy.GhostFound(policy.Ring(i), int(n), b.ghostsLocked(), true)

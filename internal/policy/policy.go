@@ -125,6 +125,15 @@ func (s *State) Exchange(l *Learner, entries, mean int) {
 	s.mean = mean
 }
 
+// Follow takes over what others have learned, and tells nothing.
+func (s *State) Follow(l *Learner, mean int) {
+	s.evidence = Evidence{}
+	if l.Small > 0 { // else nobody has learned anything
+		s.lessons = l.Lessons
+	}
+	s.mean = mean
+}
+
 // GhostFound notes that n keys were found among the ghosts of a ring, when the rings
 // had so many of them. near is what [IsNear] says.
 func (s *State) GhostFound(of Ring, n int, ghosts [2]int, near bool) {
