@@ -79,6 +79,7 @@ var instruments = []instrument{
 		"Entries that were dropped to make room, by cause.", []value{
 			with(EvictionCause, "small", func(s *ringcache.Stats) uint64 { return s.EvictedSmall }),
 			with(EvictionCause, "main", func(s *ringcache.Stats) uint64 { return s.EvictedMain }),
+			with(EvictionCause, "cold", func(s *ringcache.Stats) uint64 { return s.EvictedCold }),
 			with(EvictionCause, "crowd", func(s *ringcache.Stats) uint64 { return s.EvictedCrowd }),
 		}},
 	{counter, "ringcache.eviction.size", "By",
@@ -90,6 +91,33 @@ var instruments = []instrument{
 	{counter, "ringcache.expiration.size", "By",
 		"Size of the entries that were removed after their time to live.",
 		one(func(s *ringcache.Stats) uint64 { return s.ExpiredBytes })},
+
+	{counter, "ringcache.cold.hits", "{lookup}",
+		"Lookups that found their key in the cold part. They are hits.",
+		one(func(s *ringcache.Stats) uint64 { return s.ColdHits })},
+	{counter, "ringcache.packed.values", "{value}",
+		"Values that were compressed.",
+		one(func(s *ringcache.Stats) uint64 { return s.Packed })},
+	{counter, "ringcache.packed.size", "By",
+		"Size of the entries whose values were compressed, before and after.", []value{
+			with(PackedWhen, "before", func(s *ringcache.Stats) uint64 { return s.PackedFrom }),
+			with(PackedWhen, "after", func(s *ringcache.Stats) uint64 { return s.PackedTo }),
+		}},
+	{counter, "ringcache.unpacked.values", "{value}",
+		"Values that went to the cold part as they are, by reason: they look random, are short, " +
+			"or the compressor had no time.", []value{
+			with(UnpackedReason, "opaque", func(s *ringcache.Stats) uint64 { return s.UnpackedOpaque }),
+			with(UnpackedReason, "short", func(s *ringcache.Stats) uint64 { return s.UnpackedShort }),
+			with(UnpackedReason, "behind", func(s *ringcache.Stats) uint64 { return s.UnpackedBehind }),
+		}},
+	{counter, "ringcache.compressor.errors", "{call}",
+		"Failures of the compressor.", []value{
+			with(CompressorOperation, "compress", func(s *ringcache.Stats) uint64 { return s.PackErrors }),
+			with(CompressorOperation, "decompress", func(s *ringcache.Stats) uint64 { return s.UnpackErrors }),
+		}},
+	{counter, "ringcache.compressor.time", "us",
+		"Time that was spent compressing.",
+		one(func(s *ringcache.Stats) uint64 { return s.PackNanos / 1000 })},
 
 	{counter, "ringcache.promotions", "{entry}",
 		"Entries that moved from the small ring to the main ring.",
@@ -139,6 +167,12 @@ var instruments = []instrument{
 	{upDownCounter, "ringcache.entry.count", "{entry}",
 		"Entries in the cache, with expired ones that have not been removed yet.",
 		one(func(s *ringcache.Stats) uint64 { return s.EntriesCount })},
+	{upDownCounter, "ringcache.cold.count", "{entry}",
+		"Entries in the cold part.",
+		one(func(s *ringcache.Stats) uint64 { return s.ColdEntries })},
+	{upDownCounter, "ringcache.cold.size", "By",
+		"Size of the entries in the cold part, as they are there.",
+		one(func(s *ringcache.Stats) uint64 { return s.ColdBytes })},
 	{upDownCounter, "ringcache.ghost.count", "{entry}",
 		"Dropped entries that are still remembered. So many entries more would a cache have " +
 			"that finds the near misses.",

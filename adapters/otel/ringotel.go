@@ -35,9 +35,19 @@ const (
 	LookupResult = attribute.Key("ringcache.lookup.result")
 
 	// EvictionCause is of evictions: "small", an entry left the small ring because it
-	// had not been read in it; "main", it left the main ring; "crowd", the index had
-	// no place for it.
+	// had not been read in it; "main", it left the main ring; "cold", the cold part;
+	// "crowd", the index had no place for it.
 	EvictionCause = attribute.Key("ringcache.eviction.cause")
+
+	// PackedWhen is of packed.size: "before" and "after" compression.
+	PackedWhen = attribute.Key("ringcache.packed.when")
+
+	// UnpackedReason is of unpacked.values: why they were not compressed, "opaque", "short" or
+	// "behind".
+	UnpackedReason = attribute.Key("ringcache.unpacked.reason")
+
+	// CompressorOperation is of compressor.errors: "compress" or "decompress".
+	CompressorOperation = attribute.Key("ringcache.compressor.operation")
 
 	// RingName is of what is told of each ring: "small" or "main".
 	RingName = attribute.Key("ringcache.ring.name")

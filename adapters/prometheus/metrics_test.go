@@ -85,6 +85,9 @@ func TestMetrics_Golden(t *testing.T) {
 		Reinsertions: 17, GhostHits: 18, EntriesCount: 19, BytesSize: 20, MaxBytesSize: 21,
 		ReservedBytes: 22, IndexBytes: 23, LoadedEntries: 24, DiscardedBlocks: 25,
 		RecoveredEntries: 26, RecoveredBytes: 27, DiscardedRecords: 28,
+		EvictedCold: 34, ColdHits: 35, Packed: 36, PackedFrom: 37, PackedTo: 38, UnpackedOpaque: 39,
+		UnpackedShort: 40, UnpackedBehind: 41, PackErrors: 42, UnpackErrors: 43, PackNanos: 44e9,
+		ColdEntries: 45, ColdBytes: 46,
 		StaleHits:  33,
 		NearMisses: 29, GhostsCount: 30,
 	}

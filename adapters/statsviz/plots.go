@@ -95,11 +95,12 @@ var plots = []plot{
 		name:  "evictions",
 		title: "evictions a second, by cause",
 		info: "Entries that left the small ring because nobody had read them in it, that left " +
-			"the main ring, that the index had no place for, and that had expired.",
+			"the main ring or the cold part, that the index had no place for, and that had expired.",
 		format: "%{y:.4s}/s",
 		series: []series{
 			rate("small", func(s *ringcache.Stats) uint64 { return s.EvictedSmall }),
 			rate("main", func(s *ringcache.Stats) uint64 { return s.EvictedMain }),
+			rate("cold", func(s *ringcache.Stats) uint64 { return s.EvictedCold }),
 			rate("crowd", func(s *ringcache.Stats) uint64 { return s.EvictedCrowd }),
 			rate("expired", func(s *ringcache.Stats) uint64 { return s.ExpiredEntries }),
 		},
@@ -116,6 +117,17 @@ var plots = []plot{
 			rate("reinsertions", func(s *ringcache.Stats) uint64 { return s.Reinsertions }),
 			rate("ghost hits", func(s *ringcache.Stats) uint64 { return s.GhostHits }),
 			rate("near misses", func(s *ringcache.Stats) uint64 { return s.NearMisses }),
+		},
+	}, {
+		name:  "cold part",
+		title: "the cold part, a second",
+		info: "Lookups that found their key in the cold part, and values that were compressed, or " +
+			"for which there was no time.",
+		format: "%{y:.4s}/s",
+		series: []series{
+			rate("hits", func(s *ringcache.Stats) uint64 { return s.ColdHits }),
+			rate("compressed", func(s *ringcache.Stats) uint64 { return s.Packed }),
+			rate("no time", func(s *ringcache.Stats) uint64 { return s.UnpackedBehind }),
 		},
 	}, {
 		name:  "ages",
@@ -136,6 +148,7 @@ var plots = []plot{
 		format: "%{y:.4s}",
 		series: []series{
 			level("entries", func(s *ringcache.Stats) uint64 { return s.EntriesCount }),
+			level("cold", func(s *ringcache.Stats) uint64 { return s.ColdEntries }),
 			level("ghosts", func(s *ringcache.Stats) uint64 { return s.GhostsCount }),
 		},
 	},

@@ -174,6 +174,14 @@ var leftOut = map[string]string{
 	"DiscardedBlocks":  "grows in LoadFromFileOrNew alone, before the page is there",
 	"RecoveredEntries": "grows in NewWithOptions alone, before the page is there",
 	"RecoveredBytes":   "grows in NewWithOptions alone, before the page is there",
+	"PackedFrom":       "the other adapters have it",
+	"PackedTo":         "the other adapters have it",
+	"UnpackedOpaque":   "the other adapters have it",
+	"UnpackedShort":    "the other adapters have it",
+	"PackErrors":       "for an alert, not for a plot",
+	"UnpackErrors":     "for an alert, not for a plot",
+	"PackNanos":        "the other adapters have it",
+	"ColdBytes":        "entries tell how full it is",
 	"DiscardedRecords": "grows in NewWithOptions alone, before the page is there",
 }
 
