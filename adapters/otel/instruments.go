@@ -115,9 +115,6 @@ var instruments = []instrument{
 			with(CompressorOperation, "compress", func(s *ringcache.Stats) uint64 { return s.PackErrors }),
 			with(CompressorOperation, "decompress", func(s *ringcache.Stats) uint64 { return s.UnpackErrors }),
 		}},
-	{counter, "ringcache.compressor.time", "us",
-		"Time that was spent compressing.",
-		one(func(s *ringcache.Stats) uint64 { return s.PackNanos / 1000 })},
 
 	{counter, "ringcache.promotions", "{entry}",
 		"Entries that moved from the small ring to the main ring.",

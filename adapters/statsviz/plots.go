@@ -109,25 +109,15 @@ var plots = []plot{
 		title: "promotions and near misses a second",
 		info: "Entries that moved from the small ring to the main ring, that stayed in the main " +
 			"ring for another round, and that were set again not long after they had been " +
-			"dropped. And lookups that missed such an entry: a larger cache would have found " +
-			"most of them.",
+			"dropped. Lookups that missed such an entry: a larger cache would have found most " +
+			"of them. And lookups that found their key in the cold part.",
 		format: "%{y:.4s}/s",
 		series: []series{
 			rate("promotions", func(s *ringcache.Stats) uint64 { return s.Promotions }),
 			rate("reinsertions", func(s *ringcache.Stats) uint64 { return s.Reinsertions }),
 			rate("ghost hits", func(s *ringcache.Stats) uint64 { return s.GhostHits }),
 			rate("near misses", func(s *ringcache.Stats) uint64 { return s.NearMisses }),
-		},
-	}, {
-		name:  "cold part",
-		title: "the cold part, a second",
-		info: "Lookups that found their key in the cold part, and values that were compressed, or " +
-			"for which there was no time.",
-		format: "%{y:.4s}/s",
-		series: []series{
-			rate("hits", func(s *ringcache.Stats) uint64 { return s.ColdHits }),
-			rate("compressed", func(s *ringcache.Stats) uint64 { return s.Packed }),
-			rate("no time", func(s *ringcache.Stats) uint64 { return s.UnpackedBehind }),
+			rate("cold hits", func(s *ringcache.Stats) uint64 { return s.ColdHits }),
 		},
 	}, {
 		name:  "ages",

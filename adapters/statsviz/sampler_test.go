@@ -174,6 +174,8 @@ var leftOut = map[string]string{
 	"DiscardedBlocks":  "grows in LoadFromFileOrNew alone, before the page is there",
 	"RecoveredEntries": "grows in NewWithOptions alone, before the page is there",
 	"RecoveredBytes":   "grows in NewWithOptions alone, before the page is there",
+	"Packed":           "the other adapters have it",
+	"UnpackedBehind":   "the other adapters have it",
 	"PackedFrom":       "the other adapters have it",
 	"PackedTo":         "the other adapters have it",
 	"UnpackedOpaque":   "the other adapters have it",
