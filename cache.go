@@ -153,7 +153,8 @@ func (c *Cache) Set(k, v []byte) error {
 // [Cache.HasGet] tells an empty value from a miss.
 //
 // Get does not allocate if dst has room for the value. It takes no lock, unless others keep
-// writing to the same of 512 buckets, or k may be a large entry.
+// writing to the same of 512 buckets, k may be a large entry, or it is in the cold part
+// ([Options].Compressor); then it may evict others.
 func (c *Cache) Get(dst, k []byte) []byte {
 	out, _, _ := c.lookup(dst, k, unhashed, getMode)
 	return out

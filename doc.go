@@ -43,7 +43,8 @@
 // buckets. A write locks one of them. A lookup takes no lock: it copies the value, then
 // checks that nobody has written to the bucket meanwhile, and starts over if somebody
 // has. It takes the bucket's lock only if others keep writing to the bucket, if it misses
-// where the key may be a large entry, or if the key lies in the buffer that it appends to.
+// where the key may be a large entry, if the key lies in the buffer that it appends to, or
+// if the entry is in the cold part ([Options].Compressor).
 //
 // In the terms of the Go memory model, a Set, Del or Reset synchronizes before a lookup
 // that observes its effect. No call covers two keys at one instant: GetBatch,
@@ -51,10 +52,11 @@
 // from key to key or from bucket to bucket, and may see a part of what others do meanwhile.
 //
 // No lock is held while a function of the user's runs: not that of View, Update,
-// GetOrLoad, GetOrLoadBatch or [Options].OnEvict, not a codec, not the body of a loop.
-// Each may take its time, panic, and call any method of the same cache. (A load that asks
-// for its own key waits for itself.) The package starts no goroutines, but for a load that
-// was asked for, and while a snapshot is saved or loaded.
+// GetOrLoad, GetOrLoadBatch or [Options].OnEvict, not a codec, not a [Compressor], not the
+// body of a loop. Each may take its time, panic, and call any method of the same cache. (A
+// load that asks for its own key waits for itself.) The package starts no goroutines, but
+// for a load that was asked for, while a snapshot is saved or loaded, and one for a cache
+// with a Compressor, until it is closed or collected.
 //
 // # Snapshots
 //
