@@ -1,6 +1,7 @@
 package ringcache
 
 import (
+	"bytes"
 	"fmt"
 	"runtime"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"time"
 	"weak"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -140,4 +142,58 @@ func TestCold_CompressorMayCallEveryMethod(t *testing.T) {
 			require.True(t, called, "%s within %s: the test proves nothing", call.name, place)
 		}
 	}
+}
+
+// plainCompressor makes two bytes of a value of equal bytes, and nothing of others. It does
+// not allocate.
+type plainCompressor struct{}
+
+func (plainCompressor) ID() string                               { return "runs" }
+func (plainCompressor) BuildDict([][]byte) []byte                { return nil }
+func (plainCompressor) WithDict([]byte) (ValueCompressor, error) { return plainCompressor{}, nil }
+func (plainCompressor) Compress(dst, src []byte) ([]byte, error) { return append(dst, src[0]), nil }
+func (plainCompressor) Decompress(dst, src []byte, n int) ([]byte, error) {
+	for range n {
+		dst = append(dst, src[0])
+	}
+	return dst, nil
+}
+
+// Lookups of packed entries allocate nothing, nor do Sets that have others demoted.
+func TestColdPart_AllocatesNothing(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the detector lets pools forget")
+	}
+	g := withCold(tiny(1, 4096, 256), plainCompressor{})
+	g.byHand = true
+	c := mustCache(t, g)
+	v, keys := bytes.Repeat([]byte{7}, 300), make([][]byte, 20_000)
+	for i := range keys {
+		keys[i] = fmt.Appendf(nil, "key %d", i)
+		require.NoError(t, c.Set(keys[i], v))
+		if i%16 == 0 {
+			c.compressAll()
+		}
+	}
+	dst, next := make([]byte, 0, 512), 0
+	before := c.Stats()
+	require.Greater(t, before.Packed, uint64(1000))
+	for _, tt := range []struct {
+		name string
+		call func(k []byte)
+	}{
+		{"Get", func(k []byte) { dst = c.Get(dst[:0], k) }},
+		{"Has", func(k []byte) { c.Has(k) }},
+		{"Peek", func(k []byte) { dst, _ = c.Peek(dst[:0], k) }},
+		{"View", func(k []byte) { c.View(k, func([]byte) {}) }},
+		{"Set", func(k []byte) { _ = c.Set(k, v) }}, // at last: it has others leave
+	} {
+		assert.Zero(t, testing.AllocsPerRun(2000, func() {
+			tt.call(keys[len(keys)-1-next%len(keys)])
+			next++
+		}), tt.name)
+	}
+	after := c.Stats()
+	require.Greater(t, after.ColdHits, before.ColdHits+1000, "lookups in the cold part")
+	require.NotEqual(t, before.EvictedCold, after.EvictedCold, "entries that have left it")
 }
