@@ -89,7 +89,7 @@ func trafficKey(buf []byte, id uint32) []byte {
 	if id%16 == 9 {
 		size = 60 + int(id)%100
 	}
-	k := stamp{id: id, size: size}.value(buf)
+	k := stamp{id: id, size: size}.filled(buf, math.MaxUint64)
 	k[0], k[1], k[2], k[3] = byte(id), byte(id>>8), byte(id>>16), byte(id>>24)
 	return k
 }

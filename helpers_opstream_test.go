@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -271,7 +272,7 @@ func (r *runner) makeKey(buf []byte, id uint32) []byte {
 		size = r.g.chunkSize + int(id)%16
 	}
 	size = min(max(size, 4), max(4, r.g.maxBytes/16/4)) // whatever the bound is now
-	key := stamp{id: id, size: size}.value(buf)
+	key := stamp{id: id, size: size}.filled(buf, math.MaxUint64)
 	binary.LittleEndian.PutUint32(key, id)
 	return key
 }

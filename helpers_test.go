@@ -197,7 +197,10 @@ func (s stamp) String() string {
 }
 
 // value returns the bytes of s in buf, which is grown when it is too small.
-func (s stamp) value(buf []byte) []byte {
+func (s stamp) value(buf []byte) []byte { return s.filled(buf, s.mask()) }
+
+// filled is value with those bits of the filler that mask has.
+func (s stamp) filled(buf []byte, mask uint64) []byte {
 	b := slices.Grow(buf[:0], s.size)[:s.size]
 	rest := b
 	if s.size >= stampSize {
@@ -208,7 +211,7 @@ func (s stamp) value(buf []byte) []byte {
 	}
 	x := s.filler()
 	for ; len(rest) >= 8; rest = rest[8:] {
-		binary.LittleEndian.PutUint64(rest, x&s.mask())
+		binary.LittleEndian.PutUint64(rest, x&mask)
 		x += fillerStep
 	}
 	for i := range rest {

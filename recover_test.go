@@ -198,7 +198,9 @@ func TestFile_ColdPart(t *testing.T) {
 			for range 1000 {
 				p.fill(t)
 			}
-			require.GreaterOrEqual(t, p.countPacked()*10, packed*8)
+			if what == "whole" { // else the ratio of what is left is none to go by
+				require.GreaterOrEqual(t, p.countPacked()*10, packed*8)
+			}
 			require.NoError(t, p.Close())
 		})
 	}

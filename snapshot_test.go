@@ -262,6 +262,9 @@ func TestSnapshot_ModelGoesOn(t *testing.T) {
 		if raceEnabled && i%8 != 0 || i%3 != 0 && !*longRun {
 			continue
 		}
+		if _, bad := mc.g.compressor.(*badCompressor); bad {
+			continue // what it damages is there and not there
+		}
 		t.Run(describe(mc.g), func(t *testing.T) {
 			t.Parallel()
 			r := newRunner(t, mc.g, false)
