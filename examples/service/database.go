@@ -19,8 +19,9 @@ type product struct {
 	ID       int64  `json:"id"`
 	Category int64  `json:"category"`
 	Name     string `json:"name"`
-	Price    int64  `json:"price"`   // in cents
-	Version  int64  `json:"version"` // goes up with each write
+	Price    int64  `json:"price"`                 // in cents
+	Version  int64  `json:"version"`               // goes up with each write
+	Text     string `json:"description,omitempty"` // not in lists
 }
 
 // database is the products in SQLite.
@@ -57,7 +58,7 @@ func (d *database) fill(ctx context.Context, products int) error {
 	defer tx.Rollback() // nothing, after Commit
 	const table = `CREATE TABLE IF NOT EXISTS products (id INTEGER PRIMARY KEY,
 		category INTEGER NOT NULL, name TEXT NOT NULL, price INTEGER NOT NULL,
-		version INTEGER NOT NULL);
+		version INTEGER NOT NULL, description TEXT NOT NULL);
 		CREATE INDEX IF NOT EXISTS by_category ON products (category, price)`
 	if _, err := tx.ExecContext(ctx, table); err != nil {
 		return err
@@ -66,25 +67,32 @@ func (d *database) fill(ctx context.Context, products int) error {
 	if err := tx.QueryRowContext(ctx, "SELECT count(*) FROM products").Scan(&there); err != nil {
 		return err
 	}
-	insert, err := tx.PrepareContext(ctx, "INSERT INTO products VALUES (?, ?, ?, ?, 1)")
+	insert, err := tx.PrepareContext(ctx, "INSERT INTO products VALUES (?, ?, ?, ?, 1, ?)")
 	if err != nil {
 		return err
 	}
 	defer insert.Close()
 	for id := there + 1; id <= products; id++ {
 		name := fmt.Sprintf("Product %d of the spring catalogue", id)
-		if _, err := insert.ExecContext(ctx, id, id%categories, name, 100+id*37%9900); err != nil {
+		_, err := insert.ExecContext(ctx, id, id%categories, name, 100+id*37%9900, describe(id))
+		if err != nil {
 			return err
 		}
 	}
 	return tx.Commit()
 }
 
-const columns = "id, category, name, price, version"
+const (
+	listColumns = "id, category, name, price, version"
+	columns     = listColumns + ", description"
+)
 
-func (p *product) fields() []any {
+// listFields are where listColumns go, fields where columns do.
+func (p *product) listFields() []any {
 	return []any{&p.ID, &p.Category, &p.Name, &p.Price, &p.Version}
 }
+
+func (p *product) fields() []any { return append(p.listFields(), &p.Text) }
 
 // product returns a product, or errNoProduct.
 func (d *database) product(ctx context.Context, id int64) (p product, err error) {
@@ -96,10 +104,10 @@ func (d *database) product(ctx context.Context, id int64) (p product, err error)
 	return p, err
 }
 
-// cheapest returns the cheapest ten products of a category.
+// cheapest returns the cheapest ten products of a category, without their descriptions.
 func (d *database) cheapest(ctx context.Context, category int64) ([]product, error) {
 	d.queries.Add(1)
-	rows, err := d.QueryContext(ctx, "SELECT "+columns+
+	rows, err := d.QueryContext(ctx, "SELECT "+listColumns+
 		" FROM products WHERE category = ? ORDER BY price, id LIMIT 10", category)
 	if err != nil {
 		return nil, err
@@ -108,7 +116,7 @@ func (d *database) cheapest(ctx context.Context, category int64) ([]product, err
 	list := []product{}
 	for rows.Next() {
 		var p product
-		if err := rows.Scan(p.fields()...); err != nil {
+		if err := rows.Scan(p.listFields()...); err != nil {
 			return nil, err
 		}
 		list = append(list, p)

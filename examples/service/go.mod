@@ -6,6 +6,7 @@ replace (
 	github.com/ringcache/ringcache => ../..
 	github.com/ringcache/ringcache/adapters/prometheus => ../../adapters/prometheus
 	github.com/ringcache/ringcache/adapters/statsviz => ../../adapters/statsviz
+	github.com/ringcache/ringcache/compress/s2 => ../../compress/s2
 )
 
 require (
@@ -13,6 +14,7 @@ require (
 	github.com/ringcache/ringcache v0.0.0
 	github.com/ringcache/ringcache/adapters/prometheus v0.0.0-00010101000000-000000000000
 	github.com/ringcache/ringcache/adapters/statsviz v0.0.0-00010101000000-000000000000
+	github.com/ringcache/ringcache/compress/s2 v0.0.0-00010101000000-000000000000
 	github.com/stretchr/testify v1.12.1
 	modernc.org/sqlite v1.62.0
 )
@@ -24,6 +26,7 @@ require (
 	github.com/dustin/go-humanize v1.1.0 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/gorilla/websocket v1.5.3 // indirect
+	github.com/klauspost/compress v1.20.1 // indirect
 	github.com/mattn/go-isatty v0.0.24 // indirect
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
 	github.com/ncruces/go-strftime v1.1.0 // indirect

@@ -1,9 +1,14 @@
 // Service is an HTTP API in front of a database, as many services are: products in SQLite,
-// answered as JSON, with a cache between. Without -serve it starts itself twice, without and
-// with the cache, lets clients loose on it, and prints what they saw.
+// answered as JSON, with a cache between. Without -serve it starts itself three times, without
+// the cache, with it, and with it compressed, lets clients loose on it, and prints what they saw.
 //
 //	go run . [flags]                                  # the comparison
 //	go run . -serve localhost:8080 -dir /tmp/shop     # the service, until it is interrupted
+//
+// By default all products fit the cache, and there is nothing to compress. To compare with a
+// cache that is too small for them, and full before the clients begin (two minutes):
+//
+//	go run . -products 120000 -skew 0.8 -warm 1200000 -for 10s
 //
 // Then http://localhost:8080/products/7 is a product, /categories/3 a list, /metrics is for
 // Prometheus, and /debug/statsviz/ a page for people. How the cache is used is in shop.go.
@@ -15,20 +20,29 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/signal"
 	"syscall"
 	"time"
 )
 
+// leastMB is the size of the smallest cache that there is.
+const leastMB = 32
+
 // config is what the command line sets.
 type config struct {
 	serve    string // address; empty: compare
 	dir      string // of the database and of the cache's file
+	file     string // of the cache; empty: one in dir
 	products int
 	clients  int
+	warm     int // requests before they ask
 	span     time.Duration
+	skew     float64 // of what they ask for
 	cached   bool
+	cacheMB  int
+	compress bool
 }
 
 func main() {
@@ -66,7 +80,14 @@ func parse(args []string, out io.Writer) (config, error) {
 	fs.IntVar(&cfg.products, "products", 20_000, "products in a new database")
 	fs.IntVar(&cfg.clients, "clients", 8, "clients that ask at once, in the comparison")
 	fs.DurationVar(&cfg.span, "for", 3*time.Second, "how long they ask, each way")
+	fs.IntVar(&cfg.warm, "warm", 0, "products that are asked for before, uncounted, where "+
+		"there is a cache")
+	fs.Float64Var(&cfg.skew, "skew", 1.1, "exponent of Zipf's law by which they choose "+
+		"products: the lower, the more products")
 	fs.BoolVar(&cfg.cached, "cache", true, "with -serve: use the cache")
+	fs.IntVar(&cfg.cacheMB, "cache-mb", 64, "size of the cache, in MB")
+	fs.BoolVar(&cfg.compress, "compress", false, "with -serve: keep what leaves the cache "+
+		"compressed, with S2")
 	if err := fs.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			fmt.Fprintln(out, "usage: service [flags]")
@@ -75,12 +96,24 @@ func parse(args []string, out io.Writer) (config, error) {
 		}
 		return cfg, err
 	}
+	return cfg, check(cfg, fs.NArg())
+}
+
+// check returns an error if the service cannot be as the command line wants it.
+func check(cfg config, args int) error {
 	switch {
-	case fs.NArg() > 0:
-		return cfg, fmt.Errorf("check arguments: want none, got %d", fs.NArg())
-	case cfg.products < categories || cfg.clients < 1 || cfg.span <= 0:
-		return cfg, fmt.Errorf("check flags: -products must be at least %d, -clients 1, "+
+	case args > 0:
+		return fmt.Errorf("check arguments: want none, got %d", args)
+	case cfg.products < categories || cfg.clients < 1 || cfg.warm < 0 || cfg.span <= 0:
+		return fmt.Errorf("check flags: -products must be at least %d, -clients 1, -warm 0, "+
 			"and -for above 0", categories)
+	case !(cfg.skew >= 0 && cfg.skew <= 10): // nor NaN
+		return fmt.Errorf("check flags: -skew must be 0 to 10, got %v", cfg.skew)
+	case cfg.cacheMB < leastMB || cfg.cacheMB > math.MaxInt>>20:
+		return fmt.Errorf("check flags: -cache-mb must be %d to %d, got %d", leastMB,
+			math.MaxInt>>20, cfg.cacheMB)
+	case cfg.serve != "" && cfg.compress && !cfg.cached:
+		return errors.New("check flags: -compress is of no use with -cache=false")
 	}
-	return cfg, nil
+	return nil
 }

@@ -3,13 +3,12 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -18,8 +17,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/ringcache/ringcache"
 )
 
 // asProgram, when set, makes the test binary behave as the program.
@@ -41,7 +38,7 @@ const (
 // testConfig is of a small service.
 func testConfig(t *testing.T) config {
 	return config{dir: t.TempDir(), products: 2000, clients: 4, span: 500 * time.Millisecond,
-		cached: true}
+		skew: 1.1, cached: true, cacheMB: 32}
 }
 
 func mustStart(t *testing.T, cfg config) *server {
@@ -82,33 +79,48 @@ func TestRun_PrintsTheTable(t *testing.T) {
 	args := []string{"-products=1000", "-clients=4", "-for=700ms"}
 	require.NoError(t, run(t.Context(), args, out))
 	t.Logf("\n%s", out)
-	table := map[string][2]float64{}
-	figures := regexp.MustCompile(`(?m)^(\S.*?) +([\d.]+)(?: %| µs)? +([\d.]+)(?: %| µs)?$`)
-	for _, m := range figures.FindAllStringSubmatch(out.String(), -1) {
-		without, err := strconv.ParseFloat(m[2], 64)
-		require.NoError(t, err)
-		with, err := strconv.ParseFloat(m[3], 64)
-		require.NoError(t, err)
-		table[m[1]] = [2]float64{without, with}
+	const figure = ` +([\d.]+)(?: %| µs)?`
+	table := map[string][3]float64{}
+	lines := regexp.MustCompile(`(?m)^(\S.*?)` + figure + figure + figure + `$`)
+	for _, m := range lines.FindAllStringSubmatch(out.String(), -1) {
+		var row [3]float64
+		for i := range row {
+			var err error
+			row[i], err = strconv.ParseFloat(m[2+i], 64)
+			require.NoError(t, err)
+		}
+		table[m[1]] = row
 	}
 	for _, row := range []string{"requests a second", "p50", "p99", "database queries"} {
-		require.Positive(t, table[row][0], row)
-		require.Positive(t, table[row][1], row)
+		for side := range sides {
+			require.Positive(t, table[row][side], "%s, %s", row, sides[side].name)
+		}
 	}
 	require.InDelta(t, 1, table["queries a request"][0], 0.05)
-	require.Less(t, table["queries a request"][1], 0.7)
-	require.Greater(t, table["hit ratio"][1], 30.0)
+	require.Zero(t, table["entries held"][0])
+	for side := 1; side < len(sides); side++ {
+		require.Less(t, table["queries a request"][side], 0.7)
+		require.Greater(t, table["hit ratio"][side], 30.0)
+		require.Positive(t, table["entries held"][side])
+	}
+	require.Len(t, table, len(rows))
 	require.Zero(t, table["stale answers"])
 }
 
 func TestRun_Refuses(t *testing.T) {
 	for name, args := range map[string][]string{
-		"an argument":     {"a"},
-		"no products":     {"-products=0"},
-		"no clients":      {"-clients=0"},
-		"no time":         {"-for=0s"},
-		"an unknown flag": {"-no-such-flag"},
-		"no such address": {"-serve=nowhere:nothing"},
+		"an argument":         {"a"},
+		"no products":         {"-products=0"},
+		"no clients":          {"-clients=0"},
+		"no time":             {"-for=0s"},
+		"a warm-up of -1":     {"-warm=-1"},
+		"a skew below 0":      {"-skew=-1"},
+		"no skew":             {"-skew=NaN"},
+		"a small cache":       {"-cache-mb=31"},
+		"a huge cache":        {"-cache-mb=" + strconv.Itoa(math.MaxInt>>20+1)},
+		"nothing to compress": {"-serve=127.0.0.1:0", "-compress", "-cache=false"},
+		"an unknown flag":     {"-no-such-flag"},
+		"no such address":     {"-serve=nowhere:nothing"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Error(t, run(t.Context(), args, io.Discard))
@@ -137,6 +149,8 @@ func TestAPI_AWriteIsSeen(t *testing.T) {
 	_, before := get(t, s.url+"/products/257")
 	_, list := get(t, s.url+"/categories/7")
 	require.NotContains(t, list, `"id":257,`)
+	require.Contains(t, before, `"description":"`)
+	require.NotContains(t, list, "description")
 
 	status, p := put(t, s.url+"/products/257/price", "1")
 	require.Equal(t, http.StatusOK, status)
@@ -193,13 +207,9 @@ func TestPages(t *testing.T) {
 // Killed, it is warm again, and what was invalidated stays so.
 func TestServe_WarmAfterKill(t *testing.T) {
 	cfg := testConfig(t)
-	probe := ringcache.Options{MaxBytes: 32 << 20, File: filepath.Join(cfg.dir, "probe")}
-	c, err := ringcache.NewWithOptions(probe)
-	if errors.Is(err, errors.ErrUnsupported) {
+	if !cachesInFiles(t) {
 		t.Skip("no caches in files here")
 	}
-	require.NoError(t, err)
-	require.NoError(t, c.Close())
 	life := func() (url string, recovered int, kill func()) {
 		cmd := exec.Command(os.Args[0], "-serve=127.0.0.1:0", "-products=2000", "-dir="+cfg.dir)
 		cmd.Env = append(os.Environ(), asProgram+"=1")

@@ -66,7 +66,7 @@ func (s *server) open(ctx context.Context, cfg config, addr string) (err error) 
 	s.ends = append(s.ends, func() { s.db.Close() })
 	mux := http.NewServeMux()
 	if cfg.cached {
-		err = s.addShop(mux, dir)
+		err = s.addShop(mux, cfg, dir)
 	} else {
 		addAPI(mux, s.db)
 	}
@@ -84,8 +84,8 @@ func (s *server) open(ctx context.Context, cfg config, addr string) (err error) 
 }
 
 // addShop puts the cache before the database, and adds what there is to see of it.
-func (s *server) addShop(mux *http.ServeMux, dir string) error {
-	shop, err := openShop(s.db, dir)
+func (s *server) addShop(mux *http.ServeMux, cfg config, dir string) error {
+	shop, err := openShop(s.db, cfg, dir)
 	if err != nil {
 		return err
 	}
@@ -116,5 +116,10 @@ func (s *server) end() {
 	}
 }
 
-// stats returns the cache's statistics.
-func (s *server) stats() ringcache.Stats { return s.shop.cache.Stats() }
+// stats returns the cache's statistics: zero without one.
+func (s *server) stats() ringcache.Stats {
+	if s.shop == nil {
+		return ringcache.Stats{}
+	}
+	return s.shop.cache.Stats()
+}

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"path/filepath"
 	"time"
 
 	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/compress/s2"
 )
 
 // How long an answer of the database is believed. Somebody who does not come by here may add a
@@ -27,13 +29,16 @@ type shop struct {
 
 // openShop makes the cache, which is warm if the directory has the file of an earlier one,
 // however that ended.
-func openShop(db *database, dir string) (*shop, error) {
+func openShop(db *database, cfg config, dir string) (*shop, error) {
 	options := ringcache.Options{
-		MaxBytes:     64 << 20,
-		File:         filepath.Join(dir, "shop.cache"),
+		MaxBytes:     cfg.cacheMB << 20,
+		File:         cmp.Or(cfg.file, filepath.Join(dir, "shop.cache")),
 		TTL:          liveFor,
 		TTLJitter:    0.1,       // what was loaded together does not expire together
 		StaleIfError: time.Hour, // what has expired is answered while the database fails
+	}
+	if cfg.compress {
+		options.Compressor = s2.New()
 	}
 	cache, err := ringcache.NewWithOptions(options)
 	if errors.Is(err, errors.ErrUnsupported) { // on Windows, say: each start is cold
