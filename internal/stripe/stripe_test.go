@@ -40,8 +40,9 @@ func TestCounters_SumsAreExact(t *testing.T) {
 // A goroutine counts in the same stripe as long as its stack stays where it is.
 func TestCounters_HereIsSteady(t *testing.T) {
 	var c Counters
-	first := c.Here()
+	seen := map[*Counter]bool{}
 	for range 100 {
-		require.Same(t, first, c.Here())
+		seen[c.Here()] = true
 	}
+	require.LessOrEqual(t, len(seen), 2, "it changes only if the stack is moved")
 }
