@@ -1,6 +1,7 @@
 package ringcache
 
 import (
+	"slices"
 	"time"
 
 	"github.com/ringcache/ringcache/internal/delay"
@@ -129,11 +130,11 @@ func (b *bucket) demoteLocked(in policy.Ring, p index.Place, hd record.Header) b
 	b.appended += n
 	b.policy.Dropped(in)
 	c.from[in]++
-	full := to == policy.Cold // the queue
-	if full {
+	queueFull := to == policy.Cold
+	if queueFull {
 		c.behind++
 	}
-	if !c.signalled && (full || c.queue().Size<<1 >= uint64(c.queueMost)<<b.shared.shift) {
+	if !c.signalled && (queueFull || c.queue().Size<<1 >= uint64(c.queueMost)<<b.shared.shift) {
 		c.signalled = b.shared.compression.signal(c.number)
 	}
 	return true
@@ -245,6 +246,9 @@ func (b *bucket) rotateColdLocked() bool {
 	if s.Extend(uint64(n), held) != nil { // the chunk that the tail left was not to be had again
 		s.Count(-1, n, hd.HasExpiry)
 		b.countEvicted(policy.Cold, hd)
+		if b.shared.onEvict != nil {
+			b.keepEvictionLocked(slices.Clone(buf.buf[hd.Size:]), hd, EvictCapacity)
+		}
 		return true
 	}
 	pos := s.AppendRecord(buf.buf)
@@ -314,7 +318,9 @@ func (b *bucket) storedLocked(p index.Place, pos uint64, hd record.Header, n int
 // promoteColdLocked moves the record f of the cold part to main, as the write w has it.
 func (b *bucket) promoteColdLocked(f *found, w *write) {
 	b.policy.GhostFound(origin(f.Slot), 1, b.ghostsLocked(), b.isNear(f.Slot))
-	_ = b.insertLocked(f, true, w, 0) // without memory for it, it is lost
+	if b.insertLocked(f, true, w, 0) != nil { // there is no memory for it
+		b.countEvicted(policy.Cold, f.Header)
+	}
 }
 
 // waiting is a record of the queue on its way through the compressor.

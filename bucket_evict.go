@@ -357,7 +357,7 @@ func (b *bucket) rotateThroughLocked(
 		b.uncountLocked(r, r.Tail, hd, hash)
 		b.countEvicted(in, hd)
 		if b.shared.onEvict != nil && hd.Kind != record.Negative {
-			b.keepEvictionLocked(slices.Clone(buf[hd.Size:]), hd.KeyLen, EvictCapacity)
+			b.keepEvictionLocked(slices.Clone(buf[hd.Size:]), hd, EvictCapacity)
 		}
 		return buf
 	}

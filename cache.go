@@ -10,6 +10,7 @@ import (
 
 	"github.com/ringcache/ringcache/internal/chunk"
 	"github.com/ringcache/ringcache/internal/delay"
+	"github.com/ringcache/ringcache/internal/dictfile"
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/ringfile"
 	"github.com/ringcache/ringcache/internal/stripe"
@@ -76,8 +77,16 @@ func NewWithOptions(o Options) (*Cache, error) {
 		g.withoutDict, err = guarded(func() (ValueCompressor, error) {
 			return o.Compressor.WithDict(nil)
 		})
-		if err != nil || g.withoutDict == nil {
+		if err == nil && g.withoutDict == nil {
+			err = errNoValueCompressor
+		}
+		if err != nil {
 			return nil, invalid("Compressor cannot do without a dictionary: %v", err)
+		}
+		g.compressorID, err = guarded(func() (string, error) { return o.Compressor.ID(), nil })
+		if err != nil || len(g.compressorID) > dictfile.MostID {
+			return nil, invalid("Compressor's ID has %d bytes, must have at most %d: %v",
+				len(g.compressorID), dictfile.MostID, err)
 		}
 	}
 	if o.File != "" {
@@ -356,10 +365,10 @@ func (c *Cache) Close() error {
 	a := &c.arena
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	c.each((*bucket).close)
 	if s := c.shared.compression; s != nil {
-		s.end()
+		s.end() // before the buckets forget which dictionaries they need
 	}
+	c.each((*bucket).close)
 	c.shared.pool.Close()
 	if f := c.shared.file; f != nil {
 		if err := f.Close(); err != nil {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/pack"
+	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/stripe"
 )
@@ -99,8 +100,7 @@ func (c *Cache) promote(b *bucket, was *found, k, v []byte, h uint64) {
 	w.expiry = f.Expiry
 	if w.measure(b.form); w.n > b.longest {
 		b.removeLocked(&f, h, EvictCapacity) // the cache has become too small for it
-		b.evictedCold++
-		b.evictedBytes += uint64(w.n)
+		b.countEvicted(policy.Cold, f.Header)
 		return
 	}
 	b.promoteColdLocked(&f, &w)
@@ -175,9 +175,12 @@ func (c *Cache) renewDicts() {
 	if !ok {
 		return
 	}
-	if number, ok := c.freeDict(); ok {
-		_ = s.renew(cl, number)
+	number, ok := c.freeDict()
+	if !ok {
+		cl.samples.Take() // later: each search takes every bucket's lock
+		return
 	}
+	_ = s.renew(cl, number)
 }
 
 // freeDict returns the number of a dictionary that no record was packed with.

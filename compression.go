@@ -20,9 +20,10 @@ type compression struct {
 	share atomic.Uint64 // bits of a float64: the cold part's share of the memory
 	fixed float64       // the share in tests; 0: as learned
 
-	buckets chan int32    // whose queues are half full, each once
+	buckets chan int32    // whose queues are half full
 	stop    chan struct{} // closed by end
-	once    sync.Once
+	mu      sync.Mutex    // of the file
+	ended   bool
 
 	// What the goroutine alone knows.
 	classes [pack.Classes]class
@@ -30,8 +31,10 @@ type compression struct {
 	trial   pack.Trial
 	moved   int // bytes of records since the share was set
 	step    int // bytes after which it is set anew
-	made    int // dictionaries
+	made    int // the highest number of a dictionary
 	file    string
+	id      string // of the Compressor
+	foreign bool   // what the cache has found in its file was packed by another one
 
 	longest atomic.Int64 // bytes of the longest value that there may be
 	counts  compressionCounts
@@ -76,6 +79,7 @@ type dictionary struct {
 func newCompression(g *geometry) *compression {
 	s := &compression{
 		by:      g.compressor,
+		id:      g.compressorID,
 		fixed:   g.coldShare,
 		buckets: make(chan int32, g.buckets),
 		stop:    make(chan struct{}),
@@ -96,7 +100,13 @@ func newCompression(g *geometry) *compression {
 // one that cannot be opened is discarded.
 func (s *compression) restore() {
 	id, dicts, err := dictfile.Read(s.file)
-	if err != nil || id != s.by.ID() {
+	if err != nil {
+		// The ID is to be there before the first value is packed. Should it not be possible, no
+		// dictionary can be kept either.
+		_ = s.write(nil)
+		return
+	}
+	if s.foreign = id != s.id; s.foreign {
 		return
 	}
 	for _, d := range dicts {
@@ -113,17 +123,31 @@ func (s *compression) restore() {
 
 // keep writes the dictionaries and one more to the file, if there is to be one.
 func (s *compression) keep(number uint8, added *dictionary) error {
-	if s.file == "" {
-		return nil
-	}
 	all := []dictfile.Dict{{Number: number, Bytes: added.bytes}}
 	for i := 1; i < pack.Dicts; i++ {
 		if d := s.dicts[i].Load(); d != nil && i != int(number) {
 			all = append(all, dictfile.Dict{Number: uint8(i), Bytes: d.bytes})
 		}
 	}
-	return dictfile.Write(s.file, s.by.ID(), all)
+	return s.write(all)
 }
+
+// write writes the file of dictionaries, if there is to be one. Once the cache is closed the
+// file may be another's.
+func (s *compression) write(all []dictfile.Dict) error {
+	if s.file == "" {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return ErrClosed
+	}
+	return dictfile.Write(s.file, s.id, all)
+}
+
+// recovers reports whether a value that another process has packed can be unpacked.
+func (s *compression) recovers(number uint8) bool { return !s.foreign && s.has(number) }
 
 // has reports whether there is a dictionary of that number, or none is needed.
 func (s *compression) has(number uint8) bool {
@@ -131,7 +155,14 @@ func (s *compression) has(number uint8) bool {
 }
 
 // end ends the goroutine.
-func (s *compression) end() { s.once.Do(func() { close(s.stop) }) }
+func (s *compression) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.ended {
+		s.ended = true
+		close(s.stop)
+	}
+}
 
 // signal tells the goroutine of a bucket.
 func (s *compression) signal(bucket int32) bool {
@@ -309,7 +340,8 @@ func (s *compression) renew(cl *class, number uint8) error {
 		return err
 	}
 	if d == nil {
-		return nil // it needs none
+		cl.dict = 0 // it needs none
+		return nil
 	}
 	if err := s.keep(number, d); err != nil { // before the first value is packed with it
 		s.counts.failed.Add(1)
@@ -320,11 +352,14 @@ func (s *compression) renew(cl *class, number uint8) error {
 	return nil
 }
 
+// errNoValueCompressor says that WithDict has returned neither one nor an error.
+var errNoValueCompressor = errors.New("no ValueCompressor")
+
 // open returns what compresses with a dictionary.
 func (s *compression) open(bytes []byte) (*dictionary, error) {
 	values, err := s.by.WithDict(bytes)
 	if err == nil && values == nil {
-		err = errors.New("no ValueCompressor")
+		err = errNoValueCompressor
 	}
 	return &dictionary{bytes, values}, err
 }

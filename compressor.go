@@ -3,7 +3,7 @@ package ringcache
 // Compressor makes the cold part of a cache smaller (Options.Compressor). Packages
 // compress/s2 and compress/zstd have one each. The methods are called without any lock, and
 // may be called by several goroutines at once. A Compressor that errs, panics or returns
-// other bytes harms nothing but the entry: it stays as it is, or is a miss.
+// other bytes costs at most that entry: it is kept uncompressed, or becomes a miss.
 type Compressor interface {
 	// ID names the format and its version, in up to 64 bytes. What one Compressor has
 	// compressed is decompressed by another one only if both have the same ID. A cache in
@@ -29,7 +29,7 @@ type ValueCompressor interface {
 	Compress(dst, src []byte) ([]byte, error)
 
 	// Decompress appends the size bytes of which src is the compressed form. It must return
-	// an error where src is of more or fewer, and not allocate for more: dst has room for
-	// them.
+	// an error if src decompresses to another length, and not allocate for more: dst has room
+	// for size bytes.
 	Decompress(dst, src []byte, size int) ([]byte, error)
 }

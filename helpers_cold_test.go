@@ -24,6 +24,7 @@ import (
 func withCold(g geometry, by Compressor) geometry {
 	g.compressor, g.coldShare = by, 0.5
 	g.withoutDict, _ = by.WithDict(nil)
+	g.compressorID = by.ID()
 	return g
 }
 

@@ -61,26 +61,26 @@ func (b *bucket) keepEvictedLocked(r *ring.Ring, pos uint64, hd record.Header, r
 	}
 	n := hd.KeyLen + hd.ValueLen
 	kv, _ := r.Read(make([]byte, 0, n), pos+uint64(hd.Size), n)
-	b.keepEvictionLocked(kv, hd.KeyLen, reason)
-	if hd.Kind == record.Packed {
-		left := *b.evictions
-		e := &left[len(left)-1]
-		e.dict = b.shared.compression.dictOf(e.v)
-	}
+	b.keepEvictionLocked(kv, hd, reason)
 }
 
-// keepEvictionLocked keeps an entry for OnEvict. kv is its key and value.
-func (b *bucket) keepEvictionLocked(kv []byte, klen int, reason Reason) {
+// keepEvictionLocked keeps an entry for OnEvict. kv is its key and value, as the record with
+// that header has them.
+func (b *bucket) keepEvictionLocked(kv []byte, hd record.Header, reason Reason) {
 	if b.evictions == nil {
 		b.evictions = new([]evicted)
 	}
-	*b.evictions = append(*b.evictions, evicted{k: kv[:klen:klen], v: kv[klen:], reason: reason})
+	e := evicted{k: kv[:hd.KeyLen:hd.KeyLen], v: kv[hd.KeyLen:], reason: reason}
+	if hd.Kind == record.Packed {
+		e.dict = b.shared.compression.dictOf(e.v)
+	}
+	*b.evictions = append(*b.evictions, e)
 }
 
 // failLocked ends a write that failed: a value that was only to be written again is lost.
 func (b *bucket) failLocked(w *write, err error) error {
 	if w.same && b.shared.onEvict != nil {
-		b.keepEvictionLocked(slices.Concat(w.k, w.v), len(w.k), EvictCapacity)
+		b.keepEvictionLocked(slices.Concat(w.k, w.v), record.Header{KeyLen: len(w.k)}, EvictCapacity)
 	}
 	return err
 }

@@ -64,7 +64,8 @@ type Options struct {
 	// The goroutine whose call made the entry leave calls it, before that call returns and
 	// while no lock is held: it may call any method of the same cache, and k may have been set
 	// again meanwhile. A panic reaches the caller; the cache is sound then, but OnEvict does
-	// not hear of other entries that left in the same call.
+	// not hear of other entries that left in the same call. With a Compressor, a lookup may make
+	// entries leave too; of a value that cannot be decompressed OnEvict does not hear.
 	OnEvict func(k, v []byte, reason Reason)
 
 	// HugePages says when the operating system is asked for large pages, which make
@@ -86,9 +87,9 @@ type Options struct {
 	// compressed and kept in a cold part, of up to half of the memory, where that makes them
 	// a fifth smaller or more. A Get of one decompresses it, which takes a lock and about a
 	// microsecond; a second one moves it back. One goroutine compresses, and Close ends it. No
-	// Set waits for it: what it has no time for is kept as it is. Dictionaries and buffers of
-	// it, some MB, are on the Go heap. Values above 1/4096 of MaxBytes are not compressed, nor
-	// are any where fewer than some 16,000 would fit into the cache. See package
+	// Set waits for it: what it has no time for is kept as it is. Its dictionaries and
+	// buffers, some MB, are on the Go heap. Values above 1/4096 of MaxBytes are not compressed,
+	// nor is anything where the values are so large that fewer than some 16,000 fit. See package
 	// [github.com/ringcache/ringcache/compress/s2]. nil, the default, costs nothing.
 	Compressor Compressor
 

@@ -49,11 +49,12 @@ type geometry struct {
 	file      *ringfile.Store // nil: the cache is in memory only
 	age       time.Duration   // of the clock: that of the file
 
-	compressor  Compressor      // nil: there is no cold part
-	withoutDict ValueCompressor // what it has without a dictionary
-	coldShare   float64         // the cold part's share of the memory; 0: as learned
-	byHand      bool            // no goroutine: a test compresses
-	dictFile    string          // where dictionaries are kept; empty: in memory only
+	compressor   Compressor // nil: there is no cold part
+	compressorID string
+	withoutDict  ValueCompressor // what it has without a dictionary
+	coldShare    float64         // the cold part's share of the memory; 0: as learned
+	byHand       bool            // no goroutine: a test compresses
+	dictFile     string          // where dictionaries are kept; empty: in memory only
 }
 
 // defaultGeometry returns the geometry of a cache of maxBytes.

@@ -51,8 +51,9 @@ type Stats struct {
 	// bits of it), and that turned out to have another key.
 	Collisions uint64
 
-	// Corruptions counts records whose header made no sense. It stays 0 unless something else
-	// in the process writes to the cache's memory.
+	// Corruptions counts records whose header made no sense, or whose value could not be
+	// decompressed. It stays 0 unless something else in the process writes to the cache's
+	// memory, or a Compressor fails.
 	Corruptions uint64
 
 	// EvictedEntries and EvictedBytes count entries, and the bytes of their records, that were

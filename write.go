@@ -129,6 +129,7 @@ func (c *Cache) setInBucket(b *bucket, w *write) (news arrival, err error) {
 // beginLocked counts a write, and returns an error if it must not be made. The lock of its
 // small bucket b is held.
 func (c *Cache) beginLocked(b *bucket, w *write) error {
+	w.packed = false
 	switch {
 	case w.silent:
 	case w.del:
