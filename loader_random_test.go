@@ -272,8 +272,8 @@ func (r *runner) getOrLoad(o op) error {
 		return Loaded{Value: v, TTL: ttl, Absent: absent}, nil
 	}
 	get := r.c.GetOrLoad
-	if o.class&64 != 0 {
-		get = r.loadTwice
+	if _, bad := r.g.compressor.(*badCompressor); o.class&64 != 0 && !bad {
+		get = r.loadTwice // with a bad one, the second may miss
 	}
 	got, err := get(context.Background(), r.dst[:0], k, load)
 	if r.dst = got; err != nil && !errors.Is(err, ErrAbsent) {
