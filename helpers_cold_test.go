@@ -202,6 +202,7 @@ type departure struct {
 // newPackedCache returns one, made by that Compressor and as shape says.
 func newPackedCache(t testing.TB, by Compressor, shape func(g *geometry)) *packedCache {
 	t.Helper()
+	skipUnderRace(t)
 	p := &packedCache{now: time.Minute, size: 300}
 	g := withCold(tiny(1, 1024, 256), by)
 	g.byHand = true

@@ -150,6 +150,7 @@ func TestFile_Snapshots(t *testing.T) {
 
 // What is packed is there again, if its dictionary is, and the cold part keeps its share.
 func TestFile_ColdPart(t *testing.T) {
+	skipUnderRace(t)
 	for what, harm := range map[string]func(dict string){
 		"whole":   func(string) {},
 		"deleted": func(dict string) { require.NoError(t, os.Remove(dict)) },
