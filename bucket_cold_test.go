@@ -426,6 +426,7 @@ func TestColdPart_Snapshot(t *testing.T) {
 
 // Resize makes the cold part smaller as all else, and no entry another one.
 func TestColdPart_Resize(t *testing.T) {
+	skipUnderRace(t)
 	g := withCold(defaultGeometry(64<<20), flateCompressor{})
 	g.byHand = true
 	c := mustCache(t, g)

@@ -92,6 +92,7 @@ func TestCold_NobodyWaitsForTheCompressor(t *testing.T) {
 
 // No lock is held while a function of the Compressor runs: it may call every method.
 func TestCold_CompressorMayCallEveryMethod(t *testing.T) {
+	skipUnderRace(t)
 	good, err := flateCompressor{}.WithDict(nil)
 	require.NoError(t, err)
 	for _, place := range []string{"Compress", "Decompress", "BuildDict", "WithDict"} {

@@ -242,6 +242,7 @@ func TestCompression_BadDictionaries(t *testing.T) {
 // A dictionary's number is not given to another one while records need it, however many
 // are made.
 func TestCompression_NumbersOfDictionariesAreUsedAgain(t *testing.T) {
+	skipUnderRace(t)
 	var built atomic.Int32
 	by := &funcCompressor{}
 	by.build = func(samples [][]byte) []byte {
@@ -293,6 +294,7 @@ func TestCompression_OnEvictHasTheDictionary(t *testing.T) {
 // Whatever bit of a packed record flips, its entry is a miss, or as it was; nothing else
 // happens.
 func TestCompression_DamagedBits(t *testing.T) {
+	skipUnderRace(t)
 	p := newPackedCache(t, flateCompressor{}, nil)
 	b := &p.buckets[0]
 	misses := 0
@@ -337,6 +339,7 @@ func countUses(b *bucket) (n uses) {
 // The memory of the cold part may be written to by somebody else: no call hangs or panics,
 // and no value is another's.
 func TestCompression_DamagedRing(t *testing.T) {
+	skipUnderRace(t)
 	for seed := range uint64(20) {
 		rnd := newRand(seed)
 		g := withCold(tiny(1, 1024, 256), flateCompressor{})
