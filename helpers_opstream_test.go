@@ -363,57 +363,6 @@ func (r *runner) get(o op) error {
 	return r.hit(o.id, got[len(before):])
 }
 
-// getBatch reads a few keys at once, some of them twice, some never set.
-func (r *runner) getBatch(o op) error {
-	n := int(o.arg % 80)
-	ids := make([]uint32, n)
-	keys := make([][]byte, n)
-	for i := range ids {
-		ids[i] = (o.id + uint32(i)*uint32(o.class)) % (1 << 16)
-		keys[i] = bytes.Clone(r.keyOf(ids[i]))
-	}
-	vals := make([][]byte, n+int(o.flags%3))
-	for i := range vals {
-		vals[i] = []byte("left from before")
-	}
-	var dst []byte
-	if o.flags&8 != 0 {
-		dst = append(slices.Grow(r.dst[:0], int(o.arg)), "held before"...)
-	}
-	before := bytes.Clone(dst)
-	out, hits := r.c.GetBatch(dst, keys, vals)
-	missed := func(i int) bool { return vals[i] == nil }
-	if !bytes.HasPrefix(out, before) {
-		return fmt.Errorf("dst held %q, the result begins with %.32q", before, out)
-	}
-	for i, id := range ids {
-		if missed(i) {
-			continue
-		}
-		hits--
-		if err := r.hit(id, vals[i]); err != nil {
-			return fmt.Errorf("value %d of %d: %w", i, n, err)
-		}
-	}
-	r.endReading()
-	for i, id := range ids {
-		if missed(i) {
-			if err := r.found(id, false); err != nil {
-				return err
-			}
-		}
-	}
-	if hits != 0 {
-		return fmt.Errorf("the count of hits is off by %d", hits)
-	}
-	for i, v := range vals[n:] {
-		if string(v) != "left from before" {
-			return fmt.Errorf("vals[%d], beyond the keys, was changed", n+i)
-		}
-	}
-	return nil
-}
-
 // hit checks that v may be the value of the key.
 func (r *runner) hit(id uint32, v []byte) error {
 	r.hits++
