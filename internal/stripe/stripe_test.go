@@ -40,9 +40,11 @@ func TestCounters_SumsAreExact(t *testing.T) {
 // A goroutine counts in the same stripe as long as its stack stays where it is.
 func TestCounters_HereIsSteady(t *testing.T) {
 	var c Counters
-	seen := map[*Counter]bool{}
-	for range 100 {
-		seen[c.Here()] = true
+	first, changed := c.Here(), 0
+	for range 100 { // nothing here makes the stack grow, which would move it
+		if c.Here() != first {
+			changed++
+		}
 	}
-	require.LessOrEqual(t, len(seen), 2, "it changes only if the stack is moved")
+	require.Zero(t, changed)
 }
