@@ -104,9 +104,6 @@ func (b *bucket) shapeColdLocked() {
 	}
 }
 
-// chunksFor returns how many chunks n bytes take.
-func (b *bucket) chunksFor(n int) int { return (n + 1<<b.shared.shift - 1) >> b.shared.shift }
-
 // demoteLocked moves the live record at the tail of small or main, whose slot is at p, to
 // the cold part: to the queue, or as it is to the cold ring if the queue is full. It reports
 // false if there is no room for it: then it is to be dropped.

@@ -55,7 +55,7 @@ func (b *bucket) ownRoomLocked(to policy.Ring, n int, l limits) int {
 		l = b.limitLocked()
 	}
 	r := &b.rings[to]
-	need := (n + 1<<b.shared.shift - 1) >> b.shared.shift
+	need := b.chunksFor(n)
 	limit := max(l.of(to), need)
 	if b.cold.on {
 		b.giveColdLocked(func() bool { return b.withinReachLocked(r) < need })

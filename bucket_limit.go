@@ -169,6 +169,9 @@ func (b *bucket) divideLocked(total int) limits {
 	return limits{small: small, main: main, cold: cold}
 }
 
+// chunksFor returns how many chunks n bytes take.
+func (b *bucket) chunksFor(n int) int { return (n + 1<<b.shared.shift - 1) >> b.shared.shift }
+
 // chunksLocked returns how many chunks the rings hold.
 func (b *bucket) chunksLocked() int {
 	return b.rings[policy.Small].Held() + b.rings[policy.Main].Held() + b.cold.held()
@@ -258,7 +261,7 @@ func (b *bucket) isShort(n int) bool {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	need := (n + 1<<s.shift - 1) >> s.shift
+	need := b.chunksFor(n)
 	if b.index.Pages() == 0 {
 		need++
 	}
