@@ -25,7 +25,7 @@ import (
 // tail: going back at once would leave a hole for each hit, of which there are many.
 
 const (
-	// One bucket in scoutEach is a scout, and one is plain.
+	// One bucket in scoutEach is a scout, and one is a baseline.
 	scoutEach = 32
 
 	// leastCold is how many chunks a cold part has, or none.
@@ -54,15 +54,15 @@ func roleOf(number int) coldRole {
 	case 0:
 		return scout
 	case scoutEach / 2:
-		return plain
+		return baseline
 	}
 	return learns
 }
 
-// followsLocked reports whether the bucket's policy follows that of plain buckets: what it
+// followsLocked reports whether the bucket's policy follows that of the baseline: what it
 // drops, and what comes back to it, tell of the cold part and not of the policy.
 func (b *bucket) followsLocked() bool {
-	return b.cold.on && b.cold.role != plain && b.shared.buckets > scoutEach/2
+	return b.cold.on && b.cold.role != baseline && b.shared.buckets > scoutEach/2
 }
 
 // inUse returns the end of the bucket's rings.

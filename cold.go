@@ -144,28 +144,28 @@ func compressInBackground(cache weak.Pointer[Cache], s *compression) {
 			c.buckets[i].compressQueue(&batch)
 			c.renewDicts()
 			if s.isDue() {
-				c.tryShares()
+				c.compareShares()
 				s.setShare()
 			}
 		}
 	}
 }
 
-// tryShares compares buckets that always have a cold part with those that never have one:
+// compareShares compares buckets that always have a cold part with those that never have one:
 // of equal loads, the one that inserts more finds less.
-func (c *Cache) tryShares() {
-	var scouts, plains uint64
+func (c *Cache) compareShares() {
+	var scouts, others uint64
 	for i := 0; i < c.shared.buckets; i += scoutEach / 2 {
 		b := &c.buckets[i]
 		b.mu.Lock()
 		if b.cold.role == scout {
 			scouts += b.inserts
 		} else {
-			plains += b.inserts
+			others += b.inserts
 		}
 		b.mu.Unlock()
 	}
-	c.shared.compression.trial.Note(scouts, plains)
+	c.shared.compression.compare.Note(scouts, others)
 }
 
 // renewDicts makes the dictionaries that are due.

@@ -27,9 +27,9 @@ type coldPart struct {
 type coldRole uint8
 
 const (
-	learns coldRole = iota // what scouts and plain ones teach
-	scout                  // always the full share
-	plain                  // always none
+	learns   coldRole = iota // its share is learned from the others
+	scout                    // always the full share
+	baseline                 // always none
 )
 
 // uses counts the records that were packed with each dictionary.

@@ -28,10 +28,10 @@ type compression struct {
 	// What the goroutine alone knows.
 	classes [pack.Classes]class
 	total   pack.Ratio
-	trial   pack.Trial
-	moved   int // bytes of records since the share was set
-	step    int // bytes after which it is set anew
-	made    int // the highest number of a dictionary
+	compare pack.Comparison // of scouts and baseline
+	moved   int             // bytes of records since the share was set
+	step    int             // bytes after which it is set anew
+	made    int             // the highest number of a dictionary
 	file    string
 	id      string // of the Compressor
 	foreign bool   // what the cache has found in its file was packed by another one
@@ -181,7 +181,7 @@ func (s *compression) shareFor(role coldRole) float64 {
 		return s.fixed
 	case role == scout:
 		return pack.FullShare
-	case role == plain:
+	case role == baseline:
 		return 0
 	}
 	return math.Float64frombits(s.share.Load())
@@ -202,7 +202,7 @@ func (s *compression) setShare() {
 	s.moved = 0
 	share := math.Float64frombits(s.share.Load())
 	want := pack.ShareFor(s.total.Value())
-	if s.trial.IsHarmful() {
+	if s.compare.IsHarmful() {
 		want = 0
 	}
 	const most = 1.0 / 32

@@ -47,7 +47,7 @@ func (compressor) BuildDict(samples [][]byte) []byte {
 // WithDict implements [ringcache.Compressor].
 func (compressor) WithDict(dict []byte) (ringcache.ValueCompressor, error) {
 	if len(dict) == 0 {
-		return plain{}, nil
+		return withoutDict{}, nil
 	}
 	if len(dict) < s2.MinDictSize || len(dict) > s2.MaxDictSize {
 		return nil, fmt.Errorf("s2: dictionary of %d bytes, from %d to %d are right",
@@ -56,14 +56,14 @@ func (compressor) WithDict(dict []byte) (ringcache.ValueCompressor, error) {
 	return withDict{s2.MakeDict(dict, nil)}, nil
 }
 
-// plain compresses without a dictionary.
-type plain struct{}
+// withoutDict compresses without a dictionary.
+type withoutDict struct{}
 
-func (plain) Compress(dst, src []byte) ([]byte, error) {
+func (withoutDict) Compress(dst, src []byte) ([]byte, error) {
 	return compress(dst, src, s2.Encode), nil
 }
 
-func (plain) Decompress(dst, src []byte, size int) ([]byte, error) {
+func (withoutDict) Decompress(dst, src []byte, size int) ([]byte, error) {
 	return decompress(dst, src, size, s2.Decode)
 }
 

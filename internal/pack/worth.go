@@ -106,18 +106,18 @@ func WorthTrying(ratio float64) bool { return ratio >= leastRatio }
 // when it was new that another one is worth making.
 func IsWorse(ratio, best float64) bool { return ratio < 0.9*best }
 
-// Trial compares the inserts of buckets with a cold part to those of as many without. The
+// Comparison compares the inserts of buckets with a cold part to those of as many without. The
 // zero value is ready for use.
-type Trial struct {
+type Comparison struct {
 	seen        [2]uint64
 	with, other float64 // lately
 }
 
-// recentInserts is how many a Trial remembers, about.
+// recentInserts is how many a Comparison remembers, about.
 const recentInserts = 1 << 16
 
 // Note takes in how many inserts there have been since the beginning.
-func (t *Trial) Note(with, without uint64) {
+func (t *Comparison) Note(with, without uint64) {
 	t.with += float64(with - t.seen[0])
 	t.other += float64(without - t.seen[1])
 	t.seen = [2]uint64{with, without}
@@ -128,7 +128,7 @@ func (t *Trial) Note(with, without uint64) {
 
 // IsHarmful reports whether buckets with a cold part insert more, and so find less, by more
 // than chance explains: two standard deviations of the difference.
-func (t *Trial) IsHarmful() bool {
+func (t *Comparison) IsHarmful() bool {
 	more := t.with - t.other
 	return t.other > 0 && more > 2*math.Sqrt(t.with+t.other)
 }
