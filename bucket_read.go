@@ -46,6 +46,7 @@ const (
 	counted                          // in Stats, as a near miss too if it is one
 	touching                         // raise the frequency
 	orStale                          // take what is expired and kept (Options.StaleIfError) too
+	toMain                           // have what is in the cold part go to main
 
 	getMode = withValue | counted | touching
 )

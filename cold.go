@@ -42,7 +42,7 @@ func (c *Cache) lookupCold(
 	if mode&counted != 0 {
 		b.coldHits.Add(1)
 	}
-	if mode&touching != 0 && index.WasRead(f.Slot) {
+	if mode&toMain != 0 || mode&touching != 0 && index.WasRead(f.Slot) {
 		c.promote(b, &f, k, v, h)
 	}
 	if mode&withValue != 0 {
@@ -122,9 +122,7 @@ func (c *Cache) dropDamaged(b *bucket, was *found, k []byte, h uint64) bool {
 
 // unpackKey has the value of a write's key go to main, so that the write can look at it.
 func (c *Cache) unpackKey(w *write) {
-	for range 2 { // the second lookup moves it
-		_, _, _ = c.lookupCold(nil, w.k, w.h, c.counters.Here(), touching)
-	}
+	_, _, _ = c.lookupCold(nil, w.k, w.h, c.counters.Here(), toMain)
 	w.packed, w.silent = false, true // it was counted
 }
 
