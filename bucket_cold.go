@@ -20,7 +20,7 @@ import (
 // A Set moves a victim to the head of the queue. The compressor's goroutine takes records
 // from its tail, compresses them without the lock, and appends them to the cold ring. If
 // the queue is full, the victim goes to the cold ring as it is: no Set waits. Sets alone
-// evict, so the cold ring always has room for all that waits (I17). A second hit goes back
+// evict, and see to it that the cold ring has room for all that waits. A second hit goes back
 // to main (Cache.lookupCold). What was hit once is given another round at the cold ring's
 // tail: going back at once would leave a hole for each hit, of which there are many.
 
@@ -146,7 +146,7 @@ func (b *bucket) makeColdRoomLocked(n int) (to policy.Ring, ok bool) {
 	q, s, queueMost := c.queue(), c.store(), max(c.queueMost, b.chunksFor(n))
 	for from := c.size(); ; b.evictOldestLocked() {
 		storeMost, dropped := b.storeMostLocked(queueMost), from-c.size()
-		if c.size()+n <= storeMost<<b.shared.shift && c.held() <= c.most { // (I17)
+		if c.size()+n <= storeMost<<b.shared.shift && c.held() <= c.most {
 			if b.extendLocked(q, n, queueMost) {
 				return policy.Queue, true
 			}
@@ -295,7 +295,7 @@ func (b *bucket) storePackedLocked(p index.Place, hd record.Header, key, packed 
 	var buf [record.MaxHeader]byte
 	header := b.form.PutPacked(&buf, len(key), len(packed), hd.HasExpiry, hd.Expiry)
 	pos := b.cold.store().Append(header, key, packed)
-	b.cold.uses[packed[0]]++
+	b.cold.uses[packed[0]]++ // (I17)
 	b.storedLocked(p, pos, hd, len(header)+len(key)+len(packed))
 }
 
