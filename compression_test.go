@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -393,4 +394,57 @@ func TestCompression_HugeLengthAllocatesNothing(t *testing.T) {
 			_, _ = s.unpack(nil, packed, s.dictOf(packed))
 		}))
 	}
+}
+
+// namedCompressor has an ID of a test's.
+type namedCompressor struct {
+	flateCompressor
+	id func() string
+}
+
+func (n namedCompressor) ID() string { return n.id() }
+
+func TestCompression_IDsHaveABound(t *testing.T) {
+	for name, id := range map[string]func() string{
+		"long":  func() string { return strings.Repeat("x", 65) },
+		"panic": func() string { panic("no name") },
+	} {
+		_, err := NewWithOptions(Options{MaxBytes: 32 << 20, Compressor: namedCompressor{id: id}})
+		require.ErrorIs(t, err, ErrInvalidOptions, name)
+		require.ErrorContains(t, err, "ID", name)
+	}
+}
+
+// A class that finds no number for its dictionary gathers samples anew: it must not search all
+// buckets after each batch, nor keep others from theirs.
+func TestCompression_NoNumberIsFree(t *testing.T) {
+	p := newPackedCache(t, flateCompressor{}, nil)
+	s, b := p.shared.compression, &p.buckets[0]
+	had := b.cold.uses
+	s.made = pack.Dicts - 1
+	for i := range b.cold.uses {
+		b.cold.uses[i]++
+	}
+	cl := &s.classes[0]
+	for i := range 1000 {
+		cl.samples.Add(text(i, 200))
+	}
+	dict := cl.dict
+	p.renewDicts()
+	require.Equal(t, dict, cl.dict)
+	require.False(t, cl.samples.Enough())
+	b.cold.uses = had
+}
+
+// A Compressor that needs no dictionary any more gets none.
+func TestCompression_DictionaryIsGivenUp(t *testing.T) {
+	by := &funcCompressor{build: func([][]byte) []byte { return nil }}
+	p := newPackedCache(t, by, nil)
+	cl := &p.shared.compression.classes[0]
+	cl.dict = 7
+	for i := range 1000 {
+		cl.samples.Add(text(i, 200))
+	}
+	p.renewDicts()
+	require.Zero(t, cl.dict)
 }

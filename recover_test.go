@@ -231,3 +231,28 @@ func TestFile_NoCompressorAnyMore(t *testing.T) {
 	require.NoError(t, c.validate())
 	require.NoError(t, c.Close())
 }
+
+// After Close the file of dictionaries may be another cache's: nothing is written to it.
+func TestFile_ClosedCacheWritesNoDictionary(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "cache")
+	g := withCold(tiny(1, 1024, 256), flateCompressor{})
+	g.byHand = true
+	c := mustOpen(t, g, path)
+	cl := &c.shared.compression.classes[0]
+	samples := func() {
+		for i := range 1000 {
+			cl.samples.Add(text(i, 200))
+		}
+	}
+	samples()
+	c.renewDicts()
+	before, err := os.ReadFile(path + ".dict")
+	require.NoError(t, err)
+	require.NotZero(t, cl.dict)
+	require.NoError(t, c.Close())
+	samples()
+	c.renewDicts()
+	after, err := os.ReadFile(path + ".dict")
+	require.NoError(t, err)
+	require.True(t, bytes.Equal(before, after), "written after Close")
+}
