@@ -112,8 +112,10 @@ var instruments = []instrument{
 		}},
 	{counter, "ringcache.compressor.errors", "{call}",
 		"Failures of the compressor.", []value{
-			with(CompressorOperation, "compress", func(s *ringcache.Stats) uint64 { return s.PackErrors }),
-			with(CompressorOperation, "decompress", func(s *ringcache.Stats) uint64 { return s.UnpackErrors }),
+			with(CompressorOperation, "compress",
+				func(s *ringcache.Stats) uint64 { return s.PackErrors }),
+			with(CompressorOperation, "decompress",
+				func(s *ringcache.Stats) uint64 { return s.UnpackErrors }),
 		}},
 
 	{counter, "ringcache.promotions", "{entry}",

@@ -41,7 +41,8 @@ func New(kind string) (*Payload, error) {
 	case "json", "html":
 		p.pool = gather("." + kind)
 		if len(p.pool) < leastPool {
-			return nil, fmt.Errorf("payload: gather %s files: %d bytes, want %d", kind, len(p.pool), leastPool)
+			return nil, fmt.Errorf("payload: gather %s files: %d bytes, want %d",
+				kind, len(p.pool), leastPool)
 		}
 	default:
 		return nil, fmt.Errorf("payload: kind %q, known are %s", kind, strings.Join(Kinds, ", "))
@@ -115,13 +116,15 @@ func Size(id uint64) int {
 }
 
 // words are what the strings of records are made of.
-var words = strings.Fields("account active address alpha amount archive balance batch beta branch " +
-	"cancel card client closed code confirmed country credit customer date daily debit delivery " +
-	"discount email east error express failed first gateway gold group high hour inactive invoice " +
-	"item last limit local market member monthly name network north open order paid partner pending " +
-	"phone premium price product profile purchase queue region refund regular report retail " +
-	"service session shipped silver south standard status stock store street success tax team " +
-	"trial type unit user verified vendor west zone")
+var words = strings.Fields(`
+	account active address alpha amount archive balance batch beta branch cancel card
+	client closed code confirmed country credit customer date daily debit delivery
+	discount email east error express failed first gateway gold group high hour inactive
+	invoice item last limit local market member monthly name network north open order
+	paid partner pending phone premium price product profile purchase queue region
+	refund regular report retail service session shipped silver south standard status
+	stock store street success tax team trial type unit user verified vendor west zone
+`)
 
 // fillProto fills dst with fields of an order as protocol buffers encode them: numbers,
 // times, strings, and lines of items. The last one may be cut off.
