@@ -48,7 +48,6 @@ type bucket struct {
 	wanted    int // pages that the index waits for; below 0: that it is going to give up
 	appended  int // bytes appended to the rings since sweepLocked last looked
 	unswept   uint64
-	inserts   uint64      // records of keys that were not there
 	rewrites  uint64      // overwrites in place, but for those of short records (see walker.copyLong)
 	hint      hint        // what is known of the next new record
 	entry     policy.Ring // the ring that it goes to, if anything is
@@ -66,6 +65,8 @@ type bucket struct {
 
 	inflow arrival // records set that shared.arrivals does not know of yet
 	counters
+
+	_ [8]byte // to whole cache lines on 64-bit platforms: buckets lie side by side
 }
 
 // write is one change to one key on its way through the cache: a Set, on a condition or
@@ -300,8 +301,8 @@ func (b *bucket) insertLocked(f *found, replace bool, w *write, room int) error 
 		return b.failLocked(w, err)
 	}
 	delay.Point()
-	if !replace && !f.dead {
-		b.inserts++
+	if b.cold.on && !replace && !f.dead {
+		b.cold.inserts++
 	}
 	b.hintLocked(to, w.n, limit, !replace && !f.ghost)
 	b.putSlotLocked(f, replace, w.h, to, pos)

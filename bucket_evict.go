@@ -137,7 +137,7 @@ func (b *bucket) ghostsLocked() [ringCount]int {
 	for i := range n {
 		n[i] = used[i] - b.rings[i].Entries
 	}
-	b.cold.addGhosts(&n, used[policy.Queue]+used[policy.Cold])
+	b.cold.addGhosts(&n, used[policy.Queue])
 	return n
 }
 

@@ -157,9 +157,9 @@ func (c *Cache) compareShares() {
 		b := &c.buckets[i]
 		b.mu.Lock()
 		if b.cold.role == scout {
-			scouts += b.inserts
+			scouts += b.cold.inserts
 		} else {
-			others += b.inserts
+			others += b.cold.inserts
 		}
 		b.mu.Unlock()
 	}

@@ -20,6 +20,7 @@ type coldPart struct {
 	queueMost int // chunks of these for the queue
 	uses      uses
 	from      [ringCount]uint32 // records that came from small and main lately
+	inserts   uint64            // records of keys that were not there
 	behind    uint64            // records that left the queue as they were: it was full
 }
 

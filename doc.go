@@ -89,7 +89,7 @@
 // entry takes its bytes, a header of 3 bytes (7 from a key of 64 bytes or a value of
 // 64 KB on; 4 more with a time to live), and its part of the index. Address space comes
 // in maps of up to 64 MB, and resident memory as entries come. The Go heap holds about
-// 430 KB for each cache, and small tables of the chunks that records lie in.
+// 480 KB for each cache, and small tables of the chunks that records lie in.
 //
 // [Cache.Reset] keeps the memory for new entries, [Cache.Resize] gives back what is above
 // the new bound, and [Cache.Close] gives back all physical memory at once. The address

@@ -72,11 +72,11 @@ func (b *bucket) validateLocked(large map[int]int) error {
 			return fmt.Errorf("I11: ring %d has records that can expire, unknown to the bucket", i)
 		}
 	}
-	var used [policy.Rings]int
+	var used [index.Parts]int
 	b.index.Each(func(slot, tag uint64) {
 		in := index.Ring(slot)
 		at := place{in, index.Pos(slot)}
-		used[in]++
+		used[index.PartOf(slot)]++
 		if r := b.ring(in); !r.Live(slot) {
 			if r.Age(slot) > r.Mask/4*3 {
 				failf("I5: a stale slot of age %d in a space of %d", r.Age(slot), r.Mask)

@@ -4,8 +4,8 @@ package index
 
 // Store puts slot, of the same hash, over the one at p.
 func (x *Index) Store(p Place, slot uint64) {
-	x.used[Ring(p.Slot)]--
-	x.used[Ring(slot)]++
+	x.used[PartOf(p.Slot)]--
+	x.used[PartOf(slot)]++
 	p.Group.slots[p.I].Store(slot)
 }
 
@@ -17,7 +17,7 @@ func (x *Index) SetLatest(slot uint64) { x.latest = slot & (ringMask | PosMask) 
 // passed (I4).
 func (x *Index) Remove(p Place) {
 	s := p.Group.Load(p.I)
-	x.used[Ring(s)]--
+	x.used[PartOf(s)]--
 	p.Group.clear(p.I)
 	if path := x.Path(s); path.At != p.At {
 		x.pass(path, p.At, s, -1)
@@ -48,7 +48,7 @@ func (x *Index) Insert(slot, tag uint64, w Windows) (victim uint64, forced bool)
 		x.Remove(p)
 	}
 	p.Group.put(p.I, slot, tag)
-	x.used[Ring(slot)]++
+	x.used[PartOf(slot)]++
 	x.pass(path, p.At, slot, 1) // (I4)
 	return victim, !found
 }

@@ -56,7 +56,7 @@ func (x *Index) Move(n int, w Windows, lost func(slot uint64)) {
 			g.put(FirstSlot(free), e.slot, e.tag)
 			continue
 		}
-		x.used[Ring(e.slot)]-- // Insert counts it again
+		x.used[PartOf(e.slot)]-- // Insert counts it again
 		if victim, forced := x.Insert(e.slot, e.tag, w); forced {
 			lost(victim)
 		}

@@ -169,12 +169,12 @@ func (p *Path) Next() {
 // Index is the index of one bucket. Init makes it ready for use.
 type Index struct {
 	pages     chunk.Table
-	cur, old  atomic.Uint32       // geometries; cur is 0 while the index is empty
-	front     atomic.Uint32       // homes of old below it have not moved; 0: not growing
-	sweepAt   uint32              // next group that Sweep looks at
-	used      [policy.Rings]int32 // slots by the ring of their position, live or stale (I9)
-	latest    uint64              // ring and position of the record that was set last
-	pageShift uint8               // log2 of the groups in a page
+	cur, old  atomic.Uint32 // geometries; cur is 0 while the index is empty
+	front     atomic.Uint32 // homes of old below it have not moved; 0: not growing
+	pageShift uint8         // log2 of the groups in a page
+	sweepAt   uint32        // next group that Sweep looks at
+	used      [Parts]int32  // slots by the part of their position, live or stale (I9)
+	latest    uint64        // ring and position of the record that was set last
 }
 
 // Init gives an index the size of its pages.
@@ -210,8 +210,15 @@ func (x *Index) Group(n uint32) *Group {
 // PagesFor returns the least pages that have so many slots.
 func (x *Index) PagesFor(slots int) int { return slots/groupSlots>>x.pageShift + 1 }
 
-// Used returns how many slots have a position of each ring, live or stale.
-func (x *Index) Used() (n [policy.Rings]int) {
+// Parts is how many parts of a bucket slots are counted by: small, main, and the cold part,
+// whose two rings are one.
+const Parts = policy.Queue + 1
+
+// PartOf returns the part that the slot's position is of.
+func PartOf(s uint64) policy.Ring { return min(Ring(s), policy.Queue) }
+
+// Used returns how many slots have a position of each part, live or stale.
+func (x *Index) Used() (n [Parts]int) {
 	for i, used := range x.used {
 		n[i] = int(used)
 	}
@@ -281,7 +288,7 @@ func (x *Index) Reset() []chunk.Ref {
 	x.cur.Store(0)
 	x.old.Store(0)
 	x.front.Store(0)
-	x.sweepAt, x.used = 0, [policy.Rings]int32{}
+	x.sweepAt, x.used = 0, [Parts]int32{}
 	return pages
 }
 

@@ -170,7 +170,7 @@ func (m *model) step() {
 func (m *model) check() {
 	w, live := m.windows(), 0
 	passed := make([][2]uint64, m.x.Groups())
-	var used [4]int32
+	var used [Parts]int32
 	for n := range m.x.cur.Load() {
 		g := m.x.Group(n)
 		for i := range groupSlots {
@@ -178,7 +178,7 @@ func (m *model) check() {
 				continue
 			}
 			s := g.Load(i)
-			used[Ring(s)]++
+			used[PartOf(s)]++
 			for p := m.x.Path(s); p.At != n; p.Next() {
 				passed[p.At][HashOf(s)&1]++
 				require.NotZero(m.t, p.Left, "I4: slot %d of group %d is not on its path", i, n)
@@ -198,7 +198,7 @@ func (m *model) check() {
 			} // else it may be any number
 		}
 	}
-	require.Equal(m.t, used, m.x.used, "I9: slots by ring")
+	require.Equal(m.t, used, m.x.used, "I9: slots by part")
 	require.Len(m.t, m.slots, live)
 	for e := range m.slots {
 		p, ok := m.x.Find(e.hash, e.ring, e.pos)

@@ -44,12 +44,12 @@ type Ring struct {
 	position.Window
 	table    chunk.Table   // a circle of slots
 	circle   atomic.Uint32 // its length, a power of two, less one
-	mapped   int32         // slots from the tail's on that hold a chunk
-	borrowed bool          // the last of them holds the chunk of the first
 	shift    uint8         // log2 of the chunk size
 	lines    uint8         // cache lines of a typical record that are worth a prefetch
+	form     record.Form
+	borrowed bool  // the last slot that holds a chunk holds that of the first
+	mapped   int32 // slots from the tail's on that hold a chunk
 
-	form   record.Form
 	pool   *chunk.Pool
 	ledger *ringfile.Ledger // nil: the ring is in memory only
 	seed   uint64           // of checksums

@@ -1,0 +1,25 @@
+package ringcache
+
+import (
+	"math/bits"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache/internal/policy"
+)
+
+// Buckets lie side by side in a Cache. A lookup touches the first two cache lines of one, and
+// in the main ring one more.
+func TestLayout_BucketLines(t *testing.T) {
+	if bits.UintSize == 32 {
+		t.Skip("the layout is for 64-bit platforms")
+	}
+	const line = 64
+	var b bucket
+	require.Zero(t, unsafe.Sizeof(b)%line, "a bucket of %d bytes", unsafe.Sizeof(b))
+	require.Less(t, unsafe.Offsetof(b.form), uintptr(2*line))
+	main := unsafe.Offsetof(b.rings) + uintptr(policy.Main)*unsafe.Sizeof(b.rings[0])
+	require.Zero(t, main%line, "main begins at %d", main)
+}
