@@ -19,8 +19,9 @@ func TestMemory_RefusedByTheSystem(t *testing.T) {
 	var old unix.Rlimit
 	require.NoError(t, unix.Getrlimit(unix.RLIMIT_AS, &old))
 	// The Go heap must not have to grow while there is nothing to be had: what it
-	// was once given stays in its address space.
+	// was once given stays in its address space, and is free once it is collected.
 	runtime.KeepAlive(make([]byte, 32<<20))
+	runtime.GC()
 	// Room for one map of 64 MB and for what the Go runtime may want.
 	virtual, _ := statm(t)
 	limit := old
