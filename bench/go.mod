@@ -18,7 +18,7 @@ require (
 	gonum.org/v1/plot v0.17.0
 )
 
-require github.com/klauspost/compress v1.18.0 // indirect
+require github.com/klauspost/compress v1.18.0
 
 require (
 	codeberg.org/go-fonts/liberation v0.5.0 // indirect

@@ -1,5 +1,5 @@
 // Package payload makes values of real content for measurements of compression: pieces of the
-// JSON and HTML files that come with Go and with the modules of this machine, records of
+// JSON and HTML files that come with Go, or with the modules of this machine, records of
 // protocol buffers, or random bytes. Nothing is downloaded.
 package payload
 
@@ -15,16 +15,19 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"github.com/klauspost/compress/zstd"
 )
 
 // Kinds are the kinds of content.
 var Kinds = []string{"json", "html", "proto", "random"}
 
-// The pool of JSON or HTML has so many bytes at the most, of files of up to mostFile.
+// The pool of JSON or HTML is made of files of up to mostFile. Those of modules are used where
+// Go alone has less than enough, so that most measurements depend on the version of Go only.
 const (
-	mostPool  = 24 << 20
-	mostFile  = 2 << 20
-	leastPool = 1 << 20
+	mostFile   = 2 << 20
+	enoughPool = 1 << 20
+	leastPool  = 1 << 18
 )
 
 // Payload makes values. Equal ids have equal values.
@@ -50,35 +53,57 @@ func New(kind string) (*Payload, error) {
 	return p, nil
 }
 
-// gather joins the files of one extension that come with Go and the modules, each content
-// once.
+// gather joins the files of one extension that come with Go, and if they are few, those of
+// modules too; each content once.
 func gather(ext string) (pool []byte) {
 	seen := map[string]bool{}
 	for _, root := range []string{goEnv("GOROOT"), goEnv("GOMODCACHE")} {
+		if len(pool) > enoughPool {
+			break
+		}
 		_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() || filepath.Ext(path) != ext || len(pool) > mostPool {
+			if err != nil || d.IsDir() || !strings.Contains(d.Name(), ext) {
 				return nil // what cannot be read is left out
 			}
-			if info, err := d.Info(); err != nil || info.Size() > mostFile {
-				return nil
+			if b := content(path, ext); !seen[string(b)] {
+				seen[string(b)] = true
+				pool = append(pool, b...)
 			}
-			b, err := os.ReadFile(path)
-			if err != nil || seen[string(b)] {
-				return nil
-			}
-			seen[string(b)] = true
-			if ext == ".json" {
-				var compact bytes.Buffer // as services send it: without indentation
-				if json.Compact(&compact, b) != nil {
-					return nil
-				}
-				b = compact.Bytes()
-			}
-			pool = append(pool, b...)
 			return nil
 		})
 	}
 	return pool
+}
+
+// content returns what a file has, without JSON's indentation, as services send it. It is
+// empty if the file is of another kind, too long, or damaged.
+func content(path, ext string) []byte {
+	b, err := os.ReadFile(path)
+	if err != nil || len(b) > mostFile {
+		return nil
+	}
+	if bare, packed := strings.CutSuffix(path, ".zst"); packed {
+		r, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
+		if err != nil {
+			return nil
+		}
+		defer r.Close()
+		if b, err = r.DecodeAll(b, nil); err != nil {
+			return nil
+		}
+		path = bare
+	}
+	if filepath.Ext(path) != ext {
+		return nil
+	}
+	if ext == ".json" {
+		var compact bytes.Buffer
+		if json.Compact(&compact, b) != nil {
+			return nil
+		}
+		b = compact.Bytes()
+	}
+	return b
 }
 
 // goEnv asks the go command for a folder.
