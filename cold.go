@@ -135,17 +135,24 @@ func compressInBackground(cache weak.Pointer[Cache], s *compression) {
 		case <-s.stop:
 			return
 		case i := <-s.buckets:
-			c := cache.Value()
-			if c == nil {
-				return
-			}
-			c.buckets[i].compressQueue(&batch)
-			c.renewDicts()
-			if s.isDue() {
-				c.compareShares()
-				s.setShare()
+			for waits := true; waits; i, waits = s.nextSoon() {
+				c := cache.Value()
+				if c == nil {
+					return
+				}
+				c.compressBucket(i, &batch)
 			}
 		}
+	}
+}
+
+// compressBucket compresses what waits in a bucket, and sees to what is due.
+func (c *Cache) compressBucket(i int32, batch *coldBatch) {
+	c.buckets[i].compressQueue(batch)
+	c.renewDicts()
+	if s := c.shared.compression; s.isDue() {
+		c.compareShares()
+		s.setShare()
 	}
 }
 

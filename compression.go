@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/ringcache/ringcache/internal/dictfile"
 	"github.com/ringcache/ringcache/internal/pack"
@@ -173,6 +174,26 @@ func (s *compression) signal(bucket int32) bool {
 		return false // some are in it twice: it was told while the goroutine was there
 	}
 }
+
+// nextSoon returns the next bucket that the goroutine is told of, and waits a moment for it: to
+// wake a goroutine that waits for its channel costs a Set as much as many Sets.
+func (s *compression) nextSoon() (bucket int32, ok bool) {
+	for range looks {
+		select {
+		case bucket = <-s.buckets:
+			return bucket, true
+		default:
+			time.Sleep(lookEach)
+		}
+	}
+	return 0, false
+}
+
+// The goroutine looks so often, and after such a time again, before it waits to be woken.
+const (
+	looks    = 20
+	lookEach = time.Millisecond
+)
 
 // shareFor returns the cold part's share of a bucket's memory.
 func (s *compression) shareFor(role coldRole) float64 {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -184,4 +185,33 @@ func TestClassOf(t *testing.T) {
 		last = c
 	}
 	require.Equal(t, Classes-1, last)
+}
+
+func TestComparison_HarmIsMoreThanChance(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		with, without uint64
+		harmful       bool
+	}{
+		{"nothing", 0, 0, false},
+		{"as many", 30_000, 30_000, false},
+		{"fewer", 20_000, 30_000, false},
+		{"more, by what a few keys more explain", 30_800, 30_000, false},
+		{"more", 31_500, 30_000, true},
+		{"many more, of few", 15, 10, false},
+	} {
+		var cmp Comparison
+		cmp.Note(c.with, c.without)
+		assert.Equal(t, c.harmful, cmp.IsHarmful(), c.name)
+	}
+}
+
+func TestComparison_Forgets(t *testing.T) {
+	var cmp Comparison
+	cmp.Note(40_000, 30_000)
+	require.True(t, cmp.IsHarmful())
+	for i := uint64(1); i < 10; i++ {
+		cmp.Note(40_000+i*30_000, 30_000+i*30_000)
+	}
+	assert.False(t, cmp.IsHarmful())
 }

@@ -126,9 +126,12 @@ func (t *Comparison) Note(with, without uint64) {
 	}
 }
 
+// leastHarm is the part of all inserts that is not the chance of which keys a bucket has.
+const leastHarm = 0.03
+
 // IsHarmful reports whether buckets with a cold part insert more, and so find less, by more
-// than chance explains: two standard deviations of the difference.
+// than chance explains: two standard deviations of the difference, and leastHarm.
 func (t *Comparison) IsHarmful() bool {
 	more := t.with - t.other
-	return t.other > 0 && more > 2*math.Sqrt(t.with+t.other)
+	return t.other > 0 && more > max(2*math.Sqrt(t.with+t.other), leastHarm*t.other)
 }
