@@ -4,8 +4,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"runtime"
+	"slices"
 	"testing"
 
+	"github.com/ringcache/ringcache/bench/payload"
 	"github.com/ringcache/ringcache/bench/sim"
 	"github.com/ringcache/ringcache/bench/store"
 	"github.com/ringcache/ringcache/bench/trace"
@@ -25,10 +27,10 @@ func sized() *trace.Trace {
 	}
 }
 
-// fake is a store that holds everything, refuses large values, and may err.
+// fake is a store that holds everything, refuses large values, and may return others.
 type fake struct {
 	m     map[string][]byte
-	wrong bool
+	wrong func(v []byte) []byte // nil: as they were set
 }
 
 func (f *fake) Set(k, v []byte) error {
@@ -41,8 +43,8 @@ func (f *fake) Set(k, v []byte) error {
 
 func (f *fake) Get(dst, k []byte) ([]byte, bool) {
 	v, ok := f.m[string(k)]
-	if f.wrong && ok {
-		v = binary.LittleEndian.AppendUint64(nil, 1)
+	if f.wrong != nil && ok {
+		v = f.wrong(slices.Clone(v))
 	}
 	return append(dst, v...), ok
 }
@@ -64,8 +66,8 @@ func TestReplayCounts(t *testing.T) {
 	if r.Counts != want {
 		t.Errorf("%+v, want %+v", r.Counts, want)
 	}
-	if held := r.held(); held != 2*(100+200+leastValue+3*keyBytes) {
-		t.Errorf("%d bytes held", held)
+	if held, err := r.held(); err != nil || held != 2*(100+200+leastValue+3*keyBytes) {
+		t.Errorf("%d bytes held, error %v", held, err)
 	}
 }
 
@@ -73,9 +75,46 @@ func TestReplayFindsWrongValues(t *testing.T) {
 	base := sized()
 	p := Plan{Values: Sized, Stretch: 1, Percent: 100}
 	p.measure(base)
-	r := newReplayer(&p, &fake{m: map[string][]byte{}, wrong: true}, base)
+	wrong := func([]byte) []byte { return binary.LittleEndian.AppendUint64(nil, 1) }
+	r := newReplayer(&p, &fake{m: map[string][]byte{}, wrong: wrong}, base)
 	if err := r.replay(base); err == nil {
 		t.Fatal("no error")
+	}
+}
+
+// Of a value with a payload every byte is checked, and its length.
+func TestReplayFindsWrongPayloads(t *testing.T) {
+	base := sized()
+	base.Requests = base.Requests[:3] // one hit, of a value of 100 bytes
+	p := Plan{Values: Sized, Stretch: 1, Percent: 100, Payload: "proto"}
+	p.measure(base)
+	replay := func(wrong func(v []byte) []byte) error {
+		r := newReplayer(&p, &fake{m: map[string][]byte{}, wrong: wrong}, base)
+		err := r.replay(base)
+		if _, heldErr := r.held(); (heldErr == nil) != (err == nil) {
+			t.Errorf("replay: %v, held: %v", err, heldErr)
+		}
+		return err
+	}
+	if err := replay(nil); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 100 {
+		if replay(func(v []byte) []byte { v[i] ^= 1; return v }) == nil {
+			t.Errorf("no error with another byte %d", i)
+		}
+	}
+	for n := range 100 {
+		if replay(func(v []byte) []byte { return v[:n] }) == nil {
+			t.Errorf("no error with the first %d bytes", n)
+		}
+	}
+	if replay(func(v []byte) []byte { return append(v, 0) }) == nil {
+		t.Error("no error with a byte more")
+	}
+	r := newReplayer(&p, &fake{m: map[string][]byte{}}, base)
+	if replay(func(v []byte) []byte { return r.value(1, 100) }) == nil {
+		t.Error("no error with the value of another key")
 	}
 }
 
@@ -100,15 +139,22 @@ func TestLRUIsExact(t *testing.T) {
 	}
 }
 
-// TestRunOnEveryStore replays a small load and wants hits, and a part of the
-// budget held.
-func TestRunOnEveryStore(t *testing.T) {
-	_, base := source(t, "zipf-0.99")
-	base.Requests = base.Requests[:150_000]
+// start returns the first n requests of a load.
+func start(t *testing.T, name string, n int) *trace.Trace {
+	t.Helper()
+	_, base := source(t, name)
+	base.Requests = base.Requests[:n]
 	base.Keys = 0
 	for _, r := range base.Requests {
 		base.Keys = max(base.Keys, int(r.Key)+1)
 	}
+	return base
+}
+
+// TestRunOnEveryStore replays a small load and wants hits, and a part of the
+// budget held.
+func TestRunOnEveryStore(t *testing.T) {
+	base := start(t, "zipf-0.99", 150_000)
 	p := &Plan{Percent: 30, Values: Sized, ValueBytes: 8000}
 	p.measure(base)
 	for _, info := range store.HitRatio {
@@ -124,6 +170,31 @@ func TestRunOnEveryStore(t *testing.T) {
 		}
 		if info.Exact && o.Held > p.Budget*101/100 {
 			t.Errorf("%s holds %d bytes of %d", info.Name, o.Held, p.Budget)
+		}
+	}
+}
+
+// TestRunWithEveryPayload replays a load that is larger than the cache, so that cold parts
+// have something to do, on all stores of the comparison.
+func TestRunWithEveryPayload(t *testing.T) {
+	base := start(t, "zipf-0.7", 150_000)
+	for _, kind := range payload.Kinds {
+		if _, err := payload.New(kind); err != nil {
+			t.Log(err) // a machine with few files
+			continue
+		}
+		p := &Plan{Percent: 60, Values: Sized, ValueBytes: 1600, Payload: kind}
+		p.measure(base)
+		for _, info := range store.Compressed {
+			o, err := run(Spec{Plan: *p, Store: info.Name, Nominal: 64 << 20}, base)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("%s, %s: %.2f %% hits, %d bytes held", kind, info.Name, o.Ratio(), o.Held)
+			if o.Requests != int64(p.Requests) || o.Ratio() < 20 || o.Held < 32<<20 ||
+				o.Held >= p.Footprint {
+				t.Errorf("%s, %s: %+v", kind, info.Name, o)
+			}
 		}
 	}
 }

@@ -3,6 +3,7 @@ package hitratio
 import (
 	"encoding/binary"
 	"fmt"
+	"hash/crc32"
 
 	"github.com/ringcache/ringcache/bench/payload"
 	"github.com/ringcache/ringcache/bench/store"
@@ -31,9 +32,9 @@ type replayer struct {
 	fill  *payload.Payload // what values are filled with; nil: with what val has
 
 	// What the last value that was found is, and what notes that.
-	head uint64
-	size int
-	see  func(v []byte)
+	stamp uint64
+	size  int
+	see   func(v []byte)
 
 	failed error // of newReplayer
 
@@ -55,9 +56,9 @@ func newReplayer(p *Plan, s store.Store, t *trace.Trace) *replayer {
 		r.fill, r.failed = payload.New(p.Payload)
 	}
 	r.see = func(v []byte) {
-		r.head, r.size = 0, len(v)
+		r.stamp, r.size = 0, len(v)
 		if len(v) >= leastValue {
-			r.head = binary.LittleEndian.Uint64(v)
+			r.stamp = binary.LittleEndian.Uint64(v) ^ r.sum(v[leastValue:])
 		}
 	}
 	return r
@@ -87,12 +88,10 @@ func (r *replayer) replay(t *trace.Trace) error {
 // request makes one request, and reports whether a value was found.
 func (r *replayer) request(id uint64, req trace.Request, step trace.Step) (hit bool, err error) {
 	r.name(id)
-	if step != trace.Write && r.get() {
-		if r.head != head(id) {
-			return true, fmt.Errorf("hitratio: replay: key %d has a value of %d bytes that was never set",
-				id, r.size)
+	if step != trace.Write {
+		if hit, err = r.find(id); hit {
+			return true, err
 		}
-		return true, nil
 	}
 	if step != trace.Read {
 		if err := r.store.Set(r.key, r.value(id, r.plan.valueSize(id, req.Size))); err != nil {
@@ -125,6 +124,17 @@ func (r *replayer) name(id uint64) {
 	binary.LittleEndian.PutUint64(r.key[8:], id)
 }
 
+// find reports whether a value of id, whose key is in the buffer, is found. An error is one
+// that was never set.
+func (r *replayer) find(id uint64) (hit bool, err error) {
+	hit = r.get()
+	if hit && r.stamp != stamp(id) {
+		err = fmt.Errorf("hitratio: replay: key %d has a value of %d bytes that was never set",
+			id, r.size)
+	}
+	return hit, err
+}
+
 // get reports whether a value of the key in the buffer is found.
 func (r *replayer) get() bool {
 	if l, ok := r.store.(store.Looker); ok {
@@ -137,24 +147,41 @@ func (r *replayer) get() bool {
 	return ok
 }
 
-// value returns a value that differs from every other key's.
+// value returns a value that differs from every other key's. It begins with the stamp of its
+// key and the sum of what follows.
 func (r *replayer) value(id uint64, size int) []byte {
 	v := r.val[:size]
 	if r.fill != nil {
 		r.fill.Fill(v, id)
 	}
-	binary.LittleEndian.PutUint64(v, head(id))
+	binary.LittleEndian.PutUint64(v, stamp(id)^r.sum(v[leastValue:]))
 	return v
 }
 
-func head(id uint64) uint64 { return mix(^id) }
+func stamp(id uint64) uint64 { return mix(^id) }
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli) // for which processors have an instruction
+
+// sum returns a checksum of the bytes of a value behind its head, which tells its length too.
+// Without a payload they are the same for all keys, and are not looked at.
+func (r *replayer) sum(body []byte) uint64 {
+	if r.fill == nil {
+		return 0
+	}
+	return uint64(crc32.Checksum(body, castagnoli))
+}
 
 // held returns the bytes of all keys and values that can be found.
-func (r *replayer) held() (sum int64) {
+func (r *replayer) held() (sum int64, err error) {
 	for id := range uint64(r.plan.Keys) {
-		if r.name(id); r.get() {
+		r.name(id)
+		hit, err := r.find(id)
+		if err != nil {
+			return 0, err
+		}
+		if hit {
 			sum += int64(keyBytes + r.size)
 		}
 	}
-	return sum
+	return sum, nil
 }

@@ -84,7 +84,9 @@ func run(spec Spec, t *trace.Trace) (*Outcome, error) {
 	}
 	o.Memory = resident() - before
 	runtime.KeepAlive(t) // it is in before too: collected, its bytes would be taken off
-	o.Held = r.held()
+	if o.Held, err = r.held(); err != nil {
+		return nil, fmt.Errorf("%w: %s, %v", err, spec.Store, p)
+	}
 	if err := r.store.Close(); err != nil {
 		return nil, fmt.Errorf("hitratio: close %s: %w", spec.Store, err)
 	}

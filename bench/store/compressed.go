@@ -9,11 +9,11 @@ import (
 )
 
 // Compressed lists the stores of the comparison of compressed values: without a cold part,
-// with one, and the control, whose cold part compresses nothing.
+// the control, whose cold part compresses nothing, with one, and rivals.
 var Compressed = []Info{
 	ringcacheInfo,
-	coldVariant("ringcache-s2", false),
 	coldVariant("ringcache-control", true),
+	coldVariant("ringcache-s2", false),
 	fastcacheInfo,
 	freecacheInfo,
 	otterInfo,

@@ -179,7 +179,11 @@ func (c *comparison) store(ctx context.Context, r result, info store.Info) strin
 }
 
 func (r *result) String() string {
-	name := fmt.Sprintf("%s, %s values, %v, %s", r.mode, r.plan.Values, r.plan, r.store)
+	values := string(r.plan.Values)
+	if r.plan.Payload != "" {
+		values += " " + r.plan.Payload
+	}
+	name := fmt.Sprintf("%s, %s values, %v, %s", r.mode, values, r.plan, r.store)
 	if r.err != nil {
 		return fmt.Sprintf("%s: failed: %v", name, r.err)
 	}

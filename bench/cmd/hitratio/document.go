@@ -35,6 +35,10 @@ var diffs = []table.Diff{
 	{Name: "- LRU", Of: "ringcache", Than: []string{"golang-lru"}},
 	{Name: "- FIFO (fastcache)", Of: "ringcache", Than: []string{"fastcache"}},
 	{Name: "- FIFO (ringcache)", Of: "ringcache", Than: []string{"ringcache-fifo"}},
+	{Name: "ringcache-s2 - ringcache", Of: "ringcache-s2", Than: []string{"ringcache"}},
+	{Name: "- control", Of: "ringcache-s2", Than: []string{"ringcache-control"}},
+	{Name: "- best of the others", Of: "ringcache-s2",
+		Than: []string{"fastcache", "freecache", "otter", "theine"}},
 }
 
 // section is one kind of replays: what is equal, and how large values are.
@@ -168,6 +172,9 @@ load. Figures are percent, differences are points; the best store of a row is in
 	return b.Bytes()
 }
 
+// payload is what values are filled with, "" if that is nothing in particular.
+func (s *section) payload() string { return s.results[0].plan.Payload }
+
 func (s *section) title() string {
 	what := "Equal capacity in bytes of keys and values"
 	switch s.mode {
@@ -176,8 +183,8 @@ func (s *section) title() string {
 	case boundMode:
 		what = "Equal bounds, as each cache understands them"
 	}
-	if payload := s.results[0].plan.Payload; payload != "" {
-		what += ", values of " + payload
+	if s.payload() != "" {
+		what += ", " + s.payload() + " in the values"
 	}
 	switch s.values {
 	case hitratio.Small:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"github.com/ringcache/ringcache/bench/chart"
@@ -14,7 +15,7 @@ import (
 )
 
 var csvHead = []string{
-	"mode", "values", "load", "percent", "store", "hit_ratio", "byte_hit_ratio", "requests", "hits",
+	"mode", "values", "payload", "load", "percent", "store", "hit_ratio", "byte_hit_ratio", "requests", "hits",
 	"refused",
 	"copies", "keys", "entry_bytes", "stretch", "entries", "footprint_bytes", "budget_bytes",
 	"max_bytes", "held_bytes", "memory_bytes", "peak_bytes", "off", "replays", "seconds",
@@ -44,8 +45,8 @@ func (r *result) record() []string {
 		o, failed = &hitratio.Outcome{}, r.err.Error()
 	}
 	return []string{
-		r.mode, string(p.Values), p.Load, fmt.Sprint(p.Percent), r.store, decimal(o.Ratio()),
-		decimal(o.ByteRatio()),
+		r.mode, string(p.Values), p.Payload, p.Load, fmt.Sprint(p.Percent), r.store,
+		decimal(o.Ratio()), decimal(o.ByteRatio()),
 		number(o.Requests), number(o.Hits), number(o.Refused),
 		number(int64(p.Copies)), number(int64(p.Keys)), number(int64(p.EntryBytes())), decimal(p.Stretch),
 		number(int64(p.Entries())), number(p.Footprint), number(p.Budget),
@@ -55,13 +56,13 @@ func (r *result) record() []string {
 	}
 }
 
-// drawCharts draws the means of each section, and each load against LRU.
+// drawCharts draws the means of each section, and each load against one store.
 func (d *document) drawCharts(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("write charts: %w", err)
 	}
 	for _, s := range d.sections() {
-		base := filepath.Join(dir, fmt.Sprintf("hitratio-%s-%s", s.mode, s.values))
+		base := filepath.Join(dir, s.fileName())
 		if s.late {
 			if err := d.drawLate(&s, base+"-late.svg"); err != nil {
 				return err
@@ -81,6 +82,15 @@ func (d *document) drawCharts(dir string) error {
 		}
 	}
 	return nil
+}
+
+// fileName is how the names of the charts of s begin.
+func (s *section) fileName() string {
+	name := fmt.Sprintf("hitratio-%s-%s", s.mode, s.values)
+	if s.payload() != "" {
+		name += "-" + s.payload()
+	}
+	return name
 }
 
 // drawMeans draws the means over all loads, for each size.
@@ -123,23 +133,28 @@ func (d *document) drawLate(s *section, file string) error {
 	return chart.Bars(file, s.title(), "late reads that are hits, %", groups, series)
 }
 
-// drawLoads draws how far each store is from the last one, on every load.
+// drawLoads draws how far each store is from one, on every load: from the last one, LRU, or
+// with a payload from the first one, which has no cold part.
 func (d *document) drawLoads(s *section, file string) error {
 	stores, plans := d.options.storeNames(), s.plans()
-	last := len(stores) - 1
-	series := make([]chart.Series, last)
+	if len(stores) == 1 {
+		return nil // nothing to compare with
+	}
+	than := len(stores) - 1
+	if s.payload() != "" {
+		than = 0
+	}
+	others := slices.Delete(slices.Clone(stores), than, than+1)
+	series := make([]chart.Series, len(others))
 	var rows []string
 	for _, p := range plans {
 		rows = append(rows, p.String())
-		figures := s.figures(p, stores, objectRatio)
-		for i := range series {
-			series[i].Name = stores[i]
-			series[i].Values = append(series[i].Values, figures[i]-figures[last])
+		base := s.figures(p, stores[than:than+1], objectRatio)[0]
+		for i, figure := range s.figures(p, others, objectRatio) {
+			series[i].Name = others[i]
+			series[i].Values = append(series[i].Values, figure-base)
 		}
 	}
-	if last == 0 {
-		return nil // nothing to compare with
-	}
-	return chart.Dots(file, s.title(), "hit ratio above that of "+stores[last]+", points", rows,
+	return chart.Dots(file, s.title(), "hit ratio above that of "+stores[than]+", points", rows,
 		series)
 }

@@ -108,7 +108,7 @@ func checkCSV(t *testing.T, file string) {
 	for i, row := range rows[1:] {
 		store := []string{"ringcache", "otter", "golang-lru"}[i%3]
 		// Few MB of memory may be less than what a process takes beside its store.
-		if row[4] != store || row[0] == capacityMode && row[5] == "0.0000" || row[len(row)-1] != "" {
+		if row[5] != store || row[0] == capacityMode && row[6] == "0.0000" || row[len(row)-1] != "" {
 			t.Errorf("row %d: %v", i, row)
 		}
 	}
@@ -158,13 +158,49 @@ func TestResume(t *testing.T) {
 	}
 }
 
+// Results with another payload are not taken, and charts say which they are of.
+func TestPayload_IsToldApart(t *testing.T) {
+	dir, out := writeTrace(t, "tiny"), t.TempDir()
+	replay := func(payload string, more ...string) (document string, replayed bool) {
+		t.Helper()
+		var stdout, progress strings.Builder
+		args := append([]string{"-traces", dir, "-loads", "traces", "-sizes", "10", "-budget", "8",
+			"-stores", "golang-lru,otter", "-payload", payload, "-charts", out}, more...)
+		if err := run(t.Context(), args, &stdout, &progress); err != nil {
+			t.Fatal(err)
+		}
+		return stdout.String(), !strings.Contains(progress.String(), "0 caches to replay on")
+	}
+	file := filepath.Join(out, "proto.csv")
+	replay("proto", "-csv", file)
+	if document, replayed := replay("proto", "-resume", file); replayed ||
+		!strings.Contains(document, "proto in the values") {
+		t.Errorf("replayed is %t, the document:\n%s", replayed, document)
+	}
+	for _, other := range []string{"random", ""} {
+		if _, replayed := replay(other, "-resume", file); !replayed {
+			t.Errorf("results with proto are taken for those with %q", other)
+		}
+	}
+	for _, name := range []string{"sized-proto", "sized-random", "sized"} {
+		for _, kind := range []string{"mean", "bytes", "loads"} {
+			svg := filepath.Join(out, fmt.Sprintf("hitratio-capacity-%s-%s.svg", name, kind))
+			if text, err := os.ReadFile(svg); err != nil {
+				t.Error(err)
+			} else if name == "sized-proto" && !strings.Contains(string(text), "proto in the values") {
+				t.Errorf("the title of %s does not say the payload", svg)
+			}
+		}
+	}
+}
+
 func TestOptions(t *testing.T) {
 	dir := writeTrace(t, "tiny")
 	for _, bad := range [][]string{
 		{"-stores", "nothing"}, {"-stores", "null"}, {"-stores", "sync.Map"}, {"-loads", "nothing"},
 		{"-loads", "hybrid"},
 		{"-sizes", "0"}, {"-sizes", "x"}, {"-sizes", "101"}, {"-mode", "x"}, {"-values", "x"},
-		{"-rss", "x"}, {"-p", "0"},
+		{"-rss", "x"}, {"-p", "0"}, {"-payload", "xml"},
 		{"-budget", "0"}, {"-max-requests", "0"}, {"-max-value", "1"}, {"extra"},
 	} {
 		if _, err := parseOptions(append([]string{"-traces", dir}, bad...),

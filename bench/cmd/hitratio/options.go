@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/ringcache/ringcache/bench/hitratio"
+	"github.com/ringcache/ringcache/bench/payload"
 	"github.com/ringcache/ringcache/bench/store"
 	"github.com/ringcache/ringcache/bench/trace"
 )
@@ -121,6 +122,9 @@ func (o *options) interpret(r *raw, stderr io.Writer) error {
 	}
 	if r.budgetMB < 1 || r.requestsM < 1 || r.maxValue < 100 || o.workers < 1 {
 		return errors.New("-budget, -max-requests and -p must be at least 1, -max-value at least 100")
+	}
+	if o.payload != "" && !slices.Contains(payload.Kinds, o.payload) {
+		return fmt.Errorf("-payload: %q is not among %s", o.payload, strings.Join(payload.Kinds, ", "))
 	}
 	switch r.rss {
 	case "live":

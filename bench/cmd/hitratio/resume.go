@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/ringcache/ringcache/bench/hitratio"
 )
@@ -15,13 +16,13 @@ type earlier map[string]result
 
 // resultKey names the cache of a result. The budget is in it, so that a load of
 // the same name and another size is not taken for it.
-func resultKey(mode, values, load, percent, store, budget string) string {
-	return fmt.Sprint(mode, "\n", values, "\n", load, "\n", percent, "\n", store, "\n", budget)
+func resultKey(mode, values, payload, load, percent, store, budget string) string {
+	return strings.Join([]string{mode, values, payload, load, percent, store, budget}, "\n")
 }
 
 func (r *result) key() string {
 	p := r.plan
-	return resultKey(r.mode, string(p.Values), p.Load, fmt.Sprint(p.Percent), r.store,
+	return resultKey(r.mode, string(p.Values), p.Payload, p.Load, fmt.Sprint(p.Percent), r.store,
 		strconv.FormatInt(p.Budget, 10))
 }
 
@@ -57,8 +58,8 @@ func readEarlier(file string) (earlier, error) {
 // the requests are not in a record: their ratio is.
 func parseRecord(row []string) (r result, key string, err error) {
 	col := func(name string) string { return row[slices.Index(csvHead, name)] }
-	key = resultKey(col("mode"), col("values"), col("load"), col("percent"), col("store"),
-		col("budget_bytes"))
+	key = resultKey(col("mode"), col("values"), col("payload"), col("load"), col("percent"),
+		col("store"), col("budget_bytes"))
 	if col("error") != "" {
 		return r, key, nil
 	}
