@@ -15,8 +15,8 @@ import (
 )
 
 var csvHead = []string{
-	"mode", "values", "payload", "load", "percent", "store", "hit_ratio", "byte_hit_ratio", "requests", "hits",
-	"refused",
+	"mode", "values", "payload", "load", "percent", "store", "hit_ratio", "byte_hit_ratio",
+	"requests", "hits", "refused",
 	"copies", "keys", "entry_bytes", "stretch", "entries", "footprint_bytes", "budget_bytes",
 	"max_bytes", "held_bytes", "memory_bytes", "peak_bytes", "off", "replays", "seconds",
 	"beside_requests", "beside_hits", "error",
