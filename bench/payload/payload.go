@@ -30,15 +30,19 @@ const (
 	leastPool  = 1 << 18
 )
 
-// Payload makes values. Equal ids have equal values.
+// Payload makes values, without allocating, for one goroutine. Equal ids have equal values.
 type Payload struct {
-	kind string
-	pool []byte
+	kind  string
+	pool  []byte
+	pcg   rand.PCG
+	rand  *rand.Rand // of pcg
+	field []byte     // a buffer
 }
 
 // New returns a Payload of one of Kinds.
 func New(kind string) (*Payload, error) {
 	p := &Payload{kind: kind}
+	p.rand = rand.New(&p.pcg)
 	switch kind {
 	case "proto", "random":
 	case "json", "html":
@@ -126,16 +130,17 @@ func goEnv(name string) string {
 // Fill fills dst with the value of id. Two ids share bytes by chance: where their pieces of
 // the pool overlap.
 func (p *Payload) Fill(dst []byte, id uint64) {
-	r := rand.New(rand.NewPCG(id, 0x5bd1e9955bd1e995))
+	p.pcg.Seed(id, 0x5bd1e9955bd1e995)
 	switch p.kind {
 	case "proto":
-		fillProto(dst, r)
+		p.fillProto(dst)
 	case "random":
-		for i := range dst {
-			dst[i] = byte(r.Uint32())
+		for at := 0; at < len(dst); at += 8 {
+			p.field = binary.LittleEndian.AppendUint64(p.field[:0], p.pcg.Uint64())
+			copy(dst[at:], p.field)
 		}
 	default:
-		at := r.IntN(len(p.pool))
+		at := p.rand.IntN(len(p.pool))
 		for n := 0; n < len(dst); at = 0 {
 			n += copy(dst[n:], p.pool[at:])
 		}
@@ -161,22 +166,24 @@ var words = strings.Fields(`
 
 // fillProto fills dst with fields of an order as protocol buffers encode them: numbers,
 // times, strings, and lines of items. The last one may be cut off.
-func fillProto(dst []byte, r *rand.Rand) {
-	b := dst[:0:len(dst)]
+func (p *Payload) fillProto(dst []byte) {
+	b, r := dst[:0:len(dst)], p.rand
 	for field := uint64(1); len(b) < len(dst); field = field%14 + 1 {
-		var f []byte
+		f := p.field[:0]
 		switch field % 3 {
 		case 0: // a number
 			f = binary.AppendUvarint(f, field<<3)
 			f = binary.AppendUvarint(f, r.Uint64N(1<<(8+r.IntN(24))))
 		case 1: // a string
-			s := words[r.IntN(len(words))] + "-" + words[r.IntN(len(words))]
+			first, second := words[r.IntN(len(words))], words[r.IntN(len(words))]
 			f = binary.AppendUvarint(f, field<<3|2)
-			f = append(binary.AppendUvarint(f, uint64(len(s))), s...)
+			f = binary.AppendUvarint(f, uint64(len(first)+1+len(second)))
+			f = append(append(append(f, first...), '-'), second...)
 		default: // a time
 			f = binary.AppendUvarint(f, field<<3|1)
 			f = binary.LittleEndian.AppendUint64(f, 1_760_000_000_000+r.Uint64N(1<<32))
 		}
 		b = append(b, f[:min(len(f), len(dst)-len(b))]...)
+		p.field = f
 	}
 }

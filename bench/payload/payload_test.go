@@ -40,6 +40,10 @@ func TestFill_IsOfTheIDAlone(t *testing.T) {
 			}
 			seen[string(a)] = true
 		}
+		v := make([]byte, 3000)
+		if n := testing.AllocsPerRun(100, func() { p.Fill(v, 1) }); n > 0 {
+			t.Errorf("%s: %v allocations", kind, n) // they would be garbage beside that of a store
+		}
 		if len(seen) < 1950 { // files have some runs of equal bytes
 			t.Errorf("%s: %d values of 2,000 are different", kind, len(seen))
 		}

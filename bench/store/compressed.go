@@ -45,12 +45,12 @@ type paced struct {
 // A pause of pause after each setsInARow Sets leaves some 400,000 a second.
 const (
 	setsInARow = 32
-	pause      = 20 * time.Microsecond // the system makes it about 80
+	pause      = 20 * time.Microsecond // Linux makes it about 80
 )
 
 func (p *paced) Set(k, v []byte) error {
 	if p.sets++; p.sets%setsInARow == 0 {
-		time.Sleep(pause)
+		sleep(pause)
 	}
 	return p.Store.Set(k, v)
 }

@@ -117,9 +117,9 @@ func (c *comparison) replay(ctx context.Context) error {
 }
 
 // slow says how long a request takes on stores where that is not about 0.5 us, in
-// seconds: allocation, collection and a policy that decides on another goroutine.
+// seconds: allocation, collection, a policy that decides on another goroutine, and pauses.
 var slow = map[string]float64{"golang-lru": 1.3e-6, "otter": 2e-6, "theine": 2e-6,
-	"ristretto": 5e-6}
+	"ristretto": 5e-6, "ringcache-s2": 4e-6}
 
 // seconds estimates what a cache takes. The figures are of two replays at once on
 // a machine of 2026; the progress lines correct them.
