@@ -16,7 +16,7 @@ import (
 
 // What a round does beside its Sets.
 const (
-	pause    = 80 * time.Microsecond // after measurement.pace Sets
+	pause    = 200 * time.Microsecond // after measurement.pace Sets
 	hotKeys  = 4096                  // are read in turn,
 	hotEvery = 4                     // one after so many Sets
 	oldEvery = 32                    // Sets between two Gets of a key that was set long ago
