@@ -17,11 +17,11 @@ import (
 // What a round does beside its Sets.
 const (
 	pause    = 200 * time.Microsecond // after measurement.pace Sets
-	hotKeys  = 4096                  // are read in turn,
-	hotEvery = 4                     // one after so many Sets
-	oldEvery = 32                    // Sets between two Gets of a key that was set long ago
-	leastOld = 100                   // such Gets are figures, and fewer are none
-	hotID    = 1 << 40               // the first hot key
+	hotKeys  = 4096                   // are read in turn,
+	hotEvery = 4                      // one after so many Sets
+	oldEvery = 32                     // Sets between two Gets of a key that was set long ago
+	leastOld = 100                    // such Gets are figures, and fewer are none
+	hotID    = 1 << 40                // the first hot key
 )
 
 // Names of figures.
