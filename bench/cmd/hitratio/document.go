@@ -183,16 +183,17 @@ func (s *section) title() string {
 	case boundMode:
 		what = "Equal bounds, as each cache understands them"
 	}
+	what += ", "
 	if s.payload() != "" {
-		what += ", " + s.payload() + " in the values"
+		what += s.payload() + " "
 	}
 	switch s.values {
 	case hitratio.Small:
-		what += ", entries of 16 + 100 bytes"
+		what += "entries of 16 + 100 bytes"
 	case hitratio.Medium:
-		what += ", entries of 16 + 1,000 bytes"
+		what += "entries of 16 + 1,000 bytes"
 	default:
-		what += ", values of realistic sizes"
+		what += "values of realistic sizes"
 	}
 	if s.late {
 		what += ", late reads"

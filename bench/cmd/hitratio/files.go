@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 
 	"github.com/ringcache/ringcache/bench/chart"
@@ -141,17 +140,17 @@ func (d *document) drawLoads(s *section, file string) error {
 		return nil // nothing to compare with
 	}
 	than := len(stores) - 1
+	shown := stores[:than]
 	if s.payload() != "" {
-		than = 0
+		than, shown = 0, stores // at 0, so that all have the colors of the other charts
 	}
-	others := slices.Delete(slices.Clone(stores), than, than+1)
-	series := make([]chart.Series, len(others))
+	series := make([]chart.Series, len(shown))
 	var rows []string
 	for _, p := range plans {
 		rows = append(rows, p.String())
 		base := s.figures(p, stores[than:than+1], objectRatio)[0]
-		for i, figure := range s.figures(p, others, objectRatio) {
-			series[i].Name = others[i]
+		for i, figure := range s.figures(p, shown, objectRatio) {
+			series[i].Name = shown[i]
 			series[i].Values = append(series[i].Values, figure-base)
 		}
 	}
