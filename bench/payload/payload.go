@@ -1,6 +1,6 @@
 // Package payload makes values of real content for measurements of compression: pieces of the
-// JSON and HTML files that come with Go and with the modules of this machine, and of the HTML
-// of its documentation, records of protocol buffers, or random bytes. Nothing is downloaded.
+// JSON and HTML files that come with Go, or with the modules of this machine, records of
+// protocol buffers, or random bytes. Nothing is downloaded.
 package payload
 
 import (
@@ -57,24 +57,16 @@ func New(kind string) (*Payload, error) {
 	return p, nil
 }
 
-// roots are the folders that are searched for files of one extension.
-func roots(ext string) []string {
-	all := []string{goEnv("GOROOT"), goEnv("GOMODCACHE")}
-	if ext == ".html" {
-		all = append(all, "/usr/share/doc") // Go has little HTML
-	}
-	return all
-}
-
-// gather joins the files of one extension that this machine has, each content once.
+// gather joins the files of one extension that come with Go, and if they are few, those of
+// modules too; each content once.
 func gather(ext string) (pool []byte) {
 	seen := map[string]bool{}
-	for _, root := range roots(ext) {
+	for _, root := range []string{goEnv("GOROOT"), goEnv("GOMODCACHE")} {
+		if len(pool) > enoughPool {
+			break
+		}
 		_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-			if len(pool) > mostPool {
-				return fs.SkipAll
-			}
-			if err != nil || d.IsDir() || filepath.Ext(path) != ext {
+			if err != nil || d.IsDir() || !strings.Contains(d.Name(), ext) {
 				return nil // what cannot be read is left out
 			}
 			if b := content(path, ext); !seen[string(b)] {
