@@ -385,7 +385,7 @@ func (w *walker) saveLong(b *bucket, k []byte) error {
 			return w.Write(&w.longer, rank)
 		}
 		if n == 0 {
-			return nil // it has gone
+			return nil // it has gone, or is packed
 		}
 		room := snapshot.BlockHeaderSize + snapshot.EntrySize(n)
 		w.longer.Bytes = slices.Grow(w.longer.Bytes[:0], room)
@@ -394,13 +394,18 @@ func (w *walker) saveLong(b *bucket, k []byte) error {
 
 // copyLong copies the entry of a key in parts, each under the lock, and returns the
 // bytes of its record and its rank. It is not whole if there is no room for it yet, or
-// if it has moved in between, or records were rewritten.
+// if it has moved in between, or records were rewritten. If it was packed since step has
+// seen it, savePacked will save it.
 func (w *walker) copyLong(b *bucket, k []byte, h uint64, part int) (n, rank int, whole bool) {
 	w.longer.Reset()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var f found
 	if !b.find(&f, k, h) || b.shared.Expired(f.Expiry) {
+		return 0, 0, false
+	}
+	if f.Kind == record.Packed {
+		w.packed = append(w.packed, k)
 		return 0, 0, false
 	}
 	sp, ok := spotLocked(b, f.Slot)

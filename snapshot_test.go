@@ -18,6 +18,7 @@ import (
 
 	"github.com/ringcache/ringcache/internal/clock"
 	"github.com/ringcache/ringcache/internal/policy"
+	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/snapshot"
 )
 
@@ -372,4 +373,36 @@ func TestSnapshot_ManyAtOnce(t *testing.T) {
 	close(stop)
 	setters.Wait()
 	require.Empty(t, litter(t, filepath.Dir(path)))
+}
+
+// A long record that is packed while it is copied in parts is saved as it was set.
+func TestSnapshot_LongRecordIsPackedInBetween(t *testing.T) {
+	skipUnderRace(t)
+	g := withCold(tiny(1, 16<<10, 128), flateCompressor{})
+	g.byHand = true
+	p := &packedCache{Cache: mustCache(t, g), size: 1000}
+	for range 3000 {
+		p.fill(t)
+		p.compressAll()
+	}
+	v := text(1, longRecord)
+	require.NoError(t, p.Set(packedKey, v))
+	p.queue(t, packedKey)
+	var b bytes.Buffer
+	s, packed := p.newSaver(t.Context(), snapshot.ColdestFirst), false
+	s.Stream = &b
+	s.Step = func(out *snapshot.Worker) snapshot.Step {
+		w := &walker{c: p.Cache, clock: p.shared.Wall(time.Now()), Worker: out}
+		w.between = func() {
+			p.compressAll()
+			kind, _ := p.stored(packedKey)
+			packed = kind == record.Packed
+		}
+		return w.part
+	}
+	require.NoError(t, s.Run(1))
+	require.True(t, packed, "the test proves nothing")
+	e := entriesOf(t, b.Bytes())[string(packedKey)]
+	require.Equal(t, 1, e.times)
+	require.True(t, string(v) == e.value, "%d bytes instead of %d", len(e.value), len(v))
 }
