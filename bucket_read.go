@@ -47,6 +47,7 @@ const (
 	touching                         // raise the frequency
 	orStale                          // take what is expired and kept (Options.StaleIfError) too
 	toMain                           // have what is in the cold part go to main
+	inPlace                          // leave it there, however often it is read
 
 	getMode = withValue | counted | touching
 )

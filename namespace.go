@@ -129,11 +129,12 @@ func newGeneration() uint64 {
 	return binary.LittleEndian.Uint64(b[:])
 }
 
-// stored returns the generation that lies in the cache. The policy sees that it is in use.
+// stored returns the generation that lies in the cache. The policy sees that it is in use, but
+// has nothing leave for it: OnEvict must not be called under a lock of the namespace's.
 func (n *Namespace) stored() (uint64, bool) {
 	var room [generationSize]byte
 	h := n.cache.shared.hash(n.space.entry)
-	v, _, got := n.cache.lookup(room[:0], n.space.entry, h, withValue|touching)
+	v, _, got := n.cache.lookup(room[:0], n.space.entry, h, withValue|touching|inPlace)
 	if got != hit || len(v) != generationSize {
 		return 0, false
 	}

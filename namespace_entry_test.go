@@ -255,3 +255,27 @@ func TestNamespace_Allocs(t *testing.T) {
 	})
 	zeroAllocs(t, "a view", "GetOrLoad", func() { _, _ = view.GetOrLoad(ctx, key, ask) })
 }
+
+// Looking after the entry of a namespace tells OnEvict nothing while the namespace is locked.
+func TestNamespace_KeepLetsOnEvictInvalidate(t *testing.T) {
+	var n *Namespace
+	keeping, told := false, false
+	p := newPackedCache(t, flateCompressor{}, nil)
+	p.shared.onEvict = func(_, _ []byte, _ Reason) {
+		if keeping && !told {
+			told = true
+			assert.NoError(t, n.Invalidate())
+		}
+	}
+	n = p.Namespace("n")
+	for range 50 { // as it is found, it may come back from the cold part, and have others leave
+		for _, in := p.stored(n.space.entry); !in.IsCold(); _, in = p.stored(n.space.entry) {
+			p.fill(t)
+			p.compressAll()
+		}
+		keeping = true
+		require.NoError(t, inTime(func() error { n.keep(); n.keep(); return nil }))
+		keeping = false
+	}
+	require.True(t, n.space.mu.TryLock())
+}
