@@ -93,6 +93,9 @@ func newCompression(g *geometry) *compression {
 	if g.file != nil {
 		s.file = g.dictFile
 		s.restore()
+		if g.file.IsNew {
+			s.claim()
+		}
 	}
 	return s
 }
@@ -119,6 +122,15 @@ func (s *compression) restore() {
 			s.dicts[d.Number].Store(opened)
 			s.made = max(s.made, int(d.Number))
 		}
+	}
+}
+
+// claim makes the file of dictionaries this Compressor's, when the cache has nothing any more
+// that another one has packed: what is packed from now on is not foreign to the next process.
+func (s *compression) claim() {
+	if s.foreign {
+		s.foreign = false
+		_ = s.write(nil) // if it cannot, the next process discards what is packed
 	}
 }
 

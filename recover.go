@@ -156,7 +156,10 @@ func (c *Cache) recover() {
 	}
 	c.shared.pool.Adopt(held, free)
 	c.inParallel(all, (*bucket).recover)
-	c.resumeShare()
+	if s := c.shared.compression; s != nil {
+		s.claim()
+		c.resumeShare()
+	}
 	a := &c.arena
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -169,9 +172,6 @@ func (c *Cache) recover() {
 // before the ratio is known again.
 func (c *Cache) resumeShare() {
 	s := c.shared.compression
-	if s == nil {
-		return
-	}
 	share := 0.0
 	for i := range c.shared.buckets {
 		if b := &c.buckets[i]; b.cold.role == learns && b.chunksLocked() > 0 {

@@ -256,3 +256,41 @@ func TestFile_ClosedCacheWritesNoDictionary(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, bytes.Equal(before, after), "written after Close")
 }
+
+// What a Compressor has packed in the file of another one is there again when it comes back,
+// also if it makes no dictionaries.
+func TestFile_AnotherCompressorStays(t *testing.T) {
+	skipUnderRace(t)
+	for name, removed := range map[string]bool{"file of another": false, "its dictionaries only": true} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "cache")
+			open := func(id string) *packedCache {
+				by := namedCompressor{id: func() string { return id }}
+				g := withCold(tiny(1, 1024, 256), &funcCompressor{})
+				g.compressor, g.compressorID, g.byHand = by, id, true
+				return &packedCache{Cache: mustOpen(t, g, path), size: 300}
+			}
+			fill := func(p *packedCache) {
+				for range 900 { // too few for a dictionary
+					p.fill(t)
+					p.compressAll()
+				}
+				require.NotZero(t, p.countPacked())
+			}
+			p := open("one")
+			fill(p)
+			require.NoError(t, p.Close())
+			if removed {
+				require.NoError(t, os.Remove(path))
+			}
+			p = open("two")
+			require.Zero(t, p.countPacked())
+			fill(p)
+			packed := p.countPacked()
+			require.NoError(t, p.Close())
+			p = open("two")
+			require.Equal(t, packed, p.countPacked())
+			require.NoError(t, p.Close())
+		})
+	}
+}
