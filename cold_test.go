@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache/internal/index"
 )
 
 // goroutinesOfCold counts those that compress.
@@ -197,4 +199,19 @@ func TestColdPart_AllocatesNothing(t *testing.T) {
 	after := c.Stats()
 	require.Greater(t, after.ColdHits, before.ColdHits+1000, "lookups in the cold part")
 	require.NotEqual(t, before.EvictedCold, after.EvictedCold, "entries that have left it")
+}
+
+// An entry of the cold part is there: it is no ghost, from which Stats tell what a larger
+// cache would find.
+func TestStats_ColdEntriesAreNoGhosts(t *testing.T) {
+	p := newPackedCache(t, flateCompressor{}, nil)
+	b, ghosts := &p.buckets[0], uint64(0)
+	b.index.Each(func(slot, _ uint64) {
+		if !b.ring(index.Ring(slot)).Live(slot) {
+			ghosts++
+		}
+	})
+	s := p.Stats()
+	require.NotZero(t, s.ColdEntries)
+	require.Equal(t, ghosts, s.GhostsCount)
 }

@@ -87,8 +87,11 @@ func (b *bucket) addLivesLocked(to *[ringCount]meanLife) {
 
 // addGainLocked adds what the bucket knows of the gain of a larger cache.
 func (b *bucket) addGainLocked(s *Stats) {
-	ghosts := b.ghostsLocked()
-	s.EntriesCount += uint64(b.liveLocked())
-	s.GhostsCount += uint64(ghosts[policy.Small] + ghosts[policy.Main])
+	slots, live := 0, b.liveLocked()
+	for _, used := range b.index.Used() {
+		slots += used
+	}
+	s.EntriesCount += uint64(live)
+	s.GhostsCount += uint64(slots - live) // a live entry has one slot (I7), all others are stale
 	s.NearMisses += b.nearMisses.Load()
 }
