@@ -369,13 +369,13 @@ func (b *bucket) takeWaiting(batch *coldBatch) bool {
 	if b.closed {
 		return false
 	}
-	b.releaseDeadLocked()
+	b.passDeadLocked()
 	q := b.cold.queue()
 	for at := uint64(0); at < q.Size && at < coldBatchBytes && len(batch.records) < coldBatchRecords; {
 		pos := (q.Tail + at) & q.Mask
 		hd, ok := q.Header(pos)
 		if !ok {
-			break // a Set that comes here will tell
+			break // it will be dropped when it is the tail
 		}
 		if w := (waiting{pos: pos, total: hd.Total()}); !hd.Dead {
 			from := len(batch.taken)
@@ -389,14 +389,14 @@ func (b *bucket) takeWaiting(batch *coldBatch) bool {
 	return len(batch.records) > 0
 }
 
-// releaseDeadLocked releases the dead records at the queue's tail, which nobody else does.
-func (b *bucket) releaseDeadLocked() {
+// passDeadLocked releases the dead records at the queue's tail, and all if the one there is
+// damaged: nobody else comes there as long as the cold ring holds anything.
+func (b *bucket) passDeadLocked() {
 	for q := b.cold.queue(); q.Size > 0; {
-		hd, ok := q.Header(q.Tail)
-		if !ok || !hd.Dead {
+		if hd, ok := q.Header(q.Tail); ok && !hd.Dead {
 			return
 		}
-		q.ReleaseDead(hd)
+		b.evictTailLocked(policy.Queue, nil)
 	}
 }
 
@@ -411,20 +411,22 @@ func (b *bucket) putAway(batch *coldBatch) bool {
 	q := b.cold.queue()
 	for i := range batch.records {
 		w := &batch.records[i]
-		b.releaseDeadLocked()
+		b.passDeadLocked()
 		if q.Size == 0 || q.Tail != w.pos {
 			continue // it was dead, or evicted
 		}
-		hd, ok := q.Header(w.pos)
-		if !ok {
-			return false
-		}
+		hd, _ := q.Header(w.pos) // passDeadLocked has seen it
 		p, ok := b.index.Find(w.hash, policy.Queue, w.pos)
+		if !ok {
+			b.corruptions.Add(1)
+			b.dropTailLocked(policy.Queue, hd)
+			continue
+		}
 		n := hd.Total()
 		if len(w.packed) > 0 {
 			n = b.form.PackedSize(hd.HasExpiry) + len(w.key) + len(w.packed)
 		}
-		if !ok || !b.extendLocked(b.cold.store(), n, b.coldMost(b.cold.queueMost)) {
+		if !b.extendLocked(b.cold.store(), n, b.coldMost(b.cold.queueMost)) {
 			return false
 		}
 		if len(w.packed) > 0 {

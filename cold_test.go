@@ -215,3 +215,25 @@ func TestStats_ColdEntriesAreNoGhosts(t *testing.T) {
 	require.NotZero(t, s.ColdEntries)
 	require.Equal(t, ghosts, s.GhostsCount)
 }
+
+// What has been damaged in the queue does not keep others from being compressed.
+func TestCold_DamagedQueueGoesOn(t *testing.T) {
+	for name, at := range map[string]uint64{"header": 0, "key": 5} {
+		p := newPackedCache(t, flateCompressor{}, nil)
+		b := &p.buckets[0]
+		q := b.cold.queue()
+		for q.Size == 0 {
+			p.fill(t)
+		}
+		before := p.Stats()
+		q.Run(q.Tail + at)[0] ^= 0x41 // another key, or a header of no known kind
+		for range 500 {
+			p.fill(t)
+			p.compressAll()
+		}
+		after := p.Stats()
+		require.Greater(t, after.Packed, before.Packed+200, name)
+		require.Equal(t, before.UnpackedBehind, after.UnpackedBehind, name)
+		require.NotEqual(t, before.Corruptions, after.Corruptions, name)
+	}
+}
