@@ -216,6 +216,34 @@ func TestStats_ColdEntriesAreNoGhosts(t *testing.T) {
 	require.Equal(t, ghosts, s.GhostsCount)
 }
 
+// Each value that came to the cold ring was packed, or it is told why it was not.
+func TestStats_TellWhatBecameOfEachColdValue(t *testing.T) {
+	by := &funcCompressor{}
+	p := newPackedCache(t, by, nil)
+	told := func() uint64 {
+		s := p.Stats()
+		return s.Packed + s.UnpackedOpaque + s.UnpackedShort + s.UnpackedBehind + s.PackErrors
+	}
+	for name, compress := range map[string]func(dst, src []byte) ([]byte, error){
+		"well":            nil,
+		"hardly":          func(dst, src []byte) ([]byte, error) { return append(dst, src[8:]...), nil },
+		"to more than it": func(dst, src []byte) ([]byte, error) { return append(dst, src...), nil },
+		"not at all":      func(dst, src []byte) ([]byte, error) { return dst, errBad },
+	} {
+		by.compress = compress
+		p.compressAll()
+		b := &p.buckets[0]
+		before, evicted, had := told(), b.evictedCold, b.cold.entries()
+		for range 200 {
+			p.fill(t)
+			p.compressAll()
+		}
+		came := b.cold.entries() - had + int(b.evictedCold-evicted)
+		require.Greater(t, came, 100, name)
+		require.EqualValues(t, came, told()-before, name)
+	}
+}
+
 // What has been damaged in the queue does not keep others from being compressed.
 func TestCold_DamagedQueueGoesOn(t *testing.T) {
 	for name, at := range map[string]uint64{"header": 0, "key": 5} {

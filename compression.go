@@ -247,21 +247,20 @@ func (s *compression) setShare() {
 // is to stay as it is.
 func (s *compression) pack(dst, v []byte, n int) []byte {
 	cl := &s.classes[pack.ClassOf(len(v))]
-	from := len(dst)
+	from, to := len(dst), n
 	if s.wants(cl, v) {
 		dst = s.compress(dst, cl, v)
 	}
-	to := n
 	if packed := len(dst) - from; packed > 0 {
-		to = n - len(v) + packed + 4 // a long header instead of a short one
-		if to > n-n/8 {
+		const longer = 4 // bytes of a long header instead of a short one
+		if to = n - len(v) + packed + longer; to <= n-n/8 {
+			s.counts.packed.Add(1)
+			s.counts.from.Add(uint64(n))
+			s.counts.to.Add(uint64(to))
+		} else {
+			s.counts.opaque.Add(1)
 			to, dst = n, dst[:from]
 		}
-	}
-	if to < n {
-		s.counts.packed.Add(1)
-		s.counts.from.Add(uint64(n))
-		s.counts.to.Add(uint64(to))
 	}
 	s.learn(n, to)
 	return dst
@@ -300,10 +299,8 @@ func (s *compression) compress(dst []byte, cl *class, v []byte) []byte {
 		cl.ratio.Add(len(v), len(v))
 		return dst
 	}
-	if out = append(out, body...); len(out)-from > len(v) {
-		out = dst
-	}
-	cl.ratio.Add(len(v), min(max(len(out)-from, 1), len(v)))
+	out = append(out, body...)
+	cl.ratio.Add(len(v), min(len(out)-from, len(v)))
 	if cl.ratio.IsKnown(classKnown) {
 		cl.best = max(cl.best, cl.ratio.Value())
 	}

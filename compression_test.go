@@ -240,6 +240,25 @@ func TestCompression_BadDictionaries(t *testing.T) {
 	}
 }
 
+// Values that become longer are not worth it, and soon few are tried.
+func TestCompression_WhatGrowsIsTriedSeldom(t *testing.T) {
+	calls := 0
+	by := &funcCompressor{}
+	p := newPackedCache(t, by, nil)
+	cl := &p.shared.compression.classes[pack.ClassOf(p.size)]
+	cl.ratio, cl.best = pack.Ratio{}, 0 // as after another dictionary
+	by.compress = func(dst, src []byte) ([]byte, error) {
+		calls++
+		return append(append(dst, src...), "more"...), nil
+	}
+	for range 2 * classKnown / p.size {
+		p.fill(t)
+		p.compressAll()
+	}
+	require.InDelta(t, 1, cl.ratio.Value(), 0.01)
+	require.Less(t, calls, 3*classKnown/p.size/2)
+}
+
 // A dictionary's number is not given to another one while records need it, however many
 // are made.
 func TestCompression_NumbersOfDictionariesAreUsedAgain(t *testing.T) {

@@ -81,7 +81,8 @@ type Stats struct {
 	PackedTo   uint64
 
 	// Values that went to the cold part as they are: UnpackedOpaque counts those that look
-	// as if they could not be compressed, or are of a size for which that brought too little;
+	// as if they could not be compressed, or for which, or for others of their size, that
+	// brought too little;
 	// UnpackedShort, those below 48 bytes; UnpackedBehind, those for which the goroutine had
 	// no time.
 	UnpackedOpaque uint64
