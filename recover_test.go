@@ -261,7 +261,7 @@ func TestFile_ClosedCacheWritesNoDictionary(t *testing.T) {
 // also if it makes no dictionaries.
 func TestFile_AnotherCompressorStays(t *testing.T) {
 	skipUnderRace(t)
-	for name, removed := range map[string]bool{"file of another": false, "its dictionaries only": true} {
+	for name, removed := range map[string]bool{"entries too": false, "dictionaries only": true} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "cache")
 			open := func(id string) *packedCache {
