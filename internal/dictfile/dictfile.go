@@ -39,10 +39,9 @@ type Dict struct {
 	Bytes  []byte
 }
 
-// Append appends the file's bytes to b.
-func Append(b []byte, id string, dicts []Dict) []byte {
-	from := len(b)
-	b = append(b, magic...)
+// format returns the bytes of a file.
+func format(id string, dicts []Dict) []byte {
+	b := []byte(magic)
 	b = append(b, version, byte(len(id)))
 	b = append(b, id...)
 	for _, d := range dicts {
@@ -50,11 +49,16 @@ func Append(b []byte, id string, dicts []Dict) []byte {
 		b = binary.LittleEndian.AppendUint32(b, uint32(len(d.Bytes)))
 		b = append(b, d.Bytes...)
 	}
-	return binary.LittleEndian.AppendUint64(b, xxhash.Sum64(b[from:]))
+	return appendSum(b)
 }
 
-// Parse returns what is in the file's bytes, which the dictionaries are parts of.
-func Parse(b []byte) (id string, dicts []Dict, err error) {
+// appendSum appends the checksum of b.
+func appendSum(b []byte) []byte {
+	return binary.LittleEndian.AppendUint64(b, xxhash.Sum64(b))
+}
+
+// parse returns what is in the file's bytes, which the dictionaries are parts of.
+func parse(b []byte) (id string, dicts []Dict, err error) {
 	const head = len(magic) + 2
 	n := len(b) - sumSize
 	if n < head || string(b[:len(magic)]) != magic || b[len(magic)] != version ||
@@ -85,7 +89,7 @@ func Write(path, id string, dicts []Dict) error {
 		return err
 	}
 	defer f.Discard()
-	if _, err := f.Write(Append(nil, id, dicts)); err != nil {
+	if _, err := f.Write(format(id, dicts)); err != nil {
 		return err
 	}
 	return f.Commit()
@@ -100,5 +104,5 @@ func Read(path string) (id string, dicts []Dict, err error) {
 	if err != nil {
 		return "", nil, err
 	}
-	return Parse(b)
+	return parse(b)
 }
