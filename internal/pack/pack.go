@@ -22,9 +22,6 @@ const (
 	// Dicts is how many dictionaries there can be at a time, number 0 among them: none.
 	Dicts = 16
 
-	// MaxPrefix is the most bytes that stand before the compressed form.
-	MaxPrefix = lengthAt + binary.MaxVarintLen32
-
 	checkAt  = 1
 	lengthAt = 5
 )

@@ -11,8 +11,8 @@ type Samples struct {
 }
 
 const (
-	// SampleBytes is what the samples of a dictionary have together.
-	SampleBytes = 128 << 10
+	// sampleBytes is what the samples of a dictionary have together.
+	sampleBytes = 128 << 10
 
 	// enough is how many values are seen before a dictionary is made of some.
 	enough = 1000
@@ -26,7 +26,7 @@ const (
 func (s *Samples) Add(v []byte) {
 	s.seen++
 	v = v[:min(len(v), longSample)]
-	if s.bytes+len(v) <= SampleBytes && len(s.values) < mostSamples {
+	if s.bytes+len(v) <= sampleBytes && len(s.values) < mostSamples {
 		s.values = append(s.values, append([]byte(nil), v...))
 		s.bytes += len(v)
 		return
@@ -35,7 +35,7 @@ func (s *Samples) Add(v []byte) {
 	if i >= len(s.values) {
 		return
 	}
-	if grown := s.bytes + len(v) - len(s.values[i]); grown <= SampleBytes {
+	if grown := s.bytes + len(v) - len(s.values[i]); grown <= sampleBytes {
 		s.values[i] = append(s.values[i][:0], v...)
 		s.bytes = grown
 	}
