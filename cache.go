@@ -72,27 +72,33 @@ func NewWithOptions(o Options) (*Cache, error) {
 	}
 	g.ahead = o.RefreshAhead
 	if o.Compressor != nil {
-		g.compressor = o.Compressor
-		var err error
-		g.withoutDict, err = guarded(func() (ValueCompressor, error) {
-			return o.Compressor.WithDict(nil)
-		})
-		if err == nil && g.withoutDict == nil {
-			err = errNoValueCompressor
-		}
-		if err != nil {
-			return nil, invalid("Compressor cannot do without a dictionary: %v", err)
-		}
-		g.compressorID, err = guarded(func() (string, error) { return o.Compressor.ID(), nil })
-		if err != nil || len(g.compressorID) > dictfile.MostID {
-			return nil, invalid("Compressor's ID has %d bytes, must have at most %d: %v",
-				len(g.compressorID), dictfile.MostID, err)
+		if err := g.compressBy(o.Compressor); err != nil {
+			return nil, err
 		}
 	}
 	if o.File != "" {
 		return openInFile(g, o.File)
 	}
 	return newCache(g), nil
+}
+
+// compressBy gives caches of that geometry a Compressor, or returns an error if that is of no use.
+func (g *geometry) compressBy(by Compressor) (err error) {
+	g.compressor = by
+	g.withoutDict, err = guarded(func() (ValueCompressor, error) { return by.WithDict(nil) })
+	if err == nil && g.withoutDict == nil {
+		err = errNoValueCompressor
+	}
+	if err != nil {
+		return invalid("Compressor cannot do without a dictionary: %v", err)
+	}
+	if g.compressorID, err = guarded(func() (string, error) { return by.ID(), nil }); err != nil {
+		return invalid("Compressor has no ID: %v", err)
+	}
+	if n := len(g.compressorID); n > dictfile.MostID {
+		return invalid("Compressor's ID has %d bytes, must have at most %d", n, dictfile.MostID)
+	}
+	return nil
 }
 
 // newCache returns a cache of any geometry.
