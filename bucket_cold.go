@@ -20,9 +20,9 @@ import (
 // A Set moves a victim to the head of the queue. The compressor's goroutine takes records
 // from its tail, compresses them without the lock, and appends them to the cold ring. If
 // the queue is full, the victim goes to the cold ring as it is: no Set waits. Sets alone
-// evict, and see to it that the cold ring has room for all that waits. A second hit goes back
-// to main (Cache.lookupCold). What was hit once is given another round at the cold ring's
-// tail: going back at once would leave a hole for each hit, of which there are many.
+// evict, and see to it that the cold ring has room for all that waits. What is hit a second
+// time goes back to main (Cache.lookupCold). What was hit once is given another round at the cold
+// ring's tail: going back at once would leave a hole for each hit, of which there are many.
 
 const (
 	// One bucket in scoutEach is a scout, and one is a baseline.

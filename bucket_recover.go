@@ -100,7 +100,7 @@ func (b *bucket) recoverRecordLocked(
 
 // canUnpack reports whether the dictionary of a packed record is there.
 func (b *bucket) canUnpack(in policy.Ring, pos uint64, hd record.Header) bool {
-	return in == policy.Cold && b.shared.compression.recovers(b.cold.dictOf(pos, hd))
+	return in == policy.Cold && b.shared.compression.recovers(b.cold.dictNumber(pos, hd))
 }
 
 // enterLocked enters the live record at pos of a ring into the index. There may be one of

@@ -80,7 +80,8 @@ func (b *bucket) readCold(
 	return d, true
 }
 
-// findAgainLocked looks whether the record that was is still where it was.
+// findAgainLocked finds the record of the key, and reports whether it is the one that was found
+// before, where it was.
 func (b *bucket) findAgainLocked(f, was *found, k []byte, h uint64) bool {
 	return !b.closed && b.findLocked(f, k, h) && index.Bare(f.Slot) == index.Bare(was.Slot)
 }
@@ -157,7 +158,7 @@ func (c *Cache) compressBucket(i int32, batch *coldBatch) {
 }
 
 // compareShares compares buckets that always have a cold part with those that never have one:
-// of equal loads, the one that inserts more finds less.
+// under equal loads, those that insert more have found less.
 func (c *Cache) compareShares() {
 	var scouts, others uint64
 	for i := 0; i < c.shared.buckets; i += scoutEach / 2 {
@@ -173,7 +174,7 @@ func (c *Cache) compareShares() {
 	c.shared.compression.compare.Note(scouts, others)
 }
 
-// renewDicts makes the dictionaries that are due.
+// renewDicts makes a dictionary if one is due.
 func (c *Cache) renewDicts() {
 	s := c.shared.compression
 	cl, ok := s.due()

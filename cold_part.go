@@ -7,17 +7,17 @@ import (
 	"github.com/ringcache/ringcache/internal/ring"
 )
 
-// coldPart is a bucket's cold part. Large buckets have none, and share an empty one that
-// never changes (shared.noCold).
+// coldPart is a bucket's cold part. Large buckets, and those of a cache without a Compressor,
+// have none: they share an empty one that never changes (shared.noCold).
 type coldPart struct {
 	rings     [policy.Rings - policy.Queue]ring.Ring
 	on        bool
 	begun     bool // the policy has dropped something: memory is full
 	signalled bool // the goroutine has been told to look at the queue
 	role      coldRole
-	number    int32
-	most      int // chunks that the cold part may hold
-	queueMost int // chunks of these for the queue
+	number    int32 // of the bucket
+	most      int   // chunks that the cold part may hold
+	queueMost int   // chunks of these for the queue
 	uses      uses
 	from      [ringCount]uint32 // records that came from small and main lately
 	inserts   uint64            // records of keys that were not there
@@ -69,14 +69,14 @@ func (c *coldPart) count(r *ring.Ring, pos uint64, hd record.Header, sign int32)
 	if r != c.store() {
 		return // nothing is packed elsewhere: its header is damaged
 	}
-	if dict := c.dictOf(pos, hd); dict < pack.Dicts {
+	if dict := c.dictNumber(pos, hd); dict < pack.Dicts {
 		c.uses[dict] += sign
 	}
 }
 
-// dictOf returns the number of the dictionary that the packed record at pos of the cold
+// dictNumber returns the number of the dictionary that the packed record at pos of the cold
 // ring needs.
-func (c *coldPart) dictOf(pos uint64, hd record.Header) uint8 {
+func (c *coldPart) dictNumber(pos uint64, hd record.Header) uint8 {
 	if hd.ValueLen == 0 {
 		return pack.Dicts // none: it is damaged
 	}

@@ -13,15 +13,15 @@ import (
 	"github.com/ringcache/ringcache/internal/pack"
 )
 
-// compression is what the buckets of a cache with Options.Compressor share: dictionaries,
-// what they bring, and the queue of its goroutine. It does not lead back to the Cache.
+// compression is what the buckets of a cache with Options.Compressor share: dictionaries, what
+// they bring, and what its goroutine is told. It does not lead back to the Cache.
 type compression struct {
 	by    Compressor
 	dicts [pack.Dicts]atomic.Pointer[dictionary]
 	share atomic.Uint64 // bits of a float64: the cold part's share of the memory
 	fixed float64       // the share in tests; 0: as learned
 
-	buckets chan int32    // whose queues are half full
+	buckets chan int32    // numbers of those whose queues are half full
 	stop    chan struct{} // closed by end
 	mu      sync.Mutex    // of the file
 	ended   bool
@@ -48,7 +48,7 @@ type compressionCounts struct {
 	opaque, short, failed, wrong atomic.Uint64
 }
 
-// updateStats adds them to s.
+// updateStats adds what was counted to a Stats.
 func (s *compression) updateStats(to *Stats) {
 	to.Packed += s.counts.packed.Load()
 	to.PackedFrom += s.counts.from.Load()
@@ -183,7 +183,7 @@ func (s *compression) signal(bucket int32) bool {
 	case s.buckets <- bucket:
 		return true
 	default:
-		return false // some are in it twice: it was told while the goroutine was there
+		return false // full: a bucket may be in it twice, told of while the goroutine was there
 	}
 }
 

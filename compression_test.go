@@ -347,7 +347,7 @@ func TestCompression_DamagedBits(t *testing.T) {
 func countUses(b *bucket) (n uses) {
 	_ = validateRing(b.cold.store(), func(pos uint64, hd record.Header) error {
 		if hd.Kind == record.Packed && !hd.Dead {
-			if dict := b.cold.dictOf(pos, hd); dict < pack.Dicts {
+			if dict := b.cold.dictNumber(pos, hd); dict < pack.Dicts {
 				n[dict]++
 			}
 		}

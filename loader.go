@@ -209,7 +209,7 @@ func (g *loadGroup) start(c *Cache, fn BatchLoadFunc) {
 func (c *Cache) join(g *loadGroup, dst, k []byte, h uint64) (f *loadCall, out []byte, err error) {
 	for {
 		f, out, err = c.joinUnlessCold(g, dst, k, h)
-		if err != errPacked {
+		if err != errCold {
 			return f, out, err
 		}
 		out, _, got := c.lookupCold(dst, k, h, c.counters.Here(), withValue|touching)
@@ -219,7 +219,7 @@ func (c *Cache) join(g *loadGroup, dst, k []byte, h uint64) (f *loadCall, out []
 	}
 }
 
-// joinUnlessCold is join that returns errPacked where the value is in the cold part.
+// joinUnlessCold is join that returns errCold for what Cache.lookupCold has to read.
 func (c *Cache) joinUnlessCold(
 	g *loadGroup, dst, k []byte, h uint64,
 ) (f *loadCall, out []byte, err error) {
@@ -235,7 +235,7 @@ func (c *Cache) joinUnlessCold(
 	case got == negative:
 		return nil, dst, ErrAbsent
 	case got == inCold:
-		return nil, dst, errPacked
+		return nil, dst, errCold
 	case g.ended != nil:
 		return nil, dst, g.ended
 	}

@@ -24,9 +24,9 @@ var (
 	// errResized tells a Set that the cache was made smaller, and its record goes elsewhere.
 	errResized = errors.New("cache was resized")
 
-	// errPacked tells a write that needs the value which is there that it is packed: it is
-	// unpacked without a lock, and the write tried again.
-	errPacked = errors.New("value is packed")
+	// errCold tells a call that needs the value which is there that it is in the cold part: it
+	// is looked up there, or moved to main, without a lock, and the call tried again.
+	errCold = errors.New("value is in the cold part")
 )
 
 // begin completes the write of a value that expires when Options say so. (Its caller sets
@@ -74,7 +74,7 @@ func (c *Cache) store(w *write, verb string) error {
 			return err
 		case errResized:
 			continue
-		case errPacked:
+		case errCold:
 			c.unpackKey(w)
 			continue
 		}
@@ -142,7 +142,7 @@ func (c *Cache) beginLocked(b *bucket, w *write) error {
 	}
 	if w.cond != always && !c.meetsLocked(b, w) {
 		if w.packed {
-			return errPacked
+			return errCold
 		}
 		return errUnmet
 	}
@@ -183,7 +183,7 @@ func (c *Cache) refuse(w *write, verb string, cause error) error {
 func (c *Cache) remove(w *write, taken *[]byte) (found bool, err error) {
 	for {
 		found, err = c.removeOnce(w, taken)
-		if err != errPacked && !w.packed {
+		if err != errCold && !w.packed {
 			return found, err
 		}
 		c.unpackKey(w)
