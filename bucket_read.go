@@ -207,16 +207,15 @@ func (b *bucket) isStale(f *found, mode lookupMode) bool {
 
 // seek counts a miss that has found a ghost in a slot, and notes the ghost for the policy,
 // once for each. What is torn does little harm: at worst a live entry is on trial. With FIFO
-// what is not near has gone from a larger cache too.
+// what left more bytes ago than there are has gone from a larger cache too.
 //
 //go:norace
 func (b *bucket) seek(slot *atomic.Uint64) {
 	s := slot.Load()
-	near := b.isNear(s)
-	if near || b.touches {
+	if b.touches || b.ring(index.Ring(s)).Gone(s) <= uint64(b.size()) {
 		b.nearMisses.Add(1)
 	}
-	if near && b.touches && index.Mark(slot, s) {
+	if b.touches && b.isNear(s) && index.Mark(slot, s) {
 		b.sought[origin(s)].Add(1)
 	}
 }

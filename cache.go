@@ -337,7 +337,7 @@ func (c *Cache) Reset() {
 // resetBucket removes the entries of one bucket.
 func (c *Cache) resetBucket(b *bucket) {
 	b.mu.Lock()
-	left := b.sizeLocked()
+	left := b.size()
 	b.mu.Unlock()
 	for done := false; !done; {
 		done = c.resetStep(b, &left)

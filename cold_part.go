@@ -53,7 +53,9 @@ func (c *coldPart) held() int {
 }
 
 func (c *coldPart) bytes() int { return c.queue().EntryBytes + c.store().EntryBytes }
-func (c *coldPart) size() int  { return int(c.queue().Size + c.store().Size) }
+
+//go:norace
+func (c *coldPart) size() int { return int(c.queue().Size + c.store().Size) }
 
 // oldest returns the ring that has the oldest records.
 func (c *coldPart) oldest() policy.Ring {

@@ -265,3 +265,21 @@ func TestCold_DamagedQueueGoesOn(t *testing.T) {
 		require.NotEqual(t, before.Corruptions, after.Corruptions, name)
 	}
 }
+
+// With FIFO too, what has just left the cold part is what a larger cache would find.
+func TestStats_NearMisses_BehindTheColdPart(t *testing.T) {
+	for kind := range PolicyFIFO + 1 {
+		p := newPackedCache(t, flateCompressor{}, func(g *geometry) { g.policy = kind })
+		p.left = nil
+		for len(p.left) < 200 {
+			p.fill(t)
+			p.compressAll()
+		}
+		for _, d := range p.left {
+			require.False(t, p.Has([]byte(d.k)))
+		}
+		s := p.Stats()
+		require.EqualValues(t, 200, s.Misses)
+		require.Greater(t, s.NearMisses, uint64(150), "%v", kind) // some have lost their slot
+	}
+}

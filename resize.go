@@ -232,7 +232,7 @@ func (b *bucket) fitStep(f *fit, w *write) {
 // more than quota: those that it has, unless it needs far fewer by then.
 func (b *bucket) pagesWithin(quota int) int {
 	has, live := b.index.Pages(), b.liveLocked()
-	each := b.sizeLocked()/max(live, 1) + slotBytes
+	each := b.size()/max(live, 1) + slotBytes
 	live = min(live, quota/each)
 	// A little more than it needs, lest it grow again at once.
 	needs := b.pagesFor(live + live/8)
@@ -248,14 +248,14 @@ func (b *bucket) shedLocked(total int, moves *int) bool {
 	work := b.setWork(0)
 	work.Records = stepRecords
 	work.Bytes = min(*moves, max(work.Bytes, b.longest), 1<<min(b.shared.posBits-4, 30))
-	budget, from := work.Bytes, b.sizeLocked()
+	budget, from := work.Bytes, b.size()
 	defer func() { *moves -= budget - work.Bytes }()
 	for range stepRecords {
 		ring, over := b.overLocked(total)
 		if !over {
 			return true
 		}
-		if from-b.sizeLocked()+budget-work.Bytes >= stepBytes {
+		if from-b.size()+budget-work.Bytes >= stepBytes {
 			break
 		}
 		if r := b.ring(ring); r.Size == 0 {

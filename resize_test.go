@@ -223,7 +223,7 @@ func TestResize_StepsAreSmall(t *testing.T) {
 		c.shared.maxBytes.Store(128 << 20)
 		c.allot(128 << 20)
 		total := func() (records, bytes int) {
-			return int(b.evictedSmall + b.evictedMain + b.promotions + b.reinsertions), b.sizeLocked()
+			return int(b.evictedSmall + b.evictedMain + b.promotions + b.reinsertions), b.size()
 		}
 		steps := 0
 		for f := (fit{}); !f.done; steps++ {
