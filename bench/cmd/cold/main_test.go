@@ -24,7 +24,7 @@ func TestRun(t *testing.T) {
 	require.Len(t, tables, len(measurements))
 	for i, table := range tables {
 		name := measurements[i].name
-		require.Regexp(t, `\| old Gets that were of cold entries, % \|  \| [1-9]\d* \|  \|`, table, name)
+		require.Regexp(t, `\| cold hits, % of old Gets \|  \| [1-9]\d* \|  \|`, table, name)
 		require.Regexp(t, `\| Set p99.9, ns \| \d+ \| \d+ \| \d+\.\d\d \|`, table, name)
 		require.Regexp(t, `\| hot Get p50, ns \| \d+ \| \d+ \| \d+\.\d\d \|`, table, name)
 	}

@@ -28,7 +28,7 @@ const (
 const (
 	entries = "entries"
 	packed  = "values packed"
-	coldOld = "old Gets that were of cold entries, %"
+	coldOld = "cold hits, % of old Gets" // a hot key may be found cold too
 )
 
 // operations are what is timed: old Gets are of keys that nobody has read, and that are cold if
