@@ -368,7 +368,7 @@ func (b *bucket) deleteLocked(w *write, taken *[]byte) bool {
 		return false
 	}
 	if taken != nil {
-		if w.packed = f.Kind == record.Packed; w.packed {
+		if w.packed = f.isPacked(); w.packed {
 			return false
 		}
 		*taken, _ = f.ring.Read(*taken, f.valuePos(), f.ValueLen) // w.k may lie in it

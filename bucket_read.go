@@ -87,6 +87,12 @@ type found struct {
 // valuePos returns the position of the value.
 func (f *found) valuePos() uint64 { return f.pos + uint64(f.Size+f.KeyLen) }
 
+// isPacked reports whether the value is to be unpacked. A header outside the cold part that
+// says so is damaged.
+func (f *found) isPacked() bool {
+	return f.Kind == record.Packed && index.Ring(f.Slot).IsCold()
+}
+
 // candidate is the first half of the common lookup: it looks for a live slot of hash h in
 // its home group, and returns the slot and the rest of the record's chunk. What is uncommon
 // it leaves to find. On a miss, slot is that of a ghost, or nil.

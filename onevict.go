@@ -71,7 +71,7 @@ func (b *bucket) keepEvictionLocked(kv []byte, hd record.Header, reason Reason) 
 		b.evictions = new([]evicted)
 	}
 	e := evicted{k: kv[:hd.KeyLen:hd.KeyLen], v: kv[hd.KeyLen:], reason: reason}
-	if hd.Kind == record.Packed {
+	if hd.Kind == record.Packed && b.cold.on {
 		e.dict = b.shared.compression.dictOf(e.v)
 	}
 	*b.evictions = append(*b.evictions, e)

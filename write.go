@@ -251,7 +251,7 @@ func (b *bucket) meetsLocked(w *write) (there, met bool) {
 	if !b.lookupLocked(&f, w.k, w.h) {
 		return false, w.cond != ifEqual
 	}
-	if w.packed = f.Kind == record.Packed && w.cond != ifAbsent; w.packed {
+	if w.packed = f.isPacked() && w.cond != ifAbsent; w.packed {
 		return true, false
 	}
 	switch w.cond {
