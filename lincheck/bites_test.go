@@ -287,11 +287,11 @@ func TestHarness_Bites(t *testing.T) {
 		for round := range uint32(20) {
 			f := &forgetful{now: map[string][]byte{}, old: map[string][]byte{}, loads: map[string][]byte{},
 				fault: fault}
-			history, err := record(f, uint64(round), round, round%2 == 0)
-			if err != nil {
+			r := newRecorder(f, uint64(round), round, round%2 == 0)
+			if err := r.run(opsPerClient); err != nil {
 				t.Fatal(err)
 			}
-			ok = ok && porcupine.CheckOperations(cacheModel, history)
+			ok = ok && porcupine.CheckOperations(cacheModel, r.history())
 		}
 		if ok != want {
 			t.Errorf("fault %q: histories linearizable: %v, want %v", fault, ok, want)

@@ -20,10 +20,11 @@ import (
 // recorder makes one history: a few clients on a few keys that no other
 // history uses.
 type recorder struct {
-	store store
-	round uint32
-	large bool // half of the values are large
-	clock atomic.Int64
+	store   store
+	round   uint32
+	large   bool // half of the values are large
+	clock   atomic.Int64
+	clients [clients]*client
 }
 
 // client is one goroutine of a recorder.
@@ -37,20 +38,26 @@ type client struct {
 	ops     []porcupine.Operation
 }
 
-// record returns the history of one round.
-func record(s store, seed uint64, round uint32, large bool) ([]porcupine.Operation, error) {
+// newRecorder returns the recorder of one round.
+func newRecorder(s store, seed uint64, round uint32, large bool) *recorder {
 	r := &recorder{store: s, round: round, large: large}
-	all := make([]*client, clients)
-	errs := make([]error, clients)
-	var wg sync.WaitGroup
-	for id := range all {
+	for id := range r.clients {
 		c := &client{recorder: r, id: id, rnd: rand.New(rand.NewPCG(seed, uint64(id)))}
 		c.room = make([]byte, 3*longestValue)
-		all[id] = c
+		r.clients[id] = c
+	}
+	return r
+}
+
+// run has each client make n calls more.
+func (r *recorder) run(n int) error {
+	var errs [clients]error
+	var wg sync.WaitGroup
+	for id, c := range r.clients {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			for range opsPerClient {
+			for range n {
 				if errs[id] = c.step(); errs[id] != nil {
 					return
 				}
@@ -58,14 +65,15 @@ func record(s store, seed uint64, round uint32, large bool) ([]porcupine.Operati
 		}()
 	}
 	wg.Wait()
-	var history []porcupine.Operation
-	for id, c := range all {
-		if errs[id] != nil {
-			return nil, errs[id]
-		}
-		history = append(history, c.ops...)
+	return errors.Join(errs[:]...)
+}
+
+// history returns all calls.
+func (r *recorder) history() (all []porcupine.Operation) {
+	for _, c := range r.clients {
+		all = append(all, c.ops...)
 	}
-	return history, nil
+	return all
 }
 
 func (c *client) key(id uint32) []byte {

@@ -7,6 +7,6 @@
 // A cache may drop an entry at any time, so a miss is always possible; but what
 // has missed once stays gone until it is set again.
 //
-//	go test ./...                    about ten seconds
+//	go test ./...                    about 16 seconds
 //	go test ./... -lincheck.time 10m
 package lincheck

@@ -16,6 +16,7 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/compress/s2"
 )
 
 var (
@@ -105,6 +106,50 @@ func TestRingcache_SmallValues(t *testing.T) {
 
 const entries = 300_000
 
+// A cache with a cold part, to which the keys of many histories come: at times, others are set
+// until the policy has dropped them. What a Compressor has damaged that fails at times is a miss.
+func TestRingcache_ColdPart(t *testing.T) {
+	for name, by := range map[string]*watched{
+		"good": {Compressor: s2.New()}, "fails at times": {Compressor: s2.New(), one: 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: 10 << 20, Compressor: by})
+			if err != nil {
+				t.Fatal(err)
+			}
+			others := pusher(c)
+			for c.Stats().Packed == 0 {
+				others()
+			}
+			check := checked{pause: others}
+			check.run(t, c)
+			s := c.Stats()
+			t.Logf("%d values came back, %d did not", by.unpacked.Load(), s.UnpackErrors)
+			if by.unpacked.Load() < 30 || s.ColdHits == 0 {
+				t.Error("too few values came back from the cold part")
+			}
+			if fails := s.UnpackErrors > 0; fails != (by.one > 0) {
+				t.Errorf("some could not be unpacked: %v", fails)
+			}
+		})
+	}
+}
+
+// pusher returns a function that sets so many other keys that many entries leave for the cold
+// part.
+func pusher(c *ringcache.Cache) func() {
+	n, value := uint64(0), make([]byte, 1000)
+	return func() {
+		for range 3000 {
+			n++
+			_ = c.Set(binary.LittleEndian.AppendUint64([]byte("push"), n), value)
+			if n%32 == 0 {
+				time.Sleep(time.Microsecond) // the compressor is to keep up
+			}
+		}
+	}
+}
+
 // contended returns how often somebody waited for a mutex that was given back by a
 // function of the library whose name begins so.
 func contended(name string) (n int64) {
@@ -125,8 +170,10 @@ func contended(name string) (n int64) {
 
 // checked is a run of many histories.
 type checked struct {
-	large bool
-	sum   seen
+	large  bool
+	pause  func() // if not nil, it is called now and then, while no client is in a call
+	rounds uint32
+	sum    seen
 }
 
 // run makes and checks histories of c, and closes it.
@@ -140,25 +187,46 @@ func (r *checked) run(t *testing.T, c *ringcache.Cache) {
 		defer aside.Done()
 		press(c, r.large, stop)
 	}()
-	n := 0
-	for from := time.Now(); time.Since(from) < *runTime/2; n++ {
-		seed := *runSeed + uint64(n)
-		history, err := record(c, seed, uint32(n), r.large)
-		if err != nil {
-			t.Fatalf("seed %d: %v", seed, err)
-		}
-		r.sum.add(history)
-		if !check(t, history) {
-			t.Fatalf("seed %d: the history is not linearizable", seed)
-		}
+	for from := time.Now(); time.Since(from) < *runTime/2; {
+		r.some(t, c)
 	}
 	close(stop)
 	aside.Wait()
 	var s ringcache.Stats
 	c.UpdateStats(&s)
-	t.Logf("%d histories, %+v, %d entries evicted", n, r.sum, s.EvictedEntries)
+	t.Logf("%d histories, %+v, %d entries evicted", r.rounds, r.sum, s.EvictedEntries)
 	if r.sum.hits < 1000 || r.sum.misses < 1000 || r.sum.overlaps < 1000 || s.EvictedEntries == 0 {
 		t.Error("the run proves too little")
+	}
+}
+
+// some makes and checks a history, or many that share their pauses.
+func (r *checked) some(t *testing.T, c *ringcache.Cache) {
+	t.Helper()
+	all, parts := make([]*recorder, 1), 1
+	if r.pause != nil {
+		all, parts = make([]*recorder, 100), opsPerClient/6
+	}
+	for i := range all {
+		all[i] = newRecorder(c, *runSeed+uint64(r.rounds), r.rounds, r.large)
+		r.rounds++
+	}
+	for part := range parts {
+		if part > 0 {
+			r.pause()
+		}
+		for _, one := range all {
+			if err := one.run(opsPerClient / parts); err != nil {
+				t.Fatalf("seed %d: %v", *runSeed+uint64(one.round), err)
+			}
+		}
+	}
+	for _, one := range all {
+		history := one.history()
+		r.sum.add(history)
+		if !check(t, history) {
+			t.Fatalf("seed %d: the history is not linearizable", *runSeed+uint64(one.round))
+		}
 	}
 }
 
