@@ -421,6 +421,25 @@ func TestConcurrent_HistoriesWhereNothingIsDropped(t *testing.T) {
 	}
 }
 
+// What comes back from the cold part is what was set last, or a miss where the Compressor fails.
+func TestConcurrent_HistoriesOfTheColdPart(t *testing.T) {
+	for _, by := range []Compressor{flateCompressor{}, &badCompressor{one: 4}} {
+		t.Run(by.ID(), func(t *testing.T) {
+			for seed := range uint64(rounds()) {
+				counting := &countingCompressor{Compressor: by}
+				tr := newTraffic(t, withCold(tiny(4, 512, 64), counting))
+				tr.clock = new(historyClock)
+				tr.checkHistories(t, seed, tr.run(t, seed, 2*concurrentSteps()))
+				s := tr.c.Stats()
+				t.Logf("%d values came back, %d did not", counting.unpacked.Load(), s.UnpackErrors)
+				require.Greater(t, counting.unpacked.Load(), uint64(10), "the run proves too little")
+				_, bad := by.(*badCompressor)
+				require.Equal(t, bad, s.UnpackErrors > 0)
+			}
+		})
+	}
+}
+
 // Without a history, the goroutines share nothing but the cache.
 func TestConcurrent_Unordered(t *testing.T) {
 	for _, g := range concurrentCases() {

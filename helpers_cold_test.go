@@ -8,6 +8,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -182,6 +183,30 @@ func (v *badValues) Decompress(dst, src []byte, size int) ([]byte, error) {
 	default:
 		return append(dst, make([]byte, size)...), nil
 	}
+}
+
+// countingCompressor counts the values that come back from a Compressor.
+type countingCompressor struct {
+	Compressor
+	unpacked atomic.Uint64
+}
+
+func (c *countingCompressor) WithDict(dict []byte) (ValueCompressor, error) {
+	v, err := c.Compressor.WithDict(dict)
+	return &countingValues{v, c}, err
+}
+
+type countingValues struct {
+	ValueCompressor
+	c *countingCompressor
+}
+
+func (v *countingValues) Decompress(dst, src []byte, size int) ([]byte, error) {
+	dst, err := v.ValueCompressor.Decompress(dst, src, size)
+	if err == nil {
+		v.c.unpacked.Add(1)
+	}
+	return dst, err
 }
 
 // packedCache is a cache of one bucket whose goroutine is the test.
