@@ -147,12 +147,13 @@ func FuzzExpiry(f *testing.F) {
 	addStreams(f, 800)
 	f.Fuzz(func(t *testing.T, shape byte, data []byte) {
 		in := input(data)
-		g := roomy(shape)
+		g := roomy(reliable(shape))
 		if g.ttl = max(0, in.duration()); isBrief(g.ttl) {
 			g.ttl = clock.Tick
 		}
 		m := newTimed(t, g)
 		for len(in) > 0 && m.written < roomyBytes {
+			m.written += in.sink(m.c)
 			k := in.key()
 			switch in.byte() % 8 {
 			case 0:
@@ -198,10 +199,11 @@ func FuzzConditional(f *testing.F) {
 	f.Add(byte(0), make([]byte, record.MaxKey), []byte("\x00\x01\x02\x03"))
 	f.Fuzz(func(t *testing.T, shape byte, key, data []byte) {
 		in := input(data)
-		g := roomy(shape)
+		g := roomy(reliable(shape))
 		g.ttl = time.Duration(shape>>4) * time.Second
 		m := newTimed(t, g)
 		for len(in) > 0 && m.written < roomyBytes {
+			m.written += in.sink(m.c)
 			k := bytes.Clone(key)
 			op := in.byte()
 			if op&0x80 != 0 {
@@ -312,12 +314,13 @@ func FuzzGetOrLoad(f *testing.F) {
 	addStreams(f, 800)
 	f.Fuzz(func(t *testing.T, shape byte, data []byte) {
 		in := input(data)
-		g := roomy(shape)
+		g := roomy(reliable(shape))
 		if g.ttl = max(0, in.duration()); isBrief(g.ttl) {
 			g.ttl = clock.Tick
 		}
 		m := newTimed(t, g)
 		for len(in) > 0 && m.written < roomyBytes {
+			m.written += in.sink(m.c)
 			k := in.key()
 			switch op := in.byte(); op % 8 {
 			case 0:

@@ -51,6 +51,51 @@ func (c *Cache) countPacked() (n uint64) {
 	return n
 }
 
+// sinkAll has the policy drop what it holds in small buckets, as long as there is room for it
+// in the cold part, if there is one, and compresses it. It returns how many bytes of records
+// went there.
+func (c *Cache) sinkAll() (bytes int) {
+	if c.shared.compression == nil {
+		return 0
+	}
+	var batch coldBatch
+	for i := range c.shared.buckets {
+		b := &c.buckets[i]
+		for n := b.sinkNext(); n > 0; n = b.sinkNext() {
+			bytes += n
+			b.compressQueue(&batch)
+		}
+	}
+	c.renewDicts()
+	return bytes
+}
+
+// sinkNext has the policy drop the oldest record of a ring, and returns its length, or 0 if
+// none can go to the cold part.
+func (b *bucket) sinkNext() int {
+	var w write
+	defer b.shared.notify(&w)
+	b.lock()
+	defer b.unlockFor(&w)
+	b.cold.begun = true
+	b.shapeColdLocked()
+	for in := range b.rings {
+		for r := &b.rings[in]; r.Size > 0; {
+			hd, _ := r.Header(r.Tail)
+			if hd.Dead {
+				r.ReleaseDead(hd)
+				continue
+			}
+			p, _ := b.index.Find(b.keyHash(r, r.Tail, hd), policy.Ring(in), r.Tail)
+			if b.demoteLocked(policy.Ring(in), p, hd) {
+				return hd.Total()
+			}
+			break
+		}
+	}
+	return 0
+}
+
 // flateCompressor is one of the standard library's, with a dictionary of all samples.
 type flateCompressor struct{}
 
@@ -119,15 +164,21 @@ func (f *flateValues) Decompress(dst, src []byte, size int) ([]byte, error) {
 }
 
 // badCompressor is flateCompressor, but one in so many calls of each function fails in one
-// of all ways that there are.
+// of all ways that there are. Equal calls in equal order fail in the same way.
 type badCompressor struct {
 	flateCompressor
-	one int
+	one   int
+	draws atomic.Uint64
 }
 
 func (b *badCompressor) ID() string { return "bad" }
 
-func (b *badCompressor) fails() bool { return rand.IntN(b.one) == 0 }
+func (b *badCompressor) fails() bool { return b.draw(b.one) == 0 }
+
+// draw draws one of n numbers.
+func (b *badCompressor) draw(n int) int {
+	return rand.New(rand.NewPCG(1, b.draws.Add(1))).IntN(n)
+}
 
 func (b *badCompressor) BuildDict(samples [][]byte) []byte {
 	if b.fails() {
@@ -153,7 +204,7 @@ func (v *badValues) Compress(dst, src []byte) ([]byte, error) {
 	if !v.b.fails() {
 		return v.good.Compress(dst, src)
 	}
-	switch rand.IntN(5) {
+	switch v.b.draw(5) {
 	case 0:
 		panic("cannot compress")
 	case 1:
@@ -171,7 +222,7 @@ func (v *badValues) Decompress(dst, src []byte, size int) ([]byte, error) {
 	if !v.b.fails() {
 		return v.good.Decompress(dst, src, size)
 	}
-	switch rand.IntN(5) {
+	switch v.b.draw(5) {
 	case 0:
 		panic("cannot decompress")
 	case 1:

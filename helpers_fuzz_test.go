@@ -69,10 +69,41 @@ func addStreams(f *testing.F, size int) {
 	}
 }
 
+// maybeCold gives some shapes a cold part, and some of these a Compressor that fails at times.
+func maybeCold(g geometry, shape byte) geometry {
+	const has, fails = 0x20, 0x40
+	by := Compressor(flateCompressor{})
+	switch shape & (has | fails) {
+	case has | fails:
+		by = &badCompressor{one: 3}
+	case has:
+	default:
+		return g
+	}
+	g = withCold(g, by)
+	g.byHand = true
+	return g
+}
+
+// reliable is a shape that maybeCold gives no Compressor that fails.
+func reliable(shape byte) byte { return shape &^ 0x40 }
+
+// sink has the entries of a cache go to its cold part, if it has one and the input says so,
+// and returns how many bytes they are.
+func (in *input) sink(c *Cache) int {
+	if c.shared.compression == nil || in.byte()%4 != 0 {
+		return 0
+	}
+	return c.sinkAll()
+}
+
 // roomy returns one of a few shapes that have room for roomyBytes without an
-// eviction, even if all of it is under keys of the same hash.
+// eviction, even if all of it is under keys of the same hash, or goes to the cold part.
 func roomy(shape byte) geometry {
-	g := tiny(4<<(shape%3), 1024, 64)
+	g := maybeCold(tiny(4<<(shape%3), 1024, 64), shape)
+	if g.compressor != nil {
+		g.maxBytes *= 4
+	}
 	if shape&4 != 0 {
 		g.seed = [2]uint64{}
 	}
@@ -84,10 +115,9 @@ func roomy(shape byte) geometry {
 
 const roomyBytes = 24 << 10
 
-// evictions returns how many entries were dropped to make room: a miss is as
-// good as a hit only if there were any.
-func evictions(c *Cache) uint64 {
-	var s Stats
-	c.UpdateStats(&s)
-	return s.EvictedEntries
+// lost returns how many entries were dropped to make room, or could not be decompressed: a
+// miss is as good as a hit only if there were any.
+func lost(c *Cache) uint64 {
+	s := c.Stats()
+	return s.EvictedEntries + s.UnpackErrors
 }

@@ -28,9 +28,12 @@ type damaged struct {
 
 // newDamaged returns the file of a cache with entries of all kinds: short, long, with an
 // expiry, large, overwritten, deleted, and expired.
-func newDamaged(t testing.TB) *damaged {
+func newDamaged(t testing.TB) *damaged { return newDamagedOf(t, tiny(2, 256, 16)) }
+
+// newDamagedOf is newDamaged of a cache of that geometry, which may have a cold part.
+func newDamagedOf(t testing.TB, g geometry) *damaged {
 	d := &damaged{
-		g:     tiny(2, 256, 16),
+		g:     g,
 		path:  filepath.Join(t.TempDir(), "cache"),
 		holds: map[string]string{},
 	}
@@ -58,6 +61,13 @@ func newDamaged(t testing.TB) *damaged {
 	require.True(t, c.Del([]byte("deleted")))
 	require.True(t, c.Del([]byte("deleted too")))
 	now = time.Minute
+	if g.compressor != nil {
+		for i := range 20 {
+			set(fmt.Sprint("packed ", i), string(text(i, 200)), 0)
+		}
+		c.sinkAll()
+		require.Greater(t, c.countPacked(), uint64(20))
+	}
 	require.NoError(t, c.Close())
 	d.whole = d.read(t)
 	return d
@@ -223,11 +233,16 @@ func TestFile_BoundHoldsAfterALargerOne(t *testing.T) {
 }
 
 func FuzzFile(f *testing.F) {
-	d := newDamaged(f)
-	f.Add(uint32(0), []byte{1})
-	f.Add(uint32(4096), bytes.Repeat([]byte{0xff}, 64))
-	f.Add(uint32(2*ringfile.HeadSize), d.whole[2*ringfile.HeadSize:][:512])
+	files := [2]*damaged{newDamaged(f), newDamagedOf(f, maybeCold(tiny(2, 256, 64), 0x20))}
+	const cold = 1 << 31 // added to a place in the file
+	for _, add := range []uint32{0, cold} {
+		f.Add(add, []byte{1})
+		f.Add(add+4096, bytes.Repeat([]byte{0xff}, 64))
+		f.Add(add+2*ringfile.HeadSize, files[0].whole[2*ringfile.HeadSize:][:512])
+	}
 	f.Fuzz(func(t *testing.T, at uint32, patch []byte) {
+		d := files[at/cold]
+		at %= cold
 		b := bytes.Clone(d.whole)
 		copy(b[int(at)%len(b):], patch)
 		d.open(t, b, fmt.Sprintf("%d bytes at %d", len(patch), int(at)%len(b)))

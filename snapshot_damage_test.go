@@ -26,6 +26,9 @@ func smallSnapshot(t testing.TB) ([]byte, map[string]kept) {
 	c := mustCache(t, tiny(1, 64, 64))
 	for id := range uint32(8) {
 		v := stamp{id: id, version: 1, size: selfSize}.value(nil)
+		if id == 7 {
+			v = text(7, 150) // which can be compressed
+		}
 		require.NoError(t, c.SetWithTTL(trafficKey(nil, id), v, time.Duration(id%2)*time.Hour))
 		c.Has(trafficKey(nil, id/2))
 	}
@@ -34,10 +37,11 @@ func smallSnapshot(t testing.TB) ([]byte, map[string]kept) {
 }
 
 // judges are caches that are empty each time, and made once.
-var judges = [3]func() *Cache{emptied(), emptied(), emptied()}
+var judges = [3]func() *Cache{emptied(0), emptied(0), emptied(0x20)}
 
-func emptied() func() *Cache {
-	once := sync.OnceValue(func() *Cache { return newCache(tiny(1, 64, 64)) })
+// emptied returns a function that returns a cache, with a cold part as maybeCold has it.
+func emptied(shape byte) func() *Cache {
+	once := sync.OnceValue(func() *Cache { return newCache(maybeCold(tiny(1, 64, 64), shape)) })
 	return func() *Cache {
 		once().Reset()
 		return once()
@@ -78,6 +82,8 @@ func judge(t *testing.T, b []byte, all map[string]kept, whole bool, what string)
 	}
 	require.NoError(t, rest.restore(s), what)
 	n := check(rest)
+	rest.sinkAll()
+	check(rest)
 	require.Equal(t, whole, s.Damaged == 0, what)
 	if whole {
 		require.Equal(t, len(all), n, what)
