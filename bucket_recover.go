@@ -47,9 +47,6 @@ func (b *bucket) recover() {
 			pos = (pos + uint64(hd.Total())) & r.Mask
 		}
 	}
-	if b.policy.Kind == policy.FIFO {
-		b.emptySmallLocked()
-	}
 	if b.cold.on {
 		b.cold.begun = b.cold.held() > 0
 	}
@@ -129,14 +126,16 @@ func (b *bucket) enterLocked(in policy.Ring, pos uint64, key []byte, h uint64) {
 	}
 }
 
-// emptySmallLocked moves what another policy has left in small to main.
-func (b *bucket) emptySmallLocked() {
+// emptySmall moves what another policy has left in small to main.
+func (b *bucket) emptySmall() {
+	b.lock()
+	defer b.unlock()
 	small := &b.rings[policy.Small]
 	for small.Size > 0 {
 		hd, ok := small.Header(small.Tail)
 		if !ok {
 			small.Reset()
-			return
+			break
 		}
 		p, there := b.index.Find(b.keyHash(small, small.Tail, hd), policy.Small, small.Tail)
 		switch {
@@ -150,4 +149,5 @@ func (b *bucket) emptySmallLocked() {
 		}
 	}
 	small.Trim()
+	b.evictions = nil // nor of what this drops
 }

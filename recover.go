@@ -160,6 +160,9 @@ func (c *Cache) recover() {
 		s.claim()
 		c.resumeShare()
 	}
+	if c.shared.policy == policy.FIFO {
+		c.inParallel(all, (*bucket).emptySmall) // the cold part has room for what that drops
+	}
 	a := &c.arena
 	a.mu.Lock()
 	defer a.mu.Unlock()

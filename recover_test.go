@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache/internal/dictfile"
+	"github.com/ringcache/ringcache/internal/policy"
 )
 
 // openFile opens a cache on a file.
@@ -230,6 +231,43 @@ func TestFile_NoCompressorAnyMore(t *testing.T) {
 	require.NotZero(t, c.Stats().DiscardedRecords)
 	require.NoError(t, c.validate())
 	require.NoError(t, c.Close())
+}
+
+// With another policy, what small has goes to main, and the cold part keeps what it has.
+func TestFile_OtherPolicyKeepsTheColdPart(t *testing.T) {
+	for _, share := range []float64{0.5, 0} { // fixed, and as learned
+		path := filepath.Join(t.TempDir(), "cache")
+		g := withCold(tiny(64, 1024, 128), flateCompressor{})
+		g.coldShare, g.byHand = share, true
+		p := &packedCache{Cache: mustOpen(t, g, path), size: 300}
+		for i := range 80_000 {
+			p.fill(t)
+			if i%100 == 0 {
+				p.compressAll()
+			}
+		}
+		entries := func() (small, cold int) {
+			p.each(func(b *bucket) {
+				small += b.rings[policy.Small].Entries
+				cold += b.cold.entries()
+			})
+			return small, cold
+		}
+		small, cold := entries()
+		require.Greater(t, small, 100)
+		require.Greater(t, cold, 500)
+		all := p.Len()
+		require.NoError(t, p.Close())
+		g.policy = PolicyFIFO
+		p.Cache = mustOpen(t, g, path)
+		require.NoError(t, p.validate())
+		nowSmall, nowCold := entries()
+		require.Zero(t, nowSmall)
+		require.Greater(t, nowCold*100, cold*95)
+		require.Greater(t, p.Len()*100, all*95)
+		p.requireTrue(t)
+		require.NoError(t, p.Close())
+	}
 }
 
 // After Close the file of dictionaries may be another cache's: nothing is written to it.
