@@ -53,9 +53,9 @@ func (c *Cache) countPacked() (n uint64) {
 
 // sinkAll has the policy drop what it holds in small buckets, as long as there is room for it
 // in the cold part, if there is one, and compresses it. It returns how many bytes of records
-// went there.
+// went there. With -ringcache.cold it does nothing: it may be the goroutine's work.
 func (c *Cache) sinkAll() (bytes int) {
-	if c.shared.compression == nil {
+	if c.shared.compression == nil || *coldOn {
 		return 0
 	}
 	var batch coldBatch
