@@ -73,7 +73,7 @@ func FuzzSetGet(f *testing.F) {
 	f.Add(bytes.Repeat([]byte("k"), 64), bytes.Repeat([]byte("v"), 300))
 	f.Add([]byte("k"), bytes.Repeat([]byte("v"), 513))
 	f.Add([]byte("k"), bytes.Repeat([]byte("v"), 0xa0)) // with a cold part
-	g := tiny(4, 64, 32) // values of up to 512 bytes, over many chunks
+	g := tiny(4, 64, 32)                                // values of up to 512 bytes, over many chunks
 	f.Fuzz(func(t *testing.T, k, v []byte) {
 		c := mustCache(t, maybeCold(g, reliable(byte(len(v)))))
 		for _, value := range [][]byte{v, append(v, k...), v} {

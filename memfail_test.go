@@ -2,13 +2,19 @@ package ringcache
 
 import (
 	"errors"
+	"fmt"
+	"runtime"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache/internal/chunk"
+	"github.com/ringcache/ringcache/internal/index"
+	"github.com/ringcache/ringcache/internal/policy"
 )
 
 var errRefused = errors.New("refused by the test")
@@ -153,4 +159,162 @@ func overwriteRefused(t *testing.T, c *Cache, keys uint32) {
 		}
 	}
 	require.NotZero(t, refusals, "no overwrite was refused: the test proves nothing")
+}
+
+// taker takes chunks of a pool, for which the system has no more memory then.
+type taker struct {
+	pool  *chunk.Pool
+	bound int
+	taken []chunk.Ref
+
+	refusals atomic.Int32
+}
+
+// newDryCache returns a cache of packed entries, that gets no more memory from the system, and
+// who has taken what the pool had left of it. The bound lets buckets believe in more.
+func newDryCache(t *testing.T) (*packedCache, *taker) {
+	t.Helper()
+	var m meter
+	m.allowed.Store(100)
+	from := new(taker)
+	p := newPackedCache(t, flateCompressor{}, func(g *geometry) {
+		g.mem = m.memory()
+		refused := g.mem.Map
+		g.mem.Map = func(n int) ([]byte, error) {
+			b, err := refused(n)
+			if err != nil {
+				from.refusals.Add(1)
+				time.Sleep(time.Millisecond) // those who wait for the pool get it in their order
+			}
+			return b, err
+		}
+	})
+	m.allowed.Store(0)
+	from.pool, from.bound = p.shared.pool, p.shared.bound()
+	t.Cleanup(from.giveBack)
+	return p, from
+}
+
+// takeAll takes all chunks that the pool has.
+func (k *taker) takeAll() {
+	for {
+		r, err := k.pool.Chunk()
+		if err != nil {
+			k.pool.SetBound(k.bound + len(k.taken)*k.pool.ChunkSize())
+			return
+		}
+		k.taken = append(k.taken, r)
+	}
+}
+
+// giveBack gives the chunks back.
+func (k *taker) giveBack() {
+	for _, r := range k.taken {
+		k.pool.Put(r)
+	}
+	k.taken = nil
+	k.pool.SetBound(k.bound)
+}
+
+// An entry of the cold part that is to go back to main, and for which there is no memory there,
+// is found that once, and is a miss from then on.
+func TestMemory_RefusedToAPromotion(t *testing.T) {
+	p, from := newDryCache(t)
+	p.setPacked(t, packedKey, func() error { return p.Set(packedKey, packedValue) })
+	p.sinkAll() // main has no chunk
+	b := &p.buckets[0]
+	b.mu.Lock()
+	b.rings[policy.Small].Trim()
+	b.rings[policy.Main].Trim()
+	b.mu.Unlock()
+	from.takeAll()
+	before := p.Stats()
+	for range 2 {
+		v, ok := p.HasGet(nil, packedKey)
+		require.True(t, ok)
+		require.Equal(t, string(packedValue), string(v))
+	}
+	require.False(t, p.Has(packedKey))
+	require.Equal(t, before.EvictedCold+1, p.Stats().EvictedCold)
+	want := []departure{{string(packedKey), string(packedValue), EvictCapacity}}
+	require.Equal(t, want, p.told(packedKey))
+	require.NoError(t, p.validate())
+	p.requireTrue(t)
+	from.giveBack()
+	require.NoError(t, p.Set(packedKey, []byte("anew")))
+	require.Equal(t, "anew", string(p.Get(nil, packedKey)))
+}
+
+// A record at the cold ring's tail that is to have another round, and whose chunk somebody else
+// gets meanwhile, is evicted.
+func TestMemory_RefusedToARotation(t *testing.T) {
+	p, from := newDryCache(t)
+	from.takeAll()
+	stop := make(chan struct{})
+	var others sync.WaitGroup
+	for range 4 {
+		others.Add(1)
+		go func() {
+			defer others.Done()
+			for own := (taker{pool: from.pool, bound: from.bound}); ; own.takeAll() {
+				select {
+				case <-stop:
+					own.giveBack()
+					return
+				default:
+				}
+			}
+		}()
+	}
+	for from.refusals.Load() < 20 {
+		runtime.Gosched() // until they all wait for the pool
+	}
+	p.left = nil
+	before := p.Stats()
+	k := p.rotateUntilOneIsLost(t)
+	close(stop)
+	others.Wait()
+	from.giveBack()
+	for _, d := range p.left {
+		var id int
+		_, err := fmt.Sscanf(d.k, "filler %d", &id)
+		require.NoError(t, err)
+		require.Equal(t, departure{d.k, string(text(id, p.size)), EvictCapacity}, d)
+	}
+	require.Len(t, p.told([]byte(k)), 1)
+	require.False(t, p.Has([]byte(k)))
+	require.Equal(t, before.EvictedCold+uint64(len(p.left)), p.Stats().EvictedCold)
+	require.NoError(t, p.validate())
+	require.Greater(t, p.requireTrue(t), 300)
+}
+
+// rotateUntilOneIsLost gives one record of the cold ring after the other another round, until
+// one is lost, and returns its key. The ring asks for a chunk if head and tail come to the end
+// of theirs with the same record: now and then one is dropped, until it is so.
+func (p *packedCache) rotateUntilOneIsLost(t *testing.T) (k string) {
+	t.Helper()
+	var w write
+	b := &p.buckets[0]
+	defer p.shared.notify(&w)
+	b.lock()
+	defer b.unlockFor(&w)
+	r := b.cold.store()
+	chunk := uint64(p.shared.pool.ChunkSize())
+	for i, lost := 0, false; !lost; i++ {
+		hd, ok := r.Header(r.Tail)
+		require.True(t, ok)
+		if hd.Dead || r.Size%chunk > 100 || i%20 == 0 {
+			b.evictTailLocked(policy.Cold, nil)
+			continue
+		}
+		key, _ := r.Read(nil, r.Tail+uint64(hd.Size), hd.KeyLen)
+		k = string(key)
+		at, ok := b.index.Find(p.shared.hash(key), policy.Cold, r.Tail)
+		require.True(t, ok)
+		index.MarkRead(at.Group.At(at.I), at.Slot)
+		n := r.Entries
+		require.True(t, b.rotateColdLocked())
+		lost = r.Entries < n
+	}
+	return k
 }
