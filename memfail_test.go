@@ -256,7 +256,8 @@ func TestMemory_RefusedToARotation(t *testing.T) {
 		others.Add(1)
 		go func() {
 			defer others.Done()
-			for own := (taker{pool: from.pool, bound: from.bound}); ; own.takeAll() {
+			own := taker{pool: from.pool, bound: from.bound}
+			for ; ; own.takeAll() {
 				select {
 				case <-stop:
 					own.giveBack()
