@@ -87,9 +87,10 @@ type Options struct {
 	// compressed and kept in a cold part, of up to half of the memory, where that makes them
 	// a fifth smaller or more. A Get of one decompresses it, which takes a lock and about a
 	// microsecond; a second one moves it back. One goroutine compresses, and Close ends it. No
-	// Set waits for it: what it has no time for is kept as it is. Its dictionaries and
-	// buffers, some MB, are on the Go heap. Values above 1/4096 of MaxBytes are not compressed,
-	// nor is anything where the values are so large that fewer than some 16,000 fit. See package
+	// Set waits for it: what it has no time for is kept as it is. But a Set moves what it drops,
+	// and takes up to twice as long. Dictionaries and buffers, some MB, are on the Go heap.
+	// Values above 1/4096 of MaxBytes are not compressed, nor is anything where the values are
+	// so large that fewer than some 16,000 fit. See package
 	// [github.com/ringcache/ringcache/compress/s2]. nil, the default, costs nothing.
 	Compressor Compressor
 
