@@ -193,7 +193,7 @@ func (b *bucket) setLocked(w *write) error {
 		}
 	}
 	room := 0
-	if b.hint == hintFull {
+	if b.hint == hintFull && !w.same { // of what is written again OnEvict does not hear
 		room = b.makeRoomEarlyLocked(w.n)
 	}
 	rec, slot, s, got := b.candidate(w.h)
