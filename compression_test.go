@@ -1,7 +1,6 @@
 package ringcache
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -467,37 +466,4 @@ func TestCompression_DictionaryIsGivenUp(t *testing.T) {
 	}
 	p.renewDicts()
 	require.Zero(t, cl.dict)
-}
-
-// A header of main or small that says "packed" is damaged: calls that need the value end.
-func TestCompression_DamagedKindEndsCalls(t *testing.T) {
-	for _, by := range []Compressor{nil, flateCompressor{}} {
-		g := tiny(1, 1024, 256)
-		if by != nil {
-			g = withCold(g, by)
-		}
-		g.onEvict = func(_, _ []byte, _ Reason) {}
-		c := newCache(g) // which the validator would not like
-		for name, call := range map[string]func(k []byte){
-			"CompareAndSwap": func(k []byte) { _, _ = c.CompareAndSwap(k, []byte("old"), []byte("new")) },
-			"SetIfChanged":   func(k []byte) { _, _ = c.SetIfChanged(k, []byte("old")) },
-			"GetAndDel":      func(k []byte) { _, _ = c.GetAndDel(nil, k) },
-			"HasGet":         func(k []byte) { _, _ = c.HasGet(nil, k) },
-			"Del":            func(k []byte) { c.Del(k) },
-		} {
-			k := append([]byte(name), bytes.Repeat([]byte("k"), 64)...) // a long header
-			require.NoError(t, c.Set(k, []byte("value")))
-			b := &c.buckets[0]
-			b.mu.Lock()
-			var f found
-			require.True(t, b.find(&f, k, c.shared.hash(k)))
-			at := f.ring.Run(f.pos)
-			was := at[0]
-			at[0] |= 0x03
-			b.mu.Unlock()
-			require.EqualValues(t, 0x40, was, name)
-			require.NotPanics(t, func() { call(k) }, name)
-		}
-		require.NoError(t, c.Close())
-	}
 }
