@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -342,24 +343,49 @@ func TestSnapshot_LongRecordIsRewrittenInBetween(t *testing.T) {
 	}
 }
 
+// endsLater is a context that ends when it was looked at so many times. The caller's own
+// goroutine may have nothing to do before all is saved, so that Progress comes too late.
+type endsLater struct {
+	context.Context
+	looks atomic.Int64 // that are left
+}
+
+func (c *endsLater) Err() error {
+	if c.looks.Add(-1) < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// endsAfter returns a context that ends when a part of what Save does with o is done.
+func endsAfter(t *testing.T, c *Cache, o SaveOptions, part float64) context.Context {
+	const many = 1 << 40
+	all := &endsLater{Context: t.Context()}
+	all.looks.Store(many)
+	require.NoError(t, c.Save(all, filepath.Join(t.TempDir(), "whole"), o))
+	looks := many - all.looks.Load()
+	require.Greater(t, looks, int64(100))
+	all.looks.Store(int64(part * float64(looks)))
+	return all
+}
+
 // Cancelled saves leave the old file as it was, and nothing beside it.
 func TestSnapshot_Cancel(t *testing.T) {
 	c := mustCache(t, defaultGeometry(minMaxBytes))
 	fillCache(t, c, 0, 50_000, 100)
 	old, path := snapshotOf(t, c)
 	for _, workers := range []int{1, 2} {
-		ctx, cancel := context.WithCancel(t.Context())
-		o := SaveOptions{Concurrency: workers, Progress: func(done, total int64) {
-			if done > total/3 {
-				cancel()
-			}
-		}}
-		err := c.Save(ctx, path, o)
+		o := SaveOptions{Concurrency: workers}
+		err := c.Save(endsAfter(t, c, o, 0.3), path, o)
 		require.ErrorIs(t, err, context.Canceled)
 		require.ErrorContains(t, err, path)
 		require.True(t, bytes.Equal(old, readFile(t, path)))
 		require.Empty(t, litter(t, filepath.Dir(path)))
 	}
+	ctx, cancel := context.WithCancel(t.Context())
+	err := c.Save(ctx, path, SaveOptions{Progress: func(done, total int64) { cancel() }})
+	require.ErrorIs(t, err, context.Canceled)
+	require.True(t, bytes.Equal(old, readFile(t, path)))
 	panics := SaveOptions{Concurrency: 2, Progress: func(done, total int64) { panic("mine") }}
 	require.PanicsWithValue(t, "mine", func() { c.Save(t.Context(), path, panics) })
 	require.True(t, bytes.Equal(old, readFile(t, path)))
@@ -367,10 +393,8 @@ func TestSnapshot_Cancel(t *testing.T) {
 	require.NoError(t, c.SaveToFile(path), "it goes on")
 
 	// A partial save of nothing would throw a good file away.
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
 	old = readFile(t, path)
-	err := c.Save(ctx, path, SaveOptions{Partial: true})
+	err = c.Save(ctx, path, SaveOptions{Partial: true})
 	require.ErrorIs(t, err, context.Canceled)
 	require.True(t, bytes.Equal(old, readFile(t, path)))
 }
@@ -388,13 +412,8 @@ func TestSnapshot_PartialHasTheHottest(t *testing.T) {
 			require.True(t, c.Has(key))
 		}
 		path := filepath.Join(t.TempDir(), "snapshot")
-		ctx, cancel := context.WithCancel(t.Context())
-		o := SaveOptions{Concurrency: workers, Partial: true, Progress: func(done, total int64) {
-			if done > total/4 {
-				cancel()
-			}
-		}}
-		require.NoError(t, c.Save(ctx, path, o))
+		o := SaveOptions{Concurrency: workers, Partial: true}
+		require.NoError(t, c.Save(endsAfter(t, c, o, 0.6), path, o))
 		d := mustLoad(t, path)
 		require.Less(t, d.Len(), n*3/4)
 		found := 0
@@ -411,7 +430,6 @@ func TestSnapshot_PartialHasTheHottest(t *testing.T) {
 		require.NoError(t, c.Save(t.Context(), path, o), "it may take its time")
 		require.Equal(t, n, mustLoad(t, path).Len())
 		require.Equal(t, last[0], last[1], "progress ends with all")
-		cancel()
 	}
 }
 
