@@ -5,11 +5,11 @@ go 1.24.0
 require (
 	github.com/klauspost/compress v1.18.0
 	github.com/ringcache/ringcache v0.0.0
-	github.com/stretchr/testify v1.12.1
 )
 
 require (
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	github.com/stretchr/testify v1.12.1 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/sys v0.41.0 // indirect
 )

@@ -16,6 +16,7 @@ import (
 	"github.com/klauspost/compress/s2"
 
 	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/compress/internal/rawdict"
 )
 
 // New returns a Compressor for [ringcache.Options]. It may serve several caches.
@@ -26,32 +27,18 @@ type compressor struct{}
 // ID implements [ringcache.Compressor].
 func (compressor) ID() string { return "s2 raw dictionary, version 1" }
 
-// BuildDict returns the samples, one behind the other, or where they have more than 64 KB the
-// same part of each, from its beginning: some of all is better than all of some.
-func (compressor) BuildDict(samples [][]byte) []byte {
-	total := 0
-	for _, v := range samples {
-		total += len(v)
-	}
-	dict := make([]byte, 0, min(total, s2.MaxDictSize))
-	for _, v := range samples {
-		part := uint64(len(v)) * uint64(cap(dict)) / uint64(max(total, 1))
-		dict = append(dict, v[:part]...)
-	}
-	if len(dict) < s2.MinDictSize {
-		return nil
-	}
-	return dict
-}
+// BuildDict returns the same part of each sample, from its beginning, one behind the other,
+// or nil if there is too little.
+func (compressor) BuildDict(samples [][]byte) []byte { return rawdict.Build(samples) }
 
 // WithDict implements [ringcache.Compressor].
 func (compressor) WithDict(dict []byte) (ringcache.ValueCompressor, error) {
 	if len(dict) == 0 {
 		return withoutDict{}, nil
 	}
-	if len(dict) < s2.MinDictSize || len(dict) > s2.MaxDictSize {
+	if len(dict) < rawdict.Least || len(dict) > rawdict.Most {
 		return nil, fmt.Errorf("s2: dictionary of %d bytes, from %d to %d are right",
-			len(dict), s2.MinDictSize, s2.MaxDictSize)
+			len(dict), rawdict.Least, rawdict.Most)
 	}
 	return withDict{s2.MakeDict(dict, nil)}, nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/compress/internal/rawdict"
 )
 
 // Option is an option of [New].
@@ -43,36 +44,16 @@ func New(options ...Option) (ringcache.Compressor, error) {
 
 type compressor struct{ level zstd.EncoderLevel }
 
-const (
-	// maxDict is the longest dictionary: more brings little, and Compress copies it.
-	maxDict = 64 << 10
-	minDict = 16
-
-	// window is how far back Compress looks, the dictionary included. It is what decides
-	// on the memory of an encoder.
-	window = 128 << 10
-)
+// window is how far back Compress looks, the dictionary included. It is what decides on the
+// memory of an encoder.
+const window = 128 << 10
 
 // ID implements [ringcache.Compressor].
 func (compressor) ID() string { return "zstd raw dictionary, version 1" }
 
-// BuildDict returns the samples, one behind the other, or where they have more than 64 KB the
-// same part of each, from its beginning: some of all is better than all of some.
-func (compressor) BuildDict(samples [][]byte) []byte {
-	total := 0
-	for _, v := range samples {
-		total += len(v)
-	}
-	dict := make([]byte, 0, min(total, maxDict))
-	for _, v := range samples {
-		part := uint64(len(v)) * uint64(cap(dict)) / uint64(max(total, 1))
-		dict = append(dict, v[:part]...)
-	}
-	if len(dict) < minDict {
-		return nil
-	}
-	return dict
-}
+// BuildDict returns the same part of each sample, from its beginning, one behind the other,
+// or nil if there is too little.
+func (compressor) BuildDict(samples [][]byte) []byte { return rawdict.Build(samples) }
 
 // WithDict implements [ringcache.Compressor].
 func (c compressor) WithDict(dict []byte) (ringcache.ValueCompressor, error) {
@@ -91,9 +72,9 @@ func (c compressor) WithDict(dict []byte) (ringcache.ValueCompressor, error) {
 		zstd.WithDecodeAllCapLimit(true),
 	}
 	if len(dict) > 0 {
-		if len(dict) < minDict || len(dict) > maxDict {
+		if len(dict) < rawdict.Least || len(dict) > rawdict.Most {
 			return nil, fmt.Errorf("zstd: dictionary of %d bytes, from %d to %d are right",
-				len(dict), minDict, maxDict)
+				len(dict), rawdict.Least, rawdict.Most)
 		}
 		encoding = append(encoding, zstd.WithEncoderDictRaw(dictID, dict))
 		decoding = append(decoding, zstd.WithDecoderDictRaw(dictID, dict))

@@ -1,4 +1,4 @@
-package s2_test
+package compresstest
 
 import (
 	"io/fs"

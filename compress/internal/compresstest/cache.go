@@ -1,4 +1,4 @@
-package s2_test
+package compresstest
 
 import (
 	"fmt"
@@ -9,12 +9,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache"
-	"github.com/ringcache/ringcache/compress/s2"
 )
 
-func TestS2_CacheReturnsWhatWasSet(t *testing.T) {
+func (s suite) cacheReturnsWhatWasSet(t *testing.T) {
 	cache, err := ringcache.NewWithOptions(ringcache.Options{
-		MaxBytes: 64 << 20, Compressor: s2.New(),
+		MaxBytes: 64 << 20, Compressor: s.by,
 	})
 	require.NoError(t, err)
 	defer cache.Close()
@@ -38,11 +37,11 @@ func TestS2_CacheReturnsWhatWasSet(t *testing.T) {
 			require.Equal(t, string(value(i)), string(got))
 		}
 	}
-	s := cache.Stats()
+	got := cache.Stats()
 	t.Logf("%d hits, of them %d cold; %d packed, %.2f times smaller",
-		hits, s.ColdHits, s.Packed, s.ColdRatio())
+		hits, got.ColdHits, got.Packed, got.ColdRatio())
 	assert.Positive(t, hits)
-	assert.Positive(t, s.ColdHits)
-	assert.Greater(t, s.ColdRatio(), 1.5)
-	assert.Zero(t, s.PackErrors+s.UnpackErrors+s.Corruptions)
+	assert.Positive(t, got.ColdHits)
+	assert.Greater(t, got.ColdRatio(), 1.5)
+	assert.Zero(t, got.PackErrors+got.UnpackErrors+got.Corruptions)
 }

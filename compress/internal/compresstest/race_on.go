@@ -1,6 +1,6 @@
 //go:build race
 
-package zstd_test
+package compresstest
 
 // raceDetector tells whether the tests run under it: it makes code allocate more.
 const raceDetector = true

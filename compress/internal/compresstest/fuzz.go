@@ -1,0 +1,77 @@
+package compresstest
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache"
+)
+
+// FuzzDecompress checks that what is no compressed value is an error, or is another value.
+func FuzzDecompress(f *testing.F, by ringcache.Compressor) {
+	s := suite{by: by}
+	samples, values := records(f, ".json", 300)
+	dict, none := s.trained(f, samples), s.with(f, nil)
+	for _, by := range []ringcache.ValueCompressor{dict, none} {
+		for _, v := range values[:3] {
+			packed, err := by.Compress(nil, v)
+			require.NoError(f, err)
+			f.Add(packed, uint16(len(v)))
+		}
+	}
+	f.Fuzz(func(t *testing.T, src []byte, size uint16) {
+		decompressDamaged(t, dict, src, int(size))
+		decompressDamaged(t, none, src, int(size))
+	})
+}
+
+// FuzzRoundTrip checks that every value comes back.
+func FuzzRoundTrip(f *testing.F, by ringcache.Compressor) {
+	s := suite{by: by}
+	samples, values := records(f, ".json", 300)
+	f.Add(values[0])
+	f.Add([]byte{})
+	dict, none := s.trained(f, samples), s.with(f, nil)
+	f.Fuzz(func(t *testing.T, v []byte) {
+		for _, by := range []ringcache.ValueCompressor{dict, none} {
+			packed, err := by.Compress(nil, v)
+			require.NoError(t, err)
+			got, err := by.Decompress(nil, packed, len(v))
+			require.NoError(t, err)
+			require.True(t, bytes.Equal(v, got))
+		}
+	})
+}
+
+// Benchmark reports what the README's table has: the ratio, with the 8 bytes that a
+// compressed record has more, and the time of a value.
+func Benchmark(b *testing.B, by ringcache.Compressor) {
+	s := suite{by: by}
+	for _, kind := range []string{".json", ".html"} {
+		for _, size := range []int{100, 300, 1000, 3000, 10_000} {
+			samples, values := records(b, kind, size)
+			by, before, after := s.trained(b, samples), 0, 0
+			var packed [][]byte
+			for _, v := range values {
+				p, err := by.Compress(nil, v)
+				require.NoError(b, err)
+				packed, before, after = append(packed, p), before+size, after+len(p)+8
+			}
+			room := make([]byte, 0, 2*size+1000)
+			b.Run(fmt.Sprintf("%s/%d/compress", kind[1:], size), func(b *testing.B) {
+				for i := range b.N {
+					_, _ = by.Compress(room, values[i%len(values)])
+				}
+				b.ReportMetric(float64(before)/float64(after), "ratio")
+			})
+			b.Run(fmt.Sprintf("%s/%d/decompress", kind[1:], size), func(b *testing.B) {
+				for i := range b.N {
+					_, _ = by.Decompress(room, packed[i%len(packed)], size)
+				}
+			})
+		}
+	}
+}
