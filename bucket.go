@@ -400,10 +400,13 @@ func (b *bucket) killLocked(r *ring.Ring, pos uint64, hd record.Header, h uint64
 
 // uncountLocked takes the live record of hash h at pos out of the counts.
 func (b *bucket) uncountLocked(r *ring.Ring, pos uint64, hd record.Header, h uint64) {
+	b.cold.count(r, pos, hd, -1)
+	b.uncountGoneLocked(r, hd, h)
+}
+
+// uncountGoneLocked is uncountLocked of what was in r, and the cold part has uncounted.
+func (b *bucket) uncountGoneLocked(r *ring.Ring, hd record.Header, h uint64) {
 	r.Count(-1, hd.Total(), hd.HasExpiry)
-	if hd.Kind == record.Packed {
-		b.cold.count(r, pos, hd, -1)
-	}
 	if b.large {
 		b.shared.largeKeysOf(h).Add(-1)
 	}

@@ -1,7 +1,6 @@
 package ringcache
 
 import (
-	"slices"
 	"time"
 
 	"github.com/ringcache/ringcache/internal/delay"
@@ -232,30 +231,8 @@ func (b *bucket) rotateColdLocked() bool {
 	if !ok || !index.WasRead(p.Slot) {
 		return false
 	}
-	buf := scratches.Get().(*scratch)
-	defer buf.release()
-	n, held := hd.Total(), s.Held()
-	buf.buf, _ = s.Read(buf.buf[:0], s.Tail, n)
-	if hd.Kind == record.Packed {
-		b.cold.count(s, s.Tail, hd, -1)
-	}
-	s.Release(uint64(n))
-	if s.Extend(uint64(n), held) != nil { // the chunk that the tail left was not to be had again
-		s.Count(-1, n, hd.HasExpiry)
-		b.countEvicted(policy.Cold, hd)
-		if b.shared.onEvict != nil {
-			b.keepEvictionLocked(slices.Clone(buf.buf[hd.Size:]), hd, EvictCapacity)
-		}
-		return true
-	}
-	pos := s.AppendRecord(buf.buf)
-	if hd.Kind == record.Packed {
-		b.cold.count(s, pos, hd, 1)
-	}
-	delay.Point()
-	b.index.Store(p, index.WithoutRead(index.WithPos(p.Slot, policy.Cold, pos)))
-	b.noteExpiry(hd.Expiry)
-	b.appended += n
+	p.Slot = index.WithoutRead(p.Slot)
+	b.rotateLocked(policy.Cold, p, hd)
 	return true
 }
 

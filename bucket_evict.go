@@ -347,14 +347,15 @@ func (b *bucket) rotateLocked(in policy.Ring, p index.Place, hd record.Header) {
 func (b *bucket) rotateThroughLocked(
 	buf []byte, in policy.Ring, p index.Place, hd record.Header,
 ) []byte {
-	r := &b.rings[in]
+	r := b.ring(in)
 	n := hd.Total()
 	buf, _ = r.Read(buf, r.Tail, n)
 	hash, held := b.largeHash(r, r.Tail, hd), r.Held()
+	b.cold.count(r, r.Tail, hd, -1)
 	r.Release(uint64(n))
 	if err := r.Extend(uint64(n), held); err != nil {
 		// The chunk that the tail left was not to be had again.
-		b.uncountLocked(r, r.Tail, hd, hash)
+		b.uncountGoneLocked(r, hd, hash)
 		b.countEvicted(in, hd)
 		if b.shared.onEvict != nil && hd.Kind != record.Negative {
 			b.keepEvictionLocked(slices.Clone(buf[hd.Size:]), hd, EvictCapacity)
@@ -362,6 +363,7 @@ func (b *bucket) rotateThroughLocked(
 		return buf
 	}
 	pos := r.AppendRecord(buf)
+	b.cold.count(r, pos, hd, 1)
 	delay.Point()
 	b.index.Store(p, index.WithPos(p.Slot, in, pos))
 	b.noteExpiry(hd.Expiry)

@@ -80,9 +80,7 @@ func (b *bucket) recoverRecordLocked(
 		b.shared.largeKeysOf(h).Add(1)
 	}
 	b.noteExpiry(hd.Expiry)
-	if hd.Kind == record.Packed {
-		b.cold.count(r, pos, hd, 1)
-	}
+	b.cold.count(r, pos, hd, 1)
 	switch {
 	case !r.IsWhole(pos), hd.Kind == record.Packed && !b.canUnpack(in, pos, hd):
 		b.killLocked(r, pos, hd, h, unsaid)

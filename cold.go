@@ -127,9 +127,22 @@ func (c *Cache) unpackKey(w *write) {
 	w.packed, w.silent = false, true // it was counted
 }
 
-// compressInBackground is the goroutine of a cache with a Compressor. It ends when the
-// cache is closed, or was collected.
+// compressInBackground is the goroutine of a cache with a Compressor. If that ends it, by
+// [runtime.Goexit], another one takes its place.
 func compressInBackground(cache weak.Pointer[Cache], s *compression) {
+	returned := false
+	defer func() {
+		if !returned {
+			s.counts.failed.Add(1)
+			go compressInBackground(cache, s)
+		}
+	}()
+	compressUntilClosed(cache, s)
+	returned = true
+}
+
+// compressUntilClosed compresses what buckets tell of until the cache is closed or collected.
+func compressUntilClosed(cache weak.Pointer[Cache], s *compression) {
 	var batch coldBatch
 	for {
 		select {

@@ -65,11 +65,11 @@ func (c *coldPart) oldest() policy.Ring {
 	return policy.Queue
 }
 
-// count counts the packed record at pos of ring r, the cold one, with its dictionary, or
-// takes it out if sign is -1.
+// count counts the record at pos of ring r with its dictionary, if it is packed, or takes it
+// out if sign is -1.
 func (c *coldPart) count(r *ring.Ring, pos uint64, hd record.Header, sign int32) {
-	if r != c.store() {
-		return // nothing is packed elsewhere: its header is damaged
+	if hd.Kind != record.Packed || r != c.store() {
+		return // a header outside the cold ring that says it is packed is damaged
 	}
 	if dict := c.dictNumber(pos, hd); dict < pack.Dicts {
 		c.uses[dict] += sign

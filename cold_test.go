@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 	"weak"
@@ -89,6 +90,30 @@ func TestCold_NobodyWaitsForTheCompressor(t *testing.T) {
 	require.NoError(t, p.validate())
 	require.NoError(t, inTime(p.Close))
 	close(release)
+	require.Eventually(t, func() bool { return goroutinesOfCold() == 0 }, hangLimit, time.Millisecond)
+}
+
+// A Compressor that ends the goroutine does not end the cold part.
+func TestCold_CompressorCallsGoexit(t *testing.T) {
+	var calls atomic.Int64
+	good, err := flateCompressor{}.WithDict(nil)
+	require.NoError(t, err)
+	by := &funcCompressor{}
+	by.compress = func(dst, src []byte) ([]byte, error) {
+		if calls.Add(1) <= 5 {
+			runtime.Goexit()
+		}
+		return good.Compress(dst, src)
+	}
+	p := coldCache(by)
+	require.Eventually(t, func() bool {
+		p.fill(t)
+		return p.countPacked() > 10
+	}, hangLimit, time.Microsecond)
+	require.EqualValues(t, 5, p.Stats().PackErrors)
+	require.Positive(t, p.requireTrue(t))
+	require.NoError(t, p.validate())
+	require.NoError(t, inTime(p.Close))
 	require.Eventually(t, func() bool { return goroutinesOfCold() == 0 }, hangLimit, time.Millisecond)
 }
 

@@ -360,8 +360,11 @@ func (s *compression) renew(cl *class, number uint8) error {
 	cl.built, cl.ratio, cl.best = true, pack.Ratio{}, 0
 	d, err := guarded(func() (*dictionary, error) {
 		bytes := s.by.BuildDict(samples)
-		if len(bytes) == 0 {
+		switch {
+		case len(bytes) == 0:
 			return nil, nil
+		case len(bytes) > mostDict:
+			return nil, errLongDict
 		}
 		return s.open(bytes)
 	})
@@ -381,6 +384,12 @@ func (s *compression) renew(cl *class, number uint8) error {
 	cl.dict = number
 	return nil
 }
+
+// mostDict is how many bytes a dictionary may have: they are not within MaxBytes.
+const mostDict = 1 << 20
+
+// errLongDict says that BuildDict has returned more than mostDict bytes.
+var errLongDict = errors.New("the dictionary is too long")
 
 // errNoValueCompressor says that WithDict has returned neither one nor an error.
 var errNoValueCompressor = errors.New("no ValueCompressor")

@@ -216,6 +216,7 @@ func TestCompression_BadDictionaries(t *testing.T) {
 	}
 	for name, by := range map[string]*funcCompressor{
 		"none needed":      {build: func([][]byte) []byte { return nil }},
+		"a long one":       {build: func([][]byte) []byte { return make([]byte, mostDict+1) }},
 		"BuildDict panics": {build: func([][]byte) []byte { panic("bad") }},
 		"WithDict fails":   {with: with(nil, errBad)},
 		"WithDict is nil":  {with: with(nil, nil)},

@@ -2,9 +2,11 @@ package ringcache
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -153,4 +155,30 @@ func litter(t testing.TB, dir string) (names []string) {
 		}
 	}
 	return names
+}
+
+// endsLater is a context that ends when it was looked at so many times. The caller's own
+// goroutine may have nothing to do before all is saved, so that Progress comes too late.
+type endsLater struct {
+	context.Context
+	looks atomic.Int64 // that are left
+}
+
+func (c *endsLater) Err() error {
+	if c.looks.Add(-1) < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// endsAfter returns a context that ends when a part of what Save does with o is done.
+func endsAfter(t *testing.T, c *Cache, o SaveOptions, part float64) context.Context {
+	const many = 1 << 40
+	all := &endsLater{Context: t.Context()}
+	all.looks.Store(many)
+	require.NoError(t, c.Save(all, filepath.Join(t.TempDir(), "whole"), o))
+	looks := many - all.looks.Load()
+	require.Greater(t, looks, int64(100))
+	all.looks.Store(int64(part * float64(looks)))
+	return all
 }

@@ -157,7 +157,7 @@ type walker struct {
 	clock  clock.Wall
 	slots  []uint64
 	cell   []spot   // the entries of a cell
-	long   [][]byte // keys of long records
+	long   [][]byte // keys of long records, and of those that a step has no room for
 	longer snapshot.Block
 	packed [][]byte // keys of packed records
 	value  []byte   // of one
@@ -319,10 +319,11 @@ func rankLocked(b *bucket, slot uint64) int {
 	return first + int((pos-r.Tail)&r.Mask*ranks/max(r.Size, 1))
 }
 
-// copyLocked copies an entry to the block of its rank, or notes its key if it is long.
+// copyLocked copies an entry to the block of its rank, or notes its key if it is long, or
+// more than the step may copy: a cell may have several.
 func (w *walker) copyLocked(sp *spot) {
 	at, n := sp.pos+uint64(sp.Size), sp.KeyLen+sp.ValueLen
-	if sp.Total() > longRecord || sp.Kind == record.Packed {
+	if sp.Total() > longRecord || w.Bytes+sp.Total() > stepBytes || sp.Kind == record.Packed {
 		k, _ := sp.ring.Read(make([]byte, 0, sp.KeyLen), at, sp.KeyLen)
 		if sp.Kind == record.Packed {
 			w.packed = append(w.packed, k)
@@ -371,8 +372,8 @@ func (w *walker) savePacked(k []byte) error {
 	return nil
 }
 
-// saveLong saves the entry of a long record in a block of its own, if it is still
-// there. Nearly always nobody overwrites it meanwhile.
+// saveLong saves an entry of w.long in a block of its own, if it is still there. Nearly
+// always nobody overwrites it meanwhile.
 func (w *walker) saveLong(b *bucket, k []byte) error {
 	h, part := b.shared.hash(k), stepBytes
 	for try := 0; ; try++ {

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -243,14 +242,10 @@ func TestSnapshot_NoLockIsHeldWhileItWrites(t *testing.T) {
 	require.Greater(t, progress, 100)
 }
 
-// A step copies no more than 64 KB under the lock.
-func TestSnapshot_StepsAreSmall(t *testing.T) {
-	c := mustCache(t, defaultGeometry(1<<30))
-	for id := range uint32(3000) {
-		size := []int{20, 1000, 30_000, 65_000, 65_600, 300_000}[id%6]
-		require.NoError(t, c.Set(trafficKey(nil, id), make([]byte, size)))
-	}
-	most, steps := 0, 0
+// walkInSteps goes over a cache, and returns how many bytes a step copies at the most, and
+// those of the keys that are left for later.
+func walkInSteps(t *testing.T, c *Cache) (most, keys int) {
+	t.Helper()
 	w := &walker{c: c, clock: c.shared.Wall(time.Now()), Worker: &snapshot.Worker{}}
 	for rank := range w.Blocks {
 		w.Blocks[rank].Reset()
@@ -261,11 +256,41 @@ func TestSnapshot_StepsAreSmall(t *testing.T) {
 			next, err := w.step(b, at, snapshot.AtOnce[0], &snapshot.Cells{})
 			require.NoError(t, err)
 			require.Greater(t, next, at)
-			at, most, steps = next, max(most, w.Bytes), steps+1
+			at, most = next, max(most, w.Bytes)
+			for _, k := range w.long {
+				keys += len(k)
+			}
 		}
 	})
+	return most, keys
+}
+
+// A step copies no more than 64 KB under the lock.
+func TestSnapshot_StepsAreSmall(t *testing.T) {
+	c := mustCache(t, defaultGeometry(1<<30))
+	for id := range uint32(3000) {
+		size := []int{20, 1000, 30_000, 65_000, 65_600, 300_000}[id%6]
+		require.NoError(t, c.Set(trafficKey(nil, id), make([]byte, size)))
+	}
+	most, _ := walkInSteps(t, c)
 	require.LessOrEqual(t, most, stepBytes)
 	require.Greater(t, most, stepBytes/2)
+}
+
+// Entries of one hash are in one cell, and not all copied under one lock for that.
+func TestSnapshot_StepsAreSmallWhereHashesAreEqual(t *testing.T) {
+	g := tiny(1, 64<<10, 64)
+	g.seed = [2]uint64{}
+	c := mustCache(t, g)
+	const n = 20
+	for id := range uint32(n) {
+		require.NoError(t, c.Set(trafficKey(nil, id), bytes.Repeat([]byte{byte(id)}, 20_000)))
+	}
+	most, keys := walkInSteps(t, c)
+	require.LessOrEqual(t, most, stepBytes+keys)
+	require.Greater(t, keys, (n-4)*len(trafficKey(nil, 0))-1)
+	_, path := snapshotOf(t, c)
+	requireSame(t, contents(t, c), contents(t, mustLoad(t, path)), false)
 }
 
 // A long record is copied in parts. If it is overwritten in between, moved, or deleted,
@@ -341,32 +366,6 @@ func TestSnapshot_LongRecordIsRewrittenInBetween(t *testing.T) {
 		require.False(t, whole, name)
 		require.Equal(t, 3, parts, name)
 	}
-}
-
-// endsLater is a context that ends when it was looked at so many times. The caller's own
-// goroutine may have nothing to do before all is saved, so that Progress comes too late.
-type endsLater struct {
-	context.Context
-	looks atomic.Int64 // that are left
-}
-
-func (c *endsLater) Err() error {
-	if c.looks.Add(-1) < 0 {
-		return context.Canceled
-	}
-	return nil
-}
-
-// endsAfter returns a context that ends when a part of what Save does with o is done.
-func endsAfter(t *testing.T, c *Cache, o SaveOptions, part float64) context.Context {
-	const many = 1 << 40
-	all := &endsLater{Context: t.Context()}
-	all.looks.Store(many)
-	require.NoError(t, c.Save(all, filepath.Join(t.TempDir(), "whole"), o))
-	looks := many - all.looks.Load()
-	require.Greater(t, looks, int64(100))
-	all.looks.Store(int64(part * float64(looks)))
-	return all
 }
 
 // Cancelled saves leave the old file as it was, and nothing beside it.
