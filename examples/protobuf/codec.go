@@ -23,7 +23,7 @@ func (codec[T, P]) Append(dst []byte, m P) ([]byte, error) {
 	return proto.MarshalOptions{}.MarshalAppend(dst, m)
 }
 
-// Decode may be handed memory of the cache: Unmarshal copies what it keeps.
+// Decode is handed a buffer that is used again: Unmarshal copies what it keeps.
 func (codec[T, P]) Decode(data []byte) (P, error) {
 	m := P(new(T))
 	return m, proto.Unmarshal(data, m)
