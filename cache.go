@@ -19,8 +19,8 @@ import (
 
 // Cache is a cache of byte slices, kept outside of the Go heap. It is made by [New] or
 // [NewWithOptions], must not be copied, and is safe for concurrent use by any number of
-// goroutines. Every method takes amortized constant time beside the copying of keys and
-// values. A Cache that is no longer reachable gives its memory back when the garbage
+// goroutines. What is done for one key takes amortized constant time beside the copying of keys
+// and values. A Cache that is no longer reachable gives its memory back when the garbage
 // collector finds it; [Cache.Close] does so at once.
 type Cache struct {
 	buckets  [bucketCount]bucket // first, so that they begin on cache lines
@@ -56,7 +56,7 @@ func New(maxBytes int) *Cache {
 // NewWithOptions returns a cache with the settings of o, or an error that
 // names the setting and its bound and is [ErrInvalidOptions]. With [Options].File the error
 // may also be [ErrInUse], [ErrCorrupt], [ErrVersion], [ErrNoMemory] where the disk is full,
-// or that of the file system.
+// [errors.ErrUnsupported], or that of the file system.
 func NewWithOptions(o Options) (*Cache, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -163,13 +163,13 @@ func (c *Cache) Set(k, v []byte) error {
 }
 
 // Get appends the value of k to dst and returns the extended slice; dst as it is if k is not
-// there, so nil for a nil dst. The bytes belong to the caller. On a miss, the bytes between
-// the length and the capacity of dst may have been overwritten; k may lie there.
-// [Cache.HasGet] tells an empty value from a miss.
+// there, so nil for a nil dst. The bytes belong to the caller. On a miss, the spare capacity of
+// dst may have been overwritten. k may lie in it. [Cache.HasGet] tells an empty value from a
+// miss.
 //
-// Get does not allocate if dst has room for the value. It takes no lock, unless others keep
-// writing to the same of 512 buckets, k may be a large entry, or it is in the cold part
-// ([Options].Compressor); then it may evict others.
+// Get does not allocate if dst has room for the value. It takes a lock only if others keep
+// writing to the same of 512 buckets, if k may be a large entry, or if it is in the cold part
+// ([Options].Compressor): a Get from there may evict others.
 func (c *Cache) Get(dst, k []byte) []byte {
 	out, _, _ := c.lookup(dst, k, unhashed, getMode)
 	return out
@@ -188,7 +188,7 @@ func (c *Cache) Has(k []byte) bool {
 	return got == hit
 }
 
-// Peek is [Cache.HasGet] of a caller who is not to be noticed: it does not count as a lookup in
+// Peek is [Cache.HasGet] that leaves no trace: it does not count as a lookup in
 // [Stats] nor with the policy, so it changes neither hit ratios nor what is evicted next. Use it
 // in tests, debug pages and copies of a cache. It allocates and locks what Get does.
 func (c *Cache) Peek(dst, k []byte) ([]byte, bool) {
@@ -364,7 +364,7 @@ func (c *Cache) resetStep(b *bucket, left *int) (done bool) {
 }
 
 // Close gives all memory back to the operating system. It waits for writes that are under
-// way; later calls miss, or return [ErrClosed] from Set. Address space stays reserved until
+// way; later lookups miss, and Sets return [ErrClosed]. Address space stays reserved until
 // the Cache is collected. A second Close does nothing. With [Options].File it waits until
 // all is on the disk, and returns an error if it is not; otherwise the error is nil.
 func (c *Cache) Close() error {
@@ -384,8 +384,9 @@ func (c *Cache) Close() error {
 	return nil
 }
 
-// Len returns the number of entries. It takes every bucket's lock for a moment, one after
-// another, so entries that come or go meanwhile may or may not be counted.
+// Len returns the number of entries, as [Stats].EntriesCount: expired and negative ones that
+// have not been removed yet count. It takes every bucket's lock for a moment, one after another,
+// so entries that come or go meanwhile may or may not be counted.
 func (c *Cache) Len() int {
 	n := 0
 	c.each(func(b *bucket) {

@@ -26,7 +26,7 @@ type Compressor interface {
 // goroutines at once.
 type ValueCompressor interface {
 	// Compress appends the compressed form of src to dst and returns the extended slice.
-	// The cache keeps it if it is enough smaller than src.
+	// The cache keeps it if the record is then at least an eighth smaller.
 	Compress(dst, src []byte) ([]byte, error)
 
 	// Decompress appends the size bytes of which src is the compressed form. It must return

@@ -17,7 +17,7 @@ func (c *Cache) SetIfAbsent(k, v []byte) (stored bool, err error) {
 // SetIfChanged is [Cache.Set] unless v is the value of k already, and reports whether it
 // changed it. An equal value is not written again: it takes no room, drops nothing, and
 // keeps its age and standing; only its time to live begins anew, as [Options].TTL says.
-// (If it needs an expiry and has no room for one, it is written again nonetheless, and
+// (An entry that needs an expiry now, and has no room for one, is written again, and
 // changed is false.) It counts as a Set in [Stats] either way, and not as a lookup.
 func (c *Cache) SetIfChanged(k, v []byte) (changed bool, err error) {
 	var w write
@@ -30,8 +30,8 @@ func (c *Cache) SetIfChanged(k, v []byte) (changed bool, err error) {
 
 // CompareAndSwap is [Cache.Set] of new if the value of k is old, and reports whether it
 // stored it. If k is not there it does not; nil and empty are the same old value. Where
-// it does not store, it touches nothing. (A large value has room made for it first; if
-// that pushes k itself out, it is not stored.) It counts as a Set in [Stats] either way,
+// it does not store, it touches nothing. (Room is made for a large value first; if that
+// pushes out k itself, nothing is stored.) It counts as a Set in [Stats] either way,
 // and not as a lookup.
 func (c *Cache) CompareAndSwap(k, old, new []byte) (swapped bool, err error) {
 	var w write
@@ -68,8 +68,8 @@ func (c *Cache) Update(k []byte, fn func(old []byte, ok bool) (new []byte, keep 
 	})
 }
 
-// Append puts suffix behind the value of k. If k is not there, it is a [Cache.Set] of
-// suffix. It copies the value, under a key that many append to at once several times.
+// Append appends suffix to the value of k. If k is not there, it is a [Cache.Set] of
+// suffix. It copies the value, and copies it again if others write to k meanwhile.
 // Ownership, limits, errors, time to live and allocation are those of [Cache.Update].
 // It counts as one Set in [Stats].
 func (c *Cache) Append(k, suffix []byte) error {

@@ -32,10 +32,9 @@
 // [Cache.SetIfAbsent], [Cache.SetIfChanged], [Cache.CompareAndSwap], [Cache.Update],
 // [Cache.Append] and [Cache.GetAndDel] are atomic for their key. [Cache.GetOrLoad] and
 // [Cache.GetOrLoadBatch] have at most one load of a key under way, and a Set or Del meanwhile
-// wins over what is loaded. [Options].StaleIfError has expired values stand in for what
-// cannot be loaded.
-// A cache may drop an entry between any two calls, so do not keep in it what must not be
-// lost.
+// wins over what is loaded. With [Options].StaleIfError, expired values stand in for what
+// cannot be loaded. A cache may drop an entry between any two calls, so do not keep in it
+// what must not be lost.
 //
 // # Concurrency
 //
@@ -46,7 +45,7 @@
 // where the key may be a large entry, if the key lies in the buffer that it appends to, or
 // if the entry is in the cold part ([Options].Compressor).
 //
-// In the terms of the Go memory model, a Set, Del or Reset synchronizes before a lookup
+// In terms of the Go memory model, a Set, Del or Reset synchronizes before a lookup
 // that observes its effect. No call covers two keys at one instant: GetBatch,
 // GetOrLoadBatch, SetBatch, All, Keys, Len, Reset, Resize, Sizing, Stats and UpdateStats go
 // from key to key or from bucket to bucket, and may see a part of what others do meanwhile.
@@ -54,8 +53,8 @@
 // No lock is held while a function of the user's runs: not that of View, Update,
 // GetOrLoad, GetOrLoadBatch or [Options].OnEvict, not a codec, not a [Compressor], not the
 // body of a loop. Each may take its time, panic, and call any method of the same cache. (A
-// load that asks for its own key waits for itself.) The package starts no goroutines, but
-// for a load that was asked for, while a snapshot is saved or loaded, and one for a cache
+// load that asks for its own key waits for itself.) The package starts goroutines only
+// for a load, while a snapshot is saved or loaded or a file opened, and one for a cache
 // with a Compressor, until it is closed or collected.
 //
 // # Snapshots
@@ -76,8 +75,8 @@
 // [Stats] says what came back. After a crash of the machine it starts empty, unless the
 // cache was closed before, as the disk may have pages of different ages. In /dev/shm the
 // file takes memory and is never written to a disk. On a disk the kernel writes it back
-// in its own time, which costs bandwidth and makes it last over a reboot after Close. The
-// file grows in steps of up to 64 MB, beside the index, and does not shrink. A record takes
+// in its own time, which costs bandwidth, and after Close it survives a reboot. The file
+// grows in steps of up to 64 MB and does not shrink; the index is not in it. A record takes
 // 4 bytes more. Times to live go on by the wall clock while no process has the file. OnEvict
 // may be called before NewWithOptions returns, if the bound is smaller than before. The file
 // may hold secrets. Another program must not change it: a file that is cut short is a fault
@@ -127,8 +126,8 @@
 //
 // A Set of a value of the same length as before overwrites it where it lies, and
 // the entry keeps its age and standing. New entries that nobody reads are the
-// first to go, as late as their reads prove necessary: if keys are read once, more
-// than 0.6 of the cache after they were set, [PolicyFIFO] is the better choice.
+// first to go; how soon is learned from reads that came too late. If keys are read
+// once, more than 0.6 of the cache after they were set, [PolicyFIFO] is the better choice.
 //
 // Large values (above 1/4096 of MaxBytes, or less where most of them are large) live in a
 // part of the cache of their own. Their Sets take turns, and their lookups take a lock. A

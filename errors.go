@@ -18,16 +18,17 @@ var (
 	// of the key is removed: it is out of date.
 	ErrTooLarge = errors.New("entry too large")
 
-	// ErrClosed is returned after Close by Set, SetWithTTL, SetIfAbsent,
-	// SetIfChanged, CompareAndSwap, Update (unless its function removes the key),
-	// Append, SetBatch, GetOrLoad, GetOrLoadBatch, Resize and CollapseHugePages, by those
-	// of a Typed view or a Namespace, and by Invalidate.
+	// ErrClosed is returned after Close by Set, SetWithTTL, SetIfAbsent, SetIfChanged,
+	// CompareAndSwap, Update (unless its function removes the key), Append, SetBatch, GetOrLoad,
+	// GetOrLoadBatch, Resize and CollapseHugePages, by those of a Typed view or a Namespace, by
+	// Invalidate, and by what saves or reads a snapshot.
 	ErrClosed = errors.New("cache is closed")
 
-	// ErrNoMemory is returned when the operating system refuses memory, by Set,
-	// SetWithTTL, SetIfAbsent, SetIfChanged, CompareAndSwap, Update, Append and
-	// SetBatch, and by those of a Typed view or a Namespace. Nothing is stored, an
-	// older value of the key is removed, and other entries stay. A later Set tries again.
+	// ErrNoMemory is returned when the operating system refuses memory, or the disk of
+	// [Options].File is full, by NewWithOptions, Set, SetWithTTL, SetIfAbsent, SetIfChanged,
+	// CompareAndSwap, Update, Append and SetBatch, and by those of a Typed view or a Namespace.
+	// Nothing is stored, an older value of the key is removed, other entries stay, and a later
+	// Set tries again.
 	ErrNoMemory = errors.New("no memory from the operating system")
 
 	// ErrTTLTooShort is returned by SetWithTTL, also of a Typed view or a Namespace, for a
@@ -48,20 +49,20 @@ var (
 	// [runtime.Goexit].
 	ErrLoadExited = errors.New("load has exited its goroutine")
 
-	// ErrInvalidOptions is returned by NewWithOptions for a setting out of its
-	// range, and by Resize for such a bound. New panics with it.
+	// ErrInvalidOptions is returned by NewWithOptions for a setting out of its range, and by
+	// Resize and LoadFromFileMaxBytes for such a bound. New panics with it.
 	ErrInvalidOptions = errors.New("invalid options")
 
-	// ErrEncode is returned by Set, SetWithTTL, SetIfAbsent, SetIfChanged, Update, SetBatch
-	// and GetOrLoad of a Typed view when its codec cannot encode the value. It is wrapped
-	// together with the codec's own error. Nothing is stored, and an older value of the key
-	// is removed, but by SetIfAbsent, which leaves it.
+	// ErrEncode is returned by Set, SetWithTTL, SetIfAbsent, SetIfChanged, Update, SetBatch,
+	// GetOrLoad and GetOrLoadBatch of a Typed view when its codec cannot encode the value. It is
+	// wrapped together with the codec's own error. Nothing is stored, and an older value of the
+	// key is removed, except by SetIfAbsent.
 	ErrEncode = errors.New("value cannot be encoded")
 
-	// ErrDecode is returned by Get, GetBatch, GetAndDel, Update and GetOrLoad of a Typed
-	// view when the key is there but its codec cannot decode the bytes. It is wrapped
-	// together with the codec's own error, and names the key. The entry stays as it is, but
-	// for GetAndDel; GetOrLoad loads another, and returns the error if that is no better.
+	// ErrDecode is returned by Get, GetBatch, GetAndDel, Update, GetOrLoad and GetOrLoadBatch of
+	// a Typed view when the key is there but its codec cannot decode the bytes. It is wrapped
+	// together with the codec's own error, and names the key. GetAndDel and GetOrLoadBatch remove
+	// the entry, the others leave it. GetOrLoad loads another, and fails if that is no better.
 	ErrDecode = errors.New("value cannot be decoded")
 
 	// ErrInUse is returned by NewWithOptions when another cache, of this process or of

@@ -13,7 +13,7 @@ import (
 //
 // The clock is monotonic and goes in ticks of 100 ms. An entry expires on time or up to a
 // tick early, never late. A ttl above 0 and below a tick is refused with [ErrTTLTooShort],
-// and k is absent then. Times of 13 years from the cache's making on are never.
+// and k is absent then. An expiry 13 years after the cache was made, or later, is never.
 //
 // An expired entry takes up memory, and is counted by [Cache.Len], until a Set comes across
 // it: Sets look for expired entries in the bucket that they write to before they drop what is
@@ -106,7 +106,7 @@ func (c *Cache) rewrite(w *write) error {
 	return c.apply(w, "touch")
 }
 
-// TTL returns how long the entry of k is still there for at the most, and whether k is there:
+// TTL returns how long the entry of k still has to live at the most, and whether k is there:
 // 0 and true for an entry that never expires, 0 and false on a miss. It does not count as a
 // lookup in [Stats] nor with the policy, does not allocate, and locks what Get locks.
 func (c *Cache) TTL(k []byte) (time.Duration, bool) {
@@ -119,7 +119,7 @@ func (c *Cache) TTL(k []byte) (time.Duration, bool) {
 }
 
 // GetWithTTL is [Cache.HasGet] and [Cache.TTL] in one lookup, of the same entry: the value of k,
-// appended to dst, how long it is still there for at the most, and whether k was there. The
+// appended to dst, how long it still has to live at the most, and whether k was there. The
 // time is 0 for an entry that never expires, above 0 for one that does, and 0 on a miss. It
 // counts as one lookup, and allocates and locks what Get does.
 func (c *Cache) GetWithTTL(dst, k []byte) ([]byte, time.Duration, bool) {
@@ -133,7 +133,7 @@ func (c *Cache) GetWithTTL(dst, k []byte) ([]byte, time.Duration, bool) {
 // DeleteExpired removes all entries that have expired when it is called, and returns how many
 // it removed, negative entries among them (see [Cache.GetOrLoad]), but for those that
 // [Options].StaleIfError keeps. It looks at all records of those buckets that may have any,
-// some thousand under a lock at once, and does not allocate. There is no need to call it but
+// up to 1,024 under a lock at once, and does not allocate. There is no need to call it but
 // for exact counts: Sets reclaim the memory as they need it.
 func (c *Cache) DeleteExpired() int {
 	n := 0

@@ -64,25 +64,25 @@ func (p *LoadPanic) Unwrap() error {
 	return err
 }
 
-// GetOrLoad is [Cache.Get] that has a missing value loaded: it appends the value of k to dst,
+// GetOrLoad is [Cache.Get] that loads a missing value: it appends the value of k to dst,
 // or returns dst as it is and an error. On a miss it calls load, in a goroutine that ends with
 // it, stores the result and returns it. One load serves all who miss k meanwhile, so load must
 // not ask for k itself. A write of k meanwhile (Set and its kin, Del, Reset) wins: those who
 // wait get what was loaded, and it is not stored. Nor is what the cache refuses.
 //
-// A load's error goes to all who wait, and is not stored ([Options].StaleIfError may have an
-// expired value instead). If the load says that there is no value ([Loaded]), the error is
-// [ErrAbsent]; if it panics, every caller does, with a [*LoadPanic], as if OnEvict panics that
-// hears of what left for it; if it calls [runtime.Goexit], the error is [ErrLoadExited], and
-// after Close [ErrClosed].
+// A load's error goes to all who wait, and is not stored ([Options].StaleIfError may give them
+// an expired value instead). If the load says that there is no value ([Loaded]), the error is
+// [ErrAbsent]. If the load panics, or OnEvict for what the result pushes out, every caller panics
+// with a [*LoadPanic]. If it calls [runtime.Goexit], the error is [ErrLoadExited]; after Close,
+// [ErrClosed].
 //
 // When ctx ends while the call waits, it returns ctx.Err(), wrapped as all its errors are (test
 // with [errors.Is]). The load goes on for the others; when the last has gone, its own context is
-// cancelled, and its result not stored. A call whose ctx has ended hits, and does not load.
+// cancelled, and its result not stored. A call whose ctx ended before may hit, but loads nothing.
 //
 // With [Options].RefreshAhead, a hit on an entry that is due begins a load and does not wait.
 // Hits lock what Get locks, and do not allocate if dst has room and load was made before: a
-// literal in the call may be allocated each time. Who finds ErrAbsent stored counts as a miss.
+// literal in the call may be allocated each time. A stored ErrAbsent counts as a miss.
 func (c *Cache) GetOrLoad(ctx context.Context, dst, k []byte, load LoadFunc) ([]byte, error) {
 	mustBeFunc("GetOrLoad", load != nil)
 	out, got := c.getAhead(dst, k)

@@ -20,15 +20,15 @@ type BatchLoadFunc func(ctx context.Context, keys [][]byte) ([]Loaded, error)
 // instead, and one that repeats is loaded once. out, vals and their order are those of
 // GetBatch, loaded values included; hits are the keys that needed no load.
 //
-// It differs from [Cache.GetOrLoad] in what one key cannot say for all. A key without a value
-// ([Loaded].Absent, now or at an earlier load) has nil in vals, and is no error. An error goes
-// to all who wait for a key of that call of load, as does one for another number of results
-// than keys. GetOrLoadBatch returns the first by the order of its keys, with the index, and
-// all values that there are nonetheless. A panic is raised when all loads have ended. A result
+// One key must not fail all, so it differs from [Cache.GetOrLoad]. A key without a value
+// ([Loaded].Absent, now or at an earlier load) has nil in vals, and is no error. An error of
+// load goes to all who wait for any of its keys, and so does a wrong number of results.
+// GetOrLoadBatch returns the first error in the order of its keys, with the index, and all
+// values that there are nonetheless. A panic is raised when all loads have ended. A result
 // is not stored if its own key was written meanwhile; the others are.
 //
-// When ctx ends, the keys that are still waited for have its error, and if it had ended before,
-// all keys that are missing; nothing is loaded for such a call. A load goes on while
+// When ctx ends, its error is that of the keys still waited for; if it ended before the call,
+// it is that of all missing keys, and nothing is loaded. A load goes on while
 // anybody waits for any of its keys. Hits that are due ([Options].RefreshAhead) are loaded
 // with one call, and not waited for. If all keys are there and none is due, GetOrLoadBatch
 // allocates and locks what GetBatch does. It panics if vals is shorter than keys.

@@ -38,9 +38,9 @@ const (
 // what that of Cache does which has the same name.
 //
 // A key is stored with 8 bytes before it, the generation, so it may have 65,527 bytes. No
-// method allocates for them where the key has 120 bytes or less. [Cache.All] and OnEvict show
-// the longer key: see [Namespace.CutKey]. Hits and Sets cost a few nanoseconds more than the
-// cache's, for the key and the count.
+// method but GetOrLoadBatch allocates for them where the key has up to 120 bytes. [Cache.All]
+// and OnEvict show the longer key: see [Namespace.CutKey]. Hits and Sets cost a few nanoseconds
+// more than the cache's, for the key and the count.
 type Namespace struct {
 	cache *Cache
 	space *space
@@ -80,16 +80,16 @@ func (s NamespaceStats) HitRatio() float64 {
 	return Stats{GetCalls: s.GetCalls, Misses: s.Misses}.HitRatio()
 }
 
-// Namespace returns the namespace of that name, any bytes. All that it returns for a name have
-// the same entries and statistics. A name takes 8 KB of the Go heap for as long as the cache
-// lives.
+// Namespace returns the namespace of that name, which may be any bytes. All that it returns for
+// one name share entries and statistics. A name takes 8 KB of the Go heap for as long as the
+// cache lives.
 //
 // One entry of the cache tells which entries of a namespace are valid, so those come back with
 // a file ([Options].File) or a snapshot. If it is dropped, it is stored again after some Sets
-// or loads: what is opened before finds the namespace empty. So does a name of more than 65,515
-// bytes. Load a snapshot with [Cache.ReadFrom] first, and call Namespace afterwards.
+// or loads; a cache opened in between finds the namespace empty, as always with a name of more
+// than 65,515 bytes. Load a snapshot with [Cache.ReadFrom] first, and call Namespace afterwards.
 //
-// The key of that entry begins with "ringcache.namespace" and a 0, which no other key may.
+// The key of that entry begins with "ringcache.namespace" and a 0 byte; no other key may.
 // OnEvict is not told of it; [Cache.Len] and [Cache.All] count and show it.
 func (c *Cache) Namespace(name string) *Namespace {
 	if s, ok := c.spaces.byName.Load(name); ok {

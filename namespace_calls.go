@@ -168,8 +168,8 @@ func (n *Namespace) TTL(k []byte) (time.Duration, bool) {
 	return n.cache.TTL(n.AppendKey(room[:0], k))
 }
 
-// GetOrLoad is [Cache.GetOrLoad] in the namespace. load gets k without the generation. Who
-// calls after Invalidate does not wait for a load from before it.
+// GetOrLoad is [Cache.GetOrLoad] in the namespace. load gets k without the generation. A
+// call after Invalidate does not wait for a load from before it.
 func (n *Namespace) GetOrLoad(
 	ctx context.Context, dst, k []byte, load LoadFunc,
 ) ([]byte, error) {

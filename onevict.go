@@ -21,15 +21,15 @@ const (
 	// EvictCapacity is the reason of an entry that was dropped to make room.
 	EvictCapacity
 
-	// EvictExpired is the reason of one that was reclaimed, perhaps long, after its time
-	// to live.
+	// EvictExpired is the reason of one that was reclaimed after its time to live, perhaps
+	// long after.
 	EvictExpired
 
 	// EvictDeleted is the reason of one that was removed by Del, GetAndDel, an Update that
 	// did not keep it, or a time to live below 0.
 	EvictDeleted
 
-	// EvictReplaced is the reason of a value that another one replaced, or a failed Set.
+	// EvictReplaced is the reason of a value that another one replaced, or a failed Set removed.
 	EvictReplaced
 
 	// EvictReset is the reason of one that was there when Reset was called.

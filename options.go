@@ -30,7 +30,7 @@ type Options struct {
 
 	// TTL is how long entries live that are set without a time to live of their own, in
 	// ticks of 100 ms (see [Cache.SetWithTTL]). 0, the default, means that they do not
-	// expire; less than 0 is an error, and so is less than a tick.
+	// expire; anything else must be a tick or more.
 	TTL time.Duration
 
 	// TTLJitter is the part of a time to live, from 0 to below 1, that chance may take away:
@@ -42,9 +42,9 @@ type Options struct {
 	// RefreshAhead is how long before its expiry an entry is due. A hit of [Cache.GetOrLoad]
 	// or GetOrLoadBatch on an entry that is due starts a load in the background, so that
 	// callers need not wait for one later. It should be a small part of the time to live of
-	// what is loaded. 0, the default, means that nothing is loaded ahead. Less than a tick is
-	// an error otherwise, and so is, where TTL is not 0, the least that TTLJitter leaves of
-	// it, or more.
+	// what is loaded. 0, the default, means that nothing is loaded ahead. Otherwise it must be
+	// a tick or more, and, where TTL is not 0, less than the shortest time that TTLJitter
+	// leaves of TTL.
 	RefreshAhead time.Duration
 
 	// StaleIfError is how long after its expiry an entry may still be the answer of
@@ -54,7 +54,7 @@ type Options struct {
 	// should fail soon. To all other methods the entry is not there, and any write of its
 	// key removes it. It takes room: Sets and DeleteExpired leave it until then, but a full
 	// cache drops it, and it is in no snapshot and not found again in [Options].File. 0, the
-	// default, means that nothing expired is an answer. Less than a tick is an error otherwise.
+	// default, means that nothing expired is an answer; otherwise it must be a tick or more.
 	StaleIfError time.Duration
 
 	// OnEvict, if not nil, is called once for each entry that leaves the cache, with the
@@ -85,10 +85,10 @@ type Options struct {
 
 	// Compressor, if not nil, makes a cache hold more: values that the policy would drop are
 	// compressed and kept in a cold part, of up to half of the memory, where that makes them
-	// a fifth smaller or more. A Get of one decompresses it, which takes a lock and about a
-	// microsecond; a second one moves it back. One goroutine compresses, and Close ends it. No
+	// a fifth smaller or more. A Get of one decompresses it, which takes a lock and 1 to 2
+	// microseconds; a second one moves it back. One goroutine compresses, and Close ends it. No
 	// Set waits for it: what it has no time for is kept as it is. But a Set moves what it drops,
-	// and takes up to twice as long. Dictionaries and buffers, some MB, are on the Go heap.
+	// and takes 1.6 to 2.2 times as long. Dictionaries and buffers, some MB, are on the Go heap.
 	// Values above 1/4096 of MaxBytes are not compressed, nor is anything where the values are
 	// so large that fewer than some 16,000 fit. See package
 	// [github.com/ringcache/ringcache/compress/s2]. nil, the default, costs nothing.
@@ -160,10 +160,10 @@ type Policy uint8
 const (
 	// PolicyS3FIFO, the default, keeps what is read: S3-FIFO on byte rings, with
 	// ghosts. New entries go to a small ring first, and stay only if they are read
-	// in it, so a scan does not flush the cache. How large small is, is learned, so
-	// keys that are read once, later, are found while fewer other keys are set in
-	// between than about 0.6 of those that the cache holds. Package internal/policy
-	// says how it differs from the paper (Yang et al., SOSP 2023).
+	// in it, so a scan does not flush the cache. The size of small is learned, so a
+	// key that is read once, later, is found if fewer other keys were set in between
+	// than about 0.6 of those that the cache holds. Package internal/policy says
+	// how it differs from the paper (Yang et al., SOSP 2023).
 	PolicyS3FIFO = Policy(policy.S3FIFO)
 
 	// PolicyFIFO drops the oldest entry, read or not, as fastcache does. It has the
@@ -188,8 +188,8 @@ func (p Policy) String() string {
 type HugePages uint8
 
 const (
-	// HugePagesWhenFull asks for memory that entries have filled, which costs them
-	// nothing. The kernel gathers pages at its own pace (16 MB in 10 seconds, if
+	// HugePagesWhenFull asks for large pages where entries have filled memory, which
+	// costs nothing. The kernel gathers pages at its own pace (16 MB in 10 seconds, if
 	// nobody has set it otherwise), and [Cache.CollapseHugePages] does it now. The
 	// index has large pages from the start, if MaxBytes is 256 MB or more.
 	HugePagesWhenFull = HugePages(chunk.WhenFull)
@@ -198,7 +198,7 @@ const (
 	// unasked.
 	HugePagesOff = HugePages(chunk.Never)
 
-	// HugePagesAtOnce asks for all memory before it is used. The price is paid while
+	// HugePagesAtOnce asks for large pages before memory is used. The price is paid while
 	// the cache fills: memory comes in steps of 2 MB, each of which keeps one Set
 	// waiting for 0.1 to several milliseconds.
 	HugePagesAtOnce = HugePages(chunk.AtOnce)

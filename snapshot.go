@@ -45,7 +45,7 @@ func (c *Cache) SaveToFile(path string) error {
 	return c.Save(context.Background(), path, SaveOptions{})
 }
 
-// SaveToFileConcurrent is [Cache.SaveToFile] by so many goroutines, which end
+// SaveToFileConcurrent is [Cache.SaveToFile] by concurrency goroutines, which end
 // before it returns. Less than 1 or more than GOMAXPROCS means GOMAXPROCS.
 func (c *Cache) SaveToFileConcurrent(path string, concurrency int) error {
 	if concurrency <= 0 {
@@ -97,7 +97,7 @@ func (c *Cache) save(ctx context.Context, path string, o SaveOptions) error {
 // WriteTo writes a snapshot to w, for [Cache.ReadFrom], and returns the bytes that it
 // has written: to a pipe, a compressor, an object store. What [Cache.Save] says of
 // the entries holds here. The entries that are to go first come first, so that they
-// keep their order where r is read once. Blocks of up to 1 MB are written, or one of
+// keep their order in a stream that is read once. Blocks of up to 1 MB are written, or one of
 // a single longer entry. No lock is held meanwhile, and no goroutine is started.
 //
 // The error is that of w, or [ErrClosed] after Close; what was written is of no use

@@ -35,8 +35,8 @@ import (
 func LoadFromFile(path string) (*Cache, error) { return loadStrict(path, 0) }
 
 // LoadFromFileMaxBytes is [LoadFromFile] into a cache of maxBytes bytes, which need not
-// be those of the cache that was saved: of more than that holds, the hottest entries
-// stay. The error is [ErrInvalidOptions] if maxBytes is no bound for a cache.
+// be those of the cache that was saved: if not all entries fit, the hottest ones stay.
+// The error is [ErrInvalidOptions] if maxBytes is no bound for a cache.
 func LoadFromFileMaxBytes(path string, maxBytes int) (*Cache, error) {
 	if err := (Options{MaxBytes: maxBytes}).validate(); err != nil {
 		return nil, err

@@ -16,8 +16,8 @@ import (
 type Stats struct {
 	// Counters. They only grow; Reset and Close of the cache leave them.
 
-	// GetCalls counts keys looked up: one for each Get, HasGet, Has, View and GetOrLoad, one
-	// for each key of GetBatch and GetOrLoadBatch.
+	// GetCalls counts keys looked up: one for each Get, HasGet, GetWithTTL, Has, View and
+	// GetOrLoad, one for each key of GetBatch and GetOrLoadBatch. Peek and TTL do not count.
 	GetCalls uint64
 
 	// SetCalls counts calls of Set, SetWithTTL, SetIfAbsent, SetIfChanged, CompareAndSwap,
@@ -31,7 +31,7 @@ type Stats struct {
 	// Loads counts the loads that GetOrLoad and GetOrLoadBatch have started, of a batch one
 	// for each key; LoadErrors those that ended with an error, a panic or by exiting their
 	// goroutine; and LoadsDropped those whose result was not stored: a write of the key came
-	// meanwhile, nobody waited any more, or the cache refused it (but not as its TTL was below 0).
+	// meanwhile, nobody waited any more, or the cache refused it (a TTL below 0 does not count).
 	// StaleHits counts the keys that were answered with an expired value as their load had
 	// failed (Options.StaleIfError); they are among the Misses.
 	Loads        uint64
@@ -47,7 +47,7 @@ type Stats struct {
 	// cache would have found most of them: see [Stats.Gain].
 	NearMisses uint64
 
-	// Collisions counts live records that a call looked at because their hash was right (40
+	// Collisions counts live records that a call looked at because their hash was right (39
 	// bits of it), and that turned out to have another key.
 	Collisions uint64
 
@@ -81,8 +81,7 @@ type Stats struct {
 	PackedTo   uint64
 
 	// Values that went to the cold part as they are: UnpackedOpaque counts those that look
-	// as if they could not be compressed, or for which, or for others of their size, that
-	// brought too little;
+	// incompressible, or where compressing them, or others of their size, saved too little;
 	// UnpackedShort, those below 48 bytes; UnpackedBehind, those for which the goroutine had
 	// no time.
 	UnpackedOpaque uint64
@@ -138,9 +137,9 @@ type Stats struct {
 	// GhostsCount is the number of evicted entries whose hashes are remembered.
 	GhostsCount uint64
 
-	// BytesSize is the bytes of their records: keys, values, and headers of 3 or 7 bytes, and
-	// 4 bytes more of those with an expiry. A negative entry is a header of 11 bytes and its
-	// key.
+	// BytesSize is the bytes of the records of EntriesCount: keys, values as they are stored,
+	// and headers of 3 or 7 bytes, with 4 more for an expiry and 4 more in Options.File. A
+	// negative entry is a header of 7 bytes, with the same additions, and its key.
 	BytesSize uint64
 
 	// MaxBytesSize is the bound on the off-heap memory, as Resize last set it.
@@ -159,8 +158,8 @@ type Stats struct {
 func (s *Stats) Reset() { *s = Stats{} }
 
 // HitRatio returns the part of the lookups that found their key, from 0 to 1; 0 if there was no
-// lookup. Counters start with the cache: for the ratio of a span of time, take GetCalls and
-// Misses of its end less those of its beginning.
+// lookup. Counters start with the cache: for the ratio of a span of time, subtract GetCalls and
+// Misses of its beginning from those of its end.
 func (s Stats) HitRatio() float64 {
 	// In a span of time hits can go back by one: a lookup that has to start over
 	// takes its count back.
@@ -187,8 +186,8 @@ func (s Stats) LargerBy() float64 {
 }
 
 // Gain returns what part of the lookups a cache larger by LargerBy would have found besides,
-// from 0 to 1: NearMisses over GetCalls. For a span of time, take both of its end less those
-// of its beginning, as for [Stats.HitRatio].
+// from 0 to 1: NearMisses over GetCalls. For a span of time, subtract those of its beginning,
+// as for [Stats.HitRatio].
 //
 // It is an estimate. With the default policy it is a cautious one: for 20 loads, 9 of them
 // recorded traces, 0.34 to 0.95 of what a cache of that size really gained; where half of the
