@@ -58,13 +58,13 @@ var errGeometry = fmt.Errorf("%w: another number of buckets, or too large", ErrC
 
 // asOurs returns err, and says which of the package's errors it is.
 func asOurs(err error) error {
-	if errors.Is(err, ringfile.ErrSpace) {
+	switch {
+	case errors.Is(err, ringfile.ErrSpace):
 		return fmt.Errorf("%w: %w", ErrNoMemory, err)
-	}
-	for _, is := range []error{ringfile.ErrForeign, ringfile.ErrOrder, ringfile.ErrVersion} {
-		if errors.Is(err, is) {
-			return fmt.Errorf("%w: %w", ErrCorrupt, err)
-		}
+	case errors.Is(err, ringfile.ErrForeign), errors.Is(err, ringfile.ErrOrder):
+		return fmt.Errorf("%w: %w", ErrCorrupt, err)
+	case errors.Is(err, ringfile.ErrVersion):
+		return fmt.Errorf("%w: %w", ErrVersion, err)
 	}
 	return err
 }

@@ -63,8 +63,8 @@ const (
 // ErrCorrupt is wrapped by all errors of what the bytes hold, ErrVersion by that
 // of a version which is not known yet.
 var (
-	ErrCorrupt = errors.New("snapshot is corrupt")
-	ErrVersion = errors.New("snapshot is of a newer version")
+	ErrCorrupt = errors.New("data is corrupt")
+	ErrVersion = errors.New("data is of a newer version")
 )
 
 // corrupt returns the error of something wrong at an offset.
