@@ -272,7 +272,7 @@ func (b *bucket) storePackedLocked(p index.Place, hd record.Header, key, packed 
 	var buf [record.MaxHeader]byte
 	header := b.form.PutPacked(&buf, len(key), len(packed), hd.HasExpiry, hd.Expiry)
 	pos := b.cold.store().Append(header, key, packed)
-	b.cold.uses[packed[0]]++ // (I17)
+	b.cold.uses[packed[0]]++ // (I16)
 	b.storedLocked(p, pos, hd, len(header)+len(key)+len(packed))
 }
 

@@ -13,8 +13,8 @@ import (
 // value is overwritten in place, or a record inserted; and the lock given up. A Set that
 // has returned has happened.
 //
-// Locks are taken in the order: sizing.mu, arena.mu, small bucket, large bucket, learner,
-// pool. No code of the user's runs under any of them.
+// Locks are taken in the order: spaces.mu, space.mu, sizing.mu, arena.mu, compression.mu, small
+// bucket, large bucket, learner, pool, file. No code of the user's runs under any of them.
 
 // What is not an error of the user's stays within the package.
 var (

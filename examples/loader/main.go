@@ -5,7 +5,7 @@
 //	go run ./examples/loader [flags]
 //
 // Run it with -naive to see the same without GetOrLoad: whoever misses looks
-// for the value himself.
+// for the value on its own.
 package main
 
 import (

@@ -12,7 +12,7 @@ import (
 // What a ring in a file does beside: checksums, and coming back after the process died.
 
 // Seal gives the record at pos its checksum, if it has room for one. Whoever changes a
-// record seals it again; one that death came upon in between fails (I15).
+// record seals it again; one that death came upon in between fails (I14).
 func (r *Ring) Seal(pos uint64) {
 	if r.ledger == nil {
 		return
@@ -106,7 +106,7 @@ func (r *Ring) place(tail, size uint64, chunks []ringfile.Chunk) bool {
 }
 
 // placeLast returns the chunk of the head's slot, where none is in the directory under
-// it: the one that the tail has just left, or the one that it is still in (I16). fits
+// it: the one that the tail has just left, or the one that it is still in (I15). fits
 // tells that the head can be in that one too (I1).
 func (r *Ring) placeLast(
 	pos uint64, fits bool, bySlot map[uint64]chunk.Ref,
@@ -153,20 +153,20 @@ func (r *Ring) ValidateFile() error {
 	}
 	tail, head, ok := r.ledger.Span()
 	if !ok || tail != r.Tail || head != r.Head() {
-		return fmt.Errorf("I15: from %d to %d in the file (%v), is from %d to %d",
+		return fmt.Errorf("I14: from %d to %d in the file (%v), is from %d to %d",
 			tail, head, ok, r.Tail, r.Head())
 	}
 	for i, c := range r.Chunks() {
 		slot := r.slotOf(r.Tail + uint64(i)<<r.shift)
 		if borrowed := r.borrowed && i == int(r.mapped)-1; !borrowed && !r.ledger.Holds(c, slot) {
-			return fmt.Errorf("I16: the file does not know the chunk of slot %d", slot)
+			return fmt.Errorf("I15: the file does not know the chunk of slot %d", slot)
 		}
 	}
 	for off := uint64(0); off < r.Size; {
 		pos := (r.Tail + off) & r.Mask
 		h, _ := r.Header(pos)
 		if !h.Dead && !r.IsWhole(pos) {
-			return fmt.Errorf("I15: the record at %d fails its checksum", pos)
+			return fmt.Errorf("I14: the record at %d fails its checksum", pos)
 		}
 		off += uint64(h.Total())
 	}

@@ -12,8 +12,8 @@
 //
 // Invariants (numbers as in docs/design.md):
 //
-//	I15  a ring's span covers only records that are whole, or fail their checksum
-//	I16  a chunk of which a span covers a byte is in the directory, under that
+//	I14  a ring's span covers only records that are whole, or fail their checksum
+//	I15  a chunk of which a span covers a byte is in the directory, under that
 //	     ring and slot; one that a slot borrows, under the slot that owns it
 package ringfile
 
@@ -209,7 +209,7 @@ const coldIDs = 1 << 11
 // ID returns the number of the ring.
 func (l *Ledger) ID() uint64 { return l.id }
 
-// SetSpan notes where the ring begins and ends. What lies between is whole (I15).
+// SetSpan notes where the ring begins and ends. What lies between is whole (I14).
 func (l *Ledger) SetSpan(tail, head uint64) {
 	if l != nil {
 		l.set(0, tail)
