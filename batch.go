@@ -200,7 +200,7 @@ func (c *Cache) setBlock(keys, vals [][]byte) (at int, first error) {
 // block is room for the keys and values that a view makes for a part of a batch.
 type block struct {
 	keys, vals         [batchSize][]byte
-	keyRoom, valueRoom packed
+	keyRoom, valueRoom joined
 }
 
 var blocks = sync.Pool{New: func() any { return new(block) }}
@@ -219,26 +219,26 @@ func (b *block) release() {
 	blocks.Put(b)
 }
 
-// packed is a buffer in which slices lie one behind the other. One that does not fit lies
+// joined is a buffer in which slices lie one behind the other. One that does not fit lies
 // elsewhere, and its like fit after the next reset.
-type packed struct {
+type joined struct {
 	buf  []byte
 	used int // bytes of all slices, wherever they lie
 }
 
 // next returns the free part of the buffer, to append the next slice to.
-func (p *packed) next() []byte {
+func (p *joined) next() []byte {
 	at := min(p.used, cap(p.buf))
 	return p.buf[at:at:cap(p.buf)]
 }
 
 // took returns b, which takes up what it needs of the free part.
-func (p *packed) took(b []byte) []byte {
+func (p *joined) took(b []byte) []byte {
 	p.used += len(b)
 	return b
 }
 
-func (p *packed) reset() {
+func (p *joined) reset() {
 	if p.used > cap(p.buf) && p.used <= maxScratch {
 		p.buf = make([]byte, 0, min(2*p.used, maxScratch))
 	}

@@ -81,7 +81,7 @@ type write struct {
 	quiet     bool       // OnEvict is told later, by notifyQuiet
 	del       bool       // it counts as a Del, not as a Set
 	same      bool       // the value is there already: only its form changes
-	packed    bool       // not done: it takes the value, which is packed
+	packed    bool       // not done: it needs the value, which is packed: to be tried again
 	negative  bool       // a negative entry instead of a value; it has an expiry
 	reason    Reason     // why an older value leaves
 	old       []byte     // for ifEqual

@@ -18,10 +18,11 @@ import (
 //
 // A Set moves a victim to the head of the queue. The compressor's goroutine takes records
 // from its tail, compresses them without the lock, and appends them to the cold ring. If
-// the queue is full, the victim goes to the cold ring as it is: no Set waits. Sets alone
-// evict, and see to it that the cold ring has room for all that waits. What is hit a second
-// time goes back to main (Cache.lookupCold). What was hit once is given another round at the cold
-// ring's tail: going back at once would leave a hole for each hit, of which there are many.
+// the queue is full, the victim goes to the cold ring as it is: no Set waits. The goroutine
+// never evicts: Sets see to it that the cold ring has room for all that waits. What is hit a
+// second time goes back to main (Cache.lookupCold). What was hit once is given another round at
+// the cold ring's tail: going back at once would leave a hole for each hit, of which there are
+// many.
 
 const (
 	// One bucket in scoutEach is a scout, and one is a baseline.
@@ -186,10 +187,11 @@ func (b *bucket) coldMost(queueMost int) int {
 }
 
 // reachLocked returns how many of most chunks a ring of the cold part has or can get for n
-// bytes more.
+// bytes more. It borrows the tail's chunk (I2) only if it can get no other: as long as it does,
+// it has no room for more.
 func (b *bucket) reachLocked(r *ring.Ring, n, most int) int {
 	held := r.Held()
-	if held >= most || held > 0 && r.Fits(n, held) {
+	if held >= most || r.Left() >= n {
 		return held
 	}
 	return min(most, held+b.moreColdLocked())

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/ringcache/ringcache/internal/index"
+	"github.com/ringcache/ringcache/internal/pack"
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/ringfile"
@@ -93,9 +94,15 @@ func (b *bucket) recoverRecordLocked(
 	return key
 }
 
-// canUnpack reports whether the dictionary of a packed record is there.
+// canUnpack reports whether a packed record that is whole can be unpacked.
 func (b *bucket) canUnpack(in policy.Ring, pos uint64, hd record.Header) bool {
-	return in == policy.Cold && b.shared.compression.recovers(b.cold.dictNumber(pos, hd))
+	if in != policy.Cold {
+		return false
+	}
+	var prefix [pack.MostPrefix]byte
+	from := pos + uint64(hd.Size+hd.KeyLen)
+	packed, _ := b.ring(in).Read(prefix[:0], from, min(hd.ValueLen, len(prefix)))
+	return b.shared.compression.recovers(packed)
 }
 
 // enterLocked enters the live record at pos of a ring into the index. There may be one of

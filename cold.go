@@ -121,8 +121,8 @@ func (c *Cache) dropDamaged(b *bucket, was *found, k []byte, h uint64) bool {
 	return true
 }
 
-// unpackKey has the value of a write's key go to main, so that the write can look at it.
-func (c *Cache) unpackKey(w *write) {
+// bringToMain has the value of a write's key go to main, so that the write can look at it.
+func (c *Cache) bringToMain(w *write) {
 	_, _, _ = c.lookupCold(nil, w.k, w.h, c.counters.Here(), toMain)
 	w.packed, w.silent = false, true // it was counted
 }
@@ -191,23 +191,23 @@ func (c *Cache) compareShares() {
 func (c *Cache) renewDicts() {
 	s := c.shared.compression
 	cl, ok := s.due()
-	if !ok {
+	if !ok || s.isEnded() {
 		return
 	}
 	number, ok := c.freeDict()
 	if !ok {
-		cl.samples.Take() // later: each search takes every bucket's lock
+		cl.samples.Take() // gather anew: a search after each batch would take all locks each time
 		return
 	}
 	_ = s.renew(cl, number)
 }
 
-// freeDict returns the number of a dictionary that no record was packed with.
+// freeDict returns a number for a new dictionary: no record and no class uses it.
 func (c *Cache) freeDict() (number uint8, ok bool) {
 	s := c.shared.compression
-	if s.made < pack.Dicts-1 {
-		s.made++
-		return uint8(s.made), true
+	if s.highest < pack.Dicts-1 {
+		s.highest++
+		return uint8(s.highest), true
 	}
 	var used uses
 	for i := range c.shared.buckets {

@@ -95,7 +95,7 @@ func (c *coldPart) addGhosts(n *[ringCount]int, slots int) {
 	}
 }
 
-// forget forgets what is not in the rings.
+// forget resets what the cold part knows, after its rings were emptied.
 func (c *coldPart) forget() {
 	if c.on {
 		c.begun, c.signalled, c.uses = false, false, uses{}

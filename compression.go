@@ -28,11 +28,12 @@ type compression struct {
 
 	// What the goroutine alone knows.
 	classes [pack.Classes]class
+	room    []byte // for what the Compressor returns, who may do with it what it likes
 	total   pack.Ratio
 	compare pack.Comparison // of scouts and baseline
 	moved   int             // bytes of records since the share was set
 	step    int             // bytes after which it is set anew
-	made    int             // the highest number of a dictionary
+	highest int             // number that a dictionary has had
 	file    string
 	id      string // of the Compressor
 	foreign bool   // what the cache has found in its file was packed by another one
@@ -53,8 +54,8 @@ func (s *compression) updateStats(to *Stats) {
 	to.Packed += s.counts.packed.Load()
 	to.PackedFrom += s.counts.from.Load()
 	to.PackedTo += s.counts.to.Load()
-	to.UnpackedOpaque += s.counts.opaque.Load()
-	to.UnpackedShort += s.counts.short.Load()
+	to.LeftOpaque += s.counts.opaque.Load()
+	to.LeftShort += s.counts.short.Load()
 	to.PackErrors += s.counts.failed.Load()
 	to.UnpackErrors += s.counts.wrong.Load()
 	to.PackNanos += s.nanos.Load()
@@ -101,16 +102,11 @@ func newCompression(g *geometry) *compression {
 }
 
 // restore opens the dictionaries that another process has left. What was compressed with
-// one that cannot be opened is discarded.
+// one that cannot be opened is discarded, and so is all that another Compressor may have
+// compressed.
 func (s *compression) restore() {
 	id, dicts, err := dictfile.Read(s.file)
-	if err != nil {
-		// The ID is to be there before the first value is packed. Should it not be possible, no
-		// dictionary can be kept either.
-		_ = s.write(nil)
-		return
-	}
-	if s.foreign = id != s.id; s.foreign {
+	if s.foreign = err != nil || id != s.id; s.foreign {
 		return
 	}
 	for _, d := range dicts {
@@ -120,7 +116,7 @@ func (s *compression) restore() {
 		opened, err := guarded(func() (*dictionary, error) { return s.open(d.Bytes) })
 		if err == nil {
 			s.dicts[d.Number].Store(opened)
-			s.made = max(s.made, int(d.Number))
+			s.highest = max(s.highest, int(d.Number))
 		}
 	}
 }
@@ -130,7 +126,7 @@ func (s *compression) restore() {
 func (s *compression) claim() {
 	if s.foreign {
 		s.foreign = false
-		_ = s.write(nil) // if it cannot, the next process discards what is packed
+		_ = s.write(nil) // if that fails, the next process discards what is packed
 	}
 }
 
@@ -159,8 +155,23 @@ func (s *compression) write(all []dictfile.Dict) error {
 	return dictfile.Write(s.file, s.id, all)
 }
 
-// recovers reports whether a value that another process has packed can be unpacked.
-func (s *compression) recovers(number uint8) bool { return !s.foreign && s.has(number) }
+// recovers reports whether a value that another process has packed, and that is whole, can be
+// unpacked. It may be longer than one is that can be set now.
+func (s *compression) recovers(packed []byte) bool {
+	p, _, err := pack.Parse(packed, math.MaxInt)
+	if err != nil || s.foreign || !s.has(p.Dict) {
+		return false
+	}
+	s.allow(p.Size)
+	return true
+}
+
+// allow has values of n bytes be unpacked.
+func (s *compression) allow(n int) {
+	for old := s.longest.Load(); int64(n) > old && !s.longest.CompareAndSwap(old, int64(n)); {
+		old = s.longest.Load()
+	}
+}
 
 // has reports whether there is a dictionary of that number, or none is needed.
 func (s *compression) has(number uint8) bool {
@@ -174,6 +185,16 @@ func (s *compression) end() {
 	if !s.ended {
 		s.ended = true
 		close(s.stop)
+	}
+}
+
+// isEnded reports whether the goroutine is to end.
+func (s *compression) isEnded() bool {
+	select {
+	case <-s.stop:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -291,21 +312,29 @@ const classKnown = 256 << 10
 // compress appends the packed form of v to dst, or nothing if the Compressor fails.
 func (s *compression) compress(dst []byte, cl *class, v []byte) []byte {
 	d, from := s.dicts[cl.dict].Load(), len(dst)
-	out := pack.PrefixOf(cl.dict, v).Append(dst)
-	at := len(out) // what is before is not for the Compressor, who may return what it likes
-	body, err := guarded(func() ([]byte, error) { return d.values.Compress(out[at:at], v) })
-	if err != nil || len(body) == 0 {
-		s.counts.failed.Add(1)
+	body, err := guarded(func() ([]byte, error) { return d.values.Compress(s.room[:0], v) })
+	if err != nil || len(body) == 0 || len(body) >= len(v) {
+		if err != nil || len(body) == 0 {
+			s.counts.failed.Add(1)
+		} else {
+			s.counts.opaque.Add(1)
+		}
 		cl.ratio.Add(len(v), len(v))
 		return dst
 	}
-	out = append(out, body...)
+	if cap(body) <= max(mostRoom, 8*len(v)) {
+		s.room = body // for the next value: a Compressor may need more than it returns
+	}
+	out := append(pack.PrefixOf(cl.dict, v).Append(dst), body...)
 	cl.ratio.Add(len(v), min(len(out)-from, len(v)))
 	if cl.ratio.IsKnown(classKnown) {
 		cl.best = max(cl.best, cl.ratio.Value())
 	}
 	return out
 }
+
+// mostRoom is how many bytes of a Compressor's results are kept for the next one.
+const mostRoom = 1 << 20
 
 // guarded calls fn, which calls the user's Compressor, and makes a panic an error.
 func guarded[T any](fn func() (T, error)) (v T, err error) {

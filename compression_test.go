@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -102,11 +101,13 @@ func TestCompression_BadCompress(t *testing.T) {
 			return append(dst, src[:len(src)/3]...), nil
 		},
 		"keeps dst": func(dst, src []byte) ([]byte, error) {
-			for i := range kept {
-				kept[i] = 0xff
+			for i := range kept[:cap(kept)] {
+				kept[:cap(kept)][i] = 0xff
 			}
-			kept = append(dst, src[:len(src)/2]...)
-			return kept, nil
+			if cap(dst) > cap(kept) {
+				kept = dst
+			}
+			return append(dst, src[:len(src)/2]...), nil
 		},
 		"other bytes": func(dst, src []byte) ([]byte, error) { return append(dst, src[:40]...), nil },
 	} {
@@ -241,6 +242,32 @@ func TestCompression_BadDictionaries(t *testing.T) {
 	}
 }
 
+// A result that is long is not kept, nor what it lies in.
+func TestCompression_LongResultIsNotKept(t *testing.T) {
+	by := &funcCompressor{}
+	p := newPackedCache(t, by, nil)
+	by.compress = func(dst, _ []byte) ([]byte, error) {
+		return append(dst, make([]byte, 4*mostRoom)...), nil
+	}
+	var batch coldBatch
+	before := p.Stats()
+	for p.Stats().LeftOpaque == before.LeftOpaque {
+		p.fill(t)
+		p.buckets[0].compressQueue(&batch)
+	}
+	require.LessOrEqual(t, cap(batch.packed), mostRoom)
+	require.LessOrEqual(t, cap(p.shared.compression.room), mostRoom)
+	require.Equal(t, before.Packed, p.Stats().Packed)
+	by.compress = func(dst, src []byte) ([]byte, error) {
+		return append(append(make([]byte, 0, 4*mostRoom), dst...), src[:len(src)/2]...), nil
+	}
+	for p.Stats().Packed == before.Packed {
+		p.fill(t)
+		p.compressAll()
+	}
+	require.LessOrEqual(t, cap(p.shared.compression.room), mostRoom)
+}
+
 // Values that become longer are not worth it, and soon few are tried.
 func TestCompression_WhatGrowsIsTriedSeldom(t *testing.T) {
 	calls := 0
@@ -318,7 +345,7 @@ func TestCompression_DamagedBits(t *testing.T) {
 	skipUnderRace(t)
 	p := newPackedCache(t, flateCompressor{}, nil)
 	b := &p.buckets[0]
-	misses := 0
+	misses, rnd := 0, newRand(1)
 	for range 50 {
 		p.Del(packedKey) // it begins in small again
 		p.setPacked(t, packedKey, func() error { return p.Set(packedKey, packedValue) })
@@ -326,8 +353,8 @@ func TestCompression_DamagedBits(t *testing.T) {
 		b.mu.Lock()
 		var f found
 		require.True(t, b.find(&f, packedKey, h))
-		at := rand.IntN(f.ValueLen)
-		f.ring.Run(f.valuePos() + uint64(at))[0] ^= 1 << rand.IntN(8)
+		at := rnd.IntN(f.ValueLen)
+		f.ring.Run(f.valuePos() + uint64(at))[0] ^= 1 << rnd.IntN(8)
 		b.mu.Unlock()
 		before := p.Stats()
 		v, ok := p.HasGet(nil, packedKey)
@@ -357,8 +384,7 @@ func countUses(b *bucket) (n uses) {
 	return n
 }
 
-// The memory of the cold part may be written to by somebody else: no call hangs or panics,
-// and no value is another's.
+// The memory of the cold part may be written to by somebody else: no call hangs or panics.
 func TestCompression_DamagedRing(t *testing.T) {
 	skipUnderRace(t)
 	for seed := range uint64(20) {
@@ -441,7 +467,7 @@ func TestCompression_NoNumberIsFree(t *testing.T) {
 	p := newPackedCache(t, flateCompressor{}, nil)
 	s, b := p.shared.compression, &p.buckets[0]
 	had := b.cold.uses
-	s.made = pack.Dicts - 1
+	s.highest = pack.Dicts - 1
 	for i := range b.cold.uses {
 		b.cold.uses[i]++
 	}

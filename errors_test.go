@@ -135,7 +135,7 @@ func TestErrors_SayWhatWasCalled(t *testing.T) {
 		func(context.Context, []byte) ([]byte, time.Duration, error) { return nil, 0, nil })
 	require.ErrorIs(t, err, ErrClosed)
 	require.ErrorIs(t, closed.Resize(minMaxBytes), ErrClosed)
-	assert.Regexp(t, `\bGetOrLoad, GetOrLoadBatch, Resize and CollapseHugePages\b`,
+	assert.Regexp(t, `\bGetOrLoad,\s+GetOrLoadBatch,\s+Resize and CollapseHugePages\b`,
 		docs["ErrClosed"])
 	assert.Regexp(t, `\bGetOrLoad and GetOrLoadBatch\b`, docs["ErrLoadExited"])
 	assert.Regexp(t, `\bNewWithOptions\b[^.]*\bResize\b`, docs["ErrInvalidOptions"])

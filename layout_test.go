@@ -18,7 +18,7 @@ import (
 
 const (
 	mostRootFiles = 40     // Go files at the root that are no tests
-	mostLines     = 15_800 // of them and of the packages in internal
+	mostLines     = 15_860 // of them and of the packages in internal
 	mostFileLines = 500
 	mostFuncLines = 60
 	mostColumns   = 100

@@ -79,7 +79,8 @@ type Options struct {
 	// a cache which is opened on it again is warm, whatever ended the process: see the
 	// section Files of the package. One cache at a time has a file: another one gets
 	// [ErrInUse] until the first is closed, or collected. The file is made if there is
-	// none, with mode 0600. Linux, macOS and the BSDs can; elsewhere the error is
+	// none, with mode 0600; with a Compressor another one beside it, File + ".dict", has the
+	// dictionaries. Linux, macOS and the BSDs can; elsewhere the error is
 	// [errors.ErrUnsupported].
 	File string
 

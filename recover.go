@@ -93,6 +93,9 @@ func headerFor(g geometry) ringfile.Header {
 // moveTo returns a cache of geometry g with the entries of c that it has room for, in a
 // new file in place of that of c, whose chunks are too large for so small a cache.
 func (c *Cache) moveTo(g geometry, path string) (*Cache, error) {
+	if s := c.shared.compression; s != nil {
+		s.end() // the dictionaries' file is the other cache's from now on
+	}
 	temporary := path + ".new"
 	atomicfile.Remove(temporary) // of a process that died here
 	moved, err := openInFile(g, temporary)

@@ -110,7 +110,7 @@ func (c *Cache) enlarge(maxBytes int) {
 		b.mu.Unlock()
 	})
 	if z := s.compression; z != nil {
-		z.longest.Store(max(z.longest.Load(), int64(s.longest(maxBytes, false))))
+		z.allow(s.longest(maxBytes, false))
 	}
 	s.maxBytes.Store(int64(maxBytes))
 	c.allot(maxBytes)

@@ -65,7 +65,7 @@ func (c *Cache) SaveToFileConcurrent(path string, concurrency int) error {
 // end, and is not set again, is saved exactly once; one that was deleted before is
 // not saved. One that is set again is saved with one of its values, but for what
 // [Cache.All] says of large ones. Save takes up to 20 MB for each goroutine, and as
-// much as the longest value. Entries that repeat each other are packed.
+// much as the longest value. Blocks are compressed where that helps.
 //
 // On an error the file at path stays as it was (but for an error of its folder's sync):
 // that of the context where it has ended, [ErrClosed] after Close, those of the file
@@ -159,8 +159,8 @@ type walker struct {
 	cell   []spot   // the entries of a cell
 	long   [][]byte // keys of long records, and of those that a step has no room for
 	longer snapshot.Block
-	packed [][]byte // keys of packed records
-	value  []byte   // of one
+	packed []packedSpot
+	value  []byte // of a packed record
 
 	between func() // of a test, between two parts of a long record
 }
@@ -171,6 +171,12 @@ type spot struct {
 	pos  uint64
 	record.Header
 	rank, freq int
+}
+
+// packedSpot is a packed record whose value is to be unpacked.
+type packedSpot struct {
+	key  []byte
+	left int // bytes of the record that are not counted as saved yet
 }
 
 const (
@@ -199,10 +205,11 @@ func (w *walker) part(i int, at uint64, p snapshot.Pass, done *snapshot.Cells) (
 			return at, err
 		}
 	}
-	for _, k := range w.packed {
-		if err := w.savePacked(k); err != nil {
+	for i := range w.packed {
+		if err := w.savePacked(w.packed[i].key); err != nil {
 			return at, err
 		}
+		w.Bytes += w.packed[i].left
 	}
 	return next, nil
 }
@@ -326,7 +333,7 @@ func (w *walker) copyLocked(sp *spot) {
 	if sp.Total() > longRecord || w.Bytes+sp.Total() > stepBytes || sp.Kind == record.Packed {
 		k, _ := sp.ring.Read(make([]byte, 0, sp.KeyLen), at, sp.KeyLen)
 		if sp.Kind == record.Packed {
-			w.packed = append(w.packed, k)
+			w.packed = append(w.packed, packedSpot{k, sp.Total() - sp.KeyLen})
 		} else {
 			w.long = append(w.long, k)
 		}
@@ -365,7 +372,6 @@ func (w *walker) savePacked(k []byte) error {
 		Expiry: w.clock.Time(expiry)})
 	b.Bytes = append(append(b.Bytes, k...), v...)
 	b.Add(from, 0)
-	w.Bytes += n
 	if b == &w.longer {
 		return w.Write(b, rank)
 	}
@@ -406,7 +412,7 @@ func (w *walker) copyLong(b *bucket, k []byte, h uint64, part int) (n, rank int,
 		return 0, 0, false
 	}
 	if f.Kind == record.Packed {
-		w.packed = append(w.packed, k)
+		w.packed = append(w.packed, packedSpot{k, f.Total()})
 		return 0, 0, false
 	}
 	sp, ok := spotLocked(b, f.Slot)

@@ -17,10 +17,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache/internal/clock"
+	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/snapshot"
 )
+
+func TestSnapshot_CellsHaveTheHashesOfSlots(t *testing.T) {
+	require.Equal(t, index.HashBits, snapshot.HashBits)
+}
 
 func TestSnapshot_BringsEverythingBack(t *testing.T) {
 	for _, kind := range []Policy{PolicyS3FIFO, PolicyFIFO} {

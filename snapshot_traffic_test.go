@@ -368,6 +368,24 @@ func TestSnapshot_LongRecordIsRewrittenInBetween(t *testing.T) {
 	}
 }
 
+// Progress goes on to the end where records are packed.
+func TestSnapshot_ProgressOfPackedRecords(t *testing.T) {
+	skipUnderRace(t)
+	g := withCold(tiny(1, 1024, 2048), flateCompressor{})
+	g.byHand = true
+	p := &packedCache{Cache: mustCache(t, g), size: 1000}
+	for range 10_000 {
+		p.fill(t)
+		p.compressAll()
+	}
+	require.Greater(t, p.countPacked(), uint64(p.Len()/2))
+	steps, told := &endsLater{Context: t.Context()}, int64(0)
+	steps.looks.Store(1 << 40)
+	o := SaveOptions{Progress: func(done, total int64) { told++ }}
+	require.NoError(t, p.Save(steps, filepath.Join(t.TempDir(), "s"), o))
+	require.Greater(t, told, (1<<40-steps.looks.Load())*8/10)
+}
+
 // Cancelled saves leave the old file as it was, and nothing beside it.
 func TestSnapshot_Cancel(t *testing.T) {
 	c := mustCache(t, defaultGeometry(minMaxBytes))

@@ -80,16 +80,16 @@ type Stats struct {
 	PackedFrom uint64
 	PackedTo   uint64
 
-	// Values that went to the cold part as they are: UnpackedOpaque counts those that look
+	// Values that went to the cold part as they are: LeftOpaque counts those that look
 	// incompressible, or where compressing them, or others of their size, saved too little;
-	// UnpackedShort, those below 48 bytes; UnpackedBehind, those for which the goroutine had
-	// no time.
-	UnpackedOpaque uint64
-	UnpackedShort  uint64
-	UnpackedBehind uint64
+	// LeftShort, those below 48 bytes; LeftBehind, those that found no room in the queue.
+	LeftOpaque uint64
+	LeftShort  uint64
+	LeftBehind uint64
 
-	// PackErrors counts calls of the Compressor that failed or panicked while it compressed;
-	// UnpackErrors, those that did while it decompressed, or returned other bytes than had
+	// PackErrors counts calls of the Compressor that failed or panicked while it compressed or
+	// made a dictionary, and dictionaries that could not be written beside Options.File;
+	// UnpackErrors, calls that failed while it decompressed, or returned other bytes than had
 	// been set: such an entry is a miss, and counts in Corruptions. PackNanos is the time that
 	// the goroutine has spent compressing, in nanoseconds.
 	PackErrors   uint64
@@ -240,7 +240,7 @@ func (b *bucket) updateStats(s *Stats) {
 	s.EvictedEntries += b.evictedSmall + b.evictedMain + b.evictedCold + b.evictedCrowd
 	s.EvictedCold += b.evictedCold
 	s.ColdHits += b.coldHits.Load()
-	s.UnpackedBehind += b.cold.behind
+	s.LeftBehind += b.cold.behind
 	s.ColdEntries += uint64(b.cold.entries())
 	s.ColdBytes += uint64(b.cold.bytes())
 	s.EvictedSmall += b.evictedSmall
@@ -280,7 +280,7 @@ func (s Stats) String() string {
 		s.Loads, s.LoadErrors, s.LoadsDropped, s.StaleHits,
 		s.ColdEntries, byteCount(s.ColdBytes), s.ColdHits, s.Packed,
 		byteCount(s.PackedFrom), byteCount(s.PackedTo), time.Duration(s.PackNanos),
-		s.UnpackedOpaque, s.UnpackedShort, s.UnpackedBehind, s.PackErrors, s.UnpackErrors,
+		s.LeftOpaque, s.LeftShort, s.LeftBehind, s.PackErrors, s.UnpackErrors,
 		s.LoadedEntries, s.DiscardedBlocks,
 		s.RecoveredEntries, byteCount(s.RecoveredBytes), s.DiscardedRecords)
 }

@@ -91,7 +91,7 @@ func (t *Typed[K, V]) GetOrLoadBatch(
 	mustFitTyped(verb, keys, vals, found)
 	slices := make([][]byte, 2*len(keys))
 	raw, datas := slices[:len(keys)], slices[len(keys):]
-	room := packed{buf: make([]byte, 0, keyRoom/4*len(keys))}
+	room := joined{buf: make([]byte, 0, keyRoom/4*len(keys))}
 	for i, key := range keys {
 		raw[i] = room.took(t.keyBytes(room.next(), key))
 	}

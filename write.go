@@ -75,7 +75,7 @@ func (c *Cache) store(w *write, verb string) error {
 		case errResized:
 			continue
 		case errCold:
-			c.unpackKey(w)
+			c.bringToMain(w)
 			continue
 		}
 		return fmt.Errorf("%s entry of %d + %d bytes: %w", verb, len(w.k), len(w.v), err)
@@ -186,7 +186,7 @@ func (c *Cache) remove(w *write, taken *[]byte) (found bool, err error) {
 		if err != errCold && !w.packed {
 			return found, err
 		}
-		c.unpackKey(w)
+		c.bringToMain(w)
 	}
 }
 

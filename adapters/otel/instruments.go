@@ -103,12 +103,12 @@ var instruments = []instrument{
 			with(PackedWhen, "before", func(s *ringcache.Stats) uint64 { return s.PackedFrom }),
 			with(PackedWhen, "after", func(s *ringcache.Stats) uint64 { return s.PackedTo }),
 		}},
-	{counter, "ringcache.unpacked.values", "{value}",
+	{counter, "ringcache.left.values", "{value}",
 		"Values that went to the cold part as they are, by reason: they look random, are short, " +
 			"or the compressor had no time.", []value{
-			with(UnpackedReason, "opaque", func(s *ringcache.Stats) uint64 { return s.UnpackedOpaque }),
-			with(UnpackedReason, "short", func(s *ringcache.Stats) uint64 { return s.UnpackedShort }),
-			with(UnpackedReason, "behind", func(s *ringcache.Stats) uint64 { return s.UnpackedBehind }),
+			with(LeftReason, "opaque", func(s *ringcache.Stats) uint64 { return s.LeftOpaque }),
+			with(LeftReason, "short", func(s *ringcache.Stats) uint64 { return s.LeftShort }),
+			with(LeftReason, "behind", func(s *ringcache.Stats) uint64 { return s.LeftBehind }),
 		}},
 	{counter, "ringcache.compressor.errors", "{call}",
 		"Failures of the compressor.", []value{

@@ -42,9 +42,9 @@ const (
 	// PackedWhen is of packed.size: "before" and "after" compression.
 	PackedWhen = attribute.Key("ringcache.packed.when")
 
-	// UnpackedReason is of unpacked.values: why they were not compressed, "opaque", "short" or
+	// LeftReason is of left.values: why they were not compressed, "opaque", "short" or
 	// "behind".
-	UnpackedReason = attribute.Key("ringcache.unpacked.reason")
+	LeftReason = attribute.Key("ringcache.left.reason")
 
 	// CompressorOperation is of compressor.errors: "compress" or "decompress".
 	CompressorOperation = attribute.Key("ringcache.compressor.operation")

@@ -37,7 +37,7 @@ func (compressor) WithDict(dict []byte) (ringcache.ValueCompressor, error) {
 		return withoutDict{}, nil
 	}
 	if len(dict) < rawdict.Least || len(dict) > rawdict.Most {
-		return nil, fmt.Errorf("s2: dictionary of %d bytes, from %d to %d are right",
+		return nil, fmt.Errorf("s2: dictionary of %d bytes, must have %d to %d",
 			len(dict), rawdict.Least, rawdict.Most)
 	}
 	return withDict{s2.MakeDict(dict, nil)}, nil

@@ -73,7 +73,7 @@ func (c compressor) WithDict(dict []byte) (ringcache.ValueCompressor, error) {
 	}
 	if len(dict) > 0 {
 		if len(dict) < rawdict.Least || len(dict) > rawdict.Most {
-			return nil, fmt.Errorf("zstd: dictionary of %d bytes, from %d to %d are right",
+			return nil, fmt.Errorf("zstd: dictionary of %d bytes, must have %d to %d",
 				len(dict), rawdict.Least, rawdict.Most)
 		}
 		encoding = append(encoding, zstd.WithEncoderDictRaw(dictID, dict))

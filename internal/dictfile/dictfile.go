@@ -97,8 +97,8 @@ func Write(path, id string, dicts []Dict) error {
 
 // Read reads the file at path.
 func Read(path string) (id string, dicts []Dict, err error) {
-	if info, err := os.Stat(path); err != nil || info.Size() > mostBytes {
-		return "", nil, errors.Join(err, ErrDamaged)
+	if info, err := os.Stat(path); err == nil && info.Size() > mostBytes {
+		return "", nil, ErrDamaged
 	}
 	b, err := os.ReadFile(path)
 	if err != nil {

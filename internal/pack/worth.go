@@ -126,7 +126,8 @@ func (t *Comparison) Note(with, without uint64) {
 	}
 }
 
-// leastHarm is the part of all inserts that is not the chance of which keys a bucket has.
+// leastHarm is the least difference that counts, as a part of all inserts: a smaller one comes
+// of which keys a bucket has.
 const leastHarm = 0.03
 
 // IsHarmful reports whether buckets with a cold part insert more, and so find less, by more

@@ -15,15 +15,16 @@ type Cells struct {
 }
 
 const (
-	hashBits = 24 // that slots remember: index.HashBits
-	leastLog = 6  // a word of cells
+	// HashBits is how many bits of a hash slots remember: index.HashBits.
+	HashBits = 23
+	leastLog = 6 // a word of cells
 )
 
 // Init makes cells for so many entries, unless there are some.
 func (c *Cells) Init(entries int) {
 	if c.saved == nil {
-		log := min(max(bits.Len(uint(entries))+2, leastLog), hashBits)
-		c.shift = uint8(hashBits - log)
+		log := min(max(bits.Len(uint(entries))+2, leastLog), HashBits)
+		c.shift = uint8(HashBits - log)
 		c.saved = make([]uint64, 1<<(log-leastLog))
 	}
 }

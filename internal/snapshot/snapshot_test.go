@@ -68,7 +68,7 @@ func TestCells_EachOnce(t *testing.T) {
 		c.Init(min(entries, 1<<16))
 		hashes := make([]uint64, min(entries, 5000))
 		for i := range hashes {
-			hashes[i] = rnd.Uint64N(1 << hashBits)
+			hashes[i] = rnd.Uint64N(1 << HashBits)
 		}
 		times := make([]int, len(hashes))
 		for pass := range 4 {
