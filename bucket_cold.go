@@ -3,7 +3,6 @@ package ringcache
 import (
 	"time"
 
-	"github.com/ringcache/ringcache/internal/delay"
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
@@ -118,13 +117,7 @@ func (b *bucket) demoteLocked(in policy.Ring, p index.Place, hd record.Header) b
 	}
 	c, from, r := b.cold, &b.rings[in], b.ring(to)
 	pos := r.CopyFrom(from, from.Tail, n)
-	delay.Point()
-	b.index.Store(p, index.WithPos(index.WithOrigin(p.Slot, in), to, pos))
-	from.Release(uint64(n))
-	from.Count(-1, n, hd.HasExpiry)
-	r.Count(1, n, hd.HasExpiry)
-	b.noteExpiry(hd.Expiry)
-	b.appended += n
+	b.movedLocked(p, index.WithPos(index.WithOrigin(p.Slot, in), to, pos), from, r, hd, n)
 	b.policy.Dropped(in)
 	c.from[in]++
 	queueFull := to == policy.Cold
@@ -265,30 +258,20 @@ func (b *bucket) extendLocked(r *ring.Ring, n, most int) bool {
 // storeAsIsLocked moves the record at the queue's tail, whose slot is at p, to the cold
 // ring, where there is room for it.
 func (b *bucket) storeAsIsLocked(p index.Place, hd record.Header) {
-	q, n := b.cold.queue(), hd.Total()
-	b.storedLocked(p, b.cold.store().CopyFrom(q, q.Tail, n), hd, n)
+	q, s, n := b.cold.queue(), b.cold.store(), hd.Total()
+	pos := s.CopyFrom(q, q.Tail, n)
+	b.movedLocked(p, index.WithPos(p.Slot, policy.Cold, pos), q, s, hd, n)
 }
 
 // storePackedLocked is storeAsIsLocked with its value packed.
 func (b *bucket) storePackedLocked(p index.Place, hd record.Header, key, packed []byte) {
 	var buf [record.MaxHeader]byte
 	header := b.form.PutPacked(&buf, len(key), len(packed), hd.HasExpiry, hd.Expiry)
-	pos := b.cold.store().Append(header, key, packed)
+	q, s := b.cold.queue(), b.cold.store()
+	pos := s.Append(header, key, packed)
 	b.cold.uses[packed[0]]++ // (I16)
-	b.storedLocked(p, pos, hd, len(header)+len(key)+len(packed))
-}
-
-// storedLocked has slot and counts follow the record at the queue's tail to pos of the
-// cold ring, where it has n bytes.
-func (b *bucket) storedLocked(p index.Place, pos uint64, hd record.Header, n int) {
-	q := b.cold.queue()
-	delay.Point()
-	b.index.Store(p, index.WithPos(p.Slot, policy.Cold, pos))
-	q.Release(uint64(hd.Total()))
-	q.Count(-1, hd.Total(), hd.HasExpiry)
-	b.cold.store().Count(1, n, hd.HasExpiry)
-	b.noteExpiry(hd.Expiry)
-	b.appended += n
+	n := len(header) + len(key) + len(packed)
+	b.movedLocked(p, index.WithPos(p.Slot, policy.Cold, pos), q, s, hd, n)
 }
 
 // promoteColdLocked moves the record f of the cold part to main, as the write w has it.

@@ -279,19 +279,27 @@ func (b *bucket) promoteLocked(p index.Place, hd record.Header, w *policy.Work) 
 		b.dropTailLocked(policy.Small, hd)
 		return
 	}
-	pos := main.CopyFrom(small, small.Tail, n)
-	delay.Point()
-	slot := index.WithPos(index.WithoutFreq(p.Slot), policy.Main, pos)
+	slot := index.WithoutFreq(p.Slot)
 	if index.Freq(p.Slot) == 1 {
 		slot = index.WithTrial(slot)
 	}
+	pos := main.CopyFrom(small, small.Tail, n)
+	b.movedLocked(p, index.WithPos(slot, policy.Main, pos), small, main, hd, n)
+	b.promotions++
+}
+
+// movedLocked has index and counts follow a record from the tail of one ring to another, where
+// it was written with n bytes. Its slot, at p, becomes slot.
+func (b *bucket) movedLocked(
+	p index.Place, slot uint64, from, to *ring.Ring, hd record.Header, n int,
+) {
+	delay.Point()
 	b.index.Store(p, slot)
-	small.Release(uint64(n))
-	small.Count(-1, n, hd.HasExpiry)
-	main.Count(1, n, hd.HasExpiry)
+	from.Release(uint64(hd.Total()))
+	from.Count(-1, hd.Total(), hd.HasExpiry)
+	to.Count(1, n, hd.HasExpiry)
 	b.noteExpiry(hd.Expiry)
 	b.appended += n
-	b.promotions++
 }
 
 // mark is a place in a ring that was its head once. When the tail has passed it, it is known

@@ -24,7 +24,8 @@ var texts = sync.OnceValues(func() (map[string][]byte, error) {
 		return nil, err
 	}
 	all := map[string][]byte{".json": nil, ".html": nil}
-	for _, dir := range strings.Fields(string(dirs)) {
+	for dir := range strings.Lines(string(dirs)) {
+		dir = strings.TrimSpace(dir)
 		err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 			kind := filepath.Ext(path)
 			text, wanted := all[kind]
