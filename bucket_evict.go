@@ -23,7 +23,7 @@ type nextVictim struct {
 }
 
 // A Set evicts so many records of the mean size beyond what it needs itself, and so many
-// bytes at the least and at the most, when a ring has to become smaller. The learner makes that
+// bytes at least and at most, when a ring has to become smaller. The learner makes that
 // happen all the time: with more, it is the Sets at p99 that pay.
 const (
 	shrinkRecords = 4

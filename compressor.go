@@ -12,7 +12,7 @@ type Compressor interface {
 
 	// BuildDict returns a dictionary for values like samples, or nil if it needs none. It
 	// must not keep the samples, which are of one size class: up to 128 KB together. The cache
-	// keeps the dictionary, of 1 MB at the most, on the Go heap, and with Options.File in a
+	// keeps the dictionary, of 1 MB at most, on the Go heap, and with Options.File in a
 	// file beside it.
 	BuildDict(samples [][]byte) []byte
 

@@ -3,7 +3,7 @@
 // the garbage collector does not see them. It is meant for programs that hold so many
 // small entries that collections take long, and that must not outgrow their memory limit.
 //
-//	cache := ringcache.New(256 << 20) // bytes at the most, index included
+//	cache := ringcache.New(256 << 20) // at most 256 MB, index included
 //	defer cache.Close()
 //
 //	if err := cache.Set([]byte("planet"), []byte("Saturn")); err != nil {

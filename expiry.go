@@ -7,7 +7,7 @@ import (
 	"github.com/ringcache/ringcache/internal/clock"
 )
 
-// SetWithTTL is [Cache.Set] of an entry that is there for ttl at the most: from then on every
+// SetWithTTL is [Cache.Set] of an entry that is there for ttl at most: from then on every
 // call misses it. A ttl of 0 means that it never expires, whatever [Options].TTL says; with
 // one below 0 it has expired already, so an older value of k is removed and nothing is stored.
 //
@@ -106,7 +106,7 @@ func (c *Cache) rewrite(w *write) error {
 	return c.apply(w, "touch")
 }
 
-// TTL returns how long the entry of k still has to live at the most, and whether k is there:
+// TTL returns how long the entry of k still has to live at most, and whether k is there:
 // 0 and true for an entry that never expires, 0 and false on a miss. It does not count as a
 // lookup in [Stats] nor with the policy, does not allocate, and locks what Get locks.
 func (c *Cache) TTL(k []byte) (time.Duration, bool) {
@@ -119,7 +119,7 @@ func (c *Cache) TTL(k []byte) (time.Duration, bool) {
 }
 
 // GetWithTTL is [Cache.HasGet] and [Cache.TTL] in one lookup, of the same entry: the value of k,
-// appended to dst, how long it still has to live at the most, and whether k was there. The
+// appended to dst, how long it still has to live at most, and whether k was there. The
 // time is 0 for an entry that never expires, above 0 for one that does, and 0 on a miss. It
 // counts as one lookup, and allocates and locks what Get does.
 func (c *Cache) GetWithTTL(dst, k []byte) ([]byte, time.Duration, bool) {

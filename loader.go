@@ -34,7 +34,7 @@ type Loaded struct {
 	// those who wait for it copy it, each when it comes to it.
 	Value []byte
 
-	// TTL is how long the result stays in the cache at the most, as with
+	// TTL is how long the result stays in the cache at most, as with
 	// [Cache.SetWithTTL], but that 0 stands for [Options].TTL, and that [Options].TTLJitter
 	// may shorten it. Below 0, or below a tick of 100 ms, the result goes to those who wait
 	// for it, and is not stored.

@@ -32,7 +32,7 @@ const leastChunks = 4
 // for 64 KB or 256 records, or to make its index anew.
 //
 // The bound can be an eighth of the first one (128 MB if that was 1 GB or more), but
-// not below 32 MB, and 4 TB at the most; beyond, Resize returns [ErrInvalidOptions]
+// not below 32 MB, and 4 TB at most; beyond, Resize returns [ErrInvalidOptions]
 // and changes nothing. After Close it returns [ErrClosed]. The last of several calls
 // does the work, and the others return. A value above a sixteenth of the new bound
 // goes when it would be moved.

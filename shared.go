@@ -83,7 +83,7 @@ type shared struct {
 	buckets   int
 	posBits   uint
 	shift     uint8 // log2 of the chunk size
-	maxChunks int   // chunks that the rings of a bucket may hold together at the most (I3)
+	maxChunks int   // chunks that the rings of a bucket may hold together at most (I3)
 	clock.Clock
 	onEvict func(k, v []byte, reason Reason) // may be nil
 

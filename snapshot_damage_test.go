@@ -91,7 +91,7 @@ func judge(t *testing.T, b []byte, all map[string]kept, whole bool, what string)
 	return n
 }
 
-// Of every bit of a small snapshot, the flip is noticed, and costs a block at the most.
+// Of every bit of a small snapshot, the flip is noticed, and costs a block at most.
 func TestSnapshot_EveryBitFlipped(t *testing.T) {
 	b, all := smallSnapshot(t)
 	whole := len(all)

@@ -242,7 +242,7 @@ func TestSnapshot_NoLockIsHeldWhileItWrites(t *testing.T) {
 	require.Greater(t, progress, 100)
 }
 
-// walkInSteps goes over a cache, and returns how many bytes a step copies at the most, and
+// walkInSteps goes over a cache, and returns how many bytes a step copies at most, and
 // those of the keys that are left for later.
 func walkInSteps(t *testing.T, c *Cache) (most, keys int) {
 	t.Helper()

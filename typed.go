@@ -222,7 +222,7 @@ func (t *Typed[K, V]) Touch(key K, ttl time.Duration) bool {
 	return t.cache.Touch(t.keyBytes(room[:0], key), ttl)
 }
 
-// TTL is [Cache.TTL]: it returns how long the entry of key still has to live at the most,
+// TTL is [Cache.TTL]: it returns how long the entry of key still has to live at most,
 // and whether key is there.
 func (t *Typed[K, V]) TTL(key K) (time.Duration, bool) {
 	var room [keyRoom]byte

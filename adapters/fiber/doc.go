@@ -2,7 +2,7 @@
 // limiters, tokens) in a [ringcache.Cache]: in bounded memory off the Go heap, which several of
 // them can share. It is a Storage of fiber v3.
 //
-//	cache := ringcache.New(256 << 20) // bytes at the most, for all middlewares together
+//	cache := ringcache.New(256 << 20) // at most 256 MB, for all middlewares together
 //	app.Use(session.New(session.Config{
 //		Storage: ringfiber.New(cache, ringfiber.Options{Prefix: "session:"}),
 //	}))

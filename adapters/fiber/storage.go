@@ -112,7 +112,7 @@ func (s *Storage) GetWithContext(_ context.Context, key string) ([]byte, error) 
 	return s.Get(key)
 }
 
-// Set stores a copy of val under key, for exp at the most; 0 is for ever, whatever the cache's
+// Set stores a copy of val under key, for exp at most; 0 is for ever, whatever the cache's
 // TTL says. An entry expires on time or up to 100 ms early, never late, so one of less than
 // 100 ms has expired at once: an older value is removed, and nothing is stored. As fiber asks
 // for, an empty key or value is ignored, except for the empty body of a response.

@@ -14,7 +14,7 @@ import (
 )
 
 func Example() {
-	cache := ringcache.New(256 << 20) // bytes at the most
+	cache := ringcache.New(256 << 20) // at most 256 MB
 	defer cache.Close()
 	responses := ringhttpcache.New(cache, ringhttpcache.Options{Prefix: "http:"})
 	client := httpcache.NewTransport(responses).Client()

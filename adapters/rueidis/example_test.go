@@ -14,7 +14,7 @@ import (
 
 // It needs a server, so it is compiled and not run; redis_test.go runs such code.
 func ExampleNewStore() {
-	cache := ringcache.New(256 << 20) // bytes at the most, for all connections together
+	cache := ringcache.New(256 << 20) // at most 256 MB, for all connections together
 	client, err := rueidis.NewClient(rueidis.ClientOption{
 		InitAddress:     []string{"127.0.0.1:6379"},
 		NewCacheStoreFn: ringrueidis.NewStore(cache),

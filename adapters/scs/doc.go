@@ -1,7 +1,7 @@
 // Package ringscs keeps the sessions of [scs] in a [ringcache.Cache]: in bounded memory off the
 // Go heap, which other users can share. It is a store of scs v2 that can be iterated over.
 //
-//	cache := ringcache.New(256 << 20) // bytes at the most
+//	cache := ringcache.New(256 << 20) // at most 256 MB
 //	sessions := scs.New()
 //	sessions.Store = ringscs.New(cache, ringscs.Options{Prefix: "session:"})
 //

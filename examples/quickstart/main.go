@@ -10,7 +10,7 @@ import (
 )
 
 func main() {
-	cache := ringcache.New(64 << 20) // bytes of memory at the most
+	cache := ringcache.New(64 << 20) // at most 64 MB of memory
 	defer cache.Close()
 
 	_ = cache.SetWithTTL([]byte("greeting"), []byte("hello"), time.Minute)

@@ -22,7 +22,7 @@ const (
 	// Dicts is how many dictionaries there can be at a time, number 0 among them: none.
 	Dicts = 16
 
-	// MostPrefix is how many bytes a prefix has at the most.
+	// MostPrefix is how many bytes a prefix has at most.
 	MostPrefix = lengthAt + binary.MaxVarintLen64
 
 	checkAt  = 1

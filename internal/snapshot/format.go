@@ -34,7 +34,7 @@ const (
 	// Version is the version that is written. All from 1 on are read.
 	Version = 1
 
-	// MaxBlock is how long a block is at the most, unless it holds a single entry
+	// MaxBlock is how long a block is at most, unless it holds a single entry
 	// that is longer.
 	MaxBlock = 1 << 20
 

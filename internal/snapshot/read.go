@@ -27,7 +27,7 @@ type Contents struct {
 	ended   bool
 }
 
-// Scan goes from block to block of a snapshot that has size bytes at the most, and
+// Scan goes from block to block of a snapshot that has size bytes at most, and
 // returns what is there. It reads the headers of blocks and leaves the bodies. It
 // allocates in proportion to what it has found, whatever the bytes say.
 //
@@ -215,7 +215,7 @@ func (b *buffers) unpack(ref *Ref, body []byte) ([]byte, error) {
 	if ref.Size == ref.Length {
 		return body, nil
 	}
-	b.unpacked = resize(b.unpacked, ref.Size) // MaxBlock at the most
+	b.unpacked = resize(b.unpacked, ref.Size) // MaxBlock at most
 	if !unpack(b.unpacked, body) {
 		return nil, corrupt(ref.At, "block %d cannot be unpacked", ref.ID)
 	}

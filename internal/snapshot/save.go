@@ -77,7 +77,7 @@ type Worker struct {
 	lead   bool // runs in the caller's goroutine
 }
 
-// StepBytes is what a step copies at the most: entries of so many bytes, and what
+// StepBytes is what a step copies at most: entries of so many bytes, and what
 // stands before them.
 const StepBytes = 64 << 10
 

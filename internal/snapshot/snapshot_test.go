@@ -239,7 +239,7 @@ type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// Packed blocks have MaxBlock bytes at the most, and no more than 256 for each byte that is
+// Packed blocks have MaxBlock bytes at most, and no more than 256 for each byte that is
 // packed: more is not believed, nor allocated.
 func TestBlock_PackedClaimsTooMuch(t *testing.T) {
 	b := make([]byte, BlockHeaderSize+10)

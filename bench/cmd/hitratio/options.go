@@ -78,9 +78,9 @@ func parseOptions(args []string, stderr io.Writer) (*options, error) {
 	fs.IntVar(&r.budgetMB, "budget", int(hitratio.DefaultLimits.MinBudget>>20),
 		"`MB` of the smallest budget")
 	fs.IntVar(&r.requestsM, "max-requests", hitratio.DefaultLimits.MaxRequests/1e6,
-		"`millions` of requests in one replay at the most")
+		"`millions` of requests in one replay at most")
 	fs.IntVar(&r.maxValue, "max-value", hitratio.DefaultLimits.MaxValue,
-		"mean `bytes` of a drawn value at the most")
+		"mean `bytes` of a drawn value at most")
 	fs.IntVar(&o.workers, "p", runtime.GOMAXPROCS(0), "how many replays run at once")
 	fs.StringVar(&o.markdown, "o", "", "write the Markdown to this `file` instead of standard output")
 	fs.StringVar(&o.resume, "resume", "",

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// corpusBytes is how much text of a kind the tests read at the most.
+// corpusBytes is how much text of a kind the tests read at most.
 const corpusBytes = 4 << 20
 
 // texts are the files of a kind, such as ".json", of the Go tree and of the module cache,
