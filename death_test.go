@@ -261,14 +261,24 @@ func dieOnce(
 	out := new(lockedBuffer)
 	cmd.Stdout, cmd.Stderr = out, out
 	require.NoError(t, cmd.Start())
-	kill := time.AfterFunc(after, func() {
-		for !ready() {
-			time.Sleep(time.Millisecond)
+	ended, killer := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(killer) // ready is not called any more
+		for wait := after; ; wait = time.Millisecond {
+			select {
+			case <-ended:
+				return
+			case <-time.After(wait):
+			}
+			if ready() {
+				_ = cmd.Process.Kill()
+				return
+			}
 		}
-		_ = cmd.Process.Kill()
-	})
+	}()
 	err = cmd.Wait()
-	kill.Stop()
+	close(ended)
+	<-killer
 	status := cmd.ProcessState.Sys().(syscall.WaitStatus)
 	killed := status.Signaled() && status.Signal() == syscall.SIGKILL
 	require.True(t, killed || err == nil && closes, "child: %v\n%s", err, out)
