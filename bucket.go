@@ -53,9 +53,13 @@ type bucket struct {
 	entry     policy.Ring // the ring that it goes to, if anything is
 	reserved  reservation
 	next      nextVictim
-	hasTTL    bool  // there is a record with room for an expiry, dead or live
+	hasTTL    bool  // there is a live record with room for an expiry
+	number    int32 // of the bucket, the large ones last
+	sweeps    int32 // walks of DeleteExpired that are under way
 	watch     uint8 // counts up to the next look at marks
 	expirer   expirer
+	searched  uint64     // generations that were forgotten before the last whole walk
+	hand      walk       // where a namespace above its quota gives up entries next
 	evictions *[]evicted // what has left under the lock; nil without OnEvict
 
 	sought     [ringCount]atomic.Uint32 // ghosts of each ring that lookups have found
@@ -66,7 +70,7 @@ type bucket struct {
 	inflow arrival // records set that shared.arrivals does not know of yet
 	counters
 
-	_ [8]byte // to whole cache lines on 64-bit platforms: buckets lie side by side
+	_ [16]byte // to whole cache lines on 64-bit platforms: buckets lie side by side
 }
 
 // write is one change to one key on its way through the cache: a Set, on a condition or
@@ -128,13 +132,15 @@ type counters struct {
 	evictedCold, evictedBytes               uint64
 	expired, expiredBytes                   uint64
 	promotions, reinsertions, ghostHits     uint64
+	movedBytes                              uint64
 	collisions, corruptions, staleHits      atomic.Uint64
 	coldHits                                atomic.Uint64
 }
 
 // init makes a bucket ready for use.
-func (b *bucket) init(s *shared, stagger int, large bool) {
+func (b *bucket) init(s *shared, number, stagger int, large bool) {
 	b.shared = s
+	b.number = int32(number)
 	b.policy = policy.New(s.policy)
 	b.touches = s.policy != policy.FIFO
 	b.stagger = stagger
@@ -193,7 +199,8 @@ func (b *bucket) setLocked(w *write) error {
 		}
 	}
 	room := 0
-	if b.hint == hintFull && !w.same { // of what is written again OnEvict does not hear
+	// OnEvict does not hear of what is written again.
+	if b.hint == hintFull && !w.same && !b.hasForgotten() {
 		room = b.makeRoomEarlyLocked(w.n)
 	}
 	rec, slot, s, got := b.candidate(w.h)
@@ -219,36 +226,13 @@ func (b *bucket) setLocked(w *write) error {
 		b.killLocked(f.ring, f.pos, f.Header, w.h, w.why())
 		there, f.ghost, f.dead = false, true, true // the policy had dropped it
 	}
-	if there && f.ValueLen == len(w.v) && f.Takes(w.expiry) &&
-		(f.Kind == record.Negative) == w.negative {
-		b.overwriteLocked(&f, w)
+	if there && b.overwriteLocked(&f, w) {
 		faulted = false
 		return nil
 	}
 	err := b.insertLocked(&f, there, w, room)
 	faulted = false
 	return err
-}
-
-// overwritePlainLocked is overwriteLocked for the most common record, at the beginning of
-// rec, to which slot s leads: no expiry, old or new, and nobody to be told. It reports
-// whether it has written.
-func (b *bucket) overwritePlainLocked(rec []byte, s uint64, w *write) bool {
-	value, expiry, ok := valueIn(b.form, rec, w.k)
-	if !ok || len(value) != len(w.v) || expiry != 0 || w.expiry != 0 || b.shared.onEvict != nil {
-		return false
-	}
-	faulted := true
-	defer func() {
-		if faulted {
-			b.removeAtLocked(s, w.h)
-		}
-	}()
-	delay.Point()
-	copy(value, w.v)
-	faulted = false
-	b.ring(index.Ring(s)).Seal(index.Pos(s))
-	return true
 }
 
 // removeAtLocked removes the live record that slot s of hash h leads to, and the slot.
@@ -262,25 +246,6 @@ func (b *bucket) removeAtLocked(s, h uint64) {
 	}
 }
 
-// overwriteLocked writes the value over that of the record f.
-func (b *bucket) overwriteLocked(f *found, w *write) {
-	if b.shared.onEvict != nil {
-		b.keepEvictedLocked(f.ring, f.pos, f.Header, w.why())
-	}
-	if f.HasExpiry {
-		f.ring.SetExpiry(f.pos, f.Header, w.expiry) // sealed with the new value only
-		b.noteExpiry(w.expiry)
-	}
-	b.rewrites++
-	delay.Point()
-	if f.rec != nil {
-		copy(f.rec[f.Size+f.KeyLen:], w.v)
-	} else {
-		f.ring.Write(f.valuePos(), w.v)
-	}
-	f.ring.Seal(f.pos)
-}
-
 // insertLocked appends a record to a ring and enters it into the index: in the slot of the
 // one that it replaces, in that of its ghost, or in a new one. room is what
 // makeRoomEarlyLocked has returned, or 0.
@@ -289,8 +254,14 @@ func (b *bucket) insertLocked(f *found, replace bool, w *write, room int) error 
 		b.killLocked(f.ring, f.pos, f.Header, w.h, w.why())
 		f.dead = true
 	}
-	if b.hasTTL {
+	if b.hasTTL || b.hasForgotten() {
 		b.expireSomeLocked()
+	}
+	if !b.keepQuotaLocked(w) {
+		if f.dead {
+			b.index.Remove(f.Place)
+		}
+		return nil
 	}
 	to, limit := b.placeLocked(f, replace, w.n, room)
 	pos, err := b.appendLocked(to, limit, w)
@@ -329,6 +300,7 @@ func (b *bucket) appendLocked(to policy.Ring, limit int, w *write) (uint64, erro
 	}
 	pos := r.Append(header, w.k, w.v)
 	r.Count(1, w.n, w.expiry != 0)
+	b.countKeyLocked(w.k, 1, w.n)
 	b.noteExpiry(w.expiry)
 	if b.large {
 		b.shared.largeKeysOf(w.h).Add(1)
@@ -386,14 +358,15 @@ func (b *bucket) removeLocked(f *found, h uint64, why Reason) {
 }
 
 // killLocked sets the dead bit of a live record of hash h and takes it out of the counts.
-// Its bytes wait for the tail.
+// Its bytes wait for the tail, or for compaction.
 func (b *bucket) killLocked(r *ring.Ring, pos uint64, hd record.Header, h uint64, why Reason) {
 	if b.shared.onEvict != nil {
 		b.keepEvictedLocked(r, pos, hd, why)
 	}
 	r.Kill(pos)
-	if hd.HasExpiry {
-		r.DeadBytes += hd.Total()
+	r.DeadBytes += hd.Total()
+	if b.hint == hintFull && r.WorthCompacting() {
+		b.hint = hintUnknown // there are not only live records any more
 	}
 	b.uncountLocked(r, pos, hd, h)
 }
@@ -401,6 +374,9 @@ func (b *bucket) killLocked(r *ring.Ring, pos uint64, hd record.Header, h uint64
 // uncountLocked takes the live record of hash h at pos out of the counts.
 func (b *bucket) uncountLocked(r *ring.Ring, pos uint64, hd record.Header, h uint64) {
 	b.cold.count(r, pos, hd, -1)
+	if g, ok := b.generationAt(r, pos, hd); ok {
+		b.countInLocked(g, -1, -hd.Total())
+	}
 	b.uncountGoneLocked(r, hd, h)
 }
 
@@ -446,6 +422,14 @@ func (b *bucket) liveLocked() int {
 // liveBytesLocked returns the bytes of their records.
 func (b *bucket) liveBytesLocked() int {
 	return b.rings[policy.Small].EntryBytes + b.rings[policy.Main].EntryBytes + b.cold.bytes()
+}
+
+// deadBytesLocked returns the bytes of the dead records.
+func (b *bucket) deadBytesLocked() (n int) {
+	for in := range b.inUse() {
+		n += b.ring(in).DeadBytes
+	}
+	return n
 }
 
 // resetLocked drops all entries, of which nobody is to be told, and gives the memory back to

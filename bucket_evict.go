@@ -1,9 +1,6 @@
 package ringcache
 
 import (
-	"slices"
-
-	"github.com/ringcache/ringcache/internal/delay"
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
@@ -32,17 +29,20 @@ const (
 )
 
 // mayShrinkLocked reports whether a Set that has evicted so many bytes may evict more than
-// it needs itself. Until main is full all records are moved: none is dropped for want of
-// work.
+// it needs itself: not while there are dead bytes, which the next Sets find.
 func (b *bucket) mayShrinkLocked(bytes uint64, w *policy.Work) bool {
+	if _, worth := b.deadestLocked(); worth {
+		return false
+	}
 	step := min(max(shrinkRecords*b.mean, shrinkLeast), shrinkStep)
 	return bytes < uint64(step) && (w.Records > 0 || b.policy.Dropping())
 }
 
-// setWork returns the moves that the Set of a record of n bytes may make: of so
-// few bytes that sweep can keep up with the positions that they use (I5).
-func (b *bucket) setWork(n int) policy.Work {
-	w := policy.SetWork(n)
+// setWork returns the moves that the policy may make for the Set of a record of n bytes.
+func (b *bucket) setWork(n int) policy.Work { return b.boundWork(policy.SetWork(n)) }
+
+// boundWork cuts work so that sweep can keep up with the positions that it uses (I5).
+func (b *bucket) boundWork(w policy.Work) policy.Work {
 	w.Bytes = min(w.Bytes, 1<<min(b.shared.posBits-4, 30))
 	return w
 }
@@ -50,12 +50,19 @@ func (b *bucket) setWork(n int) policy.Work {
 // ownRoomLocked gives a ring room for a new record of n bytes, and returns how
 // many chunks it may hold.
 func (b *bucket) ownRoomLocked(to policy.Ring, n int, l limits) int {
-	if b.hasTTL {
-		b.compactLocked(to, n)
-		l = b.limitLocked()
-	}
 	r := &b.rings[to]
 	need := b.chunksFor(n)
+	has, over := max(l.of(to), need), b.isOverLocked(l)
+	if full := !r.Fits(n, has) || over; full || b.isNearlyFullLocked(l) {
+		if full {
+			b.searchLocked()
+		}
+		behind := b.compactLocked(to, n)
+		if more := b.chunksFor(int(r.Size)+n) - r.Held(); behind && b.isIdle(more) {
+			return r.Held() + max(more, 0) // the next Sets go on compacting
+		}
+		l = b.limitLocked()
+	}
 	limit := max(l.of(to), need)
 	if b.cold.on {
 		b.giveColdLocked(func() bool { return b.withinReachLocked(r) < need })
@@ -163,6 +170,10 @@ func (b *bucket) evictTailLocked(in policy.Ring, w *policy.Work) {
 	if b.shared.Expired(hd.Expiry) {
 		b.expireAtLocked(in, r.Tail, hd)
 		return // dead from now on
+	}
+	if b.isForgottenLocked(r, r.Tail, hd) {
+		b.forgetAtLocked(in, r.Tail, hd)
+		return // as well
 	}
 	needsNoSlot := b.policy.Kind == policy.FIFO && !r.WorthCompacting() && !b.cold.on
 	if needsNoSlot || in.IsCold() || hd.Total() > b.longest {
@@ -288,20 +299,6 @@ func (b *bucket) promoteLocked(p index.Place, hd record.Header, w *policy.Work) 
 	b.promotions++
 }
 
-// movedLocked has index and counts follow a record from the tail of one ring to another, where
-// it was written with n bytes. Its slot, at p, becomes slot.
-func (b *bucket) movedLocked(
-	p index.Place, slot uint64, from, to *ring.Ring, hd record.Header, n int,
-) {
-	delay.Point()
-	b.index.Store(p, slot)
-	from.Release(uint64(hd.Total()))
-	from.Count(-1, hd.Total(), hd.HasExpiry)
-	to.Count(1, n, hd.HasExpiry)
-	b.noteExpiry(hd.Expiry)
-	b.appended += n
-}
-
 // mark is a place in a ring that was its head once. When the tail has passed it, it is known
 // how long entries stay in the ring, for five words of a bucket and nothing of an entry.
 type mark struct {
@@ -336,47 +333,6 @@ func (b *bucket) watchMarksLocked() {
 		}
 		m.pos, m.at = r.Head()|markSet, now
 	}
-}
-
-// rotateLocked moves the record at the tail of a ring to its head.
-func (b *bucket) rotateLocked(in policy.Ring, p index.Place, hd record.Header) {
-	var short [256]byte
-	if hd.Total() <= len(short) {
-		b.rotateThroughLocked(short[:0], in, p, hd)
-		return
-	}
-	long := scratches.Get().(*scratch)
-	long.buf = b.rotateThroughLocked(long.buf[:0], in, p, hd)
-	long.release()
-}
-
-// rotateThroughLocked is rotateLocked by way of a buffer, which it returns: in a
-// full ring, tail and head lie in the same bytes.
-func (b *bucket) rotateThroughLocked(
-	buf []byte, in policy.Ring, p index.Place, hd record.Header,
-) []byte {
-	r := b.ring(in)
-	n := hd.Total()
-	buf, _ = r.Read(buf, r.Tail, n)
-	hash, held := b.largeHash(r, r.Tail, hd), r.Held()
-	b.cold.count(r, r.Tail, hd, -1)
-	r.Release(uint64(n))
-	if err := r.Extend(uint64(n), held); err != nil {
-		// The chunk that the tail left was not to be had again.
-		b.uncountGoneLocked(r, hd, hash)
-		b.countEvicted(in, hd)
-		if b.shared.onEvict != nil && hd.Kind != record.Negative {
-			b.keepEvictionLocked(slices.Clone(buf[hd.Size:]), hd, EvictCapacity)
-		}
-		return buf
-	}
-	pos := r.AppendRecord(buf)
-	b.cold.count(r, pos, hd, 1)
-	delay.Point()
-	b.index.Store(p, index.WithPos(p.Slot, in, pos))
-	b.noteExpiry(hd.Expiry)
-	b.appended += n
-	return buf
 }
 
 // prepareLocked prefetches what the bucket's next Set will touch: by then, some

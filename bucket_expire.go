@@ -8,12 +8,11 @@ import (
 	"github.com/ringcache/ringcache/internal/ring"
 )
 
-// How a bucket finds expired records, and gets their space back before it drops
-// what is live. Buckets without expiries do nothing here (bucket.hasTTL).
+// How a bucket finds expired records. Buckets without expiries do nothing here
+// (bucket.hasTTL).
 //
-// Each Set looks at a few records, from tails to heads, while any may be expired,
-// and marks these dead. A ring with many dead records is compacted: live ones move
-// from its tail to its head until a dead one comes.
+// Each Set looks at a few records, from tails to heads, while any may have expired,
+// and marks these dead: compaction finds their room (bucket_compact.go).
 //
 // With Options.StaleIfError, they are left until so long after their expiry, as a load
 // that fails may have a use for them (Cache.stale). But a tail that comes to an expired
@@ -30,6 +29,8 @@ type expirer struct {
 	later   uint32 // during one: the same for the records that it has passed
 	walking bool
 	walk    walk
+
+	forgotten uint64 // generations that had been forgotten when it began
 }
 
 // walk goes over the records that a bucket has when it begins. Ring by ring, as they move:
@@ -82,7 +83,10 @@ func (b *bucket) stepLocked(w *walk, n int, soonest *uint32) (dropped int, done 
 			return dropped, true
 		}
 		switch end := b.shared.KeptUntil(hd.Expiry); {
-		case hd.Dead || hd.Expiry == 0:
+		case hd.Dead:
+		case b.isForgottenLocked(b.ring(w.ring), pos, hd):
+			b.forgetAtLocked(w.ring, pos, hd)
+		case hd.Expiry == 0:
 		case now >= end:
 			b.expireAtLocked(w.ring, pos, hd)
 			dropped++
@@ -109,26 +113,26 @@ func (b *bucket) noteExpiry(expiry uint32) {
 	e.soonest, e.later = min(e.soonest, end), min(e.later, end)
 }
 
-// expireSomeLocked does a Set's share of the search for expired records.
+// expireSomeLocked does a Set's share of the search for records that have expired or belong
+// to a forgotten generation.
 func (b *bucket) expireSomeLocked() {
-	e, expiring, dead := &b.expirer, 0, 0
+	e, expiring, forgotten := &b.expirer, 0, b.hasForgotten()
 	for in := range b.inUse() {
-		r := b.ring(in)
-		expiring, dead = expiring+r.Expiring, dead+r.DeadBytes
+		expiring += b.ring(in).Expiring
 	}
-	if expiring == 0 {
-		b.hasTTL = dead > 0
-		e.walking = false
+	if expiring == 0 && !forgotten {
+		b.hasTTL, e.walking = false, false
 		return
 	}
 	if !e.walking {
-		if b.shared.Now() < e.soonest {
+		if !forgotten && b.shared.Now() < e.soonest {
 			return
 		}
 		e.walking, e.walk, e.later = true, b.walkLocked(), math.MaxUint32
+		e.forgotten = b.shared.generations.Buried()
 	}
 	if _, done := b.stepLocked(&e.walk, expireStep, &e.later); done {
-		e.walking, e.soonest = false, e.later
+		e.walking, e.soonest, b.searched = false, e.later, e.forgotten
 	}
 }
 
@@ -144,28 +148,17 @@ func (b *bucket) deleteStepLocked(s *sweep) (dropped int) {
 	if !s.begun {
 		e := &b.expirer
 		s.begun, s.walk = true, b.walkLocked()
+		b.sweeps++
 		s.done = !b.hasTTL || !e.walking && b.shared.Now() < e.soonest
 	}
 	if !s.done {
 		ignored := uint32(math.MaxUint32)
 		dropped, s.done = b.stepLocked(&s.walk, deleteStep, &ignored)
 	}
-	return dropped
-}
-
-// compactLocked gets dead records out of one ring when the other is about to
-// drop live ones for a record of n bytes.
-func (b *bucket) compactLocked(to policy.Ring, n int) {
-	other := 1 - to
-	r := &b.rings[other]
-	work := b.setWork(n)
-	for r.WorthCompacting() && !b.rings[to].Fits(n, b.limitLocked().of(to)) {
-		hd, ok := r.Header(r.Tail)
-		if !ok || !hd.Dead && (work.Records == 0 || work.Bytes < hd.Total()) {
-			return // it would be dropped
-		}
-		b.evictTailLocked(other, &work)
+	if s.done {
+		b.sweeps--
 	}
+	return dropped
 }
 
 // lookupLocked is findLocked for what is neither expired nor a negative entry.

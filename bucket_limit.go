@@ -16,9 +16,9 @@ type reservation struct {
 	chunks int
 }
 
-// limits are how many chunks each ring may hold, and the cold part. (Not an array: the
-// compiler keeps those out of registers.)
-type limits struct{ small, main, cold int }
+// limits are how many chunks each ring may hold, both together, and the cold part. (Not an array:
+// the compiler keeps those out of registers.)
+type limits struct{ small, main, both, cold int }
 
 // of returns the limit of one ring of the policy's.
 func (l limits) of(r policy.Ring) int {
@@ -105,8 +105,9 @@ func (b *bucket) hintLocked(to policy.Ring, n, limit int, chosen bool) {
 	r := &b.rings[to]
 	usual := b.policy.Dropping() && to == b.policy.Entry()
 	b.entry, b.hint = to, hintUnknown
+	_, worth := b.deadestLocked()
 	switch {
-	case b.large || b.hasTTL || b.wanted != 0 || r.Held() > limit:
+	case worth || b.large || b.hasTTL || b.wanted != 0 || r.Held() > limit:
 	case r.Left() >= n:
 		if usual || chosen {
 			b.hint = hintFits
@@ -163,10 +164,9 @@ func (b *bucket) divideLocked(total int) limits {
 		total = max(0, total-max(cold, b.cold.held()))
 	}
 	room := 1 + 2*b.mean>>b.shared.shift
-	small := b.policy.SmallLimit(total, b.rings[policy.Main].Held(), room)
-	// A record may have needed more of small than that.
-	main := max(0, total-max(small, b.rings[policy.Small].Held()))
-	return limits{small: small, main: main, cold: cold}
+	held := [ringCount]int{b.rings[policy.Small].Held(), b.rings[policy.Main].Held()}
+	small, main := b.policy.Limits(total, held[policy.Small], held[policy.Main], room)
+	return limits{small: small, main: main, both: total, cold: cold}
 }
 
 // chunksFor returns how many chunks n bytes take.
@@ -207,7 +207,13 @@ func (b *bucket) withinReachLocked(r *ring.Ring) int {
 
 // isOverLocked reports whether small and main hold more chunks than they may.
 func (b *bucket) isOverLocked(l limits) bool {
-	return b.rings[policy.Small].Held()+b.rings[policy.Main].Held() > l.small+l.main
+	return b.rings[policy.Small].Held()+b.rings[policy.Main].Held() > l.both
+}
+
+// isNearlyFullLocked reports whether small and main have less room than compaction keeps free.
+func (b *bucket) isNearlyFullLocked(l limits) bool {
+	size := b.rings[policy.Small].Size + b.rings[policy.Main].Size
+	return size+size/aheadShare > uint64(l.both)<<b.shared.shift
 }
 
 // shrinkMost bounds the bytes that a bucket gives up at once for a record of less.
@@ -292,9 +298,9 @@ const (
 )
 
 // dropStepLocked drops a step's records, or all if no bytes are left to drop in steps,
-// and reports whether none is left. A small bucket that tells nobody need not look.
+// and reports whether none is left. A small bucket that nobody hears of need not look.
 func (b *bucket) dropStepLocked(left *int) (done bool) {
-	if !b.large && b.shared.onEvict == nil {
+	if !b.large && b.shared.onEvict == nil && !b.shared.generations.InUse() {
 		return true
 	}
 	records, bytes := 0, 0

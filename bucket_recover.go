@@ -65,14 +65,12 @@ func (b *bucket) recoverRecordLocked(
 	in policy.Ring, pos uint64, hd record.Header, key []byte,
 ) []byte {
 	r := b.ring(in)
+	if hd.Dead {
+		r.DeadBytes += hd.Total()
+		return key
+	}
 	if hd.HasExpiry {
 		b.noteExpiry(math.MaxUint32) // there is one with room for an expiry
-	}
-	if hd.Dead {
-		if hd.HasExpiry {
-			r.DeadBytes += hd.Total()
-		}
-		return key
 	}
 	key, _ = r.Read(key, pos+uint64(hd.Size), hd.KeyLen)
 	h := b.shared.hash(key)
@@ -90,6 +88,7 @@ func (b *bucket) recoverRecordLocked(
 		b.killLocked(r, pos, hd, h, unsaid)
 	default:
 		b.enterLocked(in, pos, key, h)
+		b.shared.recoveredKey(key)
 	}
 	return key
 }

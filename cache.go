@@ -113,13 +113,13 @@ func newCache(g geometry) *Cache {
 		hugePages: g.hugePages,
 	}
 	for i := range g.buckets {
-		c.buckets[i].init(c.shared, i*g.chunkSize/g.buckets, false)
+		c.buckets[i].init(c.shared, i, i*g.chunkSize/g.buckets, false)
 		if g.compressor != nil {
 			c.buckets[i].addColdPart(i)
 		}
 	}
 	for i := range c.arena.buckets {
-		c.arena.buckets[i].init(c.shared, 0, true)
+		c.arena.buckets[i].init(c.shared, g.buckets+i, 0, true)
 	}
 	// The pool and the file do not lead back to the cache, nor does anything in them.
 	runtime.AddCleanup(c, func(p *chunk.Pool) { _ = p.Unmap() }, c.shared.pool)

@@ -154,6 +154,8 @@ func viewCalls() []call {
 			}
 		}},
 		{"Namespace.Invalidate", func(c *Cache, _, _ []byte) { _ = space(c).Invalidate() }},
+		{"Namespace.SetQuota", func(c *Cache, k, _ []byte) { _ = space(c).SetQuota(int64(len(k))) }},
+		{"Namespace.Drop", func(c *Cache, k, _ []byte) { _ = c.Namespace(string(k)).Drop() }},
 		{"Namespace.Stats", func(c *Cache, _, _ []byte) { space(c).Stats() }},
 		{"Namespace.AppendKey", func(c *Cache, k, _ []byte) { space(c).AppendKey(nil, k) }},
 		{"Namespace.CutKey", func(c *Cache, k, _ []byte) { space(c).CutKey(k) }},

@@ -1,20 +1,21 @@
 package ringcache
 
 import (
-	"crypto/rand"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
 
+	"github.com/ringcache/ringcache/internal/generation"
 	"github.com/ringcache/ringcache/internal/stripe"
 )
 
 // How a namespace forgets all its entries at once.
 //
-// Every key of a namespace begins with its generation, 64 random bits. Invalidate draws
-// another one: nobody can build the old keys any more, and their entries leave as others do.
+// Every key of a namespace begins with its generation, a word that cannot be guessed
+// (internal/generation). Invalidate draws another one: nobody can build the old keys any more, and
+// buckets find their entries as they find what has expired (bucket_namespace.go).
 //
 // The generation is an entry of the cache too, under a reserved key, so that it comes back
 // with a file or a snapshot. Three things make sure that an older one never does. Invalidate
@@ -25,7 +26,7 @@ import (
 // anew.
 
 const (
-	generationSize = 8
+	generationSize = generation.Size
 
 	// A namespace looks after its entry with every 1,024th Set that a stripe counts, and with
 	// about as many loads.
@@ -49,6 +50,8 @@ type Namespace struct {
 // space is what the Namespaces of one name share. It does not lead back to the cache.
 type space struct {
 	generation    atomic.Uint64
+	usage         atomic.Pointer[generation.Usage] // of that generation
+	dropped       bool                             // guarded by mu
 	counters      stripe.Counters
 	invalidations atomic.Uint64
 	mu            sync.Mutex           // of the entry, and of changes of the generation
@@ -73,6 +76,17 @@ type NamespaceStats struct {
 
 	// Invalidations counts calls of Invalidate.
 	Invalidations uint64
+
+	// Entries is the number of entries of the namespace that the cache holds, and Bytes that of
+	// their records: keys with their 8 bytes, values, and headers, as in [Stats].BytesSize. Each
+	// entry counts from the moment it is stored until it leaves, so those that have expired but
+	// have not been removed yet count too, and so do negative entries. What Invalidate has removed
+	// does not.
+	Entries uint64
+	Bytes   uint64
+
+	// Quota is the most that Bytes may be, as SetQuota said; 0 if there is no quota.
+	Quota uint64
 }
 
 // HitRatio is [Stats.HitRatio].
@@ -81,8 +95,8 @@ func (s NamespaceStats) HitRatio() float64 {
 }
 
 // Namespace returns the namespace of that name, which may be any bytes. All that it returns for
-// one name share entries and statistics. A name takes 8 KB of the Go heap for as long as the
-// cache lives.
+// one name share entries and statistics. A name takes 8 KB of the Go heap until
+// [Namespace.Drop].
 //
 // One entry of the cache tells which entries of a namespace are valid, so those come back with
 // a file ([Options].File) or a snapshot. If it is dropped, it is stored again after some Sets
@@ -103,12 +117,7 @@ func (c *Cache) Namespace(name string) *Namespace {
 		return &Namespace{c, s.(*space)}
 	}
 	n := &Namespace{c, &space{entry: append([]byte(reserved), name...)}}
-	g, ok := n.stored()
-	if !ok {
-		g = newGeneration()
-		_ = n.storeLocked(&w, g) // nobody else has n; and it is stored again
-	}
-	n.space.generation.Store(g)
+	n.beginLocked(&w)
 	c.spaces.byName.Store(name, n.space)
 	return n
 }
@@ -122,11 +131,40 @@ func (c *Cache) hasNamespaceOf(k []byte) bool {
 	return ok
 }
 
-// newGeneration returns one that no entry has: keys cannot be guessed.
-func newGeneration() uint64 {
-	var b [generationSize]byte
-	rand.Read(b[:]) // never fails
-	return binary.LittleEndian.Uint64(b[:])
+// beginLocked gives a new space the generation that lies in the cache, or a new one.
+func (n *Namespace) beginLocked(w *write) {
+	c, table := n.cache, n.cache.shared.generations
+	if g, ok := n.stored(); ok {
+		if u := table.Adopt(g, c.shared.buckets+largeBuckets); u != nil {
+			c.countNamespaces()
+			n.space.generation.Store(g)
+			n.space.usage.Store(u)
+			return
+		}
+	}
+	g, u := table.Make()
+	n.space.generation.Store(g)
+	n.space.usage.Store(u)
+	_ = n.storeLocked(w, g) // on an error it is stored again
+}
+
+// adoptNamespaces takes over the generations of the namespaces in a file.
+func (c *Cache) adoptNamespaces() {
+	r := &c.shared.recovered
+	for _, entry := range r.spaces {
+		n := &Namespace{c, &space{entry: []byte(entry)}}
+		if g, ok := n.stored(); ok {
+			c.shared.generations.Adopt(g, c.shared.buckets+largeBuckets)
+		}
+	}
+	r.spaces = nil
+	c.countNamespaces()
+}
+
+// countNamespaces counts the entries of generations that came with a file or a snapshot, and
+// drops those of forgotten ones.
+func (c *Cache) countNamespaces() {
+	c.shared.generations.Count(func() { c.inParallel(c.all(), (*bucket).countNamespaces) })
 }
 
 // stored returns the generation that lies in the cache. The policy sees that it is in use, but
@@ -159,6 +197,9 @@ func (n *Namespace) keep() {
 	var w write
 	defer n.cache.shared.notifyQuiet(&w)
 	defer s.mu.Unlock()
+	if s.dropped {
+		return
+	}
 	g := s.generation.Load()
 	if there, ok := n.stored(); !ok || there != g {
 		_ = n.storeLocked(&w, g)
@@ -168,21 +209,27 @@ func (n *Namespace) keep() {
 // Invalidate removes all entries of the namespace, in constant time: once it has returned,
 // no value that was set before is found again, not by another process on the same file
 // ([Options].File) either. A Set that runs meanwhile may be removed or not, and a load that
-// began before is not stored for those who call afterwards. What was removed takes memory, and
-// counts in [Cache.Len], until the policy drops it, as what nobody reads any more.
+// began before is not stored for those who call afterwards. The memory of the removed entries goes
+// to later Sets before any live entry has to leave; until then they count in [Cache.Len].
 //
 // It returns [ErrClosed] after Close: then what lies in a file is still valid. A snapshot that
 // was begun before brings back the entries of its time, if it is loaded after Invalidate by a
-// new cache. Invalidate locks one bucket.
+// new cache. Invalidate locks one bucket and allocates a few words.
 func (n *Namespace) Invalidate() error {
 	var w write
 	defer n.cache.shared.notifyQuiet(&w)
 	s := n.space
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	g := newGeneration()
+	if s.dropped {
+		return nil
+	}
+	table := n.cache.shared.generations
+	g, u := table.Make()
+	u.Quota.Store(s.usage.Load().Quota.Load())
 	err := n.storeLocked(&w, g) // an error means that there is none in the cache now
-	s.generation.Store(g)
+	s.usage.Store(u)
+	table.Forget(s.generation.Swap(g))
 	s.invalidations.Add(1)
 	if errors.Is(err, ErrClosed) {
 		return fmt.Errorf("ringcache: invalidate namespace: %w", ErrClosed)
@@ -190,14 +237,85 @@ func (n *Namespace) Invalidate() error {
 	return nil
 }
 
+// Drop invalidates the namespace and forgets its name, statistics and quota, and the memory
+// that they take: for namespaces that come and go, such as one for each tenant. The next call of
+// [Cache.Namespace] with the name makes a new namespace. A Namespace that was obtained
+// before Drop is empty from then on: its lookups miss, and its Sets return nil and
+// store nothing.
+//
+// It returns [ErrClosed] after Close, as Invalidate does. Drop locks one bucket.
+func (n *Namespace) Drop() error {
+	c, s := n.cache, n.space
+	var w write
+	defer c.shared.notifyQuiet(&w)
+	c.spaces.mu.Lock()
+	defer c.spaces.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.dropped {
+		return nil
+	}
+	w.k, w.h = s.entry, c.shared.hash(s.entry)
+	w.silent, w.quiet, w.del, w.reason = true, true, true, EvictDeleted
+	_, err := c.remove(&w, nil)
+	s.dropped = true
+	c.spaces.byName.Delete(string(s.entry[len(reserved):]))
+	none, u := c.shared.generations.Make()
+	c.shared.generations.Forget(none) // keys with it are not stored
+	s.usage.Store(u)
+	c.shared.generations.Forget(s.generation.Swap(none))
+	if err != nil {
+		return fmt.Errorf("ringcache: drop namespace: %w", err)
+	}
+	return nil
+}
+
+// SetQuota bounds the bytes that the namespace may hold, [NamespaceStats].Bytes, to maxBytes; 0
+// removes the bound. From fifteen sixteenths of it on, a Set in the namespace evicts others
+// of the namespace first, those that were not read before those that were; an entry that does
+// not fit within the quota even so is not stored, and its Set returns nil. Other namespaces
+// lose nothing. A namespace above a new quota gives up entries before SetQuota returns.
+//
+// The quota is shared by all Namespaces of the name, survives Invalidate, and is not kept in a
+// file: set it when the program starts. SetQuota returns [ErrInvalidOptions] if maxBytes is below
+// 0. It locks one bucket after another.
+func (n *Namespace) SetQuota(maxBytes int64) error {
+	if maxBytes < 0 {
+		return fmt.Errorf("ringcache: set quota: %d bytes, must be at least 0: %w",
+			maxBytes, ErrInvalidOptions)
+	}
+	s := n.space
+	s.mu.Lock()
+	u, g := s.usage.Load(), s.generation.Load()
+	u.Quota.Store(maxBytes)
+	s.mu.Unlock()
+	for gave := true; gave && u.Over(0); {
+		gave = false
+		n.cache.each(func(b *bucket) { gave = n.cache.giveOf(b, u, g) || gave })
+	}
+	return nil
+}
+
+// giveOf is a step of SetQuota.
+func (c *Cache) giveOf(b *bucket, u *generation.Usage, g uint64) bool {
+	var w write
+	defer c.shared.notify(&w)
+	b.lock()
+	defer b.unlockFor(&w)
+	return !b.closed && b.giveOfLocked(u, g, 0, stepBytes)
+}
+
 // Stats returns the counters of the namespace.
 func (n *Namespace) Stats() NamespaceStats {
 	s := n.space
 	hits, misses := s.counters.Sum()
 	sets, dels := s.counters.Writes()
+	u := s.usage.Load()
 	return NamespaceStats{
 		GetCalls: hits + misses, Misses: misses, SetCalls: sets, DelCalls: dels,
 		Invalidations: s.invalidations.Load(),
+		Entries:       uint64(max(u.Entries.Load(), 0)), Bytes: uint64(max(u.Bytes.Load(), 0)),
+		Quota: uint64(u.Quota.Load()),
 	}
 }
 

@@ -237,7 +237,6 @@ func TestNamespace_Allocs(t *testing.T) {
 		"TTL":          func() { n.TTL(k) },
 		"Del":          func() { n.Del(k) },
 		"GetAndDel":    func() { n.GetAndDel(buf, k) },
-		"Invalidate":   func() { _ = n.Invalidate() },
 		"keep":         func() { n.cache.Del(n.space.entry); n.keep() },
 		"AppendKey":    func() { n.CutKey(n.AppendKey(buf, k)) },
 		"Stats":        func() { n.Stats() },

@@ -16,6 +16,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache/internal/record"
 )
 
 // store is what a Cache and a Namespace have in common.
@@ -146,7 +148,11 @@ func TestNamespace_IsLikeACacheOfItsOwn(t *testing.T) {
 	own.UpdateStats(&s)
 	want := NamespaceStats{
 		GetCalls: s.GetCalls, Misses: s.Misses, SetCalls: s.SetCalls, DelCalls: s.DelCalls,
+		Entries: s.EntriesCount, Bytes: n.Stats().Bytes,
 	}
+	most := s.BytesSize + (generationSize+record.LongHeader-record.ShortHeader)*s.EntriesCount
+	require.GreaterOrEqual(t, want.Bytes, s.BytesSize+generationSize*s.EntriesCount)
+	require.LessOrEqual(t, want.Bytes, most, "a longer key may take a longer header")
 	require.Equal(t, want, n.Stats())
 	require.Equal(t, s.HitRatio(), n.Stats().HitRatio())
 	require.NotZero(t, s.HitRatio())
@@ -164,7 +170,8 @@ func TestNamespace_EqualNamesShareOne(t *testing.T) {
 	require.NotEqual(t, a.Stats(), b.Stats())
 	require.NoError(t, same.Invalidate())
 	require.False(t, a.Has(k))
-	require.Equal(t, NamespaceStats{GetCalls: 2, Misses: 1, SetCalls: 1, Invalidations: 1}, a.Stats())
+	want := NamespaceStats{GetCalls: 2, Misses: 1, SetCalls: 1, Invalidations: 1}
+	require.Equal(t, want, a.Stats())
 
 	var wg sync.WaitGroup
 	got := make([][]byte, 20)

@@ -159,6 +159,7 @@ func (c *Cache) recover() {
 	}
 	c.shared.pool.Adopt(held, free)
 	c.inParallel(all, (*bucket).recover)
+	c.adoptNamespaces()
 	if s := c.shared.compression; s != nil {
 		s.claim()
 		c.resumeShare()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ringcache/ringcache/internal/chunk"
 	"github.com/ringcache/ringcache/internal/clock"
+	"github.com/ringcache/ringcache/internal/generation"
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
@@ -87,6 +88,8 @@ type shared struct {
 	clock.Clock
 	onEvict func(k, v []byte, reason Reason) // may be nil
 
+	generations *generation.Table // of namespaces
+
 	noCold      coldPart     // of buckets that have none
 	compression *compression // nil without Options.Compressor
 
@@ -104,7 +107,12 @@ type shared struct {
 }
 
 // recovered counts what a cache has found in its file.
-type recovered struct{ entries, bytes, discarded atomic.Uint64 }
+type recovered struct {
+	entries, bytes, discarded atomic.Uint64
+
+	mu     sync.Mutex
+	spaces []string // keys of the entries of namespaces
+}
 
 // newShared returns what the buckets of a cache of that geometry share.
 func newShared(g geometry) *shared {
@@ -124,6 +132,8 @@ func newShared(g geometry) *shared {
 		maxChunks: int(1<<(g.posBits-2)/uint64(g.chunkSize)) - 1,
 		Clock:     clock.New(g.age, clock.Times{TTL: g.ttl, Jitter: g.jitter, Grace: g.stale}, g.now),
 		onEvict:   g.onEvict,
+
+		generations: generation.New(g.seed),
 	}
 	if s.file = g.file; s.file != nil {
 		s.form = record.Checked

@@ -1,6 +1,7 @@
 package ringcache
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -149,6 +150,9 @@ func (c *Cache) readFrom(r io.Reader) (int64, error) {
 		if err == nil {
 			err = t.restore(&ref, body)
 		}
+		if err != nil {
+			c.countNamespaces()
+		}
 		if err == io.EOF {
 			return s.Read, nil
 		}
@@ -217,6 +221,7 @@ func (c *Cache) restore(s *snapshot.Contents) error {
 	if c.shared.onEvict != nil {
 		workers = 1 // the caller's goroutine is the one that calls it
 	}
+	defer c.countNamespaces()
 	return s.Load(workers, c.longestBlock(), room, func() func(*snapshot.Ref, []byte) error {
 		return c.newBatch(&s.Header).restore
 	})
@@ -359,7 +364,8 @@ func (t *batch) parse(it item, body []byte) (freq int, ok bool) {
 		w.expiry = clock.Never
 	}
 	w.measure(t.c.shared.form)
-	return e.Freq, !t.c.shared.Expired(w.expiry) && !t.c.hasNamespaceOf(w.k)
+	_, forgotten := t.c.shared.usageOf(w.k)
+	return e.Freq, !forgotten && !t.c.shared.Expired(w.expiry) && !t.c.hasNamespaceOf(w.k)
 }
 
 // holdsLocked reports whether b has the key, be it a negative entry. Otherwise it does
@@ -473,6 +479,9 @@ func (t *batch) restoreLocked(b *bucket, rank, freq int) error {
 		b.index.Store(f.Place, slot)
 	} else if victim, forced := b.index.Insert(slot, index.Tag(w.h), b.windows()); forced {
 		b.loseLocked(victim)
+	}
+	if isReserved(w.k) && len(w.v) == generationSize {
+		t.c.shared.generations.Adopt(binary.LittleEndian.Uint64(w.v), t.c.shared.buckets+largeBuckets)
 	}
 	b.appended += w.n
 	b.sweepLocked()

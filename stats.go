@@ -110,6 +110,10 @@ type Stats struct {
 	Reinsertions uint64
 	GhostHits    uint64
 
+	// MovedBytes counts the bytes of records that were copied from the tail of a ring to the
+	// head of one: by promotions, reinsertions and compaction. What Sets write comes on top.
+	MovedBytes uint64
+
 	// LoadedEntries counts entries that snapshots have brought. DiscardedBlocks counts
 	// blocks that LoadFromFileOrNew had to leave out, as they were damaged or missing.
 	LoadedEntries   uint64
@@ -149,6 +153,10 @@ type Stats struct {
 	// It is at most MaxBytesSize, except while Resize makes the cache smaller. Memory that is
 	// free for reuse, after Reset for example, is not in it.
 	ReservedBytes uint64
+
+	// DeadBytes is the bytes of records that were replaced, deleted or invalidated, or have
+	// expired, whose memory is not free for others yet. They are in ReservedBytes.
+	DeadBytes uint64
 
 	// IndexBytes is the part of ReservedBytes that indexes hold.
 	IndexBytes uint64
@@ -249,6 +257,8 @@ func (b *bucket) updateStats(s *Stats) {
 	s.Promotions += b.promotions
 	s.Reinsertions += b.reinsertions
 	s.GhostHits += b.ghostHits
+	s.MovedBytes += b.movedBytes
+	s.DeadBytes += uint64(b.deadBytesLocked())
 	s.EvictedBytes += b.evictedBytes
 	s.ExpiredEntries += b.expired
 	s.ExpiredBytes += b.expiredBytes

@@ -68,7 +68,7 @@ func (b *bucket) validateLocked(large map[int]int) error {
 		if err != nil {
 			return fmt.Errorf("ring %d: %w", i, err)
 		}
-		if r.Expiring+r.DeadBytes > 0 && !b.hasTTL {
+		if r.Expiring > 0 && !b.hasTTL {
 			return fmt.Errorf("I11: ring %d has records that can expire, unknown to the bucket", i)
 		}
 	}
@@ -174,7 +174,7 @@ func validateRing(r *ring.Ring, fn func(pos uint64, h record.Header) error) erro
 		}
 		if !h.Dead {
 			has.Count(1, h.Total(), h.HasExpiry)
-		} else if h.HasExpiry {
+		} else {
 			has.DeadBytes += h.Total()
 		}
 		if err := fn(pos, h); err != nil {

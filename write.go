@@ -24,6 +24,10 @@ var (
 	// errResized tells a Set that the cache was made smaller, and its record goes elsewhere.
 	errResized = errors.New("cache was resized")
 
+	// errForgotten tells that the key is of a namespace that was invalidated or dropped: the
+	// write is as good as done.
+	errForgotten = errors.New("namespace was invalidated")
+
 	// errCold tells a call that needs the value which is there that it is in the cold part: it
 	// is looked up there, or moved to main, without a lock, and the call tried again.
 	errCold = errors.New("value is in the cold part")
@@ -72,6 +76,8 @@ func (c *Cache) store(w *write, verb string) error {
 		switch err {
 		case nil, errUnmet:
 			return err
+		case errForgotten:
+			return nil
 		case errResized:
 			continue
 		case errCold:
@@ -139,6 +145,9 @@ func (c *Cache) beginLocked(b *bucket, w *write) error {
 	}
 	if b.closed {
 		return ErrClosed
+	}
+	if _, forgotten := b.shared.usageOf(w.k); forgotten && !w.del {
+		return errForgotten
 	}
 	if w.cond != always && !c.meetsLocked(b, w) {
 		if w.packed {

@@ -166,9 +166,9 @@ func (b *engineBucket) report(size int) {
 
 // limits returns how many chunks each ring may hold now.
 func (b *engineBucket) limits() (limit [2]int) {
-	limit[policy.Small] = b.policy.SmallLimit(b.chunks, b.rings[policy.Main].held(),
-		1+2*b.mean/b.engine.chunk)
-	limit[policy.Main] = max(0, b.chunks-max(limit[policy.Small], b.rings[policy.Small].held()))
+	small, main := b.rings[policy.Small].held(), b.rings[policy.Main].held()
+	limit[policy.Small], limit[policy.Main] =
+		b.policy.Limits(b.chunks, small, main, 1+2*b.mean/b.engine.chunk)
 	return limit
 }
 

@@ -56,7 +56,7 @@ func (r Ring) IsCold() bool { return r >= Queue }
 const MaxFreq = 3
 
 // Work bounds what the moves of one Set may cost. When it is spent, records
-// are dropped whatever their frequency.
+// are dropped whatever their frequency, unless main has never been filled.
 type Work struct {
 	Records int
 	Bytes   int
@@ -70,6 +70,16 @@ func SetWork(n int) Work { return Work{Records: 64, Bytes: max(64<<10, 16*n)} }
 // was enough.
 func (w *Work) Spend(n int) bool {
 	if w.Records <= 0 || w.Bytes < n {
+		return false
+	}
+	w.Records--
+	w.Bytes -= n
+	return true
+}
+
+// Begin is Spend that allows a record of any length as long as some work is left.
+func (w *Work) Begin(n int) bool {
+	if w.Records <= 0 || w.Bytes <= 0 {
 		return false
 	}
 	w.Records--
@@ -183,20 +193,20 @@ func (s *State) trusts() bool {
 	return s.doubted%ghostProbe == 0
 }
 
-// SmallLimit returns how many of limit units of memory small may hold beside
-// main units of main. Once main has been full, what it leaves is small's, but for
-// room to grow into, of a few records: it may have been given more memory, or
-// small's share may have become smaller, and nothing should lie idle until there
-// is enough to promote.
-func (s *State) SmallLimit(limit, main, room int) int {
+// Limits returns how many of total units of memory small and main may hold, when they hold
+// hasSmall and hasMain. Small has the share that was learned, and main the rest. Once main has
+// been full, each may also hold what the other does not: no record is dropped while memory is
+// idle. A main that has something to promote may then hold room units more, the size of a few
+// records, which a small above its share gives up afterwards.
+func (s *State) Limits(total, hasSmall, hasMain, room int) (small, main int) {
 	if s.Kind == FIFO {
-		return 0
+		return 0, max(0, total-hasSmall)
 	}
-	share := max(1, int(float64(s.lessons.Small*float64(limit))+0.5))
-	if s.full {
-		return max(share, limit-main-room)
+	share := max(1, int(float64(s.lessons.Small*float64(total))+0.5))
+	if !s.full {
+		return share, max(0, total-max(share, hasSmall))
 	}
-	return share
+	return max(share, total-hasMain), max(0, total-max(share, hasSmall-room))
 }
 
 // Admit returns the ring that a new record goes to. ghost tells that its hash
@@ -237,12 +247,17 @@ func (s *State) Full() bool { return s.full }
 // SmallTail returns what becomes of the record of n bytes at the tail of
 // small, with the given frequency.
 func (s *State) SmallTail(freq, n int, w *Work) Verdict {
+	if !s.full { // there is room in main: none is dropped, whatever it takes
+		w.Spend(n)
+		s.idle = 0
+		return Promote
+	}
 	enough := freq >= s.reads(n)
 	if enough && freq == 1 && s.lessons.Twice {
 		s.passed++
 		enough = s.passed%readProbe == 0
 	}
-	if (enough || !s.full || s.idle >= ageing) && w.Spend(n) {
+	if (enough || s.idle >= ageing) && w.Spend(n) {
 		s.idle = 0
 		return Promote
 	}

@@ -130,20 +130,32 @@ func TestWork_Bounds(t *testing.T) {
 	}
 }
 
-func TestState_SmallLimit(t *testing.T) {
-	for limit, want := range map[int]int{0: 1, 1: 1, 10: 1, 14: 1, 15: 2, 31: 3, 100: 10} {
+func TestState_Limits(t *testing.T) {
+	for total, want := range map[int]int{0: 1, 1: 1, 10: 1, 14: 1, 15: 2, 31: 3, 100: 10} {
 		s := New(S3FIFO)
-		assert.Equal(t, want, s.SmallLimit(limit, 0, 1), "of %d", limit)
+		small, main := s.Limits(total, 0, 0, 1)
+		assert.Equal(t, want, small, "of %d", total)
+		assert.Equal(t, max(0, total-want), main, "of %d", total)
 		s = New(FIFO)
-		assert.Zero(t, s.SmallLimit(limit, 0, 1), "of %d with FIFO", limit)
+		small, main = s.Limits(total, 0, 0, 1)
+		assert.Zero(t, small, "of %d with FIFO", total)
+		assert.Equal(t, total, main, "of %d with FIFO", total)
 	}
 }
 
-// What main leaves goes to small, but for room to grow into.
-func TestState_SmallTakesWhatIsLeft(t *testing.T) {
+// Each ring may hold what the other does not, and main a little more to grow into.
+func TestState_NoMemoryIsIdle(t *testing.T) {
 	s := New(S3FIFO)
 	s.full = true
-	for main, want := range map[int]int{100: 10, 90: 10, 85: 10, 50: 45, 0: 95} {
-		assert.Equal(t, want, s.SmallLimit(100, main, 5), "of 100 beside %d of main", main)
+	for _, c := range []struct{ hasSmall, hasMain, small, main int }{
+		{10, 90, 10, 90},
+		{0, 100, 10, 90}, // small has its share
+		{10, 50, 50, 90}, // 40 are idle
+		{50, 50, 50, 55}, // main may grow by 5
+		{100, 0, 100, 5},
+		{12, 88, 12, 90}, // but not beyond small's share
+	} {
+		small, main := s.Limits(100, c.hasSmall, c.hasMain, 5)
+		assert.Equal(t, []int{c.small, c.main}, []int{small, main}, "%+v", c)
 	}
 }

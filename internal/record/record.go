@@ -184,6 +184,36 @@ func putLong(buf *[MaxHeader]byte, kind byte, klen, vlen int) {
 	binary.LittleEndian.PutUint32(buf[3:], uint32(vlen))
 }
 
+// MinDead returns the bytes of the shortest dead record.
+func (f Form) MinDead() int { return ShortHeader + int(f) }
+
+// PutDead encodes the header of a dead record of n bytes, which are MinDead or more, into buf
+// and returns its part of buf. Nothing is said of the bytes behind it.
+func (f Form) PutDead(buf *[MaxHeader]byte, n int) []byte {
+	b := buf[:f.MinDead()]
+	if vlen := n - len(b); vlen <= maxShortValue {
+		f.Put(buf, 0, vlen, 0)
+	} else {
+		b = buf[:LongHeader+int(f)]
+		putLong(buf, kindLong, 0, n-len(b))
+	}
+	Kill(b)
+	return b
+}
+
+// PutValueLen changes the value's length in a header h that is at b, from which on the whole
+// header lies, to one that takes the same form.
+func (h Header) PutValueLen(b []byte, vlen int) {
+	switch {
+	case b[0]&longBit == 0:
+		binary.LittleEndian.PutUint16(b[1:], uint16(vlen))
+	case b[0]&expiryBit != 0:
+		binary.LittleEndian.PutUint16(b[1:], uint16(vlen|h.KeyLen>>5<<15))
+	default:
+		binary.LittleEndian.PutUint32(b[3:], uint32(vlen))
+	}
+}
+
 // Kill sets the dead bit of the record that begins at b.
 func Kill(b []byte) { b[0] |= deadBit }
 

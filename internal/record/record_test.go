@@ -81,3 +81,46 @@ func TestPutNegative_IsParsed(t *testing.T) {
 func TestHeader_IsSmall(t *testing.T) {
 	require.Equal(t, 3*unsafe.Sizeof(0)+8, unsafe.Sizeof(Header{}))
 }
+
+// The header of a dead record of any length says that length, and no more than it takes.
+func TestPutDead_EveryLength(t *testing.T) {
+	for _, form := range []Form{Plain, Checked} {
+		lengths := []int{70_000, 1 << 20}
+		for n := form.MinDead(); n < 300; n++ {
+			lengths = append(lengths, n, n+maxShortValue-250)
+		}
+		for n := maxShortValue - 10; n < maxShortValue+30; n++ {
+			lengths = append(lengths, n)
+		}
+		for _, n := range lengths {
+			var buf [MaxHeader]byte
+			b := form.PutDead(&buf, n)
+			h, ok := form.Parse(b)
+			require.True(t, ok, "%d bytes", n)
+			require.True(t, h.Dead)
+			require.Equal(t, n, h.Total())
+			require.LessOrEqual(t, h.Size, n)
+		}
+	}
+}
+
+// Another length of the value changes nothing else of a header.
+func TestPutValueLen_LeavesTheRest(t *testing.T) {
+	for _, klen := range []int{0, 1, 31, 32, 63, 64, 1000} {
+		for _, expiry := range []uint32{0, 7} {
+			for _, lens := range [][2]int{{0, 1}, {32_000, 5}, {100, 32_767}, {70_000, 1 << 20}} {
+				var buf [MaxHeader]byte
+				b := Plain.Put(&buf, klen, lens[0], expiry)
+				want, _ := Plain.Parse(b)
+				if Plain.HeaderSize(klen, lens[1], expiry != 0) != want.Size {
+					continue
+				}
+				want.PutValueLen(b, lens[1])
+				want.ValueLen = lens[1]
+				got, ok := Plain.Parse(b)
+				require.True(t, ok)
+				require.Equal(t, want, got)
+			}
+		}
+	}
+}

@@ -22,9 +22,7 @@ func (r *Ring) Release(n uint64) {
 
 // ReleaseDead releases the dead record at the tail.
 func (r *Ring) ReleaseDead(h record.Header) {
-	if h.HasExpiry {
-		r.DeadBytes -= h.Total()
-	}
+	r.DeadBytes -= h.Total()
 	r.Release(uint64(h.Total()))
 }
 
@@ -79,9 +77,12 @@ func (r *Ring) SetExpiry(pos uint64, h record.Header, expiry uint32) {
 	r.Write(pos+uint64(h.ExpiryAt()), b[:])
 }
 
-// WorthCompacting reports whether so much of the ring is dead records that had room
-// for an expiry that it is worth moving the others.
+// compactShare: a ring is worth compacting if 1/compactShare of its bytes are dead. To get at
+// a byte, at most compactShare-1 others are moved on average.
+const compactShare = 16
+
+// WorthCompacting reports whether so many bytes of the ring are dead that it is worth moving
+// the live records.
 func (r *Ring) WorthCompacting() bool {
-	const share = 8
-	return r.DeadBytes > 0 && uint64(r.DeadBytes)*share >= r.Size
+	return r.DeadBytes > 0 && uint64(r.DeadBytes)*compactShare >= r.Size
 }

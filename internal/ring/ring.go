@@ -61,7 +61,7 @@ type Counts struct {
 	Entries    int // records that are not dead
 	EntryBytes int
 	Expiring   int // of those, the ones with room for an expiry
-	DeadBytes  int // of dead records with room for an expiry
+	DeadBytes  int // of the records that are dead
 }
 
 // Init gives an empty ring its pool, the logarithm of its chunk size, and the
@@ -100,14 +100,9 @@ func (r *Ring) Chunks() (all []chunk.Ref) {
 	return all
 }
 
-// Room returns how many bytes may be live at once when the ring may hold limit
-// chunks.
-func (r *Ring) Room(limit int) uint64 {
-	if r.borrowed || limit < r.Held() {
-		limit = r.Held()
-	}
-	return uint64(limit) << r.shift
-}
+// Room returns how many bytes the ring has room for, dead ones among them, when it may hold
+// limit chunks.
+func (r *Ring) Room(limit int) uint64 { return uint64(max(limit, r.Held())) << r.shift }
 
 // Fits reports whether a ring of limit chunks has room for n more bytes.
 func (r *Ring) Fits(n, limit int) bool { return r.Size+uint64(n) <= r.Room(limit) }
@@ -143,6 +138,11 @@ func (r *Ring) Run(pos uint64) []byte {
 // Extend makes the n bytes after the head writable, where Size+n <= Room(limit). On
 // an error nothing is lost, and chunks that were taken serve the next record.
 func (r *Ring) Extend(n uint64, limit int) error {
+	if r.borrowed && r.Size+n > r.Room(0) {
+		if err := r.separate(); err != nil {
+			return err
+		}
+	}
 	need := int32(((r.Tail&(1<<r.shift-1))+r.Size+n-1)>>r.shift) + 1
 	for r.mapped < need {
 		if int(r.mapped) == r.table.Len() {
@@ -162,6 +162,25 @@ func (r *Ring) Extend(n uint64, limit int) error {
 		}
 		r.mapped++
 	}
+	return nil
+}
+
+// separate gives the head a chunk of its own in place of the one that it borrows. A ring that
+// may hold more chunks than when it borrowed would otherwise count as full (I1).
+func (r *Ring) separate() error {
+	c, err := r.pool.Chunk()
+	if err != nil {
+		return err
+	}
+	last := r.Tail&^(1<<r.shift-1) + uint64(r.mapped-1)<<r.shift
+	at := r.entry(last)
+	if head := r.Tail + r.Size; head > last { // else nothing is in the slot yet
+		n := uint32(head - last)
+		copy(c.Bytes(0, n), at.Bytes(0, n))
+	}
+	*at = c
+	r.borrowed = false
+	r.ledger.Hold(c, r.slotOf(last)) // after the bytes: until then it is the tail's (I15)
 	return nil
 }
 

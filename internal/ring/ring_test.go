@@ -83,6 +83,7 @@ func (q *queue) release() {
 	q.ring.Count(-1, h.Total(), false)
 	if q.rnd.IntN(2) == 0 {
 		q.ring.Kill(q.ring.Tail)
+		q.ring.DeadBytes += h.Total()
 		q.ring.ReleaseDead(h)
 	} else {
 		q.ring.Release(uint64(h.Total()))

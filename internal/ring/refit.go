@@ -1,0 +1,42 @@
+package ring
+
+import "github.com/ringcache/ringcache/internal/record"
+
+// How a record gets a value of another length where it lies: the bytes that it does not need
+// any more become a dead record of their own, and those that it needs are taken from dead records
+// behind it.
+
+// RoomAt returns the bytes that the live record at pos, with header h, can have for one of
+// n bytes with a header of the same form: its own, and those of as many dead records behind it
+// as it takes. What is left over is enough for a dead record, or 0.
+func (r *Ring) RoomAt(pos uint64, h record.Header, n int) (room int, ok bool) {
+	if len(r.Run(pos)) < h.Size {
+		return 0, false // the length could not be changed in one step
+	}
+	for room = h.Total(); room != n && room < n+r.form.MinDead(); {
+		next := pos + uint64(room)
+		if next&r.Mask == r.Head() {
+			return 0, false
+		}
+		d, ok := r.Header(next)
+		if !ok || !d.Dead {
+			return 0, false
+		}
+		room += d.Total()
+	}
+	return room, true
+}
+
+// Refit makes the value of the live record at pos, with header h, one of vlen bytes, which the
+// caller is going to write. room is what RoomAt has returned. It does not move the borders of
+// the ring, and at each step all bytes are part of a record (I14).
+func (r *Ring) Refit(pos uint64, h record.Header, vlen, room int) {
+	n := h.Size + h.KeyLen + vlen
+	if left := room - n; left > 0 {
+		var buf [record.MaxHeader]byte
+		r.Write(pos+uint64(n), r.form.PutDead(&buf, left))
+	}
+	h.PutValueLen(r.Run(pos), vlen)
+	r.EntryBytes += n - h.Total()
+	r.DeadBytes -= n - h.Total()
+}

@@ -1,0 +1,241 @@
+package ringcache
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// What the entries of a namespace hold, and how much they may.
+
+func idKey(i int) []byte { return binary.LittleEndian.AppendUint32([]byte("key "), uint32(i)) }
+
+// fill sets n keys in a namespace.
+func fill(t testing.TB, n *Namespace, keys, size int) {
+	t.Helper()
+	for i := range keys {
+		require.NoError(t, n.Set(idKey(i), make([]byte, size)))
+	}
+}
+
+// countFound returns how many of the keys are there.
+func countFound(n *Namespace, keys int) (found int) {
+	for i := range keys {
+		if n.Has(idKey(i)) {
+			found++
+		}
+	}
+	return found
+}
+
+// requireUsage compares the counts of namespaces with the entries that there are.
+func requireUsage(t testing.TB, c *Cache, spaces ...*Namespace) {
+	t.Helper()
+	for _, n := range spaces {
+		entries, size := 0, 0
+		for k, v := range n.All() {
+			entries++
+			size += c.shared.form.HeaderSize(len(k)+generationSize, len(v), false) +
+				generationSize + len(k) + len(v)
+		}
+		s := n.Stats()
+		assert.EqualValues(t, entries, s.Entries)
+		assert.EqualValues(t, size, s.Bytes)
+	}
+	require.False(t, t.Failed())
+}
+
+// The entries of an invalidated namespace go before those of any other one.
+func TestNamespace_InvalidatedGoesFirst(t *testing.T) {
+	for _, policy := range []Policy{PolicyS3FIFO, PolicyFIFO} {
+		g := tiny(4, 1024, 128)
+		g.policy = policy
+		c := mustCache(t, g)
+		a, b := c.Namespace("a"), c.Namespace("b")
+		const size = 100
+		keys := g.maxBytes * 32 / 100 / (size + 20)
+		fill(t, a, keys, size)
+		fill(t, b, keys, size)
+		for range 10 {
+			require.NoError(t, a.Invalidate())
+			require.Zero(t, a.Stats().Entries)
+			fill(t, a, keys, size)
+		}
+		require.Equal(t, keys, countFound(a, keys))
+		require.Equal(t, keys, countFound(b, keys))
+		require.Zero(t, c.Stats().EvictedEntries)
+		requireUsage(t, c, a, b)
+	}
+}
+
+// Counts are exact whatever is done, by many at once, and when the cache is full.
+func TestNamespace_CountsAreExact(t *testing.T) {
+	c := mustCache(t, tiny(16, 1024, 32))
+	spaces := []*Namespace{c.Namespace("a"), c.Namespace("b"), c.Namespace("c")}
+	var wg sync.WaitGroup
+	for i := range 4 {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			rnd := newRand(uint64(i))
+			for range 20_000 {
+				n, k := spaces[rnd.IntN(len(spaces))], idKey(rnd.IntN(3000))
+				switch rnd.IntN(8) {
+				case 0:
+					n.Del(k)
+				case 1:
+					_ = c.Append(n.AppendKey(nil, k), []byte("more"))
+				case 2:
+					if rnd.IntN(500) == 0 {
+						_ = n.Invalidate()
+					}
+				case 3: // large
+					_ = n.Set(k, make([]byte, rnd.IntN(5000)))
+				default:
+					_ = n.Set(k, make([]byte, rnd.IntN(300)))
+				}
+			}
+		}()
+	}
+	wg.Wait()
+	require.NotZero(t, c.Stats().EvictedEntries)
+	requireUsage(t, c, spaces...)
+	c.Reset()
+	requireUsage(t, c, spaces...)
+}
+
+// A file and a snapshot bring the counts back, and what was invalidated is dropped.
+func TestNamespace_CountsComeBack(t *testing.T) {
+	if !offHeap {
+		t.Skip("no ring files in this build")
+	}
+	path := filepath.Join(t.TempDir(), "cache")
+	g := tiny(4, 1024, 128)
+	c := mustOpen(t, g, path)
+	a, b := c.Namespace("a"), c.Namespace("b")
+	fill(t, a, 300, 50)
+	fill(t, b, 200, 60)
+	require.NoError(t, a.Invalidate())
+	fill(t, a, 100, 40)
+	abandon(c)
+
+	c = mustOpen(t, g, path)
+	require.Equal(t, 302, c.Len(), "entries, and those of the two namespaces themselves")
+	a, b = c.Namespace("a"), c.Namespace("b")
+	require.EqualValues(t, 100, a.Stats().Entries)
+	require.EqualValues(t, 200, b.Stats().Entries)
+	requireUsage(t, c, a, b)
+
+	var snapshot bytes.Buffer
+	_, err := c.WriteTo(&snapshot)
+	require.NoError(t, err)
+	require.NoError(t, c.Close())
+	other := mustCache(t, roomy(0))
+	_, err = other.ReadFrom(&snapshot)
+	require.NoError(t, err)
+	a, b = other.Namespace("a"), other.Namespace("b")
+	require.EqualValues(t, 100, a.Stats().Entries)
+	requireUsage(t, other, a, b)
+	require.NoError(t, a.Invalidate()) // of a generation that another cache has made
+	require.Zero(t, countFound(a, 100))
+	fill(t, b, 300, 60)
+	requireUsage(t, other, a, b)
+}
+
+// A namespace above its quota gives up its own entries, those first that nobody has read.
+func TestNamespace_QuotaIsKept(t *testing.T) {
+	g := tiny(16, 1024, 64)
+	c := mustCache(t, g)
+	bounded, other := c.Namespace("bounded"), c.Namespace("other")
+	const size, keys = 80, 3000
+	fill(t, other, keys, size)
+	quota := int64(g.maxBytes / 5)
+	require.NoError(t, bounded.SetQuota(quota))
+	hot := 200
+	for i := range 20_000 {
+		k := idKey(i)
+		require.NoError(t, bounded.Set(k, make([]byte, size)))
+		require.LessOrEqual(t, int64(bounded.Stats().Bytes), quota)
+		for j := range 2 {
+			if h := idKey((2*i + j) % hot); !bounded.Has(h) {
+				require.NoError(t, bounded.Set(h, make([]byte, size)))
+			}
+		}
+	}
+	require.Equal(t, keys, countFound(other, keys))
+	require.Greater(t, countFound(bounded, hot), hot*9/10, "what is read stays")
+	require.Greater(t, int64(bounded.Stats().Bytes), quota*8/10, "the quota is used")
+	requireUsage(t, c, bounded, other)
+	require.EqualValues(t, quota, bounded.Stats().Quota)
+
+	require.NoError(t, bounded.SetQuota(quota/4))
+	require.LessOrEqual(t, int64(bounded.Stats().Bytes), quota/4)
+	require.NoError(t, bounded.Invalidate())
+	require.EqualValues(t, quota/4, bounded.Stats().Quota, "it survives Invalidate")
+	fill(t, bounded, keys, size)
+	require.LessOrEqual(t, int64(bounded.Stats().Bytes), quota/4)
+	for i := range keys { // values that grow in their place
+		_ = c.Append(bounded.AppendKey(nil, idKey(i)), make([]byte, 50))
+		require.LessOrEqual(t, int64(bounded.Stats().Bytes), quota/4)
+	}
+	require.NoError(t, bounded.SetQuota(0))
+	fill(t, bounded, keys, size)
+	require.Greater(t, int64(bounded.Stats().Bytes), quota)
+	require.ErrorIs(t, bounded.SetQuota(-1), ErrInvalidOptions)
+	requireUsage(t, c, bounded, other)
+}
+
+// A dropped namespace takes no memory, and those who still have it harm nobody.
+func TestNamespace_Drop(t *testing.T) {
+	c := mustCache(t, roomy(0))
+	old := c.Namespace("n")
+	require.NoError(t, old.SetQuota(1<<20))
+	fill(t, old, 100, 50)
+	require.NoError(t, old.Drop())
+	require.NoError(t, old.Drop(), "again")
+	fill(t, old, 10, 50)
+	require.Zero(t, countFound(old, 100))
+	require.Zero(t, old.Stats().Entries)
+	require.NoError(t, old.Invalidate())
+	require.False(t, c.Has(old.space.entry), "it has come back")
+
+	again := c.Namespace("n")
+	require.Zero(t, countFound(again, 100))
+	require.Zero(t, again.Stats().Quota)
+	fill(t, again, 20, 50)
+	require.Zero(t, countFound(old, 20))
+	require.Equal(t, 20, countFound(again, 20))
+	requireUsage(t, c, again)
+
+	for i := range 1000 {
+		n := c.Namespace(fmt.Sprint("tenant ", i))
+		fill(t, n, 3, 50)
+		require.NoError(t, n.Drop())
+	}
+	names := 0
+	c.spaces.byName.Range(func(any, any) bool { names++; return true })
+	require.Equal(t, 1, names)
+	require.NoError(t, c.Close())
+	require.ErrorIs(t, again.Drop(), ErrClosed)
+}
+
+// Of what was invalidated, OnEvict hears that it was deleted.
+func TestNamespace_OnEvictHearsOfInvalidated(t *testing.T) {
+	reasons := map[Reason]int{}
+	g := tiny(1, 1024, 64)
+	g.onEvict = func(_, _ []byte, reason Reason) { reasons[reason]++ }
+	c := mustCache(t, g)
+	n := c.Namespace("n")
+	fill(t, n, 50, 50)
+	require.NoError(t, n.Invalidate())
+	for i := range 500 {
+		require.NoError(t, c.Set(idKey(i), make([]byte, 50)))
+	}
+	require.Equal(t, 50, reasons[EvictDeleted])
+}
