@@ -403,11 +403,3 @@ func (c *Cache) each(fn func(b *bucket)) {
 		fn(c.nth(i))
 	}
 }
-
-// nth returns a bucket by number: the small ones come first.
-func (c *Cache) nth(i int) *bucket {
-	if i < c.shared.buckets {
-		return &c.buckets[i]
-	}
-	return &c.arena.buckets[i-c.shared.buckets]
-}
