@@ -65,12 +65,12 @@ func writeRounds(t *testing.T, c *Cache, rounds, keys, least, most int) float64 
 
 // A working set that fits into what there is stays, whatever is dead beside it.
 func TestTmpfs_SmallerThanTheBound(t *testing.T) {
-	for _, tt := range []struct{ disk, maxMB, rounds int }{
-		{64, 1 << 10, 8}, {64, 64, 8}, {120, 200, 16},
+	for _, tt := range []struct{ disk, maxMB, keys int }{
+		{64, 1 << 10, 20_000}, {64, 64, 20_000}, {120, 200, 60_000},
 	} {
 		t.Run(fmt.Sprintf("%d of %d MB", tt.disk, tt.maxMB), func(t *testing.T) {
 			c := mustOpenSmall(t, tt.maxMB<<20, mountTmpfs(t, tt.disk))
-			found := writeRounds(t, c, tt.rounds, 20_000, 500, 1500)
+			found := writeRounds(t, c, 8, tt.keys, 500, 1500)
 			require.Greater(t, found, 0.98)
 			require.Zero(t, c.Stats().RefusedNoMemory)
 			require.NoError(t, c.validate())

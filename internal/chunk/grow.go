@@ -93,10 +93,9 @@ func (p *Pool) growLocked(
 ) (*area, error) {
 	used := int(p.used.Load())
 	if s.refused != nil && s.waited < used/retryShare<<min(s.fails-1, retryTwice) {
-		s.waited += p.chunkSize
 		return nil, s.refused
 	}
-	least := min(leastArea, most/growShare)
+	usual, least := most, min(leastArea, most/growShare)
 	if s.refused != nil {
 		least = max(least, used/growShare)
 		most = min(most, max(int(p.most.Load())-used, p.chunkSize))
@@ -105,7 +104,7 @@ func (p *Pool) growLocked(
 	first := p.wholeChunks(max(min(s.next, most), least))
 	for n := first; ; n = max(p.wholeChunks(n/2), least) {
 		var a *area
-		err := p.probeLocked(n, n < first || s.refused != nil)
+		err := p.probeLocked(n, n < usual)
 		if err == nil {
 			a, err = get(n)
 		}
@@ -124,9 +123,9 @@ func (p *Pool) growLocked(
 }
 
 // probeLocked returns an error if the system has no addresses for n bytes and what is to
-// be left to others. It is asked where some were refused: before, there is enough.
-func (p *Pool) probeLocked(n int, refused bool) error {
-	if !refused || p.mem.Headroom == 0 {
+// be left to others. Only areas that are small, as larger ones were refused, must leave it.
+func (p *Pool) probeLocked(n int, small bool) error {
+	if !small || p.mem.Headroom == 0 {
 		return nil
 	}
 	m, err := p.mem.Map(n + p.mem.Headroom)

@@ -26,6 +26,7 @@ func (p *Pool) Pages(n int) ([]Ref, error) {
 		r, err := p.pageLocked()
 		if err != nil {
 			p.putPagesLocked(pages)
+			p.forPages.waited += n * p.pageSize
 			if p.mem.Rings == nil {
 				p.limitLocked() // else rings may be had all the same
 			}

@@ -134,6 +134,7 @@ func (p *Pool) Chunk() (Ref, error) {
 	defer p.mu.Unlock()
 	r, err := p.chunkLocked()
 	if err != nil {
+		p.forRings.waited += p.chunkSize
 		p.limitLocked()
 		return r, err
 	}
