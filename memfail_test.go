@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -206,6 +207,30 @@ func TestMemory_RefusedToBucketsThatComeLate(t *testing.T) {
 	require.Greater(t, late, 1000)
 	require.LessOrEqual(t, most, 2*held/len(c.buckets)+2*g.chunkSize, "what idle buckets keep")
 	require.Zero(t, c.Stats().RefusedNoMemory)
+	require.NoError(t, c.validate())
+}
+
+// With Options.File, pages of indexes are not the file's: where the system refuses them, a
+// bucket without one gets one of another's.
+func TestMemory_RefusedToIndexesOfAFile(t *testing.T) {
+	if !offHeap {
+		t.Skip("this build has no Options.File")
+	}
+	var m quotaMemory
+	m.allowed.Store(1 << 20)
+	g := defaultGeometry(64 << 20)
+	g.mem = m.memory()
+	c := mustOpen(t, g, filepath.Join(t.TempDir(), "cache"))
+	defer closeCache(t, c)
+	for id := range uint32(800_000) {
+		k := trafficKey(nil, id)
+		if id > 600_000 || c.shared.hash(k)&c.mask < 100 {
+			require.NoError(t, c.Set(k, make([]byte, 10)))
+			require.True(t, c.Has(k))
+		}
+	}
+	require.Equal(t, uint64(64<<20), c.Stats().EffectiveMaxBytes, "the file is refused nothing")
+	require.LessOrEqual(t, c.Stats().IndexBytes, uint64(1<<20))
 	require.NoError(t, c.validate())
 }
 
