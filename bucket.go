@@ -163,6 +163,17 @@ func (b *bucket) lock() {
 	delay.Point()
 }
 
+// tryLock is lock that reports false if somebody has the bucket. Only so may the lock of
+// another bucket be held.
+func (b *bucket) tryLock() bool {
+	if !b.mu.TryLock() {
+		return false
+	}
+	b.seq.Store(b.seq.Load() + 1)
+	b.seq.Load()
+	return true
+}
+
 // unlock gives back what lock took.
 func (b *bucket) unlock() {
 	delay.Point()
@@ -195,7 +206,7 @@ func (b *bucket) ring(in policy.Ring) *ring.Ring {
 func (b *bucket) setLocked(w *write) error {
 	if b.index.Empty() {
 		if err := b.startIndexLocked(); err != nil {
-			return b.failLocked(w, err)
+			return err
 		}
 	}
 	room := 0
@@ -269,7 +280,7 @@ func (b *bucket) insertLocked(f *found, replace bool, w *write, room int) error 
 		if f.dead {
 			b.index.Remove(f.Place)
 		}
-		return b.failLocked(w, err)
+		return err
 	}
 	delay.Point()
 	if b.cold.on && !replace && !f.dead {

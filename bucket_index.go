@@ -149,6 +149,13 @@ func (b *bucket) shrinkIndexLocked() {
 	}
 }
 
+// halveIndexLocked gives half of the index's pages back.
+func (b *bucket) halveIndexLocked() {
+	pages := b.index.TakenPages()
+	n := (len(pages) + 1) / 2
+	b.rebuildIndexLocked(pages[:n], pages[n:])
+}
+
 // rebuildIndexLocked enters what is live into an index of other pages, and gives
 // the rest back. Pages of the index may be among them.
 func (b *bucket) rebuildIndexLocked(pages, rest []chunk.Ref) {

@@ -269,11 +269,17 @@ func (b *bucket) isShort(n int) bool {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	return b.lackLocked(n) > 0
+}
+
+// lackLocked returns how many chunks a bucket lacks for a record of n bytes, whatever it
+// evicts.
+func (b *bucket) lackLocked(n int) int {
 	need := b.chunksFor(n)
-	if b.index.Pages() == 0 {
+	if b.index.Empty() && b.shared.file == nil { // else its pages are no chunks
 		need++
 	}
-	return b.chunksLocked()+max(spare, 0)>>s.shift < need
+	return need - b.chunksLocked() - max(b.shared.pool.Spare(), 0)>>b.shared.shift
 }
 
 // demand returns the bytes of new chunks and pages that a large bucket takes at

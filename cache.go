@@ -149,9 +149,10 @@ func (c *Cache) all() (all []*bucket) {
 // finds v unless later Sets, of this or other keys, have pushed it out.
 //
 // A key may have up to 65,535 bytes, a value up to a sixteenth of the cache's bound, and 4 GB;
-// beyond that Set returns [ErrTooLarge]. It returns [ErrNoMemory] if the operating system refuses
-// memory, and [ErrClosed] after Close. Whatever the error, an older value of k is gone and no
-// other entry is harmed, so callers that can do without the entry may ignore it.
+// beyond that Set returns [ErrTooLarge]. After Close it returns [ErrClosed]. Where the operating
+// system refuses memory, entries are dropped within what the cache has; only where that is
+// nothing, or less than twice the entry, Set returns [ErrNoMemory]. Whatever the error, an older
+// value of k is gone, so callers that can do without the entry may ignore it.
 //
 // Set does not allocate on the Go heap, but for a few bytes when a bucket's tables grow. It
 // locks one of 512 buckets.
@@ -402,12 +403,4 @@ func (c *Cache) each(fn func(b *bucket)) {
 	for i := range c.shared.buckets + largeBuckets {
 		fn(c.nth(i))
 	}
-}
-
-// nth returns a bucket by number: the small ones come first.
-func (c *Cache) nth(i int) *bucket {
-	if i < c.shared.buckets {
-		return &c.buckets[i]
-	}
-	return &c.arena.buckets[i-c.shared.buckets]
 }

@@ -24,9 +24,10 @@ func osMemory() chunk.Memory {
 		Map: func(n int) ([]byte, error) {
 			return unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 		},
-		Unmap:   unix.Munmap,
-		Discard: discardBytes,
-		Granule: unix.Getpagesize(),
+		Unmap:    unix.Munmap,
+		Discard:  discardBytes,
+		Granule:  unix.Getpagesize(),
+		Headroom: headroom,
 	}
 	if runtime.GOOS == "linux" {
 		m.Large = wantLarge
@@ -36,6 +37,10 @@ func osMemory() chunk.Memory {
 	}
 	return m
 }
+
+// headroom is what the Go heap grows by: 64 MB, or 4 MB where addresses
+// have 32 bits.
+const headroom = 4 << 20 << (^uint(0) >> 63 * 4)
 
 // What Linux calls MADV_FREE and so on, the same on all its architectures.
 const (

@@ -95,6 +95,10 @@
 // space goes back when the Cache is collected. A Cache that is dropped without Close
 // gives back both then.
 //
+// Where the operating system refuses memory, or the file system of [Options].File is full,
+// the cache works as one of the size that it got ([Stats].EffectiveMaxBytes), and asks for
+// more now and then.
+//
 // The Go runtime does not know this memory: GOMEMLIMIT and GOGC do not count it, a
 // container's limit does. Set GOMEMLIMIT to what the process may have, less MaxBytes.
 // On Linux, memory that entries have filled comes to lie on large pages ([HugePages]).

@@ -24,11 +24,13 @@ var (
 	// Invalidate, and by what saves or reads a snapshot.
 	ErrClosed = errors.New("cache is closed")
 
-	// ErrNoMemory is returned when the operating system refuses memory, or the disk of
-	// [Options].File is full, by NewWithOptions, Set, SetWithTTL, SetIfAbsent, SetIfChanged,
-	// CompareAndSwap, Update, Append and SetBatch, and by those of a Typed view or a Namespace.
-	// Nothing is stored, an older value of the key is removed, other entries stay, and a later
-	// Set tries again.
+	// ErrNoMemory is returned when the operating system gives no memory at all, or less than
+	// twice the size of a large entry, by Set, SetWithTTL, SetIfAbsent, SetIfChanged,
+	// CompareAndSwap, Update, Append and SetBatch, and by those of a Typed view or a Namespace;
+	// by NewWithOptions, if [Options].File cannot be made as the disk is full. Nothing is
+	// stored, an older value of the key is removed, and a later Set tries again. Where only a
+	// part of the memory is refused, the cache works as a smaller one, without an error: see
+	// [Stats].EffectiveMaxBytes.
 	ErrNoMemory = errors.New("no memory from the operating system")
 
 	// ErrTTLTooShort is returned by SetWithTTL, also of a Typed view or a Namespace, for a

@@ -1,6 +1,8 @@
 package ringcache
 
 import (
+	"cmp"
+	"fmt"
 	"sync"
 )
 
@@ -51,10 +53,18 @@ func (c *Cache) largeBucket(h uint64) *bucket {
 	return &c.arena.buckets[h>>bucketBits&(largeBuckets-1)]
 }
 
+// nth returns a bucket by number: the small ones come first.
+func (c *Cache) nth(i int) *bucket {
+	if i < c.shared.buckets {
+		return &c.buckets[i]
+	}
+	return &c.arena.buckets[i-c.shared.buckets]
+}
+
 // isLarge reports whether a record of n bytes goes to the large buckets. The border does
 // not follow the small buckets' quota: records that made it fall would keep it low.
 func (c *Cache) isLarge(n int) bool {
-	full := c.shared.bound() >> c.bits
+	full := int(c.shared.full.Load())
 	return n > full/sparseShare && (n > full/largeShare || c.shared.arrivals.sparse.Load())
 }
 
@@ -87,8 +97,11 @@ func (c *Cache) setLarge(b *bucket, w *write) error {
 	lb.lock()
 	defer lb.unlockFor(w)
 	if err := lb.setLocked(w); err != nil {
-		return err
+		if err = c.insistLocked(lb, w, err, func() error { return lb.setLocked(w) }); err != nil {
+			return err
+		}
 	}
+	c.shared.pool.Stored(w.n)
 	lb.learnLocked()
 	return nil
 }
@@ -140,10 +153,15 @@ func (c *Cache) drain(lb *bucket, n, keep int, w *write) {
 
 // settle notes what a large bucket holds, and divides the rest.
 func (c *Cache) settle(lb *bucket) {
-	s, a := c.shared, &c.arena
 	lb.mu.Lock()
 	held := lb.heldLocked()
 	lb.mu.Unlock()
+	c.note(lb, held)
+}
+
+// note is settle of a large bucket that holds so many bytes.
+func (c *Cache) note(lb *bucket, held int) {
+	s, a := c.shared, &c.arena
 	sum := 0
 	for i := range a.buckets {
 		if &a.buckets[i] == lb {
@@ -172,4 +190,125 @@ func (c *Cache) report(news arrival, w *write) {
 	a.hand = (a.hand + 1) % s.buckets
 	lb := &a.buckets[a.hand%largeBuckets]
 	c.drain(lb, news.bytes+s.pool.ChunkSize(), lb.quota(), w)
+}
+
+// What follows is how a cache goes on that the system refuses memory. The pool's bound then
+// is what there is, and buckets evict within what they hold. One that holds too little for a
+// record takes from others, whose locks it must not wait for, as it keeps its own.
+
+const (
+	// insistTries is how often a write is tried again: others may be faster to take what
+	// was freed for it.
+	insistTries = 8
+
+	// levelTries is how many buckets are asked for a chunk that one is to have.
+	levelTries = 16
+)
+
+// exceedsMemory returns an error if a record of n bytes would take more than half of the
+// memory that the system gives. To try would only drop all others.
+func (c *Cache) exceedsMemory(n int) error {
+	s := c.shared
+	if !s.pool.Limited() || n <= s.inForce()/2 {
+		return nil
+	}
+	if s.pool.Stored(n); n <= s.inForce()/2 { // it may have asked the system again
+		return nil
+	}
+	return fmt.Errorf("record of %d bytes, memory for %d in all: %w",
+		n, s.inForce(), cmp.Or(s.pool.Refusal(), ErrNoMemory))
+}
+
+// insistLocked tries a write to bucket b again, by calling store, that failed for want of
+// memory with err. It has others give up as much as b lacks.
+func (c *Cache) insistLocked(b *bucket, w *write, err error, store func() error) error {
+	for range insistTries {
+		if c.exceedsMemory(w.n) != nil {
+			break
+		}
+		if b.index.Empty() && c.shared.file != nil {
+			c.takePageLocked(w)
+		}
+		if lack := b.lackLocked(w.n); lack > 0 {
+			c.takeLocked(b, max(c.shared.pool.Spare(), 0)+lack<<c.shared.shift, w)
+		}
+		if again := store(); again == nil {
+			return nil
+		}
+	}
+	return b.failLocked(w, err)
+}
+
+// takeLocked has other buckets give up chunks until the pool has so many bytes to spare for
+// bucket b: first what they hold above their quota, then all but a chunk, then all.
+func (c *Cache) takeLocked(b *bucket, bytes int, w *write) {
+	s := c.shared
+	for _, keep := range []func(*bucket) int{
+		(*bucket).quota,
+		func(*bucket) int { return s.pool.ChunkSize() },
+		func(*bucket) int { return 0 },
+	} {
+		for range s.buckets + largeBuckets {
+			if s.pool.Spare() >= bytes {
+				return
+			}
+			c.takeFromNextLocked(b, bytes, keep, w)
+		}
+	}
+}
+
+// takeFromNextLocked has the bucket whose turn it is give up chunks of what it holds above
+// keep, until the pool has so many bytes to spare. One that somebody has locked is left alone.
+func (c *Cache) takeFromNextLocked(b *bucket, bytes int, keep func(*bucket) int, w *write) {
+	s, a := c.shared, &c.arena
+	n := s.buckets + largeBuckets
+	other := c.nth(int(s.hand.Add(1)) % n)
+	if other.large && !b.large { // who writes to a large bucket has the arena's lock
+		if !a.mu.TryLock() {
+			return
+		}
+		defer a.mu.Unlock()
+	}
+	if other == b || !other.tryLock() {
+		return
+	}
+	defer other.unlockFor(w)
+	other.giveLocked(bytes-s.pool.Spare(), keep(other))
+	if other.large {
+		c.note(other, other.heldLocked())
+	}
+}
+
+// takePageLocked has a bucket give up a page of its index for that of another.
+func (c *Cache) takePageLocked(w *write) {
+	for i := range c.shared.buckets {
+		if b := &c.buckets[i]; b.tryLock() {
+			had := b.index.Pages()
+			if had > 1 {
+				b.halveIndexLocked()
+			}
+			b.unlockFor(w)
+			if had > 1 {
+				return
+			}
+		}
+	}
+}
+
+// levelLocked is called for a bucket that has taken in a chunk, and does something only
+// where the system refuses memory: the pool may ask for more, and a bucket below its quota
+// gets a chunk of one above, which may have no Sets that would make it give one up.
+func (c *Cache) levelLocked(b *bucket, w *write) {
+	s := c.shared
+	if !s.pool.Limited() {
+		return
+	}
+	s.pool.Stored(b.inflow.bytes)
+	size := s.pool.ChunkSize()
+	for range levelTries {
+		if s.pool.Spare() >= size || b.heldLocked()+size > b.quota() {
+			return
+		}
+		c.takeFromNextLocked(b, size, (*bucket).quota, w)
+	}
 }

@@ -1,15 +1,17 @@
 package ringcache
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache/internal/chunk"
@@ -38,7 +40,7 @@ func (m *meter) memory() chunk.Memory {
 }
 
 func TestMemory_RefusedFromTheStart(t *testing.T) {
-	var m meter
+	var m quotaMemory
 	g := tiny(2, 256, 64)
 	g.mem = m.memory()
 	c := mustCache(t, g)
@@ -54,7 +56,7 @@ func TestMemory_RefusedFromTheStart(t *testing.T) {
 		}
 	}
 	c.Reset()
-	m.allowed.Store(1)
+	m.allowed.Store(int64(4 * g.maxBytes))
 	runShort(t, c, g)
 }
 
@@ -71,94 +73,277 @@ func runShort(t *testing.T, c *Cache, g geometry) {
 	require.NoError(t, r.finish(), "once memory is there again")
 }
 
-// The second map is refused in the middle of a filling cache: whatever is
-// stored stays, and nothing is read of what was refused.
+// quotaMemory is memory of which the system gives so many bytes in all.
+type quotaMemory struct {
+	allowed atomic.Int64
+	given   atomic.Int64
+	asked   atomic.Int64 // calls
+}
+
+func (m *quotaMemory) memory() chunk.Memory {
+	mem := osMemory()
+	mem.Map = func(n int) ([]byte, error) {
+		m.asked.Add(1)
+		if m.given.Load()+int64(n) > m.allowed.Load() {
+			return nil, errRefused
+		}
+		m.given.Add(int64(n))
+		return osMemory().Map(n)
+	}
+	mem.Headroom = 0
+	return mem
+}
+
+// A cache that is refused memory goes on as one of the size that it got: no Set is refused,
+// what is stored is found as long as it fits, and nothing is read that was not set. When
+// there is memory again it grows to its bound.
 func TestMemory_RefusedWhileFilling(t *testing.T) {
-	var m meter
-	m.allowed.Store(1)
-	g := defaultGeometry(160 << 20) // maps of 64 MB
+	const got = 50 << 20
+	var m quotaMemory
+	m.allowed.Store(got)
+	g := defaultGeometry(160 << 20)
 	g.seed = testSeed
 	g.mem = m.memory()
 	c := mustCache(t, g)
-	refused := fillUntilRefused(t, c, g)
-	overwriteRefused(t, c, 3000)
-	m.allowed.Store(100)
-	for _, id := range refused[:100] {
-		s := stamp{id: id, version: 2, size: 4000}
-		if err := c.Set(trafficKey(nil, id), s.value(nil)); err != nil {
-			require.NoError(t, err, "once memory is there again")
-		}
-		if got, ok := c.HasGet(nil, trafficKey(nil, id)); !ok || !s.wrote(got) {
-			require.Fail(t, "set once memory was there again", "key %d: found %v", id, ok)
-		}
+	fillLimited(t, c, got)
+	asked := m.asked.Load()
+	for id := range uint32(2 * got / 5000) { // of another length
+		s := stamp{id: id, version: 2, size: 5000}
+		require.NoError(t, c.Set(trafficKey(nil, id), s.value(nil)))
+		v, ok := c.HasGet(nil, trafficKey(nil, id))
+		require.True(t, ok && s.wrote(v), "key %d", id)
 	}
+	require.Less(t, m.asked.Load()-asked, int64(20), "the system is asked now and then only")
+	require.NoError(t, c.validate())
+	c.Reset()
+	require.NoError(t, c.Set([]byte("k"), []byte("after Reset")))
+	m.allowed.Store(1 << 30)
+	requireGrowsBack(t, c)
 }
 
-// fillUntilRefused sets keys of 4000 bytes until many have been refused, checks
-// all that the cache then holds, and returns the refused.
-func fillUntilRefused(t *testing.T, c *Cache, g geometry) (refused []uint32) {
+// fillLimited sets twice as much as an empty cache may hold, in values of 4,000 bytes, where
+// the system gives it about got bytes, and checks what it holds then.
+func fillLimited(t *testing.T, c *Cache, got int) {
 	t.Helper()
 	const size = 4000
-	stored := 0
-	isRefused := map[uint32]bool{}
-	var key, val, dst []byte
-	for id := uint32(0); len(refused) < 1000; id++ {
-		if int(id)*size > 2*g.maxBytes {
-			require.Fail(t, "memory was never refused", "%d sets", id)
-		}
-		key = trafficKey(key, id)
-		val = stamp{id: id, version: 1, size: size}.value(val)
-		switch err := c.Set(key, val); {
-		case err == nil:
-			stored++
-		case errors.Is(err, ErrNoMemory):
-			refused = append(refused, id)
-			isRefused[id] = true
-		default:
-			require.ErrorIs(t, err, ErrNoMemory, "set %d", id)
+	n := uint32(2 * c.shared.bound() / size)
+	var key, val []byte
+	for id := range n {
+		key, val = trafficKey(key, id), stamp{id: id, version: 1, size: size}.value(val)
+		if err := c.Set(key, val); err != nil {
+			require.NoError(t, err, "set %d", id)
 		}
 	}
-	var s Stats
-	c.UpdateStats(&s)
-	assert.Equal(t, stored, c.Len()+int(s.EvictedEntries), "what became of Sets that succeeded")
-	assert.LessOrEqual(t, s.EvictedEntries, uint64(stored)/10, "a refusal harms others")
+	s := c.Stats()
+	require.Less(t, s.EffectiveMaxBytes, s.MaxBytesSize)
+	require.LessOrEqual(t, s.ReservedBytes, s.EffectiveMaxBytes)
+	require.InEpsilon(t, got, s.EffectiveMaxBytes, 0.1)
+	require.Greater(t, s.BytesSize, s.EffectiveMaxBytes*7/10)
+	require.Zero(t, s.RefusedNoMemory)
+	require.Equal(t, int(n), c.Len()+int(s.EvictedEntries), "what became of the Sets")
 	live := 0
-	for id := range uint32(stored + len(refused)) {
-		got, ok := c.HasGet(dst[:0], trafficKey(key, id))
-		dst = got
-		if !ok {
-			continue
-		}
-		live++
-		if isRefused[id] || !(stamp{id: id, version: 1, size: size}).wrote(got) {
-			require.Fail(t, "a wrong value", "key %d (refused: %v)", id, isRefused[id])
+	for id := range n {
+		v, ok := c.HasGet(val[:0], trafficKey(key, id))
+		if val = v; ok {
+			live++
+			require.True(t, stamp{id: id, version: 1, size: size}.wrote(v), "key %d", id)
 		}
 	}
-	assert.Equal(t, c.Len(), live, "keys that are found")
-	return refused
+	require.Equal(t, c.Len(), live)
 }
 
-// overwriteRefused overwrites keys with values of another size, of which some
-// must be refused: they must not leave the old value to be read.
-func overwriteRefused(t *testing.T, c *Cache, keys uint32) {
+// requireGrowsBack sets entries until the bound in force is the one that was set.
+func requireGrowsBack(t *testing.T, c *Cache) {
 	t.Helper()
-	refusals := 0
-	for id := range keys {
+	bound, val := uint64(c.shared.bound()), make([]byte, 4000)
+	for id := range uint32(4 * bound / 4000) {
+		require.NoError(t, c.Set(trafficKey(nil, id), val))
+	}
+	s := c.Stats()
+	require.Equal(t, s.MaxBytesSize, s.EffectiveMaxBytes)
+	require.Greater(t, s.ReservedBytes, bound*8/10)
+	require.NoError(t, c.validate())
+}
+
+// Buckets that come late, when others have all memory, get their share of it: from buckets
+// that nobody sets anything in too.
+func TestMemory_RefusedToBucketsThatComeLate(t *testing.T) {
+	const got, size = 8 << 20, 200
+	var m quotaMemory
+	m.allowed.Store(got)
+	g := defaultGeometry(64 << 20)
+	g.seed = testSeed
+	g.mem = m.memory()
+	c := mustCache(t, g)
+	early, late := 0, 0
+	set := func(id uint32, mine func(bucket uint64) bool) int {
 		k := trafficKey(nil, id)
-		s := stamp{id: id, version: 3, size: 5000}
-		err := c.Set(k, s.value(nil))
-		got, ok := c.HasGet(nil, k)
-		switch {
-		case err == nil && !(ok && s.wrote(got)):
-			require.Fail(t, "overwritten, and not found", "key %d: %v", id, ok)
-		case errors.Is(err, ErrNoMemory):
-			refusals++
-			require.False(t, ok, "key %d is found after a refused overwrite", id)
-		case err != nil:
-			require.ErrorIs(t, err, ErrNoMemory, "overwrite key %d", id)
+		if !mine(c.shared.hash(k) & c.mask) {
+			return 0
+		}
+		require.NoError(t, c.Set(k, make([]byte, size)))
+		require.True(t, c.Has(k))
+		return 1
+	}
+	isEarly := func(bucket uint64) bool { return bucket < 100 }
+	isLate := func(bucket uint64) bool { return bucket >= 100 }
+	for id := uint32(0); !c.shared.pool.Limited(); id++ {
+		early += set(id, isEarly)
+	}
+	require.Less(t, c.Stats().EffectiveMaxBytes, uint64(got+got/8))
+	require.Greater(t, early*size, got/2)
+	for id := range uint32(4 * got / size) {
+		late += set(id+1<<30, isLate)
+	}
+	held, most := 0, 0
+	for i := range c.buckets {
+		b := &c.buckets[i]
+		require.NotZero(t, b.liveLocked(), "bucket %d", i)
+		held += b.heldLocked()
+		if isEarly(uint64(i)) {
+			most = max(most, b.heldLocked())
 		}
 	}
-	require.NotZero(t, refusals, "no overwrite was refused: the test proves nothing")
+	require.Greater(t, late, 1000)
+	require.LessOrEqual(t, most, 2*held/len(c.buckets)+2*g.chunkSize, "what idle buckets keep")
+	require.Zero(t, c.Stats().RefusedNoMemory)
+	require.NoError(t, c.validate())
+}
+
+// With Options.File, pages of indexes are not the file's: where the system refuses them, a
+// bucket without one gets one of another's.
+func TestMemory_RefusedToIndexesOfAFile(t *testing.T) {
+	if !offHeap {
+		t.Skip("this build has no Options.File")
+	}
+	var m quotaMemory
+	m.allowed.Store(1 << 20)
+	g := defaultGeometry(64 << 20)
+	g.mem = m.memory()
+	c := mustOpen(t, g, filepath.Join(t.TempDir(), "cache"))
+	defer closeCache(t, c)
+	for id := range uint32(800_000) {
+		k := trafficKey(nil, id)
+		if id > 600_000 || c.shared.hash(k)&c.mask < 100 {
+			require.NoError(t, c.Set(k, make([]byte, 10)))
+			require.True(t, c.Has(k))
+		}
+	}
+	require.Equal(t, uint64(64<<20), c.Stats().EffectiveMaxBytes, "the file is refused nothing")
+	require.LessOrEqual(t, c.Stats().IndexBytes, uint64(1<<20))
+	require.NoError(t, c.validate())
+}
+
+// Values that would take more than half of the memory that there is are refused, and drop
+// nothing else; all others are stored, large or not, by whichever call.
+func TestMemory_RefusedToLargeValues(t *testing.T) {
+	const got = 12 << 20
+	var m quotaMemory
+	m.allowed.Store(got)
+	g := defaultGeometry(256 << 20)
+	g.mem = m.memory()
+	c := mustCache(t, g)
+	for id := range uint32(5000) {
+		require.NoError(t, c.Set(trafficKey(nil, id), make([]byte, 1000)))
+	}
+	require.ErrorIs(t, c.Set([]byte("of 12 MB"), make([]byte, 12<<20)), ErrNoMemory)
+	require.Equal(t, 5000, c.Len(), "what is refused drops nothing")
+	for id := range uint32(2000) {
+		k, v := trafficKey(nil, id), make([]byte, 10_000+int(id)*7%30_000)
+		require.NoError(t, c.Set(k, v))
+		require.True(t, c.Has(k))
+	}
+	require.Less(t, c.Stats().EffectiveMaxBytes, uint64(got)+1)
+	require.Greater(t, c.Stats().BytesSize, uint64(got/3)) // a chunk is two thirds of a bucket
+	n, k := c.Len(), []byte("of 12 MB")
+	require.NoError(t, c.Set(k, []byte("older")))
+	require.ErrorIs(t, c.Set(k, make([]byte, 12<<20)), ErrNoMemory)
+	require.False(t, c.Has(k))
+	require.GreaterOrEqual(t, c.Len(), n-1)
+	require.Equal(t, uint64(2), c.Stats().RefusedNoMemory)
+	require.NoError(t, c.Set(k, make([]byte, 4<<20)))
+	require.Len(t, c.Get(nil, k), 4<<20)
+	requireCalls(t, c)
+	require.NoError(t, c.validate())
+	m.allowed.Store(1 << 30)
+	require.NoError(t, c.Resize(64<<20))
+	requireGrowsBack(t, c)
+	require.NoError(t, c.Resize(200<<20))
+	requireGrowsBack(t, c)
+}
+
+// requireCalls checks that calls that store something do.
+func requireCalls(t *testing.T, c *Cache) {
+	t.Helper()
+	ctx, v := context.Background(), make([]byte, 3000)
+	n := c.Namespace("n")
+	for i := range 2000 {
+		k := fmt.Append(nil, "call ", i)
+		require.NoError(t, c.SetBatch([][]byte{k}, [][]byte{v}))
+		require.NoError(t, c.Append(k, v[:i]))
+		require.Len(t, c.Get(nil, k), len(v)+i)
+		require.True(t, c.Touch(k, time.Hour))
+		ok, err := c.SetIfAbsent(fmt.Append(k, "a"), v)
+		require.True(t, ok && err == nil)
+		ok, err = c.CompareAndSwap(fmt.Append(k, "a"), v, v[:100])
+		require.True(t, ok && err == nil)
+		ok, err = c.SetIfChanged(fmt.Append(k, "a"), v[:200])
+		require.True(t, ok && err == nil)
+		require.NoError(t, n.Set(k, v))
+		require.True(t, n.Has(k))
+		_, err = c.GetOrLoad(ctx, nil, fmt.Append(k, "l"),
+			func(context.Context, []byte) (Loaded, error) { return Loaded{Value: v}, nil })
+		require.NoError(t, err)
+		require.True(t, c.Has(fmt.Append(k, "l")))
+	}
+}
+
+// Snapshots are loaded into a cache that is refused memory, and made of one.
+func TestMemory_RefusedToASnapshot(t *testing.T) {
+	var m quotaMemory
+	m.allowed.Store(10 << 20)
+	g := defaultGeometry(64 << 20)
+	g.mem = m.memory()
+	whole, c := mustCache(t, defaultGeometry(64<<20)), mustCache(t, g)
+	for id := range uint32(20_000) {
+		require.NoError(t, whole.Set(trafficKey(nil, id), make([]byte, 500+id%3000)))
+	}
+	var b bytes.Buffer
+	_, err := whole.WriteTo(&b)
+	require.NoError(t, err)
+	_, err = c.ReadFrom(&b)
+	require.NoError(t, err)
+	require.Greater(t, c.Stats().BytesSize, uint64(5<<20))
+	require.NoError(t, c.validate())
+}
+
+// Any number of goroutines at once, when the system begins to refuse.
+func TestMemory_RefusedToMany(t *testing.T) {
+	var m quotaMemory
+	m.allowed.Store(6 << 20)
+	g := defaultGeometry(64 << 20)
+	g.mem = m.memory()
+	c := mustCache(t, g)
+	var all sync.WaitGroup
+	var failed atomic.Int64
+	for w := range uint32(8) {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			for i := range uint32(5000) {
+				size := 200 + i%3000
+				if i%100 == 0 {
+					size = 50_000
+				}
+				if c.Set(trafficKey(nil, w<<16|i), make([]byte, size)) != nil {
+					failed.Add(1)
+				}
+			}
+		}()
+	}
+	all.Wait()
+	require.Zero(t, failed.Load())
+	require.NoError(t, c.validate())
 }
 
 // taker takes chunks of a pool, for which the system has no more memory then.
@@ -216,8 +401,8 @@ func (k *taker) giveBack() {
 	k.pool.SetBound(k.bound)
 }
 
-// An entry of the cold part that is to go back to main, and for which there is no memory there,
-// is found that once, and is a miss from then on.
+// An entry of the cold part that is to go back to main, where there is no memory, takes the
+// room of others.
 func TestMemory_RefusedToAPromotion(t *testing.T) {
 	p, from := newDryCache(t)
 	p.setPacked(t, packedKey, func() error { return p.Set(packedKey, packedValue) })
@@ -228,16 +413,13 @@ func TestMemory_RefusedToAPromotion(t *testing.T) {
 	b.rings[policy.Main].Trim()
 	b.mu.Unlock()
 	from.takeAll()
-	before := p.Stats()
-	for range 2 {
+	for range 3 {
 		v, ok := p.HasGet(nil, packedKey)
 		require.True(t, ok)
 		require.Equal(t, string(packedValue), string(v))
 	}
-	require.False(t, p.Has(packedKey))
-	require.Equal(t, before.EvictedCold+1, p.Stats().EvictedCold)
-	want := []departure{{string(packedKey), string(packedValue), EvictCapacity}}
-	require.Equal(t, want, p.told(packedKey))
+	require.NotZero(t, b.rings[policy.Main].Entries)
+	require.Empty(t, p.told(packedKey))
 	require.NoError(t, p.validate())
 	p.requireTrue(t)
 	from.giveBack()

@@ -4,11 +4,15 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache/internal/chunk"
 )
 
 // modelCase is one shape of cache for the model test.
@@ -16,12 +20,14 @@ type modelCase struct {
 	g     geometry
 	wraps bool // the run is long enough to use up all positions twice
 	told  bool // by OnEvict
+
+	refused bool // a part of its memory, by the system
 }
 
 // modelCases crosses what shapes a cache. The positions are as narrow as they
 // may be in every second case.
 func modelCases() []modelCase {
-	cases := append(lifeCases(), coldCases()...)
+	cases := slices.Concat(lifeCases(), coldCases(), refusedCases())
 	for _, buckets := range []int{1, 2, 512} {
 		for _, chunkSize := range []int{64, 256, 4096} {
 			for _, chunks := range []int{8, 64} {
@@ -92,6 +98,38 @@ func coldCases() []modelCase {
 	return cases
 }
 
+// refusedCases are of caches that the system refuses a part of their memory: up to half of
+// it is given, and then now and then a little.
+func refusedCases() []modelCase {
+	var cases []modelCase
+	for i := range 6 {
+		g := tiny([]int{1, 2, 512}[i%3], 256, 64)
+		if i%3 == 2 && raceEnabled {
+			continue
+		}
+		if i > 2 {
+			g = narrow(g)
+		}
+		cases = append(cases, modelCase{g: g, told: i%2 == 0, refused: true})
+	}
+	return cases
+}
+
+// refusingMemory is memory for one of refusedCases. It counts how often it refuses.
+func refusingMemory(maxBytes int, seed uint64, refusals *atomic.Int64) chunk.Memory {
+	mem, rnd, given := osMemory(), newRand(seed), 0
+	mem.Headroom = 0
+	mem.Map = func(n int) ([]byte, error) {
+		if given+n > maxBytes/2 && rnd.IntN(20) > 0 {
+			refusals.Add(1)
+			return nil, errRefused
+		}
+		given += n
+		return osMemory().Map(n)
+	}
+	return mem
+}
+
 // someExpectation returns hints that are right, wrong or beyond all measure.
 func someExpectation(n int) expectation {
 	return expectation{
@@ -114,6 +152,10 @@ func TestModel(t *testing.T) {
 // runModel runs one random stream and checks that it went through what it is
 // meant to go through: a run without evictions would prove little.
 func runModel(t *testing.T, mc modelCase, seed uint64) {
+	var refusals atomic.Int64
+	if mc.refused {
+		mc.g.mem = refusingMemory(mc.g.maxBytes, seed, &refusals)
+	}
 	r := newRunner(t, mc.g, mc.told)
 	c := r.c
 	rnd := newRand(seed)
@@ -129,6 +171,9 @@ func runModel(t *testing.T, mc modelCase, seed uint64) {
 	}
 	if err := r.finish(); err != nil {
 		require.NoError(t, err, "seed %d:\n%s", seed, r.trail())
+	}
+	if mc.refused && !*inFile {
+		assert.Greater(t, refusals.Load(), int64(5), "seed %d: the run proves too little", seed)
 	}
 	assert.NoError(t, r.exercised(mc.wraps), "seed %d: the run proves too little", seed)
 }

@@ -93,7 +93,7 @@ func (c *Cache) beginResize(maxBytes int) (turn uint64, work bool) {
 	z.unfinished = z.unfinished || maxBytes < bound
 	if z.unfinished {
 		c.arena.mu.Lock() // a large Set has its value checked and stored under it
-		c.shared.maxBytes.Store(int64(maxBytes))
+		c.shared.setBound(maxBytes)
 		c.arena.mu.Unlock()
 	}
 	return z.turn, z.unfinished
@@ -112,7 +112,7 @@ func (c *Cache) enlarge(maxBytes int) {
 	if z := s.compression; z != nil {
 		z.allow(s.longest(maxBytes, false))
 	}
-	s.maxBytes.Store(int64(maxBytes))
+	s.setBound(maxBytes)
 	c.allot(maxBytes)
 }
 

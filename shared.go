@@ -3,12 +3,14 @@ package ringcache
 import (
 	"crypto/rand"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"math/bits"
 	"sync"
 	"sync/atomic"
 	"time"
+	"weak"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -96,7 +98,10 @@ type shared struct {
 	total     atomic.Int64 // bytes that divide divides: maxBytes, but while a cache shrinks
 	recovered recovered    // what was found in the file
 
-	quota    atomic.Int64 // bytes that each small bucket may hold, rings and index
+	quota    atomic.Int64  // bytes that each small bucket may hold, rings and index
+	full     atomic.Int64  // the same if there were no large buckets
+	hand     atomic.Uint32 // the bucket that has to give next, where the system refuses memory
+	refusals refusals
 	arrivals arrivals
 
 	learners [2]learner // of the small buckets, and of the large ones
@@ -145,6 +150,12 @@ func newShared(g geometry) *shared {
 	}
 	s.maxBytes.Store(int64(g.maxBytes))
 	s.total.Store(int64(g.maxBytes))
+	weakly := weak.Make(s) // the pool must not lead to the cache, which onEvict may
+	s.pool.OnBound(func() {
+		if s := weakly.Value(); s != nil {
+			s.divide()
+		}
+	})
 	s.divide()
 	return s
 }
@@ -163,6 +174,15 @@ func orNoMemory(get func(n int) ([]byte, error)) func(n int) ([]byte, error) {
 // bound returns the bytes that the cache may hold.
 func (s *shared) bound() int { return int(s.maxBytes.Load()) }
 
+// inForce returns the bytes that the cache may hold as long as the system refuses more.
+func (s *shared) inForce() int { return min(s.bound(), s.pool.Bound()) }
+
+// setBound sets the bytes that the cache may hold. What the buckets divide stays.
+func (s *shared) setBound(maxBytes int) {
+	s.maxBytes.Store(int64(maxBytes))
+	s.divide()
+}
+
 // maxValue returns the length of the longest value, which a header must have room for.
 func (s *shared) maxValue() int {
 	return int(min(int64(s.bound())/maxValueShare, math.MaxUint32))
@@ -177,6 +197,23 @@ var secret = func() (s [2]uint64) {
 	s[1] = binary.LittleEndian.Uint64(b[8:]) | 1
 	return s
 }()
+
+// refusals count the writes that were refused, by their error.
+type refusals struct{ tooLarge, noMemory, tooShort, closed atomic.Uint64 }
+
+// count counts a write that was refused with err.
+func (r *refusals) count(err error) {
+	switch {
+	case errors.Is(err, ErrTooLarge):
+		r.tooLarge.Add(1)
+	case errors.Is(err, ErrNoMemory):
+		r.noMemory.Add(1)
+	case errors.Is(err, ErrClosed):
+		r.closed.Add(1)
+	case errors.Is(err, ErrTTLTooShort):
+		r.tooShort.Add(1)
+	}
+}
 
 // hash returns the hash of a key: 9 bits for the bucket, 2 for the large bucket,
 // 7 from bit 34 on for the tag, 23 from bit 41 on for home and slot.
@@ -259,28 +296,48 @@ func (s *shared) weigh(records, bytes int64) {
 	if sparse {
 		least = denseEntries
 	}
-	perBucket := float64(s.bound()) / float64(s.buckets) * float64(records) / float64(bytes)
+	perBucket := float64(s.full.Load()) * float64(records) / float64(bytes)
 	if is := perBucket < least; is != sparse {
 		s.arrivals.sparse.Store(is) // readers share its line
 	}
 }
 
 // largeTarget returns the bytes that the large buckets should hold. The small
-// buckets always keep two chunks each: what is small is cheap to keep.
+// buckets always keep two chunks each, or a sixteenth of a cache that was refused
+// more: what is small is cheap to keep.
 func (s *shared) largeTarget() int {
 	small, large := max(s.arrivals.small.Load(), 0), s.arrivals.large.Load()
 	if large <= 0 {
 		return 0
 	}
-	share, bound := float64(large)/float64(small+large), s.bound()
-	return min(int(share*float64(bound)), bound-s.buckets*2<<s.shift)
+	share, bound := float64(large)/float64(small+large), s.inForce()
+	keep := s.buckets * 2 << s.shift
+	if s.pool.Limited() {
+		keep = min(keep, bound/16)
+	}
+	return min(int(share*float64(bound)), bound-keep)
 }
 
-// divide gives the small buckets what the large ones leave.
+// divide gives the small buckets what the large ones leave. Of several calls at once, one
+// of which may know less, the last to store has looked again.
 func (s *shared) divide() {
-	total := int(s.total.Load())
+	for {
+		full, quota := s.parts()
+		s.full.Store(full)
+		s.quota.Store(quota)
+		if f, q := s.parts(); f == full && q == quota {
+			return
+		}
+	}
+}
+
+// parts returns a small bucket's part of the cache, and of what large buckets leave. A
+// bucket has at least a chunk, however little memory there is.
+func (s *shared) parts() (full, quota int64) {
+	full = max(int64(s.inForce()/s.buckets), 1<<s.shift)
+	total := min(s.total.Load(), int64(s.pool.Bound()))
 	total -= max(total/slackShare, 4<<s.shift)
-	s.quota.Store(max(0, int64(total)-s.arrivals.held.Load()) / int64(s.buckets))
+	return full, max(0, total-s.arrivals.held.Load()) / int64(s.buckets)
 }
 
 // longest returns the bytes of the longest record that a bucket takes in a cache

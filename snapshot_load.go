@@ -338,12 +338,13 @@ func (t *batch) restoreStep(
 		if !ok || t.w.n > b.longest || t.isLargeLocked() {
 			continue
 		}
-		if err := t.restoreLocked(b, int(ref.Rank), freq); err != nil {
+		if err := t.insistLocked(b, int(ref.Rank), freq); err != nil {
 			return n, news, err
 		}
 		bytes += t.w.n
 		if b.inflow.add(t.w.n); b.inflow.bytes >= t.c.shared.pool.ChunkSize() {
 			b.learnLocked()
+			t.c.levelLocked(b, &t.w)
 			news.records += b.inflow.records
 			news.bytes += b.inflow.bytes
 			b.inflow = arrival{}
@@ -404,7 +405,7 @@ func (t *batch) restoreLarge(it item, ref *snapshot.Ref, body []byte) error {
 	defer c.shared.notify(w)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if len(w.v) > c.shared.maxValue() {
+	if len(w.v) > c.shared.maxValue() || c.exceedsMemory(w.n) != nil {
 		return nil
 	}
 	c.shared.arrive(arrival{1, w.n}, true)
@@ -423,7 +424,7 @@ func (t *batch) restoreLarge(it item, ref *snapshot.Ref, body []byte) error {
 	}
 	lb.lock()
 	defer lb.unlockFor(w)
-	if err := t.restoreLocked(lb, int(ref.Rank), freq); err != nil {
+	if err := t.insistLocked(lb, int(ref.Rank), freq); err != nil {
 		return err
 	}
 	lb.learnLocked()
@@ -446,6 +447,16 @@ func placeRestoredLocked(b *bucket, rank, n int) (to policy.Ring, limit int) {
 		to = b.policy.Admit(false, small.Fits(n, l.small), main.Fits(n, l.main))
 	}
 	return to, b.ownRoomLocked(to, n, l)
+}
+
+// insistLocked is restoreLocked that makes other buckets give up memory if need be.
+func (t *batch) insistLocked(b *bucket, rank, freq int) error {
+	err := t.restoreLocked(b, rank, freq)
+	if err != nil {
+		restore := func() error { return t.restoreLocked(b, rank, freq) }
+		err = t.c.insistLocked(b, &t.w, err, restore)
+	}
+	return err
 }
 
 // restoreLocked puts the write's record into bucket b, unless its key is there.

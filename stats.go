@@ -25,6 +25,13 @@ type Stats struct {
 	// that were refused or stored nothing count too; Touch, and what loads store, do not.
 	SetCalls uint64
 
+	// Refused counts values that were not stored, of Sets and of loads, by their error:
+	// [ErrTooLarge], [ErrNoMemory], [ErrTTLTooShort] and [ErrClosed].
+	RefusedTooLarge uint64
+	RefusedNoMemory uint64
+	RefusedTooShort uint64
+	RefusedClosed   uint64
+
 	// DelCalls counts calls of Del and GetAndDel, and of Update where it does not keep the key.
 	DelCalls uint64
 
@@ -149,6 +156,11 @@ type Stats struct {
 	// MaxBytesSize is the bound on the off-heap memory, as Resize last set it.
 	MaxBytesSize uint64
 
+	// EffectiveMaxBytes is the bound in force: MaxBytesSize, or less as long as the operating
+	// system refuses memory or the file system of Options.File is full. The cache then works
+	// as one of that size, and asks for more now and then.
+	EffectiveMaxBytes uint64
+
 	// ReservedBytes is the off-heap memory that rings and indexes hold now, in whole chunks.
 	// It is at most MaxBytesSize, except while Resize makes the cache smaller. Memory that is
 	// free for reuse, after Reset for example, is not in it.
@@ -226,7 +238,13 @@ func (c *Cache) UpdateStats(s *Stats) {
 		z.updateStats(s)
 	}
 	s.MaxBytesSize += uint64(c.shared.bound())
+	s.EffectiveMaxBytes += uint64(c.shared.inForce())
 	s.ReservedBytes += uint64(c.shared.pool.Used())
+	no := &c.shared.refusals
+	s.RefusedTooLarge += no.tooLarge.Load()
+	s.RefusedNoMemory += no.noMemory.Load()
+	s.RefusedTooShort += no.tooShort.Load()
+	s.RefusedClosed += no.closed.Load()
 	r := &c.shared.recovered
 	s.RecoveredEntries += r.entries.Load()
 	s.RecoveredBytes += r.bytes.Load()
@@ -272,7 +290,8 @@ func (b *bucket) updateStats(s *Stats) {
 // [Stats.LogValue] or package [github.com/ringcache/ringcache/expvarstats].
 func (s Stats) String() string {
 	return fmt.Sprintf("%d gets, %.1f %% hits, %d misses, %d near, %d sets, %d dels; "+
-		"%d entries, %v of %v, %v reserved, %v of it index; "+
+		"refused %d too large, %d without memory, %d too short, %d closed; "+
+		"%d entries, %v of %v, %v in force, %v reserved, %v of it index; "+
 		"%d evicted (%d small, %d main, %d cold, %d crowd), %v; %d expired, %v; "+
 		"%d promoted, %d reinserted, %d ghosts, %d ghost hits, %d collisions, %d corruptions; "+
 		"%d loads, %d of them failed, %d dropped, %d stale hits; "+
@@ -281,8 +300,9 @@ func (s Stats) String() string {
 		"%d loaded from snapshots, %d blocks discarded; "+
 		"%d recovered, %v, %d records discarded",
 		s.GetCalls, 100*s.HitRatio(), s.Misses, s.NearMisses, s.SetCalls, s.DelCalls,
+		s.RefusedTooLarge, s.RefusedNoMemory, s.RefusedTooShort, s.RefusedClosed,
 		s.EntriesCount, byteCount(s.BytesSize), byteCount(s.MaxBytesSize),
-		byteCount(s.ReservedBytes), byteCount(s.IndexBytes),
+		byteCount(s.EffectiveMaxBytes), byteCount(s.ReservedBytes), byteCount(s.IndexBytes),
 		s.EvictedEntries, s.EvictedSmall, s.EvictedMain, s.EvictedCold, s.EvictedCrowd,
 		byteCount(s.EvictedBytes),
 		s.ExpiredEntries, byteCount(s.ExpiredBytes),

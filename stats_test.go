@@ -1,6 +1,7 @@
 package ringcache_test
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"math"
@@ -45,7 +46,8 @@ func eachField(t *testing.T, fn func(name string, s *ringcache.Stats, field *uin
 
 func TestStats_CountCalls(t *testing.T) {
 	c := small(t)
-	require.Equal(t, ringcache.Stats{MaxBytesSize: floor}, stats(c), "a fresh cache")
+	fresh := ringcache.Stats{MaxBytesSize: floor, EffectiveMaxBytes: floor}
+	require.Equal(t, fresh, stats(c), "a fresh cache")
 
 	a, b, none := []byte("a"), []byte("bb"), []byte("none")
 	require.NoError(t, c.Set(a, make([]byte, 10)))  // 3 + 1 + 10 bytes of record
@@ -63,6 +65,7 @@ func TestStats_CountCalls(t *testing.T) {
 
 	s := stats(c)
 	require.Equal(t, uint64(4), s.SetCalls, "refused ones among them")
+	require.Equal(t, uint64(1), s.RefusedTooLarge)
 	require.Equal(t, uint64(11), s.GetCalls, "one for each key looked up")
 	require.Equal(t, uint64(4), s.Misses)
 	require.Equal(t, uint64(2), s.EntriesCount)
@@ -92,6 +95,30 @@ func TestStats_CountCalls(t *testing.T) {
 	require.Equal(t, s.GetCalls, after.GetCalls, "Reset leaves the counters")
 	require.Equal(t, s.SetCalls, after.SetCalls)
 	require.Zero(t, after.EntriesCount+after.BytesSize+after.EvictedEntries)
+}
+
+// Values that are not stored are counted by their error, of loads too.
+func TestStats_Refused(t *testing.T) {
+	c := small(t)
+	k, long := []byte("k"), make([]byte, maxValue+1)
+	require.ErrorIs(t, c.Set(k, long), ringcache.ErrTooLarge)
+	require.ErrorIs(t, c.SetBatch([][]byte{k, make([]byte, 1<<16)}, [][]byte{long, nil}),
+		ringcache.ErrTooLarge)
+	_, err := c.GetOrLoad(context.Background(), nil, k,
+		func(context.Context, []byte) (ringcache.Loaded, error) {
+			return ringcache.Loaded{Value: long}, nil
+		})
+	require.NoError(t, err)
+	require.ErrorIs(t, c.SetWithTTL(k, nil, 1), ringcache.ErrTTLTooShort)
+	require.NoError(t, c.Set(k, nil))
+	_, err = c.SetIfAbsent(k, nil)
+	require.NoError(t, err)
+	require.NoError(t, c.Close())
+	require.ErrorIs(t, c.Set(k, nil), ringcache.ErrClosed)
+	require.ErrorIs(t, c.Append(k, nil), ringcache.ErrClosed)
+	s := stats(c)
+	require.Equal(t, [4]uint64{4, 0, 1, 2},
+		[4]uint64{s.RefusedTooLarge, s.RefusedNoMemory, s.RefusedTooShort, s.RefusedClosed})
 }
 
 // What went in is either still there or was evicted, to the entry and to the

@@ -69,6 +69,9 @@ func (c *Cache) store(w *write, verb string) error {
 		w.measure(c.shared.form)
 		var err error
 		if c.isLarge(w.n) {
+			if err := c.exceedsMemory(w.n); err != nil {
+				return c.refuse(w, verb, err)
+			}
 			err = c.setLarge(b, w)
 		} else {
 			err = c.setSmall(b, w)
@@ -84,6 +87,7 @@ func (c *Cache) store(w *write, verb string) error {
 			c.bringToMain(w)
 			continue
 		}
+		c.shared.refusals.count(err)
 		return fmt.Errorf("%s entry of %d + %d bytes: %w", verb, len(w.k), len(w.v), err)
 	}
 }
@@ -123,10 +127,14 @@ func (c *Cache) setInBucket(b *bucket, w *write) (news arrival, err error) {
 		c.inLargeLocked(w, func(lb *bucket) bool { return lb.deleteLocked(w, nil) })
 	}
 	if err := b.setLocked(w); err != nil {
-		return news, err
+		err = c.insistLocked(b, w, err, func() error { return b.setLocked(w) })
+		if err != nil {
+			return news, err
+		}
 	}
 	if b.inflow.add(w.n); b.inflow.bytes >= c.shared.pool.ChunkSize() {
 		b.learnLocked()
+		c.levelLocked(b, w)
 		news, b.inflow = b.inflow, arrival{}
 	}
 	return news, nil
@@ -184,6 +192,7 @@ func (c *Cache) refuse(w *write, verb string, cause error) error {
 	if cause == nil || cause == errUnmet {
 		return cause
 	}
+	c.shared.refusals.count(cause)
 	return fmt.Errorf("%s entry: %w", verb, cause)
 }
 

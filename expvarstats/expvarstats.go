@@ -75,7 +75,7 @@ func (v *Var) Set(c *ringcache.Cache) {
 // String returns the statistics as a JSON object that [encoding/json] decodes
 // into a [ringcache.Stats]: all fields, under their Go names. They are read from
 // the cache at this moment, as [ringcache.Cache.UpdateStats] does it. A closed
-// cache has its counters still, and gauges of 0 but for MaxBytesSize. If there
+// cache has its counters still, and gauges of 0 but for the two bounds. If there
 // is no cache, or it has been collected, String returns null.
 func (v *Var) String() string {
 	v.mu.Lock()

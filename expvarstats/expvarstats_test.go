@@ -150,7 +150,9 @@ func TestVar_Closed(t *testing.T) {
 	require.NoError(t, c.Set([]byte("k"), []byte("v")))
 	require.NotZero(t, decode(t, v.String()).ReservedBytes)
 	require.NoError(t, c.Close())
-	require.Equal(t, ringcache.Stats{SetCalls: 1, MaxBytesSize: floor}, decode(t, v.String()))
+	require.Equal(t, ringcache.Stats{
+		SetCalls: 1, MaxBytesSize: floor, EffectiveMaxBytes: floor,
+	}, decode(t, v.String()))
 	runtime.KeepAlive(c)
 }
 

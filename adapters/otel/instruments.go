@@ -57,6 +57,13 @@ var instruments = []instrument{
 	{counter, "ringcache.sets", "{call}",
 		"Calls that set a key, refused ones included.",
 		one(func(s *ringcache.Stats) uint64 { return s.SetCalls })},
+	{counter, "ringcache.refusals", "{value}",
+		"Values that were not stored, by cause.", []value{
+			with(RefusalCause, "too_large", func(s *ringcache.Stats) uint64 { return s.RefusedTooLarge }),
+			with(RefusalCause, "no_memory", func(s *ringcache.Stats) uint64 { return s.RefusedNoMemory }),
+			with(RefusalCause, "too_short", func(s *ringcache.Stats) uint64 { return s.RefusedTooShort }),
+			with(RefusalCause, "closed", func(s *ringcache.Stats) uint64 { return s.RefusedClosed }),
+		}},
 	{counter, "ringcache.deletes", "{call}",
 		"Calls that delete a key.",
 		one(func(s *ringcache.Stats) uint64 { return s.DelCalls })},
@@ -188,6 +195,9 @@ var instruments = []instrument{
 	{upDownCounter, "ringcache.memory.limit", "By",
 		"The bound on the memory.",
 		one(func(s *ringcache.Stats) uint64 { return s.MaxBytesSize })},
+	{upDownCounter, "ringcache.memory.effective_limit", "By",
+		"The bound in force: less than the bound as long as the system refuses memory.",
+		one(func(s *ringcache.Stats) uint64 { return s.EffectiveMaxBytes })},
 }
 
 // age is a gauge of what is no amount, with a value for each ring.

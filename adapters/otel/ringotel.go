@@ -39,6 +39,10 @@ const (
 	// "crowd", the index had no place for it.
 	EvictionCause = attribute.Key("ringcache.eviction.cause")
 
+	// RefusalCause is of refusals: "too_large", "no_memory" where the operating system gave
+	// none, "too_short" for a time to live, "closed" for a cache that is.
+	RefusalCause = attribute.Key("ringcache.refusal.cause")
+
 	// PackedWhen is of packed.size: "before" and "after" compression.
 	PackedWhen = attribute.Key("ringcache.packed.when")
 

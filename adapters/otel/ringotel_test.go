@@ -151,6 +151,8 @@ func TestRegister_Values(t *testing.T) {
 		ColdEntries: 45, ColdBytes: 46,
 		StaleHits:  33,
 		NearMisses: 29, GhostsCount: 30,
+		RefusedTooLarge: 47, RefusedNoMemory: 48, RefusedTooShort: 49, RefusedClosed: 50,
+		EffectiveMaxBytes: 51,
 	}
 	z := ringcache.Sizing{
 		SmallAge: 1500 * time.Millisecond, MainAge: time.Minute, SmallAgeSets: 31, MainAgeSets: 32,
@@ -207,6 +209,11 @@ func TestRegister_Values(t *testing.T) {
 		"ringcache.memory.usage cache.name=pages":                                      22,
 		"ringcache.index.usage cache.name=pages":                                       23,
 		"ringcache.memory.limit cache.name=pages":                                      21,
+		"ringcache.memory.effective_limit cache.name=pages":                            51,
+		"ringcache.refusals cache.name=pages refusal.cause=too_large":                  47,
+		"ringcache.refusals cache.name=pages refusal.cause=no_memory":                  48,
+		"ringcache.refusals cache.name=pages refusal.cause=too_short":                  49,
+		"ringcache.refusals cache.name=pages refusal.cause=closed":                     50,
 	}, values(t, reader))
 }
 

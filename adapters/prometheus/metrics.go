@@ -82,6 +82,13 @@ var metrics = []metric{
 	one(counter, "sets_total",
 		"Calls that set a key, refused ones included.",
 		func(s *ringcache.Stats) float64 { return float64(s.SetCalls) }),
+	by("cause", counter, "refused_values_total",
+		"Values that were not stored, by cause: too large, no memory from the operating "+
+			"system, a time to live that is too short, a closed cache.",
+		sample{"too_large", func(s *ringcache.Stats) float64 { return float64(s.RefusedTooLarge) }},
+		sample{"no_memory", func(s *ringcache.Stats) float64 { return float64(s.RefusedNoMemory) }},
+		sample{"too_short", func(s *ringcache.Stats) float64 { return float64(s.RefusedTooShort) }},
+		sample{"closed", func(s *ringcache.Stats) float64 { return float64(s.RefusedClosed) }}),
 	one(counter, "deletes_total",
 		"Calls that delete a key.",
 		func(s *ringcache.Stats) float64 { return float64(s.DelCalls) }),
@@ -212,6 +219,9 @@ var metrics = []metric{
 	one(gauge, "memory_limit_bytes",
 		"The bound on the memory.",
 		func(s *ringcache.Stats) float64 { return float64(s.MaxBytesSize) }),
+	one(gauge, "memory_effective_limit_bytes",
+		"The bound in force: less than the bound as long as the system refuses memory.",
+		func(s *ringcache.Stats) float64 { return float64(s.EffectiveMaxBytes) }),
 }
 
 // sampleCount is how many samples a cache has.

@@ -90,6 +90,8 @@ func TestMetrics_Golden(t *testing.T) {
 		ColdEntries: 45, ColdBytes: 46,
 		StaleHits:  33,
 		NearMisses: 29, GhostsCount: 30,
+		RefusedTooLarge: 47, RefusedNoMemory: 48, RefusedTooShort: 49, RefusedClosed: 50,
+		EffectiveMaxBytes: 51,
 	}
 	z := ringcache.Sizing{
 		SmallAge: 1500 * time.Millisecond, MainAge: time.Minute, SmallAgeSets: 31, MainAgeSets: 32,

@@ -69,12 +69,15 @@ var plots = []plot{
 		name:  "operations",
 		title: "operations a second",
 		info: "Lookups that found their key and those that did not, calls that set or delete a " +
-			"key, loads that GetOrLoad and its kin started, and loads that failed.",
+			"key, values that were not stored, loads that GetOrLoad and its kin started, and loads that failed.",
 		format: "%{y:.4s}/s",
 		series: []series{
 			rate("hits", hits),
 			rate("misses", func(s *ringcache.Stats) uint64 { return s.Misses }),
 			rate("sets", func(s *ringcache.Stats) uint64 { return s.SetCalls }),
+			rate("refused", func(s *ringcache.Stats) uint64 {
+				return s.RefusedTooLarge + s.RefusedNoMemory + s.RefusedTooShort + s.RefusedClosed
+			}),
 			rate("deletes", func(s *ringcache.Stats) uint64 { return s.DelCalls }),
 			rate("loads", func(s *ringcache.Stats) uint64 { return s.Loads }),
 			rate("load errors", func(s *ringcache.Stats) uint64 { return s.LoadErrors }),
@@ -82,11 +85,13 @@ var plots = []plot{
 	}, {
 		name:  "memory",
 		title: "memory",
-		info: "Memory outside of the Go heap: the bound on it, what the cache holds, the part " +
-			"of it that is entries, and the part that is the index.",
+		info: "Memory outside of the Go heap: the bound on it, the bound in force, which is less " +
+			"as long as the system refuses memory, what the cache holds, the part of it that is " +
+			"entries, and the part that is the index.",
 		suffix: "B", format: "%{y:.4s}B",
 		series: []series{
 			level("limit", func(s *ringcache.Stats) uint64 { return s.MaxBytesSize }),
+			level("in force", func(s *ringcache.Stats) uint64 { return s.EffectiveMaxBytes }),
 			level("in use", func(s *ringcache.Stats) uint64 { return s.ReservedBytes }),
 			level("entries", func(s *ringcache.Stats) uint64 { return s.BytesSize }),
 			level("index", func(s *ringcache.Stats) uint64 { return s.IndexBytes }),

@@ -26,6 +26,10 @@ func (p *Pool) Pages(n int) ([]Ref, error) {
 		r, err := p.pageLocked()
 		if err != nil {
 			p.putPagesLocked(pages)
+			p.forPages.waited += n * p.pageSize
+			if p.mem.Rings == nil {
+				p.limitLocked() // else rings may be had all the same
+			}
 			return nil, err
 		}
 		pages = append(pages, r)
@@ -121,12 +125,14 @@ func (p *Pool) cuttableLocked() (Ref, error) {
 		if r, ok := pop(&p.idle); ok {
 			return r, nil
 		}
-		if p.bound.Load() < pageAreasFrom {
+		if p.most.Load() < pageAreasFrom {
 			return p.coldChunkLocked()
 		}
 	}
 	if p.forCuts.taken == len(p.forCuts.mem) {
-		a, err := p.mapLocked(max(p.mapSize/8/p.chunkSize, 1)*p.chunkSize, true)
+		a, err := p.growLocked(&p.forPages, p.pageAreaSize(), func(n int) (*area, error) {
+			return p.mapLocked(n, true)
+		})
 		if err != nil && !apart {
 			return p.coldChunkLocked() // there may be some
 		}
@@ -137,6 +143,9 @@ func (p *Pool) cuttableLocked() (Ref, error) {
 	}
 	return p.forCuts.take(p.chunkSize), nil
 }
+
+// pageAreaSize returns the most bytes of an area for pages.
+func (p *Pool) pageAreaSize() int { return max(p.mapSize/8/p.chunkSize, 1) * p.chunkSize }
 
 // coolCutLocked gives the memory of a cut back of which no page is in use, and
 // reports whether there was one.

@@ -32,6 +32,10 @@ type Memory struct {
 	Large    func(b []byte, want bool)   // says whether b should lie on large pages; may be nil
 	Collapse func(b []byte) error        // puts b on a large page now; nil: it cannot be done
 
+	// Headroom is the bytes of addresses that a pool leaves free once some were refused:
+	// the Go runtime ends the process where it gets none.
+	Headroom int
+
 	// Rings, if not nil, is where the chunks of rings come from in place of Map. They
 	// stay what they are, never become pages, and are not the pool's to give back.
 	Rings func(n int) ([]byte, error)
@@ -48,16 +52,21 @@ type Pool struct {
 
 	used  atomic.Int64 // bytes of chunks handed out, or cut with a page in use
 	free  atomic.Int64 // bytes of idle pages in chunks that count as used
-	bound atomic.Int64 // bytes that may be used
+	bound atomic.Int64 // bytes that may be used: most, or what the system gave
+	most  atomic.Int64 // the bound that was set
 
-	mu      sync.Mutex
-	areas   []*area // by address
-	fresh   *area   // the newest one for rings
-	filled  *area   // the one before
-	forCuts *area   // the newest one for index pages
-	handed  int     // bytes of areas for rings that were handed out
-	idle    []Ref   // chunks given back
-	cold    []Ref   // of these, the ones without physical memory
+	onBound func() // may be nil
+
+	mu       sync.Mutex
+	forRings source
+	forPages source
+	areas    []*area // by address
+	fresh    *area   // the newest one for rings
+	filled   *area   // the one before
+	forCuts  *area   // the newest one for index pages
+	handed   int     // bytes of areas for rings that were handed out
+	idle     []Ref   // chunks given back
+	cold     []Ref   // of these, the ones without physical memory
 
 	cuts     []cut
 	last     int32         // cut that the last page was taken from
@@ -84,7 +93,10 @@ func NewPool(mem Memory, bound, chunkSize int, huge HugePages) *Pool {
 		forCuts:   none,
 		owner:     map[Ref]int32{},
 	}
+	p.forRings.next = p.mapSize
+	p.forPages.next = p.pageAreaSize()
 	p.bound.Store(int64(bound))
+	p.most.Store(int64(bound))
 	return p
 }
 
@@ -115,15 +127,19 @@ func (p *Pool) Spare() int { return int(p.bound.Load() - p.used.Load()) }
 // SpareForPages returns the bytes of pages that may still be handed out.
 func (p *Pool) SpareForPages() int { return p.Spare() + int(p.free.Load()) }
 
-// Chunk hands out one chunk; its bytes are of any content.
+// Chunk hands out one chunk; its bytes are of any content. On an error there are no
+// more chunks than the bound in force says.
 func (p *Pool) Chunk() (Ref, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	r, err := p.chunkLocked()
-	if err == nil {
-		p.used.Add(int64(p.chunkSize))
+	if err != nil {
+		p.forRings.waited += p.chunkSize
+		p.limitLocked()
+		return r, err
 	}
-	return r, err
+	p.used.Add(int64(p.chunkSize))
+	return r, nil
 }
 
 // chunkLocked takes an idle chunk, else one without memory. For that it cools idle
@@ -147,28 +163,43 @@ func (p *Pool) coldChunkLocked() (Ref, error) {
 			return Ref{}, err
 		}
 	}
+	return p.takeFreshLocked(), nil
+}
+
+// takeFreshLocked takes a chunk of the newest area for rings, which has one.
+func (p *Pool) takeFreshLocked() Ref {
 	if p.handed += p.chunkSize; p.mem.Rings == nil && p.handed%BlockSize == 0 {
 		p.askLocked(p.filled)
 		p.askLocked(p.fresh)
 	}
-	return p.fresh.take(p.chunkSize), nil
+	return p.fresh.take(p.chunkSize)
 }
 
-// freshLocked gets a new area for rings.
+// freshLocked gets a new area for rings, or where that is refused, what is left of the one
+// for index pages.
 func (p *Pool) freshLocked() error {
-	if p.mem.Rings != nil {
-		m, err := p.mem.Rings(p.mapSize)
-		if err != nil {
-			return fmt.Errorf("map %d bytes: %w", p.mapSize, err)
-		}
-		p.fresh = &area{mem: m} // not among the areas, of which memory may be given back
-		return nil
-	}
-	a, err := p.mapLocked(p.mapSize, false)
-	if err == nil {
+	a, err := p.growLocked(&p.forRings, p.mapSize, p.ringAreaLocked)
+	switch {
+	case err == nil:
 		p.filled, p.fresh = p.fresh, a
+	case p.mem.Rings == nil && p.forCuts.taken < len(p.forCuts.mem):
+		p.fresh, p.forCuts = p.forCuts, p.fresh
+	default:
+		return err
 	}
-	return err
+	return nil
+}
+
+// ringAreaLocked gets an area of n bytes for rings.
+func (p *Pool) ringAreaLocked(n int) (*area, error) {
+	if p.mem.Rings == nil {
+		return p.mapLocked(n, false)
+	}
+	m, err := p.mem.Rings(n)
+	if err != nil {
+		return nil, fmt.Errorf("map %d bytes: %w", n, err)
+	}
+	return &area{mem: m}, nil // not among the areas, of which memory may be given back
 }
 
 // Adopt takes over the chunks that Memory.Rings had returned to a process before: as many
@@ -194,23 +225,33 @@ func pop(list *[]Ref) (Ref, bool) {
 // Put takes a chunk back.
 func (p *Pool) Put(r Ref) {
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.idle = append(p.idle, r)
-	p.mu.Unlock()
 	p.used.Add(-int64(p.chunkSize))
 }
 
-// SetBound sets the bound.
+// SetBound sets the bound. One that the system has refused stays in force, and is
+// asked for at the next opportunity.
 func (p *Pool) SetBound(bound int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.mapSize = mapSizeFor(bound, p.chunkSize)
+	p.most.Store(int64(bound))
+	if p.forRings.refused != nil {
+		p.forRings.fails, p.forRings.waited = 1, bound
+		bound = min(bound, p.Bound())
+	}
 	p.bound.Store(int64(bound))
 }
 
 // Lower brings the bound down to target, as far as what is in use lets it: a
 // bound far below that would have every Set look for memory that none has.
 func (p *Pool) Lower(target int) {
-	p.bound.Store(max(int64(target), min(p.bound.Load(), p.used.Load())))
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	least := max(int64(target), p.used.Load())
+	p.most.Store(min(p.most.Load(), least))
+	p.bound.Store(min(p.bound.Load(), least))
 }
 
 // Trim gives idle chunks and pages back to the operating system, some at a time,

@@ -11,9 +11,11 @@ import (
 // preallocate gives bytes of a file their place on the disk. The error is
 // errors.ErrUnsupported where the file system cannot.
 func preallocate(fd int, off, n int64) error {
-	// Where it does not fit, the call below fills the disk first, and takes its time.
+	// Where it does not fit, the call below fills the disk first, which takes time.
+	// A file system without a limit of its own, such as ramfs, reports no blocks.
 	var disk unix.Statfs_t
-	if unix.Fstatfs(fd, &disk) == nil && disk.Bavail < uint64(n)/uint64(disk.Bsize) {
+	known := unix.Fstatfs(fd, &disk) == nil && disk.Blocks > 0
+	if known && disk.Bavail < uint64(n)/uint64(disk.Bsize) {
 		return unix.ENOSPC
 	}
 	for {

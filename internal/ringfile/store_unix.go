@@ -189,28 +189,53 @@ func (f *Store) grow(n int) ([]byte, error) {
 	if f.file == nil {
 		return nil, os.ErrClosed
 	}
-	err := allocate(f.file, f.size, int64(n))
-	if err == nil {
-		var b []byte
-		if b, err = f.mapAt(f.size, int64(n)); err == nil {
-			f.size += int64(n)
-			return b, nil
-		}
+	// Addresses first: where there are none, it would be a waste to allocate.
+	b, err := reserve(int64(n))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrSpace, err)
 	}
-	_ = f.file.Truncate(f.size)
-	return nil, fmt.Errorf("%w: %w", ErrSpace, err)
+	if err = allocate(f.file, f.size, int64(n)); err == nil {
+		err = f.mapOver(b, f.size)
+	}
+	if err != nil {
+		_ = unix.Munmap(b)
+		_ = f.file.Truncate(f.size)
+		return nil, fmt.Errorf("%w: %w", ErrSpace, err)
+	}
+	f.size += int64(n)
+	return b, nil
 }
 
 // mapAt maps n bytes of the file.
 func (f *Store) mapAt(off, n int64) ([]byte, error) {
+	b, err := reserve(n)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.mapOver(b, off); err != nil {
+		_ = unix.Munmap(b)
+		return nil, err
+	}
+	return b, nil
+}
+
+// reserve returns n bytes of address space for mapOver.
+func reserve(n int64) ([]byte, error) {
 	if int64(int(n)) != n {
 		return nil, unix.ENOMEM
 	}
-	b, err := unix.Mmap(int(f.file.Fd()), off, int(n), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	return unix.Mmap(-1, 0, int(n), unix.PROT_NONE, unix.MAP_ANON|unix.MAP_PRIVATE)
+}
+
+// mapOver puts the bytes of the file from off on in place of b.
+func (f *Store) mapOver(b []byte, off int64) error {
+	// Sound: the pages are those of b, which nobody else knows yet.
+	_, err := unix.MmapPtr(int(f.file.Fd()), off, unsafe.Pointer(unsafe.SliceData(b)),
+		uintptr(len(b)), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_FIXED)
 	if err == nil {
 		f.maps = append(f.maps, b)
 	}
-	return b, err
+	return err
 }
 
 // allocate gives the n bytes of the file from off on their place on the disk.

@@ -1,0 +1,144 @@
+package chunk
+
+import "fmt"
+
+// How a pool gets memory from a system that may refuse it.
+//
+// A large area that is refused is asked for in halves. If no area is to be had at
+// all, the bound in force falls to the chunks that there are, so that rings evict
+// within them instead of asking for more. While it is below the bound that was set,
+// the pool asks again now and then, counted in bytes stored: a refusal may be slow.
+
+const (
+	// No area is smaller, but in tiny caches: in a file, its directory has 64 KB.
+	leastArea = 256 << 10
+
+	// An area that is asked for after a refusal is at least 1/growShare of what is in
+	// use, so that there are never many areas. 1/retryShare of that is stored before
+	// the next try, and twice as much after each further refusal, up to all of it.
+	growShare  = 16
+	retryShare = 8
+	retryTwice = 3
+
+	// As long as 1/leftShare of what is in use is left, or so many chunks, nothing is
+	// asked for. Buckets leave up to half of that unused.
+	leftShare  = 8
+	leftChunks = 8
+)
+
+// source is where areas of one kind come from: those for rings, or for index pages.
+type source struct {
+	next    int   // bytes of the next area
+	refused error // of the last attempt; nil if that was successful
+	fails   int   // attempts refused in a row
+	waited  int   // bytes stored since the last one
+}
+
+// Bound returns the bound in force: the one that was set, or less as long as the
+// system refuses memory.
+func (p *Pool) Bound() int { return int(p.bound.Load()) }
+
+// Limited reports whether the bound in force is below the one that was set.
+func (p *Pool) Limited() bool { return p.bound.Load() < p.most.Load() }
+
+// Refusal returns the error with which the system refused memory for rings, or nil if it
+// gave some since.
+func (p *Pool) Refusal() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.forRings.refused
+}
+
+// OnBound has fn called whenever a refusal, or its end, changes the bound in force. The
+// pool's lock is held then: fn must not need it.
+func (p *Pool) OnBound(fn func()) { p.onBound = fn }
+
+// Stored tells a pool that is limited that n bytes were stored. Every so often it asks
+// the system for more memory.
+func (p *Pool) Stored(n int) {
+	if !p.Limited() {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.forRings.waited += n
+	p.forPages.waited += n
+	used, ready := int(p.used.Load()), p.readyLocked()
+	if ready < max(used/leftShare, leftChunks*p.chunkSize) && used+ready < int(p.most.Load()) {
+		for p.fresh.taken < len(p.fresh.mem) {
+			p.idle = append(p.idle, p.takeFreshLocked())
+		}
+		_ = p.freshLocked() // the bound says what came of it
+	}
+	p.limitLocked()
+}
+
+// readyLocked returns the bytes of chunks that can be handed out without asking the
+// system.
+func (p *Pool) readyLocked() int {
+	return (len(p.idle)+len(p.cold))*p.chunkSize + len(p.fresh.mem) - p.fresh.taken
+}
+
+// limitLocked sets the bound in force to what there is.
+func (p *Pool) limitLocked() {
+	bound := min(p.most.Load(), p.used.Load()+int64(p.readyLocked()))
+	if p.bound.Swap(bound) != bound && p.onBound != nil {
+		p.onBound()
+	}
+}
+
+// growLocked gets an area from a source, of up to most bytes.
+func (p *Pool) growLocked(
+	s *source, most int, get func(n int) (*area, error),
+) (*area, error) {
+	used := int(p.used.Load())
+	if s.refused != nil && s.waited < used/retryShare<<min(s.fails-1, retryTwice) {
+		return nil, s.refused
+	}
+	usual, least := most, min(leastArea, most/growShare)
+	if s.refused != nil {
+		least = max(least, used/growShare)
+		most = min(most, max(int(p.most.Load())-used, p.chunkSize))
+	}
+	least = p.wholeChunks(min(least, most))
+	first := p.wholeChunks(max(min(s.next, most), least))
+	for n := first; ; n = max(p.wholeChunks(n/2), least) {
+		var a *area
+		err := p.probeLocked(n, n < usual)
+		if err == nil {
+			a, err = get(n)
+		}
+		if err == nil {
+			*s = source{next: n}
+			if n == first {
+				s.next = 2 * n
+			}
+			return a, nil
+		}
+		if n <= least {
+			*s = source{next: least, refused: err, fails: s.fails + 1}
+			return nil, err
+		}
+	}
+}
+
+// probeLocked returns an error if the system has no addresses for n bytes and what is to
+// be left to others. Only areas that are small, as larger ones were refused, must leave it.
+func (p *Pool) probeLocked(n int, small bool) error {
+	if !small || p.mem.Headroom == 0 {
+		return nil
+	}
+	m, err := p.mem.Map(n + p.mem.Headroom)
+	if err == nil {
+		err = p.mem.Unmap(m)
+	}
+	if err != nil {
+		return fmt.Errorf("map %d bytes, and leave %d: %w", n, p.mem.Headroom, err)
+	}
+	return nil
+}
+
+// wholeChunks returns n rounded up to chunks.
+func (p *Pool) wholeChunks(n int) int {
+	return (n + p.chunkSize - 1) / p.chunkSize * p.chunkSize
+}

@@ -1,0 +1,125 @@
+package ringcache
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// Options.File on a tmpfs that has less room than the cache may take, as /dev/shm has in a
+// container.
+
+// mountTmpfs returns a folder with room for so many megabytes.
+func mountTmpfs(t *testing.T, megabytes int) string {
+	t.Helper()
+	if !offHeap {
+		t.Skip("this build has no Options.File")
+	}
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, tmpfsSize(megabytes)); err != nil {
+		t.Skipf("mounting a tmpfs is not permitted here: %v", err)
+	}
+	t.Cleanup(func() { require.NoError(t, unix.Unmount(dir, unix.MNT_DETACH)) })
+	return dir
+}
+
+func tmpfsSize(megabytes int) string { return fmt.Sprintf("size=%dm", megabytes) }
+
+// mustOpenSmall returns a cache in a file of a folder.
+func mustOpenSmall(t *testing.T, maxBytes int, dir string) *Cache {
+	t.Helper()
+	c, err := NewWithOptions(Options{MaxBytes: maxBytes, File: filepath.Join(dir, "cache")})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	return c
+}
+
+// writeRounds sets the same keys round after round, each time with other lengths, and
+// returns what part of the last round is found.
+func writeRounds(t *testing.T, c *Cache, rounds, keys, least, most int) float64 {
+	t.Helper()
+	rnd, val, key := newRand(1), make([]byte, most), make([]byte, 8)
+	found := 0
+	for range rounds {
+		found = 0
+		for id := range keys {
+			binary.LittleEndian.PutUint64(key, uint64(id))
+			if err := c.Set(key, val[:least+rnd.IntN(most-least+1)]); err != nil {
+				require.NoError(t, err)
+			}
+		}
+		for id := range keys {
+			binary.LittleEndian.PutUint64(key, uint64(id))
+			if c.Has(key) {
+				found++
+			}
+		}
+	}
+	return float64(found) / float64(keys)
+}
+
+// A working set that fits into what there is stays, whatever is dead beside it.
+func TestTmpfs_SmallerThanTheBound(t *testing.T) {
+	for _, tt := range []struct{ disk, maxMB, keys int }{
+		{64, 1 << 10, 20_000}, {64, 64, 20_000}, {120, 200, 60_000},
+	} {
+		t.Run(fmt.Sprintf("%d of %d MB", tt.disk, tt.maxMB), func(t *testing.T) {
+			c := mustOpenSmall(t, tt.maxMB<<20, mountTmpfs(t, tt.disk))
+			found := writeRounds(t, c, 8, tt.keys, 500, 1500)
+			require.Greater(t, found, 0.98)
+			require.Zero(t, c.Stats().RefusedNoMemory)
+			require.NoError(t, c.validate())
+		})
+	}
+}
+
+// A working set that does not fit: the hit ratio stays what it was.
+func TestTmpfs_HitRatioStays(t *testing.T) {
+	skipUnderRace(t)
+	c := mustOpenSmall(t, 1<<30, mountTmpfs(t, 150))
+	zipf := rand.NewZipf(newRand(1), 1.1, 10, 1<<20)
+	key, val := make([]byte, 8), make([]byte, 2000)
+	var first, last float64
+	for range 12 {
+		before := c.Stats()
+		for range 100_000 {
+			id := zipf.Uint64()
+			binary.LittleEndian.PutUint64(key, id)
+			if !c.Has(key) {
+				if err := c.Set(key, val[:500+id%1500]); err != nil {
+					require.NoError(t, err)
+				}
+			}
+		}
+		now := c.Stats()
+		last = 1 - float64(now.Misses-before.Misses)/float64(now.GetCalls-before.GetCalls)
+		if first == 0 {
+			first = last
+		}
+	}
+	s := c.Stats()
+	require.Less(t, s.EffectiveMaxBytes, s.MaxBytesSize, "it was never full")
+	require.Greater(t, last, 0.98*first, "after %.3f", first)
+}
+
+// The cache grows to its bound once the file system does.
+func TestTmpfs_Grows(t *testing.T) {
+	dir := mountTmpfs(t, 64)
+	c := mustOpenSmall(t, 200<<20, dir)
+	fillLimited(t, c, 64<<20)
+	require.NoError(t, unix.Mount("tmpfs", dir, "tmpfs", unix.MS_REMOUNT, tmpfsSize(300)))
+	requireGrowsBack(t, c)
+}
+
+// A tmpfs without a limit reports no blocks, which is not to say that it is full.
+func TestTmpfs_WithoutALimit(t *testing.T) {
+	dir := mountTmpfs(t, 0)
+	c := mustOpenSmall(t, 32<<20, dir)
+	require.NoError(t, c.Set([]byte("k"), []byte("v")))
+	require.Equal(t, "v", string(c.Get(nil, []byte("k"))))
+}
