@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/ringcache/ringcache/bench/load"
 	"github.com/ringcache/ringcache/bench/trace"
 )
 
@@ -234,13 +235,5 @@ func (p *Plan) valueSize(id uint64, size uint32) int {
 		return p.ValueBytes
 	}
 	half := uint64(p.ValueBytes / 2)
-	return p.ValueBytes - int(half) + int(mix(id)%(2*half+1))
-}
-
-// mix spreads x over 64 bits: the finalizer of splitmix64.
-func mix(x uint64) uint64 {
-	x += 0x9e3779b97f4a7c15
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
+	return p.ValueBytes - int(half) + int(load.Mix(id)%(2*half+1))
 }

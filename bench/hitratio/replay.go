@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/crc32"
 
+	"github.com/ringcache/ringcache/bench/load"
 	"github.com/ringcache/ringcache/bench/payload"
 	"github.com/ringcache/ringcache/bench/store"
 	"github.com/ringcache/ringcache/bench/trace"
@@ -50,7 +51,7 @@ func newReplayer(p *Plan, s store.Store, t *trace.Trace) *replayer {
 	r := &replayer{plan: p, store: s, key: make([]byte, keyBytes), val: make([]byte, largest),
 		dst: make([]byte, 0, largest)}
 	for i := 0; i+8 <= largest; i += 8 {
-		binary.LittleEndian.PutUint64(r.val[i:], mix(uint64(i))) // nothing that could be compressed
+		binary.LittleEndian.PutUint64(r.val[i:], load.Mix(uint64(i))) // nothing that could be compressed
 	}
 	if p.Payload != "" {
 		r.fill, r.failed = payload.New(p.Payload)
@@ -120,7 +121,7 @@ func (c *Counts) count(hit bool, size int, beside bool) {
 
 // name writes the key of id into its buffer.
 func (r *replayer) name(id uint64) {
-	binary.LittleEndian.PutUint64(r.key, mix(id))
+	binary.LittleEndian.PutUint64(r.key, load.Mix(id))
 	binary.LittleEndian.PutUint64(r.key[8:], id)
 }
 
@@ -158,7 +159,7 @@ func (r *replayer) value(id uint64, size int) []byte {
 	return v
 }
 
-func stamp(id uint64) uint64 { return mix(^id) }
+func stamp(id uint64) uint64 { return load.Mix(^id) }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli) // for which processors have an instruction
 
