@@ -82,8 +82,9 @@ var Loads = []Load{
 	},
 	{
 		Name: "invalidate", Metrics: with(Found, Untouched), lives: []float64{0.8}, fixed: true,
-		Note: "Two namespaces of 40 % of the bound each. One is invalidated and filled again ten times, " +
-			"the other is neither read nor written. Stores without namespaces delete all keys of it.",
+		Note: "Two namespaces of 40 % of the bound each. The second one is invalidated and filled again " +
+			"ten times; the first one, which is older, is neither read nor written. Stores without " +
+			"namespaces delete all keys of the second one.",
 		keys: Case.entries, largest: drawnLargest, do: doInvalidate, check: checkInvalidated,
 	},
 	{
@@ -164,8 +165,8 @@ func (l *Load) Cases(mbs, means []int, lives []float64) []Case {
 
 // What operations take, in seconds, on two virtual cores of 2026.
 const (
-	opSeconds   = 1.2e-6
-	byteSeconds = 1e-9
+	opSeconds   = 0.6e-6
+	byteSeconds = 0.4e-9
 )
 
 // Seconds estimates how long a run takes.

@@ -61,14 +61,14 @@ func (r *run) invalidate(s *space) error {
 	return s.whole.Invalidate()
 }
 
-// renew fills all namespaces, and then invalidates and fills the first of them, in turn.
+// renew fills all namespaces, and then invalidates and fills those from first on, in turn.
 func (r *run) renew(all []space, first int) error {
 	for i := range all {
 		r.fillSpace(&all[i])
 	}
 	r.startTiming()
 	for range invalidations {
-		for i := range all[:first] {
+		for i := first; i < len(all); i++ {
 			if err := r.invalidate(&all[i]); err != nil {
 				return err
 			}
@@ -79,7 +79,7 @@ func (r *run) renew(all []space, first int) error {
 }
 
 func doInvalidate(r *run) error      { return r.renew(r.spaces(2), 1) }
-func doInvalidateTurns(r *run) error { return r.renew(r.spaces(inTurn), inTurn) }
+func doInvalidateTurns(r *run) error { return r.renew(r.spaces(inTurn), 0) }
 
 // lookSpaces returns what is found of each of n namespaces.
 func (r *run) lookSpaces(n int) ([]tally, error) {
@@ -99,7 +99,7 @@ func checkInvalidated(r *run) error {
 	if err != nil {
 		return err
 	}
-	r.metrics[Found], r.metrics[Untouched] = t[0].share(), t[1].share()
+	r.metrics[Untouched], r.metrics[Found] = t[0].share(), t[1].share()
 	return nil
 }
 
