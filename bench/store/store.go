@@ -1,7 +1,8 @@
 // Package store puts every cache of the comparison behind one small interface.
 //
 // A rival is one file: a type with Set, Get and Close, a constructor, and an
-// Info that is listed in All, HitRatio or both. Nothing else has to know about it.
+// Info that is listed in All, HitRatio, Writes or several of them. Nothing else has to know
+// about it.
 package store
 
 import (
