@@ -49,6 +49,7 @@ func (f *fake) Get(dst, k []byte) ([]byte, bool) {
 	return append(dst, v...), ok
 }
 
+func (f *fake) Del(k []byte) { delete(f.m, string(k)) }
 func (f *fake) Close() error { return nil }
 
 func TestReplayCounts(t *testing.T) {
@@ -115,6 +116,85 @@ func TestReplayFindsWrongPayloads(t *testing.T) {
 	r := newReplayer(&p, &fake{m: map[string][]byte{}}, base)
 	if replay(func(v []byte) []byte { return r.value(1, 100) }) == nil {
 		t.Error("no error with the value of another key")
+	}
+}
+
+// updated is a load of which a fifth are updates.
+func updated(t *testing.T) (*trace.Trace, *Plan) {
+	t.Helper()
+	base := start(t, "zipf-0.99", 20_000)
+	p := &Plan{Values: Sized, Percent: 30, ValueBytes: 160, Writes: 0.2}
+	p.measure(base)
+	return base, p
+}
+
+// Updates are no requests that count. In a store that loses nothing, a read-through request
+// misses if it is the first one of its key, and if the last Set of it was refused.
+func TestReplayUpdates(t *testing.T) {
+	base, p := updated(t)
+	f := &fake{m: map[string][]byte{}}
+	r := newReplayer(p, f, base)
+	if err := r.replay(base); err != nil {
+		t.Fatal(err)
+	}
+	updates := 0
+	for _, n := range r.updates {
+		updates += int(n)
+	}
+	if share := float64(updates) / float64(len(base.Requests)); share < 0.19 || share > 0.21 ||
+		int(r.Requests) != len(base.Requests)-updates {
+		t.Errorf("%d requests count, %d are updates of %d", r.Requests, updates, len(base.Requests))
+	}
+	if missed := int(r.Requests - r.Hits); r.Refused == 0 || missed > p.Keys+int(r.Refused) {
+		t.Errorf("%d misses of %d keys, %d Sets refused", missed, p.Keys, r.Refused)
+	}
+	lengths := map[int]bool{}
+	for _, v := range f.m {
+		lengths[len(v)] = true
+		if len(v) < 40 {
+			t.Fatalf("a value of %d bytes, less than a quarter of the mean", len(v))
+		}
+	}
+	if len(lengths) < 100 {
+		t.Errorf("%d different lengths", len(lengths))
+	}
+	if _, err := r.held(); err != nil {
+		t.Error(err)
+	}
+}
+
+// stale is a store whose entries keep their first values.
+type stale struct{ *fake }
+
+func (s stale) Set(k, v []byte) error {
+	if _, there := s.m[string(k)]; there {
+		return nil
+	}
+	return s.fake.Set(k, v)
+}
+
+func TestReplayFindsStaleValues(t *testing.T) {
+	base, p := updated(t)
+	if err := newReplayer(p, stale{&fake{m: map[string][]byte{}}}, base).replay(base); err == nil {
+		t.Fatal("no error")
+	}
+}
+
+// TestRunWithUpdatesOnEveryStore wants the last value of each key from all stores.
+func TestRunWithUpdatesOnEveryStore(t *testing.T) {
+	base := start(t, "zipf-0.99", 60_000)
+	for _, kind := range []string{"", "proto"} {
+		p := &Plan{Percent: 30, Values: Sized, ValueBytes: 8000, Writes: 0.3, Payload: kind}
+		p.measure(base)
+		for _, info := range store.HitRatio {
+			o, err := run(Spec{Plan: *p, Store: info.Name, Nominal: int(p.Budget)}, base)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if o.Ratio() < 40 || int(o.Requests) > p.Requests*8/10 {
+				t.Errorf("%s: %+v", info.Name, o)
+			}
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/ringcache/ringcache/bench/load"
 	"github.com/ringcache/ringcache/bench/trace"
 )
 
@@ -61,7 +62,8 @@ type Plan struct {
 	Load    string
 	Percent float64 // of the footprint: the budget
 	Values  Values
-	Payload string // kind of the values' content (package payload); empty: random
+	Payload string  // kind of the values' content (package payload); empty: random
+	Writes  float64 // share of the read-through requests that are updates instead
 
 	Scale      int     // see trace.Source.Open
 	Copies     int     // of the key space; 1 for a synthetic load, whatever its scale
@@ -233,14 +235,26 @@ func (p *Plan) valueSize(id uint64, size uint32) int {
 	case p.Values != Sized:
 		return p.ValueBytes
 	}
-	half := uint64(p.ValueBytes / 2)
-	return p.ValueBytes - int(half) + int(mix(id)%(2*half+1))
+	return vary(p.ValueBytes, load.Mix(id))
 }
 
-// mix spreads x over 64 bits: the finalizer of splitmix64.
-func mix(x uint64) uint64 {
-	x += 0x9e3779b97f4a7c15
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
+// updatedSize is valueSize after so many updates, each of which draws a length within half of
+// that.
+func (p *Plan) updatedSize(id uint64, size, updates uint32) int {
+	n := p.valueSize(id, size)
+	if updates == 0 {
+		return n
+	}
+	return max(leastValue, vary(n, load.Mix(id^uint64(updates)<<32)))
+}
+
+// vary returns a size within half of the mean.
+func vary(mean int, random uint64) int {
+	half := uint64(mean / 2)
+	return mean - int(half) + int(random%(2*half+1))
+}
+
+// isUpdate says, by chance, whether the n-th read-through request is an update.
+func (p *Plan) isUpdate(n int) bool {
+	return p.Writes > 0 && float64(load.Mix(^uint64(n))>>11)/(1<<53) < p.Writes
 }

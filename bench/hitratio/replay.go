@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/crc32"
 
+	"github.com/ringcache/ringcache/bench/load"
 	"github.com/ringcache/ringcache/bench/payload"
 	"github.com/ringcache/ringcache/bench/store"
 	"github.com/ringcache/ringcache/bench/trace"
@@ -29,12 +30,14 @@ type replayer struct {
 	key   []byte
 	val   []byte // a value is a part of it, with the head of its own
 	dst   []byte
-	fill  *payload.Payload // what values are filled with; nil: with what val has
+	// how often each id was updated; nil: there are no updates
+	updates []uint32
+	fill    *payload.Payload // what values are filled with; nil: with what val has
 
 	// What the last value that was found is, and what notes that.
-	stamp uint64
-	size  int
-	see   func(v []byte)
+	stamp  uint64
+	length int
+	see    func(v []byte)
 
 	failed error // of newReplayer
 
@@ -47,16 +50,22 @@ func newReplayer(p *Plan, s store.Store, t *trace.Trace) *replayer {
 		largest = max(largest, p.valueSize(0, r.Size))
 	}
 	largest = max(largest, 2*p.ValueBytes)
+	if p.Writes > 0 {
+		largest += largest / 2
+	}
 	r := &replayer{plan: p, store: s, key: make([]byte, keyBytes), val: make([]byte, largest),
 		dst: make([]byte, 0, largest)}
 	for i := 0; i+8 <= largest; i += 8 {
-		binary.LittleEndian.PutUint64(r.val[i:], mix(uint64(i))) // nothing that could be compressed
+		binary.LittleEndian.PutUint64(r.val[i:], load.Mix(uint64(i))) // nothing that could be compressed
+	}
+	if p.Writes > 0 {
+		r.updates = make([]uint32, p.Keys)
 	}
 	if p.Payload != "" {
 		r.fill, r.failed = payload.New(p.Payload)
 	}
 	r.see = func(v []byte) {
-		r.stamp, r.size = 0, len(v)
+		r.stamp, r.length = 0, len(v)
 		if len(v) >= leastValue {
 			r.stamp = binary.LittleEndian.Uint64(v) ^ r.sum(v[leastValue:])
 		}
@@ -73,12 +82,16 @@ func (r *replayer) replay(t *trace.Trace) error {
 		step := t.Step(i)
 		for c := range r.plan.Copies {
 			id := r.plan.ID(req.Key, c)
+			if step == trace.ReadThrough && r.plan.isUpdate(i*r.plan.Copies+c) {
+				r.update(id, req)
+				continue
+			}
 			hit, err := r.request(id, req, step)
 			if err != nil {
 				return err
 			}
 			if i >= t.Warm && step != trace.Write {
-				r.count(hit, r.plan.valueSize(id, req.Size), step == trace.ReadThrough && len(t.Cycle) > 0)
+				r.count(hit, r.size(id, req), step == trace.ReadThrough && len(t.Cycle) > 0)
 			}
 		}
 	}
@@ -94,11 +107,37 @@ func (r *replayer) request(id uint64, req trace.Request, step trace.Step) (hit b
 		}
 	}
 	if step != trace.Read {
-		if err := r.store.Set(r.key, r.value(id, r.plan.valueSize(id, req.Size))); err != nil {
+		if err := r.store.Set(r.key, r.value(id, r.size(id, req))); err != nil {
 			r.Refused++
 		}
 	}
 	return false, nil
+}
+
+// update sets a value of another length. If that is refused, the key is deleted, as a program
+// must do that does not want to read the old value.
+func (r *replayer) update(id uint64, req trace.Request) {
+	r.name(id)
+	r.updates[id]++
+	if err := r.store.Set(r.key, r.value(id, r.size(id, req))); err != nil {
+		r.Refused++
+		if d, ok := r.store.(store.Deleter); ok {
+			d.Del(r.key)
+		}
+	}
+}
+
+// updated returns how often id was updated.
+func (r *replayer) updated(id uint64) uint32 {
+	if r.updates == nil {
+		return 0
+	}
+	return r.updates[id]
+}
+
+// size returns the bytes of the value that id has now.
+func (r *replayer) size(id uint64, req trace.Request) int {
+	return r.plan.updatedSize(id, req.Size, r.updated(id))
 }
 
 // count counts a read of a value of that size.
@@ -120,7 +159,7 @@ func (c *Counts) count(hit bool, size int, beside bool) {
 
 // name writes the key of id into its buffer.
 func (r *replayer) name(id uint64) {
-	binary.LittleEndian.PutUint64(r.key, mix(id))
+	binary.LittleEndian.PutUint64(r.key, load.Mix(id))
 	binary.LittleEndian.PutUint64(r.key[8:], id)
 }
 
@@ -128,9 +167,9 @@ func (r *replayer) name(id uint64) {
 // that was never set.
 func (r *replayer) find(id uint64) (hit bool, err error) {
 	hit = r.get()
-	if hit && r.stamp != stamp(id) {
+	if hit && r.stamp != r.stampOf(id) {
 		err = fmt.Errorf("hitratio: replay: key %d has a value of %d bytes that was never set",
-			id, r.size)
+			id, r.length)
 	}
 	return hit, err
 }
@@ -152,13 +191,16 @@ func (r *replayer) get() bool {
 func (r *replayer) value(id uint64, size int) []byte {
 	v := r.val[:size]
 	if r.fill != nil {
-		r.fill.Fill(v, id)
+		r.fill.Fill(v, id+uint64(r.updated(id))<<32)
 	}
-	binary.LittleEndian.PutUint64(v, stamp(id)^r.sum(v[leastValue:]))
+	binary.LittleEndian.PutUint64(v, r.stampOf(id)^r.sum(v[leastValue:]))
 	return v
 }
 
-func stamp(id uint64) uint64 { return mix(^id) }
+// stampOf tells the key, and how often it was updated.
+func (r *replayer) stampOf(id uint64) uint64 {
+	return load.Mix(^id) + uint64(r.updated(id))
+}
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli) // for which processors have an instruction
 
@@ -180,7 +222,7 @@ func (r *replayer) held() (sum int64, err error) {
 			return 0, err
 		}
 		if hit {
-			sum += int64(keyBytes + r.size)
+			sum += int64(keyBytes + r.length)
 		}
 	}
 	return sum, nil

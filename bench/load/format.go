@@ -25,7 +25,7 @@ var pattern = makePattern()
 func makePattern() []byte {
 	p := make([]byte, bodyStarts+maxValue)
 	for i := 0; i < len(p); i += 8 {
-		binary.LittleEndian.PutUint64(p[i:], mix(uint64(i)))
+		binary.LittleEndian.PutUint64(p[i:], Mix(uint64(i)))
 	}
 	return p
 }
@@ -50,7 +50,7 @@ func (f Format) Key(dst []byte, id uint64) {
 		return
 	}
 	_ = dst[15]
-	binary.LittleEndian.PutUint64(dst, mix(id))
+	binary.LittleEndian.PutUint64(dst, Mix(id))
 	binary.LittleEndian.PutUint64(dst[8:], id)
 }
 
@@ -105,15 +105,15 @@ func (f Format) version(v []byte, id uint64) uint64 {
 }
 
 func (f Format) body(head uint64) []byte {
-	start := mix(head) % bodyStarts
+	start := Mix(head) % bodyStarts
 	return pattern[start:][:f.ValueSize-8]
 }
 
 // tag is the head of the first version of id's value.
-func tag(id uint64) uint64 { return mix(^id) }
+func tag(id uint64) uint64 { return Mix(^id) }
 
-// mix spreads x over 64 bits, one to one: the finalizer of splitmix64.
-func mix(x uint64) uint64 {
+// Mix spreads x over 64 bits, one to one: the finalizer of splitmix64.
+func Mix(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb

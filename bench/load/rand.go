@@ -12,7 +12,7 @@ type Rand struct{ state uint64 }
 
 // NewRand returns a generator; every seed starts another sequence.
 func NewRand(seed uint64) Rand {
-	return Rand{mix(seed) | 1} // the state must not be 0
+	return Rand{Mix(seed) | 1} // the state must not be 0
 }
 
 // Uint64 returns 64 random bits.

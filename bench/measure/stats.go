@@ -1,6 +1,9 @@
 package measure
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // Summary is what a table says about the rounds of one run.
 type Summary struct {
@@ -20,4 +23,30 @@ func Summarize(values []float64) Summary {
 		median = (sorted[n/2-1] + sorted[n/2]) / 2
 	}
 	return Summary{Median: median, Min: sorted[0], Max: sorted[n-1], N: n}
+}
+
+// String is Text with three significant digits or more.
+func (s Summary) String() string { return s.Text(number) }
+
+// Text returns the median, and the range in brackets if there were several rounds; "-" for no
+// value.
+func (s Summary) Text(number func(float64) string) string {
+	switch s.N {
+	case 0:
+		return "-"
+	case 1:
+		return number(s.Median)
+	}
+	return fmt.Sprintf("%s (%s-%s)", number(s.Median), number(s.Min), number(s.Max))
+}
+
+// number prints at least three significant digits, and no more decimals than that takes.
+func number(v float64) string {
+	switch {
+	case v >= 100 || v <= -100:
+		return fmt.Sprintf("%.0f", v)
+	case v >= 10 || v <= -10:
+		return fmt.Sprintf("%.1f", v)
+	}
+	return fmt.Sprintf("%.2f", v)
 }

@@ -1,6 +1,13 @@
 package store
 
-import "github.com/ringcache/ringcache"
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+
+	"github.com/ringcache/ringcache"
+)
 
 var (
 	ringcacheInfo     = ringcacheVariant("ringcache", ringcache.Options{})
@@ -8,6 +15,7 @@ var (
 		ringcache.Options{Policy: ringcache.PolicyFIFO})
 	ringcacheHugeInfo = ringcacheVariant("ringcache-huge",
 		ringcache.Options{HugePages: ringcache.HugePagesAtOnce})
+	ringcacheFileInfo = inFile(ringcacheVariant("ringcache-file", ringcache.Options{}))
 )
 
 // ringcacheVariant returns ringcache with the settings of o under a name of its
@@ -21,16 +29,37 @@ func ringcacheVariant(name string, o ringcache.Options) Info {
 		Expires: true,
 		Least:   32 << 20,
 		New: func(c Config) (Store, error) {
-			own := o
-			own.MaxBytes = c.MaxBytes
-			own.TTL = c.TTL
-			cache, err := ringcache.NewWithOptions(own)
+			cache, err := openRingcache(o, c)
 			if err != nil {
 				return nil, err
 			}
 			return newRingcacheStore(cache), nil
 		},
 	}
+}
+
+func openRingcache(o ringcache.Options, c Config) (*ringcache.Cache, error) {
+	o.MaxBytes = c.MaxBytes
+	o.TTL = c.TTL
+	return ringcache.NewWithOptions(o)
+}
+
+// inFile makes the store keep its entries in a file of a new folder below os.TempDir. Close
+// removes the folder.
+func inFile(info Info) Info {
+	info.Kind = fileRingcacheStore{}
+	info.New = func(c Config) (Store, error) {
+		dir, err := os.MkdirTemp("", "ringcache-bench-")
+		if err != nil {
+			return nil, err
+		}
+		cache, err := openRingcache(ringcache.Options{File: filepath.Join(dir, "cache")}, c)
+		if err != nil {
+			return nil, errors.Join(err, os.RemoveAll(dir))
+		}
+		return fileRingcacheStore{ringcacheStore{cache}, dir}, nil
+	}
+	return info
 }
 
 // newRingcacheStore has the batch write if this version of ringcache has it.
@@ -46,6 +75,7 @@ type ringcacheStore struct{ c *ringcache.Cache }
 func (s ringcacheStore) Set(k, v []byte) error            { return s.c.Set(k, v) }
 func (s ringcacheStore) Get(dst, k []byte) ([]byte, bool) { return s.c.HasGet(dst, k) }
 func (s ringcacheStore) Del(k []byte)                     { s.c.Del(k) }
+func (s ringcacheStore) Append(k, suffix []byte) error    { return s.c.Append(k, suffix) }
 func (s ringcacheStore) Len() int                         { return s.c.Len() }
 func (s ringcacheStore) Close() error                     { return s.c.Close() }
 
@@ -53,13 +83,50 @@ func (s ringcacheStore) GetBatch(dst []byte, keys, vals [][]byte) ([]byte, int) 
 	return s.c.GetBatch(dst, keys, vals)
 }
 
+func (s ringcacheStore) Space(name string) Space { return ringcacheSpace{s.c.Namespace(name)} }
+
 func (s ringcacheStore) Statistics() int {
 	var stats ringcache.Stats
 	s.c.UpdateStats(&stats)
 	return int(stats.EntriesCount)
 }
 
+func (s ringcacheStore) Moves() Moves {
+	stats := s.c.Stats()
+	m := Moves{Evicted: stats.EvictedEntries}
+	m.Moved, m.HasBytes = counter(stats, "MovedBytes")
+	m.Dead, _ = counter(stats, "DeadBytes")
+	return m
+}
+
+// counter returns a field of the statistics if this version of ringcache has it.
+func counter(stats ringcache.Stats, name string) (n uint64, ok bool) {
+	field := reflect.ValueOf(stats).FieldByName(name)
+	if !field.IsValid() {
+		return 0, false
+	}
+	return field.Uint(), true
+}
+
+// ringcacheSpace is a namespace of ringcache.
+type ringcacheSpace struct{ n *ringcache.Namespace }
+
+func (s ringcacheSpace) Set(k, v []byte) error            { return s.n.Set(k, v) }
+func (s ringcacheSpace) Get(dst, k []byte) ([]byte, bool) { return s.n.HasGet(dst, k) }
+func (s ringcacheSpace) Invalidate() error                { return s.n.Invalidate() }
+
+// batchRingcacheStore adds the batch write.
 type batchRingcacheStore struct {
 	ringcacheStore
 	BatchSetter
+}
+
+// fileRingcacheStore is a cache in a file of a folder of its own.
+type fileRingcacheStore struct {
+	ringcacheStore
+	dir string
+}
+
+func (s fileRingcacheStore) Close() error {
+	return errors.Join(s.ringcacheStore.Close(), os.RemoveAll(s.dir))
 }

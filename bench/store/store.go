@@ -1,7 +1,8 @@
 // Package store puts every cache of the comparison behind one small interface.
 //
 // A rival is one file: a type with Set, Get and Close, a constructor, and an
-// Info that is listed in All, HitRatio or both. Nothing else has to know about it.
+// Info that is listed in All, HitRatio, Writes or several of them. Nothing else has to know
+// about it.
 package store
 
 import (
@@ -52,6 +53,40 @@ type Batcher interface {
 // of keys[i].
 type BatchSetter interface {
 	SetBatch(keys, vals [][]byte) error
+}
+
+// Appender is a Store that can extend a value in place of a Get and a Set. A key that is
+// not there gets the suffix as its value.
+type Appender interface {
+	Append(k, suffix []byte) error
+}
+
+// Spacer is a Store with namespaces that can be invalidated as a whole.
+type Spacer interface {
+	Space(name string) Space
+}
+
+// Space is one namespace of a store. Keys of different namespaces never meet.
+type Space interface {
+	Set(k, v []byte) error
+	Get(dst, k []byte) ([]byte, bool)
+	// Invalidate removes all entries of the namespace.
+	Invalidate() error
+}
+
+// Mover is a Store that reports what it has done to make room.
+type Mover interface {
+	Moves() Moves
+}
+
+// Moves counts what a store has done to make room since it was opened.
+type Moves struct {
+	Evicted uint64 // entries dropped although they were neither deleted nor expired
+
+	// HasBytes says whether the store reports the figures that follow.
+	HasBytes bool
+	Moved    uint64 // bytes of records copied within the store, by compaction and promotion
+	Dead     uint64 // bytes that dead records occupy now
 }
 
 // Reporter is a Store that keeps statistics.
@@ -144,10 +179,23 @@ var HitRatio = []Info{
 	lruInfo,
 }
 
+// Writes lists the stores of the comparison under writes, in the order of its tables.
+var Writes = []Info{
+	ringcacheInfo,
+	ringcacheFIFOInfo,
+	ringcacheFileInfo,
+	coldVariant("ringcache-s2", false),
+	fastcacheInfo,
+	freecacheInfo,
+	bigcacheInfo,
+	otterInfo,
+	theineInfo,
+}
+
 // Known returns every store once.
 func Known() []Info {
 	known := slices.Clone(All)
-	for _, info := range slices.Concat(HitRatio, Compressed) {
+	for _, info := range slices.Concat(HitRatio, Compressed, Writes) {
 		if !slices.Contains(Names(known), info.Name) {
 			known = append(known, info)
 		}

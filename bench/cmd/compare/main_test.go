@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/ringcache/ringcache/bench/cli"
+	"github.com/ringcache/ringcache/bench/interleave"
 	"github.com/ringcache/ringcache/bench/measure"
 	"github.com/ringcache/ringcache/bench/store"
 )
@@ -175,8 +176,8 @@ func TestOptions(t *testing.T) {
 // and no unbounded store in a full cache.
 func TestPlanRotates(t *testing.T) {
 	o := options{
-		Rounds: len(store.All), Stores: store.Names(store.All), Loads: []string{"ref-get", "set-new"},
-		CPUs: []int{1},
+		Rounds: len(store.All), Loads: []string{"ref-get", "set-new"}, CPUs: []int{1},
+		stores: &interleave.Stores{Names: store.Names(store.All)},
 	}
 	runs, costs, err := o.plan()
 	if err != nil || len(costs) != len(runs) || slices.Min(costs) <= 0 {

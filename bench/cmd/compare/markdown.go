@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ringcache/ringcache/bench/interleave"
 	"github.com/ringcache/ringcache/bench/measure"
 	"github.com/ringcache/ringcache/bench/store"
 )
@@ -140,8 +141,8 @@ func (d *document) header(b *bytes.Buffer) {
 			strings.Join(to, " or of "))
 	}
 	b.WriteByte('\n')
-	if d.Options.baseline != "" {
-		fmt.Fprintf(b, "Stores with the ending %s ran in another build of this command.\n", ofBaseline)
+	if d.Options.stores.Baseline != "" {
+		fmt.Fprintf(b, "Stores with the ending %s ran in another build of this command.\n", interleave.Ending)
 	}
 }
 
@@ -223,7 +224,7 @@ func (d *document) table(b *bytes.Buffer, t table, rows []row, all map[cell]meas
 	if t.note != "" {
 		fmt.Fprintf(b, "%s\n\n", t.note)
 	}
-	d.grid(b, rows, func(c cell) string { return spread(all[c]) })
+	d.grid(b, rows, func(c cell) string { return all[c].String() })
 	if !t.ratio {
 		return
 	}
@@ -240,7 +241,7 @@ func (d *document) table(b *bytes.Buffer, t table, rows []row, all map[cell]meas
 
 // yardsticks lists the stores that there are ratios to.
 func (d *document) yardsticks() []string {
-	return slices.DeleteFunc([]string{yardstick, oldRingcache}, func(name string) bool {
+	return slices.DeleteFunc([]string{yardstick, interleave.OldRingcache}, func(name string) bool {
 		return !slices.Contains(d.Options.Stores, name)
 	})
 }
@@ -261,33 +262,11 @@ func (d *document) grid(b *bytes.Buffer, rows []row, text func(cell) string) {
 	}
 }
 
-func spread(s measure.Summary) string {
-	switch s.N {
-	case 0:
-		return "-"
-	case 1:
-		return number(s.Median)
-	}
-	return fmt.Sprintf("%s (%s-%s)", number(s.Median), number(s.Min), number(s.Max))
-}
-
 func ratio(s, base measure.Summary) string {
 	if s.N == 0 || base.N == 0 || base.Median == 0 {
 		return "-"
 	}
 	return fmt.Sprintf("%.2f", s.Median/base.Median)
-}
-
-// number prints at least three digits that count, and no more decimals than that
-// takes.
-func number(v float64) string {
-	switch {
-	case v >= 100 || v <= -100:
-		return fmt.Sprintf("%.0f", v)
-	case v >= 10 || v <= -10:
-		return fmt.Sprintf("%.1f", v)
-	}
-	return fmt.Sprintf("%.2f", v)
 }
 
 // remarks names what the tables do not show: failed runs, and stores that did

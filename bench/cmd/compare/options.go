@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ringcache/ringcache/bench/interleave"
 	"github.com/ringcache/ringcache/bench/measure"
 	"github.com/ringcache/ringcache/bench/store"
 )
@@ -22,7 +23,7 @@ type options struct {
 	Loads  []string
 	CPUs   []int
 
-	baseline string // another build of this command, "" for none
+	stores *interleave.Stores // those of Stores
 
 	markdown, json, csv, charts string // files and a directory, "" for none
 }
@@ -42,8 +43,8 @@ func parseOptions(args []string, stderr io.Writer) (*options, error) {
 	entries := fs.Int("entries", measure.Default.Entries,
 		"entries of 16+100 bytes; other loads scale with it")
 	duration := fs.Duration("duration", measure.Default.Duration, "timed part of a throughput run")
-	fs.StringVar(&o.baseline, "baseline", "",
-		"another `build` of compare, which runs the stores with the ending "+ofBaseline)
+	baseline := fs.String("baseline", "",
+		"another `build` of compare, which runs the stores with the ending "+interleave.Ending)
 	fs.StringVar(&o.markdown, "o", "", "write the Markdown to this `file` instead of standard output")
 	fs.StringVar(&o.json, "json", "", "write every single result to this `file`")
 	fs.StringVar(&o.csv, "csv", "", "write every single result to this `file`, a metric in each line")
@@ -73,19 +74,15 @@ func parseOptions(args []string, stderr io.Writer) (*options, error) {
 		return nil, errors.New(
 			"-rounds must be at least 1, -entries at least 1000, -duration more than 0")
 	}
-	return o, o.parseLists(*stores, *loads, *cpus)
+	return o, o.parseLists(*stores, *baseline, *loads, *cpus)
 }
 
-func (o *options) parseLists(stores, loads, cpus string) error {
-	o.Stores = strings.Split(stores, ",")
-	for _, name := range o.Stores {
-		if _, err := o.find(name); err != nil {
-			return err
-		}
-	}
-	if err := o.findBaseline(); err != nil {
+func (o *options) parseLists(stores, baseline, loads, cpus string) error {
+	var err error
+	if o.stores, err = interleave.New(stores, baseline); err != nil {
 		return err
 	}
+	o.Stores = o.stores.Names
 	found, err := measure.FindLoads(strings.Split(loads, ","))
 	if err != nil {
 		return err

@@ -6,12 +6,11 @@ import (
 	"fmt"
 	"io"
 	"runtime"
-	"slices"
 	"time"
 
+	"github.com/ringcache/ringcache/bench/interleave"
 	"github.com/ringcache/ringcache/bench/measure"
 	"github.com/ringcache/ringcache/bench/progress"
-	"github.com/ringcache/ringcache/bench/store"
 )
 
 // result is one run of one round.
@@ -37,8 +36,7 @@ func (r *result) String() string {
 }
 
 // plan lists all runs in their order, and what they cost in seconds. Stores take
-// turns within a load. Another one begins for every load and round, and every second
-// round goes backwards, so that no store always follows the same one.
+// turns within a load.
 func (o *options) plan() (runs []result, costs []float64, err error) {
 	loads, err := measure.FindLoads(o.Loads)
 	if err != nil {
@@ -47,14 +45,14 @@ func (o *options) plan() (runs []result, costs []float64, err error) {
 	for round := range o.Rounds {
 		for i, l := range loads {
 			for _, cpu := range o.cpusOf(l) {
-				for _, name := range o.turns(i+round, round%2 == 1) {
-					info, err := o.find(name)
+				for _, name := range o.stores.Turns(i, round) {
+					info, err := interleave.Find(name)
 					if err != nil {
 						return nil, nil, err
 					}
 					if l.Fits(info) {
 						runs = append(runs, result{Round: round, Load: l.Name, Store: name, CPU: cpu})
-						costs = append(costs, pace(info.Name)*l.Seconds(o.Scale, min(cpu, runtime.NumCPU())))
+						costs = append(costs, interleave.Pace(name)*l.Seconds(o.Scale, min(cpu, runtime.NumCPU())))
 					}
 				}
 			}
@@ -64,29 +62,6 @@ func (o *options) plan() (runs []result, costs []float64, err error) {
 		return nil, nil, errors.New("none of the stores can take part in any of the loads")
 	}
 	return runs, costs, nil
-}
-
-// pace is how much slower than most a store is.
-func pace(name string) float64 {
-	switch name {
-	case "otter", "ristretto":
-		return 1.6
-	case "theine":
-		return 2.2
-	case store.Null:
-		return 0.1
-	}
-	return 1
-}
-
-// turns returns the stores, beginning with the one at first.
-func (o *options) turns(first int, backwards bool) []string {
-	first %= len(o.Stores)
-	names := slices.Concat(o.Stores[first:], o.Stores[:first])
-	if backwards {
-		slices.Reverse(names[1:])
-	}
-	return names
 }
 
 // runAll carries out the plan. A failed run is noted and the rest goes on; if the
@@ -118,7 +93,9 @@ func (o *options) runAll(ctx context.Context, out io.Writer) ([]result, error) {
 // run performs one run in a process of its own.
 func (o *options) run(ctx context.Context, r *result) {
 	start := time.Now()
-	if err := o.measure(ctx, r); err != nil {
+	spec := measure.Spec{Load: r.Load, Store: interleave.Bare(r.Store), Scale: o.Scale}
+	err := o.stores.Run(ctx, r.Store, spec, &r.Metrics, fmt.Sprintf("GOMAXPROCS=%d", r.CPU))
+	if err != nil {
 		r.Error = err.Error()
 	}
 	r.Seconds = time.Since(start).Seconds()

@@ -80,7 +80,7 @@ func (c *comparison) planLoad(src trace.Source) ([]*hitratio.Plan, error) {
 			if err != nil {
 				return nil, err
 			}
-			p.Payload = c.payload
+			p.Payload, p.Writes = c.payload, c.writes
 			plans = append(plans, p)
 		}
 	}

@@ -147,7 +147,8 @@ func (d *document) markdown() []byte {
 		d.machine.Header(d.command, d.options.storeNames()))
 	b.WriteString(`
 Read-through: Get, and on a miss Set. Every request counts, from the first one on an empty cache: no
-warm-up is left out. Sizes are percent of the footprint, the bytes of all keys and values of the
+warm-up is left out. Updates, if there are any, are Sets of a value of another length, and count
+neither as hits nor as misses. Sizes are percent of the footprint, the bytes of all keys and values of the
 load. Figures are percent, differences are points; the best store of a row is in bold.
 `)
 	if d.incomplete {
@@ -175,6 +176,9 @@ load. Figures are percent, differences are points; the best store of a row is in
 // payload is what values are filled with, "" if that is nothing in particular.
 func (s *section) payload() string { return s.results[0].plan.Payload }
 
+// writes is the share of the requests that are updates.
+func (s *section) writes() float64 { return s.results[0].plan.Writes }
+
 func (s *section) title() string {
 	what := "Equal capacity in bytes of keys and values"
 	switch s.mode {
@@ -197,6 +201,9 @@ func (s *section) title() string {
 	}
 	if s.late {
 		what += ", late reads"
+	}
+	if w := s.writes(); w > 0 {
+		what += fmt.Sprintf(", %v %% of the requests are updates", math.Round(1e4*w)/100)
 	}
 	return what
 }

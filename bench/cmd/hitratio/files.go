@@ -14,7 +14,7 @@ import (
 )
 
 var csvHead = []string{
-	"mode", "values", "payload", "load", "percent", "store", "hit_ratio", "byte_hit_ratio",
+	"mode", "values", "payload", "writes", "load", "percent", "store", "hit_ratio", "byte_hit_ratio",
 	"requests", "hits", "refused",
 	"copies", "keys", "entry_bytes", "stretch", "entries", "footprint_bytes", "budget_bytes",
 	"max_bytes", "held_bytes", "memory_bytes", "peak_bytes", "off", "replays", "seconds",
@@ -44,7 +44,7 @@ func (r *result) record() []string {
 		o, failed = &hitratio.Outcome{}, r.err.Error()
 	}
 	return []string{
-		r.mode, string(p.Values), p.Payload, p.Load, fmt.Sprint(p.Percent), r.store,
+		r.mode, string(p.Values), p.Payload, fmt.Sprint(p.Writes), p.Load, fmt.Sprint(p.Percent), r.store,
 		decimal(o.Ratio()), decimal(o.ByteRatio()),
 		number(o.Requests), number(o.Hits), number(o.Refused),
 		number(int64(p.Copies)), number(int64(p.Keys)), number(int64(p.EntryBytes())), decimal(p.Stretch),
@@ -88,6 +88,9 @@ func (s *section) fileName() string {
 	name := fmt.Sprintf("hitratio-%s-%s", s.mode, s.values)
 	if s.payload() != "" {
 		name += "-" + s.payload()
+	}
+	if w := s.writes(); w > 0 {
+		name += fmt.Sprintf("-writes-%v", w)
 	}
 	return name
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -108,7 +109,9 @@ func checkCSV(t *testing.T, file string) {
 	for i, row := range rows[1:] {
 		store := []string{"ringcache", "otter", "golang-lru"}[i%3]
 		// Few MB of memory may be less than what a process takes beside its store.
-		if row[5] != store || row[0] == capacityMode && row[6] == "0.0000" || row[len(row)-1] != "" {
+		col := func(name string) string { return row[slices.Index(csvHead, name)] }
+		if col("store") != store || col("error") != "" ||
+			col("mode") == capacityMode && col("hit_ratio") == "0.0000" {
 			t.Errorf("row %d: %v", i, row)
 		}
 	}
@@ -196,13 +199,42 @@ func TestPayload_IsToldApart(t *testing.T) {
 	}
 }
 
+// Results of other shares of updates are not taken, and the document and charts say the share.
+func TestWrites_AreToldApart(t *testing.T) {
+	dir, out := writeTrace(t, "tiny"), t.TempDir()
+	replay := func(writes string, more ...string) (document string, replayed bool) {
+		t.Helper()
+		var stdout, progress strings.Builder
+		args := append([]string{"-traces", dir, "-loads", "traces", "-sizes", "10", "-budget", "8",
+			"-stores", "golang-lru,otter", "-writes", writes, "-charts", out}, more...)
+		if err := run(t.Context(), args, &stdout, &progress); err != nil {
+			t.Fatal(err)
+		}
+		return stdout.String(), !strings.Contains(progress.String(), "0 caches to replay on")
+	}
+	file := filepath.Join(out, "writes.csv")
+	replay("0.2", "-csv", file)
+	if document, replayed := replay("0.2", "-resume", file); replayed ||
+		!strings.Contains(document, ", 20 % of the requests are updates") {
+		t.Errorf("replayed is %t, the document:\n%s", replayed, document)
+	}
+	if _, replayed := replay("0", "-resume", file); !replayed {
+		t.Error("results with updates are taken for those without")
+	}
+	for _, name := range []string{"sized", "sized-writes-0.2"} {
+		if _, err := os.Stat(filepath.Join(out, "hitratio-capacity-"+name+"-mean.svg")); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestOptions(t *testing.T) {
 	dir := writeTrace(t, "tiny")
 	for _, bad := range [][]string{
 		{"-stores", "nothing"}, {"-stores", "null"}, {"-stores", "sync.Map"}, {"-loads", "nothing"},
 		{"-loads", "hybrid"},
 		{"-sizes", "0"}, {"-sizes", "x"}, {"-sizes", "101"}, {"-mode", "x"}, {"-values", "x"},
-		{"-rss", "x"}, {"-p", "0"}, {"-payload", "xml"},
+		{"-writes", "1"}, {"-writes", "-0.1"}, {"-writes", "NaN"}, {"-rss", "x"}, {"-p", "0"}, {"-payload", "xml"},
 		{"-budget", "0"}, {"-max-requests", "0"}, {"-max-value", "1"}, {"extra"},
 	} {
 		if _, err := parseOptions(append([]string{"-traces", dir}, bad...),

@@ -27,6 +27,7 @@ type options struct {
 	modes   []string
 	values  []hitratio.Values
 	payload string
+	writes  float64 // share of the requests
 	limits  hitratio.Limits
 	memory  hitratio.Measure
 	workers int
@@ -73,6 +74,8 @@ func parseOptions(args []string, stderr io.Writer) (*options, error) {
 		"how large values are: `kinds` sized, small (100 bytes), medium (1,000), or several")
 	fs.StringVar(&o.payload, "payload", "",
 		"`kind` of what values are filled with (json, html, proto, random), for stores that compress")
+	fs.Float64Var(&o.writes, "writes", 0,
+		"`share` of the requests that are updates: Sets of a value of another length")
 	fs.StringVar(&r.rss, "rss", "live",
 		"the memory that is equal: `kind` live, without garbage, or peak")
 	fs.IntVar(&r.budgetMB, "budget", int(hitratio.DefaultLimits.MinBudget>>20),
@@ -125,6 +128,9 @@ func (o *options) interpret(r *raw, stderr io.Writer) error {
 	}
 	if o.payload != "" && !slices.Contains(payload.Kinds, o.payload) {
 		return fmt.Errorf("-payload: %q is not among %s", o.payload, strings.Join(payload.Kinds, ", "))
+	}
+	if !(o.writes >= 0 && o.writes < 1) {
+		return fmt.Errorf("-writes: %v is no share from 0 to below 1", o.writes)
 	}
 	switch r.rss {
 	case "live":

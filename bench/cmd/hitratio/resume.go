@@ -16,14 +16,14 @@ type earlier map[string]result
 
 // resultKey names the cache of a result. The budget is in it, so that a load of
 // the same name and another size is not taken for it.
-func resultKey(mode, values, payload, load, percent, store, budget string) string {
-	return strings.Join([]string{mode, values, payload, load, percent, store, budget}, "\n")
+func resultKey(mode, values, payload, writes, load, percent, store, budget string) string {
+	return strings.Join([]string{mode, values, payload, writes, load, percent, store, budget}, "\n")
 }
 
 func (r *result) key() string {
 	p := r.plan
-	return resultKey(r.mode, string(p.Values), p.Payload, p.Load, fmt.Sprint(p.Percent), r.store,
-		strconv.FormatInt(p.Budget, 10))
+	return resultKey(r.mode, string(p.Values), p.Payload, fmt.Sprint(p.Writes), p.Load, fmt.Sprint(p.Percent),
+		r.store, strconv.FormatInt(p.Budget, 10))
 }
 
 // readEarlier reads the file that -csv of another run has written. What failed
@@ -58,8 +58,8 @@ func readEarlier(file string) (earlier, error) {
 // the requests are not in a record: their ratio is.
 func parseRecord(row []string) (r result, key string, err error) {
 	col := func(name string) string { return row[slices.Index(csvHead, name)] }
-	key = resultKey(col("mode"), col("values"), col("payload"), col("load"), col("percent"),
-		col("store"), col("budget_bytes"))
+	key = resultKey(col("mode"), col("values"), col("payload"), col("writes"), col("load"),
+		col("percent"), col("store"), col("budget_bytes"))
 	if col("error") != "" {
 		return r, key, nil
 	}

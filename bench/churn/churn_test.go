@@ -1,0 +1,286 @@
+package churn
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache/bench/payload"
+	"github.com/ringcache/ringcache/bench/store"
+)
+
+// fake is a store in a map, with the faults that its fields ask for.
+type fake struct {
+	m         map[string][]byte
+	gets      int
+	missEvery int // Gets; 0: none
+	sets      int
+	dropEvery int  // Sets; 0: none
+	most      int  // bytes of a value; more are refused; 0: any
+	keepsOld  bool // a Set changes nothing that is there
+	keepsDead bool // a Del does nothing
+}
+
+func (f *fake) Set(k, v []byte) error {
+	f.sets++
+	switch _, there := f.m[string(k)]; {
+	case f.most > 0 && len(v) > f.most:
+		return errors.New("too large")
+	case there && f.keepsOld:
+	case f.dropEvery > 0 && f.sets%f.dropEvery == 0:
+		delete(f.m, string(k))
+	default:
+		f.m[string(k)] = slices.Clone(v)
+	}
+	return nil
+}
+
+func (f *fake) Get(dst, k []byte) ([]byte, bool) {
+	f.gets++
+	v, ok := f.m[string(k)]
+	if f.missEvery > 0 && f.gets%f.missEvery == 0 {
+		return dst, false
+	}
+	return append(dst, v...), ok
+}
+
+func (f *fake) Del(k []byte) {
+	if !f.keepsDead {
+		delete(f.m, string(k))
+	}
+}
+
+func (f *fake) Close() error { return nil }
+
+// rich has what only some stores have.
+type rich struct{ *fake }
+
+func (f rich) Append(k, suffix []byte) error {
+	return f.Set(k, append(slices.Clone(f.m[string(k)]), suffix...))
+}
+
+func (f rich) Space(name string) store.Space { return fakeSpace{f.fake, name} }
+
+func (f rich) Moves() store.Moves {
+	return store.Moves{Evicted: 3, HasBytes: true, Moved: uint64(f.sets), Dead: 1 << 20}
+}
+
+// fakeSpace has keys that begin with its name.
+type fakeSpace struct {
+	f    *fake
+	name string
+}
+
+func (s fakeSpace) Set(k, v []byte) error { return s.f.Set(append([]byte(s.name), k...), v) }
+
+func (s fakeSpace) Get(dst, k []byte) ([]byte, bool) {
+	return s.f.Get(dst, append([]byte(s.name), k...))
+}
+
+func (s fakeSpace) Invalidate() error {
+	for k := range s.f.m {
+		if k[:len(s.name)] == s.name {
+			delete(s.f.m, k)
+		}
+	}
+	return nil
+}
+
+// small is a case of the load that takes milliseconds.
+func small(l *Load) Case {
+	c := Case{Load: l.Name, MB: 2, Mean: 400, Live: l.lives[0]}
+	if l.Name == "mixed" {
+		c.MB, c.Mean, c.Live = 64, mixedMean, 0.8 // more keys than it has else
+	}
+	return c
+}
+
+func measureOn(l *Load, s store.Store) (Metrics, error) {
+	return l.measure(Spec{Case: small(l), Turns: 2},
+		store.Info{New: func(store.Config) (store.Store, error) { return s, nil }})
+}
+
+// eachLoad runs every load on stores that are made with and without namespaces and Append.
+func eachLoad(t *testing.T, newFake func() *fake, fn func(t *testing.T, l *Load, m Metrics)) {
+	for i := range Loads {
+		l := &Loads[i]
+		for _, isRich := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/rich=%v", l.Name, isRich), func(t *testing.T) {
+				f := newFake()
+				f.m = map[string][]byte{}
+				var s store.Store = f
+				if isRich {
+					s = rich{f}
+				}
+				m, err := measureOn(l, s)
+				require.NoError(t, err)
+				fn(t, l, m)
+			})
+		}
+	}
+}
+
+func TestNothingIsLostByAStoreThatLosesNothing(t *testing.T) {
+	eachLoad(t, func() *fake { return new(fake) }, func(t *testing.T, l *Load, m Metrics) {
+		for _, all := range []string{Found, Untouched, Least, FoundOld, FoundNew} {
+			if slices.Contains(l.Metrics, all) {
+				require.Equal(t, 1.0, m[all], all)
+			}
+		}
+		for _, none := range []string{Lost, LostKeys, Parts, Refused} {
+			require.Zero(t, m[none], none)
+		}
+		if slices.Contains(l.Metrics, Hits) {
+			require.Equal(t, 100.0, m[Hits])
+		}
+		require.Positive(t, m[NsWrite])
+		require.InEpsilon(t, small(l).Live, m[Live], 0.06, "the live share is what was asked for")
+	})
+}
+
+func TestAKnownLossIsShown(t *testing.T) {
+	quarter := func() *fake { return &fake{missEvery: 4} }
+	eachLoad(t, quarter, func(t *testing.T, l *Load, m Metrics) {
+		if l.Name == "append" {
+			return // the Get of an append misses too: see the next test
+		}
+		for _, part := range []string{Found, Untouched, Least, FoundOld, FoundNew} {
+			if slices.Contains(l.Metrics, part) {
+				require.InDelta(t, 0.75, m[part], 0.02, part)
+			}
+		}
+		if slices.Contains(l.Metrics, Lost) {
+			require.InDelta(t, 250, m[Lost], 5)
+		}
+		if slices.Contains(l.Metrics, Hits) {
+			require.InDelta(t, 75, m[Hits], 0.5)
+		}
+		if slices.Contains(l.Metrics, LostKeys) {
+			require.Positive(t, m[LostKeys])
+		}
+	})
+}
+
+// An append to an entry that was lost leaves a value with its beginning missing.
+func TestLostPartsAreShown(t *testing.T) {
+	l, err := find("append")
+	require.NoError(t, err)
+	for name, isRich := range map[string]bool{"Get and Set": false, "Append": true} {
+		f := &fake{m: map[string][]byte{}, dropEvery: 50}
+		var s store.Store = f
+		if isRich {
+			s = rich{f}
+		}
+		m, err := measureOn(l, s)
+		require.NoError(t, err, name)
+		require.Greater(t, m[Parts], 0.02, name)
+		require.Less(t, m[Found]+m[Parts], 1.0, name)
+		require.Greater(t, m[Found], 0.5, name)
+	}
+}
+
+func TestWrongValuesAreErrors(t *testing.T) {
+	for _, name := range []string{"churn", "churn-same", "churn-zipf", "grow", "append"} {
+		l, err := find(name)
+		require.NoError(t, err)
+		_, err = measureOn(l, &fake{m: map[string][]byte{}, keepsOld: true})
+		require.ErrorContains(t, err, "not its last one", name)
+	}
+	for _, name := range []string{"churn", "delete-half"} {
+		l, err := find(name)
+		require.NoError(t, err)
+		_, err = measureOn(l, &fake{m: map[string][]byte{}, keepsDead: true})
+		require.ErrorContains(t, err, "was deleted", name)
+	}
+}
+
+// A refused write leaves no old value behind, and its key counts as lost.
+func TestRefusedWritesAreLosses(t *testing.T) {
+	l, err := find("churn")
+	require.NoError(t, err)
+	m, err := measureOn(l, &fake{m: map[string][]byte{}, most: 500})
+	require.NoError(t, err)
+	require.Positive(t, m[Refused])
+	require.InDelta(t, 0.75, m[Found], 0.05, "a quarter of the lengths from 200 to 600 is above 500")
+}
+
+func TestMovesAreOfTheTimedPart(t *testing.T) {
+	l, err := find("churn")
+	require.NoError(t, err)
+	f := &fake{m: map[string][]byte{}}
+	m, err := measureOn(l, rich{f})
+	require.NoError(t, err)
+	c := small(l)
+	require.Equal(t, 0.5, m[Dead], "1 MB of 2 MB")
+	require.Equal(t, 3.0, m[Evicted])
+	require.InEpsilon(t, 1/float64(KeyBytes+c.Mean), m[Moved], 0.05, "it says 1 byte for each Set")
+}
+
+func TestLongerValuesBeginWithShorterOnes(t *testing.T) {
+	for _, kind := range append([]string{""}, payload.Kinds...) {
+		v, err := newValues(1000, kind)
+		if err != nil {
+			t.Log(err) // a machine with few files
+			continue
+		}
+		long := make([]byte, 1000)
+		v.fill(long, 7, 3)
+		for _, size := range []int{8, 9, 100, 500, 999} {
+			short := make([]byte, size)
+			v.fill(short, 7, 3)
+			require.Equal(t, long[:size], short, kind)
+			whole, part := v.compare(short, 7, 3, size)
+			require.True(t, whole && !part, kind)
+			if size > headBytes {
+				whole, part = v.compare(short[headBytes:], 7, 3, size)
+				require.True(t, !whole && part, kind)
+			}
+			whole, part = v.compare(short, 7, 4, size)
+			require.False(t, whole || part, kind)
+		}
+	}
+}
+
+// Every store takes part in every load that it fits, and finds some of what it should.
+func TestRunOnEveryStore(t *testing.T) {
+	for _, info := range store.Writes {
+		for _, name := range []string{"churn", "churn-zipf", "grow-ttl", "append", "invalidate"} {
+			l, err := find(name)
+			require.NoError(t, err)
+			if !l.Fits(info) {
+				require.Equal(t, "fastcache", info.Name, name)
+				continue
+			}
+			m, err := Run(Spec{
+				Case: Case{Load: name, MB: 32, Mean: 4000, Live: l.lives[0]}, Store: info.Name, Turns: 1,
+			})
+			require.NoError(t, err)
+			require.Greater(t, m[Found], 0.05, "%s on %s", name, info.Name)
+			require.Positive(t, m[NsWrite])
+			_, counts := m[Evicted]
+			require.Equal(t, info.Module == "github.com/ringcache/ringcache", counts)
+		}
+	}
+	_, err := Run(Spec{Case: Case{Load: "grow-ttl", MB: 32, Mean: 400, Live: 0.3}, Store: "fastcache"})
+	require.ErrorContains(t, err, "cannot do that")
+}
+
+func TestCases(t *testing.T) {
+	loads, err := Find([]string{"mixed", "churn-large", "churn"})
+	require.NoError(t, err)
+	require.Equal(t, []string{"churn", "churn-large", "mixed"},
+		[]string{loads[0].Name, loads[1].Name, loads[2].Name})
+	mbs, means := []int{64, 256}, []int{100, 400}
+	require.Len(t, loads[0].Cases(mbs, means, nil), 2*2*len(churnLives))
+	require.Equal(t, []Case{{"churn", 64, 100, 0.4}, {"churn", 64, 400, 0.4}},
+		loads[0].Cases(mbs[:1], means, []float64{0.4}))
+	require.Equal(t, []Case{{"churn-large", 64, 32 << 10, 0.4}, {"churn-large", 256, 128 << 10, 0.4}},
+		loads[1].Cases(mbs, means, []float64{0.4}))
+	require.Equal(t, []Case{{"mixed", 1024, 47694, 27.0 / 1024}},
+		loads[2].Cases(mbs, means, []float64{0.4}))
+	_, err = Find([]string{"nothing"})
+	require.Error(t, err)
+}
