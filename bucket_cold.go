@@ -36,6 +36,10 @@ const (
 	// coldRounds is how many records that were read a Set moves for each that it evicts.
 	coldRounds = 4
 
+	// coldCompacted is the same where the cold ring is worth compacting: among so many records
+	// one is dead on average.
+	coldCompacted = 16
+
 	// A batch of the goroutine is so many records, or bytes, under one lock.
 	coldBatchRecords = 16
 	coldBatchBytes   = 8 << 10
@@ -193,17 +197,18 @@ func (b *bucket) reachLocked(r *ring.Ring, n, most int) int {
 // moreColdLocked returns how many chunks more the cold part can get now. The limits are asked
 // for anew, as they may have changed since the Set began.
 func (b *bucket) moreColdLocked() int {
-	more := min(b.limitLocked().cold-b.cold.held(), max(b.shared.pool.Spare(), 0)>>b.shared.shift)
-	if c := b.reserved; c.chunks > 0 {
-		more -= max(0, c.chunks-b.rings[c.ring].Held())
-	}
-	return max(more, 0)
+	return max(0, min(b.limitLocked().cold-b.cold.held(), b.spareLocked()))
 }
 
 // evictOldestLocked evicts the oldest record of the cold part that was not read there, and
-// gives some of those that were another round.
+// gives some of those that were another round. As long as there are enough dead records, all
+// live ones get one.
 func (b *bucket) evictOldestLocked() {
-	for range coldRounds {
+	rounds := coldRounds
+	if b.cold.store().WorthCompacting() {
+		rounds = coldCompacted
+	}
+	for range rounds {
 		if b.cold.oldest() != policy.Cold || !b.rotateColdLocked() {
 			break
 		}
@@ -219,11 +224,11 @@ func (b *bucket) rotateColdLocked() bool {
 		return false
 	}
 	hd, ok := s.Header(s.Tail)
-	if !ok || hd.Dead || b.shared.Expired(hd.Expiry) {
+	if !ok || hd.Dead || b.shared.Expired(hd.Expiry) || b.isForgottenLocked(s, s.Tail, hd) {
 		return false
 	}
 	p, ok := b.index.Find(b.keyHash(s, s.Tail, hd), policy.Cold, s.Tail)
-	if !ok || !index.WasRead(p.Slot) {
+	if !ok || !index.WasRead(p.Slot) && !s.WorthCompacting() {
 		return false
 	}
 	p.Slot = index.WithoutRead(p.Slot)

@@ -57,13 +57,10 @@ func (b *bucket) compactLocked(to policy.Ring, n int) (behind bool) {
 	}
 }
 
-// idleShare: a bucket that is behind with its compaction may hold more than its share as long
-// as 1/idleShare of the cache's memory is idle besides.
-const idleShare = 32
-
-// isIdle reports whether so many chunks can be had without others missing them.
+// isIdle reports whether the bucket can have so many chunks without others missing them.
 func (b *bucket) isIdle(chunks int) bool {
-	return b.shared.pool.Spare()-chunks<<b.shared.shift > b.shared.bound()/idleShare
+	return b.shared.idle() > chunks<<b.shared.shift &&
+		b.chunksLocked()+chunks < b.shared.maxChunks // (I3)
 }
 
 // deadestLocked returns the ring that is most worth compacting, if there is one.

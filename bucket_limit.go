@@ -39,13 +39,18 @@ func (b *bucket) limitLocked() limits {
 	total := max(quota-pages*s.pool.PageSize(), 0) >> s.shift
 	if held := b.chunksLocked(); total > held {
 		// Other buckets may hold more than their share at the moment.
-		spare := s.pool.Spare() >> s.shift
-		if c := b.reserved; c.chunks > 0 {
-			spare -= max(0, c.chunks-b.rings[c.ring].Held())
-		}
-		total = min(total, held+max(spare, 0))
+		total = min(total, held+b.spareLocked())
 	}
 	return b.divideLocked(total)
+}
+
+// spareLocked returns how many chunks the pool can still give, less those that are reserved.
+func (b *bucket) spareLocked() int {
+	spare := b.shared.pool.Spare() >> b.shared.shift
+	if c := b.reserved; c.chunks > 0 {
+		spare -= max(0, c.chunks-b.rings[c.ring].Held())
+	}
+	return max(spare, 0)
 }
 
 // learnLocked looks at how large records are, tells what the bucket has seen, and takes
@@ -163,9 +168,10 @@ func (b *bucket) divideLocked(total int) limits {
 		cold = b.coldLimit(total)
 		total = max(0, total-max(cold, b.cold.held()))
 	}
-	room := 1 + 2*b.mean>>b.shared.shift
-	held := [ringCount]int{b.rings[policy.Small].Held(), b.rings[policy.Main].Held()}
-	small, main := b.policy.Limits(total, held[policy.Small], held[policy.Main], room)
+	hasSmall, hasMain := b.rings[policy.Small].Held(), b.rings[policy.Main].Held()
+	left := max(0, total-hasSmall-hasMain)
+	room := min(1+2*b.mean>>b.shared.shift, max(0, b.spareLocked()-left))
+	small, main := b.policy.Limits(total, hasSmall, hasMain, room)
 	return limits{small: small, main: main, both: total, cold: cold}
 }
 
@@ -194,8 +200,12 @@ func (b *bucket) size() int {
 func (b *bucket) quota() int {
 	if b.large {
 		// Small changes of the balance move nothing.
-		quota := b.shared.largeTarget() / largeBuckets
-		return max(quota, min(b.heldLocked(), quota+quota/hysteresis))
+		target, held := b.shared.largeTarget(), b.heldLocked()
+		quota := target / largeBuckets
+		quota = max(quota, min(held, quota+quota/hysteresis))
+		// Memory that other large ones leave, or nobody takes, serves before anything is evicted.
+		left := target - int(b.shared.arrivals.held.Load())
+		return max(quota, held+max(left, b.shared.idle()))
 	}
 	return int(b.shared.quota.Load()) + b.stagger
 }

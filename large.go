@@ -180,7 +180,8 @@ func (c *Cache) report(news arrival, w *write) {
 	s.arrive(news, false)
 	held := int(s.arrivals.held.Load())
 	target := s.largeTarget()
-	if held == 0 || held <= target+target/hysteresis+s.pool.ChunkSize()*largeBuckets {
+	if held == 0 || held <= target+target/hysteresis+s.pool.ChunkSize()*largeBuckets ||
+		s.idle() > 0 {
 		return
 	}
 	if !a.mu.TryLock() {

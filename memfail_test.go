@@ -427,9 +427,9 @@ func TestMemory_RefusedToAPromotion(t *testing.T) {
 	require.Equal(t, "anew", string(p.Get(nil, packedKey)))
 }
 
-// A record at the cold ring's tail that is to have another round, and whose chunk somebody else
-// gets meanwhile, is evicted.
-func TestMemory_RefusedToARotation(t *testing.T) {
+// A record at the cold ring's tail that is to have another round is not lost, though somebody else
+// takes each chunk that is free.
+func TestMemory_RotationNeedsNone(t *testing.T) {
 	p, from := newDryCache(t)
 	from.takeAll()
 	stop := make(chan struct{})
@@ -452,29 +452,20 @@ func TestMemory_RefusedToARotation(t *testing.T) {
 	for from.refusals.Load() < 20 {
 		runtime.Gosched() // until they all wait for the pool
 	}
-	p.left = nil
 	before := p.Stats()
-	k := p.rotateUntilOneIsLost(t)
+	rotated := p.rotateSome(t)
 	close(stop)
 	others.Wait()
 	from.giveBack()
-	for _, d := range p.left {
-		var id int
-		_, err := fmt.Sscanf(d.k, "filler %d", &id)
-		require.NoError(t, err)
-		require.Equal(t, departure{d.k, string(text(id, p.size)), EvictCapacity}, d)
-	}
-	require.Len(t, p.told([]byte(k)), 1)
-	require.False(t, p.Has([]byte(k)))
-	require.Equal(t, before.EvictedCold+uint64(len(p.left)), p.Stats().EvictedCold)
+	require.Greater(t, rotated, 500)
+	require.LessOrEqual(t, p.Stats().EvictedCold-before.EvictedCold, uint64(rotated/10))
 	require.NoError(t, p.validate())
 	require.Greater(t, p.requireTrue(t), 300)
 }
 
-// rotateUntilOneIsLost gives one record of the cold ring after the other another round, until
-// one is lost, and returns its key. The ring asks for a chunk if head and tail come to the end
-// of theirs with the same record: now and then one is dropped, until it is so.
-func (p *packedCache) rotateUntilOneIsLost(t *testing.T) (k string) {
+// rotateSome gives one record of the cold ring after the other another round, and returns how
+// many. Now and then one is dropped, so that head and tail meet at all places of a chunk.
+func (p *packedCache) rotateSome(t *testing.T) (rotated int) {
 	t.Helper()
 	var w write
 	b := &p.buckets[0]
@@ -482,22 +473,21 @@ func (p *packedCache) rotateUntilOneIsLost(t *testing.T) (k string) {
 	b.lock()
 	defer b.unlockFor(&w)
 	r := b.cold.store()
-	chunk := uint64(p.shared.pool.ChunkSize())
-	for i, lost := 0, false; !lost; i++ {
+	for i := 1; rotated < 2000; i++ {
 		hd, ok := r.Header(r.Tail)
 		require.True(t, ok)
-		if hd.Dead || r.Size%chunk > 100 || i%20 == 0 {
+		if hd.Dead || i%20 == 0 {
 			b.evictTailLocked(policy.Cold, nil)
 			continue
 		}
 		key, _ := r.Read(nil, r.Tail+uint64(hd.Size), hd.KeyLen)
-		k = string(key)
 		at, ok := b.index.Find(p.shared.hash(key), policy.Cold, r.Tail)
 		require.True(t, ok)
 		index.MarkRead(at.Group.At(at.I), at.Slot)
 		n := r.Entries
 		require.True(t, b.rotateColdLocked())
-		lost = r.Entries < n
+		require.Equal(t, n, r.Entries)
+		rotated++
 	}
-	return k
+	return rotated
 }

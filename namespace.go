@@ -135,7 +135,7 @@ func (c *Cache) hasNamespaceOf(k []byte) bool {
 func (n *Namespace) beginLocked(w *write) {
 	c, table := n.cache, n.cache.shared.generations
 	if g, ok := n.stored(); ok {
-		if u := table.Adopt(g, c.shared.buckets+largeBuckets); u != nil {
+		if u := c.adopt(g); u != nil {
 			c.countNamespaces()
 			n.space.generation.Store(g)
 			n.space.usage.Store(u)
@@ -154,11 +154,17 @@ func (c *Cache) adoptNamespaces() {
 	for _, entry := range r.spaces {
 		n := &Namespace{c, &space{entry: []byte(entry)}}
 		if g, ok := n.stored(); ok {
-			c.shared.generations.Adopt(g, c.shared.buckets+largeBuckets)
+			c.adopt(g)
 		}
 	}
 	r.spaces = nil
 	c.countNamespaces()
+}
+
+// adopt takes over a generation that came with a file or a snapshot. The caller has its
+// entries counted.
+func (c *Cache) adopt(g uint64) *generation.Usage {
+	return c.shared.generations.Adopt(g, c.shared.buckets+largeBuckets)
 }
 
 // countNamespaces counts the entries of generations that came with a file or a snapshot, and

@@ -144,14 +144,12 @@ func (c *Cache) readFrom(r io.Reader) (int64, error) {
 	if err != nil {
 		return s.Read, err
 	}
+	defer c.countNamespaces()
 	t := c.newBatch(&s.Header)
 	for {
 		ref, body, err := s.Next()
 		if err == nil {
 			err = t.restore(&ref, body)
-		}
-		if err != nil {
-			c.countNamespaces()
 		}
 		if err == io.EOF {
 			return s.Read, nil
@@ -492,7 +490,7 @@ func (t *batch) restoreLocked(b *bucket, rank, freq int) error {
 		b.loseLocked(victim)
 	}
 	if isReserved(w.k) && len(w.v) == generationSize {
-		t.c.shared.generations.Adopt(binary.LittleEndian.Uint64(w.v), t.c.shared.buckets+largeBuckets)
+		t.c.adopt(binary.LittleEndian.Uint64(w.v))
 	}
 	b.appended += w.n
 	b.sweepLocked()
