@@ -59,7 +59,7 @@ func (b *bucket) compactLocked(to policy.Ring, n int) (behind bool) {
 
 // isIdle reports whether the bucket can have so many chunks without others missing them.
 func (b *bucket) isIdle(chunks int) bool {
-	return b.shared.idle() > chunks<<b.shared.shift &&
+	return b.shared.idle(smallIdle) > chunks<<b.shared.shift &&
 		b.chunksLocked()+chunks < b.shared.maxChunks // (I3)
 }
 

@@ -195,19 +195,24 @@ func (b *bucket) size() int {
 	return int(b.rings[policy.Small].Size+b.rings[policy.Main].Size) + b.cold.size()
 }
 
-// quota returns the bytes that rings and index may hold together. Each small bucket
-// cuts the same to whole chunks at another point, so that together they use all.
-func (b *bucket) quota() int {
+// share returns the bytes that rings and index may hold together if others take theirs. Each
+// small bucket cuts the same to whole chunks at another point, so that together they use all.
+func (b *bucket) share() int {
 	if b.large {
 		// Small changes of the balance move nothing.
-		target, held := b.shared.largeTarget(), b.heldLocked()
-		quota := target / largeBuckets
-		quota = max(quota, min(held, quota+quota/hysteresis))
-		// Memory that other large ones leave, or nobody takes, serves before anything is evicted.
-		left := target - int(b.shared.arrivals.held.Load())
-		return max(quota, held+max(left, b.shared.idle()))
+		share := b.shared.largeTarget() / largeBuckets
+		return max(share, min(b.heldLocked(), share+share/hysteresis))
 	}
 	return int(b.shared.quota.Load()) + b.stagger
+}
+
+// quota returns the bytes that they may hold now. A large bucket, whose share changes with what
+// is stored and may be filled by a few records, may also have memory that nobody takes.
+func (b *bucket) quota() int {
+	if !b.large {
+		return b.share()
+	}
+	return max(b.share(), b.heldLocked()+b.shared.idle(largeIdle))
 }
 
 // withinReachLocked returns how many chunks a ring has or can get.
@@ -224,6 +229,13 @@ func (b *bucket) isOverLocked(l limits) bool {
 func (b *bucket) isNearlyFullLocked(l limits) bool {
 	size := b.rings[policy.Small].Size + b.rings[policy.Main].Size
 	return size+size/aheadShare > uint64(l.both)<<b.shared.shift
+}
+
+// isAtLimit reports whether the bucket holds nearly all that it may.
+func (b *bucket) isAtLimit() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.heldLocked()+b.shared.pool.ChunkSize()*2 > b.quota()
 }
 
 // shrinkMost bounds the bytes that a bucket gives up at once for a record of less.

@@ -173,15 +173,17 @@ func (c *Cache) note(lb *bucket, held int) {
 	s.divide()
 }
 
-// report counts what a small bucket has stored, and has the large buckets give up memory
-// when their share has become smaller.
-func (c *Cache) report(news arrival, w *write) {
+// report counts what small bucket b has stored, and has the large buckets give up memory when
+// their share has become smaller and b has filled its own.
+func (c *Cache) report(b *bucket, news arrival, w *write) {
 	s, a := c.shared, &c.arena
 	s.arrive(news, false)
 	held := int(s.arrivals.held.Load())
 	target := s.largeTarget()
-	if held == 0 || held <= target+target/hysteresis+s.pool.ChunkSize()*largeBuckets ||
-		s.idle() > 0 {
+	if held == 0 || held <= target+target/hysteresis+s.pool.ChunkSize()*largeBuckets {
+		return
+	}
+	if !b.isAtLimit() {
 		return
 	}
 	if !a.mu.TryLock() {
@@ -190,7 +192,7 @@ func (c *Cache) report(news arrival, w *write) {
 	defer a.mu.Unlock()
 	a.hand = (a.hand + 1) % s.buckets
 	lb := &a.buckets[a.hand%largeBuckets]
-	c.drain(lb, news.bytes+s.pool.ChunkSize(), lb.quota(), w)
+	c.drain(lb, news.bytes+s.pool.ChunkSize(), lb.share(), w)
 }
 
 // What follows is how a cache goes on that the system refuses memory. The pool's bound then
@@ -245,7 +247,7 @@ func (c *Cache) insistLocked(b *bucket, w *write, err error, store func() error)
 func (c *Cache) takeLocked(b *bucket, bytes int, w *write) {
 	s := c.shared
 	for _, keep := range []func(*bucket) int{
-		(*bucket).quota,
+		(*bucket).share,
 		func(*bucket) int { return s.pool.ChunkSize() },
 		func(*bucket) int { return 0 },
 	} {
@@ -307,9 +309,9 @@ func (c *Cache) levelLocked(b *bucket, w *write) {
 	s.pool.Stored(b.inflow.bytes)
 	size := s.pool.ChunkSize()
 	for range levelTries {
-		if s.pool.Spare() >= size || b.heldLocked()+size > b.quota() {
+		if s.pool.Spare() >= size || b.heldLocked()+size > b.share() {
 			return
 		}
-		c.takeFromNextLocked(b, size, (*bucket).quota, w)
+		c.takeFromNextLocked(b, size, (*bucket).share, w)
 	}
 }

@@ -287,6 +287,7 @@ func TestResize_TellsOnEvict(t *testing.T) {
 // OnEvict is told.
 func TestResize_TouchTooLong(t *testing.T) {
 	g := defaultGeometry(256 << 20)
+	g.policy = PolicyFIFO // else it may lie in the small ring, and is moved by Resize
 	var reasons []Reason
 	g.onEvict = func(_, _ []byte, reason Reason) { reasons = append(reasons, reason) }
 	c := mustCache(t, g)

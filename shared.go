@@ -174,12 +174,15 @@ func orNoMemory(get func(n int) ([]byte, error)) func(n int) ([]byte, error) {
 // bound returns the bytes that the cache may hold.
 func (s *shared) bound() int { return int(s.maxBytes.Load()) }
 
-// idleShare: 1/idleShare of the memory is kept for buckets that take their quota; what is
-// free besides is idle, and for whoever needs more than that.
-const idleShare = 32
+// Memory is idle if so large a part of all is free besides: for a bucket that is behind with its
+// compaction, 1/smallIdle; for a large bucket, 1/largeIdle, as small ones may soon want it.
+const (
+	smallIdle = 32
+	largeIdle = 8
+)
 
-// idle returns the bytes of memory that nobody is going to take soon.
-func (s *shared) idle() int { return max(0, s.pool.Spare()-s.inForce()/idleShare) }
+// idle returns the bytes of memory that nobody is going to take soon, less 1/part of all.
+func (s *shared) idle(part int) int { return max(0, s.pool.Spare()-s.inForce()/part) }
 
 // inForce returns the bytes that the cache may hold as long as the system refuses more.
 func (s *shared) inForce() int { return min(s.bound(), s.pool.Bound()) }

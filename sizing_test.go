@@ -68,7 +68,11 @@ func (a *agedCache) stay(t testing.TB, n, size int) int {
 // requireAge checks an age in Sets, and the same one in time.
 func (a *agedCache) requireAge(t testing.TB, want int, sets uint64, in time.Duration) {
 	t.Helper()
-	require.InEpsilon(t, want, sets, 0.1, "in Sets")
+	most := 0.1
+	if a.shared.arrivals.held.Load() > 0 { // the four large buckets need not be of one size
+		most = 0.25
+	}
+	require.InEpsilon(t, want, sets, most, "in Sets")
 	require.InDelta(t, float64(sets)*a.each.Seconds(), in.Seconds(),
 		0.01*in.Seconds()+clock.Tick.Seconds(), "in time")
 }
@@ -110,7 +114,8 @@ func TestSizing_MainThatStandsStillAges(t *testing.T) {
 	require.NotZero(t, before.MainAgeSets)
 	require.Greater(t, after.MainAgeSets, before.MainAgeSets+5000)
 	require.Greater(t, after.MainAge, before.MainAge+5000*a.each)
-	require.InEpsilon(t, before.SmallAgeSets, after.SmallAgeSets, 0.05)
+	// Main takes a little of small's memory now and then, as no other is idle.
+	require.InEpsilon(t, before.SmallAgeSets, after.SmallAgeSets, 0.1)
 }
 
 // A large main ring stands still for more Sets than 32 bits can count.

@@ -298,7 +298,7 @@ func (t *batch) restoreSmall(b *bucket, items []item, ref *snapshot.Ref, body []
 		}
 		n, news, err := t.restoreStep(b, items, ref, body)
 		if news.bytes > 0 {
-			t.c.report(news, &t.w)
+			t.c.report(b, news, &t.w)
 		}
 		t.c.shared.notify(&t.w)
 		if err != nil {

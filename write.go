@@ -106,7 +106,7 @@ func (c *Cache) setSmall(b *bucket, w *write) error {
 	}
 	news, err := c.setInBucket(b, w)
 	if news.bytes > 0 {
-		c.report(news, w)
+		c.report(b, news, w)
 	}
 	return err
 }

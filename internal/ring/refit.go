@@ -6,6 +6,9 @@ import "github.com/ringcache/ringcache/internal/record"
 // any more become a dead record of their own, and those that it needs are taken from dead records
 // behind it.
 
+// mostDead is how many dead records behind a live one are looked at.
+const mostDead = 8
+
 // RoomAt returns the bytes that the live record at pos, with header h, can have for one of
 // n bytes with a header of the same form: its own, and those of as many dead records behind it
 // as it takes. What is left over is enough for a dead record, or 0.
@@ -13,9 +16,10 @@ func (r *Ring) RoomAt(pos uint64, h record.Header, n int) (room int, ok bool) {
 	if len(r.Run(pos)) < h.Size {
 		return 0, false // the length could not be changed in one step
 	}
-	for room = h.Total(); room != n && room < n+r.form.MinDead(); {
+	room = h.Total()
+	for looked := 0; room != n && room < n+r.form.MinDead(); looked++ {
 		next := pos + uint64(room)
-		if next&r.Mask == r.Head() {
+		if next&r.Mask == r.Head() || looked == mostDead {
 			return 0, false
 		}
 		d, ok := r.Header(next)
