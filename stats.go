@@ -291,9 +291,10 @@ func (b *bucket) updateStats(s *Stats) {
 func (s Stats) String() string {
 	return fmt.Sprintf("%d gets, %.1f %% hits, %d misses, %d near, %d sets, %d dels; "+
 		"refused %d too large, %d without memory, %d too short, %d closed; "+
-		"%d entries, %v of %v, %v in force, %v reserved, %v of it index; "+
+		"%d entries, %v of %v, %v in force, %v reserved, of it %v dead, %v index; "+
 		"%d evicted (%d small, %d main, %d cold, %d crowd), %v; %d expired, %v; "+
-		"%d promoted, %d reinserted, %d ghosts, %d ghost hits, %d collisions, %d corruptions; "+
+		"%d promoted, %d reinserted, %v moved, %d ghosts, %d ghost hits, "+
+		"%d collisions, %d corruptions; "+
 		"%d loads, %d of them failed, %d dropped, %d stale hits; "+
 		"%d cold, %v, %d cold hits, %d packed, %v to %v in %v, "+
 		"%d opaque, %d short, %d behind, %d pack and %d unpack errors; "+
@@ -302,11 +303,13 @@ func (s Stats) String() string {
 		s.GetCalls, 100*s.HitRatio(), s.Misses, s.NearMisses, s.SetCalls, s.DelCalls,
 		s.RefusedTooLarge, s.RefusedNoMemory, s.RefusedTooShort, s.RefusedClosed,
 		s.EntriesCount, byteCount(s.BytesSize), byteCount(s.MaxBytesSize),
-		byteCount(s.EffectiveMaxBytes), byteCount(s.ReservedBytes), byteCount(s.IndexBytes),
+		byteCount(s.EffectiveMaxBytes), byteCount(s.ReservedBytes),
+		byteCount(s.DeadBytes), byteCount(s.IndexBytes),
 		s.EvictedEntries, s.EvictedSmall, s.EvictedMain, s.EvictedCold, s.EvictedCrowd,
 		byteCount(s.EvictedBytes),
 		s.ExpiredEntries, byteCount(s.ExpiredBytes),
-		s.Promotions, s.Reinsertions, s.GhostsCount, s.GhostHits, s.Collisions, s.Corruptions,
+		s.Promotions, s.Reinsertions, byteCount(s.MovedBytes),
+		s.GhostsCount, s.GhostHits, s.Collisions, s.Corruptions,
 		s.Loads, s.LoadErrors, s.LoadsDropped, s.StaleHits,
 		s.ColdEntries, byteCount(s.ColdBytes), s.ColdHits, s.Packed,
 		byteCount(s.PackedFrom), byteCount(s.PackedTo), time.Duration(s.PackNanos),

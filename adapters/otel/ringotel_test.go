@@ -153,6 +153,7 @@ func TestRegister_Values(t *testing.T) {
 		NearMisses: 29, GhostsCount: 30,
 		RefusedTooLarge: 47, RefusedNoMemory: 48, RefusedTooShort: 49, RefusedClosed: 50,
 		EffectiveMaxBytes: 51,
+		MovedBytes:        52, DeadBytes: 53,
 	}
 	z := ringcache.Sizing{
 		SmallAge: 1500 * time.Millisecond, MainAge: time.Minute, SmallAgeSets: 31, MainAgeSets: 32,
@@ -190,6 +191,7 @@ func TestRegister_Values(t *testing.T) {
 		"ringcache.expiration.size cache.name=pages":                                   15,
 		"ringcache.promotions cache.name=pages":                                        16,
 		"ringcache.reinsertions cache.name=pages":                                      17,
+		"ringcache.move.size cache.name=pages":                                         52,
 		"ringcache.ghost.hits cache.name=pages":                                        18,
 		"ringcache.near_misses cache.name=pages":                                       29,
 		"ringcache.ghost.count cache.name=pages":                                       30,
@@ -207,6 +209,7 @@ func TestRegister_Values(t *testing.T) {
 		"ringcache.entry.count cache.name=pages":                                       19,
 		"ringcache.entry.size cache.name=pages":                                        20,
 		"ringcache.memory.usage cache.name=pages":                                      22,
+		"ringcache.dead.usage cache.name=pages":                                        53,
 		"ringcache.index.usage cache.name=pages":                                       23,
 		"ringcache.memory.limit cache.name=pages":                                      21,
 		"ringcache.memory.effective_limit cache.name=pages":                            51,

@@ -92,6 +92,7 @@ func TestMetrics_Golden(t *testing.T) {
 		NearMisses: 29, GhostsCount: 30,
 		RefusedTooLarge: 47, RefusedNoMemory: 48, RefusedTooShort: 49, RefusedClosed: 50,
 		EffectiveMaxBytes: 51,
+		MovedBytes:        52, DeadBytes: 53,
 	}
 	z := ringcache.Sizing{
 		SmallAge: 1500 * time.Millisecond, MainAge: time.Minute, SmallAgeSets: 31, MainAgeSets: 32,

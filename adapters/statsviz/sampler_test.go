@@ -164,8 +164,6 @@ func TestSampler_LetsTheCacheGo(t *testing.T) {
 // leftOut are the fields of Stats that no plot shows, each with the reason.
 var leftOut = map[string]string{
 	"EvictedEntries":   "the sum of the causes that are shown",
-	"EvictedBytes":     "entries tell how fast it goes",
-	"ExpiredBytes":     "entries tell how fast it goes",
 	"LoadsDropped":     "rare; the other adapters count them",
 	"StaleHits":        "grow while loads fail, which is shown",
 	"Collisions":       "rare and harmless",
