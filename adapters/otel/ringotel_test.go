@@ -149,8 +149,9 @@ func TestRegister_Values(t *testing.T) {
 		EvictedCold: 34, ColdHits: 35, Packed: 36, PackedFrom: 37, PackedTo: 38, LeftOpaque: 39,
 		LeftShort: 40, LeftBehind: 41, PackErrors: 42, UnpackErrors: 43, PackNanos: 44_000,
 		ColdEntries: 45, ColdBytes: 46,
-		StaleHits:  33,
-		NearMisses: 29, GhostsCount: 30,
+		StaleHits:    33,
+		NegativeHits: 34,
+		NearMisses:   29, GhostsCount: 30,
 	}
 	z := ringcache.Sizing{
 		SmallAge: 1500 * time.Millisecond, MainAge: time.Minute, SmallAgeSets: 31, MainAgeSets: 32,
@@ -168,6 +169,7 @@ func TestRegister_Values(t *testing.T) {
 		"ringcache.load.errors cache.name=pages":                                       5,
 		"ringcache.load.drops cache.name=pages":                                        6,
 		"ringcache.stale.hits cache.name=pages":                                        33,
+		"ringcache.negative.hits cache.name=pages":                                     34,
 		"ringcache.evictions cache.name=pages eviction.cause=small":                    11,
 		"ringcache.evictions cache.name=pages eviction.cause=main":                     12,
 		"ringcache.evictions cache.name=pages eviction.cause=crowd":                    13,

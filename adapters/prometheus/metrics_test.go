@@ -88,8 +88,9 @@ func TestMetrics_Golden(t *testing.T) {
 		EvictedCold: 34, ColdHits: 35, Packed: 36, PackedFrom: 37, PackedTo: 38, LeftOpaque: 39,
 		LeftShort: 40, LeftBehind: 41, PackErrors: 42, UnpackErrors: 43, PackNanos: 44e9,
 		ColdEntries: 45, ColdBytes: 46,
-		StaleHits:  33,
-		NearMisses: 29, GhostsCount: 30,
+		StaleHits:    33,
+		NegativeHits: 34,
+		NearMisses:   29, GhostsCount: 30,
 	}
 	z := ringcache.Sizing{
 		SmallAge: 1500 * time.Millisecond, MainAge: time.Minute, SmallAgeSets: 31, MainAgeSets: 32,
