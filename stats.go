@@ -46,8 +46,13 @@ type Stats struct {
 	LoadsDropped uint64
 	StaleHits    uint64
 
-	// Misses counts those of GetCalls that found nothing.
+	// Misses counts those of GetCalls that found no value.
 	Misses uint64
+
+	// NegativeHits counts the keys that GetOrLoad and GetOrLoadBatch did not load because an
+	// earlier load had found that they have no value (ErrAbsent). They are among the Misses,
+	// as no value was found, and not among the Loads.
+	NegativeHits uint64
 
 	// NearMisses counts those of Misses whose key is still remembered from an eviction: the
 	// cache keeps the hashes of some of the entries that it has dropped lately. A larger
@@ -231,6 +236,7 @@ func (c *Cache) UpdateStats(s *Stats) {
 	hits, misses := c.counters.Sum()
 	s.GetCalls += hits + misses
 	s.Misses += misses
+	s.NegativeHits += c.counters.Negatives()
 	s.LoadedEntries += c.snapshots.loaded.Load()
 	s.DiscardedBlocks += c.snapshots.discarded.Load()
 	c.each(func(b *bucket) { b.updateStats(s) })
@@ -295,7 +301,7 @@ func (s Stats) String() string {
 		"%d evicted (%d small, %d main, %d cold, %d crowd), %v; %d expired, %v; "+
 		"%d promoted, %d reinserted, %v moved, %d ghosts, %d ghost hits, "+
 		"%d collisions, %d corruptions; "+
-		"%d loads, %d of them failed, %d dropped, %d stale hits; "+
+		"%d loads, %d of them failed, %d dropped, %d stale hits, %d negative hits; "+
 		"%d cold, %v, %d cold hits, %d packed, %v to %v in %v, "+
 		"%d opaque, %d short, %d behind, %d pack and %d unpack errors; "+
 		"%d loaded from snapshots, %d blocks discarded; "+
@@ -310,7 +316,7 @@ func (s Stats) String() string {
 		s.ExpiredEntries, byteCount(s.ExpiredBytes),
 		s.Promotions, s.Reinsertions, byteCount(s.MovedBytes),
 		s.GhostsCount, s.GhostHits, s.Collisions, s.Corruptions,
-		s.Loads, s.LoadErrors, s.LoadsDropped, s.StaleHits,
+		s.Loads, s.LoadErrors, s.LoadsDropped, s.StaleHits, s.NegativeHits,
 		s.ColdEntries, byteCount(s.ColdBytes), s.ColdHits, s.Packed,
 		byteCount(s.PackedFrom), byteCount(s.PackedTo), time.Duration(s.PackNanos),
 		s.LeftOpaque, s.LeftShort, s.LeftBehind, s.PackErrors, s.UnpackErrors,

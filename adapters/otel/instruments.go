@@ -81,6 +81,9 @@ var instruments = []instrument{
 	{counter, "ringcache.stale.hits", "{key}",
 		"Keys that were answered with an expired value, as their load had failed.",
 		one(func(s *ringcache.Stats) uint64 { return s.StaleHits })},
+	{counter, "ringcache.negative.hits", "{key}",
+		"Keys that were not loaded, as an earlier load had found that they have no value.",
+		one(func(s *ringcache.Stats) uint64 { return s.NegativeHits })},
 
 	{counter, "ringcache.evictions", "{entry}",
 		"Entries that were dropped to make room, by cause.", []value{

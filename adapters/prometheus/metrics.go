@@ -106,6 +106,9 @@ var metrics = []metric{
 	one(counter, "stale_hits_total",
 		"Keys that were answered with an expired value, as their load had failed.",
 		func(s *ringcache.Stats) float64 { return float64(s.StaleHits) }),
+	one(counter, "negative_hits_total",
+		"Keys that were not loaded, as an earlier load had found that they have no value.",
+		func(s *ringcache.Stats) float64 { return float64(s.NegativeHits) }),
 
 	by("cause", counter, "evicted_entries_total",
 		"Entries that were dropped to make room, by cause: not read in the small ring, at "+

@@ -166,6 +166,7 @@ var leftOut = map[string]string{
 	"EvictedEntries":   "the sum of the causes that are shown",
 	"LoadsDropped":     "rare; the other adapters count them",
 	"StaleHits":        "grow while loads fail, which is shown",
+	"NegativeHits":     "part of the misses; the other adapters count them",
 	"Collisions":       "rare and harmless",
 	"Corruptions":      "for an alert, not for a plot",
 	"LoadedEntries":    "grows where a snapshot is read, mostly before the page is there",
