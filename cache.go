@@ -1,6 +1,7 @@
 package ringcache
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/ringcache/ringcache/internal/dictfile"
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/ringfile"
+	"github.com/ringcache/ringcache/internal/singleflight"
 	"github.com/ringcache/ringcache/internal/stripe"
 	"github.com/ringcache/ringcache/internal/torn"
 )
@@ -30,6 +32,9 @@ type Cache struct {
 	bits     uint8         // of the hash that choose a bucket
 	ahead    time.Duration // Options.RefreshAhead
 	ttl      time.Duration // Options.TTL, which the clock knows too
+
+	refreshTimeout time.Duration        // Options.RefreshTimeout
+	pauses         *singleflight.Pauses // of refreshes that have failed; nil if there are none
 
 	hugePages HugePages // Options.HugePages
 	snapshots snapshotCounts
@@ -70,7 +75,7 @@ func NewWithOptions(o Options) (*Cache, error) {
 		entries:   o.ExpectedEntries,
 		valueSize: min(o.ExpectedValueSize, g.maxBytes/maxValueShare),
 	}
-	g.ahead = o.RefreshAhead
+	g.ahead, g.timeout = o.RefreshAhead, o.RefreshTimeout
 	if o.Compressor != nil {
 		if err := g.compressBy(o.Compressor); err != nil {
 			return nil, err
@@ -110,7 +115,11 @@ func newCache(g geometry) *Cache {
 		ahead:  g.ahead,
 		ttl:    g.ttl,
 
-		hugePages: g.hugePages,
+		refreshTimeout: cmp.Or(g.timeout, defaultRefreshTimeout),
+		hugePages:      g.hugePages,
+	}
+	if g.ahead > 0 {
+		c.pauses = new(singleflight.Pauses)
 	}
 	for i := range g.buckets {
 		c.buckets[i].init(c.shared, i, i*g.chunkSize/g.buckets, false)

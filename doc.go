@@ -30,11 +30,17 @@
 // # Atomic writes and loads
 //
 // [Cache.SetIfAbsent], [Cache.SetIfChanged], [Cache.CompareAndSwap], [Cache.Update],
-// [Cache.Append] and [Cache.GetAndDel] are atomic for their key. [Cache.GetOrLoad] and
-// [Cache.GetOrLoadBatch] have at most one load of a key under way, and a Set or Del meanwhile
-// wins over what is loaded. With [Options].StaleIfError, expired values stand in for what
-// cannot be loaded. A cache may drop an entry between any two calls, so do not keep in it
-// what must not be lost.
+// [Cache.Append] and [Cache.GetAndDel] are atomic for their key. A cache may drop an entry
+// between any two calls, so do not keep in it what must not be lost.
+//
+// [Cache.GetOrLoad] and [Cache.GetOrLoadBatch] load missing values. At most one load of a key
+// is under way, and all callers that miss the key wait for it; a Set or Del meanwhile wins over
+// its result. No wait is without end: a caller leaves when its context ends, and loads that
+// would wait for each other in a circle get [ErrLoadCycle], if they pass on the context that
+// they are given. With [Options].RefreshAhead, entries are loaded in the background before they
+// expire; such a load has a deadline ([Options].RefreshTimeout), nobody waits for it, and it is
+// not repeated at once if it fails. With [Options].StaleIfError, an expired value stands in for
+// one that cannot be loaded.
 //
 // # Concurrency
 //
@@ -52,10 +58,9 @@
 //
 // No lock is held while a function of the user's runs: not that of View, Update,
 // GetOrLoad, GetOrLoadBatch or [Options].OnEvict, not a codec, not a [Compressor], not the
-// body of a loop. Each may take its time, panic, and call any method of the same cache. (A
-// load that asks for its own key waits for itself.) The package starts goroutines only
-// for a load, while a snapshot is saved or loaded or a file opened, and one for a cache
-// with a Compressor, until it is closed or collected.
+// body of a loop. Each may take its time, panic, and call any method of the same cache. The
+// package starts goroutines only for a load, while a snapshot is saved or loaded or a file
+// opened, and one for a cache with a Compressor, until it is closed or collected.
 //
 // # Snapshots
 //

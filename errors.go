@@ -19,9 +19,10 @@ var (
 	ErrTooLarge = errors.New("entry too large")
 
 	// ErrClosed is returned after Close by Set, SetWithTTL, SetIfAbsent, SetIfChanged,
-	// CompareAndSwap, Update (unless its function removes the key), Append, SetBatch, GetOrLoad,
-	// GetOrLoadBatch, Resize and CollapseHugePages, by those of a Typed view or a Namespace, by
-	// Invalidate, and by what saves or reads a snapshot.
+	// CompareAndSwap, Update (unless its function removes the key), Append, SetBatch, Resize and
+	// CollapseHugePages, by those of a Typed view or a Namespace, by Invalidate, and by what
+	// saves or reads a snapshot. Lookups of a closed cache miss, and GetOrLoad and
+	// GetOrLoadBatch load without storing.
 	ErrClosed = errors.New("cache is closed")
 
 	// ErrNoMemory is returned when the operating system gives no memory at all, or less than
@@ -44,12 +45,19 @@ var (
 	ErrNoHugePages = errors.New("no large pages from the operating system")
 
 	// ErrAbsent is returned by GetOrLoad for a key of which a load has found that it has no
-	// value, and may be returned by a load to say so. To GetOrLoadBatch it is no error.
+	// value, and may be returned by a load to say so. GetOrLoadBatch reports such a key as
+	// one without a value and without an error.
 	ErrAbsent = errors.New("key is absent")
 
 	// ErrLoadExited is returned by GetOrLoad and GetOrLoadBatch when the load has called
 	// [runtime.Goexit].
 	ErrLoadExited = errors.New("load has exited its goroutine")
+
+	// ErrLoadCycle is returned by GetOrLoad and GetOrLoadBatch, to a load that calls them, when
+	// the key that it asks for is loaded by this load itself, or by one that waits for it: none
+	// of them could end. The error names the keys in the order in which each load waits for the
+	// next. Only loads that pass on the context that they are given can be found out.
+	ErrLoadCycle = errors.New("loads wait for each other in a circle")
 
 	// ErrInvalidOptions is returned by NewWithOptions for a setting out of its range, and by
 	// Resize and LoadFromFileMaxBytes for such a bound. New panics with it.
@@ -61,10 +69,11 @@ var (
 	// key is removed, except by SetIfAbsent.
 	ErrEncode = errors.New("value cannot be encoded")
 
-	// ErrDecode is returned by Get, GetBatch, GetAndDel, Update, GetOrLoad and GetOrLoadBatch of
-	// a Typed view when the key is there but its codec cannot decode the bytes. It is wrapped
-	// together with the codec's own error, and names the key. GetAndDel and GetOrLoadBatch remove
-	// the entry, the others leave it. GetOrLoad loads another, and fails if that is no better.
+	// ErrDecode is returned by Get, GetBatch, GetAndDel and Update of a Typed view when the key
+	// is there but its codec cannot decode the bytes. It is wrapped together with the codec's
+	// own error, and names the key. GetAndDel removes the entry, the others leave it. GetOrLoad
+	// and GetOrLoadBatch remove the entry and load the key, and return ErrDecode if what they
+	// have loaded cannot be decoded either.
 	ErrDecode = errors.New("value cannot be decoded")
 
 	// ErrInUse is returned by NewWithOptions when another cache, of this process or of

@@ -122,21 +122,10 @@ func TestErrors_SayWhatWasCalled(t *testing.T) {
 			assert.Regexp(t, `\b`+f.name+`\b`, docs[tt.sentinel], "the comment of %s", tt.sentinel)
 		}
 	}
-	_, err := closed.GetOrLoad(context.Background(), nil, nil, neverLoads)
-	require.ErrorIs(t, err, ErrClosed)
-	_, _, err = closed.GetOrLoadBatch(context.Background(), nil, make([][]byte, 1),
-		make([][]byte, 1), neverLoadsAll)
-	require.ErrorIs(t, err, ErrClosed)
-	_, err = closed.Namespace("n").GetOrLoad(context.Background(), nil, nil, neverLoads)
-	require.ErrorIs(t, err, ErrClosed)
 	require.ErrorIs(t, closed.Namespace("n").Invalidate(), ErrClosed)
 	assert.Regexp(t, `\bInvalidate\b`, docs["ErrClosed"])
-	_, err = bytesView(closed).GetOrLoad(context.Background(), nil,
-		func(context.Context, []byte) ([]byte, time.Duration, error) { return nil, 0, nil })
-	require.ErrorIs(t, err, ErrClosed)
 	require.ErrorIs(t, closed.Resize(minMaxBytes), ErrClosed)
-	assert.Regexp(t, `\bGetOrLoad,\s+GetOrLoadBatch,\s+Resize and CollapseHugePages\b`,
-		docs["ErrClosed"])
+	assert.Regexp(t, `\bResize and\s+CollapseHugePages\b`, docs["ErrClosed"])
 	assert.Regexp(t, `\bGetOrLoad and GetOrLoadBatch\b`, docs["ErrLoadExited"])
 	assert.Regexp(t, `\bNewWithOptions\b[^.]*\bResize\b`, docs["ErrInvalidOptions"])
 	assert.Regexp(t, `\bSetWithTTL\b`, docs["ErrTTLTooShort"])

@@ -126,6 +126,31 @@ func ExampleCache_GetOrLoadBatch() {
 	// ["Io" "Europa" ""], 2 hits, <nil>
 }
 
+// A batch tells the keys that have failed from those that have no value.
+func ExampleBatchError() {
+	cache := ringcache.New(32 << 20)
+	defer cache.Close()
+	_ = cache.Set([]byte("moon 1"), []byte("Io"))
+
+	load := func(context.Context, [][]byte) ([]ringcache.Loaded, error) {
+		return nil, errors.New("connection refused")
+	}
+	keys := [][]byte{[]byte("moon 1"), []byte("moon 2"), []byte("moon 3")}
+	vals := make([][]byte, len(keys))
+	_, _, err := cache.GetOrLoadBatch(context.Background(), nil, keys, vals, load)
+	fmt.Printf("%q %v\n", vals, err)
+	var failed *ringcache.BatchError
+	if errors.As(err, &failed) {
+		for _, k := range failed.Failed {
+			fmt.Printf("%s: %v\n", keys[k.Index], k.Err)
+		}
+	}
+	// Output:
+	// ["Io" "" ""] ringcache: load batch: index 1: connection refused (and 1 more)
+	// moon 2: connection refused
+	// moon 3: connection refused
+}
+
 // While the source is down, a value that has expired stands in.
 func ExampleOptions_staleIfError() {
 	cache, err := ringcache.NewWithOptions(ringcache.Options{

@@ -2,12 +2,15 @@ package ringcache
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 )
+
+var errDown = errors.New("down")
 
 func loaderCache(t testing.TB) *Cache { return mustCache(t, tiny(4, 1024, 16)) }
 

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"strings"
 	"time"
 
+	"github.com/ringcache/ringcache/internal/clock"
 	"github.com/ringcache/ringcache/internal/singleflight"
 )
 
@@ -25,13 +27,16 @@ import (
 
 // LoadFunc finds the value of a key that is not in the cache, for [Cache.GetOrLoad]. The
 // context has the values of the call that began the load, but not its deadline: it ends when
-// no caller waits for the load any more. k is a copy that the function may keep.
+// no caller waits for the load any more, or, where none ever does, after
+// [Options].RefreshTimeout. A function that calls GetOrLoad itself must pass this context on,
+// or loads that wait for each other are not found out ([ErrLoadCycle]). k is a copy that the
+// function may keep.
 type LoadFunc func(ctx context.Context, k []byte) (Loaded, error)
 
 // Loaded is what a [LoadFunc] has found, or a [BatchLoadFunc] for one key.
 type Loaded struct {
-	// Value is the value of the key. From the function's return on it must not be changed:
-	// those who wait for it copy it, each when it comes to it.
+	// Value is the value of the key. It must not be modified after the function has returned:
+	// callers that wait for it copy it later.
 	Value []byte
 
 	// TTL is how long the result stays in the cache at most, as with
@@ -64,17 +69,18 @@ func (p *LoadPanic) Unwrap() error {
 	return err
 }
 
-// GetOrLoad is [Cache.Get] that loads a missing value: it appends the value of k to dst,
-// or returns dst as it is and an error. On a miss it calls load, in a goroutine that ends with
-// it, stores the result and returns it. One load serves all who miss k meanwhile, so load must
-// not ask for k itself. A write of k meanwhile (Set and its kin, Del, Reset) wins: those who
-// wait get what was loaded, and it is not stored. Nor is what the cache refuses.
+// GetOrLoad is [Cache.Get] that loads a missing value: it appends the value of k to dst, or
+// returns dst as it is and an error. On a miss it calls load, in a goroutine that ends with it,
+// stores the result and returns it. One load serves all who miss k meanwhile. A write of k
+// meanwhile (Set and its kin, Del, Reset) wins: the callers get what was loaded, and it is not
+// stored. Nor is a result that the cache refuses, and after Close none is.
 //
 // A load's error goes to all who wait, and is not stored ([Options].StaleIfError may give them
 // an expired value instead). If the load says that there is no value ([Loaded]), the error is
-// [ErrAbsent]. If the load panics, or OnEvict for what the result pushes out, every caller panics
-// with a [*LoadPanic]. If it calls [runtime.Goexit], the error is [ErrLoadExited]; after Close,
-// [ErrClosed].
+// [ErrAbsent], without another load until that expires. If the load panics, or OnEvict for what
+// the result pushes out, every caller panics with a [*LoadPanic]. If it calls [runtime.Goexit],
+// the error is [ErrLoadExited]. If load asks for k itself, or for a key whose load waits for it,
+// it gets [ErrLoadCycle].
 //
 // When ctx ends while the call waits, it returns ctx.Err(), wrapped as all its errors are (test
 // with [errors.Is]). The load goes on for the others; when the last has gone, its own context is
@@ -82,7 +88,7 @@ func (p *LoadPanic) Unwrap() error {
 //
 // With [Options].RefreshAhead, a hit on an entry that is due begins a load and does not wait.
 // Hits lock what Get locks, and do not allocate if dst has room and load was made before: a
-// literal in the call may be allocated each time. A stored ErrAbsent counts as a miss.
+// function literal or a method value in the call may be allocated each time.
 func (c *Cache) GetOrLoad(ctx context.Context, dst, k []byte, load LoadFunc) ([]byte, error) {
 	mustBeFunc("GetOrLoad", load != nil)
 	out, got := c.getAhead(dst, k)
@@ -120,15 +126,16 @@ func (c *Cache) loadMissing(
 		}
 		return dst, nil
 	case negative:
+		c.counters.Here().Negative.Add(1)
 		return dst, errNegative
 	}
-	g := &loadGroup{caller: ctx, ended: ctx.Err()}
+	g := newLoad(ctx)
 	f, out, err := c.join(g, dst, k, h)
 	if f == nil {
 		return out, loadError(err)
 	}
 	g.start(c, load.ofOne)
-	if err := c.await(ctx, f); err != nil {
+	if err := c.await(g, f); err != nil {
 		return dst, loadError(err)
 	}
 	v, err := c.result(f)
@@ -162,31 +169,55 @@ type load struct {
 	panicked *LoadPanic
 }
 
+// refreshTries is how many loads that fail a refresh may make of a key before its entry expires.
+const refreshTries = 8
+
+// longestQuote is how much of a key an error quotes, in characters.
+const longestQuote = 64
+
 // loadCall is the load of a key that is under way.
 type loadCall = singleflight.Call[load]
 
 // loadGroup is the loads that one call of a user's function answers.
 type loadGroup struct {
-	caller context.Context
-	ended  error // of caller: it loads nothing
-	calls  []*loadCall
-	byKey  map[string]*loadCall // those of a batch; nil: there is one key only
+	caller  context.Context
+	within  *singleflight.Group // whose function the caller is, or a part of it; may be nil
+	ended   error               // of caller: it loads nothing
+	refresh bool                // nobody waits
+	calls   []*loadCall
+	byKey   map[string]*loadCall // those of a batch; nil: there is one key only
 
 	ctx   context.Context // of the function
 	group *singleflight.Group
 }
 
+// loading is the key of a value of a function's context: its *singleflight.Group.
+type loading struct{}
+
+// newLoad returns a group without loads for a caller who is going to wait.
+func newLoad(ctx context.Context) *loadGroup {
+	within, _ := ctx.Value(loading{}).(*singleflight.Group)
+	return &loadGroup{caller: ctx, within: within, ended: ctx.Err()}
+}
+
 // addLocked lists a load of a key in its bucket. A batch loads a key once, also if a write
 // has come since it was listed.
-func (g *loadGroup) addLocked(b *bucket, k []byte, h uint64) *loadCall {
+func (c *Cache) addLocked(b *bucket, g *loadGroup, k []byte, h uint64) *loadCall {
 	if f := g.byKey[string(k)]; f != nil {
 		return f
 	}
 	if g.group == nil {
-		ctx, cancel := context.WithCancel(context.WithoutCancel(g.caller))
-		g.ctx, g.group = ctx, singleflight.NewGroup(cancel)
+		ctx, cancel := context.WithoutCancel(g.caller), context.CancelFunc(nil)
+		if g.refresh {
+			ctx, cancel = context.WithTimeout(ctx, c.refreshTimeout)
+		} else {
+			ctx, cancel = context.WithCancel(ctx)
+		}
+		g.group = singleflight.NewGroup(cancel)
+		g.ctx = context.WithValue(ctx, loading{}, g.group)
 	}
 	f := b.calls.Add(bytes.Clone(k), h, g.group)
+	f.Refresh = g.refresh
 	g.calls = append(g.calls, f)
 	if g.byKey != nil {
 		g.byKey[string(k)] = f
@@ -205,12 +236,23 @@ func (g *loadGroup) start(c *Cache, fn BatchLoadFunc) {
 
 // join adds a caller to those who wait for the load of the key, and lists one in g, which the
 // caller starts, if none is under way. Where there is nothing to wait for, there is no call,
-// and join returns the value, as it was stored since the caller has looked, or the error.
+// and join returns the value, as it was stored since the caller has looked, or the error. With
+// a call, await must follow.
 func (c *Cache) join(g *loadGroup, dst, k []byte, h uint64) (f *loadCall, out []byte, err error) {
 	for {
 		f, out, err = c.joinUnlessCold(g, dst, k, h)
+		if f != nil {
+			circle := g.within.Await(f.Group, f.Key)
+			if circle == nil {
+				return f, out, nil
+			}
+			if !c.leave(f) {
+				return nil, out, cycleError(circle)
+			}
+			continue // it has ended: there is nothing to wait for
+		}
 		if err != errCold {
-			return f, out, err
+			return nil, out, err
 		}
 		out, _, got := c.lookupCold(dst, k, h, c.counters.Here(), withValue|touching)
 		if got == hit {
@@ -226,36 +268,53 @@ func (c *Cache) joinUnlessCold(
 	b := c.bucket(h)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.closed {
-		return nil, dst, ErrClosed
-	}
-	switch out, _, got := c.lookupUnder(b, dst, k, h, c.counters.Here(), withValue|touching); {
+	n := c.counters.Here()
+	switch out, _, got := c.lookupUnder(b, dst, k, h, n, withValue|touching); {
 	case got == hit:
 		return nil, out, nil
 	case got == negative:
+		n.Negative.Add(1)
 		return nil, dst, ErrAbsent
 	case got == inCold:
 		return nil, dst, errCold
 	case g.ended != nil:
 		return nil, dst, g.ended
 	}
-	if f = b.calls.Find(k, h); f == nil {
-		f = g.addLocked(b, k, h)
+	f = b.calls.Find(k, h)
+	if f != nil && f.Refresh && f.Group != g.within {
+		// Nobody has watched it, so it may hang: whoever has to wait loads on his own.
+		b.calls.Invalidate(f)
+		f = nil
+	}
+	if f == nil {
+		f = c.addLocked(b, g, k, h)
 	}
 	f.Waiters++
 	return f, dst, nil
 }
 
-// await waits for a load, and returns the context's error if that ends before.
-func (c *Cache) await(ctx context.Context, f *loadCall) error {
+// await waits for a load that the caller has joined, and returns the error of his context if
+// that ends before.
+func (c *Cache) await(g *loadGroup, f *loadCall) error {
+	defer g.within.Awaited(f.Group)
 	select {
 	case <-f.Done:
-	case <-ctx.Done():
+	case <-g.caller.Done():
 		if !c.leave(f) {
-			return ctx.Err()
+			return g.caller.Err()
 		}
 	}
 	return nil
+}
+
+// cycleError is the error of a load that would wait for itself, by way of the loads of others
+// whose keys are given.
+func cycleError(circle [][]byte) error {
+	var names strings.Builder
+	for _, k := range circle {
+		fmt.Fprintf(&names, "%.*q -> ", longestQuote, k)
+	}
+	return fmt.Errorf("%s%.*q: %w", &names, longestQuote, circle[0], ErrLoadCycle)
 }
 
 // leave takes away a caller who waits, and reports true if the load has ended nonetheless.
@@ -271,9 +330,12 @@ func (c *Cache) isDue(expiry uint32) bool {
 	return c.ahead > 0 && expiry != 0 && c.shared.Until(expiry) <= c.ahead
 }
 
-// refresh lists a load of the key that nobody waits for, if none is under way, in group g,
-// which it makes if it is nil, and returns the group.
+// refresh lists a load of the key that nobody waits for, if none is under way or has just
+// failed, in group g, which it makes if it is nil, and returns the group.
 func (c *Cache) refresh(g *loadGroup, ctx context.Context, k []byte, h uint64) *loadGroup {
+	if end := c.pauses.End(h); end != 0 && c.shared.Now() < end {
+		return g
+	}
 	b := c.bucket(h)
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -281,10 +343,19 @@ func (c *Cache) refresh(g *loadGroup, ctx context.Context, k []byte, h uint64) *
 		return g
 	}
 	if g == nil {
-		g = &loadGroup{caller: ctx}
+		g = &loadGroup{caller: ctx, refresh: true}
 	}
-	g.addLocked(b, k, h).Refresh = true
+	c.addLocked(b, g, k, h)
 	return g
+}
+
+// pauseLocked has the key of a refresh that has ended wait for the next one, if it has failed,
+// or has brought what is due again at once: otherwise each hit would begin another.
+func (c *Cache) pauseLocked(f *loadCall, failed bool) {
+	dueAgain := f.Result.TTL > 0 && f.Result.TTL <= c.ahead
+	if f.Refresh && (failed && f.Listed() || !failed && dueAgain) {
+		c.pauses.Begin(f.Hash, c.shared.In(c.ahead/refreshTries+clock.Tick))
+	}
 }
 
 // run calls fn, stores what it returns, and tells those who wait.
@@ -296,7 +367,7 @@ func (c *Cache) run(g *loadGroup, fn BatchLoadFunc) {
 	}
 	defer func() {
 		for _, f := range g.calls {
-			c.bucket(f.Hash).finish(f)
+			c.endLoad(f)
 		}
 	}()
 	defer func() {
@@ -356,13 +427,16 @@ func (c *Cache) keep(f *loadCall) {
 	}
 }
 
-// finish ends a call.
-func (b *bucket) finish(f *loadCall) {
+// endLoad ends a call.
+func (c *Cache) endLoad(f *loadCall) {
+	failed := f.Result.err != nil || f.Result.panicked != nil
+	b := c.bucket(f.Hash)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if f.Result.err != nil || f.Result.panicked != nil {
+	if failed {
 		b.loadErrors++
 	}
+	c.pauseLocked(f, failed)
 	b.calls.Finish(f)
 }
 

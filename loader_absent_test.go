@@ -135,6 +135,7 @@ func TestLoader_AbsentAndOnEvict(t *testing.T) {
 	}
 	var now time.Duration
 	g.now = func() time.Duration { return now }
+	g.ahead = 2 * time.Hour
 	c := mustCache(t, g)
 	ttl := time.Hour
 	nothing := func(context.Context, []byte) (Loaded, error) {
@@ -155,7 +156,6 @@ func TestLoader_AbsentAndOnEvict(t *testing.T) {
 	c.Reset()
 	require.Len(t, told, 1)
 
-	c.ahead = 2 * time.Hour
 	require.NoError(t, c.SetWithTTL([]byte("due"), nil, time.Minute))
 	_, err = c.GetOrLoad(context.Background(), nil, []byte("due"), nothing)
 	require.NoError(t, err)

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// How a batch is loaded: a GetBatch, a group of loads for what that misses (loader.go), and
-// both their values put in order.
+// How a batch is loaded: a GetBatch, a group of loads for the keys that it misses (loader.go),
+// and the values of both put in order.
 
 // BatchLoadFunc finds the values of keys that are not in the cache, for
 // [Cache.GetOrLoadBatch]. It returns a result for each key, in their order, or an error for
@@ -15,17 +15,73 @@ import (
 // the keys any more. No key is there twice, and all are copies that the function may keep.
 type BatchLoadFunc func(ctx context.Context, keys [][]byte) ([]Loaded, error)
 
-// GetOrLoadBatch is [Cache.GetBatch] that has missing values loaded, all with one call of
-// load, in a goroutine that ends with it. A key that another call loads already is waited for
-// instead, and one that repeats is loaded once. out, vals and their order are those of
-// GetBatch, loaded values included; hits are the keys that needed no load.
+// BatchError is the error of [Cache.GetOrLoadBatch]: those of all keys that have failed. It
+// says nothing about the other keys, whose results are valid. [errors.Is] finds each error, and
+// [errors.As] the *BatchError.
+type BatchError struct {
+	Failed []KeyError // at least one, in the order of the keys
+}
+
+// KeyError is the error of one key of a batch.
+type KeyError struct {
+	Index int   // of the key in the batch
+	Err   error // as of [Cache.GetOrLoad], without the name of the method
+}
+
+// Error returns the first error with its index, and how many there are besides.
+func (e *BatchError) Error() string {
+	first := e.Failed[0]
+	s := fmt.Sprintf("ringcache: load batch: index %d: %v", first.Index, first.Err)
+	if n := len(e.Failed) - 1; n > 0 {
+		s += fmt.Sprintf(" (and %d more)", n)
+	}
+	return s
+}
+
+// Unwrap returns the errors of all keys that have failed, each once.
+func (e *BatchError) Unwrap() (errs []error) {
+	for i, k := range e.Failed {
+		if i == 0 || k.Err != e.Failed[i-1].Err {
+			errs = append(errs, k.Err)
+		}
+	}
+	return errs
+}
+
+// orNil returns e as an error, which is nil if e is.
+func (e *BatchError) orNil() error {
+	if e == nil {
+		return nil
+	}
+	return e
+}
+
+// with returns e with the error of one more key. e may be nil.
+func (e *BatchError) with(index int, err error) *BatchError {
+	if e == nil {
+		e = new(BatchError)
+	}
+	e.Failed = append(e.Failed, KeyError{index, err})
+	return e
+}
+
+// sort puts the errors in the order of the keys.
+func (e *BatchError) sort() {
+	if e != nil {
+		slices.SortFunc(e.Failed, func(a, b KeyError) int { return a.Index - b.Index })
+	}
+}
+
+// GetOrLoadBatch is [Cache.GetBatch] that loads the missing values, all with one call of load,
+// in a goroutine that ends with it. It joins the loads of others that are under way, and loads a
+// key that repeats once. out, vals and their order are those of GetBatch, loaded values
+// included; hits is the number of keys whose values were in the cache.
 //
-// One key must not fail all, so it differs from [Cache.GetOrLoad]. A key without a value
-// ([Loaded].Absent, now or at an earlier load) has nil in vals, and is no error. An error of
-// load goes to all who wait for any of its keys, and so does a wrong number of results.
-// GetOrLoadBatch returns the first error in the order of its keys, with the index, and all
-// values that there are nonetheless. A panic is raised when all loads have ended. A result
-// is not stored if its own key was written meanwhile; the others are.
+// Each key fares as with [Cache.GetOrLoad], but a key without a value ([Loaded].Absent, found
+// now or by an earlier load) is no error: it has nil in vals. So has a key that has failed, and
+// then err is a [*BatchError] that lists its index. An error of load, or a wrong number of
+// results, is the error of each key that it was to load. A panic is raised when all loads have
+// ended. A result is not stored if its own key was written meanwhile; the others are.
 //
 // When ctx ends, its error is that of the keys still waited for; if it ended before the call,
 // it is that of all missing keys, and nothing is loaded. A load goes on while
@@ -37,6 +93,16 @@ func (c *Cache) GetOrLoadBatch(
 ) (out []byte, hits int, err error) {
 	mustBeFunc("GetOrLoadBatch", load != nil)
 	mustFit("load batch", keys, vals)
+	out, hits, failed := c.getOrLoadBatch(ctx, dst, keys, vals, load, nil)
+	return out, hits, failed.orNil()
+}
+
+// getOrLoadBatch is GetOrLoadBatch that also loads the keys whose values are there, but are
+// not usable, and which usable has removed. If usable is nil, all are.
+func (c *Cache) getOrLoadBatch(
+	ctx context.Context, dst []byte, keys, vals [][]byte, load BatchLoadFunc,
+	usable func(i int, v []byte) bool,
+) (out []byte, hits int, failed *BatchError) {
 	from, room := len(dst), cap(dst)
 	var bl lookups
 	var missing, due []wanted
@@ -44,6 +110,9 @@ func (c *Cache) GetOrLoadBatch(
 		end := min(i+batchSize, len(keys))
 		var n int
 		dst, n = c.getBlock(&bl, dst, keys[i:end], vals[i:end])
+		if usable != nil {
+			n -= bl.dropUnusable(i, vals[i:end], usable)
+		}
 		hits += n
 		if n < end-i || c.ahead > 0 {
 			missing, due = c.collect(&bl, i, end, missing, due)
@@ -53,8 +122,8 @@ func (c *Cache) GetOrLoadBatch(
 		c.refreshAll(ctx, keys, due, load)
 	}
 	if len(missing) > 0 {
-		n, err := c.loadAll(ctx, keys, missing, load)
-		return arrange(dst, vals[:len(keys)], missing), hits + n, err
+		n, failed := c.loadAll(ctx, keys, missing, load)
+		return arrange(dst, vals[:len(keys)], missing), hits + n, failed
 	}
 	if cap(dst) != room {
 		follow(dst[from:], vals[:len(keys)])
@@ -71,6 +140,20 @@ type wanted struct {
 	err   error
 }
 
+// dropUnusable makes misses of the hits of a block, from index from on, whose values are not
+// usable, and returns their number.
+func (bl *lookups) dropUnusable(
+	from int, vals [][]byte, usable func(i int, v []byte) bool,
+) (n int) {
+	for i, v := range vals {
+		if l := &bl.found[i]; l.got == hit && !usable(from+i, v) {
+			l.got = miss
+			n++
+		}
+	}
+	return n
+}
+
 // collect adds the keys of a block, from index from on, that were missed or are due.
 func (c *Cache) collect(
 	bl *lookups, from, end int, missing, due []wanted,
@@ -79,7 +162,9 @@ func (c *Cache) collect(
 		switch l := &bl.found[i]; {
 		case l.got == miss:
 			missing = append(missing, wanted{at: from + i, hash: bl.hashes[i]})
-		case l.got == hit && c.isDue(l.expiry):
+		case l.got == negative:
+			c.counters.Here().Negative.Add(1)
+		case c.isDue(l.expiry):
 			due = append(due, wanted{at: from + i, hash: bl.hashes[i]})
 		}
 	}
@@ -88,22 +173,21 @@ func (c *Cache) collect(
 
 // refreshAll begins a load of the keys that nobody waits for.
 func (c *Cache) refreshAll(ctx context.Context, keys [][]byte, due []wanted, fn BatchLoadFunc) {
-	g := &loadGroup{caller: ctx, byKey: map[string]*loadCall{}}
+	g := &loadGroup{caller: ctx, refresh: true, byKey: map[string]*loadCall{}}
 	defer g.start(c, fn)
 	for _, w := range due {
 		c.refresh(g, ctx, keys[w.at], w.hash)
 	}
 }
 
-// loadAll gets the missing values, and returns how many were there after all, and the first
-// error.
+// loadAll gets the missing values, and returns how many were there after all, and the errors.
 func (c *Cache) loadAll(
 	ctx context.Context, keys [][]byte, missing []wanted, fn BatchLoadFunc,
-) (hits int, first error) {
-	c.joinAll(ctx, keys, missing, fn)
+) (hits int, failed *BatchError) {
+	g := c.joinAll(ctx, keys, missing, fn)
 	for i := range missing {
 		if w := &missing[i]; w.call != nil {
-			w.err = c.await(ctx, w.call)
+			w.err = c.await(g, w.call)
 		}
 	}
 	for i := range missing {
@@ -116,22 +200,26 @@ func (c *Cache) loadAll(
 		switch {
 		case w.err == nil && w.value == nil:
 			w.value = []byte{}
-		case w.err == ErrAbsent, w.err == nil:
-		case first == nil:
-			first = fmt.Errorf("ringcache: load batch: index %d: %w", w.at, w.err)
+		case w.err != nil && w.err != ErrAbsent:
+			failed = failed.with(w.at, w.err)
 		}
 	}
-	return hits, first
+	return hits, failed
 }
 
-// joinAll joins the loads of the missing keys, and begins one of those that nobody loads.
-func (c *Cache) joinAll(ctx context.Context, keys [][]byte, missing []wanted, fn BatchLoadFunc) {
-	g := &loadGroup{caller: ctx, ended: ctx.Err(), byKey: map[string]*loadCall{}}
+// joinAll joins the loads of the missing keys, and begins one of those that nobody loads,
+// whose group it returns.
+func (c *Cache) joinAll(
+	ctx context.Context, keys [][]byte, missing []wanted, fn BatchLoadFunc,
+) *loadGroup {
+	g := newLoad(ctx)
+	g.byKey = map[string]*loadCall{}
 	defer g.start(c, fn) // also after a panic: others may wait for its keys by now
 	for i := range missing {
 		w := &missing[i]
 		w.call, w.value, w.err = c.join(g, nil, keys[w.at], w.hash)
 	}
+	return g
 }
 
 // arrange puts the values that were loaded among those that dst ends with, in the order of

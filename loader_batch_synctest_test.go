@@ -4,7 +4,6 @@ package ringcache
 
 import (
 	"context"
-	"errors"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -39,7 +38,8 @@ func TestLoaderBatchTime_GoesOnForOneKey(t *testing.T) {
 		r := <-batch
 		require.Equal(t, time.Second, time.Since(begin))
 		require.ErrorIs(t, r.err, context.DeadlineExceeded)
-		require.EqualError(t, r.err, "ringcache: load batch: index 1: context deadline exceeded")
+		require.EqualError(t, r.err,
+			"ringcache: load batch: index 1: context deadline exceeded (and 1 more)")
 		require.Equal(t, "value, -, -", r.vals)
 		require.Equal(t, "of b", string((<-single).v))
 		require.Equal(t, time.Minute, time.Since(begin))
@@ -153,5 +153,3 @@ func TestLoaderBatchTime_RefreshInvalidated(t *testing.T) {
 		require.EqualValues(t, 1, cancelled.Load())
 	})
 }
-
-var errDown = errors.New("down")

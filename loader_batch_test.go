@@ -283,7 +283,7 @@ func TestLoaderBatch_ErrorIsShared(t *testing.T) {
 	awaitWaiting(t, c, []byte("b"), 3)
 	release()
 	r := <-failed
-	require.EqualError(t, r.err, "ringcache: load batch: index 1: broken")
+	require.EqualError(t, r.err, "ringcache: load batch: index 1: broken (and 1 more)")
 	require.ErrorIs(t, r.err, broken)
 	require.Equal(t, "value, -, -", r.vals)
 	require.EqualError(t, (<-single).err, "ringcache: load entry: broken")
@@ -302,7 +302,7 @@ func TestLoaderBatch_OneResultForEachKey(t *testing.T) {
 		load := func(context.Context, [][]byte) ([]Loaded, error) { return make([]Loaded, n), nil }
 		r := c.loadBatch(t.Context(), "a b a c", load)
 		require.EqualError(t, r.err, fmt.Sprintf(
-			"ringcache: load batch: index 0: load returned %d results for 3 keys", n))
+			"ringcache: load batch: index 0: load returned %d results for 3 keys (and 3 more)", n))
 		require.Equal(t, "-, -, -, -", r.vals)
 		require.Zero(t, c.Len())
 	}
@@ -370,7 +370,7 @@ func TestLoaderBatch_EndedContext(t *testing.T) {
 	cancel()
 	r := c.loadBatch(ended, "b a c", neverLoadsAll)
 	require.ErrorIs(t, r.err, context.Canceled)
-	require.EqualError(t, r.err, "ringcache: load batch: index 1: context canceled")
+	require.EqualError(t, r.err, "ringcache: load batch: index 1: context canceled (and 1 more)")
 	require.Equal(t, "set, -, -", r.vals)
 	require.Equal(t, -1, c.waiting([]byte("a")))
 }
@@ -429,9 +429,12 @@ func TestLoaderBatch_KeyCopies(t *testing.T) {
 func TestLoaderBatch_Closed(t *testing.T) {
 	c := loaderCache(t)
 	require.NoError(t, c.Close())
-	r := c.loadBatch(t.Context(), "a b", neverLoadsAll)
-	require.ErrorIs(t, r.err, ErrClosed)
-	require.EqualError(t, r.err, "ringcache: load batch: index 0: cache is closed")
+	var e echo
+	for range 2 {
+		require.Equal(t, batchReply{vals: "of a, of b"}, c.loadBatch(t.Context(), "a b", e.load))
+	}
+	require.Equal(t, []string{"a b", "a b"}, e.asked())
+	require.Zero(t, c.Len())
 }
 
 func TestLoaderBatch_NeedsRoomForAllValues(t *testing.T) {

@@ -3,6 +3,7 @@
 package ringcache
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"runtime"
@@ -247,7 +248,8 @@ func TestLoaderTime_Refresh(t *testing.T) {
 	})
 }
 
-// A refresh that fails leaves the entry until its time is over.
+// A refresh that fails leaves the entry until its time is over, and is not begun again at
+// once: 8 times at most, however often the entry is asked for.
 func TestLoaderTime_RefreshFails(t *testing.T) {
 	for name, fail := range map[string]func() (Loaded, error){
 		"error":  func() (Loaded, error) { return Loaded{}, errors.New("down") },
@@ -258,35 +260,111 @@ func TestLoaderTime_RefreshFails(t *testing.T) {
 			inBubble(t, refreshing, func(t *testing.T, c *Cache) {
 				k := []byte("key")
 				require.NoError(t, c.Set(k, []byte("value")))
-				time.Sleep(55 * time.Second)
-				for range 3 {
-					load := func(context.Context, []byte) (Loaded, error) { return fail() }
+				time.Sleep(50*time.Second + clock.Tick)
+				load := func(context.Context, []byte) (Loaded, error) { return fail() }
+				for begin := time.Now(); time.Since(begin) < 9800*time.Millisecond; {
 					v, err := c.GetOrLoad(context.Background(), nil, k, load)
 					require.NoError(t, err)
 					require.Equal(t, "value", string(v))
+					r := c.loadBatch(t.Context(), "key", LoadFunc(load).ofOne)
+					require.Equal(t, batchReply{vals: "value", hits: 1}, r)
 					synctest.Wait()
+					time.Sleep(time.Millisecond)
 				}
-				var s Stats
-				c.UpdateStats(&s)
-				require.EqualValues(t, 3, s.LoadErrors)
+				s := c.Stats()
+				require.Equal(t, s.Loads, s.LoadErrors)
+				require.LessOrEqual(t, s.Loads, uint64(8))
+				require.GreaterOrEqual(t, s.Loads, uint64(7))
 				time.Sleep(5 * time.Second)
-				load, _ := gives("fresh")
+				load, _ = gives("fresh")
 				v, err := c.GetOrLoad(context.Background(), nil, k, load)
-				require.NoError(t, err)
+				require.NoError(t, err, "a pause is for refreshes alone")
 				require.Equal(t, "fresh", string(v))
 			})
 		})
 	}
 }
 
+// A refresh whose result is due as soon as it is stored does not follow upon itself either.
+func TestLoaderTime_RefreshOfShortLives(t *testing.T) {
+	inBubble(t, Options{RefreshAhead: 10 * time.Second}, func(t *testing.T, c *Cache) {
+		load, calls, _ := slow(0, Loaded{Value: []byte("value"), TTL: 5 * time.Second})
+		for range 1000 {
+			_, err := c.GetOrLoad(t.Context(), nil, []byte("key"), load)
+			require.NoError(t, err)
+			synctest.Wait()
+		}
+		require.EqualValues(t, 2, calls.Load())
+	})
+}
+
+// A refresh that takes longer than Options say is told to end. The entry stays.
+func TestLoaderTime_RefreshDeadline(t *testing.T) {
+	for _, timeout := range []time.Duration{0, 2 * time.Second} {
+		o := refreshing
+		o.RefreshTimeout, o.RefreshAhead = timeout, 40*time.Second
+		inBubble(t, o, func(t *testing.T, c *Cache) {
+			require.NoError(t, c.Set([]byte("a"), []byte("value")))
+			require.NoError(t, c.Set([]byte("b"), []byte("value")))
+			time.Sleep(21 * time.Second)
+			load, calls, cancelled := slow(time.Hour, Loaded{})
+			_, err := c.GetOrLoad(t.Context(), nil, []byte("a"), load)
+			require.NoError(t, err)
+			all, allCalls, allCancelled := slowBatch(time.Hour)
+			require.Equal(t, "value", c.loadBatch(t.Context(), "b", all).vals)
+			time.Sleep(cmp.Or(timeout, defaultRefreshTimeout) - 1)
+			synctest.Wait()
+			require.Zero(t, cancelled.Load()+allCancelled.Load())
+			time.Sleep(1)
+			synctest.Wait()
+			require.EqualValues(t, []int64{1, 1, 1, 1},
+				[]int64{calls.Load(), cancelled.Load(), allCalls.Load(), allCancelled.Load()})
+			require.True(t, c.Has([]byte("a")))
+			require.EqualValues(t, 2, c.Stats().LoadErrors)
+		})
+	}
+}
+
+// Whoever misses while a refresh hangs loads on his own. What the refresh brings in the end is
+// not stored, even if it does not obey its context.
+func TestLoaderTime_NobodyWaitsForARefresh(t *testing.T) {
+	inBubble(t, refreshing, func(t *testing.T, c *Cache) {
+		for _, k := range keysOf("a b c") {
+			require.NoError(t, c.Set(k, []byte("old")))
+		}
+		time.Sleep(55 * time.Second)
+		var e echo
+		hangs, release := heldBatch(e.load)
+		require.Equal(t, "old, old, old", c.loadBatch(t.Context(), "a b c", hangs).vals)
+		synctest.Wait()
+		time.Sleep(6 * time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		v, err := c.GetOrLoad(ctx, nil, []byte("a"),
+			func(context.Context, []byte) (Loaded, error) { return Loaded{Value: []byte("own")}, nil })
+		require.NoError(t, err)
+		require.Equal(t, "own", string(v))
+		own := func(_ context.Context, keys [][]byte) ([]Loaded, error) {
+			return []Loaded{{Value: []byte("own")}}, nil
+		}
+		require.Equal(t, batchReply{vals: "own, own", hits: 1}, c.loadBatch(ctx, "a b", own))
+		release()
+		synctest.Wait()
+		r := c.loadBatch(t.Context(), "a b c", neverLoadsAll)
+		require.Equal(t, batchReply{vals: "own, own, of c", hits: 3}, r)
+		s := c.Stats()
+		require.EqualValues(t, []uint64{5, 0, 2}, []uint64{s.Loads, s.LoadErrors, s.LoadsDropped})
+	})
+}
+
 // What a refresh brings gives way to what was set meanwhile, and to Close: then
-// nobody has a use for it, and it is called off. A caller who misses joins it,
-// and may leave it without ending it.
+// nobody has a use for it, and it is called off. So it is when a caller misses, who loads on
+// his own.
 func TestLoaderTime_RefreshInvalidated(t *testing.T) {
 	for name, tt := range map[string]struct {
 		do        func(t *testing.T, c *Cache, k []byte, load LoadFunc)
 		want      string
-		cancelled int64
+		cancelled int64 // loads
 	}{
 		"nothing": {func(*testing.T, *Cache, []byte, LoadFunc) {}, "fresh", 0},
 		"Set": {func(_ *testing.T, c *Cache, k []byte, _ LoadFunc) {
@@ -304,7 +382,7 @@ func TestLoaderTime_RefreshInvalidated(t *testing.T) {
 			defer cancel()
 			_, err := c.GetOrLoad(ctx, nil, k, load)
 			require.ErrorIs(t, err, context.DeadlineExceeded)
-		}, "fresh", 0},
+		}, "", 2},
 		"misses, and Set": {func(t *testing.T, c *Cache, k []byte, load LoadFunc) {
 			time.Sleep(6 * time.Second)
 			ctx, cancel := context.WithCancel(context.Background())
@@ -313,10 +391,12 @@ func TestLoaderTime_RefreshInvalidated(t *testing.T) {
 			c.Set(k, []byte("set"))
 			cancel()
 			require.ErrorIs(t, (<-ch).err, context.Canceled)
-		}, "set", 1},
+		}, "set", 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, refreshing, func(t *testing.T, c *Cache) {
+			o := refreshing
+			o.RefreshTimeout = time.Minute
+			inBubble(t, o, func(t *testing.T, c *Cache) {
 				k := []byte("key")
 				require.NoError(t, c.Set(k, []byte("value")))
 				time.Sleep(55 * time.Second)
@@ -327,7 +407,7 @@ func TestLoaderTime_RefreshInvalidated(t *testing.T) {
 				tt.do(t, c, k, load)
 				time.Sleep(40 * time.Second)
 				require.Equal(t, tt.want, string(c.Get(nil, k)))
-				require.EqualValues(t, 1, calls.Load())
+				require.Equal(t, max(1, tt.cancelled), calls.Load())
 				require.Equal(t, tt.cancelled, cancelled.Load())
 			})
 		})

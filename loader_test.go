@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringcache/ringcache/internal/clock"
+
 	"github.com/ringcache/ringcache/internal/record"
 )
 
@@ -303,21 +305,56 @@ func TestLoader_Refused(t *testing.T) {
 	require.EqualValues(t, 4, s.LoadsDropped)
 }
 
+// A closed cache stores nothing, but its loads are made, and shared, as before.
 func TestLoader_Closed(t *testing.T) {
 	c := loaderCache(t)
 	k := []byte("key")
 	load, n := gives("value")
-	load, release := held(load)
-	under := ask(context.Background(), c, k, load)
+	held, release := held(load)
+	under := ask(context.Background(), c, k, held)
 	awaitWaiting(t, c, k, 1)
 	require.NoError(t, c.Close())
-	_, err := c.GetOrLoad(context.Background(), nil, k, load)
-	require.ErrorIs(t, err, ErrClosed)
+	first := ask(context.Background(), c, k, held)
+	awaitWaiting(t, c, k, 1)
+	second := ask(context.Background(), c, k, neverLoads)
+	awaitWaiting(t, c, k, 2)
 	release()
-	r := <-under
-	require.NoError(t, r.err)
-	require.Equal(t, "value", string(r.v))
-	require.EqualValues(t, 1, n.Load())
+	for _, ch := range []<-chan reply{under, first, second} {
+		r := <-ch
+		require.NoError(t, r.err)
+		require.Equal(t, "value", string(r.v))
+	}
+	require.EqualValues(t, 2, n.Load())
+	for name, get := range map[string]func() (string, error){
+		"Cache": func() (string, error) {
+			v, err := c.GetOrLoad(context.Background(), nil, k, load)
+			return string(v), err
+		},
+		"Namespace": func() (string, error) {
+			v, err := c.Namespace("n").GetOrLoad(context.Background(), nil, k, load)
+			return string(v), err
+		},
+		"Typed": func() (string, error) {
+			v, err := bytesView(c).GetOrLoad(context.Background(), k,
+				func(context.Context, []byte) ([]byte, time.Duration, error) {
+					n.Add(1)
+					return []byte("value"), 0, nil
+				})
+			return string(v), err
+		},
+	} {
+		before := n.Load()
+		for range 2 {
+			v, err := get()
+			require.NoError(t, err, name)
+			require.Equal(t, "value", v, name)
+		}
+		require.Equal(t, before+2, n.Load(), "%s: nothing is stored", name)
+	}
+	_, err := c.GetOrLoad(context.Background(), nil, k,
+		func(context.Context, []byte) (Loaded, error) { return Loaded{Absent: true}, nil })
+	require.ErrorIs(t, err, ErrAbsent)
+	require.Zero(t, c.Len())
 }
 
 // The key that a load gets is its own, and so is the one that the cache keeps:
@@ -413,6 +450,11 @@ func TestLoader_Options(t *testing.T) {
 		_, err := NewWithOptions(o)
 		require.ErrorIs(t, err, ErrInvalidOptions)
 		require.ErrorContains(t, err, "RefreshAhead is ")
+	}
+	for _, d := range []time.Duration{-1, 30, clock.Tick - 1} {
+		_, err := NewWithOptions(Options{MaxBytes: 1 << 20, RefreshTimeout: d})
+		require.ErrorIs(t, err, ErrInvalidOptions)
+		require.ErrorContains(t, err, "RefreshTimeout is ")
 	}
 	for _, ttl := range []time.Duration{0, time.Hour} {
 		c, err := NewWithOptions(Options{MaxBytes: 1 << 20, TTL: ttl, RefreshAhead: time.Minute})

@@ -16,6 +16,8 @@ const (
 	maxMaxBytes = 1 << 42  // 512 buckets of 8 GB, half of what positions reach (I3)
 )
 
+const defaultRefreshTimeout = 30 * time.Second
+
 // Options are the settings of a cache. The zero value of each field but
 // MaxBytes means its default.
 type Options struct {
@@ -41,11 +43,20 @@ type Options struct {
 
 	// RefreshAhead is how long before its expiry an entry is due. A hit of [Cache.GetOrLoad]
 	// or GetOrLoadBatch on an entry that is due starts a load in the background, so that
-	// callers need not wait for one later. It should be a small part of the time to live of
-	// what is loaded. 0, the default, means that nothing is loaded ahead. Otherwise it must be
-	// a tick or more, and, where TTL is not 0, less than the shortest time that TTLJitter
-	// leaves of TTL.
+	// callers need not wait for one later. It should be longer than a load takes, and a small
+	// part of the time to live of what is loaded. A load that fails is tried again after an
+	// eighth of RefreshAhead. If the entry expires first, the next caller abandons the
+	// background load and starts another. 0, the default, means that nothing is loaded ahead.
+	// Otherwise it must be a tick or more, and, where TTL is not 0, less than the shortest
+	// time that TTLJitter leaves of TTL.
 	RefreshAhead time.Duration
+
+	// RefreshTimeout is the deadline of a load that RefreshAhead has begun, for which nobody
+	// waits: after it, the load's context ends. The default is 30 seconds: more than a load
+	// that works takes, and short enough that loads which hang do not pile up. Other loads
+	// have no deadline of their own, but their context ends when the last caller's has.
+	// Otherwise it must be 100 ms or more.
+	RefreshTimeout time.Duration
 
 	// StaleIfError is how long after its expiry an entry may still be the answer of
 	// [Cache.GetOrLoad] and [Cache.GetOrLoadBatch], where the load has returned an error: not
@@ -132,6 +143,8 @@ func (o Options) validate() error {
 	case o.TTL > 0 && o.RefreshAhead > 0 && o.RefreshAhead >= o.shortestTTL():
 		return invalid("RefreshAhead is %v, must be below %v, the least that TTLJitter leaves of TTL",
 			o.RefreshAhead, o.shortestTTL())
+	case o.RefreshTimeout != 0 && o.RefreshTimeout < clock.Tick:
+		return tooShort("RefreshTimeout", o.RefreshTimeout)
 	case o.StaleIfError != 0 && o.StaleIfError < clock.Tick:
 		return tooShort("StaleIfError", o.StaleIfError)
 	}

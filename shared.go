@@ -43,6 +43,7 @@ type geometry struct {
 	jitter    float64       // Options.TTLJitter
 	stale     time.Duration // Options.StaleIfError
 	ahead     time.Duration // Options.RefreshAhead
+	timeout   time.Duration // Options.RefreshTimeout; 0: the default
 	onEvict   func(k, v []byte, reason Reason)
 	now       func() time.Duration // time since the cache was made; nil: the real one
 	expected  expectation

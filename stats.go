@@ -46,8 +46,13 @@ type Stats struct {
 	LoadsDropped uint64
 	StaleHits    uint64
 
-	// Misses counts those of GetCalls that found nothing.
+	// Misses counts those of GetCalls that found no value.
 	Misses uint64
+
+	// NegativeHits counts the keys that GetOrLoad and GetOrLoadBatch did not load because an
+	// earlier load had found that they have no value (ErrAbsent). They are among the Misses,
+	// as no value was found, and not among the Loads.
+	NegativeHits uint64
 
 	// NearMisses counts those of Misses whose key is still remembered from an eviction: the
 	// cache keeps the hashes of some of the entries that it has dropped lately. A larger
@@ -231,6 +236,7 @@ func (c *Cache) UpdateStats(s *Stats) {
 	hits, misses := c.counters.Sum()
 	s.GetCalls += hits + misses
 	s.Misses += misses
+	s.NegativeHits += c.counters.Negatives()
 	s.LoadedEntries += c.snapshots.loaded.Load()
 	s.DiscardedBlocks += c.snapshots.discarded.Load()
 	c.each(func(b *bucket) { b.updateStats(s) })
@@ -291,10 +297,11 @@ func (b *bucket) updateStats(s *Stats) {
 func (s Stats) String() string {
 	return fmt.Sprintf("%d gets, %.1f %% hits, %d misses, %d near, %d sets, %d dels; "+
 		"refused %d too large, %d without memory, %d too short, %d closed; "+
-		"%d entries, %v of %v, %v in force, %v reserved, %v of it index; "+
+		"%d entries, %v of %v, %v in force, %v reserved, of it %v dead, %v index; "+
 		"%d evicted (%d small, %d main, %d cold, %d crowd), %v; %d expired, %v; "+
-		"%d promoted, %d reinserted, %d ghosts, %d ghost hits, %d collisions, %d corruptions; "+
-		"%d loads, %d of them failed, %d dropped, %d stale hits; "+
+		"%d promoted, %d reinserted, %v moved, %d ghosts, %d ghost hits, "+
+		"%d collisions, %d corruptions; "+
+		"%d loads, %d of them failed, %d dropped, %d stale hits, %d negative hits; "+
 		"%d cold, %v, %d cold hits, %d packed, %v to %v in %v, "+
 		"%d opaque, %d short, %d behind, %d pack and %d unpack errors; "+
 		"%d loaded from snapshots, %d blocks discarded; "+
@@ -302,12 +309,14 @@ func (s Stats) String() string {
 		s.GetCalls, 100*s.HitRatio(), s.Misses, s.NearMisses, s.SetCalls, s.DelCalls,
 		s.RefusedTooLarge, s.RefusedNoMemory, s.RefusedTooShort, s.RefusedClosed,
 		s.EntriesCount, byteCount(s.BytesSize), byteCount(s.MaxBytesSize),
-		byteCount(s.EffectiveMaxBytes), byteCount(s.ReservedBytes), byteCount(s.IndexBytes),
+		byteCount(s.EffectiveMaxBytes), byteCount(s.ReservedBytes),
+		byteCount(s.DeadBytes), byteCount(s.IndexBytes),
 		s.EvictedEntries, s.EvictedSmall, s.EvictedMain, s.EvictedCold, s.EvictedCrowd,
 		byteCount(s.EvictedBytes),
 		s.ExpiredEntries, byteCount(s.ExpiredBytes),
-		s.Promotions, s.Reinsertions, s.GhostsCount, s.GhostHits, s.Collisions, s.Corruptions,
-		s.Loads, s.LoadErrors, s.LoadsDropped, s.StaleHits,
+		s.Promotions, s.Reinsertions, byteCount(s.MovedBytes),
+		s.GhostsCount, s.GhostHits, s.Collisions, s.Corruptions,
+		s.Loads, s.LoadErrors, s.LoadsDropped, s.StaleHits, s.NegativeHits,
 		s.ColdEntries, byteCount(s.ColdBytes), s.ColdHits, s.Packed,
 		byteCount(s.PackedFrom), byteCount(s.PackedTo), time.Duration(s.PackNanos),
 		s.LeftOpaque, s.LeftShort, s.LeftBehind, s.PackErrors, s.UnpackErrors,

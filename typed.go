@@ -291,13 +291,16 @@ func (t *Typed[K, V]) decode(verb string, key K, data []byte) (v V, err error) {
 }
 
 func (t *Typed[K, V]) decodeError(verb string, key K, data []byte, err error) error {
-	return fmt.Errorf("ringcache: %s entry %s of %d bytes: %w: %w",
-		verb, t.quote(key), len(data), ErrDecode, err)
+	return fmt.Errorf("ringcache: %s entry %w", verb, t.decodeCause(key, data, err))
+}
+
+// decodeCause returns what is wrong with an entry that cannot be decoded.
+func (t *Typed[K, V]) decodeCause(key K, data []byte, err error) error {
+	return fmt.Errorf("%s of %d bytes: %w: %w", t.quote(key), len(data), ErrDecode, err)
 }
 
 // quote returns a key as errors name it: a number, or a string that is quoted and cut.
 func (t *Typed[K, V]) quote(key K) string {
-	const most = 64
 	var b []byte
 	switch t.kind {
 	case reflect.String:
@@ -312,8 +315,8 @@ func (t *Typed[K, V]) quote(key K) string {
 		}
 		return strconv.FormatUint(n, 10)
 	}
-	if len(b) > most {
-		return strconv.Quote(string(b[:most])) + "..."
+	if len(b) > longestQuote {
+		return strconv.Quote(string(b[:longestQuote])) + "..."
 	}
 	return strconv.Quote(string(b))
 }

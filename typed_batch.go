@@ -77,35 +77,56 @@ type TypedLoaded[V any] struct {
 type TypedBatchLoadFunc[K Key, V any] func(ctx context.Context, keys []K) (
 	[]TypedLoaded[V], error)
 
-// GetOrLoadBatch is [Cache.GetOrLoadBatch], with vals and found as [Typed.GetBatch] has them: what
-// is missing is loaded with one call of load, and found is false where there is no value. hits
-// are the keys that needed no load. A value that cannot be decoded is not found, and is removed,
-// so that the next call loads it; the error is that of the first such key, unless a load failed.
-// If the codec cannot encode a value, all keys of that load get [ErrEncode]. GetOrLoadBatch
-// allocates room for the keys, and panics if vals or found is shorter than they are.
+// GetOrLoadBatch is [Cache.GetOrLoadBatch], with vals and found as [Typed.GetBatch] has them: the
+// missing values are loaded with one call of load. found[i] is false if keys[i] has no value, or
+// has failed: then err is a [*BatchError] that lists i. hits is the number of keys whose values
+// were in the cache. As with [Typed.GetOrLoad], an entry that cannot be decoded is removed and
+// loaded, and a loaded value that cannot be decoded is [ErrDecode] for its key. If the codec
+// cannot encode a value, all keys of that load get [ErrEncode]. GetOrLoadBatch allocates room
+// for the keys, and panics if vals or found is shorter than they are.
 func (t *Typed[K, V]) GetOrLoadBatch(
 	ctx context.Context, keys []K, vals []V, found []bool, load TypedBatchLoadFunc[K, V],
 ) (hits int, err error) {
-	const verb = "load batch"
 	mustBeFunc("GetOrLoadBatch", load != nil)
-	mustFitTyped(verb, keys, vals, found)
+	mustFitTyped("load batch", keys, vals, found)
 	slices := make([][]byte, 2*len(keys))
 	raw, datas := slices[:len(keys)], slices[len(keys):]
 	room := joined{buf: make([]byte, 0, keyRoom/4*len(keys))}
 	for i, key := range keys {
 		raw[i] = room.took(t.keyBytes(room.next(), key))
 	}
+	clear(vals[:len(keys)])
+	clear(found[:len(keys)])
 	s := scratches.Get().(*scratch)
 	defer s.release()
-	s.buf, hits, err = t.cache.GetOrLoadBatch(ctx, s.buf[:0], raw, datas, t.batchLoader(load))
-	t.ns.loadedFor(len(keys), hits)
-	for i, data := range datas {
-		vals[i], found[i], err = t.decodeNth(verb, i, keys[i], data, err)
-		if data != nil && !found[i] {
+	undecodable := 0
+	usable := func(i int, data []byte) bool {
+		v, err := t.codec.Decode(data)
+		if err != nil {
 			t.discard(raw[i], data)
+			undecodable++
+			return false
 		}
+		vals[i], found[i] = v, true
+		return true
 	}
-	return hits, err
+	out, hits, failed := t.cache.getOrLoadBatch(
+		ctx, s.buf[:0], raw, datas, t.batchLoader(load), usable)
+	s.buf = out
+	t.ns.loadedFor(len(keys), hits+undecodable) // in the cache they count as hits
+	for i, data := range datas {
+		if found[i] || data == nil {
+			continue
+		}
+		v, err := t.codec.Decode(data)
+		if err != nil {
+			failed = failed.with(i, fmt.Errorf("entry %w", t.decodeCause(keys[i], data, err)))
+			continue
+		}
+		vals[i], found[i] = v, true
+	}
+	failed.sort()
+	return hits, failed.orNil()
 }
 
 // batchLoader returns load as a function of bytes.

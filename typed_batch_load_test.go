@@ -68,18 +68,24 @@ func TestTyped_GetOrLoadBatchErrors(t *testing.T) {
 	require.NoError(t, view.Set(1, 11))
 	require.NoError(t, c.Set([]byte("n\x00\x02"), []byte("two")))
 	vals, found := make([]int, 3), make([]bool, 3)
+	var asked []uint16
 	batch := func(l TypedLoaded[int], loadErr error) (int, error) {
 		return view.GetOrLoadBatch(t.Context(), []uint16{1, 2, 3}, vals, found,
-			func(context.Context, []uint16) ([]TypedLoaded[int], error) {
+			func(_ context.Context, keys []uint16) ([]TypedLoaded[int], error) {
+				asked = keys
 				return []TypedLoaded[int]{l}, loadErr
 			})
 	}
-	_, err := batch(TypedLoaded[int]{Value: 33, TTL: -1}, nil)
-	require.ErrorIs(t, err, ErrDecode)
-	require.ErrorContains(t, err, "index 1")
-	require.Equal(t, []int{11, 0, 33}, vals)
-	require.Equal(t, []bool{true, false, true}, found)
-	require.False(t, view.Has(2), "what cannot be decoded stays in the way of a load")
+	require.NoError(t, view.Set(3, 33))
+	hits, err := batch(TypedLoaded[int]{Value: 22}, nil)
+	require.NoError(t, err)
+	require.Equal(t, 2, hits)
+	require.Equal(t, []uint16{2}, asked, "what cannot be decoded is loaded anew")
+	require.Equal(t, []int{11, 22, 33}, vals)
+	require.Equal(t, []bool{true, true, true}, found)
+	v, _, err := view.Get(2)
+	require.NoError(t, err)
+	require.Equal(t, 22, v)
 
 	errDown := errors.New("it is down")
 	for _, x := range []struct {

@@ -15,8 +15,8 @@ type TypedLoadFunc[K Key, V any] func(ctx context.Context, key K) (
 	v V, ttl time.Duration, err error)
 
 // GetOrLoad is [Cache.GetOrLoad]: it returns the value of key, loading it if it is not there,
-// once for all who ask for it at once. An entry that cannot be decoded is not there: it is
-// loaded anew, and so replaced.
+// once for all who ask for it at once. An entry that cannot be decoded is removed, and its key
+// loaded.
 //
 // The errors are those of Cache.GetOrLoad. If the codec cannot encode what was loaded, all who
 // wait get [ErrEncode], and if it cannot decode what it has encoded, or a value that stands in

@@ -176,7 +176,7 @@ func (p pair) run() error {
 		p.inner.do(c, other, p.value)
 		loads := strings.HasPrefix(p.inner.name, "GetOrLoad") &&
 			strings.Contains(p.outer.name, "GetOrLoad")
-		if !loads { // it would wait for itself
+		if !loads { // it would wait for itself: these pass no context on
 			p.inner.do(c, mine, p.value)
 		}
 		called = true

@@ -4,8 +4,8 @@ go 1.24.0
 
 require (
 	github.com/anishathalye/porcupine v1.3.1
-	github.com/ringcache/ringcache v0.0.0
-	github.com/ringcache/ringcache/compress/s2 v0.0.0
+	github.com/ringcache/ringcache v0.1.0
+	github.com/ringcache/ringcache/compress/s2 v0.1.0
 )
 
 require (

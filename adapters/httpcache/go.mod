@@ -4,7 +4,7 @@ go 1.24.0
 
 require (
 	github.com/gregjones/httpcache v0.0.0-20190611155906-901d90724c79
-	github.com/ringcache/ringcache v0.0.0
+	github.com/ringcache/ringcache v0.1.0
 	github.com/stretchr/testify v1.12.1
 )
 

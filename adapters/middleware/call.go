@@ -57,9 +57,14 @@ func (c *call) run(w http.ResponseWriter) {
 		unshared: func() { c.end(nil) }, header: make(http.Header),
 	}
 	c.h.next.ServeHTTP(rec, r)
+	if c.background && !c.h.m.flights.land(c.f) {
+		return
+	}
+	// In the background, the context also ends when nothing more of the response is wanted.
+	done := ctx.Err() == nil || c.background && ctx.Err() != context.DeadlineExceeded
 	f := rec.finish(ctx)
 	if f == nil {
-		c.unstored(w, rec, ctx.Err() == nil || c.background)
+		c.unstored(w, rec, done)
 		return
 	}
 	m, q := c.h.m, c.q

@@ -495,3 +495,52 @@ func TestCoalesce_NestedDoesNotWaitForItself(t *testing.T) {
 	}()
 	require.Equal(t, "page", wait(t, done).Body.String())
 }
+
+// Pages that are made of each other do not wait for each other, whoever began them: the request
+// that would close the circle goes to the handler, as without a cache.
+func TestCoalesce_PagesOfPages(t *testing.T) {
+	for _, length := range []int{1, 2, 5} {
+		for _, crosswise := range []bool{false, true} {
+			cache, m := newMiddleware(t, Options{})
+			other, err := New(cache, Options{Prefix: "other"})
+			require.NoError(t, err)
+			var begun sync.WaitGroup
+			if crosswise {
+				begun.Add(length)
+			}
+			var servers [2]http.Handler
+			h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				var at, deep int
+				_, _ = fmt.Sscanf(r.URL.Path, "/%d", &at)
+				_, _ = fmt.Sscanf(r.Header.Get("Depth"), "%d", &deep)
+				if crosswise && deep == 0 {
+					begun.Done()
+					begun.Wait()
+				}
+				if deep < 3*length { // a handler that has no end of its own has none behind a cache
+					at = (at + 1) % length
+					part := httptest.NewRequest(http.MethodGet, fmt.Sprint("/", at), nil)
+					part.Header.Set("Depth", fmt.Sprint(deep+1))
+					servers[at%2].ServeHTTP(httptest.NewRecorder(), part.WithContext(r.Context()))
+				}
+				says("page", fresh)(w, r)
+			})
+			servers = [2]http.Handler{m.Handler(h), other.Handler(h)}
+			ended := make(chan string, length)
+			for at := range length {
+				if at > 0 && !crosswise {
+					ended <- "page"
+					continue
+				}
+				go func() {
+					rec := httptest.NewRecorder()
+					servers[at%2].ServeHTTP(rec, httptest.NewRequest(http.MethodGet, fmt.Sprint("/", at), nil))
+					ended <- rec.Body.String()
+				}()
+			}
+			for range length {
+				require.Equal(t, "page", wait(t, ended))
+			}
+		}
+	}
+}

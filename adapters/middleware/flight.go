@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"sync"
+	"time"
 )
 
 // flights are the requests that are with a handler, and that others may wait for. Those who
@@ -13,8 +14,8 @@ type flights struct {
 	calls map[string]*flight
 }
 
-// flight is one of them. The one who began it leads it, which is nobody's client for a
-// revalidation in the background.
+// flight is one of them. The request that began it leads it. A revalidation in the background
+// has no client, and as nobody notices if it hangs, nobody waits for it.
 type flight struct {
 	key    string
 	ctx    context.Context // of the call: ends when nobody wants the response any more
@@ -23,9 +24,13 @@ type flight struct {
 	done   chan struct{} // closed when result is final
 	result *outcome      // nil: there is nothing to share
 
-	led     bool // the leader wants the response
-	waiting int  // others who do
-	over    bool // done is closed
+	led        bool // the leader wants the response
+	waiting    int  // others who do
+	over       bool // done is closed
+	background bool // the handler is asked in the background
+	abandoned  bool // and another flight has taken its place
+
+	waits map[*flight]int // those that requests of the handler wait for; circles guards it
 }
 
 // outcome is what a flight has brought.
@@ -35,44 +40,118 @@ type outcome struct {
 	failed   bool          // the handler has failed, and this is what there was
 }
 
-// board returns the flight for the key, and true to who leads it: it began with this call, whose
-// context's values it has. Who does not lead waits for done, or leaves.
+// board returns the flight for the key, and true to its leader: the flight began with this call,
+// and has the values of its context. It takes the place of one in the background. A request that
+// does not lead waits for done, or leaves.
 func (fs *flights) board(ctx context.Context, key string) (f *flight, leads bool) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
-	if f = fs.calls[key]; f != nil {
+	f = fs.calls[key]
+	if f != nil && (!f.background || f == flightOf(ctx)) {
 		f.waiting++
 		return f, false
 	}
-	return fs.beginLocked(ctx, key), true
+	if f != nil {
+		f.abandoned = true
+		f.cancel()
+	}
+	f = &flight{}
+	f.ctx, f.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	fs.beginLocked(f, key)
+	return f, true
 }
 
-// begin begins a flight, or returns nil if there is one for the key.
-func (fs *flights) begin(ctx context.Context, key string) *flight {
+// begin begins a flight in the background, or returns nil if there is one for the key.
+func (fs *flights) begin(ctx context.Context, key string, timeout time.Duration) *flight {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	if fs.calls[key] != nil {
 		return nil
 	}
-	return fs.beginLocked(ctx, key)
+	f := &flight{background: true}
+	f.ctx, f.cancel = context.WithTimeout(context.WithoutCancel(ctx), timeout)
+	fs.beginLocked(f, key)
+	return f
 }
 
-func (fs *flights) beginLocked(ctx context.Context, key string) *flight {
-	f := &flight{key: key, done: make(chan struct{}), led: true}
-	ctx = context.WithValue(context.WithoutCancel(ctx), leader{}, key)
-	f.ctx, f.cancel = context.WithCancel(ctx)
+func (fs *flights) beginLocked(f *flight, key string) {
+	f.key, f.done, f.led = key, make(chan struct{}), true
+	f.ctx = context.WithValue(f.ctx, leader{}, f)
 	if fs.calls == nil {
 		fs.calls = make(map[string]*flight)
 	}
 	fs.calls[key] = f
+}
+
+// land is called when the handler has returned to a flight in the background. It reports whether
+// the response may be stored: otherwise another flight has taken its place, and may have stored
+// a newer one. The flight is about to end, so requests wait for it from now on.
+func (fs *flights) land(f *flight) bool {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	f.background = false
+	return !f.abandoned
+}
+
+// leader is the key of a value of a flight's context: the flight.
+type leader struct{}
+
+// flightOf returns the flight whose handler has sent the request of a context, nil if none has.
+func flightOf(ctx context.Context) *flight {
+	f, _ := ctx.Value(leader{}).(*flight)
 	return f
 }
 
-// leader is the key of a value of a flight's context: the flight's key.
-type leader struct{}
+// circles guards what flights wait for. Flights of several Middlewares may form a circle.
+var circles sync.Mutex
 
-// within reports whether a request is part of the call of the flight, and would wait for itself.
-func within(ctx context.Context, key string) bool { return ctx.Value(leader{}) == key }
+// await notes that a request that the handler of by has sent waits for f, or leads it, until
+// awaited, and reports whether it may: not if f waits for by, since neither would ever end. by
+// is nil for a request from outside.
+func (f *flight) await(by *flight) bool {
+	if by == nil {
+		return true
+	}
+	circles.Lock()
+	defer circles.Unlock()
+	if f.waitsLocked(by, map[*flight]bool{}) {
+		return false
+	}
+	if by.waits == nil {
+		by.waits = make(map[*flight]int)
+	}
+	by.waits[f]++
+	return true
+}
+
+// awaited is called when a wait has ended that await has allowed.
+func (f *flight) awaited(by *flight) {
+	if by == nil {
+		return
+	}
+	circles.Lock()
+	defer circles.Unlock()
+	if by.waits[f]--; by.waits[f] == 0 {
+		delete(by.waits, f)
+	}
+}
+
+// waitsLocked reports whether f is the flight other, or waits for it, be it by way of more.
+func (f *flight) waitsLocked(other *flight, seen map[*flight]bool) bool {
+	if f == other {
+		return true
+	}
+	if seen[f] {
+		return false
+	}
+	seen[f] = true
+	for next := range f.waits {
+		if next.waitsLocked(other, seen) {
+			return true
+		}
+	}
+	return false
+}
 
 // leave is called when one who waits does not want the response any more.
 func (fs *flights) leave(f *flight) {

@@ -3,7 +3,7 @@ module github.com/ringcache/ringcache/adapters/middleware
 go 1.25.0
 
 require (
-	github.com/ringcache/ringcache v0.0.0
+	github.com/ringcache/ringcache v0.1.0
 	github.com/stretchr/testify v1.12.1
 )
 

@@ -132,20 +132,16 @@ func (h *handler) fetch(
 		return true
 	}
 	key := flightKey(h.m.store, q, x)
-	if within(q.r.Context(), key) { // the handler before this one is behind the cache too
+	flight, leads := h.m.flights.board(q.r.Context(), key)
+	by := flightOf(q.r.Context()) // the handler that has sent the request may be behind the cache
+	if !flight.await(by) {
+		h.m.flights.leave(flight)
 		c.run(w)
 		return true
 	}
-	flight, leads := h.m.flights.board(q.r.Context(), key)
+	defer flight.awaited(by)
 	if !leads {
-		select {
-		case <-flight.done:
-		case <-q.r.Context().Done():
-			h.m.flights.leave(flight)
-			http.Error(w, "no answer in time", http.StatusServiceUnavailable)
-			return true
-		}
-		return c.share(w, flight.result)
+		return h.wait(w, c, flight)
 	}
 	c.f = flight
 	if h.changed(q, x) { // by a flight that ended since the request has looked
@@ -154,6 +150,19 @@ func (h *handler) fetch(
 	}
 	c.run(w)
 	return true
+}
+
+// wait answers a request by what another call of the handler brings. It reports false if the
+// request is to look into the cache again.
+func (h *handler) wait(w http.ResponseWriter, c *call, f *flight) bool {
+	select {
+	case <-f.done:
+	case <-c.q.r.Context().Done():
+		h.m.flights.leave(f)
+		http.Error(w, "no answer in time", http.StatusServiceUnavailable)
+		return true
+	}
+	return c.share(w, f.result)
 }
 
 // changed reports whether a request would find something now, or something else.
@@ -170,7 +179,8 @@ func (h *handler) changed(q *query, x *index) bool {
 
 // update has the handler asked in the background for what is to take the place of f.
 func (h *handler) update(q *query, x *index, f *found) {
-	flight := h.m.flights.begin(q.r.Context(), flightKey(h.m.store, q, x))
+	flight := h.m.flights.begin(
+		q.r.Context(), flightKey(h.m.store, q, x), h.m.options.RevalidateTimeout)
 	if flight == nil {
 		return
 	}

@@ -38,6 +38,11 @@ type Options struct {
 	StaleWhileRevalidate time.Duration
 	StaleIfError         time.Duration
 
+	// RevalidateTimeout is how long the handler may take in the background: then the context
+	// of its request ends. No request waits for it; one that cannot be answered by what is
+	// kept goes to the handler itself. The default is 30 seconds.
+	RevalidateTimeout time.Duration
+
 	// MaxBody is the longest body that is kept, in bytes; longer ones pass through. A response
 	// that is being made takes up to three times that, while it grows and is stored. The
 	// default is 1 MB. What the cache takes as a value, a sixteenth of its bound, is a limit
@@ -50,7 +55,10 @@ type Options struct {
 	Status string
 }
 
-const defaultMaxBody = 1 << 20
+const (
+	defaultRevalidateTimeout = 30 * time.Second
+	defaultMaxBody           = 1 << 20
+)
 
 // withDefaults returns the options with defaults filled in, or an error that names the field.
 func (o Options) withDefaults() (Options, error) {
@@ -63,6 +71,8 @@ func (o Options) withDefaults() (Options, error) {
 		return o, invalid("StaleWhileRevalidate is %v, must be at least 0", o.StaleWhileRevalidate)
 	case o.StaleIfError < 0:
 		return o, invalid("StaleIfError is %v, must be at least 0", o.StaleIfError)
+	case o.RevalidateTimeout < 0:
+		return o, invalid("RevalidateTimeout is %v, must be at least 0", o.RevalidateTimeout)
 	case o.MaxBody < 0:
 		return o, invalid("MaxBody is %d, must be at least 0", o.MaxBody)
 	case strings.ContainsFunc(o.Status, notInToken):
@@ -70,6 +80,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.Key == nil {
 		o.Key = DefaultKey
+	}
+	if o.RevalidateTimeout == 0 {
+		o.RevalidateTimeout = defaultRevalidateTimeout
 	}
 	if o.MaxBody == 0 {
 		o.MaxBody = defaultMaxBody

@@ -1,6 +1,7 @@
 package ringmiddleware
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"sync/atomic"
@@ -155,7 +156,7 @@ func TestStale_UpdateIsOfAWholeGet(t *testing.T) {
 func TestStale_UpdateOutlivesItsRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := 0
-		r := newTimedRig(t, Options{StaleWhileRevalidate: time.Hour},
+		r := newTimedRig(t, Options{StaleWhileRevalidate: time.Hour, RevalidateTimeout: time.Hour},
 			func(w http.ResponseWriter, req *http.Request) {
 				if n++; n > 1 {
 					time.Sleep(time.Minute)
@@ -174,24 +175,77 @@ func TestStale_UpdateOutlivesItsRequest(t *testing.T) {
 	})
 }
 
-// Whoever needs the response joins the update that is under way.
-func TestStale_RequestJoinsTheUpdate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := 0
-		r := newTimedRig(t, Options{StaleWhileRevalidate: 10 * time.Second},
-			func(w http.ResponseWriter, req *http.Request) {
-				if n++; n > 1 {
-					time.Sleep(time.Minute)
+// A request that cannot be answered by the old response does not wait for the update, which may
+// hang: it goes to the handler itself. What the update brings after all is not kept, also if
+// that would not be kept by itself, or is longer than is kept.
+func TestStale_NobodyWaitsForTheUpdate(t *testing.T) {
+	for _, control := range []string{"max-age=600", "private"} {
+		for _, obedient := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				var n atomic.Int64
+				told := make(chan error, 1)
+				r := newTimedRig(t, Options{StaleWhileRevalidate: 10 * time.Second},
+					func(w http.ResponseWriter, req *http.Request) {
+						at, control := n.Add(1), control
+						if at == 2 {
+							if obedient {
+								<-req.Context().Done()
+							} else {
+								time.Sleep(time.Minute)
+							}
+							told <- req.Context().Err()
+						} else {
+							control = "max-age=600"
+						}
+						says(fmt.Sprint(at), "Cache-Control: "+control)(w, req)
+					})
+				r.get("/")
+				time.Sleep(605 * time.Second)
+				require.Equal(t, "1", r.get("/").body) // begins the update
+				time.Sleep(10 * time.Second)           // the window is over, the update is not
+				begun := time.Now()
+				answers := r.sendMany(5, http.MethodGet, "/")
+				for _, a := range answers() {
+					require.Equal(t, "3", a.body)
 				}
-				says(fmt.Sprint(n), "Cache-Control: max-age=600")(w, req)
+				require.Zero(t, time.Since(begun))
+				time.Sleep(2 * time.Minute)
+				require.Error(t, <-told, "nobody wants it any more")
+				require.Equal(t, "3", r.get("/").body)
+				r.wantAsked(3)
 			})
-		r.get("/")
-		time.Sleep(605 * time.Second)
-		require.Equal(t, "1", r.get("/").body) // begins the update
-		time.Sleep(10 * time.Second)           // the window is over, the update is not
-		require.Equal(t, "2", r.get("/").body)
-		r.wantAsked(2)
-	})
+		}
+	}
+}
+
+// An update has a deadline. One that is late changes nothing, and another begins.
+func TestStale_UpdateHasADeadline(t *testing.T) {
+	for _, timeout := range []time.Duration{0, 5 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			n := 0
+			r := newTimedRig(t, Options{StaleWhileRevalidate: time.Hour, RevalidateTimeout: timeout},
+				func(w http.ResponseWriter, req *http.Request) {
+					if n++; n == 2 {
+						<-req.Context().Done() // and nothing is written, as many do then
+						return
+					}
+					says(fmt.Sprint(n), "Cache-Control: max-age=600")(w, req)
+				})
+			r.get("/")
+			time.Sleep(601 * time.Second)
+			require.Equal(t, "1", r.get("/").body)
+			time.Sleep(cmp.Or(timeout, 30*time.Second) - 1)
+			require.Equal(t, "1", r.get("/").body)
+			synctest.Wait()
+			r.wantAsked(2)
+			time.Sleep(1)
+			synctest.Wait()
+			require.Equal(t, "1", r.get("/").body, "the old one stays")
+			synctest.Wait()
+			r.wantAsked(3)
+			require.Equal(t, "3", r.get("/").body)
+		})
+	}
 }
 
 // A panic in the background is logged, ends nothing, and what there is stays.

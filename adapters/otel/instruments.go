@@ -81,6 +81,9 @@ var instruments = []instrument{
 	{counter, "ringcache.stale.hits", "{key}",
 		"Keys that were answered with an expired value, as their load had failed.",
 		one(func(s *ringcache.Stats) uint64 { return s.StaleHits })},
+	{counter, "ringcache.negative.hits", "{key}",
+		"Keys that were not loaded, as an earlier load had found that they have no value.",
+		one(func(s *ringcache.Stats) uint64 { return s.NegativeHits })},
 
 	{counter, "ringcache.evictions", "{entry}",
 		"Entries that were dropped to make room, by cause.", []value{
@@ -131,6 +134,10 @@ var instruments = []instrument{
 	{counter, "ringcache.reinsertions", "{entry}",
 		"Entries that stayed in the main ring for another round because they were read.",
 		one(func(s *ringcache.Stats) uint64 { return s.Reinsertions })},
+	{counter, "ringcache.move.size", "By",
+		"Size of the entries that were copied within the cache to keep them: promoted, " +
+			"reinserted or compacted.",
+		one(func(s *ringcache.Stats) uint64 { return s.MovedBytes })},
 	{counter, "ringcache.ghost.hits", "{entry}",
 		"Sets of entries that had been dropped not long ago. A larger cache would have kept " +
 			"some of them.",
@@ -189,6 +196,10 @@ var instruments = []instrument{
 	{upDownCounter, "ringcache.memory.usage", "By",
 		"Memory outside of the Go heap that the cache holds, index included.",
 		one(func(s *ringcache.Stats) uint64 { return s.ReservedBytes })},
+	{upDownCounter, "ringcache.dead.usage", "By",
+		"The part of the memory that replaced, deleted, invalidated and expired entries still " +
+			"take.",
+		one(func(s *ringcache.Stats) uint64 { return s.DeadBytes })},
 	{upDownCounter, "ringcache.index.usage", "By",
 		"The part of the memory that is the index.",
 		one(func(s *ringcache.Stats) uint64 { return s.IndexBytes })},

@@ -106,6 +106,9 @@ var metrics = []metric{
 	one(counter, "stale_hits_total",
 		"Keys that were answered with an expired value, as their load had failed.",
 		func(s *ringcache.Stats) float64 { return float64(s.StaleHits) }),
+	one(counter, "negative_hits_total",
+		"Keys that were not loaded, as an earlier load had found that they have no value.",
+		func(s *ringcache.Stats) float64 { return float64(s.NegativeHits) }),
 
 	by("cause", counter, "evicted_entries_total",
 		"Entries that were dropped to make room, by cause: not read in the small ring, at "+
@@ -154,6 +157,10 @@ var metrics = []metric{
 	one(counter, "reinsertions_total",
 		"Entries that stayed in the main ring for another round because they were read.",
 		func(s *ringcache.Stats) float64 { return float64(s.Reinsertions) }),
+	one(counter, "moved_bytes_total",
+		"Bytes of the entries that were copied within the cache to keep them: promoted, "+
+			"reinserted or compacted.",
+		func(s *ringcache.Stats) float64 { return float64(s.MovedBytes) }),
 	one(counter, "ghost_hits_total",
 		"Sets of entries that had been dropped not long ago. A larger cache would have "+
 			"kept some of them.",
@@ -213,6 +220,10 @@ var metrics = []metric{
 	one(gauge, "memory_bytes",
 		"Memory outside of the Go heap that the cache holds, index included.",
 		func(s *ringcache.Stats) float64 { return float64(s.ReservedBytes) }),
+	one(gauge, "dead_bytes",
+		"The part of the memory that replaced, deleted, invalidated and expired entries still "+
+			"take.",
+		func(s *ringcache.Stats) float64 { return float64(s.DeadBytes) }),
 	one(gauge, "index_bytes",
 		"The part of the memory that is the index.",
 		func(s *ringcache.Stats) float64 { return float64(s.IndexBytes) }),

@@ -88,10 +88,12 @@ func TestMetrics_Golden(t *testing.T) {
 		EvictedCold: 34, ColdHits: 35, Packed: 36, PackedFrom: 37, PackedTo: 38, LeftOpaque: 39,
 		LeftShort: 40, LeftBehind: 41, PackErrors: 42, UnpackErrors: 43, PackNanos: 44e9,
 		ColdEntries: 45, ColdBytes: 46,
-		StaleHits:  33,
-		NearMisses: 29, GhostsCount: 30,
+		StaleHits:    33,
+		NegativeHits: 54,
+		NearMisses:   29, GhostsCount: 30,
 		RefusedTooLarge: 47, RefusedNoMemory: 48, RefusedTooShort: 49, RefusedClosed: 50,
 		EffectiveMaxBytes: 51,
+		MovedBytes:        52, DeadBytes: 53,
 	}
 	z := ringcache.Sizing{
 		SmallAge: 1500 * time.Millisecond, MainAge: time.Minute, SmallAgeSets: 31, MainAgeSets: 32,

@@ -4,7 +4,7 @@ go 1.24.0
 
 require (
 	github.com/alexedwards/scs/v2 v2.9.0
-	github.com/ringcache/ringcache v0.0.0
+	github.com/ringcache/ringcache v0.1.0
 	github.com/stretchr/testify v1.12.1
 )
 

@@ -5,7 +5,7 @@ go 1.25.0
 require (
 	github.com/arl/statsviz v0.8.2
 	github.com/chromedp/chromedp v0.23.0
-	github.com/ringcache/ringcache v0.0.0
+	github.com/ringcache/ringcache v0.1.0
 	github.com/stretchr/testify v1.12.1
 )
 

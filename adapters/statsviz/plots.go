@@ -86,14 +86,15 @@ var plots = []plot{
 		name:  "memory",
 		title: "memory",
 		info: "Memory outside of the Go heap: the bound on it, the bound in force, which is less " +
-			"as long as the system refuses memory, what the cache holds, the part of it that is " +
-			"entries, and the part that is the index.",
+			"as long as the system refuses memory, what the cache holds, and the parts of it that " +
+			"entries, dead entries (replaced, deleted or expired) and the index take.",
 		suffix: "B", format: "%{y:.4s}B",
 		series: []series{
 			level("limit", func(s *ringcache.Stats) uint64 { return s.MaxBytesSize }),
 			level("in force", func(s *ringcache.Stats) uint64 { return s.EffectiveMaxBytes }),
 			level("in use", func(s *ringcache.Stats) uint64 { return s.ReservedBytes }),
 			level("entries", func(s *ringcache.Stats) uint64 { return s.BytesSize }),
+			level("dead", func(s *ringcache.Stats) uint64 { return s.DeadBytes }),
 			level("index", func(s *ringcache.Stats) uint64 { return s.IndexBytes }),
 		},
 	}, {
@@ -108,6 +109,17 @@ var plots = []plot{
 			rate("cold", func(s *ringcache.Stats) uint64 { return s.EvictedCold }),
 			rate("crowd", func(s *ringcache.Stats) uint64 { return s.EvictedCrowd }),
 			rate("expired", func(s *ringcache.Stats) uint64 { return s.ExpiredEntries }),
+		},
+	}, {
+		name:  "bytes",
+		title: "bytes moved and dropped a second",
+		info: "Bytes of entries that were copied within the cache to keep them, that were " +
+			"dropped to make room, and that had expired.",
+		suffix: "B/s", format: "%{y:.4s}B/s",
+		series: []series{
+			rate("moved", func(s *ringcache.Stats) uint64 { return s.MovedBytes }),
+			rate("evicted", func(s *ringcache.Stats) uint64 { return s.EvictedBytes }),
+			rate("expired", func(s *ringcache.Stats) uint64 { return s.ExpiredBytes }),
 		},
 	}, {
 		name:  "policy",

@@ -164,10 +164,9 @@ func TestSampler_LetsTheCacheGo(t *testing.T) {
 // leftOut are the fields of Stats that no plot shows, each with the reason.
 var leftOut = map[string]string{
 	"EvictedEntries":   "the sum of the causes that are shown",
-	"EvictedBytes":     "entries tell how fast it goes",
-	"ExpiredBytes":     "entries tell how fast it goes",
 	"LoadsDropped":     "rare; the other adapters count them",
 	"StaleHits":        "grow while loads fail, which is shown",
+	"NegativeHits":     "part of the misses; the other adapters count them",
 	"Collisions":       "rare and harmless",
 	"Corruptions":      "for an alert, not for a plot",
 	"LoadedEntries":    "grows where a snapshot is read, mostly before the page is there",

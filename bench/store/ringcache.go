@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"reflect"
 
 	"github.com/ringcache/ringcache"
 )
@@ -93,19 +92,12 @@ func (s ringcacheStore) Statistics() int {
 
 func (s ringcacheStore) Moves() Moves {
 	stats := s.c.Stats()
-	m := Moves{Evicted: stats.EvictedEntries}
-	m.Moved, m.HasBytes = counter(stats, "MovedBytes")
-	m.Dead, _ = counter(stats, "DeadBytes")
-	return m
-}
-
-// counter returns a field of the statistics if this version of ringcache has it.
-func counter(stats ringcache.Stats, name string) (n uint64, ok bool) {
-	field := reflect.ValueOf(stats).FieldByName(name)
-	if !field.IsValid() {
-		return 0, false
+	return Moves{
+		Evicted:  stats.EvictedEntries,
+		HasBytes: true,
+		Moved:    stats.MovedBytes,
+		Dead:     stats.DeadBytes,
 	}
-	return field.Uint(), true
 }
 
 // ringcacheSpace is a namespace of ringcache.

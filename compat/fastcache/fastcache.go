@@ -1,7 +1,9 @@
 // Package fastcache has the API of github.com/VictoriaMetrics/fastcache v1.13.3 on top
-// of ringcache. One line in go.mod moves a program over:
+// of ringcache. Two commands move a program over:
 //
-//	replace github.com/VictoriaMetrics/fastcache => github.com/ringcache/ringcache/compat/fastcache v0.1.0
+//	go mod edit -replace \
+//	    github.com/VictoriaMetrics/fastcache=github.com/ringcache/ringcache/compat/fastcache@latest
+//	go mod tidy
 //
 // What a program sees is the same, but for this: the bound takes in the index too, keys
 // are compared whole, the policy is S3-FIFO, snapshots are one file that is replaced

@@ -6,7 +6,7 @@ require (
 	github.com/VictoriaMetrics/fastcache v1.13.0
 	github.com/cespare/xxhash/v2 v2.3.0
 	github.com/golang/snappy v1.0.0
-	github.com/ringcache/ringcache v0.0.0
+	github.com/ringcache/ringcache v0.1.0
 	github.com/stretchr/testify v1.12.1
 )
 

@@ -4,7 +4,7 @@ go 1.24.0
 
 require (
 	github.com/klauspost/compress v1.18.0
-	github.com/ringcache/ringcache v0.0.0
+	github.com/ringcache/ringcache v0.1.0
 )
 
 require (

@@ -4,7 +4,7 @@ go 1.25.0
 
 require (
 	github.com/mmcdole/gofeed v1.4.2
-	github.com/ringcache/ringcache v0.0.0
+	github.com/ringcache/ringcache v0.1.0
 )
 
 require (

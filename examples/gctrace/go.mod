@@ -5,7 +5,7 @@ go 1.24.0
 require (
 	github.com/allegro/bigcache/v3 v3.1.0
 	github.com/patrickmn/go-cache v2.1.0+incompatible
-	github.com/ringcache/ringcache v0.0.0
+	github.com/ringcache/ringcache v0.1.0
 )
 
 require (

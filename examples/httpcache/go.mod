@@ -3,8 +3,8 @@ module github.com/ringcache/ringcache/examples/httpcache
 go 1.25.0
 
 require (
-	github.com/ringcache/ringcache v0.0.0
-	github.com/ringcache/ringcache/adapters/middleware v0.0.0
+	github.com/ringcache/ringcache v0.1.0
+	github.com/ringcache/ringcache/adapters/middleware v0.1.0
 	github.com/stretchr/testify v1.12.1
 )
 

@@ -4,8 +4,8 @@ go 1.25.0
 
 require (
 	github.com/redis/rueidis v1.0.79
-	github.com/ringcache/ringcache v0.0.0
-	github.com/ringcache/ringcache/adapters/rueidis v0.0.0
+	github.com/ringcache/ringcache v0.1.0
+	github.com/ringcache/ringcache/adapters/rueidis v0.1.0
 	github.com/stretchr/testify v1.12.1
 )
 

@@ -5,7 +5,7 @@ go 1.24.0
 replace github.com/ringcache/ringcache => ../..
 
 require (
-	github.com/ringcache/ringcache v0.0.0
+	github.com/ringcache/ringcache v0.1.0
 	google.golang.org/protobuf v1.36.12
 )
 

@@ -11,10 +11,10 @@ replace (
 
 require (
 	github.com/prometheus/client_golang v1.25.0
-	github.com/ringcache/ringcache v0.0.0
-	github.com/ringcache/ringcache/adapters/prometheus v0.0.0-00010101000000-000000000000
-	github.com/ringcache/ringcache/adapters/statsviz v0.0.0-00010101000000-000000000000
-	github.com/ringcache/ringcache/compress/s2 v0.0.0-00010101000000-000000000000
+	github.com/ringcache/ringcache v0.1.0
+	github.com/ringcache/ringcache/adapters/prometheus v0.1.0
+	github.com/ringcache/ringcache/adapters/statsviz v0.1.0
+	github.com/ringcache/ringcache/compress/s2 v0.1.0
 	github.com/stretchr/testify v1.12.1
 	modernc.org/sqlite v1.62.0
 )

@@ -24,7 +24,8 @@ type shop struct {
 	cache    *ringcache.Cache
 	lists    *ringcache.Namespace
 	products *ringcache.Typed[int64, product]
-	cheap    *ringcache.Typed[int64, []product] // by category
+	load     ringcache.TypedLoadFunc[int64, product] // loadProduct
+	cheap    *ringcache.Typed[int64, []product]      // by category
 }
 
 // openShop makes the cache, which is warm if the directory has the file of an earlier one,
@@ -49,7 +50,7 @@ func openShop(db *database, cfg config, dir string) (*shop, error) {
 		return nil, err
 	}
 	lists := cache.Namespace("lists")
-	return &shop{
+	s := &shop{
 		db:    db,
 		cache: cache,
 		lists: lists,
@@ -57,13 +58,15 @@ func openShop(db *database, cfg config, dir string) (*shop, error) {
 			ringcache.TypedOptions{Prefix: "product:"}),
 		cheap: ringcache.NewTyped[int64](cache, ringcache.JSONCodec[[]product](),
 			ringcache.TypedOptions{Namespace: lists, Prefix: "cheap:"}),
-	}, nil
+	}
+	s.load = s.loadProduct
+	return s, nil
 }
 
 // product returns a product, or errNoProduct. Of many that ask for it at once, one asks the
 // database.
 func (s *shop) product(ctx context.Context, id int64) (product, error) {
-	p, err := s.products.GetOrLoad(ctx, id, s.loadProduct)
+	p, err := s.products.GetOrLoad(ctx, id, s.load) // s.loadProduct here would allocate on a hit
 	if errors.Is(err, ringcache.ErrAbsent) {
 		return product{}, errNoProduct
 	}

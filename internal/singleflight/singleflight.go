@@ -2,8 +2,9 @@
 // that whoever wants the same joins one instead of making another.
 //
 // It differs from golang.org/x/sync/singleflight in what a cache needs: a write
-// invalidates a call, and a call that nobody waits for is cancelled. One function may
-// answer several calls, each in a list of its own: a Group.
+// invalidates a call, a call that nobody waits for is cancelled, and calls that would wait
+// for each other in a circle are found out. One function may answer several calls, each in a
+// list of its own: a Group.
 package singleflight
 
 import (
@@ -16,6 +17,7 @@ import (
 type Group struct {
 	wanted atomic.Int64 // calls, and whoever may still add some
 	cancel context.CancelFunc
+	awaits map[*Group]*awaited // what its function waits for now; circles guards it
 }
 
 // NewGroup returns a group that more calls may be added to until Release.
@@ -38,14 +40,15 @@ func (g *Group) Release() {
 type Call[T any] struct {
 	Key     []byte
 	Hash    uint64
+	Group   *Group        // that answers it
 	Done    chan struct{} // closed when the call has finished
 	Result  T             // the call's own until Done is closed; then it does not change
 	Waiters int           // how many wait
-	Refresh bool          // it goes on if nobody waits
+	Refresh bool          // nobody waits, and it goes on nonetheless
 
-	next   *Call[T]
-	listed bool
-	group  *Group // nil once nobody wants the call any more
+	next     *Call[T]
+	listed   bool
+	released bool // nobody wants the call any more
 }
 
 // Listed reports whether the call is neither invalidated nor finished.
@@ -78,10 +81,10 @@ func (l *List[T]) Add(key []byte, hash uint64, g *Group) *Call[T] {
 	c := &Call[T]{
 		Key:    key,
 		Hash:   hash,
+		Group:  g,
 		Done:   make(chan struct{}),
 		next:   l.byHash[hash],
 		listed: true,
-		group:  g,
 	}
 	l.byHash[hash] = c
 	return c
@@ -111,9 +114,9 @@ func (l *List[T]) Invalidate(c *Call[T]) {
 
 // release tells the group that nobody wants the call any more.
 func (c *Call[T]) release() {
-	if g := c.group; g != nil {
-		c.group = nil
-		g.Release()
+	if !c.released {
+		c.released = true
+		c.Group.Release()
 	}
 }
 
@@ -135,7 +138,7 @@ func (l *List[T]) Leave(c *Call[T]) (finished bool) {
 	default:
 	}
 	c.Waiters--
-	if c.Waiters == 0 && !(c.Refresh && c.listed) {
+	if c.Waiters == 0 {
 		l.Invalidate(c)
 		c.release() // also what was invalidated before
 	}

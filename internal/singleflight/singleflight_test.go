@@ -79,21 +79,18 @@ func TestList_InvalidatedCallGoesOnForWaiters(t *testing.T) {
 	require.Same(t, next, l.Find([]byte("a"), 1), "another call of the key")
 }
 
-// A call that nobody waits for any more is cancelled, but for a refresh.
+// A call that nobody waits for any more is cancelled.
 func TestList_LastWaiterCancels(t *testing.T) {
-	for _, refresh := range []bool{false, true} {
-		var l List[int]
-		var n int
-		c := add(&l, "a", 1, &n)
-		c.Refresh = refresh
-		c.Waiters++
-		require.Equal(t, 2, c.Waiters)
-		require.False(t, l.Leave(c))
-		require.Zero(t, n)
-		require.False(t, l.Leave(c))
-		require.Equal(t, refresh, c.Listed())
-		require.Equal(t, refresh, n == 0)
-	}
+	var l List[int]
+	var n int
+	c := add(&l, "a", 1, &n)
+	c.Waiters++
+	require.False(t, l.Leave(c))
+	require.Zero(t, n)
+	require.True(t, c.Listed())
+	require.False(t, l.Leave(c))
+	require.False(t, c.Listed())
+	require.Equal(t, 1, n)
 }
 
 func TestList_InvalidateAll(t *testing.T) {
@@ -105,8 +102,7 @@ func TestList_InvalidateAll(t *testing.T) {
 	require.NotNil(t, l.Find([]byte("c"), 3))
 	l.Leave(calls[1])
 	require.Equal(t, 1, n, "what was invalidated before, and is left now")
-	calls[2].Refresh = true
-	l.Leave(calls[2])
+	calls[2].Refresh, calls[2].Waiters = true, 0
 	l.InvalidateAll()
 	require.True(t, l.Empty())
 	require.Equal(t, 2, n, "the refresh that nobody waits for")

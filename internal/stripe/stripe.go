@@ -18,13 +18,14 @@ const (
 
 // Counter is a stripe: two cache lines, since processors fetch them in pairs.
 type Counter struct {
-	Hits   atomic.Uint64
-	Misses atomic.Uint64
-	Quiet  atomic.Uint64 // lookups that statistics do not show
-	Locked atomic.Uint64 // lookups that took the lock, also counted above
-	Sets   atomic.Uint64 // of a namespace, as are Dels: those of a cache are its buckets' to count
-	Dels   atomic.Uint64
-	_      [128 - 6*8]byte
+	Hits     atomic.Uint64
+	Misses   atomic.Uint64
+	Quiet    atomic.Uint64 // lookups that statistics do not show
+	Locked   atomic.Uint64 // lookups that took the lock, also counted above
+	Negative atomic.Uint64 // Misses that a negative entry has answered
+	Sets     atomic.Uint64 // of a namespace, as are Dels: those of a cache are its buckets' to count
+	Dels     atomic.Uint64
+	_        [128 - 7*8]byte
 }
 
 // Counters are the stripes of one cache. The zero value is ready for use.
@@ -47,6 +48,14 @@ func (c *Counters) Sum() (hits, misses uint64) {
 		misses += c[i].Misses.Load()
 	}
 	return hits, misses
+}
+
+// Negatives returns the negative hits of all stripes.
+func (c *Counters) Negatives() (n uint64) {
+	for i := range c {
+		n += c[i].Negative.Load()
+	}
+	return n
 }
 
 // Writes returns the Sets and Dels of all stripes.

@@ -1,0 +1,206 @@
+package ringcache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// GetOrLoad and GetOrLoadBatch come to the same for every kind of key, in every view: value,
+// error, whether it was loaded, counts, and whether an entry is there afterwards. To the batch
+// an absent key is no error.
+func TestLoader_BatchAgreesWithGetOrLoad(t *testing.T) {
+	absent := func(context.Context, []byte) (Loaded, error) { return Loaded{Absent: true}, nil }
+	value := func(context.Context, []byte) (Loaded, error) { return Loaded{Value: []byte("7")}, nil }
+	failing := func(context.Context, []byte) (Loaded, error) { return Loaded{}, errDown }
+	broken := func(context.Context, []byte) (Loaded, error) { return Loaded{Value: []byte("x")}, nil }
+	for name, tt := range map[string]struct {
+		before string // the entry; "-" for a negative one
+		load   LoadFunc
+		want   error
+		typed  bool // only to a view whose codec wants numbers
+		hit    bool
+	}{
+		"hit":                            {before: "1", load: failing, hit: true},
+		"missing":                        {load: value},
+		"missing, absent":                {load: absent, want: ErrAbsent},
+		"missing, failing":               {load: failing, want: errDown},
+		"negative":                       {before: "-", load: value, want: ErrAbsent},
+		"undecodable":                    {before: "x", load: value, typed: true},
+		"undecodable, absent":            {before: "x", load: absent, want: ErrAbsent, typed: true},
+		"undecodable, failing":           {before: "x", load: failing, want: errDown, typed: true},
+		"undecodable, loaded as such":    {before: "x", load: broken, want: ErrDecode, typed: true},
+		"missing, loaded as undecodable": {load: broken, want: ErrDecode, typed: true},
+	} {
+		for view, ask := range agreeing {
+			if tt.typed && view != "Typed" {
+				continue
+			}
+			t.Run(name+" in "+view, func(t *testing.T) {
+				type outcome struct {
+					value  string
+					loads  int
+					counts [6]uint64 // of Stats
+					spaced NamespaceStats
+					there  bool
+				}
+				var s Stats
+				outcomes := make([]outcome, 2)
+				for i, inBatch := range []bool{false, true} {
+					c := mustCache(t, defaultGeometry(minMaxBytes))
+					n := c.Namespace("n")
+					k := []byte("key")
+					if view != "Cache" {
+						k = n.AppendKey(nil, k)
+					}
+					switch tt.before {
+					case "":
+					case "-":
+						_, err := c.GetOrLoad(t.Context(), nil, k, absent)
+						require.ErrorIs(t, err, ErrAbsent)
+					default:
+						require.NoError(t, c.Set(k, []byte(tt.before)))
+					}
+					o := &outcomes[i]
+					v, hits, err := ask(t.Context(), c, inBatch,
+						func(ctx context.Context, k []byte) (Loaded, error) {
+							o.loads++
+							require.Equal(t, "key", string(k))
+							return tt.load(ctx, k)
+						})
+					switch {
+					case inBatch && tt.want == ErrAbsent:
+						require.NoError(t, err)
+						require.Empty(t, v)
+					case inBatch && tt.want != nil:
+						var failed *BatchError
+						require.ErrorAs(t, err, &failed)
+						require.Len(t, failed.Failed, 1)
+						require.Equal(t, 1, failed.Failed[0].Index)
+						require.ErrorIs(t, failed.Failed[0].Err, tt.want)
+						require.ErrorIs(t, err, tt.want)
+					default:
+						require.ErrorIs(t, err, tt.want)
+					}
+					if inBatch {
+						require.Equal(t, tt.hit, hits == 1, "%d hits", hits)
+					}
+					s = c.Stats()
+					o.counts = [...]uint64{s.GetCalls, s.Misses, s.NegativeHits, s.Loads, s.LoadErrors,
+						s.LoadsDropped}
+					o.value, o.spaced, o.there = v, n.Stats(), c.Has(k)
+				}
+				require.Equal(t, outcomes[0], outcomes[1])
+				require.Equal(t, tt.before == "-", s.NegativeHits == 1, "%d", s.NegativeHits)
+				require.LessOrEqual(t, s.NegativeHits, s.Misses)
+			})
+		}
+	}
+}
+
+// agreeing asks for a key alone, or as the second of a batch whose first is in the cache, for
+// which there is one call of GetOrLoad too. hits are those of the batch but for the first.
+var agreeing = map[string]func(
+	ctx context.Context, c *Cache, inBatch bool, load LoadFunc,
+) (v string, hits int, err error){
+	"Cache": func(ctx context.Context, c *Cache, inBatch bool, load LoadFunc) (string, int, error) {
+		return agreeingBytes(ctx, inBatch, load, c.Set, c.GetOrLoad, c.GetOrLoadBatch)
+	},
+	"Namespace": func(
+		ctx context.Context, c *Cache, inBatch bool, load LoadFunc,
+	) (string, int, error) {
+		n := c.Namespace("n")
+		return agreeingBytes(ctx, inBatch, load, n.Set, n.GetOrLoad, n.GetOrLoadBatch)
+	},
+	"Typed": func(ctx context.Context, c *Cache, inBatch bool, load LoadFunc) (string, int, error) {
+		view := NewTyped[string](c, FuncCodec(
+			func(dst []byte, s string) ([]byte, error) { return append(dst, s...), nil },
+			func(data []byte) (string, error) {
+				if string(data) == "x" {
+					return "careless", errors.New("no number")
+				}
+				return string(data), nil
+			}), TypedOptions{Namespace: c.Namespace("n")})
+		one := func(ctx context.Context, k string) (string, time.Duration, error) {
+			l, err := load(ctx, []byte(k))
+			if l.Absent {
+				err = ErrAbsent
+			}
+			return string(l.Value), 0, err
+		}
+		if err := view.Set("first", "1"); err != nil {
+			return "", 0, err
+		}
+		if !inBatch {
+			if _, err := view.GetOrLoad(ctx, "first", one); err != nil {
+				return "", 0, err
+			}
+			v, err := view.GetOrLoad(ctx, "key", one)
+			return v, 0, err
+		}
+		vals, found := []string{"", "before"}, make([]bool, 2)
+		hits, err := view.GetOrLoadBatch(ctx, []string{"first", "key"}, vals, found,
+			func(ctx context.Context, keys []string) ([]TypedLoaded[string], error) {
+				v, _, err := one(ctx, keys[0])
+				return []TypedLoaded[string]{{Value: v}}, err
+			})
+		if found[1] != (vals[1] != "") {
+			err = fmt.Errorf("found %v, %q", found[1], vals[1])
+		}
+		return vals[1], hits - 1, err
+	},
+}
+
+func agreeingBytes(
+	ctx context.Context, inBatch bool, load LoadFunc,
+	set func(k, v []byte) error,
+	get func(ctx context.Context, dst, k []byte, load LoadFunc) ([]byte, error),
+	getBatch func(ctx context.Context, dst []byte, keys, vals [][]byte, load BatchLoadFunc) (
+		[]byte, int, error),
+) (v string, hits int, err error) {
+	if err := set([]byte("first"), []byte("1")); err != nil {
+		return "", 0, err
+	}
+	if !inBatch {
+		if _, err := get(ctx, nil, []byte("first"), load); err != nil {
+			return "", 0, err
+		}
+		out, err := get(ctx, nil, []byte("key"), load)
+		return string(out), 0, err
+	}
+	vals := make([][]byte, 2)
+	_, hits, err = getBatch(ctx, nil, keysOf("first key"), vals, load.ofOne)
+	return string(vals[1]), hits - 1, err
+}
+
+// An error of a batch lists all keys that have failed, in their order, each with its own cause.
+func TestLoaderBatch_ErrorListsTheKeys(t *testing.T) {
+	c := loaderCache(t)
+	other := errors.New("another")
+	held, release := heldBatch(func(context.Context, [][]byte) ([]Loaded, error) { return nil, other })
+	first := askBatch(t.Context(), c, "b e", held)
+	awaitWaiting(t, c, []byte("e"), 1)
+	all := askBatch(t.Context(), c, "a b c d e a", func(_ context.Context, keys [][]byte) (
+		[]Loaded, error) {
+		return nil, errDown
+	})
+	awaitWaiting(t, c, []byte("e"), 2)
+	release()
+	<-first
+	r := <-all
+	var failed *BatchError
+	require.ErrorAs(t, r.err, &failed)
+	require.Equal(t, []KeyError{{0, errDown}, {1, other}, {2, errDown}, {3, errDown}, {4, other},
+		{5, errDown}}, failed.Failed)
+	require.ErrorIs(t, r.err, errDown)
+	require.ErrorIs(t, r.err, other)
+	require.EqualError(t, r.err, "ringcache: load batch: index 0: down (and 5 more)")
+	mixed := c.loadBatch(t.Context(), "a b", func(context.Context, [][]byte) ([]Loaded, error) {
+		return []Loaded{{Absent: true}, {Value: []byte("value")}}, nil
+	})
+	require.Equal(t, batchReply{vals: "-, value"}, mixed, "absent is no error")
+}
