@@ -106,7 +106,7 @@ func (b *bucket) rotateLocked(in policy.Ring, p index.Place, hd record.Header) {
 	limit := r.Held()
 	if r.Left() < n && !in.IsCold() {
 		// A head that borrows the tail's chunk makes the ring a full one.
-		limit = max(limit, b.limitLocked().of(in))
+		limit = max(limit, min(b.limitLocked().of(in), limit+b.spareLocked()))
 	}
 	if r.Fits(n, limit) && r.Extend(uint64(n), limit) == nil {
 		// If the process dies in between, the file has it twice: none is lost.
