@@ -25,7 +25,7 @@
 // empty value is a value. A key has at most 65,535 bytes, a value at most a sixteenth of
 // MaxBytes. Set copies what it is given, and nobody ever holds memory of the cache.
 // [Typed] is a view with keys and values of a program's own types. A [Namespace] is a part
-// of a cache whose entries can be invalidated all at once, in constant time.
+// of a cache with a quota, whose entries can be invalidated all at once, in constant time.
 //
 // # Atomic writes and loads
 //
@@ -95,6 +95,9 @@
 // in maps of up to 64 MB, and resident memory as entries come. The Go heap holds about
 // 480 KB for each cache, and small tables of the chunks that records lie in.
 //
+// Records that were replaced, deleted or invalidated, or have expired, make room for new ones
+// before live entries are evicted, where a sixteenth of the bytes or more is dead.
+//
 // [Cache.Reset] keeps the memory for new entries, [Cache.Resize] gives back what is above
 // the new bound, and [Cache.Close] gives back all physical memory at once. The address
 // space goes back when the Cache is collected. A Cache that is dropped without Close
@@ -133,8 +136,8 @@
 //
 // # Caveats
 //
-// A Set of a value of the same length as before overwrites it where it lies, and
-// the entry keeps its age and standing. New entries that nobody reads are the
+// A Set of a key that is there overwrites the value where it lies if that has room, and the
+// entry keeps its age and standing. New entries that nobody reads are the
 // first to go; how soon is learned from reads that came too late. If keys are read
 // once, more than 0.6 of the cache after they were set, [PolicyFIFO] is the better choice.
 //

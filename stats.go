@@ -70,7 +70,8 @@ type Stats struct {
 
 	// EvictedEntries and EvictedBytes count entries, and the bytes of their records, that were
 	// dropped to make room. Entries replaced by a Set, removed by Del or dropped by Reset are
-	// not evicted, nor are expired ones.
+	// not evicted, nor are expired ones and those that Namespace.Invalidate removed. Those that
+	// left for the quota of their namespace are.
 	EvictedEntries uint64
 	EvictedBytes   uint64
 
