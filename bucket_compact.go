@@ -29,6 +29,9 @@ const (
 	// ring, all of them behind so many live ones.
 	compactRecords = 1024
 	compactBytes   = 256 << 10
+
+	// passCost is what the release of a dead record counts, in bytes.
+	passCost = 16
 )
 
 // compactLocked compacts rings until ring to has room for n bytes more, and some to spare, and no
@@ -57,9 +60,9 @@ func (b *bucket) compactLocked(to policy.Ring, n int) (behind bool) {
 	}
 }
 
-// isIdle reports whether the bucket can have so many chunks without others missing them.
-func (b *bucket) isIdle(chunks int) bool {
-	return b.shared.idle(smallIdle) > chunks<<b.shared.shift &&
+// isIdle reports whether the bucket can have so many chunks, and 1/part of all memory is left.
+func (b *bucket) isIdle(chunks, part int) bool {
+	return b.shared.idle(part) > chunks<<b.shared.shift &&
 		b.chunksLocked()+chunks < b.shared.maxChunks // (I3)
 }
 
@@ -84,6 +87,10 @@ func (b *bucket) compactTailLocked(in policy.Ring, w *policy.Work) bool {
 	hd, ok := r.Header(r.Tail)
 	gone := hd.Dead || b.shared.Expired(hd.Expiry) || b.isForgottenLocked(r, r.Tail, hd)
 	if !ok || gone || hd.Total() > b.longest {
+		if w.Bytes <= 0 {
+			return false
+		}
+		w.Bytes -= passCost
 		b.evictTailLocked(in, w)
 		return true
 	}

@@ -53,15 +53,19 @@ func (b *bucket) ownRoomLocked(to policy.Ring, n int, l limits) int {
 	r := &b.rings[to]
 	need := b.chunksFor(n)
 	has, over := max(l.of(to), need), b.isOverLocked(l)
-	if full := !r.Fits(n, has) || over; full || b.isNearlyFullLocked(l) {
+	full := over || !r.Fits(n, has) && !(to == policy.Small && b.hasFreeLocked(l))
+	if full || b.isNearlyFullLocked(l) {
 		if full {
 			b.searchLocked()
 		}
 		behind := b.compactLocked(to, n)
-		if more := b.chunksFor(int(r.Size)+n) - r.Held(); behind && b.isIdle(more) {
+		l = b.limitLocked()
+		squeezed := b.shared.arrivals.held.Load() > 0 // by large buckets, be they far from full
+		full = full && squeezed && (!r.Fits(n, max(l.of(to), need)) || b.isOverLocked(l))
+		more := b.chunksFor(int(r.Size)+n) - r.Held()
+		if behind && b.isIdle(more, behindIdle) || full && b.isIdle(more, shareIdle) {
 			return r.Held() + max(more, 0) // the next Sets go on compacting
 		}
-		l = b.limitLocked()
 	}
 	limit := max(l.of(to), need)
 	if b.cold.on {

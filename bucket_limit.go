@@ -212,7 +212,7 @@ func (b *bucket) quota() int {
 	if !b.large {
 		return b.share()
 	}
-	return max(b.share(), b.heldLocked()+b.shared.idle(largeIdle))
+	return max(b.share(), b.heldLocked()+b.shared.idle(shareIdle))
 }
 
 // withinReachLocked returns how many chunks a ring has or can get.
@@ -220,10 +220,19 @@ func (b *bucket) withinReachLocked(r *ring.Ring) int {
 	return r.Held() + max(b.shared.pool.Spare(), 0)>>b.shared.shift
 }
 
-// isOverLocked reports whether small and main hold more chunks than they may.
-func (b *bucket) isOverLocked(l limits) bool {
-	return b.rings[policy.Small].Held()+b.rings[policy.Main].Held() > l.both
+// freeLocked returns how many chunks more small and main may hold together.
+func (b *bucket) freeLocked(l limits) int {
+	return l.both - b.rings[policy.Small].Held() - b.rings[policy.Main].Held()
 }
+
+// hasFreeLocked reports whether main, which has never been full, has room for any record at the
+// tail of small out of free chunks: nothing need be compacted then.
+func (b *bucket) hasFreeLocked(l limits) bool {
+	return !b.policy.Full() && b.freeLocked(l)<<b.shared.shift > 2*b.longest
+}
+
+// isOverLocked reports whether small and main hold more chunks than they may.
+func (b *bucket) isOverLocked(l limits) bool { return b.freeLocked(l) < 0 }
 
 // isNearlyFullLocked reports whether small and main have less room than compaction keeps free.
 func (b *bucket) isNearlyFullLocked(l limits) bool {

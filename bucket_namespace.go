@@ -118,19 +118,26 @@ func (b *bucket) isOverQuotaLocked(f *found, w *write) bool {
 // it near its quota. It reports false if it is still too much: then the record has no room.
 func (b *bucket) keepQuotaLocked(w *write) bool {
 	u, _ := b.shared.usageOf(w.k)
-	if u == nil || u.Quota.Load() == 0 {
+	if u == nil || w.same {
 		return true
 	}
-	b.giveOfLocked(u, binary.LittleEndian.Uint64(w.k), w.n, 2*w.n+shrinkStep)
+	quota := u.Quota.Load()
+	if quota == 0 || int64(w.n) > quota {
+		return quota == 0
+	}
+	// More than it needs itself: other buckets may have nothing to give.
+	b.giveOfLocked(u, binary.LittleEndian.Uint64(w.k), w.n, 8*w.n+shrinkStep)
 	return !u.Over(w.n)
 }
 
 // giveOfLocked evicts entries of generation g until n bytes more are well within its quota, or
-// most bytes have gone. It goes round the rings like the hand of a clock, from where it stopped
-// last; an entry that was read is passed once for each read.
+// most bytes have gone, and reports whether there may be more to do. It goes round the rings like
+// the hand of a clock, from where it stopped last; an entry that was read is passed once for
+// each read.
 func (b *bucket) giveOfLocked(u *generation.Usage, g uint64, n, most int) (gave bool) {
 	quota := u.Quota.Load()
-	for looked := 0; looked < quotaStep && most > 0; looked++ {
+	looked := 0
+	for ; looked < quotaStep && most > 0; looked++ {
 		if u.Bytes.Load()+int64(n) <= quota-quota/quotaSlack {
 			break
 		}
@@ -156,7 +163,7 @@ func (b *bucket) giveOfLocked(u *generation.Usage, g uint64, n, most int) (gave 
 			most -= hd.Total()
 		}
 	}
-	return gave
+	return gave || looked == quotaStep
 }
 
 // giveUpLocked evicts the live record at pos of a ring, unless it was read since.
@@ -189,7 +196,8 @@ func (b *bucket) countNamespaces() {
 	defer b.unlock()
 	defer func() { b.evictions = nil }() // of what a file had, nobody is told
 	type sum struct{ entries, bytes int }
-	sums := map[*generation.Usage]sum{}
+	sums := map[*generation.Usage]sum{} // of those that there are now
+	b.shared.generations.Each(func(u *generation.Usage) { sums[u] = sum{} })
 	for w := b.walkLocked(); ; {
 		pos, ok := b.nextLocked(&w)
 		if !ok {
@@ -205,14 +213,13 @@ func (b *bucket) countNamespaces() {
 			u, forgotten := b.shared.generations.Of(g)
 			if forgotten {
 				b.forgetAtLocked(w.ring, pos, hd)
-			} else if u != nil {
-				s := sums[u]
+			} else if s, there := sums[u]; there {
 				sums[u] = sum{s.entries + 1, s.bytes + hd.Total()}
 			}
 		}
 		w.pos = (pos + uint64(hd.Total())) & r.Mask
 	}
-	b.shared.generations.Each(func(u *generation.Usage) {
-		u.Counting(int(b.number), sums[u].entries, sums[u].bytes)
-	})
+	for u, s := range sums {
+		u.Counting(int(b.number), s.entries, s.bytes)
+	}
 }

@@ -81,7 +81,8 @@ func (b *bucket) roomInPlaceLocked(f *found, w *write) (room int, ok bool) {
 // would find no record there.
 func (b *bucket) isWalkedLocked(f *found, room int) bool {
 	within := func(w *walk) bool {
-		return b.ring(w.ring) == f.ring && (w.pos-f.pos)&f.ring.Mask < uint64(room)
+		mask, n := f.ring.Mask, uint64(room)
+		return b.ring(w.ring) == f.ring && ((w.pos-f.pos)&mask < n || (w.end-f.pos)&mask < n)
 	}
 	return b.sweeps > 0 || b.expirer.walking && within(&b.expirer.walk) || within(&b.hand)
 }

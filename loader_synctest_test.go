@@ -315,7 +315,7 @@ func TestLoaderTime_RefreshDeadline(t *testing.T) {
 			time.Sleep(cmp.Or(timeout, defaultRefreshTimeout) - 1)
 			synctest.Wait()
 			require.Zero(t, cancelled.Load()+allCancelled.Load())
-			time.Sleep(1)
+			time.Sleep(1 * time.Nanosecond)
 			synctest.Wait()
 			require.EqualValues(t, []int64{1, 1, 1, 1},
 				[]int64{calls.Load(), cancelled.Load(), allCalls.Load(), allCancelled.Load()})

@@ -167,6 +167,31 @@ func (c *Cache) adopt(g uint64) *generation.Usage {
 	return c.shared.generations.Adopt(g, c.shared.buckets+largeBuckets)
 }
 
+// adoptEntry is adopt of what the entry of a namespace says, if that is what it is.
+func (c *Cache) adoptEntry(k, v []byte) {
+	if isReserved(k) && len(v) == generationSize {
+		c.adopt(binary.LittleEndian.Uint64(v))
+	}
+}
+
+// isForgotten reports whether a key of a snapshot is of a generation that was forgotten here. One
+// of another cache of the process, or of an earlier one, is taken over.
+func (c *Cache) isForgotten(k []byte) bool {
+	table := c.shared.generations
+	if len(k) < generationSize {
+		return false
+	}
+	g := binary.LittleEndian.Uint64(k)
+	if !table.InUse() && !table.IsOurs(g) {
+		return false
+	}
+	u, forgotten := table.Of(g)
+	if u == nil && forgotten {
+		u = c.adopt(g)
+	}
+	return forgotten && u == nil
+}
+
 // countNamespaces counts the entries of generations that came with a file or a snapshot, and
 // drops those of forgotten ones.
 func (c *Cache) countNamespaces() {
@@ -295,7 +320,8 @@ func (n *Namespace) SetQuota(maxBytes int64) error {
 	u, g := s.usage.Load(), s.generation.Load()
 	u.Quota.Store(maxBytes)
 	s.mu.Unlock()
-	for gave := true; gave && u.Over(0); {
+	const rounds = 256 // each may only have looked at entries of others, or that were read
+	for round, gave := 0, true; gave && round < rounds && u.Over(0); round++ {
 		gave = false
 		n.cache.each(func(b *bucket) { gave = n.cache.giveOf(b, u, g) || gave })
 	}

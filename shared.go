@@ -175,11 +175,12 @@ func orNoMemory(get func(n int) ([]byte, error)) func(n int) ([]byte, error) {
 // bound returns the bytes that the cache may hold.
 func (s *shared) bound() int { return int(s.maxBytes.Load()) }
 
-// Memory is idle if so large a part of all is free besides: for a bucket that is behind with its
-// compaction, 1/smallIdle; for a large bucket, 1/largeIdle, as small ones may soon want it.
+// Memory is idle if so large a part of all is free besides: 1/behindIdle for a bucket that is
+// behind with its compaction; 1/shareIdle for one that needs more than its share, as others may
+// soon want theirs.
 const (
-	smallIdle = 32
-	largeIdle = 8
+	behindIdle = 32
+	shareIdle  = 8
 )
 
 // idle returns the bytes of memory that nobody is going to take soon, less 1/part of all.

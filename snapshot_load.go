@@ -1,7 +1,6 @@
 package ringcache
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -363,8 +362,7 @@ func (t *batch) parse(it item, body []byte) (freq int, ok bool) {
 		w.expiry = clock.Never
 	}
 	w.measure(t.c.shared.form)
-	_, forgotten := t.c.shared.usageOf(w.k)
-	return e.Freq, !forgotten && !t.c.shared.Expired(w.expiry) && !t.c.hasNamespaceOf(w.k)
+	return e.Freq, !t.c.isForgotten(w.k) && !t.c.shared.Expired(w.expiry) && !t.c.hasNamespaceOf(w.k)
 }
 
 // holdsLocked reports whether b has the key, be it a negative entry. Otherwise it does
@@ -474,6 +472,9 @@ func (t *batch) restoreLocked(b *bucket, rank, freq int) error {
 	if b.hasTTL {
 		b.expireSomeLocked()
 	}
+	if !b.keepQuotaLocked(w) {
+		return nil
+	}
 	to, limit := placeRestoredLocked(b, rank, w.n)
 	pos, err := b.appendLocked(to, limit, w)
 	if err != nil {
@@ -489,9 +490,7 @@ func (t *batch) restoreLocked(b *bucket, rank, freq int) error {
 	} else if victim, forced := b.index.Insert(slot, index.Tag(w.h), b.windows()); forced {
 		b.loseLocked(victim)
 	}
-	if isReserved(w.k) && len(w.v) == generationSize {
-		t.c.adopt(binary.LittleEndian.Uint64(w.v))
-	}
+	t.c.adoptEntry(w.k, w.v)
 	b.appended += w.n
 	b.sweepLocked()
 	b.tendIndexLocked()

@@ -28,7 +28,8 @@ func (r *Ring) RoomAt(pos uint64, h record.Header, n int) (room int, ok bool) {
 		}
 		room += d.Total()
 	}
-	return room, true
+	whole := room - h.Size - h.KeyLen // the value's length while Refit is under way
+	return room, r.form.HeaderSize(h.KeyLen, whole, h.HasExpiry) == h.Size
 }
 
 // Refit makes the value of the live record at pos, with header h, one of vlen bytes, which the
@@ -36,6 +37,9 @@ func (r *Ring) RoomAt(pos uint64, h record.Header, n int) (room int, ok bool) {
 // the ring, and at each step all bytes are part of a record (I14).
 func (r *Ring) Refit(pos uint64, h record.Header, vlen, room int) {
 	n := h.Size + h.KeyLen + vlen
+	if room > h.Total() { // first the record has all bytes, then it gives up what it does not need
+		h.PutValueLen(r.Run(pos), room-h.Size-h.KeyLen)
+	}
 	if left := room - n; left > 0 {
 		var buf [record.MaxHeader]byte
 		r.Write(pos+uint64(n), r.form.PutDead(&buf, left))
