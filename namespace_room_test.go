@@ -46,7 +46,9 @@ func requireUsage(t testing.TB, c *Cache, spaces ...*Namespace) {
 		}
 		s := n.Stats()
 		assert.EqualValues(t, entries, s.Entries)
-		assert.EqualValues(t, size, s.Bytes)
+		if c.shared.compression == nil { // else records may be shorter
+			assert.EqualValues(t, size, s.Bytes)
+		}
 	}
 	require.False(t, t.Failed())
 }
