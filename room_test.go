@@ -259,10 +259,8 @@ func (r *room) all(n int) {
 }
 
 func TestRoom_LiveEntriesStay(t *testing.T) {
+	skipUnderRace(t)
 	steps := 40_000 * rounds()
-	if raceEnabled {
-		steps /= 8
-	}
 	for _, rc := range roomCases() {
 		t.Run(rc.name, func(t *testing.T) {
 			r := newRoom(t, rc, 1)

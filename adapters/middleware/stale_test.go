@@ -238,7 +238,7 @@ func TestStale_UpdateHasADeadline(t *testing.T) {
 			require.Equal(t, "1", r.get("/").body)
 			synctest.Wait()
 			r.wantAsked(2)
-			time.Sleep(1)
+			time.Sleep(1 * time.Nanosecond)
 			synctest.Wait()
 			require.Equal(t, "1", r.get("/").body, "the old one stays")
 			synctest.Wait()
