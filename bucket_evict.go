@@ -60,7 +60,7 @@ func (b *bucket) ownRoomLocked(to policy.Ring, n int, l limits) int {
 		}
 		behind := b.compactLocked(to, n)
 		l = b.limitLocked()
-		squeezed := b.shared.arrivals.held.Load() > 0 // by large buckets, be they far from full
+		squeezed := !b.large && b.shared.arrivals.held.Load() > 0
 		full = full && squeezed && (!r.Fits(n, max(l.of(to), need)) || b.isOverLocked(l))
 		more := b.chunksFor(int(r.Size)+n) - r.Held()
 		if behind && b.isIdle(more, behindIdle) || full && b.isIdle(more, shareIdle) {

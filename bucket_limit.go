@@ -195,24 +195,15 @@ func (b *bucket) size() int {
 	return int(b.rings[policy.Small].Size+b.rings[policy.Main].Size) + b.cold.size()
 }
 
-// share returns the bytes that rings and index may hold together if others take theirs. Each
+// quota returns the bytes that rings and index may hold together if others take theirs. Each
 // small bucket cuts the same to whole chunks at another point, so that together they use all.
-func (b *bucket) share() int {
+func (b *bucket) quota() int {
 	if b.large {
 		// Small changes of the balance move nothing.
 		share := b.shared.largeTarget() / largeBuckets
 		return max(share, min(b.heldLocked(), share+share/hysteresis))
 	}
 	return int(b.shared.quota.Load()) + b.stagger
-}
-
-// quota returns the bytes that they may hold now. A large bucket, whose share changes with what
-// is stored and may be filled by a few records, may also have memory that nobody takes.
-func (b *bucket) quota() int {
-	if !b.large {
-		return b.share()
-	}
-	return max(b.share(), b.heldLocked()+b.shared.idle(shareIdle))
 }
 
 // withinReachLocked returns how many chunks a ring has or can get.

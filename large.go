@@ -192,7 +192,7 @@ func (c *Cache) report(b *bucket, news arrival, w *write) {
 	defer a.mu.Unlock()
 	a.hand = (a.hand + 1) % s.buckets
 	lb := &a.buckets[a.hand%largeBuckets]
-	c.drain(lb, news.bytes+s.pool.ChunkSize(), lb.share(), w)
+	c.drain(lb, news.bytes+s.pool.ChunkSize(), lb.quota(), w)
 }
 
 // What follows is how a cache goes on that the system refuses memory. The pool's bound then
@@ -247,7 +247,7 @@ func (c *Cache) insistLocked(b *bucket, w *write, err error, store func() error)
 func (c *Cache) takeLocked(b *bucket, bytes int, w *write) {
 	s := c.shared
 	for _, keep := range []func(*bucket) int{
-		(*bucket).share,
+		(*bucket).quota,
 		func(*bucket) int { return s.pool.ChunkSize() },
 		func(*bucket) int { return 0 },
 	} {
@@ -309,9 +309,9 @@ func (c *Cache) levelLocked(b *bucket, w *write) {
 	s.pool.Stored(b.inflow.bytes)
 	size := s.pool.ChunkSize()
 	for range levelTries {
-		if s.pool.Spare() >= size || b.heldLocked()+size > b.share() {
+		if s.pool.Spare() >= size || b.heldLocked()+size > b.quota() {
 			return
 		}
-		c.takeFromNextLocked(b, size, (*bucket).share, w)
+		c.takeFromNextLocked(b, size, (*bucket).quota, w)
 	}
 }

@@ -212,7 +212,7 @@ func (b *bucket) fitStep(f *fit, w *write) {
 		f.done = true
 		return
 	}
-	quota := b.share()
+	quota := b.quota()
 	if !f.begun {
 		b.longest = b.shared.longest(b.shared.bound(), b.large)
 		f.begun, f.pages = true, b.pagesWithin(quota)
