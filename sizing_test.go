@@ -68,11 +68,7 @@ func (a *agedCache) stay(t testing.TB, n, size int) int {
 // requireAge checks an age in Sets, and the same one in time.
 func (a *agedCache) requireAge(t testing.TB, want int, sets uint64, in time.Duration) {
 	t.Helper()
-	most := 0.1
-	if a.shared.arrivals.held.Load() > 0 { // the four large buckets need not be of one size
-		most = 0.25
-	}
-	require.InEpsilon(t, want, sets, most, "in Sets")
+	require.InEpsilon(t, want, sets, 0.1, "in Sets")
 	require.InDelta(t, float64(sets)*a.each.Seconds(), in.Seconds(),
 		0.01*in.Seconds()+clock.Tick.Seconds(), "in time")
 }
