@@ -317,7 +317,9 @@ func TestArea_CollapseBesideOthers(t *testing.T) {
 					step()
 				}
 			}
-			for range 2000 {
+			// Which blocks can be collapsed depends on where the system put them, so what is to be
+			// met is met sooner in one run and later in another.
+			for i := 0; i < 2000 || i < 40000 && (collapsed <= 50 || undone <= 5); i++ {
 				step()
 				switch rnd.IntN(10) {
 				case 0:
