@@ -59,13 +59,11 @@ func (b *bucket) ownRoomLocked(to policy.Ring, n int, l limits) int {
 			b.searchLocked()
 		}
 		behind := b.compactLocked(to, n)
-		l = b.limitLocked()
-		squeezed := !b.large && b.shared.arrivals.held.Load() > 0
-		full = full && squeezed && (!r.Fits(n, max(l.of(to), need)) || b.isOverLocked(l))
 		more := b.chunksFor(int(r.Size)+n) - r.Held()
-		if behind && b.isIdle(more, behindIdle) || full && b.isIdle(more, shareIdle) {
+		if behind && b.isIdle(more, behindIdle) {
 			return r.Held() + max(more, 0) // the next Sets go on compacting
 		}
+		l = b.limitLocked()
 	}
 	limit := max(l.of(to), need)
 	if b.cold.on {

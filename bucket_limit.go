@@ -203,7 +203,7 @@ func (b *bucket) quota() int {
 		share := b.shared.largeTarget() / largeBuckets
 		return max(share, min(b.heldLocked(), share+share/hysteresis))
 	}
-	return int(b.shared.quota.Load()) + b.stagger
+	return b.shared.smallQuota() + b.stagger
 }
 
 // withinReachLocked returns how many chunks a ring has or can get.

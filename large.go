@@ -235,6 +235,9 @@ func (c *Cache) insistLocked(b *bucket, w *write, err error, store func() error)
 		if lack := b.lackLocked(w.n); lack > 0 {
 			c.takeLocked(b, max(c.shared.pool.Spare(), 0)+lack<<c.shared.shift, w)
 		}
+		if lack := b.lackLocked(w.n); lack > 0 && b.large {
+			c.bucket(w.h).giveLocked(lack<<c.shared.shift, 0) // the caller has locked it
+		}
 		if again := store(); again == nil {
 			return nil
 		}

@@ -183,6 +183,15 @@ const (
 	shareIdle  = 8
 )
 
+// smallQuota returns the bytes that a small bucket may hold. What is meant for large records is
+// theirs as long as they do not need it.
+func (s *shared) smallQuota() int {
+	if s.arrivals.held.Load() > 0 && s.idle(shareIdle) > 0 {
+		return int(s.full.Load())
+	}
+	return int(s.quota.Load())
+}
+
 // idle returns the bytes of memory that nobody is going to take soon, less 1/part of all.
 func (s *shared) idle(part int) int { return max(0, s.pool.Spare()-s.inForce()/part) }
 
