@@ -59,7 +59,6 @@ type bucket struct {
 	watch     uint8 // counts up to the next look at marks
 	expirer   expirer
 	searched  uint64     // generations that were forgotten before the last whole walk
-	hand      walk       // where a namespace above its quota gives up entries next
 	evictions *[]evicted // what has left under the lock; nil without OnEvict
 
 	sought     [ringCount]atomic.Uint32 // ghosts of each ring that lookups have found
@@ -70,7 +69,7 @@ type bucket struct {
 	inflow arrival // records set that shared.arrivals does not know of yet
 	counters
 
-	_ [16]byte // to whole cache lines on 64-bit platforms: buckets lie side by side
+	_ [40]byte // to whole cache lines on 64-bit platforms: buckets lie side by side
 }
 
 // write is one change to one key on its way through the cache: a Set, on a condition or
@@ -268,7 +267,7 @@ func (b *bucket) insertLocked(f *found, replace bool, w *write, room int) error 
 	if b.hasTTL || b.hasForgotten() {
 		b.expireSomeLocked()
 	}
-	if !b.keepQuotaLocked(w) {
+	if !b.fitsQuotaLocked(w) {
 		if f.dead {
 			b.index.Remove(f.Place)
 		}
@@ -288,6 +287,9 @@ func (b *bucket) insertLocked(f *found, replace bool, w *write, room int) error 
 	}
 	b.hintLocked(to, w.n, limit, !replace && !f.ghost)
 	b.putSlotLocked(f, replace, w.h, to, pos)
+	if !f.dead {
+		b.orderLocked(w)
+	}
 	b.appended += w.n
 	b.sweepLocked()
 	b.tendIndexLocked()

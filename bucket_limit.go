@@ -169,8 +169,7 @@ func (b *bucket) divideLocked(total int) limits {
 		total = max(0, total-max(cold, b.cold.held()))
 	}
 	hasSmall, hasMain := b.rings[policy.Small].Held(), b.rings[policy.Main].Held()
-	left := max(0, total-hasSmall-hasMain)
-	room := min(1+2*b.mean>>b.shared.shift, max(0, b.spareLocked()-left))
+	room := 1 + 2*b.mean>>b.shared.shift
 	small, main := b.policy.Limits(total, hasSmall, hasMain, room)
 	return limits{small: small, main: main, both: total, cold: cold}
 }

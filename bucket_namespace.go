@@ -11,20 +11,13 @@ import (
 )
 
 // What a bucket knows of namespaces: it counts what their entries hold, finds those that were
-// invalidated, and keeps a namespace within its quota.
+// invalidated, and evicts those of a namespace that is near its quota (quota.go).
 //
 // The entries of a generation that was forgotten are dead. They are found as what has
 // expired is: by a walk of which each Set does a part, and by the tails. A Set that needs room
 // before the walk has ended does more of it.
 
-const (
-	forgetStep = 1024 // records that a Set without room looks at
-	quotaStep  = 1024 // records that a Set of a namespace above its quota looks at
-
-	// From a quota less 1/quotaSlack on, a namespace gives up entries: not each bucket has some
-	// to give when a new one comes.
-	quotaSlack = 16
-)
+const forgetStep = 1024 // records that a Set without room looks at
 
 // hasForgotten reports whether there may be entries of a forgotten generation.
 func (b *bucket) hasForgotten() bool { return b.searched != b.shared.generations.Buried() }
@@ -107,6 +100,19 @@ func (b *bucket) searchLocked() {
 	}
 }
 
+// fitsQuotaLocked reports whether the namespace of a new record may have it.
+func (b *bucket) fitsQuotaLocked(w *write) bool {
+	u, _ := b.shared.usageOf(w.k)
+	return u == nil || w.same || !u.Over(w.n)
+}
+
+// orderLocked enters a new record into the order of its namespace, if that has a quota.
+func (b *bucket) orderLocked(w *write) {
+	if u, _ := b.shared.usageOf(w.k); u != nil && u.Quota.Load() > 0 {
+		u.Order.Push(w.h)
+	}
+}
+
 // isOverQuotaLocked reports whether the write's value, in place of that of f, would bring the
 // namespace above its quota.
 func (b *bucket) isOverQuotaLocked(f *found, w *write) bool {
@@ -114,79 +120,60 @@ func (b *bucket) isOverQuotaLocked(f *found, w *write) bool {
 	return u != nil && len(w.v) > f.ValueLen && u.Over(len(w.v)-f.ValueLen)
 }
 
-// keepQuotaLocked has the namespace of a new record give up entries of its own if that brings
-// it near its quota. It reports false if it is still too much: then the record has no room.
-func (b *bucket) keepQuotaLocked(w *write) bool {
-	u, _ := b.shared.usageOf(w.k)
-	if u == nil || w.same {
-		return true
+// lookLocked looks at the entry of generation g whose key has hash h, evicts it if asked to
+// unless it was read, and reports whether it was there, and whether it stays.
+func (b *bucket) lookLocked(h, g uint64, evict bool) (there, stays bool) {
+	var r *ring.Ring
+	var hd record.Header
+	p, ok := b.index.FindFunc(h, func(slot uint64) bool {
+		if r = b.ring(index.Ring(slot)); !r.Live(slot) {
+			return false
+		}
+		var ok bool
+		if hd, ok = r.Header(index.Pos(slot)); !ok || hd.Dead {
+			return false
+		}
+		of, ok := b.generationAt(r, index.Pos(slot), hd)
+		return ok && of == g && b.keyHash(r, index.Pos(slot), hd) == h
+	})
+	if !ok || !evict {
+		return ok, ok
 	}
-	quota := u.Quota.Load()
-	if quota == 0 || int64(w.n) > quota {
-		return quota == 0
-	}
-	// More than it needs itself: other buckets may have nothing to give.
-	b.giveOfLocked(u, binary.LittleEndian.Uint64(w.k), w.n, 8*w.n+shrinkStep)
-	return !u.Over(w.n)
-}
-
-// giveOfLocked evicts entries of generation g until n bytes more are well within its quota, or
-// most bytes have gone, and reports whether there may be more to do. It goes round the rings like
-// the hand of a clock, from where it stopped last; an entry that was read is passed once for
-// each read.
-func (b *bucket) giveOfLocked(u *generation.Usage, g uint64, n, most int) (gave bool) {
-	quota := u.Quota.Load()
-	looked := 0
-	for ; looked < quotaStep && most > 0; looked++ {
-		if u.Bytes.Load()+int64(n) <= quota-quota/quotaSlack {
-			break
-		}
-		pos, ok := b.nextLocked(&b.hand)
-		if !ok {
-			if b.hand = b.walkLocked(); b.size() == 0 {
-				break
-			}
-			continue
-		}
-		r := b.ring(b.hand.ring)
-		hd, ok := r.Header(pos)
-		if !ok {
-			b.hand = b.walkLocked()
-			break // the tail will see to it
-		}
-		b.hand.pos = (pos + uint64(hd.Total())) & r.Mask
-		if of, ok := b.generationAt(r, pos, hd); hd.Dead || !ok || of != g {
-			continue
-		}
-		if b.giveUpLocked(b.hand.ring, pos, hd) {
-			gave = true
-			most -= hd.Total()
-		}
-	}
-	return gave || looked == quotaStep
-}
-
-// giveUpLocked evicts the live record at pos of a ring, unless it was read since.
-func (b *bucket) giveUpLocked(in policy.Ring, pos uint64, hd record.Header) bool {
-	r := b.ring(in)
-	h := b.keyHash(r, pos, hd)
-	p, ok := b.index.Find(h, in, pos)
+	in, pos := index.Ring(p.Slot), index.Pos(p.Slot)
 	switch {
-	case !ok:
-		b.corruptions.Add(1)
-		return false
 	case b.shared.Expired(hd.Expiry):
 		b.index.Remove(p)
 		b.killExpiredLocked(r, pos, hd, h)
-		return true
+		return true, false
 	case !in.IsCold() && index.Freq(p.Slot) > 0:
 		b.index.Store(p, index.Lower(p.Slot))
-		return false
+		return true, true
 	}
 	b.index.Remove(p)
 	b.killLocked(r, pos, hd, h, EvictCapacity)
 	b.countEvicted(in, hd)
-	return true
+	return true, false
+}
+
+// order enters the entries of generation g into the order of evictions.
+func (b *bucket) order(u *generation.Usage, g uint64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for w := b.walkLocked(); ; {
+		pos, ok := b.nextLocked(&w)
+		if !ok {
+			return
+		}
+		r := b.ring(w.ring)
+		hd, ok := r.Header(pos)
+		if !ok {
+			return // the tail will see to it
+		}
+		if of, ok := b.generationAt(r, pos, hd); ok && of == g && !hd.Dead {
+			u.Order.Push(b.keyHash(r, pos, hd))
+		}
+		w.pos = (pos + uint64(hd.Total())) & r.Mask
+	}
 }
 
 // countNamespaces counts the entries of namespaces that are not counted yet, and drops those of

@@ -84,5 +84,5 @@ func (b *bucket) isWalkedLocked(f *found, room int) bool {
 		mask, n := f.ring.Mask, uint64(room)
 		return b.ring(w.ring) == f.ring && ((w.pos-f.pos)&mask < n || (w.end-f.pos)&mask < n)
 	}
-	return b.sweeps > 0 || b.expirer.walking && within(&b.expirer.walk) || within(&b.hand)
+	return b.sweeps > 0 || b.expirer.walking && within(&b.expirer.walk)
 }

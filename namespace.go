@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/ringcache/ringcache/internal/generation"
+	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/stripe"
 )
 
@@ -302,14 +303,17 @@ func (n *Namespace) Drop() error {
 }
 
 // SetQuota bounds the bytes that the namespace may hold, [NamespaceStats].Bytes, to maxBytes; 0
-// removes the bound. From fifteen sixteenths of it on, a Set in the namespace evicts others
-// of the namespace first, those that were not read before those that were; an entry that does
-// not fit within the quota even so is not stored, and its Set returns nil. Other namespaces
-// lose nothing. A namespace above a new quota gives up entries before SetQuota returns.
+// removes the bound. From fifteen sixteenths of it on, a Set in the namespace evicts the oldest
+// entries of the namespace that have not been read since they were stored, or since they were
+// passed over for a read. An entry that does not fit even so, or is longer than the quota, is
+// not stored, and its Set returns nil. Other namespaces lose nothing. A namespace above a new
+// quota gives up entries before SetQuota returns.
 //
 // The quota is shared by all Namespaces of the name, survives Invalidate, and is not kept in a
-// file: set it when the program starts. SetQuota returns [ErrInvalidOptions] if maxBytes is below
-// 0. It locks one bucket after another.
+// file: set it when the program starts. An entry of a namespace with a quota takes 8 to 32
+// bytes of the Go heap, without pointers. SetQuota returns [ErrInvalidOptions] if maxBytes is
+// below 0. It locks one bucket after another; if the namespace has entries and had no quota, it
+// looks at all records of the cache.
 func (n *Namespace) SetQuota(maxBytes int64) error {
 	if maxBytes < 0 {
 		return fmt.Errorf("ringcache: set quota: %d bytes, must be at least 0: %w",
@@ -318,23 +322,19 @@ func (n *Namespace) SetQuota(maxBytes int64) error {
 	s := n.space
 	s.mu.Lock()
 	u, g := s.usage.Load(), s.generation.Load()
-	u.Quota.Store(maxBytes)
+	had := u.Quota.Swap(maxBytes)
 	s.mu.Unlock()
-	const rounds = 256 // each may only have looked at entries of others, or that were read
-	for round, gave := 0, true; gave && round < rounds && u.Over(0); round++ {
-		gave = false
-		n.cache.each(func(b *bucket) { gave = n.cache.giveOf(b, u, g) || gave })
+	switch {
+	case maxBytes == 0:
+		u.Order.Reset()
+		return nil
+	case had == 0 && u.Entries.Load() > 0:
+		n.cache.each(func(b *bucket) { b.order(u, g) })
+	}
+	most := (policy.MaxFreq + 1) * u.Order.Len() // others may read meanwhile
+	for i := 0; i < most && u.Over(0) && n.cache.lookAtOldest(u, g, true); i++ {
 	}
 	return nil
-}
-
-// giveOf is a step of SetQuota.
-func (c *Cache) giveOf(b *bucket, u *generation.Usage, g uint64) bool {
-	var w write
-	defer c.shared.notify(&w)
-	b.lock()
-	defer b.unlockFor(&w)
-	return !b.closed && b.giveOfLocked(u, g, 0, stepBytes)
 }
 
 // Stats returns the counters of the namespace.

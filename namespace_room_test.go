@@ -193,6 +193,34 @@ func TestNamespace_QuotaIsKept(t *testing.T) {
 	requireUsage(t, c, bounded, other)
 }
 
+// However few entries a quota is for, and though it is set late, the newest stay.
+func TestNamespace_QuotaIsForTheNewest(t *testing.T) {
+	for _, kept := range []int{3, 20, 200, 2000} {
+		c := mustCache(t, tiny(64, 1024, 64))
+		n := c.Namespace("n")
+		const size = 100
+		fill(t, n, 3*kept, size)
+		one := int64(n.Stats().Bytes) / int64(3*kept)
+		quota := (one*int64(kept) + one/2) * quotaSlack / (quotaSlack - 1)
+		require.NoError(t, n.SetQuota(quota))
+		require.LessOrEqual(t, int64(n.Stats().Bytes), quota)
+		for i := range 10 * kept {
+			k := idKey(i)
+			require.NoError(t, n.Set(k, make([]byte, size)))
+			if i%3 == 0 && i > 0 {
+				n.Del(idKey(i - 1))
+				require.NoError(t, n.Set(idKey(i-1), make([]byte, size)))
+			}
+			require.LessOrEqual(t, int64(n.Stats().Bytes), quota)
+		}
+		for i := range kept * 3 / 4 {
+			require.True(t, n.Has(idKey(10*kept-1-i)), "%d of %d", i, kept)
+		}
+		u := n.space.usage.Load()
+		require.LessOrEqual(t, u.Order.Len(), 2*kept+quotaLooks+1)
+	}
+}
+
 // A dropped namespace takes no memory, and those who still have it harm nobody.
 func TestNamespace_Drop(t *testing.T) {
 	c := mustCache(t, roomy(0))

@@ -472,7 +472,7 @@ func (t *batch) restoreLocked(b *bucket, rank, freq int) error {
 	if b.hasTTL {
 		b.expireSomeLocked()
 	}
-	if !b.keepQuotaLocked(w) {
+	if !b.fitsQuotaLocked(w) {
 		return nil
 	}
 	to, limit := placeRestoredLocked(b, rank, w.n)
@@ -491,6 +491,7 @@ func (t *batch) restoreLocked(b *bucket, rank, freq int) error {
 		b.loseLocked(victim)
 	}
 	t.c.adoptEntry(w.k, w.v)
+	b.orderLocked(w)
 	b.appended += w.n
 	b.sweepLocked()
 	b.tendIndexLocked()

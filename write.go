@@ -67,6 +67,7 @@ func (c *Cache) store(w *write, verb string) error {
 			return c.refuse(w, verb, c.tooLarge(w))
 		}
 		w.measure(c.shared.form)
+		c.makeQuotaRoom(w)
 		var err error
 		if c.isLarge(w.n) {
 			if err := c.exceedsMemory(w.n); err != nil {

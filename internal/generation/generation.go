@@ -25,6 +25,7 @@ const Size = 8
 type Usage struct {
 	Entries, Bytes atomic.Int64
 	Quota          atomic.Int64 // bytes that the entries may have; 0: any number
+	Order          Order        // of the entries, if there is a quota
 
 	// uncounted has the buckets whose entries are not in Entries and Bytes yet, each
 	// guarded by its bucket's lock; nil: none.

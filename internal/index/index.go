@@ -272,6 +272,25 @@ func (x *Index) Find(h uint64, ring policy.Ring, pos uint64) (Place, bool) {
 	}
 }
 
+// FindFunc finds a slot that may be of hash h and for which is returns true.
+func (x *Index) FindFunc(h uint64, is func(slot uint64) bool) (Place, bool) {
+	if x.Empty() {
+		return Place{}, false
+	}
+	for p := x.Path(h); ; p.Next() {
+		g := x.Group(p.At)
+		for m := g.Matches(Tag(h)); m != 0; m &= m - 1 {
+			i := FirstSlot(m)
+			if s := g.Load(i); SameHash(s, h) && is(s) {
+				return Place{Group: g, Slot: s, At: p.At, I: i}, true
+			}
+		}
+		if p.Left == 0 || g.Passed(h) == 0 {
+			return Place{}, false
+		}
+	}
+}
+
 // Prefetch asks for n groups from the home of hash h on: in a full cache, every
 // third Set goes on to the second. It needs no lock.
 //

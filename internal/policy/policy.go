@@ -101,6 +101,7 @@ type State struct {
 	Kind     Kind
 	full     bool  // main has been filled
 	idle     uint8 // entries dropped at small's tail since one was at main's
+	still    uint8 // entries dropped at small's tail since one was to come to main for its reads
 	doubted  uint8 // ghosts that were not trusted
 	passed   uint8 // entries read once for which that was not enough
 	told     int32 // entries that the learner knows of
@@ -119,6 +120,9 @@ const (
 	// main, read or not: what nobody reads must not stay for ever. A loop that is
 	// longer than the cache loses what it has in main if this is much quicker.
 	ageing = 64
+
+	// When small has dropped so many entries, and none was to come to main, main needs no room.
+	standing = 64
 )
 
 // New returns a policy at its start.
@@ -172,6 +176,9 @@ func (s *State) Dropped(of Ring) {
 	if s.idle++; of == Main {
 		s.idle = 0
 	}
+	if of == Small {
+		s.still = min(s.still+1, standing)
+	}
 }
 
 // Judge tells whether an entry on probation was read again before it reached main's
@@ -196,17 +203,21 @@ func (s *State) trusts() bool {
 // Limits returns how many of total units of memory small and main may hold, when they hold
 // hasSmall and hasMain. Small has the share that was learned, and main the rest. Once main has
 // been full, each may also hold what the other does not: no record is dropped while memory is
-// idle. A main that has something to promote may then hold room units more, the size of a few
-// records, which a small above its share gives up afterwards.
+// idle. But as long as records come to main, a small above its share leaves it room units to
+// grow into, the size of a few records.
 func (s *State) Limits(total, hasSmall, hasMain, room int) (small, main int) {
 	if s.Kind == FIFO {
 		return 0, max(0, total-hasSmall)
 	}
 	share := max(1, int(float64(s.lessons.Small*float64(total))+0.5))
+	main = max(0, total-max(share, hasSmall))
 	if !s.full {
-		return share, max(0, total-max(share, hasSmall))
+		return share, main
 	}
-	return max(share, total-hasMain), max(0, total-max(share, hasSmall-room))
+	if s.still >= standing {
+		room = 0
+	}
+	return max(share, total-hasMain-room), main
 }
 
 // Admit returns the ring that a new record goes to. ghost tells that its hash
@@ -214,7 +225,10 @@ func (s *State) Limits(total, hasSmall, hasMain, room int) (small, main int) {
 // without a record being dropped.
 func (s *State) Admit(ghost, smallFits, mainFits bool) Ring {
 	switch {
-	case s.Kind == FIFO || ghost && s.trusts():
+	case s.Kind == FIFO:
+		return Main
+	case ghost && s.trusts():
+		s.still = 0
 		return Main
 	case smallFits || s.full:
 		return Small
@@ -256,6 +270,9 @@ func (s *State) SmallTail(freq, n int, w *Work) Verdict {
 	if enough && freq == 1 && s.lessons.Twice {
 		s.passed++
 		enough = s.passed%readProbe == 0
+	}
+	if enough {
+		s.still = 0
 	}
 	if (enough || s.idle >= ageing) && w.Spend(n) {
 		s.idle = 0

@@ -143,19 +143,24 @@ func TestState_Limits(t *testing.T) {
 	}
 }
 
-// Each ring may hold what the other does not, and main a little more to grow into.
+// Each ring may hold what the other does not; main has room to grow into while records come.
 func TestState_NoMemoryIsIdle(t *testing.T) {
 	s := New(S3FIFO)
 	s.full = true
-	for _, c := range []struct{ hasSmall, hasMain, small, main int }{
-		{10, 90, 10, 90},
-		{0, 100, 10, 90}, // small has its share
-		{10, 50, 50, 90}, // 40 are idle
-		{50, 50, 50, 55}, // main may grow by 5
-		{100, 0, 100, 5},
-		{12, 88, 12, 90}, // but not beyond small's share
+	for _, c := range []struct{ hasSmall, hasMain, standing, coming, main int }{
+		{10, 90, 10, 10, 90},
+		{0, 100, 10, 10, 90}, // small has its share
+		{10, 50, 50, 45, 90}, // 40 are idle
+		{50, 50, 50, 45, 50},
+		{45, 50, 50, 45, 55}, // main may grow by 5
+		{100, 0, 100, 95, 0},
+		{12, 88, 12, 10, 88}, // but not beyond small's share
 	} {
+		s.still = standing
 		small, main := s.Limits(100, c.hasSmall, c.hasMain, 5)
-		assert.Equal(t, []int{c.small, c.main}, []int{small, main}, "%+v", c)
+		assert.Equal(t, []int{c.standing, c.main}, []int{small, main}, "%+v", c)
+		s.still = standing - 1
+		small, main = s.Limits(100, c.hasSmall, c.hasMain, 5)
+		assert.Equal(t, []int{c.coming, c.main}, []int{small, main}, "%+v", c)
 	}
 }

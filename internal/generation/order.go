@@ -1,0 +1,66 @@
+package generation
+
+import "sync"
+
+// Order has the hashes of the keys of a generation's entries, oldest first: those of a namespace
+// with a quota, which gives up its oldest entries when it is full. Entries that leave for other
+// reasons stay in it until they would be the oldest. It takes 8 bytes for each, without
+// pointers. The zero value is empty. Its lock is the last of all.
+type Order struct {
+	mu     sync.Mutex
+	hashes []uint64 // a ring; its length is zero or a power of two
+	first  int      // of the oldest
+	n      int
+}
+
+const leastOrder = 64 // words
+
+// Push adds the hash of the youngest entry.
+func (o *Order) Push(h uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.n == len(o.hashes) {
+		o.resize(max(leastOrder, 2*o.n))
+	}
+	o.hashes[(o.first+o.n)&(len(o.hashes)-1)] = h
+	o.n++
+}
+
+// Pop removes the hash of the oldest entry, and returns it; false if there is none.
+func (o *Order) Pop() (h uint64, ok bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.n == 0 {
+		return 0, false
+	}
+	h = o.hashes[o.first]
+	o.first = (o.first + 1) & (len(o.hashes) - 1)
+	o.n--
+	if len(o.hashes) > leastOrder && o.n < len(o.hashes)/4 {
+		o.resize(len(o.hashes) / 2)
+	}
+	return h, true
+}
+
+// Len returns how many hashes there are.
+func (o *Order) Len() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.n
+}
+
+// Reset removes all hashes.
+func (o *Order) Reset() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.hashes, o.first, o.n = nil, 0, 0
+}
+
+// resize gives the ring n words.
+func (o *Order) resize(n int) {
+	hashes := make([]uint64, n)
+	for i := range o.n {
+		hashes[i] = o.hashes[(o.first+i)&(len(o.hashes)-1)]
+	}
+	o.hashes, o.first = hashes, 0
+}

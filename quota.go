@@ -1,0 +1,75 @@
+package ringcache
+
+import (
+	"encoding/binary"
+
+	"github.com/ringcache/ringcache/internal/generation"
+)
+
+// How a namespace is kept within its quota: before a Set that needs room locks its bucket, the
+// namespace gives up its oldest entries, in whichever buckets they are. One that was read since
+// becomes the youngest, once for each read, as with the hand of a clock.
+
+const (
+	// From a quota less 1/quotaSlack on, a namespace gives up entries: Sets that run at the same
+	// time find room too.
+	quotaSlack = 16
+
+	// quotaLooks is how many entries a Set looks at: more than one is passed only if it was read,
+	// or has left already.
+	quotaLooks = 1024
+)
+
+// isNearQuota reports whether n bytes more bring a namespace near its quota. It has no room at
+// all for a record that is longer than the quota.
+func isNearQuota(u *generation.Usage, n int) bool {
+	quota := u.Quota.Load()
+	near := u.Bytes.Load()+int64(n) > quota-quota/quotaSlack
+	return quota > 0 && near && int64(n) <= quota
+}
+
+// makeQuotaRoom has the namespace of a write give up entries if the record brings it near its
+// quota.
+func (c *Cache) makeQuotaRoom(w *write) {
+	u, _ := c.shared.usageOf(w.k)
+	if u == nil || u.Quota.Load() == 0 || w.quiet {
+		return
+	}
+	g := binary.LittleEndian.Uint64(w.k)
+	for i := 0; i < quotaLooks && isNearQuota(u, w.n) && c.lookAtOldest(u, g, true); i++ {
+	}
+	// Entries that left for other reasons must not make the order long.
+	for i := 0; i < 2 && int64(u.Order.Len()) > 2*u.Entries.Load()+quotaLooks; i++ {
+		c.lookAtOldest(u, g, false)
+	}
+}
+
+// lookAtOldest takes the oldest entry from the order of generation g, and evicts it if asked to,
+// unless it was read: then it becomes the youngest. It reports false if there is none.
+func (c *Cache) lookAtOldest(u *generation.Usage, g uint64, evict bool) bool {
+	h, ok := u.Order.Pop()
+	if ok && c.look(h, g, evict) {
+		u.Order.Push(h)
+	}
+	return ok
+}
+
+// look looks at the entry of generation g whose key has hash h, and reports whether it stays.
+func (c *Cache) look(h, g uint64, evict bool) (stays bool) {
+	w := write{h: h}
+	defer c.shared.notify(&w)
+	b := c.bucket(h)
+	b.lock()
+	defer b.unlockFor(&w)
+	if b.closed {
+		return false
+	}
+	there, stays := b.lookLocked(h, g, evict)
+	if !there {
+		c.inLargeLocked(&w, func(lb *bucket) bool {
+			there, stays = lb.lookLocked(h, g, evict)
+			return there
+		})
+	}
+	return stays
+}
