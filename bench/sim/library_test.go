@@ -46,8 +46,8 @@ func library(t *testing.T, load *trace.Trace, maxBytes, valueSize int) (r Result
 func TestEngineLikeTheLibrary(t *testing.T) {
 	const (
 		maxBytes  = 32 << 20
-		tolerance = 0.75// of a hundred; the engine moves no chunk between rings in between
-		learning  = 3.0 // the same of late reads: they begin when small has grown
+		tolerance = 0.75 // of a hundred; the engine moves no chunk between rings in between
+		learning  = 3.0  // the same of late reads: they begin when small has grown
 	)
 	sources, _ := trace.Sources("") // there are no recorded ones
 	for _, c := range []struct {
