@@ -87,8 +87,12 @@ type write struct {
 	same      bool       // the value is there already: only its form changes
 	packed    bool       // not done: it needs the value, which is packed: to be tried again
 	negative  bool       // a negative entry instead of a value; it has an expiry
+	keeps     bool       // an entry that is there keeps its expiry
+	reads     bool       // finding the entry is a read of it, which is not counted yet
+	unstored  bool       // nothing was stored, and that is no error
 	reason    Reason     // why an older value leaves
 	old       []byte     // for ifEqual
+	found     *[]byte    // for ifAbsent: the value that is there is appended to it; may be nil
 	call      *loadCall  // for ifListed: the load that writes
 	evictions *[]evicted // for OnEvict. A pointer, so that k and v need not be on the heap
 }
@@ -108,7 +112,7 @@ const (
 	always    cond = iota
 	ifAbsent       // there is none
 	ifEqual        // it is write.old
-	ifChanged      // it is not write.v; if it is, it gets the write's expiry
+	ifChanged      // it is not write.v
 	ifListed       // nothing: write.call must not have been invalidated
 )
 
@@ -272,6 +276,7 @@ func (b *bucket) insertLocked(f *found, replace bool, w *write, room int) error 
 		if f.dead {
 			b.index.Remove(f.Place)
 		}
+		w.unstored = true
 		return nil
 	}
 	to, limit := b.placeLocked(f, replace, w.n, room)

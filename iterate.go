@@ -24,7 +24,9 @@ const (
 // hashesEnd is the cursor behind all hashes.
 const hashesEnd = 1 << index.HashBits
 
-// All returns an iterator over the entries of the cache, in no order that means anything:
+// All returns an iterator over the entries of the cache, in no particular order. Key and value are
+// buffers of the loop, valid and the caller's to change until the next iteration: clone what is to
+// be kept.
 //
 //	for key, value := range cache.All() {
 //		// ...
@@ -35,8 +37,7 @@ const hashesEnd = 1 << index.HashBits
 // that is set again is seen once too, unless the old or the new value is large (above 1/4096
 // of MaxBytes) and the other is not: it may then be seen twice, or not at all.
 //
-// key and value are buffers of the loop: valid, and the caller's to change, until the body
-// returns. The body may call all methods of the cache. Writers of a bucket wait only while
+// The body may call all methods of the cache. Writers of a bucket wait only while
 // the next 256 keys or 64 KB of keys are copied. A loop allocates its buffers. It does not
 // count as lookups in [Stats], and does not make an entry stay longer. On a closed cache it
 // ends at once.
@@ -47,7 +48,8 @@ func (c *Cache) All() iter.Seq2[[]byte, []byte] {
 	}
 }
 
-// Keys is [Cache.All] without the values, which it does not copy.
+// Keys is [Cache.All] without the values, which it does not copy. Each key is valid until the next
+// iteration: clone it to keep it. (slices.Collect would keep buffers that were used again.)
 func (c *Cache) Keys() iter.Seq[[]byte] {
 	return func(yield func(key []byte) bool) {
 		mustBeFunc("Keys", yield != nil)

@@ -272,7 +272,7 @@ func (n *Namespace) Invalidate() error {
 // that they take: for namespaces that come and go, such as one for each tenant. The next call of
 // [Cache.Namespace] with the name makes a new namespace. A Namespace that was obtained
 // before Drop is empty from then on: its lookups miss, and its Sets return nil and
-// store nothing.
+// store nothing, which SetIfAbsent and the like report.
 //
 // It returns [ErrClosed] after Close, as Invalidate does. Drop locks one bucket.
 func (n *Namespace) Drop() error {
@@ -304,7 +304,8 @@ func (n *Namespace) Drop() error {
 // SetQuota bounds the bytes that the namespace may hold, [NamespaceStats].Bytes, to maxBytes; 0
 // removes the bound. From fifteen sixteenths of it on, a Set in the namespace evicts others
 // of the namespace first, those that were not read before those that were; an entry that does
-// not fit within the quota even so is not stored, and its Set returns nil. Other namespaces
+// not fit within the quota even so is not stored: its Set returns nil, SetIfAbsent, SetIfChanged
+// and CompareAndSwap report false, and an older value is gone. Other namespaces
 // lose nothing. A namespace above a new quota gives up entries before SetQuota returns.
 //
 // The quota is shared by all Namespaces of the name, survives Invalidate, and is not kept in a
