@@ -46,6 +46,7 @@ type bucket struct {
 	growAt    int // sixteenths of the index's slots that are used when it grows
 	stagger   int // bytes added to the quota before it is cut to whole chunks
 	wanted    int // pages that the index waits for; below 0: that it is going to give up
+	internal  int // live records of the cache's own
 	appended  int // bytes appended to the rings since sweepLocked last looked
 	unswept   uint64
 	rewrites  uint64      // overwrites in place, but for those of short records (see walker.copyLong)
@@ -70,7 +71,7 @@ type bucket struct {
 	inflow arrival // records set that shared.arrivals does not know of yet
 	counters
 
-	_ [16]byte // to whole cache lines on 64-bit platforms: buckets lie side by side
+	_ [8]byte // to whole cache lines on 64-bit platforms: buckets lie side by side
 }
 
 // write is one change to one key on its way through the cache: a Set, on a condition or
@@ -87,6 +88,7 @@ type write struct {
 	same      bool       // the value is there already: only its form changes
 	packed    bool       // not done: it needs the value, which is packed: to be tried again
 	negative  bool       // a negative entry instead of a value; it has an expiry
+	internal  bool       // a record of the cache's own
 	keeps     bool       // an entry that is there keeps its expiry
 	reads     bool       // finding the entry is a read of it, which is not counted yet
 	unstored  bool       // nothing was stored, and that is no error
@@ -119,13 +121,16 @@ const (
 // measure counts the bytes of the record.
 func (w *write) measure(form record.Form) {
 	w.n = len(w.k) + len(w.v)
-	if w.negative {
+	switch {
+	case w.negative:
 		if w.n += form.NegativeSize(); w.expiry == 0 {
 			w.expiry = math.MaxUint32 // it has one: the last tick that there is
 		}
-		return
+	case w.internal:
+		w.n += form.InternalSize()
+	default:
+		w.n += form.HeaderSize(len(w.k), len(w.v), w.expiry != 0)
 	}
-	w.n += form.HeaderSize(len(w.k), len(w.v), w.expiry != 0)
 }
 
 // counters are what a bucket adds to Stats.
@@ -222,7 +227,7 @@ func (b *bucket) setLocked(w *write) error {
 	if got == hit && b.overwritePlainLocked(rec, s, w) {
 		return nil
 	}
-	var f found
+	f := found{internal: w.internal}
 	there := false
 	if got != miss || slot != nil { // else it is new, and no ghost tells of it
 		there = b.findLocked(&f, w.k, w.h)
@@ -309,9 +314,13 @@ func (b *bucket) appendLocked(to policy.Ring, limit int, w *write) (uint64, erro
 	}
 	var buf [record.MaxHeader]byte
 	var header []byte
-	if w.negative {
+	switch {
+	case w.negative:
 		header = b.form.PutNegative(&buf, len(w.k), w.expiry)
-	} else {
+	case w.internal:
+		header = b.form.PutInternal(&buf, len(w.k), len(w.v))
+		b.internal++
+	default:
 		header = b.form.Put(&buf, len(w.k), len(w.v), w.expiry)
 	}
 	pos := r.Append(header, w.k, w.v)
@@ -347,7 +356,7 @@ func (b *bucket) putSlotLocked(f *found, replace bool, h uint64, to policy.Ring,
 // deleteLocked removes the key and reports whether it was there; if taken is not nil, it
 // appends the value to it. What is expired was not there, nor is a negative entry one.
 func (b *bucket) deleteLocked(w *write, taken *[]byte) bool {
-	var f found
+	f := found{internal: w.internal}
 	if !b.findLocked(&f, w.k, w.h) {
 		return false
 	}
@@ -399,6 +408,9 @@ func (b *bucket) uncountLocked(r *ring.Ring, pos uint64, hd record.Header, h uin
 // uncountGoneLocked is uncountLocked of what was in r, and the cold part has uncounted.
 func (b *bucket) uncountGoneLocked(r *ring.Ring, hd record.Header, h uint64) {
 	r.Count(-1, hd.Total(), hd.HasExpiry)
+	if hd.Kind == record.Internal {
+		b.internal--
+	}
 	if b.large {
 		b.shared.largeKeysOf(h).Add(-1)
 	}
@@ -430,7 +442,7 @@ func (b *bucket) keyHash(r *ring.Ring, pos uint64, hd record.Header) uint64 {
 	return b.shared.mix(r.Hash(pos+uint64(hd.Size), hd.KeyLen))
 }
 
-// liveLocked returns the number of entries.
+// liveLocked returns the number of live records.
 func (b *bucket) liveLocked() int {
 	return b.rings[policy.Small].Entries + b.rings[policy.Main].Entries + b.cold.entries()
 }
@@ -465,6 +477,7 @@ func (b *bucket) resetLocked() {
 func (b *bucket) forgetLocked() {
 	b.calls.InvalidateAll()
 	b.hasTTL = false
+	b.internal = 0
 	b.hint = hintUnknown
 	b.next.known = false
 	b.marks = [ringCount]mark{}

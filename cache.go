@@ -401,7 +401,7 @@ func (c *Cache) Len() int {
 	n := 0
 	c.each(func(b *bucket) {
 		b.mu.Lock()
-		n += b.liveLocked()
+		n += b.entriesLocked()
 		b.mu.Unlock()
 	})
 	return n

@@ -42,7 +42,7 @@ func (c *Cache) lookupCold(
 	if mode&counted != 0 {
 		b.coldHits.Add(1)
 	}
-	if mode&toMain != 0 || mode&(touching|inPlace) == touching && index.WasRead(f.Slot) {
+	if mode&toMain != 0 || mode&touching != 0 && index.WasRead(f.Slot) {
 		c.promote(b, &f, k, v, h)
 	}
 	if mode&withValue != 0 {

@@ -21,8 +21,8 @@ var (
 	// ErrClosed is returned after Close by Set, SetIfAbsent, SetIfChanged, CompareAndSwap,
 	// Update (unless its function removes the key), Append, SetBatch and their forms with a TTL,
 	// by Resize and CollapseHugePages, by those of a Typed view or a Namespace,
-	// by Invalidate, and by what saves or reads a snapshot. Lookups of a closed cache miss, and GetOrLoad and
-	// GetOrLoadBatch load without storing.
+	// by Invalidate, and by what saves or reads a snapshot. Lookups of a closed cache miss, and
+	// GetOrLoad and GetOrLoadBatch load without storing.
 	ErrClosed = errors.New("cache is closed")
 
 	// ErrNoMemory is returned when the operating system gives no memory at all, or less than

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/ringcache/ringcache/internal/index"
+	"github.com/ringcache/ringcache/internal/record"
 )
 
 // How a loop goes over the entries of a cache.
@@ -125,7 +126,8 @@ func (s *step) take(b *bucket, at uint64) uint64 {
 			return hash
 		}
 		r, pos := b.ring(index.Ring(slot)), index.Pos(slot)
-		if hd, ok := r.Header(pos); ok && !b.shared.Expired(hd.Expiry) {
+		hd, ok := r.Header(pos)
+		if ok && hd.Kind != record.Internal && !b.shared.Expired(hd.Expiry) {
 			s.keys, _ = r.Read(s.keys, pos+uint64(hd.Size), hd.KeyLen)
 			s.ends = append(s.ends, len(s.keys))
 		}

@@ -340,8 +340,6 @@ func (t *Typed[K, V]) keyOf(raw []byte) (key K, ok bool) {
 		if raw, ok = t.ns.CutKey(raw); !ok {
 			return key, false
 		}
-	} else if isReserved(raw) {
-		return key, false
 	}
 	if len(raw) < len(t.prefix) || string(raw[:len(t.prefix)]) != t.prefix {
 		return key, false

@@ -271,7 +271,7 @@ func (c *Cache) meetsLocked(b *bucket, w *write) bool {
 // meetsLocked reports whether the bucket has the key, and whether the condition of a
 // write holds for it.
 func (b *bucket) meetsLocked(w *write) (there, met bool) {
-	var f found
+	f := found{internal: w.internal}
 	if !b.lookupLocked(&f, w.k, w.h) {
 		return false, w.cond != ifEqual
 	}
