@@ -85,9 +85,14 @@ func TestCache_DoesNotAllocate(t *testing.T) {
 		{"TTL", func() { c.TTL(step()) }},
 		{"DeleteExpired", func() { c.DeleteExpired() }},
 		{"SetIfAbsent", func() { c.SetIfAbsent(step(), value[:500]) }},
+		{"SetIfAbsentWithTTL", func() {
+			dst, _, _ = c.SetIfAbsentWithTTL(dst[:0], step(), value[:500], hour)
+		}},
 		{"SetIfChanged", func() { c.SetIfChanged(step(), value[:500]) }},
 		{"CompareAndSwap", func() { c.CompareAndSwap(step(), value[:500], value) }},
 		{"Update", func() { c.Update(step(), half) }},
+		{"UpdateWithTTL", func() { c.UpdateWithTTL(step(), hour, half) }},
+		{"SetBatchWithTTL", func() { next += 64; c.SetBatchWithTTL(renew(), sized(), hour) }},
 		{"Append", func() { c.Append(newest(300), value[:10]) }},
 		{"GetAndDel", func() { dst, _ = c.GetAndDel(dst[:0], step()) }},
 		{"Len", func() { c.Len() }},

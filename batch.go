@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -164,12 +165,20 @@ func (c *Cache) finish(l *located, dst, k []byte) (out []byte, got outcome) {
 //
 // SetBatch does not allocate, but as Set does, and for an error. It locks one bucket at a
 // time, for each key by itself: others may see a part of the batch.
-func (c *Cache) SetBatch(keys, vals [][]byte) error {
+func (c *Cache) SetBatch(keys, vals [][]byte) error { return c.setBatch(keys, vals, byOptions) }
+
+// SetBatchWithTTL is [Cache.SetBatch] of entries with the TTL of [Cache.SetWithTTL], the same
+// for all: as so many calls of SetWithTTL in the order of the keys.
+func (c *Cache) SetBatchWithTTL(keys, vals [][]byte, ttl time.Duration) error {
+	return c.setBatch(keys, vals, withTTL(ttl))
+}
+
+func (c *Cache) setBatch(keys, vals [][]byte, l lifetime) error {
 	mustFit("set batch", keys, vals)
 	var first error
 	for i := 0; i < len(keys); i += batchSize {
 		end := min(i+batchSize, len(keys))
-		if n, err := c.setBlock(keys[i:end], vals[i:end]); err != nil && first == nil {
+		if n, err := c.setBlock(keys[i:end], vals[i:end], l); err != nil && first == nil {
 			first = batchError(i+n, err)
 		}
 	}
@@ -183,14 +192,14 @@ func batchError(index int, err error) error {
 
 // setBlock stores up to batchSize entries, and returns the first error and whose it was. Two
 // keys in a row are hardly ever of one of 512 buckets, so each takes the lock anew.
-func (c *Cache) setBlock(keys, vals [][]byte) (at int, first error) {
+func (c *Cache) setBlock(keys, vals [][]byte, l lifetime) (at int, first error) {
 	var bl lookups
 	c.prefetchBlock(&bl, keys)
 	for i, k := range keys {
 		var w write
 		w.k, w.v, w.h = k, vals[i], bl.hashes[i]
-		w.expiry, w.reason = c.shared.Default(), EvictReplaced
-		if err := c.store(&w, "set"); err != nil && first == nil {
+		w.reason = EvictReplaced
+		if err := c.storeFor(&w, l, "set"); err != nil && first == nil {
 			at, first = i, err
 		}
 	}

@@ -46,6 +46,7 @@ type bucket struct {
 	growAt    int // sixteenths of the index's slots that are used when it grows
 	stagger   int // bytes added to the quota before it is cut to whole chunks
 	wanted    int // pages that the index waits for; below 0: that it is going to give up
+	internal  int // live records of the cache's own
 	appended  int // bytes appended to the rings since sweepLocked last looked
 	unswept   uint64
 	rewrites  uint64      // overwrites in place, but for those of short records (see walker.copyLong)
@@ -69,7 +70,7 @@ type bucket struct {
 	inflow arrival // records set that shared.arrivals does not know of yet
 	counters
 
-	_ [40]byte // to whole cache lines on 64-bit platforms: buckets lie side by side
+	_ [32]byte // to whole cache lines on 64-bit platforms: buckets lie side by side
 }
 
 // write is one change to one key on its way through the cache: a Set, on a condition or
@@ -86,8 +87,13 @@ type write struct {
 	same      bool       // the value is there already: only its form changes
 	packed    bool       // not done: it needs the value, which is packed: to be tried again
 	negative  bool       // a negative entry instead of a value; it has an expiry
+	internal  bool       // a record of the cache's own
+	keeps     bool       // an entry that is there keeps its expiry
+	reads     bool       // finding the entry is a read of it, which is not counted yet
+	unstored  bool       // nothing was stored, and that is no error
 	reason    Reason     // why an older value leaves
 	old       []byte     // for ifEqual
+	found     *[]byte    // for ifAbsent: the value that is there is appended to it; may be nil
 	call      *loadCall  // for ifListed: the load that writes
 	evictions *[]evicted // for OnEvict. A pointer, so that k and v need not be on the heap
 }
@@ -107,20 +113,23 @@ const (
 	always    cond = iota
 	ifAbsent       // there is none
 	ifEqual        // it is write.old
-	ifChanged      // it is not write.v; if it is, it gets the write's expiry
+	ifChanged      // it is not write.v
 	ifListed       // nothing: write.call must not have been invalidated
 )
 
 // measure counts the bytes of the record.
 func (w *write) measure(form record.Form) {
 	w.n = len(w.k) + len(w.v)
-	if w.negative {
+	switch {
+	case w.negative:
 		if w.n += form.NegativeSize(); w.expiry == 0 {
 			w.expiry = math.MaxUint32 // it has one: the last tick that there is
 		}
-		return
+	case w.internal:
+		w.n += form.InternalSize()
+	default:
+		w.n += form.HeaderSize(len(w.k), len(w.v), w.expiry != 0)
 	}
-	w.n += form.HeaderSize(len(w.k), len(w.v), w.expiry != 0)
 }
 
 // counters are what a bucket adds to Stats.
@@ -217,7 +226,7 @@ func (b *bucket) setLocked(w *write) error {
 	if got == hit && b.overwritePlainLocked(rec, s, w) {
 		return nil
 	}
-	var f found
+	f := found{internal: w.internal}
 	there := false
 	if got != miss || slot != nil { // else it is new, and no ghost tells of it
 		there = b.findLocked(&f, w.k, w.h)
@@ -271,6 +280,7 @@ func (b *bucket) insertLocked(f *found, replace bool, w *write, room int) error 
 		if f.dead {
 			b.index.Remove(f.Place)
 		}
+		w.unstored = true
 		return nil
 	}
 	to, limit := b.placeLocked(f, replace, w.n, room)
@@ -306,9 +316,13 @@ func (b *bucket) appendLocked(to policy.Ring, limit int, w *write) (uint64, erro
 	}
 	var buf [record.MaxHeader]byte
 	var header []byte
-	if w.negative {
+	switch {
+	case w.negative:
 		header = b.form.PutNegative(&buf, len(w.k), w.expiry)
-	} else {
+	case w.internal:
+		header = b.form.PutInternal(&buf, len(w.k), len(w.v))
+		b.internal++
+	default:
 		header = b.form.Put(&buf, len(w.k), len(w.v), w.expiry)
 	}
 	pos := r.Append(header, w.k, w.v)
@@ -344,7 +358,7 @@ func (b *bucket) putSlotLocked(f *found, replace bool, h uint64, to policy.Ring,
 // deleteLocked removes the key and reports whether it was there; if taken is not nil, it
 // appends the value to it. What is expired was not there, nor is a negative entry one.
 func (b *bucket) deleteLocked(w *write, taken *[]byte) bool {
-	var f found
+	f := found{internal: w.internal}
 	if !b.findLocked(&f, w.k, w.h) {
 		return false
 	}
@@ -396,6 +410,9 @@ func (b *bucket) uncountLocked(r *ring.Ring, pos uint64, hd record.Header, h uin
 // uncountGoneLocked is uncountLocked of what was in r, and the cold part has uncounted.
 func (b *bucket) uncountGoneLocked(r *ring.Ring, hd record.Header, h uint64) {
 	r.Count(-1, hd.Total(), hd.HasExpiry)
+	if hd.Kind == record.Internal {
+		b.internal--
+	}
 	if b.large {
 		b.shared.largeKeysOf(h).Add(-1)
 	}
@@ -427,7 +444,7 @@ func (b *bucket) keyHash(r *ring.Ring, pos uint64, hd record.Header) uint64 {
 	return b.shared.mix(r.Hash(pos+uint64(hd.Size), hd.KeyLen))
 }
 
-// liveLocked returns the number of entries.
+// liveLocked returns the number of live records.
 func (b *bucket) liveLocked() int {
 	return b.rings[policy.Small].Entries + b.rings[policy.Main].Entries + b.cold.entries()
 }
@@ -462,6 +479,7 @@ func (b *bucket) resetLocked() {
 func (b *bucket) forgetLocked() {
 	b.calls.InvalidateAll()
 	b.hasTTL = false
+	b.internal = 0
 	b.hint = hintUnknown
 	b.next.known = false
 	b.marks = [ringCount]mark{}

@@ -148,7 +148,7 @@ func (b *bucket) rotateThroughLocked(
 		b.uncountGoneLocked(r, hd, hash)
 		b.countKeyLocked(buf[hd.Size:][:hd.KeyLen], -1, -n)
 		b.countEvicted(in, hd)
-		if b.shared.onEvict != nil && hd.Kind != record.Negative {
+		if b.shared.onEvict != nil && hd.Kind.IsUsers() {
 			b.keepEvictionLocked(slices.Clone(buf[hd.Size:]), hd, EvictCapacity)
 		}
 		return buf

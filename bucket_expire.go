@@ -166,10 +166,24 @@ func (b *bucket) lookupLocked(f *found, k []byte, h uint64) bool {
 	return b.findLocked(f, k, h) && f.Kind != record.Negative && !b.shared.Expired(f.Expiry)
 }
 
+// holdsLocked reports whether b has the key, be it a negative entry. Otherwise it does
+// not have it expired either, and f is the key's ghost, if there is one.
+func holdsLocked(b *bucket, w *write, f *found) bool {
+	f.internal = w.internal
+	if !b.findLocked(f, w.k, w.h) {
+		return false
+	}
+	if b.shared.Expired(f.Expiry) {
+		b.expireLocked(f, w.h)
+		return false
+	}
+	return true
+}
+
 // touchLocked gives the record of the key the write's expiry, and reports
 // whether it is there. It is not done if the record has no room.
 func (b *bucket) touchLocked(w *write) (there, done bool) {
-	var f found
+	f := found{internal: w.internal}
 	if !b.lookupLocked(&f, w.k, w.h) {
 		return false, true
 	}

@@ -19,6 +19,9 @@ import (
 
 const forgetStep = 1024 // records that a Set without room looks at
 
+// entriesLocked returns the number of entries: records of the cache's own are none.
+func (b *bucket) entriesLocked() int { return b.liveLocked() - b.internal }
+
 // hasForgotten reports whether there may be entries of a forgotten generation.
 func (b *bucket) hasForgotten() bool { return b.searched != b.shared.generations.Buried() }
 
@@ -43,9 +46,9 @@ func (s *shared) usageOf(k []byte) (u *generation.Usage, forgotten bool) {
 }
 
 // recoveredKey notes a key that was found in a file if it tells of namespaces.
-func (s *shared) recoveredKey(k []byte) {
+func (s *shared) recoveredKey(k []byte, kind record.Kind) {
 	switch {
-	case isReserved(k):
+	case kind == record.Internal:
 		s.recovered.mu.Lock()
 		s.recovered.spaces = append(s.recovered.spaces, string(k))
 		s.recovered.mu.Unlock()

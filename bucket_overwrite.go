@@ -15,7 +15,8 @@ import (
 // whether it has written.
 func (b *bucket) overwritePlainLocked(rec []byte, s uint64, w *write) bool {
 	value, expiry, ok := valueIn(b.form, rec, w.k)
-	if !ok || len(value) != len(w.v) || expiry != 0 || w.expiry != 0 || b.shared.onEvict != nil {
+	if !ok || len(value) != len(w.v) || expiry != 0 || w.expiry != 0 || w.internal ||
+		b.shared.onEvict != nil {
 		return false
 	}
 	faulted := true

@@ -47,7 +47,7 @@ const (
 	touching                         // raise the frequency
 	orStale                          // take what is expired and kept (Options.StaleIfError) too
 	toMain                           // have what is in the cold part go to main
-	inPlace                          // leave it there, however often it is read
+	internal                         // it is of the cache's own; Cache.lookupAny only
 
 	getMode = withValue | counted | touching
 )
@@ -80,6 +80,8 @@ type found struct {
 	rec   []byte // the record; nil if it crosses the end of a chunk
 	ghost bool   // a miss, and Place is that of the key's ghost
 	dead  bool   // the record was killed since: its bytes may be another's
+
+	internal bool // what is looked for: a record of the cache's own, or of users
 
 	collisions, corruptions uint8 // records on the way that were another key's, or none
 }
@@ -160,7 +162,7 @@ func (b *bucket) read(
 	if seq&1 != 0 {
 		return dst, 0, retry
 	}
-	var f found
+	f := found{internal: mode&internal != 0}
 	out = dst
 	if b.find(&f, k, h) {
 		switch {
@@ -321,7 +323,7 @@ func (f *found) match(r *ring.Ring, pos uint64, k []byte) bool {
 		hd, ok := r.Form().ParseShort(rec)
 		if ok && hd.Total() <= len(rec) {
 			at := hd.Size
-			if hd.KeyLen != len(k) || !torn.Equal(rec[at:at+len(k)], k) {
+			if hd.KeyLen != len(k) || f.internal || !torn.Equal(rec[at:at+len(k)], k) {
 				f.collisions++
 				return false
 			}
@@ -341,7 +343,8 @@ func (f *found) matchAny(r *ring.Ring, pos uint64, rec, k []byte) bool {
 		f.corruptions++
 		return false
 	}
-	if hd.KeyLen != len(k) || !r.Equal(pos+uint64(hd.Size), k) {
+	isOther := (hd.Kind == record.Internal) != f.internal
+	if hd.KeyLen != len(k) || isOther || !r.Equal(pos+uint64(hd.Size), k) {
 		f.collisions++
 		return false
 	}

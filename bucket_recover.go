@@ -52,7 +52,7 @@ func (b *bucket) recover() {
 		b.cold.begun = b.cold.held() > 0
 	}
 	n, bytes := b.liveLocked(), b.liveBytesLocked()
-	b.shared.recovered.entries.Add(uint64(n))
+	b.shared.recovered.entries.Add(uint64(b.entriesLocked()))
 	b.shared.recovered.bytes.Add(uint64(bytes))
 	b.shared.arrive(arrival{n, bytes}, b.large)
 	b.evictions = nil // of what goes now, nobody is told
@@ -75,6 +75,9 @@ func (b *bucket) recoverRecordLocked(
 	key, _ = r.Read(key, pos+uint64(hd.Size), hd.KeyLen)
 	h := b.shared.hash(key)
 	r.Count(1, hd.Total(), hd.HasExpiry)
+	if hd.Kind == record.Internal {
+		b.internal++
+	}
 	if b.large {
 		b.shared.largeKeysOf(h).Add(1)
 	}
@@ -87,8 +90,8 @@ func (b *bucket) recoverRecordLocked(
 	case b.shared.Expired(hd.Expiry):
 		b.killLocked(r, pos, hd, h, unsaid)
 	default:
-		b.enterLocked(in, pos, key, h)
-		b.shared.recoveredKey(key)
+		b.enterLocked(in, pos, hd.Kind, key, h)
+		b.shared.recoveredKey(key, hd.Kind)
 	}
 	return key
 }
@@ -106,8 +109,10 @@ func (b *bucket) canUnpack(in policy.Ring, pos uint64, hd record.Header) bool {
 
 // enterLocked enters the live record at pos of a ring into the index. There may be one of
 // the same key if the process died while it moved the record: the older one goes.
-func (b *bucket) enterLocked(in policy.Ring, pos uint64, key []byte, h uint64) {
-	var f found
+func (b *bucket) enterLocked(
+	in policy.Ring, pos uint64, kind record.Kind, key []byte, h uint64,
+) {
+	f := found{internal: kind == record.Internal}
 	slot := index.Slot(h, in, pos)
 	if b.findLocked(&f, key, h) {
 		b.killLocked(f.ring, f.pos, f.Header, h, unsaid)

@@ -155,7 +155,7 @@ func (c *Cache) all() (all []*bucket) {
 
 // Set stores value v under key k, in place of an older value of k. The cache keeps copies: k
 // and v may be changed as soon as Set returns. After a Set that returned nil, a Get of k
-// finds v unless later Sets, of this or other keys, have pushed it out.
+// finds v until k is set again, expires, or is evicted because room is needed.
 //
 // A key may have up to 65,535 bytes, a value up to a sixteenth of the cache's bound, and 4 GB;
 // beyond that Set returns [ErrTooLarge]. After Close it returns [ErrClosed]. Where the operating
@@ -401,7 +401,7 @@ func (c *Cache) Len() int {
 	n := 0
 	c.each(func(b *bucket) {
 		b.mu.Lock()
-		n += b.liveLocked()
+		n += b.entriesLocked()
 		b.mu.Unlock()
 	})
 	return n

@@ -42,7 +42,7 @@ func (c *Cache) lookupCold(
 	if mode&counted != 0 {
 		b.coldHits.Add(1)
 	}
-	if mode&toMain != 0 || mode&(touching|inPlace) == touching && index.WasRead(f.Slot) {
+	if mode&toMain != 0 || mode&touching != 0 && index.WasRead(f.Slot) {
 		c.promote(b, &f, k, v, h)
 	}
 	if mode&withValue != 0 {
@@ -124,7 +124,7 @@ func (c *Cache) dropDamaged(b *bucket, was *found, k []byte, h uint64) bool {
 // bringToMain has the value of a write's key go to main, so that the write can look at it.
 func (c *Cache) bringToMain(w *write) {
 	_, _, _ = c.lookupCold(nil, w.k, w.h, c.counters.Here(), toMain)
-	w.packed, w.silent = false, true // it was counted
+	w.packed = false
 }
 
 // compressInBackground is the goroutine of a cache with a Compressor. If that ends it, by

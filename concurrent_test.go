@@ -182,9 +182,13 @@ func (c *client) set(id uint32) error {
 // write stores the value by one of the calls that do so whatever is there, or
 // that a history may take for one: what is not stored cannot be read.
 func (c *client) write() (err error) {
-	switch c.rnd.IntN(8) {
+	switch c.rnd.IntN(9) {
 	case 0:
 		return c.c.SetWithTTL(c.key, c.val, c.someTTL())
+	case 3:
+		return c.c.UpdateWithTTL(c.key, c.someTTL(), func([]byte, bool) ([]byte, bool) {
+			return c.val, true
+		})
 	case 1:
 		_, err = c.c.SetIfChanged(c.key, c.val)
 	case 2:

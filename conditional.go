@@ -1,95 +1,135 @@
 package ringcache
 
+import "time"
+
 // The methods of this file look at the value that a key has and change it in
 // one step: no other call of the same key comes in between.
 
-// SetIfAbsent is [Cache.Set] if k is not there, and reports whether it stored v. An
-// entry that has expired is not there. Where it does not store, it touches nothing. It
-// counts as a Set in [Stats] either way, and not as a lookup.
+// SetIfAbsent is [Cache.Set] if k is absent, and reports whether it stored v. An expired
+// entry is absent. An entry that is there stays as it is, with its expiry; finding it
+// counts as a read when the policy decides what to evict. In [Stats], SetIfAbsent counts as
+// a Set either way. It reports false and no error if a [Namespace] that is above its quota
+// or was dropped does not store v.
 func (c *Cache) SetIfAbsent(k, v []byte) (stored bool, err error) {
 	var w write
 	w.k, w.v = k, v
 	c.begin(&w)
-	w.cond = ifAbsent
-	return met(c.apply(&w, "set"))
+	w.cond, w.reads = ifAbsent, true
+	return w.met(c.apply(&w, "set"))
+}
+
+// SetIfAbsentWithTTL is [Cache.SetIfAbsent] with the TTL of [Cache.SetWithTTL]. If k is
+// there, it appends its value to dst and returns the extended slice, and false; otherwise it
+// returns dst. Value and answer belong together: no other call comes in between. With a lock,
+// dst receives the owner's token; with an idempotency key, the first call's result.
+//
+// A TTL that is negative or below 100 ms matters only if k is absent: nothing is stored then.
+// SetIfAbsentWithTTL does not allocate if dst has room for the value. A dst of nil allocates
+// for every value found that is not empty.
+func (c *Cache) SetIfAbsentWithTTL(
+	dst, k, v []byte, ttl time.Duration,
+) (out []byte, stored bool, err error) {
+	var w write
+	w.k, w.v, w.h, w.reason = k, v, c.shared.hash(k), EvictReplaced
+	w.cond, w.reads, w.found = ifAbsent, true, &dst
+	stored, err = w.met(c.applyFor(&w, withTTL(ttl), "set"))
+	return dst, stored, err
 }
 
 // SetIfChanged is [Cache.Set] unless v is the value of k already, and reports whether it
-// changed it. An equal value is not written again: it takes no room, drops nothing, and
-// keeps its age and standing; only its time to live begins anew, as [Options].TTL says.
-// (An entry that needs an expiry now, and has no room for one, is written again, and
-// changed is false.) It counts as a Set in [Stats] either way, and not as a lookup.
+// stored v. The entry keeps its expiry; a new one gets [Options].TTL. An equal value is not
+// written again: it takes no room, evicts nothing, and keeps its age. An entry that is there
+// counts as read when the policy decides what to evict. In [Stats], SetIfChanged counts as a
+// Set either way.
 func (c *Cache) SetIfChanged(k, v []byte) (changed bool, err error) {
 	var w write
 	w.k, w.v = k, v
 	c.begin(&w)
-	w.cond = ifChanged
-	changed, err = met(c.apply(&w, "set"))
-	return changed && !w.same, err
+	w.cond, w.keeps, w.reads = ifChanged, true, true
+	return w.met(c.apply(&w, "set"))
 }
 
 // CompareAndSwap is [Cache.Set] of new if the value of k is old, and reports whether it
-// stored it. If k is not there it does not; nil and empty are the same old value. Where
-// it does not store, it touches nothing. (Room is made for a large value first; if that
-// pushes out k itself, nothing is stored.) It counts as a Set in [Stats] either way,
-// and not as a lookup.
+// stored it. If k is absent it does not; nil and empty are the same old value. The entry keeps
+// its expiry, and counts as read when the policy decides what to evict. (Room is made for a
+// large value first; if that evicts k itself, nothing is stored.) In [Stats], CompareAndSwap
+// counts as a Set either way. If a [Namespace] that is above its quota has no room for new, it
+// reports false, and k is absent.
 func (c *Cache) CompareAndSwap(k, old, new []byte) (swapped bool, err error) {
 	var w write
 	w.k, w.v = k, new
-	c.begin(&w)
-	w.cond, w.old = ifEqual, old
-	return met(c.apply(&w, "swap"))
+	w.h, w.reason = c.shared.hash(k), EvictReplaced
+	w.cond, w.old, w.keeps, w.reads = ifEqual, old, true, true
+	return w.met(c.apply(&w, "swap"))
 }
 
-// met tells a condition that does not hold from an error.
-func met(err error) (bool, error) {
+// met reports whether the write was made, and tells a condition that does not hold from an
+// error.
+func (w *write) met(err error) (bool, error) {
 	if err == errUnmet {
 		return false, nil
 	}
-	return err == nil, err
+	return err == nil && !w.unstored, err
 }
 
-// Update replaces the value of k by what fn makes of it. fn gets a copy of the value,
-// which it may change, and whether k is there; it returns the new value, or false for
-// keep to remove k. old is valid until fn returns; new must be so until Update does.
+// Update replaces the value of k by the one that fn returns. fn gets a copy of the value,
+// which it may change, and whether k is there; it returns the new value, or false for keep to
+// remove k. old is valid until fn returns; new must stay valid until Update does.
 //
-// If another call has changed the value meanwhile, fn is called again with the new one:
-// it may run several times, of which the last counts. No lock is held while it runs.
+// If another call changes the value meanwhile, fn is called again with the new one: it may run
+// several times, and the last call counts. No lock is held while it runs.
 //
-// Ownership of k, limits and errors are those of [Cache.Set]: after an error, k is
-// absent. The time to live begins anew, as [Options].TTL says. Update does not allocate
-// but for a buffer now and then that later calls use again. It counts in [Stats] as one
-// Set, or one Del if fn does not keep k.
+// The entry keeps its expiry and counts as read when the policy decides what to evict; a new
+// entry gets [Options].TTL. Ownership of k, limits and errors are those of [Cache.Set]: after
+// an error, k is absent. Update allocates nothing but a larger buffer now and then, which later
+// calls use again. It counts in [Stats] as one Set, or one Del if fn does not keep k.
 func (c *Cache) Update(k []byte, fn func(old []byte, ok bool) (new []byte, keep bool)) error {
 	mustBeFunc("Update", fn != nil)
-	return c.update(k, "update", func(old []byte, ok bool) ([]byte, bool, error) {
-		v, keep := fn(old, ok)
-		return v, keep, nil
-	})
+	return c.update(k, byOptions, "update", infallible(fn))
 }
 
-// Append appends suffix to the value of k. If k is not there, it is a [Cache.Set] of
-// suffix. It copies the value, and copies it again if others write to k meanwhile.
-// Ownership, limits, errors, time to live and allocation are those of [Cache.Update].
-// It counts as one Set in [Stats].
+// UpdateWithTTL is [Cache.Update] in which a new entry gets ttl, as with [Cache.SetWithTTL]. An
+// entry that is there keeps its expiry, so a counter that is made with a TTL begins anew when
+// its window is over, however often it is updated. A TTL that is negative or below 100 ms
+// matters only if k is absent: the new value is not stored then.
+func (c *Cache) UpdateWithTTL(
+	k []byte, ttl time.Duration, fn func(old []byte, ok bool) (new []byte, keep bool),
+) error {
+	mustBeFunc("UpdateWithTTL", fn != nil)
+	return c.update(k, withTTL(ttl), "update", infallible(fn))
+}
+
+// infallible returns the function of an Update as one that never fails.
+func infallible(fn func([]byte, bool) ([]byte, bool)) updater {
+	return func(old []byte, ok bool) ([]byte, bool, error) {
+		v, keep := fn(old, ok)
+		return v, keep, nil
+	}
+}
+
+// Append appends suffix to the value of k. If k is absent, it is a [Cache.Set] of suffix;
+// use [Cache.UpdateWithTTL] to give the new entry a TTL. It copies the value, and copies it
+// again if others write to k meanwhile. Ownership, limits, errors, expiry and allocation are
+// those of [Cache.Update]. It counts as one Set in [Stats].
 func (c *Cache) Append(k, suffix []byte) error {
-	return c.update(k, "append to", func(old []byte, _ bool) ([]byte, bool, error) {
+	return c.update(k, byOptions, "append to", func(old []byte, _ bool) ([]byte, bool, error) {
 		return append(old, suffix...), true, nil
 	})
 }
 
-// update is Update of what fn makes of the value, unless that is an error: then nothing
-// changes. verb is what the caller asked for.
-func (c *Cache) update(
-	k []byte, verb string, fn func(old []byte, ok bool) (v []byte, keep bool, err error),
-) error {
+// updater is the function of an update. After an error nothing changes.
+type updater func(old []byte, ok bool) (v []byte, keep bool, err error)
+
+// update is Update by fn, with the lifetime of a new entry. verb is what the caller asked for.
+func (c *Cache) update(k []byte, l lifetime, verb string, fn updater) error {
 	// fn may change its copy, so the comparison needs one of its own.
 	mine, theirs := scratches.Get().(*scratch), scratches.Get().(*scratch)
 	defer mine.release()
 	defer theirs.release()
 	w := write{k: k, h: c.shared.hash(k)}
-	for ; ; w.silent = true {
-		old, ok := c.peek(mine.buf[:0], &w)
+	for mode := withValue | touching; ; mode, w.silent = withValue, true { // it is one read
+		old, expiry, got := c.lookup(mine.buf[:0], w.k, w.h, mode)
+		ok := got == hit
 		mine.buf = old
 		theirs.buf = append(theirs.buf[:0], old...)
 		v, keep, err := fn(theirs.buf, ok)
@@ -99,14 +139,19 @@ func (c *Cache) update(
 		theirs.fit(len(v))
 		w.expect(old, ok)
 		if w.del = !keep; w.del {
-			w.reason = EvictDeleted
+			w.keeps, w.reason = false, EvictDeleted
 			if _, err := c.remove(&w, nil); err != errUnmet {
 				return nil // removed, or not there since the cache is closed
 			}
 			continue
 		}
-		w.v, w.expiry, w.reason = v, c.shared.Default(), EvictReplaced
-		if err := c.apply(&w, verb); err != errUnmet {
+		w.v, w.expiry, w.keeps, w.reason = v, expiry, ok, EvictReplaced
+		if ok {
+			err = c.apply(&w, verb)
+		} else {
+			err = c.applyFor(&w, l, verb)
+		}
+		if err != errUnmet {
 			return err
 		}
 	}

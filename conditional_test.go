@@ -76,19 +76,6 @@ func TestSetIfChanged_LeavesAnEqualValue(t *testing.T) {
 	}
 }
 
-// An equal value gets a new time to live, in the place where it is.
-func TestSetIfChanged_BeginsTheTimeToLiveAnew(t *testing.T) {
-	c := small(t)
-	k, v := []byte("k"), []byte("v")
-	require.NoError(t, c.SetWithTTL(k, v, time.Minute))
-	changed, err := c.SetIfChanged(k, v)
-	require.NoError(t, err)
-	require.False(t, changed)
-	left, ok := c.TTL(k)
-	require.True(t, ok)
-	require.Zero(t, left, "there is no default, so the entry never expires")
-}
-
 func TestCompareAndSwap_WantsTheOldValue(t *testing.T) {
 	c := small(t)
 	for _, n := range valueSizes {

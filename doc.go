@@ -19,7 +19,9 @@
 // default what is read stays longer; [PolicyFIFO] goes by age alone. The exact order is
 // not part of the contract. A hit is always exactly the bytes of one Set of that key,
 // since keys are compared in full. After a Set that returned nil, the next Get of the key
-// finds the value, unless other Sets have pushed it out since, or it has expired.
+// finds the value, unless it has expired, or has been evicted since. Sets evict, and so does every
+// other call that may need room: Touch, the writes below, a load, a snapshot that is read, Resize,
+// and with a [Compressor] a lookup that finds an entry in the cold part.
 //
 // Any bytes will do as key or value, or none: nil and empty are the same key, and an
 // empty value is a value. A key has at most 65,535 bytes, a value at most a sixteenth of
@@ -27,11 +29,34 @@
 // [Typed] is a view with keys and values of a program's own types. A [Namespace] is a part
 // of a cache with a quota, whose entries can be invalidated all at once, in constant time.
 //
+// # Times to live
+//
+// The same rules apply to every TTL: those of SetWithTTL, SetBatchWithTTL, SetIfAbsentWithTTL,
+// UpdateWithTTL and Touch, of a load ([Loaded]), and [Options].TTL.
+//
+//   - An entry is there for its TTL at most. The clock is monotonic and counts ticks of 100 ms: an
+//     entry expires on time or up to a tick early, never late.
+//   - An argument of 0 means that the entry never expires, and TTL and GetWithTTL return 0 for it.
+//     A field of 0 is unset: without Options.TTL entries never expire, and a load without a TTL
+//     gives the entry Options.TTL.
+//   - A negative TTL is over. Nothing is stored, an older entry of the key is removed, and the call
+//     returns no error.
+//   - A TTL above 0 and below a tick cannot be kept, and most often lacks a unit: 60 is 60 ns. It
+//     has the effect of a negative one, and is also an error, [ErrTTLTooShort], where the call
+//     returns one. (Touch does not; the result of a load goes to those who wait for it.)
+//   - An entry that would expire 13 years or more after the cache was made never expires.
+//
+// [Options] with a TTL that is negative or below a tick are refused, and so are those of
+// RefreshAhead and StaleIfError.
+//
 // # Atomic writes and loads
 //
 // [Cache.SetIfAbsent], [Cache.SetIfChanged], [Cache.CompareAndSwap], [Cache.Update],
-// [Cache.Append] and [Cache.GetAndDel] are atomic for their key. A cache may drop an entry
-// between any two calls, so do not keep in it what must not be lost.
+// [Cache.Append] and [Cache.GetAndDel] are atomic for their key. Those that change an entry keep
+// its expiry and count as a read; a new entry gets [Options].TTL, or the TTL of
+// [Cache.SetIfAbsentWithTTL] and [Cache.UpdateWithTTL]. A cache may drop an entry between any two
+// calls, so do not keep in it what must not be lost: a lock may be lost before its time, and a
+// counter may begin anew.
 //
 // [Cache.GetOrLoad] and [Cache.GetOrLoadBatch] load missing values. At most one load of a key
 // is under way, and all callers that miss the key wait for it; a Set or Del meanwhile wins over
@@ -118,7 +143,7 @@
 //
 // # Errors
 //
-// The methods that store return [ErrTooLarge], [ErrNoMemory] or [ErrClosed], SetWithTTL
+// The methods that store return [ErrTooLarge], [ErrNoMemory] or [ErrClosed], and those with a TTL
 // also [ErrTTLTooShort], wrapped with the sizes; test with [errors.Is]. Each means that
 // the key is absent now, an older value included, so a caller that can do without the
 // entry may ignore it. After Close lookups miss. A nil *Cache panics as any nil pointer

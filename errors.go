@@ -12,31 +12,32 @@ import (
 // them leaves the cache unusable.
 var (
 	// ErrTooLarge is returned when the key is longer than 65,535 bytes or the
-	// value longer than a sixteenth of the cache's bound, by Set, SetWithTTL,
-	// SetIfAbsent, SetIfChanged, CompareAndSwap, Update, Append and SetBatch, and
-	// by those of a Typed view or a Namespace. Nothing is stored, and an older value
+	// value longer than a sixteenth of the cache's bound, by Set,
+	// SetIfAbsent, SetIfChanged, CompareAndSwap, Update, Append, SetBatch and their forms with
+	// a TTL, and by those of a Typed view or a Namespace. Nothing is stored, and an older value
 	// of the key is removed: it is out of date.
 	ErrTooLarge = errors.New("entry too large")
 
-	// ErrClosed is returned after Close by Set, SetWithTTL, SetIfAbsent, SetIfChanged,
-	// CompareAndSwap, Update (unless its function removes the key), Append, SetBatch, Resize and
-	// CollapseHugePages, by those of a Typed view or a Namespace, by Invalidate, and by what
-	// saves or reads a snapshot. Lookups of a closed cache miss, and GetOrLoad and
-	// GetOrLoadBatch load without storing.
+	// ErrClosed is returned after Close by Set, SetIfAbsent, SetIfChanged, CompareAndSwap,
+	// Update (unless its function removes the key), Append, SetBatch and their forms with a TTL,
+	// by Resize and CollapseHugePages, by those of a Typed view or a Namespace,
+	// by Invalidate, and by what saves or reads a snapshot. Lookups of a closed cache miss, and
+	// GetOrLoad and GetOrLoadBatch load without storing.
 	ErrClosed = errors.New("cache is closed")
 
 	// ErrNoMemory is returned when the operating system gives no memory at all, or less than
-	// twice the size of a large entry, by Set, SetWithTTL, SetIfAbsent, SetIfChanged,
-	// CompareAndSwap, Update, Append and SetBatch, and by those of a Typed view or a Namespace;
+	// twice the size of a large entry, by Set, SetIfAbsent, SetIfChanged, CompareAndSwap, Update,
+	// Append, SetBatch and their forms with a TTL, and by those of a Typed view or a Namespace;
 	// by NewWithOptions, if [Options].File cannot be made as the disk is full. Nothing is
 	// stored, an older value of the key is removed, and a later Set tries again. Where only a
 	// part of the memory is refused, the cache works as a smaller one, without an error: see
 	// [Stats].EffectiveMaxBytes.
 	ErrNoMemory = errors.New("no memory from the operating system")
 
-	// ErrTTLTooShort is returned by SetWithTTL, also of a Typed view or a Namespace, for a
-	// time to live above 0 and below the clock's tick of 100 ms. Nothing is stored, and an
-	// older value of the key is removed.
+	// ErrTTLTooShort is returned by SetWithTTL and SetBatchWithTTL, and for a new entry by
+	// SetIfAbsentWithTTL and UpdateWithTTL, also of a Typed view or a Namespace, for a TTL
+	// above 0 and below the clock's tick of 100 ms. Nothing is stored, and an older value of
+	// the key is removed.
 	ErrTTLTooShort = errors.New("time to live too short")
 
 	// ErrNoHugePages is returned by CollapseHugePages where the operating system
@@ -63,14 +64,15 @@ var (
 	// Resize and LoadFromFileMaxBytes for such a bound. New panics with it.
 	ErrInvalidOptions = errors.New("invalid options")
 
-	// ErrEncode is returned by Set, SetWithTTL, SetIfAbsent, SetIfChanged, Update, SetBatch,
-	// GetOrLoad and GetOrLoadBatch of a Typed view when its codec cannot encode the value. It is
-	// wrapped together with the codec's own error. Nothing is stored, and an older value of the
-	// key is removed, except by SetIfAbsent.
+	// ErrEncode is returned by all methods of a Typed view that store when its codec cannot
+	// encode the value. It is wrapped together with the codec's own error. Nothing is stored,
+	// and an older value of the key is removed, except by SetIfAbsent, SetIfAbsentWithTTL and
+	// CompareAndSwap.
 	ErrEncode = errors.New("value cannot be encoded")
 
-	// ErrDecode is returned by Get, GetBatch, GetAndDel and Update of a Typed view when the key
-	// is there but its codec cannot decode the bytes. It is wrapped together with the codec's
+	// ErrDecode is returned by Get, GetWithTTL, Peek, GetBatch, GetAndDel, SetIfAbsentWithTTL,
+	// Update and UpdateWithTTL of a Typed view when the key is there but its codec cannot decode
+	// the bytes. It is wrapped together with the codec's
 	// own error, and names the key. GetAndDel removes the entry, the others leave it. GetOrLoad
 	// and GetOrLoadBatch remove the entry and load the key, and return ErrDecode if what they
 	// have loaded cannot be decoded either.

@@ -7,56 +7,73 @@ import (
 	"github.com/ringcache/ringcache/internal/clock"
 )
 
-// SetWithTTL is [Cache.Set] of an entry that is there for ttl at most: from then on every
-// call misses it. A ttl of 0 means that it never expires, whatever [Options].TTL says; with
-// one below 0 it has expired already, so an older value of k is removed and nothing is stored.
+// SetWithTTL is [Cache.Set] of an entry with a TTL of its own, whatever [Options].TTL says: it
+// is there for ttl at most. 0 means that it never expires. The rules for a TTL that is negative,
+// below 100 ms, or very long are those of the section Times to live of the package.
 //
-// The clock is monotonic and goes in ticks of 100 ms. An entry expires on time or up to a
-// tick early, never late. A ttl above 0 and below a tick is refused with [ErrTTLTooShort],
-// and k is absent then. An expiry 13 years after the cache was made, or later, is never.
-//
-// An expired entry takes up memory, and is counted by [Cache.Len], until a Set comes across
-// it: Sets look for expired entries in the bucket that they write to before they drop what is
-// live. [Cache.DeleteExpired] removes them all at once. Both wait for [Options].StaleIfError
-// to be over. An expiry takes 4 bytes of the record. Ownership, limits, errors, locks and
-// allocation are those of Set.
+// An expired entry takes up memory, and is counted by [Cache.Len], until a Set reclaims it: Sets
+// look for expired entries in the bucket that they write to before they evict live ones.
+// [Cache.DeleteExpired] removes them all at once. Both wait for [Options].StaleIfError to be
+// over. An expiry takes 4 bytes of the record. Ownership, limits, errors, locks and allocation
+// are those of Set; an error may also be [ErrTTLTooShort].
 func (c *Cache) SetWithTTL(k, v []byte, ttl time.Duration) error {
 	var w write
 	w.k, w.v, w.h, w.reason = k, v, c.shared.hash(k), EvictReplaced
-	return c.applyFor(&w, ttl, "set")
+	return c.applyFor(&w, withTTL(ttl), "set")
 }
 
-// applyFor is apply of an entry that lives for ttl.
-func (c *Cache) applyFor(w *write, ttl time.Duration, verb string) error {
+// lifetime is how long a new entry lives: for a TTL of its own, or as Options say.
+type lifetime struct {
+	ttl   time.Duration
+	given bool
+}
+
+// byOptions is the lifetime of an entry that is stored without a TTL.
+var byOptions lifetime
+
+// withTTL returns the lifetime of an entry that is stored with a TTL.
+func withTTL(ttl time.Duration) lifetime { return lifetime{ttl, true} }
+
+// applyFor is apply of an entry with that lifetime.
+func (c *Cache) applyFor(w *write, l lifetime, verb string) error {
+	c.bucket(w.h).index.Prefetch(w.h, 2)
+	return named(c.storeFor(w, l, verb))
+}
+
+// storeFor is store of an entry with that lifetime. Here is the rule for every TTL: see the
+// section Times to live of the package.
+func (c *Cache) storeFor(w *write, l lifetime, verb string) error {
 	switch {
-	case ttl < 0:
-		w.reason = EvictDeleted
-		return named(c.refuse(w, verb, nil))
-	case ttl == 0:
+	case !l.given:
+		w.expiry = c.shared.Default()
+	case l.ttl < 0:
+		w.reason, w.unstored = EvictDeleted, true
+		return c.refuse(w, verb, nil)
+	case l.ttl == 0:
 		w.expiry = 0
-	case ttl < clock.Tick:
-		return named(c.refuse(w, verb, fmt.Errorf("time to live of %v, at least %v: %w",
-			ttl, clock.Tick, ErrTTLTooShort)))
+	case l.ttl < clock.Tick:
+		return c.refuse(w, verb, fmt.Errorf("time to live of %v, at least %v: %w",
+			l.ttl, clock.Tick, ErrTTLTooShort))
 	default:
-		w.expiry = c.shared.In(ttl)
+		w.expiry = c.shared.In(l.ttl)
 	}
-	return c.apply(w, verb)
+	return c.store(w, verb)
 }
 
-// Touch gives the entry of k another time to live, from now on, and reports whether k was
-// there. The rules are those of [Cache.SetWithTTL]: 0 means that it never expires, and with a
-// ttl below 0 it is removed. So it is with one above 0 and below a tick of 100 ms, but then
-// Touch returns false. Its value and its standing with the policy stay.
+// Touch gives the entry of k another TTL, from now on, and reports whether k was there. The
+// rules for ttl are those of [Cache.SetWithTTL]: 0 means that the entry never expires, and one
+// that is negative or below 100 ms removes it. The value stays, and so does the entry's
+// position in the eviction order: Touch does not count as a read.
 //
 // An entry that was set without an expiry has no room for one. It is written again, which may
-// drop others; should the operating system refuse the memory for that, the entry is lost and
+// evict others; should the operating system refuse the memory for that, the entry is lost and
 // Touch returns false. Touch does not allocate but for this copy now and then, locks one
 // bucket, and counts as nothing in [Stats].
 func (c *Cache) Touch(k []byte, ttl time.Duration) bool {
 	w := write{k: k, h: c.shared.hash(k), silent: true, reason: EvictDeleted}
 	if ttl < 0 || ttl > 0 && ttl < clock.Tick {
 		found, _ := c.remove(&w, nil)
-		return found && ttl < 0
+		return found
 	}
 	if ttl > 0 {
 		w.expiry = c.shared.In(ttl)
@@ -69,7 +86,7 @@ func (c *Cache) Touch(k []byte, ttl time.Duration) bool {
 		switch err := c.rewrite(&w); err {
 		case nil:
 			return true
-		case errUnmet: // it was set or dropped meanwhile
+		case errUnmet: // it was set or evicted meanwhile
 		default:
 			return false
 		}

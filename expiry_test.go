@@ -170,8 +170,9 @@ func TestExpiry_BelowATickIsRefused(t *testing.T) {
 
 			require.NoError(t, c.Set(k, v))
 			left = nil
-			require.False(t, c.Touch(k, ttl))
+			require.True(t, c.Touch(k, ttl), "it was there")
 			require.Zero(t, c.Len())
+			require.False(t, c.Touch(k, ttl), "it is gone")
 			require.Equal(t, []Reason{EvictDeleted}, left)
 
 			for _, absent := range []bool{false, true} {
@@ -399,10 +400,11 @@ func TestOptions_TTL(t *testing.T) {
 	for name, set := range map[string]func(){
 		"Set":            func() { c.Set(k, v) },
 		"SetIfAbsent":    func() { c.SetIfAbsent(k, v) },
-		"SetIfChanged":   func() { c.SetWithTTL(k, v, 0); c.SetIfChanged(k, v) },
-		"CompareAndSwap": func() { c.SetWithTTL(k, v, 0); c.CompareAndSwap(k, v, w) },
+		"SetIfChanged":   func() { c.SetIfChanged(k, v) },
+		"CompareAndSwap": func() { c.Set(k, v); c.CompareAndSwap(k, v, w) },
 		"Update":         func() { c.Update(k, keep) },
 		"Append":         func() { c.Append(k, v) },
+		"SetBatch":       func() { c.SetBatch([][]byte{k}, [][]byte{v}) },
 	} {
 		c.Del(k)
 		set()

@@ -166,8 +166,8 @@ func FuzzExpiry(f *testing.F) {
 				v, there := m.check(k)
 				ttl := in.duration()
 				found := m.c.Touch([]byte(k), ttl)
-				require.Equal(t, there == hit && !isBrief(ttl), found, "key %.8q", k)
-				if found {
+				require.Equal(t, there == hit, found, "key %.8q", k)
+				if found && !isBrief(ttl) {
 					m.stored(k, v, ttl, nil)
 				} else {
 					delete(m.held, k)
@@ -221,8 +221,12 @@ func FuzzConditional(f *testing.F) {
 func (m *timed) condition(op byte, key []byte, in *input) {
 	k := string(key)
 	had, is := m.check(k)
-	there := is == hit
-	v, old := in.value(), in.value()
+	there, due := is == hit, m.held[k].due
+	v, old, ttl := in.value(), in.value(), m.ttl // of a new entry
+	timed := op&0x08 != 0
+	if timed {
+		ttl = in.duration()
+	}
 	switch op & 0x70 >> 4 {
 	case 0: // seldom what anybody wants
 		v = make([]byte, m.c.shared.maxValue()+1)
@@ -233,31 +237,34 @@ func (m *timed) condition(op byte, key []byte, in *input) {
 	var err error
 	switch op % 8 {
 	case 0:
-		err = m.c.Set(key, v)
+		if there = false; timed { // whatever is there
+			err = m.c.SetWithTTL(key, v, ttl)
+		} else {
+			err = m.c.Set(key, v)
+		}
 		did, want = err == nil, true
 	case 1:
 		want = !there
-		did, err = m.c.SetIfAbsent(key, v)
+		did, err = m.setIfAbsent(key, had, there, v, ttl, timed)
 	case 2:
 		if op&0x40 != 0 && there {
 			v = had
 		}
 		want = !there || !bytes.Equal(had, v)
+		ttl = m.ttl
 		did, err = m.c.SetIfChanged(key, v)
-		if !want { // it is renewed
-			m.stored(k, v, m.ttl, err)
-		}
 	case 3:
 		want = there && bytes.Equal(had, old)
 		did, err = m.c.CompareAndSwap(key, old, v)
 	case 4:
-		v, err = m.update(key, had, there, v, op)
+		v, err = m.update(key, had, there, v, op, ttl)
 		did, want = err == nil, v != nil
 		if v == nil { // not kept
 			did = false
 			delete(m.held, k)
 		}
 	case 5:
+		ttl = m.ttl
 		err = m.c.Append(key, v)
 		did, want = err == nil, true
 		v = append(had, v...)
@@ -273,19 +280,50 @@ func (m *timed) condition(op byte, key []byte, in *input) {
 		return
 	}
 	require.Equal(m.t, want && err == nil, did, "operation %d stores", op%8)
-	if want {
-		m.stored(k, v, m.ttl, err)
-	} else {
+	switch {
+	case want && there: // it keeps its expiry
+		m.stored(k, v, 0, err)
+		if a, ok := m.held[k]; ok {
+			a.due = due
+			m.held[k] = a
+		}
+	case want:
+		m.stored(k, v, ttl, err)
+	default:
 		require.NoError(m.t, err, "operation %d stores nothing", op%8)
 	}
 }
 
+// setIfAbsent calls SetIfAbsent, or SetIfAbsentWithTTL, and reports whether it had to store.
+func (m *timed) setIfAbsent(
+	key, had []byte, there bool, v []byte, ttl time.Duration, timed bool,
+) (did bool, err error) {
+	if !timed {
+		return m.c.SetIfAbsent(key, v)
+	}
+	out, did, err := m.c.SetIfAbsentWithTTL([]byte("held "), key, v, ttl)
+	require.Equal(m.t, "held "+string(had), string(out))
+	if !there && err == nil && ttl < 0 {
+		require.False(m.t, did, "it has expired already")
+		return true, nil
+	}
+	return did, err
+}
+
 // update calls Update with one of several functions, and returns the value that
 // it must have stored, nil if none.
-func (m *timed) update(key, had []byte, there bool, v []byte, op byte) ([]byte, error) {
+func (m *timed) update(
+	key, had []byte, there bool, v []byte, op byte, ttl time.Duration,
+) ([]byte, error) {
 	calls := 0
 	want := append([]byte{}, v...)
-	err := m.c.Update(key, func(old []byte, ok bool) ([]byte, bool) {
+	update := m.c.Update
+	if op&0x08 != 0 {
+		update = func(k []byte, fn func([]byte, bool) ([]byte, bool)) error {
+			return m.c.UpdateWithTTL(k, ttl, fn)
+		}
+	}
+	err := update(key, func(old []byte, ok bool) ([]byte, bool) {
 		calls++
 		require.Equal(m.t, there, ok)
 		require.Equal(m.t, string(had), string(old))

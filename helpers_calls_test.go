@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -88,7 +89,13 @@ func everyCall() []call {
 		{"SetBatch", func(c *Cache, k, v []byte) {
 			_ = c.SetBatch([][]byte{k, k}, [][]byte{v, v[1:]})
 		}},
+		{"SetBatchWithTTL", func(c *Cache, k, v []byte) {
+			_ = c.SetBatchWithTTL([][]byte{k, k}, [][]byte{v, v[1:]}, time.Hour)
+		}},
 		{"SetIfAbsent", func(c *Cache, k, v []byte) { _, _ = c.SetIfAbsent(k, v) }},
+		{"SetIfAbsentWithTTL", func(c *Cache, k, v []byte) {
+			_, _, _ = c.SetIfAbsentWithTTL(nil, k, v, time.Hour)
+		}},
 		{"SetIfChanged", func(c *Cache, k, v []byte) { _, _ = c.SetIfChanged(k, v[1:]) }},
 		{"SetWithTTL", func(c *Cache, k, v []byte) { _ = c.SetWithTTL(k, v, time.Hour) }},
 		{"Sizing", func(c *Cache, _, _ []byte) { c.Sizing() }},
@@ -97,6 +104,9 @@ func everyCall() []call {
 		{"Touch", func(c *Cache, k, _ []byte) { c.Touch(k, time.Hour) }},
 		{"Update", func(c *Cache, k, v []byte) { _ = c.Update(k, keep(v)) }},
 		{"UpdateStats", func(c *Cache, _, _ []byte) { c.UpdateStats(new(Stats)) }},
+		{"UpdateWithTTL", func(c *Cache, k, v []byte) {
+			_ = c.UpdateWithTTL(k, time.Hour, keep(v))
+		}},
 		{"View", func(c *Cache, k, _ []byte) { c.View(k, func([]byte) {}) }},
 		{"WriteTo", func(c *Cache, _, _ []byte) { _, _ = c.WriteTo(io.Discard) }},
 	}
@@ -114,6 +124,8 @@ func viewCalls() []call {
 		{"Namespace.Get", func(c *Cache, k, _ []byte) { space(c).Get(nil, k) }},
 		{"Namespace.HasGet", func(c *Cache, k, _ []byte) { space(c).HasGet(nil, k) }},
 		{"Namespace.Has", func(c *Cache, k, _ []byte) { space(c).Has(k) }},
+		{"Namespace.Peek", func(c *Cache, k, _ []byte) { space(c).Peek(nil, k) }},
+		{"Namespace.GetWithTTL", func(c *Cache, k, _ []byte) { space(c).GetWithTTL(nil, k) }},
 		{"Namespace.View", func(c *Cache, k, _ []byte) { space(c).View(k, func([]byte) {}) }},
 		{"Namespace.GetBatch", func(c *Cache, k, _ []byte) {
 			space(c).GetBatch(nil, [][]byte{k, k}, make([][]byte, 2))
@@ -123,6 +135,19 @@ func viewCalls() []call {
 			_ = space(c).SetWithTTL(k, v, time.Hour)
 		}},
 		{"Namespace.SetIfAbsent", func(c *Cache, k, v []byte) { _, _ = space(c).SetIfAbsent(k, v) }},
+		{"Namespace.SetIfAbsentWithTTL", func(c *Cache, k, v []byte) {
+			_, _, _ = space(c).SetIfAbsentWithTTL(nil, k, v, time.Hour)
+		}},
+		{"Namespace.CompareAndSwap", func(c *Cache, k, v []byte) {
+			_, _ = space(c).CompareAndSwap(k, v, v[1:])
+		}},
+		{"Namespace.SetBatchWithTTL", func(c *Cache, k, v []byte) {
+			_ = space(c).SetBatchWithTTL([][]byte{k}, [][]byte{v}, time.Hour)
+		}},
+		{"Namespace.UpdateWithTTL", func(c *Cache, k, _ []byte) {
+			_ = space(c).UpdateWithTTL(k, time.Hour, same)
+		}},
+		{"Namespace.Append", func(c *Cache, k, v []byte) { _ = space(c).Append(k, v[:1]) }},
 		{"Namespace.SetIfChanged", func(c *Cache, k, v []byte) {
 			_, _ = space(c).SetIfChanged(k, v)
 		}},
@@ -160,6 +185,10 @@ func viewCalls() []call {
 		{"Namespace.AppendKey", func(c *Cache, k, _ []byte) { space(c).AppendKey(nil, k) }},
 		{"Namespace.CutKey", func(c *Cache, k, _ []byte) { space(c).CutKey(k) }},
 		{"Typed.Get", func(c *Cache, k, _ []byte) { _, _, _ = view(c).Get(string(k)) }},
+		{"Typed.Peek", func(c *Cache, k, _ []byte) { _, _, _ = view(c).Peek(string(k)) }},
+		{"Typed.GetWithTTL", func(c *Cache, k, _ []byte) {
+			_, _, _, _ = view(c).GetWithTTL(string(k))
+		}},
 		{"Typed.Has", func(c *Cache, k, _ []byte) { view(c).Has(string(k)) }},
 		{"Typed.Set", func(c *Cache, k, v []byte) { _ = view(c).Set(string(k), v) }},
 		{"Typed.SetWithTTL", func(c *Cache, k, v []byte) {
@@ -167,6 +196,18 @@ func viewCalls() []call {
 		}},
 		{"Typed.SetIfAbsent", func(c *Cache, k, v []byte) {
 			_, _ = view(c).SetIfAbsent(string(k), v)
+		}},
+		{"Typed.SetIfAbsentWithTTL", func(c *Cache, k, v []byte) {
+			_, _, _ = view(c).SetIfAbsentWithTTL(string(k), v, time.Hour)
+		}},
+		{"Typed.CompareAndSwap", func(c *Cache, k, v []byte) {
+			_, _ = view(c).CompareAndSwap(string(k), v, v[1:])
+		}},
+		{"Typed.SetBatchWithTTL", func(c *Cache, k, v []byte) {
+			_ = view(c).SetBatchWithTTL([]string{string(k)}, [][]byte{v}, time.Hour)
+		}},
+		{"Typed.UpdateWithTTL", func(c *Cache, k, _ []byte) {
+			_ = view(c).UpdateWithTTL(string(k), time.Hour, same)
 		}},
 		{"Typed.SetIfChanged", func(c *Cache, k, v []byte) {
 			_, _ = view(c).SetIfChanged(string(k), v)
@@ -228,6 +269,58 @@ func TestEveryCall_NamesAllMethods(t *testing.T) {
 		table = append(table, c.name)
 	}
 	require.ElementsMatch(t, methods, table)
+}
+
+// A view has the methods of a cache, but for those named here with a reason.
+func TestViews_HaveTheMethodsOfCache(t *testing.T) {
+	const ofAll = "it is about the whole cache"
+	onlyCache := map[string]string{
+		"Close": ofAll, "CollapseHugePages": ofAll, "DeleteExpired": ofAll, "ReadFrom": ofAll,
+		"Resize": ofAll, "Save": ofAll, "SaveToFile": ofAll, "SaveToFileConcurrent": ofAll,
+		"Sizing": ofAll, "UpdateStats": ofAll, "WriteTo": ofAll, "Namespace": ofAll,
+		"Len":   "to count the entries of a view, a loop goes over all; Namespace.Stats has them",
+		"Reset": "Namespace.Invalidate does it in constant time",
+	}
+	onlyBytes := map[string]string{
+		"Append": "an encoding is seldom the beginning of another",
+		"HasGet": "Get tells a miss from a value",
+		"View":   "Get decodes from a buffer that is used again, and copies nothing",
+		"Stats":  "a view without a namespace has none, and one with it has those of the namespace",
+	}
+	ofView := map[string]string{
+		"AppendKey": "for the cache's methods", "CutKey": "for the cache's methods",
+		"Drop": "of a namespace", "Invalidate": "of a namespace", "SetQuota": "of a namespace",
+	}
+	names := func(v reflect.Type) map[string]bool {
+		all := map[string]bool{}
+		for i := range v.NumMethod() {
+			all[v.Method(i).Name] = true
+		}
+		return all
+	}
+	ofCache := names(reflect.TypeFor[*Cache]())
+	for _, v := range []struct {
+		methods map[string]bool
+		lacks   []map[string]string
+	}{
+		{names(reflect.TypeFor[*Namespace]()), []map[string]string{onlyCache}},
+		{names(reflect.TypeFor[*Typed[string, int]]()), []map[string]string{onlyCache, onlyBytes}},
+	} {
+		missing := maps.Clone(ofCache)
+		for _, reasons := range v.lacks {
+			for name := range reasons {
+				require.True(t, missing[name], "%s is no method of Cache", name)
+				require.False(t, v.methods[name], "%s is there", name)
+				delete(missing, name)
+			}
+		}
+		for name := range v.methods {
+			_, own := ofView[name]
+			require.True(t, own || ofCache[name], "Cache has no %s", name)
+			delete(missing, name)
+		}
+		require.Empty(t, missing, "methods of Cache that a view lacks without a reason")
+	}
 }
 
 // hangLimit is what a call may take before it is said to hang.

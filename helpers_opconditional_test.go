@@ -10,6 +10,9 @@ import (
 func (r *runner) setIfAbsent(o op) error {
 	known := r.before(o.id)
 	s, v := r.newValue(o, r.sizeOf(o))
+	if o.flags&timedVariant != 0 {
+		return r.setIfAbsentWithTTL(o, known, s, v)
+	}
 	stored, err := r.c.SetIfAbsent(r.keyOf(o.id), v)
 	if err != nil {
 		return err
@@ -18,6 +21,33 @@ func (r *runner) setIfAbsent(o op) error {
 		return err
 	}
 	return r.stored(o, s, r.g.ttl)
+}
+
+// timedVariant is the flag of an operation that gives the entry a TTL.
+const timedVariant = 0x80
+
+func (r *runner) setIfAbsentWithTTL(o op, known known, s stamp, v []byte) error {
+	ttl, held := r.ttlOf(o), []byte("held before")
+	out, stored, err := r.c.SetIfAbsentWithTTL(held, r.keyOf(o.id), v, ttl)
+	was, ok := bytes.CutPrefix(out, held)
+	there := !stored && err == nil && (ttl >= 0 || len(known.candidates) > 0 && r.c.Has(r.keyOf(o.id)))
+	switch {
+	case !ok, stored && (ttl < 0 || isBrief(ttl) || len(was) > 0):
+		return fmt.Errorf("for %v it returns %v and %.32q", ttl, stored, out)
+	case err != nil && !(isBrief(ttl) && errors.Is(err, ErrTTLTooShort)):
+		return err
+	}
+	if err := r.answered(known, there); err != nil {
+		return err
+	}
+	switch {
+	case there:
+		return r.hit(o.id, was)
+	case stored:
+		return r.stored(o, s, ttl)
+	}
+	r.forget(o.id)
+	return r.found(o.id, r.c.Has(r.keyOf(o.id)))
 }
 
 // valueFor returns a value for a conditional write: of those that the key may
@@ -42,14 +72,10 @@ func (r *runner) setIfChanged(o op) error {
 		if known.there && r.wrote(known.candidates[0], given) {
 			return errors.New("an equal value was written again")
 		}
-		return r.stored(o, s, r.g.ttl)
+		return r.kept(o, s, known)
 	}
 	if err := r.hit(o.id, given); err != nil {
 		return fmt.Errorf("not changed: %w", err)
-	}
-	r.renewed(o.id, r.g.ttl)
-	if r.lapsed[o.id] {
-		return nil
 	}
 	return r.readBack(o, -1)
 }
@@ -68,7 +94,8 @@ func (r *runner) compareAndSwap(o op) error {
 	case swapped && !fits:
 		return fmt.Errorf("swapped for a value of %d bytes, want one of %v", len(old), known.candidates)
 	case swapped:
-		return r.stored(o, s, r.g.ttl)
+		known.there = true
+		return r.kept(o, s, known)
 	case fits && len(known.candidates) == 1:
 		return r.answered(known, false)
 	}
@@ -83,7 +110,16 @@ func (r *runner) update(o op) error {
 	calls := 0
 	var err error
 	k := bytes.Clone(r.keyOf(o.id))
-	failed := r.c.Update(k, func(old []byte, ok bool) ([]byte, bool) {
+	ttl, update := r.g.ttl, r.c.Update
+	if o.flags&timedVariant != 0 {
+		ttl = r.ttlOf(o)
+		update = func(k []byte, fn func([]byte, bool) ([]byte, bool)) error {
+			return r.c.UpdateWithTTL(k, ttl, fn)
+		}
+	}
+	there := false
+	failed := update(k, func(old []byte, ok bool) ([]byte, bool) {
+		there = ok
 		if calls++; calls == 2 { // the first try has pushed it out itself
 			known = r.before(o.id)
 			known.candidates = nil
@@ -99,14 +135,20 @@ func (r *runner) update(o op) error {
 		clear(old)
 		return v, keep
 	})
+	if keep && !there && isBrief(ttl) && errors.Is(failed, ErrTTLTooShort) {
+		keep, failed = false, nil
+	}
 	if err != nil || failed != nil || calls > 2 {
 		return fmt.Errorf("called back %d times: %w, %w", calls, err, failed)
 	}
-	if !keep {
+	if !keep || !there && (ttl < 0 || isBrief(ttl)) {
 		r.forget(o.id)
 		return r.found(o.id, r.c.Has(k))
 	}
-	return r.stored(o, s, r.g.ttl)
+	if there {
+		return r.storedUntil(o, s, known.deadline)
+	}
+	return r.stored(o, s, ttl)
 }
 
 func (r *runner) append(o op) error {
@@ -133,7 +175,8 @@ func (r *runner) append(o op) error {
 		both := stamp{id: o.id, version: r.version, size: c.size + s.size}
 		r.parts[both.version] = append(r.partsOf(c), s)
 		if ok && r.wrote(both, got) {
-			return r.stored(o, both, r.g.ttl)
+			known.there = known.there || c.size > 0 // behind an empty value it looks like a new one
+			return r.kept(o, both, known)
 		}
 		delete(r.parts, both.version)
 	}

@@ -168,13 +168,15 @@ func (r *runner) depart(k, v []byte, reason Reason) error {
 type known struct {
 	id         uint32
 	candidates []stamp
-	there      bool // for certain
+	there      bool          // for certain
+	deadline   time.Duration // if it is there
 }
 
 func (r *runner) before(id uint32) known {
 	e, ok := r.live[id]
 	candidates := slices.Clone(r.model.Candidates(id))
-	return known{id: id, candidates: candidates, there: ok && !r.over(e.deadline)}
+	return known{id: id, candidates: candidates, there: ok && !r.over(e.deadline),
+		deadline: r.deadlines[id]}
 }
 
 // answered checks a yes or no about a key. What has missed once must not come
@@ -204,16 +206,36 @@ func (r *runner) forget(id uint32) {
 	delete(r.negatives, id)
 }
 
+// kept notes that a value was set in place of one that may have been there, and checks that
+// it has the expiry of that one, or that of a new entry.
+func (r *runner) kept(o op, s stamp, k known) error {
+	left, ok := r.c.TTL(r.keyOf(o.id))
+	fresh := r.deadline(r.g.ttl)
+	wasThere, mayBeNew := len(k.candidates) > 0, !k.there || r.dropped[k.id]
+	for _, at := range []time.Duration{k.deadline, fresh} {
+		fits := left == at-r.age || at == 0 && left == 0
+		if !ok || fits && (at == k.deadline && wasThere || at == fresh && mayBeNew) {
+			return r.storedUntil(o, s, at)
+		}
+	}
+	return fmt.Errorf("at %v it has %v to live, want until %v (%v) or %v (%v)",
+		r.age, left, k.deadline, wasThere, fresh, mayBeNew)
+}
+
 // stored notes that a value was set, and reads it back.
 func (r *runner) stored(o op, s stamp, ttl time.Duration) error {
+	return r.storedUntil(o, s, r.deadline(ttl))
+}
+
+func (r *runner) storedUntil(o op, s stamp, at time.Duration) error {
 	if _, ok := r.live[o.id]; ok {
 		return errors.New("set over a value that OnEvict was not told of")
 	}
 	r.forget(o.id)
 	r.model.Set(o.id, s)
-	r.renewed(o.id, ttl)
+	r.endsAt(o.id, at)
 	if r.told {
-		r.live[o.id] = entry{s, r.deadline(ttl)}
+		r.live[o.id] = entry{s, at}
 	}
 	if r.lapsed[o.id] {
 		return r.found(o.id, r.c.Has(r.keyOf(o.id))) // it has expired at once
@@ -222,8 +244,9 @@ func (r *runner) stored(o op, s stamp, ttl time.Duration) error {
 }
 
 // renewed notes that an entry has another time to live.
-func (r *runner) renewed(id uint32, ttl time.Duration) {
-	at := r.deadline(ttl)
+func (r *runner) renewed(id uint32, ttl time.Duration) { r.endsAt(id, r.deadline(ttl)) }
+
+func (r *runner) endsAt(id uint32, at time.Duration) {
 	if e, ok := r.live[id]; ok {
 		r.live[id] = entry{e.stamp, at}
 	}
@@ -313,17 +336,10 @@ func (r *runner) touch(o op) error {
 	ttl := r.ttlOf(o)
 	known := r.before(o.id)
 	found := r.c.Touch(r.keyOf(o.id), ttl)
-	if isBrief(ttl) {
-		if found {
-			return errors.New("touched for less than a tick")
-		}
-		r.forget(o.id)
-		return r.found(o.id, r.c.Has(r.keyOf(o.id)))
-	}
 	if err := r.answered(known, found); err != nil || !found {
 		return err
 	}
-	if ttl < 0 {
+	if ttl < 0 || isBrief(ttl) {
 		r.forget(o.id)
 		return r.found(o.id, r.c.Has(r.keyOf(o.id)))
 	}

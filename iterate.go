@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/ringcache/ringcache/internal/index"
+	"github.com/ringcache/ringcache/internal/record"
 )
 
 // How a loop goes over the entries of a cache.
@@ -24,7 +25,9 @@ const (
 // hashesEnd is the cursor behind all hashes.
 const hashesEnd = 1 << index.HashBits
 
-// All returns an iterator over the entries of the cache, in no order that means anything:
+// All returns an iterator over the entries of the cache, in no particular order. Key and value are
+// buffers of the loop, valid and the caller's to change until the next iteration: clone what is to
+// be kept.
 //
 //	for key, value := range cache.All() {
 //		// ...
@@ -35,8 +38,7 @@ const hashesEnd = 1 << index.HashBits
 // that is set again is seen once too, unless the old or the new value is large (above 1/4096
 // of MaxBytes) and the other is not: it may then be seen twice, or not at all.
 //
-// key and value are buffers of the loop: valid, and the caller's to change, until the body
-// returns. The body may call all methods of the cache. Writers of a bucket wait only while
+// The body may call all methods of the cache. Writers of a bucket wait only while
 // the next 256 keys or 64 KB of keys are copied. A loop allocates its buffers. It does not
 // count as lookups in [Stats], and does not make an entry stay longer. On a closed cache it
 // ends at once.
@@ -47,7 +49,8 @@ func (c *Cache) All() iter.Seq2[[]byte, []byte] {
 	}
 }
 
-// Keys is [Cache.All] without the values, which it does not copy.
+// Keys is [Cache.All] without the values, which it does not copy. Each key is valid until the next
+// iteration: clone it to keep it. (slices.Collect would keep buffers that were used again.)
 func (c *Cache) Keys() iter.Seq[[]byte] {
 	return func(yield func(key []byte) bool) {
 		mustBeFunc("Keys", yield != nil)
@@ -123,7 +126,8 @@ func (s *step) take(b *bucket, at uint64) uint64 {
 			return hash
 		}
 		r, pos := b.ring(index.Ring(slot)), index.Pos(slot)
-		if hd, ok := r.Header(pos); ok && !b.shared.Expired(hd.Expiry) {
+		hd, ok := r.Header(pos)
+		if ok && hd.Kind != record.Internal && !b.shared.Expired(hd.Expiry) {
 			s.keys, _ = r.Read(s.keys, pos+uint64(hd.Size), hd.KeyLen)
 			s.ends = append(s.ends, len(s.keys))
 		}

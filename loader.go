@@ -39,10 +39,10 @@ type Loaded struct {
 	// callers that wait for it copy it later.
 	Value []byte
 
-	// TTL is how long the result stays in the cache at most, as with
-	// [Cache.SetWithTTL], but that 0 stands for [Options].TTL, and that [Options].TTLJitter
-	// may shorten it. Below 0, or below a tick of 100 ms, the result goes to those who wait
-	// for it, and is not stored.
+	// TTL is how long the result stays in the cache at most: see the section Times to live of
+	// the package. 0 stands for [Options].TTL, and [Options].TTLJitter may shorten it. If it is
+	// negative or below a tick of 100 ms, the result goes to those who wait for it, and is not
+	// stored.
 	TTL time.Duration
 
 	// Absent says that there is no value; an error that is [ErrAbsent] says it too, of a
@@ -409,17 +409,15 @@ func (g *loadGroup) call(fn BatchLoadFunc, keys [][]byte) ([]Loaded, error) {
 func (c *Cache) keep(f *loadCall) {
 	l := &f.Result
 	w := write{k: f.Key, v: l.Value, h: f.Hash, cond: ifListed, call: f, silent: true,
-		reason: EvictReplaced, expiry: c.shared.Default()}
+		reason: EvictReplaced}
 	if l.Absent {
 		w.v, w.negative, w.reason = nil, true, EvictDeleted
 	}
-	var err error
-	if l.TTL == 0 {
-		err = c.apply(&w, "load")
-	} else {
-		err = c.applyFor(&w, c.shared.Jittered(l.TTL), "load")
+	life := byOptions
+	if l.TTL != 0 {
+		life = withTTL(c.shared.Jittered(l.TTL))
 	}
-	if err != nil {
+	if err := c.applyFor(&w, life, "load"); err != nil {
 		b := c.bucket(f.Hash)
 		b.mu.Lock()
 		b.loadsDropped++

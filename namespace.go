@@ -18,13 +18,13 @@ import (
 // (internal/generation). Invalidate draws another one: nobody can build the old keys any more, and
 // buckets find their entries as they find what has expired (bucket_namespace.go).
 //
-// The generation is an entry of the cache too, under a reserved key, so that it comes back
-// with a file or a snapshot. Three things make sure that an older one never does. Invalidate
-// stores the new one before it takes effect, and whatever the error of a Set, the old entry
-// is gone. All who store it hold space.mu, so nobody stores one that is out of date. And a
-// snapshot that is loaded does not bring the generation of a namespace in use. If the entry
-// is dropped, it is stored again after some Sets or loads; a process that starts before begins
-// anew.
+// The generation is a record of the cache too, so that it comes back with a file or a snapshot. It
+// is of a kind that no key of a user's reaches (record.Internal): nobody can forge it. Three things
+// make sure that an older one never comes back. Invalidate stores the new one before it takes
+// effect, and whatever the error of a Set, the old record is gone. All who store it hold space.mu,
+// so nobody stores one that is out of date. And a snapshot that is loaded does not bring the
+// generation of a namespace in use. If the record is dropped, it is stored again after some Sets or
+// loads; a process that starts before begins anew.
 
 const (
 	generationSize = generation.Size
@@ -104,8 +104,8 @@ func (s NamespaceStats) HitRatio() float64 {
 // or loads; a cache opened in between finds the namespace empty, as always with a name of more
 // than 65,515 bytes. Load a snapshot with [Cache.ReadFrom] first, and call Namespace afterwards.
 //
-// The key of that entry begins with "ringcache.namespace" and a 0 byte; no other key may.
-// OnEvict is not told of it; [Cache.Len] and [Cache.All] count and show it.
+// No key reaches that entry, and no loop, count or OnEvict shows it; its bytes count in
+// [Stats].BytesSize.
 func (c *Cache) Namespace(name string) *Namespace {
 	if s, ok := c.spaces.byName.Load(name); ok {
 		return &Namespace{c, s.(*space)}
@@ -123,9 +123,12 @@ func (c *Cache) Namespace(name string) *Namespace {
 	return n
 }
 
-// hasNamespaceOf reports whether the key is of the generation of a namespace in use.
+// reserved begins the keys of internal records, so that they begin with no generation.
+const reserved = "ringcache.namespace\x00"
+
+// hasNamespaceOf reports whether the key of an internal record is that of a namespace in use.
 func (c *Cache) hasNamespaceOf(k []byte) bool {
-	if !isReserved(k) {
+	if len(k) < len(reserved) {
 		return false
 	}
 	_, ok := c.spaces.byName.Load(string(k[len(reserved):]))
@@ -168,9 +171,9 @@ func (c *Cache) adopt(g uint64) *generation.Usage {
 	return c.shared.generations.Adopt(g, c.shared.buckets+largeBuckets)
 }
 
-// adoptEntry is adopt of what the entry of a namespace says, if that is what it is.
-func (c *Cache) adoptEntry(k, v []byte) {
-	if isReserved(k) && len(v) == generationSize {
+// adoptEntry is adopt of what the entry of a namespace says.
+func (c *Cache) adoptEntry(v []byte) {
+	if len(v) == generationSize {
 		c.adopt(binary.LittleEndian.Uint64(v))
 	}
 }
@@ -204,7 +207,7 @@ func (c *Cache) countNamespaces() {
 func (n *Namespace) stored() (uint64, bool) {
 	var room [generationSize]byte
 	h := n.cache.shared.hash(n.space.entry)
-	v, _, got := n.cache.lookup(room[:0], n.space.entry, h, withValue|touching|inPlace)
+	v, _, got := n.cache.lookupAny(room[:0], n.space.entry, h, withValue|touching|internal)
 	if got != hit || len(v) != generationSize {
 		return 0, false
 	}
@@ -216,7 +219,7 @@ func (n *Namespace) storeLocked(w *write, g uint64) error {
 	s := n.space
 	binary.LittleEndian.PutUint64(s.value[:], g) // there, as a local one would be allocated
 	w.k, w.v, w.h = s.entry, s.value[:], n.cache.shared.hash(s.entry)
-	w.silent, w.quiet, w.reason = true, true, EvictReplaced
+	w.silent, w.quiet, w.internal, w.reason = true, true, true, EvictReplaced
 	return n.cache.store(w, "set")
 }
 
@@ -273,7 +276,7 @@ func (n *Namespace) Invalidate() error {
 // that they take: for namespaces that come and go, such as one for each tenant. The next call of
 // [Cache.Namespace] with the name makes a new namespace. A Namespace that was obtained
 // before Drop is empty from then on: its lookups miss, and its Sets return nil and
-// store nothing.
+// store nothing, which SetIfAbsent and the like report.
 //
 // It returns [ErrClosed] after Close, as Invalidate does. Drop locks one bucket.
 func (n *Namespace) Drop() error {
@@ -288,7 +291,7 @@ func (n *Namespace) Drop() error {
 		return nil
 	}
 	w.k, w.h = s.entry, c.shared.hash(s.entry)
-	w.silent, w.quiet, w.del, w.reason = true, true, true, EvictDeleted
+	w.silent, w.quiet, w.internal, w.del, w.reason = true, true, true, true, EvictDeleted
 	_, err := c.remove(&w, nil)
 	s.dropped = true
 	c.spaces.byName.Delete(string(s.entry[len(reserved):]))
@@ -306,8 +309,9 @@ func (n *Namespace) Drop() error {
 // removes the bound. From fifteen sixteenths of it on, a Set in the namespace evicts the oldest
 // entries of the namespace that have not been read since they were stored, or since they were
 // passed over for a read. An entry that does not fit even so, or is longer than the quota, is
-// not stored, and its Set returns nil. Other namespaces lose nothing. A namespace above a new
-// quota gives up entries before SetQuota returns.
+// not stored: its Set returns nil, SetIfAbsent, SetIfChanged and CompareAndSwap report false, and
+// an older value is gone. Other namespaces lose nothing. A namespace above a new quota gives up
+// entries before SetQuota returns.
 //
 // The quota is shared by all Namespaces of the name, survives Invalidate, and is not kept in a
 // file: set it when the program starts. An entry of a namespace with a quota takes 8 to 32

@@ -31,6 +31,20 @@ func (n *Namespace) Has(k []byte) bool {
 	return ok
 }
 
+// Peek is [Cache.Peek] in the namespace. It does not count in its statistics either.
+func (n *Namespace) Peek(dst, k []byte) ([]byte, bool) {
+	var room [keyRoom]byte
+	return n.cache.Peek(dst, n.AppendKey(room[:0], k))
+}
+
+// GetWithTTL is [Cache.GetWithTTL] in the namespace.
+func (n *Namespace) GetWithTTL(dst, k []byte) ([]byte, time.Duration, bool) {
+	var room [keyRoom]byte
+	out, ttl, ok := n.cache.GetWithTTL(dst, n.AppendKey(room[:0], k))
+	n.looked(ok)
+	return out, ttl, ok
+}
+
 // View is [Cache.View] in the namespace.
 func (n *Namespace) View(k []byte, fn func(v []byte)) bool {
 	var room [keyRoom]byte
@@ -92,6 +106,24 @@ func (n *Namespace) SetIfAbsent(k, v []byte) (stored bool, err error) {
 	return stored, err
 }
 
+// SetIfAbsentWithTTL is [Cache.SetIfAbsentWithTTL] in the namespace.
+func (n *Namespace) SetIfAbsentWithTTL(
+	dst, k, v []byte, ttl time.Duration,
+) (out []byte, stored bool, err error) {
+	var room [keyRoom]byte
+	out, stored, err = n.cache.SetIfAbsentWithTTL(dst, n.AppendKey(room[:0], k), v, ttl)
+	n.wrote(1)
+	return out, stored, err
+}
+
+// CompareAndSwap is [Cache.CompareAndSwap] in the namespace.
+func (n *Namespace) CompareAndSwap(k, old, new []byte) (swapped bool, err error) {
+	var room [keyRoom]byte
+	swapped, err = n.cache.CompareAndSwap(n.AppendKey(room[:0], k), old, new)
+	n.wrote(1)
+	return swapped, err
+}
+
 // SetIfChanged is [Cache.SetIfChanged] in the namespace.
 func (n *Namespace) SetIfChanged(k, v []byte) (changed bool, err error) {
 	var room [keyRoom]byte
@@ -102,13 +134,22 @@ func (n *Namespace) SetIfChanged(k, v []byte) (changed bool, err error) {
 
 // SetBatch is [Cache.SetBatch] in the namespace.
 func (n *Namespace) SetBatch(keys, vals [][]byte) error {
+	return n.setBatch(keys, vals, byOptions)
+}
+
+// SetBatchWithTTL is [Cache.SetBatchWithTTL] in the namespace.
+func (n *Namespace) SetBatchWithTTL(keys, vals [][]byte, ttl time.Duration) error {
+	return n.setBatch(keys, vals, withTTL(ttl))
+}
+
+func (n *Namespace) setBatch(keys, vals [][]byte, l lifetime) error {
 	mustFit("set batch", keys, vals)
 	b := blocks.Get().(*block)
 	defer b.release()
 	var first error
 	for i := 0; i < len(keys); i += batchSize {
 		end := min(i+batchSize, len(keys))
-		at, err := n.cache.setBlock(n.keysOf(b, keys[i:end]), vals[i:end])
+		at, err := n.cache.setBlock(n.keysOf(b, keys[i:end]), vals[i:end], l)
 		if err != nil && first == nil {
 			first = batchError(i+at, err)
 		}
@@ -120,14 +161,34 @@ func (n *Namespace) SetBatch(keys, vals [][]byte) error {
 // Update is [Cache.Update] in the namespace.
 func (n *Namespace) Update(k []byte, fn func(old []byte, ok bool) (new []byte, keep bool)) error {
 	mustBeFunc("Update", fn != nil)
+	return n.update(k, byOptions, fn)
+}
+
+// UpdateWithTTL is [Cache.UpdateWithTTL] in the namespace.
+func (n *Namespace) UpdateWithTTL(
+	k []byte, ttl time.Duration, fn func(old []byte, ok bool) (new []byte, keep bool),
+) error {
+	mustBeFunc("UpdateWithTTL", fn != nil)
+	return n.update(k, withTTL(ttl), fn)
+}
+
+func (n *Namespace) update(k []byte, l lifetime, fn func([]byte, bool) ([]byte, bool)) error {
 	var room [keyRoom]byte
 	var kept bool // by the last call of fn, which counts
 	key := n.AppendKey(room[:0], k)
-	err := n.cache.update(key, "update", func(old []byte, ok bool) (v []byte, keep bool, _ error) {
+	err := n.cache.update(key, l, "update", func(old []byte, ok bool) (v []byte, keep bool, _ error) {
 		v, kept = fn(old, ok)
 		return v, kept, nil
 	})
 	n.updated(kept)
+	return err
+}
+
+// Append is [Cache.Append] in the namespace.
+func (n *Namespace) Append(k, suffix []byte) error {
+	var room [keyRoom]byte
+	err := n.cache.Append(n.AppendKey(room[:0], k), suffix)
+	n.wrote(1)
 	return err
 }
 
@@ -210,7 +271,7 @@ func (n *Namespace) GetOrLoadBatch(
 }
 
 // All is [Cache.All] of the entries of the namespace, with the keys under which they were
-// set. It goes over all entries of the cache.
+// set. Key and value are valid until the next iteration. It goes over all entries of the cache.
 func (n *Namespace) All() iter.Seq2[[]byte, []byte] {
 	return func(yield func(key, value []byte) bool) {
 		mustBeFunc("All", yield != nil)
@@ -220,7 +281,8 @@ func (n *Namespace) All() iter.Seq2[[]byte, []byte] {
 	}
 }
 
-// Keys is [Namespace.All] without the values, which it does not copy.
+// Keys is [Namespace.All] without the values, which it does not copy. Each key is valid until the
+// next iteration: clone it to keep it.
 func (n *Namespace) Keys() iter.Seq[[]byte] {
 	return func(yield func(key []byte) bool) {
 		mustBeFunc("Keys", yield != nil)

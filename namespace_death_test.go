@@ -29,7 +29,7 @@ func namespaceLife(c *Cache, done *atomic.Uint64, more func() bool) error {
 			}
 		}
 		if version%3 == 0 {
-			c.Del(n.space.entry) // the next one is appended, and does not overwrite it
+			dropEntry(n) // the next one is appended, and does not overwrite it
 		}
 		if err := n.Invalidate(); err != nil {
 			return err

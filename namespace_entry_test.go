@@ -1,6 +1,7 @@
 package ringcache
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -46,7 +47,7 @@ func TestNamespace_GenerationIsStoredAgainByLoads(t *testing.T) {
 			c := mustCache(t, g)
 			n := c.Namespace("n")
 			view := NewTyped[int](c, StringCodec[string](), TypedOptions{Namespace: n})
-			require.True(t, c.Del(n.space.entry))
+			require.True(t, dropEntry(n))
 			calls := 0
 			for there := false; !there; calls++ {
 				require.Less(t, calls, 10*keepEvery) // a stack that moves counts elsewhere
@@ -60,6 +61,117 @@ func TestNamespace_GenerationIsStoredAgainByLoads(t *testing.T) {
 			require.Zero(t, n.Stats().SetCalls)
 		})
 	}
+}
+
+// dropEntry has the record of a namespace's generation leave, as the policy may, and reports
+// whether it was there.
+func dropEntry(n *Namespace) bool {
+	w := write{k: n.space.entry, h: n.cache.shared.hash(n.space.entry), internal: true,
+		silent: true, reason: EvictCapacity}
+	found, _ := n.cache.remove(&w, nil)
+	return found
+}
+
+// No key of a user's reaches the record of a namespace, in a file or a snapshot neither: to set
+// the key that it lies under is to set another entry.
+func TestNamespace_CannotBeForged(t *testing.T) {
+	forged := []byte("a guess!") // 8 bytes, as a generation has
+	under := []byte(reserved + "prices")
+	attack := func(c *Cache) {
+		require.NoError(t, c.Set(under, forged))
+		require.NoError(t, c.Set(append(bytes.Clone(forged), "apple"...), []byte("free")))
+	}
+	check := func(t *testing.T, c *Cache, want string) {
+		n := c.Namespace("prices")
+		require.Equal(t, want, string(n.Get(nil, []byte("apple"))))
+		require.Equal(t, string(forged), string(c.Get(nil, under)), "it is an entry as others")
+		require.NotEqual(t, binary.LittleEndian.Uint64(forged), n.space.generation.Load())
+		require.NoError(t, c.validate())
+	}
+	for _, want := range []string{"", "1 euro"} { // the namespace is new, or there already
+		begin := func(c *Cache) {
+			attack(c)
+			if want != "" {
+				require.NoError(t, c.Namespace("prices").Set([]byte("apple"), []byte(want)))
+				attack(c)
+			}
+		}
+		path := filepath.Join(t.TempDir(), "cache")
+		c := openFile(t, path, minMaxBytes)
+		begin(c)
+		var snap bytes.Buffer
+		_, err := c.WriteTo(&snap)
+		require.NoError(t, err)
+		require.NoError(t, c.Close())
+		c = openFile(t, path, minMaxBytes)
+		check(t, c, want)
+		require.NoError(t, c.Close())
+
+		c = mustCache(t, defaultGeometry(minMaxBytes))
+		_, err = c.ReadFrom(&snap)
+		require.NoError(t, err)
+		check(t, c, want)
+	}
+}
+
+// The records of namespaces are the cache's own: no lookup, write, loop or count shows them.
+func TestNamespace_RecordsAreNotSeen(t *testing.T) {
+	g := roomy(0)
+	g.onEvict = func(_, v []byte, _ Reason) { assert.Equal(t, "a value", string(v)) }
+	c := mustCache(t, g)
+	const names = 20
+	n := func(i int) *Namespace { return c.Namespace(strings.Repeat("n", i*40)) } // long ones too
+	for i := range names {
+		n(i)
+	}
+	unseen := func(when string) {
+		t.Helper()
+		for i := range names {
+			k := n(i).space.entry
+			require.False(t, c.Has(k), when)
+			_, ok := c.Peek(nil, k)
+			require.False(t, ok, when)
+			require.False(t, c.Del(k), when)
+			require.False(t, c.Touch(k, time.Hour), when)
+			swapped, err := c.CompareAndSwap(k, binary.LittleEndian.AppendUint64(nil,
+				n(i).space.generation.Load()), nil)
+			require.NoError(t, err)
+			require.False(t, swapped, when)
+		}
+		for k := range c.Keys() {
+			require.Fail(t, "Keys shows it", "%s: %q", when, k)
+		}
+		require.Zero(t, c.Len(), when)
+		require.Zero(t, c.Stats().EntriesCount, when)
+		for i := range names {
+			g, ok := n(i).stored()
+			require.True(t, ok, when)
+			require.Equal(t, n(i).space.generation.Load(), g, when)
+		}
+		require.NoError(t, c.validate())
+	}
+	unseen("when they are stored")
+	for i := range names { // the same keys, of users
+		require.NoError(t, c.Set(n(i).space.entry, []byte("a value")))
+	}
+	require.Equal(t, names, c.Len())
+	seen := map[string]bool{}
+	for k, v := range c.All() {
+		require.Equal(t, "a value", string(v))
+		require.False(t, seen[string(k)], "it is seen twice")
+		seen[string(k)] = true
+	}
+	require.Len(t, seen, names)
+	for i := range names {
+		stored, err := c.SetIfAbsent(n(i).space.entry, nil)
+		require.NoError(t, err)
+		require.False(t, stored)
+		require.True(t, c.Del(n(i).space.entry))
+	}
+	unseen("after entries of the same keys")
+	c.Reset()
+	require.Zero(t, c.Len())
+	require.NoError(t, c.validate())
 }
 
 // Any bytes will do as a name, as long as it comes back after a restart where the entry has
@@ -167,7 +279,7 @@ func TestNamespace_InvalidateAmongLoads(t *testing.T) {
 		version := source.Add(1)
 		switch i % 16 {
 		case 3:
-			c.Del(n.space.entry)
+			dropEntry(n)
 		case 7:
 			n.keep()
 		case 11:
@@ -221,25 +333,34 @@ func TestNamespace_Allocs(t *testing.T) {
 	see := func([]byte) {}
 	ctx := context.Background()
 	for call, fn := range map[string]func(){
-		"Set":          func() { _ = n.Set(k, v) },
-		"SetWithTTL":   func() { _ = n.SetWithTTL(k, v, time.Minute) },
-		"SetIfAbsent":  func() { _, _ = n.SetIfAbsent(k, v) },
-		"SetIfChanged": func() { _, _ = n.SetIfChanged(k, v) },
-		"SetBatch":     func() { _ = n.SetBatch(keys, vals) },
-		"Update":       func() { _ = n.Update(k, keep) },
-		"Get":          func() { n.Get(buf, k) },
-		"HasGet":       func() { n.HasGet(buf, k) },
-		"Has":          func() { n.Has(k) },
-		"View":         func() { n.View(k, see) },
-		"GetBatch":     func() { n.GetBatch(buf, keys, out) },
-		"GetOrLoad":    func() { _ = n.Set(k, v); _, _ = n.GetOrLoad(ctx, buf, k, load) },
-		"Touch":        func() { n.Touch(k, time.Minute) },
-		"TTL":          func() { n.TTL(k) },
-		"Del":          func() { n.Del(k) },
-		"GetAndDel":    func() { n.GetAndDel(buf, k) },
-		"keep":         func() { n.cache.Del(n.space.entry); n.keep() },
-		"AppendKey":    func() { n.CutKey(n.AppendKey(buf, k)) },
-		"Stats":        func() { n.Stats() },
+		"Set":         func() { _ = n.Set(k, v) },
+		"SetWithTTL":  func() { _ = n.SetWithTTL(k, v, time.Minute) },
+		"SetIfAbsent": func() { _, _ = n.SetIfAbsent(k, v) },
+		"SetIfAbsentWithTTL": func() {
+			_, _, _ = n.SetIfAbsentWithTTL(buf, k, v, time.Minute)
+		},
+		"CompareAndSwap":  func() { _, _ = n.CompareAndSwap(k, v, v) },
+		"UpdateWithTTL":   func() { _ = n.UpdateWithTTL(k, time.Minute, keep) },
+		"Append":          func() { _ = n.Set(k, v); _ = n.Append(k, v) },
+		"Peek":            func() { n.Peek(buf, k) },
+		"GetWithTTL":      func() { n.GetWithTTL(buf, k) },
+		"SetBatchWithTTL": func() { _ = n.SetBatchWithTTL(keys, vals, time.Minute) },
+		"SetIfChanged":    func() { _, _ = n.SetIfChanged(k, v) },
+		"SetBatch":        func() { _ = n.SetBatch(keys, vals) },
+		"Update":          func() { _ = n.Update(k, keep) },
+		"Get":             func() { n.Get(buf, k) },
+		"HasGet":          func() { n.HasGet(buf, k) },
+		"Has":             func() { n.Has(k) },
+		"View":            func() { n.View(k, see) },
+		"GetBatch":        func() { n.GetBatch(buf, keys, out) },
+		"GetOrLoad":       func() { _ = n.Set(k, v); _, _ = n.GetOrLoad(ctx, buf, k, load) },
+		"Touch":           func() { n.Touch(k, time.Minute) },
+		"TTL":             func() { n.TTL(k) },
+		"Del":             func() { n.Del(k) },
+		"GetAndDel":       func() { n.GetAndDel(buf, k) },
+		"keep":            func() { dropEntry(n); n.keep() },
+		"AppendKey":       func() { n.CutKey(n.AppendKey(buf, k)) },
+		"Stats":           func() { n.Stats() },
 	} {
 		zeroAllocs(t, "a namespace", call, fn)
 	}
@@ -267,11 +388,10 @@ func TestNamespace_KeepLetsOnEvictInvalidate(t *testing.T) {
 		}
 	}
 	n = p.Namespace("n")
-	for range 50 { // as it is found, it may come back from the cold part, and have others leave
-		for _, in := p.stored(n.space.entry); !in.IsCold(); _, in = p.stored(n.space.entry) {
-			p.fill(t)
-			p.compressAll()
-		}
+	for range 50 { // as it is stored again, others leave
+		p.fill(t)
+		p.compressAll()
+		dropEntry(n)
 		keeping = true
 		require.NoError(t, inTime(func() error { n.keep(); n.keep(); return nil }))
 		keeping = false

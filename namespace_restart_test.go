@@ -99,7 +99,7 @@ func (r *restarts) step() {
 		r.least[ns] = r.version
 		clear(r.last[ns])
 	case op < 24: // as the policy may at any time
-		r.c.Del(n.space.entry)
+		dropEntry(n)
 	case op < 26:
 		var b bytes.Buffer
 		_, err := r.c.WriteTo(&b)

@@ -260,9 +260,12 @@ func TestNamespace_GenerationIsStoredAgain(t *testing.T) {
 		n := c.Namespace("n")
 		require.NoError(t, n.Set([]byte("k"), []byte("v")))
 		if changed {
-			require.NoError(t, c.Set(n.space.entry, []byte("8 bytes!")))
+			var w write
+			n.space.mu.Lock()
+			require.NoError(t, n.storeLocked(&w, n.space.generation.Load()+1))
+			n.space.mu.Unlock()
 		} else {
-			require.True(t, c.Del(n.space.entry))
+			require.True(t, dropEntry(n))
 		}
 		var before Stats
 		c.UpdateStats(&before)
@@ -287,7 +290,9 @@ func TestNamespace_GenerationIsStoredAgain(t *testing.T) {
 // What is no generation is taken for none.
 func TestNamespace_ForeignEntry(t *testing.T) {
 	c := mustCache(t, roomy(0))
-	require.NoError(t, c.Set([]byte(reserved+"n"), []byte("no generation")))
+	w := write{k: []byte(reserved + "n"), v: []byte("no generation"), internal: true}
+	w.h = c.shared.hash(w.k)
+	require.NoError(t, c.store(&w, "set"))
 	n := c.Namespace("n")
 	require.NoError(t, n.Set([]byte("k"), []byte("v")))
 	require.True(t, n.Has([]byte("k")))
@@ -315,7 +320,7 @@ func TestNamespace_OnEvict(t *testing.T) {
 	own, nested := 0, 0
 	g := tiny(1, 256, 64)
 	g.onEvict = func(k, _ []byte, _ Reason) {
-		assert.False(t, isReserved(k), "%q", k)
+		assert.False(t, bytes.HasPrefix(k, []byte(reserved)), "%q", k)
 		if _, ok := n.CutKey(k); ok {
 			own++
 		}
@@ -339,12 +344,12 @@ func TestNamespace_OnEvict(t *testing.T) {
 			}
 			for j := range 10 { // one of these needs room
 				c.Namespace(fmt.Sprint("name ", i, j))
-				c.Del(n.space.entry)
+				dropEntry(n)
 				inner = func() { err = n.Invalidate(); c.Namespace(fmt.Sprint("inner ", i, j)) }
 				if err := errors.Join(n.Invalidate(), err); err != nil {
 					return err
 				}
-				c.Del(n.space.entry)
+				dropEntry(n)
 				inner = func() { n.wrote(keepEvery) }
 				n.wrote(keepEvery)
 				inner = func() { err = n.Invalidate(); c.Namespace(fmt.Sprint("inner ", i, j)) }

@@ -54,9 +54,9 @@ type evicted struct {
 }
 
 // keepEvictedLocked is called for each live record that leaves a ring, while it is still
-// there. Of a negative entry there is nothing to tell.
+// there. Of one that no user has set there is nothing to tell.
 func (b *bucket) keepEvictedLocked(r *ring.Ring, pos uint64, hd record.Header, reason Reason) {
-	if reason == unsaid || hd.Kind == record.Negative {
+	if reason == unsaid || !hd.Kind.IsUsers() {
 		return
 	}
 	n := hd.KeyLen + hd.ValueLen
@@ -110,8 +110,7 @@ func (s *shared) notify(w *write) {
 	}
 }
 
-// notifyQuiet is notify of a write that was quiet. Entries of the cache's own are nobody's
-// business.
+// notifyQuiet is notify of a write that was quiet.
 func (s *shared) notifyQuiet(w *write) {
 	if w.evictions == nil {
 		return
@@ -126,17 +125,6 @@ func (s *shared) notifyQuiet(w *write) {
 			}
 			e.v = v
 		}
-		if !isReserved(e.k) {
-			s.onEvict(e.k, e.v, e.reason)
-		}
+		s.onEvict(e.k, e.v, e.reason)
 	}
-}
-
-// reserved begins the keys of entries that the cache keeps for itself: the generations of
-// its namespaces.
-const reserved = "ringcache.namespace\x00"
-
-// isReserved reports whether a key is of an entry that the cache keeps for itself.
-func isReserved(k []byte) bool {
-	return len(k) >= len(reserved) && string(k[:len(reserved)]) == reserved
 }

@@ -30,9 +30,9 @@ type Options struct {
 	// PolicyS3FIFO, the default, or PolicyFIFO.
 	Policy Policy
 
-	// TTL is how long entries live that are set without a time to live of their own, in
-	// ticks of 100 ms (see [Cache.SetWithTTL]). 0, the default, means that they do not
-	// expire; anything else must be a tick or more.
+	// TTL is how long an entry lives that is stored without a TTL of its own. 0, the default,
+	// means that such entries do not expire; anything else must be a tick of 100 ms or more.
+	// See the section Times to live of the package.
 	TTL time.Duration
 
 	// TTLJitter is the part of a time to live, from 0 to below 1, that chance may take away:

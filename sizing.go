@@ -91,7 +91,7 @@ func (b *bucket) addGainLocked(s *Stats) {
 	for _, used := range b.index.Used() {
 		slots += used
 	}
-	s.EntriesCount += uint64(live)
+	s.EntriesCount += uint64(b.entriesLocked())
 	s.GhostsCount += uint64(slots - live) // a live entry has one slot (I7), all others are stale
 	s.NearMisses += b.nearMisses.Load()
 }

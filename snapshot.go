@@ -156,8 +156,8 @@ type walker struct {
 	c      *Cache
 	clock  clock.Wall
 	slots  []uint64
-	cell   []spot   // the entries of a cell
-	long   [][]byte // keys of long records, and of those that a step has no room for
+	cell   []spot    // the entries of a cell
+	long   []longKey // keys of long records, and of those that a step has no room for
 	longer snapshot.Block
 	packed []packedSpot
 	value  []byte // of a packed record
@@ -171,6 +171,12 @@ type spot struct {
 	pos  uint64
 	record.Header
 	rank, freq int
+}
+
+// longKey is the key of a record that is copied later.
+type longKey struct {
+	key      []byte
+	internal bool
 }
 
 // packedSpot is a packed record whose value is to be unpacked.
@@ -335,7 +341,7 @@ func (w *walker) copyLocked(sp *spot) {
 		if sp.Kind == record.Packed {
 			w.packed = append(w.packed, packedSpot{k, sp.Total() - sp.KeyLen})
 		} else {
-			w.long = append(w.long, k)
+			w.long = append(w.long, longKey{k, sp.Kind == record.Internal})
 		}
 		w.Bytes += sp.KeyLen
 		return
@@ -351,7 +357,8 @@ func (w *walker) copyLocked(sp *spot) {
 // appendEntry appends what stands before the key of an entry.
 func (w *walker) appendEntry(b []byte, sp *spot) []byte {
 	return snapshot.AppendEntry(b, snapshot.Entry{KeyLen: sp.KeyLen, ValueLen: sp.ValueLen,
-		Expiry: w.clock.Time(sp.Expiry), Freq: sp.freq, Negative: sp.Kind == record.Negative})
+		Expiry: w.clock.Time(sp.Expiry), Freq: sp.freq, Negative: sp.Kind == record.Negative,
+		Internal: sp.Kind == record.Internal})
 }
 
 // savePacked saves the entry of a packed record as it was set, if it is still there.
@@ -380,8 +387,8 @@ func (w *walker) savePacked(k []byte) error {
 
 // saveLong saves an entry of w.long in a block of its own, if it is still there. Nearly
 // always nobody overwrites it meanwhile.
-func (w *walker) saveLong(b *bucket, k []byte) error {
-	h, part := b.shared.hash(k), stepBytes
+func (w *walker) saveLong(b *bucket, k longKey) error {
+	h, part := b.shared.hash(k.key), stepBytes
 	for try := 0; ; try++ {
 		if try == longTries {
 			part = math.MaxInt
@@ -403,16 +410,16 @@ func (w *walker) saveLong(b *bucket, k []byte) error {
 // bytes of its record and its rank. It is not whole if there is no room for it yet, or
 // if it has moved in between, or records were rewritten. If it was packed since step has
 // seen it, savePacked will save it.
-func (w *walker) copyLong(b *bucket, k []byte, h uint64, part int) (n, rank int, whole bool) {
+func (w *walker) copyLong(b *bucket, k longKey, h uint64, part int) (n, rank int, whole bool) {
 	w.longer.Reset()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var f found
-	if !b.find(&f, k, h) || b.shared.Expired(f.Expiry) {
+	f := found{internal: k.internal}
+	if !b.find(&f, k.key, h) || b.shared.Expired(f.Expiry) {
 		return 0, 0, false
 	}
 	if f.Kind == record.Packed {
-		w.packed = append(w.packed, packedSpot{k, f.Total()})
+		w.packed = append(w.packed, packedSpot{k.key, f.Total()})
 		return 0, 0, false
 	}
 	sp, ok := spotLocked(b, f.Slot)

@@ -267,8 +267,11 @@ func (t *batch) restore(ref *snapshot.Ref, body []byte) error {
 
 // recordSize returns the bytes of an entry's record.
 func recordSize(form record.Form, e *snapshot.Entry) int {
-	if e.Negative {
+	switch {
+	case e.Negative:
 		return form.NegativeSize() + e.KeyLen
+	case e.Internal:
+		return form.InternalSize() + e.KeyLen + e.ValueLen
 	}
 	return form.HeaderSize(e.KeyLen, e.ValueLen, e.Expiry != 0) + e.KeyLen + e.ValueLen
 }
@@ -357,25 +360,16 @@ func (t *batch) parse(it item, body []byte) (freq int, ok bool) {
 	kv := body[it.at+at:]
 	w := &t.w
 	w.h, w.negative, w.expiry = it.hash, e.Negative, t.clock.Tick(e.Expiry)
+	w.internal = e.Internal
 	w.k, w.v = kv[:e.KeyLen], kv[e.KeyLen:][:e.ValueLen]
 	if w.negative && w.expiry == 0 {
 		w.expiry = clock.Never
 	}
 	w.measure(t.c.shared.form)
-	return e.Freq, !t.c.isForgotten(w.k) && !t.c.shared.Expired(w.expiry) && !t.c.hasNamespaceOf(w.k)
-}
-
-// holdsLocked reports whether b has the key, be it a negative entry. Otherwise it does
-// not have it expired either, and f is the key's ghost, if there is one.
-func holdsLocked(b *bucket, w *write, f *found) bool {
-	if !b.findLocked(f, w.k, w.h) {
-		return false
+	if w.internal {
+		return e.Freq, !t.c.hasNamespaceOf(w.k)
 	}
-	if b.shared.Expired(f.Expiry) {
-		b.expireLocked(f, w.h)
-		return false
-	}
-	return true
+	return e.Freq, !t.c.isForgotten(w.k) && !t.c.shared.Expired(w.expiry)
 }
 
 // isLargeLocked reports whether the key of the write is in a large bucket. The lock of
@@ -490,11 +484,14 @@ func (t *batch) restoreLocked(b *bucket, rank, freq int) error {
 	} else if victim, forced := b.index.Insert(slot, index.Tag(w.h), b.windows()); forced {
 		b.loseLocked(victim)
 	}
-	t.c.adoptEntry(w.k, w.v)
-	b.orderLocked(w)
+	if w.internal {
+		t.c.adoptEntry(w.v)
+	} else {
+		b.orderLocked(w)
+		t.c.snapshots.loaded.Add(1)
+	}
 	b.appended += w.n
 	b.sweepLocked()
 	b.tendIndexLocked()
-	t.c.snapshots.loaded.Add(1)
 	return nil
 }

@@ -258,7 +258,7 @@ func walkInSteps(t *testing.T, c *Cache) (most, keys int) {
 			require.Greater(t, next, at)
 			at, most = next, max(most, w.Bytes)
 			for _, k := range w.long {
-				keys += len(k)
+				keys += len(k.key)
 			}
 		}
 	})
@@ -362,7 +362,7 @@ func TestSnapshot_LongRecordIsRewrittenInBetween(t *testing.T) {
 				change()
 			}
 		}
-		_, _, whole := w.copyLong(lb, k, c.shared.hash(k), stepBytes)
+		_, _, whole := w.copyLong(lb, longKey{key: k}, c.shared.hash(k), stepBytes)
 		require.False(t, whole, name)
 		require.Equal(t, 3, parts, name)
 	}

@@ -3,6 +3,7 @@ package ringcache
 import (
 	"encoding/binary"
 	"fmt"
+	"iter"
 	"reflect"
 	"strconv"
 	"time"
@@ -79,80 +80,6 @@ func NewTyped[K Key, V any](c *Cache, codec Codec[V], o TypedOptions) *Typed[K, 
 		kind: reflect.TypeFor[K]().Kind()}
 }
 
-// Set stores v under key, in place of an older value of key. The cache keeps v's encoding and
-// nothing of v itself. It returns [ErrEncode], with the codec's own error, if the codec cannot
-// encode v, and the errors of [Cache.Set]. Whatever the error, an older value of key is gone.
-//
-// Set does not allocate by itself: it encodes into a buffer that later calls use again. It
-// does allocate for more than 1 MB, and for a key that has more than 128 bytes together with
-// its prefix and the 8 bytes of a namespace; a string or byte slice that has neither may have
-// any length.
-func (t *Typed[K, V]) Set(key K, v V) error {
-	var room [keyRoom]byte
-	k := t.keyBytes(room[:0], key)
-	s := scratches.Get().(*scratch)
-	defer s.release()
-	data, err := t.encode(s, "set", v)
-	if err != nil {
-		t.drop(k)
-		return err
-	}
-	err = t.cache.Set(k, data)
-	t.ns.wrote(1)
-	return err
-}
-
-// SetWithTTL is [Cache.SetWithTTL]: a [Typed.Set] of an entry that is there for ttl at the
-// most, or for ever if ttl is 0.
-func (t *Typed[K, V]) SetWithTTL(key K, v V, ttl time.Duration) error {
-	var room [keyRoom]byte
-	k := t.keyBytes(room[:0], key)
-	s := scratches.Get().(*scratch)
-	defer s.release()
-	data, err := t.encode(s, "set", v)
-	if err != nil {
-		t.drop(k)
-		return err
-	}
-	err = t.cache.SetWithTTL(k, data, ttl)
-	t.ns.wrote(1)
-	return err
-}
-
-// SetIfAbsent is [Cache.SetIfAbsent]: a [Typed.Set] if key is not there. It reports whether
-// it stored v. An entry that cannot be decoded is there. Where v cannot be encoded, the
-// error is [ErrEncode] and nothing changes.
-func (t *Typed[K, V]) SetIfAbsent(key K, v V) (stored bool, err error) {
-	var room [keyRoom]byte
-	k := t.keyBytes(room[:0], key)
-	s := scratches.Get().(*scratch)
-	defer s.release()
-	data, err := t.encode(s, "set", v)
-	if err != nil {
-		return false, err
-	}
-	stored, err = t.cache.SetIfAbsent(k, data)
-	t.ns.wrote(1)
-	return stored, err
-}
-
-// SetIfChanged is [Cache.SetIfChanged]: a [Typed.Set] unless key has a value of the same
-// encoding. It reports whether it changed the value.
-func (t *Typed[K, V]) SetIfChanged(key K, v V) (changed bool, err error) {
-	var room [keyRoom]byte
-	k := t.keyBytes(room[:0], key)
-	s := scratches.Get().(*scratch)
-	defer s.release()
-	data, err := t.encode(s, "set", v)
-	if err != nil {
-		t.drop(k)
-		return false, err
-	}
-	changed, err = t.cache.SetIfChanged(k, data)
-	t.ns.wrote(1)
-	return changed, err
-}
-
 // Get returns the value of key and true, or the zero value and false if key is not there. A
 // miss is not an error.
 //
@@ -179,6 +106,41 @@ func (t *Typed[K, V]) Get(key K) (v V, ok bool, err error) {
 	return v, err == nil, err
 }
 
+// Peek is [Cache.Peek]: a [Typed.Get] that counts neither in [Stats] nor when the policy decides
+// what to evict.
+func (t *Typed[K, V]) Peek(key K) (v V, ok bool, err error) {
+	var room [keyRoom]byte
+	k := t.keyBytes(room[:0], key)
+	s := scratches.Get().(*scratch)
+	defer s.release()
+	data, ok := t.cache.Peek(s.buf[:0], k)
+	if !ok {
+		return v, false, nil
+	}
+	s.buf = data
+	v, err = t.decode("peek", key, data)
+	return v, err == nil, err
+}
+
+// GetWithTTL is [Cache.GetWithTTL]: a [Typed.Get] that also returns how long the entry still has
+// to live at most, 0 if it never expires or is not there. With [ErrDecode] the time is 0.
+func (t *Typed[K, V]) GetWithTTL(key K) (v V, ttl time.Duration, ok bool, err error) {
+	var room [keyRoom]byte
+	k := t.keyBytes(room[:0], key)
+	s := scratches.Get().(*scratch)
+	defer s.release()
+	data, ttl, ok := t.cache.GetWithTTL(s.buf[:0], k)
+	t.ns.looked(ok)
+	if !ok {
+		return v, 0, false, nil
+	}
+	s.buf = data
+	if v, err = t.decode("get", key, data); err != nil {
+		return v, 0, false, err
+	}
+	return v, ttl, true, nil
+}
+
 // Has is [Cache.Has]: it reports whether key is there, decoded or not.
 func (t *Typed[K, V]) Has(key K) bool {
 	var room [keyRoom]byte
@@ -187,98 +149,11 @@ func (t *Typed[K, V]) Has(key K) bool {
 	return ok
 }
 
-// Del is [Cache.Del]: it removes key and reports whether it was there.
-func (t *Typed[K, V]) Del(key K) bool {
-	var room [keyRoom]byte
-	return t.drop(t.keyBytes(room[:0], key))
-}
-
-// drop removes the key that an entry has in the cache.
-func (t *Typed[K, V]) drop(k []byte) bool {
-	t.ns.removed()
-	return t.cache.Del(k)
-}
-
-// GetAndDel is [Cache.GetAndDel]: it removes key, and returns its value and whether it was
-// there. If that cannot be decoded, key is removed, ok is false, and the error [ErrDecode].
-func (t *Typed[K, V]) GetAndDel(key K) (v V, ok bool, err error) {
-	var room [keyRoom]byte
-	k := t.keyBytes(room[:0], key)
-	s := scratches.Get().(*scratch)
-	defer s.release()
-	data, ok := t.cache.GetAndDel(s.buf[:0], k)
-	t.ns.removed()
-	if !ok {
-		return v, false, nil
-	}
-	s.buf = data
-	v, err = t.decode("get and delete", key, data)
-	return v, err == nil, err
-}
-
-// Touch is [Cache.Touch]: it gives the entry of key another time to live.
-func (t *Typed[K, V]) Touch(key K, ttl time.Duration) bool {
-	var room [keyRoom]byte
-	return t.cache.Touch(t.keyBytes(room[:0], key), ttl)
-}
-
 // TTL is [Cache.TTL]: it returns how long the entry of key still has to live at most,
 // and whether key is there.
 func (t *Typed[K, V]) TTL(key K) (time.Duration, bool) {
 	var room [keyRoom]byte
 	return t.cache.TTL(t.keyBytes(room[:0], key))
-}
-
-// Update is [Cache.Update]: it replaces the value of key by what fn makes of it, or removes
-// key if fn returns false for keep. fn may run several times, of which the last counts.
-//
-// If the value that is there cannot be decoded, fn is not called, the entry stays as it is,
-// and the error is [ErrDecode]. If what fn returns cannot be encoded, key is removed, and the
-// error is [ErrEncode].
-func (t *Typed[K, V]) Update(key K, fn func(old V, ok bool) (v V, keep bool)) error {
-	mustBeFunc("Update", fn != nil)
-	var room [keyRoom]byte
-	k := t.keyBytes(room[:0], key)
-	s := scratches.Get().(*scratch)
-	defer s.release()
-	var kept, undecoded bool // of the last try, which counts
-	var refused error
-	err := t.cache.update(k, "update", func(data []byte, ok bool) (out []byte, _ bool, err error) {
-		var v V
-		if ok {
-			if v, err = t.decode("update", key, data); err != nil {
-				undecoded = true
-				return nil, false, err
-			}
-		}
-		refused = nil
-		if v, kept = fn(v, ok); kept {
-			out, refused = t.encode(s, "update", v)
-			kept = refused == nil
-		}
-		return out, kept, nil
-	})
-	if !undecoded {
-		t.ns.updated(kept)
-	}
-	if err == nil {
-		err = refused
-	}
-	return err
-}
-
-// encode returns the encoding of v, which is in s if it has room.
-func (t *Typed[K, V]) encode(s *scratch, verb string, v V) ([]byte, error) {
-	data, err := t.codec.Append(s.buf[:0], v)
-	if err != nil {
-		return nil, encodeError(verb, err)
-	}
-	s.fit(len(data))
-	return data, nil
-}
-
-func encodeError(verb string, err error) error {
-	return fmt.Errorf("ringcache: %s entry: %w: %w", verb, ErrEncode, err)
 }
 
 // decode returns the value that data, a copy, is the encoding of.
@@ -319,6 +194,105 @@ func (t *Typed[K, V]) quote(key K) string {
 		return strconv.Quote(string(b[:longestQuote])) + "..."
 	}
 	return strconv.Quote(string(b))
+}
+
+// GetBatch is [Cache.GetBatch]: it looks up keys and sets vals[i] to the value of keys[i] and
+// found[i] to true, or to the zero value and false on a miss. It returns the number of values
+// found. Keys may repeat. A value that cannot be decoded is not found; all others are, and the
+// error is that of the first such key, with its index. GetBatch panics if vals or found is
+// shorter than keys. It does not allocate for a key, within the bounds of [Typed.Set].
+func (t *Typed[K, V]) GetBatch(keys []K, vals []V, found []bool) (hits int, err error) {
+	mustFitTyped("get batch", keys, vals, found)
+	var bl lookups
+	b, s := blocks.Get().(*block), scratches.Get().(*scratch)
+	defer b.release()
+	defer s.release()
+	for i := 0; i < len(keys); i += batchSize {
+		end := min(i+batchSize, len(keys))
+		b.reset()
+		for j, key := range keys[i:end] {
+			b.keys[j] = b.keyRoom.took(t.keyBytes(b.keyRoom.next(), key))
+		}
+		out, there := t.cache.getBlock(&bl, s.buf[:0], b.keys[:end-i], b.vals[:end-i])
+		s.buf = out
+		t.ns.lookedFor(end-i, there)
+		for j, data := range b.vals[:end-i] {
+			var ok bool
+			vals[i+j], ok, err = t.decodeNth("get batch", i+j, keys[i+j], data, err)
+			if found[i+j] = ok; ok {
+				hits++
+			}
+		}
+	}
+	return hits, err
+}
+
+// mustFitTyped panics if there are fewer vals or found than keys.
+func mustFitTyped[K Key, V any](verb string, keys []K, vals []V, found []bool) {
+	if len(vals) < len(keys) || len(found) < len(keys) {
+		panic(fmt.Sprintf("ringcache: %s: %d vals and %d found for %d keys",
+			verb, len(vals), len(found), len(keys)))
+	}
+}
+
+// decodeNth returns the value of a key of a batch, from data that is nil on a miss, and the
+// first error of the batch.
+func (t *Typed[K, V]) decodeNth(
+	verb string, n int, key K, data []byte, first error,
+) (v V, ok bool, _ error) {
+	if data == nil {
+		return v, false, first
+	}
+	v, err := t.codec.Decode(data)
+	if err == nil {
+		return v, true, first
+	}
+	if first == nil {
+		first = t.decodeError(fmt.Sprintf("%s: index %d: get", verb, n), key, data, err)
+	}
+	var zero V
+	return zero, false, first
+}
+
+// All returns an iterator over the entries of the view, with keys and values that the body
+// may keep:
+//
+//	for id, user := range users.All() {
+//		// ...
+//	}
+//
+// The rules are those of [Cache.All]. An entry belongs to the view if its key begins with the
+// view's prefix and has the bytes of a K behind it, as many as an integer has. It is passed
+// over if it cannot be decoded, as it may be of others who use the cache: [Typed.Keys] has its
+// key, and [Typed.Get] the error. A view without a prefix or a namespace takes what it can of
+// the whole cache. Any loop goes over all entries of the cache.
+func (t *Typed[K, V]) All() iter.Seq2[K, V] {
+	return func(yield func(key K, v V) bool) {
+		mustBeFunc("All", yield != nil)
+		var key K
+		ours := func(raw []byte) (ok bool) {
+			key, ok = t.keyOf(raw)
+			return ok
+		}
+		t.cache.loop(ours, withValue, func(_, data []byte) bool {
+			v, err := t.codec.Decode(data[:len(data):len(data)])
+			return err != nil || yield(key, v)
+		})
+	}
+}
+
+// Keys is [Typed.All] without the values, which it does not decode: it also yields the keys of
+// values that cannot be decoded.
+func (t *Typed[K, V]) Keys() iter.Seq[K] {
+	return func(yield func(key K) bool) {
+		mustBeFunc("Keys", yield != nil)
+		var key K
+		ours := func(raw []byte) (ok bool) {
+			key, ok = t.keyOf(raw)
+			return ok
+		}
+		t.cache.loop(ours, 0, func(_, _ []byte) bool { return yield(key) })
+	}
 }
 
 // keyBytes returns the generation of the namespace, the prefix and the bytes of key, one
@@ -366,8 +340,6 @@ func (t *Typed[K, V]) keyOf(raw []byte) (key K, ok bool) {
 		if raw, ok = t.ns.CutKey(raw); !ok {
 			return key, false
 		}
-	} else if isReserved(raw) {
-		return key, false
 	}
 	if len(raw) < len(t.prefix) || string(raw[:len(t.prefix)]) != t.prefix {
 		return key, false

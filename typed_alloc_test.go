@@ -120,9 +120,17 @@ func checkMethodAllocs[K Key](t *testing.T, kind string, wides *Typed[K, wide], 
 		"SetIfAbsent":  func() { _, _ = wides.SetIfAbsent(key, v) },
 		"SetIfChanged": func() { _, _ = wides.SetIfChanged(key, v) },
 		"Update":       func() { _ = wides.Update(key, half) },
-		"Touch":        func() { wides.Touch(key, time.Hour) },
-		"TTL":          func() { wides.TTL(key) },
-		"GetAndDel":    func() { _, _, _ = wides.GetAndDel(key); _ = wides.Set(key, v) },
+		"SetIfAbsentWithTTL": func() {
+			_, _, _ = wides.SetIfAbsentWithTTL(key, v, time.Hour)
+		},
+		"SetBatchWithTTL": func() { _ = wides.SetBatchWithTTL(keys, vals, time.Hour) },
+		"CompareAndSwap":  func() { _, _ = wides.CompareAndSwap(key, v, v) },
+		"UpdateWithTTL":   func() { _ = wides.UpdateWithTTL(key, time.Hour, half) },
+		"Peek":            func() { _, _, _ = wides.Peek(key) },
+		"GetWithTTL":      func() { _, _, _, _ = wides.GetWithTTL(key) },
+		"Touch":           func() { wides.Touch(key, time.Hour) },
+		"TTL":             func() { wides.TTL(key) },
+		"GetAndDel":       func() { _, _, _ = wides.GetAndDel(key); _ = wides.Set(key, v) },
 	} {
 		zeroAllocs(t, kind, name, call)
 	}

@@ -92,3 +92,91 @@ func (t *Typed[K, V]) loader(load TypedLoadFunc[K, V]) LoadFunc {
 		return l, nil
 	}
 }
+
+// TypedLoaded is what a [TypedBatchLoadFunc] has found for a key: [Loaded] with a V.
+type TypedLoaded[V any] struct {
+	Value  V
+	TTL    time.Duration
+	Absent bool
+}
+
+// TypedBatchLoadFunc finds the values of keys that are not in the cache, for
+// [Typed.GetOrLoadBatch]. It is a [BatchLoadFunc] with a K for a key and a V for a value.
+type TypedBatchLoadFunc[K Key, V any] func(ctx context.Context, keys []K) (
+	[]TypedLoaded[V], error)
+
+// GetOrLoadBatch is [Cache.GetOrLoadBatch], with vals and found as [Typed.GetBatch] has them: the
+// missing values are loaded with one call of load. found[i] is false if keys[i] has no value, or
+// has failed: then err is a [*BatchError] that lists i. hits is the number of keys whose values
+// were in the cache. As with [Typed.GetOrLoad], an entry that cannot be decoded is removed and
+// loaded, and a loaded value that cannot be decoded is [ErrDecode] for its key. If the codec
+// cannot encode a value, all keys of that load get [ErrEncode]. GetOrLoadBatch allocates room
+// for the keys, and panics if vals or found is shorter than they are.
+func (t *Typed[K, V]) GetOrLoadBatch(
+	ctx context.Context, keys []K, vals []V, found []bool, load TypedBatchLoadFunc[K, V],
+) (hits int, err error) {
+	mustBeFunc("GetOrLoadBatch", load != nil)
+	mustFitTyped("load batch", keys, vals, found)
+	slices := make([][]byte, 2*len(keys))
+	raw, datas := slices[:len(keys)], slices[len(keys):]
+	room := joined{buf: make([]byte, 0, keyRoom/4*len(keys))}
+	for i, key := range keys {
+		raw[i] = room.took(t.keyBytes(room.next(), key))
+	}
+	clear(vals[:len(keys)])
+	clear(found[:len(keys)])
+	s := scratches.Get().(*scratch)
+	defer s.release()
+	undecodable := 0
+	usable := func(i int, data []byte) bool {
+		v, err := t.codec.Decode(data)
+		if err != nil {
+			t.discard(raw[i], data)
+			undecodable++
+			return false
+		}
+		vals[i], found[i] = v, true
+		return true
+	}
+	out, hits, failed := t.cache.getOrLoadBatch(
+		ctx, s.buf[:0], raw, datas, t.batchLoader(load), usable)
+	s.buf = out
+	t.ns.loadedFor(len(keys), hits+undecodable) // in the cache they count as hits
+	for i, data := range datas {
+		if found[i] || data == nil {
+			continue
+		}
+		v, err := t.codec.Decode(data)
+		if err != nil {
+			failed = failed.with(i, fmt.Errorf("entry %w", t.decodeCause(keys[i], data, err)))
+			continue
+		}
+		vals[i], found[i] = v, true
+	}
+	failed.sort()
+	return hits, failed.orNil()
+}
+
+// batchLoader returns load as a function of bytes.
+func (t *Typed[K, V]) batchLoader(load TypedBatchLoadFunc[K, V]) BatchLoadFunc {
+	start := len(t.start(nil))
+	return func(ctx context.Context, raw [][]byte) ([]Loaded, error) {
+		keys := make([]K, len(raw))
+		for i, k := range raw {
+			keys[i], _ = t.parseKey(k[start:]) // the caller's keys, whose bytes they are
+		}
+		found, err := load(ctx, keys)
+		all := make([]Loaded, len(found))
+		for i, l := range found {
+			all[i] = Loaded{TTL: l.TTL, Absent: l.Absent}
+			if l.Absent || err != nil {
+				continue
+			}
+			var encoding error
+			if all[i].Value, encoding = t.codec.Append(nil, l.Value); encoding != nil {
+				return nil, fmt.Errorf("%w: %w", ErrEncode, encoding)
+			}
+		}
+		return all, err
+	}
+}

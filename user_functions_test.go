@@ -50,6 +50,12 @@ func userFunctions() []userFunction {
 				return v, true
 			})
 		}},
+		{"UpdateWithTTL", false, func(c *Cache, k, v []byte, inner func()) {
+			_ = c.UpdateWithTTL(k, time.Hour, func([]byte, bool) ([]byte, bool) {
+				inner()
+				return v, true
+			})
+		}},
 		{"GetOrLoad", false, func(c *Cache, k, v []byte, inner func()) {
 			c.Del(k)
 			_, _ = c.GetOrLoad(context.Background(), nil, k,
@@ -79,6 +85,14 @@ func userFunctions() []userFunction {
 		{"Codec.Decode in Typed.Update", false, func(c *Cache, k, v []byte, inner func()) {
 			_ = NewTyped[string](c, codec(none, inner), TypedOptions{}).Update(string(k),
 				func([]byte, bool) ([]byte, bool) { return v, true })
+		}},
+		{"Codec in Typed.SetIfAbsentWithTTL", false, func(c *Cache, k, v []byte, inner func()) {
+			_, _, _ = NewTyped[string](c, codec(inner, inner), TypedOptions{}).SetIfAbsentWithTTL(
+				string(k), v, time.Hour)
+		}},
+		{"Codec.Append in Typed.CompareAndSwap", false, func(c *Cache, k, v []byte, inner func()) {
+			_, _ = NewTyped[string](c, codec(inner, none), TypedOptions{}).CompareAndSwap(
+				string(k), v, v)
 		}},
 		{"Codec.Decode in Typed.GetBatch", false, func(c *Cache, k, v []byte, inner func()) {
 			_, _ = NewTyped[string](c, codec(none, inner), TypedOptions{}).GetBatch(

@@ -47,12 +47,15 @@ func (b *bucket) validateLocked(large map[int]int) error {
 		ring policy.Ring
 		pos  uint64
 	}
-	records := map[place]uint64{} // to the hash of the key
+	records, internal := map[place]uint64{}, 0 // to the hash of the key
 	for i := range b.inUse() {
 		r := b.ring(i)
 		err := validateRing(r, func(pos uint64, hd record.Header) error {
 			if hd.Dead {
 				return nil
+			}
+			if hd.Kind == record.Internal {
+				internal++
 			}
 			hash := b.keyHash(r, pos, hd)
 			records[place{i, pos}] = hash
@@ -93,6 +96,9 @@ func (b *bucket) validateLocked(large map[int]int) error {
 	})
 	if err := b.validateColdLocked(); err != nil {
 		errs = append(errs, err)
+	}
+	if internal != b.internal {
+		failf("I7: counts %d records of the cache's own, has %d", b.internal, internal)
 	}
 	if used != b.index.Used() {
 		failf("I9: counts %v slots of the rings, has %v", b.index.Used(), used)

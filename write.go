@@ -6,6 +6,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/record"
 )
 
@@ -81,6 +82,7 @@ func (c *Cache) store(w *write, verb string) error {
 		case nil, errUnmet:
 			return err
 		case errForgotten:
+			w.unstored = true
 			return nil
 		case errResized:
 			continue
@@ -117,12 +119,12 @@ func (c *Cache) setSmall(b *bucket, w *write) error {
 func (c *Cache) setInBucket(b *bucket, w *write) (news arrival, err error) {
 	b.lock()
 	defer b.unlockFor(w)
-	if w.n > b.longest {
-		return news, errResized
-	}
 	b.moveHomesLocked() // may lose the entry to equal hashes: before the condition is asked
 	if err := c.beginLocked(b, w); err != nil {
 		return news, err
+	}
+	if w.n > b.longest { // or it has got an expiry, and with it a longer header
+		return news, errResized
 	}
 	if c.shared.largeKeysOf(w.h).Load() != 0 {
 		c.inLargeLocked(w, func(lb *bucket) bool { return lb.deleteLocked(w, nil) })
@@ -152,6 +154,7 @@ func (c *Cache) beginLocked(b *bucket, w *write) error {
 	default:
 		b.sets++
 	}
+	w.silent = true // if it has to be tried again
 	if b.closed {
 		return ErrClosed
 	}
@@ -259,31 +262,53 @@ func (c *Cache) meetsLocked(b *bucket, w *write) bool {
 		there, met = lb.meetsLocked(w)
 		return there
 	})
-	w.same = w.same && there
+	if w.keeps && !there {
+		w.expiry = c.shared.Default() // it may have been found before, and dropped since
+		w.measure(b.form)
+	}
 	return met
 }
 
 // meetsLocked reports whether the bucket has the key, and whether the condition of a
 // write holds for it.
 func (b *bucket) meetsLocked(w *write) (there, met bool) {
-	var f found
+	f := found{internal: w.internal}
 	if !b.lookupLocked(&f, w.k, w.h) {
 		return false, w.cond != ifEqual
 	}
-	if w.packed = f.isPacked() && w.cond != ifAbsent; w.packed {
+	if w.packed = f.isPacked() && (w.cond != ifAbsent || w.found != nil); w.packed {
 		return true, false
+	}
+	if w.reads {
+		b.readLocked(&f)
+		w.reads = false
+	}
+	if w.keeps {
+		w.expiry = f.Expiry
+		w.measure(b.form)
 	}
 	switch w.cond {
 	case ifAbsent:
+		if w.found != nil {
+			*w.found, _ = f.ring.Read(*w.found, f.valuePos(), f.ValueLen) // w.k may lie in it
+		}
 		return true, false
 	case ifEqual:
 		return true, f.holds(w.old)
 	}
-	if w.same = f.holds(w.v); w.same && f.Takes(w.expiry) {
-		b.renewLocked(&f, w.expiry)
-		return true, false
+	return true, !f.holds(w.v)
+}
+
+// readLocked tells the policy of a read of the record f, as a lookup would.
+func (b *bucket) readLocked(f *found) {
+	switch slot := f.Group.At(f.I); {
+	case !index.Ring(f.Slot).IsCold():
+		if b.touches {
+			index.Raise(slot, f.Slot)
+		}
+	case !index.WasRead(f.Slot):
+		index.MarkRead(slot, f.Slot)
 	}
-	return true, true // a value that is there may still have to change its form
 }
 
 // holds reports whether the value of the record is v.

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/anishathalye/porcupine"
 
@@ -177,6 +178,17 @@ func (f *forgetful) SetIfAbsent(k, v []byte) (bool, error) {
 	return !ok, nil
 }
 
+func (f *forgetful) SetIfAbsentWithTTL(
+	dst, k, v []byte, _ time.Duration,
+) ([]byte, bool, error) {
+	old, ok := f.look(k)
+	defer f.mu.Unlock()
+	if !ok {
+		f.set(k, v)
+	}
+	return append(dst, old...), !ok, nil
+}
+
 func (f *forgetful) SetIfChanged(k, v []byte) (bool, error) {
 	old, ok := f.look(k)
 	defer f.mu.Unlock()
@@ -203,6 +215,12 @@ func (f *forgetful) Update(k []byte, fn func(old []byte, ok bool) ([]byte, bool)
 	v, _ = fn(v, ok)
 	f.set(k, v)
 	return nil
+}
+
+func (f *forgetful) UpdateWithTTL(
+	k []byte, _ time.Duration, fn func(old []byte, ok bool) ([]byte, bool),
+) error {
+	return f.Update(k, fn)
 }
 
 func (f *forgetful) GetAndDel(dst, k []byte) ([]byte, bool) {

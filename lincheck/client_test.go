@@ -154,10 +154,18 @@ func (c *client) compound(begin int64, id uint32, k []byte) error {
 	if old, bad := readValue(c.last[id], id); bad == nil {
 		in.old = old
 	}
-	switch c.rnd.IntN(5) {
+	switch c.rnd.IntN(6) {
 	case 0:
 		in.kind = put
 		out.found, err = c.store.SetIfAbsent(k, v)
+	case 5:
+		in.kind = put
+		var was []byte
+		if was, out.found, err = c.store.SetIfAbsentWithTTL(c.dst(), k, v, time.Hour); !out.found {
+			var bad error
+			out.version, bad = readValue(was, id)
+			err = errors.Join(err, bad)
+		}
 	case 1:
 		in.kind = change
 		if in.old != absent {
@@ -170,12 +178,17 @@ func (c *client) compound(begin int64, id uint32, k []byte) error {
 	case 3:
 		in.kind = update
 		var bad error
-		err = c.store.Update(k, func(old []byte, ok bool) ([]byte, bool) {
+		fn := func(old []byte, ok bool) ([]byte, bool) {
 			if out = (output{found: ok}); ok {
 				out.version, bad = readValue(old, id)
 			}
 			return v, true
-		})
+		}
+		if c.rnd.IntN(2) == 0 {
+			err = c.store.Update(k, fn)
+		} else {
+			err = c.store.UpdateWithTTL(k, time.Hour, fn)
+		}
 		err = errors.Join(err, bad)
 	default:
 		in.kind = take

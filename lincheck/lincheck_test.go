@@ -35,9 +35,12 @@ type store interface {
 	GetBatch(dst []byte, keys, vals [][]byte) ([]byte, int)
 	Del(k []byte) bool
 	SetIfAbsent(k, v []byte) (bool, error)
+	SetIfAbsentWithTTL(dst, k, v []byte, ttl time.Duration) ([]byte, bool, error)
 	SetIfChanged(k, v []byte) (bool, error)
 	CompareAndSwap(k, old, new []byte) (bool, error)
 	Update(k []byte, fn func(old []byte, ok bool) ([]byte, bool)) error
+	UpdateWithTTL(k []byte, ttl time.Duration,
+		fn func(old []byte, ok bool) ([]byte, bool)) error
 	GetAndDel(dst, k []byte) ([]byte, bool)
 	GetOrLoad(ctx context.Context, dst, k []byte, load ringcache.LoadFunc) ([]byte, error)
 	GetOrLoadBatch(ctx context.Context, dst []byte, keys, vals [][]byte,

@@ -15,7 +15,7 @@ const (
 	del         // answers whether the key was there
 	read        // answers the version found, or absent
 	has         // answers whether the key is there
-	put         // SetIfAbsent: answers whether it stored
+	put         // SetIfAbsent: answers whether it stored; with a TTL, the version found otherwise
 	change      // SetIfChanged: answers whether it stored
 	swap        // CompareAndSwap: answers whether it stored
 	update      // answers the version that it found last, or absent; it stores always
@@ -84,7 +84,7 @@ func stepCompound(held uint64, i input, o output) (bool, any) {
 		if o.found {
 			return true, i.version
 		}
-		return held != absent, held
+		return held != absent && (o.version == absent || o.version == held), held
 	case change:
 		return o.found || held == i.version, i.version
 	case swap:

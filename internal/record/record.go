@@ -15,7 +15,7 @@
 //
 // The long ones serve everything else, and take 7 and 11 bytes:
 //
-//	byte 0: dead (1 bit) | 1 | 0 | kind (5 bits): 0 or 3, or 1, 2 or 4 with an expiry
+//	byte 0: dead (1 bit) | 1 | 0 | kind (5 bits): 0, 3 or 5, or 1, 2 or 4 with an expiry
 //	byte 1, 2: key length, byte 3 to 6: value length, little endian
 //	byte 7 to 10: expiry, little endian, if there is room for one
 //
@@ -24,9 +24,9 @@
 //
 // An expiry is a tick of the cache's clock, or 0 for never. Kind 2 is a negative
 // entry, which has an empty value: a load found that its key has none. Kinds 3 and 4
-// are packed: the value is what package pack makes of it. Kinds from 5 on are free for
-// headers that carry more. The dead bit lies in the first byte, so that one store sets
-// it wherever chunks end.
+// are packed: the value is what package pack makes of it. Kind 5 is an entry of the cache's
+// own, which no key of a user's reaches. Kinds from 6 on are free for headers that carry more. The
+// dead bit lies in the first byte, so that one store sets it wherever chunks end.
 package record
 
 import (
@@ -61,6 +61,7 @@ const (
 	kindNegative     = 2
 	kindPacked       = 3
 	kindPackedExpiry = 4
+	kindInternal     = 5
 )
 
 // Kind tells what the value of a record is.
@@ -70,7 +71,11 @@ const (
 	Value    Kind = iota // what was set
 	Negative             // nothing: to all but loads, the key is not there
 	Packed               // what was set, compressed
+	Internal             // what the cache keeps for itself, under a key of its own
 )
+
+// IsUsers reports whether the record is an entry that a user has set.
+func (k Kind) IsUsers() bool { return k == Value || k == Packed }
 
 // Form is what all headers of a cache have beside their lengths and expiries.
 type Form uint8
@@ -124,6 +129,9 @@ func (f Form) HeaderSize(klen, vlen int, expires bool) int {
 // NegativeSize returns the header bytes of a negative entry.
 func (f Form) NegativeSize() int { return LongHeader + int(f) + ExpirySize }
 
+// InternalSize returns the header bytes of an internal record.
+func (f Form) InternalSize() int { return LongHeader + int(f) }
+
 // Put encodes the header of a live record into buf and returns its part of buf.
 // An expiry of 0 takes the form without one. A checksum is left for later.
 func (f Form) Put(buf *[MaxHeader]byte, klen, vlen int, expiry uint32) []byte {
@@ -175,6 +183,12 @@ func (f Form) PutNegative(buf *[MaxHeader]byte, klen int, expiry uint32) []byte 
 	putLong(buf, kindNegative, klen, 0)
 	binary.LittleEndian.PutUint32(buf[n-ExpirySize:], expiry)
 	return buf[:n]
+}
+
+// PutInternal encodes the header of an internal record into buf and returns it.
+func (f Form) PutInternal(buf *[MaxHeader]byte, klen, vlen int) []byte {
+	putLong(buf, kindInternal, klen, vlen)
+	return buf[:f.InternalSize()]
 }
 
 // putLong encodes a long header up to its expiry.
@@ -231,6 +245,8 @@ func (h Header) Sum(content, seed uint64) uint32 {
 		kind |= 2
 	case Packed:
 		kind |= 1 << 34
+	case Internal:
+		kind |= 1 << 35
 	}
 	return max(uint32(mix(x, kind^0x9e3779b97f4a7c15)>>32), 1)
 }
@@ -303,11 +319,14 @@ func (f Form) parseLong(b *[MaxHeader]byte) (h Header, ok bool) {
 		h.Kind = Negative
 	case kindPacked, kindPackedExpiry:
 		h.Kind = Packed
+	case kindInternal:
+		h.Kind = Internal
 	}
-	if h.HasExpiry = kind != kindLong && kind != kindPacked; h.HasExpiry {
+	h.HasExpiry = kind == kindLongExpiry || kind == kindNegative || kind == kindPackedExpiry
+	if h.HasExpiry {
 		h.Expiry = binary.LittleEndian.Uint32(b[h.Size:])
 		h.Size += ExpirySize
 	}
 	// An int of 32 bits cannot hold every length.
-	return h, kind <= kindPackedExpiry && h.ValueLen >= 0 && !(h.Kind == Negative && h.ValueLen > 0)
+	return h, kind <= kindInternal && h.ValueLen >= 0 && !(h.Kind == Negative && h.ValueLen > 0)
 }

@@ -52,7 +52,7 @@ func TestHeaderSize_ExpiryCost(t *testing.T) {
 }
 
 func TestParse_UnknownKindIsRefused(t *testing.T) {
-	for kind := byte(kindPackedExpiry + 1); kind <= kindMask; kind++ {
+	for kind := byte(kindInternal + 1); kind <= kindMask; kind++ {
 		b := [MaxHeader]byte{longBit | kind, 1, 0, 1}
 		_, ok := Plain.Parse(b[:])
 		require.False(t, ok, "kind %d", kind)
@@ -74,6 +74,23 @@ func TestPutNegative_IsParsed(t *testing.T) {
 		b[3] = 1
 		_, ok = Plain.Parse(b)
 		require.False(t, ok, "one with a value")
+	}
+}
+
+func TestPutInternal_IsParsed(t *testing.T) {
+	for _, form := range []Form{Plain, Checked} {
+		for _, klen := range []int{0, 20, 64, MaxKey} {
+			var buf [MaxHeader]byte
+			b := form.PutInternal(&buf, klen, 8)
+			got, ok := form.Parse(b)
+			require.True(t, ok)
+			want := Header{Size: form.InternalSize(), KeyLen: klen, ValueLen: 8}
+			want.Kind = Internal
+			require.Equal(t, want, got)
+			plain := want
+			plain.Kind = Value
+			require.NotEqual(t, plain.Sum(1, 2), want.Sum(1, 2), "a checksum tells the kind")
+		}
 	}
 }
 

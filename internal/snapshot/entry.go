@@ -7,7 +7,8 @@ const (
 	metaFreq     = 3 // its frequency
 	metaExpiry   = 4 // an expiry follows the lengths
 	metaNegative = 8
-	metaUnknown  = 0xf0
+	metaInternal = 16 // it has no expiry
+	metaUnknown  = 0xe0
 )
 
 // maxPrefix is the most bytes before the key of an entry.
@@ -20,6 +21,7 @@ type Entry struct {
 	Expiry   int64 // Unix time in milliseconds; 0: never
 	Freq     int
 	Negative bool
+	Internal bool // of the cache's own
 }
 
 // EntrySize returns the most that an entry of such a record takes, which may have
@@ -34,6 +36,9 @@ func AppendEntry(b []byte, e Entry) []byte {
 	}
 	if e.Negative {
 		meta |= metaNegative
+	}
+	if e.Internal {
+		meta |= metaInternal
 	}
 	b = append(b, meta)
 	b = binary.AppendUvarint(b, uint64(e.KeyLen))
@@ -52,7 +57,8 @@ func ParseEntry(b []byte) (e Entry, at int, ok bool) {
 	}
 	meta := b[0]
 	klen, kn := uvarint(b[1:])
-	if kn <= 0 || klen > maxKey || meta&metaUnknown != 0 {
+	isOdd := meta&metaInternal != 0 && meta&(metaExpiry|metaNegative) != 0
+	if kn <= 0 || klen > maxKey || meta&metaUnknown != 0 || isOdd {
 		return e, 0, false
 	}
 	at = 1 + kn
@@ -62,7 +68,7 @@ func ParseEntry(b []byte) (e Entry, at int, ok bool) {
 	}
 	at += vn
 	e = Entry{KeyLen: int(klen), ValueLen: int(vlen), Freq: int(meta & metaFreq),
-		Negative: meta&metaNegative != 0}
+		Negative: meta&metaNegative != 0, Internal: meta&metaInternal != 0}
 	if meta&metaExpiry != 0 {
 		if len(b) < at+8 {
 			return e, 0, false

@@ -1,0 +1,287 @@
+package ringcache
+
+import (
+	"fmt"
+	"time"
+)
+
+// How a Typed view writes: the value is encoded first, under no lock, and what cannot be encoded
+// is removed.
+
+// Set stores v under key, in place of an older value of key. The cache keeps v's encoding and
+// nothing of v itself. It returns [ErrEncode], with the codec's own error, if the codec cannot
+// encode v, and the errors of [Cache.Set]. Whatever the error, an older value of key is gone.
+//
+// Set does not allocate by itself: it encodes into a buffer that later calls use again. It
+// does allocate for more than 1 MB, and for a key that has more than 128 bytes together with
+// its prefix and the 8 bytes of a namespace; a string or byte slice that has neither may have
+// any length.
+func (t *Typed[K, V]) Set(key K, v V) error {
+	var room [keyRoom]byte
+	k := t.keyBytes(room[:0], key)
+	s := scratches.Get().(*scratch)
+	defer s.release()
+	data, err := t.encode(s, "set", v)
+	if err != nil {
+		t.drop(k)
+		return err
+	}
+	err = t.cache.Set(k, data)
+	t.ns.wrote(1)
+	return err
+}
+
+// SetWithTTL is [Cache.SetWithTTL]: a [Typed.Set] of an entry that is there for ttl at the
+// most, or for ever if ttl is 0.
+func (t *Typed[K, V]) SetWithTTL(key K, v V, ttl time.Duration) error {
+	var room [keyRoom]byte
+	k := t.keyBytes(room[:0], key)
+	s := scratches.Get().(*scratch)
+	defer s.release()
+	data, err := t.encode(s, "set", v)
+	if err != nil {
+		t.drop(k)
+		return err
+	}
+	err = t.cache.SetWithTTL(k, data, ttl)
+	t.ns.wrote(1)
+	return err
+}
+
+// SetIfAbsent is [Cache.SetIfAbsent]: a [Typed.Set] if key is not there. It reports whether
+// it stored v. An entry that cannot be decoded is there. Where v cannot be encoded, the
+// error is [ErrEncode] and nothing changes.
+func (t *Typed[K, V]) SetIfAbsent(key K, v V) (stored bool, err error) {
+	var room [keyRoom]byte
+	k := t.keyBytes(room[:0], key)
+	s := scratches.Get().(*scratch)
+	defer s.release()
+	data, err := t.encode(s, "set", v)
+	if err != nil {
+		return false, err
+	}
+	stored, err = t.cache.SetIfAbsent(k, data)
+	t.ns.wrote(1)
+	return stored, err
+}
+
+// SetIfAbsentWithTTL is [Cache.SetIfAbsentWithTTL]: a [Typed.SetWithTTL] if key is not there. If it
+// is, it returns the value that is there, and false. If that cannot be decoded, the entry stays,
+// and the error is [ErrDecode]; if v cannot be encoded, it is [ErrEncode] and nothing changes.
+func (t *Typed[K, V]) SetIfAbsentWithTTL(
+	key K, v V, ttl time.Duration,
+) (was V, stored bool, err error) {
+	var room [keyRoom]byte
+	k := t.keyBytes(room[:0], key)
+	s, there := scratches.Get().(*scratch), scratches.Get().(*scratch)
+	defer s.release()
+	defer there.release()
+	data, err := t.encode(s, "set", v)
+	if err != nil {
+		return was, false, err
+	}
+	w := write{k: k, v: data, h: t.cache.shared.hash(k), reason: EvictReplaced}
+	w.cond, w.reads, w.found = ifAbsent, true, &there.buf
+	there.buf = there.buf[:0]
+	err = t.cache.applyFor(&w, withTTL(ttl), "set")
+	t.ns.wrote(1)
+	if err != errUnmet {
+		stored, err = w.met(err)
+		return was, stored, err
+	}
+	was, err = t.decode("set", key, there.buf)
+	return was, false, err
+}
+
+// CompareAndSwap is [Cache.CompareAndSwap]: a [Typed.Set] of new if the value of key has the same
+// encoding as old. If one of the two cannot be encoded, the error is [ErrEncode] and nothing
+// changes.
+func (t *Typed[K, V]) CompareAndSwap(key K, old, new V) (swapped bool, err error) {
+	var room [keyRoom]byte
+	k := t.keyBytes(room[:0], key)
+	s, before := scratches.Get().(*scratch), scratches.Get().(*scratch)
+	defer s.release()
+	defer before.release()
+	was, err := t.encode(before, "swap", old)
+	if err != nil {
+		return false, err
+	}
+	data, err := t.encode(s, "swap", new)
+	if err != nil {
+		return false, err
+	}
+	swapped, err = t.cache.CompareAndSwap(k, was, data)
+	t.ns.wrote(1)
+	return swapped, err
+}
+
+// SetIfChanged is [Cache.SetIfChanged]: a [Typed.Set] unless key has a value of the same
+// encoding. It reports whether it changed the value.
+func (t *Typed[K, V]) SetIfChanged(key K, v V) (changed bool, err error) {
+	var room [keyRoom]byte
+	k := t.keyBytes(room[:0], key)
+	s := scratches.Get().(*scratch)
+	defer s.release()
+	data, err := t.encode(s, "set", v)
+	if err != nil {
+		t.drop(k)
+		return false, err
+	}
+	changed, err = t.cache.SetIfChanged(k, data)
+	t.ns.wrote(1)
+	return changed, err
+}
+
+// Del is [Cache.Del]: it removes key and reports whether it was there.
+func (t *Typed[K, V]) Del(key K) bool {
+	var room [keyRoom]byte
+	return t.drop(t.keyBytes(room[:0], key))
+}
+
+// drop removes the key that an entry has in the cache.
+func (t *Typed[K, V]) drop(k []byte) bool {
+	t.ns.removed()
+	return t.cache.Del(k)
+}
+
+// GetAndDel is [Cache.GetAndDel]: it removes key, and returns its value and whether it was
+// there. If that cannot be decoded, key is removed, ok is false, and the error [ErrDecode].
+func (t *Typed[K, V]) GetAndDel(key K) (v V, ok bool, err error) {
+	var room [keyRoom]byte
+	k := t.keyBytes(room[:0], key)
+	s := scratches.Get().(*scratch)
+	defer s.release()
+	data, ok := t.cache.GetAndDel(s.buf[:0], k)
+	t.ns.removed()
+	if !ok {
+		return v, false, nil
+	}
+	s.buf = data
+	v, err = t.decode("get and delete", key, data)
+	return v, err == nil, err
+}
+
+// Touch is [Cache.Touch]: it gives the entry of key another time to live.
+func (t *Typed[K, V]) Touch(key K, ttl time.Duration) bool {
+	var room [keyRoom]byte
+	return t.cache.Touch(t.keyBytes(room[:0], key), ttl)
+}
+
+// Update is [Cache.Update]: it replaces the value of key by what fn makes of it, or removes
+// key if fn returns false for keep. fn may run several times, of which the last counts.
+//
+// If the value that is there cannot be decoded, fn is not called, the entry stays as it is,
+// and the error is [ErrDecode]. If what fn returns cannot be encoded, key is removed, and the
+// error is [ErrEncode].
+func (t *Typed[K, V]) Update(key K, fn func(old V, ok bool) (v V, keep bool)) error {
+	mustBeFunc("Update", fn != nil)
+	return t.update(key, byOptions, fn)
+}
+
+// UpdateWithTTL is [Cache.UpdateWithTTL]: a [Typed.Update] in which a new entry gets ttl, and one
+// that is there keeps its expiry.
+func (t *Typed[K, V]) UpdateWithTTL(
+	key K, ttl time.Duration, fn func(old V, ok bool) (v V, keep bool),
+) error {
+	mustBeFunc("UpdateWithTTL", fn != nil)
+	return t.update(key, withTTL(ttl), fn)
+}
+
+func (t *Typed[K, V]) update(key K, l lifetime, fn func(old V, ok bool) (v V, keep bool)) error {
+	var room [keyRoom]byte
+	k := t.keyBytes(room[:0], key)
+	s := scratches.Get().(*scratch)
+	defer s.release()
+	var kept, undecoded bool // of the last try, which counts
+	var refused error
+	err := t.cache.update(k, l, "update", func(data []byte, ok bool) (out []byte, _ bool, err error) {
+		var v V
+		if ok {
+			if v, err = t.decode("update", key, data); err != nil {
+				undecoded = true
+				return nil, false, err
+			}
+		}
+		refused = nil
+		if v, kept = fn(v, ok); kept {
+			out, refused = t.encode(s, "update", v)
+			kept = refused == nil
+		}
+		return out, kept, nil
+	})
+	if !undecoded {
+		t.ns.updated(kept)
+	}
+	if err == nil {
+		err = refused
+	}
+	return err
+}
+
+// encode returns the encoding of v, which is in s if it has room.
+func (t *Typed[K, V]) encode(s *scratch, verb string, v V) ([]byte, error) {
+	data, err := t.codec.Append(s.buf[:0], v)
+	if err != nil {
+		return nil, encodeError(verb, err)
+	}
+	s.fit(len(data))
+	return data, nil
+}
+
+func encodeError(verb string, err error) error {
+	return fmt.Errorf("ringcache: %s entry: %w: %w", verb, ErrEncode, err)
+}
+
+// SetBatch is [Cache.SetBatch]: it stores vals[i] under keys[i] for each i, as so many calls
+// of [Typed.Set] in that order would. All are tried; the first error is returned, with its
+// index. SetBatch panics if vals is shorter than keys. It does not allocate for a key, within
+// the bounds of Set.
+func (t *Typed[K, V]) SetBatch(keys []K, vals []V) error {
+	return t.setBatch(keys, vals, byOptions)
+}
+
+// SetBatchWithTTL is [Cache.SetBatchWithTTL]: a [Typed.SetBatch] of entries that live for ttl.
+func (t *Typed[K, V]) SetBatchWithTTL(keys []K, vals []V, ttl time.Duration) error {
+	return t.setBatch(keys, vals, withTTL(ttl))
+}
+
+func (t *Typed[K, V]) setBatch(keys []K, vals []V, l lifetime) error {
+	if len(vals) < len(keys) {
+		panic(fmt.Sprintf("ringcache: set batch: %d vals for %d keys", len(vals), len(keys)))
+	}
+	b := blocks.Get().(*block)
+	defer b.release()
+	var first error
+	for i := 0; i < len(keys); {
+		n, refused := t.encodeBlock(b, keys[i:], vals[i:])
+		at, err := t.cache.setBlock(b.keys[:n], b.vals[:n], l)
+		t.ns.wrote(n)
+		if refused != nil {
+			t.drop(b.keys[n])
+			if n++; err == nil {
+				at, err = n-1, refused
+			}
+		}
+		if err != nil && first == nil {
+			first = batchError(i+at, err)
+		}
+		i += n
+	}
+	return first
+}
+
+// encodeBlock makes the keys and values of the next part of a batch, and returns how many. It
+// ends before a value that cannot be encoded, of which it returns the error; its key is made.
+func (t *Typed[K, V]) encodeBlock(b *block, keys []K, vals []V) (n int, err error) {
+	b.reset()
+	for n < min(len(keys), batchSize) && b.valueRoom.used < maxScratch {
+		b.keys[n] = b.keyRoom.took(t.keyBytes(b.keyRoom.next(), keys[n]))
+		data, err := t.codec.Append(b.valueRoom.next(), vals[n])
+		if err != nil {
+			return n, fmt.Errorf("set entry: %w: %w", ErrEncode, err)
+		}
+		b.vals[n] = b.valueRoom.took(data)
+		n++
+	}
+	return n, nil
+}
