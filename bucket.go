@@ -60,7 +60,7 @@ type bucket struct {
 	expirer   expirer
 	searched  uint64     // generations that were forgotten before the last whole walk
 	hand      walk       // where a namespace above its quota gives up entries next
-	evictions *[]evicted // what has left under the lock; nil without OnEvict
+	evictions *evictions // what has left under the lock; nil without OnEvict
 
 	sought     [ringCount]atomic.Uint32 // ghosts of each ring that lookups have found
 	nearMisses atomic.Uint64            // lookups that have missed and found one
@@ -90,7 +90,7 @@ type write struct {
 	reason    Reason     // why an older value leaves
 	old       []byte     // for ifEqual
 	call      *loadCall  // for ifListed: the load that writes
-	evictions *[]evicted // for OnEvict. A pointer, so that k and v need not be on the heap
+	evictions *evictions // for OnEvict. A pointer, so that k and v need not be on the heap
 }
 
 // why returns what OnEvict is told about the older value.

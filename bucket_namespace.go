@@ -102,7 +102,7 @@ func (b *bucket) forgetAtLocked(in policy.Ring, pos uint64, hd record.Header) {
 
 // searchLocked goes on with the walk, for a Set that has no room.
 func (b *bucket) searchLocked() {
-	for n := 0; n < forgetStep && b.hasForgotten(); n += expireStep {
+	for n := 0; n < forgetStep && b.hasForgotten() && !b.evictions.isStep(); n += expireStep {
 		b.expireSomeLocked()
 	}
 }
@@ -138,7 +138,7 @@ func (b *bucket) giveOfLocked(u *generation.Usage, g uint64, n, most int) (gave 
 	quota := u.Quota.Load()
 	looked := 0
 	for ; looked < quotaStep && most > 0; looked++ {
-		if u.Bytes.Load()+int64(n) <= quota-quota/quotaSlack {
+		if u.Bytes.Load()+int64(n) <= quota-quota/quotaSlack || b.evictions.isStep() && !u.Over(n) {
 			break
 		}
 		pos, ok := b.nextLocked(&b.hand)
