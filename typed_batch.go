@@ -103,7 +103,7 @@ func (t *Typed[K, V]) GetOrLoadBatch(
 	usable := func(i int, data []byte) bool {
 		v, err := t.codec.Decode(data)
 		if err != nil {
-			t.discard(raw[i], data)
+			t.discard(raw[i])
 			undecodable++
 			return false
 		}
