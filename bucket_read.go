@@ -42,12 +42,13 @@ import (
 type lookupMode uint8
 
 const (
-	withValue lookupMode = 1 << iota // append the value
-	counted                          // in Stats, as a near miss too if it is one
-	touching                         // raise the frequency
-	orStale                          // take what is expired and kept (Options.StaleIfError) too
-	toMain                           // have what is in the cold part go to main
-	inPlace                          // leave it there, however often it is read
+	withValue  lookupMode = 1 << iota // append the value
+	counted                           // in Stats, as a near miss too if it is one
+	touching                          // raise the frequency
+	orStale                           // take what is expired and kept (Options.StaleIfError) too
+	toMain                            // have what is in the cold part go to main
+	inPlace                           // leave it there, however often it is read
+	precounted                        // it was counted, as a hit
 
 	getMode = withValue | counted | touching
 )
@@ -182,14 +183,12 @@ func (b *bucket) read(
 	if got == miss && !b.large && b.shared.largeKeysOf(h).Load() != 0 {
 		return dst, 0, elsewhere
 	}
-	count := counterFor(n, mode, got)
-	count.Add(1)
 	delay.Point()
 	torn.Fence()
 	if b.seq.Load() != seq {
-		count.Add(^uint64(0))
 		return dst, 0, retry
 	}
+	countLookup(n, mode, got)
 	b.countOddities(&f)
 	if got == miss {
 		if f.ghost && mode&counted != 0 {
@@ -246,15 +245,17 @@ func origin(s uint64) policy.Ring {
 	return index.Origin(s)
 }
 
-// counterFor returns what counts such a lookup.
-func counterFor(n *stripe.Counter, mode lookupMode, got outcome) *atomic.Uint64 {
+// countLookup counts a lookup that has ended. No counter is ever taken back, as somebody may have
+// seen it.
+func countLookup(n *stripe.Counter, mode lookupMode, got outcome) {
 	switch {
-	case mode&counted == 0:
-		return &n.Quiet
+	case mode&counted == 0 || mode&precounted != 0 && got == hit:
+	case mode&precounted != 0:
+		n.Lost.Add(1)
 	case got == hit:
-		return &n.Hits
+		n.Hits.Add(1)
 	default:
-		return &n.Misses
+		n.Misses.Add(1)
 	}
 }
 

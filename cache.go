@@ -237,11 +237,13 @@ func (c *Cache) lookup(
 	if seq&1 != 0 || got > hit || overlaps(dst, k) {
 		return c.lookupAny(dst, k, h, mode)
 	}
-	count := counterFor(c.counters.Here(), mode, got)
-	count.Add(1)
+	n := c.counters.Here()
 	out = dst
 	known := got == hit || c.shared.largeKeysOf(h).Load() == 0
 	if got == hit {
+		if mode&counted != 0 {
+			n.Hits.Add(1) // while the record comes, though it may turn out to be none
+		}
 		if mode&touching != 0 && b.touches {
 			index.Raise(slot, s)
 			mode &^= touching
@@ -255,11 +257,15 @@ func (c *Cache) lookup(
 	delay.Point()
 	torn.Fence()
 	if !known || b.seq.Load() != seq {
-		count.Add(^uint64(0))
+		if got == hit {
+			mode |= precounted
+		}
 		return c.lookupAny(dst, k, h, mode)
 	}
-	if got == miss && slot != nil && mode&counted != 0 {
-		b.seek(slot)
+	if got == miss && mode&counted != 0 {
+		if n.Misses.Add(1); slot != nil {
+			b.seek(slot)
+		}
 	}
 	runtime.KeepAlive(c) // its memory stays mapped until here
 	return out, expiry, got
