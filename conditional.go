@@ -54,7 +54,8 @@ func met(err error) (bool, error) {
 // keep to remove k. old is valid until fn returns; new must be so until Update does.
 //
 // If another call has changed the value meanwhile, fn is called again with the new one:
-// it may run several times, of which the last counts. No lock is held while it runs.
+// it may run several times, of which the last counts. No lock is held while it runs. An fn
+// that itself changes the value of k every time is called for ever.
 //
 // Ownership of k, limits and errors are those of [Cache.Set]: after an error, k is
 // absent. The time to live begins anew, as [Options].TTL says. Update does not allocate
