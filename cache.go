@@ -206,6 +206,14 @@ func (c *Cache) Peek(dst, k []byte) ([]byte, bool) {
 	return out, got == hit
 }
 
+// HasGetUncounted is [Cache.HasGet] that does not count as a lookup in [Stats]. Unlike
+// [Cache.Peek], it makes the entry stay longer. It is for what takes several entries to answer
+// one question: count the first one, and the hit ratio is that of the questions.
+func (c *Cache) HasGetUncounted(dst, k []byte) ([]byte, bool) {
+	out, _, got := c.lookup(dst, k, unhashed, withValue|touching)
+	return out, got == hit
+}
+
 // View calls fn with the value of k and reports whether k was there; on a miss fn is not
 // called. v is a buffer that later Views use again: it is valid, and fn's to change, until fn
 // returns. No lock is held while fn runs. View does not allocate but

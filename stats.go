@@ -18,7 +18,8 @@ type Stats struct {
 	// difference of two may: a lookup can be among GetCalls before it is known to be a miss.)
 
 	// GetCalls counts keys looked up: one for each Get, HasGet, GetWithTTL, Has, View and
-	// GetOrLoad, one for each key of GetBatch and GetOrLoadBatch. Peek and TTL do not count.
+	// GetOrLoad, one for each key of GetBatch and GetOrLoadBatch. Peek,
+	// HasGetUncounted and TTL do not count.
 	GetCalls uint64
 
 	// SetCalls counts calls of Set, SetWithTTL, SetIfAbsent, SetIfChanged, CompareAndSwap,

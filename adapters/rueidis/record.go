@@ -54,7 +54,10 @@ func (r *records) get(
 	}
 	if string(mainCmd) != cmd {
 		version := body[:versionSize]
-		body, ok = r.read(appendSideKey(room[:0], view, key, cmd), again)
+		side := appendSideKey(room[:0], view, key, cmd)
+		if body, ok = r.cache.HasGetUncounted(nil, side); !ok && !again {
+			r.cache.Has(side) // the main record has counted as a hit
+		}
 		if !ok || !bytes.HasPrefix(body, version) {
 			return msg, false
 		}
