@@ -69,6 +69,7 @@ func TestCache_DoesNotAllocate(t *testing.T) {
 		{"HasGet", func() { dst, _ = c.HasGet(dst[:0], step()) }},
 		{"Has", func() { c.Has(step()) }},
 		{"Peek", func() { dst, _ = c.Peek(dst[:0], step()) }},
+		{"HasGetUncounted", func() { dst, _ = c.HasGetUncounted(dst[:0], step()) }},
 		{"GetWithTTL", func() { dst, _, _ = c.GetWithTTL(dst[:0], step()) }},
 		{"View", func() { c.View(step(), look) }},
 		{"GetBatch", func() { dst, _ = c.GetBatch(dst[:0], batch, vals) }},

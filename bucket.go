@@ -60,7 +60,7 @@ type bucket struct {
 	watch     uint8 // counts up to the next look at marks
 	expirer   expirer
 	searched  uint64     // generations that were forgotten before the last whole walk
-	evictions *[]evicted // what has left under the lock; nil without OnEvict
+	evictions *evictions // what has left under the lock; nil without OnEvict
 
 	sought     [ringCount]atomic.Uint32 // ghosts of each ring that lookups have found
 	nearMisses atomic.Uint64            // lookups that have missed and found one
@@ -95,7 +95,7 @@ type write struct {
 	old       []byte     // for ifEqual
 	found     *[]byte    // for ifAbsent: the value that is there is appended to it; may be nil
 	call      *loadCall  // for ifListed: the load that writes
-	evictions *[]evicted // for OnEvict. A pointer, so that k and v need not be on the heap
+	evictions *evictions // for OnEvict. A pointer, so that k and v need not be on the heap
 }
 
 // why returns what OnEvict is told about the older value.

@@ -246,9 +246,10 @@ func (b *bucket) dropOldestLocked() {
 	}
 }
 
-// giveColdLocked drops what the cold part holds for as long as more says so.
+// giveColdLocked drops what the cold part holds for as long as more says so, but no more than
+// a step.
 func (b *bucket) giveColdLocked(more func() bool) {
-	for b.cold.held() > 0 && more() {
+	for b.cold.held() > 0 && !b.evictions.isStep() && more() {
 		b.dropOldestLocked()
 	}
 }

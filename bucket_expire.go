@@ -68,11 +68,14 @@ func (b *bucket) nextLocked(w *walk) (pos uint64, ok bool) {
 	}
 }
 
-// stepLocked looks at up to n records, and drops and counts the expired ones. It
-// notes the soonest other expiry, and reports whether the walk has ended.
+// stepLocked looks at up to n records, and drops and counts the expired ones, of which OnEvict
+// hears after a step. It notes the soonest other expiry, and reports whether the walk has ended.
 func (b *bucket) stepLocked(w *walk, n int, soonest *uint32) (dropped int, done bool) {
 	now := b.shared.Now()
 	for range n {
+		if b.evictions.isStep() {
+			return dropped, false
+		}
 		pos, ok := b.nextLocked(w)
 		if !ok {
 			return dropped, true

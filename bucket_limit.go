@@ -3,6 +3,7 @@ package ringcache
 import (
 	"math"
 
+	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/ring"
 )
@@ -241,8 +242,8 @@ func (b *bucket) isAtLimit() bool {
 const shrinkMost = 256 << 10
 
 // shrinkLocked drops records until no ring holds more chunks than it may, or n
-// bytes of chunks have been given up.
-func (b *bucket) shrinkLocked(n int) {
+// bytes of chunks have been given up. It reports false if that is more than a step.
+func (b *bucket) shrinkLocked(n int) (done bool) {
 	from := b.heldLocked()
 	b.giveColdLocked(func() bool {
 		return b.cold.held() > b.limitLocked().cold && from-b.heldLocked() < n
@@ -253,7 +254,10 @@ func (b *bucket) shrinkLocked(n int) {
 		r, limit, work := &b.rings[i], l.of(in), b.setWork(0)
 		for r.Size > 0 && r.Held() > limit {
 			if from-b.heldLocked() >= n {
-				return
+				return true
+			}
+			if b.evictions.isStep() {
+				return false
 			}
 			b.evictTailLocked(in, &work)
 		}
@@ -262,22 +266,56 @@ func (b *bucket) shrinkLocked(n int) {
 		}
 	}
 	b.shrinkIndexLocked()
+	return true
 }
 
 // giveLocked evicts until n bytes of chunks are given back, or the bucket holds
-// no more than keep.
-func (b *bucket) giveLocked(n, keep int) {
+// no more than keep. It returns the bytes that are missing after a step, or 0.
+func (b *bucket) giveLocked(n, keep int) (missing int) {
 	from := b.heldLocked()
 	b.giveColdLocked(func() bool { return b.heldLocked() > keep && from-b.heldLocked() < n })
 	for _, in := range []policy.Ring{policy.Main, policy.Small} {
 		r, work := &b.rings[in], b.setWork(n)
 		for r.Size > 0 && b.heldLocked() > keep && from-b.heldLocked() < n {
+			if b.evictions.isStep() {
+				return n - (from - b.heldLocked())
+			}
 			b.evictTailLocked(in, &work)
 		}
 		if r.Size == 0 && from-b.heldLocked() < n {
 			r.Trim()
 		}
 	}
+	return 0
+}
+
+// makeWayLocked evicts what a record would push out of a large bucket, or a step of it, and
+// reports false if there is more. What room is made is not kept for the record.
+func (b *bucket) makeWayLocked(w *write) (done bool) {
+	if !b.policy.Dropping() {
+		return true
+	}
+	var f found
+	to := b.policy.Entry()
+	if b.findLocked(&f, w.k, w.h) {
+		if f.ValueLen == len(w.v) {
+			return true // it is overwritten where it lies
+		}
+		to = min(index.Ring(f.Slot), policy.Main)
+	}
+	l, need := b.limitLocked(), b.chunksFor(w.n)
+	r, limit, work := &b.rings[to], max(l.of(to), need), b.setWork(w.n)
+	for other := &b.rings[1-to]; !b.evictions.isStep(); {
+		switch reach := b.withinReachLocked(r); {
+		case reach < need && other.Size > 0:
+			b.evictTailLocked(1-to, &work)
+		case r.Size > 0 && !r.Fits(w.n, min(limit, max(reach, need))):
+			b.evictTailLocked(to, &work)
+		default:
+			return true
+		}
+	}
+	return false
 }
 
 // isShort reports whether a small bucket has not the memory for a record of n
@@ -318,7 +356,7 @@ func (b *bucket) demand(n int) int {
 	return max(grow, 0) + b.shared.pool.PageSize()*(1+b.index.Pages()/growthPart)
 }
 
-// A step of Reset with OnEvict, or of Resize, drops or moves so much.
+// A step drops so much where OnEvict is to hear of it. One of Resize drops or moves so much.
 const (
 	stepRecords = 256
 	stepBytes   = 64 << 10

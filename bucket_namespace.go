@@ -98,7 +98,7 @@ func (b *bucket) forgetAtLocked(in policy.Ring, pos uint64, hd record.Header) {
 
 // searchLocked goes on with the walk, for a Set that has no room.
 func (b *bucket) searchLocked() {
-	for n := 0; n < forgetStep && b.hasForgotten(); n += expireStep {
+	for n := 0; n < forgetStep && b.hasForgotten() && !b.evictions.isStep(); n += expireStep {
 		b.expireSomeLocked()
 	}
 }

@@ -42,12 +42,13 @@ import (
 type lookupMode uint8
 
 const (
-	withValue lookupMode = 1 << iota // append the value
-	counted                          // in Stats, as a near miss too if it is one
-	touching                         // raise the frequency
-	orStale                          // take what is expired and kept (Options.StaleIfError) too
-	toMain                           // have what is in the cold part go to main
-	internal                         // it is of the cache's own; Cache.lookupAny only
+	withValue  lookupMode = 1 << iota // append the value
+	counted                           // in Stats, as a near miss too if it is one
+	touching                          // raise the frequency
+	orStale                           // take what is expired and kept (Options.StaleIfError) too
+	toMain                            // have what is in the cold part go to main
+	internal                          // it is of the cache's own; Cache.lookupAny only
+	precounted                        // it was counted, as a hit
 
 	getMode = withValue | counted | touching
 )
@@ -184,14 +185,12 @@ func (b *bucket) read(
 	if got == miss && !b.large && b.shared.largeKeysOf(h).Load() != 0 {
 		return dst, 0, elsewhere
 	}
-	count := counterFor(n, mode, got)
-	count.Add(1)
 	delay.Point()
 	torn.Fence()
 	if b.seq.Load() != seq {
-		count.Add(^uint64(0))
 		return dst, 0, retry
 	}
+	countLookup(n, mode, got)
 	b.countOddities(&f)
 	if got == miss {
 		if f.ghost && mode&counted != 0 {
@@ -248,15 +247,17 @@ func origin(s uint64) policy.Ring {
 	return index.Origin(s)
 }
 
-// counterFor returns what counts such a lookup.
-func counterFor(n *stripe.Counter, mode lookupMode, got outcome) *atomic.Uint64 {
+// countLookup counts a lookup that has ended. No counter is ever taken back, as somebody may have
+// seen it.
+func countLookup(n *stripe.Counter, mode lookupMode, got outcome) {
 	switch {
-	case mode&counted == 0:
-		return &n.Quiet
+	case mode&counted == 0 || mode&precounted != 0 && got == hit:
+	case mode&precounted != 0:
+		n.Lost.Add(1)
 	case got == hit:
-		return &n.Hits
+		n.Hits.Add(1)
 	default:
-		return &n.Misses
+		n.Misses.Add(1)
 	}
 }
 

@@ -206,6 +206,14 @@ func (c *Cache) Peek(dst, k []byte) ([]byte, bool) {
 	return out, got == hit
 }
 
+// HasGetUncounted is [Cache.HasGet] that does not count as a lookup in [Stats]. Unlike
+// [Cache.Peek], it makes the entry stay longer. It is for what takes several entries to answer
+// one question: count the first one, and the hit ratio is that of the questions.
+func (c *Cache) HasGetUncounted(dst, k []byte) ([]byte, bool) {
+	out, _, got := c.lookup(dst, k, unhashed, withValue|touching)
+	return out, got == hit
+}
+
 // View calls fn with the value of k and reports whether k was there; on a miss fn is not
 // called. v is a buffer that later Views use again: it is valid, and fn's to change, until fn
 // returns. No lock is held while fn runs. View does not allocate but
@@ -237,11 +245,13 @@ func (c *Cache) lookup(
 	if seq&1 != 0 || got > hit || overlaps(dst, k) {
 		return c.lookupAny(dst, k, h, mode)
 	}
-	count := counterFor(c.counters.Here(), mode, got)
-	count.Add(1)
+	n := c.counters.Here()
 	out = dst
 	known := got == hit || c.shared.largeKeysOf(h).Load() == 0
 	if got == hit {
+		if mode&counted != 0 {
+			n.Hits.Add(1) // while the record comes, though it may turn out to be none
+		}
 		if mode&touching != 0 && b.touches {
 			index.Raise(slot, s)
 			mode &^= touching
@@ -255,11 +265,15 @@ func (c *Cache) lookup(
 	delay.Point()
 	torn.Fence()
 	if !known || b.seq.Load() != seq {
-		count.Add(^uint64(0))
+		if got == hit {
+			mode |= precounted
+		}
 		return c.lookupAny(dst, k, h, mode)
 	}
-	if got == miss && slot != nil && mode&counted != 0 {
-		b.seek(slot)
+	if got == miss && mode&counted != 0 {
+		if n.Misses.Add(1); slot != nil {
+			b.seek(slot)
+		}
 	}
 	runtime.KeepAlive(c) // its memory stays mapped until here
 	return out, expiry, got

@@ -47,6 +47,7 @@ const (
 	linuxFree       = 8
 	linuxHugePage   = 14
 	linuxNoHugePage = 15
+	linuxDropLocked = 24 // MADV_DONTNEED_LOCKED, since Linux 5.18
 	linuxCollapse   = 25
 )
 
@@ -62,12 +63,17 @@ func wantLarge(b []byte, want bool) {
 
 // discardBytes puts fresh pages over those of b. On Linux a call that does the same
 // is cheaper; but a part of a large page would stay as long as the rest of it, so a
-// call before splits that.
+// call before splits that. Pages that are locked (mlockall) need a call of their own; where there
+// is none, they are unlocked for good.
 func discardBytes(b []byte) {
 	if runtime.GOOS == "linux" {
 		if len(b) < chunk.BlockSize {
 			_ = unix.Madvise(b, linuxFree)
 		}
+		if unix.Madvise(b, unix.MADV_DONTNEED) == nil || unix.Madvise(b, linuxDropLocked) == nil {
+			return
+		}
+		_ = unix.Munlock(b)
 		_ = unix.Madvise(b, unix.MADV_DONTNEED)
 		return
 	}

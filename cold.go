@@ -35,10 +35,10 @@ func (c *Cache) lookupCold(
 		if !c.dropDamaged(b, &f, k, h) {
 			return dst, 0, retry
 		}
-		counterFor(n, mode, miss).Add(1)
+		countLookup(n, mode, miss)
 		return dst, 0, miss
 	}
-	counterFor(n, mode, hit).Add(1)
+	countLookup(n, mode, hit)
 	if mode&counted != 0 {
 		b.coldHits.Add(1)
 	}

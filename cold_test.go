@@ -395,3 +395,29 @@ func TestCold_DamagedKindElsewhereEndsCalls(t *testing.T) {
 		require.NoError(t, c.Close())
 	}
 }
+
+// changingValues are of a Compressor that changes the values it is to compress, and compresses
+// what it has made of them.
+type changingValues struct{ ValueCompressor }
+
+func (v changingValues) Compress(dst, src []byte) ([]byte, error) {
+	if len(src) > 0 {
+		src[len(src)-1]++
+	}
+	return v.ValueCompressor.Compress(dst, src)
+}
+
+// A Compressor must not change its source. One that does loses the entry: its value is never
+// taken for the one that was set.
+func TestCold_CompressorThatChangesItsSource(t *testing.T) {
+	by := &funcCompressor{}
+	by.with = func(dict []byte) (ValueCompressor, error) {
+		v, err := by.flateCompressor.WithDict(dict)
+		clear(dict) // nor this
+		return changingValues{v}, err
+	}
+	p := newPackedCache(t, by, nil)
+	p.requireTrue(t)
+	require.Positive(t, p.Stats().UnpackErrors)
+	require.NoError(t, p.validate())
+}

@@ -312,6 +312,7 @@ const classKnown = 256 << 10
 // compress appends the packed form of v to dst, or nothing if the Compressor fails.
 func (s *compression) compress(dst []byte, cl *class, v []byte) []byte {
 	d, from := s.dicts[cl.dict].Load(), len(dst)
+	prefix := pack.PrefixOf(cl.dict, v) // first: the check is of what was set, whatever becomes of v
 	body, err := guarded(func() ([]byte, error) { return d.values.Compress(s.room[:0], v) })
 	if err != nil || len(body) == 0 || len(body) >= len(v) {
 		if err != nil || len(body) == 0 {
@@ -325,7 +326,7 @@ func (s *compression) compress(dst []byte, cl *class, v []byte) []byte {
 	if cap(body) <= max(mostRoom, 8*len(v)) {
 		s.room = body // for the next value: a Compressor may need more than it returns
 	}
-	out := append(pack.PrefixOf(cl.dict, v).Append(dst), body...)
+	out := append(prefix.Append(dst), body...)
 	cl.ratio.Add(len(v), min(len(out)-from, len(v)))
 	if cl.ratio.IsKnown(classKnown) {
 		cl.best = max(cl.best, cl.ratio.Value())
@@ -366,11 +367,14 @@ func (s *compression) unpack(dst, packed []byte, d *dictionary) ([]byte, error) 
 	v, err := guarded(func() ([]byte, error) {
 		return d.values.Decompress(dst[at:at:at+p.Size], compressed, p.Size)
 	})
-	if err != nil || !p.Is(v) {
-		s.counts.wrong.Add(1)
-		return dst, pack.ErrDamaged
+	if err == nil && len(v) == p.Size {
+		// The copy is checked: a Compressor may use v again for another call.
+		if out := append(dst, v...); p.Is(out[at:]) {
+			return out, nil
+		}
 	}
-	return append(dst, v...), nil
+	s.counts.wrong.Add(1)
+	return dst, pack.ErrDamaged
 }
 
 // due returns a class that needs another dictionary and has the samples for it.
@@ -423,11 +427,12 @@ var errLongDict = errors.New("the dictionary is too long")
 // errNoValueCompressor says that WithDict has returned neither one nor an error.
 var errNoValueCompressor = errors.New("no ValueCompressor")
 
-// open returns what compresses with a dictionary.
+// open returns what compresses with a dictionary. The file gets a copy of its own.
 func (s *compression) open(bytes []byte) (*dictionary, error) {
+	kept := slices.Clone(bytes)
 	values, err := s.by.WithDict(bytes)
 	if err == nil && values == nil {
 		err = errNoValueCompressor
 	}
-	return &dictionary{bytes, values}, err
+	return &dictionary{kept, values}, err
 }

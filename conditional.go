@@ -77,7 +77,8 @@ func (w *write) met(err error) (bool, error) {
 // remove k. old is valid until fn returns; new must stay valid until Update does.
 //
 // If another call changes the value meanwhile, fn is called again with the new one: it may run
-// several times, and the last call counts. No lock is held while it runs.
+// several times, and the last call counts. No lock is held while it runs. An fn that changes the
+// value of k itself each time is called forever.
 //
 // The entry keeps its expiry and counts as read when the policy decides what to evict; a new
 // entry gets [Options].TTL. Ownership of k, limits and errors are those of [Cache.Set]: after

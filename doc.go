@@ -133,7 +133,8 @@
 // more now and then.
 //
 // The Go runtime does not know this memory: GOMEMLIMIT and GOGC do not count it, a
-// container's limit does. Set GOMEMLIMIT to what the process may have, less MaxBytes.
+// container's limit does. Set GOMEMLIMIT to what the process may have, less MaxBytes and a
+// tenth for what else is outside of the heap.
 // On Linux, memory that entries have filled comes to lie on large pages ([HugePages]).
 //
 // On platforms other than Linux, macOS and the BSDs, under the race detector and the

@@ -44,6 +44,7 @@ func TestExpiry_EveryLookup(t *testing.T) {
 			return n == 1
 		},
 		"Peek":       func(c *Cache, k []byte) bool { _, ok := c.Peek(nil, k); return ok },
+		"Uncounted":  func(c *Cache, k []byte) bool { _, ok := c.HasGetUncounted(nil, k); return ok },
 		"TTL":        func(c *Cache, k []byte) bool { _, ok := c.TTL(k); return ok },
 		"GetWithTTL": func(c *Cache, k []byte) bool { _, _, ok := c.GetWithTTL(nil, k); return ok },
 	}

@@ -65,6 +65,7 @@ func everyCall() []call {
 		{"GetWithTTL", func(c *Cache, k, _ []byte) { c.GetWithTTL(nil, k) }},
 		{"Has", func(c *Cache, k, _ []byte) { c.Has(k) }},
 		{"HasGet", func(c *Cache, k, _ []byte) { c.HasGet(nil, k) }},
+		{"HasGetUncounted", func(c *Cache, k, _ []byte) { c.HasGetUncounted(nil, k) }},
 		{"Keys", func(c *Cache, _, _ []byte) {
 			for range c.Keys() {
 			}

@@ -186,10 +186,10 @@ func (r *runner) resize(o op) error {
 
 // peek reads what a Has finds then, and is not counted.
 func (r *runner) peek(o op) error {
-	hits, misses := r.c.counters.Sum()
+	lookups, misses := r.c.counters.Sum()
 	got, ok := r.c.Peek(r.dst[:0], r.keyOf(o.id))
-	if h, m := r.c.counters.Sum(); h != hits || m != misses {
-		return fmt.Errorf("Peek counted %d hits and %d misses", h-hits, m-misses)
+	if l, m := r.c.counters.Sum(); l != lookups || m != misses {
+		return fmt.Errorf("Peek counted %d lookups and %d misses", l-lookups, m-misses)
 	}
 	if r.dst = got; ok {
 		if err := r.hit(o.id, got); err != nil {

@@ -39,10 +39,11 @@ const (
 
 // arena is the large buckets of a cache, and what balances them with the small ones.
 type arena struct {
-	mu      sync.Mutex // one writer at a time
-	held    [largeBuckets]int
-	hand    int // the small bucket that has to give next
-	buckets [largeBuckets]bucket
+	mu       sync.Mutex // one writer at a time
+	held     [largeBuckets]int
+	incoming [largeBuckets]incoming
+	hand     int // the small bucket that has to give next
+	buckets  [largeBuckets]bucket
 }
 
 // bucket returns the small bucket for hash h.
@@ -77,13 +78,13 @@ func (c *Cache) setLarge(b *bucket, w *write) error {
 	a := &c.arena
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	c.shared.arrive(arrival{1, w.n}, true)
+	lb := c.largeBucket(w.h)
+	defer c.settleLarge(c.expect(lb, w.n))
+	c.makeWay(lb, w)
 	if len(w.v) > c.shared.maxValue() {
 		return errResized
 	}
-	c.shared.arrive(arrival{1, w.n}, true)
-	lb := c.largeBucket(w.h)
-	c.reclaim(lb, lb.demand(w.n), w)
-	defer c.settle(lb)
 
 	b.lock()
 	defer b.unlockFor(w)
@@ -106,22 +107,61 @@ func (c *Cache) setLarge(b *bucket, w *write) error {
 	return nil
 }
 
+// incoming is what large Sets under way are going to take in a large bucket.
+type incoming struct{ sets, bytes int }
+
+// expect has the small buckets' quotas leave the bytes that large bucket lb is going to take for
+// a record of n bytes. settleLarge ends it.
+func (c *Cache) expect(lb *bucket, n int) *bucket {
+	in := &c.arena.incoming[int(lb.number)-c.shared.buckets]
+	in.sets++
+	in.bytes = max(in.bytes, lb.demand(n))
+	c.settle(lb)
+	return lb
+}
+
+// settleLarge is settle after a large Set.
+func (c *Cache) settleLarge(lb *bucket) {
+	in := &c.arena.incoming[int(lb.number)-c.shared.buckets]
+	if in.sets--; in.sets == 0 {
+		in.bytes = 0
+	}
+	c.settle(lb)
+}
+
+// makeWay has entries leave for a large Set, whose bucket expects it: others', and then, as far
+// as OnEvict is to hear of them, its own. The rest of these go with the Set.
+func (c *Cache) makeWay(lb *bucket, w *write) {
+	c.reclaim(lb, c.arena.incoming[int(lb.number)-c.shared.buckets].bytes, w)
+	if c.shared.onEvict == nil || w.quiet {
+		return
+	}
+	// Other Sets may take what was freed, so there is an end to it.
+	for done, rounds := false, 2*w.n/stepBytes; !done && rounds > 0; rounds-- {
+		lb.lock()
+		done = lb.makeWayLocked(w)
+		lb.unlockFor(w)
+		c.pause(w)
+	}
+}
+
 // reclaim has others give up the bytes that large bucket lb is going to take and the pool
 // has not: small buckets what they hold above their new quota, and in a cache of very few
 // chunks the other large ones whatever it takes.
 func (c *Cache) reclaim(lb *bucket, need int, w *write) {
 	s, a := c.shared, &c.arena
-	s.arrivals.held.Add(int64(need))
-	s.divide()
-	for range s.buckets {
+	for done := 0; done < s.buckets; {
 		if s.pool.Spare() >= need {
 			return
 		}
 		b := &c.buckets[a.hand]
-		a.hand = (a.hand + 1) % s.buckets
 		b.lock()
-		b.shrinkLocked(max(need, shrinkMost))
+		if b.shrinkLocked(max(need, shrinkMost)) {
+			a.hand = (a.hand + 1) % s.buckets
+			done++
+		}
 		b.unlockFor(w)
+		c.pause(w)
 	}
 	for i := range a.buckets {
 		other := &a.buckets[i]
@@ -129,6 +169,17 @@ func (c *Cache) reclaim(lb *bucket, need int, w *write) {
 			c.drain(other, missing, 0, w)
 		}
 	}
+}
+
+// pause tells OnEvict what has left because of a write if that is a step. The arena's lock is
+// held, no other, and given up meanwhile.
+func (c *Cache) pause(w *write) {
+	if w.quiet || !w.evictions.isStep() {
+		return
+	}
+	c.arena.mu.Unlock()
+	defer c.arena.mu.Lock()
+	c.shared.notify(w)
 }
 
 // lend has the large buckets give up the chunks for a small record.
@@ -143,12 +194,15 @@ func (c *Cache) lend(w *write) {
 	}
 }
 
-// drain has a large bucket give up n bytes of what it holds above keep.
+// drain has a large bucket give up n bytes of what it holds above keep, in steps.
 func (c *Cache) drain(lb *bucket, n, keep int, w *write) {
-	lb.lock()
-	lb.giveLocked(n, keep)
-	lb.unlockFor(w)
-	c.settle(lb)
+	for n > 0 {
+		lb.lock()
+		n = lb.giveLocked(n, keep)
+		lb.unlockFor(w)
+		c.settle(lb)
+		c.pause(w)
+	}
 }
 
 // settle notes what a large bucket holds, and divides the rest.
@@ -167,7 +221,7 @@ func (c *Cache) note(lb *bucket, held int) {
 		if &a.buckets[i] == lb {
 			a.held[i] = held
 		}
-		sum += a.held[i]
+		sum += a.held[i] + a.incoming[i].bytes
 	}
 	s.arrivals.held.Store(int64(sum))
 	s.divide()

@@ -344,11 +344,11 @@ func (n *Namespace) SetQuota(maxBytes int64) error {
 // Stats returns the counters of the namespace.
 func (n *Namespace) Stats() NamespaceStats {
 	s := n.space
-	hits, misses := s.counters.Sum()
+	lookups, misses := s.counters.Sum()
 	sets, dels := s.counters.Writes()
 	u := s.usage.Load()
 	return NamespaceStats{
-		GetCalls: hits + misses, Misses: misses, SetCalls: sets, DelCalls: dels,
+		GetCalls: lookups, Misses: misses, SetCalls: sets, DelCalls: dels,
 		Invalidations: s.invalidations.Load(),
 		Entries:       uint64(max(u.Entries.Load(), 0)), Bytes: uint64(max(u.Bytes.Load(), 0)),
 		Quota: uint64(u.Quota.Load()),

@@ -9,7 +9,9 @@ import (
 
 // How Options.OnEvict hears of the entries that leave. A bucket copies them under its lock,
 // the call that caused it takes the copies when it gives up the lock, and notifies when it
-// holds none.
+// holds none. The copies are on the Go heap, outside of the cache's bound, and one of a short
+// record takes several times the record. So a call that makes many entries leave works in steps,
+// and notifies after each: evictions.isStep.
 
 // Reason is why an entry has left the cache.
 type Reason uint8
@@ -53,6 +55,17 @@ type evicted struct {
 	dict   *dictionary // with which v is packed; nil: it is not
 }
 
+// evictions are entries that have left, and that OnEvict has not heard of.
+type evictions struct {
+	list  []evicted
+	bytes int // of keys and values
+}
+
+// isStep reports whether OnEvict should hear of the entries before more leave.
+func (e *evictions) isStep() bool {
+	return e != nil && (len(e.list) >= stepRecords || e.bytes >= stepBytes)
+}
+
 // keepEvictedLocked is called for each live record that leaves a ring, while it is still
 // there. Of one that no user has set there is nothing to tell.
 func (b *bucket) keepEvictedLocked(r *ring.Ring, pos uint64, hd record.Header, reason Reason) {
@@ -68,13 +81,14 @@ func (b *bucket) keepEvictedLocked(r *ring.Ring, pos uint64, hd record.Header, r
 // that header has them.
 func (b *bucket) keepEvictionLocked(kv []byte, hd record.Header, reason Reason) {
 	if b.evictions == nil {
-		b.evictions = new([]evicted)
+		b.evictions = new(evictions)
 	}
 	e := evicted{k: kv[:hd.KeyLen:hd.KeyLen], v: kv[hd.KeyLen:], reason: reason}
 	if hd.Kind == record.Packed && b.cold.on {
 		e.dict = b.shared.compression.dictOf(e.v)
 	}
-	*b.evictions = append(*b.evictions, e)
+	b.evictions.list = append(b.evictions.list, e)
+	b.evictions.bytes += len(kv)
 }
 
 // failLocked ends a write that failed: a value that was only to be written again is lost.
@@ -97,7 +111,8 @@ func (b *bucket) takeEvictionsLocked(w *write) {
 	if w.evictions == nil {
 		w.evictions = b.evictions
 	} else {
-		*w.evictions = append(*w.evictions, *b.evictions...)
+		w.evictions.list = append(w.evictions.list, b.evictions.list...)
+		w.evictions.bytes += b.evictions.bytes
 	}
 	b.evictions = nil
 }
@@ -115,7 +130,7 @@ func (s *shared) notifyQuiet(w *write) {
 	if w.evictions == nil {
 		return
 	}
-	left := *w.evictions
+	left := w.evictions.list
 	w.evictions = nil
 	for _, e := range left {
 		if e.dict != nil {

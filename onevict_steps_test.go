@@ -1,12 +1,16 @@
 package ringcache
 
 import (
+	"bytes"
 	"fmt"
 	"runtime"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache/internal/clock"
 )
 
 // thwarted returns a full cache of 64 MB whose OnEvict calls stop while *on.
@@ -133,4 +137,76 @@ func TestOnEvict_MayReferToItsCache(t *testing.T) {
 		}
 	}
 	t.Error("not collected")
+}
+
+// What a call gathers for OnEvict is on the Go heap, outside of the bound: it is told in steps,
+// whichever entries have to leave, and for whatever.
+func TestOnEvict_IsToldInSteps(t *testing.T) {
+	const entries, maxBytes = 2_200_000, minMaxBytes
+	large := make([]byte, maxBytes/maxValueShare)
+	set := func(c *Cache, n, size int) error {
+		for i := range n {
+			if err := c.Set(strconv.AppendInt([]byte("new"), int64(i), 10), large[:size]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for _, tt := range []struct {
+		name string
+		size int // of the values that fill the cache
+		ttl  time.Duration
+		call func(c *Cache) error
+	}{
+		{"large among short", 0, 0, func(c *Cache) error { return set(c, 1, len(large)) }},
+		{"large among longer", 1000, 0, func(c *Cache) error { return set(c, 8, len(large)) }},
+		{"large among large", 40_000, 0, func(c *Cache) error { return set(c, 3, len(large)) }},
+		{"short among large", 40_000, 0, func(c *Cache) error { return set(c, 50_000, 100) }},
+		{"a large entry of a snapshot", 0, 0, func(c *Cache) error {
+			from := New(maxBytes)
+			defer from.Close()
+			var saved bytes.Buffer
+			if err := set(from, 1, len(large)); err != nil {
+				return err
+			}
+			if _, err := from.WriteTo(&saved); err != nil {
+				return err
+			}
+			_, err := c.ReadFrom(&saved)
+			return err
+		}},
+		{"DeleteExpired of large ones", 40_000, clock.Tick, func(c *Cache) error {
+			c.DeleteExpired()
+			return nil
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var c *Cache
+			var now time.Duration
+			listening, told, gathered, before, sets := false, 0, 0, 0, uint64(0)
+			g := defaultGeometry(maxBytes)
+			g.now, g.ttl = func() time.Duration { return now }, tt.ttl
+			g.onEvict = func(_, _ []byte, _ Reason) {
+				if listening {
+					if told%64 == 0 { // a look at all buckets takes a while
+						var s Stats
+						c.UpdateStats(&s)
+						came := int(s.SetCalls-sets) + int(s.LoadedEntries)
+						gathered = max(gathered, before+came-told-int(s.EntriesCount))
+					}
+					told++
+				}
+			}
+			c = mustCache(t, g)
+			fillCache(t, c, 0, min(entries, 2*maxBytes/(tt.size+16)), tt.size)
+			var s Stats
+			c.UpdateStats(&s)
+			before, sets, listening = int(s.EntriesCount), s.SetCalls, true
+			now += 2 * clock.Tick
+			require.NoError(t, tt.call(c))
+			require.Greater(t, told, 20, "too little has left")
+			// A bucket's step may be added to what others gave short of one.
+			require.LessOrEqual(t, gathered, min(2*stepRecords, 2*stepBytes/(tt.size+8)+3))
+		})
+	}
 }

@@ -74,8 +74,10 @@ type Options struct {
 	//
 	// The goroutine whose call made the entry leave calls it, before that call returns and
 	// while no lock is held: it may call any method of the same cache, and k may have been set
-	// again meanwhile. A panic reaches the caller; the cache is sound then, but OnEvict does
-	// not hear of other entries that left in the same call. With a Compressor, a lookup may make
+	// again meanwhile. A call that makes many entries leave works in steps of 256 entries or
+	// 64 KB, each followed by the calls of OnEvict for it. A panic reaches the caller; the cache
+	// is sound then, but OnEvict does not hear of the other entries of the step, and a value
+	// that entries had to leave for may not be stored. With a Compressor, a lookup may make
 	// entries leave too; of a value that cannot be decompressed OnEvict does not hear.
 	OnEvict func(k, v []byte, reason Reason)
 

@@ -356,3 +356,21 @@ func TestPolicy_NewKeyDropsOne(t *testing.T) {
 		}
 	}
 }
+
+// An uncounted Get is one to the policy, and none to the statistics.
+func TestHasGetUncounted_IsAReadToThePolicyAlone(t *testing.T) {
+	counts := func(get func(c *Cache, k []byte)) Stats {
+		c := mustCache(t, tiny(16, 1024, 32))
+		next, key := skewed(3, 60_000), make([]byte, 8)
+		for id := range uint64(60_000) {
+			binary.LittleEndian.PutUint64(key, next())
+			get(c, key)
+			binary.LittleEndian.PutUint64(key, id)
+			require.NoError(t, c.Set(key, make([]byte, 100)))
+		}
+		return c.Stats()
+	}
+	got := counts(func(c *Cache, k []byte) { c.HasGetUncounted(nil, k) })
+	require.Zero(t, got.GetCalls+got.Misses+got.NearMisses)
+	require.Greater(t, got.Promotions, counts(func(*Cache, []byte) {}).Promotions)
+}

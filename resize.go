@@ -24,18 +24,18 @@ import (
 const leastChunks = 4
 
 // Resize sets the bound on off-heap memory to maxBytes, while others use the cache.
-// When it returns, memory is within a smaller bound, and what lay above has gone
-// back to the operating system, unless the cache lies on the Go heap (see the
-// section Memory of the package) or was made with less than 64 MB (256 MB where
-// the system's pages have 16 KB). Entries stay as far as there is room, first those
+// When it returns, memory is within a smaller bound, unless another call has taken over,
+// and what lay above has gone back to the operating system, unless the cache lies on the
+// Go heap (see the section Memory of the package) or was made with less than 64 MB (256 MB
+// where the system's pages have 16 KB). Entries stay as far as there is room, first those
 // that have been read. OnEvict is called between steps, each of which locks a bucket,
 // for 64 KB or 256 records, or to make its index anew.
 //
 // The bound can be an eighth of the first one (128 MB if that was 1 GB or more), but
 // not below 32 MB, and 4 TB at most; beyond, Resize returns [ErrInvalidOptions]
-// and changes nothing. After Close it returns [ErrClosed]. The last of several calls
-// does the work, and the others return. A value above a sixteenth of the new bound
-// goes when it would be moved.
+// and changes nothing. After Close it returns [ErrClosed]. If calls overlap, the last one
+// wins; earlier ones may return before memory is within either bound. A value above a
+// sixteenth of the new bound goes when it would be moved.
 func (c *Cache) Resize(maxBytes int) error {
 	least := max(minMaxBytes, c.leastBytes())
 	if maxBytes < least {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -174,4 +175,22 @@ func fillAndDrop(t *testing.T, finalized chan struct{}) {
 	c := New(fullBytes)
 	runtime.SetFinalizer(c, func(*Cache) { close(finalized) })
 	fillOver(t, c, 1000)
+}
+
+// Programs lock their memory (mlockall) so that nothing of it is swapped. What the cache gives back
+// must not stay for that.
+func TestRSS_LockedMemory(t *testing.T) {
+	if !inChild(t) {
+		return
+	}
+	c := New(fullBytes)
+	fillOver(t, c, 1<<10)
+	if err := unix.Mlockall(unix.MCL_CURRENT | unix.MCL_FUTURE); err != nil {
+		t.Skipf("the system does not let this process lock its memory: %v", err)
+	}
+	full := rss(t)
+	require.NoError(t, c.Resize(fullBytes/2))
+	require.GreaterOrEqual(t, full-rss(t), fullBytes/2-goneBound, "bytes that Resize has given back")
+	closeCache(t, c)
+	require.GreaterOrEqual(t, full-rss(t), fullBytes-goneBound, "bytes that are given back in all")
 }

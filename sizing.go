@@ -44,8 +44,8 @@ type Sizing struct {
 //
 // Sizing takes every bucket's lock for a moment, one after another, and does not allocate.
 func (c *Cache) Sizing() Sizing {
-	hits, misses := c.counters.Sum()
-	s := Stats{GetCalls: hits + misses}
+	lookups, _ := c.counters.Sum()
+	s := Stats{GetCalls: lookups}
 	var ages [ringCount]meanLife
 	c.each(func(b *bucket) {
 		b.mu.Lock()

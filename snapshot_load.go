@@ -395,13 +395,13 @@ func (t *batch) restoreLarge(it item, ref *snapshot.Ref, body []byte) error {
 	defer c.shared.notify(w)
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	c.shared.arrive(arrival{1, w.n}, true)
+	lb := c.largeBucket(w.h)
+	defer c.settleLarge(c.expect(lb, w.n))
+	c.makeWay(lb, w)
 	if len(w.v) > c.shared.maxValue() || c.exceedsMemory(w.n) != nil {
 		return nil
 	}
-	c.shared.arrive(arrival{1, w.n}, true)
-	lb := c.largeBucket(w.h)
-	c.reclaim(lb, lb.demand(w.n), w)
-	defer c.settle(lb)
 
 	b := c.bucket(w.h)
 	b.lock()

@@ -14,10 +14,12 @@ import (
 // exact, but they are collected bucket by bucket: calls that run meanwhile may be counted in
 // one field and not yet in another.
 type Stats struct {
-	// Counters. They only grow; Reset and Close of the cache leave them.
+	// Counters. They never fall while the cache lives; Reset, Resize and Close leave them. (The
+	// difference of two may: a lookup can be among GetCalls before it is known to be a miss.)
 
 	// GetCalls counts keys looked up: one for each Get, HasGet, GetWithTTL, Has, View and
-	// GetOrLoad, one for each key of GetBatch and GetOrLoadBatch. Peek and TTL do not count.
+	// GetOrLoad, one for each key of GetBatch and GetOrLoadBatch. Peek,
+	// HasGetUncounted and TTL do not count.
 	GetCalls uint64
 
 	// SetCalls counts calls of Set, SetWithTTL, SetIfAbsent, SetIfChanged, CompareAndSwap,
@@ -187,8 +189,7 @@ func (s *Stats) Reset() { *s = Stats{} }
 // lookup. Counters start with the cache: for the ratio of a span of time, subtract GetCalls and
 // Misses of its beginning from those of its end.
 func (s Stats) HitRatio() float64 {
-	// In a span of time hits can go back by one: a lookup that has to start over
-	// takes its count back.
+	// Of a span of time there can be more misses than lookups: some of these were before it.
 	if s.Misses >= s.GetCalls {
 		return 0
 	}
@@ -234,8 +235,8 @@ func (c *Cache) Stats() Stats {
 // UpdateStats adds the counters and gauges of the cache to s. It takes every bucket's lock for
 // a moment, one after another, and does not allocate.
 func (c *Cache) UpdateStats(s *Stats) {
-	hits, misses := c.counters.Sum()
-	s.GetCalls += hits + misses
+	lookups, misses := c.counters.Sum()
+	s.GetCalls += lookups
 	s.Misses += misses
 	s.NegativeHits += c.counters.Negatives()
 	s.LoadedEntries += c.snapshots.loaded.Load()

@@ -57,7 +57,7 @@ func (t *Typed[K, V]) loadMissing(
 		}
 	}
 	if got == hit || got == hitDue {
-		t.discard(k, data)
+		t.discard(k)
 		got = miss
 	}
 	data, err = t.cache.loadMissing(ctx, s.buf[:0], k, got, t.loader(load))
@@ -69,11 +69,22 @@ func (t *Typed[K, V]) loadMissing(
 	return t.decode("load", key, data)
 }
 
-// discard removes an entry that cannot be decoded, unless it was set since.
-func (t *Typed[K, V]) discard(k, data []byte) {
+// discard removes an entry that cannot be decoded, unless it was set since. It looks at the entry
+// again, as the codec may have changed the bytes that it failed to decode.
+func (t *Typed[K, V]) discard(k []byte) {
+	stored, lent := scratches.Get().(*scratch), scratches.Get().(*scratch)
+	defer stored.release()
+	defer lent.release()
 	w := write{k: k, h: t.cache.shared.hash(k), del: true, silent: true, reason: EvictDeleted}
-	w.expect(data, true)
-	_, _ = t.cache.remove(&w, nil)
+	data, ok := t.cache.peek(stored.buf[:0], &w)
+	stored.buf, lent.buf = data, append(lent.buf[:0], data...)
+	if !ok {
+		return
+	}
+	if _, err := t.codec.Decode(lent.buf[:len(data):len(data)]); err != nil {
+		w.expect(data, true)
+		_, _ = t.cache.remove(&w, nil)
+	}
 }
 
 // loader returns load as a function of bytes. It is made for a load, and not for a hit.
@@ -131,7 +142,7 @@ func (t *Typed[K, V]) GetOrLoadBatch(
 	usable := func(i int, data []byte) bool {
 		v, err := t.codec.Decode(data)
 		if err != nil {
-			t.discard(raw[i], data)
+			t.discard(raw[i])
 			undecodable++
 			return false
 		}

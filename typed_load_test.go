@@ -186,7 +186,7 @@ func TestTyped_GetOrLoadOfWhatCannotBeDecoded(t *testing.T) {
 			// Whoever set it since is not overruled.
 			require.NoError(t, view.Set("k", 8))
 			k := view.keyBytes(nil, "k")
-			view.discard(k, []byte("six"))
+			view.discard(k)
 			require.True(t, view.Has("k"))
 		})
 	}
@@ -204,6 +204,46 @@ func TestTyped_GetOrLoadOfWhatCannotBeDecoded(t *testing.T) {
 		require.Zero(t, v)
 	}
 	require.Equal(t, 2, loads)
+}
+
+// A codec may change the bytes that it decodes, as parsers in place do. An entry that it cannot
+// decode is loaded anew all the same.
+func TestTyped_CodecMayChangeWhatItDecodes(t *testing.T) {
+	view := NewTyped[string](mustCache(t, roomy(0)), FuncCodec(
+		func(dst []byte, n int) ([]byte, error) { return append(dst, byte(n)), nil },
+		func(data []byte) (int, error) {
+			defer clear(data)
+			if len(data) != 1 {
+				return 0, errNegativeNumber
+			}
+			return int(data[0]), nil
+		},
+	), TypedOptions{})
+	keys, vals, found := []string{"k", "other"}, make([]int, 2), make([]bool, 2)
+	for _, load := range []func() error{
+		func() (err error) {
+			vals[0], err = view.GetOrLoad(t.Context(), "k",
+				func(context.Context, string) (int, time.Duration, error) { return 6, 0, nil })
+			return err
+		},
+		func() error {
+			_, err := view.GetOrLoadBatch(t.Context(), keys, vals, found,
+				func(context.Context, []string) ([]TypedLoaded[int], error) {
+					return []TypedLoaded[int]{{Value: 6}}, nil
+				})
+			return err
+		},
+	} {
+		require.NoError(t, view.Set("other", 8))
+		require.NoError(t, view.cache.Set(view.keyBytes(nil, "k"), []byte("six")))
+		require.NoError(t, load())
+		require.Equal(t, 6, vals[0])
+		v, ok, err := view.Get("k")
+		require.NoError(t, err)
+		require.True(t, ok)
+		require.Equal(t, 6, v)
+	}
+	require.Equal(t, 8, vals[1])
 }
 
 // An entry that is about to expire is loaded in the background, and returned meanwhile.

@@ -161,3 +161,21 @@ func TestCache_UnderPressureNoRequestFails(t *testing.T) {
 	p.cache.UpdateStats(&stats)
 	require.Positive(t, stats.EvictedEntries)
 }
+
+// The cache's hit ratio is that of the requests, though a response has up to three entries.
+func TestCache_HitRatioIsThatOfRequests(t *testing.T) {
+	p := servePages(t)
+	hits, requests := 0, 0
+	for i := range 300 {
+		for _, path := range []string{fmt.Sprint("/size/100/", i%30), "/vary"} {
+			r := p.get(path, "Accept-Language", "de")
+			if requests++; r.header.Get("X-Cache") == "hit" {
+				hits++
+			}
+		}
+	}
+	stats := p.cache.Stats()
+	require.Equal(t, 600-31, hits)
+	require.EqualValues(t, requests, stats.GetCalls)
+	require.InDelta(t, float64(hits)/float64(requests), stats.HitRatio(), 0.001)
+}

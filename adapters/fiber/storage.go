@@ -82,24 +82,34 @@ func (s *Storage) get(key string) []byte {
 	return val
 }
 
+// getMore is get of a further entry of a response, which counts as one lookup.
+func (s *Storage) getMore(key string) []byte {
+	var room [keyRoom]byte
+	val, ok := s.cache.HasGetUncounted(nil, s.appendKey(room[:0], key))
+	if ok && val == nil {
+		return []byte{}
+	}
+	return val
+}
+
 // getResponse is get of what the cache middleware keeps. The middleware gets a response first,
 // and then its body, which has to be there.
 func (s *Storage) getResponse(key string) []byte {
 	switch {
 	case strings.HasSuffix(key, varySuffix):
-		return s.get(key)
+		return s.getMore(key)
 	case strings.HasSuffix(key, bodySuffix):
 		if body, ok := s.found.take(key); ok {
 			return body
 		}
-		return s.get(key)
+		return s.getMore(key)
 	}
 	response := s.get(key)
 	if response == nil {
 		return nil
 	}
 	bodyKey := key + bodySuffix
-	body := s.get(bodyKey)
+	body := s.getMore(bodyKey)
 	if body == nil {
 		return nil
 	}

@@ -17,9 +17,11 @@ type call struct {
 	f          *flight // of those who wait; nil: nobody can
 	background bool    // there is no client
 
-	old      *found // what may be served should the handler fail; nil: nothing
-	replaces bool   // there is an entry that the response takes the place of
-	why      string // the handler is called, in the words of Cache-Status
+	old      *found        // what may be served should the handler fail; nil: nothing
+	replaces bool          // there is an entry that the response takes the place of
+	why      string        // the handler is called, in the words of Cache-Status
+	pause    time.Duration // of revalidations, should the handler fail in the background
+	settled  bool          // the handler's answer has been stored, or nothing is to be kept any more
 }
 
 func newCall(h *handler, q *query, x *index, f *found, why string) *call {
@@ -56,7 +58,7 @@ func (c *call) run(w http.ResponseWriter) {
 		ResponseWriter: w, m: c.h.m, q: c.q, begun: time.Now(), old: c.old, why: c.why,
 		unshared: func() { c.end(nil) }, header: make(http.Header),
 	}
-	c.h.next.ServeHTTP(rec, r)
+	rec.broken = c.h.ask(rec, r)
 	if c.background && !c.h.m.flights.land(c.f) {
 		return
 	}
@@ -70,6 +72,7 @@ func (c *call) run(w http.ResponseWriter) {
 	m, q := c.h.m, c.q
 	status := "fwd=" + c.why + "; fwd-status=" + strconv.Itoa(f.code)
 	if m.store.put(q.key, c.x, q.r, q.from, &f.entry) {
+		c.settled = true
 		status += "; stored"
 	}
 	c.end(&outcome{response: f, r: q.r})
@@ -91,6 +94,7 @@ func (c *call) unstored(w http.ResponseWriter, rec *recorder, done bool) {
 			m.answer(w, q.r, c.old, wholeSeconds(c.old.now), status)
 		}
 	case done && rec.code < 500:
+		c.settled = true
 		m.store.pass(q.key, c.x, q.from)
 		if c.replaces && rec.code != http.StatusNotModified {
 			m.store.remove(c.x, q.r)
@@ -125,14 +129,19 @@ func (c *call) share(w http.ResponseWriter, result *outcome) bool {
 	return true
 }
 
-// runInBackground is run without a client.
+// runInBackground is run without a client. If the handler fails, what is stale stays, and it is
+// not asked again at once.
 func (c *call) runInBackground() {
 	defer func() {
+		if !c.settled {
+			c.h.m.pauses.begin(c.f.key, min(c.pause, c.h.m.options.RevalidateTimeout))
+		}
 		if v := recover(); v != nil && v != http.ErrAbortHandler {
 			logPanic(c.q.r, v)
 		}
 	}()
 	if c.h.changed(c.q, c.x) {
+		c.settled = true
 		c.end(&outcome{})
 		c.f.cancel()
 		return

@@ -1,6 +1,7 @@
 package ringmiddleware
 
 import (
+	"context"
 	"net/http"
 	"sync"
 )
@@ -29,6 +30,23 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		h.change(w, r, key)
 	}
+}
+
+// ask calls the handler, and reports whether its response has broken off. httputil.ReverseProxy
+// tells that by a panic, but only if there is a server of net/http, which ends the connection.
+func (h *handler) ask(w http.ResponseWriter, r *http.Request) (broken bool) {
+	if r.Context().Value(http.ServerContextKey) == nil {
+		r = r.WithContext(context.WithValue(r.Context(), http.ServerContextKey, new(http.Server)))
+		defer func() {
+			if v := recover(); v == http.ErrAbortHandler {
+				broken = true
+			} else if v != nil {
+				panic(v)
+			}
+		}()
+	}
+	h.next.ServeHTTP(w, r)
+	return false
 }
 
 // pass has a request answered as if there were no cache.
@@ -68,13 +86,19 @@ func (h *handler) serve(w http.ResponseWriter, q *query) {
 	}
 	for n := 1; ; n++ {
 		x, ok := h.m.store.index(q.key)
-		f, u, why := h.lookup(buf, x, ok, q)
+		f, u, why := h.lookup(buf, x, ok, q, n == 1)
 		if u == fully || u == whileUpdating {
+			if n == 1 { // else it has waited for the handler
+				h.m.tally.hits.Add(1)
+			}
 			if u == whileUpdating {
 				h.update(q, x, f)
 			}
 			h.m.answer(w, q.r, f, wholeSeconds(f.now), "hit; ttl="+wholeSeconds(f.left()))
 			return
+		}
+		if n == 1 {
+			h.m.tally.misses.Add(1)
 		}
 		if q.asks.hasAny("only-if-cached") {
 			h.m.addStatus(w.Header(), "fwd="+why)
@@ -94,12 +118,15 @@ func (h *handler) serve(w http.ResponseWriter, q *query) {
 // lookup finds the variant that a request asks for, and says what it is good for. f is nil if
 // there is none.
 func (h *handler) lookup(
-	buf *[]byte, x *index, ok bool, q *query,
+	buf *[]byte, x *index, ok bool, q *query, first bool,
 ) (f *found, u use, why string) {
 	if !ok {
+		if first {
+			h.m.store.missed(q.key)
+		}
 		return nil, nothing, "uri-miss"
 	}
-	v, got, ok := h.m.store.entry((*buf)[:0], h.m.store.entryKey(x, q.r))
+	v, got, ok := h.m.store.entry((*buf)[:0], h.m.store.entryKey(x, q.r), first)
 	*buf = v
 	switch {
 	case ok:
@@ -173,19 +200,22 @@ func (h *handler) changed(q *query, x *index) bool {
 	}
 	buf := buffers.Get().(*[]byte)
 	defer buffers.Put(buf)
-	_, u, _ := h.lookup(buf, x, true, q)
+	_, u, _ := h.lookup(buf, x, true, q, false)
 	return u == fully
 }
 
 // update has the handler asked in the background for what is to take the place of f.
 func (h *handler) update(q *query, x *index, f *found) {
-	flight := h.m.flights.begin(
-		q.r.Context(), flightKey(h.m.store, q, x), h.m.options.RevalidateTimeout)
+	key := flightKey(h.m.store, q, x)
+	if h.m.pauses.holds(key) {
+		return
+	}
+	flight := h.m.flights.begin(q.r.Context(), key, h.m.options.RevalidateTimeout)
 	if flight == nil {
 		return
 	}
 	c := newCall(h, q.inBackground(flight.ctx), x, f, "stale")
-	c.f, c.background = flight, true
+	c.f, c.background, c.pause = flight, true, f.whileRevalidate/revalidateTries
 	if -f.left() < f.ifError {
 		c.old = f.clone()
 	}

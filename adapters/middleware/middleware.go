@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/ringcache/ringcache"
@@ -32,7 +33,9 @@ type Options struct {
 	// handler is asked for a new one in the background, and StaleIfError how long it is
 	// served if the handler answers 500, 502, 503 or 504. They hold for responses that have
 	// no such directive of their own, and none of must-revalidate, proxy-revalidate and
-	// s-maxage. With 0, the default, only such a directive counts for StaleIfError, and for
+	// s-maxage. After a revalidation that has failed, the handler is not asked again for an
+	// eighth of the time that the response may be stale, or RevalidateTimeout if that is less.
+	// With 0, the default, only such a directive counts for StaleIfError, and for
 	// StaleWhileRevalidate none does: see [Middleware.Handler] for what the background asks
 	// of a router.
 	StaleWhileRevalidate time.Duration
@@ -108,6 +111,8 @@ type Middleware struct {
 	options Options
 	store   store
 	flights flights
+	tally   tally
+	pauses  pauses
 }
 
 // New returns a middleware that keeps responses in c. The cache stays the caller's: closed, it
@@ -140,6 +145,27 @@ func (m *Middleware) Handler(next http.Handler) http.Handler { return &handler{m
 // reports whether there may have been any. Nothing that the handler was asked for before is
 // served to a request that begins after it has returned.
 func (m *Middleware) Invalidate(key string) bool { return m.store.invalidate(key) }
+
+// Stats are the counters of a [Middleware]. The cache counts a lookup for each request too, but as a
+// hit also if what it has is too old to be the answer.
+type Stats struct {
+	// Requests counts the GET and HEAD requests that could be answered from the cache: those that
+	// have a key, and nothing that lets them pass. Hits counts those of them that were, stale
+	// responses included that were served while the handler was asked for a new one.
+	Requests, Hits uint64
+}
+
+// HitRatio returns the part of the requests that were hits, from 0 to 1; 0 if there were none.
+func (s Stats) HitRatio() float64 { return float64(s.Hits) / float64(max(s.Requests, 1)) }
+
+// tally is what Stats shows.
+type tally struct{ misses, hits atomic.Uint64 }
+
+// Stats returns the counters. They never fall.
+func (m *Middleware) Stats() Stats {
+	hits := m.tally.hits.Load()
+	return Stats{Requests: hits + m.tally.misses.Load(), Hits: hits}
+}
 
 // DefaultKey returns the scheme, host, path and query of a request, such as
 // "https://example.com/a?b=c". The scheme is that of the connection. If the URL is not the one

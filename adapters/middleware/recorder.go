@@ -35,6 +35,7 @@ type recorder struct {
 	code   int         // 0: it has not answered yet
 	state  state
 	kept   bool   // a copy is made of what passes, since the handler says that it may be
+	broken bool   // the handler could not make the whole response
 	failed bool   // what is old takes the place of the response
 	entry  entry  // of what is held or kept, but for header and body
 	body   []byte // what is held, or a copy of what has passed
@@ -210,7 +211,7 @@ func (rec *recorder) finish(ctx context.Context) *found {
 	}
 	trailers := rec.trailers()
 	// A handler whose request has ended may have left out the rest.
-	whole := ctx.Err() == nil && len(trailers) == 0 && rec.complete()
+	whole := !rec.broken && ctx.Err() == nil && len(trailers) == 0 && rec.complete()
 	switch {
 	case rec.state == held && whole, rec.state == passing && rec.kept && whole:
 		return rec.found()

@@ -242,6 +242,10 @@ func TestStale_UpdateHasADeadline(t *testing.T) {
 			synctest.Wait()
 			require.Equal(t, "1", r.get("/").body, "the old one stays")
 			synctest.Wait()
+			r.wantAsked(2)
+			time.Sleep(cmp.Or(timeout, 30*time.Second))
+			require.Equal(t, "1", r.get("/").body)
+			synctest.Wait()
 			r.wantAsked(3)
 			require.Equal(t, "3", r.get("/").body)
 		})
@@ -269,6 +273,7 @@ func TestStale_PanicInTheBackground(t *testing.T) {
 			} else {
 				require.Empty(t, r.logged.String())
 			}
+			time.Sleep(defaultRevalidateTimeout)
 			require.Equal(t, "1", r.get("/").body)
 			synctest.Wait()
 			require.Equal(t, "3", r.get("/").body)

@@ -71,10 +71,15 @@ func selecting(r *http.Request, name string) string {
 	return strings.Join(r.Header.Values(name), ", ")
 }
 
-// index returns the index of a key, and false if there is none.
+// index returns the index of a key, and false if there is none. It does not count as a lookup of
+// the cache: of these there is to be one for each request.
 func (s store) index(key string) (*index, bool) {
-	return decodeIndex(s.cache.Get(nil, s.indexKey(key)))
+	v, _ := s.cache.HasGetUncounted(nil, s.indexKey(key))
+	return decodeIndex(v)
 }
+
+// missed counts a lookup of the cache for a request whose key has no index.
+func (s store) missed(key string) { s.cache.Has(s.indexKey(key)) }
 
 // makeIndex returns the index of a key, and false if the cache does not take it.
 func (s store) makeIndex(key string) (*index, bool) {
@@ -107,7 +112,8 @@ func (s store) changeIndex(key string, x *index, change func(*index)) *index {
 		change(now)
 		return now, !now.equal(before)
 	}
-	now, changed := apply(s.cache.Get(nil, s.indexKey(key)))
+	v, _ := s.cache.Peek(nil, s.indexKey(key)) // the request has looked it up before
+	now, changed := apply(v)
 	if !changed {
 		return now
 	}
@@ -124,11 +130,15 @@ func (s store) changeIndex(key string, x *index, change func(*index)) *index {
 }
 
 // entry appends the entry under a key to dst and decodes it. The entry's body is a part of
-// what is returned.
-func (s store) entry(dst, entryKey []byte) (v []byte, f found, ok bool) {
+// what is returned. If it is the first look for a request, it counts as a lookup of the cache.
+func (s store) entry(dst, entryKey []byte, first bool) (v []byte, f found, ok bool) {
 	// In this order: should the entry be replaced in between, it is new.
 	left, _ := s.cache.TTL(entryKey)
-	v, ok = s.cache.HasGet(dst, entryKey)
+	if first {
+		v, ok = s.cache.HasGet(dst, entryKey)
+	} else {
+		v, ok = s.cache.Peek(dst, entryKey)
+	}
 	if !ok {
 		return v, f, false
 	}

@@ -114,7 +114,6 @@ func add(provider metric.MeterProvider, name string, s *source) (metric.Registra
 			s.samples = append(s.samples, sample{
 				instrument: made,
 				value:      v.of,
-				counts:     i.kind == counter,
 				attributes: []metric.ObserveOption{
 					metric.WithAttributeSet(attribute.NewSet(attributes...)),
 				},
@@ -178,8 +177,10 @@ type source struct {
 	sizing func() ringcache.Sizing
 	ages   []ageSample
 
-	mu      sync.Mutex // of two readers
 	samples []sample
+
+	mu   sync.Mutex // of two readers
+	hits uint64     // as last shown
 }
 
 type ageSample struct {
@@ -192,15 +193,12 @@ type sample struct {
 	instrument metric.Int64Observable
 	attributes []metric.ObserveOption
 	value      func(s *ringcache.Stats) uint64
-	counts     bool
-	shown      int64
 }
 
 // observe shows the cache to a reader.
 //
-// A counter never falls. One of ringcache may, by as much as there are lookups under
-// way: a lookup that has to start over takes its count back. Readers would take that for
-// a new process, and the whole count for an increase.
+// Hits, which are the lookups less the misses, are kept from falling: a lookup may be counted
+// before it is known to be a miss.
 func (s *source) observe(_ context.Context, to metric.Observer) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -208,14 +206,10 @@ func (s *source) observe(_ context.Context, to metric.Observer) error {
 	if !s.update(&stats) {
 		return nil
 	}
-	for i := range s.samples {
-		sm := &s.samples[i]
-		now := int64(sm.value(&stats))
-		if sm.counts {
-			now = max(now, sm.shown)
-		}
-		sm.shown = now
-		to.ObserveInt64(sm.instrument, now, sm.attributes...)
+	s.hits = max(s.hits, hits(&stats))
+	stats.GetCalls = s.hits + stats.Misses
+	for _, sm := range s.samples {
+		to.ObserveInt64(sm.instrument, int64(sm.value(&stats)), sm.attributes...)
 	}
 	sizing := s.sizing()
 	for _, a := range s.ages {

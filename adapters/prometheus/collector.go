@@ -109,7 +109,6 @@ func (c *Collector) add(name string, s *source) error {
 	if old := c.caches[name]; old != nil && old.update(new(ringcache.Stats)) {
 		return ErrNameTaken
 	}
-	s.shown = make([]float64, sampleCount)
 	c.caches[name] = s
 	return nil
 }
@@ -161,20 +160,16 @@ func sizingOf(cache *ringcache.Cache) func() ringcache.Sizing {
 	}
 }
 
-// source is a cache, and what was last shown of it.
+// source is a cache.
 type source struct {
 	update updater
 	sizing func() ringcache.Sizing
 
-	mu    sync.Mutex
-	shown []float64 // for each sample of each metric
+	mu   sync.Mutex
+	hits uint64 // as last shown
 }
 
 // collect sends the metrics of the cache, and returns false when it is gone.
-//
-// A counter never falls. One of ringcache may, by as much as there are lookups under
-// way: a lookup that has to start over takes its count back. Prometheus would take that
-// for a new process, and the whole count for an increase.
 func (s *source) collect(name string, out chan<- prometheus.Metric) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -182,18 +177,20 @@ func (s *source) collect(name string, out chan<- prometheus.Metric) bool {
 	if !s.update(&stats) {
 		return false
 	}
+	s.settleHits(&stats)
 	sizing := s.sizing()
-	i := 0
 	for _, m := range metrics {
 		for n, sample := range m.samples {
 			value := m.value(n, &stats, &sizing)
-			if m.kind == prometheus.CounterValue {
-				value = max(value, s.shown[i])
-			}
-			s.shown[i] = value
-			i++
 			out <- prometheus.MustNewConstMetric(m.desc, m.kind, value, m.labels(name, sample)...)
 		}
 	}
 	return true
+}
+
+// settleHits keeps the hits from falling, which are the lookups less the misses: a lookup may be
+// counted before it is known to be a miss.
+func (s *source) settleHits(stats *ringcache.Stats) {
+	s.hits = max(s.hits, hits(stats))
+	stats.GetCalls = s.hits + stats.Misses
 }

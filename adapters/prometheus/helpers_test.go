@@ -69,3 +69,11 @@ func tool(t testing.TB, name string) string {
 	require.NoError(t, err)
 	return path
 }
+
+// sampleCount is how many samples a cache has.
+var sampleCount = func() (n int) {
+	for _, m := range metrics {
+		n += len(m.samples)
+	}
+	return n
+}()

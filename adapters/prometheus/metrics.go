@@ -235,14 +235,6 @@ var metrics = []metric{
 		func(s *ringcache.Stats) float64 { return float64(s.EffectiveMaxBytes) }),
 }
 
-// sampleCount is how many samples a cache has.
-var sampleCount = func() (n int) {
-	for _, m := range metrics {
-		n += len(m.samples)
-	}
-	return n
-}()
-
 // hits returns the lookups that found their key. The two counts are not of the same
 // instant, so there may seem to be more misses than lookups.
 func hits(s *ringcache.Stats) uint64 {

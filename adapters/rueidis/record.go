@@ -38,12 +38,13 @@ const (
 	clockStep = 100 * time.Millisecond
 )
 
-// get returns the reply to cmd of key, if there is one that has not expired at now.
+// get returns the reply to cmd of key, if there is one that has not expired at now. If it is
+// again called for the same lookup of the user's, that does not count as one of the cache.
 func (r *records) get(
-	view uint64, key, cmd string, now time.Time,
+	view uint64, key, cmd string, now time.Time, again bool,
 ) (msg rueidis.RedisMessage, ok bool) {
 	var room [keyRoom]byte
-	rec, ok := r.cache.HasGet(nil, appendMainKey(room[:0], view, key))
+	rec, ok := r.read(appendMainKey(room[:0], view, key), again)
 	if !ok {
 		return msg, false
 	}
@@ -53,7 +54,10 @@ func (r *records) get(
 	}
 	if string(mainCmd) != cmd {
 		version := body[:versionSize]
-		body, ok = r.cache.HasGet(nil, appendSideKey(room[:0], view, key, cmd))
+		side := appendSideKey(room[:0], view, key, cmd)
+		if body, ok = r.cache.HasGetUncounted(nil, side); !ok && !again {
+			r.cache.Has(side) // the main record has counted as a hit
+		}
 		if !ok || !bytes.HasPrefix(body, version) {
 			return msg, false
 		}
@@ -65,6 +69,13 @@ func (r *records) get(
 	return msg, true
 }
 
+func (r *records) read(k []byte, again bool) ([]byte, bool) {
+	if again {
+		return r.cache.Peek(nil, k)
+	}
+	return r.cache.HasGet(nil, k)
+}
+
 // set stores a reply for ttl. The cache may refuse it; then it is not there. The store
 // must be locked.
 func (r *records) set(view uint64, key string, rec record, ttl time.Duration) {
@@ -74,7 +85,7 @@ func (r *records) set(view uint64, key string, rec record, ttl time.Duration) {
 	ttl += clockStep
 	var room [keyRoom]byte
 	k := appendMainKey(nil, view, key)
-	old, _ := r.cache.HasGet(nil, k)
+	old, _ := r.cache.Peek(nil, k)
 	cmd, body, ok := cutCmd(old)
 	switch {
 	case !ok:

@@ -68,7 +68,7 @@ func (s *store) Flight(
 	if view == 0 {
 		return rueidis.RedisMessage{}, nil
 	}
-	if msg, ok := s.records.get(view, key, cmd, now); ok {
+	if msg, ok := s.records.get(view, key, cmd, now, false); ok {
 		return msg, nil
 	}
 	s.mu.Lock()
@@ -80,7 +80,7 @@ func (s *store) Flight(
 		return rueidis.RedisMessage{}, f
 	}
 	// The request that the lookup above came too early for may have ended by now.
-	if msg, ok := s.records.get(s.view.Load(), key, cmd, now); ok {
+	if msg, ok := s.records.get(s.view.Load(), key, cmd, now, true); ok {
 		return msg, nil
 	}
 	s.flights[key] = &flight{

@@ -3,6 +3,7 @@ package ringrueidis_test
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"strconv"
 	"strings"
 	"sync"
@@ -397,4 +398,26 @@ func TestFlight_Concurrent(t *testing.T) {
 	for i := range asked {
 		require.EqualValues(t, 1, asked[i].Load(), "key %d", i)
 	}
+}
+
+// The cache's hit ratio is that of the reads, of which each is one lookup.
+func TestFlight_HitRatioIsThatOfReads(t *testing.T) {
+	cache := newCache(t)
+	s := newStore(cache)
+	const reads = 20_000
+	hits, keys := 0, rand.NewZipf(rand.New(rand.NewPCG(1, 2)), 1.2, 1, 5000)
+	for range reads {
+		key := strconv.FormatUint(keys.Uint64(), 10)
+		msg, entry := s.Flight(key, "GET", hour, time.Now())
+		require.Nil(t, entry)
+		if msg.IsCacheHit() {
+			hits++
+		} else {
+			s.Update(key, "GET", text("value of "+key))
+		}
+	}
+	stats := cache.Stats()
+	require.EqualValues(t, reads, stats.GetCalls)
+	require.InDelta(t, float64(hits)/reads, stats.HitRatio(), 0.001)
+	require.InDelta(t, 0.9, stats.HitRatio(), 0.08, "the reads prove little")
 }

@@ -87,15 +87,16 @@ func (s *sampler) next() {
 	}
 }
 
-// span returns the lookups of the last round. Their counts may go back by a few, since a
-// lookup that has to start over takes its count back.
+// span returns the lookups of the last round.
 func (s *sampler) span() ringcache.Stats {
 	return ringcache.Stats{
-		GetCalls: increase(s.before.GetCalls, s.stats.GetCalls),
-		Misses:   increase(s.before.Misses, s.stats.Misses),
+		GetCalls: s.stats.GetCalls - s.before.GetCalls,
+		Misses:   s.stats.Misses - s.before.Misses,
 	}
 }
 
+// increase is 0 for hits that have fallen, which are the lookups less the misses: a lookup may be
+// counted before it is known to be a miss.
 func increase(from, to uint64) uint64 { return max(from, to) - from }
 
 // rate returns how much a counter has grown in a second of the last round.

@@ -100,17 +100,17 @@ func TestSampler_Ages(t *testing.T) {
 	require.Equal(t, 3, calls)
 }
 
-// A lookup that starts over takes its count back.
-func TestSampler_CountsThatFall(t *testing.T) {
+// A lookup turns out to be a miss.
+func TestSampler_HitsThatFall(t *testing.T) {
 	s := ringcache.Stats{GetCalls: 10, Misses: 4}
 	sampler, clock := fixed(&s)
 	next := values(t, sampler)
-	s.GetCalls, s.Misses = 9, 3
+	s.GetCalls, s.Misses = 10, 5
 	clock.at = clock.at.Add(time.Second)
 	got := next()
 	require.Zero(t, got["operations hits"])
-	require.Zero(t, got["operations misses"])
-	s.GetCalls, s.Misses = 2, 3 // not of the same instant
+	require.InDelta(t, 1, got["operations misses"], 1e-9)
+	s.GetCalls, s.Misses = 11, 12 // not of the same instant
 	clock.at = clock.at.Add(time.Second)
 	require.Zero(t, next()["operations hits"])
 }

@@ -1,29 +1,24 @@
 package fastcache
 
 import (
-	"bytes"
 	"encoding/binary"
 	"slices"
-	"sync"
 )
 
-// A value of SetBig is stored with a trailer, by which GetBig tells it from one of Set:
+// A value of SetBig is stored in parts of partSize, as fastcache stores it: so as many calls and
+// entries count. Under its key is where they are, with a trailer by which GetBig tells that from
+// a value of Set:
 //
-//	value, wholeTrailer                      if ringcache takes it as one entry
-//	length, number, partsTrailer             otherwise; the value is in parts of partSize
+//	length, number, partsTrailer
 //
-// under the keys partsTrailer + number + index of the part. No two values have the same
-// number, so parts never mix.
+// The keys of the parts are partsTrailer + number + index of the part. No two values have the
+// same number, so parts never mix.
 const (
-	wholeTrailer = "\x00ringbig"
 	partsTrailer = "\x00ringprt"
 
-	partSize  = 1 << 20 // below what every cache takes as one entry
+	partSize  = chunkSize - 16 - 4 - 1
 	maxKeyLen = chunkSize - 16 - 4 - 1
 )
-
-// buffers holds the copies that SetBig puts a trailer to.
-var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
 // SetBig stores v, of any length that the cache has room for, under k. It does nothing
 // if k has more than 65,515 bytes. k and v may be changed as soon as SetBig returns.
@@ -33,35 +28,35 @@ func (c *Cache) SetBig(k, v []byte) {
 		c.big.keys.Add(1)
 		return
 	}
-	buf := buffers.Get().(*[]byte)
-	defer putBuffer(buf)
-	if len(v)+len(wholeTrailer) <= c.maxWhole() {
-		*buf = append(append((*buf)[:0], v...), wholeTrailer...)
-		_ = c.inner.Load().Set(k, *buf)
-		return
-	}
-	c.setParts(buf, k, v)
-}
-
-// maxWhole is the longest value that ringcache takes as one entry.
-func (c *Cache) maxWhole() int { return c.capacity / 16 }
-
-// setParts stores v in parts, and under k where they are. Parts of an older value stay
-// until they are evicted.
-func (c *Cache) setParts(buf *[]byte, k, v []byte) {
 	inner := c.inner.Load()
 	number := c.big.lastNumber.Add(1)
-	for i := 0; i*partSize < len(v); i++ {
-		*buf = appendPartKey((*buf)[:0], number, i)
-		if inner.Set(*buf, v[i*partSize:min(len(v), (i+1)*partSize)]) != nil {
+	var key [len(partsTrailer) + 16]byte
+	for i := range parts(uint64(len(v))) {
+		if inner.Set(appendPartKey(key[:0], number, i), v[i*partSize:min(len(v), (i+1)*partSize)]) != nil {
 			inner.Del(k) // out of date
 			return
 		}
 	}
-	*buf = binary.BigEndian.AppendUint64((*buf)[:0], uint64(len(v)))
-	*buf = binary.BigEndian.AppendUint64(*buf, number)
-	*buf = append(*buf, partsTrailer...)
-	_ = inner.Set(k, *buf)
+	old, _ := inner.Peek(nil, k)
+	where := binary.BigEndian.AppendUint64(make([]byte, 0, 16+len(partsTrailer)), uint64(len(v)))
+	where = binary.BigEndian.AppendUint64(where, number)
+	_ = inner.Set(k, append(where, partsTrailer...))
+	if length, number, ok := parseWhere(old); ok && length <= uint64(c.capacity) {
+		for i := range parts(length) {
+			inner.Del(appendPartKey(key[:0], number, i))
+		}
+	}
+}
+
+// parts returns how many parts a value of that length has.
+func parts(length uint64) int { return int((length + partSize - 1) / partSize) }
+
+// parseWhere parses what is under the key of a value in parts.
+func parseWhere(v []byte) (length, number uint64, ok bool) {
+	if len(v) != 16+len(partsTrailer) || string(v[16:]) != partsTrailer {
+		return 0, 0, false
+	}
+	return binary.BigEndian.Uint64(v), binary.BigEndian.Uint64(v[8:]), true
 }
 
 func appendPartKey(dst []byte, number uint64, i int) []byte {
@@ -75,23 +70,17 @@ func appendPartKey(dst []byte, number uint64, i int) []byte {
 // is none. k may be changed as soon as GetBig returns.
 func (c *Cache) GetBig(dst, k []byte) []byte {
 	c.big.gets.Add(1)
-	found, ok := c.inner.Load().HasGet(dst, k)
-	if !ok {
+	found := c.inner.Load().Get(dst, k)
+	if len(found) == len(dst) {
 		return dst
 	}
-	v := found[len(dst):]
-	switch {
-	case bytes.HasSuffix(v, []byte(wholeTrailer)):
-		if len(v) == len(wholeTrailer) {
-			return dst
-		}
-		return found[:len(found)-len(wholeTrailer)]
-	case len(v) == 16+len(partsTrailer) && bytes.HasSuffix(v, []byte(partsTrailer)):
-		// v may lie where the parts go.
-		return c.getParts(dst, binary.BigEndian.Uint64(v), binary.BigEndian.Uint64(v[8:]))
+	// It may lie where the parts go.
+	length, number, ok := parseWhere(found[len(dst):])
+	if !ok {
+		c.big.kinds.Add(1)
+		return dst
 	}
-	c.big.kinds.Add(1)
-	return dst
+	return c.getParts(dst, length, number)
 }
 
 // getParts appends the parts of a value to dst. Room is made as they come, not on the
@@ -118,11 +107,4 @@ func (c *Cache) getParts(dst []byte, length, number uint64) []byte {
 		return dst
 	}
 	return out
-}
-
-// putBuffer keeps buf for another SetBig, unless it holds a lot of memory.
-func putBuffer(buf *[]byte) {
-	if cap(*buf) <= partSize {
-		buffers.Put(buf)
-	}
 }

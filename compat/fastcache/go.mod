@@ -3,7 +3,7 @@ module github.com/ringcache/ringcache/compat/fastcache
 go 1.24.0
 
 require (
-	github.com/VictoriaMetrics/fastcache v1.13.0
+	github.com/VictoriaMetrics/fastcache v1.13.3
 	github.com/cespare/xxhash/v2 v2.3.0
 	github.com/golang/snappy v1.0.0
 	github.com/ringcache/ringcache v0.1.0

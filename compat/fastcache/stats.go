@@ -8,10 +8,10 @@ import (
 
 // Stats are counters and gauges of a cache. UpdateStats adds to them.
 type Stats struct {
-	// GetCalls counts calls of Get, HasGet, Has, and what GetBig looks up.
+	// GetCalls counts calls of Get, HasGet and Has, and of GetBig one and one for each part.
 	GetCalls uint64
 
-	// SetCalls counts calls of Set, and what SetBig stores.
+	// SetCalls counts calls of Set, and of SetBig one and one for each part of 64 KB.
 	SetCalls uint64
 
 	// Misses counts those of GetCalls that found nothing.
@@ -26,6 +26,10 @@ type Stats struct {
 
 	// EntriesCount is the number of entries that can be found.
 	EntriesCount uint64
+
+	// EvictedBytes counts the bytes of entries that were dropped to make room. (fastcache 1.13.0
+	// has it, 1.13.3 has not.)
+	EvictedBytes uint64
 
 	// BytesSize is the memory that entries and index hold, in bytes.
 	BytesSize uint64
@@ -73,6 +77,7 @@ func (c *Cache) UpdateStats(s *Stats) {
 	s.Misses += r.Misses
 	s.Corruptions += r.Corruptions
 	s.EntriesCount += r.EntriesCount
+	s.EvictedBytes += r.EvictedBytes
 	s.BytesSize += r.ReservedBytes
 	s.MaxBytesSize += r.MaxBytesSize
 	c.big.addTo(&s.BigStats)

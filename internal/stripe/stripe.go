@@ -20,7 +20,7 @@ const (
 type Counter struct {
 	Hits     atomic.Uint64
 	Misses   atomic.Uint64
-	Quiet    atomic.Uint64 // lookups that statistics do not show
+	Lost     atomic.Uint64 // Hits that have found no value in the end
 	Locked   atomic.Uint64 // lookups that took the lock, also counted above
 	Negative atomic.Uint64 // Misses that a negative entry has answered
 	Sets     atomic.Uint64 // of a namespace, as are Dels: those of a cache are its buckets' to count
@@ -40,14 +40,19 @@ func (c *Counters) Here() *Counter {
 	return &c[addr*mix>>(64-countBits)]
 }
 
-// Sum returns the hits and misses of all stripes. They go on being counted
-// meanwhile.
-func (c *Counters) Sum() (hits, misses uint64) {
+// Sum returns the lookups of all stripes, and those of them that were misses. They go on being
+// counted meanwhile, and neither sum ever falls. A lookup is lost after it was counted, so there
+// are never more misses than lookups.
+func (c *Counters) Sum() (lookups, misses uint64) {
 	for i := range c {
-		hits += c[i].Hits.Load()
-		misses += c[i].Misses.Load()
+		missed := c[i].Misses.Load()
+		lookups += missed
+		misses += missed + c[i].Lost.Load()
 	}
-	return hits, misses
+	for i := range c {
+		lookups += c[i].Hits.Load()
+	}
+	return lookups, misses
 }
 
 // Negatives returns the negative hits of all stripes.

@@ -1,0 +1,181 @@
+package ringcache
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache/internal/clock"
+)
+
+// gauges are the fields of Stats that are no counters.
+var gauges = []string{
+	"EntriesCount", "ColdEntries", "ColdBytes", "GhostsCount", "BytesSize", "MaxBytesSize",
+	"EffectiveMaxBytes", "ReservedBytes", "DeadBytes", "IndexBytes",
+}
+
+// fallen returns the name of a counter that is less in after than in before, or "".
+func fallen[T any](before, after *T, gauges []string) string {
+	b, a := reflect.ValueOf(before).Elem(), reflect.ValueOf(after).Elem()
+	for i := range b.NumField() {
+		name := b.Type().Field(i).Name
+		if a.Field(i).Uint() < b.Field(i).Uint() && !slices.Contains(gauges, name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// mixedCalls makes random calls of all kinds, of which some expire, load and reset.
+func mixedCalls(c *Cache, ns *Namespace, seed uint64, n int) {
+	random := newRand(seed)
+	key := func() []byte { return binary.LittleEndian.AppendUint64(nil, random.Uint64N(400)) }
+	load := func(context.Context, []byte) (Loaded, error) {
+		switch random := rand.IntN(4); random {
+		case 0:
+			return Loaded{}, ErrAbsent
+		case 1:
+			return Loaded{}, ErrNoMemory
+		}
+		return Loaded{Value: make([]byte, 50), TTL: clock.Tick}, nil
+	}
+	loadAll := func(_ context.Context, keys [][]byte) ([]Loaded, error) {
+		return make([]Loaded, len(keys)), nil
+	}
+	ctx, vals := context.Background(), make([][]byte, 2)
+	many := func() [][]byte { return [][]byte{key(), key()} }
+	calls := []func(){
+		func() { c.Get(nil, key()) },
+		func() { c.Has(key()) },
+		func() { c.View(key(), func([]byte) {}) },
+		func() { c.Peek(nil, key()) },
+		func() { c.GetBatch(nil, many(), vals) },
+		func() { _ = c.Set(key(), make([]byte, random.IntN(300))) },
+		func() { _ = c.Set(key(), make([]byte, c.shared.maxValue())) },
+		func() { _ = c.Set(key(), make([]byte, c.shared.maxValue()+1)) },
+		func() { _ = c.SetWithTTL(key(), make([]byte, 100), clock.Tick) },
+		func() { _ = c.SetBatch(many(), [][]byte{nil, nil}) },
+		func() { _ = c.Append(key(), []byte("more")) },
+		func() { _, _ = c.SetIfChanged(key(), nil) },
+		func() { c.Touch(key(), clock.Tick) },
+		func() { c.Del(key()) },
+		func() { c.GetAndDel(nil, key()) },
+		func() { _, _ = c.GetOrLoad(ctx, nil, key(), load) },
+		func() { _, _, _ = c.GetOrLoadBatch(ctx, nil, many(), vals, loadAll) },
+		func() { ns.Get(nil, key()) },
+		func() { _ = ns.Set(key(), make([]byte, 30)) },
+		func() { ns.Del(key()) },
+	}
+	seldom := []func(){
+		c.Reset,
+		func() { c.DeleteExpired() },
+		func() { c.resize(100 << 10) },
+		func() { c.resize(200 << 10) },
+		func() { _ = ns.Invalidate() },
+		func() {
+			var saved bytes.Buffer
+			if _, err := c.WriteTo(&saved); err == nil {
+				c.Reset()
+				_, _ = c.ReadFrom(&saved)
+			}
+		},
+	}
+	for i := range n {
+		if i%500 == 499 {
+			seldom[random.IntN(len(seldom))]()
+		}
+		calls[random.IntN(len(calls))]()
+		for range 20 { // of which many have expired
+			c.Has(key())
+		}
+	}
+}
+
+// A lookup that has found an expired record has been counted before it knows that, and is then
+// made in another way.
+func TestStats_LookupThatStartsOver(t *testing.T) {
+	var now time.Duration
+	var seen [][2]uint64 // the sums whenever a lookup asks for the time
+	var c *Cache
+	g := tiny(1, 1024, 256)
+	g.now = func() time.Duration {
+		if c != nil {
+			lookups, misses := c.counters.Sum()
+			seen = append(seen, [2]uint64{lookups, misses})
+		}
+		return now
+	}
+	c = mustCache(t, g)
+	require.NoError(t, c.SetWithTTL([]byte("k"), []byte("v"), clock.Tick))
+	now += 2 * clock.Tick
+	for i := range uint64(10) {
+		require.False(t, c.Has([]byte("k")))
+		lookups, misses := c.counters.Sum()
+		require.Equal(t, [2]uint64{i + 1, i + 1}, [2]uint64{lookups, misses})
+		seen = append(seen, [2]uint64{lookups, misses})
+	}
+	require.Greater(t, len(seen), 20, "the test looks too seldom")
+	for i := range seen[1:] {
+		require.GreaterOrEqual(t, seen[i+1][0], seen[i][0])
+		require.GreaterOrEqual(t, seen[i+1][1], seen[i][1])
+	}
+}
+
+// Whoever polls statistics takes a counter that falls for a new process, or for a rate below 0.
+func TestStats_CountersNeverFall(t *testing.T) {
+	var now atomic.Int64
+	g := tiny(1, 1024, 256) // of few buckets, so that a look takes no longer than some calls
+	g.now = func() time.Duration { return time.Duration(now.Load()) }
+	g.ahead = clock.Tick
+	c := newCache(withCold(g, flateCompressor{}))
+	ns := c.Namespace("some")
+	done := make(chan struct{})
+	var polls sync.WaitGroup
+	for range 2 {
+		polls.Add(1)
+		go func() {
+			defer polls.Done()
+			before, inSpace := c.Stats(), ns.Stats()
+			for ended := false; !ended; {
+				select {
+				case <-done:
+					ended = true
+				default:
+				}
+				after, spaceAfter := c.Stats(), ns.Stats()
+				if !assert.Empty(t, fallen(&before, &after, gauges), "has fallen") ||
+					!assert.Empty(t, fallen(&inSpace, &spaceAfter, []string{"Entries", "Bytes", "Quota"})) {
+					return
+				}
+				before, inSpace = after, spaceAfter
+				now.Add(int64(time.Millisecond))
+			}
+		}()
+	}
+	var calls sync.WaitGroup
+	for i := range uint64(3) {
+		calls.Add(1)
+		go func() {
+			defer calls.Done()
+			mixedCalls(c, ns, i, 4000*rounds())
+		}()
+	}
+	calls.Wait()
+	s := c.Stats()
+	t.Log(s)
+	require.NotZero(t, s.Misses*s.Loads*s.LoadErrors*s.LoadedEntries, "they prove little")
+	require.NoError(t, c.Close())
+	close(done)
+	polls.Wait()
+	require.Equal(t, s.GetCalls, c.Stats().GetCalls)
+}
