@@ -14,6 +14,7 @@ import (
 
 	"github.com/ringcache/ringcache/internal/clock"
 	"github.com/ringcache/ringcache/internal/index"
+	"github.com/ringcache/ringcache/internal/osfile"
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/snapshot"
@@ -73,7 +74,7 @@ func loadStrict(path string, maxBytes int) (*Cache, error) {
 // loadFile makes a cache of a file; maxBytes of 0 is the file's. With salvage, it leaves out
 // what is damaged.
 func loadFile(path string, maxBytes int, salvage bool) (*Cache, error) {
-	f, err := os.Open(path)
+	f, err := osfile.Open(path, os.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}
@@ -81,9 +82,6 @@ func loadFile(path string, maxBytes int, salvage bool) (*Cache, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err
-	}
-	if info.IsDir() {
-		return nil, errors.New("is a folder; a snapshot is a file")
 	}
 	contents, err := snapshot.Scan(f, info.Size(), salvage)
 	if err != nil {
