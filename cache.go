@@ -61,7 +61,7 @@ func New(maxBytes int) *Cache {
 // NewWithOptions returns a cache with the settings of o, or an error that
 // names the setting and its bound and is [ErrInvalidOptions]. With [Options].File the error
 // may also be [ErrInUse], [ErrCorrupt], [ErrVersion], [ErrNoMemory] where the disk is full,
-// [fs.ErrPermission] for a file of another user, [errors.ErrUnsupported], or that of the file
+// [os.ErrPermission] for a file of another user, [errors.ErrUnsupported], or that of the file
 // system.
 func NewWithOptions(o Options) (*Cache, error) {
 	if err := o.validate(); err != nil {

@@ -129,8 +129,8 @@
 // The methods that store return [ErrTooLarge], [ErrNoMemory] or [ErrClosed], SetWithTTL
 // also [ErrTTLTooShort], wrapped with the sizes; test with [errors.Is]. Each means that
 // the key is absent now, an older value included, so a caller that can do without the
-// entry may ignore it. After Close lookups miss. A nil *Cache panics as any nil pointer
-// does: a program can recover.
+// entry may ignore it. After Close lookups miss; a file keeps the values that it has then. A
+// nil *Cache panics as any nil pointer does: a program can recover.
 //
 // # Security
 //

@@ -94,7 +94,7 @@ type Options struct {
 	// use a file; another gets [ErrInUse] until the first is closed or collected.
 	//
 	// Both must be regular files owned by the effective user, also where that is root: the
-	// error is otherwise [fs.ErrPermission], or says what is there instead. Permissions of
+	// error is otherwise [os.ErrPermission], or says what is there instead. Permissions of
 	// group and others are removed. A file that this package did not write is [ErrCorrupt],
 	// and stays as it is. Linux, macOS and the BSDs support File; elsewhere the error is
 	// [errors.ErrUnsupported].
