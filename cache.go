@@ -61,7 +61,8 @@ func New(maxBytes int) *Cache {
 // NewWithOptions returns a cache with the settings of o, or an error that
 // names the setting and its bound and is [ErrInvalidOptions]. With [Options].File the error
 // may also be [ErrInUse], [ErrCorrupt], [ErrVersion], [ErrNoMemory] where the disk is full,
-// [errors.ErrUnsupported], or that of the file system.
+// [os.ErrPermission] for a file of another user, [errors.ErrUnsupported], or that of the file
+// system.
 func NewWithOptions(o Options) (*Cache, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -160,8 +161,9 @@ func (c *Cache) all() (all []*bucket) {
 // A key may have up to 65,535 bytes, a value up to a sixteenth of the cache's bound, and 4 GB;
 // beyond that Set returns [ErrTooLarge]. After Close it returns [ErrClosed]. Where the operating
 // system refuses memory, entries are dropped within what the cache has; only where that is
-// nothing, or less than twice the entry, Set returns [ErrNoMemory]. Whatever the error, an older
-// value of k is gone, so callers that can do without the entry may ignore it.
+// nothing, or less than twice the entry, Set returns [ErrNoMemory]. Whatever the error, no Get of
+// this cache finds an older value of k, so callers that can do without the entry may ignore it.
+// Only with [ErrClosed] does the older value stay in [Options].File, for the next cache there.
 //
 // Set does not allocate on the Go heap, but for a few bytes when a bucket's tables grow. It
 // locks one of 512 buckets.
@@ -337,6 +339,8 @@ func (c *Cache) lookupUnder(
 }
 
 // Del removes k and reports whether it was there. It does not allocate and locks one bucket.
+// After Close it returns false, and cannot remove k from [Options].File: the next cache there
+// finds it.
 func (c *Cache) Del(k []byte) bool {
 	var w write
 	w.k, w.h, w.del, w.reason = k, c.shared.hash(k), true, EvictDeleted
@@ -390,7 +394,9 @@ func (c *Cache) resetStep(b *bucket, left *int) (done bool) {
 // Close gives all memory back to the operating system. It waits for writes that are under
 // way; later lookups miss, and Sets return [ErrClosed]. Address space stays reserved until
 // the Cache is collected. A second Close does nothing. With [Options].File it waits until
-// all is on the disk, and returns an error if it is not; otherwise the error is nil.
+// all is on the disk, and returns an error if it is not; otherwise the error is nil. The file
+// then stays as it is: stop all writers before Close if what they replace or delete must not
+// come back.
 func (c *Cache) Close() error {
 	a := &c.arena
 	a.mu.Lock()

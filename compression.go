@@ -3,6 +3,7 @@ package ringcache
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"slices"
 	"sync"
@@ -93,22 +94,35 @@ func newCompression(g *geometry) *compression {
 	s.dicts[0].Store(&dictionary{values: g.withoutDict})
 	if g.file != nil {
 		s.file = g.dictFile
-		s.restore()
-		if g.file.IsNew {
-			s.claim()
-		}
+		s.foreign = g.foreign
+		s.restore(g.dicts)
 	}
 	return s
+}
+
+// readDicts reads the dictionaries that another process has left. There may be none, or what
+// is of no use; it is an error if something else is in their place, or what cannot be read.
+func (g *geometry) readDicts() error {
+	if g.compressor == nil {
+		return nil
+	}
+	id, dicts, err := dictfile.Read(g.dictFile)
+	if g.foreign = err != nil || id != g.compressorID; !g.foreign {
+		g.dicts = dicts
+	}
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, dictfile.ErrDamaged) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read dictionaries %s: %w", g.dictFile, err)
+	}
+	return nil
 }
 
 // restore opens the dictionaries that another process has left. What was compressed with
 // one that cannot be opened is discarded, and so is all that another Compressor may have
 // compressed.
-func (s *compression) restore() {
-	id, dicts, err := dictfile.Read(s.file)
-	if s.foreign = err != nil || id != s.id; s.foreign {
-		return
-	}
+func (s *compression) restore(dicts []dictfile.Dict) {
 	for _, d := range dicts {
 		if d.Number == 0 || d.Number >= pack.Dicts {
 			continue
@@ -123,11 +137,12 @@ func (s *compression) restore() {
 
 // claim makes the file of dictionaries this Compressor's, when the cache has nothing any more
 // that another one has packed: what is packed from now on is not foreign to the next process.
-func (s *compression) claim() {
-	if s.foreign {
-		s.foreign = false
-		_ = s.write(nil) // if that fails, the next process discards what is packed
+func (s *compression) claim() error {
+	if !s.foreign {
+		return nil
 	}
+	s.foreign = false
+	return s.write(nil)
 }
 
 // keep writes the dictionaries and one more to the file, if there is to be one.

@@ -12,8 +12,8 @@ type Compressor interface {
 
 	// BuildDict returns a dictionary for values like samples, or nil if it needs none. It
 	// must not keep the samples, which are of one size class: up to 128 KB together. The cache
-	// keeps the dictionary, of 1 MB at most, on the Go heap, and with Options.File in a
-	// file beside it.
+	// keeps the dictionary, of 1 MB at most, on the Go heap, and with Options.File in the
+	// file File + ".dict".
 	BuildDict(samples [][]byte) []byte
 
 	// WithDict returns what compresses values with a dictionary that BuildDict has

@@ -102,15 +102,23 @@
 // With [Options].File the entries lie in a file that is mapped into memory. A cache that
 // is opened on it again is warm, whatever ended the process: Close, a deploy, a panic,
 // SIGKILL. What was being written at that moment is missing, and nothing wrong is there;
-// [Stats] says what came back. After a crash of the machine it starts empty, unless the
-// cache was closed before, as the disk may have pages of different ages. In /dev/shm the
-// file takes memory and is never written to a disk. On a disk the kernel writes it back
-// in its own time, which costs bandwidth, and after Close it survives a reboot. The file
-// grows in steps of up to 64 MB and does not shrink; the index is not in it. A record takes
-// 4 bytes more. Times to live go on by the wall clock while no process has the file. OnEvict
-// may be called before NewWithOptions returns, if the bound is smaller than before. The file
-// may hold secrets. Another program must not change it: a file that is cut short is a fault
-// of the process.
+// [Stats] says what came back. After a crash of the machine, at any moment, the cache starts
+// empty, or with all that it had at Close if it was not opened since: the disk may have pages
+// of different ages. In /dev/shm the file takes memory and is never written to a disk. On a
+// disk the kernel writes it back in its own time, which costs bandwidth, and after Close it
+// survives a reboot. The file grows in steps of up to 64 MB and does not shrink, but a bound
+// too small for its chunks moves the entries to a new file in its place; a hard link to the old
+// one is empty then. The index is not in it. A record takes 4 bytes more. Times to live go on
+// by the wall clock while no process has the file. OnEvict may be called before NewWithOptions
+// returns, if the bound is smaller than before. A closed cache can no longer change its file:
+// a Set or Del after Close leaves in it what was there.
+//
+// The file may hold secrets: it must belong to the user, and its mode is 0600. If another
+// program truncates it, the process crashes with SIGBUS. It crashes too if the disk has no room
+// for a page that is written. So each page gets its room before it is used, and holes in a
+// sparse copy get theirs when the file is opened; on btrfs and XFS pages are also written in
+// place. That cannot be had on other copy-on-write file systems (ZFS, APFS), nor while a btrfs
+// snapshot or a reflink shares the pages: there, leave the disk room of its own for the file.
 //
 // # Memory
 //
@@ -147,8 +155,8 @@
 // The methods that store return [ErrTooLarge], [ErrNoMemory] or [ErrClosed], and those with a TTL
 // also [ErrTTLTooShort], wrapped with the sizes; test with [errors.Is]. Each means that
 // the key is absent now, an older value included, so a caller that can do without the
-// entry may ignore it. After Close lookups miss. A nil *Cache panics as any nil pointer
-// does: a program can recover.
+// entry may ignore it. After Close lookups miss; a file keeps the values that it has then. A
+// nil *Cache panics as any nil pointer does: a program can recover.
 //
 // # Security
 //

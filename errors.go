@@ -22,7 +22,8 @@ var (
 	// Update (unless its function removes the key), Append, SetBatch and their forms with a TTL,
 	// by Resize and CollapseHugePages, by those of a Typed view or a Namespace,
 	// by Invalidate, and by what saves or reads a snapshot. Lookups of a closed cache miss, and
-	// GetOrLoad and GetOrLoadBatch load without storing.
+	// GetOrLoad and GetOrLoadBatch load without storing. Nothing is removed from
+	// [Options].File: the next cache that is opened on it finds the older value.
 	ErrClosed = errors.New("cache is closed")
 
 	// ErrNoMemory is returned when the operating system gives no memory at all, or less than
@@ -85,7 +86,8 @@ var (
 	// ErrCorrupt is returned by LoadFromFile, LoadFromFileMaxBytes and ReadFrom for
 	// what is no snapshot, or a damaged one: the error says at which offset, and what is
 	// wrong there. NewWithOptions returns it if [Options].File is no ring file, or of a
-	// machine with another byte order. The file stays as it is.
+	// machine with another byte order, or if File + ".dict" holds something other than
+	// dictionaries. The file stays as it is.
 	ErrCorrupt = snapshot.ErrCorrupt
 
 	// ErrVersion is returned by them for a file that a newer version of this package has

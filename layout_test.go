@@ -49,8 +49,10 @@ var unsafeFiles = []string{
 // sysFiles may import golang.org/x/sys.
 var sysFiles = []string{"chunk_*.go", "internal/ringfile/store_*.go"}
 
-// osFiles may import os: what deals with the files of snapshots.
-var osFiles = []string{"snapshot*.go", "internal/atomicfile/*.go", "internal/dictfile/*.go"}
+// osFiles may import os: what deals with files.
+var osFiles = []string{
+	"snapshot*.go", "internal/atomicfile/*.go", "internal/dictfile/*.go", "internal/osfile/*.go",
+}
 
 // wall is what a package may import.
 type wall struct {
@@ -67,11 +69,12 @@ var walls = map[string]wall{
 	".": {
 		ours: []string{"chunk", "clock", "generation", "index", "dictfile", "pack", "policy", "position",
 			"prefetch", "record", "ring", "ringfile", "delay", "singleflight", "stripe", "torn", "snapshot",
-			"atomicfile", "github.com/cespare/xxhash/v2"},
+			"atomicfile", "osfile", "github.com/cespare/xxhash/v2"},
 		notStd: noHelpers,
 	},
-	"internal/atomicfile": {notStd: noHelpers},
-	"internal/dictfile":   {ours: []string{"atomicfile", "github.com/cespare/xxhash/v2"}},
+	"internal/osfile":     {notStd: noHelpers},
+	"internal/atomicfile": {ours: []string{"osfile"}, notStd: noHelpers},
+	"internal/dictfile":   {ours: []string{"atomicfile", "osfile", "github.com/cespare/xxhash/v2"}},
 	"internal/snapshot":   {ours: []string{"github.com/cespare/xxhash/v2"}, notStd: noHelpers},
 	"internal/chunk":      {ours: []string{"prefetch"}, notStd: noHelpers},
 	"internal/clock":      {notStd: noHelpers},
@@ -91,7 +94,7 @@ var walls = map[string]wall{
 		notStd: noHelpers,
 	},
 	"internal/ringfile": {
-		ours:   []string{"chunk", "github.com/cespare/xxhash/v2"},
+		ours:   []string{"chunk", "osfile", "github.com/cespare/xxhash/v2"},
 		notStd: []string{"log", "testing"},
 	},
 	"internal/singleflight": {notStd: noHelpers},

@@ -88,12 +88,17 @@ type Options struct {
 	// nothing elsewhere.
 	HugePages HugePages
 
-	// File, if not empty, is the path of a file that the entries are kept in, so that
-	// a cache which is opened on it again is warm, whatever ended the process: see the
-	// section Files of the package. One cache at a time has a file: another one gets
-	// [ErrInUse] until the first is closed, or collected. The file is made if there is
-	// none, with mode 0600; with a Compressor another one beside it, File + ".dict", has the
-	// dictionaries. Linux, macOS and the BSDs can; elsewhere the error is
+	// File, if not empty, is the path of a file that holds the entries, so that a cache
+	// opened on it again is warm, whatever ended the process: see the section Files of the
+	// package. It is created, with mode 0600, if it does not exist; its directory must exist.
+	// With a Compressor a second file, File + ".dict", holds the dictionaries. A relative path
+	// and symbolic links are resolved once, when the cache is made. One cache at a time can
+	// use a file; another gets [ErrInUse] until the first is closed or collected.
+	//
+	// Both must be regular files owned by the effective user, also where that is root: the
+	// error is otherwise [os.ErrPermission], or says what is there instead. Permissions of
+	// group and others are removed. A file that this package did not write is [ErrCorrupt],
+	// and stays as it is. Linux, macOS and the BSDs support File; elsewhere the error is
 	// [errors.ErrUnsupported].
 	File string
 

@@ -14,6 +14,8 @@ import (
 
 	"github.com/ringcache/ringcache/internal/atomicfile"
 	"github.com/ringcache/ringcache/internal/chunk"
+	"github.com/ringcache/ringcache/internal/dictfile"
+	"github.com/ringcache/ringcache/internal/osfile"
 	"github.com/ringcache/ringcache/internal/pack"
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/ringfile"
@@ -24,32 +26,67 @@ import (
 
 // openInFile returns a cache of geometry g whose rings are in the file at path.
 func openInFile(g geometry, path string) (*Cache, error) {
+	path, err := osfile.Resolve(path)
+	if err != nil {
+		return nil, fmt.Errorf("ringcache: open ring file: %w", err)
+	}
 	g.dictFile = cmp.Or(g.dictFile, path+".dict")
 	store, h, err := ringfile.Open(path, func() ringfile.Header { return headerFor(g) })
 	if err != nil {
 		return nil, fmt.Errorf("ringcache: %w", asOurs(err))
 	}
+	atomicfile.RemoveLeftovers(path) // of a process that died in moveTo
+	return openStore(g, store, h, path)
+}
+
+// openStore returns a cache of geometry g whose rings are in an open file. After an error that
+// is closed, as it was.
+func openStore(g geometry, store *ringfile.Store, h ringfile.Header, path string) (*Cache, error) {
+	refuse := func(err error) (*Cache, error) {
+		err = errors.Join(err, store.Close())
+		store.Release()
+		return nil, fmt.Errorf("ringcache: open ring file %s: %w", path, asOurs(err))
+	}
+	if err := g.readDicts(); err != nil {
+		return refuse(err)
+	}
 	wanted := g
 	g.file, g.seed = store, h.Seed
 	g.age = max(time.Since(time.Unix(0, h.Epoch)), 0)
 	if store.IsNew {
-		return newCache(g), nil
+		return newCache(g).claimed()
 	}
 	fits := int64(int(h.MaxBytes)) == h.MaxBytes
 	if int(h.Buckets) != g.buckets || uint(h.PosBits) != g.posBits || !fits {
-		store.Release()
-		return nil, fmt.Errorf("ringcache: open ring file %s: %w", path, errGeometry)
+		return refuse(errGeometry)
 	}
 	g.chunkSize = int(h.ChunkSize)
 	g.maxBytes = max(wanted.maxBytes, int(h.MaxBytes))
 	c := newCache(g)
 	c.recover()
+	if _, err := c.claimed(); err != nil {
+		return nil, err
+	}
 	if wanted.maxBytes < c.leastBytes() {
 		return c.moveTo(wanted, path)
 	}
 	// The file may have held more than the bound that it was made with.
 	c.sizing.unfinished = c.shared.pool.Used() > wanted.maxBytes
 	c.resize(wanted.maxBytes)
+	return c, nil
+}
+
+// claimed returns the cache if the file of dictionaries is its Compressor's. Where it cannot be,
+// the next process could unpack nothing of what this one packs.
+func (c *Cache) claimed() (*Cache, error) {
+	s := c.shared.compression
+	if s == nil {
+		return c, nil
+	}
+	if err := s.claim(); err != nil {
+		err = errors.Join(err, c.Close())
+		return nil, fmt.Errorf("ringcache: write dictionaries %s: %w", s.file, err)
+	}
 	return c, nil
 }
 
@@ -61,9 +98,10 @@ func asOurs(err error) error {
 	switch {
 	case errors.Is(err, ringfile.ErrSpace):
 		return fmt.Errorf("%w: %w", ErrNoMemory, err)
-	case errors.Is(err, ringfile.ErrForeign), errors.Is(err, ringfile.ErrOrder):
+	case errors.Is(err, ringfile.ErrForeign), errors.Is(err, ringfile.ErrOrder),
+		errors.Is(err, dictfile.ErrForeign):
 		return fmt.Errorf("%w: %w", ErrCorrupt, err)
-	case errors.Is(err, ringfile.ErrVersion):
+	case errors.Is(err, ringfile.ErrVersion), errors.Is(err, dictfile.ErrVersion):
 		return fmt.Errorf("%w: %w", ErrVersion, err)
 	}
 	return err
@@ -96,21 +134,48 @@ func (c *Cache) moveTo(g geometry, path string) (*Cache, error) {
 	if s := c.shared.compression; s != nil {
 		s.end() // the dictionaries' file is the other cache's from now on
 	}
-	temporary := path + ".new"
-	atomicfile.Remove(temporary) // of a process that died here
-	moved, err := openInFile(g, temporary)
-	if err == nil {
-		if err = c.copyTo(moved); err == nil {
-			err = atomicfile.Move(temporary, path)
-		}
-		if err != nil {
-			atomicfile.Remove(temporary)
-			err = errors.Join(err, moved.Close())
-		}
+	moved, err := c.replaceFile(g, path)
+	if err = errors.Join(err, c.Close()); err == nil {
+		return moved, nil
 	}
-	if err = errors.Join(err, c.Close()); err != nil {
-		return nil, fmt.Errorf("ringcache: open ring file: %w", err)
+	if moved != nil {
+		err = errors.Join(err, moved.Close())
 	}
+	return nil, fmt.Errorf("ringcache: move ring file %s: %w", path, asOurs(err))
+}
+
+// replaceFile is moveTo that leaves c open. The old file never seems to be closed in order: under
+// another name, of a hard link, it would bring back what the new one has deleted.
+func (c *Cache) replaceFile(g geometry, path string) (*Cache, error) {
+	f, err := atomicfile.Create(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Discard()
+	h := headerFor(g)
+	store, err := ringfile.Begin(f.File, h)
+	if err != nil {
+		return nil, err
+	}
+	moved, err := openStore(g, store, h, path)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.copyTo(moved); err != nil {
+		return moved, err
+	}
+	old := c.shared.file
+	linked := old.HasOtherNames()
+	if linked {
+		old.Forget() // before the process may die with two files that seem to be in use
+	}
+	if err := f.CommitOpen(); err != nil {
+		if linked {
+			old.Recall()
+		}
+		return moved, err
+	}
+	old.Forget()
 	return moved, nil
 }
 
@@ -160,8 +225,7 @@ func (c *Cache) recover() {
 	c.shared.pool.Adopt(held, free)
 	c.inParallel(all, (*bucket).recover)
 	c.adoptNamespaces()
-	if s := c.shared.compression; s != nil {
-		s.claim()
+	if c.shared.compression != nil {
 		c.resumeShare()
 	}
 	if c.shared.policy == policy.FIFO {

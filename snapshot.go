@@ -58,7 +58,9 @@ func (c *Cache) SaveToFileConcurrent(path string, concurrency int) error {
 // and where they stand with the policy. The file at path is the old one or the new
 // one at any time, whole and synced to the disk, also after a crash: it is written
 // beside it under another name, with mode 0600. What a dead process has left there
-// is removed by the next Save to the same path. Missing folders are made.
+// is removed by the next Save to the same path. Missing directories are made. If path is a
+// symbolic link, the file that it leads to is replaced. A relative path means what it does
+// when Save begins. What is not a regular file is not replaced, and is an error.
 //
 // Others may use the cache meanwhile: a bucket is locked while 64 KB are copied, and
 // never while something is written. An entry that is there from the beginning to the

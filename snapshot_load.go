@@ -14,6 +14,7 @@ import (
 
 	"github.com/ringcache/ringcache/internal/clock"
 	"github.com/ringcache/ringcache/internal/index"
+	"github.com/ringcache/ringcache/internal/osfile"
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/snapshot"
@@ -30,7 +31,8 @@ import (
 //
 // The error is [ErrCorrupt] if anything is wrong with the file, and names it, the offset
 // and what was wrong; [ErrVersion] if it is of a newer version; and that of the file
-// system otherwise. The cache is nil then. Up to GOMAXPROCS goroutines load, which end
+// system otherwise, also for what is not a regular file: a pipe can be read by
+// [Cache.ReadFrom]. The cache is nil then. Up to GOMAXPROCS goroutines load, which end
 // before LoadFromFile returns; each takes some megabytes.
 func LoadFromFile(path string) (*Cache, error) { return loadStrict(path, 0) }
 
@@ -73,7 +75,7 @@ func loadStrict(path string, maxBytes int) (*Cache, error) {
 // loadFile makes a cache of a file; maxBytes of 0 is the file's. With salvage, it leaves out
 // what is damaged.
 func loadFile(path string, maxBytes int, salvage bool) (*Cache, error) {
-	f, err := os.Open(path)
+	f, err := osfile.Open(path, os.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}
@@ -81,9 +83,6 @@ func loadFile(path string, maxBytes int, salvage bool) (*Cache, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err
-	}
-	if info.IsDir() {
-		return nil, errors.New("is a folder; a snapshot is a file")
 	}
 	contents, err := snapshot.Scan(f, info.Size(), salvage)
 	if err != nil {
@@ -118,8 +117,9 @@ func loadFile(path string, maxBytes int, salvage bool) (*Cache, error) {
 // cache with options of its own is loaded best from an open file. From others each
 // block is read once, by the caller's goroutine. Others may use the cache meanwhile.
 //
-// Errors are those of [LoadFromFile], and [ErrClosed] after Close. What was read before
-// stays in the cache.
+// Errors are those of [LoadFromFile], [ErrClosed] after Close, and [io.ErrNoProgress] if r
+// returns neither bytes nor an error a hundred times in a row. What was read before stays in
+// the cache.
 func (c *Cache) ReadFrom(r io.Reader) (int64, error) {
 	n, err := c.readFrom(r)
 	if err == nil {

@@ -102,7 +102,7 @@ func TestSnapshot_FilesThatAreNone(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	require.ErrorContains(t, err, "ringcache: load snapshot: "+none)
 	_, err = LoadFromFile(dir)
-	require.ErrorContains(t, err, "is a folder")
+	require.ErrorContains(t, err, "not a regular file but a directory")
 
 	c = LoadFromFileOrNew(none, 1)
 	require.Zero(t, statsOf(c).DiscardedBlocks, "nothing was lost")

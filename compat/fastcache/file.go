@@ -18,8 +18,9 @@ func (c *Cache) SaveToFile(filePath string) error {
 // SaveToFileConcurrent saves the entries to a file, with so many workers; as many as
 // GOMAXPROCS where concurrency is 0 or less or more than these. The file is complete, or
 // stays as it was: a crash does not harm it. A snapshot folder of fastcache in its place is
-// moved aside, to filePath.folder, and removed once the file is there: a crash in between,
-// the first time, leaves both under names of their own. Missing folders above it are made.
+// moved aside, to filePath.ringcache-folder, and removed once the file is there: a crash in
+// between, the first time, leaves both under names of their own. A folder that has anything else
+// in it is an error. Missing folders above it are made.
 func (c *Cache) SaveToFileConcurrent(filePath string, concurrency int) error {
 	if procs := runtime.GOMAXPROCS(0); concurrency <= 0 || concurrency > procs {
 		concurrency = procs
@@ -30,8 +31,8 @@ func (c *Cache) SaveToFileConcurrent(filePath string, concurrency int) error {
 	}
 	o := ringcache.SaveOptions{Concurrency: concurrency}
 	target := filePath
-	if isFolder(filePath) {
-		target += ".file"
+	if isSnapshotFolder(filePath) { // any other is an error of Save
+		target += ".ringcache-file"
 	}
 	if err := c.inner.Load().Save(context.Background(), target, o); err != nil {
 		return fmt.Errorf("cannot save cache data to %q: %w", filePath, err)
@@ -39,7 +40,7 @@ func (c *Cache) SaveToFileConcurrent(filePath string, concurrency int) error {
 	if target == filePath {
 		return nil
 	}
-	old := filePath + ".folder"
+	old := filePath + ".ringcache-folder"
 	if err := os.Rename(filePath, old); err != nil {
 		return fmt.Errorf("cannot move %q to %q: %w", filePath, old, err)
 	}
@@ -55,6 +56,23 @@ func (c *Cache) SaveToFileConcurrent(filePath string, concurrency int) error {
 func isFolder(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
+}
+
+// isSnapshotFolder reports whether a folder has a snapshot of fastcache in it and nothing else.
+func isSnapshotFolder(path string) bool {
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return false
+	}
+	found := false
+	for _, e := range entries {
+		isMetadata := e.Name() == metadataFile
+		if !e.Type().IsRegular() || !isMetadata && !dataFile.MatchString(e.Name()) {
+			return false
+		}
+		found = found || isMetadata
+	}
+	return found
 }
 
 // LoadFromFile returns a cache with the entries and the capacity of a snapshot: of a file

@@ -185,3 +185,27 @@ func TestFolder_OddNamesAndSizes(t *testing.T) {
 	_, err = LoadFromFile(folder)
 	require.ErrorContains(t, err, "invalid maxBucketChunks=200000")
 }
+
+// Only what fastcache has written is replaced, and none of it is taken for something to wait for.
+func TestSaveToFile_FolderOfAnother(t *testing.T) {
+	c := New(1)
+	defer c.Reset()
+	c.Set([]byte("k"), []byte("v"))
+	for name, files := range map[string][]string{
+		"empty": {}, "another's": {"photo"}, "a file more": {"metadata.bin", "data.0.bin", "photo"},
+		"no metadata": {"data.0.bin"},
+	} {
+		folder := filepath.Join(t.TempDir(), "snapshot")
+		require.NoError(t, os.Mkdir(folder, 0o755))
+		for _, f := range files {
+			require.NoError(t, os.WriteFile(filepath.Join(folder, f), []byte(f), 0o600))
+		}
+		require.ErrorContains(t, c.SaveToFile(folder), "a directory", name)
+		for _, f := range files {
+			require.FileExists(t, filepath.Join(folder, f), name)
+		}
+		left, err := os.ReadDir(filepath.Dir(folder))
+		require.NoError(t, err)
+		require.Len(t, left, 1, name)
+	}
+}

@@ -16,6 +16,7 @@ import (
 	"github.com/golang/snappy"
 
 	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/internal/osfile"
 )
 
 // fastcache's snapshot is a folder: metadata.bin, the number of chunks that a bucket may
@@ -23,11 +24,13 @@ import (
 // offset and the generation at which it writes next, its map from hash to generation and
 // offset, and its chunks. All numbers are 8 bytes, little-endian.
 
+const metadataFile = "metadata.bin"
+
 var dataFile = regexp.MustCompile(`^data\.\d+\.bin$`)
 
 // loadFolder moves the entries of fastcache's snapshot into a new cache.
 func loadFolder(folder string, maxBytes int) (*Cache, error) {
-	capacity, err := folderCapacity(filepath.Join(folder, "metadata.bin"))
+	capacity, err := folderCapacity(filepath.Join(folder, metadataFile))
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +62,12 @@ func loadFolder(folder string, maxBytes int) (*Cache, error) {
 
 // folderCapacity reads the capacity in bytes from metadata.bin.
 func folderCapacity(path string) (int, error) {
-	data, err := os.ReadFile(path)
+	var data []byte
+	f, err := osfile.Open(path, os.O_RDONLY)
+	if err == nil {
+		defer f.Close()
+		data, err = io.ReadAll(io.LimitReader(f, 9)) // one more than it has
+	}
 	if err != nil {
 		return 0, fmt.Errorf("cannot open %q: %w", path, err)
 	}
@@ -76,7 +84,7 @@ func folderCapacity(path string) (int, error) {
 }
 
 func (c *Cache) loadBuckets(path string) error {
-	f, err := os.Open(path)
+	f, err := osfile.Open(path, os.O_RDONLY)
 	if err != nil {
 		return err
 	}

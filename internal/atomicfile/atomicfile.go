@@ -1,9 +1,12 @@
 // Package atomicfile replaces a file by another as a whole: whoever opens it sees
 // the old one or the new one, also after a crash.
 //
-// The new one is written beside it, under a name that no other writer has, synced,
-// and renamed; then the folder is synced. A writer that dies leaves its file there.
-// The next one that replaces the same file removes it: nobody holds its lock.
+// The new file is written in the same directory, under a name that no other writer has,
+// synced, and renamed; then the directory is synced. A writer that dies leaves its file
+// there. The next one that replaces the same file removes it: nobody holds its lock.
+//
+// Only a regular file is replaced. Where the path is a symbolic link, the file that it leads
+// to is replaced, and the link stays.
 package atomicfile
 
 import (
@@ -14,6 +17,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/ringcache/ringcache/internal/osfile"
 )
 
 const suffix = ".ringcache-tmp"
@@ -26,13 +31,20 @@ type File struct {
 }
 
 // Create makes a new file that is to take the place of the one at path, and the
-// folder if there is none. It removes what dead writers have left.
+// directory if there is none. It removes what dead writers have left.
 func Create(path string) (*File, error) {
-	dir, prefix := filepath.Dir(path), prefixOf(path)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
 	}
-	removeLeftovers(dir, prefix)
+	path, err := osfile.Resolve(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkReplaceable(path); err != nil {
+		return nil, err
+	}
+	RemoveLeftovers(path)
+	dir, prefix := filepath.Dir(path), prefixOf(path)
 	for {
 		var unique [8]byte
 		rand.Read(unique[:]) // never fails
@@ -45,11 +57,20 @@ func Create(path string) (*File, error) {
 			return nil, err
 		}
 		// Another writer may take it for a leftover until it is locked.
-		if lock(f) && isAt(f, name) {
+		if lock(f) && osfile.IsAt(f, name) {
 			return &File{File: f, path: path}, nil
 		}
 		f.Close()
 	}
+}
+
+// checkReplaceable returns an error if what is at path must not be replaced.
+func checkReplaceable(path string) error {
+	err := osfile.CheckRegular(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // prefixOf returns what the names of all new files for path begin with. A name
@@ -59,9 +80,10 @@ func prefixOf(path string) string {
 	return "." + base[:min(len(base), 200)] + "."
 }
 
-// removeLeftovers removes the files of writers that have died. What cannot be
+// RemoveLeftovers removes the files of writers to path that have died. What cannot be
 // removed stays: it is no reason not to write.
-func removeLeftovers(dir, prefix string) {
+func RemoveLeftovers(path string) {
+	dir, prefix := filepath.Dir(path), prefixOf(path)
 	d, err := os.Open(dir)
 	if err != nil {
 		return
@@ -77,21 +99,14 @@ func removeLeftovers(dir, prefix string) {
 	}
 }
 
-// isAt reports whether f is the file of that name.
-func isAt(f *os.File, name string) bool {
-	mine, err := f.Stat()
-	if err != nil {
-		return false
-	}
-	named, err := os.Lstat(name)
-	return err == nil && os.SameFile(mine, named)
-}
-
-// Commit puts the new file in the place of the old one. It returns when both the
-// file and its name are on the disk. After an error of the last step, the new file
+// Commit puts the new file in the place of the old one, and closes it. It returns when both
+// the file and its name are on the disk. After an error of the last step, the new file
 // has its place, but may lose it if the machine dies.
 func (f *File) Commit() error {
 	if err := f.Sync(); err != nil {
+		return err
+	}
+	if err := checkReplaceable(f.path); err != nil {
 		return err
 	}
 	f.done = true
@@ -99,7 +114,22 @@ func (f *File) Commit() error {
 		os.Remove(f.Name())
 		return err
 	}
-	return syncDir(filepath.Dir(f.path))
+	return osfile.SyncDir(filepath.Dir(f.path))
+}
+
+// CommitOpen puts the new file in the place of the old one. It stays open and locked, for its
+// user to close, who also says what of it has to be on the disk: nothing is synced but the
+// name, if that is possible. Windows cannot do it.
+func (f *File) CommitOpen() error {
+	if err := checkReplaceable(f.path); err != nil {
+		return err
+	}
+	if err := os.Rename(f.Name(), f.path); err != nil {
+		return err
+	}
+	f.done = true
+	_ = osfile.SyncDir(filepath.Dir(f.path))
+	return nil
 }
 
 // Discard removes the new file, unless it has taken its place.
@@ -108,7 +138,7 @@ func (f *File) Discard() {
 		return
 	}
 	f.done = true
-	f.Close()
 	unlock(f.File)
+	f.Close()
 	os.Remove(f.Name())
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache/internal/osfile"
 )
 
 func names(t *testing.T, dir string) (all []string) {
@@ -70,11 +72,15 @@ func TestFile_CannotTakeThePlace(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "folder")
 	require.NoError(t, os.MkdirAll(filepath.Join(path, "full"), 0o755))
-	f, err := Create(path)
+	_, err := Create(path)
+	require.ErrorIs(t, err, osfile.ErrIrregular)
+	other := filepath.Join(dir, "other")
+	f, err := Create(other)
 	require.NoError(t, err)
-	require.Error(t, f.Commit())
+	require.NoError(t, os.Mkdir(other, 0o755)) // meanwhile
+	require.ErrorIs(t, f.Commit(), osfile.ErrIrregular)
 	f.Discard()
-	require.Equal(t, []string{"folder"}, names(t, dir))
+	require.Equal(t, []string{"folder", "other"}, names(t, dir))
 	file := filepath.Join(dir, "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	_, err = Create(filepath.Join(file, "below"))

@@ -33,6 +33,3 @@ func (f *File) rename() error {
 	defer unlock(f.File)
 	return errors.Join(f.Close(), os.Rename(f.Name(), f.path))
 }
-
-// syncDir does nothing: these systems have no such call, or need none.
-func syncDir(string) error { return nil }

@@ -10,13 +10,17 @@
 package dictfile
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
+	"io"
 	"os"
 
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/ringcache/ringcache/internal/atomicfile"
+	"github.com/ringcache/ringcache/internal/osfile"
 )
 
 const (
@@ -30,8 +34,12 @@ const (
 	mostBytes = 64 << 20 // of a file that is read
 )
 
-// ErrDamaged tells that a file is none of dictionaries, or is damaged.
-var ErrDamaged = errors.New("not a file of dictionaries, or damaged")
+// Errors of Read.
+var (
+	ErrForeign = errors.New("not a file of dictionaries")
+	ErrDamaged = errors.New("damaged file of dictionaries")
+	ErrVersion = errors.New("file of dictionaries of a newer version")
+)
 
 // Dict is a dictionary with its number.
 type Dict struct {
@@ -61,9 +69,14 @@ func appendSum(b []byte) []byte {
 func parse(b []byte) (id string, dicts []Dict, err error) {
 	const head = len(magic) + 2
 	n := len(b) - sumSize
-	if n < head || string(b[:len(magic)]) != magic || b[len(magic)] != version ||
-		binary.LittleEndian.Uint64(b[n:]) != xxhash.Sum64(b[:n]) {
+	if !bytes.HasPrefix(b, []byte(magic)) {
+		return "", nil, ErrForeign
+	}
+	if n < head || binary.LittleEndian.Uint64(b[n:]) != xxhash.Sum64(b[:n]) {
 		return "", nil, ErrDamaged
+	}
+	if v := b[len(magic)]; v != version {
+		return "", nil, fmt.Errorf("%w: %d, at most %d", ErrVersion, v, version)
 	}
 	idLen := int(b[len(magic)+1])
 	if b = b[head:n]; len(b) < idLen {
@@ -95,14 +108,20 @@ func Write(path, id string, dicts []Dict) error {
 	return f.Commit()
 }
 
-// Read reads the file at path.
+// Read reads the file at path. The error is ErrDamaged if it is a file of dictionaries that
+// is of no use, which may be replaced, and ErrForeign if it is something else.
 func Read(path string) (id string, dicts []Dict, err error) {
-	if info, err := os.Stat(path); err == nil && info.Size() > mostBytes {
-		return "", nil, ErrDamaged
-	}
-	b, err := os.ReadFile(path)
+	f, err := osfile.OpenOwn(path, os.O_RDONLY)
 	if err != nil {
 		return "", nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, mostBytes+1))
+	if err != nil {
+		return "", nil, err
+	}
+	if len(b) > mostBytes { // with its beginning, this is damaged
+		b = b[:mostBytes]
 	}
 	return parse(b)
 }

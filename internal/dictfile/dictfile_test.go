@@ -38,13 +38,21 @@ func TestFile_RefusesWhatIsDamaged(t *testing.T) {
 	_, _, err := parse(whole)
 	require.NoError(t, err)
 	for n := range whole {
+		want := ErrDamaged
+		if n < len(magic) {
+			want = ErrForeign
+		}
 		_, _, err := parse(whole[:n])
-		require.ErrorIs(t, err, ErrDamaged, "the first %d bytes", n)
+		require.ErrorIs(t, err, want, "the first %d bytes", n)
 	}
 	for i := range 8 * len(whole) {
 		whole[i/8] ^= 1 << (i % 8)
+		want := ErrDamaged
+		if i < 8*len(magic) {
+			want = ErrForeign
+		}
 		_, _, err := parse(whole)
-		require.ErrorIs(t, err, ErrDamaged, "bit %d", i)
+		require.ErrorIs(t, err, want, "bit %d", i)
 		whole[i/8] ^= 1 << (i % 8)
 	}
 }
@@ -70,8 +78,21 @@ func TestRead_NoFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "dict")
 	_, _, err := Read(path)
 	require.ErrorIs(t, err, os.ErrNotExist)
-	require.NoError(t, os.WriteFile(path, nil, 0o600))
+	require.NoError(t, os.WriteFile(path, []byte(magic), 0o600))
 	require.NoError(t, os.Truncate(path, mostBytes+1))
 	_, _, err = Read(path)
 	require.ErrorIs(t, err, ErrDamaged, "too long to be read")
+}
+
+// What somebody else has written is told from what was damaged, which may be replaced.
+func TestRead_FileOfAnother(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "dict")
+	require.NoError(t, os.WriteFile(path, []byte("words\n"), 0o600))
+	_, _, err := Read(path)
+	require.ErrorIs(t, err, ErrForeign)
+	newer := format("an ID", nil)
+	newer[len(magic)]++
+	require.NoError(t, os.WriteFile(path, appendSum(newer[:len(newer)-sumSize]), 0o600))
+	_, _, err = Read(path)
+	require.ErrorIs(t, err, ErrVersion)
 }

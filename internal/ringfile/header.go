@@ -63,11 +63,21 @@ func (h *Header) Put(head []byte) {
 	copy(head, magic)
 }
 
-// isBlank reports whether a head has nothing in it but a state, as one that its process
-// died making.
+// isBlank reports whether a head has nothing in it but a state, as one that was allocated
+// and never written.
 func isBlank(head []byte) bool {
-	for i, b := range head {
-		if b != 0 && (i < stateAt || i >= stateAt+wordSize) {
+	return isZero(head[:stateAt]) && isZero(head[stateAt+wordSize:])
+}
+
+// isBegun reports whether b, which is shorter than a header, may be the beginning of one.
+func isBegun(b []byte) bool {
+	n := min(len(b), len(magic))
+	return string(b[:n]) == magic[:n]
+}
+
+func isZero(b []byte) bool {
+	for _, x := range b {
+		if x != 0 {
 			return false
 		}
 	}

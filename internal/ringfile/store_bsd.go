@@ -8,6 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// mayFit says that the disk has to be tried.
+func mayFit(int, int64) bool { return true }
+
+// keepInPlace does nothing: these systems have no such flag.
+func keepInPlace(disk) {}
+
 // preallocate says that the bytes have to be written.
 func preallocate(int, int64, int64) error { return errors.ErrUnsupported }
 

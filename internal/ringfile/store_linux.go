@@ -8,24 +8,46 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// preallocate gives bytes of a file their place on the disk. The error is
-// errors.ErrUnsupported where the file system cannot.
-func preallocate(fd int, off, n int64) error {
-	// Where it does not fit, the call below fills the disk first, which takes time.
-	// A file system without a limit of its own, such as ramfs, reports no blocks.
+// mayFit reports whether the disk may have room for n bytes. A file system without a limit
+// of its own, such as ramfs, reports no blocks.
+func mayFit(fd int, n int64) bool {
 	var disk unix.Statfs_t
 	known := unix.Fstatfs(fd, &disk) == nil && disk.Blocks > 0
-	if known && disk.Bavail < uint64(n)/uint64(disk.Bsize) {
-		return unix.ENOSPC
+	return !known || disk.Bavail >= uint64(n)/uint64(disk.Bsize)
+}
+
+// preallocate gives bytes of a file their place on the disk, and one of their own where they
+// share it with another file (of XFS). The error is errors.ErrUnsupported where the file
+// system cannot.
+func preallocate(fd int, off, n int64) error {
+	err := fallocate(fd, unix.FALLOC_FL_UNSHARE_RANGE, off, n)
+	if errors.Is(err, unix.EOPNOTSUPP) {
+		err = fallocate(fd, 0, off, n)
 	}
+	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) {
+		return fmt.Errorf("%w: %w", errors.ErrUnsupported, err)
+	}
+	return err
+}
+
+func fallocate(fd int, mode uint32, off, n int64) error {
 	for {
-		switch err := unix.Fallocate(fd, 0, off, n); {
-		case errors.Is(err, unix.EINTR):
-		case errors.Is(err, unix.EOPNOTSUPP):
-			return fmt.Errorf("%w: %w", errors.ErrUnsupported, err)
-		default:
+		err := unix.Fallocate(fd, mode, off, n)
+		if !errors.Is(err, unix.EINTR) {
 			return err
 		}
+	}
+}
+
+// noCopyOnWrite is FS_NOCOW_FL, which the unix package does not have.
+const noCopyOnWrite = 0x00800000
+
+// keepInPlace asks btrfs to write pages of an empty file where they are, so that no page
+// needs a new place when it is written. Others do not know the flag, and do so anyway.
+func keepInPlace(file disk) {
+	fd := int(file.Fd())
+	if flags, err := unix.IoctlGetUint32(fd, unix.FS_IOC_GETFLAGS); err == nil {
+		_ = unix.IoctlSetPointerInt(fd, unix.FS_IOC_SETFLAGS, int(flags|noCopyOnWrite))
 	}
 }
 

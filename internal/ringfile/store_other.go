@@ -5,6 +5,7 @@ package ringfile
 import (
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 )
 
@@ -19,6 +20,18 @@ func Open(string, func() Header) (*Store, Header, error) {
 	err := fmt.Errorf("open ring file on %s: %w", runtime.GOOS, errors.ErrUnsupported)
 	return nil, Header{}, err
 }
+
+// Begin is not called.
+func Begin(*os.File, Header) (*Store, error) { return nil, errors.ErrUnsupported }
+
+// Forget is not called.
+func (f *Store) Forget() {}
+
+// Recall is not called.
+func (f *Store) Recall() {}
+
+// HasOtherNames is not called.
+func (f *Store) HasOtherNames() bool { return false }
 
 // Close is not called.
 func (f *Store) Close() error { return nil }

@@ -4,13 +4,18 @@ package ringfile
 
 import (
 	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"path/filepath"
 	"sync"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ringcache/ringcache/internal/osfile"
 )
 
 // The operating system's side: the file is opened, locked, made longer and mapped.
@@ -21,29 +26,57 @@ type Store struct {
 	IsNew bool // nothing was in it, or nothing that is to be relied on
 	boot  string
 
-	mu   sync.Mutex
-	file *os.File
-	size int64    // of what is mapped
-	maps [][]byte // the head first
+	mu        sync.Mutex
+	file      disk
+	size      int64    // of what is mapped
+	maps      [][]byte // the head first
+	forgotten bool     // see Forget
 }
 
-// Open opens the file at path, or makes it, and takes its lock. It returns the header
-// that it has, and for a new one the one that fresh returns.
+// disk is an *os.File, or what records for a test how one is used.
+type disk interface {
+	io.ReaderAt
+	io.WriterAt
+	Name() string
+	Fd() uintptr
+	Stat() (os.FileInfo, error)
+	Truncate(size int64) error
+	Sync() error
+	Close() error
+}
+
+// Open opens the file at path, or makes it, and takes its lock. path is absolute, and not a
+// symbolic link. It returns the header that the file has, and for a new one the one that
+// fresh returns.
 func Open(path string, fresh func() Header) (*Store, Header, error) {
-	var h Header
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	file, err := osfile.OpenOwn(path, os.O_RDWR|os.O_CREATE)
 	if err != nil {
-		return nil, h, fmt.Errorf("open ring file: %w", err)
+		return nil, Header{}, fmt.Errorf("open ring file: %w", err)
 	}
-	f := &Store{file: file, boot: bootID()}
-	if h, err = f.open(fresh); err != nil {
+	return open(file, bootID(), fresh)
+}
+
+// open is Open for a file that is open already.
+func open(file disk, boot string, fresh func() Header) (*Store, Header, error) {
+	f := &Store{file: file, boot: boot}
+	h, err := f.open(fresh)
+	if err != nil {
 		f.Release()
-		return nil, h, fmt.Errorf("open ring file %s: %w", path, err)
+		return nil, h, fmt.Errorf("open ring file %s: %w", file.Name(), err)
 	}
 	return f, h, nil
 }
 
-// open is Open for a file that is open already.
+// Begin makes an open file, which is locked and empty, one with header h.
+func Begin(file *os.File, h Header) (*Store, error) {
+	f := &Store{file: file, boot: bootID(), IsNew: true}
+	if err := f.begin(&h); err != nil {
+		f.Release()
+		return nil, fmt.Errorf("begin ring file %s: %w", file.Name(), err)
+	}
+	return f, nil
+}
+
 func (f *Store) open(fresh func() Header) (h Header, err error) {
 	if err := f.lock(); err != nil {
 		return h, err
@@ -52,6 +85,9 @@ func (f *Store) open(fresh func() Header) (h Header, err error) {
 	if err != nil {
 		return h, err
 	}
+	// The name is on the disk before anything may rely on the file. That a directory cannot
+	// be synced is no reason to do without it: at worst the cache starts empty.
+	_ = osfile.SyncDir(filepath.Dir(f.file.Name()))
 	if info.Size() >= HeadSize {
 		h, err = f.openOld(info.Size())
 		if err == nil || !errors.Is(err, ErrNew) {
@@ -67,38 +103,34 @@ func (f *Store) open(fresh func() Header) (h Header, err error) {
 // lock takes the file's lock, unless another has it, or has put another file in its place
 // meanwhile.
 func (f *Store) lock() error {
-	info, err := f.file.Stat()
-	if err != nil {
-		return err
-	}
-	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%w: no regular file", ErrForeign)
-	}
-	err = unix.Flock(int(f.file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	if errors.Is(err, unix.EWOULDBLOCK) {
-		return errors.Join(ErrInUse, err)
+	err := osfile.Lock(f.file)
+	if errors.Is(err, osfile.ErrLocked) {
+		return fmt.Errorf("%w: %w", ErrInUse, err)
 	}
 	if err != nil {
 		return fmt.Errorf("lock it: %w", err)
 	}
-	if now, err := os.Stat(f.file.Name()); err != nil || !os.SameFile(info, now) {
+	if !osfile.IsAt(f.file, f.file.Name()) {
 		return fmt.Errorf("%w: it was replaced just now", ErrInUse)
 	}
 	return nil
 }
 
 // refuseForeign returns an error if a file of less than a head has something in it that
-// was not written by a process that died while it made the file.
+// was not written by a process, or a machine, that died while it made the file.
 func (f *Store) refuseForeign(size int64) error {
 	head := make([]byte, HeadSize)
 	if _, err := f.file.ReadAt(head[:size], 0); err != nil {
 		return err
 	}
+	if isBlank(head) || size < headerSize && isBegun(head[:size]) {
+		return nil
+	}
 	_, err := ReadHeader(head)
-	if errors.Is(err, ErrNew) && !isBlank(head) {
+	if errors.Is(err, ErrNew) {
 		return ErrForeign
 	}
-	if errors.Is(err, ErrNew) || errors.Is(err, ErrDamaged) {
+	if errors.Is(err, ErrDamaged) {
 		return nil
 	}
 	return err
@@ -106,45 +138,89 @@ func (f *Store) refuseForeign(size int64) error {
 
 // openOld maps what is there. It returns an error that is ErrNew if that is of no use.
 func (f *Store) openOld(size int64) (h Header, err error) {
+	b := make([]byte, HeadSize)
+	if _, err := f.file.ReadAt(b, 0); err != nil {
+		return h, err
+	}
+	h, err = ReadHeader(b)
+	switch {
+	case errors.Is(err, ErrNew) && isBlank(b):
+		return h, f.refuseContents(size)
+	case errors.Is(err, ErrNew):
+		return h, ErrForeign // it has no header, and yet something in it
+	case errors.Is(err, ErrDamaged):
+		return h, ErrNew
+	case err != nil:
+		return h, err
+	}
+	if !New(b, int(h.ChunkSize), nil).IsSound(f.boot) {
+		return h, ErrNew
+	}
+	if err := f.adopt(&h, size); err != nil {
+		return h, err
+	}
+	// The disk must not say that it was closed, when pages are written back one by one.
+	f.Rings.SetState(f.boot, false)
+	if err := f.flush(f.maps[:1]); err != nil {
+		return h, err
+	}
+	return h, f.file.Truncate(f.size)
+}
+
+// adopt maps the head and the extents of a file of that size. Holes in them, of a copy that
+// left out zeros, get their place on the disk: there may be none for a page that is written
+// later, which is a signal. Where the disk has none now, the file ends before the hole.
+func (f *Store) adopt(h *Header, size int64) error {
+	if err := f.mend(0, HeadSize); err != nil {
+		return fmt.Errorf("%w: %w", ErrSpace, err)
+	}
 	head, err := f.mapAt(0, HeadSize)
 	if err != nil {
-		return h, err
-	}
-	h, err = ReadHeader(head)
-	if errors.Is(err, ErrNew) && (size > HeadSize || !isBlank(head)) {
-		return h, ErrForeign // it has no header, and yet something in it
-	}
-	if errors.Is(err, ErrDamaged) {
-		return h, ErrNew
-	}
-	if err != nil {
-		return h, err
+		return err
 	}
 	f.Rings = New(head, int(h.ChunkSize), f.grow)
-	if !f.Rings.IsSound(f.boot) {
-		return h, ErrNew
-	}
 	for f.size = HeadSize; f.size < size; {
 		n, err := f.extentAt(f.size, size)
 		if err != nil {
-			return h, err
+			return err
 		}
-		if n == 0 {
-			break // the process died while it made this one
+		if n == 0 || f.mend(f.size, n) != nil {
+			break // the process died while it made this one, or the disk is full
 		}
 		extent, err := f.mapAt(f.size, n)
 		if err != nil {
-			return h, err
+			return err
 		}
 		f.Rings.Adopt(extent)
 		f.size += n
 	}
-	// The disk must not say that it was closed, when pages are written back one by one.
-	f.Rings.SetState(f.boot, false)
-	if err := unix.Msync(head, unix.MS_SYNC); err != nil {
-		return h, err
+	return nil
+}
+
+// refuseContents returns ErrNew for a file without a head that was never begun, and another
+// error if something in it may be somebody's. The head is on the disk before a file grows,
+// so what follows a blank one was never written, but for the count of a first extent.
+func (f *Store) refuseContents(size int64) error {
+	if size > HeadSize+wordSize {
+		word := make([]byte, wordSize)
+		if _, err := f.file.ReadAt(word, HeadSize); err != nil {
+			return err
+		}
+		if _, ok := unseal(binary.NativeEndian.Uint64(word), 0); ok {
+			return ErrNew
+		}
 	}
-	return h, f.file.Truncate(f.size)
+	b := make([]byte, 1<<20)
+	for off := int64(HeadSize); off < size; off += int64(len(b)) {
+		n, err := f.file.ReadAt(b[:min(int64(len(b)), size-off)], off)
+		if err != nil {
+			return err
+		}
+		if !isZero(b[:n]) {
+			return ErrForeign
+		}
+	}
+	return ErrNew
 }
 
 // extentAt returns the bytes of the extent that begins at off in a file of that size, or
@@ -164,20 +240,35 @@ func (f *Store) extentAt(off, size int64) (int64, error) {
 	return 0, nil
 }
 
-// begin makes the file an empty one with header h.
+// begin makes the file an empty one with header h. The head is on the disk before the file
+// grows: the length may reach the disk before any byte does.
 func (f *Store) begin(h *Header) error {
 	f.unmap()
 	if err := f.file.Truncate(0); err != nil {
 		return err
 	}
 	f.size = 0
-	head, err := f.grow(HeadSize)
+	keepInPlace(f.file)
+	b := make([]byte, HeadSize)
+	New(b, int(h.ChunkSize), nil).SetState(f.boot, false)
+	h.Put(b)
+	err := allocate(f.file, 0, HeadSize)
+	if err == nil {
+		_, err = f.file.WriteAt(b, 0)
+	}
+	if err == nil {
+		err = f.file.Sync()
+	}
+	if err != nil {
+		_ = f.file.Truncate(0)
+		return fmt.Errorf("%w: %w", ErrSpace, err)
+	}
+	head, err := f.mapAt(0, HeadSize)
 	if err != nil {
 		return err
 	}
+	f.size = HeadSize
 	f.Rings = New(head, int(h.ChunkSize), f.grow)
-	f.Rings.SetState(f.boot, false)
-	h.Put(head)
 	return nil
 }
 
@@ -238,11 +329,16 @@ func (f *Store) mapOver(b []byte, off int64) error {
 	return err
 }
 
-// allocate gives the n bytes of the file from off on their place on the disk.
-func allocate(file *os.File, off, n int64) error {
+// allocate gives the n bytes of the file from off on, which is its end, their place on the
+// disk.
+func allocate(file disk, off, n int64) error {
 	var limit unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_FSIZE, &limit) == nil && uint64(off+n) > uint64(limit.Cur) {
 		return unix.EFBIG // which would come with a signal
+	}
+	// Where it does not fit, the disk would be filled first, which takes time.
+	if !mayFit(int(file.Fd()), n) {
+		return unix.ENOSPC
 	}
 	err := preallocate(int(file.Fd()), off, n)
 	if !errors.Is(err, errors.ErrUnsupported) {
@@ -259,6 +355,68 @@ func allocate(file *os.File, off, n int64) error {
 	return nil
 }
 
+// mend gives the n bytes of the file from off on their place on the disk, also those in
+// holes. It is no error if the disk is full and the file has none.
+func (f *Store) mend(off, n int64) error {
+	err := preallocate(int(f.file.Fd()), off, n)
+	if err == nil || f.isWhole() {
+		return nil
+	}
+	if !errors.Is(err, errors.ErrUnsupported) {
+		return err
+	}
+	const block = 4096 // of no file system is it less
+	b := make([]byte, block)
+	for end := off + n; off < end; off += block {
+		if _, err := f.file.ReadAt(b, off); err != nil {
+			return err
+		}
+		if !isZero(b) {
+			continue
+		}
+		if _, err := f.file.WriteAt(b, off); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isWhole reports whether the file has as many bytes on the disk as it is long.
+func (f *Store) isWhole() bool {
+	var stat unix.Stat_t
+	return unix.Fstat(int(f.file.Fd()), &stat) == nil && int64(stat.Blocks)*512 >= int64(stat.Size)
+}
+
+// Forget makes the file one that the next process finds nothing in: another file has its
+// place, and this one may have a second name. Recall takes that back.
+func (f *Store) Forget() {
+	f.Rings.SetForgotten()
+	f.forgotten = true
+}
+
+// Recall makes the file again what it was before Forget.
+func (f *Store) Recall() {
+	f.Rings.SetState(f.boot, false)
+	f.forgotten = false
+}
+
+// HasOtherNames reports whether the file has a hard link, under which it stays when another
+// file takes its place.
+func (f *Store) HasOtherNames() bool {
+	info, err := f.file.Stat()
+	return err != nil || osfile.Links(info) > 1
+}
+
+// flush has the bytes of maps on the disk. The second step is for systems on which the
+// first one leaves them in the disk's own memory.
+func (f *Store) flush(maps [][]byte) error {
+	var errs []error
+	for _, b := range maps {
+		errs = append(errs, unix.Msync(b, unix.MS_SYNC))
+	}
+	return errors.Join(append(errs, f.file.Sync())...)
+}
+
 // Close has all that is in the file written, says that it is, and gives the file up.
 // Addresses stay mapped: somebody may still be reading there.
 func (f *Store) Close() error {
@@ -268,13 +426,13 @@ func (f *Store) Close() error {
 		return nil
 	}
 	var errs []error
-	sync := func(b []byte) { errs = append(errs, unix.Msync(b, unix.MS_SYNC)) }
-	for _, b := range f.maps {
-		sync(b)
-	}
-	if errors.Join(errs...) == nil {
-		f.Rings.SetState(f.boot, true)
-		sync(f.maps[0])
+	if !f.forgotten {
+		err := f.flush(f.maps)
+		if err == nil {
+			f.Rings.SetState(f.boot, true)
+			err = f.flush(f.maps[:1])
+		}
+		errs = append(errs, err)
 	}
 	for _, b := range f.maps {
 		// Sound: the pages are those of b, which is ours, and stay mapped throughout.
@@ -282,6 +440,7 @@ func (f *Store) Close() error {
 			unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE|unix.MAP_FIXED)
 		errs = append(errs, err)
 	}
+	osfile.Unlock(f.file)
 	errs = append(errs, f.file.Close())
 	f.file = nil
 	if err := errors.Join(errs...); err != nil {
@@ -296,6 +455,7 @@ func (f *Store) Release() {
 	defer f.mu.Unlock()
 	f.unmap()
 	if f.file != nil {
+		osfile.Unlock(f.file)
 		_ = f.file.Close()
 		f.file = nil
 	}

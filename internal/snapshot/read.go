@@ -254,12 +254,34 @@ type Stream struct {
 
 // NewStream reads the header.
 func NewStream(r io.Reader, most uint64) (*Stream, error) {
-	s := &Stream{r: r, most: most, seen: map[uint32]bool{}}
+	s := &Stream{r: &progressing{r: r}, most: most, seen: map[uint32]bool{}}
 	b, err := s.next(HeaderSize)
 	if err == nil || errors.Is(err, ErrCorrupt) {
 		s.Header, err = ParseHeader(b, 0)
 	}
 	return s, err
+}
+
+// progressing reads from a reader that may return nothing and no error, which is allowed, but
+// not without end.
+type progressing struct {
+	r     io.Reader
+	empty int // such reads in a row
+}
+
+// mostEmpty is how many there may be in a row, as in package bufio.
+const mostEmpty = 100
+
+func (p *progressing) Read(b []byte) (int, error) {
+	n, err := p.r.Read(b)
+	if n != 0 || err != nil || len(b) == 0 {
+		p.empty = 0
+		return n, err
+	}
+	if p.empty++; p.empty == mostEmpty {
+		return 0, io.ErrNoProgress
+	}
+	return 0, nil
 }
 
 // next reads n bytes into the buffer. It does not believe n before they have come.

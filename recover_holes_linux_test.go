@@ -1,0 +1,165 @@
+package ringcache
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/ringcache/ringcache/internal/ringfile"
+)
+
+// A page of the file that has no place on the disk is a signal when it is written and the disk
+// is full by then.
+
+// copySparse copies a file without its zeros, as cp --sparse=always and backups do.
+func copySparse(t *testing.T, from, to string) {
+	t.Helper()
+	in, err := os.Open(from)
+	require.NoError(t, err)
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	require.NoError(t, err)
+	defer out.Close()
+	b, zeros := make([]byte, 4096), make([]byte, 4096)
+	for off := int64(0); ; off += int64(len(b)) {
+		n, err := in.ReadAt(b, off)
+		if n > 0 && !bytes.Equal(b[:n], zeros[:n]) {
+			_, err := out.WriteAt(b[:n], off)
+			require.NoError(t, err)
+		}
+		if err == io.EOF {
+			require.NoError(t, out.Truncate(off+int64(n)))
+			return
+		}
+		require.NoError(t, err)
+	}
+}
+
+// onDisk returns the length of a file, and how much of that has its place on the disk.
+func onDisk(t *testing.T, path string) (length, held int64) {
+	t.Helper()
+	var stat unix.Stat_t
+	require.NoError(t, unix.Stat(path, &stat))
+	return stat.Size, stat.Blocks * 512
+}
+
+// fillDisk writes a file until the disk has room for little more than a head.
+func fillDisk(t *testing.T, dir string) {
+	t.Helper()
+	f, err := os.Create(filepath.Join(dir, "another"))
+	require.NoError(t, err)
+	defer f.Close()
+	for b := make([]byte, 1<<16); err == nil; {
+		_, err = f.Write(b)
+	}
+	require.ErrorIs(t, err, unix.ENOSPC)
+	info, err := f.Stat()
+	require.NoError(t, err)
+	require.NoError(t, f.Truncate(info.Size()-2*ringfile.HeadSize))
+}
+
+// writeAll writes to every chunk that the cache can get.
+func writeAll(t *testing.T, c *Cache) {
+	t.Helper()
+	value := bytes.Repeat([]byte{1}, 4000)
+	for id := range uint32(2 * c.shared.bound() / len(value)) {
+		require.NoError(t, c.Set(trafficKey(nil, id), value))
+	}
+	require.NoError(t, c.validate())
+}
+
+func TestFile_HolesAreMended(t *testing.T) {
+	dir := t.TempDir()
+	path, copied := filepath.Join(dir, "cache"), filepath.Join(dir, "copy")
+	c := openFile(t, path, 32<<20)
+	fillCache(t, c, 0, 1000, 100)
+	require.NoError(t, c.Close())
+	copySparse(t, path, copied)
+	length, held := onDisk(t, copied)
+	require.Less(t, held, length)
+	c = openFile(t, copied, 32<<20)
+	require.Equal(t, 1000, c.Len())
+	length, held = onDisk(t, copied)
+	require.GreaterOrEqual(t, held, length)
+	require.NoError(t, c.Close())
+}
+
+// Where the disk is full a file that has its place there is opened, and a copy with holes ends
+// before them.
+func TestFile_HolesOnAFullDisk(t *testing.T) {
+	for name, sparse := range map[string]bool{"whole": false, "sparse": true} {
+		t.Run(name, func(t *testing.T) {
+			if !inChild(t) {
+				return
+			}
+			dir := mountTmpfs(t, 128)
+			path, copied := filepath.Join(t.TempDir(), "cache"), filepath.Join(dir, "cache")
+			if !sparse {
+				path = copied
+			}
+			c := openFile(t, path, 32<<20)
+			fillCache(t, c, 0, 1000, 100)
+			require.NoError(t, c.Close())
+			if sparse {
+				copySparse(t, path, copied)
+			}
+			fillDisk(t, dir)
+			c, err := NewWithOptions(Options{MaxBytes: 32 << 20, File: copied})
+			require.NoError(t, err)
+			if !sparse {
+				require.Equal(t, 1000, c.Len())
+			}
+			if sparse { // or there would be no room for anything
+				require.NoError(t, os.Remove(filepath.Join(dir, "another")))
+			}
+			writeAll(t, c)
+			require.NoError(t, c.Close())
+		})
+	}
+}
+
+// Where a written page takes a new place on the disk, a cache has its pages written in place: on
+// btrfs, and in a copy of a file of XFS that shares them with the file.
+func TestFile_CopyOnWriteOnAFullDisk(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it makes and mounts file systems")
+	}
+	for mkfs, reflink := range map[string]bool{"mkfs.btrfs": false, "mkfs.xfs": true} {
+		t.Run(mkfs, func(t *testing.T) {
+			if os.Geteuid() != 0 {
+				t.Skip("it takes root to mount file systems")
+			}
+			if _, err := exec.LookPath(mkfs); err != nil {
+				t.Skip(err)
+			}
+			if !inChild(t) {
+				return
+			}
+			image := filepath.Join(t.TempDir(), "disk")
+			require.NoError(t, os.WriteFile(image, nil, 0o600))
+			require.NoError(t, os.Truncate(image, 400<<20))
+			require.NoError(t, exec.Command(mkfs, "-q", image).Run())
+			dir, _ := mountImage(t, image)
+			path := filepath.Join(dir, "cache")
+			c := openFile(t, path, 32<<20)
+			writeAll(t, c)
+			require.NoError(t, c.Close())
+			if reflink {
+				runOrSkip(t, "cp", "--reflink=always", path, path+".copy")
+				path += ".copy"
+			}
+			for range 2 {
+				c = openFile(t, path, 32<<20)
+				fillDisk(t, dir)
+				writeAll(t, c)
+				require.NoError(t, c.Close())
+			}
+		})
+	}
+}

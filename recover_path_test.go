@@ -1,0 +1,337 @@
+//go:build linux || darwin || freebsd || netbsd || openbsd || dragonfly
+
+package ringcache
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache/internal/ringfile"
+)
+
+// Which files a cache opens, makes, replaces and removes, and which it leaves alone.
+
+// The bounds of a file and of one that its entries have to move to a new file for.
+const (
+	beforeMove = 1 << 30
+	afterMove  = 32 << 20
+)
+
+// openError opens a cache and returns the error.
+func openError(t *testing.T, path string) error {
+	t.Helper()
+	c, err := NewWithOptions(Options{MaxBytes: afterMove, File: path})
+	if err == nil {
+		require.NoError(t, c.Close())
+		require.Fail(t, "opened", path)
+	}
+	require.ErrorContains(t, err, "ringcache: ")
+	return err
+}
+
+// listDir returns the names in a directory.
+func listDir(t *testing.T, dir string) (names []string) {
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// openPacked opens a cache with a cold part and a first dictionary.
+func openPacked(t *testing.T, path string) *packedCache {
+	t.Helper()
+	g := withCold(tiny(1, 1024, 256), flateCompressor{})
+	g.byHand = true
+	return &packedCache{Cache: mustOpen(t, g, path), size: 300}
+}
+
+func (p *packedCache) makeDict(t *testing.T) {
+	for i := range 1000 {
+		p.shared.compression.classes[0].samples.Add(text(i, 200))
+	}
+	p.renewDicts()
+	require.NotZero(t, p.shared.compression.classes[0].dict)
+}
+
+// A relative path means what it does when the cache is made.
+func TestFile_WorkingDirectoryChanges(t *testing.T) {
+	one, two := t.TempDir(), t.TempDir()
+	t.Chdir(one)
+	p := openPacked(t, "cache")
+	t.Chdir(two)
+	p.makeDict(t)
+	require.NoError(t, p.Close())
+	require.Equal(t, []string{"cache", "cache.dict"}, listDir(t, one))
+	t.Chdir(one)
+	c := openFile(t, "large", beforeMove)
+	require.NoError(t, c.Set([]byte("k"), []byte("v")))
+	require.NoError(t, c.Close())
+	c = openFile(t, "large", afterMove)
+	t.Chdir(two)
+	require.True(t, c.Has([]byte("k")))
+	require.NoError(t, c.Close())
+	require.Empty(t, listDir(t, two))
+}
+
+// Files of other programs that have names like those that a move has taken, or that the cache
+// itself takes, stay.
+func TestFile_MoveLeavesOtherFilesAlone(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "pages")
+	c := openFile(t, path, beforeMove)
+	require.NoError(t, c.Set([]byte("k"), []byte("v")))
+	require.NoError(t, c.Close())
+	other := openFile(t, path+".new", afterMove)
+	require.NoError(t, other.Set([]byte("other"), []byte("v")))
+	c = openFile(t, path, afterMove)
+	require.True(t, c.Has([]byte("k")))
+	require.NoError(t, c.Close())
+	require.NoError(t, other.Close())
+	other = openFile(t, path+".new", afterMove)
+	require.True(t, other.Has([]byte("other")))
+	require.NoError(t, other.Close())
+	require.Equal(t, []string{"pages", "pages.new"}, listDir(t, dir))
+}
+
+// What a process left that died while it moved a file is removed when that is opened again.
+func TestFile_LeftoversOfAMoveAreRemoved(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "cache")
+	left := filepath.Join(dir, ".cache.0123456789abcdef.ringcache-tmp")
+	require.NoError(t, os.WriteFile(left, make([]byte, 100), 0o600))
+	require.NoError(t, openFile(t, path, afterMove).Close())
+	require.Equal(t, []string{"cache"}, listDir(t, dir))
+}
+
+// A file that was moved away from never brings back what was replaced or deleted since, under
+// any name that it has.
+func TestFile_MoveThroughAnotherName(t *testing.T) {
+	for name, link := range map[string]func(old, new string) error{
+		"symbolic link": os.Symlink, "hard link": os.Link,
+	} {
+		for _, how := range []string{"closed", "abandoned"} {
+			t.Run(name+", "+how, func(t *testing.T) {
+				dir := t.TempDir()
+				path, other := filepath.Join(dir, "cache"), filepath.Join(dir, "other")
+				c := openFile(t, path, beforeMove)
+				require.NoError(t, c.Set([]byte("replaced"), []byte("old")))
+				require.NoError(t, c.Set([]byte("deleted"), []byte("old")))
+				require.NoError(t, c.Close())
+				require.NoError(t, link(path, other))
+				c = openFile(t, other, afterMove)
+				require.Equal(t, 2, c.Len())
+				require.NoError(t, c.Set([]byte("replaced"), []byte("new")))
+				require.True(t, c.Del([]byte("deleted")))
+				if how == "closed" {
+					require.NoError(t, c.Close())
+				} else {
+					abandon(c)
+				}
+				for _, opened := range []string{path, other} {
+					c = openFile(t, opened, afterMove)
+					require.False(t, c.Has([]byte("deleted")), opened)
+					v, ok := c.HasGet(nil, []byte("replaced"))
+					isOld := name == "hard link" && opened == path
+					require.Equal(t, !isOld, ok, "%s: the file that was left is empty", opened)
+					if ok {
+						require.Equal(t, "new", string(v), opened)
+					}
+					require.NoError(t, c.Close())
+				}
+			})
+		}
+	}
+}
+
+// A move needs no longer name than the file has.
+func TestFile_MoveOfALongName(t *testing.T) {
+	dir := t.TempDir()
+	for n := 250; n <= 255; n++ {
+		path := filepath.Join(dir, strings.Repeat("n", n))
+		c := openFile(t, path, beforeMove)
+		require.NoError(t, c.Set([]byte("k"), []byte("v")))
+		require.NoError(t, c.Close())
+		c = openFile(t, path, afterMove)
+		require.True(t, c.Has([]byte("k")))
+		require.NoError(t, c.Close())
+		require.NoError(t, os.Remove(path))
+	}
+}
+
+func TestFile_OwnerAndMode(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "cache")
+	p := openPacked(t, path)
+	p.makeDict(t)
+	require.NoError(t, p.Close())
+	for _, name := range []string{path, path + ".dict"} {
+		require.NoError(t, os.Chmod(name, 0o666))
+	}
+	require.NoError(t, openPacked(t, path).Close())
+	for _, name := range []string{path, path + ".dict"} {
+		info, err := os.Stat(name)
+		require.NoError(t, err)
+		require.Equal(t, fs.FileMode(0o600), info.Mode().Perm(), name)
+	}
+	if os.Geteuid() != 0 {
+		return // it takes root to give a file to another user
+	}
+	require.NoError(t, os.Chown(path, 12345, -1))
+	err := openError(t, path)
+	require.ErrorIs(t, err, fs.ErrPermission)
+	require.ErrorContains(t, err, "its owner is user 12345")
+	require.NotErrorIs(t, err, ErrCorrupt)
+}
+
+// Something else in place of the file of dictionaries is an error, which harms nothing: without
+// a Compressor all is there.
+func TestFile_NoDictionariesOfOurs(t *testing.T) {
+	file := func(text string) func(string) error {
+		return func(dict string) error { return os.WriteFile(dict, []byte(text), 0o600) }
+	}
+	link := func(to string) func(string) error {
+		return func(dict string) error { return os.Symlink(to, dict) }
+	}
+	pipe := func(dict string) error { return syscall.Mkfifo(dict, 0o600) }
+	directory := func(dict string) error { return os.Mkdir(dict, 0o700) }
+	for name, tt := range map[string]struct {
+		make func(dict string) error
+		want error
+		text string
+	}{
+		"somebody's":  {file("words\n"), ErrCorrupt, ""},
+		"empty":       {file(""), ErrCorrupt, ""},
+		"pipe":        {pipe, nil, "a named pipe"},
+		"device":      {link("/dev/zero"), nil, "a device"},
+		"directory":   {directory, nil, "a directory"},
+		"cannot be":   {link("missing/dict"), fs.ErrNotExist, ""},
+		"name's long": {nil, syscall.ENAMETOOLONG, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "cache")
+			if tt.make == nil {
+				path = filepath.Join(filepath.Dir(path), strings.Repeat("n", 252))
+			} else {
+				require.NoError(t, tt.make(path+".dict"))
+			}
+			g := tiny(1, 1024, 256)
+			c := mustOpen(t, g, path)
+			require.NoError(t, c.Set([]byte("k"), []byte("v")))
+			require.NoError(t, c.Close())
+			before, err := os.Lstat(path + ".dict")
+			for range 2 {
+				with := withCold(g, flateCompressor{})
+				with.byHand = true
+				_, err := openInFile(with, path)
+				require.Error(t, err)
+				if tt.want != nil {
+					require.ErrorIs(t, err, tt.want)
+				}
+				require.ErrorContains(t, err, tt.text)
+				require.ErrorContains(t, err, path+".dict")
+			}
+			if err == nil {
+				after, err := os.Lstat(path + ".dict")
+				require.NoError(t, err)
+				require.Equal(t, before.Mode(), after.Mode())
+				require.Equal(t, before.Size(), after.Size())
+			}
+			requireClosedCleanly(t, path)
+			c = mustOpen(t, g, path)
+			require.True(t, c.Has([]byte("k")))
+			require.NoError(t, c.Close())
+		})
+	}
+}
+
+// requireClosedCleanly fails unless a file would be found whole after the machine was started
+// anew.
+func requireClosedCleanly(t *testing.T, path string) {
+	t.Helper()
+	head := make([]byte, ringfile.HeadSize)
+	f, err := os.Open(path)
+	require.NoError(t, err)
+	defer f.Close()
+	_, err = io.ReadFull(f, head)
+	require.NoError(t, err)
+	require.True(t, ringfile.New(head, 1024, nil).IsSound("another boot"))
+}
+
+// Only a regular file is replaced by a snapshot, or read as one; a pipe keeps nobody waiting.
+func TestSnapshot_OnlyRegularFiles(t *testing.T) {
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	pipe, file, link := in("pipe"), in("file"), in("link")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	require.NoError(t, os.WriteFile(file, []byte("old"), 0o600))
+	require.NoError(t, os.Symlink("file", link))
+	c := mustCache(t, tiny(1, 1024, 64))
+	require.NoError(t, c.Set([]byte("k"), []byte("v")))
+	for _, path := range []string{pipe, dir} {
+		before, err := os.Lstat(path)
+		require.NoError(t, err)
+		require.ErrorContains(t, c.SaveToFile(path), "not a regular file", path)
+		after, err := os.Lstat(path)
+		require.NoError(t, err)
+		require.Equal(t, before.Mode(), after.Mode())
+		_, err = LoadFromFile(path)
+		require.ErrorContains(t, err, "not a regular file", path)
+		require.Zero(t, LoadFromFileOrNew(path, minMaxBytes).Len())
+	}
+	_, err := LoadFromFile(os.DevNull) // saving to it would be a risk if this failed
+	require.ErrorContains(t, err, "a device")
+	require.NoError(t, c.SaveToFile(link))
+	info, err := os.Lstat(link)
+	require.NoError(t, err)
+	require.NotZero(t, info.Mode()&fs.ModeSymlink)
+	require.Equal(t, 1, mustLoad(t, file).Len())
+	require.Equal(t, []string{"file", "link", "pipe"}, listDir(t, dir))
+}
+
+// idleReader returns nothing and no error, which a reader may do.
+type idleReader struct{ left string }
+
+func (r *idleReader) Read(b []byte) (int, error) {
+	n := copy(b, r.left)
+	r.left = r.left[n:]
+	return n, nil
+}
+
+func TestSnapshot_ReaderThatReturnsNothing(t *testing.T) {
+	c := mustCache(t, tiny(1, 1024, 64))
+	require.NoError(t, c.Set([]byte("k"), make([]byte, 100)))
+	whole, _ := snapshotOf(t, c)
+	for n := range len(whole) {
+		read, err := mustCache(t, tiny(1, 1024, 64)).ReadFrom(&idleReader{string(whole[:n])})
+		require.ErrorIs(t, err, io.ErrNoProgress, "after %d bytes", n)
+		require.EqualValues(t, n, read)
+	}
+	_, err := mustCache(t, tiny(1, 1024, 64)).ReadFrom(&idleReader{string(whole)})
+	require.NoError(t, err)
+}
+
+// A closed cache can neither store nor delete: its file has what it had at Close.
+func TestFile_ClosedCacheCannotDelete(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "cache")
+	c := openFile(t, path, afterMove)
+	for i := range 2 {
+		require.NoError(t, c.Set(fmt.Appendf(nil, "key %d", i), []byte("old")))
+	}
+	require.NoError(t, c.Close())
+	require.ErrorIs(t, c.Set([]byte("key 0"), []byte("new")), ErrClosed)
+	require.False(t, c.Del([]byte("key 1")))
+	c = openFile(t, path, afterMove)
+	for i := range 2 {
+		require.Equal(t, "old", string(c.Get(nil, fmt.Appendf(nil, "key %d", i))))
+	}
+	require.NoError(t, c.Close())
+}
