@@ -67,8 +67,8 @@ type spaces struct {
 	byName sync.Map // string to *space
 }
 
-// NamespaceStats are the counters of a [Namespace] since the cache was made. They count what
-// those of [Stats] do which have the same name.
+// NamespaceStats are the counters of a [Namespace] since [Cache.Namespace] first returned it, or
+// first after [Namespace.Drop]. Fields count what the fields of [Stats] with the same name do.
 type NamespaceStats struct {
 	GetCalls uint64
 	Misses   uint64
@@ -86,7 +86,8 @@ type NamespaceStats struct {
 	Entries uint64
 	Bytes   uint64
 
-	// Quota is the most that Bytes may be, as SetQuota said; 0 if there is no quota.
+	// Quota is the bound on Bytes that SetQuota has set; 0 if there is none. Bytes may exceed it
+	// only when a file or a snapshot brings more, until the next Set.
 	Quota uint64
 }
 
@@ -278,7 +279,8 @@ func (n *Namespace) Invalidate() error {
 // before Drop is empty from then on: its lookups miss, and its Sets return nil and
 // store nothing, which SetIfAbsent and the like report.
 //
-// It returns [ErrClosed] after Close, as Invalidate does. Drop locks one bucket.
+// A second call does nothing. After Close, Drop returns [ErrClosed], and a file keeps what it has,
+// as with Invalidate. Drop locks one bucket.
 func (n *Namespace) Drop() error {
 	c, s := n.cache, n.space
 	var w write

@@ -112,8 +112,8 @@ type Stats struct {
 	PackNanos    uint64
 
 	// ExpiredEntries and ExpiredBytes count entries, and the bytes of their records, that were
-	// removed after their time to live: by a Set that came across them, by DeleteExpired, or
-	// at the tail of a ring. They are not among EvictedEntries.
+	// removed because they had expired: by a Set, by DeleteExpired, or when their memory was
+	// needed. They are not among EvictedEntries.
 	ExpiredEntries uint64
 	ExpiredBytes   uint64
 
@@ -125,8 +125,8 @@ type Stats struct {
 	Reinsertions uint64
 	GhostHits    uint64
 
-	// MovedBytes counts the bytes of records that were copied from the tail of a ring to the
-	// head of one: by promotions, reinsertions and compaction. What Sets write comes on top.
+	// MovedBytes counts the bytes of records that the cache itself has copied: by promotions,
+	// reinsertions and compaction. The bytes that Sets write are not included.
 	MovedBytes uint64
 
 	// LoadedEntries counts entries that snapshots have brought. DiscardedBlocks counts
@@ -174,8 +174,9 @@ type Stats struct {
 	// free for reuse, after Reset for example, is not in it.
 	ReservedBytes uint64
 
-	// DeadBytes is the bytes of records that were replaced, deleted or invalidated, or have
-	// expired, whose memory is not free for others yet. They are in ReservedBytes.
+	// DeadBytes is the bytes of records that were replaced, deleted, or removed because they had
+	// expired or were invalidated, and whose memory has not been reused yet. They are part of
+	// ReservedBytes.
 	DeadBytes uint64
 
 	// IndexBytes is the part of ReservedBytes that indexes hold.
