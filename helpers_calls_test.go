@@ -281,6 +281,8 @@ func TestViews_HaveTheMethodsOfCache(t *testing.T) {
 		"Sizing": ofAll, "UpdateStats": ofAll, "WriteTo": ofAll, "Namespace": ofAll,
 		"Len":   "to count the entries of a view, a loop goes over all; Namespace.Stats has them",
 		"Reset": "Namespace.Invalidate does it in constant time",
+
+		"HasGetUncounted": "for adapters that answer one question with several entries",
 	}
 	onlyBytes := map[string]string{
 		"Append": "an encoding is seldom the beginning of another",
