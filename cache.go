@@ -387,7 +387,7 @@ func (c *Cache) Close() error {
 	c.each((*bucket).close)
 	c.shared.pool.Close()
 	if f := c.shared.file; f != nil {
-		if err := f.Close(); err != nil {
+		if err := f.Close(c.shared.mark()); err != nil {
 			return fmt.Errorf("ringcache: %w", err)
 		}
 	}

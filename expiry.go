@@ -11,9 +11,12 @@ import (
 // call misses it. A ttl of 0 means that it never expires, whatever [Options].TTL says; with
 // one below 0 it has expired already, so an older value of k is removed and nothing is stored.
 //
-// The clock is monotonic and goes in ticks of 100 ms. An entry expires on time or up to a
-// tick early, never late. A ttl above 0 and below a tick is refused with [ErrTTLTooShort],
-// and k is absent then. An expiry 13 years after the cache was made, or later, is never.
+// The clock is monotonic and counts ticks of 100 ms. An entry expires on time or up to a
+// tick early, never late, whatever happens to the wall clock. On Linux and macOS the time that
+// the machine sleeps counts too, from 10 ms after it has woken up; on the BSDs sleep may not
+// count. A ttl above 0 and below a tick is refused with [ErrTTLTooShort], and k is absent
+// then. An expiry more than 13 years after the cache was made is never (6 years if it was
+// opened on an old [Options].File).
 //
 // An expired entry takes up memory, and is counted by [Cache.Len], until a Set comes across
 // it: Sets look for expired entries in the bucket that they write to before they drop what is

@@ -47,10 +47,11 @@ var unsafeFiles = []string{
 }
 
 // sysFiles may import golang.org/x/sys.
-var sysFiles = []string{"chunk_*.go", "internal/ringfile/store_*.go"}
+var sysFiles = []string{"chunk_*.go", "internal/clock/boot_*.go", "internal/ringfile/store_*.go"}
 
-// osFiles may import os: what deals with the files of snapshots.
-var osFiles = []string{"snapshot*.go", "internal/atomicfile/*.go", "internal/dictfile/*.go"}
+// osFiles may import os: what deals with files.
+var osFiles = []string{"snapshot*.go", "internal/atomicfile/*.go", "internal/dictfile/*.go",
+	"internal/clock/boot_linux.go"}
 
 // wall is what a package may import.
 type wall struct {
@@ -74,7 +75,7 @@ var walls = map[string]wall{
 	"internal/dictfile":   {ours: []string{"atomicfile", "github.com/cespare/xxhash/v2"}},
 	"internal/snapshot":   {ours: []string{"github.com/cespare/xxhash/v2"}, notStd: noHelpers},
 	"internal/chunk":      {ours: []string{"prefetch"}, notStd: noHelpers},
-	"internal/clock":      {notStd: noHelpers},
+	"internal/clock":      {ours: []string{"github.com/cespare/xxhash/v2"}, notStd: noHelpers},
 	"internal/generation": {ours: []string{"github.com/cespare/xxhash/v2"}, notStd: noHelpers},
 	"internal/index": {
 		ours:   []string{"chunk", "policy", "position", "prefetch"},
@@ -91,7 +92,7 @@ var walls = map[string]wall{
 		notStd: noHelpers,
 	},
 	"internal/ringfile": {
-		ours:   []string{"chunk", "github.com/cespare/xxhash/v2"},
+		ours:   []string{"chunk", "clock", "github.com/cespare/xxhash/v2"},
 		notStd: []string{"log", "testing"},
 	},
 	"internal/singleflight": {notStd: noHelpers},

@@ -93,6 +93,12 @@ type Options struct {
 	// none, with mode 0600; with a Compressor another one beside it, File + ".dict", has the
 	// dictionaries. Linux, macOS and the BSDs can; elsewhere the error is
 	// [errors.ErrUnsupported].
+	//
+	// Nothing that has expired comes back. As long as the machine runs, setting its wall clock
+	// makes no difference. After a reboot, the wall clock tells how much time has passed. If
+	// that cannot be true, because the clock shows an earlier time than at Close or was not
+	// set (before 2025), entries with an expiry are dropped and all others stay. A wall clock
+	// that is behind after a reboot, yet later than at Close, cannot be recognized.
 	File string
 
 	// Compressor, if not nil, makes a cache hold more: values that the policy would drop are

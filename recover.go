@@ -25,15 +25,19 @@ import (
 // openInFile returns a cache of geometry g whose rings are in the file at path.
 func openInFile(g geometry, path string) (*Cache, error) {
 	g.dictFile = cmp.Or(g.dictFile, path+".dict")
-	store, h, err := ringfile.Open(path, func() ringfile.Header { return headerFor(g) })
+	store, h, err := ringfile.Open(path, g.machine.BootID(), func() ringfile.Header {
+		return headerFor(g)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("ringcache: %w", asOurs(err))
 	}
 	wanted := g
 	g.file, g.seed = store, h.Seed
-	g.age = max(time.Since(time.Unix(0, h.Epoch)), 0)
+	timed := g.resumeClock(store.Last)
 	if store.IsNew {
-		return newCache(g), nil
+		c := newCache(g)
+		c.markOpened()
+		return c, nil
 	}
 	fits := int64(int(h.MaxBytes)) == h.MaxBytes
 	if int(h.Buckets) != g.buckets || uint(h.PosBits) != g.posBits || !fits {
@@ -43,7 +47,8 @@ func openInFile(g geometry, path string) (*Cache, error) {
 	g.chunkSize = int(h.ChunkSize)
 	g.maxBytes = max(wanted.maxBytes, int(h.MaxBytes))
 	c := newCache(g)
-	c.recover()
+	c.recover(timed)
+	c.markOpened() // not before: death in between would bring back what has an expiry
 	if wanted.maxBytes < c.leastBytes() {
 		return c.moveTo(wanted, path)
 	}
@@ -52,6 +57,24 @@ func openInFile(g geometry, path string) (*Cache, error) {
 	c.resize(wanted.maxBytes)
 	return c, nil
 }
+
+// resumeClock has the clock of a cache go on from that of the file. It reports false if the time
+// that has passed since is not known: then the clock begins anew.
+func (g *geometry) resumeClock(last ringfile.Mark) (ok bool) {
+	start := time.Now()
+	now := g.machine.Moment()
+	age, ok := now.Resume(last.Age, last.At)
+	g.born = start.Add(-age)
+	if uptime := g.machine.Uptime; uptime != nil {
+		start := uptime()
+		g.now = func() time.Duration { return age + uptime() - start }
+	}
+	return ok
+}
+
+// markOpened notes in the file where its clock stands, for whoever finds it in use. Nothing was
+// set yet.
+func (c *Cache) markOpened() { c.shared.file.Rings.SetOpened(c.shared.mark()) }
 
 // errGeometry says that a file is of a library that divides its entries otherwise.
 var errGeometry = fmt.Errorf("%w: another number of buckets, or too large", ErrCorrupt)
@@ -86,7 +109,7 @@ func headerFor(g geometry) ringfile.Header {
 		PosBits:   uint32(g.posBits),
 		MaxBytes:  int64(g.maxBytes),
 		Seed:      seed,
-		Epoch:     time.Now().UnixNano(),
+		Program:   g.version,
 	}
 }
 
@@ -133,8 +156,9 @@ func (c *Cache) copyTo(other *Cache) error {
 	return nil
 }
 
-// recover enters what the file has into the cache. Nobody else knows of it yet.
-func (c *Cache) recover() {
+// recover enters what the file has into the cache, but if it is not timed, nothing that has an
+// expiry. Nobody else knows of the cache yet.
+func (c *Cache) recover(timed bool) {
 	chunks, free := c.shared.file.Rings.Chunks()
 	held := 0
 	all := c.all()
@@ -158,7 +182,7 @@ func (c *Cache) recover() {
 		}
 	}
 	c.shared.pool.Adopt(held, free)
-	c.inParallel(all, (*bucket).recover)
+	c.inParallel(all, func(b *bucket) { b.recover(timed) })
 	c.adoptNamespaces()
 	if s := c.shared.compression; s != nil {
 		s.claim()

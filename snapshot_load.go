@@ -5,16 +5,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"os"
 	"runtime"
 	"slices"
 	"sync/atomic"
-	"time"
 
 	"github.com/ringcache/ringcache/internal/clock"
 	"github.com/ringcache/ringcache/internal/index"
-	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/snapshot"
 )
@@ -24,9 +21,12 @@ import (
 // For other options, OnEvict among them, make a cache by [NewWithOptions] and have it
 // read an open file ([Cache.ReadFrom]).
 //
-// Entries come back with the rest of their time to live by the wall clock, in the order
-// that they had and with what is known of their reads, so hits go on where they stopped.
-// What expired meanwhile is left out. No counter counts them but Stats.LoadedEntries.
+// Entries come back with the rest of their time to live, in the order that they had and with
+// what is known of their reads, so hits go on where they stopped. What expired meanwhile is
+// left out. On the boot of the machine that saved them, setting the wall clock makes no
+// difference. On another, the wall clocks tell how much time has passed; entries with an expiry
+// are left out if that is less than nothing, or if the clock of the machine that saved them was
+// not set (before 2025). No counter counts entries that were loaded but Stats.LoadedEntries.
 //
 // The error is [ErrCorrupt] if anything is wrong with the file, and names it, the offset
 // and what was wrong; [ErrVersion] if it is of a newer version; and that of the file
@@ -188,6 +188,7 @@ type snapshotCounts struct{ loaded, discarded atomic.Uint64 }
 type batch struct {
 	c             *Cache
 	clock         clock.Wall
+	timed         bool // what has an expiry is restored
 	items, sorted []item
 	ends          [bucketCount]int // of each bucket's items in sorted
 	w             write
@@ -200,11 +201,9 @@ type item struct {
 }
 
 func (c *Cache) newBatch(h *snapshot.Header) *batch {
-	now := time.Now()
-	if now.Before(h.Saved) {
-		now = h.Saved // the clock was set back, which makes no life longer
-	}
-	return &batch{c: c, clock: c.shared.Wall(now)}
+	saved := clock.Moment{Wall: h.Saved, Boot: h.SinceBoot, ID: h.Boot}
+	passed, ok := c.shared.machine.Moment().Since(saved)
+	return &batch{c: c, clock: c.shared.Wall(h.Saved.Add(passed)), timed: ok}
 }
 
 // longestBlock returns the bytes of the longest block that can have an entry for the cache.
@@ -351,7 +350,8 @@ func (t *batch) restoreStep(
 }
 
 // parse makes the next write that of an item's entry, and returns its frequency. It
-// reports false if the entry has expired, or is the generation of a namespace in use.
+// reports false if the entry has expired or that is not known, or if it is the generation of a
+// namespace in use.
 func (t *batch) parse(it item, body []byte) (freq int, ok bool) {
 	e, at, _ := snapshot.ParseEntry(body[it.at:])
 	kv := body[it.at+at:]
@@ -362,20 +362,8 @@ func (t *batch) parse(it item, body []byte) (freq int, ok bool) {
 		w.expiry = clock.Never
 	}
 	w.measure(t.c.shared.form)
-	return e.Freq, !t.c.isForgotten(w.k) && !t.c.shared.Expired(w.expiry) && !t.c.hasNamespaceOf(w.k)
-}
-
-// holdsLocked reports whether b has the key, be it a negative entry. Otherwise it does
-// not have it expired either, and f is the key's ghost, if there is one.
-func holdsLocked(b *bucket, w *write, f *found) bool {
-	if !b.findLocked(f, w.k, w.h) {
-		return false
-	}
-	if b.shared.Expired(f.Expiry) {
-		b.expireLocked(f, w.h)
-		return false
-	}
-	return true
+	isOver := e.Expiry != 0 && !t.timed || t.c.shared.Expired(w.expiry)
+	return e.Freq, !isOver && !t.c.isForgotten(w.k) && !t.c.hasNamespaceOf(w.k)
 }
 
 // isLargeLocked reports whether the key of the write is in a large bucket. The lock of
@@ -425,24 +413,6 @@ func (t *batch) restoreLarge(it item, ref *snapshot.Ref, body []byte) error {
 	}
 	lb.learnLocked()
 	return nil
-}
-
-// placeRestoredLocked returns the ring that an entry of a rank goes to, where it has room
-// for n bytes then, and how many chunks that may hold. One of the small ring goes where a
-// new one would go.
-func placeRestoredLocked(b *bucket, rank, n int) (to policy.Ring, limit int) {
-	small, main := &b.rings[policy.Small], &b.rings[policy.Main]
-	if to = policy.Main; rank < snapshot.SmallRanks && b.policy.Kind != policy.FIFO {
-		to = policy.Small
-	}
-	if b.rings[to].Left() >= n {
-		return to, math.MaxInt // as nearly always: no chunk is taken
-	}
-	l := b.limitLocked()
-	if to == policy.Small {
-		to = b.policy.Admit(false, small.Fits(n, l.small), main.Fits(n, l.main))
-	}
-	return to, b.ownRoomLocked(to, n, l)
 }
 
 // insistLocked is restoreLocked that makes other buckets give up memory if need be.

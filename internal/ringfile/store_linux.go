@@ -3,7 +3,6 @@ package ringfile
 import (
 	"errors"
 	"fmt"
-	"os"
 
 	"golang.org/x/sys/unix"
 )
@@ -27,13 +26,4 @@ func preallocate(fd int, off, n int64) error {
 			return err
 		}
 	}
-}
-
-// machineBoot returns the kernel's name for this boot, or "".
-func machineBoot() string {
-	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		return ""
-	}
-	return string(id)
 }

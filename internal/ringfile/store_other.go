@@ -10,18 +10,20 @@ import (
 
 // Store is the open file of a cache, which this system does not have.
 type Store struct {
-	Rings *File
-	IsNew bool
+	Rings     *File
+	IsNew     bool
+	Discarded bool
+	Last      Mark
 }
 
 // Open returns an error that is errors.ErrUnsupported.
-func Open(string, func() Header) (*Store, Header, error) {
+func Open(string, string, func() Header) (*Store, Header, error) {
 	err := fmt.Errorf("open ring file on %s: %w", runtime.GOOS, errors.ErrUnsupported)
 	return nil, Header{}, err
 }
 
 // Close is not called.
-func (f *Store) Close() error { return nil }
+func (f *Store) Close(Mark) error { return nil }
 
 // Release is not called.
 func (f *Store) Release() {}

@@ -3,7 +3,6 @@
 package ringfile
 
 import (
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -17,9 +16,11 @@ import (
 
 // Store is the open file of a cache.
 type Store struct {
-	Rings *File
-	IsNew bool // nothing was in it, or nothing that is to be relied on
-	boot  string
+	Rings     *File
+	IsNew     bool // nothing was in it, or nothing that is to be relied on
+	Discarded bool // it is new though it was a ring file before
+	Last      Mark // of the clock that the file's expiries go by; zero: not known
+	boot      string
 
 	mu   sync.Mutex
 	file *os.File
@@ -28,14 +29,15 @@ type Store struct {
 }
 
 // Open opens the file at path, or makes it, and takes its lock. It returns the header
-// that it has, and for a new one the one that fresh returns.
-func Open(path string, fresh func() Header) (*Store, Header, error) {
+// that it has, and for a new one the one that fresh returns. boot is the machine's name
+// for the time since it was started.
+func Open(path, boot string, fresh func() Header) (*Store, Header, error) {
 	var h Header
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, h, fmt.Errorf("open ring file: %w", err)
 	}
-	f := &Store{file: file, boot: bootID()}
+	f := &Store{file: file, boot: boot}
 	if h, err = f.open(fresh); err != nil {
 		f.Release()
 		return nil, h, fmt.Errorf("open ring file %s: %w", path, err)
@@ -52,16 +54,17 @@ func (f *Store) open(fresh func() Header) (h Header, err error) {
 	if err != nil {
 		return h, err
 	}
+	wanted := fresh()
 	if info.Size() >= HeadSize {
-		h, err = f.openOld(info.Size())
+		h, err = f.openOld(info.Size(), wanted.Program)
 		if err == nil || !errors.Is(err, ErrNew) {
 			return h, err
 		}
 	} else if err := f.refuseForeign(info.Size()); err != nil {
 		return h, err
 	}
-	h, f.IsNew = fresh(), true
-	return h, f.begin(&h)
+	f.IsNew = true
+	return wanted, f.begin(&wanted)
 }
 
 // lock takes the file's lock, unless another has it, or has put another file in its place
@@ -104,8 +107,9 @@ func (f *Store) refuseForeign(size int64) error {
 	return err
 }
 
-// openOld maps what is there. It returns an error that is ErrNew if that is of no use.
-func (f *Store) openOld(size int64) (h Header, err error) {
+// openOld maps what is there. It returns an error that is ErrNew if that is of no use,
+// as for a program of another version.
+func (f *Store) openOld(size int64, program uint64) (h Header, err error) {
 	head, err := f.mapAt(0, HeadSize)
 	if err != nil {
 		return h, err
@@ -114,16 +118,19 @@ func (f *Store) openOld(size int64) (h Header, err error) {
 	if errors.Is(err, ErrNew) && (size > HeadSize || !isBlank(head)) {
 		return h, ErrForeign // it has no header, and yet something in it
 	}
-	if errors.Is(err, ErrDamaged) {
-		return h, ErrNew
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, ErrDamaged) {
 		return h, err
+	}
+	f.Discarded = true
+	if err != nil || h.Program != program {
+		return h, ErrNew
 	}
 	f.Rings = New(head, int(h.ChunkSize), f.grow)
 	if !f.Rings.IsSound(f.boot) {
 		return h, ErrNew
 	}
+	f.Discarded = false
+	f.Last = f.Rings.lastMark(f.boot)
 	for f.size = HeadSize; f.size < size; {
 		n, err := f.extentAt(f.size, size)
 		if err != nil {
@@ -259,14 +266,15 @@ func allocate(file *os.File, off, n int64) error {
 	return nil
 }
 
-// Close has all that is in the file written, says that it is, and gives the file up.
-// Addresses stay mapped: somebody may still be reading there.
-func (f *Store) Close() error {
+// Close has all that is in the file written, says that it is, and gives the file up. at
+// is the clock's mark. Addresses stay mapped: somebody may still be reading there.
+func (f *Store) Close(at Mark) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.file == nil {
 		return nil
 	}
+	f.Rings.SetClosed(at)
 	var errs []error
 	sync := func(b []byte) { errs = append(errs, unix.Msync(b, unix.MS_SYNC)) }
 	for _, b := range f.maps {
@@ -306,13 +314,4 @@ func (f *Store) unmap() {
 		_ = unix.Munmap(b)
 	}
 	f.maps = nil
-}
-
-// bootID returns what is the same as long as the machine runs, and whenever it cannot be
-// known something new, so that no file seems to be of this boot.
-func bootID() string {
-	if id := machineBoot(); id != "" {
-		return id
-	}
-	return rand.Text()
 }
