@@ -75,6 +75,7 @@ func NewWithOptions(o Options) (*Cache, error) {
 		entries:   o.ExpectedEntries,
 		valueSize: min(o.ExpectedValueSize, g.maxBytes/maxValueShare),
 	}
+	g.version = o.Version
 	g.ahead, g.timeout = o.RefreshAhead, o.RefreshTimeout
 	if o.Compressor != nil {
 		if err := g.compressBy(o.Compressor); err != nil {

@@ -101,6 +101,13 @@ type Options struct {
 	// that is behind after a reboot, yet later than at Close, cannot be recognized.
 	File string
 
+	// Version is a number of the program's own for what its entries mean: for the encoding of
+	// its values, say. A File of another Version, older or newer, is emptied when it is opened
+	// ([Stats].DiscardedFiles), and a snapshot of another one is [ErrVersion]. So a program that
+	// is updated, or rolled back, never finds entries that it would misread. The functions that
+	// make a cache of a snapshot expect 0, the default; use [Cache.ReadFrom] for others.
+	Version uint64
+
 	// Compressor, if not nil, makes a cache hold more: values that the policy would drop are
 	// compressed and kept in a cold part, of up to half of the memory, where that makes them
 	// a fifth smaller or more. A Get of one decompresses it, which takes a lock and 1 to 2

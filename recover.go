@@ -36,6 +36,9 @@ func openInFile(g geometry, path string) (*Cache, error) {
 	timed := g.resumeClock(store.Last)
 	if store.IsNew {
 		c := newCache(g)
+		if store.Discarded {
+			c.shared.recovered.files.Store(1)
+		}
 		c.markOpened()
 		return c, nil
 	}

@@ -93,6 +93,7 @@ type shared struct {
 	maxChunks int   // chunks that the rings of a bucket may hold together at most (I3)
 	clock.Clock
 	machine *clock.Machine
+	version uint64                           // Options.Version
 	onEvict func(k, v []byte, reason Reason) // may be nil
 
 	generations *generation.Table // of namespaces
@@ -118,7 +119,7 @@ type shared struct {
 
 // recovered counts what a cache has found in its file.
 type recovered struct {
-	entries, bytes, discarded atomic.Uint64
+	entries, bytes, discarded, files atomic.Uint64
 
 	mu     sync.Mutex
 	spaces []string // keys of the entries of namespaces
@@ -157,6 +158,7 @@ func newShared(g geometry) *shared {
 		maxChunks: int(1<<(g.posBits-2)/uint64(g.chunkSize)) - 1,
 		Clock:     g.clock(),
 		machine:   g.machine,
+		version:   g.version,
 		onEvict:   g.onEvict,
 
 		generations: generation.New(g.seed),

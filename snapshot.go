@@ -127,6 +127,7 @@ func (c *Cache) newSaver(ctx context.Context, passes []snapshot.Pass) *snapshot.
 			Saved:        now,
 			SinceBoot:    at.Boot,
 			Boot:         at.ID,
+			Program:      c.shared.version,
 			Policy:       uint8(c.shared.policy),
 			HugePages:    uint8(c.hugePages),
 		},

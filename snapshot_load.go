@@ -29,9 +29,10 @@ import (
 // not set (before 2025). No counter counts entries that were loaded but Stats.LoadedEntries.
 //
 // The error is [ErrCorrupt] if anything is wrong with the file, and names it, the offset
-// and what was wrong; [ErrVersion] if it is of a newer version; and that of the file
-// system otherwise. The cache is nil then. Up to GOMAXPROCS goroutines load, which end
-// before LoadFromFile returns; each takes some megabytes.
+// and what was wrong; [ErrVersion] if it is of a newer version of this package, or of an
+// [Options].Version other than 0; and that of the file system otherwise. The
+// cache is nil then. Up to GOMAXPROCS goroutines load, which end before LoadFromFile
+// returns; each takes some megabytes.
 func LoadFromFile(path string) (*Cache, error) { return loadStrict(path, 0) }
 
 // LoadFromFileMaxBytes is [LoadFromFile] into a cache of maxBytes bytes, which need not
@@ -45,9 +46,13 @@ func LoadFromFileMaxBytes(path string, maxBytes int) (*Cache, error) {
 }
 
 // LoadFromFileOrNew is [LoadFromFileMaxBytes] that takes what is whole: of a damaged file
-// every whole block, and nothing of one that is not there or cannot be read.
-// Stats.DiscardedBlocks says how many blocks it had to leave out. It panics where [New]
-// does.
+// every whole block, and nothing of one that is not there or cannot be read, or is of an
+// [Options].Version other than 0. Stats.DiscardedBlocks says how many blocks it had to leave
+// out. It panics where [New] does.
+//
+// The cache has the Policy, TTL, RefreshAhead and HugePages of the cache that was saved, as
+// LoadFromFile says; where nothing is loaded, it has the defaults, as one of New. A program that
+// needs the same options in both cases calls [NewWithOptions] and [Cache.ReadFrom].
 func LoadFromFileOrNew(path string, maxBytes int) *Cache {
 	if maxBytes <= 0 {
 		return New(maxBytes)
@@ -98,7 +103,7 @@ func loadFile(path string, maxBytes int, salvage bool) (*Cache, error) {
 		return nil, err
 	}
 	err = c.restore(contents)
-	if salvage { // there was no memory for all: that is not the file's fault
+	if salvage && !errors.Is(err, ErrVersion) { // too little memory is not the file's fault
 		c.snapshots.discarded.Add(uint64(contents.Damaged))
 		return c, nil
 	}
@@ -141,6 +146,9 @@ func (c *Cache) readFrom(r io.Reader) (int64, error) {
 	}
 	s, err := snapshot.NewStream(r, c.longestBlock())
 	if err != nil {
+		return s.Read, err
+	}
+	if err := c.checkVersion(&s.Header); err != nil {
 		return s.Read, err
 	}
 	defer c.countNamespaces()
@@ -211,8 +219,20 @@ func (c *Cache) longestBlock() uint64 {
 	return uint64(8*snapshot.MaxBlock + c.shared.maxValue())
 }
 
+// checkVersion returns an error if a snapshot is of another version of the program.
+func (c *Cache) checkVersion(h *snapshot.Header) error {
+	if h.Program != c.shared.version {
+		return fmt.Errorf("Options.Version is %d, %d in the snapshot: %w",
+			c.shared.version, h.Program, ErrVersion)
+	}
+	return nil
+}
+
 // restore puts the entries of a snapshot into the cache.
 func (c *Cache) restore(s *snapshot.Contents) error {
+	if err := c.checkVersion(&s.Header); err != nil {
+		return err
+	}
 	workers, room := runtime.GOMAXPROCS(0), uint64(c.shared.bound())
 	if c.shared.onEvict != nil {
 		workers = 1 // the caller's goroutine is the one that calls it
@@ -229,9 +249,6 @@ func (t *batch) restore(ref *snapshot.Ref, body []byte) error {
 	t.items, t.ends = t.items[:0], [bucketCount]int{}
 	var large []item
 	err := ref.Each(body, func(at, key int, e snapshot.Entry) {
-		if ref.Skip && e.Freq == 0 {
-			return
-		}
 		it := item{c.shared.hash(body[key : key+e.KeyLen]), at}
 		if c.isLarge(recordSize(c.shared.form, &e)) {
 			large = append(large, it)

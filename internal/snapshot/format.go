@@ -62,10 +62,10 @@ const (
 )
 
 // ErrCorrupt is wrapped by all errors of what the bytes hold, ErrVersion by that
-// of a version which is not known yet.
+// of a version which is not known yet, or not the program's.
 var (
 	ErrCorrupt = errors.New("data is corrupt")
-	ErrVersion = errors.New("data is of a newer version")
+	ErrVersion = errors.New("data is of another version")
 )
 
 // corrupt returns the error of something wrong at an offset.
