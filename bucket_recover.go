@@ -3,11 +3,13 @@ package ringcache
 import (
 	"math"
 
+	"github.com/ringcache/ringcache/internal/clock"
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/pack"
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/ringfile"
+	"github.com/ringcache/ringcache/internal/snapshot"
 )
 
 // How a bucket enters what its rings have brought from a file into its index, which is made
@@ -26,11 +28,12 @@ func (b *bucket) inFile(f *ringfile.Store, n int) {
 	}
 }
 
-// recover enters the records of the bucket's rings into its index.
-func (b *bucket) recover() {
+// recover enters the records of the bucket's rings into its index, but if they are not timed,
+// none that has an expiry.
+func (b *bucket) recover(timed bool) {
 	b.lock()
 	defer b.unlock()
-	var key []byte
+	rec := recovery{timed: timed}
 	oldestFirst := []policy.Ring{policy.Cold, policy.Queue, policy.Main, policy.Small}
 	for _, in := range oldestFirst {
 		if in >= b.inUse() {
@@ -44,7 +47,7 @@ func (b *bucket) recover() {
 				r.CutOff(pos)
 				break
 			}
-			key = b.recoverRecordLocked(in, pos, hd, key[:0])
+			b.recoverRecordLocked(&rec, in, pos, hd)
 			pos = (pos + uint64(hd.Total())) & r.Mask
 		}
 	}
@@ -59,20 +62,27 @@ func (b *bucket) recover() {
 	b.learnLocked()
 }
 
+// recovery is what the recovery of a bucket's records goes by.
+type recovery struct {
+	timed bool   // expiries mean something: the clock goes on from where it was
+	key   []byte // a buffer
+}
+
 // recoverRecordLocked enters the record at pos of a ring, unless it is dead, torn or
-// expired. key is a buffer, which it returns.
+// expired.
 func (b *bucket) recoverRecordLocked(
-	in policy.Ring, pos uint64, hd record.Header, key []byte,
-) []byte {
+	rec *recovery, in policy.Ring, pos uint64, hd record.Header,
+) {
 	r := b.ring(in)
 	if hd.Dead {
 		r.DeadBytes += hd.Total()
-		return key
+		return
 	}
 	if hd.HasExpiry {
 		b.noteExpiry(math.MaxUint32) // there is one with room for an expiry
 	}
-	key, _ = r.Read(key, pos+uint64(hd.Size), hd.KeyLen)
+	rec.key, _ = r.Read(rec.key[:0], pos+uint64(hd.Size), hd.KeyLen)
+	key := rec.key
 	h := b.shared.hash(key)
 	r.Count(1, hd.Total(), hd.HasExpiry)
 	if hd.Kind == record.Internal {
@@ -87,13 +97,15 @@ func (b *bucket) recoverRecordLocked(
 	case !r.IsWhole(pos), hd.Kind == record.Packed && !b.canUnpack(in, pos, hd):
 		b.killLocked(r, pos, hd, h, unsaid)
 		b.shared.recovered.discarded.Add(1)
+	case !rec.timed && hd.Expiry != 0 && hd.Expiry != clock.Never:
+		b.killLocked(r, pos, hd, h, unsaid)
+		b.shared.recovered.discarded.Add(1)
 	case b.shared.Expired(hd.Expiry):
 		b.killLocked(r, pos, hd, h, unsaid)
 	default:
 		b.enterLocked(in, pos, hd.Kind, key, h)
 		b.shared.recoveredKey(key, hd.Kind)
 	}
-	return key
 }
 
 // canUnpack reports whether a packed record that is whole can be unpacked.
@@ -159,4 +171,22 @@ func (b *bucket) emptySmall() {
 	}
 	small.Trim()
 	b.evictions = nil // nor of what this drops
+}
+
+// placeRestoredLocked returns the ring that an entry of a rank goes to, where it has room
+// for n bytes then, and how many chunks that may hold. One of the small ring goes where a
+// new one would go.
+func placeRestoredLocked(b *bucket, rank, n int) (to policy.Ring, limit int) {
+	small, main := &b.rings[policy.Small], &b.rings[policy.Main]
+	if to = policy.Main; rank < snapshot.SmallRanks && b.policy.Kind != policy.FIFO {
+		to = policy.Small
+	}
+	if b.rings[to].Left() >= n {
+		return to, math.MaxInt // as nearly always: no chunk is taken
+	}
+	l := b.limitLocked()
+	if to == policy.Small {
+		to = b.policy.Admit(false, small.Fits(n, l.small), main.Fits(n, l.main))
+	}
+	return to, b.ownRoomLocked(to, n, l)
 }

@@ -76,6 +76,7 @@ func NewWithOptions(o Options) (*Cache, error) {
 		entries:   o.ExpectedEntries,
 		valueSize: min(o.ExpectedValueSize, g.maxBytes/maxValueShare),
 	}
+	g.version = o.Version
 	g.ahead, g.timeout = o.RefreshAhead, o.RefreshTimeout
 	if o.Compressor != nil {
 		if err := g.compressBy(o.Compressor); err != nil {
@@ -407,7 +408,7 @@ func (c *Cache) Close() error {
 	c.each((*bucket).close)
 	c.shared.pool.Close()
 	if f := c.shared.file; f != nil {
-		if err := f.Close(); err != nil {
+		if err := f.Close(c.shared.mark()); err != nil {
 			return fmt.Errorf("ringcache: %w", err)
 		}
 	}

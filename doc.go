@@ -93,7 +93,8 @@
 // makes one like it, for a warm start. The file at the path is whole at any time: the
 // new one is written beside it, synced, and renamed. Others use the cache meanwhile.
 // Keys, values, the rest of the time to live, order and frequencies come back, into a
-// cache of any size. Blocks have checksums; a damaged file is [ErrCorrupt], and
+// cache of any size. Times to live go on as in a file.
+// Blocks have checksums; a damaged file is [ErrCorrupt], and
 // [LoadFromFileOrNew] takes what is whole. [Cache.WriteTo] and [Cache.ReadFrom] do the
 // same with streams. A snapshot may hold secrets: its mode is 0600.
 //
@@ -109,7 +110,9 @@
 // survives a reboot. The file grows in steps of up to 64 MB and does not shrink, but a bound
 // too small for its chunks moves the entries to a new file in its place; a hard link to the old
 // one is empty then. The index is not in it. A record takes 4 bytes more. Times to live go on
-// by the wall clock while no process has the file. OnEvict may be called before NewWithOptions
+// while no process has the file: by a clock that nobody can set, and after a reboot by the wall
+// clock, which cannot make an expired entry come back by being unset or set back (see
+// [Options].File). OnEvict may be called before NewWithOptions
 // returns, if the bound is smaller than before. A closed cache can no longer change its file:
 // a Set or Del after Close leaves in it what was there.
 //

@@ -91,7 +91,7 @@ var (
 	ErrCorrupt = snapshot.ErrCorrupt
 
 	// ErrVersion is returned by them for a file that a newer version of this package has
-	// written.
+	// written, and by all but NewWithOptions for a snapshot of another [Options].Version.
 	ErrVersion = snapshot.ErrVersion
 )
 

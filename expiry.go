@@ -11,6 +11,10 @@ import (
 // is there for ttl at most. 0 means that it never expires. The rules for a TTL that is negative,
 // below 100 ms, or very long are those of the section Times to live of the package.
 //
+// The clock is monotonic and counts ticks of 100 ms. An entry expires on time or up to a tick
+// early, never late, whatever happens to the wall clock. On Linux and macOS the time that the
+// machine sleeps counts too, from 10 ms after it has woken up; on the BSDs sleep may not count.
+//
 // An expired entry takes up memory, and is counted by [Cache.Len], until a Set reclaims it: Sets
 // look for expired entries in the bucket that they write to before they evict live ones.
 // [Cache.DeleteExpired] removes them all at once. Both wait for [Options].StaleIfError to be

@@ -73,6 +73,7 @@ func tiny(buckets, chunkSize, chunksPerBucket int) geometry {
 		posBits:   index.PosBits,
 		seed:      testSeed,
 		mem:       osMemory(),
+		machine:   &clock.System,
 	}
 	g.maxBytes = max(chunkSize*buckets*chunksPerBucket, leastBytes(g))
 	return g

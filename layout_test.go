@@ -47,11 +47,12 @@ var unsafeFiles = []string{
 }
 
 // sysFiles may import golang.org/x/sys.
-var sysFiles = []string{"chunk_*.go", "internal/ringfile/store_*.go"}
+var sysFiles = []string{"chunk_*.go", "internal/clock/boot_*.go", "internal/ringfile/store_*.go"}
 
 // osFiles may import os: what deals with files.
 var osFiles = []string{
 	"snapshot*.go", "internal/atomicfile/*.go", "internal/dictfile/*.go", "internal/osfile/*.go",
+	"internal/clock/boot_linux.go",
 }
 
 // wall is what a package may import.
@@ -77,7 +78,7 @@ var walls = map[string]wall{
 	"internal/dictfile":   {ours: []string{"atomicfile", "osfile", "github.com/cespare/xxhash/v2"}},
 	"internal/snapshot":   {ours: []string{"github.com/cespare/xxhash/v2"}, notStd: noHelpers},
 	"internal/chunk":      {ours: []string{"prefetch"}, notStd: noHelpers},
-	"internal/clock":      {notStd: noHelpers},
+	"internal/clock":      {ours: []string{"github.com/cespare/xxhash/v2"}, notStd: noHelpers},
 	"internal/generation": {ours: []string{"github.com/cespare/xxhash/v2"}, notStd: noHelpers},
 	"internal/index": {
 		ours:   []string{"chunk", "policy", "position", "prefetch"},
@@ -94,7 +95,7 @@ var walls = map[string]wall{
 		notStd: noHelpers,
 	},
 	"internal/ringfile": {
-		ours:   []string{"chunk", "osfile", "github.com/cespare/xxhash/v2"},
+		ours:   []string{"chunk", "clock", "osfile", "github.com/cespare/xxhash/v2"},
 		notStd: []string{"log", "testing"},
 	},
 	"internal/singleflight": {notStd: noHelpers},

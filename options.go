@@ -100,7 +100,20 @@ type Options struct {
 	// group and others are removed. A file that this package did not write is [ErrCorrupt],
 	// and stays as it is. Linux, macOS and the BSDs support File; elsewhere the error is
 	// [errors.ErrUnsupported].
+	//
+	// Nothing that has expired comes back. As long as the machine runs, setting its wall clock
+	// makes no difference. After a reboot, the wall clock tells how much time has passed. If
+	// that cannot be true, because the clock shows an earlier time than at Close or was not
+	// set (before 2025), entries with an expiry are dropped and all others stay. A wall clock
+	// that is behind after a reboot, yet later than at Close, cannot be recognized.
 	File string
+
+	// Version is a number of the program's own for what its entries mean: for the encoding of
+	// its values, say. A File of another Version, older or newer, is emptied when it is opened
+	// ([Stats].DiscardedFiles), and a snapshot of another one is [ErrVersion]. So a program that
+	// is updated, or rolled back, never finds entries that it would misread. The functions that
+	// make a cache of a snapshot expect 0, the default; use [Cache.ReadFrom] for others.
+	Version uint64
 
 	// Compressor, if not nil, makes a cache hold more: values that the policy would drop are
 	// compressed and kept in a cold part, of up to half of the memory, where that makes them

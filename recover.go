@@ -31,7 +31,9 @@ func openInFile(g geometry, path string) (*Cache, error) {
 		return nil, fmt.Errorf("ringcache: open ring file: %w", err)
 	}
 	g.dictFile = cmp.Or(g.dictFile, path+".dict")
-	store, h, err := ringfile.Open(path, func() ringfile.Header { return headerFor(g) })
+	store, h, err := ringfile.Open(path, g.machine.BootID(), func() ringfile.Header {
+		return headerFor(g)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("ringcache: %w", asOurs(err))
 	}
@@ -43,7 +45,7 @@ func openInFile(g geometry, path string) (*Cache, error) {
 // is closed, as it was.
 func openStore(g geometry, store *ringfile.Store, h ringfile.Header, path string) (*Cache, error) {
 	refuse := func(err error) (*Cache, error) {
-		err = errors.Join(err, store.Close())
+		err = errors.Join(err, store.Close(store.Last))
 		store.Release()
 		return nil, fmt.Errorf("ringcache: open ring file %s: %w", path, asOurs(err))
 	}
@@ -52,9 +54,17 @@ func openStore(g geometry, store *ringfile.Store, h ringfile.Header, path string
 	}
 	wanted := g
 	g.file, g.seed = store, h.Seed
-	g.age = max(time.Since(time.Unix(0, h.Epoch)), 0)
+	timed := g.resumeClock(store.Last)
 	if store.IsNew {
-		return newCache(g).claimed()
+		c, err := newCache(g).claimed()
+		if err != nil {
+			return nil, err
+		}
+		if store.Discarded {
+			c.shared.recovered.files.Store(1)
+		}
+		c.markOpened()
+		return c, nil
 	}
 	fits := int64(int(h.MaxBytes)) == h.MaxBytes
 	if int(h.Buckets) != g.buckets || uint(h.PosBits) != g.posBits || !fits {
@@ -63,13 +73,15 @@ func openStore(g geometry, store *ringfile.Store, h ringfile.Header, path string
 	g.chunkSize = int(h.ChunkSize)
 	g.maxBytes = max(wanted.maxBytes, int(h.MaxBytes))
 	c := newCache(g)
-	c.recover()
+	c.recover(timed)
 	if _, err := c.claimed(); err != nil {
 		return nil, err
 	}
+	c.markOpened() // not before: death in between would bring back what has an expiry
 	if wanted.maxBytes < c.leastBytes() {
 		return c.moveTo(wanted, path)
 	}
+	c.shared.recovered.spaces = nil
 	// The file may have held more than the bound that it was made with.
 	c.sizing.unfinished = c.shared.pool.Used() > wanted.maxBytes
 	c.resize(wanted.maxBytes)
@@ -89,6 +101,24 @@ func (c *Cache) claimed() (*Cache, error) {
 	}
 	return c, nil
 }
+
+// resumeClock has the clock of a cache go on from that of the file. It reports false if the time
+// that has passed since is not known: then the clock begins anew.
+func (g *geometry) resumeClock(last ringfile.Mark) (ok bool) {
+	start := time.Now()
+	now := g.machine.Moment()
+	age, ok := now.Resume(last.Age, last.At)
+	g.born = start.Add(-age)
+	if uptime := g.machine.Uptime; uptime != nil {
+		start := uptime()
+		g.now = func() time.Duration { return age + uptime() - start }
+	}
+	return ok
+}
+
+// markOpened notes in the file where its clock stands, for whoever finds it in use. Nothing was
+// set yet.
+func (c *Cache) markOpened() { c.shared.file.Rings.SetOpened(c.shared.mark()) }
 
 // errGeometry says that a file is of a library that divides its entries otherwise.
 var errGeometry = fmt.Errorf("%w: another number of buckets, or too large", ErrCorrupt)
@@ -124,7 +154,7 @@ func headerFor(g geometry) ringfile.Header {
 		PosBits:   uint32(g.posBits),
 		MaxBytes:  int64(g.maxBytes),
 		Seed:      seed,
-		Epoch:     time.Now().UnixNano(),
+		Program:   g.version,
 	}
 }
 
@@ -153,7 +183,7 @@ func (c *Cache) replaceFile(g geometry, path string) (*Cache, error) {
 	}
 	defer f.Discard()
 	h := headerFor(g)
-	store, err := ringfile.Begin(f.File, h)
+	store, err := ringfile.Begin(f.File, g.machine.BootID(), h)
 	if err != nil {
 		return nil, err
 	}
@@ -191,6 +221,9 @@ func (c *Cache) copyTo(other *Cache) error {
 			return err
 		}
 	}
+	if err := c.copyNamespaces(other); err != nil {
+		return err
+	}
 	s, o := &c.shared.recovered, &other.shared.recovered
 	o.entries.Store(s.entries.Load())
 	o.bytes.Store(s.bytes.Load())
@@ -198,8 +231,9 @@ func (c *Cache) copyTo(other *Cache) error {
 	return nil
 }
 
-// recover enters what the file has into the cache. Nobody else knows of it yet.
-func (c *Cache) recover() {
+// recover enters what the file has into the cache, but if it is not timed, nothing that has an
+// expiry. Nobody else knows of the cache yet.
+func (c *Cache) recover(timed bool) {
 	chunks, free := c.shared.file.Rings.Chunks()
 	held := 0
 	all := c.all()
@@ -223,7 +257,7 @@ func (c *Cache) recover() {
 		}
 	}
 	c.shared.pool.Adopt(held, free)
-	c.inParallel(all, (*bucket).recover)
+	c.inParallel(all, func(b *bucket) { b.recover(timed) })
 	c.adoptNamespaces()
 	if c.shared.compression != nil {
 		c.resumeShare()

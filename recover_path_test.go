@@ -103,6 +103,27 @@ func TestFile_MoveLeavesOtherFilesAlone(t *testing.T) {
 	require.Equal(t, []string{"pages", "pages.new"}, listDir(t, dir))
 }
 
+// Namespaces come along: their entries are found, and what was invalidated is not.
+func TestFile_MoveKeepsNamespaces(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "cache")
+	c := openFile(t, path, beforeMove)
+	require.NoError(t, c.Namespace("kept").Set([]byte("k"), []byte("v")))
+	n := c.Namespace("invalidated")
+	require.NoError(t, n.Set([]byte("old"), []byte("v")))
+	require.NoError(t, n.Invalidate())
+	require.NoError(t, n.Set([]byte("new"), []byte("v")))
+	require.NoError(t, c.Close())
+	for range 2 {
+		c = openFile(t, path, afterMove)
+		require.True(t, c.Namespace("kept").Has([]byte("k")))
+		require.EqualValues(t, 1, c.Namespace("kept").Stats().Entries)
+		require.True(t, c.Namespace("invalidated").Has([]byte("new")))
+		require.False(t, c.Namespace("invalidated").Has([]byte("old")))
+		require.EqualValues(t, 1, c.Namespace("invalidated").Stats().Entries)
+		require.NoError(t, c.Close())
+	}
+}
+
 // What a process left that died while it moved a file is removed when that is opened again.
 func TestFile_LeftoversOfAMoveAreRemoved(t *testing.T) {
 	dir := t.TempDir()

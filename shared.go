@@ -47,12 +47,14 @@ type geometry struct {
 	timeout   time.Duration // Options.RefreshTimeout; 0: the default
 	onEvict   func(k, v []byte, reason Reason)
 	now       func() time.Duration // time since the cache was made; nil: the real one
+	machine   *clock.Machine       // where times come from
+	version   uint64               // Options.Version
 	expected  expectation
 	posBits   uint      // width of a position: generation and offset
 	seed      [2]uint64 // {0, 0}: all hashes are 0
 	mem       chunk.Memory
 	file      *ringfile.Store // nil: the cache is in memory only
-	age       time.Duration   // of the clock: that of the file
+	born      time.Time       // when the clock began; zero: now
 
 	compressor   Compressor // nil: there is no cold part
 	compressorID string
@@ -74,6 +76,7 @@ func defaultGeometry(maxBytes int) geometry {
 		posBits:   index.PosBits,
 		seed:      secret,
 		mem:       osMemory(),
+		machine:   &clock.System,
 	}
 }
 
@@ -92,6 +95,8 @@ type shared struct {
 	shift     uint8 // log2 of the chunk size
 	maxChunks int   // chunks that the rings of a bucket may hold together at most (I3)
 	clock.Clock
+	machine *clock.Machine
+	version uint64                           // Options.Version
 	onEvict func(k, v []byte, reason Reason) // may be nil
 
 	generations *generation.Table // of namespaces
@@ -117,10 +122,25 @@ type shared struct {
 
 // recovered counts what a cache has found in its file.
 type recovered struct {
-	entries, bytes, discarded atomic.Uint64
+	entries, bytes, discarded, files atomic.Uint64
 
 	mu     sync.Mutex
 	spaces []string // keys of the entries of namespaces
+}
+
+// clock returns the clock of a cache of that geometry.
+func (g *geometry) clock() clock.Clock {
+	born := g.born
+	if born.IsZero() {
+		born = time.Now()
+	}
+	return clock.New(born, clock.Times{TTL: g.ttl, Jitter: g.jitter, Grace: g.stale}, g.now)
+}
+
+// mark returns how old the clock is at the present moment, or a little more.
+func (s *shared) mark() ringfile.Mark {
+	at := s.machine.Moment()
+	return ringfile.Mark{Age: s.Age(), At: at}
 }
 
 // newShared returns what the buckets of a cache of that geometry share.
@@ -139,7 +159,9 @@ func newShared(g geometry) *shared {
 		posBits:   g.posBits,
 		shift:     log2(g.chunkSize),
 		maxChunks: int(1<<(g.posBits-2)/uint64(g.chunkSize)) - 1,
-		Clock:     clock.New(g.age, clock.Times{TTL: g.ttl, Jitter: g.jitter, Grace: g.stale}, g.now),
+		Clock:     g.clock(),
+		machine:   g.machine,
+		version:   g.version,
 		onEvict:   g.onEvict,
 
 		generations: generation.New(g.seed),

@@ -117,7 +117,8 @@ func (c *Cache) WriteTo(w io.Writer) (int64, error) {
 func (c *Cache) newSaver(ctx context.Context, passes []snapshot.Pass) *snapshot.Saver {
 	var salt [8]byte
 	rand.Read(salt[:]) // never fails
-	now := time.Now()
+	at := c.shared.machine.Moment()
+	now := at.Wall.Truncate(time.Millisecond) // as the header has it
 	s := &snapshot.Saver{
 		Context: ctx, Passes: passes, Parts: c.shared.buckets + largeBuckets, End: hashesEnd,
 		Header: snapshot.Header{
@@ -126,6 +127,9 @@ func (c *Cache) newSaver(ctx context.Context, passes []snapshot.Pass) *snapshot.
 			TTL:          c.ttl,
 			RefreshAhead: c.ahead,
 			Saved:        now,
+			SinceBoot:    at.Boot,
+			Boot:         at.ID,
+			Program:      c.shared.version,
 			Policy:       uint8(c.shared.policy),
 			HugePages:    uint8(c.hugePages),
 		},

@@ -347,6 +347,9 @@ func TestSnapshot_Golden(t *testing.T) {
 	if *golden {
 		g := defaultGeometry(minMaxBytes)
 		g.ttl, g.ahead = time.Hour, time.Minute
+		saver := newFakeMachine() // whose wall clock is behind that of all who read the file
+		saver.wall = time.Date(2025, 6, 1, 0, 0, 0, 0, time.UTC)
+		g.machine = saver.machine()
 		c := mustCache(t, g)
 		goldenEntries(t, c)
 		require.NoError(t, os.MkdirAll("testdata", 0o755))
@@ -381,7 +384,7 @@ func goldenEntries(t testing.TB, c *Cache) {
 	require.NoError(t, c.SetWithTTL(bytes.Repeat([]byte("k"), 200), []byte("long key"), 0))
 	require.NoError(t, c.SetWithTTL([]byte("long"), bytes.Repeat([]byte("v"), 70_000), 0))
 	require.NoError(t, c.SetWithTTL([]byte("until 2033"), []byte("v"),
-		time.Until(time.Date(2033, 1, 1, 0, 0, 0, 0, time.UTC))))
+		time.Date(2033, 1, 1, 0, 0, 0, 0, time.UTC).Sub(c.shared.machine.Now())))
 	w := write{k: []byte("negative"), h: c.shared.hash([]byte("negative")), negative: true,
 		expiry: 1<<32 - 1, silent: true}
 	require.NoError(t, c.apply(&w, "set"))

@@ -5,17 +5,14 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"os"
 	"runtime"
 	"slices"
 	"sync/atomic"
-	"time"
 
 	"github.com/ringcache/ringcache/internal/clock"
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/osfile"
-	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/snapshot"
 )
@@ -25,15 +22,18 @@ import (
 // For other options, OnEvict among them, make a cache by [NewWithOptions] and have it
 // read an open file ([Cache.ReadFrom]).
 //
-// Entries come back with the rest of their time to live by the wall clock, in the order
-// that they had and with what is known of their reads, so hits go on where they stopped.
-// What expired meanwhile is left out. No counter counts them but Stats.LoadedEntries.
+// Entries come back with the rest of their time to live, in the order that they had and with
+// what is known of their reads, so hits go on where they stopped. What expired meanwhile is
+// left out. On the boot of the machine that saved them, setting the wall clock makes no
+// difference. On another, the wall clocks tell how much time has passed; entries with an expiry
+// are left out if that is less than nothing, or if the clock of the machine that saved them was
+// not set (before 2025). No counter counts entries that were loaded but Stats.LoadedEntries.
 //
 // The error is [ErrCorrupt] if anything is wrong with the file, and names it, the offset
-// and what was wrong; [ErrVersion] if it is of a newer version; and that of the file
-// system otherwise, also for what is not a regular file: a pipe can be read by
-// [Cache.ReadFrom]. The cache is nil then. Up to GOMAXPROCS goroutines load, which end
-// before LoadFromFile returns; each takes some megabytes.
+// and what was wrong; [ErrVersion] if it is of a newer version of this package, or of an
+// [Options].Version other than 0; and that of the file system otherwise, also for what is not a
+// regular file: a pipe can be read by [Cache.ReadFrom]. The cache is nil then. Up to GOMAXPROCS
+// goroutines load, which end before LoadFromFile returns; each takes some megabytes.
 func LoadFromFile(path string) (*Cache, error) { return loadStrict(path, 0) }
 
 // LoadFromFileMaxBytes is [LoadFromFile] into a cache of maxBytes bytes, which need not
@@ -47,9 +47,13 @@ func LoadFromFileMaxBytes(path string, maxBytes int) (*Cache, error) {
 }
 
 // LoadFromFileOrNew is [LoadFromFileMaxBytes] that takes what is whole: of a damaged file
-// every whole block, and nothing of one that is not there or cannot be read.
-// Stats.DiscardedBlocks says how many blocks it had to leave out. It panics where [New]
-// does.
+// every whole block, and nothing of one that is not there or cannot be read, or is of an
+// [Options].Version other than 0. Stats.DiscardedBlocks says how many blocks it had to leave
+// out. It panics where [New] does.
+//
+// The cache has the Policy, TTL, RefreshAhead and HugePages of the cache that was saved, as
+// LoadFromFile says; where nothing is loaded, it has the defaults, as one of New. A program that
+// needs the same options in both cases calls [NewWithOptions] and [Cache.ReadFrom].
 func LoadFromFileOrNew(path string, maxBytes int) *Cache {
 	if maxBytes <= 0 {
 		return New(maxBytes)
@@ -97,7 +101,7 @@ func loadFile(path string, maxBytes int, salvage bool) (*Cache, error) {
 		return nil, err
 	}
 	err = c.restore(contents)
-	if salvage { // there was no memory for all: that is not the file's fault
+	if salvage && !errors.Is(err, ErrVersion) { // too little memory is not the file's fault
 		c.snapshots.discarded.Add(uint64(contents.Damaged))
 		return c, nil
 	}
@@ -141,6 +145,9 @@ func (c *Cache) readFrom(r io.Reader) (int64, error) {
 	}
 	s, err := snapshot.NewStream(r, c.longestBlock())
 	if err != nil {
+		return s.Read, err
+	}
+	if err := c.checkVersion(&s.Header); err != nil {
 		return s.Read, err
 	}
 	defer c.countNamespaces()
@@ -188,6 +195,7 @@ type snapshotCounts struct{ loaded, discarded atomic.Uint64 }
 type batch struct {
 	c             *Cache
 	clock         clock.Wall
+	timed         bool // what has an expiry is restored
 	items, sorted []item
 	ends          [bucketCount]int // of each bucket's items in sorted
 	w             write
@@ -200,11 +208,9 @@ type item struct {
 }
 
 func (c *Cache) newBatch(h *snapshot.Header) *batch {
-	now := time.Now()
-	if now.Before(h.Saved) {
-		now = h.Saved // the clock was set back, which makes no life longer
-	}
-	return &batch{c: c, clock: c.shared.Wall(now)}
+	saved := clock.Moment{Wall: h.Saved, Boot: h.SinceBoot, ID: h.Boot}
+	passed, ok := c.shared.machine.Moment().Since(saved)
+	return &batch{c: c, clock: c.shared.Wall(h.Saved.Add(passed)), timed: ok}
 }
 
 // longestBlock returns the bytes of the longest block that can have an entry for the cache.
@@ -212,8 +218,20 @@ func (c *Cache) longestBlock() uint64 {
 	return uint64(8*snapshot.MaxBlock + c.shared.maxValue())
 }
 
+// checkVersion returns an error if a snapshot is of another version of the program.
+func (c *Cache) checkVersion(h *snapshot.Header) error {
+	if h.Program != c.shared.version {
+		return fmt.Errorf("Options.Version is %d, %d in the snapshot: %w",
+			c.shared.version, h.Program, ErrVersion)
+	}
+	return nil
+}
+
 // restore puts the entries of a snapshot into the cache.
 func (c *Cache) restore(s *snapshot.Contents) error {
+	if err := c.checkVersion(&s.Header); err != nil {
+		return err
+	}
 	workers, room := runtime.GOMAXPROCS(0), uint64(c.shared.bound())
 	if c.shared.onEvict != nil {
 		workers = 1 // the caller's goroutine is the one that calls it
@@ -230,9 +248,6 @@ func (t *batch) restore(ref *snapshot.Ref, body []byte) error {
 	t.items, t.ends = t.items[:0], [bucketCount]int{}
 	var large []item
 	err := ref.Each(body, func(at, key int, e snapshot.Entry) {
-		if ref.Skip && e.Freq == 0 {
-			return
-		}
 		it := item{c.shared.hash(body[key : key+e.KeyLen]), at}
 		if c.isLarge(recordSize(c.shared.form, &e)) {
 			large = append(large, it)
@@ -354,7 +369,8 @@ func (t *batch) restoreStep(
 }
 
 // parse makes the next write that of an item's entry, and returns its frequency. It
-// reports false if the entry has expired, or is the generation of a namespace in use.
+// reports false if the entry has expired or that is not known, or if it is the generation of a
+// namespace in use.
 func (t *batch) parse(it item, body []byte) (freq int, ok bool) {
 	e, at, _ := snapshot.ParseEntry(body[it.at:])
 	kv := body[it.at+at:]
@@ -369,7 +385,8 @@ func (t *batch) parse(it item, body []byte) (freq int, ok bool) {
 	if w.internal {
 		return e.Freq, !t.c.hasNamespaceOf(w.k)
 	}
-	return e.Freq, !t.c.isForgotten(w.k) && !t.c.shared.Expired(w.expiry)
+	isOver := e.Expiry != 0 && !t.timed || t.c.shared.Expired(w.expiry)
+	return e.Freq, !isOver && !t.c.isForgotten(w.k)
 }
 
 // isLargeLocked reports whether the key of the write is in a large bucket. The lock of
@@ -419,24 +436,6 @@ func (t *batch) restoreLarge(it item, ref *snapshot.Ref, body []byte) error {
 	}
 	lb.learnLocked()
 	return nil
-}
-
-// placeRestoredLocked returns the ring that an entry of a rank goes to, where it has room
-// for n bytes then, and how many chunks that may hold. One of the small ring goes where a
-// new one would go.
-func placeRestoredLocked(b *bucket, rank, n int) (to policy.Ring, limit int) {
-	small, main := &b.rings[policy.Small], &b.rings[policy.Main]
-	if to = policy.Main; rank < snapshot.SmallRanks && b.policy.Kind != policy.FIFO {
-		to = policy.Small
-	}
-	if b.rings[to].Left() >= n {
-		return to, math.MaxInt // as nearly always: no chunk is taken
-	}
-	l := b.limitLocked()
-	if to == policy.Small {
-		to = b.policy.Admit(false, small.Fits(n, l.small), main.Fits(n, l.main))
-	}
-	return to, b.ownRoomLocked(to, n, l)
 }
 
 // insistLocked is restoreLocked that makes other buckets give up memory if need be.

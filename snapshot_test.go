@@ -192,6 +192,32 @@ func TestSnapshot_TheHottestFit(t *testing.T) {
 	require.ErrorIs(t, err, ErrInvalidOptions)
 }
 
+// A snapshot that is much larger than the cache which reads it fills that: about as many entries
+// come from a file as from a stream, and they are as new.
+func TestSnapshot_FillsASmallerCache(t *testing.T) {
+	skipUnderRace(t)
+	large, small := tiny(16, 1024, 2048), tiny(16, 1024, 64)
+	c := mustCache(t, large)
+	const n = 120_000
+	fillCache(t, c, 0, n, 200)
+	_, path := snapshotOf(t, c)
+	b := readFile(t, path)
+	var lens, newest [2]int
+	for i, r := range []io.Reader{bytes.NewReader(b), io.MultiReader(bytes.NewReader(b))} {
+		d := mustCache(t, small)
+		_, err := d.ReadFrom(r)
+		require.NoError(t, err)
+		require.NoError(t, d.validate())
+		lens[i] = d.Len()
+		for k := range d.Keys() {
+			newest[i] = max(newest[i], int(binary.LittleEndian.Uint64(k)))
+		}
+	}
+	t.Logf("%d entries of a file, %d of a stream", lens[0], lens[1])
+	require.Greater(t, lens[0]*10, lens[1]*9)
+	require.Greater(t, newest[0], n*9/10)
+}
+
 // The rest of the time to live comes back, by the wall clock.
 func TestSnapshot_LivesGoOn(t *testing.T) {
 	var at time.Duration

@@ -136,11 +136,15 @@ type Stats struct {
 
 	// RecoveredEntries and RecoveredBytes count what the cache has found in
 	// Options.File when it was made; DiscardedRecords, what it could not use: records
-	// that were being written when the process died, and damaged ones. A damaged ring
-	// of records counts as one.
+	// that were being written when the process died, damaged ones, and those of which it
+	// is not known whether they have expired. A damaged ring of records counts as one.
 	RecoveredEntries uint64
 	RecoveredBytes   uint64
 	DiscardedRecords uint64
+
+	// DiscardedFiles is 1 if Options.File was emptied when the cache was made: it was of
+	// another Options.Version, its header was damaged, or the machine had crashed.
+	DiscardedFiles uint64
 
 	// Gauges: the state at the time of the call.
 
@@ -258,6 +262,7 @@ func (c *Cache) UpdateStats(s *Stats) {
 	s.RecoveredEntries += r.entries.Load()
 	s.RecoveredBytes += r.bytes.Load()
 	s.DiscardedRecords += r.discarded.Load()
+	s.DiscardedFiles += r.files.Load()
 }
 
 // updateStats adds the bucket's share to s.
@@ -308,7 +313,7 @@ func (s Stats) String() string {
 		"%d cold, %v, %d cold hits, %d packed, %v to %v in %v, "+
 		"%d opaque, %d short, %d behind, %d pack and %d unpack errors; "+
 		"%d loaded from snapshots, %d blocks discarded; "+
-		"%d recovered, %v, %d records discarded",
+		"%d recovered, %v, %d records discarded, %d files discarded",
 		s.GetCalls, 100*s.HitRatio(), s.Misses, s.NearMisses, s.SetCalls, s.DelCalls,
 		s.RefusedTooLarge, s.RefusedNoMemory, s.RefusedTooShort, s.RefusedClosed,
 		s.EntriesCount, byteCount(s.BytesSize), byteCount(s.MaxBytesSize),
@@ -324,7 +329,8 @@ func (s Stats) String() string {
 		byteCount(s.PackedFrom), byteCount(s.PackedTo), time.Duration(s.PackNanos),
 		s.LeftOpaque, s.LeftShort, s.LeftBehind, s.PackErrors, s.UnpackErrors,
 		s.LoadedEntries, s.DiscardedBlocks,
-		s.RecoveredEntries, byteCount(s.RecoveredBytes), s.DiscardedRecords)
+		s.RecoveredEntries, byteCount(s.RecoveredBytes), s.DiscardedRecords,
+		s.DiscardedFiles)
 }
 
 // LogValue returns a group of all fields, each under its name in snake case (get_calls), as

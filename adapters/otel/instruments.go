@@ -169,12 +169,14 @@ var instruments = []instrument{
 				func(s *ringcache.Stats) uint64 { return s.RecoveredBytes }),
 		}},
 	{counter, "ringcache.restoration.discards", "{part}",
-		"What could not be restored: damaged or missing blocks of snapshots, and damaged or " +
-			"unfinished records of the file.", []value{
+		"What could not be restored: damaged or missing blocks of snapshots, damaged or " +
+			"unfinished records of the file, and the whole file, as one.", []value{
 			with(RestorationSource, "snapshot",
 				func(s *ringcache.Stats) uint64 { return s.DiscardedBlocks }),
 			with(RestorationSource, "file",
 				func(s *ringcache.Stats) uint64 { return s.DiscardedRecords }),
+			with(RestorationSource, "whole",
+				func(s *ringcache.Stats) uint64 { return s.DiscardedFiles }),
 		}},
 
 	{upDownCounter, "ringcache.entry.count", "{entry}",

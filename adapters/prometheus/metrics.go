@@ -187,10 +187,11 @@ var metrics = []metric{
 			"not counted.",
 		sample{"file", func(s *ringcache.Stats) float64 { return float64(s.RecoveredBytes) }}),
 	by("source", counter, "restore_discards_total",
-		"What could not be restored: damaged or missing blocks of snapshots, and damaged or "+
-			"unfinished records of the file.",
+		"What could not be restored: damaged or missing blocks of snapshots, damaged or "+
+			"unfinished records of the file, and the whole file, as one.",
 		sample{"snapshot", func(s *ringcache.Stats) float64 { return float64(s.DiscardedBlocks) }},
-		sample{"file", func(s *ringcache.Stats) float64 { return float64(s.DiscardedRecords) }}),
+		sample{"file", func(s *ringcache.Stats) float64 { return float64(s.DiscardedRecords) }},
+		sample{"whole", func(s *ringcache.Stats) float64 { return float64(s.DiscardedFiles) }}),
 
 	one(gauge, "entries",
 		"Entries in the cache, with expired ones that have not been removed yet.",

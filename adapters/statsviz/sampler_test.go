@@ -184,6 +184,7 @@ var leftOut = map[string]string{
 	"PackNanos":        "the other adapters have it",
 	"ColdBytes":        "entries tell how full it is",
 	"DiscardedRecords": "grows in NewWithOptions alone, before the page is there",
+	"DiscardedFiles":   "grows in NewWithOptions alone, before the page is there",
 }
 
 // A new field is shown or has a reason not to be.

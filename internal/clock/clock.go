@@ -15,9 +15,10 @@ const Tick = 100 * time.Millisecond
 // then for how long entries stay. The first tick is 1, so that 0 is free to mean never.
 type Clock struct {
 	start time.Time            // with a monotonic reading: a wall clock that is set does no harm
-	fake  func() time.Duration // of a test, in place of the time since start
+	fake  func() time.Duration // of a test, in place of all that age does
 	times Times
 	grace uint32 // ticks of Times.Grace
+	sleep sleep
 }
 
 // Times are how long entries live. The zero value means for ever.
@@ -27,25 +28,28 @@ type Times struct {
 	Grace  time.Duration // how long an expired entry is kept
 }
 
-// New returns a clock that began age ago. A test may give it another source of time.
-func New(age time.Duration, t Times, fake func() time.Duration) Clock {
+// New returns a clock that began at start, a time with a monotonic reading. A test may give
+// it another source of time.
+func New(start time.Time, t Times, fake func() time.Duration) Clock {
 	grace := uint32(min(int64(t.Grace/Tick), math.MaxUint32))
-	return Clock{start: time.Now().Add(-age), fake: fake, times: t, grace: grace}
+	return Clock{start: start, fake: fake, times: t, grace: grace,
+		sleep: sleep{source: asleep, before: asleep()}}
 }
 
-// age returns how long ago the clock was made.
-func (c *Clock) age() time.Duration {
+// Age returns how long ago the clock was made.
+func (c *Clock) Age() time.Duration {
 	if c.fake != nil {
 		return c.fake()
 	}
-	return time.Since(c.start)
+	awake := time.Since(c.start)
+	return awake + c.sleep.until(awake)
 }
 
 // Now returns the tick that it is. It is not inlined so that Expired is: nearly
 // all records never ask.
 //
 //go:noinline
-func (c *Clock) Now() uint32 { return tickAt(c.age()) }
+func (c *Clock) Now() uint32 { return tickAt(c.Age()) }
 
 // tickAt returns the tick of an age. After 13.6 years it does not go on.
 func tickAt(age time.Duration) uint32 {
@@ -56,7 +60,7 @@ func tickAt(age time.Duration) uint32 {
 // It begins at that moment or up to a tick before, never after. 0, for never, is
 // the answer if it is too far away for the clock.
 func (c *Clock) In(ttl time.Duration) uint32 {
-	age := c.age()
+	age := c.Age()
 	if ttl > math.MaxInt64-age {
 		return 0
 	}
@@ -87,7 +91,7 @@ func (c *Clock) Jittered(ttl time.Duration) time.Duration {
 
 // Until returns how long it is until a tick begins.
 func (c *Clock) Until(tick uint32) time.Duration {
-	return max(0, time.Duration(tick-1)*Tick-c.age())
+	return max(0, time.Duration(tick-1)*Tick-c.Age())
 }
 
 // Expired reports whether a record of that expiry is expired.

@@ -10,7 +10,7 @@ import (
 
 // fakeClock returns a clock that shows what *now says.
 func fakeClock(ttl time.Duration, now *time.Duration) Clock {
-	return New(0, Times{TTL: ttl}, func() time.Duration { return *now })
+	return New(time.Now(), Times{TTL: ttl}, func() time.Duration { return *now })
 }
 
 // What lives for a time is expired when that is over, and at most a tick before.
@@ -39,7 +39,7 @@ func TestClock_FirstTickIsOne(t *testing.T) {
 	require.EqualValues(t, 1, c.Now())
 	now = Tick
 	require.EqualValues(t, 2, c.Now())
-	real := New(0, Times{}, nil)
+	real := New(time.Now(), Times{}, nil)
 	require.EqualValues(t, 1, real.Now())
 }
 
@@ -68,7 +68,7 @@ func TestClock_Default(t *testing.T) {
 // is a tick at least; what is below a tick stays as it is.
 func TestClock_Jitter(t *testing.T) {
 	var now time.Duration
-	c := New(0, Times{TTL: time.Minute, Jitter: 0.5}, func() time.Duration { return now })
+	c := New(time.Now(), Times{TTL: time.Minute, Jitter: 0.5}, func() time.Duration { return now })
 	least, most := time.Hour, time.Duration(0)
 	for range 2000 {
 		ttl := c.Jittered(time.Minute)
@@ -101,7 +101,7 @@ func TestClock_Grace(t *testing.T) {
 		{Tick, math.MaxUint32 - 1, math.MaxUint32}, {Tick, math.MaxUint32, math.MaxUint32},
 		{math.MaxInt64, 5, math.MaxUint32}, {math.MaxInt64, 1, math.MaxUint32},
 	} {
-		c := New(0, Times{Grace: tt.grace}, nil)
+		c := New(time.Now(), Times{Grace: tt.grace}, nil)
 		require.Equal(t, tt.want, c.KeptUntil(tt.expiry), "%+v", tt)
 		require.Equal(t, tt.grace > 0, c.Keeps())
 	}

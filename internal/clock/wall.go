@@ -13,7 +13,7 @@ const Never = math.MaxUint32
 type Wall struct{ origin int64 } // when the clock was made, in ns
 
 // Wall returns the Wall of a clock; now is the time.
-func (c *Clock) Wall(now time.Time) Wall { return Wall{now.UnixNano() - int64(c.age())} }
+func (c *Clock) Wall(now time.Time) Wall { return Wall{now.UnixNano() - int64(c.Age())} }
 
 // Time returns the Unix time in milliseconds at which a tick begins, rounded down; 0 is
 // that of what does not expire.

@@ -15,8 +15,8 @@ func TestWall_NeverLater(t *testing.T) {
 	for _, ages := range [][2]time.Duration{
 		{0, 0}, {time.Hour, 0}, {0, time.Hour}, {12345678, 99999999}, {time.Minute + 1, 50 * Tick},
 	} {
-		from := New(0, Times{}, func() time.Duration { return ages[0] })
-		to := New(0, Times{}, func() time.Duration { return ages[1] })
+		from := New(time.Now(), Times{}, func() time.Duration { return ages[0] })
+		to := New(time.Now(), Times{}, func() time.Duration { return ages[1] })
 		for _, ttl := range []time.Duration{1, Tick - 1, Tick, Tick + 1, time.Second, time.Hour,
 			10 * 365 * 24 * time.Hour} {
 			tick := from.In(ttl)

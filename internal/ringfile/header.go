@@ -28,7 +28,7 @@ type Header struct {
 	PosBits   uint32
 	MaxBytes  int64
 	Seed      [2]uint64 // the hash secret
-	Epoch     int64     // when tick 1 of the clock began, in Unix nanoseconds
+	Program   uint64    // the version that the program gives its entries
 }
 
 // Errors of Open and ReadHeader.
@@ -54,7 +54,7 @@ func (h *Header) Put(head []byte) {
 	for _, n := range []uint32{Version, h.ChunkSize, h.Buckets, h.PosBits} {
 		b = le.AppendUint32(b, n)
 	}
-	for _, n := range []uint64{uint64(h.MaxBytes), h.Seed[0], h.Seed[1], uint64(h.Epoch)} {
+	for _, n := range []uint64{uint64(h.MaxBytes), h.Seed[0], h.Seed[1], h.Program} {
 		b = le.AppendUint64(b, n)
 	}
 	b = append(b, make([]byte, sumAt-len(b))...)
@@ -107,7 +107,7 @@ func ReadHeader(head []byte) (h Header, err error) {
 	h.PosBits = le.Uint32(head[24:])
 	h.MaxBytes = int64(le.Uint64(head[28:]))
 	h.Seed = [2]uint64{le.Uint64(head[36:]), le.Uint64(head[44:])}
-	h.Epoch = int64(le.Uint64(head[52:]))
+	h.Program = le.Uint64(head[52:])
 	if size := h.ChunkSize; size&(size-1) != 0 || size < 64 || size > chunk.MaxSize {
 		return h, ErrDamaged
 	}

@@ -182,7 +182,7 @@ func TestStore_CrashOfTheMachine(t *testing.T) {
 			continue
 		}
 		c.closed = append(c.closed, value)
-		require.NoError(t, f.Close())
+		require.NoError(t, f.Close(Mark{}))
 		c.closed = []byte{value}
 		before := c.whole
 		c.open(c.durable)

@@ -3,7 +3,6 @@ package ringfile
 import (
 	"errors"
 	"fmt"
-	"os"
 
 	"golang.org/x/sys/unix"
 )
@@ -49,13 +48,4 @@ func keepInPlace(file disk) {
 	if flags, err := unix.IoctlGetUint32(fd, unix.FS_IOC_GETFLAGS); err == nil {
 		_ = unix.IoctlSetPointerInt(fd, unix.FS_IOC_SETFLAGS, int(flags|noCopyOnWrite))
 	}
-}
-
-// machineBoot returns the kernel's name for this boot, or "".
-func machineBoot() string {
-	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		return ""
-	}
-	return string(id)
 }

@@ -16,19 +16,19 @@ import (
 func TestStore_ForkedChildKeepsNoLock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cache")
 	for name, end := range map[string]func(f *Store){
-		"Close":   func(f *Store) { require.NoError(t, f.Close()) },
+		"Close":   func(f *Store) { require.NoError(t, f.Close(Mark{})) },
 		"Release": func(f *Store) { f.Release() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			f, _, err := Open(path, freshHeader)
+			f, _, err := Open(path, "boot", freshHeader)
 			require.NoError(t, err)
 			child, err := unix.Dup(int(f.file.Fd())) // as fork does
 			require.NoError(t, err)
 			defer unix.Close(child)
-			_, _, err = Open(path, freshHeader)
+			_, _, err = Open(path, "boot", freshHeader)
 			require.ErrorIs(t, err, ErrInUse)
 			end(f)
-			f, _, err = Open(path, freshHeader)
+			f, _, err = Open(path, "boot", freshHeader)
 			require.NoError(t, err)
 			f.Release()
 		})
@@ -42,7 +42,7 @@ func TestStore_ForkedChildKeepsNoLock(t *testing.T) {
 		defer unix.Close(child)
 		_, _, err = open(file, "boot", freshHeader)
 		require.ErrorIs(t, err, ErrForeign)
-		_, _, err = Open(path, freshHeader)
+		_, _, err = Open(path, "boot", freshHeader)
 		require.ErrorIs(t, err, ErrForeign, "and not in use")
 	})
 }

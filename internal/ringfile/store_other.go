@@ -11,18 +11,20 @@ import (
 
 // Store is the open file of a cache, which this system does not have.
 type Store struct {
-	Rings *File
-	IsNew bool
+	Rings     *File
+	IsNew     bool
+	Discarded bool
+	Last      Mark
 }
 
 // Open returns an error that is errors.ErrUnsupported.
-func Open(string, func() Header) (*Store, Header, error) {
+func Open(string, string, func() Header) (*Store, Header, error) {
 	err := fmt.Errorf("open ring file on %s: %w", runtime.GOOS, errors.ErrUnsupported)
 	return nil, Header{}, err
 }
 
 // Begin is not called.
-func Begin(*os.File, Header) (*Store, error) { return nil, errors.ErrUnsupported }
+func Begin(*os.File, string, Header) (*Store, error) { return nil, errors.ErrUnsupported }
 
 // Forget is not called.
 func (f *Store) Forget() {}
@@ -34,7 +36,7 @@ func (f *Store) Recall() {}
 func (f *Store) HasOtherNames() bool { return false }
 
 // Close is not called.
-func (f *Store) Close() error { return nil }
+func (f *Store) Close(Mark) error { return nil }
 
 // Release is not called.
 func (f *Store) Release() {}

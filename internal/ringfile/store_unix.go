@@ -3,7 +3,6 @@
 package ringfile
 
 import (
-	"crypto/rand"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -22,9 +21,11 @@ import (
 
 // Store is the open file of a cache.
 type Store struct {
-	Rings *File
-	IsNew bool // nothing was in it, or nothing that is to be relied on
-	boot  string
+	Rings     *File
+	IsNew     bool // nothing was in it, or nothing that is to be relied on
+	Discarded bool // it is new though it was a ring file before
+	Last      Mark // of the clock that the file's expiries go by; zero: not known
+	boot      string
 
 	mu        sync.Mutex
 	file      disk
@@ -47,13 +48,13 @@ type disk interface {
 
 // Open opens the file at path, or makes it, and takes its lock. path is absolute, and not a
 // symbolic link. It returns the header that the file has, and for a new one the one that
-// fresh returns.
-func Open(path string, fresh func() Header) (*Store, Header, error) {
+// fresh returns. boot is the machine's name for the time since it was started.
+func Open(path, boot string, fresh func() Header) (*Store, Header, error) {
 	file, err := osfile.OpenOwn(path, os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return nil, Header{}, fmt.Errorf("open ring file: %w", err)
 	}
-	return open(file, bootID(), fresh)
+	return open(file, boot, fresh)
 }
 
 // open is Open for a file that is open already.
@@ -67,9 +68,9 @@ func open(file disk, boot string, fresh func() Header) (*Store, Header, error) {
 	return f, h, nil
 }
 
-// Begin makes an open file, which is locked and empty, one with header h.
-func Begin(file *os.File, h Header) (*Store, error) {
-	f := &Store{file: file, boot: bootID(), IsNew: true}
+// Begin makes an open file, which is locked and empty, one with header h. boot is that of Open.
+func Begin(file *os.File, boot string, h Header) (*Store, error) {
+	f := &Store{file: file, boot: boot, IsNew: true}
 	if err := f.begin(&h); err != nil {
 		f.Release()
 		return nil, fmt.Errorf("begin ring file %s: %w", file.Name(), err)
@@ -88,16 +89,17 @@ func (f *Store) open(fresh func() Header) (h Header, err error) {
 	// The name is on the disk before anything may rely on the file. That a directory cannot
 	// be synced is no reason to do without it: at worst the cache starts empty.
 	_ = osfile.SyncDir(filepath.Dir(f.file.Name()))
+	wanted := fresh()
 	if info.Size() >= HeadSize {
-		h, err = f.openOld(info.Size())
+		h, err = f.openOld(info.Size(), wanted.Program)
 		if err == nil || !errors.Is(err, ErrNew) {
 			return h, err
 		}
 	} else if err := f.refuseForeign(info.Size()); err != nil {
 		return h, err
 	}
-	h, f.IsNew = fresh(), true
-	return h, f.begin(&h)
+	f.IsNew = true
+	return wanted, f.begin(&wanted)
 }
 
 // lock takes the file's lock, unless another has it, or has put another file in its place
@@ -136,8 +138,9 @@ func (f *Store) refuseForeign(size int64) error {
 	return err
 }
 
-// openOld maps what is there. It returns an error that is ErrNew if that is of no use.
-func (f *Store) openOld(size int64) (h Header, err error) {
+// openOld maps what is there. It returns an error that is ErrNew if that is of no use,
+// as for a program of another version.
+func (f *Store) openOld(size int64, program uint64) (h Header, err error) {
 	b := make([]byte, HeadSize)
 	if _, err := f.file.ReadAt(b, 0); err != nil {
 		return h, err
@@ -148,14 +151,15 @@ func (f *Store) openOld(size int64) (h Header, err error) {
 		return h, f.refuseContents(size)
 	case errors.Is(err, ErrNew):
 		return h, ErrForeign // it has no header, and yet something in it
-	case errors.Is(err, ErrDamaged):
-		return h, ErrNew
-	case err != nil:
+	case err != nil && !errors.Is(err, ErrDamaged):
 		return h, err
 	}
-	if !New(b, int(h.ChunkSize), nil).IsSound(f.boot) {
+	f.Discarded = true
+	isOurs := err == nil && h.Program == program
+	if !isOurs || !New(b, int(h.ChunkSize), nil).IsSound(f.boot) {
 		return h, ErrNew
 	}
+	f.Discarded = false
 	if err := f.adopt(&h, size); err != nil {
 		return h, err
 	}
@@ -179,6 +183,7 @@ func (f *Store) adopt(h *Header, size int64) error {
 		return err
 	}
 	f.Rings = New(head, int(h.ChunkSize), f.grow)
+	f.Last = f.Rings.lastMark(f.boot)
 	for f.size = HeadSize; f.size < size; {
 		n, err := f.extentAt(f.size, size)
 		if err != nil {
@@ -417,14 +422,15 @@ func (f *Store) flush(maps [][]byte) error {
 	return errors.Join(append(errs, f.file.Sync())...)
 }
 
-// Close has all that is in the file written, says that it is, and gives the file up.
-// Addresses stay mapped: somebody may still be reading there.
-func (f *Store) Close() error {
+// Close has all that is in the file written, says that it is, and gives the file up. at
+// is the clock's mark. Addresses stay mapped: somebody may still be reading there.
+func (f *Store) Close(at Mark) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.file == nil {
 		return nil
 	}
+	f.Rings.SetClosed(at)
 	var errs []error
 	if !f.forgotten {
 		err := f.flush(f.maps)
@@ -466,13 +472,4 @@ func (f *Store) unmap() {
 		_ = unix.Munmap(b)
 	}
 	f.maps = nil
-}
-
-// bootID returns what is the same as long as the machine runs, and whenever it cannot be
-// known something new, so that no file seems to be of this boot.
-func bootID() string {
-	if id := machineBoot(); id != "" {
-		return id
-	}
-	return rand.Text()
 }

@@ -4,11 +4,12 @@
 // A snapshot is a header, blocks in any order, and an end mark, which is a block
 // too. All numbers are little endian, on every platform.
 //
-//	header  88  "ringsnap" | mark 4 | version 4 | policy 1, flags 1, 0 6 | salt 8 | bound 8 |
-//	            entries 8 | bytes 8 | ttl 8 | ahead 8 | saved 8 | checksum 8
+//	header 112  "ringsnap" | mark 4 | version 4 | policy 1, flags 1, 0 6 | salt 8 | bound 8 |
+//	            entries 8 | bytes 8 | ttl 8 | ahead 8 | saved 8 | since boot 8 | boot 8 |
+//	            program 8 | checksum 8
 //	block   56  "rblk" | kind 1, rank 1, 0 2 | id 4 | entries 4 | length 8 | unpacked 8 |
 //	            unread 8 | checksum of the body 8 | checksum of these 48 bytes 8 | body
-//	end    112  blocks 8 | entries 8 | flags 8 | a copy of the header (the body of an end mark)
+//	end    136  blocks 8 | entries 8 | flags 8 | a copy of the header (the body of an end mark)
 //	entry       meta 1 | length of key, of value (uvarints) | expiry 8, if meta says so |
 //	            key | value
 //
@@ -38,7 +39,7 @@ const (
 	// that is longer.
 	MaxBlock = 1 << 20
 
-	HeaderSize      = 88
+	HeaderSize      = 112
 	BlockHeaderSize = 56
 	endSize         = 24 + HeaderSize
 
@@ -61,10 +62,10 @@ const (
 )
 
 // ErrCorrupt is wrapped by all errors of what the bytes hold, ErrVersion by that
-// of a version which is not known yet.
+// of a version which is not known yet, or not the program's.
 var (
 	ErrCorrupt = errors.New("data is corrupt")
-	ErrVersion = errors.New("data is of a newer version")
+	ErrVersion = errors.New("data is of another version")
 )
 
 // corrupt returns the error of something wrong at an offset.
@@ -80,7 +81,10 @@ type Header struct {
 	Bytes        uint64 // of their records; a hint
 	TTL          time.Duration
 	RefreshAhead time.Duration
-	Saved        time.Time
+	Saved        time.Time     // by the wall clock
+	SinceBoot    time.Duration // when it was saved
+	Boot         uint64        // of the machine that saved it
+	Program      uint64        // the version that the program gives its entries
 	Policy       uint8
 	HugePages    uint8
 }
@@ -93,7 +97,8 @@ func (h *Header) Append(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint32(b, Version)
 	b = append(b, h.Policy, h.HugePages, 0, 0, 0, 0, 0, 0)
 	for _, x := range []uint64{h.Salt, h.MaxBytes, h.Entries, h.Bytes, uint64(h.TTL),
-		uint64(h.RefreshAhead), uint64(h.Saved.UnixMilli())} {
+		uint64(h.RefreshAhead), uint64(h.Saved.UnixMilli()), uint64(h.SinceBoot), h.Boot,
+		h.Program} {
 		b = binary.LittleEndian.AppendUint64(b, x)
 	}
 	return binary.LittleEndian.AppendUint64(b, xxhash.Sum64(b[from:]))
@@ -126,7 +131,8 @@ func ParseHeader(b []byte, at int64) (h Header, err error) {
 		Policy: b[16], HugePages: b[17],
 		Salt: word(0), MaxBytes: word(1), Entries: word(2), Bytes: word(3),
 		TTL: time.Duration(word(4)), RefreshAhead: time.Duration(word(5)),
-		Saved: time.UnixMilli(int64(word(6))),
+		Saved: time.UnixMilli(int64(word(6))), SinceBoot: time.Duration(word(7)),
+		Boot: word(8), Program: word(9),
 	}, nil
 }
 

@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"errors"
+	"math"
 	"slices"
 	"sync"
 )
@@ -10,8 +11,8 @@ import (
 // goroutines, which end before it returns, the caller's among them. Those of low ranks
 // come first: so in each ring the newest entries come last, and push out others should
 // there be no room for all. Blocks of more than most bytes are left out: they hold an
-// entry that is too long. Where more is there than fits into room bytes, Ref.Skip tells
-// which entries to leave out.
+// entry that is too long. Where more is there than fits into room bytes, Ref.Each leaves
+// out unread entries of low ranks.
 //
 // After Scan with salvage, damaged blocks are left out too, and counted as such. The
 // error is that of the first other block that is damaged, or of restore.
@@ -81,22 +82,54 @@ var errStopped = errors.New("loading was stopped")
 // perEntry is about what an entry takes in an index.
 const perEntry = 14
 
-// choose has unread entries left out of the lowest ranks, until the rest takes but a
-// little more than room bytes.
+// choose has unread entries left out until the rest takes a quarter more than room bytes, as
+// not all buckets get the same: of the small ring and of main the same part, each of the
+// lowest ranks. A block has entries of few buckets, so where only a part of a rank is to go,
+// each of its blocks leaves out that part.
 func (c *Contents) choose(room uint64) {
-	size := uint64(0)
-	for i := range c.Blocks {
-		size += c.Blocks[i].Size + perEntry*uint64(c.Blocks[i].Entries)
-	}
+	var unread, all, skip [Ranks]float64
+	total := 0.0
 	for i := range c.Blocks {
 		b := &c.Blocks[i]
-		if size <= room+room/16 {
-			return
-		}
-		b.Skip = true
-		if b.Size > 0 {
-			skipped := float64(b.Unread) / float64(b.Size)
-			size -= min(size, b.Unread+uint64(skipped*perEntry*float64(b.Entries)))
-		}
+		size := float64(b.Size) + perEntry*float64(b.Entries)
+		all[b.Rank] += size
+		unread[b.Rank] += size * float64(b.Unread) / max(float64(b.Size), 1)
+		total += size
 	}
+	excess := max(0, 1-float64(room+room/4)/max(total, 1))
+	over := 0.0
+	for rank := range skip {
+		if rank == 0 || rank == SmallRanks {
+			over = 0
+			for of := rank; of < Ranks && (of < SmallRanks) == (rank < SmallRanks); of++ {
+				over += excess * all[of]
+			}
+		}
+		skip[rank] = min(1, over/max(unread[rank], 1))
+		over -= skip[rank] * unread[rank]
+	}
+	for i := range c.Blocks {
+		c.Blocks[i].Skip = skip[c.Blocks[i].Rank]
+	}
+}
+
+// thinning leaves out a part of the bytes of a block, evenly. What it rounds differs from
+// block to block, as one may have but a single entry.
+type thinning struct{ part, rounding, seen, left float64 }
+
+// thinning returns that of a block's unread entries.
+func (b *Ref) thinning() thinning {
+	const golden = 0.6180339887498949 // the fractions of its multiples are spread evenly
+	_, fraction := math.Modf(golden * float64(b.ID+1))
+	return thinning{part: b.Skip, rounding: fraction}
+}
+
+// leavesOut reports whether the next entry, of n bytes, is to be left out.
+func (t *thinning) leavesOut(n int) bool {
+	t.seen += float64(n)
+	if t.left+t.rounding*float64(n) >= t.part*t.seen {
+		return false
+	}
+	t.left += float64(n)
+	return true
 }

@@ -9,8 +9,8 @@ import (
 // Ref is a block of a snapshot that can be read at any place.
 type Ref struct {
 	BlockHeader
-	At   int64 // where its header is
-	Skip bool  // its entries that were not read
+	At   int64   // where its header is
+	Skip float64 // the part of its unread entries that Each leaves out, by bytes
 }
 
 // Contents are what a snapshot holds: of the blocks only their headers.
@@ -363,18 +363,21 @@ func (s *Stream) skip(h *BlockHeader, at int64) (Ref, []byte, error) {
 	return ref, nil, nil
 }
 
-// Each calls fn with each entry of a block's body, and where in the body it and
-// its key begin. It returns an error if the body does not consist of entries, as
-// many as the block says.
+// Each calls fn with each entry of a block's body that is not to be left out, and where in
+// the body it and its key begin. It returns an error if the body does not consist of
+// entries, as many as the block says.
 func (b *Ref) Each(body []byte, fn func(at, key int, e Entry)) error {
-	n := uint32(0)
+	n, thin := uint32(0), b.thinning()
 	for at := 0; at < len(body); n++ {
 		e, skip, ok := ParseEntry(body[at:])
 		if !ok {
 			return corrupt(b.At, "entry %d of block %d, at byte %d of it, is none", n, b.ID, at)
 		}
-		fn(at, at+skip, e)
-		at += skip + e.KeyLen + e.ValueLen
+		size := skip + e.KeyLen + e.ValueLen
+		if e.Freq > 0 || !thin.leavesOut(size) {
+			fn(at, at+skip, e)
+		}
+		at += size
 	}
 	if n != b.Entries {
 		return corrupt(b.At, "block %d has %d entries, not %d", b.ID, n, b.Entries)

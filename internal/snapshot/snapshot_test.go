@@ -192,23 +192,62 @@ func TestSaver_ErrorsEndIt(t *testing.T) {
 	}
 }
 
-// Of what does not fit, the entries that nobody has read are left out, the oldest first.
+// Of what does not fit, the entries that nobody has read are left out, the oldest first, of both
+// rings.
 func TestContents_ChooseTheHottest(t *testing.T) {
 	block := func(rank uint8, unread uint64) Ref {
-		return Ref{BlockHeader: BlockHeader{Rank: rank, Size: 1000, Unread: unread, Entries: 10}}
+		return Ref{BlockHeader: BlockHeader{Rank: rank, Size: 860, Unread: unread, Entries: 10}}
 	}
-	for room, want := range map[uint64][]bool{
-		10_000: {false, false, false, false}, 4400: {false, false, false, false},
-		3600: {true, false, false, false}, 3100: {true, true, false, false},
-		0: {true, true, true, true},
+	for room, want := range map[uint64][]float64{ // a block takes 1,000 bytes, all take 8,000
+		10_000: {0, 0, 0, 0, 0, 0}, 6400: {0, 0, 0, 0, 0, 0},
+		4800: {0.5, 0, 0.75, 0, 0, 0}, // a quarter of 2,000 and of 6,000
+		1600: {1, 0.5, 1, 1, 1, 1},    // three quarters; of main more was read
+		0:    {1, 1, 1, 1, 1, 1},
 	} {
-		c := &Contents{Blocks: []Ref{block(0, 1000), block(1, 500), block(1, 0), block(2, 1000)}}
+		c := &Contents{Blocks: []Ref{block(0, 860), block(1, 860), block(4, 860), block(4, 860),
+			block(6, 430), block(7, 0), block(8, 860), block(8, 0)}}
 		c.choose(room)
-		var got []bool
-		for _, b := range c.Blocks {
-			got = append(got, b.Skip)
+		var got []float64
+		for _, i := range []int{0, 1, 2, 4, 6, 7} {
+			got = append(got, c.Blocks[i].Skip)
 		}
-		require.Equal(t, want, got, "room %d", room)
+		require.InDeltaSlice(t, want, got, 1e-9, "room %d", room)
+	}
+}
+
+// What is left out of blocks is the part that it is to be, whatever the sizes, and also where
+// each block has a single entry. What was read is always there.
+func TestRef_LeavesOutAPart(t *testing.T) {
+	type sums struct{ unread, read int }
+	sum := func(ref *Ref, body []byte) (s sums) {
+		require.NoError(t, ref.Each(body, func(_, _ int, e Entry) {
+			if e.Freq == 0 {
+				s.unread += e.ValueLen
+			} else {
+				s.read++
+			}
+		}))
+		return s
+	}
+	for _, part := range []float64{0, 0.1, 0.5, 0.77, 1} {
+		for _, perBlock := range []int{1, 7, 1000} {
+			kept, all := 0, 0
+			for id := 0; all < 100_000; id++ {
+				var body []byte
+				for i := range perBlock {
+					n := 10 + (id+i)*37%50
+					body = AppendEntry(body, Entry{ValueLen: n, Freq: i / 5 % 2})
+					body = append(body, make([]byte, n)...)
+				}
+				ref := Ref{BlockHeader: BlockHeader{ID: uint32(id), Entries: uint32(perBlock)}}
+				whole := sum(&ref, body)
+				ref.Skip = part
+				thinned := sum(&ref, body)
+				require.Equal(t, whole.read, thinned.read)
+				kept, all = kept+thinned.unread, all+whole.unread
+			}
+			require.InDelta(t, 1-part, float64(kept)/float64(all), 0.04, "%v, %d", part, perBlock)
+		}
 	}
 }
 

@@ -1,0 +1,21 @@
+package clock
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	withSleep    = unix.CLOCK_BOOTTIME
+	withoutSleep = unix.CLOCK_MONOTONIC // what Go reads
+)
+
+// systemBootID returns the kernel's name for this boot, or "".
+func systemBootID() string {
+	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return ""
+	}
+	return string(id)
+}
