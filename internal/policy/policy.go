@@ -126,7 +126,7 @@ const (
 )
 
 // New returns a policy at its start.
-func New(k Kind) State { return State{Kind: k, lessons: naive} }
+func New(k Kind) State { return State{Kind: k, lessons: naive, still: standing} }
 
 // Exchange tells what the bucket has seen and takes over what all have learned.
 // The bucket has now so many entries, with mean bytes.
@@ -253,7 +253,7 @@ func (s *State) Entry() Ring {
 func (s *State) Dropping() bool { return s.full || s.Kind == FIFO }
 
 // Emptied tells that the bucket has been emptied.
-func (s *State) Emptied() { s.full = false }
+func (s *State) Emptied() { s.full, s.still = false, standing }
 
 // Full reports whether main has been filled.
 func (s *State) Full() bool { return s.full }
