@@ -150,6 +150,7 @@ func neverLoad(t *testing.T) LoadFunc {
 
 // A write of a packed entry does what it does to any other.
 func TestColdPart_Writes(t *testing.T) {
+	t.Parallel()
 	k, v, other := packedKey, packedValue, text(1<<21, 500)
 	longer := append(bytes.Clone(v), "more"...)
 	for _, tt := range []struct {
@@ -426,6 +427,7 @@ func TestColdPart_Snapshot(t *testing.T) {
 
 // Resize makes the cold part smaller as all else, and no entry another one.
 func TestColdPart_Resize(t *testing.T) {
+	t.Parallel()
 	skipUnderRace(t)
 	g := withCold(defaultGeometry(64<<20), flateCompressor{})
 	g.byHand = true

@@ -30,6 +30,7 @@ func TestBucketIndex_HomesMoveBeforeTheNextGrowth(t *testing.T) {
 // An index that waits for pages in a full cache gets them, though new keys alone never
 // need what main holds: else each Set would ask again.
 func TestBucketIndex_GrowsInAFullCache(t *testing.T) {
+	t.Parallel()
 	skipUnderRace(t)
 	for p, full := range map[Policy]int{PolicyS3FIFO: growFull, PolicyFIFO: growFIFO} {
 		for chunks := 40; chunks <= 60; chunks += 4 {
@@ -71,6 +72,7 @@ func requireNoWaits(t *testing.T, c *Cache, maxBytes int) {
 // one because it has to become smaller. A fifth of the memory is left, as some buckets get
 // more entries than others.
 func TestBucketIndex_KeepsAllThatThereIsRoomFor(t *testing.T) {
+	t.Parallel()
 	skipUnderRace(t)
 	var shapes []geometry
 	for chunks := 24; chunks < 100; chunks += 4 {

@@ -386,6 +386,7 @@ func countUses(b *bucket) (n uses) {
 
 // The memory of the cold part may be written to by somebody else: no call hangs or panics.
 func TestCompression_DamagedRing(t *testing.T) {
+	t.Parallel()
 	skipUnderRace(t)
 	for seed := range uint64(20) {
 		rnd := newRand(seed)

@@ -399,6 +399,7 @@ func concurrentSteps() int {
 }
 
 func TestConcurrent_Histories(t *testing.T) {
+	t.Parallel()
 	for _, g := range concurrentCases() {
 		t.Run(describe(g), func(t *testing.T) {
 			for seed := range uint64(rounds()) {
@@ -427,6 +428,7 @@ func TestConcurrent_HistoriesWhereNothingIsDropped(t *testing.T) {
 
 // What comes back from the cold part is what was set last, or a miss where the Compressor fails.
 func TestConcurrent_HistoriesOfTheColdPart(t *testing.T) {
+	t.Parallel()
 	for _, by := range []Compressor{flateCompressor{}, &badCompressor{one: 4}} {
 		t.Run(by.ID(), func(t *testing.T) {
 			for seed := range uint64(rounds()) {
@@ -446,6 +448,7 @@ func TestConcurrent_HistoriesOfTheColdPart(t *testing.T) {
 
 // Without a history, the goroutines share nothing but the cache.
 func TestConcurrent_Unordered(t *testing.T) {
+	t.Parallel()
 	for _, g := range concurrentCases() {
 		t.Run(describe(g), func(t *testing.T) {
 			for seed := range uint64(rounds()) {

@@ -129,6 +129,7 @@ func looped(t *testing.T, all iter.Seq2[[]byte, []byte], keys iter.Seq[[]byte]) 
 // A namespace answers as a cache of its own does, and counts as that does, whatever others
 // do in the same cache.
 func TestNamespace_IsLikeACacheOfItsOwn(t *testing.T) {
+	t.Parallel()
 	g := tiny(16, 4096, 100) // from which nothing is evicted
 	own, c := mustCache(t, g), mustCache(t, g)
 	n, other := c.Namespace("n"), c.Namespace("other")

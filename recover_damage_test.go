@@ -115,6 +115,7 @@ func (d *damaged) open(t testing.TB, b []byte, what string) (left int) {
 }
 
 func TestFile_EveryBitFlipped(t *testing.T) {
+	t.Parallel()
 	skipUnderRace(t)
 	d := newDamaged(t)
 	all := d.open(t, d.whole, "whole")

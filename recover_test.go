@@ -151,6 +151,7 @@ func TestFile_Snapshots(t *testing.T) {
 
 // What is packed is there again, if its dictionary is, and the cold part keeps its share.
 func TestFile_ColdPart(t *testing.T) {
+	t.Parallel()
 	skipUnderRace(t)
 	for what, harm := range map[string]func(dict string){
 		"whole":   func(string) {},
@@ -253,6 +254,7 @@ func TestFile_NoCompressorAnyMore(t *testing.T) {
 
 // With another policy, what small has goes to main, and the cold part keeps what it has.
 func TestFile_OtherPolicyKeepsTheColdPart(t *testing.T) {
+	t.Parallel()
 	for _, share := range []float64{0.5, 0} { // fixed, and as learned
 		path := filepath.Join(t.TempDir(), "cache")
 		g := withCold(tiny(64, 1024, 128), flateCompressor{})

@@ -127,6 +127,7 @@ func TestResize_KeepsWhatIsRead(t *testing.T) {
 // A cache that was resized holds as much as one that was made with that size,
 // whatever was in it before: no index is left too large, no memory idle.
 func TestResize_HoldsAsMuch(t *testing.T) {
+	t.Parallel()
 	skipUnderRace(t)
 	sizes := []int{96 << 20, 32 << 20, 48 << 20}
 	if testing.Short() {
@@ -302,6 +303,7 @@ func TestResize_TouchTooLong(t *testing.T) {
 
 // Resize up and down, again and again, under everybody else's traffic.
 func TestResize_Concurrent(t *testing.T) {
+	t.Parallel()
 	for _, g := range concurrentCases() {
 		for _, clock := range []*historyClock{new(historyClock), nil} {
 			t.Run(fmt.Sprintf("%s/history=%v", describe(g), clock != nil), func(t *testing.T) {

@@ -259,6 +259,7 @@ func (r *room) all(n int) {
 }
 
 func TestRoom_LiveEntriesStay(t *testing.T) {
+	t.Parallel()
 	skipUnderRace(t)
 	steps := 40_000 * rounds()
 	for _, rc := range roomCases() {

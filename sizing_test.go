@@ -154,6 +154,7 @@ func TestSizing_NotKnownWhileItFills(t *testing.T) {
 
 // The ages follow the bound.
 func TestSizing_Resize(t *testing.T) {
+	t.Parallel()
 	g := defaultGeometry(64 << 20)
 	g.policy = PolicyFIFO
 	a := newAgedCache(t, g)
@@ -366,6 +367,7 @@ func TestStats_Gain(t *testing.T) {
 // The estimate is held against a cache that is really larger by so much. The bounds are what
 // the documentation of Gain says; docs/decisions/0033 has more loads.
 func TestStats_GainIsThatOfALargerCache(t *testing.T) {
+	t.Parallel()
 	loads := map[string]func() func() uint64{
 		"uniform": func() func() uint64 {
 			r := newRand(5)

@@ -93,6 +93,7 @@ func judge(t *testing.T, b []byte, all map[string]kept, whole bool, what string)
 
 // Of every bit of a small snapshot, the flip is noticed, and costs a block at most.
 func TestSnapshot_EveryBitFlipped(t *testing.T) {
+	t.Parallel()
 	b, all := smallSnapshot(t)
 	whole := len(all)
 	require.Equal(t, whole, judge(t, b, all, true, "as it is"))

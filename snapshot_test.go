@@ -85,6 +85,7 @@ func TestSnapshot_StreamsIntoAnyShape(t *testing.T) {
 
 // Age within a ring comes back, to a twelfth of the main one and a quarter of the small.
 func TestSnapshot_OrderComesBack(t *testing.T) {
+	t.Parallel()
 	skipUnderRace(t)
 	for _, kind := range []Policy{PolicyS3FIFO, PolicyFIFO} {
 		g := defaultGeometry(minMaxBytes)
@@ -120,6 +121,7 @@ func TestSnapshot_OrderComesBack(t *testing.T) {
 // The hits of a trace that goes on with the loaded cache are those of one that goes on
 // with the saved one.
 func TestSnapshot_HitsGoOn(t *testing.T) {
+	t.Parallel()
 	skipUnderRace(t)
 	for _, kind := range []Policy{PolicyS3FIFO, PolicyFIFO} {
 		g := defaultGeometry(minMaxBytes)
@@ -155,6 +157,7 @@ func TestSnapshot_HitsGoOn(t *testing.T) {
 
 // Into a smaller cache the hottest come: what was read twice, of what was read never.
 func TestSnapshot_TheHottestFit(t *testing.T) {
+	t.Parallel()
 	skipUnderRace(t)
 	c := mustCache(t, defaultGeometry(128<<20))
 	fillCache(t, c, 0, 700_000, 100)

@@ -418,6 +418,7 @@ func TestSnapshot_Cancel(t *testing.T) {
 
 // A partial save has the hottest entries first.
 func TestSnapshot_PartialHasTheHottest(t *testing.T) {
+	t.Parallel()
 	for _, workers := range []int{1, 2} {
 		c := mustCache(t, defaultGeometry(64<<20))
 		const n, hot = 200_000, 20_000
