@@ -48,6 +48,16 @@ func failingCalls() []failing {
 		{"Update", "update entry", func(c *Cache, k, v []byte) error {
 			return c.Update(k, func([]byte, bool) ([]byte, bool) { return v, true })
 		}},
+		{"SetIfAbsentWithTTL", "set entry", func(c *Cache, k, v []byte) error {
+			_, _, err := c.SetIfAbsentWithTTL(nil, k, v, time.Hour)
+			return err
+		}},
+		{"SetBatchWithTTL", "set batch: index 0: set entry", func(c *Cache, k, v []byte) error {
+			return c.SetBatchWithTTL([][]byte{k}, [][]byte{v}, time.Hour)
+		}},
+		{"UpdateWithTTL", "update entry", func(c *Cache, k, v []byte) error {
+			return c.UpdateWithTTL(k, time.Hour, func([]byte, bool) ([]byte, bool) { return v, true })
+		}},
 		{"Typed", "set entry", func(c *Cache, k, v []byte) error { return bytesView(c).Set(k, v) }},
 		{"Typed", "set entry", func(c *Cache, k, v []byte) error {
 			return bytesView(c).SetWithTTL(k, v, time.Hour)
@@ -120,8 +130,11 @@ func TestErrors_SayWhatWasCalled(t *testing.T) {
 			err := f.call(tt.c, k, tt.v)
 			require.ErrorIs(t, err, tt.want, f.name)
 			assert.Regexp(t, "^ringcache: "+f.verb, err.Error(), f.name)
-			name := strings.TrimSuffix(f.name, "WithTTL") // "their forms with a TTL"
+			name, timed := strings.CutSuffix(f.name, "WithTTL")
 			assert.Regexp(t, `\b`+name+`\b`, docs[tt.sentinel], "the comment of %s", tt.sentinel)
+			if timed {
+				assert.Regexp(t, `\bforms with\s+a TTL\b`, docs[tt.sentinel], tt.sentinel)
+			}
 		}
 	}
 	require.ErrorIs(t, closed.Namespace("n").Invalidate(), ErrClosed)
@@ -130,7 +143,9 @@ func TestErrors_SayWhatWasCalled(t *testing.T) {
 	assert.Regexp(t, `\bResize and\s+CollapseHugePages\b`, docs["ErrClosed"])
 	assert.Regexp(t, `\bGetOrLoad and GetOrLoadBatch\b`, docs["ErrLoadExited"])
 	assert.Regexp(t, `\bNewWithOptions\b[^.]*\bResize\b`, docs["ErrInvalidOptions"])
-	assert.Regexp(t, `\bSetWithTTL\b`, docs["ErrTTLTooShort"])
+	for _, name := range []string{"SetWithTTL", "SetBatchWithTTL", "SetIfAbsentWithTTL", "UpdateWithTTL"} {
+		assert.Regexp(t, `\b`+name+`\b`, docs["ErrTTLTooShort"])
+	}
 }
 
 // sentinelDocs returns the comments of the errors in errors.go.
@@ -164,6 +179,9 @@ func TestErrors_NilFunctionPanicsAtOnce(t *testing.T) {
 			call   func()
 		}{
 			{"Update", func() { _ = c.Update(k, nil) }},
+			{"UpdateWithTTL", func() { _ = c.UpdateWithTTL(k, time.Hour, nil) }},
+			{"UpdateWithTTL", func() { _ = c.Namespace("n").UpdateWithTTL(k, time.Hour, nil) }},
+			{"UpdateWithTTL", func() { _ = bytesView(c).UpdateWithTTL(k, time.Hour, nil) }},
 			{"View", func() { c.View(k, nil) }},
 			{"GetOrLoad", func() { _, _ = c.GetOrLoad(ctx, nil, k, nil) }},
 			{"GetOrLoadBatch", func() {

@@ -374,7 +374,8 @@ func TestLoaderTime_RefreshInvalidated(t *testing.T) {
 			changed, err := c.SetIfChanged(k, []byte("value"))
 			require.NoError(t, err)
 			require.False(t, changed)
-		}, "", 1}, // it keeps the expiry
+			require.Equal(t, "value", string(c.Get(nil, k)))
+		}, "", 1}, // it keeps its expiry
 		"Close": {func(_ *testing.T, c *Cache, _ []byte, _ LoadFunc) { c.Close() }, "", 1},
 		"misses": {func(t *testing.T, c *Cache, k []byte, load LoadFunc) {
 			time.Sleep(6 * time.Second) // the entry's time is over
