@@ -143,7 +143,9 @@ func TestErrors_SayWhatWasCalled(t *testing.T) {
 	assert.Regexp(t, `\bResize and\s+CollapseHugePages\b`, docs["ErrClosed"])
 	assert.Regexp(t, `\bGetOrLoad and GetOrLoadBatch\b`, docs["ErrLoadExited"])
 	assert.Regexp(t, `\bNewWithOptions\b[^.]*\bResize\b`, docs["ErrInvalidOptions"])
-	for _, name := range []string{"SetWithTTL", "SetBatchWithTTL", "SetIfAbsentWithTTL", "UpdateWithTTL"} {
+	for _, name := range []string{
+		"SetWithTTL", "SetBatchWithTTL", "SetIfAbsentWithTTL", "UpdateWithTTL",
+	} {
 		assert.Regexp(t, `\b`+name+`\b`, docs["ErrTTLTooShort"])
 	}
 }
