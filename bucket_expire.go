@@ -110,6 +110,7 @@ func (b *bucket) noteExpiry(expiry uint32) {
 	if !b.hasTTL {
 		b.hasTTL = true
 		b.hint = hintUnknown // what has expired goes first from now on
+		b.shared.expiring.Store(true)
 		*e = expirer{soonest: math.MaxUint32, later: math.MaxUint32}
 	}
 	end := b.shared.KeptUntil(expiry)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"runtime"
+	"sync/atomic"
 	"time"
 	"weak"
 
@@ -39,6 +40,7 @@ type Cache struct {
 	hugePages HugePages // Options.HugePages
 	snapshots snapshotCounts
 	spaces    spaces
+	quotaHand atomic.Uint32 // the bucket that was searched last for expired entries (quota.go)
 	sizing    sizing
 	arena     arena
 }

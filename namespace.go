@@ -97,7 +97,7 @@ func (s NamespaceStats) HitRatio() float64 {
 }
 
 // Namespace returns the namespace of that name, which may be any bytes. All that it returns for
-// one name share entries and statistics. A name takes 8 KB of the Go heap until
+// one name share entries and statistics. A name takes 10 KB of the Go heap until
 // [Namespace.Drop].
 //
 // One entry of the cache tells which entries of a namespace are valid, so those come back with
@@ -326,18 +326,19 @@ func (n *Namespace) Drop() error {
 }
 
 // SetQuota bounds the bytes that the namespace may hold, [NamespaceStats].Bytes, to maxBytes; 0
-// removes the bound. From fifteen sixteenths of it on, a Set in the namespace evicts the oldest
-// entries of the namespace that have not been read since they were stored, or since they were
-// passed over for a read. An entry that does not fit even so, or is longer than the quota, is
-// not stored: its Set returns nil, SetIfAbsent, SetIfChanged and CompareAndSwap report false, and
-// an older value is gone. Other namespaces lose nothing. A namespace above a new quota gives up
-// entries before SetQuota returns.
+// removes the bound. From fifteen sixteenths of it on, a Set in the namespace removes expired
+// entries that a short search finds, and then evicts the oldest entries of the namespace that
+// have not been read since they were stored, or since they were passed over for a read. An entry
+// that does not fit even so, or is longer than the quota, is not stored: its Set returns nil,
+// SetIfAbsent, SetIfChanged and CompareAndSwap report false, and an older value is gone. Other
+// namespaces lose nothing. A namespace above a new quota gives up entries before SetQuota
+// returns, expired ones first.
 //
 // The quota is shared by all Namespaces of the name, survives Invalidate, and is not kept in a
 // file: set it when the program starts. An entry of a namespace with a quota takes 8 to 32
 // bytes of the Go heap, without pointers. SetQuota returns [ErrInvalidOptions] if maxBytes is
-// below 0. It locks one bucket after another; if the namespace has entries and had no quota, it
-// looks at all records of the cache.
+// below 0. It locks one bucket after another. If the namespace has entries and had no quota, or
+// more than the new one, it looks at all records of the cache.
 func (n *Namespace) SetQuota(maxBytes int64) error {
 	if maxBytes < 0 {
 		return fmt.Errorf("ringcache: set quota: %d bytes, must be at least 0: %w",
@@ -354,6 +355,9 @@ func (n *Namespace) SetQuota(maxBytes int64) error {
 		return nil
 	case had == 0 && u.Entries.Load() > 0:
 		n.cache.each(func(b *bucket) { b.order(u, g) })
+	}
+	if u.Over(0) {
+		n.cache.DeleteExpired()
 	}
 	most := (policy.MaxFreq + 1) * u.Order.Len() // others may read meanwhile
 	for i := 0; i < most && u.Over(0) && n.cache.lookAtOldest(u, g, true); i++ {

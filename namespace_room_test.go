@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -218,6 +219,54 @@ func TestNamespace_QuotaIsForTheNewest(t *testing.T) {
 		}
 		u := n.space.usage.Load()
 		require.LessOrEqual(t, u.Order.Len(), 2*kept+quotaLooks+1)
+	}
+}
+
+// Expired entries of a namespace at its quota go before live ones that are older.
+func TestNamespace_QuotaTakesTheExpiredFirst(t *testing.T) {
+	var now time.Duration
+	left := map[Reason]int{}
+	g := defaultGeometry(32 << 20)
+	g.now = func() time.Duration { return now }
+	g.onEvict = func(_, _ []byte, r Reason) { left[r]++ }
+	for _, size := range []int{1000, 20_000} { // small ones, and large ones
+		c := mustCache(t, g)
+		require.Equal(t, size > 10_000, c.isLarge(size))
+		n := c.Namespace("n")
+		keys := min(400, 3_000_000/size) // so few that a bucket has one or none
+		requireLive := func(msg string, lost int) {
+			t.Helper()
+			found := 0
+			for i := range keys {
+				if _, ok := n.Peek(nil, idKey(i)); ok { // unlike a read, it keeps nothing
+					found++
+				}
+			}
+			require.GreaterOrEqual(t, found, keys-lost, "%s: values of %d bytes", msg, size)
+			require.LessOrEqual(t, left[EvictCapacity], lost, msg)
+			clear(left)
+		}
+		setExpired := func(from int) {
+			for i := range keys {
+				require.NoError(t, n.SetWithTTL(idKey(from+i), make([]byte, size), time.Second))
+			}
+			now += 2 * time.Second
+		}
+		fill(t, n, keys, size)
+		one := int64(n.Stats().Bytes) / int64(keys)
+		quota := int64(2*keys+10)*one + int64(4*keys) // an expiry takes 4 bytes
+		require.NoError(t, n.SetQuota(quota*quotaSlack/(quotaSlack-1)))
+		setExpired(10_000)
+		for i := range keys * 8 / 10 {
+			require.NoError(t, n.Set(idKey(20_000+i), make([]byte, size)))
+		}
+		requireLive("a Set near the quota", keys/10) // the search is short
+
+		require.NoError(t, n.Invalidate())
+		fill(t, n, keys, size)
+		setExpired(30_000)
+		require.NoError(t, n.SetQuota(int64(keys)*one))
+		requireLive("a lower quota", 0)
 	}
 }
 

@@ -45,8 +45,10 @@ type Options struct {
 	// or GetOrLoadBatch on an entry that is due starts a load in the background, so that
 	// callers need not wait for one later. It should be longer than a load takes, and a small
 	// part of the time to live of what is loaded. A load that fails is tried again after an
-	// eighth of RefreshAhead. If the entry expires first, the next caller abandons the
-	// background load and starts another. 0, the default, means that nothing is loaded ahead.
+	// eighth of RefreshAhead. One that panics is a failed one: it counts in [Stats].LoadErrors,
+	// and the panic is not reported, since no caller waits; recover in the load to log it. If the
+	// entry expires first, the next caller abandons the background load and starts another. 0, the
+	// default, means that nothing is loaded ahead.
 	// Otherwise it must be a tick or more, and, where TTL is not 0, less than the shortest
 	// time that TTLJitter leaves of TTL.
 	RefreshAhead time.Duration

@@ -9,6 +9,9 @@ import (
 // How a namespace is kept within its quota: before a Set that needs room locks its bucket, the
 // namespace gives up its oldest entries, in whichever buckets they are. One that was read since
 // becomes the youngest, once for each read, as with the hand of a clock.
+//
+// Expired entries go first. The order does not know them, since times to live differ, so the Set
+// searches some buckets for them. The search goes on from bucket to bucket, Set by Set.
 
 const (
 	// From a quota less 1/quotaSlack on, a namespace gives up entries: Sets that run at the same
@@ -18,6 +21,10 @@ const (
 	// quotaLooks is how many entries a Set looks at: more than one is passed only if it was read,
 	// or has left already.
 	quotaLooks = 1024
+
+	// quotaSearches is how many buckets a Set searches for expired entries at most, and
+	// quotaMisses, how many in succession that have none.
+	quotaSearches, quotaMisses = 16, 8
 )
 
 // isNearQuota reports whether n bytes more bring a namespace near its quota. It has no room at
@@ -35,6 +42,7 @@ func (c *Cache) makeQuotaRoom(w *write) {
 	if u == nil || u.Quota.Load() == 0 || w.quiet {
 		return
 	}
+	c.expireNearQuota(u, w.n)
 	g := binary.LittleEndian.Uint64(w.k)
 	for i := 0; i < quotaLooks && isNearQuota(u, w.n) && c.lookAtOldest(u, g, true); i++ {
 	}
@@ -42,6 +50,39 @@ func (c *Cache) makeQuotaRoom(w *write) {
 	for i := 0; i < 2 && int64(u.Order.Len()) > 2*u.Entries.Load()+quotaLooks; i++ {
 		c.lookAtOldest(u, g, false)
 	}
+}
+
+// expireNearQuota searches some buckets for expired entries, if a record of n bytes brings the
+// namespace near its quota: buckets of the kind that the record itself goes to.
+func (c *Cache) expireNearQuota(u *generation.Usage, n int) {
+	if !c.shared.expiring.Load() {
+		return
+	}
+	buckets := c.buckets[:c.shared.buckets]
+	if c.isLarge(n) {
+		buckets = c.arena.buckets[:]
+	}
+	missed := 0
+	for i := 0; i < quotaSearches && missed < quotaMisses && isNearQuota(u, n); i++ {
+		missed++
+		if c.expireSome(&buckets[c.quotaHand.Add(1)%uint32(len(buckets))]) {
+			missed = 0
+		}
+	}
+}
+
+// expireSome does a Set's share of a bucket's search for expired entries, and reports whether it
+// has found any.
+func (c *Cache) expireSome(b *bucket) bool {
+	var w write
+	defer c.shared.notify(&w)
+	b.lock()
+	defer b.unlockFor(&w)
+	before := b.expired
+	if b.hasTTL && !b.closed {
+		b.expireSomeLocked()
+	}
+	return b.expired > before
 }
 
 // lookAtOldest takes the oldest entry from the order of generation g, and evicts it if asked to,

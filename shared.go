@@ -104,6 +104,7 @@ type shared struct {
 	noCold      coldPart     // of buckets that have none
 	compression *compression // nil without Options.Compressor
 
+	expiring  atomic.Bool  // there is or was an entry with an expiry
 	total     atomic.Int64 // bytes that divide divides: maxBytes, but while a cache shrinks
 	recovered recovered    // what was found in the file
 
