@@ -16,7 +16,6 @@ import (
 	"github.com/golang/snappy"
 
 	"github.com/ringcache/ringcache"
-	"github.com/ringcache/ringcache/internal/osfile"
 )
 
 // fastcache's snapshot is a folder: metadata.bin, the number of chunks that a bucket may
@@ -60,10 +59,22 @@ func loadFolder(folder string, maxBytes int) (*Cache, error) {
 	return c, nil
 }
 
+// openRegular opens a regular file for reading. Opening a pipe would wait for a writer.
+func openRegular(path string) (*os.File, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file", path)
+	}
+	return os.Open(path)
+}
+
 // folderCapacity reads the capacity in bytes from metadata.bin.
 func folderCapacity(path string) (int, error) {
 	var data []byte
-	f, err := osfile.Open(path, os.O_RDONLY)
+	f, err := openRegular(path)
 	if err == nil {
 		defer f.Close()
 		data, err = io.ReadAll(io.LimitReader(f, 9)) // one more than it has
@@ -84,7 +95,7 @@ func folderCapacity(path string) (int, error) {
 }
 
 func (c *Cache) loadBuckets(path string) error {
-	f, err := osfile.Open(path, os.O_RDONLY)
+	f, err := openRegular(path)
 	if err != nil {
 		return err
 	}
