@@ -202,7 +202,9 @@ func (b *bucket) countNamespaces() {
 		if g, ok := b.generationAt(r, pos, hd); ok && !hd.Dead {
 			u, forgotten := b.shared.generations.Of(g)
 			if forgotten {
-				b.forgetAtLocked(w.ring, pos, hd)
+				if b.shared.generations.Buried() == 0 { // else the walk finds them, and tells of them
+					b.forgetAtLocked(w.ring, pos, hd)
+				}
 			} else if s, there := sums[u]; there {
 				sums[u] = sum{s.entries + 1, s.bytes + hd.Total()}
 			}

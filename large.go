@@ -290,7 +290,11 @@ func (c *Cache) insistLocked(b *bucket, w *write, err error, store func() error)
 			c.takeLocked(b, max(c.shared.pool.Spare(), 0)+lack<<c.shared.shift, w)
 		}
 		if lack := b.lackLocked(w.n); lack > 0 && b.large {
-			c.bucket(w.h).giveLocked(lack<<c.shared.shift, 0) // the caller has locked it
+			own := c.bucket(w.h) // the caller has locked it
+			if own.evictions != nil {
+				own.takeEvictionsLocked(w) // or it would give up one step's, and no more
+			}
+			own.giveLocked(lack<<c.shared.shift, 0)
 		}
 		if again := store(); again == nil {
 			return nil

@@ -87,7 +87,7 @@ type NamespaceStats struct {
 	Bytes   uint64
 
 	// Quota is the bound on Bytes that SetQuota has set; 0 if there is none. Bytes may exceed it
-	// only when a file or a snapshot brings more, until the next Set.
+	// by what Sets store at the same moment, and by what a file or a snapshot brings.
 	Quota uint64
 }
 
@@ -327,12 +327,12 @@ func (n *Namespace) Drop() error {
 
 // SetQuota bounds the bytes that the namespace may hold, [NamespaceStats].Bytes, to maxBytes; 0
 // removes the bound. From fifteen sixteenths of it on, a Set in the namespace removes expired
-// entries that a short search finds, and then evicts the oldest entries of the namespace that
-// have not been read since they were stored, or since they were passed over for a read. An entry
-// that does not fit even so, or is longer than the quota, is not stored: its Set returns nil,
-// SetIfAbsent, SetIfChanged and CompareAndSwap report false, and an older value is gone. Other
-// namespaces lose nothing. A namespace above a new quota gives up entries before SetQuota
-// returns, expired ones first.
+// entries that a short search finds, and then evicts other entries of the namespace in about the
+// order in which they were set; those that were read lately are passed over at first (not with
+// [PolicyFIFO]). An entry that does not fit even so, or is longer than the quota, is not stored:
+// its Set returns nil, SetIfAbsent, SetIfChanged and CompareAndSwap report false, and an older
+// value is gone. Other namespaces lose nothing. A namespace above a new quota gives up entries
+// before SetQuota returns, expired ones first.
 //
 // The quota is shared by all Namespaces of the name, survives Invalidate, and is not kept in a
 // file: set it when the program starts. An entry of a namespace with a quota takes 8 to 32

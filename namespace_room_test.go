@@ -222,6 +222,46 @@ func TestNamespace_QuotaIsForTheNewest(t *testing.T) {
 	}
 }
 
+// A write never evicts the entry of its own key for the quota, nor any entry if its condition
+// does not hold.
+func TestNamespace_QuotaSparesTheKeyOfTheWrite(t *testing.T) {
+	for _, p := range []Policy{PolicyS3FIFO, PolicyFIFO} {
+		g := tiny(16, 1024, 256)
+		g.policy = p
+		n := mustCache(t, g).Namespace("n")
+		const quota = 64 << 10
+		require.NoError(t, n.SetQuota(quota))
+		k, long := idKey(1), make([]byte, quota*6/10/2)
+		require.NoError(t, n.Set(idKey(0), long))
+		require.NoError(t, n.Set(k, long[:len(long)*4/5]))
+		for i := range 20 {
+			require.NoError(t, n.Append(k, []byte("x")))
+			require.Len(t, n.Get(nil, k), len(long)*4/5+i+1)
+		}
+		fill(t, n, 2000, 40) // near the quota from now on
+		lock := idKey(5000)
+		require.NoError(t, n.Set(lock, []byte("holder")))
+		entries := n.Stats().Entries
+		for range 3 {
+			stored, err := n.SetIfAbsent(lock, make([]byte, quota/2))
+			require.NoError(t, err)
+			require.False(t, stored, "somebody holds it")
+			changed, err := n.SetIfChanged(lock, []byte("holder"))
+			require.NoError(t, err)
+			require.False(t, changed)
+			swapped, err := n.CompareAndSwap(lock, []byte("other"), make([]byte, quota/2))
+			require.NoError(t, err)
+			require.False(t, swapped)
+			require.Equal(t, entries, n.Stats().Entries, "nobody had to leave")
+			require.True(t, n.Touch(lock, time.Hour))
+		}
+		swapped, err := n.CompareAndSwap(lock, []byte("holder"), make([]byte, quota/2))
+		require.NoError(t, err)
+		require.True(t, swapped, "others have made room")
+		require.LessOrEqual(t, int64(n.Stats().Bytes), int64(quota))
+	}
+}
+
 // Expired entries of a namespace at its quota go before live ones that are older.
 func TestNamespace_QuotaTakesTheExpiredFirst(t *testing.T) {
 	var now time.Duration

@@ -36,20 +36,68 @@ func isNearQuota(u *generation.Usage, n int) bool {
 }
 
 // makeQuotaRoom has the namespace of a write give up entries if the record brings it near its
-// quota.
-func (c *Cache) makeQuotaRoom(w *write) {
+// quota, but never that of the write's own key. It reports whether the condition of the write
+// does not hold: then nothing has to leave for it.
+func (c *Cache) makeQuotaRoom(w *write) (unmet bool) {
 	u, _ := c.shared.usageOf(w.k)
-	if u == nil || u.Quota.Load() == 0 || w.quiet {
-		return
+	if u == nil || u.Quota.Load() == 0 || w.quiet || w.same {
+		return false
 	}
-	c.expireNearQuota(u, w.n)
-	g := binary.LittleEndian.Uint64(w.k)
-	for i := 0; i < quotaLooks && isNearQuota(u, w.n) && c.lookAtOldest(u, g, true); i++ {
+	if isNearQuota(u, w.n) {
+		if c.isUnmet(c.bucket(w.h), w) {
+			return true
+		}
+		c.giveUpFor(w, u, w.n-c.lengthOf(w))
 	}
 	// Entries that left for other reasons must not make the order long.
+	g := binary.LittleEndian.Uint64(w.k)
 	for i := 0; i < 2 && int64(u.Order.Len()) > 2*u.Entries.Load()+quotaLooks; i++ {
 		c.lookAtOldest(u, g, false)
 	}
+	return false
+}
+
+// giveUpFor has the namespace of a write give up entries until n bytes more do not bring it near
+// its quota.
+func (c *Cache) giveUpFor(w *write, u *generation.Usage, n int) {
+	if n <= 0 {
+		return
+	}
+	c.expireNearQuota(u, n)
+	own, g := false, binary.LittleEndian.Uint64(w.k)
+	for i := 0; i < quotaLooks && isNearQuota(u, n); i++ {
+		h, ok := u.Order.Pop()
+		switch {
+		case !ok:
+			i = quotaLooks
+		case h == w.h:
+			own = true
+		case c.look(h, g, true):
+			u.Order.Push(h)
+		}
+	}
+	if own {
+		u.Order.Push(w.h)
+	}
+}
+
+// lengthOf returns the bytes of the record that the key of a write has now.
+func (c *Cache) lengthOf(w *write) (n int) {
+	b, of := c.bucket(w.h), write{h: w.h}
+	defer c.shared.notify(&of)
+	b.lock()
+	defer b.unlockFor(&of)
+	var f found
+	if b.findLocked(&f, w.k, w.h) {
+		return f.Total()
+	}
+	c.inLargeLocked(&of, func(lb *bucket) bool {
+		if lb.findLocked(&f, w.k, w.h) {
+			n = f.Total()
+		}
+		return n > 0
+	})
+	return n
 }
 
 // expireNearQuota searches some buckets for expired entries, if a record of n bytes brings the

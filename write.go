@@ -68,7 +68,9 @@ func (c *Cache) store(w *write, verb string) error {
 			return c.refuse(w, verb, c.tooLarge(w))
 		}
 		w.measure(c.shared.form)
-		c.makeQuotaRoom(w)
+		if c.makeQuotaRoom(w) {
+			return errUnmet
+		}
 		var err error
 		if c.isLarge(w.n) {
 			if err := c.exceedsMemory(w.n); err != nil {
