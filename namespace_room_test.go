@@ -231,12 +231,11 @@ func TestNamespace_QuotaSparesTheKeyOfTheWrite(t *testing.T) {
 		n := mustCache(t, g).Namespace("n")
 		const quota = 64 << 10
 		require.NoError(t, n.SetQuota(quota))
-		k, long := idKey(1), make([]byte, quota*6/10/2)
-		require.NoError(t, n.Set(idKey(0), long))
-		require.NoError(t, n.Set(k, long[:len(long)*4/5]))
+		k, long := idKey(1), make([]byte, quota*6/10)
+		require.NoError(t, n.Set(k, long))
 		for i := range 20 {
 			require.NoError(t, n.Append(k, []byte("x")))
-			require.Len(t, n.Get(nil, k), len(long)*4/5+i+1)
+			require.Len(t, n.Get(nil, k), len(long)+i+1)
 		}
 		fill(t, n, 2000, 40) // near the quota from now on
 		lock := idKey(5000)
