@@ -130,7 +130,6 @@ func TestCold_CompressorCallsGoexit(t *testing.T) {
 
 // No lock is held while a function of the Compressor runs: it may call every method.
 func TestCold_CompressorMayCallEveryMethod(t *testing.T) {
-	t.Parallel()
 	skipUnderRace(t)
 	good, err := flateCompressor{}.WithDict(nil)
 	require.NoError(t, err)
