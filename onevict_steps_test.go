@@ -142,6 +142,7 @@ func TestOnEvict_MayReferToItsCache(t *testing.T) {
 // What a call gathers for OnEvict is on the Go heap, outside of the bound: it is told in steps,
 // whichever entries have to leave, and for whatever.
 func TestOnEvict_IsToldInSteps(t *testing.T) {
+	skipUnderRace(t) // one goroutine does it
 	t.Parallel()
 	const entries, maxBytes = 2_200_000, minMaxBytes
 	large := make([]byte, maxBytes/maxValueShare)

@@ -154,6 +154,7 @@ func TestSizing_NotKnownWhileItFills(t *testing.T) {
 
 // The ages follow the bound.
 func TestSizing_Resize(t *testing.T) {
+	skipUnderRace(t) // one goroutine does it
 	t.Parallel()
 	g := defaultGeometry(64 << 20)
 	g.policy = PolicyFIFO
@@ -367,6 +368,7 @@ func TestStats_Gain(t *testing.T) {
 // The estimate is held against a cache that is really larger by so much. The bounds are what
 // the documentation of Gain says; docs/decisions/0033 has more loads.
 func TestStats_GainIsThatOfALargerCache(t *testing.T) {
+	skipUnderRace(t) // one goroutine does it
 	t.Parallel()
 	loads := map[string]func() func() uint64{
 		"uniform": func() func() uint64 {
