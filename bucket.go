@@ -213,7 +213,7 @@ func (b *bucket) ring(in policy.Ring) *ring.Ring {
 // the caller's value, which debug.SetPanicOnFault makes a panic.
 func (b *bucket) setLocked(w *write) error {
 	if b.index.Empty() {
-		if err := b.startIndexLocked(); err != nil {
+		if err := b.startIndexLocked(w.n); err != nil {
 			return err
 		}
 	}

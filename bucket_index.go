@@ -101,10 +101,11 @@ func (b *bucket) firstPages() int {
 // crowded.
 func (b *bucket) pagesFor(n int) int { return b.index.PagesFor(n/b.growAt*16 + 16) }
 
-// startIndexLocked gives an empty index firstPages if they can be had, else one.
-func (b *bucket) startIndexLocked() error {
+// startIndexLocked gives an empty index firstPages if they can be had beside a record of size
+// bytes, else one.
+func (b *bucket) startIndexLocked(size int) error {
 	p, n := b.shared.pool, b.firstPages()
-	fits := p.Spare() >= n*p.PageSize()+2*p.ChunkSize()
+	fits := p.Spare() >= n*p.PageSize()+(b.chunksFor(size)+1)*p.ChunkSize()
 	if n > 1 && fits && b.growIndexLocked(n) == nil {
 		return nil
 	}

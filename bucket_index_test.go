@@ -155,7 +155,7 @@ func TestBucketIndex_StartsWithOnePageIfThereIsNotMore(t *testing.T) {
 			require.NoError(t, err)
 		}
 		p.SetBound(g.maxBytes + bound)
-		require.NoError(t, b.startIndexLocked())
+		require.NoError(t, b.startIndexLocked(0))
 		require.Equal(t, 1, b.index.Pages(), "bound and %d: %d expected", bound, want)
 	}
 }

@@ -328,7 +328,11 @@ func (b *bucket) isShort(n int) bool {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.lackLocked(n) > 0
+	lack := b.lackLocked(n)
+	if b.index.Empty() && s.file != nil {
+		lack++ // the page counts as a chunk, wherever it comes from
+	}
+	return lack > 0
 }
 
 // lackLocked returns how many chunks a bucket lacks for a record of n bytes, whatever it

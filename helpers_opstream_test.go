@@ -137,9 +137,17 @@ func (r *runner) run(data []byte) error {
 		r.steps++
 		r.current = o
 		clear(r.dropped)
-		if err := errors.Join(r.stepLockFree(o), r.complaint); err != nil {
+		if err := errors.Join(r.stepLockFree(o), r.complaint, r.withinBound()); err != nil {
 			return fmt.Errorf("operation %d: %s of key %d: %w", r.steps, opNames[o.kind], o.id, err)
 		}
+	}
+	return nil
+}
+
+// withinBound returns an error if the cache has taken more memory than it may.
+func (r *runner) withinBound() error {
+	if s := r.c.shared; s.pool.Used() > s.bound() {
+		return fmt.Errorf("%d bytes are in use, the bound is %d", s.pool.Used(), s.bound())
 	}
 	return nil
 }

@@ -207,12 +207,17 @@ func (s *shared) bound() int { return int(s.maxBytes.Load()) }
 const (
 	behindIdle = 32
 	shareIdle  = 8
+
+	// shareChunks is how many chunks more must be free: with them, what is idle has room for any
+	// large record, its page, and what is left of the chunks at both ends, without which small
+	// buckets above their share would have to give up memory for it.
+	shareChunks = 4
 )
 
 // smallQuota returns the bytes that a small bucket may hold. What is meant for large records is
 // theirs as long as they do not need it.
 func (s *shared) smallQuota() int {
-	if s.arrivals.held.Load() > 0 && s.idle(shareIdle) > 0 {
+	if s.arrivals.held.Load() > 0 && s.idle(shareIdle) > shareChunks*s.pool.ChunkSize() {
 		return int(s.full.Load())
 	}
 	return int(s.quota.Load())

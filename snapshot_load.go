@@ -454,7 +454,7 @@ func (t *batch) restoreLocked(b *bucket, rank, freq int) error {
 	b.hint = hintUnknown
 	b.moveHomesLocked()
 	if b.index.Empty() {
-		if err := b.startIndexLocked(); err != nil {
+		if err := b.startIndexLocked(w.n); err != nil {
 			return err
 		}
 	}
