@@ -64,33 +64,40 @@ func stores(stored bool, err error) error {
 }
 
 func TestReadModifyWrite_KeepsTheExpiry(t *testing.T) {
-	k := []byte("key")
 	for name, call := range readModifyWrites {
 		for _, size := range []int{1, 100, 33_000, 70_000, floorValue - 10} {
 			for _, byDefault := range []time.Duration{0, time.Hour} {
 				for _, ttl := range []time.Duration{0, time.Minute} {
-					g := defaultGeometry(minMaxBytes)
-					g.ttl = byDefault
-					c, age := timedCache(t, g)
-					old := []byte(strings.Repeat("v", size))
-					require.NoError(t, c.SetWithTTL(k, old, ttl))
-					*age += time.Second
-					require.NoError(t, call(c, k, old))
 					what := fmt.Sprintf("%s of %d bytes set for %v, Options.TTL %v", name, size, ttl, byDefault)
-					left, ok := c.TTL(k)
-					require.True(t, ok, what)
-					require.Equal(t, max(0, ttl-time.Second), left, what)
-					require.True(t, c.Touch(k, 0))
-					require.NoError(t, c.Set(k, old))
-					require.True(t, c.Touch(k, 0), "it has room for an expiry, and has none")
-					require.NoError(t, call(c, k, old))
-					left, ok = c.TTL(k)
-					require.True(t, ok, what)
-					require.Zero(t, left, what)
+					t.Run(what, func(t *testing.T) { keepsTheExpiry(t, call, size, byDefault, ttl) })
 				}
 			}
 		}
 	}
+}
+
+// keepsTheExpiry calls a method for an entry of size bytes that was set for ttl, and for one that
+// does not expire but has room for an expiry.
+func keepsTheExpiry(
+	t *testing.T, call func(c *Cache, k, old []byte) error, size int, byDefault, ttl time.Duration,
+) {
+	k, old := []byte("key"), []byte(strings.Repeat("v", size))
+	g := defaultGeometry(minMaxBytes)
+	g.ttl = byDefault
+	c, age := timedCache(t, g)
+	require.NoError(t, c.SetWithTTL(k, old, ttl))
+	*age += time.Second
+	require.NoError(t, call(c, k, old))
+	left, ok := c.TTL(k)
+	require.True(t, ok)
+	require.Equal(t, max(0, ttl-time.Second), left)
+	require.True(t, c.Touch(k, 0))
+	require.NoError(t, c.Set(k, old))
+	require.True(t, c.Touch(k, 0), "it has room for an expiry, and has none")
+	require.NoError(t, call(c, k, old))
+	left, ok = c.TTL(k)
+	require.True(t, ok)
+	require.Zero(t, left)
 }
 
 // Where there is no entry, that of a call gets Options.TTL; an expired or a negative one is none.

@@ -17,7 +17,7 @@ import (
 type Group struct {
 	wanted atomic.Int64 // calls, and whoever may still add some
 	cancel context.CancelFunc
-	awaits map[*Group]*awaited // what its function waits for now; circles guards it
+	awaits map[*Group]*awaited // groups that its function waits for; guarded by circles
 }
 
 // NewGroup returns a group that more calls may be added to until Release.
