@@ -25,6 +25,7 @@ var (
 // A read of a packed entry finds the value as it was set, counts as one, and moves it to
 // main; one of which nobody is to know leaves it.
 func TestColdPart_Reads(t *testing.T) {
+	t.Parallel()
 	k, v := packedKey, packedValue
 	for _, tt := range []struct {
 		name    string

@@ -201,6 +201,7 @@ func TestNew_MaxBytesBoundsRecordsAndIndex(t *testing.T) {
 
 // No room is kept for indexes that are not needed after all.
 func TestNew_MaxBytesAreUsed(t *testing.T) {
+	t.Parallel()
 	if ringcache.RaceEnabled {
 		t.Skip("it sets millions of entries")
 	}

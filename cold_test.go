@@ -130,6 +130,7 @@ func TestCold_CompressorCallsGoexit(t *testing.T) {
 
 // No lock is held while a function of the Compressor runs: it may call every method.
 func TestCold_CompressorMayCallEveryMethod(t *testing.T) {
+	t.Parallel()
 	skipUnderRace(t)
 	good, err := flateCompressor{}.WithDict(nil)
 	require.NoError(t, err)
@@ -283,6 +284,7 @@ func TestStats_TellWhatBecameOfEachColdValue(t *testing.T) {
 // Each record is compressed once: the cold ring has room for what waits. (What this Compressor
 // makes of such values is wrong, but nobody reads them.)
 func TestCold_EachRecordIsCompressedOnce(t *testing.T) {
+	t.Parallel()
 	g := withCold(defaultGeometry(minMaxBytes), plainCompressor{})
 	g.byHand = true
 	p := &packedCache{Cache: mustCache(t, g), size: 1000}

@@ -75,6 +75,7 @@ func (p *packedCache) requireTrue(t *testing.T) (hits int) {
 
 // Whatever Compress does, the value stays as it is, or is a miss, and the goroutine goes on.
 func TestCompression_BadCompress(t *testing.T) {
+	t.Parallel()
 	var kept []byte
 	for name, bad := range map[string]func(dst, src []byte) ([]byte, error){
 		"error":             func(dst, _ []byte) ([]byte, error) { return dst, errBad },
@@ -146,6 +147,7 @@ func TestCompression_BadCompress(t *testing.T) {
 
 // Whatever Decompress does, the entry is a miss, and counted.
 func TestCompression_BadDecompress(t *testing.T) {
+	t.Parallel()
 	for name, bad := range map[string]func(dst, src []byte, size int) ([]byte, error){
 		"error": func(dst, _ []byte, _ int) ([]byte, error) { return dst, errBad },
 		"value and error": func(dst, _ []byte, size int) ([]byte, error) {

@@ -64,6 +64,7 @@ func stores(stored bool, err error) error {
 }
 
 func TestReadModifyWrite_KeepsTheExpiry(t *testing.T) {
+	t.Parallel()
 	for name, call := range readModifyWrites {
 		for _, size := range []int{1, 100, 33_000, 70_000, floorValue - 10} {
 			for _, byDefault := range []time.Duration{0, time.Hour} {
@@ -203,6 +204,7 @@ func TestReadModifyWrite_CountsAsOneRead(t *testing.T) {
 
 // What is kept by Update alone outlives a flood as well as what is kept by Get.
 func TestUpdate_CountersOutliveAFlood(t *testing.T) {
+	t.Parallel()
 	const counters, rounds = 100, 2000
 	count := func(old []byte, ok bool) ([]byte, bool) {
 		if !ok {

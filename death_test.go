@@ -337,6 +337,7 @@ func testDeaths(t *testing.T, kind deathKind, deaths int, seed uint64) {
 }
 
 func TestDeath_NothingWrongComesBack(t *testing.T) {
+	t.Parallel()
 	deaths := *deathRuns
 	if *longRun {
 		deaths = 1000

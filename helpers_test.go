@@ -49,14 +49,10 @@ var coldOn = flag.Bool("ringcache.cold", false, "run the tests on caches with Op
 
 // rounds returns how often a randomised test repeats its run.
 func rounds() int {
-	switch {
-	case *longRun:
+	if *longRun {
 		return 20
-	case raceEnabled || testing.Short():
-		return 1
-	default:
-		return 2
 	}
+	return 1
 }
 
 // testSeed makes the hash of keys the same in every run.

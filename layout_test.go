@@ -159,6 +159,7 @@ func TestLayout_Imports(t *testing.T) {
 
 // Calls go down, also where no import shows them.
 func TestLayout_CallsGoDown(t *testing.T) {
+	t.Parallel()
 	for _, tags := range []string{"", "ringcache_heap"} {
 		pkg := typeCheck(t, tags)
 		for _, up := range pkg.upwards(layers) {

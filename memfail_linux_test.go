@@ -11,6 +11,7 @@ import (
 
 // The operating system itself refuses the memory here, as under ulimit -v.
 func TestMemory_RefusedByTheSystem(t *testing.T) {
+	t.Parallel()
 	if !inChild(t) {
 		return
 	}

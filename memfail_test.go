@@ -98,6 +98,7 @@ func (m *quotaMemory) memory() chunk.Memory {
 // what is stored is found as long as it fits, and nothing is read that was not set. When
 // there is memory again it grows to its bound.
 func TestMemory_RefusedWhileFilling(t *testing.T) {
+	t.Parallel()
 	const got = 50 << 20
 	var m quotaMemory
 	m.allowed.Store(got)
@@ -213,6 +214,7 @@ func TestMemory_RefusedToBucketsThatComeLate(t *testing.T) {
 // With Options.File, pages of indexes are not the file's: where the system refuses them, a
 // bucket without one gets one of another's.
 func TestMemory_RefusedToIndexesOfAFile(t *testing.T) {
+	t.Parallel()
 	if !offHeap {
 		t.Skip("this build has no Options.File")
 	}
@@ -237,6 +239,7 @@ func TestMemory_RefusedToIndexesOfAFile(t *testing.T) {
 // Values that would take more than half of the memory that there is are refused, and drop
 // nothing else; all others are stored, large or not, by whichever call.
 func TestMemory_RefusedToLargeValues(t *testing.T) {
+	t.Parallel()
 	const got = 12 << 20
 	var m quotaMemory
 	m.allowed.Store(got)

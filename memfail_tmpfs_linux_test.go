@@ -65,6 +65,7 @@ func writeRounds(t *testing.T, c *Cache, rounds, keys, least, most int) float64 
 
 // A working set that fits into what there is stays, whatever is dead beside it.
 func TestTmpfs_SmallerThanTheBound(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct{ disk, maxMB, keys int }{
 		{64, 1 << 10, 20_000}, {64, 64, 20_000}, {120, 200, 60_000},
 	} {
@@ -80,6 +81,7 @@ func TestTmpfs_SmallerThanTheBound(t *testing.T) {
 
 // A working set that does not fit: the hit ratio stays what it was.
 func TestTmpfs_HitRatioStays(t *testing.T) {
+	t.Parallel()
 	skipUnderRace(t)
 	c := mustOpenSmall(t, 1<<30, mountTmpfs(t, 150))
 	zipf := rand.NewZipf(newRand(1), 1.1, 10, 1<<20)
@@ -109,6 +111,7 @@ func TestTmpfs_HitRatioStays(t *testing.T) {
 
 // The cache grows to its bound once the file system does.
 func TestTmpfs_Grows(t *testing.T) {
+	t.Parallel()
 	dir := mountTmpfs(t, 64)
 	c := mustOpenSmall(t, 200<<20, dir)
 	fillLimited(t, c, 64<<20)

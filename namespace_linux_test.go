@@ -74,6 +74,7 @@ func killNamespaces(t *testing.T, path string, after time.Duration) {
 }
 
 func TestNamespace_NothingInvalidatedComesBackAfterDeath(t *testing.T) {
+	t.Parallel()
 	deaths := *deathRuns
 	if *longRun {
 		deaths = 500

@@ -63,6 +63,7 @@ func replay(t *testing.T, p Policy, requests int, next func() uint64) (hits int)
 // counts. Whoever changes them on purpose says by how much the hit ratios of
 // bench/cmd/hitratio change with them.
 func TestPolicy_GoldenHits(t *testing.T) {
+	t.Parallel()
 	skipUnderRace(t)
 	const requests = 200_000
 	for _, c := range []struct {
@@ -142,6 +143,7 @@ func lateReads(t *testing.T, c *Cache, lag float64, hot bool) (late, beside floa
 // What was written lately is found, though nobody has read it in between, and though
 // main was full of what nobody has ever read. What is popular beside it stays.
 func TestPolicy_FindsWhatWasSetLately(t *testing.T) {
+	t.Parallel()
 	skipUnderRace(t)
 	for _, lag := range []float64{0.05, 0.1, 0.2, 0.4, 0.6} {
 		late, _ := lateReads(t, mustCache(t, tiny(32, 1024, 32)), lag, false)

@@ -144,6 +144,7 @@ func TestFile_EveryBitFlipped(t *testing.T) {
 }
 
 func TestFile_TruncatedZeroedAndGarbage(t *testing.T) {
+	t.Parallel()
 	skipUnderRace(t)
 	d := newDamaged(t)
 	step := 997
@@ -336,6 +337,7 @@ func TestFile_AnotherBootStartsEmptyUnlessClosed(t *testing.T) {
 }
 
 func TestFile_OtherOptions(t *testing.T) {
+	t.Parallel()
 	skipUnderRace(t)
 	path := filepath.Join(t.TempDir(), "cache")
 	const n = 100_000

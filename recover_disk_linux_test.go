@@ -28,6 +28,7 @@ func fullDisk(t *testing.T, n uint64) string {
 
 // Where the disk is full, the cache goes on as a smaller one, also when it is opened again.
 func TestFile_FullDisk(t *testing.T) {
+	t.Parallel()
 	if !inChild(t) {
 		return
 	}

@@ -127,6 +127,7 @@ func TestFile_HolesOnAFullDisk(t *testing.T) {
 // Where a written page takes a new place on the disk, a cache has its pages written in place: on
 // btrfs, and in a copy of a file of XFS that shares them with the file.
 func TestFile_CopyOnWriteOnAFullDisk(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("it makes and mounts file systems")
 	}

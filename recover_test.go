@@ -155,6 +155,7 @@ func TestFile_StaysWithinItsBound(t *testing.T) {
 
 // A snapshot of a cache in a file, loaded into one in memory, and the other way round.
 func TestFile_Snapshots(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	c := openFile(t, filepath.Join(dir, "one"), 64<<20)
 	const n = 20000

@@ -105,6 +105,7 @@ func TestResize_KeepsWhatFits(t *testing.T) {
 
 // Of what does not fit, what has been read stays.
 func TestResize_KeepsWhatIsRead(t *testing.T) {
+	t.Parallel()
 	skipUnderRace(t)
 	c := resizable(t, 128<<20)
 	const n, size = 400_000, 250
@@ -162,6 +163,7 @@ func TestResize_HoldsAsMuch(t *testing.T) {
 // Pages that indexes do not need any more become chunks again, even if each
 // bucket had chunks of pages to itself.
 func TestResize_IndexGivesPagesBack(t *testing.T) {
+	t.Parallel()
 	g := defaultGeometry(256 << 20)
 	g.seed = testSeed
 	g.expected = expectation{entries: 3_000_000, valueSize: 20}

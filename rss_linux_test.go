@@ -69,6 +69,7 @@ func fillOver(t *testing.T, c *Cache, entry int) {
 }
 
 func TestRSS_Full(t *testing.T) {
+	t.Parallel()
 	for _, entry := range []int{16, 116, 1 << 10, 40 << 10} {
 		t.Run(fmt.Sprintf("entry=%d", entry), func(t *testing.T) {
 			if !inChild(t) {
@@ -91,6 +92,7 @@ func TestRSS_Full(t *testing.T) {
 // for a cache that is filled with small entries, then large ones, emptied and
 // filled again.
 func TestRSS_ChangingSizes(t *testing.T) {
+	t.Parallel()
 	if !inChild(t) {
 		return
 	}
@@ -122,6 +124,7 @@ func TestRSS_LargeValuesWasteLittle(t *testing.T) {
 // A cache that is made smaller gives what it does not need any more back to the
 // operating system, and takes it again when it is made larger.
 func TestRSS_Resized(t *testing.T) {
+	t.Parallel()
 	for _, entry := range []int{150, 40 << 10} {
 		t.Run(fmt.Sprintf("entry=%d", entry), func(t *testing.T) {
 			if !inChild(t) {
@@ -130,7 +133,7 @@ func TestRSS_Resized(t *testing.T) {
 			const large, smaller = 3 * fullBytes, fullBytes / 2
 			before := rss(t)
 			c := New(large)
-			for round := range 3 {
+			for round := range 2 {
 				fillOver(t, c, entry)
 				assert.GreaterOrEqual(t, rss(t)-before, large*3/4,
 					"round %d: not filled, or not measured", round)
@@ -180,6 +183,7 @@ func fillAndDrop(t *testing.T, finalized chan struct{}) {
 // Programs lock their memory (mlockall) so that nothing of it is swapped. What the cache gives back
 // must not stay for that.
 func TestRSS_LockedMemory(t *testing.T) {
+	t.Parallel()
 	if !inChild(t) {
 		return
 	}

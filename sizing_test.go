@@ -76,6 +76,7 @@ func (a *agedCache) requireAge(t testing.TB, want int, sets uint64, in time.Dura
 // The ages are those at which entries are evicted, whatever the policy and the size of
 // values: what nobody reads leaves small, or main where there is only that.
 func TestSizing_AgesAreThoseOfEvictions(t *testing.T) {
+	t.Parallel()
 	for _, p := range []Policy{PolicyS3FIFO, PolicyFIFO} {
 		for name, size := range map[string]int{"short": 50, "of a chunk": 3000, "large": 20_000} {
 			t.Run(p.String()+"/"+name, func(t *testing.T) {

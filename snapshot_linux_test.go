@@ -15,6 +15,7 @@ import (
 
 // A disk that is full, for this process at least, leaves the old file as it was.
 func TestSnapshot_FullDisk(t *testing.T) {
+	t.Parallel()
 	if !inChild(t) {
 		return
 	}
@@ -56,6 +57,7 @@ const snapshotEnv = "RINGCACHE_TEST_SNAPSHOT"
 // A process that is killed while it saves leaves the old file as it was, or a whole new
 // one. The next save removes what it has left beside it, but not what others write.
 func TestSnapshot_Killed(t *testing.T) {
+	t.Parallel()
 	if path := os.Getenv(snapshotEnv); path != "" {
 		saveUntilKilled(t, path)
 		return

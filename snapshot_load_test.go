@@ -51,6 +51,7 @@ func TestSnapshot_ReadFromAdds(t *testing.T) {
 
 // What loading pushes out is told, with no lock held.
 func TestSnapshot_LoadingTellsOnEvict(t *testing.T) {
+	t.Parallel()
 	big := mustCache(t, defaultGeometry(128<<20))
 	fillCache(t, big, 0, 400_000, 100)
 	_, path := snapshotOf(t, big)

@@ -28,6 +28,7 @@ func TestSnapshot_CellsHaveTheHashesOfSlots(t *testing.T) {
 }
 
 func TestSnapshot_BringsEverythingBack(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []Policy{PolicyS3FIFO, PolicyFIFO} {
 		for _, workers := range []int{-1, 1, 2, 3} {
 			t.Run(fmt.Sprintf("%v/%d", kind, workers), func(t *testing.T) {

@@ -81,6 +81,7 @@ func saveSteps(t testing.TB, c *Cache, passes []snapshot.Pass, coarse bool, fn f
 // An entry that is there all the time is saved exactly once, in whatever passes, while
 // others come and go, entries move from ring to ring, and indexes grow.
 func TestSnapshot_EachExactlyOnce(t *testing.T) {
+	t.Parallel()
 	all := map[string][]snapshot.Pass{"at once": snapshot.AtOnce,
 		"hottest": snapshot.HottestFirst, "coldest": snapshot.ColdestFirst}
 	for name, passes := range all {
@@ -161,6 +162,7 @@ func TestSnapshot_CellsAreWhole(t *testing.T) {
 // Real goroutines set, read and delete meanwhile. What they never touch is saved once;
 // what they overwrite is saved with one of its values, whole.
 func TestSnapshot_UnderTraffic(t *testing.T) {
+	t.Parallel()
 	c := mustCache(t, defaultGeometry(64<<20))
 	fixed := watch(t, c, 20_000, func(id uint32) int { return int(id%200) + selfSize })
 	const changing = 1 << 20

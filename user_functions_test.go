@@ -234,6 +234,7 @@ func usable(c *Cache, k, v []byte) error {
 // No lock is held while a function of the user's runs, so every method may be called
 // there, whatever bucket it locks.
 func TestUserFunctions_MayCallEveryMethod(t *testing.T) {
+	t.Parallel()
 	type setting struct {
 		name string
 		g    geometry
@@ -278,6 +279,7 @@ func requireAllReturn(t *testing.T, pairs []pair) {
 
 // Resize gives up its locks, too, while OnEvict runs.
 func TestUserFunctions_MayCallEveryMethod_DuringResize(t *testing.T) {
+	t.Parallel()
 	g := tiny(1, 64<<10, 1024) // 64 MB
 	for _, outer := range userFunctions() {
 		if outer.name != "OnEvict of Resize" {
