@@ -241,12 +241,12 @@ func ExampleNewWithOptions() {
 	defer cache.Close()
 	fmt.Println(cache.Len())
 
-	_, err = ringcache.NewWithOptions(ringcache.Options{MaxBytes: 256})
+	_, err = ringcache.NewWithOptions(ringcache.Options{MaxBytes: 128 << 20, TTLJitter: 10})
 	fmt.Println(err)
 	fmt.Println(errors.Is(err, ringcache.ErrInvalidOptions))
 	// Output:
 	// 0
-	// ringcache: check options: MaxBytes is 256 bytes, must be at least 1048576 (256 MB are 256 << 20): invalid options
+	// ringcache: check options: TTLJitter is 10, must be at least 0 and below 1: invalid options
 	// true
 }
 

@@ -87,16 +87,16 @@ func ExampleTypedOptions() {
 func ExampleTyped_Get_errors() {
 	cache := ringcache.New(32 << 20)
 	defer cache.Close()
-	times := ringcache.NewTyped[string](cache, ringcache.BinaryCodec[time.Time](),
+	hosts := ringcache.NewTyped[string](cache, ringcache.BinaryCodec[netip.Addr](),
 		ringcache.TypedOptions{})
-	_ = cache.Set([]byte("start"), []byte("noon"))
+	_ = cache.Set([]byte("proxy"), []byte("local"))
 
-	_, ok, err := times.Get("start")
+	_, ok, err := hosts.Get("proxy")
 	fmt.Println(ok, errors.Is(err, ringcache.ErrDecode))
 	fmt.Println(err)
 	// Output:
 	// false true
-	// ringcache: get entry "start" of 4 bytes: value cannot be decoded: Time.UnmarshalBinary: unsupported version
+	// ringcache: get entry "proxy" of 5 bytes: value cannot be decoded: unexpected slice size
 }
 
 // Temperatures, in degrees Celsius, are a value of fixed size.

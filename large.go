@@ -97,6 +97,11 @@ func (c *Cache) setLarge(b *bucket, w *write) error {
 	b.deleteLocked(w, nil)
 	lb.lock()
 	defer lb.unlockFor(w)
+	// Again: a search of lb for forgotten entries, which may have ended meanwhile, does not see
+	// this one.
+	if _, forgotten := c.shared.usageOf(w.k); forgotten {
+		return errForgotten
+	}
 	if err := lb.setLocked(w); err != nil {
 		if err = c.insistLocked(lb, w, err, func() error { return lb.setLocked(w) }); err != nil {
 			return err

@@ -268,7 +268,9 @@ func (n *Namespace) keep() {
 //
 // It returns [ErrClosed] after Close: then what lies in a file is still valid. A snapshot that
 // was begun before brings back the entries of its time, if it is loaded after Invalidate by a
-// new cache. Invalidate locks one bucket and allocates a few words.
+// new cache. Removed entries that came with a snapshot and are still in a file when it is opened
+// again are not found either, but count as entries, and keep their memory until they are evicted.
+// Invalidate locks one bucket and allocates a few words.
 func (n *Namespace) Invalidate() error {
 	var w write
 	defer n.cache.shared.notifyQuiet(&w)

@@ -358,3 +358,34 @@ func TestNamespace_OnEvictHearsOfInvalidated(t *testing.T) {
 	}
 	require.Equal(t, 50, reasons[EvictDeleted])
 }
+
+// A large entry of a snapshot whose namespace is invalidated while others make way for it is not
+// stored: buckets have been searched for such entries by then.
+func TestNamespace_InvalidatedWhileALargeEntryIsLoaded(t *testing.T) {
+	var c *Cache
+	var n *Namespace
+	invalidate := false
+	g := tiny(8, 4096, 64)
+	g.onEvict = func(_, _ []byte, _ Reason) {
+		if invalidate {
+			invalidate = false
+			require.NoError(t, n.Invalidate())
+			c.DeleteExpired()
+		}
+	}
+	c = mustCache(t, g)
+	n = c.Namespace("n")
+	k := n.AppendKey(nil, []byte("k"))
+	require.NoError(t, n.Set([]byte("k"), make([]byte, 100_000)))
+	var snapshot bytes.Buffer
+	_, err := c.WriteTo(&snapshot)
+	require.NoError(t, err)
+	n.Del([]byte("k"))
+	fillCache(t, c, 0, 30_000, 100)
+
+	invalidate = true
+	_, err = c.ReadFrom(&snapshot)
+	require.NoError(t, err)
+	require.False(t, invalidate, "nothing had to leave: the test proves nothing")
+	require.False(t, c.Has(k))
+}

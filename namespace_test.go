@@ -450,3 +450,22 @@ func TestNamespace_SnapshotFromBefore(t *testing.T) {
 	require.False(t, c.Namespace("n").Has([]byte("k")))
 	require.True(t, c.Namespace("n").Has([]byte("other")))
 }
+
+// A snapshot does not bring back a dropped namespace to the cache that has dropped it, however
+// many generations have been forgotten since.
+func TestNamespace_DroppedStaysDropped(t *testing.T) {
+	c := mustCache(t, roomy(0))
+	require.NoError(t, c.Namespace("n").Set([]byte("k"), []byte("v")))
+	var before bytes.Buffer
+	_, err := c.WriteTo(&before)
+	require.NoError(t, err)
+	require.NoError(t, c.Namespace("n").Drop())
+	other := c.Namespace("other")
+	for range 1000 {
+		require.NoError(t, other.Invalidate())
+	}
+	_, err = c.ReadFrom(&before)
+	require.NoError(t, err)
+	require.False(t, c.Namespace("n").Has([]byte("k")))
+	require.Zero(t, c.Len())
+}

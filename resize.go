@@ -267,11 +267,15 @@ func (b *bucket) shedLocked(total int, moves *int) bool {
 	return false
 }
 
-// overLocked returns a ring that holds more than its part of total chunks.
+// overLocked returns a ring that holds more than its part of total chunks, if all rings together
+// hold more than that. Otherwise Sets even out the parts, and no entry has to leave for it.
 func (b *bucket) overLocked(total int) (policy.Ring, bool) {
 	l := b.divideLocked(total)
 	if b.cold.held() > l.cold {
 		return b.cold.oldest(), true
+	}
+	if !b.isOverLocked(l) {
+		return 0, false
 	}
 	for i := range b.rings {
 		if b.rings[i].Held() > l.of(policy.Ring(i)) {

@@ -103,6 +103,16 @@ func TestResize_KeepsWhatFits(t *testing.T) {
 	require.GreaterOrEqual(t, survivors(t, c, 1<<30, 1<<30+80, 100_000), 75, "large ones of 80")
 }
 
+// Entries that fit in the chunks that are left stay, also where the small ring holds all of them.
+func TestResize_KeepsASmallRingOfManyChunks(t *testing.T) {
+	c := resizable(t, 256<<20)
+	const n = 30_000
+	fillCache(t, c, 0, n, 290)
+	require.Equal(t, n, c.Len())
+	mustResize(t, c, 32<<20)
+	require.Equal(t, n, c.Len())
+}
+
 // Of what does not fit, what has been read stays.
 func TestResize_KeepsWhatIsRead(t *testing.T) {
 	t.Parallel()

@@ -431,6 +431,9 @@ func (t *batch) restoreLarge(it item, ref *snapshot.Ref, body []byte) error {
 	}
 	lb.lock()
 	defer lb.unlockFor(w)
+	if c.isForgotten(w.k) { // as in setLarge
+		return nil
+	}
 	if err := t.insistLocked(lb, int(ref.Rank), freq); err != nil {
 		return err
 	}

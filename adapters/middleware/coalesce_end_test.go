@@ -88,11 +88,7 @@ func TestCoalesce_AllLeave(t *testing.T) {
 }
 
 func TestCoalesce_FollowerLeaves(t *testing.T) {
-	h, calls, open := gated(counts(fresh))
-	r := newRig(t, Options{}, h)
-	defer open()
-	first := r.sendMany(1, http.MethodGet, "/")
-	wait(t, calls)
+	r, first, _, open := startGated(t)
 	ctx, leave := context.WithCancel(context.Background())
 	left := make(chan answer, 1)
 	go func() { left <- r.send(ctx, http.MethodGet, "/") }()
@@ -214,7 +210,8 @@ func TestCoalesce_PagesOfPages(t *testing.T) {
 				}
 				go func() {
 					rec := httptest.NewRecorder()
-					servers[at%2].ServeHTTP(rec, httptest.NewRequest(http.MethodGet, fmt.Sprint("/", at), nil))
+					req := httptest.NewRequest(http.MethodGet, fmt.Sprint("/", at), nil)
+					servers[at%2].ServeHTTP(rec, req)
 					ended <- rec.Body.String()
 				}()
 			}

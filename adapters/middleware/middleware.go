@@ -146,8 +146,8 @@ func (m *Middleware) Handler(next http.Handler) http.Handler { return &handler{m
 // served to a request that begins after it has returned.
 func (m *Middleware) Invalidate(key string) bool { return m.store.invalidate(key) }
 
-// Stats are the counters of a [Middleware]. The cache counts a lookup for each request too, but as a
-// hit also if what it has is too old to be the answer.
+// Stats are the counters of a [Middleware]. The cache counts a lookup for each request too, and a
+// hit even if the response that it holds is too old to be the answer.
 type Stats struct {
 	// Requests counts the GET and HEAD requests that could be answered from the cache: those that
 	// have a key, and nothing that lets them pass. Hits counts those of them that were, stale

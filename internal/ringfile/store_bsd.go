@@ -12,3 +12,6 @@ func keepInPlace(disk) {}
 
 // preallocate says that the bytes have to be written.
 func preallocate(int, int64, int64) error { return errors.ErrUnsupported }
+
+// isShared says no: these systems do not tell.
+func isShared(int, int64, int64) bool { return false }

@@ -3,6 +3,7 @@ package ringfile
 import (
 	"errors"
 	"fmt"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -36,6 +37,52 @@ func fallocate(fd int, mode uint32, off, n int64) error {
 			return err
 		}
 	}
+}
+
+// fiemap and fiemapExtent are struct fiemap and struct fiemap_extent of linux/fiemap.h, which the
+// unix package does not have.
+type fiemap struct {
+	start, length      uint64
+	_, mapped, most, _ uint32
+	extents            [64]fiemapExtent
+}
+
+type fiemapExtent struct {
+	logical, _, length uint64
+	_                  [2]uint64
+	flags              uint32
+	_                  [3]uint32
+}
+
+const (
+	fsIOCFiemap    = 0xc020660b // FS_IOC_FIEMAP
+	extentIsLast   = 0x0001     // FIEMAP_EXTENT_LAST
+	extentIsShared = 0x2000     // FIEMAP_EXTENT_SHARED
+)
+
+// isShared reports whether the n bytes of a file from off on share blocks with another file.
+// File systems that cannot tell share none.
+func isShared(fd int, off, n int64) bool {
+	for end := uint64(off + n); uint64(off) < end; {
+		m := fiemap{start: uint64(off), length: end - uint64(off)}
+		m.most = uint32(len(m.extents))
+		// Sound: the kernel writes no more extents than there are, and only during the call.
+		_, _, errno := unix.Syscall(unix.SYS_IOCTL,
+			uintptr(fd), fsIOCFiemap, uintptr(unsafe.Pointer(&m)))
+		if errno != 0 || m.mapped == 0 {
+			return false
+		}
+		for _, e := range m.extents[:m.mapped] {
+			if e.flags&extentIsShared != 0 {
+				return true
+			}
+			if e.flags&extentIsLast != 0 {
+				return false
+			}
+			off = int64(e.logical + e.length)
+		}
+	}
+	return false
 }
 
 // noCopyOnWrite is FS_NOCOW_FL, which the unix package does not have.

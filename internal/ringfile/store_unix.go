@@ -360,11 +360,13 @@ func allocate(file disk, off, n int64) error {
 	return nil
 }
 
-// mend gives the n bytes of the file from off on their place on the disk, also those in
-// holes. It is no error if the disk is full and the file has none.
+// mend gives the n bytes of the file from off on their own place on the disk, also those in
+// holes and those that share theirs with another file. It is no error if the disk is full and
+// the file has neither.
 func (f *Store) mend(off, n int64) error {
-	err := preallocate(int(f.file.Fd()), off, n)
-	if err == nil || f.isWhole() {
+	fd := int(f.file.Fd())
+	err := preallocate(fd, off, n)
+	if err == nil || f.isWhole() && !isShared(fd, off, n) {
 		return nil
 	}
 	if !errors.Is(err, errors.ErrUnsupported) {
@@ -386,7 +388,7 @@ func (f *Store) mend(off, n int64) error {
 	return nil
 }
 
-// isWhole reports whether the file has as many bytes on the disk as it is long.
+// isWhole reports whether the file has as many bytes on the disk as it is long. Shared ones count.
 func (f *Store) isWhole() bool {
 	var stat unix.Stat_t
 	return unix.Fstat(int(f.file.Fd()), &stat) == nil && int64(stat.Blocks)*512 >= int64(stat.Size)
