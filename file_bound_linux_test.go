@@ -1,0 +1,122 @@
+package ringcache
+
+import (
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// With Options.File the memory of records, which is the file's, and that of the index, which
+// is not, are within the bound together.
+
+// requireWithinBound checks what the file of a cache takes of its file system, together with
+// the index.
+func requireWithinBound(t *testing.T, c *Cache, path string) {
+	t.Helper()
+	require.NoError(t, c.validate())
+	_, held := onDisk(t, path)
+	index := 0
+	for i := range c.shared.buckets + largeBuckets {
+		b := c.nth(i)
+		b.mu.Lock()
+		index += b.index.Pages() * c.shared.pool.PageSize()
+		b.mu.Unlock()
+	}
+	bound := c.shared.bound()
+	// Besides chunks a file has its head, and 64 KB or 1/8192 for the directory of each extent.
+	const in = "%d in the file, %d in the index"
+	require.LessOrEqual(t, int(held)+index, bound+1<<20, in, held, index)
+	require.GreaterOrEqual(t, int(held)+index, bound*3/4, in, held, index)
+}
+
+// setUntilEvicted sets new keys with values of n bytes until the cache has turned over.
+func setUntilEvicted(t *testing.T, c *Cache, keyLen, n int) {
+	t.Helper()
+	key, value := make([]byte, keyLen), make([]byte, n)
+	for id := range uint32(c.shared.bound() * 5 / 4 / (keyLen + n + 8)) {
+		binary.LittleEndian.PutUint32(key, id)
+		if err := c.Set(key, value); err != nil {
+			require.NoError(t, err)
+		}
+	}
+	require.NotZero(t, c.Stats().EvictedEntries)
+}
+
+func TestFile_IsWithinTheBound(t *testing.T) {
+	const large, small = 160 << 20, 64 << 20
+	path := filepath.Join(mountTmpfs(t, 256), "cache")
+	c := openFile(t, path, small)
+	step := func(what string) {
+		t.Helper()
+		t.Log(what)
+		requireWithinBound(t, c, path)
+	}
+	setUntilEvicted(t, c, 8, 1000)
+	step("filled")
+	setUntilEvicted(t, c, 4, 12)
+	step("filled with small entries, which need a large index")
+	setUntilEvicted(t, c, 8, 1000)
+	step("filled with larger entries again")
+	require.NoError(t, c.Close())
+	require.NoError(t, os.Remove(path))
+
+	c = openFile(t, path, large)
+	setUntilEvicted(t, c, 8, 1000)
+	mustResize(t, c, small)
+	step("made smaller")
+	mustResize(t, c, large)
+	setUntilEvicted(t, c, 8, 1000)
+	step("made larger")
+	require.NoError(t, c.Close())
+	for range 2 {
+		c = openFile(t, path, small)
+		step("opened with a smaller bound")
+		require.NoError(t, c.Close())
+	}
+	c = openFile(t, path, small)
+	setUntilEvicted(t, c, 8, 1000)
+	step("filled after that")
+	require.NoError(t, c.Close())
+}
+
+// A full file system that refuses the place which the cache has given back makes a smaller
+// cache; writes and reads of chunks that have none are no signals.
+func TestFile_GivenBackAndTakenByOthers(t *testing.T) {
+	if !inChild(t) {
+		return
+	}
+	const large, small = 96 << 20, 32 << 20
+	dir := mountTmpfs(t, 128)
+	path := filepath.Join(dir, "cache")
+	c := openFile(t, path, large)
+	writeAll(t, c)
+	var refs []func() byte
+	for i := range c.shared.buckets {
+		for _, r := range c.buckets[i].rings[0].Chunks() {
+			refs = append(refs, func() byte { return r.Bytes(0, 1)[0] })
+		}
+		for _, r := range c.buckets[i].rings[1].Chunks() {
+			refs = append(refs, func() byte { return r.Bytes(0, 1)[0] })
+		}
+	}
+	mustResize(t, c, small)
+	fillDisk(t, dir)
+	for _, read := range refs { // as a reader may that was stopped at the wrong moment
+		read()
+	}
+	mustResize(t, c, large)
+	writeAll(t, c)
+	s := c.Stats()
+	require.Less(t, s.EffectiveMaxBytes, uint64(large/2))
+	require.Zero(t, s.RefusedNoMemory)
+	require.NoError(t, c.Close())
+
+	c = openFile(t, path, large)
+	writeAll(t, c)
+	require.NoError(t, os.Remove(filepath.Join(dir, "another")))
+	requireGrowsBack(t, c)
+	require.NoError(t, c.Close())
+}
