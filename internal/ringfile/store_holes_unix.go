@@ -135,11 +135,21 @@ func (f *Store) offset(b []byte) (off int64) {
 	return -1 // the file is closed
 }
 
+// ReadAhead starts to read a chunk from the disk, which the system does not do by itself.
+func (f *Store) ReadAhead(r chunk.Ref) {
+	_ = unix.Madvise(r.Bytes(0, uint32(f.Rings.chunkSize)), unix.MADV_WILLNEED)
+}
+
 // mapFile puts the bytes of the file from off on in place of b, in one step.
 func mapFile(file disk, off int64, b []byte) error {
 	// Sound: the pages are those of b, which is ours.
 	_, err := unix.MmapPtr(int(file.Fd()), off, unsafe.Pointer(unsafe.SliceData(b)),
 		uintptr(len(b)), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_FIXED)
+	if err == nil {
+		// The page cache would read ahead into large folios. Where one covers a hole, a write to
+		// another page of it fills the hole.
+		_ = unix.Madvise(b, unix.MADV_RANDOM)
+	}
 	return err
 }
 

@@ -28,6 +28,9 @@ func Open(string, string, func() Header) (*Store, Header, error) {
 // Memory is not called.
 func (f *Store) Memory() *chunk.RingMemory { return nil }
 
+// ReadAhead is not called.
+func (f *Store) ReadAhead(chunk.Ref) {}
+
 // Begin is not called.
 func Begin(*os.File, string, Header) (*Store, error) { return nil, errors.ErrUnsupported }
 
