@@ -40,6 +40,9 @@ func (b *bucket) recover(timed bool) {
 			continue
 		}
 		r := b.ring(in)
+		for _, c := range r.Chunks() {
+			b.shared.file.ReadAhead(c)
+		}
 		for pos := r.Tail; pos != r.Head(); {
 			hd, ok := r.Header(pos)
 			if !ok { // where the next record begins, nobody knows

@@ -107,7 +107,9 @@
 // empty, or with all that it had at Close if it was not opened since: the disk may have pages
 // of different ages. In /dev/shm the file takes memory and is never written to a disk. On a
 // disk the kernel writes it back in its own time, which costs bandwidth, and after Close it
-// survives a reboot. The file grows in steps of up to 64 MB and does not shrink, but a bound
+// survives a reboot. The file grows in steps of up to 64 MB and does not become shorter, but
+// on Linux records and index together take no more than the bound: what the cache does not need
+// becomes a hole. (Elsewhere, and below 64 MB, the index comes on top of the file.) A bound
 // too small for its chunks moves the entries to a new file in its place; a hard link to the old
 // one is empty then. The index is not in it. A record takes 4 bytes more. Times to live go on
 // while no process has the file: by a clock that nobody can set, and after a reboot by the wall
@@ -119,9 +121,10 @@
 // The file may hold secrets: it must belong to the user, and its mode is 0600. If another
 // program truncates it, the process crashes with SIGBUS. It crashes too if the disk has no room
 // for a page that is written. So each page gets its room before it is used, and holes in a
-// sparse copy get theirs when the file is opened; on btrfs and XFS pages are also written in
-// place. That cannot be had on other copy-on-write file systems (ZFS, APFS), nor while a btrfs
-// snapshot or a reflink shares the pages: there, leave the disk room of its own for the file.
+// sparse copy get theirs when the file is opened or they are used; on btrfs and XFS pages are also
+// written in place. That cannot be had on other copy-on-write file systems (ZFS, APFS), nor
+// while a btrfs snapshot or a reflink shares the pages: there, leave the disk room of its own
+// for the file.
 //
 // # Memory
 //

@@ -23,7 +23,8 @@ const defaultRefreshTimeout = 30 * time.Second
 type Options struct {
 	// MaxBytes bounds all off-heap memory of the cache, records and index together, in
 	// bytes. From 1 to 32 MB it is taken as 32 MB; the most is 4 TB. There is no default,
-	// and below 1 MB NewWithOptions returns an error: another unit was meant.
+	// and below 1 MB NewWithOptions returns an error: another unit was meant. With File, the
+	// section Files of the package says where the index may exceed it.
 	MaxBytes int
 
 	// Policy is the rule by which entries are dropped when the cache is full:

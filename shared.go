@@ -149,7 +149,7 @@ func newShared(g geometry) *shared {
 	mem := g.mem
 	mem.Map = orNoMemory(mem.Map)
 	if g.file != nil {
-		mem.Rings = orNoMemory(g.file.Rings.Map)
+		mem.Rings = fileMemory(g.file.Memory())
 	}
 	s := &shared{
 		seed:      g.seed,
@@ -196,6 +196,21 @@ func orNoMemory(get func(n int) ([]byte, error)) func(n int) ([]byte, error) {
 		}
 		return b, nil
 	}
+}
+
+// fileMemory returns the memory of a file, with ErrNoMemory in its errors.
+func fileMemory(m *chunk.RingMemory) *chunk.RingMemory {
+	fromFile := *m
+	fromFile.Map = func(n, ready int) ([]byte, error) {
+		return orNoMemory(func(n int) ([]byte, error) { return m.Map(n, ready) })(n)
+	}
+	fromFile.Fill = func(b []byte) error {
+		if err := m.Fill(b); err != nil {
+			return fmt.Errorf("%w: %w", ErrNoMemory, err)
+		}
+		return nil
+	}
+	return &fromFile
 }
 
 // bound returns the bytes that the cache may hold.

@@ -48,13 +48,15 @@ func (p *Pool) pageLocked() (Ref, error) {
 	if c.inUse == 0 {
 		p.used.Add(int64(p.chunkSize))
 		p.free.Add(int64(p.chunkSize))
-		if !c.cold {
-			p.warm--
-		} else { // in exchange for an idle chunk, if there is one: see Chunk
+		if c.cold {
 			p.markLocked(c.chunk, false)
-			p.coolChunkLocked()
+		} else {
+			p.warm--
 		}
 		c.cold = false
+		if p.heldLocked() > int(p.most.Load()) { // in exchange for an idle chunk: see chunkLocked
+			p.coolChunkLocked()
+		}
 	}
 	i := bits.TrailingZeros64(c.free)
 	c.free &^= 1 << i

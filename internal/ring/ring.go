@@ -91,8 +91,7 @@ func (r *Ring) Held() int {
 	return int(r.mapped)
 }
 
-// Chunks returns what the slots hold from the tail's on, the borrowed chunk twice.
-// It is for tests.
+// Chunks returns the chunks in the slots from the tail's on, the borrowed one twice.
 func (r *Ring) Chunks() (all []chunk.Ref) {
 	for i := range uint64(r.mapped) {
 		all = append(all, *r.entry(r.Tail + i<<r.shift))

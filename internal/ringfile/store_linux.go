@@ -3,6 +3,10 @@ package ringfile
 import (
 	"errors"
 	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -29,6 +33,23 @@ func preallocate(fd int, off, n int64) error {
 	}
 	return err
 }
+
+// punch makes bytes of a file a hole.
+func punch(fd int, off, n int64) error {
+	return fallocate(fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, off, n)
+}
+
+// mostRuns returns how many runs of hidden chunks there may be. Each splits a mapping, so that
+// at most half of the mappings that a process may have are used up.
+var mostRuns = sync.OnceValue(func() int64 {
+	most := int64(65530) // where nothing was configured
+	if b, err := os.ReadFile("/proc/sys/vm/max_map_count"); err == nil {
+		if n, err := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64); err == nil {
+			most = n
+		}
+	}
+	return most / 4
+})
 
 func fallocate(fd int, mode uint32, off, n int64) error {
 	for {
