@@ -47,6 +47,7 @@ func setUntilEvicted(t *testing.T, c *Cache, keyLen, n int) {
 }
 
 func TestFile_IsWithinTheBound(t *testing.T) {
+	t.Parallel()
 	t.Run("tmpfs", func(t *testing.T) { fillWithinBound(t, mountTmpfs(t, 96)) })
 
 	// The page cache of an ext4 has large folios. If one covers a hole and a chunk in use, a write
@@ -82,6 +83,7 @@ func dirOnExt4(t *testing.T) string {
 }
 
 func TestFile_IsWithinAnotherBound(t *testing.T) {
+	t.Parallel()
 	const large, small = 160 << 20, 64 << 20
 	path := filepath.Join(mountTmpfs(t, 256), "cache")
 	c := openFile(t, path, large)
@@ -106,6 +108,7 @@ func TestFile_IsWithinAnotherBound(t *testing.T) {
 // A full file system that refuses the place which the cache has given back makes a smaller
 // cache; writes and reads of chunks that have none are no signals.
 func TestFile_GivenBackAndTakenByOthers(t *testing.T) {
+	t.Parallel()
 	if !inChild(t) {
 		return
 	}
