@@ -109,9 +109,11 @@
 // disk the kernel writes it back in its own time, which costs bandwidth, and after Close it
 // survives a reboot. The file grows in steps of up to 64 MB and does not become shorter, but
 // on Linux records and index together take no more than the bound: what the cache does not need
-// becomes a hole. (Elsewhere, and below 64 MB, the index comes on top of the file.) A bound
-// too small for its chunks moves the entries to a new file in its place; a hard link to the old
-// one is empty then. The index is not in it. A record takes 4 bytes more. Times to live go on
+// becomes a hole. On top of it come 64 KB for the file and for each step. (Elsewhere, and below
+// 64 MB, the index comes on top of the file.) A bound too small for its chunks moves the entries
+// to a new file in its place; a hard link to the old one is empty then. The index is not in it.
+// A file on a disk is read page by page, so a long value that the kernel has dropped from its
+// page cache takes a read of the disk for each 4 KB. A record takes 4 bytes more. Times to live go on
 // while no process has the file: by a clock that nobody can set, and after a reboot by the wall
 // clock, which cannot make an expired entry come back by being unset or set back (see
 // [Options].File). OnEvict may be called before NewWithOptions
@@ -123,8 +125,8 @@
 // for a page that is written. So each page gets its room before it is used, and holes in a
 // sparse copy get theirs when the file is opened or they are used; on btrfs and XFS pages are also
 // written in place. That cannot be had on other copy-on-write file systems (ZFS, APFS), nor
-// while a btrfs snapshot or a reflink shares the pages: there, leave the disk room of its own
-// for the file.
+// while a btrfs snapshot or a reflink shares the pages: there, keep as much of the disk free as
+// the file is long.
 //
 // # Memory
 //
