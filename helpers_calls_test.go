@@ -44,9 +44,6 @@ func everyCall() []call {
 		}},
 		{"Append", func(c *Cache, k, v []byte) { _ = c.Append(k, v[:1]) }},
 		{"Close", func(c *Cache, _, _ []byte) { _ = c.Close() }},
-		{"CollapseHugePages", func(c *Cache, _, _ []byte) {
-			_, _ = c.CollapseHugePages(context.Background())
-		}},
 		{"CompareAndSwap", func(c *Cache, k, v []byte) { _, _ = c.CompareAndSwap(k, v, v[1:]) }},
 		{"Del", func(c *Cache, k, _ []byte) { c.Del(k) }},
 		{"DeleteExpired", func(c *Cache, _, _ []byte) { c.DeleteExpired() }},
@@ -276,8 +273,8 @@ func TestEveryCall_NamesAllMethods(t *testing.T) {
 func TestViews_HaveTheMethodsOfCache(t *testing.T) {
 	const ofAll = "it is about the whole cache"
 	onlyCache := map[string]string{
-		"Close": ofAll, "CollapseHugePages": ofAll, "DeleteExpired": ofAll, "ReadFrom": ofAll,
-		"Resize": ofAll, "Save": ofAll, "SaveToFile": ofAll, "SaveToFileConcurrent": ofAll,
+		"Close": ofAll, "DeleteExpired": ofAll, "ReadFrom": ofAll, "Resize": ofAll,
+		"Save": ofAll, "SaveToFile": ofAll, "SaveToFileConcurrent": ofAll,
 		"Sizing": ofAll, "UpdateStats": ofAll, "WriteTo": ofAll, "Namespace": ofAll,
 		"Len":   "to count the entries of a view, a loop goes over all; Namespace.Stats has them",
 		"Reset": "Namespace.Invalidate does it in constant time",

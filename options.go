@@ -225,9 +225,9 @@ type HugePages uint8
 
 const (
 	// HugePagesWhenFull asks for large pages where entries have filled memory, which
-	// costs nothing. The kernel gathers pages at its own pace (16 MB in 10 seconds, if
-	// nobody has set it otherwise), and [Cache.CollapseHugePages] does it now. The
-	// index has large pages from the start, if MaxBytes is 256 MB or more.
+	// costs nothing. The kernel then replaces small pages at its own pace, by default
+	// 16 MB in 10 seconds. The index has large pages from the start if MaxBytes is
+	// 256 MB or more.
 	HugePagesWhenFull = HugePages(chunk.WhenFull)
 
 	// HugePagesOff asks for small pages, also where the system gives large ones
