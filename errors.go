@@ -46,10 +46,6 @@ var (
 	// one without a value and without an error.
 	ErrAbsent = errors.New("key is absent")
 
-	// ErrLoadExited is returned by GetOrLoad and GetOrLoadBatch when the load has called
-	// [runtime.Goexit].
-	ErrLoadExited = errors.New("load has exited its goroutine")
-
 	// ErrLoadCycle is returned by GetOrLoad and GetOrLoadBatch, to a load that calls them, when
 	// the key that it asks for is loaded by this load itself, or by one that waits for it: none
 	// of them could end. The error names the keys in the order in which each load waits for the

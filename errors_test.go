@@ -141,7 +141,6 @@ func TestErrors_SayWhatWasCalled(t *testing.T) {
 	assert.Regexp(t, `\bInvalidate\b`, docs["ErrClosed"])
 	require.ErrorIs(t, closed.Resize(minMaxBytes), ErrClosed)
 	assert.Regexp(t, `\bResize\b`, docs["ErrClosed"])
-	assert.Regexp(t, `\bGetOrLoad and GetOrLoadBatch\b`, docs["ErrLoadExited"])
 	assert.Regexp(t, `\bNewWithOptions\b[^.]*\bResize\b`, docs["ErrInvalidOptions"])
 	for _, name := range []string{
 		"SetWithTTL", "SetBatchWithTTL", "SetIfAbsentWithTTL", "UpdateWithTTL",
