@@ -128,13 +128,12 @@ type Options struct {
 	// [github.com/ringcache/ringcache/compress/s2]. nil, the default, costs nothing.
 	Compressor Compressor
 
-	// ExpectedEntries is about how many entries the cache is going to hold, and
-	// ExpectedValueSize about how many bytes their values have; 0 if it is not known. They are
-	// hints on which no result depends. With ExpectedEntries, the index of a bucket has its
-	// final size from the first Set on, instead of growing to it in steps. A number too high
-	// takes memory from the entries; one too low costs nothing.
-	ExpectedEntries   int
-	ExpectedValueSize int
+	// ExpectedEntries is about how many entries the cache will hold, or 0, the default, if
+	// that is not known. It is a hint: it affects speed and memory, never results. The index
+	// has room for so many entries from the first Set on, instead of growing in steps. If the
+	// number is too high, the index takes memory from the entries, up to a sixth of MaxBytes;
+	// if it is too low, the index grows.
+	ExpectedEntries int
 }
 
 // validate returns an error that names the field and the bound.
@@ -154,8 +153,6 @@ func (o Options) validate() error {
 		return tooShort("TTL", o.TTL)
 	case o.ExpectedEntries < 0:
 		return invalid("ExpectedEntries is %d, must be at least 0", o.ExpectedEntries)
-	case o.ExpectedValueSize < 0:
-		return invalid("ExpectedValueSize is %d, must be at least 0", o.ExpectedValueSize)
 	case o.RefreshAhead != 0 && o.RefreshAhead < clock.Tick:
 		return tooShort("RefreshAhead", o.RefreshAhead)
 	case o.TTL > 0 && o.RefreshAhead >= o.TTL:

@@ -161,7 +161,7 @@ func TestResize_HoldsAsMuch(t *testing.T) {
 func TestResize_IndexGivesPagesBack(t *testing.T) {
 	g := defaultGeometry(256 << 20)
 	g.seed = testSeed
-	g.expected = expectation{entries: 3_000_000, valueSize: 20}
+	g.expected = 3_000_000
 	c := mustCache(t, g)
 	fillCache(t, c, 0, 300_000, 250)
 	mustResize(t, c, 64<<20)

@@ -27,7 +27,7 @@ func TestRSS_Fresh(t *testing.T) {
 	}
 	for _, o := range []Options{
 		{MaxBytes: 1 << 30},
-		{MaxBytes: 1 << 30, ExpectedEntries: math.MaxInt, ExpectedValueSize: 1}, // hints cost nothing yet
+		{MaxBytes: 1 << 30, ExpectedEntries: math.MaxInt}, // the hint costs nothing yet
 	} {
 		before := rss(t)
 		c, err := NewWithOptions(o)
