@@ -187,9 +187,6 @@ type Stats struct {
 	IndexBytes uint64
 }
 
-// Reset sets all fields of s to 0, for the next UpdateStats.
-func (s *Stats) Reset() { *s = Stats{} }
-
 // HitRatio returns the part of the lookups that found their key, from 0 to 1; 0 if there was no
 // lookup. Counters start with the cache: for the ratio of a span of time, subtract GetCalls and
 // Misses of its beginning from those of its end.
