@@ -180,8 +180,6 @@ func viewCalls() []call {
 		{"Namespace.SetQuota", func(c *Cache, k, _ []byte) { _ = space(c).SetQuota(int64(len(k))) }},
 		{"Namespace.Drop", func(c *Cache, k, _ []byte) { _ = c.Namespace(string(k)).Drop() }},
 		{"Namespace.Stats", func(c *Cache, _, _ []byte) { space(c).Stats() }},
-		{"Namespace.AppendKey", func(c *Cache, k, _ []byte) { space(c).AppendKey(nil, k) }},
-		{"Namespace.CutKey", func(c *Cache, k, _ []byte) { space(c).CutKey(k) }},
 		{"Typed.Get", func(c *Cache, k, _ []byte) { _, _, _ = view(c).Get(string(k)) }},
 		{"Typed.Peek", func(c *Cache, k, _ []byte) { _, _, _ = view(c).Peek(string(k)) }},
 		{"Typed.GetWithTTL", func(c *Cache, k, _ []byte) {
@@ -288,7 +286,6 @@ func TestViews_HaveTheMethodsOfCache(t *testing.T) {
 		"Stats":  "a view without a namespace has none, and one with it has those of the namespace",
 	}
 	ofView := map[string]string{
-		"AppendKey": "for the cache's methods", "CutKey": "for the cache's methods",
 		"Drop": "of a namespace", "Invalidate": "of a namespace", "SetQuota": "of a namespace",
 	}
 	names := func(v reflect.Type) map[string]bool {
