@@ -159,7 +159,7 @@ func (b *bucket) init(s *shared, number, stagger int, large bool) {
 		b.rings[i].Init(s.pool, s.shift, s.posBits)
 	}
 	b.cold = &s.noCold
-	b.shapeLocked(s.expected.mean())
+	b.shapeLocked(0)
 }
 
 // lock takes the bucket to write. The load behind the store keeps later stores from passing

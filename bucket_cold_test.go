@@ -380,7 +380,7 @@ func TestColdPart_Namespace(t *testing.T) {
 	p := newPackedCache(t, flateCompressor{}, nil)
 	space := p.Namespace("space")
 	require.NoError(t, space.Set(packedKey, packedValue))
-	k := space.AppendKey(nil, packedKey)
+	k := space.appendKey(nil, packedKey)
 	p.sink(t, k)
 	kind, _ := p.stored(k)
 	require.Equal(t, record.Packed, kind)

@@ -74,10 +74,7 @@ func NewWithOptions(o Options) (*Cache, error) {
 	g.hugePages = o.HugePages
 	g.ttl, g.jitter, g.stale = o.TTL, o.TTLJitter, o.StaleIfError
 	g.onEvict = o.OnEvict
-	g.expected = expectation{
-		entries:   o.ExpectedEntries,
-		valueSize: min(o.ExpectedValueSize, g.maxBytes/maxValueShare),
-	}
+	g.expected = o.ExpectedEntries
 	g.version = o.Version
 	g.ahead, g.timeout = o.RefreshAhead, o.RefreshTimeout
 	if o.Compressor != nil {

@@ -31,9 +31,6 @@ func osMemory() chunk.Memory {
 	}
 	if runtime.GOOS == "linux" {
 		m.Large = wantLarge
-		if m.Granule == 4<<10 { // with others, a large page has not 2 MB
-			m.Collapse = func(b []byte) error { return unix.Madvise(b, linuxCollapse) }
-		}
 	}
 	return m
 }
@@ -48,7 +45,6 @@ const (
 	linuxHugePage   = 14
 	linuxNoHugePage = 15
 	linuxDropLocked = 24 // MADV_DONTNEED_LOCKED, since Linux 5.18
-	linuxCollapse   = 25
 )
 
 // wantLarge asks for large pages, or for none. It is a hint; there is nothing to do

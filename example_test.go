@@ -250,13 +250,12 @@ func ExampleNewWithOptions() {
 	// true
 }
 
-// A program that knows what it is going to store may say so: the cache need not
-// find out by itself.
+// A program that knows how many entries it will store may say so: the index then has
+// room for them from the start.
 func ExampleOptions_expected() {
 	cache, err := ringcache.NewWithOptions(ringcache.Options{
-		MaxBytes:          256 << 20,
-		ExpectedEntries:   1_000_000,
-		ExpectedValueSize: 100,
+		MaxBytes:        256 << 20,
+		ExpectedEntries: 1_000_000,
 	})
 	if err != nil {
 		log.Fatal(err)

@@ -414,7 +414,7 @@ func (m *timed) load(k string, kind byte, in *input) {
 	case kind == 1 || kind == 2 || kind == 5:
 		wantErr = errLoad
 	case kind == 3:
-		wantErr = ErrLoadExited
+		wantErr = errLoadExited
 	case result.Absent:
 		wantErr = ErrAbsent
 		m.keep(k, negative, result)

@@ -44,9 +44,6 @@ func everyCall() []call {
 		}},
 		{"Append", func(c *Cache, k, v []byte) { _ = c.Append(k, v[:1]) }},
 		{"Close", func(c *Cache, _, _ []byte) { _ = c.Close() }},
-		{"CollapseHugePages", func(c *Cache, _, _ []byte) {
-			_, _ = c.CollapseHugePages(context.Background())
-		}},
 		{"CompareAndSwap", func(c *Cache, k, v []byte) { _, _ = c.CompareAndSwap(k, v, v[1:]) }},
 		{"Del", func(c *Cache, k, _ []byte) { c.Del(k) }},
 		{"DeleteExpired", func(c *Cache, _, _ []byte) { c.DeleteExpired() }},
@@ -183,8 +180,6 @@ func viewCalls() []call {
 		{"Namespace.SetQuota", func(c *Cache, k, _ []byte) { _ = space(c).SetQuota(int64(len(k))) }},
 		{"Namespace.Drop", func(c *Cache, k, _ []byte) { _ = c.Namespace(string(k)).Drop() }},
 		{"Namespace.Stats", func(c *Cache, _, _ []byte) { space(c).Stats() }},
-		{"Namespace.AppendKey", func(c *Cache, k, _ []byte) { space(c).AppendKey(nil, k) }},
-		{"Namespace.CutKey", func(c *Cache, k, _ []byte) { space(c).CutKey(k) }},
 		{"Typed.Get", func(c *Cache, k, _ []byte) { _, _, _ = view(c).Get(string(k)) }},
 		{"Typed.Peek", func(c *Cache, k, _ []byte) { _, _, _ = view(c).Peek(string(k)) }},
 		{"Typed.GetWithTTL", func(c *Cache, k, _ []byte) {
@@ -276,8 +271,8 @@ func TestEveryCall_NamesAllMethods(t *testing.T) {
 func TestViews_HaveTheMethodsOfCache(t *testing.T) {
 	const ofAll = "it is about the whole cache"
 	onlyCache := map[string]string{
-		"Close": ofAll, "CollapseHugePages": ofAll, "DeleteExpired": ofAll, "ReadFrom": ofAll,
-		"Resize": ofAll, "Save": ofAll, "SaveToFile": ofAll, "SaveToFileConcurrent": ofAll,
+		"Close": ofAll, "DeleteExpired": ofAll, "ReadFrom": ofAll, "Resize": ofAll,
+		"Save": ofAll, "SaveToFile": ofAll, "SaveToFileConcurrent": ofAll,
 		"Sizing": ofAll, "UpdateStats": ofAll, "WriteTo": ofAll, "Namespace": ofAll,
 		"Len":   "to count the entries of a view, a loop goes over all; Namespace.Stats has them",
 		"Reset": "Namespace.Invalidate does it in constant time",
@@ -291,7 +286,6 @@ func TestViews_HaveTheMethodsOfCache(t *testing.T) {
 		"Stats":  "a view without a namespace has none, and one with it has those of the namespace",
 	}
 	ofView := map[string]string{
-		"AppendKey": "for the cache's methods", "CutKey": "for the cache's methods",
 		"Drop": "of a namespace", "Invalidate": "of a namespace", "SetQuota": "of a namespace",
 	}
 	names := func(v reflect.Type) map[string]bool {

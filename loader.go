@@ -78,9 +78,9 @@ func (p *LoadPanic) Unwrap() error {
 // A load's error goes to all who wait, and is not stored ([Options].StaleIfError may give them
 // an expired value instead). If the load says that there is no value ([Loaded]), the error is
 // [ErrAbsent], without another load until that expires. If the load panics, or OnEvict for what
-// the result pushes out, every caller panics with a [*LoadPanic]. If it calls [runtime.Goexit],
-// the error is [ErrLoadExited]. If load asks for k itself, or for a key whose load waits for it,
-// it gets [ErrLoadCycle].
+// the result pushes out, every caller panics with a [*LoadPanic]. If it ends its goroutine by
+// [runtime.Goexit], as t.FailNow does, the callers get an error that says so, and no stale value.
+// If load asks for k itself, or for a key whose load waits for it, it gets [ErrLoadCycle].
 //
 // When ctx ends while the call waits, it returns ctx.Err(), wrapped as all its errors are (test
 // with [errors.Is]). The load goes on for the others; when the last has gone, its own context is
@@ -171,6 +171,9 @@ type load struct {
 
 // refreshTries is how many loads that fail a refresh may make of a key before its entry expires.
 const refreshTries = 8
+
+// errLoadExited is the error of a load that has returned nothing.
+var errLoadExited = errors.New("the load called runtime.Goexit, as t.FailNow does")
 
 // longestQuote is how much of a key an error quotes, in characters.
 const longestQuote = 64
@@ -363,7 +366,7 @@ func (c *Cache) run(g *loadGroup, fn BatchLoadFunc) {
 	keys := make([][]byte, len(g.calls))
 	for i, f := range g.calls {
 		keys[i] = bytes.Clone(f.Key)
-		f.Result.err = ErrLoadExited // unless fn returns or panics
+		f.Result.err = errLoadExited // unless fn returns or panics
 	}
 	defer func() {
 		for _, f := range g.calls {
@@ -448,7 +451,7 @@ func (c *Cache) result(f *loadCall) ([]byte, error) {
 		return nil, ErrAbsent
 	case l.err == nil:
 		return l.Value, nil
-	case l.err != ErrLoadExited && c.shared.Keeps():
+	case l.err != errLoadExited && c.shared.Keeps():
 		if v, ok := c.stale(f); ok {
 			return v, nil
 		}

@@ -55,7 +55,7 @@ func TestLoader_BatchAgreesWithGetOrLoad(t *testing.T) {
 					n := c.Namespace("n")
 					k := []byte("key")
 					if view != "Cache" {
-						k = n.AppendKey(nil, k)
+						k = n.appendKey(nil, k)
 					}
 					switch tt.before {
 					case "":

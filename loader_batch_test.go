@@ -332,8 +332,8 @@ func TestLoaderBatch_PanicAndGoexitReachAll(t *testing.T) {
 				require.Contains(t, string(p.Stack), "TestLoaderBatch_PanicAndGoexitReachAll")
 				require.Same(t, p, s.panicked)
 			} else {
-				require.ErrorIs(t, r.err, ErrLoadExited)
-				require.ErrorIs(t, s.err, ErrLoadExited)
+				require.ErrorIs(t, r.err, errLoadExited)
+				require.ErrorIs(t, s.err, errLoadExited)
 			}
 			require.Equal(t, -1, c.waiting([]byte("a")))
 			require.Zero(t, c.Len())

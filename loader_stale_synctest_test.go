@@ -129,7 +129,7 @@ func TestLoaderStale_InvisibleToOthers(t *testing.T) {
 				runtime.Goexit()
 				return Loaded{}, nil
 			})
-			require.ErrorIs(t, err, ErrLoadExited)
+			require.ErrorIs(t, err, errLoadExited)
 			return err == nil
 		},
 		"nothing": func(*testing.T, *Cache) bool { return false },

@@ -182,7 +182,9 @@ func TestLoader_Goexit(t *testing.T) {
 	awaitWaiting(t, c, k, 2)
 	release()
 	for _, r := range []reply{<-a, <-b} {
-		require.ErrorIs(t, r.err, ErrLoadExited)
+		require.ErrorIs(t, r.err, errLoadExited)
+		require.EqualError(t, r.err,
+			"ringcache: load entry: the load called runtime.Goexit, as t.FailNow does")
 		require.Nil(t, r.panicked)
 	}
 	require.Equal(t, -1, c.waiting(k))

@@ -41,8 +41,8 @@ const (
 //
 // A key is stored with 8 bytes before it, the generation, so it may have 65,527 bytes. No
 // method but GetOrLoadBatch allocates for them where the key has up to 120 bytes. [Cache.All]
-// and OnEvict show the longer key: see [Namespace.CutKey]. Hits and Sets cost a few nanoseconds
-// more than the cache's, for the key and the count.
+// and OnEvict show the longer key. Hits and Sets cost a few nanoseconds more than the cache's,
+// for the key and the count.
 type Namespace struct {
 	cache *Cache
 	space *space
@@ -381,17 +381,15 @@ func (n *Namespace) Stats() NamespaceStats {
 	}
 }
 
-// AppendKey appends the key that k has in the cache, until the next Invalidate, and returns
-// the extended slice: for methods of [Cache] that Namespace does not have.
-func (n *Namespace) AppendKey(dst, k []byte) []byte {
+// appendKey appends the key that k has in the cache until the next Invalidate.
+func (n *Namespace) appendKey(dst, k []byte) []byte {
 	dst = binary.LittleEndian.AppendUint64(dst, n.space.generation.Load())
 	return append(dst, k...)
 }
 
-// CutKey returns what follows the generation in the key of an entry of the cache, and whether
-// the entry is one of the namespace. Entries from before Invalidate are not. The result is a
-// part of raw.
-func (n *Namespace) CutKey(raw []byte) (k []byte, ok bool) {
+// cutKey returns the part of the key of a cache's entry that follows the generation, and whether
+// the entry belongs to the namespace. Entries from before Invalidate do not.
+func (n *Namespace) cutKey(raw []byte) (k []byte, ok bool) {
 	if len(raw) < generationSize ||
 		binary.LittleEndian.Uint64(raw) != n.space.generation.Load() {
 		return nil, false

@@ -359,7 +359,7 @@ func TestNamespace_Allocs(t *testing.T) {
 		"Del":             func() { n.Del(k) },
 		"GetAndDel":       func() { n.GetAndDel(buf, k) },
 		"keep":            func() { dropEntry(n); n.keep() },
-		"AppendKey":       func() { n.CutKey(n.AppendKey(buf, k)) },
+		"appendKey":       func() { n.cutKey(n.appendKey(buf, k)) },
 		"Stats":           func() { n.Stats() },
 	} {
 		zeroAllocs(t, "a namespace", call, fn)

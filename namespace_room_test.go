@@ -93,7 +93,7 @@ func TestNamespace_CountsAreExact(t *testing.T) {
 				case 0:
 					n.Del(k)
 				case 1:
-					_ = c.Append(n.AppendKey(nil, k), []byte("more"))
+					_ = c.Append(n.appendKey(nil, k), []byte("more"))
 				case 2:
 					if rnd.IntN(500) == 0 {
 						_ = n.Invalidate()
@@ -184,7 +184,7 @@ func TestNamespace_QuotaIsKept(t *testing.T) {
 	fill(t, bounded, keys, size)
 	require.LessOrEqual(t, int64(bounded.Stats().Bytes), quota/4)
 	for i := range keys { // values that grow in their place
-		_ = c.Append(bounded.AppendKey(nil, idKey(i)), make([]byte, 50))
+		_ = c.Append(bounded.appendKey(nil, idKey(i)), make([]byte, 50))
 		require.LessOrEqual(t, int64(bounded.Stats().Bytes), quota/4)
 	}
 	require.NoError(t, bounded.SetQuota(0))

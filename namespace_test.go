@@ -180,7 +180,7 @@ func TestNamespace_EqualNamesShareOne(t *testing.T) {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			got[i] = c.Namespace("of many").AppendKey(nil, nil)
+			got[i] = c.Namespace("of many").appendKey(nil, nil)
 		}()
 	}
 	wg.Wait()
@@ -193,20 +193,20 @@ func TestNamespace_Keys(t *testing.T) {
 	c := mustCache(t, roomy(0))
 	n, other := c.Namespace("n"), c.Namespace("other")
 	for _, k := range []string{"", "k", string(make([]byte, 300))} {
-		raw := n.AppendKey([]byte("dst"), []byte(k))
+		raw := n.appendKey([]byte("dst"), []byte(k))
 		require.Equal(t, "dst", string(raw[:3]))
 		raw = raw[3:]
 		require.NoError(t, n.Set([]byte(k), []byte("v")))
 		require.Equal(t, "v", string(c.Get(nil, raw)))
-		got, ok := n.CutKey(raw)
+		got, ok := n.cutKey(raw)
 		require.True(t, ok)
 		require.Equal(t, k, string(got))
-		_, ok = other.CutKey(raw)
+		_, ok = other.cutKey(raw)
 		require.False(t, ok)
-		_, ok = n.CutKey(raw[:7])
+		_, ok = n.cutKey(raw[:7])
 		require.False(t, ok)
 		require.NoError(t, n.Invalidate())
-		_, ok = n.CutKey(raw)
+		_, ok = n.cutKey(raw)
 		require.False(t, ok, "an older generation")
 	}
 	require.NoError(t, n.Set(make([]byte, 65527), nil))
@@ -322,7 +322,7 @@ func TestNamespace_OnEvict(t *testing.T) {
 	g := tiny(1, 256, 64)
 	g.onEvict = func(k, _ []byte, _ Reason) {
 		assert.False(t, bytes.HasPrefix(k, []byte(reserved)), "%q", k)
-		if _, ok := n.CutKey(k); ok {
+		if _, ok := n.cutKey(k); ok {
 			own++
 		}
 		if do := inner; do != nil {

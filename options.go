@@ -129,13 +129,12 @@ type Options struct {
 	// [github.com/ringcache/ringcache/compress/s2]. nil, the default, costs nothing.
 	Compressor Compressor
 
-	// ExpectedEntries is about how many entries the cache is going to hold, and
-	// ExpectedValueSize about how many bytes their values have; 0 if it is not known. They are
-	// hints on which no result depends. With ExpectedEntries, the index of a bucket has its
-	// final size from the first Set on, instead of growing to it in steps. A number too high
-	// takes memory from the entries; one too low costs nothing.
-	ExpectedEntries   int
-	ExpectedValueSize int
+	// ExpectedEntries is about how many entries the cache will hold, or 0, the default, if
+	// that is not known. It is a hint: it affects speed and memory, never results. The index
+	// has room for so many entries from the first Set on, instead of growing in steps. If the
+	// number is too high, the index takes memory from the entries, up to a sixth of MaxBytes;
+	// if it is too low, the index grows.
+	ExpectedEntries int
 }
 
 // validate returns an error that names the field and the bound.
@@ -155,8 +154,6 @@ func (o Options) validate() error {
 		return tooShort("TTL", o.TTL)
 	case o.ExpectedEntries < 0:
 		return invalid("ExpectedEntries is %d, must be at least 0", o.ExpectedEntries)
-	case o.ExpectedValueSize < 0:
-		return invalid("ExpectedValueSize is %d, must be at least 0", o.ExpectedValueSize)
 	case o.RefreshAhead != 0 && o.RefreshAhead < clock.Tick:
 		return tooShort("RefreshAhead", o.RefreshAhead)
 	case o.TTL > 0 && o.RefreshAhead >= o.TTL:
@@ -226,9 +223,9 @@ type HugePages uint8
 
 const (
 	// HugePagesWhenFull asks for large pages where entries have filled memory, which
-	// costs nothing. The kernel gathers pages at its own pace (16 MB in 10 seconds, if
-	// nobody has set it otherwise), and [Cache.CollapseHugePages] does it now. The
-	// index has large pages from the start, if MaxBytes is 256 MB or more.
+	// costs nothing. The kernel then replaces small pages at its own pace, by default
+	// 16 MB in 10 seconds. The index has large pages from the start if MaxBytes is
+	// 256 MB or more.
 	HugePagesWhenFull = HugePages(chunk.WhenFull)
 
 	// HugePagesOff asks for small pages, also where the system gives large ones

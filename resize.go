@@ -1,7 +1,6 @@
 package ringcache
 
 import (
-	"context"
 	"fmt"
 	"sync"
 
@@ -295,39 +294,4 @@ func (b *bucket) repackIndexLocked(n int) {
 		return
 	}
 	b.rebuildIndexLocked(pages, old)
-}
-
-// CollapseHugePages puts the cache on large pages now, whatever Options.HugePages
-// says, and returns the bytes that lie on them. Memory that entries have not filled
-// yet, or that Resize gave back in part, stays on small ones, so the cache takes no
-// more memory than its bound.
-//
-// It takes 2 to 5 ms for each 2 MB, of which whoever reads or writes there may wait
-// for a part, and holds no lock meanwhile. When ctx ends, it returns what it has
-// done, and the context's error. Pages that the system refuses are left out; if it
-// refuses all, the error is [ErrNoHugePages]. After Close it is [ErrClosed].
-func (c *Cache) CollapseHugePages(ctx context.Context) (int64, error) {
-	const doing = "ringcache: collapse huge pages: %w"
-	var done int64
-	var refused error
-	for at := uintptr(0); ; {
-		if ctx.Err() != nil {
-			return done, fmt.Errorf(doing, ctx.Err())
-		}
-		next, n, err := c.shared.pool.Collapse(at)
-		done += int64(n)
-		if err != nil {
-			refused = err
-		}
-		if at = next; at == 0 {
-			break
-		}
-	}
-	switch {
-	case c.isClosed():
-		return 0, fmt.Errorf(doing, ErrClosed)
-	case done == 0 && refused != nil:
-		return 0, fmt.Errorf(doing+": %w", ErrNoHugePages, refused)
-	}
-	return done, nil
 }

@@ -1,9 +1,7 @@
 package ringcache
 
 import (
-	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
 	"runtime"
@@ -14,7 +12,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringcache/ringcache/internal/chunk"
 	"github.com/ringcache/ringcache/internal/record"
 )
 
@@ -176,7 +173,7 @@ func TestResize_IndexGivesPagesBack(t *testing.T) {
 	t.Parallel()
 	g := defaultGeometry(256 << 20)
 	g.seed = testSeed
-	g.expected = expectation{entries: 3_000_000, valueSize: 20}
+	g.expected = 3_000_000
 	c := mustCache(t, g)
 	fillCache(t, c, 0, 300_000, 250)
 	mustResize(t, c, 64<<20)
@@ -386,67 +383,4 @@ func TestResize_CloseMeanwhile(t *testing.T) {
 		})
 		requireNothingHeld(t, tr.c)
 	}
-}
-
-// Where there are no large pages, a caller is told; the options are allowed all the same.
-func TestCollapseHugePages_Errors(t *testing.T) {
-	for _, huge := range []HugePages{HugePagesWhenFull, HugePagesOff, HugePagesAtOnce} {
-		g := defaultGeometry(32 << 20)
-		g.hugePages = huge
-		c := mustCache(t, g)
-		fillCache(t, c, 0, 1000, 100)
-		n, err := c.CollapseHugePages(context.Background())
-		if g.mem.Collapse == nil {
-			require.ErrorIs(t, err, ErrNoHugePages)
-			require.ErrorIs(t, err, errors.ErrUnsupported)
-		} else {
-			require.NoError(t, err, "there is nothing to do yet")
-		}
-		require.Zero(t, n)
-		closeCache(t, c)
-		_, err = c.CollapseHugePages(context.Background())
-		require.ErrorIs(t, err, ErrClosed)
-		require.ErrorContains(t, err, "ringcache: collapse huge pages: ")
-	}
-}
-
-// It does a block between two looks at the context, and goes on where pages are refused.
-func TestCollapseHugePages_Steps(t *testing.T) {
-	g := defaultGeometry(32 << 20)
-	g.mem = osMemory()
-	g.mem.Discard = func([]byte) {}
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	calls, refuse := 0, func(int) bool { return true }
-	g.mem.Collapse = func(b []byte) error {
-		if calls++; refuse(calls) {
-			return errRefused
-		}
-		return nil
-	}
-	c := mustCache(t, g)
-	fillCache(t, c, 0, 400_000, 100) // full
-	n, err := c.CollapseHugePages(ctx)
-	require.ErrorIs(t, err, ErrNoHugePages)
-	require.ErrorIs(t, err, errRefused)
-	require.Zero(t, n)
-	all := calls
-	require.GreaterOrEqual(t, all, 13)
-
-	calls, refuse = 0, func(i int) bool { return i%2 == 0 }
-	n, err = c.CollapseHugePages(ctx)
-	require.NoError(t, err)
-	require.EqualValues(t, (all+1)/2*chunk.BlockSize, n)
-	require.Equal(t, all, calls)
-
-	calls, refuse = 0, func(i int) bool {
-		if i == 3 {
-			cancel()
-		}
-		return false
-	}
-	n, err = c.CollapseHugePages(ctx)
-	require.ErrorIs(t, err, context.Canceled)
-	require.EqualValues(t, 3*chunk.BlockSize, n)
-	require.Equal(t, 3, calls)
 }

@@ -49,9 +49,9 @@ type geometry struct {
 	now       func() time.Duration // time since the cache was made; nil: the real one
 	machine   *clock.Machine       // where times come from
 	version   uint64               // Options.Version
-	expected  expectation
-	posBits   uint      // width of a position: generation and offset
-	seed      [2]uint64 // {0, 0}: all hashes are 0
+	expected  int                  // Options.ExpectedEntries
+	posBits   uint                 // width of a position: generation and offset
+	seed      [2]uint64            // {0, 0}: all hashes are 0
 	mem       chunk.Memory
 	file      *ringfile.Store // nil: the cache is in memory only
 	born      time.Time       // when the clock began; zero: now
@@ -89,7 +89,7 @@ type shared struct {
 	file      *ringfile.Store // nil: the cache is in memory only
 	pool      *chunk.Pool
 	maxBytes  atomic.Int64 // the bound; Resize changes it
-	expected  expectation
+	expected  int          // Options.ExpectedEntries
 	buckets   int
 	posBits   uint
 	shift     uint8 // log2 of the chunk size
@@ -429,10 +429,6 @@ func (s *shared) learner(large bool) *learner {
 	}
 	return &s.learners[0]
 }
-
-// expectation is what was said of the entries to come: how many in the whole
-// cache, and the bytes of a value; 0 is unknown. Nothing but speed depends on it.
-type expectation struct{ entries, valueSize int }
 
 // log2 returns the logarithm of a power of two.
 func log2(n int) uint8 { return uint8(bits.TrailingZeros(uint(n))) }

@@ -423,8 +423,5 @@ func readThrough(t *testing.T, p Policy, chunks int, next func() uint64) (s Stat
 			require.NoError(t, err)
 		}
 	}
-	s = c.Stats()
-	s.GetCalls -= half.GetCalls
-	s.NearMisses -= half.NearMisses
-	return s, hits
+	return c.Stats().Sub(half), hits
 }

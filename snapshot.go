@@ -489,8 +489,7 @@ func optionsOf(s *snapshot.Contents, maxBytes int) Options {
 		bytes += s.Blocks[i].Size
 	}
 	if entries > 0 {
-		o.ExpectedEntries = int(min(entries, uint64(o.MaxBytes)/slotBytes))
-		o.ExpectedValueSize = max(1, int(bytes/entries)-snapshot.MinEntry-typicalKey)
+		o.ExpectedEntries = int(min(entries, uint64(o.MaxBytes)/(bytes/entries+slotBytes)))
 	}
 	return o
 }

@@ -36,6 +36,25 @@ func fallen[T any](before, after *T, gauges []string) string {
 	return ""
 }
 
+// Sub subtracts every counter, and keeps every gauge.
+func TestStats_Sub(t *testing.T) {
+	var now, earlier Stats
+	n, e := reflect.ValueOf(&now).Elem(), reflect.ValueOf(&earlier).Elem()
+	for i := range n.NumField() {
+		n.Field(i).SetUint(uint64(1000 + 3*i))
+		e.Field(i).SetUint(uint64(100 + i))
+	}
+	since := now.Sub(earlier)
+	for i := range n.NumField() {
+		name, want := n.Type().Field(i).Name, uint64(900+2*i)
+		if slices.Contains(gauges, name) {
+			want = n.Field(i).Uint()
+		}
+		require.Equal(t, want, reflect.ValueOf(since).Field(i).Uint(), name)
+	}
+	require.EqualValues(t, 1000, now.GetCalls, "s stays as it is")
+}
+
 // mixedCalls makes random calls of all kinds, of which some expire, load and reset.
 func mixedCalls(c *Cache, ns *Namespace, seed uint64, n int) {
 	random := newRand(seed)

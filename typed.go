@@ -320,7 +320,7 @@ func (t *Typed[K, V]) keyBytes(buf []byte, key K) []byte {
 // start returns what every key of the view begins with.
 func (t *Typed[K, V]) start(buf []byte) []byte {
 	if t.ns != nil {
-		buf = t.ns.AppendKey(buf, nil)
+		buf = t.ns.appendKey(buf, nil)
 	}
 	return append(buf, t.prefix...)
 }
@@ -337,7 +337,7 @@ func join(buf, k []byte) []byte {
 // and whether it has one.
 func (t *Typed[K, V]) keyOf(raw []byte) (key K, ok bool) {
 	if t.ns != nil {
-		if raw, ok = t.ns.CutKey(raw); !ok {
+		if raw, ok = t.ns.cutKey(raw); !ok {
 			return key, false
 		}
 	}

@@ -80,7 +80,7 @@ func TestRingcache_InFile(t *testing.T) {
 // mutexes. (TestConcurrent_HistoriesWhereNothingIsDropped of the library counts them.)
 func TestRingcache_SmallValues(t *testing.T) {
 	c, err := ringcache.NewWithOptions(ringcache.Options{
-		MaxBytes: 1 << 20, ExpectedEntries: entries, ExpectedValueSize: 60,
+		MaxBytes: 1 << 20, ExpectedEntries: entries,
 	})
 	if err != nil {
 		t.Fatal(err)

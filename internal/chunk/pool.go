@@ -26,12 +26,11 @@ const (
 
 // Memory is where maps come from. Tests put a failing one in its place.
 type Memory struct {
-	Map      func(n int) ([]byte, error) // n fresh zero bytes
-	Unmap    func(b []byte) error        // gives back what Map returned
-	Discard  func(b []byte)              // gives the physical memory of b back; b stays mapped
-	Granule  int                         // what Discard works in; 0: it does nothing
-	Large    func(b []byte, want bool)   // says whether b should lie on large pages; may be nil
-	Collapse func(b []byte) error        // puts b on a large page now; nil: it cannot be done
+	Map     func(n int) ([]byte, error) // n fresh zero bytes
+	Unmap   func(b []byte) error        // gives back what Map returned
+	Discard func(b []byte)              // gives the physical memory of b back; b stays mapped
+	Granule int                         // what Discard works in; 0: it does nothing
+	Large   func(b []byte, want bool)   // says whether b should lie on large pages; may be nil
 
 	// Headroom is the bytes of addresses that a pool leaves free once some were refused:
 	// the Go runtime ends the process where it gets none.
