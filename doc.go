@@ -82,7 +82,7 @@
 // from key to key or from bucket to bucket, and may see a part of what others do meanwhile.
 //
 // No lock is held while a function of the user's runs: not that of View, Update,
-// GetOrLoad, GetOrLoadBatch or [Options].OnEvict, not a codec, not a [Compressor], not the
+// GetOrLoad, GetOrLoadBatch or [Options].OnRemove, not a codec, not a [Compressor], not the
 // body of a loop. Each may take its time, panic, and call any method of the same cache. The
 // package starts goroutines only for a load, while a snapshot is saved or loaded or a file
 // opened, and one for a cache with a Compressor, until it is closed or collected.
@@ -112,7 +112,7 @@
 // one is empty then. The index is not in it. A record takes 4 bytes more. Times to live go on
 // while no process has the file: by a clock that nobody can set, and after a reboot by the wall
 // clock, which cannot make an expired entry come back by being unset or set back (see
-// [Options].File). OnEvict may be called before NewWithOptions
+// [Options].File). OnRemove may be called before NewWithOptions
 // returns, if the bound is smaller than before. A closed cache can no longer change its file:
 // a Set or Del after Close leaves in it what was there.
 //

@@ -160,10 +160,10 @@ func ExampleCache_GetAndDel() {
 	// "" false
 }
 
-func ExampleOptions_onEvict() {
+func ExampleOptions_onRemove() {
 	cache, err := ringcache.NewWithOptions(ringcache.Options{
 		MaxBytes: 32 << 20,
-		OnEvict: func(k, v []byte, reason ringcache.Reason) {
+		OnRemove: func(k, v []byte, reason ringcache.RemovalReason) {
 			fmt.Printf("%s = %s: %s\n", k, v, reason)
 		},
 	})

@@ -33,7 +33,7 @@ var layers = [][]string{
 	{"batch.go", "cache.go", "codec.go", "conditional.go", "expiry.go", "iterate.go", "loader*.go",
 		"namespace*.go", "recover.go", "resize.go", "sizing.go", "snapshot*.go", "stats.go", "typed*.go"},
 	{"write.go", "quota.go", "cold.go", "large.go"},
-	{"bucket*.go", "onevict.go"},
+	{"bucket*.go", "onremove.go"},
 	{"shared.go", "cold_part.go", "compression.go"},
 	{"chunk_*.go", "compressor.go", "doc.go", "errors.go", "options.go"},
 }

@@ -77,10 +77,10 @@ func (p *LoadPanic) Unwrap() error {
 //
 // A load's error goes to all who wait, and is not stored ([Options].StaleIfError may give them
 // an expired value instead). If the load says that there is no value ([Loaded]), the error is
-// [ErrAbsent], without another load until that expires. If the load panics, or OnEvict for what
-// the result pushes out, every caller panics with a [*LoadPanic]. If it calls [runtime.Goexit],
-// the error is [ErrLoadExited]. If load asks for k itself, or for a key whose load waits for it,
-// it gets [ErrLoadCycle].
+// [ErrAbsent], without another load until that expires. If the load panics, or OnRemove for an
+// entry that the result evicts, every caller panics with a [*LoadPanic]. If it calls
+// [runtime.Goexit], the error is [ErrLoadExited]. If load asks for k itself, or for a key
+// whose load waits for it, it gets [ErrLoadCycle].
 //
 // When ctx ends while the call waits, it returns ctx.Err(), wrapped as all its errors are (test
 // with [errors.Is]). The load goes on for the others; when the last has gone, its own context is
@@ -409,9 +409,9 @@ func (g *loadGroup) call(fn BatchLoadFunc, keys [][]byte) ([]Loaded, error) {
 func (c *Cache) keep(f *loadCall) {
 	l := &f.Result
 	w := write{k: f.Key, v: l.Value, h: f.Hash, cond: ifListed, call: f, silent: true,
-		reason: EvictReplaced}
+		reason: RemovedReplaced}
 	if l.Absent {
-		w.v, w.negative, w.reason = nil, true, EvictDeleted
+		w.v, w.negative, w.reason = nil, true, RemovedDeleted
 	}
 	life := byOptions
 	if l.TTL != 0 {

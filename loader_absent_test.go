@@ -121,12 +121,12 @@ func TestLoader_AbsentReplaces(t *testing.T) {
 	}
 }
 
-// OnEvict hears of values that give way to a negative entry, and never of that.
-func TestLoader_AbsentAndOnEvict(t *testing.T) {
+// OnRemove is told of values that a negative entry replaces, and never of the negative entry.
+func TestLoader_AbsentAndOnRemove(t *testing.T) {
 	g := tiny(2, 512, 12)
-	told := map[string]Reason{}
-	due := make(chan Reason, 1)
-	g.onEvict = func(k, _ []byte, reason Reason) {
+	told := map[string]RemovalReason{}
+	due := make(chan RemovalReason, 1)
+	g.onRemove = func(k, _ []byte, reason RemovalReason) {
 		if string(k) == "due" {
 			due <- reason // by a load that nobody waits for
 			return
@@ -147,7 +147,7 @@ func TestLoader_AbsentAndOnEvict(t *testing.T) {
 	}
 	require.NoError(t, c.Set([]byte("key 4999"), nil))
 	require.True(t, c.Del([]byte("key 4999")))
-	require.Equal(t, map[string]Reason{"key 4999": EvictDeleted}, told)
+	require.Equal(t, map[string]RemovalReason{"key 4999": RemovedDeleted}, told)
 	require.NotZero(t, c.Len())
 	now = 2 * time.Hour
 	require.NotZero(t, c.DeleteExpired())
@@ -159,20 +159,20 @@ func TestLoader_AbsentAndOnEvict(t *testing.T) {
 	require.NoError(t, c.SetWithTTL([]byte("due"), nil, time.Minute))
 	_, err = c.GetOrLoad(context.Background(), nil, []byte("due"), nothing)
 	require.NoError(t, err)
-	require.Equal(t, EvictDeleted, <-due)
+	require.Equal(t, RemovedDeleted, <-due)
 	require.Equal(t, 1, c.Len())
 }
 
-// A panic in OnEvict, which a load's result has brought about, is the load's.
-func TestLoader_OnEvictPanics(t *testing.T) {
+// A panic in OnRemove, which a load's result has brought about, is the load's.
+func TestLoader_OnRemovePanics(t *testing.T) {
 	g := tiny(2, 512, 12)
-	g.onEvict = func(k, _ []byte, reason Reason) { panic(reason) }
+	g.onRemove = func(k, _ []byte, reason RemovalReason) { panic(reason) }
 	c := mustCache(t, g)
 	load, _ := gives("a value of some length")
 	for i := range 5000 {
 		r := <-ask(context.Background(), c, fmt.Append(nil, "key ", i), load)
 		if p, ok := r.panicked.(*LoadPanic); ok {
-			require.Equal(t, EvictCapacity, p.Value)
+			require.Equal(t, RemovedEvicted, p.Value)
 			require.NoError(t, c.validate())
 			return
 		}

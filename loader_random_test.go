@@ -260,7 +260,7 @@ func TestLoader_Random(t *testing.T) {
 func (r *runner) getOrLoad(o op) error {
 	ttl := r.ttlOf(o)
 	s, v := r.newValue(o, r.sizeOf(o))
-	// OnEvict is not told of negative entries, so what it says would not add up with them.
+	// OnRemove is not told of negative entries, so what it says would not add up with them.
 	absent := !r.told && o.flags&4 != 0
 	known, calls := r.before(o.id), 0
 	k := bytes.Clone(r.keyOf(o.id))

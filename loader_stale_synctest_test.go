@@ -286,8 +286,8 @@ func TestLoaderStale_GoesAtTheTail(t *testing.T) {
 		g.policy, g.ttl, g.stale = kind, time.Minute, time.Hour
 		var now time.Duration
 		g.now = func() time.Duration { return now }
-		evicted := map[Reason]int{}
-		g.onEvict = func(_, _ []byte, r Reason) { evicted[r]++ }
+		evicted := map[RemovalReason]int{}
+		g.onRemove = func(_, _ []byte, r RemovalReason) { evicted[r]++ }
 		c := mustCache(t, g)
 		for i := range 50 {
 			require.NoError(t, c.Set(fmt.Append(nil, "old ", i), make([]byte, 20)))
@@ -301,7 +301,7 @@ func TestLoaderStale_GoesAtTheTail(t *testing.T) {
 				require.NoError(t, c.validate())
 			}
 		}
-		require.Equal(t, 50, evicted[EvictExpired])
+		require.Equal(t, 50, evicted[RemovedExpired])
 		now = 70 * time.Minute
 		n := c.Len()
 		require.Equal(t, n, c.DeleteExpired())

@@ -67,7 +67,7 @@ func TestNamespace_GenerationIsStoredAgainByLoads(t *testing.T) {
 // whether it was there.
 func dropEntry(n *Namespace) bool {
 	w := write{k: n.space.entry, h: n.cache.shared.hash(n.space.entry), internal: true,
-		silent: true, reason: EvictCapacity}
+		silent: true, reason: RemovedEvicted}
 	found, _ := n.cache.remove(&w, nil)
 	return found
 }
@@ -117,7 +117,7 @@ func TestNamespace_CannotBeForged(t *testing.T) {
 // The records of namespaces are the cache's own: no lookup, write, loop or count shows them.
 func TestNamespace_RecordsAreNotSeen(t *testing.T) {
 	g := roomy(0)
-	g.onEvict = func(_, v []byte, _ Reason) { assert.Equal(t, "a value", string(v)) }
+	g.onRemove = func(_, v []byte, _ RemovalReason) { assert.Equal(t, "a value", string(v)) }
 	c := mustCache(t, g)
 	const names = 20
 	n := func(i int) *Namespace { return c.Namespace(strings.Repeat("n", i*40)) } // long ones too
@@ -376,12 +376,12 @@ func TestNamespace_Allocs(t *testing.T) {
 	zeroAllocs(t, "a view", "GetOrLoad", func() { _, _ = view.GetOrLoad(ctx, key, ask) })
 }
 
-// Looking after the entry of a namespace tells OnEvict nothing while the namespace is locked.
-func TestNamespace_KeepLetsOnEvictInvalidate(t *testing.T) {
+// Looking after the entry of a namespace tells OnRemove nothing while the namespace is locked.
+func TestNamespace_KeepLetsOnRemoveInvalidate(t *testing.T) {
 	var n *Namespace
 	keeping, told := false, false
 	p := newPackedCache(t, flateCompressor{}, nil)
-	p.shared.onEvict = func(_, _ []byte, _ Reason) {
+	p.shared.onRemove = func(_, _ []byte, _ RemovalReason) {
 		if keeping && !told {
 			told = true
 			assert.NoError(t, n.Invalidate())

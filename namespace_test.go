@@ -312,15 +312,15 @@ func TestNamespace_NoMemory(t *testing.T) {
 	require.False(t, n.Has([]byte("k")))
 }
 
-// OnEvict hears of entries with the keys that they have in the cache, and not of the
-// generations. It may call every method, also when a generation made entries leave.
-func TestNamespace_OnEvict(t *testing.T) {
+// OnRemove gets the keys that entries have in the cache, and is not called for generations. It may
+// call every method, also when entries were evicted for a generation.
+func TestNamespace_OnRemove(t *testing.T) {
 	var c *Cache
 	var n *Namespace
-	var inner func() // what OnEvict does once
+	var inner func() // what OnRemove does once
 	own, nested := 0, 0
 	g := tiny(1, 256, 64)
-	g.onEvict = func(k, _ []byte, _ Reason) {
+	g.onRemove = func(k, _ []byte, _ RemovalReason) {
 		assert.False(t, bytes.HasPrefix(k, []byte(reserved)), "%q", k)
 		if _, ok := n.CutKey(k); ok {
 			own++

@@ -31,9 +31,9 @@ type agedCache struct {
 func newAgedCache(t testing.TB, g geometry) *agedCache {
 	a := &agedCache{last: map[uint64]uint64{}, each: 10 * time.Millisecond}
 	g.now = func() time.Duration { return a.age }
-	g.onEvict = func(k, _ []byte, why Reason) {
+	g.onRemove = func(k, _ []byte, why RemovalReason) {
 		id := binary.LittleEndian.Uint64(k)
-		if why == EvictCapacity {
+		if why == RemovedEvicted {
 			a.lives = append(a.lives, a.next-a.last[id])
 		}
 	}

@@ -50,17 +50,17 @@ func TestSnapshot_ReadFromAdds(t *testing.T) {
 }
 
 // What loading pushes out is told, with no lock held.
-func TestSnapshot_LoadingTellsOnEvict(t *testing.T) {
+func TestSnapshot_LoadingTellsOnRemove(t *testing.T) {
 	big := mustCache(t, defaultGeometry(128<<20))
 	fillCache(t, big, 0, 400_000, 100)
 	_, path := snapshotOf(t, big)
 	var c *Cache
 	var told atomic.Int64
 	g := defaultGeometry(minMaxBytes)
-	g.onEvict = func(k, v []byte, reason Reason) {
+	g.onRemove = func(k, v []byte, reason RemovalReason) {
 		told.Add(1)
 		c.Has(k)
-		assert.Equal(t, EvictCapacity, reason)
+		assert.Equal(t, RemovedEvicted, reason)
 	}
 	c = mustCache(t, g)
 	f, err := os.Open(path)
@@ -132,13 +132,13 @@ func TestSnapshot_FilesThatAreNone(t *testing.T) {
 	require.ErrorIs(t, err, ErrClosed)
 }
 
-// Who calls ReadFrom is who OnEvict is called by, and who its panic reaches.
-func TestSnapshot_PanicInOnEvictReachesTheCaller(t *testing.T) {
+// OnRemove runs in the goroutine that calls ReadFrom, so a panic in it reaches that caller.
+func TestSnapshot_PanicInOnRemoveReachesTheCaller(t *testing.T) {
 	c := mustCache(t, defaultGeometry(64<<20))
 	fillCache(t, c, 0, 60_000, 1000)
 	_, path := snapshotOf(t, c)
 	g := defaultGeometry(minMaxBytes)
-	g.onEvict = func([]byte, []byte, Reason) { panic("of the user") }
+	g.onRemove = func([]byte, []byte, RemovalReason) { panic("of the user") }
 	d := mustCache(t, g)
 	f, err := os.Open(path)
 	require.NoError(t, err)

@@ -75,7 +75,7 @@ func (t *Typed[K, V]) discard(k []byte) {
 	stored, lent := scratches.Get().(*scratch), scratches.Get().(*scratch)
 	defer stored.release()
 	defer lent.release()
-	w := write{k: k, h: t.cache.shared.hash(k), del: true, silent: true, reason: EvictDeleted}
+	w := write{k: k, h: t.cache.shared.hash(k), del: true, silent: true, reason: RemovedDeleted}
 	data, ok := t.cache.peek(stored.buf[:0], &w)
 	stored.buf, lent.buf = data, append(lent.buf[:0], data...)
 	if !ok {

@@ -18,9 +18,9 @@ import (
 // userFunction is a place where the cache runs a function of its user's. run makes the
 // cache call inner there, beside the entry of k, whose value is v.
 type userFunction struct {
-	name    string
-	onEvict bool // inner is called by OnEvict, whatever run does
-	run     func(c *Cache, k, v []byte, inner func())
+	name     string
+	onRemove bool // inner is called by OnRemove, whatever run does
+	run      func(c *Cache, k, v []byte, inner func())
 }
 
 func userFunctions() []userFunction {
@@ -154,15 +154,15 @@ func userFunctions() []userFunction {
 				inner()
 			}
 		}},
-		{"OnEvict of Set", true, func(c *Cache, k, v []byte, _ func()) { _ = c.Set(k, v[1:]) }},
-		{"OnEvict of Del", true, func(c *Cache, k, _ []byte, _ func()) { c.Del(k) }},
-		{"OnEvict of Reset", true, func(c *Cache, _, _ []byte, _ func()) { c.Reset() }},
-		{"OnEvict of DeleteExpired", true, func(c *Cache, k, v []byte, _ func()) {
+		{"OnRemove of Set", true, func(c *Cache, k, v []byte, _ func()) { _ = c.Set(k, v[1:]) }},
+		{"OnRemove of Del", true, func(c *Cache, k, _ []byte, _ func()) { c.Del(k) }},
+		{"OnRemove of Reset", true, func(c *Cache, _, _ []byte, _ func()) { c.Reset() }},
+		{"OnRemove of DeleteExpired", true, func(c *Cache, k, v []byte, _ func()) {
 			w := write{k: k, v: v, h: c.shared.hash(k), expiry: 1} // over since the first tick
 			_ = c.apply(&w, "set")
 			c.DeleteExpired()
 		}},
-		{"OnEvict of Resize", true, func(c *Cache, _, _ []byte, _ func()) {
+		{"OnRemove of Resize", true, func(c *Cache, _, _ []byte, _ func()) {
 			_ = c.Resize(minMaxBytes)
 		}},
 	}
@@ -195,8 +195,8 @@ func (p pair) run() error {
 		}
 		called = true
 	}
-	if p.outer.onEvict {
-		p.g.onEvict = func(_, _ []byte, _ Reason) { inner() }
+	if p.outer.onRemove {
+		p.g.onRemove = func(_, _ []byte, _ RemovalReason) { inner() }
 	}
 	c = newCache(p.g)
 	for i := range p.fill {
@@ -249,7 +249,7 @@ func TestUserFunctions_MayCallEveryMethod(t *testing.T) {
 	}
 	for _, s := range settings {
 		for _, outer := range userFunctions() {
-			if outer.name == "OnEvict of Resize" {
+			if outer.name == "OnRemove of Resize" {
 				continue // it cannot make these smaller
 			}
 			t.Run(s.name+"/"+outer.name, func(t *testing.T) {
@@ -276,11 +276,11 @@ func requireAllReturn(t *testing.T, pairs []pair) {
 	}
 }
 
-// Resize gives up its locks, too, while OnEvict runs.
+// Resize gives up its locks, too, while OnRemove runs.
 func TestUserFunctions_MayCallEveryMethod_DuringResize(t *testing.T) {
 	g := tiny(1, 64<<10, 1024) // 64 MB
 	for _, outer := range userFunctions() {
-		if outer.name != "OnEvict of Resize" {
+		if outer.name != "OnRemove of Resize" {
 			continue
 		}
 		for _, inner := range everyCall() {
