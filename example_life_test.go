@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/codec"
 )
 
 func ExampleCache_SetWithTTL() {
@@ -197,7 +198,7 @@ func ExampleCache_Namespace() {
 	fmt.Println(prices.Stats().HitRatio())
 
 	// Views may be in a namespace, and go with it.
-	byID := ringcache.NewTyped[int](cache, ringcache.StringCodec[string](),
+	byID := ringcache.NewTyped[int](cache, codec.String[string](),
 		ringcache.TypedOptions{Namespace: prices, Prefix: "id:"})
 	_ = byID.Set(7, "30")
 	_ = prices.Invalidate()

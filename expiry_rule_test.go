@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringcache/ringcache/codec"
 	"github.com/ringcache/ringcache/internal/clock"
 )
 
@@ -29,7 +30,7 @@ func timedCalls() []timedCall {
 	v := []byte("value")
 	keep := func([]byte, bool) ([]byte, bool) { return v, true }
 	view := func(c *Cache) *Typed[string, []byte] {
-		return NewTyped[string](c, BytesCodec[[]byte](), TypedOptions{})
+		return NewTyped[string](c, codec.Bytes[[]byte](), TypedOptions{})
 	}
 	plain := (*Cache).TTL
 	inSpace := func(c *Cache, k []byte) (time.Duration, bool) { return c.Namespace("n").TTL(k) }

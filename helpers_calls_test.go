@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringcache/ringcache/codec"
 	"github.com/ringcache/ringcache/internal/snapshot"
 )
 
@@ -118,7 +119,7 @@ func viewCalls() []call {
 	ctx := context.Background()
 	space := func(c *Cache) *Namespace { return c.Namespace("space") }
 	view := func(c *Cache) *Typed[string, []byte] {
-		return NewTyped[string](c, BytesCodec[[]byte](), TypedOptions{Namespace: space(c)})
+		return NewTyped[string](c, codec.Bytes[[]byte](), TypedOptions{Namespace: space(c)})
 	}
 	same := func(old []byte, ok bool) ([]byte, bool) { return old, ok }
 	return []call{

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache/codec"
 )
 
 // GetOrLoad and GetOrLoadBatch come to the same for every kind of key, in every view: value,
@@ -117,7 +119,7 @@ var agreeing = map[string]func(
 		return agreeingBytes(ctx, inBatch, load, n.Set, n.GetOrLoad, n.GetOrLoadBatch)
 	},
 	"Typed": func(ctx context.Context, c *Cache, inBatch bool, load LoadFunc) (string, int, error) {
-		view := NewTyped[string](c, FuncCodec(
+		view := NewTyped[string](c, codec.Func(
 			func(dst []byte, s string) ([]byte, error) { return append(dst, s...), nil },
 			func(data []byte) (string, error) {
 				if string(data) == "x" {

@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache/codec"
 )
 
 // asker asks a cache for a key, and loads it by a function if need be. It is one of the ways of
@@ -33,7 +35,7 @@ var askers = map[string]asker{
 		return c.Namespace("n").GetOrLoad(ctx, nil, []byte(k), load)
 	},
 	"Typed": func(ctx context.Context, c *Cache, k string, load LoadFunc) ([]byte, error) {
-		view := NewTyped[string](c, BytesCodec[[]byte](), TypedOptions{Prefix: "t"})
+		view := NewTyped[string](c, codec.Bytes[[]byte](), TypedOptions{Prefix: "t"})
 		return view.GetOrLoad(ctx, k, func(ctx context.Context, k string) (
 			[]byte, time.Duration, error) {
 			l, err := load(ctx, []byte(k))
@@ -41,7 +43,7 @@ var askers = map[string]asker{
 		})
 	},
 	"Typed batch": func(ctx context.Context, c *Cache, k string, load LoadFunc) ([]byte, error) {
-		view := NewTyped[string](c, BytesCodec[[]byte](), TypedOptions{Namespace: c.Namespace("t")})
+		view := NewTyped[string](c, codec.Bytes[[]byte](), TypedOptions{Namespace: c.Namespace("t")})
 		vals := make([][]byte, 1)
 		_, err := view.GetOrLoadBatch(ctx, []string{k}, vals, make([]bool, 1),
 			func(ctx context.Context, keys []string) ([]TypedLoaded[[]byte], error) {

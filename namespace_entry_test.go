@@ -14,6 +14,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache/codec"
 )
 
 // Who only loads has a warm start too: a generation that was dropped is stored again after
@@ -46,7 +48,7 @@ func TestNamespace_GenerationIsStoredAgainByLoads(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := mustCache(t, g)
 			n := c.Namespace("n")
-			view := NewTyped[int](c, StringCodec[string](), TypedOptions{Namespace: n})
+			view := NewTyped[int](c, codec.String[string](), TypedOptions{Namespace: n})
 			require.True(t, dropEntry(n))
 			calls := 0
 			for there := false; !there; calls++ {
@@ -223,7 +225,7 @@ func TestNamespace_InvalidateAmongLoads(t *testing.T) {
 	g.ahead, g.ttl = time.Hour, time.Hour // each hit is due
 	c := mustCache(t, g)
 	n := c.Namespace("n")
-	view := NewTyped[byte](c, FuncCodec(
+	view := NewTyped[byte](c, codec.Func(
 		func(dst []byte, v uint64) ([]byte, error) { return binary.BigEndian.AppendUint64(dst, v), nil },
 		func(b []byte) (uint64, error) { return binary.BigEndian.Uint64(b), nil },
 	), TypedOptions{Namespace: n, Prefix: "view:"})
@@ -301,7 +303,7 @@ func TestTyped_StaleValueThatCannotBeDecoded(t *testing.T) {
 	g := roomy(0)
 	g.now, g.stale = func() time.Duration { return now }, time.Hour
 	c := mustCache(t, g)
-	view := NewTyped[string](c, JSONCodec[int](), TypedOptions{})
+	view := NewTyped[string](c, codec.JSON[int](), TypedOptions{})
 	require.NoError(t, c.SetWithTTL([]byte("k"), []byte("no number"), time.Second))
 	now = time.Minute
 	v, err := view.GetOrLoad(t.Context(), "k",

@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache/codec"
 )
 
 // ReadFrom adds: keys that are there stay as they are, the absent ones among them.
@@ -79,7 +81,7 @@ func TestSnapshot_TypedViewOfALoadedCache(t *testing.T) {
 	c := mustCache(t, defaultGeometry(minMaxBytes))
 	type user struct{ Name string }
 	view := func(c *Cache) *Typed[uint64, user] {
-		return NewTyped[uint64](c, JSONCodec[user](), TypedOptions{Prefix: "user:"})
+		return NewTyped[uint64](c, codec.JSON[user](), TypedOptions{Prefix: "user:"})
 	}
 	require.NoError(t, view(c).Set(7, user{"Ada"}))
 	_, path := snapshotOf(t, c)

@@ -25,6 +25,22 @@ type Key interface {
 		~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~uintptr
 }
 
+// Codec encodes values of type V and decodes them again, for a [Typed] view. Package
+// [github.com/ringcache/ringcache/codec] has codecs for JSON, for types that encode themselves, for
+// strings and byte slices, and for a pair of functions. Both methods are called concurrently by
+// the goroutines that use the view, and while no lock is held.
+type Codec[V any] interface {
+	// Append appends the encoding of v to dst and returns the extended slice, as the built-in
+	// append does. It must not keep dst. If it returns an error, nothing is stored.
+	Append(dst []byte, v V) ([]byte, error)
+
+	// Decode returns the value that data is the encoding of, or an error if it is none. It must
+	// cope with any bytes, such as those of another version of the program or of another view.
+	// data is a copy in a buffer that will be reused: neither the value nor the error may refer
+	// to it. Its capacity is its length.
+	Decode(data []byte) (V, error)
+}
+
 // TypedOptions are the settings of a [Typed] view. The zero value is the
 // default of each.
 type TypedOptions struct {
@@ -65,7 +81,7 @@ const keyRoom = 128
 // NewTyped returns a view of c for keys of type K and values of type V, which codec
 // encodes. K has to be given, V follows from the codec:
 //
-//	users := ringcache.NewTyped[uint64](cache, ringcache.JSONCodec[User](),
+//	users := ringcache.NewTyped[uint64](cache, codec.JSON[User](),
 //		ringcache.TypedOptions{Prefix: "user:"})
 //
 // NewTyped panics if c or codec is nil, or o.Namespace is one of another cache.

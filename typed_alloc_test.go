@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache/codec"
 )
 
 // wide is a value of fixed size, of which n bytes are stored.
@@ -76,7 +78,7 @@ func checkAllocs[K Key](
 	zeroAllocs(t, kind, "Has", func() { wides.Has(key) })
 	checkMethodAllocs(t, kind, wides, key)
 
-	times := NewTyped[K](c, BinaryCodec[time.Time](), o)
+	times := NewTyped[K](c, codec.Binary[time.Time](), o)
 	moment := time.Unix(1<<30, 0).UTC()
 	zeroAllocs(t, kind, "Set of a time", func() { _ = times.Set(key, moment) })
 	zeroAllocs(t, kind, "Get of a time", func() {
@@ -87,7 +89,7 @@ func checkAllocs[K Key](
 	zeroAllocs(t, kind, "Del", func() { times.Del(key) })
 	zeroAllocs(t, kind, "Get of nothing", func() { _, _, _ = times.Get(key) })
 
-	texts := NewTyped[K](c, StringCodec[string](), o)
+	texts := NewTyped[K](c, codec.String[string](), o)
 	_ = texts.Set(key, "a text")
 	get := func() { _, _, _ = texts.Get(key) }
 	assert.EqualValues(t, 1, testing.AllocsPerRun(100, get), "%s: Get of a string", kind)

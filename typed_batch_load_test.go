@@ -8,10 +8,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache/codec"
 )
 
 // A codec of numbers that are not below 0.
-var naturals = FuncCodec(
+var naturals = codec.Func(
 	func(dst []byte, n int) ([]byte, error) {
 		if n < 0 {
 			return dst, errors.New("below 0")

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache/codec"
 )
 
 func TestTyped_Batches(t *testing.T) {
@@ -109,7 +111,7 @@ func TestTyped_BatchErrors(t *testing.T) {
 // Long values go in parts, and more errors than one come from either half of a call.
 func TestTyped_BatchOfLongValues(t *testing.T) {
 	c := mustCache(t, defaultGeometry(minMaxBytes))
-	view := NewTyped[int](c, StringCodec[string](), TypedOptions{})
+	view := NewTyped[int](c, codec.String[string](), TypedOptions{})
 	sizes := []int{0, 1, 1000, 300_000, 1 << 20, 1<<21 + 1, 5}
 	var keys []int
 	var vals []string

@@ -12,12 +12,14 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache/codec"
 )
 
 var errNegativeNumber = errors.New("negative number")
 
 // decimals is a codec of numbers that are not below 0.
-var decimals = FuncCodec(
+var decimals = codec.Func(
 	func(dst []byte, n int) ([]byte, error) {
 		if n < 0 {
 			return append(dst, "half of it"...), errNegativeNumber
@@ -190,7 +192,7 @@ func TestTyped_GetOrLoadOfWhatCannotBeDecoded(t *testing.T) {
 			require.True(t, view.Has("k"))
 		})
 	}
-	broken := NewTyped[string](c, FuncCodec(
+	broken := NewTyped[string](c, codec.Func(
 		func(dst []byte, n int) ([]byte, error) { return append(dst, "x"...), nil },
 		func(data []byte) (int, error) { return 1, errNegativeNumber },
 	), TypedOptions{Prefix: "broken:"})
@@ -209,7 +211,7 @@ func TestTyped_GetOrLoadOfWhatCannotBeDecoded(t *testing.T) {
 // A codec may change the bytes that it decodes, as parsers in place do. An entry that it cannot
 // decode is loaded anew all the same.
 func TestTyped_CodecMayChangeWhatItDecodes(t *testing.T) {
-	view := NewTyped[string](mustCache(t, roomy(0)), FuncCodec(
+	view := NewTyped[string](mustCache(t, roomy(0)), codec.Func(
 		func(dst []byte, n int) ([]byte, error) { return append(dst, byte(n)), nil },
 		func(data []byte) (int, error) {
 			defer clear(data)

@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache/codec"
 )
 
 // userFunction is a place where the cache runs a function of its user's. run makes the
@@ -25,7 +27,7 @@ type userFunction struct {
 
 func userFunctions() []userFunction {
 	codec := func(onAppend, onDecode func()) Codec[[]byte] {
-		return FuncCodec(func(dst, v []byte) ([]byte, error) {
+		return codec.Func(func(dst, v []byte) ([]byte, error) {
 			onAppend()
 			return append(dst, v...), nil
 		}, func(data []byte) ([]byte, error) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/codec"
 	"github.com/ringcache/ringcache/compress/s2"
 )
 
@@ -54,9 +55,9 @@ func openShop(db *database, cfg config, dir string) (*shop, error) {
 		db:    db,
 		cache: cache,
 		lists: lists,
-		products: ringcache.NewTyped[int64](cache, ringcache.JSONCodec[product](),
+		products: ringcache.NewTyped[int64](cache, codec.JSON[product](),
 			ringcache.TypedOptions{Prefix: "product:"}),
-		cheap: ringcache.NewTyped[int64](cache, ringcache.JSONCodec[[]product](),
+		cheap: ringcache.NewTyped[int64](cache, codec.JSON[[]product](),
 			ringcache.TypedOptions{Namespace: lists, Prefix: "cheap:"}),
 	}
 	s.load = s.loadProduct
