@@ -74,7 +74,7 @@ func TestColdPart_Reads(t *testing.T) {
 		{"GetOrLoadBatch", true, func(t *testing.T, c *Cache) []byte {
 			vals := make([][]byte, 1)
 			_, _, err := c.GetOrLoadBatch(context.Background(), nil, [][]byte{k}, vals,
-				func(context.Context, [][]byte) ([]Loaded, error) {
+				func(context.Context, [][]byte) ([]loaded, error) {
 					return nil, errors.New("it is there")
 				})
 			require.NoError(t, err)
@@ -141,10 +141,10 @@ func TestColdPart_Reads(t *testing.T) {
 	}
 }
 
-func neverLoad(t *testing.T) LoadFunc {
-	return func(context.Context, []byte) (Loaded, error) {
+func neverLoad(t *testing.T) loadFunc {
+	return func(context.Context, []byte) ([]byte, time.Duration, error) {
 		assert.Fail(t, "it is there, and is not to be loaded")
-		return Loaded{}, errors.New("it is there")
+		return nil, 0, errors.New("it is there")
 	}
 }
 
@@ -362,14 +362,12 @@ func TestColdPart_Expires(t *testing.T) {
 		p := packed(t, time.Hour)
 		p.now += 2 * time.Minute
 		require.False(t, p.Has(k))
-		got, err := p.GetOrLoad(context.Background(), nil, k,
-			func(context.Context, []byte) (Loaded, error) { return Loaded{}, errors.New("down") })
+		got, err := p.GetOrLoad(context.Background(), nil, k, fails)
 		require.NoError(t, err)
 		require.Equal(t, string(v), string(got))
 		require.Equal(t, uint64(1), p.Stats().StaleHits)
 		p.now += time.Hour
-		_, err = p.GetOrLoad(context.Background(), nil, k,
-			func(context.Context, []byte) (Loaded, error) { return Loaded{}, errors.New("down") })
+		_, err = p.GetOrLoad(context.Background(), nil, k, fails)
 		require.Error(t, err)
 	})
 }

@@ -32,7 +32,7 @@
 // # Times to live
 //
 // The same rules apply to every TTL: those of SetWithTTL, SetBatchWithTTL, SetIfAbsentWithTTL,
-// UpdateWithTTL and Touch, of a load ([Loaded]), and [Options].TTL.
+// UpdateWithTTL and Touch, of a load ([LoadFunc]), and [Options].TTL.
 //
 //   - An entry is there for its TTL at most. The clock is monotonic and counts ticks of 100 ms: an
 //     entry expires on time or up to a tick early, never late.

@@ -121,9 +121,10 @@ func TestTimesToLive_OneRule(t *testing.T) {
 		assert.False(t, c.Touch([]byte("none"), tt.ttl))
 
 		c.Del(k)
-		v, err := c.GetOrLoad(t.Context(), nil, k, func(context.Context, []byte) (Loaded, error) {
-			return Loaded{Value: k, TTL: tt.ttl}, nil
-		})
+		load := func(context.Context, []byte) ([]byte, time.Duration, error) {
+			return k, tt.ttl, nil
+		}
+		v, err := c.GetOrLoad(t.Context(), nil, k, load)
 		require.NoError(t, err)
 		require.Equal(t, string(k), string(v), "it goes to those who wait")
 		left, ok = c.TTL(k)

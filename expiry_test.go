@@ -178,8 +178,8 @@ func TestExpiry_BelowATickIsRefused(t *testing.T) {
 
 			for _, absent := range []bool{false, true} {
 				got, err := c.GetOrLoad(t.Context(), nil, k,
-					func(context.Context, []byte) (Loaded, error) {
-						return Loaded{Value: v, TTL: ttl, Absent: absent}, nil
+					func(context.Context, []byte) ([]byte, time.Duration, error) {
+						return v, ttl, absentIf(absent)
 					})
 				require.Equal(t, absent, errors.Is(err, ErrAbsent))
 				require.True(t, absent || bytes.Equal(v, got))

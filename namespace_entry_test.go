@@ -21,7 +21,9 @@ import (
 // Who only loads has a warm start too: a generation that was dropped is stored again after
 // loads, be they for misses or ahead of an expiry.
 func TestNamespace_GenerationIsStoredAgainByLoads(t *testing.T) {
-	load := func(context.Context, []byte) (Loaded, error) { return Loaded{TTL: time.Minute}, nil }
+	load := func(context.Context, []byte) ([]byte, time.Duration, error) {
+		return nil, time.Minute, nil
+	}
 	typed := func(context.Context, int) (string, time.Duration, error) { return "v", time.Minute, nil }
 	g := roomy(0)
 	g.ahead = time.Hour // each hit is due
@@ -37,7 +39,7 @@ func TestNamespace_GenerationIsStoredAgainByLoads(t *testing.T) {
 		"a batch": func(n *Namespace, _ *Typed[int, string], i int) error {
 			keys := [][]byte{{byte(i), byte(i >> 8)}}
 			_, _, err := n.GetOrLoadBatch(t.Context(), nil, keys, make([][]byte, 1),
-				func(context.Context, [][]byte) ([]Loaded, error) { return make([]Loaded, 1), nil })
+				func(context.Context, [][]byte) ([]loaded, error) { return make([]loaded, 1), nil })
 			return err
 		},
 		"a view": func(_ *Namespace, view *Typed[int, string], i int) error {
@@ -260,8 +262,8 @@ func TestNamespace_InvalidateAmongLoads(t *testing.T) {
 			}
 		default:
 			out, err := n.GetOrLoad(t.Context(), nil, []byte("view:x"),
-				func(context.Context, []byte) (Loaded, error) {
-					return Loaded{Value: binary.BigEndian.AppendUint64(nil, source.Load())}, nil
+				func(context.Context, []byte) ([]byte, time.Duration, error) {
+					return binary.BigEndian.AppendUint64(nil, source.Load()), 0, nil
 				})
 			assert.NoError(t, err)
 			check(binary.BigEndian.Uint64(out))
@@ -331,7 +333,7 @@ func TestNamespace_Allocs(t *testing.T) {
 		keys[i], vals[i] = []byte{byte(i)}, v
 	}
 	keep := func(old []byte, _ bool) ([]byte, bool) { return v, true }
-	load := func(context.Context, []byte) (Loaded, error) { return Loaded{Value: v}, nil }
+	load := func(context.Context, []byte) ([]byte, time.Duration, error) { return v, 0, nil }
 	see := func([]byte) {}
 	ctx := context.Background()
 	for call, fn := range map[string]func(){

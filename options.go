@@ -38,7 +38,7 @@ type Options struct {
 	// TTLJitter is the part of a time to live, from 0 to below 1, that chance may take away:
 	// with 0.1 it is from 90 to 100 %, and not below a tick. So entries that were stored
 	// together do not expire together. It is for TTL and for what a load gives
-	// ([Loaded].TTL); SetWithTTL and Touch are exact. 0, the default, takes nothing away.
+	// ([LoadFunc]); SetWithTTL and Touch are exact. 0, the default, takes nothing away.
 	TTLJitter float64
 
 	// RefreshAhead is how long before its expiry an entry is due. A hit of [Cache.GetOrLoad]

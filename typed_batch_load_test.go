@@ -33,11 +33,11 @@ func TestTyped_GetOrLoadBatch(t *testing.T) {
 			view := NewTyped[string](c, naturals, o)
 			require.NoError(t, view.Set("there", 1))
 			var asked [][]string
-			load := func(_ context.Context, keys []string) ([]TypedLoaded[int], error) {
+			load := func(_ context.Context, keys []string) ([]Loaded[int], error) {
 				asked = append(asked, keys)
-				all := make([]TypedLoaded[int], len(keys))
+				all := make([]Loaded[int], len(keys))
 				for i, k := range keys {
-					all[i] = TypedLoaded[int]{Value: len(k), Absent: k == "absent", TTL: time.Hour}
+					all[i] = Loaded[int]{len(k), time.Hour, absentIf(k == "absent")}
 				}
 				return all, nil
 			}
@@ -71,15 +71,15 @@ func TestTyped_GetOrLoadBatchErrors(t *testing.T) {
 	require.NoError(t, c.Set([]byte("n\x00\x02"), []byte("two")))
 	vals, found := make([]int, 3), make([]bool, 3)
 	var asked []uint16
-	batch := func(l TypedLoaded[int], loadErr error) (int, error) {
+	batch := func(l Loaded[int], loadErr error) (int, error) {
 		return view.GetOrLoadBatch(t.Context(), []uint16{1, 2, 3}, vals, found,
-			func(_ context.Context, keys []uint16) ([]TypedLoaded[int], error) {
+			func(_ context.Context, keys []uint16) ([]Loaded[int], error) {
 				asked = keys
-				return []TypedLoaded[int]{l}, loadErr
+				return []Loaded[int]{l}, loadErr
 			})
 	}
 	require.NoError(t, view.Set(3, 33))
-	hits, err := batch(TypedLoaded[int]{Value: 22}, nil)
+	hits, err := batch(Loaded[int]{Value: 22}, nil)
 	require.NoError(t, err)
 	require.Equal(t, 2, hits)
 	require.Equal(t, []uint16{2}, asked, "what cannot be decoded is loaded anew")
@@ -91,12 +91,12 @@ func TestTyped_GetOrLoadBatchErrors(t *testing.T) {
 
 	errDown := errors.New("it is down")
 	for _, x := range []struct {
-		loaded TypedLoaded[int]
+		loaded Loaded[int]
 		err    error
 		want   error
 	}{
-		{TypedLoaded[int]{Value: -1}, nil, ErrEncode},
-		{TypedLoaded[int]{}, errDown, errDown},
+		{Loaded[int]{Value: -1}, nil, ErrEncode},
+		{Loaded[int]{}, errDown, errDown},
 	} {
 		c.Reset()
 		require.NoError(t, view.Set(1, 11))
@@ -110,12 +110,12 @@ func TestTyped_GetOrLoadBatchErrors(t *testing.T) {
 		require.False(t, view.Has(3))
 	}
 	c.Reset()
-	_, err = batch(TypedLoaded[int]{Value: 1}, nil)
+	_, err = batch(Loaded[int]{Value: 1}, nil)
 	require.ErrorContains(t, err, "1 results for 3 keys")
 	require.Panics(t, func() { _, _ = view.GetOrLoadBatch(t.Context(), nil, nil, nil, nil) })
 	require.PanicsWithValue(t, "ringcache: load batch: 3 vals and 1 found for 2 keys", func() {
 		_, _ = view.GetOrLoadBatch(t.Context(), make([]uint16, 2), vals, found[:1],
-			func(context.Context, []uint16) ([]TypedLoaded[int], error) { return nil, nil })
+			func(context.Context, []uint16) ([]Loaded[int], error) { return nil, nil })
 	})
 }
 
@@ -123,8 +123,8 @@ func TestNamespace_GetOrLoadBatch(t *testing.T) {
 	c := mustCache(t, roomy(0))
 	n := c.Namespace("n")
 	var asked []string
-	load := func(_ context.Context, keys [][]byte) ([]Loaded, error) {
-		all := make([]Loaded, len(keys))
+	load := func(_ context.Context, keys [][]byte) ([]loaded, error) {
+		all := make([]loaded, len(keys))
 		for i, k := range keys {
 			asked = append(asked, string(k))
 			all[i].Value = append([]byte("value of "), k...)

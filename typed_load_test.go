@@ -230,8 +230,8 @@ func TestTyped_CodecMayChangeWhatItDecodes(t *testing.T) {
 		},
 		func() error {
 			_, err := view.GetOrLoadBatch(t.Context(), keys, vals, found,
-				func(context.Context, []string) ([]TypedLoaded[int], error) {
-					return []TypedLoaded[int]{{Value: 6}}, nil
+				func(context.Context, []string) ([]Loaded[int], error) {
+					return []Loaded[int]{{Value: 6}}, nil
 				})
 			return err
 		},

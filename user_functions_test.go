@@ -61,17 +61,17 @@ func userFunctions() []userFunction {
 		{"GetOrLoad", false, func(c *Cache, k, v []byte, inner func()) {
 			c.Del(k)
 			_, _ = c.GetOrLoad(context.Background(), nil, k,
-				func(context.Context, []byte) (Loaded, error) {
+				func(context.Context, []byte) ([]byte, time.Duration, error) {
 					inner()
-					return Loaded{Value: v}, nil
+					return v, 0, nil
 				})
 		}},
 		{"GetOrLoadBatch", false, func(c *Cache, k, v []byte, inner func()) {
 			c.Del(k)
 			_, _, _ = c.GetOrLoadBatch(context.Background(), nil, [][]byte{k}, make([][]byte, 1),
-				func(context.Context, [][]byte) ([]Loaded, error) {
+				func(context.Context, [][]byte) ([]loaded, error) {
 					inner()
-					return []Loaded{{Value: v}}, nil
+					return []loaded{{Value: v}}, nil
 				})
 		}},
 		{"Typed.Update", false, func(c *Cache, k, v []byte, inner func()) {
@@ -135,9 +135,9 @@ func userFunctions() []userFunction {
 		}},
 		{"Namespace.GetOrLoad", false, func(c *Cache, k, v []byte, inner func()) {
 			_, _ = c.Namespace("space").GetOrLoad(context.Background(), nil, k,
-				func(context.Context, []byte) (Loaded, error) {
+				func(context.Context, []byte) ([]byte, time.Duration, error) {
 					inner()
-					return Loaded{Value: v}, nil
+					return v, 0, nil
 				})
 		}},
 		{"Namespace.All", false, func(c *Cache, k, v []byte, inner func()) {

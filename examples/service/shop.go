@@ -25,7 +25,7 @@ type shop struct {
 	cache    *ringcache.Cache
 	lists    *ringcache.Namespace
 	products *ringcache.Typed[int64, product]
-	load     ringcache.TypedLoadFunc[int64, product] // loadProduct
+	load     ringcache.LoadFunc[int64, product] // loadProduct
 	cheap    *ringcache.Typed[int64, []product]      // by category
 }
 
