@@ -197,9 +197,9 @@ func ExampleCache_Namespace() {
 	fmt.Println(prices.Has([]byte("apple")), users.Has([]byte("apple")))
 	fmt.Println(prices.Stats().HitRatio())
 
-	// Views may be in a namespace, and go with it.
-	byID := ringcache.NewTyped[int](cache, codec.String[string](),
-		ringcache.TypedOptions{Namespace: prices, Prefix: "id:"})
+	// A view of a namespace loses its entries with it.
+	byID := ringcache.NewTyped[int](prices, codec.String[string](),
+		ringcache.TypedOptions{Prefix: "id:"})
 	_ = byID.Set(7, "30")
 	_ = prices.Invalidate()
 	fmt.Println(byID.Has(7))

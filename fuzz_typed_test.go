@@ -77,7 +77,7 @@ func roundTrip[K Key, V any](
 	require.False(t, c.Has([]byte(at)))
 
 	n := c.Namespace(prefix)
-	inside := NewTyped[K](c, codec, TypedOptions{Prefix: prefix, Namespace: n})
+	inside := NewTyped[K](n, codec, TypedOptions{Prefix: prefix})
 	require.NoError(t, inside.Set(key, want))
 	require.True(t, n.Has([]byte(at)))
 	require.False(t, c.Has([]byte(at)))

@@ -119,7 +119,7 @@ func viewCalls() []call {
 	ctx := context.Background()
 	space := func(c *Cache) *Namespace { return c.Namespace("space") }
 	view := func(c *Cache) *Typed[string, []byte] {
-		return NewTyped[string](c, codec.Bytes[[]byte](), TypedOptions{Namespace: space(c)})
+		return NewTyped[string](space(c), codec.Bytes[[]byte](), TypedOptions{})
 	}
 	same := func(old []byte, ok bool) ([]byte, bool) { return old, ok }
 	return []call{

@@ -124,14 +124,14 @@ var agreeing = map[string]func(
 		return agreeingBytes(ctx, inBatch, load, n.Set, n.GetOrLoad, n.GetOrLoadBatch)
 	},
 	"Typed": func(ctx context.Context, c *Cache, inBatch bool, load loadFunc) (string, int, error) {
-		view := NewTyped[string](c, codec.Func(
+		view := NewTyped[string](c.Namespace("n"), codec.Func(
 			func(dst []byte, s string) ([]byte, error) { return append(dst, s...), nil },
 			func(data []byte) (string, error) {
 				if string(data) == "x" {
 					return "careless", errors.New("no number")
 				}
 				return string(data), nil
-			}), TypedOptions{Namespace: c.Namespace("n")})
+			}), TypedOptions{})
 		one := func(ctx context.Context, k string) (string, time.Duration, error) {
 			v, ttl, err := load(ctx, []byte(k))
 			return string(v), ttl, err

@@ -42,7 +42,7 @@ var askers = map[string]asker{
 		})
 	},
 	"Typed batch": func(ctx context.Context, c *Cache, k string, load loadFunc) ([]byte, error) {
-		view := NewTyped[string](c, codec.Bytes[[]byte](), TypedOptions{Namespace: c.Namespace("t")})
+		view := NewTyped[string](c.Namespace("t"), codec.Bytes[[]byte](), TypedOptions{})
 		vals := make([][]byte, 1)
 		_, err := view.GetOrLoadBatch(ctx, []string{k}, vals, make([]bool, 1),
 			func(ctx context.Context, keys []string) ([]loaded, error) {

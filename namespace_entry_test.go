@@ -50,7 +50,7 @@ func TestNamespace_GenerationIsStoredAgainByLoads(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := mustCache(t, g)
 			n := c.Namespace("n")
-			view := NewTyped[int](c, codec.String[string](), TypedOptions{Namespace: n})
+			view := NewTyped[int](n, codec.String[string](), TypedOptions{})
 			require.True(t, dropEntry(n))
 			calls := 0
 			for there := false; !there; calls++ {
@@ -227,10 +227,10 @@ func TestNamespace_InvalidateAmongLoads(t *testing.T) {
 	g.ahead, g.ttl = time.Hour, time.Hour // each hit is due
 	c := mustCache(t, g)
 	n := c.Namespace("n")
-	view := NewTyped[byte](c, codec.Func(
+	view := NewTyped[byte](n, codec.Func(
 		func(dst []byte, v uint64) ([]byte, error) { return binary.BigEndian.AppendUint64(dst, v), nil },
 		func(b []byte) (uint64, error) { return binary.BigEndian.Uint64(b), nil },
-	), TypedOptions{Namespace: n, Prefix: "view:"})
+	), TypedOptions{Prefix: "view:"})
 	var source, ended, hits atomic.Uint64
 	var stop atomic.Bool
 	load := func(context.Context, byte) (uint64, time.Duration, error) {
@@ -368,7 +368,7 @@ func TestNamespace_Allocs(t *testing.T) {
 	} {
 		zeroAllocs(t, "a namespace", call, fn)
 	}
-	view := NewTyped[string](n.cache, wideCodec{}, TypedOptions{Namespace: n, Prefix: "p:"})
+	view := NewTyped[string](n, wideCodec{}, TypedOptions{Prefix: "p:"})
 	key := strings.Repeat("k", keyRoom-generationSize-len("p:"))
 	ask := func(context.Context, string) (wide, time.Duration, error) { return wide{}, 0, nil }
 	zeroAllocs(t, "a view", "Set and Get", func() {

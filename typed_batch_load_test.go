@@ -24,13 +24,16 @@ var naturals = codec.Func(
 
 func TestTyped_GetOrLoadBatch(t *testing.T) {
 	c := mustCache(t, roomy(0))
-	for name, o := range map[string]TypedOptions{
+	for name, o := range map[string]struct {
+		n      *Namespace
+		prefix string
+	}{
 		"plain":     {},
-		"prefix":    {Prefix: "p:"},
-		"namespace": {Prefix: "p:", Namespace: c.Namespace("n")},
+		"prefix":    {nil, "p:"},
+		"namespace": {c.Namespace("n"), "p:"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			view := NewTyped[string](c, naturals, o)
+			view := viewIn[string](c, o.n, naturals, o.prefix)
 			require.NoError(t, view.Set("there", 1))
 			var asked [][]string
 			load := func(_ context.Context, keys []string) ([]Loaded[int], error) {
@@ -53,7 +56,7 @@ func TestTyped_GetOrLoadBatch(t *testing.T) {
 				require.Equal(t, []string{"missing", "absent", ""}, asked[0])
 				require.Equal(t, want, hits, "at last all but the absent one")
 			}
-			if n := o.Namespace; n != nil {
+			if n := o.n; n != nil {
 				require.Equal(t, uint64(10), n.Stats().GetCalls)
 				require.Equal(t, uint64(5), n.Stats().Misses)
 			}

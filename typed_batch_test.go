@@ -141,10 +141,11 @@ func testLoop[K Key](t *testing.T, keys []K, text func(K) string) {
 	t.Helper()
 	c := mustCache(t, tiny(16, 4096, 100))
 	n := c.Namespace("n")
-	for i, o := range []TypedOptions{
-		{Prefix: "prefix:"}, {Prefix: "other:"}, {Namespace: n}, {Namespace: n, Prefix: "prefix:"},
-	} {
-		view := NewTyped[K](c, decimals, o)
+	for i, o := range []struct {
+		n      *Namespace
+		prefix string
+	}{{nil, "prefix:"}, {nil, "other:"}, {n, ""}, {n, "prefix:"}} {
+		view := viewIn[K](c, o.n, decimals, o.prefix)
 		want := map[string]int{}
 		for j, k := range keys {
 			require.NoError(t, view.Set(k, 100*i+j))
@@ -159,7 +160,7 @@ func testLoop[K Key](t *testing.T, keys []K, text func(K) string) {
 		for k, v := range view.All() {
 			got[text(k)] = v
 		}
-		if o.Namespace != nil && o.Prefix == "" {
+		if o.n != nil && o.prefix == "" {
 			require.Subset(t, slices.Collect(maps.Keys(got)), slices.Collect(maps.Keys(want)))
 		} else {
 			require.Equal(t, want, got, "%T with %+v", keys, o)

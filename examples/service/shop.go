@@ -57,8 +57,8 @@ func openShop(db *database, cfg config, dir string) (*shop, error) {
 		lists: lists,
 		products: ringcache.NewTyped[int64](cache, codec.JSON[product](),
 			ringcache.TypedOptions{Prefix: "product:"}),
-		cheap: ringcache.NewTyped[int64](cache, codec.JSON[[]product](),
-			ringcache.TypedOptions{Namespace: lists, Prefix: "cheap:"}),
+		cheap: ringcache.NewTyped[int64](lists, codec.JSON[[]product](),
+			ringcache.TypedOptions{Prefix: "cheap:"}),
 	}
 	s.load = s.loadProduct
 	return s, nil
