@@ -251,3 +251,19 @@ func TestLoaderBatch_ErrorOfOneKey(t *testing.T) {
 	require.ErrorContains(t, err, "index 1")
 	require.Equal(t, []bool{true, false, true}, found)
 }
+
+// listError is an error that cannot be compared: two of them with == panic.
+type listError []string
+
+func (e listError) Error() string { return fmt.Sprint([]string(e)) }
+
+func TestBatchError_OfErrorsThatCannotBeCompared(t *testing.T) {
+	c := loaderCache(t)
+	r := c.loadBatch(t.Context(), "a b", func(context.Context, [][]byte) ([]loaded, error) {
+		return nil, listError{"name", "age"}
+	})
+	require.False(t, errors.Is(r.err, errDown))
+	var e listError
+	require.ErrorAs(t, r.err, &e)
+	require.Equal(t, listError{"name", "age"}, e)
+}

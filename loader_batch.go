@@ -47,12 +47,11 @@ func (e *BatchError) Error() string {
 	return s
 }
 
-// Unwrap returns the errors of all keys that have failed, each once.
-func (e *BatchError) Unwrap() (errs []error) {
+// Unwrap returns the errors of all keys that have failed, one for each key.
+func (e *BatchError) Unwrap() []error {
+	errs := make([]error, len(e.Failed))
 	for i, k := range e.Failed {
-		if i == 0 || k.Err != e.Failed[i-1].Err {
-			errs = append(errs, k.Err)
-		}
+		errs[i] = k.Err
 	}
 	return errs
 }
