@@ -61,7 +61,7 @@ func (b *bucket) recover(timed bool) {
 	b.shared.recovered.entries.Add(uint64(b.entriesLocked()))
 	b.shared.recovered.bytes.Add(uint64(bytes))
 	b.shared.arrive(arrival{n, bytes}, b.large)
-	b.evictions = nil // of what goes now, nobody is told
+	b.removals = nil // OnRemove is not told of what is removed here
 	b.learnLocked()
 }
 
@@ -173,7 +173,7 @@ func (b *bucket) emptySmall() {
 		}
 	}
 	small.Trim()
-	b.evictions = nil // nor of what this drops
+	b.removals = nil // nor here
 }
 
 // placeRestoredLocked returns the ring that an entry of a rank goes to, where it has room

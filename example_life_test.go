@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/codec"
 )
 
 func ExampleCache_SetWithTTL() {
@@ -160,10 +161,10 @@ func ExampleCache_GetAndDel() {
 	// "" false
 }
 
-func ExampleOptions_onEvict() {
+func ExampleOptions_onRemove() {
 	cache, err := ringcache.NewWithOptions(ringcache.Options{
 		MaxBytes: 32 << 20,
-		OnEvict: func(k, v []byte, reason ringcache.Reason) {
+		OnRemove: func(k, v []byte, reason ringcache.RemovalReason) {
 			fmt.Printf("%s = %s: %s\n", k, v, reason)
 		},
 	})
@@ -196,9 +197,9 @@ func ExampleCache_Namespace() {
 	fmt.Println(prices.Has([]byte("apple")), users.Has([]byte("apple")))
 	fmt.Println(prices.Stats().HitRatio())
 
-	// Views may be in a namespace, and go with it.
-	byID := ringcache.NewTyped[int](cache, ringcache.StringCodec[string](),
-		ringcache.TypedOptions{Namespace: prices, Prefix: "id:"})
+	// A view of a namespace loses its entries with it.
+	byID := ringcache.NewTyped[int](prices, codec.String[string](),
+		ringcache.TypedOptions{Prefix: "id:"})
 	_ = byID.Set(7, "30")
 	_ = prices.Invalidate()
 	fmt.Println(byID.Has(7))

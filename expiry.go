@@ -22,7 +22,7 @@ import (
 // are those of Set; an error may also be [ErrTTLTooShort].
 func (c *Cache) SetWithTTL(k, v []byte, ttl time.Duration) error {
 	var w write
-	w.k, w.v, w.h, w.reason = k, v, c.shared.hash(k), EvictReplaced
+	w.k, w.v, w.h, w.reason = k, v, c.shared.hash(k), RemovedReplaced
 	return c.applyFor(&w, withTTL(ttl), "set")
 }
 
@@ -51,7 +51,7 @@ func (c *Cache) storeFor(w *write, l lifetime, verb string) error {
 	case !l.given:
 		w.expiry = c.shared.Default()
 	case l.ttl < 0:
-		w.reason, w.unstored = EvictDeleted, true
+		w.reason, w.unstored = RemovedDeleted, true
 		return c.refuse(w, verb, nil)
 	case l.ttl == 0:
 		w.expiry = 0
@@ -74,7 +74,7 @@ func (c *Cache) storeFor(w *write, l lifetime, verb string) error {
 // Touch returns false. Touch does not allocate but for this copy now and then, locks one
 // bucket, and counts as nothing in [Stats].
 func (c *Cache) Touch(k []byte, ttl time.Duration) bool {
-	w := write{k: k, h: c.shared.hash(k), silent: true, reason: EvictDeleted}
+	w := write{k: k, h: c.shared.hash(k), silent: true, reason: RemovedDeleted}
 	if ttl < 0 || ttl > 0 && ttl < clock.Tick {
 		found, _ := c.remove(&w, nil)
 		return found

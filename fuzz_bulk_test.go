@@ -315,7 +315,9 @@ func FuzzOptions(f *testing.F) {
 		}
 		var left []string
 		if told {
-			o.OnEvict = func(k, v []byte, r Reason) { left = append(left, fmt.Sprintf("%s=%s %s", k, v, r)) }
+			o.OnRemove = func(k, v []byte, r RemovalReason) {
+				left = append(left, fmt.Sprintf("%s=%s %s", k, v, r))
+			}
 		}
 		c, err := NewWithOptions(o)
 		canBe := func(d time.Duration) bool { return d == 0 || d >= clock.Tick }

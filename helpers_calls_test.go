@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringcache/ringcache/codec"
 	"github.com/ringcache/ringcache/internal/snapshot"
 )
 
@@ -34,8 +35,8 @@ func everyCall() []call {
 	keep := func(v []byte) func([]byte, bool) ([]byte, bool) {
 		return func([]byte, bool) ([]byte, bool) { return v, true }
 	}
-	load := func(v []byte) LoadFunc {
-		return func(context.Context, []byte) (Loaded, error) { return Loaded{Value: v}, nil }
+	load := func(v []byte) loadFunc {
+		return func(context.Context, []byte) ([]byte, time.Duration, error) { return v, 0, nil }
 	}
 	return []call{
 		{"All", func(c *Cache, _, _ []byte) {
@@ -57,7 +58,7 @@ func everyCall() []call {
 		}},
 		{"GetOrLoadBatch", func(c *Cache, k, v []byte) {
 			_, _, _ = c.GetOrLoadBatch(context.Background(), nil, [][]byte{k, k}, make([][]byte, 2),
-				func(context.Context, [][]byte) ([]Loaded, error) { return []Loaded{{Value: v}}, nil })
+				func(context.Context, [][]byte) ([]loaded, error) { return []loaded{{Value: v}}, nil })
 		}},
 		{"GetWithTTL", func(c *Cache, k, _ []byte) { c.GetWithTTL(nil, k) }},
 		{"Has", func(c *Cache, k, _ []byte) { c.Has(k) }},
@@ -115,7 +116,7 @@ func viewCalls() []call {
 	ctx := context.Background()
 	space := func(c *Cache) *Namespace { return c.Namespace("space") }
 	view := func(c *Cache) *Typed[string, []byte] {
-		return NewTyped[string](c, BytesCodec[[]byte](), TypedOptions{Namespace: space(c)})
+		return NewTyped[string](space(c), codec.Bytes[[]byte](), TypedOptions{})
 	}
 	same := func(old []byte, ok bool) ([]byte, bool) { return old, ok }
 	return []call{
@@ -159,13 +160,13 @@ func viewCalls() []call {
 		{"Namespace.TTL", func(c *Cache, k, _ []byte) { space(c).TTL(k) }},
 		{"Namespace.GetOrLoad", func(c *Cache, k, v []byte) {
 			_, _ = space(c).GetOrLoad(ctx, nil, append([]byte("n "), k...),
-				func(context.Context, []byte) (Loaded, error) { return Loaded{Value: v}, nil })
+				func(context.Context, []byte) ([]byte, time.Duration, error) { return v, 0, nil })
 		}},
 		{"Namespace.GetOrLoadBatch", func(c *Cache, k, v []byte) {
 			keys := [][]byte{append([]byte("n batch "), k...)}
 			_, _, _ = space(c).GetOrLoadBatch(ctx, nil, keys, make([][]byte, 1),
-				func(context.Context, [][]byte) ([]Loaded, error) {
-					return []Loaded{{Value: v}}, nil
+				func(context.Context, [][]byte) ([]loaded, error) {
+					return []loaded{{Value: v}}, nil
 				})
 		}},
 		{"Namespace.All", func(c *Cache, _, _ []byte) {
@@ -226,8 +227,8 @@ func viewCalls() []call {
 		{"Typed.GetOrLoadBatch", func(c *Cache, k, v []byte) {
 			_, _ = view(c).GetOrLoadBatch(ctx, []string{"t batch " + string(k)},
 				make([][]byte, 1), make([]bool, 1),
-				func(context.Context, []string) ([]TypedLoaded[[]byte], error) {
-					return []TypedLoaded[[]byte]{{Value: v}}, nil
+				func(context.Context, []string) ([]Loaded[[]byte], error) {
+					return []Loaded[[]byte]{{Value: v}}, nil
 				})
 		}},
 		{"Typed.All", func(c *Cache, _, _ []byte) {

@@ -19,7 +19,7 @@ import (
 type modelCase struct {
 	g     geometry
 	wraps bool // the run is long enough to use up all positions twice
-	told  bool // by OnEvict
+	told  bool // by OnRemove
 
 	refused bool // a part of its memory, by the system
 }
@@ -92,7 +92,7 @@ func coldCases() []modelCase {
 		}
 		g = withCold(g, by)
 		g.byHand = i%3 != 0
-		// OnEvict is not told of what cannot be decompressed.
+		// OnRemove is not told of what cannot be decompressed.
 		cases = append(cases, modelCase{g: g, told: i&4 != 0 && i%5 != 4})
 	}
 	return cases
@@ -214,7 +214,7 @@ func (r *runner) exercised(wraps bool) error {
 	if s.ExpiredEntries < 100 {
 		return fmt.Errorf("%d entries expired", s.ExpiredEntries)
 	}
-	for reason := EvictCapacity; r.told && reason <= EvictReset; reason++ {
+	for reason := RemovedEvicted; r.told && reason <= RemovedReset; reason++ {
 		if r.reasons[reason] == 0 {
 			return fmt.Errorf("no entry left with the reason %s", reason)
 		}

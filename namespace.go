@@ -41,7 +41,7 @@ const (
 //
 // A key is stored with 8 bytes before it, the generation, so it may have 65,527 bytes. No
 // method but GetOrLoadBatch allocates for them where the key has up to 120 bytes. [Cache.All]
-// and OnEvict show the longer key. Hits and Sets cost a few nanoseconds more than the cache's,
+// and OnRemove show the longer key. Hits and Sets cost a few nanoseconds more than the cache's,
 // for the key and the count.
 type Namespace struct {
 	cache *Cache
@@ -105,7 +105,7 @@ func (s NamespaceStats) HitRatio() float64 {
 // or loads; a cache opened in between finds the namespace empty, as always with a name of more
 // than 65,515 bytes. Load a snapshot with [Cache.ReadFrom] first, and call Namespace afterwards.
 //
-// No key reaches that entry, and no loop, count or OnEvict shows it; its bytes count in
+// No key reaches that entry, and no loop, count or OnRemove shows it; its bytes count in
 // [Stats].BytesSize.
 func (c *Cache) Namespace(name string) *Namespace {
 	if s, ok := c.spaces.byName.Load(name); ok {
@@ -222,7 +222,7 @@ func (c *Cache) countNamespaces() {
 }
 
 // stored returns the generation that lies in the cache. The policy sees that it is in use, but
-// has nothing leave for it: OnEvict must not be called under a lock of the namespace's.
+// evicts nothing for it: OnRemove must not be called under a lock of the namespace's.
 func (n *Namespace) stored() (uint64, bool) {
 	var room [generationSize]byte
 	h := n.cache.shared.hash(n.space.entry)
@@ -238,7 +238,7 @@ func (n *Namespace) storeLocked(w *write, g uint64) error {
 	s := n.space
 	binary.LittleEndian.PutUint64(s.value[:], g) // there, as a local one would be allocated
 	w.k, w.v, w.h = s.entry, s.value[:], n.cache.shared.hash(s.entry)
-	w.silent, w.quiet, w.internal, w.reason = true, true, true, EvictReplaced
+	w.silent, w.quiet, w.internal, w.reason = true, true, true, RemovedReplaced
 	return n.cache.store(w, "set")
 }
 
@@ -313,7 +313,7 @@ func (n *Namespace) Drop() error {
 		return nil
 	}
 	w.k, w.h = s.entry, c.shared.hash(s.entry)
-	w.silent, w.quiet, w.internal, w.del, w.reason = true, true, true, true, EvictDeleted
+	w.silent, w.quiet, w.internal, w.del, w.reason = true, true, true, true, RemovedDeleted
 	_, err := c.remove(&w, nil)
 	s.dropped = true
 	c.spaces.byName.Delete(string(s.entry[len(reserved):]))

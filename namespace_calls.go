@@ -232,7 +232,7 @@ func (n *Namespace) TTL(k []byte) (time.Duration, bool) {
 // GetOrLoad is [Cache.GetOrLoad] in the namespace. load gets k without the generation. A
 // call after Invalidate does not wait for a load from before it.
 func (n *Namespace) GetOrLoad(
-	ctx context.Context, dst, k []byte, load LoadFunc,
+	ctx context.Context, dst, k []byte, load LoadFunc[[]byte, []byte],
 ) ([]byte, error) {
 	mustBeFunc("GetOrLoad", load != nil)
 	var room [keyRoom]byte
@@ -243,7 +243,7 @@ func (n *Namespace) GetOrLoad(
 		return out, nil
 	}
 	return n.cache.loadMissing(ctx, out, key, got,
-		func(ctx context.Context, raw []byte) (Loaded, error) {
+		func(ctx context.Context, raw []byte) ([]byte, time.Duration, error) {
 			return load(ctx, raw[generationSize:])
 		})
 }
@@ -251,7 +251,7 @@ func (n *Namespace) GetOrLoad(
 // GetOrLoadBatch is [Cache.GetOrLoadBatch] in the namespace. load gets keys without the
 // generation. It allocates room for the keys.
 func (n *Namespace) GetOrLoadBatch(
-	ctx context.Context, dst []byte, keys, vals [][]byte, load BatchLoadFunc,
+	ctx context.Context, dst []byte, keys, vals [][]byte, load BatchLoadFunc[[]byte, []byte],
 ) (out []byte, hits int, err error) {
 	mustBeFunc("GetOrLoadBatch", load != nil)
 	mustFit("load batch", keys, vals)
@@ -260,7 +260,7 @@ func (n *Namespace) GetOrLoadBatch(
 		raw[i] = n.appendKey(nil, k)
 	}
 	out, hits, err = n.cache.GetOrLoadBatch(ctx, dst, raw, vals,
-		func(ctx context.Context, raw [][]byte) ([]Loaded, error) {
+		func(ctx context.Context, raw [][]byte) ([]loaded, error) {
 			for i, k := range raw {
 				raw[i] = k[generationSize:]
 			}

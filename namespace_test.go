@@ -37,7 +37,7 @@ type store interface {
 	GetAndDel(dst, k []byte) ([]byte, bool)
 	Touch(k []byte, ttl time.Duration) bool
 	TTL(k []byte) (time.Duration, bool)
-	GetOrLoad(ctx context.Context, dst, k []byte, load LoadFunc) ([]byte, error)
+	GetOrLoad(ctx context.Context, dst, k []byte, load loadFunc) ([]byte, error)
 }
 
 // storeOp makes a random call and returns what it answered.
@@ -102,9 +102,9 @@ func storeOp(s store, rnd *rand.Rand) string {
 	default:
 		asked := "nobody"
 		out, err := s.GetOrLoad(context.Background(), dst, k,
-			func(_ context.Context, k []byte) (Loaded, error) {
+			func(_ context.Context, k []byte) ([]byte, time.Duration, error) {
 				asked = fmt.Sprint(k)
-				return Loaded{Value: v, TTL: time.Hour, Absent: absent}, nil
+				return v, time.Hour, absentIf(absent)
 			})
 		return fmt.Sprint("GetOrLoad", out, err, asked)
 	}
@@ -235,17 +235,17 @@ func TestNamespace_InvalidateWhileLoading(t *testing.T) {
 	first := make(chan string)
 	go func() {
 		v, _ := n.GetOrLoad(context.Background(), nil, []byte("k"),
-			func(context.Context, []byte) (Loaded, error) {
+			func(context.Context, []byte) ([]byte, time.Duration, error) {
 				close(started)
 				<-end
-				return Loaded{Value: []byte("old")}, nil
+				return []byte("old"), 0, nil
 			})
 		first <- string(v)
 	}()
 	<-started
 	require.NoError(t, n.Invalidate())
 	v, err := n.GetOrLoad(context.Background(), nil, []byte("k"),
-		func(context.Context, []byte) (Loaded, error) { return Loaded{Value: []byte("new")}, nil })
+		func(context.Context, []byte) ([]byte, time.Duration, error) { return []byte("new"), 0, nil })
 	require.NoError(t, err)
 	require.Equal(t, "new", string(v))
 	close(end)
@@ -312,15 +312,15 @@ func TestNamespace_NoMemory(t *testing.T) {
 	require.False(t, n.Has([]byte("k")))
 }
 
-// OnEvict hears of entries with the keys that they have in the cache, and not of the
-// generations. It may call every method, also when a generation made entries leave.
-func TestNamespace_OnEvict(t *testing.T) {
+// OnRemove gets the keys that entries have in the cache, and is not called for generations. It may
+// call every method, also when entries were evicted for a generation.
+func TestNamespace_OnRemove(t *testing.T) {
 	var c *Cache
 	var n *Namespace
-	var inner func() // what OnEvict does once
+	var inner func() // what OnRemove does once
 	own, nested := 0, 0
 	g := tiny(1, 256, 64)
-	g.onEvict = func(k, _ []byte, _ Reason) {
+	g.onRemove = func(k, _ []byte, _ RemovalReason) {
 		assert.False(t, bytes.HasPrefix(k, []byte(reserved)), "%q", k)
 		if _, ok := n.cutKey(k); ok {
 			own++

@@ -27,7 +27,7 @@ const leastChunks = 4
 // and what lay above has gone back to the operating system, unless the cache lies on the
 // Go heap (see the section Memory of the package) or was made with less than 64 MB (256 MB
 // where the system's pages have 16 KB). Entries stay as far as there is room, first those
-// that have been read. OnEvict is called between steps, each of which locks a bucket,
+// that have been read. OnRemove is called between steps, each of which locks a bucket,
 // for 64 KB or 256 records, or to make its index anew.
 //
 // The bound can be an eighth of the first one (128 MB if that was 1 GB or more), but
@@ -88,7 +88,7 @@ func (c *Cache) beginResize(maxBytes int) (turn uint64, work bool) {
 	if maxBytes > bound {
 		c.enlarge(maxBytes)
 	}
-	// One that was replaced, or that a panic in OnEvict has ended, has left work.
+	// One that was replaced, or that a panic in OnRemove has ended, has left work.
 	z.unfinished = z.unfinished || maxBytes < bound
 	if z.unfinished {
 		c.arena.mu.Lock() // a large Set has its value checked and stored under it
@@ -156,7 +156,7 @@ func (c *Cache) shrink(turn uint64, to int) {
 	}
 }
 
-// shrinkStep does one step, and tells OnEvict what had to leave. It reports false
+// shrinkStep does one step, and tells OnRemove of the entries evicted. It reports false
 // if another Resize has come.
 func (c *Cache) shrinkStep(turn uint64, to int, do func(w *write)) bool {
 	var w write

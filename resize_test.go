@@ -272,15 +272,15 @@ func TestResize_LateSet(t *testing.T) {
 	require.Len(t, c.Get(nil, k), len(small))
 }
 
-// OnEvict hears of all that a smaller cache has no room for, and may use the
+// OnRemove is told of every entry that a smaller cache has no room for, and may use the
 // cache meanwhile.
-func TestResize_TellsOnEvict(t *testing.T) {
+func TestResize_TellsOnRemove(t *testing.T) {
 	g := defaultGeometry(256 << 20)
 	told := 0
 	var c *Cache
-	g.onEvict = func(k, _ []byte, reason Reason) {
+	g.onRemove = func(k, _ []byte, reason RemovalReason) {
 		told++
-		assert.Equal(t, EvictCapacity, reason, "%x", k)
+		assert.Equal(t, RemovedEvicted, reason, "%x", k)
 		assert.False(t, c.Has(k), "%x", k)
 	}
 	c = mustCache(t, g)
@@ -294,12 +294,12 @@ func TestResize_TellsOnEvict(t *testing.T) {
 }
 
 // A value that is too long by now is lost when Touch has to write it again, and
-// OnEvict is told.
+// OnRemove is told.
 func TestResize_TouchTooLong(t *testing.T) {
 	g := defaultGeometry(256 << 20)
 	g.policy = PolicyFIFO // else it may lie in the small ring, and is moved by Resize
-	var reasons []Reason
-	g.onEvict = func(_, _ []byte, reason Reason) { reasons = append(reasons, reason) }
+	var reasons []RemovalReason
+	g.onRemove = func(_, _ []byte, reason RemovalReason) { reasons = append(reasons, reason) }
 	c := mustCache(t, g)
 	k := []byte("long")
 	require.NoError(t, c.Set(k, make([]byte, 7<<20)))
@@ -307,7 +307,7 @@ func TestResize_TouchTooLong(t *testing.T) {
 	require.True(t, c.Has(k), "gone already: the test proves nothing")
 	require.False(t, c.Touch(k, time.Hour))
 	require.False(t, c.Has(k))
-	require.Equal(t, []Reason{EvictCapacity}, reasons)
+	require.Equal(t, []RemovalReason{RemovedEvicted}, reasons)
 }
 
 // Resize up and down, again and again, under everybody else's traffic.

@@ -45,7 +45,7 @@ type geometry struct {
 	stale     time.Duration // Options.StaleIfError
 	ahead     time.Duration // Options.RefreshAhead
 	timeout   time.Duration // Options.RefreshTimeout; 0: the default
-	onEvict   func(k, v []byte, reason Reason)
+	onRemove  func(k, v []byte, reason RemovalReason)
 	now       func() time.Duration // time since the cache was made; nil: the real one
 	machine   *clock.Machine       // where times come from
 	version   uint64               // Options.Version
@@ -95,9 +95,9 @@ type shared struct {
 	shift     uint8 // log2 of the chunk size
 	maxChunks int   // chunks that the rings of a bucket may hold together at most (I3)
 	clock.Clock
-	machine *clock.Machine
-	version uint64                           // Options.Version
-	onEvict func(k, v []byte, reason Reason) // may be nil
+	machine  *clock.Machine
+	version  uint64                                  // Options.Version
+	onRemove func(k, v []byte, reason RemovalReason) // may be nil
 
 	generations *generation.Table // of namespaces
 
@@ -163,7 +163,7 @@ func newShared(g geometry) *shared {
 		Clock:     g.clock(),
 		machine:   g.machine,
 		version:   g.version,
-		onEvict:   g.onEvict,
+		onRemove:  g.onRemove,
 
 		generations: generation.New(g.seed),
 	}
@@ -177,7 +177,7 @@ func newShared(g geometry) *shared {
 	}
 	s.maxBytes.Store(int64(g.maxBytes))
 	s.total.Store(int64(g.maxBytes))
-	weakly := weak.Make(s) // the pool must not lead to the cache, which onEvict may
+	weakly := weak.Make(s) // the pool must not lead to the cache, which onRemove may
 	s.pool.OnBound(func() {
 		if s := weakly.Value(); s != nil {
 			s.divide()

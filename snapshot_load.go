@@ -19,7 +19,7 @@ import (
 
 // LoadFromFile returns a cache with the entries of the snapshot at path, and with the
 // options MaxBytes, Policy, TTL, RefreshAhead and HugePages of the cache that was saved.
-// For other options, OnEvict among them, make a cache by [NewWithOptions] and have it
+// For other options, OnRemove among them, make a cache by [NewWithOptions] and have it
 // read an open file ([Cache.ReadFrom]).
 //
 // Entries come back with the rest of their time to live, in the order that they had and with
@@ -233,7 +233,7 @@ func (c *Cache) restore(s *snapshot.Contents) error {
 		return err
 	}
 	workers, room := runtime.GOMAXPROCS(0), uint64(c.shared.bound())
-	if c.shared.onEvict != nil {
+	if c.shared.onRemove != nil {
 		workers = 1 // the caller's goroutine is the one that calls it
 	}
 	defer c.countNamespaces()

@@ -59,17 +59,17 @@ func TestStats_Sub(t *testing.T) {
 func mixedCalls(c *Cache, ns *Namespace, seed uint64, n int) {
 	random := newRand(seed)
 	key := func() []byte { return binary.LittleEndian.AppendUint64(nil, random.Uint64N(400)) }
-	load := func(context.Context, []byte) (Loaded, error) {
+	load := func(context.Context, []byte) ([]byte, time.Duration, error) {
 		switch random := rand.IntN(4); random {
 		case 0:
-			return Loaded{}, ErrAbsent
+			return nil, 0, ErrAbsent
 		case 1:
-			return Loaded{}, ErrNoMemory
+			return nil, 0, ErrNoMemory
 		}
-		return Loaded{Value: make([]byte, 50), TTL: clock.Tick}, nil
+		return make([]byte, 50), clock.Tick, nil
 	}
-	loadAll := func(_ context.Context, keys [][]byte) ([]Loaded, error) {
-		return make([]Loaded, len(keys)), nil
+	loadAll := func(_ context.Context, keys [][]byte) ([]loaded, error) {
+		return make([]loaded, len(keys)), nil
 	}
 	ctx, vals := context.Background(), make([][]byte, 2)
 	many := func() [][]byte { return [][]byte{key(), key()} }

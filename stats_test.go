@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 	"unicode"
 
 	"github.com/stretchr/testify/require"
@@ -103,8 +104,8 @@ func TestStats_Refused(t *testing.T) {
 	require.ErrorIs(t, c.SetBatch([][]byte{k, make([]byte, 1<<16)}, [][]byte{long, nil}),
 		ringcache.ErrTooLarge)
 	_, err := c.GetOrLoad(context.Background(), nil, k,
-		func(context.Context, []byte) (ringcache.Loaded, error) {
-			return ringcache.Loaded{Value: long}, nil
+		func(context.Context, []byte) ([]byte, time.Duration, error) {
+			return long, 0, nil
 		})
 	require.NoError(t, err)
 	require.ErrorIs(t, c.SetWithTTL(k, nil, 1), ringcache.ErrTTLTooShort)

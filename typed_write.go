@@ -35,7 +35,7 @@ func (t *Typed[K, V]) setFor(key K, v V, l lifetime) error {
 		t.drop(k)
 		return err
 	}
-	w := write{k: k, v: data, h: t.cache.shared.hash(k), reason: EvictReplaced}
+	w := write{k: k, v: data, h: t.cache.shared.hash(k), reason: RemovedReplaced}
 	err = t.cache.applyFor(&w, l, "set")
 	t.ns.wrote(1)
 	return err
@@ -73,7 +73,7 @@ func (t *Typed[K, V]) SetIfAbsentWithTTL(
 	if err != nil {
 		return was, false, err
 	}
-	w := write{k: k, v: data, h: t.cache.shared.hash(k), reason: EvictReplaced}
+	w := write{k: k, v: data, h: t.cache.shared.hash(k), reason: RemovedReplaced}
 	w.cond, w.reads, w.found = ifAbsent, true, &there.buf
 	there.buf = there.buf[:0]
 	err = t.cache.applyFor(&w, withTTL(ttl), "set")
