@@ -26,7 +26,7 @@ type shop struct {
 	lists    *ringcache.Namespace
 	products *ringcache.Typed[int64, product]
 	load     ringcache.LoadFunc[int64, product] // loadProduct
-	cheap    *ringcache.Typed[int64, []product]      // by category
+	cheap    *ringcache.Typed[int64, []product] // by category
 }
 
 // openShop makes the cache, which is warm if the directory has the file of an earlier one,
