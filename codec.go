@@ -90,7 +90,7 @@ func BinaryCodec[V any, P interface {
 	return &binaryCodec[V, P]{sync.Pool{New: func() any { return P(new(V)) }}}
 }
 
-// binaryCodec calls the methods through pointers to values of its own: a
+// binaryCodec calls the methods through pointers to its own values: a
 // pointer to a local value would put that on the heap with every call.
 type binaryCodec[V any, P interface {
 	*V

@@ -63,8 +63,8 @@ func ExampleTyped_readThrough() {
 	// 5
 }
 
-// Views with prefixes of their own share a cache and its bound. What they store
-// is not hidden from the cache's own methods.
+// Views with different prefixes share a cache and its bound. The methods of the
+// cache itself can reach their entries.
 func ExampleTypedOptions() {
 	cache := ringcache.New(32 << 20)
 	defer cache.Close()
@@ -179,7 +179,7 @@ func ExampleTyped_All() {
 	// Output: 500
 }
 
-// Types that encode themselves need no codec of one's own.
+// Types that encode themselves do not need a custom codec.
 func ExampleBinaryCodec() {
 	cache := ringcache.New(32 << 20)
 	defer cache.Close()

@@ -112,7 +112,7 @@ type runner struct {
 	life
 }
 
-// newRunner returns a runner of a new cache with a clock of its own. If told, it
+// newRunner returns a runner of a new cache with its own clock. If told, it
 // gives the cache an OnEvict and holds it to what that says.
 func newRunner(t testing.TB, g geometry, told bool) *runner {
 	r := &runner{bound: g.maxBytes, life: newLife(told)}

@@ -74,7 +74,7 @@ func (c *Cache) loadBatch(ctx context.Context, keys string, load BatchLoadFunc) 
 	return r
 }
 
-// askBatch is loadBatch in a goroutine of its own.
+// askBatch is loadBatch in another goroutine.
 func askBatch(ctx context.Context, c *Cache, keys string, load BatchLoadFunc) <-chan batchReply {
 	ch := make(chan batchReply, 1)
 	go func() { ch <- c.loadBatch(ctx, keys, load) }()

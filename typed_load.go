@@ -9,8 +9,8 @@ import (
 // TypedLoadFunc finds the value of a key that is not in the cache, for [Typed.GetOrLoad], and
 // how long it stays there: as with [Loaded].TTL, 0 stands for [Options].TTL. An error that is
 // [ErrAbsent] says that there is no value, which is remembered for ttl. The context and key are
-// those of a [LoadFunc]; the function may keep key. v is encoded before those who wait for it
-// get it, each a value of its own.
+// those of a [LoadFunc]; the function may keep key. v is encoded before the callers that wait
+// for it get it: each gets its own value.
 type TypedLoadFunc[K Key, V any] func(ctx context.Context, key K) (
 	v V, ttl time.Duration, err error)
 
