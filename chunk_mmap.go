@@ -59,7 +59,7 @@ func wantLarge(b []byte, want bool) {
 
 // discardBytes puts fresh pages over those of b. On Linux a call that does the same
 // is cheaper; but a part of a large page would stay as long as the rest of it, so a
-// call before splits that. Pages that are locked (mlockall) need a call of their own; where there
+// call before splits that. Pages that are locked (mlockall) need a separate call; where there
 // is none, they are unlocked for good.
 func discardBytes(b []byte) {
 	if runtime.GOOS == "linux" {

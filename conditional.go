@@ -123,7 +123,7 @@ type updater func(old []byte, ok bool) (v []byte, keep bool, err error)
 
 // update is Update by fn, with the lifetime of a new entry. verb is what the caller asked for.
 func (c *Cache) update(k []byte, l lifetime, verb string, fn updater) error {
-	// fn may change its copy, so the comparison needs one of its own.
+	// fn may change its copy, so the comparison needs another.
 	mine, theirs := scratches.Get().(*scratch), scratches.Get().(*scratch)
 	defer mine.release()
 	defer theirs.release()

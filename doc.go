@@ -183,7 +183,7 @@
 // first to go; how soon is learned from reads that came too late. If keys are read
 // once, more than 0.6 of the cache after they were set, [PolicyFIFO] is the better choice.
 //
-// Large values (above 1/4096 of MaxBytes, or less where most of them are large) live in a
-// part of the cache of their own. Their Sets take turns, and their lookups take a lock. A
+// Large values (above 1/4096 of MaxBytes, or less where most of them are large) are stored in
+// a separate part of the cache. Their Sets take turns, and their lookups take a lock. A
 // Cache must not be copied, and its zero value is of no use.
 package ringcache

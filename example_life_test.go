@@ -181,7 +181,7 @@ func ExampleOptions_onRemove() {
 	// k = second: deleted
 }
 
-// A namespace has entries and statistics of its own, and Invalidate removes all of them at
+// A namespace has its own entries and statistics, and Invalidate removes all of them at
 // once, however many there are: here when the prices have changed.
 func ExampleCache_Namespace() {
 	cache := ringcache.New(32 << 20)

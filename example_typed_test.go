@@ -64,8 +64,8 @@ func ExampleTyped_readThrough() {
 	// 5
 }
 
-// Views with prefixes of their own share a cache and its bound. What they store
-// is not hidden from the cache's own methods.
+// Views with different prefixes share a cache and its bound. The methods of the
+// cache itself can reach their entries.
 func ExampleTypedOptions() {
 	cache := ringcache.New(32 << 20)
 	defer cache.Close()

@@ -150,7 +150,7 @@ func TestFaulting_OnRemoveMayReferToItsCache(t *testing.T) {
 }
 
 // The last call on a cache may be the last that refers to it: it is not collected until
-// the call returns. Each of many goroutines makes one on a cache of its own.
+// the call returns. Each of many goroutines makes one on its own cache.
 func TestFaulting_LastCallKeepsTheCache(t *testing.T) {
 	var collected atomic.Int32
 	g := faultingMemory(t, &collected)

@@ -62,7 +62,7 @@ type reply struct {
 	panicked any
 }
 
-// ask calls GetOrLoad in a goroutine of its own.
+// ask calls GetOrLoad in another goroutine.
 func ask(ctx context.Context, c *Cache, k []byte, load loadFunc) <-chan reply {
 	ch := make(chan reply, 1)
 	go func() {

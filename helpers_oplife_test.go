@@ -79,7 +79,7 @@ func (l *life) wrote(s stamp, v []byte) bool {
 	return len(v) == 0
 }
 
-// bytesOf returns the value of s in a slice of its own.
+// bytesOf returns the value of s in a new slice.
 func (l *life) bytesOf(s stamp) []byte {
 	if parts, ok := l.parts[s.version]; ok {
 		var v []byte

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// Records that would be a visible part of their bucket live in an arena of their own: a
+// Records that would fill a visible part of their bucket are stored in a separate arena: a
 // few large buckets. A small bucket holds 1/512 of a cache, so a value of a sixteenth of
 // the cache would not even fit; and a bucket of a few records would evict by luck.
 //

@@ -209,7 +209,7 @@ func TestLayout_Dependencies(t *testing.T) {
 			assert.NotContains(t, dep, part)
 		}
 	}
-	// net/http is what expvarstats is a package of its own for.
+	// expvarstats is a separate package because of net/http.
 	assert.NotSubset(t, deps, []string{"testing"})
 	assert.NotSubset(t, deps, []string{"expvar"})
 	assert.NotSubset(t, deps, []string{"net/http"})

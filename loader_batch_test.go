@@ -75,7 +75,7 @@ func (c *Cache) loadBatch(ctx context.Context, keys string, load batchLoadFunc) 
 	return r
 }
 
-// askBatch is loadBatch in a goroutine of its own.
+// askBatch is loadBatch in another goroutine.
 func askBatch(ctx context.Context, c *Cache, keys string, load batchLoadFunc) <-chan batchReply {
 	ch := make(chan batchReply, 1)
 	go func() { ch <- c.loadBatch(ctx, keys, load) }()

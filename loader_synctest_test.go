@@ -17,7 +17,7 @@ import (
 	"github.com/ringcache/ringcache/internal/clock"
 )
 
-// inBubble runs fn with a cache on a clock of its own.
+// inBubble runs fn with a cache that has its own clock.
 func inBubble(t *testing.T, o Options, fn func(t *testing.T, c *Cache)) {
 	synctest.Test(t, func(t *testing.T) {
 		o.MaxBytes = minMaxBytes

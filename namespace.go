@@ -34,7 +34,7 @@ const (
 	keepEvery = 1024
 )
 
-// Namespace is a part of a [Cache], with keys and statistics of its own, all of whose entries
+// Namespace is a part of a [Cache], with its own keys and statistics, all of whose entries
 // can be invalidated at once. [Cache.Namespace] makes it. It shares memory and policy with the
 // rest of the cache, and its entries and calls count in the cache's [Stats] too. A method does
 // what that of Cache does which has the same name.

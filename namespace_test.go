@@ -126,8 +126,8 @@ func looped(t *testing.T, all iter.Seq2[[]byte, []byte], keys iter.Seq[[]byte]) 
 	return m
 }
 
-// A namespace answers as a cache of its own does, and counts as that does, whatever others
-// do in the same cache.
+// A namespace answers and counts as a separate cache does, whatever others do in the same
+// cache.
 func TestNamespace_IsLikeACacheOfItsOwn(t *testing.T) {
 	t.Parallel()
 	g := tiny(16, 4096, 100) // from which nothing is evicted

@@ -31,8 +31,8 @@ type Options struct {
 	// PolicyS3FIFO, the default, or PolicyFIFO.
 	Policy Policy
 
-	// TTL is how long an entry lives that is stored without a TTL of its own. 0, the default,
-	// means that such entries do not expire; anything else must be a tick of 100 ms or more.
+	// TTL is the time to live of entries that are stored without one. 0, the default, means
+	// that such entries do not expire; any other value must be a tick of 100 ms or more.
 	// See the section Times to live of the package.
 	TTL time.Duration
 
@@ -57,7 +57,7 @@ type Options struct {
 	// RefreshTimeout is the deadline of a load that RefreshAhead has begun, for which nobody
 	// waits: after it, the load's context ends. The default is 30 seconds: more than a load
 	// that works takes, and short enough that loads which hang do not pile up. Other loads
-	// have no deadline of their own, but their context ends when the last caller's has.
+	// have no deadline, but their context ends when the last caller's has.
 	// Otherwise it must be 100 ms or more.
 	RefreshTimeout time.Duration
 

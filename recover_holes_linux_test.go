@@ -146,7 +146,7 @@ func mountNew(t *testing.T, mkfs string) (dir string) {
 	return dir
 }
 
-// Where the disk is full, a copy that shares its pages with another file has no place of its own
+// Where the disk is full, a copy that shares its pages with another file has no separate space
 // for them: it is not opened as if it had. A file that shares none is.
 func TestFile_SharedPagesOnAFullDisk(t *testing.T) {
 	skipWithout(t, "mkfs.xfs")

@@ -284,8 +284,8 @@ func (b *bucket) overLocked(total int) (policy.Ring, bool) {
 	return 0, false
 }
 
-// repackIndexLocked makes the index one of n pages, which come from the pool: were
-// each bucket to keep some of its own, hardly a chunk that is cut would be idle.
+// repackIndexLocked shrinks the index to n pages, which come from the pool: if each
+// bucket kept some of its old ones, hardly any chunk cut into pages would become idle.
 func (b *bucket) repackIndexLocked(n int) {
 	old := b.index.TakenPages()
 	pages, err := b.shared.pool.Pages(n)

@@ -40,7 +40,7 @@ type geometry struct {
 	chunkSize int // power of two, at least 64
 	policy    Policy
 	hugePages HugePages
-	ttl       time.Duration // of entries without one of their own; 0: they do not expire
+	ttl       time.Duration // of entries stored without one; 0: they do not expire
 	jitter    float64       // Options.TTLJitter
 	stale     time.Duration // Options.StaleIfError
 	ahead     time.Duration // Options.RefreshAhead

@@ -118,7 +118,7 @@ func loadFile(path string, maxBytes int, salvage bool) (*Cache, error) {
 //
 // A file, and whatever else is an [io.ReaderAt] and an [io.Seeker], is read by up to
 // GOMAXPROCS goroutines, which end before ReadFrom returns, and in the best order. So a
-// cache with options of its own is loaded best from an open file. From others each
+// cache with other options is best loaded from an open file. From other readers each
 // block is read once, by the caller's goroutine. Others may use the cache meanwhile.
 //
 // Errors are those of [LoadFromFile], [ErrClosed] after Close, and [io.ErrNoProgress] if r

@@ -31,7 +31,7 @@ func snake(name string) string {
 }
 
 // eachField calls fn with every field of a Stats whose fields all differ. fn
-// may change the field: each call has a Stats of its own.
+// may change the field: each call has its own Stats.
 func eachField(t *testing.T, fn func(name string, s *ringcache.Stats, field *uint64)) {
 	t.Helper()
 	var all ringcache.Stats

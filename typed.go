@@ -349,7 +349,7 @@ func join(buf, k []byte) []byte {
 	return append(buf, k...)
 }
 
-// keyOf returns the key that an entry of the cache has in the view, with memory of its own,
+// keyOf returns the key that an entry of the cache has in the view, in its own memory,
 // and whether it has one.
 func (t *Typed[K, V]) keyOf(raw []byte) (key K, ok bool) {
 	if t.ns != nil {

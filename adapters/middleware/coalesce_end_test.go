@@ -193,7 +193,7 @@ func TestCoalesce_PagesOfPages(t *testing.T) {
 					begun.Done()
 					begun.Wait()
 				}
-				if deep < 3*length { // a handler that has no end of its own has none behind a cache
+				if deep < 3*length { // a handler that never ends does not end behind a cache either
 					at = (at + 1) % length
 					part := httptest.NewRequest(http.MethodGet, fmt.Sprint("/", at), nil)
 					part.Header.Set("Depth", fmt.Sprint(deep+1))

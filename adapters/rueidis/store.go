@@ -12,7 +12,7 @@ import (
 )
 
 // NewStore returns a function for rueidis.ClientOption.NewCacheStoreFn. Each connection
-// gets a store of its own, and all of them lie in cache: stores of one client, of several,
+// gets its own store, and all of them lie in cache: stores of one client, of several,
 // and of several servers. A store finds nothing that another one has cached.
 // CacheSizeEachConn has no effect, the bound is that of cache.
 //

@@ -6,7 +6,7 @@ import "math/bits"
 //
 // Every lookup reads one line of an index, anywhere in it. Indexes are an eighth of
 // a cache or so, and worth having on large pages from the start: in a cache that is
-// not small, chunks to be cut come from areas of their own.
+// not small, chunks to be cut come from separate areas.
 const pageAreasFrom = 256 << 20 // bound from which a large page that is partly used does not matter
 
 // cut is a chunk that is cut into pages; owner leads from a page to it.

@@ -164,7 +164,7 @@ func (r *Ring) Extend(n uint64, limit int) error {
 	return nil
 }
 
-// separate gives the head a chunk of its own in place of the one that it borrows. A ring that
+// separate gives the head its own chunk in place of the one that it borrows. A ring that
 // may hold more chunks than when it borrowed would otherwise count as full (I1).
 func (r *Ring) separate() error {
 	c, err := r.pool.Chunk()

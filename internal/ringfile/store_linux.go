@@ -12,16 +12,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mayFit reports whether the disk may have room for n bytes. A file system without a limit
-// of its own, such as ramfs, reports no blocks.
+// mayFit reports whether the disk may have room for n bytes. A file system that has no limit,
+// such as ramfs, reports no blocks.
 func mayFit(fd int, n int64) bool {
 	var disk unix.Statfs_t
 	known := unix.Fstatfs(fd, &disk) == nil && disk.Blocks > 0
 	return !known || disk.Bavail >= uint64(n)/uint64(disk.Bsize)
 }
 
-// preallocate gives bytes of a file their place on the disk, and one of their own where they
-// share it with another file (of XFS). The error is errors.ErrUnsupported where the file
+// preallocate allocates disk space for a range of a file, and separate space where the range
+// shares it with another file (on XFS). The error is errors.ErrUnsupported where the file
 // system cannot.
 func preallocate(fd int, off, n int64) error {
 	err := fallocate(fd, unix.FALLOC_FL_UNSHARE_RANGE, off, n)
