@@ -89,8 +89,8 @@ func (b *bucket) firstPages() int {
 // crowded.
 func (b *bucket) pagesFor(n int) int { return b.index.PagesFor(n/b.growAt*16 + 16) }
 
-// startIndexLocked gives an empty index firstPages if they can be had beside a record of size
-// bytes, else one.
+// startIndexLocked gives an empty index firstPages if the pool has room for them and for a record
+// of size bytes, else one page.
 func (b *bucket) startIndexLocked(size int) error {
 	p, n := b.shared.pool, b.firstPages()
 	fits := p.Spare() >= n*p.PageSize()+(b.chunksFor(size)+1)*p.ChunkSize()

@@ -84,6 +84,9 @@ func dirOnExt4(t *testing.T) string {
 
 func TestFile_IsWithinAnotherBound(t *testing.T) {
 	t.Parallel()
+	if !inChild(t) { // a 32-bit process that has run other tests may lack addresses
+		return
+	}
 	const large, small = 160 << 20, 64 << 20
 	path := filepath.Join(mountTmpfs(t, 256), "cache")
 	c := openFile(t, path, large)

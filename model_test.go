@@ -120,7 +120,7 @@ func refusingMemory(maxBytes int, seed uint64, refusals *atomic.Int64) chunk.Mem
 	mem, rnd, given := osMemory(), newRand(seed), 0
 	mem.Headroom = 0
 	mem.Map = func(n int) ([]byte, error) {
-		if given+n > maxBytes/2 && rnd.IntN(20) > 0 {
+		if given+n > maxBytes/2 && rnd.IntN(200) > 0 {
 			refusals.Add(1)
 			return nil, errRefused
 		}
@@ -157,7 +157,11 @@ func runModel(t *testing.T, mc modelCase, seed uint64) {
 	c := r.c
 	rnd := newRand(seed)
 	data := make([]byte, opSize*500)
-	for n := 0; n < 6000 || (n < 60_000 && r.exercised(mc.wraps) != nil); n += len(data) / opSize {
+	refuses := mc.refused && !*inFile
+	enough := func() bool {
+		return r.exercised(mc.wraps) == nil && (!refuses || refusals.Load() > 5)
+	}
+	for n := 0; n < 6000 || (n < 60_000 && !enough()); n += len(data) / opSize {
 		fillRandom(rnd, data)
 		if err := r.run(data); err != nil {
 			require.NoError(t, err, "seed %d:\n%s", seed, r.trail())
@@ -169,7 +173,7 @@ func runModel(t *testing.T, mc modelCase, seed uint64) {
 	if err := r.finish(); err != nil {
 		require.NoError(t, err, "seed %d:\n%s", seed, r.trail())
 	}
-	if mc.refused && !*inFile {
+	if refuses {
 		assert.Greater(t, refusals.Load(), int64(5), "seed %d: the run proves too little", seed)
 	}
 	assert.NoError(t, r.exercised(mc.wraps), "seed %d: the run proves too little", seed)

@@ -223,9 +223,9 @@ const (
 	behindIdle = 32
 	shareIdle  = 8
 
-	// shareChunks is how many chunks more must be free: with them, what is idle has room for any
-	// large record, its page, and what is left of the chunks at both ends, without which small
-	// buckets above their share would have to give up memory for it.
+	// shareChunks is the number of chunks that must be free in addition: for the page of a large
+	// record's index, and for the unused parts of the first and the last chunk of the record. With
+	// fewer, small buckets above their share would have to give up memory for a large record.
 	shareChunks = 4
 )
 

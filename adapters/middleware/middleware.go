@@ -31,10 +31,10 @@ type Options struct {
 
 	// StaleWhileRevalidate is how long after that a response is still served while the
 	// handler is asked for a new one in the background, and StaleIfError how long it is
-	// served if the handler answers 500, 502, 503 or 504. They apply to responses that
-	// have neither such a directive themselves nor one of must-revalidate, proxy-revalidate and
-	// s-maxage. After a revalidation that has failed, the handler is not asked again for an
-	// eighth of the time that the response may be stale, or RevalidateTimeout if that is less.
+	// served if the handler answers 500, 502, 503 or 504. They apply to responses
+	// without that directive and without must-revalidate, proxy-revalidate and s-maxage.
+	// After a revalidation that has failed, the handler is not asked again for an eighth of
+	// the time that the response may be stale, or RevalidateTimeout if that is less.
 	// If StaleIfError is 0, the default, only responses with a stale-if-error directive are
 	// served stale after an error. If StaleWhileRevalidate is 0, the default, none is
 	// revalidated in the background, which a router has to support: see [Middleware.Handler].

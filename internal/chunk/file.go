@@ -13,8 +13,8 @@ import (
 // signal otherwise. So a cold chunk does not count as ready, and a refusal is that of an area
 // (grow.go). Chunks of a new area for which the bound has no room begin as holes.
 
-// heldLocked returns the bytes of memory that the pool has: of what is in use, and of what is
-// idle. In a file, what is left of a new area has memory too.
+// heldLocked returns the bytes that the pool has allocated, in use or idle. In a file, they
+// include the unused rest of the newest area.
 func (p *Pool) heldLocked() int {
 	n := int(p.used.Load()) + (len(p.idle)+p.warm)*p.chunkSize
 	if p.mem.Rings != nil {

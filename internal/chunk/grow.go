@@ -87,7 +87,7 @@ func (p *Pool) readyLocked() int {
 	return n
 }
 
-// freshBytes returns what is left of the newest area for rings.
+// freshBytes returns the number of bytes in the newest area that no ring has taken yet.
 func (p *Pool) freshBytes() int { return len(p.fresh.mem) - p.fresh.taken }
 
 // limitLocked sets the bound in force to what there is.

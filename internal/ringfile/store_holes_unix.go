@@ -29,8 +29,8 @@ type holes struct {
 	free     int64          // bytes of the chunks that were free when the file was opened
 }
 
-// allRuns is the number of runs in all files of the process. Each is a mapping of its own, of
-// which the system limits the number: the Go runtime ends the process if it gets no more.
+// allRuns is the number of runs in all files of the process. Each is a separate mapping, and the
+// system limits their number: the Go runtime ends the process when it is refused one.
 var allRuns atomic.Int64
 
 // init finds out whether the system can make holes of chunks in a file of that size.
@@ -122,7 +122,7 @@ func (f *Store) fillChunk(b []byte) error {
 	return nil
 }
 
-// offset returns where in the file b lies. The maps follow upon each other there.
+// offset returns the offset of b in the file, in which the mappings are contiguous.
 func (f *Store) offset(b []byte) (off int64) {
 	at := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
 	for _, m := range f.maps {
