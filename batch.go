@@ -9,6 +9,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/ringcache/ringcache/internal/index"
+	"github.com/ringcache/ringcache/internal/scratch"
 	"github.com/ringcache/ringcache/internal/torn"
 )
 
@@ -198,7 +199,7 @@ func (c *Cache) setBlock(keys, vals [][]byte, l lifetime) (at int, first error) 
 	for i, k := range keys {
 		var w write
 		w.k, w.v, w.h = k, vals[i], bl.hashes[i]
-		w.reason = RemovedReplaced
+		w.reason = Replaced
 		if err := c.storeFor(&w, l, "set"); err != nil && first == nil {
 			at, first = i, err
 		}
@@ -248,8 +249,8 @@ func (p *joined) took(b []byte) []byte {
 }
 
 func (p *joined) reset() {
-	if p.used > cap(p.buf) && p.used <= maxScratch {
-		p.buf = make([]byte, 0, min(2*p.used, maxScratch))
+	if p.used > cap(p.buf) && p.used <= scratch.Most {
+		p.buf = make([]byte, 0, min(2*p.used, scratch.Most))
 	}
 	p.used = 0
 }

@@ -1,8 +1,6 @@
 package ringcache
 
 import (
-	"time"
-
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
@@ -46,7 +44,7 @@ const (
 )
 
 // addColdPart gives a small bucket a cold part.
-func (b *bucket) addColdPart(number int) {
+func (b *Store) addColdPart(number int) {
 	b.cold = &coldPart{on: true, number: int32(number), role: roleOf(number)}
 	b.cold.init(b.shared)
 }
@@ -64,12 +62,12 @@ func roleOf(number int) coldRole {
 
 // followsLocked reports whether the bucket's policy follows that of the baseline: what it
 // drops, and what comes back to it, tell of the cold part and not of the policy.
-func (b *bucket) followsLocked() bool {
+func (b *Store) followsLocked() bool {
 	return b.cold.on && b.cold.role != baseline && b.shared.buckets > scoutEach/2
 }
 
 // inUse returns the end of the bucket's rings.
-func (b *bucket) inUse() policy.Ring {
+func (b *Store) inUse() policy.Ring {
 	if b.cold.on {
 		return policy.Rings
 	}
@@ -78,7 +76,7 @@ func (b *bucket) inUse() policy.Ring {
 
 // coldLimit returns how many of total chunks the cold part may hold: none as long as the
 // policy has room for all.
-func (b *bucket) coldLimit(total int) int {
+func (b *Store) coldLimit(total int) int {
 	c := b.cold
 	if !c.begun {
 		return 0
@@ -91,7 +89,7 @@ func (b *bucket) coldLimit(total int) int {
 }
 
 // shapeColdLocked sets the limits of the cold part.
-func (b *bucket) shapeColdLocked() {
+func (b *Store) shapeColdLocked() {
 	c := b.cold
 	if !c.on {
 		return
@@ -110,7 +108,7 @@ func (b *bucket) shapeColdLocked() {
 // demoteLocked moves the live record at the tail of small or main, whose slot is at p, to
 // the cold part: to the queue, or as it is to the cold ring if the queue is full. It reports
 // false if there is no room for it: then it is to be dropped.
-func (b *bucket) demoteLocked(in policy.Ring, p index.Place, hd record.Header) bool {
+func (b *Store) demoteLocked(in policy.Ring, p index.Place, hd record.Header) bool {
 	n := hd.Total()
 	if !b.cold.on || hd.Kind != record.Value {
 		return false
@@ -137,7 +135,7 @@ func (b *bucket) demoteLocked(in policy.Ring, p index.Place, hd record.Header) b
 // makeColdRoomLocked makes room for a record of n bytes at the head of the queue, else of
 // the cold ring, which it returns, and keeps the cold part within its limit: bit by bit, so
 // there may be none.
-func (b *bucket) makeColdRoomLocked(n int) (to policy.Ring, ok bool) {
+func (b *Store) makeColdRoomLocked(n int) (to policy.Ring, ok bool) {
 	c := b.cold
 	c.begun = true // from the next look at the limits on, there is room
 	q, s, queueMost := c.queue(), c.store(), max(c.queueMost, b.chunksFor(n))
@@ -160,7 +158,7 @@ func (b *bucket) makeColdRoomLocked(n int) (to policy.Ring, ok bool) {
 
 // storeMostLocked returns how many chunks the cold ring may hold beside a queue of so many,
 // and has or can get.
-func (b *bucket) storeMostLocked(queueMost int) int {
+func (b *Store) storeMostLocked(queueMost int) int {
 	held, most := b.cold.store().Held(), b.coldMost(queueMost)
 	if held >= most {
 		return most
@@ -171,7 +169,7 @@ func (b *bucket) storeMostLocked(queueMost int) int {
 
 // prefetchColdLocked is what prepareLocked does for the cold part: it asks for what is moved
 // next, where to, and what is dropped for it.
-func (b *bucket) prefetchColdLocked() {
+func (b *Store) prefetchColdLocked() {
 	r, s := &b.rings[b.policy.Entry()], b.cold.store()
 	r.Prefetch(r.Tail)
 	b.cold.queue().PrefetchHead()
@@ -179,14 +177,14 @@ func (b *bucket) prefetchColdLocked() {
 }
 
 // coldMost returns how many chunks the cold ring may hold beside a queue of so many.
-func (b *bucket) coldMost(queueMost int) int {
+func (b *Store) coldMost(queueMost int) int {
 	return max(0, b.cold.most-max(queueMost, b.cold.queue().Held()))
 }
 
 // reachLocked returns how many of most chunks a ring of the cold part has or can get for n
 // bytes more. It borrows the tail's chunk (I2) only if it can get no other: as long as it does,
 // it has no room for more.
-func (b *bucket) reachLocked(r *ring.Ring, n, most int) int {
+func (b *Store) reachLocked(r *ring.Ring, n, most int) int {
 	held := r.Held()
 	if held >= most || r.Left() >= n {
 		return held
@@ -196,14 +194,14 @@ func (b *bucket) reachLocked(r *ring.Ring, n, most int) int {
 
 // moreColdLocked returns how many chunks more the cold part can get now. The limits are asked
 // for anew, as they may have changed since the Set began.
-func (b *bucket) moreColdLocked() int {
+func (b *Store) moreColdLocked() int {
 	return max(0, min(b.limitLocked().cold-b.cold.held(), b.spareLocked()))
 }
 
 // evictOldestLocked evicts the oldest record of the cold part that was not read there, and
 // gives some of those that were another round. As long as there are enough dead records, all
 // live ones get one.
-func (b *bucket) evictOldestLocked() {
+func (b *Store) evictOldestLocked() {
 	rounds := coldRounds
 	if b.cold.store().WorthCompacting() {
 		rounds = coldCompacted
@@ -218,7 +216,7 @@ func (b *bucket) evictOldestLocked() {
 
 // rotateColdLocked moves the record at the cold ring's tail to its head if it was read. It
 // reports false if the tail is to be dropped, or passed.
-func (b *bucket) rotateColdLocked() bool {
+func (b *Store) rotateColdLocked() bool {
 	s := b.cold.store()
 	if s.Size == 0 {
 		return false
@@ -237,7 +235,7 @@ func (b *bucket) rotateColdLocked() bool {
 }
 
 // dropOldestLocked evicts the oldest record of the cold part, or gives up an idle chunk.
-func (b *bucket) dropOldestLocked() {
+func (b *Store) dropOldestLocked() {
 	in := b.cold.oldest()
 	if r := b.ring(in); r.Size == 0 {
 		r.Trim()
@@ -248,7 +246,7 @@ func (b *bucket) dropOldestLocked() {
 
 // giveColdLocked drops what the cold part holds for as long as more says so, but no more than
 // a step.
-func (b *bucket) giveColdLocked(more func() bool) {
+func (b *Store) giveColdLocked(more func() bool) {
 	for b.cold.held() > 0 && !b.removals.isStep() && more() {
 		b.dropOldestLocked()
 	}
@@ -256,21 +254,21 @@ func (b *bucket) giveColdLocked(more func() bool) {
 
 // extendLocked makes n bytes behind the head of a ring of the cold part writable, which may
 // hold most chunks, and reports whether there is room for them.
-func (b *bucket) extendLocked(r *ring.Ring, n, most int) bool {
+func (b *Store) extendLocked(r *ring.Ring, n, most int) bool {
 	limit := b.reachLocked(r, n, most)
 	return limit > 0 && r.Fits(n, limit) && r.Extend(uint64(n), limit) == nil
 }
 
 // storeAsIsLocked moves the record at the queue's tail, whose slot is at p, to the cold
 // ring, where there is room for it.
-func (b *bucket) storeAsIsLocked(p index.Place, hd record.Header) {
+func (b *Store) storeAsIsLocked(p index.Place, hd record.Header) {
 	q, s, n := b.cold.queue(), b.cold.store(), hd.Total()
 	pos := s.CopyFrom(q, q.Tail, n)
 	b.movedLocked(p, index.WithPos(p.Slot, policy.Cold, pos), q, s, hd, n)
 }
 
 // storePackedLocked is storeAsIsLocked with its value packed.
-func (b *bucket) storePackedLocked(p index.Place, hd record.Header, key, packed []byte) {
+func (b *Store) storePackedLocked(p index.Place, hd record.Header, key, packed []byte) {
 	var buf [record.MaxHeader]byte
 	header := b.form.PutPacked(&buf, len(key), len(packed), hd.HasExpiry, hd.Expiry)
 	q, s := b.cold.queue(), b.cold.store()
@@ -281,7 +279,7 @@ func (b *bucket) storePackedLocked(p index.Place, hd record.Header, key, packed 
 }
 
 // promoteColdLocked moves the record f of the cold part to main, as the write w has it.
-func (b *bucket) promoteColdLocked(f *found, w *write) {
+func (b *Store) promoteColdLocked(f *found, w *Write) {
 	b.policy.GhostFound(origin(f.Slot), 1, b.ghostsLocked(), b.isNear(f.Slot))
 	if b.insertLocked(f, true, w, 0) != nil { // there is no memory for it
 		b.countEvicted(policy.Cold, f.Header)
@@ -305,104 +303,13 @@ type coldBatch struct {
 	packed  []byte
 }
 
-// compressQueue compresses what waits in the bucket's queue. It is the goroutine's.
-func (b *bucket) compressQueue(batch *coldBatch) {
-	for b.takeWaiting(batch) {
-		begun := time.Now()
-		for i := range batch.records {
-			w := &batch.records[i]
-			from := len(batch.packed)
-			batch.packed = b.shared.compression.pack(batch.packed, w.value, w.total)
-			w.packed = batch.packed[from:len(batch.packed):len(batch.packed)]
-		}
-		b.shared.compression.nanos.Add(uint64(time.Since(begun)))
-		for i := range batch.records {
-			w := &batch.records[i]
-			w.hash = b.shared.hash(w.key)
-			b.index.Prefetch(w.hash, 1)
-		}
-		if !b.putAway(batch) {
-			return
-		}
-	}
-}
-
-// takeWaiting copies records from the queue's tail on. It reports false if there are none.
-func (b *bucket) takeWaiting(batch *coldBatch) bool {
-	batch.records, batch.packed = batch.records[:0], batch.packed[:0]
-	batch.taken = batch.taken[:0]
-	b.lock()
-	defer b.unlock()
-	b.cold.signalled = false
-	if b.closed {
-		return false
-	}
-	b.passDeadLocked()
-	q := b.cold.queue()
-	for at := uint64(0); at < q.Size && at < coldBatchBytes && len(batch.records) < coldBatchRecords; {
-		pos := (q.Tail + at) & q.Mask
-		hd, ok := q.Header(pos)
-		if !ok {
-			break // it will be dropped when it is the tail
-		}
-		if w := (waiting{pos: pos, total: hd.Total()}); !hd.Dead {
-			from := len(batch.taken)
-			batch.taken, _ = q.Read(batch.taken, pos+uint64(hd.Size), hd.KeyLen+hd.ValueLen)
-			w.key = batch.taken[from : from+hd.KeyLen] // of this array, if it grows later
-			w.value = batch.taken[from+hd.KeyLen : len(batch.taken) : len(batch.taken)]
-			batch.records = append(batch.records, w)
-		}
-		at += uint64(hd.Total())
-	}
-	return len(batch.records) > 0
-}
-
 // passDeadLocked releases the dead records at the queue's tail, and all if the one there is
 // damaged: nobody else comes there as long as the cold ring holds anything.
-func (b *bucket) passDeadLocked() {
+func (b *Store) passDeadLocked() {
 	for q := b.cold.queue(); q.Size > 0; {
 		if hd, ok := q.Header(q.Tail); ok && !hd.Dead {
 			return
 		}
 		b.evictTailLocked(policy.Queue, nil)
 	}
-}
-
-// putAway moves the batch's records that are still at the queue's tail to the cold ring.
-// It reports false if that has no room.
-func (b *bucket) putAway(batch *coldBatch) bool {
-	b.lock()
-	defer b.unlock()
-	if b.closed {
-		return false
-	}
-	q := b.cold.queue()
-	for i := range batch.records {
-		w := &batch.records[i]
-		b.passDeadLocked()
-		if q.Size == 0 || q.Tail != w.pos {
-			continue // it was dead, or evicted
-		}
-		hd, _ := q.Header(w.pos) // passDeadLocked has seen it
-		p, ok := b.index.Find(w.hash, policy.Queue, w.pos)
-		if !ok {
-			b.corruptions.Add(1)
-			b.dropTailLocked(policy.Queue, hd)
-			continue
-		}
-		n := hd.Total()
-		if len(w.packed) > 0 {
-			n = b.form.PackedSize(hd.HasExpiry) + len(w.key) + len(w.packed)
-		}
-		if !b.extendLocked(b.cold.store(), n, b.coldMost(b.cold.queueMost)) {
-			return false
-		}
-		if len(w.packed) > 0 {
-			b.storePackedLocked(p, hd, w.key, w.packed)
-		} else {
-			b.storeAsIsLocked(p, hd)
-		}
-	}
-	b.sweepLocked()
-	return true
 }

@@ -159,7 +159,7 @@ func TestColdPart_Writes(t *testing.T) {
 		call func(c *Cache) (bool, error)
 		ok   bool
 		want []byte        // nil: it is gone
-		told RemovalReason // of v; unsaid: nothing was told
+		told RemovalReason // of v; untold: nothing was told
 	}{
 		{"Set", func(c *Cache) (bool, error) { return true, c.Set(k, other) },
 			true, other, RemovedReplaced},
@@ -181,9 +181,9 @@ func TestColdPart_Writes(t *testing.T) {
 			return true, c.SetBatch([][]byte{k}, [][]byte{other})
 		}, true, other, RemovedReplaced},
 		{"SetIfAbsent", func(c *Cache) (bool, error) { return c.SetIfAbsent(k, other) },
-			false, v, unsaid},
+			false, v, untold},
 		{"SetIfChanged, same", func(c *Cache) (bool, error) { return c.SetIfChanged(k, v) },
-			false, v, unsaid},
+			false, v, untold},
 		{"SetIfChanged, other", func(c *Cache) (bool, error) { return c.SetIfChanged(k, other) },
 			true, other, RemovedReplaced},
 		{"SetIfChanged, large", func(c *Cache) (bool, error) {
@@ -196,7 +196,7 @@ func TestColdPart_Writes(t *testing.T) {
 		}, true, text(3, 10_000), RemovedReplaced},
 		{"CompareAndSwap of another", func(c *Cache) (bool, error) {
 			return c.CompareAndSwap(k, other, other)
-		}, false, v, unsaid},
+		}, false, v, untold},
 		{"Update", func(c *Cache) (seen bool, err error) {
 			err = c.Update(k, func(old []byte, ok bool) ([]byte, bool) {
 				seen = ok && bytes.Equal(old, v)
@@ -214,9 +214,9 @@ func TestColdPart_Writes(t *testing.T) {
 		{"Append", func(c *Cache) (bool, error) { return true, c.Append(k, []byte("more")) },
 			true, longer, RemovedReplaced},
 		{"Touch without room", func(c *Cache) (bool, error) { return c.Touch(k, time.Hour), nil },
-			true, v, unsaid},
+			true, v, untold},
 		{"Touch for ever", func(c *Cache) (bool, error) { return c.Touch(k, 0), nil },
-			true, v, unsaid},
+			true, v, untold},
 		{"Touch of the past", func(c *Cache) (bool, error) { return c.Touch(k, -1), nil },
 			true, nil, RemovedDeleted},
 		{"Del", func(c *Cache) (bool, error) { return c.Del(k), nil }, true, nil, RemovedDeleted},
@@ -226,7 +226,7 @@ func TestColdPart_Writes(t *testing.T) {
 		}, true, nil, RemovedDeleted},
 		{"Reset", func(c *Cache) (bool, error) { c.Reset(); return true, nil },
 			true, nil, RemovedReset},
-		{"Close", func(c *Cache) (bool, error) { return true, c.Close() }, true, nil, unsaid},
+		{"Close", func(c *Cache) (bool, error) { return true, c.Close() }, true, nil, untold},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := newPackedCache(t, flateCompressor{}, nil)
@@ -237,7 +237,7 @@ func TestColdPart_Writes(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, tt.ok, ok)
 			var want []departure
-			if tt.told != unsaid {
+			if tt.told != untold {
 				want = []departure{{string(k), string(v), tt.told}}
 			}
 			require.Equal(t, want, p.told(k))

@@ -8,6 +8,7 @@ import (
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/ring"
+	"github.com/ringcache/ringcache/internal/scratch"
 )
 
 // How a bucket gets back the room of dead records before it evicts live ones.
@@ -37,7 +38,7 @@ const (
 // compactLocked compacts rings until ring to has room for n bytes more, and some to spare, and no
 // ring holds more than it may, or no ring is worth it, or the work of one Set is done. It evicts
 // nothing that is live. It reports whether the ring has no room though there is work left.
-func (b *bucket) compactLocked(to policy.Ring, n int) (behind bool) {
+func (b *Store) compactLocked(to policy.Ring, n int) (behind bool) {
 	r, need := &b.rings[to], b.chunksFor(n)
 	work := b.boundWork(policy.Work{Records: compactRecords, Bytes: max(compactBytes, 16*n)})
 	least := work.Bytes - aheadShare*n // beyond that it moves only what it must
@@ -61,13 +62,13 @@ func (b *bucket) compactLocked(to policy.Ring, n int) (behind bool) {
 }
 
 // isIdle reports whether the bucket can have so many chunks, and 1/part of all memory is left.
-func (b *bucket) isIdle(chunks, part int) bool {
+func (b *Store) isIdle(chunks, part int) bool {
 	return b.shared.idle(part) > chunks<<b.shared.shift &&
 		b.chunksLocked()+chunks < b.shared.maxChunks // (I3)
 }
 
 // deadestLocked returns the ring that is most worth compacting, if there is one.
-func (b *bucket) deadestLocked() (in policy.Ring, ok bool) {
+func (b *Store) deadestLocked() (in policy.Ring, ok bool) {
 	small, main := &b.rings[policy.Small], &b.rings[policy.Main]
 	switch {
 	case !small.WorthCompacting():
@@ -82,7 +83,7 @@ func (b *bucket) deadestLocked() (in policy.Ring, ok bool) {
 
 // compactTailLocked passes the record at the tail of a ring: a live one moves to the head. It
 // reports false if there is no work left for that.
-func (b *bucket) compactTailLocked(in policy.Ring, w *policy.Work) bool {
+func (b *Store) compactTailLocked(in policy.Ring, w *policy.Work) bool {
 	r := &b.rings[in]
 	hd, ok := r.Header(r.Tail)
 	gone := hd.Dead || b.shared.Expired(hd.Expiry) || b.isForgottenLocked(r, r.Tail, hd)
@@ -108,7 +109,7 @@ func (b *bucket) compactTailLocked(in policy.Ring, w *policy.Work) bool {
 }
 
 // rotateLocked moves the record at the tail of a ring, whose slot is at p, to its head.
-func (b *bucket) rotateLocked(in policy.Ring, p index.Place, hd record.Header) {
+func (b *Store) rotateLocked(in policy.Ring, p index.Place, hd record.Header) {
 	r, n := b.ring(in), hd.Total()
 	limit := r.Held()
 	if r.Left() < n && !in.IsCold() {
@@ -127,14 +128,14 @@ func (b *bucket) rotateLocked(in policy.Ring, p index.Place, hd record.Header) {
 		b.rotateThroughLocked(short[:0], in, p, hd)
 		return
 	}
-	long := scratches.Get().(*scratch)
-	long.buf = b.rotateThroughLocked(long.buf[:0], in, p, hd)
-	long.release()
+	long := scratch.Get()
+	long.Bytes = b.rotateThroughLocked(long.Bytes[:0], in, p, hd)
+	long.Release()
 }
 
 // rotateThroughLocked is rotateLocked by way of a buffer, which it returns: in a ring that is
 // full to the last byte, tail and head lie in the same bytes.
-func (b *bucket) rotateThroughLocked(
+func (b *Store) rotateThroughLocked(
 	buf []byte, in policy.Ring, p index.Place, hd record.Header,
 ) []byte {
 	r := b.ring(in)
@@ -148,8 +149,8 @@ func (b *bucket) rotateThroughLocked(
 		b.uncountGoneLocked(r, hd, hash)
 		b.countKeyLocked(buf[hd.Size:][:hd.KeyLen], -1, -n)
 		b.countEvicted(in, hd)
-		if b.shared.onRemove != nil && hd.Kind.IsUsers() {
-			b.keepRemovalLocked(slices.Clone(buf[hd.Size:]), hd, RemovedEvicted)
+		if b.shared.notifies && hd.Kind.IsUsers() {
+			b.keepRemovalLocked(slices.Clone(buf[hd.Size:]), hd, Evicted)
 		}
 		return buf
 	}
@@ -161,7 +162,7 @@ func (b *bucket) rotateThroughLocked(
 
 // movedLocked has index and counts follow a record from the tail of one ring to another, where
 // it was written with n bytes. Its slot, at p, becomes slot.
-func (b *bucket) movedLocked(
+func (b *Store) movedLocked(
 	p index.Place, slot uint64, from, to *ring.Ring, hd record.Header, n int,
 ) {
 	if g, ok := b.generationAt(from, from.Tail, hd); ok && n != hd.Total() {
@@ -174,7 +175,7 @@ func (b *bucket) movedLocked(
 }
 
 // followLocked has the index follow a record that was written again with n bytes.
-func (b *bucket) followLocked(p index.Place, slot uint64, hd record.Header, n int) {
+func (b *Store) followLocked(p index.Place, slot uint64, hd record.Header, n int) {
 	delay.Point()
 	b.index.Store(p, slot)
 	b.noteExpiry(hd.Expiry)

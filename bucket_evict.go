@@ -30,7 +30,7 @@ const (
 
 // mayShrinkLocked reports whether a Set that has evicted so many bytes may evict more than
 // it needs itself: not while there are dead bytes, which the next Sets find.
-func (b *bucket) mayShrinkLocked(bytes uint64, w *policy.Work) bool {
+func (b *Store) mayShrinkLocked(bytes uint64, w *policy.Work) bool {
 	if _, worth := b.deadestLocked(); worth {
 		return false
 	}
@@ -39,17 +39,17 @@ func (b *bucket) mayShrinkLocked(bytes uint64, w *policy.Work) bool {
 }
 
 // setWork returns the moves that the policy may make for the Set of a record of n bytes.
-func (b *bucket) setWork(n int) policy.Work { return b.boundWork(policy.SetWork(n)) }
+func (b *Store) setWork(n int) policy.Work { return b.boundWork(policy.SetWork(n)) }
 
 // boundWork cuts work so that sweep can keep up with the positions that it uses (I5).
-func (b *bucket) boundWork(w policy.Work) policy.Work {
+func (b *Store) boundWork(w policy.Work) policy.Work {
 	w.Bytes = min(w.Bytes, 1<<min(b.shared.posBits-4, 30))
 	return w
 }
 
 // ownRoomLocked gives a ring room for a new record of n bytes, and returns how
 // many chunks it may hold.
-func (b *bucket) ownRoomLocked(to policy.Ring, n int, l limits) int {
+func (b *Store) ownRoomLocked(to policy.Ring, n int, l limits) int {
 	r := &b.rings[to]
 	need := b.chunksFor(n)
 	has, over := max(l.of(to), need), b.isOverLocked(l)
@@ -82,7 +82,7 @@ func (b *bucket) ownRoomLocked(to policy.Ring, n int, l limits) int {
 
 // makeRoomLocked gives a ring of limit chunks room for n more bytes. A ring
 // that holds more chunks than that shrinks bit by bit.
-func (b *bucket) makeRoomLocked(in policy.Ring, n, limit int, w *policy.Work) {
+func (b *Store) makeRoomLocked(in policy.Ring, n, limit int, w *policy.Work) {
 	r := &b.rings[in]
 	soft := uint64(limit) << b.shared.shift
 	from := r.Size
@@ -100,7 +100,7 @@ func (b *bucket) makeRoomLocked(in policy.Ring, n, limit int, w *policy.Work) {
 // takeFromLocked has a ring give up chunks, that another may hold limit of, and
 // needs some of for the record that is to come: what the giver holds above its
 // own limit bit by bit, what is needed at once.
-func (b *bucket) takeFromLocked(giver policy.Ring, l limits, r *ring.Ring, limit, need int) {
+func (b *Store) takeFromLocked(giver policy.Ring, l limits, r *ring.Ring, limit, need int) {
 	g, keep := &b.rings[giver], l.of(giver)
 	from, work := g.Size, b.setWork(need<<b.shared.shift)
 	for g.Held() > 0 {
@@ -121,7 +121,7 @@ func (b *bucket) takeFromLocked(giver policy.Ring, l limits, r *ring.Ring, limit
 
 // admitLocked returns the ring that a record of n bytes goes to: a replaced one keeps its
 // standing, a new one is for the policy to decide.
-func (b *bucket) admitLocked(f *found, replace bool, n int, l limits) policy.Ring {
+func (b *Store) admitLocked(f *found, replace bool, n int, l limits) policy.Ring {
 	if replace {
 		return min(index.Ring(f.Slot), policy.Main) // of the cold part, to main
 	}
@@ -140,7 +140,7 @@ func (b *bucket) admitLocked(f *found, replace bool, n int, l limits) policy.Rin
 
 // ghostsLocked returns how many ghosts there are of each ring: a live entry has one slot
 // (I7), and all others are stale (I9).
-func (b *bucket) ghostsLocked() [ringCount]int {
+func (b *Store) ghostsLocked() [ringCount]int {
 	used := b.index.Used()
 	var n [ringCount]int
 	for i := range n {
@@ -153,7 +153,7 @@ func (b *bucket) ghostsLocked() [ringCount]int {
 // evictTailLocked takes the oldest record from the tail of a ring: for good,
 // or to the head of main. A dropped record's slot stays in the index, stale: it
 // is the ghost.
-func (b *bucket) evictTailLocked(in policy.Ring, w *policy.Work) {
+func (b *Store) evictTailLocked(in policy.Ring, w *policy.Work) {
 	r := b.ring(in)
 	hd, ok := r.Header(r.Tail)
 	if !ok {
@@ -202,7 +202,7 @@ func (b *bucket) evictTailLocked(in policy.Ring, w *policy.Work) {
 
 // judgeTailLocked returns what becomes of the live record at the tail of a ring.
 // A ring that is worth compacting keeps what is live.
-func (b *bucket) judgeTailLocked(
+func (b *Store) judgeTailLocked(
 	in policy.Ring, p *index.Place, hd record.Header, w *policy.Work,
 ) policy.Verdict {
 	r, n, freq := &b.rings[in], hd.Total(), index.Freq(p.Slot)
@@ -232,7 +232,7 @@ func (b *bucket) judgeTailLocked(
 }
 
 // tailSlotLocked finds the slot of the live record at the tail of a ring (I7).
-func (b *bucket) tailSlotLocked(in policy.Ring, hd record.Header) (index.Place, bool) {
+func (b *Store) tailSlotLocked(in policy.Ring, hd record.Header) (index.Place, bool) {
 	r := b.ring(in)
 	next := b.next
 	b.next.known = false
@@ -243,10 +243,10 @@ func (b *bucket) tailSlotLocked(in policy.Ring, hd record.Header) (index.Place, 
 }
 
 // dropTailLocked evicts the live record at the tail of a ring.
-func (b *bucket) dropTailLocked(in policy.Ring, hd record.Header) {
+func (b *Store) dropTailLocked(in policy.Ring, hd record.Header) {
 	r := b.ring(in)
-	if b.shared.onRemove != nil {
-		b.keepRemovedLocked(r, r.Tail, hd, RemovedEvicted)
+	if b.shared.notifies {
+		b.keepRemovedLocked(r, r.Tail, hd, Evicted)
 	}
 	b.uncountLocked(r, r.Tail, hd, b.largeHash(r, r.Tail, hd))
 	r.Release(uint64(hd.Total()))
@@ -258,14 +258,14 @@ func (b *bucket) dropTailLocked(in policy.Ring, hd record.Header) {
 
 // largeHash returns the hash of the key of the record at pos, if this is a large
 // bucket; a small one does not count its keys and saves the effort.
-func (b *bucket) largeHash(r *ring.Ring, pos uint64, hd record.Header) uint64 {
+func (b *Store) largeHash(r *ring.Ring, pos uint64, hd record.Header) uint64 {
 	if !b.large {
 		return 0
 	}
 	return b.keyHash(r, pos, hd)
 }
 
-func (b *bucket) countEvicted(in policy.Ring, hd record.Header) {
+func (b *Store) countEvicted(in policy.Ring, hd record.Header) {
 	b.evictedBytes += uint64(hd.Total())
 	switch in {
 	case policy.Small:
@@ -279,7 +279,7 @@ func (b *bucket) countEvicted(in policy.Ring, hd record.Header) {
 
 // promoteLocked moves the record at the tail of small to the head of main. Its
 // frequency begins anew.
-func (b *bucket) promoteLocked(p index.Place, hd record.Header, w *policy.Work) {
+func (b *Store) promoteLocked(p index.Place, hd record.Header, w *policy.Work) {
 	n := hd.Total()
 	small, main := &b.rings[policy.Small], &b.rings[policy.Main]
 	limit := b.limitLocked().main
@@ -318,7 +318,7 @@ const watchEach = 4
 
 // watchMarksLocked looks whether the tails have passed their marks. What a tail has moved
 // beyond its mark by now is taken off, as if both moved evenly.
-func (b *bucket) watchMarksLocked() {
+func (b *Store) watchMarksLocked() {
 	for i := range b.rings {
 		r, m := &b.rings[i], &b.marks[i]
 		beyond := r.Gone(m.pos)
@@ -339,7 +339,7 @@ func (b *bucket) watchMarksLocked() {
 
 // prepareLocked prefetches what the bucket's next Set will touch: by then, some
 // hundred Sets later, the lines have come.
-func (b *bucket) prepareLocked(to policy.Ring) {
+func (b *Store) prepareLocked(to policy.Ring) {
 	r := &b.rings[to]
 	r.PrefetchHead()
 	if b.cold.begun {

@@ -42,14 +42,14 @@ type walk struct {
 }
 
 // walkLocked begins a walk.
-func (b *bucket) walkLocked() walk {
+func (b *Store) walkLocked() walk {
 	small := &b.rings[policy.Small]
 	return walk{ring: policy.Small, pos: small.Tail, end: small.Head()}
 }
 
 // nextLocked returns the position of the next record in w.ring, or false at the end.
 // What has moved to a head since then was looked at, at the tail.
-func (b *bucket) nextLocked(w *walk) (pos uint64, ok bool) {
+func (b *Store) nextLocked(w *walk) (pos uint64, ok bool) {
 	for {
 		r := b.ring(w.ring)
 		pos, end := (w.pos-r.Tail)&r.Mask, (w.end-r.Tail)&r.Mask
@@ -70,7 +70,7 @@ func (b *bucket) nextLocked(w *walk) (pos uint64, ok bool) {
 
 // stepLocked looks at up to n records, and drops and counts the expired ones, until OnRemove is to
 // be called. It notes the soonest other expiry, and reports whether the walk has ended.
-func (b *bucket) stepLocked(w *walk, n int, soonest *uint32) (dropped int, done bool) {
+func (b *Store) stepLocked(w *walk, n int, soonest *uint32) (dropped int, done bool) {
 	now := b.shared.Now()
 	for range n {
 		if b.removals.isStep() {
@@ -102,7 +102,7 @@ func (b *bucket) stepLocked(w *walk, n int, soonest *uint32) (dropped int, done 
 }
 
 // noteExpiry notes that a record has an expiry, or has moved past a walk.
-func (b *bucket) noteExpiry(expiry uint32) {
+func (b *Store) noteExpiry(expiry uint32) {
 	if expiry == 0 {
 		return
 	}
@@ -119,7 +119,7 @@ func (b *bucket) noteExpiry(expiry uint32) {
 
 // expireSomeLocked does a Set's share of the search for records that have expired or belong
 // to a forgotten generation.
-func (b *bucket) expireSomeLocked() {
+func (b *Store) expireSomeLocked() {
 	e, expiring, forgotten := &b.expirer, 0, b.hasForgotten()
 	for in := range b.inUse() {
 		expiring += b.ring(in).Expiring
@@ -148,7 +148,7 @@ type sweep struct {
 
 // deleteStepLocked drops some of the records that were expired when s began, and
 // returns how many.
-func (b *bucket) deleteStepLocked(s *sweep) (dropped int) {
+func (b *Store) deleteStepLocked(s *sweep) (dropped int) {
 	if !s.begun {
 		e := &b.expirer
 		s.begun, s.walk = true, b.walkLocked()
@@ -166,13 +166,13 @@ func (b *bucket) deleteStepLocked(s *sweep) (dropped int) {
 }
 
 // lookupLocked is findLocked for what is neither expired nor a negative entry.
-func (b *bucket) lookupLocked(f *found, k []byte, h uint64) bool {
+func (b *Store) lookupLocked(f *found, k []byte, h uint64) bool {
 	return b.findLocked(f, k, h) && f.Kind != record.Negative && !b.shared.Expired(f.Expiry)
 }
 
 // holdsLocked reports whether b has the key, be it a negative entry. Otherwise it does
 // not have it expired either, and f is the key's ghost, if there is one.
-func holdsLocked(b *bucket, w *write, f *found) bool {
+func (b *Store) holdsLocked(w *Write, f *found) bool {
 	f.internal = w.internal
 	if !b.findLocked(f, w.k, w.h) {
 		return false
@@ -186,7 +186,7 @@ func holdsLocked(b *bucket, w *write, f *found) bool {
 
 // touchLocked gives the record of the key the write's expiry, and reports
 // whether it is there. It is not done if the record has no room.
-func (b *bucket) touchLocked(w *write) (there, done bool) {
+func (b *Store) touchLocked(w *Write) (there, done bool) {
 	f := found{internal: w.internal}
 	if !b.lookupLocked(&f, w.k, w.h) {
 		return false, true
@@ -199,7 +199,7 @@ func (b *bucket) touchLocked(w *write) (there, done bool) {
 }
 
 // renewLocked gives a record that takes it another expiry.
-func (b *bucket) renewLocked(f *found, expiry uint32) {
+func (b *Store) renewLocked(f *found, expiry uint32) {
 	if f.HasExpiry {
 		f.ring.SetExpiry(f.pos, f.Header, expiry)
 		f.ring.Seal(f.pos)
@@ -208,19 +208,19 @@ func (b *bucket) renewLocked(f *found, expiry uint32) {
 }
 
 // expireLocked drops the expired record f of hash h, and its slot: no ghost is left.
-func (b *bucket) expireLocked(f *found, h uint64) {
+func (b *Store) expireLocked(f *found, h uint64) {
 	b.index.Remove(f.Place)
 	b.killExpiredLocked(f.ring, f.pos, f.Header, h)
 }
 
-func (b *bucket) killExpiredLocked(r *ring.Ring, pos uint64, hd record.Header, h uint64) {
-	b.killLocked(r, pos, hd, h, RemovedExpired)
+func (b *Store) killExpiredLocked(r *ring.Ring, pos uint64, hd record.Header, h uint64) {
+	b.killLocked(r, pos, hd, h, Expired)
 	b.expired++
 	b.expiredBytes += uint64(hd.Total())
 }
 
 // expireAtLocked is expireLocked for the record at pos of a ring.
-func (b *bucket) expireAtLocked(in policy.Ring, pos uint64, hd record.Header) {
+func (b *Store) expireAtLocked(in policy.Ring, pos uint64, hd record.Header) {
 	r := b.ring(in)
 	h := b.keyHash(r, pos, hd)
 	if p, ok := b.index.Find(h, in, pos); ok {

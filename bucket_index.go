@@ -52,7 +52,7 @@ func growAt(kind policy.Kind, mean int, full bool) int {
 const growStill = 2
 
 // isCrowdedLocked reports whether the index is to grow.
-func (b *bucket) isCrowdedLocked() bool {
+func (b *Store) isCrowdedLocked() bool {
 	at := b.growAt
 	if b.wanted > 0 {
 		at -= growStill
@@ -61,7 +61,7 @@ func (b *bucket) isCrowdedLocked() bool {
 }
 
 // moveHomesLocked does the index's share of a Set while it grows.
-func (b *bucket) moveHomesLocked() {
+func (b *Store) moveHomesLocked() {
 	if b.index.Growing() {
 		b.index.Move(moveHomes, b.windows(), b.loseLocked)
 		b.index.PrefetchMove(moveHomes)
@@ -76,7 +76,7 @@ const (
 // firstPages returns how many pages an index begins with: as many as the bucket's
 // share of the expected entries needs, but not more than short records would need
 // if they filled it. A few more come to one bucket than to another, hence the root.
-func (b *bucket) firstPages() int {
+func (b *Store) firstPages() int {
 	if b.shared.expected == 0 || b.large {
 		return 1
 	}
@@ -87,11 +87,11 @@ func (b *bucket) firstPages() int {
 
 // pagesFor returns the least pages with which an index of n entries is not
 // crowded.
-func (b *bucket) pagesFor(n int) int { return b.index.PagesFor(n/b.growAt*16 + 16) }
+func (b *Store) pagesFor(n int) int { return b.index.PagesFor(n/b.growAt*16 + 16) }
 
 // startIndexLocked gives an empty index firstPages if the pool has room for them and for a record
 // of size bytes, else one page.
-func (b *bucket) startIndexLocked(size int) error {
+func (b *Store) startIndexLocked(size int) error {
 	p, n := b.shared.pool, b.firstPages()
 	fits := p.Spare() >= n*p.PageSize()+(b.chunksFor(size)+1)*p.ChunkSize()
 	if n > 1 && fits && b.growIndexLocked(n) == nil {
@@ -102,7 +102,7 @@ func (b *bucket) startIndexLocked(size int) error {
 
 // tendIndexLocked starts a larger geometry if the index is crowded, and has grown
 // into the last.
-func (b *bucket) tendIndexLocked() {
+func (b *Store) tendIndexLocked() {
 	if b.index.Growing() {
 		return // each Set moves some homes
 	}
@@ -124,13 +124,13 @@ func (b *bucket) tendIndexLocked() {
 
 // maxPages returns how many pages an index may have in a bucket of that quota:
 // three quarters of it, but not the last two chunks.
-func (b *bucket) maxPages(quota int) int {
+func (b *Store) maxPages(quota int) int {
 	return max(1, min(quota*3/4, quota-2<<b.shared.shift)/b.shared.pool.PageSize())
 }
 
 // shrinkIndexLocked makes an index smaller that has more pages than it may, since the
 // bucket's quota has fallen far. The rings were cut down before.
-func (b *bucket) shrinkIndexLocked() {
+func (b *Store) shrinkIndexLocked() {
 	most := b.maxPages(b.quota())
 	if b.index.Pages() > most {
 		pages := b.index.TakenPages()
@@ -139,7 +139,7 @@ func (b *bucket) shrinkIndexLocked() {
 }
 
 // halveIndexLocked gives half of the index's pages back.
-func (b *bucket) halveIndexLocked() {
+func (b *Store) halveIndexLocked() {
 	pages := b.index.TakenPages()
 	n := (len(pages) + 1) / 2
 	b.rebuildIndexLocked(pages[:n], pages[n:])
@@ -147,7 +147,7 @@ func (b *bucket) halveIndexLocked() {
 
 // rebuildIndexLocked enters what is live into an index of other pages, and gives
 // the rest back. Pages of the index may be among them.
-func (b *bucket) rebuildIndexLocked(pages, rest []chunk.Ref) {
+func (b *Store) rebuildIndexLocked(pages, rest []chunk.Ref) {
 	type entry struct{ slot, tag uint64 }
 	var live []entry
 	b.index.Each(func(slot, tag uint64) {
@@ -167,7 +167,7 @@ func (b *bucket) rebuildIndexLocked(pages, rest []chunk.Ref) {
 }
 
 // growIndexLocked adds n pages to the index.
-func (b *bucket) growIndexLocked(n int) error {
+func (b *Store) growIndexLocked(n int) error {
 	pages, err := b.shared.pool.Pages(n)
 	if err != nil {
 		return err
@@ -181,7 +181,7 @@ func (b *bucket) growIndexLocked(n int) error {
 // sweepLocked drops outdated stale slots, at a pace that comes round to every
 // group within an eighth of the position space (I5). Records that moved have
 // used up positions as new ones have.
-func (b *bucket) sweepLocked() {
+func (b *Store) sweepLocked() {
 	per := b.shared.posBits - 3 // log2 of the bytes for each round
 	b.unswept += uint64(b.appended) * uint64(b.index.Groups())
 	b.appended = 0

@@ -165,7 +165,7 @@ func TestShared_LongestValueHasRoomInAHeader(t *testing.T) {
 	if math.MaxInt == math.MaxInt32 {
 		t.Skip("no value is that long here")
 	}
-	var s shared
+	var s Shared
 	for bound, want := range map[int64]int64{
 		32 << 20: 2 << 20, 64 << 30: 1<<32 - 1, 64<<30 - 16: 1<<32 - 1, 4 << 40: 1<<32 - 1,
 	} {

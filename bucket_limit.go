@@ -30,7 +30,7 @@ func (l limits) of(r policy.Ring) int {
 }
 
 // limitLocked returns how many chunks each ring may hold now.
-func (b *bucket) limitLocked() limits {
+func (b *Store) limitLocked() limits {
 	s := b.shared
 	quota := b.quota()
 	pages := b.index.Pages() + b.wanted
@@ -46,7 +46,7 @@ func (b *bucket) limitLocked() limits {
 }
 
 // spareLocked returns how many chunks the pool can still give, less those that are reserved.
-func (b *bucket) spareLocked() int {
+func (b *Store) spareLocked() int {
 	spare := b.shared.pool.Spare() >> b.shared.shift
 	if c := b.reserved; c.chunks > 0 {
 		spare -= max(0, c.chunks-b.rings[c.ring].Held())
@@ -56,7 +56,7 @@ func (b *bucket) spareLocked() int {
 
 // learnLocked looks at how large records are, tells what the bucket has seen, and takes
 // over what all have learned. It waits for nobody.
-func (b *bucket) learnLocked() {
+func (b *Store) learnLocked() {
 	b.hint = hintUnknown // limits may have changed
 	live := b.liveLocked()
 	hot := live - b.cold.entries()
@@ -87,7 +87,7 @@ func (b *bucket) learnLocked() {
 }
 
 // shapeLocked sets what depends on the mean size of records.
-func (b *bucket) shapeLocked(mean int) {
+func (b *Store) shapeLocked(mean int) {
 	for i := range b.rings {
 		b.rings[i].Expect(mean)
 	}
@@ -107,7 +107,7 @@ const (
 
 // hintLocked notes what is known of the next new record, when one of n bytes came
 // to a ring of limit chunks. chosen: the policy was free to send it elsewhere.
-func (b *bucket) hintLocked(to policy.Ring, n, limit int, chosen bool) {
+func (b *Store) hintLocked(to policy.Ring, n, limit int, chosen bool) {
 	r := &b.rings[to]
 	usual := b.policy.Dropping() && to == b.policy.Entry()
 	b.entry, b.hint = to, hintUnknown
@@ -127,7 +127,7 @@ func (b *bucket) hintLocked(to policy.Ring, n, limit int, chosen bool) {
 // before the key is looked for: meanwhile the line of the index comes. An overwrite
 // leaves the room for the next insert. It returns how many chunks the ring may hold
 // (hintFull: those that it has); 0 if they are too few.
-func (b *bucket) makeRoomEarlyLocked(n int) (room int) {
+func (b *Store) makeRoomEarlyLocked(n int) (room int) {
 	b.hint = hintUnknown
 	r := &b.rings[b.entry]
 	if room = r.Held(); n > room<<b.shared.shift {
@@ -143,7 +143,7 @@ func (b *bucket) makeRoomEarlyLocked(n int) (room int) {
 
 // placeLocked returns the ring that a record goes to, where it has room then, and
 // how many chunks that may hold. room is what makeRoomEarlyLocked has returned.
-func (b *bucket) placeLocked(f *found, replace bool, n, room int) (to policy.Ring, limit int) {
+func (b *Store) placeLocked(f *found, replace bool, n, room int) (to policy.Ring, limit int) {
 	if b.hint == hintFits && !replace && !f.ghost && b.rings[b.entry].Left() >= n {
 		return b.entry, math.MaxInt // nobody has asked, and no chunk is taken
 	}
@@ -162,7 +162,7 @@ func (b *bucket) placeLocked(f *found, replace bool, n, room int) (to policy.Rin
 }
 
 // divideLocked returns how many of total chunks each ring may hold.
-func (b *bucket) divideLocked(total int) limits {
+func (b *Store) divideLocked(total int) limits {
 	total = min(total, b.shared.maxChunks)
 	cold := 0
 	if b.cold.on {
@@ -176,28 +176,28 @@ func (b *bucket) divideLocked(total int) limits {
 }
 
 // chunksFor returns how many chunks n bytes take.
-func (b *bucket) chunksFor(n int) int { return (n + 1<<b.shared.shift - 1) >> b.shared.shift }
+func (b *Store) chunksFor(n int) int { return (n + 1<<b.shared.shift - 1) >> b.shared.shift }
 
 // chunksLocked returns how many chunks the rings hold.
-func (b *bucket) chunksLocked() int {
+func (b *Store) chunksLocked() int {
 	return b.rings[policy.Small].Held() + b.rings[policy.Main].Held() + b.cold.held()
 }
 
 // heldLocked returns the bytes that rings and index hold.
-func (b *bucket) heldLocked() int {
+func (b *Store) heldLocked() int {
 	return b.index.Pages()*b.shared.pool.PageSize() + b.chunksLocked()<<b.shared.shift
 }
 
 // size returns the bytes in all rings, of the dead too. Readers call it without the lock.
 //
 //go:norace
-func (b *bucket) size() int {
+func (b *Store) size() int {
 	return int(b.rings[policy.Small].Size+b.rings[policy.Main].Size) + b.cold.size()
 }
 
 // quota returns the bytes that rings and index may hold together if others take theirs. Each
 // small bucket cuts the same to whole chunks at another point, so that together they use all.
-func (b *bucket) quota() int {
+func (b *Store) quota() int {
 	if b.large {
 		// Small changes of the balance move nothing.
 		share := b.shared.largeTarget() / largeBuckets
@@ -207,35 +207,28 @@ func (b *bucket) quota() int {
 }
 
 // withinReachLocked returns how many chunks a ring has or can get.
-func (b *bucket) withinReachLocked(r *ring.Ring) int {
+func (b *Store) withinReachLocked(r *ring.Ring) int {
 	return r.Held() + max(b.shared.pool.Spare(), 0)>>b.shared.shift
 }
 
 // freeLocked returns how many chunks more small and main may hold together.
-func (b *bucket) freeLocked(l limits) int {
+func (b *Store) freeLocked(l limits) int {
 	return l.both - b.rings[policy.Small].Held() - b.rings[policy.Main].Held()
 }
 
 // hasFreeLocked reports whether main, which has never been full, has room for any record at the
 // tail of small out of free chunks: nothing need be compacted then.
-func (b *bucket) hasFreeLocked(l limits) bool {
+func (b *Store) hasFreeLocked(l limits) bool {
 	return !b.policy.Full() && b.freeLocked(l)<<b.shared.shift > 2*b.longest
 }
 
 // isOverLocked reports whether small and main hold more chunks than they may.
-func (b *bucket) isOverLocked(l limits) bool { return b.freeLocked(l) < 0 }
+func (b *Store) isOverLocked(l limits) bool { return b.freeLocked(l) < 0 }
 
 // isNearlyFullLocked reports whether small and main have less room than compaction keeps free.
-func (b *bucket) isNearlyFullLocked(l limits) bool {
+func (b *Store) isNearlyFullLocked(l limits) bool {
 	size := b.rings[policy.Small].Size + b.rings[policy.Main].Size
 	return size+size/aheadShare > uint64(l.both)<<b.shared.shift
-}
-
-// isAtLimit reports whether the bucket holds nearly all that it may.
-func (b *bucket) isAtLimit() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.heldLocked()+b.shared.pool.ChunkSize()*2 > b.quota()
 }
 
 // shrinkMost bounds the bytes that a bucket gives up at once for a record of less.
@@ -243,7 +236,7 @@ const shrinkMost = 256 << 10
 
 // shrinkLocked drops records until no ring holds more chunks than it may, or n
 // bytes of chunks have been given up. It reports false if that is more than a step.
-func (b *bucket) shrinkLocked(n int) (done bool) {
+func (b *Store) shrinkLocked(n int) (done bool) {
 	from := b.heldLocked()
 	b.giveColdLocked(func() bool {
 		return b.cold.held() > b.limitLocked().cold && from-b.heldLocked() < n
@@ -271,7 +264,7 @@ func (b *bucket) shrinkLocked(n int) (done bool) {
 
 // giveLocked evicts until n bytes of chunks are given back, or the bucket holds
 // no more than keep. It returns the bytes that are missing after a step, or 0.
-func (b *bucket) giveLocked(n, keep int) (missing int) {
+func (b *Store) giveLocked(n, keep int) (missing int) {
 	from := b.heldLocked()
 	b.giveColdLocked(func() bool { return b.heldLocked() > keep && from-b.heldLocked() < n })
 	for _, in := range []policy.Ring{policy.Main, policy.Small} {
@@ -291,7 +284,7 @@ func (b *bucket) giveLocked(n, keep int) (missing int) {
 
 // makeWayLocked evicts what a record would push out of a large bucket, or a step of it, and
 // reports false if there is more. What room is made is not kept for the record.
-func (b *bucket) makeWayLocked(w *write) (done bool) {
+func (b *Store) makeWayLocked(w *Write) (done bool) {
 	if !b.policy.Dropping() {
 		return true
 	}
@@ -318,46 +311,14 @@ func (b *bucket) makeWayLocked(w *write) (done bool) {
 	return false
 }
 
-// isShort reports whether a small bucket has not the memory for a record of n
-// bytes, whatever it evicts: the large buckets have all but a little.
-func (b *bucket) isShort(n int) bool {
-	s := b.shared
-	spare := s.pool.Spare()
-	if spare > n+3*s.pool.ChunkSize() {
-		return false // as nearly always
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	lack := b.lackLocked(n)
-	if b.index.Empty() && s.file != nil {
-		lack++ // the page counts as a chunk, wherever it comes from
-	}
-	return lack > 0
-}
-
 // lackLocked returns how many chunks a bucket lacks for a record of n bytes, whatever it
 // evicts.
-func (b *bucket) lackLocked(n int) int {
+func (b *Store) lackLocked(n int) int {
 	need := b.chunksFor(n)
 	if b.index.Empty() && b.shared.file == nil { // else its pages are no chunks
 		need++
 	}
 	return need - b.chunksLocked() - max(b.shared.pool.Spare(), 0)>>b.shared.shift
-}
-
-// demand returns the bytes of new chunks and pages that a large bucket takes at
-// most for a record of n bytes.
-func (b *bucket) demand(n int) int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	size := b.shared.pool.ChunkSize()
-	need := (n/size + 2) * size
-	grow := min(b.quota()-b.heldLocked(), 2*need+policy.SetWork(n).Bytes)
-	for i := range b.rings {
-		// Whatever the quota, this record has to fit into either ring.
-		grow = max(grow, need-b.rings[i].Held()*size)
-	}
-	return max(grow, 0) + b.shared.pool.PageSize()*(1+b.index.Pages()/growthPart)
 }
 
 // A step drops at most this much before OnRemove is called. One of Resize drops or moves as much.
@@ -369,13 +330,13 @@ const (
 // dropStepLocked drops a step's records, or all if no bytes are left to drop in steps,
 // and reports whether none is left. Without OnRemove and
 // namespaces, a small bucket is dropped without a look at its records.
-func (b *bucket) dropStepLocked(left *int) (done bool) {
-	if !b.large && b.shared.onRemove == nil && !b.shared.generations.InUse() {
+func (b *Store) dropStepLocked(left *int) (done bool) {
+	if !b.large && !b.shared.notifies && !b.shared.generations.InUse() {
 		return true
 	}
 	records, bytes := 0, 0
 	defer func() { *left -= bytes }()
-	inSteps := b.shared.onRemove != nil && *left > 0
+	inSteps := b.shared.notifies && *left > 0
 	for in := range b.inUse() {
 		r := b.ring(in)
 		for r.Size > 0 {
@@ -394,8 +355,8 @@ func (b *bucket) dropStepLocked(left *int) (done bool) {
 				r.ReleaseDead(hd)
 				continue
 			}
-			if b.shared.onRemove != nil {
-				b.keepRemovedLocked(r, r.Tail, hd, RemovedReset)
+			if b.shared.notifies {
+				b.keepRemovedLocked(r, r.Tail, hd, Dropped)
 			}
 			b.uncountLocked(r, r.Tail, hd, b.largeHash(r, r.Tail, hd))
 			r.Release(uint64(hd.Total()))

@@ -20,14 +20,14 @@ import (
 const forgetStep = 1024 // records that a Set without room looks at
 
 // entriesLocked returns the number of entries: records of the cache's own are none.
-func (b *bucket) entriesLocked() int { return b.liveLocked() - b.internal }
+func (b *Store) entriesLocked() int { return b.liveLocked() - b.internal }
 
 // hasForgotten reports whether there may be entries of a forgotten generation.
-func (b *bucket) hasForgotten() bool { return b.searched != b.shared.generations.Buried() }
+func (b *Store) hasForgotten() bool { return b.searched != b.shared.generations.Buried() }
 
 // generationAt returns the first bytes of the key of the record at pos, if there are
 // namespaces and the key is long enough for one.
-func (b *bucket) generationAt(r *ring.Ring, pos uint64, hd record.Header) (g uint64, ok bool) {
+func (b *Store) generationAt(r *ring.Ring, pos uint64, hd record.Header) (g uint64, ok bool) {
 	if hd.KeyLen < generation.Size || !b.shared.generations.InUse() {
 		return 0, false
 	}
@@ -38,7 +38,7 @@ func (b *bucket) generationAt(r *ring.Ring, pos uint64, hd record.Header) (g uin
 
 // usageOf returns the usage of the namespace that a key belongs to, or whether that
 // was forgotten.
-func (s *shared) usageOf(k []byte) (u *generation.Usage, forgotten bool) {
+func (s *Shared) usageOf(k []byte) (u *generation.Usage, forgotten bool) {
 	if len(k) < generation.Size || !s.generations.InUse() {
 		return nil, false
 	}
@@ -46,7 +46,7 @@ func (s *shared) usageOf(k []byte) (u *generation.Usage, forgotten bool) {
 }
 
 // recoveredKey notes a key that was found in a file if it tells of namespaces.
-func (s *shared) recoveredKey(k []byte, kind record.Kind) {
+func (s *Shared) recoveredKey(k []byte, kind record.Kind) {
 	switch {
 	case kind == record.Internal:
 		s.recovered.mu.Lock()
@@ -58,21 +58,21 @@ func (s *shared) recoveredKey(k []byte, kind record.Kind) {
 }
 
 // countKeyLocked counts entries and bytes of the namespace of a key.
-func (b *bucket) countKeyLocked(k []byte, entries, bytes int) {
+func (b *Store) countKeyLocked(k []byte, entries, bytes int) {
 	if u, _ := b.shared.usageOf(k); u != nil {
 		u.Add(int(b.number), entries, bytes)
 	}
 }
 
 // countInLocked is countKeyLocked of a generation; of one that was forgotten, nobody counts.
-func (b *bucket) countInLocked(g uint64, entries, bytes int) {
+func (b *Store) countInLocked(g uint64, entries, bytes int) {
 	if u, _ := b.shared.generations.Of(g); u != nil {
 		u.Add(int(b.number), entries, bytes)
 	}
 }
 
 // isForgottenLocked reports whether the live record at pos is of a forgotten generation.
-func (b *bucket) isForgottenLocked(r *ring.Ring, pos uint64, hd record.Header) bool {
+func (b *Store) isForgottenLocked(r *ring.Ring, pos uint64, hd record.Header) bool {
 	if !b.hasForgotten() {
 		return false
 	}
@@ -85,7 +85,7 @@ func (b *bucket) isForgottenLocked(r *ring.Ring, pos uint64, hd record.Header) b
 }
 
 // forgetAtLocked drops the live record at pos of a ring: no ghost is left.
-func (b *bucket) forgetAtLocked(in policy.Ring, pos uint64, hd record.Header) {
+func (b *Store) forgetAtLocked(in policy.Ring, pos uint64, hd record.Header) {
 	r := b.ring(in)
 	h := b.keyHash(r, pos, hd)
 	if p, ok := b.index.Find(h, in, pos); ok {
@@ -93,24 +93,24 @@ func (b *bucket) forgetAtLocked(in policy.Ring, pos uint64, hd record.Header) {
 	} else {
 		b.corruptions.Add(1)
 	}
-	b.killLocked(r, pos, hd, h, RemovedDeleted)
+	b.killLocked(r, pos, hd, h, Deleted)
 }
 
 // searchLocked goes on with the walk, for a Set that has no room.
-func (b *bucket) searchLocked() {
+func (b *Store) searchLocked() {
 	for n := 0; n < forgetStep && b.hasForgotten() && !b.removals.isStep(); n += expireStep {
 		b.expireSomeLocked()
 	}
 }
 
 // fitsQuotaLocked reports whether the namespace of a new record may have it.
-func (b *bucket) fitsQuotaLocked(w *write) bool {
+func (b *Store) fitsQuotaLocked(w *Write) bool {
 	u, _ := b.shared.usageOf(w.k)
 	return u == nil || w.same || !u.Over(w.n)
 }
 
 // orderLocked enters a new record into the order of its namespace, if that has a quota.
-func (b *bucket) orderLocked(w *write) {
+func (b *Store) orderLocked(w *Write) {
 	if u, _ := b.shared.usageOf(w.k); u != nil && u.Quota.Load() > 0 {
 		u.Order.Push(w.h)
 	}
@@ -118,14 +118,14 @@ func (b *bucket) orderLocked(w *write) {
 
 // isOverQuotaLocked reports whether the write's value, in place of that of f, would bring the
 // namespace above its quota.
-func (b *bucket) isOverQuotaLocked(f *found, w *write) bool {
+func (b *Store) isOverQuotaLocked(f *found, w *Write) bool {
 	u, _ := b.shared.usageOf(w.k)
 	return u != nil && len(w.v) > f.ValueLen && u.Over(len(w.v)-f.ValueLen)
 }
 
 // lookLocked looks at the entry of generation g whose key has hash h, evicts it if asked to
 // unless it was read, and reports whether it was there, and whether it stays.
-func (b *bucket) lookLocked(h, g uint64, evict bool) (there, stays bool) {
+func (b *Store) lookLocked(h, g uint64, evict bool) (there, stays bool) {
 	var r *ring.Ring
 	var hd record.Header
 	p, ok := b.index.FindFunc(h, func(slot uint64) bool {
@@ -153,65 +153,7 @@ func (b *bucket) lookLocked(h, g uint64, evict bool) (there, stays bool) {
 		return true, true
 	}
 	b.index.Remove(p)
-	b.killLocked(r, pos, hd, h, RemovedEvicted)
+	b.killLocked(r, pos, hd, h, Evicted)
 	b.countEvicted(in, hd)
 	return true, false
-}
-
-// order enters the entries of generation g into the order of evictions.
-func (b *bucket) order(u *generation.Usage, g uint64) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for w := b.walkLocked(); ; {
-		pos, ok := b.nextLocked(&w)
-		if !ok {
-			return
-		}
-		r := b.ring(w.ring)
-		hd, ok := r.Header(pos)
-		if !ok {
-			return // the tail will see to it
-		}
-		if of, ok := b.generationAt(r, pos, hd); ok && of == g && !hd.Dead {
-			u.Order.Push(b.keyHash(r, pos, hd))
-		}
-		w.pos = (pos + uint64(hd.Total())) & r.Mask
-	}
-}
-
-// countNamespaces counts the entries of namespaces that are not counted yet, and drops those of
-// forgotten ones.
-func (b *bucket) countNamespaces() {
-	b.lock()
-	defer b.unlock()
-	defer func() { b.removals = nil }() // OnRemove is not told of a file's entries
-	type sum struct{ entries, bytes int }
-	sums := map[*generation.Usage]sum{} // of those that there are now
-	b.shared.generations.Each(func(u *generation.Usage) { sums[u] = sum{} })
-	for w := b.walkLocked(); ; {
-		pos, ok := b.nextLocked(&w)
-		if !ok {
-			break
-		}
-		r := b.ring(w.ring)
-		hd, ok := r.Header(pos)
-		if !ok {
-			b.corruptions.Add(1)
-			break
-		}
-		if g, ok := b.generationAt(r, pos, hd); ok && !hd.Dead {
-			u, forgotten := b.shared.generations.Of(g)
-			if forgotten {
-				if b.shared.generations.Buried() == 0 { // else the walk finds them, and tells of them
-					b.forgetAtLocked(w.ring, pos, hd)
-				}
-			} else if s, there := sums[u]; there {
-				sums[u] = sum{s.entries + 1, s.bytes + hd.Total()}
-			}
-		}
-		w.pos = (pos + uint64(hd.Total())) & r.Mask
-	}
-	for u, s := range sums {
-		u.Counting(int(b.number), s.entries, s.bytes)
-	}
 }

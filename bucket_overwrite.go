@@ -13,10 +13,10 @@ import (
 // overwritePlainLocked is overwriteLocked for the most common record, at the beginning of
 // rec, to which slot s leads: no expiry, old or new, and nobody to be told. It reports
 // whether it has written.
-func (b *bucket) overwritePlainLocked(rec []byte, s uint64, w *write) bool {
+func (b *Store) overwritePlainLocked(rec []byte, s uint64, w *Write) bool {
 	value, expiry, ok := valueIn(b.form, rec, w.k)
 	if !ok || len(value) != len(w.v) || expiry != 0 || w.expiry != 0 || w.internal ||
-		b.shared.onRemove != nil {
+		b.shared.notifies {
 		return false
 	}
 	faulted := true
@@ -34,12 +34,12 @@ func (b *bucket) overwritePlainLocked(rec []byte, s uint64, w *write) bool {
 
 // overwriteLocked writes the value over that of the record f, if there is room for it where
 // that lies, and reports whether it has.
-func (b *bucket) overwriteLocked(f *found, w *write) bool {
+func (b *Store) overwriteLocked(f *found, w *Write) bool {
 	room, ok := b.roomInPlaceLocked(f, w)
 	if !ok {
 		return false
 	}
-	if b.shared.onRemove != nil {
+	if b.shared.notifies {
 		b.keepRemovedLocked(f.ring, f.pos, f.Header, w.why())
 	}
 	if f.HasExpiry {
@@ -64,7 +64,7 @@ func (b *bucket) overwriteLocked(f *found, w *write) bool {
 
 // roomInPlaceLocked returns the bytes that the record f can have where it lies, with those of dead
 // records behind it, and whether the write's value fits into them.
-func (b *bucket) roomInPlaceLocked(f *found, w *write) (room int, ok bool) {
+func (b *Store) roomInPlaceLocked(f *found, w *Write) (room int, ok bool) {
 	if !f.Takes(w.expiry) || (f.Kind == record.Negative) != w.negative {
 		return 0, false
 	}
@@ -80,7 +80,7 @@ func (b *bucket) roomInPlaceLocked(f *found, w *write) (room int, ok bool) {
 
 // isWalkedLocked reports whether a walk is going to go on at a dead record in the room of f: it
 // would find no record there.
-func (b *bucket) isWalkedLocked(f *found, room int) bool {
+func (b *Store) isWalkedLocked(f *found, room int) bool {
 	within := func(w *walk) bool {
 		mask, n := f.ring.Mask, uint64(room)
 		return b.ring(w.ring) == f.ring && ((w.pos-f.pos)&mask < n || (w.end-f.pos)&mask < n)

@@ -1,17 +1,13 @@
 package ringcache
 
 import (
-	"runtime"
-	"slices"
 	"sync/atomic"
-	"unsafe"
 
 	"github.com/ringcache/ringcache/internal/delay"
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/ring"
-	"github.com/ringcache/ringcache/internal/stripe"
 	"github.com/ringcache/ringcache/internal/torn"
 )
 
@@ -37,40 +33,6 @@ import (
 //
 // The race detector would report what is torn, so the functions that a reader goes through
 // are marked norace; in a race build they are not inlined either.
-
-// lookupMode says what a lookup is to do.
-type lookupMode uint8
-
-const (
-	withValue  lookupMode = 1 << iota // append the value
-	counted                           // in Stats, as a near miss too if it is one
-	touching                          // raise the frequency
-	orStale                           // take what is expired and kept (Options.StaleIfError) too
-	toMain                            // have what is in the cold part go to main
-	internal                          // it is of the cache's own; Cache.lookupAny only
-	precounted                        // it was counted, as a hit
-
-	getMode = withValue | counted | touching
-)
-
-// unhashed stands for a hash that lookup has to compute. A key that has it is hashed twice.
-const unhashed = 0
-
-// outcome is what a lookup has found out.
-type outcome uint8
-
-const (
-	miss      outcome = iota
-	hit               // the value is there
-	negative          // a load found that the key has none: a miss to all others
-	elsewhere         // not here, but perhaps in a large bucket
-	inCold            // in the cold part: Cache.lookupCold knows how to read it
-	retry             // torn: somebody wrote meanwhile
-	uncommon          // not for probe to find out
-)
-
-// readTries is how often a reader looks before it takes the lock: longer than most Sets.
-const readTries = 4
 
 // found is what find has found: the record of the key, or on a miss its ghost.
 type found struct {
@@ -101,7 +63,7 @@ func (f *found) isPacked() bool {
 // it leaves to find. On a miss, slot is that of a ghost, or nil.
 //
 //go:norace
-func (b *bucket) candidate(h uint64) (rec []byte, slot *atomic.Uint64, s uint64, got outcome) {
+func (b *Store) candidate(h uint64) (rec []byte, slot *atomic.Uint64, s uint64, got outcome) {
 	if b.index.Empty() {
 		return nil, nil, 0, miss
 	}
@@ -152,72 +114,12 @@ func valueIn(form record.Form, rec, k []byte) (value []byte, expiry uint32, ok b
 	return rec[end:hd.Total()], hd.Expiry, true
 }
 
-// read looks k up, whose hash is h, and appends its value to dst, for records of every
-// form. It takes no lock; who holds it gets no retry. The expiry is that of a hit.
-//
-//go:norace
-func (b *bucket) read(
-	dst, k []byte, h uint64, n *stripe.Counter, mode lookupMode,
-) (out []byte, expiry uint32, got outcome) {
-	seq := b.seq.Load()
-	if seq&1 != 0 {
-		return dst, 0, retry
-	}
-	f := found{internal: mode&internal != 0}
-	out = dst
-	if b.find(&f, k, h) {
-		switch {
-		case b.shared.Expired(f.Expiry) && !b.isStale(&f, mode): // before the copy: k may lie in dst
-		case f.Kind == record.Negative:
-			got = negative
-		case index.Ring(f.Slot).IsCold() && mode&(withValue|touching) != 0:
-			return dst, 0, inCold // or torn: who comes there looks again
-		default:
-			got = hit
-		}
-		if got == hit && mode&withValue != 0 {
-			var whole bool
-			if out, whole = b.copyValue(&f, dst, seq); !whole {
-				return dst, 0, retry
-			}
-		}
-	}
-	if got == miss && !b.large && b.shared.largeKeysOf(h).Load() != 0 {
-		return dst, 0, elsewhere
-	}
-	delay.Point()
-	torn.Fence()
-	if b.seq.Load() != seq {
-		return dst, 0, retry
-	}
-	countLookup(n, mode, got)
-	b.countOddities(&f)
-	if got == miss {
-		if f.ghost && mode&counted != 0 {
-			b.seek(f.Group.At(f.I))
-		}
-		return dst, 0, miss
-	}
-	if mode&touching != 0 && b.touches {
-		index.Raise(f.Group.At(f.I), f.Slot)
-	}
-	runtime.KeepAlive(b) // and with it the Cache: its memory stays mapped until here
-	return out, f.Expiry, got
-}
-
-// isStale reports whether the expired record f is what a lookup takes nonetheless.
-//
-//go:norace
-func (b *bucket) isStale(f *found, mode lookupMode) bool {
-	return mode&orStale != 0 && b.shared.Now() < b.shared.KeptUntil(f.Expiry)
-}
-
 // seek counts a miss that has found a ghost in a slot, and notes the ghost for the policy,
 // once for each. What is torn does little harm: at worst a live entry is on trial. With FIFO
 // what left more bytes ago than there are has gone from a larger cache too.
 //
 //go:norace
-func (b *bucket) seek(slot *atomic.Uint64) {
+func (b *Store) seek(slot *atomic.Uint64) {
 	s := slot.Load()
 	if b.touches || b.ring(index.Ring(s)).Gone(s) <= uint64(b.size()) {
 		b.nearMisses.Add(1)
@@ -230,7 +132,7 @@ func (b *bucket) seek(slot *atomic.Uint64) {
 // isNear reports whether a larger ring could still hold the entry of a ghost.
 //
 //go:norace
-func (b *bucket) isNear(ghost uint64) bool {
+func (b *Store) isNear(ghost uint64) bool {
 	gone := b.ring(index.Ring(ghost)).Gone(ghost)
 	if index.Ring(ghost).IsCold() { // gone from its ring when it came to the cold part
 		gone = b.ring(index.Ring(ghost)).Age(ghost)
@@ -247,42 +149,11 @@ func origin(s uint64) policy.Ring {
 	return index.Origin(s)
 }
 
-// countLookup counts a lookup that has ended. No counter is ever taken back, as somebody may have
-// seen it.
-func countLookup(n *stripe.Counter, mode lookupMode, got outcome) {
-	switch {
-	case mode&counted == 0 || mode&precounted != 0 && got == hit:
-	case mode&precounted != 0:
-		n.Lost.Add(1)
-	case got == hit:
-		n.Hits.Add(1)
-	default:
-		n.Misses.Add(1)
-	}
-}
-
-// copyValue appends the value of f to dst. It reports false if it is torn.
-//
-//go:norace
-func (b *bucket) copyValue(f *found, dst []byte, seq uint64) ([]byte, bool) {
-	if f.rec != nil {
-		return torn.Append(dst, f.rec[f.Size+f.KeyLen:]), true
-	}
-	if cap(dst)-len(dst) < f.ValueLen {
-		torn.Fence()
-		if b.seq.Load() != seq { // no memory on the word of a length that may be torn
-			return dst, false
-		}
-		dst = slices.Grow(dst, f.ValueLen)
-	}
-	return f.ring.Read(dst, f.valuePos(), f.ValueLen)
-}
-
 // find looks for the record of key k, whose hash is h. On a miss it tells whether there is
 // a ghost of the hash. Readers call it without the lock.
 //
 //go:norace
-func (b *bucket) find(f *found, k []byte, h uint64) bool {
+func (b *Store) find(f *found, k []byte, h uint64) bool {
 	if b.index.Empty() {
 		return false
 	}
@@ -357,25 +228,16 @@ func (f *found) matchAny(r *ring.Ring, pos uint64, rec, k []byte) bool {
 }
 
 // findLocked is find under the lock.
-func (b *bucket) findLocked(f *found, k []byte, h uint64) bool {
+func (b *Store) findLocked(f *found, k []byte, h uint64) bool {
 	ok := b.find(f, k, h)
 	b.countOddities(f)
 	return ok
 }
 
 // countOddities adds what find has seen on the way to the counters.
-func (b *bucket) countOddities(f *found) {
+func (b *Store) countOddities(f *found) {
 	if f.collisions|f.corruptions != 0 {
 		b.collisions.Add(uint64(f.collisions))
 		b.corruptions.Add(uint64(f.corruptions))
 	}
-}
-
-// overlaps reports whether k lies in the array of dst, even in part: a value that
-// turns out to be torn would have destroyed it.
-func overlaps(dst, k []byte) bool {
-	// Sound: the addresses are compared as numbers. k ends behind where dst begins,
-	// and no more than both lengths behind: d is from 1 to less than their sum.
-	d := uintptr(unsafe.Pointer(unsafe.SliceData(k))) - uintptr(unsafe.Pointer(unsafe.SliceData(dst)))
-	return cap(dst) > 0 && d+uintptr(len(k))-1 < uintptr(cap(dst)+len(k)-1)
 }

@@ -17,7 +17,7 @@ import (
 // was being written when the process died, and is as good as never written.
 
 // inFile has the bucket, the nth of all, keep its records in file f.
-func (b *bucket) inFile(f *ringfile.Store, n int) {
+func (b *Store) inFile(f *ringfile.Store, n int) {
 	b.form = record.Checked
 	for in := range b.inUse() {
 		l := f.Rings.Ledger(n, int(in))
@@ -28,43 +28,6 @@ func (b *bucket) inFile(f *ringfile.Store, n int) {
 	}
 }
 
-// recover enters the records of the bucket's rings into its index, but if they are not timed,
-// none that has an expiry.
-func (b *bucket) recover(timed bool) {
-	b.lock()
-	defer b.unlock()
-	rec := recovery{timed: timed}
-	oldestFirst := []policy.Ring{policy.Cold, policy.Queue, policy.Main, policy.Small}
-	for _, in := range oldestFirst {
-		if in >= b.inUse() {
-			continue
-		}
-		r := b.ring(in)
-		for _, c := range r.Chunks() {
-			b.shared.file.ReadAhead(c)
-		}
-		for pos := r.Tail; pos != r.Head(); {
-			hd, ok := r.Header(pos)
-			if !ok { // where the next record begins, nobody knows
-				b.shared.recovered.discarded.Add(1)
-				r.CutOff(pos)
-				break
-			}
-			b.recoverRecordLocked(&rec, in, pos, hd)
-			pos = (pos + uint64(hd.Total())) & r.Mask
-		}
-	}
-	if b.cold.on {
-		b.cold.begun = b.cold.held() > 0
-	}
-	n, bytes := b.liveLocked(), b.liveBytesLocked()
-	b.shared.recovered.entries.Add(uint64(b.entriesLocked()))
-	b.shared.recovered.bytes.Add(uint64(bytes))
-	b.shared.arrive(arrival{n, bytes}, b.large)
-	b.removals = nil // OnRemove is not told of what is removed here
-	b.learnLocked()
-}
-
 // recovery is what the recovery of a bucket's records goes by.
 type recovery struct {
 	timed bool   // expiries mean something: the clock goes on from where it was
@@ -73,7 +36,7 @@ type recovery struct {
 
 // recoverRecordLocked enters the record at pos of a ring, unless it is dead, torn or
 // expired.
-func (b *bucket) recoverRecordLocked(
+func (b *Store) recoverRecordLocked(
 	rec *recovery, in policy.Ring, pos uint64, hd record.Header,
 ) {
 	r := b.ring(in)
@@ -98,13 +61,13 @@ func (b *bucket) recoverRecordLocked(
 	b.cold.count(r, pos, hd, 1)
 	switch {
 	case !r.IsWhole(pos), hd.Kind == record.Packed && !b.canUnpack(in, pos, hd):
-		b.killLocked(r, pos, hd, h, unsaid)
+		b.killLocked(r, pos, hd, h, Unsaid)
 		b.shared.recovered.discarded.Add(1)
 	case !rec.timed && hd.Expiry != 0 && hd.Expiry != clock.Never:
-		b.killLocked(r, pos, hd, h, unsaid)
+		b.killLocked(r, pos, hd, h, Unsaid)
 		b.shared.recovered.discarded.Add(1)
 	case b.shared.Expired(hd.Expiry):
-		b.killLocked(r, pos, hd, h, unsaid)
+		b.killLocked(r, pos, hd, h, Unsaid)
 	default:
 		b.enterLocked(in, pos, hd.Kind, key, h)
 		b.shared.recoveredKey(key, hd.Kind)
@@ -112,7 +75,7 @@ func (b *bucket) recoverRecordLocked(
 }
 
 // canUnpack reports whether a packed record that is whole can be unpacked.
-func (b *bucket) canUnpack(in policy.Ring, pos uint64, hd record.Header) bool {
+func (b *Store) canUnpack(in policy.Ring, pos uint64, hd record.Header) bool {
 	if in != policy.Cold {
 		return false
 	}
@@ -124,13 +87,13 @@ func (b *bucket) canUnpack(in policy.Ring, pos uint64, hd record.Header) bool {
 
 // enterLocked enters the live record at pos of a ring into the index. There may be one of
 // the same key if the process died while it moved the record: the older one goes.
-func (b *bucket) enterLocked(
+func (b *Store) enterLocked(
 	in policy.Ring, pos uint64, kind record.Kind, key []byte, h uint64,
 ) {
 	f := found{internal: kind == record.Internal}
 	slot := index.Slot(h, in, pos)
 	if b.findLocked(&f, key, h) {
-		b.killLocked(f.ring, f.pos, f.Header, h, unsaid)
+		b.killLocked(f.ring, f.pos, f.Header, h, Unsaid)
 		b.index.Store(f.Place, slot)
 		return
 	}
@@ -141,39 +104,13 @@ func (b *bucket) enterLocked(
 	b.moveHomesLocked()
 	if b.index.Empty() { // no memory
 		hd, _ := b.ring(in).Header(pos)
-		b.killLocked(b.ring(in), pos, hd, h, unsaid)
+		b.killLocked(b.ring(in), pos, hd, h, Unsaid)
 		return
 	}
 	b.index.SetLatest(slot)
 	if victim, forced := b.index.Insert(slot, index.Tag(h), b.windows()); forced {
 		b.loseLocked(victim)
 	}
-}
-
-// emptySmall moves what another policy has left in small to main.
-func (b *bucket) emptySmall() {
-	b.lock()
-	defer b.unlock()
-	small := &b.rings[policy.Small]
-	for small.Size > 0 {
-		hd, ok := small.Header(small.Tail)
-		if !ok {
-			small.Reset()
-			break
-		}
-		p, there := b.index.Find(b.keyHash(small, small.Tail, hd), policy.Small, small.Tail)
-		switch {
-		case hd.Dead:
-			small.ReleaseDead(hd)
-		case !there:
-			b.dropTailLocked(policy.Small, hd)
-		default:
-			work := b.setWork(hd.Total())
-			b.promoteLocked(p, hd, &work)
-		}
-	}
-	small.Trim()
-	b.removals = nil // nor here
 }
 
 // placeRestoredLocked returns the ring that an entry of a rank goes to, where it has room

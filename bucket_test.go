@@ -20,6 +20,7 @@ func TestLayout_BucketLines(t *testing.T) {
 	var b bucket
 	require.Zero(t, unsafe.Sizeof(b)%line, "a bucket of %d bytes", unsafe.Sizeof(b))
 	require.Less(t, unsafe.Offsetof(b.form), uintptr(2*line))
+	require.Equal(t, uintptr(16), unsafe.Offsetof(b.Store), "lock and sequence come first")
 	main := unsafe.Offsetof(b.rings) + uintptr(policy.Main)*unsafe.Sizeof(b.rings[0])
 	require.Zero(t, main%line, "main begins at %d", main)
 }

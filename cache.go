@@ -5,19 +5,14 @@ import (
 	"fmt"
 	"runtime"
 	"sync/atomic"
-	"time"
 	"weak"
 
-	"github.com/cespare/xxhash/v2"
-
 	"github.com/ringcache/ringcache/internal/chunk"
-	"github.com/ringcache/ringcache/internal/delay"
 	"github.com/ringcache/ringcache/internal/dictfile"
-	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/ringfile"
+	"github.com/ringcache/ringcache/internal/scratch"
 	"github.com/ringcache/ringcache/internal/singleflight"
 	"github.com/ringcache/ringcache/internal/stripe"
-	"github.com/ringcache/ringcache/internal/torn"
 )
 
 // Cache is a cache of byte slices, kept outside of the Go heap. It is made by [New] or
@@ -28,16 +23,13 @@ import (
 type Cache struct {
 	buckets  [bucketCount]bucket // first, so that they begin on cache lines
 	counters stripe.Counters
-	shared   *shared
-	mask     uint64        // of the hash bits that choose a bucket
-	bits     uint8         // of the hash that choose a bucket
-	ahead    time.Duration // Options.RefreshAhead
-	ttl      time.Duration // Options.TTL, which the clock knows too
+	shared   *Shared
+	mask     uint64 // of the hash bits that choose a bucket
+	bits     uint8  // of the hash that choose a bucket
+	settings
 
-	refreshTimeout time.Duration        // Options.RefreshTimeout
-	pauses         *singleflight.Pauses // of refreshes that have failed; nil if there are none
-
-	hugePages HugePages // Options.HugePages
+	pauses    *singleflight.Pauses // of refreshes that have failed; nil if there are none
+	refusals  refusals
 	snapshots snapshotCounts
 	spaces    spaces
 	quotaHand atomic.Uint32 // the bucket that was searched last for expired entries (quota.go)
@@ -76,7 +68,7 @@ func NewWithOptions(o Options) (*Cache, error) {
 	g.onRemove = o.OnRemove
 	g.expected = o.ExpectedEntries
 	g.version = o.Version
-	g.ahead, g.timeout = o.RefreshAhead, o.RefreshTimeout
+	g.ahead, g.timeout = o.RefreshAhead, cmp.Or(o.RefreshTimeout, defaultRefreshTimeout)
 	if o.Compressor != nil {
 		if err := g.compressBy(o.Compressor); err != nil {
 			return nil, err
@@ -110,14 +102,11 @@ func (g *geometry) compressBy(by Compressor) (err error) {
 // newCache returns a cache of any geometry.
 func newCache(g geometry) *Cache {
 	c := &Cache{
-		shared: newShared(g),
+		shared: g.newShared(),
 		mask:   uint64(g.buckets - 1),
 		bits:   log2(g.buckets),
-		ahead:  g.ahead,
-		ttl:    g.ttl,
 
-		refreshTimeout: cmp.Or(g.timeout, defaultRefreshTimeout),
-		hugePages:      g.hugePages,
+		settings: g.settings,
 	}
 	if g.ahead > 0 {
 		c.pauses = new(singleflight.Pauses)
@@ -222,120 +211,14 @@ func (c *Cache) HasGetUncounted(dst, k []byte) ([]byte, bool) {
 // for a larger buffer now and then, and locks what Get locks.
 func (c *Cache) View(k []byte, fn func(v []byte)) bool {
 	mustBeFunc("View", fn != nil)
-	s := scratches.Get().(*scratch)
-	defer s.release()
-	v, ok := c.HasGet(s.buf[:0], k)
+	s := scratch.Get()
+	defer s.Release()
+	v, ok := c.HasGet(s.Bytes[:0], k)
 	if ok {
-		s.buf = v
+		s.Bytes = v
 		fn(v[:len(v):len(v)])
 	}
 	return ok
-}
-
-// lookup appends the value of k to dst. h is the hash of k, or unhashed. The expiry is
-// that of a hit; 0 means never. This is the common case of bucket.read, by the same
-// steps.
-func (c *Cache) lookup(
-	dst, k []byte, h uint64, mode lookupMode,
-) (out []byte, expiry uint32, got outcome) {
-	if h == unhashed {
-		h = c.shared.mix(xxhash.Sum64(k)) // hash, which the compiler would not inline
-	}
-	b := c.bucket(h)
-	seq := b.seq.Load()
-	rec, slot, s, got := b.candidate(h)
-	if seq&1 != 0 || got > hit || overlaps(dst, k) {
-		return c.lookupAny(dst, k, h, mode)
-	}
-	n := c.counters.Here()
-	out = dst
-	known := got == hit || c.shared.largeKeysOf(h).Load() == 0
-	if got == hit {
-		if mode&counted != 0 {
-			n.Hits.Add(1) // while the record comes, though it may turn out to be none
-		}
-		if mode&touching != 0 && b.touches {
-			index.Raise(slot, s)
-			mode &^= touching
-		}
-		var value []byte
-		if value, expiry, known = valueIn(b.form, rec, k); mode&withValue != 0 {
-			out = torn.Append(dst, value)
-		}
-		known = known && (expiry == 0 || !b.shared.Expired(expiry))
-	}
-	delay.Point()
-	torn.Fence()
-	if !known || b.seq.Load() != seq {
-		if got == hit {
-			mode |= precounted
-		}
-		return c.lookupAny(dst, k, h, mode)
-	}
-	if got == miss && mode&counted != 0 {
-		if n.Misses.Add(1); slot != nil {
-			b.seek(slot)
-		}
-	}
-	runtime.KeepAlive(c) // its memory stays mapped until here
-	return out, expiry, got
-}
-
-// lookupAny is lookup for records of every form. Where others keep writing, or k
-// may be in a large bucket, it takes the lock.
-func (c *Cache) lookupAny(
-	dst, k []byte, h uint64, mode lookupMode,
-) (out []byte, expiry uint32, got outcome) {
-	b, n := c.bucket(h), c.counters.Here()
-	if !overlaps(dst, k) {
-		for range readTries {
-			if out, expiry, got = b.read(dst, k, h, n, mode); got < elsewhere {
-				return out, expiry, got
-			}
-			if got != retry {
-				break
-			}
-		}
-	}
-	n.Locked.Add(1)
-	for {
-		if out, expiry, got = c.lookupLocking(b, dst, k, h, n, mode); got == inCold {
-			out, expiry, got = c.lookupCold(dst, k, h, n, mode)
-		}
-		if got != retry {
-			return out, expiry, got
-		}
-	}
-}
-
-// lookupLocking is lookupAny under the lock of the key's small bucket b.
-func (c *Cache) lookupLocking(
-	b *bucket, dst, k []byte, h uint64, n *stripe.Counter, mode lookupMode,
-) (out []byte, expiry uint32, got outcome) {
-	b.mu.Lock()
-	defer b.mu.Unlock() // also after a fault in the caller's dst
-	return c.lookupUnder(b, dst, k, h, n, mode)
-}
-
-// lookupUnder is lookup under the lock of the key's small bucket b: nobody writes
-// there, and the key stays where it is.
-func (c *Cache) lookupUnder(
-	b *bucket, dst, k []byte, h uint64, n *stripe.Counter, mode lookupMode,
-) (out []byte, expiry uint32, got outcome) {
-	if out, expiry, got = b.read(dst, k, h, n, mode); got != elsewhere {
-		return out, expiry, got
-	}
-	lb := c.largeBucket(h)
-	if !overlaps(dst, k) {
-		for range readTries {
-			if out, expiry, got = lb.read(dst, k, h, n, mode); got != retry {
-				return out, expiry, got
-			}
-		}
-	}
-	lb.mu.Lock()
-	defer lb.mu.Unlock()
-	return lb.read(dst, k, h, n, mode)
 }
 
 // Del removes k and reports whether it was there. It does not allocate and locks one bucket.
@@ -343,7 +226,7 @@ func (c *Cache) lookupUnder(
 // finds it.
 func (c *Cache) Del(k []byte) bool {
 	var w write
-	w.k, w.h, w.del, w.reason = k, c.shared.hash(k), true, RemovedDeleted
+	w.k, w.h, w.del, w.reason = k, c.shared.hash(k), true, Deleted
 	found, _ := c.remove(&w, nil)
 	return found
 }
@@ -377,7 +260,7 @@ func (c *Cache) resetBucket(b *bucket) {
 // that it ends although others, such as OnRemove, keep setting entries.
 func (c *Cache) resetStep(b *bucket, left *int) (done bool) {
 	var w write
-	defer c.shared.notify(&w)
+	defer c.notify(&w)
 	c.arena.mu.Lock()
 	defer c.arena.mu.Unlock()
 	if b.large {
@@ -386,7 +269,7 @@ func (c *Cache) resetStep(b *bucket, left *int) (done bool) {
 	b.lock()
 	defer b.unlockFor(&w)
 	if done = b.closed || b.dropStepLocked(left); done && !b.closed {
-		b.resetLocked()
+		b.emptyLocked()
 	}
 	return done
 }
@@ -407,7 +290,7 @@ func (c *Cache) Close() error {
 	c.each((*bucket).close)
 	c.shared.pool.Close()
 	if f := c.shared.file; f != nil {
-		if err := f.Close(c.shared.mark()); err != nil {
+		if err := f.Close(c.mark()); err != nil {
 			return fmt.Errorf("ringcache: %w", err)
 		}
 	}
@@ -432,4 +315,10 @@ func (c *Cache) each(fn func(b *bucket)) {
 	for i := range c.shared.buckets + largeBuckets {
 		fn(c.nth(i))
 	}
+}
+
+// mark returns how old the clock is at the present moment, or a little more.
+func (c *Cache) mark() ringfile.Mark {
+	at := c.machine.Moment()
+	return ringfile.Mark{Age: c.shared.Age(), At: at}
 }

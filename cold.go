@@ -1,12 +1,14 @@
 package ringcache
 
 import (
+	"time"
 	"weak"
 
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/pack"
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
+	"github.com/ringcache/ringcache/internal/scratch"
 	"github.com/ringcache/ringcache/internal/stripe"
 )
 
@@ -20,17 +22,17 @@ import (
 func (c *Cache) lookupCold(
 	dst, k []byte, h uint64, n *stripe.Counter, mode lookupMode,
 ) (out []byte, expiry uint32, got outcome) {
-	stored, value := scratches.Get().(*scratch), scratches.Get().(*scratch)
-	defer stored.release()
-	defer value.release()
+	stored, value := scratch.Get(), scratch.Get()
+	defer stored.Release()
+	defer value.Release()
 	b := c.bucket(h)
 	var f found
 	d, ok := b.readCold(&f, stored, k, h, mode)
 	if !ok {
 		return dst, 0, retry
 	}
-	v, err := c.valueOf(value.buf[:0], stored.buf, d)
-	value.buf = v
+	v, err := c.valueOf(value.Bytes[:0], stored.Bytes, d)
+	value.Bytes = v
 	if err != nil {
 		if !c.dropDamaged(b, &f, k, h) {
 			return dst, 0, retry
@@ -62,7 +64,7 @@ func (c *Cache) valueOf(dst, stored []byte, d *dictionary) ([]byte, error) {
 // readCold copies the value of the key as it is stored, and reports whether the key is in
 // the cold part. If the value is packed, it returns the dictionary too.
 func (b *bucket) readCold(
-	f *found, to *scratch, k []byte, h uint64, mode lookupMode,
+	f *found, to *scratch.Buffer, k []byte, h uint64, mode lookupMode,
 ) (d *dictionary, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -70,12 +72,12 @@ func (b *bucket) readCold(
 		b.shared.Expired(f.Expiry) && !b.isStale(f, mode) {
 		return nil, false
 	}
-	to.buf, _ = f.ring.Read(to.buf[:0], f.valuePos(), f.ValueLen)
+	to.Bytes, _ = f.ring.Read(to.Bytes[:0], f.valuePos(), f.ValueLen)
 	if mode&touching != 0 && !index.WasRead(f.Slot) {
 		index.MarkRead(f.Group.At(f.I), f.Slot)
 	}
 	if f.Kind == record.Packed {
-		d = b.shared.compression.dictOf(to.buf)
+		d = b.shared.compression.dictOf(to.Bytes)
 	}
 	return d, true
 }
@@ -90,7 +92,7 @@ func (b *bucket) findAgainLocked(f, was *found, k []byte, h uint64) bool {
 func (c *Cache) promote(b *bucket, was *found, k, v []byte, h uint64) {
 	var w write
 	w.k, w.v, w.h, w.same, w.silent = k, v, h, true, true
-	defer c.shared.notify(&w)
+	defer c.notify(&w)
 	b.lock()
 	defer b.unlockFor(&w)
 	b.moveHomesLocked()
@@ -100,11 +102,11 @@ func (c *Cache) promote(b *bucket, was *found, k, v []byte, h uint64) {
 	}
 	w.expiry = f.Expiry
 	if w.measure(b.form); w.n > b.longest {
-		b.removeLocked(&f, h, RemovedEvicted) // the cache has become too small for it
+		b.removeLocked(&f, h, Evicted) // the cache has become too small for it
 		b.countEvicted(policy.Cold, f.Header)
 		return
 	}
-	b.promoteColdLocked(&f, &w)
+	b.promoteColdLocked(&f, &w.Write)
 }
 
 // dropDamaged removes a record of which no value can be made. It reports false if it is
@@ -116,7 +118,7 @@ func (c *Cache) dropDamaged(b *bucket, was *found, k []byte, h uint64) bool {
 	if !b.findAgainLocked(&f, was, k, h) {
 		return false
 	}
-	b.removeLocked(&f, h, unsaid)
+	b.removeLocked(&f, h, Unsaid)
 	b.corruptions.Add(1)
 	return true
 }
@@ -227,4 +229,95 @@ func (c *Cache) freeDict() (number uint8, ok bool) {
 		}
 	}
 	return 0, false
+}
+
+// compressQueue compresses what waits in the bucket's queue. It is the goroutine's.
+func (b *bucket) compressQueue(batch *coldBatch) {
+	for b.takeWaiting(batch) {
+		begun := time.Now()
+		for i := range batch.records {
+			w := &batch.records[i]
+			from := len(batch.packed)
+			batch.packed = b.shared.compression.pack(batch.packed, w.value, w.total)
+			w.packed = batch.packed[from:len(batch.packed):len(batch.packed)]
+		}
+		b.shared.compression.nanos.Add(uint64(time.Since(begun)))
+		for i := range batch.records {
+			w := &batch.records[i]
+			w.hash = b.shared.hash(w.key)
+			b.index.Prefetch(w.hash, 1)
+		}
+		if !b.putAway(batch) {
+			return
+		}
+	}
+}
+
+// takeWaiting copies records from the queue's tail on. It reports false if there are none.
+func (b *bucket) takeWaiting(batch *coldBatch) bool {
+	batch.records, batch.packed = batch.records[:0], batch.packed[:0]
+	batch.taken = batch.taken[:0]
+	b.lock()
+	defer b.unlock()
+	b.cold.signalled = false
+	if b.closed {
+		return false
+	}
+	b.passDeadLocked()
+	q := b.cold.queue()
+	for at := uint64(0); at < q.Size && at < coldBatchBytes && len(batch.records) < coldBatchRecords; {
+		pos := (q.Tail + at) & q.Mask
+		hd, ok := q.Header(pos)
+		if !ok {
+			break // it will be dropped when it is the tail
+		}
+		if w := (waiting{pos: pos, total: hd.Total()}); !hd.Dead {
+			from := len(batch.taken)
+			batch.taken, _ = q.Read(batch.taken, pos+uint64(hd.Size), hd.KeyLen+hd.ValueLen)
+			w.key = batch.taken[from : from+hd.KeyLen] // of this array, if it grows later
+			w.value = batch.taken[from+hd.KeyLen : len(batch.taken) : len(batch.taken)]
+			batch.records = append(batch.records, w)
+		}
+		at += uint64(hd.Total())
+	}
+	return len(batch.records) > 0
+}
+
+// putAway moves the batch's records that are still at the queue's tail to the cold ring.
+// It reports false if that has no room.
+func (b *bucket) putAway(batch *coldBatch) bool {
+	b.lock()
+	defer b.unlock()
+	if b.closed {
+		return false
+	}
+	q := b.cold.queue()
+	for i := range batch.records {
+		w := &batch.records[i]
+		b.passDeadLocked()
+		if q.Size == 0 || q.Tail != w.pos {
+			continue // it was dead, or evicted
+		}
+		hd, _ := q.Header(w.pos) // passDeadLocked has seen it
+		p, ok := b.index.Find(w.hash, policy.Queue, w.pos)
+		if !ok {
+			b.corruptions.Add(1)
+			b.dropTailLocked(policy.Queue, hd)
+			continue
+		}
+		n := hd.Total()
+		if len(w.packed) > 0 {
+			n = b.form.PackedSize(hd.HasExpiry) + len(w.key) + len(w.packed)
+		}
+		if !b.extendLocked(b.cold.store(), n, b.coldMost(b.cold.queueMost)) {
+			return false
+		}
+		if len(w.packed) > 0 {
+			b.storePackedLocked(p, hd, w.key, w.packed)
+		} else {
+			b.storeAsIsLocked(p, hd)
+		}
+	}
+	b.sweepLocked()
+	return true
 }

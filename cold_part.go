@@ -103,7 +103,7 @@ func (c *coldPart) forget() {
 }
 
 // init makes the rings of a cold part ready for use.
-func (c *coldPart) init(s *shared) {
+func (c *coldPart) init(s *Shared) {
 	for i := range c.rings {
 		c.rings[i].Init(s.pool, s.shift, s.posBits)
 	}

@@ -326,8 +326,9 @@ func TestCompression_OnRemoveHasTheDictionary(t *testing.T) {
 	heard := ""
 	p := newPackedCache(t, flateCompressor{}, nil)
 	p.setPacked(t, packedKey, func() error { return p.Set(packedKey, packedValue) })
-	p.shared.onRemove = func(_, v []byte, _ RemovalReason) { heard = string(v) }
-	w := write{k: packedKey, h: p.shared.hash(packedKey), reason: RemovedDeleted, quiet: true}
+	p.onRemove = func(_, v []byte, _ RemovalReason) { heard = string(v) }
+	w := write{quiet: true,
+		Write: Write{k: packedKey, h: p.shared.hash(packedKey), reason: Deleted}}
 	require.Positive(t, countUses(&p.buckets[0])[1], "packed with a dictionary")
 	found, err := p.remove(&w, nil)
 	require.NoError(t, err)
@@ -337,7 +338,7 @@ func TestCompression_OnRemoveHasTheDictionary(t *testing.T) {
 		require.NoError(t, err)
 		p.shared.compression.dicts[i].Store(d)
 	}
-	p.shared.notifyQuiet(&w)
+	p.notifyQuiet(&w)
 	require.Equal(t, string(packedValue), heard)
 }
 

@@ -1,6 +1,10 @@
 package ringcache
 
-import "time"
+import (
+	"time"
+
+	"github.com/ringcache/ringcache/internal/scratch"
+)
 
 // The methods of this file look at the value that a key has and change it in
 // one step: no other call of the same key comes in between.
@@ -30,7 +34,7 @@ func (c *Cache) SetIfAbsentWithTTL(
 	dst, k, v []byte, ttl time.Duration,
 ) (out []byte, stored bool, err error) {
 	var w write
-	w.k, w.v, w.h, w.reason = k, v, c.shared.hash(k), RemovedReplaced
+	w.k, w.v, w.h, w.reason = k, v, c.shared.hash(k), Replaced
 	w.cond, w.reads, w.found = ifAbsent, true, &dst
 	stored, err = w.met(c.applyFor(&w, withTTL(ttl), "set"))
 	return dst, stored, err
@@ -58,7 +62,7 @@ func (c *Cache) SetIfChanged(k, v []byte) (changed bool, err error) {
 func (c *Cache) CompareAndSwap(k, old, new []byte) (swapped bool, err error) {
 	var w write
 	w.k, w.v = k, new
-	w.h, w.reason = c.shared.hash(k), RemovedReplaced
+	w.h, w.reason = c.shared.hash(k), Replaced
 	w.cond, w.old, w.keeps, w.reads = ifEqual, old, true, true
 	return w.met(c.apply(&w, "swap"))
 }
@@ -124,29 +128,29 @@ type updater func(old []byte, ok bool) (v []byte, keep bool, err error)
 // update is Update by fn, with the lifetime of a new entry. verb is what the caller asked for.
 func (c *Cache) update(k []byte, l lifetime, verb string, fn updater) error {
 	// fn may change its copy, so the comparison needs another.
-	mine, theirs := scratches.Get().(*scratch), scratches.Get().(*scratch)
-	defer mine.release()
-	defer theirs.release()
-	w := write{k: k, h: c.shared.hash(k)}
+	mine, theirs := scratch.Get(), scratch.Get()
+	defer mine.Release()
+	defer theirs.Release()
+	w := write{Write: Write{k: k, h: c.shared.hash(k)}}
 	for mode := withValue | touching; ; mode, w.silent = withValue, true { // it is one read
-		old, expiry, got := c.lookup(mine.buf[:0], w.k, w.h, mode)
+		old, expiry, got := c.lookup(mine.Bytes[:0], w.k, w.h, mode)
 		ok := got == hit
-		mine.buf = old
-		theirs.buf = append(theirs.buf[:0], old...)
-		v, keep, err := fn(theirs.buf, ok)
+		mine.Bytes = old
+		theirs.Bytes = append(theirs.Bytes[:0], old...)
+		v, keep, err := fn(theirs.Bytes, ok)
 		if err != nil {
 			return err
 		}
-		theirs.fit(len(v))
+		theirs.Fit(len(v))
 		w.expect(old, ok)
 		if w.del = !keep; w.del {
-			w.keeps, w.reason = false, RemovedDeleted
+			w.keeps, w.reason = false, Deleted
 			if _, err := c.remove(&w, nil); err != errUnmet {
 				return nil // removed, or not there since the cache is closed
 			}
 			continue
 		}
-		w.v, w.expiry, w.keeps, w.reason = v, expiry, ok, RemovedReplaced
+		w.v, w.expiry, w.keeps, w.reason = v, expiry, ok, Replaced
 		if ok {
 			err = c.apply(&w, verb)
 		} else {
@@ -177,7 +181,7 @@ func (c *Cache) peek(dst []byte, w *write) ([]byte, bool) {
 // the value. The bytes belong to the caller. GetAndDel does not allocate if dst has room
 // for the value. It locks one bucket, and counts in [Stats] as a Del, not as a lookup.
 func (c *Cache) GetAndDel(dst, k []byte) ([]byte, bool) {
-	w := write{k: k, h: c.shared.hash(k), del: true, reason: RemovedDeleted}
+	w := write{Write: Write{k: k, h: c.shared.hash(k), reason: Deleted}, del: true}
 	found, _ := c.remove(&w, &dst)
 	return dst, found
 }

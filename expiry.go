@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/ringcache/ringcache/internal/clock"
+	"github.com/ringcache/ringcache/internal/scratch"
 )
 
 // SetWithTTL is [Cache.Set] with a TTL for this entry, which takes precedence over [Options].TTL:
@@ -22,7 +23,7 @@ import (
 // are those of Set; an error may also be [ErrTTLTooShort].
 func (c *Cache) SetWithTTL(k, v []byte, ttl time.Duration) error {
 	var w write
-	w.k, w.v, w.h, w.reason = k, v, c.shared.hash(k), RemovedReplaced
+	w.k, w.v, w.h, w.reason = k, v, c.shared.hash(k), Replaced
 	return c.applyFor(&w, withTTL(ttl), "set")
 }
 
@@ -51,7 +52,7 @@ func (c *Cache) storeFor(w *write, l lifetime, verb string) error {
 	case !l.given:
 		w.expiry = c.shared.Default()
 	case l.ttl < 0:
-		w.reason, w.unstored = RemovedDeleted, true
+		w.reason, w.unstored = Deleted, true
 		return c.refuse(w, verb, nil)
 	case l.ttl == 0:
 		w.expiry = 0
@@ -74,7 +75,7 @@ func (c *Cache) storeFor(w *write, l lifetime, verb string) error {
 // Touch returns false. Touch does not allocate but for this copy now and then, locks one
 // bucket, and counts as nothing in [Stats].
 func (c *Cache) Touch(k []byte, ttl time.Duration) bool {
-	w := write{k: k, h: c.shared.hash(k), silent: true, reason: RemovedDeleted}
+	w := write{Write: Write{k: k, h: c.shared.hash(k), reason: Deleted}, silent: true}
 	if ttl < 0 || ttl > 0 && ttl < clock.Tick {
 		found, _ := c.remove(&w, nil)
 		return found
@@ -104,9 +105,9 @@ func (c *Cache) renew(w *write) (found, done bool) {
 	b.index.Prefetch(w.h, 2)
 	b.lock()
 	defer b.unlock()
-	if found, done = b.touchLocked(w); !found {
+	if found, done = b.touchLocked(&w.Write); !found {
 		c.inLargeLocked(w, func(lb *bucket) bool {
-			found, done = lb.touchLocked(w)
+			found, done = lb.touchLocked(&w.Write)
 			return found
 		})
 	}
@@ -116,10 +117,10 @@ func (c *Cache) renew(w *write) (found, done bool) {
 // rewrite stores the value that the key has once more, with the write's expiry,
 // or returns errUnmet if it does not find it or it changes meanwhile.
 func (c *Cache) rewrite(w *write) error {
-	s := scratches.Get().(*scratch)
-	defer s.release()
-	v, ok := c.peek(s.buf[:0], w)
-	s.buf = v
+	s := scratch.Get()
+	defer s.Release()
+	v, ok := c.peek(s.Bytes[:0], w)
+	s.Bytes = v
 	if !ok {
 		return errUnmet
 	}
@@ -169,7 +170,7 @@ func (c *Cache) DeleteExpired() int {
 // deleteStep is a step of DeleteExpired.
 func (c *Cache) deleteStep(b *bucket, s *sweep) (dropped int) {
 	var w write
-	defer c.shared.notify(&w)
+	defer c.notify(&w)
 	b.lock()
 	defer b.unlockFor(&w)
 	return b.deleteStepLocked(s)

@@ -21,6 +21,9 @@ import (
 
 // Compressors of tests.
 
+// untold is the reason of what OnRemove is not told of.
+const untold RemovalReason = 0
+
 // withCold returns g with a compressor, and a cold part of its full share.
 func withCold(g geometry, by Compressor) geometry {
 	g.compressor, g.coldShare = by, 0.5
@@ -61,7 +64,7 @@ func (c *Cache) sinkAll() (bytes int) {
 	var batch coldBatch
 	for i := range c.shared.buckets {
 		b := &c.buckets[i]
-		for n := b.sinkNext(); n > 0; n = b.sinkNext() {
+		for n := c.sinkNext(b); n > 0; n = c.sinkNext(b) {
 			bytes += n
 			b.compressQueue(&batch)
 		}
@@ -72,9 +75,9 @@ func (c *Cache) sinkAll() (bytes int) {
 
 // sinkNext has the policy drop the oldest record of a ring, and returns its length, or 0 if
 // none can go to the cold part.
-func (b *bucket) sinkNext() int {
+func (c *Cache) sinkNext(b *bucket) int {
 	var w write
-	defer b.shared.notify(&w)
+	defer c.notify(&w)
 	b.lock()
 	defer b.unlockFor(&w)
 	b.cold.begun = true

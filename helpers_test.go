@@ -69,7 +69,7 @@ func tiny(buckets, chunkSize, chunksPerBucket int) geometry {
 		posBits:   index.PosBits,
 		seed:      testSeed,
 		mem:       osMemory(),
-		machine:   &clock.System,
+		settings:  settings{machine: &clock.System, timeout: defaultRefreshTimeout},
 	}
 	g.maxBytes = max(chunkSize*buckets*chunksPerBucket, leastBytes(g))
 	return g

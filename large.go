@@ -17,26 +17,6 @@ import (
 // A key lives in one place at a time (I8): a Set holds the small bucket's lock over both
 // places, and so does a Get when shared.largeKeys tells it to look in the large one too.
 
-const (
-	// largeBuckets is few enough that the largest record, a sixteenth of the
-	// cache, fits into the share of one.
-	largeBuckets = 4
-
-	// largeShare: a record is large above 1/largeShare of a bucket's full quota;
-	// sparseShare, the same in a sparse cache, where a bucket would hold too few.
-	largeShare  = 8
-	sparseShare = 512
-
-	// hysteresis: large buckets may hold 1/hysteresis more than their target.
-	hysteresis = 8
-
-	// slackShare: 1/slackShare of the cache is in nobody's quota, for a bucket in need.
-	slackShare = 256
-
-	// maxValueShare: a value may be as large as 1/maxValueShare of the cache.
-	maxValueShare = 16
-)
-
 // arena is the large buckets of a cache, and what balances them with the small ones.
 type arena struct {
 	mu       sync.Mutex // one writer at a time
@@ -71,7 +51,7 @@ func (c *Cache) isLarge(n int) bool {
 
 // setLarge stores a large record.
 func (c *Cache) setLarge(b *bucket, w *write) error {
-	defer c.shared.notify(w)
+	defer c.notify(w)
 	if c.isUnmet(b, w) {
 		return errUnmet
 	}
@@ -94,7 +74,7 @@ func (c *Cache) setLarge(b *bucket, w *write) error {
 	if err := c.beginLocked(b, w); err != nil {
 		return err
 	}
-	b.deleteLocked(w, nil)
+	b.deleteLocked(&w.Write, nil)
 	lb.lock()
 	defer lb.unlockFor(w)
 	// Again: a search of lb for forgotten entries, which may have ended meanwhile, does not see
@@ -102,8 +82,8 @@ func (c *Cache) setLarge(b *bucket, w *write) error {
 	if _, forgotten := c.shared.usageOf(w.k); forgotten {
 		return errForgotten
 	}
-	if err := lb.setLocked(w); err != nil {
-		if err = c.insistLocked(lb, w, err, func() error { return lb.setLocked(w) }); err != nil {
+	if err := lb.setLocked(&w.Write); err != nil {
+		if err = c.insistLocked(lb, w, err, func() error { return lb.setLocked(&w.Write) }); err != nil {
 			return err
 		}
 	}
@@ -138,13 +118,13 @@ func (c *Cache) settleLarge(lb *bucket) {
 // then, if there is an OnRemove, its own. Without OnRemove the Set itself evicts the latter.
 func (c *Cache) makeWay(lb *bucket, w *write) {
 	c.reclaim(lb, c.arena.incoming[int(lb.number)-c.shared.buckets].bytes, w)
-	if c.shared.onRemove == nil || w.quiet {
+	if c.onRemove == nil || w.quiet {
 		return
 	}
 	// Other Sets may take what was freed, so there is an end to it.
 	for done, rounds := false, 2*w.n/stepBytes; !done && rounds > 0; rounds-- {
 		lb.lock()
-		done = lb.makeWayLocked(w)
+		done = lb.makeWayLocked(&w.Write)
 		lb.unlockFor(w)
 		c.pause(w)
 	}
@@ -184,7 +164,7 @@ func (c *Cache) pause(w *write) {
 	}
 	c.arena.mu.Unlock()
 	defer c.arena.mu.Lock()
-	c.shared.notify(w)
+	c.notify(w)
 }
 
 // lend has the large buckets give up the chunks for a small record.
@@ -305,7 +285,7 @@ func (c *Cache) insistLocked(b *bucket, w *write, err error, store func() error)
 			return nil
 		}
 	}
-	return b.failLocked(w, err)
+	return b.failLocked(&w.Write, err)
 }
 
 // takeLocked has other buckets give up chunks until the pool has so many bytes to spare for

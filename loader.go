@@ -216,7 +216,7 @@ func (c *Cache) addLocked(b *bucket, g *loadGroup, k []byte, h uint64) *loadCall
 	if g.group == nil {
 		ctx, cancel := context.WithoutCancel(g.caller), context.CancelFunc(nil)
 		if g.refresh {
-			ctx, cancel = context.WithTimeout(ctx, c.refreshTimeout)
+			ctx, cancel = context.WithTimeout(ctx, c.timeout)
 		} else {
 			ctx, cancel = context.WithCancel(ctx)
 		}
@@ -411,11 +411,11 @@ func (g *loadGroup) call(fn batchLoadFunc, keys [][]byte) []loaded {
 // keep stores the result of a load, unless the load has failed or a write has invalidated it.
 func (c *Cache) keep(f *loadCall) {
 	l := &f.Result
-	w := write{k: f.Key, v: l.Value, h: f.Hash, cond: ifListed, call: f, silent: true,
-		reason: RemovedReplaced}
+	w := write{cond: ifListed, call: f, silent: true,
+		Write: Write{k: f.Key, v: l.Value, h: f.Hash, reason: Replaced}}
 	if errors.Is(l.Err, ErrAbsent) {
 		l.Err = ErrAbsent
-		w.v, w.negative, w.reason = nil, true, RemovedDeleted
+		w.v, w.negative, w.reason = nil, true, Deleted
 	} else if l.Err != nil {
 		return
 	}

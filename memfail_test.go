@@ -472,7 +472,7 @@ func (p *packedCache) rotateSome(t *testing.T) (rotated int) {
 	t.Helper()
 	var w write
 	b := &p.buckets[0]
-	defer p.shared.notify(&w)
+	defer p.notify(&w)
 	b.lock()
 	defer b.unlockFor(&w)
 	r := b.cold.store()

@@ -112,7 +112,7 @@ func (c *Cache) Namespace(name string) *Namespace {
 		return &Namespace{c, s.(*space)}
 	}
 	var w write
-	defer c.shared.notifyQuiet(&w)
+	defer c.notifyQuiet(&w)
 	c.spaces.mu.Lock()
 	defer c.spaces.mu.Unlock()
 	if s, ok := c.spaces.byName.Load(name); ok {
@@ -176,7 +176,7 @@ func (c *Cache) copyNamespaces(other *Cache) error {
 		}
 		var w write
 		err := (&Namespace{other, n.space}).storeLocked(&w, g)
-		other.shared.notifyQuiet(&w)
+		other.notifyQuiet(&w)
 		if errors.Is(err, ErrNoMemory) {
 			return err
 		}
@@ -238,7 +238,7 @@ func (n *Namespace) storeLocked(w *write, g uint64) error {
 	s := n.space
 	binary.LittleEndian.PutUint64(s.value[:], g) // there, as a local one would be allocated
 	w.k, w.v, w.h = s.entry, s.value[:], n.cache.shared.hash(s.entry)
-	w.silent, w.quiet, w.internal, w.reason = true, true, true, RemovedReplaced
+	w.silent, w.quiet, w.internal, w.reason = true, true, true, Replaced
 	return n.cache.store(w, "set")
 }
 
@@ -249,7 +249,7 @@ func (n *Namespace) keep() {
 		return // it is being stored
 	}
 	var w write
-	defer n.cache.shared.notifyQuiet(&w)
+	defer n.cache.notifyQuiet(&w)
 	defer s.mu.Unlock()
 	if s.dropped {
 		return
@@ -273,7 +273,7 @@ func (n *Namespace) keep() {
 // Invalidate locks one bucket and allocates a few words.
 func (n *Namespace) Invalidate() error {
 	var w write
-	defer n.cache.shared.notifyQuiet(&w)
+	defer n.cache.notifyQuiet(&w)
 	s := n.space
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -304,7 +304,7 @@ func (n *Namespace) Invalidate() error {
 func (n *Namespace) Drop() error {
 	c, s := n.cache, n.space
 	var w write
-	defer c.shared.notifyQuiet(&w)
+	defer c.notifyQuiet(&w)
 	c.spaces.mu.Lock()
 	defer c.spaces.mu.Unlock()
 	s.mu.Lock()
@@ -313,7 +313,7 @@ func (n *Namespace) Drop() error {
 		return nil
 	}
 	w.k, w.h = s.entry, c.shared.hash(s.entry)
-	w.silent, w.quiet, w.internal, w.del, w.reason = true, true, true, true, RemovedDeleted
+	w.silent, w.quiet, w.internal, w.del, w.reason = true, true, true, true, Deleted
 	_, err := c.remove(&w, nil)
 	s.dropped = true
 	c.spaces.byName.Delete(string(s.entry[len(reserved):]))

@@ -70,8 +70,8 @@ func TestNamespace_GenerationIsStoredAgainByLoads(t *testing.T) {
 // dropEntry has the record of a namespace's generation leave, as the policy may, and reports
 // whether it was there.
 func dropEntry(n *Namespace) bool {
-	w := write{k: n.space.entry, h: n.cache.shared.hash(n.space.entry), internal: true,
-		silent: true, reason: RemovedEvicted}
+	w := write{silent: true, Write: Write{k: n.space.entry,
+		h: n.cache.shared.hash(n.space.entry), internal: true, reason: Evicted}}
 	found, _ := n.cache.remove(&w, nil)
 	return found
 }
@@ -385,7 +385,7 @@ func TestNamespace_KeepLetsOnRemoveInvalidate(t *testing.T) {
 	var n *Namespace
 	keeping, told := false, false
 	p := newPackedCache(t, flateCompressor{}, nil)
-	p.shared.onRemove = func(_, _ []byte, _ RemovalReason) {
+	p.onRemove = func(_, _ []byte, _ RemovalReason) {
 		if keeping && !told {
 			told = true
 			assert.NoError(t, n.Invalidate())

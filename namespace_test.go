@@ -291,7 +291,7 @@ func TestNamespace_GenerationIsStoredAgain(t *testing.T) {
 // What is no generation is taken for none.
 func TestNamespace_ForeignEntry(t *testing.T) {
 	c := mustCache(t, roomy(0))
-	w := write{k: []byte(reserved + "n"), v: []byte("no generation"), internal: true}
+	w := write{Write: Write{k: []byte(reserved + "n"), v: []byte("no generation"), internal: true}}
 	w.h = c.shared.hash(w.k)
 	require.NoError(t, c.store(&w, "set"))
 	n := c.Namespace("n")

@@ -83,8 +83,8 @@ func (c *Cache) giveUpFor(w *write, u *generation.Usage, n int) {
 
 // lengthOf returns the bytes of the record that the key of a write has now.
 func (c *Cache) lengthOf(w *write) (n int) {
-	b, of := c.bucket(w.h), write{h: w.h}
-	defer c.shared.notify(&of)
+	b, of := c.bucket(w.h), write{Write: Write{h: w.h}}
+	defer c.notify(&of)
 	b.lock()
 	defer b.unlockFor(&of)
 	var f found
@@ -123,7 +123,7 @@ func (c *Cache) expireNearQuota(u *generation.Usage, n int) {
 // has found any.
 func (c *Cache) expireSome(b *bucket) bool {
 	var w write
-	defer c.shared.notify(&w)
+	defer c.notify(&w)
 	b.lock()
 	defer b.unlockFor(&w)
 	before := b.expired
@@ -145,8 +145,8 @@ func (c *Cache) lookAtOldest(u *generation.Usage, g uint64, evict bool) bool {
 
 // look looks at the entry of generation g whose key has hash h, and reports whether it stays.
 func (c *Cache) look(h, g uint64, evict bool) (stays bool) {
-	w := write{h: h}
-	defer c.shared.notify(&w)
+	w := write{Write: Write{h: h}}
+	defer c.notify(&w)
 	b := c.bucket(h)
 	b.lock()
 	defer b.unlockFor(&w)

@@ -118,7 +118,7 @@ func (g *geometry) resumeClock(last ringfile.Mark) (ok bool) {
 
 // markOpened notes in the file where its clock stands, for whoever finds it in use. Nothing was
 // set yet.
-func (c *Cache) markOpened() { c.shared.file.Rings.SetOpened(c.shared.mark()) }
+func (c *Cache) markOpened() { c.shared.file.Rings.SetOpened(c.mark()) }
 
 // errGeometry says that a file is of a library that divides its entries otherwise.
 var errGeometry = fmt.Errorf("%w: another number of buckets, or too large", ErrCorrupt)

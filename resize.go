@@ -160,7 +160,7 @@ func (c *Cache) shrink(turn uint64, to int) {
 // if another Resize has come.
 func (c *Cache) shrinkStep(turn uint64, to int, do func(w *write)) bool {
 	var w write
-	defer c.shared.notify(&w)
+	defer c.notify(&w)
 	c.sizing.mu.Lock()
 	defer c.sizing.mu.Unlock()
 	if c.sizing.turn != turn {
@@ -203,33 +203,9 @@ type fit struct {
 	moves int // bytes of records that may still be moved instead of dropped
 }
 
-// fitStep does one step of making b as small as its quota says.
-func (b *bucket) fitStep(f *fit, w *write) {
-	b.lock()
-	defer b.unlockFor(w)
-	if b.closed {
-		f.done = true
-		return
-	}
-	quota := b.quota()
-	if !f.begun {
-		b.longest = b.shared.longest(b.shared.bound(), b.large)
-		f.begun, f.pages = true, b.pagesWithin(quota)
-		f.moves = quota
-	}
-	chunks := max(quota-f.pages*b.shared.pool.PageSize(), 0) >> b.shared.shift
-	b.wanted = f.pages - b.index.Pages() // for limitLocked
-	f.done = b.shedLocked(chunks, &f.moves)
-	b.wanted = 0
-	b.sweepLocked() // moved records use up positions (I5)
-	if f.done && f.pages < b.index.Pages() {
-		b.repackIndexLocked(f.pages)
-	}
-}
-
 // pagesWithin returns how many pages the index is to have when the bucket holds no
 // more than quota: those that it has, unless it needs far fewer by then.
-func (b *bucket) pagesWithin(quota int) int {
+func (b *Store) pagesWithin(quota int) int {
 	has, live := b.index.Pages(), b.liveLocked()
 	each := b.size()/max(live, 1) + slotBytes
 	live = min(live, quota/each)
@@ -243,7 +219,7 @@ func (b *bucket) pagesWithin(quota int) int {
 
 // shedLocked evicts until the rings hold no more than total chunks together, or a
 // step's work is done, and reports which. Up to moves bytes in all are moved.
-func (b *bucket) shedLocked(total int, moves *int) bool {
+func (b *Store) shedLocked(total int, moves *int) bool {
 	work := b.setWork(0)
 	work.Records = stepRecords
 	work.Bytes = min(*moves, max(work.Bytes, b.longest), 1<<min(b.shared.posBits-4, 30))
@@ -268,7 +244,7 @@ func (b *bucket) shedLocked(total int, moves *int) bool {
 
 // overLocked returns a ring that holds more than its part of total chunks, if all rings together
 // hold more than that. Otherwise Sets even out the parts, and no entry has to leave for it.
-func (b *bucket) overLocked(total int) (policy.Ring, bool) {
+func (b *Store) overLocked(total int) (policy.Ring, bool) {
 	l := b.divideLocked(total)
 	if b.cold.held() > l.cold {
 		return b.cold.oldest(), true
@@ -286,7 +262,7 @@ func (b *bucket) overLocked(total int) (policy.Ring, bool) {
 
 // repackIndexLocked shrinks the index to n pages, which come from the pool: if each
 // bucket kept some of its old ones, hardly any chunk cut into pages would become idle.
-func (b *bucket) repackIndexLocked(n int) {
+func (b *Store) repackIndexLocked(n int) {
 	old := b.index.TakenPages()
 	pages, err := b.shared.pool.Pages(n)
 	if err != nil {

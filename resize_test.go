@@ -77,7 +77,7 @@ func survivors(t *testing.T, c *Cache, first, end, valueSize int) (n int) {
 	var dst []byte
 	for id := first; id < end; id++ {
 		binary.LittleEndian.PutUint64(key[:], uint64(id))
-		w := write{k: key[:], h: c.shared.hash(key[:])}
+		w := write{Write: Write{k: key[:], h: c.shared.hash(key[:])}}
 		var ok bool
 		if dst, ok = c.peek(dst[:0], &w); ok {
 			n++
@@ -263,7 +263,7 @@ func TestResize_LateSet(t *testing.T) {
 	b := c.bucket(h)
 	require.False(t, c.isLarge(len(small)+record.LongHeader+len(k)), "the test proves nothing")
 	mustResize(t, c, 32<<20)
-	late := write{k: k, v: small, h: h, n: len(small) + record.LongHeader + len(k)}
+	late := write{Write: Write{k: k, v: small, h: h, n: len(small) + record.LongHeader + len(k)}}
 	require.Equal(t, errResized, c.setSmall(b, &late), "a record too large for its bucket")
 	late.v, late.n = large, len(large)+record.LongHeader+len(k)
 	require.Equal(t, errResized, c.setLarge(b, &late), "a record too large for the cache")

@@ -64,7 +64,7 @@ func (m *meanLife) mean() (time.Duration, uint64) {
 
 // addLivesLocked adds what the bucket knows. What was set where the mark is now has not left
 // yet, and so stays at least as long.
-func (b *bucket) addLivesLocked(to *[ringCount]meanLife) {
+func (b *Store) addLivesLocked(to *[ringCount]meanLife) {
 	b.watchMarksLocked()
 	now := b.shared.spanNow()
 	for i := range b.rings {
@@ -75,15 +75,4 @@ func (b *bucket) addLivesLocked(to *[ringCount]meanLife) {
 			to[i].entries += n
 		}
 	}
-}
-
-// addGainLocked adds the counts of the bucket from which Stats.Gain is estimated.
-func (b *bucket) addGainLocked(s *Stats) {
-	slots, live := 0, b.liveLocked()
-	for _, used := range b.index.Used() {
-		slots += used
-	}
-	s.EntriesCount += uint64(b.entriesLocked())
-	s.GhostsCount += uint64(slots - live) // a live entry has one slot (I7), all others are stale
-	s.NearMisses += b.nearMisses.Load()
 }

@@ -117,7 +117,7 @@ func (c *Cache) WriteTo(w io.Writer) (int64, error) {
 func (c *Cache) newSaver(ctx context.Context, passes []snapshot.Pass) *snapshot.Saver {
 	var salt [8]byte
 	rand.Read(salt[:]) // never fails
-	at := c.shared.machine.Moment()
+	at := c.machine.Moment()
 	now := at.Wall.Truncate(time.Millisecond) // as the header has it
 	s := &snapshot.Saver{
 		Context: ctx, Passes: passes, Parts: c.shared.buckets + largeBuckets, End: hashesEnd,
@@ -129,7 +129,7 @@ func (c *Cache) newSaver(ctx context.Context, passes []snapshot.Pass) *snapshot.
 			Saved:        now,
 			SinceBoot:    at.Boot,
 			Boot:         at.ID,
-			Program:      c.shared.version,
+			Program:      c.version,
 			Policy:       uint8(c.shared.policy),
 			HugePages:    uint8(c.hugePages),
 		},

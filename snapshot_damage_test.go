@@ -385,9 +385,9 @@ func goldenEntries(t testing.TB, c *Cache) {
 	require.NoError(t, c.SetWithTTL(bytes.Repeat([]byte("k"), 200), []byte("long key"), 0))
 	require.NoError(t, c.SetWithTTL([]byte("long"), bytes.Repeat([]byte("v"), 70_000), 0))
 	require.NoError(t, c.SetWithTTL([]byte("until 2033"), []byte("v"),
-		time.Date(2033, 1, 1, 0, 0, 0, 0, time.UTC).Sub(c.shared.machine.Now())))
-	w := write{k: []byte("negative"), h: c.shared.hash([]byte("negative")), negative: true,
-		expiry: 1<<32 - 1, silent: true}
+		time.Date(2033, 1, 1, 0, 0, 0, 0, time.UTC).Sub(c.machine.Now())))
+	w := write{silent: true, Write: Write{k: []byte("negative"), h: c.shared.hash([]byte("negative")),
+		negative: true, expiry: 1<<32 - 1}}
 	require.NoError(t, c.apply(&w, "set"))
 }
 

@@ -209,7 +209,7 @@ type item struct {
 
 func (c *Cache) newBatch(h *snapshot.Header) *batch {
 	saved := clock.Moment{Wall: h.Saved, Boot: h.SinceBoot, ID: h.Boot}
-	passed, ok := c.shared.machine.Moment().Since(saved)
+	passed, ok := c.machine.Moment().Since(saved)
 	return &batch{c: c, clock: c.shared.Wall(h.Saved.Add(passed)), timed: ok}
 }
 
@@ -220,9 +220,9 @@ func (c *Cache) longestBlock() uint64 {
 
 // checkVersion returns an error if a snapshot is of another version of the program.
 func (c *Cache) checkVersion(h *snapshot.Header) error {
-	if h.Program != c.shared.version {
+	if h.Program != c.version {
 		return fmt.Errorf("Options.Version is %d, %d in the snapshot: %w",
-			c.shared.version, h.Program, ErrVersion)
+			c.version, h.Program, ErrVersion)
 	}
 	return nil
 }
@@ -233,7 +233,7 @@ func (c *Cache) restore(s *snapshot.Contents) error {
 		return err
 	}
 	workers, room := runtime.GOMAXPROCS(0), uint64(c.shared.bound())
-	if c.shared.onRemove != nil {
+	if c.onRemove != nil {
 		workers = 1 // the caller's goroutine is the one that calls it
 	}
 	defer c.countNamespaces()
@@ -317,7 +317,7 @@ func (t *batch) restoreSmall(b *bucket, items []item, ref *snapshot.Ref, body []
 		if news.bytes > 0 {
 			t.c.report(b, news, &t.w)
 		}
-		t.c.shared.notify(&t.w)
+		t.c.notify(&t.w)
 		if err != nil {
 			return err
 		}
@@ -399,7 +399,7 @@ func (t *batch) isLargeLocked() bool {
 	lb := t.c.largeBucket(w.h)
 	lb.lock()
 	defer lb.unlockFor(w)
-	return holdsLocked(lb, w, new(found))
+	return lb.holdsLocked(&w.Write, new(found))
 }
 
 // restoreLarge is setLarge of an item's entry, unless its key is there.
@@ -409,7 +409,7 @@ func (t *batch) restoreLarge(it item, ref *snapshot.Ref, body []byte) error {
 	if !ok {
 		return nil
 	}
-	defer c.shared.notify(w)
+	defer c.notify(w)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	c.shared.arrive(arrival{1, w.n}, true)
@@ -426,7 +426,7 @@ func (t *batch) restoreLarge(it item, ref *snapshot.Ref, body []byte) error {
 	if b.closed {
 		return ErrClosed
 	}
-	if holdsLocked(b, w, new(found)) {
+	if b.holdsLocked(&w.Write, new(found)) {
 		return nil
 	}
 	lb.lock()
@@ -462,17 +462,17 @@ func (t *batch) restoreLocked(b *bucket, rank, freq int) error {
 		}
 	}
 	var f found
-	if holdsLocked(b, w, &f) {
+	if b.holdsLocked(&w.Write, &f) {
 		return nil
 	}
 	if b.hasTTL {
 		b.expireSomeLocked()
 	}
-	if !b.fitsQuotaLocked(w) {
+	if !b.fitsQuotaLocked(&w.Write) {
 		return nil
 	}
 	to, limit := placeRestoredLocked(b, rank, w.n)
-	pos, err := b.appendLocked(to, limit, w)
+	pos, err := b.appendLocked(to, limit, &w.Write)
 	if err != nil {
 		return err
 	}
@@ -489,7 +489,7 @@ func (t *batch) restoreLocked(b *bucket, rank, freq int) error {
 	if w.internal {
 		t.c.adoptEntry(w.v)
 	} else {
-		b.orderLocked(w)
+		b.orderLocked(&w.Write)
 		t.c.snapshots.loaded.Add(1)
 	}
 	b.appended += w.n

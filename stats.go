@@ -302,7 +302,7 @@ func (c *Cache) UpdateStats(s *Stats) {
 	s.MaxBytesSize += uint64(c.shared.bound())
 	s.EffectiveMaxBytes += uint64(c.shared.inForce())
 	s.ReservedBytes += uint64(c.shared.pool.Used())
-	no := &c.shared.refusals
+	no := &c.refusals
 	s.RefusedTooLarge += no.tooLarge.Load()
 	s.RefusedNoMemory += no.noMemory.Load()
 	s.RefusedTooShort += no.tooShort.Load()
@@ -420,4 +420,15 @@ func (n byteCount) String() string {
 		x, u = x/1024, u+1
 	}
 	return fmt.Sprintf("%.1f %cB", x, units[u])
+}
+
+// addGainLocked adds the counts of the bucket from which Stats.Gain is estimated.
+func (b *bucket) addGainLocked(s *Stats) {
+	slots, live := 0, b.liveLocked()
+	for _, used := range b.index.Used() {
+		slots += used
+	}
+	s.EntriesCount += uint64(b.entriesLocked())
+	s.GhostsCount += uint64(slots - live) // a live entry has one slot (I7), all others are stale
+	s.NearMisses += b.nearMisses.Load()
 }

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"time"
 	"unsafe"
+
+	"github.com/ringcache/ringcache/internal/scratch"
 )
 
 // Key is what the keys of a [Typed] view may be. Their bytes in the cache are:
@@ -110,14 +112,14 @@ func NewTyped[K Key, V any, Of *Cache | *Namespace](
 func (t *Typed[K, V]) Get(key K) (v V, ok bool, err error) {
 	var room [keyRoom]byte
 	k := t.keyBytes(room[:0], key)
-	s := scratches.Get().(*scratch)
-	defer s.release()
-	data, ok := t.cache.HasGet(s.buf[:0], k)
+	s := scratch.Get()
+	defer s.Release()
+	data, ok := t.cache.HasGet(s.Bytes[:0], k)
 	t.ns.looked(ok)
 	if !ok {
 		return v, false, nil
 	}
-	s.buf = data
+	s.Bytes = data
 	v, err = t.decode("get", key, data)
 	return v, err == nil, err
 }
@@ -127,13 +129,13 @@ func (t *Typed[K, V]) Get(key K) (v V, ok bool, err error) {
 func (t *Typed[K, V]) Peek(key K) (v V, ok bool, err error) {
 	var room [keyRoom]byte
 	k := t.keyBytes(room[:0], key)
-	s := scratches.Get().(*scratch)
-	defer s.release()
-	data, ok := t.cache.Peek(s.buf[:0], k)
+	s := scratch.Get()
+	defer s.Release()
+	data, ok := t.cache.Peek(s.Bytes[:0], k)
 	if !ok {
 		return v, false, nil
 	}
-	s.buf = data
+	s.Bytes = data
 	v, err = t.decode("peek", key, data)
 	return v, err == nil, err
 }
@@ -143,14 +145,14 @@ func (t *Typed[K, V]) Peek(key K) (v V, ok bool, err error) {
 func (t *Typed[K, V]) GetWithTTL(key K) (v V, ttl time.Duration, ok bool, err error) {
 	var room [keyRoom]byte
 	k := t.keyBytes(room[:0], key)
-	s := scratches.Get().(*scratch)
-	defer s.release()
-	data, ttl, ok := t.cache.GetWithTTL(s.buf[:0], k)
+	s := scratch.Get()
+	defer s.Release()
+	data, ttl, ok := t.cache.GetWithTTL(s.Bytes[:0], k)
 	t.ns.looked(ok)
 	if !ok {
 		return v, 0, false, nil
 	}
-	s.buf = data
+	s.Bytes = data
 	if v, err = t.decode("get", key, data); err != nil {
 		return v, 0, false, err
 	}
@@ -220,17 +222,17 @@ func (t *Typed[K, V]) quote(key K) string {
 func (t *Typed[K, V]) GetBatch(keys []K, vals []V, found []bool) (hits int, err error) {
 	mustFitTyped("get batch", keys, vals, found)
 	var bl lookups
-	b, s := blocks.Get().(*block), scratches.Get().(*scratch)
+	b, s := blocks.Get().(*block), scratch.Get()
 	defer b.release()
-	defer s.release()
+	defer s.Release()
 	for i := 0; i < len(keys); i += batchSize {
 		end := min(i+batchSize, len(keys))
 		b.reset()
 		for j, key := range keys[i:end] {
 			b.keys[j] = b.keyRoom.took(t.keyBytes(b.keyRoom.next(), key))
 		}
-		out, there := t.cache.getBlock(&bl, s.buf[:0], b.keys[:end-i], b.vals[:end-i])
-		s.buf = out
+		out, there := t.cache.getBlock(&bl, s.Bytes[:0], b.keys[:end-i], b.vals[:end-i])
+		s.Bytes = out
 		t.ns.lookedFor(end-i, there)
 		for j, data := range b.vals[:end-i] {
 			var ok bool

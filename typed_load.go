@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/ringcache/ringcache/internal/scratch"
 )
 
 // GetOrLoad is [Cache.GetOrLoad]: it returns the value of key, loading it if it is not there,
@@ -20,13 +22,13 @@ func (t *Typed[K, V]) GetOrLoad(
 	mustBeFunc("GetOrLoad", load != nil)
 	var room [keyRoom]byte
 	k := t.keyBytes(room[:0], key)
-	s := scratches.Get().(*scratch)
-	data, got := t.cache.getAhead(s.buf[:0], k)
+	s := scratch.Get()
+	data, got := t.cache.getAhead(s.Bytes[:0], k)
 	if got == hit {
 		if v, err = t.codec.Decode(data[:len(data):len(data)]); err == nil {
 			t.ns.looked(true)
-			s.buf = data
-			s.release() // without defer, for speed: if Decode panics, a buffer is lost
+			s.Bytes = data
+			s.Release() // without defer, for speed: if Decode panics, a buffer is lost
 			return v, nil
 		}
 	}
@@ -36,11 +38,11 @@ func (t *Typed[K, V]) GetOrLoad(
 // loadMissing is GetOrLoad of a key that is missing, due, or cannot be decoded. data and got
 // are what its lookup has found.
 func (t *Typed[K, V]) loadMissing(
-	ctx context.Context, s *scratch, key K, k, data []byte, got outcome,
+	ctx context.Context, s *scratch.Buffer, key K, k, data []byte, got outcome,
 	load LoadFunc[K, V],
 ) (v V, err error) {
-	defer s.release()
-	s.buf = data
+	defer s.Release()
+	s.Bytes = data
 	t.ns.lookedAhead(got)
 	if got == hitDue {
 		if v, err = t.decode("load", key, data); err == nil {
@@ -52,28 +54,28 @@ func (t *Typed[K, V]) loadMissing(
 		t.discard(k)
 		got = miss
 	}
-	data, err = t.cache.loadMissing(ctx, s.buf[:0], k, got, t.loader(load))
+	data, err = t.cache.loadMissing(ctx, s.Bytes[:0], k, got, t.loader(load))
 	if err != nil {
 		var zero V
 		return zero, err
 	}
-	s.buf = data
+	s.Bytes = data
 	return t.decode("load", key, data)
 }
 
 // discard removes an entry that cannot be decoded, unless it was set since. It looks at the entry
 // again, as the codec may have changed the bytes that it failed to decode.
 func (t *Typed[K, V]) discard(k []byte) {
-	stored, lent := scratches.Get().(*scratch), scratches.Get().(*scratch)
-	defer stored.release()
-	defer lent.release()
-	w := write{k: k, h: t.cache.shared.hash(k), del: true, silent: true, reason: RemovedDeleted}
-	data, ok := t.cache.peek(stored.buf[:0], &w)
-	stored.buf, lent.buf = data, append(lent.buf[:0], data...)
+	stored, lent := scratch.Get(), scratch.Get()
+	defer stored.Release()
+	defer lent.Release()
+	w := write{Write: Write{k: k, h: t.cache.shared.hash(k), reason: Deleted}, del: true, silent: true}
+	data, ok := t.cache.peek(stored.Bytes[:0], &w)
+	stored.Bytes, lent.Bytes = data, append(lent.Bytes[:0], data...)
 	if !ok {
 		return
 	}
-	if _, err := t.codec.Decode(lent.buf[:len(data):len(data)]); err != nil {
+	if _, err := t.codec.Decode(lent.Bytes[:len(data):len(data)]); err != nil {
 		w.expect(data, true)
 		_, _ = t.cache.remove(&w, nil)
 	}
@@ -122,8 +124,8 @@ func (t *Typed[K, V]) GetOrLoadBatch(
 	}
 	clear(vals[:len(keys)])
 	clear(found[:len(keys)])
-	s := scratches.Get().(*scratch)
-	defer s.release()
+	s := scratch.Get()
+	defer s.Release()
 	undecodable := 0
 	usable := func(i int, data []byte) bool {
 		v, err := t.codec.Decode(data)
@@ -136,8 +138,8 @@ func (t *Typed[K, V]) GetOrLoadBatch(
 		return true
 	}
 	out, hits, failed := t.cache.getOrLoadBatch(
-		ctx, s.buf[:0], raw, datas, t.batchLoader(load), usable)
-	s.buf = out
+		ctx, s.Bytes[:0], raw, datas, t.batchLoader(load), usable)
+	s.Bytes = out
 	t.ns.loadedFor(len(keys), hits+undecodable) // in the cache they count as hits
 	for i, data := range datas {
 		if found[i] || data == nil {

@@ -3,6 +3,8 @@ package ringcache
 import (
 	"fmt"
 	"time"
+
+	"github.com/ringcache/ringcache/internal/scratch"
 )
 
 // How a Typed view writes: the value is encoded first, under no lock, and what cannot be encoded
@@ -28,14 +30,14 @@ func (t *Typed[K, V]) SetWithTTL(key K, v V, ttl time.Duration) error {
 func (t *Typed[K, V]) setFor(key K, v V, l lifetime) error {
 	var room [keyRoom]byte
 	k := t.keyBytes(room[:0], key)
-	s := scratches.Get().(*scratch)
-	defer s.release()
+	s := scratch.Get()
+	defer s.Release()
 	data, err := t.encode(s, "set", v)
 	if err != nil {
 		t.drop(k)
 		return err
 	}
-	w := write{k: k, v: data, h: t.cache.shared.hash(k), reason: RemovedReplaced}
+	w := write{Write: Write{k: k, v: data, h: t.cache.shared.hash(k), reason: Replaced}}
 	err = t.cache.applyFor(&w, l, "set")
 	t.ns.wrote(1)
 	return err
@@ -47,8 +49,8 @@ func (t *Typed[K, V]) setFor(key K, v V, l lifetime) error {
 func (t *Typed[K, V]) SetIfAbsent(key K, v V) (stored bool, err error) {
 	var room [keyRoom]byte
 	k := t.keyBytes(room[:0], key)
-	s := scratches.Get().(*scratch)
-	defer s.release()
+	s := scratch.Get()
+	defer s.Release()
 	data, err := t.encode(s, "set", v)
 	if err != nil {
 		return false, err
@@ -66,23 +68,23 @@ func (t *Typed[K, V]) SetIfAbsentWithTTL(
 ) (was V, stored bool, err error) {
 	var room [keyRoom]byte
 	k := t.keyBytes(room[:0], key)
-	s, there := scratches.Get().(*scratch), scratches.Get().(*scratch)
-	defer s.release()
-	defer there.release()
+	s, there := scratch.Get(), scratch.Get()
+	defer s.Release()
+	defer there.Release()
 	data, err := t.encode(s, "set", v)
 	if err != nil {
 		return was, false, err
 	}
-	w := write{k: k, v: data, h: t.cache.shared.hash(k), reason: RemovedReplaced}
-	w.cond, w.reads, w.found = ifAbsent, true, &there.buf
-	there.buf = there.buf[:0]
+	w := write{Write: Write{k: k, v: data, h: t.cache.shared.hash(k), reason: Replaced}}
+	w.cond, w.reads, w.found = ifAbsent, true, &there.Bytes
+	there.Bytes = there.Bytes[:0]
 	err = t.cache.applyFor(&w, withTTL(ttl), "set")
 	t.ns.wrote(1)
 	if err != errUnmet {
 		stored, err = w.met(err)
 		return was, stored, err
 	}
-	was, err = t.decode("set", key, there.buf)
+	was, err = t.decode("set", key, there.Bytes)
 	return was, false, err
 }
 
@@ -92,9 +94,9 @@ func (t *Typed[K, V]) SetIfAbsentWithTTL(
 func (t *Typed[K, V]) CompareAndSwap(key K, old, new V) (swapped bool, err error) {
 	var room [keyRoom]byte
 	k := t.keyBytes(room[:0], key)
-	s, before := scratches.Get().(*scratch), scratches.Get().(*scratch)
-	defer s.release()
-	defer before.release()
+	s, before := scratch.Get(), scratch.Get()
+	defer s.Release()
+	defer before.Release()
 	was, err := t.encode(before, "swap", old)
 	if err != nil {
 		return false, err
@@ -113,8 +115,8 @@ func (t *Typed[K, V]) CompareAndSwap(key K, old, new V) (swapped bool, err error
 func (t *Typed[K, V]) SetIfChanged(key K, v V) (changed bool, err error) {
 	var room [keyRoom]byte
 	k := t.keyBytes(room[:0], key)
-	s := scratches.Get().(*scratch)
-	defer s.release()
+	s := scratch.Get()
+	defer s.Release()
 	data, err := t.encode(s, "set", v)
 	if err != nil {
 		t.drop(k)
@@ -142,14 +144,14 @@ func (t *Typed[K, V]) drop(k []byte) bool {
 func (t *Typed[K, V]) GetAndDel(key K) (v V, ok bool, err error) {
 	var room [keyRoom]byte
 	k := t.keyBytes(room[:0], key)
-	s := scratches.Get().(*scratch)
-	defer s.release()
-	data, ok := t.cache.GetAndDel(s.buf[:0], k)
+	s := scratch.Get()
+	defer s.Release()
+	data, ok := t.cache.GetAndDel(s.Bytes[:0], k)
 	t.ns.removed()
 	if !ok {
 		return v, false, nil
 	}
-	s.buf = data
+	s.Bytes = data
 	v, err = t.decode("get and delete", key, data)
 	return v, err == nil, err
 }
@@ -183,8 +185,8 @@ func (t *Typed[K, V]) UpdateWithTTL(
 func (t *Typed[K, V]) update(key K, l lifetime, fn func(old V, ok bool) (v V, keep bool)) error {
 	var room [keyRoom]byte
 	k := t.keyBytes(room[:0], key)
-	s := scratches.Get().(*scratch)
-	defer s.release()
+	s := scratch.Get()
+	defer s.Release()
 	var kept, undecoded bool // of the last try, which counts
 	var refused error
 	err := t.cache.update(k, l, "update", func(data []byte, ok bool) (out []byte, _ bool, err error) {
@@ -212,12 +214,12 @@ func (t *Typed[K, V]) update(key K, l lifetime, fn func(old V, ok bool) (v V, ke
 }
 
 // encode returns the encoding of v, which is in s if it has room.
-func (t *Typed[K, V]) encode(s *scratch, verb string, v V) ([]byte, error) {
-	data, err := t.codec.Append(s.buf[:0], v)
+func (t *Typed[K, V]) encode(s *scratch.Buffer, verb string, v V) ([]byte, error) {
+	data, err := t.codec.Append(s.Bytes[:0], v)
 	if err != nil {
 		return nil, encodeError(verb, err)
 	}
-	s.fit(len(data))
+	s.Fit(len(data))
 	return data, nil
 }
 
@@ -267,7 +269,7 @@ func (t *Typed[K, V]) setBatch(keys []K, vals []V, l lifetime) error {
 // ends before a value that cannot be encoded, of which it returns the error; its key is made.
 func (t *Typed[K, V]) encodeBlock(b *block, keys []K, vals []V) (n int, err error) {
 	b.reset()
-	for n < min(len(keys), batchSize) && b.valueRoom.used < maxScratch {
+	for n < min(len(keys), batchSize) && b.valueRoom.used < scratch.Most {
 		b.keys[n] = b.keyRoom.took(t.keyBytes(b.keyRoom.next(), keys[n]))
 		data, err := t.codec.Append(b.valueRoom.next(), vals[n])
 		if err != nil {

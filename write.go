@@ -17,6 +17,33 @@ import (
 // Locks are taken in the order: spaces.mu, space.mu, sizing.mu, arena.mu, compression.mu, small
 // bucket, large bucket, learner, pool, file. No code of the user's runs under any of them.
 
+// write is a change to one key on its way through the cache: a Set, on a condition or not, or a
+// removal. It is passed by pointer and stays on the caller's stack.
+type write struct {
+	Write
+	cond     cond
+	silent   bool      // a part of a call that is counted elsewhere
+	quiet    bool      // notifyQuiet calls OnRemove later
+	del      bool      // it counts as a Del, not as a Set
+	keeps    bool      // an entry that is there keeps its expiry
+	reads    bool      // finding the entry is a read of it, which is not counted yet
+	old      []byte    // for ifEqual
+	found    *[]byte   // for ifAbsent: the value that is there is appended to it; may be nil
+	call     *loadCall // for ifListed: the load that writes
+	removals *Removals // for OnRemove. A pointer, so that k and v need not be on the heap
+}
+
+// cond is what a write asks of the value that is there.
+type cond uint8
+
+const (
+	always    cond = iota
+	ifAbsent       // there is none
+	ifEqual        // it is write.old
+	ifChanged      // it is not write.v
+	ifListed       // nothing: write.call must not have been invalidated
+)
+
 // What is not an error of the user's stays within the package.
 var (
 	// errUnmet is the answer to a write whose condition does not hold.
@@ -39,7 +66,7 @@ var (
 func (c *Cache) begin(w *write) {
 	w.h = c.shared.mix(xxhash.Sum64(w.k)) // hash, which the compiler would not inline
 	w.expiry = c.shared.Default()
-	w.reason = RemovedReplaced
+	w.reason = Replaced
 }
 
 // apply prefetches and stores a record. verb is what the caller asked for.
@@ -92,7 +119,7 @@ func (c *Cache) store(w *write, verb string) error {
 			c.bringToMain(w)
 			continue
 		}
-		c.shared.refusals.count(err)
+		c.refusals.count(err)
 		return fmt.Errorf("%s entry of %d + %d bytes: %w", verb, len(w.k), len(w.v), err)
 	}
 }
@@ -100,8 +127,8 @@ func (c *Cache) store(w *write, verb string) error {
 // setSmall stores a record in its small bucket. A fault in the caller's value leaves no
 // lock held.
 func (c *Cache) setSmall(b *bucket, w *write) error {
-	if c.shared.onRemove != nil {
-		defer c.shared.notify(w)
+	if c.onRemove != nil {
+		defer c.notify(w)
 	}
 	if c.shared.arrivals.held.Load() > 0 && b.isShort(w.n) {
 		if c.isUnmet(b, w) {
@@ -129,10 +156,10 @@ func (c *Cache) setInBucket(b *bucket, w *write) (news arrival, err error) {
 		return news, errResized
 	}
 	if c.shared.largeKeysOf(w.h).Load() != 0 {
-		c.inLargeLocked(w, func(lb *bucket) bool { return lb.deleteLocked(w, nil) })
+		c.inLargeLocked(w, func(lb *bucket) bool { return lb.deleteLocked(&w.Write, nil) })
 	}
-	if err := b.setLocked(w); err != nil {
-		err = c.insistLocked(b, w, err, func() error { return b.setLocked(w) })
+	if err := b.setLocked(&w.Write); err != nil {
+		err = c.insistLocked(b, w, err, func() error { return b.setLocked(&w.Write) })
 		if err != nil {
 			return news, err
 		}
@@ -198,7 +225,7 @@ func (c *Cache) refuse(w *write, verb string, cause error) error {
 	if cause == nil || cause == errUnmet {
 		return cause
 	}
-	c.shared.refusals.count(cause)
+	c.refusals.count(cause)
 	return fmt.Errorf("%s entry: %w", verb, cause)
 }
 
@@ -217,7 +244,7 @@ func (c *Cache) remove(w *write, taken *[]byte) (found bool, err error) {
 // removeOnce is remove that has not removed, with w.packed set, a value that has to be
 // unpacked for it.
 func (c *Cache) removeOnce(w *write, taken *[]byte) (found bool, err error) {
-	defer c.shared.notify(w)
+	defer c.notify(w)
 	b := c.bucket(w.h)
 	b.index.Prefetch(w.h, 2)
 	b.lock()
@@ -226,10 +253,10 @@ func (c *Cache) removeOnce(w *write, taken *[]byte) (found bool, err error) {
 		return false, err
 	}
 	if w.same { // it came from a larger cache, cannot be written again, and is lost
-		w.same, w.reason = false, RemovedEvicted
+		w.same, w.reason = false, Evicted
 	}
-	return b.deleteLocked(w, taken) || c.inLargeLocked(w, func(lb *bucket) bool {
-		return lb.deleteLocked(w, taken)
+	return b.deleteLocked(&w.Write, taken) || c.inLargeLocked(w, func(lb *bucket) bool {
+		return lb.deleteLocked(&w.Write, taken)
 	}), nil
 }
 
@@ -302,7 +329,7 @@ func (b *bucket) meetsLocked(w *write) (there, met bool) {
 }
 
 // readLocked tells the policy of a read of the record f, as a lookup would.
-func (b *bucket) readLocked(f *found) {
+func (b *Store) readLocked(f *found) {
 	switch slot := f.Group.At(f.I); {
 	case !index.Ring(f.Slot).IsCold():
 		if b.touches {

@@ -1,0 +1,155 @@
+package ringcache
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/bits"
+	"sync/atomic"
+	"time"
+
+	"github.com/ringcache/ringcache/internal/chunk"
+	"github.com/ringcache/ringcache/internal/clock"
+	"github.com/ringcache/ringcache/internal/dictfile"
+	"github.com/ringcache/ringcache/internal/index"
+	"github.com/ringcache/ringcache/internal/policy"
+	"github.com/ringcache/ringcache/internal/ringfile"
+)
+
+// chunksPerBucket is how many chunks a bucket holds at least, so that little is lost by rounding
+// its share. Caches below 1 GB have smaller chunks for it.
+const chunksPerBucket = 32
+
+// settings are what a Cache keeps of its Options.
+type settings struct {
+	ttl       time.Duration // of entries stored without one; 0: they do not expire
+	jitter    float64       // Options.TTLJitter
+	stale     time.Duration // Options.StaleIfError
+	ahead     time.Duration // Options.RefreshAhead
+	timeout   time.Duration // Options.RefreshTimeout
+	hugePages HugePages
+	version   uint64 // Options.Version
+	onRemove  func(k, v []byte, reason RemovalReason)
+	machine   *clock.Machine // where times come from
+}
+
+// geometry is everything that shapes a cache. Tests make it tiny.
+type geometry struct {
+	settings
+	maxBytes  int // bound on off-heap memory
+	buckets   int // power of two, at most bucketCount
+	chunkSize int // power of two, at least 64
+	policy    Policy
+	now       func() time.Duration // time since the cache was made; nil: the real one
+	expected  int                  // Options.ExpectedEntries
+	posBits   uint                 // width of a position: generation and offset
+	seed      [2]uint64            // {0, 0}: all hashes are 0
+	mem       chunk.Memory
+	file      *ringfile.Store // nil: the cache is in memory only
+	born      time.Time       // when the clock began; zero: now
+
+	compressor   Compressor // nil: there is no cold part
+	compressorID string
+	withoutDict  ValueCompressor // what it has without a dictionary
+	coldShare    float64         // the cold part's share of the memory; 0: as learned
+	byHand       bool            // no goroutine: a test compresses
+	dictFile     string          // where dictionaries are kept; empty: in memory only
+	dicts        []dictfile.Dict // that were found there
+	foreign      bool            // none were, or those of another Compressor
+}
+
+// defaultGeometry returns the geometry of a cache of maxBytes.
+func defaultGeometry(maxBytes int) geometry {
+	share := maxBytes / bucketCount / chunksPerBucket
+	return geometry{
+		settings:  settings{machine: &clock.System, timeout: defaultRefreshTimeout},
+		maxBytes:  maxBytes,
+		buckets:   bucketCount,
+		chunkSize: min(max(1<<(bits.Len(uint(share))-1), chunk.MinSize), chunk.MaxSize),
+		posBits:   index.PosBits,
+		seed:      secret,
+		mem:       osMemory(),
+	}
+}
+
+// secret is mixed into every hash, so that nobody outside of the process can
+// choose keys that meet in one bucket. Its second word is odd.
+var secret = func() (s [2]uint64) {
+	var b [16]byte
+	rand.Read(b[:]) // never fails
+	s[0] = binary.LittleEndian.Uint64(b[:])
+	s[1] = binary.LittleEndian.Uint64(b[8:]) | 1
+	return s
+}()
+
+// newShared returns what the buckets of a cache of that geometry share.
+func (g *geometry) newShared() *Shared {
+	mem := g.mem
+	mem.Map = orNoMemory(mem.Map)
+	if g.file != nil {
+		mem.Rings = fileMemory(g.file.Memory())
+	}
+	born := g.born
+	if born.IsZero() {
+		born = time.Now()
+	}
+	c := Config{
+		seed:     g.seed,
+		policy:   policy.Kind(g.policy),
+		buckets:  g.buckets,
+		posBits:  g.posBits,
+		expected: g.expected,
+		file:     g.file,
+		notifies: g.onRemove != nil,
+		Clock:    clock.New(born, clock.Times{TTL: g.ttl, Jitter: g.jitter, Grace: g.stale}, g.now),
+	}
+	if g.compressor != nil {
+		c.compression = newCompression(g)
+	}
+	pool := chunk.NewPool(mem, g.maxBytes, g.chunkSize, chunk.HugePages(g.hugePages))
+	return NewShared(c, pool, g.maxBytes)
+}
+
+// orNoMemory returns get, with ErrNoMemory in its errors.
+func orNoMemory(get func(n int) ([]byte, error)) func(n int) ([]byte, error) {
+	return func(n int) ([]byte, error) {
+		b, err := get(n)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrNoMemory, err)
+		}
+		return b, nil
+	}
+}
+
+// fileMemory returns the memory of a file, with ErrNoMemory in its errors.
+func fileMemory(m *chunk.RingMemory) *chunk.RingMemory {
+	fromFile := *m
+	fromFile.Map = func(n, ready int) ([]byte, error) {
+		return orNoMemory(func(n int) ([]byte, error) { return m.Map(n, ready) })(n)
+	}
+	fromFile.Fill = func(b []byte) error {
+		if err := m.Fill(b); err != nil {
+			return fmt.Errorf("%w: %w", ErrNoMemory, err)
+		}
+		return nil
+	}
+	return &fromFile
+}
+
+// refusals count the writes that were refused, by their error.
+type refusals struct{ tooLarge, noMemory, tooShort, closed atomic.Uint64 }
+
+// count counts a write that was refused with err.
+func (r *refusals) count(err error) {
+	switch {
+	case errors.Is(err, ErrTooLarge):
+		r.tooLarge.Add(1)
+	case errors.Is(err, ErrNoMemory):
+		r.noMemory.Add(1)
+	case errors.Is(err, ErrClosed):
+		r.closed.Add(1)
+	case errors.Is(err, ErrTTLTooShort):
+		r.tooShort.Add(1)
+	}
+}

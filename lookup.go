@@ -1,0 +1,254 @@
+package ringcache
+
+import (
+	"runtime"
+	"slices"
+	"unsafe"
+
+	"github.com/cespare/xxhash/v2"
+	"github.com/ringcache/ringcache/internal/delay"
+	"github.com/ringcache/ringcache/internal/index"
+	"github.com/ringcache/ringcache/internal/record"
+	"github.com/ringcache/ringcache/internal/stripe"
+	"github.com/ringcache/ringcache/internal/torn"
+)
+
+// lookupMode says what a lookup is to do.
+type lookupMode uint8
+
+const (
+	withValue  lookupMode = 1 << iota // append the value
+	counted                           // in Stats, as a near miss too if it is one
+	touching                          // raise the frequency
+	orStale                           // take what is expired and kept (Options.StaleIfError) too
+	toMain                            // have what is in the cold part go to main
+	internal                          // it is of the cache's own; Cache.lookupAny only
+	precounted                        // it was counted, as a hit
+
+	getMode = withValue | counted | touching
+)
+
+// unhashed stands for a hash that lookup has to compute. A key that has it is hashed twice.
+const unhashed = 0
+
+// outcome is what a lookup has found out.
+type outcome uint8
+
+const (
+	miss      outcome = iota
+	hit               // the value is there
+	negative          // a load found that the key has none: a miss to all others
+	elsewhere         // not here, but perhaps in a large bucket
+	inCold            // in the cold part: Cache.lookupCold knows how to read it
+	retry             // torn: somebody wrote meanwhile
+	uncommon          // not for probe to find out
+)
+
+// readTries is how often a reader looks before it takes the lock: longer than most Sets.
+const readTries = 4
+
+// lookup appends the value of k to dst. h is the hash of k, or unhashed. The expiry is
+// that of a hit; 0 means never. This is the common case of bucket.read, by the same
+// steps.
+func (c *Cache) lookup(
+	dst, k []byte, h uint64, mode lookupMode,
+) (out []byte, expiry uint32, got outcome) {
+	if h == unhashed {
+		h = c.shared.mix(xxhash.Sum64(k)) // hash, which the compiler would not inline
+	}
+	b := c.bucket(h)
+	seq := b.seq.Load()
+	rec, slot, s, got := b.candidate(h)
+	if seq&1 != 0 || got > hit || overlaps(dst, k) {
+		return c.lookupAny(dst, k, h, mode)
+	}
+	n := c.counters.Here()
+	out = dst
+	known := got == hit || c.shared.largeKeysOf(h).Load() == 0
+	if got == hit {
+		if mode&counted != 0 {
+			n.Hits.Add(1) // while the record comes, though it may turn out to be none
+		}
+		if mode&touching != 0 && b.touches {
+			index.Raise(slot, s)
+			mode &^= touching
+		}
+		var value []byte
+		if value, expiry, known = valueIn(b.form, rec, k); mode&withValue != 0 {
+			out = torn.Append(dst, value)
+		}
+		known = known && (expiry == 0 || !b.shared.Expired(expiry))
+	}
+	delay.Point()
+	torn.Fence()
+	if !known || b.seq.Load() != seq {
+		if got == hit {
+			mode |= precounted
+		}
+		return c.lookupAny(dst, k, h, mode)
+	}
+	if got == miss && mode&counted != 0 {
+		if n.Misses.Add(1); slot != nil {
+			b.seek(slot)
+		}
+	}
+	runtime.KeepAlive(c) // its memory stays mapped until here
+	return out, expiry, got
+}
+
+// lookupAny is lookup for records of every form. Where others keep writing, or k
+// may be in a large bucket, it takes the lock.
+func (c *Cache) lookupAny(
+	dst, k []byte, h uint64, mode lookupMode,
+) (out []byte, expiry uint32, got outcome) {
+	b, n := c.bucket(h), c.counters.Here()
+	if !overlaps(dst, k) {
+		for range readTries {
+			if out, expiry, got = b.read(dst, k, h, n, mode); got < elsewhere {
+				return out, expiry, got
+			}
+			if got != retry {
+				break
+			}
+		}
+	}
+	n.Locked.Add(1)
+	for {
+		if out, expiry, got = c.lookupLocking(b, dst, k, h, n, mode); got == inCold {
+			out, expiry, got = c.lookupCold(dst, k, h, n, mode)
+		}
+		if got != retry {
+			return out, expiry, got
+		}
+	}
+}
+
+// lookupLocking is lookupAny under the lock of the key's small bucket b.
+func (c *Cache) lookupLocking(
+	b *bucket, dst, k []byte, h uint64, n *stripe.Counter, mode lookupMode,
+) (out []byte, expiry uint32, got outcome) {
+	b.mu.Lock()
+	defer b.mu.Unlock() // also after a fault in the caller's dst
+	return c.lookupUnder(b, dst, k, h, n, mode)
+}
+
+// lookupUnder is lookup under the lock of the key's small bucket b: nobody writes
+// there, and the key stays where it is.
+func (c *Cache) lookupUnder(
+	b *bucket, dst, k []byte, h uint64, n *stripe.Counter, mode lookupMode,
+) (out []byte, expiry uint32, got outcome) {
+	if out, expiry, got = b.read(dst, k, h, n, mode); got != elsewhere {
+		return out, expiry, got
+	}
+	lb := c.largeBucket(h)
+	if !overlaps(dst, k) {
+		for range readTries {
+			if out, expiry, got = lb.read(dst, k, h, n, mode); got != retry {
+				return out, expiry, got
+			}
+		}
+	}
+	lb.mu.Lock()
+	defer lb.mu.Unlock()
+	return lb.read(dst, k, h, n, mode)
+}
+
+// read looks k up, whose hash is h, and appends its value to dst, for records of every
+// form. It takes no lock; who holds it gets no retry. The expiry is that of a hit.
+//
+//go:norace
+func (b *bucket) read(
+	dst, k []byte, h uint64, n *stripe.Counter, mode lookupMode,
+) (out []byte, expiry uint32, got outcome) {
+	seq := b.seq.Load()
+	if seq&1 != 0 {
+		return dst, 0, retry
+	}
+	f := found{internal: mode&internal != 0}
+	out = dst
+	if b.find(&f, k, h) {
+		switch {
+		case b.shared.Expired(f.Expiry) && !b.isStale(&f, mode): // before the copy: k may lie in dst
+		case f.Kind == record.Negative:
+			got = negative
+		case index.Ring(f.Slot).IsCold() && mode&(withValue|touching) != 0:
+			return dst, 0, inCold // or torn: who comes there looks again
+		default:
+			got = hit
+		}
+		if got == hit && mode&withValue != 0 {
+			var whole bool
+			if out, whole = b.copyValue(&f, dst, seq); !whole {
+				return dst, 0, retry
+			}
+		}
+	}
+	if got == miss && !b.large && b.shared.largeKeysOf(h).Load() != 0 {
+		return dst, 0, elsewhere
+	}
+	delay.Point()
+	torn.Fence()
+	if b.seq.Load() != seq {
+		return dst, 0, retry
+	}
+	countLookup(n, mode, got)
+	b.countOddities(&f)
+	if got == miss {
+		if f.ghost && mode&counted != 0 {
+			b.seek(f.Group.At(f.I))
+		}
+		return dst, 0, miss
+	}
+	if mode&touching != 0 && b.touches {
+		index.Raise(f.Group.At(f.I), f.Slot)
+	}
+	runtime.KeepAlive(b) // and with it the Cache: its memory stays mapped until here
+	return out, f.Expiry, got
+}
+
+// isStale reports whether the expired record f is what a lookup takes nonetheless.
+//
+//go:norace
+func (b *bucket) isStale(f *found, mode lookupMode) bool {
+	return mode&orStale != 0 && b.shared.Now() < b.shared.KeptUntil(f.Expiry)
+}
+
+// countLookup counts a lookup that has ended. No counter is ever taken back, as somebody may have
+// seen it.
+func countLookup(n *stripe.Counter, mode lookupMode, got outcome) {
+	switch {
+	case mode&counted == 0 || mode&precounted != 0 && got == hit:
+	case mode&precounted != 0:
+		n.Lost.Add(1)
+	case got == hit:
+		n.Hits.Add(1)
+	default:
+		n.Misses.Add(1)
+	}
+}
+
+// copyValue appends the value of f to dst. It reports false if it is torn.
+//
+//go:norace
+func (b *bucket) copyValue(f *found, dst []byte, seq uint64) ([]byte, bool) {
+	if f.rec != nil {
+		return torn.Append(dst, f.rec[f.Size+f.KeyLen:]), true
+	}
+	if cap(dst)-len(dst) < f.ValueLen {
+		torn.Fence()
+		if b.seq.Load() != seq { // no memory on the word of a length that may be torn
+			return dst, false
+		}
+		dst = slices.Grow(dst, f.ValueLen)
+	}
+	return f.ring.Read(dst, f.valuePos(), f.ValueLen)
+}
+
+// overlaps reports whether k lies in the array of dst, even in part: a value that
+// turns out to be torn would have destroyed it.
+func overlaps(dst, k []byte) bool {
+	// Sound: the addresses are compared as numbers. k ends behind where dst begins,
+	// and no more than both lengths behind: d is from 1 to less than their sum.
+	d := uintptr(unsafe.Pointer(unsafe.SliceData(k))) - uintptr(unsafe.Pointer(unsafe.SliceData(dst)))
+	return cap(dst) > 0 && d+uintptr(len(k))-1 < uintptr(cap(dst)+len(k)-1)
+}
