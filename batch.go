@@ -122,7 +122,9 @@ func (c *Cache) prefetchBlock(bl *lookups, keys [][]byte) {
 		l := &found[i]
 		l.mode = getMode
 		l.seq = l.b.seq.Load()
-		if l.rec, l.slot, l.s, l.got = l.b.candidate(hashes[i]); l.got == hit {
+		var candidate Outcome
+		l.rec, l.slot, l.s, candidate = l.b.candidate(hashes[i])
+		if l.got = outcome(candidate); l.got == hit {
 			l.b.rings[index.Ring(l.s)&1].PrefetchRecord(l.rec) // a hit is in small or main
 		} else if l.got == miss && c.shared.largeKeysOf(hashes[i]).Load() != 0 {
 			l.got = elsewhere
@@ -133,7 +135,7 @@ func (c *Cache) prefetchBlock(bl *lookups, keys [][]byte) {
 // finish is the second half of a lookup in a batch, but for the count. It leaves what
 // is not a common hit or miss to lookupAny.
 func (c *Cache) finish(l *located, dst, k []byte) (out []byte, got outcome) {
-	if l.got > hit || l.seq&1 != 0 || overlaps(dst, k) {
+	if l.got != hit && l.got != miss || l.seq&1 != 0 || overlaps(dst, k) {
 		return dst, retry
 	}
 	out = dst

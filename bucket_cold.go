@@ -50,7 +50,7 @@ func (b *Store) addColdPart(number int) {
 }
 
 // roleOf returns what the cold part of the nth bucket is for.
-func roleOf(number int) coldRole {
+func roleOf(number int) Role {
 	switch number % scoutEach {
 	case 0:
 		return scout

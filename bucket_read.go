@@ -34,6 +34,15 @@ import (
 // The race detector would report what is torn, so the functions that a reader goes through
 // are marked norace; in a race build they are not inlined either.
 
+// Outcome is what candidate has found out.
+type Outcome uint8
+
+const (
+	Miss    Outcome = iota
+	Hit             // the record is there, unless its slot's hash is another key's
+	Unclear         // it needs the general search
+)
+
 // found is what find has found: the record of the key, or on a miss its ghost.
 type found struct {
 	index.Place
@@ -59,13 +68,13 @@ func (f *found) isPacked() bool {
 }
 
 // candidate is the first half of the common lookup: it looks for a live slot of hash h in
-// its home group, and returns the slot and the rest of the record's chunk. What is uncommon
+// its home group, and returns the slot and the rest of the record's chunk. What is Unclear
 // it leaves to find. On a miss, slot is that of a ghost, or nil.
 //
 //go:norace
-func (b *Store) candidate(h uint64) (rec []byte, slot *atomic.Uint64, s uint64, got outcome) {
+func (b *Store) candidate(h uint64) (rec []byte, slot *atomic.Uint64, s uint64, got Outcome) {
 	if b.index.Empty() {
-		return nil, nil, 0, miss
+		return nil, nil, 0, Miss
 	}
 	g := b.index.Group(b.index.Home(h))
 	g.Prefetch() // no atomic operation of the lookup before holds this up
@@ -79,7 +88,7 @@ func (b *Store) candidate(h uint64) (rec []byte, slot *atomic.Uint64, s uint64, 
 		}
 		in := index.Ring(s)
 		if in >= ringCount {
-			return nil, nil, 0, uncommon
+			return nil, nil, 0, Unclear
 		}
 		r := &b.rings[in]
 		if !r.Live(s) {
@@ -87,14 +96,14 @@ func (b *Store) candidate(h uint64) (rec []byte, slot *atomic.Uint64, s uint64, 
 			continue
 		}
 		if rec = r.Run(s); len(rec) < record.MaxShort {
-			return nil, nil, 0, uncommon
+			return nil, nil, 0, Unclear
 		}
-		return rec, at, s, hit
+		return rec, at, s, Hit
 	}
 	if g.Passed(h) != 0 {
-		return nil, nil, 0, uncommon
+		return nil, nil, 0, Unclear
 	}
-	return nil, ghost, 0, miss
+	return nil, ghost, 0, Miss
 }
 
 // valueIn is the second half: it returns the value in the record at the beginning of rec,

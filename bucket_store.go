@@ -127,12 +127,12 @@ func (b *Store) setLocked(w *Write) error {
 		room = b.makeRoomEarlyLocked(w.n)
 	}
 	rec, slot, s, got := b.candidate(w.h)
-	if got == hit && b.overwritePlainLocked(rec, s, w) {
+	if got == Hit && b.overwritePlainLocked(rec, s, w) {
 		return nil
 	}
 	f := found{internal: w.internal}
 	there := false
-	if got != miss || slot != nil { // else it is new, and no ghost tells of it
+	if got != Miss || slot != nil { // else it is new, and no ghost tells of it
 		there = b.findLocked(&f, w.k, w.h)
 	}
 	if there && b.shared.Expired(f.Expiry) {

@@ -14,7 +14,7 @@ type coldPart struct {
 	on        bool
 	begun     bool // the policy has dropped something: memory is full
 	signalled bool // the goroutine has been told to look at the queue
-	role      coldRole
+	role      Role
 	number    int32 // of the bucket
 	most      int   // chunks that the cold part may hold
 	queueMost int   // chunks of these for the queue
@@ -23,15 +23,6 @@ type coldPart struct {
 	inserts   uint64            // records of keys that were not there
 	behind    uint64            // records that left the queue as they were: it was full
 }
-
-// coldRole tells how a bucket's share is found. Some buckets try what the others learn from.
-type coldRole uint8
-
-const (
-	learns   coldRole = iota // its share is learned from the others
-	scout                    // always the full share
-	baseline                 // always none
-)
 
 // uses counts the records that were packed with each dictionary.
 type uses [pack.Dicts]int32

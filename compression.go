@@ -3,7 +3,6 @@ package ringcache
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"math"
 	"slices"
 	"sync"
@@ -17,7 +16,7 @@ import (
 // compression is what the buckets of a cache with Options.Compressor share: dictionaries, what
 // they bring, and what its goroutine is told. It does not lead back to the Cache.
 type compression struct {
-	by    Compressor
+	by    ByValues
 	dicts [pack.Dicts]atomic.Pointer[dictionary]
 	share atomic.Uint64 // bits of a float64: the cold part's share of the memory
 	fixed float64       // the share in tests; 0: as learned
@@ -44,22 +43,32 @@ type compression struct {
 	nanos   atomic.Uint64 // that the goroutine has spent compressing
 }
 
+// ByValues is a Compressor of the user's, without its ID.
+type ByValues interface {
+	BuildDict(samples [][]byte) []byte
+	WithDict(dict []byte) (OneValue, error)
+}
+
+// OneValue compresses and decompresses single values: a ValueCompressor of the user's.
+type OneValue interface {
+	Compress(dst, src []byte) ([]byte, error)
+	Decompress(dst, src []byte, size int) ([]byte, error)
+}
+
+// Role tells how the cold part's share of a bucket is found. Some buckets try what the others
+// learn from.
+type Role uint8
+
+const (
+	learns   Role = iota // its share is learned from the others
+	scout                // always the full share
+	baseline             // always none
+)
+
 // compressionCounts are what compression adds to Stats.
 type compressionCounts struct {
 	packed, from, to             atomic.Uint64 // records, and their bytes before and after
 	opaque, short, failed, wrong atomic.Uint64
-}
-
-// updateStats adds what was counted to a Stats.
-func (s *compression) updateStats(to *Stats) {
-	to.Packed += s.counts.packed.Load()
-	to.PackedFrom += s.counts.from.Load()
-	to.PackedTo += s.counts.to.Load()
-	to.LeftOpaque += s.counts.opaque.Load()
-	to.LeftShort += s.counts.short.Load()
-	to.PackErrors += s.counts.failed.Load()
-	to.UnpackErrors += s.counts.wrong.Load()
-	to.PackNanos += s.nanos.Load()
 }
 
 // class is a size class of values.
@@ -75,48 +84,40 @@ type class struct {
 // dictionary is a dictionary and a compressor that uses it.
 type dictionary struct {
 	bytes  []byte
-	values ValueCompressor
+	values OneValue
 }
 
-// newCompression returns the compression of a cache of that geometry.
-func newCompression(g *geometry) *compression {
+// CompressionConfig is what a Compression is made of.
+type CompressionConfig struct {
+	By          ByValues
+	ID          string   // of the Compressor
+	WithoutDict OneValue // what it has without a dictionary
+	Share       float64  // the cold part's share of the memory; 0: as learned
+	Buckets     int
+	MaxBytes    int
+	File        string          // of the dictionaries; empty: they are in memory only
+	Dicts       []dictfile.Dict // that were found there
+	Foreign     bool            // none were, or those of another Compressor
+}
+
+// NewCompression returns the compression of a cache.
+func NewCompression(g *CompressionConfig) *compression {
 	s := &compression{
-		by:      g.compressor,
-		id:      g.compressorID,
-		fixed:   g.coldShare,
-		buckets: make(chan int32, g.buckets),
+		by:      g.By,
+		id:      g.ID,
+		fixed:   g.Share,
+		buckets: make(chan int32, g.Buckets),
 		stop:    make(chan struct{}),
-		step:    max(g.maxBytes/512, 1),
+		step:    max(g.MaxBytes/512, 1),
+		file:    g.File,
+		foreign: g.Foreign,
 	}
 	if pack.Control {
 		s.fixed = pack.FullShare
 	}
-	s.dicts[0].Store(&dictionary{values: g.withoutDict})
-	if g.file != nil {
-		s.file = g.dictFile
-		s.foreign = g.foreign
-		s.restore(g.dicts)
-	}
+	s.dicts[0].Store(&dictionary{values: g.WithoutDict})
+	s.restore(g.Dicts)
 	return s
-}
-
-// readDicts reads the dictionaries that another process has left. There may be none, or what
-// is of no use; it is an error if something else is in their place, or what cannot be read.
-func (g *geometry) readDicts() error {
-	if g.compressor == nil {
-		return nil
-	}
-	id, dicts, err := dictfile.Read(g.dictFile)
-	if g.foreign = err != nil || id != g.compressorID; !g.foreign {
-		g.dicts = dicts
-	}
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, dictfile.ErrDamaged) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("read dictionaries %s: %w", g.dictFile, err)
-	}
-	return nil
 }
 
 // restore opens the dictionaries that another process has left. What was compressed with
@@ -165,7 +166,7 @@ func (s *compression) write(all []dictfile.Dict) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended {
-		return ErrClosed
+		return errEnded
 	}
 	return dictfile.Write(s.file, s.id, all)
 }
@@ -244,7 +245,7 @@ const (
 )
 
 // shareFor returns the cold part's share of a bucket's memory.
-func (s *compression) shareFor(role coldRole) float64 {
+func (s *compression) shareFor(role Role) float64 {
 	switch {
 	case s.fixed > 0:
 		return s.fixed
@@ -435,6 +436,9 @@ func (s *compression) renew(cl *class, number uint8) error {
 
 // mostDict is how many bytes a dictionary may have: they are not within MaxBytes.
 const mostDict = 1 << 20
+
+// errEnded says that the compression has ended.
+var errEnded = errors.New("compression has ended")
 
 // errLongDict says that BuildDict has returned more than mostDict bytes.
 var errLongDict = errors.New("the dictionary is too long")

@@ -102,10 +102,23 @@ func (g *geometry) newShared() *Shared {
 		expected: g.expected,
 		file:     g.file,
 		notifies: g.onRemove != nil,
-		Clock:    clock.New(born, clock.Times{TTL: g.ttl, Jitter: g.jitter, Grace: g.stale}, g.now),
+		times:    clock.Times{TTL: g.ttl, Jitter: g.jitter, Grace: g.stale},
+		born:     born,
+		now:      g.now,
 	}
 	if g.compressor != nil {
-		c.compression = newCompression(g)
+		z := CompressionConfig{
+			By:          valuesOf{g.compressor},
+			ID:          g.compressorID,
+			WithoutDict: g.withoutDict,
+			Share:       g.coldShare,
+			Buckets:     g.buckets,
+			MaxBytes:    g.maxBytes,
+		}
+		if g.file != nil {
+			z.File, z.Dicts, z.Foreign = g.dictFile, g.dicts, g.foreign
+		}
+		c.compression = NewCompression(&z)
 	}
 	pool := chunk.NewPool(mem, g.maxBytes, g.chunkSize, chunk.HugePages(g.hugePages))
 	return NewShared(c, pool, g.maxBytes)
@@ -152,4 +165,16 @@ func (r *refusals) count(err error) {
 	case errors.Is(err, ErrTTLTooShort):
 		r.tooShort.Add(1)
 	}
+}
+
+// valuesOf is a Compressor as package cold wants it.
+type valuesOf struct{ Compressor }
+
+// WithDict is that of the Compressor, whose result has another type.
+func (c valuesOf) WithDict(dict []byte) (OneValue, error) {
+	v, err := c.Compressor.WithDict(dict)
+	if v == nil {
+		return nil, err
+	}
+	return v, err
 }

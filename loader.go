@@ -98,10 +98,6 @@ func (c *Cache) GetOrLoad(
 	return c.loadMissing(ctx, out, k, got, load)
 }
 
-// hitDue is the outcome of a lookup that has found an entry which is due: it is a hit, and
-// a load of it is to begin.
-const hitDue = uncommon + 1
-
 // getAhead is the first half of GetOrLoad, the lookup. On a hit there is nothing left to do.
 func (c *Cache) getAhead(dst, k []byte) (out []byte, got outcome) {
 	out, expiry, got := c.lookup(dst, k, unhashed, getMode)

@@ -35,13 +35,14 @@ const unhashed = 0
 type outcome uint8
 
 const (
-	miss      outcome = iota
-	hit               // the value is there
-	negative          // a load found that the key has none: a miss to all others
-	elsewhere         // not here, but perhaps in a large bucket
-	inCold            // in the cold part: Cache.lookupCold knows how to read it
-	retry             // torn: somebody wrote meanwhile
-	uncommon          // not for probe to find out
+	miss      = outcome(Miss)
+	hit       = outcome(Hit) // the value is there
+	unclear   = outcome(Unclear)
+	negative  = unclear + iota // a load found that the key has none: a miss to all others
+	hitDue                     // a hit, and a load of the value is to begin (Cache.getAhead)
+	elsewhere                  // not here, but perhaps in a large bucket
+	inCold                     // in the cold part: Cache.lookupCold knows how to read it
+	retry                      // torn: somebody wrote meanwhile
 )
 
 // readTries is how often a reader looks before it takes the lock: longer than most Sets.
@@ -58,10 +59,11 @@ func (c *Cache) lookup(
 	}
 	b := c.bucket(h)
 	seq := b.seq.Load()
-	rec, slot, s, got := b.candidate(h)
-	if seq&1 != 0 || got > hit || overlaps(dst, k) {
+	rec, slot, s, candidate := b.candidate(h)
+	if seq&1 != 0 || candidate == Unclear || overlaps(dst, k) {
 		return c.lookupAny(dst, k, h, mode)
 	}
+	got = outcome(candidate)
 	n := c.counters.Here()
 	out = dst
 	known := got == hit || c.shared.largeKeysOf(h).Load() == 0
@@ -104,12 +106,13 @@ func (c *Cache) lookupAny(
 	b, n := c.bucket(h), c.counters.Here()
 	if !overlaps(dst, k) {
 		for range readTries {
-			if out, expiry, got = b.read(dst, k, h, n, mode); got < elsewhere {
-				return out, expiry, got
+			if out, expiry, got = b.read(dst, k, h, n, mode); got == retry {
+				continue
 			}
-			if got != retry {
+			if got == elsewhere || got == inCold {
 				break
 			}
+			return out, expiry, got
 		}
 	}
 	n.Locked.Add(1)

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"runtime"
 	"sync"
@@ -100,6 +101,25 @@ func (c *Cache) claimed() (*Cache, error) {
 		return nil, fmt.Errorf("ringcache: write dictionaries %s: %w", s.file, err)
 	}
 	return c, nil
+}
+
+// readDicts reads the dictionaries that another process has left. There may be none, or what
+// is of no use; it is an error if something else is in their place, or what cannot be read.
+func (g *geometry) readDicts() error {
+	if g.compressor == nil {
+		return nil
+	}
+	id, dicts, err := dictfile.Read(g.dictFile)
+	if g.foreign = err != nil || id != g.compressorID; !g.foreign {
+		g.dicts = dicts
+	}
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, dictfile.ErrDamaged) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read dictionaries %s: %w", g.dictFile, err)
+	}
+	return nil
 }
 
 // resumeClock has the clock of a cache go on from that of the file. It reports false if the time

@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"sync"
 	"sync/atomic"
+	"time"
 	"weak"
 
 	"github.com/cespare/xxhash/v2"
@@ -44,21 +45,24 @@ const (
 
 // Config is what shapes the buckets of a cache. It never changes.
 type Config struct {
-	seed     [2]uint64 // mixed into every hash
-	policy   policy.Kind
-	buckets  int             // small ones: a power of two, at most bucketCount
-	posBits  uint            // width of a position: generation and offset
-	expected int             // entries that there will be; 0: not known
-	file     *ringfile.Store // nil: the cache is in memory only
-	notifies bool            // somebody is to be told of removed entries
-	clock.Clock
-	compression *compression // nil: there is no cold part
+	seed        [2]uint64 // mixed into every hash
+	policy      policy.Kind
+	buckets     int             // small ones: a power of two, at most bucketCount
+	posBits     uint            // width of a position: generation and offset
+	expected    int             // entries that there will be; 0: not known
+	file        *ringfile.Store // nil: the cache is in memory only
+	notifies    bool            // somebody is to be told of removed entries
+	born        time.Time       // when the clock began
+	times       clock.Times
+	now         func() time.Duration // time since born; nil: the real one
+	compression *compression         // nil: there is no cold part
 }
 
 // Shared is what the buckets of one cache share. It does not lead back to the
 // Cache: a Cache that referred to itself could not have a finalizer.
 type Shared struct {
 	Config
+	clock.Clock
 	form      record.Form
 	pool      *chunk.Pool
 	maxBytes  atomic.Int64 // the bound; Resize changes it
@@ -90,6 +94,7 @@ type Shared struct {
 func NewShared(c Config, pool *chunk.Pool, maxBytes int) *Shared {
 	s := &Shared{
 		Config:      c,
+		Clock:       clock.New(c.born, c.times, c.now),
 		pool:        pool,
 		shift:       log2(pool.ChunkSize()),
 		maxChunks:   int(1<<(c.posBits-2)/uint64(pool.ChunkSize())) - 1,

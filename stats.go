@@ -297,7 +297,7 @@ func (c *Cache) UpdateStats(s *Stats) {
 	s.DiscardedBlocks += c.snapshots.discarded.Load()
 	c.each(func(b *bucket) { b.updateStats(s) })
 	if z := c.shared.compression; z != nil {
-		z.updateStats(s)
+		s.addCompression(z)
 	}
 	s.MaxBytesSize += uint64(c.shared.bound())
 	s.EffectiveMaxBytes += uint64(c.shared.inForce())
@@ -420,6 +420,18 @@ func (n byteCount) String() string {
 		x, u = x/1024, u+1
 	}
 	return fmt.Sprintf("%.1f %cB", x, units[u])
+}
+
+// addCompression adds what compression has counted.
+func (s *Stats) addCompression(z *compression) {
+	s.Packed += z.counts.packed.Load()
+	s.PackedFrom += z.counts.from.Load()
+	s.PackedTo += z.counts.to.Load()
+	s.LeftOpaque += z.counts.opaque.Load()
+	s.LeftShort += z.counts.short.Load()
+	s.PackErrors += z.counts.failed.Load()
+	s.UnpackErrors += z.counts.wrong.Load()
+	s.PackNanos += z.nanos.Load()
 }
 
 // addGainLocked adds the counts of the bucket from which Stats.Gain is estimated.
