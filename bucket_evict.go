@@ -119,23 +119,24 @@ func (b *Store) takeFromLocked(giver policy.Ring, l limits, r *ring.Ring, limit,
 	}
 }
 
-// admitLocked returns the ring that a record of n bytes goes to: a replaced one keeps its
+// admitLocked returns the ring that a record goes to: one that is replaced or restored keeps its
 // standing, a new one is for the policy to decide.
-func (b *Store) admitLocked(f *found, replace bool, n int, l limits) policy.Ring {
-	if replace {
+func (b *Store) admitLocked(f *found, replace bool, w *Write, l limits) policy.Ring {
+	small, main := &b.rings[policy.Small], &b.rings[policy.Main]
+	switch {
+	case replace:
 		return min(index.Ring(f.Slot), policy.Main) // of the cold part, to main
-	}
-	if b.policy.Kind == policy.FIFO {
+	case b.policy.Kind == policy.FIFO || w.restored && w.in == policy.Main:
 		return policy.Main
-	}
-	if f.ghost {
+	case w.restored:
+		return b.policy.Admit(false, small.Fits(w.n, l.small), main.Fits(w.n, l.main))
+	case f.ghost:
 		b.ghostHits++
 		if !index.OnTrial(f.Slot) { // else a lookup has found it before
 			b.policy.GhostFound(origin(f.Slot), 1, b.ghostsLocked(), b.isNear(f.Slot))
 		}
 	}
-	small, main := &b.rings[policy.Small], &b.rings[policy.Main]
-	return b.policy.Admit(f.ghost, small.Fits(n, l.small), main.Fits(n, l.main))
+	return b.policy.Admit(f.ghost, small.Fits(w.n, l.small), main.Fits(w.n, l.main))
 }
 
 // ghostsLocked returns how many ghosts there are of each ring: a live entry has one slot

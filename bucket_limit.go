@@ -143,22 +143,25 @@ func (b *Store) makeRoomEarlyLocked(n int) (room int) {
 
 // placeLocked returns the ring that a record goes to, where it has room then, and
 // how many chunks that may hold. room is what makeRoomEarlyLocked has returned.
-func (b *Store) placeLocked(f *found, replace bool, n, room int) (to policy.Ring, limit int) {
-	if b.hint == hintFits && !replace && !f.ghost && b.rings[b.entry].Left() >= n {
+func (b *Store) placeLocked(f *found, replace bool, w *Write, room int) (to policy.Ring, limit int) {
+	if !w.restored && b.hint == hintFits && !replace && !f.ghost && b.rings[b.entry].Left() >= w.n {
 		return b.entry, math.MaxInt // nobody has asked, and no chunk is taken
+	}
+	if w.restored && b.rings[w.in].Left() >= w.n {
+		return w.in, math.MaxInt // as nearly always
 	}
 	var l limits
 	if room == 0 {
 		l = b.limitLocked() // else not asked for: a full policy admits without them
 	}
-	to = b.admitLocked(f, replace, n, l)
+	to = b.admitLocked(f, replace, w, l)
 	switch {
 	case room > 0 && to == b.entry:
 		return to, room
 	case room > 0:
 		l = b.limitLocked()
 	}
-	return to, b.ownRoomLocked(to, n, l)
+	return to, b.ownRoomLocked(to, w.n, l)
 }
 
 // divideLocked returns how many of total chunks each ring may hold.

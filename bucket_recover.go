@@ -9,7 +9,6 @@ import (
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/ringfile"
-	"github.com/ringcache/ringcache/internal/snapshot"
 )
 
 // How a bucket enters what its rings have brought from a file into its index, which is made
@@ -111,22 +110,4 @@ func (b *Store) enterLocked(
 	if victim, forced := b.index.Insert(slot, index.Tag(h), b.windows()); forced {
 		b.loseLocked(victim)
 	}
-}
-
-// placeRestoredLocked returns the ring that an entry of a rank goes to, where it has room
-// for n bytes then, and how many chunks that may hold. One of the small ring goes where a
-// new one would go.
-func placeRestoredLocked(b *bucket, rank, n int) (to policy.Ring, limit int) {
-	small, main := &b.rings[policy.Small], &b.rings[policy.Main]
-	if to = policy.Main; rank < snapshot.SmallRanks && b.policy.Kind != policy.FIFO {
-		to = policy.Small
-	}
-	if b.rings[to].Left() >= n {
-		return to, math.MaxInt // as nearly always: no chunk is taken
-	}
-	l := b.limitLocked()
-	if to == policy.Small {
-		to = b.policy.Admit(false, small.Fits(n, l.small), main.Fits(n, l.main))
-	}
-	return to, b.ownRoomLocked(to, n, l)
 }

@@ -158,6 +158,26 @@ func (b *Store) setLocked(w *Write) error {
 	return err
 }
 
+// restoreLocked stores the record with the standing that it had in another cache: in that ring, with
+// that frequency. It reports whether it has: not if the key is there.
+func (b *Store) restoreLocked(w *Write, in policy.Ring, freq int) (stored bool, err error) {
+	if b.index.Empty() {
+		if err := b.startIndexLocked(w.n); err != nil {
+			return false, err
+		}
+	}
+	var f found
+	if b.holdsLocked(w, &f) {
+		return false, nil
+	}
+	w.restored, w.in, w.freq, w.unstored = true, in, 0, false
+	if b.touches {
+		w.freq = freq
+	}
+	err = b.insertLocked(&f, false, w, 0)
+	return err == nil && !w.unstored, err
+}
+
 // removeAtLocked removes the live record that slot s of hash h leads to, and the slot.
 func (b *Store) removeAtLocked(s, h uint64) {
 	in, pos := index.Ring(s), index.Pos(s)
@@ -187,7 +207,7 @@ func (b *Store) insertLocked(f *found, replace bool, w *Write, room int) error {
 		w.unstored = true
 		return nil
 	}
-	to, limit := b.placeLocked(f, replace, w.n, room)
+	to, limit := b.placeLocked(f, replace, w, room)
 	pos, err := b.appendLocked(to, limit, w)
 	if err != nil {
 		if f.dead {
@@ -200,7 +220,7 @@ func (b *Store) insertLocked(f *found, replace bool, w *Write, room int) error {
 		b.cold.inserts++
 	}
 	b.hintLocked(to, w.n, limit, !replace && !f.ghost)
-	b.putSlotLocked(f, replace, w.h, to, pos)
+	b.putSlotLocked(f, replace, w, to, pos)
 	if !f.dead {
 		b.orderLocked(w)
 	}
@@ -240,23 +260,24 @@ func (b *Store) appendLocked(to policy.Ring, limit int, w *Write) (uint64, error
 }
 
 // putSlotLocked enters a record into the index.
-func (b *Store) putSlotLocked(f *found, replace bool, h uint64, to policy.Ring, pos uint64) {
-	slot := index.Slot(h, to, pos)
+func (b *Store) putSlotLocked(f *found, replace bool, w *Write, to policy.Ring, pos uint64) {
+	slot := index.Slot(w.h, to, pos)
 	b.index.SetLatest(slot)
 	switch {
 	case replace && index.Ring(f.Slot).IsCold():
 		slot = index.WithTrial(slot) // for the one read
 	case replace:
 		slot = index.WithFreqOf(slot, f.Slot)
-	case !f.ghost:
-		if victim, forced := b.index.Insert(slot, index.Tag(h), b.windows()); forced {
-			b.loseLocked(victim)
-		}
-		return
-	case to == policy.Main && b.policy.Full():
+	case w.restored:
+		slot = index.WithFreq(slot, w.freq)
+	case f.ghost && to == policy.Main && b.policy.Full():
 		slot = index.WithTrial(slot)
 	}
-	b.index.Store(f.Place, slot)
+	if replace || f.ghost {
+		b.index.Store(f.Place, slot)
+	} else if victim, forced := b.index.Insert(slot, index.Tag(w.h), b.windows()); forced {
+		b.loseLocked(victim)
+	}
 }
 
 // deleteLocked removes the key and reports whether it was there; if taken is not nil, it

@@ -11,8 +11,8 @@ import (
 	"sync/atomic"
 
 	"github.com/ringcache/ringcache/internal/clock"
-	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/osfile"
+	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/snapshot"
 )
@@ -454,46 +454,16 @@ func (t *batch) insistLocked(b *bucket, rank, freq int) error {
 // restoreLocked puts the write's record into bucket b, unless its key is there.
 func (t *batch) restoreLocked(b *bucket, rank, freq int) error {
 	w := &t.w
-	b.hint = hintUnknown
+	in := policy.Main
+	if rank < snapshot.SmallRanks && t.c.shared.policy != policy.FIFO {
+		in = policy.Small
+	}
 	b.moveHomesLocked()
-	if b.index.Empty() {
-		if err := b.startIndexLocked(w.n); err != nil {
-			return err
-		}
-	}
-	var f found
-	if b.holdsLocked(&w.Write, &f) {
-		return nil
-	}
-	if b.hasTTL {
-		b.expireSomeLocked()
-	}
-	if !b.fitsQuotaLocked(&w.Write) {
-		return nil
-	}
-	to, limit := placeRestoredLocked(b, rank, w.n)
-	pos, err := b.appendLocked(to, limit, &w.Write)
-	if err != nil {
-		return err
-	}
-	if !b.touches {
-		freq = 0
-	}
-	slot := index.WithFreq(index.Slot(w.h, to, pos), freq)
-	b.index.SetLatest(slot)
-	if f.ghost {
-		b.index.Store(f.Place, slot)
-	} else if victim, forced := b.index.Insert(slot, index.Tag(w.h), b.windows()); forced {
-		b.loseLocked(victim)
-	}
-	if w.internal {
+	stored, err := b.restoreLocked(&w.Write, in, freq)
+	if stored && w.internal {
 		t.c.adoptEntry(w.v)
-	} else {
-		b.orderLocked(&w.Write)
+	} else if stored {
 		t.c.snapshots.loaded.Add(1)
 	}
-	b.appended += w.n
-	b.sweepLocked()
-	b.tendIndexLocked()
-	return nil
+	return err
 }

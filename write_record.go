@@ -3,6 +3,7 @@ package ringcache
 import (
 	"math"
 
+	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
 )
 
@@ -19,6 +20,10 @@ type Write struct {
 	internal bool   // a record of the cache's own
 	unstored bool   // nothing was stored, and that is no error
 	reason   Reason // why an older value is removed
+
+	restored bool        // it goes where it was in another cache, and its key is not there
+	in       policy.Ring // of a restored one: its ring
+	freq     int         // and its frequency
 }
 
 // why returns the reason that OnRemove is told for the older value.
