@@ -1,6 +1,8 @@
 package ringcache
 
 import (
+	"time"
+
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
@@ -312,4 +314,89 @@ func (b *Store) passDeadLocked() {
 		}
 		b.evictTailLocked(policy.Queue, nil)
 	}
+}
+
+// pack compresses the values of a batch, which needs no lock.
+func (s *Shared) pack(batch *coldBatch) {
+	begun := time.Now()
+	for i := range batch.records {
+		w := &batch.records[i]
+		from := len(batch.packed)
+		batch.packed = s.compression.pack(batch.packed, w.value, w.total)
+		w.packed = batch.packed[from:len(batch.packed):len(batch.packed)]
+		w.hash = s.hash(w.key)
+	}
+	s.compression.nanos.Add(uint64(time.Since(begun)))
+}
+
+// prefetchBatch asks for the index lines of a batch's records. It needs no lock.
+func (b *Store) prefetchBatch(batch *coldBatch) {
+	for i := range batch.records {
+		b.index.Prefetch(batch.records[i].hash, 1)
+	}
+}
+
+// takeWaitingLocked copies records from the queue's tail on. It reports false if there are none.
+func (b *Store) takeWaitingLocked(batch *coldBatch) bool {
+	batch.records, batch.packed = batch.records[:0], batch.packed[:0]
+	batch.taken = batch.taken[:0]
+	b.cold.signalled = false
+	if b.closed {
+		return false
+	}
+	b.passDeadLocked()
+	q := b.cold.queue()
+	for at := uint64(0); at < q.Size && at < coldBatchBytes && len(batch.records) < coldBatchRecords; {
+		pos := (q.Tail + at) & q.Mask
+		hd, ok := q.Header(pos)
+		if !ok {
+			break // it will be dropped when it is the tail
+		}
+		if w := (waiting{pos: pos, total: hd.Total()}); !hd.Dead {
+			from := len(batch.taken)
+			batch.taken, _ = q.Read(batch.taken, pos+uint64(hd.Size), hd.KeyLen+hd.ValueLen)
+			w.key = batch.taken[from : from+hd.KeyLen] // of this array, if it grows later
+			w.value = batch.taken[from+hd.KeyLen : len(batch.taken) : len(batch.taken)]
+			batch.records = append(batch.records, w)
+		}
+		at += uint64(hd.Total())
+	}
+	return len(batch.records) > 0
+}
+
+// putAwayLocked moves the batch's records that are still at the queue's tail to the cold ring.
+// It reports false if that has no room.
+func (b *Store) putAwayLocked(batch *coldBatch) bool {
+	if b.closed {
+		return false
+	}
+	q := b.cold.queue()
+	for i := range batch.records {
+		w := &batch.records[i]
+		b.passDeadLocked()
+		if q.Size == 0 || q.Tail != w.pos {
+			continue // it was dead, or evicted
+		}
+		hd, _ := q.Header(w.pos) // passDeadLocked has seen it
+		p, ok := b.index.Find(w.hash, policy.Queue, w.pos)
+		if !ok {
+			b.corruptions.Add(1)
+			b.dropTailLocked(policy.Queue, hd)
+			continue
+		}
+		n := hd.Total()
+		if len(w.packed) > 0 {
+			n = b.form.PackedSize(hd.HasExpiry) + len(w.key) + len(w.packed)
+		}
+		if !b.extendLocked(b.cold.store(), n, b.coldMost(b.cold.queueMost)) {
+			return false
+		}
+		if len(w.packed) > 0 {
+			b.storePackedLocked(p, hd, w.key, w.packed)
+		} else {
+			b.storeAsIsLocked(p, hd)
+		}
+	}
+	b.sweepLocked()
+	return true
 }

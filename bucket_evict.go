@@ -302,42 +302,6 @@ func (b *Store) promoteLocked(p index.Place, hd record.Header, w *policy.Work) {
 	b.promotions++
 }
 
-// mark is a place in a ring that was its head once. When the tail has passed it, it is known
-// how long entries stay in the ring, for five words of a bucket and nothing of an entry.
-type mark struct {
-	pos  uint64 // with markSet, unless there is none
-	at   span   // the time when it was the head
-	life span   // of the mark before; sets is 0 if there was none
-}
-
-// markSet tells that there is a mark: no position has that bit.
-const markSet = 1 << 63
-
-// watchEach is for how many chunks of records stored there is one look at the marks. (Above
-// 1: recover learns once, when not all buckets have counted their records.)
-const watchEach = 4
-
-// watchMarksLocked looks whether the tails have passed their marks. What a tail has moved
-// beyond its mark by now is taken off, as if both moved evenly.
-func (b *Store) watchMarksLocked() {
-	for i := range b.rings {
-		r, m := &b.rings[i], &b.marks[i]
-		beyond := r.Gone(m.pos)
-		if m.pos&markSet != 0 && (beyond == 0 || beyond > r.Mask/2) {
-			continue // the head, or live
-		}
-		now := b.shared.spanNow()
-		if m.pos&markSet != 0 {
-			part := float64(r.Size) / float64(r.Size+beyond)
-			life := now.since(m.at)
-			life.ticks = uint32(part*float64(life.ticks) + 0.5)
-			life.sets = max(1, uint64(part*float64(life.sets)+0.5))
-			m.life = life
-		}
-		m.pos, m.at = r.Head()|markSet, now
-	}
-}
-
 // prepareLocked prefetches what the bucket's next Set will touch: by then, some
 // hundred Sets later, the lines have come.
 func (b *Store) prepareLocked(to policy.Ring) {

@@ -314,6 +314,24 @@ func (b *Store) makeWayLocked(w *Write) (done bool) {
 	return false
 }
 
+// isAtLimitLocked reports whether the bucket holds nearly all that it may.
+func (b *Store) isAtLimitLocked() bool {
+	return b.heldLocked()+b.shared.pool.ChunkSize()*2 > b.quota()
+}
+
+// hasSpareFor reports whether there is memory for a record of n bytes, wherever it goes.
+func (s *Shared) hasSpareFor(n int) bool { return s.pool.Spare() > n+3*s.pool.ChunkSize() }
+
+// isShortLocked reports whether the bucket has not the memory for a record of n bytes, whatever it
+// evicts.
+func (b *Store) isShortLocked(n int) bool {
+	lack := b.lackLocked(n)
+	if b.index.Empty() && b.shared.file != nil {
+		lack++ // the page counts as a chunk, wherever it comes from
+	}
+	return lack > 0
+}
+
 // lackLocked returns how many chunks a bucket lacks for a record of n bytes, whatever it
 // evicts.
 func (b *Store) lackLocked(n int) int {
@@ -322,6 +340,19 @@ func (b *Store) lackLocked(n int) int {
 		need++
 	}
 	return need - b.chunksLocked() - max(b.shared.pool.Spare(), 0)>>b.shared.shift
+}
+
+// demandLocked returns the bytes of new chunks and pages that a large bucket takes at
+// most for a record of n bytes.
+func (b *Store) demandLocked(n int) int {
+	size := b.shared.pool.ChunkSize()
+	need := (n/size + 2) * size
+	grow := min(b.quota()-b.heldLocked(), 2*need+policy.SetWork(n).Bytes)
+	for i := range b.rings {
+		// Whatever the quota, this record has to fit into either ring.
+		grow = max(grow, need-b.rings[i].Held()*size)
+	}
+	return max(grow, 0) + b.shared.pool.PageSize()*(1+b.index.Pages()/growthPart)
 }
 
 // A step drops at most this much before OnRemove is called. One of Resize drops or moves as much.

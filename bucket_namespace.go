@@ -157,3 +157,56 @@ func (b *Store) lookLocked(h, g uint64, evict bool) (there, stays bool) {
 	b.countEvicted(in, hd)
 	return true, false
 }
+
+// listLocked enters the entries of generation g into the order of evictions.
+func (b *Store) listLocked(u *generation.Usage, g uint64) {
+	for w := b.walkLocked(); ; {
+		pos, ok := b.nextLocked(&w)
+		if !ok {
+			return
+		}
+		r := b.ring(w.ring)
+		hd, ok := r.Header(pos)
+		if !ok {
+			return // the tail will see to it
+		}
+		if of, ok := b.generationAt(r, pos, hd); ok && of == g && !hd.Dead {
+			u.Order.Push(b.keyHash(r, pos, hd))
+		}
+		w.pos = (pos + uint64(hd.Total())) & r.Mask
+	}
+}
+
+// countNamespacesLocked counts the entries of namespaces that are not counted yet, and drops those of
+// forgotten ones.
+func (b *Store) countNamespacesLocked() {
+	type sum struct{ entries, bytes int }
+	sums := map[*generation.Usage]sum{} // of those that there are now
+	b.shared.generations.Each(func(u *generation.Usage) { sums[u] = sum{} })
+	for w := b.walkLocked(); ; {
+		pos, ok := b.nextLocked(&w)
+		if !ok {
+			break
+		}
+		r := b.ring(w.ring)
+		hd, ok := r.Header(pos)
+		if !ok {
+			b.corruptions.Add(1)
+			break
+		}
+		if g, ok := b.generationAt(r, pos, hd); ok && !hd.Dead {
+			u, forgotten := b.shared.generations.Of(g)
+			if forgotten {
+				if b.shared.generations.Buried() == 0 { // else the walk finds them, and tells of them
+					b.forgetAtLocked(w.ring, pos, hd)
+				}
+			} else if s, there := sums[u]; there {
+				sums[u] = sum{s.entries + 1, s.bytes + hd.Total()}
+			}
+		}
+		w.pos = (pos + uint64(hd.Total())) & r.Mask
+	}
+	for u, s := range sums {
+		u.Counting(int(b.number), s.entries, s.bytes)
+	}
+}

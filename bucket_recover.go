@@ -27,6 +27,40 @@ func (b *Store) inFile(f *ringfile.Store, n int) {
 	}
 }
 
+// recoverLocked enters the records of the bucket's rings into its index, but if they are not timed,
+// none that has an expiry.
+func (b *Store) recoverLocked(timed bool) {
+	rec := recovery{timed: timed}
+	oldestFirst := []policy.Ring{policy.Cold, policy.Queue, policy.Main, policy.Small}
+	for _, in := range oldestFirst {
+		if in >= b.inUse() {
+			continue
+		}
+		r := b.ring(in)
+		for _, c := range r.Chunks() {
+			b.shared.file.ReadAhead(c)
+		}
+		for pos := r.Tail; pos != r.Head(); {
+			hd, ok := r.Header(pos)
+			if !ok { // where the next record begins, nobody knows
+				b.shared.recovered.discarded.Add(1)
+				r.CutOff(pos)
+				break
+			}
+			b.recoverRecordLocked(&rec, in, pos, hd)
+			pos = (pos + uint64(hd.Total())) & r.Mask
+		}
+	}
+	if b.cold.on {
+		b.cold.begun = b.cold.held() > 0
+	}
+	n, bytes := b.liveLocked(), b.liveBytesLocked()
+	b.shared.recovered.entries.Add(uint64(b.entriesLocked()))
+	b.shared.recovered.bytes.Add(uint64(bytes))
+	b.shared.arrive(arrival{n, bytes}, b.large)
+	b.learnLocked()
+}
+
 // recovery is what the recovery of a bucket's records goes by.
 type recovery struct {
 	timed bool   // expiries mean something: the clock goes on from where it was
@@ -110,4 +144,27 @@ func (b *Store) enterLocked(
 	if victim, forced := b.index.Insert(slot, index.Tag(h), b.windows()); forced {
 		b.loseLocked(victim)
 	}
+}
+
+// emptySmallLocked moves what another policy has left in small to main.
+func (b *Store) emptySmallLocked() {
+	small := &b.rings[policy.Small]
+	for small.Size > 0 {
+		hd, ok := small.Header(small.Tail)
+		if !ok {
+			small.Reset()
+			break
+		}
+		p, there := b.index.Find(b.keyHash(small, small.Tail, hd), policy.Small, small.Tail)
+		switch {
+		case hd.Dead:
+			small.ReleaseDead(hd)
+		case !there:
+			b.dropTailLocked(policy.Small, hd)
+		default:
+			work := b.setWork(hd.Total())
+			b.promoteLocked(p, hd, &work)
+		}
+	}
+	small.Trim()
 }

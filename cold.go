@@ -1,7 +1,6 @@
 package ringcache
 
 import (
-	"time"
 	"weak"
 
 	"github.com/ringcache/ringcache/internal/index"
@@ -234,19 +233,8 @@ func (c *Cache) freeDict() (number uint8, ok bool) {
 // compressQueue compresses what waits in the bucket's queue. It is the goroutine's.
 func (b *bucket) compressQueue(batch *coldBatch) {
 	for b.takeWaiting(batch) {
-		begun := time.Now()
-		for i := range batch.records {
-			w := &batch.records[i]
-			from := len(batch.packed)
-			batch.packed = b.shared.compression.pack(batch.packed, w.value, w.total)
-			w.packed = batch.packed[from:len(batch.packed):len(batch.packed)]
-		}
-		b.shared.compression.nanos.Add(uint64(time.Since(begun)))
-		for i := range batch.records {
-			w := &batch.records[i]
-			w.hash = b.shared.hash(w.key)
-			b.index.Prefetch(w.hash, 1)
-		}
+		b.shared.pack(batch)
+		b.prefetchBatch(batch)
 		if !b.putAway(batch) {
 			return
 		}
@@ -255,32 +243,9 @@ func (b *bucket) compressQueue(batch *coldBatch) {
 
 // takeWaiting copies records from the queue's tail on. It reports false if there are none.
 func (b *bucket) takeWaiting(batch *coldBatch) bool {
-	batch.records, batch.packed = batch.records[:0], batch.packed[:0]
-	batch.taken = batch.taken[:0]
 	b.lock()
 	defer b.unlock()
-	b.cold.signalled = false
-	if b.closed {
-		return false
-	}
-	b.passDeadLocked()
-	q := b.cold.queue()
-	for at := uint64(0); at < q.Size && at < coldBatchBytes && len(batch.records) < coldBatchRecords; {
-		pos := (q.Tail + at) & q.Mask
-		hd, ok := q.Header(pos)
-		if !ok {
-			break // it will be dropped when it is the tail
-		}
-		if w := (waiting{pos: pos, total: hd.Total()}); !hd.Dead {
-			from := len(batch.taken)
-			batch.taken, _ = q.Read(batch.taken, pos+uint64(hd.Size), hd.KeyLen+hd.ValueLen)
-			w.key = batch.taken[from : from+hd.KeyLen] // of this array, if it grows later
-			w.value = batch.taken[from+hd.KeyLen : len(batch.taken) : len(batch.taken)]
-			batch.records = append(batch.records, w)
-		}
-		at += uint64(hd.Total())
-	}
-	return len(batch.records) > 0
+	return b.takeWaitingLocked(batch)
 }
 
 // putAway moves the batch's records that are still at the queue's tail to the cold ring.
@@ -288,36 +253,5 @@ func (b *bucket) takeWaiting(batch *coldBatch) bool {
 func (b *bucket) putAway(batch *coldBatch) bool {
 	b.lock()
 	defer b.unlock()
-	if b.closed {
-		return false
-	}
-	q := b.cold.queue()
-	for i := range batch.records {
-		w := &batch.records[i]
-		b.passDeadLocked()
-		if q.Size == 0 || q.Tail != w.pos {
-			continue // it was dead, or evicted
-		}
-		hd, _ := q.Header(w.pos) // passDeadLocked has seen it
-		p, ok := b.index.Find(w.hash, policy.Queue, w.pos)
-		if !ok {
-			b.corruptions.Add(1)
-			b.dropTailLocked(policy.Queue, hd)
-			continue
-		}
-		n := hd.Total()
-		if len(w.packed) > 0 {
-			n = b.form.PackedSize(hd.HasExpiry) + len(w.key) + len(w.packed)
-		}
-		if !b.extendLocked(b.cold.store(), n, b.coldMost(b.cold.queueMost)) {
-			return false
-		}
-		if len(w.packed) > 0 {
-			b.storePackedLocked(p, hd, w.key, w.packed)
-		} else {
-			b.storeAsIsLocked(p, hd)
-		}
-	}
-	b.sweepLocked()
-	return true
+	return b.putAwayLocked(batch)
 }

@@ -100,7 +100,7 @@ type incoming struct{ sets, bytes int }
 func (c *Cache) expect(lb *bucket, n int) *bucket {
 	in := &c.arena.incoming[int(lb.number)-c.shared.buckets]
 	in.sets++
-	in.bytes = max(in.bytes, lb.demand(n))
+	lb.look(func(s *Store) { in.bytes = max(in.bytes, s.demandLocked(n)) })
 	c.settle(lb)
 	return lb
 }

@@ -218,7 +218,9 @@ func (c *Cache) isForgotten(k []byte) bool {
 // countNamespaces counts the entries of generations that came with a file or a snapshot, and
 // drops those of forgotten ones.
 func (c *Cache) countNamespaces() {
-	c.shared.generations.Count(func() { c.inParallel(c.all(), (*bucket).countNamespaces) })
+	c.shared.generations.Count(func() {
+		c.inParallel(c.all(), func(b *bucket) { b.change((*Store).countNamespacesLocked) })
+	})
 }
 
 // stored returns the generation that lies in the cache. The policy sees that it is in use, but
@@ -356,7 +358,7 @@ func (n *Namespace) SetQuota(maxBytes int64) error {
 		u.Order.Reset()
 		return nil
 	case had == 0 && u.Entries.Load() > 0:
-		n.cache.each(func(b *bucket) { b.order(u, g) })
+		n.cache.each(func(b *bucket) { b.look(func(s *Store) { s.listLocked(u, g) }) })
 	}
 	if u.Over(0) {
 		n.cache.DeleteExpired()

@@ -278,13 +278,14 @@ func (c *Cache) recover(timed bool) {
 		}
 	}
 	c.shared.pool.Adopt(held, unused, free)
-	c.inParallel(all, func(b *bucket) { b.recover(timed) })
+	c.inParallel(all, func(b *bucket) { b.change(func(s *Store) { s.recoverLocked(timed) }) })
 	c.adoptNamespaces()
 	if c.shared.compression != nil {
 		c.resumeShare()
 	}
 	if c.shared.policy == policy.FIFO {
-		c.inParallel(all, (*bucket).emptySmall) // the cold part has room for what that drops
+		// The cold part has room for what that drops.
+		c.inParallel(all, func(b *bucket) { b.change((*Store).emptySmallLocked) })
 	}
 	a := &c.arena
 	a.mu.Lock()

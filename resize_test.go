@@ -238,7 +238,7 @@ func TestResize_StepsAreSmall(t *testing.T) {
 		steps := 0
 		for f := (fit{}); !f.done; steps++ {
 			records, bytes := total()
-			b.fitStep(&f, new(write))
+			c.fitStep(b, &f, new(write))
 			r, by := total()
 			// The last record of a step, and what a promotion makes room for.
 			most := stepBytes + size + 2*shrinkStep

@@ -3,7 +3,6 @@ package ringcache
 import (
 	"time"
 
-	"github.com/ringcache/ringcache/internal/clock"
 	"github.com/ringcache/ringcache/internal/policy"
 )
 
@@ -49,30 +48,4 @@ func (c *Cache) Sizing() Sizing {
 	z.SmallAge, z.SmallAgeSets = ages[policy.Small].mean()
 	z.MainAge, z.MainAgeSets = ages[policy.Main].mean()
 	return z
-}
-
-// meanLife is how long entries stay in a ring, on average over entries.
-type meanLife struct{ ticks, sets, entries float64 }
-
-// mean returns that; 0 if nothing is known.
-func (m *meanLife) mean() (time.Duration, uint64) {
-	if m.entries == 0 {
-		return 0, 0
-	}
-	return time.Duration(m.ticks / m.entries * float64(clock.Tick)), uint64(m.sets / m.entries)
-}
-
-// addLivesLocked adds what the bucket knows. What was set where the mark is now has not left
-// yet, and so stays at least as long.
-func (b *Store) addLivesLocked(to *[ringCount]meanLife) {
-	b.watchMarksLocked()
-	now := b.shared.spanNow()
-	for i := range b.rings {
-		if m := &b.marks[i]; m.life.sets > 0 {
-			n, since := float64(b.rings[i].Entries), now.since(m.at)
-			to[i].ticks += n * float64(max(m.life.ticks, since.ticks))
-			to[i].sets += n * float64(max(m.life.sets, since.sets))
-			to[i].entries += n
-		}
-	}
 }
