@@ -3,6 +3,8 @@ package ringcache
 import (
 	"time"
 
+	"github.com/ringcache/ringcache/internal/cold"
+
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
@@ -52,20 +54,20 @@ func (b *Store) addColdPart(number int) {
 }
 
 // roleOf returns what the cold part of the nth bucket is for.
-func roleOf(number int) Role {
+func roleOf(number int) cold.Role {
 	switch number % scoutEach {
 	case 0:
-		return scout
+		return cold.With
 	case scoutEach / 2:
-		return baseline
+		return cold.Without
 	}
-	return learns
+	return cold.Follower
 }
 
 // followsLocked reports whether the bucket's policy follows that of the baseline: what it
 // drops, and what comes back to it, tell of the cold part and not of the policy.
 func (b *Store) followsLocked() bool {
-	return b.cold.on && b.cold.role != baseline && b.shared.buckets > scoutEach/2
+	return b.cold.on && b.cold.role != cold.Without && b.shared.buckets > scoutEach/2
 }
 
 // inUse returns the end of the bucket's rings.
@@ -83,7 +85,7 @@ func (b *Store) coldLimit(total int) int {
 	if !c.begun {
 		return 0
 	}
-	n := int(b.shared.compression.shareFor(c.role) * float64(total))
+	n := int(b.shared.compression.ShareFor(c.role) * float64(total))
 	if n < leastCold {
 		return 0
 	}
@@ -129,7 +131,7 @@ func (b *Store) demoteLocked(in policy.Ring, p index.Place, hd record.Header) bo
 		c.behind++
 	}
 	if !c.signalled && (queueFull || c.queue().Size<<1 >= uint64(c.queueMost)<<b.shared.shift) {
-		c.signalled = b.shared.compression.signal(c.number)
+		c.signalled = b.shared.compression.Signal(c.number)
 	}
 	return true
 }
@@ -322,11 +324,11 @@ func (s *Shared) pack(batch *coldBatch) {
 	for i := range batch.records {
 		w := &batch.records[i]
 		from := len(batch.packed)
-		batch.packed = s.compression.pack(batch.packed, w.value, w.total)
+		batch.packed = s.compression.Pack(batch.packed, w.value, w.total)
 		w.packed = batch.packed[from:len(batch.packed):len(batch.packed)]
 		w.hash = s.hash(w.key)
 	}
-	s.compression.nanos.Add(uint64(time.Since(begun)))
+	s.compression.Nanos.Add(uint64(time.Since(begun)))
 }
 
 // prefetchBatch asks for the index lines of a batch's records. It needs no lock.

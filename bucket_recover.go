@@ -115,7 +115,7 @@ func (b *Store) canUnpack(in policy.Ring, pos uint64, hd record.Header) bool {
 	var prefix [pack.MostPrefix]byte
 	from := pos + uint64(hd.Size+hd.KeyLen)
 	packed, _ := b.ring(in).Read(prefix[:0], from, min(hd.ValueLen, len(prefix)))
-	return b.shared.compression.recovers(packed)
+	return b.shared.compression.Recovers(packed)
 }
 
 // enterLocked enters the live record at pos of a ring into the index. There may be one of

@@ -3,6 +3,8 @@ package ringcache
 import (
 	"slices"
 
+	"github.com/ringcache/ringcache/internal/cold"
+
 	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/ring"
 )
@@ -23,7 +25,7 @@ const (
 type Removed struct {
 	k, v   []byte
 	reason Reason
-	dict   *dictionary // the dictionary v is compressed with; nil if v is not compressed
+	dict   *cold.Dictionary // the dictionary v is compressed with; nil if v is not compressed
 }
 
 // Removals are removed entries that OnRemove has not been told of yet.
@@ -58,7 +60,7 @@ func (b *Store) keepRemovalLocked(kv []byte, hd record.Header, reason Reason) {
 	}
 	e := Removed{k: kv[:hd.KeyLen:hd.KeyLen], v: kv[hd.KeyLen:], reason: reason}
 	if hd.Kind == record.Packed && b.cold.on {
-		e.dict = b.shared.compression.dictOf(e.v)
+		e.dict = b.shared.compression.DictOf(e.v)
 	}
 	b.removals.list = append(b.removals.list, e)
 	b.removals.bytes += len(kv)

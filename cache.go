@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"weak"
 
+	"github.com/ringcache/ringcache/internal/cold"
+
 	"github.com/ringcache/ringcache/internal/chunk"
 	"github.com/ringcache/ringcache/internal/dictfile"
 	"github.com/ringcache/ringcache/internal/ringfile"
@@ -83,14 +85,14 @@ func NewWithOptions(o Options) (*Cache, error) {
 // compressBy gives caches of that geometry a Compressor, or returns an error if that is of no use.
 func (g *geometry) compressBy(by Compressor) (err error) {
 	g.compressor = by
-	g.withoutDict, err = guarded(func() (ValueCompressor, error) { return by.WithDict(nil) })
+	g.withoutDict, err = cold.Guarded(func() (ValueCompressor, error) { return by.WithDict(nil) })
 	if err == nil && g.withoutDict == nil {
-		err = errNoValueCompressor
+		err = cold.ErrNoValueCompressor
 	}
 	if err != nil {
 		return invalid("Compressor cannot do without a dictionary: %v", err)
 	}
-	if g.compressorID, err = guarded(func() (string, error) { return by.ID(), nil }); err != nil {
+	if g.compressorID, err = cold.Guarded(func() (string, error) { return by.ID(), nil }); err != nil {
 		return invalid("Compressor has no ID: %v", err)
 	}
 	if n := len(g.compressorID); n > dictfile.MostID {
@@ -129,7 +131,7 @@ func newCache(g geometry) *Cache {
 		runtime.AddCleanup(c, (*ringfile.Store).Release, f)
 	}
 	if s := c.shared.compression; s != nil {
-		runtime.AddCleanup(c, (*compression).end, s)
+		runtime.AddCleanup(c, (*cold.Compression).End, s)
 		if !g.byHand {
 			go compressInBackground(weak.Make(c), s)
 		}
@@ -285,7 +287,7 @@ func (c *Cache) Close() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if s := c.shared.compression; s != nil {
-		s.end() // before the buckets forget which dictionaries they need
+		s.End() // before the buckets forget which dictionaries they need
 	}
 	c.each((*bucket).close)
 	c.shared.pool.Close()

@@ -3,6 +3,8 @@ package ringcache
 import (
 	"weak"
 
+	"github.com/ringcache/ringcache/internal/cold"
+
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/pack"
 	"github.com/ringcache/ringcache/internal/policy"
@@ -53,9 +55,9 @@ func (c *Cache) lookupCold(
 }
 
 // valueOf appends the value of a record to dst, which is packed with d unless that is nil.
-func (c *Cache) valueOf(dst, stored []byte, d *dictionary) ([]byte, error) {
+func (c *Cache) valueOf(dst, stored []byte, d *cold.Dictionary) ([]byte, error) {
 	if d != nil {
-		return c.shared.compression.unpack(dst, stored, d)
+		return c.shared.compression.Unpack(dst, stored, d)
 	}
 	return append(dst, stored...), nil
 }
@@ -64,7 +66,7 @@ func (c *Cache) valueOf(dst, stored []byte, d *dictionary) ([]byte, error) {
 // the cold part. If the value is packed, it returns the dictionary too.
 func (b *bucket) readCold(
 	f *found, to *scratch.Buffer, k []byte, h uint64, mode lookupMode,
-) (d *dictionary, ok bool) {
+) (d *cold.Dictionary, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.findLocked(f, k, h) || !index.Ring(f.Slot).IsCold() ||
@@ -76,7 +78,7 @@ func (b *bucket) readCold(
 		index.MarkRead(f.Group.At(f.I), f.Slot)
 	}
 	if f.Kind == record.Packed {
-		d = b.shared.compression.dictOf(to.Bytes)
+		d = b.shared.compression.DictOf(to.Bytes)
 	}
 	return d, true
 }
@@ -130,11 +132,11 @@ func (c *Cache) bringToMain(w *write) {
 
 // compressInBackground is the goroutine of a cache with a Compressor. If that ends it, by
 // [runtime.Goexit], another one takes its place.
-func compressInBackground(cache weak.Pointer[Cache], s *compression) {
+func compressInBackground(cache weak.Pointer[Cache], s *cold.Compression) {
 	returned := false
 	defer func() {
 		if !returned {
-			s.counts.failed.Add(1)
+			s.Counts.Failed.Add(1)
 			go compressInBackground(cache, s)
 		}
 	}()
@@ -143,14 +145,14 @@ func compressInBackground(cache weak.Pointer[Cache], s *compression) {
 }
 
 // compressUntilClosed compresses what buckets tell of until the cache is closed or collected.
-func compressUntilClosed(cache weak.Pointer[Cache], s *compression) {
+func compressUntilClosed(cache weak.Pointer[Cache], s *cold.Compression) {
 	var batch coldBatch
 	for {
 		select {
-		case <-s.stop:
+		case <-s.Stop:
 			return
-		case i := <-s.buckets:
-			for waits := true; waits; i, waits = s.nextSoon() {
+		case i := <-s.Buckets:
+			for waits := true; waits; i, waits = s.NextSoon() {
 				c := cache.Value()
 				if c == nil {
 					return
@@ -165,9 +167,9 @@ func compressUntilClosed(cache weak.Pointer[Cache], s *compression) {
 func (c *Cache) compressBucket(i int32, batch *coldBatch) {
 	c.buckets[i].compressQueue(batch)
 	c.renewDicts()
-	if s := c.shared.compression; s.isDue() {
+	if s := c.shared.compression; s.IsDue() {
 		c.compareShares()
-		s.setShare()
+		s.SetShare()
 	}
 }
 
@@ -178,37 +180,37 @@ func (c *Cache) compareShares() {
 	for i := 0; i < c.shared.buckets; i += scoutEach / 2 {
 		b := &c.buckets[i]
 		b.mu.Lock()
-		if b.cold.role == scout {
+		if b.cold.role == cold.With {
 			scouts += b.cold.inserts
 		} else {
 			others += b.cold.inserts
 		}
 		b.mu.Unlock()
 	}
-	c.shared.compression.compare.Note(scouts, others)
+	c.shared.compression.Compare.Note(scouts, others)
 }
 
 // renewDicts makes a dictionary if one is due.
 func (c *Cache) renewDicts() {
 	s := c.shared.compression
-	cl, ok := s.due()
-	if !ok || s.isEnded() {
+	cl, ok := s.Due()
+	if !ok || s.IsEnded() {
 		return
 	}
 	number, ok := c.freeDict()
 	if !ok {
-		cl.samples.Take() // gather anew: a search after each batch would take all locks each time
+		cl.Samples.Take() // gather anew: a search after each batch would take all locks each time
 		return
 	}
-	_ = s.renew(cl, number)
+	_ = s.Renew(cl, number)
 }
 
 // freeDict returns a number for a new dictionary: no record and no class uses it.
 func (c *Cache) freeDict() (number uint8, ok bool) {
 	s := c.shared.compression
-	if s.highest < pack.Dicts-1 {
-		s.highest++
-		return uint8(s.highest), true
+	if s.Highest < pack.Dicts-1 {
+		s.Highest++
+		return uint8(s.Highest), true
 	}
 	var used uses
 	for i := range c.shared.buckets {
@@ -219,8 +221,8 @@ func (c *Cache) freeDict() (number uint8, ok bool) {
 		}
 		b.mu.Unlock()
 	}
-	for i := range s.classes {
-		used[s.classes[i].dict]++
+	for i := range s.Classes {
+		used[s.Classes[i].Dict]++
 	}
 	for dict := 1; dict < pack.Dicts; dict++ {
 		if used[dict] == 0 {

@@ -1,6 +1,7 @@
 package ringcache
 
 import (
+	"github.com/ringcache/ringcache/internal/cold"
 	"github.com/ringcache/ringcache/internal/pack"
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
@@ -14,7 +15,7 @@ type coldPart struct {
 	on        bool
 	begun     bool // the policy has dropped something: memory is full
 	signalled bool // the goroutine has been told to look at the queue
-	role      Role
+	role      cold.Role
 	number    int32 // of the bucket
 	most      int   // chunks that the cold part may hold
 	queueMost int   // chunks of these for the queue

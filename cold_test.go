@@ -292,7 +292,7 @@ func TestCold_EachRecordIsCompressedOnce(t *testing.T) {
 	for range 100_000 {
 		p.fill(t)
 		select {
-		case i := <-p.shared.compression.buckets:
+		case i := <-p.shared.compression.Buckets:
 			p.compressBucket(i, &batch)
 		default:
 		}
@@ -309,10 +309,10 @@ func TestCold_NoDictionaryAfterClose(t *testing.T) {
 	built := 0
 	by := &funcCompressor{build: func([][]byte) []byte { built++; return nil }}
 	p := newPackedCache(t, by, nil)
-	cl := &p.shared.compression.classes[pack.ClassOf(p.size)]
+	cl := &p.shared.compression.Classes[pack.ClassOf(p.size)]
 	gather := func() {
-		for i := 0; !cl.samples.Enough(); i++ {
-			cl.samples.Add(text(i, p.size))
+		for i := 0; !cl.Samples.Enough(); i++ {
+			cl.Samples.Add(text(i, p.size))
 		}
 	}
 	gather()

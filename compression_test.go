@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/ringcache/ringcache/internal/cold"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -219,7 +221,7 @@ func TestCompression_BadDictionaries(t *testing.T) {
 	}
 	for name, by := range map[string]*funcCompressor{
 		"none needed":      {build: func([][]byte) []byte { return nil }},
-		"a long one":       {build: func([][]byte) []byte { return make([]byte, mostDict+1) }},
+		"a long one":       {build: func([][]byte) []byte { return make([]byte, cold.MostDict+1) }},
 		"BuildDict panics": {build: func([][]byte) []byte { panic("bad") }},
 		"WithDict fails":   {with: with(nil, errBad)},
 		"WithDict is nil":  {with: with(nil, nil)},
@@ -249,7 +251,7 @@ func TestCompression_LongResultIsNotKept(t *testing.T) {
 	by := &funcCompressor{}
 	p := newPackedCache(t, by, nil)
 	by.compress = func(dst, _ []byte) ([]byte, error) {
-		return append(dst, make([]byte, 4*mostRoom)...), nil
+		return append(dst, make([]byte, 4*cold.MostRoom)...), nil
 	}
 	var batch coldBatch
 	before := p.Stats()
@@ -257,17 +259,17 @@ func TestCompression_LongResultIsNotKept(t *testing.T) {
 		p.fill(t)
 		p.buckets[0].compressQueue(&batch)
 	}
-	require.LessOrEqual(t, cap(batch.packed), mostRoom)
-	require.LessOrEqual(t, cap(p.shared.compression.room), mostRoom)
+	require.LessOrEqual(t, cap(batch.packed), cold.MostRoom)
+	require.LessOrEqual(t, cap(p.shared.compression.Room), cold.MostRoom)
 	require.Equal(t, before.Packed, p.Stats().Packed)
 	by.compress = func(dst, src []byte) ([]byte, error) {
-		return append(append(make([]byte, 0, 4*mostRoom), dst...), src[:len(src)/2]...), nil
+		return append(append(make([]byte, 0, 4*cold.MostRoom), dst...), src[:len(src)/2]...), nil
 	}
 	for p.Stats().Packed == before.Packed {
 		p.fill(t)
 		p.compressAll()
 	}
-	require.LessOrEqual(t, cap(p.shared.compression.room), mostRoom)
+	require.LessOrEqual(t, cap(p.shared.compression.Room), cold.MostRoom)
 }
 
 // Values that become longer are not worth it, and soon few are tried.
@@ -275,18 +277,18 @@ func TestCompression_WhatGrowsIsTriedSeldom(t *testing.T) {
 	calls := 0
 	by := &funcCompressor{}
 	p := newPackedCache(t, by, nil)
-	cl := &p.shared.compression.classes[pack.ClassOf(p.size)]
-	cl.ratio, cl.best = pack.Ratio{}, 0 // as after another dictionary
+	cl := &p.shared.compression.Classes[pack.ClassOf(p.size)]
+	cl.Ratio, cl.Best = pack.Ratio{}, 0 // as after another dictionary
 	by.compress = func(dst, src []byte) ([]byte, error) {
 		calls++
 		return append(append(dst, src...), "more"...), nil
 	}
-	for range 2 * classKnown / p.size {
+	for range 2 * cold.ClassKnown / p.size {
 		p.fill(t)
 		p.compressAll()
 	}
-	require.InDelta(t, 1, cl.ratio.Value(), 0.01)
-	require.Less(t, calls, 3*classKnown/p.size/2)
+	require.InDelta(t, 1, cl.Ratio.Value(), 0.01)
+	require.Less(t, calls, 3*cold.ClassKnown/p.size/2)
 }
 
 // A dictionary's number is not given to another one while records need it, however many
@@ -306,13 +308,13 @@ func TestCompression_NumbersOfDictionariesAreUsedAgain(t *testing.T) {
 			p.fill(t)
 			p.compressAll()
 		}
-		cl := &s.classes[pack.ClassOf(p.size)]
+		cl := &s.Classes[pack.ClassOf(p.size)]
 		for j := range 1000 { // as if values were of another kind now
-			cl.samples.Add(fmt.Appendf(nil, "%d %d %d %d", i, j, i*j, i^j))
+			cl.Samples.Add(fmt.Appendf(nil, "%d %d %d %d", i, j, i*j, i^j))
 		}
-		before := cl.dict
+		before := cl.Dict
 		p.renewDicts()
-		require.NotEqual(t, before, cl.dict, "round %d: there is one that no record needs", i)
+		require.NotEqual(t, before, cl.Dict, "round %d: there is one that no record needs", i)
 		require.NoError(t, p.validate())
 	}
 	require.Greater(t, built.Load(), int32(35))
@@ -334,9 +336,9 @@ func TestCompression_OnRemoveHasTheDictionary(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, found)
 	for i := 1; i < pack.Dicts; i++ { // as renew does
-		d, err := p.shared.compression.open(fmt.Appendf(nil, "another dictionary %d", i))
+		d, err := p.shared.compression.Open(fmt.Appendf(nil, "another dictionary %d", i))
 		require.NoError(t, err)
-		p.shared.compression.dicts[i].Store(d)
+		p.shared.compression.Dicts[i].Store(d)
 	}
 	p.notifyQuiet(&w)
 	require.Equal(t, string(packedValue), heard)
@@ -434,14 +436,14 @@ func TestCompression_HugeLengthAllocatesNothing(t *testing.T) {
 	p := newPackedCache(t, flateCompressor{}, nil)
 	s := p.shared.compression
 	packed := pack.Prefix{Dict: 0, Check: 1, Size: 1 << 30}.Append(nil)
-	_, err := s.unpack(nil, packed, s.dictOf(packed))
+	_, err := s.Unpack(nil, packed, s.DictOf(packed))
 	require.ErrorIs(t, err, pack.ErrDamaged)
 	packed = append(packed[:5], binary.AppendUvarint(nil, 1<<63)...)
-	_, err = s.unpack(nil, packed, s.dictOf(packed))
+	_, err = s.Unpack(nil, packed, s.DictOf(packed))
 	require.ErrorIs(t, err, pack.ErrDamaged)
 	if !raceEnabled {
 		require.Zero(t, testing.AllocsPerRun(100, func() {
-			_, _ = s.unpack(nil, packed, s.dictOf(packed))
+			_, _ = s.Unpack(nil, packed, s.DictOf(packed))
 		}))
 	}
 }
@@ -471,18 +473,18 @@ func TestCompression_NoNumberIsFree(t *testing.T) {
 	p := newPackedCache(t, flateCompressor{}, nil)
 	s, b := p.shared.compression, &p.buckets[0]
 	had := b.cold.uses
-	s.highest = pack.Dicts - 1
+	s.Highest = pack.Dicts - 1
 	for i := range b.cold.uses {
 		b.cold.uses[i]++
 	}
-	cl := &s.classes[0]
+	cl := &s.Classes[0]
 	for i := range 1000 {
-		cl.samples.Add(text(i, 200))
+		cl.Samples.Add(text(i, 200))
 	}
-	dict := cl.dict
+	dict := cl.Dict
 	p.renewDicts()
-	require.Equal(t, dict, cl.dict)
-	require.False(t, cl.samples.Enough())
+	require.Equal(t, dict, cl.Dict)
+	require.False(t, cl.Samples.Enough())
 	b.cold.uses = had
 }
 
@@ -490,11 +492,11 @@ func TestCompression_NoNumberIsFree(t *testing.T) {
 func TestCompression_DictionaryIsGivenUp(t *testing.T) {
 	by := &funcCompressor{build: func([][]byte) []byte { return nil }}
 	p := newPackedCache(t, by, nil)
-	cl := &p.shared.compression.classes[0]
-	cl.dict = 7
+	cl := &p.shared.compression.Classes[0]
+	cl.Dict = 7
 	for i := range 1000 {
-		cl.samples.Add(text(i, 200))
+		cl.Samples.Add(text(i, 200))
 	}
 	p.renewDicts()
-	require.Zero(t, cl.dict)
+	require.Zero(t, cl.Dict)
 }

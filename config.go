@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ringcache/ringcache/internal/cold"
+
 	"github.com/ringcache/ringcache/internal/chunk"
 	"github.com/ringcache/ringcache/internal/clock"
 	"github.com/ringcache/ringcache/internal/dictfile"
@@ -107,7 +109,7 @@ func (g *geometry) newShared() *Shared {
 		now:      g.now,
 	}
 	if g.compressor != nil {
-		z := CompressionConfig{
+		z := cold.Config{
 			By:          valuesOf{g.compressor},
 			ID:          g.compressorID,
 			WithoutDict: g.withoutDict,
@@ -118,7 +120,7 @@ func (g *geometry) newShared() *Shared {
 		if g.file != nil {
 			z.File, z.Dicts, z.Foreign = g.dictFile, g.dicts, g.foreign
 		}
-		c.compression = NewCompression(&z)
+		c.compression = cold.New(&z)
 	}
 	pool := chunk.NewPool(mem, g.maxBytes, g.chunkSize, chunk.HugePages(g.hugePages))
 	return NewShared(c, pool, g.maxBytes)
@@ -171,7 +173,7 @@ func (r *refusals) count(err error) {
 type valuesOf struct{ Compressor }
 
 // WithDict is that of the Compressor, whose result has another type.
-func (c valuesOf) WithDict(dict []byte) (OneValue, error) {
+func (c valuesOf) WithDict(dict []byte) (cold.ValueCompressor, error) {
 	v, err := c.Compressor.WithDict(dict)
 	if v == nil {
 		return nil, err

@@ -46,7 +46,7 @@ func contents(t testing.TB, c *Cache) map[string]kept {
 			if hd.Kind == record.Packed {
 				var err error
 				s := c.shared.compression
-				if v, err = s.unpack(nil, v, s.dictOf(v)); err != nil {
+				if v, err = s.Unpack(nil, v, s.DictOf(v)); err != nil {
 					return // as good as not there
 				}
 			}

@@ -59,7 +59,7 @@ func (c *Cache) notifyQuiet(w *write) {
 	w.removals = nil
 	for _, e := range list {
 		if e.dict != nil {
-			v, err := c.shared.compression.unpack(nil, e.v, e.dict)
+			v, err := c.shared.compression.Unpack(nil, e.v, e.dict)
 			if err != nil {
 				continue // the value is lost
 			}

@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ringcache/ringcache/internal/cold"
+
 	"github.com/ringcache/ringcache/internal/atomicfile"
 	"github.com/ringcache/ringcache/internal/chunk"
 	"github.com/ringcache/ringcache/internal/dictfile"
@@ -96,9 +98,9 @@ func (c *Cache) claimed() (*Cache, error) {
 	if s == nil {
 		return c, nil
 	}
-	if err := s.claim(); err != nil {
+	if err := s.Claim(); err != nil {
 		err = errors.Join(err, c.Close())
-		return nil, fmt.Errorf("ringcache: write dictionaries %s: %w", s.file, err)
+		return nil, fmt.Errorf("ringcache: write dictionaries %s: %w", s.File, err)
 	}
 	return c, nil
 }
@@ -182,7 +184,7 @@ func headerFor(g geometry) ringfile.Header {
 // new file in place of that of c, whose chunks are too large for so small a cache.
 func (c *Cache) moveTo(g geometry, path string) (*Cache, error) {
 	if s := c.shared.compression; s != nil {
-		s.end() // the dictionaries' file is the other cache's from now on
+		s.End() // the dictionaries' file is the other cache's from now on
 	}
 	moved, err := c.replaceFile(g, path)
 	if err = errors.Join(err, c.Close()); err == nil {
@@ -301,11 +303,11 @@ func (c *Cache) resumeShare() {
 	s := c.shared.compression
 	share := 0.0
 	for i := range c.shared.buckets {
-		if b := &c.buckets[i]; b.cold.role == learns && b.chunksLocked() > 0 {
+		if b := &c.buckets[i]; b.cold.role == cold.Follower && b.chunksLocked() > 0 {
 			share = max(share, float64(b.cold.held())/float64(b.chunksLocked()))
 		}
 	}
-	s.share.Store(math.Float64bits(min(share, pack.FullShare)))
+	s.Share.Store(math.Float64bits(min(share, pack.FullShare)))
 	for i := range c.shared.buckets {
 		b := &c.buckets[i]
 		b.mu.Lock()

@@ -335,17 +335,17 @@ func TestFile_ClosedCacheWritesNoDictionary(t *testing.T) {
 	g := withCold(tiny(1, 1024, 256), flateCompressor{})
 	g.byHand = true
 	c := mustOpen(t, g, path)
-	cl := &c.shared.compression.classes[0]
+	cl := &c.shared.compression.Classes[0]
 	samples := func() {
 		for i := range 1000 {
-			cl.samples.Add(text(i, 200))
+			cl.Samples.Add(text(i, 200))
 		}
 	}
 	samples()
 	c.renewDicts()
 	before, err := os.ReadFile(path + ".dict")
 	require.NoError(t, err)
-	require.NotZero(t, cl.dict)
+	require.NotZero(t, cl.Dict)
 	require.NoError(t, c.Close())
 	samples()
 	c.renewDicts()

@@ -107,7 +107,7 @@ func (c *Cache) enlarge(maxBytes int) {
 		b.mu.Unlock()
 	})
 	if z := s.compression; z != nil {
-		z.allow(s.longest(maxBytes, false))
+		z.Allow(s.longest(maxBytes, false))
 	}
 	s.setBound(maxBytes)
 	c.allot(maxBytes)

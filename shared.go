@@ -8,6 +8,8 @@ import (
 	"time"
 	"weak"
 
+	"github.com/ringcache/ringcache/internal/cold"
+
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/ringcache/ringcache/internal/chunk"
@@ -55,7 +57,7 @@ type Config struct {
 	born        time.Time       // when the clock began
 	times       clock.Times
 	now         func() time.Duration // time since born; nil: the real one
-	compression *compression         // nil: there is no cold part
+	compression *cold.Compression    // nil: there is no cold part
 }
 
 // Shared is what the buckets of one cache share. It does not lead back to the
@@ -105,7 +107,7 @@ func NewShared(c Config, pool *chunk.Pool, maxBytes int) *Shared {
 	}
 	s.noCold.init(s)
 	if s.compression != nil {
-		s.compression.longest.Store(int64(s.longest(maxBytes, false)))
+		s.compression.Longest.Store(int64(s.longest(maxBytes, false)))
 	}
 	s.maxBytes.Store(int64(maxBytes))
 	s.total.Store(int64(maxBytes))

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/ringcache/ringcache/internal/cold"
 )
 
 // Stats are counters and gauges of a cache, in the units that each field names.
@@ -423,15 +425,15 @@ func (n byteCount) String() string {
 }
 
 // addCompression adds what compression has counted.
-func (s *Stats) addCompression(z *compression) {
-	s.Packed += z.counts.packed.Load()
-	s.PackedFrom += z.counts.from.Load()
-	s.PackedTo += z.counts.to.Load()
-	s.LeftOpaque += z.counts.opaque.Load()
-	s.LeftShort += z.counts.short.Load()
-	s.PackErrors += z.counts.failed.Load()
-	s.UnpackErrors += z.counts.wrong.Load()
-	s.PackNanos += z.nanos.Load()
+func (s *Stats) addCompression(z *cold.Compression) {
+	s.Packed += z.Counts.Packed.Load()
+	s.PackedFrom += z.Counts.From.Load()
+	s.PackedTo += z.Counts.To.Load()
+	s.LeftOpaque += z.Counts.Opaque.Load()
+	s.LeftShort += z.Counts.Short.Load()
+	s.PackErrors += z.Counts.Failed.Load()
+	s.UnpackErrors += z.Counts.Wrong.Load()
+	s.PackNanos += z.Nanos.Load()
 }
 
 // addGainLocked adds the counts of the bucket from which Stats.Gain is estimated.

@@ -144,7 +144,7 @@ func (b *bucket) validateColdLocked() error {
 		return fmt.Errorf("counts the uses of dictionaries %v, has %v", uses, c.uses)
 	}
 	for i, n := range c.uses {
-		if n > 0 && b.shared.compression.dicts[i].Load() == nil {
+		if n > 0 && b.shared.compression.Dicts[i].Load() == nil {
 			return fmt.Errorf("%d records need dictionary %d, which is none", n, i)
 		}
 	}
