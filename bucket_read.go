@@ -250,3 +250,20 @@ func (b *Store) countOddities(f *found) {
 		b.corruptions.Add(uint64(f.corruptions))
 	}
 }
+
+// readLocked tells the policy of a read of the record f, as a lookup would.
+func (b *Store) readLocked(f *found) {
+	switch slot := f.Group.At(f.I); {
+	case !index.Ring(f.Slot).IsCold():
+		if b.touches {
+			index.Raise(slot, f.Slot)
+		}
+	case !index.WasRead(f.Slot):
+		index.MarkRead(slot, f.Slot)
+	}
+}
+
+// holds reports whether the value of the record is v.
+func (f *found) holds(v []byte) bool {
+	return f.ValueLen == len(v) && f.ring.Equal(f.valuePos(), v)
+}

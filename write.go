@@ -6,7 +6,6 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
-	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/record"
 )
 
@@ -326,23 +325,6 @@ func (b *bucket) meetsLocked(w *write) (there, met bool) {
 		return true, f.holds(w.old)
 	}
 	return true, !f.holds(w.v)
-}
-
-// readLocked tells the policy of a read of the record f, as a lookup would.
-func (b *Store) readLocked(f *found) {
-	switch slot := f.Group.At(f.I); {
-	case !index.Ring(f.Slot).IsCold():
-		if b.touches {
-			index.Raise(slot, f.Slot)
-		}
-	case !index.WasRead(f.Slot):
-		index.MarkRead(slot, f.Slot)
-	}
-}
-
-// holds reports whether the value of the record is v.
-func (f *found) holds(v []byte) bool {
-	return f.ValueLen == len(v) && f.ring.Equal(f.valuePos(), v)
 }
 
 // inLargeLocked calls fn with the large bucket of the key, locked, if that may have it,
