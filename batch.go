@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ringcache/ringcache/internal/store"
+
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/ringcache/ringcache/internal/index"
@@ -113,20 +115,20 @@ type located struct {
 func (c *Cache) prefetchBlock(bl *lookups, keys [][]byte) {
 	hashes, found := &bl.hashes, &bl.found
 	for i, k := range keys {
-		h := c.shared.mix(xxhash.Sum64(k)) // hash, which the compiler would not inline
+		h := c.shared.Mix(xxhash.Sum64(k)) // hash, which the compiler would not inline
 		hashes[i] = h
 		found[i].b = c.bucket(h)
-		found[i].b.index.Prefetch(h, 1)
+		found[i].b.Index.Prefetch(h, 1)
 	}
 	for i := range keys {
 		l := &found[i]
 		l.mode = getMode
 		l.seq = l.b.seq.Load()
-		var candidate Outcome
-		l.rec, l.slot, l.s, candidate = l.b.candidate(hashes[i])
+		var candidate store.Outcome
+		l.rec, l.slot, l.s, candidate = l.b.Candidate(hashes[i])
 		if l.got = outcome(candidate); l.got == hit {
-			l.b.rings[index.Ring(l.s)&1].PrefetchRecord(l.rec) // a hit is in small or main
-		} else if l.got == miss && c.shared.largeKeysOf(hashes[i]).Load() != 0 {
+			l.b.Rings[index.Ring(l.s)&1].PrefetchRecord(l.rec) // a hit is in small or main
+		} else if l.got == miss && c.shared.LargeKeysOf(hashes[i]).Load() != 0 {
 			l.got = elsewhere
 		}
 	}
@@ -140,12 +142,12 @@ func (c *Cache) finish(l *located, dst, k []byte) (out []byte, got outcome) {
 	}
 	out = dst
 	if l.got == hit {
-		if l.b.touches {
+		if l.b.Touches {
 			index.Raise(l.slot, l.s)
 			l.mode &^= touching
 		}
-		value, expiry, ok := valueIn(l.b.form, l.rec, k)
-		if !ok || expiry != 0 && l.b.shared.Expired(expiry) {
+		value, expiry, ok := store.ValueIn(l.b.Form, l.rec, k)
+		if !ok || expiry != 0 && l.b.Shared.Expired(expiry) {
 			return dst, retry
 		}
 		out, l.expiry = torn.Append(dst, value), expiry
@@ -155,7 +157,7 @@ func (c *Cache) finish(l *located, dst, k []byte) (out []byte, got outcome) {
 		return dst, retry
 	}
 	if l.got == miss && l.slot != nil {
-		l.b.seek(l.slot)
+		l.b.NoteGhostMiss(l.slot)
 	}
 	return out, l.got
 }
@@ -200,8 +202,8 @@ func (c *Cache) setBlock(keys, vals [][]byte, l lifetime) (at int, first error) 
 	c.prefetchBlock(&bl, keys)
 	for i, k := range keys {
 		var w write
-		w.k, w.v, w.h = k, vals[i], bl.hashes[i]
-		w.reason = Replaced
+		w.Key, w.Value, w.Hash = k, vals[i], bl.hashes[i]
+		w.Reason = store.Replaced
 		if err := c.storeFor(&w, l, "set"); err != nil && first == nil {
 			at, first = i, err
 		}

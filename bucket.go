@@ -4,6 +4,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/ringcache/ringcache/internal/store"
+
 	"github.com/ringcache/ringcache/internal/delay"
 	"github.com/ringcache/ringcache/internal/singleflight"
 )
@@ -16,7 +18,7 @@ import (
 type bucket struct {
 	mu  sync.Mutex
 	seq atomic.Uint64
-	Store
+	store.Store
 	calls singleflight.List[load] // loads that callers may join
 
 	_ [32]byte // to whole cache lines on 64-bit platforms: buckets lie side by side
@@ -54,19 +56,19 @@ func (b *bucket) close() {
 	b.lock()
 	defer b.unlock()
 	b.calls.InvalidateAll()
-	b.closeLocked()
+	b.Close()
 }
 
 // emptyLocked drops all entries, of which nobody is to be told, and makes loads under way
 // out of date.
 func (b *bucket) emptyLocked() {
 	b.calls.InvalidateAll()
-	b.resetLocked()
+	b.Reset()
 }
 
 // unlockFor releases the bucket's lock, and hands the entries removed under it to the write.
 func (b *bucket) unlockFor(w *write) {
-	if b.removals != nil {
+	if b.Removals != nil {
 		b.takeRemovalsLocked(w)
 	}
 	b.unlock()
@@ -74,43 +76,43 @@ func (b *bucket) unlockFor(w *write) {
 
 func (b *bucket) takeRemovalsLocked(w *write) {
 	if w.removals == nil {
-		w.removals = b.removals
+		w.removals = b.Removals
 	} else {
-		w.removals.list = append(w.removals.list, b.removals.list...)
-		w.removals.bytes += b.removals.bytes
+		w.removals.List = append(w.removals.List, b.Removals.List...)
+		w.removals.Bytes += b.Removals.Bytes
 	}
-	b.removals = nil
+	b.Removals = nil
 }
 
 // look calls fn under the lock. Readers go on.
-func (b *bucket) look(fn func(s *Store)) {
+func (b *bucket) look(fn func(s *store.Store)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	fn(&b.Store)
 }
 
 // change calls fn under the lock. OnRemove is not told of what fn removes.
-func (b *bucket) change(fn func(s *Store)) {
+func (b *bucket) change(fn func(s *store.Store)) {
 	b.lock()
 	defer b.unlock()
 	fn(&b.Store)
-	b.removals = nil
+	b.Removals = nil
 }
 
 // isAtLimit reports whether the bucket holds nearly all that it may.
 func (b *bucket) isAtLimit() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.isAtLimitLocked()
+	return b.IsAtLimit()
 }
 
 // isShort reports whether a small bucket has not the memory for a record of n
 // bytes, whatever it evicts: the large buckets have all but a little.
 func (b *bucket) isShort(n int) bool {
-	if b.shared.hasSpareFor(n) {
+	if b.Shared.HasSpareFor(n) {
 		return false // as nearly always
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.isShortLocked(n)
+	return b.IsShort(n)
 }

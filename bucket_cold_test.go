@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ringcache/ringcache/internal/store"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -471,18 +473,18 @@ func TestColdPart_DeleteExpiredFindsWhatMoves(t *testing.T) {
 	require.NoError(t, p.SetWithTTL(packedKey, packedValue, time.Hour))
 	p.queue(t, packedKey)
 	p.now += time.Hour
-	b := p.bucket(p.shared.hash(packedKey))
+	b := p.bucket(p.shared.Hash(packedKey))
 	b.mu.Lock()
-	var s sweep
-	s.begun, s.walk = true, b.walkLocked() // as deleteStepLocked begins
+	var s store.Sweep
+	s.Begun, s.Walk = true, b.Walk() // as DeleteStep begins
 	b.mu.Unlock()
 	p.compressAll()
 	_, in := p.stored(packedKey)
 	require.Equal(t, policy.Cold, in, "it has moved, expired as it is")
 	dropped := 0
-	for !s.done {
+	for !s.Done {
 		dropped += p.deleteStep(b, &s)
 	}
 	require.Equal(t, 1, dropped)
-	require.Less(t, b.expirer.soonest, uint32(math.MaxUint32))
+	require.Less(t, b.Expirer.Soonest, uint32(math.MaxUint32))
 }

@@ -6,6 +6,8 @@ import (
 	"math"
 	"testing"
 
+	"github.com/ringcache/ringcache/internal/store"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -17,12 +19,12 @@ import (
 // Meanwhile new keys go to those that have not moved, too, which must not be too full.
 func TestBucketIndex_HomesMoveBeforeTheNextGrowth(t *testing.T) {
 	const groups, slots = 16, 7
-	require.LessOrEqual(t, growFilling/16.+1./slots/moveHomes, 0.79)
+	require.LessOrEqual(t, store.GrowFilling/16.+1./slots/store.MoveHomes, 0.79)
 	for pages := 1; pages <= 200; pages++ {
-		for _, at := range []int{growFilling, growFull, growFIFO, growRoomy} {
+		for _, at := range []int{store.GrowFilling, store.GrowFull, store.GrowFIFO, store.GrowRoomy} {
 			crowded := func(pages int) int { return (pages*groups*slots*at + 15) / 16 }
-			sets := crowded(pages+max(1, pages/growthPart)) - crowded(pages)
-			require.GreaterOrEqual(t, moveHomes*sets, pages*groups, "%d pages, grown at %d", pages, at)
+			sets := crowded(pages+max(1, pages/store.GrowthPart)) - crowded(pages)
+			require.GreaterOrEqual(t, store.MoveHomes*sets, pages*groups, "%d pages, grown at %d", pages, at)
 		}
 	}
 }
@@ -32,18 +34,18 @@ func TestBucketIndex_HomesMoveBeforeTheNextGrowth(t *testing.T) {
 func TestBucketIndex_GrowsInAFullCache(t *testing.T) {
 	t.Parallel()
 	skipUnderRace(t)
-	for p, full := range map[Policy]int{PolicyS3FIFO: growFull, PolicyFIFO: growFIFO} {
+	for p, full := range map[Policy]int{PolicyS3FIFO: store.GrowFull, PolicyFIFO: store.GrowFIFO} {
 		for chunks := 40; chunks <= 60; chunks += 4 {
 			g := tiny(16, 4096, chunks)
 			g.policy = p
 			t.Run(describe(g), func(t *testing.T) {
 				c := mustCache(t, g)
 				requireNoWaits(t, c, g.maxBytes)
-				for i := range c.shared.buckets {
+				for i := range c.shared.Buckets {
 					b := &c.buckets[i]
-					require.Equal(t, full, b.growAt, "bucket %d is full", i)
-					require.False(t, b.isCrowdedLocked(), "bucket %d has %d entries in %d slots",
-						i, b.liveLocked(), b.index.Slots())
+					require.Equal(t, full, b.GrowAt, "bucket %d is full", i)
+					require.False(t, b.IsCrowded(), "bucket %d has %d entries in %d slots",
+						i, b.Live(), b.Index.Slots())
 				}
 			})
 		}
@@ -61,7 +63,7 @@ func requireNoWaits(t *testing.T, c *Cache, maxBytes int) {
 		if err := c.Set(k, value); err != nil {
 			require.NoError(t, err)
 		}
-		if id > sets/2 && c.bucket(c.shared.hash(k)).wanted > 0 {
+		if id > sets/2 && c.bucket(c.shared.Hash(k)).Wanted > 0 {
 			waits++
 		}
 	}
@@ -102,7 +104,7 @@ func requireAllKept(t *testing.T, g geometry, least, most int) {
 	c := newCache(g)
 	defer closeCache(t, c)
 	value := make([]byte, most)
-	sets := uint64(g.maxBytes / ((least+most)/2 + record.ShortHeader + slotBytes) * 4 / 5)
+	sets := uint64(g.maxBytes / ((least+most)/2 + record.ShortHeader + store.SlotBytes) * 4 / 5)
 	for id := range sets {
 		k := binary.LittleEndian.AppendUint64(nil, firstID+id)
 		if err := c.Set(k, value[:least-len(k)+int(id)%(most-least+1)]); err != nil {
@@ -123,16 +125,16 @@ func TestBucketIndex_GrowsAtWhatTheRecordsAreLike(t *testing.T) {
 		mean                int
 		filling, full, fifo int
 	}{
-		{0, growFilling, growFilling, growFilling},
-		{fullRecord - 1, growFilling, growFilling, growFilling},
-		{fullRecord, growFilling, growFull, growFIFO},
-		{roomyRecord - 1, growFilling, growFull, growFIFO},
-		{roomyRecord, growRoomy, growRoomy, growRoomy},
+		{0, store.GrowFilling, store.GrowFilling, store.GrowFilling},
+		{store.FullRecord - 1, store.GrowFilling, store.GrowFilling, store.GrowFilling},
+		{store.FullRecord, store.GrowFilling, store.GrowFull, store.GrowFIFO},
+		{store.RoomyRecord - 1, store.GrowFilling, store.GrowFull, store.GrowFIFO},
+		{store.RoomyRecord, store.GrowRoomy, store.GrowRoomy, store.GrowRoomy},
 	} {
 		for kind, full := range map[policy.Kind]int{policy.S3FIFO: c.full, policy.FIFO: c.fifo} {
 			what := fmt.Sprintf("policy %d, records of %d bytes", kind, c.mean)
-			require.Equal(t, c.filling, growAt(kind, c.mean, false), what)
-			require.Equal(t, full, growAt(kind, c.mean, true), what)
+			require.Equal(t, c.filling, store.GrowAt(kind, c.mean, false), what)
+			require.Equal(t, full, store.GrowAt(kind, c.mean, true), what)
 		}
 	}
 }
@@ -147,16 +149,16 @@ func TestBucketIndex_StartsWithOnePageIfThereIsNotMore(t *testing.T) {
 		g.mem = m.memory()
 		g.expected = 500
 		c := mustCache(t, g)
-		b, p := &c.buckets[0], c.shared.pool
-		want := b.firstPages()
+		b, p := &c.buckets[0], c.shared.Pool
+		want := b.FirstPages()
 		require.GreaterOrEqual(t, want, 3, "the test proves little")
 		for p.Used() < g.maxBytes-p.ChunkSize() {
 			_, err := p.Chunk()
 			require.NoError(t, err)
 		}
 		p.SetBound(g.maxBytes + bound)
-		require.NoError(t, b.startIndexLocked(0))
-		require.Equal(t, 1, b.index.Pages(), "bound and %d: %d expected", bound, want)
+		require.NoError(t, b.StartIndex(0))
+		require.Equal(t, 1, b.Index.Pages(), "bound and %d: %d expected", bound, want)
 	}
 }
 
@@ -165,11 +167,11 @@ func TestShared_LongestValueHasRoomInAHeader(t *testing.T) {
 	if math.MaxInt == math.MaxInt32 {
 		t.Skip("no value is that long here")
 	}
-	var s Shared
+	var s store.Shared
 	for bound, want := range map[int64]int64{
 		32 << 20: 2 << 20, 64 << 30: 1<<32 - 1, 64<<30 - 16: 1<<32 - 1, 4 << 40: 1<<32 - 1,
 	} {
-		s.maxBytes.Store(bound)
-		require.EqualValues(t, want, s.maxValue())
+		s.MaxBytes.Store(bound)
+		require.EqualValues(t, want, s.MaxValue())
 	}
 }

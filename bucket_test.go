@@ -19,8 +19,8 @@ func TestLayout_BucketLines(t *testing.T) {
 	const line = 64
 	var b bucket
 	require.Zero(t, unsafe.Sizeof(b)%line, "a bucket of %d bytes", unsafe.Sizeof(b))
-	require.Less(t, unsafe.Offsetof(b.form), uintptr(2*line))
+	require.Less(t, unsafe.Offsetof(b.Form), uintptr(2*line))
 	require.Equal(t, uintptr(16), unsafe.Offsetof(b.Store), "lock and sequence come first")
-	main := unsafe.Offsetof(b.rings) + uintptr(policy.Main)*unsafe.Sizeof(b.rings[0])
+	main := unsafe.Offsetof(b.Rings) + uintptr(policy.Main)*unsafe.Sizeof(b.Rings[0])
 	require.Zero(t, main%line, "main begins at %d", main)
 }

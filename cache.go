@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"weak"
 
+	"github.com/ringcache/ringcache/internal/store"
+
 	"github.com/ringcache/ringcache/internal/cold"
 
 	"github.com/ringcache/ringcache/internal/chunk"
@@ -23,9 +25,9 @@ import (
 // and values. A Cache that is no longer reachable gives its memory back when the garbage
 // collector finds it; [Cache.Close] does so at once.
 type Cache struct {
-	buckets  [bucketCount]bucket // first, so that they begin on cache lines
+	buckets  [store.BucketCount]bucket // first, so that they begin on cache lines
 	counters stripe.Counters
-	shared   *Shared
+	shared   *store.Shared
 	mask     uint64 // of the hash bits that choose a bucket
 	bits     uint8  // of the hash that choose a bucket
 	settings
@@ -39,9 +41,9 @@ type Cache struct {
 	arena     arena
 }
 
-// New returns a cache that takes up to maxBytes bytes of off-heap memory, records and index
+// New returns a cache that takes up to MaxBytes bytes of off-heap memory, records and index
 // together; less than 32 MB is taken as 32 MB. It takes next to nothing until entries are
-// set. New panics if maxBytes is not above 0, as in fastcache; [NewWithOptions] returns an
+// set. New panics if MaxBytes is not above 0, as in fastcache; [NewWithOptions] returns an
 // error instead, and another for less than 1 MB.
 func New(maxBytes int) *Cache {
 	if maxBytes > 0 {
@@ -106,7 +108,7 @@ func newCache(g geometry) *Cache {
 	c := &Cache{
 		shared: g.newShared(),
 		mask:   uint64(g.buckets - 1),
-		bits:   log2(g.buckets),
+		bits:   store.Log2(g.buckets),
 
 		settings: g.settings,
 	}
@@ -114,23 +116,23 @@ func newCache(g geometry) *Cache {
 		c.pauses = new(singleflight.Pauses)
 	}
 	for i := range g.buckets {
-		c.buckets[i].init(c.shared, i, i*g.chunkSize/g.buckets, false)
+		c.buckets[i].Init(c.shared, i, i*g.chunkSize/g.buckets, false)
 		if g.compressor != nil {
-			c.buckets[i].addColdPart(i)
+			c.buckets[i].AddColdPart(i)
 		}
 	}
 	for i := range c.arena.buckets {
-		c.arena.buckets[i].init(c.shared, g.buckets+i, 0, true)
+		c.arena.buckets[i].Init(c.shared, g.buckets+i, 0, true)
 	}
 	// The pool and the file do not lead back to the cache, nor does anything in them.
-	runtime.AddCleanup(c, func(p *chunk.Pool) { _ = p.Unmap() }, c.shared.pool)
-	if f := c.shared.file; f != nil {
+	runtime.AddCleanup(c, func(p *chunk.Pool) { _ = p.Unmap() }, c.shared.Pool)
+	if f := c.shared.File; f != nil {
 		for i, b := range c.all() {
-			b.inFile(f, i)
+			b.InFile(f, i)
 		}
 		runtime.AddCleanup(c, (*ringfile.Store).Release, f)
 	}
-	if s := c.shared.compression; s != nil {
+	if s := c.shared.Compression; s != nil {
 		runtime.AddCleanup(c, (*cold.Compression).End, s)
 		if !g.byHand {
 			go compressInBackground(weak.Make(c), s)
@@ -160,7 +162,7 @@ func (c *Cache) all() (all []*bucket) {
 // locks one of 512 buckets.
 func (c *Cache) Set(k, v []byte) error {
 	var w write
-	w.k, w.v = k, v
+	w.Key, w.Value = k, v
 	c.begin(&w)
 	return c.apply(&w, "set")
 }
@@ -228,7 +230,7 @@ func (c *Cache) View(k []byte, fn func(v []byte)) bool {
 // finds it.
 func (c *Cache) Del(k []byte) bool {
 	var w write
-	w.k, w.h, w.del, w.reason = k, c.shared.hash(k), true, Deleted
+	w.Key, w.Hash, w.del, w.Reason = k, c.shared.Hash(k), true, store.Deleted
 	found, _ := c.remove(&w, nil)
 	return found
 }
@@ -250,7 +252,7 @@ func (c *Cache) Reset() {
 // resetBucket removes the entries of one bucket.
 func (c *Cache) resetBucket(b *bucket) {
 	b.mu.Lock()
-	left := b.size()
+	left := b.Size()
 	b.mu.Unlock()
 	for done := false; !done; {
 		done = c.resetStep(b, &left)
@@ -265,12 +267,12 @@ func (c *Cache) resetStep(b *bucket, left *int) (done bool) {
 	defer c.notify(&w)
 	c.arena.mu.Lock()
 	defer c.arena.mu.Unlock()
-	if b.large {
+	if b.Large {
 		defer c.settle(b)
 	}
 	b.lock()
 	defer b.unlockFor(&w)
-	if done = b.closed || b.dropStepLocked(left); done && !b.closed {
+	if done = b.Closed || b.DropStep(left); done && !b.Closed {
 		b.emptyLocked()
 	}
 	return done
@@ -286,12 +288,12 @@ func (c *Cache) Close() error {
 	a := &c.arena
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if s := c.shared.compression; s != nil {
+	if s := c.shared.Compression; s != nil {
 		s.End() // before the buckets forget which dictionaries they need
 	}
 	c.each((*bucket).close)
-	c.shared.pool.Close()
-	if f := c.shared.file; f != nil {
+	c.shared.Pool.Close()
+	if f := c.shared.File; f != nil {
 		if err := f.Close(c.mark()); err != nil {
 			return fmt.Errorf("ringcache: %w", err)
 		}
@@ -306,7 +308,7 @@ func (c *Cache) Len() int {
 	n := 0
 	c.each(func(b *bucket) {
 		b.mu.Lock()
-		n += b.entriesLocked()
+		n += b.Entries()
 		b.mu.Unlock()
 	})
 	return n
@@ -314,7 +316,7 @@ func (c *Cache) Len() int {
 
 // each calls fn with every bucket, small and large.
 func (c *Cache) each(fn func(b *bucket)) {
-	for i := range c.shared.buckets + largeBuckets {
+	for i := range c.shared.Buckets + store.LargeBuckets {
 		fn(c.nth(i))
 	}
 }

@@ -3,6 +3,8 @@ package ringcache
 import (
 	"weak"
 
+	"github.com/ringcache/ringcache/internal/store"
+
 	"github.com/ringcache/ringcache/internal/cold"
 
 	"github.com/ringcache/ringcache/internal/index"
@@ -27,7 +29,7 @@ func (c *Cache) lookupCold(
 	defer stored.Release()
 	defer value.Release()
 	b := c.bucket(h)
-	var f found
+	var f store.Found
 	d, ok := b.readCold(&f, stored, k, h, mode)
 	if !ok {
 		return dst, 0, retry
@@ -43,7 +45,7 @@ func (c *Cache) lookupCold(
 	}
 	countLookup(n, mode, hit)
 	if mode&counted != 0 {
-		b.coldHits.Add(1)
+		b.ColdHits.Add(1)
 	}
 	if mode&toMain != 0 || mode&touching != 0 && index.WasRead(f.Slot) {
 		c.promote(b, &f, k, v, h)
@@ -57,7 +59,7 @@ func (c *Cache) lookupCold(
 // valueOf appends the value of a record to dst, which is packed with d unless that is nil.
 func (c *Cache) valueOf(dst, stored []byte, d *cold.Dictionary) ([]byte, error) {
 	if d != nil {
-		return c.shared.compression.Unpack(dst, stored, d)
+		return c.shared.Compression.Unpack(dst, stored, d)
 	}
 	return append(dst, stored...), nil
 }
@@ -65,69 +67,69 @@ func (c *Cache) valueOf(dst, stored []byte, d *cold.Dictionary) ([]byte, error) 
 // readCold copies the value of the key as it is stored, and reports whether the key is in
 // the cold part. If the value is packed, it returns the dictionary too.
 func (b *bucket) readCold(
-	f *found, to *scratch.Buffer, k []byte, h uint64, mode lookupMode,
+	f *store.Found, to *scratch.Buffer, k []byte, h uint64, mode lookupMode,
 ) (d *cold.Dictionary, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.findLocked(f, k, h) || !index.Ring(f.Slot).IsCold() ||
-		b.shared.Expired(f.Expiry) && !b.isStale(f, mode) {
+	if !b.FindCounting(f, k, h) || !index.Ring(f.Slot).IsCold() ||
+		b.Shared.Expired(f.Expiry) && !b.isStale(f, mode) {
 		return nil, false
 	}
-	to.Bytes, _ = f.ring.Read(to.Bytes[:0], f.valuePos(), f.ValueLen)
+	to.Bytes, _ = f.Ring.Read(to.Bytes[:0], f.ValuePos(), f.ValueLen)
 	if mode&touching != 0 && !index.WasRead(f.Slot) {
 		index.MarkRead(f.Group.At(f.I), f.Slot)
 	}
 	if f.Kind == record.Packed {
-		d = b.shared.compression.DictOf(to.Bytes)
+		d = b.Shared.Compression.DictOf(to.Bytes)
 	}
 	return d, true
 }
 
 // findAgainLocked finds the record of the key, and reports whether it is the one that was found
 // before, where it was.
-func (b *bucket) findAgainLocked(f, was *found, k []byte, h uint64) bool {
-	return !b.closed && b.findLocked(f, k, h) && index.Bare(f.Slot) == index.Bare(was.Slot)
+func (b *bucket) findAgainLocked(f, was *store.Found, k []byte, h uint64) bool {
+	return !b.Closed && b.FindCounting(f, k, h) && index.Bare(f.Slot) == index.Bare(was.Slot)
 }
 
 // promote moves the record that was found in the cold part, with value v, to main.
-func (c *Cache) promote(b *bucket, was *found, k, v []byte, h uint64) {
+func (c *Cache) promote(b *bucket, was *store.Found, k, v []byte, h uint64) {
 	var w write
-	w.k, w.v, w.h, w.same, w.silent = k, v, h, true, true
+	w.Key, w.Value, w.Hash, w.Same, w.silent = k, v, h, true, true
 	defer c.notify(&w)
 	b.lock()
 	defer b.unlockFor(&w)
-	b.moveHomesLocked()
-	var f found
-	if !b.findAgainLocked(&f, was, k, h) || b.shared.Expired(f.Expiry) {
+	b.MoveHomes()
+	var f store.Found
+	if !b.findAgainLocked(&f, was, k, h) || b.Shared.Expired(f.Expiry) {
 		return
 	}
-	w.expiry = f.Expiry
-	if w.measure(b.form); w.n > b.longest {
-		b.removeLocked(&f, h, Evicted) // the cache has become too small for it
-		b.countEvicted(policy.Cold, f.Header)
+	w.Expiry = f.Expiry
+	if w.Measure(b.Form); w.Bytes > b.Longest {
+		b.Remove(&f, h, store.Evicted) // the cache has become too small for it
+		b.CountEvicted(policy.Cold, f.Header)
 		return
 	}
-	b.promoteColdLocked(&f, &w.Write)
+	b.PromoteCold(&f, &w.Write)
 }
 
 // dropDamaged removes a record of which no value can be made. It reports false if it is
 // not there any more: it may have been another one.
-func (c *Cache) dropDamaged(b *bucket, was *found, k []byte, h uint64) bool {
+func (c *Cache) dropDamaged(b *bucket, was *store.Found, k []byte, h uint64) bool {
 	b.lock()
 	defer b.unlock()
-	var f found
+	var f store.Found
 	if !b.findAgainLocked(&f, was, k, h) {
 		return false
 	}
-	b.removeLocked(&f, h, Unsaid)
-	b.corruptions.Add(1)
+	b.Remove(&f, h, store.Unsaid)
+	b.Corruptions.Add(1)
 	return true
 }
 
 // bringToMain has the value of a write's key go to main, so that the write can look at it.
 func (c *Cache) bringToMain(w *write) {
-	_, _, _ = c.lookupCold(nil, w.k, w.h, c.counters.Here(), toMain)
-	w.packed = false
+	_, _, _ = c.lookupCold(nil, w.Key, w.Hash, c.counters.Here(), toMain)
+	w.Packed = false
 }
 
 // compressInBackground is the goroutine of a cache with a Compressor. If that ends it, by
@@ -146,7 +148,7 @@ func compressInBackground(cache weak.Pointer[Cache], s *cold.Compression) {
 
 // compressUntilClosed compresses what buckets tell of until the cache is closed or collected.
 func compressUntilClosed(cache weak.Pointer[Cache], s *cold.Compression) {
-	var batch coldBatch
+	var batch store.ColdBatch
 	for {
 		select {
 		case <-s.Stop:
@@ -164,10 +166,10 @@ func compressUntilClosed(cache weak.Pointer[Cache], s *cold.Compression) {
 }
 
 // compressBucket compresses what waits in a bucket, and sees to what is due.
-func (c *Cache) compressBucket(i int32, batch *coldBatch) {
+func (c *Cache) compressBucket(i int32, batch *store.ColdBatch) {
 	c.buckets[i].compressQueue(batch)
 	c.renewDicts()
-	if s := c.shared.compression; s.IsDue() {
+	if s := c.shared.Compression; s.IsDue() {
 		c.compareShares()
 		s.SetShare()
 	}
@@ -177,22 +179,22 @@ func (c *Cache) compressBucket(i int32, batch *coldBatch) {
 // under equal loads, those that insert more have found less.
 func (c *Cache) compareShares() {
 	var scouts, others uint64
-	for i := 0; i < c.shared.buckets; i += scoutEach / 2 {
+	for i := 0; i < c.shared.Buckets; i += store.ScoutEach / 2 {
 		b := &c.buckets[i]
 		b.mu.Lock()
-		if b.cold.role == cold.With {
-			scouts += b.cold.inserts
+		if b.Cold.Role == cold.With {
+			scouts += b.Cold.Inserts
 		} else {
-			others += b.cold.inserts
+			others += b.Cold.Inserts
 		}
 		b.mu.Unlock()
 	}
-	c.shared.compression.Compare.Note(scouts, others)
+	c.shared.Compression.Compare.Note(scouts, others)
 }
 
 // renewDicts makes a dictionary if one is due.
 func (c *Cache) renewDicts() {
-	s := c.shared.compression
+	s := c.shared.Compression
 	cl, ok := s.Due()
 	if !ok || s.IsEnded() {
 		return
@@ -207,16 +209,16 @@ func (c *Cache) renewDicts() {
 
 // freeDict returns a number for a new dictionary: no record and no class uses it.
 func (c *Cache) freeDict() (number uint8, ok bool) {
-	s := c.shared.compression
+	s := c.shared.Compression
 	if s.Highest < pack.Dicts-1 {
 		s.Highest++
 		return uint8(s.Highest), true
 	}
-	var used uses
-	for i := range c.shared.buckets {
+	var used store.Uses
+	for i := range c.shared.Buckets {
 		b := &c.buckets[i]
 		b.mu.Lock()
-		for dict, n := range b.cold.uses {
+		for dict, n := range b.Cold.Uses {
 			used[dict] += n
 		}
 		b.mu.Unlock()
@@ -233,10 +235,10 @@ func (c *Cache) freeDict() (number uint8, ok bool) {
 }
 
 // compressQueue compresses what waits in the bucket's queue. It is the goroutine's.
-func (b *bucket) compressQueue(batch *coldBatch) {
+func (b *bucket) compressQueue(batch *store.ColdBatch) {
 	for b.takeWaiting(batch) {
-		b.shared.pack(batch)
-		b.prefetchBatch(batch)
+		b.Shared.Pack(batch)
+		b.PrefetchBatch(batch)
 		if !b.putAway(batch) {
 			return
 		}
@@ -244,16 +246,16 @@ func (b *bucket) compressQueue(batch *coldBatch) {
 }
 
 // takeWaiting copies records from the queue's tail on. It reports false if there are none.
-func (b *bucket) takeWaiting(batch *coldBatch) bool {
+func (b *bucket) takeWaiting(batch *store.ColdBatch) bool {
 	b.lock()
 	defer b.unlock()
-	return b.takeWaitingLocked(batch)
+	return b.TakeWaiting(batch)
 }
 
 // putAway moves the batch's records that are still at the queue's tail to the cold ring.
 // It reports false if that has no room.
-func (b *bucket) putAway(batch *coldBatch) bool {
+func (b *bucket) putAway(batch *store.ColdBatch) bool {
 	b.lock()
 	defer b.unlock()
-	return b.putAwayLocked(batch)
+	return b.PutAway(batch)
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 	"weak"
 
+	"github.com/ringcache/ringcache/internal/store"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -243,8 +245,8 @@ func TestColdPart_AllocatesNothing(t *testing.T) {
 func TestStats_ColdEntriesAreNoGhosts(t *testing.T) {
 	p := newPackedCache(t, flateCompressor{}, nil)
 	b, ghosts := &p.buckets[0], uint64(0)
-	b.index.Each(func(slot, _ uint64) {
-		if !b.ring(index.Ring(slot)).Live(slot) {
+	b.Index.Each(func(slot, _ uint64) {
+		if !b.Ring(index.Ring(slot)).Live(slot) {
 			ghosts++
 		}
 	})
@@ -270,12 +272,12 @@ func TestStats_TellWhatBecameOfEachColdValue(t *testing.T) {
 		by.compress = compress
 		p.compressAll()
 		b := &p.buckets[0]
-		before, evicted, had := told(), b.evictedCold, b.cold.entries()
+		before, evicted, had := told(), b.EvictedCold, b.Cold.Entries()
 		for range 200 {
 			p.fill(t)
 			p.compressAll()
 		}
-		came := b.cold.entries() - had + int(b.evictedCold-evicted)
+		came := b.Cold.Entries() - had + int(b.EvictedCold-evicted)
 		require.Greater(t, came, 100, name)
 		require.EqualValues(t, came, told()-before, name)
 	}
@@ -288,11 +290,11 @@ func TestCold_EachRecordIsCompressedOnce(t *testing.T) {
 	g := withCold(defaultGeometry(minMaxBytes), plainCompressor{})
 	g.byHand = true
 	p := &packedCache{Cache: mustCache(t, g), size: 1000}
-	var batch coldBatch
+	var batch store.ColdBatch
 	for range 100_000 {
 		p.fill(t)
 		select {
-		case i := <-p.shared.compression.Buckets:
+		case i := <-p.shared.Compression.Buckets:
 			p.compressBucket(i, &batch)
 		default:
 		}
@@ -309,7 +311,7 @@ func TestCold_NoDictionaryAfterClose(t *testing.T) {
 	built := 0
 	by := &funcCompressor{build: func([][]byte) []byte { built++; return nil }}
 	p := newPackedCache(t, by, nil)
-	cl := &p.shared.compression.Classes[pack.ClassOf(p.size)]
+	cl := &p.shared.Compression.Classes[pack.ClassOf(p.size)]
 	gather := func() {
 		for i := 0; !cl.Samples.Enough(); i++ {
 			cl.Samples.Add(text(i, p.size))
@@ -330,7 +332,7 @@ func TestCold_DamagedQueueGoesOn(t *testing.T) {
 	for name, at := range map[string]uint64{"header": 0, "key": 5} {
 		p := newPackedCache(t, flateCompressor{}, nil)
 		b := &p.buckets[0]
-		q := b.cold.queue()
+		q := b.Cold.Queue()
 		for q.Size == 0 {
 			p.fill(t)
 		}
@@ -385,9 +387,9 @@ func TestCold_DamagedKindElsewhereEndsCalls(t *testing.T) {
 			require.NoError(t, c.Set(k, []byte("value")))
 			b := &c.buckets[0]
 			b.mu.Lock()
-			var f found
-			require.True(t, b.find(&f, k, c.shared.hash(k)))
-			at := f.ring.Run(f.pos)
+			var f store.Found
+			require.True(t, b.Find(&f, k, c.shared.Hash(k)))
+			at := f.Ring.Run(f.Pos)
 			was := at[0]
 			at[0] |= 0x03
 			b.mu.Unlock()

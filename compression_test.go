@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/ringcache/ringcache/internal/store"
+
 	"github.com/ringcache/ringcache/internal/cold"
 
 	"github.com/stretchr/testify/assert"
@@ -253,14 +255,14 @@ func TestCompression_LongResultIsNotKept(t *testing.T) {
 	by.compress = func(dst, _ []byte) ([]byte, error) {
 		return append(dst, make([]byte, 4*cold.MostRoom)...), nil
 	}
-	var batch coldBatch
+	var batch store.ColdBatch
 	before := p.Stats()
 	for p.Stats().LeftOpaque == before.LeftOpaque {
 		p.fill(t)
 		p.buckets[0].compressQueue(&batch)
 	}
-	require.LessOrEqual(t, cap(batch.packed), cold.MostRoom)
-	require.LessOrEqual(t, cap(p.shared.compression.Room), cold.MostRoom)
+	require.LessOrEqual(t, cap(batch.Packed), cold.MostRoom)
+	require.LessOrEqual(t, cap(p.shared.Compression.Room), cold.MostRoom)
 	require.Equal(t, before.Packed, p.Stats().Packed)
 	by.compress = func(dst, src []byte) ([]byte, error) {
 		return append(append(make([]byte, 0, 4*cold.MostRoom), dst...), src[:len(src)/2]...), nil
@@ -269,7 +271,7 @@ func TestCompression_LongResultIsNotKept(t *testing.T) {
 		p.fill(t)
 		p.compressAll()
 	}
-	require.LessOrEqual(t, cap(p.shared.compression.Room), cold.MostRoom)
+	require.LessOrEqual(t, cap(p.shared.Compression.Room), cold.MostRoom)
 }
 
 // Values that become longer are not worth it, and soon few are tried.
@@ -277,7 +279,7 @@ func TestCompression_WhatGrowsIsTriedSeldom(t *testing.T) {
 	calls := 0
 	by := &funcCompressor{}
 	p := newPackedCache(t, by, nil)
-	cl := &p.shared.compression.Classes[pack.ClassOf(p.size)]
+	cl := &p.shared.Compression.Classes[pack.ClassOf(p.size)]
 	cl.Ratio, cl.Best = pack.Ratio{}, 0 // as after another dictionary
 	by.compress = func(dst, src []byte) ([]byte, error) {
 		calls++
@@ -302,7 +304,7 @@ func TestCompression_NumbersOfDictionariesAreUsedAgain(t *testing.T) {
 		return by.flateCompressor.BuildDict(samples)
 	}
 	p := newPackedCache(t, by, nil)
-	s := p.shared.compression
+	s := p.shared.Compression
 	for i := range 40 {
 		for range 200 {
 			p.fill(t)
@@ -330,15 +332,15 @@ func TestCompression_OnRemoveHasTheDictionary(t *testing.T) {
 	p.setPacked(t, packedKey, func() error { return p.Set(packedKey, packedValue) })
 	p.onRemove = func(_, v []byte, _ RemovalReason) { heard = string(v) }
 	w := write{quiet: true,
-		Write: Write{k: packedKey, h: p.shared.hash(packedKey), reason: Deleted}}
+		Write: store.Write{Key: packedKey, Hash: p.shared.Hash(packedKey), Reason: store.Deleted}}
 	require.Positive(t, countUses(&p.buckets[0])[1], "packed with a dictionary")
 	found, err := p.remove(&w, nil)
 	require.NoError(t, err)
 	require.True(t, found)
 	for i := 1; i < pack.Dicts; i++ { // as renew does
-		d, err := p.shared.compression.Open(fmt.Appendf(nil, "another dictionary %d", i))
+		d, err := p.shared.Compression.Open(fmt.Appendf(nil, "another dictionary %d", i))
 		require.NoError(t, err)
-		p.shared.compression.Dicts[i].Store(d)
+		p.shared.Compression.Dicts[i].Store(d)
 	}
 	p.notifyQuiet(&w)
 	require.Equal(t, string(packedValue), heard)
@@ -354,12 +356,12 @@ func TestCompression_DamagedBits(t *testing.T) {
 	for range 50 {
 		p.Del(packedKey) // it begins in small again
 		p.setPacked(t, packedKey, func() error { return p.Set(packedKey, packedValue) })
-		h := p.shared.hash(packedKey)
+		h := p.shared.Hash(packedKey)
 		b.mu.Lock()
-		var f found
-		require.True(t, b.find(&f, packedKey, h))
+		var f store.Found
+		require.True(t, b.Find(&f, packedKey, h))
 		at := rnd.IntN(f.ValueLen)
-		f.ring.Run(f.valuePos() + uint64(at))[0] ^= 1 << rnd.IntN(8)
+		f.Ring.Run(f.ValuePos() + uint64(at))[0] ^= 1 << rnd.IntN(8)
 		b.mu.Unlock()
 		before := p.Stats()
 		v, ok := p.HasGet(nil, packedKey)
@@ -372,15 +374,15 @@ func TestCompression_DamagedBits(t *testing.T) {
 	}
 	require.Greater(t, misses, 30)
 	// A number that no dictionary has, in place of another's, is one count too many, or few.
-	b.cold.uses = countUses(b)
+	b.Cold.Uses = countUses(b)
 	require.NoError(t, p.validate())
 }
 
 // countUses counts what coldPart.uses is.
-func countUses(b *bucket) (n uses) {
-	_ = validateRing(b.cold.store(), func(pos uint64, hd record.Header) error {
+func countUses(b *bucket) (n store.Uses) {
+	_ = validateRing(b.Cold.Store(), func(pos uint64, hd record.Header) error {
 		if hd.Kind == record.Packed && !hd.Dead {
-			if dict := b.cold.dictNumber(pos, hd); dict < pack.Dicts {
+			if dict := b.Cold.DictNumber(pos, hd); dict < pack.Dicts {
 				n[dict]++
 			}
 		}
@@ -406,9 +408,9 @@ func TestCompression_DamagedRing(t *testing.T) {
 		b := &c.buckets[0]
 		for range 20 {
 			b.mu.Lock()
-			r := b.cold.store()
+			r := b.Cold.Store()
 			if rnd.IntN(4) == 0 {
-				r = b.cold.queue()
+				r = b.Cold.Queue()
 			}
 			if r.Size > 0 {
 				pos := r.Tail + rnd.Uint64N(r.Size)
@@ -434,7 +436,7 @@ func TestCompression_DamagedRing(t *testing.T) {
 // What a damaged record says of its length takes no memory beyond the bound.
 func TestCompression_HugeLengthAllocatesNothing(t *testing.T) {
 	p := newPackedCache(t, flateCompressor{}, nil)
-	s := p.shared.compression
+	s := p.shared.Compression
 	packed := pack.Prefix{Dict: 0, Check: 1, Size: 1 << 30}.Append(nil)
 	_, err := s.Unpack(nil, packed, s.DictOf(packed))
 	require.ErrorIs(t, err, pack.ErrDamaged)
@@ -471,11 +473,11 @@ func TestCompression_IDsHaveABound(t *testing.T) {
 // buckets after each batch, nor keep others from theirs.
 func TestCompression_NoNumberIsFree(t *testing.T) {
 	p := newPackedCache(t, flateCompressor{}, nil)
-	s, b := p.shared.compression, &p.buckets[0]
-	had := b.cold.uses
+	s, b := p.shared.Compression, &p.buckets[0]
+	had := b.Cold.Uses
 	s.Highest = pack.Dicts - 1
-	for i := range b.cold.uses {
-		b.cold.uses[i]++
+	for i := range b.Cold.Uses {
+		b.Cold.Uses[i]++
 	}
 	cl := &s.Classes[0]
 	for i := range 1000 {
@@ -485,14 +487,14 @@ func TestCompression_NoNumberIsFree(t *testing.T) {
 	p.renewDicts()
 	require.Equal(t, dict, cl.Dict)
 	require.False(t, cl.Samples.Enough())
-	b.cold.uses = had
+	b.Cold.Uses = had
 }
 
 // A Compressor that needs no dictionary any more gets none.
 func TestCompression_DictionaryIsGivenUp(t *testing.T) {
 	by := &funcCompressor{build: func([][]byte) []byte { return nil }}
 	p := newPackedCache(t, by, nil)
-	cl := &p.shared.compression.Classes[0]
+	cl := &p.shared.Compression.Classes[0]
 	cl.Dict = 7
 	for i := range 1000 {
 		cl.Samples.Add(text(i, 200))

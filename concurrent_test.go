@@ -374,7 +374,7 @@ func (t *traffic) requireLockFree(tb testing.TB) {
 	lookups, misses := t.c.counters.Sum()
 	locked := t.c.counters.Locked()
 	tb.Logf("%d lookups, %d misses, %d of them under the lock", lookups, misses, locked)
-	if !delay.Enabled && t.c.shared.compression == nil { // else writers are held up while they hold it
+	if !delay.Enabled && t.c.shared.Compression == nil { // else writers are held up while they hold it
 		assert.Less(tb, 10*locked, lookups, "lookups are to take no lock")
 	}
 }

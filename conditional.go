@@ -3,6 +3,8 @@ package ringcache
 import (
 	"time"
 
+	"github.com/ringcache/ringcache/internal/store"
+
 	"github.com/ringcache/ringcache/internal/scratch"
 )
 
@@ -16,7 +18,7 @@ import (
 // or was dropped does not store v.
 func (c *Cache) SetIfAbsent(k, v []byte) (stored bool, err error) {
 	var w write
-	w.k, w.v = k, v
+	w.Key, w.Value = k, v
 	c.begin(&w)
 	w.cond, w.reads = ifAbsent, true
 	return w.met(c.apply(&w, "set"))
@@ -34,7 +36,7 @@ func (c *Cache) SetIfAbsentWithTTL(
 	dst, k, v []byte, ttl time.Duration,
 ) (out []byte, stored bool, err error) {
 	var w write
-	w.k, w.v, w.h, w.reason = k, v, c.shared.hash(k), Replaced
+	w.Key, w.Value, w.Hash, w.Reason = k, v, c.shared.Hash(k), store.Replaced
 	w.cond, w.reads, w.found = ifAbsent, true, &dst
 	stored, err = w.met(c.applyFor(&w, withTTL(ttl), "set"))
 	return dst, stored, err
@@ -47,7 +49,7 @@ func (c *Cache) SetIfAbsentWithTTL(
 // Set either way.
 func (c *Cache) SetIfChanged(k, v []byte) (changed bool, err error) {
 	var w write
-	w.k, w.v = k, v
+	w.Key, w.Value = k, v
 	c.begin(&w)
 	w.cond, w.keeps, w.reads = ifChanged, true, true
 	return w.met(c.apply(&w, "set"))
@@ -61,8 +63,8 @@ func (c *Cache) SetIfChanged(k, v []byte) (changed bool, err error) {
 // reports false, and k is absent.
 func (c *Cache) CompareAndSwap(k, old, new []byte) (swapped bool, err error) {
 	var w write
-	w.k, w.v = k, new
-	w.h, w.reason = c.shared.hash(k), Replaced
+	w.Key, w.Value = k, new
+	w.Hash, w.Reason = c.shared.Hash(k), store.Replaced
 	w.cond, w.old, w.keeps, w.reads = ifEqual, old, true, true
 	return w.met(c.apply(&w, "swap"))
 }
@@ -73,7 +75,7 @@ func (w *write) met(err error) (bool, error) {
 	if err == errUnmet {
 		return false, nil
 	}
-	return err == nil && !w.unstored, err
+	return err == nil && !w.Unstored, err
 }
 
 // Update replaces the value of k by the one that fn returns. fn gets a copy of the value,
@@ -131,9 +133,9 @@ func (c *Cache) update(k []byte, l lifetime, verb string, fn updater) error {
 	mine, theirs := scratch.Get(), scratch.Get()
 	defer mine.Release()
 	defer theirs.Release()
-	w := write{Write: Write{k: k, h: c.shared.hash(k)}}
+	w := write{Write: store.Write{Key: k, Hash: c.shared.Hash(k)}}
 	for mode := withValue | touching; ; mode, w.silent = withValue, true { // it is one read
-		old, expiry, got := c.lookup(mine.Bytes[:0], w.k, w.h, mode)
+		old, expiry, got := c.lookup(mine.Bytes[:0], w.Key, w.Hash, mode)
 		ok := got == hit
 		mine.Bytes = old
 		theirs.Bytes = append(theirs.Bytes[:0], old...)
@@ -144,13 +146,13 @@ func (c *Cache) update(k []byte, l lifetime, verb string, fn updater) error {
 		theirs.Fit(len(v))
 		w.expect(old, ok)
 		if w.del = !keep; w.del {
-			w.keeps, w.reason = false, Deleted
+			w.keeps, w.Reason = false, store.Deleted
 			if _, err := c.remove(&w, nil); err != errUnmet {
 				return nil // removed, or not there since the cache is closed
 			}
 			continue
 		}
-		w.v, w.expiry, w.keeps, w.reason = v, expiry, ok, Replaced
+		w.Value, w.Expiry, w.keeps, w.Reason = v, expiry, ok, store.Replaced
 		if ok {
 			err = c.apply(&w, verb)
 		} else {
@@ -172,7 +174,7 @@ func (w *write) expect(old []byte, ok bool) {
 
 // peek appends the value of the key to dst: a lookup that counts as none.
 func (c *Cache) peek(dst []byte, w *write) ([]byte, bool) {
-	out, _, got := c.lookup(dst, w.k, w.h, withValue)
+	out, _, got := c.lookup(dst, w.Key, w.Hash, withValue)
 	return out, got == hit
 }
 
@@ -181,7 +183,7 @@ func (c *Cache) peek(dst []byte, w *write) ([]byte, bool) {
 // the value. The bytes belong to the caller. GetAndDel does not allocate if dst has room
 // for the value. It locks one bucket, and counts in [Stats] as a Del, not as a lookup.
 func (c *Cache) GetAndDel(dst, k []byte) ([]byte, bool) {
-	w := write{Write: Write{k: k, h: c.shared.hash(k), reason: Deleted}, del: true}
+	w := write{Write: store.Write{Key: k, Hash: c.shared.Hash(k), Reason: store.Deleted}, del: true}
 	found, _ := c.remove(&w, &dst)
 	return dst, found
 }

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ringcache/ringcache/internal/store"
+
 	"github.com/ringcache/ringcache/internal/cold"
 
 	"github.com/ringcache/ringcache/internal/chunk"
@@ -40,7 +42,7 @@ type settings struct {
 type geometry struct {
 	settings
 	maxBytes  int // bound on off-heap memory
-	buckets   int // power of two, at most bucketCount
+	buckets   int // power of two, at most BucketCount
 	chunkSize int // power of two, at least 64
 	policy    Policy
 	now       func() time.Duration // time since the cache was made; nil: the real one
@@ -61,13 +63,13 @@ type geometry struct {
 	foreign      bool            // none were, or those of another Compressor
 }
 
-// defaultGeometry returns the geometry of a cache of maxBytes.
+// defaultGeometry returns the geometry of a cache of MaxBytes.
 func defaultGeometry(maxBytes int) geometry {
-	share := maxBytes / bucketCount / chunksPerBucket
+	share := maxBytes / store.BucketCount / chunksPerBucket
 	return geometry{
 		settings:  settings{machine: &clock.System, timeout: defaultRefreshTimeout},
 		maxBytes:  maxBytes,
-		buckets:   bucketCount,
+		buckets:   store.BucketCount,
 		chunkSize: min(max(1<<(bits.Len(uint(share))-1), chunk.MinSize), chunk.MaxSize),
 		posBits:   index.PosBits,
 		seed:      secret,
@@ -86,7 +88,7 @@ var secret = func() (s [2]uint64) {
 }()
 
 // newShared returns what the buckets of a cache of that geometry share.
-func (g *geometry) newShared() *Shared {
+func (g *geometry) newShared() *store.Shared {
 	mem := g.mem
 	mem.Map = orNoMemory(mem.Map)
 	if g.file != nil {
@@ -96,17 +98,17 @@ func (g *geometry) newShared() *Shared {
 	if born.IsZero() {
 		born = time.Now()
 	}
-	c := Config{
-		seed:     g.seed,
-		policy:   policy.Kind(g.policy),
-		buckets:  g.buckets,
-		posBits:  g.posBits,
-		expected: g.expected,
-		file:     g.file,
-		notifies: g.onRemove != nil,
-		times:    clock.Times{TTL: g.ttl, Jitter: g.jitter, Grace: g.stale},
-		born:     born,
-		now:      g.now,
+	c := store.Config{
+		Seed:     g.seed,
+		Policy:   policy.Kind(g.policy),
+		Buckets:  g.buckets,
+		PosBits:  g.posBits,
+		Expected: g.expected,
+		File:     g.file,
+		Notifies: g.onRemove != nil,
+		Times:    clock.Times{TTL: g.ttl, Jitter: g.jitter, Grace: g.stale},
+		Born:     born,
+		Elapsed:  g.now,
 	}
 	if g.compressor != nil {
 		z := cold.Config{
@@ -120,10 +122,10 @@ func (g *geometry) newShared() *Shared {
 		if g.file != nil {
 			z.File, z.Dicts, z.Foreign = g.dictFile, g.dicts, g.foreign
 		}
-		c.compression = cold.New(&z)
+		c.Compression = cold.New(&z)
 	}
 	pool := chunk.NewPool(mem, g.maxBytes, g.chunkSize, chunk.HugePages(g.hugePages))
-	return NewShared(c, pool, g.maxBytes)
+	return store.NewShared(c, pool, g.maxBytes)
 }
 
 // orNoMemory returns get, with ErrNoMemory in its errors.

@@ -325,7 +325,7 @@ func testDeaths(t *testing.T, kind deathKind, deaths int, seed uint64) {
 			require.NoError(t, c.Close())
 		} else {
 			c.each((*bucket).close) // which changes nothing in the file
-			c.shared.file.Release() // as a process that ends without Close does
+			c.shared.File.Release() // as a process that ends without Close does
 		}
 	}
 	t.Logf("%d deaths after %d calls, %d warm, %d entries lost, %d packed ones recovered",

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ringcache/ringcache/internal/store"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -109,7 +111,7 @@ func bytesView(c *Cache) *Typed[[]byte, []byte] {
 // An error says what was called, and the comment of its sentinel lists the method.
 func TestErrors_SayWhatWasCalled(t *testing.T) {
 	docs := sentinelDocs(t)
-	long := make([]byte, minMaxBytes/maxValueShare+1)
+	long := make([]byte, minMaxBytes/store.MaxValueShare+1)
 	refusing := defaultGeometry(minMaxBytes)
 	refusing.mem.Map = func(int) ([]byte, error) { return nil, errors.New("none left") }
 	closed := New(minMaxBytes)

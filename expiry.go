@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/ringcache/ringcache/internal/store"
+
 	"github.com/ringcache/ringcache/internal/clock"
 	"github.com/ringcache/ringcache/internal/scratch"
 )
@@ -23,7 +25,7 @@ import (
 // are those of Set; an error may also be [ErrTTLTooShort].
 func (c *Cache) SetWithTTL(k, v []byte, ttl time.Duration) error {
 	var w write
-	w.k, w.v, w.h, w.reason = k, v, c.shared.hash(k), Replaced
+	w.Key, w.Value, w.Hash, w.Reason = k, v, c.shared.Hash(k), store.Replaced
 	return c.applyFor(&w, withTTL(ttl), "set")
 }
 
@@ -41,7 +43,7 @@ func withTTL(ttl time.Duration) lifetime { return lifetime{ttl, true} }
 
 // applyFor is apply of an entry with that lifetime.
 func (c *Cache) applyFor(w *write, l lifetime, verb string) error {
-	c.bucket(w.h).index.Prefetch(w.h, 2)
+	c.bucket(w.Hash).Index.Prefetch(w.Hash, 2)
 	return named(c.storeFor(w, l, verb))
 }
 
@@ -50,17 +52,17 @@ func (c *Cache) applyFor(w *write, l lifetime, verb string) error {
 func (c *Cache) storeFor(w *write, l lifetime, verb string) error {
 	switch {
 	case !l.given:
-		w.expiry = c.shared.Default()
+		w.Expiry = c.shared.Default()
 	case l.ttl < 0:
-		w.reason, w.unstored = Deleted, true
+		w.Reason, w.Unstored = store.Deleted, true
 		return c.refuse(w, verb, nil)
 	case l.ttl == 0:
-		w.expiry = 0
+		w.Expiry = 0
 	case l.ttl < clock.Tick:
 		return c.refuse(w, verb, fmt.Errorf("time to live of %v, at least %v: %w",
 			l.ttl, clock.Tick, ErrTTLTooShort))
 	default:
-		w.expiry = c.shared.In(l.ttl)
+		w.Expiry = c.shared.In(l.ttl)
 	}
 	return c.store(w, verb)
 }
@@ -75,13 +77,13 @@ func (c *Cache) storeFor(w *write, l lifetime, verb string) error {
 // Touch returns false. Touch does not allocate but for this copy now and then, locks one
 // bucket, and counts as nothing in [Stats].
 func (c *Cache) Touch(k []byte, ttl time.Duration) bool {
-	w := write{Write: Write{k: k, h: c.shared.hash(k), reason: Deleted}, silent: true}
+	w := write{Write: store.Write{Key: k, Hash: c.shared.Hash(k), Reason: store.Deleted}, silent: true}
 	if ttl < 0 || ttl > 0 && ttl < clock.Tick {
 		found, _ := c.remove(&w, nil)
 		return found
 	}
 	if ttl > 0 {
-		w.expiry = c.shared.In(ttl)
+		w.Expiry = c.shared.In(ttl)
 	}
 	for {
 		found, done := c.renew(&w)
@@ -101,13 +103,13 @@ func (c *Cache) Touch(k []byte, ttl time.Duration) bool {
 // renew gives the entry of the key the write's expiry where it lies, and
 // reports whether the key is there. It is not done if the record has no room.
 func (c *Cache) renew(w *write) (found, done bool) {
-	b := c.bucket(w.h)
-	b.index.Prefetch(w.h, 2)
+	b := c.bucket(w.Hash)
+	b.Index.Prefetch(w.Hash, 2)
 	b.lock()
 	defer b.unlock()
-	if found, done = b.touchLocked(&w.Write); !found {
+	if found, done = b.Touch(&w.Write); !found {
 		c.inLargeLocked(w, func(lb *bucket) bool {
-			found, done = lb.touchLocked(&w.Write)
+			found, done = lb.Touch(&w.Write)
 			return found
 		})
 	}
@@ -124,7 +126,7 @@ func (c *Cache) rewrite(w *write) error {
 	if !ok {
 		return errUnmet
 	}
-	w.v, w.old, w.cond, w.same = v, v, ifEqual, true
+	w.Value, w.old, w.cond, w.Same = v, v, ifEqual, true
 	return c.apply(w, "touch")
 }
 
@@ -132,7 +134,7 @@ func (c *Cache) rewrite(w *write) error {
 // 0 and true for an entry that never expires, 0 and false on a miss. It does not count as a
 // lookup in [Stats] nor with the policy, does not allocate, and locks what Get locks.
 func (c *Cache) TTL(k []byte) (time.Duration, bool) {
-	_, expiry, got := c.lookup(nil, k, c.shared.hash(k), 0)
+	_, expiry, got := c.lookup(nil, k, c.shared.Hash(k), 0)
 	if got != hit || expiry == 0 {
 		return 0, got == hit
 	}
@@ -160,7 +162,7 @@ func (c *Cache) GetWithTTL(dst, k []byte) ([]byte, time.Duration, bool) {
 func (c *Cache) DeleteExpired() int {
 	n := 0
 	c.each(func(b *bucket) {
-		for s := (sweep{}); !s.done; {
+		for s := (store.Sweep{}); !s.Done; {
 			n += c.deleteStep(b, &s)
 		}
 	})
@@ -168,10 +170,10 @@ func (c *Cache) DeleteExpired() int {
 }
 
 // deleteStep is a step of DeleteExpired.
-func (c *Cache) deleteStep(b *bucket, s *sweep) (dropped int) {
+func (c *Cache) deleteStep(b *bucket, s *store.Sweep) (dropped int) {
 	var w write
 	defer c.notify(&w)
 	b.lock()
 	defer b.unlockFor(&w)
-	return b.deleteStepLocked(s)
+	return b.DeleteStep(s)
 }

@@ -150,7 +150,7 @@ func TestSetBatchWithTTL_TriesAll(t *testing.T) {
 	for i := range keys {
 		keys[i], vals[i] = idKey(i), idKey(i)
 	}
-	vals[40] = make([]byte, c.shared.maxValue()+1)
+	vals[40] = make([]byte, c.shared.MaxValue()+1)
 	err := c.SetBatchWithTTL(keys, vals, time.Minute)
 	require.ErrorIs(t, err, ErrTooLarge)
 	require.ErrorContains(t, err, "index 40:")

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ringcache/ringcache/internal/store"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -245,10 +247,10 @@ func statsOf(c *Cache) (s Stats) {
 // freqOf returns the frequency of an entry.
 func freqOf(t testing.TB, c *Cache, k []byte) int {
 	t.Helper()
-	h := c.shared.hash(k)
+	h := c.shared.Hash(k)
 	for _, b := range []*bucket{c.bucket(h), c.largeBucket(h)} {
-		var f found
-		if b.findLocked(&f, k, h) {
+		var f store.Found
+		if b.FindCounting(&f, k, h) {
 			return index.Freq(f.Slot)
 		}
 	}
@@ -427,9 +429,9 @@ func TestTouch_InACrowd(t *testing.T) {
 			g.seed = [2]uint64{} // all hashes are equal
 			g.onRemove = func(k, _ []byte, _ RemovalReason) { left[binary.LittleEndian.Uint32(k)] = true }
 			c := mustCache(t, g)
-			b, size := c.bucket(c.shared.hash(nil)), 1
+			b, size := c.bucket(c.shared.Hash(nil)), 1
 			if large {
-				b, size = c.largeBucket(c.shared.hash(nil)), g.maxBytes/g.buckets/largeShare+1
+				b, size = c.largeBucket(c.shared.Hash(nil)), g.maxBytes/g.buckets/store.LargeShare+1
 			}
 			for id := range uint32(60) {
 				if err := c.Set(trafficKey(nil, id), make([]byte, size)); err != nil {
@@ -438,7 +440,7 @@ func TestTouch_InACrowd(t *testing.T) {
 				if id == 0 {
 					growTo(t, b, 8) // a path goes by all of 8 groups, but by 4 of 9
 				}
-				if !b.index.Growing() || b.index.Groups() != 9 {
+				if !b.Index.Growing() || b.Index.Groups() != 9 {
 					continue
 				}
 				for n := range id { // with each, some homes move
@@ -466,5 +468,5 @@ func growTo(t *testing.T, b *bucket, groups int) {
 	t.Helper()
 	b.lock()
 	defer b.unlock()
-	require.NoError(t, b.growIndexLocked(groups-1))
+	require.NoError(t, b.GrowIndex(groups-1))
 }

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/ringcache/ringcache/internal/store"
+
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 )
@@ -20,13 +22,13 @@ func requireWithinBound(t *testing.T, c *Cache, path string) {
 	require.NoError(t, c.validate())
 	_, held := onDisk(t, path)
 	index := 0
-	for i := range c.shared.buckets + largeBuckets {
+	for i := range c.shared.Buckets + store.LargeBuckets {
 		b := c.nth(i)
 		b.mu.Lock()
-		index += b.index.Pages() * c.shared.pool.PageSize()
+		index += b.Index.Pages() * c.shared.Pool.PageSize()
 		b.mu.Unlock()
 	}
-	bound := c.shared.bound()
+	bound := c.shared.Bound()
 	const in = "%d in the file, %d in the index"
 	most := bound + bound/100 // the file's head, its directories, and its extents on the disk
 	require.LessOrEqual(t, int(held)+index, most, in, held, index)
@@ -37,7 +39,7 @@ func requireWithinBound(t *testing.T, c *Cache, path string) {
 func setUntilEvicted(t *testing.T, c *Cache, keyLen, n int) {
 	t.Helper()
 	key, value := make([]byte, keyLen), make([]byte, n)
-	for id := range uint32(c.shared.bound() * 5 / 4 / (keyLen + n + 8)) {
+	for id := range uint32(c.shared.Bound() * 5 / 4 / (keyLen + n + 8)) {
 		binary.LittleEndian.PutUint32(key, id)
 		if err := c.Set(key, value); err != nil {
 			require.NoError(t, err)
@@ -121,11 +123,11 @@ func TestFile_GivenBackAndTakenByOthers(t *testing.T) {
 	c := openFile(t, path, large)
 	writeAll(t, c)
 	var refs []func() byte
-	for i := range c.shared.buckets {
-		for _, r := range c.buckets[i].rings[0].Chunks() {
+	for i := range c.shared.Buckets {
+		for _, r := range c.buckets[i].Rings[0].Chunks() {
 			refs = append(refs, func() byte { return r.Bytes(0, 1)[0] })
 		}
-		for _, r := range c.buckets[i].rings[1].Chunks() {
+		for _, r := range c.buckets[i].Rings[1].Chunks() {
 			refs = append(refs, func() byte { return r.Bytes(0, 1)[0] })
 		}
 	}

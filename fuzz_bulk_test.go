@@ -49,7 +49,7 @@ func setAnyBatch(
 		s := stamp{id: uint32(len(keys)), version: version, size: int(in.byte())}
 		last[string(k)] = s
 		if s.size == 255 {
-			s.size = c.shared.maxValue() + 1
+			s.size = c.shared.MaxValue() + 1
 			delete(last, string(k))
 			if refused == "" {
 				refused = fmt.Sprintf("index %d:", len(keys))
@@ -221,7 +221,7 @@ func FuzzResize(f *testing.F) {
 			case op < 24: // sizes that no cache has
 				n := min(int(in.number()), minMaxBytes-1)
 				require.ErrorIs(t, c.Resize(n), ErrInvalidOptions, "to %d", n)
-				require.Equal(t, bound, c.shared.bound(), "resized to %d", n)
+				require.Equal(t, bound, c.shared.Bound(), "resized to %d", n)
 			case op < 200:
 				s := stamp{id: uint32(id), version: version, size: int(in.byte())}
 				if op < 40 { // up to more than the cache takes
@@ -258,7 +258,7 @@ func FuzzResize(f *testing.F) {
 // resizeTo gives the cache a size between the least and twice what it was made
 // with, and returns it.
 func resizeTo(t *testing.T, c *Cache, g geometry, part byte) int {
-	before, n := c.shared.bound(), c.Len()
+	before, n := c.shared.Bound(), c.Len()
 	least := leastBytes(g)
 	bound := least + (2*g.maxBytes-least)*int(part)/255
 	require.True(t, c.resize(bound), "it is closed")

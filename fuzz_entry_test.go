@@ -67,7 +67,7 @@ func (m *timed) due(ttl time.Duration) time.Duration {
 func (m *timed) stored(k string, v []byte, ttl time.Duration, err error) {
 	m.t.Helper()
 	delete(m.held, k)
-	tooLarge := ttl >= 0 && (len(k) > record.MaxKey || len(v) > m.c.shared.maxValue())
+	tooLarge := ttl >= 0 && (len(k) > record.MaxKey || len(v) > m.c.shared.MaxValue())
 	switch {
 	case isBrief(ttl):
 		require.ErrorIs(m.t, err, ErrTTLTooShort)
@@ -229,7 +229,7 @@ func (m *timed) condition(op byte, key []byte, in *input) {
 	}
 	switch op & 0x70 >> 4 {
 	case 0: // seldom what anybody wants
-		v = make([]byte, m.c.shared.maxValue()+1)
+		v = make([]byte, m.c.shared.MaxValue()+1)
 	case 1, 2, 3:
 		v, old = old, had
 	}
@@ -388,7 +388,7 @@ func (m *timed) load(k string, kind byte, in *input) {
 	had, is := m.check(k)
 	result := loaded{Value: in.value(), TTL: in.duration(), Err: absentIf(kind%4 == 0)}
 	if kind == 31 {
-		result.Value = make([]byte, m.c.shared.maxValue()+1) // it is returned and not stored
+		result.Value = make([]byte, m.c.shared.MaxValue()+1) // it is returned and not stored
 	}
 	calls := 0
 	out, err := getOrLoad(m.c, k, func(_ context.Context, key []byte) ([]byte, time.Duration, error) {
@@ -434,7 +434,7 @@ func (m *timed) keep(k string, a outcome, r loaded) {
 	if r.TTL == 0 {
 		r.TTL = m.ttl // not brief
 	}
-	if r.TTL >= 0 && !isBrief(r.TTL) && (a == negative || len(r.Value) <= m.c.shared.maxValue()) {
+	if r.TTL >= 0 && !isBrief(r.TTL) && (a == negative || len(r.Value) <= m.c.shared.MaxValue()) {
 		m.held[k] = timedAnswer{a, r.Value, m.due(r.TTL)}
 		m.written += len(k) + len(r.Value)
 	}

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ringcache/ringcache/internal/store"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache/internal/index"
@@ -34,8 +36,8 @@ func withCold(g geometry, by Compressor) geometry {
 
 // compressAll does what the goroutine of a cache does that has none.
 func (c *Cache) compressAll() {
-	var batch coldBatch
-	for i := range c.shared.buckets {
+	var batch store.ColdBatch
+	for i := range c.shared.Buckets {
 		c.buckets[i].compressQueue(&batch)
 		c.renewDicts()
 	}
@@ -43,10 +45,10 @@ func (c *Cache) compressAll() {
 
 // countPacked returns how many records are packed.
 func (c *Cache) countPacked() (n uint64) {
-	for i := range c.shared.buckets {
+	for i := range c.shared.Buckets {
 		b := &c.buckets[i]
 		b.mu.Lock()
-		for _, uses := range b.cold.uses {
+		for _, uses := range b.Cold.Uses {
 			n += uint64(uses)
 		}
 		b.mu.Unlock()
@@ -58,11 +60,11 @@ func (c *Cache) countPacked() (n uint64) {
 // in the cold part, if there is one, and compresses it. It returns how many bytes of records
 // went there. With -ringcache.cold it does nothing: it may be the goroutine's work.
 func (c *Cache) sinkAll() (bytes int) {
-	if c.shared.compression == nil || *coldOn {
+	if c.shared.Compression == nil || *coldOn {
 		return 0
 	}
-	var batch coldBatch
-	for i := range c.shared.buckets {
+	var batch store.ColdBatch
+	for i := range c.shared.Buckets {
 		b := &c.buckets[i]
 		for n := c.sinkNext(b); n > 0; n = c.sinkNext(b) {
 			bytes += n
@@ -80,17 +82,17 @@ func (c *Cache) sinkNext(b *bucket) int {
 	defer c.notify(&w)
 	b.lock()
 	defer b.unlockFor(&w)
-	b.cold.begun = true
-	b.shapeColdLocked()
-	for in := range b.rings {
-		for r := &b.rings[in]; r.Size > 0; {
+	b.Cold.Begun = true
+	b.ShapeCold()
+	for in := range b.Rings {
+		for r := &b.Rings[in]; r.Size > 0; {
 			hd, _ := r.Header(r.Tail)
 			if hd.Dead {
 				r.ReleaseDead(hd)
 				continue
 			}
-			p, _ := b.index.Find(b.keyHash(r, r.Tail, hd), policy.Ring(in), r.Tail)
-			if b.demoteLocked(policy.Ring(in), p, hd) {
+			p, _ := b.Index.Find(b.KeyHash(r, r.Tail, hd), policy.Ring(in), r.Tail)
+			if b.Demote(policy.Ring(in), p, hd) {
 				return hd.Total()
 			}
 			break
@@ -350,12 +352,12 @@ const noRing = policy.Rings
 
 // stored returns how the cache has a key, without a trace.
 func (c *Cache) stored(k []byte) (record.Kind, policy.Ring) {
-	h := c.shared.hash(k)
+	h := c.shared.Hash(k)
 	b := c.bucket(h)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var f found
-	if !b.find(&f, k, h) {
+	var f store.Found
+	if !b.Find(&f, k, h) {
 		return 0, noRing
 	}
 	return f.Kind, index.Ring(f.Slot)

@@ -91,7 +91,7 @@ func reliable(shape byte) byte { return shape &^ 0x40 }
 // sink has the entries of a cache go to its cold part, if it has one and the input says so,
 // and returns how many bytes they are.
 func (in *input) sink(c *Cache) int {
-	if c.shared.compression == nil || in.byte()%4 != 0 {
+	if c.shared.Compression == nil || in.byte()%4 != 0 {
 		return 0
 	}
 	return c.sinkAll()

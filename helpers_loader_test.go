@@ -16,14 +16,14 @@ func loaderCache(t testing.TB) *Cache { return mustCache(t, tiny(4, 1024, 16)) }
 
 // isNegative reports whether a load has found that the key has no value.
 func (c *Cache) isNegative(k []byte) bool {
-	_, _, got := c.lookup(nil, k, c.shared.hash(k), 0)
+	_, _, got := c.lookup(nil, k, c.shared.Hash(k), 0)
 	return got == negative
 }
 
 // waiting returns how many callers wait for the load of the key, or -1 if none
 // may be joined.
 func (c *Cache) waiting(k []byte) int {
-	h := c.shared.hash(k)
+	h := c.shared.Hash(k)
 	b := c.bucket(h)
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -125,7 +125,7 @@ func newRunner(t testing.TB, g geometry, told bool) *runner {
 	return r
 }
 
-// maxValue is the longest value that Set must take.
+// MaxValue is the longest value that Set must take.
 func (r *runner) maxValue() int { return r.bound / 16 }
 
 // run applies the operations that data holds, and returns an error for the
@@ -146,8 +146,8 @@ func (r *runner) run(data []byte) error {
 
 // withinBound returns an error if the cache has taken more memory than it may.
 func (r *runner) withinBound() error {
-	if s := r.c.shared; s.pool.Used() > s.bound() {
-		return fmt.Errorf("%d bytes are in use, the bound is %d", s.pool.Used(), s.bound())
+	if s := r.c.shared; s.Pool.Used() > s.Bound() {
+		return fmt.Errorf("%d bytes are in use, the bound is %d", s.Pool.Used(), s.Bound())
 	}
 	return nil
 }
@@ -161,13 +161,13 @@ func (r *runner) stepLockFree(o op) error {
 		return r.step(o)
 	}
 	k, s := r.keyOf(o.id), r.c.shared
-	if len(k) == 0 || s.largeKeysOf(s.hash(k)).Load() != 0 {
+	if len(k) == 0 || s.LargeKeysOf(s.Hash(k)).Load() != 0 {
 		return r.step(o) // an empty key may seem to lie in dst
 	}
 	before := r.c.counters.Locked()
 	err := r.step(o)
 	locked := r.c.counters.Locked() != before
-	if locked && s.compression != nil {
+	if locked && s.Compression != nil {
 		return err // the key is in the cold part, or a goroutine writes
 	}
 	if r.lockFree++; locked {

@@ -34,8 +34,8 @@ func contents(t testing.TB, c *Cache) map[string]kept {
 	c.each(func(b *bucket) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.index.Each(func(slot, _ uint64) {
-			r := b.ring(index.Ring(slot))
+		b.Index.Each(func(slot, _ uint64) {
+			r := b.Ring(index.Ring(slot))
 			if !r.Live(slot) {
 				return
 			}
@@ -45,7 +45,7 @@ func contents(t testing.TB, c *Cache) map[string]kept {
 			k, v := string(kv[:hd.KeyLen]), kv[hd.KeyLen:]
 			if hd.Kind == record.Packed {
 				var err error
-				s := c.shared.compression
+				s := c.shared.Compression
 				if v, err = s.Unpack(nil, v, s.DictOf(v)); err != nil {
 					return // as good as not there
 				}
@@ -97,7 +97,7 @@ func mixedCache(t testing.TB, g geometry) *Cache {
 	for id := range uint32(1500) {
 		size := mixedSize(id)
 		if id%500 == 11 {
-			size = c.shared.maxValue()
+			size = c.shared.MaxValue()
 		}
 		ttl := time.Duration(id%3) * time.Minute
 		v := stamp{id: id, version: 1, size: size}.value(nil)

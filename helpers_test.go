@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ringcache/ringcache/internal/store"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -40,7 +42,7 @@ func newRand(seed uint64) *rand.Rand {
 // isBrief reports whether a time to live is below the clock's tick, and so refused.
 func isBrief(ttl time.Duration) bool { return 0 < ttl && ttl < clock.Tick }
 
-// inFile has the caches of tests lie in files. Not all tests are for such caches: those of
+// InFile has the caches of tests lie in files. Not all tests are for such caches: those of
 // resident memory and of refused memory are not.
 var inFile = flag.Bool("ringcache.file", false, "run the tests on caches with Options.File")
 
@@ -77,7 +79,7 @@ func tiny(buckets, chunkSize, chunksPerBucket int) geometry {
 
 // leastBytes returns the size that a cache of such a shape needs: a few chunks
 // for each bucket, large ones among them, for a page of the index and each ring.
-func leastBytes(g geometry) int { return 6 * (g.buckets + largeBuckets) * g.chunkSize }
+func leastBytes(g geometry) int { return 6 * (g.buckets + store.LargeBuckets) * g.chunkSize }
 
 // narrow returns g with the fewest bits for a position that it can live with:
 // a generation of two bits above a ring that holds its bucket's share, or one
@@ -123,7 +125,7 @@ func mustCache(t testing.TB, g geometry) *Cache {
 		c = newCache(g)
 	}
 	t.Cleanup(func() {
-		if !c.buckets[0].closed { // there is nothing left to validate
+		if !c.buckets[0].Closed { // there is nothing left to validate
 			assert.NoError(t, c.validate(), "at the end")
 		}
 		closeCache(t, c)

@@ -4,6 +4,8 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/ringcache/ringcache/internal/store"
+
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/record"
 )
@@ -16,7 +18,7 @@ import (
 // the index to another geometry, do not move an entry to the other side of the cursor.
 
 // A step ends with the home, or where it must with the hash, at which it has one of
-// these, or stepBytes of keys.
+// these, or StepBytes of keys.
 const (
 	stepHomes = 256
 	stepKeys  = 256
@@ -71,7 +73,7 @@ func (c *Cache) loop(
 			return true
 		}
 		var got outcome
-		if value, _, got = c.lookup(value[:0], key, c.shared.hash(key), mode); got != hit {
+		if value, _, got = c.lookup(value[:0], key, c.shared.Hash(key), mode); got != hit {
 			return true // it has gone since its step began
 		}
 		return fn(key, value)
@@ -81,7 +83,7 @@ func (c *Cache) loop(
 // walk calls fn with every key, with no lock held, until fn returns false.
 func (c *Cache) walk(fn func(key []byte) bool) {
 	var s step
-	for i := range c.shared.buckets + largeBuckets {
+	for i := range c.shared.Buckets + store.LargeBuckets {
 		b := c.nth(i)
 		for at := uint64(0); at < hashesEnd; {
 			at = s.take(b, at)
@@ -109,25 +111,25 @@ func (s *step) take(b *bucket, at uint64) uint64 {
 	s.slots, s.keys, s.ends = s.slots[:0], s.keys[:0], s.ends[:0]
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.index.Pages() == 0 {
+	if b.Index.Pages() == 0 {
 		return hashesEnd
 	}
 	for n := 0; n < stepHomes && len(s.slots) < stepKeys && at < hashesEnd; n++ {
-		s.slots, at = b.index.TakeHome(s.slots, at, b.windows())
+		s.slots, at = b.Index.TakeHome(s.slots, at, b.Windows())
 	}
 	slices.Sort(s.slots) // by hash, as that is what a slot begins with
 	s.slots = slices.Compact(s.slots)
 	for _, slot := range s.slots {
-		b.ring(index.Ring(slot)).Prefetch(index.Pos(slot))
+		b.Ring(index.Ring(slot)).Prefetch(index.Pos(slot))
 	}
 	for i, slot := range s.slots {
 		hash := index.HashOf(slot)
-		if len(s.keys) >= stepBytes && hash != index.HashOf(s.slots[i-1]) {
+		if len(s.keys) >= store.StepBytes && hash != index.HashOf(s.slots[i-1]) {
 			return hash
 		}
-		r, pos := b.ring(index.Ring(slot)), index.Pos(slot)
+		r, pos := b.Ring(index.Ring(slot)), index.Pos(slot)
 		hd, ok := r.Header(pos)
-		if ok && hd.Kind != record.Internal && !b.shared.Expired(hd.Expiry) {
+		if ok && hd.Kind != record.Internal && !b.Shared.Expired(hd.Expiry) {
 			s.keys, _ = r.Read(s.keys, pos+uint64(hd.Size), hd.KeyLen)
 			s.ends = append(s.ends, len(s.keys))
 		}

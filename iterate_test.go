@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/ringcache/ringcache/internal/store"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -93,7 +95,7 @@ func TestIterate_SeesEachOnce(t *testing.T) {
 			w := watch(t, c, 700, mixedSize)
 			require.GreaterOrEqual(t, len(w.size), 70, "too few")
 			if g.buckets > 2 {
-				require.NotZero(t, c.shared.arrivals.held.Load(), "no large ones")
+				require.NotZero(t, c.shared.Arrivals.Held.Load(), "no large ones")
 			}
 			w.loop(t, func() {})
 			require.Len(t, slices.Collect(c.Keys()), len(w.size))
@@ -112,7 +114,7 @@ func TestIterate_BodyWrites(t *testing.T) {
 				w.loop(t, func() { c.Del([]byte("none")) })
 				return
 			}
-			before := c.buckets[0].index.Groups()
+			before := c.buckets[0].Index.Groups()
 			w.loop(t, func() {
 				for range 3 {
 					if other > 1<<20+3000 {
@@ -128,7 +130,7 @@ func TestIterate_BodyWrites(t *testing.T) {
 				}
 			})
 			if g.buckets == 1 {
-				require.GreaterOrEqual(t, c.buckets[0].index.Groups(), 2*before,
+				require.GreaterOrEqual(t, c.buckets[0].Index.Groups(), 2*before,
 					"groups of the index, which did not grow under the loop")
 			}
 		})
@@ -141,7 +143,7 @@ func TestIterate_WhileHomesMove(t *testing.T) {
 	c := mustCache(t, tiny(1, 4096, 2000))
 	w := watch(t, c, 2000, func(uint32) int { return selfSize })
 	b := &c.buckets[0]
-	x := &b.index
+	x := &b.Index
 	next := uint32(1 << 20)
 	growths := 0
 	for growths < 3 {
@@ -155,7 +157,7 @@ func TestIterate_WhileHomesMove(t *testing.T) {
 			w.loop(t, func() {
 				if n++; n%40 == 0 {
 					b.lock()
-					x.Move(1, b.windows(), b.loseLocked)
+					x.Move(1, b.Windows(), b.Crowd)
 					b.unlock()
 				}
 			})
@@ -168,18 +170,18 @@ func TestIterate_WhileIndexShrinks(t *testing.T) {
 	c := mustCache(t, tiny(1, 4096, 2000))
 	w := watch(t, c, 1500, func(uint32) int { return selfSize })
 	b := &c.buckets[0]
-	require.NoError(t, b.growIndexLocked(40))
-	pages, n := b.index.Pages(), 0
+	require.NoError(t, b.GrowIndex(40))
+	pages, n := b.Index.Pages(), 0
 	w.loop(t, func() {
 		if n++; n == 700 {
 			b.lock()
-			quota := c.shared.quota.Swap(int64(24 * c.shared.pool.PageSize()))
-			b.shrinkIndexLocked()
-			c.shared.quota.Store(quota)
+			quota := c.shared.Quota.Swap(int64(24 * c.shared.Pool.PageSize()))
+			b.ShrinkIndex()
+			c.shared.Quota.Store(quota)
 			b.unlock()
 		}
 	})
-	require.Less(t, b.index.Pages(), pages, "the index was not made anew")
+	require.Less(t, b.Index.Pages(), pages, "the index was not made anew")
 }
 
 // Two entries with the same 24 hash bits, on either side of a step's end.
@@ -188,7 +190,7 @@ func TestIterate_EqualHashBits(t *testing.T) {
 	w := watch(t, c, 40_000, func(uint32) int { return 0 })
 	hashes := map[uint64]int{}
 	for id := range w.size {
-		hashes[index.HashOf(c.shared.hash(trafficKey(nil, id)))]++
+		hashes[index.HashOf(c.shared.Hash(trafficKey(nil, id)))]++
 	}
 	require.Less(t, len(hashes), len(w.size), "no equal hash bits: the test proves little")
 	// One key a step, as far as the hashes allow.
@@ -221,7 +223,7 @@ func TestIterate_LongKeys(t *testing.T) {
 	for at := uint64(0); at < hashesEnd; steps++ {
 		at = s.take(&c.buckets[0], at)
 		total += len(s.ends)
-		require.LessOrEqual(t, len(s.keys), stepBytes+record.MaxKey, "bytes of keys in a step")
+		require.LessOrEqual(t, len(s.keys), store.StepBytes+record.MaxKey, "bytes of keys in a step")
 	}
 	require.Equal(t, want, total)
 	require.Equal(t, want, c.Len())
@@ -334,7 +336,7 @@ func TestIterate_LeavesNoTrace(t *testing.T) {
 	c.UpdateStats(&after)
 	require.Equal(t, before, after)
 	c.each(func(b *bucket) {
-		b.index.Each(func(slot, _ uint64) {
+		b.Index.Each(func(slot, _ uint64) {
 			require.Zero(t, index.Freq(slot))
 		})
 	})

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"sync"
+
+	"github.com/ringcache/ringcache/internal/store"
 )
 
 // Records that would fill a visible part of their bucket are stored in a separate arena: a
@@ -15,38 +17,38 @@ import (
 // lately, the part that were large records. The small buckets divide the rest.
 //
 // A key lives in one place at a time (I8): a Set holds the small bucket's lock over both
-// places, and so does a Get when shared.largeKeys tells it to look in the large one too.
+// places, and so does a Get when shared.LargeKeys tells it to look in the large one too.
 
 // arena is the large buckets of a cache, and what balances them with the small ones.
 type arena struct {
 	mu       sync.Mutex // one writer at a time
-	held     [largeBuckets]int
-	incoming [largeBuckets]incoming
+	held     [store.LargeBuckets]int
+	incoming [store.LargeBuckets]incoming
 	hand     int // the small bucket that has to give next
-	buckets  [largeBuckets]bucket
+	buckets  [store.LargeBuckets]bucket
 }
 
 // bucket returns the small bucket for hash h.
-func (c *Cache) bucket(h uint64) *bucket { return &c.buckets[h&c.mask&(bucketCount-1)] }
+func (c *Cache) bucket(h uint64) *bucket { return &c.buckets[h&c.mask&(store.BucketCount-1)] }
 
 // largeBucket returns the large bucket for hash h.
 func (c *Cache) largeBucket(h uint64) *bucket {
-	return &c.arena.buckets[h>>bucketBits&(largeBuckets-1)]
+	return &c.arena.buckets[h>>store.BucketBits&(store.LargeBuckets-1)]
 }
 
 // nth returns a bucket by number: the small ones come first.
 func (c *Cache) nth(i int) *bucket {
-	if i < c.shared.buckets {
+	if i < c.shared.Buckets {
 		return &c.buckets[i]
 	}
-	return &c.arena.buckets[i-c.shared.buckets]
+	return &c.arena.buckets[i-c.shared.Buckets]
 }
 
 // isLarge reports whether a record of n bytes goes to the large buckets. The border does
 // not follow the small buckets' quota: records that made it fall would keep it low.
 func (c *Cache) isLarge(n int) bool {
-	full := int(c.shared.full.Load())
-	return n > full/sparseShare && (n > full/largeShare || c.shared.arrivals.sparse.Load())
+	full := int(c.shared.Full.Load())
+	return n > full/store.SparseShare && (n > full/store.LargeShare || c.shared.Arrivals.Sparse.Load())
 }
 
 // setLarge stores a large record.
@@ -58,37 +60,37 @@ func (c *Cache) setLarge(b *bucket, w *write) error {
 	a := &c.arena
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	c.shared.arrive(arrival{1, w.n}, true)
-	lb := c.largeBucket(w.h)
-	defer c.settleLarge(c.expect(lb, w.n))
+	c.shared.Arrive(store.Arrival{Records: 1, Bytes: w.Bytes}, true)
+	lb := c.largeBucket(w.Hash)
+	defer c.settleLarge(c.expect(lb, w.Bytes))
 	c.makeWay(lb, w)
-	if len(w.v) > c.shared.maxValue() {
+	if len(w.Value) > c.shared.MaxValue() {
 		return errResized
 	}
 
 	b.lock()
 	defer b.unlockFor(w)
 	lb.lock()
-	lb.moveHomesLocked() // as in setInBucket
+	lb.MoveHomes() // as in setInBucket
 	lb.unlockFor(w)
 	if err := c.beginLocked(b, w); err != nil {
 		return err
 	}
-	b.deleteLocked(&w.Write, nil)
+	b.Delete(&w.Write, nil)
 	lb.lock()
 	defer lb.unlockFor(w)
 	// Again: a search of lb for forgotten entries, which may have ended meanwhile, does not see
 	// this one.
-	if _, forgotten := c.shared.usageOf(w.k); forgotten {
+	if _, forgotten := c.shared.UsageOf(w.Key); forgotten {
 		return errForgotten
 	}
-	if err := lb.setLocked(&w.Write); err != nil {
-		if err = c.insistLocked(lb, w, err, func() error { return lb.setLocked(&w.Write) }); err != nil {
+	if err := lb.Set(&w.Write); err != nil {
+		if err = c.insistLocked(lb, w, err, func() error { return lb.Set(&w.Write) }); err != nil {
 			return err
 		}
 	}
-	c.shared.pool.Stored(w.n)
-	lb.learnLocked()
+	c.shared.Pool.Stored(w.Bytes)
+	lb.Learn()
 	return nil
 }
 
@@ -98,16 +100,16 @@ type incoming struct{ sets, bytes int }
 // expect has the small buckets' quotas leave the bytes that large bucket lb is going to take for
 // a record of n bytes. settleLarge ends it.
 func (c *Cache) expect(lb *bucket, n int) *bucket {
-	in := &c.arena.incoming[int(lb.number)-c.shared.buckets]
+	in := &c.arena.incoming[int(lb.Number)-c.shared.Buckets]
 	in.sets++
-	lb.look(func(s *Store) { in.bytes = max(in.bytes, s.demandLocked(n)) })
+	lb.look(func(s *store.Store) { in.bytes = max(in.bytes, s.Demand(n)) })
 	c.settle(lb)
 	return lb
 }
 
 // settleLarge is settle after a large Set.
 func (c *Cache) settleLarge(lb *bucket) {
-	in := &c.arena.incoming[int(lb.number)-c.shared.buckets]
+	in := &c.arena.incoming[int(lb.Number)-c.shared.Buckets]
 	if in.sets--; in.sets == 0 {
 		in.bytes = 0
 	}
@@ -117,14 +119,14 @@ func (c *Cache) settleLarge(lb *bucket) {
 // makeWay evicts entries for a large Set, whose bucket expects it: first those of other buckets,
 // then, if there is an OnRemove, its own. Without OnRemove the Set itself evicts the latter.
 func (c *Cache) makeWay(lb *bucket, w *write) {
-	c.reclaim(lb, c.arena.incoming[int(lb.number)-c.shared.buckets].bytes, w)
+	c.reclaim(lb, c.arena.incoming[int(lb.Number)-c.shared.Buckets].bytes, w)
 	if c.onRemove == nil || w.quiet {
 		return
 	}
 	// Other Sets may take what was freed, so there is an end to it.
-	for done, rounds := false, 2*w.n/stepBytes; !done && rounds > 0; rounds-- {
+	for done, rounds := false, 2*w.Bytes/store.StepBytes; !done && rounds > 0; rounds-- {
 		lb.lock()
-		done = lb.makeWayLocked(&w.Write)
+		done = lb.MakeWay(&w.Write)
 		lb.unlockFor(w)
 		c.pause(w)
 	}
@@ -135,14 +137,14 @@ func (c *Cache) makeWay(lb *bucket, w *write) {
 // chunks the other large ones whatever it takes.
 func (c *Cache) reclaim(lb *bucket, need int, w *write) {
 	s, a := c.shared, &c.arena
-	for done := 0; done < s.buckets; {
-		if s.pool.Spare() >= need {
+	for done := 0; done < s.Buckets; {
+		if s.Pool.Spare() >= need {
 			return
 		}
 		b := &c.buckets[a.hand]
 		b.lock()
-		if b.shrinkLocked(max(need, shrinkMost)) {
-			a.hand = (a.hand + 1) % s.buckets
+		if b.Shrink(max(need, store.ShrinkMost)) {
+			a.hand = (a.hand + 1) % s.Buckets
 			done++
 		}
 		b.unlockFor(w)
@@ -150,7 +152,7 @@ func (c *Cache) reclaim(lb *bucket, need int, w *write) {
 	}
 	for i := range a.buckets {
 		other := &a.buckets[i]
-		if missing := need - s.pool.Spare(); missing > 0 && other != lb {
+		if missing := need - s.Pool.Spare(); missing > 0 && other != lb {
 			c.drain(other, missing, 0, w)
 		}
 	}
@@ -159,7 +161,7 @@ func (c *Cache) reclaim(lb *bucket, need int, w *write) {
 // pause tells OnRemove of the entries that a write has removed, if they are a step. The caller
 // holds the arena's lock and no other; pause releases it meanwhile.
 func (c *Cache) pause(w *write) {
-	if w.quiet || !w.removals.isStep() {
+	if w.quiet || !w.removals.IsStep() {
 		return
 	}
 	c.arena.mu.Unlock()
@@ -173,7 +175,7 @@ func (c *Cache) lend(w *write) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for i := range a.buckets {
-		if need := w.n + 3*s.pool.ChunkSize() - s.pool.Spare(); need > 0 {
+		if need := w.Bytes + 3*s.Pool.ChunkSize() - s.Pool.Spare(); need > 0 {
 			c.drain(&a.buckets[i], need, 0, w)
 		}
 	}
@@ -183,7 +185,7 @@ func (c *Cache) lend(w *write) {
 func (c *Cache) drain(lb *bucket, n, keep int, w *write) {
 	for n > 0 {
 		lb.lock()
-		n = lb.giveLocked(n, keep)
+		n = lb.Give(n, keep)
 		lb.unlockFor(w)
 		c.settle(lb)
 		c.pause(w)
@@ -193,7 +195,7 @@ func (c *Cache) drain(lb *bucket, n, keep int, w *write) {
 // settle notes what a large bucket holds, and divides the rest.
 func (c *Cache) settle(lb *bucket) {
 	lb.mu.Lock()
-	held := lb.heldLocked()
+	held := lb.Held()
 	lb.mu.Unlock()
 	c.note(lb, held)
 }
@@ -208,18 +210,18 @@ func (c *Cache) note(lb *bucket, held int) {
 		}
 		sum += a.held[i] + a.incoming[i].bytes
 	}
-	s.arrivals.held.Store(int64(sum))
-	s.divide()
+	s.Arrivals.Held.Store(int64(sum))
+	s.Divide()
 }
 
 // report counts what small bucket b has stored, and has the large buckets give up memory when
 // their share has become smaller and b has filled its own.
-func (c *Cache) report(b *bucket, news arrival, w *write) {
+func (c *Cache) report(b *bucket, news store.Arrival, w *write) {
 	s, a := c.shared, &c.arena
-	s.arrive(news, false)
-	held := int(s.arrivals.held.Load())
-	target := s.largeTarget()
-	if held == 0 || held <= target+target/hysteresis+s.pool.ChunkSize()*largeBuckets {
+	s.Arrive(news, false)
+	held := int(s.Arrivals.Held.Load())
+	target := s.LargeTarget()
+	if held == 0 || held <= target+target/store.Hysteresis+s.Pool.ChunkSize()*store.LargeBuckets {
 		return
 	}
 	if !b.isAtLimit() {
@@ -229,9 +231,9 @@ func (c *Cache) report(b *bucket, news arrival, w *write) {
 		return // the next one to come will do it
 	}
 	defer a.mu.Unlock()
-	a.hand = (a.hand + 1) % s.buckets
-	lb := &a.buckets[a.hand%largeBuckets]
-	c.drain(lb, news.bytes+s.pool.ChunkSize(), lb.quota(), w)
+	a.hand = (a.hand + 1) % s.Buckets
+	lb := &a.buckets[a.hand%store.LargeBuckets]
+	c.drain(lb, news.Bytes+s.Pool.ChunkSize(), lb.Quota(), w)
 }
 
 // What follows is how a cache goes on that the system refuses memory. The pool's bound then
@@ -251,41 +253,41 @@ const (
 // memory that the system gives. To try would only drop all others.
 func (c *Cache) exceedsMemory(n int) error {
 	s := c.shared
-	if !s.pool.Limited() || n <= s.inForce()/2 {
+	if !s.Pool.Limited() || n <= s.InForce()/2 {
 		return nil
 	}
-	if s.pool.Stored(n); n <= s.inForce()/2 { // it may have asked the system again
+	if s.Pool.Stored(n); n <= s.InForce()/2 { // it may have asked the system again
 		return nil
 	}
 	return fmt.Errorf("record of %d bytes, memory for %d in all: %w",
-		n, s.inForce(), cmp.Or(s.pool.Refusal(), ErrNoMemory))
+		n, s.InForce(), cmp.Or(s.Pool.Refusal(), ErrNoMemory))
 }
 
 // insistLocked tries a write to bucket b again, by calling store, that failed for want of
 // memory with err. It has others give up as much as b lacks.
 func (c *Cache) insistLocked(b *bucket, w *write, err error, store func() error) error {
 	for range insistTries {
-		if c.exceedsMemory(w.n) != nil {
+		if c.exceedsMemory(w.Bytes) != nil {
 			break
 		}
-		if b.index.Empty() && c.shared.file != nil {
+		if b.Index.Empty() && c.shared.File != nil {
 			c.takePageLocked(w)
 		}
-		if lack := b.lackLocked(w.n); lack > 0 {
-			c.takeLocked(b, max(c.shared.pool.Spare(), 0)+lack<<c.shared.shift, w)
+		if lack := b.Lack(w.Bytes); lack > 0 {
+			c.takeLocked(b, max(c.shared.Pool.Spare(), 0)+lack<<c.shared.Shift, w)
 		}
-		if lack := b.lackLocked(w.n); lack > 0 && b.large {
-			own := c.bucket(w.h) // the caller has locked it
-			if own.removals != nil {
+		if lack := b.Lack(w.Bytes); lack > 0 && b.Large {
+			own := c.bucket(w.Hash) // the caller has locked it
+			if own.Removals != nil {
 				own.takeRemovalsLocked(w) // or it would give up one step's, and no more
 			}
-			own.giveLocked(lack<<c.shared.shift, 0)
+			own.Give(lack<<c.shared.Shift, 0)
 		}
 		if again := store(); again == nil {
 			return nil
 		}
 	}
-	return b.failLocked(&w.Write, err)
+	return b.Fail(&w.Write, err)
 }
 
 // takeLocked has other buckets give up chunks until the pool has so many bytes to spare for
@@ -293,12 +295,12 @@ func (c *Cache) insistLocked(b *bucket, w *write, err error, store func() error)
 func (c *Cache) takeLocked(b *bucket, bytes int, w *write) {
 	s := c.shared
 	for _, keep := range []func(*bucket) int{
-		(*bucket).quota,
-		func(*bucket) int { return s.pool.ChunkSize() },
+		(*bucket).Quota,
+		func(*bucket) int { return s.Pool.ChunkSize() },
 		func(*bucket) int { return 0 },
 	} {
-		for range s.buckets + largeBuckets {
-			if s.pool.Spare() >= bytes {
+		for range s.Buckets + store.LargeBuckets {
+			if s.Pool.Spare() >= bytes {
 				return
 			}
 			c.takeFromNextLocked(b, bytes, keep, w)
@@ -310,9 +312,9 @@ func (c *Cache) takeLocked(b *bucket, bytes int, w *write) {
 // keep, until the pool has so many bytes to spare. One that somebody has locked is left alone.
 func (c *Cache) takeFromNextLocked(b *bucket, bytes int, keep func(*bucket) int, w *write) {
 	s, a := c.shared, &c.arena
-	n := s.buckets + largeBuckets
-	other := c.nth(int(s.hand.Add(1)) % n)
-	if other.large && !b.large { // who writes to a large bucket has the arena's lock
+	n := s.Buckets + store.LargeBuckets
+	other := c.nth(int(s.Hand.Add(1)) % n)
+	if other.Large && !b.Large { // who writes to a large bucket has the arena's lock
 		if !a.mu.TryLock() {
 			return
 		}
@@ -322,19 +324,19 @@ func (c *Cache) takeFromNextLocked(b *bucket, bytes int, keep func(*bucket) int,
 		return
 	}
 	defer other.unlockFor(w)
-	other.giveLocked(bytes-s.pool.Spare(), keep(other))
-	if other.large {
-		c.note(other, other.heldLocked())
+	other.Give(bytes-s.Pool.Spare(), keep(other))
+	if other.Large {
+		c.note(other, other.Held())
 	}
 }
 
 // takePageLocked has a bucket give up a page of its index for that of another.
 func (c *Cache) takePageLocked(w *write) {
-	for i := range c.shared.buckets {
+	for i := range c.shared.Buckets {
 		if b := &c.buckets[i]; b.tryLock() {
-			had := b.index.Pages()
+			had := b.Index.Pages()
 			if had > 1 {
-				b.halveIndexLocked()
+				b.HalveIndex()
 			}
 			b.unlockFor(w)
 			if had > 1 {
@@ -349,15 +351,15 @@ func (c *Cache) takePageLocked(w *write) {
 // gets a chunk of one above, which may have no Sets that would make it give one up.
 func (c *Cache) levelLocked(b *bucket, w *write) {
 	s := c.shared
-	if !s.pool.Limited() {
+	if !s.Pool.Limited() {
 		return
 	}
-	s.pool.Stored(b.inflow.bytes)
-	size := s.pool.ChunkSize()
+	s.Pool.Stored(b.Inflow.Bytes)
+	size := s.Pool.ChunkSize()
 	for range levelTries {
-		if s.pool.Spare() >= size || b.heldLocked()+size > b.quota() {
+		if s.Pool.Spare() >= size || b.Held()+size > b.Quota() {
 			return
 		}
-		c.takeFromNextLocked(b, size, (*bucket).quota, w)
+		c.takeFromNextLocked(b, size, (*bucket).Quota, w)
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ringcache/ringcache/internal/store"
+
 	"github.com/ringcache/ringcache/internal/clock"
 	"github.com/ringcache/ringcache/internal/singleflight"
 )
@@ -111,7 +113,7 @@ func (c *Cache) getAhead(dst, k []byte) (out []byte, got outcome) {
 func (c *Cache) loadMissing(
 	ctx context.Context, dst, k []byte, got outcome, load loadFunc,
 ) ([]byte, error) {
-	h := c.shared.hash(k)
+	h := c.shared.Hash(k)
 	switch got {
 	case hitDue:
 		if ctx.Err() != nil {
@@ -225,7 +227,7 @@ func (c *Cache) addLocked(b *bucket, g *loadGroup, k []byte, h uint64) *loadCall
 	if g.byKey != nil {
 		g.byKey[string(k)] = f
 	}
-	b.loads++
+	b.Loads++
 	return f
 }
 
@@ -342,7 +344,7 @@ func (c *Cache) refresh(g *loadGroup, ctx context.Context, k []byte, h uint64) *
 	b := c.bucket(h)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.closed || b.calls.Find(k, h) != nil {
+	if b.Closed || b.calls.Find(k, h) != nil {
 		return g
 	}
 	if g == nil {
@@ -408,10 +410,10 @@ func (g *loadGroup) call(fn batchLoadFunc, keys [][]byte) []loaded {
 func (c *Cache) keep(f *loadCall) {
 	l := &f.Result
 	w := write{cond: ifListed, call: f, silent: true,
-		Write: Write{k: f.Key, v: l.Value, h: f.Hash, reason: Replaced}}
+		Write: store.Write{Key: f.Key, Value: l.Value, Hash: f.Hash, Reason: store.Replaced}}
 	if errors.Is(l.Err, ErrAbsent) {
 		l.Err = ErrAbsent
-		w.v, w.negative, w.reason = nil, true, Deleted
+		w.Value, w.Negative, w.Reason = nil, true, store.Deleted
 	} else if l.Err != nil {
 		return
 	}
@@ -422,7 +424,7 @@ func (c *Cache) keep(f *loadCall) {
 	if err := c.applyFor(&w, life, "load"); err != nil {
 		b := c.bucket(f.Hash)
 		b.mu.Lock()
-		b.loadsDropped++
+		b.LoadsDropped++
 		b.mu.Unlock()
 	}
 }
@@ -434,7 +436,7 @@ func (c *Cache) endLoad(f *loadCall) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if failed {
-		b.loadErrors++
+		b.LoadErrors++
 	}
 	c.pauseLocked(f, failed)
 	b.calls.Finish(f)
@@ -463,7 +465,7 @@ func (c *Cache) result(f *loadCall) ([]byte, error) {
 func (c *Cache) stale(f *loadCall) (v []byte, ok bool) {
 	v, expiry, got := c.lookupAny(nil, f.Key, f.Hash, withValue|orStale)
 	if got == hit && c.shared.Expired(expiry) {
-		c.bucket(f.Hash).staleHits.Add(1)
+		c.bucket(f.Hash).StaleHits.Add(1)
 	}
 	return v, got == hit
 }

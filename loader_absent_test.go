@@ -107,7 +107,7 @@ func TestLoader_AbsentReplaces(t *testing.T) {
 		{}, {Err: ErrAbsent}, {Err: ErrAbsent, TTL: time.Hour},
 		{Value: []byte("v"), TTL: time.Hour}, {Err: fmt.Errorf("no row: %w", ErrAbsent)}, {},
 	} {
-		h := c.shared.hash(k)
+		h := c.shared.Hash(k)
 		b := c.bucket(h)
 		f := b.calls.Add(k, h, singleflight.NewGroup(func() {}))
 		f.Waiters++

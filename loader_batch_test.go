@@ -400,10 +400,10 @@ func TestLoaderBatch_KeyIsLoadedOnceThoughWritten(t *testing.T) {
 	c := loaderCache(t)
 	k := []byte("key")
 	g := &loadGroup{caller: t.Context(), byKey: map[string]*loadCall{}}
-	first, _, err := c.join(g, nil, k, c.shared.hash(k))
+	first, _, err := c.join(g, nil, k, c.shared.Hash(k))
 	require.NoError(t, err)
 	c.Del(k)
-	second, _, err := c.join(g, nil, k, c.shared.hash(k))
+	second, _, err := c.join(g, nil, k, c.shared.Hash(k))
 	require.NoError(t, err)
 	require.Same(t, first, second)
 	require.Equal(t, 2, first.Waiters)

@@ -199,7 +199,7 @@ func TestLoader_Random(t *testing.T) {
 				ttl := clock.Tick * time.Duration(1+rnd.IntN(60))
 				v := stamp{id: uint32(id), version: uint64(i), size: rnd.IntN(100)}.value(nil)
 				if rnd.IntN(50) == 0 {
-					v = pattern(rnd.IntN(c.shared.maxValue()))
+					v = pattern(rnd.IntN(c.shared.MaxValue()))
 				}
 				switch rnd.IntN(7) {
 				case 0:

@@ -290,9 +290,9 @@ func TestLoader_Refused(t *testing.T) {
 		"key":   make([]byte, record.MaxKey+1),
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := pattern(c.shared.maxValue())
+			v := pattern(c.shared.MaxValue())
 			if name == "value" {
-				v = pattern(c.shared.maxValue() + 1)
+				v = pattern(c.shared.MaxValue() + 1)
 			}
 			for range 2 {
 				load := func(context.Context, []byte) ([]byte, time.Duration, error) { return v, 0, nil }
@@ -400,7 +400,7 @@ func TestLoader_OneRefresh(t *testing.T) {
 	var wg sync.WaitGroup
 	late := []byte{1, 0} // has seen that the entry is due, and comes when another has begun
 	for range 2 {
-		h := c.shared.hash(late)
+		h := c.shared.Hash(late)
 		if g := c.refresh(nil, context.Background(), late, h); g != nil {
 			g.start(c, load.ofOne)
 		}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"unsafe"
 
+	"github.com/ringcache/ringcache/internal/store"
+
 	"github.com/cespare/xxhash/v2"
 	"github.com/ringcache/ringcache/internal/delay"
 	"github.com/ringcache/ringcache/internal/index"
@@ -35,9 +37,9 @@ const unhashed = 0
 type outcome uint8
 
 const (
-	miss      = outcome(Miss)
-	hit       = outcome(Hit) // the value is there
-	unclear   = outcome(Unclear)
+	miss      = outcome(store.Miss)
+	hit       = outcome(store.Hit) // the value is there
+	unclear   = outcome(store.Unclear)
 	negative  = unclear + iota // a load found that the key has none: a miss to all others
 	hitDue                     // a hit, and a load of the value is to begin (Cache.getAhead)
 	elsewhere                  // not here, but perhaps in a large bucket
@@ -55,31 +57,31 @@ func (c *Cache) lookup(
 	dst, k []byte, h uint64, mode lookupMode,
 ) (out []byte, expiry uint32, got outcome) {
 	if h == unhashed {
-		h = c.shared.mix(xxhash.Sum64(k)) // hash, which the compiler would not inline
+		h = c.shared.Mix(xxhash.Sum64(k)) // hash, which the compiler would not inline
 	}
 	b := c.bucket(h)
 	seq := b.seq.Load()
-	rec, slot, s, candidate := b.candidate(h)
-	if seq&1 != 0 || candidate == Unclear || overlaps(dst, k) {
+	rec, slot, s, candidate := b.Candidate(h)
+	if seq&1 != 0 || candidate == store.Unclear || overlaps(dst, k) {
 		return c.lookupAny(dst, k, h, mode)
 	}
 	got = outcome(candidate)
 	n := c.counters.Here()
 	out = dst
-	known := got == hit || c.shared.largeKeysOf(h).Load() == 0
+	known := got == hit || c.shared.LargeKeysOf(h).Load() == 0
 	if got == hit {
 		if mode&counted != 0 {
 			n.Hits.Add(1) // while the record comes, though it may turn out to be none
 		}
-		if mode&touching != 0 && b.touches {
+		if mode&touching != 0 && b.Touches {
 			index.Raise(slot, s)
 			mode &^= touching
 		}
 		var value []byte
-		if value, expiry, known = valueIn(b.form, rec, k); mode&withValue != 0 {
+		if value, expiry, known = store.ValueIn(b.Form, rec, k); mode&withValue != 0 {
 			out = torn.Append(dst, value)
 		}
-		known = known && (expiry == 0 || !b.shared.Expired(expiry))
+		known = known && (expiry == 0 || !b.Shared.Expired(expiry))
 	}
 	delay.Point()
 	torn.Fence()
@@ -91,7 +93,7 @@ func (c *Cache) lookup(
 	}
 	if got == miss && mode&counted != 0 {
 		if n.Misses.Add(1); slot != nil {
-			b.seek(slot)
+			b.NoteGhostMiss(slot)
 		}
 	}
 	runtime.KeepAlive(c) // its memory stays mapped until here
@@ -167,11 +169,11 @@ func (b *bucket) read(
 	if seq&1 != 0 {
 		return dst, 0, retry
 	}
-	f := found{internal: mode&internal != 0}
+	f := store.Found{Internal: mode&internal != 0}
 	out = dst
-	if b.find(&f, k, h) {
+	if b.Find(&f, k, h) {
 		switch {
-		case b.shared.Expired(f.Expiry) && !b.isStale(&f, mode): // before the copy: k may lie in dst
+		case b.Shared.Expired(f.Expiry) && !b.isStale(&f, mode): // before the copy: k may lie in dst
 		case f.Kind == record.Negative:
 			got = negative
 		case index.Ring(f.Slot).IsCold() && mode&(withValue|touching) != 0:
@@ -186,7 +188,7 @@ func (b *bucket) read(
 			}
 		}
 	}
-	if got == miss && !b.large && b.shared.largeKeysOf(h).Load() != 0 {
+	if got == miss && !b.Large && b.Shared.LargeKeysOf(h).Load() != 0 {
 		return dst, 0, elsewhere
 	}
 	delay.Point()
@@ -195,14 +197,14 @@ func (b *bucket) read(
 		return dst, 0, retry
 	}
 	countLookup(n, mode, got)
-	b.countOddities(&f)
+	b.CountOddities(&f)
 	if got == miss {
-		if f.ghost && mode&counted != 0 {
-			b.seek(f.Group.At(f.I))
+		if f.Ghost && mode&counted != 0 {
+			b.NoteGhostMiss(f.Group.At(f.I))
 		}
 		return dst, 0, miss
 	}
-	if mode&touching != 0 && b.touches {
+	if mode&touching != 0 && b.Touches {
 		index.Raise(f.Group.At(f.I), f.Slot)
 	}
 	runtime.KeepAlive(b) // and with it the Cache: its memory stays mapped until here
@@ -212,8 +214,8 @@ func (b *bucket) read(
 // isStale reports whether the expired record f is what a lookup takes nonetheless.
 //
 //go:norace
-func (b *bucket) isStale(f *found, mode lookupMode) bool {
-	return mode&orStale != 0 && b.shared.Now() < b.shared.KeptUntil(f.Expiry)
+func (b *bucket) isStale(f *store.Found, mode lookupMode) bool {
+	return mode&orStale != 0 && b.Shared.Now() < b.Shared.KeptUntil(f.Expiry)
 }
 
 // countLookup counts a lookup that has ended. No counter is ever taken back, as somebody may have
@@ -233,9 +235,9 @@ func countLookup(n *stripe.Counter, mode lookupMode, got outcome) {
 // copyValue appends the value of f to dst. It reports false if it is torn.
 //
 //go:norace
-func (b *bucket) copyValue(f *found, dst []byte, seq uint64) ([]byte, bool) {
-	if f.rec != nil {
-		return torn.Append(dst, f.rec[f.Size+f.KeyLen:]), true
+func (b *bucket) copyValue(f *store.Found, dst []byte, seq uint64) ([]byte, bool) {
+	if f.Rec != nil {
+		return torn.Append(dst, f.Rec[f.Size+f.KeyLen:]), true
 	}
 	if cap(dst)-len(dst) < f.ValueLen {
 		torn.Fence()
@@ -244,7 +246,7 @@ func (b *bucket) copyValue(f *found, dst []byte, seq uint64) ([]byte, bool) {
 		}
 		dst = slices.Grow(dst, f.ValueLen)
 	}
-	return f.ring.Read(dst, f.valuePos(), f.ValueLen)
+	return f.Ring.Read(dst, f.ValuePos(), f.ValueLen)
 }
 
 // overlaps reports whether k lies in the array of dst, even in part: a value that

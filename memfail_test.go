@@ -127,7 +127,7 @@ func TestMemory_RefusedWhileFilling(t *testing.T) {
 func fillLimited(t *testing.T, c *Cache, got int) {
 	t.Helper()
 	const size = 4000
-	n := uint32(2 * c.shared.bound() / size)
+	n := uint32(2 * c.shared.Bound() / size)
 	var key, val []byte
 	for id := range n {
 		key, val = trafficKey(key, id), stamp{id: id, version: 1, size: size}.value(val)
@@ -156,7 +156,7 @@ func fillLimited(t *testing.T, c *Cache, got int) {
 // requireGrowsBack sets entries until the bound in force is the one that was set.
 func requireGrowsBack(t *testing.T, c *Cache) {
 	t.Helper()
-	bound, val := uint64(c.shared.bound()), make([]byte, 4000)
+	bound, val := uint64(c.shared.Bound()), make([]byte, 4000)
 	for id := range uint32(4 * bound / 4000) {
 		require.NoError(t, c.Set(trafficKey(nil, id), val))
 	}
@@ -179,7 +179,7 @@ func TestMemory_RefusedToBucketsThatComeLate(t *testing.T) {
 	early, late := 0, 0
 	set := func(id uint32, mine func(bucket uint64) bool) int {
 		k := trafficKey(nil, id)
-		if !mine(c.shared.hash(k) & c.mask) {
+		if !mine(c.shared.Hash(k) & c.mask) {
 			return 0
 		}
 		require.NoError(t, c.Set(k, make([]byte, size)))
@@ -188,7 +188,7 @@ func TestMemory_RefusedToBucketsThatComeLate(t *testing.T) {
 	}
 	isEarly := func(bucket uint64) bool { return bucket < 100 }
 	isLate := func(bucket uint64) bool { return bucket >= 100 }
-	for id := uint32(0); !c.shared.pool.Limited(); id++ {
+	for id := uint32(0); !c.shared.Pool.Limited(); id++ {
 		early += set(id, isEarly)
 	}
 	require.Less(t, c.Stats().EffectiveMaxBytes, uint64(got+got/8))
@@ -199,10 +199,10 @@ func TestMemory_RefusedToBucketsThatComeLate(t *testing.T) {
 	held, most := 0, 0
 	for i := range c.buckets {
 		b := &c.buckets[i]
-		require.NotZero(t, b.liveLocked(), "bucket %d", i)
-		held += b.heldLocked()
+		require.NotZero(t, b.Live(), "bucket %d", i)
+		held += b.Held()
 		if isEarly(uint64(i)) {
-			most = max(most, b.heldLocked())
+			most = max(most, b.Held())
 		}
 	}
 	require.Greater(t, late, 1000)
@@ -226,7 +226,7 @@ func TestMemory_RefusedToIndexesOfAFile(t *testing.T) {
 	defer closeCache(t, c)
 	for id := range uint32(800_000) {
 		k := trafficKey(nil, id)
-		if id > 600_000 || c.shared.hash(k)&c.mask < 100 {
+		if id > 600_000 || c.shared.Hash(k)&c.mask < 100 {
 			require.NoError(t, c.Set(k, make([]byte, 10)))
 			require.True(t, c.Has(k))
 		}
@@ -378,7 +378,7 @@ func newDryCache(t *testing.T) (*packedCache, *taker) {
 		}
 	})
 	m.allowed.Store(0)
-	from.pool, from.bound = p.shared.pool, p.shared.bound()
+	from.pool, from.bound = p.shared.Pool, p.shared.Bound()
 	t.Cleanup(from.giveBack)
 	return p, from
 }
@@ -412,8 +412,8 @@ func TestMemory_RefusedToAPromotion(t *testing.T) {
 	p.sinkAll() // main has no chunk
 	b := &p.buckets[0]
 	b.mu.Lock()
-	b.rings[policy.Small].Trim()
-	b.rings[policy.Main].Trim()
+	b.Rings[policy.Small].Trim()
+	b.Rings[policy.Main].Trim()
 	b.mu.Unlock()
 	from.takeAll()
 	for range 3 {
@@ -421,7 +421,7 @@ func TestMemory_RefusedToAPromotion(t *testing.T) {
 		require.True(t, ok)
 		require.Equal(t, string(packedValue), string(v))
 	}
-	require.NotZero(t, b.rings[policy.Main].Entries)
+	require.NotZero(t, b.Rings[policy.Main].Entries)
 	require.Empty(t, p.told(packedKey))
 	require.NoError(t, p.validate())
 	p.requireTrue(t)
@@ -475,20 +475,20 @@ func (p *packedCache) rotateSome(t *testing.T) (rotated int) {
 	defer p.notify(&w)
 	b.lock()
 	defer b.unlockFor(&w)
-	r := b.cold.store()
+	r := b.Cold.Store()
 	for i := 1; rotated < 2000; i++ {
 		hd, ok := r.Header(r.Tail)
 		require.True(t, ok)
 		if hd.Dead || i%20 == 0 {
-			b.evictTailLocked(policy.Cold, nil)
+			b.EvictTail(policy.Cold, nil)
 			continue
 		}
 		key, _ := r.Read(nil, r.Tail+uint64(hd.Size), hd.KeyLen)
-		at, ok := b.index.Find(p.shared.hash(key), policy.Cold, r.Tail)
+		at, ok := b.Index.Find(p.shared.Hash(key), policy.Cold, r.Tail)
 		require.True(t, ok)
 		index.MarkRead(at.Group.At(at.I), at.Slot)
 		n := r.Entries
-		require.True(t, b.rotateColdLocked())
+		require.True(t, b.RotateCold())
 		require.Equal(t, n, r.Entries)
 		rotated++
 	}

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ringcache/ringcache/internal/store"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -209,7 +211,7 @@ func (r *runner) exercised(wraps bool) error {
 		return fmt.Errorf("%d entries evicted", s.EvictedEntries)
 	}
 	// Counted over all buckets, so that at least one has wrapped.
-	if want := uint64(2*(r.g.buckets+largeBuckets)) << r.g.posBits; wraps && s.EvictedBytes < want {
+	if want := uint64(2*(r.g.buckets+store.LargeBuckets)) << r.g.posBits; wraps && s.EvictedBytes < want {
 		return fmt.Errorf("%d bytes evicted, want %d: positions did not wrap twice", s.EvictedBytes, want)
 	}
 	if s.Loads < 100 || r.negativeHits < 10 && !r.told {

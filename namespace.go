@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/ringcache/ringcache/internal/store"
+
 	"github.com/ringcache/ringcache/internal/generation"
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/stripe"
@@ -138,7 +140,7 @@ func (c *Cache) hasNamespaceOf(k []byte) bool {
 
 // beginLocked gives a new space the generation that lies in the cache, or a new one.
 func (n *Namespace) beginLocked(w *write) {
-	c, table := n.cache, n.cache.shared.generations
+	c, table := n.cache, n.cache.shared.Generations
 	if g, ok := n.stored(); ok {
 		if u := c.adopt(g); u != nil {
 			c.countNamespaces()
@@ -155,8 +157,8 @@ func (n *Namespace) beginLocked(w *write) {
 
 // adoptNamespaces takes over the generations of the namespaces in a file.
 func (c *Cache) adoptNamespaces() {
-	r := &c.shared.recovered
-	for _, entry := range r.spaces {
+	r := &c.shared.Recovered
+	for _, entry := range r.Spaces {
 		n := &Namespace{c, &space{entry: []byte(entry)}}
 		if g, ok := n.stored(); ok {
 			c.adopt(g)
@@ -168,7 +170,7 @@ func (c *Cache) adoptNamespaces() {
 // copyNamespaces stores the generations of the namespaces that c has found in its file in another
 // cache, which got the entries.
 func (c *Cache) copyNamespaces(other *Cache) error {
-	for _, entry := range c.shared.recovered.spaces {
+	for _, entry := range c.shared.Recovered.Spaces {
 		n := &Namespace{c, &space{entry: []byte(entry)}}
 		g, ok := n.stored()
 		if !ok {
@@ -187,7 +189,7 @@ func (c *Cache) copyNamespaces(other *Cache) error {
 // adopt takes over a generation that came with a file or a snapshot. The caller has its
 // entries counted.
 func (c *Cache) adopt(g uint64) *generation.Usage {
-	return c.shared.generations.Adopt(g, c.shared.buckets+largeBuckets)
+	return c.shared.Generations.Adopt(g, c.shared.Buckets+store.LargeBuckets)
 }
 
 // adoptEntry is adopt of what the entry of a namespace says.
@@ -200,7 +202,7 @@ func (c *Cache) adoptEntry(v []byte) {
 // isForgotten reports whether a key of a snapshot is of a generation that was forgotten here. One
 // of another cache of the process, or of an earlier one, is taken over.
 func (c *Cache) isForgotten(k []byte) bool {
-	table := c.shared.generations
+	table := c.shared.Generations
 	if len(k) < generationSize {
 		return false
 	}
@@ -218,8 +220,8 @@ func (c *Cache) isForgotten(k []byte) bool {
 // countNamespaces counts the entries of generations that came with a file or a snapshot, and
 // drops those of forgotten ones.
 func (c *Cache) countNamespaces() {
-	c.shared.generations.Count(func() {
-		c.inParallel(c.all(), func(b *bucket) { b.change((*Store).countNamespacesLocked) })
+	c.shared.Generations.Count(func() {
+		c.inParallel(c.all(), func(b *bucket) { b.change((*store.Store).CountNamespaces) })
 	})
 }
 
@@ -227,7 +229,7 @@ func (c *Cache) countNamespaces() {
 // evicts nothing for it: OnRemove must not be called under a lock of the namespace's.
 func (n *Namespace) stored() (uint64, bool) {
 	var room [generationSize]byte
-	h := n.cache.shared.hash(n.space.entry)
+	h := n.cache.shared.Hash(n.space.entry)
 	v, _, got := n.cache.lookupAny(room[:0], n.space.entry, h, withValue|touching|internal)
 	if got != hit || len(v) != generationSize {
 		return 0, false
@@ -239,8 +241,8 @@ func (n *Namespace) stored() (uint64, bool) {
 func (n *Namespace) storeLocked(w *write, g uint64) error {
 	s := n.space
 	binary.LittleEndian.PutUint64(s.value[:], g) // there, as a local one would be allocated
-	w.k, w.v, w.h = s.entry, s.value[:], n.cache.shared.hash(s.entry)
-	w.silent, w.quiet, w.internal, w.reason = true, true, true, Replaced
+	w.Key, w.Value, w.Hash = s.entry, s.value[:], n.cache.shared.Hash(s.entry)
+	w.silent, w.quiet, w.Internal, w.Reason = true, true, true, store.Replaced
 	return n.cache.store(w, "set")
 }
 
@@ -282,7 +284,7 @@ func (n *Namespace) Invalidate() error {
 	if s.dropped {
 		return nil
 	}
-	table := n.cache.shared.generations
+	table := n.cache.shared.Generations
 	g, u := table.Make()
 	u.Quota.Store(s.usage.Load().Quota.Load())
 	err := n.storeLocked(&w, g) // an error means that there is none in the cache now
@@ -314,22 +316,22 @@ func (n *Namespace) Drop() error {
 	if s.dropped {
 		return nil
 	}
-	w.k, w.h = s.entry, c.shared.hash(s.entry)
-	w.silent, w.quiet, w.internal, w.del, w.reason = true, true, true, true, Deleted
+	w.Key, w.Hash = s.entry, c.shared.Hash(s.entry)
+	w.silent, w.quiet, w.Internal, w.del, w.Reason = true, true, true, true, store.Deleted
 	_, err := c.remove(&w, nil)
 	s.dropped = true
 	c.spaces.byName.Delete(string(s.entry[len(reserved):]))
-	none, u := c.shared.generations.Make()
-	c.shared.generations.Forget(none) // keys with it are not stored
+	none, u := c.shared.Generations.Make()
+	c.shared.Generations.Forget(none) // keys with it are not stored
 	s.usage.Store(u)
-	c.shared.generations.Forget(s.generation.Swap(none))
+	c.shared.Generations.Forget(s.generation.Swap(none))
 	if err != nil {
 		return fmt.Errorf("ringcache: drop namespace: %w", err)
 	}
 	return nil
 }
 
-// SetQuota bounds the bytes that the namespace may hold, [NamespaceStats].Bytes, to maxBytes; 0
+// SetQuota bounds the bytes that the namespace may hold, [NamespaceStats].Bytes, to MaxBytes; 0
 // removes the bound. From fifteen sixteenths of it on, a Set in the namespace removes expired
 // entries that a short search finds, and then evicts other entries of the namespace in about the
 // order in which they were set; those that were read lately are passed over at first (not with
@@ -340,7 +342,7 @@ func (n *Namespace) Drop() error {
 //
 // The quota is shared by all Namespaces of the name, survives Invalidate, and is not kept in a
 // file: set it when the program starts. An entry of a namespace with a quota takes 8 to 32
-// bytes of the Go heap, without pointers. SetQuota returns [ErrInvalidOptions] if maxBytes is
+// bytes of the Go heap, without pointers. SetQuota returns [ErrInvalidOptions] if MaxBytes is
 // below 0. It locks one bucket after another. If the namespace has entries and had no quota, or
 // more than the new one, it looks at all records of the cache.
 func (n *Namespace) SetQuota(maxBytes int64) error {
@@ -358,7 +360,7 @@ func (n *Namespace) SetQuota(maxBytes int64) error {
 		u.Order.Reset()
 		return nil
 	case had == 0 && u.Entries.Load() > 0:
-		n.cache.each(func(b *bucket) { b.look(func(s *Store) { s.listLocked(u, g) }) })
+		n.cache.each(func(b *bucket) { b.look(func(s *store.Store) { s.ListGeneration(u, g) }) })
 	}
 	if u.Over(0) {
 		n.cache.DeleteExpired()

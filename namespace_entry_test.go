@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ringcache/ringcache/internal/store"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -70,8 +72,8 @@ func TestNamespace_GenerationIsStoredAgainByLoads(t *testing.T) {
 // dropEntry has the record of a namespace's generation leave, as the policy may, and reports
 // whether it was there.
 func dropEntry(n *Namespace) bool {
-	w := write{silent: true, Write: Write{k: n.space.entry,
-		h: n.cache.shared.hash(n.space.entry), internal: true, reason: Evicted}}
+	w := write{silent: true, Write: store.Write{Key: n.space.entry,
+		Hash: n.cache.shared.Hash(n.space.entry), Internal: true, Reason: store.Evicted}}
 	found, _ := n.cache.remove(&w, nil)
 	return found
 }

@@ -42,12 +42,12 @@ func requireUsage(t testing.TB, c *Cache, spaces ...*Namespace) {
 		entries, size := 0, 0
 		for k, v := range n.All() {
 			entries++
-			size += c.shared.form.HeaderSize(len(k)+generationSize, len(v), false) +
+			size += c.shared.Form.HeaderSize(len(k)+generationSize, len(v), false) +
 				generationSize + len(k) + len(v)
 		}
 		s := n.Stats()
 		assert.EqualValues(t, entries, s.Entries)
-		if c.shared.compression == nil { // else records may be shorter
+		if c.shared.Compression == nil { // else records may be shorter
 			assert.EqualValues(t, size, s.Bytes)
 		}
 	}

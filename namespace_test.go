@@ -18,10 +18,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache/internal/record"
+	"github.com/ringcache/ringcache/internal/store"
 )
 
-// store is what a Cache and a Namespace have in common.
-type store interface {
+// calls are what a Cache and a Namespace have in common.
+type calls interface {
 	Get(dst, k []byte) []byte
 	HasGet(dst, k []byte) ([]byte, bool)
 	Has(k []byte) bool
@@ -41,7 +42,7 @@ type store interface {
 }
 
 // storeOp makes a random call and returns what it answered.
-func storeOp(s store, rnd *rand.Rand) string {
+func storeOp(s calls, rnd *rand.Rand) string {
 	pick := func() []byte { // keys of all lengths, few of them
 		n := rnd.IntN(60)
 		return append([]byte{byte(n)}, make([]byte, n*n/8)...)
@@ -291,8 +292,8 @@ func TestNamespace_GenerationIsStoredAgain(t *testing.T) {
 // What is no generation is taken for none.
 func TestNamespace_ForeignEntry(t *testing.T) {
 	c := mustCache(t, roomy(0))
-	w := write{Write: Write{k: []byte(reserved + "n"), v: []byte("no generation"), internal: true}}
-	w.h = c.shared.hash(w.k)
+	w := write{Write: store.Write{Key: []byte(reserved + "n"), Value: []byte("no generation"), Internal: true}}
+	w.Hash = c.shared.Hash(w.Key)
 	require.NoError(t, c.store(&w, "set"))
 	n := c.Namespace("n")
 	require.NoError(t, n.Set([]byte("k"), []byte("v")))

@@ -1,10 +1,12 @@
 package ringcache
 
+import "github.com/ringcache/ringcache/internal/store"
+
 // How Options.OnRemove is told of the entries that are removed. A bucket copies them under its
 // lock. The call that removed them takes the copies when it releases the lock, and calls OnRemove
 // once it holds no lock. The copies are on the Go heap, outside the cache's bound, and the copy of
 // a short record is several times as large as the record. So a call that removes many entries works
-// in steps and calls OnRemove after each of them: removals.isStep.
+// in steps and calls OnRemove after each of them: removals.IsStep.
 
 // RemovalReason tells why an entry was removed from the cache: see [Options].OnRemove.
 type RemovalReason uint8
@@ -13,31 +15,31 @@ type RemovalReason uint8
 const (
 	// RemovedEvicted means that the entry was evicted: the cache, or the quota of its
 	// namespace, had no room left for it.
-	RemovedEvicted = RemovalReason(Evicted)
+	RemovedEvicted = RemovalReason(store.Evicted)
 
 	// RemovedExpired means that the entry's time to live was over. Expired entries are removed
 	// when their memory is needed, which may be long after they have expired.
-	RemovedExpired = RemovalReason(Expired)
+	RemovedExpired = RemovalReason(store.Expired)
 
 	// RemovedDeleted means that the entry was deleted: by Del or GetAndDel, by an Update that
 	// did not keep it, by a negative time to live, by a load that found no value, or by the
 	// Invalidate or Drop of its namespace.
-	RemovedDeleted = RemovalReason(Deleted)
+	RemovedDeleted = RemovalReason(store.Deleted)
 
 	// RemovedReplaced means that the entry's value was replaced by another one, or removed by
 	// a Set that failed.
-	RemovedReplaced = RemovalReason(Replaced)
+	RemovedReplaced = RemovalReason(store.Replaced)
 
 	// RemovedReset means that Reset removed the entry.
-	RemovedReset = RemovalReason(Dropped)
+	RemovedReset = RemovalReason(store.Dropped)
 )
 
 // String returns the reason in one word: evicted, expired, deleted, replaced or reset.
 func (r RemovalReason) String() string {
-	names := [...]string{Unsaid: "unknown", RemovedEvicted: "evicted", RemovedExpired: "expired",
+	names := [...]string{store.Unsaid: "unknown", RemovedEvicted: "evicted", RemovedExpired: "expired",
 		RemovedDeleted: "deleted", RemovedReplaced: "replaced", RemovedReset: "reset"}
 	if int(r) >= len(names) {
-		r = RemovalReason(Unsaid)
+		r = RemovalReason(store.Unsaid)
 	}
 	return names[r]
 }
@@ -55,16 +57,16 @@ func (c *Cache) notifyQuiet(w *write) {
 	if w.removals == nil {
 		return
 	}
-	list := w.removals.list
+	list := w.removals.List
 	w.removals = nil
 	for _, e := range list {
-		if e.dict != nil {
-			v, err := c.shared.compression.Unpack(nil, e.v, e.dict)
+		if e.Dict != nil {
+			v, err := c.shared.Compression.Unpack(nil, e.Value, e.Dict)
 			if err != nil {
 				continue // the value is lost
 			}
-			e.v = v
+			e.Value = v
 		}
-		c.onRemove(e.k, e.v, RemovalReason(e.reason))
+		c.onRemove(e.Key, e.Value, RemovalReason(e.Reason))
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ringcache/ringcache/internal/store"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache/internal/clock"
@@ -146,7 +148,7 @@ func TestOnRemove_IsToldInSteps(t *testing.T) {
 	skipUnderRace(t) // one goroutine does it
 	t.Parallel()
 	const entries, maxBytes = 2_200_000, minMaxBytes
-	large := make([]byte, maxBytes/maxValueShare)
+	large := make([]byte, maxBytes/store.MaxValueShare)
 	set := func(c *Cache, n, size int) error {
 		for i := range n {
 			if err := c.Set(strconv.AppendInt([]byte("new"), int64(i), 10), large[:size]); err != nil {
@@ -209,7 +211,7 @@ func TestOnRemove_IsToldInSteps(t *testing.T) {
 			require.NoError(t, tt.call(c))
 			require.Greater(t, told, 20, "too little has left")
 			// A bucket's step may be added to what others gave short of one.
-			require.LessOrEqual(t, gathered, min(2*stepRecords, 2*stepBytes/(tt.size+8)+3))
+			require.LessOrEqual(t, gathered, min(2*store.StepRecords, 2*store.StepBytes/(tt.size+8)+3))
 		})
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/ringcache/ringcache/internal/store"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -183,7 +185,7 @@ func TestPolicy_AGhostCountsOnce(t *testing.T) {
 	c := mustCache(t, tiny(1, 1024, 16))
 	b := &c.buckets[0]
 	key := func(id uint64) []byte { return binary.LittleEndian.AppendUint64(nil, id) }
-	found := func() uint32 { return b.sought[0].Load() + b.sought[1].Load() }
+	found := func() uint32 { return b.Sought[0].Load() + b.Sought[1].Load() }
 	for id := range uint64(1000) {
 		require.NoError(t, c.Set(key(id), make([]byte, 100)))
 	}
@@ -193,7 +195,7 @@ func TestPolicy_AGhostCountsOnce(t *testing.T) {
 		"under the lock": func(id uint64) {
 			b.mu.Lock()
 			defer b.mu.Unlock()
-			b.read(nil, key(id), c.shared.hash(key(id)), c.counters.Here(), getMode)
+			b.read(nil, key(id), c.shared.Hash(key(id)), c.counters.Here(), getMode)
 		},
 	}
 	for name, lookup := range lookups {
@@ -307,14 +309,14 @@ func TestPolicy_FillsUp(t *testing.T) {
 		b := &c.buckets[0]
 		var known int
 		for id := range uint64(300) {
-			if b.hint == hintFits {
+			if b.Hint == store.HintFits {
 				known++
 			}
 			if err := c.Set(binary.LittleEndian.AppendUint64(nil, id), make([]byte, 100)); err != nil {
 				require.NoError(t, err)
 			}
-			require.Zero(t, b.evictedSmall+b.evictedMain, "%v: key %d", p, id)
-			require.Equal(t, int(id)+1, b.liveLocked(), "%v", p)
+			require.Zero(t, b.EvictedSmall+b.EvictedMain, "%v: key %d", p, id)
+			require.Equal(t, int(id)+1, b.Live(), "%v", p)
 		}
 		require.GreaterOrEqual(t, known, 100, "%v: new keys of 300 that were known to have a place", p)
 	}
@@ -328,7 +330,7 @@ func TestPolicy_NewKeyDropsOne(t *testing.T) {
 		g.policy = p
 		c := mustCache(t, g)
 		var next uint64
-		evicted := func() uint64 { return c.buckets[0].evictedSmall + c.buckets[0].evictedMain }
+		evicted := func() uint64 { return c.buckets[0].EvictedSmall + c.buckets[0].EvictedMain }
 		set := func(id uint64) {
 			t.Helper()
 			k := binary.LittleEndian.AppendUint64(nil, id)
@@ -347,7 +349,7 @@ func TestPolicy_NewKeyDropsOne(t *testing.T) {
 			next++
 			require.EqualValues(t, 1, evicted()-before, "%v: others that a new key has dropped", p)
 		}
-		require.Equal(t, hintFull, c.buckets[0].hint, "%v: it is full", p)
+		require.Equal(t, store.HintFull, c.buckets[0].Hint, "%v: it is full", p)
 		before := evicted()
 		for range 100 {
 			set(next - 1)

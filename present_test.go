@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ringcache/ringcache/internal/store"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -281,11 +283,11 @@ func TestRead_BelievesNothingWhileTheSequenceIsOdd(t *testing.T) {
 			return string(v)
 		},
 	} {
-		b, h := c.bucket(c.shared.hash(k)), c.shared.hash(k)
+		b, h := c.bucket(c.shared.Hash(k)), c.shared.Hash(k)
 		b.lock()
-		var f found
-		require.True(t, b.findLocked(&f, k, h))
-		value := f.rec[f.Size+f.KeyLen:]
+		var f store.Found
+		require.True(t, b.FindCounting(&f, k, h))
+		value := f.Rec[f.Size+f.KeyLen:]
 		copy(value, "wrong")
 		got := make(chan string, 1)
 		go func() { got <- read() }()

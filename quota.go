@@ -3,6 +3,8 @@ package ringcache
 import (
 	"encoding/binary"
 
+	"github.com/ringcache/ringcache/internal/store"
+
 	"github.com/ringcache/ringcache/internal/generation"
 )
 
@@ -39,18 +41,18 @@ func isNearQuota(u *generation.Usage, n int) bool {
 // quota, but never that of the write's own key. It reports whether the condition of the write
 // does not hold: then nothing has to leave for it.
 func (c *Cache) makeQuotaRoom(w *write) (unmet bool) {
-	u, _ := c.shared.usageOf(w.k)
-	if u == nil || u.Quota.Load() == 0 || w.quiet || w.same {
+	u, _ := c.shared.UsageOf(w.Key)
+	if u == nil || u.Quota.Load() == 0 || w.quiet || w.Same {
 		return false
 	}
-	if isNearQuota(u, w.n) {
-		if c.isUnmet(c.bucket(w.h), w) {
+	if isNearQuota(u, w.Bytes) {
+		if c.isUnmet(c.bucket(w.Hash), w) {
 			return true
 		}
-		c.giveUpFor(w, u, w.n-c.lengthOf(w))
+		c.giveUpFor(w, u, w.Bytes-c.lengthOf(w))
 	}
 	// Entries that left for other reasons must not make the order long.
-	g := binary.LittleEndian.Uint64(w.k)
+	g := binary.LittleEndian.Uint64(w.Key)
 	for i := 0; i < 2 && int64(u.Order.Len()) > 2*u.Entries.Load()+quotaLooks; i++ {
 		c.lookAtOldest(u, g, false)
 	}
@@ -64,35 +66,35 @@ func (c *Cache) giveUpFor(w *write, u *generation.Usage, n int) {
 		return
 	}
 	c.expireNearQuota(u, n)
-	own, g := false, binary.LittleEndian.Uint64(w.k)
+	own, g := false, binary.LittleEndian.Uint64(w.Key)
 	for i := 0; i < quotaLooks && isNearQuota(u, n); i++ {
 		h, ok := u.Order.Pop()
 		switch {
 		case !ok:
 			i = quotaLooks
-		case h == w.h:
+		case h == w.Hash:
 			own = true
 		case c.look(h, g, true):
 			u.Order.Push(h)
 		}
 	}
 	if own {
-		u.Order.Push(w.h)
+		u.Order.Push(w.Hash)
 	}
 }
 
 // lengthOf returns the bytes of the record that the key of a write has now.
 func (c *Cache) lengthOf(w *write) (n int) {
-	b, of := c.bucket(w.h), write{Write: Write{h: w.h}}
+	b, of := c.bucket(w.Hash), write{Write: store.Write{Hash: w.Hash}}
 	defer c.notify(&of)
 	b.lock()
 	defer b.unlockFor(&of)
-	var f found
-	if b.findLocked(&f, w.k, w.h) {
+	var f store.Found
+	if b.FindCounting(&f, w.Key, w.Hash) {
 		return f.Total()
 	}
 	c.inLargeLocked(&of, func(lb *bucket) bool {
-		if lb.findLocked(&f, w.k, w.h) {
+		if lb.FindCounting(&f, w.Key, w.Hash) {
 			n = f.Total()
 		}
 		return n > 0
@@ -103,10 +105,10 @@ func (c *Cache) lengthOf(w *write) (n int) {
 // expireNearQuota searches some buckets for expired entries, if a record of n bytes brings the
 // namespace near its quota: buckets of the kind that the record itself goes to.
 func (c *Cache) expireNearQuota(u *generation.Usage, n int) {
-	if !c.shared.expiring.Load() {
+	if !c.shared.Expiring.Load() {
 		return
 	}
-	buckets := c.buckets[:c.shared.buckets]
+	buckets := c.buckets[:c.shared.Buckets]
 	if c.isLarge(n) {
 		buckets = c.arena.buckets[:]
 	}
@@ -126,11 +128,11 @@ func (c *Cache) expireSome(b *bucket) bool {
 	defer c.notify(&w)
 	b.lock()
 	defer b.unlockFor(&w)
-	before := b.expired
-	if b.hasTTL && !b.closed {
-		b.expireSomeLocked()
+	before := b.Expired
+	if b.HasTTL && !b.Closed {
+		b.ExpireSome()
 	}
-	return b.expired > before
+	return b.Expired > before
 }
 
 // lookAtOldest takes the oldest entry from the order of generation g, and evicts it if asked to,
@@ -145,18 +147,18 @@ func (c *Cache) lookAtOldest(u *generation.Usage, g uint64, evict bool) bool {
 
 // look looks at the entry of generation g whose key has hash h, and reports whether it stays.
 func (c *Cache) look(h, g uint64, evict bool) (stays bool) {
-	w := write{Write: Write{h: h}}
+	w := write{Write: store.Write{Hash: h}}
 	defer c.notify(&w)
 	b := c.bucket(h)
 	b.lock()
 	defer b.unlockFor(&w)
-	if b.closed {
+	if b.Closed {
 		return false
 	}
-	there, stays := b.lookLocked(h, g, evict)
+	there, stays := b.LookAt(h, g, evict)
 	if !there {
 		c.inLargeLocked(&w, func(lb *bucket) bool {
-			there, stays = lb.lookLocked(h, g, evict)
+			there, stays = lb.LookAt(h, g, evict)
 			return there
 		})
 	}

@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ringcache/ringcache/internal/store"
+
 	"github.com/ringcache/ringcache/internal/cold"
 
 	"github.com/ringcache/ringcache/internal/atomicfile"
@@ -64,7 +66,7 @@ func openStore(g geometry, store *ringfile.Store, h ringfile.Header, path string
 			return nil, err
 		}
 		if store.Discarded {
-			c.shared.recovered.files.Store(1)
+			c.shared.Recovered.Files.Store(1)
 		}
 		c.markOpened()
 		return c, nil
@@ -84,9 +86,9 @@ func openStore(g geometry, store *ringfile.Store, h ringfile.Header, path string
 	if wanted.maxBytes < c.leastBytes() {
 		return c.moveTo(wanted, path)
 	}
-	c.shared.recovered.spaces = nil
+	c.shared.Recovered.Spaces = nil
 	// The file may have held more than the bound that it was made with.
-	c.sizing.unfinished = c.shared.pool.Used() > wanted.maxBytes
+	c.sizing.unfinished = c.shared.Pool.Used() > wanted.maxBytes
 	c.resize(wanted.maxBytes)
 	return c, nil
 }
@@ -94,7 +96,7 @@ func openStore(g geometry, store *ringfile.Store, h ringfile.Header, path string
 // claimed returns the cache if the file of dictionaries is its Compressor's. Where it cannot be,
 // the next process could unpack nothing of what this one packs.
 func (c *Cache) claimed() (*Cache, error) {
-	s := c.shared.compression
+	s := c.shared.Compression
 	if s == nil {
 		return c, nil
 	}
@@ -140,7 +142,7 @@ func (g *geometry) resumeClock(last ringfile.Mark) (ok bool) {
 
 // markOpened notes in the file where its clock stands, for whoever finds it in use. Nothing was
 // set yet.
-func (c *Cache) markOpened() { c.shared.file.Rings.SetOpened(c.mark()) }
+func (c *Cache) markOpened() { c.shared.File.Rings.SetOpened(c.mark()) }
 
 // errGeometry says that a file is of a library that divides its entries otherwise.
 var errGeometry = fmt.Errorf("%w: another number of buckets, or too large", ErrCorrupt)
@@ -183,7 +185,7 @@ func headerFor(g geometry) ringfile.Header {
 // moveTo returns a cache of geometry g with the entries of c that it has room for, in a
 // new file in place of that of c, whose chunks are too large for so small a cache.
 func (c *Cache) moveTo(g geometry, path string) (*Cache, error) {
-	if s := c.shared.compression; s != nil {
+	if s := c.shared.Compression; s != nil {
 		s.End() // the dictionaries' file is the other cache's from now on
 	}
 	moved, err := c.replaceFile(g, path)
@@ -216,7 +218,7 @@ func (c *Cache) replaceFile(g geometry, path string) (*Cache, error) {
 	if err := c.copyTo(moved); err != nil {
 		return moved, err
 	}
-	old := c.shared.file
+	old := c.shared.File
 	linked := old.HasOtherNames()
 	if linked {
 		old.Forget() // before the process may die with two files that seem to be in use
@@ -246,28 +248,28 @@ func (c *Cache) copyTo(other *Cache) error {
 	if err := c.copyNamespaces(other); err != nil {
 		return err
 	}
-	s, o := &c.shared.recovered, &other.shared.recovered
-	o.entries.Store(s.entries.Load())
-	o.bytes.Store(s.bytes.Load())
-	o.discarded.Store(s.discarded.Load())
+	s, o := &c.shared.Recovered, &other.shared.Recovered
+	o.Entries.Store(s.Entries.Load())
+	o.Bytes.Store(s.Bytes.Load())
+	o.Discarded.Store(s.Discarded.Load())
 	return nil
 }
 
 // recover enters what the file has into the cache, but if it is not timed, nothing that has an
 // expiry. Nobody else knows of the cache yet.
 func (c *Cache) recover(timed bool) {
-	chunks, free := c.shared.file.Rings.Chunks()
+	chunks, free := c.shared.File.Rings.Chunks()
 	var unused []chunk.Ref // that rings held, and hold no more
 	held := 0
 	all := c.all()
 	for i, b := range all {
 		for in := range policy.Rings {
-			l := c.shared.file.Rings.Ledger(i, in)
+			l := c.shared.File.Rings.Ledger(i, in)
 			of := chunks[l.ID()]
 			delete(chunks, l.ID())
 			left, ok := c.restoreRing(b, policy.Ring(in), l, of)
 			if !ok {
-				c.shared.recovered.discarded.Add(1)
+				c.shared.Recovered.Discarded.Add(1)
 			}
 			held += len(of) - len(left)
 			unused = append(unused, left...)
@@ -275,19 +277,19 @@ func (c *Cache) recover(timed bool) {
 	}
 	for _, of := range chunks { // of rings that this library does not know
 		for _, ch := range of {
-			c.shared.file.Rings.Free(ch.Ref)
+			c.shared.File.Rings.Free(ch.Ref)
 			unused = append(unused, ch.Ref)
 		}
 	}
-	c.shared.pool.Adopt(held, unused, free)
-	c.inParallel(all, func(b *bucket) { b.change(func(s *Store) { s.recoverLocked(timed) }) })
+	c.shared.Pool.Adopt(held, unused, free)
+	c.inParallel(all, func(b *bucket) { b.change(func(s *store.Store) { s.Recover(timed) }) })
 	c.adoptNamespaces()
-	if c.shared.compression != nil {
+	if c.shared.Compression != nil {
 		c.resumeShare()
 	}
-	if c.shared.policy == policy.FIFO {
+	if c.shared.Policy == policy.FIFO {
 		// The cold part has room for what that drops.
-		c.inParallel(all, func(b *bucket) { b.change((*Store).emptySmallLocked) })
+		c.inParallel(all, func(b *bucket) { b.change((*store.Store).EmptySmall) })
 	}
 	a := &c.arena
 	a.mu.Lock()
@@ -300,18 +302,18 @@ func (c *Cache) recover(timed bool) {
 // resumeShare gives the cold part the share that it had, so that what it holds is not dropped
 // before the ratio is known again.
 func (c *Cache) resumeShare() {
-	s := c.shared.compression
+	s := c.shared.Compression
 	share := 0.0
-	for i := range c.shared.buckets {
-		if b := &c.buckets[i]; b.cold.role == cold.Follower && b.chunksLocked() > 0 {
-			share = max(share, float64(b.cold.held())/float64(b.chunksLocked()))
+	for i := range c.shared.Buckets {
+		if b := &c.buckets[i]; b.Cold.Role == cold.Follower && b.Chunks() > 0 {
+			share = max(share, float64(b.Cold.Held())/float64(b.Chunks()))
 		}
 	}
 	s.Share.Store(math.Float64bits(min(share, pack.FullShare)))
-	for i := range c.shared.buckets {
+	for i := range c.shared.Buckets {
 		b := &c.buckets[i]
 		b.mu.Lock()
-		b.shapeColdLocked() // else the first Set finds no room in it
+		b.ShapeCold() // else the first Set finds no room in it
 		b.mu.Unlock()
 	}
 }
@@ -321,8 +323,8 @@ func (c *Cache) resumeShare() {
 func (c *Cache) restoreRing(
 	b *bucket, in policy.Ring, l *ringfile.Ledger, of []ringfile.Chunk,
 ) (unused []chunk.Ref, ok bool) {
-	if in < b.inUse() {
-		return b.ring(in).Restore(of)
+	if in < b.InUse() {
+		return b.Ring(in).Restore(of)
 	}
 	for _, ch := range of {
 		l.Drop(ch.Ref)

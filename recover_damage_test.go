@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ringcache/ringcache/internal/store"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache/internal/ringfile"
@@ -206,12 +208,12 @@ func TestFile_OldValueDoesNotGetTheNewExpiry(t *testing.T) {
 	c := openFile(t, path, 32<<20)
 	k := []byte("k")
 	require.NoError(t, c.SetWithTTL(k, []byte("old"), time.Hour))
-	h := c.shared.hash(k)
+	h := c.shared.Hash(k)
 	b := c.bucket(h)
 	b.lock()
-	var f found
-	require.True(t, b.findLocked(&f, k, h))
-	f.ring.SetExpiry(f.pos, f.Header, f.Expiry+1000)
+	var f store.Found
+	require.True(t, b.FindCounting(&f, k, h))
+	f.Ring.SetExpiry(f.Pos, f.Header, f.Expiry+1000)
 	b.unlock()
 	abandon(c)
 	c = openFile(t, path, 32<<20)
@@ -327,7 +329,7 @@ func TestFile_AnotherBootStartsEmptyUnlessClosed(t *testing.T) {
 		if closed {
 			require.NoError(t, c.Close())
 		} else {
-			c.shared.file.Rings.SetState("another boot", false)
+			c.shared.File.Rings.SetState("another boot", false)
 			abandon(c)
 		}
 		c = openFile(t, path, 32<<20)

@@ -68,7 +68,7 @@ func fillDisk(t *testing.T, dir string) {
 func writeAll(t *testing.T, c *Cache) {
 	t.Helper()
 	value := bytes.Repeat([]byte{1}, 4000)
-	for id := range uint32(2 * c.shared.bound() / len(value)) {
+	for id := range uint32(2 * c.shared.Bound() / len(value)) {
 		require.NoError(t, c.Set(trafficKey(nil, id), value))
 	}
 	require.NoError(t, c.validate())
@@ -167,7 +167,7 @@ func TestFile_SharedPagesOnAFullDisk(t *testing.T) {
 	c, err := NewWithOptions(Options{MaxBytes: 32 << 20, File: copied})
 	if err == nil {
 		require.Less(t, c.Len(), n, "as if it had pages")
-		for id := range uint32(2 * c.shared.bound() / 4000) {
+		for id := range uint32(2 * c.shared.Bound() / 4000) {
 			_ = c.Set(trafficKey(nil, id), make([]byte, 4000))
 		}
 		require.NoError(t, c.Close())

@@ -57,10 +57,10 @@ func openPacked(t *testing.T, path string) *packedCache {
 
 func (p *packedCache) makeDict(t *testing.T) {
 	for i := range 1000 {
-		p.shared.compression.Classes[0].Samples.Add(text(i, 200))
+		p.shared.Compression.Classes[0].Samples.Add(text(i, 200))
 	}
 	p.renewDicts()
-	require.NotZero(t, p.shared.compression.Classes[0].Dict)
+	require.NotZero(t, p.shared.Compression.Classes[0].Dict)
 }
 
 // A relative path means what it does when the cache is made.

@@ -64,11 +64,11 @@ func mustOpen(t testing.TB, g geometry, path string) *Cache {
 func abandon(c *Cache) {
 	c.each(func(b *bucket) {
 		b.mu.Lock()
-		b.closed = true // so that what the test still calls is harmless
-		b.index.Close()
+		b.Closed = true // so that what the test still calls is harmless
+		b.Index.Close()
 		b.mu.Unlock()
 	})
-	c.shared.file.Release()
+	c.shared.File.Release()
 }
 
 // The model of all operations holds for a cache in a file, also where that is closed, or
@@ -281,7 +281,7 @@ func TestFile_NoCompressorAnyMore(t *testing.T) {
 		p.compressAll()
 	}
 	hot := p.Len()
-	p.each(func(b *bucket) { hot -= b.cold.entries() })
+	p.each(func(b *bucket) { hot -= b.Cold.Entries() })
 	require.Less(t, hot, p.Len())
 	require.NoError(t, p.Close())
 	c := mustOpen(t, g, path)
@@ -307,8 +307,8 @@ func TestFile_OtherPolicyKeepsTheColdPart(t *testing.T) {
 		}
 		entries := func() (small, cold int) {
 			p.each(func(b *bucket) {
-				small += b.rings[policy.Small].Entries
-				cold += b.cold.entries()
+				small += b.Rings[policy.Small].Entries
+				cold += b.Cold.Entries()
 			})
 			return small, cold
 		}
@@ -335,7 +335,7 @@ func TestFile_ClosedCacheWritesNoDictionary(t *testing.T) {
 	g := withCold(tiny(1, 1024, 256), flateCompressor{})
 	g.byHand = true
 	c := mustOpen(t, g, path)
-	cl := &c.shared.compression.Classes[0]
+	cl := &c.shared.Compression.Classes[0]
 	samples := func() {
 		for i := range 1000 {
 			cl.Samples.Add(text(i, 200))

@@ -3,13 +3,15 @@ package ringcache
 import (
 	"fmt"
 	"sync"
+
+	"github.com/ringcache/ringcache/internal/store"
 )
 
 // How a cache changes its size while it is in use.
 //
 // Larger is simple: there is more to divide. Smaller is work, in steps: each takes
 // one bucket's lock and evicts a little. Three figures fall in turn. First
-// shared.maxBytes, from which follow the longest value, the border of large
+// shared.MaxBytes, from which follow the longest value, the border of large
 // records, and what the large buckets should hold; when these have shrunk,
 // shared.total, which the small buckets divide; and with each step the pool's
 // bound, which is never below what is in use until the end, so that nobody looks
@@ -20,7 +22,7 @@ import (
 // leastChunks is how many chunks a bucket must have on the average.
 const leastChunks = 4
 
-// Resize sets the bound on off-heap memory to maxBytes, while others use the cache.
+// Resize sets the bound on off-heap memory to MaxBytes, while others use the cache.
 // When it returns, memory is within a smaller bound, unless another call has taken over,
 // and what lay above has gone back to the operating system, unless the cache lies on the
 // Go heap (see the section Memory of the package) or was made with less than 64 MB (256 MB
@@ -50,7 +52,7 @@ func (c *Cache) Resize(maxBytes int) error {
 }
 
 // leastBytes returns how small the cache can be made.
-func (c *Cache) leastBytes() int { return leastChunks * c.shared.buckets << c.shared.shift }
+func (c *Cache) leastBytes() int { return leastChunks * c.shared.Buckets << c.shared.Shift }
 
 // sizing is what calls of Resize share.
 type sizing struct {
@@ -73,7 +75,7 @@ func (c *Cache) isClosed() bool {
 	b := &c.buckets[0]
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.closed
+	return b.Closed
 }
 
 // beginResize sets the bound, and reports whether there is more to do.
@@ -82,7 +84,7 @@ func (c *Cache) beginResize(maxBytes int) (turn uint64, work bool) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	z.turn++
-	bound := c.shared.bound()
+	bound := c.shared.Bound()
 	if maxBytes > bound {
 		c.enlarge(maxBytes)
 	}
@@ -90,7 +92,7 @@ func (c *Cache) beginResize(maxBytes int) (turn uint64, work bool) {
 	z.unfinished = z.unfinished || maxBytes < bound
 	if z.unfinished {
 		c.arena.mu.Lock() // a large Set has its value checked and stored under it
-		c.shared.setBound(maxBytes)
+		c.shared.SetBound(maxBytes)
 		c.arena.mu.Unlock()
 	}
 	return z.turn, z.unfinished
@@ -100,16 +102,16 @@ func (c *Cache) beginResize(maxBytes int) (turn uint64, work bool) {
 // brings one, which they would send back otherwise.
 func (c *Cache) enlarge(maxBytes int) {
 	s := c.shared
-	s.pool.SetBound(maxBytes)
+	s.Pool.SetBound(maxBytes)
 	c.each(func(b *bucket) {
 		b.mu.Lock()
-		b.longest = max(b.longest, s.longest(maxBytes, b.large))
+		b.Longest = max(b.Longest, s.Longest(maxBytes, b.Large))
 		b.mu.Unlock()
 	})
-	if z := s.compression; z != nil {
-		z.Allow(s.longest(maxBytes, false))
+	if z := s.Compression; z != nil {
+		z.Allow(s.Longest(maxBytes, false))
 	}
-	s.setBound(maxBytes)
+	s.SetBound(maxBytes)
 	c.allot(maxBytes)
 }
 
@@ -117,27 +119,27 @@ func (c *Cache) enlarge(maxBytes int) {
 func (c *Cache) allot(total int) {
 	c.arena.mu.Lock()
 	defer c.arena.mu.Unlock()
-	c.shared.total.Store(int64(total))
-	c.shared.divide()
+	c.shared.Total.Store(int64(total))
+	c.shared.Divide()
 }
 
 // shrink makes the cache smaller, until another Resize comes.
 func (c *Cache) shrink(turn uint64, to int) {
-	pool, over := c.shared.pool, false
+	pool, over := c.shared.Pool, false
 	step := func(do func(w *write)) { over = over || !c.shrinkStep(turn, to, do) }
 	for i := range c.arena.buckets {
-		for f := (fit{}); !f.done && !over; {
+		for f := (store.Fit{}); !f.Done && !over; {
 			step(func(w *write) { c.fitLargeStep(&c.arena.buckets[i], &f, w) })
 		}
 	}
 	step(func(*write) { c.allot(to) })
-	for i := range c.shared.buckets {
-		for f := (fit{}); !f.done && !over; {
+	for i := range c.shared.Buckets {
+		for f := (store.Fit{}); !f.Done && !over; {
 			step(func(w *write) { c.fitStep(&c.buckets[i], &f, w) })
 		}
 	}
 	// Seldom is still more in use: chunks of which only some pages are.
-	n := c.shared.buckets + largeBuckets
+	n := c.shared.Buckets + store.LargeBuckets
 	for gave := true; gave; {
 		gave = false
 		for i := 0; i < n && !over && pool.Used() > to; i++ {
@@ -154,7 +156,7 @@ func (c *Cache) shrink(turn uint64, to int) {
 	}
 }
 
-// shrinkStep does one step, and tells OnRemove of the entries evicted. It reports false
+// ShrinkStep does one step, and tells OnRemove of the entries evicted. It reports false
 // if another Resize has come.
 func (c *Cache) shrinkStep(turn uint64, to int, do func(w *write)) bool {
 	var w write
@@ -165,19 +167,19 @@ func (c *Cache) shrinkStep(turn uint64, to int, do func(w *write)) bool {
 		return false
 	}
 	do(&w)
-	c.shared.pool.Lower(to)
+	c.shared.Pool.Lower(to)
 	return true
 }
 
 // fitStep does a step of making a bucket as small as its quota says.
-func (c *Cache) fitStep(b *bucket, f *fit, w *write) {
+func (c *Cache) fitStep(b *bucket, f *store.Fit, w *write) {
 	b.lock()
 	defer b.unlockFor(w)
-	b.fitLocked(f)
+	b.Fit(f)
 }
 
 // fitLargeStep is fitStep of a large bucket.
-func (c *Cache) fitLargeStep(lb *bucket, f *fit, w *write) {
+func (c *Cache) fitLargeStep(lb *bucket, f *store.Fit, w *write) {
 	c.arena.mu.Lock()
 	defer c.arena.mu.Unlock()
 	c.fitStep(lb, f, w)
@@ -188,14 +190,14 @@ func (c *Cache) fitLargeStep(lb *bucket, f *fit, w *write) {
 func (c *Cache) giveChunk(b *bucket, w *write) bool {
 	c.arena.mu.Lock()
 	defer c.arena.mu.Unlock()
-	if b.large {
+	if b.Large {
 		defer c.settle(b)
 	}
 	b.lock()
 	defer b.unlockFor(w)
-	if b.chunksLocked() == 0 {
+	if b.Chunks() == 0 {
 		return false
 	}
-	b.giveLocked(c.shared.pool.ChunkSize(), 0)
+	b.Give(c.shared.Pool.ChunkSize(), 0)
 	return true
 }

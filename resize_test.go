@@ -9,13 +9,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ringcache/ringcache/internal/store"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache/internal/record"
 )
 
-// resizable returns a cache of maxBytes whose hashes are the same in every run.
+// resizable returns a cache of MaxBytes whose hashes are the same in every run.
 func resizable(t *testing.T, maxBytes int) *Cache {
 	t.Helper()
 	g := defaultGeometry(maxBytes)
@@ -77,7 +79,7 @@ func survivors(t *testing.T, c *Cache, first, end, valueSize int) (n int) {
 	var dst []byte
 	for id := first; id < end; id++ {
 		binary.LittleEndian.PutUint64(key[:], uint64(id))
-		w := write{Write: Write{k: key[:], h: c.shared.hash(key[:])}}
+		w := write{Write: store.Write{Key: key[:], Hash: c.shared.Hash(key[:])}}
 		var ok bool
 		if dst, ok = c.peek(dst[:0], &w); ok {
 			n++
@@ -178,8 +180,8 @@ func TestResize_IndexGivesPagesBack(t *testing.T) {
 	fillCache(t, c, 0, 300_000, 250)
 	mustResize(t, c, 64<<20)
 	held := 0
-	c.each(func(b *bucket) { held += b.heldLocked() })
-	assert.LessOrEqual(t, c.shared.pool.Used()-held, 3<<20, "bytes of idle pages between those in use")
+	c.each(func(b *bucket) { held += b.Held() })
+	assert.LessOrEqual(t, c.shared.Pool.Used()-held, 3<<20, "bytes of idle pages between those in use")
 	plain := resizable(t, 64<<20)
 	fillCache(t, plain, 0, 300_000, 250)
 	assert.GreaterOrEqual(t, c.liveBytes(), plain.liveBytes()*7/10, "left of what would fit")
@@ -190,13 +192,13 @@ func TestResize_IndexGivesPagesBack(t *testing.T) {
 func TestResize_LongValuesGo(t *testing.T) {
 	c := resizable(t, 256<<20)
 	long := []byte("long")
-	lb := c.largeBucket(c.shared.hash(long))
+	lb := c.largeBucket(c.shared.Hash(long))
 	require.NoError(t, c.Set(long, make([]byte, 7<<20)))
 	mustResize(t, c, 96<<20)
 	sets := 0
 	for id := uint32(0); c.Has(long); id++ {
 		k := trafficKey(nil, id)
-		if c.largeBucket(c.shared.hash(k)) != lb {
+		if c.largeBucket(c.shared.Hash(k)) != lb {
 			continue
 		}
 		if err := c.Set(k, make([]byte, 5<<20)); err != nil {
@@ -230,25 +232,25 @@ func TestResize_StepsAreSmall(t *testing.T) {
 				c.Has(key[:])
 			}
 		}
-		c.shared.maxBytes.Store(128 << 20)
+		c.shared.MaxBytes.Store(128 << 20)
 		c.allot(128 << 20)
 		total := func() (records, bytes int) {
-			return int(b.evictedSmall + b.evictedMain + b.promotions + b.reinsertions), b.size()
+			return int(b.EvictedSmall + b.EvictedMain + b.Promotions + b.Reinsertions), b.Size()
 		}
 		steps := 0
-		for f := (fit{}); !f.done; steps++ {
+		for f := (store.Fit{}); !f.Done; steps++ {
 			records, bytes := total()
 			c.fitStep(b, &f, new(write))
 			r, by := total()
 			// The last record of a step, and what a promotion makes room for.
-			most := stepBytes + size + 2*shrinkStep
-			require.LessOrEqual(t, r-records, stepRecords+most/(size+11),
+			most := store.StepBytes + size + 2*store.ShrinkStep
+			require.LessOrEqual(t, r-records, store.StepRecords+most/(size+11),
 				"records of %d bytes in a step", size)
 			require.LessOrEqual(t, bytes-by, most, "bytes in a step, values of %d bytes", size)
 		}
 		require.GreaterOrEqual(t, steps, 10, "values of %d bytes", size)
-		require.LessOrEqual(t, b.heldLocked(), b.quota(), "values of %d bytes", size)
-		c.mask = bucketCount - 1
+		require.LessOrEqual(t, b.Held(), b.Quota(), "values of %d bytes", size)
+		c.mask = store.BucketCount - 1
 		c.Reset()
 	}
 }
@@ -259,13 +261,13 @@ func TestResize_LateSet(t *testing.T) {
 	c := resizable(t, 256<<20)
 	small, large := make([]byte, 60_000), make([]byte, 16<<20)
 	k := []byte("key")
-	h := c.shared.hash(k)
+	h := c.shared.Hash(k)
 	b := c.bucket(h)
 	require.False(t, c.isLarge(len(small)+record.LongHeader+len(k)), "the test proves nothing")
 	mustResize(t, c, 32<<20)
-	late := write{Write: Write{k: k, v: small, h: h, n: len(small) + record.LongHeader + len(k)}}
+	late := write{Write: store.Write{Key: k, Value: small, Hash: h, Bytes: len(small) + record.LongHeader + len(k)}}
 	require.Equal(t, errResized, c.setSmall(b, &late), "a record too large for its bucket")
-	late.v, late.n = large, len(large)+record.LongHeader+len(k)
+	late.Value, late.Bytes = large, len(large)+record.LongHeader+len(k)
 	require.Equal(t, errResized, c.setLarge(b, &late), "a record too large for the cache")
 	require.Zero(t, c.Len())
 	require.NoError(t, c.Set(k, small))

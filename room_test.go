@@ -131,10 +131,10 @@ func (r *room) key(id uint64, space int) []byte {
 func (r *room) roomFor(k []byte, record int) (*bucket, bool) {
 	c := r.c
 	if c.isLarge(record) {
-		return &c.arena.buckets[0], r.bytes[&c.arena.buckets[0]]+record < c.shared.bound()/8
+		return &c.arena.buckets[0], r.bytes[&c.arena.buckets[0]]+record < c.shared.Bound()/8
 	}
-	b := c.bucket(c.shared.hash(k))
-	share := c.shared.bound() / c.shared.buckets
+	b := c.bucket(c.shared.Hash(k))
+	share := c.shared.Bound() / c.shared.Buckets
 	if r.most > share/8 { // large records take a part of it
 		share /= 4
 	}
@@ -221,7 +221,7 @@ func (r *room) step(n int, version uint64) {
 		r.c.GetAndDel(nil, k)
 	case x < 62: // a Set that fails removes the older value
 		r.drop(id)
-		require.ErrorIs(r.t, r.c.Set(k, make([]byte, r.c.shared.maxValue()+1)), ErrTooLarge)
+		require.ErrorIs(r.t, r.c.Set(k, make([]byte, r.c.shared.MaxValue()+1)), ErrTooLarge)
 	case x < 63 && r.life:
 		*r.now += time.Duration(r.rnd.IntN(1000)) * time.Millisecond
 	case x == 63 && r.rnd.IntN(50) == 0:

@@ -3,6 +3,8 @@ package ringcache
 import (
 	"time"
 
+	"github.com/ringcache/ringcache/internal/store"
+
 	"github.com/ringcache/ringcache/internal/policy"
 )
 
@@ -38,14 +40,14 @@ type Sizing struct {
 //
 // Sizing takes every bucket's lock for a moment, one after another, and does not allocate.
 func (c *Cache) Sizing() Sizing {
-	var ages [ringCount]meanLife
+	var ages [store.RingCount]store.MeanLife
 	c.each(func(b *bucket) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.addLivesLocked(&ages)
+		b.AddLives(&ages)
 	})
 	var z Sizing
-	z.SmallAge, z.SmallAgeSets = ages[policy.Small].mean()
-	z.MainAge, z.MainAgeSets = ages[policy.Main].mean()
+	z.SmallAge, z.SmallAgeSets = ages[policy.Small].Mean()
+	z.MainAge, z.MainAgeSets = ages[policy.Main].Mean()
 	return z
 }

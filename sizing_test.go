@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ringcache/ringcache/internal/store"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -120,7 +122,7 @@ func TestSizing_AgeOfBillionsOfSets(t *testing.T) {
 	a := newAgedCache(t, tiny(16, 1024, 64))
 	a.set(t, 30_000, 50)
 	require.NotZero(t, a.Sizing().MainAgeSets)
-	a.shared.arrivals.stored.Add(5 << 30)
+	a.shared.Arrivals.Stored.Add(5 << 30)
 	require.GreaterOrEqual(t, a.Sizing().MainAgeSets, uint64(5<<30))
 }
 
@@ -232,9 +234,9 @@ func TestStats_NearMisses(t *testing.T) {
 		c := mustCache(t, g)
 		key := func(id uint64) []byte { return binary.LittleEndian.AppendUint64(nil, id) }
 		isNear := func(id uint64) bool { // as the index and the rings say it
-			var f found
-			b, h := c.bucket(c.shared.hash(key(id))), c.shared.hash(key(id))
-			return !b.find(&f, key(id), h) && f.ghost && (p == PolicyS3FIFO || b.isNear(f.Slot))
+			var f store.Found
+			b, h := c.bucket(c.shared.Hash(key(id))), c.shared.Hash(key(id))
+			return !b.Find(&f, key(id), h) && f.Ghost && (p == PolicyS3FIFO || b.IsNear(f.Slot))
 		}
 		for id := range uint64(3000) {
 			require.NoError(t, c.Set(key(id), make([]byte, 100)))
@@ -262,7 +264,7 @@ func TestStats_NearMisses(t *testing.T) {
 		}
 		require.Greater(t, near, uint64(100), "%v: too few for a test", p)
 		require.Greater(t, far, uint64(3000), "%v: too few for a test", p)
-		n := c.buckets[0].ghostsLocked()
+		n := c.buckets[0].Ghosts()
 		s := c.Stats()
 		require.EqualValues(t, n[policy.Small]+n[policy.Main], s.GhostsCount)
 		require.NotZero(t, s.GhostsCount)
@@ -300,9 +302,9 @@ func TestStats_NearMisses_OfLoads(t *testing.T) {
 	load, _ := gives("value")
 	near := uint64(0)
 	for id := range uint64(3000) {
-		var f found
-		h := c.shared.hash(key(id))
-		if !c.bucket(h).find(&f, key(id), h) && f.ghost {
+		var f store.Found
+		h := c.shared.Hash(key(id))
+		if !c.bucket(h).Find(&f, key(id), h) && f.Ghost {
 			near++
 		}
 		var err error
@@ -328,9 +330,9 @@ func TestStats_NearMisses_NotOfHits(t *testing.T) {
 	}
 	ghosts := 0
 	for id := range uint64(20_000) {
-		var f found
-		h := c.shared.hash(key(id))
-		if b := c.bucket(h); b.find(&f, key(id), h) || !f.ghost {
+		var f store.Found
+		h := c.shared.Hash(key(id))
+		if b := c.bucket(h); b.Find(&f, key(id), h) || !f.Ghost {
 			continue
 		}
 		ghosts++

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ringcache/ringcache/internal/store"
+
 	"github.com/ringcache/ringcache/internal/atomicfile"
 	"github.com/ringcache/ringcache/internal/chunk"
 	"github.com/ringcache/ringcache/internal/clock"
@@ -120,17 +122,17 @@ func (c *Cache) newSaver(ctx context.Context, passes []snapshot.Pass) *snapshot.
 	at := c.machine.Moment()
 	now := at.Wall.Truncate(time.Millisecond) // as the header has it
 	s := &snapshot.Saver{
-		Context: ctx, Passes: passes, Parts: c.shared.buckets + largeBuckets, End: hashesEnd,
+		Context: ctx, Passes: passes, Parts: c.shared.Buckets + store.LargeBuckets, End: hashesEnd,
 		Header: snapshot.Header{
 			Salt:         binary.LittleEndian.Uint64(salt[:]),
-			MaxBytes:     uint64(c.shared.bound()),
+			MaxBytes:     uint64(c.shared.Bound()),
 			TTL:          c.ttl,
 			RefreshAhead: c.ahead,
 			Saved:        now,
 			SinceBoot:    at.Boot,
 			Boot:         at.ID,
 			Program:      c.version,
-			Policy:       uint8(c.shared.policy),
+			Policy:       uint8(c.shared.Policy),
 			HugePages:    uint8(c.hugePages),
 		},
 	}
@@ -142,12 +144,12 @@ func (c *Cache) newSaver(ctx context.Context, passes []snapshot.Pass) *snapshot.
 		b := c.nth(i)
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		return b.liveLocked()
+		return b.Live()
 	}
 	c.each(func(b *bucket) {
 		b.mu.Lock()
-		s.Header.Entries += uint64(b.liveLocked())
-		s.Header.Bytes += uint64(b.liveBytesLocked())
+		s.Header.Entries += uint64(b.Live())
+		s.Header.Bytes += uint64(b.LiveBytes())
 		b.mu.Unlock()
 	})
 	return s
@@ -193,7 +195,7 @@ type packedSpot struct {
 
 const (
 	// A step ends when it has copied stepSaved bytes, lest writers wait long, and
-	// before it copies more than stepBytes.
+	// before it copies more than StepBytes.
 	stepSaved = 16 << 10
 
 	// A record of more than longRecord bytes is copied in parts. It is in more than
@@ -230,14 +232,14 @@ func (w *walker) part(i int, at uint64, p snapshot.Pass, done *snapshot.Cells) (
 func (w *walker) step(b *bucket, at uint64, p snapshot.Pass, done *snapshot.Cells) (uint64, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.closed {
+	if b.Closed {
 		return 0, ErrClosed
 	}
-	if b.index.Pages() == 0 {
+	if b.Index.Pages() == 0 {
 		return hashesEnd, nil
 	}
 	end := w.gatherLocked(b, at, p, done)
-	now := b.shared.Now()
+	now := b.Shared.Now()
 	for i := 0; i < len(w.slots); {
 		cell, from, wanted := done.Of(index.HashOf(w.slots[i])), i, false
 		for ; i < len(w.slots) && done.Of(index.HashOf(w.slots[i])) == cell; i++ {
@@ -247,7 +249,7 @@ func (w *walker) step(b *bucket, at uint64, p snapshot.Pass, done *snapshot.Cell
 			continue
 		}
 		size := w.lookLocked(b, w.slots[from:i], now)
-		if w.Bytes >= stepSaved || w.Bytes > 0 && w.Bytes+size > stepBytes {
+		if w.Bytes >= stepSaved || w.Bytes > 0 && w.Bytes+size > store.StepBytes {
 			return done.Start(cell), nil
 		}
 		done.Add(cell)
@@ -266,7 +268,7 @@ func (w *walker) gatherLocked(
 	w.slots = w.slots[:0]
 	cursor, end := at, at
 	for n := 0; cursor < hashesEnd && (end == at || n < stepHomes && len(w.slots) < stepKeys); n++ {
-		w.slots, cursor = b.index.TakeWhole(w.slots, cursor, b.windows())
+		w.slots, cursor = b.Index.TakeWhole(w.slots, cursor, b.Windows())
 		end = done.Start(done.Of(cursor))
 	}
 	slices.Sort(w.slots) // by hash, as that is what a slot begins with
@@ -277,13 +279,13 @@ func (w *walker) gatherLocked(
 	w.slots = w.slots[:n]
 	for _, slot := range w.slots {
 		if p(rankLocked(b, slot), readsOf(slot)) {
-			b.ring(index.Ring(slot)).Prefetch(index.Pos(slot))
+			b.Ring(index.Ring(slot)).Prefetch(index.Pos(slot))
 		}
 	}
 	return end
 }
 
-// lookLocked finds the records of a cell's slots, and returns how many bytes are to be
+// LookAt finds the records of a cell's slots, and returns how many bytes are to be
 // copied at once.
 func (w *walker) lookLocked(b *bucket, slots []uint64, now uint32) (size int) {
 	w.cell = w.cell[:0]
@@ -309,7 +311,7 @@ func (w *walker) lookLocked(b *bucket, slots []uint64, now uint32) (size int) {
 
 // spotLocked returns where the entry of a live slot lies.
 func spotLocked(b *bucket, slot uint64) (sp spot, ok bool) {
-	r, pos := b.ring(index.Ring(slot)), index.Pos(slot)
+	r, pos := b.Ring(index.Ring(slot)), index.Pos(slot)
 	sp = spot{ring: r, pos: pos, rank: rankLocked(b, slot), freq: readsOf(slot)}
 	sp.Header, ok = r.Header(pos)
 	return sp, ok
@@ -330,7 +332,7 @@ func rankLocked(b *bucket, slot uint64) int {
 	if in.IsCold() {
 		return 0
 	}
-	r := &b.rings[in]
+	r := &b.Rings[in]
 	first, ranks := 0, uint64(snapshot.SmallRanks)
 	if in == policy.Main {
 		first, ranks = snapshot.SmallRanks, snapshot.Ranks-snapshot.SmallRanks
@@ -342,7 +344,7 @@ func rankLocked(b *bucket, slot uint64) int {
 // more than the step may copy: a cell may have several.
 func (w *walker) copyLocked(sp *spot) {
 	at, n := sp.pos+uint64(sp.Size), sp.KeyLen+sp.ValueLen
-	if sp.Total() > longRecord || w.Bytes+sp.Total() > stepBytes || sp.Kind == record.Packed {
+	if sp.Total() > longRecord || w.Bytes+sp.Total() > store.StepBytes || sp.Kind == record.Packed {
 		k, _ := sp.ring.Read(make([]byte, 0, sp.KeyLen), at, sp.KeyLen)
 		if sp.Kind == record.Packed {
 			w.packed = append(w.packed, packedSpot{k, sp.Total() - sp.KeyLen})
@@ -394,7 +396,7 @@ func (w *walker) savePacked(k []byte) error {
 // saveLong saves an entry of w.long in a separate block, if it is still there. Nearly
 // always nobody overwrites it meanwhile.
 func (w *walker) saveLong(b *bucket, k longKey) error {
-	h, part := b.shared.hash(k.key), stepBytes
+	h, part := b.Shared.Hash(k.key), store.StepBytes
 	for try := 0; ; try++ {
 		if try == longTries {
 			part = math.MaxInt
@@ -420,8 +422,8 @@ func (w *walker) copyLong(b *bucket, k longKey, h uint64, part int) (n, rank int
 	w.longer.Reset()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	f := found{internal: k.internal}
-	if !b.find(&f, k.key, h) || b.shared.Expired(f.Expiry) {
+	f := store.Found{Internal: k.internal}
+	if !b.Find(&f, k.key, h) || b.Shared.Expired(f.Expiry) {
 		return 0, 0, false
 	}
 	if f.Kind == record.Packed {
@@ -434,7 +436,7 @@ func (w *walker) copyLong(b *bucket, k longKey, h uint64, part int) (n, rank int
 		return n, 0, false
 	}
 	w.longer.Bytes = w.appendEntry(w.longer.Bytes, &sp)
-	rewrites, end := b.rewrites, sp.pos+uint64(n)
+	rewrites, end := b.Rewrites, sp.pos+uint64(n)
 	for at := sp.pos + uint64(sp.Size); ; {
 		more := int(min(end-at, uint64(part)))
 		w.longer.Bytes, _ = sp.ring.Read(w.longer.Bytes, at, more)
@@ -445,8 +447,8 @@ func (w *walker) copyLong(b *bucket, k longKey, h uint64, part int) (n, rank int
 		b.mu.Unlock()
 		w.pause()
 		b.mu.Lock()
-		_, there := b.index.Find(h, index.Ring(f.Slot), sp.pos)
-		if b.closed || !there || !sp.ring.Live(sp.pos) || b.rewrites != rewrites {
+		_, there := b.Index.Find(h, index.Ring(f.Slot), sp.pos)
+		if b.Closed || !there || !sp.ring.Live(sp.pos) || b.Rewrites != rewrites {
 			return n, 0, false
 		}
 	}
@@ -489,7 +491,7 @@ func optionsOf(s *snapshot.Contents, maxBytes int) Options {
 		bytes += s.Blocks[i].Size
 	}
 	if entries > 0 {
-		o.ExpectedEntries = int(min(entries, uint64(o.MaxBytes)/(bytes/entries+slotBytes)))
+		o.ExpectedEntries = int(min(entries, uint64(o.MaxBytes)/(bytes/entries+store.SlotBytes)))
 	}
 	return o
 }

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ringcache/ringcache/internal/store"
+
 	"github.com/cespare/xxhash/v2"
 	"github.com/stretchr/testify/require"
 
@@ -319,7 +321,7 @@ func TestSnapshot_NumbersThatLie(t *testing.T) {
 	v, ok := d.HasGet(nil, []byte("k"))
 	require.True(t, ok)
 	require.Equal(t, "v", string(v))
-	require.Equal(t, PolicyS3FIFO, Policy(d.shared.policy), "of a policy that is not known")
+	require.Equal(t, PolicyS3FIFO, Policy(d.shared.Policy), "of a policy that is not known")
 	closeCache(t, d)
 }
 
@@ -386,8 +388,8 @@ func goldenEntries(t testing.TB, c *Cache) {
 	require.NoError(t, c.SetWithTTL([]byte("long"), bytes.Repeat([]byte("v"), 70_000), 0))
 	require.NoError(t, c.SetWithTTL([]byte("until 2033"), []byte("v"),
 		time.Date(2033, 1, 1, 0, 0, 0, 0, time.UTC).Sub(c.machine.Now())))
-	w := write{silent: true, Write: Write{k: []byte("negative"), h: c.shared.hash([]byte("negative")),
-		negative: true, expiry: 1<<32 - 1}}
+	w := write{silent: true, Write: store.Write{Key: []byte("negative"), Hash: c.shared.Hash([]byte("negative")),
+		Negative: true, Expiry: 1<<32 - 1}}
 	require.NoError(t, c.apply(&w, "set"))
 }
 

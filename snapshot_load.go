@@ -10,6 +10,8 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/ringcache/ringcache/internal/store"
+
 	"github.com/ringcache/ringcache/internal/clock"
 	"github.com/ringcache/ringcache/internal/osfile"
 	"github.com/ringcache/ringcache/internal/policy"
@@ -36,9 +38,9 @@ import (
 // goroutines load, which end before LoadFromFile returns; each takes some megabytes.
 func LoadFromFile(path string) (*Cache, error) { return loadStrict(path, 0) }
 
-// LoadFromFileMaxBytes is [LoadFromFile] into a cache of maxBytes bytes, which need not
+// LoadFromFileMaxBytes is [LoadFromFile] into a cache of MaxBytes bytes, which need not
 // be those of the cache that was saved: if not all entries fit, the hottest ones stay.
-// The error is [ErrInvalidOptions] if maxBytes is no bound for a cache.
+// The error is [ErrInvalidOptions] if MaxBytes is no bound for a cache.
 func LoadFromFileMaxBytes(path string, maxBytes int) (*Cache, error) {
 	if err := (Options{MaxBytes: maxBytes}).validate(); err != nil {
 		return nil, err
@@ -76,7 +78,7 @@ func loadStrict(path string, maxBytes int) (*Cache, error) {
 	return c, nil
 }
 
-// loadFile makes a cache of a file; maxBytes of 0 is the file's. With salvage, it leaves out
+// loadFile makes a cache of a file; MaxBytes of 0 is the file's. With salvage, it leaves out
 // what is damaged.
 func loadFile(path string, maxBytes int, salvage bool) (*Cache, error) {
 	f, err := osfile.Open(path, os.O_RDONLY)
@@ -197,7 +199,7 @@ type batch struct {
 	clock         clock.Wall
 	timed         bool // what has an expiry is restored
 	items, sorted []item
-	ends          [bucketCount]int // of each bucket's items in sorted
+	ends          [store.BucketCount]int // of each bucket's items in sorted
 	w             write
 }
 
@@ -215,7 +217,7 @@ func (c *Cache) newBatch(h *snapshot.Header) *batch {
 
 // longestBlock returns the bytes of the longest block that can have an entry for the cache.
 func (c *Cache) longestBlock() uint64 {
-	return uint64(8*snapshot.MaxBlock + c.shared.maxValue())
+	return uint64(8*snapshot.MaxBlock + c.shared.MaxValue())
 }
 
 // checkVersion returns an error if a snapshot is of another version of the program.
@@ -232,7 +234,7 @@ func (c *Cache) restore(s *snapshot.Contents) error {
 	if err := c.checkVersion(&s.Header); err != nil {
 		return err
 	}
-	workers, room := runtime.GOMAXPROCS(0), uint64(c.shared.bound())
+	workers, room := runtime.GOMAXPROCS(0), uint64(c.shared.Bound())
 	if c.onRemove != nil {
 		workers = 1 // the caller's goroutine is the one that calls it
 	}
@@ -245,11 +247,11 @@ func (c *Cache) restore(s *snapshot.Contents) error {
 // restore puts the entries of a block into the cache, those of one bucket together.
 func (t *batch) restore(ref *snapshot.Ref, body []byte) error {
 	c := t.c
-	t.items, t.ends = t.items[:0], [bucketCount]int{}
+	t.items, t.ends = t.items[:0], [store.BucketCount]int{}
 	var large []item
 	err := ref.Each(body, func(at, key int, e snapshot.Entry) {
-		it := item{c.shared.hash(body[key : key+e.KeyLen]), at}
-		if c.isLarge(recordSize(c.shared.form, &e)) {
+		it := item{c.shared.Hash(body[key : key+e.KeyLen]), at}
+		if c.isLarge(recordSize(c.shared.Form, &e)) {
 			large = append(large, it)
 			return
 		}
@@ -261,10 +263,10 @@ func (t *batch) restore(ref *snapshot.Ref, body []byte) error {
 	}
 	t.sort()
 	from := 0
-	for i, end := range t.ends[:c.shared.buckets] {
-		if next := i + 1; next < c.shared.buckets {
+	for i, end := range t.ends[:c.shared.Buckets] {
+		if next := i + 1; next < c.shared.Buckets {
 			for _, it := range t.sorted[end:t.ends[next]] {
-				c.buckets[next].index.Prefetch(it.hash, 1)
+				c.buckets[next].Index.Prefetch(it.hash, 1)
 			}
 		}
 		if err := t.restoreSmall(&c.buckets[i], t.sorted[from:end], ref, body); err != nil {
@@ -310,11 +312,11 @@ func (t *batch) sort() {
 // step takes.
 func (t *batch) restoreSmall(b *bucket, items []item, ref *snapshot.Ref, body []byte) error {
 	for len(items) > 0 {
-		if t.c.shared.arrivals.held.Load() > 0 {
+		if t.c.shared.Arrivals.Held.Load() > 0 {
 			t.lend(b, items, body)
 		}
 		n, news, err := t.restoreStep(b, items, ref, body)
-		if news.bytes > 0 {
+		if news.Bytes > 0 {
 			t.c.report(b, news, &t.w)
 		}
 		t.c.notify(&t.w)
@@ -331,9 +333,9 @@ func (t *batch) lend(b *bucket, items []item, body []byte) {
 	longest := 0
 	for _, it := range items {
 		t.parse(it, body)
-		longest = max(longest, t.w.n)
+		longest = max(longest, t.w.Bytes)
 	}
-	if t.w.n = longest; b.isShort(longest) {
+	if t.w.Bytes = longest; b.isShort(longest) {
 		t.c.lend(&t.w)
 	}
 }
@@ -342,27 +344,27 @@ func (t *batch) lend(b *bucket, items []item, body []byte) {
 // setInBucket returns.
 func (t *batch) restoreStep(
 	b *bucket, items []item, ref *snapshot.Ref, body []byte,
-) (n int, news arrival, err error) {
+) (n int, news store.Arrival, err error) {
 	b.lock()
 	defer b.unlockFor(&t.w)
-	if b.closed {
+	if b.Closed {
 		return 0, news, ErrClosed
 	}
-	for bytes := 0; n < len(items) && n < stepRecords && bytes < stepBytes; n++ {
+	for bytes := 0; n < len(items) && n < store.StepRecords && bytes < store.StepBytes; n++ {
 		freq, ok := t.parse(items[n], body)
-		if !ok || t.w.n > b.longest || t.isLargeLocked() {
+		if !ok || t.w.Bytes > b.Longest || t.isLargeLocked() {
 			continue
 		}
 		if err := t.insistLocked(b, int(ref.Rank), freq); err != nil {
 			return n, news, err
 		}
-		bytes += t.w.n
-		if b.inflow.add(t.w.n); b.inflow.bytes >= t.c.shared.pool.ChunkSize() {
-			b.learnLocked()
+		bytes += t.w.Bytes
+		if b.Inflow.Add(t.w.Bytes); b.Inflow.Bytes >= t.c.shared.Pool.ChunkSize() {
+			b.Learn()
 			t.c.levelLocked(b, &t.w)
-			news.records += b.inflow.records
-			news.bytes += b.inflow.bytes
-			b.inflow = arrival{}
+			news.Records += b.Inflow.Records
+			news.Bytes += b.Inflow.Bytes
+			b.Inflow = store.Arrival{}
 		}
 	}
 	return n, news, nil
@@ -375,31 +377,31 @@ func (t *batch) parse(it item, body []byte) (freq int, ok bool) {
 	e, at, _ := snapshot.ParseEntry(body[it.at:])
 	kv := body[it.at+at:]
 	w := &t.w
-	w.h, w.negative, w.expiry = it.hash, e.Negative, t.clock.Tick(e.Expiry)
-	w.internal = e.Internal
-	w.k, w.v = kv[:e.KeyLen], kv[e.KeyLen:][:e.ValueLen]
-	if w.negative && w.expiry == 0 {
-		w.expiry = clock.Never
+	w.Hash, w.Negative, w.Expiry = it.hash, e.Negative, t.clock.Tick(e.Expiry)
+	w.Internal = e.Internal
+	w.Key, w.Value = kv[:e.KeyLen], kv[e.KeyLen:][:e.ValueLen]
+	if w.Negative && w.Expiry == 0 {
+		w.Expiry = clock.Never
 	}
-	w.measure(t.c.shared.form)
-	if w.internal {
-		return e.Freq, !t.c.hasNamespaceOf(w.k)
+	w.Measure(t.c.shared.Form)
+	if w.Internal {
+		return e.Freq, !t.c.hasNamespaceOf(w.Key)
 	}
-	isOver := e.Expiry != 0 && !t.timed || t.c.shared.Expired(w.expiry)
-	return e.Freq, !isOver && !t.c.isForgotten(w.k)
+	isOver := e.Expiry != 0 && !t.timed || t.c.shared.Expired(w.Expiry)
+	return e.Freq, !isOver && !t.c.isForgotten(w.Key)
 }
 
 // isLargeLocked reports whether the key of the write is in a large bucket. The lock of
 // its small one is held.
 func (t *batch) isLargeLocked() bool {
 	w := &t.w
-	if t.c.shared.largeKeysOf(w.h).Load() == 0 {
+	if t.c.shared.LargeKeysOf(w.Hash).Load() == 0 {
 		return false
 	}
-	lb := t.c.largeBucket(w.h)
+	lb := t.c.largeBucket(w.Hash)
 	lb.lock()
 	defer lb.unlockFor(w)
-	return lb.holdsLocked(&w.Write, new(found))
+	return lb.Holds(&w.Write, new(store.Found))
 }
 
 // restoreLarge is setLarge of an item's entry, unless its key is there.
@@ -412,36 +414,36 @@ func (t *batch) restoreLarge(it item, ref *snapshot.Ref, body []byte) error {
 	defer c.notify(w)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	c.shared.arrive(arrival{1, w.n}, true)
-	lb := c.largeBucket(w.h)
-	defer c.settleLarge(c.expect(lb, w.n))
+	c.shared.Arrive(store.Arrival{Records: 1, Bytes: w.Bytes}, true)
+	lb := c.largeBucket(w.Hash)
+	defer c.settleLarge(c.expect(lb, w.Bytes))
 	c.makeWay(lb, w)
-	if len(w.v) > c.shared.maxValue() || c.exceedsMemory(w.n) != nil {
+	if len(w.Value) > c.shared.MaxValue() || c.exceedsMemory(w.Bytes) != nil {
 		return nil
 	}
 
-	b := c.bucket(w.h)
+	b := c.bucket(w.Hash)
 	b.lock()
 	defer b.unlockFor(w)
-	if b.closed {
+	if b.Closed {
 		return ErrClosed
 	}
-	if b.holdsLocked(&w.Write, new(found)) {
+	if b.Holds(&w.Write, new(store.Found)) {
 		return nil
 	}
 	lb.lock()
 	defer lb.unlockFor(w)
-	if c.isForgotten(w.k) { // as in setLarge
+	if c.isForgotten(w.Key) { // as in setLarge
 		return nil
 	}
 	if err := t.insistLocked(lb, int(ref.Rank), freq); err != nil {
 		return err
 	}
-	lb.learnLocked()
+	lb.Learn()
 	return nil
 }
 
-// insistLocked is restoreLocked that makes other buckets give up memory if need be.
+// insistLocked is Restore that makes other buckets give up memory if need be.
 func (t *batch) insistLocked(b *bucket, rank, freq int) error {
 	err := t.restoreLocked(b, rank, freq)
 	if err != nil {
@@ -451,17 +453,17 @@ func (t *batch) insistLocked(b *bucket, rank, freq int) error {
 	return err
 }
 
-// restoreLocked puts the write's record into bucket b, unless its key is there.
+// Restore puts the write's record into bucket b, unless its key is there.
 func (t *batch) restoreLocked(b *bucket, rank, freq int) error {
 	w := &t.w
 	in := policy.Main
-	if rank < snapshot.SmallRanks && t.c.shared.policy != policy.FIFO {
+	if rank < snapshot.SmallRanks && t.c.shared.Policy != policy.FIFO {
 		in = policy.Small
 	}
-	b.moveHomesLocked()
-	stored, err := b.restoreLocked(&w.Write, in, freq)
-	if stored && w.internal {
-		t.c.adoptEntry(w.v)
+	b.MoveHomes()
+	stored, err := b.Restore(&w.Write, in, freq)
+	if stored && w.Internal {
+		t.c.adoptEntry(w.Value)
 	} else if stored {
 		t.c.snapshots.loaded.Add(1)
 	}

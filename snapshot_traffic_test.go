@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ringcache/ringcache/internal/store"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -275,8 +277,8 @@ func TestSnapshot_StepsAreSmall(t *testing.T) {
 		require.NoError(t, c.Set(trafficKey(nil, id), make([]byte, size)))
 	}
 	most, _ := walkInSteps(t, c)
-	require.LessOrEqual(t, most, stepBytes)
-	require.Greater(t, most, stepBytes/2)
+	require.LessOrEqual(t, most, store.StepBytes)
+	require.Greater(t, most, store.StepBytes/2)
 }
 
 // Entries of one hash are in one cell, and not all copied under one lock for that.
@@ -289,7 +291,7 @@ func TestSnapshot_StepsAreSmallWhereHashesAreEqual(t *testing.T) {
 		require.NoError(t, c.Set(trafficKey(nil, id), bytes.Repeat([]byte{byte(id)}, 20_000)))
 	}
 	most, keys := walkInSteps(t, c)
-	require.LessOrEqual(t, most, stepBytes+keys)
+	require.LessOrEqual(t, most, store.StepBytes+keys)
 	require.Greater(t, keys, (n-4)*len(trafficKey(nil, 0))-1)
 	_, path := snapshotOf(t, c)
 	requireSame(t, contents(t, c), contents(t, mustLoad(t, path)), false)
@@ -348,7 +350,7 @@ func TestSnapshot_LongRecordIsRewrittenInBetween(t *testing.T) {
 	c := mustCache(t, defaultGeometry(64<<20))
 	k := []byte("a long one")
 	value := func(n int) []byte { return bytes.Repeat([]byte{byte(n)}, 300_000) }
-	lb := c.largeBucket(c.shared.hash(k))
+	lb := c.largeBucket(c.shared.Hash(k))
 	for name, change := range map[string]func(){
 		"overwritten":    func() { require.NoError(t, c.Set(k, value(2))) },
 		"another length": func() { require.NoError(t, c.Set(k, value(2)[1:])) },
@@ -364,7 +366,7 @@ func TestSnapshot_LongRecordIsRewrittenInBetween(t *testing.T) {
 				change()
 			}
 		}
-		_, _, whole := w.copyLong(lb, longKey{key: k}, c.shared.hash(k), stepBytes)
+		_, _, whole := w.copyLong(lb, longKey{key: k}, c.shared.Hash(k), store.StepBytes)
 		require.False(t, whole, name)
 		require.Equal(t, 3, parts, name)
 	}

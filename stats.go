@@ -298,56 +298,56 @@ func (c *Cache) UpdateStats(s *Stats) {
 	s.LoadedEntries += c.snapshots.loaded.Load()
 	s.DiscardedBlocks += c.snapshots.discarded.Load()
 	c.each(func(b *bucket) { b.updateStats(s) })
-	if z := c.shared.compression; z != nil {
+	if z := c.shared.Compression; z != nil {
 		s.addCompression(z)
 	}
-	s.MaxBytesSize += uint64(c.shared.bound())
-	s.EffectiveMaxBytes += uint64(c.shared.inForce())
-	s.ReservedBytes += uint64(c.shared.pool.Used())
+	s.MaxBytesSize += uint64(c.shared.Bound())
+	s.EffectiveMaxBytes += uint64(c.shared.InForce())
+	s.ReservedBytes += uint64(c.shared.Pool.Used())
 	no := &c.refusals
 	s.RefusedTooLarge += no.tooLarge.Load()
 	s.RefusedNoMemory += no.noMemory.Load()
 	s.RefusedTooShort += no.tooShort.Load()
 	s.RefusedClosed += no.closed.Load()
-	r := &c.shared.recovered
-	s.RecoveredEntries += r.entries.Load()
-	s.RecoveredBytes += r.bytes.Load()
-	s.DiscardedRecords += r.discarded.Load()
-	s.DiscardedFiles += r.files.Load()
+	r := &c.shared.Recovered
+	s.RecoveredEntries += r.Entries.Load()
+	s.RecoveredBytes += r.Bytes.Load()
+	s.DiscardedRecords += r.Discarded.Load()
+	s.DiscardedFiles += r.Files.Load()
 }
 
 // updateStats adds the bucket's share to s.
 func (b *bucket) updateStats(s *Stats) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	s.Collisions += b.collisions.Load()
-	s.Corruptions += b.corruptions.Load()
-	s.SetCalls += b.sets
-	s.DelCalls += b.dels
-	s.Loads += b.loads
-	s.LoadErrors += b.loadErrors
-	s.LoadsDropped += b.loadsDropped
-	s.StaleHits += b.staleHits.Load()
-	s.EvictedEntries += b.evictedSmall + b.evictedMain + b.evictedCold + b.evictedCrowd
-	s.EvictedCold += b.evictedCold
-	s.ColdHits += b.coldHits.Load()
-	s.LeftBehind += b.cold.behind
-	s.ColdEntries += uint64(b.cold.entries())
-	s.ColdBytes += uint64(b.cold.bytes())
-	s.EvictedSmall += b.evictedSmall
-	s.EvictedMain += b.evictedMain
-	s.EvictedCrowd += b.evictedCrowd
-	s.Promotions += b.promotions
-	s.Reinsertions += b.reinsertions
-	s.GhostHits += b.ghostHits
-	s.MovedBytes += b.movedBytes
-	s.DeadBytes += uint64(b.deadBytesLocked())
-	s.EvictedBytes += b.evictedBytes
-	s.ExpiredEntries += b.expired
-	s.ExpiredBytes += b.expiredBytes
+	s.Collisions += b.Collisions.Load()
+	s.Corruptions += b.Corruptions.Load()
+	s.SetCalls += b.Sets
+	s.DelCalls += b.Dels
+	s.Loads += b.Loads
+	s.LoadErrors += b.LoadErrors
+	s.LoadsDropped += b.LoadsDropped
+	s.StaleHits += b.StaleHits.Load()
+	s.EvictedEntries += b.EvictedSmall + b.EvictedMain + b.EvictedCold + b.EvictedCrowd
+	s.EvictedCold += b.EvictedCold
+	s.ColdHits += b.ColdHits.Load()
+	s.LeftBehind += b.Cold.Behind
+	s.ColdEntries += uint64(b.Cold.Entries())
+	s.ColdBytes += uint64(b.Cold.Bytes())
+	s.EvictedSmall += b.EvictedSmall
+	s.EvictedMain += b.EvictedMain
+	s.EvictedCrowd += b.EvictedCrowd
+	s.Promotions += b.Promotions
+	s.Reinsertions += b.Reinsertions
+	s.GhostHits += b.GhostHits
+	s.MovedBytes += b.MovedBytes
+	s.DeadBytes += uint64(b.DeadBytes())
+	s.EvictedBytes += b.EvictedBytes
+	s.ExpiredEntries += b.Expired
+	s.ExpiredBytes += b.ExpiredBytes
 	b.addGainLocked(s)
-	s.BytesSize += uint64(b.liveBytesLocked())
-	s.IndexBytes += uint64(b.index.Pages() * b.shared.pool.PageSize())
+	s.BytesSize += uint64(b.LiveBytes())
+	s.IndexBytes += uint64(b.Index.Pages() * b.Shared.Pool.PageSize())
 }
 
 // String returns all fields on one line for people to read: bytes in units of 1024, the hit
@@ -438,11 +438,11 @@ func (s *Stats) addCompression(z *cold.Compression) {
 
 // addGainLocked adds the counts of the bucket from which Stats.Gain is estimated.
 func (b *bucket) addGainLocked(s *Stats) {
-	slots, live := 0, b.liveLocked()
-	for _, used := range b.index.Used() {
+	slots, live := 0, b.Live()
+	for _, used := range b.Index.Used() {
 		slots += used
 	}
-	s.EntriesCount += uint64(b.entriesLocked())
+	s.EntriesCount += uint64(b.Entries())
 	s.GhostsCount += uint64(slots - live) // a live entry has one slot (I7), all others are stale
-	s.NearMisses += b.nearMisses.Load()
+	s.NearMisses += b.NearMisses.Load()
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/ringcache/ringcache/internal/store"
+
 	"github.com/ringcache/ringcache/internal/scratch"
 )
 
@@ -69,7 +71,7 @@ func (t *Typed[K, V]) discard(k []byte) {
 	stored, lent := scratch.Get(), scratch.Get()
 	defer stored.Release()
 	defer lent.Release()
-	w := write{Write: Write{k: k, h: t.cache.shared.hash(k), reason: Deleted}, del: true, silent: true}
+	w := write{Write: store.Write{Key: k, Hash: t.cache.shared.Hash(k), Reason: store.Deleted}, del: true, silent: true}
 	data, ok := t.cache.peek(stored.Bytes[:0], &w)
 	stored.Bytes, lent.Bytes = data, append(lent.Bytes[:0], data...)
 	if !ok {

@@ -169,7 +169,7 @@ func TestTyped_GetOrLoadOfWhatCannotBeEncoded(t *testing.T) {
 // waiters returns how many calls wait for the load of a key.
 func (t *Typed[K, V]) waiters(key K) int {
 	k := t.keyBytes(nil, key)
-	h := t.cache.shared.hash(k)
+	h := t.cache.shared.Hash(k)
 	b := t.cache.bucket(h)
 	b.mu.Lock()
 	defer b.mu.Unlock()

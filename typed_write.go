@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/ringcache/ringcache/internal/store"
+
 	"github.com/ringcache/ringcache/internal/scratch"
 )
 
@@ -37,7 +39,7 @@ func (t *Typed[K, V]) setFor(key K, v V, l lifetime) error {
 		t.drop(k)
 		return err
 	}
-	w := write{Write: Write{k: k, v: data, h: t.cache.shared.hash(k), reason: Replaced}}
+	w := write{Write: store.Write{Key: k, Value: data, Hash: t.cache.shared.Hash(k), Reason: store.Replaced}}
 	err = t.cache.applyFor(&w, l, "set")
 	t.ns.wrote(1)
 	return err
@@ -75,7 +77,7 @@ func (t *Typed[K, V]) SetIfAbsentWithTTL(
 	if err != nil {
 		return was, false, err
 	}
-	w := write{Write: Write{k: k, v: data, h: t.cache.shared.hash(k), reason: Replaced}}
+	w := write{Write: store.Write{Key: k, Value: data, Hash: t.cache.shared.Hash(k), Reason: store.Replaced}}
 	w.cond, w.reads, w.found = ifAbsent, true, &there.Bytes
 	there.Bytes = there.Bytes[:0]
 	err = t.cache.applyFor(&w, withTTL(ttl), "set")

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ringcache/ringcache/internal/store"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -160,7 +162,7 @@ func userFunctions() []userFunction {
 		{"OnRemove of Del", true, func(c *Cache, k, _ []byte, _ func()) { c.Del(k) }},
 		{"OnRemove of Reset", true, func(c *Cache, _, _ []byte, _ func()) { c.Reset() }},
 		{"OnRemove of DeleteExpired", true, func(c *Cache, k, v []byte, _ func()) {
-			w := write{Write: Write{k: k, v: v, h: c.shared.hash(k), expiry: 1}} // over since the first tick
+			w := write{Write: store.Write{Key: k, Value: v, Hash: c.shared.Hash(k), Expiry: 1}} // over since the first tick
 			_ = c.apply(&w, "set")
 			c.DeleteExpired()
 		}},

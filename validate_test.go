@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/ringcache/ringcache/internal/store"
+
 	"github.com/ringcache/ringcache/internal/chunk"
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/policy"
@@ -19,20 +21,20 @@ func (c *Cache) validate() error {
 	defer a.mu.Unlock()
 	var errs []error
 	large := map[int]int{}
-	for i := range c.shared.buckets + largeBuckets {
+	for i := range c.shared.Buckets + store.LargeBuckets {
 		b := c.nth(i)
 		b.mu.Lock()
-		if err := b.validateLocked(large); err != nil && !b.closed {
+		if err := b.validateLocked(large); err != nil && !b.Closed {
 			errs = append(errs, fmt.Errorf("bucket %d: %w", i, err))
 		}
 		b.mu.Unlock()
 	}
-	for i := range c.shared.largeKeys {
-		if n := int(c.shared.largeKeys[i].Load()); n != large[i] {
+	for i := range c.shared.LargeKeys {
+		if n := int(c.shared.LargeKeys[i].Load()); n != large[i] {
 			errs = append(errs, fmt.Errorf("I8: bucket %d counts %d large keys, has %d", i, n, large[i]))
 		}
 	}
-	if err := c.shared.pool.Validate(); err != nil && !c.sizing.unfinished {
+	if err := c.shared.Pool.Validate(); err != nil && !c.sizing.unfinished {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
@@ -51,8 +53,8 @@ func (b *bucket) validateLocked(large map[int]int) error {
 		pos  uint64
 	}
 	records, internal := map[place]uint64{}, 0 // to the hash of the key
-	for i := range b.inUse() {
-		r := b.ring(i)
+	for i := range b.InUse() {
+		r := b.Ring(i)
 		err := validateRing(r, func(pos uint64, hd record.Header) error {
 			if hd.Dead {
 				return nil
@@ -60,30 +62,30 @@ func (b *bucket) validateLocked(large map[int]int) error {
 			if hd.Kind == record.Internal {
 				internal++
 			}
-			hash := b.keyHash(r, pos, hd)
+			hash := b.KeyHash(r, pos, hd)
 			records[place{i, pos}] = hash
-			if b.large {
-				large[int(hash&(bucketCount-1))]++
+			if b.Large {
+				large[int(hash&(store.BucketCount-1))]++
 			}
-			if hd.Expiry != 0 && !b.expirer.walking && b.shared.KeptUntil(hd.Expiry) < b.expirer.soonest {
+			if hd.Expiry != 0 && !b.Expirer.Walking && b.Shared.KeptUntil(hd.Expiry) < b.Expirer.Soonest {
 				return fmt.Errorf("I11: a record that expires in tick %d is to go before the soonest, %d",
-					hd.Expiry, b.expirer.soonest)
+					hd.Expiry, b.Expirer.Soonest)
 			}
 			return nil
 		})
 		if err != nil {
 			return fmt.Errorf("ring %d: %w", i, err)
 		}
-		if r.Expiring > 0 && !b.hasTTL {
+		if r.Expiring > 0 && !b.HasTTL {
 			return fmt.Errorf("I11: ring %d has records that can expire, unknown to the bucket", i)
 		}
 	}
 	var used [index.Parts]int
-	b.index.Each(func(slot, tag uint64) {
+	b.Index.Each(func(slot, tag uint64) {
 		in := index.Ring(slot)
 		at := place{in, index.Pos(slot)}
 		used[index.PartOf(slot)]++
-		if r := b.ring(in); !r.Live(slot) {
+		if r := b.Ring(in); !r.Live(slot) {
 			if r.Age(slot) > r.Mask/4*3 {
 				failf("I5: a stale slot of age %d in a space of %d", r.Age(slot), r.Mask)
 			}
@@ -92,7 +94,7 @@ func (b *bucket) validateLocked(large map[int]int) error {
 		want, ok := records[at]
 		if !ok {
 			failf("I7: a live slot without a live record")
-		} else if _, found := b.index.Find(want, in, at.pos); !found || tag != index.Tag(want) {
+		} else if _, found := b.Index.Find(want, in, at.pos); !found || tag != index.Tag(want) {
 			failf("I4, I7: slot %x is not where hash %x is sought", slot, want)
 		}
 		delete(records, at)
@@ -100,11 +102,11 @@ func (b *bucket) validateLocked(large map[int]int) error {
 	if err := b.validateColdLocked(); err != nil {
 		errs = append(errs, err)
 	}
-	if internal != b.internal {
-		failf("I7: counts %d records of the cache's own, has %d", b.internal, internal)
+	if internal != b.Internals {
+		failf("I7: counts %d records of the cache's own, has %d", b.Internals, internal)
 	}
-	if used != b.index.Used() {
-		failf("I9: counts %v slots of the rings, has %v", b.index.Used(), used)
+	if used != b.Index.Used() {
+		failf("I9: counts %v slots of the rings, has %v", b.Index.Used(), used)
 	}
 	if len(records) > 0 {
 		failf("I7: %d live records have no slot", len(records))
@@ -114,19 +116,19 @@ func (b *bucket) validateLocked(large map[int]int) error {
 
 // validateColdLocked checks the cold part of a bucket.
 func (b *bucket) validateColdLocked() error {
-	c := b.cold
-	if !c.on {
-		if c != &b.shared.noCold || c.size()+c.entries()+c.queue().Held()+c.store().Held() != 0 {
+	c := b.Cold
+	if !c.On {
+		if c != &b.Shared.NoCold || c.Size()+c.Entries()+c.Queue().Held()+c.Store().Held() != 0 {
 			return errors.New("a bucket without a cold part has something in it")
 		}
 		return nil
 	}
-	if b.large || c.held() > 0 && !c.begun {
+	if b.Large || c.Held() > 0 && !c.Begun {
 		return fmt.Errorf("the cold part holds %d chunks, and has not begun (or large: %v)",
-			c.held(), b.large)
+			c.Held(), b.Large)
 	}
-	for in := range b.inUse() {
-		err := validateRing(b.ring(in), func(pos uint64, hd record.Header) error {
+	for in := range b.InUse() {
+		err := validateRing(b.Ring(in), func(pos uint64, hd record.Header) error {
 			switch {
 			case hd.Dead || hd.Kind == record.Value:
 			case hd.Kind == record.Packed && in != policy.Cold:
@@ -140,11 +142,11 @@ func (b *bucket) validateColdLocked() error {
 			return err
 		}
 	}
-	if uses := countUses(b); uses != c.uses {
-		return fmt.Errorf("counts the uses of dictionaries %v, has %v", uses, c.uses)
+	if uses := countUses(b); uses != c.Uses {
+		return fmt.Errorf("counts the uses of dictionaries %v, has %v", uses, c.Uses)
 	}
-	for i, n := range c.uses {
-		if n > 0 && b.shared.compression.Dicts[i].Load() == nil {
+	for i, n := range c.Uses {
+		if n > 0 && b.Shared.Compression.Dicts[i].Load() == nil {
 			return fmt.Errorf("%d records need dictionary %d, which is none", n, i)
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/ringcache/ringcache/internal/store"
+
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/ringcache/ringcache/internal/record"
@@ -19,17 +21,17 @@ import (
 // write is a change to one key on its way through the cache: a Set, on a condition or not, or a
 // removal. It is passed by pointer and stays on the caller's stack.
 type write struct {
-	Write
+	store.Write
 	cond     cond
-	silent   bool      // a part of a call that is counted elsewhere
-	quiet    bool      // notifyQuiet calls OnRemove later
-	del      bool      // it counts as a Del, not as a Set
-	keeps    bool      // an entry that is there keeps its expiry
-	reads    bool      // finding the entry is a read of it, which is not counted yet
-	old      []byte    // for ifEqual
-	found    *[]byte   // for ifAbsent: the value that is there is appended to it; may be nil
-	call     *loadCall // for ifListed: the load that writes
-	removals *Removals // for OnRemove. A pointer, so that k and v need not be on the heap
+	silent   bool            // a part of a call that is counted elsewhere
+	quiet    bool            // notifyQuiet calls OnRemove later
+	del      bool            // it counts as a Del, not as a Set
+	keeps    bool            // an entry that is there keeps its expiry
+	reads    bool            // finding the entry is a read of it, which is not counted yet
+	old      []byte          // for ifEqual
+	found    *[]byte         // for ifAbsent: the value that is there is appended to it; may be nil
+	call     *loadCall       // for ifListed: the load that writes
+	removals *store.Removals // for OnRemove. A pointer, so that k and v need not be on the heap
 }
 
 // cond is what a write asks of the value that is there.
@@ -63,14 +65,14 @@ var (
 // begin completes the write of a value that expires when Options say so. (Its caller sets
 // fields of a variable, since the compiler would copy a struct literal.)
 func (c *Cache) begin(w *write) {
-	w.h = c.shared.mix(xxhash.Sum64(w.k)) // hash, which the compiler would not inline
-	w.expiry = c.shared.Default()
-	w.reason = Replaced
+	w.Hash = c.shared.Mix(xxhash.Sum64(w.Key)) // hash, which the compiler would not inline
+	w.Expiry = c.shared.Default()
+	w.Reason = store.Replaced
 }
 
 // apply prefetches and stores a record. verb is what the caller asked for.
 func (c *Cache) apply(w *write, verb string) error {
-	c.bucket(w.h).index.Prefetch(w.h, 2)
+	c.bucket(w.Hash).Index.Prefetch(w.Hash, 2)
 	if err := c.store(w, verb); err != nil {
 		return named(err)
 	}
@@ -88,18 +90,18 @@ func named(err error) error {
 // store stores a record, and tells OnRemove of the entries removed for it. Its errors do not name
 // the package.
 func (c *Cache) store(w *write, verb string) error {
-	b := c.bucket(w.h)
+	b := c.bucket(w.Hash)
 	for {
-		if len(w.k) > record.MaxKey || len(w.v) > c.shared.maxValue() {
+		if len(w.Key) > record.MaxKey || len(w.Value) > c.shared.MaxValue() {
 			return c.refuse(w, verb, c.tooLarge(w))
 		}
-		w.measure(c.shared.form)
+		w.Measure(c.shared.Form)
 		if c.makeQuotaRoom(w) {
 			return errUnmet
 		}
 		var err error
-		if c.isLarge(w.n) {
-			if err := c.exceedsMemory(w.n); err != nil {
+		if c.isLarge(w.Bytes) {
+			if err := c.exceedsMemory(w.Bytes); err != nil {
 				return c.refuse(w, verb, err)
 			}
 			err = c.setLarge(b, w)
@@ -110,7 +112,7 @@ func (c *Cache) store(w *write, verb string) error {
 		case nil, errUnmet:
 			return err
 		case errForgotten:
-			w.unstored = true
+			w.Unstored = true
 			return nil
 		case errResized:
 			continue
@@ -119,7 +121,7 @@ func (c *Cache) store(w *write, verb string) error {
 			continue
 		}
 		c.refusals.count(err)
-		return fmt.Errorf("%s entry of %d + %d bytes: %w", verb, len(w.k), len(w.v), err)
+		return fmt.Errorf("%s entry of %d + %d bytes: %w", verb, len(w.Key), len(w.Value), err)
 	}
 }
 
@@ -129,14 +131,14 @@ func (c *Cache) setSmall(b *bucket, w *write) error {
 	if c.onRemove != nil {
 		defer c.notify(w)
 	}
-	if c.shared.arrivals.held.Load() > 0 && b.isShort(w.n) {
+	if c.shared.Arrivals.Held.Load() > 0 && b.isShort(w.Bytes) {
 		if c.isUnmet(b, w) {
 			return errUnmet
 		}
 		c.lend(w)
 	}
 	news, err := c.setInBucket(b, w)
-	if news.bytes > 0 {
+	if news.Bytes > 0 {
 		c.report(b, news, w)
 	}
 	return err
@@ -144,29 +146,29 @@ func (c *Cache) setSmall(b *bucket, w *write) error {
 
 // setInBucket is setSmall when there is memory. It returns what the bucket has taken in
 // since it last said so, if that is a chunk or more.
-func (c *Cache) setInBucket(b *bucket, w *write) (news arrival, err error) {
+func (c *Cache) setInBucket(b *bucket, w *write) (news store.Arrival, err error) {
 	b.lock()
 	defer b.unlockFor(w)
-	b.moveHomesLocked() // may lose the entry to equal hashes: before the condition is asked
+	b.MoveHomes() // may lose the entry to equal hashes: before the condition is asked
 	if err := c.beginLocked(b, w); err != nil {
 		return news, err
 	}
-	if w.n > b.longest { // or it has got an expiry, and with it a longer header
+	if w.Bytes > b.Longest { // or it has got an expiry, and with it a longer header
 		return news, errResized
 	}
-	if c.shared.largeKeysOf(w.h).Load() != 0 {
-		c.inLargeLocked(w, func(lb *bucket) bool { return lb.deleteLocked(&w.Write, nil) })
+	if c.shared.LargeKeysOf(w.Hash).Load() != 0 {
+		c.inLargeLocked(w, func(lb *bucket) bool { return lb.Delete(&w.Write, nil) })
 	}
-	if err := b.setLocked(&w.Write); err != nil {
-		err = c.insistLocked(b, w, err, func() error { return b.setLocked(&w.Write) })
+	if err := b.Set(&w.Write); err != nil {
+		err = c.insistLocked(b, w, err, func() error { return b.Set(&w.Write) })
 		if err != nil {
 			return news, err
 		}
 	}
-	if b.inflow.add(w.n); b.inflow.bytes >= c.shared.pool.ChunkSize() {
-		b.learnLocked()
+	if b.Inflow.Add(w.Bytes); b.Inflow.Bytes >= c.shared.Pool.ChunkSize() {
+		b.Learn()
 		c.levelLocked(b, w)
-		news, b.inflow = b.inflow, arrival{}
+		news, b.Inflow = b.Inflow, store.Arrival{}
 	}
 	return news, nil
 }
@@ -174,23 +176,23 @@ func (c *Cache) setInBucket(b *bucket, w *write) (news arrival, err error) {
 // beginLocked counts a write, and returns an error if it must not be made. The lock of its
 // small bucket b is held.
 func (c *Cache) beginLocked(b *bucket, w *write) error {
-	w.packed = false
+	w.Packed = false
 	switch {
 	case w.silent:
 	case w.del:
-		b.dels++
+		b.Dels++
 	default:
-		b.sets++
+		b.Sets++
 	}
 	w.silent = true // if it has to be tried again
-	if b.closed {
+	if b.Closed {
 		return ErrClosed
 	}
-	if _, forgotten := b.shared.usageOf(w.k); forgotten && !w.del {
+	if _, forgotten := b.Shared.UsageOf(w.Key); forgotten && !w.del {
 		return errForgotten
 	}
 	if w.cond != always && !c.meetsLocked(b, w) {
-		if w.packed {
+		if w.Packed {
 			return errCold
 		}
 		return errUnmet
@@ -202,17 +204,17 @@ func (c *Cache) beginLocked(b *bucket, w *write) error {
 // invalidateLocked is what a write of a key does to the load of it, if there is one.
 func (b *bucket) invalidateLocked(w *write) {
 	if !b.calls.Empty() {
-		b.calls.Invalidate(b.calls.Find(w.k, w.h))
+		b.calls.Invalidate(b.calls.Find(w.Key, w.Hash))
 	}
 }
 
 // tooLarge returns the error of an entry that is.
 func (c *Cache) tooLarge(w *write) error {
-	if len(w.k) > record.MaxKey {
-		return fmt.Errorf("key of %d bytes, at most %d: %w", len(w.k), record.MaxKey, ErrTooLarge)
+	if len(w.Key) > record.MaxKey {
+		return fmt.Errorf("key of %d bytes, at most %d: %w", len(w.Key), record.MaxKey, ErrTooLarge)
 	}
 	return fmt.Errorf("value of %d bytes, at most %d: %w",
-		len(w.v), c.shared.maxValue(), ErrTooLarge)
+		len(w.Value), c.shared.MaxValue(), ErrTooLarge)
 }
 
 // refuse removes the older value of an entry that is not stored because of cause, which
@@ -233,7 +235,7 @@ func (c *Cache) refuse(w *write, verb string, cause error) error {
 func (c *Cache) remove(w *write, taken *[]byte) (found bool, err error) {
 	for {
 		found, err = c.removeOnce(w, taken)
-		if err != errCold && !w.packed {
+		if err != errCold && !w.Packed {
 			return found, err
 		}
 		c.bringToMain(w)
@@ -244,18 +246,18 @@ func (c *Cache) remove(w *write, taken *[]byte) (found bool, err error) {
 // unpacked for it.
 func (c *Cache) removeOnce(w *write, taken *[]byte) (found bool, err error) {
 	defer c.notify(w)
-	b := c.bucket(w.h)
-	b.index.Prefetch(w.h, 2)
+	b := c.bucket(w.Hash)
+	b.Index.Prefetch(w.Hash, 2)
 	b.lock()
 	defer b.unlockFor(w)
 	if err := c.beginLocked(b, w); err != nil {
 		return false, err
 	}
-	if w.same { // it came from a larger cache, cannot be written again, and is lost
-		w.same, w.reason = false, Evicted
+	if w.Same { // it came from a larger cache, cannot be written again, and is lost
+		w.Same, w.Reason = false, store.Evicted
 	}
-	return b.deleteLocked(&w.Write, taken) || c.inLargeLocked(w, func(lb *bucket) bool {
-		return lb.deleteLocked(&w.Write, taken)
+	return b.Delete(&w.Write, taken) || c.inLargeLocked(w, func(lb *bucket) bool {
+		return lb.Delete(&w.Write, taken)
 	}), nil
 }
 
@@ -267,11 +269,11 @@ func (c *Cache) isUnmet(b *bucket, w *write) bool {
 	}
 	b.lock()
 	defer b.unlock()
-	if b.closed || c.meetsLocked(b, w) || w.packed {
+	if b.Closed || c.meetsLocked(b, w) || w.Packed {
 		return false
 	}
 	if !w.silent {
-		b.sets++
+		b.Sets++
 	}
 	return true
 }
@@ -291,8 +293,8 @@ func (c *Cache) meetsLocked(b *bucket, w *write) bool {
 		return there
 	})
 	if w.keeps && !there {
-		w.expiry = c.shared.Default() // it may have been found before, and dropped since
-		w.measure(b.form)
+		w.Expiry = c.shared.Default() // it may have been found before, and dropped since
+		w.Measure(b.Form)
 	}
 	return met
 }
@@ -300,40 +302,40 @@ func (c *Cache) meetsLocked(b *bucket, w *write) bool {
 // meetsLocked reports whether the bucket has the key, and whether the condition of a
 // write holds for it.
 func (b *bucket) meetsLocked(w *write) (there, met bool) {
-	f := found{internal: w.internal}
-	if !b.lookupLocked(&f, w.k, w.h) {
+	f := store.Found{Internal: w.Internal}
+	if !b.Lookup(&f, w.Key, w.Hash) {
 		return false, w.cond != ifEqual
 	}
-	if w.packed = f.isPacked() && (w.cond != ifAbsent || w.found != nil); w.packed {
+	if w.Packed = f.IsPacked() && (w.cond != ifAbsent || w.found != nil); w.Packed {
 		return true, false
 	}
 	if w.reads {
-		b.readLocked(&f)
+		b.NoteRead(&f)
 		w.reads = false
 	}
 	if w.keeps {
-		w.expiry = f.Expiry
-		w.measure(b.form)
+		w.Expiry = f.Expiry
+		w.Measure(b.Form)
 	}
 	switch w.cond {
 	case ifAbsent:
 		if w.found != nil {
-			*w.found, _ = f.ring.Read(*w.found, f.valuePos(), f.ValueLen) // w.k may lie in it
+			*w.found, _ = f.Ring.Read(*w.found, f.ValuePos(), f.ValueLen) // w.k may lie in it
 		}
 		return true, false
 	case ifEqual:
-		return true, f.holds(w.old)
+		return true, f.Holds(w.old)
 	}
-	return true, !f.holds(w.v)
+	return true, !f.Holds(w.Value)
 }
 
 // inLargeLocked calls fn with the large bucket of the key, locked, if that may have it,
 // and returns what fn does. The lock of the key's small bucket is held.
 func (c *Cache) inLargeLocked(w *write, fn func(lb *bucket) bool) bool {
-	if c.shared.largeKeysOf(w.h).Load() == 0 {
+	if c.shared.LargeKeysOf(w.Hash).Load() == 0 {
 		return false
 	}
-	lb := c.largeBucket(w.h)
+	lb := c.largeBucket(w.Hash)
 	lb.lock()
 	defer lb.unlockFor(w)
 	return fn(lb)

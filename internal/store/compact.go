@@ -1,4 +1,4 @@
-package ringcache
+package store
 
 import (
 	"slices"
@@ -35,27 +35,27 @@ const (
 	passCost = 16
 )
 
-// compactLocked compacts rings until ring to has room for n bytes more, and some to spare, and no
+// compact compacts rings until ring to has room for n bytes more, and some to spare, and no
 // ring holds more than it may, or no ring is worth it, or the work of one Set is done. It evicts
 // nothing that is live. It reports whether the ring has no room though there is work left.
-func (b *Store) compactLocked(to policy.Ring, n int) (behind bool) {
-	r, need := &b.rings[to], b.chunksFor(n)
+func (b *Store) compact(to policy.Ring, n int) (behind bool) {
+	r, need := &b.Rings[to], b.chunksFor(n)
 	work := b.boundWork(policy.Work{Records: compactRecords, Bytes: max(compactBytes, 16*n)})
 	least := work.Bytes - aheadShare*n // beyond that it moves only what it must
 	held, limit, over, l := -1, 0, false, limits{}
 	for {
-		in, ok := b.deadestLocked()
+		in, ok := b.deadest()
 		if !ok {
 			return false
 		}
-		if now := b.chunksLocked(); now != held { // limits depend on it
-			l = b.limitLocked()
-			held, limit, over = now, max(l.of(to), need), b.isOverLocked(l)
+		if now := b.Chunks(); now != held { // limits depend on it
+			l = b.limit()
+			held, limit, over = now, max(l.of(to), need), b.isOver(l)
 		}
-		if r.Fits(n, limit) && !over && (!b.isNearlyFullLocked(l) || work.Bytes < least) {
+		if r.Fits(n, limit) && !over && (!b.isNearlyFull(l) || work.Bytes < least) {
 			return false
 		}
-		if !b.compactTailLocked(in, &work) {
+		if !b.compactTail(in, &work) {
 			return !r.Fits(n, limit) || over
 		}
 	}
@@ -63,13 +63,13 @@ func (b *Store) compactLocked(to policy.Ring, n int) (behind bool) {
 
 // isIdle reports whether the bucket can have so many chunks, and 1/part of all memory is left.
 func (b *Store) isIdle(chunks, part int) bool {
-	return b.shared.idle(part) > chunks<<b.shared.shift &&
-		b.chunksLocked()+chunks < b.shared.maxChunks // (I3)
+	return b.Shared.idle(part) > chunks<<b.Shared.Shift &&
+		b.Chunks()+chunks < b.Shared.maxChunks // (I3)
 }
 
-// deadestLocked returns the ring that is most worth compacting, if there is one.
-func (b *Store) deadestLocked() (in policy.Ring, ok bool) {
-	small, main := &b.rings[policy.Small], &b.rings[policy.Main]
+// deadest returns the ring that is most worth compacting, if there is one.
+func (b *Store) deadest() (in policy.Ring, ok bool) {
+	small, main := &b.Rings[policy.Small], &b.Rings[policy.Main]
 	switch {
 	case !small.WorthCompacting():
 		return policy.Main, main.WorthCompacting()
@@ -81,104 +81,104 @@ func (b *Store) deadestLocked() (in policy.Ring, ok bool) {
 	return policy.Main, true
 }
 
-// compactTailLocked passes the record at the tail of a ring: a live one moves to the head. It
+// compactTail passes the record at the tail of a ring: a live one moves to the head. It
 // reports false if there is no work left for that.
-func (b *Store) compactTailLocked(in policy.Ring, w *policy.Work) bool {
-	r := &b.rings[in]
+func (b *Store) compactTail(in policy.Ring, w *policy.Work) bool {
+	r := &b.Rings[in]
 	hd, ok := r.Header(r.Tail)
-	gone := hd.Dead || b.shared.Expired(hd.Expiry) || b.isForgottenLocked(r, r.Tail, hd)
-	if !ok || gone || hd.Total() > b.longest {
+	gone := hd.Dead || b.Shared.Expired(hd.Expiry) || b.isForgotten(r, r.Tail, hd)
+	if !ok || gone || hd.Total() > b.Longest {
 		if w.Bytes <= 0 {
 			return false
 		}
 		w.Bytes -= passCost
-		b.evictTailLocked(in, w)
+		b.EvictTail(in, w)
 		return true
 	}
 	if !w.Begin(hd.Total()) {
 		return false
 	}
-	p, ok := b.tailSlotLocked(in, hd)
+	p, ok := b.tailSlot(in, hd)
 	if !ok {
-		b.corruptions.Add(1)
-		b.dropTailLocked(in, hd)
+		b.Corruptions.Add(1)
+		b.dropTail(in, hd)
 		return true
 	}
-	b.rotateLocked(in, p, hd)
+	b.rotate(in, p, hd)
 	return true
 }
 
-// rotateLocked moves the record at the tail of a ring, whose slot is at p, to its head.
-func (b *Store) rotateLocked(in policy.Ring, p index.Place, hd record.Header) {
-	r, n := b.ring(in), hd.Total()
+// rotate moves the record at the tail of a ring, whose slot is at p, to its head.
+func (b *Store) rotate(in policy.Ring, p index.Place, hd record.Header) {
+	r, n := b.Ring(in), hd.Total()
 	limit := r.Held()
 	if r.Left() < n && !in.IsCold() {
 		// A head that borrows the tail's chunk makes the ring a full one.
-		limit = max(limit, min(b.limitLocked().of(in), limit+b.spareLocked()))
+		limit = max(limit, min(b.limit().of(in), limit+b.spare()))
 	}
 	if r.Fits(n, limit) && r.Extend(uint64(n), limit) == nil {
 		// If the process dies in between, the file has it twice: none is lost.
 		pos := r.CopyFrom(r, r.Tail, n)
-		b.followLocked(p, index.WithPos(p.Slot, in, pos), hd, n)
+		b.follow(p, index.WithPos(p.Slot, in, pos), hd, n)
 		r.Release(uint64(n))
 		return
 	}
 	var short [256]byte
 	if n <= len(short) {
-		b.rotateThroughLocked(short[:0], in, p, hd)
+		b.rotateThrough(short[:0], in, p, hd)
 		return
 	}
 	long := scratch.Get()
-	long.Bytes = b.rotateThroughLocked(long.Bytes[:0], in, p, hd)
+	long.Bytes = b.rotateThrough(long.Bytes[:0], in, p, hd)
 	long.Release()
 }
 
-// rotateThroughLocked is rotateLocked by way of a buffer, which it returns: in a ring that is
+// rotateThrough is rotate by way of a buffer, which it returns: in a ring that is
 // full to the last byte, tail and head lie in the same bytes.
-func (b *Store) rotateThroughLocked(
+func (b *Store) rotateThrough(
 	buf []byte, in policy.Ring, p index.Place, hd record.Header,
 ) []byte {
-	r := b.ring(in)
+	r := b.Ring(in)
 	n := hd.Total()
 	buf, _ = r.Read(buf, r.Tail, n)
 	hash, held := b.largeHash(r, r.Tail, hd), r.Held()
-	b.cold.count(r, r.Tail, hd, -1)
+	b.Cold.count(r, r.Tail, hd, -1)
 	r.Release(uint64(n))
 	if err := r.Extend(uint64(n), held); err != nil {
 		// The chunk that the tail left was not to be had again.
-		b.uncountGoneLocked(r, hd, hash)
-		b.countKeyLocked(buf[hd.Size:][:hd.KeyLen], -1, -n)
-		b.countEvicted(in, hd)
-		if b.shared.notifies && hd.Kind.IsUsers() {
-			b.keepRemovalLocked(slices.Clone(buf[hd.Size:]), hd, Evicted)
+		b.uncountGone(r, hd, hash)
+		b.countKey(buf[hd.Size:][:hd.KeyLen], -1, -n)
+		b.CountEvicted(in, hd)
+		if b.Shared.Notifies && hd.Kind.IsUsers() {
+			b.keepRemoval(slices.Clone(buf[hd.Size:]), hd, Evicted)
 		}
 		return buf
 	}
 	pos := r.AppendRecord(buf)
-	b.cold.count(r, pos, hd, 1)
-	b.followLocked(p, index.WithPos(p.Slot, in, pos), hd, n)
+	b.Cold.count(r, pos, hd, 1)
+	b.follow(p, index.WithPos(p.Slot, in, pos), hd, n)
 	return buf
 }
 
-// movedLocked has index and counts follow a record from the tail of one ring to another, where
+// moved has index and counts follow a record from the tail of one ring to another, where
 // it was written with n bytes. Its slot, at p, becomes slot.
-func (b *Store) movedLocked(
+func (b *Store) moved(
 	p index.Place, slot uint64, from, to *ring.Ring, hd record.Header, n int,
 ) {
 	if g, ok := b.generationAt(from, from.Tail, hd); ok && n != hd.Total() {
-		b.countInLocked(g, 0, n-hd.Total())
+		b.countIn(g, 0, n-hd.Total())
 	}
-	b.followLocked(p, slot, hd, n)
+	b.follow(p, slot, hd, n)
 	from.Release(uint64(hd.Total()))
 	from.Count(-1, hd.Total(), hd.HasExpiry)
 	to.Count(1, n, hd.HasExpiry)
 }
 
-// followLocked has the index follow a record that was written again with n bytes.
-func (b *Store) followLocked(p index.Place, slot uint64, hd record.Header, n int) {
+// follow has the index follow a record that was written again with n bytes.
+func (b *Store) follow(p index.Place, slot uint64, hd record.Header, n int) {
 	delay.Point()
-	b.index.Store(p, slot)
+	b.Index.Store(p, slot)
 	b.noteExpiry(hd.Expiry)
 	b.appended += n
-	b.movedBytes += uint64(n)
+	b.MovedBytes += uint64(n)
 }

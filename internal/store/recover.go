@@ -1,4 +1,4 @@
-package ringcache
+package store
 
 import (
 	"math"
@@ -15,50 +15,50 @@ import (
 // anew. Each record is looked at, from the tails to the heads. One that fails its checksum
 // was being written when the process died, and is as good as never written.
 
-// inFile has the bucket, the nth of all, keep its records in file f.
-func (b *Store) inFile(f *ringfile.Store, n int) {
-	b.form = record.Checked
-	for in := range b.inUse() {
+// InFile has the bucket, the nth of all, keep its records in file f.
+func (b *Store) InFile(f *ringfile.Store, n int) {
+	b.Form = record.Checked
+	for in := range b.InUse() {
 		l := f.Rings.Ledger(n, int(in))
 		if f.IsNew {
 			l.SetSpan(0, 0)
 		}
-		b.ring(in).InFile(l, b.shared.seed[0])
+		b.Ring(in).InFile(l, b.Shared.Seed[0])
 	}
 }
 
-// recoverLocked enters the records of the bucket's rings into its index, but if they are not timed,
+// Recover enters the records of the bucket's rings into its index, but if they are not timed,
 // none that has an expiry.
-func (b *Store) recoverLocked(timed bool) {
+func (b *Store) Recover(timed bool) {
 	rec := recovery{timed: timed}
 	oldestFirst := []policy.Ring{policy.Cold, policy.Queue, policy.Main, policy.Small}
 	for _, in := range oldestFirst {
-		if in >= b.inUse() {
+		if in >= b.InUse() {
 			continue
 		}
-		r := b.ring(in)
+		r := b.Ring(in)
 		for _, c := range r.Chunks() {
-			b.shared.file.ReadAhead(c)
+			b.Shared.File.ReadAhead(c)
 		}
 		for pos := r.Tail; pos != r.Head(); {
 			hd, ok := r.Header(pos)
 			if !ok { // where the next record begins, nobody knows
-				b.shared.recovered.discarded.Add(1)
+				b.Shared.Recovered.Discarded.Add(1)
 				r.CutOff(pos)
 				break
 			}
-			b.recoverRecordLocked(&rec, in, pos, hd)
+			b.recoverRecord(&rec, in, pos, hd)
 			pos = (pos + uint64(hd.Total())) & r.Mask
 		}
 	}
-	if b.cold.on {
-		b.cold.begun = b.cold.held() > 0
+	if b.Cold.On {
+		b.Cold.Begun = b.Cold.Held() > 0
 	}
-	n, bytes := b.liveLocked(), b.liveBytesLocked()
-	b.shared.recovered.entries.Add(uint64(b.entriesLocked()))
-	b.shared.recovered.bytes.Add(uint64(bytes))
-	b.shared.arrive(arrival{n, bytes}, b.large)
-	b.learnLocked()
+	n, bytes := b.Live(), b.LiveBytes()
+	b.Shared.Recovered.Entries.Add(uint64(b.Entries()))
+	b.Shared.Recovered.Bytes.Add(uint64(bytes))
+	b.Shared.Arrive(Arrival{n, bytes}, b.Large)
+	b.Learn()
 }
 
 // recovery is what the recovery of a bucket's records goes by.
@@ -67,12 +67,12 @@ type recovery struct {
 	key   []byte // a buffer
 }
 
-// recoverRecordLocked enters the record at pos of a ring, unless it is dead, torn or
+// recoverRecord enters the record at pos of a ring, unless it is dead, torn or
 // expired.
-func (b *Store) recoverRecordLocked(
+func (b *Store) recoverRecord(
 	rec *recovery, in policy.Ring, pos uint64, hd record.Header,
 ) {
-	r := b.ring(in)
+	r := b.Ring(in)
 	if hd.Dead {
 		r.DeadBytes += hd.Total()
 		return
@@ -82,28 +82,28 @@ func (b *Store) recoverRecordLocked(
 	}
 	rec.key, _ = r.Read(rec.key[:0], pos+uint64(hd.Size), hd.KeyLen)
 	key := rec.key
-	h := b.shared.hash(key)
+	h := b.Shared.Hash(key)
 	r.Count(1, hd.Total(), hd.HasExpiry)
 	if hd.Kind == record.Internal {
-		b.internal++
+		b.Internals++
 	}
-	if b.large {
-		b.shared.largeKeysOf(h).Add(1)
+	if b.Large {
+		b.Shared.LargeKeysOf(h).Add(1)
 	}
 	b.noteExpiry(hd.Expiry)
-	b.cold.count(r, pos, hd, 1)
+	b.Cold.count(r, pos, hd, 1)
 	switch {
 	case !r.IsWhole(pos), hd.Kind == record.Packed && !b.canUnpack(in, pos, hd):
-		b.killLocked(r, pos, hd, h, Unsaid)
-		b.shared.recovered.discarded.Add(1)
+		b.kill(r, pos, hd, h, Unsaid)
+		b.Shared.Recovered.Discarded.Add(1)
 	case !rec.timed && hd.Expiry != 0 && hd.Expiry != clock.Never:
-		b.killLocked(r, pos, hd, h, Unsaid)
-		b.shared.recovered.discarded.Add(1)
-	case b.shared.Expired(hd.Expiry):
-		b.killLocked(r, pos, hd, h, Unsaid)
+		b.kill(r, pos, hd, h, Unsaid)
+		b.Shared.Recovered.Discarded.Add(1)
+	case b.Shared.Expired(hd.Expiry):
+		b.kill(r, pos, hd, h, Unsaid)
 	default:
-		b.enterLocked(in, pos, hd.Kind, key, h)
-		b.shared.recoveredKey(key, hd.Kind)
+		b.enter(in, pos, hd.Kind, key, h)
+		b.Shared.recoveredKey(key, hd.Kind)
 	}
 }
 
@@ -114,56 +114,56 @@ func (b *Store) canUnpack(in policy.Ring, pos uint64, hd record.Header) bool {
 	}
 	var prefix [pack.MostPrefix]byte
 	from := pos + uint64(hd.Size+hd.KeyLen)
-	packed, _ := b.ring(in).Read(prefix[:0], from, min(hd.ValueLen, len(prefix)))
-	return b.shared.compression.Recovers(packed)
+	packed, _ := b.Ring(in).Read(prefix[:0], from, min(hd.ValueLen, len(prefix)))
+	return b.Shared.Compression.Recovers(packed)
 }
 
-// enterLocked enters the live record at pos of a ring into the index. There may be one of
+// enter enters the live record at pos of a ring into the index. There may be one of
 // the same key if the process died while it moved the record: the older one goes.
-func (b *Store) enterLocked(
+func (b *Store) enter(
 	in policy.Ring, pos uint64, kind record.Kind, key []byte, h uint64,
 ) {
-	f := found{internal: kind == record.Internal}
+	f := Found{Internal: kind == record.Internal}
 	slot := index.Slot(h, in, pos)
-	if b.findLocked(&f, key, h) {
-		b.killLocked(f.ring, f.pos, f.Header, h, Unsaid)
-		b.index.Store(f.Place, slot)
+	if b.FindCounting(&f, key, h) {
+		b.kill(f.Ring, f.Pos, f.Header, h, Unsaid)
+		b.Index.Store(f.Place, slot)
 		return
 	}
-	if b.index.Empty() || !b.index.Growing() && b.isCrowdedLocked() {
+	if b.Index.Empty() || !b.Index.Growing() && b.IsCrowded() {
 		// It was as large before, within the bound.
-		_ = b.growIndexLocked(max(1, b.index.Pages()/growthPart))
+		_ = b.GrowIndex(max(1, b.Index.Pages()/GrowthPart))
 	}
-	b.moveHomesLocked()
-	if b.index.Empty() { // no memory
-		hd, _ := b.ring(in).Header(pos)
-		b.killLocked(b.ring(in), pos, hd, h, Unsaid)
+	b.MoveHomes()
+	if b.Index.Empty() { // no memory
+		hd, _ := b.Ring(in).Header(pos)
+		b.kill(b.Ring(in), pos, hd, h, Unsaid)
 		return
 	}
-	b.index.SetLatest(slot)
-	if victim, forced := b.index.Insert(slot, index.Tag(h), b.windows()); forced {
-		b.loseLocked(victim)
+	b.Index.SetLatest(slot)
+	if victim, forced := b.Index.Insert(slot, index.Tag(h), b.Windows()); forced {
+		b.Crowd(victim)
 	}
 }
 
-// emptySmallLocked moves what another policy has left in small to main.
-func (b *Store) emptySmallLocked() {
-	small := &b.rings[policy.Small]
+// EmptySmall moves what another policy has left in small to main.
+func (b *Store) EmptySmall() {
+	small := &b.Rings[policy.Small]
 	for small.Size > 0 {
 		hd, ok := small.Header(small.Tail)
 		if !ok {
 			small.Reset()
 			break
 		}
-		p, there := b.index.Find(b.keyHash(small, small.Tail, hd), policy.Small, small.Tail)
+		p, there := b.Index.Find(b.KeyHash(small, small.Tail, hd), policy.Small, small.Tail)
 		switch {
 		case hd.Dead:
 			small.ReleaseDead(hd)
 		case !there:
-			b.dropTailLocked(policy.Small, hd)
+			b.dropTail(policy.Small, hd)
 		default:
 			work := b.setWork(hd.Total())
-			b.promoteLocked(p, hd, &work)
+			b.promote(p, hd, &work)
 		}
 	}
 	small.Trim()

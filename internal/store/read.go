@@ -1,4 +1,4 @@
-package ringcache
+package store
 
 import (
 	"sync/atomic"
@@ -26,7 +26,7 @@ import (
 //   - Before the second load stands a fence.
 //
 // Speed depends on how much of the next lookup the processor begins while it waits for a
-// record. So the common lookup has two halves (candidate, valueIn): what need not wait for
+// record. So the common lookup has two halves (candidate, ValueIn): what need not wait for
 // the record, the two atomic operations above all, is done before its first use. (A
 // prefetch of the record in between makes it slower by a fifth: it waits until the address
 // is translated, and what follows waits for it.)
@@ -43,40 +43,40 @@ const (
 	Unclear         // it needs the general search
 )
 
-// found is what find has found: the record of the key, or on a miss its ghost.
-type found struct {
+// Found is what find has Found: the record of the key, or on a miss its ghost.
+type Found struct {
 	index.Place
 	record.Header
-	ring  *ring.Ring
-	pos   uint64
-	rec   []byte // the record; nil if it crosses the end of a chunk
-	ghost bool   // a miss, and Place is that of the key's ghost
+	Ring  *ring.Ring
+	Pos   uint64
+	Rec   []byte // the record; nil if it crosses the end of a chunk
+	Ghost bool   // a miss, and Place is that of the key's ghost
 	dead  bool   // the record was killed since: its bytes may be another's
 
-	internal bool // what is looked for: a record of the cache's own, or of users
+	Internal bool // what is looked for: a record of the cache's own, or of users
 
 	collisions, corruptions uint8 // records on the way that were another key's, or none
 }
 
-// valuePos returns the position of the value.
-func (f *found) valuePos() uint64 { return f.pos + uint64(f.Size+f.KeyLen) }
+// ValuePos returns the position of the value.
+func (f *Found) ValuePos() uint64 { return f.Pos + uint64(f.Size+f.KeyLen) }
 
-// isPacked reports whether the value is to be unpacked. A header outside the cold part that
+// IsPacked reports whether the value is to be unpacked. A header outside the cold part that
 // says so is damaged.
-func (f *found) isPacked() bool {
+func (f *Found) IsPacked() bool {
 	return f.Kind == record.Packed && index.Ring(f.Slot).IsCold()
 }
 
-// candidate is the first half of the common lookup: it looks for a live slot of hash h in
+// Candidate is the first half of the common lookup: it looks for a live slot of hash h in
 // its home group, and returns the slot and the rest of the record's chunk. What is Unclear
 // it leaves to find. On a miss, slot is that of a ghost, or nil.
 //
 //go:norace
-func (b *Store) candidate(h uint64) (rec []byte, slot *atomic.Uint64, s uint64, got Outcome) {
-	if b.index.Empty() {
+func (b *Store) Candidate(h uint64) (rec []byte, slot *atomic.Uint64, s uint64, got Outcome) {
+	if b.Index.Empty() {
 		return nil, nil, 0, Miss
 	}
-	g := b.index.Group(b.index.Home(h))
+	g := b.Index.Group(b.Index.Home(h))
 	g.Prefetch() // no atomic operation of the lookup before holds this up
 	var ghost *atomic.Uint64
 	for m := g.Matches(index.Tag(h)); m != 0; m &= m - 1 {
@@ -87,10 +87,10 @@ func (b *Store) candidate(h uint64) (rec []byte, slot *atomic.Uint64, s uint64, 
 			continue
 		}
 		in := index.Ring(s)
-		if in >= ringCount {
+		if in >= RingCount {
 			return nil, nil, 0, Unclear
 		}
-		r := &b.rings[in]
+		r := &b.Rings[in]
 		if !r.Live(s) {
 			ghost = at
 			continue
@@ -106,11 +106,11 @@ func (b *Store) candidate(h uint64) (rec []byte, slot *atomic.Uint64, s uint64, 
 	return nil, ghost, 0, Miss
 }
 
-// valueIn is the second half: it returns the value in the record at the beginning of rec,
+// ValueIn is the second half: it returns the value in the record at the beginning of rec,
 // if that has a short header, key k, and no more bytes than rec.
 //
 //go:norace
-func valueIn(form record.Form, rec, k []byte) (value []byte, expiry uint32, ok bool) {
+func ValueIn(form record.Form, rec, k []byte) (value []byte, expiry uint32, ok bool) {
 	delay.Point()
 	hd, ok := form.ParseShort(rec)
 	if !ok {
@@ -123,30 +123,30 @@ func valueIn(form record.Form, rec, k []byte) (value []byte, expiry uint32, ok b
 	return rec[end:hd.Total()], hd.Expiry, true
 }
 
-// seek counts a miss that has found a ghost in a slot, and notes the ghost for the policy,
+// NoteGhostMiss counts a miss that has found a ghost in a slot, and notes the ghost for the policy,
 // once for each. What is torn does little harm: at worst a live entry is on trial. With FIFO
 // what left more bytes ago than there are has gone from a larger cache too.
 //
 //go:norace
-func (b *Store) seek(slot *atomic.Uint64) {
+func (b *Store) NoteGhostMiss(slot *atomic.Uint64) {
 	s := slot.Load()
-	if b.touches || b.ring(index.Ring(s)).Gone(s) <= uint64(b.size()) {
-		b.nearMisses.Add(1)
+	if b.Touches || b.Ring(index.Ring(s)).Gone(s) <= uint64(b.Size()) {
+		b.NearMisses.Add(1)
 	}
-	if b.touches && b.isNear(s) && index.Mark(slot, s) {
-		b.sought[origin(s)].Add(1)
+	if b.Touches && b.IsNear(s) && index.Mark(slot, s) {
+		b.Sought[origin(s)].Add(1)
 	}
 }
 
-// isNear reports whether a larger ring could still hold the entry of a ghost.
+// IsNear reports whether a larger ring could still hold the entry of a ghost.
 //
 //go:norace
-func (b *Store) isNear(ghost uint64) bool {
-	gone := b.ring(index.Ring(ghost)).Gone(ghost)
+func (b *Store) IsNear(ghost uint64) bool {
+	gone := b.Ring(index.Ring(ghost)).Gone(ghost)
 	if index.Ring(ghost).IsCold() { // gone from its ring when it came to the cold part
-		gone = b.ring(index.Ring(ghost)).Age(ghost)
+		gone = b.Ring(index.Ring(ghost)).Age(ghost)
 	}
-	return policy.IsNear(origin(ghost), gone, b.rings[0].Size, b.rings[1].Size)
+	return policy.IsNear(origin(ghost), gone, b.Rings[0].Size, b.Rings[1].Size)
 }
 
 // origin returns the ring that the policy knows the entry of a slot in: one of the cold
@@ -158,17 +158,17 @@ func origin(s uint64) policy.Ring {
 	return index.Origin(s)
 }
 
-// find looks for the record of key k, whose hash is h. On a miss it tells whether there is
+// Find looks for the record of key k, whose hash is h. On a miss it tells whether there is
 // a ghost of the hash. Readers call it without the lock.
 //
 //go:norace
-func (b *Store) find(f *found, k []byte, h uint64) bool {
-	if b.index.Empty() {
+func (b *Store) Find(f *Found, k []byte, h uint64) bool {
+	if b.Index.Empty() {
 		return false
 	}
 	tag := index.Tag(h)
-	for p := b.index.Path(h); ; p.Next() {
-		g := b.index.Group(p.At)
+	for p := b.Index.Path(h); ; p.Next() {
+		g := b.Index.Group(p.At)
 		for m := g.Matches(tag); m != 0; m &= m - 1 {
 			i := index.FirstSlot(m)
 			s := g.Load(i)
@@ -176,13 +176,13 @@ func (b *Store) find(f *found, k []byte, h uint64) bool {
 				continue
 			}
 			delay.Point()
-			r := b.ring(index.Ring(s))
+			r := b.Ring(index.Ring(s))
 			if !r.Live(s) {
-				f.Place, f.ghost = index.Place{Group: g, Slot: s, At: p.At, I: i}, true
+				f.Place, f.Ghost = index.Place{Group: g, Slot: s, At: p.At, I: i}, true
 				continue
 			}
 			if f.match(r, index.Pos(s), k) {
-				f.Place, f.ghost = index.Place{Group: g, Slot: s, At: p.At, I: i}, false
+				f.Place, f.Ghost = index.Place{Group: g, Slot: s, At: p.At, I: i}, false
 				return true
 			}
 		}
@@ -196,7 +196,7 @@ func (b *Store) find(f *found, k []byte, h uint64) bool {
 // place. The common record, a short one in one chunk, is decoded here.
 //
 //go:norace
-func (f *found) match(r *ring.Ring, pos uint64, k []byte) bool {
+func (f *Found) match(r *ring.Ring, pos uint64, k []byte) bool {
 	rec := r.Run(pos)
 	if len(rec) >= 4 {
 		r.PrefetchRecord(rec)
@@ -204,11 +204,11 @@ func (f *found) match(r *ring.Ring, pos uint64, k []byte) bool {
 		hd, ok := r.Form().ParseShort(rec)
 		if ok && hd.Total() <= len(rec) {
 			at := hd.Size
-			if hd.KeyLen != len(k) || f.internal || !torn.Equal(rec[at:at+len(k)], k) {
+			if hd.KeyLen != len(k) || f.Internal || !torn.Equal(rec[at:at+len(k)], k) {
 				f.collisions++
 				return false
 			}
-			f.Header, f.ring, f.pos, f.rec = hd, r, pos, rec[:hd.Total()]
+			f.Header, f.Ring, f.Pos, f.Rec = hd, r, pos, rec[:hd.Total()]
 			return true
 		}
 	}
@@ -218,44 +218,44 @@ func (f *found) match(r *ring.Ring, pos uint64, k []byte) bool {
 // matchAny is match for records of every form. rec is what its chunk has of it.
 //
 //go:norace
-func (f *found) matchAny(r *ring.Ring, pos uint64, rec, k []byte) bool {
+func (f *Found) matchAny(r *ring.Ring, pos uint64, rec, k []byte) bool {
 	hd, ok := r.AnyHeader(pos)
 	if !ok {
 		f.corruptions++
 		return false
 	}
-	isOther := (hd.Kind == record.Internal) != f.internal
+	isOther := (hd.Kind == record.Internal) != f.Internal
 	if hd.KeyLen != len(k) || isOther || !r.Equal(pos+uint64(hd.Size), k) {
 		f.collisions++
 		return false
 	}
-	f.Header, f.ring, f.pos, f.rec = hd, r, pos, nil
+	f.Header, f.Ring, f.Pos, f.Rec = hd, r, pos, nil
 	if hd.Total() <= len(rec) {
-		f.rec = rec[:hd.Total()]
+		f.Rec = rec[:hd.Total()]
 	}
 	return true
 }
 
-// findLocked is find under the lock.
-func (b *Store) findLocked(f *found, k []byte, h uint64) bool {
-	ok := b.find(f, k, h)
-	b.countOddities(f)
+// FindCounting is find under the lock.
+func (b *Store) FindCounting(f *Found, k []byte, h uint64) bool {
+	ok := b.Find(f, k, h)
+	b.CountOddities(f)
 	return ok
 }
 
-// countOddities adds what find has seen on the way to the counters.
-func (b *Store) countOddities(f *found) {
+// CountOddities adds what find has seen on the way to the counters.
+func (b *Store) CountOddities(f *Found) {
 	if f.collisions|f.corruptions != 0 {
-		b.collisions.Add(uint64(f.collisions))
-		b.corruptions.Add(uint64(f.corruptions))
+		b.Collisions.Add(uint64(f.collisions))
+		b.Corruptions.Add(uint64(f.corruptions))
 	}
 }
 
-// readLocked tells the policy of a read of the record f, as a lookup would.
-func (b *Store) readLocked(f *found) {
+// NoteRead tells the policy of a read of the record f, as a lookup would.
+func (b *Store) NoteRead(f *Found) {
 	switch slot := f.Group.At(f.I); {
 	case !index.Ring(f.Slot).IsCold():
-		if b.touches {
+		if b.Touches {
 			index.Raise(slot, f.Slot)
 		}
 	case !index.WasRead(f.Slot):
@@ -263,7 +263,7 @@ func (b *Store) readLocked(f *found) {
 	}
 }
 
-// holds reports whether the value of the record is v.
-func (f *found) holds(v []byte) bool {
-	return f.ValueLen == len(v) && f.ring.Equal(f.valuePos(), v)
+// Holds reports whether the value of the record is v.
+func (f *Found) Holds(v []byte) bool {
+	return f.ValueLen == len(v) && f.Ring.Equal(f.ValuePos(), v)
 }

@@ -1,4 +1,4 @@
-package ringcache
+package store
 
 import (
 	"time"
@@ -21,16 +21,16 @@ const markSet = 1 << 63
 // 1: recover learns once, when not all buckets have counted their records.)
 const watchEach = 4
 
-// watchMarksLocked looks whether the tails have passed their marks. What a tail has moved
+// watchMarks looks whether the tails have passed their marks. What a tail has moved
 // beyond its mark by now is taken off, as if both moved evenly.
-func (b *Store) watchMarksLocked() {
-	for i := range b.rings {
-		r, m := &b.rings[i], &b.marks[i]
+func (b *Store) watchMarks() {
+	for i := range b.Rings {
+		r, m := &b.Rings[i], &b.marks[i]
 		beyond := r.Gone(m.pos)
 		if m.pos&markSet != 0 && (beyond == 0 || beyond > r.Mask/2) {
 			continue // the head, or live
 		}
-		now := b.shared.spanNow()
+		now := b.Shared.spanNow()
 		if m.pos&markSet != 0 {
 			part := float64(r.Size) / float64(r.Size+beyond)
 			life := now.since(m.at)
@@ -42,25 +42,25 @@ func (b *Store) watchMarksLocked() {
 	}
 }
 
-// meanLife is how long entries stay in a ring, on average over entries.
-type meanLife struct{ ticks, sets, entries float64 }
+// MeanLife is how long entries stay in a ring, on average over entries.
+type MeanLife struct{ ticks, sets, entries float64 }
 
-// mean returns that; 0 if nothing is known.
-func (m *meanLife) mean() (time.Duration, uint64) {
+// Mean returns that; 0 if nothing is known.
+func (m *MeanLife) Mean() (time.Duration, uint64) {
 	if m.entries == 0 {
 		return 0, 0
 	}
 	return time.Duration(m.ticks / m.entries * float64(clock.Tick)), uint64(m.sets / m.entries)
 }
 
-// addLivesLocked adds what the bucket knows. What was set where the mark is now has not left
+// AddLives adds what the bucket knows. What was set where the mark is now has not left
 // yet, and so stays at least as long.
-func (b *Store) addLivesLocked(to *[ringCount]meanLife) {
-	b.watchMarksLocked()
-	now := b.shared.spanNow()
-	for i := range b.rings {
+func (b *Store) AddLives(to *[RingCount]MeanLife) {
+	b.watchMarks()
+	now := b.Shared.spanNow()
+	for i := range b.Rings {
 		if m := &b.marks[i]; m.life.sets > 0 {
-			n, since := float64(b.rings[i].Entries), now.since(m.at)
+			n, since := float64(b.Rings[i].Entries), now.since(m.at)
 			to[i].ticks += n * float64(max(m.life.ticks, since.ticks))
 			to[i].sets += n * float64(max(m.life.sets, since.sets))
 			to[i].entries += n

@@ -1,4 +1,4 @@
-package ringcache
+package store
 
 import (
 	"github.com/ringcache/ringcache/internal/cold"
@@ -9,49 +9,49 @@ import (
 )
 
 // coldPart is a bucket's cold part. Large buckets, and those of a cache without a Compressor,
-// have none: they share an empty one that never changes (shared.noCold).
+// have none: they share an empty one that never changes (shared.NoCold).
 type coldPart struct {
 	rings     [policy.Rings - policy.Queue]ring.Ring
-	on        bool
-	begun     bool // the policy has dropped something: memory is full
+	On        bool
+	Begun     bool // the policy has dropped something: memory is full
 	signalled bool // the goroutine has been told to look at the queue
-	role      cold.Role
+	Role      cold.Role
 	number    int32 // of the bucket
 	most      int   // chunks that the cold part may hold
 	queueMost int   // chunks of these for the queue
-	uses      uses
-	from      [ringCount]uint32 // records that came from small and main lately
-	inserts   uint64            // records of keys that were not there
-	behind    uint64            // records that left the queue as they were: it was full
+	Uses      Uses
+	from      [RingCount]uint32 // records that came from small and main lately
+	Inserts   uint64            // records of keys that were not there
+	Behind    uint64            // records that left the queue as they were: it was full
 }
 
-// uses counts the records that were packed with each dictionary.
-type uses [pack.Dicts]int32
+// Uses counts the records that were packed with each dictionary.
+type Uses [pack.Dicts]int32
 
-// queue returns the ring of what waits.
-func (c *coldPart) queue() *ring.Ring { return &c.rings[0] }
+// Queue returns the ring of what waits.
+func (c *coldPart) Queue() *ring.Ring { return &c.rings[0] }
 
-// store returns the ring of what was compressed, or left as it is.
-func (c *coldPart) store() *ring.Ring { return &c.rings[policy.Cold-policy.Queue] }
+// Store returns the ring of what was compressed, or left as it is.
+func (c *coldPart) Store() *ring.Ring { return &c.rings[policy.Cold-policy.Queue] }
 
-func (c *coldPart) entries() int { return c.queue().Entries + c.store().Entries }
+func (c *coldPart) Entries() int { return c.Queue().Entries + c.Store().Entries }
 
-// held returns how many chunks the rings have from the pool.
-func (c *coldPart) held() int {
-	if !c.on {
+// Held returns how many chunks the rings have from the pool.
+func (c *coldPart) Held() int {
+	if !c.On {
 		return 0
 	}
-	return c.queue().Held() + c.store().Held()
+	return c.Queue().Held() + c.Store().Held()
 }
 
-func (c *coldPart) bytes() int { return c.queue().EntryBytes + c.store().EntryBytes }
+func (c *coldPart) Bytes() int { return c.Queue().EntryBytes + c.Store().EntryBytes }
 
 //go:norace
-func (c *coldPart) size() int { return int(c.queue().Size + c.store().Size) }
+func (c *coldPart) Size() int { return int(c.Queue().Size + c.Store().Size) }
 
 // oldest returns the ring that has the oldest records.
 func (c *coldPart) oldest() policy.Ring {
-	if c.store().Held() > 0 {
+	if c.Store().Held() > 0 {
 		return policy.Cold
 	}
 	return policy.Queue
@@ -60,26 +60,26 @@ func (c *coldPart) oldest() policy.Ring {
 // count counts the record at pos of ring r with its dictionary, if it is packed, or takes it
 // out if sign is -1.
 func (c *coldPart) count(r *ring.Ring, pos uint64, hd record.Header, sign int32) {
-	if hd.Kind != record.Packed || r != c.store() {
+	if hd.Kind != record.Packed || r != c.Store() {
 		return // a header outside the cold ring that says it is packed is damaged
 	}
-	if dict := c.dictNumber(pos, hd); dict < pack.Dicts {
-		c.uses[dict] += sign
+	if dict := c.DictNumber(pos, hd); dict < pack.Dicts {
+		c.Uses[dict] += sign
 	}
 }
 
-// dictNumber returns the number of the dictionary that the packed record at pos of the cold
+// DictNumber returns the number of the dictionary that the packed record at pos of the cold
 // ring needs.
-func (c *coldPart) dictNumber(pos uint64, hd record.Header) uint8 {
+func (c *coldPart) DictNumber(pos uint64, hd record.Header) uint8 {
 	if hd.ValueLen == 0 {
 		return pack.Dicts // none: it is damaged
 	}
-	return c.store().Run(pos + uint64(hd.Size+hd.KeyLen))[0]
+	return c.Store().Run(pos + uint64(hd.Size+hd.KeyLen))[0]
 }
 
 // addGhosts adds the slots of the cold part, live or not, to the ghosts of the rings that
 // its records came from: the policy has dropped them.
-func (c *coldPart) addGhosts(n *[ringCount]int, slots int) {
+func (c *coldPart) addGhosts(n *[RingCount]int, slots int) {
 	if sum := int(c.from[policy.Small]) + int(c.from[policy.Main]); sum > 0 {
 		main := int(int64(slots) * int64(c.from[policy.Main]) / int64(sum))
 		n[policy.Small] += slots - main
@@ -89,14 +89,14 @@ func (c *coldPart) addGhosts(n *[ringCount]int, slots int) {
 
 // forget resets what the cold part knows, after its rings were emptied.
 func (c *coldPart) forget() {
-	if c.on {
-		c.begun, c.signalled, c.uses = false, false, uses{}
+	if c.On {
+		c.Begun, c.signalled, c.Uses = false, false, Uses{}
 	}
 }
 
 // init makes the rings of a cold part ready for use.
 func (c *coldPart) init(s *Shared) {
 	for i := range c.rings {
-		c.rings[i].Init(s.pool, s.shift, s.posBits)
+		c.rings[i].Init(s.Pool, s.Shift, s.PosBits)
 	}
 }

@@ -1,0 +1,404 @@
+package store
+
+import (
+	"time"
+
+	"github.com/ringcache/ringcache/internal/cold"
+
+	"github.com/ringcache/ringcache/internal/index"
+	"github.com/ringcache/ringcache/internal/policy"
+	"github.com/ringcache/ringcache/internal/record"
+	"github.com/ringcache/ringcache/internal/ring"
+)
+
+// The cold part of a bucket holds what the policy has dropped, compressed where that is
+// worth it (Options.Compressor).
+//
+//	small, main --+--> [ queue ] --compressed--+--> [ cold ] --> evicted
+//	              +----------as it is----------+
+//
+// A Set moves a victim to the head of the queue. The compressor's goroutine takes records
+// from its tail, compresses them without the lock, and appends them to the cold ring. If
+// the queue is full, the victim goes to the cold ring as it is: no Set waits. The goroutine
+// never evicts: Sets see to it that the cold ring has room for all that waits. What is hit a
+// second time goes back to main (Cache.lookupCold). What was hit once is given another round at
+// the cold ring's tail: going back at once would leave a hole for each hit, of which there are
+// many.
+
+const (
+	// One bucket in ScoutEach is a scout, and one is a baseline.
+	ScoutEach = 32
+
+	// leastCold is how many chunks a cold part has, or none.
+	leastCold = 4
+
+	// queuePart: the queue may have 1/queuePart of the cold part's chunks.
+	queuePart = 16
+
+	// coldRounds is how many records that were read a Set moves for each that it evicts.
+	coldRounds = 4
+
+	// coldCompacted is the same where the cold ring is worth compacting: among so many records
+	// one is dead on average.
+	coldCompacted = 16
+
+	// A batch of the goroutine is so many records, or bytes, under one lock.
+	coldBatchRecords = 16
+	coldBatchBytes   = 8 << 10
+)
+
+// AddColdPart gives a small bucket a cold part.
+func (b *Store) AddColdPart(number int) {
+	b.Cold = &coldPart{On: true, number: int32(number), Role: roleOf(number)}
+	b.Cold.init(b.Shared)
+}
+
+// roleOf returns what the cold part of the nth bucket is for.
+func roleOf(number int) cold.Role {
+	switch number % ScoutEach {
+	case 0:
+		return cold.With
+	case ScoutEach / 2:
+		return cold.Without
+	}
+	return cold.Follower
+}
+
+// follows reports whether the bucket's policy follows that of the baseline: what it
+// drops, and what comes back to it, tell of the cold part and not of the policy.
+func (b *Store) follows() bool {
+	return b.Cold.On && b.Cold.Role != cold.Without && b.Shared.Buckets > ScoutEach/2
+}
+
+// InUse returns the end of the bucket's rings.
+func (b *Store) InUse() policy.Ring {
+	if b.Cold.On {
+		return policy.Rings
+	}
+	return RingCount
+}
+
+// coldLimit returns how many of total chunks the cold part may hold: none as long as the
+// policy has room for all.
+func (b *Store) coldLimit(total int) int {
+	c := b.Cold
+	if !c.Begun {
+		return 0
+	}
+	n := int(b.Shared.Compression.ShareFor(c.Role) * float64(total))
+	if n < leastCold {
+		return 0
+	}
+	return n
+}
+
+// ShapeCold sets the limits of the cold part.
+func (b *Store) ShapeCold() {
+	c := b.Cold
+	if !c.On {
+		return
+	}
+	for i := range c.rings {
+		c.rings[i].Expect(b.mean)
+	}
+	c.most = b.limit().cold
+	c.queueMost = max(1, c.most/queuePart, b.chunksFor(2*b.mean))
+	if sum := c.from[policy.Small] + c.from[policy.Main]; sum > 1<<16 {
+		c.from[policy.Small] /= 2
+		c.from[policy.Main] /= 2
+	}
+}
+
+// Demote moves the live record at the tail of small or main, whose slot is at p, to
+// the cold part: to the queue, or as it is to the cold ring if the queue is full. It reports
+// false if there is no room for it: then it is to be dropped.
+func (b *Store) Demote(in policy.Ring, p index.Place, hd record.Header) bool {
+	n := hd.Total()
+	if !b.Cold.On || hd.Kind != record.Value {
+		return false
+	}
+	to, ok := b.makeColdRoom(n)
+	if !ok {
+		return false
+	}
+	c, from, r := b.Cold, &b.Rings[in], b.Ring(to)
+	pos := r.CopyFrom(from, from.Tail, n)
+	b.moved(p, index.WithPos(index.WithOrigin(p.Slot, in), to, pos), from, r, hd, n)
+	b.policy.Dropped(in)
+	c.from[in]++
+	queueFull := to == policy.Cold
+	if queueFull {
+		c.Behind++
+	}
+	if !c.signalled && (queueFull || c.Queue().Size<<1 >= uint64(c.queueMost)<<b.Shared.Shift) {
+		c.signalled = b.Shared.Compression.Signal(c.number)
+	}
+	return true
+}
+
+// makeColdRoom makes room for a record of n bytes at the head of the queue, else of
+// the cold ring, which it returns, and keeps the cold part within its limit: bit by bit, so
+// there may be none.
+func (b *Store) makeColdRoom(n int) (to policy.Ring, ok bool) {
+	c := b.Cold
+	c.Begun = true // from the next look at the limits on, there is room
+	q, s, queueMost := c.Queue(), c.Store(), max(c.queueMost, b.chunksFor(n))
+	for from := c.Size(); ; b.evictOldest() {
+		storeMost, dropped := b.storeMost(queueMost), from-c.Size()
+		if c.Size()+n <= storeMost<<b.Shared.Shift && c.Held() <= c.most {
+			if b.extend(q, n, queueMost) {
+				return policy.Queue, true
+			}
+			// A queue without a chunk waits for one that the cold ring gives up.
+			if (q.Held() > 0 || dropped >= ShrinkStep) && b.extend(s, n, storeMost) {
+				return policy.Cold, true
+			}
+		}
+		if c.Held() == 0 || dropped >= n+ShrinkStep {
+			return 0, false
+		}
+	}
+}
+
+// storeMost returns how many chunks the cold ring may hold beside a queue of so many,
+// and has or can get.
+func (b *Store) storeMost(queueMost int) int {
+	held, most := b.Cold.Store().Held(), b.coldMost(queueMost)
+	if held >= most {
+		return most
+	}
+	forQueue := max(0, queueMost-b.Cold.Queue().Held())
+	return min(most, held+max(0, b.moreCold()-forQueue))
+}
+
+// prefetchCold is what prepare does for the cold part: it asks for what is moved
+// next, where to, and what is dropped for it.
+func (b *Store) prefetchCold() {
+	r, s := &b.Rings[b.policy.Entry()], b.Cold.Store()
+	r.Prefetch(r.Tail)
+	b.Cold.Queue().PrefetchHead()
+	s.Prefetch(s.Tail)
+}
+
+// coldMost returns how many chunks the cold ring may hold beside a queue of so many.
+func (b *Store) coldMost(queueMost int) int {
+	return max(0, b.Cold.most-max(queueMost, b.Cold.Queue().Held()))
+}
+
+// reach returns how many of most chunks a ring of the cold part has or can get for n
+// bytes more. It borrows the tail's chunk (I2) only if it can get no other: as long as it does,
+// it has no room for more.
+func (b *Store) reach(r *ring.Ring, n, most int) int {
+	held := r.Held()
+	if held >= most || r.Left() >= n {
+		return held
+	}
+	return min(most, held+b.moreCold())
+}
+
+// moreCold returns how many chunks more the cold part can get now. The limits are asked
+// for anew, as they may have changed since the Set began.
+func (b *Store) moreCold() int {
+	return max(0, min(b.limit().cold-b.Cold.Held(), b.spare()))
+}
+
+// evictOldest evicts the oldest record of the cold part that was not read there, and
+// gives some of those that were another round. As long as there are enough dead records, all
+// live ones get one.
+func (b *Store) evictOldest() {
+	rounds := coldRounds
+	if b.Cold.Store().WorthCompacting() {
+		rounds = coldCompacted
+	}
+	for range rounds {
+		if b.Cold.oldest() != policy.Cold || !b.RotateCold() {
+			break
+		}
+	}
+	b.dropOldest()
+}
+
+// RotateCold moves the record at the cold ring's tail to its head if it was read. It
+// reports false if the tail is to be dropped, or passed.
+func (b *Store) RotateCold() bool {
+	s := b.Cold.Store()
+	if s.Size == 0 {
+		return false
+	}
+	hd, ok := s.Header(s.Tail)
+	if !ok || hd.Dead || b.Shared.Expired(hd.Expiry) || b.isForgotten(s, s.Tail, hd) {
+		return false
+	}
+	p, ok := b.Index.Find(b.KeyHash(s, s.Tail, hd), policy.Cold, s.Tail)
+	if !ok || !index.WasRead(p.Slot) && !s.WorthCompacting() {
+		return false
+	}
+	p.Slot = index.WithoutRead(p.Slot)
+	b.rotate(policy.Cold, p, hd)
+	return true
+}
+
+// dropOldest evicts the oldest record of the cold part, or gives up an idle chunk.
+func (b *Store) dropOldest() {
+	in := b.Cold.oldest()
+	if r := b.Ring(in); r.Size == 0 {
+		r.Trim()
+	} else {
+		b.EvictTail(in, nil)
+	}
+}
+
+// giveCold drops what the cold part holds for as long as more says so, but no more than
+// a step.
+func (b *Store) giveCold(more func() bool) {
+	for b.Cold.Held() > 0 && !b.Removals.IsStep() && more() {
+		b.dropOldest()
+	}
+}
+
+// extend makes n bytes behind the head of a ring of the cold part writable, which may
+// hold most chunks, and reports whether there is room for them.
+func (b *Store) extend(r *ring.Ring, n, most int) bool {
+	limit := b.reach(r, n, most)
+	return limit > 0 && r.Fits(n, limit) && r.Extend(uint64(n), limit) == nil
+}
+
+// storeAsIs moves the record at the queue's tail, whose slot is at p, to the cold
+// ring, where there is room for it.
+func (b *Store) storeAsIs(p index.Place, hd record.Header) {
+	q, s, n := b.Cold.Queue(), b.Cold.Store(), hd.Total()
+	pos := s.CopyFrom(q, q.Tail, n)
+	b.moved(p, index.WithPos(p.Slot, policy.Cold, pos), q, s, hd, n)
+}
+
+// storePacked is storeAsIs with its value packed.
+func (b *Store) storePacked(p index.Place, hd record.Header, key, packed []byte) {
+	var buf [record.MaxHeader]byte
+	header := b.Form.PutPacked(&buf, len(key), len(packed), hd.HasExpiry, hd.Expiry)
+	q, s := b.Cold.Queue(), b.Cold.Store()
+	pos := s.Append(header, key, packed)
+	b.Cold.Uses[packed[0]]++ // (I16)
+	n := len(header) + len(key) + len(packed)
+	b.moved(p, index.WithPos(p.Slot, policy.Cold, pos), q, s, hd, n)
+}
+
+// PromoteCold moves the record f of the cold part to main, as the write w has it.
+func (b *Store) PromoteCold(f *Found, w *Write) {
+	b.policy.GhostFound(origin(f.Slot), 1, b.Ghosts(), b.IsNear(f.Slot))
+	if b.insert(f, true, w, 0) != nil { // there is no memory for it
+		b.CountEvicted(policy.Cold, f.Header)
+	}
+}
+
+// waiting is a record of the queue on its way through the compressor.
+type waiting struct {
+	pos    uint64
+	key    []byte
+	value  []byte
+	hash   uint64
+	total  int
+	packed []byte // nil: it stays as it is
+}
+
+// ColdBatch is what the goroutine takes from a queue at once.
+type ColdBatch struct {
+	records []waiting
+	taken   []byte // keys and values
+	Packed  []byte
+}
+
+// passDead releases the dead records at the queue's tail, and all if the one there is
+// damaged: nobody else comes there as long as the cold ring holds anything.
+func (b *Store) passDead() {
+	for q := b.Cold.Queue(); q.Size > 0; {
+		if hd, ok := q.Header(q.Tail); ok && !hd.Dead {
+			return
+		}
+		b.EvictTail(policy.Queue, nil)
+	}
+}
+
+// Pack compresses the values of a batch, which needs no lock.
+func (s *Shared) Pack(batch *ColdBatch) {
+	begun := time.Now()
+	for i := range batch.records {
+		w := &batch.records[i]
+		from := len(batch.Packed)
+		batch.Packed = s.Compression.Pack(batch.Packed, w.value, w.total)
+		w.packed = batch.Packed[from:len(batch.Packed):len(batch.Packed)]
+		w.hash = s.Hash(w.key)
+	}
+	s.Compression.Nanos.Add(uint64(time.Since(begun)))
+}
+
+// PrefetchBatch asks for the index lines of a batch's records. It needs no lock.
+func (b *Store) PrefetchBatch(batch *ColdBatch) {
+	for i := range batch.records {
+		b.Index.Prefetch(batch.records[i].hash, 1)
+	}
+}
+
+// TakeWaiting copies records from the queue's tail on. It reports false if there are none.
+func (b *Store) TakeWaiting(batch *ColdBatch) bool {
+	batch.records, batch.Packed = batch.records[:0], batch.Packed[:0]
+	batch.taken = batch.taken[:0]
+	b.Cold.signalled = false
+	if b.Closed {
+		return false
+	}
+	b.passDead()
+	q := b.Cold.Queue()
+	for at := uint64(0); at < q.Size && at < coldBatchBytes && len(batch.records) < coldBatchRecords; {
+		pos := (q.Tail + at) & q.Mask
+		hd, ok := q.Header(pos)
+		if !ok {
+			break // it will be dropped when it is the tail
+		}
+		if w := (waiting{pos: pos, total: hd.Total()}); !hd.Dead {
+			from := len(batch.taken)
+			batch.taken, _ = q.Read(batch.taken, pos+uint64(hd.Size), hd.KeyLen+hd.ValueLen)
+			w.key = batch.taken[from : from+hd.KeyLen] // of this array, if it grows later
+			w.value = batch.taken[from+hd.KeyLen : len(batch.taken) : len(batch.taken)]
+			batch.records = append(batch.records, w)
+		}
+		at += uint64(hd.Total())
+	}
+	return len(batch.records) > 0
+}
+
+// PutAway moves the batch's records that are still at the queue's tail to the cold ring.
+// It reports false if that has no room.
+func (b *Store) PutAway(batch *ColdBatch) bool {
+	if b.Closed {
+		return false
+	}
+	q := b.Cold.Queue()
+	for i := range batch.records {
+		w := &batch.records[i]
+		b.passDead()
+		if q.Size == 0 || q.Tail != w.pos {
+			continue // it was dead, or evicted
+		}
+		hd, _ := q.Header(w.pos) // passDead has seen it
+		p, ok := b.Index.Find(w.hash, policy.Queue, w.pos)
+		if !ok {
+			b.Corruptions.Add(1)
+			b.dropTail(policy.Queue, hd)
+			continue
+		}
+		n := hd.Total()
+		if len(w.packed) > 0 {
+			n = b.Form.PackedSize(hd.HasExpiry) + len(w.key) + len(w.packed)
+		}
+		if !b.extend(b.Cold.Store(), n, b.coldMost(b.Cold.queueMost)) {
+			return false
+		}
+		if len(w.packed) > 0 {
+			b.storePacked(p, hd, w.key, w.packed)
+		} else {
+			b.storeAsIs(p, hd)
+		}
+	}
+	b.sweep()
+	return true
+}

@@ -1,0 +1,232 @@
+package store
+
+import (
+	"math"
+
+	"github.com/ringcache/ringcache/internal/policy"
+	"github.com/ringcache/ringcache/internal/record"
+	"github.com/ringcache/ringcache/internal/ring"
+)
+
+// How a bucket finds expired records. Buckets without expiries do nothing here
+// (bucket.HasTTL).
+//
+// Each Set looks at a few records, from tails to heads, while any may have expired,
+// and marks these dead: compaction finds their room (bucket_compact.go).
+//
+// With Options.StaleIfError, they are left until so long after their expiry, as a load
+// that fails may have a use for them (Cache.stale). But a tail that comes to an expired
+// record drops it, and every write of its key does.
+
+const (
+	expireStep = 8    // records that a Set looks at
+	deleteStep = 1024 // records that DeleteExpired looks at under one lock
+)
+
+// expirer is how far a bucket's search for expired records has come.
+type expirer struct {
+	Soonest uint32 // between walks: no record is to be removed earlier (I11)
+	later   uint32 // during one: the same for the records that it has passed
+	Walking bool
+	walk    walk
+
+	forgotten uint64 // generations that had been forgotten when it began
+}
+
+// walk goes over the records that a bucket has when it begins. Ring by ring, as they move:
+// what the goroutine has moved meanwhile is in the ring to come.
+type walk struct {
+	ring policy.Ring
+	pos  uint64 // next record of the ring
+	end  uint64 // where it ends there: at the head when it came
+}
+
+// Walk begins a walk.
+func (b *Store) Walk() walk {
+	small := &b.Rings[policy.Small]
+	return walk{ring: policy.Small, pos: small.Tail, end: small.Head()}
+}
+
+// nextRecord returns the position of the next record in w.ring, or false at the end.
+// What has moved to a head since then was looked at, at the tail.
+func (b *Store) nextRecord(w *walk) (pos uint64, ok bool) {
+	for {
+		r := b.Ring(w.ring)
+		pos, end := (w.pos-r.Tail)&r.Mask, (w.end-r.Tail)&r.Mask
+		if pos > end {
+			w.pos, pos = r.Tail, 0 // the tail has overtaken it
+		}
+		if end <= r.Size && pos < end {
+			return w.pos, true
+		}
+		if w.ring == b.InUse()-1 {
+			return 0, false
+		}
+		w.ring++
+		r = b.Ring(w.ring)
+		w.pos, w.end = r.Tail, r.Head()
+	}
+}
+
+// step looks at up to n records, and drops and counts the expired ones, until OnRemove is to
+// be called. It notes the soonest other expiry, and reports whether the walk has ended.
+func (b *Store) step(w *walk, n int, soonest *uint32) (dropped int, done bool) {
+	now := b.Shared.Now()
+	for range n {
+		if b.Removals.IsStep() {
+			return dropped, false
+		}
+		pos, ok := b.nextRecord(w)
+		if !ok {
+			return dropped, true
+		}
+		hd, ok := b.Ring(w.ring).Header(pos)
+		if !ok {
+			b.Corruptions.Add(1)
+			return dropped, true
+		}
+		switch end := b.Shared.KeptUntil(hd.Expiry); {
+		case hd.Dead:
+		case b.isForgotten(b.Ring(w.ring), pos, hd):
+			b.forgetAt(w.ring, pos, hd)
+		case hd.Expiry == 0:
+		case now >= end:
+			b.expireAt(w.ring, pos, hd)
+			dropped++
+		default:
+			*soonest = min(*soonest, end)
+		}
+		w.pos = (pos + uint64(hd.Total())) & b.Ring(w.ring).Mask
+	}
+	return dropped, false
+}
+
+// noteExpiry notes that a record has an expiry, or has moved past a walk.
+func (b *Store) noteExpiry(expiry uint32) {
+	if expiry == 0 {
+		return
+	}
+	e := &b.Expirer
+	if !b.HasTTL {
+		b.HasTTL = true
+		b.Hint = hintUnknown // what has expired goes first from now on
+		b.Shared.Expiring.Store(true)
+		*e = expirer{Soonest: math.MaxUint32, later: math.MaxUint32}
+	}
+	end := b.Shared.KeptUntil(expiry)
+	e.Soonest, e.later = min(e.Soonest, end), min(e.later, end)
+}
+
+// ExpireSome does a Set's share of the search for records that have expired or belong
+// to a forgotten generation.
+func (b *Store) ExpireSome() {
+	e, expiring, forgotten := &b.Expirer, 0, b.hasForgotten()
+	for in := range b.InUse() {
+		expiring += b.Ring(in).Expiring
+	}
+	if expiring == 0 && !forgotten {
+		b.HasTTL, e.Walking = false, false
+		return
+	}
+	if !e.Walking {
+		if !forgotten && b.Shared.Now() < e.Soonest {
+			return
+		}
+		e.Walking, e.walk, e.later = true, b.Walk(), math.MaxUint32
+		e.forgotten = b.Shared.Generations.Buried()
+	}
+	if _, done := b.step(&e.walk, expireStep, &e.later); done {
+		e.Walking, e.Soonest, b.searched = false, e.later, e.forgotten
+	}
+}
+
+// Sweep is how far DeleteExpired has come in a bucket.
+type Sweep struct {
+	Begun, Done bool
+	Walk        walk
+}
+
+// DeleteStep drops some of the records that were expired when s began, and
+// returns how many.
+func (b *Store) DeleteStep(s *Sweep) (dropped int) {
+	if !s.Begun {
+		e := &b.Expirer
+		s.Begun, s.Walk = true, b.Walk()
+		b.sweeps++
+		s.Done = !b.HasTTL || !e.Walking && b.Shared.Now() < e.Soonest
+	}
+	if !s.Done {
+		ignored := uint32(math.MaxUint32)
+		dropped, s.Done = b.step(&s.Walk, deleteStep, &ignored)
+	}
+	if s.Done {
+		b.sweeps--
+	}
+	return dropped
+}
+
+// Lookup is FindCounting for what is neither expired nor a negative entry.
+func (b *Store) Lookup(f *Found, k []byte, h uint64) bool {
+	return b.FindCounting(f, k, h) && f.Kind != record.Negative && !b.Shared.Expired(f.Expiry)
+}
+
+// Holds reports whether b has the key, be it a negative entry. Otherwise it does
+// not have it expired either, and f is the key's ghost, if there is one.
+func (b *Store) Holds(w *Write, f *Found) bool {
+	f.Internal = w.Internal
+	if !b.FindCounting(f, w.Key, w.Hash) {
+		return false
+	}
+	if b.Shared.Expired(f.Expiry) {
+		b.expire(f, w.Hash)
+		return false
+	}
+	return true
+}
+
+// Touch gives the record of the key the write's expiry, and reports
+// whether it is there. It is not done if the record has no room.
+func (b *Store) Touch(w *Write) (there, done bool) {
+	f := Found{Internal: w.Internal}
+	if !b.Lookup(&f, w.Key, w.Hash) {
+		return false, true
+	}
+	if !f.Takes(w.Expiry) {
+		return true, false
+	}
+	b.renew(&f, w.Expiry)
+	return true, true
+}
+
+// renew gives a record that takes it another expiry.
+func (b *Store) renew(f *Found, expiry uint32) {
+	if f.HasExpiry {
+		f.Ring.SetExpiry(f.Pos, f.Header, expiry)
+		f.Ring.Seal(f.Pos)
+		b.noteExpiry(expiry)
+	}
+}
+
+// expire drops the expired record f of hash h, and its slot: no ghost is left.
+func (b *Store) expire(f *Found, h uint64) {
+	b.Index.Remove(f.Place)
+	b.killExpired(f.Ring, f.Pos, f.Header, h)
+}
+
+func (b *Store) killExpired(r *ring.Ring, pos uint64, hd record.Header, h uint64) {
+	b.kill(r, pos, hd, h, Expired)
+	b.Expired++
+	b.ExpiredBytes += uint64(hd.Total())
+}
+
+// expireAt is expire for the record at pos of a ring.
+func (b *Store) expireAt(in policy.Ring, pos uint64, hd record.Header) {
+	r := b.Ring(in)
+	h := b.KeyHash(r, pos, hd)
+	if p, ok := b.Index.Find(h, in, pos); ok {
+		b.Index.Remove(p)
+	} else {
+		b.Corruptions.Add(1)
+	}
+	b.killExpired(r, pos, hd, h)
+}

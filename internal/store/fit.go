@@ -1,0 +1,102 @@
+package store
+
+import "github.com/ringcache/ringcache/internal/policy"
+
+// Fit does one step of making b as small as its quota says.
+func (b *Store) Fit(f *Fit) {
+	if b.Closed {
+		f.Done = true
+		return
+	}
+	quota := b.Quota()
+	if !f.begun {
+		b.Longest = b.Shared.Longest(b.Shared.Bound(), b.Large)
+		f.begun, f.pages = true, b.pagesWithin(quota)
+		f.moves = quota
+	}
+	chunks := max(quota-f.pages*b.Shared.Pool.PageSize(), 0) >> b.Shared.Shift
+	b.Wanted = f.pages - b.Index.Pages() // for limit
+	f.Done = b.shed(chunks, &f.moves)
+	b.Wanted = 0
+	b.sweep() // moved records use up positions (I5)
+	if f.Done && f.pages < b.Index.Pages() {
+		b.repackIndex(f.pages)
+	}
+}
+
+// Fit is how far a bucket is on its way to a smaller size.
+type Fit struct {
+	begun bool
+	Done  bool
+	pages int // that its index is to have
+	moves int // bytes of records that may still be moved instead of dropped
+}
+
+// pagesWithin returns how many pages the index is to have when the bucket holds no
+// more than quota: those that it has, unless it needs far fewer by then.
+func (b *Store) pagesWithin(quota int) int {
+	has, live := b.Index.Pages(), b.Live()
+	each := b.Size()/max(live, 1) + SlotBytes
+	live = min(live, quota/each)
+	// A little more than it needs, lest it grow again at once.
+	needs := b.pagesFor(live + live/8)
+	if needs+needs/2 < has {
+		has = needs
+	}
+	return min(has, b.maxPages(quota))
+}
+
+// shed evicts until the rings hold no more than total chunks together, or a
+// step's work is done, and reports which. Up to moves bytes in all are moved.
+func (b *Store) shed(total int, moves *int) bool {
+	work := b.setWork(0)
+	work.Records = StepRecords
+	work.Bytes = min(*moves, max(work.Bytes, b.Longest), 1<<min(b.Shared.PosBits-4, 30))
+	budget, from := work.Bytes, b.Size()
+	defer func() { *moves -= budget - work.Bytes }()
+	for range StepRecords {
+		ring, over := b.over(total)
+		if !over {
+			return true
+		}
+		if from-b.Size()+budget-work.Bytes >= StepBytes {
+			break
+		}
+		if r := b.Ring(ring); r.Size == 0 {
+			r.Trim()
+		} else {
+			b.EvictTail(ring, &work)
+		}
+	}
+	return false
+}
+
+// over returns a ring that holds more than its part of total chunks, if all rings together
+// hold more than that. Otherwise Sets even out the parts, and no entry has to leave for it.
+func (b *Store) over(total int) (policy.Ring, bool) {
+	l := b.divide(total)
+	if b.Cold.Held() > l.cold {
+		return b.Cold.oldest(), true
+	}
+	if !b.isOver(l) {
+		return 0, false
+	}
+	for i := range b.Rings {
+		if b.Rings[i].Held() > l.of(policy.Ring(i)) {
+			return policy.Ring(i), true
+		}
+	}
+	return 0, false
+}
+
+// repackIndex shrinks the index to n pages, which come from the pool: if each
+// bucket kept some of its old ones, hardly any chunk cut into pages would become idle.
+func (b *Store) repackIndex(n int) {
+	old := b.Index.TakenPages()
+	pages, err := b.Shared.Pool.Pages(n)
+	if err != nil {
+		b.rebuildIndex(old[:n], old[n:])
+		return
+	}
+	b.rebuildIndex(pages, old)
+}

@@ -1,0 +1,192 @@
+package store
+
+import (
+	"math"
+
+	"github.com/ringcache/ringcache/internal/chunk"
+	"github.com/ringcache/ringcache/internal/index"
+	"github.com/ringcache/ringcache/internal/policy"
+)
+
+// How large a bucket's index begins, how it grows, and how it forgets what is
+// long gone.
+
+const (
+	// GrowthPart is the part of its pages by which an index grows, or one page.
+	// Smaller steps would move entries more often, larger ones leave room unused.
+	GrowthPart = 8
+
+	// MoveHomes is how many homes move with each Set while an index grows. All have
+	// to move before the next growth: that takes 1.5 a Set, or 3.8 at the worst.
+	MoveHomes = 4
+)
+
+// How many sixteenths of its slots are used when an index grows. Fewer take more
+// memory from records, and leave more ghosts and shorter searches.
+const (
+	GrowFilling = 12 // as long as nothing was evicted
+	GrowFull    = 11 // then, if records have FullRecord bytes: ghosts are in all groups
+	GrowFIFO    = 10 // the same with PolicyFIFO, where no entry stays in its home group
+	GrowRoomy   = 9  // always, if they have RoomyRecord bytes
+
+	FullRecord  = 1 << 6
+	RoomyRecord = 1 << 10
+)
+
+// GrowAt returns that for a bucket with records of that mean size; full tells that it
+// has evicted some.
+func GrowAt(kind policy.Kind, mean int, full bool) int {
+	switch {
+	case mean >= RoomyRecord:
+		return GrowRoomy
+	case mean < FullRecord || !full:
+		return GrowFilling
+	case kind == policy.FIFO:
+		return GrowFIFO
+	}
+	return GrowFull
+}
+
+// growStill is how many sixteenths fewer of the slots may be used while an index
+// waits for pages: records that leave for them must not end the wait.
+const growStill = 2
+
+// IsCrowded reports whether the index is to grow.
+func (b *Store) IsCrowded() bool {
+	at := b.GrowAt
+	if b.Wanted > 0 {
+		at -= growStill
+	}
+	return b.Live()*16 >= b.Index.Slots()*at
+}
+
+// MoveHomes does the index's share of a Set while it grows.
+func (b *Store) MoveHomes() {
+	if b.Index.Growing() {
+		b.Index.Move(MoveHomes, b.Windows(), b.Crowd)
+		b.Index.PrefetchMove(MoveHomes)
+	}
+}
+
+const (
+	shortRecord = 64 // bytes of the records for which an index is made in advance at most
+	SlotBytes   = 13 // bytes of an index for an entry: a quarter of the slots is not used
+)
+
+// FirstPages returns how many pages an index begins with: as many as the bucket's
+// share of the expected entries needs, but not more than short records would need
+// if they filled it. A few more come to one bucket than to another, hence the root.
+func (b *Store) FirstPages() int {
+	if b.Shared.Expected == 0 || b.Large {
+		return 1
+	}
+	quota := b.Quota()
+	n := min(b.Shared.Expected/b.Shared.Buckets, quota/(shortRecord+SlotBytes))
+	return min(b.pagesFor(n+int(3*math.Sqrt(float64(n)))), b.maxPages(quota))
+}
+
+// pagesFor returns the least pages with which an index of n entries is not
+// crowded.
+func (b *Store) pagesFor(n int) int { return b.Index.PagesFor(n/b.GrowAt*16 + 16) }
+
+// StartIndex gives an empty index FirstPages if the pool has room for them and for a record
+// of size bytes, else one page.
+func (b *Store) StartIndex(size int) error {
+	p, n := b.Shared.Pool, b.FirstPages()
+	fits := p.Spare() >= n*p.PageSize()+(b.chunksFor(size)+1)*p.ChunkSize()
+	if n > 1 && fits && b.GrowIndex(n) == nil {
+		return nil
+	}
+	return b.GrowIndex(1)
+}
+
+// tendIndex starts a larger geometry if the index is crowded, and has grown
+// into the last.
+func (b *Store) tendIndex() {
+	if b.Index.Growing() {
+		return // each Set moves some homes
+	}
+	if !b.IsCrowded() {
+		b.Wanted = 0 // perhaps a growth that is not needed any more
+		return
+	}
+	n := max(1, b.Index.Pages()/GrowthPart)
+	b.Wanted = n
+	if b.Index.Pages()+n > b.maxPages(b.Quota()) {
+		b.Wanted = 0 // tiny records: the index has its part, and forgets the oldest
+		return
+	}
+	p := b.Shared.Pool
+	if !b.isOver(b.limit()) && p.SpareForPages() >= n*p.PageSize() {
+		_ = b.GrowIndex(n)
+	} // else, and if it is refused, the next Sets make room for it
+}
+
+// maxPages returns how many pages an index may have in a bucket of that quota:
+// three quarters of it, but not the last two chunks.
+func (b *Store) maxPages(quota int) int {
+	return max(1, min(quota*3/4, quota-2<<b.Shared.Shift)/b.Shared.Pool.PageSize())
+}
+
+// ShrinkIndex makes an index smaller that has more pages than it may, since the
+// bucket's quota has fallen far. The rings were cut down before.
+func (b *Store) ShrinkIndex() {
+	most := b.maxPages(b.Quota())
+	if b.Index.Pages() > most {
+		pages := b.Index.TakenPages()
+		b.rebuildIndex(pages[:most], pages[most:])
+	}
+}
+
+// HalveIndex gives half of the index's pages back.
+func (b *Store) HalveIndex() {
+	pages := b.Index.TakenPages()
+	n := (len(pages) + 1) / 2
+	b.rebuildIndex(pages[:n], pages[n:])
+}
+
+// rebuildIndex enters what is live into an index of other pages, and gives
+// the rest back. Pages of the index may be among them.
+func (b *Store) rebuildIndex(pages, rest []chunk.Ref) {
+	type entry struct{ slot, tag uint64 }
+	var live []entry
+	b.Index.Each(func(slot, tag uint64) {
+		if b.Ring(index.Ring(slot)).Live(slot) {
+			live = append(live, entry{slot, tag})
+		}
+	})
+	b.Index.Reset()
+	b.Shared.Pool.PutPages(rest)
+	b.Index.Grow(pages)
+	b.Wanted = 0
+	for _, e := range live {
+		if victim, forced := b.Index.Insert(e.slot, e.tag, b.Windows()); forced {
+			b.Crowd(victim)
+		}
+	}
+}
+
+// GrowIndex adds n pages to the index.
+func (b *Store) GrowIndex(n int) error {
+	pages, err := b.Shared.Pool.Pages(n)
+	if err != nil {
+		return err
+	}
+	b.Index.Grow(pages)
+	b.Wanted = 0
+	b.Hint = hintUnknown // the rings may hold less now
+	return nil
+}
+
+// sweep drops outdated stale slots, at a pace that comes round to every
+// group within an eighth of the position space (I5). Records that moved have
+// used up positions as new ones have.
+func (b *Store) sweep() {
+	per := b.Shared.PosBits - 3 // log2 of the bytes for each round
+	b.unswept += uint64(b.appended) * uint64(b.Index.Groups())
+	b.appended = 0
+	if n := b.unswept >> per; n > 0 {
+		b.unswept -= n << per
+		b.Index.Sweep(int(n), b.Windows())
+	}
+}

@@ -1,0 +1,212 @@
+package store
+
+import (
+	"encoding/binary"
+
+	"github.com/ringcache/ringcache/internal/generation"
+	"github.com/ringcache/ringcache/internal/index"
+	"github.com/ringcache/ringcache/internal/policy"
+	"github.com/ringcache/ringcache/internal/record"
+	"github.com/ringcache/ringcache/internal/ring"
+)
+
+// What a bucket knows of namespaces: it counts what their entries hold, finds those that were
+// invalidated, and evicts those of a namespace that is near its quota (quota.go).
+//
+// The entries of a generation that was forgotten are dead. They are found as what has
+// expired is: by a walk of which each Set does a part, and by the tails. A Set that needs room
+// before the walk has ended does more of it.
+
+const forgetStep = 1024 // records that a Set without room looks at
+
+// Entries returns the number of entries: records of the cache's own are none.
+func (b *Store) Entries() int { return b.Live() - b.Internals }
+
+// hasForgotten reports whether there may be entries of a forgotten generation.
+func (b *Store) hasForgotten() bool { return b.searched != b.Shared.Generations.Buried() }
+
+// generationAt returns the first bytes of the key of the record at pos, if there are
+// namespaces and the key is long enough for one.
+func (b *Store) generationAt(r *ring.Ring, pos uint64, hd record.Header) (g uint64, ok bool) {
+	if hd.KeyLen < generation.Size || !b.Shared.Generations.InUse() {
+		return 0, false
+	}
+	var buf [generation.Size]byte
+	k, _ := r.Read(buf[:0], pos+uint64(hd.Size), len(buf))
+	return binary.LittleEndian.Uint64(k), true
+}
+
+// UsageOf returns the usage of the namespace that a key belongs to, or whether that
+// was forgotten.
+func (s *Shared) UsageOf(k []byte) (u *generation.Usage, forgotten bool) {
+	if len(k) < generation.Size || !s.Generations.InUse() {
+		return nil, false
+	}
+	return s.Generations.Of(binary.LittleEndian.Uint64(k))
+}
+
+// recoveredKey notes a key that was found in a file if it tells of namespaces.
+func (s *Shared) recoveredKey(k []byte, kind record.Kind) {
+	switch {
+	case kind == record.Internal:
+		s.Recovered.mu.Lock()
+		s.Recovered.Spaces = append(s.Recovered.Spaces, string(k))
+		s.Recovered.mu.Unlock()
+	case len(k) >= generation.Size && s.Generations.IsOurs(binary.LittleEndian.Uint64(k)):
+		s.Generations.Found()
+	}
+}
+
+// countKey counts entries and bytes of the namespace of a key.
+func (b *Store) countKey(k []byte, entries, bytes int) {
+	if u, _ := b.Shared.UsageOf(k); u != nil {
+		u.Add(int(b.Number), entries, bytes)
+	}
+}
+
+// countIn is countKey of a generation; of one that was forgotten, nobody counts.
+func (b *Store) countIn(g uint64, entries, bytes int) {
+	if u, _ := b.Shared.Generations.Of(g); u != nil {
+		u.Add(int(b.Number), entries, bytes)
+	}
+}
+
+// isForgotten reports whether the live record at pos is of a forgotten generation.
+func (b *Store) isForgotten(r *ring.Ring, pos uint64, hd record.Header) bool {
+	if !b.hasForgotten() {
+		return false
+	}
+	g, ok := b.generationAt(r, pos, hd)
+	if !ok {
+		return false
+	}
+	_, forgotten := b.Shared.Generations.Of(g)
+	return forgotten
+}
+
+// forgetAt drops the live record at pos of a ring: no ghost is left.
+func (b *Store) forgetAt(in policy.Ring, pos uint64, hd record.Header) {
+	r := b.Ring(in)
+	h := b.KeyHash(r, pos, hd)
+	if p, ok := b.Index.Find(h, in, pos); ok {
+		b.Index.Remove(p)
+	} else {
+		b.Corruptions.Add(1)
+	}
+	b.kill(r, pos, hd, h, Deleted)
+}
+
+// search goes on with the walk, for a Set that has no room.
+func (b *Store) search() {
+	for n := 0; n < forgetStep && b.hasForgotten() && !b.Removals.IsStep(); n += expireStep {
+		b.ExpireSome()
+	}
+}
+
+// fitsQuota reports whether the namespace of a new record may have it.
+func (b *Store) fitsQuota(w *Write) bool {
+	u, _ := b.Shared.UsageOf(w.Key)
+	return u == nil || w.Same || !u.Over(w.Bytes)
+}
+
+// order enters a new record into the order of its namespace, if that has a quota.
+func (b *Store) order(w *Write) {
+	if u, _ := b.Shared.UsageOf(w.Key); u != nil && u.Quota.Load() > 0 {
+		u.Order.Push(w.Hash)
+	}
+}
+
+// isOverQuota reports whether the write's value, in place of that of f, would bring the
+// namespace above its quota.
+func (b *Store) isOverQuota(f *Found, w *Write) bool {
+	u, _ := b.Shared.UsageOf(w.Key)
+	return u != nil && len(w.Value) > f.ValueLen && u.Over(len(w.Value)-f.ValueLen)
+}
+
+// LookAt looks at the entry of generation g whose key has hash h, evicts it if asked to
+// unless it was read, and reports whether it was there, and whether it stays.
+func (b *Store) LookAt(h, g uint64, evict bool) (there, stays bool) {
+	var r *ring.Ring
+	var hd record.Header
+	p, ok := b.Index.FindFunc(h, func(slot uint64) bool {
+		if r = b.Ring(index.Ring(slot)); !r.Live(slot) {
+			return false
+		}
+		var ok bool
+		if hd, ok = r.Header(index.Pos(slot)); !ok || hd.Dead {
+			return false
+		}
+		of, ok := b.generationAt(r, index.Pos(slot), hd)
+		return ok && of == g && b.KeyHash(r, index.Pos(slot), hd) == h
+	})
+	if !ok || !evict {
+		return ok, ok
+	}
+	in, pos := index.Ring(p.Slot), index.Pos(p.Slot)
+	switch {
+	case b.Shared.Expired(hd.Expiry):
+		b.Index.Remove(p)
+		b.killExpired(r, pos, hd, h)
+		return true, false
+	case !in.IsCold() && index.Freq(p.Slot) > 0:
+		b.Index.Store(p, index.Lower(p.Slot))
+		return true, true
+	}
+	b.Index.Remove(p)
+	b.kill(r, pos, hd, h, Evicted)
+	b.CountEvicted(in, hd)
+	return true, false
+}
+
+// ListGeneration enters the entries of generation g into the order of evictions.
+func (b *Store) ListGeneration(u *generation.Usage, g uint64) {
+	for w := b.Walk(); ; {
+		pos, ok := b.nextRecord(&w)
+		if !ok {
+			return
+		}
+		r := b.Ring(w.ring)
+		hd, ok := r.Header(pos)
+		if !ok {
+			return // the tail will see to it
+		}
+		if of, ok := b.generationAt(r, pos, hd); ok && of == g && !hd.Dead {
+			u.Order.Push(b.KeyHash(r, pos, hd))
+		}
+		w.pos = (pos + uint64(hd.Total())) & r.Mask
+	}
+}
+
+// CountNamespaces counts the entries of namespaces that are not counted yet, and drops those of
+// forgotten ones.
+func (b *Store) CountNamespaces() {
+	type sum struct{ entries, bytes int }
+	sums := map[*generation.Usage]sum{} // of those that there are now
+	b.Shared.Generations.Each(func(u *generation.Usage) { sums[u] = sum{} })
+	for w := b.Walk(); ; {
+		pos, ok := b.nextRecord(&w)
+		if !ok {
+			break
+		}
+		r := b.Ring(w.ring)
+		hd, ok := r.Header(pos)
+		if !ok {
+			b.Corruptions.Add(1)
+			break
+		}
+		if g, ok := b.generationAt(r, pos, hd); ok && !hd.Dead {
+			u, forgotten := b.Shared.Generations.Of(g)
+			if forgotten {
+				if b.Shared.Generations.Buried() == 0 { // else the walk finds them, and tells of them
+					b.forgetAt(w.ring, pos, hd)
+				}
+			} else if s, there := sums[u]; there {
+				sums[u] = sum{s.entries + 1, s.bytes + hd.Total()}
+			}
+		}
+		w.pos = (pos + uint64(hd.Total())) & r.Mask
+	}
+	for u, s := range sums {
+		u.Counting(int(b.Number), s.entries, s.bytes)
+	}
+}

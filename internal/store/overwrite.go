@@ -1,0 +1,89 @@
+package store
+
+import (
+	"github.com/ringcache/ringcache/internal/delay"
+	"github.com/ringcache/ringcache/internal/index"
+	"github.com/ringcache/ringcache/internal/record"
+)
+
+// How a value is written over an older one where that lies: if it has the same length, if it is
+// shorter, and the rest becomes a dead record, or if there are dead records behind it that
+// make up for what it is longer. So an entry whose length changes now and then stays in its place.
+
+// overwritePlain is overwrite for the most common record, at the beginning of
+// rec, to which slot s leads: no expiry, old or new, and nobody to be told. It reports
+// whether it has written.
+func (b *Store) overwritePlain(rec []byte, s uint64, w *Write) bool {
+	value, expiry, ok := ValueIn(b.Form, rec, w.Key)
+	if !ok || len(value) != len(w.Value) || expiry != 0 || w.Expiry != 0 || w.Internal ||
+		b.Shared.Notifies {
+		return false
+	}
+	faulted := true
+	defer func() {
+		if faulted {
+			b.removeAt(s, w.Hash)
+		}
+	}()
+	delay.Point()
+	copy(value, w.Value)
+	faulted = false
+	b.Ring(index.Ring(s)).Seal(index.Pos(s))
+	return true
+}
+
+// overwrite writes the value over that of the record f, if there is room for it where
+// that lies, and reports whether it has.
+func (b *Store) overwrite(f *Found, w *Write) bool {
+	room, ok := b.roomInPlace(f, w)
+	if !ok {
+		return false
+	}
+	if b.Shared.Notifies {
+		b.keepRemoved(f.Ring, f.Pos, f.Header, w.why())
+	}
+	if f.HasExpiry {
+		f.Ring.SetExpiry(f.Pos, f.Header, w.Expiry) // sealed with the new value only
+		b.noteExpiry(w.Expiry)
+	}
+	if more := len(w.Value) - f.ValueLen; more != 0 {
+		f.Ring.Refit(f.Pos, f.Header, len(w.Value), room)
+		b.countKey(w.Key, 0, more)
+		f.ValueLen, f.Rec = len(w.Value), nil
+	}
+	b.Rewrites++
+	delay.Point()
+	if f.Rec != nil {
+		copy(f.Rec[f.Size+f.KeyLen:], w.Value)
+	} else {
+		f.Ring.Write(f.ValuePos(), w.Value)
+	}
+	f.Ring.Seal(f.Pos)
+	return true
+}
+
+// roomInPlace returns the bytes that the record f can have where it lies, with those of dead
+// records behind it, and whether the write's value fits into them.
+func (b *Store) roomInPlace(f *Found, w *Write) (room int, ok bool) {
+	if !f.Takes(w.Expiry) || (f.Kind == record.Negative) != w.Negative {
+		return 0, false
+	}
+	if f.ValueLen == len(w.Value) {
+		return f.Total(), true
+	}
+	if b.Form.HeaderSize(f.KeyLen, len(w.Value), f.HasExpiry) != f.Size || b.isOverQuota(f, w) {
+		return 0, false
+	}
+	room, ok = f.Ring.RoomAt(f.Pos, f.Header, f.Size+f.KeyLen+len(w.Value))
+	return room, ok && (room == f.Total() || !b.isWalked(f, room))
+}
+
+// isWalked reports whether a walk is going to go on at a dead record in the room of f: it
+// would find no record there.
+func (b *Store) isWalked(f *Found, room int) bool {
+	within := func(w *walk) bool {
+		mask, n := f.Ring.Mask, uint64(room)
+		return b.Ring(w.ring) == f.Ring && ((w.pos-f.Pos)&mask < n || (w.end-f.Pos)&mask < n)
+	}
+	return b.sweeps > 0 || b.Expirer.Walking && within(&b.Expirer.walk)
+}

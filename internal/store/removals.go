@@ -1,0 +1,76 @@
+package store
+
+import (
+	"slices"
+
+	"github.com/ringcache/ringcache/internal/cold"
+
+	"github.com/ringcache/ringcache/internal/record"
+	"github.com/ringcache/ringcache/internal/ring"
+)
+
+// Reason tells why a record was removed.
+type Reason uint8
+
+const (
+	Unsaid   Reason = iota // it was only written again in another place
+	Evicted                // no room was left for it
+	Expired                // its time to live was over
+	Deleted                // it was deleted, or its namespace invalidated
+	Replaced               // by another value
+	Dropped                // with all others
+)
+
+// Removed is an entry that was removed.
+type Removed struct {
+	Key, Value []byte
+	Reason     Reason
+	Dict       *cold.Dictionary // the dictionary v is compressed with; nil if v is not compressed
+}
+
+// Removals are removed entries that OnRemove has not been told of yet.
+type Removals struct {
+	List  []Removed
+	Bytes int // of keys and values
+}
+
+// IsStep reports whether OnRemove must be called before more entries are removed.
+func (r *Removals) IsStep() bool {
+	return r != nil && (len(r.List) >= StepRecords || r.Bytes >= StepBytes)
+}
+
+// keepRemoved copies a live record that is about to be removed from its ring. OnRemove is
+// not told of the cache's own records.
+func (b *Store) keepRemoved(
+	r *ring.Ring, pos uint64, hd record.Header, reason Reason,
+) {
+	if reason == Unsaid || !hd.Kind.IsUsers() {
+		return
+	}
+	n := hd.KeyLen + hd.ValueLen
+	kv, _ := r.Read(make([]byte, 0, n), pos+uint64(hd.Size), n)
+	b.keepRemoval(kv, hd, reason)
+}
+
+// keepRemoval keeps an entry for OnRemove. kv is the key and value of the record with header
+// hd.
+func (b *Store) keepRemoval(kv []byte, hd record.Header, reason Reason) {
+	if b.Removals == nil {
+		b.Removals = new(Removals)
+	}
+	e := Removed{Key: kv[:hd.KeyLen:hd.KeyLen], Value: kv[hd.KeyLen:], Reason: reason}
+	if hd.Kind == record.Packed && b.Cold.On {
+		e.Dict = b.Shared.Compression.DictOf(e.Value)
+	}
+	b.Removals.List = append(b.Removals.List, e)
+	b.Removals.Bytes += len(kv)
+}
+
+// Fail ends a write that has failed. If it was to move an entry, the entry is lost.
+func (b *Store) Fail(w *Write, err error) error {
+	if w.Same && b.Shared.Notifies {
+		hd := record.Header{KeyLen: len(w.Key)}
+		b.keepRemoval(slices.Concat(w.Key, w.Value), hd, Evicted)
+	}
+	return err
+}

@@ -1,0 +1,323 @@
+package store
+
+import (
+	"math"
+	"math/bits"
+	"sync"
+	"sync/atomic"
+	"time"
+	"weak"
+
+	"github.com/ringcache/ringcache/internal/cold"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/ringcache/ringcache/internal/chunk"
+	"github.com/ringcache/ringcache/internal/clock"
+	"github.com/ringcache/ringcache/internal/generation"
+	"github.com/ringcache/ringcache/internal/policy"
+	"github.com/ringcache/ringcache/internal/record"
+	"github.com/ringcache/ringcache/internal/ringfile"
+)
+
+const (
+	BucketBits  = 9
+	BucketCount = 1 << BucketBits
+)
+
+const (
+	// LargeBuckets is few enough that the largest record, a sixteenth of the
+	// cache, fits into the share of one.
+	LargeBuckets = 4
+
+	// LargeShare: a record is large above 1/LargeShare of a bucket's full quota;
+	// SparseShare, the same in a sparse cache, where a bucket would hold too few.
+	LargeShare  = 8
+	SparseShare = 512
+
+	// Hysteresis: large buckets may hold 1/Hysteresis more than their target.
+	Hysteresis = 8
+
+	// slackShare: 1/slackShare of the cache is in nobody's quota, for a bucket in need.
+	slackShare = 256
+
+	// MaxValueShare: a value may be as large as 1/MaxValueShare of the cache.
+	MaxValueShare = 16
+)
+
+// Config is what shapes the buckets of a cache. It never changes.
+type Config struct {
+	Seed        [2]uint64 // mixed into every hash
+	Policy      policy.Kind
+	Buckets     int             // small ones: a power of two, at most BucketCount
+	PosBits     uint            // width of a position: generation and offset
+	Expected    int             // entries that there will be; 0: not known
+	File        *ringfile.Store // nil: the cache is in memory only
+	Notifies    bool            // somebody is to be told of removed entries
+	Born        time.Time       // when the clock began
+	Times       clock.Times
+	Elapsed     func() time.Duration // time since born; nil: the real one
+	Compression *cold.Compression    // nil: there is no cold part
+}
+
+// Shared is what the buckets of one cache share. It does not lead back to the
+// Cache: a Cache that referred to itself could not have a finalizer.
+type Shared struct {
+	Config
+	clock.Clock
+	Form      record.Form
+	Pool      *chunk.Pool
+	MaxBytes  atomic.Int64 // the bound; Resize changes it
+	Shift     uint8        // log2 of the chunk size
+	maxChunks int          // chunks that the rings of a bucket may hold together at most (I3)
+
+	Generations *generation.Table // of namespaces
+
+	NoCold coldPart // of buckets that have none
+
+	Expiring  atomic.Bool  // there is or was an entry with an expiry
+	Total     atomic.Int64 // bytes that divide divides: MaxBytes, but while a cache shrinks
+	Recovered recovered    // what was found in the file
+
+	Quota    atomic.Int64  // bytes that each small bucket may hold, rings and index
+	Full     atomic.Int64  // the same if there were no large buckets
+	Hand     atomic.Uint32 // the bucket that has to give next, where the system refuses memory
+	Arrivals arrivals
+
+	learners [2]learner // of the small buckets, and of the large ones
+
+	// LargeKeys counts, for each small bucket, its keys in large buckets (I8). It
+	// changes under the large bucket's lock; a Set and a Del hold the small one's too.
+	LargeKeys [BucketCount]atomic.Int32
+}
+
+// NewShared returns what the buckets of a cache share that has its memory from a pool, MaxBytes at
+// most.
+func NewShared(c Config, pool *chunk.Pool, maxBytes int) *Shared {
+	s := &Shared{
+		Config:      c,
+		Clock:       clock.New(c.Born, c.Times, c.Elapsed),
+		Pool:        pool,
+		Shift:       Log2(pool.ChunkSize()),
+		maxChunks:   int(1<<(c.PosBits-2)/uint64(pool.ChunkSize())) - 1,
+		Generations: generation.New(c.Seed),
+	}
+	if s.File != nil {
+		s.Form = record.Checked
+	}
+	s.NoCold.init(s)
+	if s.Compression != nil {
+		s.Compression.Longest.Store(int64(s.Longest(maxBytes, false)))
+	}
+	s.MaxBytes.Store(int64(maxBytes))
+	s.Total.Store(int64(maxBytes))
+	weakly := weak.Make(s) // the pool must not lead to the cache, which a Compressor may
+	pool.OnBound(func() {
+		if s := weakly.Value(); s != nil {
+			s.Divide()
+		}
+	})
+	s.Divide()
+	return s
+}
+
+// recovered counts what a cache has found in its file.
+type recovered struct {
+	Entries, Bytes, Discarded, Files atomic.Uint64
+
+	mu     sync.Mutex
+	Spaces []string // keys of the entries of namespaces
+}
+
+// Bound returns the bytes that the cache may hold.
+func (s *Shared) Bound() int { return int(s.MaxBytes.Load()) }
+
+// Memory is idle if so large a part of all is free besides: 1/behindIdle for a bucket that is
+// behind with its compaction; 1/shareIdle for one that needs more than its share, as others may
+// soon want theirs.
+const (
+	behindIdle = 32
+	shareIdle  = 8
+
+	// shareChunks is the number of chunks that must be free in addition: for the page of a large
+	// record's index, and for the unused parts of the first and the last chunk of the record. With
+	// fewer, small buckets above their share would have to give up memory for a large record.
+	shareChunks = 4
+)
+
+// smallQuota returns the bytes that a small bucket may hold. What is meant for large records is
+// theirs as long as they do not need it.
+func (s *Shared) smallQuota() int {
+	if s.Arrivals.Held.Load() > 0 && s.idle(shareIdle) > shareChunks*s.Pool.ChunkSize() {
+		return int(s.Full.Load())
+	}
+	return int(s.Quota.Load())
+}
+
+// idle returns the bytes of memory that nobody is going to take soon, less 1/part of all.
+func (s *Shared) idle(part int) int { return max(0, s.Pool.Spare()-s.InForce()/part) }
+
+// InForce returns the bytes that the cache may hold as long as the system refuses more.
+func (s *Shared) InForce() int { return min(s.Bound(), s.Pool.Bound()) }
+
+// SetBound sets the bytes that the cache may hold. What the buckets divide stays.
+func (s *Shared) SetBound(maxBytes int) {
+	s.MaxBytes.Store(int64(maxBytes))
+	s.Divide()
+}
+
+// MaxValue returns the length of the longest value, which a header must have room for.
+func (s *Shared) MaxValue() int {
+	return int(min(int64(s.Bound())/MaxValueShare, math.MaxUint32))
+}
+
+// Hash returns the Hash of a key: 9 bits for the bucket, 2 for the large bucket,
+// 7 from bit 34 on for the tag, 23 from bit 41 on for home and slot.
+func (s *Shared) Hash(k []byte) uint64 { return s.Mix(xxhash.Sum64(k)) }
+
+// Mix folds the secret into a hash of xxhash.
+func (s *Shared) Mix(x uint64) uint64 {
+	hi, lo := bits.Mul64(x^s.Seed[0], s.Seed[1])
+	return hi ^ lo
+}
+
+// LargeKeysOf returns the count of large entries whose hashes share h's bucket.
+func (s *Shared) LargeKeysOf(h uint64) *atomic.Int32 { return &s.LargeKeys[h&(BucketCount-1)] }
+
+// Arrival counts records and their bytes.
+type Arrival struct{ Records, Bytes int }
+
+// Add counts a record of n bytes.
+func (a *Arrival) Add(n int) {
+	a.Records++
+	a.Bytes += n
+}
+
+// arrivals tell how many of the bytes stored lately were of large records, and how
+// large records are. The counts are halved when the bytes reach the cache's size.
+type arrivals struct {
+	Stored       atomic.Uint64 // all records, never halved
+	records      atomic.Int64
+	small, large atomic.Int64 // bytes
+	Held         atomic.Int64 // bytes that the large buckets hold
+	Sparse       atomic.Bool
+}
+
+// A cache is sparse when a bucket would hold fewer than sparseEntries of such
+// records as are stored, until it would hold denseEntries.
+const (
+	sparseEntries = 32
+	denseEntries  = 48
+	leastRecords  = 16 // fewer are too few to tell
+)
+
+// Arrive counts what was stored in a small bucket, or in a large one.
+func (s *Shared) Arrive(news Arrival, large bool) {
+	a := &s.Arrivals
+	side := &a.small
+	if large {
+		side = &a.large
+	}
+	side.Add(int64(news.Bytes))
+	a.Stored.Add(uint64(news.Records))
+	r, sm, lg := a.records.Add(int64(news.Records)), a.small.Load(), a.large.Load()
+	s.weigh(r, sm+lg)
+	if sm+lg > s.MaxBytes.Load() {
+		// Of several that come here at once, one halves each count.
+		a.records.CompareAndSwap(r, r/2)
+		a.small.CompareAndSwap(sm, sm/2)
+		a.large.CompareAndSwap(lg, lg/2)
+	}
+}
+
+// span is a time, or what lies between two: in ticks, and in records that the cache has
+// stored. (Of these, main may hold millions, and turn only with every hundredth Set.)
+type span struct {
+	ticks uint32
+	sets  uint64
+}
+
+// spanNow returns the time that it is. Under one lock, a later one is not less.
+func (s *Shared) spanNow() span { return span{s.Now(), s.Arrivals.Stored.Load()} }
+
+// since returns what lies between two times.
+func (s span) since(at span) span { return span{s.ticks - at.ticks, s.sets - at.sets} }
+
+// weigh decides whether the cache is sparse.
+func (s *Shared) weigh(records, bytes int64) {
+	if records < leastRecords || bytes <= 0 {
+		return
+	}
+	least, sparse := float64(sparseEntries), s.Arrivals.Sparse.Load()
+	if sparse {
+		least = denseEntries
+	}
+	perBucket := float64(s.Full.Load()) * float64(records) / float64(bytes)
+	if is := perBucket < least; is != sparse {
+		s.Arrivals.Sparse.Store(is) // readers share its line
+	}
+}
+
+// LargeTarget returns the bytes that the large buckets should hold. The small
+// buckets always keep two chunks each, or a sixteenth of a cache that was refused
+// more: what is small is cheap to keep.
+func (s *Shared) LargeTarget() int {
+	small, large := max(s.Arrivals.small.Load(), 0), s.Arrivals.large.Load()
+	if large <= 0 {
+		return 0
+	}
+	share, bound := float64(large)/float64(small+large), s.InForce()
+	keep := s.Buckets * 2 << s.Shift
+	if s.Pool.Limited() {
+		keep = min(keep, bound/16)
+	}
+	return min(int(share*float64(bound)), bound-keep)
+}
+
+// Divide gives the small buckets what the large ones leave. Of several calls at once, one
+// of which may know less, the last to store has looked again.
+func (s *Shared) Divide() {
+	for {
+		full, quota := s.parts()
+		s.Full.Store(full)
+		s.Quota.Store(quota)
+		if f, q := s.parts(); f == full && q == quota {
+			return
+		}
+	}
+}
+
+// parts returns a small bucket's part of the cache, and of what large buckets leave. A
+// bucket has at least a chunk, however little memory there is.
+func (s *Shared) parts() (full, quota int64) {
+	full = max(int64(s.InForce()/s.Buckets), 1<<s.Shift)
+	total := min(s.Total.Load(), int64(s.Pool.Bound()))
+	total -= max(total/slackShare, 4<<s.Shift)
+	return full, max(0, total-s.Arrivals.Held.Load()) / int64(s.Buckets)
+}
+
+// Longest returns the bytes of the Longest record that a bucket takes in a cache
+// of bound bytes: a small one what isLarge leaves to it, a large one what Set takes.
+func (s *Shared) Longest(bound int, large bool) int {
+	if large {
+		return record.MaxHeader + record.MaxKey + bound/MaxValueShare
+	}
+	return bound / s.Buckets / LargeShare
+}
+
+// learner is a policy.Learner and its lock, which is the last to be taken.
+type learner struct {
+	mu sync.Mutex
+	policy.Learner
+}
+
+// learner returns the one for large buckets, or that for small ones.
+func (s *Shared) learner(large bool) *learner {
+	if large {
+		return &s.learners[1]
+	}
+	return &s.learners[0]
+}
+
+// Log2 returns the logarithm of a power of two.
+func Log2(n int) uint8 { return uint8(bits.TrailingZeros(uint(n))) }

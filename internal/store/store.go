@@ -1,0 +1,422 @@
+package store
+
+import (
+	"sync/atomic"
+
+	"github.com/ringcache/ringcache/internal/delay"
+	"github.com/ringcache/ringcache/internal/index"
+	"github.com/ringcache/ringcache/internal/policy"
+	"github.com/ringcache/ringcache/internal/record"
+	"github.com/ringcache/ringcache/internal/ring"
+)
+
+// RingCount is the number of a bucket's rings, policy.Small and policy.Main, without those
+// of its cold part.
+const RingCount = 2
+
+// Store is a bucket without its lock: an index, rings, and what ties them together. Whoever
+// changes it holds the bucket's lock.
+//
+// What readers look at lies in the first cache line of the bucket, together with its sequence, and
+// in that of the ring that they look into (TestLayout_BucketLines).
+type Store struct {
+	Index   index.Index
+	Touches bool // lookups raise frequencies
+	Large   bool // one of the buckets for large records
+	Form    record.Form
+
+	_     [5]byte // to a cache line on 64-bit platforms
+	Rings [RingCount]ring.Ring
+
+	Shared *Shared
+	Cold   *coldPart // shared.NoCold without Options.Compressor
+	policy policy.State
+	Closed bool
+
+	Longest   int // bytes of the longest record that it takes
+	mean      int // bytes of a record
+	GrowAt    int // sixteenths of the index's slots that are used when it grows
+	stagger   int // bytes added to the quota before it is cut to whole chunks
+	Wanted    int // pages that the index waits for; below 0: that it is going to give up
+	Internals int // live records of the cache's own
+	appended  int // bytes appended to the rings since sweep last looked
+	unswept   uint64
+	Rewrites  uint64      // overwrites in place, but for those of short records (see walker.copyLong)
+	Hint      hint        // what is known of the next new record
+	entry     policy.Ring // the ring that it goes to, if anything is
+	reserved  reservation
+	victim    nextVictim
+	HasTTL    bool  // there is a live record with room for an expiry
+	Number    int32 // of the bucket, the large ones last
+	sweeps    int32 // walks of DeleteExpired that are under way
+	watch     uint8 // counts up to the next look at marks
+	Expirer   expirer
+	searched  uint64    // generations that were forgotten before the last whole walk
+	Removals  *Removals // entries removed under the lock; nil without OnRemove
+
+	Sought     [RingCount]atomic.Uint32 // ghosts of each ring that lookups have found
+	NearMisses atomic.Uint64            // lookups that have missed and found one
+
+	marks [RingCount]mark // they tell how long entries stay
+
+	Inflow Arrival // records set that shared.arrivals does not know of yet
+	counters
+}
+
+// counters are what a bucket adds to Stats.
+type counters struct {
+	Sets, Dels                              uint64
+	Loads, LoadErrors, LoadsDropped         uint64
+	EvictedSmall, EvictedMain, EvictedCrowd uint64
+	EvictedCold, EvictedBytes               uint64
+	Expired, ExpiredBytes                   uint64
+	Promotions, Reinsertions, GhostHits     uint64
+	MovedBytes                              uint64
+	Collisions, Corruptions, StaleHits      atomic.Uint64
+	ColdHits                                atomic.Uint64
+}
+
+// Init makes a bucket ready for use.
+func (b *Store) Init(s *Shared, number, stagger int, large bool) {
+	b.Shared = s
+	b.Number = int32(number)
+	b.policy = policy.New(s.Policy)
+	b.Touches = s.Policy != policy.FIFO
+	b.stagger = stagger
+	b.Large = large
+	b.Longest = s.Longest(s.Bound(), large)
+	b.Index.Init(s.Pool.PageSize())
+	for i := range b.Rings {
+		b.Rings[i].Init(s.Pool, s.Shift, s.PosBits)
+	}
+	b.Cold = &s.NoCold
+	b.shape(0)
+}
+
+// Windows returns the live parts of the rings.
+func (b *Store) Windows() index.Windows {
+	return index.Windows{
+		Small: &b.Rings[policy.Small].Window,
+		Main:  &b.Rings[policy.Main].Window,
+		Queue: &b.Cold.Queue().Window,
+		Cold:  &b.Cold.Store().Window,
+	}
+}
+
+// Ring returns a Ring of the bucket. Readers call it with what a slot says.
+//
+//go:norace
+func (b *Store) Ring(in policy.Ring) *ring.Ring {
+	if in.IsCold() {
+		return &b.Cold.rings[in-policy.Queue]
+	}
+	return &b.Rings[in]
+}
+
+// Set stores the record. On an error the key is absent, and so it is after a fault in
+// the caller's value, which debug.SetPanicOnFault makes a panic.
+func (b *Store) Set(w *Write) error {
+	if b.Index.Empty() {
+		if err := b.StartIndex(w.Bytes); err != nil {
+			return err
+		}
+	}
+	room := 0
+	// OnRemove is not called for a record that is written again.
+	if b.Hint == HintFull && !w.Same && !b.hasForgotten() {
+		room = b.makeRoomEarly(w.Bytes)
+	}
+	rec, slot, s, got := b.Candidate(w.Hash)
+	if got == Hit && b.overwritePlain(rec, s, w) {
+		return nil
+	}
+	f := Found{Internal: w.Internal}
+	there := false
+	if got != Miss || slot != nil { // else it is new, and no ghost tells of it
+		there = b.FindCounting(&f, w.Key, w.Hash)
+	}
+	if there && b.Shared.Expired(f.Expiry) {
+		b.expire(&f, w.Hash)
+		there, f.Ghost = false, false // its place is empty now
+	}
+	faulted := there
+	defer func() {
+		if faulted {
+			b.Remove(&f, w.Hash, Unsaid)
+		}
+	}()
+	if there && index.Ring(f.Slot).IsCold() {
+		b.kill(f.Ring, f.Pos, f.Header, w.Hash, w.why())
+		there, f.Ghost, f.dead = false, true, true // the policy had dropped it
+	}
+	if there && b.overwrite(&f, w) {
+		faulted = false
+		return nil
+	}
+	err := b.insert(&f, there, w, room)
+	faulted = false
+	return err
+}
+
+// Restore stores the record with the standing that it had in another cache: in that ring, with
+// that frequency. It reports whether it has: not if the key is there.
+func (b *Store) Restore(w *Write, in policy.Ring, freq int) (stored bool, err error) {
+	if b.Index.Empty() {
+		if err := b.StartIndex(w.Bytes); err != nil {
+			return false, err
+		}
+	}
+	var f Found
+	if b.Holds(w, &f) {
+		return false, nil
+	}
+	w.restored, w.ring, w.freq, w.Unstored = true, in, 0, false
+	if b.Touches {
+		w.freq = freq
+	}
+	err = b.insert(&f, false, w, 0)
+	return err == nil && !w.Unstored, err
+}
+
+// removeAt removes the live record that slot s of hash h leads to, and the slot.
+func (b *Store) removeAt(s, h uint64) {
+	in, pos := index.Ring(s), index.Pos(s)
+	r := b.Ring(in)
+	hd, ok := r.Header(pos)
+	if p, there := b.Index.Find(h, in, pos); ok && there {
+		b.kill(r, pos, hd, h, Unsaid)
+		b.Index.Remove(p)
+	}
+}
+
+// insert appends a record to a ring and enters it into the index: in the slot of the
+// one that it replaces, in that of its ghost, or in a new one. room is what
+// makeRoomEarly has returned, or 0.
+func (b *Store) insert(f *Found, replace bool, w *Write, room int) error {
+	if replace {
+		b.kill(f.Ring, f.Pos, f.Header, w.Hash, w.why())
+		f.dead = true
+	}
+	if b.HasTTL || b.hasForgotten() {
+		b.ExpireSome()
+	}
+	if !b.fitsQuota(w) {
+		if f.dead {
+			b.Index.Remove(f.Place)
+		}
+		w.Unstored = true
+		return nil
+	}
+	to, limit := b.place(f, replace, w, room)
+	pos, err := b.append(to, limit, w)
+	if err != nil {
+		if f.dead {
+			b.Index.Remove(f.Place)
+		}
+		return err
+	}
+	delay.Point()
+	if b.Cold.On && !replace && !f.dead {
+		b.Cold.Inserts++
+	}
+	b.hint(to, w.Bytes, limit, !replace && !f.Ghost)
+	b.putSlot(f, replace, w, to, pos)
+	if !f.dead {
+		b.order(w)
+	}
+	b.appended += w.Bytes
+	b.sweep()
+	b.tendIndex()
+	b.prepare(to)
+	return nil
+}
+
+// append writes a record at the head of a ring that may hold limit chunks and has
+// room for it, counts it, and returns its position.
+func (b *Store) append(to policy.Ring, limit int, w *Write) (uint64, error) {
+	r := &b.Rings[to]
+	if err := r.Extend(uint64(w.Bytes), limit); err != nil {
+		return 0, err
+	}
+	var buf [record.MaxHeader]byte
+	var header []byte
+	switch {
+	case w.Negative:
+		header = b.Form.PutNegative(&buf, len(w.Key), w.Expiry)
+	case w.Internal:
+		header = b.Form.PutInternal(&buf, len(w.Key), len(w.Value))
+		b.Internals++
+	default:
+		header = b.Form.Put(&buf, len(w.Key), len(w.Value), w.Expiry)
+	}
+	pos := r.Append(header, w.Key, w.Value)
+	r.Count(1, w.Bytes, w.Expiry != 0)
+	b.countKey(w.Key, 1, w.Bytes)
+	b.noteExpiry(w.Expiry)
+	if b.Large {
+		b.Shared.LargeKeysOf(w.Hash).Add(1)
+	}
+	return pos, nil
+}
+
+// putSlot enters a record into the index.
+func (b *Store) putSlot(f *Found, replace bool, w *Write, to policy.Ring, pos uint64) {
+	slot := index.Slot(w.Hash, to, pos)
+	b.Index.SetLatest(slot)
+	switch {
+	case replace && index.Ring(f.Slot).IsCold():
+		slot = index.WithTrial(slot) // for the one read
+	case replace:
+		slot = index.WithFreqOf(slot, f.Slot)
+	case w.restored:
+		slot = index.WithFreq(slot, w.freq)
+	case f.Ghost && to == policy.Main && b.policy.Full():
+		slot = index.WithTrial(slot)
+	}
+	if replace || f.Ghost {
+		b.Index.Store(f.Place, slot)
+	} else if victim, forced := b.Index.Insert(slot, index.Tag(w.Hash), b.Windows()); forced {
+		b.Crowd(victim)
+	}
+}
+
+// Delete removes the key and reports whether it was there; if taken is not nil, it
+// appends the value to it. What is expired was not there, nor is a negative entry one.
+func (b *Store) Delete(w *Write, taken *[]byte) bool {
+	f := Found{Internal: w.Internal}
+	if !b.FindCounting(&f, w.Key, w.Hash) {
+		return false
+	}
+	if b.Shared.Expired(f.Expiry) {
+		b.expire(&f, w.Hash)
+		return false
+	}
+	if taken != nil {
+		if w.Packed = f.IsPacked(); w.Packed {
+			return false
+		}
+		*taken, _ = f.Ring.Read(*taken, f.ValuePos(), f.ValueLen) // w.k may lie in it
+	}
+	b.Remove(&f, w.Hash, w.why())
+	return f.Kind != record.Negative
+}
+
+// Remove removes the record f of hash h, unless it is dead, and its slot.
+func (b *Store) Remove(f *Found, h uint64, why Reason) {
+	if !f.dead {
+		b.kill(f.Ring, f.Pos, f.Header, h, why)
+	}
+	b.Index.Remove(f.Place)
+}
+
+// kill marks a live record of hash h as dead, and takes it out of the counts.
+func (b *Store) kill(
+	r *ring.Ring, pos uint64, hd record.Header, h uint64, why Reason,
+) {
+	if b.Shared.Notifies {
+		b.keepRemoved(r, pos, hd, why)
+	}
+	r.Kill(pos)
+	r.DeadBytes += hd.Total()
+	if b.Hint == HintFull && r.WorthCompacting() {
+		b.Hint = hintUnknown // there are not only live records any more
+	}
+	b.uncount(r, pos, hd, h)
+}
+
+// uncount takes the live record of hash h at pos out of the counts.
+func (b *Store) uncount(r *ring.Ring, pos uint64, hd record.Header, h uint64) {
+	b.Cold.count(r, pos, hd, -1)
+	if g, ok := b.generationAt(r, pos, hd); ok {
+		b.countIn(g, -1, -hd.Total())
+	}
+	b.uncountGone(r, hd, h)
+}
+
+// uncountGone is uncount of what was in r, and the cold part has uncounted.
+func (b *Store) uncountGone(r *ring.Ring, hd record.Header, h uint64) {
+	r.Count(-1, hd.Total(), hd.HasExpiry)
+	if hd.Kind == record.Internal {
+		b.Internals--
+	}
+	if b.Large {
+		b.Shared.LargeKeysOf(h).Add(-1)
+	}
+}
+
+// Crowd evicts the entry of a slot that the index had no place for.
+func (b *Store) Crowd(victim uint64) {
+	r := b.Ring(index.Ring(victim))
+	if !r.Live(victim) {
+		return
+	}
+	pos := index.Pos(victim)
+	hd, ok := r.Header(pos)
+	if !ok {
+		return
+	}
+	h := b.KeyHash(r, pos, hd)
+	if b.Shared.Expired(hd.Expiry) {
+		b.killExpired(r, pos, hd, h)
+		return
+	}
+	b.kill(r, pos, hd, h, Evicted)
+	b.EvictedCrowd++
+	b.EvictedBytes += uint64(hd.Total())
+}
+
+// KeyHash returns the hash of the key of the record at pos.
+func (b *Store) KeyHash(r *ring.Ring, pos uint64, hd record.Header) uint64 {
+	return b.Shared.Mix(r.Hash(pos+uint64(hd.Size), hd.KeyLen))
+}
+
+// Live returns the number of live records.
+func (b *Store) Live() int {
+	return b.Rings[policy.Small].Entries + b.Rings[policy.Main].Entries + b.Cold.Entries()
+}
+
+// LiveBytes returns the bytes of their records.
+func (b *Store) LiveBytes() int {
+	return b.Rings[policy.Small].EntryBytes + b.Rings[policy.Main].EntryBytes + b.Cold.Bytes()
+}
+
+// DeadBytes returns the bytes of the dead records.
+func (b *Store) DeadBytes() (n int) {
+	for in := range b.InUse() {
+		n += b.Ring(in).DeadBytes
+	}
+	return n
+}
+
+// Reset drops all entries, of which nobody is to be told, and gives the memory back to
+// the pool.
+func (b *Store) Reset() {
+	b.forget()
+	b.Shared.Pool.PutPages(b.Index.Reset())
+	for in := range b.InUse() {
+		b.Ring(in).Reset()
+	}
+	b.Cold.forget()
+	b.Wanted = 0
+	b.policy.Emptied()
+}
+
+// forget forgets what was known of the entries.
+func (b *Store) forget() {
+	b.HasTTL = false
+	b.Internals = 0
+	b.Hint = hintUnknown
+	b.victim.known = false
+	b.marks = [RingCount]mark{}
+}
+
+// Close makes every later call miss. The memory goes with the pool.
+func (b *Store) Close() {
+	b.Closed = true
+	b.forget()
+	b.Index.Close()
+	for in := range b.InUse() {
+		b.Ring(in).Close()
+	}
+	b.Cold.forget()
+}
