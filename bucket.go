@@ -116,3 +116,32 @@ func (b *bucket) isShort(n int) bool {
 	defer b.mu.Unlock()
 	return b.IsShort(n)
 }
+
+// bucket returns the small bucket for hash h.
+func (c *Cache) bucket(h uint64) *bucket { return &c.buckets[h&c.mask&(store.BucketCount-1)] }
+
+// largeBucket returns the large bucket for hash h.
+func (c *Cache) largeBucket(h uint64) *bucket {
+	return &c.arena.buckets[h>>store.BucketBits&(store.LargeBuckets-1)]
+}
+
+// nth returns a bucket by number: the small ones come first.
+func (c *Cache) nth(i int) *bucket {
+	if i < c.shared.Buckets {
+		return &c.buckets[i]
+	}
+	return &c.arena.buckets[i-c.shared.Buckets]
+}
+
+// all returns every bucket; where there is a file, this is their order in it.
+func (c *Cache) all() (all []*bucket) {
+	c.each(func(b *bucket) { all = append(all, b) })
+	return all
+}
+
+// each calls fn with every bucket, small and large.
+func (c *Cache) each(fn func(b *bucket)) {
+	for i := range c.shared.Buckets + store.LargeBuckets {
+		fn(c.nth(i))
+	}
+}

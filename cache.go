@@ -141,12 +141,6 @@ func newCache(g geometry) *Cache {
 	return c
 }
 
-// all returns every bucket; where there is a file, this is their order in it.
-func (c *Cache) all() (all []*bucket) {
-	c.each(func(b *bucket) { all = append(all, b) })
-	return all
-}
-
 // Set stores value v under key k, in place of an older value of k. The cache keeps copies: k
 // and v may be changed as soon as Set returns. After a Set that returned nil, a Get of k
 // finds v until k is set again, expires, or is evicted because room is needed.
@@ -312,13 +306,6 @@ func (c *Cache) Len() int {
 		b.mu.Unlock()
 	})
 	return n
-}
-
-// each calls fn with every bucket, small and large.
-func (c *Cache) each(fn func(b *bucket)) {
-	for i := range c.shared.Buckets + store.LargeBuckets {
-		fn(c.nth(i))
-	}
 }
 
 // mark returns how old the clock is at the present moment, or a little more.

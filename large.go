@@ -28,22 +28,6 @@ type arena struct {
 	buckets  [store.LargeBuckets]bucket
 }
 
-// bucket returns the small bucket for hash h.
-func (c *Cache) bucket(h uint64) *bucket { return &c.buckets[h&c.mask&(store.BucketCount-1)] }
-
-// largeBucket returns the large bucket for hash h.
-func (c *Cache) largeBucket(h uint64) *bucket {
-	return &c.arena.buckets[h>>store.BucketBits&(store.LargeBuckets-1)]
-}
-
-// nth returns a bucket by number: the small ones come first.
-func (c *Cache) nth(i int) *bucket {
-	if i < c.shared.Buckets {
-		return &c.buckets[i]
-	}
-	return &c.arena.buckets[i-c.shared.Buckets]
-}
-
 // isLarge reports whether a record of n bytes goes to the large buckets. The border does
 // not follow the small buckets' quota: records that made it fall would keep it low.
 func (c *Cache) isLarge(n int) bool {

@@ -32,15 +32,15 @@ var longFuncs = map[string]string{}
 var layers = [][]string{
 	{"batch.go", "cache.go", "conditional.go", "expiry.go", "iterate.go", "loader*.go",
 		"namespace*.go", "recover.go", "resize.go", "sizing.go", "snapshot*.go", "stats.go", "typed*.go"},
-	{"write.go", "quota.go", "cold.go", "large.go"},
-	{"bucket*.go", "onremove.go"},
-	{"shared.go", "cold_part.go", "compression.go"},
+	{"large.go", "quota.go", "write.go"},
+	{"cold.go", "lookup.go", "onremove.go"},
+	{"bucket.go", "config.go"},
 	{"chunk_*.go", "compressor.go", "doc.go", "errors.go", "options.go"},
 }
 
 // unsafeFiles may import unsafe.
 var unsafeFiles = []string{
-	"bucket_read.go", "chunk_mmap.go", "chunk_other.go", "typed.go",
+	"lookup.go", "chunk_mmap.go", "chunk_other.go", "typed.go",
 	"internal/chunk/*.go", "internal/index/*.go", "internal/prefetch/*.go",
 	"internal/ring/ring.go", "internal/ringfile/seal.go",
 	"internal/ringfile/store_holes_unix.go", "internal/ringfile/store_linux.go",
@@ -70,12 +70,19 @@ var noHelpers = []string{"os", "log", "testing"}
 // walls has each package of the library by its folder.
 var walls = map[string]wall{
 	".": {
-		ours: []string{"chunk", "clock", "generation", "index", "dictfile", "pack", "policy", "position",
-			"prefetch", "record", "ring", "ringfile", "delay", "singleflight", "stripe", "torn", "snapshot",
-			"atomicfile", "osfile", "github.com/cespare/xxhash/v2"},
+		ours: []string{"atomicfile", "chunk", "clock", "cold", "delay", "dictfile", "generation", "index",
+			"osfile", "pack", "policy", "record", "ring", "ringfile", "scratch", "singleflight", "snapshot",
+			"store", "stripe", "torn", "github.com/cespare/xxhash/v2"},
 		notStd: append([]string{"encoding/json"}, noHelpers...),
 	},
-	"codec":               {std: []string{"encoding", "encoding/json", "sync"}},
+	"codec": {std: []string{"encoding", "encoding/json", "sync"}},
+	"internal/store": {
+		ours: []string{"chunk", "clock", "cold", "delay", "generation", "index", "pack", "policy",
+			"record", "ring", "ringfile", "scratch", "torn", "github.com/cespare/xxhash/v2"},
+		notStd: noHelpers,
+	},
+	"internal/cold":       {ours: []string{"dictfile", "pack"}, notStd: noHelpers},
+	"internal/scratch":    {std: []string{"sync"}},
 	"internal/osfile":     {notStd: noHelpers},
 	"internal/atomicfile": {ours: []string{"osfile"}, notStd: noHelpers},
 	"internal/dictfile":   {ours: []string{"atomicfile", "osfile", "github.com/cespare/xxhash/v2"}},

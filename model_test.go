@@ -211,7 +211,8 @@ func (r *runner) exercised(wraps bool) error {
 		return fmt.Errorf("%d entries evicted", s.EvictedEntries)
 	}
 	// Counted over all buckets, so that at least one has wrapped.
-	if want := uint64(2*(r.g.buckets+store.LargeBuckets)) << r.g.posBits; wraps && s.EvictedBytes < want {
+	want := uint64(2*(r.g.buckets+store.LargeBuckets)) << r.g.posBits
+	if wraps && s.EvictedBytes < want {
 		return fmt.Errorf("%d bytes evicted, want %d: positions did not wrap twice", s.EvictedBytes, want)
 	}
 	if s.Loads < 100 || r.negativeHits < 10 && !r.told {

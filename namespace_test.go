@@ -292,7 +292,8 @@ func TestNamespace_GenerationIsStoredAgain(t *testing.T) {
 // What is no generation is taken for none.
 func TestNamespace_ForeignEntry(t *testing.T) {
 	c := mustCache(t, roomy(0))
-	w := write{Write: store.Write{Key: []byte(reserved + "n"), Value: []byte("no generation"), Internal: true}}
+	w := c.writeOf([]byte(reserved+"n"), []byte("no generation"), store.Replaced)
+	w.Internal = true
 	w.Hash = c.shared.Hash(w.Key)
 	require.NoError(t, c.store(&w, "set"))
 	n := c.Namespace("n")

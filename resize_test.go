@@ -265,7 +265,8 @@ func TestResize_LateSet(t *testing.T) {
 	b := c.bucket(h)
 	require.False(t, c.isLarge(len(small)+record.LongHeader+len(k)), "the test proves nothing")
 	mustResize(t, c, 32<<20)
-	late := write{Write: store.Write{Key: k, Value: small, Hash: h, Bytes: len(small) + record.LongHeader + len(k)}}
+	late := c.writeOf(k, small, store.Replaced)
+	late.Bytes = len(small) + record.LongHeader + len(k)
 	require.Equal(t, errResized, c.setSmall(b, &late), "a record too large for its bucket")
 	late.Value, late.Bytes = large, len(large)+record.LongHeader+len(k)
 	require.Equal(t, errResized, c.setLarge(b, &late), "a record too large for the cache")

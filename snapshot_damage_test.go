@@ -388,8 +388,8 @@ func goldenEntries(t testing.TB, c *Cache) {
 	require.NoError(t, c.SetWithTTL([]byte("long"), bytes.Repeat([]byte("v"), 70_000), 0))
 	require.NoError(t, c.SetWithTTL([]byte("until 2033"), []byte("v"),
 		time.Date(2033, 1, 1, 0, 0, 0, 0, time.UTC).Sub(c.machine.Now())))
-	w := write{silent: true, Write: store.Write{Key: []byte("negative"), Hash: c.shared.Hash([]byte("negative")),
-		Negative: true, Expiry: 1<<32 - 1}}
+	w := c.writeOf([]byte("negative"), nil, store.Replaced)
+	w.Negative, w.Expiry, w.silent = true, 1<<32-1, true
 	require.NoError(t, c.apply(&w, "set"))
 }
 

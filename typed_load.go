@@ -71,7 +71,8 @@ func (t *Typed[K, V]) discard(k []byte) {
 	stored, lent := scratch.Get(), scratch.Get()
 	defer stored.Release()
 	defer lent.Release()
-	w := write{Write: store.Write{Key: k, Hash: t.cache.shared.Hash(k), Reason: store.Deleted}, del: true, silent: true}
+	w := t.cache.writeOf(k, nil, store.Deleted)
+	w.del, w.silent = true, true
 	data, ok := t.cache.peek(stored.Bytes[:0], &w)
 	stored.Bytes, lent.Bytes = data, append(lent.Bytes[:0], data...)
 	if !ok {

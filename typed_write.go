@@ -39,7 +39,7 @@ func (t *Typed[K, V]) setFor(key K, v V, l lifetime) error {
 		t.drop(k)
 		return err
 	}
-	w := write{Write: store.Write{Key: k, Value: data, Hash: t.cache.shared.Hash(k), Reason: store.Replaced}}
+	w := t.cache.writeOf(k, data, store.Replaced)
 	err = t.cache.applyFor(&w, l, "set")
 	t.ns.wrote(1)
 	return err
@@ -77,7 +77,7 @@ func (t *Typed[K, V]) SetIfAbsentWithTTL(
 	if err != nil {
 		return was, false, err
 	}
-	w := write{Write: store.Write{Key: k, Value: data, Hash: t.cache.shared.Hash(k), Reason: store.Replaced}}
+	w := t.cache.writeOf(k, data, store.Replaced)
 	w.cond, w.reads, w.found = ifAbsent, true, &there.Bytes
 	there.Bytes = there.Bytes[:0]
 	err = t.cache.applyFor(&w, withTTL(ttl), "set")

@@ -162,7 +162,8 @@ func userFunctions() []userFunction {
 		{"OnRemove of Del", true, func(c *Cache, k, _ []byte, _ func()) { c.Del(k) }},
 		{"OnRemove of Reset", true, func(c *Cache, _, _ []byte, _ func()) { c.Reset() }},
 		{"OnRemove of DeleteExpired", true, func(c *Cache, k, v []byte, _ func()) {
-			w := write{Write: store.Write{Key: k, Value: v, Hash: c.shared.Hash(k), Expiry: 1}} // over since the first tick
+			w := c.writeOf(k, v, store.Replaced)
+			w.Expiry = 1 // over since the first tick
 			_ = c.apply(&w, "set")
 			c.DeleteExpired()
 		}},

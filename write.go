@@ -34,6 +34,12 @@ type write struct {
 	removals *store.Removals // for OnRemove. A pointer, so that k and v need not be on the heap
 }
 
+// writeOf returns the write of value v under key k, or the removal of k. (Set does without, since
+// the compiler would copy it.)
+func (c *Cache) writeOf(k, v []byte, why store.Reason) write {
+	return write{Write: store.Write{Key: k, Value: v, Hash: c.shared.Hash(k), Reason: why}}
+}
+
 // cond is what a write asks of the value that is there.
 type cond uint8
 

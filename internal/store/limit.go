@@ -144,7 +144,8 @@ func (b *Store) makeRoomEarly(n int) (room int) {
 // place returns the ring that a record goes to, where it has room then, and
 // how many chunks that may hold. room is what makeRoomEarly has returned.
 func (b *Store) place(f *Found, replace bool, w *Write, room int) (to policy.Ring, limit int) {
-	if !w.restored && b.Hint == HintFits && !replace && !f.Ghost && b.Rings[b.entry].Left() >= w.Bytes {
+	isNew := !replace && !f.Ghost && !w.restored
+	if isNew && b.Hint == HintFits && b.Rings[b.entry].Left() >= w.Bytes {
 		return b.entry, math.MaxInt // nobody has asked, and no chunk is taken
 	}
 	if w.restored && b.Rings[w.ring].Left() >= w.Bytes {
