@@ -117,10 +117,7 @@ func (b *Store) rotate(in policy.Ring, p index.Place, hd record.Header) {
 		limit = max(limit, min(b.limit().of(in), limit+b.spare()))
 	}
 	if r.Fits(n, limit) && r.Extend(uint64(n), limit) == nil {
-		// If the process dies in between, the file has it twice: none is lost.
-		pos := r.CopyFrom(r, r.Tail, n)
-		b.follow(p, index.WithPos(p.Slot, in, pos), hd, n)
-		r.Release(uint64(n))
+		b.move(in, in, p, p.Slot, hd)
 		return
 	}
 	var short [256]byte
@@ -160,13 +157,24 @@ func (b *Store) rotateThrough(
 	return buf
 }
 
-// moved has index and counts follow a record from the tail of one ring to another, where
-// it was written with n bytes. Its slot, at p, becomes slot.
+// move writes the record at the tail of ring in once more at the head of ring to, which has room for
+// it. Its slot, at p, becomes slot. If the process dies in between, the file has the record twice:
+// none is lost.
+func (b *Store) move(in, to policy.Ring, p index.Place, slot uint64, hd record.Header) {
+	from, r := b.Ring(in), b.Ring(to)
+	pos := r.CopyFrom(from, from.Tail, hd.Total())
+	b.moved(p, index.WithPos(slot, to, pos), from, r, hd, hd.Total())
+}
+
+// moved has index and counts follow the record at the tail of a ring, which was written to another
+// one, or to the same, with n bytes. Its slot, at p, becomes slot.
 func (b *Store) moved(
 	p index.Place, slot uint64, from, to *ring.Ring, hd record.Header, n int,
 ) {
-	if g, ok := b.generationAt(from, from.Tail, hd); ok && n != hd.Total() {
-		b.countIn(g, 0, n-hd.Total())
+	if n != hd.Total() {
+		if g, ok := b.generationAt(from, from.Tail, hd); ok {
+			b.countIn(g, 0, n-hd.Total())
+		}
 	}
 	b.follow(p, slot, hd, n)
 	from.Release(uint64(hd.Total()))
