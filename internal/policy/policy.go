@@ -60,7 +60,11 @@ const MaxFreq = 3
 type Work struct {
 	Records int
 	Bytes   int
+	Keep    bool // compaction: what is live moves to its ring's head, whatever the policy says
 }
+
+// IsDone reports whether none is left.
+func (w *Work) IsDone() bool { return w.Records <= 0 || w.Bytes <= 0 }
 
 // SetWork returns the work that the Set of a record of n bytes may do: a bound on
 // how long the lock is held, and more than most Sets ask for.

@@ -121,9 +121,8 @@ func (b *Store) Demote(in policy.Ring, p index.Place, hd record.Header) bool {
 	if !ok {
 		return false
 	}
-	c, from, r := b.Cold, &b.Rings[in], b.Ring(to)
-	pos := r.CopyFrom(from, from.Tail, n)
-	b.moved(p, index.WithPos(index.WithOrigin(p.Slot, in), to, pos), from, r, hd, n)
+	c := b.Cold
+	b.move(in, to, p, index.WithOrigin(p.Slot, in), hd)
 	b.policy.Dropped(in)
 	c.from[in]++
 	queueFull := to == policy.Cold
@@ -143,21 +142,28 @@ func (b *Store) makeColdRoom(n int) (to policy.Ring, ok bool) {
 	c := b.Cold
 	c.Begun = true // from the next look at the limits on, there is room
 	q, s, queueMost := c.Queue(), c.Store(), max(c.queueMost, b.chunksFor(n))
-	for from := c.Size(); ; b.evictOldest() {
+	from := c.Size()
+	b.vacate(nil, func() (policy.Ring, bool) {
 		storeMost, dropped := b.storeMost(queueMost), from-c.Size()
 		if c.Size()+n <= storeMost<<b.Shared.Shift && c.Held() <= c.most {
-			if b.extend(q, n, queueMost) {
-				return policy.Queue, true
+			if ok = b.extend(q, n, queueMost); ok {
+				to = policy.Queue
+				return 0, false
 			}
 			// A queue without a chunk waits for one that the cold ring gives up.
-			if (q.Held() > 0 || dropped >= ShrinkStep) && b.extend(s, n, storeMost) {
-				return policy.Cold, true
+			ok = (q.Held() > 0 || dropped >= ShrinkStep) && b.extend(s, n, storeMost)
+			if ok {
+				to = policy.Cold
+				return 0, false
 			}
 		}
 		if c.Held() == 0 || dropped >= n+ShrinkStep {
 			return 0, false
 		}
-	}
+		b.giveRounds()
+		return c.oldest(), true
+	})
+	return to, ok
 }
 
 // storeMost returns how many chunks the cold ring may hold beside a queue of so many,
@@ -202,20 +208,18 @@ func (b *Store) moreCold() int {
 	return max(0, min(b.limit().cold-b.Cold.Held(), b.spare()))
 }
 
-// evictOldest evicts the oldest record of the cold part that was not read there, and
-// gives some of those that were another round. As long as there are enough dead records, all
-// live ones get one.
-func (b *Store) evictOldest() {
+// giveRounds gives some of the oldest records of the cold part that were read there another round.
+// As long as there are enough dead records, all live ones get one.
+func (b *Store) giveRounds() {
 	rounds := coldRounds
 	if b.Cold.Store().WorthCompacting() {
 		rounds = coldCompacted
 	}
 	for range rounds {
 		if b.Cold.oldest() != policy.Cold || !b.RotateCold() {
-			break
+			return
 		}
 	}
-	b.dropOldest()
 }
 
 // RotateCold moves the record at the cold ring's tail to its head if it was read. It
@@ -238,23 +242,8 @@ func (b *Store) RotateCold() bool {
 	return true
 }
 
-// dropOldest evicts the oldest record of the cold part, or gives up an idle chunk.
-func (b *Store) dropOldest() {
-	in := b.Cold.oldest()
-	if r := b.Ring(in); r.Size == 0 {
-		r.Trim()
-	} else {
-		b.EvictTail(in, nil)
-	}
-}
-
-// giveCold drops what the cold part holds for as long as more says so, but no more than
-// a step.
-func (b *Store) giveCold(more func() bool) {
-	for b.Cold.Held() > 0 && !b.Removals.IsStep() && more() {
-		b.dropOldest()
-	}
-}
+// mayGiveCold reports whether the cold part has a chunk to give, and the step is not over.
+func (b *Store) mayGiveCold() bool { return b.Cold.Held() > 0 && !b.Removals.IsStep() }
 
 // extend makes n bytes behind the head of a ring of the cold part writable, which may
 // hold most chunks, and reports whether there is room for them.
@@ -263,15 +252,8 @@ func (b *Store) extend(r *ring.Ring, n, most int) bool {
 	return limit > 0 && r.Fits(n, limit) && r.Extend(uint64(n), limit) == nil
 }
 
-// storeAsIs moves the record at the queue's tail, whose slot is at p, to the cold
-// ring, where there is room for it.
-func (b *Store) storeAsIs(p index.Place, hd record.Header) {
-	q, s, n := b.Cold.Queue(), b.Cold.Store(), hd.Total()
-	pos := s.CopyFrom(q, q.Tail, n)
-	b.moved(p, index.WithPos(p.Slot, policy.Cold, pos), q, s, hd, n)
-}
-
-// storePacked is storeAsIs with its value packed.
+// storePacked moves the record at the queue's tail, whose slot is at p, to the cold ring, with its value
+// packed.
 func (b *Store) storePacked(p index.Place, hd record.Header, key, packed []byte) {
 	var buf [record.MaxHeader]byte
 	header := b.Form.PutPacked(&buf, len(key), len(packed), hd.HasExpiry, hd.Expiry)
@@ -310,12 +292,14 @@ type ColdBatch struct {
 // passDead releases the dead records at the queue's tail, and all if the one there is
 // damaged: nobody else comes there as long as the cold ring holds anything.
 func (b *Store) passDead() {
-	for q := b.Cold.Queue(); q.Size > 0; {
-		if hd, ok := q.Header(q.Tail); ok && !hd.Dead {
-			return
+	q := b.Cold.Queue()
+	b.vacate(nil, func() (policy.Ring, bool) {
+		if q.Size == 0 {
+			return 0, false
 		}
-		b.EvictTail(policy.Queue, nil)
-	}
+		hd, ok := q.Header(q.Tail)
+		return policy.Queue, !ok || hd.Dead
+	})
 }
 
 // Pack compresses the values of a batch, which needs no lock.
@@ -396,7 +380,7 @@ func (b *Store) PutAway(batch *ColdBatch) bool {
 		if len(w.packed) > 0 {
 			b.storePacked(p, hd, w.key, w.packed)
 		} else {
-			b.storeAsIs(p, hd)
+			b.move(policy.Queue, policy.Cold, p, p.Slot, hd)
 		}
 	}
 	b.sweep()

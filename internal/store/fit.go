@@ -48,45 +48,32 @@ func (b *Store) pagesWithin(quota int) int {
 
 // shed evicts until the rings hold no more than total chunks together, or a
 // step's work is done, and reports which. Up to moves bytes in all are moved.
-func (b *Store) shed(total int, moves *int) bool {
+func (b *Store) shed(total int, moves *int) (done bool) {
 	work := b.setWork(0)
 	work.Records = StepRecords
 	work.Bytes = min(*moves, max(work.Bytes, b.Longest), 1<<min(b.Shared.PosBits-4, 30))
 	budget, from := work.Bytes, b.Size()
 	defer func() { *moves -= budget - work.Bytes }()
-	for range StepRecords {
-		ring, over := b.over(total)
-		if !over {
-			return true
+	left := StepRecords
+	b.vacate(&work, func() (in policy.Ring, more bool) {
+		if in, more = b.over(total); !more {
+			done = true
+			return in, false
 		}
-		if from-b.Size()+budget-work.Bytes >= StepBytes {
-			break
-		}
-		if r := b.Ring(ring); r.Size == 0 {
-			r.Trim()
-		} else {
-			b.EvictTail(ring, &work)
-		}
-	}
-	return false
+		left--
+		return in, left >= 0 && from-b.Size()+budget-work.Bytes < StepBytes
+	})
+	return done
 }
 
 // over returns a ring that holds more than its part of total chunks, if all rings together
 // hold more than that. Otherwise Sets even out the parts, and no entry has to leave for it.
 func (b *Store) over(total int) (policy.Ring, bool) {
 	l := b.divide(total)
-	if b.Cold.Held() > l.cold {
-		return b.Cold.oldest(), true
-	}
-	if !b.isOver(l) {
+	if b.Cold.Held() <= l.cold && !b.isOver(l) {
 		return 0, false
 	}
-	for i := range b.Rings {
-		if b.Rings[i].Held() > l.of(policy.Ring(i)) {
-			return policy.Ring(i), true
-		}
-	}
-	return 0, false
+	return b.tooLarge(l)
 }
 
 // repackIndex shrinks the index to n pages, which come from the pool: if each

@@ -1,9 +1,6 @@
 package store
 
 import (
-	"math"
-
-	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/ring"
 )
@@ -54,116 +51,11 @@ func (b *Store) spare() int {
 	return max(spare, 0)
 }
 
-// Learn looks at how large records are, tells what the bucket has seen, and takes
-// over what all have learned. It waits for nobody.
-func (b *Store) Learn() {
-	b.Hint = hintUnknown // limits may have changed
-	live := b.Live()
-	hot := live - b.Cold.Entries()
-	mean := (b.Rings[policy.Small].EntryBytes + b.Rings[policy.Main].EntryBytes) / max(hot, 1)
-	b.mean = min(mean, math.MaxInt32)
-	b.shape(mean)
-	if b.watch++; b.watch%watchEach == 0 {
-		b.watchMarks()
-	}
-	if b.policy.Kind == policy.FIFO {
-		return
-	}
-	l := b.Shared.learner(b.Large)
-	if !l.mu.TryLock() {
-		return // there is a next time
-	}
-	if b.follows() {
-		b.policy.Follow(&l.Learner, mean)
-		l.mu.Unlock()
-		return
-	}
-	for i := range b.Sought { // by lookups
-		n := b.Sought[i].Swap(0)
-		b.policy.GhostFound(policy.Ring(i), int(n), b.Ghosts(), true)
-	}
-	b.policy.Exchange(&l.Learner, live, mean)
-	l.mu.Unlock()
-}
-
-// shape sets what depends on the mean size of records.
-func (b *Store) shape(mean int) {
-	for i := range b.Rings {
-		b.Rings[i].Expect(mean)
-	}
-	b.ShapeCold()
-	b.GrowAt = GrowAt(b.policy.Kind, mean, b.EvictedSmall+b.EvictedMain > 0)
-}
-
-// hint is what a bucket knows of the next new record, so that it need not ask how
-// much its rings may hold. That is asked again once a chunk was set (Learn).
-type hint uint8
-
 const (
 	hintUnknown hint = iota
 	HintFits         // its ring has a place for it, if it is no longer than what is left of a chunk
 	HintFull         // its ring has all the chunks it may have, and only live records to give room
 )
-
-// hint notes what is known of the next new record, when one of n bytes came
-// to a ring of limit chunks. chosen: the policy was free to send it elsewhere.
-func (b *Store) hint(to policy.Ring, n, limit int, chosen bool) {
-	r := &b.Rings[to]
-	usual := b.policy.Dropping() && to == b.policy.Entry()
-	b.entry, b.Hint = to, hintUnknown
-	_, worth := b.deadest()
-	switch {
-	case worth || b.Large || b.HasTTL || b.Wanted != 0 || r.Held() > limit:
-	case r.Left() >= n:
-		if usual || chosen {
-			b.Hint = HintFits
-		}
-	case usual && r.Held() == limit && !r.Fits(n, limit):
-		b.Hint = HintFull
-	}
-}
-
-// makeRoomEarly gives the ring that new records go to room for one of n bytes
-// before the key is looked for: meanwhile the line of the index comes. An overwrite
-// leaves the room for the next insert. It returns how many chunks the ring may hold
-// (HintFull: those that it has); 0 if they are too few.
-func (b *Store) makeRoomEarly(n int) (room int) {
-	b.Hint = hintUnknown
-	r := &b.Rings[b.entry]
-	if room = r.Held(); n > room<<b.Shared.Shift {
-		return 0
-	}
-	b.reserved = reservation{b.entry, room}
-	for work := b.setWork(n); !r.Fits(n, room); {
-		b.EvictTail(b.entry, &work)
-	}
-	b.reserved = reservation{}
-	return room
-}
-
-// place returns the ring that a record goes to, where it has room then, and
-// how many chunks that may hold. room is what makeRoomEarly has returned.
-func (b *Store) place(f *Found, replace bool, w *Write, room int) (to policy.Ring, limit int) {
-	isNew := !replace && !f.Ghost && !w.restored
-	if isNew && b.Hint == HintFits && b.Rings[b.entry].Left() >= w.Bytes {
-		return b.entry, math.MaxInt // nobody has asked, and no chunk is taken
-	}
-	if w.restored && b.Rings[w.ring].Left() >= w.Bytes {
-		return w.ring, math.MaxInt // as nearly always
-	}
-	var l limits
-	if room == 0 {
-		l = b.limit() // else not asked for: a full policy admits without them
-	}
-	to = b.admit(f, replace, w, l)
-	switch {
-	case room > 0 && to == b.entry:
-		return to, room
-	case room > 0:
-		l = b.limit()
-	}
-	return to, b.ownRoom(to, w.Bytes, l)
-}
 
 // divide returns how many of total chunks each ring may hold.
 func (b *Store) divide(total int) limits {
@@ -235,86 +127,6 @@ func (b *Store) isNearlyFull(l limits) bool {
 	return size+size/aheadShare > uint64(l.both)<<b.Shared.Shift
 }
 
-// ShrinkMost bounds the bytes that a bucket gives up at once for a record of less.
-const ShrinkMost = 256 << 10
-
-// Shrink drops records until no ring holds more chunks than it may, or n
-// bytes of chunks have been given up. It reports false if that is more than a step.
-func (b *Store) Shrink(n int) (done bool) {
-	from := b.Held()
-	b.giveCold(func() bool {
-		return b.Cold.Held() > b.limit().cold && from-b.Held() < n
-	})
-	l := b.limit()
-	for i := range b.Rings {
-		in := policy.Ring(i)
-		r, limit, work := &b.Rings[i], l.of(in), b.setWork(0)
-		for r.Size > 0 && r.Held() > limit {
-			if from-b.Held() >= n {
-				return true
-			}
-			if b.Removals.IsStep() {
-				return false
-			}
-			b.EvictTail(in, &work)
-		}
-		if r.Size == 0 && r.Held() > limit {
-			r.Trim()
-		}
-	}
-	b.ShrinkIndex()
-	return true
-}
-
-// Give evicts until n bytes of chunks are given back, or the bucket holds
-// no more than keep. It returns the bytes that are missing after a step, or 0.
-func (b *Store) Give(n, keep int) (missing int) {
-	from := b.Held()
-	b.giveCold(func() bool { return b.Held() > keep && from-b.Held() < n })
-	for _, in := range []policy.Ring{policy.Main, policy.Small} {
-		r, work := &b.Rings[in], b.setWork(n)
-		for r.Size > 0 && b.Held() > keep && from-b.Held() < n {
-			if b.Removals.IsStep() {
-				return n - (from - b.Held())
-			}
-			b.EvictTail(in, &work)
-		}
-		if r.Size == 0 && from-b.Held() < n {
-			r.Trim()
-		}
-	}
-	return 0
-}
-
-// MakeWay evicts what a record would push out of a large bucket, or a step of it, and
-// reports false if there is more. What room is made is not kept for the record.
-func (b *Store) MakeWay(w *Write) (done bool) {
-	if !b.policy.Dropping() {
-		return true
-	}
-	var f Found
-	to := b.policy.Entry()
-	if b.FindCounting(&f, w.Key, w.Hash) {
-		if f.ValueLen == len(w.Value) {
-			return true // it is overwritten where it lies
-		}
-		to = min(index.Ring(f.Slot), policy.Main)
-	}
-	l, need := b.limit(), b.chunksFor(w.Bytes)
-	r, limit, work := &b.Rings[to], max(l.of(to), need), b.setWork(w.Bytes)
-	for other := &b.Rings[1-to]; !b.Removals.IsStep(); {
-		switch reach := b.withinReach(r); {
-		case reach < need && other.Size > 0:
-			b.EvictTail(1-to, &work)
-		case r.Size > 0 && !r.Fits(w.Bytes, min(limit, max(reach, need))):
-			b.EvictTail(to, &work)
-		default:
-			return true
-		}
-	}
-	return false
-}
-
 // IsAtLimit reports whether the bucket holds nearly all that it may.
 func (b *Store) IsAtLimit() bool {
 	return b.Held()+b.Shared.Pool.ChunkSize()*2 > b.Quota()
@@ -354,48 +166,4 @@ func (b *Store) Demand(n int) int {
 		grow = max(grow, need-b.Rings[i].Held()*size)
 	}
 	return max(grow, 0) + b.Shared.Pool.PageSize()*(1+b.Index.Pages()/GrowthPart)
-}
-
-// A step drops at most this much before OnRemove is called. One of Resize drops or moves as much.
-const (
-	StepRecords = 256
-	StepBytes   = 64 << 10
-)
-
-// DropStep drops a step's records, or all if no bytes are left to drop in steps,
-// and reports whether none is left. Without OnRemove and
-// namespaces, a small bucket is dropped without a look at its records.
-func (b *Store) DropStep(left *int) (done bool) {
-	if !b.Large && !b.Shared.Notifies && !b.Shared.Generations.InUse() {
-		return true
-	}
-	records, bytes := 0, 0
-	defer func() { *left -= bytes }()
-	inSteps := b.Shared.Notifies && *left > 0
-	for in := range b.InUse() {
-		r := b.Ring(in)
-		for r.Size > 0 {
-			if inSteps && (records >= StepRecords || bytes >= StepBytes) {
-				return false
-			}
-			hd, ok := r.Header(r.Tail)
-			if !ok {
-				b.Corruptions.Add(1)
-				r.Reset()
-				break
-			}
-			records++
-			bytes += hd.Total()
-			if hd.Dead {
-				r.ReleaseDead(hd)
-				continue
-			}
-			if b.Shared.Notifies {
-				b.keepRemoved(r, r.Tail, hd, Dropped)
-			}
-			b.uncount(r, r.Tail, hd, b.largeHash(r, r.Tail, hd))
-			r.Release(uint64(hd.Total()))
-		}
-	}
-	return true
 }

@@ -1,0 +1,82 @@
+package store
+
+import (
+	"math"
+
+	"github.com/ringcache/ringcache/internal/policy"
+)
+
+// Learn looks at how large records are, tells what the bucket has seen, and takes
+// over what all have learned. It waits for nobody.
+func (b *Store) Learn() {
+	b.Hint = hintUnknown // limits may have changed
+	live := b.Live()
+	hot := live - b.Cold.Entries()
+	mean := (b.Rings[policy.Small].EntryBytes + b.Rings[policy.Main].EntryBytes) / max(hot, 1)
+	b.mean = min(mean, math.MaxInt32)
+	b.shape(mean)
+	if b.watch++; b.watch%watchEach == 0 {
+		b.watchMarks()
+	}
+	if b.policy.Kind == policy.FIFO {
+		return
+	}
+	l := b.Shared.learner(b.Large)
+	if !l.mu.TryLock() {
+		return // there is a next time
+	}
+	if b.follows() {
+		b.policy.Follow(&l.Learner, mean)
+		l.mu.Unlock()
+		return
+	}
+	for i := range b.Sought { // by lookups
+		n := b.Sought[i].Swap(0)
+		b.policy.GhostFound(policy.Ring(i), int(n), b.Ghosts(), true)
+	}
+	b.policy.Exchange(&l.Learner, live, mean)
+	l.mu.Unlock()
+}
+
+// shape sets what depends on the mean size of records.
+func (b *Store) shape(mean int) {
+	for i := range b.Rings {
+		b.Rings[i].Expect(mean)
+	}
+	b.ShapeCold()
+	b.GrowAt = GrowAt(b.policy.Kind, mean, b.EvictedSmall+b.EvictedMain > 0)
+}
+
+// hint is what a bucket knows of the next new record, so that it need not ask how
+// much its rings may hold. That is asked again once a chunk was set (Learn).
+type hint uint8
+
+// hint notes what is known of the next new record, when one of n bytes came
+// to a ring of limit chunks. chosen: the policy was free to send it elsewhere.
+func (b *Store) hint(to policy.Ring, n, limit int, chosen bool) {
+	r := &b.Rings[to]
+	usual := b.policy.Dropping() && to == b.policy.Entry()
+	b.entry, b.Hint = to, hintUnknown
+	_, worth := b.deadest()
+	switch {
+	case worth || b.Large || b.HasTTL || b.Wanted != 0 || r.Held() > limit:
+	case r.Left() >= n:
+		if usual || chosen {
+			b.Hint = HintFits
+		}
+	case usual && r.Held() == limit && !r.Fits(n, limit):
+		b.Hint = HintFull
+	}
+}
+
+// Ghosts returns how many ghosts there are of each ring: a live entry has one slot
+// (I7), and all others are stale (I9).
+func (b *Store) Ghosts() [RingCount]int {
+	used := b.Index.Used()
+	var n [RingCount]int
+	for i := range n {
+		n[i] = used[i] - b.Rings[i].Entries
+	}
+	b.Cold.addGhosts(&n, used[policy.Queue])
+	return n
+}

@@ -1,0 +1,362 @@
+package store
+
+// How a bucket makes room: in one loop, vacate, which passes records at the tails of its rings. The
+// policy says what becomes of each (tail.go); limit.go says how much a ring may hold.
+//
+// A record that was replaced, deleted or invalidated, or has expired, keeps its bytes until
+// the tail passes it. A ring with enough dead bytes is compacted: live records move from its
+// tail to its head, in their order, until a dead one comes to the tail. This is the cleaning
+// of a log-structured file system (Rosenblum, Ousterhout: The Design and Implementation of a
+// Log-Structured File System, SOSP 1991) in first-in first-out order.
+
+import (
+	"math"
+
+	"github.com/ringcache/ringcache/internal/index"
+	"github.com/ringcache/ringcache/internal/policy"
+	"github.com/ringcache/ringcache/internal/ring"
+)
+
+// ShrinkMost bounds the bytes that a bucket gives up at once for a record of less.
+const ShrinkMost = 256 << 10
+
+// vacate passes records at the tails of rings, one after another, for as long as next names a ring
+// that is to have less. An empty ring gives its chunk back.
+func (b *Store) vacate(w *policy.Work, next func() (in policy.Ring, more bool)) {
+	for in, more := next(); more; in, more = next() {
+		if r := b.Ring(in); r.Size == 0 {
+			r.Trim()
+		} else {
+			b.EvictTail(in, w)
+		}
+	}
+}
+
+// A Set evicts so many records of the mean size beyond what it needs itself, and so many
+// bytes at least and at most, when a ring has to become smaller. The learner makes that
+// happen all the time: with more, it is the Sets at p99 that pay.
+const (
+	shrinkRecords = 4
+	shrinkLeast   = 512
+	ShrinkStep    = 4 << 10
+)
+
+// mayShrink reports whether a Set that has evicted so many bytes may evict more than
+// it needs itself: not while there are dead bytes, which the next Sets find.
+func (b *Store) mayShrink(bytes uint64, w *policy.Work) bool {
+	if _, worth := b.deadest(); worth {
+		return false
+	}
+	step := min(max(shrinkRecords*b.mean, shrinkLeast), ShrinkStep)
+	return bytes < uint64(step) && (w.Records > 0 || b.policy.Dropping())
+}
+
+// setWork returns the moves that the policy may make for the Set of a record of n bytes.
+func (b *Store) setWork(n int) policy.Work { return b.boundWork(policy.SetWork(n)) }
+
+// boundWork cuts work so that sweep can keep up with the positions that it uses (I5).
+func (b *Store) boundWork(w policy.Work) policy.Work {
+	w.Bytes = min(w.Bytes, 1<<min(b.Shared.PosBits-4, 30))
+	return w
+}
+
+// makeRoomEarly gives the ring that new records go to room for one of n bytes
+// before the key is looked for: meanwhile the line of the index comes. An overwrite
+// leaves the room for the next insert. It returns how many chunks the ring may hold
+// (HintFull: those that it has); 0 if they are too few.
+func (b *Store) makeRoomEarly(n int) (room int) {
+	b.Hint = hintUnknown
+	r := &b.Rings[b.entry]
+	if room = r.Held(); n > room<<b.Shared.Shift {
+		return 0
+	}
+	b.reserved = reservation{b.entry, room}
+	work := b.setWork(n)
+	b.vacate(&work, func() (policy.Ring, bool) { return b.entry, !r.Fits(n, room) })
+	b.reserved = reservation{}
+	return room
+}
+
+// place returns the ring that a record goes to, where it has room then, and
+// how many chunks that may hold. room is what makeRoomEarly has returned.
+func (b *Store) place(f *Found, replace bool, w *Write, room int) (to policy.Ring, limit int) {
+	isNew := !replace && !f.Ghost && !w.restored
+	if isNew && b.Hint == HintFits && b.Rings[b.entry].Left() >= w.Bytes {
+		return b.entry, math.MaxInt // nobody has asked, and no chunk is taken
+	}
+	if w.restored && b.Rings[w.ring].Left() >= w.Bytes {
+		return w.ring, math.MaxInt // as nearly always
+	}
+	var l limits
+	if room == 0 {
+		l = b.limit() // else not asked for: a full policy admits without them
+	}
+	to = b.admit(f, replace, w, l)
+	switch {
+	case room > 0 && to == b.entry:
+		return to, room
+	case room > 0:
+		l = b.limit()
+	}
+	return to, b.ownRoom(to, w.Bytes, l)
+}
+
+// admit returns the ring that a record goes to: one that is replaced or restored keeps its
+// standing, a new one is for the policy to decide.
+func (b *Store) admit(f *Found, replace bool, w *Write, l limits) policy.Ring {
+	small, main := &b.Rings[policy.Small], &b.Rings[policy.Main]
+	switch {
+	case replace:
+		return min(index.Ring(f.Slot), policy.Main) // of the cold part, to main
+	case b.policy.Kind == policy.FIFO || w.restored && w.ring == policy.Main:
+		return policy.Main
+	case w.restored:
+		return b.policy.Admit(false, small.Fits(w.Bytes, l.small), main.Fits(w.Bytes, l.main))
+	case f.Ghost:
+		b.GhostHits++
+		if !index.OnTrial(f.Slot) { // else a lookup has found it before
+			b.policy.GhostFound(origin(f.Slot), 1, b.Ghosts(), b.IsNear(f.Slot))
+		}
+	}
+	return b.policy.Admit(f.Ghost, small.Fits(w.Bytes, l.small), main.Fits(w.Bytes, l.main))
+}
+
+// ownRoom gives a ring room for a new record of n bytes, and returns how
+// many chunks it may hold.
+func (b *Store) ownRoom(to policy.Ring, n int, l limits) int {
+	r := &b.Rings[to]
+	need := b.chunksFor(n)
+	has, over := max(l.of(to), need), b.isOver(l)
+	full := over || !r.Fits(n, has) && !(to == policy.Small && b.hasFree(l))
+	if full || b.isNearlyFull(l) {
+		if full {
+			b.search()
+		}
+		behind := b.compact(to, n)
+		more := b.chunksFor(int(r.Size)+n) - r.Held()
+		if behind && b.isIdle(more, behindIdle) {
+			return r.Held() + max(more, 0) // the next Sets go on compacting
+		}
+		l = b.limit()
+	}
+	limit := max(l.of(to), need)
+	if b.Cold.On {
+		b.vacate(nil, func() (policy.Ring, bool) {
+			return b.Cold.oldest(), b.withinReach(r) < need && b.mayGiveCold()
+		})
+	}
+	if limit > b.withinReach(r) || b.isOver(l) {
+		b.takeFrom(1-to, l, r, limit, need)
+		limit = max(min(limit, b.withinReach(r)), need)
+	}
+	b.reserved = reservation{to, limit}
+	work := b.setWork(n)
+	b.makeRoom(to, n, limit, &work)
+	b.reserved = reservation{}
+	return limit
+}
+
+// makeRoom gives a ring of limit chunks room for n more bytes. A ring
+// that holds more chunks than that shrinks bit by bit.
+func (b *Store) makeRoom(in policy.Ring, n, limit int, w *policy.Work) {
+	r := &b.Rings[in]
+	soft, from := uint64(limit)<<b.Shared.Shift, r.Size
+	b.vacate(w, func() (policy.Ring, bool) {
+		must := !r.Fits(n, limit) // each step may take a chunk away, and room with it
+		should := r.Size > 0 && r.Size+uint64(n) > soft && b.mayShrink(from-r.Size, w)
+		return in, must || should
+	})
+}
+
+// takeFrom has a ring give up chunks, that another may hold limit of, and
+// needs some of for the record that is to come: what the giver holds above its
+// own limit bit by bit, what is needed at once.
+func (b *Store) takeFrom(giver policy.Ring, l limits, r *ring.Ring, limit, need int) {
+	g, keep := &b.Rings[giver], l.of(giver)
+	from, work := g.Size, b.setWork(need<<b.Shared.Shift)
+	b.vacate(&work, func() (policy.Ring, bool) {
+		reach := b.withinReach(r)
+		must := reach < need
+		over := (reach < limit || b.isOver(l)) && g.Held() > keep
+		return giver, g.Held() > 0 && (must || over && b.mayShrink(from-g.Size, &work))
+	})
+}
+
+// compact compacts rings until ring to has room for n bytes more, and some to spare, and no
+// ring holds more than it may, or no ring is worth it, or the work of one Set is done. It evicts
+// nothing that is live. It reports whether the ring has no room though there is work left.
+func (b *Store) compact(to policy.Ring, n int) (behind bool) {
+	r, need := &b.Rings[to], b.chunksFor(n)
+	work := b.boundWork(policy.Work{Records: compactRecords, Bytes: max(compactBytes, 16*n), Keep: true})
+	least := work.Bytes - aheadShare*n // beyond that it moves only what it must
+	held, limit, over, l := -1, 0, false, limits{}
+	b.vacate(&work, func() (policy.Ring, bool) {
+		in, worth := b.deadest()
+		if !worth {
+			return in, false
+		}
+		if now := b.Chunks(); now != held { // limits depend on it
+			l = b.limit()
+			held, limit, over = now, max(l.of(to), need), b.isOver(l)
+		}
+		if r.Fits(n, limit) && !over && (!b.isNearlyFull(l) || work.Bytes < least) {
+			return in, false
+		}
+		behind = work.IsDone() && (!r.Fits(n, limit) || over)
+		return in, !work.IsDone()
+	})
+	return behind
+}
+
+// isIdle reports whether the bucket can have so many chunks, and 1/part of all memory is left.
+func (b *Store) isIdle(chunks, part int) bool {
+	return b.Shared.idle(part) > chunks<<b.Shared.Shift &&
+		b.Chunks()+chunks < b.Shared.maxChunks // (I3)
+}
+
+// deadest returns the ring that is most worth compacting, if there is one.
+func (b *Store) deadest() (in policy.Ring, ok bool) {
+	small, main := &b.Rings[policy.Small], &b.Rings[policy.Main]
+	switch {
+	case !small.WorthCompacting():
+		return policy.Main, main.WorthCompacting()
+	case !main.WorthCompacting():
+		return policy.Small, true
+	case uint64(small.DeadBytes)*main.Size > uint64(main.DeadBytes)*small.Size:
+		return policy.Small, true
+	}
+	return policy.Main, true
+}
+
+// Shrink drops records until no ring holds more chunks than it may, or n
+// bytes of chunks have been given up. It reports false if that is more than a step.
+func (b *Store) Shrink(n int) (done bool) {
+	from, work := b.Held(), b.setWork(0)
+	gave := func() bool { return from-b.Held() >= n }
+	b.vacate(&work, func() (policy.Ring, bool) {
+		if gave() || b.Removals.IsStep() {
+			return 0, false
+		}
+		return b.tooLarge(b.limit())
+	})
+	switch {
+	case gave():
+		return true
+	case b.Removals.IsStep():
+		return false
+	}
+	b.ShrinkIndex()
+	return true
+}
+
+// tooLarge returns a ring that holds more chunks than it may, if there is one.
+func (b *Store) tooLarge(l limits) (policy.Ring, bool) {
+	switch {
+	case b.Cold.Held() > l.cold:
+		return b.Cold.oldest(), true
+	case b.Rings[policy.Small].Held() > l.small:
+		return policy.Small, true
+	}
+	return policy.Main, b.Rings[policy.Main].Held() > l.main
+}
+
+// Give evicts until n bytes of chunks are given back, or the bucket holds
+// no more than keep. It returns the bytes that are missing after a step, or 0.
+func (b *Store) Give(n, keep int) (missing int) {
+	from, work := b.Held(), b.setWork(n)
+	b.vacate(&work, func() (policy.Ring, bool) {
+		held := b.Held()
+		if missing = max(0, n-(from-held)); missing == 0 || held <= keep || b.Removals.IsStep() {
+			return 0, false
+		}
+		return b.expendable()
+	})
+	if b.Removals.IsStep() {
+		return missing
+	}
+	return 0
+}
+
+// expendable returns the ring that is to give up memory first, if any has a chunk.
+func (b *Store) expendable() (policy.Ring, bool) {
+	switch {
+	case b.Cold.Held() > 0:
+		return b.Cold.oldest(), true
+	case b.Rings[policy.Main].Held() > 0:
+		return policy.Main, true
+	}
+	return policy.Small, b.Rings[policy.Small].Held() > 0
+}
+
+// MakeWay evicts what a record would push out of a large bucket, or a step of it, and
+// reports false if there is more. What room is made is not kept for the record.
+func (b *Store) MakeWay(w *Write) (done bool) {
+	if !b.policy.Dropping() {
+		return true
+	}
+	var f Found
+	to := b.policy.Entry()
+	if b.FindCounting(&f, w.Key, w.Hash) {
+		if f.ValueLen == len(w.Value) {
+			return true // it is overwritten where it lies
+		}
+		to = min(index.Ring(f.Slot), policy.Main)
+	}
+	l, need := b.limit(), b.chunksFor(w.Bytes)
+	r, limit, work := &b.Rings[to], max(l.of(to), need), b.setWork(w.Bytes)
+	other := &b.Rings[1-to]
+	b.vacate(&work, func() (policy.Ring, bool) {
+		reach := b.withinReach(r)
+		in, more := to, r.Size > 0 && !r.Fits(w.Bytes, min(limit, max(reach, need)))
+		if reach < need && other.Size > 0 {
+			in, more = 1-to, true
+		}
+		done = !more
+		return in, more && !b.Removals.IsStep()
+	})
+	return done
+}
+
+// A step drops at most this much before OnRemove is called. One of Resize drops or moves as much.
+const (
+	StepRecords = 256
+	StepBytes   = 64 << 10
+)
+
+// DropStep drops a step's records, or all if no bytes are left to drop in steps,
+// and reports whether none is left. Without OnRemove and
+// namespaces, a small bucket is dropped without a look at its records.
+func (b *Store) DropStep(left *int) (done bool) {
+	if !b.Large && !b.Shared.Notifies && !b.Shared.Generations.InUse() {
+		return true
+	}
+	records, bytes := 0, 0
+	defer func() { *left -= bytes }()
+	inSteps := b.Shared.Notifies && *left > 0
+	for in := range b.InUse() {
+		r := b.Ring(in)
+		for r.Size > 0 {
+			if inSteps && (records >= StepRecords || bytes >= StepBytes) {
+				return false
+			}
+			hd, ok := r.Header(r.Tail)
+			if !ok {
+				b.Corruptions.Add(1)
+				r.Reset()
+				break
+			}
+			records++
+			bytes += hd.Total()
+			if hd.Dead {
+				r.ReleaseDead(hd)
+				continue
+			}
+			if b.Shared.Notifies {
+				b.keepRemoved(r, r.Tail, hd, Dropped)
+			}
+			b.uncount(r, r.Tail, hd, b.largeHash(r, r.Tail, hd))
+			r.Release(uint64(hd.Total()))
+		}
+	}
+	return true
+}

@@ -1,0 +1,299 @@
+package store
+
+import (
+	"slices"
+
+	"github.com/ringcache/ringcache/internal/delay"
+	"github.com/ringcache/ringcache/internal/index"
+	"github.com/ringcache/ringcache/internal/policy"
+	"github.com/ringcache/ringcache/internal/record"
+	"github.com/ringcache/ringcache/internal/ring"
+	"github.com/ringcache/ringcache/internal/scratch"
+)
+
+// EvictTail takes the oldest record from the tail of a ring: for good,
+// or to the head of main. A dropped record's slot stays in the index, stale: it
+// is the ghost.
+func (b *Store) EvictTail(in policy.Ring, w *policy.Work) {
+	r := b.Ring(in)
+	hd, ok := r.Header(r.Tail)
+	if !ok {
+		// Without its length no record behind it can be found either.
+		b.Corruptions.Add(1)
+		r.Reset()
+		if in == policy.Cold {
+			b.Cold.Uses = Uses{}
+		}
+		return
+	}
+	switch {
+	case hd.Dead:
+		r.ReleaseDead(hd)
+	case b.Shared.Expired(hd.Expiry):
+		b.expireAt(in, r.Tail, hd) // dead from now on
+	case b.isForgotten(r, r.Tail, hd):
+		b.forgetAt(in, r.Tail, hd) // as well
+	default:
+		b.passLive(in, hd, w)
+		return
+	}
+	if w != nil && w.Keep {
+		w.Bytes -= passCost
+	}
+}
+
+// passLive is EvictTail of a live record.
+func (b *Store) passLive(in policy.Ring, hd record.Header, w *policy.Work) {
+	r := b.Ring(in)
+	needsNoSlot := b.policy.Kind == policy.FIFO && !r.WorthCompacting() && !b.Cold.On
+	if needsNoSlot || in.IsCold() || hd.Total() > b.Longest {
+		b.dropTail(in, hd)
+		return
+	}
+	p, ok := b.tailSlot(in, hd)
+	if !ok {
+		b.Corruptions.Add(1)
+		b.dropTail(in, hd)
+		return
+	}
+	switch b.judgeTail(in, &p, hd, w) {
+	case policy.Promote:
+		b.promote(p, hd, w)
+	case policy.Reinsert:
+		b.rotate(in, p, hd)
+	default:
+		if !b.Demote(in, p, hd) {
+			b.dropTail(in, hd)
+		}
+	}
+}
+
+// judgeTail returns what becomes of the live record at the tail of a ring.
+// A ring that is worth compacting keeps what is live.
+func (b *Store) judgeTail(
+	in policy.Ring, p *index.Place, hd record.Header, w *policy.Work,
+) policy.Verdict {
+	r, n, freq := &b.Rings[in], hd.Total(), index.Freq(p.Slot)
+	if w.Keep {
+		w.Begin(n)
+		return policy.Reinsert
+	}
+	if in == policy.Small {
+		verdict := b.policy.SmallTail(freq, n, w)
+		if verdict == policy.Drop && r.WorthCompacting() && w.Spend(n) {
+			return policy.Reinsert
+		}
+		return verdict
+	}
+	if r.WorthCompacting() && w.Spend(n) {
+		return policy.Reinsert
+	}
+	trial := index.OnTrial(p.Slot)
+	if trial {
+		b.policy.Judge(freq > 0)
+		p.Slot = index.WithoutTrial(p.Slot)
+	}
+	verdict := b.policy.MainTail(freq, n, w)
+	if verdict == policy.Reinsert {
+		p.Slot = index.Lower(p.Slot)
+		b.Reinsertions++
+	} else if trial {
+		b.Index.Store(*p, p.Slot) // nobody has found the ghost yet
+	}
+	return verdict
+}
+
+// tailSlot finds the slot of the live record at the tail of a ring (I7).
+func (b *Store) tailSlot(in policy.Ring, hd record.Header) (index.Place, bool) {
+	r := b.Ring(in)
+	next := b.victim
+	b.victim.known = false
+	if !next.known || next.pos != r.Tail || next.ring != in {
+		next.hash = b.KeyHash(r, r.Tail, hd)
+	}
+	return b.Index.Find(next.hash, in, r.Tail)
+}
+
+// nextVictim is the record that is at a tail next, and its hash.
+type nextVictim struct {
+	known bool
+	ring  policy.Ring
+	pos   uint64
+	hash  uint64
+}
+
+// prepare prefetches what the bucket's next Set will touch: by then, some
+// hundred Sets later, the lines have come.
+func (b *Store) prepare(to policy.Ring) {
+	r := &b.Rings[to]
+	r.PrefetchHead()
+	if b.Cold.Begun {
+		b.prefetchCold()
+	}
+	if to == policy.Main || !b.policy.Full() || r.Size == 0 {
+		return
+	}
+	hd, ok := r.Header(r.Tail)
+	if !ok || hd.Dead {
+		return
+	}
+	hash := b.KeyHash(r, r.Tail, hd)
+	b.victim = nextVictim{known: true, ring: to, pos: r.Tail, hash: hash}
+	b.Index.Prefetch(hash, 1)
+}
+
+// dropTail evicts the live record at the tail of a ring.
+func (b *Store) dropTail(in policy.Ring, hd record.Header) {
+	r := b.Ring(in)
+	if b.Shared.Notifies {
+		b.keepRemoved(r, r.Tail, hd, Evicted)
+	}
+	b.uncount(r, r.Tail, hd, b.largeHash(r, r.Tail, hd))
+	r.Release(uint64(hd.Total()))
+	if !in.IsCold() {
+		b.policy.Dropped(in)
+	}
+	b.CountEvicted(in, hd)
+}
+
+// largeHash returns the hash of the key of the record at pos, if this is a large
+// bucket; a small one does not count its keys and saves the effort.
+func (b *Store) largeHash(r *ring.Ring, pos uint64, hd record.Header) uint64 {
+	if !b.Large {
+		return 0
+	}
+	return b.KeyHash(r, pos, hd)
+}
+
+func (b *Store) CountEvicted(in policy.Ring, hd record.Header) {
+	b.EvictedBytes += uint64(hd.Total())
+	switch in {
+	case policy.Small:
+		b.EvictedSmall++
+	case policy.Main:
+		b.EvictedMain++
+	default:
+		b.EvictedCold++
+	}
+}
+
+// promote moves the record at the tail of small to the head of main. Its
+// frequency begins anew.
+func (b *Store) promote(p index.Place, hd record.Header, w *policy.Work) {
+	n := hd.Total()
+	main, limit := &b.Rings[policy.Main], b.limit().main
+	if n > limit<<b.Shared.Shift {
+		b.dropTail(policy.Small, hd)
+		return
+	}
+	b.makeRoom(policy.Main, n, limit, w)
+	if err := main.Extend(uint64(n), limit); err != nil {
+		b.dropTail(policy.Small, hd)
+		return
+	}
+	slot := index.WithoutFreq(p.Slot)
+	if index.Freq(p.Slot) == 1 {
+		slot = index.WithTrial(slot)
+	}
+	b.move(policy.Small, policy.Main, p, slot, hd)
+	b.Promotions++
+}
+
+const (
+	// Compaction begins a little before a ring is full, so that dead records that lie behind many
+	// live ones are reached in time: when room for 1/aheadShare of what the bucket holds is left. A
+	// Set of n bytes then moves up to aheadShare*n bytes.
+	aheadShare = 64
+
+	// A Set that has no room moves up to so many records, and bytes or sixteen times its own
+	// size. Then the policy evicts. That happens only where dead records appear in a full
+	// ring, all of them behind so many live ones.
+	compactRecords = 1024
+	compactBytes   = 256 << 10
+
+	// passCost is what the release of a dead record counts, in bytes.
+	passCost = 16
+)
+
+// rotate moves the record at the tail of a ring, whose slot is at p, to its head.
+func (b *Store) rotate(in policy.Ring, p index.Place, hd record.Header) {
+	r, n := b.Ring(in), hd.Total()
+	limit := r.Held()
+	if r.Left() < n && !in.IsCold() {
+		// A head that borrows the tail's chunk makes the ring a full one.
+		limit = max(limit, min(b.limit().of(in), limit+b.spare()))
+	}
+	if r.Fits(n, limit) && r.Extend(uint64(n), limit) == nil {
+		b.move(in, in, p, p.Slot, hd)
+		return
+	}
+	var short [256]byte
+	if n <= len(short) {
+		b.rotateThrough(short[:0], in, p, hd)
+		return
+	}
+	long := scratch.Get()
+	long.Bytes = b.rotateThrough(long.Bytes[:0], in, p, hd)
+	long.Release()
+}
+
+// rotateThrough is rotate by way of a buffer, which it returns: in a ring that is
+// full to the last byte, tail and head lie in the same bytes.
+func (b *Store) rotateThrough(
+	buf []byte, in policy.Ring, p index.Place, hd record.Header,
+) []byte {
+	r := b.Ring(in)
+	n := hd.Total()
+	buf, _ = r.Read(buf, r.Tail, n)
+	hash, held := b.largeHash(r, r.Tail, hd), r.Held()
+	b.Cold.count(r, r.Tail, hd, -1)
+	r.Release(uint64(n))
+	if err := r.Extend(uint64(n), held); err != nil {
+		// The chunk that the tail left was not to be had again.
+		b.uncountGone(r, hd, hash)
+		b.countKey(buf[hd.Size:][:hd.KeyLen], -1, -n)
+		b.CountEvicted(in, hd)
+		if b.Shared.Notifies && hd.Kind.IsUsers() {
+			b.keepRemoval(slices.Clone(buf[hd.Size:]), hd, Evicted)
+		}
+		return buf
+	}
+	pos := r.AppendRecord(buf)
+	b.Cold.count(r, pos, hd, 1)
+	b.follow(p, index.WithPos(p.Slot, in, pos), hd, n)
+	return buf
+}
+
+// move writes the record at the tail of ring in once more at the head of ring to, which has room for
+// it. Its slot, at p, becomes slot. If the process dies in between, the file has the record twice:
+// none is lost.
+func (b *Store) move(in, to policy.Ring, p index.Place, slot uint64, hd record.Header) {
+	from, r := b.Ring(in), b.Ring(to)
+	pos := r.CopyFrom(from, from.Tail, hd.Total())
+	b.moved(p, index.WithPos(slot, to, pos), from, r, hd, hd.Total())
+}
+
+// moved has index and counts follow the record at the tail of a ring, which was written to another
+// one, or to the same, with n bytes. Its slot, at p, becomes slot.
+func (b *Store) moved(
+	p index.Place, slot uint64, from, to *ring.Ring, hd record.Header, n int,
+) {
+	if n != hd.Total() {
+		if g, ok := b.generationAt(from, from.Tail, hd); ok {
+			b.countIn(g, 0, n-hd.Total())
+		}
+	}
+	b.follow(p, slot, hd, n)
+	from.Release(uint64(hd.Total()))
+	from.Count(-1, hd.Total(), hd.HasExpiry)
+	to.Count(1, n, hd.HasExpiry)
+}
+
+// follow has the index follow a record that was written again with n bytes.
+func (b *Store) follow(p index.Place, slot uint64, hd record.Header, n int) {
+	delay.Point()
+	b.Index.Store(p, slot)
+	b.noteExpiry(hd.Expiry)
+	b.appended += n
+	b.MovedBytes += uint64(n)
+}
