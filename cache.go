@@ -117,9 +117,6 @@ func newCache(g geometry) *Cache {
 	}
 	for i := range g.buckets {
 		c.buckets[i].Init(c.shared, i, i*g.chunkSize/g.buckets, false)
-		if g.compressor != nil {
-			c.buckets[i].AddColdPart(i)
-		}
 	}
 	for i := range c.arena.buckets {
 		c.arena.buckets[i].Init(c.shared, g.buckets+i, 0, true)
@@ -127,9 +124,6 @@ func newCache(g geometry) *Cache {
 	// The pool and the file do not lead back to the cache, nor does anything in them.
 	runtime.AddCleanup(c, func(p *chunk.Pool) { _ = p.Unmap() }, c.shared.Pool)
 	if f := c.shared.File; f != nil {
-		for i, b := range c.all() {
-			b.InFile(f, i)
-		}
 		runtime.AddCleanup(c, (*ringfile.Store).Release, f)
 	}
 	if s := c.shared.Compression; s != nil {

@@ -9,8 +9,6 @@ import (
 
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/pack"
-	"github.com/ringcache/ringcache/internal/policy"
-	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/scratch"
 	"github.com/ringcache/ringcache/internal/stripe"
 )
@@ -37,7 +35,9 @@ func (c *Cache) lookupCold(
 	v, err := c.valueOf(value.Bytes[:0], stored.Bytes, d)
 	value.Bytes = v
 	if err != nil {
-		if !c.dropDamaged(b, &f, k, h) {
+		dropped := false
+		b.change(func(s *store.Store) { dropped = s.DropDamaged(&f, k, h) })
+		if !dropped {
 			return dst, 0, retry
 		}
 		countLookup(n, mode, miss)
@@ -64,31 +64,14 @@ func (c *Cache) valueOf(dst, stored []byte, d *cold.Dictionary) ([]byte, error) 
 	return append(dst, stored...), nil
 }
 
-// readCold copies the value of the key as it is stored, and reports whether the key is in
-// the cold part. If the value is packed, it returns the dictionary too.
+// readCold is [store.Store.ReadCold] under the lock.
 func (b *bucket) readCold(
 	f *store.Found, to *scratch.Buffer, k []byte, h uint64, mode lookupMode,
 ) (d *cold.Dictionary, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.FindCounting(f, k, h) || !index.Ring(f.Slot).IsCold() ||
-		b.Shared.Expired(f.Expiry) && !b.isStale(f, mode) {
-		return nil, false
-	}
-	to.Bytes, _ = f.Ring.Read(to.Bytes[:0], f.ValuePos(), f.ValueLen)
-	if mode&touching != 0 && !index.WasRead(f.Slot) {
-		index.MarkRead(f.Group.At(f.I), f.Slot)
-	}
-	if f.Kind == record.Packed {
-		d = b.Shared.Compression.DictOf(to.Bytes)
-	}
-	return d, true
-}
-
-// findAgainLocked finds the record of the key, and reports whether it is the one that was found
-// before, where it was.
-func (b *bucket) findAgainLocked(f, was *store.Found, k []byte, h uint64) bool {
-	return !b.Closed && b.FindCounting(f, k, h) && index.Bare(f.Slot) == index.Bare(was.Slot)
+	to.Bytes, d, ok = b.ReadCold(f, to.Bytes[:0], k, h, mode&touching != 0, mode&orStale != 0)
+	return d, ok
 }
 
 // promote moves the record that was found in the cold part, with value v, to main.
@@ -98,32 +81,7 @@ func (c *Cache) promote(b *bucket, was *store.Found, k, v []byte, h uint64) {
 	defer c.notify(&w)
 	b.lock()
 	defer b.unlockFor(&w)
-	b.MoveHomes()
-	var f store.Found
-	if !b.findAgainLocked(&f, was, k, h) || b.Shared.Expired(f.Expiry) {
-		return
-	}
-	w.Expiry = f.Expiry
-	if w.Measure(b.Form); w.Bytes > b.Longest {
-		b.Remove(&f, h, store.Evicted) // the cache has become too small for it
-		b.CountEvicted(policy.Cold, f.Header)
-		return
-	}
-	b.PromoteCold(&f, &w.Write)
-}
-
-// dropDamaged removes a record of which no value can be made. It reports false if it is
-// not there any more: it may have been another one.
-func (c *Cache) dropDamaged(b *bucket, was *store.Found, k []byte, h uint64) bool {
-	b.lock()
-	defer b.unlock()
-	var f store.Found
-	if !b.findAgainLocked(&f, was, k, h) {
-		return false
-	}
-	b.Remove(&f, h, store.Unsaid)
-	b.Corruptions.Add(1)
-	return true
+	b.Promote(was, &w.Write)
 }
 
 // bringToMain has the value of a write's key go to main, so that the write can look at it.

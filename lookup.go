@@ -215,7 +215,7 @@ func (b *bucket) read(
 //
 //go:norace
 func (b *bucket) isStale(f *store.Found, mode lookupMode) bool {
-	return mode&orStale != 0 && b.Shared.Now() < b.Shared.KeptUntil(f.Expiry)
+	return mode&orStale != 0 && b.Shared.IsKept(f.Expiry)
 }
 
 // countLookup counts a lookup that has ended. No counter is ever taken back, as somebody may have

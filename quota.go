@@ -89,16 +89,12 @@ func (c *Cache) lengthOf(w *write) (n int) {
 	defer c.notify(&of)
 	b.lock()
 	defer b.unlockFor(&of)
-	var f store.Found
-	if b.FindCounting(&f, w.Key, w.Hash) {
-		return f.Total()
+	if n = b.LengthOf(w.Key, w.Hash); n == 0 {
+		c.inLargeLocked(&of, func(lb *bucket) bool {
+			n = lb.LengthOf(w.Key, w.Hash)
+			return n > 0
+		})
 	}
-	c.inLargeLocked(&of, func(lb *bucket) bool {
-		if lb.FindCounting(&f, w.Key, w.Hash) {
-			n = f.Total()
-		}
-		return n > 0
-	})
 	return n
 }
 
@@ -128,11 +124,7 @@ func (c *Cache) expireSome(b *bucket) bool {
 	defer c.notify(&w)
 	b.lock()
 	defer b.unlockFor(&w)
-	before := b.Expired
-	if b.HasTTL && !b.Closed {
-		b.ExpireSome()
-	}
-	return b.Expired > before
+	return b.ExpireSome()
 }
 
 // lookAtOldest takes the oldest entry from the order of generation g, and evicts it if asked to,

@@ -15,8 +15,6 @@ import (
 
 	"github.com/ringcache/ringcache/internal/store"
 
-	"github.com/ringcache/ringcache/internal/cold"
-
 	"github.com/ringcache/ringcache/internal/atomicfile"
 	"github.com/ringcache/ringcache/internal/chunk"
 	"github.com/ringcache/ringcache/internal/dictfile"
@@ -267,7 +265,7 @@ func (c *Cache) recover(timed bool) {
 			l := c.shared.File.Rings.Ledger(i, in)
 			of := chunks[l.ID()]
 			delete(chunks, l.ID())
-			left, ok := c.restoreRing(b, policy.Ring(in), l, of)
+			left, ok := b.RestoreRing(policy.Ring(in), l, of)
 			if !ok {
 				c.shared.Recovered.Discarded.Add(1)
 			}
@@ -305,8 +303,8 @@ func (c *Cache) resumeShare() {
 	s := c.shared.Compression
 	share := 0.0
 	for i := range c.shared.Buckets {
-		if b := &c.buckets[i]; b.Cold.Role == cold.Follower && b.Chunks() > 0 {
-			share = max(share, float64(b.Cold.Held())/float64(b.Chunks()))
+		if part, learned := c.buckets[i].ColdShare(); learned {
+			share = max(share, part)
 		}
 	}
 	s.Share.Store(math.Float64bits(min(share, pack.FullShare)))
@@ -316,22 +314,6 @@ func (c *Cache) resumeShare() {
 		b.ShapeCold() // else the first Set finds no room in it
 		b.mu.Unlock()
 	}
-}
-
-// restoreRing gives a bucket's ring the chunks that it held, and returns those that it has no use
-// for: all, where it has no cold part any more. It reports false if something is lost.
-func (c *Cache) restoreRing(
-	b *bucket, in policy.Ring, l *ringfile.Ledger, of []ringfile.Chunk,
-) (unused []chunk.Ref, ok bool) {
-	if in < b.InUse() {
-		return b.Ring(in).Restore(of)
-	}
-	for _, ch := range of {
-		l.Drop(ch.Ref)
-		unused = append(unused, ch.Ref)
-	}
-	l.Empty()
-	return unused, len(of) == 0
 }
 
 // inParallel calls fn with each bucket, on all processors.

@@ -212,7 +212,7 @@ func TestFile_OldValueDoesNotGetTheNewExpiry(t *testing.T) {
 	b := c.bucket(h)
 	b.lock()
 	var f store.Found
-	require.True(t, b.FindCounting(&f, k, h))
+	require.True(t, b.Find(&f, k, h))
 	f.Ring.SetExpiry(f.Pos, f.Header, f.Expiry+1000)
 	b.unlock()
 	abandon(c)

@@ -47,12 +47,6 @@ const (
 	coldBatchBytes   = 8 << 10
 )
 
-// AddColdPart gives a small bucket a cold part.
-func (b *Store) AddColdPart(number int) {
-	b.Cold = &coldPart{On: true, number: int32(number), Role: roleOf(number)}
-	b.Cold.init(b.Shared)
-}
-
 // roleOf returns what the cold part of the nth bucket is for.
 func roleOf(number int) cold.Role {
 	switch number % ScoutEach {
@@ -264,12 +258,62 @@ func (b *Store) storePacked(p index.Place, hd record.Header, key, packed []byte)
 	b.moved(p, index.WithPos(p.Slot, policy.Cold, pos), q, s, hd, n)
 }
 
-// PromoteCold moves the record f of the cold part to main, as the write w has it.
-func (b *Store) PromoteCold(f *Found, w *Write) {
-	b.policy.GhostFound(origin(f.Slot), 1, b.Ghosts(), b.IsNear(f.Slot))
-	if b.insert(f, true, w, 0) != nil { // there is no memory for it
-		b.CountEvicted(policy.Cold, f.Header)
+// ReadCold appends the value of the key to dst as it is stored, and reports whether the key is in
+// the cold part. If the value is packed, it returns the dictionary too. touch: it is a read that
+// counts; stale: what is expired and kept is taken.
+func (b *Store) ReadCold(
+	f *Found, dst, k []byte, h uint64, touch, stale bool,
+) (out []byte, d *cold.Dictionary, ok bool) {
+	if !b.findCounting(f, k, h) || !index.Ring(f.Slot).IsCold() ||
+		b.Shared.Expired(f.Expiry) && !(stale && b.Shared.IsKept(f.Expiry)) {
+		return dst, nil, false
 	}
+	dst, _ = f.Ring.Read(dst, f.ValuePos(), f.ValueLen)
+	if touch && !index.WasRead(f.Slot) {
+		index.MarkRead(f.Group.At(f.I), f.Slot)
+	}
+	if f.Kind == record.Packed {
+		d = b.Shared.Compression.DictOf(dst)
+	}
+	return dst, d, true
+}
+
+// findAgain finds the record of the key, and reports whether it is the one that was found
+// before, where it was.
+func (b *Store) findAgain(f, was *Found, k []byte, h uint64) bool {
+	return !b.Closed && b.findCounting(f, k, h) && index.Bare(f.Slot) == index.Bare(was.Slot)
+}
+
+// Promote moves the record that was found in the cold part to main, if it is still there. The write
+// has its value.
+func (b *Store) Promote(was *Found, w *Write) {
+	b.MoveHomes()
+	var f Found
+	if !b.findAgain(&f, was, w.Key, w.Hash) || b.Shared.Expired(f.Expiry) {
+		return
+	}
+	w.Expiry = f.Expiry
+	if w.Measure(b.Form); w.Bytes > b.Longest {
+		b.remove(&f, w.Hash, Evicted) // the cache has become too small for it
+		b.countEvicted(policy.Cold, f.Header)
+		return
+	}
+	b.policy.GhostFound(origin(f.Slot), 1, b.Ghosts(), b.IsNear(f.Slot))
+	if b.insert(&f, true, w, 0) != nil { // there is no memory for it
+		b.countEvicted(policy.Cold, f.Header)
+	}
+}
+
+// DropDamaged removes a record of which no value can be made. It reports false if it is
+// not there any more: it may have been another one.
+func (b *Store) DropDamaged(was *Found, k []byte, h uint64) bool {
+	var f Found
+	if !b.findAgain(&f, was, k, h) {
+		return false
+	}
+	b.remove(&f, h, Unsaid)
+	b.Corruptions.Add(1)
+	return true
 }
 
 // waiting is a record of the queue on its way through the compressor.

@@ -94,6 +94,13 @@ func (c *coldPart) forget() {
 	}
 }
 
+// newColdPart returns the cold part of a bucket.
+func newColdPart(s *Shared, number int) *coldPart {
+	c := &coldPart{On: true, number: int32(number), Role: roleOf(number)}
+	c.init(s)
+	return c
+}
+
 // init makes the rings of a cold part ready for use.
 func (c *coldPart) init(s *Shared) {
 	for i := range c.rings {

@@ -117,9 +117,19 @@ func (b *Store) noteExpiry(expiry uint32) {
 	e.Soonest, e.later = min(e.Soonest, end), min(e.later, end)
 }
 
-// ExpireSome does a Set's share of the search for records that have expired or belong
+// ExpireSome does a Set's share of the search for expired records, and reports whether it has found
+// any.
+func (b *Store) ExpireSome() bool {
+	before := b.Expired
+	if b.HasTTL && !b.Closed {
+		b.expireSome()
+	}
+	return b.Expired > before
+}
+
+// expireSome does a Set's share of the search for records that have expired or belong
 // to a forgotten generation.
-func (b *Store) ExpireSome() {
+func (b *Store) expireSome() {
 	e, expiring, forgotten := &b.Expirer, 0, b.hasForgotten()
 	for in := range b.InUse() {
 		expiring += b.Ring(in).Expiring
@@ -165,16 +175,16 @@ func (b *Store) DeleteStep(s *Sweep) (dropped int) {
 	return dropped
 }
 
-// Lookup is FindCounting for what is neither expired nor a negative entry.
+// Lookup is findCounting for what is neither expired nor a negative entry.
 func (b *Store) Lookup(f *Found, k []byte, h uint64) bool {
-	return b.FindCounting(f, k, h) && f.Kind != record.Negative && !b.Shared.Expired(f.Expiry)
+	return b.findCounting(f, k, h) && f.Kind != record.Negative && !b.Shared.Expired(f.Expiry)
 }
 
 // Holds reports whether b has the key, be it a negative entry. Otherwise it does
 // not have it expired either, and f is the key's ghost, if there is one.
 func (b *Store) Holds(w *Write, f *Found) bool {
 	f.Internal = w.Internal
-	if !b.FindCounting(f, w.Key, w.Hash) {
+	if !b.findCounting(f, w.Key, w.Hash) {
 		return false
 	}
 	if b.Shared.Expired(f.Expiry) {

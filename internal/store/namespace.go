@@ -99,7 +99,7 @@ func (b *Store) forgetAt(in policy.Ring, pos uint64, hd record.Header) {
 // search goes on with the walk, for a Set that has no room.
 func (b *Store) search() {
 	for n := 0; n < forgetStep && b.hasForgotten() && !b.Removals.IsStep(); n += expireStep {
-		b.ExpireSome()
+		b.expireSome()
 	}
 }
 
@@ -154,7 +154,7 @@ func (b *Store) LookAt(h, g uint64, evict bool) (there, stays bool) {
 	}
 	b.Index.Remove(p)
 	b.kill(r, pos, hd, h, Evicted)
-	b.CountEvicted(in, hd)
+	b.countEvicted(in, hd)
 	return true, false
 }
 
@@ -209,4 +209,13 @@ func (b *Store) CountNamespaces() {
 	for u, s := range sums {
 		u.Counting(int(b.Number), s.entries, s.bytes)
 	}
+}
+
+// LengthOf returns the bytes of the record that a key has now; 0 if it has none.
+func (b *Store) LengthOf(k []byte, h uint64) int {
+	var f Found
+	if !b.findCounting(&f, k, h) {
+		return 0
+	}
+	return f.Total()
 }

@@ -236,8 +236,8 @@ func (f *Found) matchAny(r *ring.Ring, pos uint64, rec, k []byte) bool {
 	return true
 }
 
-// FindCounting is find under the lock.
-func (b *Store) FindCounting(f *Found, k []byte, h uint64) bool {
+// findCounting is find under the lock.
+func (b *Store) findCounting(f *Found, k []byte, h uint64) bool {
 	ok := b.Find(f, k, h)
 	b.CountOddities(f)
 	return ok

@@ -3,7 +3,9 @@ package store
 import (
 	"math"
 
+	"github.com/ringcache/ringcache/internal/chunk"
 	"github.com/ringcache/ringcache/internal/clock"
+	"github.com/ringcache/ringcache/internal/cold"
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/pack"
 	"github.com/ringcache/ringcache/internal/policy"
@@ -15,8 +17,9 @@ import (
 // anew. Each record is looked at, from the tails to the heads. One that fails its checksum
 // was being written when the process died, and is as good as never written.
 
-// InFile has the bucket, the nth of all, keep its records in file f.
-func (b *Store) InFile(f *ringfile.Store, n int) {
+// inFile has the nth bucket of all keep its records in the file.
+func (b *Store) inFile(n int) {
+	f := b.Shared.File
 	b.Form = record.Checked
 	for in := range b.InUse() {
 		l := f.Rings.Ledger(n, int(in))
@@ -25,6 +28,33 @@ func (b *Store) InFile(f *ringfile.Store, n int) {
 		}
 		b.Ring(in).InFile(l, b.Shared.Seed[0])
 	}
+}
+
+// RestoreRing gives a ring of the bucket the chunks that it held when its file was left, and returns those
+// that it has no use for: all, where there is no cold part any more. It reports false if something
+// is lost.
+func (b *Store) RestoreRing(
+	in policy.Ring, l *ringfile.Ledger, of []ringfile.Chunk,
+) (unused []chunk.Ref, ok bool) {
+	if in < b.InUse() {
+		return b.Ring(in).Restore(of)
+	}
+	for _, ch := range of {
+		l.Drop(ch.Ref)
+		unused = append(unused, ch.Ref)
+	}
+	l.Empty()
+	return unused, len(of) == 0
+}
+
+// ColdShare returns the part of what the bucket holds that is in its cold part, and whether other
+// buckets may have learned it.
+func (b *Store) ColdShare() (share float64, learned bool) {
+	held := b.Chunks()
+	if b.Cold.Role != cold.Follower || held == 0 {
+		return 0, false
+	}
+	return float64(b.Cold.Held()) / float64(held), true
 }
 
 // Recover enters the records of the bucket's rings into its index, but if they are not timed,
@@ -125,7 +155,7 @@ func (b *Store) enter(
 ) {
 	f := Found{Internal: kind == record.Internal}
 	slot := index.Slot(h, in, pos)
-	if b.FindCounting(&f, key, h) {
+	if b.findCounting(&f, key, h) {
 		b.kill(f.Ring, f.Pos, f.Header, h, Unsaid)
 		b.Index.Store(f.Place, slot)
 		return

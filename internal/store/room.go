@@ -296,7 +296,7 @@ func (b *Store) MakeWay(w *Write) (done bool) {
 	}
 	var f Found
 	to := b.policy.Entry()
-	if b.FindCounting(&f, w.Key, w.Hash) {
+	if b.findCounting(&f, w.Key, w.Hash) {
 		if f.ValueLen == len(w.Value) {
 			return true // it is overwritten where it lies
 		}

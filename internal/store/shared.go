@@ -166,6 +166,11 @@ func (s *Shared) SetBound(maxBytes int) {
 	s.Divide()
 }
 
+// IsKept reports whether what has expired is still the answer where a load fails.
+//
+//go:norace
+func (s *Shared) IsKept(expiry uint32) bool { return s.Now() < s.KeptUntil(expiry) }
+
 // MaxValue returns the length of the longest value, which a header must have room for.
 func (s *Shared) MaxValue() int {
 	return int(min(int64(s.Bound())/MaxValueShare, math.MaxUint32))

@@ -76,7 +76,8 @@ type counters struct {
 	ColdHits                                atomic.Uint64
 }
 
-// Init makes a bucket ready for use.
+// Init makes the nth bucket of all ready for use: the large ones come last. stagger is added to its
+// quota.
 func (b *Store) Init(s *Shared, number, stagger int, large bool) {
 	b.Shared = s
 	b.Number = int32(number)
@@ -90,6 +91,12 @@ func (b *Store) Init(s *Shared, number, stagger int, large bool) {
 		b.Rings[i].Init(s.Pool, s.Shift, s.PosBits)
 	}
 	b.Cold = &s.NoCold
+	if s.Compression != nil && !large {
+		b.Cold = newColdPart(s, number)
+	}
+	if s.File != nil {
+		b.inFile(number)
+	}
 	b.shape(0)
 }
 
@@ -133,7 +140,7 @@ func (b *Store) Set(w *Write) error {
 	f := Found{Internal: w.Internal}
 	there := false
 	if got != Miss || slot != nil { // else it is new, and no ghost tells of it
-		there = b.FindCounting(&f, w.Key, w.Hash)
+		there = b.findCounting(&f, w.Key, w.Hash)
 	}
 	if there && b.Shared.Expired(f.Expiry) {
 		b.expire(&f, w.Hash)
@@ -142,7 +149,7 @@ func (b *Store) Set(w *Write) error {
 	faulted := there
 	defer func() {
 		if faulted {
-			b.Remove(&f, w.Hash, Unsaid)
+			b.remove(&f, w.Hash, Unsaid)
 		}
 	}()
 	if there && index.Ring(f.Slot).IsCold() {
@@ -198,7 +205,7 @@ func (b *Store) insert(f *Found, replace bool, w *Write, room int) error {
 		f.dead = true
 	}
 	if b.HasTTL || b.hasForgotten() {
-		b.ExpireSome()
+		b.expireSome()
 	}
 	if !b.fitsQuota(w) {
 		if f.dead {
@@ -284,7 +291,7 @@ func (b *Store) putSlot(f *Found, replace bool, w *Write, to policy.Ring, pos ui
 // appends the value to it. What is expired was not there, nor is a negative entry one.
 func (b *Store) Delete(w *Write, taken *[]byte) bool {
 	f := Found{Internal: w.Internal}
-	if !b.FindCounting(&f, w.Key, w.Hash) {
+	if !b.findCounting(&f, w.Key, w.Hash) {
 		return false
 	}
 	if b.Shared.Expired(f.Expiry) {
@@ -297,12 +304,12 @@ func (b *Store) Delete(w *Write, taken *[]byte) bool {
 		}
 		*taken, _ = f.Ring.Read(*taken, f.ValuePos(), f.ValueLen) // w.k may lie in it
 	}
-	b.Remove(&f, w.Hash, w.why())
+	b.remove(&f, w.Hash, w.why())
 	return f.Kind != record.Negative
 }
 
-// Remove removes the record f of hash h, unless it is dead, and its slot.
-func (b *Store) Remove(f *Found, h uint64, why Reason) {
+// remove removes the record f of hash h, unless it is dead, and its slot.
+func (b *Store) remove(f *Found, h uint64, why Reason) {
 	if !f.dead {
 		b.kill(f.Ring, f.Pos, f.Header, h, why)
 	}

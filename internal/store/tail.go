@@ -153,7 +153,7 @@ func (b *Store) dropTail(in policy.Ring, hd record.Header) {
 	if !in.IsCold() {
 		b.policy.Dropped(in)
 	}
-	b.CountEvicted(in, hd)
+	b.countEvicted(in, hd)
 }
 
 // largeHash returns the hash of the key of the record at pos, if this is a large
@@ -165,7 +165,7 @@ func (b *Store) largeHash(r *ring.Ring, pos uint64, hd record.Header) uint64 {
 	return b.KeyHash(r, pos, hd)
 }
 
-func (b *Store) CountEvicted(in policy.Ring, hd record.Header) {
+func (b *Store) countEvicted(in policy.Ring, hd record.Header) {
 	b.EvictedBytes += uint64(hd.Total())
 	switch in {
 	case policy.Small:
@@ -252,7 +252,7 @@ func (b *Store) rotateThrough(
 		// The chunk that the tail left was not to be had again.
 		b.uncountGone(r, hd, hash)
 		b.countKey(buf[hd.Size:][:hd.KeyLen], -1, -n)
-		b.CountEvicted(in, hd)
+		b.countEvicted(in, hd)
 		if b.Shared.Notifies && hd.Kind.IsUsers() {
 			b.keepRemoval(slices.Clone(buf[hd.Size:]), hd, Evicted)
 		}
