@@ -156,7 +156,7 @@ func (c *Cache) shrink(turn uint64, to int) {
 	}
 }
 
-// ShrinkStep does one step, and tells OnRemove of the entries evicted. It reports false
+// shrinkStep does one step, and tells OnRemove of the entries evicted. It reports false
 // if another Resize has come.
 func (c *Cache) shrinkStep(turn uint64, to int, do func(w *write)) bool {
 	var w write

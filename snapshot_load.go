@@ -453,7 +453,7 @@ func (t *batch) insistLocked(b *bucket, rank, freq int) error {
 	return err
 }
 
-// Restore puts the write's record into bucket b, unless its key is there.
+// restoreLocked puts the write's record into bucket b, unless its key is there.
 func (t *batch) restoreLocked(b *bucket, rank, freq int) error {
 	w := &t.w
 	in := policy.Main

@@ -98,20 +98,9 @@ func (x *Index) Each(fn func(slot, tag uint64)) {
 }
 
 // TakeHome appends the live slots with hashes from at on, of HashBits bits, up
-// to the end of at's home, which it returns. What readers change is left out of
-// them. A path may come by a group twice, and so may they.
+// to the end of at's home, which it returns. A path may come by a group twice, and so may they:
+// readers may have changed the frequency in between.
 func (x *Index) TakeHome(slots []uint64, at uint64, w Windows) ([]uint64, uint64) {
-	from := len(slots)
-	slots, end := x.TakeWhole(slots, at, w)
-	for i, s := range slots[from:] {
-		slots[from+i] = Bare(s)
-	}
-	return slots, end
-}
-
-// TakeWhole is TakeHome of slots as they are. Of one that comes twice, a reader may
-// have changed the frequency in between.
-func (x *Index) TakeWhole(slots []uint64, at uint64, w Windows) ([]uint64, uint64) {
 	in := x.geometry(at << hashAt)
 	home := in.home(at << hashAt)
 	end := in.start(home + 1) // front is between two homes (I6): in holds for all of them
