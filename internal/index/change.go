@@ -20,15 +20,15 @@ func (x *Index) Remove(p Place) {
 	x.used[PartOf(s)]--
 	p.Group.clear(p.I)
 	if path := x.Path(s); path.At != p.At {
-		x.pass(path, p.At, s, -1)
+		x.addOverflow(path, p.At, s, -1)
 	}
 }
 
-// pass counts by entries more, of a hash or slot, in the groups that path p has before
+// addOverflow counts by entries more, of a hash or slot, in the groups that path p has before
 // group at.
-func (x *Index) pass(p Path, at uint32, h uint64, by int) {
+func (x *Index) addOverflow(p Path, at uint32, h uint64, by int) {
 	for ; p.At != at; p.Next() {
-		x.Group(p.At).pass(h, by)
+		x.Group(p.At).addOverflow(h, by)
 	}
 }
 
@@ -49,7 +49,7 @@ func (x *Index) Insert(slot, tag uint64, w Windows) (victim uint64, forced bool)
 	}
 	p.Group.put(p.I, slot, tag)
 	x.used[PartOf(slot)]++
-	x.pass(path, p.At, slot, 1) // (I4)
+	x.addOverflow(path, p.At, slot, 1) // (I4)
 	return victim, !found
 }
 

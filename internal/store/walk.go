@@ -42,7 +42,7 @@ func (b *Store) NextSlots(
 	for n := len(slots); n > 0 && index.HashOf(slots[n-1]) >= end; n-- {
 		slots = slots[:n-1]
 	}
-	sameEntry := func(a, b uint64) bool { return index.Bare(a) == index.Bare(b) }
+	sameEntry := func(a, b uint64) bool { return index.Location(a) == index.Location(b) }
 	return slices.CompactFunc(slots, sameEntry), end // a path may come by a group twice
 }
 
