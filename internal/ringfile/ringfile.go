@@ -69,9 +69,6 @@ func (f *File) SetState(boot string, clean bool) {
 	f.stateWord().Store(stateOf(boot, clean))
 }
 
-// SetForgotten notes that what the file holds is not to be relied on.
-func (f *File) SetForgotten() { f.stateWord().Store(0) }
-
 // IsSound reports whether what the file holds is of one time: it was closed in order, or
 // the machine, which has the newest bytes in its memory, has not been started since.
 func (f *File) IsSound(boot string) bool {
