@@ -202,7 +202,7 @@ func (b *bucket) touchLocked(w *write) (there, done bool) {
 func (b *bucket) renewLocked(f *found, expiry uint32) {
 	if f.HasExpiry {
 		f.ring.SetExpiry(f.pos, f.Header, expiry)
-		f.ring.Seal(f.pos)
+		f.ring.WriteSum(f.pos)
 		b.noteExpiry(expiry)
 	}
 }

@@ -28,7 +28,7 @@ func (b *bucket) overwritePlainLocked(rec []byte, s uint64, w *write) bool {
 	delay.Point()
 	copy(value, w.v)
 	faulted = false
-	b.ring(index.Ring(s)).Seal(index.Pos(s))
+	b.ring(index.Ring(s)).WriteSum(index.Pos(s))
 	return true
 }
 
@@ -43,7 +43,7 @@ func (b *bucket) overwriteLocked(f *found, w *write) bool {
 		b.keepRemovedLocked(f.ring, f.pos, f.Header, w.why())
 	}
 	if f.HasExpiry {
-		f.ring.SetExpiry(f.pos, f.Header, w.expiry) // sealed with the new value only
+		f.ring.SetExpiry(f.pos, f.Header, w.expiry) // its checksum comes with the new value only
 		b.noteExpiry(w.expiry)
 	}
 	if more := len(w.v) - f.ValueLen; more != 0 {
@@ -58,7 +58,7 @@ func (b *bucket) overwriteLocked(f *found, w *write) bool {
 	} else {
 		f.ring.Write(f.valuePos(), w.v)
 	}
-	f.ring.Seal(f.pos)
+	f.ring.WriteSum(f.pos)
 	return true
 }
 

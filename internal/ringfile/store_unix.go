@@ -204,7 +204,7 @@ func (f *Store) refuseContents(size int64) error {
 		if _, err := f.file.ReadAt(word, HeadSize); err != nil {
 			return err
 		}
-		if _, ok := unseal(binary.NativeEndian.Uint64(word), 0); ok {
+		if _, ok := checked(binary.NativeEndian.Uint64(word), 0); ok {
 			return ErrNew
 		}
 	}
