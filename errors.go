@@ -52,9 +52,9 @@ var (
 	// next. Only loads that pass on the context that they are given can be found out.
 	ErrLoadCycle = errors.New("loads wait for each other in a circle")
 
-	// ErrInvalidOptions is returned by NewWithOptions for a setting out of its range, or a
-	// MaxBytes below an eighth of what [Options].File was made with, and by Resize and
-	// LoadFromFileMaxBytes for a bound out of its range. New panics with it.
+	// ErrInvalidOptions is returned by NewWithOptions for a setting out of its range, and by
+	// Resize and LoadFromFileMaxBytes for such a bound. New panics with it. For an existing
+	// [Options].File, MaxBytes has the range of Resize.
 	ErrInvalidOptions = errors.New("invalid options")
 
 	// ErrEncode is returned by all methods of a Typed view that store when its codec cannot
