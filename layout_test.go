@@ -209,7 +209,7 @@ func TestLayout_Dependencies(t *testing.T) {
 			assert.NotContains(t, dep, part)
 		}
 	}
-	// expvarstats is a separate package because of net/http.
+	// ringexpvar is a separate package because of net/http.
 	assert.NotSubset(t, deps, []string{"testing"})
 	assert.NotSubset(t, deps, []string{"expvar"})
 	assert.NotSubset(t, deps, []string{"net/http"})
