@@ -29,11 +29,21 @@ func (c *Cache) SetIfAbsent(k, v []byte) (stored bool, err error) {
 func (c *Cache) SetIfAbsentWithTTL(
 	dst, k, v []byte, ttl time.Duration,
 ) (out []byte, stored bool, err error) {
+	_, stored, err = c.setIfAbsent(&dst, k, v, ttl)
+	return dst, stored, err
+}
+
+// setIfAbsent is SetIfAbsentWithTTL that also reports whether k was there.
+func (c *Cache) setIfAbsent(
+	dst *[]byte, k, v []byte, ttl time.Duration,
+) (there, stored bool, err error) {
 	var w write
 	w.k, w.v, w.h, w.reason = k, v, c.shared.hash(k), RemovedReplaced
-	w.cond, w.reads, w.found = ifAbsent, true, &dst
-	stored, err = w.met(c.applyFor(&w, withTTL(ttl), "set"))
-	return dst, stored, err
+	w.cond, w.reads, w.found = ifAbsent, true, dst
+	err = c.applyFor(&w, withTTL(ttl), "set")
+	there = err == errUnmet
+	stored, err = w.met(err)
+	return there, stored, err
 }
 
 // SetIfChanged is [Cache.Set] unless v is the value of k already, and reports whether it

@@ -1,6 +1,7 @@
 package ringcache
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -21,9 +22,14 @@ import (
 // passed. An expiry takes 4 bytes of the record. Ownership, limits, errors, locks and allocation
 // are those of Set; an error may also be [ErrTTLTooShort].
 func (c *Cache) SetWithTTL(k, v []byte, ttl time.Duration) error {
+	return c.setFor(k, v, withTTL(ttl))
+}
+
+// setFor is Set of an entry with that lifetime.
+func (c *Cache) setFor(k, v []byte, l lifetime) error {
 	var w write
 	w.k, w.v, w.h, w.reason = k, v, c.shared.hash(k), RemovedReplaced
-	return c.applyFor(&w, withTTL(ttl), "set")
+	return c.applyFor(&w, l, "set")
 }
 
 // lifetime determines when a new entry expires: after its own TTL, or as Options say.
@@ -44,24 +50,35 @@ func (c *Cache) applyFor(w *write, l lifetime, verb string) error {
 	return named(c.storeFor(w, l, verb))
 }
 
-// storeFor is store of an entry with that lifetime. Here is the rule for every TTL: see the
-// section Times to live of the package.
-func (c *Cache) storeFor(w *write, l lifetime, verb string) error {
+// errOver is the answer to a TTL that is over.
+var errOver = errors.New("time to live is over")
+
+// expiryOf returns when an entry with that lifetime expires, 0 for never, or an error if there
+// is to be none: errOver, or ErrTTLTooShort. It is the rule for every TTL that is given in a
+// call, whose words are in the section Times to live of the package.
+func (c *Cache) expiryOf(l lifetime) (expiry uint32, err error) {
 	switch {
 	case !l.given:
-		w.expiry = c.shared.Default()
-	case l.ttl < 0:
-		w.reason, w.unstored = RemovedDeleted, true
-		return c.refuse(w, verb, nil)
+		return c.shared.Default(), nil
 	case l.ttl == 0:
-		w.expiry = 0
+		return 0, nil
+	case l.ttl < 0:
+		return 0, errOver
 	case l.ttl < clock.Tick:
-		return c.refuse(w, verb, fmt.Errorf("time to live of %v, at least %v: %w",
-			l.ttl, clock.Tick, ErrTTLTooShort))
-	default:
-		w.expiry = c.shared.In(l.ttl)
+		return 0, fmt.Errorf("time to live of %v, at least %v: %w", l.ttl, clock.Tick, ErrTTLTooShort)
 	}
-	return c.store(w, verb)
+	return c.shared.In(l.ttl), nil
+}
+
+// storeFor is store of an entry with that lifetime.
+func (c *Cache) storeFor(w *write, l lifetime, verb string) (err error) {
+	if w.expiry, err = c.expiryOf(l); err == nil {
+		return c.store(w, verb)
+	}
+	if err == errOver {
+		w.reason, w.unstored, err = RemovedDeleted, true, nil
+	}
+	return c.refuse(w, verb, err)
 }
 
 // Touch gives the entry of k another TTL, from now on, and reports whether k was there. The
@@ -75,14 +92,12 @@ func (c *Cache) storeFor(w *write, l lifetime, verb string) error {
 // bucket, and counts as nothing in [Stats].
 func (c *Cache) Touch(k []byte, ttl time.Duration) bool {
 	w := write{k: k, h: c.shared.hash(k), silent: true, reason: RemovedDeleted}
-	if ttl < 0 || ttl > 0 && ttl < clock.Tick {
+	expiry, err := c.expiryOf(withTTL(ttl))
+	if err != nil {
 		found, _ := c.remove(&w, nil)
 		return found
 	}
-	if ttl > 0 {
-		w.expiry = c.shared.In(ttl)
-	}
-	for {
+	for w.expiry = expiry; ; {
 		found, done := c.renew(&w)
 		if done {
 			return found

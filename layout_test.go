@@ -31,7 +31,8 @@ var longFuncs = map[string]string{}
 // in its own layer or in one below.
 var layers = [][]string{
 	{"batch.go", "cache.go", "conditional.go", "expiry.go", "iterate.go", "loader*.go",
-		"namespace*.go", "recover.go", "resize.go", "sizing.go", "snapshot*.go", "stats.go", "typed*.go"},
+		"namespace*.go", "recover.go", "resize.go", "sizing.go", "snapshot*.go", "stats.go", "typed*.go",
+		"view.go"},
 	{"write.go", "quota.go", "cold.go", "large.go"},
 	{"bucket*.go", "onremove.go"},
 	{"shared.go", "cold_part.go", "compression.go"},

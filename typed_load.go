@@ -21,10 +21,10 @@ func (t *Typed[K, V]) GetOrLoad(
 	var room [keyRoom]byte
 	k := t.keyBytes(room[:0], key)
 	s := scratches.Get().(*scratch)
-	data, got := t.cache.getAhead(s.buf[:0], k)
+	data, got := t.of.cache.getAhead(s.buf[:0], k)
 	if got == hit {
 		if v, err = t.codec.Decode(data[:len(data):len(data)]); err == nil {
-			t.ns.looked(true)
+			t.of.looked(true)
 			s.buf = data
 			s.release() // without defer, for speed: if Decode panics, a buffer is lost
 			return v, nil
@@ -41,10 +41,10 @@ func (t *Typed[K, V]) loadMissing(
 ) (v V, err error) {
 	defer s.release()
 	s.buf = data
-	t.ns.lookedAhead(got)
+	t.of.lookedAhead(got)
 	if got == hitDue {
 		if v, err = t.decode("load", key, data); err == nil {
-			_, _ = t.cache.loadMissing(ctx, nil, k, got, t.loader(load))
+			_, _ = t.of.cache.loadMissing(ctx, nil, k, got, t.loader(load))
 			return v, nil
 		}
 	}
@@ -52,7 +52,7 @@ func (t *Typed[K, V]) loadMissing(
 		t.discard(k)
 		got = miss
 	}
-	data, err = t.cache.loadMissing(ctx, s.buf[:0], k, got, t.loader(load))
+	data, err = t.of.cache.loadMissing(ctx, s.buf[:0], k, got, t.loader(load))
 	if err != nil {
 		var zero V
 		return zero, err
@@ -67,21 +67,21 @@ func (t *Typed[K, V]) discard(k []byte) {
 	stored, lent := scratches.Get().(*scratch), scratches.Get().(*scratch)
 	defer stored.release()
 	defer lent.release()
-	w := write{k: k, h: t.cache.shared.hash(k), del: true, silent: true, reason: RemovedDeleted}
-	data, ok := t.cache.peek(stored.buf[:0], &w)
+	w := write{k: k, h: t.of.cache.shared.hash(k), del: true, silent: true, reason: RemovedDeleted}
+	data, ok := t.of.cache.peek(stored.buf[:0], &w)
 	stored.buf, lent.buf = data, append(lent.buf[:0], data...)
 	if !ok {
 		return
 	}
 	if _, err := t.codec.Decode(lent.buf[:len(data):len(data)]); err != nil {
 		w.expect(data, true)
-		_, _ = t.cache.remove(&w, nil)
+		_, _ = t.of.cache.remove(&w, nil)
 	}
 }
 
 // loader returns load as a function of bytes. It is made for a load, and not for a hit.
 func (t *Typed[K, V]) loader(load LoadFunc[K, V]) loadFunc {
-	start := len(t.start(nil))
+	start := t.of.startLen()
 	return func(ctx context.Context, raw []byte) ([]byte, time.Duration, error) {
 		key, _ := t.parseKey(raw[start:]) // the caller's key, whose bytes they are
 		v, ttl, err := load(ctx, key)
@@ -135,10 +135,10 @@ func (t *Typed[K, V]) GetOrLoadBatch(
 		vals[i], found[i] = v, true
 		return true
 	}
-	out, hits, failed := t.cache.getOrLoadBatch(
+	out, hits, failed := t.of.cache.getOrLoadBatch(
 		ctx, s.buf[:0], raw, datas, t.batchLoader(load), usable)
 	s.buf = out
-	t.ns.loadedFor(len(keys), hits+undecodable) // in the cache they count as hits
+	t.of.loadedFor(len(keys), hits+undecodable) // in the cache they count as hits
 	for i, data := range datas {
 		if found[i] || data == nil {
 			continue
@@ -156,7 +156,7 @@ func (t *Typed[K, V]) GetOrLoadBatch(
 
 // batchLoader returns load as a function of bytes.
 func (t *Typed[K, V]) batchLoader(load BatchLoadFunc[K, V]) batchLoadFunc {
-	start := len(t.start(nil))
+	start := t.of.startLen()
 	return func(ctx context.Context, raw [][]byte) ([]loaded, error) {
 		keys := make([]K, len(raw))
 		for i, k := range raw {
