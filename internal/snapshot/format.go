@@ -29,11 +29,13 @@ import (
 	"time"
 
 	"github.com/cespare/xxhash/v2"
+	"github.com/klauspost/compress/s2"
 )
 
 const (
-	// Version is the version that is written. All from 1 on are read.
-	Version = 1
+	// Version is the version that is written, and the only one that is read: blocks of version
+	// 1, which preceded the first release, were compressed otherwise.
+	Version = 2
 
 	// MaxBlock is how long a block is at most, unless it holds a single entry
 	// that is longer.
@@ -120,11 +122,8 @@ func ParseHeader(b []byte, at int64) (h Header, err error) {
 		return h, corrupt(at, "byte order mark is %x, not %x", mark, orderMark)
 	}
 	version := binary.LittleEndian.Uint32(b[12:])
-	if version > Version {
-		return h, fmt.Errorf("version %d, at most %d is known: %w", version, Version, ErrVersion)
-	}
-	if version == 0 {
-		return h, corrupt(at, "version %d", version)
+	if version != Version {
+		return h, fmt.Errorf("version %d, only %d is known: %w", version, Version, ErrVersion)
 	}
 	word := func(i int) uint64 { return binary.LittleEndian.Uint64(b[24+8*i:]) }
 	return Header{
@@ -202,7 +201,7 @@ func parseBlock(b []byte, salt uint64, at int64) (h BlockHeader, err error) {
 	isPacked := h.Size != h.Length
 	isTooFull := uint64(h.Entries)*MinEntry > h.Size || h.Unread > h.Size
 	if !known || h.Length > math.MaxInt64/2 || !isEnd && isTooFull ||
-		isPacked && (h.Size > MaxBlock || h.Length > MaxBlock || h.Size > 256*h.Length) {
+		isPacked && (h.Size > MaxBlock || h.Length > MaxBlock) {
 		return h, corrupt(at, "block of kind %d, rank %d, %d entries, %d bytes, %d unpacked",
 			h.Kind, h.Rank, h.Entries, h.Length, h.Size)
 	}
@@ -253,27 +252,18 @@ func (b *Block) Seal(rank int, id uint32, salt uint64, p *Packer) []byte {
 	return out
 }
 
-// Packer has what packing needs.
-type Packer struct {
-	table packTable
-	buf   []byte
-}
+// Packer compresses blocks with S2. It has a buffer that all of them share.
+type Packer struct{ buf []byte }
 
-const (
-	leastPacked = 512      // bytes of a body that is packed
-	packSample  = 32 << 10 // bytes that are tried first
-)
+const leastPacked = 512 // bytes of a body that is packed
 
 // pack packs a block, and reports whether that saves an eighth.
 func (p *Packer) pack(b []byte) bool {
-	for _, end := range [...]int{min(len(b), packSample), len(b)} {
-		p.buf = append(p.buf[:0], b[:BlockHeaderSize]...)
-		p.buf = pack(p.buf, b[BlockHeaderSize:end], &p.table)
-		if len(p.buf) >= end-end/8 {
-			return false
-		}
-	}
-	return true
+	body := b[BlockHeaderSize:]
+	p.buf = resize(p.buf, uint64(BlockHeaderSize+s2.MaxEncodedLen(len(body))))
+	n := len(s2.Encode(p.buf[BlockHeaderSize:], body))
+	p.buf = p.buf[:BlockHeaderSize+n]
+	return n < len(body)-len(body)/8
 }
 
 // End is what the end mark says.

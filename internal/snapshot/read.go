@@ -216,10 +216,14 @@ func (b *buffers) unpack(ref *Ref, body []byte) ([]byte, error) {
 		return body, nil
 	}
 	b.unpacked = resize(b.unpacked, ref.Size) // MaxBlock at most
-	if !unpack(b.unpacked, body) {
-		return nil, corrupt(ref.At, "block %d cannot be unpacked", ref.ID)
+	if n, err := s2.DecodedLen(body); err != nil || uint64(n) != ref.Size {
+		return nil, corrupt(ref.At, "block %d has %d bytes, not %d", ref.ID, n, ref.Size)
 	}
-	return b.unpacked, nil
+	out, err := s2.Decode(b.unpacked, body)
+	if err != nil {
+		return nil, corrupt(ref.At, "unpack block %d: %v", ref.ID, err)
+	}
+	return out, nil
 }
 
 // body reads the body of a block, and checks and unpacks it.
