@@ -36,8 +36,8 @@ func TestAlias_GetOrLoadOfAnExpiredEntryLoadsTheKey(t *testing.T) {
 	now = 2 * time.Second
 	dst, k := aliased()
 	out, err := c.GetOrLoad(context.Background(), dst, k,
-		func(_ context.Context, k []byte) (Loaded, error) {
-			return Loaded{Value: append([]byte("of "), k...)}, nil
+		func(_ context.Context, k []byte) ([]byte, time.Duration, error) {
+			return append([]byte("of "), k...), 0, nil
 		})
 	require.NoError(t, err)
 	require.Equal(t, "of key", string(out))

@@ -198,7 +198,7 @@ func (c *Cache) setBlock(keys, vals [][]byte, l lifetime) (at int, first error) 
 	for i, k := range keys {
 		var w write
 		w.k, w.v, w.h = k, vals[i], bl.hashes[i]
-		w.reason = EvictReplaced
+		w.reason = RemovedReplaced
 		if err := c.storeFor(&w, l, "set"); err != nil && first == nil {
 			at, first = i, err
 		}

@@ -41,26 +41,26 @@ type bucket struct {
 	calls  singleflight.List[load] // loads that callers may join
 	closed bool
 
-	longest   int // bytes of the longest record that it takes
-	mean      int // bytes of a record
-	growAt    int // sixteenths of the index's slots that are used when it grows
-	stagger   int // bytes added to the quota before it is cut to whole chunks
-	wanted    int // pages that the index waits for; below 0: that it is going to give up
-	internal  int // live records of the cache's own
-	appended  int // bytes appended to the rings since sweepLocked last looked
-	unswept   uint64
-	rewrites  uint64      // overwrites in place, but for those of short records (see walker.copyLong)
-	hint      hint        // what is known of the next new record
-	entry     policy.Ring // the ring that it goes to, if anything is
-	reserved  reservation
-	next      nextVictim
-	hasTTL    bool  // there is a live record with room for an expiry
-	number    int32 // of the bucket, the large ones last
-	sweeps    int32 // walks of DeleteExpired that are under way
-	watch     uint8 // counts up to the next look at marks
-	expirer   expirer
-	searched  uint64     // generations that were forgotten before the last whole walk
-	evictions *evictions // what has left under the lock; nil without OnEvict
+	longest  int // bytes of the longest record that it takes
+	mean     int // bytes of a record
+	growAt   int // sixteenths of the index's slots that are used when it grows
+	stagger  int // bytes added to the quota before it is cut to whole chunks
+	wanted   int // pages that the index waits for; below 0: that it is going to give up
+	internal int // live records of the cache's own
+	appended int // bytes appended to the rings since sweepLocked last looked
+	unswept  uint64
+	rewrites uint64      // overwrites in place, but for those of short records (see walker.copyLong)
+	hint     hint        // what is known of the next new record
+	entry    policy.Ring // the ring that it goes to, if anything is
+	reserved reservation
+	next     nextVictim
+	hasTTL   bool  // there is a live record with room for an expiry
+	number   int32 // of the bucket, the large ones last
+	sweeps   int32 // walks of DeleteExpired that are under way
+	watch    uint8 // counts up to the next look at marks
+	expirer  expirer
+	searched uint64    // generations that were forgotten before the last whole walk
+	removals *removals // entries removed under the lock; nil without OnRemove
 
 	sought     [ringCount]atomic.Uint32 // ghosts of each ring that lookups have found
 	nearMisses atomic.Uint64            // lookups that have missed and found one
@@ -76,30 +76,30 @@ type bucket struct {
 // write is one change to one key on its way through the cache: a Set, on a condition or
 // not, or a removal. It is passed by pointer and stays on the caller's stack.
 type write struct {
-	k, v      []byte
-	h         uint64 // hash of k
-	n         int    // bytes of the record
-	expiry    uint32 // tick, 0: never
-	cond      cond
-	silent    bool       // a part of a call that is counted elsewhere
-	quiet     bool       // OnEvict is told later, by notifyQuiet
-	del       bool       // it counts as a Del, not as a Set
-	same      bool       // the value is there already: only its form changes
-	packed    bool       // not done: it needs the value, which is packed: to be tried again
-	negative  bool       // a negative entry instead of a value; it has an expiry
-	internal  bool       // a record of the cache's own
-	keeps     bool       // an entry that is there keeps its expiry
-	reads     bool       // finding the entry is a read of it, which is not counted yet
-	unstored  bool       // nothing was stored, and that is no error
-	reason    Reason     // why an older value leaves
-	old       []byte     // for ifEqual
-	found     *[]byte    // for ifAbsent: the value that is there is appended to it; may be nil
-	call      *loadCall  // for ifListed: the load that writes
-	evictions *evictions // for OnEvict. A pointer, so that k and v need not be on the heap
+	k, v     []byte
+	h        uint64 // hash of k
+	n        int    // bytes of the record
+	expiry   uint32 // tick, 0: never
+	cond     cond
+	silent   bool          // a part of a call that is counted elsewhere
+	quiet    bool          // notifyQuiet calls OnRemove later
+	del      bool          // it counts as a Del, not as a Set
+	same     bool          // the value is there already: only its form changes
+	packed   bool          // not done: it needs the value, which is packed: to be tried again
+	negative bool          // a negative entry instead of a value; it has an expiry
+	internal bool          // a record of the cache's own
+	keeps    bool          // an entry that is there keeps its expiry
+	reads    bool          // finding the entry is a read of it, which is not counted yet
+	unstored bool          // nothing was stored, and that is no error
+	reason   RemovalReason // why an older value is removed
+	old      []byte        // for ifEqual
+	found    *[]byte       // for ifAbsent: the value that is there is appended to it; may be nil
+	call     *loadCall     // for ifListed: the load that writes
+	removals *removals     // for OnRemove. A pointer, so that k and v need not be on the heap
 }
 
-// why returns what OnEvict is told about the older value.
-func (w *write) why() Reason {
+// why returns the reason that OnRemove is told for the older value.
+func (w *write) why() RemovalReason {
 	if w.same {
 		return unsaid
 	}
@@ -159,7 +159,7 @@ func (b *bucket) init(s *shared, number, stagger int, large bool) {
 		b.rings[i].Init(s.pool, s.shift, s.posBits)
 	}
 	b.cold = &s.noCold
-	b.shapeLocked(s.expected.mean())
+	b.shapeLocked(0)
 }
 
 // lock takes the bucket to write. The load behind the store keeps later stores from passing
@@ -218,7 +218,7 @@ func (b *bucket) setLocked(w *write) error {
 		}
 	}
 	room := 0
-	// OnEvict does not hear of what is written again.
+	// OnRemove is not called for a record that is written again.
 	if b.hint == hintFull && !w.same && !b.hasForgotten() {
 		room = b.makeRoomEarlyLocked(w.n)
 	}
@@ -377,18 +377,19 @@ func (b *bucket) deleteLocked(w *write, taken *[]byte) bool {
 }
 
 // removeLocked removes the record f of hash h, unless it is dead, and its slot.
-func (b *bucket) removeLocked(f *found, h uint64, why Reason) {
+func (b *bucket) removeLocked(f *found, h uint64, why RemovalReason) {
 	if !f.dead {
 		b.killLocked(f.ring, f.pos, f.Header, h, why)
 	}
 	b.index.Remove(f.Place)
 }
 
-// killLocked sets the dead bit of a live record of hash h and takes it out of the counts.
-// Its bytes wait for the tail, or for compaction.
-func (b *bucket) killLocked(r *ring.Ring, pos uint64, hd record.Header, h uint64, why Reason) {
-	if b.shared.onEvict != nil {
-		b.keepEvictedLocked(r, pos, hd, why)
+// killLocked marks a live record of hash h as dead, and takes it out of the counts.
+func (b *bucket) killLocked(
+	r *ring.Ring, pos uint64, hd record.Header, h uint64, why RemovalReason,
+) {
+	if b.shared.onRemove != nil {
+		b.keepRemovedLocked(r, pos, hd, why)
 	}
 	r.Kill(pos)
 	r.DeadBytes += hd.Total()
@@ -434,7 +435,7 @@ func (b *bucket) loseLocked(victim uint64) {
 		b.killExpiredLocked(r, pos, hd, h)
 		return
 	}
-	b.killLocked(r, pos, hd, h, EvictCapacity)
+	b.killLocked(r, pos, hd, h, RemovedEvicted)
 	b.evictedCrowd++
 	b.evictedBytes += uint64(hd.Total())
 }

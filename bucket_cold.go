@@ -249,7 +249,7 @@ func (b *bucket) dropOldestLocked() {
 // giveColdLocked drops what the cold part holds for as long as more says so, but no more than
 // a step.
 func (b *bucket) giveColdLocked(more func() bool) {
-	for b.cold.held() > 0 && !b.evictions.isStep() && more() {
+	for b.cold.held() > 0 && !b.removals.isStep() && more() {
 		b.dropOldestLocked()
 	}
 }

@@ -75,7 +75,7 @@ func TestColdPart_Reads(t *testing.T) {
 		{"GetOrLoadBatch", true, func(t *testing.T, c *Cache) []byte {
 			vals := make([][]byte, 1)
 			_, _, err := c.GetOrLoadBatch(context.Background(), nil, [][]byte{k}, vals,
-				func(context.Context, [][]byte) ([]Loaded, error) {
+				func(context.Context, [][]byte) ([]loaded, error) {
 					return nil, errors.New("it is there")
 				})
 			require.NoError(t, err)
@@ -142,10 +142,10 @@ func TestColdPart_Reads(t *testing.T) {
 	}
 }
 
-func neverLoad(t *testing.T) LoadFunc {
-	return func(context.Context, []byte) (Loaded, error) {
+func neverLoad(t *testing.T) loadFunc {
+	return func(context.Context, []byte) ([]byte, time.Duration, error) {
 		assert.Fail(t, "it is there, and is not to be loaded")
-		return Loaded{}, errors.New("it is there")
+		return nil, 0, errors.New("it is there")
 	}
 }
 
@@ -158,42 +158,42 @@ func TestColdPart_Writes(t *testing.T) {
 		name string
 		call func(c *Cache) (bool, error)
 		ok   bool
-		want []byte // nil: it is gone
-		told Reason // of v; unsaid: nothing was told
+		want []byte        // nil: it is gone
+		told RemovalReason // of v; unsaid: nothing was told
 	}{
 		{"Set", func(c *Cache) (bool, error) { return true, c.Set(k, other) },
-			true, other, EvictReplaced},
+			true, other, RemovedReplaced},
 		{"Set of other length", func(c *Cache) (bool, error) { return true, c.Set(k, longer) },
-			true, longer, EvictReplaced},
+			true, longer, RemovedReplaced},
 		{"Set of a large value", func(c *Cache) (bool, error) {
 			return true, c.Set(k, text(3, 10_000))
-		}, true, text(3, 10_000), EvictReplaced},
+		}, true, text(3, 10_000), RemovedReplaced},
 		{"Set of one too large", func(c *Cache) (bool, error) {
 			return errors.Is(c.Set(k, make([]byte, 1<<20)), ErrTooLarge), nil
-		}, true, nil, EvictReplaced},
+		}, true, nil, RemovedReplaced},
 		{"SetWithTTL", func(c *Cache) (bool, error) {
 			return true, c.SetWithTTL(k, other, time.Hour)
-		}, true, other, EvictReplaced},
+		}, true, other, RemovedReplaced},
 		{"SetWithTTL of the past", func(c *Cache) (bool, error) {
 			return true, c.SetWithTTL(k, other, -1)
-		}, true, nil, EvictDeleted},
+		}, true, nil, RemovedDeleted},
 		{"SetBatch", func(c *Cache) (bool, error) {
 			return true, c.SetBatch([][]byte{k}, [][]byte{other})
-		}, true, other, EvictReplaced},
+		}, true, other, RemovedReplaced},
 		{"SetIfAbsent", func(c *Cache) (bool, error) { return c.SetIfAbsent(k, other) },
 			false, v, unsaid},
 		{"SetIfChanged, same", func(c *Cache) (bool, error) { return c.SetIfChanged(k, v) },
 			false, v, unsaid},
 		{"SetIfChanged, other", func(c *Cache) (bool, error) { return c.SetIfChanged(k, other) },
-			true, other, EvictReplaced},
+			true, other, RemovedReplaced},
 		{"SetIfChanged, large", func(c *Cache) (bool, error) {
 			return c.SetIfChanged(k, text(3, 10_000))
-		}, true, text(3, 10_000), EvictReplaced},
+		}, true, text(3, 10_000), RemovedReplaced},
 		{"CompareAndSwap", func(c *Cache) (bool, error) { return c.CompareAndSwap(k, v, other) },
-			true, other, EvictReplaced},
+			true, other, RemovedReplaced},
 		{"CompareAndSwap to large", func(c *Cache) (bool, error) {
 			return c.CompareAndSwap(k, v, text(3, 10_000))
-		}, true, text(3, 10_000), EvictReplaced},
+		}, true, text(3, 10_000), RemovedReplaced},
 		{"CompareAndSwap of another", func(c *Cache) (bool, error) {
 			return c.CompareAndSwap(k, other, other)
 		}, false, v, unsaid},
@@ -203,29 +203,29 @@ func TestColdPart_Writes(t *testing.T) {
 				return other, true
 			})
 			return seen, err
-		}, true, other, EvictReplaced},
+		}, true, other, RemovedReplaced},
 		{"Update that removes", func(c *Cache) (seen bool, err error) {
 			err = c.Update(k, func(old []byte, ok bool) ([]byte, bool) {
 				seen = ok && bytes.Equal(old, v)
 				return nil, false
 			})
 			return seen, err
-		}, true, nil, EvictDeleted},
+		}, true, nil, RemovedDeleted},
 		{"Append", func(c *Cache) (bool, error) { return true, c.Append(k, []byte("more")) },
-			true, longer, EvictReplaced},
+			true, longer, RemovedReplaced},
 		{"Touch without room", func(c *Cache) (bool, error) { return c.Touch(k, time.Hour), nil },
 			true, v, unsaid},
 		{"Touch for ever", func(c *Cache) (bool, error) { return c.Touch(k, 0), nil },
 			true, v, unsaid},
 		{"Touch of the past", func(c *Cache) (bool, error) { return c.Touch(k, -1), nil },
-			true, nil, EvictDeleted},
-		{"Del", func(c *Cache) (bool, error) { return c.Del(k), nil }, true, nil, EvictDeleted},
+			true, nil, RemovedDeleted},
+		{"Del", func(c *Cache) (bool, error) { return c.Del(k), nil }, true, nil, RemovedDeleted},
 		{"GetAndDel", func(c *Cache) (bool, error) {
 			got, ok := c.GetAndDel(nil, k)
 			return ok && bytes.Equal(got, v), nil
-		}, true, nil, EvictDeleted},
+		}, true, nil, RemovedDeleted},
 		{"Reset", func(c *Cache) (bool, error) { c.Reset(); return true, nil },
-			true, nil, EvictReset},
+			true, nil, RemovedReset},
 		{"Close", func(c *Cache) (bool, error) { return true, c.Close() }, true, nil, unsaid},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -252,7 +252,7 @@ func TestColdPart_Writes(t *testing.T) {
 	}
 }
 
-// told returns what OnEvict was told of a key.
+// told returns what OnRemove was told of a key.
 func (p *packedCache) told(k []byte) (all []departure) {
 	for _, d := range p.left {
 		if d.k == string(k) {
@@ -262,9 +262,9 @@ func (p *packedCache) told(k []byte) (all []departure) {
 	return all
 }
 
-// OnEvict hears once of each entry that leaves the cold part, of its value as it was set,
-// and of none that is moved there or back.
-func TestColdPart_OnEvictHearsOfEachOnce(t *testing.T) {
+// OnRemove is called once for each entry removed from the cold part, with its value as it was
+// set, and for none that is moved there or back.
+func TestColdPart_OnRemoveIsToldOfEachOnce(t *testing.T) {
 	p := newPackedCache(t, flateCompressor{}, nil)
 	const n = 6000
 	set := map[string]string{}
@@ -285,7 +285,7 @@ func TestColdPart_OnEvictHearsOfEachOnce(t *testing.T) {
 		}
 	}
 	for _, d := range p.left {
-		require.Equal(t, EvictCapacity, d.reason)
+		require.Equal(t, RemovedEvicted, d.reason)
 		require.Equal(t, set[d.k], d.v, "%s has another value, or was told of twice", d.k)
 		delete(set, d.k)
 	}
@@ -363,14 +363,12 @@ func TestColdPart_Expires(t *testing.T) {
 		p := packed(t, time.Hour)
 		p.now += 2 * time.Minute
 		require.False(t, p.Has(k))
-		got, err := p.GetOrLoad(context.Background(), nil, k,
-			func(context.Context, []byte) (Loaded, error) { return Loaded{}, errors.New("down") })
+		got, err := p.GetOrLoad(context.Background(), nil, k, fails)
 		require.NoError(t, err)
 		require.Equal(t, string(v), string(got))
 		require.Equal(t, uint64(1), p.Stats().StaleHits)
 		p.now += time.Hour
-		_, err = p.GetOrLoad(context.Background(), nil, k,
-			func(context.Context, []byte) (Loaded, error) { return Loaded{}, errors.New("down") })
+		_, err = p.GetOrLoad(context.Background(), nil, k, fails)
 		require.Error(t, err)
 	})
 }
@@ -380,7 +378,7 @@ func TestColdPart_Namespace(t *testing.T) {
 	p := newPackedCache(t, flateCompressor{}, nil)
 	space := p.Namespace("space")
 	require.NoError(t, space.Set(packedKey, packedValue))
-	k := space.AppendKey(nil, packedKey)
+	k := space.appendKey(nil, packedKey)
 	p.sink(t, k)
 	kind, _ := p.stored(k)
 	require.Equal(t, record.Packed, kind)

@@ -148,8 +148,8 @@ func (b *bucket) rotateThroughLocked(
 		b.uncountGoneLocked(r, hd, hash)
 		b.countKeyLocked(buf[hd.Size:][:hd.KeyLen], -1, -n)
 		b.countEvicted(in, hd)
-		if b.shared.onEvict != nil && hd.Kind.IsUsers() {
-			b.keepEvictionLocked(slices.Clone(buf[hd.Size:]), hd, EvictCapacity)
+		if b.shared.onRemove != nil && hd.Kind.IsUsers() {
+			b.keepRemovalLocked(slices.Clone(buf[hd.Size:]), hd, RemovedEvicted)
 		}
 		return buf
 	}

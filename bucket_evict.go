@@ -245,8 +245,8 @@ func (b *bucket) tailSlotLocked(in policy.Ring, hd record.Header) (index.Place, 
 // dropTailLocked evicts the live record at the tail of a ring.
 func (b *bucket) dropTailLocked(in policy.Ring, hd record.Header) {
 	r := b.ring(in)
-	if b.shared.onEvict != nil {
-		b.keepEvictedLocked(r, r.Tail, hd, EvictCapacity)
+	if b.shared.onRemove != nil {
+		b.keepRemovedLocked(r, r.Tail, hd, RemovedEvicted)
 	}
 	b.uncountLocked(r, r.Tail, hd, b.largeHash(r, r.Tail, hd))
 	r.Release(uint64(hd.Total()))

@@ -68,12 +68,12 @@ func (b *bucket) nextLocked(w *walk) (pos uint64, ok bool) {
 	}
 }
 
-// stepLocked looks at up to n records, and drops and counts the expired ones, of which OnEvict
-// hears after a step. It notes the soonest other expiry, and reports whether the walk has ended.
+// stepLocked looks at up to n records, and drops and counts the expired ones, until OnRemove is to
+// be called. It notes the soonest other expiry, and reports whether the walk has ended.
 func (b *bucket) stepLocked(w *walk, n int, soonest *uint32) (dropped int, done bool) {
 	now := b.shared.Now()
 	for range n {
-		if b.evictions.isStep() {
+		if b.removals.isStep() {
 			return dropped, false
 		}
 		pos, ok := b.nextLocked(w)
@@ -214,7 +214,7 @@ func (b *bucket) expireLocked(f *found, h uint64) {
 }
 
 func (b *bucket) killExpiredLocked(r *ring.Ring, pos uint64, hd record.Header, h uint64) {
-	b.killLocked(r, pos, hd, h, EvictExpired)
+	b.killLocked(r, pos, hd, h, RemovedExpired)
 	b.expired++
 	b.expiredBytes += uint64(hd.Total())
 }

@@ -1,13 +1,11 @@
 package ringcache
 
 import (
-	"cmp"
 	"math"
 
 	"github.com/ringcache/ringcache/internal/chunk"
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/policy"
-	"github.com/ringcache/ringcache/internal/record"
 )
 
 // How large a bucket's index begins, how it grows, and how it forgets what is
@@ -71,29 +69,19 @@ func (b *bucket) moveHomesLocked() {
 }
 
 const (
-	typicalKey    = 16 // bytes of a key, of which nothing is said
-	typicalRecord = 64 // bytes of a record if nothing is said of values either
-	slotBytes     = 13 // bytes of an index for an entry: a quarter of the slots is not used
+	shortRecord = 64 // bytes of the records for which an index is made in advance at most
+	slotBytes   = 13 // bytes of an index for an entry: a quarter of the slots is not used
 )
 
-// mean returns the bytes of an expected record, or 0 if nothing is said of them.
-func (e expectation) mean() int {
-	if e.valueSize == 0 {
-		return 0
-	}
-	return record.ShortHeader + typicalKey + e.valueSize
-}
-
-// firstPages returns how many pages an index is to begin with: as many as the
-// bucket's share of the expected entries needs, but for no more of them than
-// fit. A few more come to one bucket than to another, hence the root.
+// firstPages returns how many pages an index begins with: as many as the bucket's
+// share of the expected entries needs, but not more than short records would need
+// if they filled it. A few more come to one bucket than to another, hence the root.
 func (b *bucket) firstPages() int {
-	e := b.shared.expected
-	if e.entries == 0 || b.large {
+	if b.shared.expected == 0 || b.large {
 		return 1
 	}
 	quota := b.quota()
-	n := min(e.entries/b.shared.buckets, quota/(cmp.Or(e.mean(), typicalRecord)+slotBytes))
+	n := min(b.shared.expected/b.shared.buckets, quota/(shortRecord+slotBytes))
 	return min(b.pagesFor(n+int(3*math.Sqrt(float64(n)))), b.maxPages(quota))
 }
 
@@ -101,8 +89,8 @@ func (b *bucket) firstPages() int {
 // crowded.
 func (b *bucket) pagesFor(n int) int { return b.index.PagesFor(n/b.growAt*16 + 16) }
 
-// startIndexLocked gives an empty index firstPages if they can be had beside a record of size
-// bytes, else one.
+// startIndexLocked gives an empty index firstPages if the pool has room for them and for a record
+// of size bytes, else one page.
 func (b *bucket) startIndexLocked(size int) error {
 	p, n := b.shared.pool, b.firstPages()
 	fits := p.Spare() >= n*p.PageSize()+(b.chunksFor(size)+1)*p.ChunkSize()

@@ -145,7 +145,7 @@ func TestBucketIndex_StartsWithOnePageIfThereIsNotMore(t *testing.T) {
 		m.maps.Store(0)
 		g := tiny(1, 1024, 64)
 		g.mem = m.memory()
-		g.expected = expectation{entries: 500}
+		g.expected = 500
 		c := mustCache(t, g)
 		b, p := &c.buckets[0], c.shared.pool
 		want := b.firstPages()

@@ -256,7 +256,7 @@ func (b *bucket) shrinkLocked(n int) (done bool) {
 			if from-b.heldLocked() >= n {
 				return true
 			}
-			if b.evictions.isStep() {
+			if b.removals.isStep() {
 				return false
 			}
 			b.evictTailLocked(in, &work)
@@ -277,7 +277,7 @@ func (b *bucket) giveLocked(n, keep int) (missing int) {
 	for _, in := range []policy.Ring{policy.Main, policy.Small} {
 		r, work := &b.rings[in], b.setWork(n)
 		for r.Size > 0 && b.heldLocked() > keep && from-b.heldLocked() < n {
-			if b.evictions.isStep() {
+			if b.removals.isStep() {
 				return n - (from - b.heldLocked())
 			}
 			b.evictTailLocked(in, &work)
@@ -305,7 +305,7 @@ func (b *bucket) makeWayLocked(w *write) (done bool) {
 	}
 	l, need := b.limitLocked(), b.chunksFor(w.n)
 	r, limit, work := &b.rings[to], max(l.of(to), need), b.setWork(w.n)
-	for other := &b.rings[1-to]; !b.evictions.isStep(); {
+	for other := &b.rings[1-to]; !b.removals.isStep(); {
 		switch reach := b.withinReachLocked(r); {
 		case reach < need && other.Size > 0:
 			b.evictTailLocked(1-to, &work)
@@ -360,21 +360,22 @@ func (b *bucket) demand(n int) int {
 	return max(grow, 0) + b.shared.pool.PageSize()*(1+b.index.Pages()/growthPart)
 }
 
-// A step drops so much where OnEvict is to hear of it. One of Resize drops or moves so much.
+// A step drops at most this much before OnRemove is called. One of Resize drops or moves as much.
 const (
 	stepRecords = 256
 	stepBytes   = 64 << 10
 )
 
 // dropStepLocked drops a step's records, or all if no bytes are left to drop in steps,
-// and reports whether none is left. A small bucket that nobody hears of need not look.
+// and reports whether none is left. Without OnRemove and
+// namespaces, a small bucket is dropped without a look at its records.
 func (b *bucket) dropStepLocked(left *int) (done bool) {
-	if !b.large && b.shared.onEvict == nil && !b.shared.generations.InUse() {
+	if !b.large && b.shared.onRemove == nil && !b.shared.generations.InUse() {
 		return true
 	}
 	records, bytes := 0, 0
 	defer func() { *left -= bytes }()
-	inSteps := b.shared.onEvict != nil && *left > 0
+	inSteps := b.shared.onRemove != nil && *left > 0
 	for in := range b.inUse() {
 		r := b.ring(in)
 		for r.Size > 0 {
@@ -393,8 +394,8 @@ func (b *bucket) dropStepLocked(left *int) (done bool) {
 				r.ReleaseDead(hd)
 				continue
 			}
-			if b.shared.onEvict != nil {
-				b.keepEvictedLocked(r, r.Tail, hd, EvictReset)
+			if b.shared.onRemove != nil {
+				b.keepRemovedLocked(r, r.Tail, hd, RemovedReset)
 			}
 			b.uncountLocked(r, r.Tail, hd, b.largeHash(r, r.Tail, hd))
 			r.Release(uint64(hd.Total()))

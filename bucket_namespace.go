@@ -93,12 +93,12 @@ func (b *bucket) forgetAtLocked(in policy.Ring, pos uint64, hd record.Header) {
 	} else {
 		b.corruptions.Add(1)
 	}
-	b.killLocked(r, pos, hd, h, EvictDeleted)
+	b.killLocked(r, pos, hd, h, RemovedDeleted)
 }
 
 // searchLocked goes on with the walk, for a Set that has no room.
 func (b *bucket) searchLocked() {
-	for n := 0; n < forgetStep && b.hasForgotten() && !b.evictions.isStep(); n += expireStep {
+	for n := 0; n < forgetStep && b.hasForgotten() && !b.removals.isStep(); n += expireStep {
 		b.expireSomeLocked()
 	}
 }
@@ -153,7 +153,7 @@ func (b *bucket) lookLocked(h, g uint64, evict bool) (there, stays bool) {
 		return true, true
 	}
 	b.index.Remove(p)
-	b.killLocked(r, pos, hd, h, EvictCapacity)
+	b.killLocked(r, pos, hd, h, RemovedEvicted)
 	b.countEvicted(in, hd)
 	return true, false
 }
@@ -184,7 +184,7 @@ func (b *bucket) order(u *generation.Usage, g uint64) {
 func (b *bucket) countNamespaces() {
 	b.lock()
 	defer b.unlock()
-	defer func() { b.evictions = nil }() // of what a file had, nobody is told
+	defer func() { b.removals = nil }() // OnRemove is not told of a file's entries
 	type sum struct{ entries, bytes int }
 	sums := map[*generation.Usage]sum{} // of those that there are now
 	b.shared.generations.Each(func(u *generation.Usage) { sums[u] = sum{} })

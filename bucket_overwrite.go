@@ -16,7 +16,7 @@ import (
 func (b *bucket) overwritePlainLocked(rec []byte, s uint64, w *write) bool {
 	value, expiry, ok := valueIn(b.form, rec, w.k)
 	if !ok || len(value) != len(w.v) || expiry != 0 || w.expiry != 0 || w.internal ||
-		b.shared.onEvict != nil {
+		b.shared.onRemove != nil {
 		return false
 	}
 	faulted := true
@@ -39,8 +39,8 @@ func (b *bucket) overwriteLocked(f *found, w *write) bool {
 	if !ok {
 		return false
 	}
-	if b.shared.onEvict != nil {
-		b.keepEvictedLocked(f.ring, f.pos, f.Header, w.why())
+	if b.shared.onRemove != nil {
+		b.keepRemovedLocked(f.ring, f.pos, f.Header, w.why())
 	}
 	if f.HasExpiry {
 		f.ring.SetExpiry(f.pos, f.Header, w.expiry) // sealed with the new value only

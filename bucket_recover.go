@@ -40,6 +40,9 @@ func (b *bucket) recover(timed bool) {
 			continue
 		}
 		r := b.ring(in)
+		for _, c := range r.Chunks() {
+			b.shared.file.ReadAhead(c)
+		}
 		for pos := r.Tail; pos != r.Head(); {
 			hd, ok := r.Header(pos)
 			if !ok { // where the next record begins, nobody knows
@@ -58,7 +61,7 @@ func (b *bucket) recover(timed bool) {
 	b.shared.recovered.entries.Add(uint64(b.entriesLocked()))
 	b.shared.recovered.bytes.Add(uint64(bytes))
 	b.shared.arrive(arrival{n, bytes}, b.large)
-	b.evictions = nil // of what goes now, nobody is told
+	b.removals = nil // OnRemove is not told of what is removed here
 	b.learnLocked()
 }
 
@@ -170,7 +173,7 @@ func (b *bucket) emptySmall() {
 		}
 	}
 	small.Trim()
-	b.evictions = nil // nor of what this drops
+	b.removals = nil // nor here
 }
 
 // placeRestoredLocked returns the ring that an entry of a rank goes to, where it has room

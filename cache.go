@@ -73,11 +73,8 @@ func NewWithOptions(o Options) (*Cache, error) {
 	g.policy = o.Policy
 	g.hugePages = o.HugePages
 	g.ttl, g.jitter, g.stale = o.TTL, o.TTLJitter, o.StaleIfError
-	g.onEvict = o.OnEvict
-	g.expected = expectation{
-		entries:   o.ExpectedEntries,
-		valueSize: min(o.ExpectedValueSize, g.maxBytes/maxValueShare),
-	}
+	g.onRemove = o.OnRemove
+	g.expected = o.ExpectedEntries
 	g.version = o.Version
 	g.ahead, g.timeout = o.RefreshAhead, o.RefreshTimeout
 	if o.Compressor != nil {
@@ -346,7 +343,7 @@ func (c *Cache) lookupUnder(
 // finds it.
 func (c *Cache) Del(k []byte) bool {
 	var w write
-	w.k, w.h, w.del, w.reason = k, c.shared.hash(k), true, EvictDeleted
+	w.k, w.h, w.del, w.reason = k, c.shared.hash(k), true, RemovedDeleted
 	found, _ := c.remove(&w, nil)
 	return found
 }
@@ -354,7 +351,7 @@ func (c *Cache) Del(k []byte) bool {
 // Reset removes all entries. The cache keeps its memory for new ones (see [Cache.Close] for
 // giving it back), and counters in [Stats] go on. Buckets are emptied one after another: an
 // entry that is set meanwhile may or may not stay, and so may one that Touch writes again.
-// With [Options].OnEvict, a bucket is emptied in steps of 64 KB or 256 entries, and OnEvict
+// With [Options].OnRemove, a bucket is emptied in steps of 64 KB or 256 entries, and OnRemove
 // called between them.
 func (c *Cache) Reset() {
 	// Touch may write a record again, and move it between the small buckets and
@@ -376,8 +373,8 @@ func (c *Cache) resetBucket(b *bucket) {
 }
 
 // resetStep removes some of the entries of a bucket, and reports whether all are
-// gone. Once as many bytes have gone as left says, it removes the rest at once: who
-// keeps setting others, OnEvict perhaps, must not keep it from ending.
+// gone. Once it has removed as many bytes as left says, it removes the rest at once, so
+// that it ends although others, such as OnRemove, keep setting entries.
 func (c *Cache) resetStep(b *bucket, left *int) (done bool) {
 	var w write
 	defer c.shared.notify(&w)

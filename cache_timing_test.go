@@ -402,12 +402,10 @@ func benchSetEvict(b *testing.B, maxBytes int) {
 	c := New(maxBytes)
 	defer c.Close()
 	var next uint64
-	var full Stats
-	for full.EvictedEntries <= full.EntriesCount { // every entry was replaced once
+	// Until every entry was replaced once.
+	for s := (Stats{}); s.EvictedEntries <= s.EntriesCount; s = c.Stats() {
 		fillTiming(b, c, next, next+timingEntries/10, ringValueSize)
 		next += timingEntries / 10
-		full.Reset()
-		c.UpdateStats(&full)
 	}
 	k, v := make([]byte, timingKeySize), make([]byte, ringValueSize)
 	b.ReportAllocs()

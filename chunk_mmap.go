@@ -31,9 +31,6 @@ func osMemory() chunk.Memory {
 	}
 	if runtime.GOOS == "linux" {
 		m.Large = wantLarge
-		if m.Granule == 4<<10 { // with others, a large page has not 2 MB
-			m.Collapse = func(b []byte) error { return unix.Madvise(b, linuxCollapse) }
-		}
 	}
 	return m
 }
@@ -48,7 +45,6 @@ const (
 	linuxHugePage   = 14
 	linuxNoHugePage = 15
 	linuxDropLocked = 24 // MADV_DONTNEED_LOCKED, since Linux 5.18
-	linuxCollapse   = 25
 )
 
 // wantLarge asks for large pages, or for none. It is a hint; there is nothing to do
@@ -63,7 +59,7 @@ func wantLarge(b []byte, want bool) {
 
 // discardBytes puts fresh pages over those of b. On Linux a call that does the same
 // is cheaper; but a part of a large page would stay as long as the rest of it, so a
-// call before splits that. Pages that are locked (mlockall) need a call of their own; where there
+// call before splits that. Pages that are locked (mlockall) need a separate call; where there
 // is none, they are unlocked for good.
 func discardBytes(b []byte) {
 	if runtime.GOOS == "linux" {

@@ -100,7 +100,7 @@ func (c *Cache) promote(b *bucket, was *found, k, v []byte, h uint64) {
 	}
 	w.expiry = f.Expiry
 	if w.measure(b.form); w.n > b.longest {
-		b.removeLocked(&f, h, EvictCapacity) // the cache has become too small for it
+		b.removeLocked(&f, h, RemovedEvicted) // the cache has become too small for it
 		b.countEvicted(policy.Cold, f.Header)
 		return
 	}

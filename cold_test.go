@@ -372,7 +372,7 @@ func TestCold_DamagedKindElsewhereEndsCalls(t *testing.T) {
 		if by != nil {
 			g = withCold(g, by)
 		}
-		g.onEvict = func(_, _ []byte, _ Reason) {}
+		g.onRemove = func(_, _ []byte, _ RemovalReason) {}
 		c := newCache(g) // which the validator would not like
 		for name, call := range map[string]func(k []byte){
 			"CompareAndSwap": func(k []byte) { _, _ = c.CompareAndSwap(k, []byte("old"), []byte("new")) },

@@ -72,7 +72,7 @@ type class struct {
 	samples pack.Samples
 }
 
-// dictionary is what compresses with the bytes of one.
+// dictionary is a dictionary and a compressor that uses it.
 type dictionary struct {
 	bytes  []byte
 	values ValueCompressor
@@ -442,7 +442,7 @@ var errLongDict = errors.New("the dictionary is too long")
 // errNoValueCompressor says that WithDict has returned neither one nor an error.
 var errNoValueCompressor = errors.New("no ValueCompressor")
 
-// open returns what compresses with a dictionary. The file gets a copy of its own.
+// open returns the dictionary with these bytes, ready for use. The file gets its own copy.
 func (s *compression) open(bytes []byte) (*dictionary, error) {
 	kept := slices.Clone(bytes)
 	values, err := s.by.WithDict(bytes)

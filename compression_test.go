@@ -320,14 +320,14 @@ func TestCompression_NumbersOfDictionariesAreUsedAgain(t *testing.T) {
 	require.Zero(t, p.Stats().UnpackErrors)
 }
 
-// OnEvict hears of a packed value, even if the number of its dictionary is given to another
-// one before it is unpacked: no record needs it any more.
-func TestCompression_OnEvictHasTheDictionary(t *testing.T) {
+// OnRemove gets a packed value even if the number of its dictionary, which no record needs any
+// more, is given to another dictionary before the value is unpacked.
+func TestCompression_OnRemoveHasTheDictionary(t *testing.T) {
 	heard := ""
 	p := newPackedCache(t, flateCompressor{}, nil)
 	p.setPacked(t, packedKey, func() error { return p.Set(packedKey, packedValue) })
-	p.shared.onEvict = func(_, v []byte, _ Reason) { heard = string(v) }
-	w := write{k: packedKey, h: p.shared.hash(packedKey), reason: EvictDeleted, quiet: true}
+	p.shared.onRemove = func(_, v []byte, _ RemovalReason) { heard = string(v) }
+	w := write{k: packedKey, h: p.shared.hash(packedKey), reason: RemovedDeleted, quiet: true}
 	require.Positive(t, countUses(&p.buckets[0])[1], "packed with a dictionary")
 	found, err := p.remove(&w, nil)
 	require.NoError(t, err)

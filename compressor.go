@@ -16,7 +16,7 @@ type Compressor interface {
 	// file File + ".dict".
 	BuildDict(samples [][]byte) []byte
 
-	// WithDict returns what compresses values with a dictionary that BuildDict has
+	// WithDict returns a compressor of values that uses a dictionary that BuildDict has
 	// returned, perhaps in another process; nil is none. The cache has up to 16 of them.
 	WithDict(dict []byte) (ValueCompressor, error)
 }

@@ -30,7 +30,7 @@ func (c *Cache) SetIfAbsentWithTTL(
 	dst, k, v []byte, ttl time.Duration,
 ) (out []byte, stored bool, err error) {
 	var w write
-	w.k, w.v, w.h, w.reason = k, v, c.shared.hash(k), EvictReplaced
+	w.k, w.v, w.h, w.reason = k, v, c.shared.hash(k), RemovedReplaced
 	w.cond, w.reads, w.found = ifAbsent, true, &dst
 	stored, err = w.met(c.applyFor(&w, withTTL(ttl), "set"))
 	return dst, stored, err
@@ -58,7 +58,7 @@ func (c *Cache) SetIfChanged(k, v []byte) (changed bool, err error) {
 func (c *Cache) CompareAndSwap(k, old, new []byte) (swapped bool, err error) {
 	var w write
 	w.k, w.v = k, new
-	w.h, w.reason = c.shared.hash(k), EvictReplaced
+	w.h, w.reason = c.shared.hash(k), RemovedReplaced
 	w.cond, w.old, w.keeps, w.reads = ifEqual, old, true, true
 	return w.met(c.apply(&w, "swap"))
 }
@@ -123,7 +123,7 @@ type updater func(old []byte, ok bool) (v []byte, keep bool, err error)
 
 // update is Update by fn, with the lifetime of a new entry. verb is what the caller asked for.
 func (c *Cache) update(k []byte, l lifetime, verb string, fn updater) error {
-	// fn may change its copy, so the comparison needs one of its own.
+	// fn may change its copy, so the comparison needs another.
 	mine, theirs := scratches.Get().(*scratch), scratches.Get().(*scratch)
 	defer mine.release()
 	defer theirs.release()
@@ -140,13 +140,13 @@ func (c *Cache) update(k []byte, l lifetime, verb string, fn updater) error {
 		theirs.fit(len(v))
 		w.expect(old, ok)
 		if w.del = !keep; w.del {
-			w.keeps, w.reason = false, EvictDeleted
+			w.keeps, w.reason = false, RemovedDeleted
 			if _, err := c.remove(&w, nil); err != errUnmet {
 				return nil // removed, or not there since the cache is closed
 			}
 			continue
 		}
-		w.v, w.expiry, w.keeps, w.reason = v, expiry, ok, EvictReplaced
+		w.v, w.expiry, w.keeps, w.reason = v, expiry, ok, RemovedReplaced
 		if ok {
 			err = c.apply(&w, verb)
 		} else {
@@ -177,7 +177,7 @@ func (c *Cache) peek(dst []byte, w *write) ([]byte, bool) {
 // the value. The bytes belong to the caller. GetAndDel does not allocate if dst has room
 // for the value. It locks one bucket, and counts in [Stats] as a Del, not as a lookup.
 func (c *Cache) GetAndDel(dst, k []byte) ([]byte, bool) {
-	w := write{k: k, h: c.shared.hash(k), del: true, reason: EvictDeleted}
+	w := write{k: k, h: c.shared.hash(k), del: true, reason: RemovedDeleted}
 	found, _ := c.remove(&w, &dst)
 	return dst, found
 }

@@ -150,7 +150,9 @@ func TestReadModifyWrite_NewEntryGetsTheDefault(t *testing.T) {
 	}
 }
 
-func findsNothing(context.Context, []byte) (Loaded, error) { return Loaded{}, ErrAbsent }
+func findsNothing(context.Context, []byte) ([]byte, time.Duration, error) {
+	return nil, 0, ErrAbsent
+}
 
 // A value in the cold part, packed or on its way there, has its expiry too.
 func TestReadModifyWrite_InTheColdPart(t *testing.T) {

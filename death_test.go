@@ -97,7 +97,7 @@ func (op *deathOp) do(c *Cache, life, worker, n uint64) error {
 	return c.Set(k, v)
 }
 
-// deathCounts are the calls that each worker has finished, in a file of its own.
+// deathCounts are the calls that each worker has finished, in its own file.
 func deathCounts(t testing.TB, path string) []atomic.Uint64 {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	require.NoError(t, err)

@@ -32,7 +32,7 @@
 // # Times to live
 //
 // The same rules apply to every TTL: those of SetWithTTL, SetBatchWithTTL, SetIfAbsentWithTTL,
-// UpdateWithTTL and Touch, of a load ([Loaded]), and [Options].TTL.
+// UpdateWithTTL and Touch, of a load ([LoadFunc]), and [Options].TTL.
 //
 //   - An entry is there for its TTL at most. The clock is monotonic and counts ticks of 100 ms: an
 //     entry expires on time or up to a tick early, never late.
@@ -82,7 +82,7 @@
 // from key to key or from bucket to bucket, and may see a part of what others do meanwhile.
 //
 // No lock is held while a function of the user's runs: not that of View, Update,
-// GetOrLoad, GetOrLoadBatch or [Options].OnEvict, not a codec, not a [Compressor], not the
+// GetOrLoad, GetOrLoadBatch or [Options].OnRemove, not a codec, not a [Compressor], not the
 // body of a loop. Each may take its time, panic, and call any method of the same cache. The
 // package starts goroutines only for a load, while a snapshot is saved or loaded or a file
 // opened, and one for a cache with a Compressor, until it is closed or collected.
@@ -100,28 +100,33 @@
 //
 // # Files
 //
-// With [Options].File the entries lie in a file that is mapped into memory. A cache that
-// is opened on it again is warm, whatever ended the process: Close, a deploy, a panic,
-// SIGKILL. What was being written at that moment is missing, and nothing wrong is there;
-// [Stats] says what came back. After a crash of the machine, at any moment, the cache starts
-// empty, or with all that it had at Close if it was not opened since: the disk may have pages
-// of different ages. In /dev/shm the file takes memory and is never written to a disk. On a
-// disk the kernel writes it back in its own time, which costs bandwidth, and after Close it
-// survives a reboot. The file grows in steps of up to 64 MB and does not shrink, but a bound
-// too small for its chunks moves the entries to a new file in its place; a hard link to the old
-// one is empty then. The index is not in it. A record takes 4 bytes more. Times to live go on
-// while no process has the file: by a clock that nobody can set, and after a reboot by the wall
-// clock, which cannot make an expired entry come back by being unset or set back (see
-// [Options].File). OnEvict may be called before NewWithOptions
-// returns, if the bound is smaller than before. A closed cache can no longer change its file:
-// a Set or Del after Close leaves in it what was there.
+// With [Options].File the entries lie in a file that is mapped into memory. A cache that is
+// opened on it again is warm, whatever ended the process: Close, a deploy, a panic, SIGKILL.
+// What was being written at that moment is missing, and nothing wrong is there; [Stats] says
+// what came back. After a crash of the machine, at any moment, the cache starts empty, or with
+// all that it had at Close if it was not opened since: the disk may have pages of different
+// ages. In /dev/shm the file takes memory and is never written to a disk. On a disk the kernel
+// writes it back in its own time, which costs bandwidth, and after Close it survives a reboot.
+// The file grows in steps of up to 64 MB and does not become shorter, but on Linux records and
+// index together take no more than the bound: what the cache does not need becomes a hole. On
+// top of it come 64 KB for the file and for each step. (Elsewhere, and below 64 MB, the index
+// comes on top of the file.) A bound too small for its chunks moves the entries to a new file in
+// its place; a hard link to the old one is empty then. The index is not in it. A file on a disk
+// is read page by page, so a long value that the kernel has dropped from its page cache takes a
+// read of the disk for each 4 KB. A record takes 4 bytes more. Times to live go on while no
+// process has the file: by a clock that nobody can set, and after a reboot by the wall clock,
+// which cannot make an expired entry come back by being unset or set back (see [Options].File).
+// OnRemove may be called before NewWithOptions returns, if the bound is smaller than before. A
+// closed cache can no longer change its file: a Set or Del after Close leaves in it what was
+// there.
 //
 // The file may hold secrets: it must belong to the user, and its mode is 0600. If another
 // program truncates it, the process crashes with SIGBUS. It crashes too if the disk has no room
 // for a page that is written. So each page gets its room before it is used, and holes in a
-// sparse copy get theirs when the file is opened; on btrfs and XFS pages are also written in
-// place. That cannot be had on other copy-on-write file systems (ZFS, APFS), nor while a btrfs
-// snapshot or a reflink shares the pages: there, leave the disk room of its own for the file.
+// sparse copy get theirs when the file is opened or they are used; on btrfs and XFS pages are also
+// written in place. That cannot be had on other copy-on-write file systems (ZFS, APFS), nor
+// while a btrfs snapshot or a reflink shares the pages: there, keep as much of the disk free as
+// the file is long.
 //
 // # Memory
 //
@@ -178,7 +183,7 @@
 // first to go; how soon is learned from reads that came too late. If keys are read
 // once, more than 0.6 of the cache after they were set, [PolicyFIFO] is the better choice.
 //
-// Large values (above 1/4096 of MaxBytes, or less where most of them are large) live in a
-// part of the cache of their own. Their Sets take turns, and their lookups take a lock. A
+// Large values (above 1/4096 of MaxBytes, or less where most of them are large) are stored in
+// a separate part of the cache. Their Sets take turns, and their lookups take a lock. A
 // Cache must not be copied, and its zero value is of no use.
 package ringcache

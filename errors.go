@@ -20,8 +20,8 @@ var (
 
 	// ErrClosed is returned after Close by Set, SetIfAbsent, SetIfChanged, CompareAndSwap,
 	// Update (unless its function removes the key), Append, SetBatch and their forms with a TTL,
-	// by Resize and CollapseHugePages, by those of a Typed view or a Namespace,
-	// by Invalidate, and by what saves or reads a snapshot. Lookups of a closed cache miss, and
+	// by Resize, by those of a Typed view or a Namespace, by Invalidate, and by the methods
+	// that save or read a snapshot. Lookups of a closed cache miss, and
 	// GetOrLoad and GetOrLoadBatch load without storing. Nothing is removed from
 	// [Options].File: the next cache that is opened on it finds the older value.
 	ErrClosed = errors.New("cache is closed")
@@ -41,19 +41,10 @@ var (
 	// the key is removed.
 	ErrTTLTooShort = errors.New("time to live too short")
 
-	// ErrNoHugePages is returned by CollapseHugePages where the operating system
-	// gives none: it is not Linux 6.1 or later with pages of 4 KB, the cache lies on
-	// the Go heap, or it refused all.
-	ErrNoHugePages = errors.New("no large pages from the operating system")
-
 	// ErrAbsent is returned by GetOrLoad for a key of which a load has found that it has no
 	// value, and may be returned by a load to say so. GetOrLoadBatch reports such a key as
 	// one without a value and without an error.
 	ErrAbsent = errors.New("key is absent")
-
-	// ErrLoadExited is returned by GetOrLoad and GetOrLoadBatch when the load has called
-	// [runtime.Goexit].
-	ErrLoadExited = errors.New("load has exited its goroutine")
 
 	// ErrLoadCycle is returned by GetOrLoad and GetOrLoadBatch, to a load that calls them, when
 	// the key that it asks for is loaded by this load itself, or by one that waits for it: none

@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache/codec"
 )
 
 // failing is a method of Cache that may return an error of the package.
@@ -101,7 +103,7 @@ func failingCalls() []failing {
 
 // bytesView is a view that stores what it is given.
 func bytesView(c *Cache) *Typed[[]byte, []byte] {
-	return NewTyped[[]byte](c, BytesCodec[[]byte](), TypedOptions{})
+	return NewTyped[[]byte](c, codec.Bytes[[]byte](), TypedOptions{})
 }
 
 // An error says what was called, and the comment of its sentinel lists the method.
@@ -140,8 +142,7 @@ func TestErrors_SayWhatWasCalled(t *testing.T) {
 	require.ErrorIs(t, closed.Namespace("n").Invalidate(), ErrClosed)
 	assert.Regexp(t, `\bInvalidate\b`, docs["ErrClosed"])
 	require.ErrorIs(t, closed.Resize(minMaxBytes), ErrClosed)
-	assert.Regexp(t, `\bResize and\s+CollapseHugePages\b`, docs["ErrClosed"])
-	assert.Regexp(t, `\bGetOrLoad and GetOrLoadBatch\b`, docs["ErrLoadExited"])
+	assert.Regexp(t, `\bResize\b`, docs["ErrClosed"])
 	assert.Regexp(t, `\bNewWithOptions\b[^.]*\bResize\b`, docs["ErrInvalidOptions"])
 	for _, name := range []string{
 		"SetWithTTL", "SetBatchWithTTL", "SetIfAbsentWithTTL", "UpdateWithTTL",
@@ -173,8 +174,6 @@ func TestErrors_NilFunctionPanicsAtOnce(t *testing.T) {
 	require.NoError(t, c.Set(there, []byte("v")))
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	encode := func(b []byte, _ int) ([]byte, error) { return b, nil }
-	decode := func([]byte) (int, error) { return 0, nil }
 	for _, k := range [][]byte{there, missing} {
 		for _, tt := range []struct {
 			method string
@@ -200,8 +199,6 @@ func TestErrors_NilFunctionPanicsAtOnce(t *testing.T) {
 			{"GetOrLoad", func() { _, _ = bytesView(c).GetOrLoad(ctx, k, nil) }},
 			{"All", func() { bytesView(c).All()(nil) }},
 			{"Keys", func() { bytesView(c).Keys()(nil) }},
-			{"FuncCodec", func() { FuncCodec[int](nil, decode) }},
-			{"FuncCodec", func() { FuncCodec(encode, nil) }},
 		} {
 			require.PanicsWithValue(t, "ringcache: "+tt.method+": nil function", tt.call)
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/codec"
 )
 
 func ExampleCache_SetWithTTL() {
@@ -160,10 +161,10 @@ func ExampleCache_GetAndDel() {
 	// "" false
 }
 
-func ExampleOptions_onEvict() {
+func ExampleOptions_onRemove() {
 	cache, err := ringcache.NewWithOptions(ringcache.Options{
 		MaxBytes: 32 << 20,
-		OnEvict: func(k, v []byte, reason ringcache.Reason) {
+		OnRemove: func(k, v []byte, reason ringcache.RemovalReason) {
 			fmt.Printf("%s = %s: %s\n", k, v, reason)
 		},
 	})
@@ -180,7 +181,7 @@ func ExampleOptions_onEvict() {
 	// k = second: deleted
 }
 
-// A namespace has entries and statistics of its own, and Invalidate removes all of them at
+// A namespace has its own entries and statistics, and Invalidate removes all of them at
 // once, however many there are: here when the prices have changed.
 func ExampleCache_Namespace() {
 	cache := ringcache.New(32 << 20)
@@ -196,9 +197,9 @@ func ExampleCache_Namespace() {
 	fmt.Println(prices.Has([]byte("apple")), users.Has([]byte("apple")))
 	fmt.Println(prices.Stats().HitRatio())
 
-	// Views may be in a namespace, and go with it.
-	byID := ringcache.NewTyped[int](cache, ringcache.StringCodec[string](),
-		ringcache.TypedOptions{Namespace: prices, Prefix: "id:"})
+	// A view of a namespace loses its entries with it.
+	byID := ringcache.NewTyped[int](prices, codec.String[string](),
+		ringcache.TypedOptions{Prefix: "id:"})
 	_ = byID.Set(7, "30")
 	_ = prices.Invalidate()
 	fmt.Println(byID.Has(7))

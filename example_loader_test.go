@@ -16,9 +16,9 @@ func ExampleCache_GetOrLoad() {
 	defer cache.Close()
 
 	// Made once: a literal in the call would be allocated with each call.
-	load := func(ctx context.Context, k []byte) (ringcache.Loaded, error) {
+	load := func(ctx context.Context, k []byte) ([]byte, time.Duration, error) {
 		fmt.Printf("looking for %s\n", k)
-		return ringcache.Loaded{Value: []byte("Saturn"), TTL: time.Minute}, nil
+		return []byte("Saturn"), time.Minute, nil
 	}
 	for range 3 {
 		v, err := cache.GetOrLoad(context.Background(), nil, []byte("planet"), load)
@@ -36,9 +36,9 @@ func ExampleCache_GetOrLoad_absent() {
 	cache := ringcache.New(32 << 20)
 	defer cache.Close()
 
-	load := func(ctx context.Context, k []byte) (ringcache.Loaded, error) {
+	load := func(ctx context.Context, k []byte) ([]byte, time.Duration, error) {
 		fmt.Printf("looking for %s\n", k)
-		return ringcache.Loaded{Absent: true, TTL: 5 * time.Second}, nil
+		return nil, 5 * time.Second, ringcache.ErrAbsent
 	}
 	for range 2 {
 		_, err := cache.GetOrLoad(context.Background(), nil, []byte("Vulcan"), load)
@@ -58,11 +58,11 @@ func ExampleCache_GetOrLoad_errors() {
 	defer cache.Close()
 
 	tries := 0
-	load := func(ctx context.Context, k []byte) (ringcache.Loaded, error) {
+	load := func(ctx context.Context, k []byte) ([]byte, time.Duration, error) {
 		if tries++; tries == 1 {
-			return ringcache.Loaded{}, errors.New("connection refused")
+			return nil, 0, errors.New("connection refused")
 		}
-		return ringcache.Loaded{Value: []byte("Saturn")}, nil
+		return []byte("Saturn"), 0, nil
 	}
 	for range 2 {
 		v, err := cache.GetOrLoad(context.Background(), nil, []byte("planet"), load)
@@ -80,10 +80,10 @@ func ExampleCache_GetOrLoad_context() {
 	defer cache.Close()
 
 	stopped := make(chan error)
-	load := func(ctx context.Context, k []byte) (ringcache.Loaded, error) {
+	load := func(ctx context.Context, k []byte) ([]byte, time.Duration, error) {
 		<-ctx.Done()
 		stopped <- ctx.Err()
-		return ringcache.Loaded{}, ctx.Err()
+		return nil, 0, ctx.Err()
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 	defer cancel()
@@ -101,15 +101,15 @@ func ExampleCache_GetOrLoadBatch() {
 	defer cache.Close()
 	_ = cache.Set([]byte("moon 2"), []byte("Europa"))
 
-	load := func(ctx context.Context, keys [][]byte) ([]ringcache.Loaded, error) {
+	load := func(ctx context.Context, keys [][]byte) ([]ringcache.Loaded[[]byte], error) {
 		fmt.Printf("looking for %q\n", keys)
-		found := make([]ringcache.Loaded, len(keys)) // one for each key, in their order
+		found := make([]ringcache.Loaded[[]byte], len(keys)) // one for each key, in their order
 		for i, k := range keys {
 			switch string(k) {
 			case "moon 1":
 				found[i].Value = []byte("Io")
 			default:
-				found[i].Absent = true
+				found[i].Err = ringcache.ErrAbsent
 			}
 		}
 		return found, nil
@@ -132,7 +132,7 @@ func ExampleBatchError() {
 	defer cache.Close()
 	_ = cache.Set([]byte("moon 1"), []byte("Io"))
 
-	load := func(context.Context, [][]byte) ([]ringcache.Loaded, error) {
+	load := func(context.Context, [][]byte) ([]ringcache.Loaded[[]byte], error) {
 		return nil, errors.New("connection refused")
 	}
 	keys := [][]byte{[]byte("moon 1"), []byte("moon 2"), []byte("moon 3")}
@@ -160,8 +160,8 @@ func ExampleOptions_staleIfError() {
 	}
 	defer cache.Close()
 
-	down := func(ctx context.Context, k []byte) (ringcache.Loaded, error) {
-		return ringcache.Loaded{}, errors.New("connection refused")
+	down := func(ctx context.Context, k []byte) ([]byte, time.Duration, error) {
+		return nil, 0, errors.New("connection refused")
 	}
 	_ = cache.Set([]byte("planet"), []byte("Saturn"))
 	time.Sleep(200 * time.Millisecond)
@@ -182,7 +182,7 @@ func ExampleLoadPanic() {
 		p := recover().(*ringcache.LoadPanic)
 		fmt.Println(p.Value, len(p.Stack) > 0)
 	}()
-	load := func(context.Context, []byte) (ringcache.Loaded, error) {
+	load := func(context.Context, []byte) ([]byte, time.Duration, error) {
 		panic("out of orbit")
 	}
 	cache.GetOrLoad(context.Background(), nil, []byte("planet"), load)

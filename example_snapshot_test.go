@@ -81,7 +81,7 @@ func ExampleCache_ReadFrom() {
 	}
 	old.Close()
 
-	// A cache with options of its own.
+	// A cache with other options.
 	cache, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: 64 << 20, TTL: time.Hour})
 	if err != nil {
 		log.Fatal(err)

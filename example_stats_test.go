@@ -53,26 +53,20 @@ func ExampleStats_HitRatio() {
 	// Output: 75 %
 }
 
-// The ratio of the last minute, say, comes from the difference of two
-// snapshots.
-func ExampleStats_HitRatio_since() {
+// Counters start with the cache. What happened in the last minute, say, is the difference of
+// two calls of Stats.
+func ExampleStats_Sub() {
 	cache := ringcache.New(32 << 20)
 	defer cache.Close()
 
 	cache.Has([]byte("k")) // while the cache was cold
-	var before ringcache.Stats
-	cache.UpdateStats(&before)
+	before := cache.Stats()
 
 	_ = cache.Set([]byte("k"), []byte("v"))
 	cache.Has([]byte("k"))
-	var now ringcache.Stats
-	cache.UpdateStats(&now)
+	now := cache.Stats()
 
-	since := ringcache.Stats{
-		GetCalls: now.GetCalls - before.GetCalls,
-		Misses:   now.Misses - before.Misses,
-	}
-	fmt.Println(now.HitRatio(), since.HitRatio())
+	fmt.Println(now.HitRatio(), now.Sub(before).HitRatio())
 	// Output: 0.5 1
 }
 

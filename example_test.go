@@ -241,22 +241,21 @@ func ExampleNewWithOptions() {
 	defer cache.Close()
 	fmt.Println(cache.Len())
 
-	_, err = ringcache.NewWithOptions(ringcache.Options{MaxBytes: 256})
+	_, err = ringcache.NewWithOptions(ringcache.Options{MaxBytes: 128 << 20, TTLJitter: 10})
 	fmt.Println(err)
 	fmt.Println(errors.Is(err, ringcache.ErrInvalidOptions))
 	// Output:
 	// 0
-	// ringcache: check options: MaxBytes is 256 bytes, must be at least 1048576 (256 MB are 256 << 20): invalid options
+	// ringcache: check options: TTLJitter is 10, must be at least 0 and below 1: invalid options
 	// true
 }
 
-// A program that knows what it is going to store may say so: the cache need not
-// find out by itself.
+// A program that knows how many entries it will store may say so: the index then has
+// room for them from the start.
 func ExampleOptions_expected() {
 	cache, err := ringcache.NewWithOptions(ringcache.Options{
-		MaxBytes:          256 << 20,
-		ExpectedEntries:   1_000_000,
-		ExpectedValueSize: 100,
+		MaxBytes:        256 << 20,
+		ExpectedEntries: 1_000_000,
 	})
 	if err != nil {
 		log.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/codec"
 )
 
 // A view of a cache takes keys and values of a program's own types.
@@ -20,7 +21,7 @@ func ExampleTyped() {
 	}
 	cache := ringcache.New(32 << 20)
 	defer cache.Close()
-	users := ringcache.NewTyped[uint64](cache, ringcache.JSONCodec[User](), ringcache.TypedOptions{})
+	users := ringcache.NewTyped[uint64](cache, codec.JSON[User](), ringcache.TypedOptions{})
 
 	if err := users.Set(1815, User{Name: "Ada", Roles: []string{"admin"}}); err != nil {
 		log.Print(err) // not stored, and nothing else is harmed
@@ -39,7 +40,7 @@ func ExampleTyped() {
 func ExampleTyped_readThrough() {
 	cache := ringcache.New(32 << 20)
 	defer cache.Close()
-	lengths := ringcache.NewTyped[string](cache, ringcache.JSONCodec[int](), ringcache.TypedOptions{})
+	lengths := ringcache.NewTyped[string](cache, codec.JSON[int](), ringcache.TypedOptions{})
 	_ = cache.Set([]byte("Saturn"), []byte("six")) // in the form of an older version
 
 	length := func(word string) int {
@@ -63,14 +64,14 @@ func ExampleTyped_readThrough() {
 	// 5
 }
 
-// Views with prefixes of their own share a cache and its bound. What they store
-// is not hidden from the cache's own methods.
+// Views with different prefixes share a cache and its bound. The methods of the
+// cache itself can reach their entries.
 func ExampleTypedOptions() {
 	cache := ringcache.New(32 << 20)
 	defer cache.Close()
-	names := ringcache.NewTyped[int32](cache, ringcache.StringCodec[string](),
+	names := ringcache.NewTyped[int32](cache, codec.String[string](),
 		ringcache.TypedOptions{Prefix: "name:"})
-	visits := ringcache.NewTyped[int32](cache, ringcache.BinaryCodec[time.Time](),
+	visits := ringcache.NewTyped[int32](cache, codec.Binary[time.Time](),
 		ringcache.TypedOptions{Prefix: "visit:"})
 
 	_ = names.Set(7, "Grace")
@@ -87,16 +88,16 @@ func ExampleTypedOptions() {
 func ExampleTyped_Get_errors() {
 	cache := ringcache.New(32 << 20)
 	defer cache.Close()
-	times := ringcache.NewTyped[string](cache, ringcache.BinaryCodec[time.Time](),
+	hosts := ringcache.NewTyped[string](cache, codec.Binary[netip.Addr](),
 		ringcache.TypedOptions{})
-	_ = cache.Set([]byte("start"), []byte("noon"))
+	_ = cache.Set([]byte("proxy"), []byte("local"))
 
-	_, ok, err := times.Get("start")
+	_, ok, err := hosts.Get("proxy")
 	fmt.Println(ok, errors.Is(err, ringcache.ErrDecode))
 	fmt.Println(err)
 	// Output:
 	// false true
-	// ringcache: get entry "start" of 4 bytes: value cannot be decoded: Time.UnmarshalBinary: unsupported version
+	// ringcache: get entry "proxy" of 5 bytes: value cannot be decoded: unexpected slice size
 }
 
 // Temperatures, in degrees Celsius, are a value of fixed size.
@@ -137,7 +138,7 @@ func ExampleCodec() {
 func ExampleTyped_GetOrLoad() {
 	cache := ringcache.New(32 << 20)
 	defer cache.Close()
-	capitals := ringcache.NewTyped[string](cache, ringcache.StringCodec[string](),
+	capitals := ringcache.NewTyped[string](cache, codec.String[string](),
 		ringcache.TypedOptions{Prefix: "capital:"})
 	load := func(ctx context.Context, country string) (string, time.Duration, error) {
 		fmt.Println("loading", country)
@@ -166,7 +167,7 @@ func ExampleTyped_GetOrLoad() {
 func ExampleTyped_All() {
 	cache := ringcache.New(32 << 20)
 	defer cache.Close()
-	stock := ringcache.NewTyped[uint32](cache, ringcache.JSONCodec[int](),
+	stock := ringcache.NewTyped[uint32](cache, codec.JSON[int](),
 		ringcache.TypedOptions{Prefix: "stock:"})
 	_ = stock.SetBatch([]uint32{7, 8, 9}, []int{10, 20, 30})
 	_ = cache.Set([]byte("another"), []byte("entry"))
@@ -177,38 +178,4 @@ func ExampleTyped_All() {
 	}
 	fmt.Println(sum)
 	// Output: 500
-}
-
-// Types that encode themselves need no codec of one's own.
-func ExampleBinaryCodec() {
-	cache := ringcache.New(32 << 20)
-	defer cache.Close()
-	hosts := ringcache.NewTyped[string](cache, ringcache.BinaryCodec[netip.Addr](),
-		ringcache.TypedOptions{})
-
-	_ = hosts.Set("localhost", netip.IPv6Loopback())
-	addr, ok, err := hosts.Get("localhost")
-	fmt.Println(addr, ok, err)
-	// Output: ::1 true <nil>
-}
-
-// A pair of functions is a codec, too.
-func ExampleFuncCodec() {
-	cache := ringcache.New(32 << 20)
-	defer cache.Close()
-	ports := ringcache.NewTyped[string](cache, ringcache.FuncCodec(
-		func(dst []byte, port uint16) ([]byte, error) {
-			return binary.BigEndian.AppendUint16(dst, port), nil
-		},
-		func(data []byte) (uint16, error) {
-			if len(data) != 2 {
-				return 0, errors.New("no port")
-			}
-			return binary.BigEndian.Uint16(data), nil
-		},
-	), ringcache.TypedOptions{})
-
-	_ = ports.Set("https", 443)
-	fmt.Println(ports.Get("https"))
-	// Output: 443 true <nil>
 }

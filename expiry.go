@@ -7,26 +7,26 @@ import (
 	"github.com/ringcache/ringcache/internal/clock"
 )
 
-// SetWithTTL is [Cache.Set] of an entry with a TTL of its own, whatever [Options].TTL says: it
-// is there for ttl at most. 0 means that it never expires. The rules for a TTL that is negative,
-// below 100 ms, or very long are those of the section Times to live of the package.
+// SetWithTTL is [Cache.Set] with a TTL for this entry, which takes precedence over [Options].TTL:
+// it expires after ttl, or never if ttl is 0. For a TTL that is negative, below 100 ms, or very
+// long, see the section Times to live of the package.
 //
 // The clock is monotonic and counts ticks of 100 ms. An entry expires on time or up to a tick
 // early, never late, whatever happens to the wall clock. On Linux and macOS the time that the
 // machine sleeps counts too, from 10 ms after it has woken up; on the BSDs sleep may not count.
 //
-// An expired entry takes up memory, and is counted by [Cache.Len], until a Set reclaims it: Sets
-// look for expired entries in the bucket that they write to before they evict live ones.
-// [Cache.DeleteExpired] removes them all at once. Both wait for [Options].StaleIfError to be
-// over. An expiry takes 4 bytes of the record. Ownership, limits, errors, locks and allocation
+// An expired entry keeps its memory, and is included in [Cache.Len], until a Set reclaims it: a
+// Set searches its bucket for expired entries before it evicts live ones. [Cache.DeleteExpired]
+// removes all of them at once. Neither removes an entry until [Options].StaleIfError has also
+// passed. An expiry takes 4 bytes of the record. Ownership, limits, errors, locks and allocation
 // are those of Set; an error may also be [ErrTTLTooShort].
 func (c *Cache) SetWithTTL(k, v []byte, ttl time.Duration) error {
 	var w write
-	w.k, w.v, w.h, w.reason = k, v, c.shared.hash(k), EvictReplaced
+	w.k, w.v, w.h, w.reason = k, v, c.shared.hash(k), RemovedReplaced
 	return c.applyFor(&w, withTTL(ttl), "set")
 }
 
-// lifetime is how long a new entry lives: for a TTL of its own, or as Options say.
+// lifetime determines when a new entry expires: after its own TTL, or as Options say.
 type lifetime struct {
 	ttl   time.Duration
 	given bool
@@ -51,7 +51,7 @@ func (c *Cache) storeFor(w *write, l lifetime, verb string) error {
 	case !l.given:
 		w.expiry = c.shared.Default()
 	case l.ttl < 0:
-		w.reason, w.unstored = EvictDeleted, true
+		w.reason, w.unstored = RemovedDeleted, true
 		return c.refuse(w, verb, nil)
 	case l.ttl == 0:
 		w.expiry = 0
@@ -74,7 +74,7 @@ func (c *Cache) storeFor(w *write, l lifetime, verb string) error {
 // Touch returns false. Touch does not allocate but for this copy now and then, locks one
 // bucket, and counts as nothing in [Stats].
 func (c *Cache) Touch(k []byte, ttl time.Duration) bool {
-	w := write{k: k, h: c.shared.hash(k), silent: true, reason: EvictDeleted}
+	w := write{k: k, h: c.shared.hash(k), silent: true, reason: RemovedDeleted}
 	if ttl < 0 || ttl > 0 && ttl < clock.Tick {
 		found, _ := c.remove(&w, nil)
 		return found

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringcache/ringcache/codec"
 	"github.com/ringcache/ringcache/internal/clock"
 )
 
@@ -29,7 +30,7 @@ func timedCalls() []timedCall {
 	v := []byte("value")
 	keep := func([]byte, bool) ([]byte, bool) { return v, true }
 	view := func(c *Cache) *Typed[string, []byte] {
-		return NewTyped[string](c, BytesCodec[[]byte](), TypedOptions{})
+		return NewTyped[string](c, codec.Bytes[[]byte](), TypedOptions{})
 	}
 	plain := (*Cache).TTL
 	inSpace := func(c *Cache, k []byte) (time.Duration, bool) { return c.Namespace("n").TTL(k) }
@@ -120,9 +121,10 @@ func TestTimesToLive_OneRule(t *testing.T) {
 		assert.False(t, c.Touch([]byte("none"), tt.ttl))
 
 		c.Del(k)
-		v, err := c.GetOrLoad(t.Context(), nil, k, func(context.Context, []byte) (Loaded, error) {
-			return Loaded{Value: k, TTL: tt.ttl}, nil
-		})
+		load := func(context.Context, []byte) ([]byte, time.Duration, error) {
+			return k, tt.ttl, nil
+		}
+		v, err := c.GetOrLoad(t.Context(), nil, k, load)
 		require.NoError(t, err)
 		require.Equal(t, string(k), string(v), "it goes to those who wait")
 		left, ok = c.TTL(k)

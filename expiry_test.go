@@ -154,8 +154,8 @@ func TestExpiry_SetWithTTL(t *testing.T) {
 // key is absent; what a load brings is returned and not stored.
 func TestExpiry_BelowATickIsRefused(t *testing.T) {
 	g := tiny(2, 1024, 64)
-	var left []Reason
-	g.onEvict = func(_, _ []byte, reason Reason) { left = append(left, reason) }
+	var left []RemovalReason
+	g.onRemove = func(_, _ []byte, reason RemovalReason) { left = append(left, reason) }
 	for _, ttl := range []time.Duration{1, 60, clock.Tick - 1} {
 		for _, size := range []int{3, 2000} {
 			c, v := mustCache(t, g), pattern(size)
@@ -167,19 +167,19 @@ func TestExpiry_BelowATickIsRefused(t *testing.T) {
 			require.EqualError(t, err, "ringcache: set entry: time to live of "+ttl.String()+
 				", at least 100ms: time to live too short")
 			require.Zero(t, c.Len())
-			require.Equal(t, []Reason{EvictReplaced}, left)
+			require.Equal(t, []RemovalReason{RemovedReplaced}, left)
 
 			require.NoError(t, c.Set(k, v))
 			left = nil
 			require.True(t, c.Touch(k, ttl), "it was there")
 			require.Zero(t, c.Len())
 			require.False(t, c.Touch(k, ttl), "it is gone")
-			require.Equal(t, []Reason{EvictDeleted}, left)
+			require.Equal(t, []RemovalReason{RemovedDeleted}, left)
 
 			for _, absent := range []bool{false, true} {
 				got, err := c.GetOrLoad(t.Context(), nil, k,
-					func(context.Context, []byte) (Loaded, error) {
-						return Loaded{Value: v, TTL: ttl, Absent: absent}, nil
+					func(context.Context, []byte) ([]byte, time.Duration, error) {
+						return v, ttl, absentIf(absent)
 					})
 				require.Equal(t, absent, errors.Is(err, ErrAbsent))
 				require.True(t, absent || bytes.Equal(v, got))
@@ -425,7 +425,7 @@ func TestTouch_InACrowd(t *testing.T) {
 			left := map[uint32]bool{}
 			g := tiny(32, 64, 256)
 			g.seed = [2]uint64{} // all hashes are equal
-			g.onEvict = func(k, _ []byte, _ Reason) { left[binary.LittleEndian.Uint32(k)] = true }
+			g.onRemove = func(k, _ []byte, _ RemovalReason) { left[binary.LittleEndian.Uint32(k)] = true }
 			c := mustCache(t, g)
 			b, size := c.bucket(c.shared.hash(nil)), 1
 			if large {

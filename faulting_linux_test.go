@@ -134,12 +134,12 @@ func TestFaulting_ClosedCaches(t *testing.T) {
 
 // A function of the user's that refers to the cache does not keep it: the pool, which
 // waits for the collector, does not lead to it.
-func TestFaulting_OnEvictMayReferToItsCache(t *testing.T) {
+func TestFaulting_OnRemoveMayReferToItsCache(t *testing.T) {
 	var collected atomic.Int32
 	for range 20 {
 		g := faultingMemory(t, &collected)
 		var c *Cache
-		g.onEvict = func(_, _ []byte, _ Reason) { c.Len() }
+		g.onRemove = func(_, _ []byte, _ RemovalReason) { c.Len() }
 		g.now = func() time.Duration { return time.Duration(c.bits) }
 		c = newCache(g)
 		require.NoError(t, c.Set([]byte("key"), nil))
@@ -150,7 +150,7 @@ func TestFaulting_OnEvictMayReferToItsCache(t *testing.T) {
 }
 
 // The last call on a cache may be the last that refers to it: it is not collected until
-// the call returns. Each of many goroutines makes one on a cache of its own.
+// the call returns. Each of many goroutines makes one on its own cache.
 func TestFaulting_LastCallKeepsTheCache(t *testing.T) {
 	var collected atomic.Int32
 	g := faultingMemory(t, &collected)

@@ -280,22 +280,21 @@ func FuzzOptions(f *testing.F) {
 	for _, size := range []int64{
 		math.MinInt64, -1, 0, 1, 40 << 20, 64 << 20, maxMaxBytes + 1, math.MaxInt64,
 	} {
-		f.Add(size, byte(0), int64(0), int64(0), 0, 0, size%2 == 0)
+		f.Add(size, byte(0), int64(0), int64(0), 0, size%2 == 0)
 	}
 	const size, hour = 1 << 20, int64(time.Hour)
-	f.Add(int64(size), byte(1), hour, hour-1, 1000, 100, true)
-	f.Add(int64(size), byte(1), hour, hour, 1000, 100, true)
-	f.Add(int64(size), byte(1), int64(-1), int64(0), 0, 0, true)
-	f.Add(int64(size), byte(1), int64(60), int64(0), 0, 0, true)
-	f.Add(int64(size-1), byte(1), hour, int64(0), 0, 0, true)
-	f.Add(int64(size), byte(1), hour, int64(-1), 0, 0, true)
-	f.Add(int64(size), byte(2), hour, int64(0), 0, 0, true)
-	f.Add(int64(size), byte(0), hour, int64(0), -1, 0, false)
-	f.Add(int64(size), byte(0), hour, int64(0), 0, -1, false)
+	f.Add(int64(size), byte(1), hour, hour-1, 1000, true)
+	f.Add(int64(size), byte(1), hour, hour, 1000, true)
+	f.Add(int64(size), byte(1), int64(-1), int64(0), 0, true)
+	f.Add(int64(size), byte(1), int64(60), int64(0), 0, true)
+	f.Add(int64(size-1), byte(1), hour, int64(0), 0, true)
+	f.Add(int64(size), byte(1), hour, int64(-1), 0, true)
+	f.Add(int64(size), byte(2), hour, int64(0), 0, true)
+	f.Add(int64(size), byte(0), hour, int64(0), -1, false)
 	f.Add(int64(size), byte(0), int64(math.MaxInt64), int64(math.MaxInt64-1),
-		math.MaxInt, math.MaxInt, false)
+		math.MaxInt, false)
 	f.Fuzz(func(
-		t *testing.T, size int64, policy byte, ttl, ahead int64, entries, valueSize int, told bool,
+		t *testing.T, size int64, policy byte, ttl, ahead int64, entries int, told bool,
 	) {
 		if size > 64<<20 && size <= maxMaxBytes {
 			size %= 64 << 20
@@ -304,26 +303,27 @@ func FuzzOptions(f *testing.F) {
 			return // an int has 32 bits
 		}
 		o := Options{
-			MaxBytes:          int(size),
-			Policy:            Policy(policy % 16),
-			TTL:               time.Duration(ttl),
-			RefreshAhead:      time.Duration(ahead),
-			HugePages:         HugePages(policy / 16),
-			ExpectedEntries:   entries,
-			ExpectedValueSize: valueSize,
+			MaxBytes:        int(size),
+			Policy:          Policy(policy % 16),
+			TTL:             time.Duration(ttl),
+			RefreshAhead:    time.Duration(ahead),
+			HugePages:       HugePages(policy / 16),
+			ExpectedEntries: entries,
 		}
 		if entries%2 != 0 {
 			o.Compressor = flateCompressor{}
 		}
 		var left []string
 		if told {
-			o.OnEvict = func(k, v []byte, r Reason) { left = append(left, fmt.Sprintf("%s=%s %s", k, v, r)) }
+			o.OnRemove = func(k, v []byte, r RemovalReason) {
+				left = append(left, fmt.Sprintf("%s=%s %s", k, v, r))
+			}
 		}
 		c, err := NewWithOptions(o)
 		canBe := func(d time.Duration) bool { return d == 0 || d >= clock.Tick }
 		valid := size >= 1<<20 && size <= maxMaxBytes && policy%16 <= 1 && policy/16 <= 2 &&
 			canBe(o.TTL) && canBe(o.RefreshAhead) && (ttl == 0 || ahead < ttl) &&
-			entries >= 0 && valueSize >= 0
+			entries >= 0
 		if !valid {
 			require.ErrorIs(t, err, ErrInvalidOptions, "%+v", o)
 			require.Nil(t, c, "%+v", o)

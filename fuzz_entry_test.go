@@ -386,24 +386,24 @@ func FuzzGetOrLoad(f *testing.F) {
 // load calls GetOrLoad with a load that ends in the way of that kind.
 func (m *timed) load(k string, kind byte, in *input) {
 	had, is := m.check(k)
-	result := Loaded{Value: in.value(), TTL: in.duration(), Absent: kind%4 == 0}
+	result := loaded{Value: in.value(), TTL: in.duration(), Err: absentIf(kind%4 == 0)}
 	if kind == 31 {
 		result.Value = make([]byte, m.c.shared.maxValue()+1) // it is returned and not stored
 	}
 	calls := 0
-	out, err := getOrLoad(m.c, k, func(_ context.Context, key []byte) (Loaded, error) {
+	out, err := getOrLoad(m.c, k, func(_ context.Context, key []byte) ([]byte, time.Duration, error) {
 		calls++
 		assert.Equal(m.t, k, string(key))
 		clear(key)
 		switch kind {
 		case 1, 5:
-			return result, errLoad
+			return result.Value, result.TTL, errLoad
 		case 2:
 			panic(errLoad)
 		case 3:
 			runtime.Goexit()
 		}
-		return result, nil
+		return result.Value, result.TTL, result.Err
 	})
 	want, wantErr, wantCalls := result.Value, error(nil), 1
 	switch {
@@ -414,8 +414,8 @@ func (m *timed) load(k string, kind byte, in *input) {
 	case kind == 1 || kind == 2 || kind == 5:
 		wantErr = errLoad
 	case kind == 3:
-		wantErr = ErrLoadExited
-	case result.Absent:
+		wantErr = errLoadExited
+	case result.Err != nil:
 		wantErr = ErrAbsent
 		m.keep(k, negative, result)
 	default:
@@ -430,7 +430,7 @@ func (m *timed) load(k string, kind byte, in *input) {
 }
 
 // keep notes the result of a load.
-func (m *timed) keep(k string, a outcome, r Loaded) {
+func (m *timed) keep(k string, a outcome, r loaded) {
 	if r.TTL == 0 {
 		r.TTL = m.ttl // not brief
 	}
@@ -442,7 +442,7 @@ func (m *timed) keep(k string, a outcome, r Loaded) {
 
 // getOrLoad returns what GetOrLoad puts behind the bytes that dst holds, and
 // its panic as an error.
-func getOrLoad(c *Cache, k string, load LoadFunc) (out []byte, err error) {
+func getOrLoad(c *Cache, k string, load loadFunc) (out []byte, err error) {
 	defer func() {
 		if p, ok := recover().(*LoadPanic); ok {
 			err = p

@@ -31,7 +31,7 @@ var errNode = errors.New("a load of the graph that fails")
 func nodeKey(i int) []byte { return fmt.Appendf(nil, "node %d", i) }
 
 // load is the load of all keys of the graph.
-func (g *loadGraph) load(ctx context.Context, key []byte) (Loaded, error) {
+func (g *loadGraph) load(ctx context.Context, key []byte) ([]byte, time.Duration, error) {
 	var n loadNode
 	for i := range g.nodes {
 		if string(nodeKey(i)) == string(key) {
@@ -39,12 +39,12 @@ func (g *loadGraph) load(ctx context.Context, key []byte) (Loaded, error) {
 		}
 	}
 	if err := g.ask(ctx, n.asks, n.batch); err != nil {
-		return Loaded{}, err
+		return nil, 0, err
 	}
 	if n.fails {
-		return Loaded{}, errNode
+		return nil, 0, errNode
 	}
-	return Loaded{Value: key}, nil
+	return key, 0, nil
 }
 
 // ask asks for keys, and returns the first error.
@@ -66,13 +66,14 @@ func (g *loadGraph) ask(ctx context.Context, nodes []int, batch bool) error {
 		keys[j] = nodeKey(i)
 	}
 	_, _, err := g.c.GetOrLoadBatch(ctx, nil, keys, make([][]byte, len(keys)),
-		func(ctx context.Context, keys [][]byte) ([]Loaded, error) {
-			all := make([]Loaded, len(keys))
+		func(ctx context.Context, keys [][]byte) ([]loaded, error) {
+			all := make([]loaded, len(keys))
 			for j, k := range keys {
-				var err error
-				if all[j], err = g.load(ctx, k); err != nil {
+				v, _, err := g.load(ctx, k)
+				if err != nil {
 					return nil, err
 				}
+				all[j].Value = v
 			}
 			return all, nil
 		})

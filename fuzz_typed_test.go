@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache/codec"
 )
 
 // fuzzRecord is a value of several kinds of fields.
@@ -23,7 +25,7 @@ type fuzzRecord struct {
 }
 
 // numbers is a codec by hand.
-var numbers = FuncCodec(
+var numbers = codec.Func(
 	func(dst []byte, n int64) ([]byte, error) {
 		return binary.BigEndian.AppendUint64(dst, uint64(n)), nil
 	},
@@ -75,7 +77,7 @@ func roundTrip[K Key, V any](
 	require.False(t, c.Has([]byte(at)))
 
 	n := c.Namespace(prefix)
-	inside := NewTyped[K](c, codec, TypedOptions{Prefix: prefix, Namespace: n})
+	inside := NewTyped[K](n, codec, TypedOptions{Prefix: prefix})
 	require.NoError(t, inside.Set(key, want))
 	require.True(t, n.Has([]byte(at)))
 	require.False(t, c.Has([]byte(at)))
@@ -131,13 +133,13 @@ func FuzzTyped(f *testing.F) {
 		if addr.Is6() {
 			addr = addr.WithZone(s)
 		}
-		roundTrip(t, c, StringCodec[string](), prefix, s, s, string(raw))
-		roundTrip(t, c, BytesCodec[[]byte](), prefix, raw, string(raw), append([]byte{}, s...))
-		roundTrip(t, c, JSONCodec[fuzzRecord](), prefix, n, string(b[:]), r)
+		roundTrip(t, c, codec.String[string](), prefix, s, s, string(raw))
+		roundTrip(t, c, codec.Bytes[[]byte](), prefix, raw, string(raw), append([]byte{}, s...))
+		roundTrip(t, c, codec.JSON[fuzzRecord](), prefix, n, string(b[:]), r)
 		nested := any(map[string]any{text: []any{text, nil, true}})
-		roundTrip(t, c, JSONCodec[any](), prefix, int(n), string(wide[:]), nested)
-		roundTrip(t, c, BinaryCodec[time.Time](), prefix, int32(n), string(b[4:]), at)
-		roundTrip(t, c, BinaryCodec[netip.Addr](), prefix, uint16(n), string(b[6:]), addr)
+		roundTrip(t, c, codec.JSON[any](), prefix, int(n), string(wide[:]), nested)
+		roundTrip(t, c, codec.Binary[time.Time](), prefix, int32(n), string(b[4:]), at)
+		roundTrip(t, c, codec.Binary[netip.Addr](), prefix, uint16(n), string(b[6:]), addr)
 		roundTrip(t, c, numbers, prefix, int8(n), string(b[7:]), n)
 	})
 }
@@ -165,7 +167,7 @@ func decode[V any](t *testing.T, c *Cache, codec Codec[V], raw []byte) {
 // parse takes raw bytes for a key: if they are one, they are its bytes.
 func parse[K Key](t *testing.T, c *Cache, raw []byte) {
 	t.Helper()
-	view := NewTyped[K](c, StringCodec[string](), TypedOptions{})
+	view := NewTyped[K](c, codec.String[string](), TypedOptions{})
 	if key, ok := view.keyOf(raw); ok {
 		require.True(t, bytes.Equal(raw, view.keyBytes(nil, key)), "%#v of %.64x", key, raw)
 	}
@@ -186,12 +188,12 @@ func FuzzCodec(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte, times byte) {
 		c := mustCache(t, roomy(reliable(times)&^0x0f))
 		raw = bytes.Repeat(raw[:min(len(raw), 100)], 1+int(times%100)) // beyond inPlace too
-		decode(t, c, StringCodec[string](), raw)
-		decode(t, c, BytesCodec[[]byte](), raw)
-		decode(t, c, JSONCodec[fuzzRecord](), raw)
-		decode(t, c, JSONCodec[any](), raw)
-		decode(t, c, BinaryCodec[time.Time](), raw)
-		decode(t, c, BinaryCodec[netip.Addr](), raw)
+		decode(t, c, codec.String[string](), raw)
+		decode(t, c, codec.Bytes[[]byte](), raw)
+		decode(t, c, codec.JSON[fuzzRecord](), raw)
+		decode(t, c, codec.JSON[any](), raw)
+		decode(t, c, codec.Binary[time.Time](), raw)
+		decode(t, c, codec.Binary[netip.Addr](), raw)
 		decode(t, c, numbers, raw)
 		parse[string](t, c, raw)
 		parse[[]byte](t, c, raw)

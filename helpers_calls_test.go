@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringcache/ringcache/codec"
 	"github.com/ringcache/ringcache/internal/snapshot"
 )
 
@@ -34,8 +35,8 @@ func everyCall() []call {
 	keep := func(v []byte) func([]byte, bool) ([]byte, bool) {
 		return func([]byte, bool) ([]byte, bool) { return v, true }
 	}
-	load := func(v []byte) LoadFunc {
-		return func(context.Context, []byte) (Loaded, error) { return Loaded{Value: v}, nil }
+	load := func(v []byte) loadFunc {
+		return func(context.Context, []byte) ([]byte, time.Duration, error) { return v, 0, nil }
 	}
 	return []call{
 		{"All", func(c *Cache, _, _ []byte) {
@@ -44,9 +45,6 @@ func everyCall() []call {
 		}},
 		{"Append", func(c *Cache, k, v []byte) { _ = c.Append(k, v[:1]) }},
 		{"Close", func(c *Cache, _, _ []byte) { _ = c.Close() }},
-		{"CollapseHugePages", func(c *Cache, _, _ []byte) {
-			_, _ = c.CollapseHugePages(context.Background())
-		}},
 		{"CompareAndSwap", func(c *Cache, k, v []byte) { _, _ = c.CompareAndSwap(k, v, v[1:]) }},
 		{"Del", func(c *Cache, k, _ []byte) { c.Del(k) }},
 		{"DeleteExpired", func(c *Cache, _, _ []byte) { c.DeleteExpired() }},
@@ -60,7 +58,7 @@ func everyCall() []call {
 		}},
 		{"GetOrLoadBatch", func(c *Cache, k, v []byte) {
 			_, _, _ = c.GetOrLoadBatch(context.Background(), nil, [][]byte{k, k}, make([][]byte, 2),
-				func(context.Context, [][]byte) ([]Loaded, error) { return []Loaded{{Value: v}}, nil })
+				func(context.Context, [][]byte) ([]loaded, error) { return []loaded{{Value: v}}, nil })
 		}},
 		{"GetWithTTL", func(c *Cache, k, _ []byte) { c.GetWithTTL(nil, k) }},
 		{"Has", func(c *Cache, k, _ []byte) { c.Has(k) }},
@@ -118,7 +116,7 @@ func viewCalls() []call {
 	ctx := context.Background()
 	space := func(c *Cache) *Namespace { return c.Namespace("space") }
 	view := func(c *Cache) *Typed[string, []byte] {
-		return NewTyped[string](c, BytesCodec[[]byte](), TypedOptions{Namespace: space(c)})
+		return NewTyped[string](space(c), codec.Bytes[[]byte](), TypedOptions{})
 	}
 	same := func(old []byte, ok bool) ([]byte, bool) { return old, ok }
 	return []call{
@@ -162,13 +160,13 @@ func viewCalls() []call {
 		{"Namespace.TTL", func(c *Cache, k, _ []byte) { space(c).TTL(k) }},
 		{"Namespace.GetOrLoad", func(c *Cache, k, v []byte) {
 			_, _ = space(c).GetOrLoad(ctx, nil, append([]byte("n "), k...),
-				func(context.Context, []byte) (Loaded, error) { return Loaded{Value: v}, nil })
+				func(context.Context, []byte) ([]byte, time.Duration, error) { return v, 0, nil })
 		}},
 		{"Namespace.GetOrLoadBatch", func(c *Cache, k, v []byte) {
 			keys := [][]byte{append([]byte("n batch "), k...)}
 			_, _, _ = space(c).GetOrLoadBatch(ctx, nil, keys, make([][]byte, 1),
-				func(context.Context, [][]byte) ([]Loaded, error) {
-					return []Loaded{{Value: v}}, nil
+				func(context.Context, [][]byte) ([]loaded, error) {
+					return []loaded{{Value: v}}, nil
 				})
 		}},
 		{"Namespace.All", func(c *Cache, _, _ []byte) {
@@ -183,8 +181,6 @@ func viewCalls() []call {
 		{"Namespace.SetQuota", func(c *Cache, k, _ []byte) { _ = space(c).SetQuota(int64(len(k))) }},
 		{"Namespace.Drop", func(c *Cache, k, _ []byte) { _ = c.Namespace(string(k)).Drop() }},
 		{"Namespace.Stats", func(c *Cache, _, _ []byte) { space(c).Stats() }},
-		{"Namespace.AppendKey", func(c *Cache, k, _ []byte) { space(c).AppendKey(nil, k) }},
-		{"Namespace.CutKey", func(c *Cache, k, _ []byte) { space(c).CutKey(k) }},
 		{"Typed.Get", func(c *Cache, k, _ []byte) { _, _, _ = view(c).Get(string(k)) }},
 		{"Typed.Peek", func(c *Cache, k, _ []byte) { _, _, _ = view(c).Peek(string(k)) }},
 		{"Typed.GetWithTTL", func(c *Cache, k, _ []byte) {
@@ -231,8 +227,8 @@ func viewCalls() []call {
 		{"Typed.GetOrLoadBatch", func(c *Cache, k, v []byte) {
 			_, _ = view(c).GetOrLoadBatch(ctx, []string{"t batch " + string(k)},
 				make([][]byte, 1), make([]bool, 1),
-				func(context.Context, []string) ([]TypedLoaded[[]byte], error) {
-					return []TypedLoaded[[]byte]{{Value: v}}, nil
+				func(context.Context, []string) ([]Loaded[[]byte], error) {
+					return []Loaded[[]byte]{{Value: v}}, nil
 				})
 		}},
 		{"Typed.All", func(c *Cache, _, _ []byte) {
@@ -276,8 +272,8 @@ func TestEveryCall_NamesAllMethods(t *testing.T) {
 func TestViews_HaveTheMethodsOfCache(t *testing.T) {
 	const ofAll = "it is about the whole cache"
 	onlyCache := map[string]string{
-		"Close": ofAll, "CollapseHugePages": ofAll, "DeleteExpired": ofAll, "ReadFrom": ofAll,
-		"Resize": ofAll, "Save": ofAll, "SaveToFile": ofAll, "SaveToFileConcurrent": ofAll,
+		"Close": ofAll, "DeleteExpired": ofAll, "ReadFrom": ofAll, "Resize": ofAll,
+		"Save": ofAll, "SaveToFile": ofAll, "SaveToFileConcurrent": ofAll,
 		"Sizing": ofAll, "UpdateStats": ofAll, "WriteTo": ofAll, "Namespace": ofAll,
 		"Len":   "to count the entries of a view, a loop goes over all; Namespace.Stats has them",
 		"Reset": "Namespace.Invalidate does it in constant time",
@@ -291,7 +287,6 @@ func TestViews_HaveTheMethodsOfCache(t *testing.T) {
 		"Stats":  "a view without a namespace has none, and one with it has those of the namespace",
 	}
 	ofView := map[string]string{
-		"AppendKey": "for the cache's methods", "CutKey": "for the cache's methods",
 		"Drop": "of a namespace", "Invalidate": "of a namespace", "SetQuota": "of a namespace",
 	}
 	names := func(v reflect.Type) map[string]bool {

@@ -14,7 +14,7 @@ import (
 
 const childEnv = "RINGCACHE_TEST_CHILD"
 
-// inChild runs the calling test again in a process of its own and reports false
+// inChild runs the calling test again in its own process and reports false
 // when that is done, and true within that process. Memory can be measured and
 // limited there without the rest of the tests.
 func inChild(t *testing.T) bool {

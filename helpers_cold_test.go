@@ -269,10 +269,10 @@ type packedCache struct {
 	left    []departure
 }
 
-// departure is what OnEvict was told of an entry.
+// departure is what OnRemove was told of an entry.
 type departure struct {
 	k, v   string
-	reason Reason
+	reason RemovalReason
 }
 
 // newPackedCache returns one, made by that Compressor and as shape says.
@@ -283,7 +283,7 @@ func newPackedCache(t testing.TB, by Compressor, shape func(g *geometry)) *packe
 	g := withCold(tiny(1, 1024, 256), by)
 	g.byHand = true
 	g.now = func() time.Duration { return p.now }
-	g.onEvict = func(k, v []byte, reason Reason) {
+	g.onRemove = func(k, v []byte, reason RemovalReason) {
 		p.left = append(p.left, departure{string(k), string(v), reason})
 	}
 	if shape != nil {

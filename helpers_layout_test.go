@@ -33,7 +33,7 @@ func tests(t *testing.T) []source   { return goFiles(t, true) }
 
 func goFiles(t *testing.T, tests bool) (all []source) {
 	t.Helper()
-	for _, pattern := range []string{"*.go", "internal/*/*.go"} {
+	for _, pattern := range []string{"*.go", "codec/*.go", "internal/*/*.go"} {
 		paths, err := filepath.Glob(pattern)
 		require.NoError(t, err)
 		for _, path := range paths {

@@ -43,7 +43,17 @@ func awaitWaiting(t testing.TB, c *Cache, k []byte, n int) {
 }
 
 // neverLoads is the load of a call that must not need one.
-func neverLoads(context.Context, []byte) (Loaded, error) { panic("it was to find the key") }
+func neverLoads(context.Context, []byte) ([]byte, time.Duration, error) {
+	panic("it was to find the key")
+}
+
+// absentIf returns ErrAbsent or nil.
+func absentIf(absent bool) error {
+	if absent {
+		return ErrAbsent
+	}
+	return nil
+}
 
 // reply is what a GetOrLoad has come to.
 type reply struct {
@@ -52,8 +62,8 @@ type reply struct {
 	panicked any
 }
 
-// ask calls GetOrLoad in a goroutine of its own.
-func ask(ctx context.Context, c *Cache, k []byte, load LoadFunc) <-chan reply {
+// ask calls GetOrLoad in another goroutine.
+func ask(ctx context.Context, c *Cache, k []byte, load loadFunc) <-chan reply {
 	ch := make(chan reply, 1)
 	go func() {
 		var r reply

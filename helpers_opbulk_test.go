@@ -18,7 +18,7 @@ import (
 func (r *runner) setBatch(o op) error {
 	n := int(o.arg % 150)
 	if r.told {
-		n = min(n, 1) // of more, OnEvict tells before it is noted that they were set
+		n = min(n, 1) // of more, OnRemove tells before it is noted that they were set
 	}
 	keys, vals := make([][]byte, n), make([][]byte, n+int(o.flags%3))
 	tooLarge := -1

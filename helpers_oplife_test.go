@@ -13,7 +13,7 @@ import (
 )
 
 // life is what a runner knows of the entries' times to live, and of what
-// OnEvict has said.
+// OnRemove has said.
 type life struct {
 	age       time.Duration            // of the cache
 	deadlines map[uint32]time.Duration // when entries expire that may be live
@@ -23,10 +23,10 @@ type life struct {
 
 	told      bool
 	live      map[uint32]entry // exactly what the cache holds, if told
-	reasons   [EvictReset + 1]int
+	reasons   [RemovedReset + 1]int
 	dropped   map[uint32]bool // to make room, by the call under way
-	complaint error           // the first wrong thing that OnEvict said
-	reading   bool            // a lookup is under way: what OnEvict tells comes after it
+	complaint error           // the first wrong thing that OnRemove said
+	reading   bool            // a lookup is under way: what OnRemove tells comes after it
 	later     []func()
 }
 
@@ -79,7 +79,7 @@ func (l *life) wrote(s stamp, v []byte) bool {
 	return len(v) == 0
 }
 
-// bytesOf returns the value of s in a slice of its own.
+// bytesOf returns the value of s in a new slice.
 func (l *life) bytesOf(s stamp) []byte {
 	if parts, ok := l.parts[s.version]; ok {
 		var v []byte
@@ -91,14 +91,14 @@ func (l *life) bytesOf(s stamp) []byte {
 	return s.value(nil)
 }
 
-// departed is the cache's OnEvict.
-func (r *runner) departed(k, v []byte, reason Reason) {
+// departed is the cache's OnRemove.
+func (r *runner) departed(k, v []byte, reason RemovalReason) {
 	if r.reading {
 		r.later = append(r.later, func() { r.departed(k, v, reason) })
 		return
 	}
 	if err := r.depart(k, v, reason); err != nil && r.complaint == nil {
-		r.complaint = fmt.Errorf("OnEvict is told of %d bytes for reason %s: %w", len(v), reason, err)
+		r.complaint = fmt.Errorf("OnRemove is told of %d bytes for reason %s: %w", len(v), reason, err)
 	}
 }
 
@@ -112,7 +112,7 @@ func (r *runner) endReading() {
 	r.later = r.later[:0]
 }
 
-func (r *runner) depart(k, v []byte, reason Reason) error {
+func (r *runner) depart(k, v []byte, reason RemovalReason) error {
 	var id uint32
 	if len(k) > 0 {
 		id = binary.LittleEndian.Uint32(k)
@@ -128,7 +128,7 @@ func (r *runner) depart(k, v []byte, reason Reason) error {
 		return fmt.Errorf("key %d has another value, %v", id, e.stamp)
 	}
 	r.reasons[reason]++
-	if reason == EvictCapacity {
+	if reason == RemovedEvicted {
 		r.dropped[id] = true
 	}
 	delete(r.live, id)
@@ -136,24 +136,24 @@ func (r *runner) depart(k, v []byte, reason Reason) error {
 	mine := id == r.current.id
 	kind := r.current.kind
 	switch reason {
-	case EvictExpired:
+	case RemovedExpired:
 		if !r.over(e.deadline) {
 			return fmt.Errorf("key %d is live until %v, now is %v", id, e.deadline, r.age)
 		}
-	case EvictCapacity:
+	case RemovedEvicted:
 		if r.over(e.deadline) {
 			return fmt.Errorf("key %d, which has expired at %v", id, e.deadline)
 		}
-	case EvictReset:
+	case RemovedReset:
 		if kind != opReset {
 			return errors.New("without a Reset")
 		}
-	case EvictReplaced, EvictDeleted:
+	case RemovedReplaced, RemovedDeleted:
 		if !mine || r.over(e.deadline) {
 			return fmt.Errorf("key %d, which has expired (%v) or is not in this call",
 				id, r.over(e.deadline))
 		}
-		if deletes := kind == opDel || kind == opGetAndDel; deletes != (reason == EvictDeleted) &&
+		if deletes := kind == opDel || kind == opGetAndDel; deletes != (reason == RemovedDeleted) &&
 			kind != opUpdate && kind != opSetWithTTL && kind != opTouch {
 			return errors.New("which is not what was done")
 		}
@@ -191,7 +191,7 @@ func (r *runner) answered(k known, ok bool) error {
 	}
 	r.misses++
 	if k.there && !r.dropped[k.id] {
-		return errors.New("not found, and OnEvict was not told")
+		return errors.New("not found, and OnRemove was not told")
 	}
 	r.model.Drop(k.id)
 	delete(r.deadlines, k.id)
@@ -229,7 +229,7 @@ func (r *runner) stored(o op, s stamp, ttl time.Duration) error {
 
 func (r *runner) storedUntil(o op, s stamp, at time.Duration) error {
 	if _, ok := r.live[o.id]; ok {
-		return errors.New("set over a value that OnEvict was not told of")
+		return errors.New("set over a value that OnRemove was not told of")
 	}
 	r.forget(o.id)
 	r.model.Set(o.id, s)

@@ -113,12 +113,12 @@ type runner struct {
 }
 
 // newRunner returns a runner of a new cache with a clock of its own. If told, it
-// gives the cache an OnEvict and holds it to what that says.
+// gives the cache an OnRemove and holds it to what that says.
 func newRunner(t testing.TB, g geometry, told bool) *runner {
 	r := &runner{bound: g.maxBytes, life: newLife(told)}
 	g.now = r.clock
 	if told {
-		g.onEvict = r.departed
+		g.onRemove = r.departed
 	}
 	r.g = g
 	r.c = mustCache(t, g)
@@ -403,7 +403,7 @@ func (r *runner) gauges() error {
 		return fmt.Errorf("Len is %d, at most %d keys can be live, %d expired and %d negative",
 			n, r.model.Len(), len(r.lapsed), len(r.negatives))
 	case r.told && n != len(r.live):
-		return fmt.Errorf("Len is %d, but %d entries were set that OnEvict was not told of",
+		return fmt.Errorf("Len is %d, but %d entries were set that OnRemove was not told of",
 			n, len(r.live))
 	case s.MaxBytesSize != uint64(r.bound):
 		return fmt.Errorf("MaxBytesSize is %d, the bound %d", s.MaxBytesSize, r.bound)

@@ -96,8 +96,8 @@ func describe(g geometry) string {
 	if g.compressor != nil {
 		s += "/cold=" + g.compressor.ID()
 	}
-	if g.expected != (expectation{}) {
-		s += fmt.Sprintf("/expected=%d,%d", g.expected.entries, g.expected.valueSize)
+	if g.expected > 0 {
+		s += fmt.Sprintf("/expected=%d", g.expected)
 	}
 	return s
 }

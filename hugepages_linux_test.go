@@ -3,17 +3,13 @@ package ringcache
 import (
 	"bufio"
 	"bytes"
-	"context"
-	"encoding/binary"
 	"os"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 )
 
 // What Linux says of large pages, in /proc/self/smaps.
@@ -25,23 +21,6 @@ func needHugePages(t *testing.T) {
 	b, err := os.ReadFile("/sys/kernel/mm/transparent_hugepage/enabled")
 	if err != nil || strings.Contains(string(b), "[never]") {
 		t.Skipf("no transparent huge pages here: %s, %v", b, err)
-	}
-}
-
-// needCollapse skips a test where MADV_COLLAPSE is not known: before Linux 6.1.
-func needCollapse(t *testing.T) {
-	t.Helper()
-	needHugePages(t)
-	var u unix.Utsname
-	require.NoError(t, unix.Uname(&u))
-	version := strings.SplitN(unix.ByteSliceToString(u.Release[:]), ".", 3)
-	major, err := strconv.Atoi(version[0])
-	require.NoError(t, err)
-	minor, err := strconv.Atoi(version[1])
-	require.NoError(t, err)
-	if major < 6 || major == 6 && minor < 1 || os.Getpagesize() != 4<<10 {
-		t.Skipf("no MADV_COLLAPSE of 2 MB in Linux %s with pages of %d bytes",
-			version, os.Getpagesize())
 	}
 }
 
@@ -125,10 +104,32 @@ func TestHugePages_AreAskedForAsOptionsSay(t *testing.T) {
 	c3.Len()
 }
 
-// A cache that is filling has no large pages but for what has been filled, and takes no
-// more memory for them.
+// The cache gives back what Resize takes away, even where it was a part of a large page.
+func TestHugePages_ResizedCacheGivesPartsBack(t *testing.T) {
+	needHugePages(t)
+	if !inChild(t) {
+		return
+	}
+	const smaller = fullBytes / 2
+	resident, before := rss(t), smaps(t)
+	c := newFull(t, HugePagesAtOnce)
+	large := smaps(t).since(before).large
+	require.GreaterOrEqual(t, large, fullBytes/2, "the test proves nothing")
+	split := vmstat(t, "thp_split_page")
+	mustResize(t, c, smaller)
+	// A large page that is not split stays as a whole, though nobody counts it any more.
+	assert.GreaterOrEqual(t, vmstat(t, "thp_split_page")-split, large/(2<<20)/2, "that were split")
+	const most = smaller + smaller/10 + 8<<20
+	assert.LessOrEqual(t, rss(t)-resident, most)
+	fillOver(t, c, 116)
+	assert.LessOrEqual(t, rss(t)-resident, most, "filled again")
+	closeCache(t, c)
+	assert.LessOrEqual(t, rss(t)-resident, goneBound, "after Close")
+}
+
+// A cache that is filling asks for large pages only behind what has been filled.
 func TestHugePages_WhenFullTakesNoMemory(t *testing.T) {
-	needCollapse(t)
+	needHugePages(t)
 	if !inChild(t) {
 		return
 	}
@@ -138,108 +139,11 @@ func TestHugePages_WhenFullTakesNoMemory(t *testing.T) {
 		c, err := NewWithOptions(Options{MaxBytes: 1 << 30, HugePages: huge})
 		require.NoError(t, err)
 		fillCache(t, c, 0, 1_200_000, 100) // some 150 MB
-		if huge == HugePagesWhenFull {
-			n, err := c.CollapseHugePages(context.Background())
-			require.NoError(t, err)
-			assert.GreaterOrEqual(t, n, int64(64<<20), "on large pages")
-		}
 		grown[huge] = rss(t) - before
 		closeCache(t, c)
 	}
 	// Pages of indexes lie on large pages at once.
 	assert.LessOrEqual(t, grown[HugePagesWhenFull], grown[HugePagesOff]+grown[HugePagesOff]/100+4<<20)
-}
-
-// Collapsing puts nearly all of a full cache on large pages, as it says, while others use
-// it, and takes no memory.
-func TestHugePages_Collapse(t *testing.T) {
-	for _, huge := range []HugePages{HugePagesWhenFull, HugePagesOff} {
-		t.Run(huge.String(), func(t *testing.T) {
-			needCollapse(t)
-			if !inChild(t) {
-				return
-			}
-			resident, before := rss(t), smaps(t)
-			c := newFull(t, huge)
-			collapseBesideTraffic(t, c)
-			n, err := c.CollapseHugePages(context.Background())
-			require.NoError(t, err)
-			got := smaps(t).since(before)
-			assert.GreaterOrEqual(t, got.large, fullBytes*3/4, "on large pages")
-			assert.InDelta(t, got.large, n, 4<<20, "it says")
-			assert.LessOrEqual(t, rss(t)-resident, fullBound, "resident")
-			closeCache(t, c)
-			assert.LessOrEqual(t, smaps(t).since(before).large, 2<<20, "after Close")
-			assert.LessOrEqual(t, rss(t)-resident, goneBound, "after Close")
-			_, err = c.CollapseHugePages(context.Background())
-			require.ErrorIs(t, err, ErrClosed)
-			assert.LessOrEqual(t, rss(t)-resident, goneBound, "after Close")
-		})
-	}
-}
-
-// collapseBesideTraffic collapses a cache while entries are set and read, of which none is
-// wrong.
-func collapseBesideTraffic(t *testing.T, c *Cache) {
-	t.Helper()
-	stop := make(chan struct{})
-	var others sync.WaitGroup
-	others.Add(1)
-	go func() {
-		defer others.Done()
-		var key, dst []byte
-		value := make([]byte, 108)
-		for i := uint64(1 << 40); ; i++ {
-			select {
-			case <-stop:
-				return
-			default:
-			}
-			key = binary.LittleEndian.AppendUint64(key[:0], i)
-			copy(value, key)
-			if err := c.Set(key, value); err != nil {
-				assert.NoError(t, err)
-				return
-			}
-			if dst = c.Get(dst[:0], key); !bytes.Equal(value, dst) {
-				assert.Fail(t, "another value", "%x for %x", dst, value)
-				return
-			}
-		}
-	}()
-	_, err := c.CollapseHugePages(context.Background())
-	close(stop)
-	others.Wait()
-	require.NoError(t, err)
-}
-
-// What a smaller cache gives back is really given back, though it was a part of a large
-// page, and does not come again when the rest is collapsed.
-func TestHugePages_ResizedCacheGivesPartsBack(t *testing.T) {
-	needCollapse(t)
-	if !inChild(t) {
-		return
-	}
-	const smaller = fullBytes / 2
-	resident := rss(t)
-	c := newFull(t, HugePagesWhenFull)
-	n, err := c.CollapseHugePages(context.Background())
-	require.NoError(t, err)
-	require.GreaterOrEqual(t, n, int64(fullBytes/2), "the test proves nothing")
-	split := vmstat(t, "thp_split_page")
-	mustResize(t, c, smaller)
-	// A large page that is not split stays as a whole, though nobody counts it any more.
-	assert.GreaterOrEqual(t, vmstat(t, "thp_split_page")-split, int(n)/(2<<20)/2, "that were split")
-	const most = smaller + smaller/10 + 8<<20
-	assert.LessOrEqual(t, rss(t)-resident, most)
-	_, err = c.CollapseHugePages(context.Background())
-	require.NoError(t, err)
-	assert.LessOrEqual(t, rss(t)-resident, most, "collapsed once more")
-	fillOver(t, c, 116)
-	_, err = c.CollapseHugePages(context.Background())
-	require.NoError(t, err)
-	assert.LessOrEqual(t, rss(t)-resident, most, "filled, and collapsed once more")
-	closeCache(t, c)
 }
 
 // vmstat returns a counter of the kernel's.

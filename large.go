@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// Records that would be a visible part of their bucket live in an arena of their own: a
+// Records that would fill a visible part of their bucket are stored in a separate arena: a
 // few large buckets. A small bucket holds 1/512 of a cache, so a value of a sixteenth of
 // the cache would not even fit; and a bucket of a few records would evict by luck.
 //
@@ -97,6 +97,11 @@ func (c *Cache) setLarge(b *bucket, w *write) error {
 	b.deleteLocked(w, nil)
 	lb.lock()
 	defer lb.unlockFor(w)
+	// Again: a search of lb for forgotten entries, which may have ended meanwhile, does not see
+	// this one.
+	if _, forgotten := c.shared.usageOf(w.k); forgotten {
+		return errForgotten
+	}
 	if err := lb.setLocked(w); err != nil {
 		if err = c.insistLocked(lb, w, err, func() error { return lb.setLocked(w) }); err != nil {
 			return err
@@ -129,11 +134,11 @@ func (c *Cache) settleLarge(lb *bucket) {
 	c.settle(lb)
 }
 
-// makeWay has entries leave for a large Set, whose bucket expects it: others', and then, as far
-// as OnEvict is to hear of them, its own. The rest of these go with the Set.
+// makeWay evicts entries for a large Set, whose bucket expects it: first those of other buckets,
+// then, if there is an OnRemove, its own. Without OnRemove the Set itself evicts the latter.
 func (c *Cache) makeWay(lb *bucket, w *write) {
 	c.reclaim(lb, c.arena.incoming[int(lb.number)-c.shared.buckets].bytes, w)
-	if c.shared.onEvict == nil || w.quiet {
+	if c.shared.onRemove == nil || w.quiet {
 		return
 	}
 	// Other Sets may take what was freed, so there is an end to it.
@@ -171,10 +176,10 @@ func (c *Cache) reclaim(lb *bucket, need int, w *write) {
 	}
 }
 
-// pause tells OnEvict what has left because of a write if that is a step. The arena's lock is
-// held, no other, and given up meanwhile.
+// pause tells OnRemove of the entries that a write has removed, if they are a step. The caller
+// holds the arena's lock and no other; pause releases it meanwhile.
 func (c *Cache) pause(w *write) {
-	if w.quiet || !w.evictions.isStep() {
+	if w.quiet || !w.removals.isStep() {
 		return
 	}
 	c.arena.mu.Unlock()
@@ -291,8 +296,8 @@ func (c *Cache) insistLocked(b *bucket, w *write, err error, store func() error)
 		}
 		if lack := b.lackLocked(w.n); lack > 0 && b.large {
 			own := c.bucket(w.h) // the caller has locked it
-			if own.evictions != nil {
-				own.takeEvictionsLocked(w) // or it would give up one step's, and no more
+			if own.removals != nil {
+				own.takeRemovalsLocked(w) // or it would give up one step's, and no more
 			}
 			own.giveLocked(lack<<c.shared.shift, 0)
 		}

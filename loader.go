@@ -25,31 +25,28 @@ import (
 // all keys that a batch has to load. Each stands in its own bucket's list. Nobody waits
 // before his own group has begun, so two batches cannot wait for each other.
 
-// LoadFunc finds the value of a key that is not in the cache, for [Cache.GetOrLoad]. The
-// context has the values of the call that began the load, but not its deadline: it ends when
-// no caller waits for the load any more, or, where none ever does, after
-// [Options].RefreshTimeout. A function that calls GetOrLoad itself must pass this context on,
-// or loads that wait for each other are not found out ([ErrLoadCycle]). k is a copy that the
-// function may keep.
-type LoadFunc func(ctx context.Context, k []byte) (Loaded, error)
+// LoadFunc loads the value of a key that is not in the cache, for GetOrLoad. K and V are []byte for
+// a [Cache] or [Namespace], and the types of the view for a [Typed].
+//
+// ttl is how long the result stays in the cache at most: see the section Times to live of the
+// package. 0 stands for [Options].TTL, and [Options].TTLJitter may shorten it. If it is negative or
+// below a tick of 100 ms, the result is returned to the callers and not stored. An error that is
+// [ErrAbsent] means that the key has no value. That is remembered for ttl, during which GetOrLoad
+// returns ErrAbsent without another load. After any error value is ignored, after others ttl too.
+//
+// ctx has the values of the call that began the load, but not its deadline: it ends when no caller
+// waits for the load any more, or, where none ever does, after [Options].RefreshTimeout. A function
+// that calls GetOrLoad itself must pass ctx on, or loads that wait for each other are not detected
+// ([ErrLoadCycle]). The function may keep key, which is a copy, and must not modify value after it
+// has returned: callers copy it later.
+type LoadFunc[K, V any] func(ctx context.Context, key K) (value V, ttl time.Duration, err error)
 
-// Loaded is what a [LoadFunc] has found, or a [BatchLoadFunc] for one key.
-type Loaded struct {
-	// Value is the value of the key. It must not be modified after the function has returned:
-	// callers that wait for it copy it later.
-	Value []byte
-
-	// TTL is how long the result stays in the cache at most: see the section Times to live of
-	// the package. 0 stands for [Options].TTL, and [Options].TTLJitter may shorten it. If it is
-	// negative or below a tick of 100 ms, the result goes to those who wait for it, and is not
-	// stored.
-	TTL time.Duration
-
-	// Absent says that there is no value; an error that is [ErrAbsent] says it too, of a
-	// batch for all of its keys. GetOrLoad then returns ErrAbsent to those who wait for it,
-	// and within TTL from now on to whoever asks, without another load. Value is ignored.
-	Absent bool
-}
+// Those of Cache.
+type (
+	loadFunc      = LoadFunc[[]byte, []byte]
+	batchLoadFunc = BatchLoadFunc[[]byte, []byte]
+	loaded        = Loaded[[]byte]
+)
 
 // LoadPanic is what a caller of [Cache.GetOrLoad] or [Cache.GetOrLoadBatch] panics with when
 // a load that it waits for does. All who wait get the same one and must not change it.
@@ -76,11 +73,12 @@ func (p *LoadPanic) Unwrap() error {
 // stored. Nor is a result that the cache refuses, and after Close none is.
 //
 // A load's error goes to all who wait, and is not stored ([Options].StaleIfError may give them
-// an expired value instead). If the load says that there is no value ([Loaded]), the error is
-// [ErrAbsent], without another load until that expires. If the load panics, or OnEvict for what
-// the result pushes out, every caller panics with a [*LoadPanic]. If it calls [runtime.Goexit],
-// the error is [ErrLoadExited]. If load asks for k itself, or for a key whose load waits for it,
-// it gets [ErrLoadCycle].
+// an expired value instead). If the error is [ErrAbsent], there is no value: until the TTL of that
+// result is over, GetOrLoad returns ErrAbsent without another load. If the load panics, or OnRemove
+// for an entry that the result evicts, every caller panics with a [*LoadPanic]. If it ends its
+// goroutine by [runtime.Goexit], as t.FailNow does, the callers get an error that says so, and no
+// stale value. If load asks for k itself, or for a key whose load waits for it, it gets
+// [ErrLoadCycle].
 //
 // When ctx ends while the call waits, it returns ctx.Err(), wrapped as all its errors are (test
 // with [errors.Is]). The load goes on for the others; when the last has gone, its own context is
@@ -89,7 +87,9 @@ func (p *LoadPanic) Unwrap() error {
 // With [Options].RefreshAhead, a hit on an entry that is due begins a load and does not wait.
 // Hits lock what Get locks, and do not allocate if dst has room and load was made before: a
 // function literal or a method value in the call may be allocated each time.
-func (c *Cache) GetOrLoad(ctx context.Context, dst, k []byte, load LoadFunc) ([]byte, error) {
+func (c *Cache) GetOrLoad(
+	ctx context.Context, dst, k []byte, load LoadFunc[[]byte, []byte],
+) ([]byte, error) {
 	mustBeFunc("GetOrLoad", load != nil)
 	out, got := c.getAhead(dst, k)
 	if got == hit {
@@ -113,7 +113,7 @@ func (c *Cache) getAhead(dst, k []byte) (out []byte, got outcome) {
 
 // loadMissing is the second half of GetOrLoad. dst and got are what the first half returned.
 func (c *Cache) loadMissing(
-	ctx context.Context, dst, k []byte, got outcome, load LoadFunc,
+	ctx context.Context, dst, k []byte, got outcome, load loadFunc,
 ) ([]byte, error) {
 	h := c.shared.hash(k)
 	switch got {
@@ -143,9 +143,9 @@ func (c *Cache) loadMissing(
 }
 
 // ofOne is a BatchLoadFunc for one key.
-func (load LoadFunc) ofOne(ctx context.Context, keys [][]byte) ([]Loaded, error) {
-	l, err := load(ctx, keys[0])
-	return []Loaded{l}, err
+func (load LoadFunc[K, V]) ofOne(ctx context.Context, keys []K) ([]Loaded[V], error) {
+	v, ttl, err := load(ctx, keys[0])
+	return []Loaded[V]{{v, ttl, err}}, nil
 }
 
 // errNegative is what a negative entry answers, made once: hits do not allocate.
@@ -162,15 +162,22 @@ func loadError(err error) error {
 	return fmt.Errorf("ringcache: load entry: %w", err)
 }
 
-// load is what a load has brought for a key.
+// load is the result of a load for a key. Where there is no value, Err is ErrAbsent itself.
 type load struct {
-	Loaded
-	err      error
+	loaded
 	panicked *LoadPanic
+}
+
+// failed reports whether there was another error than ErrAbsent, or a panic.
+func (l *load) failed() bool {
+	return l.panicked != nil || l.Err != nil && l.Err != ErrAbsent
 }
 
 // refreshTries is how many loads that fail a refresh may make of a key before its entry expires.
 const refreshTries = 8
+
+// errLoadExited is the error of a load that has returned nothing.
+var errLoadExited = errors.New("the load called runtime.Goexit, as t.FailNow does")
 
 // longestQuote is how much of a key an error quotes, in characters.
 const longestQuote = 64
@@ -227,7 +234,7 @@ func (c *Cache) addLocked(b *bucket, g *loadGroup, k []byte, h uint64) *loadCall
 }
 
 // start calls fn for the loads that were listed, if there are any.
-func (g *loadGroup) start(c *Cache, fn BatchLoadFunc) {
+func (g *loadGroup) start(c *Cache, fn batchLoadFunc) {
 	if len(g.calls) > 0 {
 		go c.run(g, fn)
 		g.group.Release()
@@ -359,11 +366,11 @@ func (c *Cache) pauseLocked(f *loadCall, failed bool) {
 }
 
 // run calls fn, stores what it returns, and tells those who wait.
-func (c *Cache) run(g *loadGroup, fn BatchLoadFunc) {
+func (c *Cache) run(g *loadGroup, fn batchLoadFunc) {
 	keys := make([][]byte, len(g.calls))
 	for i, f := range g.calls {
 		keys[i] = bytes.Clone(f.Key)
-		f.Result.err = ErrLoadExited // unless fn returns or panics
+		f.Result.Err = errLoadExited // unless fn returns or panics
 	}
 	defer func() {
 		for _, f := range g.calls {
@@ -378,40 +385,39 @@ func (c *Cache) run(g *loadGroup, fn BatchLoadFunc) {
 			}
 		}
 	}()
-	all, err := g.call(fn, keys)
-	for i, f := range g.calls {
-		if err == nil {
-			f.Result.Loaded = all[i]
-			c.keep(f)
-		}
-		f.Result.err = err
+	for i, l := range g.call(fn, keys) {
+		g.calls[i].Result.loaded = l
+		c.keep(g.calls[i])
 	}
 }
 
-// call calls fn and checks what it returns. ErrAbsent is no error: no key has a value.
-func (g *loadGroup) call(fn BatchLoadFunc, keys [][]byte) ([]Loaded, error) {
+// call calls fn and returns a result for each key. An error of fn is that of every key.
+func (g *loadGroup) call(fn batchLoadFunc, keys [][]byte) []loaded {
 	all, err := fn(g.ctx, keys)
-	if errors.Is(err, ErrAbsent) {
-		absent := make([]Loaded, len(keys))
-		copy(absent, all) // how long they are to be known as absent
-		for i := range absent {
-			absent[i].Absent = true
-		}
-		return absent, nil
-	}
 	if err == nil && len(all) != len(keys) {
 		err = fmt.Errorf("load returned %d results for %d keys", len(all), len(keys))
 	}
-	return all, err
+	if err == nil {
+		return all
+	}
+	failed := make([]loaded, len(keys))
+	copy(failed, all) // if err is ErrAbsent, their TTLs count
+	for i := range failed {
+		failed[i].Err = err
+	}
+	return failed
 }
 
-// keep stores the result of a load, unless a write has invalidated it.
+// keep stores the result of a load, unless the load has failed or a write has invalidated it.
 func (c *Cache) keep(f *loadCall) {
 	l := &f.Result
 	w := write{k: f.Key, v: l.Value, h: f.Hash, cond: ifListed, call: f, silent: true,
-		reason: EvictReplaced}
-	if l.Absent {
-		w.v, w.negative, w.reason = nil, true, EvictDeleted
+		reason: RemovedReplaced}
+	if errors.Is(l.Err, ErrAbsent) {
+		l.Err = ErrAbsent
+		w.v, w.negative, w.reason = nil, true, RemovedDeleted
+	} else if l.Err != nil {
+		return
 	}
 	life := byOptions
 	if l.TTL != 0 {
@@ -427,7 +433,7 @@ func (c *Cache) keep(f *loadCall) {
 
 // endLoad ends a call.
 func (c *Cache) endLoad(f *loadCall) {
-	failed := f.Result.err != nil || f.Result.panicked != nil
+	failed := f.Result.failed()
 	b := c.bucket(f.Hash)
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -444,16 +450,14 @@ func (c *Cache) result(f *loadCall) ([]byte, error) {
 	switch {
 	case l.panicked != nil:
 		panic(l.panicked)
-	case l.err == nil && l.Absent:
-		return nil, ErrAbsent
-	case l.err == nil:
+	case l.Err == nil:
 		return l.Value, nil
-	case l.err != ErrLoadExited && c.shared.Keeps():
+	case l.failed() && l.Err != errLoadExited && c.shared.Keeps():
 		if v, ok := c.stale(f); ok {
 			return v, nil
 		}
 	}
-	return nil, l.err
+	return nil, l.Err
 }
 
 // stale returns the value that stands in for what a load has failed to bring: the one that

@@ -24,8 +24,8 @@ func TestLoader_Absent(t *testing.T) {
 }
 
 func testAbsent(t *testing.T, k []byte) {
-	nothing := func(context.Context, []byte) (Loaded, error) {
-		return Loaded{Absent: true, Value: []byte("ignored")}, nil
+	nothing := func(context.Context, []byte) ([]byte, time.Duration, error) {
+		return []byte("ignored"), 0, ErrAbsent
 	}
 	absent := func(t *testing.T) *Cache {
 		c := mustCache(t, tiny(4, 1024, 64))
@@ -103,30 +103,30 @@ func testAbsent(t *testing.T, k []byte) {
 func TestLoader_AbsentReplaces(t *testing.T) {
 	c := loaderCache(t)
 	k := []byte("key")
-	for _, r := range []Loaded{
-		{}, {Absent: true}, {Absent: true, TTL: time.Hour},
-		{Value: []byte("v"), TTL: time.Hour}, {Absent: true}, {},
+	for _, r := range []loaded{
+		{}, {Err: ErrAbsent}, {Err: ErrAbsent, TTL: time.Hour},
+		{Value: []byte("v"), TTL: time.Hour}, {Err: fmt.Errorf("no row: %w", ErrAbsent)}, {},
 	} {
 		h := c.shared.hash(k)
 		b := c.bucket(h)
 		f := b.calls.Add(k, h, singleflight.NewGroup(func() {}))
 		f.Waiters++
-		f.Result.Loaded = r
+		f.Result.loaded = r
 		c.keep(f)
 		require.False(t, f.Listed())
 		require.Equal(t, 1, c.Len())
-		require.Equal(t, r.Absent, c.isNegative(k))
-		require.Equal(t, !r.Absent, c.Has(k))
+		require.Equal(t, r.Err != nil, c.isNegative(k))
+		require.Equal(t, r.Err == nil, c.Has(k))
 		require.NoError(t, c.validate())
 	}
 }
 
-// OnEvict hears of values that give way to a negative entry, and never of that.
-func TestLoader_AbsentAndOnEvict(t *testing.T) {
+// OnRemove is told of values that a negative entry replaces, and never of the negative entry.
+func TestLoader_AbsentAndOnRemove(t *testing.T) {
 	g := tiny(2, 512, 12)
-	told := map[string]Reason{}
-	due := make(chan Reason, 1)
-	g.onEvict = func(k, _ []byte, reason Reason) {
+	told := map[string]RemovalReason{}
+	due := make(chan RemovalReason, 1)
+	g.onRemove = func(k, _ []byte, reason RemovalReason) {
 		if string(k) == "due" {
 			due <- reason // by a load that nobody waits for
 			return
@@ -138,8 +138,8 @@ func TestLoader_AbsentAndOnEvict(t *testing.T) {
 	g.ahead = 2 * time.Hour
 	c := mustCache(t, g)
 	ttl := time.Hour
-	nothing := func(context.Context, []byte) (Loaded, error) {
-		return Loaded{Absent: true, TTL: ttl}, nil
+	nothing := func(context.Context, []byte) ([]byte, time.Duration, error) {
+		return nil, ttl, ErrAbsent
 	}
 	for i := range 5000 { // more than fit
 		_, err := c.GetOrLoad(context.Background(), nil, fmt.Append(nil, "key ", i), nothing)
@@ -147,7 +147,7 @@ func TestLoader_AbsentAndOnEvict(t *testing.T) {
 	}
 	require.NoError(t, c.Set([]byte("key 4999"), nil))
 	require.True(t, c.Del([]byte("key 4999")))
-	require.Equal(t, map[string]Reason{"key 4999": EvictDeleted}, told)
+	require.Equal(t, map[string]RemovalReason{"key 4999": RemovedDeleted}, told)
 	require.NotZero(t, c.Len())
 	now = 2 * time.Hour
 	require.NotZero(t, c.DeleteExpired())
@@ -159,20 +159,20 @@ func TestLoader_AbsentAndOnEvict(t *testing.T) {
 	require.NoError(t, c.SetWithTTL([]byte("due"), nil, time.Minute))
 	_, err = c.GetOrLoad(context.Background(), nil, []byte("due"), nothing)
 	require.NoError(t, err)
-	require.Equal(t, EvictDeleted, <-due)
+	require.Equal(t, RemovedDeleted, <-due)
 	require.Equal(t, 1, c.Len())
 }
 
-// A panic in OnEvict, which a load's result has brought about, is the load's.
-func TestLoader_OnEvictPanics(t *testing.T) {
+// A panic in OnRemove, which a load's result has brought about, is the load's.
+func TestLoader_OnRemovePanics(t *testing.T) {
 	g := tiny(2, 512, 12)
-	g.onEvict = func(k, _ []byte, reason Reason) { panic(reason) }
+	g.onRemove = func(k, _ []byte, reason RemovalReason) { panic(reason) }
 	c := mustCache(t, g)
 	load, _ := gives("a value of some length")
 	for i := range 5000 {
 		r := <-ask(context.Background(), c, fmt.Append(nil, "key ", i), load)
 		if p, ok := r.panicked.(*LoadPanic); ok {
-			require.Equal(t, EvictCapacity, p.Value)
+			require.Equal(t, RemovedEvicted, p.Value)
 			require.NoError(t, c.validate())
 			return
 		}
@@ -184,7 +184,7 @@ func TestLoader_OnEvictPanics(t *testing.T) {
 // Negative entries that are asked for stay longer than those that are not, as entries do.
 func TestLoader_AbsentStays(t *testing.T) {
 	c := mustCache(t, tiny(2, 512, 24))
-	nothing := func(context.Context, []byte) (Loaded, error) { return Loaded{Absent: true}, nil }
+	nothing := loadFunc(findsNothing)
 	ask := func(k string) {
 		_, err := c.GetOrLoad(context.Background(), nil, []byte(k), nothing)
 		require.ErrorIs(t, err, ErrAbsent)
@@ -201,7 +201,7 @@ func TestLoader_AbsentStays(t *testing.T) {
 }
 
 // An error that is ErrAbsent is the negative result: of a load that asks another cache, or
-// that has no better word for it. It is remembered for as long as Loaded says.
+// that has no better word for it. It is remembered for as long as loaded says.
 func TestLoader_ErrAbsentIsTheNegativeResult(t *testing.T) {
 	for _, loadErr := range []error{ErrAbsent, fmt.Errorf("user 7: %w", ErrAbsent), errNegative} {
 		g := tiny(4, 1024, 16)
@@ -209,9 +209,9 @@ func TestLoader_ErrAbsentIsTheNegativeResult(t *testing.T) {
 		g.now = func() time.Duration { return now }
 		c := mustCache(t, g)
 		k, loads := []byte("key"), 0
-		load := func(context.Context, []byte) (Loaded, error) {
+		load := func(context.Context, []byte) ([]byte, time.Duration, error) {
 			loads++
-			return Loaded{Value: []byte("not this"), TTL: time.Minute}, loadErr
+			return []byte("not this"), time.Minute, loadErr
 		}
 		for range 3 {
 			v, err := c.GetOrLoad(context.Background(), []byte("dst"), k, load)

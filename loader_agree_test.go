@@ -1,6 +1,7 @@
 package ringcache
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -8,19 +9,25 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache/codec"
 )
 
 // GetOrLoad and GetOrLoadBatch come to the same for every kind of key, in every view: value,
 // error, whether it was loaded, counts, and whether an entry is there afterwards. To the batch
 // an absent key is no error.
 func TestLoader_BatchAgreesWithGetOrLoad(t *testing.T) {
-	absent := func(context.Context, []byte) (Loaded, error) { return Loaded{Absent: true}, nil }
-	value := func(context.Context, []byte) (Loaded, error) { return Loaded{Value: []byte("7")}, nil }
-	failing := func(context.Context, []byte) (Loaded, error) { return Loaded{}, errDown }
-	broken := func(context.Context, []byte) (Loaded, error) { return Loaded{Value: []byte("x")}, nil }
+	absent := func(context.Context, []byte) ([]byte, time.Duration, error) { return nil, 0, ErrAbsent }
+	value := func(context.Context, []byte) ([]byte, time.Duration, error) {
+		return []byte("7"), 0, nil
+	}
+	failing := func(context.Context, []byte) ([]byte, time.Duration, error) { return nil, 0, errDown }
+	broken := func(context.Context, []byte) ([]byte, time.Duration, error) {
+		return []byte("x"), 0, nil
+	}
 	for name, tt := range map[string]struct {
 		before string // the entry; "-" for a negative one
-		load   LoadFunc
+		load   loadFunc
 		want   error
 		typed  bool // only to a view whose codec wants numbers
 		hit    bool
@@ -55,7 +62,7 @@ func TestLoader_BatchAgreesWithGetOrLoad(t *testing.T) {
 					n := c.Namespace("n")
 					k := []byte("key")
 					if view != "Cache" {
-						k = n.AppendKey(nil, k)
+						k = n.appendKey(nil, k)
 					}
 					switch tt.before {
 					case "":
@@ -67,7 +74,7 @@ func TestLoader_BatchAgreesWithGetOrLoad(t *testing.T) {
 					}
 					o := &outcomes[i]
 					v, hits, err := ask(t.Context(), c, inBatch,
-						func(ctx context.Context, k []byte) (Loaded, error) {
+						func(ctx context.Context, k []byte) ([]byte, time.Duration, error) {
 							o.loads++
 							require.Equal(t, "key", string(k))
 							return tt.load(ctx, k)
@@ -105,32 +112,29 @@ func TestLoader_BatchAgreesWithGetOrLoad(t *testing.T) {
 // agreeing asks for a key alone, or as the second of a batch whose first is in the cache, for
 // which there is one call of GetOrLoad too. hits are those of the batch but for the first.
 var agreeing = map[string]func(
-	ctx context.Context, c *Cache, inBatch bool, load LoadFunc,
+	ctx context.Context, c *Cache, inBatch bool, load loadFunc,
 ) (v string, hits int, err error){
-	"Cache": func(ctx context.Context, c *Cache, inBatch bool, load LoadFunc) (string, int, error) {
+	"Cache": func(ctx context.Context, c *Cache, inBatch bool, load loadFunc) (string, int, error) {
 		return agreeingBytes(ctx, inBatch, load, c.Set, c.GetOrLoad, c.GetOrLoadBatch)
 	},
 	"Namespace": func(
-		ctx context.Context, c *Cache, inBatch bool, load LoadFunc,
+		ctx context.Context, c *Cache, inBatch bool, load loadFunc,
 	) (string, int, error) {
 		n := c.Namespace("n")
 		return agreeingBytes(ctx, inBatch, load, n.Set, n.GetOrLoad, n.GetOrLoadBatch)
 	},
-	"Typed": func(ctx context.Context, c *Cache, inBatch bool, load LoadFunc) (string, int, error) {
-		view := NewTyped[string](c, FuncCodec(
+	"Typed": func(ctx context.Context, c *Cache, inBatch bool, load loadFunc) (string, int, error) {
+		view := NewTyped[string](c.Namespace("n"), codec.Func(
 			func(dst []byte, s string) ([]byte, error) { return append(dst, s...), nil },
 			func(data []byte) (string, error) {
 				if string(data) == "x" {
 					return "careless", errors.New("no number")
 				}
 				return string(data), nil
-			}), TypedOptions{Namespace: c.Namespace("n")})
+			}), TypedOptions{})
 		one := func(ctx context.Context, k string) (string, time.Duration, error) {
-			l, err := load(ctx, []byte(k))
-			if l.Absent {
-				err = ErrAbsent
-			}
-			return string(l.Value), 0, err
+			v, ttl, err := load(ctx, []byte(k))
+			return string(v), ttl, err
 		}
 		if err := view.Set("first", "1"); err != nil {
 			return "", 0, err
@@ -144,9 +148,9 @@ var agreeing = map[string]func(
 		}
 		vals, found := []string{"", "before"}, make([]bool, 2)
 		hits, err := view.GetOrLoadBatch(ctx, []string{"first", "key"}, vals, found,
-			func(ctx context.Context, keys []string) ([]TypedLoaded[string], error) {
+			func(ctx context.Context, keys []string) ([]Loaded[string], error) {
 				v, _, err := one(ctx, keys[0])
-				return []TypedLoaded[string]{{Value: v}}, err
+				return []Loaded[string]{{Value: v}}, err
 			})
 		if found[1] != (vals[1] != "") {
 			err = fmt.Errorf("found %v, %q", found[1], vals[1])
@@ -156,10 +160,10 @@ var agreeing = map[string]func(
 }
 
 func agreeingBytes(
-	ctx context.Context, inBatch bool, load LoadFunc,
+	ctx context.Context, inBatch bool, load loadFunc,
 	set func(k, v []byte) error,
-	get func(ctx context.Context, dst, k []byte, load LoadFunc) ([]byte, error),
-	getBatch func(ctx context.Context, dst []byte, keys, vals [][]byte, load BatchLoadFunc) (
+	get func(ctx context.Context, dst, k []byte, load loadFunc) ([]byte, error),
+	getBatch func(ctx context.Context, dst []byte, keys, vals [][]byte, load batchLoadFunc) (
 		[]byte, int, error),
 ) (v string, hits int, err error) {
 	if err := set([]byte("first"), []byte("1")); err != nil {
@@ -181,11 +185,11 @@ func agreeingBytes(
 func TestLoaderBatch_ErrorListsTheKeys(t *testing.T) {
 	c := loaderCache(t)
 	other := errors.New("another")
-	held, release := heldBatch(func(context.Context, [][]byte) ([]Loaded, error) { return nil, other })
+	held, release := heldBatch(func(context.Context, [][]byte) ([]loaded, error) { return nil, other })
 	first := askBatch(t.Context(), c, "b e", held)
 	awaitWaiting(t, c, []byte("e"), 1)
 	all := askBatch(t.Context(), c, "a b c d e a", func(_ context.Context, keys [][]byte) (
-		[]Loaded, error) {
+		[]loaded, error) {
 		return nil, errDown
 	})
 	awaitWaiting(t, c, []byte("e"), 2)
@@ -199,8 +203,67 @@ func TestLoaderBatch_ErrorListsTheKeys(t *testing.T) {
 	require.ErrorIs(t, r.err, errDown)
 	require.ErrorIs(t, r.err, other)
 	require.EqualError(t, r.err, "ringcache: load batch: index 0: down (and 5 more)")
-	mixed := c.loadBatch(t.Context(), "a b", func(context.Context, [][]byte) ([]Loaded, error) {
-		return []Loaded{{Absent: true}, {Value: []byte("value")}}, nil
+	mixed := c.loadBatch(t.Context(), "a b", func(context.Context, [][]byte) ([]loaded, error) {
+		return []loaded{{Err: ErrAbsent}, {Value: []byte("value")}}, nil
 	})
 	require.Equal(t, batchReply{vals: "-, value"}, mixed, "absent is no error")
+}
+
+// One key of a batch may fail alone: the others are stored, and for the one that failed a value
+// that has expired may stand in.
+func TestLoaderBatch_ErrorOfOneKey(t *testing.T) {
+	g, now := tiny(2, 512, 12), time.Duration(0)
+	g.now, g.stale = func() time.Duration { return now }, time.Hour
+	c, errOne := mustCache(t, g), errors.New("one row is broken")
+	load := func(_ context.Context, keys [][]byte) ([]loaded, error) {
+		all := make([]loaded, len(keys))
+		for i, k := range keys {
+			all[i] = loaded{Value: bytes.Clone(k), TTL: time.Minute}
+			switch string(k) {
+			case "bad", "stale":
+				all[i].Err = errOne
+			case "absent":
+				all[i].Err = fmt.Errorf("no row: %w", ErrAbsent)
+			}
+		}
+		return all, nil
+	}
+	require.NoError(t, c.SetWithTTL([]byte("stale"), []byte("old"), time.Second))
+	now = time.Minute
+	r := c.loadBatch(t.Context(), "a bad absent stale b", load)
+	require.Equal(t, "a, -, -, old, b", r.vals)
+	var failed *BatchError
+	require.ErrorAs(t, r.err, &failed)
+	require.Equal(t, []KeyError{{1, errOne}}, failed.Failed)
+	require.True(t, c.Has([]byte("a")))
+	require.False(t, c.Has([]byte("bad")))
+	require.True(t, c.isNegative([]byte("absent")))
+	s := c.Stats()
+	require.Equal(t, []uint64{5, 2, 1}, []uint64{s.Loads, s.LoadErrors, s.StaleHits})
+
+	view := NewTyped[string](c, naturals, TypedOptions{Prefix: "n"})
+	vals, found := make([]int, 3), make([]bool, 3)
+	_, err := view.GetOrLoadBatch(t.Context(), []string{"1", "minus", "2"}, vals, found,
+		func(context.Context, []string) ([]Loaded[int], error) {
+			return []Loaded[int]{{Value: 1}, {Value: -1}, {Value: 2}}, nil
+		})
+	require.ErrorIs(t, err, ErrEncode)
+	require.ErrorContains(t, err, "index 1")
+	require.Equal(t, []bool{true, false, true}, found)
+}
+
+// listError is an error that cannot be compared: two of them with == panic.
+type listError []string
+
+func (e listError) Error() string { return fmt.Sprint([]string(e)) }
+
+func TestBatchError_OfErrorsThatCannotBeCompared(t *testing.T) {
+	c := loaderCache(t)
+	r := c.loadBatch(t.Context(), "a b", func(context.Context, [][]byte) ([]loaded, error) {
+		return nil, listError{"name", "age"}
+	})
+	require.False(t, errors.Is(r.err, errDown))
+	var e listError
+	require.ErrorAs(t, r.err, &e)
+	require.Equal(t, listError{"name", "age"}, e)
 }

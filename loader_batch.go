@@ -4,16 +4,25 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 )
 
 // How a batch is loaded: a GetBatch, a group of loads for the keys that it misses (loader.go),
 // and the values of both put in order.
 
-// BatchLoadFunc finds the values of keys that are not in the cache, for
-// [Cache.GetOrLoadBatch]. It returns a result for each key, in their order, or an error for
-// all of them. The context is that of a [LoadFunc]: it ends when no caller waits for any of
-// the keys any more. No key is there twice, and all are copies that the function may keep.
-type BatchLoadFunc func(ctx context.Context, keys [][]byte) ([]Loaded, error)
+// BatchLoadFunc loads the values of keys that are not in the cache, for GetOrLoadBatch. Its
+// types, its context, and the effect of each result are those of a [LoadFunc]. It returns a result
+// for each key, in the same order. An error is that of every key. The context ends when no caller
+// waits for any of the keys any more. No key occurs twice. The function may keep keys and their
+// bytes, and must not modify the results after it has returned.
+type BatchLoadFunc[K, V any] func(ctx context.Context, keys []K) ([]Loaded[V], error)
+
+// Loaded is the result of a [BatchLoadFunc] for one key. Its fields are what a [LoadFunc] returns.
+type Loaded[V any] struct {
+	Value V
+	TTL   time.Duration // 0: Options.TTL
+	Err   error         // ErrAbsent: there is no value
+}
 
 // BatchError is the error of [Cache.GetOrLoadBatch]: those of all keys that have failed. It
 // says nothing about the other keys, whose results are valid. [errors.Is] finds each error, and
@@ -38,12 +47,11 @@ func (e *BatchError) Error() string {
 	return s
 }
 
-// Unwrap returns the errors of all keys that have failed, each once.
-func (e *BatchError) Unwrap() (errs []error) {
+// Unwrap returns the errors of all keys that have failed, one for each key.
+func (e *BatchError) Unwrap() []error {
+	errs := make([]error, len(e.Failed))
 	for i, k := range e.Failed {
-		if i == 0 || k.Err != e.Failed[i-1].Err {
-			errs = append(errs, k.Err)
-		}
+		errs[i] = k.Err
 	}
 	return errs
 }
@@ -77,11 +85,11 @@ func (e *BatchError) sort() {
 // key that repeats once. out, vals and their order are those of GetBatch, loaded values
 // included; hits is the number of keys whose values were in the cache.
 //
-// Each key fares as with [Cache.GetOrLoad], but a key without a value ([Loaded].Absent, found
-// now or by an earlier load) is no error: it has nil in vals. So has a key that has failed, and
-// then err is a [*BatchError] that lists its index. An error of load, or a wrong number of
-// results, is the error of each key that it was to load. A panic is raised when all loads have
-// ended. A result is not stored if its own key was written meanwhile; the others are.
+// Each key is treated as by [Cache.GetOrLoad], but a key without a value ([ErrAbsent], from this
+// load or an earlier one) is no error: it has nil in vals. So has a key that has failed, and then
+// err is a [*BatchError] that lists its index. An error of load, or a wrong number of results, is
+// the error of each key that it was to load. A panic is raised when all loads have ended. A result
+// is not stored if its own key was written meanwhile; the others are.
 //
 // When ctx ends, its error is that of the keys still waited for; if it ended before the call,
 // it is that of all missing keys, and nothing is loaded. A load goes on while
@@ -89,7 +97,7 @@ func (e *BatchError) sort() {
 // with one call, and not waited for. If all keys are there and none is due, GetOrLoadBatch
 // allocates and locks what GetBatch does. It panics if vals is shorter than keys.
 func (c *Cache) GetOrLoadBatch(
-	ctx context.Context, dst []byte, keys, vals [][]byte, load BatchLoadFunc,
+	ctx context.Context, dst []byte, keys, vals [][]byte, load BatchLoadFunc[[]byte, []byte],
 ) (out []byte, hits int, err error) {
 	mustBeFunc("GetOrLoadBatch", load != nil)
 	mustFit("load batch", keys, vals)
@@ -100,7 +108,7 @@ func (c *Cache) GetOrLoadBatch(
 // getOrLoadBatch is GetOrLoadBatch that also loads the keys whose values are there, but are
 // not usable, and which usable has removed. If usable is nil, all are.
 func (c *Cache) getOrLoadBatch(
-	ctx context.Context, dst []byte, keys, vals [][]byte, load BatchLoadFunc,
+	ctx context.Context, dst []byte, keys, vals [][]byte, load batchLoadFunc,
 	usable func(i int, v []byte) bool,
 ) (out []byte, hits int, failed *BatchError) {
 	from, room := len(dst), cap(dst)
@@ -172,7 +180,7 @@ func (c *Cache) collect(
 }
 
 // refreshAll begins a load of the keys that nobody waits for.
-func (c *Cache) refreshAll(ctx context.Context, keys [][]byte, due []wanted, fn BatchLoadFunc) {
+func (c *Cache) refreshAll(ctx context.Context, keys [][]byte, due []wanted, fn batchLoadFunc) {
 	g := &loadGroup{caller: ctx, refresh: true, byKey: map[string]*loadCall{}}
 	defer g.start(c, fn)
 	for _, w := range due {
@@ -182,7 +190,7 @@ func (c *Cache) refreshAll(ctx context.Context, keys [][]byte, due []wanted, fn 
 
 // loadAll gets the missing values, and returns how many were there after all, and the errors.
 func (c *Cache) loadAll(
-	ctx context.Context, keys [][]byte, missing []wanted, fn BatchLoadFunc,
+	ctx context.Context, keys [][]byte, missing []wanted, fn batchLoadFunc,
 ) (hits int, failed *BatchError) {
 	g := c.joinAll(ctx, keys, missing, fn)
 	for i := range missing {
@@ -210,7 +218,7 @@ func (c *Cache) loadAll(
 // joinAll joins the loads of the missing keys, and begins one of those that nobody loads,
 // whose group it returns.
 func (c *Cache) joinAll(
-	ctx context.Context, keys [][]byte, missing []wanted, fn BatchLoadFunc,
+	ctx context.Context, keys [][]byte, missing []wanted, fn batchLoadFunc,
 ) *loadGroup {
 	g := newLoad(ctx)
 	g.byKey = map[string]*loadCall{}

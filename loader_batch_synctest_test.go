@@ -13,10 +13,10 @@ import (
 )
 
 // slowBatch is slow for a batch: it finds "of " and the key.
-func slowBatch(d time.Duration) (load BatchLoadFunc, calls, cancelled *atomic.Int64) {
-	one, calls, cancelled := slow(d, Loaded{})
-	return func(ctx context.Context, keys [][]byte) ([]Loaded, error) {
-		if _, err := one(ctx, nil); err != nil {
+func slowBatch(d time.Duration) (load batchLoadFunc, calls, cancelled *atomic.Int64) {
+	one, calls, cancelled := slow(d, loaded{})
+	return func(ctx context.Context, keys [][]byte) ([]loaded, error) {
+		if _, _, err := one(ctx, nil); err != nil {
 			return nil, err
 		}
 		return new(echo).load(ctx, keys)
@@ -99,7 +99,7 @@ func TestLoaderBatchTime_TakesWhatHasCome(t *testing.T) {
 func TestLoaderBatchTime_Refresh(t *testing.T) {
 	inBubble(t, refreshing, func(t *testing.T, c *Cache) {
 		var e echo
-		load := func(ctx context.Context, keys [][]byte) ([]Loaded, error) {
+		load := func(ctx context.Context, keys [][]byte) ([]loaded, error) {
 			time.Sleep(time.Second)
 			return e.load(ctx, keys)
 		}

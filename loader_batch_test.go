@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -30,11 +31,11 @@ type echo struct {
 	calls []string
 }
 
-func (e *echo) load(_ context.Context, keys [][]byte) ([]Loaded, error) {
+func (e *echo) load(_ context.Context, keys [][]byte) ([]loaded, error) {
 	e.mu.Lock()
 	e.calls = append(e.calls, string(bytes.Join(keys, []byte(" "))))
 	e.mu.Unlock()
-	all := make([]Loaded, len(keys))
+	all := make([]loaded, len(keys))
 	for i, k := range keys {
 		all[i].Value = append([]byte("of "), k...)
 	}
@@ -49,7 +50,7 @@ func (e *echo) asked() []string {
 }
 
 // neverLoadsAll is the load of a batch that must not need one.
-func neverLoadsAll(context.Context, [][]byte) ([]Loaded, error) { panic("it was to find all") }
+func neverLoadsAll(context.Context, [][]byte) ([]loaded, error) { panic("it was to find all") }
 
 // batchReply is what a GetOrLoadBatch has come to: its values, one for each key, "-" for none.
 type batchReply struct {
@@ -60,7 +61,7 @@ type batchReply struct {
 }
 
 // loadBatch calls GetOrLoadBatch with the words of keys.
-func (c *Cache) loadBatch(ctx context.Context, keys string, load BatchLoadFunc) (r batchReply) {
+func (c *Cache) loadBatch(ctx context.Context, keys string, load batchLoadFunc) (r batchReply) {
 	defer func() { r.panicked = recover() }()
 	all := keysOf(keys)
 	vals := make([][]byte, len(all))
@@ -74,17 +75,17 @@ func (c *Cache) loadBatch(ctx context.Context, keys string, load BatchLoadFunc) 
 	return r
 }
 
-// askBatch is loadBatch in a goroutine of its own.
-func askBatch(ctx context.Context, c *Cache, keys string, load BatchLoadFunc) <-chan batchReply {
+// askBatch is loadBatch in another goroutine.
+func askBatch(ctx context.Context, c *Cache, keys string, load batchLoadFunc) <-chan batchReply {
 	ch := make(chan batchReply, 1)
 	go func() { ch <- c.loadBatch(ctx, keys, load) }()
 	return ch
 }
 
 // heldBatch returns a load that waits until it is let go, and the function that does.
-func heldBatch(load BatchLoadFunc) (BatchLoadFunc, func()) {
+func heldBatch(load batchLoadFunc) (batchLoadFunc, func()) {
 	gate := make(chan struct{})
-	return func(ctx context.Context, keys [][]byte) ([]Loaded, error) {
+	return func(ctx context.Context, keys [][]byte) ([]loaded, error) {
 		<-gate
 		return load(ctx, keys)
 	}, func() { close(gate) }
@@ -113,16 +114,16 @@ func TestLoaderBatch_IsGetBatchOfWhatIsLoaded(t *testing.T) {
 				seen[string(k)] = true
 			}
 			calls := 0
-			load := func(_ context.Context, keys [][]byte) ([]Loaded, error) {
+			load := func(_ context.Context, keys [][]byte) ([]loaded, error) {
 				calls++
 				require.Len(t, keys, want)
-				all := make([]Loaded, len(keys))
+				all := make([]loaded, len(keys))
 				for i, k := range keys {
 					if v := valueOf(k); len(v) > 0 {
 						all[i].Value = v // else nil: an empty value
 					}
 					if k[0]%5 == 0 {
-						all[i] = Loaded{Absent: true}
+						all[i] = loaded{Err: ErrAbsent}
 					}
 				}
 				return all, nil
@@ -240,9 +241,9 @@ func TestLoaderBatch_JoinsAndIsJoined(t *testing.T) {
 func TestLoaderBatch_OtherOrder(t *testing.T) {
 	c := loaderCache(t)
 	var wg sync.WaitGroup
-	load := func(_ context.Context, keys [][]byte) ([]Loaded, error) {
+	load := func(_ context.Context, keys [][]byte) ([]loaded, error) {
 		runtime.Gosched()
-		return make([]Loaded, len(keys)), nil
+		return make([]loaded, len(keys)), nil
 	}
 	for w := range 4 {
 		wg.Add(1)
@@ -271,8 +272,8 @@ func TestLoaderBatch_OtherOrder(t *testing.T) {
 func TestLoaderBatch_ErrorIsShared(t *testing.T) {
 	c, ctx, broken := loaderCache(t), t.Context(), errors.New("broken")
 	require.NoError(t, c.Set([]byte("set"), []byte("value")))
-	load, release := heldBatch(func(context.Context, [][]byte) ([]Loaded, error) {
-		return []Loaded{{Value: []byte("ignored")}, {}}, broken
+	load, release := heldBatch(func(context.Context, [][]byte) ([]loaded, error) {
+		return []loaded{{Value: []byte("ignored")}, {}}, broken
 	})
 	failed := askBatch(ctx, c, "set a b", load)
 	awaitWaiting(t, c, []byte("b"), 1)
@@ -299,7 +300,7 @@ func TestLoaderBatch_ErrorIsShared(t *testing.T) {
 func TestLoaderBatch_OneResultForEachKey(t *testing.T) {
 	c := loaderCache(t)
 	for _, n := range []int{0, 1, 2, 4} {
-		load := func(context.Context, [][]byte) ([]Loaded, error) { return make([]Loaded, n), nil }
+		load := func(context.Context, [][]byte) ([]loaded, error) { return make([]loaded, n), nil }
 		r := c.loadBatch(t.Context(), "a b a c", load)
 		require.EqualError(t, r.err, fmt.Sprintf(
 			"ringcache: load batch: index 0: load returned %d results for 3 keys (and 3 more)", n))
@@ -315,7 +316,7 @@ func TestLoaderBatch_PanicAndGoexitReachAll(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, ctx := loaderCache(t), t.Context()
-			load, release := heldBatch(func(context.Context, [][]byte) ([]Loaded, error) {
+			load, release := heldBatch(func(context.Context, [][]byte) ([]loaded, error) {
 				end()
 				return nil, nil
 			})
@@ -332,8 +333,8 @@ func TestLoaderBatch_PanicAndGoexitReachAll(t *testing.T) {
 				require.Contains(t, string(p.Stack), "TestLoaderBatch_PanicAndGoexitReachAll")
 				require.Same(t, p, s.panicked)
 			} else {
-				require.ErrorIs(t, r.err, ErrLoadExited)
-				require.ErrorIs(t, s.err, ErrLoadExited)
+				require.ErrorIs(t, r.err, errLoadExited)
+				require.ErrorIs(t, s.err, errLoadExited)
 			}
 			require.Equal(t, -1, c.waiting([]byte("a")))
 			require.Zero(t, c.Len())
@@ -344,15 +345,15 @@ func TestLoaderBatch_PanicAndGoexitReachAll(t *testing.T) {
 // A key without a value is no error of a batch, be it found now or known already.
 func TestLoaderBatch_Absent(t *testing.T) {
 	c, ctx := loaderCache(t), t.Context()
-	load := func(_ context.Context, keys [][]byte) ([]Loaded, error) {
-		return []Loaded{{Absent: true, Value: []byte("ignored")}, {Value: []byte("value")}}, nil
+	load := func(_ context.Context, keys [][]byte) ([]loaded, error) {
+		return []loaded{{Err: ErrAbsent, Value: []byte("ignored")}, {Value: []byte("value")}}, nil
 	}
 	require.Equal(t, batchReply{vals: "-, value"}, c.loadBatch(ctx, "a b", load))
 	_, err := c.GetOrLoad(ctx, nil, []byte("a"), neverLoads)
 	require.ErrorIs(t, err, ErrAbsent)
 	require.Equal(t, batchReply{vals: "value, -", hits: 1}, c.loadBatch(ctx, "b a", neverLoadsAll))
 
-	all := func(context.Context, [][]byte) ([]Loaded, error) {
+	all := func(context.Context, [][]byte) ([]loaded, error) {
 		return nil, fmt.Errorf("no such rows: %w", ErrAbsent)
 	}
 	require.Equal(t, batchReply{vals: "-, value, -", hits: 1}, c.loadBatch(ctx, "d b e", all))
@@ -414,9 +415,9 @@ func TestLoaderBatch_KeyIsLoadedOnceThoughWritten(t *testing.T) {
 // The keys that a load gets are its own, each by itself.
 func TestLoaderBatch_KeyCopies(t *testing.T) {
 	c := loaderCache(t)
-	load := func(_ context.Context, keys [][]byte) ([]Loaded, error) {
+	load := func(_ context.Context, keys [][]byte) ([]loaded, error) {
 		_ = append(keys[0], "x"...)
-		all := []Loaded{{Value: bytes.Clone(keys[0])}, {Value: bytes.Clone(keys[1])}}
+		all := []loaded{{Value: bytes.Clone(keys[0])}, {Value: bytes.Clone(keys[1])}}
 		clear(keys[0])
 		clear(keys[1])
 		clear(keys)
@@ -448,11 +449,11 @@ func TestLoaderBatch_NeedsRoomForAllValues(t *testing.T) {
 func TestLoaderBatch_OneLoadForEachKey(t *testing.T) {
 	const workers, total = 8, 2000
 	c := mustCache(t, defaultGeometry(minMaxBytes))
-	var loaded [total]atomic.Int32
-	load := func(_ context.Context, keys [][]byte) ([]Loaded, error) {
-		all := make([]Loaded, len(keys))
+	var loads [total]atomic.Int32
+	load := func(_ context.Context, keys [][]byte) ([]loaded, error) {
+		all := make([]loaded, len(keys))
 		for i, k := range keys {
-			loaded[int(k[0])|int(k[1])<<8].Add(1)
+			loads[int(k[0])|int(k[1])<<8].Add(1)
 			all[i].Value = bytes.Clone(k)
 		}
 		runtime.Gosched()
@@ -472,24 +473,24 @@ func TestLoaderBatch_OneLoadForEachKey(t *testing.T) {
 				}
 				var err error
 				if at += n; n == 1 {
-					vals[0], err = c.GetOrLoad(context.Background(), nil, keys[0], LoadFunc(
-						func(ctx context.Context, k []byte) (Loaded, error) {
+					vals[0], err = c.GetOrLoad(context.Background(), nil, keys[0], loadFunc(
+						func(ctx context.Context, k []byte) ([]byte, time.Duration, error) {
 							all, err := load(ctx, [][]byte{k})
-							return all[0], err
+							return all[0].Value, all[0].TTL, err
 						}))
 				} else {
 					_, _, err = c.GetOrLoadBatch(context.Background(), nil, keys, vals, load)
 				}
 				for i, k := range keys {
 					if err != nil || !bytes.Equal(k, vals[i]) {
-						assert.Fail(t, "loaded", "%v, %q for %q", err, vals[i], k)
+						assert.Fail(t, "loads", "%v, %q for %q", err, vals[i], k)
 					}
 				}
 			}
 		}()
 	}
 	wg.Wait()
-	for i := range loaded {
-		require.EqualValues(t, 1, loaded[i].Load(), "loads of key %d", i)
+	for i := range loads {
+		require.EqualValues(t, 1, loads[i].Load(), "loads of key %d", i)
 	}
 }

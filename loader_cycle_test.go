@@ -13,40 +13,41 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache/codec"
 )
 
 // asker asks a cache for a key, and loads it by a function if need be. It is one of the ways of
 // doing so.
-type asker func(ctx context.Context, c *Cache, k string, load LoadFunc) ([]byte, error)
+type asker func(ctx context.Context, c *Cache, k string, load loadFunc) ([]byte, error)
 
 // askers are all ways. Of a batch, the error is that of the key.
 var askers = map[string]asker{
-	"GetOrLoad": func(ctx context.Context, c *Cache, k string, load LoadFunc) ([]byte, error) {
+	"GetOrLoad": func(ctx context.Context, c *Cache, k string, load loadFunc) ([]byte, error) {
 		return c.GetOrLoad(ctx, nil, []byte(k), load)
 	},
-	"GetOrLoadBatch": func(ctx context.Context, c *Cache, k string, load LoadFunc) ([]byte, error) {
+	"GetOrLoadBatch": func(ctx context.Context, c *Cache, k string, load loadFunc) ([]byte, error) {
 		vals := make([][]byte, 1)
 		_, _, err := c.GetOrLoadBatch(ctx, nil, [][]byte{[]byte(k)}, vals, load.ofOne)
 		return vals[0], err
 	},
-	"Namespace": func(ctx context.Context, c *Cache, k string, load LoadFunc) ([]byte, error) {
+	"Namespace": func(ctx context.Context, c *Cache, k string, load loadFunc) ([]byte, error) {
 		return c.Namespace("n").GetOrLoad(ctx, nil, []byte(k), load)
 	},
-	"Typed": func(ctx context.Context, c *Cache, k string, load LoadFunc) ([]byte, error) {
-		view := NewTyped[string](c, BytesCodec[[]byte](), TypedOptions{Prefix: "t"})
+	"Typed": func(ctx context.Context, c *Cache, k string, load loadFunc) ([]byte, error) {
+		view := NewTyped[string](c, codec.Bytes[[]byte](), TypedOptions{Prefix: "t"})
 		return view.GetOrLoad(ctx, k, func(ctx context.Context, k string) (
 			[]byte, time.Duration, error) {
-			l, err := load(ctx, []byte(k))
-			return l.Value, l.TTL, err
+			return load(ctx, []byte(k))
 		})
 	},
-	"Typed batch": func(ctx context.Context, c *Cache, k string, load LoadFunc) ([]byte, error) {
-		view := NewTyped[string](c, BytesCodec[[]byte](), TypedOptions{Namespace: c.Namespace("t")})
+	"Typed batch": func(ctx context.Context, c *Cache, k string, load loadFunc) ([]byte, error) {
+		view := NewTyped[string](c.Namespace("t"), codec.Bytes[[]byte](), TypedOptions{})
 		vals := make([][]byte, 1)
 		_, err := view.GetOrLoadBatch(ctx, []string{k}, vals, make([]bool, 1),
-			func(ctx context.Context, keys []string) ([]TypedLoaded[[]byte], error) {
-				l, err := load(ctx, []byte(keys[0]))
-				return []TypedLoaded[[]byte]{{Value: l.Value}}, err
+			func(ctx context.Context, keys []string) ([]loaded, error) {
+				v, _, err := load(ctx, []byte(keys[0]))
+				return []loaded{{Value: v}}, err
 			})
 		return vals[0], err
 	},
@@ -68,14 +69,14 @@ func TestLoaderCycle_NamesTheKeys(t *testing.T) {
 		for _, length := range []int{1, 2, 3, 40} {
 			t.Run(fmt.Sprint(name, length), func(t *testing.T) {
 				c := mustCache(t, defaultGeometry(minMaxBytes))
-				var load LoadFunc
-				load = func(ctx context.Context, k []byte) (Loaded, error) {
+				var load loadFunc
+				load = func(ctx context.Context, k []byte) ([]byte, time.Duration, error) {
 					var at int
 					_, _ = fmt.Sscanf(string(k), "key%d.", &at)
 					v, err := inGoroutine(func() ([]byte, error) {
 						return ask(ctx, c, fmt.Sprintf("key%d.", (at+1)%length), load)
 					})
-					return Loaded{Value: v}, err
+					return v, 0, err
 				}
 				err := inTime(func() error {
 					_, err := ask(t.Context(), c, "key0.", load)
@@ -94,14 +95,14 @@ func TestLoaderCycle_NamesTheKeys(t *testing.T) {
 		}
 	}
 	c := mustCache(t, defaultGeometry(minMaxBytes))
-	b := func(ctx context.Context, k []byte) (Loaded, error) {
+	b := func(ctx context.Context, k []byte) ([]byte, time.Duration, error) {
 		_, err := c.GetOrLoad(ctx, nil, []byte("a"), neverLoads)
-		return Loaded{}, err
+		return nil, 0, err
 	}
 	_, err := c.GetOrLoad(t.Context(), nil, []byte("a"),
-		func(ctx context.Context, k []byte) (Loaded, error) {
-			r := c.loadBatch(ctx, "b", LoadFunc(b).ofOne)
-			return Loaded{}, r.err
+		func(ctx context.Context, k []byte) ([]byte, time.Duration, error) {
+			r := c.loadBatch(ctx, "b", loadFunc(b).ofOne)
+			return nil, 0, r.err
 		})
 	require.EqualError(t, err, "ringcache: load entry: ringcache: load batch: index 0: "+
 		`ringcache: load entry: "a" -> "b" -> "a": loads wait for each other in a circle`)
@@ -119,12 +120,12 @@ func TestLoaderCycle_Crosswise(t *testing.T) {
 		for _, second := range []*Cache{c, other} {
 			t.Run(name, func(t *testing.T) {
 				begun := []chan struct{}{make(chan struct{}), make(chan struct{})}
-				load := func(me int, in *Cache, asks string) BatchLoadFunc {
-					return func(ctx context.Context, keys [][]byte) ([]Loaded, error) {
+				load := func(me int, in *Cache, asks string) batchLoadFunc {
+					return func(ctx context.Context, keys [][]byte) ([]loaded, error) {
 						close(begun[me])
 						<-begun[1-me]
 						r := in.loadBatch(ctx, asks, new(echo).load)
-						return make([]Loaded, len(keys)), r.err
+						return make([]loaded, len(keys)), r.err
 					}
 				}
 				a := askBatch(t.Context(), c, tt.first, load(0, second, tt.asksFirst))
@@ -146,13 +147,13 @@ func TestLoaderCycle_Crosswise(t *testing.T) {
 func TestLoaderCycle_MayBeSurvived(t *testing.T) {
 	c := loaderCache(t)
 	_, err := c.GetOrLoad(t.Context(), nil, []byte("a"),
-		func(ctx context.Context, k []byte) (Loaded, error) {
+		func(ctx context.Context, k []byte) ([]byte, time.Duration, error) {
 			_, err := c.GetOrLoad(ctx, nil, k, neverLoads)
 			assert.ErrorIs(t, err, ErrLoadCycle)
 			r := c.loadBatch(ctx, "b a c", new(echo).load)
 			assert.ErrorIs(t, r.err, ErrLoadCycle)
 			assert.Equal(t, "of b, -, of c", r.vals)
-			return Loaded{Value: []byte("value")}, nil
+			return []byte("value"), 0, nil
 		})
 	require.NoError(t, err)
 	require.Equal(t, "value", string(c.Get(nil, []byte("a"))))
@@ -162,12 +163,12 @@ func TestLoaderCycle_MayBeSurvived(t *testing.T) {
 // A load that writes its own key, or deletes it, is no circle: there is nothing to wait for.
 func TestLoaderCycle_NotOfWhatIsWritten(t *testing.T) {
 	c := loaderCache(t)
-	load := func(ctx context.Context, k []byte) (Loaded, error) {
+	load := func(ctx context.Context, k []byte) ([]byte, time.Duration, error) {
 		c.Del(k)
-		v, err := c.GetOrLoad(ctx, nil, k, func(context.Context, []byte) (Loaded, error) {
-			return Loaded{Value: []byte("inner")}, nil
+		v, err := c.GetOrLoad(ctx, nil, k, func(context.Context, []byte) ([]byte, time.Duration, error) {
+			return []byte("inner"), 0, nil
 		})
-		return Loaded{Value: append(v, " and outer"...)}, err
+		return append(v, " and outer"...), 0, err
 	}
 	v, err := c.GetOrLoad(t.Context(), nil, []byte("a"), load)
 	require.NoError(t, err)
@@ -184,12 +185,13 @@ func TestLoaderCycle_OfARefresh(t *testing.T) {
 	c := mustCache(t, g)
 	k, errs, gate := []byte("key"), make(chan error, 1), make(chan struct{})
 	require.NoError(t, c.SetWithTTL(k, nil, 30*time.Second))
-	_, err := c.GetOrLoad(t.Context(), nil, k, func(ctx context.Context, k []byte) (Loaded, error) {
+	load := func(ctx context.Context, k []byte) ([]byte, time.Duration, error) {
 		<-gate
 		_, err := c.GetOrLoad(ctx, nil, k, neverLoads)
 		errs <- err
-		return Loaded{}, err
-	})
+		return nil, 0, err
+	}
+	_, err := c.GetOrLoad(t.Context(), nil, k, load)
 	require.NoError(t, err)
 	now = time.Hour // nobody reads it meanwhile
 	close(gate)
@@ -274,23 +276,25 @@ func (n *loadNet) get(ctx context.Context, key string, rnd *rand.Rand) ([]byte, 
 	if rnd.IntN(2) == 0 {
 		way = askers["GetOrLoadBatch"]
 	}
-	return way(ctx, n.c, key, func(ctx context.Context, k []byte) (Loaded, error) {
+	return way(ctx, n.c, key, func(ctx context.Context, k []byte) ([]byte, time.Duration, error) {
 		return n.load(ctx, string(k), newRand(seed))
 	})
 }
 
 // load joins the values of the keys that are needed, which it asks for side by side or all at
 // once.
-func (n *loadNet) load(ctx context.Context, key string, rnd *rand.Rand) (Loaded, error) {
+func (n *loadNet) load(
+	ctx context.Context, key string, rnd *rand.Rand,
+) ([]byte, time.Duration, error) {
 	needs := n.needs[key]
 	vals, errs := make([][]byte, len(needs)), make([]error, len(needs)+1)
 	if rnd.IntN(2) == 0 {
 		seed := rnd.Uint64()
 		_, _, errs[0] = n.c.GetOrLoadBatch(ctx, nil, keysOf(strings.Join(needs, " ")), vals,
-			func(ctx context.Context, keys [][]byte) (all []Loaded, err error) {
+			func(ctx context.Context, keys [][]byte) (all []loaded, err error) {
 				for i, k := range keys {
-					l, failed := n.load(ctx, string(k), newRand(seed+uint64(i)))
-					all, err = append(all, l), errors.Join(err, failed)
+					v, _, failed := n.load(ctx, string(k), newRand(seed+uint64(i)))
+					all, err = append(all, loaded{Value: v}), errors.Join(err, failed)
 				}
 				return all, err
 			})
@@ -306,7 +310,7 @@ func (n *loadNet) load(ctx context.Context, key string, rnd *rand.Rand) (Loaded,
 		}
 		wg.Wait()
 	}
-	return Loaded{Value: append([]byte(key+" "), bytes.Join(vals, nil)...)}, errors.Join(errs...)
+	return append([]byte(key+" "), bytes.Join(vals, nil)...), 0, errors.Join(errs...)
 }
 
 // check fails the test unless an answer is the value of the key or the right error.

@@ -73,28 +73,28 @@ type outOfDate struct {
 }
 
 // load finds what the store has.
-func (w *outOfDate) load(_ context.Context, k []byte) (Loaded, error) {
+func (w *outOfDate) load(_ context.Context, k []byte) ([]byte, time.Duration, error) {
 	v := w.store[k[0]].Load()
 	runtime.Gosched()
 	if v%7 == 3 {
-		return Loaded{}, errors.New("down")
+		return nil, 0, errors.New("down")
 	}
 	if v%5 == 0 {
-		return Loaded{Absent: true, TTL: w.ttl}, nil
+		return nil, w.ttl, ErrAbsent
 	}
 	s := stamp{id: uint32(k[0]), version: v, size: selfSize + int(v%400)}
-	return Loaded{Value: s.value(nil), TTL: w.ttl}, nil
+	return s.value(nil), w.ttl, nil
 }
 
 // loadAll is load for a batch.
-func (w *outOfDate) loadAll(ctx context.Context, keys [][]byte) (all []Loaded, err error) {
+func (w *outOfDate) loadAll(ctx context.Context, keys [][]byte) (all []loaded, err error) {
 	seen := map[byte]bool{}
 	for _, k := range keys {
-		l, err := w.load(ctx, k)
-		if err != nil {
+		v, ttl, err := w.load(ctx, k)
+		if err != nil && err != ErrAbsent {
 			return nil, err
 		}
-		if all = append(all, l); seen[k[0]] {
+		if all = append(all, loaded{v, ttl, err}); seen[k[0]] {
 			w.twice.Store(true)
 		}
 		seen[k[0]] = true
@@ -189,8 +189,8 @@ func TestLoader_Random(t *testing.T) {
 				until  time.Duration
 			}
 			model := map[uint16]entry{}
-			failing := func(context.Context, []byte) (Loaded, error) {
-				return Loaded{}, errors.New("down")
+			failing := func(context.Context, []byte) ([]byte, time.Duration, error) {
+				return nil, 0, errors.New("down")
 			}
 			for i := range 20_000 {
 				now += time.Duration(rnd.IntN(3)) * 10 * time.Millisecond
@@ -228,15 +228,14 @@ func TestLoader_Random(t *testing.T) {
 						c.DeleteExpired()
 					}
 				default:
-					r := Loaded{Value: v, TTL: ttl, Absent: rnd.IntN(3) == 0}
-					loaded := false
-					load := func(context.Context, []byte) (Loaded, error) {
-						loaded = true
-						return r, nil
+					absent, asked := rnd.IntN(3) == 0, false
+					load := func(context.Context, []byte) ([]byte, time.Duration, error) {
+						asked = true
+						return v, ttl, absentIf(absent)
 					}
 					got, err := c.GetOrLoad(context.Background(), nil, k, load)
-					if loaded {
-						model[id] = entry{v: v, absent: r.Absent, until: now + ttl}
+					if asked {
+						model[id] = entry{v: v, absent: absent, until: now + ttl}
 					}
 					e := model[id]
 					right := e.absent == errors.Is(err, ErrAbsent) && (e.absent || bytes.Equal(got, e.v))
@@ -260,16 +259,16 @@ func TestLoader_Random(t *testing.T) {
 func (r *runner) getOrLoad(o op) error {
 	ttl := r.ttlOf(o)
 	s, v := r.newValue(o, r.sizeOf(o))
-	// OnEvict is not told of negative entries, so what it says would not add up with them.
+	// OnRemove is not told of negative entries, so what it says would not add up with them.
 	absent := !r.told && o.flags&4 != 0
 	known, calls := r.before(o.id), 0
 	k := bytes.Clone(r.keyOf(o.id))
-	load := func(_ context.Context, key []byte) (Loaded, error) {
+	load := func(_ context.Context, key []byte) ([]byte, time.Duration, error) {
 		calls++
 		if !bytes.Equal(k, key) {
-			return Loaded{}, fmt.Errorf("asked to load %.32x", key)
+			return nil, 0, fmt.Errorf("asked to load %.32x", key)
 		}
-		return Loaded{Value: v, TTL: ttl, Absent: absent}, nil
+		return v, ttl, absentIf(absent)
 	}
 	get := r.c.GetOrLoad
 	if _, bad := r.g.compressor.(*badCompressor); o.class&64 != 0 && !bad {
@@ -317,7 +316,7 @@ func (r *runner) getOrLoad(o op) error {
 
 // loadTwice is GetOrLoad by a batch that names the key twice.
 func (r *runner) loadTwice(
-	ctx context.Context, dst, k []byte, load LoadFunc,
+	ctx context.Context, dst, k []byte, load loadFunc,
 ) ([]byte, error) {
 	vals := make([][]byte, 2)
 	out, _, err := r.c.GetOrLoadBatch(ctx, dst, [][]byte{k, bytes.Clone(k)}, vals, load.ofOne)

@@ -18,9 +18,9 @@ import (
 // keeping are options with which an entry lives for a minute, and is kept for an hour more.
 var keeping = Options{TTL: time.Minute, StaleIfError: time.Hour}
 
-func fails(context.Context, []byte) (Loaded, error) { return Loaded{}, errDown }
+func fails(context.Context, []byte) ([]byte, time.Duration, error) { return nil, 0, errDown }
 
-func failsAll(context.Context, [][]byte) ([]Loaded, error) { return nil, errDown }
+func failsAll(context.Context, [][]byte) ([]loaded, error) { return nil, errDown }
 
 func staleHits(c *Cache) uint64 {
 	var s Stats
@@ -114,22 +114,24 @@ func TestLoaderStale_InvisibleToOthers(t *testing.T) {
 		"patience that ends": func(t *testing.T, c *Cache) bool {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
-			load, _, _ := slow(time.Minute, Loaded{})
+			load, _, _ := slow(time.Minute, loaded{})
 			_, err := c.GetOrLoad(ctx, nil, k, load)
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 			return err == nil
 		},
 		"panic": func(t *testing.T, c *Cache) bool {
-			r := <-ask(t.Context(), c, k, func(context.Context, []byte) (Loaded, error) { panic("down") })
+			panics := func(context.Context, []byte) ([]byte, time.Duration, error) { panic("down") }
+			r := <-ask(t.Context(), c, k, panics)
 			require.NotNil(t, r.panicked)
 			return r.v != nil
 		},
 		"Goexit": func(t *testing.T, c *Cache) bool {
-			_, err := c.GetOrLoad(t.Context(), nil, k, func(context.Context, []byte) (Loaded, error) {
+			exits := func(context.Context, []byte) ([]byte, time.Duration, error) {
 				runtime.Goexit()
-				return Loaded{}, nil
-			})
-			require.ErrorIs(t, err, ErrLoadExited)
+				return nil, 0, nil
+			}
+			_, err := c.GetOrLoad(t.Context(), nil, k, exits)
+			require.ErrorIs(t, err, errLoadExited)
 			return err == nil
 		},
 		"nothing": func(*testing.T, *Cache) bool { return false },
@@ -152,13 +154,13 @@ func TestLoaderStale_InvisibleToOthers(t *testing.T) {
 // What has been written since, and what a load has found since, is never undone.
 func TestLoaderStale_NotAfterAWrite(t *testing.T) {
 	k := []byte("key")
-	absent := func(context.Context, []byte) (Loaded, error) { return Loaded{Absent: true}, nil }
-	short := func(ttl time.Duration) LoadFunc {
-		return func(context.Context, []byte) (Loaded, error) {
-			return Loaded{Value: []byte("new"), TTL: ttl}, nil
+	absent := func(context.Context, []byte) ([]byte, time.Duration, error) { return nil, 0, ErrAbsent }
+	short := func(ttl time.Duration) loadFunc {
+		return func(context.Context, []byte) ([]byte, time.Duration, error) {
+			return []byte("new"), ttl, nil
 		}
 	}
-	load := func(fn LoadFunc) func(c *Cache) {
+	load := func(fn loadFunc) func(c *Cache) {
 		return func(c *Cache) { _, _ = c.GetOrLoad(context.Background(), nil, k, fn) }
 	}
 	for name, tt := range map[string]struct {
@@ -235,7 +237,7 @@ func TestLoaderStale_Batch(t *testing.T) {
 		require.NoError(t, c.Set([]byte("a"), []byte("old a")))
 		require.NoError(t, c.Set([]byte("b"), []byte("old b")))
 		_, err := c.GetOrLoad(t.Context(), nil, []byte("n"),
-			func(context.Context, []byte) (Loaded, error) { return Loaded{Absent: true}, nil })
+			func(context.Context, []byte) ([]byte, time.Duration, error) { return nil, 0, ErrAbsent })
 		require.ErrorIs(t, err, ErrAbsent)
 		time.Sleep(2 * time.Minute)
 		require.NoError(t, c.Set([]byte("c"), []byte("c")))
@@ -286,8 +288,8 @@ func TestLoaderStale_GoesAtTheTail(t *testing.T) {
 		g.policy, g.ttl, g.stale = kind, time.Minute, time.Hour
 		var now time.Duration
 		g.now = func() time.Duration { return now }
-		evicted := map[Reason]int{}
-		g.onEvict = func(_, _ []byte, r Reason) { evicted[r]++ }
+		evicted := map[RemovalReason]int{}
+		g.onRemove = func(_, _ []byte, r RemovalReason) { evicted[r]++ }
 		c := mustCache(t, g)
 		for i := range 50 {
 			require.NoError(t, c.Set(fmt.Append(nil, "old ", i), make([]byte, 20)))
@@ -301,7 +303,7 @@ func TestLoaderStale_GoesAtTheTail(t *testing.T) {
 				require.NoError(t, c.validate())
 			}
 		}
-		require.Equal(t, 50, evicted[EvictExpired])
+		require.Equal(t, 50, evicted[RemovedExpired])
 		now = 70 * time.Minute
 		n := c.Len()
 		require.Equal(t, n, c.DeleteExpired())
@@ -335,8 +337,8 @@ func TestLoaderJitter(t *testing.T) {
 			}, time.Minute, false},
 			"GetOrLoadBatch": {func([]byte) error {
 				_, _, err := c.GetOrLoadBatch(ctx, nil, keys, vals,
-					func(_ context.Context, keys [][]byte) ([]Loaded, error) {
-						all := make([]Loaded, len(keys))
+					func(_ context.Context, keys [][]byte) ([]loaded, error) {
+						all := make([]loaded, len(keys))
 						for i := range all {
 							all[i].TTL = hour
 						}
@@ -370,8 +372,8 @@ func TestLoaderJitter(t *testing.T) {
 				require.Greater(t, len(seen), 40, name)
 			}
 		}
-		load := func(context.Context, []byte) (Loaded, error) {
-			return Loaded{TTL: 110 * time.Millisecond}, nil
+		load := func(context.Context, []byte) ([]byte, time.Duration, error) {
+			return nil, 110 * time.Millisecond, nil
 		}
 		for range 50 { // never below a tick: that would be refused
 			c.Del([]byte("short"))

@@ -17,7 +17,7 @@ import (
 	"github.com/ringcache/ringcache/internal/clock"
 )
 
-// inBubble runs fn with a cache on a clock of its own.
+// inBubble runs fn with a cache that has its own clock.
 func inBubble(t *testing.T, o Options, fn func(t *testing.T, c *Cache)) {
 	synctest.Test(t, func(t *testing.T) {
 		o.MaxBytes = minMaxBytes
@@ -32,23 +32,23 @@ func inBubble(t *testing.T, o Options, fn func(t *testing.T, c *Cache)) {
 
 // slow returns a load that takes a while unless its context ends, and counts how
 // often that was.
-func slow(d time.Duration, r Loaded) (load LoadFunc, calls, cancelled *atomic.Int64) {
+func slow(d time.Duration, r loaded) (load loadFunc, calls, cancelled *atomic.Int64) {
 	calls, cancelled = new(atomic.Int64), new(atomic.Int64)
-	return func(ctx context.Context, _ []byte) (Loaded, error) {
+	return func(ctx context.Context, _ []byte) ([]byte, time.Duration, error) {
 		calls.Add(1)
 		select {
 		case <-time.After(d):
-			return r, nil
+			return r.Value, r.TTL, r.Err
 		case <-ctx.Done():
 			cancelled.Add(1)
-			return Loaded{}, ctx.Err()
+			return nil, 0, ctx.Err()
 		}
 	}, calls, cancelled
 }
 
 func TestLoaderTime_Stampede(t *testing.T) {
 	inBubble(t, Options{}, func(t *testing.T, c *Cache) {
-		load, calls, cancelled := slow(time.Second, Loaded{Value: []byte("value")})
+		load, calls, cancelled := slow(time.Second, loaded{Value: []byte("value")})
 		begin := time.Now()
 		var all []<-chan reply
 		for i := range 1000 { // they come while it is under way, and many give up
@@ -84,13 +84,13 @@ func TestLoaderTime_FirstLeaves(t *testing.T) {
 		ctx := context.WithValue(context.Background(), name{}, "first")
 		ctx, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
-		load, _, cancelled := slow(time.Minute, Loaded{Value: []byte("value")})
-		first := ask(ctx, c, k, func(ctx context.Context, k []byte) (Loaded, error) {
+		load, _, cancelled := slow(time.Minute, loaded{Value: []byte("value")})
+		first := ask(ctx, c, k, func(ctx context.Context, k []byte) ([]byte, time.Duration, error) {
 			if ctx.Value(name{}) != "first" {
-				return Loaded{}, errors.New("the context lacks the caller's values")
+				return nil, 0, errors.New("the context lacks the caller's values")
 			}
 			if _, ok := ctx.Deadline(); ok {
-				return Loaded{}, errors.New("the context has the caller's deadline")
+				return nil, 0, errors.New("the context has the caller's deadline")
 			}
 			return load(ctx, k)
 		})
@@ -111,7 +111,7 @@ func TestLoaderTime_FirstLeaves(t *testing.T) {
 func TestLoaderTime_LastLeaves(t *testing.T) {
 	inBubble(t, Options{}, func(t *testing.T, c *Cache) {
 		k := []byte("key")
-		load, calls, cancelled := slow(time.Minute, Loaded{Value: []byte("value")})
+		load, calls, cancelled := slow(time.Minute, loaded{Value: []byte("value")})
 		ctx, cancel := context.WithCancel(context.Background())
 		a, b := ask(ctx, c, k, load), ask(ctx, c, k, load)
 		synctest.Wait()
@@ -123,9 +123,9 @@ func TestLoaderTime_LastLeaves(t *testing.T) {
 		require.Equal(t, -1, c.waiting(k))
 
 		// One that does not listen is not waited for, and nothing of it is kept.
-		deaf := func(context.Context, []byte) (Loaded, error) {
+		deaf := func(context.Context, []byte) ([]byte, time.Duration, error) {
 			time.Sleep(time.Hour)
-			return Loaded{Value: []byte("too late")}, nil
+			return []byte("too late"), 0, nil
 		}
 		ctx, cancel = context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
@@ -144,7 +144,7 @@ func TestLoaderTime_LastLeaves(t *testing.T) {
 func TestLoaderTime_InvalidatedAndLeft(t *testing.T) {
 	inBubble(t, Options{}, func(t *testing.T, c *Cache) {
 		k := []byte("key")
-		load, _, cancelled := slow(time.Minute, Loaded{Value: []byte("value")})
+		load, _, cancelled := slow(time.Minute, loaded{Value: []byte("value")})
 		ctx, cancel := context.WithCancel(context.Background())
 		ch := ask(ctx, c, k, load)
 		synctest.Wait()
@@ -174,7 +174,7 @@ func TestLoaderTime_TTL(t *testing.T) {
 				inBubble(t, Options{TTL: tt.usual}, func(t *testing.T, c *Cache) {
 					k := []byte("key")
 					load, calls, _ := slow(time.Second,
-						Loaded{Value: []byte("value"), TTL: tt.own, Absent: absent})
+						loaded{Value: []byte("value"), TTL: tt.own, Err: absentIf(absent)})
 					again := func() int64 {
 						_, err := c.GetOrLoad(context.Background(), nil, k, load)
 						require.Equal(t, absent, errors.Is(err, ErrAbsent))
@@ -207,12 +207,12 @@ func TestLoaderTime_Refresh(t *testing.T) {
 	inBubble(t, refreshing, func(t *testing.T, c *Cache) {
 		k := []byte("key")
 		var version atomic.Int64
-		load := func(ctx context.Context, _ []byte) (Loaded, error) {
+		load := func(ctx context.Context, _ []byte) ([]byte, time.Duration, error) {
 			time.Sleep(time.Second)
 			if err := ctx.Err(); err != nil {
-				return Loaded{}, err
+				return nil, 0, err
 			}
-			return Loaded{Value: []byte{byte(version.Add(1))}}, nil
+			return []byte{byte(version.Add(1))}, 0, nil
 		}
 		get := func() (v byte, took time.Duration) {
 			begin := time.Now()
@@ -251,22 +251,22 @@ func TestLoaderTime_Refresh(t *testing.T) {
 // A refresh that fails leaves the entry until its time is over, and is not begun again at
 // once: 8 times at most, however often the entry is asked for.
 func TestLoaderTime_RefreshFails(t *testing.T) {
-	for name, fail := range map[string]func() (Loaded, error){
-		"error":  func() (Loaded, error) { return Loaded{}, errors.New("down") },
-		"panic":  func() (Loaded, error) { panic("down") },
-		"Goexit": func() (Loaded, error) { runtime.Goexit(); return Loaded{}, nil },
+	for name, fail := range map[string]func() ([]byte, time.Duration, error){
+		"error":  func() ([]byte, time.Duration, error) { return nil, 0, errors.New("down") },
+		"panic":  func() ([]byte, time.Duration, error) { panic("down") },
+		"Goexit": func() ([]byte, time.Duration, error) { runtime.Goexit(); return nil, 0, nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, refreshing, func(t *testing.T, c *Cache) {
 				k := []byte("key")
 				require.NoError(t, c.Set(k, []byte("value")))
 				time.Sleep(50*time.Second + clock.Tick)
-				load := func(context.Context, []byte) (Loaded, error) { return fail() }
+				load := func(context.Context, []byte) ([]byte, time.Duration, error) { return fail() }
 				for begin := time.Now(); time.Since(begin) < 9800*time.Millisecond; {
 					v, err := c.GetOrLoad(context.Background(), nil, k, load)
 					require.NoError(t, err)
 					require.Equal(t, "value", string(v))
-					r := c.loadBatch(t.Context(), "key", LoadFunc(load).ofOne)
+					r := c.loadBatch(t.Context(), "key", loadFunc(load).ofOne)
 					require.Equal(t, batchReply{vals: "value", hits: 1}, r)
 					synctest.Wait()
 					time.Sleep(time.Millisecond)
@@ -288,7 +288,7 @@ func TestLoaderTime_RefreshFails(t *testing.T) {
 // A refresh whose result is due as soon as it is stored does not follow upon itself either.
 func TestLoaderTime_RefreshOfShortLives(t *testing.T) {
 	inBubble(t, Options{RefreshAhead: 10 * time.Second}, func(t *testing.T, c *Cache) {
-		load, calls, _ := slow(0, Loaded{Value: []byte("value"), TTL: 5 * time.Second})
+		load, calls, _ := slow(0, loaded{Value: []byte("value"), TTL: 5 * time.Second})
 		for range 1000 {
 			_, err := c.GetOrLoad(t.Context(), nil, []byte("key"), load)
 			require.NoError(t, err)
@@ -307,7 +307,7 @@ func TestLoaderTime_RefreshDeadline(t *testing.T) {
 			require.NoError(t, c.Set([]byte("a"), []byte("value")))
 			require.NoError(t, c.Set([]byte("b"), []byte("value")))
 			time.Sleep(21 * time.Second)
-			load, calls, cancelled := slow(time.Hour, Loaded{})
+			load, calls, cancelled := slow(time.Hour, loaded{})
 			_, err := c.GetOrLoad(t.Context(), nil, []byte("a"), load)
 			require.NoError(t, err)
 			all, allCalls, allCancelled := slowBatch(time.Hour)
@@ -341,11 +341,11 @@ func TestLoaderTime_NobodyWaitsForARefresh(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		v, err := c.GetOrLoad(ctx, nil, []byte("a"),
-			func(context.Context, []byte) (Loaded, error) { return Loaded{Value: []byte("own")}, nil })
+			func(context.Context, []byte) ([]byte, time.Duration, error) { return []byte("own"), 0, nil })
 		require.NoError(t, err)
 		require.Equal(t, "own", string(v))
-		own := func(_ context.Context, keys [][]byte) ([]Loaded, error) {
-			return []Loaded{{Value: []byte("own")}}, nil
+		own := func(_ context.Context, keys [][]byte) ([]loaded, error) {
+			return []loaded{{Value: []byte("own")}}, nil
 		}
 		require.Equal(t, batchReply{vals: "own, own", hits: 1}, c.loadBatch(ctx, "a b", own))
 		release()
@@ -362,29 +362,29 @@ func TestLoaderTime_NobodyWaitsForARefresh(t *testing.T) {
 // his own.
 func TestLoaderTime_RefreshInvalidated(t *testing.T) {
 	for name, tt := range map[string]struct {
-		do        func(t *testing.T, c *Cache, k []byte, load LoadFunc)
+		do        func(t *testing.T, c *Cache, k []byte, load loadFunc)
 		want      string
 		cancelled int64 // loads
 	}{
-		"nothing": {func(*testing.T, *Cache, []byte, LoadFunc) {}, "fresh", 0},
-		"Set": {func(_ *testing.T, c *Cache, k []byte, _ LoadFunc) {
+		"nothing": {func(*testing.T, *Cache, []byte, loadFunc) {}, "fresh", 0},
+		"Set": {func(_ *testing.T, c *Cache, k []byte, _ loadFunc) {
 			c.Set(k, []byte("set"))
 		}, "set", 1},
-		"equal": {func(_ *testing.T, c *Cache, k []byte, _ LoadFunc) {
+		"equal": {func(_ *testing.T, c *Cache, k []byte, _ loadFunc) {
 			changed, err := c.SetIfChanged(k, []byte("value"))
 			require.NoError(t, err)
 			require.False(t, changed)
 			require.Equal(t, "value", string(c.Get(nil, k)))
 		}, "", 1}, // it keeps its expiry
-		"Close": {func(_ *testing.T, c *Cache, _ []byte, _ LoadFunc) { c.Close() }, "", 1},
-		"misses": {func(t *testing.T, c *Cache, k []byte, load LoadFunc) {
+		"Close": {func(_ *testing.T, c *Cache, _ []byte, _ loadFunc) { c.Close() }, "", 1},
+		"misses": {func(t *testing.T, c *Cache, k []byte, load loadFunc) {
 			time.Sleep(6 * time.Second) // the entry's time is over
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			defer cancel()
 			_, err := c.GetOrLoad(ctx, nil, k, load)
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 		}, "", 2},
-		"misses, and Set": {func(t *testing.T, c *Cache, k []byte, load LoadFunc) {
+		"misses, and Set": {func(t *testing.T, c *Cache, k []byte, load loadFunc) {
 			time.Sleep(6 * time.Second)
 			ctx, cancel := context.WithCancel(context.Background())
 			ch := ask(ctx, c, k, load)
@@ -401,7 +401,7 @@ func TestLoaderTime_RefreshInvalidated(t *testing.T) {
 				k := []byte("key")
 				require.NoError(t, c.Set(k, []byte("value")))
 				time.Sleep(55 * time.Second)
-				load, calls, cancelled := slow(30*time.Second, Loaded{Value: []byte("fresh")})
+				load, calls, cancelled := slow(30*time.Second, loaded{Value: []byte("fresh")})
 				_, err := c.GetOrLoad(context.Background(), nil, k, load)
 				require.NoError(t, err)
 				synctest.Wait()
@@ -420,7 +420,7 @@ func TestLoaderTime_RefreshNotToBeStored(t *testing.T) {
 	inBubble(t, refreshing, func(t *testing.T, c *Cache) {
 		require.NoError(t, c.Set([]byte("key"), []byte("value")))
 		time.Sleep(55 * time.Second)
-		load, _, _ := slow(0, Loaded{Value: []byte("fresh"), TTL: -1})
+		load, _, _ := slow(0, loaded{Value: []byte("fresh"), TTL: -1})
 		v, err := c.GetOrLoad(context.Background(), nil, []byte("key"), load)
 		require.NoError(t, err)
 		require.Equal(t, "value", string(v))
@@ -450,7 +450,7 @@ func TestLoaderTime_EndedContextRefreshesNothing(t *testing.T) {
 // An entry that never expires is never due, and a negative entry is left to expire.
 func TestLoaderTime_NotDue(t *testing.T) {
 	inBubble(t, Options{RefreshAhead: time.Minute}, func(t *testing.T, c *Cache) {
-		load, calls, _ := slow(0, Loaded{Absent: true, TTL: time.Second})
+		load, calls, _ := slow(0, loaded{Err: ErrAbsent, TTL: time.Second})
 		require.NoError(t, c.Set([]byte("set"), nil))
 		time.Sleep(time.Hour)
 		for range 2 {

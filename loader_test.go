@@ -19,18 +19,18 @@ import (
 )
 
 // gives returns a load of a value, and the count of its calls.
-func gives(v string) (LoadFunc, *atomic.Int64) {
+func gives(v string) (loadFunc, *atomic.Int64) {
 	n := new(atomic.Int64)
-	return func(context.Context, []byte) (Loaded, error) {
+	return func(context.Context, []byte) ([]byte, time.Duration, error) {
 		n.Add(1)
-		return Loaded{Value: []byte(v)}, nil
+		return []byte(v), 0, nil
 	}, n
 }
 
 // held returns a load that waits until it is let go, and the function that does.
-func held(load LoadFunc) (LoadFunc, func()) {
+func held(load loadFunc) (loadFunc, func()) {
 	gate := make(chan struct{})
-	return func(ctx context.Context, k []byte) (Loaded, error) {
+	return func(ctx context.Context, k []byte) ([]byte, time.Duration, error) {
 		<-gate
 		return load(ctx, k)
 	}, func() { close(gate) }
@@ -125,8 +125,8 @@ func TestLoader_OneLoadForEachKey(t *testing.T) {
 func TestLoader_ErrorIsSharedAndNotStored(t *testing.T) {
 	c := loaderCache(t)
 	k, broken := []byte("key"), errors.New("broken")
-	load, release := held(func(context.Context, []byte) (Loaded, error) {
-		return Loaded{Value: []byte("ignored")}, broken
+	load, release := held(func(context.Context, []byte) ([]byte, time.Duration, error) {
+		return []byte("ignored"), 0, broken
 	})
 	a, b := ask(context.Background(), c, k, load), ask(context.Background(), c, k, load)
 	awaitWaiting(t, c, k, 2)
@@ -152,7 +152,9 @@ func TestLoader_ErrorIsSharedAndNotStored(t *testing.T) {
 func TestLoader_PanicReachesAll(t *testing.T) {
 	c := loaderCache(t)
 	k, broken := []byte("key"), errors.New("broken")
-	load, release := held(func(context.Context, []byte) (Loaded, error) { panic(broken) })
+	load, release := held(func(context.Context, []byte) ([]byte, time.Duration, error) {
+		panic(broken)
+	})
 	a, b := ask(context.Background(), c, k, load), ask(context.Background(), c, k, load)
 	awaitWaiting(t, c, k, 2)
 	release()
@@ -174,15 +176,17 @@ func TestLoader_PanicReachesAll(t *testing.T) {
 func TestLoader_Goexit(t *testing.T) {
 	c := loaderCache(t)
 	k := []byte("key")
-	load, release := held(func(context.Context, []byte) (Loaded, error) {
+	load, release := held(func(context.Context, []byte) ([]byte, time.Duration, error) {
 		runtime.Goexit()
-		return Loaded{}, nil
+		return nil, 0, nil
 	})
 	a, b := ask(context.Background(), c, k, load), ask(context.Background(), c, k, load)
 	awaitWaiting(t, c, k, 2)
 	release()
 	for _, r := range []reply{<-a, <-b} {
-		require.ErrorIs(t, r.err, ErrLoadExited)
+		require.ErrorIs(t, r.err, errLoadExited)
+		require.EqualError(t, r.err,
+			"ringcache: load entry: the load called runtime.Goexit, as t.FailNow does")
 		require.Nil(t, r.panicked)
 	}
 	require.Equal(t, -1, c.waiting(k))
@@ -291,7 +295,7 @@ func TestLoader_Refused(t *testing.T) {
 				v = pattern(c.shared.maxValue() + 1)
 			}
 			for range 2 {
-				load := func(context.Context, []byte) (Loaded, error) { return Loaded{Value: v}, nil }
+				load := func(context.Context, []byte) ([]byte, time.Duration, error) { return v, 0, nil }
 				got, err := c.GetOrLoad(context.Background(), nil, k, load)
 				require.NoError(t, err)
 				require.True(t, bytes.Equal(v, got))
@@ -352,7 +356,7 @@ func TestLoader_Closed(t *testing.T) {
 		require.Equal(t, before+2, n.Load(), "%s: nothing is stored", name)
 	}
 	_, err := c.GetOrLoad(context.Background(), nil, k,
-		func(context.Context, []byte) (Loaded, error) { return Loaded{Absent: true}, nil })
+		func(context.Context, []byte) ([]byte, time.Duration, error) { return nil, 0, ErrAbsent })
 	require.ErrorIs(t, err, ErrAbsent)
 	require.Zero(t, c.Len())
 }
@@ -364,11 +368,11 @@ func TestLoader_KeyCopies(t *testing.T) {
 	k, same := []byte("key"), []byte("key")
 	begun, gate := make(chan struct{}), make(chan struct{})
 	ctx, cancel := context.WithCancel(context.Background())
-	load := func(_ context.Context, key []byte) (Loaded, error) {
+	load := func(_ context.Context, key []byte) ([]byte, time.Duration, error) {
 		clear(key)
 		close(begun)
 		<-gate
-		return Loaded{Value: []byte("value")}, nil
+		return []byte("value"), 0, nil
 	}
 	first := ask(ctx, c, k, load)
 	<-begun
@@ -428,8 +432,8 @@ func TestLoader_NotToBeStored(t *testing.T) {
 	c := loaderCache(t)
 	k := []byte("key")
 	for i := range 3 {
-		load := func(context.Context, []byte) (Loaded, error) {
-			return Loaded{Value: []byte{byte(i)}, TTL: -1}, nil
+		load := func(context.Context, []byte) ([]byte, time.Duration, error) {
+			return []byte{byte(i)}, -1, nil
 		}
 		v, err := c.GetOrLoad(context.Background(), nil, k, load)
 		require.NoError(t, err)
@@ -470,13 +474,15 @@ func TestLoader_Allocs(t *testing.T) {
 	g := defaultGeometry(minMaxBytes)
 	g.ahead = time.Minute
 	c := mustCache(t, g)
-	load := func(context.Context, []byte) (Loaded, error) { return Loaded{}, errors.New("called") }
+	load := func(context.Context, []byte) ([]byte, time.Duration, error) {
+		return nil, 0, errors.New("called")
+	}
 	value, dst := make([]byte, 100), make([]byte, 0, 100)
 	keys := []string{"plain", "long", "timed", "negative"}
 	require.NoError(t, c.Set([]byte(keys[0]), value))
 	require.NoError(t, c.Set([]byte(keys[1]), make([]byte, 50_000)))
 	require.NoError(t, c.SetWithTTL([]byte(keys[2]), value, time.Hour))
-	absent := func(context.Context, []byte) (Loaded, error) { return Loaded{Absent: true}, nil }
+	absent := func(context.Context, []byte) ([]byte, time.Duration, error) { return nil, 0, ErrAbsent }
 	_, err := c.GetOrLoad(context.Background(), nil, []byte(keys[3]), absent)
 	require.ErrorIs(t, err, ErrAbsent)
 	dst = make([]byte, 0, 50_000)

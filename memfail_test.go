@@ -295,7 +295,7 @@ func requireCalls(t *testing.T, c *Cache) {
 		require.NoError(t, n.Set(k, v))
 		require.True(t, n.Has(k))
 		_, err = c.GetOrLoad(ctx, nil, fmt.Append(k, "l"),
-			func(context.Context, []byte) (Loaded, error) { return Loaded{Value: v}, nil })
+			func(context.Context, []byte) ([]byte, time.Duration, error) { return v, 0, nil })
 		require.NoError(t, err)
 		require.True(t, c.Has(fmt.Append(k, "l")))
 	}

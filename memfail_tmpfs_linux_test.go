@@ -98,8 +98,7 @@ func TestTmpfs_HitRatioStays(t *testing.T) {
 				}
 			}
 		}
-		now := c.Stats()
-		last = 1 - float64(now.Misses-before.Misses)/float64(now.GetCalls-before.GetCalls)
+		last = c.Stats().Sub(before).HitRatio()
 		if first == 0 {
 			first = last
 		}

@@ -34,15 +34,15 @@ const (
 	keepEvery = 1024
 )
 
-// Namespace is a part of a [Cache], with keys and statistics of its own, all of whose entries
+// Namespace is a part of a [Cache], with its own keys and statistics, all of whose entries
 // can be invalidated at once. [Cache.Namespace] makes it. It shares memory and policy with the
 // rest of the cache, and its entries and calls count in the cache's [Stats] too. A method does
 // what that of Cache does which has the same name.
 //
 // A key is stored with 8 bytes before it, the generation, so it may have 65,527 bytes. No
 // method but GetOrLoadBatch allocates for them where the key has up to 120 bytes. [Cache.All]
-// and OnEvict show the longer key: see [Namespace.CutKey]. Hits and Sets cost a few nanoseconds
-// more than the cache's, for the key and the count.
+// and OnRemove show the longer key. Hits and Sets cost a few nanoseconds more than the cache's,
+// for the key and the count.
 type Namespace struct {
 	cache *Cache
 	space *space
@@ -105,7 +105,7 @@ func (s NamespaceStats) HitRatio() float64 {
 // or loads; a cache opened in between finds the namespace empty, as always with a name of more
 // than 65,515 bytes. Load a snapshot with [Cache.ReadFrom] first, and call Namespace afterwards.
 //
-// No key reaches that entry, and no loop, count or OnEvict shows it; its bytes count in
+// No key reaches that entry, and no loop, count or OnRemove shows it; its bytes count in
 // [Stats].BytesSize.
 func (c *Cache) Namespace(name string) *Namespace {
 	if s, ok := c.spaces.byName.Load(name); ok {
@@ -222,7 +222,7 @@ func (c *Cache) countNamespaces() {
 }
 
 // stored returns the generation that lies in the cache. The policy sees that it is in use, but
-// has nothing leave for it: OnEvict must not be called under a lock of the namespace's.
+// evicts nothing for it: OnRemove must not be called under a lock of the namespace's.
 func (n *Namespace) stored() (uint64, bool) {
 	var room [generationSize]byte
 	h := n.cache.shared.hash(n.space.entry)
@@ -238,7 +238,7 @@ func (n *Namespace) storeLocked(w *write, g uint64) error {
 	s := n.space
 	binary.LittleEndian.PutUint64(s.value[:], g) // there, as a local one would be allocated
 	w.k, w.v, w.h = s.entry, s.value[:], n.cache.shared.hash(s.entry)
-	w.silent, w.quiet, w.internal, w.reason = true, true, true, EvictReplaced
+	w.silent, w.quiet, w.internal, w.reason = true, true, true, RemovedReplaced
 	return n.cache.store(w, "set")
 }
 
@@ -268,7 +268,9 @@ func (n *Namespace) keep() {
 //
 // It returns [ErrClosed] after Close: then what lies in a file is still valid. A snapshot that
 // was begun before brings back the entries of its time, if it is loaded after Invalidate by a
-// new cache. Invalidate locks one bucket and allocates a few words.
+// new cache. Removed entries that came with a snapshot and are still in a file when it is opened
+// again are not found either, but count as entries, and keep their memory until they are evicted.
+// Invalidate locks one bucket and allocates a few words.
 func (n *Namespace) Invalidate() error {
 	var w write
 	defer n.cache.shared.notifyQuiet(&w)
@@ -311,7 +313,7 @@ func (n *Namespace) Drop() error {
 		return nil
 	}
 	w.k, w.h = s.entry, c.shared.hash(s.entry)
-	w.silent, w.quiet, w.internal, w.del, w.reason = true, true, true, true, EvictDeleted
+	w.silent, w.quiet, w.internal, w.del, w.reason = true, true, true, true, RemovedDeleted
 	_, err := c.remove(&w, nil)
 	s.dropped = true
 	c.spaces.byName.Delete(string(s.entry[len(reserved):]))
@@ -379,17 +381,15 @@ func (n *Namespace) Stats() NamespaceStats {
 	}
 }
 
-// AppendKey appends the key that k has in the cache, until the next Invalidate, and returns
-// the extended slice: for methods of [Cache] that Namespace does not have.
-func (n *Namespace) AppendKey(dst, k []byte) []byte {
+// appendKey appends the key that k has in the cache until the next Invalidate.
+func (n *Namespace) appendKey(dst, k []byte) []byte {
 	dst = binary.LittleEndian.AppendUint64(dst, n.space.generation.Load())
 	return append(dst, k...)
 }
 
-// CutKey returns what follows the generation in the key of an entry of the cache, and whether
-// the entry is one of the namespace. Entries from before Invalidate are not. The result is a
-// part of raw.
-func (n *Namespace) CutKey(raw []byte) (k []byte, ok bool) {
+// cutKey returns the part of the key of a cache's entry that follows the generation, and whether
+// the entry belongs to the namespace. Entries from before Invalidate do not.
+func (n *Namespace) cutKey(raw []byte) (k []byte, ok bool) {
 	if len(raw) < generationSize ||
 		binary.LittleEndian.Uint64(raw) != n.space.generation.Load() {
 		return nil, false

@@ -18,7 +18,7 @@ func (n *Namespace) Get(dst, k []byte) []byte {
 // HasGet is [Cache.HasGet] in the namespace.
 func (n *Namespace) HasGet(dst, k []byte) ([]byte, bool) {
 	var room [keyRoom]byte
-	out, ok := n.cache.HasGet(dst, n.AppendKey(room[:0], k))
+	out, ok := n.cache.HasGet(dst, n.appendKey(room[:0], k))
 	n.looked(ok)
 	return out, ok
 }
@@ -26,7 +26,7 @@ func (n *Namespace) HasGet(dst, k []byte) ([]byte, bool) {
 // Has is [Cache.Has] in the namespace.
 func (n *Namespace) Has(k []byte) bool {
 	var room [keyRoom]byte
-	ok := n.cache.Has(n.AppendKey(room[:0], k))
+	ok := n.cache.Has(n.appendKey(room[:0], k))
 	n.looked(ok)
 	return ok
 }
@@ -34,13 +34,13 @@ func (n *Namespace) Has(k []byte) bool {
 // Peek is [Cache.Peek] in the namespace. It does not count in its statistics either.
 func (n *Namespace) Peek(dst, k []byte) ([]byte, bool) {
 	var room [keyRoom]byte
-	return n.cache.Peek(dst, n.AppendKey(room[:0], k))
+	return n.cache.Peek(dst, n.appendKey(room[:0], k))
 }
 
 // GetWithTTL is [Cache.GetWithTTL] in the namespace.
 func (n *Namespace) GetWithTTL(dst, k []byte) ([]byte, time.Duration, bool) {
 	var room [keyRoom]byte
-	out, ttl, ok := n.cache.GetWithTTL(dst, n.AppendKey(room[:0], k))
+	out, ttl, ok := n.cache.GetWithTTL(dst, n.appendKey(room[:0], k))
 	n.looked(ok)
 	return out, ttl, ok
 }
@@ -48,7 +48,7 @@ func (n *Namespace) GetWithTTL(dst, k []byte) ([]byte, time.Duration, bool) {
 // View is [Cache.View] in the namespace.
 func (n *Namespace) View(k []byte, fn func(v []byte)) bool {
 	var room [keyRoom]byte
-	ok := n.cache.View(n.AppendKey(room[:0], k), fn)
+	ok := n.cache.View(n.appendKey(room[:0], k), fn)
 	n.looked(ok)
 	return ok
 }
@@ -77,7 +77,7 @@ func (n *Namespace) GetBatch(dst []byte, keys, vals [][]byte) (out []byte, hits 
 func (n *Namespace) keysOf(b *block, keys [][]byte) [][]byte {
 	b.reset()
 	for i, k := range keys {
-		b.keys[i] = b.keyRoom.took(n.AppendKey(b.keyRoom.next(), k))
+		b.keys[i] = b.keyRoom.took(n.appendKey(b.keyRoom.next(), k))
 	}
 	return b.keys[:len(keys)]
 }
@@ -85,7 +85,7 @@ func (n *Namespace) keysOf(b *block, keys [][]byte) [][]byte {
 // Set is [Cache.Set] in the namespace.
 func (n *Namespace) Set(k, v []byte) error {
 	var room [keyRoom]byte
-	err := n.cache.Set(n.AppendKey(room[:0], k), v)
+	err := n.cache.Set(n.appendKey(room[:0], k), v)
 	n.wrote(1)
 	return err
 }
@@ -93,7 +93,7 @@ func (n *Namespace) Set(k, v []byte) error {
 // SetWithTTL is [Cache.SetWithTTL] in the namespace.
 func (n *Namespace) SetWithTTL(k, v []byte, ttl time.Duration) error {
 	var room [keyRoom]byte
-	err := n.cache.SetWithTTL(n.AppendKey(room[:0], k), v, ttl)
+	err := n.cache.SetWithTTL(n.appendKey(room[:0], k), v, ttl)
 	n.wrote(1)
 	return err
 }
@@ -101,7 +101,7 @@ func (n *Namespace) SetWithTTL(k, v []byte, ttl time.Duration) error {
 // SetIfAbsent is [Cache.SetIfAbsent] in the namespace.
 func (n *Namespace) SetIfAbsent(k, v []byte) (stored bool, err error) {
 	var room [keyRoom]byte
-	stored, err = n.cache.SetIfAbsent(n.AppendKey(room[:0], k), v)
+	stored, err = n.cache.SetIfAbsent(n.appendKey(room[:0], k), v)
 	n.wrote(1)
 	return stored, err
 }
@@ -111,7 +111,7 @@ func (n *Namespace) SetIfAbsentWithTTL(
 	dst, k, v []byte, ttl time.Duration,
 ) (out []byte, stored bool, err error) {
 	var room [keyRoom]byte
-	out, stored, err = n.cache.SetIfAbsentWithTTL(dst, n.AppendKey(room[:0], k), v, ttl)
+	out, stored, err = n.cache.SetIfAbsentWithTTL(dst, n.appendKey(room[:0], k), v, ttl)
 	n.wrote(1)
 	return out, stored, err
 }
@@ -119,7 +119,7 @@ func (n *Namespace) SetIfAbsentWithTTL(
 // CompareAndSwap is [Cache.CompareAndSwap] in the namespace.
 func (n *Namespace) CompareAndSwap(k, old, new []byte) (swapped bool, err error) {
 	var room [keyRoom]byte
-	swapped, err = n.cache.CompareAndSwap(n.AppendKey(room[:0], k), old, new)
+	swapped, err = n.cache.CompareAndSwap(n.appendKey(room[:0], k), old, new)
 	n.wrote(1)
 	return swapped, err
 }
@@ -127,7 +127,7 @@ func (n *Namespace) CompareAndSwap(k, old, new []byte) (swapped bool, err error)
 // SetIfChanged is [Cache.SetIfChanged] in the namespace.
 func (n *Namespace) SetIfChanged(k, v []byte) (changed bool, err error) {
 	var room [keyRoom]byte
-	changed, err = n.cache.SetIfChanged(n.AppendKey(room[:0], k), v)
+	changed, err = n.cache.SetIfChanged(n.appendKey(room[:0], k), v)
 	n.wrote(1)
 	return changed, err
 }
@@ -175,7 +175,7 @@ func (n *Namespace) UpdateWithTTL(
 func (n *Namespace) update(k []byte, l lifetime, fn func([]byte, bool) ([]byte, bool)) error {
 	var room [keyRoom]byte
 	var kept bool // by the last call of fn, which counts
-	key := n.AppendKey(room[:0], k)
+	key := n.appendKey(room[:0], k)
 	err := n.cache.update(key, l, "update", func(old []byte, ok bool) (v []byte, keep bool, _ error) {
 		v, kept = fn(old, ok)
 		return v, kept, nil
@@ -187,7 +187,7 @@ func (n *Namespace) update(k []byte, l lifetime, fn func([]byte, bool) ([]byte, 
 // Append is [Cache.Append] in the namespace.
 func (n *Namespace) Append(k, suffix []byte) error {
 	var room [keyRoom]byte
-	err := n.cache.Append(n.AppendKey(room[:0], k), suffix)
+	err := n.cache.Append(n.appendKey(room[:0], k), suffix)
 	n.wrote(1)
 	return err
 }
@@ -204,7 +204,7 @@ func (n *Namespace) updated(kept bool) {
 // Del is [Cache.Del] in the namespace.
 func (n *Namespace) Del(k []byte) bool {
 	var room [keyRoom]byte
-	ok := n.cache.Del(n.AppendKey(room[:0], k))
+	ok := n.cache.Del(n.appendKey(room[:0], k))
 	n.removed()
 	return ok
 }
@@ -212,7 +212,7 @@ func (n *Namespace) Del(k []byte) bool {
 // GetAndDel is [Cache.GetAndDel] in the namespace.
 func (n *Namespace) GetAndDel(dst, k []byte) ([]byte, bool) {
 	var room [keyRoom]byte
-	out, ok := n.cache.GetAndDel(dst, n.AppendKey(room[:0], k))
+	out, ok := n.cache.GetAndDel(dst, n.appendKey(room[:0], k))
 	n.removed()
 	return out, ok
 }
@@ -220,30 +220,30 @@ func (n *Namespace) GetAndDel(dst, k []byte) ([]byte, bool) {
 // Touch is [Cache.Touch] in the namespace.
 func (n *Namespace) Touch(k []byte, ttl time.Duration) bool {
 	var room [keyRoom]byte
-	return n.cache.Touch(n.AppendKey(room[:0], k), ttl)
+	return n.cache.Touch(n.appendKey(room[:0], k), ttl)
 }
 
 // TTL is [Cache.TTL] in the namespace.
 func (n *Namespace) TTL(k []byte) (time.Duration, bool) {
 	var room [keyRoom]byte
-	return n.cache.TTL(n.AppendKey(room[:0], k))
+	return n.cache.TTL(n.appendKey(room[:0], k))
 }
 
 // GetOrLoad is [Cache.GetOrLoad] in the namespace. load gets k without the generation. A
 // call after Invalidate does not wait for a load from before it.
 func (n *Namespace) GetOrLoad(
-	ctx context.Context, dst, k []byte, load LoadFunc,
+	ctx context.Context, dst, k []byte, load LoadFunc[[]byte, []byte],
 ) ([]byte, error) {
 	mustBeFunc("GetOrLoad", load != nil)
 	var room [keyRoom]byte
-	key := n.AppendKey(room[:0], k)
+	key := n.appendKey(room[:0], k)
 	out, got := n.cache.getAhead(dst, key)
 	n.lookedAhead(got)
 	if got == hit {
 		return out, nil
 	}
 	return n.cache.loadMissing(ctx, out, key, got,
-		func(ctx context.Context, raw []byte) (Loaded, error) {
+		func(ctx context.Context, raw []byte) ([]byte, time.Duration, error) {
 			return load(ctx, raw[generationSize:])
 		})
 }
@@ -251,16 +251,16 @@ func (n *Namespace) GetOrLoad(
 // GetOrLoadBatch is [Cache.GetOrLoadBatch] in the namespace. load gets keys without the
 // generation. It allocates room for the keys.
 func (n *Namespace) GetOrLoadBatch(
-	ctx context.Context, dst []byte, keys, vals [][]byte, load BatchLoadFunc,
+	ctx context.Context, dst []byte, keys, vals [][]byte, load BatchLoadFunc[[]byte, []byte],
 ) (out []byte, hits int, err error) {
 	mustBeFunc("GetOrLoadBatch", load != nil)
 	mustFit("load batch", keys, vals)
 	raw := make([][]byte, len(keys))
 	for i, k := range keys {
-		raw[i] = n.AppendKey(nil, k)
+		raw[i] = n.appendKey(nil, k)
 	}
 	out, hits, err = n.cache.GetOrLoadBatch(ctx, dst, raw, vals,
-		func(ctx context.Context, raw [][]byte) ([]Loaded, error) {
+		func(ctx context.Context, raw [][]byte) ([]loaded, error) {
 			for i, k := range raw {
 				raw[i] = k[generationSize:]
 			}
@@ -292,6 +292,6 @@ func (n *Namespace) Keys() iter.Seq[[]byte] {
 
 // has reports whether the key of the cache is one of the namespace.
 func (n *Namespace) has(raw []byte) bool {
-	_, ok := n.CutKey(raw)
+	_, ok := n.cutKey(raw)
 	return ok
 }

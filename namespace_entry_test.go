@@ -14,12 +14,16 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache/codec"
 )
 
 // Who only loads has a warm start too: a generation that was dropped is stored again after
 // loads, be they for misses or ahead of an expiry.
 func TestNamespace_GenerationIsStoredAgainByLoads(t *testing.T) {
-	load := func(context.Context, []byte) (Loaded, error) { return Loaded{TTL: time.Minute}, nil }
+	load := func(context.Context, []byte) ([]byte, time.Duration, error) {
+		return nil, time.Minute, nil
+	}
 	typed := func(context.Context, int) (string, time.Duration, error) { return "v", time.Minute, nil }
 	g := roomy(0)
 	g.ahead = time.Hour // each hit is due
@@ -35,7 +39,7 @@ func TestNamespace_GenerationIsStoredAgainByLoads(t *testing.T) {
 		"a batch": func(n *Namespace, _ *Typed[int, string], i int) error {
 			keys := [][]byte{{byte(i), byte(i >> 8)}}
 			_, _, err := n.GetOrLoadBatch(t.Context(), nil, keys, make([][]byte, 1),
-				func(context.Context, [][]byte) ([]Loaded, error) { return make([]Loaded, 1), nil })
+				func(context.Context, [][]byte) ([]loaded, error) { return make([]loaded, 1), nil })
 			return err
 		},
 		"a view": func(_ *Namespace, view *Typed[int, string], i int) error {
@@ -46,7 +50,7 @@ func TestNamespace_GenerationIsStoredAgainByLoads(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := mustCache(t, g)
 			n := c.Namespace("n")
-			view := NewTyped[int](c, StringCodec[string](), TypedOptions{Namespace: n})
+			view := NewTyped[int](n, codec.String[string](), TypedOptions{})
 			require.True(t, dropEntry(n))
 			calls := 0
 			for there := false; !there; calls++ {
@@ -67,7 +71,7 @@ func TestNamespace_GenerationIsStoredAgainByLoads(t *testing.T) {
 // whether it was there.
 func dropEntry(n *Namespace) bool {
 	w := write{k: n.space.entry, h: n.cache.shared.hash(n.space.entry), internal: true,
-		silent: true, reason: EvictCapacity}
+		silent: true, reason: RemovedEvicted}
 	found, _ := n.cache.remove(&w, nil)
 	return found
 }
@@ -117,7 +121,7 @@ func TestNamespace_CannotBeForged(t *testing.T) {
 // The records of namespaces are the cache's own: no lookup, write, loop or count shows them.
 func TestNamespace_RecordsAreNotSeen(t *testing.T) {
 	g := roomy(0)
-	g.onEvict = func(_, v []byte, _ Reason) { assert.Equal(t, "a value", string(v)) }
+	g.onRemove = func(_, v []byte, _ RemovalReason) { assert.Equal(t, "a value", string(v)) }
 	c := mustCache(t, g)
 	const names = 20
 	n := func(i int) *Namespace { return c.Namespace(strings.Repeat("n", i*40)) } // long ones too
@@ -223,10 +227,10 @@ func TestNamespace_InvalidateAmongLoads(t *testing.T) {
 	g.ahead, g.ttl = time.Hour, time.Hour // each hit is due
 	c := mustCache(t, g)
 	n := c.Namespace("n")
-	view := NewTyped[byte](c, FuncCodec(
+	view := NewTyped[byte](n, codec.Func(
 		func(dst []byte, v uint64) ([]byte, error) { return binary.BigEndian.AppendUint64(dst, v), nil },
 		func(b []byte) (uint64, error) { return binary.BigEndian.Uint64(b), nil },
-	), TypedOptions{Namespace: n, Prefix: "view:"})
+	), TypedOptions{Prefix: "view:"})
 	var source, ended, hits atomic.Uint64
 	var stop atomic.Bool
 	load := func(context.Context, byte) (uint64, time.Duration, error) {
@@ -258,8 +262,8 @@ func TestNamespace_InvalidateAmongLoads(t *testing.T) {
 			}
 		default:
 			out, err := n.GetOrLoad(t.Context(), nil, []byte("view:x"),
-				func(context.Context, []byte) (Loaded, error) {
-					return Loaded{Value: binary.BigEndian.AppendUint64(nil, source.Load())}, nil
+				func(context.Context, []byte) ([]byte, time.Duration, error) {
+					return binary.BigEndian.AppendUint64(nil, source.Load()), 0, nil
 				})
 			assert.NoError(t, err)
 			check(binary.BigEndian.Uint64(out))
@@ -301,7 +305,7 @@ func TestTyped_StaleValueThatCannotBeDecoded(t *testing.T) {
 	g := roomy(0)
 	g.now, g.stale = func() time.Duration { return now }, time.Hour
 	c := mustCache(t, g)
-	view := NewTyped[string](c, JSONCodec[int](), TypedOptions{})
+	view := NewTyped[string](c, codec.JSON[int](), TypedOptions{})
 	require.NoError(t, c.SetWithTTL([]byte("k"), []byte("no number"), time.Second))
 	now = time.Minute
 	v, err := view.GetOrLoad(t.Context(), "k",
@@ -329,7 +333,7 @@ func TestNamespace_Allocs(t *testing.T) {
 		keys[i], vals[i] = []byte{byte(i)}, v
 	}
 	keep := func(old []byte, _ bool) ([]byte, bool) { return v, true }
-	load := func(context.Context, []byte) (Loaded, error) { return Loaded{Value: v}, nil }
+	load := func(context.Context, []byte) ([]byte, time.Duration, error) { return v, 0, nil }
 	see := func([]byte) {}
 	ctx := context.Background()
 	for call, fn := range map[string]func(){
@@ -359,12 +363,12 @@ func TestNamespace_Allocs(t *testing.T) {
 		"Del":             func() { n.Del(k) },
 		"GetAndDel":       func() { n.GetAndDel(buf, k) },
 		"keep":            func() { dropEntry(n); n.keep() },
-		"AppendKey":       func() { n.CutKey(n.AppendKey(buf, k)) },
+		"appendKey":       func() { n.cutKey(n.appendKey(buf, k)) },
 		"Stats":           func() { n.Stats() },
 	} {
 		zeroAllocs(t, "a namespace", call, fn)
 	}
-	view := NewTyped[string](n.cache, wideCodec{}, TypedOptions{Namespace: n, Prefix: "p:"})
+	view := NewTyped[string](n, wideCodec{}, TypedOptions{Prefix: "p:"})
 	key := strings.Repeat("k", keyRoom-generationSize-len("p:"))
 	ask := func(context.Context, string) (wide, time.Duration, error) { return wide{}, 0, nil }
 	zeroAllocs(t, "a view", "Set and Get", func() {
@@ -376,12 +380,12 @@ func TestNamespace_Allocs(t *testing.T) {
 	zeroAllocs(t, "a view", "GetOrLoad", func() { _, _ = view.GetOrLoad(ctx, key, ask) })
 }
 
-// Looking after the entry of a namespace tells OnEvict nothing while the namespace is locked.
-func TestNamespace_KeepLetsOnEvictInvalidate(t *testing.T) {
+// Looking after the entry of a namespace tells OnRemove nothing while the namespace is locked.
+func TestNamespace_KeepLetsOnRemoveInvalidate(t *testing.T) {
 	var n *Namespace
 	keeping, told := false, false
 	p := newPackedCache(t, flateCompressor{}, nil)
-	p.shared.onEvict = func(_, _ []byte, _ Reason) {
+	p.shared.onRemove = func(_, _ []byte, _ RemovalReason) {
 		if keeping && !told {
 			told = true
 			assert.NoError(t, n.Invalidate())

@@ -93,7 +93,7 @@ func TestNamespace_CountsAreExact(t *testing.T) {
 				case 0:
 					n.Del(k)
 				case 1:
-					_ = c.Append(n.AppendKey(nil, k), []byte("more"))
+					_ = c.Append(n.appendKey(nil, k), []byte("more"))
 				case 2:
 					if rnd.IntN(500) == 0 {
 						_ = n.Invalidate()
@@ -184,7 +184,7 @@ func TestNamespace_QuotaIsKept(t *testing.T) {
 	fill(t, bounded, keys, size)
 	require.LessOrEqual(t, int64(bounded.Stats().Bytes), quota/4)
 	for i := range keys { // values that grow in their place
-		_ = c.Append(bounded.AppendKey(nil, idKey(i)), make([]byte, 50))
+		_ = c.Append(bounded.appendKey(nil, idKey(i)), make([]byte, 50))
 		require.LessOrEqual(t, int64(bounded.Stats().Bytes), quota/4)
 	}
 	require.NoError(t, bounded.SetQuota(0))
@@ -264,10 +264,10 @@ func TestNamespace_QuotaSparesTheKeyOfTheWrite(t *testing.T) {
 // Expired entries of a namespace at its quota go before live ones that are older.
 func TestNamespace_QuotaTakesTheExpiredFirst(t *testing.T) {
 	var now time.Duration
-	left := map[Reason]int{}
+	left := map[RemovalReason]int{}
 	g := defaultGeometry(32 << 20)
 	g.now = func() time.Duration { return now }
-	g.onEvict = func(_, _ []byte, r Reason) { left[r]++ }
+	g.onRemove = func(_, _ []byte, r RemovalReason) { left[r]++ }
 	for _, size := range []int{1000, 20_000} { // small ones, and large ones
 		c := mustCache(t, g)
 		require.Equal(t, size > 10_000, c.isLarge(size))
@@ -282,7 +282,7 @@ func TestNamespace_QuotaTakesTheExpiredFirst(t *testing.T) {
 				}
 			}
 			require.GreaterOrEqual(t, found, keys-lost, "%s: values of %d bytes", msg, size)
-			require.LessOrEqual(t, left[EvictCapacity], lost, msg)
+			require.LessOrEqual(t, left[RemovedEvicted], lost, msg)
 			clear(left)
 		}
 		setExpired := func(from int) {
@@ -344,11 +344,11 @@ func TestNamespace_Drop(t *testing.T) {
 	require.ErrorIs(t, again.Drop(), ErrClosed)
 }
 
-// Of what was invalidated, OnEvict hears that it was deleted.
-func TestNamespace_OnEvictHearsOfInvalidated(t *testing.T) {
-	reasons := map[Reason]int{}
+// OnRemove is told that an invalidated entry was deleted.
+func TestNamespace_OnRemoveIsToldOfInvalidated(t *testing.T) {
+	reasons := map[RemovalReason]int{}
 	g := tiny(1, 1024, 64)
-	g.onEvict = func(_, _ []byte, reason Reason) { reasons[reason]++ }
+	g.onRemove = func(_, _ []byte, reason RemovalReason) { reasons[reason]++ }
 	c := mustCache(t, g)
 	n := c.Namespace("n")
 	fill(t, n, 50, 50)
@@ -356,5 +356,36 @@ func TestNamespace_OnEvictHearsOfInvalidated(t *testing.T) {
 	for i := range 500 {
 		require.NoError(t, c.Set(idKey(i), make([]byte, 50)))
 	}
-	require.Equal(t, 50, reasons[EvictDeleted])
+	require.Equal(t, 50, reasons[RemovedDeleted])
+}
+
+// A large entry of a snapshot whose namespace is invalidated while others make way for it is not
+// stored: buckets have been searched for such entries by then.
+func TestNamespace_InvalidatedWhileALargeEntryIsLoaded(t *testing.T) {
+	var c *Cache
+	var n *Namespace
+	invalidate := false
+	g := tiny(8, 4096, 64)
+	g.onRemove = func(_, _ []byte, _ RemovalReason) {
+		if invalidate {
+			invalidate = false
+			require.NoError(t, n.Invalidate())
+			c.DeleteExpired()
+		}
+	}
+	c = mustCache(t, g)
+	n = c.Namespace("n")
+	k := n.appendKey(nil, []byte("k"))
+	require.NoError(t, n.Set([]byte("k"), make([]byte, 100_000)))
+	var snapshot bytes.Buffer
+	_, err := c.WriteTo(&snapshot)
+	require.NoError(t, err)
+	n.Del([]byte("k"))
+	fillCache(t, c, 0, 30_000, 100)
+
+	invalidate = true
+	_, err = c.ReadFrom(&snapshot)
+	require.NoError(t, err)
+	require.False(t, invalidate, "nothing had to leave: the test proves nothing")
+	require.False(t, c.Has(k))
 }

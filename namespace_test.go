@@ -37,7 +37,7 @@ type store interface {
 	GetAndDel(dst, k []byte) ([]byte, bool)
 	Touch(k []byte, ttl time.Duration) bool
 	TTL(k []byte) (time.Duration, bool)
-	GetOrLoad(ctx context.Context, dst, k []byte, load LoadFunc) ([]byte, error)
+	GetOrLoad(ctx context.Context, dst, k []byte, load loadFunc) ([]byte, error)
 }
 
 // storeOp makes a random call and returns what it answered.
@@ -102,9 +102,9 @@ func storeOp(s store, rnd *rand.Rand) string {
 	default:
 		asked := "nobody"
 		out, err := s.GetOrLoad(context.Background(), dst, k,
-			func(_ context.Context, k []byte) (Loaded, error) {
+			func(_ context.Context, k []byte) ([]byte, time.Duration, error) {
 				asked = fmt.Sprint(k)
-				return Loaded{Value: v, TTL: time.Hour, Absent: absent}, nil
+				return v, time.Hour, absentIf(absent)
 			})
 		return fmt.Sprint("GetOrLoad", out, err, asked)
 	}
@@ -126,8 +126,8 @@ func looped(t *testing.T, all iter.Seq2[[]byte, []byte], keys iter.Seq[[]byte]) 
 	return m
 }
 
-// A namespace answers as a cache of its own does, and counts as that does, whatever others
-// do in the same cache.
+// A namespace answers and counts as a separate cache does, whatever others do in the same
+// cache.
 func TestNamespace_IsLikeACacheOfItsOwn(t *testing.T) {
 	t.Parallel()
 	g := tiny(16, 4096, 100) // from which nothing is evicted
@@ -180,7 +180,7 @@ func TestNamespace_EqualNamesShareOne(t *testing.T) {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			got[i] = c.Namespace("of many").AppendKey(nil, nil)
+			got[i] = c.Namespace("of many").appendKey(nil, nil)
 		}()
 	}
 	wg.Wait()
@@ -193,20 +193,20 @@ func TestNamespace_Keys(t *testing.T) {
 	c := mustCache(t, roomy(0))
 	n, other := c.Namespace("n"), c.Namespace("other")
 	for _, k := range []string{"", "k", string(make([]byte, 300))} {
-		raw := n.AppendKey([]byte("dst"), []byte(k))
+		raw := n.appendKey([]byte("dst"), []byte(k))
 		require.Equal(t, "dst", string(raw[:3]))
 		raw = raw[3:]
 		require.NoError(t, n.Set([]byte(k), []byte("v")))
 		require.Equal(t, "v", string(c.Get(nil, raw)))
-		got, ok := n.CutKey(raw)
+		got, ok := n.cutKey(raw)
 		require.True(t, ok)
 		require.Equal(t, k, string(got))
-		_, ok = other.CutKey(raw)
+		_, ok = other.cutKey(raw)
 		require.False(t, ok)
-		_, ok = n.CutKey(raw[:7])
+		_, ok = n.cutKey(raw[:7])
 		require.False(t, ok)
 		require.NoError(t, n.Invalidate())
-		_, ok = n.CutKey(raw)
+		_, ok = n.cutKey(raw)
 		require.False(t, ok, "an older generation")
 	}
 	require.NoError(t, n.Set(make([]byte, 65527), nil))
@@ -235,17 +235,17 @@ func TestNamespace_InvalidateWhileLoading(t *testing.T) {
 	first := make(chan string)
 	go func() {
 		v, _ := n.GetOrLoad(context.Background(), nil, []byte("k"),
-			func(context.Context, []byte) (Loaded, error) {
+			func(context.Context, []byte) ([]byte, time.Duration, error) {
 				close(started)
 				<-end
-				return Loaded{Value: []byte("old")}, nil
+				return []byte("old"), 0, nil
 			})
 		first <- string(v)
 	}()
 	<-started
 	require.NoError(t, n.Invalidate())
 	v, err := n.GetOrLoad(context.Background(), nil, []byte("k"),
-		func(context.Context, []byte) (Loaded, error) { return Loaded{Value: []byte("new")}, nil })
+		func(context.Context, []byte) ([]byte, time.Duration, error) { return []byte("new"), 0, nil })
 	require.NoError(t, err)
 	require.Equal(t, "new", string(v))
 	close(end)
@@ -312,17 +312,17 @@ func TestNamespace_NoMemory(t *testing.T) {
 	require.False(t, n.Has([]byte("k")))
 }
 
-// OnEvict hears of entries with the keys that they have in the cache, and not of the
-// generations. It may call every method, also when a generation made entries leave.
-func TestNamespace_OnEvict(t *testing.T) {
+// OnRemove gets the keys that entries have in the cache, and is not called for generations. It may
+// call every method, also when entries were evicted for a generation.
+func TestNamespace_OnRemove(t *testing.T) {
 	var c *Cache
 	var n *Namespace
-	var inner func() // what OnEvict does once
+	var inner func() // what OnRemove does once
 	own, nested := 0, 0
 	g := tiny(1, 256, 64)
-	g.onEvict = func(k, _ []byte, _ Reason) {
+	g.onRemove = func(k, _ []byte, _ RemovalReason) {
 		assert.False(t, bytes.HasPrefix(k, []byte(reserved)), "%q", k)
-		if _, ok := n.CutKey(k); ok {
+		if _, ok := n.cutKey(k); ok {
 			own++
 		}
 		if do := inner; do != nil {
@@ -449,4 +449,24 @@ func TestNamespace_SnapshotFromBefore(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, c.Namespace("n").Has([]byte("k")))
 	require.True(t, c.Namespace("n").Has([]byte("other")))
+}
+
+// A snapshot does not bring back a dropped namespace to the cache that has dropped it, however
+// many generations have been forgotten since.
+func TestNamespace_DroppedStaysDropped(t *testing.T) {
+	c := mustCache(t, roomy(0))
+	require.NoError(t, c.Namespace("n").Set([]byte("k"), []byte("v")))
+	var before bytes.Buffer
+	_, err := c.WriteTo(&before)
+	require.NoError(t, err)
+	require.NoError(t, c.Namespace("n").Drop())
+	other := c.Namespace("other")
+	for range 1000 {
+		require.NoError(t, other.Invalidate())
+	}
+	held := c.Len() // perhaps one that is not removed yet
+	_, err = c.ReadFrom(&before)
+	require.NoError(t, err)
+	require.False(t, c.Namespace("n").Has([]byte("k")))
+	require.LessOrEqual(t, c.Len(), held)
 }

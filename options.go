@@ -23,22 +23,23 @@ const defaultRefreshTimeout = 30 * time.Second
 type Options struct {
 	// MaxBytes bounds all off-heap memory of the cache, records and index together, in
 	// bytes. From 1 to 32 MB it is taken as 32 MB; the most is 4 TB. There is no default,
-	// and below 1 MB NewWithOptions returns an error: another unit was meant.
+	// and below 1 MB NewWithOptions returns an error: another unit was meant. With File, the
+	// section Files of the package says where the index may exceed it.
 	MaxBytes int
 
 	// Policy is the rule by which entries are dropped when the cache is full:
 	// PolicyS3FIFO, the default, or PolicyFIFO.
 	Policy Policy
 
-	// TTL is how long an entry lives that is stored without a TTL of its own. 0, the default,
-	// means that such entries do not expire; anything else must be a tick of 100 ms or more.
+	// TTL is the time to live of entries that are stored without one. 0, the default, means
+	// that such entries do not expire; any other value must be a tick of 100 ms or more.
 	// See the section Times to live of the package.
 	TTL time.Duration
 
 	// TTLJitter is the part of a time to live, from 0 to below 1, that chance may take away:
 	// with 0.1 it is from 90 to 100 %, and not below a tick. So entries that were stored
 	// together do not expire together. It is for TTL and for what a load gives
-	// ([Loaded].TTL); SetWithTTL and Touch are exact. 0, the default, takes nothing away.
+	// ([LoadFunc]); SetWithTTL and Touch are exact. 0, the default, takes nothing away.
 	TTLJitter float64
 
 	// RefreshAhead is how long before its expiry an entry is due. A hit of [Cache.GetOrLoad]
@@ -56,7 +57,7 @@ type Options struct {
 	// RefreshTimeout is the deadline of a load that RefreshAhead has begun, for which nobody
 	// waits: after it, the load's context ends. The default is 30 seconds: more than a load
 	// that works takes, and short enough that loads which hang do not pile up. Other loads
-	// have no deadline of their own, but their context ends when the last caller's has.
+	// have no deadline, but their context ends when the last caller's has.
 	// Otherwise it must be 100 ms or more.
 	RefreshTimeout time.Duration
 
@@ -70,18 +71,19 @@ type Options struct {
 	// default, means that nothing expired is an answer; otherwise it must be a tick or more.
 	StaleIfError time.Duration
 
-	// OnEvict, if not nil, is called once for each entry that leaves the cache, with the
-	// reason, but for those that are there when the cache is closed. k and v are copies that
-	// it may keep: one allocation for each entry that leaves.
+	// OnRemove, if not nil, is called once for each entry that is removed from the cache, for
+	// whatever reason: evicted, expired, deleted, replaced or reset. It is not called for the
+	// entries that are there when the cache is closed. It may keep k and v, which are copies,
+	// made with one allocation for each entry.
 	//
-	// The goroutine whose call made the entry leave calls it, before that call returns and
-	// while no lock is held: it may call any method of the same cache, and k may have been set
-	// again meanwhile. A call that makes many entries leave works in steps of 256 entries or
-	// 64 KB, each followed by the calls of OnEvict for it. A panic reaches the caller; the cache
-	// is sound then, but OnEvict does not hear of the other entries of the step, and a value
-	// that entries had to leave for may not be stored. With a Compressor, a lookup may make
-	// entries leave too; of a value that cannot be decompressed OnEvict does not hear.
-	OnEvict func(k, v []byte, reason Reason)
+	// OnRemove runs in the goroutine whose call removed the entry, before that call returns and
+	// while no lock is held. It may call any method of the same cache, and k may have been set
+	// again by then. A call that removes many entries works in steps of 256 entries or 64 KB,
+	// and calls OnRemove after each step. If OnRemove panics, the panic reaches the caller. The
+	// cache stays consistent, but OnRemove is not called for the other entries of that step, and
+	// a value for which entries were evicted may not be stored. With a Compressor, lookups may
+	// evict entries too. OnRemove is not called for a value that cannot be decompressed.
+	OnRemove func(k, v []byte, reason RemovalReason)
 
 	// HugePages says when the operating system is asked for large pages, which make
 	// reads and overwrites spread over hundreds of megabytes faster:
@@ -128,13 +130,12 @@ type Options struct {
 	// [github.com/ringcache/ringcache/compress/s2]. nil, the default, costs nothing.
 	Compressor Compressor
 
-	// ExpectedEntries is about how many entries the cache is going to hold, and
-	// ExpectedValueSize about how many bytes their values have; 0 if it is not known. They are
-	// hints on which no result depends. With ExpectedEntries, the index of a bucket has its
-	// final size from the first Set on, instead of growing to it in steps. A number too high
-	// takes memory from the entries; one too low costs nothing.
-	ExpectedEntries   int
-	ExpectedValueSize int
+	// ExpectedEntries is about how many entries the cache will hold, or 0, the default, if
+	// that is not known. It is a hint: it affects speed and memory, never results. The index
+	// has room for so many entries from the first Set on, instead of growing in steps. If the
+	// number is too high, the index takes memory from the entries, up to a sixth of MaxBytes;
+	// if it is too low, the index grows.
+	ExpectedEntries int
 }
 
 // validate returns an error that names the field and the bound.
@@ -154,8 +155,6 @@ func (o Options) validate() error {
 		return tooShort("TTL", o.TTL)
 	case o.ExpectedEntries < 0:
 		return invalid("ExpectedEntries is %d, must be at least 0", o.ExpectedEntries)
-	case o.ExpectedValueSize < 0:
-		return invalid("ExpectedValueSize is %d, must be at least 0", o.ExpectedValueSize)
 	case o.RefreshAhead != 0 && o.RefreshAhead < clock.Tick:
 		return tooShort("RefreshAhead", o.RefreshAhead)
 	case o.TTL > 0 && o.RefreshAhead >= o.TTL:
@@ -200,12 +199,12 @@ const (
 	// key that is read once, later, is found if fewer other keys were set in between
 	// than about 0.6 of those that the cache holds. Package internal/policy says
 	// how it differs from the paper (Yang et al., SOSP 2023).
-	PolicyS3FIFO = Policy(policy.S3FIFO)
+	PolicyS3FIFO Policy = Policy(policy.S3FIFO)
 
 	// PolicyFIFO drops the oldest entry, read or not, as fastcache does. It has the
 	// cheapest Set and, on most loads, the lower hit ratio. It is the better rule
 	// where keys are read once, more than 0.6 of the cache after they were set.
-	PolicyFIFO = Policy(policy.FIFO)
+	PolicyFIFO Policy = Policy(policy.FIFO)
 )
 
 // String returns the name of the policy.
@@ -225,19 +224,19 @@ type HugePages uint8
 
 const (
 	// HugePagesWhenFull asks for large pages where entries have filled memory, which
-	// costs nothing. The kernel gathers pages at its own pace (16 MB in 10 seconds, if
-	// nobody has set it otherwise), and [Cache.CollapseHugePages] does it now. The
-	// index has large pages from the start, if MaxBytes is 256 MB or more.
-	HugePagesWhenFull = HugePages(chunk.WhenFull)
+	// costs nothing. The kernel then replaces small pages at its own pace, by default
+	// 16 MB in 10 seconds. The index has large pages from the start if MaxBytes is
+	// 256 MB or more.
+	HugePagesWhenFull HugePages = HugePages(chunk.WhenFull)
 
 	// HugePagesOff asks for small pages, also where the system gives large ones
 	// unasked.
-	HugePagesOff = HugePages(chunk.Never)
+	HugePagesOff HugePages = HugePages(chunk.Never)
 
 	// HugePagesAtOnce asks for large pages before memory is used. The price is paid while
 	// the cache fills: memory comes in steps of 2 MB, each of which keeps one Set
 	// waiting for 0.1 to several milliseconds.
-	HugePagesAtOnce = HugePages(chunk.AtOnce)
+	HugePagesAtOnce HugePages = HugePages(chunk.AtOnce)
 )
 
 // String returns the name of the setting.

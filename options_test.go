@@ -65,7 +65,6 @@ func TestOptions_WhatCannotBeMeantIsRefused(t *testing.T) {
 		"StaleIfError is 60ns" + ticks:         {MaxBytes: size, StaleIfError: 60},
 		"StaleIfError is -1ns" + ticks:         {MaxBytes: size, StaleIfError: -1},
 		"ExpectedEntries is -1":                {MaxBytes: size, ExpectedEntries: -1},
-		"ExpectedValueSize is -7":              {MaxBytes: size, ExpectedValueSize: -7},
 		"Policy is 7, must be S3-FIFO or FIFO": {MaxBytes: size, Policy: 7},
 	} {
 		_, err := ringcache.NewWithOptions(o)

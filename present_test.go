@@ -21,7 +21,7 @@ import (
 type presence struct {
 	c       *Cache
 	keys    [][]byte
-	lost    []atomic.Bool // by OnEvict's account
+	lost    []atomic.Bool // by OnRemove's account
 	missed  []atomic.Int64
 	lookups atomic.Int64
 	stop    atomic.Bool
@@ -31,8 +31,8 @@ type presence struct {
 func newPresence(t *testing.T, g geometry, keys int) *presence {
 	t.Helper()
 	p := &presence{lost: make([]atomic.Bool, keys), missed: make([]atomic.Int64, keys)}
-	g.onEvict = func(k, _ []byte, reason Reason) {
-		if id := binary.BigEndian.Uint64(k); reason == EvictCapacity && id < uint64(keys) {
+	g.onRemove = func(k, _ []byte, reason RemovalReason) {
+		if id := binary.BigEndian.Uint64(k); reason == RemovedEvicted && id < uint64(keys) {
 			p.lost[id].Store(true)
 		}
 	}

@@ -235,6 +235,7 @@ func (c *Cache) copyTo(other *Cache) error {
 // expiry. Nobody else knows of the cache yet.
 func (c *Cache) recover(timed bool) {
 	chunks, free := c.shared.file.Rings.Chunks()
+	var unused []chunk.Ref // that rings held, and hold no more
 	held := 0
 	all := c.all()
 	for i, b := range all {
@@ -242,21 +243,21 @@ func (c *Cache) recover(timed bool) {
 			l := c.shared.file.Rings.Ledger(i, in)
 			of := chunks[l.ID()]
 			delete(chunks, l.ID())
-			unused, ok := c.restoreRing(b, policy.Ring(in), l, of)
+			left, ok := c.restoreRing(b, policy.Ring(in), l, of)
 			if !ok {
 				c.shared.recovered.discarded.Add(1)
 			}
-			held += len(of) - len(unused)
-			free = append(free, unused...)
+			held += len(of) - len(left)
+			unused = append(unused, left...)
 		}
 	}
 	for _, of := range chunks { // of rings that this library does not know
 		for _, ch := range of {
 			c.shared.file.Rings.Free(ch.Ref)
-			free = append(free, ch.Ref)
+			unused = append(unused, ch.Ref)
 		}
 	}
-	c.shared.pool.Adopt(held, free)
+	c.shared.pool.Adopt(held, unused, free)
 	c.inParallel(all, func(b *bucket) { b.recover(timed) })
 	c.adoptNamespaces()
 	if c.shared.compression != nil {

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fullDisk returns a folder with room for n bytes: a file system of its own, or where that
-// takes rights that are not there, any with a limit on the size of files.
+// fullDisk returns a folder with room for n bytes: a separate file system or, without the rights
+// to mount one, a folder of any with a limit on the size of files.
 func fullDisk(t *testing.T, n uint64) string {
 	dir := t.TempDir()
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprint("size=", n)); err == nil {

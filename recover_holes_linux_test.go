@@ -124,29 +124,75 @@ func TestFile_HolesOnAFullDisk(t *testing.T) {
 	}
 }
 
+// skipWithout skips a test of a file system where it cannot be made and mounted.
+func skipWithout(t *testing.T, mkfs string) {
+	t.Helper()
+	if testing.Short() || os.Geteuid() != 0 {
+		t.Skip("it makes file systems, and mounts them as root")
+	}
+	if _, err := exec.LookPath(mkfs); err != nil {
+		t.Skip(err)
+	}
+}
+
+// mountNew makes and mounts a file system of 400 MB.
+func mountNew(t *testing.T, mkfs string) (dir string) {
+	t.Helper()
+	image := filepath.Join(t.TempDir(), "disk")
+	require.NoError(t, os.WriteFile(image, nil, 0o600))
+	require.NoError(t, os.Truncate(image, 400<<20))
+	require.NoError(t, exec.Command(mkfs, "-q", image).Run())
+	dir, _ = mountImage(t, image)
+	return dir
+}
+
+// Where the disk is full, a copy that shares its pages with another file has no separate space
+// for them: it is not opened as if it had. A file that shares none is.
+func TestFile_SharedPagesOnAFullDisk(t *testing.T) {
+	skipWithout(t, "mkfs.xfs")
+	if !inChild(t) {
+		return
+	}
+	dir := mountNew(t, "mkfs.xfs")
+	first, path := filepath.Join(dir, "first"), filepath.Join(dir, "cache")
+	copied := filepath.Join(dir, "copy")
+	c := openFile(t, first, 32<<20)
+	writeAll(t, c)
+	n := c.Len()
+	require.NoError(t, c.Close())
+	// What was never written would be a hole in the copy.
+	runOrSkip(t, "cp", "--reflink=never", "--sparse=never", first, path)
+	runOrSkip(t, "cp", "--reflink=always", path, copied)
+	fillDisk(t, dir)
+	c, err := NewWithOptions(Options{MaxBytes: 32 << 20, File: copied})
+	if err == nil {
+		require.Less(t, c.Len(), n, "as if it had pages")
+		for id := range uint32(2 * c.shared.bound() / 4000) {
+			_ = c.Set(trafficKey(nil, id), make([]byte, 4000))
+		}
+		require.NoError(t, c.Close())
+	} else {
+		require.ErrorIs(t, err, ErrNoMemory)
+	}
+
+	require.NoError(t, os.Remove(copied))
+	c = openFile(t, path, 32<<20)
+	require.Equal(t, n, c.Len())
+	writeAll(t, c)
+	require.NoError(t, c.Close())
+}
+
 // Where a written page takes a new place on the disk, a cache has its pages written in place: on
 // btrfs, and in a copy of a file of XFS that shares them with the file.
 func TestFile_CopyOnWriteOnAFullDisk(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("it makes and mounts file systems")
-	}
 	for mkfs, reflink := range map[string]bool{"mkfs.btrfs": false, "mkfs.xfs": true} {
 		t.Run(mkfs, func(t *testing.T) {
-			if os.Geteuid() != 0 {
-				t.Skip("it takes root to mount file systems")
-			}
-			if _, err := exec.LookPath(mkfs); err != nil {
-				t.Skip(err)
-			}
+			skipWithout(t, mkfs)
 			if !inChild(t) {
 				return
 			}
-			image := filepath.Join(t.TempDir(), "disk")
-			require.NoError(t, os.WriteFile(image, nil, 0o600))
-			require.NoError(t, os.Truncate(image, 400<<20))
-			require.NoError(t, exec.Command(mkfs, "-q", image).Run())
-			dir, _ := mountImage(t, image)
+			dir := mountNew(t, mkfs)
 			path := filepath.Join(dir, "cache")
 			c := openFile(t, path, 32<<20)
 			writeAll(t, c)

@@ -116,8 +116,8 @@ func TestFile_ModelWithReopening(t *testing.T) {
 	}
 }
 
-// An index's first page counts against the bound as a chunk does, wherever in the file it lies.
-// Each of these operations once took a chunk too many for a bucket that had been empty.
+// The first page of an index counts towards the bound as a chunk does. With each of these seeds,
+// the first record of an empty bucket once took the cache a chunk above its bound.
 func TestFile_StaysWithinItsBound(t *testing.T) {
 	seeds := map[string]uint64{ // by geometry, as describe begins
 		"policy=FIFO/buckets=1/chunk=256/max=16384/":   2093,

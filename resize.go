@@ -1,7 +1,6 @@
 package ringcache
 
 import (
-	"context"
 	"fmt"
 	"sync"
 
@@ -28,7 +27,7 @@ const leastChunks = 4
 // and what lay above has gone back to the operating system, unless the cache lies on the
 // Go heap (see the section Memory of the package) or was made with less than 64 MB (256 MB
 // where the system's pages have 16 KB). Entries stay as far as there is room, first those
-// that have been read. OnEvict is called between steps, each of which locks a bucket,
+// that have been read. OnRemove is called between steps, each of which locks a bucket,
 // for 64 KB or 256 records, or to make its index anew.
 //
 // The bound can be an eighth of the first one (128 MB if that was 1 GB or more), but
@@ -89,7 +88,7 @@ func (c *Cache) beginResize(maxBytes int) (turn uint64, work bool) {
 	if maxBytes > bound {
 		c.enlarge(maxBytes)
 	}
-	// One that was replaced, or that a panic in OnEvict has ended, has left work.
+	// One that was replaced, or that a panic in OnRemove has ended, has left work.
 	z.unfinished = z.unfinished || maxBytes < bound
 	if z.unfinished {
 		c.arena.mu.Lock() // a large Set has its value checked and stored under it
@@ -157,7 +156,7 @@ func (c *Cache) shrink(turn uint64, to int) {
 	}
 }
 
-// shrinkStep does one step, and tells OnEvict what had to leave. It reports false
+// shrinkStep does one step, and tells OnRemove of the entries evicted. It reports false
 // if another Resize has come.
 func (c *Cache) shrinkStep(turn uint64, to int, do func(w *write)) bool {
 	var w write
@@ -267,11 +266,15 @@ func (b *bucket) shedLocked(total int, moves *int) bool {
 	return false
 }
 
-// overLocked returns a ring that holds more than its part of total chunks.
+// overLocked returns a ring that holds more than its part of total chunks, if all rings together
+// hold more than that. Otherwise Sets even out the parts, and no entry has to leave for it.
 func (b *bucket) overLocked(total int) (policy.Ring, bool) {
 	l := b.divideLocked(total)
 	if b.cold.held() > l.cold {
 		return b.cold.oldest(), true
+	}
+	if !b.isOverLocked(l) {
+		return 0, false
 	}
 	for i := range b.rings {
 		if b.rings[i].Held() > l.of(policy.Ring(i)) {
@@ -281,8 +284,8 @@ func (b *bucket) overLocked(total int) (policy.Ring, bool) {
 	return 0, false
 }
 
-// repackIndexLocked makes the index one of n pages, which come from the pool: were
-// each bucket to keep some of its own, hardly a chunk that is cut would be idle.
+// repackIndexLocked shrinks the index to n pages, which come from the pool: if each
+// bucket kept some of its old ones, hardly any chunk cut into pages would become idle.
 func (b *bucket) repackIndexLocked(n int) {
 	old := b.index.TakenPages()
 	pages, err := b.shared.pool.Pages(n)
@@ -291,39 +294,4 @@ func (b *bucket) repackIndexLocked(n int) {
 		return
 	}
 	b.rebuildIndexLocked(pages, old)
-}
-
-// CollapseHugePages puts the cache on large pages now, whatever Options.HugePages
-// says, and returns the bytes that lie on them. Memory that entries have not filled
-// yet, or that Resize gave back in part, stays on small ones, so the cache takes no
-// more memory than its bound.
-//
-// It takes 2 to 5 ms for each 2 MB, of which whoever reads or writes there may wait
-// for a part, and holds no lock meanwhile. When ctx ends, it returns what it has
-// done, and the context's error. Pages that the system refuses are left out; if it
-// refuses all, the error is [ErrNoHugePages]. After Close it is [ErrClosed].
-func (c *Cache) CollapseHugePages(ctx context.Context) (int64, error) {
-	const doing = "ringcache: collapse huge pages: %w"
-	var done int64
-	var refused error
-	for at := uintptr(0); ; {
-		if ctx.Err() != nil {
-			return done, fmt.Errorf(doing, ctx.Err())
-		}
-		next, n, err := c.shared.pool.Collapse(at)
-		done += int64(n)
-		if err != nil {
-			refused = err
-		}
-		if at = next; at == 0 {
-			break
-		}
-	}
-	switch {
-	case c.isClosed():
-		return 0, fmt.Errorf(doing, ErrClosed)
-	case done == 0 && refused != nil:
-		return 0, fmt.Errorf(doing+": %w", ErrNoHugePages, refused)
-	}
-	return done, nil
 }

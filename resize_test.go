@@ -1,9 +1,7 @@
 package ringcache
 
 import (
-	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
 	"runtime"
@@ -14,7 +12,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringcache/ringcache/internal/chunk"
 	"github.com/ringcache/ringcache/internal/record"
 )
 
@@ -103,6 +100,16 @@ func TestResize_KeepsWhatFits(t *testing.T) {
 	require.GreaterOrEqual(t, survivors(t, c, 1<<30, 1<<30+80, 100_000), 75, "large ones of 80")
 }
 
+// Entries that fit in the chunks that are left stay, also where the small ring holds all of them.
+func TestResize_KeepsASmallRingOfManyChunks(t *testing.T) {
+	c := resizable(t, 256<<20)
+	const n = 30_000
+	fillCache(t, c, 0, n, 290)
+	require.Equal(t, n, c.Len())
+	mustResize(t, c, 32<<20)
+	require.Equal(t, n, c.Len())
+}
+
 // Of what does not fit, what has been read stays.
 func TestResize_KeepsWhatIsRead(t *testing.T) {
 	t.Parallel()
@@ -166,7 +173,7 @@ func TestResize_IndexGivesPagesBack(t *testing.T) {
 	t.Parallel()
 	g := defaultGeometry(256 << 20)
 	g.seed = testSeed
-	g.expected = expectation{entries: 3_000_000, valueSize: 20}
+	g.expected = 3_000_000
 	c := mustCache(t, g)
 	fillCache(t, c, 0, 300_000, 250)
 	mustResize(t, c, 64<<20)
@@ -265,15 +272,15 @@ func TestResize_LateSet(t *testing.T) {
 	require.Len(t, c.Get(nil, k), len(small))
 }
 
-// OnEvict hears of all that a smaller cache has no room for, and may use the
+// OnRemove is told of every entry that a smaller cache has no room for, and may use the
 // cache meanwhile.
-func TestResize_TellsOnEvict(t *testing.T) {
+func TestResize_TellsOnRemove(t *testing.T) {
 	g := defaultGeometry(256 << 20)
 	told := 0
 	var c *Cache
-	g.onEvict = func(k, _ []byte, reason Reason) {
+	g.onRemove = func(k, _ []byte, reason RemovalReason) {
 		told++
-		assert.Equal(t, EvictCapacity, reason, "%x", k)
+		assert.Equal(t, RemovedEvicted, reason, "%x", k)
 		assert.False(t, c.Has(k), "%x", k)
 	}
 	c = mustCache(t, g)
@@ -287,12 +294,12 @@ func TestResize_TellsOnEvict(t *testing.T) {
 }
 
 // A value that is too long by now is lost when Touch has to write it again, and
-// OnEvict is told.
+// OnRemove is told.
 func TestResize_TouchTooLong(t *testing.T) {
 	g := defaultGeometry(256 << 20)
 	g.policy = PolicyFIFO // else it may lie in the small ring, and is moved by Resize
-	var reasons []Reason
-	g.onEvict = func(_, _ []byte, reason Reason) { reasons = append(reasons, reason) }
+	var reasons []RemovalReason
+	g.onRemove = func(_, _ []byte, reason RemovalReason) { reasons = append(reasons, reason) }
 	c := mustCache(t, g)
 	k := []byte("long")
 	require.NoError(t, c.Set(k, make([]byte, 7<<20)))
@@ -300,7 +307,7 @@ func TestResize_TouchTooLong(t *testing.T) {
 	require.True(t, c.Has(k), "gone already: the test proves nothing")
 	require.False(t, c.Touch(k, time.Hour))
 	require.False(t, c.Has(k))
-	require.Equal(t, []Reason{EvictCapacity}, reasons)
+	require.Equal(t, []RemovalReason{RemovedEvicted}, reasons)
 }
 
 // Resize up and down, again and again, under everybody else's traffic.
@@ -376,67 +383,4 @@ func TestResize_CloseMeanwhile(t *testing.T) {
 		})
 		requireNothingHeld(t, tr.c)
 	}
-}
-
-// Where there are no large pages, a caller is told; the options are allowed all the same.
-func TestCollapseHugePages_Errors(t *testing.T) {
-	for _, huge := range []HugePages{HugePagesWhenFull, HugePagesOff, HugePagesAtOnce} {
-		g := defaultGeometry(32 << 20)
-		g.hugePages = huge
-		c := mustCache(t, g)
-		fillCache(t, c, 0, 1000, 100)
-		n, err := c.CollapseHugePages(context.Background())
-		if g.mem.Collapse == nil {
-			require.ErrorIs(t, err, ErrNoHugePages)
-			require.ErrorIs(t, err, errors.ErrUnsupported)
-		} else {
-			require.NoError(t, err, "there is nothing to do yet")
-		}
-		require.Zero(t, n)
-		closeCache(t, c)
-		_, err = c.CollapseHugePages(context.Background())
-		require.ErrorIs(t, err, ErrClosed)
-		require.ErrorContains(t, err, "ringcache: collapse huge pages: ")
-	}
-}
-
-// It does a block between two looks at the context, and goes on where pages are refused.
-func TestCollapseHugePages_Steps(t *testing.T) {
-	g := defaultGeometry(32 << 20)
-	g.mem = osMemory()
-	g.mem.Discard = func([]byte) {}
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	calls, refuse := 0, func(int) bool { return true }
-	g.mem.Collapse = func(b []byte) error {
-		if calls++; refuse(calls) {
-			return errRefused
-		}
-		return nil
-	}
-	c := mustCache(t, g)
-	fillCache(t, c, 0, 400_000, 100) // full
-	n, err := c.CollapseHugePages(ctx)
-	require.ErrorIs(t, err, ErrNoHugePages)
-	require.ErrorIs(t, err, errRefused)
-	require.Zero(t, n)
-	all := calls
-	require.GreaterOrEqual(t, all, 13)
-
-	calls, refuse = 0, func(i int) bool { return i%2 == 0 }
-	n, err = c.CollapseHugePages(ctx)
-	require.NoError(t, err)
-	require.EqualValues(t, (all+1)/2*chunk.BlockSize, n)
-	require.Equal(t, all, calls)
-
-	calls, refuse = 0, func(i int) bool {
-		if i == 3 {
-			cancel()
-		}
-		return false
-	}
-	n, err = c.CollapseHugePages(ctx)
-	require.ErrorIs(t, err, context.Canceled)
-	require.EqualValues(t, 3*chunk.BlockSize, n)
-	require.Equal(t, 3, calls)
 }

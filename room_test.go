@@ -122,7 +122,7 @@ func (r *room) reopen() {
 func (r *room) key(id uint64, space int) []byte {
 	k := binary.LittleEndian.AppendUint64(nil, id)
 	if n := r.spaces[space]; n != nil {
-		return n.AppendKey(nil, k)
+		return n.appendKey(nil, k)
 	}
 	return append([]byte("plain"), k...)
 }

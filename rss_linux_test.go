@@ -27,7 +27,7 @@ func TestRSS_Fresh(t *testing.T) {
 	}
 	for _, o := range []Options{
 		{MaxBytes: 1 << 30},
-		{MaxBytes: 1 << 30, ExpectedEntries: math.MaxInt, ExpectedValueSize: 1}, // hints cost nothing yet
+		{MaxBytes: 1 << 30, ExpectedEntries: math.MaxInt}, // the hint costs nothing yet
 	} {
 		before := rss(t)
 		c, err := NewWithOptions(o)
@@ -48,18 +48,15 @@ func fillOver(t *testing.T, c *Cache, entry int) {
 		value[i] = byte(i)
 	}
 	var key [8]byte
-	var s Stats
-	c.UpdateStats(&s)
-	from := s.EvictedBytes
+	from := c.Stats().EvictedBytes
 	for i := uint64(0); ; i++ {
 		if i%10_000 == 0 || entry > 10_000 && i%100 == 0 {
-			s.Reset()
-			if c.UpdateStats(&s); s.EvictedBytes-from >= fullBytes/2 {
+			if s := c.Stats(); s.EvictedBytes-from >= fullBytes/2 {
 				return
 			}
 		}
 		if i*uint64(entry) > 8*fullBytes {
-			require.Fail(t, "not full", "%d entries of %d bytes, %d evicted", i, entry, s.EvictedBytes)
+			require.Fail(t, "not full", "%d entries of %d bytes: %v", i, entry, c.Stats())
 		}
 		binary.LittleEndian.PutUint64(key[:], i)
 		if err := c.Set(key[:], value); err != nil {

@@ -40,18 +40,18 @@ type geometry struct {
 	chunkSize int // power of two, at least 64
 	policy    Policy
 	hugePages HugePages
-	ttl       time.Duration // of entries without one of their own; 0: they do not expire
+	ttl       time.Duration // of entries stored without one; 0: they do not expire
 	jitter    float64       // Options.TTLJitter
 	stale     time.Duration // Options.StaleIfError
 	ahead     time.Duration // Options.RefreshAhead
 	timeout   time.Duration // Options.RefreshTimeout; 0: the default
-	onEvict   func(k, v []byte, reason Reason)
+	onRemove  func(k, v []byte, reason RemovalReason)
 	now       func() time.Duration // time since the cache was made; nil: the real one
 	machine   *clock.Machine       // where times come from
 	version   uint64               // Options.Version
-	expected  expectation
-	posBits   uint      // width of a position: generation and offset
-	seed      [2]uint64 // {0, 0}: all hashes are 0
+	expected  int                  // Options.ExpectedEntries
+	posBits   uint                 // width of a position: generation and offset
+	seed      [2]uint64            // {0, 0}: all hashes are 0
 	mem       chunk.Memory
 	file      *ringfile.Store // nil: the cache is in memory only
 	born      time.Time       // when the clock began; zero: now
@@ -89,15 +89,15 @@ type shared struct {
 	file      *ringfile.Store // nil: the cache is in memory only
 	pool      *chunk.Pool
 	maxBytes  atomic.Int64 // the bound; Resize changes it
-	expected  expectation
+	expected  int          // Options.ExpectedEntries
 	buckets   int
 	posBits   uint
 	shift     uint8 // log2 of the chunk size
 	maxChunks int   // chunks that the rings of a bucket may hold together at most (I3)
 	clock.Clock
-	machine *clock.Machine
-	version uint64                           // Options.Version
-	onEvict func(k, v []byte, reason Reason) // may be nil
+	machine  *clock.Machine
+	version  uint64                                  // Options.Version
+	onRemove func(k, v []byte, reason RemovalReason) // may be nil
 
 	generations *generation.Table // of namespaces
 
@@ -149,7 +149,7 @@ func newShared(g geometry) *shared {
 	mem := g.mem
 	mem.Map = orNoMemory(mem.Map)
 	if g.file != nil {
-		mem.Rings = orNoMemory(g.file.Rings.Map)
+		mem.Rings = fileMemory(g.file.Memory())
 	}
 	s := &shared{
 		seed:      g.seed,
@@ -163,7 +163,7 @@ func newShared(g geometry) *shared {
 		Clock:     g.clock(),
 		machine:   g.machine,
 		version:   g.version,
-		onEvict:   g.onEvict,
+		onRemove:  g.onRemove,
 
 		generations: generation.New(g.seed),
 	}
@@ -177,7 +177,7 @@ func newShared(g geometry) *shared {
 	}
 	s.maxBytes.Store(int64(g.maxBytes))
 	s.total.Store(int64(g.maxBytes))
-	weakly := weak.Make(s) // the pool must not lead to the cache, which onEvict may
+	weakly := weak.Make(s) // the pool must not lead to the cache, which onRemove may
 	s.pool.OnBound(func() {
 		if s := weakly.Value(); s != nil {
 			s.divide()
@@ -198,6 +198,21 @@ func orNoMemory(get func(n int) ([]byte, error)) func(n int) ([]byte, error) {
 	}
 }
 
+// fileMemory returns the memory of a file, with ErrNoMemory in its errors.
+func fileMemory(m *chunk.RingMemory) *chunk.RingMemory {
+	fromFile := *m
+	fromFile.Map = func(n, ready int) ([]byte, error) {
+		return orNoMemory(func(n int) ([]byte, error) { return m.Map(n, ready) })(n)
+	}
+	fromFile.Fill = func(b []byte) error {
+		if err := m.Fill(b); err != nil {
+			return fmt.Errorf("%w: %w", ErrNoMemory, err)
+		}
+		return nil
+	}
+	return &fromFile
+}
+
 // bound returns the bytes that the cache may hold.
 func (s *shared) bound() int { return int(s.maxBytes.Load()) }
 
@@ -208,9 +223,9 @@ const (
 	behindIdle = 32
 	shareIdle  = 8
 
-	// shareChunks is how many chunks more must be free: with them, what is idle has room for any
-	// large record, its page, and what is left of the chunks at both ends, without which small
-	// buckets above their share would have to give up memory for it.
+	// shareChunks is the number of chunks that must be free in addition: for the page of a large
+	// record's index, and for the unused parts of the first and the last chunk of the record. With
+	// fewer, small buckets above their share would have to give up memory for a large record.
 	shareChunks = 4
 )
 
@@ -414,10 +429,6 @@ func (s *shared) learner(large bool) *learner {
 	}
 	return &s.learners[0]
 }
-
-// expectation is what was said of the entries to come: how many in the whole
-// cache, and the bytes of a value; 0 is unknown. Nothing but speed depends on it.
-type expectation struct{ entries, valueSize int }
 
 // log2 returns the logarithm of a power of two.
 func log2(n int) uint8 { return uint8(bits.TrailingZeros(uint(n))) }

@@ -11,7 +11,7 @@ import (
 // (bucket_evict.go: mark), and how many misses are of keys that were evicted lately
 // (bucket_read.go: seek).
 
-// Sizing tells whether a cache is too small for its load: see [Cache.Sizing].
+// Sizing is how long entries stay in a cache before they are evicted: see [Cache.Sizing].
 type Sizing struct {
 	// SmallAge is the eviction age of new entries: how long one is there from its Set until
 	// it comes to the tail of the small ring, where it is evicted unless it was read. It is 0
@@ -28,32 +28,24 @@ type Sizing struct {
 	// the cache is.
 	SmallAgeSets uint64
 	MainAgeSets  uint64
-
-	// LargerBy and Gain are [Stats.LargerBy] and [Stats.Gain]. With 0.5 and 0.02, a cache of
-	// one and a half times the size would have found 2 % more of all lookups.
-	LargerBy float64
-	Gain     float64
 }
 
-// Sizing tells whether the cache is too small: when entries are evicted sooner than they
-// would be read, or a larger cache would find much more. Ages are means over the buckets that
-// know theirs, weighted by entries, and 0 as long as none does: after New, Reset or the
-// opening of a file, until what was set then has been evicted. They follow a change of load
-// or bound within one such age, and are right within some percent in a cache of thousands of
-// entries.
+// Sizing returns how long entries stay before they are evicted. A cache is too small if that is
+// less than the time after which they would be read; [Stats.Gain] estimates what a larger cache
+// would find. Ages are means over the buckets that know theirs, weighted by entries, and 0 while
+// none does: after New, Reset or the opening of a file, until entries set since then are evicted.
+// They follow a change of the workload or of the bound within one such age, and are accurate to
+// some percent in a cache of thousands of entries.
 //
 // Sizing takes every bucket's lock for a moment, one after another, and does not allocate.
 func (c *Cache) Sizing() Sizing {
-	lookups, _ := c.counters.Sum()
-	s := Stats{GetCalls: lookups}
 	var ages [ringCount]meanLife
 	c.each(func(b *bucket) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.addLivesLocked(&ages)
-		b.addGainLocked(&s)
 	})
-	z := Sizing{LargerBy: s.LargerBy(), Gain: s.Gain()}
+	var z Sizing
 	z.SmallAge, z.SmallAgeSets = ages[policy.Small].mean()
 	z.MainAge, z.MainAgeSets = ages[policy.Main].mean()
 	return z
@@ -85,7 +77,7 @@ func (b *bucket) addLivesLocked(to *[ringCount]meanLife) {
 	}
 }
 
-// addGainLocked adds what the bucket knows of the gain of a larger cache.
+// addGainLocked adds the counts of the bucket from which Stats.Gain is estimated.
 func (b *bucket) addGainLocked(s *Stats) {
 	slots, live := 0, b.liveLocked()
 	for _, used := range b.index.Used() {

@@ -391,7 +391,7 @@ func (w *walker) savePacked(k []byte) error {
 	return nil
 }
 
-// saveLong saves an entry of w.long in a block of its own, if it is still there. Nearly
+// saveLong saves an entry of w.long in a separate block, if it is still there. Nearly
 // always nobody overwrites it meanwhile.
 func (w *walker) saveLong(b *bucket, k longKey) error {
 	h, part := b.shared.hash(k.key), stepBytes
@@ -489,8 +489,7 @@ func optionsOf(s *snapshot.Contents, maxBytes int) Options {
 		bytes += s.Blocks[i].Size
 	}
 	if entries > 0 {
-		o.ExpectedEntries = int(min(entries, uint64(o.MaxBytes)/slotBytes))
-		o.ExpectedValueSize = max(1, int(bytes/entries)-snapshot.MinEntry-typicalKey)
+		o.ExpectedEntries = int(min(entries, uint64(o.MaxBytes)/(bytes/entries+slotBytes)))
 	}
 	return o
 }

@@ -19,7 +19,7 @@ import (
 
 // LoadFromFile returns a cache with the entries of the snapshot at path, and with the
 // options MaxBytes, Policy, TTL, RefreshAhead and HugePages of the cache that was saved.
-// For other options, OnEvict among them, make a cache by [NewWithOptions] and have it
+// For other options, OnRemove among them, make a cache by [NewWithOptions] and have it
 // read an open file ([Cache.ReadFrom]).
 //
 // Entries come back with the rest of their time to live, in the order that they had and with
@@ -118,7 +118,7 @@ func loadFile(path string, maxBytes int, salvage bool) (*Cache, error) {
 //
 // A file, and whatever else is an [io.ReaderAt] and an [io.Seeker], is read by up to
 // GOMAXPROCS goroutines, which end before ReadFrom returns, and in the best order. So a
-// cache with options of its own is loaded best from an open file. From others each
+// cache with other options is best loaded from an open file. From other readers each
 // block is read once, by the caller's goroutine. Others may use the cache meanwhile.
 //
 // Errors are those of [LoadFromFile], [ErrClosed] after Close, and [io.ErrNoProgress] if r
@@ -233,7 +233,7 @@ func (c *Cache) restore(s *snapshot.Contents) error {
 		return err
 	}
 	workers, room := runtime.GOMAXPROCS(0), uint64(c.shared.bound())
-	if c.shared.onEvict != nil {
+	if c.shared.onRemove != nil {
 		workers = 1 // the caller's goroutine is the one that calls it
 	}
 	defer c.countNamespaces()
@@ -431,6 +431,9 @@ func (t *batch) restoreLarge(it item, ref *snapshot.Ref, body []byte) error {
 	}
 	lb.lock()
 	defer lb.unlockFor(w)
+	if c.isForgotten(w.k) { // as in setLarge
+		return nil
+	}
 	if err := t.insistLocked(lb, int(ref.Rank), freq); err != nil {
 		return err
 	}

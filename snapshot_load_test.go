@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache/codec"
 )
 
 // ReadFrom adds: keys that are there stay as they are, the absent ones among them.
@@ -50,7 +52,7 @@ func TestSnapshot_ReadFromAdds(t *testing.T) {
 }
 
 // What loading pushes out is told, with no lock held.
-func TestSnapshot_LoadingTellsOnEvict(t *testing.T) {
+func TestSnapshot_LoadingTellsOnRemove(t *testing.T) {
 	t.Parallel()
 	big := mustCache(t, defaultGeometry(128<<20))
 	fillCache(t, big, 0, 400_000, 100)
@@ -58,10 +60,10 @@ func TestSnapshot_LoadingTellsOnEvict(t *testing.T) {
 	var c *Cache
 	var told atomic.Int64
 	g := defaultGeometry(minMaxBytes)
-	g.onEvict = func(k, v []byte, reason Reason) {
+	g.onRemove = func(k, v []byte, reason RemovalReason) {
 		told.Add(1)
 		c.Has(k)
-		assert.Equal(t, EvictCapacity, reason)
+		assert.Equal(t, RemovedEvicted, reason)
 	}
 	c = mustCache(t, g)
 	f, err := os.Open(path)
@@ -80,7 +82,7 @@ func TestSnapshot_TypedViewOfALoadedCache(t *testing.T) {
 	c := mustCache(t, defaultGeometry(minMaxBytes))
 	type user struct{ Name string }
 	view := func(c *Cache) *Typed[uint64, user] {
-		return NewTyped[uint64](c, JSONCodec[user](), TypedOptions{Prefix: "user:"})
+		return NewTyped[uint64](c, codec.JSON[user](), TypedOptions{Prefix: "user:"})
 	}
 	require.NoError(t, view(c).Set(7, user{"Ada"}))
 	_, path := snapshotOf(t, c)
@@ -133,13 +135,13 @@ func TestSnapshot_FilesThatAreNone(t *testing.T) {
 	require.ErrorIs(t, err, ErrClosed)
 }
 
-// Who calls ReadFrom is who OnEvict is called by, and who its panic reaches.
-func TestSnapshot_PanicInOnEvictReachesTheCaller(t *testing.T) {
+// OnRemove runs in the goroutine that calls ReadFrom, so a panic in it reaches that caller.
+func TestSnapshot_PanicInOnRemoveReachesTheCaller(t *testing.T) {
 	c := mustCache(t, defaultGeometry(64<<20))
 	fillCache(t, c, 0, 60_000, 1000)
 	_, path := snapshotOf(t, c)
 	g := defaultGeometry(minMaxBytes)
-	g.onEvict = func([]byte, []byte, Reason) { panic("of the user") }
+	g.onRemove = func([]byte, []byte, RemovalReason) { panic("of the user") }
 	d := mustCache(t, g)
 	f, err := os.Open(path)
 	require.NoError(t, err)

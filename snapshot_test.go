@@ -236,7 +236,7 @@ func TestSnapshot_LivesGoOn(t *testing.T) {
 	require.NoError(t, c.SetWithTTL([]byte("never"), nil, 0))
 	require.NoError(t, c.SetWithTTL([]byte("far"), nil, 12*365*24*time.Hour))
 	_, err := c.GetOrLoad(t.Context(), nil, []byte("none"),
-		func(context.Context, []byte) (Loaded, error) { return Loaded{Absent: true}, nil })
+		func(context.Context, []byte) ([]byte, time.Duration, error) { return nil, 0, ErrAbsent })
 	require.ErrorIs(t, err, ErrAbsent)
 	at += 2 * time.Second
 	_, path := snapshotOf(t, c)
@@ -253,7 +253,9 @@ func TestSnapshot_LivesGoOn(t *testing.T) {
 	_, ok := d.TTL([]byte("far"))
 	require.True(t, ok)
 	_, err = d.GetOrLoad(t.Context(), nil, []byte("none"),
-		func(context.Context, []byte) (Loaded, error) { return Loaded{}, errors.New("asked") })
+		func(context.Context, []byte) ([]byte, time.Duration, error) {
+			return nil, 0, errors.New("asked")
+		})
 	require.ErrorIs(t, err, ErrAbsent)
 
 	// A cache that reads it an hour later.

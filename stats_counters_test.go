@@ -36,21 +36,40 @@ func fallen[T any](before, after *T, gauges []string) string {
 	return ""
 }
 
+// Sub subtracts every counter, and keeps every gauge.
+func TestStats_Sub(t *testing.T) {
+	var now, earlier Stats
+	n, e := reflect.ValueOf(&now).Elem(), reflect.ValueOf(&earlier).Elem()
+	for i := range n.NumField() {
+		n.Field(i).SetUint(uint64(1000 + 3*i))
+		e.Field(i).SetUint(uint64(100 + i))
+	}
+	since := now.Sub(earlier)
+	for i := range n.NumField() {
+		name, want := n.Type().Field(i).Name, uint64(900+2*i)
+		if slices.Contains(gauges, name) {
+			want = n.Field(i).Uint()
+		}
+		require.Equal(t, want, reflect.ValueOf(since).Field(i).Uint(), name)
+	}
+	require.EqualValues(t, 1000, now.GetCalls, "s stays as it is")
+}
+
 // mixedCalls makes random calls of all kinds, of which some expire, load and reset.
 func mixedCalls(c *Cache, ns *Namespace, seed uint64, n int) {
 	random := newRand(seed)
 	key := func() []byte { return binary.LittleEndian.AppendUint64(nil, random.Uint64N(400)) }
-	load := func(context.Context, []byte) (Loaded, error) {
+	load := func(context.Context, []byte) ([]byte, time.Duration, error) {
 		switch random := rand.IntN(4); random {
 		case 0:
-			return Loaded{}, ErrAbsent
+			return nil, 0, ErrAbsent
 		case 1:
-			return Loaded{}, ErrNoMemory
+			return nil, 0, ErrNoMemory
 		}
-		return Loaded{Value: make([]byte, 50), TTL: clock.Tick}, nil
+		return make([]byte, 50), clock.Tick, nil
 	}
-	loadAll := func(_ context.Context, keys [][]byte) ([]Loaded, error) {
-		return make([]Loaded, len(keys)), nil
+	loadAll := func(_ context.Context, keys [][]byte) ([]loaded, error) {
+		return make([]loaded, len(keys)), nil
 	}
 	ctx, vals := context.Background(), make([][]byte, 2)
 	many := func() [][]byte { return [][]byte{key(), key()} }

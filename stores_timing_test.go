@@ -178,7 +178,7 @@ type timingKeys struct {
 	k   []byte
 }
 
-// Every drawer has an order of its own, the same in each run of the program.
+// Every drawer has its own order, the same in each run of the program.
 var timingDrawers atomic.Uint64
 
 func newTimingKeys() *timingKeys {

@@ -25,32 +25,42 @@ type Key interface {
 		~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~uintptr
 }
 
-// TypedOptions are the settings of a [Typed] view. The zero value is the
-// default of each.
-type TypedOptions struct {
-	// Prefix begins every key of the view, so that several views, or a view and other users,
-	// can share a cache. It must not be the beginning of another view's prefix: with "a" and
-	// "ab" the keys "bc" and "c" would be one. End it with a byte that occurs nowhere else in
-	// a prefix, as in "user:". Its bytes are stored with every entry, and count towards the
-	// 65,535 that a key may have. Default: none.
-	Prefix string
+// Codec encodes values of type V and decodes them again, for a [Typed] view. Package
+// [github.com/ringcache/ringcache/codec] has codecs for JSON, for types that encode themselves, for
+// strings and byte slices, and for a pair of functions. Both methods are called concurrently by
+// the goroutines that use the view, and while no lock is held.
+type Codec[V any] interface {
+	// Append appends the encoding of v to dst and returns the extended slice, as the built-in
+	// append does. It must not keep dst. If it returns an error, nothing is stored.
+	Append(dst []byte, v V) ([]byte, error)
 
-	// Namespace, if not nil, is the part of the cache that the view shows: calls count in its
-	// statistics too, and its Invalidate removes the entries of the view. Several views of a
-	// namespace need prefixes. It must be of the same cache. Default: none.
-	Namespace *Namespace
+	// Decode returns the value that data is the encoding of, or an error if it is none. It must
+	// cope with any bytes, such as those of another version of the program or of another view.
+	// data is a copy in a buffer that will be reused: neither the value nor the error may refer
+	// to it. Its capacity is its length.
+	Decode(data []byte) (V, error)
 }
 
-// Typed is a view of a [Cache] in which keys are of type K and values of type V, which a
-// [Codec] turns into bytes and back. It holds no entries itself: any number of views, and the
-// cache's own methods, may work on the same cache, and each sees what the others do. A Typed
-// is safe for concurrent use if its codec is, and keeps its cache reachable. It is made by
-// [NewTyped]; its zero value is of no use. No lock is held while a codec runs.
+// TypedOptions are the settings of a [Typed] view. The zero value is the default.
+type TypedOptions struct {
+	// Prefix begins every key of the view, so that several views, or a view and other users,
+	// can share a cache or a namespace. It must not be the beginning of another view's prefix:
+	// with "a" and "ab", the keys "bc" and "c" would be the same. End it with a byte that
+	// occurs nowhere else in a prefix, as in "user:". Its bytes are stored with every entry,
+	// and count towards the 65,535 that a key may have. Default: none.
+	Prefix string
+}
+
+// Typed is a view of a [Cache] or [Namespace] with keys of type K and values of type V, which a
+// [Codec] encodes. It holds no entries itself: any number of views, and the cache's own methods,
+// may work on the same cache, and each sees what the others do. A Typed is safe for concurrent
+// use if its codec is, and keeps its cache reachable. It is made by [NewTyped]; the zero value is
+// not usable. No lock is held while a codec runs.
 //
-// A method does what that of [Cache] does which has the same name. An error may also be
-// [ErrEncode], with the codec's own error, where a value is stored, and [ErrDecode], with the
-// codec's error and the key, cut to 64 bytes, where one is read. Methods allocate where
-// those of Cache or the codec do, and beyond the bounds that [Typed.Set] names.
+// Methods behave like the [Cache] methods of the same name. A method that stores may also return
+// [ErrEncode], with the codec's own error, and one that reads [ErrDecode], with the codec's error
+// and the key, cut to 64 bytes. Methods allocate where those of Cache or the codec do, and beyond
+// the bounds that [Typed.Set] names.
 type Typed[K Key, V any] struct {
 	cache  *Cache
 	ns     *Namespace // or nil
@@ -62,22 +72,28 @@ type Typed[K Key, V any] struct {
 // keyRoom is how long a key may be that is put together on the stack.
 const keyRoom = 128
 
-// NewTyped returns a view of c for keys of type K and values of type V, which codec
-// encodes. K has to be given, V follows from the codec:
+// NewTyped returns a view of a cache or of a namespace, for keys of type K and values of type V,
+// which codec encodes. K has to be given; the other types follow from the arguments:
 //
-//	users := ringcache.NewTyped[uint64](cache, ringcache.JSONCodec[User](),
+//	users := ringcache.NewTyped[uint64](cache, codec.JSON[User](),
 //		ringcache.TypedOptions{Prefix: "user:"})
 //
-// NewTyped panics if c or codec is nil, or o.Namespace is one of another cache.
-func NewTyped[K Key, V any](c *Cache, codec Codec[V], o TypedOptions) *Typed[K, V] {
-	if c == nil || codec == nil {
-		panic("ringcache: make typed view: cache or codec is nil")
+// Calls of a view of a namespace count in the statistics of the namespace too, and its Invalidate
+// removes the entries of the view. NewTyped panics if of or codec is nil.
+func NewTyped[K Key, V any, Of *Cache | *Namespace](
+	of Of, codec Codec[V], o TypedOptions,
+) *Typed[K, V] {
+	if of == nil || codec == nil {
+		panic("ringcache: make typed view: cache, namespace or codec is nil")
 	}
-	if o.Namespace != nil && o.Namespace.cache != c {
-		panic("ringcache: make typed view: namespace of another cache")
+	t := &Typed[K, V]{codec: codec, prefix: o.Prefix, kind: reflect.TypeFor[K]().Kind()}
+	switch of := any(of).(type) {
+	case *Cache:
+		t.cache = of
+	case *Namespace:
+		t.cache, t.ns = of.cache, of
 	}
-	return &Typed[K, V]{cache: c, ns: o.Namespace, codec: codec, prefix: o.Prefix,
-		kind: reflect.TypeFor[K]().Kind()}
+	return t
 }
 
 // Get returns the value of key and true, or the zero value and false if key is not there. A
@@ -320,7 +336,7 @@ func (t *Typed[K, V]) keyBytes(buf []byte, key K) []byte {
 // start returns what every key of the view begins with.
 func (t *Typed[K, V]) start(buf []byte) []byte {
 	if t.ns != nil {
-		buf = t.ns.AppendKey(buf, nil)
+		buf = t.ns.appendKey(buf, nil)
 	}
 	return append(buf, t.prefix...)
 }
@@ -333,11 +349,11 @@ func join(buf, k []byte) []byte {
 	return append(buf, k...)
 }
 
-// keyOf returns the key that an entry of the cache has in the view, with memory of its own,
+// keyOf returns the key that an entry of the cache has in the view, in its own memory,
 // and whether it has one.
 func (t *Typed[K, V]) keyOf(raw []byte) (key K, ok bool) {
 	if t.ns != nil {
-		if raw, ok = t.ns.CutKey(raw); !ok {
+		if raw, ok = t.ns.cutKey(raw); !ok {
 			return key, false
 		}
 	}

@@ -1,6 +1,7 @@
 package ringcache
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"strings"
@@ -9,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache/codec"
 )
 
 // wide is a value of fixed size, of which n bytes are stored.
@@ -55,11 +58,8 @@ func checkAllocs[K Key](
 	t *testing.T, c *Cache, kind string, key K, prefix string, ns ...*Namespace,
 ) {
 	t.Helper()
-	o := TypedOptions{Prefix: prefix}
-	if len(ns) > 0 {
-		o.Namespace = ns[0]
-	}
-	wides := NewTyped[K](c, wideCodec{}, o)
+	n := cmp.Or(append(ns, nil)...)
+	wides := viewIn[K](c, n, wideCodec{}, prefix)
 	for _, n := range []uint64{0, 1 << 10, 60_000} { // in place, copied, copied
 		want := wide{1, 2, n}
 		zeroAllocs(t, kind, "Set", func() {
@@ -76,7 +76,7 @@ func checkAllocs[K Key](
 	zeroAllocs(t, kind, "Has", func() { wides.Has(key) })
 	checkMethodAllocs(t, kind, wides, key)
 
-	times := NewTyped[K](c, BinaryCodec[time.Time](), o)
+	times := viewIn[K](c, n, codec.Binary[time.Time](), prefix)
 	moment := time.Unix(1<<30, 0).UTC()
 	zeroAllocs(t, kind, "Set of a time", func() { _ = times.Set(key, moment) })
 	zeroAllocs(t, kind, "Get of a time", func() {
@@ -87,7 +87,7 @@ func checkAllocs[K Key](
 	zeroAllocs(t, kind, "Del", func() { times.Del(key) })
 	zeroAllocs(t, kind, "Get of nothing", func() { _, _, _ = times.Get(key) })
 
-	texts := NewTyped[K](c, StringCodec[string](), o)
+	texts := viewIn[K](c, n, codec.String[string](), prefix)
 	_ = texts.Set(key, "a text")
 	get := func() { _, _, _ = texts.Get(key) }
 	assert.EqualValues(t, 1, testing.AllocsPerRun(100, get), "%s: Get of a string", kind)

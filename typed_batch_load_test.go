@@ -8,10 +8,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache/codec"
 )
 
 // A codec of numbers that are not below 0.
-var naturals = FuncCodec(
+var naturals = codec.Func(
 	func(dst []byte, n int) ([]byte, error) {
 		if n < 0 {
 			return dst, errors.New("below 0")
@@ -22,20 +24,23 @@ var naturals = FuncCodec(
 
 func TestTyped_GetOrLoadBatch(t *testing.T) {
 	c := mustCache(t, roomy(0))
-	for name, o := range map[string]TypedOptions{
+	for name, o := range map[string]struct {
+		n      *Namespace
+		prefix string
+	}{
 		"plain":     {},
-		"prefix":    {Prefix: "p:"},
-		"namespace": {Prefix: "p:", Namespace: c.Namespace("n")},
+		"prefix":    {nil, "p:"},
+		"namespace": {c.Namespace("n"), "p:"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			view := NewTyped[string](c, naturals, o)
+			view := viewIn[string](c, o.n, naturals, o.prefix)
 			require.NoError(t, view.Set("there", 1))
 			var asked [][]string
-			load := func(_ context.Context, keys []string) ([]TypedLoaded[int], error) {
+			load := func(_ context.Context, keys []string) ([]Loaded[int], error) {
 				asked = append(asked, keys)
-				all := make([]TypedLoaded[int], len(keys))
+				all := make([]Loaded[int], len(keys))
 				for i, k := range keys {
-					all[i] = TypedLoaded[int]{Value: len(k), Absent: k == "absent", TTL: time.Hour}
+					all[i] = Loaded[int]{len(k), time.Hour, absentIf(k == "absent")}
 				}
 				return all, nil
 			}
@@ -51,7 +56,7 @@ func TestTyped_GetOrLoadBatch(t *testing.T) {
 				require.Equal(t, []string{"missing", "absent", ""}, asked[0])
 				require.Equal(t, want, hits, "at last all but the absent one")
 			}
-			if n := o.Namespace; n != nil {
+			if n := o.n; n != nil {
 				require.Equal(t, uint64(10), n.Stats().GetCalls)
 				require.Equal(t, uint64(5), n.Stats().Misses)
 			}
@@ -69,15 +74,15 @@ func TestTyped_GetOrLoadBatchErrors(t *testing.T) {
 	require.NoError(t, c.Set([]byte("n\x00\x02"), []byte("two")))
 	vals, found := make([]int, 3), make([]bool, 3)
 	var asked []uint16
-	batch := func(l TypedLoaded[int], loadErr error) (int, error) {
+	batch := func(l Loaded[int], loadErr error) (int, error) {
 		return view.GetOrLoadBatch(t.Context(), []uint16{1, 2, 3}, vals, found,
-			func(_ context.Context, keys []uint16) ([]TypedLoaded[int], error) {
+			func(_ context.Context, keys []uint16) ([]Loaded[int], error) {
 				asked = keys
-				return []TypedLoaded[int]{l}, loadErr
+				return []Loaded[int]{l}, loadErr
 			})
 	}
 	require.NoError(t, view.Set(3, 33))
-	hits, err := batch(TypedLoaded[int]{Value: 22}, nil)
+	hits, err := batch(Loaded[int]{Value: 22}, nil)
 	require.NoError(t, err)
 	require.Equal(t, 2, hits)
 	require.Equal(t, []uint16{2}, asked, "what cannot be decoded is loaded anew")
@@ -89,12 +94,12 @@ func TestTyped_GetOrLoadBatchErrors(t *testing.T) {
 
 	errDown := errors.New("it is down")
 	for _, x := range []struct {
-		loaded TypedLoaded[int]
+		loaded Loaded[int]
 		err    error
 		want   error
 	}{
-		{TypedLoaded[int]{Value: -1}, nil, ErrEncode},
-		{TypedLoaded[int]{}, errDown, errDown},
+		{Loaded[int]{Value: -1}, nil, ErrEncode},
+		{Loaded[int]{}, errDown, errDown},
 	} {
 		c.Reset()
 		require.NoError(t, view.Set(1, 11))
@@ -108,12 +113,12 @@ func TestTyped_GetOrLoadBatchErrors(t *testing.T) {
 		require.False(t, view.Has(3))
 	}
 	c.Reset()
-	_, err = batch(TypedLoaded[int]{Value: 1}, nil)
+	_, err = batch(Loaded[int]{Value: 1}, nil)
 	require.ErrorContains(t, err, "1 results for 3 keys")
 	require.Panics(t, func() { _, _ = view.GetOrLoadBatch(t.Context(), nil, nil, nil, nil) })
 	require.PanicsWithValue(t, "ringcache: load batch: 3 vals and 1 found for 2 keys", func() {
 		_, _ = view.GetOrLoadBatch(t.Context(), make([]uint16, 2), vals, found[:1],
-			func(context.Context, []uint16) ([]TypedLoaded[int], error) { return nil, nil })
+			func(context.Context, []uint16) ([]Loaded[int], error) { return nil, nil })
 	})
 }
 
@@ -121,8 +126,8 @@ func TestNamespace_GetOrLoadBatch(t *testing.T) {
 	c := mustCache(t, roomy(0))
 	n := c.Namespace("n")
 	var asked []string
-	load := func(_ context.Context, keys [][]byte) ([]Loaded, error) {
-		all := make([]Loaded, len(keys))
+	load := func(_ context.Context, keys [][]byte) ([]loaded, error) {
+		all := make([]loaded, len(keys))
 		for i, k := range keys {
 			asked = append(asked, string(k))
 			all[i].Value = append([]byte("value of "), k...)

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache/codec"
 )
 
 func TestTyped_Batches(t *testing.T) {
@@ -109,7 +111,7 @@ func TestTyped_BatchErrors(t *testing.T) {
 // Long values go in parts, and more errors than one come from either half of a call.
 func TestTyped_BatchOfLongValues(t *testing.T) {
 	c := mustCache(t, defaultGeometry(minMaxBytes))
-	view := NewTyped[int](c, StringCodec[string](), TypedOptions{})
+	view := NewTyped[int](c, codec.String[string](), TypedOptions{})
 	sizes := []int{0, 1, 1000, 300_000, 1 << 20, 1<<21 + 1, 5}
 	var keys []int
 	var vals []string
@@ -139,10 +141,11 @@ func testLoop[K Key](t *testing.T, keys []K, text func(K) string) {
 	t.Helper()
 	c := mustCache(t, tiny(16, 4096, 100))
 	n := c.Namespace("n")
-	for i, o := range []TypedOptions{
-		{Prefix: "prefix:"}, {Prefix: "other:"}, {Namespace: n}, {Namespace: n, Prefix: "prefix:"},
-	} {
-		view := NewTyped[K](c, decimals, o)
+	for i, o := range []struct {
+		n      *Namespace
+		prefix string
+	}{{nil, "prefix:"}, {nil, "other:"}, {n, ""}, {n, "prefix:"}} {
+		view := viewIn[K](c, o.n, decimals, o.prefix)
 		want := map[string]int{}
 		for j, k := range keys {
 			require.NoError(t, view.Set(k, 100*i+j))
@@ -157,7 +160,7 @@ func testLoop[K Key](t *testing.T, keys []K, text func(K) string) {
 		for k, v := range view.All() {
 			got[text(k)] = v
 		}
-		if o.Namespace != nil && o.Prefix == "" {
+		if o.n != nil && o.prefix == "" {
 			require.Subset(t, slices.Collect(maps.Keys(got)), slices.Collect(maps.Keys(want)))
 		} else {
 			require.Equal(t, want, got, "%T with %+v", keys, o)

@@ -6,14 +6,6 @@ import (
 	"time"
 )
 
-// TypedLoadFunc finds the value of a key that is not in the cache, for [Typed.GetOrLoad], and
-// how long it stays there: as with [Loaded].TTL, 0 stands for [Options].TTL. An error that is
-// [ErrAbsent] says that there is no value, which is remembered for ttl. The context and key are
-// those of a [LoadFunc]; the function may keep key. v is encoded before those who wait for it
-// get it, each a value of its own.
-type TypedLoadFunc[K Key, V any] func(ctx context.Context, key K) (
-	v V, ttl time.Duration, err error)
-
 // GetOrLoad is [Cache.GetOrLoad]: it returns the value of key, loading it if it is not there,
 // once for all who ask for it at once. An entry that cannot be decoded is removed, and its key
 // loaded.
@@ -23,7 +15,7 @@ type TypedLoadFunc[K Key, V any] func(ctx context.Context, key K) (
 // for it ([Options].StaleIfError), [ErrDecode]. The value is the zero value then. A hit does
 // not allocate, within the bounds of [Typed.Set].
 func (t *Typed[K, V]) GetOrLoad(
-	ctx context.Context, key K, load TypedLoadFunc[K, V],
+	ctx context.Context, key K, load LoadFunc[K, V],
 ) (v V, err error) {
 	mustBeFunc("GetOrLoad", load != nil)
 	var room [keyRoom]byte
@@ -45,7 +37,7 @@ func (t *Typed[K, V]) GetOrLoad(
 // are what its lookup has found.
 func (t *Typed[K, V]) loadMissing(
 	ctx context.Context, s *scratch, key K, k, data []byte, got outcome,
-	load TypedLoadFunc[K, V],
+	load LoadFunc[K, V],
 ) (v V, err error) {
 	defer s.release()
 	s.buf = data
@@ -75,7 +67,7 @@ func (t *Typed[K, V]) discard(k []byte) {
 	stored, lent := scratches.Get().(*scratch), scratches.Get().(*scratch)
 	defer stored.release()
 	defer lent.release()
-	w := write{k: k, h: t.cache.shared.hash(k), del: true, silent: true, reason: EvictDeleted}
+	w := write{k: k, h: t.cache.shared.hash(k), del: true, silent: true, reason: RemovedDeleted}
 	data, ok := t.cache.peek(stored.buf[:0], &w)
 	stored.buf, lent.buf = data, append(lent.buf[:0], data...)
 	if !ok {
@@ -88,43 +80,37 @@ func (t *Typed[K, V]) discard(k []byte) {
 }
 
 // loader returns load as a function of bytes. It is made for a load, and not for a hit.
-func (t *Typed[K, V]) loader(load TypedLoadFunc[K, V]) LoadFunc {
+func (t *Typed[K, V]) loader(load LoadFunc[K, V]) loadFunc {
 	start := len(t.start(nil))
-	return func(ctx context.Context, raw []byte) (l Loaded, err error) {
+	return func(ctx context.Context, raw []byte) ([]byte, time.Duration, error) {
 		key, _ := t.parseKey(raw[start:]) // the caller's key, whose bytes they are
 		v, ttl, err := load(ctx, key)
-		l.TTL = ttl
 		if err != nil {
-			return l, err
+			return nil, ttl, err
 		}
-		if l.Value, err = t.codec.Append(nil, v); err != nil {
-			return l, fmt.Errorf("%w: %w", ErrEncode, err)
-		}
-		return l, nil
+		data, err := t.encodeLoaded(v)
+		return data, ttl, err
 	}
 }
 
-// TypedLoaded is what a [TypedBatchLoadFunc] has found for a key: [Loaded] with a V.
-type TypedLoaded[V any] struct {
-	Value  V
-	TTL    time.Duration
-	Absent bool
+// encodeLoaded returns the encoding of a value that was loaded.
+func (t *Typed[K, V]) encodeLoaded(v V) ([]byte, error) {
+	data, err := t.codec.Append(nil, v)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrEncode, err)
+	}
+	return data, nil
 }
-
-// TypedBatchLoadFunc finds the values of keys that are not in the cache, for
-// [Typed.GetOrLoadBatch]. It is a [BatchLoadFunc] with a K for a key and a V for a value.
-type TypedBatchLoadFunc[K Key, V any] func(ctx context.Context, keys []K) (
-	[]TypedLoaded[V], error)
 
 // GetOrLoadBatch is [Cache.GetOrLoadBatch], with vals and found as [Typed.GetBatch] has them: the
 // missing values are loaded with one call of load. found[i] is false if keys[i] has no value, or
 // has failed: then err is a [*BatchError] that lists i. hits is the number of keys whose values
 // were in the cache. As with [Typed.GetOrLoad], an entry that cannot be decoded is removed and
 // loaded, and a loaded value that cannot be decoded is [ErrDecode] for its key. If the codec
-// cannot encode a value, all keys of that load get [ErrEncode]. GetOrLoadBatch allocates room
+// cannot encode a value, its key gets [ErrEncode]. GetOrLoadBatch allocates room
 // for the keys, and panics if vals or found is shorter than they are.
 func (t *Typed[K, V]) GetOrLoadBatch(
-	ctx context.Context, keys []K, vals []V, found []bool, load TypedBatchLoadFunc[K, V],
+	ctx context.Context, keys []K, vals []V, found []bool, load BatchLoadFunc[K, V],
 ) (hits int, err error) {
 	mustBeFunc("GetOrLoadBatch", load != nil)
 	mustFitTyped("load batch", keys, vals, found)
@@ -169,23 +155,19 @@ func (t *Typed[K, V]) GetOrLoadBatch(
 }
 
 // batchLoader returns load as a function of bytes.
-func (t *Typed[K, V]) batchLoader(load TypedBatchLoadFunc[K, V]) BatchLoadFunc {
+func (t *Typed[K, V]) batchLoader(load BatchLoadFunc[K, V]) batchLoadFunc {
 	start := len(t.start(nil))
-	return func(ctx context.Context, raw [][]byte) ([]Loaded, error) {
+	return func(ctx context.Context, raw [][]byte) ([]loaded, error) {
 		keys := make([]K, len(raw))
 		for i, k := range raw {
 			keys[i], _ = t.parseKey(k[start:]) // the caller's keys, whose bytes they are
 		}
 		found, err := load(ctx, keys)
-		all := make([]Loaded, len(found))
+		all := make([]loaded, len(found))
 		for i, l := range found {
-			all[i] = Loaded{TTL: l.TTL, Absent: l.Absent}
-			if l.Absent || err != nil {
-				continue
-			}
-			var encoding error
-			if all[i].Value, encoding = t.codec.Append(nil, l.Value); encoding != nil {
-				return nil, fmt.Errorf("%w: %w", ErrEncode, encoding)
+			all[i] = loaded{TTL: l.TTL, Err: l.Err}
+			if l.Err == nil && err == nil {
+				all[i].Value, all[i].Err = t.encodeLoaded(l.Value)
 			}
 		}
 		return all, err

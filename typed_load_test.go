@@ -12,12 +12,14 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache/codec"
 )
 
 var errNegativeNumber = errors.New("negative number")
 
 // decimals is a codec of numbers that are not below 0.
-var decimals = FuncCodec(
+var decimals = codec.Func(
 	func(dst []byte, n int) ([]byte, error) {
 		if n < 0 {
 			return append(dst, "half of it"...), errNegativeNumber
@@ -32,14 +34,22 @@ var decimals = FuncCodec(
 		return n, nil
 	})
 
+// viewIn returns a view of a namespace, or of the whole cache if n is nil.
+func viewIn[K Key, V any](c *Cache, n *Namespace, codec Codec[V], prefix string) *Typed[K, V] {
+	if n == nil {
+		return NewTyped[K](c, codec, TypedOptions{Prefix: prefix})
+	}
+	return NewTyped[K](n, codec, TypedOptions{Prefix: prefix})
+}
+
 // typedViews returns views with every way of beginning a key.
 func typedViews(c *Cache) map[string]*Typed[string, int] {
 	n := c.Namespace("n")
 	return map[string]*Typed[string, int]{
 		"plain":     NewTyped[string](c, decimals, TypedOptions{}),
 		"prefix":    NewTyped[string](c, decimals, TypedOptions{Prefix: "p:"}),
-		"namespace": NewTyped[string](c, decimals, TypedOptions{Namespace: n}),
-		"both":      NewTyped[string](c, decimals, TypedOptions{Namespace: n, Prefix: "p:"}),
+		"namespace": NewTyped[string](n, decimals, TypedOptions{}),
+		"both":      NewTyped[string](n, decimals, TypedOptions{Prefix: "p:"}),
 	}
 }
 
@@ -95,12 +105,13 @@ func TestTyped_GetOrLoad(t *testing.T) {
 func TestTyped_GetOrLoadKeys(t *testing.T) {
 	c := mustCache(t, roomy(0))
 	n := c.Namespace("n")
-	for _, o := range []TypedOptions{
-		{}, {Prefix: "p:"}, {Namespace: n}, {Namespace: n, Prefix: "p:"},
-	} {
+	for _, o := range []struct {
+		n      *Namespace
+		prefix string
+	}{{nil, ""}, {nil, "p:"}, {n, ""}, {n, "p:"}} {
 		key := []byte("key")
 		var kept []byte
-		_, err := NewTyped[[]byte](c, decimals, o).GetOrLoad(context.Background(), key,
+		_, err := viewIn[[]byte](c, o.n, decimals, o.prefix).GetOrLoad(context.Background(), key,
 			func(_ context.Context, k []byte) (int, time.Duration, error) {
 				kept = k
 				return 1, 0, nil
@@ -108,7 +119,7 @@ func TestTyped_GetOrLoadKeys(t *testing.T) {
 		require.NoError(t, err)
 		key[0] = 'K'
 		require.Equal(t, "key", string(kept))
-		_, err = NewTyped[int16](c, decimals, o).GetOrLoad(context.Background(), -2,
+		_, err = viewIn[int16](c, o.n, decimals, o.prefix).GetOrLoad(context.Background(), -2,
 			func(_ context.Context, k int16) (int, time.Duration, error) {
 				assert.Equal(t, int16(-2), k)
 				return 1, 0, nil
@@ -190,7 +201,7 @@ func TestTyped_GetOrLoadOfWhatCannotBeDecoded(t *testing.T) {
 			require.True(t, view.Has("k"))
 		})
 	}
-	broken := NewTyped[string](c, FuncCodec(
+	broken := NewTyped[string](c, codec.Func(
 		func(dst []byte, n int) ([]byte, error) { return append(dst, "x"...), nil },
 		func(data []byte) (int, error) { return 1, errNegativeNumber },
 	), TypedOptions{Prefix: "broken:"})
@@ -209,7 +220,7 @@ func TestTyped_GetOrLoadOfWhatCannotBeDecoded(t *testing.T) {
 // A codec may change the bytes that it decodes, as parsers in place do. An entry that it cannot
 // decode is loaded anew all the same.
 func TestTyped_CodecMayChangeWhatItDecodes(t *testing.T) {
-	view := NewTyped[string](mustCache(t, roomy(0)), FuncCodec(
+	view := NewTyped[string](mustCache(t, roomy(0)), codec.Func(
 		func(dst []byte, n int) ([]byte, error) { return append(dst, byte(n)), nil },
 		func(data []byte) (int, error) {
 			defer clear(data)
@@ -228,8 +239,8 @@ func TestTyped_CodecMayChangeWhatItDecodes(t *testing.T) {
 		},
 		func() error {
 			_, err := view.GetOrLoadBatch(t.Context(), keys, vals, found,
-				func(context.Context, []string) ([]TypedLoaded[int], error) {
-					return []TypedLoaded[int]{{Value: 6}}, nil
+				func(context.Context, []string) ([]Loaded[int], error) {
+					return []Loaded[int]{{Value: 6}}, nil
 				})
 			return err
 		},
@@ -285,11 +296,8 @@ func TestTyped_GetOrLoadAhead(t *testing.T) {
 func TestTyped_InNamespace(t *testing.T) {
 	c := mustCache(t, tiny(16, 4096, 100))
 	n := c.Namespace("n")
-	require.Panics(t, func() {
-		NewTyped[string](mustCache(t, roomy(0)), decimals, TypedOptions{Namespace: n})
-	})
-	view := NewTyped[string](c, decimals, TypedOptions{Namespace: n, Prefix: "p:"})
-	other := NewTyped[string](c, decimals, TypedOptions{Namespace: n, Prefix: "q:"})
+	view := NewTyped[string](n, decimals, TypedOptions{Prefix: "p:"})
+	other := NewTyped[string](n, decimals, TypedOptions{Prefix: "q:"})
 	calls := func() {
 		_ = view.Set("a", 1)
 		_ = view.Set("a", -1)

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/codec"
 )
 
 // point is a struct of fixed size with a codec by hand.
@@ -37,7 +38,7 @@ func decodePoint(data []byte) (point, error) {
 	}, nil
 }
 
-func pointCodec() ringcache.Codec[point] { return ringcache.FuncCodec(appendPoint, decodePoint) }
+func pointCodec() ringcache.Codec[point] { return codec.Func(appendPoint, decodePoint) }
 
 // Named types must do as well as the built-in ones.
 type (
@@ -50,7 +51,7 @@ type (
 
 // texts returns a view with strings as values.
 func texts[K ringcache.Key](c *ringcache.Cache, prefix string) *ringcache.Typed[K, string] {
-	return ringcache.NewTyped[K](c, ringcache.StringCodec[string](),
+	return ringcache.NewTyped[K](c, codec.String[string](),
 		ringcache.TypedOptions{Prefix: prefix})
 }
 
@@ -115,7 +116,7 @@ func TestTyped_Keys(t *testing.T) {
 func TestTyped_StringKeysAreOnlyRead(t *testing.T) {
 	const key = "a constant"
 	c := small(t)
-	view := ringcache.NewTyped[string](c, ringcache.StringCodec[string](), ringcache.TypedOptions{})
+	view := ringcache.NewTyped[string](c, codec.String[string](), ringcache.TypedOptions{})
 	for _, n := range []int{0, 10, 10, 5000, 200_000, 1 << 20, maxValue + 1} {
 		err := view.Set(key, strings.Repeat("v", n))
 		require.Equal(t, n > maxValue, err != nil)
@@ -130,7 +131,7 @@ func TestTyped_StringKeysAreOnlyRead(t *testing.T) {
 
 // What has been read is the caller's, whatever becomes of the entry.
 func TestTyped_ValuesAreCopies(t *testing.T) {
-	view := ringcache.NewTyped[int](small(t), ringcache.BytesCodec[[]byte](), ringcache.TypedOptions{})
+	view := ringcache.NewTyped[int](small(t), codec.Bytes[[]byte](), ringcache.TypedOptions{})
 	for _, n := range []int{1, 1000, 5000, 60_000, 100_000} {
 		require.NoError(t, view.Set(1, pattern("first", n)))
 		first, _, err := view.Get(1)
@@ -147,8 +148,8 @@ func TestTyped_ErrDecode(t *testing.T) {
 	c := small(t)
 	o := ringcache.TypedOptions{}
 	points := ringcache.NewTyped[string](c, pointCodec(), o)
-	maps := ringcache.NewTyped[string](c, ringcache.JSONCodec[map[string]int](), o)
-	times := ringcache.NewTyped[string](c, ringcache.BinaryCodec[time.Time](), o)
+	maps := ringcache.NewTyped[string](c, codec.JSON[map[string]int](), o)
+	times := ringcache.NewTyped[string](c, codec.Binary[time.Time](), o)
 	for _, size := range []int{1, 17, 1024, 1025, 100_000} {
 		raw := append([]byte("{"), pattern("raw", size-1)...)
 		require.NoError(t, c.Set([]byte("k"), raw))
@@ -187,7 +188,7 @@ func TestTyped_ErrDecode(t *testing.T) {
 func TestTyped_SetErrors(t *testing.T) {
 	c := small(t)
 	refuse := errors.New("not this one")
-	view := ringcache.NewTyped[string](c, ringcache.FuncCodec(
+	view := ringcache.NewTyped[string](c, codec.Func(
 		func(dst []byte, n int) ([]byte, error) {
 			if n < 0 {
 				return append(dst, "half of it"...), refuse
@@ -223,7 +224,7 @@ func TestTyped_SetErrors(t *testing.T) {
 	err := view.Set(strings.Repeat("k", 65535-1), 1)
 	require.ErrorIs(t, err, ringcache.ErrTooLarge, "the prefix counts")
 	require.NoError(t, view.Set(strings.Repeat("k", 65535-2), 1))
-	funcs := ringcache.NewTyped[int](c, ringcache.JSONCodec[func()](), ringcache.TypedOptions{})
+	funcs := ringcache.NewTyped[int](c, codec.JSON[func()](), ringcache.TypedOptions{})
 	require.ErrorIs(t, funcs.Set(1, nil), ringcache.ErrEncode)
 
 	closeIt(t, c)
@@ -260,7 +261,7 @@ func TestTyped_Prefixes(t *testing.T) {
 func TestTyped_ValuesAreDecodedUnlocked(t *testing.T) {
 	c := ringcache.New(floor) // closed only if nothing holds a lock
 	key := []byte("k")
-	view := ringcache.NewTyped[string](c, ringcache.FuncCodec(
+	view := ringcache.NewTyped[string](c, codec.Func(
 		func(dst []byte, n int) ([]byte, error) { return append(dst, make([]byte, n)...), nil },
 		func(data []byte) (int, error) {
 			err := c.Set(key, []byte("a new one"))
@@ -287,10 +288,12 @@ func TestTyped_ValuesAreDecodedUnlocked(t *testing.T) {
 }
 
 func TestNewTyped_Panics(t *testing.T) {
-	const want = "ringcache: make typed view: cache or codec is nil"
-	c := small(t)
-	o := ringcache.TypedOptions{}
-	require.PanicsWithValue(t, want, func() { ringcache.NewTyped[int](nil, pointCodec(), o) })
+	const want = "ringcache: make typed view: cache, namespace or codec is nil"
+	c, o := small(t), ringcache.TypedOptions{}
+	var noCache *ringcache.Cache
+	var noSpace *ringcache.Namespace
+	require.PanicsWithValue(t, want, func() { ringcache.NewTyped[int](noCache, pointCodec(), o) })
+	require.PanicsWithValue(t, want, func() { ringcache.NewTyped[int](noSpace, pointCodec(), o) })
 	require.PanicsWithValue(t, want, func() { ringcache.NewTyped[int, point](c, nil, o) })
 }
 
@@ -298,7 +301,7 @@ func TestNewTyped_Panics(t *testing.T) {
 func TestTyped_Concurrent(t *testing.T) {
 	c := small(t)
 	texts := texts[string](c, "text:")
-	lists := ringcache.NewTyped[int](c, ringcache.BinaryCodec[list](),
+	lists := ringcache.NewTyped[int](c, codec.Binary[list](),
 		ringcache.TypedOptions{Prefix: "list:"})
 	const keys = 50
 	var hits sync.Map

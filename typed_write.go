@@ -16,24 +16,16 @@ import (
 // does allocate for more than 1 MB, and for a key that has more than 128 bytes together with
 // its prefix and the 8 bytes of a namespace; a string or byte slice that has neither may have
 // any length.
-func (t *Typed[K, V]) Set(key K, v V) error {
-	var room [keyRoom]byte
-	k := t.keyBytes(room[:0], key)
-	s := scratches.Get().(*scratch)
-	defer s.release()
-	data, err := t.encode(s, "set", v)
-	if err != nil {
-		t.drop(k)
-		return err
-	}
-	err = t.cache.Set(k, data)
-	t.ns.wrote(1)
-	return err
-}
+func (t *Typed[K, V]) Set(key K, v V) error { return t.setFor(key, v, byOptions) }
 
 // SetWithTTL is [Cache.SetWithTTL]: a [Typed.Set] of an entry that is there for ttl at the
 // most, or for ever if ttl is 0.
 func (t *Typed[K, V]) SetWithTTL(key K, v V, ttl time.Duration) error {
+	return t.setFor(key, v, withTTL(ttl))
+}
+
+// setFor is Set of an entry with that lifetime.
+func (t *Typed[K, V]) setFor(key K, v V, l lifetime) error {
 	var room [keyRoom]byte
 	k := t.keyBytes(room[:0], key)
 	s := scratches.Get().(*scratch)
@@ -43,7 +35,8 @@ func (t *Typed[K, V]) SetWithTTL(key K, v V, ttl time.Duration) error {
 		t.drop(k)
 		return err
 	}
-	err = t.cache.SetWithTTL(k, data, ttl)
+	w := write{k: k, v: data, h: t.cache.shared.hash(k), reason: RemovedReplaced}
+	err = t.cache.applyFor(&w, l, "set")
 	t.ns.wrote(1)
 	return err
 }
@@ -80,7 +73,7 @@ func (t *Typed[K, V]) SetIfAbsentWithTTL(
 	if err != nil {
 		return was, false, err
 	}
-	w := write{k: k, v: data, h: t.cache.shared.hash(k), reason: EvictReplaced}
+	w := write{k: k, v: data, h: t.cache.shared.hash(k), reason: RemovedReplaced}
 	w.cond, w.reads, w.found = ifAbsent, true, &there.buf
 	there.buf = there.buf[:0]
 	err = t.cache.applyFor(&w, withTTL(ttl), "set")

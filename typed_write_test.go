@@ -13,12 +13,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/codec"
 )
 
 // numbers returns a view of numbers, of which those below 0 cannot be encoded, and what is
 // no number cannot be decoded.
 func numbers(c *ringcache.Cache) *ringcache.Typed[string, int] {
-	return ringcache.NewTyped[string](c, ringcache.FuncCodec(
+	return ringcache.NewTyped[string](c, codec.Func(
 		func(dst []byte, n int) ([]byte, error) {
 			if n < 0 {
 				return dst, io.ErrShortWrite

@@ -13,19 +13,21 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache/codec"
 )
 
 // userFunction is a place where the cache runs a function of its user's. run makes the
 // cache call inner there, beside the entry of k, whose value is v.
 type userFunction struct {
-	name    string
-	onEvict bool // inner is called by OnEvict, whatever run does
-	run     func(c *Cache, k, v []byte, inner func())
+	name     string
+	onRemove bool // inner is called by OnRemove, whatever run does
+	run      func(c *Cache, k, v []byte, inner func())
 }
 
 func userFunctions() []userFunction {
 	codec := func(onAppend, onDecode func()) Codec[[]byte] {
-		return FuncCodec(func(dst, v []byte) ([]byte, error) {
+		return codec.Func(func(dst, v []byte) ([]byte, error) {
 			onAppend()
 			return append(dst, v...), nil
 		}, func(data []byte) ([]byte, error) {
@@ -59,17 +61,17 @@ func userFunctions() []userFunction {
 		{"GetOrLoad", false, func(c *Cache, k, v []byte, inner func()) {
 			c.Del(k)
 			_, _ = c.GetOrLoad(context.Background(), nil, k,
-				func(context.Context, []byte) (Loaded, error) {
+				func(context.Context, []byte) ([]byte, time.Duration, error) {
 					inner()
-					return Loaded{Value: v}, nil
+					return v, 0, nil
 				})
 		}},
 		{"GetOrLoadBatch", false, func(c *Cache, k, v []byte, inner func()) {
 			c.Del(k)
 			_, _, _ = c.GetOrLoadBatch(context.Background(), nil, [][]byte{k}, make([][]byte, 1),
-				func(context.Context, [][]byte) ([]Loaded, error) {
+				func(context.Context, [][]byte) ([]loaded, error) {
 					inner()
-					return []Loaded{{Value: v}}, nil
+					return []loaded{{Value: v}}, nil
 				})
 		}},
 		{"Typed.Update", false, func(c *Cache, k, v []byte, inner func()) {
@@ -133,9 +135,9 @@ func userFunctions() []userFunction {
 		}},
 		{"Namespace.GetOrLoad", false, func(c *Cache, k, v []byte, inner func()) {
 			_, _ = c.Namespace("space").GetOrLoad(context.Background(), nil, k,
-				func(context.Context, []byte) (Loaded, error) {
+				func(context.Context, []byte) ([]byte, time.Duration, error) {
 					inner()
-					return Loaded{Value: v}, nil
+					return v, 0, nil
 				})
 		}},
 		{"Namespace.All", false, func(c *Cache, k, v []byte, inner func()) {
@@ -154,15 +156,15 @@ func userFunctions() []userFunction {
 				inner()
 			}
 		}},
-		{"OnEvict of Set", true, func(c *Cache, k, v []byte, _ func()) { _ = c.Set(k, v[1:]) }},
-		{"OnEvict of Del", true, func(c *Cache, k, _ []byte, _ func()) { c.Del(k) }},
-		{"OnEvict of Reset", true, func(c *Cache, _, _ []byte, _ func()) { c.Reset() }},
-		{"OnEvict of DeleteExpired", true, func(c *Cache, k, v []byte, _ func()) {
+		{"OnRemove of Set", true, func(c *Cache, k, v []byte, _ func()) { _ = c.Set(k, v[1:]) }},
+		{"OnRemove of Del", true, func(c *Cache, k, _ []byte, _ func()) { c.Del(k) }},
+		{"OnRemove of Reset", true, func(c *Cache, _, _ []byte, _ func()) { c.Reset() }},
+		{"OnRemove of DeleteExpired", true, func(c *Cache, k, v []byte, _ func()) {
 			w := write{k: k, v: v, h: c.shared.hash(k), expiry: 1} // over since the first tick
 			_ = c.apply(&w, "set")
 			c.DeleteExpired()
 		}},
-		{"OnEvict of Resize", true, func(c *Cache, _, _ []byte, _ func()) {
+		{"OnRemove of Resize", true, func(c *Cache, _, _ []byte, _ func()) {
 			_ = c.Resize(minMaxBytes)
 		}},
 	}
@@ -195,8 +197,8 @@ func (p pair) run() error {
 		}
 		called = true
 	}
-	if p.outer.onEvict {
-		p.g.onEvict = func(_, _ []byte, _ Reason) { inner() }
+	if p.outer.onRemove {
+		p.g.onRemove = func(_, _ []byte, _ RemovalReason) { inner() }
 	}
 	c = newCache(p.g)
 	for i := range p.fill {
@@ -250,7 +252,7 @@ func TestUserFunctions_MayCallEveryMethod(t *testing.T) {
 	}
 	for _, s := range settings {
 		for _, outer := range userFunctions() {
-			if outer.name == "OnEvict of Resize" {
+			if outer.name == "OnRemove of Resize" {
 				continue // it cannot make these smaller
 			}
 			t.Run(s.name+"/"+outer.name, func(t *testing.T) {
@@ -277,12 +279,12 @@ func requireAllReturn(t *testing.T, pairs []pair) {
 	}
 }
 
-// Resize gives up its locks, too, while OnEvict runs.
+// Resize gives up its locks, too, while OnRemove runs.
 func TestUserFunctions_MayCallEveryMethod_DuringResize(t *testing.T) {
 	t.Parallel()
 	g := tiny(1, 64<<10, 1024) // 64 MB
 	for _, outer := range userFunctions() {
-		if outer.name != "OnEvict of Resize" {
+		if outer.name != "OnRemove of Resize" {
 			continue
 		}
 		for _, inner := range everyCall() {

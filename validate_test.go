@@ -32,6 +32,9 @@ func (c *Cache) validate() error {
 			errs = append(errs, fmt.Errorf("I8: bucket %d counts %d large keys, has %d", i, n, large[i]))
 		}
 	}
+	if err := c.shared.pool.Validate(); err != nil && !c.sizing.unfinished {
+		errs = append(errs, err)
+	}
 	return errors.Join(errs...)
 }
 

@@ -39,7 +39,7 @@ var (
 func (c *Cache) begin(w *write) {
 	w.h = c.shared.mix(xxhash.Sum64(w.k)) // hash, which the compiler would not inline
 	w.expiry = c.shared.Default()
-	w.reason = EvictReplaced
+	w.reason = RemovedReplaced
 }
 
 // apply prefetches and stores a record. verb is what the caller asked for.
@@ -59,8 +59,8 @@ func named(err error) error {
 	return err
 }
 
-// store stores a record, and tells OnEvict what had to leave. Its errors do not name the
-// package.
+// store stores a record, and tells OnRemove of the entries removed for it. Its errors do not name
+// the package.
 func (c *Cache) store(w *write, verb string) error {
 	b := c.bucket(w.h)
 	for {
@@ -100,7 +100,7 @@ func (c *Cache) store(w *write, verb string) error {
 // setSmall stores a record in its small bucket. A fault in the caller's value leaves no
 // lock held.
 func (c *Cache) setSmall(b *bucket, w *write) error {
-	if c.shared.onEvict != nil {
+	if c.shared.onRemove != nil {
 		defer c.shared.notify(w)
 	}
 	if c.shared.arrivals.held.Load() > 0 && b.isShort(w.n) {
@@ -226,7 +226,7 @@ func (c *Cache) removeOnce(w *write, taken *[]byte) (found bool, err error) {
 		return false, err
 	}
 	if w.same { // it came from a larger cache, cannot be written again, and is lost
-		w.same, w.reason = false, EvictCapacity
+		w.same, w.reason = false, RemovedEvicted
 	}
 	return b.deleteLocked(w, taken) || c.inLargeLocked(w, func(lb *bucket) bool {
 		return lb.deleteLocked(w, taken)

@@ -4,7 +4,7 @@
 //	cache := ringcache.New(256 << 20)
 //	_, err := expvarstats.Publish("pages", cache)
 //
-// It is a package of its own because expvar brings in net/http and registers a
+// It is a separate package because expvar brings in net/http and registers a
 // handler with it, which is not a cache's to decide.
 package expvarstats
 
@@ -37,7 +37,7 @@ type Var struct {
 var _ expvar.Var = (*Var)(nil)
 
 // New returns a Var that shows c and is not published: for a place in an
-// [expvar.Map], or under a handler of one's own. A nil c is no cache.
+// [expvar.Map], or under a custom handler. A nil c is no cache.
 func New(c *ringcache.Cache) *Var {
 	v := new(Var)
 	v.Set(c)

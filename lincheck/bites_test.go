@@ -233,7 +233,7 @@ func (f *forgetful) GetAndDel(dst, k []byte) ([]byte, bool) {
 // GetOrLoad may give what was loaded before for the key, if that is the fault,
 // as one would that joins a load which is over.
 func (f *forgetful) GetOrLoad(
-	ctx context.Context, dst, k []byte, load ringcache.LoadFunc,
+	ctx context.Context, dst, k []byte, load ringcache.LoadFunc[[]byte, []byte],
 ) ([]byte, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -243,27 +243,29 @@ func (f *forgetful) GetOrLoad(
 	if v, ok := f.loads[string(k)]; ok && f.fault == "joined late" {
 		return append(dst, v...), nil
 	}
-	r, err := load(ctx, k)
+	v, _, err := load(ctx, k)
 	if err != nil {
 		return dst, err
 	}
-	if r.Absent {
-		return dst, ringcache.ErrAbsent
-	}
-	f.set(k, r.Value)
-	f.loads[string(k)] = r.Value
-	return append(dst, r.Value...), nil
+	f.set(k, v)
+	f.loads[string(k)] = v
+	return append(dst, v...), nil
 }
 
 // GetOrLoadBatch is GetOrLoad of each key.
 func (f *forgetful) GetOrLoadBatch(
-	ctx context.Context, dst []byte, keys, vals [][]byte, load ringcache.BatchLoadFunc,
+	ctx context.Context, dst []byte, keys, vals [][]byte,
+	load ringcache.BatchLoadFunc[[]byte, []byte],
 ) ([]byte, int, error) {
+	one := func(ctx context.Context, k []byte) ([]byte, time.Duration, error) {
+		all, err := load(ctx, [][]byte{k})
+		if err != nil {
+			return nil, 0, err
+		}
+		return all[0].Value, all[0].TTL, all[0].Err
+	}
 	for i, k := range keys {
-		v, err := f.GetOrLoad(ctx, nil, k, func(ctx context.Context, k []byte) (ringcache.Loaded, error) {
-			all, err := load(ctx, [][]byte{k})
-			return all[0], err
-		})
+		v, err := f.GetOrLoad(ctx, nil, k, one)
 		if vals[i] = v; err != nil && !errors.Is(err, ringcache.ErrAbsent) {
 			return dst, 0, err
 		}

@@ -215,12 +215,15 @@ func (c *client) load(begin int64, id uint32, k []byte) error {
 		get = c.getBatchOfOne
 	}
 	got, err := get(context.Background(), nil, k,
-		func(context.Context, []byte) (ringcache.Loaded, error) {
+		func(context.Context, []byte) ([]byte, time.Duration, error) {
 			out.loaded = !gone
 			for range rest {
 				runtime.Gosched()
 			}
-			return ringcache.Loaded{Value: v, Absent: gone, TTL: time.Hour}, nil
+			if gone {
+				return nil, time.Hour, ringcache.ErrAbsent
+			}
+			return v, time.Hour, nil
 		})
 	switch {
 	case err == nil:
@@ -236,13 +239,13 @@ func (c *client) load(begin int64, id uint32, k []byte) error {
 
 // getBatchOfOne is GetOrLoad by GetOrLoadBatch.
 func (c *client) getBatchOfOne(
-	ctx context.Context, _, k []byte, load ringcache.LoadFunc,
+	ctx context.Context, _, k []byte, load ringcache.LoadFunc[[]byte, []byte],
 ) ([]byte, error) {
 	var vals [1][]byte
 	_, _, err := c.store.GetOrLoadBatch(ctx, nil, [][]byte{k}, vals[:],
-		func(ctx context.Context, keys [][]byte) ([]ringcache.Loaded, error) {
-			l, err := load(ctx, keys[0])
-			return []ringcache.Loaded{l}, err
+		func(ctx context.Context, keys [][]byte) ([]ringcache.Loaded[[]byte], error) {
+			v, ttl, err := load(ctx, keys[0])
+			return []ringcache.Loaded[[]byte]{{Value: v, TTL: ttl, Err: err}}, nil
 		})
 	if err == nil && vals[0] == nil {
 		err = ringcache.ErrAbsent

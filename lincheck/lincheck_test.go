@@ -42,9 +42,10 @@ type store interface {
 	UpdateWithTTL(k []byte, ttl time.Duration,
 		fn func(old []byte, ok bool) ([]byte, bool)) error
 	GetAndDel(dst, k []byte) ([]byte, bool)
-	GetOrLoad(ctx context.Context, dst, k []byte, load ringcache.LoadFunc) ([]byte, error)
+	GetOrLoad(ctx context.Context, dst, k []byte,
+		load ringcache.LoadFunc[[]byte, []byte]) ([]byte, error)
 	GetOrLoadBatch(ctx context.Context, dst []byte, keys, vals [][]byte,
-		load ringcache.BatchLoadFunc) ([]byte, int, error)
+		load ringcache.BatchLoadFunc[[]byte, []byte]) ([]byte, int, error)
 }
 
 const (
@@ -80,7 +81,7 @@ func TestRingcache_InFile(t *testing.T) {
 // mutexes. (TestConcurrent_HistoriesWhereNothingIsDropped of the library counts them.)
 func TestRingcache_SmallValues(t *testing.T) {
 	c, err := ringcache.NewWithOptions(ringcache.Options{
-		MaxBytes: 1 << 20, ExpectedEntries: entries, ExpectedValueSize: 60,
+		MaxBytes: 1 << 20, ExpectedEntries: entries,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -11,5 +11,5 @@
 //	}))
 //
 // A cache may drop any entry at any time. The README says what that means for each middleware,
-// and which better have a cache of their own.
+// and which should have a separate cache.
 package ringfiber

@@ -55,7 +55,7 @@ func serveSessions(t *testing.T) *sessions {
 	return s
 }
 
-// other returns a client with cookies of its own.
+// other returns a client with its own cookies.
 func (c *client) other() *client {
 	jar, err := cookiejar.New(nil)
 	require.NoError(c.t, err)

@@ -37,7 +37,7 @@ type Storage struct {
 }
 
 // What the cache middleware puts behind the key of a response: bodies, and the names of the
-// headers that the response depends on, are entries of their own.
+// headers that the response depends on, are separate entries.
 const (
 	bodySuffix = "_body"
 	varySuffix = "|vary"

@@ -21,7 +21,7 @@ type call struct {
 	replaces bool          // there is an entry that the response takes the place of
 	why      string        // the handler is called, in the words of Cache-Status
 	pause    time.Duration // of revalidations, should the handler fail in the background
-	settled  bool          // the handler's answer has been stored, or nothing is to be kept any more
+	settled  bool          // the handler's answer has been stored, or nothing is to be kept
 }
 
 func newCall(h *handler, q *query, x *index, f *found, why string) *call {

@@ -88,11 +88,7 @@ func TestCoalesce_AllLeave(t *testing.T) {
 }
 
 func TestCoalesce_FollowerLeaves(t *testing.T) {
-	h, calls, open := gated(counts(fresh))
-	r := newRig(t, Options{}, h)
-	defer open()
-	first := r.sendMany(1, http.MethodGet, "/")
-	wait(t, calls)
+	r, first, _, open := startGated(t)
 	ctx, leave := context.WithCancel(context.Background())
 	left := make(chan answer, 1)
 	go func() { left <- r.send(ctx, http.MethodGet, "/") }()
@@ -197,7 +193,7 @@ func TestCoalesce_PagesOfPages(t *testing.T) {
 					begun.Done()
 					begun.Wait()
 				}
-				if deep < 3*length { // a handler that has no end of its own has none behind a cache
+				if deep < 3*length { // a handler that never ends does not end behind a cache either
 					at = (at + 1) % length
 					part := httptest.NewRequest(http.MethodGet, fmt.Sprint("/", at), nil)
 					part.Header.Set("Depth", fmt.Sprint(deep+1))
@@ -214,7 +210,8 @@ func TestCoalesce_PagesOfPages(t *testing.T) {
 				}
 				go func() {
 					rec := httptest.NewRecorder()
-					servers[at%2].ServeHTTP(rec, httptest.NewRequest(http.MethodGet, fmt.Sprint("/", at), nil))
+					req := httptest.NewRequest(http.MethodGet, fmt.Sprint("/", at), nil)
+					servers[at%2].ServeHTTP(rec, req)
 					ended <- rec.Body.String()
 				}()
 			}

@@ -51,12 +51,22 @@ func gated(handler http.HandlerFunc) (h http.HandlerFunc, calls chan *http.Reque
 	return h, calls, sync.OnceFunc(func() { close(opened) })
 }
 
-func TestCoalesce_OneCallForMany(t *testing.T) {
+// startGated starts a server with a gated handler of fresh responses, and sends it a first
+// request, which waits at the gate. The gate is open when the test ends.
+func startGated(t *testing.T) (
+	r *rig, first func() []answer, calls chan *http.Request, open func(),
+) {
+	t.Helper()
 	h, calls, open := gated(counts(fresh))
-	r := newRig(t, Options{}, h)
-	defer open()
-	first := r.sendMany(1, http.MethodGet, "/")
+	r = newRig(t, Options{}, h)
+	t.Cleanup(open)
+	first = r.sendMany(1, http.MethodGet, "/")
 	wait(t, calls)
+	return r, first, calls, open
+}
+
+func TestCoalesce_OneCallForMany(t *testing.T) {
+	r, first, _, open := startGated(t)
 	others := r.sendMany(20, http.MethodGet, "/")
 	r.wantWaiting(20)
 	open()
@@ -315,11 +325,7 @@ func TestCoalesce_AudiencesApart(t *testing.T) {
 
 // A request that wants nothing older than itself does not join one that is under way.
 func TestCoalesce_NoCacheGoesAlone(t *testing.T) {
-	h, calls, open := gated(counts(fresh))
-	r := newRig(t, Options{}, h)
-	defer open()
-	first := r.sendMany(1, http.MethodGet, "/")
-	wait(t, calls)
+	r, first, calls, open := startGated(t)
 	second := r.sendMany(1, http.MethodGet, "/", "Cache-Control: no-cache")
 	wait(t, calls)
 	open()

@@ -31,13 +31,13 @@ type Options struct {
 
 	// StaleWhileRevalidate is how long after that a response is still served while the
 	// handler is asked for a new one in the background, and StaleIfError how long it is
-	// served if the handler answers 500, 502, 503 or 504. They hold for responses that have
-	// no such directive of their own, and none of must-revalidate, proxy-revalidate and
-	// s-maxage. After a revalidation that has failed, the handler is not asked again for an
-	// eighth of the time that the response may be stale, or RevalidateTimeout if that is less.
-	// With 0, the default, only such a directive counts for StaleIfError, and for
-	// StaleWhileRevalidate none does: see [Middleware.Handler] for what the background asks
-	// of a router.
+	// served if the handler answers 500, 502, 503 or 504. They apply to responses
+	// without that directive and without must-revalidate, proxy-revalidate and s-maxage.
+	// After a revalidation that has failed, the handler is not asked again for an eighth of
+	// the time that the response may be stale, or RevalidateTimeout if that is less.
+	// If StaleIfError is 0, the default, only responses with a stale-if-error directive are
+	// served stale after an error. If StaleWhileRevalidate is 0, the default, none is
+	// revalidated in the background, which a router has to support: see [Middleware.Handler].
 	StaleWhileRevalidate time.Duration
 	StaleIfError         time.Duration
 
@@ -146,8 +146,8 @@ func (m *Middleware) Handler(next http.Handler) http.Handler { return &handler{m
 // served to a request that begins after it has returned.
 func (m *Middleware) Invalidate(key string) bool { return m.store.invalidate(key) }
 
-// Stats are the counters of a [Middleware]. The cache counts a lookup for each request too, but as a
-// hit also if what it has is too old to be the answer.
+// Stats are the counters of a [Middleware]. The cache counts a lookup for each request too, and a
+// hit even if the response that it holds is too old to be the answer.
 type Stats struct {
 	// Requests counts the GET and HEAD requests that could be answered from the cache: those that
 	// have a key, and nothing that lets them pass. Hits counts those of them that were, stale

@@ -20,6 +20,8 @@ func (p *pauses) at(key string) *atomic.Int64 {
 	return &p[maphash.String(pauseSeed, key)%uint64(len(p))]
 }
 
-func (p *pauses) begin(key string, d time.Duration) { p.at(key).Store(time.Now().Add(d).UnixNano()) }
+func (p *pauses) begin(key string, d time.Duration) {
+	p.at(key).Store(time.Now().Add(d).UnixNano())
+}
 
 func (p *pauses) holds(key string) bool { return time.Now().UnixNano() < p.at(key).Load() }

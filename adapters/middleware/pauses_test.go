@@ -16,14 +16,19 @@ import (
 // A handler that fails is not asked by every request, as long as there is something to serve.
 func TestStale_FailingUpdateIsNotRepeatedAtOnce(t *testing.T) {
 	for name, fail := range map[string]http.HandlerFunc{
-		"error":   func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) },
+		"error": func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusBadGateway)
+		},
 		"panic":   func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
 		"timeout": func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				failing := false
-				o := Options{StaleWhileRevalidate: time.Second, RevalidateTimeout: 500 * time.Millisecond}
+				o := Options{
+					StaleWhileRevalidate: time.Second,
+					RevalidateTimeout:    500 * time.Millisecond,
+				}
 				r := newTimedRig(t, o, func(w http.ResponseWriter, req *http.Request) {
 					if failing {
 						fail(w, req)

@@ -270,7 +270,7 @@ func (rec *recorder) found() *found {
 
 // copyHeader gives dst the fields of src, in place of its own of the same names; but Vary and
 // Set-Cookie take in both, since a handler before this one may choose by other headers, and set
-// cookies of its own.
+// its own cookies.
 func copyHeader(dst, src http.Header) {
 	for name, values := range src {
 		if name == "Vary" || name == "Set-Cookie" {

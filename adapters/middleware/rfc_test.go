@@ -124,7 +124,8 @@ func TestRFC_ETagIsMade(t *testing.T) {
 
 func TestRFC_Vary(t *testing.T) {
 	r := newRig(t, Options{}, func(w http.ResponseWriter, req *http.Request) {
-		says("in "+req.Header.Get("Accept-Language"), fresh, "Vary: accept-language, X-Other")(w, req)
+		body := "in " + req.Header.Get("Accept-Language")
+		says(body, fresh, "Vary: accept-language, X-Other")(w, req)
 	})
 	for i, step := range []struct {
 		lang, status string

@@ -105,7 +105,8 @@ func TestStale_OneUpdateForMany(t *testing.T) {
 			if n > 1 {
 				time.Sleep(5 * time.Second)
 			}
-			says(fmt.Sprint("hello ", n), "Cache-Control: max-age=10, stale-while-revalidate=20")(w, req)
+			const control = "Cache-Control: max-age=10, stale-while-revalidate=20"
+			says(fmt.Sprint("hello ", n), control)(w, req)
 		})
 		etag := r.get("/").header.Get("ETag")
 		time.Sleep(15 * time.Second)
@@ -223,7 +224,8 @@ func TestStale_UpdateHasADeadline(t *testing.T) {
 	for _, timeout := range []time.Duration{0, 5 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
 			n := 0
-			r := newTimedRig(t, Options{StaleWhileRevalidate: time.Hour, RevalidateTimeout: timeout},
+			o := Options{StaleWhileRevalidate: time.Hour, RevalidateTimeout: timeout}
+			r := newTimedRig(t, o,
 				func(w http.ResponseWriter, req *http.Request) {
 					if n++; n == 2 {
 						<-req.Context().Done() // and nothing is written, as many do then

@@ -39,7 +39,7 @@ func TestStats_HitRatioIsThatOfRequests(t *testing.T) {
 	})
 }
 
-// Requests that pass are none that could be hits, and those that wait for others are none that were.
+// Requests that pass could not have been hits, and those that wait for others were none.
 func TestStats_WhatCounts(t *testing.T) {
 	h, calls, open := gated(counts(fresh))
 	r := newRig(t, Options{}, h)

@@ -159,7 +159,8 @@ func TestRFC_Audiences(t *testing.T) {
 
 func TestRFC_StatusCodes(t *testing.T) {
 	kept := map[int]bool{}
-	for _, code := range []int{200, 203, 204, 300, 301, 302, 303, 307, 308, 404, 405, 410, 414, 501} {
+	codes := []int{200, 203, 204, 300, 301, 302, 303, 307, 308, 404, 405, 410, 414, 501}
+	for _, code := range codes {
 		kept[code] = true
 	}
 	for code := 200; code < 600; code++ {
@@ -251,7 +252,8 @@ func TestRFC_AgeCountsFromTheHeaderOn(t *testing.T) {
 
 func TestRFC_NamesInLowerCase(t *testing.T) {
 	for name, value := range map[string]string{
-		"set-cookie": "a=b", "cache-control": "private", "vary": "*", "content-range": "bytes 0-1/2",
+		"set-cookie": "a=b", "cache-control": "private", "vary": "*",
+		"content-range": "bytes 0-1/2",
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, Options{TTL: time.Minute}, func(w http.ResponseWriter, _ *http.Request) {

@@ -147,7 +147,8 @@ func TestStream_Flush(t *testing.T) {
 		_, err = io.ReadFull(resp.Body, make([]byte, 1))
 		require.NoError(t, err)
 		second := r.sendMany(1, http.MethodGet, "/")
-		require.Eventually(t, func() bool { return r.asked.Load() == 2 }, patience, time.Millisecond)
+		asked := func() bool { return r.asked.Load() == 2 }
+		require.Eventually(t, asked, patience, time.Millisecond)
 		close(received)
 		rest, err := io.ReadAll(resp.Body)
 		require.NoError(t, err)
@@ -269,7 +270,8 @@ func TestStream_Hijack(t *testing.T) {
 	} {
 		for _, method := range []string{http.MethodGet, http.MethodPost} {
 			t.Run(name+" "+method, func(t *testing.T) {
-				r := newRig(t, Options{TTL: time.Minute}, func(w http.ResponseWriter, _ *http.Request) {
+				o := Options{TTL: time.Minute}
+				r := newRig(t, o, func(w http.ResponseWriter, _ *http.Request) {
 					conn, rw, err := hijack(w)
 					require.NoError(t, err)
 					_, _ = rw.WriteString("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi")
@@ -289,8 +291,9 @@ func TestStream_Hijack(t *testing.T) {
 // What the connection can do is within reach of the handler.
 func TestStream_Controller(t *testing.T) {
 	r := newRig(t, Options{}, func(w http.ResponseWriter, req *http.Request) {
-		require.NoError(t, http.NewResponseController(w).SetWriteDeadline(time.Now().Add(time.Hour)))
-		require.NoError(t, http.NewResponseController(w).EnableFullDuplex())
+		connection := http.NewResponseController(w)
+		require.NoError(t, connection.SetWriteDeadline(time.Now().Add(time.Hour)))
+		require.NoError(t, connection.EnableFullDuplex())
 		says("hello", fresh)(w, req)
 	})
 	require.Equal(t, "hello", r.get("/").body)

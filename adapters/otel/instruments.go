@@ -39,7 +39,7 @@ func (i instrument) make(meter metric.Meter) (metric.Int64Observable, error) {
 		metric.WithUnit(i.unit), metric.WithDescription(i.about))
 }
 
-// one is for instruments without an attribute of their own.
+// one is for instruments without an extra attribute.
 func one(of func(s *ringcache.Stats) uint64) []value { return []value{{of: of}} }
 
 // with is the value of an instrument for a value of its attribute.

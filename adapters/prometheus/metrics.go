@@ -6,8 +6,8 @@ import (
 	"github.com/ringcache/ringcache"
 )
 
-// metric is shown of every cache, with one sample, or with one for each value of a label
-// of its own.
+// metric is shown for every cache, with one sample, or with one for each value of an extra
+// label.
 type metric struct {
 	desc    *prometheus.Desc
 	kind    prometheus.ValueType
@@ -45,14 +45,14 @@ const (
 	gauge   = prometheus.GaugeValue
 )
 
-// one returns a metric without a label of its own.
+// one returns a metric without an extra label.
 func one(
 	kind prometheus.ValueType, name, help string, value func(s *ringcache.Stats) float64,
 ) metric {
 	return by("", kind, name, help, sample{value: value})
 }
 
-// by returns a metric with a label of its own.
+// by returns a metric with an extra label.
 func by(label string, kind prometheus.ValueType, name, help string, samples ...sample) metric {
 	labels := []string{"cache"}
 	if label != "" {

@@ -51,8 +51,8 @@ func work(t testing.TB, c *ringcache.Cache, n int) {
 	assert.NoError(t, c.Set(key, key))
 	assert.True(t, c.Has(key))
 	c.Has([]byte("absent"))
-	fails := func(context.Context, []byte) (ringcache.Loaded, error) {
-		return ringcache.Loaded{}, errors.New("no database")
+	fails := func(context.Context, []byte) ([]byte, time.Duration, error) {
+		return nil, 0, errors.New("no database")
 	}
 	_, err := c.GetOrLoad(context.Background(), nil, fmt.Append(nil, "failing ", n), fails)
 	assert.Error(t, err)

@@ -245,7 +245,7 @@ func TestRedis_ManyKeysAtOnce(t *testing.T) {
 	require.Equal(t, map[string]string{"a": "0", "b": "new", "none": "some", "c": "2"}, mget())
 }
 
-// With the command MGET, each key is an entry of its own. rueidis sends it on the connection
+// With the command MGET, each key is a separate entry. rueidis sends it on the connection
 // of its first key, so these have the same slot.
 func TestRedis_MGetCommand(t *testing.T) {
 	r := newRig(t)

@@ -12,12 +12,12 @@ import (
 )
 
 // NewStore returns a function for rueidis.ClientOption.NewCacheStoreFn. Each connection
-// gets a store of its own, and all of them lie in cache: stores of one client, of several,
+// gets its own store, and all of them lie in cache: stores of one client, of several,
 // and of several servers. A store finds nothing that another one has cached.
 // CacheSizeEachConn has no effect, the bound is that of cache.
 //
 // The caller owns cache and may use it for other things too; it is not closed. Once it is
-// closed, every read goes to the server. If it has an Options.OnEvict, the goroutine that
+// closed, every read goes to the server. If it has an Options.OnRemove, the goroutine that
 // reads from the connection calls it, while the store is locked: it must not use the client.
 // NewStore panics if cache is nil.
 func NewStore(cache *ringcache.Cache) rueidis.NewCacheStoreFn {

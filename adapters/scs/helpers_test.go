@@ -78,7 +78,7 @@ func serve(t testing.TB) *site {
 	return s
 }
 
-// user is a client with cookies of its own.
+// user is a client with its own cookies.
 type user struct {
 	*site
 	http *http.Client

@@ -135,8 +135,8 @@ func traffic(t *testing.T, c *ringcache.Cache) {
 		close(stop)
 		<-done
 	})
-	fails := func(context.Context, []byte) (ringcache.Loaded, error) {
-		return ringcache.Loaded{}, errors.New("no database")
+	fails := func(context.Context, []byte) ([]byte, time.Duration, error) {
+		return nil, 0, errors.New("no database")
 	}
 	go func() {
 		defer close(done)

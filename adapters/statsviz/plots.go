@@ -69,7 +69,8 @@ var plots = []plot{
 		name:  "operations",
 		title: "operations a second",
 		info: "Lookups that found their key and those that did not, calls that set or delete a " +
-			"key, values that were not stored, loads that GetOrLoad and its kin started, and loads that failed.",
+			"key, values that were not stored, loads that GetOrLoad and similar methods " +
+			"started, and loads that failed.",
 		format: "%{y:.4s}/s",
 		series: []series{
 			rate("hits", hits),
@@ -86,8 +87,8 @@ var plots = []plot{
 		name:  "memory",
 		title: "memory",
 		info: "Memory outside of the Go heap: the bound on it, the bound in force, which is less " +
-			"as long as the system refuses memory, what the cache holds, and the parts of it that " +
-			"entries, dead entries (replaced, deleted or expired) and the index take.",
+			"as long as the system refuses memory, what the cache holds, and the parts of it " +
+			"that entries, dead entries (replaced, deleted or expired) and the index take.",
 		suffix: "B", format: "%{y:.4s}B",
 		series: []series{
 			level("limit", func(s *ringcache.Stats) uint64 { return s.MaxBytesSize }),
@@ -101,7 +102,8 @@ var plots = []plot{
 		name:  "evictions",
 		title: "evictions a second, by cause",
 		info: "Entries that left the small ring because nobody had read them in it, that left " +
-			"the main ring or the cold part, that the index had no place for, and that had expired.",
+			"the main ring or the cold part, that the index had no place for, and that had " +
+			"expired.",
 		format: "%{y:.4s}/s",
 		series: []series{
 			rate("small", func(s *ringcache.Stats) uint64 { return s.EvictedSmall }),

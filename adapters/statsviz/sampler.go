@@ -41,8 +41,8 @@ type sampler struct {
 	round   int // how often the statistics have been read
 	at      time.Time
 	seconds float64 // between the last two rounds
-	before  ringcache.Stats
 	stats   ringcache.Stats
+	span    ringcache.Stats // what happened between the last two rounds
 	ratio   float64
 
 	size   func(z *ringcache.Sizing)
@@ -76,33 +76,22 @@ func (s *sampler) next() {
 	s.round++
 	now := s.now()
 	s.seconds, s.at = now.Sub(s.at).Seconds(), now
-	s.before = s.stats
+	before := s.stats
 	var stats ringcache.Stats
-	if s.update(&stats) {
+	if s.update(&stats) { // otherwise the cache is gone, and its last statistics stay
 		s.stats = stats
 	}
+	s.span = s.stats.Sub(before)
 	s.size(&s.sizing)
-	if span := s.span(); span.GetCalls > 0 {
-		s.ratio = span.HitRatio()
+	if s.span.GetCalls > 0 {
+		s.ratio = s.span.HitRatio()
 	}
 }
-
-// span returns the lookups of the last round.
-func (s *sampler) span() ringcache.Stats {
-	return ringcache.Stats{
-		GetCalls: s.stats.GetCalls - s.before.GetCalls,
-		Misses:   s.stats.Misses - s.before.Misses,
-	}
-}
-
-// increase is 0 for hits that have fallen, which are the lookups less the misses: a lookup may be
-// counted before it is known to be a miss.
-func increase(from, to uint64) uint64 { return max(from, to) - from }
 
 // rate returns how much a counter has grown in a second of the last round.
 func (s *sampler) rate(counter func(s *ringcache.Stats) uint64) float64 {
 	if s.seconds <= 0 {
 		return 0 // statsviz cannot send what is no number
 	}
-	return float64(increase(counter(&s.before), counter(&s.stats))) / s.seconds
+	return float64(counter(&s.span)) / s.seconds
 }

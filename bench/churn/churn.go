@@ -91,7 +91,7 @@ func Run(spec Spec) (Metrics, error) {
 	return m, nil
 }
 
-// measure performs a run of l on a store of its own.
+// measure performs a run of l on a new store.
 func (l *Load) measure(spec Spec, info store.Info) (Metrics, error) {
 	r, err := newRun(spec, l.keys(spec.Case), l.largest(spec.Case))
 	if err != nil {

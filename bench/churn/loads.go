@@ -40,8 +40,8 @@ func with(first ...string) []string { return append(first, costs...) }
 var Loads = []Load{
 	{
 		Name: "churn", Metrics: with(Found), lives: churnLives,
-		Note: "Keys chosen uniformly at random get a value of a new length, from half to one and a half " +
-			"of the mean; one operation in ten is a delete.",
+		Note: "Keys chosen uniformly at random get a value of a new length, from half to one and " +
+			"a half of the mean; one operation in ten is a delete.",
 		keys: churnKeys, largest: drawnLargest, do: doChurn, check: checkAll,
 	},
 	{
@@ -51,22 +51,23 @@ var Loads = []Load{
 	},
 	{
 		Name: "churn-zipf", Metrics: with(Hits, Found), lives: churnLives,
-		Note: "`churn` with Zipf popularity, exponent 0.99, and three reads by Zipf for each write. The " +
-			"hit ratio is that of reads of live keys in the second half. A miss is not followed by a Set.",
+		Note: "`churn` with Zipf popularity, exponent 0.99, and three reads by Zipf for each " +
+			"write. The hit ratio is that of reads of live keys in the second half. A miss is " +
+			"not followed by a Set.",
 		keys: churnKeys, largest: drawnLargest, do: doChurnZipf, check: checkAll,
 	},
 	{
 		Name: "churn-large", Metrics: with(Found), lives: churnLives,
-		Note: "`churn` with values of 1/2048 of the bound on average, so that all are large ones to " +
-			"ringcache.",
+		Note: "`churn` with values of 1/2048 of the bound on average, so that all are large ones " +
+			"to ringcache.",
 		mean: func(mb int) int { return mb << 20 / 2048 },
 		keys: churnKeys, largest: drawnLargest, do: doChurn, check: checkAll,
 	},
 	{
 		Name: "grow", Metrics: with(Lost, Found), lives: growLives,
-		Note: "Sessions chosen uniformly at random are read, and written back 30 bytes longer; at one and " +
-			"a half of the mean they begin anew with half of it, as does one that was lost. Requests of " +
-			"the second half count.",
+		Note: "Sessions chosen uniformly at random are read, and written back 30 bytes longer; " +
+			"at one and a half of the mean they begin anew with half of it, as does one that was " +
+			"lost. Requests of the second half count.",
 		keys: Case.entries, largest: drawnLargest, do: doGrow, check: checkAll,
 	},
 	{
@@ -76,31 +77,34 @@ var Loads = []Load{
 	},
 	{
 		Name: "append", Metrics: with(Found, Parts), lives: growLives,
-		Note: "Values grow as in `grow`, by appends without a read: a call of Append in ringcache, a Get " +
-			"and a Set in the others. An append to a lost entry begins a value with a part missing.",
+		Note: "Values grow as in `grow`, by appends without a read: a call of Append in " +
+			"ringcache, a Get and a Set in the others. An append to a lost entry begins a value " +
+			"with a part missing.",
 		keys: Case.entries, largest: drawnLargest, do: doAppend, check: checkParts,
 	},
 	{
 		Name: "invalidate", Metrics: with(Found, Untouched), lives: []float64{0.8}, fixed: true,
-		Note: "Two namespaces of 40 % of the bound each. The second one is invalidated and filled again " +
-			"ten times; the first one, which is older, is neither read nor written. Stores without " +
-			"namespaces delete all keys of the second one.",
+		Note: "Two namespaces of 40 % of the bound each. The second one is invalidated and " +
+			"filled again ten times; the first one, which is older, is neither read nor written. " +
+			"Stores without namespaces delete all keys of the second one.",
 		keys: Case.entries, largest: drawnLargest, do: doInvalidate, check: checkInvalidated,
 	},
 	{
 		Name: "invalidate-turns", Metrics: with(Found, Least), lives: []float64{0.8}, fixed: true,
-		Note: "Four namespaces of 20 % each, which are invalidated and filled again in turn, ten times.",
+		Note: "Four namespaces of 20 % each, which are invalidated and filled again in turn, ten " +
+			"times.",
 		keys: Case.entries, largest: drawnLargest, do: doInvalidateTurns, check: checkTurns,
 	},
 	{
 		Name: "delete-half", Metrics: with(FoundOld, FoundNew), lives: []float64{0.72}, fixed: true,
-		Note: "80 % of the bound is filled, a random half of it deleted, and 32 % of the bound inserted.",
+		Note: "80 % of the bound is filled, a random half of it deleted, and 32 % of the bound " +
+			"inserted.",
 		keys: halfKeys, largest: drawnLargest, do: doDeleteHalf, check: checkHalf,
 	},
 	{
 		Name: "mixed", Metrics: with(LostKeys, Found), lives: []float64{mixedLive}, fixed: true,
-		Note: "27 MB of values from 1 KB to 260 KB (the logarithm of the length is uniform) in a bound of " +
-			"1 GB, under the writes of `churn`. Nothing has to be evicted.",
+		Note: "27 MB of values from 1 KB to 260 KB (the logarithm of the length is uniform) in a " +
+			"bound of 1 GB, under the writes of `churn`. Nothing has to be evicted.",
 		mb: mixedMB, mean: func(int) int { return mixedMean },
 		keys: churnKeys, largest: func(Case) int { return mixedMost }, do: doMixed, check: checkAll,
 	},
@@ -118,7 +122,8 @@ func Names() []string {
 func find(name string) (*Load, error) {
 	i := slices.IndexFunc(Loads, func(l Load) bool { return l.Name == name })
 	if i < 0 {
-		return nil, fmt.Errorf("churn: find load %q: known are %s", name, strings.Join(Names(), ", "))
+		known := strings.Join(Names(), ", ")
+		return nil, fmt.Errorf("churn: find load %q: known are %s", name, known)
 	}
 	return &Loads[i], nil
 }

@@ -18,7 +18,7 @@ type Values string
 // The kinds of values.
 const (
 	// Sized takes the sizes of the trace where it has them. Elsewhere every key
-	// has a size of its own, within half of a mean that makes the cache as large
+	// has its own size, within half of a mean that makes the cache as large
 	// as Limits.MinBudget wants it.
 	Sized Values = "sized"
 

@@ -28,7 +28,7 @@ type replayer struct {
 	plan  *Plan
 	store store.Store
 	key   []byte
-	val   []byte // a value is a part of it, with the head of its own
+	val   []byte // a value is a part of it, with its own head
 	dst   []byte
 	// how often each id was updated; nil: there are no updates
 	updates []uint32

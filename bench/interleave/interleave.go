@@ -89,7 +89,7 @@ func Pace(name string) float64 {
 	return 1
 }
 
-// Run performs the task of spec in a process of its own, of this program or of the baseline,
+// Run performs the task of spec in its own process, of this program or of the baseline,
 // as the name of the store says, and reads its result.
 func (s *Stores) Run(ctx context.Context, name string, spec, result any, env ...string) error {
 	if isBaseline(name) {

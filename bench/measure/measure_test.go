@@ -134,7 +134,7 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// TestNullStoreCostsNothing shows that the harness adds no objects of its own, and
+// TestNullStoreCostsNothing shows that the harness adds no objects itself, and
 // that misses are no errors.
 func TestNullStoreCostsNothing(t *testing.T) {
 	m, err := Run(Spec{Load: "live-10", Store: store.Null, Scale: Scale{Entries: 1_000_000}})
@@ -155,7 +155,7 @@ func TestReadMemory(t *testing.T) {
 	held := bytes.Repeat([]byte{1}, size)
 	after := readMemory()
 	runtime.KeepAlive(held)
-	// The race detector adds memory of its own.
+	// The race detector adds its own memory.
 	if added := after.resident - before.resident; added < size*9/10 || added > size*4 {
 		t.Fatalf("%d bytes added %d to the resident memory", size, added)
 	}

@@ -16,7 +16,7 @@ const (
 	batchSize = 64
 
 	zipfDraws  = 1 << 21 // at most, per goroutine, drawn in advance and then repeated
-	freshShift = 40      // every worker's new keys have a range of their own
+	freshShift = 40      // every worker's new keys have their own range
 
 	// settleEvery is how many Sets a store that finishes them on another goroutine
 	// may be behind while it is filled. ristretto drops Sets when it is behind by

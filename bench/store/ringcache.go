@@ -113,7 +113,7 @@ type batchRingcacheStore struct {
 	BatchSetter
 }
 
-// fileRingcacheStore is a cache in a file of a folder of its own.
+// fileRingcacheStore is a cache in a file in its own folder.
 type fileRingcacheStore struct {
 	ringcacheStore
 	dir string

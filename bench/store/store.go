@@ -43,13 +43,13 @@ type Looker interface {
 	Look(k []byte, fn func(v []byte)) bool
 }
 
-// Batcher is a Store with a batch read of its own: vals[i] becomes the value of
+// Batcher is a Store with its own batch read: vals[i] becomes the value of
 // keys[i], a part of the returned slice, or nil on a miss.
 type Batcher interface {
 	GetBatch(dst []byte, keys, vals [][]byte) (out []byte, hits int)
 }
 
-// BatchSetter is a Store with a batch write of its own: vals[i] becomes the value
+// BatchSetter is a Store with its own batch write: vals[i] becomes the value
 // of keys[i].
 type BatchSetter interface {
 	SetBatch(keys, vals [][]byte) error
@@ -138,7 +138,7 @@ func (c Config) room() int {
 type Info struct {
 	Name    string
 	Kind    Store  // of the type that New returns, only to see which optional interfaces it has
-	Module  string // module path, "" for what is no package of its own
+	Module  string // module path, "" for a store that is not a separate package
 	Bounded bool   // keeps to Config.MaxBytes; the others grow for ever
 	Expires bool   // keeps to Config.TTL
 	Exact   bool   // counts the bytes of keys and values against MaxBytes, and nothing else

@@ -78,7 +78,7 @@ func (s Source) Sizes(sizes []float64) []float64 {
 // Open returns the trace at a scale: with that many times the keys and requests.
 // A synthetic load is made with more of both. A recorded trace stays as it is,
 // and has Copies set: whoever replays it makes every request that many times,
-// each time in a key space of its own.
+// each time in a separate key space.
 func (s Source) Open(scale int) (*Trace, error) {
 	t, err := s.open(scale)
 	if err != nil {

@@ -32,7 +32,8 @@ func (c *Cache) SetBig(k, v []byte) {
 	number := c.big.lastNumber.Add(1)
 	var key [len(partsTrailer) + 16]byte
 	for i := range parts(uint64(len(v))) {
-		if inner.Set(appendPartKey(key[:0], number, i), v[i*partSize:min(len(v), (i+1)*partSize)]) != nil {
+		part := v[i*partSize : min(len(v), (i+1)*partSize)]
+		if inner.Set(appendPartKey(key[:0], number, i), part) != nil {
 			inner.Del(k) // out of date
 			return
 		}

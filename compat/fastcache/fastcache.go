@@ -48,7 +48,7 @@ type Cache struct {
 
 	big bigCounters
 
-	// before are the calls that loading a folder has made of inner, or nil.
+	// before are the statistics of inner after loading a folder, or nil: its own calls do not count.
 	before atomic.Pointer[ringcache.Stats]
 }
 

@@ -19,7 +19,7 @@ func (c *Cache) SaveToFile(filePath string) error {
 // GOMAXPROCS where concurrency is 0 or less or more than these. The file is complete, or
 // stays as it was: a crash does not harm it. A snapshot folder of fastcache in its place is
 // moved aside, to filePath.ringcache-folder, and removed once the file is there: a crash in
-// between, the first time, leaves both under names of their own. A folder that has anything else
+// between, the first time, leaves both under different names. A folder that has anything else
 // in it is an error. Missing folders above it are made.
 func (c *Cache) SaveToFileConcurrent(filePath string, concurrency int) error {
 	if procs := runtime.GOMAXPROCS(0); concurrency <= 0 || concurrency > procs {

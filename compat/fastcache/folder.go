@@ -14,8 +14,6 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/golang/snappy"
-
-	"github.com/ringcache/ringcache"
 )
 
 // fastcache's snapshot is a folder: metadata.bin, the number of chunks that a bucket may
@@ -53,9 +51,8 @@ func loadFolder(folder string, maxBytes int) (*Cache, error) {
 	}
 	c.joinBig()
 	c.big.reset()
-	before := new(ringcache.Stats)
-	c.inner.Load().UpdateStats(before)
-	c.before.Store(before)
+	before := c.inner.Load().Stats()
+	c.before.Store(&before)
 	return c, nil
 }
 

@@ -70,7 +70,7 @@ func (c *Cache) UpdateStats(s *Stats) {
 	var r ringcache.Stats
 	c.inner.Load().UpdateStats(&r)
 	if b := c.before.Load(); b != nil {
-		r.GetCalls, r.SetCalls, r.Misses = r.GetCalls-b.GetCalls, r.SetCalls-b.SetCalls, r.Misses-b.Misses
+		r = r.Sub(*b)
 	}
 	s.GetCalls += r.GetCalls
 	s.SetCalls += r.SetCalls + c.ignored.Load()

@@ -4,7 +4,7 @@
 //
 //	go run . [flags]
 //
-// It serves feeds of its own on localhost, polls them for several rounds in which
+// It serves its own feeds on localhost, polls them for several rounds in which
 // some of them change, and prints what it had to do, beside what a reader has to
 // do that remembers nothing. The reader itself is reader.go; all else is the
 // show.

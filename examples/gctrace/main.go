@@ -97,7 +97,7 @@ func parse(args []string, stdout io.Writer) (config, error) {
 	return cfg, nil
 }
 
-// runAll measures every store in a process of its own, so that none pays for
+// runAll measures every store in its own process, so that none pays for
 // the garbage of another.
 func runAll(cfg config, stderr io.Writer) ([]result, error) {
 	self, err := os.Executable()

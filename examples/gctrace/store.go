@@ -15,7 +15,7 @@ import (
 
 const keySize = 16
 
-// store is what a cache does here. set keeps a copy of its own; get appends to
+// store is what a cache does here. set keeps its own copy; get appends to
 // dst or returns the stored bytes, whichever is the store's own way.
 type store interface {
 	set(k, v []byte) error

@@ -109,9 +109,9 @@ func (db *database) query(ctx context.Context, k []byte) ([]byte, error) {
 }
 
 // load is a query for GetOrLoad.
-func (db *database) load(ctx context.Context, k []byte) (ringcache.Loaded, error) {
+func (db *database) load(ctx context.Context, k []byte) ([]byte, time.Duration, error) {
 	v, err := db.query(ctx, k)
-	return ringcache.Loaded{Value: v, TTL: time.Minute}, err
+	return v, time.Minute, err
 }
 
 // readThrough is what a program does that has only Get and Set.

@@ -3,7 +3,7 @@
 //
 //	go run . [flags]
 //
-// It starts a redis-server (or valkey-server) of its own, or takes the one that -redis
+// It starts its own redis-server (or valkey-server), or takes the one that -redis
 // names. The near cache itself is the function connect in process.go; all else is the show.
 package main
 

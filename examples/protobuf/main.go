@@ -1,7 +1,6 @@
 // Protobuf keeps protocol buffer messages in a cache, through a typed view and a
 // codec of a few lines (codec.go), and prints what comes back. The messages are
-// of the well-known types, so nothing is generated; those of one's own do as
-// well.
+// of the well-known types, so nothing is generated; your own work as well.
 //
 //	go run -C examples/protobuf .
 package main
@@ -31,7 +30,7 @@ func run(out io.Writer) error {
 	cache := ringcache.New(32 << 20)
 	defer cache.Close()
 
-	// Two types share the cache, each under a prefix of its own.
+	// Two types share the cache, each under its own prefix.
 	users := ringcache.NewTyped[string](cache, Codec[structpb.Struct](),
 		ringcache.TypedOptions{Prefix: "user:"})
 	visits := ringcache.NewTyped[uint64](cache, Codec[wrapperspb.Int64Value](),

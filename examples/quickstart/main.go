@@ -17,8 +17,8 @@ func main() {
 	value, ok := cache.HasGet(nil, []byte("greeting"))
 	fmt.Println(string(value), ok)
 
-	load := func(ctx context.Context, k []byte) (ringcache.Loaded, error) { // a query, say
-		return ringcache.Loaded{Value: append(k, " from the database"...), TTL: time.Minute}, nil
+	load := func(ctx context.Context, k []byte) ([]byte, time.Duration, error) { // a query, say
+		return append(k, " from the database"...), time.Minute, nil
 	}
 	value, err := cache.GetOrLoad(context.Background(), nil, []byte("user:7"), load)
 	fmt.Println(string(value), err)

@@ -148,8 +148,8 @@ func (w *world) store(f *file, buf *bytes.Buffer) error {
 	return nil
 }
 
-// readBack reads every stored file, rounds times in each goroutine, in an
-// order of its own, and compares what the cache returned with what was stored.
+// readBack reads every stored file, rounds times in each goroutine, in its
+// own order, and compares what the cache returned with what was stored.
 func (w *world) readBack() {
 	start := time.Now()
 	w.parallel(func(int) {

@@ -77,11 +77,8 @@ func ask(ctx context.Context, cfg config, s *server) (result, error) {
 	slices.Sort(r.times)
 	r.requests = len(r.times)
 	r.cache = s.stats()
-	r.cold = r.cache.ColdHits - cached.ColdHits
-	r.hits = ringcache.Stats{
-		GetCalls: r.cache.GetCalls - cached.GetCalls,
-		Misses:   r.cache.Misses - cached.Misses,
-	}.HitRatio()
+	since := r.cache.Sub(cached)
+	r.cold, r.hits = since.ColdHits, since.HitRatio()
 	return r, nil
 }
 

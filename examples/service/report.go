@@ -54,7 +54,7 @@ func compare(ctx context.Context, cfg config, out io.Writer) error {
 	return nil
 }
 
-// measure lets clients loose on a service of its own.
+// measure lets clients loose on a separate service.
 func measure(ctx context.Context, cfg config) (result, error) {
 	s, err := start(ctx, cfg, "127.0.0.1:0")
 	if err != nil {

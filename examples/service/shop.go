@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/codec"
 	"github.com/ringcache/ringcache/compress/s2"
 )
 
@@ -24,8 +25,8 @@ type shop struct {
 	cache    *ringcache.Cache
 	lists    *ringcache.Namespace
 	products *ringcache.Typed[int64, product]
-	load     ringcache.TypedLoadFunc[int64, product] // loadProduct
-	cheap    *ringcache.Typed[int64, []product]      // by category
+	load     ringcache.LoadFunc[int64, product] // loadProduct
+	cheap    *ringcache.Typed[int64, []product] // by category
 }
 
 // openShop makes the cache, which is warm if the directory has the file of an earlier one,
@@ -54,10 +55,10 @@ func openShop(db *database, cfg config, dir string) (*shop, error) {
 		db:    db,
 		cache: cache,
 		lists: lists,
-		products: ringcache.NewTyped[int64](cache, ringcache.JSONCodec[product](),
+		products: ringcache.NewTyped[int64](cache, codec.JSON[product](),
 			ringcache.TypedOptions{Prefix: "product:"}),
-		cheap: ringcache.NewTyped[int64](cache, ringcache.JSONCodec[[]product](),
-			ringcache.TypedOptions{Namespace: lists, Prefix: "cheap:"}),
+		cheap: ringcache.NewTyped[int64](lists, codec.JSON[[]product](),
+			ringcache.TypedOptions{Prefix: "cheap:"}),
 	}
 	s.load = s.loadProduct
 	return s, nil

@@ -2,7 +2,6 @@ package chunk
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"unsafe"
@@ -13,11 +12,11 @@ import (
 // A random read of small pages waits for the page table too. But a large page is
 // slow to get, and takes memory where it is not used. So the pool asks for them
 // where memory is settled: handed out so long ago that rings have filled it. The
-// kernel then gathers small pages at its own pace, or Collapse does it now.
+// kernel then gathers small pages at its own pace.
 //
 // The kernel would gather a large page around a chunk that was given back, and so
 // take its memory again. So an area with such holes is asked to stay on small
-// pages (those that are large stay so), and a block with a hole is not collapsed.
+// pages; those that are large stay so.
 
 // HugePages says when large pages are asked for.
 type HugePages uint8
@@ -39,12 +38,11 @@ const (
 // area is what Memory.Map returned, from which chunks are handed out in turn.
 type area struct {
 	mem   []byte
-	taken int    // bytes handed out at some time, from the start on
-	from  int    // Pool.handed when it was new
-	pages bool   // for index pages
-	asked int    // bytes for which large pages are wanted, from the start on
-	holes int    // chunks that were handed out, and have no memory now
-	hole  []bool // which these are
+	taken int  // bytes handed out at some time, from the start on
+	from  int  // Pool.handed when it was new
+	pages bool // for index pages
+	asked int  // bytes for which large pages are wanted, from the start on
+	holes int  // chunks that were handed out, and have no memory now
 }
 
 // start returns the area's address.
@@ -63,7 +61,7 @@ func (p *Pool) mapLocked(n int, forPages bool) (*area, error) {
 	if err != nil {
 		return nil, fmt.Errorf("map %d bytes: %w", n, err)
 	}
-	a := &area{mem: m, from: p.handed, pages: forPages, hole: make([]bool, n/p.chunkSize)}
+	a := &area{mem: m, from: p.handed, pages: forPages}
 	if p.huge == AtOnce || forPages && p.huge != Never {
 		a.asked = n
 	}
@@ -108,9 +106,7 @@ func (p *Pool) coolLocked(r Ref) {
 
 // markLocked notes that a chunk is a hole from now on, or not any more.
 func (p *Pool) markLocked(r Ref, hole bool) {
-	at := uintptr(r.Pointer())
-	a := p.areas[p.areaAt(at)]
-	a.hole[int(at-a.start())/p.chunkSize] = hole
+	a := p.areas[p.areaAt(uintptr(r.Pointer()))]
 	was := a.holes
 	if a.holes--; hole {
 		a.holes += 2
@@ -118,64 +114,4 @@ func (p *Pool) markLocked(r Ref, hole bool) {
 	if a.asked > 0 && (was == 0 || a.holes == 0) {
 		p.adviseLocked(a)
 	}
-}
-
-// holesLocked returns the holes in the block that begins at from in an area.
-func (p *Pool) holesLocked(a *area, from int) (holes [][]byte) {
-	for i := from / p.chunkSize; a.holes > 0 && i*p.chunkSize < from+BlockSize; i++ {
-		if a.hole[i] {
-			holes = append(holes, a.mem[i*p.chunkSize:][:p.chunkSize])
-		}
-	}
-	return holes
-}
-
-// Collapse puts the first block at or behind an address on a large page, if it is
-// settled and has no holes, and returns where to go on, and the bytes of the block;
-// 0 is the end. It takes milliseconds, in which it holds no lock.
-func (p *Pool) Collapse(at uintptr) (next uintptr, n int, err error) {
-	if p.mem.Collapse == nil {
-		return 0, 0, errors.ErrUnsupported
-	}
-	a, from := p.wholeBlock(at)
-	if a == nil {
-		return 0, 0, nil
-	}
-	b := a.mem[from:][:BlockSize:BlockSize]
-	p.mem.Large(b, true) // where they are not wanted it would be refused
-	err = p.mem.Collapse(b)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.mem.Large(b, a.holes == 0 && from+BlockSize <= a.asked)
-	if next = a.start() + uintptr(from+BlockSize); err != nil {
-		return next, 0, err
-	}
-	// What was given back meanwhile may have come again.
-	holes := p.holesLocked(a, from)
-	if a.taken == 0 { // closed
-		holes = [][]byte{b}
-	}
-	for _, hole := range holes {
-		p.mem.Discard(hole)
-	}
-	if len(holes) > 0 {
-		return next, 0, nil
-	}
-	return next, BlockSize, nil
-}
-
-// wholeBlock returns the first block at or behind an address that is settled and
-// has no holes, as an area and the block's place in it, or nil.
-func (p *Pool) wholeBlock(at uintptr) (*area, int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, a := range p.areas[p.areaAt(at):] {
-		first := (max(at, a.start()) + BlockSize - 1) &^ (BlockSize - 1)
-		for from := int(first - a.start()); from+BlockSize <= p.settledLocked(a); from += BlockSize {
-			if len(p.holesLocked(a, from)) == 0 {
-				return a, from
-			}
-		}
-	}
-	return nil, 0
 }

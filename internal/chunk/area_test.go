@@ -1,7 +1,6 @@
 package chunk
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -17,8 +16,7 @@ type fakeKernel struct {
 	testMemory
 	there  map[uintptr]bool // small pages with memory
 	wanted map[uintptr]bool // that are to be part of a large page
-	during func(b []byte)   // what others do while Collapse works
-	refuse error            // of Collapse
+	holes  map[uintptr]bool // that were given back, and not written to since
 }
 
 const (
@@ -27,7 +25,9 @@ const (
 )
 
 func newFakeKernel() *fakeKernel {
-	return &fakeKernel{there: map[uintptr]bool{}, wanted: map[uintptr]bool{}}
+	return &fakeKernel{
+		there: map[uintptr]bool{}, wanted: map[uintptr]bool{}, holes: map[uintptr]bool{},
+	}
 }
 
 // each calls fn with the small pages of b.
@@ -40,22 +40,18 @@ func each(b []byte, fn func(at uintptr)) {
 
 func (k *fakeKernel) memory() Memory {
 	m := k.testMemory.memory()
-	m.Discard = func(b []byte) { each(b, func(at uintptr) { delete(k.there, at) }) }
+	m.Discard = func(b []byte) {
+		each(b, func(at uintptr) {
+			delete(k.there, at)
+			k.holes[at] = true
+		})
+	}
 	m.Large = func(b []byte, want bool) {
 		each(b, func(at uintptr) {
 			if delete(k.wanted, at); want {
 				k.wanted[at] = true
 			}
 		})
-	}
-	m.Collapse = func(b []byte) error {
-		if k.during != nil {
-			k.during(b)
-		}
-		if k.refuse == nil {
-			k.gather(uintptr(unsafe.Pointer(&b[0])))
-		}
-		return k.refuse
 	}
 	return m
 }
@@ -68,7 +64,12 @@ func (k *fakeKernel) gather(block uintptr) {
 }
 
 // touch writes to a chunk or page.
-func (k *fakeKernel) touch(b []byte) { each(b, func(at uintptr) { k.there[at] = true }) }
+func (k *fakeKernel) touch(b []byte) {
+	each(b, func(at uintptr) {
+		k.there[at] = true
+		delete(k.holes, at)
+	})
+}
 
 // gatherAll does what the kernel's own thread does in the end: it gathers each block of
 // which a page is there and large pages are wanted throughout. It returns how many.
@@ -96,7 +97,7 @@ func (k *fakeKernel) require(t *testing.T, p *Pool) {
 	for at := range k.there {
 		a := p.areas[p.areaAt(at)]
 		off := int(at - a.start())
-		if hole := a.hole[off/p.chunkSize]; hole || off >= a.taken {
+		if hole := k.holes[at]; hole || off >= a.taken {
 			require.Fail(t, "memory that nobody has", "byte %d of %d taken, hole: %v", off, a.taken, hole)
 		}
 	}
@@ -108,21 +109,6 @@ func (k *fakeKernel) chunk(t *testing.T, p *Pool) Ref {
 	require.NoError(t, err)
 	k.touch(r.Bytes(0, uint32(p.chunkSize)))
 	return r
-}
-
-// collapse collapses all that may be, and returns the bytes.
-func collapse(t *testing.T, p *Pool) (n int) {
-	t.Helper()
-	for at := uintptr(0); ; {
-		next, more, err := p.Collapse(at)
-		require.NoError(t, err)
-		n += more
-		if next == 0 {
-			return n
-		}
-		require.Greater(t, next, at)
-		at = next
-	}
 }
 
 // wantedIn returns how many bytes of an area are wanted on large pages, from its
@@ -215,14 +201,6 @@ func TestArea_HolesAreNotFilled(t *testing.T) {
 	require.Equal(t, 10, p.areas[0].holes)
 	require.Zero(t, k.gatherAll())
 	k.require(t, p)
-	k.during = func(b []byte) {
-		each(b, func(at uintptr) { require.True(t, k.there[at], "a block with a hole") })
-	}
-	whole := collapse(t, p)
-	require.GreaterOrEqual(t, whole, bound-6*BlockSize, "blocks without holes")
-	require.Less(t, whole, full*BlockSize)
-	require.Zero(t, k.gatherAll(), "afterwards it is as before")
-	k.require(t, p)
 	p.SetBound(bound)
 	for range 10 {
 		k.chunk(t, p)
@@ -231,130 +209,85 @@ func TestArea_HolesAreNotFilled(t *testing.T) {
 	k.require(t, p)
 }
 
-// What is not settled is not collapsed, and so takes no memory before it is filled.
-func TestArea_CollapseLeavesOutWhatIsNotSettled(t *testing.T) {
-	k := newFakeKernel()
-	p := NewPool(k.memory(), 1<<30, MaxSize, Never)
-	for range settledAfter {
-		k.chunk(t, p)
-	}
-	require.Zero(t, collapse(t, p))
-	for range 10 << 20 / MaxSize {
-		k.chunk(t, p)
-	}
-	n := collapse(t, p)
-	require.GreaterOrEqual(t, n, 8<<20)
-	require.LessOrEqual(t, n, 10<<20)
-	require.Empty(t, k.wanted, "they are wanted no longer than it takes")
-}
-
-func TestArea_CollapseIsRefused(t *testing.T) {
-	p := NewPool(new(testMemory).memory(), 1<<30, MaxSize, WhenFull)
-	_, _, err := p.Collapse(0)
-	require.ErrorIs(t, err, errors.ErrUnsupported)
-	k := newFakeKernel()
-	p = NewPool(k.memory(), 16<<20, smallChunk, WhenFull)
-	for range 16 << 20 / smallChunk {
-		k.chunk(t, p)
-	}
-	k.refuse = errRefused
-	next, n, err := p.Collapse(0)
-	require.ErrorIs(t, err, errRefused)
-	require.Zero(t, n)
-	require.NotZero(t, next, "there may be others")
-}
-
-// Whatever is handed out, given back and collapsed in turns or at the same time, by others
-// and by the kernel, no memory comes back that was given back.
-func TestArea_CollapseBesideOthers(t *testing.T) {
+// Whatever is handed out and given back, and whenever the kernel gathers large pages, no memory
+// comes back that was given back.
+func TestArea_NoMemoryComesBack(t *testing.T) {
 	for _, huge := range []HugePages{WhenFull, Never} {
 		t.Run(fmt.Sprint(huge), func(t *testing.T) {
-			rnd := rand.New(rand.NewPCG(1, uint64(huge)))
-			const most = 16 << 20
-			k := newFakeKernel()
-			p := NewPool(k.memory(), most, smallChunk, huge)
-			var chunks []Ref
-			var pages []Ref
-			var undone, collapsed int
-			step := func() {
-				switch rnd.IntN(6) {
-				case 0, 1:
-					for range rnd.IntN(480) {
-						if p.Spare() >= smallChunk {
-							chunks = append(chunks, k.chunk(t, p))
-						}
+			gathered, away := 0, 0
+			for seed := range uint64(20) {
+				u := newPoolUser(t, huge, seed)
+				for range 100 {
+					u.step(t)
+					if u.rnd.IntN(10) == 0 {
+						gathered += u.k.gatherAll()
 					}
-				case 2:
-					from := rnd.IntN(len(chunks) + 1) // neighbours, or there would be holes all over
-					to := min(len(chunks), from+rnd.IntN(320))
-					for _, r := range chunks[from:to] {
-						p.Put(r)
-					}
-					chunks = slices.Delete(chunks, from, to)
-				case 3:
-					bound := max(most-rnd.IntN(most/4), p.Used())
-					p.SetBound(bound)
-					for p.Trim() {
-					}
-					p.SetBound(most)
-				case 4:
-					if p.SpareForPages() >= 8*smallChunk {
-						rs, err := p.Pages(64)
-						require.NoError(t, err)
-						for _, r := range rs {
-							k.touch(r.Bytes(0, uint32(p.pageSize)))
-						}
-						pages = append(pages, rs...)
-					}
-				case 5:
-					n := rnd.IntN(len(pages) + 1)
-					p.PutPages(pages[n:])
-					pages = pages[:n]
+					away += min(len(u.k.holes), 1)
+					u.k.require(t, u.p)
 				}
 			}
-			k.during = func([]byte) {
-				for range rnd.IntN(3) {
-					step()
-				}
-			}
-			// Which blocks can be collapsed depends on where the system put them, so what is to be
-			// met is met sooner in one run and later in another.
-			for i := 0; i < 2000 || i < 40000 && (collapsed <= 50 || undone <= 5); i++ {
-				step()
-				switch rnd.IntN(10) {
-				case 0:
-					k.gatherAll()
-				case 1:
-					at := uintptr(0)
-					for range 10 {
-						next, n, err := p.Collapse(at)
-						require.NoError(t, err)
-						if at = next; n > 0 {
-							collapsed++
-						} else if next != 0 {
-							undone++
-						}
-					}
-				}
-				k.require(t, p)
-			}
-			require.Greater(t, collapsed, 50)
-			require.Greater(t, undone, 5, "that met what was given back meanwhile")
+			require.Equal(t, huge == WhenFull, gathered > 20, "blocks gathered: %d", gathered)
+			require.Greater(t, away, 1000, "steps after which memory was away")
 		})
 	}
 }
 
-// A pool that is closed while a block is collapsed has no memory afterwards.
-func TestArea_CloseBesideCollapse(t *testing.T) {
-	k := newFakeKernel()
-	p := NewPool(k.memory(), 16<<20, smallChunk, AtOnce)
-	for range 16 << 20 / smallChunk {
-		k.chunk(t, p)
+// poolUser takes chunks and pages of a pool at random, and gives them back.
+type poolUser struct {
+	k             *fakeKernel
+	p             *Pool
+	rnd           *rand.Rand
+	chunks, pages []Ref
+}
+
+const mostOfUser = 16 << 20
+
+// newPoolUser returns one that has all chunks.
+func newPoolUser(t *testing.T, huge HugePages, seed uint64) *poolUser {
+	t.Helper()
+	u := &poolUser{k: newFakeKernel(), rnd: rand.New(rand.NewPCG(seed, uint64(huge)))}
+	u.p = NewPool(u.k.memory(), mostOfUser, smallChunk, huge)
+	u.take(t, mostOfUser/smallChunk)
+	return u
+}
+
+// take takes n chunks, or as many as there are.
+func (u *poolUser) take(t *testing.T, n int) {
+	t.Helper()
+	for range min(n, u.p.Spare()/smallChunk) {
+		u.chunks = append(u.chunks, u.k.chunk(t, u.p))
 	}
-	k.during = func([]byte) { p.Close() }
-	_, n, err := p.Collapse(0)
-	require.NoError(t, err)
-	require.Zero(t, n)
-	require.Zero(t, len(k.there), "small pages")
-	require.Zero(t, collapse(t, p))
+}
+
+func (u *poolUser) step(t *testing.T) {
+	t.Helper()
+	switch u.rnd.IntN(6) {
+	case 0, 1:
+		u.take(t, u.rnd.IntN(480))
+	case 2:
+		from := u.rnd.IntN(len(u.chunks) + 1) // neighbours, or there would be holes all over
+		to := min(len(u.chunks), from+u.rnd.IntN(320))
+		for _, r := range u.chunks[from:to] {
+			u.p.Put(r)
+		}
+		u.chunks = slices.Delete(u.chunks, from, to)
+	case 3:
+		u.p.SetBound(max(mostOfUser-u.rnd.IntN(mostOfUser/4), u.p.Used()))
+		for u.p.Trim() {
+		}
+		u.p.SetBound(mostOfUser)
+	case 4:
+		if u.p.SpareForPages() >= 8*smallChunk {
+			rs, err := u.p.Pages(64)
+			require.NoError(t, err)
+			for _, r := range rs {
+				u.k.touch(r.Bytes(0, uint32(u.p.pageSize)))
+			}
+			u.pages = append(u.pages, rs...)
+		}
+	case 5:
+		n := u.rnd.IntN(len(u.pages) + 1)
+		u.p.PutPages(u.pages[n:])
+		u.pages = u.pages[:n]
+	}
 }

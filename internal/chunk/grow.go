@@ -65,10 +65,14 @@ func (p *Pool) Stored(n int) {
 	p.forPages.waited += n
 	used, ready := int(p.used.Load()), p.readyLocked()
 	if ready < max(used/leftShare, leftChunks*p.chunkSize) && used+ready < int(p.most.Load()) {
-		for p.fresh.taken < len(p.fresh.mem) {
+		for p.freshBytes() > 0 {
 			p.idle = append(p.idle, p.takeFreshLocked())
 		}
-		_ = p.freshLocked() // the bound says what came of it
+		if p.mem.Rings != nil && len(p.cold) > 0 {
+			p.refillLocked()
+		} else {
+			_ = p.freshLocked() // the bound says what came of it
+		}
 	}
 	p.limitLocked()
 }
@@ -76,8 +80,15 @@ func (p *Pool) Stored(n int) {
 // readyLocked returns the bytes of chunks that can be handed out without asking the
 // system.
 func (p *Pool) readyLocked() int {
-	return (len(p.idle)+len(p.cold))*p.chunkSize + len(p.fresh.mem) - p.fresh.taken
+	n := len(p.idle)*p.chunkSize + p.freshBytes()
+	if p.mem.Rings == nil { // a file may be refused memory for them
+		n += len(p.cold) * p.chunkSize
+	}
+	return n
 }
+
+// freshBytes returns the number of bytes in the newest area that no ring has taken yet.
+func (p *Pool) freshBytes() int { return len(p.fresh.mem) - p.fresh.taken }
 
 // limitLocked sets the bound in force to what there is.
 func (p *Pool) limitLocked() {
@@ -87,12 +98,17 @@ func (p *Pool) limitLocked() {
 	}
 }
 
+// waits reports whether it is too early to ask again after a refusal, with used bytes in use.
+func (s *source) waits(used int) bool {
+	return s.refused != nil && s.waited < used/retryShare<<min(s.fails-1, retryTwice)
+}
+
 // growLocked gets an area from a source, of up to most bytes.
 func (p *Pool) growLocked(
 	s *source, most int, get func(n int) (*area, error),
 ) (*area, error) {
 	used := int(p.used.Load())
-	if s.refused != nil && s.waited < used/retryShare<<min(s.fails-1, retryTwice) {
+	if s.waits(used) {
 		return nil, s.refused
 	}
 	usual, least := most, min(leastArea, most/growShare)

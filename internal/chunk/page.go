@@ -6,7 +6,7 @@ import "math/bits"
 //
 // Every lookup reads one line of an index, anywhere in it. Indexes are an eighth of
 // a cache or so, and worth having on large pages from the start: in a cache that is
-// not small, chunks to be cut come from areas of their own.
+// not small, chunks to be cut come from separate areas.
 const pageAreasFrom = 256 << 20 // bound from which a large page that is partly used does not matter
 
 // cut is a chunk that is cut into pages; owner leads from a page to it.
@@ -48,13 +48,15 @@ func (p *Pool) pageLocked() (Ref, error) {
 	if c.inUse == 0 {
 		p.used.Add(int64(p.chunkSize))
 		p.free.Add(int64(p.chunkSize))
-		if !c.cold {
-			p.warm--
-		} else { // in exchange for an idle chunk, if there is one: see Chunk
+		if c.cold {
 			p.markLocked(c.chunk, false)
-			p.coolChunkLocked()
+		} else {
+			p.warm--
 		}
 		c.cold = false
+		if p.heldLocked() > int(p.most.Load()) { // in exchange for an idle chunk: see chunkLocked
+			p.coolChunkLocked()
+		}
 	}
 	i := bits.TrailingZeros64(c.free)
 	c.free &^= 1 << i

@@ -21,24 +21,37 @@ const (
 	MinSize   = 2 << 10
 	perMap    = 1024 // 64 MB at the full chunk size
 	trimBytes = 1 << 20
+	trimHoles = 16 // in a file: ext4 takes a third of a millisecond for each
 )
 
 // Memory is where maps come from. Tests put a failing one in its place.
 type Memory struct {
-	Map      func(n int) ([]byte, error) // n fresh zero bytes
-	Unmap    func(b []byte) error        // gives back what Map returned
-	Discard  func(b []byte)              // gives the physical memory of b back; b stays mapped
-	Granule  int                         // what Discard works in; 0: it does nothing
-	Large    func(b []byte, want bool)   // says whether b should lie on large pages; may be nil
-	Collapse func(b []byte) error        // puts b on a large page now; nil: it cannot be done
+	Map     func(n int) ([]byte, error) // n fresh zero bytes
+	Unmap   func(b []byte) error        // gives back what Map returned
+	Discard func(b []byte)              // gives the physical memory of b back; b stays mapped
+	Granule int                         // what Discard works in; 0: it does nothing
+	Large   func(b []byte, want bool)   // says whether b should lie on large pages; may be nil
 
 	// Headroom is the bytes of addresses that a pool leaves free once some were refused:
 	// the Go runtime ends the process where it gets none.
 	Headroom int
 
-	// Rings, if not nil, is where the chunks of rings come from in place of Map. They
-	// stay what they are, never become pages, and are not the pool's to give back.
-	Rings func(n int) ([]byte, error)
+	Rings *RingMemory // if not nil, where the chunks of rings come from in place of Map
+}
+
+// RingMemory is memory in a file. Its chunks never become pages, and the file unmaps them.
+type RingMemory struct {
+	// Map returns n zero bytes, the first ready of which have memory. Unless Drop is nil,
+	// the others are not to be touched before Fill.
+	Map func(n, ready int) ([]byte, error)
+
+	// Drop gives the memory of a chunk back, and reports whether it did. The chunk can
+	// still be read. It is nil if the system cannot give parts of a file back.
+	Drop func(b []byte) bool
+
+	// Fill gives a chunk without memory some; its content is undefined. The system may
+	// refuse it.
+	Fill func(b []byte) error
 }
 
 // Pool hands out the chunks and pages of one cache. Its lock is the innermost:
@@ -143,10 +156,13 @@ func (p *Pool) Chunk() (Ref, error) {
 }
 
 // chunkLocked takes an idle chunk, else one without memory. For that it cools idle
-// pages as large: the two together must not exceed the bound.
+// pages as large: the two together must not exceed the bound (I17).
 func (p *Pool) chunkLocked() (Ref, error) {
 	if r, ok := pop(&p.idle); ok {
 		return r, nil
+	}
+	if p.mem.Rings != nil && p.freshBytes() > 0 {
+		return p.takeFreshLocked(), nil // in a file it has memory already
 	}
 	p.coolCutLocked()
 	return p.coldChunkLocked()
@@ -155,10 +171,13 @@ func (p *Pool) chunkLocked() (Ref, error) {
 // coldChunkLocked takes a chunk that has no physical memory.
 func (p *Pool) coldChunkLocked() (Ref, error) {
 	if r, ok := pop(&p.cold); ok {
-		p.markLocked(r, false)
+		if err := p.fillLocked(r); err != nil {
+			p.cold = append(p.cold, r)
+			return Ref{}, err
+		}
 		return r, nil
 	}
-	if p.fresh.taken == len(p.fresh.mem) {
+	if p.freshBytes() == 0 {
 		if err := p.freshLocked(); err != nil {
 			return Ref{}, err
 		}
@@ -195,20 +214,7 @@ func (p *Pool) ringAreaLocked(n int) (*area, error) {
 	if p.mem.Rings == nil {
 		return p.mapLocked(n, false)
 	}
-	m, err := p.mem.Rings(n)
-	if err != nil {
-		return nil, fmt.Errorf("map %d bytes: %w", n, err)
-	}
-	return &area{mem: m}, nil // not among the areas, of which memory may be given back
-}
-
-// Adopt takes over the chunks that Memory.Rings had returned to a process before: as many
-// as rings hold, and the free ones.
-func (p *Pool) Adopt(held int, free []Ref) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.idle = append(p.idle, free...)
-	p.used.Add(int64(held * p.chunkSize))
+	return p.fileAreaLocked(n)
 }
 
 // pop takes the last of a list.
@@ -260,8 +266,12 @@ func (p *Pool) Lower(target int) {
 func (p *Pool) Trim() (more bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	over := ((len(p.idle)+p.warm+1)*p.chunkSize - 1 - p.Spare()) / p.chunkSize
-	for range min(over, max(1, trimBytes/p.chunkSize)) { // others wait for the lock
+	over := (p.heldLocked() - p.Bound() + p.chunkSize - 1) / p.chunkSize
+	step := max(1, trimBytes/p.chunkSize) // others wait for the lock
+	if p.mem.Rings != nil {
+		step = min(step, trimHoles)
+	}
+	for range min(over, step) {
 		if !p.coolCutLocked() && !p.coolChunkLocked() {
 			return false
 		}
@@ -275,7 +285,10 @@ func (p *Pool) canDiscard() bool { return p.mem.Granule > 0 && p.chunkSize%p.mem
 
 // coolChunkLocked gives the memory of an idle chunk back.
 func (p *Pool) coolChunkLocked() bool {
-	if !p.canDiscard() || p.mem.Rings != nil {
+	if p.mem.Rings != nil {
+		return p.dropLocked()
+	}
+	if !p.canDiscard() {
 		return false
 	}
 	r, ok := pop(&p.idle)

@@ -35,7 +35,7 @@ func (m *testMemory) memory() Memory {
 	}
 }
 
-// In a cache that is not small the pages of indexes lie in areas of their own, and no
+// In a cache that is not small the pages of indexes lie in separate areas, and no
 // two pieces that are handed out share a byte.
 func TestPool_PagesLieInAreasOfTheirOwn(t *testing.T) {
 	for bound, apart := range map[int]bool{pageAreasFrom: true, pageAreasFrom - 1: false} {

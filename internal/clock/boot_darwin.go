@@ -6,3 +6,12 @@ const (
 	withSleep    = unix.CLOCK_MONOTONIC_RAW
 	withoutSleep = unix.CLOCK_UPTIME_RAW // what Go reads
 )
+
+// systemBootID returns the kernel's name for this boot, or "".
+func systemBootID() string {
+	id, err := unix.Sysctl("kern.bootsessionuuid")
+	if err != nil {
+		return ""
+	}
+	return id
+}

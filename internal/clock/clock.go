@@ -23,7 +23,7 @@ type Clock struct {
 
 // Times are how long entries live. The zero value means for ever.
 type Times struct {
-	TTL    time.Duration // of entries without one of their own; 0: they do not expire
+	TTL    time.Duration // of entries stored without one; 0: they do not expire
 	Jitter float64       // the part of a TTL that chance may take away, below 1
 	Grace  time.Duration // how long an expired entry is kept
 }
@@ -70,7 +70,7 @@ func (c *Clock) In(ttl time.Duration) uint32 {
 	return 0
 }
 
-// Default returns the expiry of what is set now without a time to live of its own.
+// Default returns the expiry of an entry that is set now without a time to live.
 func (c *Clock) Default() uint32 {
 	if c.times.TTL == 0 {
 		return 0

@@ -73,9 +73,10 @@ type Table struct {
 
 	counting sync.Mutex // before the locks of buckets
 
-	mu   sync.Mutex
-	last uint32
-	used int // places that are not empty
+	mu    sync.Mutex
+	first uint32 // the number before the first that was drawn here
+	last  uint32 // the number drawn last
+	used  int    // places that are not empty
 }
 
 // circle is an open-addressed table. Its length is a power of two, and one half of it is empty.
@@ -91,9 +92,10 @@ func New(seed [2]uint64) *Table {
 	t := &Table{seed: seed}
 	var b [4]byte
 	_, _ = rand.Read(b[:]) // never fails
-	t.last = binary.LittleEndian.Uint32(b[:])
-	first := make(circle, 16)
-	t.live.Store(&first)
+	t.first = binary.LittleEndian.Uint32(b[:])
+	t.last = t.first
+	empty := make(circle, 16)
+	t.live.Store(&empty)
 	return t
 }
 
@@ -133,7 +135,7 @@ func (t *Table) Adopt(g uint64, buckets int) *Usage {
 	if p := t.find(g); p != nil {
 		return p.usage.Load()
 	}
-	if g == 0 {
+	if g == 0 || t.isDrawn(g) {
 		return nil
 	}
 	un := make([]bool, buckets)
@@ -230,13 +232,13 @@ func (c circle) put(g uint64, u *Usage) {
 	c[i].generation.Store(g)
 }
 
-// rebuild makes room for twice the generations in use. Of the forgotten ones it keeps those that
-// Of would not recognize by their check.
+// rebuild makes room for twice the generations in use. It removes the forgotten ones that were
+// drawn here: Of and Adopt recognize them by their number. The adopted ones stay.
 func (t *Table) rebuild() {
 	old := *t.live.Load()
 	keep := func(p *place) bool {
 		g := p.generation.Load()
-		return g != 0 && (p.usage.Load() != nil || !t.IsOurs(g))
+		return g != 0 && (p.usage.Load() != nil || !t.isDrawn(g))
 	}
 	t.used = 0
 	for i := range old {
@@ -264,6 +266,12 @@ func (t *Table) checked(n uint32) uint64 {
 	binary.LittleEndian.PutUint64(b[8:], t.seed[1])
 	binary.LittleEndian.PutUint32(b[16:], n)
 	return xxhash.Sum64(b[:])&^(1<<32-1) | uint64(n)
+}
+
+// isDrawn reports whether Make has drawn the number of a generation. One that is not in the
+// table then has been forgotten.
+func (t *Table) isDrawn(g uint64) bool {
+	return uint32(g)-t.first-1 < t.last-t.first && t.IsOurs(g)
 }
 
 // IsOurs reports whether a generation was made by a table with this secret.

@@ -70,6 +70,31 @@ func TestTable_SecretTellsGenerations(t *testing.T) {
 	require.Nil(t, other.Adopt(0, 4))
 }
 
+// A forgotten generation is not adopted again after the table was rebuilt, whether it was drawn
+// here or by another table with the same secret.
+func TestTable_AdoptsNothingForgotten(t *testing.T) {
+	table, same := New(seed), New(seed)
+	drawn, _ := table.Make()
+	adopted, _ := same.Make()
+	require.NotNil(t, table.Adopt(adopted, 4))
+	table.Forget(drawn)
+	table.Forget(adopted)
+	for range 1000 {
+		g, _ := table.Make()
+		table.Forget(g)
+	}
+	require.Nil(t, table.find(drawn), "the table was not rebuilt")
+	for _, g := range []uint64{drawn, adopted} {
+		_, gone := table.Of(g)
+		require.True(t, gone)
+		require.Nil(t, table.Adopt(g, 4))
+		_, gone = table.Of(g)
+		require.True(t, gone)
+	}
+	next, _ := same.Make()
+	require.NotNil(t, table.Adopt(next, 4))
+}
+
 // No other key is taken for one of a namespace.
 func TestTable_OtherKeysAreNobodys(t *testing.T) {
 	table := New(seed)

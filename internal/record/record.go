@@ -26,7 +26,8 @@
 // entry, which has an empty value: a load found that its key has none. Kinds 3 and 4
 // are packed: the value is what package pack makes of it. Kind 5 is an entry of the cache's
 // own, which no key of a user's reaches. Kinds from 6 on are free for headers that carry more. The
-// dead bit lies in the first byte, so that one store sets it wherever chunks end.
+// dead bit is in the first byte, so that a single store sets it even in a header that crosses two
+// chunks.
 package record
 
 import (
@@ -71,7 +72,7 @@ const (
 	Value    Kind = iota // what was set
 	Negative             // nothing: to all but loads, the key is not there
 	Packed               // what was set, compressed
-	Internal             // what the cache keeps for itself, under a key of its own
+	Internal             // what the cache keeps for itself, under a reserved key
 )
 
 // IsUsers reports whether the record is an entry that a user has set.

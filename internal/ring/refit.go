@@ -3,7 +3,7 @@ package ring
 import "github.com/ringcache/ringcache/internal/record"
 
 // How a record gets a value of another length where it lies: the bytes that it does not need
-// any more become a dead record of their own, and those that it needs are taken from dead records
+// any more become a separate dead record, and those that it needs are taken from dead records
 // behind it.
 
 // mostDead is how many dead records behind a live one are looked at.

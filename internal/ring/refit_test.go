@@ -84,8 +84,8 @@ func TestRing_RefitKeepsRecordsWhole(t *testing.T) {
 	require.Equal(t, has, r.Counts)
 }
 
-// A ring that may hold more chunks than when its head borrowed one is not full: the head gets one
-// of its own, with what it had written.
+// A ring that may hold more chunks than when its head borrowed one is not full: the head gets its
+// own, with what it had written.
 func TestRing_BorrowedChunkIsGivenBack(t *testing.T) {
 	q := newQueue(t, newPool(t), rand.New(rand.NewPCG(3, 4)))
 	for q.ring.Fits(50, 3) {

@@ -91,8 +91,7 @@ func (r *Ring) Held() int {
 	return int(r.mapped)
 }
 
-// Chunks returns what the slots hold from the tail's on, the borrowed chunk twice.
-// It is for tests.
+// Chunks returns the chunks in the slots from the tail's on, the borrowed one twice.
 func (r *Ring) Chunks() (all []chunk.Ref) {
 	for i := range uint64(r.mapped) {
 		all = append(all, *r.entry(r.Tail + i<<r.shift))
@@ -165,7 +164,7 @@ func (r *Ring) Extend(n uint64, limit int) error {
 	return nil
 }
 
-// separate gives the head a chunk of its own in place of the one that it borrows. A ring that
+// separate gives the head its own chunk in place of the one that it borrows. A ring that
 // may hold more chunks than when it borrowed would otherwise count as full (I1).
 func (r *Ring) separate() error {
 	c, err := r.pool.Chunk()

@@ -43,7 +43,7 @@ const (
 type File struct {
 	head      []byte
 	chunkSize int
-	grow      func(n int) ([]byte, error)
+	grow      func(n, ready int) ([]byte, error)
 
 	mu      sync.Mutex
 	extents atomic.Pointer[[]extent]
@@ -56,8 +56,8 @@ type extent struct {
 }
 
 // New returns a File with the head of a mapped file. grow makes the file n bytes longer,
-// and returns these, mapped and zero.
-func New(head []byte, chunkSize int, grow func(n int) ([]byte, error)) *File {
+// and returns these, mapped and zero; the first ready of them have their place on the disk.
+func New(head []byte, chunkSize int, grow func(n, ready int) ([]byte, error)) *File {
 	f := &File{head: head, chunkSize: chunkSize, grow: grow}
 	f.extents.Store(new([]extent))
 	return f
@@ -99,11 +99,16 @@ func (f *File) extentSizes(n int) (directory, all int) {
 // wholePages returns n rounded up to pages of whatever size: maps begin at one.
 func wholePages[N int | int64](n N) N { return (n + HeadSize - 1) / HeadSize * HeadSize }
 
-// Map adds an extent of n bytes of chunks to the file, and returns these.
-func (f *File) Map(n int) ([]byte, error) {
+// Map adds an extent of n bytes of chunks to the file, and returns these. The first ready of
+// them have their place on the disk.
+func (f *File) Map(n, ready int) ([]byte, error) {
 	count := n / f.chunkSize
-	_, all := f.extentSizes(count)
-	b, err := f.grow(all)
+	directory, all := f.extentSizes(count)
+	whole := all
+	if ready < n {
+		whole = directory + ready
+	}
+	b, err := f.grow(all, whole)
 	if err != nil {
 		return nil, err
 	}
@@ -120,6 +125,12 @@ func (f *File) ExtentSize(b []byte) int64 {
 	}
 	chunks := int64(count)
 	return wholePages(wordSize*(chunks+1)) + wholePages(chunks*int64(f.chunkSize))
+}
+
+// inUse reports whether the word of chunk i in a directory says that a ring holds it.
+func inUse(word *atomic.Uint64, i int) (entry uint64, ok bool) {
+	entry, ok = unseal(word.Load(), uint64(i))
+	return entry, ok && entry>>slotBits != 0
 }
 
 // Adopt adds an extent that was in the file before, of which b are all bytes.
@@ -151,9 +162,9 @@ func (f *File) Chunks() (held map[uint64][]Chunk, free []chunk.Ref) {
 	for _, r := range *f.extents.Load() {
 		for i := range r.directory {
 			ref := chunk.RefOf(r.chunks[i*f.chunkSize:][:f.chunkSize])
-			entry, ok := unseal(r.directory[i].Load(), uint64(i))
+			entry, ok := inUse(&r.directory[i], i)
 			owner := entry >> slotBits
-			if !ok || owner == 0 {
+			if !ok {
 				r.directory[i].Store(0)
 				free = append(free, ref)
 				continue

@@ -3,20 +3,25 @@ package ringfile
 import (
 	"errors"
 	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
-// mayFit reports whether the disk may have room for n bytes. A file system without a limit
-// of its own, such as ramfs, reports no blocks.
+// mayFit reports whether the disk may have room for n bytes. A file system that has no limit,
+// such as ramfs, reports no blocks.
 func mayFit(fd int, n int64) bool {
 	var disk unix.Statfs_t
 	known := unix.Fstatfs(fd, &disk) == nil && disk.Blocks > 0
 	return !known || disk.Bavail >= uint64(n)/uint64(disk.Bsize)
 }
 
-// preallocate gives bytes of a file their place on the disk, and one of their own where they
-// share it with another file (of XFS). The error is errors.ErrUnsupported where the file
+// preallocate allocates disk space for a range of a file, and separate space where the range
+// shares it with another file (on XFS). The error is errors.ErrUnsupported where the file
 // system cannot.
 func preallocate(fd int, off, n int64) error {
 	err := fallocate(fd, unix.FALLOC_FL_UNSHARE_RANGE, off, n)
@@ -29,6 +34,23 @@ func preallocate(fd int, off, n int64) error {
 	return err
 }
 
+// punch makes bytes of a file a hole.
+func punch(fd int, off, n int64) error {
+	return fallocate(fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, off, n)
+}
+
+// mostRuns returns how many runs of hidden chunks there may be. Each splits a mapping, so that
+// at most half of the mappings that a process may have are used up.
+var mostRuns = sync.OnceValue(func() int64 {
+	most := int64(65530) // where nothing was configured
+	if b, err := os.ReadFile("/proc/sys/vm/max_map_count"); err == nil {
+		if n, err := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64); err == nil {
+			most = n
+		}
+	}
+	return most / 4
+})
+
 func fallocate(fd int, mode uint32, off, n int64) error {
 	for {
 		err := unix.Fallocate(fd, mode, off, n)
@@ -36,6 +58,52 @@ func fallocate(fd int, mode uint32, off, n int64) error {
 			return err
 		}
 	}
+}
+
+// fiemap and fiemapExtent are struct fiemap and struct fiemap_extent of linux/fiemap.h, which the
+// unix package does not have.
+type fiemap struct {
+	start, length      uint64
+	_, mapped, most, _ uint32
+	extents            [64]fiemapExtent
+}
+
+type fiemapExtent struct {
+	logical, _, length uint64
+	_                  [2]uint64
+	flags              uint32
+	_                  [3]uint32
+}
+
+const (
+	fsIOCFiemap    = 0xc020660b // FS_IOC_FIEMAP
+	extentIsLast   = 0x0001     // FIEMAP_EXTENT_LAST
+	extentIsShared = 0x2000     // FIEMAP_EXTENT_SHARED
+)
+
+// isShared reports whether the n bytes of a file from off on share blocks with another file.
+// File systems that cannot tell share none.
+func isShared(fd int, off, n int64) bool {
+	for end := uint64(off + n); uint64(off) < end; {
+		m := fiemap{start: uint64(off), length: end - uint64(off)}
+		m.most = uint32(len(m.extents))
+		// Sound: the kernel writes no more extents than there are, and only during the call.
+		_, _, errno := unix.Syscall(unix.SYS_IOCTL,
+			uintptr(fd), fsIOCFiemap, uintptr(unsafe.Pointer(&m)))
+		if errno != 0 || m.mapped == 0 {
+			return false
+		}
+		for _, e := range m.extents[:m.mapped] {
+			if e.flags&extentIsShared != 0 {
+				return true
+			}
+			if e.flags&extentIsLast != 0 {
+				return false
+			}
+			off = int64(e.logical + e.length)
+		}
+	}
+	return false
 }
 
 // noCopyOnWrite is FS_NOCOW_FL, which the unix package does not have.

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+
+	"github.com/ringcache/ringcache/internal/chunk"
 )
 
 // Store is the open file of a cache, which this system does not have.
@@ -22,6 +24,12 @@ func Open(string, string, func() Header) (*Store, Header, error) {
 	err := fmt.Errorf("open ring file on %s: %w", runtime.GOOS, errors.ErrUnsupported)
 	return nil, Header{}, err
 }
+
+// Memory is not called.
+func (f *Store) Memory() *chunk.RingMemory { return nil }
+
+// ReadAhead is not called.
+func (f *Store) ReadAhead(chunk.Ref) {}
 
 // Begin is not called.
 func Begin(*os.File, string, Header) (*Store, error) { return nil, errors.ErrUnsupported }

@@ -31,7 +31,8 @@ type Store struct {
 	file      disk
 	size      int64    // of what is mapped
 	maps      [][]byte // the head first
-	forgotten bool     // see Forget
+	holes     holes
+	forgotten bool // see Forget
 }
 
 // disk is an *os.File, or what records for a test how one is used.
@@ -171,10 +172,16 @@ func (f *Store) openOld(size int64, program uint64) (h Header, err error) {
 	return h, f.file.Truncate(f.size)
 }
 
-// adopt maps the head and the extents of a file of that size. Holes in them, of a copy that
-// left out zeros, get their place on the disk: there may be none for a page that is written
-// later, which is a signal. Where the disk has none now, the file ends before the hole.
+// adopt maps the head and the extents of a file of that size. Holes in what is in use, of a
+// copy that left out zeros, get their place on the disk: there may be none for a page that is
+// written later, which is a signal. Where the disk has none now, the file ends before that
+// extent. Chunks that are free become holes, and get their place when they are used.
 func (f *Store) adopt(h *Header, size int64) error {
+	f.holes.init(f.file, h.ChunkSize, size)
+	extents, err := f.readExtents(int(h.ChunkSize), size)
+	if err != nil {
+		return err
+	}
 	if err := f.mend(0, HeadSize); err != nil {
 		return fmt.Errorf("%w: %w", ErrSpace, err)
 	}
@@ -184,20 +191,17 @@ func (f *Store) adopt(h *Header, size int64) error {
 	}
 	f.Rings = New(head, int(h.ChunkSize), f.grow)
 	f.Last = f.Rings.lastMark(f.boot)
-	for f.size = HeadSize; f.size < size; {
-		n, err := f.extentAt(f.size, size)
-		if err != nil {
-			return err
+	f.size = HeadSize
+	for _, x := range extents {
+		if f.mendAll(x.used) != nil {
+			break
 		}
-		if n == 0 || f.mend(f.size, n) != nil {
-			break // the process died while it made this one, or the disk is full
-		}
-		extent, err := f.mapAt(f.size, n)
+		extent, err := f.mapAt(f.size, x.n)
 		if err != nil {
 			return err
 		}
 		f.Rings.Adopt(extent)
-		f.size += n
+		f.size += x.n
 	}
 	return nil
 }
@@ -226,23 +230,6 @@ func (f *Store) refuseContents(size int64) error {
 		}
 	}
 	return ErrNew
-}
-
-// extentAt returns the bytes of the extent that begins at off in a file of that size, or
-// 0 if there is none that is whole.
-func (f *Store) extentAt(off, size int64) (int64, error) {
-	if size-off < HeadSize {
-		return 0, nil
-	}
-	b, err := unix.Mmap(int(f.file.Fd()), off, HeadSize, unix.PROT_READ, unix.MAP_SHARED)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = unix.Munmap(b) }()
-	if n := f.Rings.ExtentSize(b); n <= size-off {
-		return n, nil
-	}
-	return 0, nil
 }
 
 // begin makes the file an empty one with header h. The head is on the disk before the file
@@ -274,12 +261,13 @@ func (f *Store) begin(h *Header) error {
 	}
 	f.size = HeadSize
 	f.Rings = New(head, int(h.ChunkSize), f.grow)
+	f.holes.init(f.file, h.ChunkSize, f.size)
 	return nil
 }
 
-// grow makes the file n bytes longer, and maps these. They are allocated before, so that
-// a disk that is full is an error here and no signal later.
-func (f *Store) grow(n int) ([]byte, error) {
+// grow makes the file n bytes longer, and maps these. The first ready of them are allocated
+// before, so that a disk that is full is an error here and no signal later.
+func (f *Store) grow(n, ready int) ([]byte, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.file == nil {
@@ -290,7 +278,10 @@ func (f *Store) grow(n int) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrSpace, err)
 	}
-	if err = allocate(f.file, f.size, int64(n)); err == nil {
+	if err = allocate(f.file, f.size, int64(ready)); err == nil && ready < n {
+		err = lengthen(f.file, f.size+int64(n))
+	}
+	if err == nil {
 		err = f.mapOver(b, f.size)
 	}
 	if err != nil {
@@ -326,20 +317,18 @@ func reserve(n int64) ([]byte, error) {
 // mapOver puts the bytes of the file from off on in place of b.
 func (f *Store) mapOver(b []byte, off int64) error {
 	// Sound: the pages are those of b, which nobody else knows yet.
-	_, err := unix.MmapPtr(int(f.file.Fd()), off, unsafe.Pointer(unsafe.SliceData(b)),
-		uintptr(len(b)), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_FIXED)
+	err := mapFile(f.file, off, b)
 	if err == nil {
 		f.maps = append(f.maps, b)
 	}
 	return err
 }
 
-// allocate gives the n bytes of the file from off on, which is its end, their place on the
-// disk.
+// allocate gives the n bytes of the file from off on their place on the disk. They are behind
+// its end, or nobody needs what they hold.
 func allocate(file disk, off, n int64) error {
-	var limit unix.Rlimit
-	if unix.Getrlimit(unix.RLIMIT_FSIZE, &limit) == nil && uint64(off+n) > uint64(limit.Cur) {
-		return unix.EFBIG // which would come with a signal
+	if err := checkLength(off + n); err != nil {
+		return err
 	}
 	// Where it does not fit, the disk would be filled first, which takes time.
 	if !mayFit(int(file.Fd()), n) {
@@ -360,11 +349,13 @@ func allocate(file disk, off, n int64) error {
 	return nil
 }
 
-// mend gives the n bytes of the file from off on their place on the disk, also those in
-// holes. It is no error if the disk is full and the file has none.
+// mend gives the n bytes of the file from off on their own place on the disk, also those in
+// holes and those that share theirs with another file. It is no error if the disk is full and
+// the file has neither.
 func (f *Store) mend(off, n int64) error {
-	err := preallocate(int(f.file.Fd()), off, n)
-	if err == nil || f.isWhole() {
+	fd := int(f.file.Fd())
+	err := preallocate(fd, off, n)
+	if err == nil || f.isWhole() && !isShared(fd, off, n) {
 		return nil
 	}
 	if !errors.Is(err, errors.ErrUnsupported) {
@@ -386,10 +377,12 @@ func (f *Store) mend(off, n int64) error {
 	return nil
 }
 
-// isWhole reports whether the file has as many bytes on the disk as it is long.
+// isWhole reports whether the file has as many bytes on the disk as it is long, but for the chunks
+// that were free when it was opened. Shared ones count.
 func (f *Store) isWhole() bool {
 	var stat unix.Stat_t
-	return unix.Fstat(int(f.file.Fd()), &stat) == nil && int64(stat.Blocks)*512 >= int64(stat.Size)
+	return unix.Fstat(int(f.file.Fd()), &stat) == nil &&
+		int64(stat.Blocks)*512 >= int64(stat.Size)-f.holes.free
 }
 
 // Forget makes the file one that the next process finds nothing in: another file has its
@@ -446,6 +439,7 @@ func (f *Store) Close(at Mark) error {
 			unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE|unix.MAP_FIXED)
 		errs = append(errs, err)
 	}
+	f.holes.forget()
 	osfile.Unlock(f.file)
 	errs = append(errs, f.file.Close())
 	f.file = nil
@@ -472,4 +466,5 @@ func (f *Store) unmap() {
 		_ = unix.Munmap(b)
 	}
 	f.maps = nil
+	f.holes.forget()
 }

@@ -3,8 +3,8 @@
 //
 // It differs from golang.org/x/sync/singleflight in what a cache needs: a write
 // invalidates a call, a call that nobody waits for is cancelled, and calls that would wait
-// for each other in a circle are found out. One function may answer several calls, each in a
-// list of its own: a Group.
+// for each other in a circle are found out. One function may answer several calls, each in its
+// own list: a Group.
 package singleflight
 
 import (

@@ -6,7 +6,7 @@ import (
 )
 
 // Fence keeps the loads before it before the loads behind it. An atomic
-// read-modify-write, of a word of its own, does; some processors do by themselves.
+// read-modify-write of a separate word does; some processors do by themselves.
 func Fence() {
 	switch runtime.GOARCH { // a constant: no code is left there
 	case "amd64", "386", "s390x":

@@ -1,6 +1,6 @@
 // Command churn overwrites, deletes, grows and invalidates entries in ringcache and its rivals,
 // and prints one Markdown document: how many of the live entries are still found, what writes
-// and reads cost, and how much memory the process takes. Each run has a process of its own, and
+// and reads cost, and how much memory the process takes. Each run has its own process, and
 // the stores take turns.
 //
 //	go run ./cmd/churn -quick

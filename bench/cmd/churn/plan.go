@@ -96,7 +96,7 @@ func (o *options) runAll(ctx context.Context, out io.Writer) ([]result, error) {
 // memoryDir is a file system in memory, where a store in a file does not wait for a disk.
 const memoryDir = "/dev/shm"
 
-// run performs one run in a process of its own. Its temporary folder is removed even if the
+// run performs one run in its own process. Its temporary folder is removed even if the
 // process is killed.
 func (o *options) run(ctx context.Context, r *result) (err error) {
 	parent := memoryDir

@@ -80,7 +80,8 @@ func TestBaselineOptions(t *testing.T) {
 	t.Chdir(filepath.Dir(exe))
 	o, err := parseOptions([]string{"-baseline", filepath.Base(exe)}, new(bytes.Buffer))
 	require.NoError(t, err)
-	require.True(t, filepath.IsAbs(o.stores.Baseline), "it is found from any directory: %s", o.stores.Baseline)
+	require.True(t, filepath.IsAbs(o.stores.Baseline),
+		"it is found from any directory: %s", o.stores.Baseline)
 }
 
 // TestBaselineFits leaves a store out of what it cannot do in either program.

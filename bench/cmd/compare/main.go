@@ -1,5 +1,5 @@
 // Command compare runs every load on every store and prints one Markdown
-// document. Each run has a process of its own, so that no store inherits
+// document. Each run has its own process, so that no store inherits
 // another's heap; the stores take turns, in another order every round; and the
 // tables show medians of the rounds.
 //

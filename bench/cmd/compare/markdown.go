@@ -142,7 +142,8 @@ func (d *document) header(b *bytes.Buffer) {
 	}
 	b.WriteByte('\n')
 	if d.Options.stores.Baseline != "" {
-		fmt.Fprintf(b, "Stores with the ending %s ran in another build of this command.\n", interleave.Ending)
+		fmt.Fprintf(b, "Stores with the ending %s ran in another build of this command.\n",
+			interleave.Ending)
 	}
 }
 

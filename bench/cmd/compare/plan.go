@@ -90,7 +90,7 @@ func (o *options) runAll(ctx context.Context, out io.Writer) ([]result, error) {
 	return done, job.Run(ctx)
 }
 
-// run performs one run in a process of its own.
+// run performs one run in its own process.
 func (o *options) run(ctx context.Context, r *result) {
 	start := time.Now()
 	spec := measure.Spec{Load: r.Load, Store: interleave.Bare(r.Store), Scale: o.Scale}

@@ -17,7 +17,7 @@ import (
 )
 
 // A machine that hides its hardware counters still tells what it does: valgrind runs
-// a program on a processor of its own and counts. Its predictor of branches is
+// a program on a simulated processor and counts. Its predictor of branches is
 // simpler than a real one.
 
 // counts are what a call takes.
@@ -73,7 +73,7 @@ func (c counted) find(b *bench) (operation, error) {
 	return operations[i], nil
 }
 
-// count counts in a process of its own, and returns totals.
+// count counts in its own process, and returns totals.
 func (c counted) count(ctx context.Context) (counts, error) {
 	var err error
 	for range tries {

@@ -148,8 +148,8 @@ func (d *document) markdown() []byte {
 	b.WriteString(`
 Read-through: Get, and on a miss Set. Every request counts, from the first one on an empty cache: no
 warm-up is left out. Updates, if there are any, are Sets of a value of another length, and count
-neither as hits nor as misses. Sizes are percent of the footprint, the bytes of all keys and values of the
-load. Figures are percent, differences are points; the best store of a row is in bold.
+neither as hits nor as misses. Sizes are percent of the footprint, the bytes of all keys and values
+of the load. Figures are percent, differences are points; the best store of a row is in bold.
 `)
 	if d.incomplete {
 		b.WriteString("\n**Interrupted: figures are missing.**\n")

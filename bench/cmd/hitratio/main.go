@@ -1,7 +1,7 @@
 // Command hitratio replays recorded traces and synthetic loads read-through on
 // ringcache and its rivals, and prints Markdown tables of hit ratios: at equal
 // capacity in bytes of keys and values, and at equal memory of the process. Each
-// replay has a process of its own.
+// replay has its own process.
 //
 //	go run ./cmd/hitratio -quick
 //	go run ./cmd/hitratio -traces DIR -o result.md -csv result.csv -charts ../docs/charts

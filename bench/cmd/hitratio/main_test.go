@@ -234,7 +234,8 @@ func TestOptions(t *testing.T) {
 		{"-stores", "nothing"}, {"-stores", "null"}, {"-stores", "sync.Map"}, {"-loads", "nothing"},
 		{"-loads", "hybrid"},
 		{"-sizes", "0"}, {"-sizes", "x"}, {"-sizes", "101"}, {"-mode", "x"}, {"-values", "x"},
-		{"-writes", "1"}, {"-writes", "-0.1"}, {"-writes", "NaN"}, {"-rss", "x"}, {"-p", "0"}, {"-payload", "xml"},
+		{"-writes", "1"}, {"-writes", "-0.1"}, {"-writes", "NaN"},
+		{"-rss", "x"}, {"-p", "0"}, {"-payload", "xml"},
 		{"-budget", "0"}, {"-max-requests", "0"}, {"-max-value", "1"}, {"extra"},
 	} {
 		if _, err := parseOptions(append([]string{"-traces", dir}, bad...),

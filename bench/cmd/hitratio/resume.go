@@ -22,8 +22,8 @@ func resultKey(mode, values, payload, writes, load, percent, store, budget strin
 
 func (r *result) key() string {
 	p := r.plan
-	return resultKey(r.mode, string(p.Values), p.Payload, fmt.Sprint(p.Writes), p.Load, fmt.Sprint(p.Percent),
-		r.store, strconv.FormatInt(p.Budget, 10))
+	return resultKey(r.mode, string(p.Values), p.Payload, fmt.Sprint(p.Writes), p.Load,
+		fmt.Sprint(p.Percent), r.store, strconv.FormatInt(p.Budget, 10))
 }
 
 // readEarlier reads the file that -csv of another run has written. What failed

@@ -1,7 +1,7 @@
 // Command hugepages measures what each setting of Options.HugePages costs and brings:
-// filling a cache, the slowest Sets meanwhile, resident memory, and random Gets at once,
-// after the kernel had time, and after CollapseHugePages. Each run has a process of its
-// own; settings take turns; tables show medians. Only Linux has such pages.
+// filling a cache, the slowest Sets meanwhile, resident memory, and random Gets at once and
+// after the kernel had time. Each run has a process of its own; settings take turns; tables
+// show medians. Only Linux has such pages.
 //
 //	go run ./cmd/hugepages
 //	go run ./cmd/hugepages -after 1m,10m -rounds 3
@@ -39,7 +39,6 @@ const (
 // task is one run.
 type task struct {
 	Huge     ringcache.HugePages
-	Collapse bool            // after filling
 	Timed    bool            // each Set by itself, and nothing else
 	After    []time.Duration // since filling, when Gets are timed once more
 	Entries  int
@@ -53,7 +52,6 @@ var settings = []struct {
 }{
 	{"off", task{Huge: ringcache.HugePagesOff}},
 	{"when full", task{Huge: ringcache.HugePagesWhenFull}},
-	{"when full, collapsed", task{Huge: ringcache.HugePagesWhenFull, Collapse: true}},
 	{"at once", task{Huge: ringcache.HugePagesAtOnce}},
 }
 
@@ -119,8 +117,8 @@ func measureAll(
 			fmt.Fprintf(stderr, "round %d of %d: %s\n", round+1, rounds, s.name)
 			for _, timed := range []bool{false, true} {
 				one := t
-				one.Huge, one.Collapse, one.Timed = s.Huge, s.Collapse, timed
-				if s.Huge == ringcache.HugePagesWhenFull && !s.Collapse {
+				one.Huge, one.Timed = s.Huge, timed
+				if s.Huge == ringcache.HugePagesWhenFull {
 					one.After = waits
 				}
 				var f figures
@@ -151,14 +149,6 @@ func (t task) do() (f figures, err error) {
 	}
 	filled := time.Now()
 	f.add("fill, ns an entry", float64(filled.Sub(start).Nanoseconds())/float64(t.Entries))
-	if t.Collapse {
-		n, err := c.CollapseHugePages(context.Background())
-		if err != nil {
-			return f, err
-		}
-		f.add("collapse, ms for 2 MB",
-			float64(time.Since(filled).Microseconds())/1000/max(1, float64(n>>21)))
-	}
 	if err := t.timeGets(c, &f, ""); err != nil {
 		return f, err
 	}

@@ -42,7 +42,7 @@ type suite struct {
 	name string
 }
 
-// trained returns what compresses with a dictionary of samples.
+// trained returns a compressor that uses a dictionary of samples.
 func (s suite) trained(tb testing.TB, samples [][]byte) ringcache.ValueCompressor {
 	tb.Helper()
 	dict := s.by.BuildDict(samples)
@@ -57,7 +57,7 @@ func (s suite) with(tb testing.TB, dict []byte) ringcache.ValueCompressor {
 	return values
 }
 
-// both returns what compresses with and without a dictionary, and values to compress.
+// both returns compressors with and without a dictionary, and values to compress.
 func (s suite) both(tb testing.TB, size int) (map[string]ringcache.ValueCompressor, [][]byte) {
 	tb.Helper()
 	samples, values := records(tb, ".json", size)

@@ -4,7 +4,7 @@
 //	go run ./cmd/compare                     # needs redis-server or valkey-server
 //	go run ./cmd/compare -entries 100000 -rounds 3
 //
-// Each cache is in a process of its own, so that none pays for the garbage of the other.
+// Each cache has its own process, so that none pays for the garbage of the other.
 // Both are filled with the same keys from one server, and then take turns. A hit is a whole
 // DoCache, with the command that is built for it, as a user would see it.
 package main

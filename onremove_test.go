@@ -12,12 +12,12 @@ import (
 	"github.com/ringcache/ringcache"
 )
 
-// listener is a cache and what its OnEvict was told.
+// listener returns a cache and the entries that its OnRemove was told of.
 func listener(t *testing.T, o ringcache.Options) (*ringcache.Cache, *[]string) {
 	t.Helper()
 	told := new([]string)
 	o.MaxBytes = 1 << 20
-	o.OnEvict = func(k, v []byte, reason ringcache.Reason) {
+	o.OnRemove = func(k, v []byte, reason ringcache.RemovalReason) {
 		*told = append(*told, fmt.Sprintf("%s %.20s %s", k, v, reason))
 		clear(k[:cap(k)]) // they are the callback's
 		clear(v[:cap(v)])
@@ -28,7 +28,7 @@ func listener(t *testing.T, o ringcache.Options) (*ringcache.Cache, *[]string) {
 	return c, told
 }
 
-func TestOnEvict_Reasons(t *testing.T) {
+func TestOnRemove_Reasons(t *testing.T) {
 	c, told := listener(t, ringcache.Options{})
 	k, other := []byte("k"), []byte("new")
 	away := func([]byte, bool) ([]byte, bool) { return nil, false }
@@ -80,7 +80,7 @@ func TestOnEvict_Reasons(t *testing.T) {
 	require.Len(t, *told, 1, "a large value")
 }
 
-func TestOnEvict_Expired(t *testing.T) {
+func TestOnRemove_Expired(t *testing.T) {
 	c, told := listener(t, ringcache.Options{TTL: 100 * time.Millisecond})
 	require.NoError(t, c.Set([]byte("a"), []byte("1")))
 	time.Sleep(100 * time.Millisecond)
@@ -93,8 +93,8 @@ func TestOnEvict_Expired(t *testing.T) {
 	require.Equal(t, []string{"a 1 expired", "a 2 expired"}, *told)
 }
 
-// What is dropped for room in other buckets, by a large Set, is told as well.
-func TestOnEvict_Capacity(t *testing.T) {
+// OnRemove is also told of entries that a large Set evicts from other buckets.
+func TestOnRemove_Evicted(t *testing.T) {
 	c, told := listener(t, ringcache.Options{})
 	for i := range 60_000 {
 		require.NoError(t, c.Set([]byte("small"+strconv.Itoa(i)), make([]byte, 300)))
@@ -108,18 +108,18 @@ func TestOnEvict_Capacity(t *testing.T) {
 }
 
 // The callback may call the cache, and a panic in it comes to the caller.
-func TestOnEvict_NoLockIsHeld(t *testing.T) {
+func TestOnRemove_NoLockIsHeld(t *testing.T) {
 	var c *ringcache.Cache
 	calls := 0
-	onEvict := func(k, v []byte, reason ringcache.Reason) {
-		if calls++; reason == ringcache.EvictDeleted {
+	onRemove := func(k, v []byte, reason ringcache.RemovalReason) {
+		if calls++; reason == ringcache.RemovedDeleted {
 			panic("mine")
 		}
 		assert.NoError(t, c.Set([]byte("copy"+strconv.Itoa(calls)), v[:1]))
 		assert.NoError(t, c.Set([]byte("large"+strconv.Itoa(calls)), make([]byte, maxValue)))
 		c.Has(k)
 	}
-	c, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: 1 << 20, OnEvict: onEvict})
+	c, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: 1 << 20, OnRemove: onRemove})
 	require.NoError(t, err)
 	within(t, func() {
 		k := []byte("k")
@@ -135,15 +135,15 @@ func TestOnEvict_NoLockIsHeld(t *testing.T) {
 	})
 }
 
-func TestReason_String(t *testing.T) {
-	for r, want := range map[ringcache.Reason]string{
-		ringcache.EvictCapacity: "capacity",
-		ringcache.EvictExpired:  "expired",
-		ringcache.EvictDeleted:  "deleted",
-		ringcache.EvictReplaced: "replaced",
-		ringcache.EvictReset:    "reset",
-		0:                       "unknown",
-		99:                      "unknown",
+func TestRemovalReason_String(t *testing.T) {
+	for r, want := range map[ringcache.RemovalReason]string{
+		ringcache.RemovedEvicted:  "evicted",
+		ringcache.RemovedExpired:  "expired",
+		ringcache.RemovedDeleted:  "deleted",
+		ringcache.RemovedReplaced: "replaced",
+		ringcache.RemovedReset:    "reset",
+		0:                         "unknown",
+		99:                        "unknown",
 	} {
 		require.Equal(t, want, r.String())
 	}

@@ -13,15 +13,16 @@ import (
 	"github.com/ringcache/ringcache/internal/clock"
 )
 
-// thwarted returns a full cache of 64 MB whose OnEvict calls stop while *on.
+// thwarted returns a full cache of 64 MB whose OnRemove calls stop while *on.
 func thwarted(t *testing.T, stop func()) (c *Cache, on *bool) {
 	t.Helper()
 	on = new(bool)
-	c, err := NewWithOptions(Options{MaxBytes: 2 * minMaxBytes, OnEvict: func(_, _ []byte, _ Reason) {
+	onRemove := func(_, _ []byte, _ RemovalReason) {
 		if *on {
 			stop()
 		}
-	}})
+	}
+	c, err := NewWithOptions(Options{MaxBytes: 2 * minMaxBytes, OnRemove: onRemove})
 	require.NoError(t, err)
 	t.Cleanup(func() { closeCache(t, c) })
 	for i := range 64 {
@@ -30,8 +31,8 @@ func thwarted(t *testing.T, stop func()) (c *Cache, on *bool) {
 	return c, on
 }
 
-// An OnEvict that does not return cuts a Resize short. The next one does the rest.
-func TestOnEvict_ThatDoesNotReturnFromResize(t *testing.T) {
+// An OnRemove that does not return cuts a Resize short. The next one does the rest.
+func TestOnRemove_ThatDoesNotReturnFromResize(t *testing.T) {
 	for name, stop := range map[string]func(){
 		"panic":  func() { panic("mine") },
 		"Goexit": runtime.Goexit,
@@ -59,9 +60,9 @@ func TestOnEvict_ThatDoesNotReturnFromResize(t *testing.T) {
 	}
 }
 
-// Reset copies what OnEvict is to be told in steps, so that a bucket's lock is not held,
+// Reset copies what OnRemove is to be told in steps, so that a bucket's lock is not held,
 // and the Go heap not filled, for all of a large bucket.
-func TestOnEvict_IsToldOfAResetInSteps(t *testing.T) {
+func TestOnRemove_IsToldOfAResetInSteps(t *testing.T) {
 	const stepEntries, stepBytes = 256, 64 << 10
 	for _, tt := range []struct{ buckets, size int }{
 		{1, 0}, {1, 100}, {1, 1000}, {1, 200_000},
@@ -72,9 +73,9 @@ func TestOnEvict_IsToldOfAResetInSteps(t *testing.T) {
 			size := tt.size
 			told, most, entries, inReset := 0, 0, 0, false
 			g := tiny(tt.buckets, 4096, 8192/tt.buckets)
-			g.onEvict = func(_, _ []byte, reason Reason) {
+			g.onRemove = func(_, _ []byte, reason RemovalReason) {
 				if inReset {
-					require.Equal(t, EvictReset, reason)
+					require.Equal(t, RemovedReset, reason)
 					most = max(most, entries-told-c.Len()) // gone, and not told yet
 					told++
 				}
@@ -87,20 +88,20 @@ func TestOnEvict_IsToldOfAResetInSteps(t *testing.T) {
 			require.Equal(t, entries, told)
 			require.Zero(t, c.Len())
 			require.LessOrEqual(t, most, min(stepEntries, stepBytes/(size+8)+2),
-				"entries that have left and that OnEvict has not been told of")
+				"removed entries that OnRemove has not been told of")
 		})
 	}
 }
 
-// An OnEvict that sets what is reset again, or anybody who keeps setting, does not
+// An OnRemove that sets what is reset again, or anybody who keeps setting, does not
 // keep Reset from ending.
-func TestReset_EndsWhileOnEvictSetsAgain(t *testing.T) {
+func TestReset_EndsWhileOnRemoveSetsAgain(t *testing.T) {
 	const entries = 600
 	g := tiny(1, 1024, 256)
 	var c *Cache
 	calls := 0
-	g.onEvict = func(k, v []byte, r Reason) {
-		if r != EvictReset {
+	g.onRemove = func(k, v []byte, r RemovalReason) {
+		if r != RemovedReset {
 			return
 		}
 		if calls++; calls > 100*entries {
@@ -116,13 +117,13 @@ func TestReset_EndsWhileOnEvictSetsAgain(t *testing.T) {
 	require.GreaterOrEqual(t, calls, entries)
 }
 
-// A cache is collected though its OnEvict refers to it.
-func TestOnEvict_MayReferToItsCache(t *testing.T) {
+// A cache is collected though its OnRemove refers to it.
+func TestOnRemove_MayReferToItsCache(t *testing.T) {
 	gone := make(chan struct{})
 	func() {
 		var c *Cache
-		onEvict := func(_, _ []byte, _ Reason) { c.Len() }
-		c, err := NewWithOptions(Options{MaxBytes: 1 << 20, OnEvict: onEvict})
+		onRemove := func(_, _ []byte, _ RemovalReason) { c.Len() }
+		c, err := NewWithOptions(Options{MaxBytes: 1 << 20, OnRemove: onRemove})
 		require.NoError(t, err)
 		require.NoError(t, c.Set([]byte("k"), []byte("v")))
 		runtime.AddCleanup(c, func(int) { close(gone) }, 0)
@@ -139,9 +140,9 @@ func TestOnEvict_MayReferToItsCache(t *testing.T) {
 	t.Error("not collected")
 }
 
-// What a call gathers for OnEvict is on the Go heap, outside of the bound: it is told in steps,
+// What a call gathers for OnRemove is on the Go heap, outside the bound: it is told in steps,
 // whichever entries have to leave, and for whatever.
-func TestOnEvict_IsToldInSteps(t *testing.T) {
+func TestOnRemove_IsToldInSteps(t *testing.T) {
 	skipUnderRace(t) // one goroutine does it
 	t.Parallel()
 	const entries, maxBytes = 2_200_000, minMaxBytes
@@ -188,7 +189,7 @@ func TestOnEvict_IsToldInSteps(t *testing.T) {
 			listening, told, gathered, before, sets := false, 0, 0, 0, uint64(0)
 			g := defaultGeometry(maxBytes)
 			g.now, g.ttl = func() time.Duration { return now }, tt.ttl
-			g.onEvict = func(_, _ []byte, _ Reason) {
+			g.onRemove = func(_, _ []byte, _ RemovalReason) {
 				if listening {
 					if told%64 == 0 { // a look at all buckets takes a while
 						var s Stats
