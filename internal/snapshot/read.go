@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"io"
+
+	"github.com/klauspost/compress/s2"
 )
 
 // Ref is a block of a snapshot that can be read at any place.
