@@ -13,6 +13,9 @@
 //	entry       meta 1 | length of key, of value (uvarints) | expiry 8, if meta says so |
 //	            key | value
 //
+// A body whose length is not its unpacked length is packed: an S2 block, with a length of
+// its own in front.
+//
 // The checksums of blocks are XXH64 with the salt as seed. The salt is random, so
 // nobody who chooses what a cache holds can make a value that looks like a block.
 // Blocks of one snapshot are numbered from 0, so that one that is missing or there
@@ -33,8 +36,8 @@ import (
 )
 
 const (
-	// Version is the version that is written, and the only one that is read: blocks of version
-	// 1, which preceded the first release, were compressed otherwise.
+	// Version is the version that is written, and the only one that is read. Version 1, which
+	// no release wrote, compressed blocks differently.
 	Version = 2
 
 	// MaxBlock is how long a block is at most, unless it holds a single entry
@@ -63,8 +66,8 @@ const (
 	SmallRanks = 4
 )
 
-// ErrCorrupt is wrapped by all errors of what the bytes hold, ErrVersion by that
-// of a version which is not known yet, or not the program's.
+// ErrCorrupt is wrapped by all errors of what the bytes hold, ErrVersion by that of a
+// version of the format that is not known, or not the program's.
 var (
 	ErrCorrupt = errors.New("data is corrupt")
 	ErrVersion = errors.New("data is of another version")
@@ -123,7 +126,8 @@ func ParseHeader(b []byte, at int64) (h Header, err error) {
 	}
 	version := binary.LittleEndian.Uint32(b[12:])
 	if version != Version {
-		return h, fmt.Errorf("version %d, only %d is known: %w", version, Version, ErrVersion)
+		return h, fmt.Errorf("version %d of the format, only %d is known: %w",
+			version, Version, ErrVersion)
 	}
 	word := func(i int) uint64 { return binary.LittleEndian.Uint64(b[24+8*i:]) }
 	return Header{
@@ -147,7 +151,7 @@ type BlockHeader struct {
 	ID      uint32
 	Entries uint32
 	Length  uint64 // of the body
-	Size    uint64 // of what was packed into it; the same if it is not packed
+	Size    uint64 // of the body unpacked; the same if it is not packed
 	Unread  uint64 // bytes of that of entries with a frequency of 0
 	sum     uint64 // of the body
 }
@@ -238,26 +242,27 @@ func (b *Block) Add(from, freq int) {
 	}
 }
 
-// Seal completes the block, and returns what is to be written: it packed, if p is not nil
-// and that saves an eighth.
+// Seal completes the block and returns the bytes to write, which are valid until the next
+// call with the same p. The body is packed if that makes it at least an eighth smaller.
 func (b *Block) Seal(rank int, id uint32, salt uint64, p *Packer) []byte {
 	size := len(b.Bytes) - BlockHeaderSize
 	h := BlockHeader{Kind: kindEntries, Rank: uint8(rank), ID: id, Entries: uint32(b.Entries),
 		Size: uint64(size), Unread: uint64(b.Unread)}
 	out := b.Bytes
-	if p != nil && size >= leastPacked && size <= MaxBlock && p.pack(out) {
+	if size >= leastPacked && size <= MaxBlock && p.pack(out) {
 		out = p.buf
 	}
 	h.seal(out, salt)
 	return out
 }
 
-// Packer compresses blocks with S2. It has a buffer that all of them share.
+// Packer compresses blocks with S2, one after the other, into a buffer that they share.
 type Packer struct{ buf []byte }
 
-const leastPacked = 512 // bytes of a body that is packed
+const leastPacked = 512 // a shorter body is not packed
 
-// pack packs a block, and reports whether that saves an eighth.
+// pack packs the body of block b into the buffer, behind room for a header, and reports
+// whether that makes it an eighth smaller.
 func (p *Packer) pack(b []byte) bool {
 	body := b[BlockHeaderSize:]
 	p.buf = resize(p.buf, uint64(BlockHeaderSize+s2.MaxEncodedLen(len(body))))

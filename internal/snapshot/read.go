@@ -3,6 +3,7 @@ package snapshot
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 
 	"github.com/klauspost/compress/s2"
@@ -217,15 +218,18 @@ func (b *buffers) unpack(ref *Ref, body []byte) ([]byte, error) {
 	if ref.Size == ref.Length {
 		return body, nil
 	}
-	b.unpacked = resize(b.unpacked, ref.Size) // MaxBlock at most
-	if n, err := s2.DecodedLen(body); err != nil || uint64(n) != ref.Size {
-		return nil, corrupt(ref.At, "block %d has %d bytes, not %d", ref.ID, n, ref.Size)
+	n, err := s2.DecodedLen(body)
+	if err == nil && uint64(n) != ref.Size {
+		err = fmt.Errorf("length is %d, not %d", n, ref.Size)
 	}
-	out, err := s2.Decode(b.unpacked, body)
+	if err == nil {
+		b.unpacked = resize(b.unpacked, ref.Size)     // MaxBlock at most
+		b.unpacked, err = s2.Decode(b.unpacked, body) // allocates nothing for that length
+	}
 	if err != nil {
 		return nil, corrupt(ref.At, "unpack block %d: %v", ref.ID, err)
 	}
-	return out, nil
+	return b.unpacked, nil
 }
 
 // body reads the body of a block, and checks and unpacks it.
