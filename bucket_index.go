@@ -117,7 +117,7 @@ func (b *bucket) tendIndexLocked() {
 		return
 	}
 	p := b.shared.pool
-	if !b.isOverLocked(b.limitLocked()) && p.SpareForPages() >= n*p.PageSize() {
+	if !b.isOverLocked(b.limitLocked()) && p.Spare() >= n*p.PageSize() {
 		_ = b.growIndexLocked(n)
 	} // else, and if it is refused, the next Sets make room for it
 }
