@@ -8,7 +8,6 @@ import (
 	"github.com/ringcache/ringcache/internal/cold"
 
 	"github.com/ringcache/ringcache/internal/index"
-	"github.com/ringcache/ringcache/internal/pack"
 	"github.com/ringcache/ringcache/internal/scratch"
 	"github.com/ringcache/ringcache/internal/stripe"
 )
@@ -108,17 +107,16 @@ func compressInBackground(cache weak.Pointer[Cache], s *cold.Compression) {
 func compressUntilClosed(cache weak.Pointer[Cache], s *cold.Compression) {
 	var batch store.ColdBatch
 	for {
-		select {
-		case <-s.Stop:
+		i, ok := s.Next()
+		if !ok {
 			return
-		case i := <-s.Buckets:
-			for waits := true; waits; i, waits = s.NextSoon() {
-				c := cache.Value()
-				if c == nil {
-					return
-				}
-				c.compressBucket(i, &batch)
+		}
+		for ; ok; i, ok = s.NextSoon() {
+			c := cache.Value()
+			if c == nil {
+				return
 			}
+			c.compressBucket(i, &batch)
 		}
 	}
 }
@@ -128,68 +126,34 @@ func (c *Cache) compressBucket(i int32, batch *store.ColdBatch) {
 	c.buckets[i].compressQueue(batch)
 	c.renewDicts()
 	if s := c.shared.Compression; s.IsDue() {
-		c.compareShares()
-		s.SetShare()
+		with, without := c.insertions()
+		s.SetShare(with, without)
 	}
 }
 
-// compareShares compares buckets that always have a cold part with those that never have one:
-// under equal loads, those that insert more have found less.
-func (c *Cache) compareShares() {
-	var scouts, others uint64
+// insertions returns how many entries were inserted in the buckets that always have a cold part,
+// and in those that never have one.
+func (c *Cache) insertions() (with, without uint64) {
 	for i := 0; i < c.shared.Buckets; i += store.ScoutEach / 2 {
-		b := &c.buckets[i]
-		b.mu.Lock()
-		if b.Cold.Role == cold.With {
-			scouts += b.Cold.Inserts
-		} else {
-			others += b.Cold.Inserts
-		}
-		b.mu.Unlock()
+		c.buckets[i].look(func(s *store.Store) {
+			if s.Cold.Role == cold.With {
+				with += s.Cold.Inserts
+			} else {
+				without += s.Cold.Inserts
+			}
+		})
 	}
-	c.shared.Compression.Compare.Note(scouts, others)
+	return with, without
 }
 
 // renewDicts makes a dictionary if one is due.
 func (c *Cache) renewDicts() {
-	s := c.shared.Compression
-	cl, ok := s.Due()
-	if !ok || s.IsEnded() {
-		return
-	}
-	number, ok := c.freeDict()
-	if !ok {
-		cl.Samples.Take() // gather anew: a search after each batch would take all locks each time
-		return
-	}
-	_ = s.Renew(cl, number)
-}
-
-// freeDict returns a number for a new dictionary: no record and no class uses it.
-func (c *Cache) freeDict() (number uint8, ok bool) {
-	s := c.shared.Compression
-	if s.Highest < pack.Dicts-1 {
-		s.Highest++
-		return uint8(s.Highest), true
-	}
-	var used store.Uses
-	for i := range c.shared.Buckets {
-		b := &c.buckets[i]
-		b.mu.Lock()
-		for dict, n := range b.Cold.Uses {
-			used[dict] += n
+	c.shared.Compression.Renew(func() (used cold.Uses) {
+		for i := range c.shared.Buckets {
+			c.buckets[i].look(func(s *store.Store) { used.Add(&s.Cold.Uses) })
 		}
-		b.mu.Unlock()
-	}
-	for i := range s.Classes {
-		used[s.Classes[i].Dict]++
-	}
-	for dict := 1; dict < pack.Dicts; dict++ {
-		if used[dict] == 0 {
-			return uint8(dict), true
-		}
-	}
-	return 0, false
+		return used
+	})
 }
 
 // compressQueue compresses what waits in the bucket's queue. It is the goroutine's.

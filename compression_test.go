@@ -379,7 +379,7 @@ func TestCompression_DamagedBits(t *testing.T) {
 }
 
 // countUses counts what coldPart.uses is.
-func countUses(b *bucket) (n store.Uses) {
+func countUses(b *bucket) (n cold.Uses) {
 	_ = validateRing(b.Cold.Store(), func(pos uint64, hd record.Header) error {
 		if hd.Kind == record.Packed && !hd.Dead {
 			if dict := b.Cold.DictNumber(pos, hd); dict < pack.Dicts {

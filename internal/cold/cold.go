@@ -1,3 +1,6 @@
+// Package cold compresses the cold part of a cache: dictionaries, what they bring, and the share
+// of the memory that is worth it. It knows nothing of buckets. The compressor, which is code of the
+// user's, is called without a lock.
 package cold
 
 import (
@@ -22,7 +25,7 @@ type Compression struct {
 	fixed float64       // the share in tests; 0: as learned
 
 	Buckets chan int32    // numbers of those whose queues are half full
-	Stop    chan struct{} // closed by end
+	stop    chan struct{} // closed by end
 	mu      sync.Mutex    // of the file
 	ended   bool
 
@@ -30,7 +33,7 @@ type Compression struct {
 	Classes [pack.Classes]class
 	Room    []byte // for what the Compressor returns, who may do with it what it likes
 	total   pack.Ratio
-	Compare pack.Comparison // of scouts and baseline
+	compare pack.Comparison // of scouts and baseline
 	moved   int             // bytes of records since the share was set
 	step    int             // bytes after which it is set anew
 	Highest int             // number that a dictionary has had
@@ -65,6 +68,16 @@ const (
 	Without              // always none
 )
 
+// Uses counts the records that were packed with each dictionary.
+type Uses [pack.Dicts]int32
+
+// Add adds those of another bucket.
+func (u *Uses) Add(other *Uses) {
+	for dict, n := range other {
+		u[dict] += n
+	}
+}
+
 // Counts are what compression adds to Stats.
 type Counts struct {
 	Packed, From, To             atomic.Uint64 // records, and their bytes before and after
@@ -81,13 +94,13 @@ type class struct {
 	Samples pack.Samples
 }
 
-// Dictionary is a Dictionary and a compressor that uses it.
+// Dictionary is a dictionary and a compressor that uses it.
 type Dictionary struct {
 	bytes  []byte
 	values ValueCompressor
 }
 
-// Config is what a Compression is made of.
+// Config is what a Compression is made from.
 type Config struct {
 	By          Compressor
 	ID          string          // of the Compressor
@@ -107,7 +120,7 @@ func New(g *Config) *Compression {
 		id:      g.ID,
 		fixed:   g.Share,
 		Buckets: make(chan int32, g.Buckets),
-		Stop:    make(chan struct{}),
+		stop:    make(chan struct{}),
 		step:    max(g.MaxBytes/512, 1),
 		File:    g.File,
 		foreign: g.Foreign,
@@ -200,14 +213,14 @@ func (s *Compression) End() {
 	defer s.mu.Unlock()
 	if !s.ended {
 		s.ended = true
-		close(s.Stop)
+		close(s.stop)
 	}
 }
 
-// IsEnded reports whether the goroutine is to end.
-func (s *Compression) IsEnded() bool {
+// isEnded reports whether the goroutine is to end.
+func (s *Compression) isEnded() bool {
 	select {
-	case <-s.Stop:
+	case <-s.stop:
 		return true
 	default:
 		return false
@@ -221,6 +234,17 @@ func (s *Compression) Signal(bucket int32) bool {
 		return true
 	default:
 		return false // full: a bucket may be in it twice, told of while the goroutine was there
+	}
+}
+
+// Next waits for the next bucket that the goroutine is told of. It reports false when the cache is
+// closed.
+func (s *Compression) Next() (bucket int32, ok bool) {
+	select {
+	case <-s.stop:
+		return 0, false
+	case bucket = <-s.Buckets:
+		return bucket, true
 	}
 }
 
@@ -267,12 +291,14 @@ func (s *Compression) learn(from, to int) {
 func (s *Compression) IsDue() bool { return s.moved >= s.step }
 
 // SetShare moves the share to what the ratio is worth, a 32nd of the memory with each step,
-// or to nothing if it does harm.
-func (s *Compression) SetShare() {
+// or to nothing if it does harm: if buckets with a cold part have had to insert more entries, under
+// equal loads, than those without.
+func (s *Compression) SetShare(with, without uint64) {
+	s.compare.Note(with, without)
 	s.moved = 0
 	share := math.Float64frombits(s.Share.Load())
 	want := pack.ShareFor(s.total.Value())
-	if s.Compare.IsHarmful() {
+	if s.compare.IsHarmful() {
 		want = 0
 	}
 	const most = 1.0 / 32
@@ -393,18 +419,53 @@ func (s *Compression) Unpack(dst, packed []byte, d *Dictionary) ([]byte, error) 
 	return dst, pack.ErrDamaged
 }
 
-// Due returns a class that needs another dictionary and has the samples for it.
-func (s *Compression) Due() (cl *class, ok bool) {
-	for i := range s.Classes {
-		if s.Classes[i].Samples.Enough() {
-			return &s.Classes[i], true
-		}
+// Renew makes a dictionary if one is due. used returns how many records need each dictionary: it is
+// asked only once all numbers have been used.
+func (s *Compression) Renew(used func() Uses) {
+	cl := s.due()
+	if cl == nil || s.isEnded() {
+		return
 	}
-	return nil, false
+	number, ok := s.freeNumber(used)
+	if !ok {
+		cl.Samples.Take() // gather anew: a search after each batch would take all locks each time
+		return
+	}
+	if err := s.renew(cl, number); err != nil {
+		s.Counts.Failed.Add(1)
+	}
 }
 
-// Renew gives a class a dictionary of its samples, with a number that none has.
-func (s *Compression) Renew(cl *class, number uint8) error {
+// due returns a class that needs another dictionary and has the samples for it, or nil.
+func (s *Compression) due() *class {
+	for i := range s.Classes {
+		if s.Classes[i].Samples.Enough() {
+			return &s.Classes[i]
+		}
+	}
+	return nil
+}
+
+// freeNumber returns a number for a new dictionary: no record and no class uses it.
+func (s *Compression) freeNumber(used func() Uses) (number uint8, ok bool) {
+	if s.Highest < pack.Dicts-1 {
+		s.Highest++
+		return uint8(s.Highest), true
+	}
+	needed := used()
+	for i := range s.Classes {
+		needed[s.Classes[i].Dict]++
+	}
+	for dict := 1; dict < pack.Dicts; dict++ {
+		if needed[dict] == 0 {
+			return uint8(dict), true
+		}
+	}
+	return 0, false
+}
+
+// renew gives a class a dictionary of its samples, with a number that none has.
+func (s *Compression) renew(cl *class, number uint8) error {
 	samples := cl.Samples.Take()
 	cl.built, cl.Ratio, cl.Best = true, pack.Ratio{}, 0
 	d, err := Guarded(func() (*Dictionary, error) {
@@ -418,7 +479,6 @@ func (s *Compression) Renew(cl *class, number uint8) error {
 		return s.Open(bytes)
 	})
 	if err != nil {
-		s.Counts.Failed.Add(1)
 		return err
 	}
 	if d == nil {
@@ -426,7 +486,6 @@ func (s *Compression) Renew(cl *class, number uint8) error {
 		return nil
 	}
 	if err := s.saveDicts(number, d); err != nil { // before the first value is packed with it
-		s.Counts.Failed.Add(1)
 		return err
 	}
 	s.Dicts[number].Store(d)

@@ -19,14 +19,11 @@ type coldPart struct {
 	number    int32 // of the bucket
 	most      int   // chunks that the cold part may hold
 	queueMost int   // chunks of these for the queue
-	Uses      Uses
+	Uses      cold.Uses
 	from      [RingCount]uint32 // records that came from small and main lately
 	Inserts   uint64            // records of keys that were not there
 	Behind    uint64            // records that left the queue as they were: it was full
 }
-
-// Uses counts the records that were packed with each dictionary.
-type Uses [pack.Dicts]int32
 
 // Queue returns the ring of what waits.
 func (c *coldPart) Queue() *ring.Ring { return &c.rings[0] }
@@ -90,7 +87,7 @@ func (c *coldPart) addGhosts(n *[RingCount]int, slots int) {
 // forget resets what the cold part knows, after its rings were emptied.
 func (c *coldPart) forget() {
 	if c.On {
-		c.Begun, c.signalled, c.Uses = false, false, Uses{}
+		c.Begun, c.signalled, c.Uses = false, false, cold.Uses{}
 	}
 }
 

@@ -3,6 +3,7 @@ package store
 import (
 	"slices"
 
+	"github.com/ringcache/ringcache/internal/cold"
 	"github.com/ringcache/ringcache/internal/delay"
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/policy"
@@ -22,7 +23,7 @@ func (b *Store) PassTail(in policy.Ring, w *policy.Work) {
 		b.Corruptions.Add(1)
 		r.Reset()
 		if in == policy.Cold {
-			b.Cold.Uses = Uses{}
+			b.Cold.Uses = cold.Uses{}
 		}
 		return
 	}
