@@ -82,8 +82,8 @@ var (
 	// dictionaries. The file stays as it is.
 	ErrCorrupt = snapshot.ErrCorrupt
 
-	// ErrVersion is returned by them for a file that a newer version of this package has
-	// written, and by all but NewWithOptions for a snapshot of another [Options].Version.
+	// ErrVersion is returned by them for a file whose format this version of the package does
+	// not know, and by all but NewWithOptions for a snapshot of another [Options].Version.
 	ErrVersion = snapshot.ErrVersion
 )
 
