@@ -80,6 +80,7 @@ func NewWithOptions(o Options) (*Cache, error) {
 		}
 	}
 	if o.File != "" {
+		g.seed = newSecret() // if the file is new: it must not tell that of the process
 		return openInFile(g, o.File)
 	}
 	return newCache(g), nil

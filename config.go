@@ -78,14 +78,17 @@ func defaultGeometry(maxBytes int) geometry {
 }
 
 // secret is mixed into every hash, so that nobody outside of the process can
-// choose keys that meet in one bucket. Its second word is odd.
-var secret = func() (s [2]uint64) {
+// choose keys that meet in one bucket.
+var secret = newSecret()
+
+// newSecret returns a random secret. Its second word is odd.
+func newSecret() (s [2]uint64) {
 	var b [16]byte
 	rand.Read(b[:]) // never fails
 	s[0] = binary.LittleEndian.Uint64(b[:])
 	s[1] = binary.LittleEndian.Uint64(b[8:]) | 1
 	return s
-}()
+}
 
 // newShared returns what the buckets of a cache of that geometry share.
 func (g *geometry) newShared() *store.Shared {

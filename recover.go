@@ -2,8 +2,6 @@ package ringcache
 
 import (
 	"cmp"
-	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -159,21 +157,12 @@ func asOurs(err error) error {
 
 // headerFor returns the header of a new file.
 func headerFor(g geometry) ringfile.Header {
-	var secret [16]byte
-	_, _ = rand.Read(secret[:]) // never fails
-	seed := [2]uint64{
-		binary.LittleEndian.Uint64(secret[:]),
-		binary.LittleEndian.Uint64(secret[8:]) | 1,
-	}
-	if g.seed == [2]uint64{} { // of tests whose keys are all to meet
-		seed = g.seed
-	}
 	return ringfile.Header{
 		ChunkSize: uint32(g.chunkSize),
 		Buckets:   uint32(g.buckets),
 		PosBits:   uint32(g.posBits),
 		MaxBytes:  int64(g.maxBytes),
-		Seed:      seed,
+		Seed:      g.seed,
 		Program:   g.version,
 	}
 }

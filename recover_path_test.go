@@ -3,6 +3,7 @@
 package ringcache
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -83,6 +84,19 @@ func TestFile_BoundBelowTheSmallest(t *testing.T) {
 	c = openFile(t, path, 128<<20)
 	require.Equal(t, "v", string(c.Get(nil, []byte("k"))))
 	require.ErrorIs(t, c.Resize(128<<20-1), ErrInvalidOptions)
+	require.NoError(t, c.Close())
+}
+
+// A file keeps a secret of its own, which tells nothing of the process's.
+func TestFile_HasItsOwnSecret(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "cache")
+	c, other := openFile(t, path, 32<<20), openFile(t, path+"2", 32<<20)
+	seed := c.shared.Seed
+	require.NotEqual(t, secret, seed)
+	require.NotEqual(t, other.shared.Seed, seed)
+	require.NoError(t, errors.Join(c.Close(), other.Close()))
+	c = openFile(t, path, 32<<20)
+	require.Equal(t, seed, c.shared.Seed)
 	require.NoError(t, c.Close())
 }
 
