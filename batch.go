@@ -39,7 +39,7 @@ func (c *Cache) GetBatch(dst []byte, keys, vals [][]byte) (out []byte, hits int)
 		hits += n
 	}
 	if cap(dst) != room {
-		follow(dst[from:], vals[:len(keys)])
+		rebase(dst[from:], vals[:len(keys)])
 	}
 	return dst, hits
 }
@@ -52,7 +52,7 @@ func mustFit(verb string, keys, vals [][]byte) {
 }
 
 // follow has vals lie in the array that dst has moved to, one behind the other.
-func follow(dst []byte, vals [][]byte) {
+func rebase(dst []byte, vals [][]byte) {
 	for i, v := range vals {
 		if n := len(v); n > 0 {
 			vals[i], dst = dst[:n:n], dst[n:]

@@ -63,7 +63,7 @@ func requireNoWaits(t *testing.T, c *Cache, maxBytes int) {
 		if err := c.Set(k, value); err != nil {
 			require.NoError(t, err)
 		}
-		if id > sets/2 && c.bucket(c.shared.Hash(k)).Wanted > 0 {
+		if id > sets/2 && c.bucket(c.shared.Hash(k)).PageDelta > 0 {
 			waits++
 		}
 	}

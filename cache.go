@@ -151,7 +151,7 @@ func newCache(g geometry) *Cache {
 func (c *Cache) Set(k, v []byte) error {
 	var w write
 	w.Key, w.Value = k, v
-	c.begin(&w)
+	c.setDefaults(&w)
 	return c.apply(&w, "set")
 }
 
@@ -256,7 +256,7 @@ func (c *Cache) resetStep(b *bucket, left *int) (done bool) {
 	c.arena.mu.Lock()
 	defer c.arena.mu.Unlock()
 	if b.Large {
-		defer c.settle(b)
+		defer c.updateQuotas(b)
 	}
 	b.lock()
 	defer b.unlockFor(&w)

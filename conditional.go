@@ -19,7 +19,7 @@ import (
 func (c *Cache) SetIfAbsent(k, v []byte) (stored bool, err error) {
 	var w write
 	w.Key, w.Value = k, v
-	c.begin(&w)
+	c.setDefaults(&w)
 	w.cond, w.reads = ifAbsent, true
 	return w.met(c.apply(&w, "set"))
 }
@@ -50,7 +50,7 @@ func (c *Cache) SetIfAbsentWithTTL(
 func (c *Cache) SetIfChanged(k, v []byte) (changed bool, err error) {
 	var w write
 	w.Key, w.Value = k, v
-	c.begin(&w)
+	c.setDefaults(&w)
 	w.cond, w.keeps, w.reads = ifChanged, true, true
 	return w.met(c.apply(&w, "set"))
 }

@@ -44,7 +44,7 @@ func withTTL(ttl time.Duration) lifetime { return lifetime{ttl, true} }
 // applyFor is apply of an entry with that lifetime.
 func (c *Cache) applyFor(w *write, l lifetime, verb string) error {
 	c.bucket(w.Hash).Index.Prefetch(w.Hash, 2)
-	return named(c.storeFor(w, l, verb))
+	return withPrefix(c.storeFor(w, l, verb))
 }
 
 // storeFor is store of an entry with that lifetime. Here is the rule for every TTL: see the

@@ -2,30 +2,9 @@ package ringcache
 
 import (
 	"iter"
-	"slices"
 
 	"github.com/ringcache/ringcache/internal/store"
-
-	"github.com/ringcache/ringcache/internal/index"
-	"github.com/ringcache/ringcache/internal/record"
 )
-
-// How a loop goes over the entries of a cache.
-//
-// The hash of an entry never changes, and the homes of an index are in hash order. So a
-// bucket is walked by a cursor, the hash bits that slots remember: a step takes the keys
-// of the next few homes, and lets go of the lock. Moves of records between rings, or of
-// the index to another geometry, do not move an entry to the other side of the cursor.
-
-// A step ends with the home, or where it must with the hash, at which it has one of
-// these, or StepBytes of keys.
-const (
-	stepHomes = 256
-	stepKeys  = 256
-)
-
-// hashesEnd is the cursor behind all hashes.
-const hashesEnd = 1 << index.HashBits
 
 // All returns an iterator over the entries of the cache, in no particular order. Key and value are
 // buffers of the loop, valid and the caller's to change until the next iteration: clone what is to
@@ -82,57 +61,20 @@ func (c *Cache) loop(
 
 // walk calls fn with every key, with no lock held, until fn returns false.
 func (c *Cache) walk(fn func(key []byte) bool) {
-	var s step
+	var s store.Keys
 	for i := range c.shared.Buckets + store.LargeBuckets {
 		b := c.nth(i)
-		for at := uint64(0); at < hashesEnd; {
-			at = s.take(b, at)
+		for at := uint64(0); at < store.HashesEnd; {
+			b.mu.Lock()
+			at = b.NextKeys(&s, at)
+			b.mu.Unlock()
 			from := 0
-			for _, end := range s.ends {
-				if !fn(s.keys[from:end:end]) {
+			for _, end := range s.Ends {
+				if !fn(s.Bytes[from:end:end]) {
 					return
 				}
 				from = end
 			}
 		}
 	}
-}
-
-// step is the keys that a walk takes from a bucket at once.
-type step struct {
-	slots []uint64
-	keys  []byte // one behind the other
-	ends  []int  // where each ends
-}
-
-// take copies the next keys of b, from cursor at on, and returns the cursor
-// behind them.
-func (s *step) take(b *bucket, at uint64) uint64 {
-	s.slots, s.keys, s.ends = s.slots[:0], s.keys[:0], s.ends[:0]
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.Index.Pages() == 0 {
-		return hashesEnd
-	}
-	for n := 0; n < stepHomes && len(s.slots) < stepKeys && at < hashesEnd; n++ {
-		s.slots, at = b.Index.TakeHome(s.slots, at, b.Windows())
-	}
-	slices.Sort(s.slots) // by hash, as that is what a slot begins with
-	s.slots = slices.Compact(s.slots)
-	for _, slot := range s.slots {
-		b.Ring(index.Ring(slot)).Prefetch(index.Pos(slot))
-	}
-	for i, slot := range s.slots {
-		hash := index.HashOf(slot)
-		if len(s.keys) >= store.StepBytes && hash != index.HashOf(s.slots[i-1]) {
-			return hash
-		}
-		r, pos := b.Ring(index.Ring(slot)), index.Pos(slot)
-		hd, ok := r.Header(pos)
-		if ok && hd.Kind != record.Internal && !b.Shared.Expired(hd.Expiry) {
-			s.keys, _ = r.Read(s.keys, pos+uint64(hd.Size), hd.KeyLen)
-			s.ends = append(s.ends, len(s.keys))
-		}
-	}
-	return at
 }

@@ -195,14 +195,14 @@ func TestIterate_EqualHashBits(t *testing.T) {
 	require.Less(t, len(hashes), len(w.size), "no equal hash bits: the test proves little")
 	// One key a step, as far as the hashes allow.
 	b := &c.buckets[0]
-	var s step
+	var s store.Keys
 	total := 0
-	for at, n := uint64(0), 0; at < hashesEnd; n++ {
-		next := s.take(b, at)
+	for at, n := uint64(0), 0; at < store.HashesEnd; n++ {
+		next := b.NextKeys(&s, at)
 		require.Greater(t, next, at, "the cursor")
 		at = next
-		total += len(s.ends)
-		require.LessOrEqual(t, len(s.ends), stepKeys+7*32, "keys in a step")
+		total += len(s.Ends)
+		require.LessOrEqual(t, len(s.Ends), store.StepRecords+7*32, "keys in a step")
 	}
 	require.Equal(t, len(w.size), total, "keys in all steps")
 }
@@ -218,12 +218,12 @@ func TestIterate_LongKeys(t *testing.T) {
 			require.NoError(t, err)
 		}
 	}
-	var s step
+	var s store.Keys
 	total, steps := 0, 0
-	for at := uint64(0); at < hashesEnd; steps++ {
-		at = s.take(&c.buckets[0], at)
-		total += len(s.ends)
-		require.LessOrEqual(t, len(s.keys), store.StepBytes+record.MaxKey, "bytes of keys in a step")
+	for at := uint64(0); at < store.HashesEnd; steps++ {
+		at = c.buckets[0].NextKeys(&s, at)
+		total += len(s.Ends)
+		require.LessOrEqual(t, len(s.Bytes), store.StepBytes+record.MaxKey, "bytes of keys in a step")
 	}
 	require.Equal(t, want, total)
 	require.Equal(t, want, c.Len())

@@ -44,9 +44,9 @@ func (c *Cache) setLarge(b *bucket, w *write) error {
 	a := &c.arena
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	c.shared.Arrive(store.Arrival{Records: 1, Bytes: w.Bytes}, true)
+	c.shared.CountArrival(store.Arrival{Records: 1, Bytes: w.Bytes}, true)
 	lb := c.largeBucket(w.Hash)
-	defer c.settleLarge(c.expect(lb, w.Bytes))
+	defer c.endLargeSet(c.beginLargeSet(lb, w.Bytes))
 	c.makeWay(lb, w)
 	if len(w.Value) > c.shared.MaxValue() {
 		return errResized
@@ -81,23 +81,23 @@ func (c *Cache) setLarge(b *bucket, w *write) error {
 // incoming is what large Sets under way are going to take in a large bucket.
 type incoming struct{ sets, bytes int }
 
-// expect has the small buckets' quotas leave the bytes that large bucket lb is going to take for
-// a record of n bytes. settleLarge ends it.
-func (c *Cache) expect(lb *bucket, n int) *bucket {
+// beginLargeSet has the small buckets' quotas leave the bytes that large bucket lb is going to
+// take for a record of n bytes. endLargeSet ends it.
+func (c *Cache) beginLargeSet(lb *bucket, n int) *bucket {
 	in := &c.arena.incoming[int(lb.Number)-c.shared.Buckets]
 	in.sets++
 	lb.look(func(s *store.Store) { in.bytes = max(in.bytes, s.Demand(n)) })
-	c.settle(lb)
+	c.updateQuotas(lb)
 	return lb
 }
 
-// settleLarge is settle after a large Set.
-func (c *Cache) settleLarge(lb *bucket) {
+// endLargeSet is updateQuotas after a large Set.
+func (c *Cache) endLargeSet(lb *bucket) {
 	in := &c.arena.incoming[int(lb.Number)-c.shared.Buckets]
 	if in.sets--; in.sets == 0 {
 		in.bytes = 0
 	}
-	c.settle(lb)
+	c.updateQuotas(lb)
 }
 
 // makeWay evicts entries for a large Set, whose bucket expects it: first those of other buckets,
@@ -153,8 +153,8 @@ func (c *Cache) pause(w *write) {
 	c.notify(w)
 }
 
-// lend has the large buckets give up the chunks for a small record.
-func (c *Cache) lend(w *write) {
+// freeForSmall has the large buckets give up the chunks for a small record.
+func (c *Cache) freeForSmall(w *write) {
 	s, a := c.shared, &c.arena
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -171,21 +171,21 @@ func (c *Cache) drain(lb *bucket, n, keep int, w *write) {
 		lb.lock()
 		n = lb.Give(n, keep)
 		lb.unlockFor(w)
-		c.settle(lb)
+		c.updateQuotas(lb)
 		c.pause(w)
 	}
 }
 
-// settle notes what a large bucket holds, and divides the rest.
-func (c *Cache) settle(lb *bucket) {
+// updateQuotas notes what a large bucket holds, and divides the rest.
+func (c *Cache) updateQuotas(lb *bucket) {
 	lb.mu.Lock()
 	held := lb.Held()
 	lb.mu.Unlock()
-	c.note(lb, held)
+	c.noteHeld(lb, held)
 }
 
-// note is settle of a large bucket that holds so many bytes.
-func (c *Cache) note(lb *bucket, held int) {
+// noteHeld is updateQuotas for a large bucket that holds so many bytes.
+func (c *Cache) noteHeld(lb *bucket, held int) {
 	s, a := c.shared, &c.arena
 	sum := 0
 	for i := range a.buckets {
@@ -195,14 +195,14 @@ func (c *Cache) note(lb *bucket, held int) {
 		sum += a.held[i] + a.incoming[i].bytes
 	}
 	s.Arrivals.Held.Store(int64(sum))
-	s.Divide()
+	s.SetQuotas()
 }
 
-// report counts what small bucket b has stored, and has the large buckets give up memory when
+// noteArrivals counts what small bucket b has stored, and has the large buckets give up memory when
 // their share has become smaller and b has filled its own.
-func (c *Cache) report(b *bucket, news store.Arrival, w *write) {
+func (c *Cache) noteArrivals(b *bucket, news store.Arrival, w *write) {
 	s, a := c.shared, &c.arena
-	s.Arrive(news, false)
+	s.CountArrival(news, false)
 	held := int(s.Arrivals.Held.Load())
 	target := s.LargeTarget()
 	if held == 0 || held <= target+target/store.Hysteresis+s.Pool.ChunkSize()*store.LargeBuckets {
@@ -310,7 +310,7 @@ func (c *Cache) takeFromNextLocked(b *bucket, bytes int, keep func(*bucket) int,
 	defer other.unlockFor(w)
 	other.Give(bytes-s.Pool.Spare(), keep(other))
 	if other.Large {
-		c.note(other, other.Held())
+		c.noteHeld(other, other.Held())
 	}
 }
 

@@ -385,7 +385,7 @@ func (c *Cache) run(g *loadGroup, fn batchLoadFunc) {
 	}()
 	for i, l := range g.call(fn, keys) {
 		g.calls[i].Result.loaded = l
-		c.keep(g.calls[i])
+		c.storeResult(g.calls[i])
 	}
 }
 
@@ -406,8 +406,9 @@ func (g *loadGroup) call(fn batchLoadFunc, keys [][]byte) []loaded {
 	return failed
 }
 
-// keep stores the result of a load, unless the load has failed or a write has invalidated it.
-func (c *Cache) keep(f *loadCall) {
+// storeResult stores the result of a load, unless the load has failed or a write has
+// invalidated it.
+func (c *Cache) storeResult(f *loadCall) {
 	l := &f.Result
 	w := write{cond: ifListed, call: f, silent: true,
 		Write: store.Write{Key: f.Key, Value: l.Value, Hash: f.Hash, Reason: store.Replaced}}

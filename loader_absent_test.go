@@ -112,7 +112,7 @@ func TestLoader_AbsentReplaces(t *testing.T) {
 		f := b.calls.Add(k, h, singleflight.NewGroup(func() {}))
 		f.Waiters++
 		f.Result.loaded = r
-		c.keep(f)
+		c.storeResult(f)
 		require.False(t, f.Listed())
 		require.Equal(t, 1, c.Len())
 		require.Equal(t, r.Err != nil, c.isNegative(k))

@@ -134,7 +134,7 @@ func (c *Cache) getOrLoadBatch(
 		return arrange(dst, vals[:len(keys)], missing), hits + n, failed
 	}
 	if cap(dst) != room {
-		follow(dst[from:], vals[:len(keys)])
+		rebase(dst[from:], vals[:len(keys)])
 	}
 	return dst, hits, nil
 }

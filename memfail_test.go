@@ -480,7 +480,7 @@ func (p *packedCache) rotateSome(t *testing.T) (rotated int) {
 		hd, ok := r.Header(r.Tail)
 		require.True(t, ok)
 		if hd.Dead || i%20 == 0 {
-			b.EvictTail(policy.Cold, nil)
+			b.PassTail(policy.Cold, nil)
 			continue
 		}
 		key, _ := r.Read(nil, r.Tail+uint64(hd.Size), hd.KeyLen)

@@ -360,7 +360,7 @@ func (n *Namespace) SetQuota(maxBytes int64) error {
 		u.Order.Reset()
 		return nil
 	case had == 0 && u.Entries.Load() > 0:
-		n.cache.each(func(b *bucket) { b.look(func(s *store.Store) { s.ListGeneration(u, g) }) })
+		n.cache.each(func(b *bucket) { b.look(func(s *store.Store) { s.QueueGeneration(u, g) }) })
 	}
 	if u.Over(0) {
 		n.cache.DeleteExpired()

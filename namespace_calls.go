@@ -68,7 +68,7 @@ func (n *Namespace) GetBatch(dst []byte, keys, vals [][]byte) (out []byte, hits 
 	}
 	n.lookedFor(len(keys), hits)
 	if cap(dst) != room {
-		follow(dst[from:], vals[:len(keys)])
+		rebase(dst[from:], vals[:len(keys)])
 	}
 	return dst, hits
 }

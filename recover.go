@@ -98,7 +98,7 @@ func (c *Cache) claimed() (*Cache, error) {
 	if s == nil {
 		return c, nil
 	}
-	if err := s.Claim(); err != nil {
+	if err := s.TakeOver(); err != nil {
 		err = errors.Join(err, c.Close())
 		return nil, fmt.Errorf("ringcache: write dictionaries %s: %w", s.File, err)
 	}
@@ -293,7 +293,7 @@ func (c *Cache) recover(timed bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for i := range a.buckets {
-		c.settle(&a.buckets[i])
+		c.updateQuotas(&a.buckets[i])
 	}
 }
 

@@ -120,7 +120,7 @@ func (c *Cache) allot(total int) {
 	c.arena.mu.Lock()
 	defer c.arena.mu.Unlock()
 	c.shared.Total.Store(int64(total))
-	c.shared.Divide()
+	c.shared.SetQuotas()
 }
 
 // shrink makes the cache smaller, until another Resize comes.
@@ -156,7 +156,7 @@ func (c *Cache) shrink(turn uint64, to int) {
 	}
 }
 
-// ShrinkStep does one step, and tells OnRemove of the entries evicted. It reports false
+// shrinkStep does one step, and tells OnRemove of the entries evicted. It reports false
 // if another Resize has come.
 func (c *Cache) shrinkStep(turn uint64, to int, do func(w *write)) bool {
 	var w write
@@ -183,7 +183,7 @@ func (c *Cache) fitLargeStep(lb *bucket, f *store.Fit, w *write) {
 	c.arena.mu.Lock()
 	defer c.arena.mu.Unlock()
 	c.fitStep(lb, f, w)
-	c.settle(lb)
+	c.updateQuotas(lb)
 }
 
 // giveChunk has a bucket give up a chunk, and reports whether it had any.
@@ -191,7 +191,7 @@ func (c *Cache) giveChunk(b *bucket, w *write) bool {
 	c.arena.mu.Lock()
 	defer c.arena.mu.Unlock()
 	if b.Large {
-		defer c.settle(b)
+		defer c.updateQuotas(b)
 	}
 	b.lock()
 	defer b.unlockFor(w)

@@ -122,7 +122,7 @@ func (c *Cache) newSaver(ctx context.Context, passes []snapshot.Pass) *snapshot.
 	at := c.machine.Moment()
 	now := at.Wall.Truncate(time.Millisecond) // as the header has it
 	s := &snapshot.Saver{
-		Context: ctx, Passes: passes, Parts: c.shared.Buckets + store.LargeBuckets, End: hashesEnd,
+		Context: ctx, Passes: passes, Parts: c.shared.Buckets + store.LargeBuckets, End: store.HashesEnd,
 		Header: snapshot.Header{
 			Salt:         binary.LittleEndian.Uint64(salt[:]),
 			MaxBytes:     uint64(c.shared.Bound()),
@@ -235,9 +235,6 @@ func (w *walker) step(b *bucket, at uint64, p snapshot.Pass, done *snapshot.Cell
 	if b.Closed {
 		return 0, ErrClosed
 	}
-	if b.Index.Pages() == 0 {
-		return hashesEnd, nil
-	}
 	end := w.gatherLocked(b, at, p, done)
 	now := b.Shared.Now()
 	for i := 0; i < len(w.slots); {
@@ -265,18 +262,9 @@ func (w *walker) step(b *bucket, at uint64, p snapshot.Pass, done *snapshot.Cell
 func (w *walker) gatherLocked(
 	b *bucket, at uint64, p snapshot.Pass, done *snapshot.Cells,
 ) (end uint64) {
-	w.slots = w.slots[:0]
-	cursor, end := at, at
-	for n := 0; cursor < hashesEnd && (end == at || n < stepHomes && len(w.slots) < stepKeys); n++ {
-		w.slots, cursor = b.Index.TakeWhole(w.slots, cursor, b.Windows())
-		end = done.Start(done.Of(cursor))
-	}
-	slices.Sort(w.slots) // by hash, as that is what a slot begins with
-	n := len(w.slots)
-	for n > 0 && index.HashOf(w.slots[n-1]) >= end {
-		n--
-	}
-	w.slots = w.slots[:n]
+	w.slots, end = b.NextSlots(w.slots[:0], at, func(cursor uint64) uint64 {
+		return done.Start(done.Of(cursor))
+	})
 	for _, slot := range w.slots {
 		if p(rankLocked(b, slot), readsOf(slot)) {
 			b.Ring(index.Ring(slot)).Prefetch(index.Pos(slot))
@@ -285,16 +273,11 @@ func (w *walker) gatherLocked(
 	return end
 }
 
-// LookAt finds the records of a cell's slots, and returns how many bytes are to be
+// lookLocked finds the records of a cell's slots, and returns how many bytes are to be
 // copied at once.
 func (w *walker) lookLocked(b *bucket, slots []uint64, now uint32) (size int) {
 	w.cell = w.cell[:0]
-	for i, slot := range slots {
-		if i > 0 && slices.ContainsFunc(slots[:i], func(s uint64) bool {
-			return index.Bare(s) == index.Bare(slot)
-		}) {
-			continue // a path came by a group twice
-		}
+	for _, slot := range slots {
 		sp, ok := spotLocked(b, slot)
 		if !ok || sp.Expiry != 0 && now >= sp.Expiry {
 			continue

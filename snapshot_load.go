@@ -313,11 +313,11 @@ func (t *batch) sort() {
 func (t *batch) restoreSmall(b *bucket, items []item, ref *snapshot.Ref, body []byte) error {
 	for len(items) > 0 {
 		if t.c.shared.Arrivals.Held.Load() > 0 {
-			t.lend(b, items, body)
+			t.freeForItems(b, items, body)
 		}
 		n, news, err := t.restoreStep(b, items, ref, body)
 		if news.Bytes > 0 {
-			t.c.report(b, news, &t.w)
+			t.c.noteArrivals(b, news, &t.w)
 		}
 		t.c.notify(&t.w)
 		if err != nil {
@@ -328,15 +328,15 @@ func (t *batch) restoreSmall(b *bucket, items []item, ref *snapshot.Ref, body []
 	return nil
 }
 
-// lend does for the items what setSmall does for a record.
-func (t *batch) lend(b *bucket, items []item, body []byte) {
+// freeForItems does for the items what setSmall does for a record.
+func (t *batch) freeForItems(b *bucket, items []item, body []byte) {
 	longest := 0
 	for _, it := range items {
 		t.parse(it, body)
 		longest = max(longest, t.w.Bytes)
 	}
 	if t.w.Bytes = longest; b.isShort(longest) {
-		t.c.lend(&t.w)
+		t.c.freeForSmall(&t.w)
 	}
 }
 
@@ -359,7 +359,7 @@ func (t *batch) restoreStep(
 			return n, news, err
 		}
 		bytes += t.w.Bytes
-		if b.Inflow.Add(t.w.Bytes); b.Inflow.Bytes >= t.c.shared.Pool.ChunkSize() {
+		if b.Inflow.Count(t.w.Bytes); b.Inflow.Bytes >= t.c.shared.Pool.ChunkSize() {
 			b.Learn()
 			t.c.levelLocked(b, &t.w)
 			news.Records += b.Inflow.Records
@@ -414,9 +414,9 @@ func (t *batch) restoreLarge(it item, ref *snapshot.Ref, body []byte) error {
 	defer c.notify(w)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	c.shared.Arrive(store.Arrival{Records: 1, Bytes: w.Bytes}, true)
+	c.shared.CountArrival(store.Arrival{Records: 1, Bytes: w.Bytes}, true)
 	lb := c.largeBucket(w.Hash)
-	defer c.settleLarge(c.expect(lb, w.Bytes))
+	defer c.endLargeSet(c.beginLargeSet(lb, w.Bytes))
 	c.makeWay(lb, w)
 	if len(w.Value) > c.shared.MaxValue() || c.exceedsMemory(w.Bytes) != nil {
 		return nil
@@ -453,7 +453,7 @@ func (t *batch) insistLocked(b *bucket, rank, freq int) error {
 	return err
 }
 
-// Restore puts the write's record into bucket b, unless its key is there.
+// restoreLocked puts the write's record into bucket b, unless its key is there.
 func (t *batch) restoreLocked(b *bucket, rank, freq int) error {
 	w := &t.w
 	in := policy.Main

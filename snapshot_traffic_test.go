@@ -255,7 +255,7 @@ func walkInSteps(t *testing.T, c *Cache) (most, keys int) {
 		w.Blocks[rank].Reset()
 	}
 	c.each(func(b *bucket) {
-		for at := uint64(0); at < hashesEnd; {
+		for at := uint64(0); at < store.HashesEnd; {
 			w.Bytes, w.long = 0, w.long[:0]
 			next, err := w.step(b, at, snapshot.AtOnce[0], &snapshot.Cells{})
 			require.NoError(t, err)

@@ -68,9 +68,9 @@ var (
 	errCold = errors.New("value is in the cold part")
 )
 
-// begin completes the write of a value that expires when Options say so. (Its caller sets
+// setDefaults completes the write of a value that expires when Options say so. (Its caller sets
 // fields of a variable, since the compiler would copy a struct literal.)
-func (c *Cache) begin(w *write) {
+func (c *Cache) setDefaults(w *write) {
 	w.Hash = c.shared.Mix(xxhash.Sum64(w.Key)) // hash, which the compiler would not inline
 	w.Expiry = c.shared.Default()
 	w.Reason = store.Replaced
@@ -80,13 +80,13 @@ func (c *Cache) begin(w *write) {
 func (c *Cache) apply(w *write, verb string) error {
 	c.bucket(w.Hash).Index.Prefetch(w.Hash, 2)
 	if err := c.store(w, verb); err != nil {
-		return named(err)
+		return withPrefix(err)
 	}
 	return nil
 }
 
-// named puts the package's name before an error of the user's.
-func named(err error) error {
+// withPrefix puts the package's name before an error of the user's.
+func withPrefix(err error) error {
 	if err != nil && err != errUnmet {
 		return fmt.Errorf("ringcache: %w", err)
 	}
@@ -141,11 +141,11 @@ func (c *Cache) setSmall(b *bucket, w *write) error {
 		if c.isUnmet(b, w) {
 			return errUnmet
 		}
-		c.lend(w)
+		c.freeForSmall(w)
 	}
 	news, err := c.setInBucket(b, w)
 	if news.Bytes > 0 {
-		c.report(b, news, w)
+		c.noteArrivals(b, news, w)
 	}
 	return err
 }
@@ -171,7 +171,7 @@ func (c *Cache) setInBucket(b *bucket, w *write) (news store.Arrival, err error)
 			return news, err
 		}
 	}
-	if b.Inflow.Add(w.Bytes); b.Inflow.Bytes >= c.shared.Pool.ChunkSize() {
+	if b.Inflow.Count(w.Bytes); b.Inflow.Bytes >= c.shared.Pool.ChunkSize() {
 		b.Learn()
 		c.levelLocked(b, w)
 		news, b.Inflow = b.Inflow, store.Arrival{}

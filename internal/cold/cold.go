@@ -136,9 +136,9 @@ func (s *Compression) restore(dicts []dictfile.Dict) {
 	}
 }
 
-// Claim makes the file of dictionaries this Compressor's, when the cache has nothing any more
+// TakeOver makes the file of dictionaries this Compressor's, when the cache has nothing any more
 // that another one has packed: what is packed from now on is not foreign to the next process.
-func (s *Compression) Claim() error {
+func (s *Compression) TakeOver() error {
 	if !s.foreign {
 		return nil
 	}
@@ -146,8 +146,8 @@ func (s *Compression) Claim() error {
 	return s.write(nil)
 }
 
-// keep writes the dictionaries and one more to the file, if there is to be one.
-func (s *Compression) keep(number uint8, added *Dictionary) error {
+// saveDicts writes the dictionaries and one more to the file, if there is to be one.
+func (s *Compression) saveDicts(number uint8, added *Dictionary) error {
 	all := []dictfile.Dict{{Number: number, Bytes: added.bytes}}
 	for i := 1; i < pack.Dicts; i++ {
 		if d := s.Dicts[i].Load(); d != nil && i != int(number) {
@@ -425,7 +425,7 @@ func (s *Compression) Renew(cl *class, number uint8) error {
 		cl.Dict = 0 // it needs none
 		return nil
 	}
-	if err := s.keep(number, d); err != nil { // before the first value is packed with it
+	if err := s.saveDicts(number, d); err != nil { // before the first value is packed with it
 		s.Counts.Failed.Add(1)
 		return err
 	}

@@ -20,15 +20,15 @@ func (x *Index) Remove(p Place) {
 	x.used[PartOf(s)]--
 	p.Group.clear(p.I)
 	if path := x.Path(s); path.At != p.At {
-		x.pass(path, p.At, s, -1)
+		x.addOverflow(path, p.At, s, -1)
 	}
 }
 
-// pass counts by entries more, of a hash or slot, in the groups that path p has before
+// addOverflow counts by entries more, of a hash or slot, in the groups that path p has before
 // group at.
-func (x *Index) pass(p Path, at uint32, h uint64, by int) {
+func (x *Index) addOverflow(p Path, at uint32, h uint64, by int) {
 	for ; p.At != at; p.Next() {
-		x.Group(p.At).pass(h, by)
+		x.Group(p.At).addOverflow(h, by)
 	}
 }
 
@@ -49,7 +49,7 @@ func (x *Index) Insert(slot, tag uint64, w Windows) (victim uint64, forced bool)
 	}
 	p.Group.put(p.I, slot, tag)
 	x.used[PartOf(slot)]++
-	x.pass(path, p.At, slot, 1) // (I4)
+	x.addOverflow(path, p.At, slot, 1) // (I4)
 	return victim, !found
 }
 
@@ -98,20 +98,9 @@ func (x *Index) Each(fn func(slot, tag uint64)) {
 }
 
 // TakeHome appends the live slots with hashes from at on, of HashBits bits, up
-// to the end of at's home, which it returns. What readers change is left out of
-// them. A path may come by a group twice, and so may they.
+// to the end of at's home, which it returns. A path may come by a group twice, and so may they:
+// readers may have changed the frequency in between.
 func (x *Index) TakeHome(slots []uint64, at uint64, w Windows) ([]uint64, uint64) {
-	from := len(slots)
-	slots, end := x.TakeWhole(slots, at, w)
-	for i, s := range slots[from:] {
-		slots[from+i] = Bare(s)
-	}
-	return slots, end
-}
-
-// TakeWhole is TakeHome of slots as they are. Of one that comes twice, a reader may
-// have changed the frequency in between.
-func (x *Index) TakeWhole(slots []uint64, at uint64, w Windows) ([]uint64, uint64) {
 	in := x.geometry(at << hashAt)
 	home := in.home(at << hashAt)
 	end := in.start(home + 1) // front is between two homes (I6): in holds for all of them

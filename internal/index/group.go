@@ -71,11 +71,11 @@ func Raise(slot *atomic.Uint64, s uint64) {
 	}
 }
 
-// Mark notes in a stale slot, which was read as s, that the ghost was found, and
+// MarkSeen notes in a stale slot, which was read as s, that the ghost was found, and
 // reports whether this is the first time. A writer or another reader may have come in
 // between; then it does nothing.
-func Mark(slot *atomic.Uint64, s uint64) bool {
-	return s&trialBit == 0 && slot.CompareAndSwap(s, s|trialBit)
+func MarkSeen(slot *atomic.Uint64, s uint64) bool {
+	return s&markBit == 0 && slot.CompareAndSwap(s, s|markBit)
 }
 
 // empties returns a word with the high bit set in each byte of an empty slot.
@@ -110,19 +110,19 @@ func (g *Group) clear(i int) { g.ctrl &^= 0xff << (8 * i & 63) }
 // or of the slot of one.
 func overflowAt(h uint64) uint { return overflowAt0 + uint(h>>hashAt&1)*overflowBits }
 
-// Passed returns how many entries with the side of hash h went on from g to a later
+// Overflow returns how many entries with the side of hash h went on from g to a later
 // group; overflowMost: it has lost count.
 //
 //go:norace
-func (g *Group) Passed(h uint64) uint64 { return g.ctrl >> overflowAt(h) & overflowMost }
+func (g *Group) Overflow(h uint64) uint64 { return g.ctrl >> overflowAt(h) & overflowMost }
 
 // anyOverflow reports whether any entry did.
 func (g *Group) anyOverflow() bool { return g.ctrl>>overflowAt0 != 0 }
 
-// pass counts by entries more, one or less by one, that went on with the hash or slot h.
+// addOverflow counts by entries more, one or less by one, that went on with the hash or slot h.
 // What has come to overflowMost has lost count, and stays there.
-func (g *Group) pass(h uint64, by int) {
-	if g.Passed(h) != overflowMost {
+func (g *Group) addOverflow(h uint64, by int) {
+	if g.Overflow(h) != overflowMost {
 		g.ctrl += uint64(by) << overflowAt(h)
 	}
 }

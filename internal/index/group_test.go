@@ -58,31 +58,31 @@ func TestGroup_OverflowCounts(t *testing.T) {
 		var g Group
 		for n := 1; n < overflowMost; n++ {
 			for range n {
-				g.pass(h, 1)
+				g.addOverflow(h, 1)
 			}
-			require.NotZero(t, g.Passed(h), "side %d: %d have passed", i, n)
+			require.NotZero(t, g.Overflow(h), "side %d: %d have passed", i, n)
 			require.True(t, g.anyOverflow(), "side %d: %d have passed", i, n)
-			require.Zero(t, g.Passed(other), "side %d: %d have passed", i, n)
-			g.pass(other, 1)
+			require.Zero(t, g.Overflow(other), "side %d: %d have passed", i, n)
+			g.addOverflow(other, 1)
 			for range n {
-				g.pass(h, -1)
+				g.addOverflow(h, -1)
 			}
-			require.Zero(t, g.Passed(h), "side %d: none of %d has passed", i, n)
-			require.NotZero(t, g.Passed(other), "side %d", i)
-			g.pass(other, -1)
+			require.Zero(t, g.Overflow(h), "side %d: none of %d has passed", i, n)
+			require.NotZero(t, g.Overflow(other), "side %d", i)
+			g.addOverflow(other, -1)
 			require.Zero(t, g.ctrl, "side %d: nothing has passed", i)
 		}
 		for range 2 * overflowMost {
-			g.pass(h, 1)
+			g.addOverflow(h, 1)
 		}
 		for range 2 * overflowMost {
-			g.pass(h, -1)
+			g.addOverflow(h, -1)
 		}
-		require.NotZero(t, g.Passed(h), "side %d: too many to count have passed", i)
-		require.Zero(t, g.Passed(other), "side %d", i)
+		require.NotZero(t, g.Overflow(h), "side %d: too many to count have passed", i)
+		require.Zero(t, g.Overflow(other), "side %d", i)
 		g.put(groupSlots-1, 1, tagUsed)
 		g.clear(groupSlots - 1)
-		require.Zero(t, g.Passed(other), "side %d: a tag and a count meet", i)
+		require.Zero(t, g.Overflow(other), "side %d: a tag and a count meet", i)
 		require.Zero(t, g.tagAt(groupSlots-1), "side %d: a tag and a count meet", i)
 	}
 }

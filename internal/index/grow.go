@@ -75,7 +75,7 @@ func (x *Index) takeOut(all []taken, home uint32) []taken {
 			if s := g.Load(i); old.home(s) == home {
 				all = append(all, taken{slot: s, tag: g.tagAt(i)})
 				g.clear(i)
-				x.pass(path, p.At, s, -1)
+				x.addOverflow(path, p.At, s, -1)
 			}
 		}
 		if p.Left == 0 || !g.anyOverflow() {

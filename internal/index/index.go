@@ -3,7 +3,7 @@
 //
 //	word 0: seven tag bytes (0: the slot is empty) | two overflow counts (4 bits each)
 //	word 1 to 7: seven slots
-//	slot: hash (23 bits) | frequency (2) | trial (1) | ring (2) | position (36)
+//	slot: hash (23 bits) | frequency (2) | mark (1) | ring (2) | position (36)
 //
 // A hash has its home group, found by multiplication, so groups are in hash
 // order. An entry that finds its home full goes on to the groups 1, 3, 6, 10,
@@ -47,7 +47,7 @@ const (
 	PosBits  = 36
 	PosMask  = 1<<PosBits - 1
 	ringMask = 3 << PosBits
-	trialBit = 1 << (PosBits + 2) // live: on probation in main; stale: the ghost was found
+	markBit  = 1 << (PosBits + 2) // live: on probation in main; stale: the ghost was found
 	freqOne  = 1 << (PosBits + 3)
 	freqMask = 3 * freqOne
 
@@ -90,8 +90,8 @@ func WithFreqOf(s, of uint64) uint64 { return s&^freqMask | of&freqMask }
 // WithFreq returns slot s, which has a frequency of 0, with another one.
 func WithFreq(s uint64, freq int) uint64 { return s | uint64(freq)*freqOne&freqMask }
 
-// Bare returns slot s without what readers and the policy change: where the entry is.
-func Bare(s uint64) uint64 { return s &^ (freqMask | trialBit) }
+// Location returns slot s without what readers and the policy change: where the entry is.
+func Location(s uint64) uint64 { return s &^ (freqMask | markBit) }
 
 // WithoutFreq returns slot s with a frequency of 0.
 func WithoutFreq(s uint64) uint64 { return s &^ freqMask }
@@ -105,7 +105,7 @@ const (
 
 // WithOrigin returns slot s, which was of the policy's rings, as one of the cold part.
 func WithOrigin(s uint64, of policy.Ring) uint64 {
-	return s&^(freqMask|trialBit) | uint64(of)*originMain
+	return s&^(freqMask|markBit) | uint64(of)*originMain
 }
 
 // Origin returns the ring that the entry of a slot of the cold part came from.
@@ -123,12 +123,12 @@ func MarkRead(slot *atomic.Uint64, s uint64) { slot.CompareAndSwap(s, s|readBit)
 // Lower returns slot s, which was read, with a frequency that is lower by one.
 func Lower(s uint64) uint64 { return s - freqOne }
 
-// OnTrial reports whether the entry is on probation, or the ghost was found.
-func OnTrial(s uint64) bool { return s&trialBit != 0 }
+// OnProbation reports whether the entry is on probation, or the ghost was found.
+func OnProbation(s uint64) bool { return s&markBit != 0 }
 
-// WithTrial returns slot s on trial, WithoutTrial not any more.
-func WithTrial(s uint64) uint64    { return s | trialBit }
-func WithoutTrial(s uint64) uint64 { return s &^ trialBit }
+// WithProbation returns slot s on probation, WithoutProbation not any more.
+func WithProbation(s uint64) uint64    { return s | markBit }
+func WithoutProbation(s uint64) uint64 { return s &^ markBit }
 
 // geometry is a number of groups, each the home of an equal share of the hashes. A
 // slot may stand for its hash: it has the bits that decide the home.
@@ -262,11 +262,11 @@ func (x *Index) Find(h uint64, ring policy.Ring, pos uint64) (Place, bool) {
 		g := x.Group(p.At)
 		for m := g.Matches(tag); m != 0; m &= m - 1 {
 			i := FirstSlot(m)
-			if s := g.Load(i); s&^(freqMask|trialBit) == want {
+			if s := g.Load(i); s&^(freqMask|markBit) == want {
 				return Place{Group: g, Slot: s, At: p.At, I: i}, true
 			}
 		}
-		if p.Left == 0 || g.Passed(h) == 0 {
+		if p.Left == 0 || g.Overflow(h) == 0 {
 			return Place{}, false
 		}
 	}
@@ -285,7 +285,7 @@ func (x *Index) FindFunc(h uint64, is func(slot uint64) bool) (Place, bool) {
 				return Place{Group: g, Slot: s, At: p.At, I: i}, true
 			}
 		}
-		if p.Left == 0 || g.Passed(h) == 0 {
+		if p.Left == 0 || g.Overflow(h) == 0 {
 			return Place{}, false
 		}
 	}

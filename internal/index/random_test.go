@@ -193,7 +193,7 @@ func (m *model) check() {
 	}
 	for n := range m.x.cur.Load() {
 		for side, has := range passed[n] {
-			if count := m.x.Group(n).Passed(uint64(side) << hashAt); count != overflowMost {
+			if count := m.x.Group(n).Overflow(uint64(side) << hashAt); count != overflowMost {
 				require.Equal(m.t, has, count, "I4: what passed group %d on side %d", n, side)
 			} // else it may be any number
 		}
@@ -218,7 +218,7 @@ func (m *model) takeAll() {
 		for _, s := range slots {
 			require.GreaterOrEqual(m.t, HashOf(s), at)
 			require.Less(m.t, HashOf(s), end)
-			all[s] = true
+			all[Location(s)] = true
 		}
 		at = end
 	}

@@ -107,7 +107,7 @@ type State struct {
 	idle     uint8 // entries dropped at small's tail since one was at main's
 	still    uint8 // entries dropped at small's tail since one was to come to main for its reads
 	doubted  uint8 // ghosts that were not trusted
-	passed   uint8 // entries read once for which that was not enough
+	heldBack   uint8 // entries read once for which that was not enough
 	told     int32 // entries that the learner knows of
 	mean     int   // bytes of a typical record
 	lessons  Lessons
@@ -272,8 +272,8 @@ func (s *State) SmallTail(freq, n int, w *Work) Verdict {
 	}
 	enough := freq >= s.reads(n)
 	if enough && freq == 1 && s.lessons.Twice {
-		s.passed++
-		enough = s.passed%readProbe == 0
+		s.heldBack++
+		enough = s.heldBack%readProbe == 0
 	}
 	if enough {
 		s.still = 0

@@ -246,8 +246,8 @@ func (b *Store) extend(r *ring.Ring, n, most int) bool {
 	return limit > 0 && r.Fits(n, limit) && r.Extend(uint64(n), limit) == nil
 }
 
-// storePacked moves the record at the queue's tail, whose slot is at p, to the cold ring, with its value
-// packed.
+// storePacked moves the record at the queue's tail, whose slot is at p, to the cold ring, with its
+// value packed.
 func (b *Store) storePacked(p index.Place, hd record.Header, key, packed []byte) {
 	var buf [record.MaxHeader]byte
 	header := b.Form.PutPacked(&buf, len(key), len(packed), hd.HasExpiry, hd.Expiry)
@@ -281,7 +281,7 @@ func (b *Store) ReadCold(
 // findAgain finds the record of the key, and reports whether it is the one that was found
 // before, where it was.
 func (b *Store) findAgain(f, was *Found, k []byte, h uint64) bool {
-	return !b.Closed && b.findCounting(f, k, h) && index.Bare(f.Slot) == index.Bare(was.Slot)
+	return !b.Closed && b.findCounting(f, k, h) && index.Location(f.Slot) == index.Location(was.Slot)
 }
 
 // Promote moves the record that was found in the cold part to main, if it is still there. The write

@@ -54,7 +54,7 @@ const growStill = 2
 // IsCrowded reports whether the index is to grow.
 func (b *Store) IsCrowded() bool {
 	at := b.GrowAt
-	if b.Wanted > 0 {
+	if b.PageDelta > 0 {
 		at -= growStill
 	}
 	return b.Live()*16 >= b.Index.Slots()*at
@@ -107,13 +107,13 @@ func (b *Store) tendIndex() {
 		return // each Set moves some homes
 	}
 	if !b.IsCrowded() {
-		b.Wanted = 0 // perhaps a growth that is not needed any more
+		b.PageDelta = 0 // perhaps a growth that is not needed any more
 		return
 	}
 	n := max(1, b.Index.Pages()/GrowthPart)
-	b.Wanted = n
+	b.PageDelta = n
 	if b.Index.Pages()+n > b.maxPages(b.Quota()) {
-		b.Wanted = 0 // tiny records: the index has its part, and forgets the oldest
+		b.PageDelta = 0 // tiny records: the index has its part, and forgets the oldest
 		return
 	}
 	p := b.Shared.Pool
@@ -158,7 +158,7 @@ func (b *Store) rebuildIndex(pages, rest []chunk.Ref) {
 	b.Index.Reset()
 	b.Shared.Pool.PutPages(rest)
 	b.Index.Grow(pages)
-	b.Wanted = 0
+	b.PageDelta = 0
 	for _, e := range live {
 		if victim, forced := b.Index.Insert(e.slot, e.tag, b.Windows()); forced {
 			b.Crowd(victim)
@@ -173,7 +173,7 @@ func (b *Store) GrowIndex(n int) error {
 		return err
 	}
 	b.Index.Grow(pages)
-	b.Wanted = 0
+	b.PageDelta = 0
 	b.Hint = hintUnknown // the rings may hold less now
 	return nil
 }

@@ -30,7 +30,7 @@ func (l limits) of(r policy.Ring) int {
 func (b *Store) limit() limits {
 	s := b.Shared
 	quota := b.Quota()
-	pages := b.Index.Pages() + b.Wanted
+	pages := b.Index.Pages() + b.PageDelta
 	if most := b.maxPages(quota); pages > most {
 		pages = most // ShrinkIndex will see to it
 	}

@@ -158,8 +158,8 @@ func (b *Store) LookAt(h, g uint64, evict bool) (there, stays bool) {
 	return true, false
 }
 
-// ListGeneration enters the entries of generation g into the order of evictions.
-func (b *Store) ListGeneration(u *generation.Usage, g uint64) {
+// QueueGeneration enters the entries of generation g into the order of evictions.
+func (b *Store) QueueGeneration(u *generation.Usage, g uint64) {
 	for w := b.Walk(); ; {
 		pos, ok := b.nextRecord(&w)
 		if !ok {

@@ -100,7 +100,7 @@ func (b *Store) Candidate(h uint64) (rec []byte, slot *atomic.Uint64, s uint64, 
 		}
 		return rec, at, s, Hit
 	}
-	if g.Passed(h) != 0 {
+	if g.Overflow(h) != 0 {
 		return nil, nil, 0, Unclear
 	}
 	return nil, ghost, 0, Miss
@@ -124,8 +124,8 @@ func ValueIn(form record.Form, rec, k []byte) (value []byte, expiry uint32, ok b
 }
 
 // NoteGhostMiss counts a miss that has found a ghost in a slot, and notes the ghost for the policy,
-// once for each. What is torn does little harm: at worst a live entry is on trial. With FIFO
-// what left more bytes ago than there are has gone from a larger cache too.
+// once for each. A torn slot does little harm: at worst it puts a live entry on probation. With
+// FIFO, an entry that left more bytes ago than there are would have left a larger cache too.
 //
 //go:norace
 func (b *Store) NoteGhostMiss(slot *atomic.Uint64) {
@@ -133,7 +133,7 @@ func (b *Store) NoteGhostMiss(slot *atomic.Uint64) {
 	if b.Touches || b.Ring(index.Ring(s)).Gone(s) <= uint64(b.Size()) {
 		b.NearMisses.Add(1)
 	}
-	if b.Touches && b.IsNear(s) && index.Mark(slot, s) {
+	if b.Touches && b.IsNear(s) && index.MarkSeen(slot, s) {
 		b.Sought[origin(s)].Add(1)
 	}
 }
@@ -186,7 +186,7 @@ func (b *Store) Find(f *Found, k []byte, h uint64) bool {
 				return true
 			}
 		}
-		if p.Left == 0 || g.Passed(h) == 0 {
+		if p.Left == 0 || g.Overflow(h) == 0 {
 			return false
 		}
 	}

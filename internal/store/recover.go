@@ -30,9 +30,9 @@ func (b *Store) inFile(n int) {
 	}
 }
 
-// RestoreRing gives a ring of the bucket the chunks that it held when its file was left, and returns those
-// that it has no use for: all, where there is no cold part any more. It reports false if something
-// is lost.
+// RestoreRing gives a ring of the bucket the chunks that it held when its file was left, and
+// returns those that it has no use for: all, where there is no cold part any more. It reports
+// false if something is lost.
 func (b *Store) RestoreRing(
 	in policy.Ring, l *ringfile.Ledger, of []ringfile.Chunk,
 ) (unused []chunk.Ref, ok bool) {
@@ -87,7 +87,7 @@ func (b *Store) Recover(timed bool) {
 	n, bytes := b.Live(), b.LiveBytes()
 	b.Shared.Recovered.Entries.Add(uint64(b.Entries()))
 	b.Shared.Recovered.Bytes.Add(uint64(bytes))
-	b.Shared.Arrive(Arrival{n, bytes}, b.Large)
+	b.Shared.CountArrival(Arrival{n, bytes}, b.Large)
 	b.Learn()
 }
 

@@ -27,14 +27,14 @@ func (b *Store) vacate(w *policy.Work, next func() (in policy.Ring, more bool)) 
 		if r := b.Ring(in); r.Size == 0 {
 			r.Trim()
 		} else {
-			b.EvictTail(in, w)
+			b.PassTail(in, w)
 		}
 	}
 }
 
-// A Set evicts so many records of the mean size beyond what it needs itself, and so many
-// bytes at least and at most, when a ring has to become smaller. The learner makes that
-// happen all the time: with more, it is the Sets at p99 that pay.
+// While a ring is over its limit, each Set evicts a little more than it needs: 4 mean records,
+// within 512 bytes to 4 KB. The learner moves the limits all the time, and Sets at p99 would pay
+// for more.
 const (
 	shrinkRecords = 4
 	shrinkLeast   = 512
@@ -114,7 +114,7 @@ func (b *Store) admit(f *Found, replace bool, w *Write, l limits) policy.Ring {
 		return b.policy.Admit(false, small.Fits(w.Bytes, l.small), main.Fits(w.Bytes, l.main))
 	case f.Ghost:
 		b.GhostHits++
-		if !index.OnTrial(f.Slot) { // else a lookup has found it before
+		if !index.OnProbation(f.Slot) { // else a lookup has found it before
 			b.policy.GhostFound(origin(f.Slot), 1, b.Ghosts(), b.IsNear(f.Slot))
 		}
 	}
@@ -187,7 +187,8 @@ func (b *Store) takeFrom(giver policy.Ring, l limits, r *ring.Ring, limit, need 
 // nothing that is live. It reports whether the ring has no room though there is work left.
 func (b *Store) compact(to policy.Ring, n int) (behind bool) {
 	r, need := &b.Rings[to], b.chunksFor(n)
-	work := b.boundWork(policy.Work{Records: compactRecords, Bytes: max(compactBytes, 16*n), Keep: true})
+	work := b.boundWork(policy.Work{Records: compactRecords, Bytes: max(compactBytes, 16*n)})
+	work.Keep = true
 	least := work.Bytes - aheadShare*n // beyond that it moves only what it must
 	held, limit, over, l := -1, 0, false, limits{}
 	b.vacate(&work, func() (policy.Ring, bool) {

@@ -76,7 +76,7 @@ type Shared struct {
 	NoCold coldPart // of buckets that have none
 
 	Expiring  atomic.Bool  // there is or was an entry with an expiry
-	Total     atomic.Int64 // bytes that divide divides: MaxBytes, but while a cache shrinks
+	Total     atomic.Int64 // bytes that the buckets share: MaxBytes, except while a cache shrinks
 	Recovered recovered    // what was found in the file
 
 	Quota    atomic.Int64  // bytes that each small bucket may hold, rings and index
@@ -114,10 +114,10 @@ func NewShared(c Config, pool *chunk.Pool, maxBytes int) *Shared {
 	weakly := weak.Make(s) // the pool must not lead to the cache, which a Compressor may
 	pool.OnBound(func() {
 		if s := weakly.Value(); s != nil {
-			s.Divide()
+			s.SetQuotas()
 		}
 	})
-	s.Divide()
+	s.SetQuotas()
 	return s
 }
 
@@ -160,10 +160,10 @@ func (s *Shared) idle(part int) int { return max(0, s.Pool.Spare()-s.InForce()/p
 // InForce returns the bytes that the cache may hold as long as the system refuses more.
 func (s *Shared) InForce() int { return min(s.Bound(), s.Pool.Bound()) }
 
-// SetBound sets the bytes that the cache may hold. What the buckets divide stays.
+// SetBound sets the bytes that the cache may hold. What the buckets share stays.
 func (s *Shared) SetBound(maxBytes int) {
 	s.MaxBytes.Store(int64(maxBytes))
-	s.Divide()
+	s.SetQuotas()
 }
 
 // IsKept reports whether what has expired is still the answer where a load fails.
@@ -192,8 +192,8 @@ func (s *Shared) LargeKeysOf(h uint64) *atomic.Int32 { return &s.LargeKeys[h&(Bu
 // Arrival counts records and their bytes.
 type Arrival struct{ Records, Bytes int }
 
-// Add counts a record of n bytes.
-func (a *Arrival) Add(n int) {
+// Count counts a record of n bytes.
+func (a *Arrival) Count(n int) {
 	a.Records++
 	a.Bytes += n
 }
@@ -216,8 +216,8 @@ const (
 	leastRecords  = 16 // fewer are too few to tell
 )
 
-// Arrive counts what was stored in a small bucket, or in a large one.
-func (s *Shared) Arrive(news Arrival, large bool) {
+// CountArrival counts what was stored in a small bucket, or in a large one.
+func (s *Shared) CountArrival(news Arrival, large bool) {
 	a := &s.Arrivals
 	side := &a.small
 	if large {
@@ -226,7 +226,7 @@ func (s *Shared) Arrive(news Arrival, large bool) {
 	side.Add(int64(news.Bytes))
 	a.Stored.Add(uint64(news.Records))
 	r, sm, lg := a.records.Add(int64(news.Records)), a.small.Load(), a.large.Load()
-	s.weigh(r, sm+lg)
+	s.updateSparse(r, sm+lg)
 	if sm+lg > s.MaxBytes.Load() {
 		// Of several that come here at once, one halves each count.
 		a.records.CompareAndSwap(r, r/2)
@@ -248,8 +248,8 @@ func (s *Shared) spanNow() span { return span{s.Now(), s.Arrivals.Stored.Load()}
 // since returns what lies between two times.
 func (s span) since(at span) span { return span{s.ticks - at.ticks, s.sets - at.sets} }
 
-// weigh decides whether the cache is sparse.
-func (s *Shared) weigh(records, bytes int64) {
+// updateSparse decides whether the cache is sparse.
+func (s *Shared) updateSparse(records, bytes int64) {
 	if records < leastRecords || bytes <= 0 {
 		return
 	}
@@ -279,22 +279,22 @@ func (s *Shared) LargeTarget() int {
 	return min(int(share*float64(bound)), bound-keep)
 }
 
-// Divide gives the small buckets what the large ones leave. Of several calls at once, one
+// SetQuotas gives the small buckets what the large ones leave. Of several calls at once, one
 // of which may know less, the last to store has looked again.
-func (s *Shared) Divide() {
+func (s *Shared) SetQuotas() {
 	for {
-		full, quota := s.parts()
+		full, quota := s.quotas()
 		s.Full.Store(full)
 		s.Quota.Store(quota)
-		if f, q := s.parts(); f == full && q == quota {
+		if f, q := s.quotas(); f == full && q == quota {
 			return
 		}
 	}
 }
 
-// parts returns a small bucket's part of the cache, and of what large buckets leave. A
+// quotas returns a small bucket's part of the cache, and of what large buckets leave. A
 // bucket has at least a chunk, however little memory there is.
-func (s *Shared) parts() (full, quota int64) {
+func (s *Shared) quotas() (full, quota int64) {
 	full = max(int64(s.InForce()/s.Buckets), 1<<s.Shift)
 	total := min(s.Total.Load(), int64(s.Pool.Bound()))
 	total -= max(total/slackShare, 4<<s.Shift)

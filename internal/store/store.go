@@ -29,37 +29,37 @@ type Store struct {
 	Rings [RingCount]ring.Ring
 
 	Shared *Shared
-	Cold   *coldPart // shared.NoCold without Options.Compressor
+	Cold   *coldPart // Shared.NoCold where there is none
 	policy policy.State
 	Closed bool
 
-	Longest   int // bytes of the longest record that it takes
-	mean      int // bytes of a record
-	GrowAt    int // sixteenths of the index's slots that are used when it grows
+	Longest   int // the longest record that the bucket takes, in bytes
+	mean      int // the mean size of a record, in bytes
+	GrowAt    int // load factor at which the index grows, in sixteenths
 	stagger   int // bytes added to the quota before it is cut to whole chunks
-	Wanted    int // pages that the index waits for; below 0: that it is going to give up
-	Internals int // live records of the cache's own
+	PageDelta int // pages that the index is about to get; negative: to give up
+	Internals int // live records of the cache itself, such as generations
 	appended  int // bytes appended to the rings since sweep last looked
 	unswept   uint64
-	Rewrites  uint64      // overwrites in place, but for those of short records (see walker.copyLong)
-	Hint      hint        // what is known of the next new record
-	entry     policy.Ring // the ring that it goes to, if anything is
+	Rewrites  uint64      // overwrites in place, except of short records
+	Hint      hint        // whether the next new record fits
+	entry     policy.Ring // the ring that it goes to, if that is known
 	reserved  reservation
 	victim    nextVictim
 	HasTTL    bool  // there is a live record with room for an expiry
 	Number    int32 // of the bucket, the large ones last
-	sweeps    int32 // walks of DeleteExpired that are under way
+	sweeps    int32 // calls of DeleteExpired under way
 	watch     uint8 // counts up to the next look at marks
 	Expirer   expirer
-	searched  uint64    // generations that were forgotten before the last whole walk
+	searched  uint64    // generations forgotten before the last complete walk began
 	Removals  *Removals // entries removed under the lock; nil without OnRemove
 
-	Sought     [RingCount]atomic.Uint32 // ghosts of each ring that lookups have found
-	NearMisses atomic.Uint64            // lookups that have missed and found one
+	Sought     [RingCount]atomic.Uint32 // ghosts of each ring found by lookups
+	NearMisses atomic.Uint64            // misses that found a ghost
 
-	marks [RingCount]mark // they tell how long entries stay
+	marks [RingCount]mark // for how long entries stay
 
-	Inflow Arrival // records set that shared.arrivals does not know of yet
+	Inflow Arrival // records stored that Shared.Arrivals does not count yet
 	counters
 }
 
@@ -272,13 +272,13 @@ func (b *Store) putSlot(f *Found, replace bool, w *Write, to policy.Ring, pos ui
 	b.Index.SetLatest(slot)
 	switch {
 	case replace && index.Ring(f.Slot).IsCold():
-		slot = index.WithTrial(slot) // for the one read
+		slot = index.WithProbation(slot) // for the one read
 	case replace:
 		slot = index.WithFreqOf(slot, f.Slot)
 	case w.restored:
 		slot = index.WithFreq(slot, w.freq)
 	case f.Ghost && to == policy.Main && b.policy.Full():
-		slot = index.WithTrial(slot)
+		slot = index.WithProbation(slot)
 	}
 	if replace || f.Ghost {
 		b.Index.Store(f.Place, slot)
@@ -404,7 +404,7 @@ func (b *Store) Reset() {
 		b.Ring(in).Reset()
 	}
 	b.Cold.forget()
-	b.Wanted = 0
+	b.PageDelta = 0
 	b.policy.Emptied()
 }
 

@@ -11,10 +11,10 @@ import (
 	"github.com/ringcache/ringcache/internal/scratch"
 )
 
-// EvictTail takes the oldest record from the tail of a ring: for good,
+// PassTail takes the oldest record from the tail of a ring: for good,
 // or to the head of main. A dropped record's slot stays in the index, stale: it
 // is the ghost.
-func (b *Store) EvictTail(in policy.Ring, w *policy.Work) {
+func (b *Store) PassTail(in policy.Ring, w *policy.Work) {
 	r := b.Ring(in)
 	hd, ok := r.Header(r.Tail)
 	if !ok {
@@ -88,16 +88,16 @@ func (b *Store) judgeTail(
 	if r.WorthCompacting() && w.Spend(n) {
 		return policy.Reinsert
 	}
-	trial := index.OnTrial(p.Slot)
-	if trial {
+	onProbation := index.OnProbation(p.Slot)
+	if onProbation {
 		b.policy.Judge(freq > 0)
-		p.Slot = index.WithoutTrial(p.Slot)
+		p.Slot = index.WithoutProbation(p.Slot)
 	}
 	verdict := b.policy.MainTail(freq, n, w)
 	if verdict == policy.Reinsert {
 		p.Slot = index.Lower(p.Slot)
 		b.Reinsertions++
-	} else if trial {
+	} else if onProbation {
 		b.Index.Store(*p, p.Slot) // nobody has found the ghost yet
 	}
 	return verdict
@@ -193,7 +193,7 @@ func (b *Store) promote(p index.Place, hd record.Header, w *policy.Work) {
 	}
 	slot := index.WithoutFreq(p.Slot)
 	if index.Freq(p.Slot) == 1 {
-		slot = index.WithTrial(slot)
+		slot = index.WithProbation(slot)
 	}
 	b.move(policy.Small, policy.Main, p, slot, hd)
 	b.Promotions++
@@ -264,7 +264,7 @@ func (b *Store) rotateThrough(
 	return buf
 }
 
-// move writes the record at the tail of ring in once more at the head of ring to, which has room for
+// move writes the record at the tail of ring in again at the head of ring to, which has room for
 // it. Its slot, at p, becomes slot. If the process dies in between, the file has the record twice:
 // none is lost.
 func (b *Store) move(in, to policy.Ring, p index.Place, slot uint64, hd record.Header) {

@@ -1,0 +1,76 @@
+package store
+
+import (
+	"slices"
+
+	"github.com/ringcache/ringcache/internal/index"
+	"github.com/ringcache/ringcache/internal/record"
+)
+
+// How a bucket is walked: by the hash of its entries.
+//
+// The hash of an entry never changes, and the homes of an index are in hash order. So a
+// bucket is walked by a cursor, the hash bits that slots remember: a step takes the entries
+// of the next few homes, and the lock is free until the next step. Moves of records between rings,
+// or of the index to another geometry, do not move an entry to the other side of the cursor.
+
+// stepHomes is how many homes a step takes. It ends earlier, with a home or where it must with a
+// hash, once it has StepRecords keys or StepBytes of them.
+const stepHomes = 256
+
+// HashesEnd is the cursor behind all hashes.
+const HashesEnd = 1 << index.HashBits
+
+// NextSlots appends the live slots of the next homes, from cursor at on, to slots, which is empty:
+// each once, in the order of their hashes. It returns the cursor behind them, which whole, if it is
+// not nil, has cut down to where a step may end.
+func (b *Store) NextSlots(
+	slots []uint64, at uint64, whole func(cursor uint64) uint64,
+) (_ []uint64, end uint64) {
+	if b.Index.Pages() == 0 {
+		return slots, HashesEnd
+	}
+	end = at
+	for n, cursor := 0, at; cursor < HashesEnd &&
+		(end == at || n < stepHomes && len(slots) < StepRecords); n++ {
+		slots, cursor = b.Index.TakeHome(slots, cursor, b.Windows())
+		if end = cursor; whole != nil {
+			end = whole(cursor)
+		}
+	}
+	slices.Sort(slots) // by hash, as that is what a slot begins with
+	for n := len(slots); n > 0 && index.HashOf(slots[n-1]) >= end; n-- {
+		slots = slots[:n-1]
+	}
+	sameEntry := func(a, b uint64) bool { return index.Location(a) == index.Location(b) }
+	return slices.CompactFunc(slots, sameEntry), end // a path may come by a group twice
+}
+
+// Keys are the keys that a step of a walk takes from a bucket.
+type Keys struct {
+	Bytes []byte // one behind the other
+	Ends  []int  // where each ends
+	slots []uint64
+}
+
+// NextKeys copies the next keys, from cursor at on, and returns the cursor behind them.
+func (b *Store) NextKeys(to *Keys, at uint64) (end uint64) {
+	to.Bytes, to.Ends = to.Bytes[:0], to.Ends[:0]
+	to.slots, end = b.NextSlots(to.slots[:0], at, nil)
+	for _, slot := range to.slots {
+		b.Ring(index.Ring(slot)).Prefetch(index.Pos(slot))
+	}
+	for i, slot := range to.slots {
+		hash := index.HashOf(slot)
+		if len(to.Bytes) >= StepBytes && hash != index.HashOf(to.slots[i-1]) {
+			return hash
+		}
+		r, pos := b.Ring(index.Ring(slot)), index.Pos(slot)
+		hd, ok := r.Header(pos)
+		if ok && hd.Kind != record.Internal && !b.Shared.Expired(hd.Expiry) {
+			to.Bytes, _ = r.Read(to.Bytes, pos+uint64(hd.Size), hd.KeyLen)
+			to.Ends = append(to.Ends, len(to.Bytes))
+		}
+	}
+	return end
+}
