@@ -110,15 +110,13 @@
 // The file grows in steps of up to 64 MB and does not become shorter, but on Linux records and
 // index together take no more than the bound: what the cache does not need becomes a hole. On
 // top of it come 64 KB for the file and for each step. (Elsewhere, and below 64 MB, the index
-// comes on top of the file.) A bound too small for its chunks moves the entries to a new file in
-// its place; a hard link to the old one is empty then. The index is not in it. A file on a disk
-// is read page by page, so a long value that the kernel has dropped from its page cache takes a
-// read of the disk for each 4 KB. A record takes 4 bytes more. Times to live go on while no
-// process has the file: by a clock that nobody can set, and after a reboot by the wall clock,
-// which cannot make an expired entry come back by being unset or set back (see [Options].File).
-// OnRemove may be called before NewWithOptions returns, if the bound is smaller than before. A
-// closed cache can no longer change its file: a Set or Del after Close leaves in it what was
-// there.
+// comes on top of the file.) The index is not in it. A file on a disk is read page by page, so a
+// long value that the kernel has dropped from its page cache takes a read of the disk for each 4
+// KB. A record takes 4 bytes more. Times to live go on while no process has the file: by a clock
+// that nobody can set, and after a reboot by the wall clock, which cannot make an expired entry
+// come back by being unset or set back (see [Options].File). OnRemove may be called before
+// NewWithOptions returns, if the bound is smaller than before. A closed cache can no longer change
+// its file: a Set or Del after Close leaves in it what was there.
 //
 // The file may hold secrets: it must belong to the user, and its mode is 0600. If another
 // program truncates it, the process crashes with SIGBUS. It crashes too if the disk has no room

@@ -42,7 +42,7 @@ var layers = [][]string{
 var unsafeFiles = []string{
 	"lookup.go", "chunk_mmap.go", "chunk_other.go", "typed.go",
 	"internal/chunk/*.go", "internal/index/*.go", "internal/prefetch/*.go",
-	"internal/ring/ring.go", "internal/ringfile/seal.go",
+	"internal/ring/ring.go", "internal/ringfile/word.go",
 	"internal/ringfile/store_holes_unix.go", "internal/ringfile/store_linux.go",
 	"internal/ringfile/store_unix.go",
 	"internal/stripe/stripe.go",

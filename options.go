@@ -102,8 +102,9 @@ type Options struct {
 	// Both must be regular files owned by the effective user, also where that is root: the
 	// error is otherwise [os.ErrPermission], or says what is there instead. Permissions of
 	// group and others are removed. A file that this package did not write is [ErrCorrupt],
-	// and stays as it is. Linux, macOS and the BSDs support File; elsewhere the error is
-	// [errors.ErrUnsupported].
+	// and stays as it is. MaxBytes may differ from one opening to the next, within the bounds of
+	// [Cache.Resize]; below these it is [ErrInvalidOptions], and the file stays as it is. Linux,
+	// macOS and the BSDs support File; elsewhere the error is [errors.ErrUnsupported].
 	//
 	// Nothing that has expired comes back. As long as the machine runs, setting its wall clock
 	// makes no difference. After a reboot, the wall clock tells how much time has passed. If

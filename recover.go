@@ -13,15 +13,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/ringcache/ringcache/internal/store"
-
-	"github.com/ringcache/ringcache/internal/atomicfile"
 	"github.com/ringcache/ringcache/internal/chunk"
 	"github.com/ringcache/ringcache/internal/dictfile"
 	"github.com/ringcache/ringcache/internal/osfile"
 	"github.com/ringcache/ringcache/internal/pack"
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/ringfile"
+	"github.com/ringcache/ringcache/internal/store"
 )
 
 // How a cache begins on a file that another process has left (Options.File): the rings are
@@ -40,7 +38,6 @@ func openInFile(g geometry, path string) (*Cache, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ringcache: %w", asOurs(err))
 	}
-	atomicfile.RemoveLeftovers(path) // of a process that died in moveTo
 	return openStore(g, store, h, path)
 }
 
@@ -55,7 +52,7 @@ func openStore(g geometry, store *ringfile.Store, h ringfile.Header, path string
 	if err := g.readDicts(); err != nil {
 		return refuse(err)
 	}
-	wanted := g
+	wanted := g.maxBytes
 	g.file, g.seed = store, h.Seed
 	timed := g.resumeClock(store.Last)
 	if store.IsNew {
@@ -74,20 +71,21 @@ func openStore(g geometry, store *ringfile.Store, h ringfile.Header, path string
 		return refuse(errGeometry)
 	}
 	g.chunkSize = int(h.ChunkSize)
-	g.maxBytes = max(wanted.maxBytes, int(h.MaxBytes))
+	if least := smallestBound(g.buckets, g.chunkSize); wanted < least {
+		return refuse(fmt.Errorf("MaxBytes is %d, must be at least %d for a file made with %d: %w",
+			wanted, least, h.MaxBytes, ErrInvalidOptions))
+	}
+	g.maxBytes = max(wanted, int(h.MaxBytes))
 	c := newCache(g)
 	c.recover(timed)
 	if _, err := c.claimed(); err != nil {
 		return nil, err
 	}
 	c.markOpened() // not before: death in between would bring back what has an expiry
-	if wanted.maxBytes < c.leastBytes() {
-		return c.moveTo(wanted, path)
-	}
 	c.shared.Recovered.Spaces = nil
 	// The file may have held more than the bound that it was made with.
-	c.sizing.unfinished = c.shared.Pool.Used() > wanted.maxBytes
-	c.resize(wanted.maxBytes)
+	c.sizing.unfinished = c.shared.Pool.Used() > wanted
+	c.resize(wanted)
 	return c, nil
 }
 
@@ -178,79 +176,6 @@ func headerFor(g geometry) ringfile.Header {
 		Seed:      seed,
 		Program:   g.version,
 	}
-}
-
-// moveTo returns a cache of geometry g with the entries of c that it has room for, in a
-// new file in place of that of c, whose chunks are too large for so small a cache.
-func (c *Cache) moveTo(g geometry, path string) (*Cache, error) {
-	if s := c.shared.Compression; s != nil {
-		s.End() // the dictionaries' file is the other cache's from now on
-	}
-	moved, err := c.replaceFile(g, path)
-	if err = errors.Join(err, c.Close()); err == nil {
-		return moved, nil
-	}
-	if moved != nil {
-		err = errors.Join(err, moved.Close())
-	}
-	return nil, fmt.Errorf("ringcache: move ring file %s: %w", path, asOurs(err))
-}
-
-// replaceFile is moveTo that leaves c open. The old file never seems to be closed in order: under
-// another name, of a hard link, it would bring back what the new one has deleted.
-func (c *Cache) replaceFile(g geometry, path string) (*Cache, error) {
-	f, err := atomicfile.Create(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Discard()
-	h := headerFor(g)
-	store, err := ringfile.Begin(f.File, g.machine.BootID(), h)
-	if err != nil {
-		return nil, err
-	}
-	moved, err := openStore(g, store, h, path)
-	if err != nil {
-		return nil, err
-	}
-	if err := c.copyTo(moved); err != nil {
-		return moved, err
-	}
-	old := c.shared.File
-	linked := old.HasOtherNames()
-	if linked {
-		old.Forget() // before the process may die with two files that seem to be in use
-	}
-	if err := f.CommitOpen(); err != nil {
-		if linked {
-			old.Recall()
-		}
-		return moved, err
-	}
-	old.Forget()
-	return moved, nil
-}
-
-// copyTo sets the entries of c in another cache. It is an error if the system refuses the
-// memory for them; what that has no room for is evicted, or too large.
-func (c *Cache) copyTo(other *Cache) error {
-	for k, v := range c.All() {
-		ttl, there := c.TTL(k)
-		if !there {
-			continue // expired just now
-		}
-		if err := other.SetWithTTL(k, v, ttl); errors.Is(err, ErrNoMemory) {
-			return err
-		}
-	}
-	if err := c.copyNamespaces(other); err != nil {
-		return err
-	}
-	s, o := &c.shared.Recovered, &other.shared.Recovered
-	o.Entries.Store(s.Entries.Load())
-	o.Bytes.Store(s.Bytes.Load())
-	o.Discarded.Store(s.Discarded.Load())
-	return nil
 }
 
 // recover enters what the file has into the cache, but if it is not timed, nothing that has an

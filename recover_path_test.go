@@ -19,16 +19,10 @@ import (
 
 // Which files a cache opens, makes, replaces and removes, and which it leaves alone.
 
-// The bounds of a file and of one that its entries have to move to a new file for.
-const (
-	beforeMove = 1 << 30
-	afterMove  = 32 << 20
-)
-
 // openError opens a cache and returns the error.
 func openError(t *testing.T, path string) error {
 	t.Helper()
-	c, err := NewWithOptions(Options{MaxBytes: afterMove, File: path})
+	c, err := NewWithOptions(Options{MaxBytes: 32 << 20, File: path})
 	if err == nil {
 		require.NoError(t, c.Close())
 		require.Fail(t, "opened", path)
@@ -73,120 +67,23 @@ func TestFile_WorkingDirectoryChanges(t *testing.T) {
 	require.NoError(t, p.Close())
 	require.Equal(t, []string{"cache", "cache.dict"}, listDir(t, one))
 	t.Chdir(one)
-	c := openFile(t, "large", beforeMove)
-	require.NoError(t, c.Set([]byte("k"), []byte("v")))
-	require.NoError(t, c.Close())
-	c = openFile(t, "large", afterMove)
-	t.Chdir(two)
-	require.True(t, c.Has([]byte("k")))
-	require.NoError(t, c.Close())
 	require.Empty(t, listDir(t, two))
 }
 
-// Files of other programs that have names like those that a move has taken, or that the cache
-// itself takes, stay.
-func TestFile_MoveLeavesOtherFilesAlone(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, "pages")
-	c := openFile(t, path, beforeMove)
+// A bound that Resize would refuse is refused, and the file stays as it is.
+func TestFile_BoundBelowTheSmallest(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "cache")
+	c := openFile(t, path, 1<<30)
 	require.NoError(t, c.Set([]byte("k"), []byte("v")))
 	require.NoError(t, c.Close())
-	other := openFile(t, path+".new", afterMove)
-	require.NoError(t, other.Set([]byte("other"), []byte("v")))
-	c = openFile(t, path, afterMove)
-	require.True(t, c.Has([]byte("k")))
+	err := openError(t, path)
+	require.ErrorIs(t, err, ErrInvalidOptions)
+	require.ErrorContains(t, err, "33554432")
+	require.ErrorContains(t, err, "134217728")
+	c = openFile(t, path, 128<<20)
+	require.Equal(t, "v", string(c.Get(nil, []byte("k"))))
+	require.ErrorIs(t, c.Resize(128<<20-1), ErrInvalidOptions)
 	require.NoError(t, c.Close())
-	require.NoError(t, other.Close())
-	other = openFile(t, path+".new", afterMove)
-	require.True(t, other.Has([]byte("other")))
-	require.NoError(t, other.Close())
-	require.Equal(t, []string{"pages", "pages.new"}, listDir(t, dir))
-}
-
-// Namespaces come along: their entries are found, and what was invalidated is not.
-func TestFile_MoveKeepsNamespaces(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "cache")
-	c := openFile(t, path, beforeMove)
-	require.NoError(t, c.Namespace("kept").Set([]byte("k"), []byte("v")))
-	n := c.Namespace("invalidated")
-	require.NoError(t, n.Set([]byte("old"), []byte("v")))
-	require.NoError(t, n.Invalidate())
-	require.NoError(t, n.Set([]byte("new"), []byte("v")))
-	require.NoError(t, c.Close())
-	for range 2 {
-		c = openFile(t, path, afterMove)
-		require.True(t, c.Namespace("kept").Has([]byte("k")))
-		require.EqualValues(t, 1, c.Namespace("kept").Stats().Entries)
-		require.True(t, c.Namespace("invalidated").Has([]byte("new")))
-		require.False(t, c.Namespace("invalidated").Has([]byte("old")))
-		require.EqualValues(t, 1, c.Namespace("invalidated").Stats().Entries)
-		require.NoError(t, c.Close())
-	}
-}
-
-// What a process left that died while it moved a file is removed when that is opened again.
-func TestFile_LeftoversOfAMoveAreRemoved(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, "cache")
-	left := filepath.Join(dir, ".cache.0123456789abcdef.ringcache-tmp")
-	require.NoError(t, os.WriteFile(left, make([]byte, 100), 0o600))
-	require.NoError(t, openFile(t, path, afterMove).Close())
-	require.Equal(t, []string{"cache"}, listDir(t, dir))
-}
-
-// A file that was moved away from never brings back what was replaced or deleted since, under
-// any name that it has.
-func TestFile_MoveThroughAnotherName(t *testing.T) {
-	for name, link := range map[string]func(old, new string) error{
-		"symbolic link": os.Symlink, "hard link": os.Link,
-	} {
-		for _, how := range []string{"closed", "abandoned"} {
-			t.Run(name+", "+how, func(t *testing.T) {
-				dir := t.TempDir()
-				path, other := filepath.Join(dir, "cache"), filepath.Join(dir, "other")
-				c := openFile(t, path, beforeMove)
-				require.NoError(t, c.Set([]byte("replaced"), []byte("old")))
-				require.NoError(t, c.Set([]byte("deleted"), []byte("old")))
-				require.NoError(t, c.Close())
-				require.NoError(t, link(path, other))
-				c = openFile(t, other, afterMove)
-				require.Equal(t, 2, c.Len())
-				require.NoError(t, c.Set([]byte("replaced"), []byte("new")))
-				require.True(t, c.Del([]byte("deleted")))
-				if how == "closed" {
-					require.NoError(t, c.Close())
-				} else {
-					abandon(c)
-				}
-				for _, opened := range []string{path, other} {
-					c = openFile(t, opened, afterMove)
-					require.False(t, c.Has([]byte("deleted")), opened)
-					v, ok := c.HasGet(nil, []byte("replaced"))
-					isOld := name == "hard link" && opened == path
-					require.Equal(t, !isOld, ok, "%s: the file that was left is empty", opened)
-					if ok {
-						require.Equal(t, "new", string(v), opened)
-					}
-					require.NoError(t, c.Close())
-				}
-			})
-		}
-	}
-}
-
-// A move needs no longer name than the file has.
-func TestFile_MoveOfALongName(t *testing.T) {
-	dir := t.TempDir()
-	for n := 250; n <= 255; n++ {
-		path := filepath.Join(dir, strings.Repeat("n", n))
-		c := openFile(t, path, beforeMove)
-		require.NoError(t, c.Set([]byte("k"), []byte("v")))
-		require.NoError(t, c.Close())
-		c = openFile(t, path, afterMove)
-		require.True(t, c.Has([]byte("k")))
-		require.NoError(t, c.Close())
-		require.NoError(t, os.Remove(path))
-	}
 }
 
 func TestFile_OwnerAndMode(t *testing.T) {
@@ -343,14 +240,14 @@ func TestSnapshot_ReaderThatReturnsNothing(t *testing.T) {
 // A closed cache can neither store nor delete: its file has what it had at Close.
 func TestFile_ClosedCacheCannotDelete(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cache")
-	c := openFile(t, path, afterMove)
+	c := openFile(t, path, 32<<20)
 	for i := range 2 {
 		require.NoError(t, c.Set(fmt.Appendf(nil, "key %d", i), []byte("old")))
 	}
 	require.NoError(t, c.Close())
 	require.ErrorIs(t, c.Set([]byte("key 0"), []byte("new")), ErrClosed)
 	require.False(t, c.Del([]byte("key 1")))
-	c = openFile(t, path, afterMove)
+	c = openFile(t, path, 32<<20)
 	for i := range 2 {
 		require.Equal(t, "old", string(c.Get(nil, fmt.Appendf(nil, "key %d", i))))
 	}

@@ -36,7 +36,7 @@ const leastChunks = 4
 // wins; earlier ones may return before memory is within either bound. A value above a
 // sixteenth of the new bound goes when it would be moved.
 func (c *Cache) Resize(maxBytes int) error {
-	least := max(minMaxBytes, c.leastBytes())
+	least := max(minMaxBytes, smallestBound(c.shared.Buckets, 1<<c.shared.Shift))
 	if maxBytes < least {
 		return fmt.Errorf("ringcache: resize cache: %d bytes, must be at least %d: %w",
 			maxBytes, least, ErrInvalidOptions)
@@ -51,8 +51,8 @@ func (c *Cache) Resize(maxBytes int) error {
 	return nil
 }
 
-// leastBytes returns how small the cache can be made.
-func (c *Cache) leastBytes() int { return leastChunks * c.shared.Buckets << c.shared.Shift }
+// smallestBound returns the least that a cache with these buckets and chunks can be bounded to.
+func smallestBound(buckets, chunkSize int) int { return leastChunks * buckets * chunkSize }
 
 // sizing is what calls of Resize share.
 type sizing struct {

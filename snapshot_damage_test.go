@@ -252,7 +252,7 @@ func forge(h snapshot.Header, blocks ...[]byte) []byte {
 		block.Reset()
 		block.Bytes = append(block.Bytes, body...)
 		block.Entries = 1
-		b = append(b, block.Seal(5, uint32(i), h.Salt, new(snapshot.Packer))...)
+		b = append(b, block.Finish(5, uint32(i), h.Salt, new(snapshot.Packer))...)
 	}
 	end := snapshot.End{Blocks: uint64(len(blocks)), Entries: uint64(len(blocks))}
 	return end.Append(b, &h)

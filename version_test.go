@@ -42,23 +42,6 @@ func TestVersion_File(t *testing.T) {
 	}
 }
 
-// A file that is too large for the bound is moved, and keeps its version.
-func TestVersion_FileThatIsMoved(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "cache")
-	for _, maxBytes := range []int{1 << 30, 32 << 20, 32 << 20} {
-		c, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: maxBytes, Version: 7, File: path})
-		if errors.Is(err, errors.ErrUnsupported) {
-			t.Skip(err)
-		}
-		require.NoError(t, err)
-		if maxBytes < 1<<30 {
-			require.True(t, c.Has([]byte("k")))
-		}
-		require.NoError(t, c.Set([]byte("k"), nil))
-		require.NoError(t, c.Close())
-	}
-}
-
 // A snapshot of another version is refused, by every way to read one, and adds nothing.
 func TestVersion_Snapshot(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "snapshot")

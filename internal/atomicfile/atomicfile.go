@@ -43,7 +43,7 @@ func Create(path string) (*File, error) {
 	if err := checkReplaceable(path); err != nil {
 		return nil, err
 	}
-	RemoveLeftovers(path)
+	removeLeftovers(path)
 	dir, prefix := filepath.Dir(path), prefixOf(path)
 	for {
 		var unique [8]byte
@@ -80,9 +80,9 @@ func prefixOf(path string) string {
 	return "." + base[:min(len(base), 200)] + "."
 }
 
-// RemoveLeftovers removes the files of writers to path that have died. What cannot be
+// removeLeftovers removes the files of writers to path that have died. What cannot be
 // removed stays: it is no reason not to write.
-func RemoveLeftovers(path string) {
+func removeLeftovers(path string) {
 	dir, prefix := filepath.Dir(path), prefixOf(path)
 	d, err := os.Open(dir)
 	if err != nil {
@@ -115,21 +115,6 @@ func (f *File) Commit() error {
 		return err
 	}
 	return osfile.SyncDir(filepath.Dir(f.path))
-}
-
-// CommitOpen puts the new file in the place of the old one. It stays open and locked, for its
-// user to close, who also says what of it has to be on the disk: nothing is synced but the
-// name, if that is possible. Windows cannot do it.
-func (f *File) CommitOpen() error {
-	if err := checkReplaceable(f.path); err != nil {
-		return err
-	}
-	if err := os.Rename(f.Name(), f.path); err != nil {
-		return err
-	}
-	f.done = true
-	_ = osfile.SyncDir(filepath.Dir(f.path))
-	return nil
 }
 
 // Discard removes the new file, unless it has taken its place.

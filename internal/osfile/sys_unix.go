@@ -27,14 +27,6 @@ func checkOwner(info fs.FileInfo) error {
 	return nil
 }
 
-// Links returns the number of names that the file has.
-func Links(info fs.FileInfo) uint64 {
-	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
-		return uint64(stat.Nlink)
-	}
-	return 1
-}
-
 // Lock takes the file's lock, or returns ErrLocked. The lock ends with Unlock, or with the
 // process and its children that have the file open.
 func Lock(f interface{ Fd() uintptr }) error {

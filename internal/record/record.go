@@ -20,7 +20,7 @@
 //	byte 7 to 10: expiry, little endian, if there is room for one
 //
 // Records in a file are checked: behind the lengths, before the expiry, stands a
-// checksum of 4 bytes (Form, ring.Seal).
+// checksum of 4 bytes (Form, ring.WriteSum).
 //
 // An expiry is a tick of the cache's clock, or 0 for never. Kind 2 is a negative
 // entry, which has an empty value: a load found that its key has none. Kinds 3 and 4

@@ -9,11 +9,11 @@ import (
 	"github.com/ringcache/ringcache/internal/ringfile"
 )
 
-// What a ring in a file does beside: checksums, and coming back after the process died.
+// What only a ring in a file needs: checksums, and recovery after its process died.
 
-// Seal gives the record at pos its checksum, if it has room for one. Whoever changes a
-// record seals it again; one that death came upon in between fails (I14).
-func (r *Ring) Seal(pos uint64) {
+// WriteSum writes the checksum of the record at pos, in a ring whose records have one. Whoever
+// changes a record writes it again; a record whose process died in between fails it (I14).
+func (r *Ring) WriteSum(pos uint64) {
 	if r.ledger == nil {
 		return
 	}
@@ -21,9 +21,9 @@ func (r *Ring) Seal(pos uint64) {
 	r.putSum(pos+uint64(h.SumAt()), r.sum(pos))
 }
 
-// breakSeal takes the checksum of the record at pos away: what is dead must not come
-// back, whatever becomes of the bit that says so.
-func (r *Ring) breakSeal(pos uint64) {
+// clearSum zeroes the checksum of the record at pos: a dead record must not come back, even if
+// its dead bit is lost.
+func (r *Ring) clearSum(pos uint64) {
 	if h, ok := r.AnyHeader(pos); ok {
 		r.putSum(pos+uint64(h.SumAt()), 0)
 	}

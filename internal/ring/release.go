@@ -69,8 +69,8 @@ func (r *Ring) forget() {
 	r.Counts = Counts{}
 }
 
-// SetExpiry gives the record at pos, which has room for it, another expiry. The caller seals
-// it then.
+// SetExpiry gives the record at pos, which has room for it, another expiry. The caller calls
+// WriteSum once the record is whole.
 func (r *Ring) SetExpiry(pos uint64, h record.Header, expiry uint32) {
 	var b [record.ExpirySize]byte
 	binary.LittleEndian.PutUint32(b[:], expiry)

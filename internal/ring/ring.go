@@ -218,7 +218,7 @@ func (r *Ring) Append(header, key, value []byte) uint64 {
 	}
 	r.Size += uint64(n)
 	if r.ledger != nil {
-		r.Seal(pos)
+		r.WriteSum(pos)
 		r.ledger.SetHead(r.Head())
 	}
 	return pos
@@ -354,7 +354,7 @@ func (r *Ring) AnyHeader(pos uint64) (record.Header, bool) {
 func (r *Ring) Kill(pos uint64) {
 	record.Kill(r.Run(pos))
 	if r.ledger != nil {
-		r.breakSeal(pos)
+		r.clearSum(pos)
 	}
 }
 

@@ -51,9 +51,9 @@ func (f *File) setMark(at int, m Mark) {
 	for i, n := range []int64{
 		m.Age.Milliseconds() + 1, m.At.Boot.Milliseconds(), m.At.Wall.UnixMilli(),
 	} {
-		w[i].Store(seal(uint64(min(max(n, 0), 1<<valueBits-1)), uint64(at+i)))
+		w[i].Store(withCheck(uint64(min(max(n, 0), 1<<valueBits-1)), uint64(at+i)))
 	}
-	boot.Store(seal(m.At.ID, uint64(at+markWords-1)))
+	boot.Store(withCheck(m.At.ID, uint64(at+markWords-1)))
 }
 
 // mark reads a mark.
@@ -61,7 +61,7 @@ func (f *File) mark(at int) (m Mark, ok bool) {
 	var n [markWords]uint64
 	for i := range n {
 		word := words(f.head[at:], markWords)[i].Load()
-		if n[i], ok = unseal(word, uint64(at+i)); !ok {
+		if n[i], ok = checked(word, uint64(at+i)); !ok {
 			return Mark{}, false
 		}
 	}

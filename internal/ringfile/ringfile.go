@@ -7,8 +7,8 @@
 //
 // The file is a shared mapping. What a process has stored before it died is there, in
 // the order of its stores, so the order of these is what makes the file sound; no call
-// of the system is needed for it. Every word that a ring depends on is sealed: it
-// carries a check of itself, and one that fails is as good as none.
+// of the system is needed for it. Every word that a ring depends on carries a check of
+// itself, and one that fails is as good as none.
 //
 // Invariants (numbers as in docs/design.md):
 //
@@ -69,14 +69,11 @@ func (f *File) SetState(boot string, clean bool) {
 	f.stateWord().Store(stateOf(boot, clean))
 }
 
-// SetForgotten notes that what the file holds is not to be relied on.
-func (f *File) SetForgotten() { f.stateWord().Store(0) }
-
 // IsSound reports whether what the file holds is of one time: it was closed in order, or
 // the machine, which has the newest bytes in its memory, has not been started since.
 func (f *File) IsSound(boot string) bool {
 	state := f.stateWord().Load()
-	value, ok := unseal(state, stateAt)
+	value, ok := checked(state, stateAt)
 	return ok && (value&1 == 1 || state == stateOf(boot, false))
 }
 
@@ -85,7 +82,7 @@ func stateOf(boot string, clean bool) uint64 {
 	if clean {
 		value |= 1
 	}
-	return seal(value, stateAt)
+	return withCheck(value, stateAt)
 }
 
 func (f *File) stateWord() *atomic.Uint64 { return &words(f.head[stateAt:], 1)[0] }
@@ -113,13 +110,13 @@ func (f *File) Map(n, ready int) ([]byte, error) {
 		return nil, err
 	}
 	// The count comes last, and makes it an extent.
-	words(b, 1)[0].Store(seal(uint64(count), 0))
+	words(b, 1)[0].Store(withCheck(uint64(count), 0))
 	return f.add(b, count).chunks, nil
 }
 
 // ExtentSize returns how long the extent is that begins with b, or 0 if none does.
 func (f *File) ExtentSize(b []byte) int64 {
-	count, ok := unseal(words(b, 1)[0].Load(), 0)
+	count, ok := checked(words(b, 1)[0].Load(), 0)
 	if !ok || count == 0 {
 		return 0
 	}
@@ -129,13 +126,13 @@ func (f *File) ExtentSize(b []byte) int64 {
 
 // inUse reports whether the word of chunk i in a directory says that a ring holds it.
 func inUse(word *atomic.Uint64, i int) (entry uint64, ok bool) {
-	entry, ok = unseal(word.Load(), uint64(i))
+	entry, ok = checked(word.Load(), uint64(i))
 	return entry, ok && entry>>slotBits != 0
 }
 
 // Adopt adds an extent that was in the file before, of which b are all bytes.
 func (f *File) Adopt(b []byte) {
-	count, _ := unseal(words(b, 1)[0].Load(), 0)
+	count, _ := checked(words(b, 1)[0].Load(), 0)
 	f.add(b, int(count))
 }
 
@@ -246,18 +243,18 @@ func (l *Ledger) SetHead(head uint64) {
 }
 
 // set writes one word of the span.
-func (l *Ledger) set(i int, pos uint64) { l.span[i].Store(seal(pos, 2*l.id+uint64(i))) }
+func (l *Ledger) set(i int, pos uint64) { l.span[i].Store(withCheck(pos, 2*l.id+uint64(i))) }
 
 // Span returns where the ring begins and ends, as it was noted last.
 func (l *Ledger) Span() (tail, head uint64, ok bool) {
 	if l.span[0].Load()|l.span[1].Load() == 0 {
 		return 0, 0, true // the process died before it came to this ring
 	}
-	tail, ok = unseal(l.span[0].Load(), 2*l.id)
+	tail, ok = checked(l.span[0].Load(), 2*l.id)
 	if !ok {
 		return 0, 0, false
 	}
-	head, ok = unseal(l.span[1].Load(), 2*l.id+1)
+	head, ok = checked(l.span[1].Load(), 2*l.id+1)
 	return tail, head, ok
 }
 
@@ -265,7 +262,7 @@ func (l *Ledger) Span() (tail, head uint64, ok bool) {
 func (l *Ledger) Hold(c chunk.Ref, slot uint64) {
 	if l != nil {
 		word, salt := l.file.entry(c)
-		word.Store(seal(l.id<<slotBits|slot, salt))
+		word.Store(withCheck(l.id<<slotBits|slot, salt))
 	}
 }
 
@@ -286,5 +283,5 @@ func (f *File) Free(c chunk.Ref) {
 // Holds reports whether the ring has chunk c in a slot.
 func (l *Ledger) Holds(c chunk.Ref, slot uint64) bool {
 	word, salt := l.file.entry(c)
-	return word.Load() == seal(l.id<<slotBits|slot, salt)
+	return word.Load() == withCheck(l.id<<slotBits|slot, salt)
 }

@@ -211,7 +211,7 @@ func (f *Store) readDirectory(form *File, off, n int64) (used []part, err error)
 	if _, err := f.file.ReadAt(b, off); err != nil {
 		return nil, err
 	}
-	count, _ := unseal(words(b, 1)[0].Load(), 0)
+	count, _ := checked(words(b, 1)[0].Load(), 0)
 	directory, _ := form.extentSizes(int(count))
 	b = make([]byte, directory)
 	if _, err := f.file.ReadAt(b, off); err != nil {

@@ -5,7 +5,6 @@ package ringfile
 import (
 	"errors"
 	"fmt"
-	"os"
 	"runtime"
 
 	"github.com/ringcache/ringcache/internal/chunk"
@@ -30,18 +29,6 @@ func (f *Store) Memory() *chunk.RingMemory { return nil }
 
 // ReadAhead is not called.
 func (f *Store) ReadAhead(chunk.Ref) {}
-
-// Begin is not called.
-func Begin(*os.File, string, Header) (*Store, error) { return nil, errors.ErrUnsupported }
-
-// Forget is not called.
-func (f *Store) Forget() {}
-
-// Recall is not called.
-func (f *Store) Recall() {}
-
-// HasOtherNames is not called.
-func (f *Store) HasOtherNames() bool { return false }
 
 // Close is not called.
 func (f *Store) Close(Mark) error { return nil }

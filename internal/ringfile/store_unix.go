@@ -27,12 +27,11 @@ type Store struct {
 	Last      Mark // of the clock that the file's expiries go by; zero: not known
 	boot      string
 
-	mu        sync.Mutex
-	file      disk
-	size      int64    // of what is mapped
-	maps      [][]byte // the head first
-	holes     holes
-	forgotten bool // see Forget
+	mu    sync.Mutex
+	file  disk
+	size  int64    // of what is mapped
+	maps  [][]byte // the head first
+	holes holes
 }
 
 // disk is an *os.File, or what records for a test how one is used.
@@ -67,16 +66,6 @@ func open(file disk, boot string, fresh func() Header) (*Store, Header, error) {
 		return nil, h, fmt.Errorf("open ring file %s: %w", file.Name(), err)
 	}
 	return f, h, nil
-}
-
-// Begin makes an open file, which is locked and empty, one with header h. boot is that of Open.
-func Begin(file *os.File, boot string, h Header) (*Store, error) {
-	f := &Store{file: file, boot: boot, IsNew: true}
-	if err := f.begin(&h); err != nil {
-		f.Release()
-		return nil, fmt.Errorf("begin ring file %s: %w", file.Name(), err)
-	}
-	return f, nil
 }
 
 func (f *Store) open(fresh func() Header) (h Header, err error) {
@@ -215,7 +204,7 @@ func (f *Store) refuseContents(size int64) error {
 		if _, err := f.file.ReadAt(word, HeadSize); err != nil {
 			return err
 		}
-		if _, ok := unseal(binary.NativeEndian.Uint64(word), 0); ok {
+		if _, ok := checked(binary.NativeEndian.Uint64(word), 0); ok {
 			return ErrNew
 		}
 	}
@@ -385,26 +374,6 @@ func (f *Store) isWhole() bool {
 		int64(stat.Blocks)*512 >= int64(stat.Size)-f.holes.free
 }
 
-// Forget makes the file one that the next process finds nothing in: another file has its
-// place, and this one may have a second name. Recall takes that back.
-func (f *Store) Forget() {
-	f.Rings.SetForgotten()
-	f.forgotten = true
-}
-
-// Recall makes the file again what it was before Forget.
-func (f *Store) Recall() {
-	f.Rings.SetState(f.boot, false)
-	f.forgotten = false
-}
-
-// HasOtherNames reports whether the file has a hard link, under which it stays when another
-// file takes its place.
-func (f *Store) HasOtherNames() bool {
-	info, err := f.file.Stat()
-	return err != nil || osfile.Links(info) > 1
-}
-
 // flush has the bytes of maps on the disk. The second step is for systems on which the
 // first one leaves them in the disk's own memory.
 func (f *Store) flush(maps [][]byte) error {
@@ -424,15 +393,12 @@ func (f *Store) Close(at Mark) error {
 		return nil
 	}
 	f.Rings.SetClosed(at)
-	var errs []error
-	if !f.forgotten {
-		err := f.flush(f.maps)
-		if err == nil {
-			f.Rings.SetState(f.boot, true)
-			err = f.flush(f.maps[:1])
-		}
-		errs = append(errs, err)
+	err := f.flush(f.maps)
+	if err == nil {
+		f.Rings.SetState(f.boot, true)
+		err = f.flush(f.maps[:1])
 	}
+	errs := []error{err}
 	for _, b := range f.maps {
 		// Sound: the pages are those of b, which is ours, and stay mapped throughout.
 		_, err := unix.MmapPtr(-1, 0, unsafe.Pointer(unsafe.SliceData(b)), uintptr(len(b)),
@@ -443,7 +409,7 @@ func (f *Store) Close(at Mark) error {
 	osfile.Unlock(f.file)
 	errs = append(errs, f.file.Close())
 	f.file = nil
-	if err := errors.Join(errs...); err != nil {
+	if err = errors.Join(errs...); err != nil {
 		return fmt.Errorf("close ring file: %w", err)
 	}
 	return nil

@@ -161,8 +161,8 @@ func sumOf(salt uint64, b []byte) uint64 {
 	return d.Sum64()
 }
 
-// seal fills in the first bytes of b, which are kept for the block's header.
-func (h *BlockHeader) seal(b []byte, salt uint64) {
+// put writes the header to the first bytes of b, behind which the body lies.
+func (h *BlockHeader) put(b []byte, salt uint64) {
 	body := b[BlockHeaderSize:]
 	copy(b, blockMagic)
 	b[4], b[5], b[6], b[7] = h.Kind, h.Rank, 0, 0
@@ -239,9 +239,9 @@ func (b *Block) Add(from, freq int) {
 	}
 }
 
-// Seal completes the block, and returns what is to be written: it packed, if p is not nil
+// Finish completes the block, and returns the bytes to write: the block packed, if p is not nil
 // and that saves an eighth.
-func (b *Block) Seal(rank int, id uint32, salt uint64, p *Packer) []byte {
+func (b *Block) Finish(rank int, id uint32, salt uint64, p *Packer) []byte {
 	size := len(b.Bytes) - BlockHeaderSize
 	h := BlockHeader{Kind: kindEntries, Rank: uint8(rank), ID: id, Entries: uint32(b.Entries),
 		Size: uint64(size), Unread: uint64(b.Unread)}
@@ -249,7 +249,7 @@ func (b *Block) Seal(rank int, id uint32, salt uint64, p *Packer) []byte {
 	if p != nil && size >= leastPacked && size <= MaxBlock && p.pack(out) {
 		out = p.buf
 	}
-	h.seal(out, salt)
+	h.put(out, salt)
 	return out
 }
 
@@ -297,7 +297,7 @@ func (e *End) Append(b []byte, h *Header) []byte {
 	}
 	b = h.Append(b)
 	bh := BlockHeader{Kind: kindEnd, ID: uint32(e.Blocks), Size: endSize}
-	bh.seal(b[from:], h.Salt)
+	bh.put(b[from:], h.Salt)
 	return b
 }
 

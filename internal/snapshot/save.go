@@ -245,7 +245,7 @@ func (w *Worker) Write(b *Block, rank int) error {
 		return fmt.Errorf("%d blocks are too many", id)
 	}
 	s.entries.Add(uint64(b.Entries))
-	err := s.put(b.Seal(rank, uint32(id), s.Header.Salt, &w.packer))
+	err := s.put(b.Finish(rank, uint32(id), s.Header.Salt, &w.packer))
 	b.Reset()
 	return err
 }

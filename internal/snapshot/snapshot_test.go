@@ -287,7 +287,7 @@ func TestBlock_PackedClaimsTooMuch(t *testing.T) {
 		10: true, 2560: true, 2561: false, MaxBlock: false, MaxBlock + 1: false, 1 << 40: false,
 	} {
 		h := BlockHeader{Kind: kindEntries, Entries: 1, Size: size}
-		h.seal(b, 7)
+		h.put(b, 7)
 		_, err := parseBlock(b, 7, 0)
 		require.Equal(t, ok, err == nil, "%d bytes", size)
 	}

@@ -212,7 +212,7 @@ func (b *Store) Touch(w *Write) (there, done bool) {
 func (b *Store) renew(f *Found, expiry uint32) {
 	if f.HasExpiry {
 		f.Ring.SetExpiry(f.Pos, f.Header, expiry)
-		f.Ring.Seal(f.Pos)
+		f.Ring.WriteSum(f.Pos)
 		b.noteExpiry(expiry)
 	}
 }

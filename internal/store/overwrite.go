@@ -28,7 +28,7 @@ func (b *Store) overwritePlain(rec []byte, s uint64, w *Write) bool {
 	delay.Point()
 	copy(value, w.Value)
 	faulted = false
-	b.Ring(index.Ring(s)).Seal(index.Pos(s))
+	b.Ring(index.Ring(s)).WriteSum(index.Pos(s))
 	return true
 }
 
@@ -43,7 +43,7 @@ func (b *Store) overwrite(f *Found, w *Write) bool {
 		b.keepRemoved(f.Ring, f.Pos, f.Header, w.why())
 	}
 	if f.HasExpiry {
-		f.Ring.SetExpiry(f.Pos, f.Header, w.Expiry) // sealed with the new value only
+		f.Ring.SetExpiry(f.Pos, f.Header, w.Expiry) // its checksum comes with the new value only
 		b.noteExpiry(w.Expiry)
 	}
 	if more := len(w.Value) - f.ValueLen; more != 0 {
@@ -58,7 +58,7 @@ func (b *Store) overwrite(f *Found, w *Write) bool {
 	} else {
 		f.Ring.Write(f.ValuePos(), w.Value)
 	}
-	f.Ring.Seal(f.Pos)
+	f.Ring.WriteSum(f.Pos)
 	return true
 }
 

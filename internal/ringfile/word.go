@@ -6,20 +6,20 @@ import (
 	"unsafe"
 )
 
-// valueBits are those of a sealed word's value; the others are its check.
+// A word of a ring file has a value of valueBits bits and a check of the others.
 const valueBits = 42
 
-// seal returns a value with a check of itself. salt is another for each place, so that
-// a word that was copied elsewhere fails.
-func seal(value, salt uint64) uint64 {
+// withCheck returns the word of a value. Each place has another salt, so that a word that was
+// copied elsewhere fails its check.
+func withCheck(value, salt uint64) uint64 {
 	value &= 1<<valueBits - 1
 	return value | checkOf(value, salt)<<valueBits
 }
 
-// unseal returns the value of a sealed word, and whether its check is right.
-func unseal(word, salt uint64) (value uint64, ok bool) {
+// checked returns the value of a word, and whether its check is right.
+func checked(word, salt uint64) (value uint64, ok bool) {
 	value = word & (1<<valueBits - 1)
-	return value, word == seal(value, salt)
+	return value, word == withCheck(value, salt)
 }
 
 // checkOf returns a check of 64-valueBits bits that is not 0, as a word is that was
