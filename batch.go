@@ -6,12 +6,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/ringcache/ringcache/internal/store"
-
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/scratch"
+	"github.com/ringcache/ringcache/internal/store"
 	"github.com/ringcache/ringcache/internal/torn"
 )
 
@@ -29,19 +28,8 @@ const batchSize = 32
 // its own in a cache that is larger than the processor's. GetBatch does not allocate if dst
 // has room for all values, and locks what as many Gets would. The result is not a snapshot.
 func (c *Cache) GetBatch(dst []byte, keys, vals [][]byte) (out []byte, hits int) {
-	mustFit("get batch", keys, vals)
-	from, room := len(dst), cap(dst)
-	var bl lookups
-	for i := 0; i < len(keys); i += batchSize {
-		end := min(i+batchSize, len(keys))
-		var n int
-		dst, n = c.getBlock(&bl, dst, keys[i:end], vals[i:end])
-		hits += n
-	}
-	if cap(dst) != room {
-		rebase(dst[from:], vals[:len(keys)])
-	}
-	return dst, hits
+	whole := view{cache: c}
+	return whole.GetBatch(dst, keys, vals)
 }
 
 // mustFit panics if there are fewer vals than keys.
@@ -51,7 +39,7 @@ func mustFit(verb string, keys, vals [][]byte) {
 	}
 }
 
-// follow has vals lie in the array that dst has moved to, one behind the other.
+// rebase has vals lie in the array that dst has moved to, one behind the other.
 func rebase(dst []byte, vals [][]byte) {
 	for i, v := range vals {
 		if n := len(v); n > 0 {
@@ -170,24 +158,16 @@ func (c *Cache) finish(l *located, dst, k []byte) (out []byte, got outcome) {
 //
 // SetBatch does not allocate, but as Set does, and for an error. It locks one bucket at a
 // time, for each key by itself: others may see a part of the batch.
-func (c *Cache) SetBatch(keys, vals [][]byte) error { return c.setBatch(keys, vals, byOptions) }
+func (c *Cache) SetBatch(keys, vals [][]byte) error {
+	whole := view{cache: c}
+	return whole.SetBatch(keys, vals)
+}
 
 // SetBatchWithTTL is [Cache.SetBatch] of entries with the TTL of [Cache.SetWithTTL], the same
 // for all: as so many calls of SetWithTTL in the order of the keys.
 func (c *Cache) SetBatchWithTTL(keys, vals [][]byte, ttl time.Duration) error {
-	return c.setBatch(keys, vals, withTTL(ttl))
-}
-
-func (c *Cache) setBatch(keys, vals [][]byte, l lifetime) error {
-	mustFit("set batch", keys, vals)
-	var first error
-	for i := 0; i < len(keys); i += batchSize {
-		end := min(i+batchSize, len(keys))
-		if n, err := c.setBlock(keys[i:end], vals[i:end], l); err != nil && first == nil {
-			first = batchError(i+n, err)
-		}
-	}
-	return first
+	whole := view{cache: c}
+	return whole.SetBatchWithTTL(keys, vals, ttl)
 }
 
 // batchError is the error of SetBatch for the entry with an index.
@@ -225,8 +205,11 @@ func (b *block) reset() {
 	b.valueRoom.reset()
 }
 
-// release hands the block to the next call, without anything of this caller's.
+// release hands the block to the next call, without anything of this caller's. A nil one is none.
 func (b *block) release() {
+	if b == nil {
+		return
+	}
 	b.reset()
 	clear(b.keys[:])
 	clear(b.vals[:])

@@ -65,7 +65,8 @@ func NewWithOptions(o Options) (*Cache, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	g := defaultGeometry(max(o.MaxBytes, minMaxBytes))
+	bound, _ := boundOf(o.MaxBytes) // validate has looked at it
+	g := defaultGeometry(bound)
 	g.policy = o.Policy
 	g.hugePages = o.HugePages
 	g.ttl, g.jitter, g.stale = o.TTL, o.TTLJitter, o.StaleIfError

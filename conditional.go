@@ -3,9 +3,8 @@ package ringcache
 import (
 	"time"
 
-	"github.com/ringcache/ringcache/internal/store"
-
 	"github.com/ringcache/ringcache/internal/scratch"
+	"github.com/ringcache/ringcache/internal/store"
 )
 
 // The methods of this file look at the value that a key has and change it in
@@ -35,11 +34,21 @@ func (c *Cache) SetIfAbsent(k, v []byte) (stored bool, err error) {
 func (c *Cache) SetIfAbsentWithTTL(
 	dst, k, v []byte, ttl time.Duration,
 ) (out []byte, stored bool, err error) {
+	_, stored, err = c.setIfAbsent(&dst, k, v, ttl)
+	return dst, stored, err
+}
+
+// setIfAbsent is SetIfAbsentWithTTL that also reports whether k was there.
+func (c *Cache) setIfAbsent(
+	dst *[]byte, k, v []byte, ttl time.Duration,
+) (there, stored bool, err error) {
 	var w write
 	w.Key, w.Value, w.Hash, w.Reason = k, v, c.shared.Hash(k), store.Replaced
-	w.cond, w.reads, w.found = ifAbsent, true, &dst
-	stored, err = w.met(c.applyFor(&w, withTTL(ttl), "set"))
-	return dst, stored, err
+	w.cond, w.reads, w.found = ifAbsent, true, dst
+	err = c.applyFor(&w, withTTL(ttl), "set")
+	there = err == errUnmet
+	stored, err = w.met(err)
+	return there, stored, err
 }
 
 // SetIfChanged is [Cache.Set] unless v is the value of k already, and reports whether it
@@ -133,7 +142,7 @@ func (c *Cache) update(k []byte, l lifetime, verb string, fn updater) error {
 	mine, theirs := scratch.Get(), scratch.Get()
 	defer mine.Release()
 	defer theirs.Release()
-	w := write{Write: store.Write{Key: k, Hash: c.shared.Hash(k)}}
+	w := c.writeOf(k, nil, store.Replaced)
 	for mode := withValue | touching; ; mode, w.silent = withValue, true { // it is one read
 		old, expiry, got := c.lookup(mine.Bytes[:0], w.Key, w.Hash, mode)
 		ok := got == hit
@@ -183,7 +192,8 @@ func (c *Cache) peek(dst []byte, w *write) ([]byte, bool) {
 // the value. The bytes belong to the caller. GetAndDel does not allocate if dst has room
 // for the value. It locks one bucket, and counts in [Stats] as a Del, not as a lookup.
 func (c *Cache) GetAndDel(dst, k []byte) ([]byte, bool) {
-	w := write{Write: store.Write{Key: k, Hash: c.shared.Hash(k), Reason: store.Deleted}, del: true}
+	w := c.writeOf(k, nil, store.Deleted)
+	w.del = true
 	found, _ := c.remove(&w, &dst)
 	return dst, found
 }

@@ -293,13 +293,13 @@ func ExampleCache_Resize() {
 	fmt.Println(cache.Resize(32<<20), cache.Has([]byte("k")))
 	fmt.Println(cache.Resize(512 << 20))
 
-	err := cache.Resize(1 << 20)
+	err := cache.Resize(256) // not megabytes
 	fmt.Println(err)
 	fmt.Println(errors.Is(err, ringcache.ErrInvalidOptions))
 	// Output:
 	// <nil> true
 	// <nil>
-	// ringcache: resize cache: 1048576 bytes, must be at least 33554432: invalid options
+	// ringcache: resize cache: MaxBytes is 256 bytes, must be at least 1048576 (256 MB are 256 << 20): invalid options
 	// true
 }
 

@@ -1,13 +1,13 @@
 package ringcache
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
-	"github.com/ringcache/ringcache/internal/store"
-
 	"github.com/ringcache/ringcache/internal/clock"
 	"github.com/ringcache/ringcache/internal/scratch"
+	"github.com/ringcache/ringcache/internal/store"
 )
 
 // SetWithTTL is [Cache.Set] with a TTL for this entry, which takes precedence over [Options].TTL:
@@ -24,9 +24,14 @@ import (
 // passed. An expiry takes 4 bytes of the record. Ownership, limits, errors, locks and allocation
 // are those of Set; an error may also be [ErrTTLTooShort].
 func (c *Cache) SetWithTTL(k, v []byte, ttl time.Duration) error {
+	return c.setFor(k, v, withTTL(ttl))
+}
+
+// setFor is Set of an entry with that lifetime.
+func (c *Cache) setFor(k, v []byte, l lifetime) error {
 	var w write
 	w.Key, w.Value, w.Hash, w.Reason = k, v, c.shared.Hash(k), store.Replaced
-	return c.applyFor(&w, withTTL(ttl), "set")
+	return c.applyFor(&w, l, "set")
 }
 
 // lifetime determines when a new entry expires: after its own TTL, or as Options say.
@@ -47,24 +52,35 @@ func (c *Cache) applyFor(w *write, l lifetime, verb string) error {
 	return withPrefix(c.storeFor(w, l, verb))
 }
 
-// storeFor is store of an entry with that lifetime. Here is the rule for every TTL: see the
-// section Times to live of the package.
-func (c *Cache) storeFor(w *write, l lifetime, verb string) error {
+// errOver is the answer to a TTL that is over.
+var errOver = errors.New("time to live is over")
+
+// expiryOf returns when an entry with that lifetime expires, 0 for never, or an error if there
+// is to be none: errOver, or ErrTTLTooShort. It is the rule for every TTL that is given in a
+// call, whose words are in the section Times to live of the package.
+func (c *Cache) expiryOf(l lifetime) (expiry uint32, err error) {
 	switch {
 	case !l.given:
-		w.Expiry = c.shared.Default()
-	case l.ttl < 0:
-		w.Reason, w.Unstored = store.Deleted, true
-		return c.refuse(w, verb, nil)
+		return c.shared.Default(), nil
 	case l.ttl == 0:
-		w.Expiry = 0
+		return 0, nil
+	case l.ttl < 0:
+		return 0, errOver
 	case l.ttl < clock.Tick:
-		return c.refuse(w, verb, fmt.Errorf("time to live of %v, at least %v: %w",
-			l.ttl, clock.Tick, ErrTTLTooShort))
-	default:
-		w.Expiry = c.shared.In(l.ttl)
+		return 0, fmt.Errorf("time to live of %v, at least %v: %w", l.ttl, clock.Tick, ErrTTLTooShort)
 	}
-	return c.store(w, verb)
+	return c.shared.In(l.ttl), nil
+}
+
+// storeFor is store of an entry with that lifetime.
+func (c *Cache) storeFor(w *write, l lifetime, verb string) (err error) {
+	if w.Expiry, err = c.expiryOf(l); err == nil {
+		return c.store(w, verb)
+	}
+	if err == errOver {
+		w.Reason, w.Unstored, err = store.Deleted, true, nil
+	}
+	return c.refuse(w, verb, err)
 }
 
 // Touch gives the entry of k another TTL, from now on, and reports whether k was there. The
@@ -77,15 +93,14 @@ func (c *Cache) storeFor(w *write, l lifetime, verb string) error {
 // Touch returns false. Touch does not allocate but for this copy now and then, locks one
 // bucket, and counts as nothing in [Stats].
 func (c *Cache) Touch(k []byte, ttl time.Duration) bool {
-	w := write{Write: store.Write{Key: k, Hash: c.shared.Hash(k), Reason: store.Deleted}, silent: true}
-	if ttl < 0 || ttl > 0 && ttl < clock.Tick {
+	w := c.writeOf(k, nil, store.Deleted)
+	w.silent = true
+	expiry, err := c.expiryOf(withTTL(ttl))
+	if err != nil {
 		found, _ := c.remove(&w, nil)
 		return found
 	}
-	if ttl > 0 {
-		w.Expiry = c.shared.In(ttl)
-	}
-	for {
+	for w.Expiry = expiry; ; {
 		found, done := c.renew(&w)
 		if done {
 			return found

@@ -11,126 +11,113 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringcache/ringcache/codec"
 	"github.com/ringcache/ringcache/internal/clock"
 )
 
 // One rule for every TTL: the section Times to live of the package.
 
-// timedCall is a call that stores a value for a TTL.
-type timedCall struct {
+// timedCalls are all calls with a TTL that store a value.
+var timedCalls = []struct {
 	name    string
 	replace bool // it replaces an older value
-	do      func(c *Cache, k []byte, ttl time.Duration) error
-	has     func(c *Cache, k []byte) (time.Duration, bool)
+	do      func(s calls, k, v []byte, ttl time.Duration) error
+}{
+	{"SetWithTTL", true, func(s calls, k, v []byte, ttl time.Duration) error {
+		return s.SetWithTTL(k, v, ttl)
+	}},
+	{"SetBatchWithTTL", true, func(s calls, k, v []byte, ttl time.Duration) error {
+		return s.SetBatchWithTTL([][]byte{k, []byte("another")}, [][]byte{v, v}, ttl)
+	}},
+	{"SetIfAbsentWithTTL", false, func(s calls, k, v []byte, ttl time.Duration) error {
+		_, _, err := s.SetIfAbsentWithTTL(nil, k, v, ttl)
+		return err
+	}},
+	{"UpdateWithTTL", false, func(s calls, k, v []byte, ttl time.Duration) error {
+		return s.UpdateWithTTL(k, ttl, func([]byte, bool) ([]byte, bool) { return v, true })
+	}},
 }
 
-// timedCalls are all calls with a TTL that store a value.
-func timedCalls() []timedCall {
-	v := []byte("value")
-	keep := func([]byte, bool) ([]byte, bool) { return v, true }
-	view := func(c *Cache) *Typed[string, []byte] {
-		return NewTyped[string](c, codec.Bytes[[]byte](), TypedOptions{})
-	}
-	plain := (*Cache).TTL
-	inSpace := func(c *Cache, k []byte) (time.Duration, bool) { return c.Namespace("n").TTL(k) }
-	return []timedCall{
-		{"SetWithTTL", true, func(c *Cache, k []byte, ttl time.Duration) error {
-			return c.SetWithTTL(k, v, ttl)
-		}, plain},
-		{"SetBatchWithTTL", true, func(c *Cache, k []byte, ttl time.Duration) error {
-			return c.SetBatchWithTTL([][]byte{k, []byte("another")}, [][]byte{v, v}, ttl)
-		}, plain},
-		{"SetIfAbsentWithTTL", false, func(c *Cache, k []byte, ttl time.Duration) error {
-			_, _, err := c.SetIfAbsentWithTTL(nil, k, v, ttl)
-			return err
-		}, plain},
-		{"UpdateWithTTL", false, func(c *Cache, k []byte, ttl time.Duration) error {
-			return c.UpdateWithTTL(k, ttl, keep)
-		}, plain},
-		{"Namespace.SetWithTTL", true, func(c *Cache, k []byte, ttl time.Duration) error {
-			return c.Namespace("n").SetWithTTL(k, v, ttl)
-		}, inSpace},
-		{"Namespace.SetBatchWithTTL", true, func(c *Cache, k []byte, ttl time.Duration) error {
-			return c.Namespace("n").SetBatchWithTTL([][]byte{k}, [][]byte{v}, ttl)
-		}, inSpace},
-		{"Namespace.SetIfAbsentWithTTL", false, func(c *Cache, k []byte, ttl time.Duration) error {
-			_, _, err := c.Namespace("n").SetIfAbsentWithTTL(nil, k, v, ttl)
-			return err
-		}, inSpace},
-		{"Namespace.UpdateWithTTL", false, func(c *Cache, k []byte, ttl time.Duration) error {
-			return c.Namespace("n").UpdateWithTTL(k, ttl, keep)
-		}, inSpace},
-		{"Typed.SetWithTTL", true, func(c *Cache, k []byte, ttl time.Duration) error {
-			return view(c).SetWithTTL(string(k), v, ttl)
-		}, plain},
-		{"Typed.SetBatchWithTTL", true, func(c *Cache, k []byte, ttl time.Duration) error {
-			return view(c).SetBatchWithTTL([]string{string(k)}, [][]byte{v}, ttl)
-		}, plain},
-		{"Typed.SetIfAbsentWithTTL", false, func(c *Cache, k []byte, ttl time.Duration) error {
-			_, _, err := view(c).SetIfAbsentWithTTL(string(k), v, ttl)
-			return err
-		}, plain},
-		{"Typed.UpdateWithTTL", false, func(c *Cache, k []byte, ttl time.Duration) error {
-			return view(c).UpdateWithTTL(string(k), ttl, keep)
-		}, plain},
-	}
+// ttlRule is what becomes of a TTL.
+type ttlRule struct {
+	ttl, left time.Duration
+	there     bool
+}
+
+// ttlRules are of a cache whose Options.TTL, if any, makes no difference.
+var ttlRules = []ttlRule{
+	{0, 0, true},
+	{clock.Tick, clock.Tick, true},
+	{time.Hour, time.Hour, true},
+	{14 * 365 * 24 * time.Hour, 0, true},
+	{math.MaxInt64, 0, true},
+	{1, 0, false},
+	{clock.Tick - 1, 0, false},
+	{-1, 0, false},
+	{math.MinInt64, 0, false},
+}
+
+// check fails unless the entry of k is as the rule says.
+func (r ttlRule) check(t *testing.T, s calls, k []byte, what string) {
+	t.Helper()
+	left, ok := s.TTL(k)
+	assert.Equal(t, r.there, ok, what)
+	assert.Equal(t, r.left, left, what)
 }
 
 func TestTimesToLive_OneRule(t *testing.T) {
-	k := []byte("key")
-	for _, tt := range []struct {
-		ttl, left time.Duration
-		there     bool
-	}{
-		{0, 0, true},
-		{clock.Tick, clock.Tick, true},
-		{time.Hour, time.Hour, true},
-		{14 * 365 * 24 * time.Hour, 0, true},
-		{math.MaxInt64, 0, true},
-		{1, 0, false},
-		{clock.Tick - 1, 0, false},
-		{-1, 0, false},
-		{math.MinInt64, 0, false},
-	} {
-		for _, call := range timedCalls() {
-			what := fmt.Sprintf("%s of %v", call.name, tt.ttl)
-			g := tiny(2, 1024, 64)
-			g.ttl = time.Minute
-			c, _ := timedCache(t, g)
-			if call.replace {
-				require.NoError(t, call.do(c, k, time.Minute))
+	k, v := []byte("key"), []byte("value")
+	for _, view := range views {
+		for _, r := range ttlRules {
+			for _, call := range timedCalls {
+				what := fmt.Sprintf("%s of %s for %v", call.name, view.name, r.ttl)
+				g := tiny(2, 1024, 64)
+				g.ttl = time.Minute
+				c, _ := timedCache(t, g)
+				s := view.of(c)
+				if call.replace {
+					require.NoError(t, call.do(s, k, v, time.Minute))
+				}
+				err := call.do(s, k, v, r.ttl)
+				assert.Equal(t, isBrief(r.ttl), errors.Is(err, ErrTTLTooShort), "%s: %v", what, err)
+				assert.True(t, err == nil || isBrief(r.ttl), "%s: %v", what, err)
+				r.check(t, s, k, what)
+				if !r.there {
+					assert.Zero(t, c.Len(), what)
+				}
 			}
-			err := call.do(c, k, tt.ttl)
-			assert.Equal(t, isBrief(tt.ttl), errors.Is(err, ErrTTLTooShort), "%s: %v", what, err)
-			assert.True(t, err == nil || isBrief(tt.ttl), "%s: %v", what, err)
-			left, ok := call.has(c, k)
-			assert.Equal(t, tt.there, ok, what)
-			assert.Equal(t, tt.left, left, what)
-			if !tt.there {
-				assert.Zero(t, c.Len(), what)
-			}
+			r.ofTouchAndLoads(t, view.of, view.name)
 		}
-		// Touch, which has no error, and loads, whose TTL of 0 is Options.TTL.
-		c, _ := timedCache(t, tiny(2, 1024, 64))
-		require.NoError(t, c.Set(k, k))
-		assert.True(t, c.Touch(k, tt.ttl), "Touch for %v: it was there", tt.ttl)
-		left, ok := c.TTL(k)
-		assert.Equal(t, tt.there, ok, "Touch for %v", tt.ttl)
-		assert.Equal(t, tt.left, left, "Touch for %v", tt.ttl)
-		assert.False(t, c.Touch([]byte("none"), tt.ttl))
-
-		c.Del(k)
-		load := func(context.Context, []byte) ([]byte, time.Duration, error) {
-			return k, tt.ttl, nil
-		}
-		v, err := c.GetOrLoad(t.Context(), nil, k, load)
-		require.NoError(t, err)
-		require.Equal(t, string(k), string(v), "it goes to those who wait")
-		left, ok = c.TTL(k)
-		assert.Equal(t, tt.there, ok, "load for %v", tt.ttl)
-		assert.Equal(t, tt.left, left, "load for %v", tt.ttl)
 	}
+}
+
+// ofTouchAndLoads is the rule for Touch, which has no error, and for loads, whose results go to
+// those who wait, and whose TTL of 0 is Options.TTL.
+func (r ttlRule) ofTouchAndLoads(t *testing.T, of func(c *Cache) calls, name string) {
+	t.Helper()
+	c, _ := timedCache(t, tiny(2, 1024, 64))
+	s, k := of(c), []byte("key")
+	what := fmt.Sprintf("of %s for %v", name, r.ttl)
+	require.NoError(t, s.Set(k, k))
+	assert.True(t, s.Touch(k, r.ttl), "Touch %s: it was there", what)
+	r.check(t, s, k, "Touch "+what)
+	assert.False(t, s.Touch([]byte("none"), r.ttl))
+
+	s.Del(k)
+	v, err := s.GetOrLoad(t.Context(), nil, k,
+		func(context.Context, []byte) ([]byte, time.Duration, error) { return k, r.ttl, nil })
+	require.NoError(t, err)
+	require.Equal(t, string(k), string(v), "it goes to those who wait")
+	r.check(t, s, k, "GetOrLoad "+what)
+
+	s.Del(k)
+	v, hits, err := s.GetOrLoadBatch(t.Context(), nil, [][]byte{k}, make([][]byte, 1),
+		func(context.Context, [][]byte) ([]loaded, error) {
+			return []loaded{{Value: k, TTL: r.ttl}}, nil
+		})
+	require.NoError(t, err)
+	require.Zero(t, hits)
+	require.Equal(t, string(k), string(v))
+	r.check(t, s, k, "GetOrLoadBatch "+what)
 }
 
 func TestTimesToLive_OfOptions(t *testing.T) {

@@ -219,7 +219,7 @@ func FuzzResize(f *testing.F) {
 			case op < 16:
 				bound = resizeTo(t, c, g, in.byte())
 			case op < 24: // sizes that no cache has
-				n := min(int(in.number()), minMaxBytes-1)
+				n := min(int(in.number()), saneBytes-1)
 				require.ErrorIs(t, c.Resize(n), ErrInvalidOptions, "to %d", n)
 				require.Equal(t, bound, c.shared.Bound(), "resized to %d", n)
 			case op < 200:

@@ -15,7 +15,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringcache/ringcache/codec"
 	"github.com/ringcache/ringcache/internal/snapshot"
 )
 
@@ -111,135 +110,86 @@ func everyCall() []call {
 	}
 }
 
-// viewCalls returns a call of each method of a namespace and of a typed view in it.
-func viewCalls() []call {
+// storeCalls returns a call of each method that a cache and its views have in common, by name.
+func storeCalls(of func(c *Cache) calls) map[string]func(c *Cache, k, v []byte) {
 	ctx := context.Background()
-	space := func(c *Cache) *Namespace { return c.Namespace("space") }
-	view := func(c *Cache) *Typed[string, []byte] {
-		return NewTyped[string](space(c), codec.Bytes[[]byte](), TypedOptions{})
-	}
 	same := func(old []byte, ok bool) ([]byte, bool) { return old, ok }
-	return []call{
-		{"Namespace.Get", func(c *Cache, k, _ []byte) { space(c).Get(nil, k) }},
-		{"Namespace.HasGet", func(c *Cache, k, _ []byte) { space(c).HasGet(nil, k) }},
-		{"Namespace.Has", func(c *Cache, k, _ []byte) { space(c).Has(k) }},
-		{"Namespace.Peek", func(c *Cache, k, _ []byte) { space(c).Peek(nil, k) }},
-		{"Namespace.GetWithTTL", func(c *Cache, k, _ []byte) { space(c).GetWithTTL(nil, k) }},
-		{"Namespace.View", func(c *Cache, k, _ []byte) { space(c).View(k, func([]byte) {}) }},
-		{"Namespace.GetBatch", func(c *Cache, k, _ []byte) {
-			space(c).GetBatch(nil, [][]byte{k, k}, make([][]byte, 2))
-		}},
-		{"Namespace.Set", func(c *Cache, k, v []byte) { _ = space(c).Set(k, v) }},
-		{"Namespace.SetWithTTL", func(c *Cache, k, v []byte) {
-			_ = space(c).SetWithTTL(k, v, time.Hour)
-		}},
-		{"Namespace.SetIfAbsent", func(c *Cache, k, v []byte) { _, _ = space(c).SetIfAbsent(k, v) }},
-		{"Namespace.SetIfAbsentWithTTL", func(c *Cache, k, v []byte) {
-			_, _, _ = space(c).SetIfAbsentWithTTL(nil, k, v, time.Hour)
-		}},
-		{"Namespace.CompareAndSwap", func(c *Cache, k, v []byte) {
-			_, _ = space(c).CompareAndSwap(k, v, v[1:])
-		}},
-		{"Namespace.SetBatchWithTTL", func(c *Cache, k, v []byte) {
-			_ = space(c).SetBatchWithTTL([][]byte{k}, [][]byte{v}, time.Hour)
-		}},
-		{"Namespace.UpdateWithTTL", func(c *Cache, k, _ []byte) {
-			_ = space(c).UpdateWithTTL(k, time.Hour, same)
-		}},
-		{"Namespace.Append", func(c *Cache, k, v []byte) { _ = space(c).Append(k, v[:1]) }},
-		{"Namespace.SetIfChanged", func(c *Cache, k, v []byte) {
-			_, _ = space(c).SetIfChanged(k, v)
-		}},
-		{"Namespace.SetBatch", func(c *Cache, k, v []byte) {
-			_ = space(c).SetBatch([][]byte{k, k}, [][]byte{v, v[1:]})
-		}},
-		{"Namespace.Update", func(c *Cache, k, _ []byte) { _ = space(c).Update(k, same) }},
-		{"Namespace.Del", func(c *Cache, k, _ []byte) { space(c).Del(k) }},
-		{"Namespace.GetAndDel", func(c *Cache, k, _ []byte) { space(c).GetAndDel(nil, k) }},
-		{"Namespace.Touch", func(c *Cache, k, _ []byte) { space(c).Touch(k, time.Hour) }},
-		{"Namespace.TTL", func(c *Cache, k, _ []byte) { space(c).TTL(k) }},
-		{"Namespace.GetOrLoad", func(c *Cache, k, v []byte) {
-			_, _ = space(c).GetOrLoad(ctx, nil, append([]byte("n "), k...),
+	return map[string]func(c *Cache, k, v []byte){
+		"Get":             func(c *Cache, k, _ []byte) { of(c).Get(nil, k) },
+		"HasGet":          func(c *Cache, k, _ []byte) { of(c).HasGet(nil, k) },
+		"HasGetUncounted": func(c *Cache, k, _ []byte) { of(c).HasGetUncounted(nil, k) },
+		"Has":             func(c *Cache, k, _ []byte) { of(c).Has(k) },
+		"Peek":            func(c *Cache, k, _ []byte) { of(c).Peek(nil, k) },
+		"GetWithTTL":      func(c *Cache, k, _ []byte) { of(c).GetWithTTL(nil, k) },
+		"View":            func(c *Cache, k, _ []byte) { of(c).View(k, func([]byte) {}) },
+		"GetBatch": func(c *Cache, k, _ []byte) {
+			of(c).GetBatch(nil, [][]byte{k, k}, make([][]byte, 2))
+		},
+		"Set":         func(c *Cache, k, v []byte) { _ = of(c).Set(k, v) },
+		"SetWithTTL":  func(c *Cache, k, v []byte) { _ = of(c).SetWithTTL(k, v, time.Hour) },
+		"SetIfAbsent": func(c *Cache, k, v []byte) { _, _ = of(c).SetIfAbsent(k, v) },
+		"SetIfAbsentWithTTL": func(c *Cache, k, v []byte) {
+			_, _, _ = of(c).SetIfAbsentWithTTL(nil, k, v, time.Hour)
+		},
+		"SetIfChanged":   func(c *Cache, k, v []byte) { _, _ = of(c).SetIfChanged(k, v[1:]) },
+		"CompareAndSwap": func(c *Cache, k, v []byte) { _, _ = of(c).CompareAndSwap(k, v, v[1:]) },
+		"SetBatch": func(c *Cache, k, v []byte) {
+			_ = of(c).SetBatch([][]byte{k, k}, [][]byte{v, v[1:]})
+		},
+		"SetBatchWithTTL": func(c *Cache, k, v []byte) {
+			_ = of(c).SetBatchWithTTL([][]byte{k, k}, [][]byte{v, v[1:]}, time.Hour)
+		},
+		"Update": func(c *Cache, k, _ []byte) { _ = of(c).Update(k, same) },
+		"UpdateWithTTL": func(c *Cache, k, _ []byte) {
+			_ = of(c).UpdateWithTTL(k, time.Hour, same)
+		},
+		"Append":    func(c *Cache, k, v []byte) { _ = of(c).Append(k, v[:1]) },
+		"Del":       func(c *Cache, k, _ []byte) { of(c).Del(k) },
+		"GetAndDel": func(c *Cache, k, _ []byte) { of(c).GetAndDel(nil, k) },
+		"Touch":     func(c *Cache, k, _ []byte) { of(c).Touch(k, time.Hour) },
+		"TTL":       func(c *Cache, k, _ []byte) { of(c).TTL(k) },
+		"GetOrLoad": func(c *Cache, k, v []byte) {
+			_, _ = of(c).GetOrLoad(ctx, nil, append([]byte("load "), k...),
 				func(context.Context, []byte) ([]byte, time.Duration, error) { return v, 0, nil })
-		}},
-		{"Namespace.GetOrLoadBatch", func(c *Cache, k, v []byte) {
-			keys := [][]byte{append([]byte("n batch "), k...)}
-			_, _, _ = space(c).GetOrLoadBatch(ctx, nil, keys, make([][]byte, 1),
+		},
+		"GetOrLoadBatch": func(c *Cache, k, v []byte) {
+			keys := [][]byte{append([]byte("load batch "), k...)}
+			_, _, _ = of(c).GetOrLoadBatch(ctx, nil, keys, make([][]byte, 1),
 				func(context.Context, [][]byte) ([]loaded, error) {
 					return []loaded{{Value: v}}, nil
 				})
-		}},
-		{"Namespace.All", func(c *Cache, _, _ []byte) {
-			for range space(c).All() {
+		},
+		"All": func(c *Cache, _, _ []byte) {
+			for range of(c).All() {
 			}
-		}},
-		{"Namespace.Keys", func(c *Cache, _, _ []byte) {
-			for range space(c).Keys() {
+		},
+		"Keys": func(c *Cache, _, _ []byte) {
+			for range of(c).Keys() {
 			}
-		}},
-		{"Namespace.Invalidate", func(c *Cache, _, _ []byte) { _ = space(c).Invalidate() }},
-		{"Namespace.SetQuota", func(c *Cache, k, _ []byte) { _ = space(c).SetQuota(int64(len(k))) }},
-		{"Namespace.Drop", func(c *Cache, k, _ []byte) { _ = c.Namespace(string(k)).Drop() }},
-		{"Namespace.Stats", func(c *Cache, _, _ []byte) { space(c).Stats() }},
-		{"Typed.Get", func(c *Cache, k, _ []byte) { _, _, _ = view(c).Get(string(k)) }},
-		{"Typed.Peek", func(c *Cache, k, _ []byte) { _, _, _ = view(c).Peek(string(k)) }},
-		{"Typed.GetWithTTL", func(c *Cache, k, _ []byte) {
-			_, _, _, _ = view(c).GetWithTTL(string(k))
-		}},
-		{"Typed.Has", func(c *Cache, k, _ []byte) { view(c).Has(string(k)) }},
-		{"Typed.Set", func(c *Cache, k, v []byte) { _ = view(c).Set(string(k), v) }},
-		{"Typed.SetWithTTL", func(c *Cache, k, v []byte) {
-			_ = view(c).SetWithTTL(string(k), v, time.Hour)
-		}},
-		{"Typed.SetIfAbsent", func(c *Cache, k, v []byte) {
-			_, _ = view(c).SetIfAbsent(string(k), v)
-		}},
-		{"Typed.SetIfAbsentWithTTL", func(c *Cache, k, v []byte) {
-			_, _, _ = view(c).SetIfAbsentWithTTL(string(k), v, time.Hour)
-		}},
-		{"Typed.CompareAndSwap", func(c *Cache, k, v []byte) {
-			_, _ = view(c).CompareAndSwap(string(k), v, v[1:])
-		}},
-		{"Typed.SetBatchWithTTL", func(c *Cache, k, v []byte) {
-			_ = view(c).SetBatchWithTTL([]string{string(k)}, [][]byte{v}, time.Hour)
-		}},
-		{"Typed.UpdateWithTTL", func(c *Cache, k, _ []byte) {
-			_ = view(c).UpdateWithTTL(string(k), time.Hour, same)
-		}},
-		{"Typed.SetIfChanged", func(c *Cache, k, v []byte) {
-			_, _ = view(c).SetIfChanged(string(k), v)
-		}},
-		{"Typed.SetBatch", func(c *Cache, k, v []byte) {
-			_ = view(c).SetBatch([]string{string(k)}, [][]byte{v})
-		}},
-		{"Typed.GetBatch", func(c *Cache, k, _ []byte) {
-			_, _ = view(c).GetBatch([]string{string(k)}, make([][]byte, 1), make([]bool, 1))
-		}},
-		{"Typed.Update", func(c *Cache, k, _ []byte) { _ = view(c).Update(string(k), same) }},
-		{"Typed.Del", func(c *Cache, k, _ []byte) { view(c).Del(string(k)) }},
-		{"Typed.GetAndDel", func(c *Cache, k, _ []byte) { _, _, _ = view(c).GetAndDel(string(k)) }},
-		{"Typed.Touch", func(c *Cache, k, _ []byte) { view(c).Touch(string(k), time.Hour) }},
-		{"Typed.TTL", func(c *Cache, k, _ []byte) { view(c).TTL(string(k)) }},
-		{"Typed.GetOrLoad", func(c *Cache, k, v []byte) {
-			_, _ = view(c).GetOrLoad(ctx, "t "+string(k),
-				func(context.Context, string) ([]byte, time.Duration, error) { return v, 0, nil })
-		}},
-		{"Typed.GetOrLoadBatch", func(c *Cache, k, v []byte) {
-			_, _ = view(c).GetOrLoadBatch(ctx, []string{"t batch " + string(k)},
-				make([][]byte, 1), make([]bool, 1),
-				func(context.Context, []string) ([]Loaded[[]byte], error) {
-					return []Loaded[[]byte]{{Value: v}}, nil
-				})
-		}},
-		{"Typed.All", func(c *Cache, _, _ []byte) {
-			for range view(c).All() {
-			}
-		}},
-		{"Typed.Keys", func(c *Cache, _, _ []byte) {
-			for range view(c).Keys() {
-			}
-		}},
+		},
 	}
+}
+
+// viewCalls returns a call of each method of a namespace and of a typed view in it.
+func viewCalls() (all []call) {
+	space := func(c *Cache) *Namespace { return c.Namespace("space") }
+	for name, do := range storeCalls(func(c *Cache) calls { return space(c) }) {
+		all = append(all, call{"Namespace." + name, do})
+	}
+	view := reflect.TypeFor[*Typed[string, []byte]]()
+	for name, do := range storeCalls(func(c *Cache) calls { return newTypedStore(space(c), "") }) {
+		if _, ok := view.MethodByName(name); ok {
+			all = append(all, call{"Typed." + name, do})
+		}
+	}
+	return append(all,
+		call{"Namespace.Invalidate", func(c *Cache, _, _ []byte) { _ = space(c).Invalidate() }},
+		call{"Namespace.SetQuota", func(c *Cache, k, _ []byte) {
+			_ = space(c).SetQuota(int64(len(k)))
+		}},
+		call{"Namespace.Drop", func(c *Cache, k, _ []byte) { _ = c.Namespace(string(k)).Drop() }},
+		call{"Namespace.Stats", func(c *Cache, _, _ []byte) { space(c).Stats() }},
+	)
 }
 
 // What is not in the table is not tested by those who go through it.
@@ -277,14 +227,14 @@ func TestViews_HaveTheMethodsOfCache(t *testing.T) {
 		"Sizing": ofAll, "UpdateStats": ofAll, "WriteTo": ofAll, "Namespace": ofAll,
 		"Len":   "to count the entries of a view, a loop goes over all; Namespace.Stats has them",
 		"Reset": "Namespace.Invalidate does it in constant time",
-
-		"HasGetUncounted": "for adapters that answer one question with several entries",
 	}
 	onlyBytes := map[string]string{
 		"Append": "an encoding is seldom the beginning of another",
 		"HasGet": "Get tells a miss from a value",
 		"View":   "Get decodes from a buffer that is used again, and copies nothing",
-		"Stats":  "a view without a namespace has none, and one with it has those of the namespace",
+		"Stats":  "a view in a namespace has those of the namespace, another has none",
+
+		"HasGetUncounted": "for adapters that answer one question with several entries",
 	}
 	ofView := map[string]string{
 		"Drop": "of a namespace", "Invalidate": "of a namespace", "SetQuota": "of a namespace",

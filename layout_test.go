@@ -31,7 +31,8 @@ var longFuncs = map[string]string{}
 // in its own layer or in one below.
 var layers = [][]string{
 	{"batch.go", "cache.go", "conditional.go", "expiry.go", "iterate.go", "loader*.go",
-		"namespace*.go", "recover.go", "resize.go", "sizing.go", "snapshot*.go", "stats.go", "typed*.go"},
+		"namespace*.go", "recover.go", "resize.go", "sizing.go", "snapshot*.go", "stats.go", "typed*.go",
+		"view.go"},
 	{"large.go", "quota.go", "write.go"},
 	{"cold.go", "lookup.go", "onremove.go"},
 	{"bucket.go", "config.go"},
@@ -216,7 +217,7 @@ func TestLayout_Dependencies(t *testing.T) {
 			assert.NotContains(t, dep, part)
 		}
 	}
-	// expvarstats is a separate package because of net/http.
+	// ringexpvar is a separate package because of net/http.
 	assert.NotSubset(t, deps, []string{"testing"})
 	assert.NotSubset(t, deps, []string{"expvar"})
 	assert.NotSubset(t, deps, []string{"net/http"})

@@ -7,10 +7,9 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/ringcache/ringcache/internal/store"
-
 	"github.com/ringcache/ringcache/internal/generation"
 	"github.com/ringcache/ringcache/internal/policy"
+	"github.com/ringcache/ringcache/internal/store"
 	"github.com/ringcache/ringcache/internal/stripe"
 )
 
@@ -38,17 +37,14 @@ const (
 
 // Namespace is a part of a [Cache], with its own keys and statistics, all of whose entries
 // can be invalidated at once. [Cache.Namespace] makes it. It shares memory and policy with the
-// rest of the cache, and its entries and calls count in the cache's [Stats] too. A method does
-// what that of Cache does which has the same name.
+// rest of the cache, and its entries and calls count in the cache's [Stats] too. Methods behave
+// like the Cache methods of the same name.
 //
 // A key is stored with 8 bytes before it, the generation, so it may have 65,527 bytes. No
 // method but GetOrLoadBatch allocates for them where the key has up to 120 bytes. [Cache.All]
 // and OnRemove show the longer key. Hits and Sets cost a few nanoseconds more than the cache's,
 // for the key and the count.
-type Namespace struct {
-	cache *Cache
-	space *space
-}
+type Namespace struct{ view }
 
 // space is what the Namespaces of one name share. It does not lead back to the cache.
 type space struct {
@@ -111,20 +107,23 @@ func (s NamespaceStats) HitRatio() float64 {
 // [Stats].BytesSize.
 func (c *Cache) Namespace(name string) *Namespace {
 	if s, ok := c.spaces.byName.Load(name); ok {
-		return &Namespace{c, s.(*space)}
+		return c.namespaceOf(s.(*space))
 	}
 	var w write
 	defer c.notifyQuiet(&w)
 	c.spaces.mu.Lock()
 	defer c.spaces.mu.Unlock()
 	if s, ok := c.spaces.byName.Load(name); ok {
-		return &Namespace{c, s.(*space)}
+		return c.namespaceOf(s.(*space))
 	}
-	n := &Namespace{c, &space{entry: append([]byte(reserved), name...)}}
-	n.beginLocked(&w)
-	c.spaces.byName.Store(name, n.space)
-	return n
+	s := &space{entry: append([]byte(reserved), name...)}
+	s.beginLocked(c, &w)
+	c.spaces.byName.Store(name, s)
+	return c.namespaceOf(s)
 }
+
+// namespaceOf returns a Namespace of that space.
+func (c *Cache) namespaceOf(s *space) *Namespace { return &Namespace{view{cache: c, space: s}} }
 
 // reserved begins the keys of internal records, so that they begin with no generation.
 const reserved = "ringcache.namespace\x00"
@@ -139,32 +138,50 @@ func (c *Cache) hasNamespaceOf(k []byte) bool {
 }
 
 // beginLocked gives a new space the generation that lies in the cache, or a new one.
-func (n *Namespace) beginLocked(w *write) {
-	c, table := n.cache, n.cache.shared.Generations
-	if g, ok := n.stored(); ok {
+func (s *space) beginLocked(c *Cache, w *write) {
+	if g, ok := s.stored(c); ok {
 		if u := c.adopt(g); u != nil {
 			c.countNamespaces()
-			n.space.generation.Store(g)
-			n.space.usage.Store(u)
+			s.generation.Store(g)
+			s.usage.Store(u)
 			return
 		}
 	}
-	g, u := table.Make()
-	n.space.generation.Store(g)
-	n.space.usage.Store(u)
-	_ = n.storeLocked(w, g) // on an error it is stored again
+	g, u := c.shared.Generations.Make()
+	s.generation.Store(g)
+	s.usage.Store(u)
+	_ = s.storeLocked(c, w, g) // on an error it is stored again
 }
 
 // adoptNamespaces takes over the generations of the namespaces in a file.
 func (c *Cache) adoptNamespaces() {
 	r := &c.shared.Recovered
 	for _, entry := range r.Spaces {
-		n := &Namespace{c, &space{entry: []byte(entry)}}
-		if g, ok := n.stored(); ok {
+		s := &space{entry: []byte(entry)}
+		if g, ok := s.stored(c); ok {
 			c.adopt(g)
 		}
 	}
 	c.countNamespaces()
+}
+
+// copyNamespaces stores the generations of the namespaces that c has found in its file in another
+// cache, which got the entries.
+func (c *Cache) copyNamespaces(other *Cache) error {
+	for _, entry := range c.shared.Recovered.Spaces {
+		s := &space{entry: []byte(entry)}
+		g, ok := s.stored(c)
+		if !ok {
+			continue
+		}
+		var w write
+		err := s.storeLocked(other, &w, g)
+		other.notifyQuiet(&w)
+		if errors.Is(err, ErrNoMemory) {
+			return err
+		}
+	}
+	return nil
 }
 
 // adopt takes over a generation that came with a file or a snapshot. The caller has its
@@ -208,10 +225,10 @@ func (c *Cache) countNamespaces() {
 
 // stored returns the generation that lies in the cache. The policy sees that it is in use, but
 // evicts nothing for it: OnRemove must not be called under a lock of the namespace's.
-func (n *Namespace) stored() (uint64, bool) {
+func (s *space) stored(c *Cache) (uint64, bool) {
 	var room [generationSize]byte
-	h := n.cache.shared.Hash(n.space.entry)
-	v, _, got := n.cache.lookupAny(room[:0], n.space.entry, h, withValue|touching|internal)
+	h := c.shared.Hash(s.entry)
+	v, _, got := c.lookupAny(room[:0], s.entry, h, withValue|touching|internal)
 	if got != hit || len(v) != generationSize {
 		return 0, false
 	}
@@ -219,29 +236,27 @@ func (n *Namespace) stored() (uint64, bool) {
 }
 
 // storeLocked stores a generation. The caller tells of the write when it holds no lock.
-func (n *Namespace) storeLocked(w *write, g uint64) error {
-	s := n.space
+func (s *space) storeLocked(c *Cache, w *write, g uint64) error {
 	binary.LittleEndian.PutUint64(s.value[:], g) // there, as a local one would be allocated
-	w.Key, w.Value, w.Hash = s.entry, s.value[:], n.cache.shared.Hash(s.entry)
+	w.Key, w.Value, w.Hash = s.entry, s.value[:], c.shared.Hash(s.entry)
 	w.silent, w.quiet, w.Internal, w.Reason = true, true, true, store.Replaced
-	return n.cache.store(w, "set")
+	return c.store(w, "set")
 }
 
 // keep stores the generation again if its entry was dropped.
-func (n *Namespace) keep() {
-	s := n.space
+func (s *space) keep(c *Cache) {
 	if !s.mu.TryLock() {
 		return // it is being stored
 	}
 	var w write
-	defer n.cache.notifyQuiet(&w)
+	defer c.notifyQuiet(&w)
 	defer s.mu.Unlock()
 	if s.dropped {
 		return
 	}
 	g := s.generation.Load()
-	if there, ok := n.stored(); !ok || there != g {
-		_ = n.storeLocked(&w, g)
+	if there, ok := s.stored(c); !ok || there != g {
+		_ = s.storeLocked(c, &w, g)
 	}
 }
 
@@ -268,7 +283,7 @@ func (n *Namespace) Invalidate() error {
 	table := n.cache.shared.Generations
 	g, u := table.Make()
 	u.Quota.Store(s.usage.Load().Quota.Load())
-	err := n.storeLocked(&w, g) // an error means that there is none in the cache now
+	err := s.storeLocked(n.cache, &w, g) // an error means that there is none in the cache now
 	s.usage.Store(u)
 	table.Forget(s.generation.Swap(g))
 	s.invalidations.Add(1)
@@ -312,7 +327,7 @@ func (n *Namespace) Drop() error {
 	return nil
 }
 
-// SetQuota bounds the bytes that the namespace may hold, [NamespaceStats].Bytes, to MaxBytes; 0
+// SetQuota bounds the bytes that the namespace may hold, [NamespaceStats].Bytes, to maxBytes; 0
 // removes the bound. From fifteen sixteenths of it on, a Set in the namespace removes expired
 // entries that a short search finds, and then evicts other entries of the namespace in about the
 // order in which they were set; those that were read lately are passed over at first (not with
@@ -323,7 +338,7 @@ func (n *Namespace) Drop() error {
 //
 // The quota is shared by all Namespaces of the name, survives Invalidate, and is not kept in a
 // file: set it when the program starts. An entry of a namespace with a quota takes 8 to 32
-// bytes of the Go heap, without pointers. SetQuota returns [ErrInvalidOptions] if MaxBytes is
+// bytes of the Go heap, without pointers. SetQuota returns [ErrInvalidOptions] if maxBytes is
 // below 0. It locks one bucket after another. If the namespace has entries and had no quota, or
 // more than the new one, it looks at all records of the cache.
 func (n *Namespace) SetQuota(maxBytes int64) error {
@@ -363,90 +378,5 @@ func (n *Namespace) Stats() NamespaceStats {
 		Invalidations: s.invalidations.Load(),
 		Entries:       uint64(max(u.Entries.Load(), 0)), Bytes: uint64(max(u.Bytes.Load(), 0)),
 		Quota: uint64(u.Quota.Load()),
-	}
-}
-
-// appendKey appends the key that k has in the cache until the next Invalidate.
-func (n *Namespace) appendKey(dst, k []byte) []byte {
-	dst = binary.LittleEndian.AppendUint64(dst, n.space.generation.Load())
-	return append(dst, k...)
-}
-
-// cutKey returns the part of the key of a cache's entry that follows the generation, and whether
-// the entry belongs to the namespace. Entries from before Invalidate do not.
-func (n *Namespace) cutKey(raw []byte) (k []byte, ok bool) {
-	if len(raw) < generationSize ||
-		binary.LittleEndian.Uint64(raw) != n.space.generation.Load() {
-		return nil, false
-	}
-	return raw[generationSize:], true
-}
-
-// A Typed view without a namespace has a nil one, which does not count.
-
-// looked counts a lookup.
-func (n *Namespace) looked(ok bool) {
-	if n == nil {
-		return
-	}
-	if c := n.space.counters.Here(); ok {
-		c.Hits.Add(1)
-	} else {
-		c.Misses.Add(1)
-	}
-}
-
-// lookedAhead counts a lookup of GetOrLoad. Loads store as Sets do, but are none.
-func (n *Namespace) lookedAhead(got outcome) {
-	if n == nil {
-		return
-	}
-	c := &n.space.counters.Here().Misses
-	if got == hit || got == hitDue {
-		c = &n.space.counters.Here().Hits
-	}
-	if c.Add(1)%keepEvery == 0 && got != hit {
-		n.keep()
-	}
-}
-
-// lookedFor counts the lookups of a batch.
-func (n *Namespace) lookedFor(keys, hits int) {
-	if n != nil {
-		c := n.space.counters.Here()
-		c.Hits.Add(uint64(hits))
-		c.Misses.Add(uint64(keys - hits))
-	}
-}
-
-// loadedFor counts the lookups of a batch that loads, and looks after the entry as other
-// loads do.
-func (n *Namespace) loadedFor(keys, hits int) {
-	if n == nil {
-		return
-	}
-	c := n.space.counters.Here()
-	c.Hits.Add(uint64(hits))
-	misses := uint64(keys - hits)
-	if c.Misses.Add(misses)%keepEvery < misses {
-		n.keep()
-	}
-}
-
-// wrote counts Sets.
-func (n *Namespace) wrote(sets int) {
-	if n == nil {
-		return
-	}
-	add := uint64(sets)
-	if n.space.counters.Here().Sets.Add(add)%keepEvery < add {
-		n.keep()
-	}
-}
-
-// removed counts a Del.
-func (n *Namespace) removed() {
-	if n != nil {
-		n.space.counters.Here().Dels.Add(1)
 	}
 }

@@ -58,9 +58,9 @@ func TestNamespace_GenerationIsStoredAgainByLoads(t *testing.T) {
 			for there := false; !there; calls++ {
 				require.Less(t, calls, 10*keepEvery) // a stack that moves counts elsewhere
 				require.NoError(t, ask(n, view, calls))
-				_, there = n.stored()
+				_, there = n.space.stored(n.cache)
 			}
-			stored, _ := n.stored()
+			stored, _ := n.space.stored(n.cache)
 			require.Equal(t, n.space.generation.Load(), stored)
 			require.GreaterOrEqual(t, calls, keepEvery)
 			require.EqualValues(t, calls, n.Stats().GetCalls)
@@ -150,7 +150,7 @@ func TestNamespace_RecordsAreNotSeen(t *testing.T) {
 		require.Zero(t, c.Len(), when)
 		require.Zero(t, c.Stats().EntriesCount, when)
 		for i := range names {
-			g, ok := n(i).stored()
+			g, ok := n(i).space.stored(n(i).cache)
 			require.True(t, ok, when)
 			require.Equal(t, n(i).space.generation.Load(), g, when)
 		}
@@ -287,7 +287,7 @@ func TestNamespace_InvalidateAmongLoads(t *testing.T) {
 		case 3:
 			dropEntry(n)
 		case 7:
-			n.keep()
+			n.space.keep(n.cache)
 		case 11:
 			c.Reset()
 		}
@@ -364,7 +364,7 @@ func TestNamespace_Allocs(t *testing.T) {
 		"TTL":             func() { n.TTL(k) },
 		"Del":             func() { n.Del(k) },
 		"GetAndDel":       func() { n.GetAndDel(buf, k) },
-		"keep":            func() { dropEntry(n); n.keep() },
+		"keep":            func() { dropEntry(n); n.space.keep(n.cache) },
 		"appendKey":       func() { n.cutKey(n.appendKey(buf, k)) },
 		"Stats":           func() { n.Stats() },
 	} {
@@ -399,7 +399,11 @@ func TestNamespace_KeepLetsOnRemoveInvalidate(t *testing.T) {
 		p.compressAll()
 		dropEntry(n)
 		keeping = true
-		require.NoError(t, inTime(func() error { n.keep(); n.keep(); return nil }))
+		require.NoError(t, inTime(func() error {
+			n.space.keep(n.cache)
+			n.space.keep(n.cache)
+			return nil
+		}))
 		keeping = false
 	}
 	require.True(t, n.space.mu.TryLock())

@@ -321,7 +321,7 @@ func TestNamespace_Drop(t *testing.T) {
 	require.Zero(t, countFound(old, 100))
 	require.Zero(t, old.Stats().Entries)
 	require.NoError(t, old.Invalidate())
-	_, ok := old.stored()
+	_, ok := old.space.stored(old.cache)
 	require.False(t, ok, "it has come back")
 
 	again := c.Namespace("n")

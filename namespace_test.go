@@ -6,159 +6,16 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"iter"
-	"math/rand/v2"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/ringcache/ringcache/internal/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/ringcache/ringcache/internal/record"
-	"github.com/ringcache/ringcache/internal/store"
 )
-
-// calls are what a Cache and a Namespace have in common.
-type calls interface {
-	Get(dst, k []byte) []byte
-	HasGet(dst, k []byte) ([]byte, bool)
-	Has(k []byte) bool
-	View(k []byte, fn func(v []byte)) bool
-	GetBatch(dst []byte, keys, vals [][]byte) ([]byte, int)
-	Set(k, v []byte) error
-	SetWithTTL(k, v []byte, ttl time.Duration) error
-	SetIfAbsent(k, v []byte) (bool, error)
-	SetIfChanged(k, v []byte) (bool, error)
-	SetBatch(keys, vals [][]byte) error
-	Update(k []byte, fn func([]byte, bool) ([]byte, bool)) error
-	Del(k []byte) bool
-	GetAndDel(dst, k []byte) ([]byte, bool)
-	Touch(k []byte, ttl time.Duration) bool
-	TTL(k []byte) (time.Duration, bool)
-	GetOrLoad(ctx context.Context, dst, k []byte, load loadFunc) ([]byte, error)
-}
-
-// storeOp makes a random call and returns what it answered.
-func storeOp(s calls, rnd *rand.Rand) string {
-	pick := func() []byte { // keys of all lengths, few of them
-		n := rnd.IntN(60)
-		return append([]byte{byte(n)}, make([]byte, n*n/8)...)
-	}
-	value := func() []byte { return make([]byte, rnd.IntN(4)*rnd.IntN(200)) }
-	k, v := pick(), value()
-	dst := append(make([]byte, 0, rnd.IntN(300)), "dst"...)
-	keys, vals := make([][]byte, rnd.IntN(80)), [][]byte{}
-	for i := range keys {
-		keys[i], vals = pick(), append(vals, value())
-	}
-	ttl := time.Duration(rnd.IntN(4)-1) * time.Hour
-	keep, absent := rnd.IntN(3) > 0, rnd.IntN(3) == 0
-	switch rnd.IntN(17) {
-	case 0:
-		return fmt.Sprint("Get", s.Get(dst, k))
-	case 1:
-		out, ok := s.HasGet(dst, k)
-		return fmt.Sprint("HasGet", out, ok)
-	case 2:
-		return fmt.Sprint("Has", s.Has(k))
-	case 3:
-		seen := "nothing"
-		ok := s.View(k, func(v []byte) { seen = fmt.Sprint(v) })
-		return fmt.Sprint("View", seen, ok)
-	case 4:
-		out, hits := s.GetBatch(dst, keys, vals)
-		return fmt.Sprint("GetBatch", out, vals, hits)
-	case 5:
-		return fmt.Sprint("Set", s.Set(k, v))
-	case 6:
-		return fmt.Sprint("SetWithTTL", s.SetWithTTL(k, v, ttl))
-	case 7:
-		stored, err := s.SetIfAbsent(k, v)
-		return fmt.Sprint("SetIfAbsent", stored, err)
-	case 8:
-		changed, err := s.SetIfChanged(k, v)
-		return fmt.Sprint("SetIfChanged", changed, err)
-	case 9, 10:
-		return fmt.Sprint("SetBatch", s.SetBatch(keys, vals))
-	case 11:
-		var had string
-		err := s.Update(k, func(old []byte, ok bool) ([]byte, bool) {
-			had = fmt.Sprint(old, ok)
-			return append(old, 'u'), keep
-		})
-		return fmt.Sprint("Update", had, err)
-	case 12:
-		return fmt.Sprint("Del", s.Del(k))
-	case 13:
-		out, ok := s.GetAndDel(dst, k)
-		return fmt.Sprint("GetAndDel", out, ok)
-	case 14:
-		return fmt.Sprint("Touch", s.Touch(k, ttl))
-	case 15:
-		left, ok := s.TTL(k)
-		return fmt.Sprint("TTL", left.Round(time.Hour), ok)
-	default:
-		asked := "nobody"
-		out, err := s.GetOrLoad(context.Background(), dst, k,
-			func(_ context.Context, k []byte) ([]byte, time.Duration, error) {
-				asked = fmt.Sprint(k)
-				return v, time.Hour, absentIf(absent)
-			})
-		return fmt.Sprint("GetOrLoad", out, err, asked)
-	}
-}
-
-// looped returns the entries that a loop yields.
-func looped(t *testing.T, all iter.Seq2[[]byte, []byte], keys iter.Seq[[]byte]) any {
-	t.Helper()
-	m := map[string]string{}
-	for k, v := range all {
-		m[string(k)] = string(v)
-	}
-	n := 0
-	for k := range keys {
-		require.Contains(t, m, string(k))
-		n++
-	}
-	require.Len(t, m, n)
-	return m
-}
-
-// A namespace answers and counts as a separate cache does, whatever others do in the same
-// cache.
-func TestNamespace_IsLikeACacheOfItsOwn(t *testing.T) {
-	t.Parallel()
-	g := tiny(16, 4096, 100) // from which nothing is evicted
-	own, c := mustCache(t, g), mustCache(t, g)
-	n, other := c.Namespace("n"), c.Namespace("other")
-	r1, r2 := newRand(1), newRand(1)
-	for i := range 20_000 {
-		want, got := storeOp(own, r1), storeOp(n, r2)
-		if want != got {
-			require.Equal(t, want, got, "call %d", i)
-		}
-		if i%10 == 0 {
-			storeOp(other, newRand(uint64(i)))
-			storeOp(c, newRand(uint64(i)))
-		}
-	}
-	require.Equal(t, looped(t, own.All(), own.Keys()), looped(t, n.All(), n.Keys()))
-	var s Stats
-	own.UpdateStats(&s)
-	want := NamespaceStats{
-		GetCalls: s.GetCalls, Misses: s.Misses, SetCalls: s.SetCalls, DelCalls: s.DelCalls,
-		Entries: s.EntriesCount, Bytes: n.Stats().Bytes,
-	}
-	most := s.BytesSize + (generationSize+record.LongHeader-record.ShortHeader)*s.EntriesCount
-	require.GreaterOrEqual(t, want.Bytes, s.BytesSize+generationSize*s.EntriesCount)
-	require.LessOrEqual(t, want.Bytes, most, "a longer key may take a longer header")
-	require.Equal(t, want, n.Stats())
-	require.Equal(t, s.HitRatio(), n.Stats().HitRatio())
-	require.NotZero(t, s.HitRatio())
-}
 
 func TestNamespace_EqualNamesShareOne(t *testing.T) {
 	c := mustCache(t, roomy(0))
@@ -264,7 +121,7 @@ func TestNamespace_GenerationIsStoredAgain(t *testing.T) {
 		if changed {
 			var w write
 			n.space.mu.Lock()
-			require.NoError(t, n.storeLocked(&w, n.space.generation.Load()+1))
+			require.NoError(t, n.space.storeLocked(n.cache, &w, n.space.generation.Load()+1))
 			n.space.mu.Unlock()
 		} else {
 			require.True(t, dropEntry(n))
@@ -275,7 +132,7 @@ func TestNamespace_GenerationIsStoredAgain(t *testing.T) {
 			keys := [][]byte{[]byte("a"), []byte("b"), []byte("c")}
 			require.NoError(t, n.SetBatch(keys, make([][]byte, 3)))
 		}
-		g, ok := n.stored()
+		g, ok := n.space.stored(n.cache)
 		require.True(t, ok)
 		require.Equal(t, n.space.generation.Load(), g)
 		var after Stats
@@ -299,7 +156,7 @@ func TestNamespace_ForeignEntry(t *testing.T) {
 	n := c.Namespace("n")
 	require.NoError(t, n.Set([]byte("k"), []byte("v")))
 	require.True(t, n.Has([]byte("k")))
-	g, ok := n.stored()
+	g, ok := n.space.stored(n.cache)
 	require.True(t, ok)
 	require.Equal(t, n.space.generation.Load(), g)
 }

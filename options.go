@@ -22,8 +22,8 @@ const defaultRefreshTimeout = 30 * time.Second
 // MaxBytes means its default.
 type Options struct {
 	// MaxBytes bounds all off-heap memory of the cache, records and index together, in
-	// bytes. From 1 to 32 MB it is taken as 32 MB; the most is 4 TB. There is no default,
-	// and below 1 MB NewWithOptions returns an error: another unit was meant. With File, the
+	// bytes. Values between 1 MB and 32 MB are rounded up to 32 MB; the most is 4 TB. There is no
+	// default, and below 1 MB NewWithOptions returns an error: another unit was meant. With File, the
 	// section Files of the package says where the index may exceed it.
 	MaxBytes int
 
@@ -139,14 +139,27 @@ type Options struct {
 	ExpectedEntries int
 }
 
+// boundOf returns the bound that a caller means by maxBytes: the smallest cache for less than that,
+// and an error for what was meant in another unit, or is too much. It is the rule of all calls
+// with a bound, but for New.
+func boundOf(maxBytes int) (int, error) {
+	switch {
+	case maxBytes < saneBytes:
+		return 0, fmt.Errorf("MaxBytes is %d bytes, must be at least %d (256 MB are 256 << 20): %w",
+			maxBytes, saneBytes, ErrInvalidOptions)
+	case int64(maxBytes) > maxMaxBytes:
+		return 0, fmt.Errorf("MaxBytes is %d bytes, must be at most %d: %w",
+			maxBytes, int64(maxMaxBytes), ErrInvalidOptions)
+	}
+	return max(maxBytes, minMaxBytes), nil
+}
+
 // validate returns an error that names the field and the bound.
 func (o Options) validate() error {
+	if _, err := boundOf(o.MaxBytes); err != nil {
+		return fmt.Errorf("ringcache: check options: %w", err)
+	}
 	switch {
-	case o.MaxBytes < saneBytes:
-		return invalid("MaxBytes is %d bytes, must be at least %d (256 MB are 256 << 20)",
-			o.MaxBytes, saneBytes)
-	case int64(o.MaxBytes) > maxMaxBytes:
-		return invalid("MaxBytes is %d, must be at most %d", o.MaxBytes, int64(maxMaxBytes))
 	case o.Policy > PolicyFIFO:
 		return invalid("Policy is %d, must be %v or %v", o.Policy, PolicyS3FIFO, PolicyFIFO)
 	case o.HugePages > HugePagesAtOnce:

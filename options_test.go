@@ -1,7 +1,9 @@
 package ringcache_test
 
 import (
+	"fmt"
 	"math"
+	"path/filepath"
 	"strconv"
 	"testing"
 	"time"
@@ -10,18 +12,6 @@ import (
 
 	"github.com/ringcache/ringcache"
 )
-
-func TestOptions_MaxBytesHasAFloor(t *testing.T) {
-	for n, want := range map[int]uint64{
-		1 << 20: floor, floor - 1: floor, floor: floor, floor + 1: floor + 1, 1e8: 1e8,
-	} {
-		c, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: n})
-		require.NoError(t, err)
-		require.Equal(t, want, stats(c).MaxBytesSize)
-		require.NoError(t, c.Set([]byte("k"), []byte("v")))
-		closeIt(t, c)
-	}
-}
 
 // New takes what fastcache's New takes, as programs written for that call it so.
 func TestNew_TakesWhatFastcacheTakes(t *testing.T) {
@@ -80,4 +70,40 @@ func TestOptions_WhatCannotBeMeantIsRefused(t *testing.T) {
 		TTLJitter: 0.99, StaleIfError: math.MaxInt64})
 	require.NoError(t, err, "the most that may be")
 	closeIt(t, c)
+}
+
+// One rule for a bound in all calls that have one, but for New, which takes what fastcache takes.
+func TestMaxBytes_OneRule(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "snapshot")
+	require.NoError(t, small(t).SaveToFile(path))
+	resized := small(t)
+	for name, bounded := range map[string]func(maxBytes int) (*ringcache.Cache, error){
+		"NewWithOptions": func(n int) (*ringcache.Cache, error) {
+			return ringcache.NewWithOptions(ringcache.Options{MaxBytes: n})
+		},
+		"LoadFromFileMaxBytes": func(n int) (*ringcache.Cache, error) {
+			return ringcache.LoadFromFileMaxBytes(path, n)
+		},
+		"Resize": func(n int) (*ringcache.Cache, error) { return resized, resized.Resize(n) },
+	} {
+		for _, n := range []int{math.MinInt, -1, 0, 256, 1<<20 - 1} {
+			_, err := bounded(n)
+			require.ErrorIs(t, err, ringcache.ErrInvalidOptions, "%s of %d", name, n)
+			require.ErrorContains(t, err, fmt.Sprintf("MaxBytes is %d bytes, must be at least 1048576", n))
+		}
+		if uint64(math.MaxInt) > 1<<42 {
+			_, err := bounded(math.MaxInt)
+			require.ErrorIs(t, err, ringcache.ErrInvalidOptions, name)
+		}
+		for n, want := range map[int]int{
+			1 << 20: floor, 16 << 20: floor, floor - 1: floor, floor: floor, floor + 1: floor + 1,
+		} {
+			c, err := bounded(n)
+			require.NoError(t, err, "%s of %d", name, n)
+			require.EqualValues(t, want, stats(c).MaxBytesSize, "%s of %d", name, n)
+			if c != resized {
+				closeIt(t, c)
+			}
+		}
+	}
 }

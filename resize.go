@@ -30,22 +30,23 @@ const leastChunks = 4
 // that have been read. OnRemove is called between steps, each of which locks a bucket,
 // for 64 KB or 256 records, or to make its index anew.
 //
-// The bound can be an eighth of the first one (128 MB if that was 1 GB or more), but
-// not below 32 MB, and 4 TB at most; beyond, Resize returns [ErrInvalidOptions]
-// and changes nothing. After Close it returns [ErrClosed]. If calls overlap, the last one
+// The rule for maxBytes is that of [Options].MaxBytes: values between 1 MB and 32 MB are rounded
+// up to 32 MB. The bound can be an eighth of the first one (128 MB if that was 1 GB or more) and
+// 4 TB at most; beyond, Resize returns [ErrInvalidOptions] and changes nothing. After Close it
+// returns [ErrClosed]. If calls overlap, the last one
 // wins; earlier ones may return before memory is within either bound. A value above a
 // sixteenth of the new bound goes when it would be moved.
 func (c *Cache) Resize(maxBytes int) error {
-	least := max(minMaxBytes, smallestBound(c.shared.Buckets, 1<<c.shared.Shift))
-	if maxBytes < least {
-		return fmt.Errorf("ringcache: resize cache: %d bytes, must be at least %d: %w",
+	bound, err := boundOf(maxBytes)
+	least := smallestBound(c.shared.Buckets, 1<<c.shared.Shift)
+	if err == nil && bound < least {
+		err = fmt.Errorf("MaxBytes is %d bytes, must be at least %d for the size it was made with: %w",
 			maxBytes, least, ErrInvalidOptions)
 	}
-	if int64(maxBytes) > maxMaxBytes {
-		return fmt.Errorf("ringcache: resize cache: %d bytes, must be at most %d: %w",
-			maxBytes, int64(maxMaxBytes), ErrInvalidOptions)
+	if err != nil {
+		return fmt.Errorf("ringcache: resize cache: %w", err)
 	}
-	if !c.resize(maxBytes) {
+	if !c.resize(bound) {
 		return fmt.Errorf("ringcache: resize cache: %w", ErrClosed)
 	}
 	return nil

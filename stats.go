@@ -352,7 +352,7 @@ func (b *bucket) updateStats(s *Stats) {
 
 // String returns all fields on one line for people to read: bytes in units of 1024, the hit
 // ratio in percent. The wording may change between versions: programs take the fields,
-// [Stats.LogValue] or package [github.com/ringcache/ringcache/expvarstats].
+// [Stats.LogValue] or package [github.com/ringcache/ringcache/adapters/ringexpvar].
 func (s Stats) String() string {
 	return fmt.Sprintf("%d gets, %.1f %% hits, %d misses, %d near, %d sets, %d dels; "+
 		"refused %d too large, %d without memory, %d too short, %d closed; "+

@@ -64,15 +64,10 @@ type TypedOptions struct {
 // and the key, cut to 64 bytes. Methods allocate where those of Cache or the codec do, and beyond
 // the bounds that [Typed.Set] names.
 type Typed[K Key, V any] struct {
-	cache  *Cache
-	ns     *Namespace // or nil
-	codec  Codec[V]
-	prefix string
-	kind   reflect.Kind
+	of    view
+	codec Codec[V]
+	kind  reflect.Kind
 }
-
-// keyRoom is how long a key may be that is put together on the stack.
-const keyRoom = 128
 
 // NewTyped returns a view of a cache or of a namespace, for keys of type K and values of type V,
 // which codec encodes. K has to be given; the other types follow from the arguments:
@@ -88,15 +83,19 @@ func NewTyped[K Key, V any, Of *Cache | *Namespace](
 	if of == nil || codec == nil {
 		panic("ringcache: make typed view: cache, namespace or codec is nil")
 	}
-	t := &Typed[K, V]{codec: codec, prefix: o.Prefix, kind: reflect.TypeFor[K]().Kind()}
+	t := &Typed[K, V]{codec: codec, kind: reflect.TypeFor[K]().Kind()}
 	switch of := any(of).(type) {
 	case *Cache:
-		t.cache = of
+		t.of.cache = of
 	case *Namespace:
-		t.cache, t.ns = of.cache, of
+		t.of = of.view
 	}
+	t.of.prefix = o.Prefix
 	return t
 }
+
+// intRoom is room for the bytes of an integer key on the stack.
+const intRoom = 8
 
 // Get returns the value of key and true, or the zero value and false if key is not there. A
 // miss is not an error.
@@ -110,68 +109,59 @@ func NewTyped[K Key, V any, Of *Cache | *Namespace](
 // Get does not allocate by itself, within the bounds of [Typed.Set]. It copies the value to a
 // buffer that later calls use again, and locks what [Cache.Get] locks.
 func (t *Typed[K, V]) Get(key K) (v V, ok bool, err error) {
-	var room [keyRoom]byte
-	k := t.keyBytes(room[:0], key)
+	var room [intRoom]byte
 	s := scratch.Get()
 	defer s.Release()
-	data, ok := t.cache.HasGet(s.Bytes[:0], k)
-	t.ns.looked(ok)
-	if !ok {
-		return v, false, nil
-	}
-	s.Bytes = data
-	v, err = t.decode("get", key, data)
-	return v, err == nil, err
+	data, ok := t.of.HasGet(s.Bytes[:0], t.bytes(room[:0], key))
+	return t.found(s, "get", key, data, ok)
 }
 
 // Peek is [Cache.Peek]: a [Typed.Get] that counts neither in [Stats] nor when the policy decides
 // what to evict.
 func (t *Typed[K, V]) Peek(key K) (v V, ok bool, err error) {
-	var room [keyRoom]byte
-	k := t.keyBytes(room[:0], key)
+	var room [intRoom]byte
 	s := scratch.Get()
 	defer s.Release()
-	data, ok := t.cache.Peek(s.Bytes[:0], k)
-	if !ok {
-		return v, false, nil
-	}
-	s.Bytes = data
-	v, err = t.decode("peek", key, data)
-	return v, err == nil, err
+	data, ok := t.of.Peek(s.Bytes[:0], t.bytes(room[:0], key))
+	return t.found(s, "peek", key, data, ok)
 }
 
 // GetWithTTL is [Cache.GetWithTTL]: a [Typed.Get] that also returns how long the entry still has
 // to live at most, 0 if it never expires or is not there. With [ErrDecode] the time is 0.
 func (t *Typed[K, V]) GetWithTTL(key K) (v V, ttl time.Duration, ok bool, err error) {
-	var room [keyRoom]byte
-	k := t.keyBytes(room[:0], key)
+	var room [intRoom]byte
 	s := scratch.Get()
 	defer s.Release()
-	data, ttl, ok := t.cache.GetWithTTL(s.Bytes[:0], k)
-	t.ns.looked(ok)
+	data, ttl, ok := t.of.GetWithTTL(s.Bytes[:0], t.bytes(room[:0], key))
+	if v, ok, err = t.found(s, "get", key, data, ok); !ok {
+		ttl = 0
+	}
+	return v, ttl, ok, err
+}
+
+// found returns what a lookup of key into s has found.
+func (t *Typed[K, V]) found(
+	s *scratch.Buffer, verb string, key K, data []byte, ok bool,
+) (v V, _ bool, err error) {
 	if !ok {
-		return v, 0, false, nil
+		return v, false, nil
 	}
 	s.Bytes = data
-	if v, err = t.decode("get", key, data); err != nil {
-		return v, 0, false, err
-	}
-	return v, ttl, true, nil
+	v, err = t.decode(verb, key, data)
+	return v, err == nil, err
 }
 
 // Has is [Cache.Has]: it reports whether key is there, decoded or not.
 func (t *Typed[K, V]) Has(key K) bool {
-	var room [keyRoom]byte
-	ok := t.cache.Has(t.keyBytes(room[:0], key))
-	t.ns.looked(ok)
-	return ok
+	var room [intRoom]byte
+	return t.of.Has(t.bytes(room[:0], key))
 }
 
 // TTL is [Cache.TTL]: it returns how long the entry of key still has to live at most,
 // and whether key is there.
 func (t *Typed[K, V]) TTL(key K) (time.Duration, bool) {
-	var room [keyRoom]byte
-	return t.cache.TTL(t.keyBytes(room[:0], key))
+	var room [intRoom]byte
+	return t.of.TTL(t.bytes(room[:0], key))
 }
 
 // decode returns the value that data, a copy, is the encoding of.
@@ -231,9 +221,9 @@ func (t *Typed[K, V]) GetBatch(keys []K, vals []V, found []bool) (hits int, err 
 		for j, key := range keys[i:end] {
 			b.keys[j] = b.keyRoom.took(t.keyBytes(b.keyRoom.next(), key))
 		}
-		out, there := t.cache.getBlock(&bl, s.Bytes[:0], b.keys[:end-i], b.vals[:end-i])
+		out, there := t.of.cache.getBlock(&bl, s.Bytes[:0], b.keys[:end-i], b.vals[:end-i])
 		s.Bytes = out
-		t.ns.lookedFor(end-i, there)
+		t.of.lookedFor(end-i, there)
 		for j, data := range b.vals[:end-i] {
 			var ok bool
 			vals[i+j], ok, err = t.decodeNth("get batch", i+j, keys[i+j], data, err)
@@ -292,7 +282,7 @@ func (t *Typed[K, V]) All() iter.Seq2[K, V] {
 			key, ok = t.keyOf(raw)
 			return ok
 		}
-		t.cache.loop(ours, withValue, func(_, data []byte) bool {
+		t.of.cache.loop(ours, withValue, func(_, data []byte) bool {
 			v, err := t.codec.Decode(data[:len(data):len(data)])
 			return err != nil || yield(key, v)
 		})
@@ -309,17 +299,17 @@ func (t *Typed[K, V]) Keys() iter.Seq[K] {
 			key, ok = t.keyOf(raw)
 			return ok
 		}
-		t.cache.loop(ours, 0, func(_, _ []byte) bool { return yield(key) })
+		t.of.cache.loop(ours, 0, func(_, _ []byte) bool { return yield(key) })
 	}
 }
 
-// keyBytes returns the generation of the namespace, the prefix and the bytes of key, one
-// behind the other in buf. A string or byte slice with nothing before it is returned where it
-// lies: the result must not be written to.
-func (t *Typed[K, V]) keyBytes(buf []byte, key K) []byte {
-	if t.ns != nil || t.prefix != "" {
-		buf = t.start(buf)
-	}
+// keyBytes returns the key that an entry has in the cache, made in buf: what keys of the view begin
+// with, and the bytes of key.
+func (t *Typed[K, V]) keyBytes(buf []byte, key K) []byte { return t.bytes(t.of.start(buf), key) }
+
+// bytes appends the bytes of key to buf. If buf is empty, those of a string or byte slice are
+// returned where they lie: the result must not be written to.
+func (t *Typed[K, V]) bytes(buf []byte, key K) []byte {
 	switch t.kind {
 	case reflect.String:
 		return join(buf, bytesOf(as[string](&key)))
@@ -335,14 +325,6 @@ func (t *Typed[K, V]) keyBytes(buf []byte, key K) []byte {
 	return append(buf, b[8-size:]...)
 }
 
-// start returns what every key of the view begins with.
-func (t *Typed[K, V]) start(buf []byte) []byte {
-	if t.ns != nil {
-		buf = t.ns.appendKey(buf, nil)
-	}
-	return append(buf, t.prefix...)
-}
-
 // join returns buf and k, which is k where it lies if buf is empty.
 func join(buf, k []byte) []byte {
 	if len(buf) == 0 {
@@ -354,15 +336,10 @@ func join(buf, k []byte) []byte {
 // keyOf returns the key that an entry of the cache has in the view, in its own memory,
 // and whether it has one.
 func (t *Typed[K, V]) keyOf(raw []byte) (key K, ok bool) {
-	if t.ns != nil {
-		if raw, ok = t.ns.cutKey(raw); !ok {
-			return key, false
-		}
-	}
-	if len(raw) < len(t.prefix) || string(raw[:len(t.prefix)]) != t.prefix {
+	if raw, ok = t.of.cutKey(raw); !ok {
 		return key, false
 	}
-	return t.parseKey(raw[len(t.prefix):])
+	return t.parseKey(raw)
 }
 
 // parseKey returns the key that has these bytes, and whether there is one.

@@ -151,7 +151,7 @@ func testLoop[K Key](t *testing.T, keys []K, text func(K) string) {
 			require.NoError(t, view.Set(k, 100*i+j))
 			want[text(k)] = 100*i + j
 		}
-		raw := view.start(nil)
+		raw := view.of.start(nil)
 		for _, foreign := range []string{"a key of 17 bytes", "\x00\x01\x02", "four"} {
 			require.NoError(t, c.Set(append(slices.Clone(raw), foreign...), []byte("no number")))
 			require.NoError(t, c.Set([]byte(foreign), []byte("1")))

@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/ringcache/ringcache/internal/store"
-
 	"github.com/ringcache/ringcache/internal/scratch"
+	"github.com/ringcache/ringcache/internal/store"
 )
 
 // GetOrLoad is [Cache.GetOrLoad]: it returns the value of key, loading it if it is not there,
@@ -25,10 +24,10 @@ func (t *Typed[K, V]) GetOrLoad(
 	var room [keyRoom]byte
 	k := t.keyBytes(room[:0], key)
 	s := scratch.Get()
-	data, got := t.cache.getAhead(s.Bytes[:0], k)
+	data, got := t.of.cache.getAhead(s.Bytes[:0], k)
 	if got == hit {
 		if v, err = t.codec.Decode(data[:len(data):len(data)]); err == nil {
-			t.ns.looked(true)
+			t.of.looked(true)
 			s.Bytes = data
 			s.Release() // without defer, for speed: if Decode panics, a buffer is lost
 			return v, nil
@@ -45,10 +44,10 @@ func (t *Typed[K, V]) loadMissing(
 ) (v V, err error) {
 	defer s.Release()
 	s.Bytes = data
-	t.ns.lookedAhead(got)
+	t.of.lookedAhead(got)
 	if got == hitDue {
 		if v, err = t.decode("load", key, data); err == nil {
-			_, _ = t.cache.loadMissing(ctx, nil, k, got, t.loader(load))
+			_, _ = t.of.cache.loadMissing(ctx, nil, k, got, t.loader(load))
 			return v, nil
 		}
 	}
@@ -56,7 +55,7 @@ func (t *Typed[K, V]) loadMissing(
 		t.discard(k)
 		got = miss
 	}
-	data, err = t.cache.loadMissing(ctx, s.Bytes[:0], k, got, t.loader(load))
+	data, err = t.of.cache.loadMissing(ctx, s.Bytes[:0], k, got, t.loader(load))
 	if err != nil {
 		var zero V
 		return zero, err
@@ -71,22 +70,22 @@ func (t *Typed[K, V]) discard(k []byte) {
 	stored, lent := scratch.Get(), scratch.Get()
 	defer stored.Release()
 	defer lent.Release()
-	w := t.cache.writeOf(k, nil, store.Deleted)
+	w := t.of.cache.writeOf(k, nil, store.Deleted)
 	w.del, w.silent = true, true
-	data, ok := t.cache.peek(stored.Bytes[:0], &w)
+	data, ok := t.of.cache.peek(stored.Bytes[:0], &w)
 	stored.Bytes, lent.Bytes = data, append(lent.Bytes[:0], data...)
 	if !ok {
 		return
 	}
 	if _, err := t.codec.Decode(lent.Bytes[:len(data):len(data)]); err != nil {
 		w.expect(data, true)
-		_, _ = t.cache.remove(&w, nil)
+		_, _ = t.of.cache.remove(&w, nil)
 	}
 }
 
 // loader returns load as a function of bytes. It is made for a load, and not for a hit.
 func (t *Typed[K, V]) loader(load LoadFunc[K, V]) loadFunc {
-	start := len(t.start(nil))
+	start := t.of.startLen()
 	return func(ctx context.Context, raw []byte) ([]byte, time.Duration, error) {
 		key, _ := t.parseKey(raw[start:]) // the caller's key, whose bytes they are
 		v, ttl, err := load(ctx, key)
@@ -140,10 +139,10 @@ func (t *Typed[K, V]) GetOrLoadBatch(
 		vals[i], found[i] = v, true
 		return true
 	}
-	out, hits, failed := t.cache.getOrLoadBatch(
+	out, hits, failed := t.of.cache.getOrLoadBatch(
 		ctx, s.Bytes[:0], raw, datas, t.batchLoader(load), usable)
 	s.Bytes = out
-	t.ns.loadedFor(len(keys), hits+undecodable) // in the cache they count as hits
+	t.of.loadedFor(len(keys), hits+undecodable) // in the cache they count as hits
 	for i, data := range datas {
 		if found[i] || data == nil {
 			continue
@@ -161,7 +160,7 @@ func (t *Typed[K, V]) GetOrLoadBatch(
 
 // batchLoader returns load as a function of bytes.
 func (t *Typed[K, V]) batchLoader(load BatchLoadFunc[K, V]) batchLoadFunc {
-	start := len(t.start(nil))
+	start := t.of.startLen()
 	return func(ctx context.Context, raw [][]byte) ([]loaded, error) {
 		keys := make([]K, len(raw))
 		for i, k := range raw {

@@ -169,8 +169,8 @@ func TestTyped_GetOrLoadOfWhatCannotBeEncoded(t *testing.T) {
 // waiters returns how many calls wait for the load of a key.
 func (t *Typed[K, V]) waiters(key K) int {
 	k := t.keyBytes(nil, key)
-	h := t.cache.shared.Hash(k)
-	b := t.cache.bucket(h)
+	h := t.of.cache.shared.Hash(k)
+	b := t.of.cache.bucket(h)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if f := b.calls.Find(k, h); f != nil {
@@ -246,7 +246,7 @@ func TestTyped_CodecMayChangeWhatItDecodes(t *testing.T) {
 		},
 	} {
 		require.NoError(t, view.Set("other", 8))
-		require.NoError(t, view.cache.Set(view.keyBytes(nil, "k"), []byte("six")))
+		require.NoError(t, view.of.cache.Set(view.keyBytes(nil, "k"), []byte("six")))
 		require.NoError(t, load())
 		require.Equal(t, 6, vals[0])
 		v, ok, err := view.Get("k")

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/ringcache/ringcache/internal/store"
-
 	"github.com/ringcache/ringcache/internal/scratch"
 )
 
@@ -30,36 +28,30 @@ func (t *Typed[K, V]) SetWithTTL(key K, v V, ttl time.Duration) error {
 
 // setFor is Set of an entry with that lifetime.
 func (t *Typed[K, V]) setFor(key K, v V, l lifetime) error {
-	var room [keyRoom]byte
-	k := t.keyBytes(room[:0], key)
+	var room [intRoom]byte
+	k := t.bytes(room[:0], key)
 	s := scratch.Get()
 	defer s.Release()
 	data, err := t.encode(s, "set", v)
 	if err != nil {
-		t.drop(k)
+		t.of.Del(k)
 		return err
 	}
-	w := t.cache.writeOf(k, data, store.Replaced)
-	err = t.cache.applyFor(&w, l, "set")
-	t.ns.wrote(1)
-	return err
+	return t.of.setFor(k, data, l)
 }
 
 // SetIfAbsent is [Cache.SetIfAbsent]: a [Typed.Set] if key is not there. It reports whether
 // it stored v. An entry that cannot be decoded is there. Where v cannot be encoded, the
 // error is [ErrEncode] and nothing changes.
 func (t *Typed[K, V]) SetIfAbsent(key K, v V) (stored bool, err error) {
-	var room [keyRoom]byte
-	k := t.keyBytes(room[:0], key)
+	var room [intRoom]byte
 	s := scratch.Get()
 	defer s.Release()
 	data, err := t.encode(s, "set", v)
 	if err != nil {
 		return false, err
 	}
-	stored, err = t.cache.SetIfAbsent(k, data)
-	t.ns.wrote(1)
-	return stored, err
+	return t.of.SetIfAbsent(t.bytes(room[:0], key), data)
 }
 
 // SetIfAbsentWithTTL is [Cache.SetIfAbsentWithTTL]: a [Typed.SetWithTTL] if key is not there. If it
@@ -68,34 +60,27 @@ func (t *Typed[K, V]) SetIfAbsent(key K, v V) (stored bool, err error) {
 func (t *Typed[K, V]) SetIfAbsentWithTTL(
 	key K, v V, ttl time.Duration,
 ) (was V, stored bool, err error) {
-	var room [keyRoom]byte
-	k := t.keyBytes(room[:0], key)
-	s, there := scratch.Get(), scratch.Get()
+	var room [intRoom]byte
+	s, old := scratch.Get(), scratch.Get()
 	defer s.Release()
-	defer there.Release()
+	defer old.Release()
 	data, err := t.encode(s, "set", v)
 	if err != nil {
 		return was, false, err
 	}
-	w := t.cache.writeOf(k, data, store.Replaced)
-	w.cond, w.reads, w.found = ifAbsent, true, &there.Bytes
-	there.Bytes = there.Bytes[:0]
-	err = t.cache.applyFor(&w, withTTL(ttl), "set")
-	t.ns.wrote(1)
-	if err != errUnmet {
-		stored, err = w.met(err)
-		return was, stored, err
+	old.Bytes = old.Bytes[:0]
+	there, stored, err := t.of.setIfAbsent(&old.Bytes, t.bytes(room[:0], key), data, ttl)
+	if there {
+		was, err = t.decode("set", key, old.Bytes)
 	}
-	was, err = t.decode("set", key, there.Bytes)
-	return was, false, err
+	return was, stored, err
 }
 
 // CompareAndSwap is [Cache.CompareAndSwap]: a [Typed.Set] of new if the value of key has the same
 // encoding as old. If one of the two cannot be encoded, the error is [ErrEncode] and nothing
 // changes.
 func (t *Typed[K, V]) CompareAndSwap(key K, old, new V) (swapped bool, err error) {
-	var room [keyRoom]byte
-	k := t.keyBytes(room[:0], key)
+	var room [intRoom]byte
 	s, before := scratch.Get(), scratch.Get()
 	defer s.Release()
 	defer before.Release()
@@ -107,61 +92,44 @@ func (t *Typed[K, V]) CompareAndSwap(key K, old, new V) (swapped bool, err error
 	if err != nil {
 		return false, err
 	}
-	swapped, err = t.cache.CompareAndSwap(k, was, data)
-	t.ns.wrote(1)
-	return swapped, err
+	return t.of.CompareAndSwap(t.bytes(room[:0], key), was, data)
 }
 
 // SetIfChanged is [Cache.SetIfChanged]: a [Typed.Set] unless key has a value of the same
 // encoding. It reports whether it changed the value.
 func (t *Typed[K, V]) SetIfChanged(key K, v V) (changed bool, err error) {
-	var room [keyRoom]byte
-	k := t.keyBytes(room[:0], key)
+	var room [intRoom]byte
+	k := t.bytes(room[:0], key)
 	s := scratch.Get()
 	defer s.Release()
 	data, err := t.encode(s, "set", v)
 	if err != nil {
-		t.drop(k)
+		t.of.Del(k)
 		return false, err
 	}
-	changed, err = t.cache.SetIfChanged(k, data)
-	t.ns.wrote(1)
-	return changed, err
+	return t.of.SetIfChanged(k, data)
 }
 
 // Del is [Cache.Del]: it removes key and reports whether it was there.
 func (t *Typed[K, V]) Del(key K) bool {
-	var room [keyRoom]byte
-	return t.drop(t.keyBytes(room[:0], key))
-}
-
-// drop removes the key that an entry has in the cache.
-func (t *Typed[K, V]) drop(k []byte) bool {
-	t.ns.removed()
-	return t.cache.Del(k)
+	var room [intRoom]byte
+	return t.of.Del(t.bytes(room[:0], key))
 }
 
 // GetAndDel is [Cache.GetAndDel]: it removes key, and returns its value and whether it was
 // there. If that cannot be decoded, key is removed, ok is false, and the error [ErrDecode].
 func (t *Typed[K, V]) GetAndDel(key K) (v V, ok bool, err error) {
-	var room [keyRoom]byte
-	k := t.keyBytes(room[:0], key)
+	var room [intRoom]byte
 	s := scratch.Get()
 	defer s.Release()
-	data, ok := t.cache.GetAndDel(s.Bytes[:0], k)
-	t.ns.removed()
-	if !ok {
-		return v, false, nil
-	}
-	s.Bytes = data
-	v, err = t.decode("get and delete", key, data)
-	return v, err == nil, err
+	data, ok := t.of.GetAndDel(s.Bytes[:0], t.bytes(room[:0], key))
+	return t.found(s, "get and delete", key, data, ok)
 }
 
 // Touch is [Cache.Touch]: it gives the entry of key another time to live.
 func (t *Typed[K, V]) Touch(key K, ttl time.Duration) bool {
-	var room [keyRoom]byte
-	return t.cache.Touch(t.keyBytes(room[:0], key), ttl)
+	var room [intRoom]byte
+	return t.of.Touch(t.bytes(room[:0], key), ttl)
 }
 
 // Update is [Cache.Update]: it replaces the value of key by what fn makes of it, or removes
@@ -185,30 +153,24 @@ func (t *Typed[K, V]) UpdateWithTTL(
 }
 
 func (t *Typed[K, V]) update(key K, l lifetime, fn func(old V, ok bool) (v V, keep bool)) error {
-	var room [keyRoom]byte
-	k := t.keyBytes(room[:0], key)
+	var room [intRoom]byte
+	k := t.bytes(room[:0], key)
 	s := scratch.Get()
 	defer s.Release()
-	var kept, undecoded bool // of the last try, which counts
-	var refused error
-	err := t.cache.update(k, l, "update", func(data []byte, ok bool) (out []byte, _ bool, err error) {
+	var refused error // of the last try, which counts
+	err := t.of.update(k, l, func(data []byte, ok bool) (out []byte, keep bool, err error) {
 		var v V
 		if ok {
 			if v, err = t.decode("update", key, data); err != nil {
-				undecoded = true
 				return nil, false, err
 			}
 		}
 		refused = nil
-		if v, kept = fn(v, ok); kept {
+		if v, keep = fn(v, ok); keep {
 			out, refused = t.encode(s, "update", v)
-			kept = refused == nil
 		}
-		return out, kept, nil
+		return out, keep && refused == nil, nil
 	})
-	if !undecoded {
-		t.ns.updated(kept)
-	}
 	if err == nil {
 		err = refused
 	}
@@ -251,10 +213,10 @@ func (t *Typed[K, V]) setBatch(keys []K, vals []V, l lifetime) error {
 	var first error
 	for i := 0; i < len(keys); {
 		n, refused := t.encodeBlock(b, keys[i:], vals[i:])
-		at, err := t.cache.setBlock(b.keys[:n], b.vals[:n], l)
-		t.ns.wrote(n)
+		at, err := t.of.cache.setBlock(b.keys[:n], b.vals[:n], l)
+		t.of.wrote(n)
 		if refused != nil {
-			t.drop(b.keys[n])
+			t.Del(keys[i+n])
 			if n++; err == nil {
 				at, err = n-1, refused
 			}

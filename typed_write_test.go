@@ -34,59 +34,6 @@ func numbers(c *ringcache.Cache) *ringcache.Typed[string, int] {
 	), ringcache.TypedOptions{Prefix: "n:"})
 }
 
-func TestTyped_Writes(t *testing.T) {
-	c := small(t)
-	view := numbers(c)
-	holds := func(want int, wantOK bool) {
-		t.Helper()
-		v, ok, err := view.Get("k")
-		require.NoError(t, err)
-		require.Equal(t, wantOK, ok)
-		require.Equal(t, want, v)
-	}
-	stored, err := view.SetIfAbsent("k", 1)
-	require.NoError(t, err)
-	require.True(t, stored)
-	stored, err = view.SetIfAbsent("k", 2)
-	require.NoError(t, err)
-	require.False(t, stored)
-	holds(1, true)
-	changed, err := view.SetIfChanged("k", 1)
-	require.NoError(t, err)
-	require.False(t, changed)
-	changed, err = view.SetIfChanged("k", 3)
-	require.NoError(t, err)
-	require.True(t, changed)
-	holds(3, true)
-
-	ttl, ok := view.TTL("k")
-	require.True(t, ok)
-	require.Zero(t, ttl)
-	require.True(t, view.Touch("k", time.Hour))
-	ttl, ok = view.TTL("k")
-	require.True(t, ok)
-	require.Equal(t, time.Hour, ttl.Round(time.Minute))
-	require.NoError(t, view.SetWithTTL("k", 4, 2*time.Hour))
-	holds(4, true)
-	ttl, _ = view.TTL("k")
-	require.Equal(t, 2*time.Hour, ttl.Round(time.Minute))
-	require.NoError(t, view.SetWithTTL("k", 4, -1))
-	holds(0, false)
-	require.NoError(t, view.Set("k", 5))
-	require.ErrorIs(t, view.SetWithTTL("k", 4, time.Nanosecond), ringcache.ErrTTLTooShort)
-	holds(0, false)
-
-	_, ok, err = view.GetAndDel("k")
-	require.NoError(t, err)
-	require.False(t, ok)
-	require.NoError(t, view.Set("k", 6))
-	v, ok, err := view.GetAndDel("k")
-	require.NoError(t, err)
-	require.True(t, ok)
-	require.Equal(t, 6, v)
-	holds(0, false)
-}
-
 func TestTyped_Update(t *testing.T) {
 	view := numbers(small(t))
 	add := func(old int, ok bool) (int, bool) {
@@ -172,55 +119,6 @@ func TestTyped_ErrEncode(t *testing.T) {
 			require.Equal(t, there && name == "set if", view.Has("k"), name)
 		}
 	}
-}
-
-// What a view has in common with a cache where the cache's values are bytes.
-func TestTyped_CompareAndSwapAndTTLs(t *testing.T) {
-	c := small(t)
-	view := numbers(c)
-	swapped, err := view.CompareAndSwap("k", 0, 1)
-	require.NoError(t, err)
-	require.False(t, swapped, "there is nothing to swap")
-	was, stored, err := view.SetIfAbsentWithTTL("k", 1, time.Hour)
-	require.NoError(t, err)
-	require.True(t, stored)
-	require.Zero(t, was)
-	was, stored, err = view.SetIfAbsentWithTTL("k", 2, time.Minute)
-	require.NoError(t, err)
-	require.False(t, stored)
-	require.Equal(t, 1, was)
-	swapped, err = view.CompareAndSwap("k", 2, 3)
-	require.NoError(t, err)
-	require.False(t, swapped)
-	swapped, err = view.CompareAndSwap("k", 1, 4)
-	require.NoError(t, err)
-	require.True(t, swapped)
-	add := func(n int, ok bool) (int, bool) { return n + 1, true }
-	require.NoError(t, view.UpdateWithTTL("k", time.Minute, add))
-
-	v, left, ok, err := view.GetWithTTL("k")
-	require.NoError(t, err)
-	require.True(t, ok)
-	require.Equal(t, 5, v)
-	require.Greater(t, left, 59*time.Minute, "all of them keep the expiry")
-	before := stats(c)
-	v, ok, err = view.Peek("k")
-	require.NoError(t, err)
-	require.True(t, ok)
-	require.Equal(t, 5, v)
-	require.Equal(t, before.GetCalls, stats(c).GetCalls)
-
-	require.NoError(t, view.SetBatchWithTTL([]string{"a", "b"}, []int{1, 2}, time.Hour))
-	left, ok = view.TTL("b")
-	require.True(t, ok)
-	require.InDelta(t, time.Hour, left, float64(time.Minute))
-	_, left, ok, err = view.GetWithTTL("none")
-	require.NoError(t, err)
-	require.False(t, ok)
-	require.Zero(t, left)
-	_, ok, err = view.Peek("none")
-	require.NoError(t, err)
-	require.False(t, ok)
 }
 
 // A value that cannot be encoded changes nothing, and one that cannot be decoded stays.

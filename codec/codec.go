@@ -35,7 +35,7 @@ func Func[V any](
 	decode func(data []byte) (V, error),
 ) Codec[V] {
 	if appendTo == nil || decode == nil {
-		panic("codec: Func: nil function")
+		panic("codec: make codec: function is nil")
 	}
 	return Codec[V]{appendTo, decode}
 }

@@ -141,7 +141,7 @@ func TestCodec_Errors(t *testing.T) {
 func TestFunc_NilFunctionPanics(t *testing.T) {
 	encode := func(dst []byte, _ int) ([]byte, error) { return dst, nil }
 	decode := func([]byte) (int, error) { return 0, nil }
-	const want = "codec: Func: nil function"
+	const want = "codec: make codec: function is nil"
 	require.PanicsWithValue(t, want, func() { codec.Func(nil, decode) })
 	require.PanicsWithValue(t, want, func() { codec.Func(encode, nil) })
 }

@@ -56,11 +56,11 @@ type Cache struct {
 // maxBytes is not above 0.
 func New(maxBytes int) *Cache {
 	if maxBytes <= 0 {
-		panic(fmt.Errorf("maxBytes must be greater than 0; got %d", maxBytes))
+		panic(fmt.Errorf("fastcache: make cache: maxBytes must be greater than 0; got %d", maxBytes))
 	}
 	bucketBytes := (uint64(maxBytes) + bucketsCount - 1) / bucketsCount
 	if bucketBytes >= maxBucketSize {
-		panic(fmt.Errorf("too big maxBytes=%d; should be smaller than %d",
+		panic(fmt.Errorf("fastcache: make cache: too big maxBytes=%d; should be smaller than %d",
 			bucketBytes, uint64(maxBucketSize)))
 	}
 	capacity := wholeChunks(maxBytes)

@@ -20,8 +20,8 @@ func TestNew_Capacity(t *testing.T) {
 		require.Equal(t, want, s.MaxBytesSize, "New(%d)", maxBytes)
 		c.Reset()
 	}
-	require.PanicsWithError(t, "maxBytes must be greater than 0; got 0", func() { New(0) })
-	require.PanicsWithError(t, "maxBytes must be greater than 0; got -1", func() { New(-1) })
+	require.PanicsWithError(t, "fastcache: make cache: maxBytes must be greater than 0; got 0", func() { New(0) })
+	require.PanicsWithError(t, "fastcache: make cache: maxBytes must be greater than 0; got -1", func() { New(-1) })
 }
 
 func TestSet_TooLargeIsIgnored(t *testing.T) {

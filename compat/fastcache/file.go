@@ -27,7 +27,7 @@ func (c *Cache) SaveToFileConcurrent(filePath string, concurrency int) error {
 	}
 	dir := filepath.Dir(filePath)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("cannot create dir %q: %w", dir, err)
+		return fmt.Errorf("fastcache: make folder %q: %w", dir, err)
 	}
 	o := ringcache.SaveOptions{Concurrency: concurrency}
 	target := filePath
@@ -35,20 +35,20 @@ func (c *Cache) SaveToFileConcurrent(filePath string, concurrency int) error {
 		target += ".ringcache-file"
 	}
 	if err := c.inner.Load().Save(context.Background(), target, o); err != nil {
-		return fmt.Errorf("cannot save cache data to %q: %w", filePath, err)
+		return fmt.Errorf("fastcache: save cache to %q: %w", filePath, err)
 	}
 	if target == filePath {
 		return nil
 	}
 	old := filePath + ".ringcache-folder"
 	if err := os.Rename(filePath, old); err != nil {
-		return fmt.Errorf("cannot move %q to %q: %w", filePath, old, err)
+		return fmt.Errorf("fastcache: move %q to %q: %w", filePath, old, err)
 	}
 	if err := os.Rename(target, filePath); err != nil {
-		return fmt.Errorf("cannot move %q to %q: %w", target, filePath, err)
+		return fmt.Errorf("fastcache: move %q to %q: %w", target, filePath, err)
 	}
 	if err := os.RemoveAll(old); err != nil {
-		return fmt.Errorf("cannot remove old contents at %q: %w", old, err)
+		return fmt.Errorf("fastcache: remove folder %q: %w", old, err)
 	}
 	return nil
 }
@@ -98,17 +98,27 @@ func LoadFromFileOrNew(filePath string, maxBytes int) *Cache {
 
 // load loads a snapshot of the capacity that maxBytes means, of any if it is 0.
 func load(filePath string, maxBytes int) (*Cache, error) {
+	from := loadFile
 	if isFolder(filePath) {
-		return loadFolder(filePath, maxBytes)
+		from = loadFolder
 	}
+	c, err := from(filePath, maxBytes)
+	if err != nil {
+		return nil, fmt.Errorf("fastcache: load cache from %q: %w", filePath, err)
+	}
+	return c, nil
+}
+
+// loadFile loads a file that SaveToFile wrote.
+func loadFile(filePath string, maxBytes int) (*Cache, error) {
 	inner, err := ringcache.LoadFromFile(filePath)
 	if err != nil {
-		return nil, fmt.Errorf("cannot open %q: %w", filePath, err)
+		return nil, err
 	}
 	var s ringcache.Stats
 	inner.UpdateStats(&s)
 	capacity := int(s.MaxBytesSize)
-	if err := checkCapacity(filePath, capacity, maxBytes); err != nil {
+	if err := checkCapacity(capacity, maxBytes); err != nil {
 		_ = inner.Close()
 		return nil, err
 	}
@@ -116,10 +126,10 @@ func load(filePath string, maxBytes int) (*Cache, error) {
 }
 
 // checkCapacity is an error unless maxBytes means capacity, or is 0.
-func checkCapacity(filePath string, capacity, maxBytes int) error {
+func checkCapacity(capacity, maxBytes int) error {
 	if maxBytes <= 0 || capacity == wholeChunks(maxBytes) {
 		return nil
 	}
-	return fmt.Errorf("cache file %s contains unexpected number of bucket chunks; "+
-		"got %d; want %d", filePath, capacity/minCapacity, wholeChunks(maxBytes)/minCapacity)
+	return fmt.Errorf("cache file contains unexpected number of bucket chunks; got %d; want %d",
+		capacity/minCapacity, wholeChunks(maxBytes)/minCapacity)
 }

@@ -36,6 +36,7 @@ func TestFile_RoundTrip(t *testing.T) {
 		loaded.Reset()
 	}
 	_, err := LoadFromFileMaxBytes(path, 96<<20)
+	require.ErrorContains(t, err, `fastcache: load cache from "`)
 	require.ErrorContains(t, err, "contains unexpected number of bucket chunks; got 2; want 3")
 	var s Stats
 	LoadFromFileOrNew(path, 96<<20).UpdateStats(&s)
@@ -200,7 +201,9 @@ func TestSaveToFile_FolderOfAnother(t *testing.T) {
 		for _, f := range files {
 			require.NoError(t, os.WriteFile(filepath.Join(folder, f), []byte(f), 0o600))
 		}
-		require.ErrorContains(t, c.SaveToFile(folder), "a directory", name)
+		err := c.SaveToFile(folder)
+		require.ErrorContains(t, err, "fastcache: save cache to ", name)
+		require.ErrorContains(t, err, "a directory", name)
 		for _, f := range files {
 			require.FileExists(t, filepath.Join(folder, f), name)
 		}

@@ -31,22 +31,21 @@ func loadFolder(folder string, maxBytes int) (*Cache, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkCapacity(folder, capacity, maxBytes); err != nil {
+	if err := checkCapacity(capacity, maxBytes); err != nil {
 		return nil, err
 	}
 	files, err := os.ReadDir(folder)
 	if err != nil {
-		return nil, fmt.Errorf("cannot read files from %q: %w", folder, err)
+		return nil, err
 	}
 	c := New(capacity)
 	for _, entry := range files {
 		if !dataFile.MatchString(entry.Name()) {
 			continue
 		}
-		file := filepath.Join(folder, entry.Name())
-		if err := c.loadBuckets(file); err != nil {
+		if err := c.loadBuckets(filepath.Join(folder, entry.Name())); err != nil {
 			c.Reset()
-			return nil, fmt.Errorf("cannot load %q: %w", file, err)
+			return nil, fmt.Errorf("%s: %w", entry.Name(), err)
 		}
 	}
 	c.joinBig()
@@ -77,16 +76,15 @@ func folderCapacity(path string) (int, error) {
 		data, err = io.ReadAll(io.LimitReader(f, 9)) // one more than it has
 	}
 	if err != nil {
-		return 0, fmt.Errorf("cannot open %q: %w", path, err)
+		return 0, err
 	}
 	if len(data) != 8 {
-		return 0, fmt.Errorf("cannot read maxBucketChunks from %q: it has %d bytes, not 8",
-			path, len(data))
+		return 0, fmt.Errorf("%s has %d bytes, must have 8", metadataFile, len(data))
 	}
 	chunks := binary.LittleEndian.Uint64(data)
 	if chunks == 0 || chunks*minCapacity > maxCapacity || chunks >= maxBucketSize/chunkSize ||
 		chunks*minCapacity > uint64(^uint(0)>>1) {
-		return 0, fmt.Errorf("invalid maxBucketChunks=%d read from %q", chunks, path)
+		return 0, fmt.Errorf("invalid maxBucketChunks=%d in %s", chunks, metadataFile)
 	}
 	return int(chunks) * minCapacity, nil
 }

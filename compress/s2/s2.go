@@ -37,7 +37,7 @@ func (compressor) WithDict(dict []byte) (ringcache.ValueCompressor, error) {
 		return withoutDict{}, nil
 	}
 	if len(dict) < rawdict.Least || len(dict) > rawdict.Most {
-		return nil, fmt.Errorf("s2: dictionary of %d bytes, must have %d to %d",
+		return nil, fmt.Errorf("s2: make compressor: dictionary of %d bytes, must have %d to %d",
 			len(dict), rawdict.Least, rawdict.Most)
 	}
 	return withDict{s2.MakeDict(dict, nil)}, nil
@@ -74,7 +74,7 @@ func compress(dst, src []byte, encode func(dst, src []byte) []byte) []byte {
 	return dst[:at+len(encode(dst[at:at+most], src))]
 }
 
-var errLength = errors.New("s2: compressed value has another length")
+var errLength = errors.New("s2: decompress value: it has another length")
 
 // decompress has decode write behind dst. A length that is wrong allocates nothing.
 func decompress(

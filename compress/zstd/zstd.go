@@ -73,7 +73,7 @@ func (c compressor) WithDict(dict []byte) (ringcache.ValueCompressor, error) {
 	}
 	if len(dict) > 0 {
 		if len(dict) < rawdict.Least || len(dict) > rawdict.Most {
-			return nil, fmt.Errorf("zstd: dictionary of %d bytes, must have %d to %d",
+			return nil, fmt.Errorf("zstd: make compressor: dictionary of %d bytes, must have %d to %d",
 				len(dict), rawdict.Least, rawdict.Most)
 		}
 		encoding = append(encoding, zstd.WithEncoderDictRaw(dictID, dict))
@@ -105,7 +105,7 @@ func (v *values) Compress(dst, src []byte) ([]byte, error) {
 	return v.encoder.EncodeAll(src, dst), nil
 }
 
-var errFrame = errors.New("zstd: compressed value has another length, or is damaged")
+var errFrame = errors.New("zstd: decompress value: it has another length, or is damaged")
 
 // Decompress implements [ringcache.ValueCompressor].
 func (v *values) Decompress(dst, src []byte, size int) ([]byte, error) {

@@ -4,7 +4,7 @@ go 1.25.0
 
 require (
 	github.com/ringcache/ringcache v0.1.0
-	github.com/ringcache/ringcache/adapters/middleware v0.1.0
+	github.com/ringcache/ringcache/adapters/ringmiddleware v0.1.0
 	github.com/stretchr/testify v1.12.1
 )
 
@@ -16,5 +16,5 @@ require (
 
 replace (
 	github.com/ringcache/ringcache => ../..
-	github.com/ringcache/ringcache/adapters/middleware => ../../adapters/middleware
+	github.com/ringcache/ringcache/adapters/ringmiddleware => ../../adapters/ringmiddleware
 )

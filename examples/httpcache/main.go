@@ -1,4 +1,4 @@
-// Httpcache is a web server whose pages are kept in a ringcache, by adapters/middleware.
+// Httpcache is a web server whose pages are kept in a ringcache, by adapters/ringmiddleware.
 //
 //	go run -C examples/httpcache . [flags]
 //
@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/ringcache/ringcache"
-	ringmiddleware "github.com/ringcache/ringcache/adapters/middleware"
+	"github.com/ringcache/ringcache/adapters/ringmiddleware"
 )
 
 const mb = 1 << 20

@@ -5,7 +5,7 @@ go 1.25.0
 require (
 	github.com/redis/rueidis v1.0.79
 	github.com/ringcache/ringcache v0.1.0
-	github.com/ringcache/ringcache/adapters/rueidis v0.1.0
+	github.com/ringcache/ringcache/adapters/ringrueidis v0.1.0
 	github.com/stretchr/testify v1.12.1
 )
 
@@ -17,5 +17,5 @@ require (
 
 replace (
 	github.com/ringcache/ringcache => ../..
-	github.com/ringcache/ringcache/adapters/rueidis => ../../adapters/rueidis
+	github.com/ringcache/ringcache/adapters/ringrueidis => ../../adapters/ringrueidis
 )

@@ -15,7 +15,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/ringcache/ringcache"
-	ringrueidis "github.com/ringcache/ringcache/adapters/rueidis"
+	"github.com/ringcache/ringcache/adapters/ringrueidis"
 )
 
 const (

@@ -13,8 +13,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/ringcache/ringcache"
-	ringprometheus "github.com/ringcache/ringcache/adapters/prometheus"
-	ringstatsviz "github.com/ringcache/ringcache/adapters/statsviz"
+	"github.com/ringcache/ringcache/adapters/ringprometheus"
+	"github.com/ringcache/ringcache/adapters/ringstatsviz"
 )
 
 // source is where the API has its answers from: the database, or the shop before it.

@@ -4,16 +4,16 @@ go 1.26.0
 
 replace (
 	github.com/ringcache/ringcache => ../..
-	github.com/ringcache/ringcache/adapters/prometheus => ../../adapters/prometheus
-	github.com/ringcache/ringcache/adapters/statsviz => ../../adapters/statsviz
+	github.com/ringcache/ringcache/adapters/ringprometheus => ../../adapters/ringprometheus
+	github.com/ringcache/ringcache/adapters/ringstatsviz => ../../adapters/ringstatsviz
 	github.com/ringcache/ringcache/compress/s2 => ../../compress/s2
 )
 
 require (
 	github.com/prometheus/client_golang v1.25.0
 	github.com/ringcache/ringcache v0.1.0
-	github.com/ringcache/ringcache/adapters/prometheus v0.1.0
-	github.com/ringcache/ringcache/adapters/statsviz v0.1.0
+	github.com/ringcache/ringcache/adapters/ringprometheus v0.1.0
+	github.com/ringcache/ringcache/adapters/ringstatsviz v0.1.0
 	github.com/ringcache/ringcache/compress/s2 v0.1.0
 	github.com/stretchr/testify v1.12.1
 	modernc.org/sqlite v1.62.0

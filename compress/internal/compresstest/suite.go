@@ -140,7 +140,7 @@ func (s suite) dictionaryIsUpTo64KBAndOwnsItsBytes(t *testing.T) {
 func (s suite) dictionaryOfAnotherLengthIsAnError(t *testing.T) {
 	for _, n := range []int{1, 15, 64<<10 + 1} {
 		_, err := s.by.WithDict(make([]byte, n))
-		assert.ErrorContains(t, err, s.name+": dictionary of", "%d bytes", n)
+		assert.ErrorContains(t, err, s.name+": make compressor: dictionary of", "%d bytes", n)
 	}
 }
 

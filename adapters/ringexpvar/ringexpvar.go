@@ -1,0 +1,94 @@
+// Package ringexpvar shows the statistics of caches among the variables of
+// package [expvar], which serves them as JSON under /debug/vars.
+//
+//	cache := ringcache.New(256 << 20)
+//	_, err := ringexpvar.Publish("pages", cache)
+//
+// It is a separate package because expvar brings in net/http and registers a
+// handler with it, which is not a cache's to decide.
+package ringexpvar
+
+import (
+	"encoding/json"
+	"errors"
+	"expvar"
+	"fmt"
+	"sync"
+	"weak"
+
+	"github.com/ringcache/ringcache"
+)
+
+// ErrNameTaken is returned by Publish when a variable of that name is published
+// already, by this package or by any other.
+var ErrNameTaken = errors.New("name is taken")
+
+// Var is an [expvar.Var] that shows the [ringcache.Stats] of a cache. It is safe
+// for concurrent use and must not be copied. The zero value shows no cache.
+//
+// A Var does not keep its cache alive: once the last other reference is gone,
+// the garbage collector takes the cache, and its off-heap memory with it, as if
+// it had never been published.
+type Var struct {
+	mu    sync.Mutex
+	cache weak.Pointer[ringcache.Cache]
+}
+
+var _ expvar.Var = (*Var)(nil)
+
+// New returns a Var that shows c and is not published: for a place in an
+// [expvar.Map], or under a custom handler. New panics if c is nil; new(Var) shows no cache.
+func New(c *ringcache.Cache) *Var {
+	v := new(Var)
+	v.Set(c)
+	return v
+}
+
+// publishing makes looking for a name and taking it one step.
+var publishing sync.Mutex
+
+// Publish publishes the statistics of c under name and returns the variable.
+// If the name is taken, it returns an error that is [ErrNameTaken] and changes
+// nothing; [expvar.Publish] would panic. Publish panics if c is nil.
+//
+// Package expvar has no way to take a variable back. A program that replaces
+// its cache keeps the Var and gives it the new one with [Var.Set].
+func Publish(name string, c *ringcache.Cache) (*Var, error) {
+	v := New(c)
+	publishing.Lock()
+	defer publishing.Unlock()
+	if expvar.Get(name) != nil {
+		return nil, fmt.Errorf("ringexpvar: publish stats as %q: %w", name, ErrNameTaken)
+	}
+	expvar.Publish(name, v)
+	return v, nil
+}
+
+// Set makes v show c from now on. Counters begin with their cache, so to a monitor
+// they fall back then. Set panics if c is nil.
+func (v *Var) Set(c *ringcache.Cache) {
+	if c == nil {
+		panic("ringexpvar: set cache: cache is nil")
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.cache = weak.Make(c)
+}
+
+// String returns the statistics as a JSON object that [encoding/json] decodes
+// into a [ringcache.Stats]: all fields, under their Go names. They are read from
+// the cache at this moment, as [ringcache.Cache.UpdateStats] does it. A closed
+// cache has its counters still, and gauges of 0 but for the two bounds. If there
+// is no cache, or it has been collected, String returns null.
+func (v *Var) String() string {
+	v.mu.Lock()
+	c := v.cache.Value()
+	v.mu.Unlock()
+	if c == nil {
+		return "null"
+	}
+	var s ringcache.Stats
+	c.UpdateStats(&s)
+	b, _ := json.Marshal(s) // a struct of integers cannot fail
+	return string(b)
+}

@@ -1,0 +1,237 @@
+package ringrueidis_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache/adapters/ringrueidis"
+)
+
+// soak has writers give keys rising versions, readers read them through the near cache, and
+// trouble come: broken connections, a flushed server, a killed one. Two rules are checked.
+//
+// Acknowledged: a reader notes the last version of a key whose write was acknowledged, then
+// makes a round trip on the connection of the key, then reads. It must read that version or
+// a later one. "No value" is such if a later version is that the key was removed.
+//
+// In order: what a goroutine reads of a key never gets older.
+type soak struct {
+	*rig
+	proxy   *proxy
+	readers []rueidis.Client
+	keys    [soakKeys]soakKey
+	end     time.Time
+
+	reads, hits, fenced, canceled, failed, trouble atomic.Int64
+}
+
+const soakKeys = 64
+
+// soakKey is a key of the server. Every third is a hash, whose fields have one version.
+type soakKey struct {
+	name string
+	hash bool
+
+	mu      sync.Mutex // one write at a time
+	version int64      // the last one that was sent
+	acked   atomic.Int64
+	removed atomic.Int64 // the last version that means: no value
+}
+
+var hashFields = []string{"a", "b", "c"}
+
+func TestSoak(t *testing.T) {
+	d := 10 * time.Second
+	if testing.Short() {
+		d = time.Second
+	}
+	if s := os.Getenv("RINGCACHE_SOAK"); s != "" {
+		var err error
+		d, err = time.ParseDuration(s)
+		require.NoError(t, err)
+	}
+	s := newSoak(t, d)
+	s.run()
+	t.Logf("%d reads: %d from the cache, %d after a round trip, %d canceled, %d failed; "+
+		"%d troubles, %d connections cut", s.reads.Load(), s.hits.Load(), s.fenced.Load(),
+		s.canceled.Load(), s.failed.Load(), s.trouble.Load(), s.proxy.cut)
+	require.Greater(t, s.hits.Load(), int64(1000))
+	require.Greater(t, s.fenced.Load(), int64(1000))
+	require.Greater(t, s.canceled.Load(), int64(10))
+	require.Positive(t, s.proxy.cut)
+}
+
+func newSoak(t *testing.T, d time.Duration) *soak {
+	s := &soak{rig: newRig(t), end: time.Now().Add(d)}
+	s.proxy = startProxy(t, s.server.Addr())
+	newStore := ringrueidis.NewStore(newCache(t))
+	for _, multiplex := range []int{-1, 2} { // one connection, and four
+		o := rueidis.ClientOption{
+			ClientName:        "reader",
+			NewCacheStoreFn:   newStore,
+			PipelineMultiplex: multiplex,
+			ConnWriteTimeout:  200 * time.Millisecond,
+		}
+		o.Dialer.KeepAlive = 50 * time.Millisecond
+		s.readers = append(s.readers, connect(t, s.proxy.addr(), o))
+	}
+	for i := range s.keys {
+		k := &s.keys[i]
+		k.name, k.hash = fmt.Sprint("key", i), i%3 == 0
+	}
+	return s
+}
+
+func (s *soak) run() {
+	var wg sync.WaitGroup
+	for range 2 {
+		wg.Go(s.write)
+	}
+	for i := range 6 {
+		wg.Go(func() { s.read(s.readers[i%len(s.readers)]) })
+	}
+	wg.Go(s.makeTrouble)
+	wg.Wait()
+}
+
+func (s *soak) goOn() bool { return !s.t.Failed() && time.Now().Before(s.end) }
+
+// write gives keys new versions.
+func (s *soak) write() {
+	for s.goOn() {
+		k := &s.keys[rand.IntN(soakKeys)]
+		k.mu.Lock()
+		v := k.version + 1
+		k.version = v
+		cmd := s.other.B().Arbitrary("SET", k.name, strconv.FormatInt(v, 10)).Build()
+		switch {
+		case rand.IntN(10) == 0:
+			k.removed.Store(v)
+			cmd = s.other.B().Del().Key(k.name).Build()
+		case k.hash:
+			set := s.other.B().Hset().Key(k.name).FieldValue()
+			for _, f := range hashFields {
+				set = set.FieldValue(f, strconv.FormatInt(v, 10))
+			}
+			cmd = set.Build()
+		}
+		if err := s.other.Do(ctx, cmd).Error(); err != nil {
+			s.t.Errorf("write %s: %v", k.name, err)
+		}
+		k.acked.Store(v)
+		k.mu.Unlock()
+		time.Sleep(time.Duration(rand.IntN(500)) * time.Microsecond)
+	}
+}
+
+// read reads keys, and checks the rules.
+func (s *soak) read(client rueidis.Client) {
+	var seen [soakKeys]int64
+	for s.goOn() {
+		i := rand.IntN(soakKeys)
+		k := &s.keys[i]
+		var atLeast int64
+		if rand.IntN(4) == 0 {
+			acked := k.acked.Load()
+			if roundTrip(client, k.name) != nil {
+				s.failed.Add(1)
+				continue
+			}
+			atLeast = acked
+			s.fenced.Add(1)
+		}
+		v, ok := s.readOnce(client, k)
+		switch {
+		case !ok:
+		case v == 0 && k.removed.Load() < atLeast:
+			s.t.Errorf("%s: no value, but %d was acknowledged", k.name, atLeast)
+		case v != 0 && v < atLeast:
+			s.t.Errorf("%s: version %d, but %d was acknowledged", k.name, v, atLeast)
+		case v != 0 && v < seen[i]:
+			s.t.Errorf("%s: version %d after %d", k.name, v, seen[i])
+		}
+		seen[i] = max(seen[i], v)
+	}
+}
+
+// readOnce returns the version of a key, 0 if it has no value, and false if the read failed.
+func (s *soak) readOnce(client rueidis.Client, k *soakKey) (v int64, ok bool) {
+	limit := patience
+	hasty := rand.IntN(50) == 0
+	if hasty {
+		limit = time.Duration(rand.IntN(100)) * time.Microsecond
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	cmd := client.B().Get().Key(k.name).Cache()
+	if k.hash {
+		cmd = client.B().Hget().Key(k.name).Field(hashFields[rand.IntN(3)]).Cache()
+	}
+	res := client.DoCache(ctx, cmd, hour)
+	s.reads.Add(1)
+	if res.IsCacheHit() {
+		s.hits.Add(1)
+	}
+	v, err := res.AsInt64()
+	switch {
+	case err == nil:
+		return v, true
+	case rueidis.IsRedisNil(err):
+		return 0, true
+	case hasty:
+		s.canceled.Add(1)
+	default:
+		s.failed.Add(1)
+	}
+	return 0, false
+}
+
+// makeTrouble breaks something every now and then.
+func (s *soak) makeTrouble() {
+	for n := 1; s.goOn(); n++ {
+		time.Sleep(time.Duration(rand.IntN(150)) * time.Millisecond)
+		switch {
+		case n%25 == 0:
+			s.removeAll(func() {
+				s.server.Kill()
+				require.NoError(s.t, s.server.Restart())
+				s.awaitServer()
+			})
+		case n%10 == 0:
+			s.removeAll(func() { s.rig.write("FLUSHALL") })
+		case n%5 == 0:
+			s.proxy.freeze()
+		case n%3 == 0:
+			s.killReaders()
+		default:
+			s.proxy.drop()
+		}
+		s.trouble.Add(1)
+	}
+}
+
+// removeAll has all keys removed, while nobody writes: how a write ended that was under way
+// when the server died could not be known.
+func (s *soak) removeAll(remove func()) {
+	for i := range s.keys {
+		k := &s.keys[i]
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.version++
+		k.removed.Store(k.version)
+	}
+	remove()
+	for i := range s.keys {
+		s.keys[i].acked.Store(s.keys[i].version)
+	}
+}

@@ -1,0 +1,21 @@
+module github.com/ringcache/ringcache/adapters/ringstatsviz
+
+go 1.25.0
+
+require (
+	github.com/arl/statsviz v0.8.2
+	github.com/chromedp/chromedp v0.23.0
+	github.com/ringcache/ringcache v0.1.0
+	github.com/stretchr/testify v1.12.1
+)
+
+require (
+	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	github.com/chromedp/cdproto v0.159.0 // indirect
+	github.com/go-json-experiment/json v0.0.0-20260213210345-44df1a37e875 // indirect
+	github.com/gorilla/websocket v1.5.3 // indirect
+	go.yaml.in/yaml/v3 v3.0.5 // indirect
+	golang.org/x/sys v0.41.0 // indirect
+)
+
+replace github.com/ringcache/ringcache => ../..

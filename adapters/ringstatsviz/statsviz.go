@@ -1,0 +1,126 @@
+// Package ringstatsviz plots the statistics of caches of package
+// [github.com/ringcache/ringcache] on a live page, beside those of the Go runtime. The
+// page is that of [github.com/arl/statsviz].
+//
+//	page, err := ringstatsviz.Mount(mux, map[string]*ringcache.Cache{"pages": pages})
+package ringstatsviz
+
+import (
+	"bytes"
+	_ "embed"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/arl/statsviz"
+
+	"github.com/ringcache/ringcache"
+)
+
+// Path is where the page is.
+const Path = "/debug/statsviz/"
+
+// ErrInvalidName is returned by [Mount] when a name is empty or not UTF-8. Test for it with
+// [errors.Is].
+var ErrInvalidName = errors.New("name must be UTF-8 and not empty")
+
+// Mount puts a page with live plots of the caches and of the Go runtime at [Path] of
+// mux: hit ratio, operations, memory, evictions by cause, what the policy does, and how
+// long entries stay, of each cache under its name. It returns an error that is [ErrInvalidName],
+// or that of an option, and has changed nothing then. It panics if a cache is nil, or if mux has
+// something at Path already.
+//
+// A goroutine reads the statistics once a second, whether or not anybody looks at the
+// page, until the server that Mount returns is closed. Options are those of statsviz,
+// such as [statsviz.SendFrequency] and further plots; [statsviz.Root] has no effect.
+// A program can have one such page.
+//
+// The page does not keep a cache alive. Plots of one that is closed or has been
+// collected by the garbage collector stay where they are.
+//
+// The page shows what goes on inside of the program, so do not put it where strangers
+// can see it.
+func Mount(
+	mux *http.ServeMux, caches map[string]*ringcache.Cache, options ...statsviz.Option,
+) (*statsviz.Server, error) {
+	for _, name := range slices.Sorted(maps.Keys(caches)) {
+		if caches[name] == nil {
+			panic("ringstatsviz: plot caches: cache is nil")
+		}
+		plots, err := plotsOf(name, caches[name])
+		if err != nil {
+			return nil, fmt.Errorf("ringstatsviz: plot cache %q: %w", name, err)
+		}
+		options = append(options, plots...)
+	}
+	server, err := statsviz.NewServer(append(options, statsviz.Root(Path))...)
+	if err != nil {
+		return nil, fmt.Errorf("ringstatsviz: plot caches: %w", err)
+	}
+	page, err := pageOf(server)
+	if err != nil {
+		return nil, errors.Join(err, server.Close())
+	}
+	server.Register(mux)
+	mux.HandleFunc(Path+"{$}", serve("text/html; charset=utf-8", page))
+	mux.HandleFunc(Path+"ringcache.js", serve("text/javascript; charset=utf-8", script))
+	return server, nil
+}
+
+// plotsOf returns the plots of a cache as options.
+func plotsOf(name string, cache *ringcache.Cache) ([]statsviz.Option, error) {
+	if name == "" || !utf8.ValidString(name) {
+		return nil, ErrInvalidName
+	}
+	s := newSampler(updaterOf(cache), sizingOf(cache))
+	var options []statsviz.Option
+	for _, p := range plots {
+		built, err := p.config(name, s).Build()
+		if err != nil {
+			return nil, err
+		}
+		options = append(options, statsviz.TimeseriesPlot(built))
+	}
+	return options, nil
+}
+
+// script is what the page of statsviz lacks.
+//
+//go:embed ringcache.js
+var script []byte
+
+// pageOf returns the page of statsviz with the script, which has to come first.
+func pageOf(server *statsviz.Server) ([]byte, error) {
+	request, err := http.NewRequest(http.MethodGet, Path, nil)
+	if err != nil {
+		return nil, err
+	}
+	answer := &recorder{header: http.Header{}}
+	server.Index().ServeHTTP(answer, request)
+	before, after, ok := bytes.Cut(answer.body.Bytes(), []byte("<head>"))
+	if !ok {
+		return nil, errors.New("ringstatsviz: plot caches: statsviz has no page")
+	}
+	head := []byte(`<head><script src="ringcache.js"></script>`)
+	return slices.Concat(before, head, after), nil
+}
+
+// recorder keeps the body of an answer.
+type recorder struct {
+	header http.Header
+	body   bytes.Buffer
+}
+
+func (r *recorder) Header() http.Header         { return r.header }
+func (r *recorder) Write(b []byte) (int, error) { return r.body.Write(b) }
+func (r *recorder) WriteHeader(int)             {}
+
+func serve(contentType string, body []byte) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", contentType)
+		_, _ = w.Write(body) // nobody is there any more
+	}
+}

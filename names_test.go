@@ -1,0 +1,118 @@
+package ringcache_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// The names of the packages that users import, in all modules: a folder has the name of its
+// package, and so have the errors and the panics that come from there.
+
+// importable calls fn for each Go file of a package outside the root that users may import,
+// but for tests.
+func importable(t *testing.T, fn func(dir string, file *ast.File)) {
+	t.Helper()
+	roots := []string{"adapters", "codec", "compat", "compress"}
+	for _, root := range roots {
+		err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			if d.IsDir() {
+				if d.Name() == "internal" || d.Name() == "cmd" || d.Name() == "testdata" {
+					return fs.SkipDir
+				}
+				return nil
+			}
+			if filepath.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") {
+				return nil
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+			if err == nil {
+				fn(filepath.ToSlash(filepath.Dir(name)), file)
+			}
+			return err
+		})
+		require.NoError(t, err)
+	}
+}
+
+// A name that differs from the import path's last element has to be written in every import,
+// and one of a well-known package, such as prometheus, clashes with it.
+func TestNames_FoldersAreNamedLikeTheirPackages(t *testing.T) {
+	packages := map[string]bool{}
+	importable(t, func(dir string, file *ast.File) {
+		packages[dir] = true
+		assert.Equal(t, path.Base(dir), file.Name.Name, dir)
+		if strings.HasPrefix(dir, "adapters/") {
+			assert.Regexp(t, "^ring", file.Name.Name, dir)
+		}
+	})
+	require.Greater(t, len(packages), 10, "they were found")
+}
+
+// prefixed is a message that says which package it comes from.
+var prefixed = regexp.MustCompile(`^([a-z][a-z0-9]*): `)
+
+// Errors are "package: verb object: cause". A panic has to say so much at once; an error may
+// be a cause that is wrapped later.
+func TestNames_ErrorsBeginWithTheirPackage(t *testing.T) {
+	seen := 0
+	importable(t, func(dir string, file *ast.File) {
+		ast.Inspect(file, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok || len(call.Args) == 0 {
+				return true
+			}
+			text, ok := literal(call.Args[0])
+			if !ok {
+				return true
+			}
+			switch fun := called(call); fun {
+			case "panic", "errors.New", "fmt.Errorf":
+				m := prefixed.FindStringSubmatch(text)
+				if m != nil || fun == "panic" {
+					seen++
+					want := "^" + file.Name.Name + ": [a-z]+ [^:]+: "
+					assert.Regexp(t, want, text, "%s: %s", dir, fun)
+				}
+			}
+			return true
+		})
+	})
+	require.Greater(t, seen, 20, "they were found")
+}
+
+// literal returns the value of a string literal.
+func literal(e ast.Expr) (string, bool) {
+	l, ok := e.(*ast.BasicLit)
+	if !ok || l.Kind != token.STRING {
+		return "", false
+	}
+	s, err := strconv.Unquote(l.Value)
+	return s, err == nil
+}
+
+// called returns the name of the function that is called, with that of its package.
+func called(call *ast.CallExpr) string {
+	switch f := call.Fun.(type) {
+	case *ast.Ident:
+		return f.Name
+	case *ast.SelectorExpr:
+		if pkg, ok := f.X.(*ast.Ident); ok {
+			return pkg.Name + "." + f.Sel.Name
+		}
+	}
+	return ""
+}

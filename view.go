@@ -1,0 +1,442 @@
+package ringcache
+
+import (
+	"context"
+	"encoding/binary"
+	"iter"
+	"time"
+)
+
+// How one cache is several. A view puts what its keys begin with before each key, calls the method
+// of Cache with the same name, and counts the call. A Namespace is a view whose keys begin with
+// its generation; a Typed encodes keys and values for a view, whose keys may also have a prefix.
+// The view of the whole cache has neither: it passes keys on as they are, and does not count.
+
+// view is the entries of a cache whose keys have the same beginning. Its exported methods are those
+// of Namespace, which embeds it, so they speak of the namespace and call it n.
+type view struct {
+	cache  *Cache
+	space  *space // of the namespace whose generation keys begin with; nil: of none
+	prefix string // what follows
+}
+
+// keyRoom is how long a key may be that is put together on the stack.
+const keyRoom = 128
+
+// start appends what every key of the view begins with, until the next Invalidate.
+func (n *view) start(dst []byte) []byte {
+	if n.space != nil {
+		dst = binary.LittleEndian.AppendUint64(dst, n.space.generation.Load())
+	}
+	if n.prefix != "" {
+		dst = append(dst, n.prefix...)
+	}
+	return dst
+}
+
+// startLen returns the length of what start appends.
+func (n *view) startLen() int {
+	if n.space == nil {
+		return len(n.prefix)
+	}
+	return generationSize + len(n.prefix)
+}
+
+// appendKey appends the key that k has in the cache until the next Invalidate.
+func (n *view) appendKey(dst, k []byte) []byte { return append(n.start(dst), k...) }
+
+// key returns the key that k has in the cache, which is k where it lies, or is made in the room.
+func (n *view) key(room, k []byte) []byte {
+	if n.space == nil && n.prefix == "" {
+		return k
+	}
+	return n.appendKey(room, k)
+}
+
+// keysOf returns the keys that up to batchSize keys have in the cache.
+func (n *view) keysOf(b *block, keys [][]byte) [][]byte {
+	if b == nil {
+		return keys
+	}
+	b.reset()
+	for i, k := range keys {
+		b.keys[i] = b.keyRoom.took(n.appendKey(b.keyRoom.next(), k))
+	}
+	return b.keys[:len(keys)]
+}
+
+// block returns room for keysOf; nil if keys are what they are in the cache.
+func (n *view) block() *block {
+	if n.startLen() == 0 {
+		return nil
+	}
+	return blocks.Get().(*block)
+}
+
+// cutKey returns the part of the key of a cache's entry that follows its beginning, and whether
+// the entry belongs to the view. Those from before Invalidate do not.
+func (n *view) cutKey(raw []byte) (k []byte, ok bool) {
+	if n.space != nil {
+		if len(raw) < generationSize ||
+			binary.LittleEndian.Uint64(raw) != n.space.generation.Load() {
+			return nil, false
+		}
+		raw = raw[generationSize:]
+	}
+	if len(raw) < len(n.prefix) || string(raw[:len(n.prefix)]) != n.prefix {
+		return nil, false
+	}
+	return raw[len(n.prefix):], true
+}
+
+// has reports whether the key of the cache is one of the view.
+func (n *view) has(raw []byte) bool {
+	_, ok := n.cutKey(raw)
+	return ok
+}
+
+// What the namespace counts. With every keepEvery-th Set or load that a stripe counts, it looks
+// after the entry that says which of its entries are valid.
+
+// looked counts a lookup, and returns ok.
+func (n *view) looked(ok bool) bool {
+	if n.space == nil {
+		return ok
+	}
+	if c := n.space.counters.Here(); ok {
+		c.Hits.Add(1)
+	} else {
+		c.Misses.Add(1)
+	}
+	return ok
+}
+
+// lookedFor counts the lookups of a batch.
+func (n *view) lookedFor(keys, hits int) {
+	if n.space != nil {
+		c := n.space.counters.Here()
+		c.Hits.Add(uint64(hits))
+		c.Misses.Add(uint64(keys - hits))
+	}
+}
+
+// lookedAhead counts a lookup of GetOrLoad. Loads store as Sets do, but are none.
+func (n *view) lookedAhead(got outcome) {
+	if n.space == nil {
+		return
+	}
+	c := &n.space.counters.Here().Misses
+	if got == hit || got == hitDue {
+		c = &n.space.counters.Here().Hits
+	}
+	if c.Add(1)%keepEvery == 0 && got != hit {
+		n.space.keep(n.cache)
+	}
+}
+
+// loadedFor counts the lookups of a batch that loads.
+func (n *view) loadedFor(keys, hits int) {
+	if n.space == nil {
+		return
+	}
+	c := n.space.counters.Here()
+	c.Hits.Add(uint64(hits))
+	misses := uint64(keys - hits)
+	if c.Misses.Add(misses)%keepEvery < misses {
+		n.space.keep(n.cache)
+	}
+}
+
+// wrote counts Sets.
+func (n *view) wrote(sets int) {
+	if n.space == nil {
+		return
+	}
+	add := uint64(sets)
+	if n.space.counters.Here().Sets.Add(add)%keepEvery < add {
+		n.space.keep(n.cache)
+	}
+}
+
+// removed counts a Del.
+func (n *view) removed() {
+	if n.space != nil {
+		n.space.counters.Here().Dels.Add(1)
+	}
+}
+
+// Get is [Cache.Get] in the namespace.
+func (n *view) Get(dst, k []byte) []byte {
+	out, _ := n.HasGet(dst, k)
+	return out
+}
+
+// HasGet is [Cache.HasGet] in the namespace.
+func (n *view) HasGet(dst, k []byte) ([]byte, bool) {
+	var room [keyRoom]byte
+	out, ok := n.cache.HasGet(dst, n.key(room[:0], k))
+	return out, n.looked(ok)
+}
+
+// Has is [Cache.Has] in the namespace.
+func (n *view) Has(k []byte) bool {
+	var room [keyRoom]byte
+	return n.looked(n.cache.Has(n.key(room[:0], k)))
+}
+
+// Peek is [Cache.Peek] in the namespace. It does not count in its statistics either.
+func (n *view) Peek(dst, k []byte) ([]byte, bool) {
+	var room [keyRoom]byte
+	return n.cache.Peek(dst, n.key(room[:0], k))
+}
+
+// HasGetUncounted is [Cache.HasGetUncounted] in the namespace. It does not count in its
+// statistics either.
+func (n *view) HasGetUncounted(dst, k []byte) ([]byte, bool) {
+	var room [keyRoom]byte
+	return n.cache.HasGetUncounted(dst, n.key(room[:0], k))
+}
+
+// GetWithTTL is [Cache.GetWithTTL] in the namespace.
+func (n *view) GetWithTTL(dst, k []byte) ([]byte, time.Duration, bool) {
+	var room [keyRoom]byte
+	out, ttl, ok := n.cache.GetWithTTL(dst, n.key(room[:0], k))
+	return out, ttl, n.looked(ok)
+}
+
+// View is [Cache.View] in the namespace.
+func (n *view) View(k []byte, fn func(v []byte)) bool {
+	var room [keyRoom]byte
+	return n.looked(n.cache.View(n.key(room[:0], k), fn))
+}
+
+// TTL is [Cache.TTL] in the namespace.
+func (n *view) TTL(k []byte) (time.Duration, bool) {
+	var room [keyRoom]byte
+	return n.cache.TTL(n.key(room[:0], k))
+}
+
+// GetBatch is [Cache.GetBatch] in the namespace.
+func (n *view) GetBatch(dst []byte, keys, vals [][]byte) (out []byte, hits int) {
+	mustFit("get batch", keys, vals)
+	from, room := len(dst), cap(dst)
+	var bl lookups
+	b := n.block()
+	defer b.release()
+	for i := 0; i < len(keys); i += batchSize {
+		end := min(i+batchSize, len(keys))
+		var found int
+		dst, found = n.cache.getBlock(&bl, dst, n.keysOf(b, keys[i:end]), vals[i:end])
+		hits += found
+	}
+	n.lookedFor(len(keys), hits)
+	if cap(dst) != room {
+		rebase(dst[from:], vals[:len(keys)])
+	}
+	return dst, hits
+}
+
+// Set is [Cache.Set] in the namespace.
+func (n *view) Set(k, v []byte) error {
+	var room [keyRoom]byte
+	n.wrote(1)
+	return n.cache.Set(n.key(room[:0], k), v)
+}
+
+// SetWithTTL is [Cache.SetWithTTL] in the namespace.
+func (n *view) SetWithTTL(k, v []byte, ttl time.Duration) error {
+	return n.setFor(k, v, withTTL(ttl))
+}
+
+// setFor is Set of an entry with that lifetime.
+func (n *view) setFor(k, v []byte, l lifetime) error {
+	var room [keyRoom]byte
+	n.wrote(1)
+	return n.cache.setFor(n.key(room[:0], k), v, l)
+}
+
+// SetBatch is [Cache.SetBatch] in the namespace.
+func (n *view) SetBatch(keys, vals [][]byte) error { return n.setBatch(keys, vals, byOptions) }
+
+// SetBatchWithTTL is [Cache.SetBatchWithTTL] in the namespace.
+func (n *view) SetBatchWithTTL(keys, vals [][]byte, ttl time.Duration) error {
+	return n.setBatch(keys, vals, withTTL(ttl))
+}
+
+func (n *view) setBatch(keys, vals [][]byte, l lifetime) error {
+	mustFit("set batch", keys, vals)
+	n.wrote(len(keys))
+	b := n.block()
+	defer b.release()
+	var first error
+	for i := 0; i < len(keys); i += batchSize {
+		end := min(i+batchSize, len(keys))
+		at, err := n.cache.setBlock(n.keysOf(b, keys[i:end]), vals[i:end], l)
+		if err != nil && first == nil {
+			first = batchError(i+at, err)
+		}
+	}
+	return first
+}
+
+// SetIfAbsent is [Cache.SetIfAbsent] in the namespace.
+func (n *view) SetIfAbsent(k, v []byte) (stored bool, err error) {
+	var room [keyRoom]byte
+	n.wrote(1)
+	return n.cache.SetIfAbsent(n.key(room[:0], k), v)
+}
+
+// SetIfAbsentWithTTL is [Cache.SetIfAbsentWithTTL] in the namespace.
+func (n *view) SetIfAbsentWithTTL(
+	dst, k, v []byte, ttl time.Duration,
+) (out []byte, stored bool, err error) {
+	_, stored, err = n.setIfAbsent(&dst, k, v, ttl)
+	return dst, stored, err
+}
+
+// setIfAbsent is SetIfAbsentWithTTL that also reports whether k was there.
+func (n *view) setIfAbsent(
+	dst *[]byte, k, v []byte, ttl time.Duration,
+) (there, stored bool, err error) {
+	var room [keyRoom]byte
+	n.wrote(1)
+	return n.cache.setIfAbsent(dst, n.key(room[:0], k), v, ttl)
+}
+
+// CompareAndSwap is [Cache.CompareAndSwap] in the namespace.
+func (n *view) CompareAndSwap(k, old, new []byte) (swapped bool, err error) {
+	var room [keyRoom]byte
+	n.wrote(1)
+	return n.cache.CompareAndSwap(n.key(room[:0], k), old, new)
+}
+
+// SetIfChanged is [Cache.SetIfChanged] in the namespace.
+func (n *view) SetIfChanged(k, v []byte) (changed bool, err error) {
+	var room [keyRoom]byte
+	n.wrote(1)
+	return n.cache.SetIfChanged(n.key(room[:0], k), v)
+}
+
+// Update is [Cache.Update] in the namespace.
+func (n *view) Update(k []byte, fn func(old []byte, ok bool) (new []byte, keep bool)) error {
+	mustBeFunc("Update", fn != nil)
+	return n.update(k, byOptions, infallible(fn))
+}
+
+// UpdateWithTTL is [Cache.UpdateWithTTL] in the namespace.
+func (n *view) UpdateWithTTL(
+	k []byte, ttl time.Duration, fn func(old []byte, ok bool) (new []byte, keep bool),
+) error {
+	mustBeFunc("UpdateWithTTL", fn != nil)
+	return n.update(k, withTTL(ttl), infallible(fn))
+}
+
+// update is Update by fn. It counts as what the last call of fn returns, after an error as nothing.
+func (n *view) update(k []byte, l lifetime, fn updater) error {
+	var room [keyRoom]byte
+	var kept, failed bool
+	key := n.key(room[:0], k)
+	err := n.cache.update(key, l, "update", func(old []byte, ok bool) (new []byte, _ bool, err error) {
+		new, kept, err = fn(old, ok)
+		failed = err != nil
+		return new, kept, err
+	})
+	switch {
+	case failed:
+	case kept:
+		n.wrote(1)
+	default:
+		n.removed()
+	}
+	return err
+}
+
+// Append is [Cache.Append] in the namespace.
+func (n *view) Append(k, suffix []byte) error {
+	var room [keyRoom]byte
+	n.wrote(1)
+	return n.cache.Append(n.key(room[:0], k), suffix)
+}
+
+// Del is [Cache.Del] in the namespace.
+func (n *view) Del(k []byte) bool {
+	var room [keyRoom]byte
+	n.removed()
+	return n.cache.Del(n.key(room[:0], k))
+}
+
+// GetAndDel is [Cache.GetAndDel] in the namespace.
+func (n *view) GetAndDel(dst, k []byte) ([]byte, bool) {
+	var room [keyRoom]byte
+	n.removed()
+	return n.cache.GetAndDel(dst, n.key(room[:0], k))
+}
+
+// Touch is [Cache.Touch] in the namespace.
+func (n *view) Touch(k []byte, ttl time.Duration) bool {
+	var room [keyRoom]byte
+	return n.cache.Touch(n.key(room[:0], k), ttl)
+}
+
+// GetOrLoad is [Cache.GetOrLoad] in the namespace. load gets k without the generation. A
+// call after Invalidate does not wait for a load from before it.
+func (n *view) GetOrLoad(
+	ctx context.Context, dst, k []byte, load LoadFunc[[]byte, []byte],
+) ([]byte, error) {
+	mustBeFunc("GetOrLoad", load != nil)
+	var room [keyRoom]byte
+	key := n.key(room[:0], k)
+	out, got := n.cache.getAhead(dst, key)
+	n.lookedAhead(got)
+	if got == hit {
+		return out, nil
+	}
+	start := n.startLen()
+	return n.cache.loadMissing(ctx, out, key, got,
+		func(ctx context.Context, raw []byte) ([]byte, time.Duration, error) {
+			return load(ctx, raw[start:])
+		})
+}
+
+// GetOrLoadBatch is [Cache.GetOrLoadBatch] in the namespace. load gets keys without the
+// generation. It allocates room for the keys.
+func (n *view) GetOrLoadBatch(
+	ctx context.Context, dst []byte, keys, vals [][]byte, load BatchLoadFunc[[]byte, []byte],
+) (out []byte, hits int, err error) {
+	mustBeFunc("GetOrLoadBatch", load != nil)
+	mustFit("load batch", keys, vals)
+	raw, room := make([][]byte, len(keys)), joined{buf: make([]byte, 0, keyRoom/4*len(keys))}
+	for i, k := range keys {
+		raw[i] = room.took(n.appendKey(room.next(), k))
+	}
+	start := n.startLen()
+	out, hits, failed := n.cache.getOrLoadBatch(ctx, dst, raw, vals,
+		func(ctx context.Context, raw [][]byte) ([]loaded, error) {
+			for i, k := range raw {
+				raw[i] = k[start:]
+			}
+			return load(ctx, raw)
+		}, nil)
+	n.loadedFor(len(keys), hits)
+	return out, hits, failed.orNil()
+}
+
+// All is [Cache.All] of the entries of the namespace, with the keys under which they were
+// set. Key and value are valid until the next iteration. It goes over all entries of the cache.
+func (n *view) All() iter.Seq2[[]byte, []byte] {
+	return func(yield func(key, value []byte) bool) {
+		mustBeFunc("All", yield != nil)
+		n.cache.loop(n.has, withValue, func(raw, value []byte) bool {
+			return yield(raw[n.startLen():], value)
+		})
+	}
+}
+
+// Keys is [Namespace.All] without the values, which it does not copy. Each key is valid until the
+// next iteration: clone it to keep it.
+func (n *view) Keys() iter.Seq[[]byte] {
+	return func(yield func(key []byte) bool) {
+		mustBeFunc("Keys", yield != nil)
+		n.cache.loop(n.has, 0, func(raw, _ []byte) bool { return yield(raw[n.startLen():]) })
+	}
+}
