@@ -18,7 +18,7 @@ require (
 	gonum.org/v1/plot v0.17.0
 )
 
-require github.com/klauspost/compress v1.18.0
+require github.com/klauspost/compress v1.19.2
 
 require (
 	codeberg.org/go-fonts/liberation v0.5.0 // indirect
@@ -31,7 +31,6 @@ require (
 	github.com/golang/freetype v0.0.0-20170609003504-e2365dfdc4a0 // indirect
 	github.com/golang/snappy v1.0.0 // indirect
 	github.com/klauspost/cpuid/v2 v2.0.9 // indirect
-	github.com/ringcache/ringcache/compress/s2 v0.1.0
 	github.com/zeebo/xxh3 v1.0.2 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/image v0.30.0 // indirect
@@ -39,5 +38,3 @@ require (
 )
 
 replace github.com/ringcache/ringcache => ../
-
-replace github.com/ringcache/ringcache/compress/s2 => ../compress/s2

@@ -11,5 +11,6 @@ require (
 
 require (
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	github.com/klauspost/compress v1.19.2 // indirect
 	golang.org/x/sys v0.41.0 // indirect
 )

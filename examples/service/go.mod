@@ -6,7 +6,6 @@ replace (
 	github.com/ringcache/ringcache => ../..
 	github.com/ringcache/ringcache/adapters/ringprometheus => ../../adapters/ringprometheus
 	github.com/ringcache/ringcache/adapters/ringstatsviz => ../../adapters/ringstatsviz
-	github.com/ringcache/ringcache/compress/s2 => ../../compress/s2
 )
 
 require (
@@ -14,7 +13,6 @@ require (
 	github.com/ringcache/ringcache v0.1.0
 	github.com/ringcache/ringcache/adapters/ringprometheus v0.1.0
 	github.com/ringcache/ringcache/adapters/ringstatsviz v0.1.0
-	github.com/ringcache/ringcache/compress/s2 v0.1.0
 	github.com/stretchr/testify v1.12.1
 	modernc.org/sqlite v1.62.0
 )

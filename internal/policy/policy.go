@@ -107,7 +107,7 @@ type State struct {
 	idle     uint8 // entries dropped at small's tail since one was at main's
 	still    uint8 // entries dropped at small's tail since one was to come to main for its reads
 	doubted  uint8 // ghosts that were not trusted
-	heldBack   uint8 // entries read once for which that was not enough
+	heldBack uint8 // entries read once for which that was not enough
 	told     int32 // entries that the learner knows of
 	mean     int   // bytes of a typical record
 	lessons  Lessons

@@ -13,6 +13,9 @@
 //	entry       meta 1 | length of key, of value (uvarints) | expiry 8, if meta says so |
 //	            key | value
 //
+// A body whose length is not its unpacked length is packed: an S2 block, with a length of
+// its own in front.
+//
 // The checksums of blocks are XXH64 with the salt as seed. The salt is random, so
 // nobody who chooses what a cache holds can make a value that looks like a block.
 // Blocks of one snapshot are numbered from 0, so that one that is missing or there
@@ -29,11 +32,13 @@ import (
 	"time"
 
 	"github.com/cespare/xxhash/v2"
+	"github.com/klauspost/compress/s2"
 )
 
 const (
-	// Version is the version that is written. All from 1 on are read.
-	Version = 1
+	// Version is the version that is written, and the only one that is read. Version 1, which
+	// no release wrote, compressed blocks differently.
+	Version = 2
 
 	// MaxBlock is how long a block is at most, unless it holds a single entry
 	// that is longer.
@@ -61,8 +66,8 @@ const (
 	SmallRanks = 4
 )
 
-// ErrCorrupt is wrapped by all errors of what the bytes hold, ErrVersion by that
-// of a version which is not known yet, or not the program's.
+// ErrCorrupt is wrapped by all errors of what the bytes hold, ErrVersion by that of a
+// version of the format that is not known, or not the program's.
 var (
 	ErrCorrupt = errors.New("data is corrupt")
 	ErrVersion = errors.New("data is of another version")
@@ -120,11 +125,9 @@ func ParseHeader(b []byte, at int64) (h Header, err error) {
 		return h, corrupt(at, "byte order mark is %x, not %x", mark, orderMark)
 	}
 	version := binary.LittleEndian.Uint32(b[12:])
-	if version > Version {
-		return h, fmt.Errorf("version %d, at most %d is known: %w", version, Version, ErrVersion)
-	}
-	if version == 0 {
-		return h, corrupt(at, "version %d", version)
+	if version != Version {
+		return h, fmt.Errorf("version %d of the format, only %d is known: %w",
+			version, Version, ErrVersion)
 	}
 	word := func(i int) uint64 { return binary.LittleEndian.Uint64(b[24+8*i:]) }
 	return Header{
@@ -148,7 +151,7 @@ type BlockHeader struct {
 	ID      uint32
 	Entries uint32
 	Length  uint64 // of the body
-	Size    uint64 // of what was packed into it; the same if it is not packed
+	Size    uint64 // of the body unpacked; the same if it is not packed
 	Unread  uint64 // bytes of that of entries with a frequency of 0
 	sum     uint64 // of the body
 }
@@ -202,7 +205,7 @@ func parseBlock(b []byte, salt uint64, at int64) (h BlockHeader, err error) {
 	isPacked := h.Size != h.Length
 	isTooFull := uint64(h.Entries)*MinEntry > h.Size || h.Unread > h.Size
 	if !known || h.Length > math.MaxInt64/2 || !isEnd && isTooFull ||
-		isPacked && (h.Size > MaxBlock || h.Length > MaxBlock || h.Size > 256*h.Length) {
+		isPacked && (h.Size > MaxBlock || h.Length > MaxBlock) {
 		return h, corrupt(at, "block of kind %d, rank %d, %d entries, %d bytes, %d unpacked",
 			h.Kind, h.Rank, h.Entries, h.Length, h.Size)
 	}
@@ -239,41 +242,33 @@ func (b *Block) Add(from, freq int) {
 	}
 }
 
-// Finish completes the block, and returns the bytes to write: the block packed, if p is not nil
-// and that saves an eighth.
+// Finish completes the block and returns the bytes to write, which are valid until the next
+// call with the same p. The body is packed if that makes it at least an eighth smaller.
 func (b *Block) Finish(rank int, id uint32, salt uint64, p *Packer) []byte {
 	size := len(b.Bytes) - BlockHeaderSize
 	h := BlockHeader{Kind: kindEntries, Rank: uint8(rank), ID: id, Entries: uint32(b.Entries),
 		Size: uint64(size), Unread: uint64(b.Unread)}
 	out := b.Bytes
-	if p != nil && size >= leastPacked && size <= MaxBlock && p.pack(out) {
+	if size >= leastPacked && size <= MaxBlock && p.pack(out) {
 		out = p.buf
 	}
 	h.put(out, salt)
 	return out
 }
 
-// Packer has what packing needs.
-type Packer struct {
-	table packTable
-	buf   []byte
-}
+// Packer compresses blocks with S2, one after the other, into a buffer that they share.
+type Packer struct{ buf []byte }
 
-const (
-	leastPacked = 512      // bytes of a body that is packed
-	packSample  = 32 << 10 // bytes that are tried first
-)
+const leastPacked = 512 // a shorter body is not packed
 
-// pack packs a block, and reports whether that saves an eighth.
+// pack packs the body of block b into the buffer, behind room for a header, and reports
+// whether that makes it an eighth smaller.
 func (p *Packer) pack(b []byte) bool {
-	for _, end := range [...]int{min(len(b), packSample), len(b)} {
-		p.buf = append(p.buf[:0], b[:BlockHeaderSize]...)
-		p.buf = pack(p.buf, b[BlockHeaderSize:end], &p.table)
-		if len(p.buf) >= end-end/8 {
-			return false
-		}
-	}
-	return true
+	body := b[BlockHeaderSize:]
+	p.buf = resize(p.buf, uint64(BlockHeaderSize+s2.MaxEncodedLen(len(body))))
+	n := len(s2.Encode(p.buf[BlockHeaderSize:], body))
+	p.buf = p.buf[:BlockHeaderSize+n]
+	return n < len(body)-len(body)/8
 }
 
 // End is what the end mark says.

@@ -2,61 +2,158 @@ package snapshot
 
 import (
 	"bytes"
+	"encoding/binary"
+	"fmt"
 	"math/rand/v2"
 	"testing"
 
+	"github.com/klauspost/compress/s2"
 	"github.com/stretchr/testify/require"
 )
 
-func packed(t testing.TB, b []byte) []byte {
+const packSalt = 7
+
+// noise returns n bytes that cannot be compressed.
+func noise(n int) []byte {
+	b := make([]byte, n)
+	rand.NewChaCha8([32]byte{1}).Read(b) // never fails
+	return b
+}
+
+// blockOf returns a block with that body.
+func blockOf(body []byte) *Block {
+	var b Block
+	b.Reset()
+	b.Bytes = append(b.Bytes, body...)
+	return &b
+}
+
+// unseal returns the body of a sealed block, and whether it was packed.
+func unseal(t testing.TB, sealed []byte, to *buffers) (body []byte, packed bool) {
 	t.Helper()
-	p := pack(nil, b, new(packTable))
-	out := make([]byte, len(b))
-	require.True(t, unpack(out, p))
-	require.True(t, bytes.Equal(b, out), "it has changed")
-	require.LessOrEqual(t, len(p), len(b)+len(b)/255+16)
-	return p
+	h, err := parseBlock(sealed, packSalt, 0)
+	require.NoError(t, err)
+	body = sealed[BlockHeaderSize:]
+	require.EqualValues(t, len(body), h.Length)
+	require.NoError(t, h.Check(body, packSalt, 0))
+	body, err = to.unpack(&Ref{BlockHeader: h}, body)
+	require.NoError(t, err)
+	return body, h.Length != h.Size
 }
 
-func TestPack_RoundTrip(t *testing.T) {
-	rnd := rand.New(rand.NewPCG(1, 2))
-	noise := make([]byte, 300_000)
-	for i := range noise {
-		noise[i] = byte(rnd.Uint32())
+// Bodies come back through one Packer and one pair of buffers, longer and shorter ones in
+// turn. Those that do not get an eighth smaller, or are too short or too long, are as they were.
+func TestBlock_PackedWhereThatSavesAnEighth(t *testing.T) {
+	text := bytes.Repeat([]byte("some text that repeats itself, "), MaxBlock/31+1)
+	half := append(noise(3000), text[:3000]...)
+	little := append(noise(9500), text[:500]...)
+	var p Packer
+	var to buffers
+	for _, test := range []struct {
+		body   []byte
+		packed bool
+	}{
+		{text[:MaxBlock], true}, {text[:leastPacked], true}, {text[:leastPacked-1], false},
+		{text[:MaxBlock+1], false}, {noise(MaxBlock), false}, {noise(600), false}, {half, true},
+		{little, false}, {nil, false}, {make([]byte, MaxBlock), true}, {text[:1000], true},
+	} {
+		sealed := blockOf(test.body).Finish(3, 0, packSalt, &p)
+		body, packed := unseal(t, sealed, &to)
+		require.True(t, bytes.Equal(test.body, body), "%d bytes have changed", len(test.body))
+		require.Equal(t, test.packed, packed, "%d bytes", len(test.body))
+		if packed {
+			require.Less(t, len(sealed)-BlockHeaderSize, len(body)-len(body)/8)
+		}
 	}
-	for n := range 100 {
-		packed(t, noise[:n])
-		packed(t, make([]byte, n))
-		packed(t, bytes.Repeat([]byte("abc"), n))
-	}
-	require.Less(t, len(packed(t, make([]byte, MaxBlock))), MaxBlock/200)
-	require.Less(t, len(packed(t, noise)), len(noise)+2000)
-	var mixed []byte
-	for len(mixed) < MaxBlock {
-		from, n := rnd.IntN(len(noise)/100), rnd.IntN(300)
-		mixed = append(mixed, noise[from:from+n]...)
-	}
-	require.Less(t, len(packed(t, mixed)), len(mixed)/2)
 }
 
-// What is no packed block is no block, and reads and writes nothing outside.
+// The bytes of a packed block are bounded on both sides before anything is allocated.
+func TestBlock_PackedClaimsTooMuch(t *testing.T) {
+	for _, test := range []struct {
+		length, size uint64
+		ok           bool
+	}{
+		{10, 10, true}, {10, MaxBlock, true}, {10, MaxBlock + 1, false}, {10, 1 << 40, false},
+		{MaxBlock, MaxBlock - 1, true}, {MaxBlock + 1, MaxBlock, false},
+		{MaxBlock + 1, MaxBlock + 1, true}, // a long entry, not packed
+	} {
+		b := make([]byte, BlockHeaderSize+test.length)
+		h := BlockHeader{Kind: kindEntries, Entries: 1, Size: test.size}
+		h.put(b, packSalt)
+		_, err := parseBlock(b, packSalt, 0)
+		require.Equal(t, test.ok, err == nil, "%+v", test)
+	}
+}
+
+// A body that is not what its header says is damage, and costs no memory, whatever lengths
+// it has in front.
 func TestUnpack_Damage(t *testing.T) {
 	text := bytes.Repeat([]byte("some text that repeats itself, "), 30)
-	p := pack(nil, text, new(packTable))
-	for n := range p {
-		require.False(t, unpack(make([]byte, len(text)), p[:n]), "%d bytes", n)
+	good := s2.Encode(nil, text)
+	size := uint64(len(text))
+	_, head := binary.Uvarint(good)
+	claim := func(n uint64) []byte { return append(binary.AppendUvarint(nil, n), good[head:]...) }
+	bodies := map[string][]byte{
+		"a length of 1 GB":  claim(1 << 30),
+		"a length of 1 EB":  claim(1 << 60),
+		"one byte more":     claim(size + 1),
+		"one byte less":     claim(size - 1),
+		"an endless length": bytes.Repeat([]byte{0xff}, 20),
+		"something behind":  append(bytes.Clone(good), 0),
+		"a stream of S2":    []byte("\xff\x06\x00\x00S2sTwO"),
 	}
-	require.False(t, unpack(make([]byte, len(text)-1), p))
-	require.False(t, unpack(make([]byte, len(text)+1), p))
-	require.False(t, unpack(nil, nil))
+	for n := range good {
+		bodies[fmt.Sprint("cut after ", n)] = good[:n]
+	}
+	for name, body := range bodies {
+		var to buffers
+		ref := Ref{At: 99, BlockHeader: BlockHeader{Length: uint64(len(body)), Size: size}}
+		_, err := to.unpack(&ref, body)
+		require.ErrorIs(t, err, ErrCorrupt, name)
+		require.ErrorContains(t, err, "offset 99: unpack block 0: ", name)
+		require.LessOrEqual(t, cap(to.unpacked), len(text), name)
+	}
+	for size := range size { // a header that says otherwise
+		ref := Ref{BlockHeader: BlockHeader{Length: uint64(len(good)), Size: size}}
+		_, err := new(buffers).unpack(&ref, good)
+		require.Equal(t, size != ref.Length, err != nil, "%d bytes", size)
+	}
 }
 
-// FuzzPack packs and unpacks any bytes, and unpacks them as they are.
+// After the first block, neither side allocates.
+func TestBlock_PackingAllocatesNothing(t *testing.T) {
+	text := bytes.Repeat([]byte("some text that repeats itself, "), 2000)
+	var p Packer
+	var to buffers
+	b := blockOf(text)
+	h := BlockHeader{Size: uint64(len(text))}
+	require.True(t, p.pack(b.Bytes))
+	packed := bytes.Clone(p.buf[BlockHeaderSize:])
+	h.Length = uint64(len(packed))
+	ref := &Ref{BlockHeader: h}
+	require.Zero(t, testing.AllocsPerRun(100, func() { b.Finish(3, 0, packSalt, &p) }))
+	require.Zero(t, testing.AllocsPerRun(100, func() { _, _ = to.unpack(ref, packed) }))
+}
+
+// FuzzPack packs and unpacks any body, and unpacks it as if it were packed.
 func FuzzPack(f *testing.F) {
 	f.Add([]byte("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab"), uint16(40))
 	f.Add([]byte{0xff, 0xff, 0xff, 0}, uint16(1000))
+	f.Add(bytes.Repeat([]byte("abcd"), 300), uint16(1200))
+	f.Add(s2.Encode(nil, make([]byte, 1000)), uint16(1000))
 	f.Fuzz(func(t *testing.T, b []byte, n uint16) {
-		packed(t, b)
-		unpack(make([]byte, n), b)
+		var to buffers
+		body, _ := unseal(t, blockOf(b).Finish(0, 0, packSalt, new(Packer)), &to)
+		require.True(t, bytes.Equal(b, body), "it has changed")
+		if int(n) == len(b) {
+			return // not packed
+		}
+		ref := Ref{BlockHeader: BlockHeader{Length: uint64(len(b)), Size: uint64(n)}}
+		body, err := to.unpack(&ref, b)
+		if err != nil {
+			require.ErrorIs(t, err, ErrCorrupt)
+			return
+		}
+		require.Len(t, body, int(n))
 	})
 }

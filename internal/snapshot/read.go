@@ -3,7 +3,10 @@ package snapshot
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
+
+	"github.com/klauspost/compress/s2"
 )
 
 // Ref is a block of a snapshot that can be read at any place.
@@ -215,9 +218,16 @@ func (b *buffers) unpack(ref *Ref, body []byte) ([]byte, error) {
 	if ref.Size == ref.Length {
 		return body, nil
 	}
-	b.unpacked = resize(b.unpacked, ref.Size) // MaxBlock at most
-	if !unpack(b.unpacked, body) {
-		return nil, corrupt(ref.At, "block %d cannot be unpacked", ref.ID)
+	n, err := s2.DecodedLen(body)
+	if err == nil && uint64(n) != ref.Size {
+		err = fmt.Errorf("length is %d, not %d", n, ref.Size)
+	}
+	if err == nil {
+		b.unpacked = resize(b.unpacked, ref.Size)     // MaxBlock at most
+		b.unpacked, err = s2.Decode(b.unpacked, body) // allocates nothing for that length
+	}
+	if err != nil {
+		return nil, corrupt(ref.At, "unpack block %d: %v", ref.ID, err)
 	}
 	return b.unpacked, nil
 }

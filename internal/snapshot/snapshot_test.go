@@ -279,20 +279,6 @@ type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// Packed blocks have MaxBlock bytes at most, and no more than 256 for each byte that is
-// packed: more is not believed, nor allocated.
-func TestBlock_PackedClaimsTooMuch(t *testing.T) {
-	b := make([]byte, BlockHeaderSize+10)
-	for size, ok := range map[uint64]bool{
-		10: true, 2560: true, 2561: false, MaxBlock: false, MaxBlock + 1: false, 1 << 40: false,
-	} {
-		h := BlockHeader{Kind: kindEntries, Entries: 1, Size: size}
-		h.put(b, 7)
-		_, err := parseBlock(b, 7, 0)
-		require.Equal(t, ok, err == nil, "%d bytes", size)
-	}
-}
-
 // FuzzEntries holds ParseEntry to its word on any bytes.
 func FuzzEntries(f *testing.F) {
 	f.Add([]byte{0, 1, 1, 'k', 'v'})
