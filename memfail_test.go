@@ -220,7 +220,7 @@ func TestMemory_RefusedToIndexesOfAFile(t *testing.T) {
 	}
 	var m quotaMemory
 	m.allowed.Store(1 << 20)
-	g := defaultGeometry(64 << 20)
+	g := defaultGeometry(minMaxBytes)
 	g.mem = m.memory()
 	c := mustOpen(t, g, filepath.Join(t.TempDir(), "cache"))
 	defer closeCache(t, c)
@@ -231,7 +231,7 @@ func TestMemory_RefusedToIndexesOfAFile(t *testing.T) {
 			require.True(t, c.Has(k))
 		}
 	}
-	require.Equal(t, uint64(64<<20), c.Stats().EffectiveMaxBytes, "the file is refused nothing")
+	require.EqualValues(t, minMaxBytes, c.Stats().EffectiveMaxBytes, "the file is refused nothing")
 	require.LessOrEqual(t, c.Stats().IndexBytes, uint64(1<<20))
 	require.NoError(t, c.validate())
 }

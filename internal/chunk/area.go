@@ -42,13 +42,13 @@ type area struct {
 	from  int  // Pool.handed when it was new
 	pages bool // for index pages
 	asked int  // bytes for which large pages are wanted, from the start on
-	holes int  // chunks that were handed out, and have no memory now
+	holes int  // chunks and pages that were handed out, and have no memory now
 }
 
 // start returns the area's address.
 func (a *area) start() uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(a.mem))) }
 
-// take hands out a chunk that was never handed out.
+// take hands out n bytes that were never handed out.
 func (a *area) take(n int) Ref {
 	r := RefOf(a.mem[a.taken : a.taken+n])
 	a.taken += n
@@ -98,13 +98,13 @@ func (p *Pool) askLocked(a *area) {
 // adviseLocked tells the kernel whether an area should lie on large pages.
 func (p *Pool) adviseLocked(a *area) { p.mem.Large(a.mem[:a.asked], a.holes == 0) }
 
-// coolLocked gives the memory of a chunk back.
-func (p *Pool) coolLocked(r Ref) {
-	p.mem.Discard(r.Bytes(0, uint32(p.chunkSize)))
+// releaseLocked gives the memory of a chunk or a page of n bytes back.
+func (p *Pool) releaseLocked(r Ref, n int) {
+	p.mem.Discard(r.Bytes(0, uint32(n)))
 	p.markLocked(r, true)
 }
 
-// markLocked notes that a chunk is a hole from now on, or not any more.
+// markLocked notes that a chunk or a page is a hole from now on, or no longer.
 func (p *Pool) markLocked(r Ref, hole bool) {
 	a := p.areas[p.areaAt(uintptr(r.Pointer()))]
 	was := a.holes

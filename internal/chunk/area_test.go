@@ -277,7 +277,7 @@ func (u *poolUser) step(t *testing.T) {
 		}
 		u.p.SetBound(mostOfUser)
 	case 4:
-		if u.p.SpareForPages() >= 8*smallChunk {
+		if u.p.Spare() >= 8*smallChunk {
 			rs, err := u.p.Pages(64)
 			require.NoError(t, err)
 			for _, r := range rs {

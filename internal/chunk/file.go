@@ -8,15 +8,15 @@ import (
 // How the memory of rings that lie in a file stays within the bound, together with that of
 // index pages, which do not.
 //
-// A chunk that no ring has is idle or cold, as in memory. But a cold one is a hole in the file.
-// Memory for a hole is asked for before it is touched, and may be refused: it would be a
-// signal otherwise. So a cold chunk does not count as ready, and a refusal is that of an area
+// A chunk that no ring has is idle or not resident, as in memory. But in the file the latter is a
+// hole. Memory for a hole is asked for before it is touched, and may be refused: it would be a
+// signal otherwise. So a hole does not count as ready, and a refusal is that of an area
 // (grow.go). Chunks of a new area for which the bound has no room begin as holes.
 
 // heldLocked returns the bytes that the pool has allocated, in use or idle. In a file, they
 // include the unused rest of the newest area.
 func (p *Pool) heldLocked() int {
-	n := int(p.used.Load()) + (len(p.idle)+p.warm)*p.chunkSize
+	n := int(p.used.Load()) + len(p.idle)*p.chunkSize + len(p.idlePages)*p.pageSize
 	if p.mem.Rings != nil {
 		n += p.freshBytes()
 	}
@@ -24,7 +24,7 @@ func (p *Pool) heldLocked() int {
 }
 
 // fileAreaLocked gets an area of n bytes of the file, or the part of it for which the bound has
-// room, and at least a chunk. The rest is cold.
+// room, and at least a chunk. The rest are holes.
 func (p *Pool) fileAreaLocked(n int) (*area, error) {
 	ready := n
 	if p.mem.Rings.Drop != nil {
@@ -36,12 +36,12 @@ func (p *Pool) fileAreaLocked(n int) (*area, error) {
 		return nil, fmt.Errorf("map %d bytes: %w", n, err)
 	}
 	for at := n - p.chunkSize; at >= ready; at -= p.chunkSize {
-		p.cold = append(p.cold, RefOf(m[at:][:p.chunkSize]))
+		p.notResident = append(p.notResident, RefOf(m[at:][:p.chunkSize]))
 	}
 	return &area{mem: m[:ready]}, nil // not among the areas, which the pool unmaps
 }
 
-// dropLocked makes a chunk cold that is idle, or the last one of the newest area.
+// dropLocked makes a hole of an idle chunk, or of the last one of the newest area.
 func (p *Pool) dropLocked() bool {
 	if p.mem.Rings.Drop == nil {
 		return false
@@ -51,7 +51,7 @@ func (p *Pool) dropLocked() bool {
 		if !p.mem.Rings.Drop(r.Bytes(0, uint32(p.chunkSize))) {
 			return false
 		}
-		p.idle, p.cold = p.idle[:n-1], append(p.cold, r)
+		p.idle, p.notResident = p.idle[:n-1], append(p.notResident, r)
 		return true
 	}
 	if p.freshBytes() == 0 {
@@ -62,11 +62,12 @@ func (p *Pool) dropLocked() bool {
 	if !p.mem.Rings.Drop(last) {
 		return false
 	}
-	p.fresh.mem, p.cold = p.fresh.mem[:rest], append(p.cold, RefOf(last))
+	p.fresh.mem, p.notResident = p.fresh.mem[:rest], append(p.notResident, RefOf(last))
 	return true
 }
 
-// fillLocked prepares a cold chunk for use. Only a file asks the system for its memory now.
+// fillLocked prepares a chunk without physical memory for use. Only a file asks the system for it
+// now.
 func (p *Pool) fillLocked(r Ref) error {
 	if p.mem.Rings == nil {
 		p.markLocked(r, false)
@@ -85,13 +86,13 @@ func (p *Pool) fillLocked(r Ref) error {
 	return nil
 }
 
-// refillLocked has cold chunks be idle instead, as many as growLocked would ask for, and stops
-// at the bound and at a refusal.
+// refillLocked makes holes idle chunks, as many as growLocked would ask for, and stops at the
+// bound and at a refusal.
 func (p *Pool) refillLocked() {
 	held, most := p.heldLocked(), int(p.most.Load())
 	upTo := min(most, held+max(int(p.used.Load())/growShare, p.chunkSize))
-	for ; held+p.chunkSize <= upTo && len(p.cold) > 0; held += p.chunkSize {
-		r, err := p.coldChunkLocked()
+	for ; held+p.chunkSize <= upTo && len(p.notResident) > 0; held += p.chunkSize {
+		r, err := p.takeNotResidentLocked()
 		if err != nil {
 			return // the bound says what came of it
 		}
@@ -109,7 +110,7 @@ func (p *Pool) Adopt(held int, unused, free []Ref) {
 	p.idle = append(p.idle, unused...)
 	slices.Reverse(free) // so that the first is taken first
 	if p.mem.Rings.Drop != nil {
-		p.cold = append(p.cold, free...)
+		p.notResident = append(p.notResident, free...)
 	} else {
 		p.idle = append(p.idle, free...)
 	}
@@ -118,20 +119,20 @@ func (p *Pool) Adopt(held int, unused, free []Ref) {
 }
 
 // Validate checks that memory which nobody uses is within the bound, as it is unless a Resize
-// is under way (I17), and that no chunk is idle or cold twice.
+// is under way (I17), and that no chunk or page is among the unused twice.
 func (p *Pool) Validate() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	seen := map[Ref]bool{}
-	for _, r := range slices.Concat(p.idle, p.cold) {
+	for _, r := range slices.Concat(p.idle, p.notResident, p.idlePages, p.notResidentPages) {
 		if seen[r] {
-			return fmt.Errorf("I17: the chunk at %p is twice among those that no ring has", r.Pointer())
+			return fmt.Errorf("I17: what lies at %p is unused twice", r.Pointer())
 		}
 		seen[r] = true
 	}
-	canCool := p.canDiscard() && (p.mem.Rings == nil || p.mem.Rings.Drop != nil)
+	canRelease := p.canDiscard() && (p.mem.Rings == nil || p.mem.Rings.Drop != nil)
 	most := int(max(p.most.Load(), p.used.Load()))
-	if held := p.heldLocked(); canCool && held > most {
+	if held := p.heldLocked(); canRelease && held > most {
 		return fmt.Errorf("I17: %d bytes have memory, %d are in use, the bound is %d",
 			held, p.used.Load(), p.most.Load())
 	}

@@ -68,7 +68,7 @@ func (p *Pool) Stored(n int) {
 		for p.freshBytes() > 0 {
 			p.idle = append(p.idle, p.takeFreshLocked())
 		}
-		if p.mem.Rings != nil && len(p.cold) > 0 {
+		if p.mem.Rings != nil && len(p.notResident) > 0 {
 			p.refillLocked()
 		} else {
 			_ = p.freshLocked() // the bound says what came of it
@@ -82,7 +82,7 @@ func (p *Pool) Stored(n int) {
 func (p *Pool) readyLocked() int {
 	n := len(p.idle)*p.chunkSize + p.freshBytes()
 	if p.mem.Rings == nil { // a file may be refused memory for them
-		n += len(p.cold) * p.chunkSize
+		n += len(p.notResident) * p.chunkSize
 	}
 	return n
 }

@@ -1,20 +1,20 @@
 package chunk
 
-import "math/bits"
-
-// Pages are cut from chunks. A chunk that is cut stays so.
+// Pages have areas of their own in a cache that is not small, and in one whose chunks lie in a
+// file. Elsewhere, and where an area is refused, a chunk is split into pages, for good.
 //
-// Every lookup reads one line of an index, anywhere in it. Indexes are an eighth of
-// a cache or so, and worth having on large pages from the start: in a cache that is
-// not small, chunks to be cut come from separate areas.
-const pageAreasFrom = 256 << 20 // bound from which a large page that is partly used does not matter
+// Every lookup reads one line of an index, anywhere in it. Indexes are an eighth of a cache or so,
+// and worth having on large pages from the start, which areas of their own make possible.
+const pageAreasFrom = 128 << 20 // bound from which a large page that is partly used does not matter
 
-// cut is a chunk that is cut into pages; owner leads from a page to it.
-type cut struct {
-	chunk Ref
-	free  uint64 // a bit for each page that is not in use
-	inUse int32  // pages
-	cold  bool   // has no physical memory
+// pageSizeFor returns the bytes of a page: an eighth of a chunk, but no less than the memory that
+// Discard can give back, so that no page has to wait for its neighbours.
+func (p *Pool) pageSizeFor() int {
+	n := min(p.chunkSize, max(p.chunkSize/8, 1<<10))
+	if p.canDiscard() {
+		n = max(n, p.mem.Granule)
+	}
+	return n
 }
 
 // Pages hands out n pages of any content, or none.
@@ -25,7 +25,7 @@ func (p *Pool) Pages(n int) ([]Ref, error) {
 	for range n {
 		r, err := p.pageLocked()
 		if err != nil {
-			p.putPagesLocked(pages)
+			p.idlePages = append(p.idlePages, pages...)
 			p.forPages.waited += n * p.pageSize
 			if p.mem.Rings == nil {
 				p.limitLocked() // else rings may be had all the same
@@ -34,134 +34,75 @@ func (p *Pool) Pages(n int) ([]Ref, error) {
 		}
 		pages = append(pages, r)
 	}
+	p.used.Add(int64(n * p.pageSize))
+	for p.heldLocked() > int(p.most.Load()) && (p.releaseChunkLocked() || p.releasePageLocked()) {
+	}
 	return pages, nil
 }
 
-// pageLocked hands out one page.
+// pageLocked takes an idle page, else one without memory, else a new one.
 func (p *Pool) pageLocked() (Ref, error) {
-	k, err := p.roomyCutLocked()
-	if err != nil {
-		return Ref{}, err
+	if r, ok := pop(&p.idlePages); ok {
+		return r, nil
 	}
-	c := &p.cuts[k]
-	p.free.Add(-int64(p.pageSize))
-	if c.inUse == 0 {
-		p.used.Add(int64(p.chunkSize))
-		p.free.Add(int64(p.chunkSize))
-		if c.cold {
-			p.markLocked(c.chunk, false)
-		} else {
-			p.warm--
-		}
-		c.cold = false
-		if p.heldLocked() > int(p.most.Load()) { // in exchange for an idle chunk: see chunkLocked
-			p.coolChunkLocked()
-		}
+	if r, ok := pop(&p.notResidentPages); ok {
+		p.markLocked(r, false)
+		return r, nil
 	}
-	i := bits.TrailingZeros64(c.free)
-	c.free &^= 1 << i
-	c.inUse++
-	at := uint32(i * p.pageSize)
-	r := RefOf(c.chunk.Bytes(at, at+uint32(p.pageSize)))
-	p.owner[r] = k
-	return r, nil
-}
-
-// roomyCutLocked returns a cut with a free page: the last one, or the one with the
-// fewest, so that others become idle; else an idle one; else a new one.
-func (p *Pool) roomyCutLocked() (int32, error) {
-	if n := int(p.last); n < len(p.cuts) && p.cuts[n].isRoomy() {
-		return p.last, nil
-	}
-	if p.free.Load() > 0 { // only after a cache was made smaller
-		most := int32(0)
-		for k := range p.cuts {
-			if c := &p.cuts[k]; c.isRoomy() && c.inUse > most {
-				p.last, most = int32(k), c.inUse
-			}
-		}
-	} else if n := len(p.idleCuts); n > 0 {
-		p.last, p.idleCuts = p.idleCuts[n-1], p.idleCuts[:n-1]
-	} else {
-		c, err := p.cuttableLocked()
-		if err != nil {
-			return 0, err
-		}
-		p.last = int32(len(p.cuts))
-		p.cuts = append(p.cuts, cut{chunk: c, free: 1<<(p.chunkSize/p.pageSize) - 1})
-		p.warm++
-	}
-	return p.last, nil
-}
-
-// isRoomy reports whether some pages of a cut are in use, but not all.
-func (c *cut) isRoomy() bool { return c.inUse > 0 && c.free != 0 }
-
-// PutPages takes pages back.
-func (p *Pool) PutPages(rs []Ref) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.putPagesLocked(rs)
-}
-
-func (p *Pool) putPagesLocked(rs []Ref) {
-	for _, r := range rs {
-		k := p.owner[r]
-		delete(p.owner, r)
-		c := &p.cuts[k]
-		c.free |= 1 << (int(uintptr(r.Pointer())-uintptr(c.chunk.Pointer())) / p.pageSize)
-		p.free.Add(int64(p.pageSize))
-		if c.inUse--; c.inUse == 0 {
-			p.idleCuts = append(p.idleCuts, k)
-			p.used.Add(-int64(p.chunkSize))
-			p.free.Add(-int64(p.chunkSize))
-			p.warm++
-		}
-	}
-}
-
-// cuttableLocked takes a chunk that is to be cut.
-func (p *Pool) cuttableLocked() (Ref, error) {
 	apart := p.mem.Rings != nil // a chunk of a ring is none of an index
-	if !apart {
-		if r, ok := pop(&p.idle); ok {
-			return r, nil
-		}
-		if p.most.Load() < pageAreasFrom {
-			return p.coldChunkLocked()
-		}
+	if !apart && p.most.Load() < pageAreasFrom {
+		return p.splitChunkLocked()
 	}
-	if p.forCuts.taken == len(p.forCuts.mem) {
+	if p.pageArea.taken == len(p.pageArea.mem) {
 		a, err := p.growLocked(&p.forPages, p.pageAreaSize(), func(n int) (*area, error) {
 			return p.mapLocked(n, true)
 		})
 		if err != nil && !apart {
-			return p.coldChunkLocked() // there may be some
+			return p.splitChunkLocked() // there may be some
 		}
 		if err != nil {
 			return Ref{}, err
 		}
-		p.forCuts = a
+		p.pageArea = a
 	}
-	return p.forCuts.take(p.chunkSize), nil
+	return p.pageArea.take(p.pageSize), nil
+}
+
+// splitChunkLocked makes a chunk pages, and returns the first of them.
+func (p *Pool) splitChunkLocked() (Ref, error) {
+	c, ok := pop(&p.idle)
+	if !ok {
+		var err error
+		if c, err = p.takeNotResidentLocked(); err != nil {
+			return Ref{}, err
+		}
+	}
+	for at := p.chunkSize - p.pageSize; at > 0; at -= p.pageSize {
+		p.idlePages = append(p.idlePages, RefOf(c.Bytes(uint32(at), uint32(at+p.pageSize))))
+	}
+	return c, nil
+}
+
+// PutPages takes pages back. They stay pages.
+func (p *Pool) PutPages(rs []Ref) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.idlePages = append(p.idlePages, rs...)
+	p.used.Add(-int64(len(rs) * p.pageSize))
 }
 
 // pageAreaSize returns the most bytes of an area for pages.
 func (p *Pool) pageAreaSize() int { return max(p.mapSize/8/p.chunkSize, 1) * p.chunkSize }
 
-// coolCutLocked gives the memory of a cut back of which no page is in use, and
-// reports whether there was one.
-func (p *Pool) coolCutLocked() bool {
-	if p.warm == 0 || !p.canDiscard() {
+// releasePageLocked gives the memory of an idle page back, and reports whether there was one.
+func (p *Pool) releasePageLocked() bool {
+	if !p.canDiscard() {
 		return false
 	}
-	for _, k := range p.idleCuts {
-		if c := &p.cuts[k]; !c.cold {
-			p.coolLocked(c.chunk)
-			c.cold = true
-			p.warm--
-			return true
-		}
+	r, ok := pop(&p.idlePages)
+	if ok {
+		p.releaseLocked(r, p.pageSize)
+		p.notResidentPages = append(p.notResidentPages, r)
 	}
-	return false
+	return ok
 }

@@ -1,5 +1,5 @@
 // Package chunk hands out the memory of one cache: chunks for rings, and pages
-// for indexes, which are cut from chunks.
+// for indexes.
 //
 // Readers look at memory without a lock, so it stays mapped as long as somebody
 // could read it: physical memory may go back to the operating system, addresses
@@ -63,8 +63,7 @@ type Pool struct {
 	mapSize   int // bytes of the next area for rings
 	huge      HugePages
 
-	used  atomic.Int64 // bytes of chunks handed out, or cut with a page in use
-	free  atomic.Int64 // bytes of idle pages in chunks that count as used
+	used  atomic.Int64 // bytes of chunks and pages handed out
 	bound atomic.Int64 // bytes that may be used: most, or what the system gave
 	most  atomic.Int64 // the bound that was set
 
@@ -76,16 +75,12 @@ type Pool struct {
 	areas    []*area // by address
 	fresh    *area   // the newest one for rings
 	filled   *area   // the one before
-	forCuts  *area   // the newest one for index pages
+	pageArea *area   // the newest one for index pages
 	handed   int     // bytes of areas for rings that were handed out
-	idle     []Ref   // chunks given back
-	cold     []Ref   // of these, the ones without physical memory
 
-	cuts     []cut
-	last     int32         // cut that the last page was taken from
-	idleCuts []int32       // of which no page is in use
-	owner    map[Ref]int32 // page in use to its cut
-	warm     int           // idle cuts with physical memory
+	// Given back, with and without physical memory.
+	idle, notResident           []Ref // chunks
+	idlePages, notResidentPages []Ref
 }
 
 // NewPool returns a pool that takes nothing from mem before the first chunk is
@@ -98,14 +93,13 @@ func NewPool(mem Memory, bound, chunkSize int, huge HugePages) *Pool {
 	p := &Pool{
 		mem:       mem,
 		chunkSize: chunkSize,
-		pageSize:  min(chunkSize, max(chunkSize/8, 1<<10)),
 		mapSize:   mapSizeFor(bound, chunkSize),
 		huge:      huge,
 		fresh:     none,
 		filled:    none,
-		forCuts:   none,
-		owner:     map[Ref]int32{},
+		pageArea:  none,
 	}
+	p.pageSize = p.pageSizeFor()
 	p.forRings.next = p.mapSize
 	p.forPages.next = p.pageAreaSize()
 	p.bound.Store(int64(bound))
@@ -114,7 +108,7 @@ func NewPool(mem Memory, bound, chunkSize int, huge HugePages) *Pool {
 }
 
 // mapSizeFor returns the size of the maps of a cache of that bound. In a small one
-// it has a chunk more, for one that is cut but partly free.
+// it has a chunk more, for one that is split into pages but partly unused.
 func mapSizeFor(bound, chunkSize int) int {
 	const most = perMap * MaxSize
 	if bound < most {
@@ -129,16 +123,12 @@ func (p *Pool) ChunkSize() int { return p.chunkSize }
 // PageSize returns the bytes of a page.
 func (p *Pool) PageSize() int { return p.pageSize }
 
-// Used returns the bytes of chunks that are handed out, or cut with a page in
-// use.
+// Used returns the bytes of chunks and pages that are handed out.
 func (p *Pool) Used() int { return int(p.used.Load()) }
 
 // Spare returns the bytes that may still be handed out; less than 0 when more
 // than the bound is out for a moment.
 func (p *Pool) Spare() int { return int(p.bound.Load() - p.used.Load()) }
-
-// SpareForPages returns the bytes of pages that may still be handed out.
-func (p *Pool) SpareForPages() int { return p.Spare() + int(p.free.Load()) }
 
 // Chunk hands out one chunk; its bytes are of any content. On an error there are no
 // more chunks than the bound in force says.
@@ -155,8 +145,8 @@ func (p *Pool) Chunk() (Ref, error) {
 	return r, nil
 }
 
-// chunkLocked takes an idle chunk, else one without memory. For that it cools idle
-// pages as large: the two together must not exceed the bound (I17).
+// chunkLocked takes an idle chunk, else one without memory. Idle pages give theirs back for it
+// if the two together would exceed the bound (I17).
 func (p *Pool) chunkLocked() (Ref, error) {
 	if r, ok := pop(&p.idle); ok {
 		return r, nil
@@ -164,15 +154,16 @@ func (p *Pool) chunkLocked() (Ref, error) {
 	if p.mem.Rings != nil && p.freshBytes() > 0 {
 		return p.takeFreshLocked(), nil // in a file it has memory already
 	}
-	p.coolCutLocked()
-	return p.coldChunkLocked()
+	for p.heldLocked()+p.chunkSize > int(p.most.Load()) && p.releasePageLocked() {
+	}
+	return p.takeNotResidentLocked()
 }
 
-// coldChunkLocked takes a chunk that has no physical memory.
-func (p *Pool) coldChunkLocked() (Ref, error) {
-	if r, ok := pop(&p.cold); ok {
+// takeNotResidentLocked takes a chunk that has no physical memory.
+func (p *Pool) takeNotResidentLocked() (Ref, error) {
+	if r, ok := pop(&p.notResident); ok {
 		if err := p.fillLocked(r); err != nil {
-			p.cold = append(p.cold, r)
+			p.notResident = append(p.notResident, r)
 			return Ref{}, err
 		}
 		return r, nil
@@ -201,8 +192,9 @@ func (p *Pool) freshLocked() error {
 	switch {
 	case err == nil:
 		p.filled, p.fresh = p.fresh, a
-	case p.mem.Rings == nil && p.forCuts.taken < len(p.forCuts.mem):
-		p.fresh, p.forCuts = p.forCuts, p.fresh
+	case p.mem.Rings == nil && p.wholeChunks(p.pageArea.taken) < len(p.pageArea.mem):
+		p.pageArea.taken = p.wholeChunks(p.pageArea.taken)
+		p.fresh, p.pageArea = p.pageArea, p.fresh
 	default:
 		return err
 	}
@@ -266,25 +258,26 @@ func (p *Pool) Lower(target int) {
 func (p *Pool) Trim() (more bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	over := (p.heldLocked() - p.Bound() + p.chunkSize - 1) / p.chunkSize
 	step := max(1, trimBytes/p.chunkSize) // others wait for the lock
 	if p.mem.Rings != nil {
 		step = min(step, trimHoles)
 	}
-	for range min(over, step) {
-		if !p.coolCutLocked() && !p.coolChunkLocked() {
+	for ; p.heldLocked() > p.Bound(); step-- {
+		if step == 0 {
+			return true
+		}
+		if !p.releasePageLocked() && !p.releaseChunkLocked() {
 			return false
 		}
-		over--
 	}
-	return over > 0
+	return false
 }
 
 // canDiscard reports whether chunks can be given back one by one.
 func (p *Pool) canDiscard() bool { return p.mem.Granule > 0 && p.chunkSize%p.mem.Granule == 0 }
 
-// coolChunkLocked gives the memory of an idle chunk back.
-func (p *Pool) coolChunkLocked() bool {
+// releaseChunkLocked gives the memory of an idle chunk back, and reports whether there was one.
+func (p *Pool) releaseChunkLocked() bool {
 	if p.mem.Rings != nil {
 		return p.dropLocked()
 	}
@@ -293,8 +286,8 @@ func (p *Pool) coolChunkLocked() bool {
 	}
 	r, ok := pop(&p.idle)
 	if ok {
-		p.coolLocked(r)
-		p.cold = append(p.cold, r)
+		p.releaseLocked(r, p.chunkSize)
+		p.notResident = append(p.notResident, r)
 	}
 	return ok
 }
@@ -312,10 +305,9 @@ func (p *Pool) Close() {
 		p.areas = nil // the collector's, once no reader has it
 	}
 	none := new(area)
-	p.fresh, p.filled, p.forCuts, p.idle, p.cold = none, none, none, nil, nil
-	p.cuts, p.idleCuts, p.owner, p.warm = nil, nil, nil, 0
+	p.fresh, p.filled, p.pageArea = none, none, none
+	p.idle, p.notResident, p.idlePages, p.notResidentPages = nil, nil, nil, nil
 	p.used.Store(0)
-	p.free.Store(0)
 }
 
 // Unmap gives the addresses back. Nobody can reach a chunk any more.

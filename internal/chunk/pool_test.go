@@ -98,8 +98,8 @@ func TestPool_PageIsNeverAChunk(t *testing.T) {
 	pages, err := p.Pages(4 * perChunk)
 	require.NoError(t, err)
 	was := map[Ref]bool{}
-	for _, c := range p.cuts {
-		was[c.chunk] = true
+	for _, r := range pages {
+		was[r] = true
 	}
 	p.PutPages(pages)
 	require.Zero(t, p.Used())
@@ -116,7 +116,7 @@ func TestPool_PageIsNeverAChunk(t *testing.T) {
 	}
 }
 
-// What rings gave back may be cut into pages.
+// What rings gave back may be split into pages.
 func TestPool_IdleChunkBecomesPages(t *testing.T) {
 	var m testMemory
 	p := NewPool(m.memory(), 16*MaxSize, MaxSize, Never)
@@ -125,7 +125,7 @@ func TestPool_IdleChunkBecomesPages(t *testing.T) {
 	p.Put(c)
 	pages, err := p.Pages(1)
 	require.NoError(t, err)
-	require.Equal(t, c, p.cuts[p.owner[pages[0]]].chunk)
+	require.Equal(t, c, pages[0])
 }
 
 // Trim brings what is idle down to the bound.
@@ -172,7 +172,8 @@ func TestPool_PhysicalMemoryStaysWithinTheBound(t *testing.T) {
 	p := NewPool(m.memory(), n*MaxSize, MaxSize, Never)
 	requireWithin := func() {
 		t.Helper()
-		require.LessOrEqual(t, p.Used()/MaxSize+len(p.idle)+p.warm, n)
+		require.LessOrEqual(t, p.heldLocked(), n*MaxSize)
+		require.NoError(t, p.Validate())
 	}
 	take := func(count int) (chunks []Ref) {
 		for range count {
@@ -215,4 +216,18 @@ func TestPool_TrimRoundsUp(t *testing.T) {
 	for p.Trim() {
 	}
 	require.LessOrEqual(t, p.Used()+len(p.idle)*MaxSize, 3*MaxSize+10)
+}
+
+// Where the system takes chunks back, it takes each page back by itself.
+func TestPool_PageSize(t *testing.T) {
+	const kb = 1 << 10
+	for _, c := range []struct{ chunk, granule, page int }{
+		{2 * kb, 4 * kb, kb}, {4 * kb, 4 * kb, 4 * kb}, {16 * kb, 4 * kb, 4 * kb},
+		{64 * kb, 4 * kb, 8 * kb}, {8 * kb, 16 * kb, kb}, {16 * kb, 16 * kb, 16 * kb},
+		{64 * kb, 16 * kb, 16 * kb}, {64 * kb, 64 * kb, 64 * kb}, {64 * kb, 0, 8 * kb}, {64, 0, 64},
+	} {
+		p := NewPool(Memory{Granule: c.granule}, 1<<20, c.chunk, Never)
+		require.Equal(t, c.page, p.PageSize(), "chunks of %d, system's pages of %d", c.chunk, c.granule)
+		require.LessOrEqual(t, p.PageSize(), 8*len(closed))
+	}
 }

@@ -38,8 +38,8 @@ func (t *Table) Replace(refs []Ref) {
 }
 
 // closed is where readers look who come after Close: nothing ever is there. It is as
-// large as the largest page.
-var closed [MaxSize / 8 / 8]uint64
+// large as the largest page, a chunk where the system's pages have 64 KB.
+var closed [MaxSize / 8]uint64
 
 // Close has all entries lead to empty memory, so that none keeps its own alive.
 func (t *Table) Close() {

@@ -117,7 +117,7 @@ func (b *Store) tendIndex() {
 		return
 	}
 	p := b.Shared.Pool
-	if !b.isOver(b.limit()) && p.SpareForPages() >= n*p.PageSize() {
+	if !b.isOver(b.limit()) && p.Spare() >= n*p.PageSize() {
 		_ = b.GrowIndex(n)
 	} // else, and if it is refused, the next Sets make room for it
 }
