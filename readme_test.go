@@ -39,9 +39,12 @@ func pages(t *testing.T) []string {
 	t.Helper()
 	names, err := filepath.Glob("*.md")
 	require.NoError(t, err)
-	more, err := filepath.Glob("docs/*.md")
-	require.NoError(t, err)
-	return append(names, more...)
+	for _, more := range []string{"docs/*.md", "docs/decisions/*.md"} {
+		found, err := filepath.Glob(more)
+		require.NoError(t, err)
+		names = append(names, found...)
+	}
+	return names
 }
 
 var goBlock = regexp.MustCompile("(?ms)^```go\n(.*?)^```$")
