@@ -407,10 +407,10 @@ func TestColdPart_Snapshot(t *testing.T) {
 	}
 	require.Greater(t, packed, 100)
 	var b bytes.Buffer
-	_, err := p.WriteTo(&b)
+	_, err := p.WriteSnapshot(&b)
 	require.NoError(t, err)
 	other := mustCache(t, defaultGeometry(8<<20))
-	_, err = other.ReadFrom(&b)
+	_, err = other.ReadSnapshot(&b)
 	require.NoError(t, err)
 	got := map[string]string{}
 	for k, v := range other.All() {

@@ -95,7 +95,7 @@
 // Keys, values, the rest of the time to live, order and frequencies come back, into a
 // cache of any size. Times to live go on as in a file.
 // Blocks have checksums; a damaged file is [ErrCorrupt], and
-// [LoadFromFileOrNew] takes what is whole. [Cache.WriteTo] and [Cache.ReadFrom] do the
+// [LoadFromFileOrNew] takes what is whole. [Cache.WriteSnapshot] and [Cache.ReadSnapshot] do the
 // same with streams. A snapshot may hold secrets: its mode is 0600.
 //
 // # Files

@@ -74,7 +74,7 @@ var (
 	// another, has [Options].File.
 	ErrInUse = ringfile.ErrInUse
 
-	// ErrCorrupt is returned by LoadFromFile, LoadFromFileMaxBytes and ReadFrom for
+	// ErrCorrupt is returned by LoadFromFile, LoadFromFileMaxBytes and ReadSnapshot for
 	// what is no snapshot, or a damaged one: the error says at which offset, and what is
 	// wrong there. NewWithOptions returns it if [Options].File is no ring file, or of a
 	// machine with another byte order, or if File + ".dict" holds something other than

@@ -65,7 +65,7 @@ func ExampleCache_Save() {
 	// <nil>
 }
 
-func ExampleCache_ReadFrom() {
+func ExampleCache_ReadSnapshot() {
 	dir, err := os.MkdirTemp("", "example")
 	if err != nil {
 		log.Fatal(err)
@@ -92,7 +92,7 @@ func ExampleCache_ReadFrom() {
 		log.Fatal(err)
 	}
 	defer file.Close()
-	if _, err := cache.ReadFrom(file); err != nil {
+	if _, err := cache.ReadSnapshot(file); err != nil {
 		log.Print(err) // what was read before stays
 	}
 	fmt.Printf("%s\n", cache.Get(nil, []byte("planet")))

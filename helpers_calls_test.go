@@ -25,7 +25,7 @@ type call struct {
 	do   func(c *Cache, k, v []byte)
 }
 
-// noPath is one where no file can be: no folder is a program. What saving does is WriteTo's
+// noPath is one where no file can be: no folder is a program. What saving does is WriteSnapshot's
 // to show.
 var noPath = filepath.Join(os.Args[0], "snapshot")
 
@@ -71,9 +71,9 @@ func everyCall() []call {
 		{"Len", func(c *Cache, _, _ []byte) { c.Len() }},
 		{"Namespace", func(c *Cache, k, _ []byte) { c.Namespace(string(k)) }},
 		{"Peek", func(c *Cache, k, _ []byte) { c.Peek(nil, k) }},
-		{"ReadFrom", func(c *Cache, _, _ []byte) {
+		{"ReadSnapshot", func(c *Cache, _, _ []byte) {
 			var h snapshot.Header
-			_, _ = c.ReadFrom(bytes.NewReader(new(snapshot.End).Append(h.Append(nil), &h)))
+			_, _ = c.ReadSnapshot(bytes.NewReader(new(snapshot.End).Append(h.Append(nil), &h)))
 		}},
 		{"Reset", func(c *Cache, _, _ []byte) { c.Reset() }},
 		{"Resize", func(c *Cache, _, _ []byte) { _ = c.Resize(2 * minMaxBytes) }},
@@ -107,7 +107,7 @@ func everyCall() []call {
 			_ = c.UpdateWithTTL(k, time.Hour, keep(v))
 		}},
 		{"View", func(c *Cache, k, _ []byte) { c.View(k, func([]byte) {}) }},
-		{"WriteTo", func(c *Cache, _, _ []byte) { _, _ = c.WriteTo(io.Discard) }},
+		{"WriteSnapshot", func(c *Cache, _, _ []byte) { _, _ = c.WriteSnapshot(io.Discard) }},
 	}
 }
 
@@ -272,9 +272,9 @@ func TestEveryCall_NamesAllMethods(t *testing.T) {
 func TestViews_HaveTheMethodsOfCache(t *testing.T) {
 	const ofAll = "it is about the whole cache"
 	onlyCache := map[string]string{
-		"Close": ofAll, "DeleteExpired": ofAll, "ReadFrom": ofAll, "Resize": ofAll,
+		"Close": ofAll, "DeleteExpired": ofAll, "ReadSnapshot": ofAll, "Resize": ofAll,
 		"Save": ofAll, "SaveToFile": ofAll, "SaveToFileConcurrent": ofAll,
-		"Sizing": ofAll, "UpdateStats": ofAll, "WriteTo": ofAll, "Namespace": ofAll,
+		"Sizing": ofAll, "UpdateStats": ofAll, "WriteSnapshot": ofAll, "Namespace": ofAll,
 		"Len":   "to count the entries of a view, a loop goes over all; Namespace.Stats has them",
 		"Reset": "Namespace.Invalidate does it in constant time",
 

@@ -95,12 +95,12 @@ func TestLoaderStale_InvisibleToOthers(t *testing.T) {
 		},
 		"snapshot": func(t *testing.T, c *Cache) bool {
 			var b bytes.Buffer
-			_, err := c.WriteTo(&b)
+			_, err := c.WriteSnapshot(&b)
 			require.NoError(t, err)
 			d, err := NewWithOptions(Options{MaxBytes: minMaxBytes, StaleIfError: time.Hour})
 			require.NoError(t, err)
 			defer closeCache(t, d)
-			_, err = d.ReadFrom(&b)
+			_, err = d.ReadSnapshot(&b)
 			require.NoError(t, err)
 			return d.Len() > 0
 		},

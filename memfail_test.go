@@ -312,9 +312,9 @@ func TestMemory_RefusedToASnapshot(t *testing.T) {
 		require.NoError(t, whole.Set(trafficKey(nil, id), make([]byte, 500+id%3000)))
 	}
 	var b bytes.Buffer
-	_, err := whole.WriteTo(&b)
+	_, err := whole.WriteSnapshot(&b)
 	require.NoError(t, err)
-	_, err = c.ReadFrom(&b)
+	_, err = c.ReadSnapshot(&b)
 	require.NoError(t, err)
 	require.Greater(t, c.Stats().BytesSize, uint64(5<<20))
 	require.NoError(t, c.validate())

@@ -172,10 +172,10 @@ func TestOnRemove_IsToldInSteps(t *testing.T) {
 			if err := set(from, 1, len(large)); err != nil {
 				return err
 			}
-			if _, err := from.WriteTo(&saved); err != nil {
+			if _, err := from.WriteSnapshot(&saved); err != nil {
 				return err
 			}
-			_, err := c.ReadFrom(&saved)
+			_, err := c.ReadSnapshot(&saved)
 			return err
 		}},
 		{"DeleteExpired of large ones", 40_000, clock.Tick, func(c *Cache) error {

@@ -116,7 +116,7 @@ type Options struct {
 	// its values, say. A File of another Version, older or newer, is emptied when it is opened
 	// ([Stats].DiscardedFiles), and a snapshot of another one is [ErrVersion]. So a program that
 	// is updated, or rolled back, never finds entries that it would misread. The functions that
-	// make a cache of a snapshot expect 0, the default; use [Cache.ReadFrom] for others.
+	// make a cache of a snapshot expect 0, the default; use [Cache.ReadSnapshot] for others.
 	Version uint64
 
 	// Compressor, if not nil, makes a cache hold more: values that the policy would drop are

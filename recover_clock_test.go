@@ -182,14 +182,14 @@ func TestSnapshot_WallClockIsSet(t *testing.T) {
 			require.NoError(t, c.SetWithTTL([]byte("minute"), nil, time.Minute))
 			require.NoError(t, c.Set([]byte("for ever"), nil))
 			var b bytes.Buffer
-			_, err := c.WriteTo(&b)
+			_, err := c.WriteSnapshot(&b)
 			require.NoError(t, err)
 			m.pass(10 * time.Second)
 			if m.wall = tt.wall; tt.reboot {
 				m.boots++
 			}
 			d := mustCache(t, g)
-			_, err = d.ReadFrom(&b)
+			_, err = d.ReadSnapshot(&b)
 			require.NoError(t, err)
 			require.True(t, d.Has([]byte("for ever")))
 			left, ok := d.TTL([]byte("minute"))

@@ -332,11 +332,11 @@ func TestSnapshot_ReaderThatReturnsNothing(t *testing.T) {
 	require.NoError(t, c.Set([]byte("k"), make([]byte, 100)))
 	whole, _ := snapshotOf(t, c)
 	for n := range len(whole) {
-		read, err := mustCache(t, tiny(1, 1024, 64)).ReadFrom(&idleReader{string(whole[:n])})
+		read, err := mustCache(t, tiny(1, 1024, 64)).ReadSnapshot(&idleReader{string(whole[:n])})
 		require.ErrorIs(t, err, io.ErrNoProgress, "after %d bytes", n)
 		require.EqualValues(t, n, read)
 	}
-	_, err := mustCache(t, tiny(1, 1024, 64)).ReadFrom(&idleReader{string(whole)})
+	_, err := mustCache(t, tiny(1, 1024, 64)).ReadSnapshot(&idleReader{string(whole)})
 	require.NoError(t, err)
 }
 

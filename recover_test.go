@@ -169,10 +169,10 @@ func TestFile_Snapshots(t *testing.T) {
 	require.NoError(t, err)
 	other := openFile(t, filepath.Join(dir, "two"), 64<<20)
 	var b bytes.Buffer
-	_, err = c.WriteTo(&b)
+	_, err = c.WriteSnapshot(&b)
 	require.NoError(t, err)
 	require.NoError(t, c.Close())
-	_, err = other.ReadFrom(&b)
+	_, err = other.ReadSnapshot(&b)
 	require.NoError(t, err)
 	require.NoError(t, other.validate())
 	abandon(other)

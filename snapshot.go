@@ -96,7 +96,7 @@ func (c *Cache) save(ctx context.Context, path string, o SaveOptions) error {
 	return f.Commit()
 }
 
-// WriteTo writes a snapshot to w, for [Cache.ReadFrom], and returns the bytes that it
+// WriteSnapshot writes a snapshot to w, for [Cache.ReadSnapshot], and returns the bytes that it
 // has written: to a pipe, a compressor, an object store. What [Cache.Save] says of
 // the entries holds here. The entries that are to go first come first, so that they
 // keep their order in a stream that is read once. Blocks of up to 1 MB are written, or one of
@@ -104,7 +104,7 @@ func (c *Cache) save(ctx context.Context, path string, o SaveOptions) error {
 //
 // The error is that of w, or [ErrClosed] after Close; what was written is of no use
 // then.
-func (c *Cache) WriteTo(w io.Writer) (int64, error) {
+func (c *Cache) WriteSnapshot(w io.Writer) (int64, error) {
 	s := c.newSaver(context.Background(), snapshot.ColdestFirst)
 	s.Stream = w
 	if err := s.Run(1); err != nil {

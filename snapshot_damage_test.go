@@ -63,8 +63,8 @@ func judge(t *testing.T, b []byte, all map[string]kept, whole bool, what string)
 		}
 		return len(got)
 	}
-	_, errStream := stream.ReadFrom(io.MultiReader(bytes.NewReader(b)))
-	_, errFile := file.ReadFrom(bytes.NewReader(b))
+	_, errStream := stream.ReadSnapshot(io.MultiReader(bytes.NewReader(b)))
+	_, errFile := file.ReadSnapshot(bytes.NewReader(b))
 	for _, err := range []error{errStream, errFile} {
 		if err != nil {
 			require.ErrorIs(t, err, ErrCorrupt, what)
@@ -331,7 +331,7 @@ func TestSnapshot_NewerVersion(t *testing.T) {
 	binary.LittleEndian.PutUint64(b[len(b)-8:], xxhash.Sum64(b[:len(b)-8]))
 	for _, err := range []error{
 		func() error { _, err := LoadFromFile(writeFile(t, b)); return err }(),
-		func() error { _, err := New(1).ReadFrom(bytes.NewBuffer(b)); return err }(),
+		func() error { _, err := New(1).ReadSnapshot(bytes.NewBuffer(b)); return err }(),
 	} {
 		require.ErrorIs(t, err, ErrVersion)
 		require.False(t, errors.Is(err, ErrCorrupt))
@@ -407,7 +407,7 @@ func FuzzSnapshot(f *testing.F) {
 
 		// What the checksums do not save us from.
 		c := judges[0]()
-		_, err := c.ReadFrom(bytes.NewReader(forge(snapshot.Header{MaxBytes: 1 << 25}, data)))
+		_, err := c.ReadSnapshot(bytes.NewReader(forge(snapshot.Header{MaxBytes: 1 << 25}, data)))
 		if err != nil {
 			require.ErrorIs(t, err, ErrCorrupt)
 		}

@@ -20,7 +20,7 @@ import (
 // LoadFromFile returns a cache with the entries of the snapshot at path, and with the
 // options MaxBytes, Policy, TTL, RefreshAhead and HugePages of the cache that was saved.
 // For other options, OnRemove among them, make a cache by [NewWithOptions] and have it
-// read an open file ([Cache.ReadFrom]).
+// read an open file ([Cache.ReadSnapshot]).
 //
 // Entries come back with the rest of their time to live, in the order that they had and with
 // what is known of their reads, so hits go on where they stopped. What expired meanwhile is
@@ -32,8 +32,8 @@ import (
 // The error is [ErrCorrupt] if anything is wrong with the file, and names it, the offset
 // and what was wrong; [ErrVersion] if it is of a newer version of this package, or of an
 // [Options].Version other than 0; and that of the file system otherwise, also for what is not a
-// regular file: a pipe can be read by [Cache.ReadFrom]. The cache is nil then. Up to GOMAXPROCS
-// goroutines load, which end before LoadFromFile returns; each takes some megabytes.
+// regular file: a pipe can be read by [Cache.ReadSnapshot]. The cache is nil then. Up to
+// GOMAXPROCS goroutines load, which end before LoadFromFile returns; each takes some megabytes.
 func LoadFromFile(path string) (*Cache, error) { return loadStrict(path, 0) }
 
 // LoadFromFileMaxBytes is [LoadFromFile] into a cache of maxBytes bytes, which need not
@@ -53,7 +53,7 @@ func LoadFromFileMaxBytes(path string, maxBytes int) (*Cache, error) {
 //
 // The cache has the Policy, TTL, RefreshAhead and HugePages of the cache that was saved, as
 // LoadFromFile says; where nothing is loaded, it has the defaults, as one of New. A program that
-// needs the same options in both cases calls [NewWithOptions] and [Cache.ReadFrom].
+// needs the same options in both cases calls [NewWithOptions] and [Cache.ReadSnapshot].
 func LoadFromFileOrNew(path string, maxBytes int) *Cache {
 	if maxBytes <= 0 {
 		return New(maxBytes)
@@ -112,20 +112,21 @@ func loadFile(path string, maxBytes int, salvage bool) (*Cache, error) {
 	return c, nil
 }
 
-// ReadFrom adds the entries of a snapshot to the cache, as far as there is room for them,
+// ReadSnapshot adds the entries of a snapshot to the cache, as far as there is room for them,
 // and returns the bytes that it has read. A key that is there keeps its value: that of
-// the snapshot is older. ReadFrom ends with the snapshot and reads nothing behind it.
+// the snapshot is older. ReadSnapshot stops at the end mark of the snapshot: unlike the ReadFrom
+// of an [io.ReaderFrom], it does not read to the end of r.
 //
 // A file, and whatever else is an [io.ReaderAt] and an [io.Seeker], is read by up to
-// GOMAXPROCS goroutines, which end before ReadFrom returns, and in the best order. So a
+// GOMAXPROCS goroutines, which end before ReadSnapshot returns, and in the best order. So a
 // cache with other options is best loaded from an open file. From other readers each
 // block is read once, by the caller's goroutine. Others may use the cache meanwhile.
 //
 // Errors are those of [LoadFromFile], [ErrClosed] after Close, and [io.ErrNoProgress] if r
 // returns neither bytes nor an error a hundred times in a row. What was read before stays in
 // the cache.
-func (c *Cache) ReadFrom(r io.Reader) (int64, error) {
-	n, err := c.readFrom(r)
+func (c *Cache) ReadSnapshot(r io.Reader) (int64, error) {
+	n, err := c.readSnapshot(r)
 	if err == nil {
 		return n, nil
 	}
@@ -136,7 +137,7 @@ func (c *Cache) ReadFrom(r io.Reader) (int64, error) {
 	return n, fmt.Errorf("ringcache: read snapshot: %s: %w", name, err)
 }
 
-func (c *Cache) readFrom(r io.Reader) (int64, error) {
+func (c *Cache) readSnapshot(r io.Reader) (int64, error) {
 	if f, ok := r.(seekable); ok {
 		from, err := f.Seek(0, io.SeekCurrent)
 		if err == nil {
@@ -172,7 +173,7 @@ type seekable interface {
 	io.Seeker
 }
 
-// readSeekable is ReadFrom what can be read at any place.
+// readSeekable is ReadSnapshot from what can be read at any place.
 func (c *Cache) readSeekable(f seekable, from int64) (int64, error) {
 	size, err := f.Seek(0, io.SeekEnd)
 	if err != nil {

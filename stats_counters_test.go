@@ -103,9 +103,9 @@ func mixedCalls(c *Cache, ns *Namespace, seed uint64, n int) {
 		func() { _ = ns.Invalidate() },
 		func() {
 			var saved bytes.Buffer
-			if _, err := c.WriteTo(&saved); err == nil {
+			if _, err := c.WriteSnapshot(&saved); err == nil {
 				c.Reset()
-				_, _ = c.ReadFrom(&saved)
+				_, _ = c.ReadSnapshot(&saved)
 			}
 		},
 	}

@@ -74,7 +74,7 @@ func TestVersion_Snapshot(t *testing.T) {
 				"seekable": bytes.NewReader(b), "stream": io.MultiReader(bytes.NewReader(b)),
 			} {
 				d := ofVersion(t, reading, "")
-				_, err = d.ReadFrom(r)
+				_, err = d.ReadSnapshot(r)
 				require.Equal(t, reading != saved, errors.Is(err, ringcache.ErrVersion), name)
 				require.NotErrorIs(t, err, ringcache.ErrCorrupt)
 				require.Equal(t, reading == saved, d.Has([]byte("k")))
