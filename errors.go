@@ -53,7 +53,7 @@ var (
 	ErrLoadCycle = errors.New("loads wait for each other in a circle")
 
 	// ErrInvalidOptions is returned by NewWithOptions for a setting out of its range, and by
-	// Resize and LoadFromFileMaxBytes for such a bound. New panics with it.
+	// Resize for such a bound. New panics with it.
 	ErrInvalidOptions = errors.New("invalid options")
 
 	// ErrEncode is returned by all methods of a Typed view that store when its codec cannot
@@ -74,15 +74,16 @@ var (
 	// another, has [Options].File.
 	ErrInUse = ringfile.ErrInUse
 
-	// ErrCorrupt is returned by LoadFromFile, LoadFromFileMaxBytes and ReadSnapshot for
+	// ErrCorrupt is returned by LoadFromFile and ReadSnapshot, and reported by Load, for
 	// what is no snapshot, or a damaged one: the error says at which offset, and what is
 	// wrong there. NewWithOptions returns it if [Options].File is no ring file, or of a
 	// machine with another byte order, or if File + ".dict" holds something other than
 	// dictionaries. The file stays as it is.
 	ErrCorrupt = snapshot.ErrCorrupt
 
-	// ErrVersion is returned by them for a file that a newer version of this package has
-	// written, and by all but NewWithOptions for a snapshot of another [Options].Version.
+	// ErrVersion is the error of the same functions for a file that a newer version of this
+	// package has written, and of all but NewWithOptions for a snapshot of another
+	// [Options].Version.
 	ErrVersion = snapshot.ErrVersion
 )
 

@@ -81,9 +81,6 @@ func everyCall() []call {
 			_ = c.Save(context.Background(), noPath, SaveOptions{})
 		}},
 		{"SaveToFile", func(c *Cache, _, _ []byte) { _ = c.SaveToFile(noPath) }},
-		{"SaveToFileConcurrent", func(c *Cache, _, _ []byte) {
-			_ = c.SaveToFileConcurrent(noPath, 1)
-		}},
 		{"Set", func(c *Cache, k, v []byte) { _ = c.Set(k, v) }},
 		{"SetBatch", func(c *Cache, k, v []byte) {
 			_ = c.SetBatch([][]byte{k, k}, [][]byte{v, v[1:]})
@@ -273,7 +270,7 @@ func TestViews_HaveTheMethodsOfCache(t *testing.T) {
 	const ofAll = "it is about the whole cache"
 	onlyCache := map[string]string{
 		"Close": ofAll, "DeleteExpired": ofAll, "ReadSnapshot": ofAll, "Resize": ofAll,
-		"Save": ofAll, "SaveToFile": ofAll, "SaveToFileConcurrent": ofAll,
+		"Save": ofAll, "SaveToFile": ofAll,
 		"Sizing": ofAll, "UpdateStats": ofAll, "WriteSnapshot": ofAll, "Namespace": ofAll,
 		"Len":   "to count the entries of a view, a loop goes over all; Namespace.Stats has them",
 		"Reset": "Namespace.Invalidate does it in constant time",

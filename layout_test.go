@@ -17,7 +17,7 @@ import (
 // these tests keep the rest.
 
 const (
-	mostRootFiles = 43 // Go files at the root that are no tests
+	mostRootFiles = 44 // Go files at the root that are no tests
 	mostFileLines = 500
 	mostFuncLines = 60
 	mostColumns   = 100

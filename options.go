@@ -115,8 +115,8 @@ type Options struct {
 	// Version is a number of the program's own for what its entries mean: for the encoding of
 	// its values, say. A File of another Version, older or newer, is emptied when it is opened
 	// ([Stats].DiscardedFiles), and a snapshot of another one is [ErrVersion]. So a program that
-	// is updated, or rolled back, never finds entries that it would misread. The functions that
-	// make a cache of a snapshot expect 0, the default; use [Cache.ReadSnapshot] for others.
+	// is updated, or rolled back, never finds entries that it would misread. The default is 0,
+	// the only one that [LoadFromFile] accepts.
 	Version uint64
 
 	// Compressor, if not nil, makes a cache hold more: values that the policy would drop are

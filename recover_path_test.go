@@ -306,7 +306,9 @@ func TestSnapshot_OnlyRegularFiles(t *testing.T) {
 		require.Equal(t, before.Mode(), after.Mode())
 		_, err = LoadFromFile(path)
 		require.ErrorContains(t, err, "not a regular file", path)
-		require.Zero(t, LoadFromFileOrNew(path, minMaxBytes).Len())
+		d, report := mustLoadInto(t, path, Options{MaxBytes: minMaxBytes})
+		require.ErrorContains(t, report.Err, "not a regular file", path)
+		require.Zero(t, d.Len())
 	}
 	_, err := LoadFromFile(os.DevNull) // saving to it would be a risk if this failed
 	require.ErrorContains(t, err, "a device")

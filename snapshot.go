@@ -39,19 +39,10 @@ type SaveOptions struct {
 	Progress func(done, total int64)
 }
 
-// SaveToFile writes a snapshot of the cache to the file at path, from which
-// [LoadFromFile] makes a cache like it. It is [Cache.Save] by one goroutine.
+// SaveToFile writes a snapshot of the cache to the file at path, for [Load] and [LoadFromFile].
+// It is [Cache.Save] without a context, and with the default SaveOptions.
 func (c *Cache) SaveToFile(path string) error {
 	return c.Save(context.Background(), path, SaveOptions{})
-}
-
-// SaveToFileConcurrent is [Cache.SaveToFile] by concurrency goroutines, which end
-// before it returns. Less than 1 or more than GOMAXPROCS means GOMAXPROCS.
-func (c *Cache) SaveToFileConcurrent(path string, concurrency int) error {
-	if concurrency <= 0 {
-		concurrency = math.MaxInt
-	}
-	return c.Save(context.Background(), path, SaveOptions{Concurrency: concurrency})
 }
 
 // Save writes a snapshot to the file at path: keys and values, how long they live,
@@ -458,38 +449,4 @@ func (w *walker) pause() {
 		w.between()
 	}
 	runtime.Gosched()
-}
-
-// optionsOf returns the options of a cache for a snapshot. What they say of the entries
-// to come is what was found, and not what the header says.
-func optionsOf(s *snapshot.Contents, maxBytes int) Options {
-	h := &s.Header
-	if maxBytes == 0 {
-		maxBytes = int(min(h.MaxBytes, math.MaxInt)) // a smaller platform has less
-	}
-	o := Options{
-		MaxBytes: maxBytes, Policy: Policy(h.Policy), HugePages: HugePages(h.HugePages),
-		TTL: h.TTL, RefreshAhead: h.RefreshAhead,
-	}
-	if o.Policy > PolicyFIFO {
-		o.Policy = PolicyS3FIFO // one that this version does not know
-	}
-	if o.HugePages > HugePagesAtOnce {
-		o.HugePages = HugePagesWhenFull
-	}
-	// Those whose header was made by hand must not keep the entries from being loaded.
-	isTick := func(d time.Duration) bool { return d == 0 || d >= clock.Tick }
-	if !isTick(o.TTL) || !isTick(o.RefreshAhead) || o.TTL > 0 && o.RefreshAhead >= o.TTL {
-		o.TTL, o.RefreshAhead = 0, 0
-	}
-	o.MaxBytes = max(o.MaxBytes, minMaxBytes)
-	var entries, bytes uint64
-	for i := range s.Blocks {
-		entries += uint64(s.Blocks[i].Entries)
-		bytes += s.Blocks[i].Size
-	}
-	if entries > 0 {
-		o.ExpectedEntries = int(min(entries, uint64(o.MaxBytes)/(bytes/entries+slotBytes)))
-	}
-	return o
 }

@@ -86,6 +86,11 @@ func judge(t *testing.T, b []byte, all map[string]kept, whole bool, what string)
 	check(rest)
 	require.Equal(t, whole, s.Damaged == 0, what)
 	if whole {
+		require.NoError(t, s.Damage(), what)
+	} else {
+		require.ErrorIs(t, s.Damage(), ErrCorrupt, what)
+	}
+	if whole {
 		require.Equal(t, len(all), n, what)
 	}
 	return n
@@ -199,11 +204,11 @@ func TestSnapshot_ValueThatLooksLikeABlock(t *testing.T) {
 	b, _ := snapshotOf(t, c)
 	require.Contains(t, string(b), string(inner))
 	b[snapshot.HeaderSize] ^= 1 // so that the next block is searched for
-	d := LoadFromFileOrNew(writeFile(t, b), minMaxBytes)
-	defer closeCache(t, d)
+	d, report := mustLoadInto(t, writeFile(t, b), Options{MaxBytes: minMaxBytes})
 	require.False(t, d.Has([]byte("evil")))
 	require.Zero(t, d.Len())
-	require.NotZero(t, statsOf(d).DiscardedBlocks)
+	require.ErrorIs(t, report.Err, ErrCorrupt)
+	require.NotZero(t, report.DiscardedBlocks)
 }
 
 // The public functions on a damaged file.
@@ -221,24 +226,30 @@ func TestSnapshot_DamagedFile(t *testing.T) {
 	require.ErrorContains(t, err, "ringcache: load snapshot: "+path+": offset ")
 	where := fmt.Sprintf("offset %d: checksum of block %d is ", hurt.At, hurt.ID)
 	require.ErrorContains(t, err, where)
-	d = LoadFromFileOrNew(path, 64<<20)
-	defer closeCache(t, d)
-	require.NoError(t, d.validate())
+	d, report := mustLoadInto(t, path, Options{MaxBytes: 64 << 20})
 	require.Equal(t, c.Len()-int(hurt.Entries), d.Len())
+	require.Equal(t, d.Len(), report.Entries)
+	require.Equal(t, 1, report.DiscardedBlocks)
 	require.EqualValues(t, 1, statsOf(d).DiscardedBlocks)
+	require.EqualError(t, report.Err, err.Error(), "Load reports what LoadFromFile returns")
 	b[hurt.At+1000] ^= 0x10
-	_, err = LoadFromFile(writeFile(t, append(b, 0)))
+	path = writeFile(t, append(b, 0))
+	_, err = LoadFromFile(path)
 	require.ErrorIs(t, err, ErrCorrupt)
 	require.ErrorContains(t, err, "1 bytes follow the end mark")
+	_, report = mustLoadInto(t, path, Options{MaxBytes: 64 << 20})
+	require.EqualError(t, report.Err, err.Error())
+	require.Equal(t, []int{c.Len(), 0}, []int{report.Entries, report.DiscardedBlocks})
 	all := []string{"", "x", strings.Repeat("ringsnap", 100), strings.Repeat("\x00", 5000)}
 	for _, rubbish := range all {
 		path := writeFile(t, []byte(rubbish))
 		_, err := LoadFromFile(path)
 		require.ErrorIs(t, err, ErrCorrupt)
-		e := LoadFromFileOrNew(path, minMaxBytes)
+		e, report := mustLoadInto(t, path, Options{MaxBytes: minMaxBytes})
+		require.EqualError(t, report.Err, err.Error())
+		require.Equal(t, 1, report.DiscardedBlocks)
 		require.EqualValues(t, 1, statsOf(e).DiscardedBlocks)
 		require.Zero(t, e.Len())
-		closeCache(t, e)
 	}
 }
 
@@ -281,10 +292,10 @@ func TestSnapshot_NumbersThatLie(t *testing.T) {
 		path := writeFile(t, b)
 		_, err := LoadFromFile(path)
 		require.ErrorIs(t, err, ErrCorrupt, name)
-		d := LoadFromFileOrNew(path, 1)
+		d, report := mustLoadInto(t, path, Options{MaxBytes: minMaxBytes})
 		require.Zero(t, d.Len(), name)
-		require.NotZero(t, statsOf(d).DiscardedBlocks, name)
-		closeCache(t, d)
+		require.ErrorIs(t, report.Err, ErrCorrupt, name)
+		require.NotZero(t, report.DiscardedBlocks, name)
 	}
 	for name, h := range map[string]snapshot.Header{ // settings are not worth the entries
 		"no bound":   {},

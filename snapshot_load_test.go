@@ -107,8 +107,12 @@ func TestSnapshot_FilesThatAreNone(t *testing.T) {
 	_, err = LoadFromFile(dir)
 	require.ErrorContains(t, err, "not a regular file but a directory")
 
-	c = LoadFromFileOrNew(none, 1)
-	require.Zero(t, statsOf(c).DiscardedBlocks, "nothing was lost")
+	c, report, err := Load(none, Options{MaxBytes: minMaxBytes})
+	require.NoError(t, err)
+	require.ErrorIs(t, report.Err, fs.ErrNotExist)
+	require.ErrorContains(t, report.Err, "ringcache: load snapshot: "+none)
+	require.Zero(t, report.DiscardedBlocks+report.Entries, "nothing was lost")
+	require.Zero(t, statsOf(c).DiscardedBlocks)
 	require.Zero(t, c.Len())
 	require.ErrorContains(t, c.SaveToFile(dir), dir, "a folder is not replaced")
 	require.Empty(t, litter(t, filepath.Dir(dir)))
@@ -128,7 +132,6 @@ func TestSnapshot_FilesThatAreNone(t *testing.T) {
 	require.ErrorIs(t, err, ErrClosed)
 	_, err = c.ReadSnapshot(bytes.NewReader(readFile(t, file)))
 	require.NoError(t, err, "there is nothing to restore")
-	require.Panics(t, func() { LoadFromFileOrNew(file, 0) })
 	full := mixedCache(t, defaultGeometry(minMaxBytes))
 	b, _ := snapshotOf(t, full)
 	_, err = c.ReadSnapshot(bytes.NewReader(b))
@@ -148,15 +151,4 @@ func TestSnapshot_PanicInOnRemoveReachesTheCaller(t *testing.T) {
 	defer f.Close()
 	require.PanicsWithValue(t, "of the user", func() { _, _ = d.ReadSnapshot(f) })
 	require.NoError(t, d.validate())
-}
-
-func TestLoadFromFileOrNew_TakesWhatNewTakes(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "snapshot")
-	c := New(1)
-	require.NoError(t, c.Set([]byte("k"), []byte("v")))
-	require.NoError(t, c.SaveToFile(path))
-	closeCache(t, c)
-	c = LoadFromFileOrNew(path, 1)
-	defer closeCache(t, c)
-	require.True(t, c.Has([]byte("k")))
 }

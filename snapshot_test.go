@@ -37,7 +37,8 @@ func TestSnapshot_BringsEverythingBack(t *testing.T) {
 				c := mixedCache(t, g)
 				require.NotZero(t, c.shared.arrivals.held.Load(), "no large entries")
 				path := filepath.Join(t.TempDir(), "new", "folder", "snapshot")
-				require.NoError(t, c.SaveToFileConcurrent(path, workers))
+				o := SaveOptions{Concurrency: workers}
+				require.NoError(t, c.Save(t.Context(), path, o))
 				d := mustLoad(t, path)
 				requireSame(t, contents(t, c), contents(t, d), true)
 				require.Equal(t, kind, Policy(d.shared.policy))
@@ -173,12 +174,11 @@ func TestSnapshot_TheHottestFit(t *testing.T) {
 	var b bytes.Buffer
 	_, err := c.WriteSnapshot(&b)
 	require.NoError(t, err)
-	d, err := LoadFromFileMaxBytes(path, 32<<20)
-	require.NoError(t, err)
+	d, report := mustLoadInto(t, path, Options{MaxBytes: 32 << 20})
+	require.NoError(t, report.Err)
 	e := mustCache(t, defaultGeometry(32<<20))
 	_, err = e.ReadSnapshot(&b)
 	require.NoError(t, err)
-	defer closeCache(t, d)
 	for i, d := range []*Cache{d, e} {
 		require.NoError(t, d.validate())
 		require.Greater(t, d.Len(), 150_000)
@@ -192,8 +192,6 @@ func TestSnapshot_TheHottestFit(t *testing.T) {
 		t.Logf("%d of 100,000 that were read are there", hot)
 		require.Greater(t, hot, []int{98_000, 75_000}[i])
 	}
-	_, err = LoadFromFileMaxBytes(path, 0)
-	require.ErrorIs(t, err, ErrInvalidOptions)
 }
 
 // A snapshot that is much larger than the cache which reads it fills that: about as many entries
@@ -397,7 +395,7 @@ func TestSnapshot_ManyAtOnce(t *testing.T) {
 		go func() {
 			defer wg.Done()
 			for range 3 {
-				assert.NoError(t, c.SaveToFileConcurrent(path, 3))
+				assert.NoError(t, c.Save(t.Context(), path, SaveOptions{Concurrency: 3}))
 				d, err := LoadFromFile(path)
 				if assert.NoError(t, err) {
 					assert.GreaterOrEqual(t, d.Len(), 20_000)

@@ -131,7 +131,7 @@ type Stats struct {
 	MovedBytes uint64
 
 	// LoadedEntries counts entries that snapshots have brought. DiscardedBlocks counts
-	// blocks that LoadFromFileOrNew had to leave out, as they were damaged or missing.
+	// blocks that [Load] had to leave out, as they were damaged or missing.
 	LoadedEntries   uint64
 	DiscardedBlocks uint64
 

@@ -82,11 +82,15 @@ func TestVersion_Snapshot(t *testing.T) {
 		}
 		_, err = ringcache.LoadFromFile(path)
 		require.Equal(t, saved != 0, errors.Is(err, ringcache.ErrVersion))
-		_, err = ringcache.LoadFromFileMaxBytes(path, 32<<20)
-		require.Equal(t, saved != 0, errors.Is(err, ringcache.ErrVersion))
-		d := ringcache.LoadFromFileOrNew(path, 32<<20)
-		require.Equal(t, saved == 0, d.Has([]byte("k")))
-		require.Equal(t, saved != 0, d.Stats().DiscardedBlocks == 1)
-		require.NoError(t, d.Close())
+		for _, reading := range []uint64{0, 3, 4} {
+			d, report, err := ringcache.Load(path,
+				ringcache.Options{MaxBytes: 32 << 20, Version: reading})
+			require.NoError(t, err)
+			require.Equal(t, reading == saved, d.Has([]byte("k")))
+			require.Equal(t, reading != saved, errors.Is(report.Err, ringcache.ErrVersion))
+			require.NotErrorIs(t, report.Err, ringcache.ErrCorrupt)
+			require.Equal(t, reading != saved, report.DiscardedBlocks == 1)
+			require.NoError(t, d.Close())
+		}
 	}
 }

@@ -170,7 +170,7 @@ var leftOut = map[string]string{
 	"Collisions":       "rare and harmless",
 	"Corruptions":      "for an alert, not for a plot",
 	"LoadedEntries":    "grows where a snapshot is read, mostly before the page is there",
-	"DiscardedBlocks":  "grows in LoadFromFileOrNew alone, before the page is there",
+	"DiscardedBlocks":  "grows in Load alone, before the page is there",
 	"RecoveredEntries": "grows in NewWithOptions alone, before the page is there",
 	"RecoveredBytes":   "grows in NewWithOptions alone, before the page is there",
 	"Packed":           "the other adapters have it",
