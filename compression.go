@@ -51,15 +51,16 @@ type compressionCounts struct {
 }
 
 // updateStats adds what was counted to a Stats.
-func (s *compression) updateStats(to *Stats) {
-	to.Packed += s.counts.packed.Load()
-	to.PackedFrom += s.counts.from.Load()
-	to.PackedTo += s.counts.to.Load()
-	to.LeftOpaque += s.counts.opaque.Load()
-	to.LeftShort += s.counts.short.Load()
-	to.PackErrors += s.counts.failed.Load()
-	to.UnpackErrors += s.counts.wrong.Load()
-	to.PackNanos += s.nanos.Load()
+func (s *compression) updateStats(stats *Stats) {
+	to := &stats.Compression
+	to.Compressed += s.counts.packed.Load()
+	to.BytesBefore += s.counts.from.Load()
+	to.BytesAfter += s.counts.to.Load()
+	to.UncompressedNoGain += s.counts.opaque.Load()
+	to.UncompressedShort += s.counts.short.Load()
+	to.CompressErrors += s.counts.failed.Load()
+	to.DecompressErrors += s.counts.wrong.Load()
+	to.CompressTime += time.Duration(s.nanos.Load())
 }
 
 // class is a size class of values.

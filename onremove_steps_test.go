@@ -194,7 +194,7 @@ func TestOnRemove_IsToldInSteps(t *testing.T) {
 					if told%64 == 0 { // a look at all buckets takes a while
 						var s Stats
 						c.UpdateStats(&s)
-						came := int(s.SetCalls-sets) + int(s.LoadedEntries)
+						came := int(s.SetCalls-sets) + int(s.Snapshots.RestoredEntries)
 						gathered = max(gathered, before+came-told-int(s.EntriesCount))
 					}
 					told++

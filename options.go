@@ -46,7 +46,7 @@ type Options struct {
 	// or GetOrLoadBatch on an entry that is due starts a load in the background, so that
 	// callers need not wait for one later. It should be longer than a load takes, and a small
 	// part of the time to live of what is loaded. A load that fails is tried again after an
-	// eighth of RefreshAhead. One that panics is a failed one: it counts in [Stats].LoadErrors,
+	// eighth of RefreshAhead. One that panics is a failed one: it counts in [LoadStats].Errors,
 	// and the panic is not reported, since no caller waits; recover in the load to log it. If the
 	// entry expires first, the next caller abandons the background load and starts another. 0, the
 	// default, means that nothing is loaded ahead.
@@ -114,7 +114,7 @@ type Options struct {
 
 	// Version is a number of the program's own for what its entries mean: for the encoding of
 	// its values, say. A File of another Version, older or newer, is emptied when it is opened
-	// ([Stats].DiscardedFiles), and a snapshot of another one is [ErrVersion]. So a program that
+	// ([FileStats].DiscardedFiles), and a snapshot of another one is [ErrVersion]. So a program that
 	// is updated, or rolled back, never finds entries that it would misread. The default is 0,
 	// the only one that [LoadFromFile] accepts.
 	Version uint64

@@ -130,7 +130,7 @@ func TestFile_WallClockAfterAReboot(t *testing.T) {
 			require.Equal(t, tt.left > 0, ok)
 			require.LessOrEqual(t, left, tt.left)
 			require.GreaterOrEqual(t, left, tt.left-2*clock.Tick)
-			require.Equal(t, !ok, f.Stats().DiscardedRecords == 1)
+			require.Equal(t, !ok, f.Stats().File.DiscardedRecords == 1)
 			f.set("new", time.Second)
 			f.pass(time.Second)
 			require.False(t, f.Has([]byte("new")))

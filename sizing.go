@@ -84,6 +84,6 @@ func (b *bucket) addGainLocked(s *Stats) {
 		slots += used
 	}
 	s.EntriesCount += uint64(b.entriesLocked())
-	s.GhostsCount += uint64(slots - live) // a live entry has one slot (I7), all others are stale
-	s.NearMisses += b.nearMisses.Load()
+	s.Policy.Ghosts += uint64(slots - live) // a live entry has one slot (I7), all others are stale
+	s.Policy.NearMisses += b.nearMisses.Load()
 }

@@ -230,7 +230,7 @@ func TestSnapshot_DamagedFile(t *testing.T) {
 	require.Equal(t, c.Len()-int(hurt.Entries), d.Len())
 	require.Equal(t, d.Len(), report.Entries)
 	require.Equal(t, 1, report.DiscardedBlocks)
-	require.EqualValues(t, 1, statsOf(d).DiscardedBlocks)
+	require.EqualValues(t, 1, statsOf(d).Snapshots.DiscardedBlocks)
 	require.EqualError(t, report.Err, err.Error(), "Load reports what LoadFromFile returns")
 	b[hurt.At+1000] ^= 0x10
 	path = writeFile(t, append(b, 0))
@@ -248,7 +248,7 @@ func TestSnapshot_DamagedFile(t *testing.T) {
 		e, report := mustLoadInto(t, path, Options{MaxBytes: minMaxBytes})
 		require.EqualError(t, report.Err, err.Error())
 		require.Equal(t, 1, report.DiscardedBlocks)
-		require.EqualValues(t, 1, statsOf(e).DiscardedBlocks)
+		require.EqualValues(t, 1, statsOf(e).Snapshots.DiscardedBlocks)
 		require.Zero(t, e.Len())
 	}
 }

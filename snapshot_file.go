@@ -104,7 +104,8 @@ func (c *Cache) salvage(s *snapshot.Contents) error {
 // left out. On the boot of the machine that saved them, setting the wall clock makes no
 // difference. On another, the wall clocks tell how much time has passed; entries with an expiry
 // are left out if that is less than nothing, or if the clock of the machine that saved them was
-// not set (before 2025). No counter counts entries that were loaded but Stats.LoadedEntries.
+// not set (before 2025). The only counter that includes loaded entries is
+// [SnapshotStats].RestoredEntries.
 //
 // The error is [ErrCorrupt] if anything is wrong with the file, and names it, the offset
 // and what was wrong; [ErrVersion] if it is of a newer version of this package, or of an

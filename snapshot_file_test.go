@@ -25,7 +25,7 @@ func TestLoad_HasTheOptionsOfTheProgram(t *testing.T) {
 	requireSame(t, contents(t, saved), contents(t, c), false)
 	s := statsOf(c)
 	require.EqualValues(t, 128<<20, s.MaxBytesSize)
-	require.EqualValues(t, saved.Len(), s.LoadedEntries)
+	require.EqualValues(t, saved.Len(), s.Snapshots.RestoredEntries)
 	require.Equal(t, PolicyS3FIFO, Policy(c.shared.policy))
 	require.Equal(t, time.Minute, c.ttl)
 	require.NotNil(t, c.shared.compression)
@@ -116,7 +116,7 @@ func TestLoad_FileThatCannotBeOpened(t *testing.T) {
 	var of *fs.PathError
 	require.ErrorAs(t, report.Err, &of)
 	require.Equal(t, 1, report.DiscardedBlocks)
-	require.EqualValues(t, 1, statsOf(c).DiscardedBlocks)
+	require.EqualValues(t, 1, statsOf(c).Snapshots.DiscardedBlocks)
 	require.Zero(t, c.Len())
 }
 

@@ -73,7 +73,7 @@ func TestSnapshot_LoadingTellsOnRemove(t *testing.T) {
 	require.NoError(t, err)
 	s := statsOf(c)
 	require.EqualValues(t, s.EvictedEntries, told.Load())
-	require.Equal(t, s.LoadedEntries, s.EvictedEntries+s.EntriesCount)
+	require.Equal(t, s.Snapshots.RestoredEntries, s.EvictedEntries+s.EntriesCount)
 	require.NotZero(t, told.Load())
 }
 
@@ -112,7 +112,7 @@ func TestSnapshot_FilesThatAreNone(t *testing.T) {
 	require.ErrorIs(t, report.Err, fs.ErrNotExist)
 	require.ErrorContains(t, report.Err, "ringcache: load snapshot: "+none)
 	require.Zero(t, report.DiscardedBlocks+report.Entries, "nothing was lost")
-	require.Zero(t, statsOf(c).DiscardedBlocks)
+	require.Zero(t, statsOf(c).Snapshots.DiscardedBlocks)
 	require.Zero(t, c.Len())
 	require.ErrorContains(t, c.SaveToFile(dir), dir, "a folder is not replaced")
 	require.Empty(t, litter(t, filepath.Dir(dir)))

@@ -44,9 +44,9 @@ func TestSnapshot_BringsEverythingBack(t *testing.T) {
 				require.Equal(t, kind, Policy(d.shared.policy))
 				require.Equal(t, []time.Duration{g.ttl, g.ahead}, []time.Duration{d.ttl, d.ahead})
 				s := statsOf(d)
-				require.EqualValues(t, c.Len(), s.LoadedEntries)
+				require.EqualValues(t, c.Len(), s.Snapshots.RestoredEntries)
 				require.EqualValues(t, minMaxBytes, s.MaxBytesSize)
-				require.Zero(t, s.SetCalls+s.GetCalls+s.EvictedEntries+s.DiscardedBlocks)
+				require.Zero(t, s.SetCalls+s.GetCalls+s.EvictedEntries+s.Snapshots.DiscardedBlocks)
 				require.Empty(t, litter(t, filepath.Dir(path)))
 			})
 		}

@@ -36,7 +36,7 @@ func TestVersion_File(t *testing.T) {
 	}{{0, false}, {0, true}, {2, false}, {2, true}, {1, false}, {1 << 63, false}, {0, false}} {
 		c := ofVersion(t, step.version, path)
 		require.Equal(t, step.found, c.Has([]byte("k")), "step %d", i)
-		require.Equal(t, i > 0 && !step.found, c.Stats().DiscardedFiles == 1, "step %d", i)
+		require.Equal(t, i > 0 && !step.found, c.Stats().File.DiscardedFiles == 1, "step %d", i)
 		require.NoError(t, c.Set([]byte("k"), nil))
 		require.NoError(t, c.Close())
 	}

@@ -28,7 +28,7 @@ func (s suite) cacheReturnsWhatWasSet(t *testing.T) {
 			time.Sleep(time.Millisecond) // so that the compressor gets its turn on one core
 		}
 	}
-	require.Eventually(t, func() bool { return cache.Stats().Packed > 1000 },
+	require.Eventually(t, func() bool { return cache.Stats().Compression.Compressed > 1000 },
 		20*time.Second, 10*time.Millisecond)
 	hits := 0
 	for i := range entries {
@@ -39,9 +39,9 @@ func (s suite) cacheReturnsWhatWasSet(t *testing.T) {
 	}
 	got := cache.Stats()
 	t.Logf("%d hits, of them %d cold; %d packed, %.2f times smaller",
-		hits, got.ColdHits, got.Packed, got.ColdRatio())
+		hits, got.Compression.ColdHits, got.Compression.Compressed, got.ColdRatio())
 	assert.Positive(t, hits)
-	assert.Positive(t, got.ColdHits)
+	assert.Positive(t, got.Compression.ColdHits)
 	assert.Greater(t, got.ColdRatio(), 1.5)
-	assert.Zero(t, got.PackErrors+got.UnpackErrors+got.Corruptions)
+	assert.Zero(t, got.Compression.CompressErrors+got.Compression.DecompressErrors+got.Corruptions)
 }
