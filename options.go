@@ -193,12 +193,11 @@ func tooShort(field string, d time.Duration) error {
 type Policy uint8
 
 const (
-	// PolicyS3FIFO, the default, keeps what is read: S3-FIFO on byte rings, with
-	// ghosts. New entries go to a small ring first, and stay only if they are read
-	// in it, so a scan does not flush the cache. The size of small is learned, so a
-	// key that is read once, later, is found if fewer other keys were set in between
-	// than about 0.6 of those that the cache holds. Package internal/policy says
-	// how it differs from the paper (Yang et al., SOSP 2023).
+	// PolicyS3FIFO, the default, keeps entries that are read: S3-FIFO (Yang et al., SOSP 2023)
+	// on byte rings, with ghosts. New entries go to a small ring first, and stay only if they
+	// are read in it, so a scan does not flush the cache. The size of the small ring is learned,
+	// so a key that is read only once is found if, since it was set, fewer other keys were set
+	// than about 0.6 of those that the cache holds. docs/policy.md in the repository says more.
 	PolicyS3FIFO Policy = Policy(policy.S3FIFO)
 
 	// PolicyFIFO drops the oldest entry, read or not, as fastcache does. It has the
