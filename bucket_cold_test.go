@@ -131,11 +131,11 @@ func TestColdPart_Reads(t *testing.T) {
 			kind, in = p.stored(k)
 			if tt.counted {
 				assert.Equal(t, uint64(1), after.GetCalls-before.GetCalls)
-				assert.Equal(t, uint64(1), after.ColdHits-before.ColdHits)
+				assert.Equal(t, uint64(1), after.Compression.ColdHits-before.Compression.ColdHits)
 				assert.Equal(t, [2]any{record.Value, policy.Main}, [2]any{kind, in})
 			} else {
 				assert.Equal(t, before.GetCalls, after.GetCalls)
-				assert.Equal(t, before.ColdHits, after.ColdHits)
+				assert.Equal(t, before.Compression.ColdHits, after.Compression.ColdHits)
 				assert.Equal(t, [2]any{record.Packed, policy.Cold}, [2]any{kind, in})
 			}
 			assert.NoError(t, p.validate())
@@ -246,7 +246,7 @@ func TestColdPart_Writes(t *testing.T) {
 			after := p.Stats()
 			require.LessOrEqual(t, after.SetCalls-before.SetCalls+after.DelCalls-before.DelCalls, uint64(1))
 			require.Equal(t, before.GetCalls, after.GetCalls)
-			require.Equal(t, before.ColdHits, after.ColdHits)
+			require.Equal(t, before.Compression.ColdHits, after.Compression.ColdHits)
 			got, ok := p.HasGet(nil, k)
 			require.Equal(t, tt.want != nil, ok)
 			require.Equal(t, string(tt.want), string(got))
@@ -298,8 +298,8 @@ func TestColdPart_OnRemoveIsToldOfEachOnce(t *testing.T) {
 		require.Equal(t, v, string(got))
 	}
 	s := p.Stats()
-	require.Greater(t, s.Packed, uint64(n/2))
-	require.Greater(t, s.ColdHits, uint64(10))
+	require.Greater(t, s.Compression.Compressed, uint64(n/2))
+	require.Greater(t, s.Compression.ColdHits, uint64(10))
 	require.Equal(t, s.EvictedEntries-dropped, uint64(len(p.left)))
 }
 
@@ -342,7 +342,7 @@ func TestColdPart_Expires(t *testing.T) {
 		swapped, err := p.CompareAndSwap(k, v, v)
 		require.NoError(t, err)
 		require.False(t, swapped)
-		require.Zero(t, p.Stats().ColdHits)
+		require.Zero(t, p.Stats().Compression.ColdHits)
 	})
 	t.Run("DeleteExpired", func(t *testing.T) {
 		p := packed(t, 0)
@@ -368,7 +368,7 @@ func TestColdPart_Expires(t *testing.T) {
 		got, err := p.GetOrLoad(context.Background(), nil, k, fails)
 		require.NoError(t, err)
 		require.Equal(t, string(v), string(got))
-		require.Equal(t, uint64(1), p.Stats().StaleHits)
+		require.Equal(t, uint64(1), p.Stats().Loads.StaleHits)
 		p.now += time.Hour
 		_, err = p.GetOrLoad(context.Background(), nil, k, fails)
 		require.Error(t, err)
@@ -409,10 +409,10 @@ func TestColdPart_Snapshot(t *testing.T) {
 	}
 	require.Greater(t, packed, 100)
 	var b bytes.Buffer
-	_, err := p.WriteTo(&b)
+	_, err := p.WriteSnapshot(&b)
 	require.NoError(t, err)
 	other := mustCache(t, defaultGeometry(8<<20))
-	_, err = other.ReadFrom(&b)
+	_, err = other.ReadSnapshot(&b)
 	require.NoError(t, err)
 	got := map[string]string{}
 	for k, v := range other.All() {
@@ -457,7 +457,7 @@ func TestColdPart_Resize(t *testing.T) {
 		c.compressAll()
 	}
 	fill(30_000)
-	require.Greater(t, c.Stats().Packed, uint64(1000))
+	require.Greater(t, c.Stats().Compression.Compressed, uint64(1000))
 	for _, size := range []int{40 << 20, 32 << 20, 64 << 20, 33 << 20} {
 		require.NoError(t, c.Resize(size))
 		check()

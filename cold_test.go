@@ -45,7 +45,7 @@ func (p *packedCache) fillUntilPacked(t *testing.T) {
 		for range 50 {
 			p.fill(t)
 		}
-		return p.Stats().Packed > 0
+		return p.Stats().Compression.Compressed > 0
 	}, hangLimit, time.Microsecond)
 }
 
@@ -96,8 +96,8 @@ func TestCold_NobodyWaitsForTheCompressor(t *testing.T) {
 	}))
 	<-entered
 	s := p.Stats()
-	require.Greater(t, s.LeftBehind, uint64(2000))
-	require.Zero(t, s.Packed)
+	require.Greater(t, s.Compression.UncompressedQueueFull, uint64(2000))
+	require.Zero(t, s.Compression.Compressed)
 	require.Equal(t, 5000, p.Len()+int(s.EvictedEntries))
 	require.Greater(t, p.requireTrue(t), 400)
 	require.NoError(t, p.validate())
@@ -123,7 +123,7 @@ func TestCold_CompressorCallsGoexit(t *testing.T) {
 		p.fill(t)
 		return p.countPacked() > 10
 	}, hangLimit, time.Microsecond)
-	require.EqualValues(t, 5, p.Stats().PackErrors)
+	require.EqualValues(t, 5, p.Stats().Compression.CompressErrors)
 	require.Positive(t, p.requireTrue(t))
 	require.NoError(t, p.validate())
 	require.NoError(t, inTime(p.Close))
@@ -219,7 +219,7 @@ func TestColdPart_AllocatesNothing(t *testing.T) {
 	}
 	dst, next := make([]byte, 0, 512), 0
 	before := c.Stats()
-	require.Greater(t, before.Packed, uint64(1000))
+	require.Greater(t, before.Compression.Compressed, uint64(1000))
 	for _, tt := range []struct {
 		name string
 		call func(k []byte)
@@ -236,8 +236,9 @@ func TestColdPart_AllocatesNothing(t *testing.T) {
 		}), tt.name)
 	}
 	after := c.Stats()
-	require.Greater(t, after.ColdHits, before.ColdHits+1000, "lookups in the cold part")
-	require.NotEqual(t, before.EvictedCold, after.EvictedCold, "entries that have left it")
+	require.Greater(t, after.Compression.ColdHits, before.Compression.ColdHits+1000,
+		"lookups in the cold part")
+	require.NotEqual(t, before.Policy.EvictedCold, after.Policy.EvictedCold, "none has left it")
 }
 
 // An entry of the cold part is there: it is no ghost, from which Stats tell what a larger
@@ -251,8 +252,14 @@ func TestStats_ColdEntriesAreNoGhosts(t *testing.T) {
 		}
 	})
 	s := p.Stats()
-	require.NotZero(t, s.ColdEntries)
-	require.Equal(t, ghosts, s.GhostsCount)
+	require.NotZero(t, s.Compression.ColdEntries)
+	require.Equal(t, ghosts, s.Policy.Ghosts)
+}
+
+// handled returns how many values of the cold part were compressed, or why they were not.
+func handled(s *CompressionStats) uint64 {
+	return s.Compressed + s.UncompressedNoGain + s.UncompressedShort + s.UncompressedQueueFull +
+		s.CompressErrors
 }
 
 // Each value that came to the cold ring was packed, or it is told why it was not.
@@ -261,7 +268,7 @@ func TestStats_TellWhatBecameOfEachColdValue(t *testing.T) {
 	p := newPackedCache(t, by, nil)
 	told := func() uint64 {
 		s := p.Stats()
-		return s.Packed + s.LeftOpaque + s.LeftShort + s.LeftBehind + s.PackErrors
+		return handled(&s.Compression)
 	}
 	for name, compress := range map[string]func(dst, src []byte) ([]byte, error){
 		"well":            nil,
@@ -300,9 +307,9 @@ func TestCold_EachRecordIsCompressedOnce(t *testing.T) {
 		}
 	}
 	s := p.Stats()
-	told := s.Packed + s.LeftOpaque + s.LeftShort + s.LeftBehind + s.PackErrors
-	require.Greater(t, s.Packed, uint64(10_000))
-	require.LessOrEqual(t, told, s.EvictedCold+s.ColdEntries)
+	told := handled(&s.Compression)
+	require.Greater(t, s.Compression.Compressed, uint64(10_000))
+	require.LessOrEqual(t, told, s.Policy.EvictedCold+s.Compression.ColdEntries)
 	require.NoError(t, p.validate())
 }
 
@@ -343,8 +350,9 @@ func TestCold_DamagedQueueGoesOn(t *testing.T) {
 			p.compressAll()
 		}
 		after := p.Stats()
-		require.Greater(t, after.Packed, before.Packed+200, name)
-		require.Equal(t, before.LeftBehind, after.LeftBehind, name)
+		require.Greater(t, after.Compression.Compressed, before.Compression.Compressed+200, name)
+		require.Equal(t, before.Compression.UncompressedQueueFull,
+			after.Compression.UncompressedQueueFull, name)
 		require.NotEqual(t, before.Corruptions, after.Corruptions, name)
 	}
 }
@@ -363,7 +371,7 @@ func TestStats_NearMisses_BehindTheColdPart(t *testing.T) {
 		}
 		s := p.Stats()
 		require.EqualValues(t, 200, s.Misses)
-		require.Greater(t, s.NearMisses, uint64(150), "%v", kind) // some have lost their slot
+		require.Greater(t, s.Policy.NearMisses, uint64(150), "%v", kind) // some have lost their slot
 	}
 }
 
@@ -422,6 +430,6 @@ func TestCold_CompressorThatChangesItsSource(t *testing.T) {
 	}
 	p := newPackedCache(t, by, nil)
 	p.requireTrue(t)
-	require.Positive(t, p.Stats().UnpackErrors)
+	require.Positive(t, p.Stats().Compression.DecompressErrors)
 	require.NoError(t, p.validate())
 }

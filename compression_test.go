@@ -127,13 +127,14 @@ func TestCompression_BadCompress(t *testing.T) {
 			}
 			require.NoError(t, p.validate())
 			s := p.Stats()
-			moved := s.Packed - good.Packed + s.PackErrors - good.PackErrors
+			z, was := &s.Compression, &good.Compression
+			moved := z.Compressed - was.Compressed + z.CompressErrors - was.CompressErrors
 			switch name {
 			case "error", "panic", "panic of an error", "nil", "nothing":
-				require.Greater(t, s.PackErrors, good.PackErrors+100)
-				require.Equal(t, good.Packed, s.Packed)
+				require.Greater(t, s.Compression.CompressErrors, good.Compression.CompressErrors+100)
+				require.Equal(t, good.Compression.Compressed, s.Compression.Compressed)
 			case "more", "as it is":
-				require.Equal(t, good.Packed, s.Packed)
+				require.Equal(t, good.Compression.Compressed, s.Compression.Compressed)
 			default:
 				require.Greater(t, moved, uint64(100))
 			}
@@ -143,7 +144,7 @@ func TestCompression_BadCompress(t *testing.T) {
 				p.fill(t)
 				p.compressAll()
 			}
-			require.Greater(t, p.Stats().Packed, s.Packed, "it works again")
+			require.Greater(t, p.Stats().Compression.Compressed, s.Compression.Compressed, "it works again")
 			p.requireTrue(t)
 		})
 	}
@@ -184,9 +185,9 @@ func TestCompression_BadDecompress(t *testing.T) {
 			require.False(t, ok)
 			s := p.Stats()
 			require.Equal(t, before.Misses+1, s.Misses)
-			require.Equal(t, before.UnpackErrors+1, s.UnpackErrors)
+			require.Equal(t, before.Compression.DecompressErrors+1, s.Compression.DecompressErrors)
 			require.Equal(t, before.Corruptions+1, s.Corruptions)
-			require.Equal(t, before.ColdHits, s.ColdHits)
+			require.Equal(t, before.Compression.ColdHits, s.Compression.ColdHits)
 			_, in := p.stored(packedKey)
 			require.Equal(t, policy.Ring(noRing), in, "it is gone")
 			require.NoError(t, p.validate())
@@ -237,12 +238,12 @@ func TestCompression_BadDictionaries(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := newPackedCache(t, by, nil)
 			before := p.Stats()
-			require.Equal(t, name != "none needed", before.PackErrors > 0)
+			require.Equal(t, name != "none needed", before.Compression.CompressErrors > 0)
 			for range 300 {
 				p.fill(t)
 				p.compressAll()
 			}
-			require.Greater(t, p.Stats().Packed, before.Packed)
+			require.Greater(t, p.Stats().Compression.Compressed, before.Compression.Compressed)
 			require.Greater(t, p.requireTrue(t), 300)
 		})
 	}
@@ -257,17 +258,17 @@ func TestCompression_LongResultIsNotKept(t *testing.T) {
 	}
 	var batch store.ColdBatch
 	before := p.Stats()
-	for p.Stats().LeftOpaque == before.LeftOpaque {
+	for p.Stats().Compression.UncompressedNoGain == before.Compression.UncompressedNoGain {
 		p.fill(t)
 		p.buckets[0].compressQueue(&batch)
 	}
 	require.LessOrEqual(t, cap(batch.Packed), cold.MostRoom)
 	require.LessOrEqual(t, cap(p.shared.Compression.Room), cold.MostRoom)
-	require.Equal(t, before.Packed, p.Stats().Packed)
+	require.Equal(t, before.Compression.Compressed, p.Stats().Compression.Compressed)
 	by.compress = func(dst, src []byte) ([]byte, error) {
 		return append(append(make([]byte, 0, 4*cold.MostRoom), dst...), src[:len(src)/2]...), nil
 	}
-	for p.Stats().Packed == before.Packed {
+	for p.Stats().Compression.Compressed == before.Compression.Compressed {
 		p.fill(t)
 		p.compressAll()
 	}
@@ -321,7 +322,7 @@ func TestCompression_NumbersOfDictionariesAreUsedAgain(t *testing.T) {
 	}
 	require.Greater(t, built.Load(), int32(35))
 	require.Greater(t, p.requireTrue(t), 300)
-	require.Zero(t, p.Stats().UnpackErrors)
+	require.Zero(t, p.Stats().Compression.DecompressErrors)
 }
 
 // OnRemove gets a packed value even if the number of its dictionary, which no record needs any

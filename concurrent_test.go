@@ -437,10 +437,11 @@ func TestConcurrent_HistoriesOfTheColdPart(t *testing.T) {
 				tr.clock = new(historyClock)
 				tr.checkHistories(t, seed, tr.run(t, seed, 2*concurrentSteps()))
 				s := tr.c.Stats()
-				t.Logf("%d values came back, %d did not", counting.unpacked.Load(), s.UnpackErrors)
+				t.Logf("%d values came back, %d did not",
+					counting.unpacked.Load(), s.Compression.DecompressErrors)
 				require.Greater(t, counting.unpacked.Load(), uint64(10), "the run proves too little")
 				_, bad := by.(*badCompressor)
-				require.Equal(t, bad, s.UnpackErrors > 0)
+				require.Equal(t, bad, s.Compression.DecompressErrors > 0)
 			}
 		})
 	}

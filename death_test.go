@@ -310,7 +310,7 @@ func testDeaths(t *testing.T, kind deathKind, deaths int, seed uint64) {
 			calls += done
 		}
 		c := kind.open(t, path)
-		if c.Stats().RecoveredEntries > 0 {
+		if c.Stats().File.RecoveredEntries > 0 {
 			recoveredOnce++
 		}
 		packed += c.countPacked()

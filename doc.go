@@ -89,14 +89,14 @@
 //
 // # Snapshots
 //
-// [Cache.SaveToFile] and [Cache.Save] write the cache to a file, and [LoadFromFile]
-// makes one like it, for a warm start. The file at the path is whole at any time: the
-// new one is written beside it, synced, and renamed. Others use the cache meanwhile.
-// Keys, values, the rest of the time to live, order and frequencies come back, into a
-// cache of any size. Times to live go on as in a file.
-// Blocks have checksums; a damaged file is [ErrCorrupt], and
-// [LoadFromFileOrNew] takes what is whole. [Cache.WriteTo] and [Cache.ReadFrom] do the
-// same with streams. A snapshot may hold secrets: its mode is 0600.
+// [Cache.SaveToFile] and [Cache.Save] write the cache to a file while others use it. The file at
+// the path is always whole: the new one is written under another name, synced, and renamed.
+// [Load] starts a service from it: it makes a cache with the program's Options, loads whatever is
+// whole, and reports what was wrong. [LoadFromFile] makes a cache like the one that was saved, or
+// fails. Keys, values, the rest of the time to live, order and frequencies come back, into a
+// cache of any size. Times to live continue as in a file. Blocks have checksums, and a damaged
+// file is [ErrCorrupt]. [Cache.WriteSnapshot] and [Cache.ReadSnapshot] do the same with streams. A
+// snapshot may hold secrets: its mode is 0600.
 //
 // # Files
 //

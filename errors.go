@@ -53,8 +53,8 @@ var (
 	ErrLoadCycle = errors.New("loads wait for each other in a circle")
 
 	// ErrInvalidOptions is returned by NewWithOptions for a setting out of its range, and by
-	// Resize and LoadFromFileMaxBytes for such a bound. New panics with it. For an existing
-	// [Options].File, MaxBytes has the range of Resize.
+	// Resize for such a bound. New panics with it. For an existing [Options].File, MaxBytes has
+	// the range of Resize.
 	ErrInvalidOptions = errors.New("invalid options")
 
 	// ErrEncode is returned by all methods of a Typed view that store when its codec cannot
@@ -75,15 +75,16 @@ var (
 	// another, has [Options].File.
 	ErrInUse = ringfile.ErrInUse
 
-	// ErrCorrupt is returned by LoadFromFile, LoadFromFileMaxBytes and ReadFrom for
+	// ErrCorrupt is returned by LoadFromFile and ReadSnapshot, and reported by Load, for
 	// what is no snapshot, or a damaged one: the error says at which offset, and what is
 	// wrong there. NewWithOptions returns it if [Options].File is no ring file, or of a
 	// machine with another byte order, or if File + ".dict" holds something other than
 	// dictionaries. The file stays as it is.
 	ErrCorrupt = snapshot.ErrCorrupt
 
-	// ErrVersion is returned by them for a file whose format this version of the package does
-	// not know, and by all but NewWithOptions for a snapshot of another [Options].Version.
+	// ErrVersion is the error of the same functions for a file whose format this version of the
+	// package does not know, and of all but NewWithOptions for a snapshot of another
+	// [Options].Version.
 	ErrVersion = snapshot.ErrVersion
 )
 

@@ -29,7 +29,7 @@ func ExampleOptions_version() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		fmt.Println(version, cache.Has([]byte("user")), cache.Stats().DiscardedFiles)
+		fmt.Println(version, cache.Has([]byte("user")), cache.Stats().File.DiscardedFiles)
 		_ = cache.Set([]byte("user"), []byte("in the form of this version"))
 		_ = cache.Close()
 	}

@@ -2,7 +2,9 @@ package ringcache_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log"
 	"os"
 	"path/filepath"
@@ -28,11 +30,50 @@ func ExampleCache_SaveToFile() {
 	}
 	cache.Close()
 
-	// The next process begins with what is there, or with nothing.
-	cache = ringcache.LoadFromFileOrNew(path, 32<<20)
-	defer cache.Close()
-	fmt.Printf("%s\n", cache.Get(nil, []byte("planet")))
+	loaded, err := ringcache.LoadFromFile(path)
+	if err != nil {
+		log.Fatal(err) // Load makes an empty cache instead
+	}
+	defer loaded.Close()
+	fmt.Printf("%s\n", loaded.Get(nil, []byte("planet")))
 	// Output: Saturn
+}
+
+// A service starts with whatever its last process has saved, and with nothing the first time.
+func ExampleLoad() {
+	dir, err := os.MkdirTemp("", "example")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "planets")
+
+	serve := func() {
+		cache, report, err := ringcache.Load(path, ringcache.Options{
+			MaxBytes: 32 << 20,
+			TTL:      time.Hour,
+		})
+		if err != nil {
+			log.Fatal(err) // the options are invalid
+		}
+		defer cache.Close()
+		if report.Err != nil && !errors.Is(report.Err, fs.ErrNotExist) {
+			log.Print(report.Err) // what is whole was loaded
+		}
+		fmt.Println("entries:", report.Entries)
+
+		if err := cache.Set([]byte("planet"), []byte("Saturn")); err != nil {
+			log.Print(err)
+		}
+		if err := cache.SaveToFile(path); err != nil {
+			log.Print(err)
+		}
+	}
+	serve()
+	serve()
+	// Output:
+	// entries: 0
+	// entries: 1
 }
 
 func ExampleCache_Save() {
@@ -65,7 +106,7 @@ func ExampleCache_Save() {
 	// <nil>
 }
 
-func ExampleCache_ReadFrom() {
+func ExampleCache_ReadSnapshot() {
 	dir, err := os.MkdirTemp("", "example")
 	if err != nil {
 		log.Fatal(err)
@@ -81,7 +122,7 @@ func ExampleCache_ReadFrom() {
 	}
 	old.Close()
 
-	// A cache with other options.
+	// A cache that is in use already.
 	cache, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: 64 << 20, TTL: time.Hour})
 	if err != nil {
 		log.Fatal(err)
@@ -92,7 +133,7 @@ func ExampleCache_ReadFrom() {
 		log.Fatal(err)
 	}
 	defer file.Close()
-	if _, err := cache.ReadFrom(file); err != nil {
+	if _, err := cache.ReadSnapshot(file); err != nil {
 		log.Print(err) // what was read before stays
 	}
 	fmt.Printf("%s\n", cache.Get(nil, []byte("planet")))

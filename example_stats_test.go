@@ -14,17 +14,9 @@ var exampleStats = ringcache.Stats{
 	SetCalls:       90_311,
 	DelCalls:       12,
 	Misses:         83_112,
-	NearMisses:     18_205,
 	EvictedEntries: 32_051,
 	EvictedBytes:   15_448_582,
-	EvictedSmall:   30_007,
-	EvictedMain:    2_044,
-	Promotions:     41_870,
-	Reinsertions:   11_020,
-	MovedBytes:     25_391_104,
-	GhostHits:      4_408,
 	EntriesCount:   58_248,
-	GhostsCount:    29_770,
 	BytesSize:      28_075_536,
 	MaxBytesSize:   32 << 20,
 	ReservedBytes:  33_400_832,
@@ -32,11 +24,22 @@ var exampleStats = ringcache.Stats{
 	IndexBytes:     1_048_576,
 
 	EffectiveMaxBytes: 32 << 20,
+
+	Policy: ringcache.PolicyStats{
+		EvictedSmall: 30_007,
+		EvictedMain:  2_044,
+		Promotions:   41_870,
+		Reinsertions: 11_020,
+		GhostHits:    4_408,
+		NearMisses:   18_205,
+		MovedBytes:   25_391_104,
+		Ghosts:       29_770,
+	},
 }
 
 func ExampleStats_String() {
 	fmt.Println(exampleStats)
-	// Output: 1204512 gets, 93.1 % hits, 83112 misses, 18205 near, 90311 sets, 12 dels; refused 0 too large, 0 without memory, 0 too short, 0 closed; 58248 entries, 26.8 MB of 32.0 MB, 32.0 MB in force, 31.9 MB reserved, of it 3.0 MB dead, 1.0 MB index; 32051 evicted (30007 small, 2044 main, 0 cold, 0 crowd), 14.7 MB; 0 expired, 0 B; 41870 promoted, 11020 reinserted, 24.2 MB moved, 29770 ghosts, 4408 ghost hits, 0 collisions, 0 corruptions; 0 loads, 0 of them failed, 0 dropped, 0 stale hits, 0 negative hits; 0 cold, 0 B, 0 cold hits, 0 packed, 0 B to 0 B in 0s, 0 opaque, 0 short, 0 behind, 0 pack and 0 unpack errors; 0 loaded from snapshots, 0 blocks discarded; 0 recovered, 0 B, 0 records discarded, 0 files discarded
+	// Output: 1204512 gets, 93.1 % hits, 83112 misses, 18205 near, 90311 sets, 12 dels; refused 0 too large, 0 without memory, 0 too short, 0 closed; 58248 entries, 26.8 MB of 32.0 MB, 32.0 MB in force, 31.9 MB reserved, of it 3.0 MB dead, 1.0 MB index; 32051 evicted (30007 small, 2044 main, 0 cold, 0 crowd), 14.7 MB; 0 expired, 0 B; 41870 promoted, 11020 reinserted, 24.2 MB moved, 29770 ghosts, 4408 ghost hits, 0 collisions, 0 corruptions; 0 loads, 0 of them failed, 0 dropped, 0 stale hits, 0 negative hits; 0 cold, 0 B, 0 cold hits, 0 compressed, 0 B to 0 B in 0s, uncompressed 0 without gain, 0 short, 0 with a full queue, 0 compress and 0 decompress errors; 0 restored from snapshots, 0 blocks discarded; 0 recovered, 0 B, 0 records discarded, 0 files discarded
 }
 
 func ExampleStats_HitRatio() {
@@ -101,5 +104,5 @@ func ExampleStats_LogValue() {
 	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: noTime}))
 
 	logger.Info("an hour later", "cache", exampleStats)
-	// Output: level=INFO msg="an hour later" cache.get_calls=1204512 cache.set_calls=90311 cache.refused_too_large=0 cache.refused_no_memory=0 cache.refused_too_short=0 cache.refused_closed=0 cache.del_calls=12 cache.loads=0 cache.load_errors=0 cache.loads_dropped=0 cache.stale_hits=0 cache.misses=83112 cache.negative_hits=0 cache.near_misses=18205 cache.collisions=0 cache.corruptions=0 cache.evicted_entries=32051 cache.evicted_bytes=15448582 cache.evicted_small=30007 cache.evicted_main=2044 cache.evicted_cold=0 cache.evicted_crowd=0 cache.cold_hits=0 cache.packed=0 cache.packed_from=0 cache.packed_to=0 cache.left_opaque=0 cache.left_short=0 cache.left_behind=0 cache.pack_errors=0 cache.unpack_errors=0 cache.pack_nanos=0 cache.expired_entries=0 cache.expired_bytes=0 cache.promotions=41870 cache.reinsertions=11020 cache.ghost_hits=4408 cache.moved_bytes=25391104 cache.loaded_entries=0 cache.discarded_blocks=0 cache.recovered_entries=0 cache.recovered_bytes=0 cache.discarded_records=0 cache.discarded_files=0 cache.entries_count=58248 cache.cold_entries=0 cache.cold_bytes=0 cache.ghosts_count=29770 cache.bytes_size=28075536 cache.max_bytes_size=33554432 cache.effective_max_bytes=33554432 cache.reserved_bytes=33400832 cache.dead_bytes=3145728 cache.index_bytes=1048576
+	// Output: level=INFO msg="an hour later" cache.get_calls=1204512 cache.set_calls=90311 cache.del_calls=12 cache.misses=83112 cache.collisions=0 cache.corruptions=0 cache.evicted_entries=32051 cache.evicted_bytes=15448582 cache.expired_entries=0 cache.expired_bytes=0 cache.entries_count=58248 cache.bytes_size=28075536 cache.max_bytes_size=33554432 cache.effective_max_bytes=33554432 cache.reserved_bytes=33400832 cache.dead_bytes=3145728 cache.index_bytes=1048576 cache.refused.too_large=0 cache.refused.no_memory=0 cache.refused.ttl_too_short=0 cache.refused.closed=0 cache.policy.evicted_small=30007 cache.policy.evicted_main=2044 cache.policy.evicted_cold=0 cache.policy.evicted_crowd=0 cache.policy.promotions=41870 cache.policy.reinsertions=11020 cache.policy.ghost_hits=4408 cache.policy.near_misses=18205 cache.policy.moved_bytes=25391104 cache.policy.ghosts=29770 cache.loads.started=0 cache.loads.errors=0 cache.loads.dropped=0 cache.loads.stale_hits=0 cache.loads.negative_hits=0 cache.compression.cold_hits=0 cache.compression.compressed=0 cache.compression.bytes_before=0 cache.compression.bytes_after=0 cache.compression.uncompressed_no_gain=0 cache.compression.uncompressed_short=0 cache.compression.uncompressed_queue_full=0 cache.compression.compress_errors=0 cache.compression.decompress_errors=0 cache.compression.compress_time=0s cache.compression.cold_entries=0 cache.compression.cold_bytes=0 cache.snapshots.restored_entries=0 cache.snapshots.discarded_blocks=0 cache.file.recovered_entries=0 cache.file.recovered_bytes=0 cache.file.discarded_records=0 cache.file.discarded_files=0
 }

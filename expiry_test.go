@@ -189,7 +189,7 @@ func TestExpiry_BelowATickIsRefused(t *testing.T) {
 			}
 			var s Stats
 			c.UpdateStats(&s)
-			require.EqualValues(t, 2, s.LoadsDropped)
+			require.EqualValues(t, 2, s.Loads.Dropped)
 			require.EqualValues(t, 3, s.SetCalls)
 			require.NoError(t, c.validate())
 		}

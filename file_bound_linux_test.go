@@ -140,7 +140,7 @@ func TestFile_GivenBackAndTakenByOthers(t *testing.T) {
 	writeAll(t, c)
 	s := c.Stats()
 	require.Less(t, s.EffectiveMaxBytes, uint64(large/2))
-	require.Zero(t, s.RefusedNoMemory)
+	require.Zero(t, s.Refused.NoMemory)
 	require.NoError(t, c.Close())
 
 	c = openFile(t, path, large)

@@ -24,7 +24,7 @@ type call struct {
 	do   func(c *Cache, k, v []byte)
 }
 
-// noPath is one where no file can be: no folder is a program. What saving does is WriteTo's
+// noPath is one where no file can be: no folder is a program. What saving does is WriteSnapshot's
 // to show.
 var noPath = filepath.Join(os.Args[0], "snapshot")
 
@@ -70,9 +70,9 @@ func everyCall() []call {
 		{"Len", func(c *Cache, _, _ []byte) { c.Len() }},
 		{"Namespace", func(c *Cache, k, _ []byte) { c.Namespace(string(k)) }},
 		{"Peek", func(c *Cache, k, _ []byte) { c.Peek(nil, k) }},
-		{"ReadFrom", func(c *Cache, _, _ []byte) {
+		{"ReadSnapshot", func(c *Cache, _, _ []byte) {
 			var h snapshot.Header
-			_, _ = c.ReadFrom(bytes.NewReader(new(snapshot.End).Append(h.Append(nil), &h)))
+			_, _ = c.ReadSnapshot(bytes.NewReader(new(snapshot.End).Append(h.Append(nil), &h)))
 		}},
 		{"Reset", func(c *Cache, _, _ []byte) { c.Reset() }},
 		{"Resize", func(c *Cache, _, _ []byte) { _ = c.Resize(2 * minMaxBytes) }},
@@ -80,9 +80,6 @@ func everyCall() []call {
 			_ = c.Save(context.Background(), noPath, SaveOptions{})
 		}},
 		{"SaveToFile", func(c *Cache, _, _ []byte) { _ = c.SaveToFile(noPath) }},
-		{"SaveToFileConcurrent", func(c *Cache, _, _ []byte) {
-			_ = c.SaveToFileConcurrent(noPath, 1)
-		}},
 		{"Set", func(c *Cache, k, v []byte) { _ = c.Set(k, v) }},
 		{"SetBatch", func(c *Cache, k, v []byte) {
 			_ = c.SetBatch([][]byte{k, k}, [][]byte{v, v[1:]})
@@ -106,7 +103,7 @@ func everyCall() []call {
 			_ = c.UpdateWithTTL(k, time.Hour, keep(v))
 		}},
 		{"View", func(c *Cache, k, _ []byte) { c.View(k, func([]byte) {}) }},
-		{"WriteTo", func(c *Cache, _, _ []byte) { _, _ = c.WriteTo(io.Discard) }},
+		{"WriteSnapshot", func(c *Cache, _, _ []byte) { _, _ = c.WriteSnapshot(io.Discard) }},
 	}
 }
 
@@ -222,9 +219,9 @@ func TestEveryCall_NamesAllMethods(t *testing.T) {
 func TestViews_HaveTheMethodsOfCache(t *testing.T) {
 	const ofAll = "it is about the whole cache"
 	onlyCache := map[string]string{
-		"Close": ofAll, "DeleteExpired": ofAll, "ReadFrom": ofAll, "Resize": ofAll,
-		"Save": ofAll, "SaveToFile": ofAll, "SaveToFileConcurrent": ofAll,
-		"Sizing": ofAll, "UpdateStats": ofAll, "WriteTo": ofAll, "Namespace": ofAll,
+		"Close": ofAll, "DeleteExpired": ofAll, "ReadSnapshot": ofAll, "Resize": ofAll,
+		"Save": ofAll, "SaveToFile": ofAll,
+		"Sizing": ofAll, "UpdateStats": ofAll, "WriteSnapshot": ofAll, "Namespace": ofAll,
 		"Len":   "to count the entries of a view, a loop goes over all; Namespace.Stats has them",
 		"Reset": "Namespace.Invalidate does it in constant time",
 	}

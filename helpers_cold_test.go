@@ -299,7 +299,7 @@ func newPackedCache(t testing.TB, by Compressor, shape func(g *geometry)) *packe
 		p.fill(t)
 		p.compressAll()
 	}
-	require.NotZero(t, p.Stats().Packed)
+	require.NotZero(t, p.Stats().Compression.Compressed)
 	return p
 }
 

@@ -119,5 +119,5 @@ const roomyBytes = 24 << 10
 // miss is as good as a hit only if there were any.
 func lost(c *Cache) uint64 {
 	s := c.Stats()
-	return s.EvictedEntries + s.UnpackErrors
+	return s.EvictedEntries + s.Compression.DecompressErrors
 }

@@ -413,7 +413,7 @@ func (r *runner) gauges() error {
 		return fmt.Errorf("BytesSize %d is above ReservedBytes %d", s.BytesSize, s.ReservedBytes)
 	case s.IndexBytes > s.ReservedBytes:
 		return fmt.Errorf("IndexBytes %d is above ReservedBytes %d", s.IndexBytes, s.ReservedBytes)
-	case s.Corruptions > s.UnpackErrors:
+	case s.Corruptions > s.Compression.DecompressErrors:
 		return fmt.Errorf("%d corruptions", s.Corruptions)
 	case s.Misses > s.GetCalls:
 		return fmt.Errorf("%d misses in %d reads", s.Misses, s.GetCalls)
@@ -444,7 +444,7 @@ func (r *runner) finish() error {
 	}
 	var s Stats
 	r.c.UpdateStats(&s)
-	if live > n || live < n-int(s.UnpackErrors) {
+	if live > n || live < n-int(s.Compression.DecompressErrors) {
 		return fmt.Errorf("Len is %d, but %d keys or negative entries are found", n, live)
 	}
 	return nil

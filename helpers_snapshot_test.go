@@ -144,6 +144,18 @@ func mustLoad(t testing.TB, path string) *Cache {
 	return c
 }
 
+// mustLoadInto is Load of what must succeed; the cache is validated and closed at the end.
+func mustLoadInto(t testing.TB, path string, o Options) (*Cache, LoadReport) {
+	t.Helper()
+	c, report, err := Load(path, o)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.NoError(t, c.validate())
+		closeCache(t, c)
+	})
+	return c, report
+}
+
 // litter returns the names in a folder that a save has left there.
 func litter(t testing.TB, dir string) (names []string) {
 	t.Helper()

@@ -2,6 +2,10 @@ package ringcache_test
 
 import (
 	"fmt"
+	"go/ast"
+	"go/doc"
+	"go/parser"
+	"go/token"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -17,7 +21,7 @@ import (
 // these tests keep the rest.
 
 const (
-	mostRootFiles = 43 // Go files at the root that are no tests
+	mostRootFiles = 44 // Go files at the root that are no tests
 	mostFileLines = 500
 	mostFuncLines = 60
 	mostColumns   = 100
@@ -158,6 +162,30 @@ func TestLayout_LinesAreShort(t *testing.T) {
 			assert.LessOrEqual(t, n, mostColumns, "columns in %s:%d", s.path, i+1)
 		}
 	}
+}
+
+// "go doc Policy" shows the constants of a type only if each is declared with that type.
+func TestLayout_DocumentationShowsConstantsWithTheirType(t *testing.T) {
+	fset, files := token.NewFileSet(), []*ast.File(nil)
+	for _, s := range sources(t) {
+		if s.dir == "." {
+			f, err := parser.ParseFile(fset, s.path, nil, parser.ParseComments)
+			require.NoError(t, err)
+			files = append(files, f)
+		}
+	}
+	p, err := doc.NewFromFiles(fset, files, "github.com/ringcache/ringcache")
+	require.NoError(t, err)
+	for _, group := range p.Consts {
+		require.Fail(t, "constants without a type", "%v", group.Names)
+	}
+	shown := map[string]int{}
+	for _, of := range p.Types {
+		for _, group := range of.Consts {
+			shown[of.Name] += len(group.Names)
+		}
+	}
+	require.Equal(t, map[string]int{"Policy": 2, "HugePages": 3, "RemovalReason": 5}, shown)
 }
 
 func TestLayout_Imports(t *testing.T) {

@@ -36,9 +36,9 @@ func testAbsent(t *testing.T, k []byte) {
 		}
 		var s Stats
 		c.UpdateStats(&s)
-		require.EqualValues(t, 1, s.Loads)
+		require.EqualValues(t, 1, s.Loads.Started)
 		require.EqualValues(t, 2, s.Misses)
-		require.Zero(t, s.LoadErrors)
+		require.Zero(t, s.Loads.Errors)
 		require.Equal(t, 1, c.Len())
 		return c
 	}
@@ -197,7 +197,7 @@ func TestLoader_AbsentStays(t *testing.T) {
 	}
 	var s Stats
 	c.UpdateStats(&s)
-	require.Less(t, s.Loads, uint64(rounds+5))
+	require.Less(t, s.Loads.Started, uint64(rounds+5))
 }
 
 // An error that is ErrAbsent is the negative result: of a load that asks another cache, or
@@ -227,6 +227,6 @@ func TestLoader_ErrAbsentIsTheNegativeResult(t *testing.T) {
 		require.Equal(t, 2, loads, "it is over")
 		var s Stats
 		c.UpdateStats(&s)
-		require.Zero(t, s.LoadErrors)
+		require.Zero(t, s.Loads.Errors)
 	}
 }

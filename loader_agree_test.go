@@ -97,13 +97,13 @@ func TestLoader_BatchAgreesWithGetOrLoad(t *testing.T) {
 						require.Equal(t, tt.hit, hits == 1, "%d hits", hits)
 					}
 					s = c.Stats()
-					o.counts = [...]uint64{s.GetCalls, s.Misses, s.NegativeHits, s.Loads, s.LoadErrors,
-						s.LoadsDropped}
+					o.counts = [...]uint64{s.GetCalls, s.Misses, s.Loads.NegativeHits,
+						s.Loads.Started, s.Loads.Errors, s.Loads.Dropped}
 					o.value, o.spaced, o.there = v, n.Stats(), c.Has(k)
 				}
 				require.Equal(t, outcomes[0], outcomes[1])
-				require.Equal(t, tt.before == "-", s.NegativeHits == 1, "%d", s.NegativeHits)
-				require.LessOrEqual(t, s.NegativeHits, s.Misses)
+				require.Equal(t, tt.before == "-", s.Loads.NegativeHits == 1, "%d", s.Loads.NegativeHits)
+				require.LessOrEqual(t, s.Loads.NegativeHits, s.Misses)
 			})
 		}
 	}
@@ -239,7 +239,7 @@ func TestLoaderBatch_ErrorOfOneKey(t *testing.T) {
 	require.False(t, c.Has([]byte("bad")))
 	require.True(t, c.isNegative([]byte("absent")))
 	s := c.Stats()
-	require.Equal(t, []uint64{5, 2, 1}, []uint64{s.Loads, s.LoadErrors, s.StaleHits})
+	require.Equal(t, []uint64{5, 2, 1}, []uint64{s.Loads.Started, s.Loads.Errors, s.Loads.StaleHits})
 
 	view := NewTyped[string](c, naturals, TypedOptions{Prefix: "n"})
 	vals, found := make([]int, 3), make([]bool, 3)

@@ -130,7 +130,8 @@ func TestLoaderBatchTime_Refresh(t *testing.T) {
 		require.Equal(t, batchReply{vals: "of a, of b, set", hits: 3}, r)
 		var s Stats
 		c.UpdateStats(&s)
-		require.EqualValues(t, []uint64{4, 0, 1}, []uint64{s.Loads, s.LoadErrors, s.LoadsDropped})
+		require.Equal(t, []uint64{4, 0, 1},
+			[]uint64{s.Loads.Started, s.Loads.Errors, s.Loads.Dropped})
 	})
 }
 

@@ -179,7 +179,7 @@ func TestLoaderBatch_Counts(t *testing.T) {
 	var s Stats
 	c.UpdateStats(&s)
 	require.EqualValues(t, []uint64{5, 3, 2, 1, 0, 0},
-		[]uint64{s.GetCalls, s.Misses, s.Loads, s.SetCalls, s.LoadErrors, s.LoadsDropped})
+		[]uint64{s.GetCalls, s.Misses, s.Loads.Started, s.SetCalls, s.Loads.Errors, s.Loads.Dropped})
 }
 
 // Keys that are all there cost what they cost with GetBatch.
@@ -293,7 +293,8 @@ func TestLoaderBatch_ErrorIsShared(t *testing.T) {
 	require.Equal(t, "of c, value, -", r.vals)
 	var s Stats
 	c.UpdateStats(&s)
-	require.EqualValues(t, []uint64{3, 2, 0}, []uint64{s.Loads, s.LoadErrors, s.LoadsDropped})
+	require.Equal(t, []uint64{3, 2, 0},
+		[]uint64{s.Loads.Started, s.Loads.Errors, s.Loads.Dropped})
 	require.Equal(t, batchReply{vals: "of a, of b"}, c.loadBatch(ctx, "a b", e.load), "it is not kept")
 }
 
@@ -391,7 +392,7 @@ func TestLoaderBatch_Invalidated(t *testing.T) {
 	require.Equal(t, batchReply{vals: "of a, set, of c, of d", hits: 3}, r)
 	var s Stats
 	c.UpdateStats(&s)
-	require.EqualValues(t, 2, s.LoadsDropped)
+	require.EqualValues(t, 2, s.Loads.Dropped)
 }
 
 // A batch that comes to a key for the second time joins its own load, also if a write has

@@ -90,7 +90,7 @@ func TestLoaderCycle_NamesTheKeys(t *testing.T) {
 					circle = after
 				}
 				require.Contains(t, circle, "key0.\"")
-				require.EqualValues(t, length, c.Stats().LoadErrors)
+				require.EqualValues(t, length, c.Stats().Loads.Errors)
 			})
 		}
 	}
@@ -157,7 +157,7 @@ func TestLoaderCycle_MayBeSurvived(t *testing.T) {
 		})
 	require.NoError(t, err)
 	require.Equal(t, "value", string(c.Get(nil, []byte("a"))))
-	require.EqualValues(t, 0, c.Stats().LoadErrors)
+	require.EqualValues(t, 0, c.Stats().Loads.Errors)
 }
 
 // A load that writes its own key, or deletes it, is no circle: there is nothing to wait for.

@@ -58,7 +58,7 @@ func testOutOfDate(t *testing.T, stale bool) {
 	require.False(t, w.twice.Load(), "a batch was to load a key twice")
 	var s Stats
 	w.c.UpdateStats(&s)
-	require.Equal(t, stale, s.StaleHits > 100, "%d stale hits", s.StaleHits)
+	require.Equal(t, stale, s.Loads.StaleHits > 100, "%d stale hits", s.Loads.StaleHits)
 }
 
 // outOfDate is a store of versions, and a cache before it.
@@ -249,7 +249,7 @@ func TestLoader_Random(t *testing.T) {
 			}
 			var s Stats
 			c.UpdateStats(&s)
-			require.Greater(t, s.StaleHits, uint64(100))
+			require.Greater(t, s.Loads.StaleHits, uint64(100))
 		}
 	}
 }

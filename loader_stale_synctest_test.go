@@ -25,7 +25,7 @@ func failsAll(context.Context, [][]byte) ([]loaded, error) { return nil, errDown
 func staleHits(c *Cache) uint64 {
 	var s Stats
 	c.UpdateStats(&s)
-	return s.StaleHits
+	return s.Loads.StaleHits
 }
 
 // An expired value is the answer for as long as Options say, if the load fails, and only then.
@@ -58,7 +58,7 @@ func TestLoaderStale_WhileLoadsFail(t *testing.T) {
 				var s Stats
 				c.UpdateStats(&s)
 				require.EqualValues(t, []uint64{4, 5, 5, 9},
-					[]uint64{s.StaleHits, s.Loads, s.LoadErrors, s.Misses})
+					[]uint64{s.Loads.StaleHits, s.Loads.Started, s.Loads.Errors, s.Misses})
 				require.Equal(t, 1, c.DeleteExpired())
 			})
 		})
@@ -95,12 +95,12 @@ func TestLoaderStale_InvisibleToOthers(t *testing.T) {
 		},
 		"snapshot": func(t *testing.T, c *Cache) bool {
 			var b bytes.Buffer
-			_, err := c.WriteTo(&b)
+			_, err := c.WriteSnapshot(&b)
 			require.NoError(t, err)
 			d, err := NewWithOptions(Options{MaxBytes: minMaxBytes, StaleIfError: time.Hour})
 			require.NoError(t, err)
 			defer closeCache(t, d)
-			_, err = d.ReadFrom(&b)
+			_, err = d.ReadSnapshot(&b)
 			require.NoError(t, err)
 			return d.Len() > 0
 		},

@@ -272,9 +272,9 @@ func TestLoaderTime_RefreshFails(t *testing.T) {
 					time.Sleep(time.Millisecond)
 				}
 				s := c.Stats()
-				require.Equal(t, s.Loads, s.LoadErrors)
-				require.LessOrEqual(t, s.Loads, uint64(8))
-				require.GreaterOrEqual(t, s.Loads, uint64(7))
+				require.Equal(t, s.Loads.Started, s.Loads.Errors)
+				require.LessOrEqual(t, s.Loads.Started, uint64(8))
+				require.GreaterOrEqual(t, s.Loads.Started, uint64(7))
 				time.Sleep(5 * time.Second)
 				load, _ = gives("fresh")
 				v, err := c.GetOrLoad(context.Background(), nil, k, load)
@@ -320,7 +320,7 @@ func TestLoaderTime_RefreshDeadline(t *testing.T) {
 			require.EqualValues(t, []int64{1, 1, 1, 1},
 				[]int64{calls.Load(), cancelled.Load(), allCalls.Load(), allCancelled.Load()})
 			require.True(t, c.Has([]byte("a")))
-			require.EqualValues(t, 2, c.Stats().LoadErrors)
+			require.EqualValues(t, 2, c.Stats().Loads.Errors)
 		})
 	}
 }
@@ -353,7 +353,8 @@ func TestLoaderTime_NobodyWaitsForARefresh(t *testing.T) {
 		r := c.loadBatch(t.Context(), "a b c", neverLoadsAll)
 		require.Equal(t, batchReply{vals: "own, own, of c", hits: 3}, r)
 		s := c.Stats()
-		require.EqualValues(t, []uint64{5, 0, 2}, []uint64{s.Loads, s.LoadErrors, s.LoadsDropped})
+		require.Equal(t, []uint64{5, 0, 2},
+			[]uint64{s.Loads.Started, s.Loads.Errors, s.Loads.Dropped})
 	})
 }
 
@@ -443,7 +444,7 @@ func TestLoaderTime_EndedContextRefreshesNothing(t *testing.T) {
 		r := c.loadBatch(ended, "key", neverLoadsAll)
 		require.Equal(t, batchReply{vals: "value", hits: 1}, r)
 		synctest.Wait()
-		require.Zero(t, c.Stats().Loads)
+		require.Zero(t, c.Stats().Loads.Started)
 	})
 }
 

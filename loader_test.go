@@ -60,7 +60,7 @@ func TestLoader_Hit(t *testing.T) {
 
 	var s Stats
 	c.UpdateStats(&s)
-	require.EqualValues(t, 1, s.Loads)
+	require.EqualValues(t, 1, s.Loads.Started)
 	require.EqualValues(t, 6, s.GetCalls)
 	require.EqualValues(t, 2, s.Misses)
 	require.Zero(t, s.SetCalls)
@@ -144,9 +144,9 @@ func TestLoader_ErrorIsSharedAndNotStored(t *testing.T) {
 	require.EqualValues(t, 1, n.Load())
 	var s Stats
 	c.UpdateStats(&s)
-	require.EqualValues(t, 2, s.Loads)
-	require.EqualValues(t, 1, s.LoadErrors)
-	require.Zero(t, s.LoadsDropped)
+	require.EqualValues(t, 2, s.Loads.Started)
+	require.EqualValues(t, 1, s.Loads.Errors)
+	require.Zero(t, s.Loads.Dropped)
 }
 
 func TestLoader_PanicReachesAll(t *testing.T) {
@@ -280,7 +280,7 @@ func TestLoader_InvalidatedTwice(t *testing.T) {
 	require.Equal(t, "new", string(c.Get(nil, k)))
 	var s Stats
 	c.UpdateStats(&s)
-	require.EqualValues(t, 1, s.LoadsDropped)
+	require.EqualValues(t, 1, s.Loads.Dropped)
 }
 
 func TestLoader_Refused(t *testing.T) {
@@ -305,8 +305,8 @@ func TestLoader_Refused(t *testing.T) {
 	}
 	var s Stats
 	c.UpdateStats(&s)
-	require.EqualValues(t, 4, s.Loads)
-	require.EqualValues(t, 4, s.LoadsDropped)
+	require.EqualValues(t, 4, s.Loads.Started)
+	require.EqualValues(t, 4, s.Loads.Dropped)
 }
 
 // A closed cache stores nothing, but its loads are made, and shared, as before.
@@ -442,8 +442,8 @@ func TestLoader_NotToBeStored(t *testing.T) {
 	}
 	var s Stats
 	c.UpdateStats(&s)
-	require.EqualValues(t, 3, s.Loads)
-	require.Zero(t, s.LoadsDropped)
+	require.EqualValues(t, 3, s.Loads.Started)
+	require.Zero(t, s.Loads.Dropped)
 }
 
 func TestLoader_Options(t *testing.T) {

@@ -140,7 +140,7 @@ func fillLimited(t *testing.T, c *Cache, got int) {
 	require.LessOrEqual(t, s.ReservedBytes, s.EffectiveMaxBytes)
 	require.InEpsilon(t, got, s.EffectiveMaxBytes, 0.1)
 	require.Greater(t, s.BytesSize, s.EffectiveMaxBytes*7/10)
-	require.Zero(t, s.RefusedNoMemory)
+	require.Zero(t, s.Refused.NoMemory)
 	require.Equal(t, int(n), c.Len()+int(s.EvictedEntries), "what became of the Sets")
 	live := 0
 	for id := range n {
@@ -207,7 +207,7 @@ func TestMemory_RefusedToBucketsThatComeLate(t *testing.T) {
 	}
 	require.Greater(t, late, 1000)
 	require.LessOrEqual(t, most, 2*held/len(c.buckets)+2*g.chunkSize, "what idle buckets keep")
-	require.Zero(t, c.Stats().RefusedNoMemory)
+	require.Zero(t, c.Stats().Refused.NoMemory)
 	require.NoError(t, c.validate())
 }
 
@@ -263,7 +263,7 @@ func TestMemory_RefusedToLargeValues(t *testing.T) {
 	require.ErrorIs(t, c.Set(k, make([]byte, 12<<20)), ErrNoMemory)
 	require.False(t, c.Has(k))
 	require.GreaterOrEqual(t, c.Len(), n-1)
-	require.Equal(t, uint64(2), c.Stats().RefusedNoMemory)
+	require.Equal(t, uint64(2), c.Stats().Refused.NoMemory)
 	require.NoError(t, c.Set(k, make([]byte, 4<<20)))
 	require.Len(t, c.Get(nil, k), 4<<20)
 	requireCalls(t, c)
@@ -312,9 +312,9 @@ func TestMemory_RefusedToASnapshot(t *testing.T) {
 		require.NoError(t, whole.Set(trafficKey(nil, id), make([]byte, 500+id%3000)))
 	}
 	var b bytes.Buffer
-	_, err := whole.WriteTo(&b)
+	_, err := whole.WriteSnapshot(&b)
 	require.NoError(t, err)
-	_, err = c.ReadFrom(&b)
+	_, err = c.ReadSnapshot(&b)
 	require.NoError(t, err)
 	require.Greater(t, c.Stats().BytesSize, uint64(5<<20))
 	require.NoError(t, c.validate())
@@ -461,7 +461,7 @@ func TestMemory_RotationNeedsNone(t *testing.T) {
 	others.Wait()
 	from.giveBack()
 	require.Greater(t, rotated, 500)
-	require.LessOrEqual(t, p.Stats().EvictedCold-before.EvictedCold, uint64(rotated/10))
+	require.LessOrEqual(t, p.Stats().Policy.EvictedCold-before.Policy.EvictedCold, uint64(rotated/10))
 	require.NoError(t, p.validate())
 	require.Greater(t, p.requireTrue(t), 300)
 }

@@ -73,7 +73,7 @@ func TestTmpfs_SmallerThanTheBound(t *testing.T) {
 			c := mustOpenSmall(t, tt.maxMB<<20, mountTmpfs(t, tt.disk))
 			found := writeRounds(t, c, 8, tt.keys, 500, 1500)
 			require.Greater(t, found, 0.98)
-			require.Zero(t, c.Stats().RefusedNoMemory)
+			require.Zero(t, c.Stats().Refused.NoMemory)
 			require.NoError(t, c.validate())
 		})
 	}

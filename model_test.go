@@ -204,8 +204,9 @@ func (r *runner) exercised(wraps bool) error {
 	if r.lockFree < 100 {
 		return fmt.Errorf("%d lookups without the lock", r.lockFree)
 	}
-	if r.g.byHand && (s.ColdHits < 10 || s.Packed < 10) {
-		return fmt.Errorf("%d hits in the cold part, %d packed", s.ColdHits, s.Packed)
+	if r.g.byHand && (s.Compression.ColdHits < 10 || s.Compression.Compressed < 10) {
+		return fmt.Errorf("%d hits in the cold part, %d compressed",
+			s.Compression.ColdHits, s.Compression.Compressed)
 	}
 	if s.EvictedEntries < 100 {
 		return fmt.Errorf("%d entries evicted", s.EvictedEntries)
@@ -215,8 +216,8 @@ func (r *runner) exercised(wraps bool) error {
 	if wraps && s.EvictedBytes < want {
 		return fmt.Errorf("%d bytes evicted, want %d: positions did not wrap twice", s.EvictedBytes, want)
 	}
-	if s.Loads < 100 || r.negativeHits < 10 && !r.told {
-		return fmt.Errorf("%d loads, and %d negative entries found", s.Loads, r.negativeHits)
+	if s.Loads.Started < 100 || r.negativeHits < 10 && !r.told {
+		return fmt.Errorf("%d loads, and %d negative entries found", s.Loads.Started, r.negativeHits)
 	}
 	if s.ExpiredEntries < 100 {
 		return fmt.Errorf("%d entries expired", s.ExpiredEntries)

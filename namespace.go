@@ -101,7 +101,7 @@ func (s NamespaceStats) HitRatio() float64 {
 // One entry of the cache tells which entries of a namespace are valid, so those come back with
 // a file ([Options].File) or a snapshot. If it is dropped, it is stored again after some Sets
 // or loads; a cache opened in between finds the namespace empty, as always with a name of more
-// than 65,515 bytes. Load a snapshot with [Cache.ReadFrom] first, and call Namespace afterwards.
+// than 65,515 bytes. Call Namespace after a snapshot was read, not before.
 //
 // No key reaches that entry, and no loop, count or OnRemove shows it; its bytes count in
 // [Stats].BytesSize.

@@ -106,7 +106,7 @@ func TestNamespace_CannotBeForged(t *testing.T) {
 		c := openFile(t, path, minMaxBytes)
 		begin(c)
 		var snap bytes.Buffer
-		_, err := c.WriteTo(&snap)
+		_, err := c.WriteSnapshot(&snap)
 		require.NoError(t, err)
 		require.NoError(t, c.Close())
 		c = openFile(t, path, minMaxBytes)
@@ -114,7 +114,7 @@ func TestNamespace_CannotBeForged(t *testing.T) {
 		require.NoError(t, c.Close())
 
 		c = mustCache(t, defaultGeometry(minMaxBytes))
-		_, err = c.ReadFrom(&snap)
+		_, err = c.ReadSnapshot(&snap)
 		require.NoError(t, err)
 		check(t, c, want)
 	}

@@ -45,7 +45,7 @@ func (r *restarts) names() {
 func (r *restarts) restart() {
 	var snapshot bytes.Buffer
 	if r.path == "" {
-		_, err := r.c.WriteTo(&snapshot)
+		_, err := r.c.WriteSnapshot(&snapshot)
 		require.NoError(r.t, err)
 	}
 	if r.path == "" || r.rnd.IntN(2) == 0 {
@@ -56,7 +56,7 @@ func (r *restarts) restart() {
 	}
 	r.open()
 	if r.path == "" {
-		_, err := r.c.ReadFrom(&snapshot)
+		_, err := r.c.ReadSnapshot(&snapshot)
 		require.NoError(r.t, err)
 	}
 	r.names()
@@ -102,11 +102,11 @@ func (r *restarts) step() {
 		dropEntry(n)
 	case op < 26:
 		var b bytes.Buffer
-		_, err := r.c.WriteTo(&b)
+		_, err := r.c.WriteSnapshot(&b)
 		require.NoError(r.t, err)
 		r.old = b.Bytes()
 	case op < 28 && r.old != nil:
-		_, err := r.c.ReadFrom(bytes.NewReader(r.old))
+		_, err := r.c.ReadSnapshot(bytes.NewReader(r.old))
 		require.NoError(r.t, err)
 		r.mixed = true
 	case op < 200:

@@ -136,11 +136,11 @@ func TestNamespace_CountsComeBack(t *testing.T) {
 	requireUsage(t, c, a, b)
 
 	var snapshot bytes.Buffer
-	_, err := c.WriteTo(&snapshot)
+	_, err := c.WriteSnapshot(&snapshot)
 	require.NoError(t, err)
 	require.NoError(t, c.Close())
 	other := mustCache(t, roomy(0))
-	_, err = other.ReadFrom(&snapshot)
+	_, err = other.ReadSnapshot(&snapshot)
 	require.NoError(t, err)
 	a, b = other.Namespace("a"), other.Namespace("b")
 	require.EqualValues(t, 100, a.Stats().Entries)
@@ -378,13 +378,13 @@ func TestNamespace_InvalidatedWhileALargeEntryIsLoaded(t *testing.T) {
 	k := n.appendKey(nil, []byte("k"))
 	require.NoError(t, n.Set([]byte("k"), make([]byte, 100_000)))
 	var snapshot bytes.Buffer
-	_, err := c.WriteTo(&snapshot)
+	_, err := c.WriteSnapshot(&snapshot)
 	require.NoError(t, err)
 	n.Del([]byte("k"))
 	fillCache(t, c, 0, 30_000, 100)
 
 	invalidate = true
-	_, err = c.ReadFrom(&snapshot)
+	_, err = c.ReadSnapshot(&snapshot)
 	require.NoError(t, err)
 	require.False(t, invalidate, "nothing had to leave: the test proves nothing")
 	require.False(t, c.Has(k))

@@ -292,19 +292,19 @@ func TestNamespace_SnapshotFromBefore(t *testing.T) {
 	n := c.Namespace("n")
 	require.NoError(t, n.Set([]byte("k"), []byte("v")))
 	var before, after bytes.Buffer
-	_, err := c.WriteTo(&before)
+	_, err := c.WriteSnapshot(&before)
 	require.NoError(t, err)
 	require.NoError(t, n.Invalidate())
 	require.NoError(t, n.Set([]byte("other"), []byte("v")))
-	_, err = c.WriteTo(&after)
+	_, err = c.WriteSnapshot(&after)
 	require.NoError(t, err)
 
 	c = mustCache(t, roomy(0))
-	_, err = c.ReadFrom(&before)
+	_, err = c.ReadSnapshot(&before)
 	require.NoError(t, err)
 	require.True(t, c.Namespace("n").Has([]byte("k")))
 	c = mustCache(t, roomy(0))
-	_, err = c.ReadFrom(&after)
+	_, err = c.ReadSnapshot(&after)
 	require.NoError(t, err)
 	require.False(t, c.Namespace("n").Has([]byte("k")))
 	require.True(t, c.Namespace("n").Has([]byte("other")))
@@ -316,7 +316,7 @@ func TestNamespace_DroppedStaysDropped(t *testing.T) {
 	c := mustCache(t, roomy(0))
 	require.NoError(t, c.Namespace("n").Set([]byte("k"), []byte("v")))
 	var before bytes.Buffer
-	_, err := c.WriteTo(&before)
+	_, err := c.WriteSnapshot(&before)
 	require.NoError(t, err)
 	require.NoError(t, c.Namespace("n").Drop())
 	other := c.Namespace("other")
@@ -324,7 +324,7 @@ func TestNamespace_DroppedStaysDropped(t *testing.T) {
 		require.NoError(t, other.Invalidate())
 	}
 	held := c.Len() // perhaps one that is not removed yet
-	_, err = c.ReadFrom(&before)
+	_, err = c.ReadSnapshot(&before)
 	require.NoError(t, err)
 	require.False(t, c.Namespace("n").Has([]byte("k")))
 	require.LessOrEqual(t, c.Len(), held)

@@ -174,10 +174,10 @@ func TestOnRemove_IsToldInSteps(t *testing.T) {
 			if err := set(from, 1, len(large)); err != nil {
 				return err
 			}
-			if _, err := from.WriteTo(&saved); err != nil {
+			if _, err := from.WriteSnapshot(&saved); err != nil {
 				return err
 			}
-			_, err := c.ReadFrom(&saved)
+			_, err := c.ReadSnapshot(&saved)
 			return err
 		}},
 		{"DeleteExpired of large ones", 40_000, clock.Tick, func(c *Cache) error {
@@ -196,7 +196,7 @@ func TestOnRemove_IsToldInSteps(t *testing.T) {
 					if told%64 == 0 { // a look at all buckets takes a while
 						var s Stats
 						c.UpdateStats(&s)
-						came := int(s.SetCalls-sets) + int(s.LoadedEntries)
+						came := int(s.SetCalls-sets) + int(s.Snapshots.RestoredEntries)
 						gathered = max(gathered, before+came-told-int(s.EntriesCount))
 					}
 					told++

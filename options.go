@@ -46,7 +46,7 @@ type Options struct {
 	// or GetOrLoadBatch on an entry that is due starts a load in the background, so that
 	// callers need not wait for one later. It should be longer than a load takes, and a small
 	// part of the time to live of what is loaded. A load that fails is tried again after an
-	// eighth of RefreshAhead. One that panics is a failed one: it counts in [Stats].LoadErrors,
+	// eighth of RefreshAhead. One that panics is a failed one: it counts in [LoadStats].Errors,
 	// and the panic is not reported, since no caller waits; recover in the load to log it. If the
 	// entry expires first, the next caller abandons the background load and starts another. 0, the
 	// default, means that nothing is loaded ahead.
@@ -115,9 +115,9 @@ type Options struct {
 
 	// Version is a number of the program's own for what its entries mean: for the encoding of
 	// its values, say. A File of another Version, older or newer, is emptied when it is opened
-	// ([Stats].DiscardedFiles), and a snapshot of another one is [ErrVersion]. So a program that
-	// is updated, or rolled back, never finds entries that it would misread. The functions that
-	// make a cache of a snapshot expect 0, the default; use [Cache.ReadFrom] for others.
+	// ([FileStats].DiscardedFiles), and a snapshot of another one is [ErrVersion]. So a program that
+	// is updated, or rolled back, never finds entries that it would misread. The default is 0,
+	// the only one that [LoadFromFile] accepts.
 	Version uint64
 
 	// Compressor, if not nil, makes a cache hold more: values that the policy would drop are
@@ -207,12 +207,11 @@ func tooShort(field string, d time.Duration) error {
 type Policy uint8
 
 const (
-	// PolicyS3FIFO, the default, keeps what is read: S3-FIFO on byte rings, with
-	// ghosts. New entries go to a small ring first, and stay only if they are read
-	// in it, so a scan does not flush the cache. The size of small is learned, so a
-	// key that is read once, later, is found if fewer other keys were set in between
-	// than about 0.6 of those that the cache holds. Package internal/policy says
-	// how it differs from the paper (Yang et al., SOSP 2023).
+	// PolicyS3FIFO, the default, keeps entries that are read: S3-FIFO (Yang et al., SOSP 2023)
+	// on byte rings, with ghosts. New entries go to a small ring first, and stay only if they
+	// are read in it, so a scan does not flush the cache. The size of the small ring is learned,
+	// so a key that is read only once is found if, since it was set, fewer other keys were set
+	// than about 0.6 of those that the cache holds. docs/policy.md in the repository says more.
 	PolicyS3FIFO Policy = Policy(policy.S3FIFO)
 
 	// PolicyFIFO drops the oldest entry, read or not, as fastcache does. It has the

@@ -81,8 +81,9 @@ func TestMaxBytes_OneRule(t *testing.T) {
 		"NewWithOptions": func(n int) (*ringcache.Cache, error) {
 			return ringcache.NewWithOptions(ringcache.Options{MaxBytes: n})
 		},
-		"LoadFromFileMaxBytes": func(n int) (*ringcache.Cache, error) {
-			return ringcache.LoadFromFileMaxBytes(path, n)
+		"Load": func(n int) (*ringcache.Cache, error) {
+			c, _, err := ringcache.Load(path, ringcache.Options{MaxBytes: n})
+			return c, err
 		},
 		"Resize": func(n int) (*ringcache.Cache, error) { return resized, resized.Resize(n) },
 	} {

@@ -263,9 +263,10 @@ func TestPolicy_Stats(t *testing.T) {
 		var s Stats
 		c.UpdateStats(&s)
 		require.NotZero(t, s.EvictedEntries)
-		require.Equal(t, s.EvictedEntries, s.EvictedSmall+s.EvictedMain+s.EvictedCrowd, "%v", p)
+		require.Equal(t, s.EvictedEntries,
+			s.Policy.EvictedSmall+s.Policy.EvictedMain+s.Policy.EvictedCrowd, "%v", p)
 		require.Equal(t, s.SetCalls, s.EntriesCount+s.EvictedEntries, "%v", p)
-		moves := s.Promotions + s.Reinsertions + s.GhostHits + s.EvictedSmall
+		moves := s.Policy.Promotions + s.Policy.Reinsertions + s.Policy.GhostHits + s.Policy.EvictedSmall
 		require.Equal(t, p == PolicyS3FIFO, moves > 0, "%v: %v", p, s)
 	}
 }
@@ -375,6 +376,6 @@ func TestHasGetUncounted_IsAReadToThePolicyAlone(t *testing.T) {
 		return c.Stats()
 	}
 	got := counts(func(c *Cache, k []byte) { c.HasGetUncounted(nil, k) })
-	require.Zero(t, got.GetCalls+got.Misses+got.NearMisses)
-	require.Greater(t, got.Promotions, counts(func(*Cache, []byte) {}).Promotions)
+	require.Zero(t, got.GetCalls+got.Misses+got.Policy.NearMisses)
+	require.Greater(t, got.Policy.Promotions, counts(func(*Cache, []byte) {}).Policy.Promotions)
 }

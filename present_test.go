@@ -258,8 +258,8 @@ func TestPresent_WhileEntriesMove(t *testing.T) {
 				p.insert(t, 1<<30, inserts/2, 10),
 				p.overwrite(t, overwrites/4))
 			p.c.UpdateStats(&s)
-			require.Greater(t, s.Promotions, before.Promotions)
-			require.Greater(t, s.Reinsertions, before.Reinsertions)
+			require.Greater(t, s.Policy.Promotions, before.Policy.Promotions)
+			require.Greater(t, s.Policy.Reinsertions, before.Policy.Reinsertions)
 			p.requireFound(t)
 		})
 	}

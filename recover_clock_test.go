@@ -130,7 +130,7 @@ func TestFile_WallClockAfterAReboot(t *testing.T) {
 			require.Equal(t, tt.left > 0, ok)
 			require.LessOrEqual(t, left, tt.left)
 			require.GreaterOrEqual(t, left, tt.left-2*clock.Tick)
-			require.Equal(t, !ok, f.Stats().DiscardedRecords == 1)
+			require.Equal(t, !ok, f.Stats().File.DiscardedRecords == 1)
 			f.set("new", time.Second)
 			f.pass(time.Second)
 			require.False(t, f.Has([]byte("new")))
@@ -182,14 +182,14 @@ func TestSnapshot_WallClockIsSet(t *testing.T) {
 			require.NoError(t, c.SetWithTTL([]byte("minute"), nil, time.Minute))
 			require.NoError(t, c.Set([]byte("for ever"), nil))
 			var b bytes.Buffer
-			_, err := c.WriteTo(&b)
+			_, err := c.WriteSnapshot(&b)
 			require.NoError(t, err)
 			m.pass(10 * time.Second)
 			if m.wall = tt.wall; tt.reboot {
 				m.boots++
 			}
 			d := mustCache(t, g)
-			_, err = d.ReadFrom(&b)
+			_, err = d.ReadSnapshot(&b)
 			require.NoError(t, err)
 			require.True(t, d.Has([]byte("for ever")))
 			left, ok := d.TTL([]byte("minute"))

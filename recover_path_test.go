@@ -217,7 +217,9 @@ func TestSnapshot_OnlyRegularFiles(t *testing.T) {
 		require.Equal(t, before.Mode(), after.Mode())
 		_, err = LoadFromFile(path)
 		require.ErrorContains(t, err, "not a regular file", path)
-		require.Zero(t, LoadFromFileOrNew(path, minMaxBytes).Len())
+		d, report := mustLoadInto(t, path, Options{MaxBytes: minMaxBytes})
+		require.ErrorContains(t, report.Err, "not a regular file", path)
+		require.Zero(t, d.Len())
 	}
 	_, err := LoadFromFile(os.DevNull) // saving to it would be a risk if this failed
 	require.ErrorContains(t, err, "a device")
@@ -243,11 +245,11 @@ func TestSnapshot_ReaderThatReturnsNothing(t *testing.T) {
 	require.NoError(t, c.Set([]byte("k"), make([]byte, 100)))
 	whole, _ := snapshotOf(t, c)
 	for n := range len(whole) {
-		read, err := mustCache(t, tiny(1, 1024, 64)).ReadFrom(&idleReader{string(whole[:n])})
+		read, err := mustCache(t, tiny(1, 1024, 64)).ReadSnapshot(&idleReader{string(whole[:n])})
 		require.ErrorIs(t, err, io.ErrNoProgress, "after %d bytes", n)
 		require.EqualValues(t, n, read)
 	}
-	_, err := mustCache(t, tiny(1, 1024, 64)).ReadFrom(&idleReader{string(whole)})
+	_, err := mustCache(t, tiny(1, 1024, 64)).ReadSnapshot(&idleReader{string(whole)})
 	require.NoError(t, err)
 }
 

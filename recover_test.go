@@ -40,8 +40,8 @@ func TestFile_AfterClose(t *testing.T) {
 	require.Equal(t, before, c.Len())
 	var s Stats
 	c.UpdateStats(&s)
-	require.EqualValues(t, before, s.RecoveredEntries)
-	require.Zero(t, s.DiscardedRecords)
+	require.EqualValues(t, before, s.File.RecoveredEntries)
+	require.Zero(t, s.File.DiscardedRecords)
 	for i := range n {
 		v, ok := c.HasGet(nil, fmt.Appendf(nil, "key %d", i))
 		require.Equal(t, i%10 != 0, ok, "%d", i)
@@ -104,9 +104,9 @@ func TestFile_ModelWithReopening(t *testing.T) {
 				require.NoError(t, r.c.validate(), "after round %d", n)
 				var s Stats
 				r.c.UpdateStats(&s)
-				require.Zero(t, s.DiscardedRecords)
+				require.Zero(t, s.File.DiscardedRecords)
 				require.LessOrEqual(t, r.c.Len(), before)
-				recovered += s.RecoveredEntries
+				recovered += s.File.RecoveredEntries
 			}
 			require.NoError(t, r.finish())
 			require.NoError(t, r.c.Close())
@@ -169,10 +169,10 @@ func TestFile_Snapshots(t *testing.T) {
 	require.NoError(t, err)
 	other := openFile(t, filepath.Join(dir, "two"), 64<<20)
 	var b bytes.Buffer
-	_, err = c.WriteTo(&b)
+	_, err = c.WriteSnapshot(&b)
 	require.NoError(t, err)
 	require.NoError(t, c.Close())
-	_, err = other.ReadFrom(&b)
+	_, err = other.ReadSnapshot(&b)
 	require.NoError(t, err)
 	require.NoError(t, other.validate())
 	abandon(other)
@@ -221,7 +221,7 @@ func TestFile_ColdPart(t *testing.T) {
 			p.Cache = mustOpen(t, g, path)
 			if what != "whole" { // also what was packed without a dictionary may be another's
 				require.Zero(t, p.countPacked())
-				require.Equal(t, packed, p.Stats().DiscardedRecords)
+				require.Equal(t, packed, p.Stats().File.DiscardedRecords)
 				all -= int(packed)
 				packed = 0
 			}
@@ -264,7 +264,7 @@ func TestFile_PackedValuesOfALargerCache(t *testing.T) {
 	p.Cache = mustOpen(t, g, path)
 	require.NotZero(t, p.countPacked())
 	require.NotZero(t, p.requireTrue(t))
-	require.Zero(t, p.Stats().Corruptions+p.Stats().UnpackErrors)
+	require.Zero(t, p.Stats().Corruptions+p.Stats().Compression.DecompressErrors)
 	require.NoError(t, p.validate())
 	require.NoError(t, p.Close())
 }
@@ -286,7 +286,7 @@ func TestFile_NoCompressorAnyMore(t *testing.T) {
 	require.NoError(t, p.Close())
 	c := mustOpen(t, g, path)
 	require.Equal(t, hot, c.Len())
-	require.NotZero(t, c.Stats().DiscardedRecords)
+	require.NotZero(t, c.Stats().File.DiscardedRecords)
 	require.NoError(t, c.validate())
 	require.NoError(t, c.Close())
 }

@@ -243,10 +243,10 @@ func TestStats_NearMisses(t *testing.T) {
 		}
 		near, far := uint64(0), uint64(0)
 		for id := range uint64(6000) { // half of them were never set
-			want := c.Stats().NearMisses
+			want := c.Stats().Policy.NearMisses
 			c.TTL(key(id))
 			c.Peek(nil, key(id))
-			require.Equal(t, want, c.Stats().NearMisses, "%v: what is no lookup", p)
+			require.Equal(t, want, c.Stats().Policy.NearMisses, "%v: what is no lookup", p)
 			calls := uint64(4)
 			c.Get(nil, key(id))
 			c.HasGet(nil, key(id))
@@ -259,15 +259,15 @@ func TestStats_NearMisses(t *testing.T) {
 				far++
 			}
 			s := c.Stats()
-			require.Equal(t, want, s.NearMisses, "%v: key %d", p, id)
-			require.LessOrEqual(t, s.NearMisses, s.Misses)
+			require.Equal(t, want, s.Policy.NearMisses, "%v: key %d", p, id)
+			require.LessOrEqual(t, s.Policy.NearMisses, s.Misses)
 		}
 		require.Greater(t, near, uint64(100), "%v: too few for a test", p)
 		require.Greater(t, far, uint64(3000), "%v: too few for a test", p)
 		n := c.buckets[0].Ghosts()
 		s := c.Stats()
-		require.EqualValues(t, n[policy.Small]+n[policy.Main], s.GhostsCount)
-		require.NotZero(t, s.GhostsCount)
+		require.EqualValues(t, n[policy.Small]+n[policy.Main], s.Policy.Ghosts)
+		require.NotZero(t, s.Policy.Ghosts)
 	}
 }
 
@@ -288,8 +288,8 @@ func TestStats_NearMisses_NotOfWhatWasRemoved(t *testing.T) {
 	}
 	s := c.Stats()
 	require.EqualValues(t, 75, s.Misses)
-	require.Zero(t, s.NearMisses)
-	require.Zero(t, s.GhostsCount)
+	require.Zero(t, s.Policy.NearMisses)
+	require.Zero(t, s.Policy.Ghosts)
 }
 
 // A key that is loaded is looked for twice, and missed once.
@@ -315,7 +315,7 @@ func TestStats_NearMisses_OfLoads(t *testing.T) {
 				new(echo).load)
 		}
 		require.NoError(t, err)
-		require.Equal(t, near, c.Stats().NearMisses, "key %d", id)
+		require.Equal(t, near, c.Stats().Policy.NearMisses, "key %d", id)
 	}
 	require.NotZero(t, near)
 }
@@ -343,7 +343,7 @@ func TestStats_NearMisses_NotOfHits(t *testing.T) {
 		require.Equal(t, 1, hits)
 		s := c.Stats()
 		require.Equal(t, before.Misses, s.Misses)
-		require.Equal(t, before.NearMisses, s.NearMisses)
+		require.Equal(t, before.Policy.NearMisses, s.Policy.NearMisses)
 	}
 	require.Greater(t, ghosts, 10, "too few for a test")
 }
@@ -354,9 +354,10 @@ func TestStats_Gain(t *testing.T) {
 		by, gain float64
 	}{
 		{Stats{}, 0, 0},
-		{Stats{GetCalls: 200, NearMisses: 5, EntriesCount: 40, GhostsCount: 20}, 0.5, 0.025},
-		{Stats{GetCalls: 4, NearMisses: 5}, 0, 1}, // one came between the reading of the two
-		{Stats{NearMisses: 5, GhostsCount: 7}, 7, 0},
+		{Stats{GetCalls: 200, EntriesCount: 40, Policy: PolicyStats{NearMisses: 5, Ghosts: 20}},
+			0.5, 0.025},
+		{Stats{GetCalls: 4, Policy: PolicyStats{NearMisses: 5}}, 0, 1}, // one came between the two
+		{Stats{Policy: PolicyStats{NearMisses: 5, Ghosts: 7}}, 7, 0},
 	} {
 		assert.Equal(t, tt.by, tt.s.LargerBy(), "%+v", tt.s)
 		assert.Equal(t, tt.gain, tt.s.Gain(), "%+v", tt.s)

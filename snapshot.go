@@ -41,19 +41,10 @@ type SaveOptions struct {
 	Progress func(done, total int64)
 }
 
-// SaveToFile writes a snapshot of the cache to the file at path, from which
-// [LoadFromFile] makes a cache like it. It is [Cache.Save] by one goroutine.
+// SaveToFile writes a snapshot of the cache to the file at path, for [Load] and [LoadFromFile].
+// It is [Cache.Save] without a context, and with the default SaveOptions.
 func (c *Cache) SaveToFile(path string) error {
 	return c.Save(context.Background(), path, SaveOptions{})
-}
-
-// SaveToFileConcurrent is [Cache.SaveToFile] by concurrency goroutines, which end
-// before it returns. Less than 1 or more than GOMAXPROCS means GOMAXPROCS.
-func (c *Cache) SaveToFileConcurrent(path string, concurrency int) error {
-	if concurrency <= 0 {
-		concurrency = math.MaxInt
-	}
-	return c.Save(context.Background(), path, SaveOptions{Concurrency: concurrency})
 }
 
 // Save writes a snapshot to the file at path: keys and values, how long they live,
@@ -98,7 +89,7 @@ func (c *Cache) save(ctx context.Context, path string, o SaveOptions) error {
 	return f.Commit()
 }
 
-// WriteTo writes a snapshot to w, for [Cache.ReadFrom], and returns the bytes that it
+// WriteSnapshot writes a snapshot to w, for [Cache.ReadSnapshot], and returns the bytes that it
 // has written: to a pipe, a compressor, an object store. What [Cache.Save] says of
 // the entries holds here. The entries that are to go first come first, so that they
 // keep their order in a stream that is read once. Blocks of up to 1 MB are written, or one of
@@ -106,7 +97,7 @@ func (c *Cache) save(ctx context.Context, path string, o SaveOptions) error {
 //
 // The error is that of w, or [ErrClosed] after Close; what was written is of no use
 // then.
-func (c *Cache) WriteTo(w io.Writer) (int64, error) {
+func (c *Cache) WriteSnapshot(w io.Writer) (int64, error) {
 	s := c.newSaver(context.Background(), snapshot.ColdestFirst)
 	s.Stream = w
 	if err := s.Run(1); err != nil {
@@ -443,38 +434,4 @@ func (w *walker) pause() {
 		w.between()
 	}
 	runtime.Gosched()
-}
-
-// optionsOf returns the options of a cache for a snapshot. What they say of the entries
-// to come is what was found, and not what the header says.
-func optionsOf(s *snapshot.Contents, maxBytes int) Options {
-	h := &s.Header
-	if maxBytes == 0 {
-		maxBytes = int(min(h.MaxBytes, math.MaxInt)) // a smaller platform has less
-	}
-	o := Options{
-		MaxBytes: maxBytes, Policy: Policy(h.Policy), HugePages: HugePages(h.HugePages),
-		TTL: h.TTL, RefreshAhead: h.RefreshAhead,
-	}
-	if o.Policy > PolicyFIFO {
-		o.Policy = PolicyS3FIFO // one that this version does not know
-	}
-	if o.HugePages > HugePagesAtOnce {
-		o.HugePages = HugePagesWhenFull
-	}
-	// Those whose header was made by hand must not keep the entries from being loaded.
-	isTick := func(d time.Duration) bool { return d == 0 || d >= clock.Tick }
-	if !isTick(o.TTL) || !isTick(o.RefreshAhead) || o.TTL > 0 && o.RefreshAhead >= o.TTL {
-		o.TTL, o.RefreshAhead = 0, 0
-	}
-	o.MaxBytes = max(o.MaxBytes, minMaxBytes)
-	var entries, bytes uint64
-	for i := range s.Blocks {
-		entries += uint64(s.Blocks[i].Entries)
-		bytes += s.Blocks[i].Size
-	}
-	if entries > 0 {
-		o.ExpectedEntries = int(min(entries, uint64(o.MaxBytes)/(bytes/entries+store.SlotBytes)))
-	}
-	return o
 }

@@ -65,8 +65,8 @@ func judge(t *testing.T, b []byte, all map[string]kept, whole bool, what string)
 		}
 		return len(got)
 	}
-	_, errStream := stream.ReadFrom(io.MultiReader(bytes.NewReader(b)))
-	_, errFile := file.ReadFrom(bytes.NewReader(b))
+	_, errStream := stream.ReadSnapshot(io.MultiReader(bytes.NewReader(b)))
+	_, errFile := file.ReadSnapshot(bytes.NewReader(b))
 	for _, err := range []error{errStream, errFile} {
 		if err != nil {
 			require.ErrorIs(t, err, ErrCorrupt, what)
@@ -87,6 +87,11 @@ func judge(t *testing.T, b []byte, all map[string]kept, whole bool, what string)
 	rest.sinkAll()
 	check(rest)
 	require.Equal(t, whole, s.Damaged == 0, what)
+	if whole {
+		require.NoError(t, s.Damage(), what)
+	} else {
+		require.ErrorIs(t, s.Damage(), ErrCorrupt, what)
+	}
 	if whole {
 		require.Equal(t, len(all), n, what)
 	}
@@ -201,11 +206,11 @@ func TestSnapshot_ValueThatLooksLikeABlock(t *testing.T) {
 	b, _ := snapshotOf(t, c)
 	require.Contains(t, string(b), string(inner))
 	b[snapshot.HeaderSize] ^= 1 // so that the next block is searched for
-	d := LoadFromFileOrNew(writeFile(t, b), minMaxBytes)
-	defer closeCache(t, d)
+	d, report := mustLoadInto(t, writeFile(t, b), Options{MaxBytes: minMaxBytes})
 	require.False(t, d.Has([]byte("evil")))
 	require.Zero(t, d.Len())
-	require.NotZero(t, statsOf(d).DiscardedBlocks)
+	require.ErrorIs(t, report.Err, ErrCorrupt)
+	require.NotZero(t, report.DiscardedBlocks)
 }
 
 // The public functions on a damaged file.
@@ -223,24 +228,30 @@ func TestSnapshot_DamagedFile(t *testing.T) {
 	require.ErrorContains(t, err, "ringcache: load snapshot: "+path+": offset ")
 	where := fmt.Sprintf("offset %d: checksum of block %d is ", hurt.At, hurt.ID)
 	require.ErrorContains(t, err, where)
-	d = LoadFromFileOrNew(path, 64<<20)
-	defer closeCache(t, d)
-	require.NoError(t, d.validate())
+	d, report := mustLoadInto(t, path, Options{MaxBytes: 64 << 20})
 	require.Equal(t, c.Len()-int(hurt.Entries), d.Len())
-	require.EqualValues(t, 1, statsOf(d).DiscardedBlocks)
+	require.Equal(t, d.Len(), report.Entries)
+	require.Equal(t, 1, report.DiscardedBlocks)
+	require.EqualValues(t, 1, statsOf(d).Snapshots.DiscardedBlocks)
+	require.EqualError(t, report.Err, err.Error(), "Load reports what LoadFromFile returns")
 	b[hurt.At+1000] ^= 0x10
-	_, err = LoadFromFile(writeFile(t, append(b, 0)))
+	path = writeFile(t, append(b, 0))
+	_, err = LoadFromFile(path)
 	require.ErrorIs(t, err, ErrCorrupt)
 	require.ErrorContains(t, err, "1 bytes follow the end mark")
+	_, report = mustLoadInto(t, path, Options{MaxBytes: 64 << 20})
+	require.EqualError(t, report.Err, err.Error())
+	require.Equal(t, []int{c.Len(), 0}, []int{report.Entries, report.DiscardedBlocks})
 	all := []string{"", "x", strings.Repeat("ringsnap", 100), strings.Repeat("\x00", 5000)}
 	for _, rubbish := range all {
 		path := writeFile(t, []byte(rubbish))
 		_, err := LoadFromFile(path)
 		require.ErrorIs(t, err, ErrCorrupt)
-		e := LoadFromFileOrNew(path, minMaxBytes)
-		require.EqualValues(t, 1, statsOf(e).DiscardedBlocks)
+		e, report := mustLoadInto(t, path, Options{MaxBytes: minMaxBytes})
+		require.EqualError(t, report.Err, err.Error())
+		require.Equal(t, 1, report.DiscardedBlocks)
+		require.EqualValues(t, 1, statsOf(e).Snapshots.DiscardedBlocks)
 		require.Zero(t, e.Len())
-		closeCache(t, e)
 	}
 }
 
@@ -283,10 +294,10 @@ func TestSnapshot_NumbersThatLie(t *testing.T) {
 		path := writeFile(t, b)
 		_, err := LoadFromFile(path)
 		require.ErrorIs(t, err, ErrCorrupt, name)
-		d := LoadFromFileOrNew(path, 1)
+		d, report := mustLoadInto(t, path, Options{MaxBytes: minMaxBytes})
 		require.Zero(t, d.Len(), name)
-		require.NotZero(t, statsOf(d).DiscardedBlocks, name)
-		closeCache(t, d)
+		require.ErrorIs(t, report.Err, ErrCorrupt, name)
+		require.NotZero(t, report.DiscardedBlocks, name)
 	}
 	for name, h := range map[string]snapshot.Header{ // settings are not worth the entries
 		"no bound":   {},
@@ -334,7 +345,7 @@ func TestSnapshot_OtherVersion(t *testing.T) {
 		binary.LittleEndian.PutUint64(b[len(b)-8:], xxhash.Sum64(b[:len(b)-8]))
 		for _, err := range []error{
 			func() error { _, err := LoadFromFile(writeFile(t, b)); return err }(),
-			func() error { _, err := New(1).ReadFrom(bytes.NewBuffer(b)); return err }(),
+			func() error { _, err := New(1).ReadSnapshot(bytes.NewBuffer(b)); return err }(),
 		} {
 			require.ErrorIs(t, err, ErrVersion)
 			require.False(t, errors.Is(err, ErrCorrupt))
@@ -415,7 +426,7 @@ func FuzzSnapshot(f *testing.F) {
 
 		// What the checksums do not save us from.
 		c := judges[0]()
-		_, err := c.ReadFrom(bytes.NewReader(forge(snapshot.Header{MaxBytes: 1 << 25}, data)))
+		_, err := c.ReadSnapshot(bytes.NewReader(forge(snapshot.Header{MaxBytes: 1 << 25}, data)))
 		if err != nil {
 			require.ErrorIs(t, err, ErrCorrupt)
 		}

@@ -28,7 +28,7 @@ func TestSnapshot_FullDisk(t *testing.T) {
 		require.NoError(t, unix.Setrlimit(unix.RLIMIT_FSIZE, &limit))
 		var errs []error
 		for _, workers := range []int{1, 2} {
-			errs = append(errs, c.SaveToFileConcurrent(path, workers))
+			errs = append(errs, c.Save(t.Context(), path, SaveOptions{Concurrency: workers}))
 		}
 		partial := c.Save(t.Context(), path, SaveOptions{Partial: true})
 		limit.Cur = unix.RLIM_INFINITY

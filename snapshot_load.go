@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
 	"runtime"
 	"slices"
 	"sync/atomic"
@@ -13,121 +11,27 @@ import (
 	"github.com/ringcache/ringcache/internal/store"
 
 	"github.com/ringcache/ringcache/internal/clock"
-	"github.com/ringcache/ringcache/internal/osfile"
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/snapshot"
 )
 
-// LoadFromFile returns a cache with the entries of the snapshot at path, and with the
-// options MaxBytes, Policy, TTL, RefreshAhead and HugePages of the cache that was saved.
-// For other options, OnRemove among them, make a cache by [NewWithOptions] and have it
-// read an open file ([Cache.ReadFrom]).
-//
-// Entries come back with the rest of their time to live, in the order that they had and with
-// what is known of their reads, so hits go on where they stopped. What expired meanwhile is
-// left out. On the boot of the machine that saved them, setting the wall clock makes no
-// difference. On another, the wall clocks tell how much time has passed; entries with an expiry
-// are left out if that is less than nothing, or if the clock of the machine that saved them was
-// not set (before 2025). No counter counts entries that were loaded but Stats.LoadedEntries.
-//
-// The error is [ErrCorrupt] if anything is wrong with the file, and names it, the offset
-// and what was wrong; [ErrVersion] if it is of a newer version of this package, or of an
-// [Options].Version other than 0; and that of the file system otherwise, also for what is not a
-// regular file: a pipe can be read by [Cache.ReadFrom]. The cache is nil then. Up to GOMAXPROCS
-// goroutines load, which end before LoadFromFile returns; each takes some megabytes.
-func LoadFromFile(path string) (*Cache, error) { return loadStrict(path, 0) }
-
-// LoadFromFileMaxBytes is [LoadFromFile] into a cache of MaxBytes bytes, which need not
-// be those of the cache that was saved: if not all entries fit, the hottest ones stay.
-// The error is [ErrInvalidOptions] if MaxBytes is no bound for a cache.
-func LoadFromFileMaxBytes(path string, maxBytes int) (*Cache, error) {
-	if err := (Options{MaxBytes: maxBytes}).validate(); err != nil {
-		return nil, err
-	}
-	return loadStrict(path, maxBytes)
-}
-
-// LoadFromFileOrNew is [LoadFromFileMaxBytes] that takes what is whole: of a damaged file
-// every whole block, and nothing of one that is not there or cannot be read, or is of an
-// [Options].Version other than 0. Stats.DiscardedBlocks says how many blocks it had to leave
-// out. It panics where [New] does.
-//
-// The cache has the Policy, TTL, RefreshAhead and HugePages of the cache that was saved, as
-// LoadFromFile says; where nothing is loaded, it has the defaults, as one of New. A program that
-// needs the same options in both cases calls [NewWithOptions] and [Cache.ReadFrom].
-func LoadFromFileOrNew(path string, maxBytes int) *Cache {
-	if maxBytes <= 0 {
-		return New(maxBytes)
-	}
-	c, err := loadFile(path, max(maxBytes, minMaxBytes), true)
-	if err != nil {
-		c = New(maxBytes)
-		if !errors.Is(err, fs.ErrNotExist) {
-			c.snapshots.discarded.Add(1)
-		}
-	}
-	return c
-}
-
-func loadStrict(path string, maxBytes int) (*Cache, error) {
-	c, err := loadFile(path, maxBytes, false)
-	if err != nil {
-		return nil, fmt.Errorf("ringcache: load snapshot: %s: %w", path, err)
-	}
-	return c, nil
-}
-
-// loadFile makes a cache of a file; MaxBytes of 0 is the file's. With salvage, it leaves out
-// what is damaged.
-func loadFile(path string, maxBytes int, salvage bool) (*Cache, error) {
-	f, err := osfile.Open(path, os.O_RDONLY)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	contents, err := snapshot.Scan(f, info.Size(), salvage)
-	if err != nil {
-		return nil, err
-	}
-	if !salvage && contents.Size != info.Size() {
-		return nil, fmt.Errorf("offset %d: %d bytes follow the end mark: %w",
-			contents.Size, info.Size()-contents.Size, ErrCorrupt)
-	}
-	c, err := NewWithOptions(optionsOf(contents, maxBytes))
-	if err != nil {
-		return nil, err
-	}
-	err = c.restore(contents)
-	if salvage && !errors.Is(err, ErrVersion) { // too little memory is not the file's fault
-		c.snapshots.discarded.Add(uint64(contents.Damaged))
-		return c, nil
-	}
-	if err != nil {
-		c.Close()
-		return nil, err
-	}
-	return c, nil
-}
-
-// ReadFrom adds the entries of a snapshot to the cache, as far as there is room for them,
+// ReadSnapshot adds the entries of a snapshot to the cache, as far as there is room for them,
 // and returns the bytes that it has read. A key that is there keeps its value: that of
-// the snapshot is older. ReadFrom ends with the snapshot and reads nothing behind it.
+// the snapshot is older. ReadSnapshot stops at the end mark of the snapshot: unlike the ReadFrom
+// of an [io.ReaderFrom], it does not read to the end of r.
 //
 // A file, and whatever else is an [io.ReaderAt] and an [io.Seeker], is read by up to
-// GOMAXPROCS goroutines, which end before ReadFrom returns, and in the best order. So a
-// cache with other options is best loaded from an open file. From other readers each
-// block is read once, by the caller's goroutine. Others may use the cache meanwhile.
+// GOMAXPROCS goroutines, which end before ReadSnapshot returns, and in the best order. From
+// other readers each block is read once, by the caller's goroutine. Others may use the cache
+// meanwhile.
 //
-// Errors are those of [LoadFromFile], [ErrClosed] after Close, and [io.ErrNoProgress] if r
+// Errors are those of [LoadFromFile], with [ErrVersion] for a snapshot of another
+// [Options].Version than that of the cache; [ErrClosed] after Close, and [io.ErrNoProgress] if r
 // returns neither bytes nor an error a hundred times in a row. What was read before stays in
 // the cache.
-func (c *Cache) ReadFrom(r io.Reader) (int64, error) {
-	n, err := c.readFrom(r)
+func (c *Cache) ReadSnapshot(r io.Reader) (int64, error) {
+	n, err := c.readSnapshot(r)
 	if err == nil {
 		return n, nil
 	}
@@ -138,7 +42,7 @@ func (c *Cache) ReadFrom(r io.Reader) (int64, error) {
 	return n, fmt.Errorf("ringcache: read snapshot: %s: %w", name, err)
 }
 
-func (c *Cache) readFrom(r io.Reader) (int64, error) {
+func (c *Cache) readSnapshot(r io.Reader) (int64, error) {
 	if f, ok := r.(seekable); ok {
 		from, err := f.Seek(0, io.SeekCurrent)
 		if err == nil {
@@ -149,7 +53,7 @@ func (c *Cache) readFrom(r io.Reader) (int64, error) {
 	if err != nil {
 		return s.Read, err
 	}
-	if err := c.checkVersion(&s.Header); err != nil {
+	if err := checkProgram(&s.Header, c.version); err != nil {
 		return s.Read, err
 	}
 	defer c.countNamespaces()
@@ -174,7 +78,7 @@ type seekable interface {
 	io.Seeker
 }
 
-// readSeekable is ReadFrom what can be read at any place.
+// readSeekable is ReadSnapshot from what can be read at any place.
 func (c *Cache) readSeekable(f seekable, from int64) (int64, error) {
 	size, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
@@ -220,18 +124,18 @@ func (c *Cache) longestBlock() uint64 {
 	return uint64(8*snapshot.MaxBlock + c.shared.MaxValue())
 }
 
-// checkVersion returns an error if a snapshot is of another version of the program.
-func (c *Cache) checkVersion(h *snapshot.Header) error {
-	if h.Program != c.version {
+// checkProgram returns an error if a snapshot is of another version of the program.
+func checkProgram(h *snapshot.Header, version uint64) error {
+	if h.Program != version {
 		return fmt.Errorf("Options.Version is %d, %d in the snapshot: %w",
-			c.version, h.Program, ErrVersion)
+			version, h.Program, ErrVersion)
 	}
 	return nil
 }
 
 // restore puts the entries of a snapshot into the cache.
 func (c *Cache) restore(s *snapshot.Contents) error {
-	if err := c.checkVersion(&s.Header); err != nil {
+	if err := checkProgram(&s.Header, c.version); err != nil {
 		return err
 	}
 	workers, room := runtime.GOMAXPROCS(0), uint64(c.shared.Bound())

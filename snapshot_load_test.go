@@ -17,8 +17,8 @@ import (
 	"github.com/ringcache/ringcache/codec"
 )
 
-// ReadFrom adds: keys that are there stay as they are, the absent ones among them.
-func TestSnapshot_ReadFromAdds(t *testing.T) {
+// ReadSnapshot adds: keys that are there stay as they are, the absent ones among them.
+func TestReadSnapshot_Adds(t *testing.T) {
 	c := mixedCache(t, defaultGeometry(minMaxBytes))
 	b, path := snapshotOf(t, c)
 	g := defaultGeometry(minMaxBytes)
@@ -35,7 +35,7 @@ func TestSnapshot_ReadFromAdds(t *testing.T) {
 	f, err := os.Open(path)
 	require.NoError(t, err)
 	defer f.Close()
-	n, err := d.ReadFrom(f)
+	n, err := d.ReadSnapshot(f)
 	require.NoError(t, err)
 	require.EqualValues(t, len(b), n)
 	want := contents(t, c)
@@ -45,7 +45,7 @@ func TestSnapshot_ReadFromAdds(t *testing.T) {
 		}
 	}
 	requireSame(t, want, contents(t, d), false)
-	n, err = d.ReadFrom(f) // which is at its end
+	n, err = d.ReadSnapshot(f) // which is at its end
 	require.ErrorIs(t, err, ErrCorrupt)
 	require.ErrorContains(t, err, path)
 	require.Zero(t, n)
@@ -69,11 +69,11 @@ func TestSnapshot_LoadingTellsOnRemove(t *testing.T) {
 	f, err := os.Open(path)
 	require.NoError(t, err)
 	defer f.Close()
-	_, err = c.ReadFrom(f)
+	_, err = c.ReadSnapshot(f)
 	require.NoError(t, err)
 	s := statsOf(c)
 	require.EqualValues(t, s.EvictedEntries, told.Load())
-	require.Equal(t, s.LoadedEntries, s.EvictedEntries+s.EntriesCount)
+	require.Equal(t, s.Snapshots.RestoredEntries, s.EvictedEntries+s.EntriesCount)
 	require.NotZero(t, told.Load())
 }
 
@@ -107,8 +107,12 @@ func TestSnapshot_FilesThatAreNone(t *testing.T) {
 	_, err = LoadFromFile(dir)
 	require.ErrorContains(t, err, "not a regular file but a directory")
 
-	c = LoadFromFileOrNew(none, 1)
-	require.Zero(t, statsOf(c).DiscardedBlocks, "nothing was lost")
+	c, report, err := Load(none, Options{MaxBytes: minMaxBytes})
+	require.NoError(t, err)
+	require.ErrorIs(t, report.Err, fs.ErrNotExist)
+	require.ErrorContains(t, report.Err, "ringcache: load snapshot: "+none)
+	require.Zero(t, report.DiscardedBlocks+report.Entries, "nothing was lost")
+	require.Zero(t, statsOf(c).Snapshots.DiscardedBlocks)
 	require.Zero(t, c.Len())
 	require.ErrorContains(t, c.SaveToFile(dir), dir, "a folder is not replaced")
 	require.Empty(t, litter(t, filepath.Dir(dir)))
@@ -124,18 +128,17 @@ func TestSnapshot_FilesThatAreNone(t *testing.T) {
 
 	require.NoError(t, c.Close())
 	require.ErrorIs(t, c.SaveToFile(file), ErrClosed, "or it would replace a full one")
-	_, err = c.WriteTo(io.Discard)
+	_, err = c.WriteSnapshot(io.Discard)
 	require.ErrorIs(t, err, ErrClosed)
-	_, err = c.ReadFrom(bytes.NewReader(readFile(t, file)))
+	_, err = c.ReadSnapshot(bytes.NewReader(readFile(t, file)))
 	require.NoError(t, err, "there is nothing to restore")
-	require.Panics(t, func() { LoadFromFileOrNew(file, 0) })
 	full := mixedCache(t, defaultGeometry(minMaxBytes))
 	b, _ := snapshotOf(t, full)
-	_, err = c.ReadFrom(bytes.NewReader(b))
+	_, err = c.ReadSnapshot(bytes.NewReader(b))
 	require.ErrorIs(t, err, ErrClosed)
 }
 
-// OnRemove runs in the goroutine that calls ReadFrom, so a panic in it reaches that caller.
+// OnRemove runs in the goroutine that calls ReadSnapshot, so a panic in it reaches that caller.
 func TestSnapshot_PanicInOnRemoveReachesTheCaller(t *testing.T) {
 	c := mustCache(t, defaultGeometry(64<<20))
 	fillCache(t, c, 0, 60_000, 1000)
@@ -146,17 +149,6 @@ func TestSnapshot_PanicInOnRemoveReachesTheCaller(t *testing.T) {
 	f, err := os.Open(path)
 	require.NoError(t, err)
 	defer f.Close()
-	require.PanicsWithValue(t, "of the user", func() { _, _ = d.ReadFrom(f) })
+	require.PanicsWithValue(t, "of the user", func() { _, _ = d.ReadSnapshot(f) })
 	require.NoError(t, d.validate())
-}
-
-func TestLoadFromFileOrNew_TakesWhatNewTakes(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "snapshot")
-	c := New(1)
-	require.NoError(t, c.Set([]byte("k"), []byte("v")))
-	require.NoError(t, c.SaveToFile(path))
-	closeCache(t, c)
-	c = LoadFromFileOrNew(path, 1)
-	defer closeCache(t, c)
-	require.True(t, c.Has([]byte("k")))
 }

@@ -37,15 +37,16 @@ func TestSnapshot_BringsEverythingBack(t *testing.T) {
 				c := mixedCache(t, g)
 				require.NotZero(t, c.shared.Arrivals.Held.Load(), "no large entries")
 				path := filepath.Join(t.TempDir(), "new", "folder", "snapshot")
-				require.NoError(t, c.SaveToFileConcurrent(path, workers))
+				o := SaveOptions{Concurrency: workers}
+				require.NoError(t, c.Save(t.Context(), path, o))
 				d := mustLoad(t, path)
 				requireSame(t, contents(t, c), contents(t, d), true)
 				require.Equal(t, kind, Policy(d.shared.Policy))
 				require.Equal(t, []time.Duration{g.ttl, g.ahead}, []time.Duration{d.ttl, d.ahead})
 				s := statsOf(d)
-				require.EqualValues(t, c.Len(), s.LoadedEntries)
+				require.EqualValues(t, c.Len(), s.Snapshots.RestoredEntries)
 				require.EqualValues(t, minMaxBytes, s.MaxBytesSize)
-				require.Zero(t, s.SetCalls+s.GetCalls+s.EvictedEntries+s.DiscardedBlocks)
+				require.Zero(t, s.SetCalls+s.GetCalls+s.EvictedEntries+s.Snapshots.DiscardedBlocks)
 				require.Empty(t, litter(t, filepath.Dir(path)))
 			})
 		}
@@ -56,7 +57,7 @@ func TestSnapshot_BringsEverythingBack(t *testing.T) {
 func TestSnapshot_StreamsIntoAnyShape(t *testing.T) {
 	c := mixedCache(t, defaultGeometry(minMaxBytes))
 	var b bytes.Buffer
-	n, err := c.WriteTo(&b)
+	n, err := c.WriteSnapshot(&b)
 	require.NoError(t, err)
 	require.EqualValues(t, b.Len(), n)
 	for _, g := range []geometry{
@@ -64,7 +65,7 @@ func TestSnapshot_StreamsIntoAnyShape(t *testing.T) {
 	} {
 		d := mustCache(t, g)
 		r := io.MultiReader(bytes.NewReader(b.Bytes()), bytes.NewReader([]byte("rest")))
-		m, err := d.ReadFrom(r)
+		m, err := d.ReadSnapshot(r)
 		require.NoError(t, err)
 		require.Equal(t, n, m)
 		rest, err := io.ReadAll(r)
@@ -76,7 +77,7 @@ func TestSnapshot_StreamsIntoAnyShape(t *testing.T) {
 		f := bytes.NewReader(append([]byte("before"), append(b.Bytes(), "behind"...)...))
 		_, err = f.Seek(6, io.SeekStart)
 		require.NoError(t, err)
-		m, err = e.ReadFrom(f)
+		m, err = e.ReadSnapshot(f)
 		require.NoError(t, err)
 		require.Equal(t, n, m)
 		require.Equal(t, 6, f.Len(), "behind the snapshot")
@@ -110,10 +111,10 @@ func TestSnapshot_OrderComesBack(t *testing.T) {
 		}
 		check("file", contents(t, mustLoad(t, path)), 0.1)
 		var b bytes.Buffer
-		_, err := c.WriteTo(&b)
+		_, err := c.WriteSnapshot(&b)
 		require.NoError(t, err)
 		d := mustCache(t, g)
-		_, err = d.ReadFrom(&b)
+		_, err = d.ReadSnapshot(&b)
 		require.NoError(t, err)
 		check("stream", contents(t, d), 0.15)
 	}
@@ -171,14 +172,13 @@ func TestSnapshot_TheHottestFit(t *testing.T) {
 	require.Equal(t, 700_000, c.Len())
 	_, path := snapshotOf(t, c)
 	var b bytes.Buffer
-	_, err := c.WriteTo(&b)
+	_, err := c.WriteSnapshot(&b)
 	require.NoError(t, err)
-	d, err := LoadFromFileMaxBytes(path, 32<<20)
-	require.NoError(t, err)
+	d, report := mustLoadInto(t, path, Options{MaxBytes: 32 << 20})
+	require.NoError(t, report.Err)
 	e := mustCache(t, defaultGeometry(32<<20))
-	_, err = e.ReadFrom(&b)
+	_, err = e.ReadSnapshot(&b)
 	require.NoError(t, err)
-	defer closeCache(t, d)
 	for i, d := range []*Cache{d, e} {
 		require.NoError(t, d.validate())
 		require.Greater(t, d.Len(), 150_000)
@@ -192,8 +192,6 @@ func TestSnapshot_TheHottestFit(t *testing.T) {
 		t.Logf("%d of 100,000 that were read are there", hot)
 		require.Greater(t, hot, []int{98_000, 75_000}[i])
 	}
-	_, err = LoadFromFileMaxBytes(path, 0)
-	require.ErrorIs(t, err, ErrInvalidOptions)
 }
 
 // A snapshot that is much larger than the cache which reads it fills that: about as many entries
@@ -209,7 +207,7 @@ func TestSnapshot_FillsASmallerCache(t *testing.T) {
 	var lens, newest [2]int
 	for i, r := range []io.Reader{bytes.NewReader(b), io.MultiReader(bytes.NewReader(b))} {
 		d := mustCache(t, small)
-		_, err := d.ReadFrom(r)
+		_, err := d.ReadSnapshot(r)
 		require.NoError(t, err)
 		require.NoError(t, d.validate())
 		lens[i] = d.Len()
@@ -286,7 +284,7 @@ func TestSnapshot_ClockSetBack(t *testing.T) {
 	s.Stream = &b
 	require.NoError(t, s.Run(1))
 	d := mustCache(t, defaultGeometry(minMaxBytes))
-	_, err := d.ReadFrom(&b)
+	_, err := d.ReadSnapshot(&b)
 	require.NoError(t, err)
 	left, ok := d.TTL([]byte("k"))
 	require.True(t, ok)
@@ -314,13 +312,13 @@ func TestSnapshot_ModelGoesOn(t *testing.T) {
 					require.NoError(t, err, r.trail())
 				}
 				var b bytes.Buffer
-				_, err := r.c.WriteTo(&b)
+				_, err := r.c.WriteSnapshot(&b)
 				require.NoError(t, err)
 				d := mustCache(t, r.g)
 				if r.bound != r.g.maxBytes {
 					require.True(t, d.resize(r.bound))
 				}
-				_, err = d.ReadFrom(&b)
+				_, err = d.ReadSnapshot(&b)
 				require.NoError(t, err)
 				require.NoError(t, d.validate())
 				was, is := contents(t, r.c), contents(t, d)
@@ -342,14 +340,14 @@ func TestSnapshot_ModelGoesOn(t *testing.T) {
 	}
 }
 
-// A writer that takes no more ends WriteTo with its error.
+// A writer that takes no more ends WriteSnapshot with its error.
 func TestSnapshot_WriterFails(t *testing.T) {
 	c := mixedCache(t, defaultGeometry(minMaxBytes))
 	full := errors.New("full")
-	n, err := c.WriteTo(&limitedWriter{left: 100_000, err: full})
+	n, err := c.WriteSnapshot(&limitedWriter{left: 100_000, err: full})
 	require.ErrorIs(t, err, full)
 	require.EqualValues(t, 100_000, n)
-	_, err = c.WriteTo(&limitedWriter{left: 100_000})
+	_, err = c.WriteSnapshot(&limitedWriter{left: 100_000})
 	require.ErrorIs(t, err, io.ErrShortWrite)
 }
 
@@ -397,7 +395,7 @@ func TestSnapshot_ManyAtOnce(t *testing.T) {
 		go func() {
 			defer wg.Done()
 			for range 3 {
-				assert.NoError(t, c.SaveToFileConcurrent(path, 3))
+				assert.NoError(t, c.Save(t.Context(), path, SaveOptions{Concurrency: 3}))
 				d, err := LoadFromFile(path)
 				if assert.NoError(t, err) {
 					assert.GreaterOrEqual(t, d.Len(), 20_000)

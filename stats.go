@@ -15,11 +15,11 @@ import (
 // [Cache.UpdateStats] adds to them, so one Stats can be the sum of several caches. Counts are
 // exact, but they are collected bucket by bucket: calls that run meanwhile may be counted in
 // one field and not yet in another.
+//
+// Counters never fall while the cache exists; Reset, Resize and Close leave them. (The difference
+// of two may: a lookup can be among GetCalls before it is known to be a miss.) [Stats.Sub]
+// returns how much they have grown. Gauges, named as such, are the state at the time of the call.
 type Stats struct {
-	// Counters. They never fall while the cache exists; Reset, Resize and Close leave them. (The
-	// difference of two may: a lookup can be among GetCalls before it is known to be a miss.)
-	// [Stats.Sub] returns how much they have grown.
-
 	// GetCalls counts keys looked up: one for each Get, HasGet, GetWithTTL, Has, View and
 	// GetOrLoad, one for each key of GetBatch and GetOrLoadBatch. Peek,
 	// HasGetUncounted and TTL do not count.
@@ -30,39 +30,11 @@ type Stats struct {
 	// that were refused or stored nothing count too; Touch, and what loads store, do not.
 	SetCalls uint64
 
-	// Refused counts values that were not stored, of Sets and of loads, by their error:
-	// [ErrTooLarge], [ErrNoMemory], [ErrTTLTooShort] and [ErrClosed].
-	RefusedTooLarge uint64
-	RefusedNoMemory uint64
-	RefusedTooShort uint64
-	RefusedClosed   uint64
-
 	// DelCalls counts calls of Del and GetAndDel, and of Update where it does not keep the key.
 	DelCalls uint64
 
-	// Loads counts the loads that GetOrLoad and GetOrLoadBatch have started, of a batch one
-	// for each key; LoadErrors those that ended with an error, a panic or by exiting their
-	// goroutine; and LoadsDropped those whose result was not stored: a write of the key came
-	// meanwhile, nobody waited any more, or the cache refused it (a TTL below 0 does not count).
-	// StaleHits counts the keys that were answered with an expired value as their load had
-	// failed (Options.StaleIfError); they are among the Misses.
-	Loads        uint64
-	LoadErrors   uint64
-	LoadsDropped uint64
-	StaleHits    uint64
-
 	// Misses counts those of GetCalls that found no value.
 	Misses uint64
-
-	// NegativeHits counts the keys that GetOrLoad and GetOrLoadBatch did not load because an
-	// earlier load had found that they have no value (ErrAbsent). They are among the Misses,
-	// as no value was found, and not among the Loads.
-	NegativeHits uint64
-
-	// NearMisses counts those of Misses whose key is still remembered from an eviction: the
-	// cache keeps the hashes of some of the entries that it has dropped lately. A larger
-	// cache would have found most of them: see [Stats.Gain].
-	NearMisses uint64
 
 	// Collisions counts live records that a call looked at because their hash was right (39
 	// bits of it), and that turned out to have another key.
@@ -76,43 +48,9 @@ type Stats struct {
 	// EvictedEntries and EvictedBytes count entries, and the bytes of their records, that were
 	// dropped to make room. Entries replaced by a Set, removed by Del or dropped by Reset are
 	// not evicted, nor are expired ones and those that Namespace.Invalidate removed. Those that
-	// left for the quota of their namespace are.
+	// left for the quota of their namespace are. Policy has the causes.
 	EvictedEntries uint64
 	EvictedBytes   uint64
-
-	// EvictedEntries is the sum of four causes. EvictedSmall counts entries that
-	// left the small ring because they had not been read in it; EvictedMain, those
-	// that left the main ring (with PolicyFIFO, all); EvictedCold, those that left the
-	// cold part; EvictedCrowd, those that the index had no place for: while memory is
-	// left, only keys of equal hashes.
-	EvictedSmall uint64
-	EvictedMain  uint64
-	EvictedCold  uint64
-	EvictedCrowd uint64
-
-	// ColdHits counts lookups that found their key in the cold part (Options.Compressor);
-	// they are hits. Packed counts values that were compressed, PackedFrom the bytes of
-	// their records before, PackedTo after: see [Stats.ColdRatio].
-	ColdHits   uint64
-	Packed     uint64
-	PackedFrom uint64
-	PackedTo   uint64
-
-	// Values that went to the cold part as they are: LeftOpaque counts those that look
-	// incompressible, or where compressing them, or others of their size, saved too little;
-	// LeftShort, those below 48 bytes; LeftBehind, those that found no room in the queue.
-	LeftOpaque uint64
-	LeftShort  uint64
-	LeftBehind uint64
-
-	// PackErrors counts calls of the Compressor that failed or panicked while it compressed or
-	// made a dictionary, and dictionaries that could not be written beside Options.File;
-	// UnpackErrors, calls that failed while it decompressed, or returned other bytes than had
-	// been set: such an entry is a miss, and counts in Corruptions. PackNanos is the time that
-	// the goroutine has spent compressing, in nanoseconds.
-	PackErrors   uint64
-	UnpackErrors uint64
-	PackNanos    uint64
 
 	// ExpiredEntries and ExpiredBytes count entries, and the bytes of their records, that were
 	// removed because they had expired: by a Set, by DeleteExpired, or when their memory was
@@ -120,74 +58,163 @@ type Stats struct {
 	ExpiredEntries uint64
 	ExpiredBytes   uint64
 
+	// EntriesCount is a gauge: the number of entries. It includes those that have expired but
+	// have not been removed yet, and the negative entries of GetOrLoad.
+	EntriesCount uint64
+
+	// BytesSize is a gauge: the bytes of the records of EntriesCount, which are keys, values as
+	// they are stored, and headers of 3 or 7 bytes, with 4 more for an expiry and 4 more in
+	// Options.File. A negative entry is a header of 7 bytes, with the same additions, and its key.
+	BytesSize uint64
+
+	// MaxBytesSize is a gauge: the bound on the off-heap memory, as Resize last set it.
+	MaxBytesSize uint64
+
+	// EffectiveMaxBytes is a gauge: the bound in force. It is MaxBytesSize, or less as long as the
+	// operating system refuses memory or the file system of Options.File is full. The cache then
+	// works as one of that size, and asks for more now and then.
+	EffectiveMaxBytes uint64
+
+	// ReservedBytes is a gauge: the off-heap memory that rings and indexes hold now, in whole
+	// chunks. It is at most MaxBytesSize, except while Resize makes the cache smaller. Memory that
+	// is free for reuse, after Reset for example, is not in it.
+	ReservedBytes uint64
+
+	// DeadBytes is a gauge: the part of ReservedBytes that holds records which were replaced,
+	// deleted, expired or invalidated, and whose memory has not been reused yet.
+	DeadBytes uint64
+
+	// IndexBytes is a gauge: the part of ReservedBytes that indexes hold.
+	IndexBytes uint64
+
+	Refused     RefusedStats     // writes that stored nothing
+	Policy      PolicyStats      // what the eviction policy does
+	Loads       LoadStats        // of GetOrLoad and GetOrLoadBatch
+	Compression CompressionStats // with Options.Compressor
+	Snapshots   SnapshotStats    // that were loaded
+	File        FileStats        // what Options.File held when the cache was made
+}
+
+// RefusedStats count values that were not stored, of Sets and of loads, by their error.
+type RefusedStats struct {
+	TooLarge    uint64 // ErrTooLarge
+	NoMemory    uint64 // ErrNoMemory
+	TTLTooShort uint64 // ErrTTLTooShort
+	Closed      uint64 // ErrClosed
+}
+
+// PolicyStats tell what the eviction policy does, and whether a larger cache would help.
+type PolicyStats struct {
+	// Stats.EvictedEntries is the sum of four causes. EvictedSmall counts entries that left the
+	// small ring because they had not been read in it; EvictedMain, those that left the main ring
+	// (with PolicyFIFO, all); EvictedCold, those that left the cold part; EvictedCrowd, those that
+	// the index had no place for: while memory is left, only keys of equal hashes.
+	EvictedSmall uint64
+	EvictedMain  uint64
+	EvictedCold  uint64
+	EvictedCrowd uint64
+
 	// Promotions counts entries that moved from the small ring to the main one; Reinsertions,
-	// those that were read in the main ring and started another round in it; GhostHits, Sets
-	// of new entries whose hash was still remembered from an eviction. These go straight to
-	// the main ring where that has proved to pay.
+	// those that were read in the main ring and started another round in it.
 	Promotions   uint64
 	Reinsertions uint64
-	GhostHits    uint64
+
+	// GhostHits counts Sets of new entries whose hash was still remembered from an eviction.
+	// These go straight to the main ring where that has proved to pay.
+	GhostHits uint64
+
+	// NearMisses counts misses of keys that are still remembered from an eviction: the cache
+	// keeps the hashes of some of the entries that it has dropped lately. A larger cache would
+	// have found most of them: see [Stats.Gain].
+	NearMisses uint64
 
 	// MovedBytes counts the bytes of records that the cache itself has copied: by promotions,
 	// reinsertions and compaction. The bytes that Sets write are not included.
 	MovedBytes uint64
 
-	// LoadedEntries counts entries that snapshots have brought. DiscardedBlocks counts
-	// blocks that LoadFromFileOrNew had to leave out, as they were damaged or missing.
-	LoadedEntries   uint64
-	DiscardedBlocks uint64
+	// Ghosts is a gauge: the number of evicted entries whose hashes are remembered.
+	Ghosts uint64
+}
 
-	// RecoveredEntries and RecoveredBytes count what the cache has found in
-	// Options.File when it was made; DiscardedRecords, what it could not use: records
-	// that were being written when the process died, damaged ones, and those of which it
-	// is not known whether they have expired. A damaged ring of records counts as one.
-	RecoveredEntries uint64
-	RecoveredBytes   uint64
-	DiscardedRecords uint64
+// LoadStats count the loads of GetOrLoad and GetOrLoadBatch, of a batch one for each key.
+type LoadStats struct {
+	// Started counts the loads that have begun; Errors, those that ended with an error, a panic
+	// or by exiting their goroutine; Dropped, those whose result was not stored: the key was
+	// written meanwhile, nobody waited any more, or the cache refused it (a TTL below 0 does not
+	// count).
+	Started uint64
+	Errors  uint64
+	Dropped uint64
 
-	// DiscardedFiles is 1 if Options.File was emptied when the cache was made: it was of
-	// another Options.Version, its header was damaged, or the machine had crashed.
-	DiscardedFiles uint64
+	// StaleHits counts the keys that were answered with an expired value because their load had
+	// failed (Options.StaleIfError). They are among Stats.Misses.
+	StaleHits uint64
 
-	// Gauges: the state at the time of the call.
+	// NegativeHits counts the keys that were not loaded because an earlier load had found that
+	// they have no value (ErrAbsent). They are among Stats.Misses, and not among Started.
+	NegativeHits uint64
+}
 
-	// EntriesCount is the number of entries: those that a Get can find, those that have
-	// expired but have not been removed yet, and the negative entries of GetOrLoad.
-	EntriesCount uint64
+// CompressionStats are about the cold part of the cache, and stay 0 without Options.Compressor.
+type CompressionStats struct {
+	// ColdHits counts lookups that found their key in the cold part. They are hits.
+	ColdHits uint64
 
-	// ColdEntries is how many of EntriesCount are in the cold part, and ColdBytes the bytes of
-	// their records there.
+	// Compressed counts values that were compressed; BytesBefore and BytesAfter, the bytes of
+	// their records before and after: see [Stats.ColdRatio].
+	Compressed  uint64
+	BytesBefore uint64
+	BytesAfter  uint64
+
+	// Values that went to the cold part uncompressed: UncompressedNoGain counts those that look
+	// incompressible, or where compressing them, or others of their size, saved too little;
+	// UncompressedShort, those below 48 bytes; UncompressedQueueFull, those that the compressing
+	// goroutine had no time for.
+	UncompressedNoGain    uint64
+	UncompressedShort     uint64
+	UncompressedQueueFull uint64
+
+	// CompressErrors counts calls of the Compressor that failed or panicked while it compressed
+	// or made a dictionary, and dictionaries that could not be written to Options.File + ".dict".
+	CompressErrors uint64
+
+	// DecompressErrors counts calls that failed while they decompressed, or returned other bytes
+	// than had been set. Such an entry is a miss, and counts in Stats.Corruptions.
+	DecompressErrors uint64
+
+	// CompressTime is the time that the goroutine has spent compressing.
+	CompressTime time.Duration
+
+	// ColdEntries and ColdBytes are gauges: how many of Stats.EntriesCount are in the cold part,
+	// and the bytes of their records there.
 	ColdEntries uint64
 	ColdBytes   uint64
+}
 
-	// GhostsCount is the number of evicted entries whose hashes are remembered.
-	GhostsCount uint64
+// SnapshotStats count what snapshots have brought.
+type SnapshotStats struct {
+	// RestoredEntries counts entries that [Load], [LoadFromFile] and [Cache.ReadSnapshot] have
+	// stored.
+	RestoredEntries uint64
 
-	// BytesSize is the bytes of the records of EntriesCount: keys, values as they are stored,
-	// and headers of 3 or 7 bytes, with 4 more for an expiry and 4 more in Options.File. A
-	// negative entry is a header of 7 bytes, with the same additions, and its key.
-	BytesSize uint64
+	// DiscardedBlocks counts blocks that [Load] had to leave out: [LoadReport.DiscardedBlocks].
+	DiscardedBlocks uint64
+}
 
-	// MaxBytesSize is the bound on the off-heap memory, as Resize last set it.
-	MaxBytesSize uint64
+// FileStats count what the cache found in Options.File when it was made.
+type FileStats struct {
+	// RecoveredEntries and RecoveredBytes count what came back.
+	RecoveredEntries uint64
+	RecoveredBytes   uint64
 
-	// EffectiveMaxBytes is the bound in force: MaxBytesSize, or less as long as the operating
-	// system refuses memory or the file system of Options.File is full. The cache then works
-	// as one of that size, and asks for more now and then.
-	EffectiveMaxBytes uint64
+	// DiscardedRecords counts what could not be used: records that were being written when the
+	// process died, damaged ones, and those of which it is not known whether they have expired. A
+	// damaged ring of records counts as one.
+	DiscardedRecords uint64
 
-	// ReservedBytes is the off-heap memory that rings and indexes hold now, in whole chunks.
-	// It is at most MaxBytesSize, except while Resize makes the cache smaller. Memory that is
-	// free for reuse, after Reset for example, is not in it.
-	ReservedBytes uint64
-
-	// DeadBytes is the bytes of records that were replaced, deleted, or removed because they had
-	// expired or were invalidated, and whose memory has not been reused yet. They are part of
-	// ReservedBytes.
-	DeadBytes uint64
-
-	// IndexBytes is the part of ReservedBytes that indexes hold.
-	IndexBytes uint64
+	// DiscardedFiles is 1 if the file was emptied: it was of another Options.Version, its header
+	// was damaged, or the machine had crashed.
+	DiscardedFiles uint64
 }
 
 // Sub returns what has happened since earlier, the statistics of the same cache at an earlier
@@ -196,49 +223,73 @@ type Stats struct {
 func (s Stats) Sub(earlier Stats) Stats {
 	s.GetCalls -= earlier.GetCalls
 	s.SetCalls -= earlier.SetCalls
-	s.RefusedTooLarge -= earlier.RefusedTooLarge
-	s.RefusedNoMemory -= earlier.RefusedNoMemory
-	s.RefusedTooShort -= earlier.RefusedTooShort
-	s.RefusedClosed -= earlier.RefusedClosed
 	s.DelCalls -= earlier.DelCalls
-	s.Loads -= earlier.Loads
-	s.LoadErrors -= earlier.LoadErrors
-	s.LoadsDropped -= earlier.LoadsDropped
-	s.StaleHits -= earlier.StaleHits
 	s.Misses -= earlier.Misses
-	s.NegativeHits -= earlier.NegativeHits
-	s.NearMisses -= earlier.NearMisses
 	s.Collisions -= earlier.Collisions
 	s.Corruptions -= earlier.Corruptions
 	s.EvictedEntries -= earlier.EvictedEntries
 	s.EvictedBytes -= earlier.EvictedBytes
+	s.ExpiredEntries -= earlier.ExpiredEntries
+	s.ExpiredBytes -= earlier.ExpiredBytes
+	s.Refused.sub(&earlier.Refused)
+	s.Policy.sub(&earlier.Policy)
+	s.Loads.sub(&earlier.Loads)
+	s.Compression.sub(&earlier.Compression)
+	s.Snapshots.sub(&earlier.Snapshots)
+	s.File.sub(&earlier.File)
+	return s
+}
+
+func (s *RefusedStats) sub(earlier *RefusedStats) {
+	s.TooLarge -= earlier.TooLarge
+	s.NoMemory -= earlier.NoMemory
+	s.TTLTooShort -= earlier.TTLTooShort
+	s.Closed -= earlier.Closed
+}
+
+func (s *PolicyStats) sub(earlier *PolicyStats) {
 	s.EvictedSmall -= earlier.EvictedSmall
 	s.EvictedMain -= earlier.EvictedMain
 	s.EvictedCold -= earlier.EvictedCold
 	s.EvictedCrowd -= earlier.EvictedCrowd
-	s.ColdHits -= earlier.ColdHits
-	s.Packed -= earlier.Packed
-	s.PackedFrom -= earlier.PackedFrom
-	s.PackedTo -= earlier.PackedTo
-	s.LeftOpaque -= earlier.LeftOpaque
-	s.LeftShort -= earlier.LeftShort
-	s.LeftBehind -= earlier.LeftBehind
-	s.PackErrors -= earlier.PackErrors
-	s.UnpackErrors -= earlier.UnpackErrors
-	s.PackNanos -= earlier.PackNanos
-	s.ExpiredEntries -= earlier.ExpiredEntries
-	s.ExpiredBytes -= earlier.ExpiredBytes
 	s.Promotions -= earlier.Promotions
 	s.Reinsertions -= earlier.Reinsertions
 	s.GhostHits -= earlier.GhostHits
+	s.NearMisses -= earlier.NearMisses
 	s.MovedBytes -= earlier.MovedBytes
-	s.LoadedEntries -= earlier.LoadedEntries
+}
+
+func (s *LoadStats) sub(earlier *LoadStats) {
+	s.Started -= earlier.Started
+	s.Errors -= earlier.Errors
+	s.Dropped -= earlier.Dropped
+	s.StaleHits -= earlier.StaleHits
+	s.NegativeHits -= earlier.NegativeHits
+}
+
+func (s *CompressionStats) sub(earlier *CompressionStats) {
+	s.ColdHits -= earlier.ColdHits
+	s.Compressed -= earlier.Compressed
+	s.BytesBefore -= earlier.BytesBefore
+	s.BytesAfter -= earlier.BytesAfter
+	s.UncompressedNoGain -= earlier.UncompressedNoGain
+	s.UncompressedShort -= earlier.UncompressedShort
+	s.UncompressedQueueFull -= earlier.UncompressedQueueFull
+	s.CompressErrors -= earlier.CompressErrors
+	s.DecompressErrors -= earlier.DecompressErrors
+	s.CompressTime -= earlier.CompressTime
+}
+
+func (s *SnapshotStats) sub(earlier *SnapshotStats) {
+	s.RestoredEntries -= earlier.RestoredEntries
 	s.DiscardedBlocks -= earlier.DiscardedBlocks
+}
+
+func (s *FileStats) sub(earlier *FileStats) {
 	s.RecoveredEntries -= earlier.RecoveredEntries
 	s.RecoveredBytes -= earlier.RecoveredBytes
 	s.DiscardedRecords -= earlier.DiscardedRecords
 	s.DiscardedFiles -= earlier.DiscardedFiles
-	return s
 }
 
 // HitRatio returns the part of the lookups that found their key, from 0 to 1; 0 if there was no
@@ -252,25 +303,25 @@ func (s Stats) HitRatio() float64 {
 }
 
 // ColdRatio returns how many times smaller compression has made the records that it was of
-// use for: PackedFrom over PackedTo; 0 if there were none.
+// use for: BytesBefore over BytesAfter; 0 if there were none.
 func (s Stats) ColdRatio() float64 {
-	if s.PackedTo == 0 {
+	if s.Compression.BytesAfter == 0 {
 		return 0
 	}
-	return float64(s.PackedFrom) / float64(s.PackedTo)
+	return float64(s.Compression.BytesBefore) / float64(s.Compression.BytesAfter)
 }
 
 // LargerBy returns how much larger the cache is that [Stats.Gain] is about: 0.5 for one with
-// room for 50 % more entries. It is GhostsCount over EntriesCount, so it is meaningful only for a
+// room for 50 % more entries. It is Policy.Ghosts over EntriesCount, so it is meaningful only for a
 // full cache: not after Reset, nor when most of the entries were removed.
 func (s Stats) LargerBy() float64 {
-	return float64(s.GhostsCount) / float64(max(s.EntriesCount, 1))
+	return float64(s.Policy.Ghosts) / float64(max(s.EntriesCount, 1))
 }
 
 // Gain returns the fraction of lookups, from 0 to 1, that missed and would have hit in a cache
 // larger by LargerBy: with 0.5 and 0.02, a cache of one and a half times the size would have a hit
-// ratio 2 percentage points higher. It is NearMisses over GetCalls. [Stats.Sub] gives that of a
-// span of time.
+// ratio 2 percentage points higher. It is Policy.NearMisses over GetCalls. [Stats.Sub] gives that
+// of a span of time.
 //
 // It is an estimate. With the default policy it is a cautious one: for 20 loads, 9 of them
 // recorded traces, 0.34 to 0.95 of what a cache of that size really gained; where half of the
@@ -278,7 +329,7 @@ func (s Stats) LargerBy() float64 {
 // PolicyFIFO it was mostly right within a quarter, but for loops. It is far too low for a cache
 // full of large entries, each more than 1/4096 of it, if these are fewer than some hundred.
 func (s Stats) Gain() float64 {
-	return float64(min(s.NearMisses, s.GetCalls)) / float64(max(s.GetCalls, 1))
+	return float64(min(s.Policy.NearMisses, s.GetCalls)) / float64(max(s.GetCalls, 1))
 }
 
 // Stats returns the counters and gauges of the cache: [Cache.UpdateStats] of a new Stats.
@@ -294,9 +345,9 @@ func (c *Cache) UpdateStats(s *Stats) {
 	lookups, misses := c.counters.Sum()
 	s.GetCalls += lookups
 	s.Misses += misses
-	s.NegativeHits += c.counters.Negatives()
-	s.LoadedEntries += c.snapshots.loaded.Load()
-	s.DiscardedBlocks += c.snapshots.discarded.Load()
+	s.Loads.NegativeHits += c.counters.Negatives()
+	s.Snapshots.RestoredEntries += c.snapshots.loaded.Load()
+	s.Snapshots.DiscardedBlocks += c.snapshots.discarded.Load()
 	c.each(func(b *bucket) { b.updateStats(s) })
 	if z := c.shared.Compression; z != nil {
 		s.addCompression(z)
@@ -305,15 +356,15 @@ func (c *Cache) UpdateStats(s *Stats) {
 	s.EffectiveMaxBytes += uint64(c.shared.InForce())
 	s.ReservedBytes += uint64(c.shared.Pool.Used())
 	no := &c.refusals
-	s.RefusedTooLarge += no.tooLarge.Load()
-	s.RefusedNoMemory += no.noMemory.Load()
-	s.RefusedTooShort += no.tooShort.Load()
-	s.RefusedClosed += no.closed.Load()
+	s.Refused.TooLarge += no.tooLarge.Load()
+	s.Refused.NoMemory += no.noMemory.Load()
+	s.Refused.TTLTooShort += no.tooShort.Load()
+	s.Refused.Closed += no.closed.Load()
 	r := &c.shared.Recovered
-	s.RecoveredEntries += r.Entries.Load()
-	s.RecoveredBytes += r.Bytes.Load()
-	s.DiscardedRecords += r.Discarded.Load()
-	s.DiscardedFiles += r.Files.Load()
+	s.File.RecoveredEntries += r.Entries.Load()
+	s.File.RecoveredBytes += r.Bytes.Load()
+	s.File.DiscardedRecords += r.Discarded.Load()
+	s.File.DiscardedFiles += r.Files.Load()
 }
 
 // updateStats adds the bucket's share to s.
@@ -324,23 +375,23 @@ func (b *bucket) updateStats(s *Stats) {
 	s.Corruptions += b.Corruptions.Load()
 	s.SetCalls += b.Sets
 	s.DelCalls += b.Dels
-	s.Loads += b.Loads
-	s.LoadErrors += b.LoadErrors
-	s.LoadsDropped += b.LoadsDropped
-	s.StaleHits += b.StaleHits.Load()
+	s.Loads.Started += b.Loads
+	s.Loads.Errors += b.LoadErrors
+	s.Loads.Dropped += b.LoadsDropped
+	s.Loads.StaleHits += b.StaleHits.Load()
 	s.EvictedEntries += b.EvictedSmall + b.EvictedMain + b.EvictedCold + b.EvictedCrowd
-	s.EvictedCold += b.EvictedCold
-	s.ColdHits += b.ColdHits.Load()
-	s.LeftBehind += b.Cold.Behind
-	s.ColdEntries += uint64(b.Cold.Entries())
-	s.ColdBytes += uint64(b.Cold.Bytes())
-	s.EvictedSmall += b.EvictedSmall
-	s.EvictedMain += b.EvictedMain
-	s.EvictedCrowd += b.EvictedCrowd
-	s.Promotions += b.Promotions
-	s.Reinsertions += b.Reinsertions
-	s.GhostHits += b.GhostHits
-	s.MovedBytes += b.MovedBytes
+	s.Policy.EvictedCold += b.EvictedCold
+	s.Compression.ColdHits += b.ColdHits.Load()
+	s.Compression.UncompressedQueueFull += b.Cold.Behind
+	s.Compression.ColdEntries += uint64(b.Cold.Entries())
+	s.Compression.ColdBytes += uint64(b.Cold.Bytes())
+	s.Policy.EvictedSmall += b.EvictedSmall
+	s.Policy.EvictedMain += b.EvictedMain
+	s.Policy.EvictedCrowd += b.EvictedCrowd
+	s.Policy.Promotions += b.Promotions
+	s.Policy.Reinsertions += b.Reinsertions
+	s.Policy.GhostHits += b.GhostHits
+	s.Policy.MovedBytes += b.MovedBytes
 	s.DeadBytes += uint64(b.DeadBytes())
 	s.EvictedBytes += b.EvictedBytes
 	s.ExpiredEntries += b.Expired
@@ -354,6 +405,7 @@ func (b *bucket) updateStats(s *Stats) {
 // ratio in percent. The wording may change between versions: programs take the fields,
 // [Stats.LogValue] or package [github.com/ringcache/ringcache/adapters/ringexpvar].
 func (s Stats) String() string {
+	p, l, z, f := &s.Policy, &s.Loads, &s.Compression, &s.File
 	return fmt.Sprintf("%d gets, %.1f %% hits, %d misses, %d near, %d sets, %d dels; "+
 		"refused %d too large, %d without memory, %d too short, %d closed; "+
 		"%d entries, %v of %v, %v in force, %v reserved, of it %v dead, %v index; "+
@@ -361,45 +413,57 @@ func (s Stats) String() string {
 		"%d promoted, %d reinserted, %v moved, %d ghosts, %d ghost hits, "+
 		"%d collisions, %d corruptions; "+
 		"%d loads, %d of them failed, %d dropped, %d stale hits, %d negative hits; "+
-		"%d cold, %v, %d cold hits, %d packed, %v to %v in %v, "+
-		"%d opaque, %d short, %d behind, %d pack and %d unpack errors; "+
-		"%d loaded from snapshots, %d blocks discarded; "+
+		"%d cold, %v, %d cold hits, %d compressed, %v to %v in %v, "+
+		"uncompressed %d without gain, %d short, %d with a full queue, "+
+		"%d compress and %d decompress errors; "+
+		"%d restored from snapshots, %d blocks discarded; "+
 		"%d recovered, %v, %d records discarded, %d files discarded",
-		s.GetCalls, 100*s.HitRatio(), s.Misses, s.NearMisses, s.SetCalls, s.DelCalls,
-		s.RefusedTooLarge, s.RefusedNoMemory, s.RefusedTooShort, s.RefusedClosed,
+		s.GetCalls, 100*s.HitRatio(), s.Misses, p.NearMisses, s.SetCalls, s.DelCalls,
+		s.Refused.TooLarge, s.Refused.NoMemory, s.Refused.TTLTooShort, s.Refused.Closed,
 		s.EntriesCount, byteCount(s.BytesSize), byteCount(s.MaxBytesSize),
 		byteCount(s.EffectiveMaxBytes), byteCount(s.ReservedBytes),
 		byteCount(s.DeadBytes), byteCount(s.IndexBytes),
-		s.EvictedEntries, s.EvictedSmall, s.EvictedMain, s.EvictedCold, s.EvictedCrowd,
-		byteCount(s.EvictedBytes),
-		s.ExpiredEntries, byteCount(s.ExpiredBytes),
-		s.Promotions, s.Reinsertions, byteCount(s.MovedBytes),
-		s.GhostsCount, s.GhostHits, s.Collisions, s.Corruptions,
-		s.Loads, s.LoadErrors, s.LoadsDropped, s.StaleHits, s.NegativeHits,
-		s.ColdEntries, byteCount(s.ColdBytes), s.ColdHits, s.Packed,
-		byteCount(s.PackedFrom), byteCount(s.PackedTo), time.Duration(s.PackNanos),
-		s.LeftOpaque, s.LeftShort, s.LeftBehind, s.PackErrors, s.UnpackErrors,
-		s.LoadedEntries, s.DiscardedBlocks,
-		s.RecoveredEntries, byteCount(s.RecoveredBytes), s.DiscardedRecords,
-		s.DiscardedFiles)
+		s.EvictedEntries, p.EvictedSmall, p.EvictedMain, p.EvictedCold, p.EvictedCrowd,
+		byteCount(s.EvictedBytes), s.ExpiredEntries, byteCount(s.ExpiredBytes),
+		p.Promotions, p.Reinsertions, byteCount(p.MovedBytes), p.Ghosts, p.GhostHits,
+		s.Collisions, s.Corruptions,
+		l.Started, l.Errors, l.Dropped, l.StaleHits, l.NegativeHits,
+		z.ColdEntries, byteCount(z.ColdBytes), z.ColdHits, z.Compressed,
+		byteCount(z.BytesBefore), byteCount(z.BytesAfter), z.CompressTime,
+		z.UncompressedNoGain, z.UncompressedShort, z.UncompressedQueueFull,
+		z.CompressErrors, z.DecompressErrors,
+		s.Snapshots.RestoredEntries, s.Snapshots.DiscardedBlocks,
+		f.RecoveredEntries, byteCount(f.RecoveredBytes), f.DiscardedRecords, f.DiscardedFiles)
 }
 
 // LogValue returns a group of all fields, each under its name in snake case (get_calls), as
-// plain numbers. So Stats is a [slog.LogValuer]: a logger takes a Stats as it is.
-func (s Stats) LogValue() slog.Value {
-	v := reflect.ValueOf(s)
+// plain numbers; CompressTime is a duration. Nested structs are groups (policy.ghost_hits). So
+// Stats is a [slog.LogValuer]: a logger takes a Stats as it is.
+func (s Stats) LogValue() slog.Value { return logGroup(reflect.ValueOf(s)) }
+
+// logGroup returns the fields of a struct.
+func logGroup(v reflect.Value) slog.Value {
 	attrs := make([]slog.Attr, v.NumField())
 	for i := range attrs {
-		attrs[i] = slog.Uint64(snakeCase(v.Type().Field(i).Name), v.Field(i).Uint())
+		attrs[i].Key = snakeCase(v.Type().Field(i).Name)
+		switch field := v.Field(i); field.Kind() {
+		case reflect.Struct:
+			attrs[i].Value = logGroup(field)
+		case reflect.Int64:
+			attrs[i].Value = slog.DurationValue(time.Duration(field.Int()))
+		default:
+			attrs[i].Value = slog.Uint64Value(field.Uint())
+		}
 	}
 	return slog.GroupValue(attrs...)
 }
 
-// snakeCase returns get_calls for GetCalls.
+// snakeCase returns get_calls for GetCalls, and ttl_too_short for TTLTooShort.
 func snakeCase(name string) string {
+	isUpper := func(i int) bool { return unicode.IsUpper(rune(name[i])) }
 	var s []byte
 	for i := range len(name) {
-		if unicode.IsUpper(rune(name[i])) && i > 0 {
+		if i > 0 && isUpper(i) && (!isUpper(i-1) || i+1 < len(name) && !isUpper(i+1)) {
 			s = append(s, '_')
 		}
 		s = append(s, name[i])
@@ -426,14 +490,14 @@ func (n byteCount) String() string {
 
 // addCompression adds what compression has counted.
 func (s *Stats) addCompression(z *cold.Compression) {
-	s.Packed += z.Counts.Packed.Load()
-	s.PackedFrom += z.Counts.From.Load()
-	s.PackedTo += z.Counts.To.Load()
-	s.LeftOpaque += z.Counts.Opaque.Load()
-	s.LeftShort += z.Counts.Short.Load()
-	s.PackErrors += z.Counts.Failed.Load()
-	s.UnpackErrors += z.Counts.Wrong.Load()
-	s.PackNanos += z.Nanos.Load()
+	s.Compression.Compressed += z.Counts.Packed.Load()
+	s.Compression.BytesBefore += z.Counts.From.Load()
+	s.Compression.BytesAfter += z.Counts.To.Load()
+	s.Compression.UncompressedNoGain += z.Counts.Opaque.Load()
+	s.Compression.UncompressedShort += z.Counts.Short.Load()
+	s.Compression.CompressErrors += z.Counts.Failed.Load()
+	s.Compression.DecompressErrors += z.Counts.Wrong.Load()
+	s.Compression.CompressTime += time.Duration(z.Nanos.Load())
 }
 
 // addGainLocked adds the counts of the bucket from which Stats.Gain is estimated.
@@ -443,6 +507,6 @@ func (b *bucket) addGainLocked(s *Stats) {
 		slots += used
 	}
 	s.EntriesCount += uint64(b.Entries())
-	s.GhostsCount += uint64(slots - live) // a live entry has one slot (I7), all others are stale
-	s.NearMisses += b.NearMisses.Load()
+	s.Policy.Ghosts += uint64(slots - live) // a live entry has one slot (I7), all others are stale
+	s.Policy.NearMisses += b.NearMisses.Load()
 }

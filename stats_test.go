@@ -21,7 +21,7 @@ var _ slog.LogValuer = ringcache.Stats{}
 // snake returns the name of a field as log lines spell it.
 func snake(name string) string {
 	var b strings.Builder
-	for i, r := range name {
+	for i, r := range strings.Replace(name, "TTL", "Ttl", 1) {
 		if unicode.IsUpper(r) && i > 0 {
 			b.WriteByte('_')
 		}
@@ -30,19 +30,56 @@ func snake(name string) string {
 	return b.String()
 }
 
-// eachField calls fn with every field of a Stats whose fields all differ. fn
-// may change the field: each call has its own Stats.
-func eachField(t *testing.T, fn func(name string, s *ringcache.Stats, field *uint64)) {
+// eachField calls fn with every field of a Stats whose fields all differ, nested ones by the
+// names that lead to them: Policy.GhostHits. fn may change the field: each call has its own Stats.
+func eachField(t *testing.T, fn func(name string, s *ringcache.Stats, field reflect.Value)) {
 	t.Helper()
 	var all ringcache.Stats
 	v := reflect.ValueOf(&all).Elem()
-	for i := range v.NumField() {
-		v.Field(i).SetUint(uint64(1000 - i))
+	n := 0
+	walkFields(v, "", func(_ string, field reflect.Value) {
+		setNumber(field, uint64(1000-n))
+		n++
+	})
+	require.Greater(t, n, v.NumField(), "those of nested structs too")
+	for i := range n {
+		s, at := all, 0
+		walkFields(reflect.ValueOf(&s).Elem(), "", func(name string, field reflect.Value) {
+			if at == i {
+				fn(name, &s, field)
+			}
+			at++
+		})
 	}
+}
+
+// walkFields calls fn with every number in a struct and in those nested in it, by the names that
+// lead to it: Policy.GhostHits.
+func walkFields(v reflect.Value, path string, fn func(name string, field reflect.Value)) {
 	for i := range v.NumField() {
-		s := all
-		fn(v.Type().Field(i).Name, &s, reflect.ValueOf(&s).Elem().Field(i).Addr().Interface().(*uint64))
+		name := path + v.Type().Field(i).Name
+		if v.Field(i).Kind() == reflect.Struct {
+			walkFields(v.Field(i), name+".", fn)
+		} else {
+			fn(name, v.Field(i))
+		}
 	}
+}
+
+// setNumber sets a counter, a gauge or a duration.
+func setNumber(field reflect.Value, n uint64) {
+	if field.CanInt() {
+		field.SetInt(int64(n))
+	} else {
+		field.SetUint(n)
+	}
+}
+
+func number(field reflect.Value) uint64 {
+	if field.CanInt() {
+		return uint64(field.Int())
+	}
+	return field.Uint()
 }
 
 func TestStats_CountCalls(t *testing.T) {
@@ -66,7 +103,7 @@ func TestStats_CountCalls(t *testing.T) {
 
 	s := stats(c)
 	require.Equal(t, uint64(4), s.SetCalls, "refused ones among them")
-	require.Equal(t, uint64(1), s.RefusedTooLarge)
+	require.Equal(t, uint64(1), s.Refused.TooLarge)
 	require.Equal(t, uint64(11), s.GetCalls, "one for each key looked up")
 	require.Equal(t, uint64(4), s.Misses)
 	require.Equal(t, uint64(2), s.EntriesCount)
@@ -117,7 +154,7 @@ func TestStats_Refused(t *testing.T) {
 	require.ErrorIs(t, c.Append(k, nil), ringcache.ErrClosed)
 	s := stats(c)
 	require.Equal(t, [4]uint64{4, 0, 1, 2},
-		[4]uint64{s.RefusedTooLarge, s.RefusedNoMemory, s.RefusedTooShort, s.RefusedClosed})
+		[4]uint64{s.Refused.TooLarge, s.Refused.NoMemory, s.Refused.TTLTooShort, s.Refused.Closed})
 }
 
 // What went in is either still there or was evicted, to the entry and to the
@@ -162,10 +199,10 @@ func TestStats_HitRatio(t *testing.T) {
 }
 
 func TestStats_StringSaysEveryField(t *testing.T) {
-	eachField(t, func(name string, s *ringcache.Stats, field *uint64) {
+	eachField(t, func(name string, s *ringcache.Stats, field reflect.Value) {
 		before := s.String()
 		require.NotContains(t, before, "\n")
-		*field += 5000
+		setNumber(field, number(field)+5000)
 		require.NotEqual(t, before, s.String(), "%s is not told", name)
 	})
 }
@@ -190,17 +227,19 @@ func TestStats_StringUnits(t *testing.T) {
 }
 
 func TestStats_LogValueHasEveryField(t *testing.T) {
-	eachField(t, func(name string, s *ringcache.Stats, field *uint64) {
-		group := s.LogValue().Group()
-		require.Len(t, group, reflect.TypeFor[ringcache.Stats]().NumField())
-		found := 0
-		for _, a := range group {
-			if a.Key == snake(name) {
-				require.Equal(t, *field, a.Value.Uint64(), name)
-				found++
+	eachField(t, func(name string, s *ringcache.Stats, field reflect.Value) {
+		value := s.LogValue()
+		for part := range strings.SplitSeq(name, ".") {
+			var found []slog.Value
+			for _, a := range value.Group() {
+				if a.Key == snake(part) {
+					found = append(found, a.Value)
+				}
 			}
+			require.Len(t, found, 1, name)
+			value = found[0]
 		}
-		require.Equal(t, 1, found, name)
+		require.EqualValues(t, field.Interface(), value.Any(), name)
 	})
 }
 

@@ -36,7 +36,7 @@ func TestVersion_File(t *testing.T) {
 	}{{0, false}, {0, true}, {2, false}, {2, true}, {1, false}, {1 << 63, false}, {0, false}} {
 		c := ofVersion(t, step.version, path)
 		require.Equal(t, step.found, c.Has([]byte("k")), "step %d", i)
-		require.Equal(t, i > 0 && !step.found, c.Stats().DiscardedFiles == 1, "step %d", i)
+		require.Equal(t, i > 0 && !step.found, c.Stats().File.DiscardedFiles == 1, "step %d", i)
 		require.NoError(t, c.Set([]byte("k"), nil))
 		require.NoError(t, c.Close())
 	}
@@ -57,7 +57,7 @@ func TestVersion_Snapshot(t *testing.T) {
 				"seekable": bytes.NewReader(b), "stream": io.MultiReader(bytes.NewReader(b)),
 			} {
 				d := ofVersion(t, reading, "")
-				_, err = d.ReadFrom(r)
+				_, err = d.ReadSnapshot(r)
 				require.Equal(t, reading != saved, errors.Is(err, ringcache.ErrVersion), name)
 				require.NotErrorIs(t, err, ringcache.ErrCorrupt)
 				require.Equal(t, reading == saved, d.Has([]byte("k")))
@@ -65,11 +65,15 @@ func TestVersion_Snapshot(t *testing.T) {
 		}
 		_, err = ringcache.LoadFromFile(path)
 		require.Equal(t, saved != 0, errors.Is(err, ringcache.ErrVersion))
-		_, err = ringcache.LoadFromFileMaxBytes(path, 32<<20)
-		require.Equal(t, saved != 0, errors.Is(err, ringcache.ErrVersion))
-		d := ringcache.LoadFromFileOrNew(path, 32<<20)
-		require.Equal(t, saved == 0, d.Has([]byte("k")))
-		require.Equal(t, saved != 0, d.Stats().DiscardedBlocks == 1)
-		require.NoError(t, d.Close())
+		for _, reading := range []uint64{0, 3, 4} {
+			d, report, err := ringcache.Load(path,
+				ringcache.Options{MaxBytes: 32 << 20, Version: reading})
+			require.NoError(t, err)
+			require.Equal(t, reading == saved, d.Has([]byte("k")))
+			require.Equal(t, reading != saved, errors.Is(report.Err, ringcache.ErrVersion))
+			require.NotErrorIs(t, report.Err, ringcache.ErrCorrupt)
+			require.Equal(t, reading != saved, report.DiscardedBlocks == 1)
+			require.NoError(t, d.Close())
+		}
 	}
 }

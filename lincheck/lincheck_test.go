@@ -122,17 +122,17 @@ func TestRingcache_ColdPart(t *testing.T) {
 				t.Fatal(err)
 			}
 			others := pusher(c)
-			for c.Stats().Packed == 0 {
+			for c.Stats().Compression.Compressed == 0 {
 				others()
 			}
 			check := checked{pause: others}
 			check.run(t, c)
 			s := c.Stats()
-			t.Logf("%d values came back, %d did not", by.unpacked.Load(), s.UnpackErrors)
-			if by.unpacked.Load() < 30 || s.ColdHits == 0 {
+			t.Logf("%d values came back, %d did not", by.unpacked.Load(), s.Compression.DecompressErrors)
+			if by.unpacked.Load() < 30 || s.Compression.ColdHits == 0 {
 				t.Error("too few values came back from the cold part")
 			}
-			if fails := s.UnpackErrors > 0; fails != (by.one > 0) {
+			if fails := s.Compression.DecompressErrors > 0; fails != (by.one > 0) {
 				t.Errorf("some could not be unpacked: %v", fails)
 			}
 		})

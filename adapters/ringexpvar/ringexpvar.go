@@ -76,7 +76,8 @@ func (v *Var) Set(c *ringcache.Cache) {
 }
 
 // String returns the statistics as a JSON object that [encoding/json] decodes
-// into a [ringcache.Stats]: all fields, under their Go names. They are read from
+// into a [ringcache.Stats]: all fields, under their Go names, with those of nested structs in
+// objects. CompressTime is in nanoseconds. They are read from
 // the cache at this moment, as [ringcache.Cache.UpdateStats] does it. A closed
 // cache has its counters still, and gauges of 0 but for the two bounds. If there
 // is no cache, or it has been collected, String returns null.
@@ -89,6 +90,6 @@ func (v *Var) String() string {
 	}
 	var s ringcache.Stats
 	c.UpdateStats(&s)
-	b, _ := json.Marshal(s) // a struct of integers cannot fail
+	b, _ := json.Marshal(s) // structs of integers cannot fail
 	return string(b)
 }

@@ -70,11 +70,12 @@ func TestPublish_IsServed(t *testing.T) {
 		got := served(t)[name]
 		require.Equal(t, want, decode(t, string(got)))
 
-		var fields map[string]uint64
+		var fields map[string]any
 		require.NoError(t, json.Unmarshal(got, &fields))
 		require.Len(t, fields, reflect.TypeFor[ringcache.Stats]().NumField())
-		require.Equal(t, uint64(i+1), fields["SetCalls"])
-		require.Equal(t, uint64(floor), fields["MaxBytesSize"])
+		require.EqualValues(t, i+1, fields["SetCalls"])
+		require.EqualValues(t, floor, fields["MaxBytesSize"])
+		require.Len(t, fields["Policy"], reflect.TypeFor[ringcache.PolicyStats]().NumField())
 	}
 }
 

@@ -43,12 +43,12 @@ const (
 	// none, "too_short" for a time to live, "closed" for a cache that is.
 	RefusalCause = attribute.Key("ringcache.refusal.cause")
 
-	// PackedWhen is of packed.size: "before" and "after" compression.
-	PackedWhen = attribute.Key("ringcache.packed.when")
+	// CompressedWhen is of compressed.size: "before" and "after" compression.
+	CompressedWhen = attribute.Key("ringcache.compressed.when")
 
-	// LeftReason is of left.values: why they were not compressed, "opaque", "short" or
-	// "behind".
-	LeftReason = attribute.Key("ringcache.left.reason")
+	// UncompressedReason is of uncompressed.values: "no_gain", compression would save too
+	// little; "short", below 48 bytes; "queue_full", the compressor had no time.
+	UncompressedReason = attribute.Key("ringcache.uncompressed.reason")
 
 	// CompressorOperation is of compressor.errors: "compress" or "decompress".
 	CompressorOperation = attribute.Key("ringcache.compressor.operation")

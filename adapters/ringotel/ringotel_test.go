@@ -140,21 +140,27 @@ func TestRegister_ShowsCaches(t *testing.T) {
 // Every field is shown under the right name.
 func TestRegister_Values(t *testing.T) {
 	s := ringcache.Stats{
-		GetCalls: 103, SetCalls: 2, DelCalls: 3, Loads: 4, LoadErrors: 5, LoadsDropped: 6, Misses: 7,
-		Collisions: 8, Corruptions: 9, EvictedEntries: 33, EvictedBytes: 10, EvictedSmall: 11,
-		EvictedMain: 12, EvictedCrowd: 13, ExpiredEntries: 14, ExpiredBytes: 15, Promotions: 16,
-		Reinsertions: 17, GhostHits: 18, EntriesCount: 19, BytesSize: 20, MaxBytesSize: 21,
-		ReservedBytes: 22, IndexBytes: 23, LoadedEntries: 24, DiscardedBlocks: 25,
-		RecoveredEntries: 26, RecoveredBytes: 27, DiscardedRecords: 28, DiscardedFiles: 90,
-		EvictedCold: 34, ColdHits: 35, Packed: 36, PackedFrom: 37, PackedTo: 38, LeftOpaque: 39,
-		LeftShort: 40, LeftBehind: 41, PackErrors: 42, UnpackErrors: 43, PackNanos: 44_000,
-		ColdEntries: 45, ColdBytes: 46,
-		StaleHits:    33,
-		NegativeHits: 54,
-		NearMisses:   29, GhostsCount: 30,
-		RefusedTooLarge: 47, RefusedNoMemory: 48, RefusedTooShort: 49, RefusedClosed: 50,
-		EffectiveMaxBytes: 51,
-		MovedBytes:        52, DeadBytes: 53,
+		GetCalls: 103, SetCalls: 2, DelCalls: 3, Misses: 7, Collisions: 8, Corruptions: 9,
+		EvictedEntries: 33, EvictedBytes: 10, ExpiredEntries: 14, ExpiredBytes: 15, EntriesCount: 19,
+		BytesSize: 20, MaxBytesSize: 21, EffectiveMaxBytes: 51, ReservedBytes: 22, IndexBytes: 23,
+		DeadBytes: 53,
+		Refused:   ringcache.RefusedStats{TooLarge: 47, NoMemory: 48, TTLTooShort: 49, Closed: 50},
+		Policy: ringcache.PolicyStats{
+			EvictedSmall: 11, EvictedMain: 12, EvictedCold: 34, EvictedCrowd: 13, Promotions: 16,
+			Reinsertions: 17, GhostHits: 18, NearMisses: 29, MovedBytes: 52, Ghosts: 30,
+		},
+		Loads: ringcache.LoadStats{
+			Started: 4, Errors: 5, Dropped: 6, StaleHits: 33, NegativeHits: 54,
+		},
+		Compression: ringcache.CompressionStats{
+			ColdHits: 35, Compressed: 36, BytesBefore: 37, BytesAfter: 38, UncompressedNoGain: 39,
+			UncompressedShort: 40, UncompressedQueueFull: 41, CompressErrors: 42,
+			DecompressErrors: 43, CompressTime: 44 * time.Second, ColdEntries: 45, ColdBytes: 46,
+		},
+		Snapshots: ringcache.SnapshotStats{RestoredEntries: 24, DiscardedBlocks: 25},
+		File: ringcache.FileStats{
+			RecoveredEntries: 26, RecoveredBytes: 27, DiscardedRecords: 28, DiscardedFiles: 90,
+		},
 	}
 	z := ringcache.Sizing{
 		SmallAge: 1500 * time.Millisecond, MainAge: time.Minute, SmallAgeSets: 31, MainAgeSets: 32,
@@ -164,69 +170,69 @@ func TestRegister_Values(t *testing.T) {
 	_, err := add(newProvider(t, reader), "pages", &source{update: fixed(&s), sizing: sizing})
 	require.NoError(t, err)
 	require.Equal(t, map[string]int64{
-		"ringcache.lookups cache.name=pages lookup.result=hit":                         96,
-		"ringcache.lookups cache.name=pages lookup.result=miss":                        7,
-		"ringcache.sets cache.name=pages":                                              2,
-		"ringcache.deletes cache.name=pages":                                           3,
-		"ringcache.loads cache.name=pages":                                             4,
-		"ringcache.load.errors cache.name=pages":                                       5,
-		"ringcache.load.drops cache.name=pages":                                        6,
-		"ringcache.stale.hits cache.name=pages":                                        33,
-		"ringcache.negative.hits cache.name=pages":                                     54,
-		"ringcache.evictions cache.name=pages eviction.cause=small":                    11,
-		"ringcache.evictions cache.name=pages eviction.cause=main":                     12,
-		"ringcache.evictions cache.name=pages eviction.cause=crowd":                    13,
-		"ringcache.evictions cache.name=pages eviction.cause=cold":                     34,
-		"ringcache.cold.hits cache.name=pages":                                         35,
-		"ringcache.packed.values cache.name=pages":                                     36,
-		"ringcache.packed.size cache.name=pages packed.when=before":                    37,
-		"ringcache.packed.size cache.name=pages packed.when=after":                     38,
-		"ringcache.left.values cache.name=pages left.reason=opaque":                    39,
-		"ringcache.left.values cache.name=pages left.reason=short":                     40,
-		"ringcache.left.values cache.name=pages left.reason=behind":                    41,
-		"ringcache.compressor.errors cache.name=pages compressor.operation=compress":   42,
-		"ringcache.compressor.errors cache.name=pages compressor.operation=decompress": 43,
-		"ringcache.cold.count cache.name=pages":                                        45,
-		"ringcache.cold.size cache.name=pages":                                         46,
-		"ringcache.eviction.size cache.name=pages":                                     10,
-		"ringcache.expirations cache.name=pages":                                       14,
-		"ringcache.expiration.size cache.name=pages":                                   15,
-		"ringcache.promotions cache.name=pages":                                        16,
-		"ringcache.reinsertions cache.name=pages":                                      17,
-		"ringcache.move.size cache.name=pages":                                         52,
-		"ringcache.ghost.hits cache.name=pages":                                        18,
-		"ringcache.near_misses cache.name=pages":                                       29,
-		"ringcache.ghost.count cache.name=pages":                                       30,
-		"ringcache.eviction.age cache.name=pages ring.name=small":                      1_500,
-		"ringcache.eviction.age cache.name=pages ring.name=main":                       60_000,
-		"ringcache.eviction.distance cache.name=pages ring.name=small":                 31_000,
-		"ringcache.eviction.distance cache.name=pages ring.name=main":                  32_000,
-		"ringcache.hash.collisions cache.name=pages":                                   8,
-		"ringcache.corruptions cache.name=pages":                                       9,
-		"ringcache.restorations cache.name=pages restoration.source=snapshot":          24,
-		"ringcache.restorations cache.name=pages restoration.source=file":              26,
-		"ringcache.restoration.size cache.name=pages restoration.source=file":          27,
-		"ringcache.restoration.discards cache.name=pages restoration.source=snapshot":  25,
-		"ringcache.restoration.discards cache.name=pages restoration.source=file":      28,
-		"ringcache.restoration.discards cache.name=pages restoration.source=whole":     90,
-		"ringcache.entry.count cache.name=pages":                                       19,
-		"ringcache.entry.size cache.name=pages":                                        20,
-		"ringcache.memory.usage cache.name=pages":                                      22,
-		"ringcache.dead.usage cache.name=pages":                                        53,
-		"ringcache.index.usage cache.name=pages":                                       23,
-		"ringcache.memory.limit cache.name=pages":                                      21,
-		"ringcache.memory.effective_limit cache.name=pages":                            51,
-		"ringcache.refusals cache.name=pages refusal.cause=too_large":                  47,
-		"ringcache.refusals cache.name=pages refusal.cause=no_memory":                  48,
-		"ringcache.refusals cache.name=pages refusal.cause=too_short":                  49,
-		"ringcache.refusals cache.name=pages refusal.cause=closed":                     50,
+		"ringcache.lookups cache.name=pages lookup.result=hit":                          96,
+		"ringcache.lookups cache.name=pages lookup.result=miss":                         7,
+		"ringcache.sets cache.name=pages":                                               2,
+		"ringcache.deletes cache.name=pages":                                            3,
+		"ringcache.loads cache.name=pages":                                              4,
+		"ringcache.load.errors cache.name=pages":                                        5,
+		"ringcache.load.drops cache.name=pages":                                         6,
+		"ringcache.stale.hits cache.name=pages":                                         33,
+		"ringcache.negative.hits cache.name=pages":                                      54,
+		"ringcache.evictions cache.name=pages eviction.cause=small":                     11,
+		"ringcache.evictions cache.name=pages eviction.cause=main":                      12,
+		"ringcache.evictions cache.name=pages eviction.cause=crowd":                     13,
+		"ringcache.evictions cache.name=pages eviction.cause=cold":                      34,
+		"ringcache.cold.hits cache.name=pages":                                          35,
+		"ringcache.compressed.values cache.name=pages":                                  36,
+		"ringcache.compressed.size cache.name=pages compressed.when=before":             37,
+		"ringcache.compressed.size cache.name=pages compressed.when=after":              38,
+		"ringcache.uncompressed.values cache.name=pages uncompressed.reason=no_gain":    39,
+		"ringcache.uncompressed.values cache.name=pages uncompressed.reason=short":      40,
+		"ringcache.uncompressed.values cache.name=pages uncompressed.reason=queue_full": 41,
+		"ringcache.compressor.errors cache.name=pages compressor.operation=compress":    42,
+		"ringcache.compressor.errors cache.name=pages compressor.operation=decompress":  43,
+		"ringcache.cold.count cache.name=pages":                                         45,
+		"ringcache.cold.size cache.name=pages":                                          46,
+		"ringcache.eviction.size cache.name=pages":                                      10,
+		"ringcache.expirations cache.name=pages":                                        14,
+		"ringcache.expiration.size cache.name=pages":                                    15,
+		"ringcache.promotions cache.name=pages":                                         16,
+		"ringcache.reinsertions cache.name=pages":                                       17,
+		"ringcache.move.size cache.name=pages":                                          52,
+		"ringcache.ghost.hits cache.name=pages":                                         18,
+		"ringcache.near_misses cache.name=pages":                                        29,
+		"ringcache.ghost.count cache.name=pages":                                        30,
+		"ringcache.eviction.age cache.name=pages ring.name=small":                       1_500,
+		"ringcache.eviction.age cache.name=pages ring.name=main":                        60_000,
+		"ringcache.eviction.distance cache.name=pages ring.name=small":                  31_000,
+		"ringcache.eviction.distance cache.name=pages ring.name=main":                   32_000,
+		"ringcache.hash.collisions cache.name=pages":                                    8,
+		"ringcache.corruptions cache.name=pages":                                        9,
+		"ringcache.restorations cache.name=pages restoration.source=snapshot":           24,
+		"ringcache.restorations cache.name=pages restoration.source=file":               26,
+		"ringcache.restoration.size cache.name=pages restoration.source=file":           27,
+		"ringcache.restoration.discards cache.name=pages restoration.source=snapshot":   25,
+		"ringcache.restoration.discards cache.name=pages restoration.source=file":       28,
+		"ringcache.restoration.discards cache.name=pages restoration.source=whole":      90,
+		"ringcache.entry.count cache.name=pages":                                        19,
+		"ringcache.entry.size cache.name=pages":                                         20,
+		"ringcache.memory.usage cache.name=pages":                                       22,
+		"ringcache.dead.usage cache.name=pages":                                         53,
+		"ringcache.index.usage cache.name=pages":                                        23,
+		"ringcache.memory.limit cache.name=pages":                                       21,
+		"ringcache.memory.effective_limit cache.name=pages":                             51,
+		"ringcache.refusals cache.name=pages refusal.cause=too_large":                   47,
+		"ringcache.refusals cache.name=pages refusal.cause=no_memory":                   48,
+		"ringcache.refusals cache.name=pages refusal.cause=too_short":                   49,
+		"ringcache.refusals cache.name=pages refusal.cause=closed":                      50,
 	}, values(t, reader))
 }
 
 // leftOut are the fields of Stats without an instrument, each with the reason.
 var leftOut = map[string]string{
-	"EvictedEntries": "the sum of ringcache.evictions over its causes",
-	"PackNanos":      "a whole number of seconds would be 0 for long; the sizes tell how much it does",
+	"EvictedEntries":           "the sum of ringcache.evictions over its causes",
+	"Compression.CompressTime": "whole seconds would be 0 for long; the sizes tell how much it does",
 }
 
 // A new field has an instrument or a reason to have none.
@@ -235,19 +241,34 @@ func TestInstruments_CoverStats(t *testing.T) {
 	reader := sdk.NewManualReader()
 	_, err := register(newProvider(t, reader), "pages", fixed(&s))
 	require.NoError(t, err)
-	fields := reflect.ValueOf(&s).Elem()
-	for i := range fields.NumField() {
-		name, before := fields.Type().Field(i).Name, values(t, reader)
-		setNumber(t, fields.Field(i), 1000+i)
+	i, there := 0, map[string]bool{}
+	numbers(reflect.ValueOf(&s).Elem(), "", func(name string, field reflect.Value) {
+		before := values(t, reader)
+		setNumber(t, field, 1000+i)
+		i, there[name] = i+1, true
 		if leftOut[name] != "" {
 			require.Equal(t, before, values(t, reader), "%s is said to be left out", name)
-			continue
+			return
 		}
 		require.NotEqual(t, before, values(t, reader),
 			"no instrument shows Stats.%s: add one, or a reason to leftOut", name)
-	}
+	})
+	require.True(t, there["Policy.GhostHits"], "nested structs were left out")
 	for name := range leftOut {
-		require.True(t, fields.FieldByName(name).IsValid(), "there is no field %s", name)
+		require.True(t, there[name], "there is no field %s", name)
+	}
+}
+
+// numbers calls fn with each number of a struct, and of those nested in it, by the names that
+// lead to it: Policy.GhostHits.
+func numbers(v reflect.Value, path string, fn func(name string, field reflect.Value)) {
+	for i := range v.NumField() {
+		name := path + v.Type().Field(i).Name
+		if v.Field(i).Kind() == reflect.Struct {
+			numbers(v.Field(i), name+".", fn)
+		} else {
+			fn(name, v.Field(i))
+		}
 	}
 }
 

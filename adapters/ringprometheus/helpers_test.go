@@ -43,6 +43,19 @@ func fixed(s *ringcache.Stats) updater {
 	}
 }
 
+// numbers calls fn with each number of a struct, and of those nested in it, by the names that
+// lead to it: Policy.GhostHits.
+func numbers(v reflect.Value, path string, fn func(name string, field reflect.Value)) {
+	for i := range v.NumField() {
+		name := path + v.Type().Field(i).Name
+		if v.Field(i).Kind() == reflect.Struct {
+			numbers(v.Field(i), name+".", fn)
+		} else {
+			fn(name, v.Field(i))
+		}
+	}
+}
+
 // setNumber gives a field of Stats a value, whatever kind of number it is.
 func setNumber(t testing.TB, field reflect.Value, n int) {
 	t.Helper()

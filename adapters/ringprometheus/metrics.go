@@ -66,6 +66,13 @@ func by(label string, kind prometheus.ValueType, name, help string, samples ...s
 	}
 }
 
+type compressed = ringcache.CompressionStats
+
+// compression returns a sample of a field of Stats.Compression.
+func compression(label string, value func(z *compressed) uint64) sample {
+	return sample{label, func(s *ringcache.Stats) float64 { return float64(value(&s.Compression)) }}
+}
+
 // byRing returns a metric of the small ring and of the main ring.
 func byRing(name, help string, small, main age) metric {
 	m := by("ring", gauge, name, help, sample{label: "small"}, sample{label: "main"})
@@ -85,38 +92,38 @@ var metrics = []metric{
 	by("cause", counter, "refused_values_total",
 		"Values that were not stored, by cause: too large, no memory from the operating "+
 			"system, a time to live that is too short, a closed cache.",
-		sample{"too_large", func(s *ringcache.Stats) float64 { return float64(s.RefusedTooLarge) }},
-		sample{"no_memory", func(s *ringcache.Stats) float64 { return float64(s.RefusedNoMemory) }},
-		sample{"too_short", func(s *ringcache.Stats) float64 { return float64(s.RefusedTooShort) }},
-		sample{"closed", func(s *ringcache.Stats) float64 { return float64(s.RefusedClosed) }}),
+		sample{"too_large", func(s *ringcache.Stats) float64 { return float64(s.Refused.TooLarge) }},
+		sample{"no_memory", func(s *ringcache.Stats) float64 { return float64(s.Refused.NoMemory) }},
+		sample{"too_short", func(s *ringcache.Stats) float64 { return float64(s.Refused.TTLTooShort) }},
+		sample{"closed", func(s *ringcache.Stats) float64 { return float64(s.Refused.Closed) }}),
 	one(counter, "deletes_total",
 		"Calls that delete a key.",
 		func(s *ringcache.Stats) float64 { return float64(s.DelCalls) }),
 
 	one(counter, "loads_total",
 		"Loads of missing or soon expired values that were started.",
-		func(s *ringcache.Stats) float64 { return float64(s.Loads) }),
+		func(s *ringcache.Stats) float64 { return float64(s.Loads.Started) }),
 	one(counter, "load_errors_total",
 		"Loads that ended with an error or a panic.",
-		func(s *ringcache.Stats) float64 { return float64(s.LoadErrors) }),
+		func(s *ringcache.Stats) float64 { return float64(s.Loads.Errors) }),
 	one(counter, "loads_dropped_total",
 		"Loads whose value was not stored: the key was written meanwhile, nobody waited "+
 			"any more, or the cache refused it.",
-		func(s *ringcache.Stats) float64 { return float64(s.LoadsDropped) }),
+		func(s *ringcache.Stats) float64 { return float64(s.Loads.Dropped) }),
 	one(counter, "stale_hits_total",
 		"Keys that were answered with an expired value, as their load had failed.",
-		func(s *ringcache.Stats) float64 { return float64(s.StaleHits) }),
+		func(s *ringcache.Stats) float64 { return float64(s.Loads.StaleHits) }),
 	one(counter, "negative_hits_total",
 		"Keys that were not loaded, as an earlier load had found that they have no value.",
-		func(s *ringcache.Stats) float64 { return float64(s.NegativeHits) }),
+		func(s *ringcache.Stats) float64 { return float64(s.Loads.NegativeHits) }),
 
 	by("cause", counter, "evicted_entries_total",
 		"Entries that were dropped to make room, by cause: not read in the small ring, at "+
 			"the end of the main ring or of the cold part, or crowded out of the index.",
-		sample{"small", func(s *ringcache.Stats) float64 { return float64(s.EvictedSmall) }},
-		sample{"main", func(s *ringcache.Stats) float64 { return float64(s.EvictedMain) }},
-		sample{"cold", func(s *ringcache.Stats) float64 { return float64(s.EvictedCold) }},
-		sample{"crowd", func(s *ringcache.Stats) float64 { return float64(s.EvictedCrowd) }}),
+		sample{"small", func(s *ringcache.Stats) float64 { return float64(s.Policy.EvictedSmall) }},
+		sample{"main", func(s *ringcache.Stats) float64 { return float64(s.Policy.EvictedMain) }},
+		sample{"cold", func(s *ringcache.Stats) float64 { return float64(s.Policy.EvictedCold) }},
+		sample{"crowd", func(s *ringcache.Stats) float64 { return float64(s.Policy.EvictedCrowd) }}),
 	one(counter, "evicted_bytes_total",
 		"Bytes of the entries that were dropped to make room.",
 		func(s *ringcache.Stats) float64 { return float64(s.EvictedBytes) }),
@@ -129,46 +136,46 @@ var metrics = []metric{
 
 	one(counter, "cold_hits_total",
 		"Lookups that found their key in the cold part. They are hits.",
-		func(s *ringcache.Stats) float64 { return float64(s.ColdHits) }),
-	one(counter, "packed_values_total",
+		func(s *ringcache.Stats) float64 { return float64(s.Compression.ColdHits) }),
+	one(counter, "compressed_values_total",
 		"Values that were compressed.",
-		func(s *ringcache.Stats) float64 { return float64(s.Packed) }),
-	by("when", counter, "packed_bytes_total",
+		func(s *ringcache.Stats) float64 { return float64(s.Compression.Compressed) }),
+	by("when", counter, "compressed_bytes_total",
 		"Bytes of the entries whose values were compressed, before and after.",
-		sample{"before", func(s *ringcache.Stats) float64 { return float64(s.PackedFrom) }},
-		sample{"after", func(s *ringcache.Stats) float64 { return float64(s.PackedTo) }}),
-	by("reason", counter, "left_values_total",
-		"Values that went to the cold part as they are, by reason: they look random, are short, "+
-			"or the compressor had no time.",
-		sample{"opaque", func(s *ringcache.Stats) float64 { return float64(s.LeftOpaque) }},
-		sample{"short", func(s *ringcache.Stats) float64 { return float64(s.LeftShort) }},
-		sample{"behind", func(s *ringcache.Stats) float64 { return float64(s.LeftBehind) }}),
+		compression("before", func(z *compressed) uint64 { return z.BytesBefore }),
+		compression("after", func(z *compressed) uint64 { return z.BytesAfter })),
+	by("reason", counter, "uncompressed_values_total",
+		"Values that went to the cold part uncompressed, by reason: compression would save too "+
+			"little, they are short, or the queue of the compressor was full.",
+		compression("no_gain", func(z *compressed) uint64 { return z.UncompressedNoGain }),
+		compression("short", func(z *compressed) uint64 { return z.UncompressedShort }),
+		compression("queue_full", func(z *compressed) uint64 { return z.UncompressedQueueFull })),
 	by("operation", counter, "compressor_errors_total",
 		"Failures of the compressor.",
-		sample{"compress", func(s *ringcache.Stats) float64 { return float64(s.PackErrors) }},
-		sample{"decompress", func(s *ringcache.Stats) float64 { return float64(s.UnpackErrors) }}),
+		compression("compress", func(z *compressed) uint64 { return z.CompressErrors }),
+		compression("decompress", func(z *compressed) uint64 { return z.DecompressErrors })),
 	one(counter, "compressor_seconds_total",
 		"Time that was spent compressing.",
-		func(s *ringcache.Stats) float64 { return float64(s.PackNanos) / 1e9 }),
+		func(s *ringcache.Stats) float64 { return s.Compression.CompressTime.Seconds() }),
 
 	one(counter, "promotions_total",
 		"Entries that moved from the small ring to the main ring.",
-		func(s *ringcache.Stats) float64 { return float64(s.Promotions) }),
+		func(s *ringcache.Stats) float64 { return float64(s.Policy.Promotions) }),
 	one(counter, "reinsertions_total",
 		"Entries that stayed in the main ring for another round because they were read.",
-		func(s *ringcache.Stats) float64 { return float64(s.Reinsertions) }),
+		func(s *ringcache.Stats) float64 { return float64(s.Policy.Reinsertions) }),
 	one(counter, "moved_bytes_total",
 		"Bytes of the entries that were copied within the cache to keep them: promoted, "+
 			"reinserted or compacted.",
-		func(s *ringcache.Stats) float64 { return float64(s.MovedBytes) }),
+		func(s *ringcache.Stats) float64 { return float64(s.Policy.MovedBytes) }),
 	one(counter, "ghost_hits_total",
 		"Sets of entries that had been dropped not long ago. A larger cache would have "+
 			"kept some of them.",
-		func(s *ringcache.Stats) float64 { return float64(s.GhostHits) }),
+		func(s *ringcache.Stats) float64 { return float64(s.Policy.GhostHits) }),
 	one(counter, "near_misses_total",
 		"Lookups that missed an entry that had been dropped not long ago. A larger cache "+
 			"would have found most of them.",
-		func(s *ringcache.Stats) float64 { return float64(s.NearMisses) }),
+		func(s *ringcache.Stats) float64 { return float64(s.Policy.NearMisses) }),
 	one(counter, "hash_collisions_total",
 		"Entries that a call looked at and that turned out to have another key.",
 		func(s *ringcache.Stats) float64 { return float64(s.Collisions) }),
@@ -180,32 +187,36 @@ var metrics = []metric{
 	by("source", counter, "restored_entries_total",
 		"Entries that were restored, by where they came from: a snapshot, or the file of "+
 			"the cache.",
-		sample{"snapshot", func(s *ringcache.Stats) float64 { return float64(s.LoadedEntries) }},
-		sample{"file", func(s *ringcache.Stats) float64 { return float64(s.RecoveredEntries) }}),
+		sample{"snapshot", func(s *ringcache.Stats) float64 {
+			return float64(s.Snapshots.RestoredEntries)
+		}},
+		sample{"file", func(s *ringcache.Stats) float64 { return float64(s.File.RecoveredEntries) }}),
 	by("source", counter, "restored_bytes_total",
 		"Bytes of the entries that came from the file of the cache. Those of snapshots are "+
 			"not counted.",
-		sample{"file", func(s *ringcache.Stats) float64 { return float64(s.RecoveredBytes) }}),
+		sample{"file", func(s *ringcache.Stats) float64 { return float64(s.File.RecoveredBytes) }}),
 	by("source", counter, "restore_discards_total",
 		"What could not be restored: damaged or missing blocks of snapshots, damaged or "+
 			"unfinished records of the file, and the whole file, as one.",
-		sample{"snapshot", func(s *ringcache.Stats) float64 { return float64(s.DiscardedBlocks) }},
-		sample{"file", func(s *ringcache.Stats) float64 { return float64(s.DiscardedRecords) }},
-		sample{"whole", func(s *ringcache.Stats) float64 { return float64(s.DiscardedFiles) }}),
+		sample{"snapshot", func(s *ringcache.Stats) float64 {
+			return float64(s.Snapshots.DiscardedBlocks)
+		}},
+		sample{"file", func(s *ringcache.Stats) float64 { return float64(s.File.DiscardedRecords) }},
+		sample{"whole", func(s *ringcache.Stats) float64 { return float64(s.File.DiscardedFiles) }}),
 
 	one(gauge, "entries",
 		"Entries in the cache, with expired ones that have not been removed yet.",
 		func(s *ringcache.Stats) float64 { return float64(s.EntriesCount) }),
 	one(gauge, "cold_entries",
 		"Entries in the cold part.",
-		func(s *ringcache.Stats) float64 { return float64(s.ColdEntries) }),
+		func(s *ringcache.Stats) float64 { return float64(s.Compression.ColdEntries) }),
 	one(gauge, "cold_bytes",
 		"Bytes of the entries in the cold part, as they are there.",
-		func(s *ringcache.Stats) float64 { return float64(s.ColdBytes) }),
+		func(s *ringcache.Stats) float64 { return float64(s.Compression.ColdBytes) }),
 	one(gauge, "ghosts",
 		"Dropped entries that are still remembered. So many entries more would a cache have "+
 			"that finds the near misses.",
-		func(s *ringcache.Stats) float64 { return float64(s.GhostsCount) }),
+		func(s *ringcache.Stats) float64 { return float64(s.Policy.Ghosts) }),
 	byRing("eviction_age_seconds",
 		"How long entries are in a ring before they are dropped, unless they are read. 0 is "+
 			"not known yet.",

@@ -36,19 +36,21 @@ func TestMetrics_CoverStats(t *testing.T) {
 		}
 		return text.String()
 	}
-	fields := reflect.ValueOf(&s).Elem()
-	for i := range fields.NumField() {
-		name, before := fields.Type().Field(i).Name, shown()
-		setNumber(t, fields.Field(i), 1000+i)
+	i, there := 0, map[string]bool{}
+	numbers(reflect.ValueOf(&s).Elem(), "", func(name string, field reflect.Value) {
+		before := shown()
+		setNumber(t, field, 1000+i)
+		i, there[name] = i+1, true
 		if leftOut[name] != "" {
 			require.Equal(t, before, shown(), "%s is said to be left out", name)
-			continue
+			return
 		}
 		require.NotEqual(t, before, shown(),
 			"no metric shows Stats.%s: add one, or a reason to leftOut", name)
-	}
+	})
+	require.True(t, there["Policy.GhostHits"], "nested structs were left out")
 	for name := range leftOut {
-		require.True(t, fields.FieldByName(name).IsValid(), "there is no field %s", name)
+		require.True(t, there[name], "there is no field %s", name)
 	}
 }
 
@@ -71,22 +73,27 @@ func TestMetrics_CoverSizing(t *testing.T) {
 // RINGCACHE_UPDATE=1 writes it anew.
 func TestMetrics_Golden(t *testing.T) {
 	s := ringcache.Stats{
-		GetCalls: 103, SetCalls: 2, DelCalls: 3, Loads: 4, LoadErrors: 5, LoadsDropped: 6, Misses: 7,
-		Collisions: 8, Corruptions: 9, EvictedEntries: 33, EvictedBytes: 10, EvictedSmall: 11,
-		EvictedMain: 12, EvictedCrowd: 13, ExpiredEntries: 14, ExpiredBytes: 15, Promotions: 16,
-		Reinsertions: 17, GhostHits: 18, EntriesCount: 19, BytesSize: 20, MaxBytesSize: 21,
-		ReservedBytes: 22, IndexBytes: 23, LoadedEntries: 24, DiscardedBlocks: 25,
-		RecoveredEntries: 26, RecoveredBytes: 27, DiscardedRecords: 28,
-		DiscardedFiles: 90,
-		EvictedCold:    34, ColdHits: 35, Packed: 36, PackedFrom: 37, PackedTo: 38, LeftOpaque: 39,
-		LeftShort: 40, LeftBehind: 41, PackErrors: 42, UnpackErrors: 43, PackNanos: 44e9,
-		ColdEntries: 45, ColdBytes: 46,
-		StaleHits:    33,
-		NegativeHits: 54,
-		NearMisses:   29, GhostsCount: 30,
-		RefusedTooLarge: 47, RefusedNoMemory: 48, RefusedTooShort: 49, RefusedClosed: 50,
-		EffectiveMaxBytes: 51,
-		MovedBytes:        52, DeadBytes: 53,
+		GetCalls: 103, SetCalls: 2, DelCalls: 3, Misses: 7, Collisions: 8, Corruptions: 9,
+		EvictedEntries: 33, EvictedBytes: 10, ExpiredEntries: 14, ExpiredBytes: 15, EntriesCount: 19,
+		BytesSize: 20, MaxBytesSize: 21, EffectiveMaxBytes: 51, ReservedBytes: 22, IndexBytes: 23,
+		DeadBytes: 53,
+		Refused:   ringcache.RefusedStats{TooLarge: 47, NoMemory: 48, TTLTooShort: 49, Closed: 50},
+		Policy: ringcache.PolicyStats{
+			EvictedSmall: 11, EvictedMain: 12, EvictedCold: 34, EvictedCrowd: 13, Promotions: 16,
+			Reinsertions: 17, GhostHits: 18, NearMisses: 29, MovedBytes: 52, Ghosts: 30,
+		},
+		Loads: ringcache.LoadStats{
+			Started: 4, Errors: 5, Dropped: 6, StaleHits: 33, NegativeHits: 54,
+		},
+		Compression: ringcache.CompressionStats{
+			ColdHits: 35, Compressed: 36, BytesBefore: 37, BytesAfter: 38, UncompressedNoGain: 39,
+			UncompressedShort: 40, UncompressedQueueFull: 41, CompressErrors: 42,
+			DecompressErrors: 43, CompressTime: 44 * time.Second, ColdEntries: 45, ColdBytes: 46,
+		},
+		Snapshots: ringcache.SnapshotStats{RestoredEntries: 24, DiscardedBlocks: 25},
+		File: ringcache.FileStats{
+			RecoveredEntries: 26, RecoveredBytes: 27, DiscardedRecords: 28, DiscardedFiles: 90,
+		},
 	}
 	z := ringcache.Sizing{
 		SmallAge: 1500 * time.Millisecond, MainAge: time.Minute, SmallAgeSets: 31, MainAgeSets: 32,

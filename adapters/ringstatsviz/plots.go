@@ -77,11 +77,11 @@ var plots = []plot{
 			rate("misses", func(s *ringcache.Stats) uint64 { return s.Misses }),
 			rate("sets", func(s *ringcache.Stats) uint64 { return s.SetCalls }),
 			rate("refused", func(s *ringcache.Stats) uint64 {
-				return s.RefusedTooLarge + s.RefusedNoMemory + s.RefusedTooShort + s.RefusedClosed
+				return s.Refused.TooLarge + s.Refused.NoMemory + s.Refused.TTLTooShort + s.Refused.Closed
 			}),
 			rate("deletes", func(s *ringcache.Stats) uint64 { return s.DelCalls }),
-			rate("loads", func(s *ringcache.Stats) uint64 { return s.Loads }),
-			rate("load errors", func(s *ringcache.Stats) uint64 { return s.LoadErrors }),
+			rate("loads", func(s *ringcache.Stats) uint64 { return s.Loads.Started }),
+			rate("load errors", func(s *ringcache.Stats) uint64 { return s.Loads.Errors }),
 		},
 	}, {
 		name:  "memory",
@@ -106,10 +106,10 @@ var plots = []plot{
 			"expired.",
 		format: "%{y:.4s}/s",
 		series: []series{
-			rate("small", func(s *ringcache.Stats) uint64 { return s.EvictedSmall }),
-			rate("main", func(s *ringcache.Stats) uint64 { return s.EvictedMain }),
-			rate("cold", func(s *ringcache.Stats) uint64 { return s.EvictedCold }),
-			rate("crowd", func(s *ringcache.Stats) uint64 { return s.EvictedCrowd }),
+			rate("small", func(s *ringcache.Stats) uint64 { return s.Policy.EvictedSmall }),
+			rate("main", func(s *ringcache.Stats) uint64 { return s.Policy.EvictedMain }),
+			rate("cold", func(s *ringcache.Stats) uint64 { return s.Policy.EvictedCold }),
+			rate("crowd", func(s *ringcache.Stats) uint64 { return s.Policy.EvictedCrowd }),
 			rate("expired", func(s *ringcache.Stats) uint64 { return s.ExpiredEntries }),
 		},
 	}, {
@@ -119,7 +119,7 @@ var plots = []plot{
 			"dropped to make room, and that had expired.",
 		suffix: "B/s", format: "%{y:.4s}B/s",
 		series: []series{
-			rate("moved", func(s *ringcache.Stats) uint64 { return s.MovedBytes }),
+			rate("moved", func(s *ringcache.Stats) uint64 { return s.Policy.MovedBytes }),
 			rate("evicted", func(s *ringcache.Stats) uint64 { return s.EvictedBytes }),
 			rate("expired", func(s *ringcache.Stats) uint64 { return s.ExpiredBytes }),
 		},
@@ -132,11 +132,11 @@ var plots = []plot{
 			"of them. And lookups that found their key in the cold part.",
 		format: "%{y:.4s}/s",
 		series: []series{
-			rate("promotions", func(s *ringcache.Stats) uint64 { return s.Promotions }),
-			rate("reinsertions", func(s *ringcache.Stats) uint64 { return s.Reinsertions }),
-			rate("ghost hits", func(s *ringcache.Stats) uint64 { return s.GhostHits }),
-			rate("near misses", func(s *ringcache.Stats) uint64 { return s.NearMisses }),
-			rate("cold hits", func(s *ringcache.Stats) uint64 { return s.ColdHits }),
+			rate("promotions", func(s *ringcache.Stats) uint64 { return s.Policy.Promotions }),
+			rate("reinsertions", func(s *ringcache.Stats) uint64 { return s.Policy.Reinsertions }),
+			rate("ghost hits", func(s *ringcache.Stats) uint64 { return s.Policy.GhostHits }),
+			rate("near misses", func(s *ringcache.Stats) uint64 { return s.Policy.NearMisses }),
+			rate("cold hits", func(s *ringcache.Stats) uint64 { return s.Compression.ColdHits }),
 		},
 	}, {
 		name:  "ages",
@@ -157,8 +157,8 @@ var plots = []plot{
 		format: "%{y:.4s}",
 		series: []series{
 			level("entries", func(s *ringcache.Stats) uint64 { return s.EntriesCount }),
-			level("cold", func(s *ringcache.Stats) uint64 { return s.ColdEntries }),
-			level("ghosts", func(s *ringcache.Stats) uint64 { return s.GhostsCount }),
+			level("cold", func(s *ringcache.Stats) uint64 { return s.Compression.ColdEntries }),
+			level("ghosts", func(s *ringcache.Stats) uint64 { return s.Policy.Ghosts }),
 		},
 	},
 }

@@ -163,33 +163,48 @@ func TestSampler_LetsTheCacheGo(t *testing.T) {
 
 // leftOut are the fields of Stats that no plot shows, each with the reason.
 var leftOut = map[string]string{
-	"EvictedEntries":   "the sum of the causes that are shown",
-	"LoadsDropped":     "rare; the other adapters count them",
-	"StaleHits":        "grow while loads fail, which is shown",
-	"NegativeHits":     "part of the misses; the other adapters count them",
-	"Collisions":       "rare and harmless",
-	"Corruptions":      "for an alert, not for a plot",
-	"LoadedEntries":    "grows where a snapshot is read, mostly before the page is there",
-	"DiscardedBlocks":  "grows in LoadFromFileOrNew alone, before the page is there",
-	"RecoveredEntries": "grows in NewWithOptions alone, before the page is there",
-	"RecoveredBytes":   "grows in NewWithOptions alone, before the page is there",
-	"Packed":           "the other adapters have it",
-	"LeftBehind":       "the other adapters have it",
-	"PackedFrom":       "the other adapters have it",
-	"PackedTo":         "the other adapters have it",
-	"LeftOpaque":       "the other adapters have it",
-	"LeftShort":        "the other adapters have it",
-	"PackErrors":       "for an alert, not for a plot",
-	"UnpackErrors":     "for an alert, not for a plot",
-	"PackNanos":        "the other adapters have it",
-	"ColdBytes":        "entries tell how full it is",
-	"DiscardedRecords": "grows in NewWithOptions alone, before the page is there",
-	"DiscardedFiles":   "grows in NewWithOptions alone, before the page is there",
+	"EvictedEntries":                    "the sum of the causes that are shown",
+	"Loads.Dropped":                     "rare; the other adapters count them",
+	"Loads.StaleHits":                   "grow while loads fail, which is shown",
+	"Loads.NegativeHits":                "part of the misses; the other adapters count them",
+	"Collisions":                        "rare and harmless",
+	"Corruptions":                       "for an alert, not for a plot",
+	"Snapshots.RestoredEntries":         "grows when a snapshot is read, before the page is there",
+	"Snapshots.DiscardedBlocks":         "grows in Load alone, before the page is there",
+	"File.RecoveredEntries":             "grows in NewWithOptions alone, before the page is there",
+	"File.RecoveredBytes":               "grows in NewWithOptions alone, before the page is there",
+	"Compression.Compressed":            "the other adapters have it",
+	"Compression.UncompressedQueueFull": "the other adapters have it",
+	"Compression.BytesBefore":           "the other adapters have it",
+	"Compression.BytesAfter":            "the other adapters have it",
+	"Compression.UncompressedNoGain":    "the other adapters have it",
+	"Compression.UncompressedShort":     "the other adapters have it",
+	"Compression.CompressErrors":        "for an alert, not for a plot",
+	"Compression.DecompressErrors":      "for an alert, not for a plot",
+	"Compression.CompressTime":          "the other adapters have it",
+	"Compression.ColdBytes":             "entries tell how full it is",
+	"File.DiscardedRecords":             "grows in NewWithOptions alone, before the page is there",
+	"File.DiscardedFiles":               "grows in NewWithOptions alone, before the page is there",
+}
+
+// numbers calls fn with each number of a struct, and of those nested in it, by the names that
+// lead to it: Policy.GhostHits.
+func numbers(v reflect.Value, path string, fn func(name string, field reflect.Value)) {
+	for i := range v.NumField() {
+		name := path + v.Type().Field(i).Name
+		if v.Field(i).Kind() == reflect.Struct {
+			numbers(v.Field(i), name+".", fn)
+		} else {
+			fn(name, v.Field(i))
+		}
+	}
 }
 
 // A new field is shown or has a reason not to be.
 func TestPlots_CoverStats(t *testing.T) {
-	for i := range reflect.TypeFor[ringcache.Stats]().NumField() {
+	there := map[string]bool{}
+	numbers(reflect.ValueOf(new(ringcache.Stats)).Elem(), "", func(name string, _ reflect.Value) {
+		there[name] = true
 		s := ringcache.Stats{GetCalls: 5000, Misses: 2000}
 		sampler, clock := fixed(&s)
 		next := values(t, sampler)
@@ -197,20 +212,29 @@ func TestPlots_CoverStats(t *testing.T) {
 		clock.at = clock.at.Add(time.Second)
 		before := next()
 		s.GetCalls, s.Misses = 5004, 2002
-		field := reflect.ValueOf(&s).Elem().Field(i)
-		require.True(t, field.CanUint(), "another kind of number: %v", field.Type())
-		field.SetUint(field.Uint() + 1)
+		numbers(reflect.ValueOf(&s).Elem(), "", func(of string, field reflect.Value) {
+			if of == name {
+				field.Set(reflect.ValueOf(asUint(field) + 1).Convert(field.Type()))
+			}
+		})
 		clock.at = clock.at.Add(time.Second)
-		name := reflect.TypeFor[ringcache.Stats]().Field(i).Name
 		if leftOut[name] != "" {
 			require.Equal(t, before, next(), "%s is said to be left out", name)
 		} else {
 			require.NotEqual(t, before, next(),
 				"no plot shows Stats.%s: add it, or a reason to leftOut", name)
 		}
-	}
+	})
+	require.True(t, there["Policy.GhostHits"], "nested structs were left out")
 	for name := range leftOut {
-		_, ok := reflect.TypeFor[ringcache.Stats]().FieldByName(name)
-		require.True(t, ok, "there is no field %s", name)
+		require.True(t, there[name], "there is no field %s", name)
 	}
+}
+
+// asUint returns a counter, a gauge or a duration.
+func asUint(field reflect.Value) uint64 {
+	if field.CanInt() {
+		return uint64(field.Int())
+	}
+	return field.Uint()
 }

@@ -95,7 +95,7 @@ func (s ringcacheStore) Moves() Moves {
 	return Moves{
 		Evicted:  stats.EvictedEntries,
 		HasBytes: true,
-		Moved:    stats.MovedBytes,
+		Moved:    stats.Policy.MovedBytes,
 		Dead:     stats.DeadBytes,
 	}
 }

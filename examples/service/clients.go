@@ -78,7 +78,7 @@ func ask(ctx context.Context, cfg config, s *server) (result, error) {
 	r.requests = len(r.times)
 	r.cache = s.stats()
 	since := r.cache.Sub(cached)
-	r.cold, r.hits = since.ColdHits, since.HitRatio()
+	r.cold, r.hits = since.Compression.ColdHits, since.HitRatio()
 	return r, nil
 }
 

@@ -31,7 +31,7 @@ func serve(ctx context.Context, cfg config, out io.Writer) error {
 	}
 	fmt.Fprintf(out, "serving at %s\n", s.url)
 	if s.shop != nil {
-		fmt.Fprintf(out, "cache: %d entries of an earlier run\n", s.stats().RecoveredEntries)
+		fmt.Fprintf(out, "cache: %d entries of an earlier run\n", s.stats().File.RecoveredEntries)
 	}
 	select {
 	case <-ctx.Done():

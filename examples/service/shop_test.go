@@ -60,12 +60,13 @@ func TestShop_Compressed(t *testing.T) {
 	for id := 1; id <= cfg.products; id++ {
 		require.NoError(t, s.products.Set(int64(id), product{ID: int64(id), Text: describe(id)}))
 	}
-	require.Eventually(t, func() bool { return s.cache.Stats().Packed > 100 }, waitFor, tick)
+	require.Eventually(t,
+		func() bool { return s.cache.Stats().Compression.Compressed > 100 }, waitFor, tick)
 	requireProducts(t, s, cfg.products)
-	require.Positive(t, s.cache.Stats().ColdHits)
+	require.Positive(t, s.cache.Stats().Compression.ColdHits)
 	require.Greater(t, s.cache.Stats().ColdRatio(), 1.2)
 	held := s.cache.Stats()
-	require.Positive(t, held.ColdEntries)
+	require.Positive(t, held.Compression.ColdEntries)
 	require.NoError(t, s.cache.Close())
 
 	s, err = openShop(nil, cfg, cfg.dir)
@@ -74,9 +75,9 @@ func TestShop_Compressed(t *testing.T) {
 	if !cachesInFiles(t) {
 		return
 	}
-	require.Positive(t, s.cache.Stats().ColdEntries)
+	require.Positive(t, s.cache.Stats().Compression.ColdEntries)
 	requireProducts(t, s, cfg.products)
-	require.Positive(t, s.cache.Stats().ColdHits)
+	require.Positive(t, s.cache.Stats().Compression.ColdHits)
 }
 
 // cachesInFiles reports whether there are any on this system.
@@ -102,6 +103,6 @@ func requireProducts(t *testing.T, s *shop, products int) {
 			t.Fatalf("product %d is another one: %+v", id, p)
 		}
 	}
-	require.Zero(t, s.cache.Stats().UnpackErrors)
+	require.Zero(t, s.cache.Stats().Compression.DecompressErrors)
 	require.Zero(t, s.cache.Stats().Corruptions)
 }

@@ -38,7 +38,7 @@ func serve(cfg config, out io.Writer) error {
 		}
 	}
 	fmt.Fprintf(out, "%d entries recovered in %v; %.1f %% hits; 1,000 hits after %v\n",
-		stats.RecoveredEntries, opened.Round(time.Millisecond),
+		stats.File.RecoveredEntries, opened.Round(time.Millisecond),
 		100*float64(s.hits)/float64(cfg.requests), thousand.Round(time.Millisecond))
 	for { // in the middle of its work
 		s.profile(zipf.Uint64())

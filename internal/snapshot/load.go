@@ -28,7 +28,7 @@ func (c *Contents) Load(
 		mu.Lock()
 		defer mu.Unlock()
 		if damaged && c.salvage {
-			c.Damaged++
+			c.passOver(err)
 		} else if first == nil {
 			first = err
 		}

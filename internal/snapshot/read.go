@@ -25,6 +25,7 @@ type Contents struct {
 
 	r       io.ReaderAt
 	size    int64 // of the file
+	damage  error // the first that was passed over
 	salvage bool
 	seen    map[uint32]bool
 	ended   bool
@@ -49,19 +50,40 @@ func Scan(r io.ReaderAt, size int64, salvage bool) (*Contents, error) {
 		case !salvage:
 			return nil, err
 		case !errors.Is(err, ErrCorrupt):
-			c.Damaged++
+			c.passOver(err)
 			return c, nil // the disk has an end
 		case at >= size:
-			c.Damaged++
+			c.passOver(err)
 			return c, nil
 		default:
-			c.Damaged++
+			c.passOver(err)
 			next = c.search(at + 1)
 		}
 		at = next
 	}
 	c.Size = at
 	return c, nil
+}
+
+// passOver counts damage that is no error.
+func (c *Contents) passOver(err error) {
+	c.Damaged++
+	c.noteDamage(err)
+}
+
+func (c *Contents) noteDamage(err error) {
+	if c.damage == nil {
+		c.damage = err
+	}
+}
+
+// Damage returns what was wrong first, of what Scan and Load have passed over, or that bytes
+// follow the end mark; nil if the file is a whole snapshot.
+func (c *Contents) Damage() error {
+	if c.damage == nil && c.Size != c.size {
+		return corrupt(c.Size, "%d bytes follow the end mark", c.size-c.Size)
+	}
+	return c.damage
 }
 
 // read returns up to n bytes at an offset: less at the end only.
@@ -85,7 +107,7 @@ func (c *Contents) readHeader() error {
 	if err == nil || !c.salvage || !errors.Is(err, ErrCorrupt) || c.size < HeaderSize {
 		return err
 	}
-	c.Damaged++
+	c.passOver(err)
 	copied, err2 := c.read(c.size-HeaderSize, HeaderSize)
 	if err2 != nil {
 		return err
@@ -118,11 +140,12 @@ func (c *Contents) take(at int64) (next int64, err error) {
 		return next, c.finish(h, at)
 	}
 	if c.seen[h.ID] {
+		err := corrupt(at, "block %d for the second time", h.ID)
 		if c.salvage {
-			c.Damaged++
+			c.passOver(err)
 			return next, nil
 		}
-		return 0, corrupt(at, "block %d for the second time", h.ID)
+		return 0, err
 	}
 	c.seen[h.ID] = true
 	c.Blocks = append(c.Blocks, Ref{BlockHeader: h, At: at})
@@ -148,6 +171,7 @@ func (c *Contents) finish(h BlockHeader, at int64) error {
 		if !c.salvage {
 			return err
 		}
+		c.noteDamage(err)
 		if end.Blocks > t.blocks {
 			c.Damaged = max(c.Damaged, int(min(end.Blocks-t.blocks, uint64(c.size))))
 		} else {

@@ -172,7 +172,7 @@ func (f *filling) getHot() error {
 // figures returns what there is to tell.
 func (f *filling) figures(before *ringcache.Stats) figures {
 	since := f.c.Stats().Sub(*before)
-	all := figures{entries: float64(f.c.Len()), packed: float64(since.Packed)}
+	all := figures{entries: float64(f.c.Len()), packed: float64(since.Compression.Compressed)}
 	for _, op := range operations {
 		h := f.times[op]
 		if h.TotalCount() < leastOld {
@@ -183,7 +183,7 @@ func (f *filling) figures(before *ringcache.Stats) figures {
 		}
 	}
 	if old := f.times["old Get"].TotalCount(); old > 0 {
-		all[coldOld] = 100 * float64(since.ColdHits) / float64(old)
+		all[coldOld] = 100 * float64(since.Compression.ColdHits) / float64(old)
 	}
 	return all
 }

@@ -38,13 +38,13 @@ var format = load.Format{KeySize: 16, ValueSize: 100}
 // cache is what both have.
 type cache interface {
 	HasGet(dst, k []byte) ([]byte, bool)
-	SaveToFileConcurrent(path string, concurrency int) error
 }
 
 // rival is a cache that is compared.
 type rival struct {
 	name string
 	make func(maxBytes int) cache
+	save func(c cache, path string, workers int) error
 	load func(path string) (cache, error)
 	set  func(c cache, k, v []byte)
 	end  func(c cache)
@@ -54,6 +54,10 @@ var rivals = []rival{
 	{
 		name: "ringcache",
 		make: func(n int) cache { return ringcache.New(n) },
+		save: func(c cache, path string, workers int) error {
+			o := ringcache.SaveOptions{Concurrency: workers}
+			return c.(*ringcache.Cache).Save(context.Background(), path, o)
+		},
 		load: func(path string) (cache, error) { return ringcache.LoadFromFile(path) },
 		set:  func(c cache, k, v []byte) { _ = c.(*ringcache.Cache).Set(k, v) },
 		end:  func(c cache) { _ = c.(*ringcache.Cache).Close() },
@@ -61,6 +65,9 @@ var rivals = []rival{
 	{
 		name: "fastcache",
 		make: func(n int) cache { return fastcache.New(n) },
+		save: func(c cache, path string, workers int) error {
+			return c.(*fastcache.Cache).SaveToFileConcurrent(path, workers)
+		},
 		load: func(path string) (cache, error) { return fastcache.LoadFromFile(path) },
 		set:  func(c cache, k, v []byte) { c.(*fastcache.Cache).Set(k, v) },
 		end:  func(c cache) { c.(*fastcache.Cache).Reset() },
@@ -105,7 +112,7 @@ func (t task) do() (f figures, err error) {
 	}
 	runtime.GC()
 	start := time.Now()
-	if err := c.SaveToFileConcurrent(path, t.Workers); err != nil {
+	if err := r.save(c, path, t.Workers); err != nil {
 		return f, err
 	}
 	f.Save = time.Since(start).Seconds()
@@ -161,7 +168,7 @@ func (t task) traffic(r rival, c cache, path string, f *figures) error {
 			}
 		}()
 	}
-	errs[2] = c.SaveToFileConcurrent(path, t.Workers)
+	errs[2] = r.save(c, path, t.Workers)
 	saved.Store(true)
 	group.Wait()
 	f.Set, f.Get = float64(times[0].ValueAtQuantile(99.9)), float64(times[1].ValueAtQuantile(99.9))

@@ -26,12 +26,12 @@ func (s suite) cacheReturnsWhatWasSet(t *testing.T) {
 		for i := range entries {
 			cache.Set(key(i), value(i))
 		}
-		if cache.Stats().Packed > 1000 {
+		if cache.Stats().Compression.Compressed > 1000 {
 			break
 		}
 		runtime.Gosched()
 	}
-	require.Greater(t, cache.Stats().Packed, uint64(1000))
+	require.Greater(t, cache.Stats().Compression.Compressed, uint64(1000))
 	hits := 0
 	for i := range entries {
 		if got := cache.Get(nil, key(i)); got != nil {
@@ -41,9 +41,9 @@ func (s suite) cacheReturnsWhatWasSet(t *testing.T) {
 	}
 	got := cache.Stats()
 	t.Logf("%d hits, of them %d cold; %d packed, %.2f times smaller",
-		hits, got.ColdHits, got.Packed, got.ColdRatio())
+		hits, got.Compression.ColdHits, got.Compression.Compressed, got.ColdRatio())
 	assert.Positive(t, hits)
-	assert.Positive(t, got.ColdHits)
+	assert.Positive(t, got.Compression.ColdHits)
 	assert.Greater(t, got.ColdRatio(), 1.5)
-	assert.Zero(t, got.PackErrors+got.UnpackErrors+got.Corruptions)
+	assert.Zero(t, got.Compression.CompressErrors+got.Compression.DecompressErrors+got.Corruptions)
 }
