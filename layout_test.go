@@ -35,7 +35,7 @@ var longFuncs = map[string]string{}
 // in its own layer or in one below.
 var layers = [][]string{
 	{"batch.go", "cache.go", "conditional.go", "expiry.go", "iterate.go", "loader*.go",
-		"namespace*.go", "recover.go", "resize.go", "sizing.go", "snapshot*.go", "stats.go", "typed*.go",
+		"namespace*.go", "recover.go", "resize.go", "sizing.go", "snapshot*.go", "stats*.go", "typed*.go",
 		"view.go"},
 	{"large.go", "quota.go", "write.go"},
 	{"cold.go", "lookup.go", "onremove.go"},

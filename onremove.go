@@ -15,23 +15,23 @@ type RemovalReason uint8
 const (
 	// RemovedEvicted means that the entry was evicted: the cache, or the quota of its
 	// namespace, had no room left for it.
-	RemovedEvicted = RemovalReason(store.Evicted)
+	RemovedEvicted RemovalReason = RemovalReason(store.Evicted)
 
 	// RemovedExpired means that the entry's time to live was over. Expired entries are removed
 	// when their memory is needed, which may be long after they have expired.
-	RemovedExpired = RemovalReason(store.Expired)
+	RemovedExpired RemovalReason = RemovalReason(store.Expired)
 
 	// RemovedDeleted means that the entry was deleted: by Del or GetAndDel, by an Update that
 	// did not keep it, by a negative time to live, by a load that found no value, or by the
 	// Invalidate or Drop of its namespace.
-	RemovedDeleted = RemovalReason(store.Deleted)
+	RemovedDeleted RemovalReason = RemovalReason(store.Deleted)
 
 	// RemovedReplaced means that the entry's value was replaced by another one, or removed by
 	// a Set that failed.
-	RemovedReplaced = RemovalReason(store.Replaced)
+	RemovedReplaced RemovalReason = RemovalReason(store.Replaced)
 
 	// RemovedReset means that Reset removed the entry.
-	RemovedReset = RemovalReason(store.Dropped)
+	RemovedReset RemovalReason = RemovalReason(store.Dropped)
 )
 
 // String returns the reason in one word: evicted, expired, deleted, replaced or reset.

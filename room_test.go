@@ -280,3 +280,16 @@ func TestRoom_LiveEntriesStay(t *testing.T) {
 		})
 	}
 }
+
+// A large bucket gets at its dead bytes before small buckets have to give up memory for it.
+func TestRoom_DeadLargeRecordsMakeRoomFirst(t *testing.T) {
+	c := mustCache(t, defaultGeometry(64<<20))
+	k := []byte("large")
+	lb := c.largeBucket(c.shared.Hash(k))
+	const n = 100_000
+	for i := 0; lb.DeadBytes() < 4*n; i++ {
+		require.NoError(t, c.Set(k, make([]byte, n+i%3)), "too like the old one to be put in its place")
+		require.Less(t, i, 1000)
+	}
+	require.LessOrEqual(t, lb.Demand(n), c.shared.Pool.PageSize()*(1+lb.Index.Pages()))
+}

@@ -1,12 +1,9 @@
 package ringcache
 
 import (
-	"fmt"
 	"log/slog"
 	"reflect"
-	"strings"
 	"time"
-	"unicode"
 
 	"github.com/ringcache/ringcache/internal/cold"
 )
@@ -401,46 +398,6 @@ func (b *bucket) updateStats(s *Stats) {
 	s.IndexBytes += uint64(b.Index.Pages() * b.Shared.Pool.PageSize())
 }
 
-// String returns all fields on one line for people to read: bytes in units of 1024, the hit
-// ratio in percent. The wording may change between versions: programs take the fields,
-// [Stats.LogValue] or package [github.com/ringcache/ringcache/adapters/ringexpvar].
-func (s Stats) String() string {
-	p, l, z, f := &s.Policy, &s.Loads, &s.Compression, &s.File
-	return fmt.Sprintf("%d gets, %.1f %% hits, %d misses, %d near, %d sets, %d dels; "+
-		"refused %d too large, %d without memory, %d too short, %d closed; "+
-		"%d entries, %v of %v, %v in force, %v reserved, of it %v dead, %v index; "+
-		"%d evicted (%d small, %d main, %d cold, %d crowd), %v; %d expired, %v; "+
-		"%d promoted, %d reinserted, %v moved, %d ghosts, %d ghost hits, "+
-		"%d collisions, %d corruptions; "+
-		"%d loads, %d of them failed, %d dropped, %d stale hits, %d negative hits; "+
-		"%d cold, %v, %d cold hits, %d compressed, %v to %v in %v, "+
-		"uncompressed %d without gain, %d short, %d with a full queue, "+
-		"%d compress and %d decompress errors; "+
-		"%d restored from snapshots, %d blocks discarded; "+
-		"%d recovered, %v, %d records discarded, %d files discarded",
-		s.GetCalls, 100*s.HitRatio(), s.Misses, p.NearMisses, s.SetCalls, s.DelCalls,
-		s.Refused.TooLarge, s.Refused.NoMemory, s.Refused.TTLTooShort, s.Refused.Closed,
-		s.EntriesCount, byteCount(s.BytesSize), byteCount(s.MaxBytesSize),
-		byteCount(s.EffectiveMaxBytes), byteCount(s.ReservedBytes),
-		byteCount(s.DeadBytes), byteCount(s.IndexBytes),
-		s.EvictedEntries, p.EvictedSmall, p.EvictedMain, p.EvictedCold, p.EvictedCrowd,
-		byteCount(s.EvictedBytes), s.ExpiredEntries, byteCount(s.ExpiredBytes),
-		p.Promotions, p.Reinsertions, byteCount(p.MovedBytes), p.Ghosts, p.GhostHits,
-		s.Collisions, s.Corruptions,
-		l.Started, l.Errors, l.Dropped, l.StaleHits, l.NegativeHits,
-		z.ColdEntries, byteCount(z.ColdBytes), z.ColdHits, z.Compressed,
-		byteCount(z.BytesBefore), byteCount(z.BytesAfter), z.CompressTime,
-		z.UncompressedNoGain, z.UncompressedShort, z.UncompressedQueueFull,
-		z.CompressErrors, z.DecompressErrors,
-		s.Snapshots.RestoredEntries, s.Snapshots.DiscardedBlocks,
-		f.RecoveredEntries, byteCount(f.RecoveredBytes), f.DiscardedRecords, f.DiscardedFiles)
-}
-
-// LogValue returns a group of all fields, each under its name in snake case (get_calls), as
-// plain numbers; CompressTime is a duration. Nested structs are groups (policy.ghost_hits). So
-// Stats is a [slog.LogValuer]: a logger takes a Stats as it is.
-func (s Stats) LogValue() slog.Value { return logGroup(reflect.ValueOf(s)) }
-
 // logGroup returns the fields of a struct.
 func logGroup(v reflect.Value) slog.Value {
 	attrs := make([]slog.Attr, v.NumField())
@@ -456,36 +413,6 @@ func logGroup(v reflect.Value) slog.Value {
 		}
 	}
 	return slog.GroupValue(attrs...)
-}
-
-// snakeCase returns get_calls for GetCalls, and ttl_too_short for TTLTooShort.
-func snakeCase(name string) string {
-	isUpper := func(i int) bool { return unicode.IsUpper(rune(name[i])) }
-	var s []byte
-	for i := range len(name) {
-		if i > 0 && isUpper(i) && (!isUpper(i-1) || i+1 < len(name) && !isUpper(i+1)) {
-			s = append(s, '_')
-		}
-		s = append(s, name[i])
-	}
-	return strings.ToLower(string(s))
-}
-
-// byteCount is a number of bytes that prints itself in the largest unit of which
-// there is at least one.
-type byteCount uint64
-
-func (n byteCount) String() string {
-	if n < 1<<10 {
-		return fmt.Sprintf("%d B", uint64(n))
-	}
-	const units = "KMGTPE"
-	x, u := float64(n)/1024, 0
-	// From 1024 on, one digit behind the point would say 1024.0.
-	for x >= 1023.95 && u < len(units)-1 {
-		x, u = x/1024, u+1
-	}
-	return fmt.Sprintf("%.1f %cB", x, units[u])
 }
 
 // addCompression adds what compression has counted.

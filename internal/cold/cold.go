@@ -4,7 +4,6 @@
 package cold
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -68,16 +67,6 @@ const (
 	Without              // always none
 )
 
-// Uses counts the records that were packed with each dictionary.
-type Uses [pack.Dicts]int32
-
-// Add adds those of another bucket.
-func (u *Uses) Add(other *Uses) {
-	for dict, n := range other {
-		u[dict] += n
-	}
-}
-
 // Counts are what compression adds to Stats.
 type Counts struct {
 	Packed, From, To             atomic.Uint64 // records, and their bytes before and after
@@ -92,12 +81,6 @@ type class struct {
 	Ratio   pack.Ratio
 	Best    float64 // that it has brought
 	Samples pack.Samples
-}
-
-// Dictionary is a dictionary and a compressor that uses it.
-type Dictionary struct {
-	bytes  []byte
-	values ValueCompressor
 }
 
 // Config is what a Compression is made from.
@@ -133,57 +116,6 @@ func New(g *Config) *Compression {
 	return s
 }
 
-// restore opens the dictionaries that another process has left. What was compressed with
-// one that cannot be opened is discarded, and so is all that another Compressor may have
-// compressed.
-func (s *Compression) restore(dicts []dictfile.Dict) {
-	for _, d := range dicts {
-		if d.Number == 0 || d.Number >= pack.Dicts {
-			continue
-		}
-		opened, err := Guarded(func() (*Dictionary, error) { return s.Open(d.Bytes) })
-		if err == nil {
-			s.Dicts[d.Number].Store(opened)
-			s.Highest = max(s.Highest, int(d.Number))
-		}
-	}
-}
-
-// TakeOver makes the file of dictionaries this Compressor's, when the cache has nothing any more
-// that another one has packed: what is packed from now on is not foreign to the next process.
-func (s *Compression) TakeOver() error {
-	if !s.foreign {
-		return nil
-	}
-	s.foreign = false
-	return s.write(nil)
-}
-
-// saveDicts writes the dictionaries and one more to the file, if there is to be one.
-func (s *Compression) saveDicts(number uint8, added *Dictionary) error {
-	all := []dictfile.Dict{{Number: number, Bytes: added.bytes}}
-	for i := 1; i < pack.Dicts; i++ {
-		if d := s.Dicts[i].Load(); d != nil && i != int(number) {
-			all = append(all, dictfile.Dict{Number: uint8(i), Bytes: d.bytes})
-		}
-	}
-	return s.write(all)
-}
-
-// write writes the file of dictionaries, if there is to be one. Once the cache is closed the
-// file may be another's.
-func (s *Compression) write(all []dictfile.Dict) error {
-	if s.File == "" {
-		return nil
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ended {
-		return errEnded
-	}
-	return dictfile.Write(s.File, s.id, all)
-}
-
 // Recovers reports whether a value that another process has packed, and that is whole, can be
 // unpacked. It may be longer than one is that can be set now.
 func (s *Compression) Recovers(packed []byte) bool {
@@ -200,11 +132,6 @@ func (s *Compression) Allow(n int) {
 	for old := s.Longest.Load(); int64(n) > old && !s.Longest.CompareAndSwap(old, int64(n)); {
 		old = s.Longest.Load()
 	}
-}
-
-// has reports whether there is a dictionary of that number, or none is needed.
-func (s *Compression) has(number uint8) bool {
-	return number < pack.Dicts && s.Dicts[number].Load() != nil
 }
 
 // End ends the goroutine.
@@ -389,15 +316,6 @@ func Guarded[T any](fn func() (T, error)) (v T, err error) {
 	return fn()
 }
 
-// DictOf returns the dictionary of a packed value, under the lock of its record: later,
-// another one may have its number. It is never nil.
-func (s *Compression) DictOf(packed []byte) *Dictionary {
-	if len(packed) > 0 && s.has(packed[0]) {
-		return s.Dicts[packed[0]].Load()
-	}
-	return s.Dicts[0].Load() // the record is damaged, as unpack will find out
-}
-
 // Unpack appends the value of a packed one, which d was used for, to dst.
 func (s *Compression) Unpack(dst, packed []byte, d *Dictionary) ([]byte, error) {
 	p, compressed, err := pack.Parse(packed, int(s.Longest.Load()))
@@ -417,100 +335,4 @@ func (s *Compression) Unpack(dst, packed []byte, d *Dictionary) ([]byte, error) 
 	}
 	s.Counts.Wrong.Add(1)
 	return dst, pack.ErrDamaged
-}
-
-// Renew makes a dictionary if one is due. used returns how many records need each dictionary: it is
-// asked only once all numbers have been used.
-func (s *Compression) Renew(used func() Uses) {
-	cl := s.due()
-	if cl == nil || s.isEnded() {
-		return
-	}
-	number, ok := s.freeNumber(used)
-	if !ok {
-		cl.Samples.Take() // gather anew: a search after each batch would take all locks each time
-		return
-	}
-	if err := s.renew(cl, number); err != nil {
-		s.Counts.Failed.Add(1)
-	}
-}
-
-// due returns a class that needs another dictionary and has the samples for it, or nil.
-func (s *Compression) due() *class {
-	for i := range s.Classes {
-		if s.Classes[i].Samples.Enough() {
-			return &s.Classes[i]
-		}
-	}
-	return nil
-}
-
-// freeNumber returns a number for a new dictionary: no record and no class uses it.
-func (s *Compression) freeNumber(used func() Uses) (number uint8, ok bool) {
-	if s.Highest < pack.Dicts-1 {
-		s.Highest++
-		return uint8(s.Highest), true
-	}
-	needed := used()
-	for i := range s.Classes {
-		needed[s.Classes[i].Dict]++
-	}
-	for dict := 1; dict < pack.Dicts; dict++ {
-		if needed[dict] == 0 {
-			return uint8(dict), true
-		}
-	}
-	return 0, false
-}
-
-// renew gives a class a dictionary of its samples, with a number that none has.
-func (s *Compression) renew(cl *class, number uint8) error {
-	samples := cl.Samples.Take()
-	cl.built, cl.Ratio, cl.Best = true, pack.Ratio{}, 0
-	d, err := Guarded(func() (*Dictionary, error) {
-		bytes := s.by.BuildDict(samples)
-		switch {
-		case len(bytes) == 0:
-			return nil, nil
-		case len(bytes) > MostDict:
-			return nil, errLongDict
-		}
-		return s.Open(bytes)
-	})
-	if err != nil {
-		return err
-	}
-	if d == nil {
-		cl.Dict = 0 // it needs none
-		return nil
-	}
-	if err := s.saveDicts(number, d); err != nil { // before the first value is packed with it
-		return err
-	}
-	s.Dicts[number].Store(d)
-	cl.Dict = number
-	return nil
-}
-
-// MostDict is how many bytes a dictionary may have: they are not within MaxBytes.
-const MostDict = 1 << 20
-
-// errEnded says that the compression has ended.
-var errEnded = errors.New("compression has ended")
-
-// errLongDict says that BuildDict has returned more than MostDict bytes.
-var errLongDict = errors.New("the dictionary is too long")
-
-// ErrNoValueCompressor says that WithDict has returned neither one nor an error.
-var ErrNoValueCompressor = errors.New("no ValueCompressor")
-
-// Open returns the dictionary with these bytes, ready for use. The file gets its own copy.
-func (s *Compression) Open(bytes []byte) (*Dictionary, error) {
-	kept := slices.Clone(bytes)
-	values, err := s.by.WithDict(bytes)
-	if err == nil && values == nil {
-		err = ErrNoValueCompressor
-	}
-	return &Dictionary{kept, values}, err
 }

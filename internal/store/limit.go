@@ -156,14 +156,17 @@ func (b *Store) Lack(n int) int {
 }
 
 // Demand returns the bytes of new chunks and pages that a large bucket takes at
-// most for a record of n bytes.
+// most for a record of n bytes: where it has dead bytes, it is to compact first.
 func (b *Store) Demand(n int) int {
-	size := b.Shared.Pool.ChunkSize()
-	need := (n/size + 2) * size
+	size, page := b.Shared.Pool.ChunkSize(), b.Shared.Pool.PageSize()
+	need, pages := (n/size+2)*size, page*(1+b.Index.Pages()/GrowthPart)
+	if _, worth := b.deadest(); worth && b.DeadBytes() >= 2*need {
+		return pages
+	}
 	grow := min(b.Quota()-b.Held(), 2*need+policy.SetWork(n).Bytes)
 	for i := range b.Rings {
 		// Whatever the quota, this record has to fit into either ring.
 		grow = max(grow, need-b.Rings[i].Held()*size)
 	}
-	return max(grow, 0) + b.Shared.Pool.PageSize()*(1+b.Index.Pages()/GrowthPart)
+	return max(grow, 0) + pages
 }

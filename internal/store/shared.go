@@ -263,16 +263,16 @@ func (s *Shared) updateSparse(records, bytes int64) {
 	}
 }
 
-// LargeTarget returns the bytes that the large buckets should hold. The small
-// buckets always keep two chunks each, or a sixteenth of a cache that was refused
-// more: what is small is cheap to keep.
+// LargeTarget returns the bytes that the large buckets should hold. The small buckets always keep
+// two chunks and a page each, or a sixteenth of a cache that was refused more: what is small is
+// cheap to keep.
 func (s *Shared) LargeTarget() int {
 	small, large := max(s.Arrivals.small.Load(), 0), s.Arrivals.large.Load()
 	if large <= 0 {
 		return 0
 	}
 	share, bound := float64(large)/float64(small+large), s.InForce()
-	keep := s.Buckets * 2 << s.Shift
+	keep := s.Buckets * (2<<s.Shift + s.Pool.PageSize())
 	if s.Pool.Limited() {
 		keep = min(keep, bound/16)
 	}
