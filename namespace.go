@@ -165,25 +165,6 @@ func (c *Cache) adoptNamespaces() {
 	c.countNamespaces()
 }
 
-// copyNamespaces stores the generations of the namespaces that c has found in its file in another
-// cache, which got the entries.
-func (c *Cache) copyNamespaces(other *Cache) error {
-	for _, entry := range c.shared.Recovered.Spaces {
-		s := &space{entry: []byte(entry)}
-		g, ok := s.stored(c)
-		if !ok {
-			continue
-		}
-		var w write
-		err := s.storeLocked(other, &w, g)
-		other.notifyQuiet(&w)
-		if errors.Is(err, ErrNoMemory) {
-			return err
-		}
-	}
-	return nil
-}
-
 // adopt takes over a generation that came with a file or a snapshot. The caller has its
 // entries counted.
 func (c *Cache) adopt(g uint64) *generation.Usage {
