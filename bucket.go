@@ -4,16 +4,15 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/ringcache/ringcache/internal/store"
-
 	"github.com/ringcache/ringcache/internal/delay"
 	"github.com/ringcache/ringcache/internal/singleflight"
+	"github.com/ringcache/ringcache/internal/store"
 )
 
 // bucket is a share of the keys with its own lock: what is stored, and who may look at it.
 //
 // Writers exclude each other by mu. Readers do not take it: seq is a sequence lock
-// (bucket_read.go), odd exactly while somebody who holds mu may change what readers look
+// (lookup.go), odd exactly while somebody who holds mu may change what readers look
 // at, and never the same again (I13).
 type bucket struct {
 	mu  sync.Mutex

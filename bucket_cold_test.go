@@ -9,13 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ringcache/ringcache/internal/store"
-
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
+	"github.com/ringcache/ringcache/internal/store"
 )
 
 // packedKey and packedValue are of the entry that the tests look at.

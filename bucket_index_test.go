@@ -6,13 +6,12 @@ import (
 	"math"
 	"testing"
 
-	"github.com/ringcache/ringcache/internal/store"
-
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
+	"github.com/ringcache/ringcache/internal/store"
 )
 
 // All homes have moved before the index is crowded again, whatever it has grown by.

@@ -7,15 +7,13 @@ import (
 	"sync/atomic"
 	"weak"
 
-	"github.com/ringcache/ringcache/internal/store"
-
-	"github.com/ringcache/ringcache/internal/cold"
-
 	"github.com/ringcache/ringcache/internal/chunk"
+	"github.com/ringcache/ringcache/internal/cold"
 	"github.com/ringcache/ringcache/internal/dictfile"
 	"github.com/ringcache/ringcache/internal/ringfile"
 	"github.com/ringcache/ringcache/internal/scratch"
 	"github.com/ringcache/ringcache/internal/singleflight"
+	"github.com/ringcache/ringcache/internal/store"
 	"github.com/ringcache/ringcache/internal/stripe"
 )
 

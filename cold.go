@@ -3,12 +3,10 @@ package ringcache
 import (
 	"weak"
 
-	"github.com/ringcache/ringcache/internal/store"
-
 	"github.com/ringcache/ringcache/internal/cold"
-
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/scratch"
+	"github.com/ringcache/ringcache/internal/store"
 	"github.com/ringcache/ringcache/internal/stripe"
 )
 

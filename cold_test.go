@@ -11,13 +11,12 @@ import (
 	"time"
 	"weak"
 
-	"github.com/ringcache/ringcache/internal/store"
-
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/pack"
+	"github.com/ringcache/ringcache/internal/store"
 )
 
 // goroutinesOfCold counts those that compress.

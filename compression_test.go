@@ -8,16 +8,14 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/ringcache/ringcache/internal/store"
-
-	"github.com/ringcache/ringcache/internal/cold"
-
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringcache/ringcache/internal/cold"
 	"github.com/ringcache/ringcache/internal/pack"
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
+	"github.com/ringcache/ringcache/internal/store"
 )
 
 // funcCompressor is one of three functions; a nil one is flateCompressor's.

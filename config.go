@@ -9,16 +9,14 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/ringcache/ringcache/internal/store"
-
-	"github.com/ringcache/ringcache/internal/cold"
-
 	"github.com/ringcache/ringcache/internal/chunk"
 	"github.com/ringcache/ringcache/internal/clock"
+	"github.com/ringcache/ringcache/internal/cold"
 	"github.com/ringcache/ringcache/internal/dictfile"
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/ringfile"
+	"github.com/ringcache/ringcache/internal/store"
 )
 
 // chunksPerBucket is how many chunks a bucket holds at least, so that little is lost by rounding

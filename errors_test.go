@@ -10,12 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ringcache/ringcache/internal/store"
-
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache/codec"
+	"github.com/ringcache/ringcache/internal/store"
 )
 
 // failing is a method of Cache that may return an error of the package.

@@ -6,10 +6,10 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/ringcache/ringcache/internal/store"
-
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/ringcache/ringcache/internal/store"
 )
 
 // With Options.File the memory of records, which is the file's, and that of the index, which

@@ -12,13 +12,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ringcache/ringcache/internal/store"
-
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
+	"github.com/ringcache/ringcache/internal/store"
 )
 
 // Compressors of tests.

@@ -8,13 +8,12 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/ringcache/ringcache/internal/store"
-
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/record"
+	"github.com/ringcache/ringcache/internal/store"
 )
 
 // watched are entries that a loop has to see exactly once, whatever happens to

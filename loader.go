@@ -9,10 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ringcache/ringcache/internal/store"
-
 	"github.com/ringcache/ringcache/internal/clock"
 	"github.com/ringcache/ringcache/internal/singleflight"
+	"github.com/ringcache/ringcache/internal/store"
 )
 
 // How a cache loads what it does not have, once however many ask for it.

@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache/internal/clock"
-
 	"github.com/ringcache/ringcache/internal/record"
 )
 

@@ -5,15 +5,38 @@ import (
 	"slices"
 	"unsafe"
 
-	"github.com/ringcache/ringcache/internal/store"
-
 	"github.com/cespare/xxhash/v2"
+
 	"github.com/ringcache/ringcache/internal/delay"
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/record"
+	"github.com/ringcache/ringcache/internal/store"
 	"github.com/ringcache/ringcache/internal/stripe"
 	"github.com/ringcache/ringcache/internal/torn"
 )
+
+// How a bucket is read: without its lock, beside whoever writes.
+//
+// seq is a sequence lock. A reader loads it, looks the key up, copies the value, and loads
+// it again: if it is the same even number, nobody has written meanwhile, and what was read
+// is conclusive. Else it was torn, is forgotten, and the reader retries. So these rules
+// hold between the two loads:
+//
+//   - Loads may be torn or stale: nothing is believed, and every bound is checked against
+//     what is always mapped. Tables only become longer; memory stays mapped as long as the
+//     Cache can be reached, and an index page is never anything else.
+//   - Nothing is changed but the frequency, by compare-and-swap of a slot that was read: at
+//     worst, another entry's is raised.
+//   - Before the second load stands a fence.
+//
+// Speed depends on how much of the next lookup the processor begins while it waits for a record. So
+// the common lookup has two halves, store.Store.Candidate and store.ValueIn: what need not wait for
+// the record, the two atomic operations above all, is done before its first use. (A prefetch of the
+// record in between makes it slower by a fifth: it waits until the address is translated, and what
+// follows waits for it.)
+//
+// The race detector would report what is torn, so the functions that a reader goes through
+// are marked norace; in a race build they are not inlined either.
 
 // lookupMode says what a lookup is to do.
 type lookupMode uint8

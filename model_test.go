@@ -9,12 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ringcache/ringcache/internal/store"
-
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache/internal/chunk"
+	"github.com/ringcache/ringcache/internal/store"
 )
 
 // modelCase is one shape of cache for the model test.

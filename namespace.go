@@ -17,7 +17,7 @@ import (
 //
 // Every key of a namespace begins with its generation, a word that cannot be guessed
 // (internal/generation). Invalidate draws another one: nobody can build the old keys any more, and
-// buckets find their entries as they find what has expired (bucket_namespace.go).
+// buckets find their entries as they find what has expired (internal/store/namespace.go).
 //
 // The generation is a record of the cache too, so that it comes back with a file or a snapshot. It
 // is of a kind that no key of a user's reaches (record.Internal): nobody can forge it. Three things

@@ -12,12 +12,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ringcache/ringcache/internal/store"
-
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache/codec"
+	"github.com/ringcache/ringcache/internal/store"
 )
 
 // Who only loads has a warm start too: a generation that was dropped is stored again after

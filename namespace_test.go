@@ -12,9 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ringcache/ringcache/internal/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache/internal/store"
 )
 
 func TestNamespace_EqualNamesShareOne(t *testing.T) {

@@ -6,7 +6,7 @@ import "github.com/ringcache/ringcache/internal/store"
 // lock. The call that removed them takes the copies when it releases the lock, and calls OnRemove
 // once it holds no lock. The copies are on the Go heap, outside the cache's bound, and the copy of
 // a short record is several times as large as the record. So a call that removes many entries works
-// in steps and calls OnRemove after each of them: removals.IsStep.
+// in steps and calls OnRemove after each of them: store.Removals.IsStep.
 
 // RemovalReason tells why an entry was removed from the cache: see [Options].OnRemove.
 type RemovalReason uint8

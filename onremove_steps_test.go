@@ -8,11 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ringcache/ringcache/internal/store"
-
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache/internal/clock"
+	"github.com/ringcache/ringcache/internal/store"
 )
 
 // thwarted returns a full cache of 64 MB whose OnRemove calls stop while *on.

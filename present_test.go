@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ringcache/ringcache/internal/store"
-
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache/internal/store"
 )
 
 // A key that is there is found, whatever happens to its bucket meanwhile. A reader may

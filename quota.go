@@ -3,9 +3,8 @@ package ringcache
 import (
 	"encoding/binary"
 
-	"github.com/ringcache/ringcache/internal/store"
-
 	"github.com/ringcache/ringcache/internal/generation"
+	"github.com/ringcache/ringcache/internal/store"
 )
 
 // How a namespace is kept within its quota: before a Set that needs room locks its bucket, the

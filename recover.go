@@ -21,7 +21,7 @@ import (
 )
 
 // How a cache begins on a file that another process has left (Options.File): the rings are
-// as they were, and each bucket makes what leads to them anew (bucket_recover.go).
+// as they were, and each bucket makes what leads to them anew (internal/store/recover.go).
 
 // openInFile returns a cache of geometry g whose rings are in the file at path.
 func openInFile(g geometry, path string) (*Cache, error) {

@@ -13,11 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ringcache/ringcache/internal/store"
-
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache/internal/ringfile"
+	"github.com/ringcache/ringcache/internal/store"
 )
 
 // damaged is a small cache's file, and what may be found in it.

@@ -3,14 +3,13 @@ package ringcache
 import (
 	"time"
 
-	"github.com/ringcache/ringcache/internal/store"
-
 	"github.com/ringcache/ringcache/internal/policy"
+	"github.com/ringcache/ringcache/internal/store"
 )
 
 // Is the cache too small? Two signs tell: how long entries stay before they are evicted
-// (bucket_evict.go: mark), and how many misses are of keys that were evicted lately
-// (bucket_read.go: seek).
+// (internal/store/lives.go), and how many misses are of keys that were evicted lately
+// (Store.NoteGhostMiss).
 
 // Sizing is how long entries stay in a cache before they are evicted: see [Cache.Sizing].
 type Sizing struct {

@@ -9,13 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ringcache/ringcache/internal/store"
-
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache/internal/clock"
 	"github.com/ringcache/ringcache/internal/policy"
+	"github.com/ringcache/ringcache/internal/store"
 )
 
 // agedCache is a cache in which a Set takes a time that the test knows, and whose evictions

@@ -11,8 +11,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ringcache/ringcache/internal/store"
-
 	"github.com/ringcache/ringcache/internal/atomicfile"
 	"github.com/ringcache/ringcache/internal/chunk"
 	"github.com/ringcache/ringcache/internal/clock"
@@ -21,6 +19,7 @@ import (
 	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/ring"
 	"github.com/ringcache/ringcache/internal/snapshot"
+	"github.com/ringcache/ringcache/internal/store"
 )
 
 // SaveOptions are the settings of [Cache.Save]. The zero value of each field means

@@ -14,12 +14,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ringcache/ringcache/internal/store"
-
 	"github.com/cespare/xxhash/v2"
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache/internal/snapshot"
+	"github.com/ringcache/ringcache/internal/store"
 )
 
 // smallSnapshot returns the bytes of a snapshot of a few hundred bytes, and its entries.

@@ -8,12 +8,11 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/ringcache/ringcache/internal/store"
-
 	"github.com/ringcache/ringcache/internal/clock"
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/snapshot"
+	"github.com/ringcache/ringcache/internal/store"
 )
 
 // ReadSnapshot adds the entries of a snapshot to the cache, as far as there is room for them,

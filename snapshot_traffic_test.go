@@ -13,12 +13,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ringcache/ringcache/internal/store"
-
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache/internal/snapshot"
+	"github.com/ringcache/ringcache/internal/store"
 )
 
 // saved is what a snapshot says of a key.

@@ -11,12 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ringcache/ringcache/internal/store"
-
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache/codec"
+	"github.com/ringcache/ringcache/internal/store"
 )
 
 // userFunction is a place where the cache runs a function of its user's. run makes the

@@ -4,13 +4,12 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/ringcache/ringcache/internal/store"
-
 	"github.com/ringcache/ringcache/internal/chunk"
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/ring"
+	"github.com/ringcache/ringcache/internal/store"
 )
 
 // validate walks every bucket and checks the invariants of docs/design.md, under

@@ -4,11 +4,10 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/ringcache/ringcache/internal/store"
-
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/ringcache/ringcache/internal/record"
+	"github.com/ringcache/ringcache/internal/store"
 )
 
 // How a key is changed. There is one way: the bucket is locked, and the key found; its

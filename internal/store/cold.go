@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/ringcache/ringcache/internal/cold"
-
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"

@@ -12,7 +12,7 @@ import (
 // (bucket.HasTTL).
 //
 // Each Set looks at a few records, from tails to heads, while any may have expired,
-// and marks these dead: compaction finds their room (bucket_compact.go).
+// and marks these dead: compaction finds their room (room.go).
 //
 // With Options.StaleIfError, they are left until so long after their expiry, as a load
 // that fails may have a use for them (Cache.stale). But a tail that comes to an expired

@@ -11,30 +11,14 @@ import (
 	"github.com/ringcache/ringcache/internal/torn"
 )
 
-// How a bucket is read: without its lock, beside whoever writes.
+// What readers call, beside whoever writes: the rules that they follow between two loads of the
+// bucket's sequence stand where they begin, in the root's lookup.go. Nothing that is read is
+// believed before the second load, and every bound is checked against what is always mapped.
 //
-// seq is a sequence lock. A reader loads it, looks the key up, copies the value, and loads
-// it again: if it is the same even number, nobody has written meanwhile, and what was read
-// is conclusive. Else it was torn, is forgotten, and the reader retries. So these rules
-// hold between the two loads:
-//
-//   - Loads may be torn or stale: nothing is believed, and every bound is checked against
-//     what is always mapped. Tables only become longer; memory stays mapped as long as the
-//     Cache can be reached, and an index page is never anything else.
-//   - Nothing is changed but the frequency, by compare-and-swap of a slot that was read: at
-//     worst, another entry's is raised.
-//   - Before the second load stands a fence.
-//
-// Speed depends on how much of the next lookup the processor begins while it waits for a
-// record. So the common lookup has two halves (candidate, ValueIn): what need not wait for
-// the record, the two atomic operations above all, is done before its first use. (A
-// prefetch of the record in between makes it slower by a fifth: it waits until the address
-// is translated, and what follows waits for it.)
-//
-// The race detector would report what is torn, so the functions that a reader goes through
-// are marked norace; in a race build they are not inlined either.
+// The race detector would report torn reads, so these functions are marked norace; in a race build
+// they are not inlined either.
 
-// Outcome is what candidate has found out.
+// Outcome is what Candidate has found.
 type Outcome uint8
 
 const (
@@ -43,7 +27,7 @@ const (
 	Unclear         // it needs the general search
 )
 
-// Found is what find has Found: the record of the key, or on a miss its ghost.
+// Found is what Find has found: the record of the key, or on a miss its ghost.
 type Found struct {
 	index.Place
 	record.Header

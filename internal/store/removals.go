@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/ringcache/ringcache/internal/cold"
-
 	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/ring"
 )

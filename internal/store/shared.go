@@ -8,12 +8,11 @@ import (
 	"time"
 	"weak"
 
-	"github.com/ringcache/ringcache/internal/cold"
-
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/ringcache/ringcache/internal/chunk"
 	"github.com/ringcache/ringcache/internal/clock"
+	"github.com/ringcache/ringcache/internal/cold"
 	"github.com/ringcache/ringcache/internal/generation"
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"

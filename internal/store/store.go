@@ -1,3 +1,6 @@
+// Package store is a bucket of a cache without its lock: an index, rings, and what ties them
+// together. Nothing in it waits for a lock. Whoever calls a method that changes a Store holds the
+// bucket's lock; those that readers may call without it say so.
 package store
 
 import (
