@@ -105,6 +105,7 @@ func FuzzFileHead(f *testing.F) {
 	const sumAt = 120
 	d := newDamaged(f)
 	f.Add(uint16(0), []byte("ringfile"), true)
+	f.Add(uint16(16), []byte{0, 0x80}, true)   // chunks that are too large for the bound
 	for at := uint16(8); at < sumAt; at += 4 { // each number of the header
 		f.Add(at, []byte{0xff, 0xff, 0xff, 0xff}, true)
 		f.Add(at, []byte{0, 0, 0, 0, 0, 0, 0, 0}, true)

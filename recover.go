@@ -64,12 +64,13 @@ func openStore(g geometry, store *ringfile.Store, h ringfile.Header, path string
 		c.markOpened()
 		return c, nil
 	}
-	fits := int64(int(h.MaxBytes)) == h.MaxBytes
+	g.chunkSize = int(h.ChunkSize)
+	least := smallestBound(g.buckets, g.chunkSize)
+	fits := int64(int(h.MaxBytes)) == h.MaxBytes && int(h.MaxBytes) >= least
 	if int(h.Buckets) != g.buckets || uint(h.PosBits) != g.posBits || !fits {
 		return refuse(errGeometry)
 	}
-	g.chunkSize = int(h.ChunkSize)
-	if least := smallestBound(g.buckets, g.chunkSize); wanted < least {
+	if wanted < least {
 		return refuse(fmt.Errorf("MaxBytes is %d, must be at least %d for a file made with %d: %w",
 			wanted, least, h.MaxBytes, ErrInvalidOptions))
 	}
@@ -139,7 +140,7 @@ func (g *geometry) resumeClock(last ringfile.Mark) (ok bool) {
 func (c *Cache) markOpened() { c.shared.File.Rings.SetOpened(c.mark()) }
 
 // errGeometry says that a file is of a library that divides its entries otherwise.
-var errGeometry = fmt.Errorf("%w: another number of buckets, or too large", ErrCorrupt)
+var errGeometry = fmt.Errorf("%w: another number of buckets, or of bytes for them", ErrCorrupt)
 
 // asOurs returns err, and says which of the package's errors it is.
 func asOurs(err error) error {
