@@ -432,3 +432,16 @@ func TestCold_CompressorThatChangesItsSource(t *testing.T) {
 	require.Positive(t, p.Stats().Compression.DecompressErrors)
 	require.NoError(t, p.validate())
 }
+
+// A Compressor that needs no dictionary any more gets none.
+func TestCompression_DictionaryIsGivenUp(t *testing.T) {
+	by := &funcCompressor{build: func([][]byte) []byte { return nil }}
+	p := newPackedCache(t, by, nil)
+	cl := &p.shared.Compression.Classes[0]
+	cl.Dict = 7
+	for i := range 1000 {
+		cl.Samples.Add(text(i, 200))
+	}
+	p.renewDicts()
+	require.Zero(t, cl.Dict)
+}

@@ -488,16 +488,3 @@ func TestCompression_NoNumberIsFree(t *testing.T) {
 	require.False(t, cl.Samples.Enough())
 	b.Cold.Uses = had
 }
-
-// A Compressor that needs no dictionary any more gets none.
-func TestCompression_DictionaryIsGivenUp(t *testing.T) {
-	by := &funcCompressor{build: func([][]byte) []byte { return nil }}
-	p := newPackedCache(t, by, nil)
-	cl := &p.shared.Compression.Classes[0]
-	cl.Dict = 7
-	for i := range 1000 {
-		cl.Samples.Add(text(i, 200))
-	}
-	p.renewDicts()
-	require.Zero(t, cl.Dict)
-}

@@ -53,8 +53,8 @@ var (
 	ErrLoadCycle = errors.New("loads wait for each other in a circle")
 
 	// ErrInvalidOptions is returned by NewWithOptions for a setting out of its range, and by
-	// Resize for such a bound. New panics with it. For an existing [Options].File, MaxBytes has
-	// the range of Resize.
+	// Resize for a bound that is out of range. New panics with it. For an existing [Options].File,
+	// the range of MaxBytes is that of Resize.
 	ErrInvalidOptions = errors.New("invalid options")
 
 	// ErrEncode is returned by all methods of a Typed view that store when its codec cannot

@@ -112,7 +112,7 @@ type runner struct {
 	life
 }
 
-// newRunner returns a runner of a new cache with a clock of its own. If told, it
+// newRunner returns a runner for a new cache with a separate clock. If told, it
 // gives the cache an OnRemove and holds it to what that says.
 func newRunner(t testing.TB, g geometry, told bool) *runner {
 	r := &runner{bound: g.maxBytes, life: newLife(told)}

@@ -230,3 +230,23 @@ func TestLoader_ErrAbsentIsTheNegativeResult(t *testing.T) {
 		require.Zero(t, s.Loads.Errors)
 	}
 }
+
+// A result with a TTL below 0 is for those who wait, and replaces what is there
+// with nothing.
+func TestLoader_NotToBeStored(t *testing.T) {
+	c := loaderCache(t)
+	k := []byte("key")
+	for i := range 3 {
+		load := func(context.Context, []byte) ([]byte, time.Duration, error) {
+			return []byte{byte(i)}, -1, nil
+		}
+		v, err := c.GetOrLoad(context.Background(), nil, k, load)
+		require.NoError(t, err)
+		require.Equal(t, []byte{byte(i)}, v)
+		require.Zero(t, c.Len())
+	}
+	var s Stats
+	c.UpdateStats(&s)
+	require.EqualValues(t, 3, s.Loads.Started)
+	require.Zero(t, s.Loads.Dropped)
+}

@@ -425,26 +425,6 @@ func TestLoader_OneRefresh(t *testing.T) {
 	require.EqualValues(t, keys, n.Load())
 }
 
-// A result with a TTL below 0 is for those who wait, and replaces what is there
-// with nothing.
-func TestLoader_NotToBeStored(t *testing.T) {
-	c := loaderCache(t)
-	k := []byte("key")
-	for i := range 3 {
-		load := func(context.Context, []byte) ([]byte, time.Duration, error) {
-			return []byte{byte(i)}, -1, nil
-		}
-		v, err := c.GetOrLoad(context.Background(), nil, k, load)
-		require.NoError(t, err)
-		require.Equal(t, []byte{byte(i)}, v)
-		require.Zero(t, c.Len())
-	}
-	var s Stats
-	c.UpdateStats(&s)
-	require.EqualValues(t, 3, s.Loads.Started)
-	require.Zero(t, s.Loads.Dropped)
-}
-
 func TestLoader_Options(t *testing.T) {
 	for _, o := range []Options{
 		{MaxBytes: 1 << 20, RefreshAhead: -1},

@@ -25,7 +25,7 @@ func ExampleJSON() {
 	// Output: {Ada [admin]} true <nil>
 }
 
-// A type that encodes itself needs no codec of its own.
+// A type that implements encoding.BinaryMarshaler and BinaryUnmarshaler is encoded by Binary.
 func ExampleBinary() {
 	cache := ringcache.New(32 << 20)
 	defer cache.Close()

@@ -2,6 +2,7 @@ package fastcache
 
 import (
 	"bytes"
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -20,8 +21,10 @@ func TestNew_Capacity(t *testing.T) {
 		require.Equal(t, want, s.MaxBytesSize, "New(%d)", maxBytes)
 		c.Reset()
 	}
-	require.PanicsWithError(t, "fastcache: make cache: maxBytes must be greater than 0; got 0", func() { New(0) })
-	require.PanicsWithError(t, "fastcache: make cache: maxBytes must be greater than 0; got -1", func() { New(-1) })
+	for _, n := range []int{0, -1} {
+		want := fmt.Sprintf("fastcache: make cache: maxBytes must be greater than 0; got %d", n)
+		require.PanicsWithError(t, want, func() { New(n) })
+	}
 }
 
 func TestSet_TooLargeIsIgnored(t *testing.T) {

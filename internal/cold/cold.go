@@ -189,7 +189,7 @@ func (s *Compression) NextSoon() (bucket int32, ok bool) {
 	return 0, false
 }
 
-// The goroutine looks so often, and after such a time again, before it waits to be woken.
+// Before the goroutine blocks on its channel, it polls it this many times, at this interval.
 const (
 	looks    = 20
 	lookEach = time.Millisecond

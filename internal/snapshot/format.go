@@ -164,7 +164,7 @@ func sumOf(salt uint64, b []byte) uint64 {
 	return d.Sum64()
 }
 
-// put writes the header to the first bytes of b, behind which the body lies.
+// put writes the header at the beginning of b, in front of the body.
 func (h *BlockHeader) put(b []byte, salt uint64) {
 	body := b[BlockHeaderSize:]
 	copy(b, blockMagic)

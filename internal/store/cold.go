@@ -159,8 +159,8 @@ func (b *Store) makeColdRoom(n int) (to policy.Ring, ok bool) {
 	return to, ok
 }
 
-// storeMost returns how many chunks the cold ring may hold beside a queue of so many,
-// and has or can get.
+// storeMost returns how many chunks the cold ring may hold if the queue has queueMost chunks, and
+// has or can get.
 func (b *Store) storeMost(queueMost int) int {
 	held, most := b.Cold.Store().Held(), b.coldMost(queueMost)
 	if held >= most {
@@ -179,7 +179,7 @@ func (b *Store) prefetchCold() {
 	s.Prefetch(s.Tail)
 }
 
-// coldMost returns how many chunks the cold ring may hold beside a queue of so many.
+// coldMost returns how many chunks the cold ring may hold if the queue has queueMost chunks.
 func (b *Store) coldMost(queueMost int) int {
 	return max(0, b.Cold.most-max(queueMost, b.Cold.Queue().Held()))
 }

@@ -1,6 +1,6 @@
 // Command hugepages measures what each setting of Options.HugePages costs and brings:
 // filling a cache, the slowest Sets meanwhile, resident memory, and random Gets at once and
-// after the kernel had time. Each run has a process of its own; settings take turns; tables
+// after the kernel had time. Each run is a separate process, and settings alternate; tables
 // show medians. Only Linux has such pages.
 //
 //	go run ./cmd/hugepages
