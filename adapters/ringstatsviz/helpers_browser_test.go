@@ -96,7 +96,7 @@ func ask[T any](b *browser, expression string) T {
 }
 
 // until waits for a time at which all series of the cache's plots are ok, and tells what
-// the page shows if that does not come.
+// the page shows if that does not come within two minutes.
 func (b *browser) until(what string, ok func(l line) bool) {
 	b.t.Helper()
 	want := 0
@@ -105,7 +105,7 @@ func (b *browser) until(what string, ok func(l line) bool) {
 	}
 	var all []line
 	notOK := func(l line) bool { return !ok(l) }
-	for range 300 {
+	for range 1200 {
 		all = ask[[]line](b, lines)
 		if len(all) == want && !slices.ContainsFunc(all, notOK) {
 			return

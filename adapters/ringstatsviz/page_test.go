@@ -151,10 +151,10 @@ func traffic(t *testing.T, c *ringcache.Cache) {
 					assert.NoError(t, c.Set(key, value))
 				}
 			}
+			c.Del(key)
 			key = fmt.Append(key[:0], "short-lived ", n)
 			assert.NoError(t, c.SetWithTTL(key, value, 100*time.Millisecond))
-			c.DeleteExpired()
-			c.Del(key)
+			c.DeleteExpired() // drops those of earlier waves
 			_, err := c.GetOrLoad(context.Background(), nil, []byte("failing"), fails)
 			assert.Error(t, err)
 			select {
