@@ -15,6 +15,7 @@ import (
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/store"
+	"github.com/ringcache/ringcache/internal/testhook"
 )
 
 // packedKey and packedValue are of the entry that the tests look at.
@@ -379,7 +380,7 @@ func TestColdPart_Namespace(t *testing.T) {
 	p := newPackedCache(t, flateCompressor{}, nil)
 	space := p.Namespace("space")
 	require.NoError(t, space.Set(packedKey, packedValue))
-	k := space.appendKey(nil, packedKey)
+	k := testhook.OfNamespace(space).AppendKey(nil, packedKey)
 	p.sink(t, k)
 	kind, _ := p.stored(k)
 	require.Equal(t, record.Packed, kind)
@@ -482,7 +483,7 @@ func TestColdPart_DeleteExpiredFindsWhatMoves(t *testing.T) {
 	require.Equal(t, policy.Cold, in, "it has moved, expired as it is")
 	dropped := 0
 	for !s.Done {
-		dropped += p.deleteStep(b, &s)
+		testhook.Change(p.Cache, 0, func(b *store.Store) { dropped += b.DeleteStep(&s) })
 	}
 	require.Equal(t, 1, dropped)
 	require.Less(t, b.Expirer.Soonest, uint32(math.MaxUint32))

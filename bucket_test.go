@@ -17,10 +17,15 @@ func TestLayout_BucketLines(t *testing.T) {
 		t.Skip("the layout is for 64-bit platforms")
 	}
 	const line = 64
-	var b bucket
-	require.Zero(t, unsafe.Sizeof(b)%line, "a bucket of %d bytes", unsafe.Sizeof(b))
-	require.Less(t, unsafe.Offsetof(b.Form), uintptr(2*line))
-	require.Equal(t, uintptr(16), unsafe.Offsetof(b.Store), "lock and sequence come first")
-	main := unsafe.Offsetof(b.Rings) + uintptr(policy.Main)*unsafe.Sizeof(b.Rings[0])
+	c := mustCache(t, tiny(2, 1024, 64))
+	b, next := c.nth(0), c.nth(1)
+	first := uintptr(unsafe.Pointer(&b.Index)) - 16 // after lock and sequence
+	bytes := uintptr(unsafe.Pointer(&next.Index)) - 16 - first
+	require.Zero(t, first%line)
+	require.Zero(t, bytes%line, "a bucket of %d bytes", bytes)
+	require.Less(t, uintptr(unsafe.Pointer(&b.Form))-first, uintptr(2*line))
+	require.Equal(t, first, uintptr(unsafe.Pointer(&b.mu)), "lock and sequence come first")
+	require.Equal(t, first+8, uintptr(unsafe.Pointer(&b.seq)))
+	main := uintptr(unsafe.Pointer(&b.Rings[policy.Main])) - first
 	require.Zero(t, main%line, "main begins at %d", main)
 }

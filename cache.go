@@ -65,6 +65,14 @@ func NewWithOptions(o Options) (*Cache, error) {
 	}
 	bound, _ := boundOf(o.MaxBytes) // validate has looked at it
 	g := defaultGeometry(bound)
+	if o.File != "" {
+		g.seed = newSecret() // if the file is new: it must not tell that of the process
+	}
+	return g.open(&o)
+}
+
+// open returns a cache of that geometry, but for what is in o, which is valid.
+func (g *geometry) open(o *Options) (*Cache, error) {
 	g.policy = o.Policy
 	g.hugePages = o.HugePages
 	g.ttl, g.jitter, g.stale = o.TTL, o.TTLJitter, o.StaleIfError
@@ -78,10 +86,9 @@ func NewWithOptions(o Options) (*Cache, error) {
 		}
 	}
 	if o.File != "" {
-		g.seed = newSecret() // if the file is new: it must not tell that of the process
-		return openInFile(g, o.File)
+		return openInFile(*g, o.File)
 	}
-	return newCache(g), nil
+	return newCache(*g), nil
 }
 
 // compressBy gives caches of that geometry a Compressor, or returns an error if that is of no use.

@@ -16,6 +16,7 @@ import (
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/store"
+	"github.com/ringcache/ringcache/internal/testhook"
 )
 
 // funcCompressor is one of three functions; a nil one is flateCompressor's.
@@ -258,7 +259,7 @@ func TestCompression_LongResultIsNotKept(t *testing.T) {
 	before := p.Stats()
 	for p.Stats().Compression.UncompressedNoGain == before.Compression.UncompressedNoGain {
 		p.fill(t)
-		p.buckets[0].compressQueue(&batch)
+		testhook.CompressQueue(p.Cache, 0, &batch)
 	}
 	require.LessOrEqual(t, cap(batch.Packed), cold.MostRoom)
 	require.LessOrEqual(t, cap(p.shared.Compression.Room), cold.MostRoom)
@@ -327,21 +328,20 @@ func TestCompression_NumbersOfDictionariesAreUsedAgain(t *testing.T) {
 // more, is given to another dictionary before the value is unpacked.
 func TestCompression_OnRemoveHasTheDictionary(t *testing.T) {
 	heard := ""
-	p := newPackedCache(t, flateCompressor{}, nil)
+	p := newPackedCache(t, flateCompressor{}, func(g *geometry) {
+		g.onRemove = func(_, v []byte, _ RemovalReason) { heard = string(v) }
+	})
 	p.setPacked(t, packedKey, func() error { return p.Set(packedKey, packedValue) })
-	p.onRemove = func(_, v []byte, _ RemovalReason) { heard = string(v) }
-	w := write{quiet: true,
-		Write: store.Write{Key: packedKey, Hash: p.shared.Hash(packedKey), Reason: store.Deleted}}
 	require.Positive(t, countUses(&p.buckets[0])[1], "packed with a dictionary")
-	found, err := p.remove(&w, nil)
-	require.NoError(t, err)
-	require.True(t, found)
-	for i := 1; i < pack.Dicts; i++ { // as renew does
-		d, err := p.shared.Compression.Open(fmt.Appendf(nil, "another dictionary %d", i))
-		require.NoError(t, err)
-		p.shared.Compression.Dicts[i].Store(d)
-	}
-	p.notifyQuiet(&w)
+	testhook.Change(p.Cache, 0, func(b *store.Store) {
+		h := p.shared.Hash(packedKey)
+		require.True(t, b.Delete(&store.Write{Key: packedKey, Hash: h, Reason: store.Deleted}, nil))
+		for i := 1; i < pack.Dicts; i++ { // as renew does
+			d, err := p.shared.Compression.Open(fmt.Appendf(nil, "another dictionary %d", i))
+			require.NoError(t, err)
+			p.shared.Compression.Dicts[i].Store(d)
+		}
+	})
 	require.Equal(t, string(packedValue), heard)
 }
 

@@ -163,7 +163,7 @@ func TestReadModifyWrite_InTheColdPart(t *testing.T) {
 			g.byHand = true
 			c, _ := timedCache(t, g)
 			require.NoError(t, c.SetWithTTL(k, old, time.Minute))
-			for b := c.bucket(c.shared.Hash(k)); c.sinkNext(b) > 0; {
+			for b := int(c.bucket(c.shared.Hash(k)).Number); c.sinkNext(b) > 0; {
 			}
 			if packed {
 				c.compressAll()

@@ -175,7 +175,7 @@ func TestFault_WhileReplacingTheOldest(t *testing.T) {
 			defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 			_ = c.Set([]byte{byte(id), byte(id >> 8), 0, 0, 0, 0, 0, 0}, bad)
 		}()
-		require.NoError(t, inTime(c.validate))
+		require.NoError(t, inTime(func() error { return c.validate() }))
 		closeCache(t, c)
 	}
 }

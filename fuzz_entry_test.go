@@ -35,9 +35,18 @@ type timed struct {
 	written int
 }
 
+// answer is what a lookup answers.
+type answer byte
+
+const (
+	answerMiss answer = iota
+	answerHit
+	answerNegative
+)
+
 // timedAnswer is what the cache must say of a key until due.
 type timedAnswer struct {
-	outcome
+	answer
 	value []byte
 	due   time.Duration
 }
@@ -74,7 +83,7 @@ func (m *timed) stored(k string, v []byte, ttl time.Duration, err error) {
 	case tooLarge != errors.Is(err, ErrTooLarge), !tooLarge && err != nil:
 		require.Fail(m.t, "not the error", "%d bytes under %d: got %v", len(v), len(k), err)
 	case !tooLarge && ttl >= 0:
-		m.held[k] = timedAnswer{hit, bytes.Clone(v), m.due(ttl)}
+		m.held[k] = timedAnswer{answerHit, bytes.Clone(v), m.due(ttl)}
 		m.written += len(k) + len(v)
 	}
 }
@@ -88,7 +97,7 @@ var ended = func() context.Context {
 
 // check asks for the key in all ways, and returns what they agree on. From a
 // tick before an entry's end on either answer is right, but a miss is final.
-func (m *timed) check(k string) ([]byte, outcome) {
+func (m *timed) check(k string) ([]byte, answer) {
 	m.t.Helper()
 	key := []byte(k)
 	v, ok := m.c.HasGet(nil, key)
@@ -98,32 +107,32 @@ func (m *timed) check(k string) ([]byte, outcome) {
 		require.Fail(m.t, "no agreement",
 			"key %.8q: HasGet says %v, TTL %v, GetOrLoad %v", k, ok, timedOK, err)
 	}
-	got := miss
+	got := answerMiss
 	switch {
 	case ok:
-		got = hit
+		got = answerHit
 	case errors.Is(err, ErrAbsent):
-		got = negative
+		got = answerNegative
 	default:
 		require.ErrorIs(m.t, err, context.Canceled, "key %.8q: GetOrLoad of an ended context", k)
 	}
 	want := m.held[k]
 	span := want.due - m.age
-	mayBeOver := span < clock.Tick || want.outcome == negative && lastTick-m.age < clock.Tick
+	mayBeOver := span < clock.Tick || want.answer == answerNegative && lastTick-m.age < clock.Tick
 	timeIsWrong := left != 0 && (want.due == never || left > span || left <= span-clock.Tick)
 	switch {
-	case got == miss && want.outcome != miss && !mayBeOver:
+	case got == answerMiss && want.answer != answerMiss && !mayBeOver:
 		require.Fail(m.t, "it is lost", "key %.8q, at %v, due at %v", k, m.age, want.due)
-	case got != miss && (got != want.outcome || span <= 0 && want.due < distant):
+	case got != answerMiss && (got != want.answer || span <= 0 && want.due < distant):
 		require.Fail(m.t, "not the answer", "key %.8q: %d at %v, want %d until %v",
-			k, got, m.age, want.outcome, want.due)
+			k, got, m.age, want.answer, want.due)
 	case ok && !bytes.Equal(v, want.value):
 		require.Fail(m.t, "not the value", "key %.8q: %d bytes %.32x, want %d: %.32x",
 			k, len(v), v, len(want.value), want.value)
 	case ok && left == 0 && want.due < distant, timeIsWrong:
 		require.Fail(m.t, "not the time", "key %.8q: TTL says %v, want %v", k, left, span)
 	}
-	if got == miss {
+	if got == answerMiss {
 		delete(m.held, k)
 	}
 	return v, got
@@ -166,7 +175,7 @@ func FuzzExpiry(f *testing.F) {
 				v, there := m.check(k)
 				ttl := in.duration()
 				found := m.c.Touch([]byte(k), ttl)
-				require.Equal(t, there == hit, found, "key %.8q", k)
+				require.Equal(t, there == answerHit, found, "key %.8q", k)
 				if found && !isBrief(ttl) {
 					m.stored(k, v, ttl, nil)
 				} else {
@@ -221,7 +230,7 @@ func FuzzConditional(f *testing.F) {
 func (m *timed) condition(op byte, key []byte, in *input) {
 	k := string(key)
 	had, is := m.check(k)
-	there, due := is == hit, m.held[k].due
+	there, due := is == answerHit, m.held[k].due
 	v, old, ttl := in.value(), in.value(), m.ttl // of a new entry
 	timed := op&0x08 != 0
 	if timed {
@@ -407,19 +416,20 @@ func (m *timed) load(k string, kind byte, in *input) {
 	})
 	want, wantErr, wantCalls := result.Value, error(nil), 1
 	switch {
-	case is == hit:
+	case is == answerHit:
 		want, wantCalls = had, 0
-	case is == negative:
+	case is == answerNegative:
 		wantErr, wantCalls = ErrAbsent, 0
 	case kind == 1 || kind == 2 || kind == 5:
 		wantErr = errLoad
 	case kind == 3:
-		wantErr = errLoadExited
+		require.ErrorContains(m.t, err, exitedText, "key %.8q", k)
+		wantErr = err
 	case result.Err != nil:
 		wantErr = ErrAbsent
-		m.keep(k, negative, result)
+		m.keep(k, answerNegative, result)
 	default:
-		m.keep(k, hit, result)
+		m.keep(k, answerHit, result)
 	}
 	if wantErr != nil {
 		want = nil
@@ -430,11 +440,12 @@ func (m *timed) load(k string, kind byte, in *input) {
 }
 
 // keep notes the result of a load.
-func (m *timed) keep(k string, a outcome, r loaded) {
+func (m *timed) keep(k string, a answer, r loaded) {
 	if r.TTL == 0 {
 		r.TTL = m.ttl // not brief
 	}
-	if r.TTL >= 0 && !isBrief(r.TTL) && (a == negative || len(r.Value) <= m.c.shared.MaxValue()) {
+	fits := a == answerNegative || len(r.Value) <= m.c.shared.MaxValue()
+	if r.TTL >= 0 && !isBrief(r.TTL) && fits {
 		m.held[k] = timedAnswer{a, r.Value, m.due(r.TTL)}
 		m.written += len(k) + len(r.Value)
 	}

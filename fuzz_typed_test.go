@@ -70,9 +70,11 @@ func roundTrip[K Key, V any](
 	require.True(t, ok, "%#v", want)
 	require.True(t, same(got, want), "got %#v, want %#v", got, want)
 	roundTripMany(t, view, key, want)
-	again, ok := view.keyOf([]byte(at))
-	require.True(t, ok, "%q is no key", at)
-	require.True(t, same(again, key), "%q is key %#v, want %#v", at, again, key)
+	seen := false
+	for again := range view.Keys() {
+		seen = seen || same(again, key)
+	}
+	require.True(t, seen, "%q is not key %#v", at, key)
 	require.True(t, view.Del(key))
 	require.False(t, c.Has([]byte(at)))
 
@@ -168,8 +170,11 @@ func decode[V any](t *testing.T, c *Cache, codec Codec[V], raw []byte) {
 func parse[K Key](t *testing.T, c *Cache, raw []byte) {
 	t.Helper()
 	view := NewTyped[K](c, codec.String[string](), TypedOptions{})
-	if key, ok := view.keyOf(raw); ok {
-		require.True(t, bytes.Equal(raw, view.keyBytes(nil, key)), "%#v of %.64x", key, raw)
+	if c.Set(raw, nil) != nil {
+		return // too long
+	}
+	for key := range view.Keys() {
+		require.True(t, view.Has(key), "%#v of %.64x", key, raw)
 	}
 }
 

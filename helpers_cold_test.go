@@ -18,6 +18,7 @@ import (
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/store"
+	"github.com/ringcache/ringcache/internal/testhook"
 )
 
 // Compressors of tests.
@@ -37,7 +38,7 @@ func withCold(g geometry, by Compressor) geometry {
 func (c *Cache) compressAll() {
 	var batch store.ColdBatch
 	for i := range c.shared.Buckets {
-		c.buckets[i].compressQueue(&batch)
+		testhook.CompressQueue(c, i, &batch)
 		c.renewDicts()
 	}
 }
@@ -64,23 +65,23 @@ func (c *Cache) sinkAll() (bytes int) {
 	}
 	var batch store.ColdBatch
 	for i := range c.shared.Buckets {
-		b := &c.buckets[i]
-		for n := c.sinkNext(b); n > 0; n = c.sinkNext(b) {
+		for n := c.sinkNext(i); n > 0; n = c.sinkNext(i) {
 			bytes += n
-			b.compressQueue(&batch)
+			testhook.CompressQueue(c, i, &batch)
 		}
 	}
 	c.renewDicts()
 	return bytes
 }
 
-// sinkNext has the policy drop the oldest record of a ring, and returns its length, or 0 if
-// none can go to the cold part.
-func (c *Cache) sinkNext(b *bucket) int {
-	var w write
-	defer c.notify(&w)
-	b.lock()
-	defer b.unlockFor(&w)
+// sinkNext has the policy drop the oldest record of a ring of a bucket, and returns its length,
+// or 0 if none can go to the cold part.
+func (c *Cache) sinkNext(bucket int) (n int) {
+	testhook.Change(c, bucket, func(b *store.Store) { n = sinkLocked(b) })
+	return n
+}
+
+func sinkLocked(b *store.Store) int {
 	b.Cold.Begun = true
 	b.ShapeCold()
 	for in := range b.Rings {

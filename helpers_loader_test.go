@@ -8,29 +8,38 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache/internal/record"
+	"github.com/ringcache/ringcache/internal/store"
+	"github.com/ringcache/ringcache/internal/testhook"
 )
 
 var errDown = errors.New("down")
+
+// exitedText is in the error of a load that ends its goroutine.
+const exitedText = "the load called runtime.Goexit"
 
 func loaderCache(t testing.TB) *Cache { return mustCache(t, tiny(4, 1024, 16)) }
 
 // isNegative reports whether a load has found that the key has no value.
 func (c *Cache) isNegative(k []byte) bool {
-	_, _, got := c.lookup(nil, k, c.shared.Hash(k), 0)
-	return got == negative
+	h := c.shared.Hash(k)
+	for _, b := range []*bucket{c.bucket(h), c.largeBucket(h)} {
+		b.mu.Lock()
+		var f store.Found
+		found := b.Find(&f, k, h)
+		b.mu.Unlock()
+		if found {
+			return f.Kind == record.Negative && !c.shared.Expired(f.Expiry)
+		}
+	}
+	return false
 }
 
 // waiting returns how many callers wait for the load of the key, or -1 if none
 // may be joined.
 func (c *Cache) waiting(k []byte) int {
-	h := c.shared.Hash(k)
-	b := c.bucket(h)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if f := b.calls.Find(k, h); f != nil {
-		return f.Waiters
-	}
-	return -1
+	return testhook.Waiting(c, k)
 }
 
 func awaitWaiting(t testing.TB, c *Cache, k []byte, n int) {

@@ -20,7 +20,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache/internal/clock"
-	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/store"
 )
@@ -64,14 +63,8 @@ var testSeed = [2]uint64{0x243f6a8885a308d3, 0x13198a2e03707345}
 //
 // A shape of fewer than leastBytes would say nothing about the bound on memory.
 func tiny(buckets, chunkSize, chunksPerBucket int) geometry {
-	g := geometry{
-		buckets:   buckets,
-		chunkSize: chunkSize,
-		posBits:   index.PosBits,
-		seed:      testSeed,
-		mem:       osMemory(),
-		settings:  settings{machine: &clock.System, timeout: defaultRefreshTimeout},
-	}
+	g := defaultGeometry(minMaxBytes)
+	g.buckets, g.chunkSize, g.seed = buckets, chunkSize, testSeed
 	g.maxBytes = max(chunkSize*buckets*chunksPerBucket, leastBytes(g))
 	return g
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringcache/ringcache/internal/singleflight"
+	"github.com/ringcache/ringcache/internal/testhook"
 )
 
 // A negative entry is there for loads, and for nobody else.
@@ -107,13 +107,8 @@ func TestLoader_AbsentReplaces(t *testing.T) {
 		{}, {Err: ErrAbsent}, {Err: ErrAbsent, TTL: time.Hour},
 		{Value: []byte("v"), TTL: time.Hour}, {Err: fmt.Errorf("no row: %w", ErrAbsent)}, {},
 	} {
-		h := c.shared.Hash(k)
-		b := c.bucket(h)
-		f := b.calls.Add(k, h, singleflight.NewGroup(func() {}))
-		f.Waiters++
-		f.Result.loaded = r
-		c.storeResult(f)
-		require.False(t, f.Listed())
+		testhook.Keep(c, k, r.Value, r.TTL, r.Err)
+		require.Equal(t, -1, c.waiting(k))
 		require.Equal(t, 1, c.Len())
 		require.Equal(t, r.Err != nil, c.isNegative(k))
 		require.Equal(t, r.Err == nil, c.Has(k))
@@ -203,7 +198,8 @@ func TestLoader_AbsentStays(t *testing.T) {
 // An error that is ErrAbsent is the negative result: of a load that asks another cache, or
 // that has no better word for it. It is remembered for as long as loaded says.
 func TestLoader_ErrAbsentIsTheNegativeResult(t *testing.T) {
-	for _, loadErr := range []error{ErrAbsent, fmt.Errorf("user 7: %w", ErrAbsent), errNegative} {
+	for _, loadErr := range []error{ErrAbsent, fmt.Errorf("user 7: %w", ErrAbsent),
+		fmt.Errorf("ringcache: load entry: %w", ErrAbsent)} {
 		g := tiny(4, 1024, 16)
 		var now time.Duration
 		g.now = func() time.Duration { return now }

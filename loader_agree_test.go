@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache/codec"
+
+	"github.com/ringcache/ringcache/internal/testhook"
 )
 
 // GetOrLoad and GetOrLoadBatch come to the same for every kind of key, in every view: value,
@@ -62,7 +64,7 @@ func TestLoader_BatchAgreesWithGetOrLoad(t *testing.T) {
 					n := c.Namespace("n")
 					k := []byte("key")
 					if view != "Cache" {
-						k = n.appendKey(nil, k)
+						k = testhook.OfNamespace(n).AppendKey(nil, k)
 					}
 					switch tt.before {
 					case "":

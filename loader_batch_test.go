@@ -15,6 +15,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache/internal/testhook"
 )
 
 // keysOf returns the words of s as keys.
@@ -334,8 +336,8 @@ func TestLoaderBatch_PanicAndGoexitReachAll(t *testing.T) {
 				require.Contains(t, string(p.Stack), "TestLoaderBatch_PanicAndGoexitReachAll")
 				require.Same(t, p, s.panicked)
 			} else {
-				require.ErrorIs(t, r.err, errLoadExited)
-				require.ErrorIs(t, s.err, errLoadExited)
+				require.ErrorContains(t, r.err, exitedText)
+				require.ErrorContains(t, s.err, exitedText)
 			}
 			require.Equal(t, -1, c.waiting([]byte("a")))
 			require.Zero(t, c.Len())
@@ -400,16 +402,9 @@ func TestLoaderBatch_Invalidated(t *testing.T) {
 func TestLoaderBatch_KeyIsLoadedOnceThoughWritten(t *testing.T) {
 	c := loaderCache(t)
 	k := []byte("key")
-	g := &loadGroup{caller: t.Context(), byKey: map[string]*loadCall{}}
-	first, _, err := c.join(g, nil, k, c.shared.Hash(k))
-	require.NoError(t, err)
-	c.Del(k)
-	second, _, err := c.join(g, nil, k, c.shared.Hash(k))
-	require.NoError(t, err)
-	require.Same(t, first, second)
-	require.Equal(t, 2, first.Waiters)
-	g.start(c, new(echo).load)
-	<-first.Done
+	done, same := testhook.LoadTwice(c, k, func() { c.Del(k) }, batchLoadFunc(new(echo).load))
+	require.True(t, same)
+	<-done
 	require.False(t, c.Has(k))
 }
 

@@ -183,7 +183,7 @@ func TestLoader_Goexit(t *testing.T) {
 	awaitWaiting(t, c, k, 2)
 	release()
 	for _, r := range []reply{<-a, <-b} {
-		require.ErrorIs(t, r.err, errLoadExited)
+		require.ErrorContains(t, r.err, exitedText)
 		require.EqualError(t, r.err,
 			"ringcache: load entry: the load called runtime.Goexit, as t.FailNow does")
 		require.Nil(t, r.panicked)
@@ -399,10 +399,9 @@ func TestLoader_OneRefresh(t *testing.T) {
 	var wg sync.WaitGroup
 	late := []byte{1, 0} // has seen that the entry is due, and comes when another has begun
 	for range 2 {
-		h := c.shared.Hash(late)
-		if g := c.refresh(nil, context.Background(), late, h); g != nil {
-			g.start(c, load.ofOne)
-		}
+		v, err := c.GetOrLoad(context.Background(), nil, late, load)
+		require.NoError(t, err)
+		require.Equal(t, "value", string(v))
 	}
 	for range workers {
 		wg.Add(1)

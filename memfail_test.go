@@ -17,6 +17,9 @@ import (
 	"github.com/ringcache/ringcache/internal/chunk"
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/policy"
+
+	"github.com/ringcache/ringcache/internal/store"
+	"github.com/ringcache/ringcache/internal/testhook"
 )
 
 var errRefused = errors.New("refused by the test")
@@ -179,7 +182,7 @@ func TestMemory_RefusedToBucketsThatComeLate(t *testing.T) {
 	early, late := 0, 0
 	set := func(id uint32, mine func(bucket uint64) bool) int {
 		k := trafficKey(nil, id)
-		if !mine(c.shared.Hash(k) & c.mask) {
+		if !mine(c.shared.Hash(k) % uint64(c.shared.Buckets)) {
 			return 0
 		}
 		require.NoError(t, c.Set(k, make([]byte, size)))
@@ -197,7 +200,7 @@ func TestMemory_RefusedToBucketsThatComeLate(t *testing.T) {
 		late += set(id+1<<30, isLate)
 	}
 	held, most := 0, 0
-	for i := range c.buckets {
+	for i := range c.shared.Buckets {
 		b := &c.buckets[i]
 		require.NotZero(t, b.Live(), "bucket %d", i)
 		held += b.Held()
@@ -206,7 +209,7 @@ func TestMemory_RefusedToBucketsThatComeLate(t *testing.T) {
 		}
 	}
 	require.Greater(t, late, 1000)
-	require.LessOrEqual(t, most, 2*held/len(c.buckets)+2*g.chunkSize, "what idle buckets keep")
+	require.LessOrEqual(t, most, 2*held/c.shared.Buckets+2*g.chunkSize, "what idle buckets keep")
 	require.Zero(t, c.Stats().Refused.NoMemory)
 	require.NoError(t, c.validate())
 }
@@ -226,7 +229,7 @@ func TestMemory_RefusedToIndexesOfAFile(t *testing.T) {
 	defer closeCache(t, c)
 	for id := range uint32(800_000) {
 		k := trafficKey(nil, id)
-		if id > 600_000 || c.shared.Hash(k)&c.mask < 100 {
+		if id > 600_000 || c.shared.Hash(k)%uint64(c.shared.Buckets) < 100 {
 			require.NoError(t, c.Set(k, make([]byte, 10)))
 			require.True(t, c.Has(k))
 		}
@@ -470,11 +473,11 @@ func TestMemory_RotationNeedsNone(t *testing.T) {
 // many. Now and then one is dropped, so that head and tail meet at all places of a chunk.
 func (p *packedCache) rotateSome(t *testing.T) (rotated int) {
 	t.Helper()
-	var w write
-	b := &p.buckets[0]
-	defer p.notify(&w)
-	b.lock()
-	defer b.unlockFor(&w)
+	testhook.Change(p.Cache, 0, func(b *store.Store) { rotated = p.rotateLocked(t, b) })
+	return rotated
+}
+
+func (p *packedCache) rotateLocked(t *testing.T, b *store.Store) (rotated int) {
 	r := b.Cold.Store()
 	for i := 1; rotated < 2000; i++ {
 		hd, ok := r.Header(r.Tail)

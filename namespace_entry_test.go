@@ -17,6 +17,7 @@ import (
 
 	"github.com/ringcache/ringcache/codec"
 	"github.com/ringcache/ringcache/internal/store"
+	"github.com/ringcache/ringcache/internal/testhook"
 )
 
 // Who only loads has a warm start too: a generation that was dropped is stored again after
@@ -55,13 +56,13 @@ func TestNamespace_GenerationIsStoredAgainByLoads(t *testing.T) {
 			require.True(t, dropEntry(n))
 			calls := 0
 			for there := false; !there; calls++ {
-				require.Less(t, calls, 10*keepEvery) // a stack that moves counts elsewhere
+				require.Less(t, calls, 10*keptEach) // a stack that moves counts elsewhere
 				require.NoError(t, ask(n, view, calls))
-				_, there = n.space.stored(n.cache)
+				_, there = testhook.OfNamespace(n).Stored()
 			}
-			stored, _ := n.space.stored(n.cache)
-			require.Equal(t, n.space.generation.Load(), stored)
-			require.GreaterOrEqual(t, calls, keepEvery)
+			stored, _ := testhook.OfNamespace(n).Stored()
+			require.Equal(t, testhook.OfNamespace(n).Generation.Load(), stored)
+			require.GreaterOrEqual(t, calls, keptEach)
 			require.EqualValues(t, calls, n.Stats().GetCalls)
 			require.Zero(t, n.Stats().SetCalls)
 		})
@@ -70,18 +71,30 @@ func TestNamespace_GenerationIsStoredAgainByLoads(t *testing.T) {
 
 // dropEntry has the record of a namespace's generation leave, as the policy may, and reports
 // whether it was there.
-func dropEntry(n *Namespace) bool {
-	w := write{silent: true, Write: store.Write{Key: n.space.entry,
-		Hash: n.cache.shared.Hash(n.space.entry), Internal: true, Reason: store.Evicted}}
-	found, _ := n.cache.remove(&w, nil)
-	return found
+func dropEntry(n *Namespace) bool { return dropper(n)() }
+
+// dropper is dropEntry for later, which does not allocate.
+func dropper(n *Namespace) func() bool {
+	of := testhook.OfNamespace(n)
+	c := of.Cache.(*Cache)
+	h := c.shared.Hash(of.Entry)
+	bucket, found := int(c.bucket(h).Number), false
+	var w store.Write
+	drop := func(b *store.Store) {
+		w = store.Write{Key: of.Entry, Hash: h, Internal: true, Reason: store.Evicted}
+		found = b.Delete(&w, nil)
+	}
+	return func() bool {
+		testhook.Change(c, bucket, drop)
+		return found
+	}
 }
 
 // No key of a user's reaches the record of a namespace, in a file or a snapshot neither: to set
 // the key that it lies under is to set another entry.
 func TestNamespace_CannotBeForged(t *testing.T) {
 	forged := []byte("a guess!") // 8 bytes, as a generation has
-	under := []byte(reserved + "prices")
+	under := []byte(reservedPrefix + "prices")
 	attack := func(c *Cache) {
 		require.NoError(t, c.Set(under, forged))
 		require.NoError(t, c.Set(append(bytes.Clone(forged), "apple"...), []byte("free")))
@@ -90,7 +103,7 @@ func TestNamespace_CannotBeForged(t *testing.T) {
 		n := c.Namespace("prices")
 		require.Equal(t, want, string(n.Get(nil, []byte("apple"))))
 		require.Equal(t, string(forged), string(c.Get(nil, under)), "it is an entry as others")
-		require.NotEqual(t, binary.LittleEndian.Uint64(forged), n.space.generation.Load())
+		require.NotEqual(t, binary.LittleEndian.Uint64(forged), testhook.OfNamespace(n).Generation.Load())
 		require.NoError(t, c.validate())
 	}
 	for _, want := range []string{"", "1 euro"} { // the namespace is new, or there already
@@ -132,14 +145,14 @@ func TestNamespace_RecordsAreNotSeen(t *testing.T) {
 	unseen := func(when string) {
 		t.Helper()
 		for i := range names {
-			k := n(i).space.entry
+			k := testhook.OfNamespace(n(i)).Entry
 			require.False(t, c.Has(k), when)
 			_, ok := c.Peek(nil, k)
 			require.False(t, ok, when)
 			require.False(t, c.Del(k), when)
 			require.False(t, c.Touch(k, time.Hour), when)
 			swapped, err := c.CompareAndSwap(k, binary.LittleEndian.AppendUint64(nil,
-				n(i).space.generation.Load()), nil)
+				testhook.OfNamespace(n(i)).Generation.Load()), nil)
 			require.NoError(t, err)
 			require.False(t, swapped, when)
 		}
@@ -149,15 +162,15 @@ func TestNamespace_RecordsAreNotSeen(t *testing.T) {
 		require.Zero(t, c.Len(), when)
 		require.Zero(t, c.Stats().EntriesCount, when)
 		for i := range names {
-			g, ok := n(i).space.stored(n(i).cache)
+			g, ok := testhook.OfNamespace(n(i)).Stored()
 			require.True(t, ok, when)
-			require.Equal(t, n(i).space.generation.Load(), g, when)
+			require.Equal(t, testhook.OfNamespace(n(i)).Generation.Load(), g, when)
 		}
 		require.NoError(t, c.validate())
 	}
 	unseen("when they are stored")
 	for i := range names { // the same keys, of users
-		require.NoError(t, c.Set(n(i).space.entry, []byte("a value")))
+		require.NoError(t, c.Set(testhook.OfNamespace(n(i)).Entry, []byte("a value")))
 	}
 	require.Equal(t, names, c.Len())
 	seen := map[string]bool{}
@@ -168,10 +181,10 @@ func TestNamespace_RecordsAreNotSeen(t *testing.T) {
 	}
 	require.Len(t, seen, names)
 	for i := range names {
-		stored, err := c.SetIfAbsent(n(i).space.entry, nil)
+		stored, err := c.SetIfAbsent(testhook.OfNamespace(n(i)).Entry, nil)
 		require.NoError(t, err)
 		require.False(t, stored)
-		require.True(t, c.Del(n(i).space.entry))
+		require.True(t, c.Del(testhook.OfNamespace(n(i)).Entry))
 	}
 	unseen("after entries of the same keys")
 	c.Reset()
@@ -183,12 +196,12 @@ func TestNamespace_RecordsAreNotSeen(t *testing.T) {
 // room for it.
 func TestNamespace_Names(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cache")
-	longest := 65535 - len(reserved)
+	longest := 65535 - len(reservedPrefix)
 	names := map[string]bool{
 		"":                             true,
 		"\x00":                         true,
 		"\xff\xfe":                     true,
-		reserved:                       true,
+		reservedPrefix:                 true,
 		strings.Repeat("n", 20_000):    true, // a large entry
 		strings.Repeat("n", longest):   true,
 		strings.Repeat("n", longest+1): false,
@@ -286,7 +299,7 @@ func TestNamespace_InvalidateAmongLoads(t *testing.T) {
 		case 3:
 			dropEntry(n)
 		case 7:
-			n.space.keep(n.cache)
+			testhook.OfNamespace(n).Keep()
 		case 11:
 			c.Reset()
 		}
@@ -328,7 +341,7 @@ func TestNamespace_Allocs(t *testing.T) {
 		t.Skip("under the race detector pools drop what they are given")
 	}
 	n := mustCache(t, defaultGeometry(minMaxBytes)).Namespace("n")
-	k, v, buf := make([]byte, keyRoom-generationSize), make([]byte, 100), make([]byte, 0, 8000)
+	k, v, buf := make([]byte, 120), make([]byte, 100), make([]byte, 0, 8000)
 	keys, vals, out := make([][]byte, 50), make([][]byte, 50), make([][]byte, 50)
 	for i := range keys {
 		keys[i], vals[i] = []byte{byte(i)}, v
@@ -336,6 +349,8 @@ func TestNamespace_Allocs(t *testing.T) {
 	keep := func(old []byte, _ bool) ([]byte, bool) { return v, true }
 	load := func(context.Context, []byte) ([]byte, time.Duration, error) { return v, 0, nil }
 	see := func([]byte) {}
+	of := testhook.OfNamespace(n)
+	dropAgain := dropper(n)
 	ctx := context.Background()
 	for call, fn := range map[string]func(){
 		"Set":         func() { _ = n.Set(k, v) },
@@ -363,14 +378,14 @@ func TestNamespace_Allocs(t *testing.T) {
 		"TTL":             func() { n.TTL(k) },
 		"Del":             func() { n.Del(k) },
 		"GetAndDel":       func() { n.GetAndDel(buf, k) },
-		"keep":            func() { dropEntry(n); n.space.keep(n.cache) },
-		"appendKey":       func() { n.cutKey(n.appendKey(buf, k)) },
+		"keep":            func() { dropAgain(); of.Keep() },
+		"appendKey":       func() { of.CutKey(of.AppendKey(buf, k)) },
 		"Stats":           func() { n.Stats() },
 	} {
 		zeroAllocs(t, "a namespace", call, fn)
 	}
 	view := NewTyped[string](n, wideCodec{}, TypedOptions{Prefix: "p:"})
-	key := strings.Repeat("k", keyRoom-generationSize-len("p:"))
+	key := strings.Repeat("k", 120-len("p:"))
 	ask := func(context.Context, string) (wide, time.Duration, error) { return wide{}, 0, nil }
 	zeroAllocs(t, "a view", "Set and Get", func() {
 		_ = view.Set(key, wide{1, 2, 3})
@@ -385,25 +400,23 @@ func TestNamespace_Allocs(t *testing.T) {
 func TestNamespace_KeepLetsOnRemoveInvalidate(t *testing.T) {
 	var n *Namespace
 	keeping, told := false, false
-	p := newPackedCache(t, flateCompressor{}, nil)
-	p.onRemove = func(_, _ []byte, _ RemovalReason) {
-		if keeping && !told {
-			told = true
-			assert.NoError(t, n.Invalidate())
+	p := newPackedCache(t, flateCompressor{}, func(g *geometry) {
+		g.onRemove = func(_, _ []byte, _ RemovalReason) {
+			if keeping && !told {
+				told = true
+				assert.NoError(t, n.Invalidate())
+			}
 		}
-	}
+	})
 	n = p.Namespace("n")
+	of := testhook.OfNamespace(n)
 	for range 50 { // as it is stored again, others leave
 		p.fill(t)
 		p.compressAll()
 		dropEntry(n)
 		keeping = true
-		require.NoError(t, inTime(func() error {
-			n.space.keep(n.cache)
-			n.space.keep(n.cache)
-			return nil
-		}))
+		require.NoError(t, inTime(func() error { of.Keep(); of.Keep(); return nil }))
 		keeping = false
 	}
-	require.True(t, n.space.mu.TryLock())
+	require.True(t, of.Mu.TryLock())
 }

@@ -11,6 +11,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache/internal/generation"
+	"github.com/ringcache/ringcache/internal/testhook"
 )
 
 // What the entries of a namespace hold, and how much they may.
@@ -42,8 +45,8 @@ func requireUsage(t testing.TB, c *Cache, spaces ...*Namespace) {
 		entries, size := 0, 0
 		for k, v := range n.All() {
 			entries++
-			size += c.shared.Form.HeaderSize(len(k)+generationSize, len(v), false) +
-				generationSize + len(k) + len(v)
+			size += c.shared.Form.HeaderSize(len(k)+generation.Size, len(v), false) +
+				generation.Size + len(k) + len(v)
 		}
 		s := n.Stats()
 		assert.EqualValues(t, entries, s.Entries)
@@ -93,7 +96,7 @@ func TestNamespace_CountsAreExact(t *testing.T) {
 				case 0:
 					n.Del(k)
 				case 1:
-					_ = c.Append(n.appendKey(nil, k), []byte("more"))
+					_ = c.Append(testhook.OfNamespace(n).AppendKey(nil, k), []byte("more"))
 				case 2:
 					if rnd.IntN(500) == 0 {
 						_ = n.Invalidate()
@@ -184,7 +187,7 @@ func TestNamespace_QuotaIsKept(t *testing.T) {
 	fill(t, bounded, keys, size)
 	require.LessOrEqual(t, int64(bounded.Stats().Bytes), quota/4)
 	for i := range keys { // values that grow in their place
-		_ = c.Append(bounded.appendKey(nil, idKey(i)), make([]byte, 50))
+		_ = c.Append(testhook.OfNamespace(bounded).AppendKey(nil, idKey(i)), make([]byte, 50))
 		require.LessOrEqual(t, int64(bounded.Stats().Bytes), quota/4)
 	}
 	require.NoError(t, bounded.SetQuota(0))
@@ -202,7 +205,7 @@ func TestNamespace_QuotaIsForTheNewest(t *testing.T) {
 		const size = 100
 		fill(t, n, 3*kept, size)
 		one := int64(n.Stats().Bytes) / int64(3*kept)
-		quota := (one*int64(kept) + one/2) * quotaSlack / (quotaSlack - 1)
+		quota := (one*int64(kept) + one/2) * 16 / 15
 		require.NoError(t, n.SetQuota(quota))
 		require.LessOrEqual(t, int64(n.Stats().Bytes), quota)
 		for i := range 10 * kept {
@@ -217,8 +220,8 @@ func TestNamespace_QuotaIsForTheNewest(t *testing.T) {
 		for i := range kept * 3 / 4 {
 			require.True(t, n.Has(idKey(10*kept-1-i)), "%d of %d", i, kept)
 		}
-		u := n.space.usage.Load()
-		require.LessOrEqual(t, u.Order.Len(), 2*kept+quotaLooks+1)
+		u := testhook.OfNamespace(n).Usage()
+		require.LessOrEqual(t, u.Order.Len(), 2*kept+1024+1)
 	}
 }
 
@@ -270,7 +273,7 @@ func TestNamespace_QuotaTakesTheExpiredFirst(t *testing.T) {
 	g.onRemove = func(_, _ []byte, r RemovalReason) { left[r]++ }
 	for _, size := range []int{1000, 20_000} { // small ones, and large ones
 		c := mustCache(t, g)
-		require.Equal(t, size > 10_000, c.isLarge(size))
+		require.Equal(t, size > 10_000, testhook.IsLarge(c, size))
 		n := c.Namespace("n")
 		keys := min(400, 3_000_000/size) // so few that a bucket has one or none
 		requireLive := func(msg string, lost int) {
@@ -294,7 +297,7 @@ func TestNamespace_QuotaTakesTheExpiredFirst(t *testing.T) {
 		fill(t, n, keys, size)
 		one := int64(n.Stats().Bytes) / int64(keys)
 		quota := int64(2*keys+10)*one + int64(4*keys) // an expiry takes 4 bytes
-		require.NoError(t, n.SetQuota(quota*quotaSlack/(quotaSlack-1)))
+		require.NoError(t, n.SetQuota(quota*16/15))
 		setExpired(10_000)
 		for i := range keys * 8 / 10 {
 			require.NoError(t, n.Set(idKey(20_000+i), make([]byte, size)))
@@ -321,7 +324,7 @@ func TestNamespace_Drop(t *testing.T) {
 	require.Zero(t, countFound(old, 100))
 	require.Zero(t, old.Stats().Entries)
 	require.NoError(t, old.Invalidate())
-	_, ok := old.space.stored(old.cache)
+	_, ok := testhook.OfNamespace(old).Stored()
 	require.False(t, ok, "it has come back")
 
 	again := c.Namespace("n")
@@ -337,9 +340,7 @@ func TestNamespace_Drop(t *testing.T) {
 		fill(t, n, 3, 50)
 		require.NoError(t, n.Drop())
 	}
-	names := 0
-	c.spaces.byName.Range(func(any, any) bool { names++; return true })
-	require.Equal(t, 1, names)
+	require.Equal(t, 1, testhook.Namespaces(c))
 	require.NoError(t, c.Close())
 	require.ErrorIs(t, again.Drop(), ErrClosed)
 }
@@ -375,7 +376,7 @@ func TestNamespace_InvalidatedWhileALargeEntryIsLoaded(t *testing.T) {
 	}
 	c = mustCache(t, g)
 	n = c.Namespace("n")
-	k := n.appendKey(nil, []byte("k"))
+	k := testhook.OfNamespace(n).AppendKey(nil, []byte("k"))
 	require.NoError(t, n.Set([]byte("k"), make([]byte, 100_000)))
 	var snapshot bytes.Buffer
 	_, err := c.WriteSnapshot(&snapshot)

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache/internal/store"
+	"github.com/ringcache/ringcache/internal/testhook"
 )
 
 func TestNamespace_EqualNamesShareOne(t *testing.T) {
@@ -39,7 +40,7 @@ func TestNamespace_EqualNamesShareOne(t *testing.T) {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			got[i] = c.Namespace("of many").appendKey(nil, nil)
+			got[i] = testhook.OfNamespace(c.Namespace("of many")).AppendKey(nil, nil)
 		}()
 	}
 	wg.Wait()
@@ -48,24 +49,30 @@ func TestNamespace_EqualNamesShareOne(t *testing.T) {
 	}
 }
 
+// What the package has under these names.
+const (
+	reservedPrefix = "ringcache.namespace\x00" // of the keys of internal records
+	keptEach       = 1024                      // calls until a generation is looked after
+)
+
 func TestNamespace_Keys(t *testing.T) {
 	c := mustCache(t, roomy(0))
 	n, other := c.Namespace("n"), c.Namespace("other")
 	for _, k := range []string{"", "k", string(make([]byte, 300))} {
-		raw := n.appendKey([]byte("dst"), []byte(k))
+		raw := testhook.OfNamespace(n).AppendKey([]byte("dst"), []byte(k))
 		require.Equal(t, "dst", string(raw[:3]))
 		raw = raw[3:]
 		require.NoError(t, n.Set([]byte(k), []byte("v")))
 		require.Equal(t, "v", string(c.Get(nil, raw)))
-		got, ok := n.cutKey(raw)
+		got, ok := testhook.OfNamespace(n).CutKey(raw)
 		require.True(t, ok)
 		require.Equal(t, k, string(got))
-		_, ok = other.cutKey(raw)
+		_, ok = testhook.OfNamespace(other).CutKey(raw)
 		require.False(t, ok)
-		_, ok = n.cutKey(raw[:7])
+		_, ok = testhook.OfNamespace(n).CutKey(raw[:7])
 		require.False(t, ok)
 		require.NoError(t, n.Invalidate())
-		_, ok = n.cutKey(raw)
+		_, ok = testhook.OfNamespace(n).CutKey(raw)
 		require.False(t, ok, "an older generation")
 	}
 	require.NoError(t, n.Set(make([]byte, 65527), nil))
@@ -120,25 +127,24 @@ func TestNamespace_GenerationIsStoredAgain(t *testing.T) {
 		n := c.Namespace("n")
 		require.NoError(t, n.Set([]byte("k"), []byte("v")))
 		if changed {
-			var w write
-			n.space.mu.Lock()
-			require.NoError(t, n.space.storeLocked(n.cache, &w, n.space.generation.Load()+1))
-			n.space.mu.Unlock()
+			of := testhook.OfNamespace(n)
+			require.NoError(t, testhook.Write(c, store.Write{Key: of.Entry, Internal: true,
+				Value: binary.LittleEndian.AppendUint64(nil, of.Generation.Load()+1)}))
 		} else {
 			require.True(t, dropEntry(n))
 		}
 		var before Stats
 		c.UpdateStats(&before)
-		for range keepEvery {
+		for range keptEach {
 			keys := [][]byte{[]byte("a"), []byte("b"), []byte("c")}
 			require.NoError(t, n.SetBatch(keys, make([][]byte, 3)))
 		}
-		g, ok := n.space.stored(n.cache)
+		g, ok := testhook.OfNamespace(n).Stored()
 		require.True(t, ok)
-		require.Equal(t, n.space.generation.Load(), g)
+		require.Equal(t, testhook.OfNamespace(n).Generation.Load(), g)
 		var after Stats
 		c.UpdateStats(&after)
-		require.EqualValues(t, 3*keepEvery, after.SetCalls-before.SetCalls, "no Set of the user's")
+		require.EqualValues(t, 3*keptEach, after.SetCalls-before.SetCalls, "no Set of the user's")
 		require.Equal(t, before.GetCalls, after.GetCalls)
 		require.NoError(t, c.Close())
 		c = openFile(t, path, minMaxBytes)
@@ -150,16 +156,14 @@ func TestNamespace_GenerationIsStoredAgain(t *testing.T) {
 // What is no generation is taken for none.
 func TestNamespace_ForeignEntry(t *testing.T) {
 	c := mustCache(t, roomy(0))
-	w := c.writeOf([]byte(reserved+"n"), []byte("no generation"), store.Replaced)
-	w.Internal = true
-	w.Hash = c.shared.Hash(w.Key)
-	require.NoError(t, c.store(&w, "set"))
+	w := store.Write{Key: []byte(reservedPrefix + "n"), Value: []byte("no generation"), Internal: true}
+	require.NoError(t, testhook.Write(c, w))
 	n := c.Namespace("n")
 	require.NoError(t, n.Set([]byte("k"), []byte("v")))
 	require.True(t, n.Has([]byte("k")))
-	g, ok := n.space.stored(n.cache)
+	g, ok := testhook.OfNamespace(n).Stored()
 	require.True(t, ok)
-	require.Equal(t, n.space.generation.Load(), g)
+	require.Equal(t, testhook.OfNamespace(n).Generation.Load(), g)
 }
 
 // Where nothing can be stored, a namespace is empty, and neither stale nor an error.
@@ -181,8 +185,8 @@ func TestNamespace_OnRemove(t *testing.T) {
 	own, nested := 0, 0
 	g := tiny(1, 256, 64)
 	g.onRemove = func(k, _ []byte, _ RemovalReason) {
-		assert.False(t, bytes.HasPrefix(k, []byte(reserved)), "%q", k)
-		if _, ok := n.cutKey(k); ok {
+		assert.False(t, bytes.HasPrefix(k, []byte(reservedPrefix)), "%q", k)
+		if _, ok := testhook.OfNamespace(n).CutKey(k); ok {
 			own++
 		}
 		if do := inner; do != nil {
@@ -211,8 +215,8 @@ func TestNamespace_OnRemove(t *testing.T) {
 					return err
 				}
 				dropEntry(n)
-				inner = func() { n.wrote(keepEvery) }
-				n.wrote(keepEvery)
+				inner = func() { testhook.OfNamespace(n).Wrote(keptEach) }
+				testhook.OfNamespace(n).Wrote(keptEach)
 				inner = func() { err = n.Invalidate(); c.Namespace(fmt.Sprint("inner ", i, j)) }
 				c.Namespace(fmt.Sprint("another ", i, j))
 			}

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache/internal/store"
+	"github.com/ringcache/ringcache/internal/testhook"
 )
 
 // skewed draws from n ids, low ones often, in integers alone: the sequence is
@@ -190,13 +191,9 @@ func TestPolicy_AGhostCountsOnce(t *testing.T) {
 		require.NoError(t, c.Set(key(id), make([]byte, 100)))
 	}
 	lookups := map[string]func(id uint64){
-		"Get":      func(id uint64) { c.Get(nil, key(id)) },
-		"GetBatch": func(id uint64) { c.GetBatch(nil, [][]byte{key(id)}, make([][]byte, 1)) },
-		"under the lock": func(id uint64) {
-			b.mu.Lock()
-			defer b.mu.Unlock()
-			b.read(nil, key(id), c.shared.Hash(key(id)), c.counters.Here(), getMode)
-		},
+		"Get":            func(id uint64) { c.Get(nil, key(id)) },
+		"GetBatch":       func(id uint64) { c.GetBatch(nil, [][]byte{key(id)}, make([][]byte, 1)) },
+		"under the lock": func(id uint64) { testhook.ReadLocked(c, key(id)) },
 	}
 	for name, lookup := range lookups {
 		n := 0

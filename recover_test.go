@@ -363,8 +363,8 @@ func TestFile_AnotherCompressorStays(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "cache")
 			open := func(id string) *packedCache {
 				by := namedCompressor{id: func() string { return id }}
-				g := withCold(tiny(1, 1024, 256), &funcCompressor{})
-				g.compressor, g.compressorID, g.byHand = by, id, true
+				g := withCold(tiny(1, 1024, 256), by)
+				g.byHand = true
 				return &packedCache{Cache: mustOpen(t, g, path), size: 300}
 			}
 			fill := func(p *packedCache) {

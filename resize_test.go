@@ -14,6 +14,7 @@ import (
 
 	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/store"
+	"github.com/ringcache/ringcache/internal/testhook"
 )
 
 // resizable returns a cache of MaxBytes whose hashes are the same in every run.
@@ -80,9 +81,8 @@ func survivors(t *testing.T, c *Cache, first, end, valueSize int) (n int) {
 	var dst []byte
 	for id := first; id < end; id++ {
 		binary.LittleEndian.PutUint64(key[:], uint64(id))
-		w := write{Write: store.Write{Key: key[:], Hash: c.shared.Hash(key[:])}}
 		var ok bool
-		if dst, ok = c.peek(dst[:0], &w); ok {
+		if dst, ok = c.Peek(dst[:0], key[:]); ok {
 			n++
 			if len(dst) != valueSize {
 				require.Len(t, dst, valueSize, "entry %d", id)
@@ -222,7 +222,7 @@ func (c *Cache) liveBytes() int {
 func TestResize_StepsAreSmall(t *testing.T) {
 	for _, size := range []int{0, 100, 1000, 60_000} {
 		c := resizable(t, 1<<30)
-		c.mask = 0 // all in one bucket
+		*testhook.Mask(c) = 0 // all in one bucket
 		b := &c.buckets[0]
 		n := 2 << 20 / (size + 20)
 		fillCache(t, c, 0, n, size)
@@ -233,15 +233,15 @@ func TestResize_StepsAreSmall(t *testing.T) {
 				c.Has(key[:])
 			}
 		}
-		c.shared.MaxBytes.Store(128 << 20)
-		c.allot(128 << 20)
+		c.shared.Total.Store(128 << 20)
+		c.shared.SetBound(128 << 20)
 		total := func() (records, bytes int) {
 			return int(b.EvictedSmall + b.EvictedMain + b.Promotions + b.Reinsertions), b.Size()
 		}
 		steps := 0
 		for f := (store.Fit{}); !f.Done; steps++ {
 			records, bytes := total()
-			c.fitStep(b, &f, new(write))
+			testhook.Change(c, 0, func(s *store.Store) { s.Fit(&f) })
 			r, by := total()
 			// The last record of a step, and what a promotion makes room for.
 			most := store.StepBytes + size + 2*store.ShrinkStep
@@ -251,7 +251,7 @@ func TestResize_StepsAreSmall(t *testing.T) {
 		}
 		require.GreaterOrEqual(t, steps, 10, "values of %d bytes", size)
 		require.LessOrEqual(t, b.Held(), b.Quota(), "values of %d bytes", size)
-		c.mask = store.BucketCount - 1
+		*testhook.Mask(c) = store.BucketCount - 1
 		c.Reset()
 	}
 }
@@ -262,15 +262,14 @@ func TestResize_LateSet(t *testing.T) {
 	c := resizable(t, 256<<20)
 	small, large := make([]byte, 60_000), make([]byte, 16<<20)
 	k := []byte("key")
-	h := c.shared.Hash(k)
-	b := c.bucket(h)
-	require.False(t, c.isLarge(len(small)+record.LongHeader+len(k)), "the test proves nothing")
+	size := len(small) + record.LongHeader + len(k)
+	require.False(t, testhook.IsLarge(c, size), "the test proves nothing")
 	mustResize(t, c, 32<<20)
-	late := c.writeOf(k, small, store.Replaced)
-	late.Bytes = len(small) + record.LongHeader + len(k)
-	require.Equal(t, errResized, c.setSmall(b, &late), "a record too large for its bucket")
+	late := store.Write{Key: k, Value: small, Reason: store.Replaced}
+	late.Bytes = size
+	require.True(t, testhook.WriteMeasured(c, late, false), "a record too large for its bucket")
 	late.Value, late.Bytes = large, len(large)+record.LongHeader+len(k)
-	require.Equal(t, errResized, c.setLarge(b, &late), "a record too large for the cache")
+	require.True(t, testhook.WriteMeasured(c, late, true), "a record too large for the cache")
 	require.Zero(t, c.Len())
 	require.NoError(t, c.Set(k, small))
 	require.Len(t, c.Get(nil, k), len(small))

@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache/internal/clock"
+
+	"github.com/ringcache/ringcache/internal/testhook"
 )
 
 // A live entry leaves only when live entries fill the bound: under any mix of writes, a key
@@ -122,7 +124,7 @@ func (r *room) reopen() {
 func (r *room) key(id uint64, space int) []byte {
 	k := binary.LittleEndian.AppendUint64(nil, id)
 	if n := r.spaces[space]; n != nil {
-		return n.appendKey(nil, k)
+		return testhook.OfNamespace(n).AppendKey(nil, k)
 	}
 	return append([]byte("plain"), k...)
 }
@@ -130,8 +132,9 @@ func (r *room) key(id uint64, space int) []byte {
 // roomFor returns the bucket that a record counts in, and whether it may be added.
 func (r *room) roomFor(k []byte, record int) (*bucket, bool) {
 	c := r.c
-	if c.isLarge(record) {
-		return &c.arena.buckets[0], r.bytes[&c.arena.buckets[0]]+record < c.shared.Bound()/8
+	if testhook.IsLarge(c, record) {
+		lb := c.nth(c.shared.Buckets)
+		return lb, r.bytes[lb]+record < c.shared.Bound()/8
 	}
 	b := c.bucket(c.shared.Hash(k))
 	share := c.shared.Bound() / c.shared.Buckets

@@ -19,6 +19,7 @@ import (
 
 	"github.com/ringcache/ringcache/internal/snapshot"
 	"github.com/ringcache/ringcache/internal/store"
+	"github.com/ringcache/ringcache/internal/testhook"
 )
 
 // smallSnapshot returns the bytes of a snapshot of a few hundred bytes, and its entries.
@@ -81,7 +82,7 @@ func judge(t *testing.T, b []byte, all map[string]kept, whole bool, what string)
 		require.ErrorIs(t, err, ErrCorrupt, what)
 		return 0
 	}
-	require.NoError(t, rest.restore(s), what)
+	require.NoError(t, testhook.Restore(rest, s), what)
 	n := check(rest)
 	rest.sinkAll()
 	check(rest)
@@ -367,17 +368,18 @@ func TestSnapshot_Golden(t *testing.T) {
 		saver.wall = time.Date(2025, 6, 1, 0, 0, 0, 0, time.UTC)
 		g.machine = saver.machine()
 		c := mustCache(t, g)
-		goldenEntries(t, c)
+		goldenEntries(t, c, saver.wall)
 		require.NoError(t, os.MkdirAll("testdata", 0o755))
 		require.NoError(t, c.SaveToFile(goldenFile))
 	}
 	c := mustLoad(t, goldenFile)
 	want := newCache(defaultGeometry(minMaxBytes))
 	defer want.Close()
-	goldenEntries(t, want)
+	goldenEntries(t, want, time.Now())
 	got := contents(t, c)
 	requireSame(t, contents(t, want), got, true)
-	require.Equal(t, []time.Duration{time.Hour, time.Minute}, []time.Duration{c.ttl, c.ahead})
+	h := headerOf(t, c)
+	require.Equal(t, []time.Duration{time.Hour, time.Minute}, []time.Duration{h.TTL, h.RefreshAhead})
 	require.EqualValues(t, minMaxBytes, statsOf(c).MaxBytesSize)
 	left, ok := c.TTL([]byte("until 2033"))
 	require.True(t, ok)
@@ -387,7 +389,7 @@ func TestSnapshot_Golden(t *testing.T) {
 	}
 }
 
-func goldenEntries(t testing.TB, c *Cache) {
+func goldenEntries(t testing.TB, c *Cache, now time.Time) {
 	t.Helper()
 	for id := range uint32(300) {
 		v := stamp{id: id, version: 1, size: int(id % 60)}.value(nil)
@@ -400,10 +402,9 @@ func goldenEntries(t testing.TB, c *Cache) {
 	require.NoError(t, c.SetWithTTL(bytes.Repeat([]byte("k"), 200), []byte("long key"), 0))
 	require.NoError(t, c.SetWithTTL([]byte("long"), bytes.Repeat([]byte("v"), 70_000), 0))
 	require.NoError(t, c.SetWithTTL([]byte("until 2033"), []byte("v"),
-		time.Date(2033, 1, 1, 0, 0, 0, 0, time.UTC).Sub(c.machine.Now())))
-	w := c.writeOf([]byte("negative"), nil, store.Replaced)
-	w.Negative, w.Expiry, w.silent = true, 1<<32-1, true
-	require.NoError(t, c.apply(&w, "set"))
+		time.Date(2033, 1, 1, 0, 0, 0, 0, time.UTC).Sub(now)))
+	w := store.Write{Key: []byte("negative"), Negative: true, Expiry: 1<<32 - 1}
+	require.NoError(t, testhook.Write(c, w))
 }
 
 // FuzzSnapshot reads any bytes, as they are and with a header before them, and changes
@@ -432,7 +433,7 @@ func FuzzSnapshot(f *testing.F) {
 		require.NoError(t, c.validate())
 		s, err := snapshot.Scan(bytes.NewReader(data), int64(len(data)), true)
 		if err == nil {
-			require.NoError(t, c.restore(s))
+			require.NoError(t, testhook.Restore(c, s))
 			require.NoError(t, c.validate())
 		}
 	})

@@ -21,6 +21,9 @@ import (
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/snapshot"
+
+	"github.com/ringcache/ringcache/internal/chunk"
+	"github.com/ringcache/ringcache/internal/testhook"
 )
 
 func TestSnapshot_CellsHaveTheHashesOfSlots(t *testing.T) {
@@ -42,15 +45,25 @@ func TestSnapshot_BringsEverythingBack(t *testing.T) {
 				d := mustLoad(t, path)
 				requireSame(t, contents(t, c), contents(t, d), true)
 				require.Equal(t, kind, Policy(d.shared.Policy))
-				require.Equal(t, []time.Duration{g.ttl, g.ahead}, []time.Duration{d.ttl, d.ahead})
 				s := statsOf(d)
 				require.EqualValues(t, c.Len(), s.Snapshots.RestoredEntries)
 				require.EqualValues(t, minMaxBytes, s.MaxBytesSize)
 				require.Zero(t, s.SetCalls+s.GetCalls+s.EvictedEntries+s.Snapshots.DiscardedBlocks)
 				require.Empty(t, litter(t, filepath.Dir(path)))
+				h := headerOf(t, d)
+				require.Equal(t, []time.Duration{g.ttl, g.ahead}, []time.Duration{h.TTL, h.RefreshAhead})
 			})
 		}
 	}
+}
+
+// headerOf returns the header of a snapshot of the cache, which has its settings.
+func headerOf(t testing.TB, c *Cache) snapshot.Header {
+	t.Helper()
+	b, _ := snapshotOf(t, c)
+	h, err := snapshot.ParseHeader(b, 0)
+	require.NoError(t, err)
+	return h
 }
 
 // A stream says the same, to caches of other shapes too.
@@ -258,14 +271,11 @@ func TestSnapshot_LivesGoOn(t *testing.T) {
 
 	// A cache that reads it an hour later.
 	b := readFile(t, path)
-	h, err := snapshot.ParseHeader(b, 0)
-	require.NoError(t, err)
 	e := mustCache(t, defaultGeometry(minMaxBytes))
-	late := e.newBatch(&h)
-	late.clock = e.shared.Wall(time.Now().Add(time.Hour))
+	late := testhook.RestoreAt(e, time.Now().Add(time.Hour))
 	s, err := snapshot.Scan(bytes.NewReader(b), int64(len(b)), false)
 	require.NoError(t, err)
-	restore := func() func(*snapshot.Ref, []byte) error { return late.restore }
+	restore := func() func(*snapshot.Ref, []byte) error { return late }
 	require.NoError(t, s.Load(1, 1<<30, 1<<30, restore))
 	require.Equal(t, 3, e.Len(), "never, far, and the one that is none")
 }
@@ -274,11 +284,11 @@ func TestSnapshot_LivesGoOn(t *testing.T) {
 func TestSnapshot_ClockSetBack(t *testing.T) {
 	c := mustCache(t, defaultGeometry(minMaxBytes))
 	require.NoError(t, c.SetWithTTL([]byte("k"), nil, time.Hour))
-	s := c.newSaver(t.Context(), snapshot.AtOnce)
+	s := testhook.Saver(t.Context(), c, snapshot.AtOnce)
 	s.Header.Saved = time.Now().Add(100 * time.Hour) // the wall clock when it was saved
 	clock := c.shared.Wall(s.Header.Saved)
 	s.Step = func(out *snapshot.Worker) snapshot.Step {
-		return (&walker{c: c, clock: clock, Worker: out}).part
+		return testhook.WalkerOf(c, clock, out, nil).Part
 	}
 	var b bytes.Buffer
 	s.Stream = &b
@@ -420,20 +430,18 @@ func TestSnapshot_LongRecordIsPackedInBetween(t *testing.T) {
 		p.fill(t)
 		p.compressAll()
 	}
-	v := text(1, longRecord)
+	v := text(1, chunk.MaxSize) // as long as one that is copied in parts
 	require.NoError(t, p.Set(packedKey, v))
 	p.queue(t, packedKey)
 	var b bytes.Buffer
-	s, packed := p.newSaver(t.Context(), snapshot.ColdestFirst), false
+	s, packed := testhook.Saver(t.Context(), p.Cache, snapshot.ColdestFirst), false
 	s.Stream = &b
 	s.Step = func(out *snapshot.Worker) snapshot.Step {
-		w := &walker{c: p.Cache, clock: p.shared.Wall(time.Now()), Worker: out}
-		w.between = func() {
+		return testhook.WalkerOf(p.Cache, p.shared.Wall(time.Now()), out, func() {
 			p.compressAll()
 			kind, _ := p.stored(packedKey)
 			packed = kind == record.Packed
-		}
-		return w.part
+		}).Part
 	}
 	require.NoError(t, s.Run(1))
 	require.True(t, packed, "the test proves nothing")

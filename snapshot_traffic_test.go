@@ -18,6 +18,7 @@ import (
 
 	"github.com/ringcache/ringcache/internal/snapshot"
 	"github.com/ringcache/ringcache/internal/store"
+	"github.com/ringcache/ringcache/internal/testhook"
 )
 
 // saved is what a snapshot says of a key.
@@ -60,7 +61,7 @@ func (w *blockingWriter) Write(b []byte) (int, error) {
 // are 64 of them in a bucket, each with entries of several homes.
 func saveSteps(t testing.TB, c *Cache, passes []snapshot.Pass, coarse bool, fn func()) []byte {
 	t.Helper()
-	s := c.newSaver(t.Context(), passes)
+	s := testhook.Saver(t.Context(), c, passes)
 	if coarse {
 		s.Size = func(int) int { return 0 }
 	}
@@ -68,10 +69,10 @@ func saveSteps(t testing.TB, c *Cache, passes []snapshot.Pass, coarse bool, fn f
 	s.Stream = &b
 	clock := c.shared.Wall(time.Now())
 	s.Step = func(out *snapshot.Worker) snapshot.Step {
-		w := &walker{c: c, clock: clock, Worker: out}
+		w := testhook.WalkerOf(c, clock, out, nil)
 		return func(i int, at uint64, p snapshot.Pass, done *snapshot.Cells) (uint64, error) {
 			fn()
-			next, err := w.part(i, at, p, done)
+			next, err := w.Part(i, at, p, done)
 			return next, err
 		}
 	}
@@ -226,8 +227,8 @@ func TestSnapshot_NoLockIsHeldWhileItWrites(t *testing.T) {
 			require.True(t, b.mu.TryLock(), "a bucket is locked")
 			b.mu.Unlock()
 		})
-		require.True(t, c.arena.mu.TryLock())
-		c.arena.mu.Unlock()
+		require.True(t, testhook.Arena(c).TryLock())
+		testhook.Arena(c).Unlock()
 		require.NoError(t, c.Set([]byte("an hour"), []byte("w")))
 	}}
 	_, err := c.WriteSnapshot(w)
@@ -250,22 +251,23 @@ func TestSnapshot_NoLockIsHeldWhileItWrites(t *testing.T) {
 // those of the keys that are left for later.
 func walkInSteps(t *testing.T, c *Cache) (most, keys int) {
 	t.Helper()
-	w := &walker{c: c, clock: c.shared.Wall(time.Now()), Worker: &snapshot.Worker{}}
-	for rank := range w.Blocks {
-		w.Blocks[rank].Reset()
+	out := &snapshot.Worker{}
+	w := testhook.WalkerOf(c, c.shared.Wall(time.Now()), out, nil)
+	for rank := range out.Blocks {
+		out.Blocks[rank].Reset()
 	}
-	c.each(func(b *bucket) {
+	for i := range c.shared.Buckets + store.LargeBuckets {
 		for at := uint64(0); at < store.HashesEnd; {
-			w.Bytes, w.long = 0, w.long[:0]
-			next, err := w.step(b, at, snapshot.AtOnce[0], &snapshot.Cells{})
+			out.Bytes = 0
+			next, others, err := w.Step(i, at, snapshot.AtOnce[0], &snapshot.Cells{})
 			require.NoError(t, err)
 			require.Greater(t, next, at)
-			at, most = next, max(most, w.Bytes)
-			for _, k := range w.long {
-				keys += len(k.key)
+			at, most = next, max(most, out.Bytes)
+			for _, k := range others {
+				keys += len(k)
 			}
 		}
-	})
+	}
 	return most, keys
 }
 
@@ -350,7 +352,7 @@ func TestSnapshot_LongRecordIsRewrittenInBetween(t *testing.T) {
 	c := mustCache(t, defaultGeometry(64<<20))
 	k := []byte("a long one")
 	value := func(n int) []byte { return bytes.Repeat([]byte{byte(n)}, 300_000) }
-	lb := c.largeBucket(c.shared.Hash(k))
+	lb := int(c.largeBucket(c.shared.Hash(k)).Number)
 	for name, change := range map[string]func(){
 		"overwritten":    func() { require.NoError(t, c.Set(k, value(2))) },
 		"another length": func() { require.NoError(t, c.Set(k, value(2)[1:])) },
@@ -358,16 +360,13 @@ func TestSnapshot_LongRecordIsRewrittenInBetween(t *testing.T) {
 		"reset":          func() { c.Reset() },
 	} {
 		require.NoError(t, c.Set(k, value(1)))
-		w := &walker{c: c, clock: c.shared.Wall(time.Now()), Worker: &snapshot.Worker{}}
-		w.longer.Bytes = make([]byte, 0, 400_000)
 		parts := 0
-		w.between = func() {
+		w := testhook.WalkerOf(c, c.shared.Wall(time.Now()), &snapshot.Worker{}, func() {
 			if parts++; parts == 3 {
 				change()
 			}
-		}
-		_, _, whole := w.copyLong(lb, longKey{key: k}, c.shared.Hash(k), store.StepBytes)
-		require.False(t, whole, name)
+		})
+		require.False(t, w.CopyLong(lb, k, 400_000), name)
 		require.Equal(t, 3, parts, name)
 	}
 }

@@ -13,13 +13,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache/codec"
+
+	"github.com/ringcache/ringcache/internal/testhook"
 )
 
 func TestTyped_Batches(t *testing.T) {
 	c := mustCache(t, tiny(16, 4096, 100))
 	for name, view := range typedViews(c) {
 		t.Run(name, func(t *testing.T) {
-			for _, n := range []int{0, 1, batchSize, batchSize + 1, 500} {
+			for _, n := range []int{0, 1, 32, 33, 500} {
 				var keys []string
 				var vals []int
 				want := map[string]int{}
@@ -97,7 +99,7 @@ func TestTyped_BatchErrors(t *testing.T) {
 			}
 			require.NoError(t, check())
 			for _, k := range []string{"key 20", "key 50"} {
-				require.NoError(t, c.Set(view.keyBytes(nil, k), []byte("x")))
+				require.NoError(t, c.Set(rawKey(t, c, view, k), []byte("x")))
 				last[k] = -1
 			}
 			err = check()
@@ -151,7 +153,10 @@ func testLoop[K Key](t *testing.T, keys []K, text func(K) string) {
 			require.NoError(t, view.Set(k, 100*i+j))
 			want[text(k)] = 100*i + j
 		}
-		raw := view.of.start(nil)
+		raw := []byte(o.prefix)
+		if o.n != nil {
+			raw = testhook.OfNamespace(o.n).AppendKey(nil, raw)
+		}
 		for _, foreign := range []string{"a key of 17 bytes", "\x00\x01\x02", "four"} {
 			require.NoError(t, c.Set(append(slices.Clone(raw), foreign...), []byte("no number")))
 			require.NoError(t, c.Set([]byte(foreign), []byte("1")))

@@ -1,6 +1,7 @@
 package ringcache
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"strconv"
@@ -130,9 +131,11 @@ func TestTyped_GetOrLoadKeys(t *testing.T) {
 
 // All who wait for a load whose value cannot be encoded hear of it, and nothing is stored.
 func TestTyped_GetOrLoadOfWhatCannotBeEncoded(t *testing.T) {
-	for name, view := range typedViews(mustCache(t, roomy(0))) {
+	c := mustCache(t, roomy(0))
+	for name, view := range typedViews(c) {
 		t.Run(name, func(t *testing.T) {
 			const waiters = 10
+			raw := rawKey(t, c, view, "k")
 			release := make(chan bool)
 			var mu sync.Mutex
 			loads := 0
@@ -156,7 +159,7 @@ func TestTyped_GetOrLoadOfWhatCannotBeEncoded(t *testing.T) {
 					assert.Zero(t, v)
 				}()
 			}
-			waiting := func() bool { return view.waiters("k") == waiters }
+			waiting := func() bool { return c.waiting(raw) == waiters }
 			require.Eventually(t, waiting, 10*time.Second, time.Millisecond)
 			close(release)
 			wg.Wait()
@@ -166,17 +169,23 @@ func TestTyped_GetOrLoadOfWhatCannotBeEncoded(t *testing.T) {
 	}
 }
 
-// waiters returns how many calls wait for the load of a key.
-func (t *Typed[K, V]) waiters(key K) int {
-	k := t.keyBytes(nil, key)
-	h := t.of.cache.shared.Hash(k)
-	b := t.of.cache.bucket(h)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if f := b.calls.Find(k, h); f != nil {
-		return f.Waiters
+// rawKey returns the key that one of a view has in its cache, and deletes its entry.
+func rawKey[K Key](t testing.TB, c *Cache, view *Typed[K, int], key K) (raw []byte) {
+	t.Helper()
+	view.Del(key)
+	before := map[string]bool{}
+	for k := range c.Keys() {
+		before[string(k)] = true
 	}
-	return 0
+	require.NoError(t, view.Set(key, 1))
+	for k := range c.Keys() {
+		if !before[string(k)] {
+			require.Nil(t, raw, "there are two new keys")
+			raw = bytes.Clone(k)
+		}
+	}
+	require.True(t, view.Del(key))
+	return raw
 }
 
 // An entry in the form of an older version is loaded anew, and replaced.
@@ -184,7 +193,7 @@ func TestTyped_GetOrLoadOfWhatCannotBeDecoded(t *testing.T) {
 	c := mustCache(t, roomy(0))
 	for name, view := range typedViews(c) {
 		t.Run(name, func(t *testing.T) {
-			require.NoError(t, c.Set(view.keyBytes(nil, "k"), []byte("six")))
+			require.NoError(t, c.Set(rawKey(t, c, view, "k"), []byte("six")))
 			load := func(context.Context, string) (int, time.Duration, error) { return 6, 0, nil }
 			v, err := view.GetOrLoad(context.Background(), "k", load)
 			require.NoError(t, err)
@@ -193,14 +202,27 @@ func TestTyped_GetOrLoadOfWhatCannotBeDecoded(t *testing.T) {
 			require.NoError(t, err)
 			require.True(t, ok)
 			require.Equal(t, 6, v)
-
-			// Whoever set it since is not overruled.
-			require.NoError(t, view.Set("k", 8))
-			k := view.keyBytes(nil, "k")
-			view.discard(k)
-			require.True(t, view.Has("k"))
 		})
 	}
+	// Whoever sets it meanwhile is not overruled.
+	k := []byte("set meanwhile")
+	view := NewTyped[string](c, codec.Func(
+		func(dst []byte, n int) ([]byte, error) { return strconv.AppendInt(dst, int64(n), 10), nil },
+		func(data []byte) (int, error) {
+			n, err := strconv.Atoi(string(data))
+			if err != nil {
+				require.NoError(t, c.Set(k, []byte("8")))
+			}
+			return n, err
+		},
+	), TypedOptions{})
+	require.NoError(t, c.Set(k, []byte("six")))
+	v, err := view.GetOrLoad(context.Background(), string(k),
+		func(context.Context, string) (int, time.Duration, error) { return 0, 0, ErrAbsent })
+	require.NoError(t, err)
+	require.Equal(t, 8, v)
+	require.True(t, view.Has(string(k)))
+
 	broken := NewTyped[string](c, codec.Func(
 		func(dst []byte, n int) ([]byte, error) { return append(dst, "x"...), nil },
 		func(data []byte) (int, error) { return 1, errNegativeNumber },
@@ -220,7 +242,8 @@ func TestTyped_GetOrLoadOfWhatCannotBeDecoded(t *testing.T) {
 // A codec may change the bytes that it decodes, as parsers in place do. An entry that it cannot
 // decode is loaded anew all the same.
 func TestTyped_CodecMayChangeWhatItDecodes(t *testing.T) {
-	view := NewTyped[string](mustCache(t, roomy(0)), codec.Func(
+	c := mustCache(t, roomy(0))
+	view := NewTyped[string](c, codec.Func(
 		func(dst []byte, n int) ([]byte, error) { return append(dst, byte(n)), nil },
 		func(data []byte) (int, error) {
 			defer clear(data)
@@ -246,7 +269,7 @@ func TestTyped_CodecMayChangeWhatItDecodes(t *testing.T) {
 		},
 	} {
 		require.NoError(t, view.Set("other", 8))
-		require.NoError(t, view.of.cache.Set(view.keyBytes(nil, "k"), []byte("six")))
+		require.NoError(t, c.Set([]byte("k"), []byte("six")))
 		require.NoError(t, load())
 		require.Equal(t, 6, vals[0])
 		v, ok, err := view.Get("k")
@@ -370,7 +393,7 @@ func TestTyped_ErrorsNameTheKey(t *testing.T) {
 func testQuote[K Key](t *testing.T, c *Cache, key K, want string) {
 	t.Helper()
 	view := NewTyped[K](c, decimals, TypedOptions{Prefix: "prefix:"})
-	k := view.keyBytes(nil, key)
+	k := rawKey(t, c, view, key)
 	require.NoError(t, c.Set(k, []byte("four")))
 	ends := " of 4 bytes: value cannot be decoded: strconv.Atoi: parsing \"four\": invalid syntax"
 	check := func(err error, verb string) {

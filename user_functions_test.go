@@ -16,6 +16,7 @@ import (
 
 	"github.com/ringcache/ringcache/codec"
 	"github.com/ringcache/ringcache/internal/store"
+	"github.com/ringcache/ringcache/internal/testhook"
 )
 
 // userFunction is a place where the cache runs a function of its user's. run makes the
@@ -161,9 +162,9 @@ func userFunctions() []userFunction {
 		{"OnRemove of Del", true, func(c *Cache, k, _ []byte, _ func()) { c.Del(k) }},
 		{"OnRemove of Reset", true, func(c *Cache, _, _ []byte, _ func()) { c.Reset() }},
 		{"OnRemove of DeleteExpired", true, func(c *Cache, k, v []byte, _ func()) {
-			w := c.writeOf(k, v, store.Replaced)
+			w := store.Write{Key: k, Value: v, Reason: store.Replaced}
 			w.Expiry = 1 // over since the first tick
-			_ = c.apply(&w, "set")
+			_ = testhook.Write(c, w)
 			c.DeleteExpired()
 		}},
 		{"OnRemove of Resize", true, func(c *Cache, _, _ []byte, _ func()) {

@@ -10,14 +10,15 @@ import (
 	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/ring"
 	"github.com/ringcache/ringcache/internal/store"
+	"github.com/ringcache/ringcache/internal/testhook"
 )
 
 // validate walks every bucket and checks the invariants of docs/design.md, under
 // all locks that it needs. It names the invariant that does not hold.
 func (c *Cache) validate() error {
-	a := &c.arena
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	arena := testhook.Arena(c)
+	arena.Lock()
+	defer arena.Unlock()
 	var errs []error
 	large := map[int]int{}
 	for i := range c.shared.Buckets + store.LargeBuckets {
@@ -33,7 +34,7 @@ func (c *Cache) validate() error {
 			errs = append(errs, fmt.Errorf("I8: bucket %d counts %d large keys, has %d", i, n, large[i]))
 		}
 	}
-	if err := c.shared.Pool.Validate(); err != nil && !c.sizing.unfinished {
+	if err := c.shared.Pool.Validate(); err != nil && !testhook.Unfinished(c) {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
