@@ -35,7 +35,8 @@ func goroutinesOfCold() int {
 
 // coldCache returns a cache whose goroutine runs, of one bucket.
 func coldCache(by Compressor) *packedCache {
-	return &packedCache{Cache: newCache(withCold(tiny(1, 1024, 256), by)), size: 300}
+	g := withCold(tiny(1, 1024, 256), by)
+	return &packedCache{Cache: newCache(g), size: 300}
 }
 
 // fillUntilPacked sets values until the goroutine has compressed some.

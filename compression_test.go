@@ -455,6 +455,7 @@ type namedCompressor struct {
 	id func() string
 }
 
+// ID returns what the test says.
 func (n namedCompressor) ID() string { return n.id() }
 
 func TestCompression_IDsHaveABound(t *testing.T) {

@@ -385,12 +385,14 @@ func concurrentCases() []geometry {
 	return []geometry{tiny(2, 256, 64), tiny(16, 4096, 16), defaultGeometry(minMaxBytes)}
 }
 
+// newTraffic returns the traffic of a new cache.
 func newTraffic(t testing.TB, g geometry) *traffic {
 	// About three times as many keys as there is room for, bounded.
 	keys := min(max(g.maxBytes/64, 64), 20_000)
 	return &traffic{c: mustCache(t, g), keys: keys, most: g.maxBytes / 16}
 }
 
+// concurrentSteps is how many steps each goroutine takes.
 func concurrentSteps() int {
 	if raceEnabled {
 		return 3_000

@@ -150,6 +150,7 @@ func TestReadModifyWrite_NewEntryGetsTheDefault(t *testing.T) {
 	}
 }
 
+// findsNothing is the load of a value that is nowhere.
 func findsNothing(context.Context, []byte) ([]byte, time.Duration, error) {
 	return nil, 0, ErrAbsent
 }
@@ -163,7 +164,8 @@ func TestReadModifyWrite_InTheColdPart(t *testing.T) {
 			g.byHand = true
 			c, _ := timedCache(t, g)
 			require.NoError(t, c.SetWithTTL(k, old, time.Minute))
-			for b := int(c.bucket(c.shared.Hash(k)).Number); c.sinkNext(b) > 0; {
+			b := int(c.bucket(c.shared.Hash(k)).Number)
+			for c.sinkNext(b) > 0 {
 			}
 			if packed {
 				c.compressAll()

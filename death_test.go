@@ -357,6 +357,7 @@ type lockedBuffer struct {
 	b  []byte
 }
 
+// Write adds to what was written.
 func (l *lockedBuffer) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -364,6 +365,7 @@ func (l *lockedBuffer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// String returns what was written.
 func (l *lockedBuffer) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

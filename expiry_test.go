@@ -238,6 +238,7 @@ func TestExpiry_Touch(t *testing.T) {
 	require.Equal(t, before.DelCalls, after.DelCalls)
 }
 
+// statsOf returns the statistics of a cache.
 func statsOf(c *Cache) (s Stats) {
 	c.UpdateStats(&s)
 	return s

@@ -104,13 +104,16 @@ func sinkLocked(b *store.Store) int {
 // flateCompressor is one of the standard library's, with a dictionary of all samples.
 type flateCompressor struct{}
 
+// ID names it.
 func (flateCompressor) ID() string { return "flate of tests" }
 
+// BuildDict returns some bytes of the samples.
 func (flateCompressor) BuildDict(samples [][]byte) []byte {
 	dict := bytes.Join(samples, nil)
 	return dict[:min(len(dict), 2<<10)]
 }
 
+// WithDict returns what compresses with a dictionary.
 func (flateCompressor) WithDict(dict []byte) (ValueCompressor, error) {
 	return &flateValues{dict: dict}, nil
 }
@@ -176,6 +179,7 @@ type badCompressor struct {
 	draws atomic.Uint64
 }
 
+// ID names it.
 func (b *badCompressor) ID() string { return "bad" }
 
 func (b *badCompressor) fails() bool { return b.draw(b.one) == 0 }
@@ -185,6 +189,7 @@ func (b *badCompressor) draw(n int) int {
 	return rand.New(rand.NewPCG(1, b.draws.Add(1))).IntN(n)
 }
 
+// BuildDict returns a dictionary, or panics.
 func (b *badCompressor) BuildDict(samples [][]byte) []byte {
 	if b.fails() {
 		panic("no dictionary")
@@ -192,6 +197,7 @@ func (b *badCompressor) BuildDict(samples [][]byte) []byte {
 	return b.flateCompressor.BuildDict(samples)
 }
 
+// WithDict returns what compresses with a dictionary, or an error.
 func (b *badCompressor) WithDict(dict []byte) (ValueCompressor, error) {
 	if dict != nil && b.fails() {
 		return nil, errors.New("no such dictionary")
@@ -247,6 +253,7 @@ type countingCompressor struct {
 	unpacked atomic.Uint64
 }
 
+// WithDict returns what compresses with a dictionary, and counts.
 func (c *countingCompressor) WithDict(dict []byte) (ValueCompressor, error) {
 	v, err := c.Compressor.WithDict(dict)
 	return &countingValues{v, c}, err

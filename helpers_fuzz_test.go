@@ -40,6 +40,7 @@ func (in *input) number() int64 {
 	return n
 }
 
+// duration is number as a duration.
 func (in *input) duration() time.Duration { return time.Duration(in.number()) }
 
 // value returns a few bytes of the input, now and then so often that they make
@@ -113,6 +114,7 @@ func roomy(shape byte) geometry {
 	return g
 }
 
+// roomyBytes is what a cache of a roomy shape has room for.
 const roomyBytes = 24 << 10
 
 // lost returns how many entries were dropped to make room, or could not be decompressed: a

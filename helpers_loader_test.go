@@ -14,11 +14,13 @@ import (
 	"github.com/ringcache/ringcache/internal/testhook"
 )
 
+// errDown is the error of loads that fail.
 var errDown = errors.New("down")
 
 // exitedText is in the error of a load that ends its goroutine.
 const exitedText = "the load called runtime.Goexit"
 
+// loaderCache returns a small cache.
 func loaderCache(t testing.TB) *Cache { return mustCache(t, tiny(4, 1024, 16)) }
 
 // isNegative reports whether a load has found that the key has no value.
@@ -42,6 +44,7 @@ func (c *Cache) waiting(k []byte) int {
 	return testhook.Waiting(c, k)
 }
 
+// awaitWaiting returns when n callers wait for the load of a key.
 func awaitWaiting(t testing.TB, c *Cache, k []byte, n int) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); c.waiting(k) != n; runtime.Gosched() {

@@ -16,10 +16,12 @@ type fakeMachine struct {
 	realTime time.Duration // that has passed
 }
 
+// newFakeMachine returns a machine that has run for an hour.
 func newFakeMachine() *fakeMachine {
 	return &fakeMachine{wall: time.Date(2026, 11, 25, 0, 0, 0, 0, time.UTC), boot: time.Hour}
 }
 
+// machine returns the clocks.
 func (m *fakeMachine) machine() *clock.Machine {
 	return &clock.Machine{
 		Now:       func() time.Time { return m.wall },

@@ -36,6 +36,7 @@ type entry struct {
 	deadline time.Duration
 }
 
+// newLife returns the life of a cache that has an OnRemove if told.
 func newLife(told bool) life {
 	return life{
 		age:       time.Minute, // so that no deadline is 0

@@ -21,6 +21,7 @@ type op struct {
 	arg   uint16 // for the size
 }
 
+// opSize is how many bytes an op is decoded from.
 const opSize = 7
 
 type opKind byte
@@ -176,6 +177,7 @@ func (r *runner) stepLockFree(o op) error {
 	return err
 }
 
+// step does one operation.
 func (r *runner) step(o op) error {
 	if r.g.byHand && o.arg%16 == 0 {
 		r.c.compressAll()

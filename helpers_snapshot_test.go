@@ -117,6 +117,7 @@ func snapshotOf(t testing.TB, c *Cache) ([]byte, string) {
 	return readFile(t, path), path
 }
 
+// readFile returns the bytes of a file.
 func readFile(t testing.TB, path string) []byte {
 	t.Helper()
 	b, err := os.ReadFile(path)
@@ -176,6 +177,7 @@ type endsLater struct {
 	looks atomic.Int64 // that are left
 }
 
+// Err counts the looks.
 func (c *endsLater) Err() error {
 	if c.looks.Add(-1) < 0 {
 		return context.Canceled

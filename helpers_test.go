@@ -84,6 +84,7 @@ func narrow(g geometry) geometry {
 	return g
 }
 
+// describe says how a cache is shaped.
 func describe(g geometry) string {
 	s := fmt.Sprintf("policy=%s/buckets=%d/chunk=%d/max=%d/pos=%d/seed=%x",
 		g.policy, g.buckets, g.chunkSize, g.maxBytes, g.posBits, g.seed)
@@ -125,6 +126,7 @@ func mustCache(t testing.TB, g geometry) *Cache {
 	return c
 }
 
+// closeCache closes a cache.
 func closeCache(t testing.TB, c *Cache) {
 	t.Helper()
 	assert.NoError(t, c.Close())
@@ -183,6 +185,7 @@ const (
 	selfSize  = stampSize + 8
 )
 
+// String describes the stamp.
 func (s stamp) String() string {
 	return fmt.Sprintf("key %d version %d, %d bytes", s.id, s.version, s.size)
 }

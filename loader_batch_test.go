@@ -33,6 +33,7 @@ type echo struct {
 	calls []string
 }
 
+// load returns values that name their keys.
 func (e *echo) load(_ context.Context, keys [][]byte) ([]loaded, error) {
 	e.mu.Lock()
 	e.calls = append(e.calls, string(bytes.Join(keys, []byte(" "))))

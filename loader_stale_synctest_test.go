@@ -18,6 +18,7 @@ import (
 // keeping are options with which an entry lives for a minute, and is kept for an hour more.
 var keeping = Options{TTL: time.Minute, StaleIfError: time.Hour}
 
+// fails is a load that fails.
 func fails(context.Context, []byte) ([]byte, time.Duration, error) { return nil, 0, errDown }
 
 func failsAll(context.Context, [][]byte) ([]loaded, error) { return nil, errDown }

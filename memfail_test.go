@@ -22,6 +22,7 @@ import (
 	"github.com/ringcache/ringcache/internal/testhook"
 )
 
+// errRefused is the error of memory that is refused.
 var errRefused = errors.New("refused by the test")
 
 // meter is memory that refuses maps beyond a number.
@@ -30,6 +31,7 @@ type meter struct {
 	maps    atomic.Int32
 }
 
+// memory returns memory that is counted.
 func (m *meter) memory() chunk.Memory {
 	mem := osMemory()
 	mem.Map = func(n int) ([]byte, error) {

@@ -28,6 +28,7 @@ func mountTmpfs(t *testing.T, megabytes int) string {
 	return dir
 }
 
+// tmpfsSize returns the mount option for a size.
 func tmpfsSize(megabytes int) string { return fmt.Sprintf("size=%dm", megabytes) }
 
 // mustOpenSmall returns a cache in a file of a folder.

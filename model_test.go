@@ -180,6 +180,7 @@ func runModel(t *testing.T, mc modelCase, seed uint64) {
 	assert.NoError(t, r.exercised(mc.wraps), "seed %d: the run proves too little", seed)
 }
 
+// fillRandom makes b random bytes.
 func fillRandom(rnd *rand.Rand, b []byte) {
 	for i := range b {
 		b[i] = byte(rnd.Uint32())

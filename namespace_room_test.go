@@ -18,6 +18,7 @@ import (
 
 // What the entries of a namespace hold, and how much they may.
 
+// idKey returns the key of an id.
 func idKey(i int) []byte { return binary.LittleEndian.AppendUint32([]byte("key "), uint32(i)) }
 
 // fill sets n keys in a namespace.

@@ -50,6 +50,7 @@ func openPacked(t *testing.T, path string) *packedCache {
 	return &packedCache{Cache: mustOpen(t, g, path), size: 300}
 }
 
+// makeDict has a dictionary made.
 func (p *packedCache) makeDict(t *testing.T) {
 	for i := range 1000 {
 		p.shared.Compression.Classes[0].Samples.Add(text(i, 200))

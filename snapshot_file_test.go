@@ -27,7 +27,10 @@ func TestLoad_HasTheOptionsOfTheProgram(t *testing.T) {
 	require.EqualValues(t, 128<<20, s.MaxBytesSize)
 	require.EqualValues(t, saved.Len(), s.Snapshots.RestoredEntries)
 	require.Equal(t, PolicyS3FIFO, Policy(c.shared.Policy))
-	require.Equal(t, time.Minute, c.ttl)
+	require.NoError(t, c.Set([]byte("new"), nil))
+	left, ok := c.TTL([]byte("new"))
+	require.True(t, ok)
+	require.InDelta(t, time.Minute, left, float64(10*time.Second))
 	require.NotNil(t, c.shared.Compression)
 	require.Equal(t, saved.Len(), c.shared.Expected, "the snapshot says how many to expect")
 

@@ -17,8 +17,10 @@ import (
 // wide is a value of fixed size, of which n bytes are stored.
 type wide struct{ a, b, n uint64 }
 
+// wideCodec is the codec of wide.
 type wideCodec struct{}
 
+// Append appends the bytes of a value.
 func (wideCodec) Append(dst []byte, v wide) ([]byte, error) {
 	dst = binary.LittleEndian.AppendUint64(dst, v.a)
 	dst = binary.LittleEndian.AppendUint64(dst, v.b)
@@ -28,6 +30,7 @@ func (wideCodec) Append(dst []byte, v wide) ([]byte, error) {
 	return dst, nil
 }
 
+// Decode returns the value of bytes.
 func (wideCodec) Decode(data []byte) (wide, error) {
 	return wide{
 		a: binary.LittleEndian.Uint64(data),
@@ -136,6 +139,7 @@ func checkMethodAllocs[K Key](t *testing.T, kind string, wides *Typed[K, wide], 
 	}
 }
 
+// zeroAllocs fails the test if fn allocates.
 func zeroAllocs(t *testing.T, kind, call string, fn func()) {
 	t.Helper()
 	assert.Zero(t, testing.AllocsPerRun(200, fn), "allocations of %s: %s", kind, call)

@@ -12,7 +12,7 @@ import (
 	"github.com/ringcache/ringcache/codec"
 )
 
-// A codec of numbers that are not below 0.
+// naturals is a codec of numbers that are not below 0.
 var naturals = codec.Func(
 	func(dst []byte, n int) ([]byte, error) {
 		if n < 0 {

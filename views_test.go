@@ -53,6 +53,7 @@ type calls interface {
 // view has in its place.
 type typedStore struct{ *Typed[string, []byte] }
 
+// newTypedStore returns a typed view as a store.
 func newTypedStore[Of *Cache | *Namespace](of Of, prefix string) calls {
 	return typedStore{NewTyped[string](of, codec.Bytes[[]byte](), TypedOptions{Prefix: prefix})}
 }
