@@ -9,15 +9,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/internal/ringtest"
 )
 
 // No call on the hot path may allocate, whether it hits or misses, and while
 // entries are evicted and the index grows.
 func TestCache_DoesNotAllocate(t *testing.T) {
-	if ringcache.RaceEnabled {
+	if ringtest.RaceEnabled {
 		t.Skip("the race detector allocates on its own account")
 	}
-	c := small(t)
+	c := ringtest.Small(t)
 	const keys = 50_000
 	var key [8]byte
 	next := uint64(0)

@@ -16,18 +16,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/internal/ringtest"
 )
 
 // The contract of a Cache, in the order of docs/design.md: what holds for all calls,
-// then method by method. Beside it stand batch_test.go, conditional_test.go,
-// expiry_test.go, iterate_test.go, loader_test.go, resize_test.go, stats_test.go and
-// typed_test.go; nil_test.go, memfail_test.go and rss_linux_test.go have what needs a
-// look inside.
+// then method by method. Tests of more than one or two calls are in internal/ringtest.
 
 // ---- Any number of goroutines
 
 func TestCache_ManyGoroutines(t *testing.T) {
-	c := small(t)
+	c := ringtest.Small(t)
 	var wg sync.WaitGroup
 	for id := range 8 {
 		wg.Add(1)
@@ -39,12 +37,12 @@ func TestCache_ManyGoroutines(t *testing.T) {
 				var ok bool
 				switch (i + id) % 5 {
 				case 0, 1:
-					assert.NoError(t, c.Set(k, pattern(string(k), 10+i%300)))
+					assert.NoError(t, c.Set(k, ringtest.Pattern(string(k), 10+i%300)))
 				case 2:
 					c.Del(k)
 				default:
 					dst, ok = c.HasGet(dst[:0], k)
-					if ok && !bytes.Equal(dst, pattern(string(k), len(dst))) {
+					if ok && !bytes.Equal(dst, ringtest.Pattern(string(k), len(dst))) {
 						assert.Fail(t, "a mixture", "key %s", k)
 					}
 				}
@@ -57,46 +55,46 @@ func TestCache_ManyGoroutines(t *testing.T) {
 // ---- Read your own write
 
 func TestSet_IsSeenByTheNextGet(t *testing.T) {
-	c := small(t)
+	c := ringtest.Small(t)
 	for i := range 20_000 {
-		k, v := []byte(strconv.Itoa(i%5000)), pattern(strconv.Itoa(i), i%300)
+		k, v := []byte(strconv.Itoa(i%5000)), ringtest.Pattern(strconv.Itoa(i), i%300)
 		if err := c.Set(k, v); err != nil {
 			require.NoError(t, err)
 		}
-		requireHas(t, c, k, v)
+		ringtest.RequireHas(t, c, k, v)
 	}
 }
 
 // ---- A Get returns exactly the bytes of one Set, or nothing
 
 func TestGet_ReturnsExactlyWhatWasSet(t *testing.T) {
-	sizes := []int{0, 1, 62, 63, 64, 65, 127, 255, 256, 257, maxKey - 1, maxKey}
+	sizes := []int{0, 1, 62, 63, 64, 65, 127, 255, 256, 257, ringtest.MaxKey - 1, ringtest.MaxKey}
 	values := append([]int{65536, 65537, 3*65536 - 1, 3 * 65536, 3*65536 + 1,
-		maxValue - 1, maxValue}, sizes...)
+		ringtest.MaxValue - 1, ringtest.MaxValue}, sizes...)
 	for chunk := 512; chunk <= 32<<10; chunk *= 2 {
 		for d := -8; d <= 1; d++ { // headers are of 3 to 7 bytes
 			values = append(values, chunk+d, 2*chunk+d)
 		}
 	}
-	c := small(t)
+	c := ringtest.Small(t)
 	for _, kn := range sizes {
 		for _, vn := range values {
-			k, v := pattern("k", kn), pattern("v", vn)
+			k, v := ringtest.Pattern("k", kn), ringtest.Pattern("v", vn)
 			require.NoError(t, c.Set(k, v), "key of %d, value of %d bytes", kn, vn)
-			requireHas(t, c, k, v)
+			ringtest.RequireHas(t, c, k, v)
 		}
 	}
 }
 
 func TestSet_OverwritesAnySizeWithAnyOther(t *testing.T) {
-	c := small(t)
+	c := ringtest.Small(t)
 	k := []byte("key")
 	for i, n := range []int{
 		10, 10, 0, 5, 100, 100, 3, 70_000, 70_000, 69_999, 1, 1 << 20, 12, 0,
 	} {
-		v := pattern(strconv.Itoa(i), n)
+		v := ringtest.Pattern(strconv.Itoa(i), n)
 		require.NoError(t, c.Set(k, v))
-		requireHas(t, c, k, v)
+		ringtest.RequireHas(t, c, k, v)
 		require.Equal(t, 1, c.Len())
 	}
 }
@@ -104,23 +102,23 @@ func TestSet_OverwritesAnySizeWithAnyOther(t *testing.T) {
 // Keys that agree in their first 65,535 bytes, or in their lengths cut to 16 bits, are
 // different keys.
 func TestGet_ComparesWholeKeys(t *testing.T) {
-	c := small(t)
+	c := ringtest.Small(t)
 	require.NoError(t, c.Set(nil, []byte("empty key")))
-	require.NoError(t, c.Set(pattern("k", maxKey), []byte("longest key")))
+	require.NoError(t, c.Set(ringtest.Pattern("k", ringtest.MaxKey), []byte("longest key")))
 	require.False(t, c.Has(make([]byte, 1<<16)))
-	require.False(t, c.Has(append(pattern("k", maxKey), 0)))
-	require.Equal(t, "longest key", string(c.Get(nil, pattern("k", maxKey))))
+	require.False(t, c.Has(append(ringtest.Pattern("k", ringtest.MaxKey), 0)))
+	require.Equal(t, "longest key", string(c.Get(nil, ringtest.Pattern("k", ringtest.MaxKey))))
 }
 
 func TestCache_NilAndEmptyAreTheSame(t *testing.T) {
 	none, empty := []byte(nil), []byte{}
 	for _, k := range [][]byte{none, empty} {
 		for _, v := range [][]byte{none, empty} {
-			c := small(t)
+			c := ringtest.Small(t)
 			require.False(t, c.Has(k))
 			require.NoError(t, c.Set(k, v))
 			for _, k2 := range [][]byte{none, empty} {
-				requireHas(t, c, k2, nil)
+				ringtest.RequireHas(t, c, k2, nil)
 				require.Empty(t, c.Get(nil, k2))
 				require.Equal(t, "abc", string(c.Get([]byte("abc"), k2)))
 			}
@@ -129,7 +127,7 @@ func TestCache_NilAndEmptyAreTheSame(t *testing.T) {
 			require.False(t, c.Has(k))
 		}
 	}
-	c := small(t)
+	c := ringtest.Small(t)
 	require.NoError(t, c.Set(nil, []byte("value")))
 	require.Equal(t, "value", string(c.Get(nil, empty)))
 }
@@ -137,16 +135,16 @@ func TestCache_NilAndEmptyAreTheSame(t *testing.T) {
 // ---- k and v are the caller's again as soon as a call returns
 
 func TestSet_CopiesKeyAndValue(t *testing.T) {
-	c := small(t)
-	for _, n := range []int{1, 10, 100, 5000, maxValue} {
-		k, v := []byte("key"+strconv.Itoa(n)), pattern("v", n)
+	c := ringtest.Small(t)
+	for _, n := range []int{1, 10, 100, 5000, ringtest.MaxValue} {
+		k, v := []byte("key"+strconv.Itoa(n)), ringtest.Pattern("v", n)
 		require.NoError(t, c.Set(k, v))
 		name, want := bytes.Clone(k), bytes.Clone(v)
 		clear(k)
 		clear(v)
-		requireHas(t, c, name, want)
+		ringtest.RequireHas(t, c, name, want)
 		clear(c.Get(nil, name)) // what Get returned is the caller's, too
-		requireHas(t, c, name, want)
+		ringtest.RequireHas(t, c, name, want)
 	}
 }
 
@@ -154,13 +152,13 @@ func TestSet_CopiesKeyAndValue(t *testing.T) {
 
 func TestCache_StartsNoGoroutines(t *testing.T) {
 	before := runtime.NumGoroutine()
-	c := small(t)
-	fill(t, c, 0, 1000, 100)
-	fill(t, c, 0, 100, 100_000)
+	c := ringtest.Small(t)
+	ringtest.FillCache(t, c, 0, 1000, 100)
+	ringtest.FillCache(t, c, 0, 100, 100_000)
 	require.NoError(t, c.SetWithTTL([]byte("k"), nil, 100*time.Millisecond))
 	c.DeleteExpired()
-	require.NoError(t, c.Resize(2*floor))
-	require.NoError(t, c.Resize(floor))
+	require.NoError(t, c.Resize(2*ringtest.Floor))
+	require.NoError(t, c.Resize(ringtest.Floor))
 	c.Reset()
 	require.LessOrEqual(t, runtime.NumGoroutine(), before)
 }
@@ -170,7 +168,7 @@ func TestCache_MayHaveAFinalizer(t *testing.T) {
 	ran := make(chan struct{})
 	func() {
 		c := ringcache.New(1)
-		fill(t, c, 0, 1000, 100)
+		ringtest.FillCache(t, c, 0, 1000, 100)
 		runtime.SetFinalizer(c, func(*ringcache.Cache) { close(ran) })
 	}()
 	for from := time.Now(); ; time.Sleep(time.Millisecond) {
@@ -188,35 +186,35 @@ func TestCache_MayHaveAFinalizer(t *testing.T) {
 
 func TestNew_MaxBytesBoundsRecordsAndIndex(t *testing.T) {
 	for _, size := range []int{100, 5000, 1 << 20} {
-		c := small(t)
+		c := ringtest.Small(t)
 		for i := range 10 {
-			fill(t, c, i<<24, 6<<20/(size+20), size)
-			s := stats(c)
+			ringtest.FillCache(t, c, i<<24, 6<<20/(size+20), size)
+			s := ringtest.StatsOf(c)
 			require.LessOrEqual(t, s.ReservedBytes, s.MaxBytesSize, "values of %d bytes", size)
 			require.GreaterOrEqual(t, s.ReservedBytes, s.BytesSize+s.IndexBytes)
 		}
-		require.NotZero(t, stats(c).EvictedEntries, "never full: the test proves nothing")
+		require.NotZero(t, ringtest.StatsOf(c).EvictedEntries, "never full: the test proves nothing")
 	}
 }
 
 // No room is kept for indexes that are not needed after all.
 func TestNew_MaxBytesAreUsed(t *testing.T) {
 	t.Parallel()
-	if ringcache.RaceEnabled {
+	if ringtest.RaceEnabled {
 		t.Skip("it sets millions of entries")
 	}
-	c := small(t)
-	fill(t, c, 0, 2_500_000, 0)
-	require.GreaterOrEqual(t, stats(c).ReservedBytes, uint64(floor/8*7))
-	require.LessOrEqual(t, stats(c).ReservedBytes, uint64(floor))
+	c := ringtest.Small(t)
+	ringtest.FillCache(t, c, 0, 2_500_000, 0)
+	require.GreaterOrEqual(t, ringtest.StatsOf(c).ReservedBytes, uint64(ringtest.Floor/8*7))
+	require.LessOrEqual(t, ringtest.StatsOf(c).ReservedBytes, uint64(ringtest.Floor))
 }
 
 // Small records get the memory back that a burst of large ones took.
 func TestNew_MaxBytesServeOtherSizesLater(t *testing.T) {
-	c := small(t)
-	fill(t, c, 0, 100, 1<<20)
+	c := ringtest.Small(t)
+	ringtest.FillCache(t, c, 0, 100, 1<<20)
 	require.LessOrEqual(t, c.Len(), 32, "values of 1 MB in 32 MB")
-	fill(t, c, 1<<30, 250_000, 500)
+	ringtest.FillCache(t, c, 1<<30, 250_000, 500)
 	require.GreaterOrEqual(t, c.Len(), 50_000, "entries of 508 bytes in 32 MB")
 }
 
@@ -226,8 +224,8 @@ func TestNew_CostsNextToNothing(t *testing.T) {
 	c := ringcache.New(1 << 30)
 	runtime.ReadMemStats(&after)
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(2<<20), "on the Go heap")
-	require.Zero(t, stats(c).ReservedBytes)
-	closeIt(t, c)
+	require.Zero(t, ringtest.StatsOf(c).ReservedBytes)
+	ringtest.CloseCache(t, c)
 }
 
 // With the right hint, indexes have their final size at once, and it is not far from
@@ -235,15 +233,15 @@ func TestNew_CostsNextToNothing(t *testing.T) {
 func TestNew_ExpectedEntriesSaveGrowth(t *testing.T) {
 	const entries, size = 300_000, 40
 	index := func(o ringcache.Options) (first, last float64) {
-		o.MaxBytes = floor
+		o.MaxBytes = ringtest.Floor
 		c, err := ringcache.NewWithOptions(o)
 		require.NoError(t, err)
-		fill(t, c, 0, entries/10, size)
-		first = float64(stats(c).IndexBytes)
-		fill(t, c, 0, entries, size)
+		ringtest.FillCache(t, c, 0, entries/10, size)
+		first = float64(ringtest.StatsOf(c).IndexBytes)
+		ringtest.FillCache(t, c, 0, entries, size)
 		require.GreaterOrEqual(t, c.Len(), entries*999/1000)
-		last = float64(stats(c).IndexBytes)
-		closeIt(t, c)
+		last = float64(ringtest.StatsOf(c).IndexBytes)
+		ringtest.CloseCache(t, c)
 		return first, last
 	}
 	plainFirst, plainLast := index(ringcache.Options{})
@@ -257,9 +255,10 @@ func TestNew_ExpectedEntriesSaveGrowth(t *testing.T) {
 func TestNew_ExpectedEntriesMayBeTooMany(t *testing.T) {
 	const size = 500
 	held := func(entries int) float64 {
-		c, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: floor, ExpectedEntries: entries})
+		c, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: ringtest.Floor,
+			ExpectedEntries: entries})
 		require.NoError(t, err)
-		fill(t, c, 0, 100_000, size)
+		ringtest.FillCache(t, c, 0, 100_000, size)
 		defer c.Close()
 		return float64(c.Len())
 	}
@@ -275,12 +274,12 @@ func TestNew_HugePagesAreOfAKnownKind(t *testing.T) {
 	require.Equal(t, ringcache.HugePagesWhenFull, ringcache.Options{}.HugePages, "the default")
 	for huge, name := range names {
 		require.Equal(t, name, huge.String())
-		c, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: floor, HugePages: huge})
+		c, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: ringtest.Floor, HugePages: huge})
 		require.NoError(t, err)
-		fill(t, c, 0, 1000, 100)
-		closeIt(t, c)
+		ringtest.FillCache(t, c, 0, 1000, 100)
+		ringtest.CloseCache(t, c)
 	}
-	_, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: floor, HugePages: 3})
+	_, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: ringtest.Floor, HugePages: 3})
 	require.ErrorIs(t, err, ringcache.ErrInvalidOptions)
 	require.ErrorContains(t, err, "HugePages is HugePages(3), must be when full, off or at once")
 }
@@ -290,7 +289,7 @@ func TestNew_HugePagesAreOfAKnownKind(t *testing.T) {
 func TestSet_TooLargeValueRemovesTheOldOne(t *testing.T) {
 	for _, maxBytes := range []int{1, 64 << 20} {
 		c := ringcache.New(maxBytes)
-		most := max(maxBytes, floor) / 16
+		most := max(maxBytes, ringtest.Floor) / 16
 		k := []byte("key")
 		require.NoError(t, c.Set([]byte("other"), []byte("kept")))
 		require.NoError(t, c.Set(k, make([]byte, most)))
@@ -302,17 +301,17 @@ func TestSet_TooLargeValueRemovesTheOldOne(t *testing.T) {
 		require.ErrorContains(t, err, strconv.Itoa(most))
 		require.False(t, c.Has(k), "the old value is out of date")
 		require.Equal(t, "kept", string(c.Get(nil, []byte("other"))))
-		closeIt(t, c)
+		ringtest.CloseCache(t, c)
 	}
 }
 
 func TestSet_TooLongKeyIsInNoCache(t *testing.T) {
-	c := small(t)
-	long := make([]byte, maxKey+1)
+	c := ringtest.Small(t)
+	long := make([]byte, ringtest.MaxKey+1)
 	err := c.Set(long, nil)
 	require.ErrorIs(t, err, ringcache.ErrTooLarge)
-	require.ErrorContains(t, err, strconv.Itoa(maxKey+1))
-	require.ErrorContains(t, err, strconv.Itoa(maxKey))
+	require.ErrorContains(t, err, strconv.Itoa(ringtest.MaxKey+1))
+	require.ErrorContains(t, err, strconv.Itoa(ringtest.MaxKey))
 	require.False(t, c.Has(long))
 	require.Nil(t, c.Get(nil, long))
 	require.False(t, c.Del(long))
@@ -323,7 +322,7 @@ func TestSet_TooLongKeyIsInNoCache(t *testing.T) {
 // ---- Get and HasGet
 
 func TestGet_AppendsToDst(t *testing.T) {
-	c := small(t)
+	c := ringtest.Small(t)
 	k, v := []byte("key"), []byte("a value of some length")
 	require.NoError(t, c.Set(k, v))
 	for _, held := range []string{"", "held before "} {
@@ -348,7 +347,7 @@ func TestGet_AppendsToDst(t *testing.T) {
 }
 
 func TestGet_ReturnsNilForAMissAndNoDst(t *testing.T) {
-	c := small(t)
+	c := ringtest.Small(t)
 	require.Nil(t, c.Get(nil, []byte("none")))
 	miss, ok := c.HasGet(nil, []byte("none"))
 	require.False(t, ok)
@@ -358,9 +357,9 @@ func TestGet_ReturnsNilForAMissAndNoDst(t *testing.T) {
 // ---- View
 
 func TestView_SeesTheValueOnce(t *testing.T) {
-	c := small(t)
-	for _, n := range []int{0, 1, 100, 2047, 2048, 5000, 70_000, maxValue} {
-		k, v := []byte("key"+strconv.Itoa(n)), pattern("v", n)
+	c := ringtest.Small(t)
+	for _, n := range []int{0, 1, 100, 2047, 2048, 5000, 70_000, ringtest.MaxValue} {
+		k, v := []byte("key"+strconv.Itoa(n)), ringtest.Pattern("v", n)
 		require.NoError(t, c.Set(k, v))
 		calls := 0
 		require.True(t, c.View(k, func(got []byte) {
@@ -374,18 +373,18 @@ func TestView_SeesTheValueOnce(t *testing.T) {
 
 func TestView_PanicLeavesTheCacheSound(t *testing.T) {
 	c := ringcache.New(1) // not small: closing it would hang as well
-	for _, n := range []int{10, 70_000, maxValue} {
+	for _, n := range []int{10, 70_000, ringtest.MaxValue} {
 		k := []byte("key" + strconv.Itoa(n))
-		require.NoError(t, c.Set(k, pattern("v", n)))
+		require.NoError(t, c.Set(k, ringtest.Pattern("v", n)))
 		view := func() { c.View(k, func([]byte) { panic("mine") }) }
 		require.PanicsWithValue(t, "mine", view)
-		within(t, func() {
+		ringtest.Within(t, func() {
 			assert.NoError(t, c.Set(k, []byte("new")))
 			assert.Equal(t, "new", string(c.Get(nil, k)))
 			c.Reset()
 		})
 	}
-	within(t, func() { assert.NoError(t, c.Close()) })
+	ringtest.Within(t, func() { assert.NoError(t, c.Close()) })
 }
 
 func TestView_OthersMayViewTheSameKey(t *testing.T) {
@@ -394,7 +393,7 @@ func TestView_OthersMayViewTheSameKey(t *testing.T) {
 	require.NoError(t, c.Set(k, []byte("value")))
 	var inside, wg sync.WaitGroup
 	inside.Add(2)
-	within(t, func() {
+	ringtest.Within(t, func() {
 		for range 2 {
 			wg.Add(1)
 			go func() {
@@ -407,14 +406,14 @@ func TestView_OthersMayViewTheSameKey(t *testing.T) {
 		}
 		wg.Wait()
 	})
-	within(t, func() { assert.NoError(t, c.Close()) })
+	ringtest.Within(t, func() { assert.NoError(t, c.Close()) })
 }
 
 // ---- Del, Reset, Close
 
 func TestDel_TellsWhetherTheKeyWasThere(t *testing.T) {
-	c := small(t)
-	for _, n := range []int{0, 100, maxValue} {
+	c := ringtest.Small(t)
+	for _, n := range []int{0, 100, ringtest.MaxValue} {
 		k := []byte("key")
 		require.False(t, c.Del(k))
 		require.NoError(t, c.Set(k, make([]byte, n)))
@@ -425,10 +424,10 @@ func TestDel_TellsWhetherTheKeyWasThere(t *testing.T) {
 }
 
 func TestReset_RemovesAllAndKeepsTheCacheUsable(t *testing.T) {
-	c := small(t)
+	c := ringtest.Small(t)
 	for range 3 {
-		fill(t, c, 0, 5000, 500)
-		require.NoError(t, c.Set([]byte("large"), pattern("large", maxValue)))
+		ringtest.FillCache(t, c, 0, 5000, 500)
+		require.NoError(t, c.Set([]byte("large"), ringtest.Pattern("large", ringtest.MaxValue)))
 		require.NotZero(t, c.Len())
 		c.Reset()
 		require.Zero(t, c.Len())
@@ -438,10 +437,10 @@ func TestReset_RemovesAllAndKeepsTheCacheUsable(t *testing.T) {
 			}
 		}
 		require.False(t, c.Has([]byte("large")))
-		s := stats(c)
+		s := ringtest.StatsOf(c)
 		require.Zero(t, s.BytesSize)
 		require.Zero(t, s.ReservedBytes, "Reset makes memory free for reuse")
-		require.EqualValues(t, floor, s.MaxBytesSize)
+		require.EqualValues(t, ringtest.Floor, s.MaxBytesSize)
 	}
 }
 
@@ -449,14 +448,14 @@ func TestClose_LeavesAnEmptyCacheThatTakesNothing(t *testing.T) {
 	c := ringcache.New(1)
 	k := []byte("key")
 	require.NoError(t, c.Set(k, []byte("value")))
-	closeIt(t, c)
+	ringtest.CloseCache(t, c)
 	require.NoError(t, c.Close(), "closing twice")
 	c.Reset() // does not open it again
 
 	err := c.Set(k, []byte("again"))
 	require.ErrorIs(t, err, ringcache.ErrClosed)
 	require.NotErrorIs(t, err, ringcache.ErrTooLarge)
-	require.ErrorIs(t, c.Set(k, make([]byte, maxValue)), ringcache.ErrClosed)
+	require.ErrorIs(t, c.Set(k, make([]byte, ringtest.MaxValue)), ringcache.ErrClosed)
 	require.Nil(t, c.Get(nil, k))
 	got, ok := c.HasGet([]byte("held"), k)
 	require.False(t, ok)
@@ -465,7 +464,7 @@ func TestClose_LeavesAnEmptyCacheThatTakesNothing(t *testing.T) {
 	require.False(t, c.Del(k))
 	require.False(t, c.View(k, func([]byte) { assert.Fail(t, "called back") }))
 	require.Zero(t, c.Len())
-	s := stats(c)
+	s := ringtest.StatsOf(c)
 	require.Zero(t, s.EntriesCount+s.BytesSize+s.ReservedBytes)
 }
 

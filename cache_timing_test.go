@@ -1,4 +1,4 @@
-package ringcache
+package ringcache_test
 
 import (
 	"encoding/binary"
@@ -7,6 +7,8 @@ import (
 	"runtime/debug"
 	"sync/atomic"
 	"testing"
+
+	"github.com/ringcache/ringcache"
 )
 
 // The benchmarks of this file put ringcache beside the stores that a program
@@ -236,7 +238,7 @@ func benchGC(b *testing.B) {
 const ringValueSize = 100
 
 // filledRing is a cache that holds a million entries.
-func filledRing(b *testing.B) *Cache {
+func filledRing(b *testing.B) *ringcache.Cache {
 	b.Helper()
 	c, err := newTimingRing(timingEntries, ringValueSize)
 	if err != nil {
@@ -399,11 +401,11 @@ func BenchmarkSetEvict(b *testing.B) {
 }
 
 func benchSetEvict(b *testing.B, maxBytes int) {
-	c := New(maxBytes)
+	c := ringcache.New(maxBytes)
 	defer c.Close()
 	var next uint64
 	// Until every entry was replaced once.
-	for s := (Stats{}); s.EvictedEntries <= s.EntriesCount; s = c.Stats() {
+	for s := (ringcache.Stats{}); s.EvictedEntries <= s.EntriesCount; s = c.Stats() {
 		fillTiming(b, c, next, next+timingEntries/10, ringValueSize)
 		next += timingEntries / 10
 	}
@@ -424,9 +426,9 @@ func benchSetEvict(b *testing.B, maxBytes int) {
 }
 
 // reportOverhead reports the memory that an entry takes beside key and value.
-func reportOverhead(b *testing.B, c *Cache) {
+func reportOverhead(b *testing.B, c *ringcache.Cache) {
 	b.Helper()
-	var s Stats
+	var s ringcache.Stats
 	c.UpdateStats(&s)
 	perEntry := float64(s.ReservedBytes)/float64(s.EntriesCount) - timingKeySize - ringValueSize
 	b.ReportMetric(perEntry, "B/entry")

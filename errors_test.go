@@ -1,4 +1,4 @@
-package ringcache
+package ringcache_test
 
 import (
 	"context"
@@ -13,7 +13,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringcache/ringcache/codec"
+	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/internal/ringtest"
 	"github.com/ringcache/ringcache/internal/store"
 )
 
@@ -21,113 +22,113 @@ import (
 type failing struct {
 	name string // of the method
 	verb string // what its errors say that it does
-	call func(c *Cache, k, v []byte) error
+	call func(c *ringcache.Cache, k, v []byte) error
 }
 
 // failingCalls are calls that store v under k, whatever is there.
 func failingCalls() []failing {
 	return []failing{
-		{"Append", "append to entry", func(c *Cache, k, v []byte) error { return c.Append(k, v) }},
-		{"CompareAndSwap", "swap entry", func(c *Cache, k, v []byte) error {
+		{"Append", "append to entry", func(c *ringcache.Cache, k, v []byte) error {
+			return c.Append(k, v)
+		}},
+		{"CompareAndSwap", "swap entry", func(c *ringcache.Cache, k, v []byte) error {
 			_ = c.Set(k, nil)
 			_, err := c.CompareAndSwap(k, nil, v)
 			return err
 		}},
-		{"Set", "set entry", func(c *Cache, k, v []byte) error { return c.Set(k, v) }},
-		{"SetBatch", "set batch: index 0: set entry", func(c *Cache, k, v []byte) error {
+		{"Set", "set entry", func(c *ringcache.Cache, k, v []byte) error { return c.Set(k, v) }},
+		{"SetBatch", "set batch: index 0: set entry", func(c *ringcache.Cache, k, v []byte) error {
 			return c.SetBatch([][]byte{k}, [][]byte{v})
 		}},
-		{"SetIfAbsent", "set entry", func(c *Cache, k, v []byte) error {
+		{"SetIfAbsent", "set entry", func(c *ringcache.Cache, k, v []byte) error {
 			_, err := c.SetIfAbsent(k, v)
 			return err
 		}},
-		{"SetIfChanged", "set entry", func(c *Cache, k, v []byte) error {
+		{"SetIfChanged", "set entry", func(c *ringcache.Cache, k, v []byte) error {
 			_, err := c.SetIfChanged(k, v)
 			return err
 		}},
-		{"SetWithTTL", "set entry", func(c *Cache, k, v []byte) error {
+		{"SetWithTTL", "set entry", func(c *ringcache.Cache, k, v []byte) error {
 			return c.SetWithTTL(k, v, time.Hour)
 		}},
-		{"Update", "update entry", func(c *Cache, k, v []byte) error {
+		{"Update", "update entry", func(c *ringcache.Cache, k, v []byte) error {
 			return c.Update(k, func([]byte, bool) ([]byte, bool) { return v, true })
 		}},
-		{"SetIfAbsentWithTTL", "set entry", func(c *Cache, k, v []byte) error {
+		{"SetIfAbsentWithTTL", "set entry", func(c *ringcache.Cache, k, v []byte) error {
 			_, _, err := c.SetIfAbsentWithTTL(nil, k, v, time.Hour)
 			return err
 		}},
-		{"SetBatchWithTTL", "set batch: index 0: set entry", func(c *Cache, k, v []byte) error {
+		{"SetBatchWithTTL", "set batch: index 0: set entry", func(c *ringcache.Cache, k, v []byte) error {
 			return c.SetBatchWithTTL([][]byte{k}, [][]byte{v}, time.Hour)
 		}},
-		{"UpdateWithTTL", "update entry", func(c *Cache, k, v []byte) error {
+		{"UpdateWithTTL", "update entry", func(c *ringcache.Cache, k, v []byte) error {
 			return c.UpdateWithTTL(k, time.Hour, func([]byte, bool) ([]byte, bool) { return v, true })
 		}},
-		{"Typed", "set entry", func(c *Cache, k, v []byte) error { return bytesView(c).Set(k, v) }},
-		{"Typed", "set entry", func(c *Cache, k, v []byte) error {
-			return bytesView(c).SetWithTTL(k, v, time.Hour)
+		{"Typed", "set entry", func(c *ringcache.Cache, k, v []byte) error {
+			return ringtest.BytesView(c).Set(k, v)
 		}},
-		{"Typed", "set entry", func(c *Cache, k, v []byte) error {
-			_, err := bytesView(c).SetIfAbsent(k, v)
+		{"Typed", "set entry", func(c *ringcache.Cache, k, v []byte) error {
+			return ringtest.BytesView(c).SetWithTTL(k, v, time.Hour)
+		}},
+		{"Typed", "set entry", func(c *ringcache.Cache, k, v []byte) error {
+			_, err := ringtest.BytesView(c).SetIfAbsent(k, v)
 			return err
 		}},
-		{"Typed", "set entry", func(c *Cache, k, v []byte) error {
-			_, err := bytesView(c).SetIfChanged(k, v)
+		{"Typed", "set entry", func(c *ringcache.Cache, k, v []byte) error {
+			_, err := ringtest.BytesView(c).SetIfChanged(k, v)
 			return err
 		}},
-		{"Typed", "set batch: index 0: set entry", func(c *Cache, k, v []byte) error {
-			return bytesView(c).SetBatch([][]byte{k}, [][]byte{v})
+		{"Typed", "set batch: index 0: set entry", func(c *ringcache.Cache, k, v []byte) error {
+			return ringtest.BytesView(c).SetBatch([][]byte{k}, [][]byte{v})
 		}},
-		{"Typed", "update entry", func(c *Cache, k, v []byte) error {
-			return bytesView(c).Update(k, func([]byte, bool) ([]byte, bool) { return v, true })
+		{"Typed", "update entry", func(c *ringcache.Cache, k, v []byte) error {
+			return ringtest.BytesView(c).Update(k, func([]byte, bool) ([]byte, bool) { return v, true })
 		}},
-		{"Namespace", "set entry", func(c *Cache, k, v []byte) error {
+		{"Namespace", "set entry", func(c *ringcache.Cache, k, v []byte) error {
 			return c.Namespace("n").Set(k, v)
 		}},
-		{"Namespace", "set entry", func(c *Cache, k, v []byte) error {
+		{"Namespace", "set entry", func(c *ringcache.Cache, k, v []byte) error {
 			return c.Namespace("n").SetWithTTL(k, v, time.Hour)
 		}},
-		{"Namespace", "set entry", func(c *Cache, k, v []byte) error {
+		{"Namespace", "set entry", func(c *ringcache.Cache, k, v []byte) error {
 			_, err := c.Namespace("n").SetIfAbsent(k, v)
 			return err
 		}},
-		{"Namespace", "set entry", func(c *Cache, k, v []byte) error {
+		{"Namespace", "set entry", func(c *ringcache.Cache, k, v []byte) error {
 			_, err := c.Namespace("n").SetIfChanged(k, v)
 			return err
 		}},
-		{"Namespace", "set batch: index 0: set entry", func(c *Cache, k, v []byte) error {
+		{"Namespace", "set batch: index 0: set entry", func(c *ringcache.Cache, k, v []byte) error {
 			return c.Namespace("n").SetBatch([][]byte{k}, [][]byte{v})
 		}},
-		{"Namespace", "update entry", func(c *Cache, k, v []byte) error {
+		{"Namespace", "update entry", func(c *ringcache.Cache, k, v []byte) error {
 			return c.Namespace("n").Update(k, func([]byte, bool) ([]byte, bool) { return v, true })
 		}},
 	}
 }
 
-// bytesView is a view that stores what it is given.
-func bytesView(c *Cache) *Typed[[]byte, []byte] {
-	return NewTyped[[]byte](c, codec.Bytes[[]byte](), TypedOptions{})
-}
-
 // An error says what was called, and the comment of its sentinel lists the method.
 func TestErrors_SayWhatWasCalled(t *testing.T) {
 	docs := sentinelDocs(t)
-	long := make([]byte, minMaxBytes/store.MaxValueShare+1)
-	refusing := defaultGeometry(minMaxBytes)
-	refusing.mem.Map = func(int) ([]byte, error) { return nil, errors.New("none left") }
-	closed := New(minMaxBytes)
+	long := make([]byte, ringtest.MinBytes/store.MaxValueShare+1)
+	refusing := ringtest.Default(ringtest.MinBytes)
+	refusing.Memory.Map = func(int) ([]byte, error) { return nil, errors.New("none left") }
+	closed := ringcache.New(ringtest.MinBytes)
 	require.NoError(t, closed.Close())
 	for _, f := range failingCalls() {
 		k := []byte("key of " + f.name)
 		for _, tt := range []struct {
 			sentinel string
 			want     error
-			c        *Cache
+			c        *ringcache.Cache
 			v        []byte
 		}{
-			{"ErrTooLarge", ErrTooLarge, mustCache(t, defaultGeometry(minMaxBytes)), long},
-			{"ErrNoMemory", ErrNoMemory, mustCache(t, refusing), []byte("v")},
-			{"ErrClosed", ErrClosed, closed, []byte("v")},
+			{"ErrTooLarge", ringcache.ErrTooLarge,
+				ringtest.MustCache(t, ringtest.Default(ringtest.MinBytes)), long},
+			{"ErrNoMemory", ringcache.ErrNoMemory, ringtest.MustCache(t, refusing), []byte("v")},
+			{"ErrClosed", ringcache.ErrClosed, closed, []byte("v")},
 		} {
-			if f.name == "CompareAndSwap" && tt.want == ErrNoMemory {
+			if f.name == "CompareAndSwap" && tt.want == ringcache.ErrNoMemory {
 				continue // there is nothing that it could swap
 			}
 			err := f.call(tt.c, k, tt.v)
@@ -140,9 +141,9 @@ func TestErrors_SayWhatWasCalled(t *testing.T) {
 			}
 		}
 	}
-	require.ErrorIs(t, closed.Namespace("n").Invalidate(), ErrClosed)
+	require.ErrorIs(t, closed.Namespace("n").Invalidate(), ringcache.ErrClosed)
 	assert.Regexp(t, `\bInvalidate\b`, docs["ErrClosed"])
-	require.ErrorIs(t, closed.Resize(minMaxBytes), ErrClosed)
+	require.ErrorIs(t, closed.Resize(ringtest.MinBytes), ringcache.ErrClosed)
 	assert.Regexp(t, `\bResize\b`, docs["ErrClosed"])
 	assert.Regexp(t, `\bNewWithOptions\b[^.]*\bResize\b`, docs["ErrInvalidOptions"])
 	for _, name := range []string{
@@ -169,8 +170,8 @@ func sentinelDocs(t *testing.T) map[string]string {
 // A nil function is a mistake in the program. It is found by the call that is given one,
 // whatever the cache holds, and not when one is needed for the first time.
 func TestErrors_NilFunctionPanicsAtOnce(t *testing.T) {
-	c := New(minMaxBytes)
-	defer closeCache(t, c)
+	c := ringcache.New(ringtest.MinBytes)
+	defer ringtest.CloseCache(t, c)
 	there, missing := []byte("there"), []byte("missing")
 	require.NoError(t, c.Set(there, []byte("v")))
 	ctx, cancel := context.WithCancel(context.Background())
@@ -183,7 +184,7 @@ func TestErrors_NilFunctionPanicsAtOnce(t *testing.T) {
 			{"Update", func() { _ = c.Update(k, nil) }},
 			{"UpdateWithTTL", func() { _ = c.UpdateWithTTL(k, time.Hour, nil) }},
 			{"UpdateWithTTL", func() { _ = c.Namespace("n").UpdateWithTTL(k, time.Hour, nil) }},
-			{"UpdateWithTTL", func() { _ = bytesView(c).UpdateWithTTL(k, time.Hour, nil) }},
+			{"UpdateWithTTL", func() { _ = ringtest.BytesView(c).UpdateWithTTL(k, time.Hour, nil) }},
 			{"View", func() { c.View(k, nil) }},
 			{"GetOrLoad", func() { _, _ = c.GetOrLoad(ctx, nil, k, nil) }},
 			{"GetOrLoadBatch", func() {
@@ -196,13 +197,13 @@ func TestErrors_NilFunctionPanicsAtOnce(t *testing.T) {
 			{"GetOrLoad", func() { _, _ = c.Namespace("n").GetOrLoad(ctx, nil, k, nil) }},
 			{"All", func() { c.Namespace("n").All()(nil) }},
 			{"Keys", func() { c.Namespace("n").Keys()(nil) }},
-			{"Update", func() { _ = bytesView(c).Update(k, nil) }},
-			{"GetOrLoad", func() { _, _ = bytesView(c).GetOrLoad(ctx, k, nil) }},
-			{"All", func() { bytesView(c).All()(nil) }},
-			{"Keys", func() { bytesView(c).Keys()(nil) }},
+			{"Update", func() { _ = ringtest.BytesView(c).Update(k, nil) }},
+			{"GetOrLoad", func() { _, _ = ringtest.BytesView(c).GetOrLoad(ctx, k, nil) }},
+			{"All", func() { ringtest.BytesView(c).All()(nil) }},
+			{"Keys", func() { ringtest.BytesView(c).Keys()(nil) }},
 		} {
 			require.PanicsWithValue(t, "ringcache: "+tt.method+": nil function", tt.call)
 		}
 	}
-	require.NoError(t, usable(c, there, []byte("v")), "no lock is held")
+	require.NoError(t, ringtest.Usable(c, there, []byte("v")), "no lock is held")
 }

@@ -22,6 +22,7 @@ import (
 
 const (
 	mostRootFiles = 44 // Go files at the root that are no tests
+	mostRootTests = 20 // and files of tests
 	mostFileLines = 500
 	mostFuncLines = 60
 	mostColumns   = 100
@@ -153,6 +154,20 @@ func TestLayout_Sizes(t *testing.T) {
 		}
 	}
 	assert.LessOrEqual(t, root, mostRootFiles, "Go files at the root")
+}
+
+// The tests at the root see the package from outside, and are few. The others are in
+// internal/ringtest, or with the package that they are about.
+func TestLayout_Tests(t *testing.T) {
+	root := 0
+	for _, s := range tests(t) {
+		if s.dir == "." {
+			root++
+			assert.Equal(t, "ringcache_test", s.pkg, "package of %s", s.path)
+		}
+		assert.LessOrEqual(t, len(s.lines), mostFileLines, "lines of %s", s.path)
+	}
+	assert.LessOrEqual(t, root, mostRootTests, "test files at the root")
 }
 
 func TestLayout_LinesAreShort(t *testing.T) {

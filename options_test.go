@@ -11,14 +11,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/internal/ringtest"
 )
 
 // New takes what fastcache's New takes, as programs written for that call it so.
 func TestNew_TakesWhatFastcacheTakes(t *testing.T) {
 	for _, n := range []int{1, 1024, 1<<20 - 1} {
 		c := ringcache.New(n)
-		require.EqualValues(t, floor, stats(c).MaxBytesSize, "New(%d)", n)
-		closeIt(t, c)
+		require.EqualValues(t, ringtest.Floor, ringtest.StatsOf(c).MaxBytesSize, "New(%d)", n)
+		ringtest.CloseCache(t, c)
 	}
 	for _, n := range []int{0, -1, -1 << 31} {
 		require.Panics(t, func() { ringcache.New(n) }, "New(%d)", n)
@@ -65,18 +66,18 @@ func TestOptions_WhatCannotBeMeantIsRefused(t *testing.T) {
 		MaxBytes: size, TTL: 200 * time.Millisecond, RefreshAhead: 100 * time.Millisecond,
 		StaleIfError: 100 * time.Millisecond})
 	require.NoError(t, err, "the least that may be")
-	closeIt(t, c)
+	ringtest.CloseCache(t, c)
 	c, err = ringcache.NewWithOptions(ringcache.Options{MaxBytes: size, TTL: time.Minute,
 		TTLJitter: 0.99, StaleIfError: math.MaxInt64})
 	require.NoError(t, err, "the most that may be")
-	closeIt(t, c)
+	ringtest.CloseCache(t, c)
 }
 
 // One rule for a bound in all calls that have one, but for New, which takes what fastcache takes.
 func TestMaxBytes_OneRule(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "snapshot")
-	require.NoError(t, small(t).SaveToFile(path))
-	resized := small(t)
+	require.NoError(t, ringtest.Small(t).SaveToFile(path))
+	resized := ringtest.Small(t)
 	for name, bounded := range map[string]func(maxBytes int) (*ringcache.Cache, error){
 		"NewWithOptions": func(n int) (*ringcache.Cache, error) {
 			return ringcache.NewWithOptions(ringcache.Options{MaxBytes: n})
@@ -97,13 +98,14 @@ func TestMaxBytes_OneRule(t *testing.T) {
 			require.ErrorIs(t, err, ringcache.ErrInvalidOptions, name)
 		}
 		for n, want := range map[int]int{
-			1 << 20: floor, 16 << 20: floor, floor - 1: floor, floor: floor, floor + 1: floor + 1,
+			1 << 20: ringtest.Floor, 16 << 20: ringtest.Floor, ringtest.Floor - 1: ringtest.Floor,
+			ringtest.Floor: ringtest.Floor, ringtest.Floor + 1: ringtest.Floor + 1,
 		} {
 			c, err := bounded(n)
 			require.NoError(t, err, "%s of %d", name, n)
-			require.EqualValues(t, want, stats(c).MaxBytesSize, "%s of %d", name, n)
+			require.EqualValues(t, want, ringtest.StatsOf(c).MaxBytesSize, "%s of %d", name, n)
 			if c != resized {
-				closeIt(t, c)
+				ringtest.CloseCache(t, c)
 			}
 		}
 	}

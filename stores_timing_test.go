@@ -1,4 +1,4 @@
-package ringcache
+package ringcache_test
 
 import (
 	"bytes"
@@ -17,6 +17,8 @@ import (
 
 	"github.com/allegro/bigcache/v3"
 	gocache "github.com/patrickmn/go-cache"
+
+	"github.com/ringcache/ringcache"
 )
 
 // This file holds what the benchmarks share: the stores that they compare,
@@ -52,8 +54,9 @@ var timingMakers = []struct {
 }
 
 // newTimingRing leaves a quarter more than the entries and their index take.
-func newTimingRing(n, valueSize int) (*Cache, error) {
-	return NewWithOptions(Options{MaxBytes: max(n*(timingKeySize+valueSize+40)/4*5, minTimingBytes)})
+func newTimingRing(n, valueSize int) (*ringcache.Cache, error) {
+	return ringcache.NewWithOptions(ringcache.Options{MaxBytes: max(n*(timingKeySize+valueSize+40)/4*5,
+		minTimingBytes)})
 }
 
 type timingBig struct{ *bigcache.BigCache }

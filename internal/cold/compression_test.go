@@ -1,0 +1,469 @@
+package cold_test
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/internal/cold"
+	"github.com/ringcache/ringcache/internal/pack"
+	"github.com/ringcache/ringcache/internal/policy"
+	"github.com/ringcache/ringcache/internal/ringtest"
+	"github.com/ringcache/ringcache/internal/store"
+	"github.com/ringcache/ringcache/internal/testhook"
+)
+
+// funcCompressor is one of three functions; a nil one is FlateCompressor's.
+type funcCompressor struct {
+	ringtest.FlateCompressor
+	build      func(samples [][]byte) []byte
+	with       func(dict []byte) (ringcache.ValueCompressor, error)
+	compress   func(dst, src []byte) ([]byte, error)
+	decompress func(dst, src []byte, size int) ([]byte, error)
+}
+
+func (f *funcCompressor) BuildDict(samples [][]byte) []byte {
+	if f.build != nil {
+		return f.build(samples)
+	}
+	return f.FlateCompressor.BuildDict(samples)
+}
+
+func (f *funcCompressor) WithDict(dict []byte) (ringcache.ValueCompressor, error) {
+	if f.with != nil {
+		return f.with(dict)
+	}
+	v, err := f.FlateCompressor.WithDict(dict)
+	return &funcValues{v, f}, err
+}
+
+type funcValues struct {
+	ringcache.ValueCompressor
+	f *funcCompressor
+}
+
+func (v *funcValues) Compress(dst, src []byte) ([]byte, error) {
+	if v.f.compress != nil {
+		return v.f.compress(dst, src)
+	}
+	return v.ValueCompressor.Compress(dst, src)
+}
+
+func (v *funcValues) Decompress(dst, src []byte, size int) ([]byte, error) {
+	if v.f.decompress != nil {
+		return v.f.decompress(dst, src, size)
+	}
+	return v.ValueCompressor.Decompress(dst, src, size)
+}
+
+var errBad = errors.New("bad compressor")
+
+// Whatever Compress does, the value stays as it is, or is a miss, and the goroutine goes on.
+func TestCompression_BadCompress(t *testing.T) {
+	t.Parallel()
+	var kept []byte
+	for name, bad := range map[string]func(dst, src []byte) ([]byte, error){
+		"error":             func(dst, _ []byte) ([]byte, error) { return dst, errBad },
+		"panic":             func([]byte, []byte) ([]byte, error) { panic("bad") },
+		"panic of an error": func([]byte, []byte) ([]byte, error) { panic(errBad) },
+		"nil":               func([]byte, []byte) ([]byte, error) { return nil, nil },
+		"nothing":           func(dst, _ []byte) ([]byte, error) { return dst, nil },
+		"more": func(dst, src []byte) ([]byte, error) {
+			return append(append(dst, src...), src...), nil
+		},
+		"as it is": func(dst, src []byte) ([]byte, error) { return append(dst, src...), nil },
+		"not appended": func(_, src []byte) ([]byte, error) {
+			b := make([]byte, len(src)/2)
+			for i := range b {
+				b[i] = 0xff // no dictionary has this number
+			}
+			return b, nil
+		},
+		"another's array": func(_, src []byte) ([]byte, error) { return src[:len(src)/2], nil },
+		"writes before dst": func(dst, src []byte) ([]byte, error) {
+			for i := range dst {
+				dst[i] = 0xff
+			}
+			return append(dst, src[:len(src)/3]...), nil
+		},
+		"keeps dst": func(dst, src []byte) ([]byte, error) {
+			for i := range kept[:cap(kept)] {
+				kept[:cap(kept)][i] = 0xff
+			}
+			if cap(dst) > cap(kept) {
+				kept = dst
+			}
+			return append(dst, src[:len(src)/2]...), nil
+		},
+		"other bytes": func(dst, src []byte) ([]byte, error) { return append(dst, src[:40]...), nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			by := &funcCompressor{}
+			p := ringtest.NewPackedCache(t, by, nil)
+			good := p.Stats()
+			by.compress = bad
+			for range 300 {
+				p.Fill(t)
+				ringtest.CompressAll(p.Cache)
+			}
+			require.NoError(t, ringtest.Validate(p.Cache))
+			s := p.Stats()
+			z, was := &s.Compression, &good.Compression
+			moved := z.Compressed - was.Compressed + z.CompressErrors - was.CompressErrors
+			switch name {
+			case "error", "panic", "panic of an error", "nil", "nothing":
+				require.Greater(t, s.Compression.CompressErrors, good.Compression.CompressErrors+100)
+				require.Equal(t, good.Compression.Compressed, s.Compression.Compressed)
+			case "more", "as it is":
+				require.Equal(t, good.Compression.Compressed, s.Compression.Compressed)
+			default:
+				require.Greater(t, moved, uint64(100))
+			}
+			require.Greater(t, p.RequireTrue(t), 300)
+			by.compress = nil
+			for range 1000 {
+				p.Fill(t)
+				ringtest.CompressAll(p.Cache)
+			}
+			require.Greater(t, p.Stats().Compression.Compressed, s.Compression.Compressed, "it works again")
+			p.RequireTrue(t)
+		})
+	}
+}
+
+// Whatever Decompress does, the entry is a miss, and counted.
+func TestCompression_BadDecompress(t *testing.T) {
+	t.Parallel()
+	for name, bad := range map[string]func(dst, src []byte, size int) ([]byte, error){
+		"error": func(dst, _ []byte, _ int) ([]byte, error) { return dst, errBad },
+		"value and error": func(dst, _ []byte, size int) ([]byte, error) {
+			return append(dst, make([]byte, size)...), errBad
+		},
+		"panic": func([]byte, []byte, int) ([]byte, error) { panic("bad") },
+		"nil":   func([]byte, []byte, int) ([]byte, error) { return nil, nil },
+		"less": func(dst, _ []byte, size int) ([]byte, error) {
+			return append(dst, make([]byte, size-1)...), nil
+		},
+		"more": func(dst, _ []byte, size int) ([]byte, error) {
+			return append(dst, make([]byte, size+1)...), nil
+		},
+		"other bytes": func(dst, _ []byte, size int) ([]byte, error) {
+			return append(dst, make([]byte, size)...), nil
+		},
+		"src": func(_, src []byte, _ int) ([]byte, error) { return src, nil },
+		"changes src": func(dst, src []byte, size int) ([]byte, error) {
+			clear(src)
+			return append(dst, src...), nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			by := &funcCompressor{}
+			p := ringtest.NewPackedCache(t, by, nil)
+			p.SetPacked(t, ringtest.PackedKey, func() error {
+				return p.Set(ringtest.PackedKey, ringtest.PackedValue)
+			})
+			by.decompress = bad
+			before := p.Stats()
+			_, ok := p.HasGet(nil, ringtest.PackedKey)
+			require.False(t, ok)
+			s := p.Stats()
+			require.Equal(t, before.Misses+1, s.Misses)
+			require.Equal(t, before.Compression.DecompressErrors+1, s.Compression.DecompressErrors)
+			require.Equal(t, before.Corruptions+1, s.Corruptions)
+			require.Equal(t, before.Compression.ColdHits, s.Compression.ColdHits)
+			_, in := ringtest.Stored(p.Cache, ringtest.PackedKey)
+			require.Equal(t, policy.Ring(ringtest.NoRing), in, "it is gone")
+			require.NoError(t, ringtest.Validate(p.Cache))
+			require.NoError(t, p.Append(ringtest.PackedKey, []byte("anew")))
+			require.Equal(t, "anew", string(p.Get(nil, ringtest.PackedKey)))
+			by.decompress = nil
+			p.RequireTrue(t)
+		})
+	}
+}
+
+// A Compressor that cannot do without a dictionary is refused.
+func TestCompression_WithDictFailsAtFirst(t *testing.T) {
+	for name, with := range map[string]func([]byte) (ringcache.ValueCompressor, error){
+		"error": func([]byte) (ringcache.ValueCompressor, error) { return nil, errBad },
+		"nil":   func([]byte) (ringcache.ValueCompressor, error) { return nil, nil },
+		"panic": func([]byte) (ringcache.ValueCompressor, error) { panic("bad") },
+	} {
+		_, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: 32 << 20,
+			Compressor: &funcCompressor{with: with}})
+		require.ErrorIs(t, err, ringcache.ErrInvalidOptions, name)
+		require.ErrorContains(t, err, "Compressor", name)
+	}
+}
+
+// Without a dictionary, because that fails or is not needed, values are packed nonetheless.
+func TestCompression_BadDictionaries(t *testing.T) {
+	with := func(
+		v ringcache.ValueCompressor, err error,
+	) func(dict []byte) (ringcache.ValueCompressor, error) {
+		return func(dict []byte) (ringcache.ValueCompressor, error) {
+			if dict == nil {
+				return ringtest.FlateCompressor{}.WithDict(nil)
+			}
+			return v, err
+		}
+	}
+	for name, by := range map[string]*funcCompressor{
+		"none needed":      {build: func([][]byte) []byte { return nil }},
+		"a long one":       {build: func([][]byte) []byte { return make([]byte, cold.MostDict+1) }},
+		"BuildDict panics": {build: func([][]byte) []byte { panic("bad") }},
+		"WithDict fails":   {with: with(nil, errBad)},
+		"WithDict is nil":  {with: with(nil, nil)},
+		"WithDict panics": {with: func(dict []byte) (ringcache.ValueCompressor, error) {
+			if dict != nil {
+				panic("bad")
+			}
+			return ringtest.FlateCompressor{}.WithDict(nil)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := ringtest.NewPackedCache(t, by, nil)
+			before := p.Stats()
+			require.Equal(t, name != "none needed", before.Compression.CompressErrors > 0)
+			for range 300 {
+				p.Fill(t)
+				ringtest.CompressAll(p.Cache)
+			}
+			require.Greater(t, p.Stats().Compression.Compressed, before.Compression.Compressed)
+			require.Greater(t, p.RequireTrue(t), 300)
+		})
+	}
+}
+
+// A result that is long is not kept, nor what it lies in.
+func TestCompression_LongResultIsNotKept(t *testing.T) {
+	by := &funcCompressor{}
+	p := ringtest.NewPackedCache(t, by, nil)
+	by.compress = func(dst, _ []byte) ([]byte, error) {
+		return append(dst, make([]byte, 4*cold.MostRoom)...), nil
+	}
+	var batch store.ColdBatch
+	before := p.Stats()
+	for p.Stats().Compression.UncompressedNoGain == before.Compression.UncompressedNoGain {
+		p.Fill(t)
+		testhook.CompressQueue(p.Cache, 0, &batch)
+	}
+	require.LessOrEqual(t, cap(batch.Packed), cold.MostRoom)
+	require.LessOrEqual(t, cap(ringtest.Shared(p.Cache).Compression.Room), cold.MostRoom)
+	require.Equal(t, before.Compression.Compressed, p.Stats().Compression.Compressed)
+	by.compress = func(dst, src []byte) ([]byte, error) {
+		return append(append(make([]byte, 0, 4*cold.MostRoom), dst...), src[:len(src)/2]...), nil
+	}
+	for p.Stats().Compression.Compressed == before.Compression.Compressed {
+		p.Fill(t)
+		ringtest.CompressAll(p.Cache)
+	}
+	require.LessOrEqual(t, cap(ringtest.Shared(p.Cache).Compression.Room), cold.MostRoom)
+}
+
+// Values that become longer are not worth it, and soon few are tried.
+func TestCompression_WhatGrowsIsTriedSeldom(t *testing.T) {
+	calls := 0
+	by := &funcCompressor{}
+	p := ringtest.NewPackedCache(t, by, nil)
+	cl := &ringtest.Shared(p.Cache).Compression.Classes[pack.ClassOf(p.Size)]
+	cl.Ratio, cl.Best = pack.Ratio{}, 0 // as after another dictionary
+	by.compress = func(dst, src []byte) ([]byte, error) {
+		calls++
+		return append(append(dst, src...), "more"...), nil
+	}
+	for range 2 * cold.ClassKnown / p.Size {
+		p.Fill(t)
+		ringtest.CompressAll(p.Cache)
+	}
+	require.InDelta(t, 1, cl.Ratio.Value(), 0.01)
+	require.Less(t, calls, 3*cold.ClassKnown/p.Size/2)
+}
+
+// A dictionary's number is not given to another one while records need it, however many
+// are made.
+func TestCompression_NumbersOfDictionariesAreUsedAgain(t *testing.T) {
+	ringtest.SkipUnderRace(t)
+	var built atomic.Int32
+	by := &funcCompressor{}
+	by.build = func(samples [][]byte) []byte {
+		built.Add(1)
+		return by.FlateCompressor.BuildDict(samples)
+	}
+	p := ringtest.NewPackedCache(t, by, nil)
+	s := ringtest.Shared(p.Cache).Compression
+	for i := range 40 {
+		for range 200 {
+			p.Fill(t)
+			ringtest.CompressAll(p.Cache)
+		}
+		cl := &s.Classes[pack.ClassOf(p.Size)]
+		for j := range 1000 { // as if values were of another kind now
+			cl.Samples.Add(fmt.Appendf(nil, "%d %d %d %d", i, j, i*j, i^j))
+		}
+		before := cl.Dict
+		ringtest.RenewDicts(p.Cache)
+		require.NotEqual(t, before, cl.Dict, "round %d: there is one that no record needs", i)
+		require.NoError(t, ringtest.Validate(p.Cache))
+	}
+	require.Greater(t, built.Load(), int32(35))
+	require.Greater(t, p.RequireTrue(t), 300)
+	require.Zero(t, p.Stats().Compression.DecompressErrors)
+}
+
+// OnRemove gets a packed value even if the number of its dictionary, which no record needs any
+// more, is given to another dictionary before the value is unpacked.
+func TestCompression_OnRemoveHasTheDictionary(t *testing.T) {
+	heard := ""
+	p := ringtest.NewPackedCache(t, ringtest.FlateCompressor{}, func(g *ringtest.Shape) {
+		g.OnRemove = func(_, v []byte, _ ringcache.RemovalReason) { heard = string(v) }
+	})
+	p.SetPacked(t, ringtest.PackedKey, func() error {
+		return p.Set(ringtest.PackedKey, ringtest.PackedValue)
+	})
+	require.Positive(t, ringtest.CountUses(ringtest.Nth(p.Cache, 0))[1], "packed with a dictionary")
+	testhook.Change(p.Cache, 0, func(b *store.Store) {
+		h := ringtest.Shared(p.Cache).Hash(ringtest.PackedKey)
+		require.True(t, b.Delete(&store.Write{Key: ringtest.PackedKey, Hash: h, Reason: store.Deleted},
+			nil))
+		for i := 1; i < pack.Dicts; i++ { // as renew does
+			d, err := ringtest.Shared(p.Cache).Compression.Open(fmt.Appendf(nil, "another dictionary %d", i))
+			require.NoError(t, err)
+			ringtest.Shared(p.Cache).Compression.Dicts[i].Store(d)
+		}
+	})
+	require.Equal(t, string(ringtest.PackedValue), heard)
+}
+
+// Whatever bit of a packed record flips, its entry is a miss, or as it was; nothing else
+// happens.
+func TestCompression_DamagedBits(t *testing.T) {
+	ringtest.SkipUnderRace(t)
+	p := ringtest.NewPackedCache(t, ringtest.FlateCompressor{}, nil)
+	b := ringtest.Nth(p.Cache, 0)
+	misses, rnd := 0, ringtest.NewRand(1)
+	for range 50 {
+		p.Del(ringtest.PackedKey) // it begins in small again
+		p.SetPacked(t, ringtest.PackedKey, func() error {
+			return p.Set(ringtest.PackedKey, ringtest.PackedValue)
+		})
+		h := ringtest.Shared(p.Cache).Hash(ringtest.PackedKey)
+		b.Mu.Lock()
+		var f store.Found
+		require.True(t, b.Find(&f, ringtest.PackedKey, h))
+		at := rnd.IntN(f.ValueLen)
+		f.Ring.Run(f.ValuePos() + uint64(at))[0] ^= 1 << rnd.IntN(8)
+		b.Mu.Unlock()
+		before := p.Stats()
+		v, ok := p.HasGet(nil, ringtest.PackedKey)
+		if ok {
+			require.Equal(t, string(ringtest.PackedValue), string(v), "byte %d", at)
+			continue
+		}
+		misses++
+		require.Equal(t, before.Corruptions+1, p.Stats().Corruptions)
+	}
+	require.Greater(t, misses, 30)
+	// A number that no dictionary has, in place of another's, is one count too many, or few.
+	b.Cold.Uses = ringtest.CountUses(b)
+	require.NoError(t, ringtest.Validate(p.Cache))
+}
+
+// The memory of the cold part may be written to by somebody else: no call hangs or panics.
+func TestCompression_DamagedRing(t *testing.T) {
+	t.Parallel()
+	ringtest.SkipUnderRace(t)
+	for seed := range uint64(20) {
+		rnd := ringtest.NewRand(seed)
+		g := ringtest.WithCold(ringtest.Tiny(1, 1024, 256), ringtest.FlateCompressor{})
+		g.ByHand = true
+		c := ringtest.NewCache(g)
+		p := &ringtest.PackedCache{Cache: c, Size: 300}
+		for range 2000 {
+			p.Fill(t)
+			ringtest.CompressAll(p.Cache)
+		}
+		b := ringtest.Nth(c, 0)
+		for range 20 {
+			b.Mu.Lock()
+			r := b.Cold.Store()
+			if rnd.IntN(4) == 0 {
+				r = b.Cold.Queue()
+			}
+			if r.Size > 0 {
+				pos := r.Tail + rnd.Uint64N(r.Size)
+				r.Run(pos)[0] ^= 1 << rnd.IntN(8)
+			}
+			b.Mu.Unlock()
+			for range 50 {
+				p.Fill(t)
+				ringtest.CompressAll(p.Cache)
+			}
+			for id := p.Fillers - 1500; id < p.Fillers; id += 7 {
+				_ = c.Get(nil, fmt.Appendf(nil, "filler %d", id))
+			}
+			for range c.All() {
+			}
+			c.DeleteExpired()
+		}
+		assert.NotPanics(t, c.Reset)
+		require.NoError(t, c.Close())
+	}
+}
+
+// What a damaged record says of its length takes no memory beyond the bound.
+func TestCompression_HugeLengthAllocatesNothing(t *testing.T) {
+	p := ringtest.NewPackedCache(t, ringtest.FlateCompressor{}, nil)
+	s := ringtest.Shared(p.Cache).Compression
+	packed := pack.Prefix{Dict: 0, Check: 1, Size: 1 << 30}.Append(nil)
+	_, err := s.Unpack(nil, packed, s.DictOf(packed))
+	require.ErrorIs(t, err, pack.ErrDamaged)
+	packed = append(packed[:5], binary.AppendUvarint(nil, 1<<63)...)
+	_, err = s.Unpack(nil, packed, s.DictOf(packed))
+	require.ErrorIs(t, err, pack.ErrDamaged)
+	if !ringtest.RaceEnabled {
+		require.Zero(t, testing.AllocsPerRun(100, func() {
+			_, _ = s.Unpack(nil, packed, s.DictOf(packed))
+		}))
+	}
+}
+
+func TestCompression_IDsHaveABound(t *testing.T) {
+	for name, id := range map[string]func() string{
+		"long":  func() string { return strings.Repeat("x", 65) },
+		"panic": func() string { panic("no name") },
+	} {
+		_, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: 32 << 20,
+			Compressor: ringtest.NamedCompressor{Name: id}})
+		require.ErrorIs(t, err, ringcache.ErrInvalidOptions, name)
+		require.ErrorContains(t, err, "ID", name)
+	}
+}
+
+// A class that finds no number for its dictionary gathers samples anew: it must not search all
+// buckets after each batch, nor keep others from theirs.
+func TestCompression_NoNumberIsFree(t *testing.T) {
+	p := ringtest.NewPackedCache(t, ringtest.FlateCompressor{}, nil)
+	s, b := ringtest.Shared(p.Cache).Compression, ringtest.Nth(p.Cache, 0)
+	had := b.Cold.Uses
+	s.Highest = pack.Dicts - 1
+	for i := range b.Cold.Uses {
+		b.Cold.Uses[i]++
+	}
+	cl := &s.Classes[0]
+	for i := range 1000 {
+		cl.Samples.Add(ringtest.Text(i, 200))
+	}
+	dict := cl.Dict
+	ringtest.RenewDicts(p.Cache)
+	require.Equal(t, dict, cl.Dict)
+	require.False(t, cl.Samples.Enough())
+	b.Cold.Uses = had
+}

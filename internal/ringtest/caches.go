@@ -1,0 +1,156 @@
+package ringtest
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache"
+)
+
+// StatsOf returns the statistics of a cache.
+func StatsOf(c *ringcache.Cache) (s ringcache.Stats) {
+	c.UpdateStats(&s)
+	return s
+}
+
+// TimedCache returns a cache whose clock the test moves.
+func TimedCache(t testing.TB, g Shape) (*ringcache.Cache, *time.Duration) {
+	t.Helper()
+	age := new(time.Duration)
+	g.Elapsed = func() time.Duration { return *age }
+	return MustCache(t, g), age
+}
+
+// FillRandom makes b random bytes.
+func FillRandom(rnd *rand.Rand, b []byte) {
+	for i := range b {
+		b[i] = byte(rnd.Uint32())
+	}
+}
+
+// MixedSize is mostly small, and now and then large in RoomyCases.
+func MixedSize(id uint32) int {
+	if id%50 == 7 {
+		return 60_000
+	}
+	return int(id*7%200) + SelfSize
+}
+
+// RoomyCases are shapes with room for the entries of these tests and more, in
+// which they lie in small and large buckets.
+func RoomyCases() []Shape {
+	zero := Tiny(2, 256, 2000)
+	zero.Seed = [2]uint64{}
+	return []Shape{
+		Tiny(1, 1024, 2000), Tiny(2, 256, 8000), Tiny(16, 4096, 100), zero,
+		Default(MinBytes),
+	}
+}
+
+// Abandon leaves the cache's file as a process does that dies: nothing is closed.
+func Abandon(c *ringcache.Cache) {
+	EachBucket(c, func(b Bucket) {
+		b.Mu.Lock()
+		b.Closed = true // so that what the test still calls is harmless
+		b.Index.Close()
+		b.Mu.Unlock()
+	})
+	Shared(c).File.Release()
+}
+
+// MustOpen opens a cache of any shape on a file.
+func MustOpen(t testing.TB, g Shape, path string) *ringcache.Cache {
+	t.Helper()
+	c, err := Open(g, path)
+	require.NoError(t, err)
+	return c
+}
+
+// OpenFile opens a cache on a file.
+func OpenFile(t testing.TB, path string, maxBytes int) *ringcache.Cache {
+	c, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: maxBytes, File: path})
+	require.NoError(t, err)
+	return c
+}
+
+// MustResize resizes, and checks what must hold from then on.
+func MustResize(t *testing.T, c *ringcache.Cache, maxBytes int) {
+	t.Helper()
+	require.NoError(t, c.Resize(maxBytes))
+	require.NoError(t, Validate(c), "resized to %d", maxBytes)
+	var s ringcache.Stats
+	c.UpdateStats(&s)
+	require.EqualValues(t, maxBytes, s.MaxBytesSize)
+	require.LessOrEqual(t, s.ReservedBytes, s.MaxBytesSize, "resized to %d", maxBytes)
+	require.Zero(t, s.Corruptions)
+}
+
+// ZeroAllocs fails the test if fn allocates.
+func ZeroAllocs(t *testing.T, kind, call string, fn func()) {
+	t.Helper()
+	assert.Zero(t, testing.AllocsPerRun(200, fn), "allocations of %s: %s", kind, call)
+}
+
+// Wide is a value of fixed size, of which n bytes are stored.
+type Wide struct{ A, B, N uint64 }
+
+// WideCodec is the codec of wide.
+type WideCodec struct{}
+
+// Append appends the bytes of a value.
+func (WideCodec) Append(dst []byte, v Wide) ([]byte, error) {
+	dst = binary.LittleEndian.AppendUint64(dst, v.A)
+	dst = binary.LittleEndian.AppendUint64(dst, v.B)
+	for range v.N {
+		dst = append(dst, 0)
+	}
+	return dst, nil
+}
+
+// Decode returns the value of bytes.
+func (WideCodec) Decode(data []byte) (Wide, error) {
+	return Wide{
+		A: binary.LittleEndian.Uint64(data),
+		B: binary.LittleEndian.Uint64(data[8:]),
+		N: uint64(len(data) - 16),
+	}, nil
+}
+
+// IDKey returns the key of an id.
+func IDKey(i int) []byte { return binary.LittleEndian.AppendUint32([]byte("key "), uint32(i)) }
+
+// FillLimited sets twice as much as an empty cache may hold, in values of 4,000 bytes, where
+// the system gives it about got bytes, and checks what it holds then.
+func FillLimited(t *testing.T, c *ringcache.Cache, got int) {
+	t.Helper()
+	const size = 4000
+	n := uint32(2 * Shared(c).Bound() / size)
+	var key, val []byte
+	for id := range n {
+		key, val = TrafficKey(key, id), Stamp{ID: id, Version: 1, Size: size}.Value(val)
+		if err := c.Set(key, val); err != nil {
+			require.NoError(t, err, "set %d", id)
+		}
+	}
+	s := c.Stats()
+	require.Less(t, s.EffectiveMaxBytes, s.MaxBytesSize)
+	require.LessOrEqual(t, s.ReservedBytes, s.EffectiveMaxBytes)
+	require.InEpsilon(t, got, s.EffectiveMaxBytes, 0.1)
+	require.Greater(t, s.BytesSize, s.EffectiveMaxBytes*7/10)
+	require.Zero(t, s.Refused.NoMemory)
+	require.Equal(t, int(n), c.Len()+int(s.EvictedEntries), "what became of the Sets")
+	live := 0
+	for id := range n {
+		v, ok := c.HasGet(val[:0], TrafficKey(key, id))
+		if val = v; ok {
+			live++
+			require.True(t, Stamp{ID: id, Version: 1, Size: size}.Wrote(v), "key %d", id)
+		}
+	}
+	require.Equal(t, c.Len(), live)
+}

@@ -1,0 +1,2 @@
+// Package entries has the tests of entries: batches, conditions, expiry, loops and OnRemove.
+package entries

@@ -1,0 +1,2 @@
+// Package loads has the tests of GetOrLoad and GetOrLoadBatch.
+package loads

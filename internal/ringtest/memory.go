@@ -1,0 +1,31 @@
+package ringtest
+
+import (
+	"errors"
+	"sync/atomic"
+
+	"github.com/ringcache/ringcache/internal/chunk"
+	"github.com/ringcache/ringcache/internal/testhook"
+)
+
+// Meter is memory that refuses maps beyond a number.
+type Meter struct {
+	Allowed atomic.Int32
+	Maps    atomic.Int32
+}
+
+// Memory returns memory that is counted.
+func (m *Meter) Memory() chunk.Memory {
+	mem := testhook.Memory()
+	mem.Map = func(n int) ([]byte, error) {
+		if m.Maps.Load() >= m.Allowed.Load() {
+			return nil, ErrRefused
+		}
+		m.Maps.Add(1)
+		return testhook.Memory().Map(n)
+	}
+	return mem
+}
+
+// ErrRefused is the error of memory that is refused.
+var ErrRefused = errors.New("refused by the test")

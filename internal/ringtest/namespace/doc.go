@@ -1,0 +1,2 @@
+// Package namespace has the tests of namespaces.
+package namespace

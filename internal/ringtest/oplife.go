@@ -1,0 +1,394 @@
+package ringtest
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/internal/clock"
+)
+
+// Life is what a runner knows of the entries' times to live, and of what
+// OnRemove has said.
+type Life struct {
+	age       time.Duration            // of the cache
+	Deadlines map[uint32]time.Duration // when entries expire that may be live
+	lapsed    map[uint32]bool          // expired, and perhaps not yet reclaimed
+	negatives map[uint32]time.Duration // when the negative entries expire that may be there
+	parts     map[uint64][]Stamp       // what Append has put together, by version
+
+	told      bool
+	live      map[uint32]entry // exactly what the cache holds, if told
+	reasons   [ringcache.RemovedReset + 1]int
+	dropped   map[uint32]bool // to make room, by the call under way
+	complaint error           // the first wrong thing that OnRemove said
+	reading   bool            // a lookup is under way: what OnRemove tells comes after it
+	later     []func()
+}
+
+// entry is a value and when it expires; 0: never.
+type entry struct {
+	Stamp
+	deadline time.Duration
+}
+
+// NewLife returns the life of a cache that has an OnRemove if told.
+func NewLife(told bool) Life {
+	return Life{
+		age:       time.Minute, // so that no deadline is 0
+		Deadlines: map[uint32]time.Duration{},
+		lapsed:    map[uint32]bool{},
+		negatives: map[uint32]time.Duration{},
+		parts:     map[uint64][]Stamp{},
+		told:      told,
+		live:      map[uint32]entry{},
+		dropped:   map[uint32]bool{},
+	}
+}
+
+// clock is the time of the runner's cache.
+func (l *Life) clock() time.Duration { return l.age }
+
+// deadline returns when an entry with that ttl expires: after the last full
+// step of the clock.
+func (l *Life) deadline(ttl time.Duration) time.Duration {
+	if ttl == 0 || ttl > math.MaxInt64-l.age || (l.age+ttl)/clock.Tick >= math.MaxUint32-1 {
+		return 0
+	}
+	return (l.age + ttl).Truncate(clock.Tick)
+}
+
+// expired reports whether a deadline has passed.
+func (l *Life) over(deadline time.Duration) bool { return deadline != 0 && l.age >= deadline }
+
+// wrote reports whether v is the value of s.
+func (l *Life) wrote(s Stamp, v []byte) bool {
+	parts, ok := l.parts[s.Version]
+	if !ok {
+		return s.Wrote(v)
+	}
+	for _, p := range parts {
+		if len(v) < p.Size || !p.Wrote(v[:p.Size]) {
+			return false
+		}
+		v = v[p.Size:]
+	}
+	return len(v) == 0
+}
+
+// bytesOf returns the value of s in a new slice.
+func (l *Life) bytesOf(s Stamp) []byte {
+	if parts, ok := l.parts[s.Version]; ok {
+		var v []byte
+		for _, p := range parts {
+			v = append(v, p.Value(nil)...)
+		}
+		return v
+	}
+	return s.Value(nil)
+}
+
+// departed is the cache's OnRemove.
+func (r *Runner) departed(k, v []byte, reason ringcache.RemovalReason) {
+	if r.reading {
+		r.later = append(r.later, func() { r.departed(k, v, reason) })
+		return
+	}
+	if err := r.depart(k, v, reason); err != nil && r.complaint == nil {
+		r.complaint = fmt.Errorf("OnRemove is told of %d bytes for reason %s: %w", len(v), reason, err)
+	}
+}
+
+// endReading notes what has left because of a lookup: one of a key in the cold part makes
+// room for it, be it that of a key of the same batch.
+func (r *Runner) endReading() {
+	r.reading = false
+	for _, note := range r.later {
+		note()
+	}
+	r.later = r.later[:0]
+}
+
+func (r *Runner) depart(k, v []byte, reason ringcache.RemovalReason) error {
+	var id uint32
+	if len(k) > 0 {
+		id = binary.LittleEndian.Uint32(k)
+	}
+	if !bytes.Equal(k, r.makeKey(nil, id)) {
+		return fmt.Errorf("no such key: %.32x", k)
+	}
+	e, ok := r.live[id]
+	switch {
+	case !ok:
+		return fmt.Errorf("key %d is not there", id)
+	case !r.wrote(e.Stamp, v):
+		return fmt.Errorf("key %d has another value, %v", id, e.Stamp)
+	}
+	r.reasons[reason]++
+	if reason == ringcache.RemovedEvicted {
+		r.dropped[id] = true
+	}
+	delete(r.live, id)
+	r.forget(id)
+	mine := id == r.current.ID
+	kind := r.current.Kind
+	switch reason {
+	case ringcache.RemovedExpired:
+		if !r.over(e.deadline) {
+			return fmt.Errorf("key %d is live until %v, now is %v", id, e.deadline, r.age)
+		}
+	case ringcache.RemovedEvicted:
+		if r.over(e.deadline) {
+			return fmt.Errorf("key %d, which has expired at %v", id, e.deadline)
+		}
+	case ringcache.RemovedReset:
+		if kind != opReset {
+			return errors.New("without a Reset")
+		}
+	case ringcache.RemovedReplaced, ringcache.RemovedDeleted:
+		if !mine || r.over(e.deadline) {
+			return fmt.Errorf("key %d, which has expired (%v) or is not in this call",
+				id, r.over(e.deadline))
+		}
+		if deletes := kind == opDel ||
+			kind == opGetAndDel; deletes != (reason == ringcache.RemovedDeleted) &&
+			kind != opUpdate && kind != opSetWithTTL && kind != opTouch {
+			return errors.New("which is not what was done")
+		}
+	}
+	clear(k) // they belong to the callback
+	clear(v)
+	return nil
+}
+
+// known is what may be said of a key before a call: r.departed may change it
+// meanwhile.
+type known struct {
+	id         uint32
+	candidates []Stamp
+	there      bool          // for certain
+	deadline   time.Duration // if it is there
+}
+
+func (r *Runner) before(id uint32) known {
+	e, ok := r.live[id]
+	candidates := slices.Clone(r.model.Candidates(id))
+	return known{id: id, candidates: candidates, there: ok && !r.over(e.deadline),
+		deadline: r.Deadlines[id]}
+}
+
+// answered checks a yes or no about a key. What has missed once must not come
+// back by itself.
+func (r *Runner) answered(k known, ok bool) error {
+	if ok {
+		r.Hits++
+		if len(k.candidates) == 0 {
+			return errors.New("found although it was deleted, evicted, expired or never set")
+		}
+		return nil
+	}
+	r.misses++
+	if k.there && !r.dropped[k.id] {
+		return errors.New("not found, and OnRemove was not told")
+	}
+	r.model.Drop(k.id)
+	delete(r.Deadlines, k.id)
+	return nil
+}
+
+// forget notes that the key holds nothing, not even an expired entry.
+func (r *Runner) forget(id uint32) {
+	r.model.Drop(id)
+	delete(r.Deadlines, id)
+	delete(r.lapsed, id)
+	delete(r.negatives, id)
+}
+
+// kept notes that a value was set in place of one that may have been there, and checks that
+// it has the expiry of that one, or that of a new entry.
+func (r *Runner) kept(o Op, s Stamp, k known) error {
+	left, ok := r.C.TTL(r.KeyOf(o.ID))
+	fresh := r.deadline(r.G.TTL)
+	wasThere, mayBeNew := len(k.candidates) > 0, !k.there || r.dropped[k.id]
+	for _, at := range []time.Duration{k.deadline, fresh} {
+		fits := left == at-r.age || at == 0 && left == 0
+		if !ok || fits && (at == k.deadline && wasThere || at == fresh && mayBeNew) {
+			return r.storedUntil(o, s, at)
+		}
+	}
+	return fmt.Errorf("at %v it has %v to live, want until %v (%v) or %v (%v)",
+		r.age, left, k.deadline, wasThere, fresh, mayBeNew)
+}
+
+// stored notes that a value was set, and reads it back.
+func (r *Runner) stored(o Op, s Stamp, ttl time.Duration) error {
+	return r.storedUntil(o, s, r.deadline(ttl))
+}
+
+func (r *Runner) storedUntil(o Op, s Stamp, at time.Duration) error {
+	if _, ok := r.live[o.ID]; ok {
+		return errors.New("set over a value that OnRemove was not told of")
+	}
+	r.forget(o.ID)
+	r.model.Set(o.ID, s)
+	r.endsAt(o.ID, at)
+	if r.told {
+		r.live[o.ID] = entry{s, at}
+	}
+	if r.lapsed[o.ID] {
+		return r.found(o.ID, r.C.Has(r.KeyOf(o.ID))) // it has expired at once
+	}
+	return r.readBack(o, s.Size)
+}
+
+// renewed notes that an entry has another time to live.
+func (r *Runner) renewed(id uint32, ttl time.Duration) { r.endsAt(id, r.deadline(ttl)) }
+
+func (r *Runner) endsAt(id uint32, at time.Duration) {
+	if e, ok := r.live[id]; ok {
+		r.live[id] = entry{e.Stamp, at}
+	}
+	delete(r.Deadlines, id)
+	if at != 0 {
+		r.Deadlines[id] = at
+		r.lapse()
+	}
+}
+
+// lapse notes which entries have expired.
+func (r *Runner) lapse() {
+	for id, at := range r.Deadlines {
+		if r.over(at) {
+			r.forget(id)
+			r.lapsed[id] = true
+		}
+	}
+}
+
+// ttlOf returns the time to live that o sets.
+func (r *Runner) ttlOf(o Op) time.Duration {
+	arg := time.Duration(o.Arg)
+	switch o.flags >> 3 % 16 {
+	case 0:
+		return 0
+	case 1:
+		return -1 - arg*time.Hour
+	case 2:
+		return arg % clock.Tick
+	case 3:
+		return math.MaxInt64 - arg
+	case 4, 5, 6:
+		return arg * time.Second
+	default:
+		return arg % 1000 * clock.Tick / 7
+	}
+}
+
+func (r *Runner) setWithTTL(o Op) error {
+	ttl := r.ttlOf(o)
+	s, v := r.newValue(o, r.sizeOf(o))
+	err := r.C.SetWithTTL(r.KeyOf(o.ID), v, ttl)
+	if IsBrief(ttl) != errors.Is(err, ringcache.ErrTTLTooShort) || !IsBrief(ttl) && err != nil {
+		return fmt.Errorf("set %d bytes for %v: %w", len(v), ttl, err)
+	}
+	if ttl < 0 || IsBrief(ttl) {
+		r.forget(o.ID)
+		return r.found(o.ID, r.C.Has(r.KeyOf(o.ID)))
+	}
+	return r.stored(o, s, ttl)
+}
+
+func (r *Runner) stepOfLife(o Op) error {
+	switch o.Kind {
+	case opWait:
+		if o.Arg%64 == 0 {
+			r.age += time.Duration(o.Arg) * time.Second
+		}
+		r.age += time.Duration(o.Arg%256) * clock.Tick / 9
+		r.lapse()
+		return nil
+	case opTouch:
+		return r.touch(o)
+	case opTTL:
+		return r.ttl(o)
+	case opDeleteExpired:
+		return r.deleteExpired()
+	case opSetIfAbsent:
+		return r.setIfAbsent(o)
+	case opSetIfChanged:
+		return r.setIfChanged(o)
+	case opCompareAndSwap:
+		return r.compareAndSwap(o)
+	case opUpdate:
+		return r.update(o)
+	case opAppend:
+		return r.append(o)
+	case opGetOrLoad:
+		return r.getOrLoad(o)
+	default:
+		return r.getAndDel(o)
+	}
+}
+
+func (r *Runner) touch(o Op) error {
+	ttl := r.ttlOf(o)
+	known := r.before(o.ID)
+	found := r.C.Touch(r.KeyOf(o.ID), ttl)
+	if err := r.answered(known, found); err != nil || !found {
+		return err
+	}
+	if ttl < 0 || IsBrief(ttl) {
+		r.forget(o.ID)
+		return r.found(o.ID, r.C.Has(r.KeyOf(o.ID)))
+	}
+	r.renewed(o.ID, ttl)
+	if r.lapsed[o.ID] {
+		return nil
+	}
+	if _, bad := r.G.Compressor.(*BadCompressor); bad { // Touch leaves the value packed
+		return r.found(o.ID, r.C.Has(r.KeyOf(o.ID)))
+	}
+	return r.readBack(o, -1)
+}
+
+func (r *Runner) ttl(o Op) error {
+	left, ok := r.C.TTL(r.KeyOf(o.ID))
+	if o.flags&4 != 0 {
+		var v []byte
+		v, left, ok = r.C.GetWithTTL(r.dst[:0], r.KeyOf(o.ID))
+		if r.dst = v; ok {
+			if err := r.hit(o.ID, v); err != nil {
+				return err
+			}
+		}
+	}
+	if err := r.found(o.ID, ok); err != nil {
+		return err
+	}
+	at := r.Deadlines[o.ID]
+	if ok && at != 0 && left != at-r.age || (!ok || at == 0) && left != 0 {
+		return fmt.Errorf("TTL says %v (%v) at %v, the entry expires at %v", left, ok, r.age, at)
+	}
+	return nil
+}
+
+func (r *Runner) deleteExpired() error {
+	want := 0
+	for _, e := range r.live {
+		if r.over(e.deadline) {
+			want++
+		}
+	}
+	n := r.C.DeleteExpired()
+	if n > len(r.lapsed)+len(r.negatives) && !r.told || r.told && n != want {
+		return fmt.Errorf("DeleteExpired dropped %d entries, want %d or up to %d",
+			n, want, len(r.lapsed)+len(r.negatives))
+	}
+	clear(r.lapsed)
+	return r.gauges()
+}

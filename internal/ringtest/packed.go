@@ -1,0 +1,178 @@
+package ringtest
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/internal/cold"
+	"github.com/ringcache/ringcache/internal/index"
+	"github.com/ringcache/ringcache/internal/pack"
+	"github.com/ringcache/ringcache/internal/policy"
+	"github.com/ringcache/ringcache/internal/record"
+	"github.com/ringcache/ringcache/internal/store"
+	"github.com/ringcache/ringcache/internal/testhook"
+)
+
+// PackedCache is a cache of one bucket whose goroutine is the test.
+type PackedCache struct {
+	*ringcache.Cache
+	Fillers int
+	Size    int // of their values
+	Now     time.Duration
+	Left    []Departure
+}
+
+// Told returns what OnRemove was told of a key.
+func (p *PackedCache) Told(k []byte) (all []Departure) {
+	for _, d := range p.Left {
+		if d.K == string(k) {
+			all = append(all, d)
+		}
+	}
+	return all
+}
+
+// FillUntilPacked sets values until the goroutine has compressed some.
+func (p *PackedCache) FillUntilPacked(t *testing.T) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		for range 50 {
+			p.Fill(t)
+		}
+		return p.Stats().Compression.Compressed > 0
+	}, HangLimit, time.Microsecond)
+}
+
+// RequireTrue fails if the cache has another value for a key than the one that was set.
+func (p *PackedCache) RequireTrue(t *testing.T) (hits int) {
+	t.Helper()
+	for id := 1; id <= p.Fillers; id++ {
+		if v, ok := p.HasGet(nil, fmt.Appendf(nil, "filler %d", id)); ok {
+			require.Equal(t, string(Text(id, p.Size)), string(v), "filler %d", id)
+			hits++
+		}
+	}
+	return hits
+}
+
+// RotateSome gives one record of the cold ring after the other another round, and returns how
+// many. Now and then one is dropped, so that head and tail meet at all places of a chunk.
+func (p *PackedCache) RotateSome(t *testing.T) (rotated int) {
+	t.Helper()
+	testhook.Change(p.Cache, 0, func(b *store.Store) { rotated = p.rotateLocked(t, b) })
+	return rotated
+}
+
+func (p *PackedCache) rotateLocked(t *testing.T, b *store.Store) (rotated int) {
+	r := b.Cold.Store()
+	for i := 1; rotated < 2000; i++ {
+		hd, ok := r.Header(r.Tail)
+		require.True(t, ok)
+		if hd.Dead || i%20 == 0 {
+			b.PassTail(policy.Cold, nil)
+			continue
+		}
+		key, _ := r.Read(nil, r.Tail+uint64(hd.Size), hd.KeyLen)
+		at, ok := b.Index.Find(Shared(p.Cache).Hash(key), policy.Cold, r.Tail)
+		require.True(t, ok)
+		index.MarkRead(at.Group.At(at.I), at.Slot)
+		n := r.Entries
+		require.True(t, b.RotateCold())
+		require.Equal(t, n, r.Entries)
+		rotated++
+	}
+	return rotated
+}
+
+// MakeDict has a dictionary made.
+func (p *PackedCache) MakeDict(t *testing.T) {
+	for i := range 1000 {
+		Shared(p.Cache).Compression.Classes[0].Samples.Add(Text(i, 200))
+	}
+	RenewDicts(p.Cache)
+	require.NotZero(t, Shared(p.Cache).Compression.Classes[0].Dict)
+}
+
+// Departure is what OnRemove was told of an entry.
+type Departure struct {
+	K, V   string
+	Reason ringcache.RemovalReason
+}
+
+// NewPackedCache returns one, made by that Compressor and as shape says.
+func NewPackedCache(t testing.TB, by ringcache.Compressor, shape func(g *Shape)) *PackedCache {
+	t.Helper()
+	SkipUnderRace(t)
+	p := &PackedCache{Now: time.Minute, Size: 300}
+	g := WithCold(Tiny(1, 1024, 256), by)
+	g.ByHand = true
+	g.Elapsed = func() time.Duration { return p.Now }
+	g.OnRemove = func(k, v []byte, reason ringcache.RemovalReason) {
+		p.Left = append(p.Left, Departure{string(k), string(v), reason})
+	}
+	if shape != nil {
+		shape(&g)
+	}
+	p.Cache = MustCache(t, g)
+	for range 3000 { // the first that the policy drops find no cold part yet
+		p.Fill(t)
+		CompressAll(p.Cache)
+	}
+	require.NotZero(t, p.Stats().Compression.Compressed)
+	return p
+}
+
+// PackedKey and PackedValue are of the entry that the tests look at.
+var (
+	PackedKey   = []byte("the key")
+	PackedValue = Text(1<<20, 500)
+)
+
+// Text returns a value of n bytes that can be compressed, another one for each seed.
+func Text(seed, n int) []byte {
+	var b []byte
+	for i := 0; len(b) < n; i++ {
+		b = fmt.Appendf(b, `{"user":%d,"name":"somebody","visits":%d},`, seed, seed*7+i)
+	}
+	return b[:n]
+}
+
+// NoRing stands for that of a key which is not there.
+const NoRing = policy.Rings
+
+// CountUses counts what coldPart.uses is.
+func CountUses(b Bucket) (n cold.Uses) {
+	_ = validateRing(b.Cold.Store(), func(pos uint64, hd record.Header) error {
+		if hd.Kind == record.Packed && !hd.Dead {
+			if dict := b.Cold.DictNumber(pos, hd); dict < pack.Dicts {
+				n[dict]++
+			}
+		}
+		return nil
+	})
+	return n
+}
+
+func sinkLocked(b *store.Store) int {
+	b.Cold.Begun = true
+	b.ShapeCold()
+	for in := range b.Rings {
+		for r := &b.Rings[in]; r.Size > 0; {
+			hd, _ := r.Header(r.Tail)
+			if hd.Dead {
+				r.ReleaseDead(hd)
+				continue
+			}
+			p, _ := b.Index.Find(b.KeyHash(r, r.Tail, hd), policy.Ring(in), r.Tail)
+			if b.Demote(policy.Ring(in), p, hd) {
+				return hd.Total()
+			}
+			break
+		}
+	}
+	return 0
+}

@@ -1,0 +1,267 @@
+//go:build linux || darwin || freebsd || netbsd || openbsd || dragonfly
+
+package persist
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/internal/ringfile"
+	"github.com/ringcache/ringcache/internal/ringtest"
+)
+
+// Which files a cache opens, makes, replaces and removes, and which it leaves alone.
+
+// openError opens a cache and returns the error.
+func openError(t *testing.T, path string) error {
+	t.Helper()
+	c, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: 32 << 20, File: path})
+	if err == nil {
+		require.NoError(t, c.Close())
+		require.Fail(t, "opened", path)
+	}
+	require.ErrorContains(t, err, "ringcache: ")
+	return err
+}
+
+// listDir returns the names in a directory.
+func listDir(t *testing.T, dir string) (names []string) {
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// openPacked opens a cache with a cold part and a first dictionary.
+func openPacked(t *testing.T, path string) *ringtest.PackedCache {
+	t.Helper()
+	g := ringtest.WithCold(ringtest.Tiny(1, 1024, 256), ringtest.FlateCompressor{})
+	g.ByHand = true
+	return &ringtest.PackedCache{Cache: ringtest.MustOpen(t, g, path), Size: 300}
+}
+
+// A relative path means what it does when the cache is made.
+func TestFile_WorkingDirectoryChanges(t *testing.T) {
+	one, two := t.TempDir(), t.TempDir()
+	t.Chdir(one)
+	p := openPacked(t, "cache")
+	t.Chdir(two)
+	p.MakeDict(t)
+	require.NoError(t, p.Close())
+	require.Equal(t, []string{"cache", "cache.dict"}, listDir(t, one))
+	t.Chdir(one)
+	require.Empty(t, listDir(t, two))
+}
+
+// A bound that Resize would refuse is refused, and the file stays as it is.
+func TestFile_BoundBelowTheSmallest(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "cache")
+	c := ringtest.OpenFile(t, path, 1<<30)
+	require.NoError(t, c.Set([]byte("k"), []byte("v")))
+	require.NoError(t, c.Close())
+	err := openError(t, path)
+	require.ErrorIs(t, err, ringcache.ErrInvalidOptions)
+	require.ErrorContains(t, err, "33554432")
+	require.ErrorContains(t, err, "134217728")
+	c = ringtest.OpenFile(t, path, 128<<20)
+	require.Equal(t, "v", string(c.Get(nil, []byte("k"))))
+	require.ErrorIs(t, c.Resize(128<<20-1), ringcache.ErrInvalidOptions)
+	require.NoError(t, c.Close())
+}
+
+// A file keeps a secret of its own, which tells nothing of the process's.
+func TestFile_HasItsOwnSecret(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "cache")
+	c, other := ringtest.OpenFile(t, path, 32<<20), ringtest.OpenFile(t, path+"2", 32<<20)
+	seed := ringtest.Shared(c).Seed
+	require.NotEqual(t, ringtest.Default(ringtest.MinBytes).Seed, seed)
+	require.NotEqual(t, ringtest.Shared(other).Seed, seed)
+	require.NoError(t, errors.Join(c.Close(), other.Close()))
+	c = ringtest.OpenFile(t, path, 32<<20)
+	require.Equal(t, seed, ringtest.Shared(c).Seed)
+	require.NoError(t, c.Close())
+}
+
+func TestFile_OwnerAndMode(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "cache")
+	p := openPacked(t, path)
+	p.MakeDict(t)
+	require.NoError(t, p.Close())
+	for _, name := range []string{path, path + ".dict"} {
+		require.NoError(t, os.Chmod(name, 0o666))
+	}
+	require.NoError(t, openPacked(t, path).Close())
+	for _, name := range []string{path, path + ".dict"} {
+		info, err := os.Stat(name)
+		require.NoError(t, err)
+		require.Equal(t, fs.FileMode(0o600), info.Mode().Perm(), name)
+	}
+	if os.Geteuid() != 0 {
+		return // it takes root to give a file to another user
+	}
+	require.NoError(t, os.Chown(path, 12345, -1))
+	err := openError(t, path)
+	require.ErrorIs(t, err, fs.ErrPermission)
+	require.ErrorContains(t, err, "its owner is user 12345")
+	require.NotErrorIs(t, err, ringcache.ErrCorrupt)
+}
+
+// Something else in place of the file of dictionaries is an error, which harms nothing: without
+// a Compressor all is there.
+func TestFile_NoDictionariesOfOurs(t *testing.T) {
+	file := func(text string) func(string) error {
+		return func(dict string) error { return os.WriteFile(dict, []byte(text), 0o600) }
+	}
+	link := func(to string) func(string) error {
+		return func(dict string) error { return os.Symlink(to, dict) }
+	}
+	pipe := func(dict string) error { return syscall.Mkfifo(dict, 0o600) }
+	directory := func(dict string) error { return os.Mkdir(dict, 0o700) }
+	for name, tt := range map[string]struct {
+		make func(dict string) error
+		want error
+		text string
+	}{
+		"somebody's":  {file("words\n"), ringcache.ErrCorrupt, ""},
+		"empty":       {file(""), ringcache.ErrCorrupt, ""},
+		"pipe":        {pipe, nil, "a named pipe"},
+		"device":      {link("/dev/zero"), nil, "a device"},
+		"directory":   {directory, nil, "a directory"},
+		"cannot be":   {link("missing/dict"), fs.ErrNotExist, ""},
+		"name's long": {nil, syscall.ENAMETOOLONG, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "cache")
+			if tt.make == nil {
+				path = filepath.Join(filepath.Dir(path), strings.Repeat("n", 252))
+			} else {
+				require.NoError(t, tt.make(path+".dict"))
+			}
+			g := ringtest.Tiny(1, 1024, 256)
+			c := ringtest.MustOpen(t, g, path)
+			require.NoError(t, c.Set([]byte("k"), []byte("v")))
+			require.NoError(t, c.Close())
+			before, err := os.Lstat(path + ".dict")
+			for range 2 {
+				with := ringtest.WithCold(g, ringtest.FlateCompressor{})
+				with.ByHand = true
+				_, err := ringtest.Open(with, path)
+				require.Error(t, err)
+				if tt.want != nil {
+					require.ErrorIs(t, err, tt.want)
+				}
+				require.ErrorContains(t, err, tt.text)
+				require.ErrorContains(t, err, path+".dict")
+			}
+			if err == nil {
+				after, err := os.Lstat(path + ".dict")
+				require.NoError(t, err)
+				require.Equal(t, before.Mode(), after.Mode())
+				require.Equal(t, before.Size(), after.Size())
+			}
+			requireClosedCleanly(t, path)
+			c = ringtest.MustOpen(t, g, path)
+			require.True(t, c.Has([]byte("k")))
+			require.NoError(t, c.Close())
+		})
+	}
+}
+
+// requireClosedCleanly fails unless a file would be found whole after the machine was started
+// anew.
+func requireClosedCleanly(t *testing.T, path string) {
+	t.Helper()
+	head := make([]byte, ringfile.HeadSize)
+	f, err := os.Open(path)
+	require.NoError(t, err)
+	defer f.Close()
+	_, err = io.ReadFull(f, head)
+	require.NoError(t, err)
+	require.True(t, ringfile.New(head, 1024, nil).IsSound("another boot"))
+}
+
+// Only a regular file is replaced by a snapshot, or read as one; a pipe keeps nobody waiting.
+func TestSnapshot_OnlyRegularFiles(t *testing.T) {
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	pipe, file, link := in("pipe"), in("file"), in("link")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	require.NoError(t, os.WriteFile(file, []byte("old"), 0o600))
+	require.NoError(t, os.Symlink("file", link))
+	c := ringtest.MustCache(t, ringtest.Tiny(1, 1024, 64))
+	require.NoError(t, c.Set([]byte("k"), []byte("v")))
+	for _, path := range []string{pipe, dir} {
+		before, err := os.Lstat(path)
+		require.NoError(t, err)
+		require.ErrorContains(t, c.SaveToFile(path), "not a regular file", path)
+		after, err := os.Lstat(path)
+		require.NoError(t, err)
+		require.Equal(t, before.Mode(), after.Mode())
+		_, err = ringcache.LoadFromFile(path)
+		require.ErrorContains(t, err, "not a regular file", path)
+		d, report := ringtest.MustLoadInto(t, path, ringcache.Options{MaxBytes: ringtest.MinBytes})
+		require.ErrorContains(t, report.Err, "not a regular file", path)
+		require.Zero(t, d.Len())
+	}
+	_, err := ringcache.LoadFromFile(os.DevNull) // saving to it would be a risk if this failed
+	require.ErrorContains(t, err, "a device")
+	require.NoError(t, c.SaveToFile(link))
+	info, err := os.Lstat(link)
+	require.NoError(t, err)
+	require.NotZero(t, info.Mode()&fs.ModeSymlink)
+	require.Equal(t, 1, ringtest.MustLoad(t, file).Len())
+	require.Equal(t, []string{"file", "link", "pipe"}, listDir(t, dir))
+}
+
+// idleReader returns nothing and no error, which a reader may do.
+type idleReader struct{ left string }
+
+func (r *idleReader) Read(b []byte) (int, error) {
+	n := copy(b, r.left)
+	r.left = r.left[n:]
+	return n, nil
+}
+
+func TestSnapshot_ReaderThatReturnsNothing(t *testing.T) {
+	c := ringtest.MustCache(t, ringtest.Tiny(1, 1024, 64))
+	require.NoError(t, c.Set([]byte("k"), make([]byte, 100)))
+	whole, _ := ringtest.SnapshotOf(t, c)
+	for n := range len(whole) {
+		read, err := ringtest.MustCache(t,
+			ringtest.Tiny(1, 1024, 64)).ReadSnapshot(&idleReader{string(whole[:n])})
+		require.ErrorIs(t, err, io.ErrNoProgress, "after %d bytes", n)
+		require.EqualValues(t, n, read)
+	}
+	_, err := ringtest.MustCache(t,
+		ringtest.Tiny(1, 1024, 64)).ReadSnapshot(&idleReader{string(whole)})
+	require.NoError(t, err)
+}
+
+// A closed cache can neither store nor delete: its file has what it had at Close.
+func TestFile_ClosedCacheCannotDelete(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "cache")
+	c := ringtest.OpenFile(t, path, 32<<20)
+	for i := range 2 {
+		require.NoError(t, c.Set(fmt.Appendf(nil, "key %d", i), []byte("old")))
+	}
+	require.NoError(t, c.Close())
+	require.ErrorIs(t, c.Set([]byte("key 0"), []byte("new")), ringcache.ErrClosed)
+	require.False(t, c.Del([]byte("key 1")))
+	c = ringtest.OpenFile(t, path, 32<<20)
+	for i := range 2 {
+		require.Equal(t, "old", string(c.Get(nil, fmt.Appendf(nil, "key %d", i))))
+	}
+	require.NoError(t, c.Close())
+}

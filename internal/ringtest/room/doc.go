@@ -1,0 +1,2 @@
+// Package room has the tests of who may hold how much: policy, bounds, Resize, Sizing and Stats.
+package room

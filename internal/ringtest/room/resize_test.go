@@ -1,0 +1,383 @@
+package room
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/internal/record"
+	"github.com/ringcache/ringcache/internal/ringtest"
+	"github.com/ringcache/ringcache/internal/store"
+	"github.com/ringcache/ringcache/internal/testhook"
+)
+
+// resizable returns a cache of MaxBytes whose hashes are the same in every run.
+func resizable(t *testing.T, maxBytes int) *ringcache.Cache {
+	t.Helper()
+	g := ringtest.Default(maxBytes)
+	g.Seed = ringtest.TestSeed
+	return ringtest.MustCache(t, g)
+}
+
+func TestResize_Bounds(t *testing.T) {
+	for _, c := range []struct{ made, least int }{
+		{ringtest.MinBytes, ringtest.MinBytes}, {256 << 20, 32 << 20}, {512 << 20, 64 << 20},
+		{1 << 30, 128 << 20}, {math.MaxInt32, 128 << 20},
+	} {
+		cache := resizable(t, c.made)
+		if c.least > ringtest.MinBytes {
+			for _, n := range []int{ringtest.SaneBytes, ringtest.MinBytes, c.least - 1} {
+				err := cache.Resize(n)
+				assert.ErrorIs(t, err, ringcache.ErrInvalidOptions, "made with %d", c.made)
+				assert.ErrorContains(t, err, fmt.Sprintf("%d bytes, must be at least %d", n, c.least))
+			}
+		}
+		if math.MaxInt > math.MaxInt32 {
+			require.ErrorIs(t, cache.Resize(math.MaxInt), ringcache.ErrInvalidOptions)
+		}
+		ringtest.MustResize(t, cache, c.least)
+		ringtest.CloseCache(t, cache)
+		require.ErrorIs(t, cache.Resize(c.made), ringcache.ErrClosed)
+	}
+}
+
+// The longest value follows the bound.
+func TestResize_LongestValue(t *testing.T) {
+	c := resizable(t, 256<<20)
+	key := []byte("key")
+	for _, size := range []int{256 << 20, 32 << 20, 64 << 20, 400 << 20, 32 << 20} {
+		ringtest.MustResize(t, c, size)
+		v := make([]byte, size/16+1)
+		require.ErrorIs(t, c.Set(key, v), ringcache.ErrTooLarge, "size %d, value of %d bytes", size,
+			len(v))
+		require.False(t, c.Has(key))
+		require.NoError(t, c.Set(key, v[1:]), "size %d, value of %d bytes", size, len(v)-1)
+		require.Len(t, c.Get(nil, key), len(v)-1)
+	}
+}
+
+// survivors returns how many of the entries of FillCache from first to end-1
+// are there.
+func survivors(t *testing.T, c *ringcache.Cache, first, end, valueSize int) (n int) {
+	t.Helper()
+	var key [8]byte
+	var dst []byte
+	for id := first; id < end; id++ {
+		binary.LittleEndian.PutUint64(key[:], uint64(id))
+		var ok bool
+		if dst, ok = c.Peek(dst[:0], key[:]); ok {
+			n++
+			if len(dst) != valueSize {
+				require.Len(t, dst, valueSize, "entry %d", id)
+			}
+		}
+	}
+	return n
+}
+
+// What fits into the smaller cache stays, all of it.
+func TestResize_KeepsWhatFits(t *testing.T) {
+	c := resizable(t, 128<<20)
+	ringtest.FillCache(t, c, 0, 150_000, 100)
+	ringtest.FillCache(t, c, 1<<30, 80, 100_000)
+	before := c.Len()
+	ringtest.MustResize(t, c, 48<<20)
+	require.GreaterOrEqual(t, c.Len(), before*999/1000)
+	require.GreaterOrEqual(t, survivors(t, c, 1<<30, 1<<30+80, 100_000), 75, "large ones of 80")
+}
+
+// Entries that fit in the chunks that are left stay, also where the small ring holds all of them.
+func TestResize_KeepsASmallRingOfManyChunks(t *testing.T) {
+	c := resizable(t, 256<<20)
+	const n = 30_000
+	ringtest.FillCache(t, c, 0, n, 290)
+	require.Equal(t, n, c.Len())
+	ringtest.MustResize(t, c, 32<<20)
+	require.Equal(t, n, c.Len())
+}
+
+// Of what does not fit, what has been read stays.
+func TestResize_KeepsWhatIsRead(t *testing.T) {
+	t.Parallel()
+	ringtest.SkipUnderRace(t)
+	c := resizable(t, 128<<20)
+	const n, size = 400_000, 250
+	ringtest.FillCache(t, c, 0, n, size)
+	for round := range 2 {
+		var key [8]byte
+		for id := n / 2; id < n/2+n/10; id++ {
+			binary.LittleEndian.PutUint64(key[:], uint64(id))
+			if !c.Has(key[:]) && round == 0 && id%1000 == 0 {
+				t.Logf("entry %d is not there", id)
+			}
+		}
+	}
+	ringtest.MustResize(t, c, 40<<20)
+	read := survivors(t, c, n/2, n/2+n/10, size)
+	require.GreaterOrEqual(t, read, n/10*9/10, "left of those that were read")
+	require.GreaterOrEqual(t, c.Len(), n/5)
+}
+
+// A cache that was resized holds as much as one that was made with that size,
+// whatever was in it before: no index is left too large, no memory idle.
+func TestResize_HoldsAsMuch(t *testing.T) {
+	t.Parallel()
+	ringtest.SkipUnderRace(t)
+	sizes := []int{96 << 20, 32 << 20, 48 << 20}
+	if testing.Short() {
+		sizes = sizes[:2]
+	}
+	for _, values := range [][]int{{100}, {300, 100_000}} {
+		c := resizable(t, sizes[0])
+		fill := func(c *ringcache.Cache, first int) {
+			t.Helper()
+			for i, size := range values {
+				var s ringcache.Stats
+				c.UpdateStats(&s)
+				ringtest.FillCache(t, c, first+i<<24, int(s.MaxBytesSize)/(size+40)*3/2/len(values), size)
+			}
+		}
+		for i, size := range sizes {
+			ringtest.MustResize(t, c, size)
+			after := liveBytes(c) // before anything new comes
+			fill(c, i<<28)
+			plain := resizable(t, size)
+			fill(plain, i<<28)
+			what := fmt.Sprintf("values of %v bytes, resized to %d", values, size)
+			want := liveBytes(plain)
+			assert.GreaterOrEqual(t, liveBytes(c), want*9/10, "%s: a new one holds %d", what, want)
+			if i > 0 && size < sizes[i-1] {
+				assert.GreaterOrEqual(t, after, want*3/4, "%s: %d would have fitted", what, want)
+			}
+		}
+	}
+}
+
+// Pages that indexes do not need any more become chunks again, even if each
+// bucket had chunks of pages to itself.
+func TestResize_IndexGivesPagesBack(t *testing.T) {
+	t.Parallel()
+	g := ringtest.Default(256 << 20)
+	g.Seed = ringtest.TestSeed
+	g.ExpectedEntries = 3_000_000
+	c := ringtest.MustCache(t, g)
+	ringtest.FillCache(t, c, 0, 300_000, 250)
+	ringtest.MustResize(t, c, 64<<20)
+	held := 0
+	ringtest.EachBucket(c, func(b ringtest.Bucket) { held += b.Held() })
+	assert.LessOrEqual(t, ringtest.Shared(c).Pool.Used()-held, 3<<20,
+		"bytes of idle pages between those in use")
+	plain := resizable(t, 64<<20)
+	ringtest.FillCache(t, plain, 0, 300_000, 250)
+	assert.GreaterOrEqual(t, liveBytes(c), liveBytes(plain)*7/10, "left of what would fit")
+}
+
+// A value that is longer than the new bound allows is not kept, however often it
+// is read.
+func TestResize_LongValuesGo(t *testing.T) {
+	c := resizable(t, 256<<20)
+	long := []byte("long")
+	lb := ringtest.LargeBucketOf(c, ringtest.Shared(c).Hash(long))
+	require.NoError(t, c.Set(long, make([]byte, 7<<20)))
+	ringtest.MustResize(t, c, 96<<20)
+	sets := 0
+	for id := uint32(0); c.Has(long); id++ {
+		k := ringtest.TrafficKey(nil, id)
+		if ringtest.LargeBucketOf(c, ringtest.Shared(c).Hash(k)) != lb {
+			continue
+		}
+		if err := c.Set(k, make([]byte, 5<<20)); err != nil {
+			require.NoError(t, err)
+		}
+		c.Has(k) // so that it goes to main, where the long one is
+		sets++
+		require.LessOrEqual(t, sets, 100, "it is still there")
+	}
+}
+
+func liveBytes(c *ringcache.Cache) int {
+	var s ringcache.Stats
+	c.UpdateStats(&s)
+	return int(s.BytesSize)
+}
+
+// No bucket is locked for long: a step drops or moves so many bytes or records
+// and no more.
+func TestResize_StepsAreSmall(t *testing.T) {
+	for _, size := range []int{0, 100, 1000, 60_000} {
+		c := resizable(t, 1<<30)
+		*testhook.Mask(c) = 0 // all in one bucket
+		b := ringtest.Nth(c, 0)
+		n := 2 << 20 / (size + 20)
+		ringtest.FillCache(t, c, 0, n, size)
+		var key [8]byte
+		for id := range n {
+			if id%3 > 0 {
+				binary.LittleEndian.PutUint64(key[:], uint64(id))
+				c.Has(key[:])
+			}
+		}
+		ringtest.Shared(c).Total.Store(128 << 20)
+		ringtest.Shared(c).SetBound(128 << 20)
+		total := func() (records, bytes int) {
+			return int(b.EvictedSmall + b.EvictedMain + b.Promotions + b.Reinsertions), b.Size()
+		}
+		steps := 0
+		for f := (store.Fit{}); !f.Done; steps++ {
+			records, bytes := total()
+			testhook.Change(c, 0, func(s *store.Store) { s.Fit(&f) })
+			r, by := total()
+			// The last record of a step, and what a promotion makes room for.
+			most := store.StepBytes + size + 2*store.ShrinkStep
+			require.LessOrEqual(t, r-records, store.StepRecords+most/(size+11),
+				"records of %d bytes in a step", size)
+			require.LessOrEqual(t, bytes-by, most, "bytes in a step, values of %d bytes", size)
+		}
+		require.GreaterOrEqual(t, steps, 10, "values of %d bytes", size)
+		require.LessOrEqual(t, b.Held(), b.Quota(), "values of %d bytes", size)
+		*testhook.Mask(c) = store.BucketCount - 1
+		c.Reset()
+	}
+}
+
+// A Set that comes to its bucket with the figures of a larger cache is sent
+// back.
+func TestResize_LateSet(t *testing.T) {
+	c := resizable(t, 256<<20)
+	small, large := make([]byte, 60_000), make([]byte, 16<<20)
+	k := []byte("key")
+	size := len(small) + record.LongHeader + len(k)
+	require.False(t, testhook.IsLarge(c, size), "the test proves nothing")
+	ringtest.MustResize(t, c, 32<<20)
+	late := store.Write{Key: k, Value: small, Reason: store.Replaced}
+	late.Bytes = size
+	require.True(t, testhook.WriteMeasured(c, late, false), "a record too large for its bucket")
+	late.Value, late.Bytes = large, len(large)+record.LongHeader+len(k)
+	require.True(t, testhook.WriteMeasured(c, late, true), "a record too large for the cache")
+	require.Zero(t, c.Len())
+	require.NoError(t, c.Set(k, small))
+	require.Len(t, c.Get(nil, k), len(small))
+}
+
+// OnRemove is told of every entry that a smaller cache has no room for, and may use the
+// cache meanwhile.
+func TestResize_TellsOnRemove(t *testing.T) {
+	g := ringtest.Default(256 << 20)
+	told := 0
+	var c *ringcache.Cache
+	g.OnRemove = func(k, _ []byte, reason ringcache.RemovalReason) {
+		told++
+		assert.Equal(t, ringcache.RemovedEvicted, reason, "%x", k)
+		assert.False(t, c.Has(k), "%x", k)
+	}
+	c = ringtest.MustCache(t, g)
+	ringtest.FillCache(t, c, 0, 100_000, 400)
+	ringtest.FillCache(t, c, 1<<30, 200, 500_000)
+	before, toldBefore := c.Len(), told
+	ringtest.MustResize(t, c, 32<<20)
+	gone := before - c.Len()
+	require.GreaterOrEqual(t, gone, 1000)
+	require.Equal(t, gone, told-toldBefore)
+}
+
+// A value that is too long by now is lost when Touch has to write it again, and
+// OnRemove is told.
+func TestResize_TouchTooLong(t *testing.T) {
+	g := ringtest.Default(256 << 20)
+	g.Policy = ringcache.PolicyFIFO // else it may lie in the small ring, and is moved by Resize
+	var reasons []ringcache.RemovalReason
+	g.OnRemove = func(_, _ []byte, reason ringcache.RemovalReason) {
+		reasons = append(reasons, reason)
+	}
+	c := ringtest.MustCache(t, g)
+	k := []byte("long")
+	require.NoError(t, c.Set(k, make([]byte, 7<<20)))
+	ringtest.MustResize(t, c, 96<<20)
+	require.True(t, c.Has(k), "gone already: the test proves nothing")
+	require.False(t, c.Touch(k, time.Hour))
+	require.False(t, c.Has(k))
+	require.Equal(t, []ringcache.RemovalReason{ringcache.RemovedEvicted}, reasons)
+}
+
+// Resize up and down, again and again, under everybody else's traffic.
+func TestResize_Concurrent(t *testing.T) {
+	t.Parallel()
+	for _, g := range ringtest.ConcurrentCases() {
+		for _, clock := range []*ringtest.HistoryClock{new(ringtest.HistoryClock), nil} {
+			t.Run(fmt.Sprintf("%s/history=%v", ringtest.Describe(g), clock != nil), func(t *testing.T) {
+				for seed := range uint64(ringtest.Rounds()) {
+					tr := ringtest.NewTraffic(t, g)
+					tr.Clock, tr.Resized = clock, true
+					resizeDuring(t, tr, g, func() {
+						all := tr.Run(t, seed, ringtest.ConcurrentSteps())
+						if clock != nil {
+							tr.CheckHistories(t, seed, all)
+						}
+					})
+				}
+			})
+		}
+	}
+}
+
+// resizeDuring resizes the cache until run returns.
+func resizeDuring(t *testing.T, tr *ringtest.Traffic, g ringtest.Shape, run func()) {
+	t.Helper()
+	var wg sync.WaitGroup
+	stop := make(chan struct{})
+	wg.Add(1)
+	go func() {
+		defer wg.Done()
+		least := ringtest.LeastBytes(g)
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			if !ringtest.Resize(tr.C, least+(g.MaxBytes*2-least)*(i*3%7)/6) {
+				return // closed
+			}
+		}
+	}()
+	run()
+	close(stop)
+	wg.Wait()
+	if ringtest.Resize(tr.C, ringtest.LeastBytes(g)) {
+		var s ringcache.Stats
+		tr.C.UpdateStats(&s)
+		assert.LessOrEqual(t, s.ReservedBytes, s.MaxBytesSize)
+	}
+}
+
+func TestResize_CloseMeanwhile(t *testing.T) {
+	g := ringtest.Tiny(16, 4096, 64)
+	for seed := range uint64(3) {
+		tr := ringtest.NewTraffic(t, g)
+		tr.Resized = true
+		resizeDuring(t, tr, g, func() {
+			var wg sync.WaitGroup
+			wg.Add(1)
+			go func() {
+				defer wg.Done()
+				for tr.C.Len() < 200 {
+					runtime.Gosched()
+				}
+				tr.Closing.Store(true)
+				ringtest.CloseCache(t, tr.C)
+				tr.Closed.Store(true)
+			}()
+			tr.Run(t, seed, 2000)
+			wg.Wait()
+		})
+		ringtest.RequireNothingHeld(t, tr.C)
+	}
+}

@@ -1,0 +1,302 @@
+package room
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/internal/clock"
+	"github.com/ringcache/ringcache/internal/ringtest"
+	"github.com/ringcache/ringcache/internal/testhook"
+)
+
+// A live entry leaves only when live entries fill the bound: under any mix of writes, a key
+// that was set and not removed is found as long as the live bytes of its bucket are below a
+// stated share of what the bucket may hold.
+
+// roomShare is that share. The rest is the index, dead bytes that are not worth compacting, and
+// chunks that records do not fill.
+const roomShare = 0.7
+
+// roomCase is a cache, and what is done to it.
+type roomCase struct {
+	name string
+	g    ringtest.Shape
+	most int  // bytes of a value
+	life bool // with times to live
+	file bool // in a file, which is opened again now and then
+}
+
+func roomCases() []roomCase {
+	fifo := func(g ringtest.Shape) ringtest.Shape { g.Policy = ringcache.PolicyFIFO; return g }
+	return []roomCase{
+		{"one bucket", ringtest.Tiny(1, 256, 256), 200, false, false},
+		{"two buckets", ringtest.Tiny(2, 256, 256), 200, true, false},
+		{"narrow positions", ringtest.Narrow(ringtest.Tiny(2, 256, 256)), 200, true, false},
+		{"large chunks", ringtest.Tiny(2, 4096, 64), 1500, false, false},
+		{"FIFO", fifo(ringtest.Tiny(2, 256, 256)), 200, true, false},
+		{"large records", ringtest.Tiny(4, 1024, 128), 8000, true, false},
+		{"large records, FIFO", fifo(ringtest.Tiny(4, 1024, 128)), 8000, false, false},
+		{"in a file", ringtest.Tiny(2, 256, 256), 200, false, true},
+		{"FIFO in a file", fifo(ringtest.Tiny(2, 1024, 128)), 900, false, true},
+		{"compressed", ringtest.WithCold(ringtest.Tiny(2, 1024, 128), ringtest.FlateCompressor{}), 900,
+			true, false},
+	}
+}
+
+// room is a cache, and what it must hold.
+type room struct {
+	t      *testing.T
+	rnd    *rand.Rand
+	g      ringtest.Shape
+	path   string // of the file, if there is one
+	c      *ringcache.Cache
+	spaces []*ringcache.Namespace
+	now    *time.Duration
+	most   int
+	life   bool
+	live   map[uint64]roomEntry
+	bytes  map[ringtest.Bucket]int // of the live records of each bucket, the large ones together
+	oldest int                     // namespace that is invalidated next
+
+	written, counted, moved uint64 // Sets, those of this cache, and bytes
+}
+
+type roomEntry struct {
+	version  uint64
+	size     int
+	space    int
+	deadline time.Duration // 0: none
+	counted  ringtest.Bucket
+	record   int
+}
+
+func newRoom(t *testing.T, rc roomCase, seed uint64) *room {
+	r := &room{t: t, rnd: ringtest.NewRand(seed), most: rc.most, life: rc.life,
+		now:  new(time.Duration),
+		live: map[uint64]roomEntry{}, bytes: map[ringtest.Bucket]int{}}
+	r.g = rc.g
+	r.g.Elapsed = func() time.Duration { return *r.now }
+	if rc.file {
+		r.path = filepath.Join(t.TempDir(), "cache")
+	}
+	r.open()
+	return r
+}
+
+// open opens the cache, be it again.
+func (r *room) open() {
+	if r.path == "" {
+		r.c = ringtest.MustCache(r.t, r.g)
+	} else {
+		r.c = ringtest.MustOpen(r.t, r.g, r.path)
+	}
+	r.spaces = []*ringcache.Namespace{nil}
+	for i := range 3 {
+		r.spaces = append(r.spaces, r.c.Namespace(fmt.Sprint(i)))
+	}
+	byBucket := map[ringtest.Bucket]int{}
+	for id, e := range r.live {
+		e.counted, _ = r.roomFor(r.key(id, e.space), e.record)
+		r.live[id] = e
+		byBucket[e.counted] += e.record
+	}
+	r.bytes = byBucket
+}
+
+// reopen opens the file of the cache again.
+func (r *room) reopen() {
+	if r.path != "" {
+		r.counted = 0
+		if r.rnd.IntN(2) == 0 {
+			require.NoError(r.t, r.c.Close())
+		} else {
+			ringtest.Abandon(r.c)
+		}
+		r.open()
+	}
+}
+
+// key returns the key of id in the cache.
+func (r *room) key(id uint64, space int) []byte {
+	k := binary.LittleEndian.AppendUint64(nil, id)
+	if n := r.spaces[space]; n != nil {
+		return testhook.OfNamespace(n).AppendKey(nil, k)
+	}
+	return append([]byte("plain"), k...)
+}
+
+// roomFor returns the bucket that a record counts in, and whether it may be added.
+func (r *room) roomFor(k []byte, record int) (ringtest.Bucket, bool) {
+	c := r.c
+	if testhook.IsLarge(c, record) {
+		lb := ringtest.Nth(c, ringtest.Shared(c).Buckets)
+		return lb, r.bytes[lb]+record < ringtest.Shared(c).Bound()/8
+	}
+	b := ringtest.BucketOf(c, ringtest.Shared(c).Hash(k))
+	share := ringtest.Shared(c).Bound() / ringtest.Shared(c).Buckets
+	if r.most > share/8 { // large records take a part of it
+		share /= 4
+	}
+	return b, r.bytes[b]+record < int(roomShare*float64(share))
+}
+
+// drop notes that a key has gone.
+func (r *room) drop(id uint64) {
+	if e, ok := r.live[id]; ok {
+		r.bytes[e.counted] -= e.record
+		delete(r.live, id)
+	}
+}
+
+// set writes a key if the model has room for it, else removes it.
+func (r *room) set(id, version uint64, size int, ttl time.Duration) {
+	old, there := r.live[id]
+	space := int(id % uint64(len(r.spaces)))
+	k := r.key(id, space)
+	r.drop(id)
+	record := size + len(k) + 20
+	b, ok := r.roomFor(k, record)
+	if !ok {
+		require.Equal(r.t, there && (old.deadline == 0 || old.deadline > *r.now), r.c.Del(k))
+		return
+	}
+	v := roomValue(id, version, size)
+	e := roomEntry{version, size, space, 0, b, record}
+	if ttl > 0 {
+		require.NoError(r.t, r.c.SetWithTTL(k, v, ttl))
+		e.deadline = (*r.now + ttl).Truncate(clock.Tick)
+	} else {
+		require.NoError(r.t, r.c.Set(k, v))
+	}
+	r.live[id] = e
+	r.bytes[b] += record
+}
+
+func roomValue(id, version uint64, size int) []byte {
+	v := make([]byte, size)
+	rnd := rand.New(rand.NewPCG(id, version))
+	for i := range v {
+		v[i] = byte(rnd.Uint32() % 5) // it can be compressed
+	}
+	return v
+}
+
+// check looks for a key.
+func (r *room) check(id uint64) {
+	space := int(id % uint64(len(r.spaces)))
+	got, ok := r.c.HasGet(nil, r.key(id, space))
+	e, live := r.live[id]
+	if live && e.deadline != 0 && e.deadline <= *r.now {
+		r.drop(id)
+		live = false
+	}
+	require.Equal(r.t, live, ok, "key %d of namespace %d, %d bytes", id, space, e.size)
+	if live {
+		require.Equal(r.t, string(roomValue(id, e.version, e.size)), string(got))
+	}
+}
+
+func (r *room) sizeOf() int {
+	if r.rnd.IntN(20) == 0 {
+		return r.rnd.IntN(r.most)
+	}
+	return r.rnd.IntN(r.most / 4)
+}
+
+// step does something to one of n keys.
+func (r *room) step(n int, version uint64) {
+	id := uint64(r.rnd.IntN(n))
+	k := r.key(id, int(id%uint64(len(r.spaces))))
+	switch x := r.rnd.IntN(100); {
+	case x < 45:
+		r.set(id, version, r.sizeOf(), 0)
+	case x < 50 && r.life:
+		r.set(id, version, r.sizeOf(), time.Duration(1+r.rnd.IntN(50))*time.Second)
+	case x < 58:
+		r.drop(id)
+		r.c.Del(k)
+	case x < 60:
+		r.drop(id)
+		r.c.GetAndDel(nil, k)
+	case x < 62: // a Set that fails removes the older value
+		r.drop(id)
+		require.ErrorIs(r.t, r.c.Set(k, make([]byte, ringtest.Shared(r.c).MaxValue()+1)),
+			ringcache.ErrTooLarge)
+	case x < 63 && r.life:
+		*r.now += time.Duration(r.rnd.IntN(1000)) * time.Millisecond
+	case x == 63 && r.rnd.IntN(50) == 0:
+		r.oldest = r.oldest%3 + 1
+		require.NoError(r.t, r.spaces[r.oldest].Invalidate())
+		for id, e := range r.live {
+			if e.space == r.oldest {
+				r.drop(id)
+			}
+		}
+	default:
+		r.check(id)
+	}
+}
+
+// all looks for all keys, and for the counts of the namespaces.
+func (r *room) all(n int) {
+	for id := range uint64(n) {
+		r.check(id)
+	}
+	require.NoError(r.t, ringtest.Validate(r.c))
+	s := r.c.Stats()
+	require.Zero(r.t, s.EvictedEntries, "evicted while there was room: %v", s)
+	r.written += s.SetCalls - r.counted
+	r.counted = s.SetCalls
+	r.moved = max(r.moved, s.Policy.MovedBytes)
+	r.c.DeleteExpired()
+	want := make([]uint64, len(r.spaces))
+	for _, e := range r.live {
+		want[e.space]++
+	}
+	for i, n := range r.spaces[1:] {
+		require.Equal(r.t, want[i+1], n.Stats().Entries, "entries of namespace %d", i+1)
+	}
+}
+
+func TestRoom_LiveEntriesStay(t *testing.T) {
+	t.Parallel()
+	ringtest.SkipUnderRace(t)
+	steps := 40_000 * ringtest.Rounds()
+	for _, rc := range roomCases() {
+		t.Run(rc.name, func(t *testing.T) {
+			r := newRoom(t, rc, 1)
+			const keys = 400
+			for version := range uint64(steps) {
+				r.step(keys, version)
+				if version%(uint64(steps)/8) == 0 {
+					r.all(keys)
+					r.reopen()
+				}
+			}
+			r.all(keys)
+			written := float64(r.written) * float64(rc.most) / 8
+			require.Greater(t, written, 3*float64(rc.g.MaxBytes), "the rings have not turned")
+			require.NotZero(t, r.moved, "nothing was compacted")
+		})
+	}
+}
+
+// A large bucket gets at its dead bytes before small buckets have to give up memory for it.
+func TestRoom_DeadLargeRecordsMakeRoomFirst(t *testing.T) {
+	c := ringtest.MustCache(t, ringtest.Default(64<<20))
+	k := []byte("large")
+	lb := ringtest.LargeBucketOf(c, ringtest.Shared(c).Hash(k))
+	const n = 100_000
+	for i := 0; lb.DeadBytes() < 4*n; i++ {
+		require.NoError(t, c.Set(k, make([]byte, n+i%3)), "too like the old one to be put in its place")
+		require.Less(t, i, 1000)
+	}
+	require.LessOrEqual(t, lb.Demand(n), ringtest.Shared(c).Pool.PageSize()*(1+lb.Index.Pages()))
+}

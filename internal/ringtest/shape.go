@@ -1,0 +1,128 @@
+package ringtest
+
+import (
+	"context"
+	"runtime"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/internal/store"
+	"github.com/ringcache/ringcache/internal/stripe"
+	"github.com/ringcache/ringcache/internal/testhook"
+)
+
+// The bounds of Options.MaxBytes. Between SaneBytes and MinBytes it is rounded up to MinBytes.
+const (
+	SaneBytes = 1 << 20
+	MinBytes  = 32 << 20
+	MaxBytes  = 1 << 42
+)
+
+type (
+	// Bucket is a bucket of a cache.
+	Bucket = testhook.Bucket
+
+	// Loaded is a result of a load of bytes.
+	Loaded = ringcache.Loaded[[]byte]
+
+	// LoadFunc loads bytes.
+	LoadFunc = ringcache.LoadFunc[[]byte, []byte]
+
+	// BatchLoadFunc loads the bytes of several keys.
+	BatchLoadFunc = ringcache.BatchLoadFunc[[]byte, []byte]
+)
+
+// Shape is everything that shapes a cache. Unlike those of a user, the Options may be any.
+type Shape struct {
+	ringcache.Options
+	testhook.Shape
+}
+
+// Default returns the shape of a cache of maxBytes.
+func Default(maxBytes int) Shape {
+	return Shape{ringcache.Options{MaxBytes: maxBytes}, testhook.Default(maxBytes)}
+}
+
+// WithCold returns g with a compressor, and a cold part of its full share.
+func WithCold(g Shape, by ringcache.Compressor) Shape {
+	g.Compressor, g.ColdShare = by, 0.5
+	return g
+}
+
+// NewCache returns a cache of that shape.
+func NewCache(g Shape) *ringcache.Cache {
+	c, err := testhook.New(g.Options, g.Shape)
+	if err != nil {
+		panic(err)
+	}
+	return c.(*ringcache.Cache)
+}
+
+// Open opens a cache of that shape in the file at path.
+func Open(g Shape, path string) (*ringcache.Cache, error) {
+	g.File = path
+	c, err := testhook.New(g.Options, g.Shape)
+	return c.(*ringcache.Cache), err
+}
+
+// Shared returns what the buckets of a cache share.
+func Shared(c *ringcache.Cache) *store.Shared { return testhook.Shared(c) }
+
+// Counters returns the counters of lookups.
+func Counters(c *ringcache.Cache) *stripe.Counters { return testhook.Counters(c) }
+
+// Nth returns a bucket by number: the small ones come first.
+func Nth(c *ringcache.Cache, i int) Bucket { return testhook.BucketOf(c, i) }
+
+// EachBucket calls fn with every bucket, small and large.
+func EachBucket(c *ringcache.Cache, fn func(b Bucket)) {
+	for i := range Shared(c).Buckets + store.LargeBuckets {
+		fn(Nth(c, i))
+	}
+}
+
+// BucketOf returns the small bucket for hash h.
+func BucketOf(c *ringcache.Cache, h uint64) Bucket { return Nth(c, int(h&*testhook.Mask(c))) }
+
+// LargeBucketOf returns the large bucket for hash h.
+func LargeBucketOf(c *ringcache.Cache, h uint64) Bucket {
+	return Nth(c, Shared(c).Buckets+int(h>>store.BucketBits&(store.LargeBuckets-1)))
+}
+
+// Resize is Cache.Resize to any size. It reports false if the cache is closed.
+func Resize(c *ringcache.Cache, maxBytes int) bool { return testhook.Resize(c, maxBytes) }
+
+// RenewDicts makes a dictionary if one is due.
+func RenewDicts(c *ringcache.Cache) { testhook.RenewDicts(c) }
+
+// OfOne returns a load of several keys that loads the first.
+func OfOne(load LoadFunc) BatchLoadFunc {
+	return func(ctx context.Context, keys [][]byte) ([]Loaded, error) {
+		v, ttl, err := load(ctx, keys[0])
+		return []Loaded{{Value: v, TTL: ttl, Err: err}}, nil
+	}
+}
+
+// Where addresses have 32 bits, what tests and examples close without CloseCache is collected too.
+func init() {
+	if strconv.IntSize == 32 {
+		go func() {
+			for range time.Tick(20 * time.Millisecond) {
+				runtime.GC()
+			}
+		}()
+	}
+}
+
+var closedCaches atomic.Int32
+
+// CollectClosed is called after a cache was closed. Where addresses have 32 bits there is no
+// room for many caches that wait for the collector, which they do not hurry: now and then it
+// runs.
+func CollectClosed() {
+	if n := closedCaches.Add(1); strconv.IntSize == 32 && n%4 == 0 {
+		runtime.GC()
+	}
+}

@@ -1,0 +1,115 @@
+package system
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/internal/ringtest"
+)
+
+// Options.File on a tmpfs that has less room than the cache may take, as /dev/shm has in a
+// container.
+
+// mustOpenSmall returns a cache in a file of a folder.
+func mustOpenSmall(t *testing.T, maxBytes int, dir string) *ringcache.Cache {
+	t.Helper()
+	c, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: maxBytes,
+		File: filepath.Join(dir, "cache")})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	return c
+}
+
+// writeRounds sets the same keys round after round, each time with other lengths, and
+// returns what part of the last round is found.
+func writeRounds(t *testing.T, c *ringcache.Cache, rounds, keys, least, most int) float64 {
+	t.Helper()
+	rnd, val, key := ringtest.NewRand(1), make([]byte, most), make([]byte, 8)
+	found := 0
+	for range rounds {
+		found = 0
+		for id := range keys {
+			binary.LittleEndian.PutUint64(key, uint64(id))
+			if err := c.Set(key, val[:least+rnd.IntN(most-least+1)]); err != nil {
+				require.NoError(t, err)
+			}
+		}
+		for id := range keys {
+			binary.LittleEndian.PutUint64(key, uint64(id))
+			if c.Has(key) {
+				found++
+			}
+		}
+	}
+	return float64(found) / float64(keys)
+}
+
+// A working set that fits into what there is stays, whatever is dead beside it.
+func TestTmpfs_SmallerThanTheBound(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ disk, maxMB, keys int }{
+		{64, 1 << 10, 20_000}, {64, 64, 20_000}, {120, 200, 60_000},
+	} {
+		t.Run(fmt.Sprintf("%d of %d MB", tt.disk, tt.maxMB), func(t *testing.T) {
+			c := mustOpenSmall(t, tt.maxMB<<20, ringtest.MountTmpfs(t, tt.disk))
+			found := writeRounds(t, c, 8, tt.keys, 500, 1500)
+			require.Greater(t, found, 0.98)
+			require.Zero(t, c.Stats().Refused.NoMemory)
+			require.NoError(t, ringtest.Validate(c))
+		})
+	}
+}
+
+// A working set that does not fit: the hit ratio stays what it was.
+func TestTmpfs_HitRatioStays(t *testing.T) {
+	t.Parallel()
+	ringtest.SkipUnderRace(t)
+	c := mustOpenSmall(t, 1<<30, ringtest.MountTmpfs(t, 150))
+	zipf := rand.NewZipf(ringtest.NewRand(1), 1.1, 10, 1<<20)
+	key, val := make([]byte, 8), make([]byte, 2000)
+	var first, last float64
+	for range 12 {
+		before := c.Stats()
+		for range 100_000 {
+			id := zipf.Uint64()
+			binary.LittleEndian.PutUint64(key, id)
+			if !c.Has(key) {
+				if err := c.Set(key, val[:500+id%1500]); err != nil {
+					require.NoError(t, err)
+				}
+			}
+		}
+		last = c.Stats().Sub(before).HitRatio()
+		if first == 0 {
+			first = last
+		}
+	}
+	s := c.Stats()
+	require.Less(t, s.EffectiveMaxBytes, s.MaxBytesSize, "it was never full")
+	require.Greater(t, last, 0.98*first, "after %.3f", first)
+}
+
+// The cache grows to its bound once the file system does.
+func TestTmpfs_Grows(t *testing.T) {
+	t.Parallel()
+	dir := ringtest.MountTmpfs(t, 64)
+	c := mustOpenSmall(t, 200<<20, dir)
+	ringtest.FillLimited(t, c, 64<<20)
+	require.NoError(t, unix.Mount("tmpfs", dir, "tmpfs", unix.MS_REMOUNT, ringtest.TmpfsSize(300)))
+	requireGrowsBack(t, c)
+}
+
+// A tmpfs without a limit reports no blocks, which is not to say that it is full.
+func TestTmpfs_WithoutALimit(t *testing.T) {
+	dir := ringtest.MountTmpfs(t, 0)
+	c := mustOpenSmall(t, 32<<20, dir)
+	require.NoError(t, c.Set([]byte("k"), []byte("v")))
+	require.Equal(t, "v", string(c.Get(nil, []byte("k"))))
+}

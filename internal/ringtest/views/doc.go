@@ -1,0 +1,2 @@
+// Package views has the tests of typed views.
+package views
