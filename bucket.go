@@ -144,3 +144,36 @@ func (c *Cache) each(fn func(b *bucket)) {
 		fn(c.nth(i))
 	}
 }
+
+// How Options.OnRemove is told of the entries that are removed. A bucket copies them under its
+// lock. The call that removed them takes the copies when it releases the lock, and calls OnRemove
+// once it holds no lock. The copies are on the Go heap, outside the cache's bound, and the copy of
+// a short record is several times as large as the record. So a call that removes many entries works
+// in steps and calls OnRemove after each of them: store.Removals.IsStep.
+
+// notify tells OnRemove of the entries that a write has removed. The caller holds no lock, or has
+// set w.quiet, and then the holder of the lock calls notifyQuiet after releasing it.
+func (c *Cache) notify(w *write) {
+	if w.removals != nil && !w.quiet {
+		c.notifyQuiet(w)
+	}
+}
+
+// notifyQuiet is notify for a quiet write.
+func (c *Cache) notifyQuiet(w *write) {
+	if w.removals == nil {
+		return
+	}
+	list := w.removals.List
+	w.removals = nil
+	for _, e := range list {
+		if e.Dict != nil {
+			v, err := c.shared.Compression.Unpack(nil, e.Value, e.Dict)
+			if err != nil {
+				continue // the value is lost
+			}
+			e.Value = v
+		}
+		c.onRemove(e.Key, e.Value, RemovalReason(e.Reason))
+	}
+}

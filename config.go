@@ -71,7 +71,7 @@ func defaultGeometry(maxBytes int) geometry {
 		chunkSize: min(max(1<<(bits.Len(uint(share))-1), chunk.MinSize), chunk.MaxSize),
 		posBits:   index.PosBits,
 		seed:      secret,
-		mem:       osMemory(),
+		mem:       chunk.SystemMemory(),
 	}
 }
 

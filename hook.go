@@ -45,8 +45,8 @@ func hookShapes() {
 		c, err := g.open(&o)
 		return c, err
 	}
-	testhook.OffHeap = offHeap
-	testhook.Memory = func() chunk.Memory { return osMemory() }
+	testhook.OffHeap = chunk.OffHeap
+	testhook.Memory = func() chunk.Memory { return chunk.SystemMemory() }
 }
 
 func hookParts() {

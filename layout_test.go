@@ -36,18 +36,17 @@ var longFuncs = map[string]string{}
 // in its own layer or in one below.
 var layers = [][]string{
 	{"hook.go"},
-	{"batch.go", "cache.go", "conditional.go", "expiry.go", "iterate.go", "loader*.go",
-		"namespace*.go", "recover.go", "resize.go", "sizing.go", "snapshot*.go", "stats*.go", "typed*.go",
-		"view.go"},
+	{"batch.go", "cache.go", "conditional.go", "expiry.go", "loader*.go", "namespace*.go",
+		"recover.go", "resize.go", "snapshot*.go", "stats*.go", "typed*.go", "view.go"},
 	{"large.go", "quota.go", "write.go"},
-	{"cold.go", "lookup.go", "onremove.go"},
+	{"cold.go", "lookup.go"},
 	{"bucket.go", "config.go"},
-	{"chunk_*.go", "compressor.go", "doc.go", "errors.go", "options.go"},
+	{"doc.go", "errors.go", "options.go"},
 }
 
 // unsafeFiles may import unsafe.
 var unsafeFiles = []string{
-	"lookup.go", "chunk_mmap.go", "chunk_other.go", "typed.go",
+	"lookup.go", "typed.go",
 	"internal/chunk/*.go", "internal/index/*.go", "internal/prefetch/*.go",
 	"internal/ring/ring.go", "internal/ringfile/word.go",
 	"internal/ringfile/store_holes_unix.go", "internal/ringfile/store_linux.go",
@@ -56,7 +55,9 @@ var unsafeFiles = []string{
 }
 
 // sysFiles may import golang.org/x/sys.
-var sysFiles = []string{"chunk_*.go", "internal/clock/boot_*.go", "internal/ringfile/store_*.go"}
+var sysFiles = []string{
+	"internal/chunk/offheap.go", "internal/clock/boot_*.go", "internal/ringfile/store_*.go",
+}
 
 // osFiles may import os: what deals with files.
 var osFiles = []string{

@@ -7,6 +7,7 @@ import (
 	"github.com/ringcache/ringcache/internal/chunk"
 	"github.com/ringcache/ringcache/internal/clock"
 	"github.com/ringcache/ringcache/internal/policy"
+	"github.com/ringcache/ringcache/internal/store"
 )
 
 // Bounds on Options.MaxBytes.
@@ -258,4 +259,75 @@ func (h HugePages) String() string {
 		return names[h]
 	}
 	return fmt.Sprintf("HugePages(%d)", uint8(h))
+}
+
+// Compressor makes the cold part of a cache smaller (Options.Compressor). Packages
+// compress/s2 and compress/zstd have one each. The methods are called without any lock, and
+// may be called by several goroutines at once. A Compressor that errs, panics or returns
+// other bytes costs at most that entry: it is kept uncompressed, or becomes a miss.
+type Compressor interface {
+	// ID names the format and its version, in up to 64 bytes. What one Compressor has
+	// compressed is decompressed by another one only if both have the same ID. A cache in
+	// a file that was left by another Compressor drops what that has compressed.
+	ID() string
+
+	// BuildDict returns a dictionary for values like samples, or nil if it needs none. It
+	// must not keep the samples, which are of one size class: up to 128 KB together. The cache
+	// keeps the dictionary, of 1 MB at most, on the Go heap, and with Options.File in the
+	// file File + ".dict".
+	BuildDict(samples [][]byte) []byte
+
+	// WithDict returns a compressor of values that uses a dictionary that BuildDict has
+	// returned, perhaps in another process; nil is none. The cache has up to 16 of them.
+	WithDict(dict []byte) (ValueCompressor, error)
+}
+
+// ValueCompressor compresses and decompresses single values. Both methods append to dst, as
+// the built-in append does, must neither keep nor change src, and are called by several
+// goroutines at once.
+type ValueCompressor interface {
+	// Compress appends the compressed form of src to dst and returns the extended slice.
+	// The cache keeps it if the record is then at least an eighth smaller.
+	Compress(dst, src []byte) ([]byte, error)
+
+	// Decompress appends the size bytes of which src is the compressed form. It must return
+	// an error if src decompresses to another length, and not allocate for more: dst has room
+	// for size bytes.
+	Decompress(dst, src []byte, size int) ([]byte, error)
+}
+
+// RemovalReason tells why an entry was removed from the cache: see [Options].OnRemove.
+type RemovalReason uint8
+
+// The reasons why an entry is removed.
+const (
+	// RemovedEvicted means that the entry was evicted: the cache, or the quota of its
+	// namespace, had no room left for it.
+	RemovedEvicted RemovalReason = RemovalReason(store.Evicted)
+
+	// RemovedExpired means that the entry's time to live was over. Expired entries are removed
+	// when their memory is needed, which may be long after they have expired.
+	RemovedExpired RemovalReason = RemovalReason(store.Expired)
+
+	// RemovedDeleted means that the entry was deleted: by Del or GetAndDel, by an Update that
+	// did not keep it, by a negative time to live, by a load that found no value, or by the
+	// Invalidate or Drop of its namespace.
+	RemovedDeleted RemovalReason = RemovalReason(store.Deleted)
+
+	// RemovedReplaced means that the entry's value was replaced by another one, or removed by
+	// a Set that failed.
+	RemovedReplaced RemovalReason = RemovalReason(store.Replaced)
+
+	// RemovedReset means that Reset removed the entry.
+	RemovedReset RemovalReason = RemovalReason(store.Dropped)
+)
+
+// String returns the reason in one word: evicted, expired, deleted, replaced or reset.
+func (r RemovalReason) String() string {
+	names := [...]string{store.Unsaid: "unknown", RemovedEvicted: "evicted", RemovedExpired: "expired",
+		RemovedDeleted: "deleted", RemovedReplaced: "replaced", RemovedReset: "reset"}
+	if int(r) >= len(names) {
+		r = RemovalReason(store.Unsaid)
+	}
+	return names[r]
 }

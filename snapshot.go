@@ -147,7 +147,7 @@ func (c *Cache) newSaver(ctx context.Context, passes []snapshot.Pass) *snapshot.
 
 // walker goes over buckets and copies what it finds.
 //
-// It goes by hash, as a loop does (iterate.go): that an entry moves to another ring,
+// It goes by hash, as a loop does ([Cache.All]): that an entry moves to another ring,
 // or its index to another geometry, does not move it to the other side of the cursor.
 type walker struct {
 	*snapshot.Worker

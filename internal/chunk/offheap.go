@@ -1,26 +1,38 @@
 //go:build (linux || darwin || freebsd || netbsd || openbsd || dragonfly) && !race && !asan && !msan && !ringcache_heap
 
-package ringcache
+package chunk
 
 import (
 	"runtime"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/ringcache/ringcache/internal/chunk"
 )
 
-// Memory outside of the Go heap. The race detector and the sanitizers do not see
-// memory of mmap, so builds with them take the heap (chunk_other.go).
+// Memory outside the Go heap. The race detector and the sanitizers do not see memory of mmap, so
+// builds with them have heap.go in place of this file.
 
-// offHeap tells whether chunks lie outside of the Go heap in this build. That
-// this compiles shows that references are numbers in the same builds.
-const offHeap = chunk.OffHeap
+// OffHeap says whether chunks lie outside the Go heap in this build.
+const OffHeap = true
 
-// osMemory returns the memory of the platform.
-func osMemory() chunk.Memory {
-	m := chunk.Memory{
+// Ref is the address of a chunk or of an index page; its zero value is none. It
+// is a number, so a table of them holds nothing for the collector to follow. The
+// memory behind it never moves, and stays mapped until the pool is unmapped.
+type Ref struct{ addr uintptr }
+
+// RefOf returns the reference to the bytes of b, which come from Memory.Map.
+func RefOf(b []byte) Ref { return Ref{uintptr(unsafe.Pointer(unsafe.SliceData(b)))} }
+
+// Pointer returns the address that r holds.
+func (r *Ref) Pointer() unsafe.Pointer {
+	// Sound: no address of the Go heap is ever stored in a Ref of this build, and
+	// the collector ignores a pointer that leads elsewhere.
+	return *(*unsafe.Pointer)(unsafe.Pointer(&r.addr))
+}
+
+// SystemMemory returns memory of mmap, outside the Go heap.
+func SystemMemory() Memory {
+	m := Memory{
 		Map: func(n int) ([]byte, error) {
 			return unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 		},
@@ -63,7 +75,7 @@ func wantLarge(b []byte, want bool) {
 // is none, they are unlocked for good.
 func discardBytes(b []byte) {
 	if runtime.GOOS == "linux" {
-		if len(b) < chunk.BlockSize {
+		if len(b) < BlockSize {
 			_ = unix.Madvise(b, linuxFree)
 		}
 		if unix.Madvise(b, unix.MADV_DONTNEED) == nil || unix.Madvise(b, linuxDropLocked) == nil {
