@@ -1,6 +1,7 @@
 package ringcache
 
 import (
+	"runtime"
 	"sync"
 	"sync/atomic"
 
@@ -176,4 +177,20 @@ func (c *Cache) notifyQuiet(w *write) {
 		}
 		c.onRemove(e.Key, e.Value, RemovalReason(e.Reason))
 	}
+}
+
+// inParallel calls fn with each bucket, on all processors.
+func (c *Cache) inParallel(all []*bucket, fn func(b *bucket)) {
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(all)) {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for i := next.Add(1) - 1; int(i) < len(all); i = next.Add(1) - 1 {
+				fn(all[i])
+			}
+		}()
+	}
+	wg.Wait()
 }

@@ -181,12 +181,6 @@ func (w *write) expect(old []byte, ok bool) {
 	}
 }
 
-// peek appends the value of the key to dst: a lookup that counts as none.
-func (c *Cache) peek(dst []byte, w *write) ([]byte, bool) {
-	out, _, got := c.lookup(dst, w.Key, w.Hash, withValue)
-	return out, got == hit
-}
-
 // GetAndDel removes k, appends the value that it had to dst, and returns the extended
 // slice; dst as it is, and false, if k is not there. Of several calls at once, one gets
 // the value. The bytes belong to the caller. GetAndDel does not allocate if dst has room

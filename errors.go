@@ -94,3 +94,6 @@ func mustBeFunc(method string, ok bool) {
 		panic("ringcache: " + method + ": nil function")
 	}
 }
+
+// longestQuote is how much of a key an error quotes, in characters.
+const longestQuote = 64

@@ -176,9 +176,6 @@ const refreshTries = 8
 // errLoadExited is the error of a load that has returned nothing.
 var errLoadExited = errors.New("the load called runtime.Goexit, as t.FailNow does")
 
-// longestQuote is how much of a key an error quotes, in characters.
-const longestQuote = 64
-
 // loadCall is the load of a key that is under way.
 type loadCall = singleflight.Call[load]
 

@@ -280,3 +280,9 @@ func overlaps(dst, k []byte) bool {
 	d := uintptr(unsafe.Pointer(unsafe.SliceData(k))) - uintptr(unsafe.Pointer(unsafe.SliceData(dst)))
 	return cap(dst) > 0 && d+uintptr(len(k))-1 < uintptr(cap(dst)+len(k)-1)
 }
+
+// peek appends the value of the key to dst: a lookup that counts as none.
+func (c *Cache) peek(dst []byte, w *write) ([]byte, bool) {
+	out, _, got := c.lookup(dst, w.Key, w.Hash, withValue)
+	return out, got == hit
+}

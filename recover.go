@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
-	"runtime"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/ringcache/ringcache/internal/chunk"
@@ -229,20 +226,4 @@ func (c *Cache) resumeShare() {
 		b.ShapeCold() // else the first Set finds no room in it
 		b.mu.Unlock()
 	}
-}
-
-// inParallel calls fn with each bucket, on all processors.
-func (c *Cache) inParallel(all []*bucket, fn func(b *bucket)) {
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), len(all)) {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
-			for i := next.Add(1) - 1; int(i) < len(all); i = next.Add(1) - 1 {
-				fn(all[i])
-			}
-		}()
-	}
-	wg.Wait()
 }

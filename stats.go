@@ -1,8 +1,6 @@
 package ringcache
 
 import (
-	"log/slog"
-	"reflect"
 	"time"
 
 	"github.com/ringcache/ringcache/internal/cold"
@@ -398,23 +396,6 @@ func (b *bucket) updateStats(s *Stats) {
 	b.addGainLocked(s)
 	s.BytesSize += uint64(b.LiveBytes())
 	s.IndexBytes += uint64(b.Index.Pages() * b.Shared.Pool.PageSize())
-}
-
-// logGroup returns the fields of a struct.
-func logGroup(v reflect.Value) slog.Value {
-	attrs := make([]slog.Attr, v.NumField())
-	for i := range attrs {
-		attrs[i].Key = snakeCase(v.Type().Field(i).Name)
-		switch field := v.Field(i); field.Kind() {
-		case reflect.Struct:
-			attrs[i].Value = logGroup(field)
-		case reflect.Int64:
-			attrs[i].Value = slog.DurationValue(time.Duration(field.Int()))
-		default:
-			attrs[i].Value = slog.Uint64Value(field.Uint())
-		}
-	}
-	return slog.GroupValue(attrs...)
 }
 
 // addCompression adds what compression has counted.

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"reflect"
 	"strings"
+	"time"
 	"unicode"
 )
 
@@ -76,4 +77,21 @@ func (n byteCount) String() string {
 		x, u = x/1024, u+1
 	}
 	return fmt.Sprintf("%.1f %cB", x, units[u])
+}
+
+// logGroup returns the fields of a struct.
+func logGroup(v reflect.Value) slog.Value {
+	attrs := make([]slog.Attr, v.NumField())
+	for i := range attrs {
+		attrs[i].Key = snakeCase(v.Type().Field(i).Name)
+		switch field := v.Field(i); field.Kind() {
+		case reflect.Struct:
+			attrs[i].Value = logGroup(field)
+		case reflect.Int64:
+			attrs[i].Value = slog.DurationValue(time.Duration(field.Int()))
+		default:
+			attrs[i].Value = slog.Uint64Value(field.Uint())
+		}
+	}
+	return slog.GroupValue(attrs...)
 }
