@@ -20,9 +20,7 @@ type bucket struct {
 	seq atomic.Uint64
 	store.Store
 	calls singleflight.List[load] // loads that callers may join
-
-	_ [32]byte // to whole cache lines on 64-bit platforms: buckets lie side by side
-}
+} // whole cache lines on 64-bit platforms, since buckets lie side by side
 
 // lock takes the bucket to write. The load behind the store keeps later stores from passing
 // it: nothing passes the load, and the load does not pass the store.
@@ -118,7 +116,7 @@ func (b *bucket) isShort(n int) bool {
 }
 
 // bucket returns the small bucket for hash h.
-func (c *Cache) bucket(h uint64) *bucket { return &c.buckets[h&c.mask&(store.BucketCount-1)] }
+func (c *Cache) bucket(h uint64) *bucket { return &c.buckets[h&c.mask] }
 
 // largeBucket returns the large bucket for hash h.
 func (c *Cache) largeBucket(h uint64) *bucket {

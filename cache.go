@@ -24,7 +24,7 @@ import (
 // and values. A Cache that is no longer reachable gives its memory back when the garbage
 // collector finds it; [Cache.Close] does so at once.
 type Cache struct {
-	buckets  [store.BucketCount]bucket // first, so that they begin on cache lines
+	buckets  []bucket // their array keeps the memory mapped, and begins on a cache line
 	counters stripe.Counters
 	shared   *store.Shared
 	mask     uint64 // of the hash bits that choose a bucket
@@ -33,6 +33,7 @@ type Cache struct {
 
 	pauses    *singleflight.Pauses // of refreshes that have failed; nil if there are none
 	refusals  refusals
+	loads     loadCounts
 	snapshots snapshotCounts
 	spaces    spaces
 	quotaHand atomic.Uint32 // the bucket that was searched last for expired entries (quota.go)
@@ -43,10 +44,10 @@ type Cache struct {
 // New returns a cache that takes up to MaxBytes bytes of off-heap memory, records and index
 // together; less than 32 MB is taken as 32 MB. It takes next to nothing until entries are
 // set. New panics if MaxBytes is not above 0, as in fastcache; [NewWithOptions] returns an
-// error instead, and another for less than 1 MB.
+// error instead, and also makes smaller caches.
 func New(maxBytes int) *Cache {
 	if maxBytes > 0 {
-		maxBytes = max(maxBytes, minMaxBytes)
+		maxBytes = max(maxBytes, fullBytes)
 	}
 	c, err := NewWithOptions(Options{MaxBytes: maxBytes})
 	if err != nil {
@@ -64,8 +65,7 @@ func NewWithOptions(o Options) (*Cache, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	bound, _ := boundOf(o.MaxBytes) // validate has looked at it
-	g := defaultGeometry(bound)
+	g := defaultGeometry(o.MaxBytes)
 	if o.File != "" {
 		g.seed = newSecret() // if the file is new: it must not tell that of the process
 	}
@@ -114,25 +114,27 @@ func (g *geometry) compressBy(by Compressor) (err error) {
 // newCache returns a cache of any geometry.
 func newCache(g geometry) *Cache {
 	c := &Cache{
-		shared: g.newShared(),
-		mask:   uint64(g.buckets - 1),
-		bits:   store.Log2(g.buckets),
-
+		buckets:  make([]bucket, g.buckets),
+		shared:   g.newShared(),
+		mask:     uint64(g.buckets - 1),
+		bits:     store.Log2(g.buckets),
 		settings: g.settings,
 	}
 	if g.ahead > 0 {
 		c.pauses = new(singleflight.Pauses)
 	}
-	for i := range g.buckets {
+	for i := range c.buckets {
 		c.buckets[i].Init(c.shared, i, i*g.chunkSize/g.buckets, false)
 	}
 	for i := range c.arena.buckets {
 		c.arena.buckets[i].Init(c.shared, g.buckets+i, 0, true)
 	}
 	// The pool and the file do not lead back to the cache, nor does anything in them.
-	runtime.AddCleanup(c, func(p *chunk.Pool) { _ = p.Unmap() }, c.shared.Pool)
+	// Whoever uses a bucket keeps the buckets, but perhaps not the cache.
+	owner := &c.buckets[0]
+	runtime.AddCleanup(owner, func(p *chunk.Pool) { _ = p.Unmap() }, c.shared.Pool)
 	if f := c.shared.File; f != nil {
-		runtime.AddCleanup(c, (*ringfile.Store).Release, f)
+		runtime.AddCleanup(owner, (*ringfile.Store).Release, f)
 	}
 	if s := c.shared.Compression; s != nil {
 		runtime.AddCleanup(c, (*cold.Compression).End, s)

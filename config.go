@@ -40,7 +40,7 @@ type settings struct {
 type geometry struct {
 	settings
 	maxBytes  int // bound on off-heap memory
-	buckets   int // power of two, at most BucketCount
+	buckets   int // power of two, at most store.BucketCount
 	chunkSize int // power of two, at least 64
 	policy    Policy
 	now       func() time.Duration // time since the cache was made; nil: the real one
@@ -63,11 +63,12 @@ type geometry struct {
 
 // defaultGeometry returns the geometry of a cache of MaxBytes.
 func defaultGeometry(maxBytes int) geometry {
-	share := maxBytes / store.BucketCount / chunksPerBucket
+	buckets := min(1<<(bits.Len(uint(maxBytes/minBucketBytes))-1), store.BucketCount)
+	share := maxBytes / buckets / chunksPerBucket
 	return geometry{
 		settings:  settings{machine: &clock.System, timeout: defaultRefreshTimeout},
 		maxBytes:  maxBytes,
-		buckets:   store.BucketCount,
+		buckets:   buckets,
 		chunkSize: min(max(1<<(bits.Len(uint(share))-1), chunk.MinSize), chunk.MaxSize),
 		posBits:   index.PosBits,
 		seed:      secret,

@@ -128,11 +128,11 @@
 //
 // # Memory
 //
-// MaxBytes bounds all off-heap memory, records and index together; 32 MB is the least. An
+// MaxBytes bounds all off-heap memory, records and index together; 256 KB is the least. An
 // entry takes its bytes, a header of 3 bytes (7 from a key of 64 bytes or a value of
 // 64 KB on; 4 more with a time to live), and its part of the index. Address space comes
-// in maps of up to 64 MB, and resident memory as entries come. The Go heap holds about
-// 480 KB for each cache, and small tables of the chunks that records lie in.
+// in maps of up to 64 MB, and resident memory as entries come. The Go heap holds up to
+// 480 KB for each cache, 40 KB for one of 1 MB, and small tables of the chunks that records lie in.
 //
 // Records that were replaced, deleted or invalidated, or have expired, make room for new ones
 // before live entries are evicted, where a sixteenth of the bytes or more is dead.
@@ -181,7 +181,7 @@
 // first to go; how soon is learned from reads that came too late. If keys are read
 // once, more than 0.6 of the cache after they were set, [PolicyFIFO] is the better choice.
 //
-// Large values (above 1/4096 of MaxBytes, or less where most of them are large) are stored in
-// a separate part of the cache. Their Sets take turns, and their lookups take a lock. A
-// Cache must not be copied, and its zero value is of no use.
+// Large values (above 1/4096 of MaxBytes, or 8 KB in a cache below 32 MB, or less where most of
+// them are large) are stored in a separate part of the cache. Their Sets take turns, and their
+// lookups take a lock. A Cache must not be copied, and its zero value is of no use.
 package ringcache

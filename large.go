@@ -9,8 +9,8 @@ import (
 )
 
 // Records that would fill a visible part of their bucket are stored in a separate arena: a
-// few large buckets. A small bucket holds 1/512 of a cache, so a value of a sixteenth of
-// the cache would not even fit; and a bucket of a few records would evict by luck.
+// few large buckets. A small bucket holds 1/512 of a cache, or 64 KB of a small one, so a value of
+// a sixteenth of the cache would not even fit; and a bucket of a few records would evict by luck.
 //
 // The large buckets are ordinary ones; they only take more or less of the memory. Their
 // share follows what a single first-in first-out cache would hold: of the bytes stored

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/ringcache/ringcache/internal/clock"
@@ -195,6 +196,9 @@ type loadGroup struct {
 // loading is the key of a value of a function's context: its *singleflight.Group.
 type loading struct{}
 
+// loadCounts are what Stats tells of loads.
+type loadCounts struct{ started, failed, dropped, stale atomic.Uint64 }
+
 // newLoad returns a group without loads for a caller who is going to wait.
 func newLoad(ctx context.Context) *loadGroup {
 	within, _ := ctx.Value(loading{}).(*singleflight.Group)
@@ -223,7 +227,7 @@ func (c *Cache) addLocked(b *bucket, g *loadGroup, k []byte, h uint64) *loadCall
 	if g.byKey != nil {
 		g.byKey[string(k)] = f
 	}
-	b.Loads++
+	c.loads.started.Add(1)
 	return f
 }
 
@@ -419,10 +423,7 @@ func (c *Cache) storeResult(f *loadCall) {
 		life = withTTL(c.shared.Jittered(l.TTL))
 	}
 	if err := c.applyFor(&w, life, "load"); err != nil {
-		b := c.bucket(f.Hash)
-		b.mu.Lock()
-		b.LoadsDropped++
-		b.mu.Unlock()
+		c.loads.dropped.Add(1)
 	}
 }
 
@@ -433,7 +434,7 @@ func (c *Cache) endLoad(f *loadCall) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if failed {
-		b.LoadErrors++
+		c.loads.failed.Add(1)
 	}
 	c.pauseLocked(f, failed)
 	b.calls.Finish(f)
@@ -462,7 +463,7 @@ func (c *Cache) result(f *loadCall) ([]byte, error) {
 func (c *Cache) stale(f *loadCall) (v []byte, ok bool) {
 	v, expiry, got := c.lookupAny(nil, f.Key, f.Hash, withValue|orStale)
 	if got == hit && c.shared.Expired(expiry) {
-		c.bucket(f.Hash).StaleHits.Add(1)
+		c.loads.stale.Add(1)
 	}
 	return v, got == hit
 }

@@ -10,11 +10,15 @@ import (
 	"github.com/ringcache/ringcache/internal/store"
 )
 
-// Bounds on Options.MaxBytes.
+// Bounds on Options.MaxBytes. A cache has 512 buckets if each can have minBucketBytes, and fewer
+// otherwise: with less memory, a bucket would hold too few entries to choose between them.
 const (
-	minMaxBytes = 32 << 20 // 512 buckets of 64 KB
-	saneBytes   = 1 << 20  // fewer were meant in another unit
-	maxMaxBytes = 1 << 42  // 512 buckets of 8 GB, half of what positions reach (I3)
+	minBucketBytes = 64 << 10
+	maxBucketBytes = 8 << 30 // half of what positions reach (I3)
+
+	minMaxBytes = store.LargeBuckets * minBucketBytes // as many small buckets as large ones
+	maxMaxBytes = store.BucketCount * maxBucketBytes
+	fullBytes   = store.BucketCount * minBucketBytes // has all buckets
 )
 
 const defaultRefreshTimeout = 30 * time.Second
@@ -23,9 +27,9 @@ const defaultRefreshTimeout = 30 * time.Second
 // MaxBytes means its default.
 type Options struct {
 	// MaxBytes bounds all off-heap memory of the cache, records and index together, in
-	// bytes. Values between 1 MB and 32 MB are rounded up to 32 MB; the most is 4 TB. There is no
-	// default, and below 1 MB NewWithOptions returns an error: another unit was meant. With File, the
-	// section Files of the package says where the index may exceed it.
+	// bytes, from 256 KB to 4 TB. There is no default. A cache below 32 MB has fewer buckets, one
+	// for each 64 KB, so fewer goroutines can write to it at once. With File, the section Files of
+	// the package says where the index may exceed the bound.
 	MaxBytes int
 
 	// Policy is the rule by which entries are dropped when the cache is full:
@@ -140,24 +144,23 @@ type Options struct {
 	ExpectedEntries int
 }
 
-// boundOf returns the bound that a caller means by maxBytes: the smallest cache for less than that,
-// and an error for what was meant in another unit, or is too much. It is the rule of all calls
-// with a bound, but for New.
-func boundOf(maxBytes int) (int, error) {
+// checkBound returns an error if no cache can have maxBytes. It is the rule of all calls with a
+// bound, but for New.
+func checkBound(maxBytes int) error {
 	switch {
-	case maxBytes < saneBytes:
-		return 0, fmt.Errorf("MaxBytes is %d bytes, must be at least %d (256 MB are 256 << 20): %w",
-			maxBytes, saneBytes, ErrInvalidOptions)
+	case maxBytes < minMaxBytes:
+		return fmt.Errorf("MaxBytes is %d bytes, must be at least %d (256 MB are 256 << 20): %w",
+			maxBytes, minMaxBytes, ErrInvalidOptions)
 	case int64(maxBytes) > maxMaxBytes:
-		return 0, fmt.Errorf("MaxBytes is %d bytes, must be at most %d: %w",
+		return fmt.Errorf("MaxBytes is %d bytes, must be at most %d: %w",
 			maxBytes, int64(maxMaxBytes), ErrInvalidOptions)
 	}
-	return max(maxBytes, minMaxBytes), nil
+	return nil
 }
 
 // validate returns an error that names the field and the bound.
 func (o Options) validate() error {
-	if _, err := boundOf(o.MaxBytes); err != nil {
+	if err := checkBound(o.MaxBytes); err != nil {
 		return fmt.Errorf("ringcache: check options: %w", err)
 	}
 	switch {

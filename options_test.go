@@ -16,7 +16,7 @@ import (
 
 // New takes what fastcache's New takes, as programs written for that call it so.
 func TestNew_TakesWhatFastcacheTakes(t *testing.T) {
-	for _, n := range []int{1, 1024, 1<<20 - 1} {
+	for _, n := range []int{1, 1024, 1 << 20, ringtest.Floor - 1} {
 		c := ringcache.New(n)
 		require.EqualValues(t, ringtest.Floor, ringtest.StatsOf(c).MaxBytesSize, "New(%d)", n)
 		ringtest.CloseCache(t, c)
@@ -31,7 +31,7 @@ func TestOptions_WhatCannotBeMeantIsRefused(t *testing.T) {
 	const size = 1 << 20
 	const ticks = ", must be 0 or at least a tick of 100ms (60 seconds are 60 * time.Second)"
 	bytes := func(n int) string {
-		return "MaxBytes is " + strconv.Itoa(n) + " bytes, must be at least 1048576 " +
+		return "MaxBytes is " + strconv.Itoa(n) + " bytes, must be at least 262144 " +
 			"(256 MB are 256 << 20)"
 	}
 	for want, o := range map[string]ringcache.Options{
@@ -77,7 +77,9 @@ func TestOptions_WhatCannotBeMeantIsRefused(t *testing.T) {
 func TestMaxBytes_OneRule(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "snapshot")
 	require.NoError(t, ringtest.Small(t).SaveToFile(path))
-	resized := ringtest.Small(t)
+	resized, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: 256 << 10})
+	require.NoError(t, err)
+	defer ringtest.CloseCache(t, resized)
 	for name, bounded := range map[string]func(maxBytes int) (*ringcache.Cache, error){
 		"NewWithOptions": func(n int) (*ringcache.Cache, error) {
 			return ringcache.NewWithOptions(ringcache.Options{MaxBytes: n})
@@ -88,22 +90,19 @@ func TestMaxBytes_OneRule(t *testing.T) {
 		},
 		"Resize": func(n int) (*ringcache.Cache, error) { return resized, resized.Resize(n) },
 	} {
-		for _, n := range []int{math.MinInt, -1, 0, 256, 1<<20 - 1} {
+		for _, n := range []int{math.MinInt, -1, 0, 256, 256<<10 - 1} {
 			_, err := bounded(n)
 			require.ErrorIs(t, err, ringcache.ErrInvalidOptions, "%s of %d", name, n)
-			require.ErrorContains(t, err, fmt.Sprintf("MaxBytes is %d bytes, must be at least 1048576", n))
+			require.ErrorContains(t, err, fmt.Sprintf("MaxBytes is %d bytes, must be at least 262144", n))
 		}
 		if uint64(math.MaxInt) > 1<<42 {
 			_, err := bounded(math.MaxInt)
 			require.ErrorIs(t, err, ringcache.ErrInvalidOptions, name)
 		}
-		for n, want := range map[int]int{
-			1 << 20: ringtest.Floor, 16 << 20: ringtest.Floor, ringtest.Floor - 1: ringtest.Floor,
-			ringtest.Floor: ringtest.Floor, ringtest.Floor + 1: ringtest.Floor + 1,
-		} {
+		for _, n := range []int{256 << 10, 1<<20 + 1, ringtest.Floor - 1, ringtest.Floor + 1} {
 			c, err := bounded(n)
 			require.NoError(t, err, "%s of %d", name, n)
-			require.EqualValues(t, want, ringtest.StatsOf(c).MaxBytesSize, "%s of %d", name, n)
+			require.EqualValues(t, n, ringtest.StatsOf(c).MaxBytesSize, "%s of %d", name, n)
 			if c != resized {
 				ringtest.CloseCache(t, c)
 			}

@@ -103,7 +103,7 @@ func (c *Cache) expireNearQuota(u *generation.Usage, n int) {
 	if !c.shared.Expiring.Load() {
 		return
 	}
-	buckets := c.buckets[:c.shared.Buckets]
+	buckets := c.buckets
 	if c.isLarge(n) {
 		buckets = c.arena.buckets[:]
 	}

@@ -61,15 +61,12 @@ func openStore(g geometry, store *ringfile.Store, h ringfile.Header, path string
 		c.markOpened()
 		return c, nil
 	}
-	g.chunkSize = int(h.ChunkSize)
-	least := smallestBound(g.buckets, g.chunkSize)
-	fits := int64(int(h.MaxBytes)) == h.MaxBytes && int(h.MaxBytes) >= least
-	if int(h.Buckets) != g.buckets || uint(h.PosBits) != g.posBits || !fits {
+	if !g.adopt(&h) {
 		return refuse(errGeometry)
 	}
-	if wanted < least {
-		return refuse(fmt.Errorf("MaxBytes is %d, must be at least %d for a file made with %d: %w",
-			wanted, least, h.MaxBytes, ErrInvalidOptions))
+	if least, most := boundsOf(g.buckets, g.chunkSize); wanted < least || int64(wanted) > most {
+		return refuse(fmt.Errorf("MaxBytes is %d, must be from %d to %d for a file made with %d: %w",
+			wanted, least, most, h.MaxBytes, ErrInvalidOptions))
 	}
 	g.maxBytes = max(wanted, int(h.MaxBytes))
 	c := newCache(g)
@@ -135,6 +132,18 @@ func (g *geometry) resumeClock(last ringfile.Mark) (ok bool) {
 // markOpened notes in the file where its clock stands, for whoever finds it in use. Nothing was
 // set yet.
 func (c *Cache) markOpened() { c.shared.File.Rings.SetOpened(c.mark()) }
+
+// adopt gives the geometry the buckets and chunks of a file, and reports whether a cache can have
+// them.
+func (g *geometry) adopt(h *ringfile.Header) bool {
+	if n := h.Buckets; n == 0 || n > store.BucketCount || n&(n-1) != 0 {
+		return false
+	}
+	g.chunkSize, g.buckets = int(h.ChunkSize), int(h.Buckets)
+	least, _ := boundsOf(g.buckets, g.chunkSize)
+	return uint(h.PosBits) == g.posBits &&
+		int64(int(h.MaxBytes)) == h.MaxBytes && int(h.MaxBytes) >= least
+}
 
 // errGeometry says that a file is of a library that divides its entries otherwise.
 var errGeometry = fmt.Errorf("%w: another number of buckets, or of bytes for them", ErrCorrupt)

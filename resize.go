@@ -30,30 +30,33 @@ const leastChunks = 4
 // that have been read. OnRemove is called between steps, each of which locks a bucket,
 // for 64 KB or 256 records, or to make its index anew.
 //
-// The rule for maxBytes is that of [Options].MaxBytes: values between 1 MB and 32 MB are rounded
-// up to 32 MB. The bound can be an eighth of the first one (128 MB if that was 1 GB or more) and
-// 4 TB at most; beyond, Resize returns [ErrInvalidOptions] and changes nothing. After Close it
-// returns [ErrClosed]. If calls overlap, the last one
-// wins; earlier ones may return before memory is within either bound. A value above a
-// sixteenth of the new bound goes when it would be moved.
+// The rule for maxBytes is that of [Options].MaxBytes. Besides, the bound can be an eighth of the
+// first one (128 MB if that was 1 GB or more), and at most 4 TB, or 8 GB for each bucket of a
+// cache that was made with less than 32 MB; beyond, Resize returns [ErrInvalidOptions] and changes
+// nothing. After Close it returns [ErrClosed]. If calls overlap, the last one wins; earlier ones
+// may return before memory is within either bound. A value above a sixteenth of the new bound
+// goes when it would be moved.
 func (c *Cache) Resize(maxBytes int) error {
-	bound, err := boundOf(maxBytes)
-	least := smallestBound(c.shared.Buckets, 1<<c.shared.Shift)
-	if err == nil && bound < least {
-		err = fmt.Errorf("MaxBytes is %d bytes, must be at least %d for the size it was made with: %w",
-			maxBytes, least, ErrInvalidOptions)
+	least, most := boundsOf(c.shared.Buckets, 1<<c.shared.Shift)
+	err := checkBound(maxBytes)
+	if err == nil && (maxBytes < least || int64(maxBytes) > most) {
+		err = fmt.Errorf("MaxBytes is %d bytes, must be from %d to %d for the size it was made with: %w",
+			maxBytes, least, most, ErrInvalidOptions)
 	}
 	if err != nil {
 		return fmt.Errorf("ringcache: resize cache: %w", err)
 	}
-	if !c.resize(bound) {
+	if !c.resize(maxBytes) {
 		return fmt.Errorf("ringcache: resize cache: %w", ErrClosed)
 	}
 	return nil
 }
 
-// smallestBound returns the least that a cache with these buckets and chunks can be bounded to.
-func smallestBound(buckets, chunkSize int) int { return leastChunks * buckets * chunkSize }
+// boundsOf returns the least and the most that a cache with these buckets and chunks can be
+// bounded to.
+func boundsOf(buckets, chunkSize int) (least int, most int64) {
+	return leastChunks * buckets * chunkSize, int64(buckets) * maxBucketBytes
+}
 
 // sizing is what calls of Resize share.
 type sizing struct {

@@ -56,7 +56,7 @@ func Load(path string, o Options) (*Cache, LoadReport, error) {
 		cause = checkProgram(&s.Header, o.Version)
 	}
 	if cause == nil && o.ExpectedEntries == 0 {
-		o.ExpectedEntries = expectedEntries(s, max(o.MaxBytes, minMaxBytes))
+		o.ExpectedEntries = expectedEntries(s, o.MaxBytes)
 	}
 	c, err := NewWithOptions(o)
 	if err != nil {

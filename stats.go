@@ -343,6 +343,10 @@ func (c *Cache) UpdateStats(s *Stats) {
 	s.GetCalls += lookups
 	s.Misses += misses
 	s.Loads.NegativeHits += c.counters.Negatives()
+	s.Loads.Started += c.loads.started.Load()
+	s.Loads.Errors += c.loads.failed.Load()
+	s.Loads.Dropped += c.loads.dropped.Load()
+	s.Loads.StaleHits += c.loads.stale.Load()
 	s.Snapshots.RestoredEntries += c.snapshots.loaded.Load()
 	s.Snapshots.DiscardedBlocks += c.snapshots.discarded.Load()
 	c.each(func(b *bucket) { b.updateStats(s) })
@@ -372,10 +376,6 @@ func (b *bucket) updateStats(s *Stats) {
 	s.Corruptions += b.Corruptions.Load()
 	s.SetCalls += b.Sets
 	s.DelCalls += b.Dels
-	s.Loads.Started += b.Loads
-	s.Loads.Errors += b.LoadErrors
-	s.Loads.Dropped += b.LoadsDropped
-	s.Loads.StaleHits += b.StaleHits.Load()
 	s.EvictedEntries += b.EvictedSmall + b.EvictedMain + b.EvictedCold + b.EvictedCrowd
 	s.Policy.EvictedCold += b.EvictedCold
 	s.Compression.ColdHits += b.ColdHits.Load()

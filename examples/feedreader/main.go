@@ -81,8 +81,8 @@ func parse(args []string, out io.Writer) (config, error) {
 	switch {
 	case fs.NArg() > 0:
 		return cfg, fmt.Errorf("check arguments: want none, got %d", fs.NArg())
-	case *maxMB < 32:
-		return cfg, fmt.Errorf("check flags: -max is %d, the smallest cache has 32 MB", *maxMB)
+	case *maxMB < 1:
+		return cfg, fmt.Errorf("check flags: -max is %d, must be at least 1", *maxMB)
 	case cfg.feeds < 1 || cfg.articles < 1 || cfg.rounds < 1 || cfg.workers < 1:
 		return cfg, errors.New("check flags: -feeds, -articles, -rounds and -workers must be at least 1")
 	}

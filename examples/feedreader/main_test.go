@@ -122,7 +122,7 @@ func TestRunPrintsTheTable(t *testing.T) {
 func TestRunRefuses(t *testing.T) {
 	for name, args := range map[string][]string{
 		"an argument":     {"a"},
-		"a small cache":   {"-max", "31"},
+		"a small cache":   {"-max", "0"},
 		"no feeds":        {"-feeds", "0"},
 		"no articles":     {"-articles", "0"},
 		"no rounds":       {"-rounds", "0"},

@@ -80,8 +80,8 @@ func parse(args []string, out io.Writer) (config, error) {
 		}
 		return cfg, err
 	}
-	if *maxMB < 32 {
-		return cfg, fmt.Errorf("check flags: -max is %d, the smallest cache has 32 MB", *maxMB)
+	if *maxMB < 1 {
+		return cfg, fmt.Errorf("check flags: -max is %d, must be at least 1", *maxMB)
 	}
 	if cfg.workers < 1 || cfg.rounds < 1 {
 		return cfg, errors.New("check flags: -workers and -rounds must be at least 1")

@@ -102,7 +102,7 @@ func TestRunRefuses(t *testing.T) {
 		"no such directory": {filepath.Join(t.TempDir(), "absent")},
 		"an empty one":      {t.TempDir()},
 		"a file":            {file},
-		"a small cache":     {"-max", "31", "."},
+		"a small cache":     {"-max", "0", "."},
 		"no workers":        {"-workers", "0", "."},
 		"no rounds":         {"-rounds", "0", "."},
 		"an unknown flag":   {"-no-such-flag"},

@@ -48,7 +48,7 @@ func RoomyCases() []Shape {
 	zero.Seed = [2]uint64{}
 	return []Shape{
 		Tiny(1, 1024, 2000), Tiny(2, 256, 8000), Tiny(16, 4096, 100), zero,
-		Default(MinBytes),
+		Default(MinBytes), Default(MinBytes / 8),
 	}
 }
 

@@ -13,11 +13,11 @@ import (
 	"github.com/ringcache/ringcache/internal/testhook"
 )
 
-// The bounds of Options.MaxBytes. Between SaneBytes and MinBytes it is rounded up to MinBytes.
+// Bounds of caches: the least and the most of Options.MaxBytes, and the least with all buckets.
 const (
-	SaneBytes = 1 << 20
-	MinBytes  = 32 << 20
-	MaxBytes  = 1 << 42
+	LeastMaxBytes = 256 << 10
+	MinBytes      = 32 << 20
+	MaxBytes      = 1 << 42
 )
 
 type (

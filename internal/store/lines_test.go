@@ -18,7 +18,7 @@ func TestLayout_BucketLines(t *testing.T) {
 		t.Skip("the layout is for 64-bit platforms")
 	}
 	const line = 64
-	c := ringtest.MustCache(t, ringtest.Tiny(2, 1024, 64))
+	c := ringtest.MustCache(t, ringtest.Tiny(64, 1024, 64))
 	b, next := ringtest.Nth(c, 0), ringtest.Nth(c, 1)
 	first := uintptr(unsafe.Pointer(&b.Index)) - 16 // after lock and sequence
 	bytes := uintptr(unsafe.Pointer(&next.Index)) - 16 - first

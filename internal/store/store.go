@@ -69,13 +69,12 @@ type Store struct {
 // counters are what a bucket adds to Stats.
 type counters struct {
 	Sets, Dels                              uint64
-	Loads, LoadErrors, LoadsDropped         uint64
 	EvictedSmall, EvictedMain, EvictedCrowd uint64
 	EvictedCold, EvictedBytes               uint64
 	Expired, ExpiredBytes                   uint64
 	Promotions, Reinsertions, GhostHits     uint64
 	MovedBytes                              uint64
-	Collisions, Corruptions, StaleHits      atomic.Uint64
+	Collisions, Corruptions                 atomic.Uint64
 	ColdHits                                atomic.Uint64
 }
 

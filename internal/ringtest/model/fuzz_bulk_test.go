@@ -224,7 +224,7 @@ func FuzzResize(f *testing.F) {
 			case op < 16:
 				bound = resizeTo(t, c, g, in.Byte())
 			case op < 24: // sizes that no cache has
-				n := min(int(in.Number()), ringtest.SaneBytes-1)
+				n := min(int(in.Number()), ringtest.LeastMaxBytes-1)
 				require.ErrorIs(t, c.Resize(n), ringcache.ErrInvalidOptions, "to %d", n)
 				require.Equal(t, bound, ringtest.Shared(c).Bound(), "resized to %d", n)
 			case op < 200:
@@ -326,9 +326,9 @@ func FuzzOptions(f *testing.F) {
 		}
 		c, err := ringcache.NewWithOptions(o)
 		canBe := func(d time.Duration) bool { return d == 0 || d >= clock.Tick }
-		valid := size >= 1<<20 && size <= ringtest.MaxBytes && policy%16 <= 1 && policy/16 <= 2 &&
-			canBe(o.TTL) && canBe(o.RefreshAhead) && (ttl == 0 || ahead < ttl) &&
-			entries >= 0
+		valid := size >= ringtest.LeastMaxBytes && size <= ringtest.MaxBytes &&
+			policy%16 <= 1 && policy/16 <= 2 && canBe(o.TTL) && canBe(o.RefreshAhead) &&
+			(ttl == 0 || ahead < ttl) && entries >= 0
 		if !valid {
 			require.ErrorIs(t, err, ringcache.ErrInvalidOptions, "%+v", o)
 			require.Nil(t, c, "%+v", o)

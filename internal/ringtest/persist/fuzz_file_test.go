@@ -100,10 +100,12 @@ func FuzzFileClocks(f *testing.F) {
 	})
 }
 
+// sumAt is where the checksum of the head begins.
+const sumAt = 120
+
 // FuzzFileHead opens a file with any bytes in its head, with the header's checksum right or
 // not: the result is an error, an empty cache, or values that were set.
 func FuzzFileHead(f *testing.F) {
-	const sumAt = 120
 	d := newDamaged(f)
 	f.Add(uint16(0), []byte("ringfile"), true)
 	f.Add(uint16(16), []byte{0, 0x80}, true)   // chunks that are too large for the bound

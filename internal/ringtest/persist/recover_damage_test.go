@@ -7,12 +7,14 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
+	"github.com/cespare/xxhash/v2"
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache"
@@ -315,12 +317,12 @@ func TestFile_HeaderOfAnother(t *testing.T) {
 	}
 	require.Equal(t, -1, d.open(t, order, "other byte order"))
 	require.Equal(t, order, d.read(t))
-	g := d.g
-	g.Buckets = 4
-	g.MaxBytes *= 2
-	require.NoError(t, os.WriteFile(d.path, d.whole, 0o600))
-	_, err = ringtest.Open(g, d.path)
-	require.ErrorIs(t, err, ringcache.ErrCorrupt)
+	for _, buckets := range []uint32{0, 3, 1024, math.MaxUint32} {
+		other := bytes.Clone(d.whole)
+		binary.LittleEndian.PutUint32(other[20:], buckets)
+		binary.LittleEndian.PutUint64(other[sumAt:], xxhash.Sum64(other[:sumAt]))
+		require.Equal(t, -1, d.open(t, other, fmt.Sprintf("%d buckets", buckets)))
+	}
 }
 
 func TestFile_AnotherBootStartsEmptyUnlessClosed(t *testing.T) {

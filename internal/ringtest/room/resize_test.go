@@ -29,16 +29,22 @@ func resizable(t *testing.T, maxBytes int) *ringcache.Cache {
 
 func TestResize_Bounds(t *testing.T) {
 	for _, c := range []struct{ made, least int }{
-		{ringtest.MinBytes, ringtest.MinBytes}, {256 << 20, 32 << 20}, {512 << 20, 64 << 20},
+		{ringtest.LeastMaxBytes, ringtest.LeastMaxBytes}, {4 << 20, 512 << 10},
+		{ringtest.MinBytes, 4 << 20}, {256 << 20, 32 << 20}, {512 << 20, 64 << 20},
 		{1 << 30, 128 << 20}, {math.MaxInt32, 128 << 20},
 	} {
 		cache := resizable(t, c.made)
-		if c.least > ringtest.MinBytes {
-			for _, n := range []int{ringtest.SaneBytes, ringtest.MinBytes, c.least - 1} {
+		if c.least > ringtest.LeastMaxBytes {
+			for _, n := range []int{ringtest.LeastMaxBytes, c.least - 1} {
 				err := cache.Resize(n)
 				assert.ErrorIs(t, err, ringcache.ErrInvalidOptions, "made with %d", c.made)
-				assert.ErrorContains(t, err, fmt.Sprintf("%d bytes, must be at least %d", n, c.least))
+				assert.ErrorContains(t, err, fmt.Sprintf("%d bytes, must be from %d to ", n, c.least))
 			}
+		}
+		if c.made == ringtest.LeastMaxBytes && math.MaxInt > math.MaxInt32 {
+			most := 4 * int64(8<<30) // of four buckets
+			ringtest.MustResize(t, cache, int(most))
+			assert.ErrorIs(t, cache.Resize(int(most+1)), ringcache.ErrInvalidOptions)
 		}
 		if math.MaxInt > math.MaxInt32 {
 			require.ErrorIs(t, cache.Resize(math.MaxInt), ringcache.ErrInvalidOptions)

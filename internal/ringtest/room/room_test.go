@@ -43,6 +43,8 @@ func roomCases() []roomCase {
 		{"FIFO", fifo(ringtest.Tiny(2, 256, 256)), 200, true, false},
 		{"large records", ringtest.Tiny(4, 1024, 128), 8000, true, false},
 		{"large records, FIFO", fifo(ringtest.Tiny(4, 1024, 128)), 8000, false, false},
+		{"small", ringtest.Default(ringtest.LeastMaxBytes), 600, true, false},
+		{"small with large records", ringtest.Default(700_000), 9000, true, false},
 		{"in a file", ringtest.Tiny(2, 256, 256), 200, false, true},
 		{"FIFO in a file", fifo(ringtest.Tiny(2, 1024, 128)), 900, false, true},
 		{"compressed", ringtest.WithCold(ringtest.Tiny(2, 1024, 128), ringtest.FlateCompressor{}), 900,

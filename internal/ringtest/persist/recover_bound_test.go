@@ -1,0 +1,45 @@
+package persist
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/internal/ringtest"
+)
+
+// A file keeps the buckets that it was made with, whatever bound the next process has.
+func TestFile_OtherBoundHasOtherBuckets(t *testing.T) {
+	const entries = 500
+	value := make([]byte, 200)
+	key := func(i int) []byte { return fmt.Appendf(nil, "key %d", i) }
+	for _, bounds := range [][2]int{{1 << 20, 64 << 20}, {32 << 20, 8 << 20}, {256 << 10, 1 << 20}} {
+		path := filepath.Join(t.TempDir(), "cache")
+		c := ringtest.OpenFile(t, path, bounds[0])
+		for i := range entries {
+			require.NoError(t, c.Set(key(i), value))
+		}
+		buckets := ringtest.Shared(c).Buckets
+		require.NoError(t, c.Close())
+		c = ringtest.OpenFile(t, path, bounds[1])
+		require.Equal(t, buckets, ringtest.Shared(c).Buckets)
+		require.EqualValues(t, bounds[1], ringtest.StatsOf(c).MaxBytesSize)
+		for i := range entries {
+			require.True(t, c.Has(key(i)), "%v: %s", bounds, key(i))
+		}
+		for i := range 4 * bounds[1] / len(value) {
+			require.NoError(t, c.Set(key(entries+i), value))
+		}
+		require.NoError(t, ringtest.Validate(c))
+		require.Greater(t, c.Len(), bounds[1]/len(value)*3/5, "it uses its bound")
+		require.NoError(t, c.Close())
+
+		_, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: 64 << 30, File: path})
+		if bounds[0] == 256<<10 {
+			require.ErrorIs(t, err, ringcache.ErrInvalidOptions, "positions do not reach that far")
+		}
+	}
+}
