@@ -299,7 +299,7 @@ func ExampleCache_Resize() {
 	// Output:
 	// <nil> true
 	// <nil>
-	// ringcache: resize cache: MaxBytes is 256 bytes, must be at least 1048576 (256 MB are 256 << 20): invalid options
+	// ringcache: resize cache: MaxBytes is 256 bytes, must be at least 262144 (256 MB are 256 << 20): invalid options
 	// true
 }
 

@@ -28,7 +28,7 @@ func TestNew_TakesWhatFastcacheTakes(t *testing.T) {
 
 // What cannot have been meant is an error that says what was set, and what may be.
 func TestOptions_WhatCannotBeMeantIsRefused(t *testing.T) {
-	const size = 1 << 20
+	const size = 256 << 10
 	const ticks = ", must be 0 or at least a tick of 100ms (60 seconds are 60 * time.Second)"
 	bytes := func(n int) string {
 		return "MaxBytes is " + strconv.Itoa(n) + " bytes, must be at least 262144 " +
