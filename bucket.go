@@ -20,7 +20,9 @@ type bucket struct {
 	seq atomic.Uint64
 	store.Store
 	calls singleflight.List[load] // loads that callers may join
-} // whole cache lines on 64-bit platforms, since buckets lie side by side
+
+	_ [48]byte // to whole cache lines on 64-bit platforms: buckets lie side by side
+}
 
 // lock takes the bucket to write. The load behind the store keeps later stores from passing
 // it: nothing passes the load, and the load does not pass the store.

@@ -79,14 +79,18 @@ func (c *Cache) setLarge(b *bucket, w *write) error {
 }
 
 // incoming is what large Sets under way are going to take in a large bucket.
-type incoming struct{ sets, bytes int }
+type incoming struct{ sets, bytes, longest int }
 
 // beginLargeSet has the small buckets' quotas leave the bytes that large bucket lb is going to
 // take for a record of n bytes. endLargeSet ends it.
 func (c *Cache) beginLargeSet(lb *bucket, n int) *bucket {
 	in := &c.arena.incoming[int(lb.Number)-c.shared.Buckets]
 	in.sets++
-	lb.look(func(s *store.Store) { in.bytes = max(in.bytes, s.Demand(n)) })
+	in.longest = max(in.longest, n)
+	lb.look(func(s *store.Store) {
+		s.Expect(in.longest)
+		in.bytes = max(in.bytes, s.Demand(n))
+	})
 	c.updateQuotas(lb)
 	return lb
 }
@@ -95,7 +99,8 @@ func (c *Cache) beginLargeSet(lb *bucket, n int) *bucket {
 func (c *Cache) endLargeSet(lb *bucket) {
 	in := &c.arena.incoming[int(lb.Number)-c.shared.Buckets]
 	if in.sets--; in.sets == 0 {
-		in.bytes = 0
+		in.bytes, in.longest = 0, 0
+		lb.look(func(s *store.Store) { s.Expect(0) })
 	}
 	c.updateQuotas(lb)
 }
@@ -137,7 +142,7 @@ func (c *Cache) reclaim(lb *bucket, need int, w *write) {
 	for i := range a.buckets {
 		other := &a.buckets[i]
 		if missing := need - s.Pool.Spare(); missing > 0 && other != lb {
-			c.drain(other, missing, 0, w)
+			c.drain(other, missing, keepNothing, w)
 		}
 	}
 }
@@ -160,21 +165,23 @@ func (c *Cache) freeForSmall(w *write) {
 	defer a.mu.Unlock()
 	for i := range a.buckets {
 		if need := w.Bytes + 3*s.Pool.ChunkSize() - s.Pool.Spare(); need > 0 {
-			c.drain(&a.buckets[i], need, 0, w)
+			c.drain(&a.buckets[i], need, keepNothing, w)
 		}
 	}
 }
 
 // drain has a large bucket give up n bytes of what it holds above keep, in steps.
-func (c *Cache) drain(lb *bucket, n, keep int, w *write) {
+func (c *Cache) drain(lb *bucket, n int, keep func(lb *bucket) int, w *write) {
 	for n > 0 {
 		lb.lock()
-		n = lb.Give(n, keep)
+		n = lb.Give(n, keep(lb))
 		lb.unlockFor(w)
 		c.updateQuotas(lb)
 		c.pause(w)
 	}
 }
+
+func keepNothing(*bucket) int { return 0 }
 
 // updateQuotas notes what a large bucket holds, and divides the rest.
 func (c *Cache) updateQuotas(lb *bucket) {
@@ -217,7 +224,7 @@ func (c *Cache) noteArrivals(b *bucket, news store.Arrival, w *write) {
 	defer a.mu.Unlock()
 	a.hand = (a.hand + 1) % s.Buckets
 	lb := &a.buckets[a.hand%store.LargeBuckets]
-	c.drain(lb, news.Bytes+s.Pool.ChunkSize(), lb.Quota(), w)
+	c.drain(lb, news.Bytes+s.Pool.ChunkSize(), (*bucket).Quota, w)
 }
 
 // What follows is how a cache goes on that the system refuses memory. The pool's bound then
@@ -281,7 +288,7 @@ func (c *Cache) takeLocked(b *bucket, bytes int, w *write) {
 	for _, keep := range []func(*bucket) int{
 		(*bucket).Quota,
 		func(*bucket) int { return s.Pool.ChunkSize() },
-		func(*bucket) int { return 0 },
+		keepNothing,
 	} {
 		for range s.Buckets + store.LargeBuckets {
 			if s.Pool.Spare() >= bytes {

@@ -10,6 +10,7 @@ import (
 // over what all have learned. It waits for nobody.
 func (b *Store) Learn() {
 	b.Hint = hintUnknown // limits may have changed
+	b.tellNeed()
 	live := b.Live()
 	hot := live - b.Cold.Entries()
 	mean := (b.Rings[policy.Small].EntryBytes + b.Rings[policy.Main].EntryBytes) / max(hot, 1)

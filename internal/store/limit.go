@@ -96,11 +96,37 @@ func (b *Store) Size() int {
 func (b *Store) Quota() int {
 	if b.Large {
 		// Small changes of the balance move nothing.
-		share := b.Shared.LargeTarget() / LargeBuckets
+		share := max(b.Shared.LargeTarget()/LargeBuckets, b.kept())
 		return max(share, min(b.Held(), share+share/Hysteresis))
 	}
 	return b.Shared.smallQuota() + b.stagger
 }
+
+// A large bucket keeps its live entries, whatever the balance, as long as 1/keptFree of the memory
+// is neither live entries nor index.
+const keptFree = 4
+
+// kept returns the bytes that a large bucket may hold whatever the balance: as many as its live
+// entries and the records under way need with room for compaction, if the cache has so many.
+func (b *Store) kept() int {
+	s, need := b.Shared, b.need()
+	free := s.InForce() - s.InForce()/keptFree - int(s.Arrivals.need.Load())
+	return need + min(free, need/Hysteresis+2*b.incoming+4*s.Pool.ChunkSize())
+}
+
+// need returns the bytes of the bucket's live entries and of its index.
+func (b *Store) need() int { return b.LiveBytes() + b.Index.Pages()*b.Shared.Pool.PageSize() }
+
+// tellNeed updates the bucket's part of Shared.Arrivals.need.
+func (b *Store) tellNeed() {
+	if n := b.need(); n != b.told {
+		b.Shared.Arrivals.need.Add(int64(n - b.told))
+		b.told = n
+	}
+}
+
+// Expect sets the bytes of the longest record under way to a large bucket.
+func (b *Store) Expect(n int) { b.incoming = n }
 
 // withinReach returns how many chunks a ring has or can get.
 func (b *Store) withinReach(r *ring.Ring) int {

@@ -77,6 +77,12 @@ func (b *Store) makeRoomEarly(n int) (room int) {
 	return room
 }
 
+// compactWork returns the moves that compaction may make for a record of n bytes.
+func (b *Store) compactWork(n int) policy.Work {
+	w := policy.Work{Records: compactRecords, Bytes: max(compactBytes, 16*n), Keep: true}
+	return b.boundWork(w)
+}
+
 // place returns the ring that a record goes to, where it has room then, and
 // how many chunks that may hold. room is what makeRoomEarly has returned.
 func (b *Store) place(f *Found, replace bool, w *Write, room int) (to policy.Ring, limit int) {
@@ -187,8 +193,7 @@ func (b *Store) takeFrom(giver policy.Ring, l limits, r *ring.Ring, limit, need 
 // nothing that is live. It reports whether the ring has no room though there is work left.
 func (b *Store) compact(to policy.Ring, n int) (behind bool) {
 	r, need := &b.Rings[to], b.chunksFor(n)
-	work := b.boundWork(policy.Work{Records: compactRecords, Bytes: max(compactBytes, 16*n)})
-	work.Keep = true
+	work := b.compactWork(n)
 	least := work.Bytes - aheadShare*n // beyond that it moves only what it must
 	held, limit, over, l := -1, 0, false, limits{}
 	b.vacate(&work, func() (policy.Ring, bool) {
@@ -207,6 +212,16 @@ func (b *Store) compact(to policy.Ring, n int) (behind bool) {
 		return in, !work.IsDone()
 	})
 	return behind
+}
+
+// squeeze compacts rings until enough reports true, or no ring is worth it, or the work of a Set of
+// n bytes is done. It evicts nothing that is live.
+func (b *Store) squeeze(n int, enough func() bool) {
+	work := b.compactWork(n)
+	b.vacate(&work, func() (policy.Ring, bool) {
+		in, worth := b.deadest()
+		return in, worth && !work.IsDone() && !enough()
+	})
 }
 
 // isIdle reports whether the bucket can have so many chunks, and 1/part of all memory is left.
@@ -229,11 +244,15 @@ func (b *Store) deadest() (in policy.Ring, ok bool) {
 	return policy.Main, true
 }
 
-// Shrink drops records until no ring holds more chunks than it may, or n
-// bytes of chunks have been given up. It reports false if that is more than a step.
+// Shrink compacts, then evicts until no ring holds more chunks than it may, or n bytes of chunks
+// have been given up. It reports false if that is more than a step.
 func (b *Store) Shrink(n int) (done bool) {
 	from, work := b.Held(), b.setWork(0)
 	gave := func() bool { return from-b.Held() >= n }
+	b.squeeze(0, func() bool {
+		_, over := b.tooLarge(b.limit())
+		return !over || gave()
+	})
 	b.vacate(&work, func() (policy.Ring, bool) {
 		if gave() || b.Removals.IsStep() {
 			return 0, false
@@ -261,13 +280,15 @@ func (b *Store) tooLarge(l limits) (policy.Ring, bool) {
 	return policy.Main, b.Rings[policy.Main].Held() > l.main
 }
 
-// Give evicts until n bytes of chunks are given back, or the bucket holds
-// no more than keep. It returns the bytes that are missing after a step, or 0.
+// Give compacts, then evicts until n bytes of chunks are given back, or the bucket holds no more
+// than keep and its dead records. It returns the bytes that are missing after a step, or 0.
 func (b *Store) Give(n, keep int) (missing int) {
 	from, work := b.Held(), b.setWork(n)
+	b.squeeze(n, func() bool { return b.Held() <= max(keep, from-n) })
 	b.vacate(&work, func() (policy.Ring, bool) {
 		held := b.Held()
-		if missing = max(0, n-(from-held)); missing == 0 || held <= keep || b.Removals.IsStep() {
+		missing = max(0, n-(from-held))
+		if missing == 0 || held-b.DeadBytes() <= keep || b.Removals.IsStep() {
 			return 0, false
 		}
 		return b.expendable()

@@ -204,6 +204,7 @@ type arrivals struct {
 	records      atomic.Int64
 	small, large atomic.Int64 // bytes
 	Held         atomic.Int64 // bytes that the large buckets hold
+	need         atomic.Int64 // bytes of live entries and of indexes (Store.tellNeed)
 	Sparse       atomic.Bool
 }
 

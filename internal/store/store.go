@@ -51,6 +51,8 @@ type Store struct {
 	victim    nextVictim
 	HasTTL    bool  // there is a live record with room for an expiry
 	Number    int32 // of the bucket, the large ones last
+	told      int   // the bucket's part of Shared.Arrivals.need
+	incoming  int   // bytes of the longest record under way to a large bucket
 	sweeps    int32 // calls of DeleteExpired under way
 	watch     uint8 // counts up to the next look at marks
 	Expirer   expirer
@@ -307,6 +309,7 @@ func (b *Store) Delete(w *Write, taken *[]byte) bool {
 		*taken, _ = f.Ring.Read(*taken, f.ValuePos(), f.ValueLen) // w.k may lie in it
 	}
 	b.remove(&f, w.Hash, w.why())
+	b.tellNeed()
 	return f.Kind != record.Negative
 }
 
@@ -408,6 +411,7 @@ func (b *Store) Reset() {
 	b.Cold.forget()
 	b.PageDelta = 0
 	b.policy.Emptied()
+	b.tellNeed()
 }
 
 // forget forgets what was known of the entries.

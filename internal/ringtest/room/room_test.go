@@ -302,3 +302,65 @@ func TestRoom_DeadLargeRecordsMakeRoomFirst(t *testing.T) {
 	}
 	require.LessOrEqual(t, lb.Demand(n), ringtest.Shared(c).Pool.PageSize()*(1+lb.Index.Pages()))
 }
+
+// The balance of small and large buckets must not push out live entries while there are dead ones.
+func TestRoom_BalanceKeepsLiveEntries(t *testing.T) {
+	const bound, large = 32 << 20, 100_000
+	small := func(rnd *rand.Rand) int { return 100 + rnd.IntN(1500) }
+	for _, tc := range []struct {
+		name        string
+		small       int   // keys of small values
+		large       []int // keys of large values
+		rewriteRare int   // one Set in so many is of a large value
+		writes      int
+	}{
+		{"large entries at rest", 8000, upTo(80), 0, 100_000},
+		{"small entries at rest", 20_000, upTo(40), 1, 3000},
+		{"few large entries are set", 12_000, upTo(60), 500, 100_000},
+		{"all large entries in one bucket", 8000, nil, 20, 20_000},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c := mustCache(t, defaultGeometry(bound))
+			rnd := newRand(1)
+			keyOf := func(kind string, i int) []byte { return fmt.Appendf(nil, "%s %d", kind, i) }
+			if tc.large == nil {
+				for i := 0; len(tc.large) < 60; i++ {
+					if c.largeBucket(c.shared.Hash(keyOf("large", i))) == &c.arena.buckets[0] {
+						tc.large = append(tc.large, i)
+					}
+				}
+			}
+			setLarge := func(i int) {
+				v := make([]byte, large+rnd.IntN(large/10))
+				require.NoError(t, c.Set(keyOf("large", tc.large[i]), v))
+			}
+			setSmall := func(i int) {
+				require.NoError(t, c.Set(keyOf("small", i), make([]byte, small(rnd))))
+			}
+			for i := range tc.small {
+				setSmall(i)
+			}
+			for i := range tc.large {
+				setLarge(i)
+			}
+			for range tc.writes {
+				if tc.rewriteRare > 0 && rnd.IntN(tc.rewriteRare) == 0 {
+					setLarge(rnd.IntN(len(tc.large)))
+				} else {
+					setSmall(rnd.IntN(tc.small))
+				}
+			}
+			require.NoError(t, c.validate())
+			s := c.Stats()
+			require.Less(t, float64(s.BytesSize), roomShare*bound)
+			require.Zero(t, s.EvictedEntries, "%+v", s)
+		})
+	}
+}
+
+func upTo(n int) (all []int) {
+	for i := range n {
+		all = append(all, i)
+	}
+	return all
+}
