@@ -83,7 +83,10 @@ var walls = map[string]wall{
 			"store", "stripe", "testhook", "torn", "github.com/cespare/xxhash/v2"},
 		notStd: append([]string{"encoding/json"}, noHelpers...),
 	},
-	"codec": {std: []string{"encoding", "encoding/json", "sync"}},
+	"codec": {
+		ours: []string{"stripe", "github.com/cespare/xxhash/v2"},
+		std:  []string{"encoding", "encoding/json", "math/bits", "math/rand/v2", "sync", "sync/atomic"},
+	},
 	"internal/store": {
 		ours: []string{"chunk", "clock", "cold", "delay", "generation", "index", "pack", "policy",
 			"record", "ring", "ringfile", "scratch", "torn", "github.com/cespare/xxhash/v2"},

@@ -29,8 +29,9 @@ type Key interface {
 
 // Codec encodes values of type V and decodes them again, for a [Typed] view. Package
 // [github.com/ringcache/ringcache/codec] has codecs for JSON, for types that encode themselves, for
-// strings and byte slices, and for a pair of functions. Both methods are called concurrently by
-// the goroutines that use the view, and while no lock is held.
+// strings and byte slices, and for a pair of functions; its Memo spares frequent hits the decoding.
+// Both methods are called concurrently by the goroutines that use the view, and while no lock is
+// held.
 type Codec[V any] interface {
 	// Append appends the encoding of v to dst and returns the extended slice, as the built-in
 	// append does. It must not keep dst. If it returns an error, nothing is stored.

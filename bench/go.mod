@@ -18,7 +18,10 @@ require (
 	gonum.org/v1/plot v0.17.0
 )
 
-require github.com/klauspost/compress v1.19.2
+require (
+	github.com/klauspost/compress v1.19.2
+	google.golang.org/protobuf v1.36.12
+)
 
 require (
 	codeberg.org/go-fonts/liberation v0.5.0 // indirect

@@ -4,7 +4,8 @@
 //
 // [Binary] is for types that encode themselves, [JSON] for everything that JSON can express,
 // [String] and [Bytes] for plain text and bytes, and [Func] for a pair of functions. Any other type
-// with the methods of [github.com/ringcache/ringcache.Codec] is a codec as well.
+// with the methods of [github.com/ringcache/ringcache.Codec] is a codec as well. [Memo] wraps a
+// codec and remembers decoded values, so that frequent hits need no decoding.
 package codec
 
 import (

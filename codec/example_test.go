@@ -58,3 +58,32 @@ func ExampleFunc() {
 	fmt.Println(ports.Get("https"))
 	// Output: 443 true <nil>
 }
+
+// Memo saves the decoding of values that are read again and again. Callers share them, so they
+// must not be changed.
+func ExampleMemo() {
+	type Product struct {
+		Name   string
+		Prices map[string]int
+	}
+	cache := ringcache.New(32 << 20)
+	defer cache.Close()
+	memo := codec.Memo(codec.JSON[*Product](), 10_000, 16<<20) // at most 10,000 values, 16 MB of JSON
+	products := ringcache.NewTyped[uint64](cache, memo, ringcache.TypedOptions{})
+
+	_ = products.Set(1, &Product{"lamp", map[string]int{"EUR": 20, "USD": 22}})
+	first, _, _ := products.Get(1)
+	second, _, _ := products.Get(1)
+	fmt.Println(second.Name, second.Prices["EUR"], first == second)
+
+	_ = products.Set(1, &Product{"lamp", map[string]int{"EUR": 18, "USD": 20}})
+	third, _, _ := products.Get(1)
+	fmt.Println(third.Name, third.Prices["EUR"])
+
+	stats := memo.Stats()
+	fmt.Println(stats.Hits, "hit and", stats.Misses, "misses")
+	// Output:
+	// lamp 20 true
+	// lamp 18
+	// 1 hit and 2 misses
+}
