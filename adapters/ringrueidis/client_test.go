@@ -46,14 +46,16 @@ type client struct{ r rueidis.Client }
 
 func (c client) Close() { c.r.Close() }
 
+// command builds a command. It is pinned, since a client that sends a command again may reuse
+// its memory while the writer of a lost connection still reads it, which is a race.
 func (c client) command(words []string) rueidis.Completed {
 	switch {
 	case words[0] == "MGET":
-		return c.r.B().Mget().Key(words[1:]...).Build()
+		return c.r.B().Mget().Key(words[1:]...).Build().Pin()
 	case len(words) == 1:
-		return c.r.B().Arbitrary(words[0]).Build()
+		return c.r.B().Arbitrary(words[0]).Build().Pin()
 	}
-	return c.r.B().Arbitrary(words[0]).Keys(words[1]).Args(words[2:]...).Build()
+	return c.r.B().Arbitrary(words[0]).Keys(words[1]).Args(words[2:]...).Build().Pin()
 }
 
 func (c client) Do(ctx context.Context, words ...string) neartest.Reply {

@@ -20,6 +20,7 @@ func Cluster(t *testing.T, target Target) {
 		"ChangesAreSeen":     (*clusterRig).testChangesAreSeen,
 		"NodeRestarted":      (*clusterRig).testNodeRestarted,
 		"SlotMoved":          (*clusterRig).testSlotMoved,
+		"EmptySlotMoved":     (*clusterRig).testEmptySlotMoved,
 		"ManyKeysOfAllNodes": (*clusterRig).testManyKeys,
 	} {
 		t.Run(name, func(t *testing.T) { test(newClusterRig(t, target, cluster)) })
@@ -123,6 +124,19 @@ func (r *clusterRig) testSlotMoved() {
 	require.True(r.t, r.get(key).Hit)
 	r.write("DEL", key)
 	r.requireAfterRoundTrip(key, "")
+}
+
+// A slot moves without the key that is cached as missing, so the old node has nothing to
+// report. The client reads from the new node once it has seen that the slot moved.
+func (r *clusterRig) testEmptySlotMoved() {
+	const key, slot = "hello", 866 // of the first node
+	r.requireRead(key, "")
+	require.True(r.t, r.get(key).Hit)
+	require.NoError(r.t, r.cluster.MoveSlot(slot, 0, 2))
+	r.write("SET", key, "new")
+	require.Eventually(r.t, func() bool {
+		return roundTrip(r.reader, key) == nil && r.get(key).Value == "new"
+	}, 2*patience, 10*time.Millisecond)
 }
 
 func (r *clusterRig) testManyKeys() {
