@@ -101,6 +101,10 @@ var walls = map[string]wall{
 			"github.com/klauspost/compress/zstd"},
 		notStd: noHelpers,
 	},
+	"adapters/internal/near": {
+		ours:   []string{"github.com/ringcache/ringcache"},
+		notStd: noHelpers,
+	},
 	"internal/osfile":     {notStd: noHelpers},
 	"internal/atomicfile": {ours: []string{"osfile"}, notStd: noHelpers},
 	"internal/dictfile":   {ours: []string{"atomicfile", "osfile", "github.com/cespare/xxhash/v2"}},

@@ -26,7 +26,8 @@ func TestMain(m *testing.M) {
 func TestCompare_PrintsTheTable(t *testing.T) {
 	t.Setenv(asProgram, "1")
 	out := new(strings.Builder)
-	err := nearcompare.Run(target, []string{"-entries=3000", "-value=20", "-rounds=2", "-ops=2000"}, nil, out)
+	args := []string{"-entries=3000", "-value=20", "-rounds=2", "-ops=2000"}
+	err := nearcompare.Run(target, args, nil, out)
 	if errors.Is(err, respserver.ErrNotInstalled) && os.Getenv("RINGCACHE_CI") == "" {
 		t.Skip(err)
 	}
