@@ -69,7 +69,7 @@ func (s *Store) GetWithTTL(_ context.Context, key any) (any, time.Duration, erro
 func (s *Store) get(key any, withTTL bool) (value any, ttl time.Duration, err error) {
 	k, ok := key.(string)
 	if !ok {
-		return nil, 0, keyError("get", key)
+		return nil, 0, keyError(key)
 	}
 	var room [keyRoom]byte
 	var rec []byte
@@ -104,7 +104,7 @@ func (s *Store) get(key any, withTTL bool) (value any, ttl time.Duration, err er
 func (s *Store) Set(_ context.Context, key any, value any, options ...store.Option) error {
 	k, ok := key.(string)
 	if !ok {
-		return keyError("set", key)
+		return keyError(key)
 	}
 	o := store.ApplyOptionsWithDefault(s.options, options...)
 	var room [recordRoom]byte
@@ -135,7 +135,7 @@ func (s *Store) set(k, rec []byte, ttl time.Duration) error {
 func (s *Store) Delete(_ context.Context, key any) error {
 	k, ok := key.(string)
 	if !ok {
-		return keyError("delete", key)
+		return keyError(key)
 	}
 	var room [keyRoom]byte
 	s.values.Del(append(room[:0], k...))
@@ -166,6 +166,6 @@ func (s *Store) Clear(context.Context) error {
 // GetType returns Type.
 func (s *Store) GetType() string { return Type }
 
-func keyError(verb string, key any) error {
-	return fmt.Errorf("ringgocache: %s value: key of type %T: %w", verb, key, ErrKeyType)
+func keyError(key any) error {
+	return fmt.Errorf("ringgocache: check key: type %T: %w", key, ErrKeyType)
 }
