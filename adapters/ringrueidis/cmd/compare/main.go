@@ -3,78 +3,76 @@
 //
 //	go run ./cmd/compare                     # needs redis-server or valkey-server
 //	go run ./cmd/compare -entries 100000 -rounds 3
-//
-// Each cache has its own process, so that none pays for the garbage of the other.
-// Both are filled with the same keys from one server, and then take turns. A hit is a whole
-// DoCache, with the command that is built for it, as a user would see it.
 package main
 
 import (
-	"errors"
-	"flag"
-	"fmt"
-	"io"
-	"os"
+	"context"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/adapters/internal/nearcompare"
+	"github.com/ringcache/ringcache/adapters/ringrueidis"
 )
 
-// config is what the command line sets.
-type config struct {
-	entries   int
-	valueSize int
-	rounds    int
-	ops       int
-	child     string // the cache of this process; empty: the one that starts the others
-	addr      string // of the server, for a child
+const ttl = 24 * time.Hour
+
+var target = nearcompare.Target{
+	Client:   "rueidis",
+	Programs: []string{"redis-server", "valkey-server"},
+	Connect:  connect,
 }
 
-func main() {
-	err := run(os.Args[1:], os.Stdin, os.Stdout)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-	case err != nil:
-		fmt.Fprintf(os.Stderr, "compare: %v\n", err)
-		os.Exit(1)
+func main() { nearcompare.Main(target) }
+
+func connect(addr string, cache *ringcache.Cache) (nearcompare.Client, error) {
+	o := rueidis.ClientOption{
+		InitAddress:       []string{addr},
+		ForceSingleClient: true,
+		PipelineMultiplex: -1, // one connection
+		CacheSizeEachConn: 64 << 30,
 	}
+	if cache != nil {
+		o.NewCacheStoreFn = ringrueidis.NewStore(cache)
+	}
+	r, err := rueidis.NewClient(o)
+	return client{r}, err
 }
 
-// run is main with its surroundings passed in.
-func run(args []string, in io.Reader, out io.Writer) error {
-	cfg, err := parse(args, out)
-	if err != nil {
-		return err
-	}
-	if cfg.child != "" {
-		return runChild(cfg, in, out)
-	}
-	return compare(cfg, out)
-}
+// client is a nearcompare.Client.
+type client struct{ r rueidis.Client }
 
-// parse reads the command line.
-func parse(args []string, out io.Writer) (config, error) {
-	var cfg config
-	fs := flag.NewFlagSet("compare", flag.ContinueOnError)
-	fs.SetOutput(io.Discard) // the error comes back, and main prints it
-	fs.IntVar(&cfg.entries, "entries", 1_000_000, "entries in each cache")
-	fs.IntVar(&cfg.valueSize, "value", 100, "bytes in a value; a key has 16")
-	fs.IntVar(&cfg.rounds, "rounds", 5, "turns that each cache takes")
-	fs.IntVar(&cfg.ops, "ops", 500_000, "reads in a turn, of each kind")
-	fs.StringVar(&cfg.child, "child", "", "for the program's own use")
-	fs.StringVar(&cfg.addr, "addr", "", "for the program's own use")
-	if err := fs.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			fmt.Fprintln(out, "usage: compare [flags]")
-			fs.SetOutput(out)
-			fs.PrintDefaults()
+func (c client) Close() { c.r.Close() }
+
+func (c client) Set(keys, values []string) error {
+	var cmds rueidis.Commands
+	for i, key := range keys {
+		cmds = append(cmds, c.r.B().Set().Key(key).Value(values[i]).Build())
+	}
+	for _, res := range c.r.DoMulti(context.Background(), cmds...) {
+		if err := res.Error(); err != nil {
+			return err
 		}
-		return cfg, err
 	}
-	switch {
-	case fs.NArg() > 0:
-		return cfg, fmt.Errorf("check arguments: want flags only, got %q", fs.Args())
-	case cfg.entries < 1 || cfg.rounds < 1 || cfg.ops < 1:
-		return cfg, errors.New("check flags: -entries, -rounds and -ops must be at least 1")
-	case cfg.valueSize < digits:
-		return cfg, fmt.Errorf("check flags: -value is %d, must be at least %d", cfg.valueSize, digits)
+	return nil
+}
+
+func (c client) Fill(keys []string) error {
+	var cmds []rueidis.CacheableTTL
+	for _, key := range keys {
+		cmds = append(cmds, rueidis.CT(c.r.B().Get().Key(key).Cache(), ttl))
 	}
-	return cfg, nil
+	for _, res := range c.r.DoMultiCache(context.Background(), cmds...) {
+		if err := res.Error(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c client) Get(key string) (value string, hit bool, err error) {
+	res := c.r.DoCache(context.Background(), c.r.B().Get().Key(key).Cache(), ttl)
+	value, err = res.ToString()
+	return value, res.IsCacheHit(), err
 }

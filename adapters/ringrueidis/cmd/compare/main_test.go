@@ -8,7 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringcache/ringcache/adapters/ringrueidis/internal/redisserver"
+	"github.com/ringcache/ringcache/adapters/internal/nearcompare"
+	"github.com/ringcache/ringcache/adapters/internal/respserver"
 )
 
 // asProgram, when set, makes the test binary behave as the program, which starts itself.
@@ -25,8 +26,9 @@ func TestMain(m *testing.M) {
 func TestCompare_PrintsTheTable(t *testing.T) {
 	t.Setenv(asProgram, "1")
 	out := new(strings.Builder)
-	err := run([]string{"-entries=3000", "-value=20", "-rounds=2", "-ops=2000"}, nil, out)
-	if errors.Is(err, redisserver.ErrNotInstalled) && os.Getenv("RINGCACHE_CI") == "" {
+	args := []string{"-entries=3000", "-value=20", "-rounds=2", "-ops=2000"}
+	err := nearcompare.Run(target, args, nil, out)
+	if errors.Is(err, respserver.ErrNotInstalled) && os.Getenv("RINGCACHE_CI") == "" {
 		t.Skip(err)
 	}
 	require.NoError(t, err)
@@ -34,23 +36,8 @@ func TestCompare_PrintsTheTable(t *testing.T) {
 	require.Contains(t, out.String(), "3000 entries of 16 + 20 bytes, medians of 2 turns")
 	_, table, _ := strings.Cut(out.String(), "\n\n")
 	lines := strings.Split(strings.TrimSpace(table), "\n")
-	require.Len(t, lines, 2+len(loads)+3)
+	require.Len(t, lines, 2+6)
 	for _, line := range lines {
 		require.Len(t, line, len(lines[0]))
-	}
-}
-
-func TestRun_Refuses(t *testing.T) {
-	for name, args := range map[string][]string{
-		"an argument":       {"a"},
-		"no entries":        {"-entries", "0"},
-		"no rounds":         {"-rounds", "0"},
-		"no reads":          {"-ops", "0"},
-		"a value too short": {"-value", "7"},
-		"an unknown flag":   {"-no-such-flag"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			require.Error(t, run(args, nil, new(strings.Builder)))
-		})
 	}
 }

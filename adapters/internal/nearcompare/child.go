@@ -1,8 +1,7 @@
-package main
+package nearcompare
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -12,17 +11,13 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	"github.com/ringcache/ringcache"
-	"github.com/ringcache/ringcache/adapters/ringrueidis"
 )
 
 const (
 	digits  = 8 // at the start of a value: the index of another key
 	keySize = 16
 	batch   = 1000
-	ttl     = 24 * time.Hour
 )
 
 // filled is what a child says when its cache is full, round after each turn.
@@ -40,12 +35,20 @@ var loads = []string{"uniform", "zipf", "dependent"}
 // reader is a client with its cache, and the keys. It has no pointers but a few, so that
 // the collector has nothing to do but for the cache.
 type reader struct {
-	client rueidis.Client
+	client Client
 	keys   string // all of them, one behind the other
 	n      int
 }
 
 func (r *reader) key(i int) string { return r.keys[i*keySize : (i+1)*keySize] }
+
+// batch returns some keys from the first one on.
+func (r *reader) batch(first int) (keys []string) {
+	for i := first; i < min(first+batch, r.n); i++ {
+		keys = append(keys, r.key(i))
+	}
+	return keys
+}
 
 // allKeys returns n keys, one behind the other.
 func allKeys(n int) string {
@@ -57,19 +60,13 @@ func allKeys(n int) string {
 }
 
 // runChild fills a cache, and then takes a turn for each line of in.
-func runChild(cfg config, in io.Reader, out io.Writer) error {
-	o := rueidis.ClientOption{
-		InitAddress:       []string{cfg.addr},
-		ForceSingleClient: true,
-		PipelineMultiplex: -1, // one connection
-		CacheSizeEachConn: 64 << 30,
-	}
-	if cfg.child == "ringcache" {
-		cache := ringcache.New(max(64<<20, cfg.entries*(cfg.valueSize+keySize+100)*3/2))
+func runChild(t Target, cfg config, in io.Reader, out io.Writer) error {
+	var cache *ringcache.Cache
+	if cfg.child == names[1] {
+		cache = ringcache.New(max(64<<20, cfg.entries*(cfg.valueSize+keySize+100)*3/2))
 		defer cache.Close()
-		o.NewCacheStoreFn = ringrueidis.NewStore(cache)
 	}
-	client, err := rueidis.NewClient(o)
+	client, err := t.Connect(cfg.addr, cache)
 	if err != nil {
 		return fmt.Errorf("connect to %s: %w", cfg.addr, err)
 	}
@@ -99,19 +96,11 @@ func runChild(cfg config, in io.Reader, out io.Writer) error {
 func (r *reader) fill() (filled, error) {
 	f := filled{EmptyGC: gcTime()}
 	before := heap()
-	multi := make([]rueidis.CacheableTTL, 0, batch)
-	for i := 0; i < r.n; i += len(multi) {
-		multi = multi[:0]
-		for j := i; j < min(i+batch, r.n); j++ {
-			multi = append(multi, rueidis.CT(r.client.B().Get().Key(r.key(j)).Cache(), ttl))
-		}
-		for _, res := range r.client.DoMultiCache(context.Background(), multi...) {
-			if err := res.Error(); err != nil {
-				return f, fmt.Errorf("fill the cache: %w", err)
-			}
+	for i := 0; i < r.n; i += batch {
+		if err := r.client.Fill(r.batch(i)); err != nil {
+			return f, fmt.Errorf("fill the cache: %w", err)
 		}
 	}
-	multi = nil
 	f.GC = gcTime()
 	f.HeapBytes = (heap() - before) / float64(r.n)
 	return f, nil
@@ -165,19 +154,17 @@ func (r *reader) round(ops int) (round, error) {
 
 // measure returns the ns of a hit, choosing the next key included.
 func (r *reader) measure(ops int, next func(value string) int) (float64, error) {
-	ctx := context.Background()
 	value := "00000000"
 	misses := 0
 	start := time.Now()
 	for range ops {
-		cmd := r.client.B().Get().Key(r.key(next(value))).Cache()
-		res := r.client.DoCache(ctx, cmd, ttl)
-		if !res.IsCacheHit() {
-			misses++
-		}
+		var hit bool
 		var err error
-		if value, err = res.ToString(); err != nil {
+		if value, hit, err = r.client.Get(r.key(next(value))); err != nil {
 			return 0, err
+		}
+		if !hit {
+			misses++
 		}
 	}
 	t := float64(time.Since(start).Nanoseconds()) / float64(ops)

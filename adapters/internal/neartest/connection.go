@@ -1,21 +1,31 @@
-package ringrueidis_test
+package neartest
 
 import (
 	"testing"
 	"time"
 
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 )
 
+var connectionTests = map[string]func(*testing.T, Target){
+	"DroppedByTheProxy": testDroppedByTheProxy,
+	"DeadWithoutASign":  testDeadWithoutASign,
+	"KilledByTheServer": testKilledByTheServer,
+	"ServerRestarted":   testServerRestarted,
+	"DroppedRepeatedly": testDroppedRepeatedly,
+}
+
 // newProxyRig is newRig with a reader that goes through a proxy, and soon sees that a
 // connection is dead.
-func newProxyRig(t *testing.T) (*rig, *proxy) {
-	r := newRig(t)
+func newProxyRig(t *testing.T, target Target) (*rig, *proxy) {
+	r := newRig(t, target)
 	p := startProxy(t, r.server.Addr())
-	o := rueidis.ClientOption{ConnWriteTimeout: 200 * time.Millisecond}
-	o.Dialer.KeepAlive = 100 * time.Millisecond
-	r.reader = connect(t, p.addr(), o)
+	r.reader = connect(t, target, Config{
+		Addrs:            []string{p.addr()},
+		Cache:            newCache(t),
+		KeepAlive:        100 * time.Millisecond,
+		ConnWriteTimeout: 200 * time.Millisecond,
+	})
 	return r, p
 }
 
@@ -37,74 +47,67 @@ func (r *rig) requireNothingStale(interrupt func()) {
 	for _, k := range []string{"a", "b", "c", "d"} {
 		r.requireAfterRoundTrip(k, "new")
 		r.requireAfterRoundTrip("deleted"+k, "")
-		require.True(r.t, r.get(k).IsCacheHit(), "it is cached again")
+		require.True(r.t, r.get(k).Hit, "it is cached again")
 		r.write("SET", k, "newer")
 		r.requireAfterRoundTrip(k, "newer")
 	}
 }
 
-func TestConnection_DroppedByTheProxy(t *testing.T) {
-	r, p := newProxyRig(t)
+func testDroppedByTheProxy(t *testing.T, target Target) {
+	r, p := newProxyRig(t, target)
 	r.requireNothingStale(p.drop)
 	require.Positive(t, p.cut)
 }
 
-func TestConnection_DeadWithoutASign(t *testing.T) {
-	r, p := newProxyRig(t)
+func testDeadWithoutASign(t *testing.T, target Target) {
+	r, p := newProxyRig(t, target)
 	r.requireNothingStale(p.freeze)
 	require.Positive(t, p.cut)
 }
 
-func TestConnection_KilledByTheServer(t *testing.T) {
-	r := newRig(t)
+func testKilledByTheServer(t *testing.T, target Target) {
+	r := newRig(t, target)
 	r.requireNothingStale(func() { require.Positive(t, r.killReaders()) })
 }
 
 // killReaders has the server close all connections of clients named reader.
-func (r *rig) killReaders() (killed int) {
+func (r *rig) killReaders() (killed int64) {
 	r.t.Helper()
-	list := r.other.B().Arbitrary("CLIENT", "LIST").Build()
-	text, err := r.other.Do(ctx, list).ToString()
-	require.NoError(r.t, err)
-	for _, id := range readerIDs(text) {
-		kill := r.other.B().Arbitrary("CLIENT", "KILL", "ID", id).Build()
-		n, err := r.other.Do(ctx, kill).AsInt64()
-		require.NoError(r.t, err)
-		killed += int(n)
+	for _, id := range readerIDs(r.text("CLIENT", "LIST")) {
+		got := r.other.Do(ctx, "CLIENT", "KILL", "ID", id)
+		require.NoError(r.t, got.Err)
+		killed += got.Value.(int64)
 	}
 	return killed
 }
 
 // The server dies with all data, and comes back on the same port without any.
-func TestConnection_ServerKilledAndRestarted(t *testing.T) {
-	r := newRig(t)
-	restart := func() { require.NoError(t, r.server.Restart()) }
-	r.requireNothingStale(func() {
+func testServerRestarted(t *testing.T, target Target) {
+	r := newRig(t, target)
+	restart := func() {
 		r.server.Kill()
-		restart()
+		require.NoError(t, r.server.Restart())
 		r.awaitServer()
-	})
+	}
+	r.requireNothingStale(restart)
 
 	r.write("SET", "k", "old")
 	require.NoError(t, roundTrip(r.reader, "k"))
 	r.requireCached("k", "old")
-	r.server.Kill()
 	restart()
-	r.awaitServer()
 	r.requireAfterRoundTrip("k", "")
 }
 
 // awaitServer waits until the other client has a connection again.
 func (r *rig) awaitServer() {
 	r.t.Helper()
-	require.Eventually(r.t, func() bool {
-		return r.other.Do(ctx, r.other.B().Ping().Build()).Error() == nil
-	}, 2*patience, 10*time.Millisecond)
+	require.Eventually(r.t, func() bool { return r.other.Do(ctx, "PING").Err == nil },
+		2*patience, 10*time.Millisecond)
 }
 
 // The reader loses one connection after another while it reads.
-func TestConnection_Repeatedly(t *testing.T) {
-	r, p := newProxyRig(t)
+func testDroppedRepeatedly(t *testing.T, target Target) {
+	r, p := newProxyRig(t, target)
 	for range 20 {
 		r.write("SET", "k", "old")
 		r.requireAfterRoundTrip("k", "old")

@@ -1,7 +1,6 @@
-package main
+package nearcompare
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,13 +11,11 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/redis/rueidis"
-
-	"github.com/ringcache/ringcache/adapters/ringrueidis/internal/redisserver"
+	"github.com/ringcache/ringcache/adapters/internal/respserver"
 )
 
 // names are the caches; the second is compared with the first.
-var names = [2]string{"rueidis", "ringcache"}
+var names = [2]string{"LRU", "ringcache"}
 
 // process is a child.
 type process struct {
@@ -30,18 +27,18 @@ type process struct {
 }
 
 // compare measures both caches and prints the table.
-func compare(cfg config, out io.Writer) error {
+func compare(t Target, cfg config, out io.Writer) error {
 	dir, err := os.MkdirTemp("", "compare")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	server, err := redisserver.Start(dir)
+	server, err := respserver.Start(dir, t.Programs)
 	if err != nil {
 		return err
 	}
 	defer server.Kill()
-	if err := fillServer(server.Addr(), cfg); err != nil {
+	if err := fillServer(t, server.Addr(), cfg); err != nil {
 		return fmt.Errorf("fill the server: %w", err)
 	}
 	var processes [2]*process
@@ -61,16 +58,12 @@ func compare(cfg config, out io.Writer) error {
 			}
 		}
 	}
-	return writeTable(out, cfg, processes)
+	return writeTable(out, t, cfg, processes)
 }
 
 // fillServer writes the keys. A value begins with the index of another key.
-func fillServer(addr string, cfg config) error {
-	client, err := rueidis.NewClient(rueidis.ClientOption{
-		InitAddress:       []string{addr},
-		ForceSingleClient: true,
-		DisableCache:      true,
-	})
+func fillServer(t Target, addr string, cfg config) error {
+	client, err := t.Connect(addr, nil)
 	if err != nil {
 		return err
 	}
@@ -78,17 +71,14 @@ func fillServer(addr string, cfg config) error {
 	r := &reader{keys: allKeys(cfg.entries), n: cfg.entries}
 	next := rand.New(rand.NewPCG(3, 4)).Perm(r.n)
 	pad := strings.Repeat("v", cfg.valueSize-digits)
-	cmds := make(rueidis.Commands, 0, batch)
-	for i := 0; i < r.n; i += len(cmds) {
-		cmds = cmds[:0]
-		for j := i; j < min(i+batch, r.n); j++ {
-			value := fmt.Sprintf("%0*d%s", digits, next[j], pad)
-			cmds = append(cmds, client.B().Set().Key(r.key(j)).Value(value).Build())
+	for i := 0; i < r.n; i += batch {
+		keys := r.batch(i)
+		values := make([]string, len(keys))
+		for j := range values {
+			values[j] = fmt.Sprintf("%0*d%s", digits, next[i+j], pad)
 		}
-		for _, res := range client.DoMulti(context.Background(), cmds...) {
-			if err := res.Error(); err != nil {
-				return err
-			}
+		if err := client.Set(keys, values); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -147,14 +137,14 @@ func (p *process) end() {
 }
 
 // writeTable prints one line for each figure. Lower is better in all of them.
-func writeTable(out io.Writer, cfg config, p [2]*process) error {
+func writeTable(out io.Writer, t Target, cfg config, p [2]*process) error {
 	b := new(strings.Builder)
 	fmt.Fprintf(b, "%d entries of %d + %d bytes, medians of %d turns; lower is better\n\n",
 		cfg.entries, keySize, cfg.valueSize, cfg.rounds)
 	line := func(what, unit string, a, b2 float64) {
 		fmt.Fprintf(b, "| %-22s | %10.1f %-4s | %10.1f %-4s | %6.3f |\n", what, a, unit, b2, unit, b2/a)
 	}
-	fmt.Fprintf(b, "| %-22s | %15s | %15s | %6s |\n", "", "rueidis' LRU", "near cache", "ratio")
+	fmt.Fprintf(b, "| %-22s | %15s | %15s | %6s |\n", "", t.Client+" LRU", "near cache", "ratio")
 	fmt.Fprintf(b, "|%s|%s:|%s:|%s:|\n", strings.Repeat("-", 24), strings.Repeat("-", 16),
 		strings.Repeat("-", 16), strings.Repeat("-", 7))
 	for _, load := range loads {

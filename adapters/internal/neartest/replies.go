@@ -1,4 +1,4 @@
-package ringrueidis_test
+package neartest
 
 import (
 	"context"
@@ -8,14 +8,29 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
-
-	"github.com/ringcache/ringcache/adapters/ringrueidis"
 )
 
-func TestRedis_ChangesByAnotherClientAreSeen(t *testing.T) {
-	r := newRig(t)
+// replyTests are the tests of what is read.
+var replyTests = map[string]func(*testing.T, Target){
+	"ChangesByAnotherClientAreSeen":  testChangesByAnotherClientAreSeen,
+	"NoValueIsCached":                testNoValueIsCached,
+	"ExpireShortensTheTimeToLive":    testExpireShortensTheTimeToLive,
+	"TimeToLiveOfTheServer":          testTimeToLiveOfTheServer,
+	"TimeToLiveOfTheCaller":          testTimeToLiveOfTheCaller,
+	"StaticTTL":                      testStaticTTL,
+	"KindsOfReplies":                 testKindsOfReplies,
+	"ErrorsAreNotCached":             testErrorsAreNotCached,
+	"ConcurrentReadsShareOneRequest": testConcurrentReadsShareOneRequest,
+	"ManyKeysAtOnce":                 testManyKeysAtOnce,
+	"MGetCommand":                    testMGetCommand,
+	"CanceledRead":                   testCanceledRead,
+	"ClientsShareACache":             testClientsShareACache,
+	"MoreThanFits":                   testMoreThanFits,
+}
+
+func testChangesByAnotherClientAreSeen(t *testing.T, target Target) {
+	r := newRig(t, target)
 	for name, test := range map[string]struct {
 		change []string
 		want   string // "": no value
@@ -45,72 +60,70 @@ func TestRedis_ChangesByAnotherClientAreSeen(t *testing.T) {
 }
 
 // That there is no value is cached too, until there is one.
-func TestRedis_NoValueIsCached(t *testing.T) {
-	r := newRig(t)
-	require.True(t, rueidis.IsRedisNil(r.get("k").Error()))
-	res := r.get("k")
-	require.True(t, rueidis.IsRedisNil(res.Error()))
-	require.True(t, res.IsCacheHit())
+func testNoValueIsCached(t *testing.T, target Target) {
+	r := newRig(t, target)
+	require.False(t, r.get("k").Hit)
+	r.requireRead("k", "")
+	require.True(t, r.get("k").Hit)
 	r.write("SET", "k", "v")
 	r.requireAfterRoundTrip("k", "v")
 }
 
 // EXPIRE is a change: the new time to live counts.
-func TestRedis_ExpireShortensTheTimeToLive(t *testing.T) {
-	r := newRig(t)
+func testExpireShortensTheTimeToLive(t *testing.T, target Target) {
+	r := newRig(t, target)
 	r.write("SET", "k", "v")
 	r.requireCached("k", "v")
-	require.Greater(t, r.get("k").CacheTTL(), int64(3000))
+	require.Greater(t, r.get("k").TTL, int64(3000))
 	r.write("EXPIRE", "k", "100")
 	r.requireAfterRoundTrip("k", "v")
-	require.LessOrEqual(t, r.get("k").CacheTTL(), int64(100))
+	require.LessOrEqual(t, r.get("k").TTL, int64(100))
 }
 
 // A reply expires with its key on the server, at the latest.
-func TestRedis_TimeToLiveOfTheServer(t *testing.T) {
-	r := newRig(t)
+func testTimeToLiveOfTheServer(t *testing.T, target Target) {
+	r := newRig(t, target)
 	r.write("SET", "k", "v", "PX", "300")
-	end, err := r.other.Do(ctx, r.other.B().Pexpiretime().Key("k").Build()).AsInt64()
-	require.NoError(t, err)
+	expires := r.other.Do(ctx, "PEXPIRETIME", "k")
+	require.NoError(t, expires.Err)
+	end := expires.Value.(int64)
 	for range 2 {
-		res := r.get("k")
-		require.NoError(t, res.Error())
-		require.LessOrEqual(t, res.CachePXAT(), end+1) // the server's clock may lag by 1 ms
-		require.Greater(t, res.CachePXAT(), end-200)
+		got := r.get("k")
+		require.NoError(t, got.Err)
+		require.LessOrEqual(t, got.PXAT, end+1) // the server's clock may lag by 1 ms
+		require.Greater(t, got.PXAT, end-200)
 	}
 	time.Sleep(time.Until(time.UnixMilli(end + 2)))
-	require.True(t, rueidis.IsRedisNil(r.get("k").Error()))
+	r.requireRead("k", "")
 }
 
-func TestRedis_TimeToLiveOfTheCaller(t *testing.T) {
-	r := newRig(t)
+func testTimeToLiveOfTheCaller(t *testing.T, target Target) {
+	r := newRig(t, target)
 	r.write("SET", "k", "v")
 	const ttl = 50 * time.Millisecond
-	end := get(r.reader, "k", ttl).CachePXAT()
+	end := get(r.reader, "k", ttl).PXAT
 	require.LessOrEqual(t, end, time.Now().Add(ttl).UnixMilli())
 	time.Sleep(time.Until(time.UnixMilli(end)))
-	require.False(t, get(r.reader, "k", ttl).IsCacheHit())
+	require.False(t, get(r.reader, "k", ttl).Hit)
 }
 
-// With ToStaticTTL rueidis does not ask for the key's time to live. It is invalidated all the
-// same.
-func TestRedis_StaticTTL(t *testing.T) {
-	r := newRig(t)
+// With ToStaticTTL the client does not ask for the key's time to live. The key is invalidated
+// nevertheless.
+func testStaticTTL(t *testing.T, target Target) {
+	r := newRig(t, target)
 	r.write("SET", "k", "v")
-	static := func() rueidis.RedisResult {
-		return r.reader.DoCache(ctx, r.reader.B().Get().Key("k").Cache().ToStaticTTL(), hour)
-	}
-	require.False(t, static().IsCacheHit())
-	require.True(t, static().IsCacheHit())
-	require.Positive(t, static().CachePXAT())
+	static := func() Reply { return r.reader.DoStatic(ctx, hour, "GET", "k") }
+	require.False(t, static().Hit)
+	require.True(t, static().Hit)
+	require.Positive(t, static().PXAT)
 	require.Zero(t, r.calls("pttl"))
 	r.write("SET", "k", "new")
 	r.requireAfterRoundTrip("k", "new")
 }
 
 // All kinds of replies come back from the cache as the server sent them.
-func TestRedis_KindsOfReplies(t *testing.T) {
-	r := newRig(t)
+func testKindsOfReplies(t *testing.T, target Target) {
+	r := newRig(t, target)
 	r.write("SET", "s", strings.Repeat("long\x00\r\n", 1000))
 	r.write("RPUSH", "list", "a", "", "c")
 	r.write("HSET", "hash", "f1", "v1", "f2", "v2")
@@ -127,39 +140,28 @@ func TestRedis_KindsOfReplies(t *testing.T) {
 		{"ZRANGE", "zset", "0", "-1", "WITHSCORES"}, {"GEOPOS", "geo", "Palermo", "none"},
 	} {
 		t.Run(strings.Join(args[:min(3, len(args))], "_"), func(t *testing.T) {
-			read := func() rueidis.RedisResult {
-				return r.reader.DoCache(ctx, rueidis.Cacheable(arbitrary(r.reader, args)), hour)
-			}
-			want, wantErr := r.other.Do(ctx, arbitrary(r.other, args)).ToAny()
+			want := r.other.Do(ctx, args...)
 			for i := range 3 {
-				res := read()
-				got, err := res.ToAny()
-				require.Equal(t, wantErr, err)
-				require.Equal(t, want, got)
-				if wantErr == nil || rueidis.IsRedisNil(wantErr) {
-					require.Equal(t, i > 0, res.IsCacheHit())
-				}
+				got := r.reader.DoCache(ctx, hour, args...)
+				require.Equal(t, want.Err, got.Err)
+				require.Equal(t, want.Nil, got.Nil)
+				require.Equal(t, want.Value, got.Value)
+				require.Equal(t, i > 0 && want.Err == nil, got.Hit)
 			}
 		})
 	}
 	r.write("DEL", "hash")
 	for _, field := range []string{"f1", "f2"} {
 		require.NoError(t, roundTrip(r.reader, "hash"))
-		cmd := r.reader.B().Hget().Key("hash").Field(field).Cache()
-		require.True(t, rueidis.IsRedisNil(r.reader.DoCache(ctx, cmd, hour).Error()))
+		require.True(t, r.reader.DoCache(ctx, hour, "HGET", "hash", field).Nil)
 	}
 }
 
-// arbitrary builds a command whose second word is its key.
-func arbitrary(c rueidis.Client, args []string) rueidis.Completed {
-	return c.B().Arbitrary(args[0]).Keys(args[1]).Args(args[2:]...).Build()
-}
-
-func TestRedis_ErrorsAreNotCached(t *testing.T) {
-	r := newRig(t)
+func testErrorsAreNotCached(t *testing.T, target Target) {
+	r := newRig(t, target)
 	r.write("RPUSH", "list", "a")
 	for range 2 {
-		require.ErrorContains(t, r.get("list").Error(), "WRONGTYPE")
+		require.ErrorContains(t, r.get("list").Err, "WRONGTYPE")
 	}
 	require.Equal(t, 2, r.calls("get"))
 }
@@ -167,9 +169,7 @@ func TestRedis_ErrorsAreNotCached(t *testing.T) {
 // calls returns how often the server has run a command, also without success.
 func (r *rig) calls(cmd string) int {
 	r.t.Helper()
-	info := r.other.B().Info().Section("commandstats").Build()
-	stats, err := r.other.Do(ctx, info).ToString()
-	require.NoError(r.t, err)
+	stats := r.text("INFO", "commandstats")
 	_, stats, found := strings.Cut(stats, "cmdstat_"+cmd+":calls=")
 	if !found {
 		return 0
@@ -180,50 +180,46 @@ func (r *rig) calls(cmd string) int {
 	return n
 }
 
-func TestRedis_ConcurrentReadsShareOneRequest(t *testing.T) {
-	r := newRig(t)
+func testConcurrentReadsShareOneRequest(t *testing.T, target Target) {
+	r := newRig(t, target)
 	r.write("SET", "k", "v")
 	var wg sync.WaitGroup
+	wg.Add(100)
 	for range 100 {
-		wg.Go(func() {
-			if got, err := r.get("k").ToString(); got != "v" || err != nil {
-				t.Errorf("got %q, %v", got, err)
+		go func() {
+			defer wg.Done()
+			if got := r.get("k"); got.Value != "v" || got.Err != nil {
+				t.Errorf("got %q, %v", got.Value, got.Err)
 			}
-		})
+		}()
 	}
 	wg.Wait()
 	require.Equal(t, 1, r.calls("get"))
 }
 
-func TestRedis_ManyKeysAtOnce(t *testing.T) {
-	r := newRig(t)
+func testManyKeysAtOnce(t *testing.T, target Target) {
+	r := newRig(t, target)
 	keys := []string{"a", "b", "none", "c"}
 	for i, k := range []string{"a", "b", "c"} {
 		r.write("SET", k, strconv.Itoa(i))
 	}
 	mget := func() map[string]string {
 		t.Helper()
-		got := map[string]string{}
-		res, err := rueidis.MGetCache(r.reader, ctx, hour, keys)
+		got, err := r.reader.MGet(ctx, hour, keys...)
 		require.NoError(t, err)
-		for k, msg := range res {
-			if s, err := msg.ToString(); err == nil {
-				got[k] = s
-			}
-		}
 		return got
 	}
 	doMulti := func() (got []string, hits int) {
 		t.Helper()
-		var multi []rueidis.CacheableTTL
+		var multi [][]string
 		for _, k := range keys {
-			multi = append(multi, rueidis.CT(r.reader.B().Get().Key(k).Cache(), hour))
+			multi = append(multi, []string{"GET", k})
 		}
-		for _, res := range r.reader.DoMultiCache(ctx, multi...) {
-			s, err := res.ToString()
-			require.True(t, err == nil || rueidis.IsRedisNil(err))
-			got = append(got, s)
-			if res.IsCacheHit() {
+		for _, reply := range r.reader.DoMulti(ctx, hour, multi...) {
+			require.NoError(t, reply.Err)
+			value, _ := reply.Value.(string)
+			got = append(got, value)
+			if reply.Hit {
 				hits++
 			}
 		}
@@ -245,54 +241,53 @@ func TestRedis_ManyKeysAtOnce(t *testing.T) {
 	require.Equal(t, map[string]string{"a": "0", "b": "new", "none": "some", "c": "2"}, mget())
 }
 
-// With the command MGET, each key is a separate entry. rueidis sends it on the connection
-// of its first key, so these have the same slot.
-func TestRedis_MGetCommand(t *testing.T) {
-	r := newRig(t)
+// With the command MGET, each key is a separate entry. The client sends it on the
+// connection of its first key, so these have the same slot.
+func testMGetCommand(t *testing.T, target Target) {
+	r := newRig(t, target)
 	const a, b, c = "{t}a", "{t}b", "{t}c"
 	r.write("MSET", a, "0", b, "1")
-	read := func(keys ...string) []string {
+	read := func(keys ...string) []any {
 		t.Helper()
-		cmd := r.reader.B().Mget().Key(keys...).Cache()
-		got, err := r.reader.DoCache(ctx, cmd, hour).AsStrSlice()
-		require.NoError(t, err)
-		return got
+		got := r.reader.DoCache(ctx, hour, append([]string{"MGET"}, keys...)...)
+		require.NoError(t, got.Err)
+		return got.Value.([]any)
 	}
-	require.Equal(t, []string{"0", "1"}, read(a, b))
-	require.True(t, r.get(a).IsCacheHit())
-	require.Equal(t, []string{"1", "0", "1"}, read(b, a, b))
+	require.Equal(t, []any{"0", "1"}, read(a, b))
+	require.True(t, r.get(a).Hit)
+	require.Equal(t, []any{"1", "0", "1"}, read(b, a, b))
 	require.Equal(t, 1, r.calls("mget"))
 	r.write("SET", b, "new")
 	r.requireAfterRoundTrip(b, "new")
-	require.Equal(t, []string{"0", "new", ""}, read(a, b, c))
+	require.Equal(t, []any{"0", "new", nil}, read(a, b, c))
 	require.Equal(t, 2, r.calls("mget"))
 }
 
 // A caller that gives up leaves no flight behind.
-func TestRedis_CanceledRead(t *testing.T) {
-	r := newRig(t)
+func testCanceledRead(t *testing.T, target Target) {
+	r := newRig(t, target)
 	r.write("SET", "k", "v")
 	r.write("CLIENT", "PAUSE", "100", "ALL")
 	short, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
 	defer cancel()
-	err := r.reader.DoCache(short, r.reader.B().Get().Key("k").Cache(), hour).Error()
+	err := r.reader.DoCache(short, hour, "GET", "k").Err
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	r.requireAfterRoundTrip("k", "v")
 }
 
 // Several clients on one cache, of which each has its own connections.
-func TestRedis_ClientsShareACache(t *testing.T) {
-	r := newRig(t)
-	newStore := ringrueidis.NewStore(newCache(t))
+func testClientsShareACache(t *testing.T, target Target) {
+	r := newRig(t, target)
+	cache := newCache(t)
 	readers := make([]*rig, 3)
 	r.write("SET", "k", "old")
 	for i := range readers {
-		readers[i] = &rig{t: t, server: r.server, other: r.other, reader: connect(t,
-			r.server.Addr(), rueidis.ClientOption{NewCacheStoreFn: newStore, SelectDB: i / 2})}
+		readers[i] = &rig{t: t, server: r.server, other: r.other, reader: connect(t, target,
+			Config{Addrs: r.addrs(), Cache: cache, DB: i / 2})}
 	}
 	readers[0].requireCached("k", "old")
 	readers[1].requireCached("k", "old")
-	require.True(t, rueidis.IsRedisNil(readers[2].get("k").Error()), "another database")
+	readers[2].requireRead("k", "") // another database
 	r.write("SET", "k", "new")
 	readers[0].requireAfterRoundTrip("k", "new")
 	readers[1].requireAfterRoundTrip("k", "new")
@@ -302,8 +297,8 @@ func TestRedis_ClientsShareACache(t *testing.T) {
 }
 
 // More than the cache holds: values are read again, and are right.
-func TestRedis_MoreThanFits(t *testing.T) {
-	r := newRig(t)
+func testMoreThanFits(t *testing.T, target Target) {
+	r := newRig(t, target)
 	const n = 100
 	value := strings.Repeat("v", 1<<20)
 	for i := range n {
@@ -312,11 +307,10 @@ func TestRedis_MoreThanFits(t *testing.T) {
 	hits := 0
 	for i := range 2 * n {
 		k := strconv.Itoa(min(i, 2*n-1-i)) // up, and down again
-		res := r.get(k)
-		got, err := res.ToString()
-		require.NoError(t, err)
-		require.True(t, got == k+value)
-		if res.IsCacheHit() {
+		got := r.get(k)
+		require.NoError(t, got.Err)
+		require.True(t, got.Value == k+value)
+		if got.Hit {
 			hits++
 		}
 	}

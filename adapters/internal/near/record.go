@@ -1,11 +1,9 @@
-package ringrueidis
+package near
 
 import (
 	"bytes"
 	"encoding/binary"
 	"time"
-
-	"github.com/redis/rueidis"
 
 	"github.com/ringcache/ringcache"
 )
@@ -28,7 +26,7 @@ type records struct {
 
 const (
 	versionSize = 8
-	ttlSize     = 7 // the head of a reply, as rueidis writes it
+	expirySize  = 7 // the head of a reply (see Message)
 
 	// Keys up to about this length are put together on the stack.
 	keyRoom = 256
@@ -38,19 +36,20 @@ const (
 	clockStep = 100 * time.Millisecond
 )
 
-// get returns the reply to cmd of key, if there is one that has not expired at now. If it is
-// again called for the same lookup of the user's, that does not count as one of the cache.
+// get returns a copy of the reply to cmd of key, if there is one that has not expired at
+// now. If it is again called for the same lookup of the user's, that does not count as one of
+// the cache.
 func (r *records) get(
 	view uint64, key, cmd string, now time.Time, again bool,
-) (msg rueidis.RedisMessage, ok bool) {
+) (reply []byte, ok bool) {
 	var room [keyRoom]byte
 	rec, ok := r.read(appendMainKey(room[:0], view, key), again)
 	if !ok {
-		return msg, false
+		return nil, false
 	}
 	mainCmd, body, ok := cutCmd(rec)
 	if !ok {
-		return msg, false
+		return nil, false
 	}
 	if string(mainCmd) != cmd {
 		version := body[:versionSize]
@@ -59,14 +58,22 @@ func (r *records) get(
 			r.cache.Has(side) // the main record has counted as a hit
 		}
 		if !ok || !bytes.HasPrefix(body, version) {
-			return msg, false
+			return nil, false
 		}
 	}
-	// The message refers to body, which is a copy that nobody else has.
-	if msg.CacheUnmarshalView(body[versionSize:]) != nil || msg.CachePXAT() <= now.UnixMilli() {
-		return rueidis.RedisMessage{}, false
+	reply = body[versionSize:]
+	return reply, expiry(reply) > now.UnixMilli()
+}
+
+// expiry returns when a reply expires, in ms of Unix time.
+func expiry(reply []byte) (pxat int64) {
+	if len(reply) < expirySize {
+		return 0
 	}
-	return msg, true
+	for i := range expirySize {
+		pxat |= int64(reply[i]) << (8 * i)
+	}
+	return pxat
 }
 
 func (r *records) read(k []byte, again bool) ([]byte, bool) {
@@ -115,36 +122,36 @@ func (r *records) del(view uint64, key string) {
 type record struct {
 	cmd   string
 	bytes []byte
-	at    int                  // where version and reply begin in bytes
-	msg   rueidis.RedisMessage // of bytes
+	at    int // where version and reply begin in bytes
 }
 
 // body is what a side record has of it.
 func (r record) body() []byte { return r.bytes[r.at:] }
 
-// newRecord returns the record of a reply that expires at pxat. It returns false, and the
-// reply as it is, if this version of rueidis has another form of replies.
-func newRecord(cmd string, val *rueidis.RedisMessage, pxat int64) (record, bool) {
-	r := record{cmd: cmd, msg: *val}
-	size := binary.MaxVarintLen64 + len(cmd) + versionSize + val.CacheSize()
+// newRecord returns the record of a reply that expires at pxat, and the reply with that
+// expiry, which refers to the record. It returns false, and the reply as it is, if this
+// version of the client has another form of replies.
+func newRecord[M any, P Message[M]](cmd string, val M, pxat int64) (record, M, bool) {
+	r := record{cmd: cmd}
+	size := binary.MaxVarintLen64 + len(cmd) + versionSize + P(&val).CacheSize()
 	b := binary.AppendUvarint(make([]byte, 0, size), uint64(len(cmd)))
 	b = append(b, cmd...)
 	r.at = len(b)
 	b = append(b, make([]byte, versionSize)...)
-	reply := len(b)
-	b = val.CacheMarshal(b)
-	if len(b) < reply+ttlSize {
-		return r, false
+	at := len(b)
+	b = P(&val).CacheMarshal(b)
+	if len(b) < at+expirySize {
+		return r, val, false
 	}
-	for i := range ttlSize {
-		b[reply+i] = byte(pxat >> (8 * i))
+	for i := range expirySize {
+		b[at+i] = byte(pxat >> (8 * i))
 	}
-	var msg rueidis.RedisMessage
-	if msg.CacheUnmarshalView(b[reply:]) != nil || msg.CachePXAT() != pxat {
-		return r, false
+	var msg M
+	if P(&msg).CacheUnmarshalView(b[at:]) != nil || P(&msg).CachePXAT() != pxat {
+		return r, val, false
 	}
-	r.bytes, r.msg = b, msg
-	return r, true
+	r.bytes = b
+	return r, msg, true
 }
 
 // cutCmd parses a main record.

@@ -1,4 +1,4 @@
-package ringrueidis_test
+package neartest
 
 import (
 	"context"
@@ -11,10 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
-
-	"github.com/ringcache/ringcache/adapters/ringrueidis"
 )
 
 // soak has writers give keys rising versions, readers read them through the near cache, and
@@ -28,7 +25,7 @@ import (
 type soak struct {
 	*rig
 	proxy   *proxy
-	readers []rueidis.Client
+	readers []Client
 	keys    [soakKeys]soakKey
 	end     time.Time
 
@@ -50,7 +47,8 @@ type soakKey struct {
 
 var hashFields = []string{"a", "b", "c"}
 
-func TestSoak(t *testing.T) {
+// Soak runs the soak for ten seconds, or as long as RINGCACHE_SOAK says.
+func Soak(t *testing.T, target Target) {
 	d := 10 * time.Second
 	if testing.Short() {
 		d = time.Second
@@ -60,7 +58,7 @@ func TestSoak(t *testing.T) {
 		d, err = time.ParseDuration(s)
 		require.NoError(t, err)
 	}
-	s := newSoak(t, d)
+	s := newSoak(t, target, d)
 	s.run()
 	t.Logf("%d reads: %d from the cache, %d after a round trip, %d canceled, %d failed; "+
 		"%d troubles, %d connections cut", s.reads.Load(), s.hits.Load(), s.fenced.Load(),
@@ -71,19 +69,19 @@ func TestSoak(t *testing.T) {
 	require.Positive(t, s.proxy.cut)
 }
 
-func newSoak(t *testing.T, d time.Duration) *soak {
-	s := &soak{rig: newRig(t), end: time.Now().Add(d)}
+func newSoak(t *testing.T, target Target, d time.Duration) *soak {
+	s := &soak{rig: newRig(t, target), end: time.Now().Add(d)}
 	s.proxy = startProxy(t, s.server.Addr())
-	newStore := ringrueidis.NewStore(newCache(t))
-	for _, multiplex := range []int{-1, 2} { // one connection, and four
-		o := rueidis.ClientOption{
-			ClientName:        "reader",
-			NewCacheStoreFn:   newStore,
-			PipelineMultiplex: multiplex,
-			ConnWriteTimeout:  200 * time.Millisecond,
-		}
-		o.Dialer.KeepAlive = 50 * time.Millisecond
-		s.readers = append(s.readers, connect(t, s.proxy.addr(), o))
+	cache := newCache(t)
+	for _, multiplex := range []int{oneConnection, 2} { // 2: four connections
+		s.readers = append(s.readers, connect(t, target, Config{
+			Addrs:            []string{s.proxy.addr()},
+			Name:             "reader",
+			Cache:            cache,
+			Multiplex:        multiplex,
+			KeepAlive:        50 * time.Millisecond,
+			ConnWriteTimeout: 200 * time.Millisecond,
+		}))
 	}
 	for i := range s.keys {
 		k := &s.keys[i]
@@ -94,13 +92,20 @@ func newSoak(t *testing.T, d time.Duration) *soak {
 
 func (s *soak) run() {
 	var wg sync.WaitGroup
+	start := func(f func()) {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			f()
+		}()
+	}
 	for range 2 {
-		wg.Go(s.write)
+		start(s.write)
 	}
 	for i := range 6 {
-		wg.Go(func() { s.read(s.readers[i%len(s.readers)]) })
+		start(func() { s.read(s.readers[i%len(s.readers)]) })
 	}
-	wg.Go(s.makeTrouble)
+	start(s.makeTrouble)
 	wg.Wait()
 }
 
@@ -113,19 +118,18 @@ func (s *soak) write() {
 		k.mu.Lock()
 		v := k.version + 1
 		k.version = v
-		cmd := s.other.B().Arbitrary("SET", k.name, strconv.FormatInt(v, 10)).Build()
+		cmd := []string{"SET", k.name, strconv.FormatInt(v, 10)}
 		switch {
 		case rand.IntN(10) == 0:
 			k.removed.Store(v)
-			cmd = s.other.B().Del().Key(k.name).Build()
+			cmd = []string{"DEL", k.name}
 		case k.hash:
-			set := s.other.B().Hset().Key(k.name).FieldValue()
+			cmd = []string{"HSET", k.name}
 			for _, f := range hashFields {
-				set = set.FieldValue(f, strconv.FormatInt(v, 10))
+				cmd = append(cmd, f, strconv.FormatInt(v, 10))
 			}
-			cmd = set.Build()
 		}
-		if err := s.other.Do(ctx, cmd).Error(); err != nil {
+		if err := s.other.Do(ctx, cmd...).Err; err != nil {
 			s.t.Errorf("write %s: %v", k.name, err)
 		}
 		k.acked.Store(v)
@@ -135,7 +139,7 @@ func (s *soak) write() {
 }
 
 // read reads keys, and checks the rules.
-func (s *soak) read(client rueidis.Client) {
+func (s *soak) read(client Client) {
 	var seen [soakKeys]int64
 	for s.goOn() {
 		i := rand.IntN(soakKeys)
@@ -165,7 +169,7 @@ func (s *soak) read(client rueidis.Client) {
 }
 
 // readOnce returns the version of a key, 0 if it has no value, and false if the read failed.
-func (s *soak) readOnce(client rueidis.Client, k *soakKey) (v int64, ok bool) {
+func (s *soak) readOnce(client Client, k *soakKey) (v int64, ok bool) {
 	limit := patience
 	hasty := rand.IntN(50) == 0
 	if hasty {
@@ -173,21 +177,24 @@ func (s *soak) readOnce(client rueidis.Client, k *soakKey) (v int64, ok bool) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	cmd := client.B().Get().Key(k.name).Cache()
+	cmd := []string{"GET", k.name}
 	if k.hash {
-		cmd = client.B().Hget().Key(k.name).Field(hashFields[rand.IntN(3)]).Cache()
+		cmd = []string{"HGET", k.name, hashFields[rand.IntN(3)]}
 	}
-	res := client.DoCache(ctx, cmd, hour)
+	got := client.DoCache(ctx, hour, cmd...)
 	s.reads.Add(1)
-	if res.IsCacheHit() {
+	if got.Hit {
 		s.hits.Add(1)
 	}
-	v, err := res.AsInt64()
 	switch {
-	case err == nil:
-		return v, true
-	case rueidis.IsRedisNil(err):
+	case got.Nil:
 		return 0, true
+	case got.Err == nil:
+		v, err := strconv.ParseInt(got.Value.(string), 10, 64)
+		if err != nil {
+			s.t.Errorf("%s: %v", k.name, err)
+		}
+		return v, err == nil
 	case hasty:
 		s.canceled.Add(1)
 	default:

@@ -1,4 +1,4 @@
-package ringrueidis_test
+package near_test
 
 import (
 	"bytes"
@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache"
@@ -15,7 +14,7 @@ import (
 
 // modelStore is a connection with what it may find.
 type modelStore struct {
-	rueidis.CacheStore
+	*store
 	current map[string]string // value of the server by key and command, if it may be cached
 	pending map[string]bool   // in flight; true: an invalidation came
 }
@@ -58,7 +57,7 @@ func (m *model) step() {
 		s.Cancel(key, cmd, errTest)
 		delete(s.pending, id(key, cmd))
 	case p < 920:
-		s.Delete([]rueidis.RedisMessage{text(key)})
+		s.Delete([]message{text(key)})
 		s.forget(func(k string) bool { return k == key })
 	case p < 925:
 		s.Delete(nil)

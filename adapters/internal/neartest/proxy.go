@@ -1,4 +1,4 @@
-package ringrueidis_test
+package neartest
 
 import (
 	"net"

@@ -1,27 +1,25 @@
-package ringrueidis
+package near
 
 import (
 	"context"
 	"time"
-
-	"github.com/redis/rueidis"
 )
 
-// flight is a request that is under way, and that others wait for who want the same.
-type flight struct {
+// Flight is a request that is under way, and that others wait for who want the same reply.
+type Flight[M any] struct {
 	cmd         string
-	next        *flight // another command of the same key
+	next        *Flight[M] // another command of the same key
 	start       time.Time
 	deadline    int64 // when the caller's time to live is over, in ms of Unix time
 	invalidated bool
 
 	done chan struct{} // closed when msg and err are set
-	msg  rueidis.RedisMessage
+	msg  M
 	err  error
 }
 
 // findLocked returns the flight of cmd of key, nil if there is none.
-func (s *store) findLocked(key, cmd string) *flight {
+func (s *Store[M, P]) findLocked(key, cmd string) *Flight[M] {
 	f := s.flights[key]
 	for f != nil && f.cmd != cmd {
 		f = f.next
@@ -30,7 +28,7 @@ func (s *store) findLocked(key, cmd string) *flight {
 }
 
 // takeLocked takes the flight of cmd of key off the list, nil if there is none.
-func (s *store) takeLocked(key, cmd string) *flight {
+func (s *Store[M, P]) takeLocked(key, cmd string) *Flight[M] {
 	f := s.findLocked(key, cmd)
 	if f == nil {
 		return nil
@@ -53,10 +51,10 @@ func (s *store) takeLocked(key, cmd string) *flight {
 }
 
 // expireAt returns when a reply expires: at the caller's deadline, or when the server's
-// key does, at pxat (-1: never). rueidis adds the key's time to live to the time when the
+// key does, at pxat (-1: never). The client adds the key's time to live to the time when the
 // reply came, which is too late by the time that the reply took. What is left of it now
 // is added to the time when the request was made instead, so it is never too late.
-func (f *flight) expireAt(pxat int64, now time.Time) int64 {
+func (f *Flight[M]) expireAt(pxat int64, now time.Time) int64 {
 	if pxat < 0 {
 		return f.deadline
 	}
@@ -64,17 +62,18 @@ func (f *flight) expireAt(pxat int64, now time.Time) int64 {
 }
 
 // end hands the reply, or the error, to all who wait. The flight is off the list.
-func (f *flight) end(msg rueidis.RedisMessage, err error) {
+func (f *Flight[M]) end(msg M, err error) {
 	f.msg, f.err = msg, err
 	close(f.done)
 }
 
 // Wait waits for the end of the flight or of ctx.
-func (f *flight) Wait(ctx context.Context) (rueidis.RedisMessage, error) {
+func (f *Flight[M]) Wait(ctx context.Context) (M, error) {
 	select {
 	case <-f.done:
 		return f.msg, f.err
 	case <-ctx.Done():
-		return rueidis.RedisMessage{}, ctx.Err()
+		var none M
+		return none, ctx.Err()
 	}
 }

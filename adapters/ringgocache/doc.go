@@ -1,0 +1,16 @@
+// Package ringgocache is a store for [gocache] v4 in a namespace of a [ringcache.Cache]: in
+// bounded memory off the Go heap, with times to live and tags.
+//
+//	cache := ringcache.New(256 << 20) // at most 256 MB
+//	products := gocache.New[[]byte](ringgocache.New(cache.Namespace("products")))
+//	...
+//	shop := []string{"shop"}
+//	err := products.Set(ctx, "1", page, store.WithExpiration(time.Hour), store.WithTags(shop))
+//	...
+//	err = products.Invalidate(ctx, store.WithInvalidateTags(shop))
+//
+// Once Invalidate has returned, no value that was set with one of its tags before is found.
+// The README compares these tags with those of gocache's other stores, and lists the limits.
+//
+// [gocache]: https://github.com/eko/gocache
+package ringgocache

@@ -1,0 +1,171 @@
+package ringgocache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/eko/gocache/lib/v4/store"
+
+	"github.com/ringcache/ringcache"
+)
+
+// Type is what GetType returns.
+const Type = "ringcache"
+
+// ErrKeyType is the error for a key that is not a string. gocache's own caches make strings of
+// all keys.
+var ErrKeyType = errors.New("the key is not a string")
+
+// ErrValueType is the error for a value that is neither a []byte nor a string.
+var ErrValueType = errors.New("the value is neither a []byte nor a string")
+
+// errNotFound is a store.NotFound. It is made once: misses do not allocate.
+var errNotFound = store.NotFoundWithCause(errors.New("ringgocache: get value: not in the cache"))
+
+// keyRoom is the length up to which a key is copied to the stack, and recordRoom that of a
+// value with its tags.
+const (
+	keyRoom    = 120
+	recordRoom = 1024
+)
+
+// Store is a store.StoreInterface in a namespace of a [ringcache.Cache], which may drop any
+// value when it is full. [New] makes it. Any number of goroutines may call its methods. None
+// of them waits for anything but other users of the cache, so contexts are not looked at.
+type Store struct {
+	values  *ringcache.Namespace
+	options *store.Options
+	tags    tags
+}
+
+var _ store.StoreInterface = (*Store)(nil)
+
+// New returns a store of all that is in namespace. Only one Store should use it: what one sets
+// with tags is not found by another. The options apply to each Set that does not override
+// them. A store takes 512 KB of the Go heap for the versions of tags. The cache remains the
+// caller's, who closes it. New panics if namespace is nil.
+func New(namespace *ringcache.Namespace, options ...store.Option) *Store {
+	if namespace == nil {
+		panic("ringgocache: make store: namespace is nil")
+	}
+	return &Store{values: namespace, options: store.ApplyOptions(options...), tags: newTags()}
+}
+
+// Get returns a copy of the value of key, of the type that was set: []byte or string. If there
+// is none, the error is a [store.NotFound].
+func (s *Store) Get(_ context.Context, key any) (any, error) {
+	value, _, err := s.get(key, false)
+	return value, err
+}
+
+// GetWithTTL is Get that also returns how long the value still has to live, 0 if it does not
+// expire.
+func (s *Store) GetWithTTL(_ context.Context, key any) (any, time.Duration, error) {
+	return s.get(key, true)
+}
+
+func (s *Store) get(key any, withTTL bool) (value any, ttl time.Duration, err error) {
+	k, ok := key.(string)
+	if !ok {
+		return nil, 0, keyError(key)
+	}
+	var room [keyRoom]byte
+	var rec []byte
+	if withTTL {
+		rec, ttl, ok = s.values.GetWithTTL(nil, append(room[:0], k...))
+	} else {
+		rec, ok = s.values.HasGet(nil, append(room[:0], k...))
+	}
+	if !ok {
+		return nil, 0, errNotFound
+	}
+	data, isString, ok := s.tags.open(rec)
+	switch {
+	case !ok:
+		return nil, 0, errNotFound
+	case isString:
+		return string(data), ttl, nil
+	}
+	return data, ttl, nil
+}
+
+// Set stores a copy of value, a []byte or a string, in place of an older value and its tags.
+// The options that have an effect are these:
+//
+// WithExpiration is the time to live, 0 for that of the cache (Options.TTL). A time of less than
+// 100 ms, the tick of the cache's clock, removes the key.
+//
+// WithTags gives the value tags, each of which takes 10 bytes.
+//
+// An error is [ErrKeyType], [ErrValueType] or one of [ringcache.Cache.SetWithTTL], such as
+// [ringcache.ErrTooLarge]. After one of the cache the key is absent.
+func (s *Store) Set(_ context.Context, key any, value any, options ...store.Option) error {
+	k, ok := key.(string)
+	if !ok {
+		return keyError(key)
+	}
+	o := store.ApplyOptionsWithDefault(s.options, options...)
+	var room [recordRoom]byte
+	rec, ok := s.tags.appendRecord(room[:0], o.Tags, value)
+	if !ok {
+		return fmt.Errorf("ringgocache: set %q: value of type %T: %w", k, value, ErrValueType)
+	}
+	var keySpace [keyRoom]byte
+	err := s.set(append(keySpace[:0], k...), rec, o.Expiration)
+	if err != nil {
+		return fmt.Errorf("ringgocache: set %q: %w", k, err)
+	}
+	return nil
+}
+
+func (s *Store) set(k, rec []byte, ttl time.Duration) error {
+	if ttl == 0 {
+		return s.values.Set(k, rec)
+	}
+	err := s.values.SetWithTTL(k, rec, ttl)
+	if errors.Is(err, ringcache.ErrTTLTooShort) {
+		return nil // the key is absent now
+	}
+	return err
+}
+
+// Delete removes the value of key. It is no error if there is none.
+func (s *Store) Delete(_ context.Context, key any) error {
+	k, ok := key.(string)
+	if !ok {
+		return keyError(key)
+	}
+	var room [keyRoom]byte
+	s.values.Del(append(room[:0], k...))
+	return nil
+}
+
+// Invalidate removes all values that were set with any of the tags that
+// store.WithInvalidateTags names: once it has returned, none is found any more. It takes the
+// same time however many values there are, and locks nothing. One of 65,536 values with other
+// tags is removed too, for each tag. The memory of removed values is free for later ones when
+// the cache would drop them otherwise. The error is nil.
+func (s *Store) Invalidate(_ context.Context, options ...store.InvalidateOption) error {
+	for _, tag := range store.ApplyInvalidateOptions(options...).Tags {
+		s.tags.invalidate(tag)
+	}
+	return nil
+}
+
+// Clear removes all values of the namespace, and nothing else from the cache, in constant time.
+// It returns [ringcache.ErrClosed] after the cache was closed.
+func (s *Store) Clear(context.Context) error {
+	if err := s.values.Invalidate(); err != nil {
+		return fmt.Errorf("ringgocache: clear store: %w", err)
+	}
+	return nil
+}
+
+// GetType returns Type.
+func (s *Store) GetType() string { return Type }
+
+func keyError(key any) error {
+	return fmt.Errorf("ringgocache: check key: type %T: %w", key, ErrKeyType)
+}

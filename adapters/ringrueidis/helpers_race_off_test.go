@@ -1,5 +1,0 @@
-//go:build !race
-
-package ringrueidis_test
-
-const raceDetector = false

@@ -1,0 +1,25 @@
+// Package ringvalkey keeps replies of Valkey in the process: it is a store for the
+// client-side cache of [valkey-go], in a [ringcache.Cache] instead of on the Go heap. The
+// server reports which keys have changed (client tracking), and no entry outlives its key's
+// time to live on the server.
+//
+//	cache := ringcache.New(256 << 20) // for all connections together
+//	client, err := valkey.NewClient(valkey.ClientOption{
+//		InitAddress:     []string{"127.0.0.1:6379"},
+//		NewCacheStoreFn: ringvalkey.NewStore(cache),
+//	})
+//	...
+//	get := client.B().Get().Key("planet").Cache()
+//	planet, err := client.DoCache(ctx, get, time.Hour).ToString()
+//
+// # What a read may return
+//
+// Once the server has acknowledged a change to the client that made it, every DoCache that
+// begins after a later round trip on the connection of the key returns that change or a
+// later one. Without a round trip, a read may be older by the time that an invalidation
+// takes to arrive, even after a write by the same client. When valkey-go gives up a
+// connection, nothing that was cached through it is found any more. The README has the
+// details, and says what happens on a connection that is dead without a sign.
+//
+// [valkey-go]: https://github.com/valkey-io/valkey-go
+package ringvalkey

@@ -1,0 +1,28 @@
+package ringvalkey_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/valkey-io/valkey-go"
+
+	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/adapters/ringvalkey"
+)
+
+// It needs a server, so it is compiled and not run; client_test.go runs such code.
+func ExampleNewStore() {
+	cache := ringcache.New(256 << 20) // at most 256 MB, for all connections together
+	client, err := valkey.NewClient(valkey.ClientOption{
+		InitAddress:     []string{"127.0.0.1:6379"},
+		NewCacheStoreFn: ringvalkey.NewStore(cache),
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	get := client.B().Get().Key("planet").Cache()
+	planet, err := client.DoCache(context.Background(), get, time.Hour).ToString()
+	fmt.Println(planet, err)
+}

@@ -1,0 +1,53 @@
+package ringvalkey
+
+import (
+	"time"
+
+	"github.com/valkey-io/valkey-go"
+
+	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/adapters/internal/near"
+)
+
+// NewStore returns a function for valkey.ClientOption.NewCacheStoreFn. Each connection
+// gets its own store, and all of them lie in cache: stores of one client, of several,
+// and of several servers. A store finds nothing that another one has cached.
+// CacheSizeEachConn has no effect, the bound is that of cache.
+//
+// The caller owns cache and may use it for other things too; it is not closed. Once it is
+// closed, every read goes to the server. If it has an Options.OnRemove, the goroutine that
+// reads from the connection calls it, while the store is locked: it must not use the client.
+// NewStore panics if cache is nil.
+func NewStore(cache *ringcache.Cache) valkey.NewCacheStoreFn {
+	if cache == nil {
+		panic("ringvalkey: make store: cache is nil")
+	}
+	return func(valkey.CacheStoreOption) valkey.CacheStore {
+		s := new(store)
+		s.Init(cache)
+		return s
+	}
+}
+
+// store is what one connection has cached.
+type store struct {
+	near.Store[valkey.ValkeyMessage, *valkey.ValkeyMessage]
+}
+
+var _ valkey.CacheStore = (*store)(nil)
+
+// Flight returns the cached reply to cmd of key; or what to wait for, if a request for it
+// is under way; or neither, and then the caller sends the request.
+func (s *store) Flight(
+	key, cmd string, ttl time.Duration, now time.Time,
+) (msg valkey.ValkeyMessage, _ valkey.CacheEntry) {
+	reply, under := s.Store.Flight(key, cmd, ttl, now)
+	if under != nil {
+		return msg, under
+	}
+	// Only replies that can be unmarshaled are kept.
+	if reply != nil && msg.CacheUnmarshalView(reply) != nil {
+		return valkey.ValkeyMessage{}, nil
+	}
+	return msg, nil
+}
