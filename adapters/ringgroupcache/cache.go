@@ -52,7 +52,7 @@ func Factory(o ringcache.Options) func(maxBytes int64) (groupcache.Cache, error)
 
 func newCache(o ringcache.Options, maxBytes int64) (groupcache.Cache, error) {
 	if o.File != "" {
-		return nil, fmt.Errorf("File is %q, must be empty, as a group has two caches: %w",
+		return nil, fmt.Errorf("Options.File is %q, must be empty, as a group has two caches: %w",
 			o.File, ringcache.ErrInvalidOptions)
 	}
 	if maxBytes <= 0 {

@@ -191,7 +191,7 @@ func TestFactory_Errors(t *testing.T) {
 		n    int64
 		want string
 	}{
-		{ringcache.Options{File: "file"}, 64 << 20, `File is "file", must be empty`},
+		{ringcache.Options{File: "file"}, 64 << 20, `Options.File is "file", must be empty`},
 		{ringcache.Options{TTL: -1}, 64 << 20, "TTL"},
 		{ringcache.Options{}, math.MaxInt64, "MaxBytes is"},
 	} {

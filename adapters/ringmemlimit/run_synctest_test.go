@@ -106,6 +106,13 @@ func (p *program) set(fn func()) {
 	fn()
 }
 
+// counts returns how often it was read and its cache resized.
+func (p *program) counts() (readings, resizes int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.readings, p.resizes
+}
+
 // run calls fn with a program and its controller, which has begun: the heap has 100 MB, and the
 // cache 700.
 func run(t *testing.T, fn func(t *testing.T, p *program, c *Controller)) {
@@ -168,7 +175,7 @@ func TestController_CollectionIsAReading(t *testing.T) {
 		p.set(func() { p.heap = 200 })
 		p.collected <- struct{}{}
 		p.requireBounds(t, 600, 300)
-		before := p.readings
+		before, _ := p.counts()
 		for range 1000 { // collections, one after another
 			select {
 			case p.collected <- struct{}{}:
@@ -176,7 +183,8 @@ func TestController_CollectionIsAReading(t *testing.T) {
 			}
 			time.Sleep(100 * time.Microsecond)
 		}
-		require.LessOrEqual(t, p.readings-before, 11, "in 100 ms")
+		after, _ := p.counts()
+		require.LessOrEqual(t, after-before, 11, "in 100 ms")
 	})
 }
 
@@ -227,7 +235,8 @@ func TestController_CacheHasAGreaterLeastBound(t *testing.T) {
 		p.requireBounds(t, 128, 772)
 		time.Sleep(5 * time.Second)
 		require.Zero(t, c.Stats().Errors)
-		require.Equal(t, 2, p.resizes)
+		_, resizes := p.counts()
+		require.Equal(t, 2, resizes)
 	})
 }
 
@@ -255,10 +264,11 @@ func TestController_CloseLeavesTheBounds(t *testing.T) {
 	run(t, func(t *testing.T, p *program, c *Controller) {
 		c.Close()
 		p.set(func() { p.heap = 300 })
-		readings := p.readings
+		before, _ := p.counts()
 		time.Sleep(time.Minute)
 		p.requireBounds(t, 700, 200)
-		require.Equal(t, readings, p.readings)
+		after, _ := p.counts()
+		require.Equal(t, before, after)
 		c.Close()
 	})
 }
