@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"os"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
@@ -109,8 +110,10 @@ type resizable interface {
 //
 // On a machine without such a limit, the limit is its memory, and the use that of all its
 // processes. Start panics if cache is nil. It returns [ringcache.ErrInvalidOptions] for options
-// that make no sense or no cache can have here, [ErrRunning], [errors.ErrUnsupported] outside of
-// Linux, and errors of reading files of the kernel. The cache is as it was then.
+// that make no sense or do not fit under the limit, and for a cache of less than 64 MB (256 MB
+// where the system's pages have 16 KB), which could not give memory back; [ErrRunning];
+// [ringcache.ErrClosed]; [errors.ErrUnsupported] outside of Linux; and errors of reading files of
+// the kernel. The cache is as it was then.
 func Start(cache *ringcache.Cache, o Options) (*Controller, error) {
 	if cache == nil {
 		panic("ringmemlimit: start controller: cache is nil")
@@ -125,6 +128,10 @@ func Start(cache *ringcache.Cache, o Options) (*Controller, error) {
 func start(cache *ringcache.Cache, o Options) (*Controller, error) {
 	if runtime.GOOS != "linux" {
 		return nil, fmt.Errorf("memory limit on %s: %w", runtime.GOOS, errors.ErrUnsupported)
+	}
+	if bound := cache.Stats().MaxBytesSize; bound < smallestCache() {
+		return nil, fmt.Errorf("cache has %d bytes, must have at least %d to give memory back: %w",
+			bound, smallestCache(), ringcache.ErrInvalidOptions)
 	}
 	h, err := newHost("")
 	if err != nil {
@@ -141,6 +148,10 @@ func start(cache *ringcache.Cache, o Options) (*Controller, error) {
 	}
 	return c, err
 }
+
+// smallestCache returns the bound of the smallest cache whose Resize gives memory back: its chunks
+// are as long as the system's pages.
+func smallestCache() uint64 { return uint64(os.Getpagesize()) << 14 }
 
 // system returns the sources for a cache in a process of that host.
 func system(cache *ringcache.Cache, h *host) sources {

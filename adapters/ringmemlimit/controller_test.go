@@ -13,7 +13,7 @@ import (
 )
 
 func newCache(t *testing.T) *ringcache.Cache {
-	cache := ringcache.New(32 << 20)
+	cache := ringcache.New(int(smallestCache()))
 	t.Cleanup(func() { cache.Close() })
 	return cache
 }
@@ -70,7 +70,7 @@ func TestStart_KeepsTheUsersHeapLimit(t *testing.T) {
 // A controller does not keep a cache that nobody uses.
 func TestStart_LetsTheCacheGo(t *testing.T) {
 	keepHeapLimit(t)
-	c := startHere(t, ringcache.New(32<<20), Options{MaxBytes: 32 << 20, Interval: leastInterval})
+	c := startHere(t, ringcache.New(int(smallestCache())), Options{MaxBytes: 32 << 20, Interval: leastInterval})
 	ended := func() bool {
 		runtime.GC()
 		select {
@@ -106,8 +106,19 @@ func TestStart_InvalidOptions(t *testing.T) {
 		require.ErrorIs(t, err, ringcache.ErrInvalidOptions)
 		require.ErrorContains(t, err, test.want)
 		require.Equal(t, before, debug.SetMemoryLimit(-1))
-		require.EqualValues(t, 32<<20, cache.Stats().MaxBytesSize)
+		require.Equal(t, smallestCache(), cache.Stats().MaxBytesSize)
 	}
+}
+
+func TestStart_CacheThatGivesNothingBack(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the package works on Linux")
+	}
+	cache := ringcache.New(32 << 20)
+	defer cache.Close()
+	_, err := Start(cache, Options{})
+	require.ErrorIs(t, err, ringcache.ErrInvalidOptions)
+	require.ErrorContains(t, err, "cache has 33554432 bytes, must have at least")
 }
 
 func TestStart_NilCache(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 )
 
 func Example() {
-	cache := ringcache.New(64 << 20) // the bound is set anew at once
+	cache := ringcache.New(1 << 30) // the bound is set anew at once
 	defer cache.Close()
 	controller, err := ringmemlimit.Start(cache, ringmemlimit.Options{MaxBytes: 512 << 20})
 	if err != nil {
