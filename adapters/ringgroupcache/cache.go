@@ -1,0 +1,171 @@
+package ringgroupcache
+
+import (
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/groupcache/groupcache-go/v3"
+	"github.com/groupcache/groupcache-go/v3/transport"
+
+	"github.com/ringcache/ringcache"
+)
+
+// Cache is a groupcache.Cache in a [ringcache.Cache]. It is made by [New] or by a function of
+// [Factory], and safe for concurrent use.
+type Cache struct{ cache *ringcache.Cache }
+
+var _ groupcache.Cache = (*Cache)(nil)
+
+// A value is stored with its expiry behind it: what remains of the time to live would not be
+// enough, because peers get the time itself, and an expiry that is derived from the clock each
+// time it is passed on would move.
+const (
+	expires     = 1 // the last byte of a value with an expiry, which is in the 8 bytes before
+	staysLong   = 0 // the last byte of one without
+	expiryBytes = 9
+)
+
+// Room on the stack for keys and for values that are set; longer ones are on the heap.
+const (
+	keyRoom   = 128
+	valueRoom = 1024
+)
+
+// Factory returns a function for groupcache.Options.CacheFactory. It makes a cache with the options
+// and with the bound that groupcache asks for, in place of o.MaxBytes: of a group of n bytes, 7/8
+// for the values that the process owns, and 1/8 for those of other processes. The bound is on all
+// memory, while groupcache's own cache counts keys and values alone; less than 32 MB is 32 MB. For
+// 0 bytes and less, with which a group does not cache, it makes a cache that stores nothing.
+//
+// The function returns the errors of [ringcache.NewWithOptions]. Options.File is
+// [ringcache.ErrInvalidOptions], because a file is of one cache, and each group has two.
+func Factory(o ringcache.Options) func(maxBytes int64) (groupcache.Cache, error) {
+	return func(maxBytes int64) (groupcache.Cache, error) {
+		c, err := newCache(o, maxBytes)
+		if err != nil {
+			return nil, fmt.Errorf("ringgroupcache: make cache: %w", err)
+		}
+		return c, nil
+	}
+}
+
+func newCache(o ringcache.Options, maxBytes int64) (groupcache.Cache, error) {
+	if o.File != "" {
+		return nil, fmt.Errorf("Options.File is %q, must be empty, as a group has two caches: %w",
+			o.File, ringcache.ErrInvalidOptions)
+	}
+	if maxBytes <= 0 {
+		return none{}, nil
+	}
+	if int64(int(maxBytes)) != maxBytes {
+		return nil, fmt.Errorf("MaxBytes is %d, more than this machine has addresses for: %w",
+			maxBytes, ringcache.ErrInvalidOptions)
+	}
+	o.MaxBytes = max(int(maxBytes), leastBytes)
+	cache, err := ringcache.NewWithOptions(o)
+	if err != nil {
+		return nil, err
+	}
+	return New(cache), nil
+}
+
+const leastBytes = 32 << 20 // NewWithOptions refuses less than 1 MB, and rounds up the rest
+
+// New returns a Cache in cache, which must have no other users, because any key may be there. A
+// program that needs the ringcache.Cache itself, for its metrics, makes it in its own CacheFactory.
+// New panics if cache is nil.
+func New(cache *ringcache.Cache) *Cache {
+	if cache == nil {
+		panic("ringgroupcache: make cache: cache is nil")
+	}
+	return &Cache{cache}
+}
+
+// Get returns the value of a key, and whether it is there. The view has a copy of the value, in
+// one allocation, so that it stays as it is whatever happens to the entry, and the expiry that it
+// was added with.
+func (c *Cache) Get(key string) (transport.ByteView, bool) {
+	var room [keyRoom]byte
+	b, ok := c.cache.HasGet(nil, append(room[:0], key...))
+	if !ok || len(b) == 0 {
+		return transport.ByteView{}, false
+	}
+	n := len(b) - 1
+	if b[n] == staysLong {
+		return transport.ByteViewFrom(b[:n:n]), true
+	}
+	if n -= 8; n < 0 {
+		return transport.ByteView{}, false // not one of ours
+	}
+	nanos := int64(binary.LittleEndian.Uint64(b[n:]))
+	return transport.ByteViewWithExpire(b[:n:n], time.Unix(0, nanos)), true
+}
+
+// Add stores a copy of a value until it expires, in place of an older one. It ends on time or up to
+// 100 ms early; one with less than 100 ms left is not stored. Neither is one of more than a
+// sixteenth of the bound: the older value is gone then, and Stats counts it as rejected.
+func (c *Cache) Add(key string, value transport.ByteView) {
+	var keyBytes [keyRoom]byte
+	var valueBytes [valueRoom]byte
+	k, n := append(keyBytes[:0], key...), value.Len()
+	b := valueBytes[:]
+	if n+expiryBytes > len(b) {
+		b = make([]byte, n+expiryBytes)
+	}
+	value.Copy(b)
+	end := value.Expire()
+	if end.IsZero() {
+		b[n] = staysLong
+		_ = c.cache.Set(k, b[:n+1]) // what is not stored is loaded again
+		return
+	}
+	binary.LittleEndian.PutUint64(b[n:], uint64(end.UnixNano()))
+	b[n+8] = expires
+	// To the cache, 0 is for ever, and less removes the entry.
+	ttl := time.Until(end)
+	if ttl == 0 {
+		ttl = -1
+	}
+	_ = c.cache.SetWithTTL(k, b[:n+expiryBytes], ttl)
+}
+
+// Remove removes the value of a key, if there is one.
+func (c *Cache) Remove(key string) {
+	var room [keyRoom]byte
+	c.cache.Del(append(room[:0], key...))
+}
+
+// Bytes returns the bytes of all entries, with headers of 3 bytes or more, and of the expiries.
+// Entries that have expired count until they are removed. Like Stats, it takes the lock of each
+// bucket for a moment.
+func (c *Cache) Bytes() int64 { return int64(c.cache.Stats().BytesSize) }
+
+// Stats returns the statistics that groupcache shows. Evictions are entries that were dropped for
+// room; groupcache's own cache also counts entries that expire, are removed or are replaced. Items
+// and Bytes include entries that have expired and have not been removed yet.
+func (c *Cache) Stats() groupcache.CacheStats {
+	s := c.cache.Stats()
+	return groupcache.CacheStats{
+		Rejected:  int64(s.Refused.TooLarge + s.Refused.NoMemory),
+		Bytes:     int64(s.BytesSize),
+		Items:     int64(s.EntriesCount),
+		Gets:      int64(s.GetCalls),
+		Hits:      int64(s.GetCalls - min(s.Misses, s.GetCalls)),
+		Evictions: int64(s.EvictedEntries),
+	}
+}
+
+// Close closes the cache: it gives its memory back, and stores nothing any more. groupcache does
+// not call it. A cache that is dropped with its group gives its memory back when it is collected.
+func (c *Cache) Close() { _ = c.cache.Close() }
+
+// none is a groupcache.Cache that stores nothing.
+type none struct{}
+
+func (none) Get(string) (transport.ByteView, bool) { return transport.ByteView{}, false }
+func (none) Add(string, transport.ByteView)        {}
+func (none) Remove(string)                         {}
+func (none) Bytes() int64                          { return 0 }
+func (none) Stats() groupcache.CacheStats          { return groupcache.CacheStats{} }
+func (none) Close()                                {}

@@ -1,0 +1,200 @@
+package ringmemlimit
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// level is a cgroup with a limit, or the machine: the limit, and the memory in use under it that
+// the kernel cannot drop, both in bytes.
+type level struct{ limit, used int64 }
+
+// host reads limits and use from the files of the kernel. Each level of a hierarchy has a limit of
+// its own, and a process is killed when any of them is reached.
+type host struct {
+	root string   // "" but in tests, which have files of the same form elsewhere
+	v2   bool     // the version of the hierarchy of dirs
+	dirs []string // of the process's cgroup and those above it, as far as they can be seen
+}
+
+// newHost finds the cgroups of the process. That there are none is no error.
+func newHost(root string) (*host, error) {
+	h := &host{root: root}
+	own, err := h.read("/proc/self/cgroup")
+	if err != nil {
+		return nil, err
+	}
+	mounts, err := h.read("/proc/self/mountinfo")
+	if err != nil {
+		return nil, err
+	}
+	var within string // the process's cgroup in its hierarchy
+	for line := range strings.Lines(own) {
+		// 4:memory:/path, or 0::/path for version 2
+		number, rest, _ := strings.Cut(strings.TrimSpace(line), ":")
+		controllers, at, _ := strings.Cut(rest, ":")
+		switch {
+		case has(controllers, "memory"): // version 1 has the controller, so version 2 has not
+			h.v2, within = false, at
+			h.find(mounts, within)
+			return h, nil
+		case number == "0" && controllers == "":
+			h.v2, within = true, at
+		}
+	}
+	if within != "" {
+		h.find(mounts, within)
+	}
+	return h, nil
+}
+
+// find sets dirs to those of the cgroup and of the ones above it, from the table of mounts.
+func (h *host) find(mounts, within string) {
+	for line := range strings.Lines(mounts) {
+		// 36 35 98:0 ROOT POINT rw,noatime [optional ...] - TYPE source SUPER
+		fields := strings.Fields(line)
+		dash := len(fields) - 4
+		if dash < 6 || fields[dash] != "-" {
+			continue
+		}
+		root, point, kind, super := fields[3], fields[4], fields[dash+1], fields[dash+3]
+		if h.v2 && kind != "cgroup2" || !h.v2 && (kind != "cgroup" || !has(super, "memory")) {
+			continue
+		}
+		point = unescape(point)
+		// Below the root of the mount, or else the mount is all that a container sees.
+		dir := point
+		if below, ok := strings.CutPrefix(within, strings.TrimSuffix(unescape(root), "/")); ok {
+			dir = path.Join(point, path.Clean("/"+below))
+		}
+		if _, err := os.Stat(h.name(dir)); err != nil {
+			dir = point
+		}
+		h.dirs = append(h.dirs, dir)
+		for dir != point && dir != "/" {
+			dir = path.Dir(dir)
+			h.dirs = append(h.dirs, dir)
+		}
+		return
+	}
+}
+
+// has reports whether a list with commas has the name.
+func has(list, name string) bool { return strings.Contains(","+list+",", ","+name+",") }
+
+// unescape decodes the name of a mount.
+func unescape(name string) string {
+	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(name)
+}
+
+// levels returns those that have a limit below the machine's memory, or else the machine.
+func (h *host) levels() ([]level, error) {
+	machine, err := h.machine()
+	if err != nil {
+		return nil, err
+	}
+	var all []level
+	for _, dir := range h.dirs {
+		l, err := h.level(dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // the root of a hierarchy, or a level without the controller
+		}
+		if err != nil {
+			return nil, err
+		}
+		if l.limit < machine.limit {
+			all = append(all, l)
+		}
+	}
+	if len(all) == 0 {
+		all = append(all, machine)
+	}
+	return all, nil
+}
+
+// level reads that of a folder. Its limit is math.MaxInt64 if there is none.
+func (h *host) level(dir string) (l level, err error) {
+	limits, use := []string{"memory.max", "memory.high"}, "memory.current"
+	inactive, active := "inactive_file", "active_file"
+	if !h.v2 {
+		limits, use = []string{"memory.limit_in_bytes"}, "memory.usage_in_bytes"
+		inactive, active = "total_"+inactive, "total_"+active // of the cgroups below, too
+	}
+	l.limit = math.MaxInt64
+	for _, name := range limits {
+		n, err := h.number(path.Join(dir, name))
+		if err != nil {
+			return l, err
+		}
+		l.limit = min(l.limit, n)
+	}
+	if l.used, err = h.number(path.Join(dir, use)); err != nil {
+		return l, err
+	}
+	stat, err := h.fields(path.Join(dir, "memory.stat"), "")
+	if err != nil {
+		return l, err
+	}
+	// The kernel drops pages of files before it kills anyone, those in active use too. Files in
+	// tmpfs are not among them.
+	l.used = max(0, l.used-stat[inactive]-stat[active])
+	return l, nil
+}
+
+// machine reads that of the machine.
+func (h *host) machine() (level, error) {
+	const name = "/proc/meminfo"
+	info, err := h.fields(name, ":")
+	total := info["MemTotal"] << 10
+	if err == nil && total == 0 {
+		err = fmt.Errorf("%s has no MemTotal", name)
+	}
+	return level{total, total - info["MemAvailable"]<<10}, err
+}
+
+// fields reads a file of lines with a name and a number.
+func (h *host) fields(name, end string) (map[string]int64, error) {
+	text, err := h.read(name)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]int64{}
+	for lines := bufio.NewScanner(strings.NewReader(text)); lines.Scan(); {
+		if words := strings.Fields(lines.Text()); len(words) > 1 {
+			if n, err := strconv.ParseInt(words[1], 10, 64); err == nil {
+				all[strings.TrimSuffix(words[0], end)] = n
+			}
+		}
+	}
+	return all, nil
+}
+
+// number reads a file of a number, or of "max", which is math.MaxInt64.
+func (h *host) number(name string) (int64, error) {
+	text, err := h.read(name)
+	text = strings.TrimSpace(text)
+	if err != nil || text == "max" {
+		return math.MaxInt64, err
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", name, err)
+	}
+	return n, nil
+}
+
+func (h *host) read(name string) (string, error) {
+	b, err := os.ReadFile(h.name(name))
+	return string(b), err
+}
+
+// name returns that of a file for the operating system.
+func (h *host) name(name string) string { return filepath.Join(h.root, filepath.FromSlash(name)) }

@@ -1,0 +1,312 @@
+package ringmemlimit
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"sync"
+	"time"
+	"weak"
+
+	"github.com/ringcache/ringcache"
+)
+
+// Options are the settings of a [Controller]. The zero value of each is its default.
+type Options struct {
+	// Share is the part of the memory limit that the program may use, cache included. The rest
+	// is the margin for what grows faster than the cache can shrink. It is above 0 and below 1;
+	// 0 is 0.8. GOMEMLIMIT lets the heap take half of the margin.
+	Share float64
+
+	// MinBytes is the least bound that the cache gets, however little room there is. A cache
+	// cannot be made smaller than [ringcache.Cache.Resize] allows: an eighth of the bound that it
+	// was made with, at most 128 MB, and never below 32 MB. That is the default, too.
+	MinBytes int
+
+	// MaxBytes is the greatest bound that the cache gets; 0 means as much as there is room for.
+	MaxBytes int
+
+	// Interval is the time between two readings, at least 10 ms; 0 is a second. There is also a
+	// reading after each garbage collection. The cache grows by what room there was for ten
+	// intervals on end.
+	Interval time.Duration
+
+	// Logger gets a line for each change of the cache's bound, and for the first of several
+	// errors. The default is slog.Default().
+	Logger *slog.Logger
+}
+
+// Stats are the figures of the last reading, in bytes, and counts since Start.
+type Stats struct {
+	Limit      int64  // the memory limit
+	Used       int64  // in use under it, cache included, pages of files left out
+	Rest       int64  // the part of Used that is not the cache
+	CacheBound int64  // the bound on the cache
+	HeapLimit  int64  // GOMEMLIMIT
+	Grown      uint64 // how often the bound was raised
+	Shrunk     uint64 // how often it was lowered
+	Errors     uint64 // readings and changes that failed
+}
+
+// ErrRunning is returned by Start while there is another Controller, because a program has one
+// GOMEMLIMIT.
+var ErrRunning = errors.New("a controller is running")
+
+const (
+	defaultShare    = 0.8
+	defaultInterval = time.Second
+	leastInterval   = 10 * time.Millisecond // also between two readings for collections
+	holdIntervals   = 10
+	leastBound      = 32 << 20  // Resize rounds up to it
+	mostLeastBound  = 128 << 20 // the least bound of a large cache
+	mostBound       = 4 << 40   // the most that Resize takes
+)
+
+// Controller sets the bound of a cache, and GOMEMLIMIT, in a goroutine of its own. It is made by
+// [Start]. Its methods are safe for concurrent use. It does not keep the cache alive.
+type Controller struct {
+	governor governor
+	interval time.Duration
+	logger   *slog.Logger
+	sources  sources
+	stopping chan struct{}
+	stopOnce sync.Once
+	done     chan struct{}
+
+	mu    sync.Mutex
+	stats Stats
+
+	// The goroutine's alone.
+	heapLimit  int64 // in force
+	heapWanted int64 // what it would be if the user had set none
+	failing    bool  // the last reading or change was an error
+}
+
+// sources are what a controller reads and sets, which tests replace.
+type sources struct {
+	cache        func() resizable // nil when it is gone
+	levels       func() ([]level, error)
+	heap         func() int64
+	setHeapLimit func(int64) int64 // returns the limit that holds now
+	collected    <-chan struct{}
+	stop         func()
+}
+
+// resizable is a cache.
+type resizable interface {
+	Stats() ringcache.Stats
+	Resize(maxBytes int) error
+}
+
+// Start reads the memory limit and the use of memory, gives the cache what room there is, sets
+// GOMEMLIMIT (debug.SetMemoryLimit) to what may come beside it, and goes on with both until
+// [Controller.Close], or until the cache is closed or collected. GOMEMLIMIT is never set above
+// what it was at Start. The process must not be moved to another cgroup afterwards.
+//
+// On a machine without such a limit, the limit is its memory, and the use that of all its
+// processes. Start panics if cache is nil. It returns [ringcache.ErrInvalidOptions] for options
+// that make no sense or do not fit under the limit, and for a cache of less than 64 MB (256 MB
+// where the system's pages have 16 KB), which could not give memory back; [ErrRunning];
+// [ringcache.ErrClosed]; [errors.ErrUnsupported] outside of Linux; and errors of reading files of
+// the kernel. The cache is as it was then.
+func Start(cache *ringcache.Cache, o Options) (*Controller, error) {
+	if cache == nil {
+		panic("ringmemlimit: start controller: cache is nil")
+	}
+	c, err := start(cache, o)
+	if err != nil {
+		return nil, fmt.Errorf("ringmemlimit: start controller: %w", err)
+	}
+	return c, nil
+}
+
+func start(cache *ringcache.Cache, o Options) (*Controller, error) {
+	if runtime.GOOS != "linux" {
+		return nil, fmt.Errorf("memory limit on %s: %w", runtime.GOOS, errors.ErrUnsupported)
+	}
+	if bound := cache.Stats().MaxBytesSize; bound < smallestCache() {
+		return nil, fmt.Errorf("cache has %d bytes, must have at least %d to give memory back: %w",
+			bound, smallestCache(), ringcache.ErrInvalidOptions)
+	}
+	h, err := newHost("")
+	if err != nil {
+		return nil, err
+	}
+	if !heapLimit.take() {
+		return nil, ErrRunning
+	}
+	s := system(cache, h)
+	c, err := startWith(s, o)
+	if err != nil {
+		heapLimit.restore()
+		s.stop()
+	}
+	return c, err
+}
+
+// smallestCache returns the bound of the smallest cache whose Resize gives memory back: its chunks
+// are as long as the system's pages.
+func smallestCache() uint64 { return uint64(os.Getpagesize()) << 14 }
+
+// system returns the sources for a cache in a process of that host.
+func system(cache *ringcache.Cache, h *host) sources {
+	gcs, pointer := newCollections(), weak.Make(cache)
+	return sources{
+		cache: func() resizable {
+			if cache := pointer.Value(); cache != nil {
+				return cache
+			}
+			return nil // and not a nil pointer
+		},
+		levels:       h.levels,
+		heap:         heapInUse,
+		setHeapLimit: heapLimit.set,
+		collected:    gcs.c,
+		stop: func() {
+			gcs.stop()
+			heapLimit.leave()
+		},
+	}
+}
+
+// startWith is start with other sources.
+func startWith(s sources, o Options) (*Controller, error) {
+	o, err := o.complete(int(s.cache().Stats().MaxBytesSize))
+	if err != nil {
+		return nil, err
+	}
+	c := &Controller{
+		governor: governor{
+			share: o.Share, floor: int64(o.MinBytes), ceiling: o.ceiling(),
+			hold: holdIntervals * o.Interval,
+		},
+		interval: o.Interval, logger: o.Logger, sources: s,
+		stopping: make(chan struct{}), done: make(chan struct{}),
+	}
+	cache := s.cache()
+	r, err := c.read(cache)
+	if err != nil {
+		return nil, err
+	}
+	p := c.governor.begin(time.Now(), r)
+	if least, most := c.governor.floor, int64(o.Share*float64(p.limit)); least > most {
+		return nil, fmt.Errorf("MinBytes is %d bytes, must be at most %d under a memory limit of %d: %w",
+			least, most, p.limit, ringcache.ErrInvalidOptions)
+	}
+	if err := c.follow(cache, r, p); err != nil {
+		return nil, err
+	}
+	go c.run()
+	return c, nil
+}
+
+// complete returns the options with the defaults, for a cache with that bound.
+func (o Options) complete(bound int) (Options, error) {
+	invalid := func(format string, values ...any) (Options, error) {
+		return o, fmt.Errorf(format+": %w", append(values, ringcache.ErrInvalidOptions)...)
+	}
+	if o.Share < 0 || o.Share >= 1 || math.IsNaN(o.Share) {
+		return invalid("Share is %v, must be above 0 and below 1", o.Share)
+	}
+	if o.MinBytes < 0 || o.MaxBytes < 0 {
+		return invalid("MinBytes is %d and MaxBytes %d, must not be negative", o.MinBytes, o.MaxBytes)
+	}
+	if o.Interval != 0 && o.Interval < leastInterval {
+		return invalid("Interval is %v, must be at least %v", o.Interval, leastInterval)
+	}
+	if o.Share == 0 {
+		o.Share = defaultShare
+	}
+	if o.Interval == 0 {
+		o.Interval = defaultInterval
+	}
+	o.MinBytes = max(o.MinBytes, leastBound, min(bound/8, mostLeastBound))
+	if o.MaxBytes != 0 && o.MaxBytes < o.MinBytes {
+		return invalid("MaxBytes is %d, must be at least MinBytes, %d", o.MaxBytes, o.MinBytes)
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	return o, nil
+}
+
+// ceiling returns the greatest bound, which is never more than Resize takes.
+func (o Options) ceiling() int64 {
+	if o.MaxBytes != 0 {
+		return int64(o.MaxBytes)
+	}
+	return min(mostBound, math.MaxInt)
+}
+
+// Close ends the controller, and waits for a change that is under way. The cache keeps its bound,
+// and the program its GOMEMLIMIT: together they are within the memory limit. A later Close does
+// nothing.
+func (c *Controller) Close() {
+	c.stopOnce.Do(func() { close(c.stopping) })
+	<-c.done
+}
+
+// Stats returns the figures of the last reading. It takes a lock for a moment.
+func (c *Controller) Stats() Stats {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.stats
+}
+
+// heapInUse returns the memory of the Go runtime, as GOMEMLIMIT counts it.
+func heapInUse() int64 {
+	samples := []metrics.Sample{
+		{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"},
+	}
+	metrics.Read(samples)
+	return int64(samples[0].Value.Uint64() - samples[1].Value.Uint64())
+}
+
+// heapLimit is the GOMEMLIMIT of the program.
+var heapLimit memoryLimit
+
+// memoryLimit is a GOMEMLIMIT that a controller sets.
+type memoryLimit struct {
+	mu    sync.Mutex
+	taken bool
+	last  int64 // that a controller has set
+	user  int64 // that was there before
+}
+
+// take reports whether no other controller has it.
+func (m *memoryLimit) take() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.taken {
+		return false
+	}
+	m.taken = true
+	// A controller leaves its limit behind, which must not bind the next one.
+	if now := debug.SetMemoryLimit(-1); now != m.last || m.user == 0 {
+		m.user = now
+	}
+	return true
+}
+
+// set returns the limit that holds now.
+func (m *memoryLimit) set(limit int64) int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.last = min(limit, m.user)
+	debug.SetMemoryLimit(m.last)
+	return m.last
+}
+
+// restore undoes all since take.
+func (m *memoryLimit) restore() { m.set(m.user) }
+
+func (m *memoryLimit) leave() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.taken = false
+}

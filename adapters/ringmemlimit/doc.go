@@ -1,0 +1,16 @@
+// Package ringmemlimit keeps a program within the memory limit of its container: the bound of a
+// [ringcache.Cache] and GOMEMLIMIT follow the limit and what the rest of the program uses.
+//
+//	cache := ringcache.New(1 << 30) // the bound is set anew at once
+//	defer cache.Close()
+//	controller, err := ringmemlimit.Start(cache, ringmemlimit.Options{MinBytes: 128 << 20})
+//	if err != nil {
+//		log.Fatal(err)
+//	}
+//	defer controller.Close()
+//
+// The heap comes first. The cache gets what is left of [Options.Share] of the limit, between
+// MinBytes and MaxBytes. It shrinks at once when the heap grows, and grows when the heap has been
+// smaller for a while. The limit is that of the cgroup, version 1 or 2, or else the memory of the
+// machine. The package works on Linux.
+package ringmemlimit

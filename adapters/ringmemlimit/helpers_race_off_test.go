@@ -1,0 +1,5 @@
+//go:build !race
+
+package ringmemlimit
+
+const raceDetector = false
