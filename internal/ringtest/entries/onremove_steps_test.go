@@ -213,7 +213,7 @@ func TestOnRemove_IsToldInSteps(t *testing.T) {
 			require.NoError(t, tt.call(c))
 			require.Greater(t, told, 20, "too little has left")
 			each := tt.size + 8
-			if c.shared.Compression != nil {
+			if ringtest.Shared(c).Compression != nil {
 				each = 8 // compressed values are gathered as they are, and decompressed one at a time
 			}
 			// A bucket's step may be added to what others gave short of one.

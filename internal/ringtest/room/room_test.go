@@ -320,12 +320,13 @@ func TestRoom_BalanceKeepsLiveEntries(t *testing.T) {
 		{"all large entries in one bucket", 8000, nil, 20, 20_000},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			c := mustCache(t, defaultGeometry(bound))
-			rnd := newRand(1)
+			c := ringtest.MustCache(t, ringtest.Default(bound))
+			rnd := ringtest.NewRand(1)
+			hash, first := ringtest.Shared(c).Hash, ringtest.Nth(c, ringtest.Shared(c).Buckets)
 			keyOf := func(kind string, i int) []byte { return fmt.Appendf(nil, "%s %d", kind, i) }
 			if tc.large == nil {
 				for i := 0; len(tc.large) < 60; i++ {
-					if c.largeBucket(c.shared.Hash(keyOf("large", i))) == &c.arena.buckets[0] {
+					if ringtest.LargeBucketOf(c, hash(keyOf("large", i))) == first {
 						tc.large = append(tc.large, i)
 					}
 				}
@@ -350,7 +351,7 @@ func TestRoom_BalanceKeepsLiveEntries(t *testing.T) {
 					setSmall(rnd.IntN(tc.small))
 				}
 			}
-			require.NoError(t, c.validate())
+			require.NoError(t, ringtest.Validate(c))
 			s := c.Stats()
 			require.Less(t, float64(s.BytesSize), roomShare*bound)
 			require.Zero(t, s.EvictedEntries, "%+v", s)
