@@ -63,7 +63,7 @@ func TestRingcache_AllSizes(t *testing.T) {
 // The same for a cache whose entries lie in a file.
 func TestRingcache_InFile(t *testing.T) {
 	c, err := ringcache.NewWithOptions(ringcache.Options{
-		MaxBytes: 1 << 20, File: filepath.Join(t.TempDir(), "cache"),
+		MaxBytes: 32 << 20, File: filepath.Join(t.TempDir(), "cache"),
 	})
 	if errors.Is(err, errors.ErrUnsupported) {
 		t.Skip(err)
@@ -81,7 +81,7 @@ func TestRingcache_InFile(t *testing.T) {
 // mutexes. (TestConcurrent_HistoriesWhereNothingIsDropped of the library counts them.)
 func TestRingcache_SmallValues(t *testing.T) {
 	c, err := ringcache.NewWithOptions(ringcache.Options{
-		MaxBytes: 1 << 20, ExpectedEntries: entries,
+		MaxBytes: 32 << 20, ExpectedEntries: entries,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -117,7 +117,7 @@ func TestRingcache_ColdPart(t *testing.T) {
 		"good": {Compressor: s2.New()}, "fails at times": {Compressor: s2.New(), one: 4},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: 10 << 20, Compressor: by})
+			c, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: 32 << 20, Compressor: by})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -127,7 +127,7 @@ func TestOnRemove_MayReferToItsCache(t *testing.T) {
 	func() {
 		var c *ringcache.Cache
 		onRemove := func(_, _ []byte, _ ringcache.RemovalReason) { c.Len() }
-		c, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: 1 << 20, OnRemove: onRemove})
+		c, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: ringtest.MinBytes, OnRemove: onRemove})
 		require.NoError(t, err)
 		require.NoError(t, c.Set([]byte("k"), []byte("v")))
 		runtime.AddCleanup(c, func(int) { close(gone) }, 0)

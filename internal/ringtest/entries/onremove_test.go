@@ -17,7 +17,7 @@ import (
 func listener(t *testing.T, o ringcache.Options) (*ringcache.Cache, *[]string) {
 	t.Helper()
 	told := new([]string)
-	o.MaxBytes = 1 << 20
+	o.MaxBytes = ringtest.MinBytes
 	o.OnRemove = func(k, v []byte, reason ringcache.RemovalReason) {
 		*told = append(*told, fmt.Sprintf("%s %.20s %s", k, v, reason))
 		clear(k[:cap(k)]) // they are the callback's
@@ -120,7 +120,7 @@ func TestOnRemove_NoLockIsHeld(t *testing.T) {
 		assert.NoError(t, c.Set([]byte("large"+strconv.Itoa(calls)), make([]byte, ringtest.MaxValue)))
 		c.Has(k)
 	}
-	c, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: 1 << 20, OnRemove: onRemove})
+	c, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: ringtest.MinBytes, OnRemove: onRemove})
 	require.NoError(t, err)
 	ringtest.Within(t, func() {
 		k := []byte("k")
