@@ -104,12 +104,17 @@ type batch struct {
 	items, sorted []item
 	ends          [store.BucketCount]int // of each bucket's items in sorted
 	w             write
+	loaded        uint64 // entries that c.snapshots.loaded does not count yet
 }
 
-// item is an entry of a block that goes to a small bucket.
+// prefetched is how many items ahead the group of the index is requested.
+const prefetched = 12
+
+// item is an entry of a block.
 type item struct {
+	snapshot.Entry
 	hash uint64
-	at   int // where it begins
+	key  int // where in the body its key begins
 }
 
 func (c *Cache) newBatch(h *snapshot.Header) *batch {
@@ -150,10 +155,11 @@ func (c *Cache) restore(s *snapshot.Contents) error {
 // restore puts the entries of a block into the cache, those of one bucket together.
 func (t *batch) restore(ref *snapshot.Ref, body []byte) error {
 	c := t.c
+	defer func() { c.snapshots.loaded.Add(t.loaded); t.loaded = 0 }() // workers share the counter
 	t.items, t.ends = t.items[:0], [store.BucketCount]int{}
 	var large []item
-	err := ref.Each(body, func(at, key int, e snapshot.Entry) {
-		it := item{c.shared.Hash(body[key : key+e.KeyLen]), at}
+	err := ref.Each(body, func(key int, e snapshot.Entry) {
+		it := item{Entry: e, hash: c.shared.Hash(body[key : key+e.KeyLen]), key: key}
 		if c.isLarge(recordSize(c.shared.Form, &e)) {
 			large = append(large, it)
 			return
@@ -167,11 +173,6 @@ func (t *batch) restore(ref *snapshot.Ref, body []byte) error {
 	t.sort()
 	from := 0
 	for i, end := range t.ends[:c.shared.Buckets] {
-		if next := i + 1; next < c.shared.Buckets {
-			for _, it := range t.sorted[end:t.ends[next]] {
-				c.buckets[next].Index.Prefetch(it.hash, 1)
-			}
-		}
 		if err := t.restoreSmall(&c.buckets[i], t.sorted[from:end], ref, body); err != nil {
 			return err
 		}
@@ -235,7 +236,7 @@ func (t *batch) restoreSmall(b *bucket, items []item, ref *snapshot.Ref, body []
 func (t *batch) freeForItems(b *bucket, items []item, body []byte) {
 	longest := 0
 	for _, it := range items {
-		t.parse(it, body)
+		t.prepare(it, body)
 		longest = max(longest, t.w.Bytes)
 	}
 	if t.w.Bytes = longest; b.isShort(longest) {
@@ -254,11 +255,13 @@ func (t *batch) restoreStep(
 		return 0, news, ErrClosed
 	}
 	for bytes := 0; n < len(items) && n < store.StepRecords && bytes < store.StepBytes; n++ {
-		freq, ok := t.parse(items[n], body)
-		if !ok || t.w.Bytes > b.Longest || t.isLargeLocked() {
+		if ahead := n + prefetched; ahead < len(items) {
+			b.Index.Prefetch(items[ahead].hash, 1)
+		}
+		if !t.prepare(items[n], body) || t.w.Bytes > b.Longest || t.isLargeLocked() {
 			continue
 		}
-		if err := t.insistLocked(b, int(ref.Rank), freq); err != nil {
+		if err := t.insistLocked(b, int(ref.Rank), items[n].Freq); err != nil {
 			return n, news, err
 		}
 		bytes += t.w.Bytes
@@ -273,25 +276,22 @@ func (t *batch) restoreStep(
 	return n, news, nil
 }
 
-// parse makes the next write that of an item's entry, and returns its frequency. It
-// reports false if the entry has expired or that is not known, or if it is the generation of a
-// namespace in use.
-func (t *batch) parse(it item, body []byte) (freq int, ok bool) {
-	e, at, _ := snapshot.ParseEntry(body[it.at:])
-	kv := body[it.at+at:]
-	w := &t.w
-	w.Hash, w.Negative, w.Expiry = it.hash, e.Negative, t.clock.Tick(e.Expiry)
-	w.Internal = e.Internal
-	w.Key, w.Value = kv[:e.KeyLen], kv[e.KeyLen:][:e.ValueLen]
+// prepare makes the next write that of an item's entry. It reports false if the entry has
+// expired, if it is unknown whether it has, or if it is the generation of a namespace in use.
+func (t *batch) prepare(it item, body []byte) bool {
+	w, kv := &t.w, body[it.key:]
+	w.Hash, w.Negative, w.Expiry = it.hash, it.Negative, t.clock.Tick(it.Expiry)
+	w.Internal = it.Internal
+	w.Key, w.Value = kv[:it.KeyLen], kv[it.KeyLen:][:it.ValueLen]
 	if w.Negative && w.Expiry == 0 {
 		w.Expiry = clock.Never
 	}
 	w.Measure(t.c.shared.Form)
 	if w.Internal {
-		return e.Freq, !t.c.hasNamespaceOf(w.Key)
+		return !t.c.hasNamespaceOf(w.Key)
 	}
-	isOver := e.Expiry != 0 && !t.timed || t.c.shared.Expired(w.Expiry)
-	return e.Freq, !isOver && !t.c.isForgotten(w.Key)
+	isOver := it.Expiry != 0 && !t.timed || t.c.shared.Expired(w.Expiry)
+	return !isOver && !t.c.isForgotten(w.Key)
 }
 
 // isLargeLocked reports whether the key of the write is in a large bucket. The lock of
@@ -310,8 +310,7 @@ func (t *batch) isLargeLocked() bool {
 // restoreLarge is setLarge of an item's entry, unless its key is there.
 func (t *batch) restoreLarge(it item, ref *snapshot.Ref, body []byte) error {
 	c, w, a := t.c, &t.w, &t.c.arena
-	freq, ok := t.parse(it, body)
-	if !ok {
+	if !t.prepare(it, body) {
 		return nil
 	}
 	defer c.notify(w)
@@ -339,7 +338,7 @@ func (t *batch) restoreLarge(it item, ref *snapshot.Ref, body []byte) error {
 	if c.isForgotten(w.Key) { // as in setLarge
 		return nil
 	}
-	if err := t.insistLocked(lb, int(ref.Rank), freq); err != nil {
+	if err := t.insistLocked(lb, int(ref.Rank), it.Freq); err != nil {
 		return err
 	}
 	lb.Learn()
@@ -368,7 +367,7 @@ func (t *batch) restoreLocked(b *bucket, rank, freq int) error {
 	if stored && w.Internal {
 		t.c.adoptEntry(w.Value)
 	} else if stored {
-		t.c.snapshots.loaded.Add(1)
+		t.loaded++
 	}
 	return err
 }

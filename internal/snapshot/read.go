@@ -398,9 +398,9 @@ func (s *Stream) skip(h *BlockHeader, at int64) (Ref, []byte, error) {
 }
 
 // Each calls fn with each entry of a block's body that is not to be left out, and where in
-// the body it and its key begin. It returns an error if the body does not consist of
+// the body its key begins. It returns an error if the body does not consist of
 // entries, as many as the block says.
-func (b *Ref) Each(body []byte, fn func(at, key int, e Entry)) error {
+func (b *Ref) Each(body []byte, fn func(key int, e Entry)) error {
 	n, thin := uint32(0), b.thinning()
 	for at := 0; at < len(body); n++ {
 		e, skip, ok := ParseEntry(body[at:])
@@ -409,7 +409,7 @@ func (b *Ref) Each(body []byte, fn func(at, key int, e Entry)) error {
 		}
 		size := skip + e.KeyLen + e.ValueLen
 		if e.Freq > 0 || !thin.leavesOut(size) {
-			fn(at, at+skip, e)
+			fn(at+skip, e)
 		}
 		at += size
 	}

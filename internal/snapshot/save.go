@@ -220,7 +220,10 @@ func (w *Worker) Reserve(rank, n int) error {
 			return err
 		}
 	}
-	b.Bytes = slices.Grow(b.Bytes, n)
+	if cap(b.Bytes)-len(b.Bytes) < n {
+		// By a quarter at a time, as append grows it, a block would be copied ten times.
+		b.Bytes = slices.Grow(b.Bytes, max(n, min(7*len(b.Bytes), w.s.maxBlock-len(b.Bytes))))
+	}
 	return nil
 }
 

@@ -159,7 +159,7 @@ func TestSaver_BlocksAreShort(t *testing.T) {
 			return func(b *Ref, body []byte) error {
 				require.GreaterOrEqual(t, b.Rank, last, "low ranks come first")
 				last = b.Rank
-				return b.Each(body, func(at, key int, e Entry) { seen[string(body[key:key+8])]++ })
+				return b.Each(body, func(key int, e Entry) { seen[string(body[key:key+8])]++ })
 			}
 		})
 		require.NoError(t, err)
@@ -220,7 +220,7 @@ func TestContents_ChooseTheHottest(t *testing.T) {
 func TestRef_LeavesOutAPart(t *testing.T) {
 	type sums struct{ unread, read int }
 	sum := func(ref *Ref, body []byte) (s sums) {
-		require.NoError(t, ref.Each(body, func(_, _ int, e Entry) {
+		require.NoError(t, ref.Each(body, func(_ int, e Entry) {
 			if e.Freq == 0 {
 				s.unread += e.ValueLen
 			} else {

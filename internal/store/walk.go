@@ -33,12 +33,13 @@ func (b *Store) NextSlots(
 	end = at
 	for n, cursor := 0, at; cursor < HashesEnd &&
 		(end == at || n < stepHomes && len(slots) < StepRecords); n++ {
+		from := len(slots)
 		slots, cursor = b.Index.TakeHome(slots, cursor, b.Windows())
+		slices.Sort(slots[from:]) // by hash, with which a slot begins; homes are in that order
 		if end = cursor; whole != nil {
 			end = whole(cursor)
 		}
 	}
-	slices.Sort(slots) // by hash, as that is what a slot begins with
 	for n := len(slots); n > 0 && index.HashOf(slots[n-1]) >= end; n-- {
 		slots = slots[:n-1]
 	}

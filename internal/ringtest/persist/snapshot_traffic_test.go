@@ -38,7 +38,7 @@ func entriesOf(t testing.TB, b []byte) map[string]saved {
 	err = s.Load(1, 1<<40, 1<<40, func() func(*snapshot.Ref, []byte) error {
 		return func(ref *snapshot.Ref, body []byte) error {
 			require.True(t, ref.Size <= snapshot.MaxBlock || ref.Entries == 1, "a long block")
-			return ref.Each(body, func(_, key int, e snapshot.Entry) {
+			return ref.Each(body, func(key int, e snapshot.Entry) {
 				k, v := body[key:key+e.KeyLen], body[key+e.KeyLen:][:e.ValueLen]
 				all[string(k)] = saved{string(v), all[string(k)].times + 1}
 			})
