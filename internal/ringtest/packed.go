@@ -8,11 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache"
-	"github.com/ringcache/ringcache/internal/cold"
 	"github.com/ringcache/ringcache/internal/index"
-	"github.com/ringcache/ringcache/internal/pack"
 	"github.com/ringcache/ringcache/internal/policy"
-	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/store"
 	"github.com/ringcache/ringcache/internal/testhook"
 )
@@ -143,36 +140,3 @@ func Text(seed, n int) []byte {
 
 // NoRing stands for that of a key which is not there.
 const NoRing = policy.Rings
-
-// CountUses counts what coldPart.uses is.
-func CountUses(b Bucket) (n cold.Uses) {
-	_ = validateRing(b.Cold.Store(), func(pos uint64, hd record.Header) error {
-		if hd.Kind == record.Packed && !hd.Dead {
-			if dict := b.Cold.DictNumber(pos, hd); dict < pack.Dicts {
-				n[dict]++
-			}
-		}
-		return nil
-	})
-	return n
-}
-
-func sinkLocked(b *store.Store) int {
-	b.Cold.Begun = true
-	b.ShapeCold()
-	for in := range b.Rings {
-		for r := &b.Rings[in]; r.Size > 0; {
-			hd, _ := r.Header(r.Tail)
-			if hd.Dead {
-				r.ReleaseDead(hd)
-				continue
-			}
-			p, _ := b.Index.Find(b.KeyHash(r, r.Tail, hd), policy.Ring(in), r.Tail)
-			if b.Demote(policy.Ring(in), p, hd) {
-				return hd.Total()
-			}
-			break
-		}
-	}
-	return 0
-}

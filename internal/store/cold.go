@@ -60,12 +60,12 @@ func roleOf(number int) cold.Role {
 // follows reports whether the bucket's policy follows that of the baseline: what it
 // drops, and what comes back to it, tell of the cold part and not of the policy.
 func (b *Store) follows() bool {
-	return b.Cold.On && b.Cold.Role != cold.Without && b.Shared.Buckets > ScoutEach/2
+	return b.Cold.on && b.Cold.Role != cold.Without && b.Shared.Buckets > ScoutEach/2
 }
 
-// InUse returns the end of the bucket's rings.
-func (b *Store) InUse() policy.Ring {
-	if b.Cold.On {
+// inUse returns the end of the bucket's rings.
+func (b *Store) inUse() policy.Ring {
+	if b.Cold.on {
 		return policy.Rings
 	}
 	return RingCount
@@ -88,7 +88,7 @@ func (b *Store) coldLimit(total int) int {
 // ShapeCold sets the limits of the cold part.
 func (b *Store) ShapeCold() {
 	c := b.Cold
-	if !c.On {
+	if !c.on {
 		return
 	}
 	for i := range c.rings {
@@ -107,7 +107,7 @@ func (b *Store) ShapeCold() {
 // false if there is no room for it: then it is to be dropped.
 func (b *Store) Demote(in policy.Ring, p index.Place, hd record.Header) bool {
 	n := hd.Total()
-	if !b.Cold.On || hd.Kind != record.Value {
+	if !b.Cold.on || hd.Kind != record.Value {
 		return false
 	}
 	to, ok := b.makeColdRoom(n)
@@ -126,6 +126,28 @@ func (b *Store) Demote(in policy.Ring, p index.Place, hd record.Header) bool {
 		c.signalled = b.Shared.Compression.Signal(c.number)
 	}
 	return true
+}
+
+// Sink moves the oldest live record of small or main to the cold part, as the policy would, and
+// returns its length; 0 if none can go there. It is for tests, which need not fill a cache then.
+func (b *Store) Sink() int {
+	b.Cold.Begun = true
+	b.ShapeCold()
+	for in := range b.Rings {
+		for r := &b.Rings[in]; r.Size > 0; {
+			hd, _ := r.Header(r.Tail)
+			if hd.Dead {
+				r.ReleaseDead(hd)
+				continue
+			}
+			p, _ := b.Index.Find(b.KeyHash(r, r.Tail, hd), policy.Ring(in), r.Tail)
+			if b.Demote(policy.Ring(in), p, hd) {
+				return hd.Total()
+			}
+			break
+		}
+	}
+	return 0
 }
 
 // makeColdRoom makes room for a record of n bytes at the head of the queue, else of

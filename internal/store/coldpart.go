@@ -9,10 +9,10 @@ import (
 )
 
 // coldPart is a bucket's cold part. Large buckets, and those of a cache without a Compressor,
-// have none: they share an empty one that never changes (shared.NoCold).
+// have none: they share an empty one that never changes (Shared.noCold).
 type coldPart struct {
 	rings     [policy.Rings - policy.Queue]ring.Ring
-	On        bool
+	on        bool
 	Begun     bool // the policy has dropped something: memory is full
 	signalled bool // the goroutine has been told to look at the queue
 	Role      cold.Role
@@ -35,7 +35,7 @@ func (c *coldPart) Entries() int { return c.Queue().Entries + c.Store().Entries 
 
 // Held returns how many chunks the rings have from the pool.
 func (c *coldPart) Held() int {
-	if !c.On {
+	if !c.on {
 		return 0
 	}
 	return c.Queue().Held() + c.Store().Held()
@@ -60,14 +60,14 @@ func (c *coldPart) count(r *ring.Ring, pos uint64, hd record.Header, sign int32)
 	if hd.Kind != record.Packed || r != c.Store() {
 		return // a header outside the cold ring that says it is packed is damaged
 	}
-	if dict := c.DictNumber(pos, hd); dict < pack.Dicts {
+	if dict := c.dictNumber(pos, hd); dict < pack.Dicts {
 		c.Uses[dict] += sign
 	}
 }
 
-// DictNumber returns the number of the dictionary that the packed record at pos of the cold
+// dictNumber returns the number of the dictionary that the packed record at pos of the cold
 // ring needs.
-func (c *coldPart) DictNumber(pos uint64, hd record.Header) uint8 {
+func (c *coldPart) dictNumber(pos uint64, hd record.Header) uint8 {
 	if hd.ValueLen == 0 {
 		return pack.Dicts // none: it is damaged
 	}
@@ -86,14 +86,14 @@ func (c *coldPart) addGhosts(n *[RingCount]int, slots int) {
 
 // forget resets what the cold part knows, after its rings were emptied.
 func (c *coldPart) forget() {
-	if c.On {
+	if c.on {
 		c.Begun, c.signalled, c.Uses = false, false, cold.Uses{}
 	}
 }
 
 // newColdPart returns the cold part of a bucket.
 func newColdPart(s *Shared, number int) *coldPart {
-	c := &coldPart{On: true, number: int32(number), Role: roleOf(number)}
+	c := &coldPart{on: true, number: int32(number), Role: roleOf(number)}
 	c.init(s)
 	return c
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // How a bucket finds expired records. Buckets without expiries do nothing here
-// (bucket.HasTTL).
+// (Store.hasTTL).
 //
 // Each Set looks at a few records, from tails to heads, while any may have expired,
 // and marks these dead: compaction finds their room (room.go).
@@ -59,7 +59,7 @@ func (b *Store) nextRecord(w *walk) (pos uint64, ok bool) {
 		if end <= r.Size && pos < end {
 			return w.pos, true
 		}
-		if w.ring == b.InUse()-1 {
+		if w.ring == b.inUse()-1 {
 			return 0, false
 		}
 		w.ring++
@@ -107,8 +107,8 @@ func (b *Store) noteExpiry(expiry uint32) {
 		return
 	}
 	e := &b.Expirer
-	if !b.HasTTL {
-		b.HasTTL = true
+	if !b.hasTTL {
+		b.hasTTL = true
 		b.Hint = hintUnknown // what has expired goes first from now on
 		b.Shared.Expiring.Store(true)
 		*e = expirer{Soonest: math.MaxUint32, later: math.MaxUint32}
@@ -121,7 +121,7 @@ func (b *Store) noteExpiry(expiry uint32) {
 // any.
 func (b *Store) ExpireSome() bool {
 	before := b.Expired
-	if b.HasTTL && !b.Closed {
+	if b.hasTTL && !b.Closed {
 		b.expireSome()
 	}
 	return b.Expired > before
@@ -131,11 +131,11 @@ func (b *Store) ExpireSome() bool {
 // to a forgotten generation.
 func (b *Store) expireSome() {
 	e, expiring, forgotten := &b.Expirer, 0, b.hasForgotten()
-	for in := range b.InUse() {
+	for in := range b.inUse() {
 		expiring += b.Ring(in).Expiring
 	}
 	if expiring == 0 && !forgotten {
-		b.HasTTL, e.Walking = false, false
+		b.hasTTL, e.Walking = false, false
 		return
 	}
 	if !e.Walking {
@@ -163,7 +163,7 @@ func (b *Store) DeleteStep(s *Sweep) (dropped int) {
 		e := &b.Expirer
 		s.Begun, s.Walk = true, b.Walk()
 		b.sweeps++
-		s.Done = !b.HasTTL || !e.Walking && b.Shared.Now() < e.Soonest
+		s.Done = !b.hasTTL || !e.Walking && b.Shared.Now() < e.Soonest
 	}
 	if !s.Done {
 		ignored := uint32(math.MaxUint32)

@@ -59,7 +59,7 @@ func (b *Store) hint(to policy.Ring, n, limit int, chosen bool) {
 	b.entry, b.Hint = to, hintUnknown
 	_, worth := b.deadest()
 	switch {
-	case worth || b.Large || b.HasTTL || b.PageDelta != 0 || r.Held() > limit:
+	case worth || b.Large || b.hasTTL || b.PageDelta != 0 || r.Held() > limit:
 	case r.Left() >= n:
 		if usual || chosen {
 			b.Hint = HintFits

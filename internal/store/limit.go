@@ -61,7 +61,7 @@ const (
 func (b *Store) divide(total int) limits {
 	total = min(total, b.Shared.maxChunks)
 	cold := 0
-	if b.Cold.On {
+	if b.Cold.on {
 		cold = b.coldLimit(total)
 		total = max(0, total-max(cold, b.Cold.Held()))
 	}

@@ -20,7 +20,7 @@ import (
 const forgetStep = 1024 // records that a Set without room looks at
 
 // Entries returns the number of entries: records of the cache's own are none.
-func (b *Store) Entries() int { return b.Live() - b.Internals }
+func (b *Store) Entries() int { return b.Live() - b.internals }
 
 // hasForgotten reports whether there may be entries of a forgotten generation.
 func (b *Store) hasForgotten() bool { return b.searched != b.Shared.Generations.Buried() }

@@ -21,7 +21,7 @@ import (
 func (b *Store) inFile(n int) {
 	f := b.Shared.File
 	b.Form = record.Checked
-	for in := range b.InUse() {
+	for in := range b.inUse() {
 		l := f.Rings.Ledger(n, int(in))
 		if f.IsNew {
 			l.SetSpan(0, 0)
@@ -36,7 +36,7 @@ func (b *Store) inFile(n int) {
 func (b *Store) RestoreRing(
 	in policy.Ring, l *ringfile.Ledger, of []ringfile.Chunk,
 ) (unused []chunk.Ref, ok bool) {
-	if in < b.InUse() {
+	if in < b.inUse() {
 		return b.Ring(in).Restore(of)
 	}
 	for _, ch := range of {
@@ -63,7 +63,7 @@ func (b *Store) Recover(timed bool) {
 	rec := recovery{timed: timed}
 	oldestFirst := []policy.Ring{policy.Cold, policy.Queue, policy.Main, policy.Small}
 	for _, in := range oldestFirst {
-		if in >= b.InUse() {
+		if in >= b.inUse() {
 			continue
 		}
 		r := b.Ring(in)
@@ -81,7 +81,7 @@ func (b *Store) Recover(timed bool) {
 			pos = (pos + uint64(hd.Total())) & r.Mask
 		}
 	}
-	if b.Cold.On {
+	if b.Cold.on {
 		b.Cold.Begun = b.Cold.Held() > 0
 	}
 	n, bytes := b.Live(), b.LiveBytes()
@@ -115,7 +115,7 @@ func (b *Store) recoverRecord(
 	h := b.Shared.Hash(key)
 	r.Count(1, hd.Total(), hd.HasExpiry)
 	if hd.Kind == record.Internal {
-		b.Internals++
+		b.internals++
 	}
 	if b.Large {
 		b.Shared.LargeKeysOf(h).Add(1)

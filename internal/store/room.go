@@ -140,7 +140,7 @@ func (b *Store) ownRoom(to policy.Ring, n int, l limits) int {
 		l = b.limit()
 	}
 	limit := max(l.of(to), need)
-	if b.Cold.On {
+	if b.Cold.on {
 		b.vacate(nil, func() (policy.Ring, bool) {
 			return b.Cold.oldest(), b.withinReach(r) < need && b.mayGiveCold()
 		})
@@ -334,7 +334,7 @@ func (b *Store) DropStep(left *int) (done bool) {
 	records, bytes := 0, 0
 	defer func() { *left -= bytes }()
 	inSteps := b.Shared.Notifies && *left > 0
-	for in := range b.InUse() {
+	for in := range b.inUse() {
 		r := b.Ring(in)
 		for r.Size > 0 {
 			if inSteps && (records >= StepRecords || bytes >= StepBytes) {

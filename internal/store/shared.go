@@ -72,7 +72,7 @@ type Shared struct {
 
 	Generations *generation.Table // of namespaces
 
-	NoCold coldPart // of buckets that have none
+	noCold coldPart // of buckets that have none
 
 	Expiring  atomic.Bool  // there is or was an entry with an expiry
 	Total     atomic.Int64 // bytes that the buckets share: MaxBytes, except while a cache shrinks
@@ -104,7 +104,7 @@ func NewShared(c Config, pool *chunk.Pool, maxBytes int) *Shared {
 	if s.File != nil {
 		s.Form = record.Checked
 	}
-	s.NoCold.init(s)
+	s.noCold.init(s)
 	if s.Compression != nil {
 		s.Compression.Longest.Store(int64(s.Longest(maxBytes, false)))
 	}

@@ -32,7 +32,7 @@ type Store struct {
 	Rings [RingCount]ring.Ring
 
 	Shared *Shared
-	Cold   *coldPart // Shared.NoCold where there is none
+	Cold   *coldPart // Shared.noCold where there is none
 	policy policy.State
 	Closed bool
 
@@ -41,7 +41,7 @@ type Store struct {
 	GrowAt    int // load factor at which the index grows, in sixteenths
 	stagger   int // bytes added to the quota before it is cut to whole chunks
 	PageDelta int // pages that the index is about to get; negative: to give up
-	Internals int // live records of the cache itself, such as generations
+	internals int // live records of the cache itself, such as generations
 	appended  int // bytes appended to the rings since sweep last looked
 	unswept   uint64
 	Rewrites  uint64      // overwrites in place, except of short records
@@ -49,7 +49,7 @@ type Store struct {
 	entry     policy.Ring // the ring that it goes to, if that is known
 	reserved  reservation
 	victim    nextVictim
-	HasTTL    bool  // there is a live record with room for an expiry
+	hasTTL    bool  // there is a live record with room for an expiry
 	Number    int32 // of the bucket, the large ones last
 	sweeps    int32 // calls of DeleteExpired under way
 	watch     uint8 // counts up to the next look at marks
@@ -93,7 +93,7 @@ func (b *Store) Init(s *Shared, number, stagger int, large bool) {
 	for i := range b.Rings {
 		b.Rings[i].Init(s.Pool, s.Shift, s.PosBits)
 	}
-	b.Cold = &s.NoCold
+	b.Cold = &s.noCold
 	if s.Compression != nil && !large {
 		b.Cold = newColdPart(s, number)
 	}
@@ -207,7 +207,7 @@ func (b *Store) insert(f *Found, replace bool, w *Write, room int) error {
 		b.kill(f.Ring, f.Pos, f.Header, w.Hash, w.why())
 		f.dead = true
 	}
-	if b.HasTTL || b.hasForgotten() {
+	if b.hasTTL || b.hasForgotten() {
 		b.expireSome()
 	}
 	if !b.fitsQuota(w) {
@@ -226,7 +226,7 @@ func (b *Store) insert(f *Found, replace bool, w *Write, room int) error {
 		return err
 	}
 	delay.Point()
-	if b.Cold.On && !replace && !f.dead {
+	if b.Cold.on && !replace && !f.dead {
 		b.Cold.Inserts++
 	}
 	b.hint(to, w.Bytes, limit, !replace && !f.Ghost)
@@ -255,7 +255,7 @@ func (b *Store) append(to policy.Ring, limit int, w *Write) (uint64, error) {
 		header = b.Form.PutNegative(&buf, len(w.Key), w.Expiry)
 	case w.Internal:
 		header = b.Form.PutInternal(&buf, len(w.Key), len(w.Value))
-		b.Internals++
+		b.internals++
 	default:
 		header = b.Form.Put(&buf, len(w.Key), len(w.Value), w.Expiry)
 	}
@@ -347,7 +347,7 @@ func (b *Store) uncount(r *ring.Ring, pos uint64, hd record.Header, h uint64) {
 func (b *Store) uncountGone(r *ring.Ring, hd record.Header, h uint64) {
 	r.Count(-1, hd.Total(), hd.HasExpiry)
 	if hd.Kind == record.Internal {
-		b.Internals--
+		b.internals--
 	}
 	if b.Large {
 		b.Shared.LargeKeysOf(h).Add(-1)
@@ -392,7 +392,7 @@ func (b *Store) LiveBytes() int {
 
 // DeadBytes returns the bytes of the dead records.
 func (b *Store) DeadBytes() (n int) {
-	for in := range b.InUse() {
+	for in := range b.inUse() {
 		n += b.Ring(in).DeadBytes
 	}
 	return n
@@ -403,7 +403,7 @@ func (b *Store) DeadBytes() (n int) {
 func (b *Store) Reset() {
 	b.forget()
 	b.Shared.Pool.PutPages(b.Index.Reset())
-	for in := range b.InUse() {
+	for in := range b.inUse() {
 		b.Ring(in).Reset()
 	}
 	b.Cold.forget()
@@ -413,8 +413,8 @@ func (b *Store) Reset() {
 
 // forget forgets what was known of the entries.
 func (b *Store) forget() {
-	b.HasTTL = false
-	b.Internals = 0
+	b.hasTTL = false
+	b.internals = 0
 	b.Hint = hintUnknown
 	b.victim.known = false
 	b.marks = [RingCount]mark{}
@@ -425,7 +425,7 @@ func (b *Store) Close() {
 	b.Closed = true
 	b.forget()
 	b.Index.Close()
-	for in := range b.InUse() {
+	for in := range b.inUse() {
 		b.Ring(in).Close()
 	}
 	b.Cold.forget()

@@ -46,7 +46,7 @@ func (b *Store) PassTail(in policy.Ring, w *policy.Work) {
 // passLive is EvictTail of a live record.
 func (b *Store) passLive(in policy.Ring, hd record.Header, w *policy.Work) {
 	r := b.Ring(in)
-	needsNoSlot := b.policy.Kind == policy.FIFO && !r.WorthCompacting() && !b.Cold.On
+	needsNoSlot := b.policy.Kind == policy.FIFO && !r.WorthCompacting() && !b.Cold.on
 	if needsNoSlot || in.IsCold() || hd.Total() > b.Longest {
 		b.dropTail(in, hd)
 		return

@@ -1,0 +1,44 @@
+package store_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache/internal/ringtest"
+	"github.com/ringcache/ringcache/internal/store"
+)
+
+// Whatever bit of a packed record flips, its entry is a miss, or as it was; nothing else
+// happens.
+func TestCompression_DamagedBits(t *testing.T) {
+	ringtest.SkipUnderRace(t)
+	p := ringtest.NewPackedCache(t, ringtest.FlateCompressor{}, nil)
+	b := ringtest.Nth(p.Cache, 0)
+	misses, rnd := 0, ringtest.NewRand(1)
+	for range 50 {
+		p.Del(ringtest.PackedKey) // it begins in small again
+		p.SetPacked(t, ringtest.PackedKey, func() error {
+			return p.Set(ringtest.PackedKey, ringtest.PackedValue)
+		})
+		h := ringtest.Shared(p.Cache).Hash(ringtest.PackedKey)
+		b.Mu.Lock()
+		var f store.Found
+		require.True(t, b.Find(&f, ringtest.PackedKey, h))
+		at := rnd.IntN(f.ValueLen)
+		f.Ring.Run(f.ValuePos() + uint64(at))[0] ^= 1 << rnd.IntN(8)
+		b.Mu.Unlock()
+		before := p.Stats()
+		v, ok := p.HasGet(nil, ringtest.PackedKey)
+		if ok {
+			require.Equal(t, string(ringtest.PackedValue), string(v), "byte %d", at)
+			continue
+		}
+		misses++
+		require.Equal(t, before.Corruptions+1, p.Stats().Corruptions)
+	}
+	require.Greater(t, misses, 30)
+	// A number that no dictionary has, in place of another's, is one count too many, or few.
+	b.RecountUses()
+	require.NoError(t, ringtest.Validate(p.Cache))
+}
