@@ -8,10 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache"
-	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/policy"
-	"github.com/ringcache/ringcache/internal/store"
-	"github.com/ringcache/ringcache/internal/testhook"
 )
 
 // PackedCache is a cache of one bucket whose goroutine is the test.
@@ -54,35 +51,6 @@ func (p *PackedCache) RequireTrue(t *testing.T) (hits int) {
 		}
 	}
 	return hits
-}
-
-// RotateSome gives one record of the cold ring after the other another round, and returns how
-// many. Now and then one is dropped, so that head and tail meet at all places of a chunk.
-func (p *PackedCache) RotateSome(t *testing.T) (rotated int) {
-	t.Helper()
-	testhook.Change(p.Cache, 0, func(b *store.Store) { rotated = p.rotateLocked(t, b) })
-	return rotated
-}
-
-func (p *PackedCache) rotateLocked(t *testing.T, b *store.Store) (rotated int) {
-	r := b.Cold.Store()
-	for i := 1; rotated < 2000; i++ {
-		hd, ok := r.Header(r.Tail)
-		require.True(t, ok)
-		if hd.Dead || i%20 == 0 {
-			b.PassTail(policy.Cold, nil)
-			continue
-		}
-		key, _ := r.Read(nil, r.Tail+uint64(hd.Size), hd.KeyLen)
-		at, ok := b.Index.Find(Shared(p.Cache).Hash(key), policy.Cold, r.Tail)
-		require.True(t, ok)
-		index.MarkRead(at.Group.At(at.I), at.Slot)
-		n := r.Entries
-		require.True(t, b.RotateCold())
-		require.Equal(t, n, r.Entries)
-		rotated++
-	}
-	return rotated
 }
 
 // MakeDict has a dictionary made.

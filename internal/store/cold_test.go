@@ -1,12 +1,16 @@
 package store_test
 
 import (
+	"math"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/ringtest"
 	"github.com/ringcache/ringcache/internal/store"
+	"github.com/ringcache/ringcache/internal/testhook"
 )
 
 // Whatever bit of a packed record flips, its entry is a miss, or as it was; nothing else
@@ -41,4 +45,26 @@ func TestCompression_DamagedBits(t *testing.T) {
 	// A number that no dictionary has, in place of another's, is one count too many, or few.
 	b.RecountUses()
 	require.NoError(t, ringtest.Validate(p.Cache))
+}
+
+// A record that the goroutine moves while DeleteExpired is under way is not overlooked.
+func TestColdPart_DeleteExpiredFindsWhatMoves(t *testing.T) {
+	p := ringtest.NewPackedCache(t, ringtest.FlateCompressor{}, nil)
+	require.NoError(t, p.SetWithTTL(ringtest.PackedKey, ringtest.PackedValue, time.Hour))
+	p.Queue(t, ringtest.PackedKey)
+	p.Now += time.Hour
+	b := ringtest.BucketOf(p.Cache, ringtest.Shared(p.Cache).Hash(ringtest.PackedKey))
+	b.Mu.Lock()
+	var s store.Sweep
+	s.Begun, s.Walk = true, b.Walk() // as DeleteStep begins
+	b.Mu.Unlock()
+	ringtest.CompressAll(p.Cache)
+	_, in := ringtest.Stored(p.Cache, ringtest.PackedKey)
+	require.Equal(t, policy.Cold, in, "it has moved, expired as it is")
+	dropped := 0
+	for !s.Done {
+		testhook.Change(p.Cache, 0, func(b *store.Store) { dropped += b.DeleteStep(&s) })
+	}
+	require.Equal(t, 1, dropped)
+	require.Less(t, b.Expirer.Soonest, uint32(math.MaxUint32))
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -176,4 +177,61 @@ func TestShared_LongestValueHasRoomInAHeader(t *testing.T) {
 		s.MaxBytes.Store(bound)
 		require.EqualValues(t, want, s.MaxValue())
 	}
+}
+
+// An entry that is written again, in another form, has not left, even where a crowd of
+// equal hashes makes an index that grows lose entries: if it loses this one, that is told,
+// and there is nothing to write again.
+func TestTouch_InACrowd(t *testing.T) {
+	for _, large := range []bool{false, true} {
+		kept, lost := 0, 0
+		for round := range uint32(60) {
+			left := map[uint32]bool{}
+			g := ringtest.Tiny(32, 64, 256)
+			g.Seed = [2]uint64{} // all hashes are equal
+			g.OnRemove = func(k, _ []byte, _ ringcache.RemovalReason) {
+				left[binary.LittleEndian.Uint32(k)] = true
+			}
+			c := ringtest.MustCache(t, g)
+			b, size := ringtest.BucketOf(c, ringtest.Shared(c).Hash(nil)), 1
+			if large {
+				b, size = ringtest.LargeBucketOf(c, ringtest.Shared(c).Hash(nil)),
+					g.MaxBytes/g.Buckets/store.LargeShare+1
+			}
+			for id := range uint32(60) {
+				if err := c.Set(ringtest.TrafficKey(nil, id), make([]byte, size)); err != nil {
+					require.NoError(t, err)
+				}
+				if id == 0 {
+					growTo(t, b, 8) // a path goes by all of 8 groups, but by 4 of 9
+				}
+				if !b.Index.Growing() || b.Index.Groups() != 9 {
+					continue
+				}
+				for n := range id { // with each, some homes move
+					clear(left)
+					of := (n + round) % id
+					there := c.Touch(ringtest.TrafficKey(nil, of), time.Hour)
+					switch {
+					case there && left[of]:
+						require.Fail(t, "it has left, and is there", "large %v, round %d: key %d", large, round, of)
+					case there:
+						kept++
+					case left[of]:
+						lost++
+					}
+				}
+			}
+		}
+		require.GreaterOrEqual(t, kept, 100, "large %v: it proves too little", large)
+		require.GreaterOrEqual(t, lost, 10, "large %v: it proves too little", large)
+	}
+}
+
+// growTo gives a bucket's index, which has one group, so many.
+func growTo(t *testing.T, b ringtest.Bucket, groups int) {
+	t.Helper()
+	b.Lock()
+	defer b.Unlock()
+	require.NoError(t, b.GrowIndex(groups-1))
 }
