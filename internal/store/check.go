@@ -49,7 +49,7 @@ func (b *Store) checkRings(large map[int]int) (live map[place]uint64, err error)
 			if hd.Kind == record.Internal {
 				internals++
 			}
-			hash := b.KeyHash(r, pos, hd)
+			hash := b.keyHash(r, pos, hd)
 			live[place{in, pos}] = hash
 			if b.Large {
 				large[int(hash&(BucketCount-1))]++
@@ -71,12 +71,12 @@ func (b *Store) checkRings(large map[int]int) (live map[place]uint64, err error)
 
 // checkExpiry checks that the search for expired records will begin in time for one.
 func (b *Store) checkExpiry(expiry uint32) error {
-	e := &b.Expirer
-	if expiry == 0 || e.Walking || b.Shared.KeptUntil(expiry) >= e.Soonest {
+	e := &b.expirer
+	if expiry == 0 || e.walking || b.Shared.KeptUntil(expiry) >= e.soonest {
 		return nil
 	}
 	return fmt.Errorf("I11: a record that expires in tick %d is to go before the soonest, %d",
-		expiry, e.Soonest)
+		expiry, e.soonest)
 }
 
 // checkIndex checks the slots against the live records.
@@ -119,7 +119,7 @@ func (b *Store) checkCold() error {
 		}
 		return nil
 	}
-	if b.Large || c.Held() > 0 && !c.Begun {
+	if b.Large || c.Held() > 0 && !c.begun {
 		return fmt.Errorf("I16: the cold part holds %d chunks, and has not begun (or large: %v)",
 			c.Held(), b.Large)
 	}

@@ -75,7 +75,7 @@ func (b *Store) inUse() policy.Ring {
 // policy has room for all.
 func (b *Store) coldLimit(total int) int {
 	c := b.Cold
-	if !c.Begun {
+	if !c.begun {
 		return 0
 	}
 	n := int(b.Shared.Compression.ShareFor(c.Role) * float64(total))
@@ -102,10 +102,10 @@ func (b *Store) ShapeCold() {
 	}
 }
 
-// Demote moves the live record at the tail of small or main, whose slot is at p, to
+// demote moves the live record at the tail of small or main, whose slot is at p, to
 // the cold part: to the queue, or as it is to the cold ring if the queue is full. It reports
 // false if there is no room for it: then it is to be dropped.
-func (b *Store) Demote(in policy.Ring, p index.Place, hd record.Header) bool {
+func (b *Store) demote(in policy.Ring, p index.Place, hd record.Header) bool {
 	n := hd.Total()
 	if !b.Cold.on || hd.Kind != record.Value {
 		return false
@@ -131,7 +131,7 @@ func (b *Store) Demote(in policy.Ring, p index.Place, hd record.Header) bool {
 // Sink moves the oldest live record of small or main to the cold part, as the policy would, and
 // returns its length; 0 if none can go there. It is for tests, which need not fill a cache then.
 func (b *Store) Sink() int {
-	b.Cold.Begun = true
+	b.Cold.begun = true
 	b.ShapeCold()
 	for in := range b.Rings {
 		for r := &b.Rings[in]; r.Size > 0; {
@@ -140,8 +140,8 @@ func (b *Store) Sink() int {
 				r.ReleaseDead(hd)
 				continue
 			}
-			p, _ := b.Index.Find(b.KeyHash(r, r.Tail, hd), policy.Ring(in), r.Tail)
-			if b.Demote(policy.Ring(in), p, hd) {
+			p, _ := b.Index.Find(b.keyHash(r, r.Tail, hd), policy.Ring(in), r.Tail)
+			if b.demote(policy.Ring(in), p, hd) {
 				return hd.Total()
 			}
 			break
@@ -155,7 +155,7 @@ func (b *Store) Sink() int {
 // there may be none.
 func (b *Store) makeColdRoom(n int) (to policy.Ring, ok bool) {
 	c := b.Cold
-	c.Begun = true // from the next look at the limits on, there is room
+	c.begun = true // from the next look at the limits on, there is room
 	q, s, queueMost := c.Queue(), c.Store(), max(c.queueMost, b.chunksFor(n))
 	from := c.Size()
 	b.vacate(nil, func() (policy.Ring, bool) {
@@ -166,13 +166,13 @@ func (b *Store) makeColdRoom(n int) (to policy.Ring, ok bool) {
 				return 0, false
 			}
 			// A queue without a chunk waits for one that the cold ring gives up.
-			ok = (q.Held() > 0 || dropped >= ShrinkStep) && b.extend(s, n, storeMost)
+			ok = (q.Held() > 0 || dropped >= shrinkStep) && b.extend(s, n, storeMost)
 			if ok {
 				to = policy.Cold
 				return 0, false
 			}
 		}
-		if c.Held() == 0 || dropped >= n+ShrinkStep {
+		if c.Held() == 0 || dropped >= n+shrinkStep {
 			return 0, false
 		}
 		b.giveRounds()
@@ -231,15 +231,15 @@ func (b *Store) giveRounds() {
 		rounds = coldCompacted
 	}
 	for range rounds {
-		if b.Cold.oldest() != policy.Cold || !b.RotateCold() {
+		if b.Cold.oldest() != policy.Cold || !b.rotateCold() {
 			return
 		}
 	}
 }
 
-// RotateCold moves the record at the cold ring's tail to its head if it was read. It
+// rotateCold moves the record at the cold ring's tail to its head if it was read. It
 // reports false if the tail is to be dropped, or passed.
-func (b *Store) RotateCold() bool {
+func (b *Store) rotateCold() bool {
 	s := b.Cold.Store()
 	if s.Size == 0 {
 		return false
@@ -248,7 +248,7 @@ func (b *Store) RotateCold() bool {
 	if !ok || hd.Dead || b.Shared.Expired(hd.Expiry) || b.isForgotten(s, s.Tail, hd) {
 		return false
 	}
-	p, ok := b.Index.Find(b.KeyHash(s, s.Tail, hd), policy.Cold, s.Tail)
+	p, ok := b.Index.Find(b.keyHash(s, s.Tail, hd), policy.Cold, s.Tail)
 	if !ok || !index.WasRead(p.Slot) && !s.WorthCompacting() {
 		return false
 	}
@@ -319,7 +319,7 @@ func (b *Store) Promote(was *Found, w *Write) {
 		b.countEvicted(policy.Cold, f.Header)
 		return
 	}
-	b.policy.GhostFound(origin(f.Slot), 1, b.Ghosts(), b.IsNear(f.Slot))
+	b.policy.GhostFound(origin(f.Slot), 1, b.ghosts(), b.isNear(f.Slot))
 	if b.insert(&f, true, w, 0) != nil { // there is no memory for it
 		b.countEvicted(policy.Cold, f.Header)
 	}

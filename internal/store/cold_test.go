@@ -43,7 +43,7 @@ func TestCompression_DamagedBits(t *testing.T) {
 	}
 	require.Greater(t, misses, 30)
 	// A number that no dictionary has, in place of another's, is one count too many, or few.
-	b.RecountUses()
+	b.CountUses()
 	require.NoError(t, ringtest.Validate(p.Cache))
 }
 
@@ -55,8 +55,7 @@ func TestColdPart_DeleteExpiredFindsWhatMoves(t *testing.T) {
 	p.Now += time.Hour
 	b := ringtest.BucketOf(p.Cache, ringtest.Shared(p.Cache).Hash(ringtest.PackedKey))
 	b.Mu.Lock()
-	var s store.Sweep
-	s.Begun, s.Walk = true, b.Walk() // as DeleteStep begins
+	s := b.BeginSweep()
 	b.Mu.Unlock()
 	ringtest.CompressAll(p.Cache)
 	_, in := ringtest.Stored(p.Cache, ringtest.PackedKey)
@@ -66,5 +65,5 @@ func TestColdPart_DeleteExpiredFindsWhatMoves(t *testing.T) {
 		testhook.Change(p.Cache, 0, func(b *store.Store) { dropped += b.DeleteStep(&s) })
 	}
 	require.Equal(t, 1, dropped)
-	require.Less(t, b.Expirer.Soonest, uint32(math.MaxUint32))
+	require.Less(t, b.SoonestExpiry(), uint32(math.MaxUint32))
 }

@@ -13,7 +13,7 @@ import (
 type coldPart struct {
 	rings     [policy.Rings - policy.Queue]ring.Ring
 	on        bool
-	Begun     bool // the policy has dropped something: memory is full
+	begun     bool // the policy has dropped something: memory is full
 	signalled bool // the goroutine has been told to look at the queue
 	Role      cold.Role
 	number    int32 // of the bucket
@@ -87,7 +87,7 @@ func (c *coldPart) addGhosts(n *[RingCount]int, slots int) {
 // forget resets what the cold part knows, after its rings were emptied.
 func (c *coldPart) forget() {
 	if c.on {
-		c.Begun, c.signalled, c.Uses = false, false, cold.Uses{}
+		c.begun, c.signalled, c.Uses = false, false, cold.Uses{}
 	}
 }
 

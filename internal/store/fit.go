@@ -15,9 +15,9 @@ func (b *Store) Fit(f *Fit) {
 		f.moves = quota
 	}
 	chunks := max(quota-f.pages*b.Shared.Pool.PageSize(), 0) >> b.Shared.Shift
-	b.PageDelta = f.pages - b.Index.Pages() // for limit
+	b.pageDelta = f.pages - b.Index.Pages() // for limit
 	f.Done = b.shed(chunks, &f.moves)
-	b.PageDelta = 0
+	b.pageDelta = 0
 	b.sweep() // moved records use up positions (I5)
 	if f.Done && f.pages < b.Index.Pages() {
 		b.repackIndex(f.pages)

@@ -2,7 +2,6 @@ package store_test
 
 import (
 	"encoding/binary"
-	"fmt"
 	"math"
 	"testing"
 	"time"
@@ -11,33 +10,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache"
-	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/ringtest"
 	"github.com/ringcache/ringcache/internal/store"
 )
-
-// All homes have moved before the index is crowded again, whatever it has grown by.
-// Meanwhile new keys go to those that have not moved, too, which must not be too full.
-func TestBucketIndex_HomesMoveBeforeTheNextGrowth(t *testing.T) {
-	const groups, slots = 16, 7
-	require.LessOrEqual(t, store.GrowFilling/16.+1./slots/store.MoveHomes, 0.79)
-	for pages := 1; pages <= 200; pages++ {
-		for _, at := range []int{store.GrowFilling, store.GrowFull, store.GrowFIFO, store.GrowRoomy} {
-			crowded := func(pages int) int { return (pages*groups*slots*at + 15) / 16 }
-			sets := crowded(pages+max(1, pages/store.GrowthPart)) - crowded(pages)
-			require.GreaterOrEqual(t, store.MoveHomes*sets, pages*groups, "%d pages, grown at %d", pages, at)
-		}
-	}
-}
 
 // An index that waits for pages in a full cache gets them, though new keys alone never
 // need what main holds: else each Set would ask again.
 func TestBucketIndex_GrowsInAFullCache(t *testing.T) {
 	t.Parallel()
 	ringtest.SkipUnderRace(t)
-	for p, full := range map[ringcache.Policy]int{ringcache.PolicyS3FIFO: store.GrowFull,
-		ringcache.PolicyFIFO: store.GrowFIFO} {
+	for _, p := range []ringcache.Policy{ringcache.PolicyS3FIFO, ringcache.PolicyFIFO} {
 		for chunks := 40; chunks <= 60; chunks += 4 {
 			g := ringtest.Tiny(16, 4096, chunks)
 			g.Policy = p
@@ -46,7 +29,7 @@ func TestBucketIndex_GrowsInAFullCache(t *testing.T) {
 				requireNoWaits(t, c, g.MaxBytes)
 				for i := range ringtest.Shared(c).Buckets {
 					b := ringtest.Nth(c, i)
-					require.Equal(t, full, b.GrowAt, "bucket %d is full", i)
+					require.True(t, b.GrowsAsIfFull(), "bucket %d is full", i)
 					require.False(t, b.IsCrowded(), "bucket %d has %d entries in %d slots",
 						i, b.Live(), b.Index.Slots())
 				}
@@ -66,7 +49,7 @@ func requireNoWaits(t *testing.T, c *ringcache.Cache, maxBytes int) {
 		if err := c.Set(k, value); err != nil {
 			require.NoError(t, err)
 		}
-		if id > sets/2 && ringtest.BucketOf(c, ringtest.Shared(c).Hash(k)).PageDelta > 0 {
+		if id > sets/2 && ringtest.BucketOf(c, ringtest.Shared(c).Hash(k)).WaitsForPages() {
 			waits++
 		}
 	}
@@ -119,27 +102,6 @@ func requireAllKept(t *testing.T, g ringtest.Shape, least, most int) {
 	shape := ringtest.Describe(g)
 	assert.Zero(t, s.EvictedEntries, "%s, %d to %d bytes: %v", shape, least, most, &s)
 	assert.Equal(t, sets, s.EntriesCount, "%s, %d to %d bytes", shape, least, most)
-}
-
-// What the slots of an index may cost follows what they are for, and a cache that is not
-// full pays for entries alone.
-func TestBucketIndex_GrowsAtWhatTheRecordsAreLike(t *testing.T) {
-	for _, c := range []struct {
-		mean                int
-		filling, full, fifo int
-	}{
-		{0, store.GrowFilling, store.GrowFilling, store.GrowFilling},
-		{store.FullRecord - 1, store.GrowFilling, store.GrowFilling, store.GrowFilling},
-		{store.FullRecord, store.GrowFilling, store.GrowFull, store.GrowFIFO},
-		{store.RoomyRecord - 1, store.GrowFilling, store.GrowFull, store.GrowFIFO},
-		{store.RoomyRecord, store.GrowRoomy, store.GrowRoomy, store.GrowRoomy},
-	} {
-		for kind, full := range map[policy.Kind]int{policy.S3FIFO: c.full, policy.FIFO: c.fifo} {
-			what := fmt.Sprintf("policy %d, records of %d bytes", kind, c.mean)
-			require.Equal(t, c.filling, store.GrowAt(kind, c.mean, false), what)
-			require.Equal(t, full, store.GrowAt(kind, c.mean, true), what)
-		}
-	}
 }
 
 // Where there is no memory for all first pages, one has to do.

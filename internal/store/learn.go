@@ -9,7 +9,7 @@ import (
 // Learn looks at how large records are, tells what the bucket has seen, and takes
 // over what all have learned. It waits for nobody.
 func (b *Store) Learn() {
-	b.Hint = hintUnknown // limits may have changed
+	b.known = hintUnknown // limits may have changed
 	live := b.Live()
 	hot := live - b.Cold.Entries()
 	mean := (b.Rings[policy.Small].EntryBytes + b.Rings[policy.Main].EntryBytes) / max(hot, 1)
@@ -30,9 +30,9 @@ func (b *Store) Learn() {
 		l.mu.Unlock()
 		return
 	}
-	for i := range b.Sought { // by lookups
-		n := b.Sought[i].Swap(0)
-		b.policy.GhostFound(policy.Ring(i), int(n), b.Ghosts(), true)
+	for i := range b.sought { // by lookups
+		n := b.sought[i].Swap(0)
+		b.policy.GhostFound(policy.Ring(i), int(n), b.ghosts(), true)
 	}
 	b.policy.Exchange(&l.Learner, live, mean)
 	l.mu.Unlock()
@@ -44,7 +44,7 @@ func (b *Store) shape(mean int) {
 		b.Rings[i].Expect(mean)
 	}
 	b.ShapeCold()
-	b.GrowAt = GrowAt(b.policy.Kind, mean, b.EvictedSmall+b.EvictedMain > 0)
+	b.growAt = growAt(b.policy.Kind, mean, b.EvictedSmall+b.EvictedMain > 0)
 }
 
 // hint is what a bucket knows of the next new record, so that it need not ask how
@@ -56,22 +56,22 @@ type hint uint8
 func (b *Store) hint(to policy.Ring, n, limit int, chosen bool) {
 	r := &b.Rings[to]
 	usual := b.policy.Dropping() && to == b.policy.Entry()
-	b.entry, b.Hint = to, hintUnknown
+	b.entry, b.known = to, hintUnknown
 	_, worth := b.deadest()
 	switch {
-	case worth || b.Large || b.hasTTL || b.PageDelta != 0 || r.Held() > limit:
+	case worth || b.Large || b.hasTTL || b.pageDelta != 0 || r.Held() > limit:
 	case r.Left() >= n:
 		if usual || chosen {
-			b.Hint = HintFits
+			b.known = hintFits
 		}
 	case usual && r.Held() == limit && !r.Fits(n, limit):
-		b.Hint = HintFull
+		b.known = hintFull
 	}
 }
 
-// Ghosts returns how many ghosts there are of each ring: a live entry has one slot
+// ghosts returns how many ghosts there are of each ring: a live entry has one slot
 // (I7), and all others are stale (I9).
-func (b *Store) Ghosts() [RingCount]int {
+func (b *Store) ghosts() [RingCount]int {
 	used := b.Index.Used()
 	var n [RingCount]int
 	for i := range n {

@@ -30,9 +30,9 @@ func (l limits) of(r policy.Ring) int {
 func (b *Store) limit() limits {
 	s := b.Shared
 	quota := b.Quota()
-	pages := b.Index.Pages() + b.PageDelta
+	pages := b.Index.Pages() + b.pageDelta
 	if most := b.maxPages(quota); pages > most {
-		pages = most // ShrinkIndex will see to it
+		pages = most // shrinkIndex will see to it
 	}
 	total := max(quota-pages*s.Pool.PageSize(), 0) >> s.Shift
 	if held := b.Chunks(); total > held {
@@ -53,8 +53,8 @@ func (b *Store) spare() int {
 
 const (
 	hintUnknown hint = iota
-	HintFits         // its ring has a place for it, if it is no longer than what is left of a chunk
-	HintFull         // its ring has all the chunks it may have, and only live records to give room
+	hintFits         // its ring has a place for it, if it is no longer than what is left of a chunk
+	hintFull         // its ring has all the chunks it may have, and only live records to give room
 )
 
 // divide returns how many of total chunks each ring may hold.
@@ -159,7 +159,7 @@ func (b *Store) Lack(n int) int {
 // most for a record of n bytes: where it has dead bytes, it is to compact first.
 func (b *Store) Demand(n int) int {
 	size, page := b.Shared.Pool.ChunkSize(), b.Shared.Pool.PageSize()
-	need, pages := (n/size+2)*size, page*(1+b.Index.Pages()/GrowthPart)
+	need, pages := (n/size+2)*size, page*(1+b.Index.Pages()/growthPart)
 	if _, worth := b.deadest(); worth && b.DeadBytes() >= 2*need {
 		return pages
 	}

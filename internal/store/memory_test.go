@@ -150,7 +150,7 @@ func rotateSomeLocked(t *testing.T, p *ringtest.PackedCache, b *store.Store) (ro
 		hd, ok := r.Header(r.Tail)
 		require.True(t, ok)
 		if hd.Dead || i%20 == 0 {
-			b.PassTail(policy.Cold, nil)
+			b.PassTail(policy.Cold)
 			continue
 		}
 		key, _ := r.Read(nil, r.Tail+uint64(hd.Size), hd.KeyLen)

@@ -87,7 +87,7 @@ func (b *Store) isForgotten(r *ring.Ring, pos uint64, hd record.Header) bool {
 // forgetAt drops the live record at pos of a ring: no ghost is left.
 func (b *Store) forgetAt(in policy.Ring, pos uint64, hd record.Header) {
 	r := b.Ring(in)
-	h := b.KeyHash(r, pos, hd)
+	h := b.keyHash(r, pos, hd)
 	if p, ok := b.Index.Find(h, in, pos); ok {
 		b.Index.Remove(p)
 	} else {
@@ -137,7 +137,7 @@ func (b *Store) LookAt(h, g uint64, evict bool) (there, stays bool) {
 			return false
 		}
 		of, ok := b.generationAt(r, index.Pos(slot), hd)
-		return ok && of == g && b.KeyHash(r, index.Pos(slot), hd) == h
+		return ok && of == g && b.keyHash(r, index.Pos(slot), hd) == h
 	})
 	if !ok || !evict {
 		return ok, ok
@@ -160,7 +160,7 @@ func (b *Store) LookAt(h, g uint64, evict bool) (there, stays bool) {
 
 // QueueGeneration enters the entries of generation g into the order of evictions.
 func (b *Store) QueueGeneration(u *generation.Usage, g uint64) {
-	for w := b.Walk(); ; {
+	for w := b.newWalk(); ; {
 		pos, ok := b.nextRecord(&w)
 		if !ok {
 			return
@@ -171,7 +171,7 @@ func (b *Store) QueueGeneration(u *generation.Usage, g uint64) {
 			return // the tail will see to it
 		}
 		if of, ok := b.generationAt(r, pos, hd); ok && of == g && !hd.Dead {
-			u.Order.Push(b.KeyHash(r, pos, hd))
+			u.Order.Push(b.keyHash(r, pos, hd))
 		}
 		w.pos = (pos + uint64(hd.Total())) & r.Mask
 	}
@@ -183,7 +183,7 @@ func (b *Store) CountNamespaces() {
 	type sum struct{ entries, bytes int }
 	sums := map[*generation.Usage]sum{} // of those that there are now
 	b.Shared.Generations.Each(func(u *generation.Usage) { sums[u] = sum{} })
-	for w := b.Walk(); ; {
+	for w := b.newWalk(); ; {
 		pos, ok := b.nextRecord(&w)
 		if !ok {
 			break

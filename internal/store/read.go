@@ -117,15 +117,15 @@ func (b *Store) NoteGhostMiss(slot *atomic.Uint64) {
 	if b.Touches || b.Ring(index.Ring(s)).Gone(s) <= uint64(b.Size()) {
 		b.NearMisses.Add(1)
 	}
-	if b.Touches && b.IsNear(s) && index.MarkSeen(slot, s) {
-		b.Sought[origin(s)].Add(1)
+	if b.Touches && b.isNear(s) && index.MarkSeen(slot, s) {
+		b.sought[origin(s)].Add(1)
 	}
 }
 
-// IsNear reports whether a larger ring could still hold the entry of a ghost.
+// isNear reports whether a larger ring could still hold the entry of a ghost.
 //
 //go:norace
-func (b *Store) IsNear(ghost uint64) bool {
+func (b *Store) isNear(ghost uint64) bool {
 	gone := b.Ring(index.Ring(ghost)).Gone(ghost)
 	if index.Ring(ghost).IsCold() { // gone from its ring when it came to the cold part
 		gone = b.Ring(index.Ring(ghost)).Age(ghost)

@@ -82,7 +82,7 @@ func (b *Store) Recover(timed bool) {
 		}
 	}
 	if b.Cold.on {
-		b.Cold.Begun = b.Cold.Held() > 0
+		b.Cold.begun = b.Cold.Held() > 0
 	}
 	n, bytes := b.Live(), b.LiveBytes()
 	b.Shared.Recovered.Entries.Add(uint64(b.Entries()))
@@ -160,9 +160,9 @@ func (b *Store) enter(
 		b.Index.Store(f.Place, slot)
 		return
 	}
-	if b.Index.Empty() || !b.Index.Growing() && b.IsCrowded() {
+	if b.Index.Empty() || !b.Index.Growing() && b.isCrowded() {
 		// It was as large before, within the bound.
-		_ = b.GrowIndex(max(1, b.Index.Pages()/GrowthPart))
+		_ = b.growIndex(max(1, b.Index.Pages()/growthPart))
 	}
 	b.MoveHomes()
 	if b.Index.Empty() { // no memory
@@ -171,8 +171,8 @@ func (b *Store) enter(
 		return
 	}
 	b.Index.SetLatest(slot)
-	if victim, forced := b.Index.Insert(slot, index.Tag(h), b.Windows()); forced {
-		b.Crowd(victim)
+	if victim, forced := b.Index.Insert(slot, index.Tag(h), b.windows()); forced {
+		b.crowd(victim)
 	}
 }
 
@@ -185,7 +185,7 @@ func (b *Store) EmptySmall() {
 			small.Reset()
 			break
 		}
-		p, there := b.Index.Find(b.KeyHash(small, small.Tail, hd), policy.Small, small.Tail)
+		p, there := b.Index.Find(b.keyHash(small, small.Tail, hd), policy.Small, small.Tail)
 		switch {
 		case hd.Dead:
 			small.ReleaseDead(hd)

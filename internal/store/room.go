@@ -27,7 +27,7 @@ func (b *Store) vacate(w *policy.Work, next func() (in policy.Ring, more bool)) 
 		if r := b.Ring(in); r.Size == 0 {
 			r.Trim()
 		} else {
-			b.PassTail(in, w)
+			b.passTail(in, w)
 		}
 	}
 }
@@ -38,7 +38,7 @@ func (b *Store) vacate(w *policy.Work, next func() (in policy.Ring, more bool)) 
 const (
 	shrinkRecords = 4
 	shrinkLeast   = 512
-	ShrinkStep    = 4 << 10
+	shrinkStep    = 4 << 10
 )
 
 // mayShrink reports whether a Set that has evicted so many bytes may evict more than
@@ -47,7 +47,7 @@ func (b *Store) mayShrink(bytes uint64, w *policy.Work) bool {
 	if _, worth := b.deadest(); worth {
 		return false
 	}
-	step := min(max(shrinkRecords*b.mean, shrinkLeast), ShrinkStep)
+	step := min(max(shrinkRecords*b.mean, shrinkLeast), shrinkStep)
 	return bytes < uint64(step) && (w.Records > 0 || b.policy.Dropping())
 }
 
@@ -63,9 +63,9 @@ func (b *Store) boundWork(w policy.Work) policy.Work {
 // makeRoomEarly gives the ring that new records go to room for one of n bytes
 // before the key is looked for: meanwhile the line of the index comes. An overwrite
 // leaves the room for the next insert. It returns how many chunks the ring may hold
-// (HintFull: those that it has); 0 if they are too few.
+// (hintFull: those that it has); 0 if they are too few.
 func (b *Store) makeRoomEarly(n int) (room int) {
-	b.Hint = hintUnknown
+	b.known = hintUnknown
 	r := &b.Rings[b.entry]
 	if room = r.Held(); n > room<<b.Shared.Shift {
 		return 0
@@ -81,7 +81,7 @@ func (b *Store) makeRoomEarly(n int) (room int) {
 // how many chunks that may hold. room is what makeRoomEarly has returned.
 func (b *Store) place(f *Found, replace bool, w *Write, room int) (to policy.Ring, limit int) {
 	isNew := !replace && !f.Ghost && !w.restored
-	if isNew && b.Hint == HintFits && b.Rings[b.entry].Left() >= w.Bytes {
+	if isNew && b.known == hintFits && b.Rings[b.entry].Left() >= w.Bytes {
 		return b.entry, math.MaxInt // nobody has asked, and no chunk is taken
 	}
 	if w.restored && b.Rings[w.ring].Left() >= w.Bytes {
@@ -115,7 +115,7 @@ func (b *Store) admit(f *Found, replace bool, w *Write, l limits) policy.Ring {
 	case f.Ghost:
 		b.GhostHits++
 		if !index.OnProbation(f.Slot) { // else a lookup has found it before
-			b.policy.GhostFound(origin(f.Slot), 1, b.Ghosts(), b.IsNear(f.Slot))
+			b.policy.GhostFound(origin(f.Slot), 1, b.ghosts(), b.isNear(f.Slot))
 		}
 	}
 	return b.policy.Admit(f.Ghost, small.Fits(w.Bytes, l.small), main.Fits(w.Bytes, l.main))
@@ -246,7 +246,7 @@ func (b *Store) Shrink(n int) (done bool) {
 	case b.Removals.IsStep():
 		return false
 	}
-	b.ShrinkIndex()
+	b.shrinkIndex()
 	return true
 }
 

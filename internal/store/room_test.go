@@ -21,7 +21,7 @@ func TestPolicy_FillsUp(t *testing.T) {
 		b := ringtest.Nth(c, 0)
 		var known int
 		for id := range uint64(300) {
-			if b.Hint == store.HintFits {
+			if b.IsKnownToFit() {
 				known++
 			}
 			if err := c.Set(binary.LittleEndian.AppendUint64(nil, id), make([]byte, 100)); err != nil {
@@ -63,7 +63,7 @@ func TestPolicy_NewKeyDropsOne(t *testing.T) {
 			next++
 			require.EqualValues(t, 1, evicted()-before, "%v: others that a new key has dropped", p)
 		}
-		require.Equal(t, store.HintFull, ringtest.Nth(c, 0).Hint, "%v: it is full", p)
+		require.True(t, ringtest.Nth(c, 0).IsKnownFull(), "%v", p)
 		before := evicted()
 		for range 100 {
 			set(next - 1)

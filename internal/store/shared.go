@@ -40,8 +40,8 @@ const (
 	// slackShare: 1/slackShare of the cache is in nobody's quota, for a bucket in need.
 	slackShare = 256
 
-	// MaxValueShare: a value may be as large as 1/MaxValueShare of the cache.
-	MaxValueShare = 16
+	// maxValueShare: a value may be as large as 1/maxValueShare of the cache.
+	maxValueShare = 16
 )
 
 // Config is what shapes the buckets of a cache. It never changes.
@@ -172,7 +172,7 @@ func (s *Shared) IsKept(expiry uint32) bool { return s.Now() < s.KeptUntil(expir
 
 // MaxValue returns the length of the longest value, which a header must have room for.
 func (s *Shared) MaxValue() int {
-	return int(min(int64(s.Bound())/MaxValueShare, math.MaxUint32))
+	return int(min(int64(s.Bound())/maxValueShare, math.MaxUint32))
 }
 
 // Hash returns the Hash of a key: 9 bits for the bucket, 2 for the large bucket,
@@ -304,7 +304,7 @@ func (s *Shared) quotas() (full, quota int64) {
 // of bound bytes: a small one what isLarge leaves to it, a large one what Set takes.
 func (s *Shared) Longest(bound int, large bool) int {
 	if large {
-		return record.MaxHeader + record.MaxKey + bound/MaxValueShare
+		return record.MaxHeader + record.MaxKey + bound/maxValueShare
 	}
 	return bound / s.Buckets / LargeShare
 }

@@ -38,14 +38,14 @@ type Store struct {
 
 	Longest   int // the longest record that the bucket takes, in bytes
 	mean      int // the mean size of a record, in bytes
-	GrowAt    int // load factor at which the index grows, in sixteenths
+	growAt    int // load factor at which the index grows, in sixteenths
 	stagger   int // bytes added to the quota before it is cut to whole chunks
-	PageDelta int // pages that the index is about to get; negative: to give up
+	pageDelta int // pages that the index is about to get; negative: to give up
 	internals int // live records of the cache itself, such as generations
 	appended  int // bytes appended to the rings since sweep last looked
 	unswept   uint64
 	Rewrites  uint64      // overwrites in place, except of short records
-	Hint      hint        // whether the next new record fits
+	known     hint        // whether the next new record fits
 	entry     policy.Ring // the ring that it goes to, if that is known
 	reserved  reservation
 	victim    nextVictim
@@ -53,11 +53,11 @@ type Store struct {
 	Number    int32 // of the bucket, the large ones last
 	sweeps    int32 // calls of DeleteExpired under way
 	watch     uint8 // counts up to the next look at marks
-	Expirer   expirer
+	expirer   expirer
 	searched  uint64    // generations forgotten before the last complete walk began
 	Removals  *Removals // entries removed under the lock; nil without OnRemove
 
-	Sought     [RingCount]atomic.Uint32 // ghosts of each ring found by lookups
+	sought     [RingCount]atomic.Uint32 // ghosts of each ring found by lookups
 	NearMisses atomic.Uint64            // misses that found a ghost
 
 	marks [RingCount]mark // for how long entries stay
@@ -103,8 +103,8 @@ func (b *Store) Init(s *Shared, number, stagger int, large bool) {
 	b.shape(0)
 }
 
-// Windows returns the live parts of the rings.
-func (b *Store) Windows() index.Windows {
+// windows returns the live parts of the rings.
+func (b *Store) windows() index.Windows {
 	return index.Windows{
 		Small: &b.Rings[policy.Small].Window,
 		Main:  &b.Rings[policy.Main].Window,
@@ -127,13 +127,13 @@ func (b *Store) Ring(in policy.Ring) *ring.Ring {
 // the caller's value, which debug.SetPanicOnFault makes a panic.
 func (b *Store) Set(w *Write) error {
 	if b.Index.Empty() {
-		if err := b.StartIndex(w.Bytes); err != nil {
+		if err := b.startIndex(w.Bytes); err != nil {
 			return err
 		}
 	}
 	room := 0
 	// OnRemove is not called for a record that is written again.
-	if b.Hint == HintFull && !w.Same && !b.hasForgotten() {
+	if b.known == hintFull && !w.Same && !b.hasForgotten() {
 		room = b.makeRoomEarly(w.Bytes)
 	}
 	rec, slot, s, got := b.Candidate(w.Hash)
@@ -172,7 +172,7 @@ func (b *Store) Set(w *Write) error {
 // that frequency. It reports whether it has: not if the key is there.
 func (b *Store) Restore(w *Write, in policy.Ring, freq int) (stored bool, err error) {
 	if b.Index.Empty() {
-		if err := b.StartIndex(w.Bytes); err != nil {
+		if err := b.startIndex(w.Bytes); err != nil {
 			return false, err
 		}
 	}
@@ -285,8 +285,8 @@ func (b *Store) putSlot(f *Found, replace bool, w *Write, to policy.Ring, pos ui
 	}
 	if replace || f.Ghost {
 		b.Index.Store(f.Place, slot)
-	} else if victim, forced := b.Index.Insert(slot, index.Tag(w.Hash), b.Windows()); forced {
-		b.Crowd(victim)
+	} else if victim, forced := b.Index.Insert(slot, index.Tag(w.Hash), b.windows()); forced {
+		b.crowd(victim)
 	}
 }
 
@@ -328,8 +328,8 @@ func (b *Store) kill(
 	}
 	r.Kill(pos)
 	r.DeadBytes += hd.Total()
-	if b.Hint == HintFull && r.WorthCompacting() {
-		b.Hint = hintUnknown // there are not only live records any more
+	if b.known == hintFull && r.WorthCompacting() {
+		b.known = hintUnknown // there are not only live records any more
 	}
 	b.uncount(r, pos, hd, h)
 }
@@ -354,8 +354,8 @@ func (b *Store) uncountGone(r *ring.Ring, hd record.Header, h uint64) {
 	}
 }
 
-// Crowd evicts the entry of a slot that the index had no place for.
-func (b *Store) Crowd(victim uint64) {
+// crowd evicts the entry of a slot that the index had no place for.
+func (b *Store) crowd(victim uint64) {
 	r := b.Ring(index.Ring(victim))
 	if !r.Live(victim) {
 		return
@@ -365,7 +365,7 @@ func (b *Store) Crowd(victim uint64) {
 	if !ok {
 		return
 	}
-	h := b.KeyHash(r, pos, hd)
+	h := b.keyHash(r, pos, hd)
 	if b.Shared.Expired(hd.Expiry) {
 		b.killExpired(r, pos, hd, h)
 		return
@@ -375,8 +375,8 @@ func (b *Store) Crowd(victim uint64) {
 	b.EvictedBytes += uint64(hd.Total())
 }
 
-// KeyHash returns the hash of the key of the record at pos.
-func (b *Store) KeyHash(r *ring.Ring, pos uint64, hd record.Header) uint64 {
+// keyHash returns the hash of the key of the record at pos.
+func (b *Store) keyHash(r *ring.Ring, pos uint64, hd record.Header) uint64 {
 	return b.Shared.Mix(r.Hash(pos+uint64(hd.Size), hd.KeyLen))
 }
 
@@ -407,7 +407,7 @@ func (b *Store) Reset() {
 		b.Ring(in).Reset()
 	}
 	b.Cold.forget()
-	b.PageDelta = 0
+	b.pageDelta = 0
 	b.policy.Emptied()
 }
 
@@ -415,7 +415,7 @@ func (b *Store) Reset() {
 func (b *Store) forget() {
 	b.hasTTL = false
 	b.internals = 0
-	b.Hint = hintUnknown
+	b.known = hintUnknown
 	b.victim.known = false
 	b.marks = [RingCount]mark{}
 }

@@ -33,7 +33,7 @@ func (b *Store) NextSlots(
 	end = at
 	for n, cursor := 0, at; cursor < HashesEnd &&
 		(end == at || n < stepHomes && len(slots) < StepRecords); n++ {
-		slots, cursor = b.Index.TakeHome(slots, cursor, b.Windows())
+		slots, cursor = b.Index.TakeHome(slots, cursor, b.windows())
 		if end = cursor; whole != nil {
 			end = whole(cursor)
 		}

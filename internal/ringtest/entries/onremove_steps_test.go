@@ -150,7 +150,7 @@ func TestOnRemove_IsToldInSteps(t *testing.T) {
 	ringtest.SkipUnderRace(t) // one goroutine does it
 	t.Parallel()
 	const entries, maxBytes = 2_200_000, ringtest.MinBytes
-	large := make([]byte, maxBytes/store.MaxValueShare)
+	large := make([]byte, maxBytes/16)
 	set := func(c *ringcache.Cache, n, size int) error {
 		for i := range n {
 			if err := c.Set(strconv.AppendInt([]byte("new"), int64(i), 10), large[:size]); err != nil {
