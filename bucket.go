@@ -102,7 +102,8 @@ func (b *bucket) change(fn func(s *store.Store)) {
 func (b *bucket) isAtLimit() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.IsAtLimit()
+	m := b.Memory()
+	return m.Held+2*b.Shared.Pool.ChunkSize() > m.Quota
 }
 
 // isShort reports whether a small bucket has not the memory for a record of n
@@ -113,7 +114,11 @@ func (b *bucket) isShort(n int) bool {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.IsShort(n)
+	lack := b.Lack(n)
+	if b.Index.Empty() && b.Shared.File != nil {
+		lack++ // the page counts as a chunk, wherever it comes from
+	}
+	return lack > 0
 }
 
 // bucket returns the small bucket for hash h.

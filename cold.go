@@ -157,8 +157,7 @@ func (c *Cache) renewDicts() {
 // compressQueue compresses what waits in the bucket's queue. It is the goroutine's.
 func (b *bucket) compressQueue(batch *store.ColdBatch) {
 	for b.takeWaiting(batch) {
-		b.Shared.Pack(batch)
-		b.PrefetchBatch(batch)
+		b.Pack(batch)
 		if !b.putAway(batch) {
 			return
 		}

@@ -74,7 +74,7 @@ func (c *Cache) setLarge(b *bucket, w *write) error {
 		}
 	}
 	c.shared.Pool.Stored(w.Bytes)
-	lb.Learn()
+	lb.Arrived(w.Bytes)
 	return nil
 }
 
@@ -179,7 +179,7 @@ func (c *Cache) drain(lb *bucket, n, keep int, w *write) {
 // updateQuotas notes what a large bucket holds, and divides the rest.
 func (c *Cache) updateQuotas(lb *bucket) {
 	lb.mu.Lock()
-	held := lb.Held()
+	held := lb.Memory().Held
 	lb.mu.Unlock()
 	c.noteHeld(lb, held)
 }
@@ -217,7 +217,7 @@ func (c *Cache) noteArrivals(b *bucket, news store.Arrival, w *write) {
 	defer a.mu.Unlock()
 	a.hand = (a.hand + 1) % s.Buckets
 	lb := &a.buckets[a.hand%store.LargeBuckets]
-	c.drain(lb, news.Bytes+s.Pool.ChunkSize(), lb.Quota(), w)
+	c.drain(lb, news.Bytes+s.Pool.ChunkSize(), quotaOf(lb), w)
 }
 
 // What follows is how a cache goes on that the system refuses memory. The pool's bound then
@@ -279,7 +279,7 @@ func (c *Cache) insistLocked(b *bucket, w *write, err error, store func() error)
 func (c *Cache) takeLocked(b *bucket, bytes int, w *write) {
 	s := c.shared
 	for _, keep := range []func(*bucket) int{
-		(*bucket).Quota,
+		quotaOf,
 		func(*bucket) int { return s.Pool.ChunkSize() },
 		func(*bucket) int { return 0 },
 	} {
@@ -291,6 +291,9 @@ func (c *Cache) takeLocked(b *bucket, bytes int, w *write) {
 		}
 	}
 }
+
+// quotaOf returns the bytes that a bucket may hold.
+func quotaOf(b *bucket) int { return b.Memory().Quota }
 
 // takeFromNextLocked has the bucket whose turn it is give up chunks of what it holds above
 // keep, until the pool has so many bytes to spare. One that somebody has locked is left alone.
@@ -310,7 +313,7 @@ func (c *Cache) takeFromNextLocked(b *bucket, bytes int, keep func(*bucket) int,
 	defer other.unlockFor(w)
 	other.Give(bytes-s.Pool.Spare(), keep(other))
 	if other.Large {
-		c.noteHeld(other, other.Held())
+		c.noteHeld(other, other.Memory().Held)
 	}
 }
 
@@ -318,32 +321,29 @@ func (c *Cache) takeFromNextLocked(b *bucket, bytes int, keep func(*bucket) int,
 func (c *Cache) takePageLocked(w *write) {
 	for i := range c.shared.Buckets {
 		if b := &c.buckets[i]; b.tryLock() {
-			had := b.Index.Pages()
-			if had > 1 {
-				b.HalveIndex()
-			}
+			gave := b.GivePages()
 			b.unlockFor(w)
-			if had > 1 {
+			if gave {
 				return
 			}
 		}
 	}
 }
 
-// levelLocked is called for a bucket that has taken in a chunk, and does something only
+// levelLocked is called for a bucket that has taken in a chunk of n bytes, and does something only
 // where the system refuses memory: the pool may ask for more, and a bucket below its quota
 // gets a chunk of one above, which may have no Sets that would make it give one up.
-func (c *Cache) levelLocked(b *bucket, w *write) {
+func (c *Cache) levelLocked(b *bucket, w *write, n int) {
 	s := c.shared
 	if !s.Pool.Limited() {
 		return
 	}
-	s.Pool.Stored(b.Inflow.Bytes)
+	s.Pool.Stored(n)
 	size := s.Pool.ChunkSize()
 	for range levelTries {
-		if s.Pool.Spare() >= size || b.Held()+size > b.Quota() {
+		if m := b.Memory(); s.Pool.Spare() >= size || m.Held+size > m.Quota {
 			return
 		}
-		c.takeFromNextLocked(b, size, (*bucket).Quota, w)
+		c.takeFromNextLocked(b, size, quotaOf, w)
 	}
 }

@@ -114,7 +114,7 @@ func (b *Store) checkIndex(live map[place]uint64) error {
 func (b *Store) checkCold() error {
 	c := b.Cold
 	if !c.on {
-		if c != &b.Shared.noCold || c.Size()+c.Entries()+c.Queue().Held()+c.Store().Held() != 0 {
+		if c != &b.Shared.noCold || c.size()+c.Entries()+c.Queue().Held()+c.Store().Held() != 0 {
 			return errors.New("I16: a bucket without a cold part has something in it")
 		}
 		return nil

@@ -85,8 +85,8 @@ func (b *Store) coldLimit(total int) int {
 	return n
 }
 
-// ShapeCold sets the limits of the cold part.
-func (b *Store) ShapeCold() {
+// shapeCold sets the limits of the cold part.
+func (b *Store) shapeCold() {
 	c := b.Cold
 	if !c.on {
 		return
@@ -132,7 +132,7 @@ func (b *Store) demote(in policy.Ring, p index.Place, hd record.Header) bool {
 // returns its length; 0 if none can go there. It is for tests, which need not fill a cache then.
 func (b *Store) Sink() int {
 	b.Cold.begun = true
-	b.ShapeCold()
+	b.shapeCold()
 	for in := range b.Rings {
 		for r := &b.Rings[in]; r.Size > 0; {
 			hd, _ := r.Header(r.Tail)
@@ -157,10 +157,10 @@ func (b *Store) makeColdRoom(n int) (to policy.Ring, ok bool) {
 	c := b.Cold
 	c.begun = true // from the next look at the limits on, there is room
 	q, s, queueMost := c.Queue(), c.Store(), max(c.queueMost, b.chunksFor(n))
-	from := c.Size()
+	from := c.size()
 	b.vacate(nil, func() (policy.Ring, bool) {
-		storeMost, dropped := b.storeMost(queueMost), from-c.Size()
-		if c.Size()+n <= storeMost<<b.Shared.Shift && c.Held() <= c.most {
+		storeMost, dropped := b.storeMost(queueMost), from-c.size()
+		if c.size()+n <= storeMost<<b.Shared.Shift && c.Held() <= c.most {
 			if ok = b.extend(q, n, queueMost); ok {
 				to = policy.Queue
 				return 0, false
@@ -367,21 +367,18 @@ func (b *Store) passDead() {
 	})
 }
 
-// Pack compresses the values of a batch, which needs no lock.
-func (s *Shared) Pack(batch *ColdBatch) {
-	begun := time.Now()
+// Pack compresses the values of a batch, and asks for the lines of the index that PutAway needs. The
+// lock is not held.
+func (b *Store) Pack(batch *ColdBatch) {
+	begun, z := time.Now(), b.Shared.Compression
 	for i := range batch.records {
 		w := &batch.records[i]
 		from := len(batch.Packed)
-		batch.Packed = s.Compression.Pack(batch.Packed, w.value, w.total)
+		batch.Packed = z.Pack(batch.Packed, w.value, w.total)
 		w.packed = batch.Packed[from:len(batch.Packed):len(batch.Packed)]
-		w.hash = s.Hash(w.key)
+		w.hash = b.Shared.Hash(w.key)
 	}
-	s.Compression.Nanos.Add(uint64(time.Since(begun)))
-}
-
-// PrefetchBatch asks for the index lines of a batch's records. It needs no lock.
-func (b *Store) PrefetchBatch(batch *ColdBatch) {
+	z.Nanos.Add(uint64(time.Since(begun)))
 	for i := range batch.records {
 		b.Index.Prefetch(batch.records[i].hash, 1)
 	}

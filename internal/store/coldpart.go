@@ -41,10 +41,10 @@ func (c *coldPart) Held() int {
 	return c.Queue().Held() + c.Store().Held()
 }
 
-func (c *coldPart) Bytes() int { return c.Queue().EntryBytes + c.Store().EntryBytes }
+func (c *coldPart) bytes() int { return c.Queue().EntryBytes + c.Store().EntryBytes }
 
 //go:norace
-func (c *coldPart) Size() int { return int(c.Queue().Size + c.Store().Size) }
+func (c *coldPart) size() int { return int(c.Queue().Size + c.Store().Size) }
 
 // oldest returns the ring that has the oldest records.
 func (c *coldPart) oldest() policy.Ring {

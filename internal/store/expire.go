@@ -180,9 +180,12 @@ func (b *Store) Lookup(f *Found, k []byte, h uint64) bool {
 	return b.findCounting(f, k, h) && f.Kind != record.Negative && !b.Shared.Expired(f.Expiry)
 }
 
-// Holds reports whether b has the key, be it a negative entry. Otherwise it does
-// not have it expired either, and f is the key's ghost, if there is one.
-func (b *Store) Holds(w *Write, f *Found) bool {
+// Holds reports whether the bucket has the key, be it a negative entry. If it was expired, it is not
+// there any more.
+func (b *Store) Holds(w *Write) bool { return b.holds(w, new(Found)) }
+
+// holds is Holds that also finds the key's ghost, if there is one.
+func (b *Store) holds(w *Write, f *Found) bool {
 	f.Internal = w.Internal
 	if !b.findCounting(f, w.Key, w.Hash) {
 		return false

@@ -10,6 +10,7 @@ import (
 // ShrinkStep is how much a Set evicts beyond what it needs.
 const ShrinkStep = shrinkStep
 
+func (b *Store) Bytes() int                { return b.size() }
 func (b *Store) CountUses()                { b.Cold.Uses = b.Cold.countUses() }
 func (b *Store) Crowd(victim uint64)       { b.crowd(victim) }
 func (b *Store) FirstPages() int           { return b.firstPages() }

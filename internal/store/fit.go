@@ -8,7 +8,7 @@ func (b *Store) Fit(f *Fit) {
 		f.Done = true
 		return
 	}
-	quota := b.Quota()
+	quota := b.quota()
 	if !f.begun {
 		b.Longest = b.Shared.Longest(b.Shared.Bound(), b.Large)
 		f.begun, f.pages = true, b.pagesWithin(quota)
@@ -35,8 +35,8 @@ type Fit struct {
 // pagesWithin returns how many pages the index is to have when the bucket holds no
 // more than quota: those that it has, unless it needs far fewer by then.
 func (b *Store) pagesWithin(quota int) int {
-	has, live := b.Index.Pages(), b.Live()
-	each := b.Size()/max(live, 1) + SlotBytes
+	has, live := b.Index.Pages(), b.live()
+	each := b.size()/max(live, 1) + SlotBytes
 	live = min(live, quota/each)
 	// A little more than it needs, lest it grow again at once.
 	needs := b.pagesFor(live + live/8)
@@ -52,7 +52,7 @@ func (b *Store) shed(total int, moves *int) (done bool) {
 	work := b.setWork(0)
 	work.Records = StepRecords
 	work.Bytes = min(*moves, max(work.Bytes, b.Longest), 1<<min(b.Shared.PosBits-4, 30))
-	budget, from := work.Bytes, b.Size()
+	budget, from := work.Bytes, b.size()
 	defer func() { *moves -= budget - work.Bytes }()
 	left := StepRecords
 	b.vacate(&work, func() (in policy.Ring, more bool) {
@@ -61,7 +61,7 @@ func (b *Store) shed(total int, moves *int) (done bool) {
 			return in, false
 		}
 		left--
-		return in, left >= 0 && from-b.Size()+budget-work.Bytes < StepBytes
+		return in, left >= 0 && from-b.size()+budget-work.Bytes < StepBytes
 	})
 	return done
 }

@@ -57,7 +57,7 @@ func (b *Store) isCrowded() bool {
 	if b.pageDelta > 0 {
 		at -= growStill
 	}
-	return b.Live()*16 >= b.Index.Slots()*at
+	return b.live()*16 >= b.Index.Slots()*at
 }
 
 // MoveHomes does the index's share of a Set while it grows.
@@ -80,7 +80,7 @@ func (b *Store) firstPages() int {
 	if b.Shared.Expected == 0 || b.Large {
 		return 1
 	}
-	quota := b.Quota()
+	quota := b.quota()
 	n := min(b.Shared.Expected/b.Shared.Buckets, quota/(shortRecord+SlotBytes))
 	return min(b.pagesFor(n+int(3*math.Sqrt(float64(n)))), b.maxPages(quota))
 }
@@ -112,7 +112,7 @@ func (b *Store) tendIndex() {
 	}
 	n := max(1, b.Index.Pages()/growthPart)
 	b.pageDelta = n
-	if b.Index.Pages()+n > b.maxPages(b.Quota()) {
+	if b.Index.Pages()+n > b.maxPages(b.quota()) {
 		b.pageDelta = 0 // tiny records: the index has its part, and forgets the oldest
 		return
 	}
@@ -131,18 +131,23 @@ func (b *Store) maxPages(quota int) int {
 // shrinkIndex makes an index smaller that has more pages than it may, since the
 // bucket's quota has fallen far. The rings were cut down before.
 func (b *Store) shrinkIndex() {
-	most := b.maxPages(b.Quota())
+	most := b.maxPages(b.quota())
 	if b.Index.Pages() > most {
 		pages := b.Index.TakenPages()
 		b.rebuildIndex(pages[:most], pages[most:])
 	}
 }
 
-// HalveIndex gives half of the index's pages back.
-func (b *Store) HalveIndex() {
+// GivePages gives half of the index's pages back to the pool. It reports false if there is only one,
+// or none.
+func (b *Store) GivePages() bool {
+	if b.Index.Pages() <= 1 {
+		return false
+	}
 	pages := b.Index.TakenPages()
 	n := (len(pages) + 1) / 2
 	b.rebuildIndex(pages[:n], pages[n:])
+	return true
 }
 
 // rebuildIndex enters what is live into an index of other pages, and gives

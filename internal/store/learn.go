@@ -6,11 +6,27 @@ import (
 	"github.com/ringcache/ringcache/internal/policy"
 )
 
-// Learn looks at how large records are, tells what the bucket has seen, and takes
+// Arrived counts a record of n bytes that was stored. Whenever they make up a chunk, and after each
+// large one, the bucket learns from what it holds. It returns then what has come to a small bucket
+// since the last time, which the caller has Shared.CountArrival count; else nothing.
+func (b *Store) Arrived(n int) (news Arrival) {
+	if b.Large {
+		b.learn()
+		return news
+	}
+	if b.inflow.count(n); b.inflow.Bytes < b.Shared.Pool.ChunkSize() {
+		return news
+	}
+	b.learn()
+	news, b.inflow = b.inflow, Arrival{}
+	return news
+}
+
+// learn looks at how large records are, tells what the bucket has seen, and takes
 // over what all have learned. It waits for nobody.
-func (b *Store) Learn() {
+func (b *Store) learn() {
 	b.known = hintUnknown // limits may have changed
-	live := b.Live()
+	live := b.live()
 	hot := live - b.Cold.Entries()
 	mean := (b.Rings[policy.Small].EntryBytes + b.Rings[policy.Main].EntryBytes) / max(hot, 1)
 	b.mean = min(mean, math.MaxInt32)
@@ -43,7 +59,7 @@ func (b *Store) shape(mean int) {
 	for i := range b.Rings {
 		b.Rings[i].Expect(mean)
 	}
-	b.ShapeCold()
+	b.shapeCold()
 	b.growAt = growAt(b.policy.Kind, mean, b.EvictedSmall+b.EvictedMain > 0)
 }
 

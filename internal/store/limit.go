@@ -29,13 +29,13 @@ func (l limits) of(r policy.Ring) int {
 // limit returns how many chunks each ring may hold now.
 func (b *Store) limit() limits {
 	s := b.Shared
-	quota := b.Quota()
+	quota := b.quota()
 	pages := b.Index.Pages() + b.pageDelta
 	if most := b.maxPages(quota); pages > most {
 		pages = most // shrinkIndex will see to it
 	}
 	total := max(quota-pages*s.Pool.PageSize(), 0) >> s.Shift
-	if held := b.Chunks(); total > held {
+	if held := b.chunks(); total > held {
 		// Other buckets may hold more than their share at the moment.
 		total = min(total, held+b.spare())
 	}
@@ -74,30 +74,42 @@ func (b *Store) divide(total int) limits {
 // chunksFor returns how many chunks n bytes take.
 func (b *Store) chunksFor(n int) int { return (n + 1<<b.Shared.Shift - 1) >> b.Shared.Shift }
 
-// Chunks returns how many chunks the rings hold.
-func (b *Store) Chunks() int {
+// chunks returns how many chunks the rings hold.
+func (b *Store) chunks() int {
 	return b.Rings[policy.Small].Held() + b.Rings[policy.Main].Held() + b.Cold.Held()
 }
 
-// Held returns the bytes that rings and index hold.
-func (b *Store) Held() int {
-	return b.Index.Pages()*b.Shared.Pool.PageSize() + b.Chunks()<<b.Shared.Shift
+// Memory is what a bucket holds of the cache's memory, and what it may hold.
+type Memory struct {
+	Held   int // bytes of rings and index
+	Quota  int // bytes that these may have
+	Chunks int // of the rings
 }
 
-// Size returns the bytes in all rings, of the dead too. Readers call it without the lock.
+// Memory returns that.
+func (b *Store) Memory() Memory {
+	return Memory{Held: b.held(), Quota: b.quota(), Chunks: b.chunks()}
+}
+
+// held returns the bytes that rings and index hold.
+func (b *Store) held() int {
+	return b.Index.Pages()*b.Shared.Pool.PageSize() + b.chunks()<<b.Shared.Shift
+}
+
+// size returns the bytes in all rings, of the dead too. Readers call it without the lock.
 //
 //go:norace
-func (b *Store) Size() int {
-	return int(b.Rings[policy.Small].Size+b.Rings[policy.Main].Size) + b.Cold.Size()
+func (b *Store) size() int {
+	return int(b.Rings[policy.Small].Size+b.Rings[policy.Main].Size) + b.Cold.size()
 }
 
-// Quota returns the bytes that rings and index may hold together if others take theirs. Each
+// quota returns the bytes that rings and index may hold together if others take theirs. Each
 // small bucket cuts the same to whole chunks at another point, so that together they use all.
-func (b *Store) Quota() int {
+func (b *Store) quota() int {
 	if b.Large {
 		// Small changes of the balance move nothing.
 		share := b.Shared.LargeTarget() / LargeBuckets
-		return max(share, min(b.Held(), share+share/Hysteresis))
+		return max(share, min(b.held(), share+share/Hysteresis))
 	}
 	return b.Shared.smallQuota() + b.stagger
 }
@@ -127,23 +139,8 @@ func (b *Store) isNearlyFull(l limits) bool {
 	return size+size/aheadShare > uint64(l.both)<<b.Shared.Shift
 }
 
-// IsAtLimit reports whether the bucket holds nearly all that it may.
-func (b *Store) IsAtLimit() bool {
-	return b.Held()+b.Shared.Pool.ChunkSize()*2 > b.Quota()
-}
-
 // HasSpareFor reports whether there is memory for a record of n bytes, wherever it goes.
 func (s *Shared) HasSpareFor(n int) bool { return s.Pool.Spare() > n+3*s.Pool.ChunkSize() }
-
-// IsShort reports whether the bucket has not the memory for a record of n bytes, whatever it
-// evicts.
-func (b *Store) IsShort(n int) bool {
-	lack := b.Lack(n)
-	if b.Index.Empty() && b.Shared.File != nil {
-		lack++ // the page counts as a chunk, wherever it comes from
-	}
-	return lack > 0
-}
 
 // Lack returns how many chunks a bucket lacks for a record of n bytes, whatever it
 // evicts.
@@ -152,7 +149,7 @@ func (b *Store) Lack(n int) int {
 	if b.Index.Empty() && b.Shared.File == nil { // else its pages are no chunks
 		need++
 	}
-	return need - b.Chunks() - max(b.Shared.Pool.Spare(), 0)>>b.Shared.Shift
+	return need - b.chunks() - max(b.Shared.Pool.Spare(), 0)>>b.Shared.Shift
 }
 
 // Demand returns the bytes of new chunks and pages that a large bucket takes at
@@ -160,10 +157,10 @@ func (b *Store) Lack(n int) int {
 func (b *Store) Demand(n int) int {
 	size, page := b.Shared.Pool.ChunkSize(), b.Shared.Pool.PageSize()
 	need, pages := (n/size+2)*size, page*(1+b.Index.Pages()/growthPart)
-	if _, worth := b.deadest(); worth && b.DeadBytes() >= 2*need {
+	if _, worth := b.deadest(); worth && b.deadBytes() >= 2*need {
 		return pages
 	}
-	grow := min(b.Quota()-b.Held(), 2*need+policy.SetWork(n).Bytes)
+	grow := min(b.quota()-b.held(), 2*need+policy.SetWork(n).Bytes)
 	for i := range b.Rings {
 		// Whatever the quota, this record has to fit into either ring.
 		grow = max(grow, need-b.Rings[i].Held()*size)

@@ -19,8 +19,8 @@ import (
 
 const forgetStep = 1024 // records that a Set without room looks at
 
-// Entries returns the number of entries: records of the cache's own are none.
-func (b *Store) Entries() int { return b.Live() - b.internals }
+// entries returns the number of entries: records of the cache's own are none.
+func (b *Store) entries() int { return b.live() - b.internals }
 
 // hasForgotten reports whether there may be entries of a forgotten generation.
 func (b *Store) hasForgotten() bool { return b.searched != b.Shared.Generations.Buried() }
@@ -209,13 +209,4 @@ func (b *Store) CountNamespaces() {
 	for u, s := range sums {
 		u.Counting(int(b.Number), s.entries, s.bytes)
 	}
-}
-
-// LengthOf returns the bytes of the record that a key has now; 0 if it has none.
-func (b *Store) LengthOf(k []byte, h uint64) int {
-	var f Found
-	if !b.findCounting(&f, k, h) {
-		return 0
-	}
-	return f.Total()
 }

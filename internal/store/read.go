@@ -114,7 +114,7 @@ func ValueIn(form record.Form, rec, k []byte) (value []byte, expiry uint32, ok b
 //go:norace
 func (b *Store) NoteGhostMiss(slot *atomic.Uint64) {
 	s := slot.Load()
-	if b.Touches || b.Ring(index.Ring(s)).Gone(s) <= uint64(b.Size()) {
+	if b.Touches || b.Ring(index.Ring(s)).Gone(s) <= uint64(b.size()) {
 		b.NearMisses.Add(1)
 	}
 	if b.Touches && b.isNear(s) && index.MarkSeen(slot, s) {

@@ -196,7 +196,7 @@ func (b *Store) compact(to policy.Ring, n int) (behind bool) {
 		if !worth {
 			return in, false
 		}
-		if now := b.Chunks(); now != held { // limits depend on it
+		if now := b.chunks(); now != held { // limits depend on it
 			l = b.limit()
 			held, limit, over = now, max(l.of(to), need), b.isOver(l)
 		}
@@ -212,7 +212,7 @@ func (b *Store) compact(to policy.Ring, n int) (behind bool) {
 // isIdle reports whether the bucket can have so many chunks, and 1/part of all memory is left.
 func (b *Store) isIdle(chunks, part int) bool {
 	return b.Shared.idle(part) > chunks<<b.Shared.Shift &&
-		b.Chunks()+chunks < b.Shared.maxChunks // (I3)
+		b.chunks()+chunks < b.Shared.maxChunks // (I3)
 }
 
 // deadest returns the ring that is most worth compacting, if there is one.
@@ -232,8 +232,8 @@ func (b *Store) deadest() (in policy.Ring, ok bool) {
 // Shrink drops records until no ring holds more chunks than it may, or n
 // bytes of chunks have been given up. It reports false if that is more than a step.
 func (b *Store) Shrink(n int) (done bool) {
-	from, work := b.Held(), b.setWork(0)
-	gave := func() bool { return from-b.Held() >= n }
+	from, work := b.held(), b.setWork(0)
+	gave := func() bool { return from-b.held() >= n }
 	b.vacate(&work, func() (policy.Ring, bool) {
 		if gave() || b.Removals.IsStep() {
 			return 0, false
@@ -264,9 +264,9 @@ func (b *Store) tooLarge(l limits) (policy.Ring, bool) {
 // Give evicts until n bytes of chunks are given back, or the bucket holds
 // no more than keep. It returns the bytes that are missing after a step, or 0.
 func (b *Store) Give(n, keep int) (missing int) {
-	from, work := b.Held(), b.setWork(n)
+	from, work := b.held(), b.setWork(n)
 	b.vacate(&work, func() (policy.Ring, bool) {
-		held := b.Held()
+		held := b.held()
 		if missing = max(0, n-(from-held)); missing == 0 || held <= keep || b.Removals.IsStep() {
 			return 0, false
 		}

@@ -28,7 +28,7 @@ func TestPolicy_FillsUp(t *testing.T) {
 				require.NoError(t, err)
 			}
 			require.Zero(t, b.EvictedSmall+b.EvictedMain, "%v: key %d", p, id)
-			require.Equal(t, int(id)+1, b.Live(), "%v", p)
+			require.Equal(t, int(id)+1, b.Sizes().Records, "%v", p)
 		}
 		require.GreaterOrEqual(t, known, 100, "%v: new keys of 300 that were known to have a place", p)
 	}
@@ -96,7 +96,7 @@ func TestResize_StepsAreSmall(t *testing.T) {
 		ringtest.Shared(c).Total.Store(128 << 20)
 		ringtest.Shared(c).SetBound(128 << 20)
 		total := func() (records, bytes int) {
-			return int(b.EvictedSmall + b.EvictedMain + b.Promotions + b.Reinsertions), b.Size()
+			return int(b.EvictedSmall + b.EvictedMain + b.Promotions + b.Reinsertions), b.Bytes()
 		}
 		steps := 0
 		for f := (store.Fit{}); !f.Done; steps++ {
@@ -110,7 +110,7 @@ func TestResize_StepsAreSmall(t *testing.T) {
 			require.LessOrEqual(t, bytes-by, most, "bytes in a step, values of %d bytes", size)
 		}
 		require.GreaterOrEqual(t, steps, 10, "values of %d bytes", size)
-		require.LessOrEqual(t, b.Held(), b.Quota(), "values of %d bytes", size)
+		require.LessOrEqual(t, b.Memory().Held, b.Memory().Quota, "values of %d bytes", size)
 		*testhook.Mask(c) = store.BucketCount - 1
 		c.Reset()
 	}

@@ -124,8 +124,9 @@ func NewShared(c Config, pool *chunk.Pool, maxBytes int) *Shared {
 type recovered struct {
 	Entries, Bytes, Discarded, Files atomic.Uint64
 
-	mu     sync.Mutex
-	Spaces []string // keys of the entries of namespaces
+	mu        sync.Mutex
+	Spaces    []string // keys of the entries of namespaces
+	ColdShare float64  // of what a bucket held, in its cold part, at most
 }
 
 // Bound returns the bytes that the cache may hold.
@@ -191,8 +192,8 @@ func (s *Shared) LargeKeysOf(h uint64) *atomic.Int32 { return &s.LargeKeys[h&(Bu
 // Arrival counts records and their bytes.
 type Arrival struct{ Records, Bytes int }
 
-// Count counts a record of n bytes.
-func (a *Arrival) Count(n int) {
+// count counts a record of n bytes.
+func (a *Arrival) count(n int) {
 	a.Records++
 	a.Bytes += n
 }

@@ -62,7 +62,7 @@ type Store struct {
 
 	marks [RingCount]mark // for how long entries stay
 
-	Inflow Arrival // records stored that Shared.Arrivals does not count yet
+	inflow Arrival // records stored that Shared.Arrivals does not count yet
 	counters
 }
 
@@ -171,13 +171,14 @@ func (b *Store) Set(w *Write) error {
 // Restore stores the record with the standing that it had in another cache: in that ring, with
 // that frequency. It reports whether it has: not if the key is there.
 func (b *Store) Restore(w *Write, in policy.Ring, freq int) (stored bool, err error) {
+	b.MoveHomes()
 	if b.Index.Empty() {
 		if err := b.startIndex(w.Bytes); err != nil {
 			return false, err
 		}
 	}
 	var f Found
-	if b.Holds(w, &f) {
+	if b.holds(w, &f) {
 		return false, nil
 	}
 	w.restored, w.ring, w.freq, w.Unstored = true, in, 0, false
@@ -380,18 +381,44 @@ func (b *Store) keyHash(r *ring.Ring, pos uint64, hd record.Header) uint64 {
 	return b.Shared.Mix(r.Hash(pos+uint64(hd.Size), hd.KeyLen))
 }
 
-// Live returns the number of live records.
-func (b *Store) Live() int {
+// Sizes are how much there is in a bucket.
+type Sizes struct {
+	Entries   int // those of users
+	Records   int // live ones: the entries, and records of the cache's own
+	LiveBytes int // of these
+	DeadBytes int // of dead records
+	Ghosts    int // evicted entries whose hashes are remembered
+
+	Cold, ColdBytes int // what of Records and LiveBytes is in the cold part
+	IndexBytes      int
+}
+
+// Sizes returns how much there is in the bucket.
+func (b *Store) Sizes() Sizes {
+	slots, live := 0, b.live()
+	for _, used := range b.Index.Used() {
+		slots += used
+	}
+	return Sizes{
+		Entries: b.entries(), Records: live, LiveBytes: b.liveBytes(), DeadBytes: b.deadBytes(),
+		Ghosts: slots - live, // a live record has one slot (I7), all others are stale
+		Cold:   b.Cold.Entries(), ColdBytes: b.Cold.bytes(),
+		IndexBytes: b.Index.Pages() * b.Shared.Pool.PageSize(),
+	}
+}
+
+// live returns the number of live records.
+func (b *Store) live() int {
 	return b.Rings[policy.Small].Entries + b.Rings[policy.Main].Entries + b.Cold.Entries()
 }
 
-// LiveBytes returns the bytes of their records.
-func (b *Store) LiveBytes() int {
-	return b.Rings[policy.Small].EntryBytes + b.Rings[policy.Main].EntryBytes + b.Cold.Bytes()
+// liveBytes returns the bytes of their records.
+func (b *Store) liveBytes() int {
+	return b.Rings[policy.Small].EntryBytes + b.Rings[policy.Main].EntryBytes + b.Cold.bytes()
 }
 
-// DeadBytes returns the bytes of the dead records.
-func (b *Store) DeadBytes() (n int) {
+// deadBytes returns the bytes of the dead records.
+func (b *Store) deadBytes() (n int) {
 	for in := range b.inUse() {
 		n += b.Ring(in).DeadBytes
 	}

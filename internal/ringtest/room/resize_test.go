@@ -172,7 +172,7 @@ func TestResize_IndexGivesPagesBack(t *testing.T) {
 	ringtest.FillCache(t, c, 0, 300_000, 250)
 	ringtest.MustResize(t, c, 64<<20)
 	held := 0
-	ringtest.EachBucket(c, func(b ringtest.Bucket) { held += b.Held() })
+	ringtest.EachBucket(c, func(b ringtest.Bucket) { held += b.Memory().Held })
 	assert.LessOrEqual(t, ringtest.Shared(c).Pool.Used()-held, 3<<20,
 		"bytes of idle pages between those in use")
 	plain := resizable(t, 64<<20)

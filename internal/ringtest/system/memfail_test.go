@@ -147,10 +147,10 @@ func TestMemory_RefusedToBucketsThatComeLate(t *testing.T) {
 	held, most := 0, 0
 	for i := range ringtest.Shared(c).Buckets {
 		b := ringtest.Nth(c, i)
-		require.NotZero(t, b.Live(), "bucket %d", i)
-		held += b.Held()
+		require.NotZero(t, b.Sizes().Records, "bucket %d", i)
+		held += b.Memory().Held
 		if isEarly(uint64(i)) {
-			most = max(most, b.Held())
+			most = max(most, b.Memory().Held)
 		}
 	}
 	require.Greater(t, late, 1000)
