@@ -20,7 +20,7 @@ type bucket struct {
 	store.Store
 	calls singleflight.List[load] // loads that callers may join
 
-	_ [32]byte // to whole cache lines on 64-bit platforms: buckets lie side by side
+	_ [16]byte // to whole cache lines on 64-bit platforms: buckets lie side by side
 }
 
 // lock takes the bucket to write. The load behind the store keeps later stores from passing

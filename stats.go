@@ -381,7 +381,7 @@ func (b *bucket) updateStats(s *Stats) {
 	s.EvictedEntries += b.EvictedSmall + b.EvictedMain + b.EvictedCold + b.EvictedCrowd
 	s.Policy.EvictedCold += b.EvictedCold
 	s.Compression.ColdHits += b.ColdHits.Load()
-	s.Compression.UncompressedQueueFull += b.Cold.Behind
+	s.Compression.UncompressedQueueFull += b.QueueFull
 	s.Policy.EvictedSmall += b.EvictedSmall
 	s.Policy.EvictedMain += b.EvictedMain
 	s.Policy.EvictedCrowd += b.EvictedCrowd

@@ -328,7 +328,7 @@ func TestCompression_OnRemoveHasTheDictionary(t *testing.T) {
 	p.SetPacked(t, ringtest.PackedKey, func() error {
 		return p.Set(ringtest.PackedKey, ringtest.PackedValue)
 	})
-	require.Positive(t, ringtest.Nth(p.Cache, 0).Cold.Uses[1], "packed with a dictionary")
+	require.Positive(t, ringtest.Nth(p.Cache, 0).ColdCounts().Uses[1], "packed with a dictionary")
 	testhook.Change(p.Cache, 0, func(b *store.Store) {
 		h := ringtest.Shared(p.Cache).Hash(ringtest.PackedKey)
 		require.True(t, b.Delete(&store.Write{Key: ringtest.PackedKey, Hash: h, Reason: store.Deleted},
@@ -359,9 +359,9 @@ func TestCompression_DamagedRing(t *testing.T) {
 		b := ringtest.Nth(c, 0)
 		for range 20 {
 			b.Mu.Lock()
-			r := b.Cold.Store()
+			r := b.Ring(policy.Cold)
 			if rnd.IntN(4) == 0 {
-				r = b.Cold.Queue()
+				r = b.Ring(policy.Queue)
 			}
 			if r.Size > 0 {
 				pos := r.Tail + rnd.Uint64N(r.Size)
@@ -411,25 +411,4 @@ func TestCompression_IDsHaveABound(t *testing.T) {
 		require.ErrorIs(t, err, ringcache.ErrInvalidOptions, name)
 		require.ErrorContains(t, err, "ID", name)
 	}
-}
-
-// A class that finds no number for its dictionary gathers samples anew: it must not search all
-// buckets after each batch, nor keep others from theirs.
-func TestCompression_NoNumberIsFree(t *testing.T) {
-	p := ringtest.NewPackedCache(t, ringtest.FlateCompressor{}, nil)
-	s, b := ringtest.Shared(p.Cache).Compression, ringtest.Nth(p.Cache, 0)
-	had := b.Cold.Uses
-	s.Highest = pack.Dicts - 1
-	for i := range b.Cold.Uses {
-		b.Cold.Uses[i]++
-	}
-	cl := &s.Classes[0]
-	for i := range 1000 {
-		cl.Samples.Add(ringtest.Text(i, 200))
-	}
-	dict := cl.Dict
-	ringtest.RenewDicts(p.Cache)
-	require.Equal(t, dict, cl.Dict)
-	require.False(t, cl.Samples.Enough())
-	b.Cold.Uses = had
 }

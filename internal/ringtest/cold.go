@@ -40,7 +40,7 @@ func CountPacked(c *ringcache.Cache) (n uint64) {
 	for i := range Shared(c).Buckets {
 		b := Nth(c, i)
 		b.Mu.Lock()
-		for _, uses := range b.Cold.Uses {
+		for _, uses := range b.ColdCounts().Uses {
 			n += uint64(uses)
 		}
 		b.Mu.Unlock()

@@ -112,16 +112,16 @@ func (b *Store) checkIndex(live map[place]uint64) error {
 
 // checkCold checks the cold part.
 func (b *Store) checkCold() error {
-	c := b.Cold
+	c := b.cold
 	if !c.on {
-		if c != &b.Shared.noCold || c.size()+c.Entries()+c.Queue().Held()+c.Store().Held() != 0 {
+		if c != &b.Shared.noCold || c.size()+c.entries()+c.queue().Held()+c.store().Held() != 0 {
 			return errors.New("I16: a bucket without a cold part has something in it")
 		}
 		return nil
 	}
-	if b.Large || c.Held() > 0 && !c.begun {
+	if b.Large || c.held() > 0 && !c.begun {
 		return fmt.Errorf("I16: the cold part holds %d chunks, and has not begun (or large: %v)",
-			c.Held(), b.Large)
+			c.held(), b.Large)
 	}
 	for in := range b.inUse() {
 		err := checkRing(b.Ring(in), func(pos uint64, hd record.Header) error {
@@ -138,10 +138,10 @@ func (b *Store) checkCold() error {
 			return err
 		}
 	}
-	if uses := c.countUses(); uses != c.Uses {
-		return fmt.Errorf("I16: counts the uses of dictionaries %v, has %v", uses, c.Uses)
+	if uses := c.countUses(); uses != c.uses {
+		return fmt.Errorf("I16: counts the uses of dictionaries %v, has %v", uses, c.uses)
 	}
-	for i, n := range c.Uses {
+	for i, n := range c.uses {
 		if n > 0 && b.Shared.Compression.Dicts[i].Load() == nil {
 			return fmt.Errorf("I16: %d records need dictionary %d, which is none", n, i)
 		}
@@ -151,7 +151,7 @@ func (b *Store) checkCold() error {
 
 // countUses counts the live packed records of each dictionary.
 func (c *coldPart) countUses() (n cold.Uses) {
-	_ = checkRing(c.Store(), func(pos uint64, hd record.Header) error {
+	_ = checkRing(c.store(), func(pos uint64, hd record.Header) error {
 		if hd.Kind == record.Packed && !hd.Dead {
 			if dict := c.dictNumber(pos, hd); dict < pack.Dicts {
 				n[dict]++

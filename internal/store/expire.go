@@ -180,8 +180,8 @@ func (b *Store) Lookup(f *Found, k []byte, h uint64) bool {
 	return b.findCounting(f, k, h) && f.Kind != record.Negative && !b.Shared.Expired(f.Expiry)
 }
 
-// Holds reports whether the bucket has the key, be it a negative entry. If it was expired, it is not
-// there any more.
+// Holds reports whether the bucket has the key, be it a negative entry. It removes an entry that
+// has expired.
 func (b *Store) Holds(w *Write) bool { return b.holds(w, new(Found)) }
 
 // holds is Holds that also finds the key's ghost, if there is one.

@@ -70,7 +70,7 @@ func (b *Store) shed(total int, moves *int) (done bool) {
 // hold more than that. Otherwise Sets even out the parts, and no entry has to leave for it.
 func (b *Store) over(total int) (policy.Ring, bool) {
 	l := b.divide(total)
-	if b.Cold.Held() <= l.cold && !b.isOver(l) {
+	if b.cold.held() <= l.cold && !b.isOver(l) {
 		return 0, false
 	}
 	return b.tooLarge(l)

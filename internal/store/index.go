@@ -138,8 +138,8 @@ func (b *Store) shrinkIndex() {
 	}
 }
 
-// GivePages gives half of the index's pages back to the pool. It reports false if there is only one,
-// or none.
+// GivePages gives half of the index's pages back to the pool. It reports false if there are fewer
+// than two.
 func (b *Store) GivePages() bool {
 	if b.Index.Pages() <= 1 {
 		return false

@@ -6,19 +6,26 @@ import (
 	"github.com/ringcache/ringcache/internal/policy"
 )
 
-// Arrived counts a record of n bytes that was stored. Whenever they make up a chunk, and after each
-// large one, the bucket learns from what it holds. It returns then what has come to a small bucket
-// since the last time, which the caller has Shared.CountArrival count; else nothing.
+// Arrived counts a record of n bytes that was stored. Whenever such records make up a chunk, and
+// after each large one, the bucket learns from what it holds. Then Arrived returns what has come to
+// a small bucket since the last time, which the caller has Shared.CountArrival count; else nothing.
 func (b *Store) Arrived(n int) (news Arrival) {
-	if b.Large {
-		b.learn()
-		return news
+	b.inflow.Records++
+	if b.inflow.Bytes += n; b.inflow.Bytes >= b.learnAt {
+		return b.takeInflow()
 	}
-	if b.inflow.count(n); b.inflow.Bytes < b.Shared.Pool.ChunkSize() {
-		return news
-	}
+	return // inlined into each Set
+}
+
+// takeInflow is the rare part of Arrived.
+//
+//go:noinline
+func (b *Store) takeInflow() (news Arrival) {
 	b.learn()
-	news, b.inflow = b.inflow, Arrival{}
+	if !b.Large { // large ones were counted before
+		news = b.inflow
+	}
+	b.inflow = Arrival{}
 	return news
 }
 
@@ -27,7 +34,7 @@ func (b *Store) Arrived(n int) (news Arrival) {
 func (b *Store) learn() {
 	b.known = hintUnknown // limits may have changed
 	live := b.live()
-	hot := live - b.Cold.Entries()
+	hot := live - b.cold.entries()
 	mean := (b.Rings[policy.Small].EntryBytes + b.Rings[policy.Main].EntryBytes) / max(hot, 1)
 	b.mean = min(mean, math.MaxInt32)
 	b.shape(mean)
@@ -64,7 +71,7 @@ func (b *Store) shape(mean int) {
 }
 
 // hint is what a bucket knows of the next new record, so that it need not ask how
-// much its rings may hold. That is asked again once a chunk was set (Learn).
+// much its rings may hold. That is asked again once a chunk was set (Arrived).
 type hint uint8
 
 // hint notes what is known of the next new record, when one of n bytes came
@@ -93,6 +100,6 @@ func (b *Store) ghosts() [RingCount]int {
 	for i := range n {
 		n[i] = used[i] - b.Rings[i].Entries
 	}
-	b.Cold.addGhosts(&n, used[policy.Queue])
+	b.cold.addGhosts(&n, used[policy.Queue])
 	return n
 }

@@ -61,9 +61,9 @@ const (
 func (b *Store) divide(total int) limits {
 	total = min(total, b.Shared.maxChunks)
 	cold := 0
-	if b.Cold.on {
+	if b.cold.on {
 		cold = b.coldLimit(total)
-		total = max(0, total-max(cold, b.Cold.Held()))
+		total = max(0, total-max(cold, b.cold.held()))
 	}
 	hasSmall, hasMain := b.Rings[policy.Small].Held(), b.Rings[policy.Main].Held()
 	room := 1 + 2*b.mean>>b.Shared.Shift
@@ -76,7 +76,7 @@ func (b *Store) chunksFor(n int) int { return (n + 1<<b.Shared.Shift - 1) >> b.S
 
 // chunks returns how many chunks the rings hold.
 func (b *Store) chunks() int {
-	return b.Rings[policy.Small].Held() + b.Rings[policy.Main].Held() + b.Cold.Held()
+	return b.Rings[policy.Small].Held() + b.Rings[policy.Main].Held() + b.cold.held()
 }
 
 // Memory is what a bucket holds of the cache's memory, and what it may hold.
@@ -100,7 +100,7 @@ func (b *Store) held() int {
 //
 //go:norace
 func (b *Store) size() int {
-	return int(b.Rings[policy.Small].Size+b.Rings[policy.Main].Size) + b.Cold.size()
+	return int(b.Rings[policy.Small].Size+b.Rings[policy.Main].Size) + b.cold.size()
 }
 
 // quota returns the bytes that rings and index may hold together if others take theirs. Each

@@ -145,7 +145,7 @@ func rotateSome(t *testing.T, p *ringtest.PackedCache) (rotated int) {
 }
 
 func rotateSomeLocked(t *testing.T, p *ringtest.PackedCache, b *store.Store) (rotated int) {
-	r := b.Cold.Store()
+	r := b.Ring(policy.Cold)
 	for i := 1; rotated < 2000; i++ {
 		hd, ok := r.Header(r.Tail)
 		require.True(t, ok)

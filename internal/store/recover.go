@@ -88,8 +88,8 @@ func (b *Store) Recover(timed bool) {
 			pos = (pos + uint64(hd.Total())) & r.Mask
 		}
 	}
-	if b.Cold.on {
-		b.Cold.begun = b.Cold.Held() > 0
+	if b.cold.on {
+		b.cold.begun = b.cold.held() > 0
 	}
 	b.noteColdShare()
 	n, bytes := b.live(), b.liveBytes()
@@ -103,12 +103,12 @@ func (b *Store) Recover(timed bool) {
 // may have learned it. The cold part begins with the largest.
 func (b *Store) noteColdShare() {
 	held, r := b.chunks(), &b.Shared.Recovered
-	if b.Cold.Role != cold.Follower || held == 0 {
+	if b.cold.role != cold.Follower || held == 0 {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.ColdShare = max(r.ColdShare, float64(b.Cold.Held())/float64(held))
+	r.ColdShare = max(r.ColdShare, float64(b.cold.held())/float64(held))
 }
 
 // Settle is the third, when all buckets have done the second, and the share of the cold part is
@@ -151,7 +151,7 @@ func (b *Store) recoverRecord(
 		b.Shared.LargeKeysOf(h).Add(1)
 	}
 	b.noteExpiry(hd.Expiry)
-	b.Cold.count(r, pos, hd, 1)
+	b.cold.count(r, pos, hd, 1)
 	switch {
 	case !r.IsWhole(pos), hd.Kind == record.Packed && !b.canUnpack(in, pos, hd):
 		b.kill(r, pos, hd, h, Unsaid)

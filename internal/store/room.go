@@ -140,9 +140,9 @@ func (b *Store) ownRoom(to policy.Ring, n int, l limits) int {
 		l = b.limit()
 	}
 	limit := max(l.of(to), need)
-	if b.Cold.on {
+	if b.cold.on {
 		b.vacate(nil, func() (policy.Ring, bool) {
-			return b.Cold.oldest(), b.withinReach(r) < need && b.mayGiveCold()
+			return b.cold.oldest(), b.withinReach(r) < need && b.mayGiveCold()
 		})
 	}
 	if limit > b.withinReach(r) || b.isOver(l) {
@@ -253,8 +253,8 @@ func (b *Store) Shrink(n int) (done bool) {
 // tooLarge returns a ring that holds more chunks than it may, if there is one.
 func (b *Store) tooLarge(l limits) (policy.Ring, bool) {
 	switch {
-	case b.Cold.Held() > l.cold:
-		return b.Cold.oldest(), true
+	case b.cold.held() > l.cold:
+		return b.cold.oldest(), true
 	case b.Rings[policy.Small].Held() > l.small:
 		return policy.Small, true
 	}
@@ -281,8 +281,8 @@ func (b *Store) Give(n, keep int) (missing int) {
 // expendable returns the ring that is to give up memory first, if any has a chunk.
 func (b *Store) expendable() (policy.Ring, bool) {
 	switch {
-	case b.Cold.Held() > 0:
-		return b.Cold.oldest(), true
+	case b.cold.held() > 0:
+		return b.cold.oldest(), true
 	case b.Rings[policy.Main].Held() > 0:
 		return policy.Main, true
 	}

@@ -192,12 +192,6 @@ func (s *Shared) LargeKeysOf(h uint64) *atomic.Int32 { return &s.LargeKeys[h&(Bu
 // Arrival counts records and their bytes.
 type Arrival struct{ Records, Bytes int }
 
-// count counts a record of n bytes.
-func (a *Arrival) count(n int) {
-	a.Records++
-	a.Bytes += n
-}
-
 // arrivals tell how many of the bytes stored lately were of large records, and how
 // large records are. The counts are halved when the bytes reach the cache's size.
 type arrivals struct {

@@ -32,7 +32,7 @@ type Store struct {
 	Rings [RingCount]ring.Ring
 
 	Shared *Shared
-	Cold   *coldPart // Shared.noCold where there is none
+	cold   *coldPart // Shared.noCold where there is none
 	policy policy.State
 	Closed bool
 
@@ -62,7 +62,8 @@ type Store struct {
 
 	marks [RingCount]mark // for how long entries stay
 
-	inflow Arrival // records stored that Shared.Arrivals does not count yet
+	inflow  Arrival // records stored since the bucket last learned
+	learnAt int     // their bytes after which it does: a chunk, or any large record
 	counters
 }
 
@@ -77,6 +78,7 @@ type counters struct {
 	MovedBytes                              uint64
 	Collisions, Corruptions, StaleHits      atomic.Uint64
 	ColdHits                                atomic.Uint64
+	QueueFull                               uint64 // records that were not compressed for that
 }
 
 // Init makes the nth bucket of all ready for use: the large ones come last. stagger is added to its
@@ -89,13 +91,16 @@ func (b *Store) Init(s *Shared, number, stagger int, large bool) {
 	b.stagger = stagger
 	b.Large = large
 	b.Longest = s.Longest(s.Bound(), large)
+	if b.learnAt = s.Pool.ChunkSize(); large {
+		b.learnAt = 1
+	}
 	b.Index.Init(s.Pool.PageSize())
 	for i := range b.Rings {
 		b.Rings[i].Init(s.Pool, s.Shift, s.PosBits)
 	}
-	b.Cold = &s.noCold
+	b.cold = &s.noCold
 	if s.Compression != nil && !large {
-		b.Cold = newColdPart(s, number)
+		b.cold = newColdPart(s, number)
 	}
 	if s.File != nil {
 		b.inFile(number)
@@ -108,17 +113,17 @@ func (b *Store) windows() index.Windows {
 	return index.Windows{
 		Small: &b.Rings[policy.Small].Window,
 		Main:  &b.Rings[policy.Main].Window,
-		Queue: &b.Cold.Queue().Window,
-		Cold:  &b.Cold.Store().Window,
+		Queue: &b.cold.queue().Window,
+		Cold:  &b.cold.store().Window,
 	}
 }
 
-// Ring returns a Ring of the bucket. Readers call it with what a slot says.
+// Ring returns a ring of the bucket. Readers call it without the lock, with what a slot says.
 //
 //go:norace
 func (b *Store) Ring(in policy.Ring) *ring.Ring {
 	if in.IsCold() {
-		return &b.Cold.rings[in-policy.Queue]
+		return &b.cold.rings[in-policy.Queue]
 	}
 	return &b.Rings[in]
 }
@@ -227,8 +232,8 @@ func (b *Store) insert(f *Found, replace bool, w *Write, room int) error {
 		return err
 	}
 	delay.Point()
-	if b.Cold.on && !replace && !f.dead {
-		b.Cold.Inserts++
+	if b.cold.on && !replace && !f.dead {
+		b.cold.inserts++
 	}
 	b.hint(to, w.Bytes, limit, !replace && !f.Ghost)
 	b.putSlot(f, replace, w, to, pos)
@@ -337,7 +342,7 @@ func (b *Store) kill(
 
 // uncount takes the live record of hash h at pos out of the counts.
 func (b *Store) uncount(r *ring.Ring, pos uint64, hd record.Header, h uint64) {
-	b.Cold.count(r, pos, hd, -1)
+	b.cold.count(r, pos, hd, -1)
 	if g, ok := b.generationAt(r, pos, hd); ok {
 		b.countIn(g, -1, -hd.Total())
 	}
@@ -402,19 +407,19 @@ func (b *Store) Sizes() Sizes {
 	return Sizes{
 		Entries: b.entries(), Records: live, LiveBytes: b.liveBytes(), DeadBytes: b.deadBytes(),
 		Ghosts: slots - live, // a live record has one slot (I7), all others are stale
-		Cold:   b.Cold.Entries(), ColdBytes: b.Cold.bytes(),
+		Cold:   b.cold.entries(), ColdBytes: b.cold.bytes(),
 		IndexBytes: b.Index.Pages() * b.Shared.Pool.PageSize(),
 	}
 }
 
 // live returns the number of live records.
 func (b *Store) live() int {
-	return b.Rings[policy.Small].Entries + b.Rings[policy.Main].Entries + b.Cold.Entries()
+	return b.Rings[policy.Small].Entries + b.Rings[policy.Main].Entries + b.cold.entries()
 }
 
 // liveBytes returns the bytes of their records.
 func (b *Store) liveBytes() int {
-	return b.Rings[policy.Small].EntryBytes + b.Rings[policy.Main].EntryBytes + b.Cold.bytes()
+	return b.Rings[policy.Small].EntryBytes + b.Rings[policy.Main].EntryBytes + b.cold.bytes()
 }
 
 // deadBytes returns the bytes of the dead records.
@@ -433,7 +438,7 @@ func (b *Store) Reset() {
 	for in := range b.inUse() {
 		b.Ring(in).Reset()
 	}
-	b.Cold.forget()
+	b.cold.forget()
 	b.pageDelta = 0
 	b.policy.Emptied()
 }
@@ -455,5 +460,5 @@ func (b *Store) Close() {
 	for in := range b.inUse() {
 		b.Ring(in).Close()
 	}
-	b.Cold.forget()
+	b.cold.forget()
 }

@@ -23,7 +23,7 @@ func (b *Store) passTail(in policy.Ring, w *policy.Work) {
 		b.Corruptions.Add(1)
 		r.Reset()
 		if in == policy.Cold {
-			b.Cold.Uses = cold.Uses{}
+			b.cold.uses = cold.Uses{}
 		}
 		return
 	}
@@ -46,7 +46,7 @@ func (b *Store) passTail(in policy.Ring, w *policy.Work) {
 // passLive is passTail of a live record.
 func (b *Store) passLive(in policy.Ring, hd record.Header, w *policy.Work) {
 	r := b.Ring(in)
-	needsNoSlot := b.policy.Kind == policy.FIFO && !r.WorthCompacting() && !b.Cold.on
+	needsNoSlot := b.policy.Kind == policy.FIFO && !r.WorthCompacting() && !b.cold.on
 	if needsNoSlot || in.IsCold() || hd.Total() > b.Longest {
 		b.dropTail(in, hd)
 		return
@@ -128,7 +128,7 @@ type nextVictim struct {
 func (b *Store) prepare(to policy.Ring) {
 	r := &b.Rings[to]
 	r.PrefetchHead()
-	if b.Cold.begun {
+	if b.cold.begun {
 		b.prefetchCold()
 	}
 	if to == policy.Main || !b.policy.Full() || r.Size == 0 {
@@ -247,7 +247,7 @@ func (b *Store) rotateThrough(
 	n := hd.Total()
 	buf, _ = r.Read(buf, r.Tail, n)
 	hash, held := b.largeHash(r, r.Tail, hd), r.Held()
-	b.Cold.count(r, r.Tail, hd, -1)
+	b.cold.count(r, r.Tail, hd, -1)
 	r.Release(uint64(n))
 	if err := r.Extend(uint64(n), held); err != nil {
 		// The chunk that the tail left was not to be had again.
@@ -260,7 +260,7 @@ func (b *Store) rotateThrough(
 		return buf
 	}
 	pos := r.AppendRecord(buf)
-	b.Cold.count(r, pos, hd, 1)
+	b.cold.count(r, pos, hd, 1)
 	b.follow(p, index.WithPos(p.Slot, in, pos), hd, n)
 	return buf
 }
