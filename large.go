@@ -28,13 +28,6 @@ type arena struct {
 	buckets  [store.LargeBuckets]bucket
 }
 
-// isLarge reports whether a record of n bytes goes to the large buckets. The border does
-// not follow the small buckets' quota: records that made it fall would keep it low.
-func (c *Cache) isLarge(n int) bool {
-	full := int(c.shared.Full.Load())
-	return n > full/store.SparseShare && (n > full/store.LargeShare || c.shared.Arrivals.Sparse.Load())
-}
-
 // setLarge stores a large record.
 func (c *Cache) setLarge(b *bucket, w *write) error {
 	defer c.notify(w)
@@ -127,7 +120,7 @@ func (c *Cache) reclaim(lb *bucket, need int, w *write) {
 		}
 		b := &c.buckets[a.hand]
 		b.lock()
-		if b.Shrink(max(need, store.ShrinkMost)) {
+		if b.Shrink(need) {
 			a.hand = (a.hand + 1) % s.Buckets
 			done++
 		}
@@ -203,12 +196,7 @@ func (c *Cache) noteHeld(lb *bucket, held int) {
 func (c *Cache) noteArrivals(b *bucket, news store.Arrival, w *write) {
 	s, a := c.shared, &c.arena
 	s.CountArrival(news, false)
-	held := int(s.Arrivals.Held.Load())
-	target := s.LargeTarget()
-	if held == 0 || held <= target+target/store.Hysteresis+s.Pool.ChunkSize()*store.LargeBuckets {
-		return
-	}
-	if !b.isAtLimit() {
+	if !s.LargeIsOver() || !b.isAtLimit() {
 		return
 	}
 	if !a.mu.TryLock() {

@@ -114,7 +114,7 @@ func (c *Cache) expireNearQuota(u *generation.Usage, n int) {
 		return
 	}
 	buckets := c.buckets[:c.shared.Buckets]
-	if c.isLarge(n) {
+	if c.shared.IsLarge(n) {
 		buckets = c.arena.buckets[:]
 	}
 	missed := 0

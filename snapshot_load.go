@@ -154,7 +154,7 @@ func (t *batch) restore(ref *snapshot.Ref, body []byte) error {
 	var large []item
 	err := ref.Each(body, func(at, key int, e snapshot.Entry) {
 		it := item{c.shared.Hash(body[key : key+e.KeyLen]), at}
-		if c.isLarge(recordSize(c.shared.Form, &e)) {
+		if c.shared.IsLarge(recordSize(c.shared.Form, &e)) {
 			large = append(large, it)
 			return
 		}

@@ -105,7 +105,7 @@ func (c *Cache) store(w *write, verb string) error {
 			return errUnmet
 		}
 		var err error
-		if c.isLarge(w.Bytes) {
+		if c.shared.IsLarge(w.Bytes) {
 			if err := c.exceedsMemory(w.Bytes); err != nil {
 				return c.refuse(w, verb, err)
 			}

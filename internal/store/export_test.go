@@ -7,8 +7,10 @@ import (
 
 // What the tests of this folder that need a whole cache see of a bucket.
 
-// ShrinkStep is how much a Set evicts beyond what it needs.
-const ShrinkStep = shrinkStep
+const (
+	LargeShare = largeShare
+	ShrinkStep = shrinkStep
+)
 
 func (b *Store) Bytes() int                { return b.size() }
 func (b *Store) CountUses()                { b.cold.uses = b.cold.countUses() }
@@ -28,6 +30,9 @@ func (b *Store) Sought() uint32            { return b.sought[0].Load() + b.sough
 func (b *Store) StartIndex(size int) error { return b.startIndex(size) }
 func (b *Store) WaitsForPages() bool       { return b.pageDelta > 0 }
 func (b *Store) Windows() index.Windows    { return b.windows() }
+
+// SwapQuota sets the bytes that each small bucket may hold.
+func (s *Shared) SwapQuota(n int64) (old int64) { return s.quota.Swap(n) }
 
 // GrowsAsIfFull reports whether the index grows as in a bucket that has evicted records of 64 bytes
 // and more.

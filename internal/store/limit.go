@@ -108,8 +108,8 @@ func (b *Store) size() int {
 func (b *Store) quota() int {
 	if b.Large {
 		// Small changes of the balance move nothing.
-		share := b.Shared.LargeTarget() / LargeBuckets
-		return max(share, min(b.held(), share+share/Hysteresis))
+		share := b.Shared.largeTarget() / LargeBuckets
+		return max(share, min(b.held(), share+share/hysteresis))
 	}
 	return b.Shared.smallQuota() + b.stagger
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/ringcache/ringcache/internal/ring"
 )
 
-// ShrinkMost bounds the bytes that a bucket gives up at once for a record of less.
-const ShrinkMost = 256 << 10
+// shrinkMost bounds the bytes that a bucket gives up at once for a record of less.
+const shrinkMost = 256 << 10
 
 // vacate passes records at the tails of rings, one after another, for as long as next names a ring
 // that is to have less. An empty ring gives its chunk back.
@@ -229,10 +229,11 @@ func (b *Store) deadest() (in policy.Ring, ok bool) {
 	return policy.Main, true
 }
 
-// Shrink drops records until no ring holds more chunks than it may, or n
-// bytes of chunks have been given up. It reports false if that is more than a step.
+// Shrink drops records until no ring holds more chunks than it may, or n bytes of chunks, or
+// shrinkMost, have been given up. It reports false if that is more than a step.
 func (b *Store) Shrink(n int) (done bool) {
 	from, work := b.held(), b.setWork(0)
+	n = max(n, shrinkMost)
 	gave := func() bool { return from-b.held() >= n }
 	b.vacate(&work, func() (policy.Ring, bool) {
 		if gave() || b.Removals.IsStep() {

@@ -46,9 +46,9 @@ func TestIterate_WhileIndexShrinks(t *testing.T) {
 	w.Loop(t, func() {
 		if n++; n == 700 {
 			b.Lock()
-			quota := ringtest.Shared(c).Quota.Swap(int64(24 * ringtest.Shared(c).Pool.PageSize()))
+			quota := ringtest.Shared(c).SwapQuota(int64(24 * ringtest.Shared(c).Pool.PageSize()))
 			b.ShrinkIndex()
-			ringtest.Shared(c).Quota.Store(quota)
+			ringtest.Shared(c).SwapQuota(quota)
 			b.Unlock()
 		}
 	})
