@@ -18,7 +18,16 @@ import (
 const RingCount = 2
 
 // Store is a bucket without its lock: an index, rings, and what ties them together. Whoever
-// changes it holds the bucket's lock.
+// changes it holds the bucket's lock. These are its methods:
+//
+//   - for readers without the lock: Candidate, Find, NoteGhostMiss, CountOddities, Ring
+//   - one entry: Lookup, Holds, NoteRead, MoveHomes, Set, Arrived, Fail, Restore, Delete, Touch
+//   - memory: Memory, Lack, Demand, MakeWay, Shrink, Give, GivePages, Fit
+//   - all entries, in steps: NextKeys, NextSlots, DeleteStep, DropStep, ExpireSome
+//   - namespaces: LookAt, QueueGeneration, CountNamespaces
+//   - the cold part: ReadCold, Promote, DropDamaged, TakeWaiting, Pack, PutAway, ColdCounts, Sink
+//   - its life: Init, AdoptChunks, Recover, Settle, Reset, Close
+//   - figures: Sizes, AddLives, Check
 //
 // What readers look at lies in the first cache line of the bucket, together with its sequence, and
 // in that of the ring that they look into (TestLayout_BucketLines).
