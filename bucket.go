@@ -20,9 +20,7 @@ type bucket struct {
 	seq atomic.Uint64
 	store.Store
 	calls singleflight.List[load] // loads that callers may join
-
-	_ [48]byte // to whole cache lines on 64-bit platforms: buckets lie side by side
-}
+} // whole cache lines on 64-bit platforms, since buckets lie side by side
 
 // lock takes the bucket to write. The load behind the store keeps later stores from passing
 // it: nothing passes the load, and the load does not pass the store.
@@ -103,7 +101,8 @@ func (b *bucket) change(fn func(s *store.Store)) {
 func (b *bucket) isAtLimit() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.IsAtLimit()
+	m := b.Memory()
+	return m.Held+2*b.Shared.Pool.ChunkSize() > m.Quota
 }
 
 // isShort reports whether a small bucket has not the memory for a record of n
@@ -114,7 +113,11 @@ func (b *bucket) isShort(n int) bool {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.IsShort(n)
+	lack := b.Lack(n)
+	if b.Index.Empty() && b.Shared.File != nil {
+		lack++ // the page counts as a chunk, wherever it comes from
+	}
+	return lack > 0
 }
 
 // bucket returns the small bucket for hash h.

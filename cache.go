@@ -250,8 +250,9 @@ func (c *Cache) Reset() {
 // resetBucket removes the entries of one bucket.
 func (c *Cache) resetBucket(b *bucket) {
 	b.mu.Lock()
-	left := b.Size()
+	s := b.Sizes()
 	b.mu.Unlock()
+	left := s.LiveBytes + s.DeadBytes
 	for done := false; !done; {
 		done = c.resetStep(b, &left)
 	}
@@ -306,7 +307,7 @@ func (c *Cache) Len() int {
 	n := 0
 	c.each(func(b *bucket) {
 		b.mu.Lock()
-		n += b.Entries()
+		n += b.Sizes().Entries
 		b.mu.Unlock()
 	})
 	return n

@@ -134,10 +134,10 @@ func (c *Cache) compressBucket(i int32, batch *store.ColdBatch) {
 func (c *Cache) insertions() (with, without uint64) {
 	for i := 0; i < c.shared.Buckets; i += store.ScoutEach / 2 {
 		c.buckets[i].look(func(s *store.Store) {
-			if s.Cold.Role == cold.With {
-				with += s.Cold.Inserts
+			if n := s.ColdCounts(); n.Role == cold.With {
+				with += n.Inserts
 			} else {
-				without += s.Cold.Inserts
+				without += n.Inserts
 			}
 		})
 	}
@@ -148,7 +148,10 @@ func (c *Cache) insertions() (with, without uint64) {
 func (c *Cache) renewDicts() {
 	c.shared.Compression.Renew(func() (used cold.Uses) {
 		for i := range c.shared.Buckets {
-			c.buckets[i].look(func(s *store.Store) { used.Add(&s.Cold.Uses) })
+			c.buckets[i].look(func(s *store.Store) {
+				n := s.ColdCounts()
+				used.Add(&n.Uses)
+			})
 		}
 		return used
 	})
@@ -157,8 +160,7 @@ func (c *Cache) renewDicts() {
 // compressQueue compresses what waits in the bucket's queue. It is the goroutine's.
 func (b *bucket) compressQueue(batch *store.ColdBatch) {
 	for b.takeWaiting(batch) {
-		b.Shared.Pack(batch)
-		b.PrefetchBatch(batch)
+		b.Pack(batch)
 		if !b.putAway(batch) {
 			return
 		}

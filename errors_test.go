@@ -15,7 +15,6 @@ import (
 
 	"github.com/ringcache/ringcache"
 	"github.com/ringcache/ringcache/internal/ringtest"
-	"github.com/ringcache/ringcache/internal/store"
 )
 
 // failing is a method of Cache that may return an error of the package.
@@ -110,7 +109,7 @@ func failingCalls() []failing {
 // An error says what was called, and the comment of its sentinel lists the method.
 func TestErrors_SayWhatWasCalled(t *testing.T) {
 	docs := sentinelDocs(t)
-	long := make([]byte, ringtest.MinBytes/store.MaxValueShare+1)
+	long := make([]byte, ringtest.MinBytes/16+1)
 	refusing := ringtest.Default(ringtest.MinBytes)
 	refusing.Memory.Map = func(int) ([]byte, error) { return nil, errors.New("none left") }
 	closed := ringcache.New(ringtest.MinBytes)

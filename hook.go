@@ -85,7 +85,7 @@ func hookSteps() {
 		}
 		return set(c.bucket(of.Hash), &write{Write: of}) == errResized
 	}
-	testhook.IsLarge = func(c any, n int) bool { return c.(*Cache).isLarge(n) }
+	testhook.IsLarge = func(c any, n int) bool { return c.(*Cache).shared.IsLarge(n) }
 	testhook.ReadLocked = func(cache any, k []byte) {
 		c := cache.(*Cache)
 		h := c.shared.Hash(k)

@@ -28,13 +28,6 @@ type arena struct {
 	buckets  [store.LargeBuckets]bucket
 }
 
-// isLarge reports whether a record of n bytes goes to the large buckets. The border does
-// not follow the small buckets' quota: records that made it fall would keep it low.
-func (c *Cache) isLarge(n int) bool {
-	full := int(c.shared.Full.Load())
-	return n > full/store.SparseShare && (n > full/store.LargeShare || c.shared.Arrivals.Sparse.Load())
-}
-
 // setLarge stores a large record.
 func (c *Cache) setLarge(b *bucket, w *write) error {
 	defer c.notify(w)
@@ -74,7 +67,7 @@ func (c *Cache) setLarge(b *bucket, w *write) error {
 		}
 	}
 	c.shared.Pool.Stored(w.Bytes)
-	lb.Learn()
+	lb.Arrived(w.Bytes)
 	return nil
 }
 
@@ -132,7 +125,7 @@ func (c *Cache) reclaim(lb *bucket, need int, w *write) {
 		}
 		b := &c.buckets[a.hand]
 		b.lock()
-		if b.Shrink(max(need, store.ShrinkMost)) {
+		if b.Shrink(need) {
 			a.hand = (a.hand + 1) % s.Buckets
 			done++
 		}
@@ -186,7 +179,7 @@ func keepNothing(*bucket) int { return 0 }
 // updateQuotas notes what a large bucket holds, and divides the rest.
 func (c *Cache) updateQuotas(lb *bucket) {
 	lb.mu.Lock()
-	held := lb.Held()
+	held := lb.Memory().Held
 	lb.mu.Unlock()
 	c.noteHeld(lb, held)
 }
@@ -210,12 +203,7 @@ func (c *Cache) noteHeld(lb *bucket, held int) {
 func (c *Cache) noteArrivals(b *bucket, news store.Arrival, w *write) {
 	s, a := c.shared, &c.arena
 	s.CountArrival(news, false)
-	held := int(s.Arrivals.Held.Load())
-	target := s.LargeTarget()
-	if held == 0 || held <= target+target/store.Hysteresis+s.Pool.ChunkSize()*store.LargeBuckets {
-		return
-	}
-	if !b.isAtLimit() {
+	if !s.LargeIsOver() || !b.isAtLimit() {
 		return
 	}
 	if !a.mu.TryLock() {
@@ -224,7 +212,7 @@ func (c *Cache) noteArrivals(b *bucket, news store.Arrival, w *write) {
 	defer a.mu.Unlock()
 	a.hand = (a.hand + 1) % s.Buckets
 	lb := &a.buckets[a.hand%store.LargeBuckets]
-	c.drain(lb, news.Bytes+s.Pool.ChunkSize(), (*bucket).Quota, w)
+	c.drain(lb, news.Bytes+s.Pool.ChunkSize(), quotaOf, w)
 }
 
 // What follows is how a cache goes on that the system refuses memory. The pool's bound then
@@ -286,7 +274,7 @@ func (c *Cache) insistLocked(b *bucket, w *write, err error, store func() error)
 func (c *Cache) takeLocked(b *bucket, bytes int, w *write) {
 	s := c.shared
 	for _, keep := range []func(*bucket) int{
-		(*bucket).Quota,
+		quotaOf,
 		func(*bucket) int { return s.Pool.ChunkSize() },
 		keepNothing,
 	} {
@@ -298,6 +286,9 @@ func (c *Cache) takeLocked(b *bucket, bytes int, w *write) {
 		}
 	}
 }
+
+// quotaOf returns the bytes that a bucket may hold.
+func quotaOf(b *bucket) int { return b.Memory().Quota }
 
 // takeFromNextLocked has the bucket whose turn it is give up chunks of what it holds above
 // keep, until the pool has so many bytes to spare. One that somebody has locked is left alone.
@@ -317,7 +308,7 @@ func (c *Cache) takeFromNextLocked(b *bucket, bytes int, keep func(*bucket) int,
 	defer other.unlockFor(w)
 	other.Give(bytes-s.Pool.Spare(), keep(other))
 	if other.Large {
-		c.noteHeld(other, other.Held())
+		c.noteHeld(other, other.Memory().Held)
 	}
 }
 
@@ -325,32 +316,29 @@ func (c *Cache) takeFromNextLocked(b *bucket, bytes int, keep func(*bucket) int,
 func (c *Cache) takePageLocked(w *write) {
 	for i := range c.shared.Buckets {
 		if b := &c.buckets[i]; b.tryLock() {
-			had := b.Index.Pages()
-			if had > 1 {
-				b.HalveIndex()
-			}
+			gave := b.GivePages()
 			b.unlockFor(w)
-			if had > 1 {
+			if gave {
 				return
 			}
 		}
 	}
 }
 
-// levelLocked is called for a bucket that has taken in a chunk, and does something only
+// levelLocked is called for a bucket that has taken in a chunk of n bytes, and does something only
 // where the system refuses memory: the pool may ask for more, and a bucket below its quota
 // gets a chunk of one above, which may have no Sets that would make it give one up.
-func (c *Cache) levelLocked(b *bucket, w *write) {
+func (c *Cache) levelLocked(b *bucket, w *write, n int) {
 	s := c.shared
 	if !s.Pool.Limited() {
 		return
 	}
-	s.Pool.Stored(b.Inflow.Bytes)
+	s.Pool.Stored(n)
 	size := s.Pool.ChunkSize()
 	for range levelTries {
-		if s.Pool.Spare() >= size || b.Held()+size > b.Quota() {
+		if m := b.Memory(); s.Pool.Spare() >= size || m.Held+size > m.Quota {
 			return
 		}
-		c.takeFromNextLocked(b, size, (*bucket).Quota, w)
+		c.takeFromNextLocked(b, size, quotaOf, w)
 	}
 }

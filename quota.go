@@ -88,13 +88,23 @@ func (c *Cache) lengthOf(w *write) (n int) {
 	defer c.notify(&of)
 	b.lock()
 	defer b.unlockFor(&of)
-	if n = b.LengthOf(w.Key, w.Hash); n == 0 {
+	if n = b.lengthOf(w); n == 0 {
 		c.inLargeLocked(&of, func(lb *bucket) bool {
-			n = lb.LengthOf(w.Key, w.Hash)
+			n = lb.lengthOf(w)
 			return n > 0
 		})
 	}
 	return n
+}
+
+// lengthOf is that of a locked bucket.
+func (b *bucket) lengthOf(w *write) int {
+	var f store.Found
+	there := b.Find(&f, w.Key, w.Hash)
+	if b.CountOddities(&f); !there {
+		return 0
+	}
+	return f.Total()
 }
 
 // expireNearQuota searches some buckets for expired entries, if a record of n bytes brings the
@@ -104,7 +114,7 @@ func (c *Cache) expireNearQuota(u *generation.Usage, n int) {
 		return
 	}
 	buckets := c.buckets
-	if c.isLarge(n) {
+	if c.shared.IsLarge(n) {
 		buckets = c.arena.buckets[:]
 	}
 	missed := 0

@@ -12,7 +12,6 @@ import (
 	"github.com/ringcache/ringcache/internal/dictfile"
 	"github.com/ringcache/ringcache/internal/osfile"
 	"github.com/ringcache/ringcache/internal/pack"
-	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/ringfile"
 	"github.com/ringcache/ringcache/internal/store"
 )
@@ -181,18 +180,10 @@ func (c *Cache) recover(timed bool) {
 	var unused []chunk.Ref // that rings held, and hold no more
 	held := 0
 	all := c.all()
-	for i, b := range all {
-		for in := range policy.Rings {
-			l := c.shared.File.Rings.Ledger(i, in)
-			of := chunks[l.ID()]
-			delete(chunks, l.ID())
-			left, ok := b.RestoreRing(policy.Ring(in), l, of)
-			if !ok {
-				c.shared.Recovered.Discarded.Add(1)
-			}
-			held += len(of) - len(left)
-			unused = append(unused, left...)
-		}
+	for _, b := range all {
+		has, left := b.AdoptChunks(chunks)
+		held += has
+		unused = append(unused, left...)
 	}
 	for _, of := range chunks { // of rings that this library does not know
 		for _, ch := range of {
@@ -203,36 +194,15 @@ func (c *Cache) recover(timed bool) {
 	c.shared.Pool.Adopt(held, unused, free)
 	c.inParallel(all, func(b *bucket) { b.change(func(s *store.Store) { s.Recover(timed) }) })
 	c.adoptNamespaces()
-	if c.shared.Compression != nil {
-		c.resumeShare()
+	if z := c.shared.Compression; z != nil {
+		// What the cold part holds is not to be dropped before the ratio is known again.
+		z.Share.Store(math.Float64bits(min(c.shared.Recovered.ColdShare, pack.FullShare)))
 	}
-	if c.shared.Policy == policy.FIFO {
-		// The cold part has room for what that drops.
-		c.inParallel(all, func(b *bucket) { b.change((*store.Store).EmptySmall) })
-	}
+	c.inParallel(all, func(b *bucket) { b.change((*store.Store).Settle) })
 	a := &c.arena
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for i := range a.buckets {
 		c.updateQuotas(&a.buckets[i])
-	}
-}
-
-// resumeShare gives the cold part the share that it had, so that what it holds is not dropped
-// before the ratio is known again.
-func (c *Cache) resumeShare() {
-	s := c.shared.Compression
-	share := 0.0
-	for i := range c.shared.Buckets {
-		if part, learned := c.buckets[i].ColdShare(); learned {
-			share = max(share, part)
-		}
-	}
-	s.Share.Store(math.Float64bits(min(share, pack.FullShare)))
-	for i := range c.shared.Buckets {
-		b := &c.buckets[i]
-		b.mu.Lock()
-		b.ShapeCold() // else the first Set finds no room in it
-		b.mu.Unlock()
 	}
 }

@@ -199,7 +199,7 @@ func (c *Cache) giveChunk(b *bucket, w *write) bool {
 	}
 	b.lock()
 	defer b.unlockFor(w)
-	if b.Chunks() == 0 {
+	if b.Memory().Chunks == 0 {
 		return false
 	}
 	b.Give(c.shared.Pool.ChunkSize(), 0)

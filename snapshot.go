@@ -134,12 +134,13 @@ func (c *Cache) newSaver(ctx context.Context, passes []snapshot.Pass) *snapshot.
 		b := c.nth(i)
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		return b.Live()
+		return b.Sizes().Records
 	}
 	c.each(func(b *bucket) {
 		b.mu.Lock()
-		s.Header.Entries += uint64(b.Live())
-		s.Header.Bytes += uint64(b.LiveBytes())
+		sizes := b.Sizes()
+		s.Header.Entries += uint64(sizes.Records)
+		s.Header.Bytes += uint64(sizes.LiveBytes)
 		b.mu.Unlock()
 	})
 	return s

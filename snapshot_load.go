@@ -160,7 +160,7 @@ func (t *batch) restore(ref *snapshot.Ref, body []byte) error {
 	var large []item
 	err := ref.Each(body, func(key int, e snapshot.Entry) {
 		it := item{Entry: e, hash: c.shared.Hash(body[key : key+e.KeyLen]), key: key}
-		if c.isLarge(recordSize(c.shared.Form, &e)) {
+		if c.shared.IsLarge(recordSize(c.shared.Form, &e)) {
 			large = append(large, it)
 			return
 		}
@@ -265,12 +265,10 @@ func (t *batch) restoreStep(
 			return n, news, err
 		}
 		bytes += t.w.Bytes
-		if b.Inflow.Count(t.w.Bytes); b.Inflow.Bytes >= t.c.shared.Pool.ChunkSize() {
-			b.Learn()
-			t.c.levelLocked(b, &t.w)
-			news.Records += b.Inflow.Records
-			news.Bytes += b.Inflow.Bytes
-			b.Inflow = store.Arrival{}
+		if more := b.Arrived(t.w.Bytes); more.Bytes > 0 {
+			t.c.levelLocked(b, &t.w, more.Bytes)
+			news.Records += more.Records
+			news.Bytes += more.Bytes
 		}
 	}
 	return n, news, nil
@@ -304,7 +302,7 @@ func (t *batch) isLargeLocked() bool {
 	lb := t.c.largeBucket(w.Hash)
 	lb.lock()
 	defer lb.unlockFor(w)
-	return lb.Holds(&w.Write, new(store.Found))
+	return lb.Holds(&w.Write)
 }
 
 // restoreLarge is setLarge of an item's entry, unless its key is there.
@@ -330,7 +328,7 @@ func (t *batch) restoreLarge(it item, ref *snapshot.Ref, body []byte) error {
 	if b.Closed {
 		return ErrClosed
 	}
-	if b.Holds(&w.Write, new(store.Found)) {
+	if b.Holds(&w.Write) {
 		return nil
 	}
 	lb.lock()
@@ -341,7 +339,7 @@ func (t *batch) restoreLarge(it item, ref *snapshot.Ref, body []byte) error {
 	if err := t.insistLocked(lb, int(ref.Rank), it.Freq); err != nil {
 		return err
 	}
-	lb.Learn()
+	lb.Arrived(w.Bytes)
 	return nil
 }
 
@@ -362,7 +360,6 @@ func (t *batch) restoreLocked(b *bucket, rank, freq int) error {
 	if rank < snapshot.SmallRanks && t.c.shared.Policy != policy.FIFO {
 		in = policy.Small
 	}
-	b.MoveHomes()
 	stored, err := b.Restore(&w.Write, in, freq)
 	if stored && w.Internal {
 		t.c.adoptEntry(w.Value)

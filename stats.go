@@ -379,9 +379,7 @@ func (b *bucket) updateStats(s *Stats) {
 	s.EvictedEntries += b.EvictedSmall + b.EvictedMain + b.EvictedCold + b.EvictedCrowd
 	s.Policy.EvictedCold += b.EvictedCold
 	s.Compression.ColdHits += b.ColdHits.Load()
-	s.Compression.UncompressedQueueFull += b.Cold.Behind
-	s.Compression.ColdEntries += uint64(b.Cold.Entries())
-	s.Compression.ColdBytes += uint64(b.Cold.Bytes())
+	s.Compression.UncompressedQueueFull += b.QueueFull
 	s.Policy.EvictedSmall += b.EvictedSmall
 	s.Policy.EvictedMain += b.EvictedMain
 	s.Policy.EvictedCrowd += b.EvictedCrowd
@@ -389,13 +387,18 @@ func (b *bucket) updateStats(s *Stats) {
 	s.Policy.Reinsertions += b.Reinsertions
 	s.Policy.GhostHits += b.GhostHits
 	s.Policy.MovedBytes += b.MovedBytes
-	s.DeadBytes += uint64(b.DeadBytes())
 	s.EvictedBytes += b.EvictedBytes
 	s.ExpiredEntries += b.Expired
 	s.ExpiredBytes += b.ExpiredBytes
-	b.addGainLocked(s)
-	s.BytesSize += uint64(b.LiveBytes())
-	s.IndexBytes += uint64(b.Index.Pages() * b.Shared.Pool.PageSize())
+	s.Policy.NearMisses += b.NearMisses.Load()
+	has := b.Sizes()
+	s.EntriesCount += uint64(has.Entries)
+	s.BytesSize += uint64(has.LiveBytes)
+	s.DeadBytes += uint64(has.DeadBytes)
+	s.IndexBytes += uint64(has.IndexBytes)
+	s.Policy.Ghosts += uint64(has.Ghosts)
+	s.Compression.ColdEntries += uint64(has.Cold)
+	s.Compression.ColdBytes += uint64(has.ColdBytes)
 }
 
 // addCompression adds what compression has counted.
@@ -408,17 +411,6 @@ func (s *Stats) addCompression(z *cold.Compression) {
 	s.Compression.CompressErrors += z.Counts.Failed.Load()
 	s.Compression.DecompressErrors += z.Counts.Wrong.Load()
 	s.Compression.CompressTime += time.Duration(z.Nanos.Load())
-}
-
-// addGainLocked adds the counts of the bucket from which Stats.Gain is estimated.
-func (b *bucket) addGainLocked(s *Stats) {
-	slots, live := 0, b.Live()
-	for _, used := range b.Index.Used() {
-		slots += used
-	}
-	s.EntriesCount += uint64(b.Entries())
-	s.Policy.Ghosts += uint64(slots - live) // a live entry has one slot (I7), all others are stale
-	s.Policy.NearMisses += b.NearMisses.Load()
 }
 
 // Is the cache too small? Two signs tell: how long entries stay before they are evicted

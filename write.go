@@ -105,7 +105,7 @@ func (c *Cache) store(w *write, verb string) error {
 			return errUnmet
 		}
 		var err error
-		if c.isLarge(w.Bytes) {
+		if c.shared.IsLarge(w.Bytes) {
 			if err := c.exceedsMemory(w.Bytes); err != nil {
 				return c.refuse(w, verb, err)
 			}
@@ -170,10 +170,8 @@ func (c *Cache) setInBucket(b *bucket, w *write) (news store.Arrival, err error)
 			return news, err
 		}
 	}
-	if b.Inflow.Count(w.Bytes); b.Inflow.Bytes >= c.shared.Pool.ChunkSize() {
-		b.Learn()
-		c.levelLocked(b, w)
-		news, b.Inflow = b.Inflow, store.Arrival{}
+	if news = b.Arrived(w.Bytes); news.Bytes > 0 {
+		c.levelLocked(b, w, news.Bytes)
 	}
 	return news, nil
 }

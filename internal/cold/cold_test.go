@@ -17,6 +17,7 @@ import (
 	"github.com/ringcache/ringcache"
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/pack"
+	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/ringtest"
 	"github.com/ringcache/ringcache/internal/store"
 	"github.com/ringcache/ringcache/internal/testhook"
@@ -281,12 +282,12 @@ func TestStats_TellWhatBecameOfEachColdValue(t *testing.T) {
 		by.compress = compress
 		ringtest.CompressAll(p.Cache)
 		b := ringtest.Nth(p.Cache, 0)
-		before, evicted, had := told(), b.EvictedCold, b.Cold.Entries()
+		before, evicted, had := told(), b.EvictedCold, b.Sizes().Cold
 		for range 200 {
 			p.Fill(t)
 			ringtest.CompressAll(p.Cache)
 		}
-		came := b.Cold.Entries() - had + int(b.EvictedCold-evicted)
+		came := b.Sizes().Cold - had + int(b.EvictedCold-evicted)
 		require.Greater(t, came, 100, name)
 		require.EqualValues(t, came, told()-before, name)
 	}
@@ -341,7 +342,7 @@ func TestCold_DamagedQueueGoesOn(t *testing.T) {
 	for name, at := range map[string]uint64{"header": 0, "key": 5} {
 		p := ringtest.NewPackedCache(t, ringtest.FlateCompressor{}, nil)
 		b := ringtest.Nth(p.Cache, 0)
-		q := b.Cold.Queue()
+		q := b.Ring(policy.Queue)
 		for q.Size == 0 {
 			p.Fill(t)
 		}

@@ -328,7 +328,7 @@ func TestCompression_OnRemoveHasTheDictionary(t *testing.T) {
 	p.SetPacked(t, ringtest.PackedKey, func() error {
 		return p.Set(ringtest.PackedKey, ringtest.PackedValue)
 	})
-	require.Positive(t, ringtest.CountUses(ringtest.Nth(p.Cache, 0))[1], "packed with a dictionary")
+	require.Positive(t, ringtest.Nth(p.Cache, 0).ColdCounts().Uses[1], "packed with a dictionary")
 	testhook.Change(p.Cache, 0, func(b *store.Store) {
 		h := ringtest.Shared(p.Cache).Hash(ringtest.PackedKey)
 		require.True(t, b.Delete(&store.Write{Key: ringtest.PackedKey, Hash: h, Reason: store.Deleted},
@@ -340,40 +340,6 @@ func TestCompression_OnRemoveHasTheDictionary(t *testing.T) {
 		}
 	})
 	require.Equal(t, string(ringtest.PackedValue), heard)
-}
-
-// Whatever bit of a packed record flips, its entry is a miss, or as it was; nothing else
-// happens.
-func TestCompression_DamagedBits(t *testing.T) {
-	ringtest.SkipUnderRace(t)
-	p := ringtest.NewPackedCache(t, ringtest.FlateCompressor{}, nil)
-	b := ringtest.Nth(p.Cache, 0)
-	misses, rnd := 0, ringtest.NewRand(1)
-	for range 50 {
-		p.Del(ringtest.PackedKey) // it begins in small again
-		p.SetPacked(t, ringtest.PackedKey, func() error {
-			return p.Set(ringtest.PackedKey, ringtest.PackedValue)
-		})
-		h := ringtest.Shared(p.Cache).Hash(ringtest.PackedKey)
-		b.Mu.Lock()
-		var f store.Found
-		require.True(t, b.Find(&f, ringtest.PackedKey, h))
-		at := rnd.IntN(f.ValueLen)
-		f.Ring.Run(f.ValuePos() + uint64(at))[0] ^= 1 << rnd.IntN(8)
-		b.Mu.Unlock()
-		before := p.Stats()
-		v, ok := p.HasGet(nil, ringtest.PackedKey)
-		if ok {
-			require.Equal(t, string(ringtest.PackedValue), string(v), "byte %d", at)
-			continue
-		}
-		misses++
-		require.Equal(t, before.Corruptions+1, p.Stats().Corruptions)
-	}
-	require.Greater(t, misses, 30)
-	// A number that no dictionary has, in place of another's, is one count too many, or few.
-	b.Cold.Uses = ringtest.CountUses(b)
-	require.NoError(t, ringtest.Validate(p.Cache))
 }
 
 // The memory of the cold part may be written to by somebody else: no call hangs or panics.
@@ -393,9 +359,9 @@ func TestCompression_DamagedRing(t *testing.T) {
 		b := ringtest.Nth(c, 0)
 		for range 20 {
 			b.Mu.Lock()
-			r := b.Cold.Store()
+			r := b.Ring(policy.Cold)
 			if rnd.IntN(4) == 0 {
-				r = b.Cold.Queue()
+				r = b.Ring(policy.Queue)
 			}
 			if r.Size > 0 {
 				pos := r.Tail + rnd.Uint64N(r.Size)
@@ -445,25 +411,4 @@ func TestCompression_IDsHaveABound(t *testing.T) {
 		require.ErrorIs(t, err, ringcache.ErrInvalidOptions, name)
 		require.ErrorContains(t, err, "ID", name)
 	}
-}
-
-// A class that finds no number for its dictionary gathers samples anew: it must not search all
-// buckets after each batch, nor keep others from theirs.
-func TestCompression_NoNumberIsFree(t *testing.T) {
-	p := ringtest.NewPackedCache(t, ringtest.FlateCompressor{}, nil)
-	s, b := ringtest.Shared(p.Cache).Compression, ringtest.Nth(p.Cache, 0)
-	had := b.Cold.Uses
-	s.Highest = pack.Dicts - 1
-	for i := range b.Cold.Uses {
-		b.Cold.Uses[i]++
-	}
-	cl := &s.Classes[0]
-	for i := range 1000 {
-		cl.Samples.Add(ringtest.Text(i, 200))
-	}
-	dict := cl.Dict
-	ringtest.RenewDicts(p.Cache)
-	require.Equal(t, dict, cl.Dict)
-	require.False(t, cl.Samples.Enough())
-	b.Cold.Uses = had
 }

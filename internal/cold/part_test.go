@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"testing"
 	"time"
 
@@ -16,7 +15,6 @@ import (
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/ringtest"
-	"github.com/ringcache/ringcache/internal/store"
 	"github.com/ringcache/ringcache/internal/testhook"
 )
 
@@ -465,26 +463,4 @@ func TestColdPart_Resize(t *testing.T) {
 		fill(6000)
 		check()
 	}
-}
-
-// A record that the goroutine moves while DeleteExpired is under way is not overlooked.
-func TestColdPart_DeleteExpiredFindsWhatMoves(t *testing.T) {
-	p := ringtest.NewPackedCache(t, ringtest.FlateCompressor{}, nil)
-	require.NoError(t, p.SetWithTTL(ringtest.PackedKey, ringtest.PackedValue, time.Hour))
-	p.Queue(t, ringtest.PackedKey)
-	p.Now += time.Hour
-	b := ringtest.BucketOf(p.Cache, ringtest.Shared(p.Cache).Hash(ringtest.PackedKey))
-	b.Mu.Lock()
-	var s store.Sweep
-	s.Begun, s.Walk = true, b.Walk() // as DeleteStep begins
-	b.Mu.Unlock()
-	ringtest.CompressAll(p.Cache)
-	_, in := ringtest.Stored(p.Cache, ringtest.PackedKey)
-	require.Equal(t, policy.Cold, in, "it has moved, expired as it is")
-	dropped := 0
-	for !s.Done {
-		testhook.Change(p.Cache, 0, func(b *store.Store) { dropped += b.DeleteStep(&s) })
-	}
-	require.Equal(t, 1, dropped)
-	require.Less(t, b.Expirer.Soonest, uint32(math.MaxUint32))
 }

@@ -8,13 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache"
-	"github.com/ringcache/ringcache/internal/cold"
-	"github.com/ringcache/ringcache/internal/index"
-	"github.com/ringcache/ringcache/internal/pack"
 	"github.com/ringcache/ringcache/internal/policy"
-	"github.com/ringcache/ringcache/internal/record"
-	"github.com/ringcache/ringcache/internal/store"
-	"github.com/ringcache/ringcache/internal/testhook"
 )
 
 // PackedCache is a cache of one bucket whose goroutine is the test.
@@ -57,35 +51,6 @@ func (p *PackedCache) RequireTrue(t *testing.T) (hits int) {
 		}
 	}
 	return hits
-}
-
-// RotateSome gives one record of the cold ring after the other another round, and returns how
-// many. Now and then one is dropped, so that head and tail meet at all places of a chunk.
-func (p *PackedCache) RotateSome(t *testing.T) (rotated int) {
-	t.Helper()
-	testhook.Change(p.Cache, 0, func(b *store.Store) { rotated = p.rotateLocked(t, b) })
-	return rotated
-}
-
-func (p *PackedCache) rotateLocked(t *testing.T, b *store.Store) (rotated int) {
-	r := b.Cold.Store()
-	for i := 1; rotated < 2000; i++ {
-		hd, ok := r.Header(r.Tail)
-		require.True(t, ok)
-		if hd.Dead || i%20 == 0 {
-			b.PassTail(policy.Cold, nil)
-			continue
-		}
-		key, _ := r.Read(nil, r.Tail+uint64(hd.Size), hd.KeyLen)
-		at, ok := b.Index.Find(Shared(p.Cache).Hash(key), policy.Cold, r.Tail)
-		require.True(t, ok)
-		index.MarkRead(at.Group.At(at.I), at.Slot)
-		n := r.Entries
-		require.True(t, b.RotateCold())
-		require.Equal(t, n, r.Entries)
-		rotated++
-	}
-	return rotated
 }
 
 // MakeDict has a dictionary made.
@@ -143,36 +108,3 @@ func Text(seed, n int) []byte {
 
 // NoRing stands for that of a key which is not there.
 const NoRing = policy.Rings
-
-// CountUses counts what coldPart.uses is.
-func CountUses(b Bucket) (n cold.Uses) {
-	_ = validateRing(b.Cold.Store(), func(pos uint64, hd record.Header) error {
-		if hd.Kind == record.Packed && !hd.Dead {
-			if dict := b.Cold.DictNumber(pos, hd); dict < pack.Dicts {
-				n[dict]++
-			}
-		}
-		return nil
-	})
-	return n
-}
-
-func sinkLocked(b *store.Store) int {
-	b.Cold.Begun = true
-	b.ShapeCold()
-	for in := range b.Rings {
-		for r := &b.Rings[in]; r.Size > 0; {
-			hd, _ := r.Header(r.Tail)
-			if hd.Dead {
-				r.ReleaseDead(hd)
-				continue
-			}
-			p, _ := b.Index.Find(b.KeyHash(r, r.Tail, hd), policy.Ring(in), r.Tail)
-			if b.Demote(policy.Ring(in), p, hd) {
-				return hd.Total()
-			}
-			break
-		}
-	}
-	return 0
-}

@@ -60,12 +60,12 @@ func roleOf(number int) cold.Role {
 // follows reports whether the bucket's policy follows that of the baseline: what it
 // drops, and what comes back to it, tell of the cold part and not of the policy.
 func (b *Store) follows() bool {
-	return b.Cold.On && b.Cold.Role != cold.Without && b.Shared.Buckets > ScoutEach/2
+	return b.cold.on && b.cold.role != cold.Without && b.Shared.Buckets > ScoutEach/2
 }
 
-// InUse returns the end of the bucket's rings.
-func (b *Store) InUse() policy.Ring {
-	if b.Cold.On {
+// inUse returns the end of the bucket's rings.
+func (b *Store) inUse() policy.Ring {
+	if b.cold.on {
 		return policy.Rings
 	}
 	return RingCount
@@ -74,83 +74,105 @@ func (b *Store) InUse() policy.Ring {
 // coldLimit returns how many of total chunks the cold part may hold: none as long as the
 // policy has room for all.
 func (b *Store) coldLimit(total int) int {
-	c := b.Cold
-	if !c.Begun {
+	c := b.cold
+	if !c.begun {
 		return 0
 	}
-	n := int(b.Shared.Compression.ShareFor(c.Role) * float64(total))
+	n := int(b.Shared.Compression.ShareFor(c.role) * float64(total))
 	if n < leastCold {
 		return 0
 	}
 	return n
 }
 
-// ShapeCold sets the limits of the cold part.
-func (b *Store) ShapeCold() {
-	c := b.Cold
-	if !c.On {
+// shapeCold sets the limits of the cold part.
+func (b *Store) shapeCold() {
+	c := b.cold
+	if !c.on {
 		return
 	}
 	for i := range c.rings {
-		c.rings[i].Expect(b.mean)
+		c.rings[i].Expect(int(b.mean))
 	}
 	c.most = b.limit().cold
-	c.queueMost = max(1, c.most/queuePart, b.chunksFor(2*b.mean))
+	c.queueMost = max(1, c.most/queuePart, b.chunksFor(2*int(b.mean)))
 	if sum := c.from[policy.Small] + c.from[policy.Main]; sum > 1<<16 {
 		c.from[policy.Small] /= 2
 		c.from[policy.Main] /= 2
 	}
 }
 
-// Demote moves the live record at the tail of small or main, whose slot is at p, to
+// demote moves the live record at the tail of small or main, whose slot is at p, to
 // the cold part: to the queue, or as it is to the cold ring if the queue is full. It reports
 // false if there is no room for it: then it is to be dropped.
-func (b *Store) Demote(in policy.Ring, p index.Place, hd record.Header) bool {
+func (b *Store) demote(in policy.Ring, p index.Place, hd record.Header) bool {
 	n := hd.Total()
-	if !b.Cold.On || hd.Kind != record.Value {
+	if !b.cold.on || hd.Kind != record.Value {
 		return false
 	}
 	to, ok := b.makeColdRoom(n)
 	if !ok {
 		return false
 	}
-	c := b.Cold
+	c := b.cold
 	b.move(in, to, p, index.WithOrigin(p.Slot, in), hd)
 	b.policy.Dropped(in)
 	c.from[in]++
 	queueFull := to == policy.Cold
 	if queueFull {
-		c.Behind++
+		b.QueueFull++
 	}
-	if !c.signalled && (queueFull || c.Queue().Size<<1 >= uint64(c.queueMost)<<b.Shared.Shift) {
+	if !c.signalled && (queueFull || c.queue().Size<<1 >= uint64(c.queueMost)<<b.Shared.Shift) {
 		c.signalled = b.Shared.Compression.Signal(c.number)
 	}
 	return true
+}
+
+// Sink moves the oldest live record of small or main to the cold part, as the policy would, and
+// returns its length; 0 if none can go there. It is for tests, which need not fill a cache then.
+func (b *Store) Sink() int {
+	b.cold.begun = true
+	b.shapeCold()
+	for in := range b.Rings {
+		for r := &b.Rings[in]; r.Size > 0; {
+			hd, _ := r.Header(r.Tail)
+			if hd.Dead {
+				r.ReleaseDead(hd)
+				continue
+			}
+			p, _ := b.Index.Find(b.keyHash(r, r.Tail, hd), policy.Ring(in), r.Tail)
+			if b.demote(policy.Ring(in), p, hd) {
+				return hd.Total()
+			}
+			break
+		}
+	}
+	return 0
 }
 
 // makeColdRoom makes room for a record of n bytes at the head of the queue, else of
 // the cold ring, which it returns, and keeps the cold part within its limit: bit by bit, so
 // there may be none.
 func (b *Store) makeColdRoom(n int) (to policy.Ring, ok bool) {
-	c := b.Cold
-	c.Begun = true // from the next look at the limits on, there is room
-	q, s, queueMost := c.Queue(), c.Store(), max(c.queueMost, b.chunksFor(n))
-	from := c.Size()
+	c := b.cold
+	c.begun = true // from the next look at the limits on, there is room
+	q, s, queueMost := c.queue(), c.store(), max(c.queueMost, b.chunksFor(n))
+	from := c.size()
 	b.vacate(nil, func() (policy.Ring, bool) {
-		storeMost, dropped := b.storeMost(queueMost), from-c.Size()
-		if c.Size()+n <= storeMost<<b.Shared.Shift && c.Held() <= c.most {
+		storeMost, dropped := b.storeMost(queueMost), from-c.size()
+		if c.size()+n <= storeMost<<b.Shared.Shift && c.held() <= c.most {
 			if ok = b.extend(q, n, queueMost); ok {
 				to = policy.Queue
 				return 0, false
 			}
 			// A queue without a chunk waits for one that the cold ring gives up.
-			ok = (q.Held() > 0 || dropped >= ShrinkStep) && b.extend(s, n, storeMost)
+			ok = (q.Held() > 0 || dropped >= shrinkStep) && b.extend(s, n, storeMost)
 			if ok {
 				to = policy.Cold
 				return 0, false
 			}
 		}
-		if c.Held() == 0 || dropped >= n+ShrinkStep {
+		if c.held() == 0 || dropped >= n+shrinkStep {
 			return 0, false
 		}
 		b.giveRounds()
@@ -162,26 +184,26 @@ func (b *Store) makeColdRoom(n int) (to policy.Ring, ok bool) {
 // storeMost returns how many chunks the cold ring may hold if the queue has queueMost chunks, and
 // has or can get.
 func (b *Store) storeMost(queueMost int) int {
-	held, most := b.Cold.Store().Held(), b.coldMost(queueMost)
+	held, most := b.cold.store().Held(), b.coldMost(queueMost)
 	if held >= most {
 		return most
 	}
-	forQueue := max(0, queueMost-b.Cold.Queue().Held())
+	forQueue := max(0, queueMost-b.cold.queue().Held())
 	return min(most, held+max(0, b.moreCold()-forQueue))
 }
 
 // prefetchCold is what prepare does for the cold part: it asks for what is moved
 // next, where to, and what is dropped for it.
 func (b *Store) prefetchCold() {
-	r, s := &b.Rings[b.policy.Entry()], b.Cold.Store()
+	r, s := &b.Rings[b.policy.Entry()], b.cold.store()
 	r.Prefetch(r.Tail)
-	b.Cold.Queue().PrefetchHead()
+	b.cold.queue().PrefetchHead()
 	s.Prefetch(s.Tail)
 }
 
 // coldMost returns how many chunks the cold ring may hold if the queue has queueMost chunks.
 func (b *Store) coldMost(queueMost int) int {
-	return max(0, b.Cold.most-max(queueMost, b.Cold.Queue().Held()))
+	return max(0, b.cold.most-max(queueMost, b.cold.queue().Held()))
 }
 
 // reach returns how many of most chunks a ring of the cold part has or can get for n
@@ -198,27 +220,27 @@ func (b *Store) reach(r *ring.Ring, n, most int) int {
 // moreCold returns how many chunks more the cold part can get now. The limits are asked
 // for anew, as they may have changed since the Set began.
 func (b *Store) moreCold() int {
-	return max(0, min(b.limit().cold-b.Cold.Held(), b.spare()))
+	return max(0, min(b.limit().cold-b.cold.held(), b.spare()))
 }
 
 // giveRounds gives some of the oldest records of the cold part that were read there another round.
 // As long as there are enough dead records, all live ones get one.
 func (b *Store) giveRounds() {
 	rounds := coldRounds
-	if b.Cold.Store().WorthCompacting() {
+	if b.cold.store().WorthCompacting() {
 		rounds = coldCompacted
 	}
 	for range rounds {
-		if b.Cold.oldest() != policy.Cold || !b.RotateCold() {
+		if b.cold.oldest() != policy.Cold || !b.rotateCold() {
 			return
 		}
 	}
 }
 
-// RotateCold moves the record at the cold ring's tail to its head if it was read. It
+// rotateCold moves the record at the cold ring's tail to its head if it was read. It
 // reports false if the tail is to be dropped, or passed.
-func (b *Store) RotateCold() bool {
-	s := b.Cold.Store()
+func (b *Store) rotateCold() bool {
+	s := b.cold.store()
 	if s.Size == 0 {
 		return false
 	}
@@ -226,7 +248,7 @@ func (b *Store) RotateCold() bool {
 	if !ok || hd.Dead || b.Shared.Expired(hd.Expiry) || b.isForgotten(s, s.Tail, hd) {
 		return false
 	}
-	p, ok := b.Index.Find(b.KeyHash(s, s.Tail, hd), policy.Cold, s.Tail)
+	p, ok := b.Index.Find(b.keyHash(s, s.Tail, hd), policy.Cold, s.Tail)
 	if !ok || !index.WasRead(p.Slot) && !s.WorthCompacting() {
 		return false
 	}
@@ -236,7 +258,7 @@ func (b *Store) RotateCold() bool {
 }
 
 // mayGiveCold reports whether the cold part has a chunk to give, and the step is not over.
-func (b *Store) mayGiveCold() bool { return b.Cold.Held() > 0 && !b.Removals.IsStep() }
+func (b *Store) mayGiveCold() bool { return b.cold.held() > 0 && !b.Removals.IsStep() }
 
 // extend makes n bytes behind the head of a ring of the cold part writable, which may
 // hold most chunks, and reports whether there is room for them.
@@ -250,9 +272,9 @@ func (b *Store) extend(r *ring.Ring, n, most int) bool {
 func (b *Store) storePacked(p index.Place, hd record.Header, key, packed []byte) {
 	var buf [record.MaxHeader]byte
 	header := b.Form.PutPacked(&buf, len(key), len(packed), hd.HasExpiry, hd.Expiry)
-	q, s := b.Cold.Queue(), b.Cold.Store()
+	q, s := b.cold.queue(), b.cold.store()
 	pos := s.Append(header, key, packed)
-	b.Cold.Uses[packed[0]]++ // (I16)
+	b.cold.uses[packed[0]]++ // (I16)
 	n := len(header) + len(key) + len(packed)
 	b.moved(p, index.WithPos(p.Slot, policy.Cold, pos), q, s, hd, n)
 }
@@ -297,7 +319,7 @@ func (b *Store) Promote(was *Found, w *Write) {
 		b.countEvicted(policy.Cold, f.Header)
 		return
 	}
-	b.policy.GhostFound(origin(f.Slot), 1, b.Ghosts(), b.IsNear(f.Slot))
+	b.policy.GhostFound(origin(f.Slot), 1, b.ghosts(), b.isNear(f.Slot))
 	if b.insert(&f, true, w, 0) != nil { // there is no memory for it
 		b.countEvicted(policy.Cold, f.Header)
 	}
@@ -335,7 +357,7 @@ type ColdBatch struct {
 // passDead releases the dead records at the queue's tail, and all if the one there is
 // damaged: nobody else comes there as long as the cold ring holds anything.
 func (b *Store) passDead() {
-	q := b.Cold.Queue()
+	q := b.cold.queue()
 	b.vacate(nil, func() (policy.Ring, bool) {
 		if q.Size == 0 {
 			return 0, false
@@ -345,21 +367,18 @@ func (b *Store) passDead() {
 	})
 }
 
-// Pack compresses the values of a batch, which needs no lock.
-func (s *Shared) Pack(batch *ColdBatch) {
-	begun := time.Now()
+// Pack compresses the values of a batch, and prefetches the lines of the index that PutAway needs.
+// It is called without the lock.
+func (b *Store) Pack(batch *ColdBatch) {
+	begun, z := time.Now(), b.Shared.Compression
 	for i := range batch.records {
 		w := &batch.records[i]
 		from := len(batch.Packed)
-		batch.Packed = s.Compression.Pack(batch.Packed, w.value, w.total)
+		batch.Packed = z.Pack(batch.Packed, w.value, w.total)
 		w.packed = batch.Packed[from:len(batch.Packed):len(batch.Packed)]
-		w.hash = s.Hash(w.key)
+		w.hash = b.Shared.Hash(w.key)
 	}
-	s.Compression.Nanos.Add(uint64(time.Since(begun)))
-}
-
-// PrefetchBatch asks for the index lines of a batch's records. It needs no lock.
-func (b *Store) PrefetchBatch(batch *ColdBatch) {
+	z.Nanos.Add(uint64(time.Since(begun)))
 	for i := range batch.records {
 		b.Index.Prefetch(batch.records[i].hash, 1)
 	}
@@ -369,12 +388,12 @@ func (b *Store) PrefetchBatch(batch *ColdBatch) {
 func (b *Store) TakeWaiting(batch *ColdBatch) bool {
 	batch.records, batch.Packed = batch.records[:0], batch.Packed[:0]
 	batch.taken = batch.taken[:0]
-	b.Cold.signalled = false
+	b.cold.signalled = false
 	if b.Closed {
 		return false
 	}
 	b.passDead()
-	q := b.Cold.Queue()
+	q := b.cold.queue()
 	for at := uint64(0); at < q.Size && at < coldBatchBytes && len(batch.records) < coldBatchRecords; {
 		pos := (q.Tail + at) & q.Mask
 		hd, ok := q.Header(pos)
@@ -399,7 +418,7 @@ func (b *Store) PutAway(batch *ColdBatch) bool {
 	if b.Closed {
 		return false
 	}
-	q := b.Cold.Queue()
+	q := b.cold.queue()
 	for i := range batch.records {
 		w := &batch.records[i]
 		b.passDead()
@@ -417,7 +436,7 @@ func (b *Store) PutAway(batch *ColdBatch) bool {
 		if len(w.packed) > 0 {
 			n = b.Form.PackedSize(hd.HasExpiry) + len(w.key) + len(w.packed)
 		}
-		if !b.extend(b.Cold.Store(), n, b.coldMost(b.Cold.queueMost)) {
+		if !b.extend(b.cold.store(), n, b.coldMost(b.cold.queueMost)) {
 			return false
 		}
 		if len(w.packed) > 0 {

@@ -9,46 +9,45 @@ import (
 )
 
 // coldPart is a bucket's cold part. Large buckets, and those of a cache without a Compressor,
-// have none: they share an empty one that never changes (shared.NoCold).
+// have none: they share an empty one that never changes (Shared.noCold).
 type coldPart struct {
 	rings     [policy.Rings - policy.Queue]ring.Ring
-	On        bool
-	Begun     bool // the policy has dropped something: memory is full
+	on        bool
+	begun     bool // the policy has dropped something: memory is full
 	signalled bool // the goroutine has been told to look at the queue
-	Role      cold.Role
+	role      cold.Role
 	number    int32 // of the bucket
 	most      int   // chunks that the cold part may hold
 	queueMost int   // chunks of these for the queue
-	Uses      cold.Uses
+	uses      cold.Uses
 	from      [RingCount]uint32 // records that came from small and main lately
-	Inserts   uint64            // records of keys that were not there
-	Behind    uint64            // records that left the queue as they were: it was full
+	inserts   uint64            // records of keys that were not there
 }
 
-// Queue returns the ring of what waits.
-func (c *coldPart) Queue() *ring.Ring { return &c.rings[0] }
+// queue returns the ring of what waits.
+func (c *coldPart) queue() *ring.Ring { return &c.rings[0] }
 
-// Store returns the ring of what was compressed, or left as it is.
-func (c *coldPart) Store() *ring.Ring { return &c.rings[policy.Cold-policy.Queue] }
+// store returns the ring of what was compressed, or left as it is.
+func (c *coldPart) store() *ring.Ring { return &c.rings[policy.Cold-policy.Queue] }
 
-func (c *coldPart) Entries() int { return c.Queue().Entries + c.Store().Entries }
+func (c *coldPart) entries() int { return c.queue().Entries + c.store().Entries }
 
-// Held returns how many chunks the rings have from the pool.
-func (c *coldPart) Held() int {
-	if !c.On {
+// held returns how many chunks the rings have from the pool.
+func (c *coldPart) held() int {
+	if !c.on {
 		return 0
 	}
-	return c.Queue().Held() + c.Store().Held()
+	return c.queue().Held() + c.store().Held()
 }
 
-func (c *coldPart) Bytes() int { return c.Queue().EntryBytes + c.Store().EntryBytes }
+func (c *coldPart) bytes() int { return c.queue().EntryBytes + c.store().EntryBytes }
 
 //go:norace
-func (c *coldPart) Size() int { return int(c.Queue().Size + c.Store().Size) }
+func (c *coldPart) size() int { return int(c.queue().Size + c.store().Size) }
 
 // oldest returns the ring that has the oldest records.
 func (c *coldPart) oldest() policy.Ring {
-	if c.Store().Held() > 0 {
+	if c.store().Held() > 0 {
 		return policy.Cold
 	}
 	return policy.Queue
@@ -57,21 +56,21 @@ func (c *coldPart) oldest() policy.Ring {
 // count counts the record at pos of ring r with its dictionary, if it is packed, or takes it
 // out if sign is -1.
 func (c *coldPart) count(r *ring.Ring, pos uint64, hd record.Header, sign int32) {
-	if hd.Kind != record.Packed || r != c.Store() {
+	if hd.Kind != record.Packed || r != c.store() {
 		return // a header outside the cold ring that says it is packed is damaged
 	}
-	if dict := c.DictNumber(pos, hd); dict < pack.Dicts {
-		c.Uses[dict] += sign
+	if dict := c.dictNumber(pos, hd); dict < pack.Dicts {
+		c.uses[dict] += sign
 	}
 }
 
-// DictNumber returns the number of the dictionary that the packed record at pos of the cold
+// dictNumber returns the number of the dictionary that the packed record at pos of the cold
 // ring needs.
-func (c *coldPart) DictNumber(pos uint64, hd record.Header) uint8 {
+func (c *coldPart) dictNumber(pos uint64, hd record.Header) uint8 {
 	if hd.ValueLen == 0 {
 		return pack.Dicts // none: it is damaged
 	}
-	return c.Store().Run(pos + uint64(hd.Size+hd.KeyLen))[0]
+	return c.store().Run(pos + uint64(hd.Size+hd.KeyLen))[0]
 }
 
 // addGhosts adds the slots of the cold part, live or not, to the ghosts of the rings that
@@ -86,14 +85,27 @@ func (c *coldPart) addGhosts(n *[RingCount]int, slots int) {
 
 // forget resets what the cold part knows, after its rings were emptied.
 func (c *coldPart) forget() {
-	if c.On {
-		c.Begun, c.signalled, c.Uses = false, false, cold.Uses{}
+	if c.on {
+		c.begun, c.signalled, c.uses = false, false, cold.Uses{}
 	}
+}
+
+// ColdCounts are what is added up over buckets: to learn whether the cold part pays, and which
+// dictionaries are needed.
+type ColdCounts struct {
+	Role    cold.Role // of the bucket
+	Inserts uint64    // records of keys that were not there
+	Uses    cold.Uses // live packed records of each dictionary
+}
+
+// ColdCounts returns those of the bucket.
+func (b *Store) ColdCounts() ColdCounts {
+	return ColdCounts{Role: b.cold.role, Inserts: b.cold.inserts, Uses: b.cold.uses}
 }
 
 // newColdPart returns the cold part of a bucket.
 func newColdPart(s *Shared, number int) *coldPart {
-	c := &coldPart{On: true, number: int32(number), Role: roleOf(number)}
+	c := &coldPart{on: true, number: int32(number), role: roleOf(number)}
 	c.init(s)
 	return c
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // How a bucket finds expired records. Buckets without expiries do nothing here
-// (bucket.HasTTL).
+// (Store.hasTTL).
 //
 // Each Set looks at a few records, from tails to heads, while any may have expired,
 // and marks these dead: compaction finds their room (room.go).
@@ -25,9 +25,9 @@ const (
 
 // expirer is how far a bucket's search for expired records has come.
 type expirer struct {
-	Soonest uint32 // between walks: no record is to be removed earlier (I11)
+	soonest uint32 // between walks: no record is to be removed earlier (I11)
 	later   uint32 // during one: the same for the records that it has passed
-	Walking bool
+	walking bool
 	walk    walk
 
 	forgotten uint64 // generations that had been forgotten when it began
@@ -41,8 +41,8 @@ type walk struct {
 	end  uint64 // where it ends there: at the head when it came
 }
 
-// Walk begins a walk.
-func (b *Store) Walk() walk {
+// newWalk begins a walk.
+func (b *Store) newWalk() walk {
 	small := &b.Rings[policy.Small]
 	return walk{ring: policy.Small, pos: small.Tail, end: small.Head()}
 }
@@ -59,7 +59,7 @@ func (b *Store) nextRecord(w *walk) (pos uint64, ok bool) {
 		if end <= r.Size && pos < end {
 			return w.pos, true
 		}
-		if w.ring == b.InUse()-1 {
+		if w.ring == b.inUse()-1 {
 			return 0, false
 		}
 		w.ring++
@@ -106,22 +106,22 @@ func (b *Store) noteExpiry(expiry uint32) {
 	if expiry == 0 {
 		return
 	}
-	e := &b.Expirer
-	if !b.HasTTL {
-		b.HasTTL = true
-		b.Hint = hintUnknown // what has expired goes first from now on
+	e := &b.expirer
+	if !b.hasTTL {
+		b.hasTTL = true
+		b.known = hintUnknown // what has expired goes first from now on
 		b.Shared.Expiring.Store(true)
-		*e = expirer{Soonest: math.MaxUint32, later: math.MaxUint32}
+		*e = expirer{soonest: math.MaxUint32, later: math.MaxUint32}
 	}
 	end := b.Shared.KeptUntil(expiry)
-	e.Soonest, e.later = min(e.Soonest, end), min(e.later, end)
+	e.soonest, e.later = min(e.soonest, end), min(e.later, end)
 }
 
 // ExpireSome does a Set's share of the search for expired records, and reports whether it has found
 // any.
 func (b *Store) ExpireSome() bool {
 	before := b.Expired
-	if b.HasTTL && !b.Closed {
+	if b.hasTTL && !b.Closed {
 		b.expireSome()
 	}
 	return b.Expired > before
@@ -130,44 +130,44 @@ func (b *Store) ExpireSome() bool {
 // expireSome does a Set's share of the search for records that have expired or belong
 // to a forgotten generation.
 func (b *Store) expireSome() {
-	e, expiring, forgotten := &b.Expirer, 0, b.hasForgotten()
-	for in := range b.InUse() {
+	e, expiring, forgotten := &b.expirer, 0, b.hasForgotten()
+	for in := range b.inUse() {
 		expiring += b.Ring(in).Expiring
 	}
 	if expiring == 0 && !forgotten {
-		b.HasTTL, e.Walking = false, false
+		b.hasTTL, e.walking = false, false
 		return
 	}
-	if !e.Walking {
-		if !forgotten && b.Shared.Now() < e.Soonest {
+	if !e.walking {
+		if !forgotten && b.Shared.Now() < e.soonest {
 			return
 		}
-		e.Walking, e.walk, e.later = true, b.Walk(), math.MaxUint32
+		e.walking, e.walk, e.later = true, b.newWalk(), math.MaxUint32
 		e.forgotten = b.Shared.Generations.Buried()
 	}
 	if _, done := b.step(&e.walk, expireStep, &e.later); done {
-		e.Walking, e.Soonest, b.searched = false, e.later, e.forgotten
+		e.walking, e.soonest, b.searched = false, e.later, e.forgotten
 	}
 }
 
 // Sweep is how far DeleteExpired has come in a bucket.
 type Sweep struct {
-	Begun, Done bool
-	Walk        walk
+	begun, Done bool
+	walk        walk
 }
 
 // DeleteStep drops some of the records that were expired when s began, and
 // returns how many.
 func (b *Store) DeleteStep(s *Sweep) (dropped int) {
-	if !s.Begun {
-		e := &b.Expirer
-		s.Begun, s.Walk = true, b.Walk()
+	if !s.begun {
+		e := &b.expirer
+		s.begun, s.walk = true, b.newWalk()
 		b.sweeps++
-		s.Done = !b.HasTTL || !e.Walking && b.Shared.Now() < e.Soonest
+		s.Done = !b.hasTTL || !e.walking && b.Shared.Now() < e.soonest
 	}
 	if !s.Done {
 		ignored := uint32(math.MaxUint32)
-		dropped, s.Done = b.step(&s.Walk, deleteStep, &ignored)
+		dropped, s.Done = b.step(&s.walk, deleteStep, &ignored)
 	}
 	if s.Done {
 		b.sweeps--
@@ -180,9 +180,12 @@ func (b *Store) Lookup(f *Found, k []byte, h uint64) bool {
 	return b.findCounting(f, k, h) && f.Kind != record.Negative && !b.Shared.Expired(f.Expiry)
 }
 
-// Holds reports whether b has the key, be it a negative entry. Otherwise it does
-// not have it expired either, and f is the key's ghost, if there is one.
-func (b *Store) Holds(w *Write, f *Found) bool {
+// Holds reports whether the bucket has the key, be it a negative entry. It removes an entry that
+// has expired.
+func (b *Store) Holds(w *Write) bool { return b.holds(w, new(Found)) }
+
+// holds is Holds that also finds the key's ghost, if there is one.
+func (b *Store) holds(w *Write, f *Found) bool {
 	f.Internal = w.Internal
 	if !b.findCounting(f, w.Key, w.Hash) {
 		return false
@@ -232,7 +235,7 @@ func (b *Store) killExpired(r *ring.Ring, pos uint64, hd record.Header, h uint64
 // expireAt is expire for the record at pos of a ring.
 func (b *Store) expireAt(in policy.Ring, pos uint64, hd record.Header) {
 	r := b.Ring(in)
-	h := b.KeyHash(r, pos, hd)
+	h := b.keyHash(r, pos, hd)
 	if p, ok := b.Index.Find(h, in, pos); ok {
 		b.Index.Remove(p)
 	} else {

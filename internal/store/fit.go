@@ -8,16 +8,16 @@ func (b *Store) Fit(f *Fit) {
 		f.Done = true
 		return
 	}
-	quota := b.Quota()
+	quota := b.quota()
 	if !f.begun {
 		b.Longest = b.Shared.Longest(b.Shared.Bound(), b.Large)
 		f.begun, f.pages = true, b.pagesWithin(quota)
 		f.moves = quota
 	}
 	chunks := max(quota-f.pages*b.Shared.Pool.PageSize(), 0) >> b.Shared.Shift
-	b.PageDelta = f.pages - b.Index.Pages() // for limit
+	b.pageDelta = int32(f.pages - b.Index.Pages()) // for limit
 	f.Done = b.shed(chunks, &f.moves)
-	b.PageDelta = 0
+	b.pageDelta = 0
 	b.sweep() // moved records use up positions (I5)
 	if f.Done && f.pages < b.Index.Pages() {
 		b.repackIndex(f.pages)
@@ -35,8 +35,8 @@ type Fit struct {
 // pagesWithin returns how many pages the index is to have when the bucket holds no
 // more than quota: those that it has, unless it needs far fewer by then.
 func (b *Store) pagesWithin(quota int) int {
-	has, live := b.Index.Pages(), b.Live()
-	each := b.Size()/max(live, 1) + SlotBytes
+	has, live := b.Index.Pages(), b.live()
+	each := b.size()/max(live, 1) + SlotBytes
 	live = min(live, quota/each)
 	// A little more than it needs, lest it grow again at once.
 	needs := b.pagesFor(live + live/8)
@@ -52,7 +52,7 @@ func (b *Store) shed(total int, moves *int) (done bool) {
 	work := b.setWork(0)
 	work.Records = StepRecords
 	work.Bytes = min(*moves, max(work.Bytes, b.Longest), 1<<min(b.Shared.PosBits-4, 30))
-	budget, from := work.Bytes, b.Size()
+	budget, from := work.Bytes, b.size()
 	defer func() { *moves -= budget - work.Bytes }()
 	left := StepRecords
 	b.vacate(&work, func() (in policy.Ring, more bool) {
@@ -61,7 +61,7 @@ func (b *Store) shed(total int, moves *int) (done bool) {
 			return in, false
 		}
 		left--
-		return in, left >= 0 && from-b.Size()+budget-work.Bytes < StepBytes
+		return in, left >= 0 && from-b.size()+budget-work.Bytes < StepBytes
 	})
 	return done
 }
@@ -70,7 +70,7 @@ func (b *Store) shed(total int, moves *int) (done bool) {
 // hold more than that. Otherwise Sets even out the parts, and no entry has to leave for it.
 func (b *Store) over(total int) (policy.Ring, bool) {
 	l := b.divide(total)
-	if b.Cold.Held() <= l.cold && !b.isOver(l) {
+	if b.cold.held() <= l.cold && !b.isOver(l) {
 		return 0, false
 	}
 	return b.tooLarge(l)

@@ -12,59 +12,60 @@ import (
 // long gone.
 
 const (
-	// GrowthPart is the part of its pages by which an index grows, or one page.
+	// growthPart is the part of its pages by which an index grows, or one page.
 	// Smaller steps would move entries more often, larger ones leave room unused.
-	GrowthPart = 8
+	growthPart = 8
 
-	// MoveHomes is how many homes move with each Set while an index grows. All have
+	// homesPerSet is how many homes move with each Set while an index grows. All have
 	// to move before the next growth: that takes 1.5 a Set, or 3.8 at the worst.
-	MoveHomes = 4
+	homesPerSet = 4
 )
 
 // How many sixteenths of its slots are used when an index grows. Fewer take more
 // memory from records, and leave more ghosts and shorter searches.
 const (
-	GrowFilling = 12 // as long as nothing was evicted
-	GrowFull    = 11 // then, if records have FullRecord bytes: ghosts are in all groups
-	GrowFIFO    = 10 // the same with PolicyFIFO, where no entry stays in its home group
-	GrowRoomy   = 9  // always, if they have RoomyRecord bytes
+	growFilling = 12 // as long as nothing was evicted
+	growFull    = 11 // then, if records have fullRecord bytes: ghosts are in all groups
+	growFIFO    = 10 // the same with PolicyFIFO, where no entry stays in its home group
+	growRoomy   = 9  // always, if they have roomyRecord bytes
 
-	FullRecord  = 1 << 6
-	RoomyRecord = 1 << 10
+	fullRecord  = 1 << 6
+	roomyRecord = 1 << 10
 )
 
-// GrowAt returns that for a bucket with records of that mean size; full tells that it
+// growAt returns that for a bucket with records of that mean size; full tells that it
 // has evicted some.
-func GrowAt(kind policy.Kind, mean int, full bool) int {
+func growAt(kind policy.Kind, mean int, full bool) int {
 	switch {
-	case mean >= RoomyRecord:
-		return GrowRoomy
-	case mean < FullRecord || !full:
-		return GrowFilling
+	case mean >= roomyRecord:
+		return growRoomy
+	case mean < fullRecord || !full:
+		return growFilling
 	case kind == policy.FIFO:
-		return GrowFIFO
+		return growFIFO
 	}
-	return GrowFull
+	return growFull
 }
 
 // growStill is how many sixteenths fewer of the slots may be used while an index
 // waits for pages: records that leave for them must not end the wait.
 const growStill = 2
 
-// IsCrowded reports whether the index is to grow.
-func (b *Store) IsCrowded() bool {
-	at := b.GrowAt
-	if b.PageDelta > 0 {
+// isCrowded reports whether the index is to grow.
+func (b *Store) isCrowded() bool {
+	at := int(b.growAt)
+	if b.pageDelta > 0 {
 		at -= growStill
 	}
-	return b.Live()*16 >= b.Index.Slots()*at
+	return b.live()*16 >= b.Index.Slots()*at
 }
 
-// MoveHomes does the index's share of a Set while it grows.
+// MoveHomes does the index's share of a Set while it grows. It may lose entries of equal hashes, so
+// it is called before the condition of a write is checked.
 func (b *Store) MoveHomes() {
 	if b.Index.Growing() {
-		b.Index.Move(MoveHomes, b.Windows(), b.Crowd)
-		b.Index.PrefetchMove(MoveHomes)
+		b.Index.Move(homesPerSet, b.windows(), b.crowd)
+		b.Index.PrefetchMove(homesPerSet)
 	}
 }
 
@@ -73,31 +74,31 @@ const (
 	SlotBytes   = 13 // bytes of an index for an entry: a quarter of the slots is not used
 )
 
-// FirstPages returns how many pages an index begins with: as many as the bucket's
+// firstPages returns how many pages an index begins with: as many as the bucket's
 // share of the expected entries needs, but not more than short records would need
 // if they filled it. A few more come to one bucket than to another, hence the root.
-func (b *Store) FirstPages() int {
+func (b *Store) firstPages() int {
 	if b.Shared.Expected == 0 || b.Large {
 		return 1
 	}
-	quota := b.Quota()
+	quota := b.quota()
 	n := min(b.Shared.Expected/b.Shared.Buckets, quota/(shortRecord+SlotBytes))
 	return min(b.pagesFor(n+int(3*math.Sqrt(float64(n)))), b.maxPages(quota))
 }
 
 // pagesFor returns the least pages with which an index of n entries is not
 // crowded.
-func (b *Store) pagesFor(n int) int { return b.Index.PagesFor(n/b.GrowAt*16 + 16) }
+func (b *Store) pagesFor(n int) int { return b.Index.PagesFor(n/int(b.growAt)*16 + 16) }
 
-// StartIndex gives an empty index FirstPages if the pool has room for them and for a record
+// startIndex gives an empty index firstPages if the pool has room for them and for a record
 // of size bytes, else one page.
-func (b *Store) StartIndex(size int) error {
-	p, n := b.Shared.Pool, b.FirstPages()
+func (b *Store) startIndex(size int) error {
+	p, n := b.Shared.Pool, b.firstPages()
 	fits := p.Spare() >= n*p.PageSize()+(b.chunksFor(size)+1)*p.ChunkSize()
-	if n > 1 && fits && b.GrowIndex(n) == nil {
+	if n > 1 && fits && b.growIndex(n) == nil {
 		return nil
 	}
-	return b.GrowIndex(1)
+	return b.growIndex(1)
 }
 
 // tendIndex starts a larger geometry if the index is crowded, and has grown
@@ -106,19 +107,19 @@ func (b *Store) tendIndex() {
 	if b.Index.Growing() {
 		return // each Set moves some homes
 	}
-	if !b.IsCrowded() {
-		b.PageDelta = 0 // perhaps a growth that is not needed any more
+	if !b.isCrowded() {
+		b.pageDelta = 0 // perhaps a growth that is not needed any more
 		return
 	}
-	n := max(1, b.Index.Pages()/GrowthPart)
-	b.PageDelta = n
-	if b.Index.Pages()+n > b.maxPages(b.Quota()) {
-		b.PageDelta = 0 // tiny records: the index has its part, and forgets the oldest
+	n := max(1, b.Index.Pages()/growthPart)
+	b.pageDelta = int32(n)
+	if b.Index.Pages()+n > b.maxPages(b.quota()) {
+		b.pageDelta = 0 // tiny records: the index has its part, and forgets the oldest
 		return
 	}
 	p := b.Shared.Pool
 	if !b.isOver(b.limit()) && p.Spare() >= n*p.PageSize() {
-		_ = b.GrowIndex(n)
+		_ = b.growIndex(n)
 	} // else, and if it is refused, the next Sets make room for it
 }
 
@@ -128,21 +129,26 @@ func (b *Store) maxPages(quota int) int {
 	return max(1, min(quota*3/4, quota-2<<b.Shared.Shift)/b.Shared.Pool.PageSize())
 }
 
-// ShrinkIndex makes an index smaller that has more pages than it may, since the
+// shrinkIndex makes an index smaller that has more pages than it may, since the
 // bucket's quota has fallen far. The rings were cut down before.
-func (b *Store) ShrinkIndex() {
-	most := b.maxPages(b.Quota())
+func (b *Store) shrinkIndex() {
+	most := b.maxPages(b.quota())
 	if b.Index.Pages() > most {
 		pages := b.Index.TakenPages()
 		b.rebuildIndex(pages[:most], pages[most:])
 	}
 }
 
-// HalveIndex gives half of the index's pages back.
-func (b *Store) HalveIndex() {
+// GivePages gives half of the index's pages back to the pool. It reports false if there are fewer
+// than two.
+func (b *Store) GivePages() bool {
+	if b.Index.Pages() <= 1 {
+		return false
+	}
 	pages := b.Index.TakenPages()
 	n := (len(pages) + 1) / 2
 	b.rebuildIndex(pages[:n], pages[n:])
+	return true
 }
 
 // rebuildIndex enters what is live into an index of other pages, and gives
@@ -158,23 +164,23 @@ func (b *Store) rebuildIndex(pages, rest []chunk.Ref) {
 	b.Index.Reset()
 	b.Shared.Pool.PutPages(rest)
 	b.Index.Grow(pages)
-	b.PageDelta = 0
+	b.pageDelta = 0
 	for _, e := range live {
-		if victim, forced := b.Index.Insert(e.slot, e.tag, b.Windows()); forced {
-			b.Crowd(victim)
+		if victim, forced := b.Index.Insert(e.slot, e.tag, b.windows()); forced {
+			b.crowd(victim)
 		}
 	}
 }
 
-// GrowIndex adds n pages to the index.
-func (b *Store) GrowIndex(n int) error {
+// growIndex adds n pages to the index.
+func (b *Store) growIndex(n int) error {
 	pages, err := b.Shared.Pool.Pages(n)
 	if err != nil {
 		return err
 	}
 	b.Index.Grow(pages)
-	b.PageDelta = 0
-	b.Hint = hintUnknown // the rings may hold less now
+	b.pageDelta = 0
+	b.known = hintUnknown // the rings may hold less now
 	return nil
 }
 
@@ -187,6 +193,6 @@ func (b *Store) sweep() {
 	b.appended = 0
 	if n := b.unswept >> per; n > 0 {
 		b.unswept -= n << per
-		b.Index.Sweep(int(n), b.Windows())
+		b.Index.Sweep(int(n), b.windows())
 	}
 }

@@ -2,41 +2,25 @@ package store_test
 
 import (
 	"encoding/binary"
-	"fmt"
 	"math"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache"
-	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/ringtest"
 	"github.com/ringcache/ringcache/internal/store"
 )
-
-// All homes have moved before the index is crowded again, whatever it has grown by.
-// Meanwhile new keys go to those that have not moved, too, which must not be too full.
-func TestBucketIndex_HomesMoveBeforeTheNextGrowth(t *testing.T) {
-	const groups, slots = 16, 7
-	require.LessOrEqual(t, store.GrowFilling/16.+1./slots/store.MoveHomes, 0.79)
-	for pages := 1; pages <= 200; pages++ {
-		for _, at := range []int{store.GrowFilling, store.GrowFull, store.GrowFIFO, store.GrowRoomy} {
-			crowded := func(pages int) int { return (pages*groups*slots*at + 15) / 16 }
-			sets := crowded(pages+max(1, pages/store.GrowthPart)) - crowded(pages)
-			require.GreaterOrEqual(t, store.MoveHomes*sets, pages*groups, "%d pages, grown at %d", pages, at)
-		}
-	}
-}
 
 // An index that waits for pages in a full cache gets them, though new keys alone never
 // need what main holds: else each Set would ask again.
 func TestBucketIndex_GrowsInAFullCache(t *testing.T) {
 	t.Parallel()
 	ringtest.SkipUnderRace(t)
-	for p, full := range map[ringcache.Policy]int{ringcache.PolicyS3FIFO: store.GrowFull,
-		ringcache.PolicyFIFO: store.GrowFIFO} {
+	for _, p := range []ringcache.Policy{ringcache.PolicyS3FIFO, ringcache.PolicyFIFO} {
 		for chunks := 40; chunks <= 60; chunks += 4 {
 			g := ringtest.Tiny(16, 4096, chunks)
 			g.Policy = p
@@ -45,9 +29,9 @@ func TestBucketIndex_GrowsInAFullCache(t *testing.T) {
 				requireNoWaits(t, c, g.MaxBytes)
 				for i := range ringtest.Shared(c).Buckets {
 					b := ringtest.Nth(c, i)
-					require.Equal(t, full, b.GrowAt, "bucket %d is full", i)
+					require.True(t, b.GrowsAsIfFull(), "bucket %d is full", i)
 					require.False(t, b.IsCrowded(), "bucket %d has %d entries in %d slots",
-						i, b.Live(), b.Index.Slots())
+						i, b.Sizes().Records, b.Index.Slots())
 				}
 			})
 		}
@@ -65,7 +49,7 @@ func requireNoWaits(t *testing.T, c *ringcache.Cache, maxBytes int) {
 		if err := c.Set(k, value); err != nil {
 			require.NoError(t, err)
 		}
-		if id > sets/2 && ringtest.BucketOf(c, ringtest.Shared(c).Hash(k)).PageDelta > 0 {
+		if id > sets/2 && ringtest.BucketOf(c, ringtest.Shared(c).Hash(k)).WaitsForPages() {
 			waits++
 		}
 	}
@@ -120,27 +104,6 @@ func requireAllKept(t *testing.T, g ringtest.Shape, least, most int) {
 	assert.Equal(t, sets, s.EntriesCount, "%s, %d to %d bytes", shape, least, most)
 }
 
-// What the slots of an index may cost follows what they are for, and a cache that is not
-// full pays for entries alone.
-func TestBucketIndex_GrowsAtWhatTheRecordsAreLike(t *testing.T) {
-	for _, c := range []struct {
-		mean                int
-		filling, full, fifo int
-	}{
-		{0, store.GrowFilling, store.GrowFilling, store.GrowFilling},
-		{store.FullRecord - 1, store.GrowFilling, store.GrowFilling, store.GrowFilling},
-		{store.FullRecord, store.GrowFilling, store.GrowFull, store.GrowFIFO},
-		{store.RoomyRecord - 1, store.GrowFilling, store.GrowFull, store.GrowFIFO},
-		{store.RoomyRecord, store.GrowRoomy, store.GrowRoomy, store.GrowRoomy},
-	} {
-		for kind, full := range map[policy.Kind]int{policy.S3FIFO: c.full, policy.FIFO: c.fifo} {
-			what := fmt.Sprintf("policy %d, records of %d bytes", kind, c.mean)
-			require.Equal(t, c.filling, store.GrowAt(kind, c.mean, false), what)
-			require.Equal(t, full, store.GrowAt(kind, c.mean, true), what)
-		}
-	}
-}
-
 // Where there is no memory for all first pages, one has to do.
 func TestBucketIndex_StartsWithOnePageIfThereIsNotMore(t *testing.T) {
 	var m ringtest.Meter
@@ -176,4 +139,61 @@ func TestShared_LongestValueHasRoomInAHeader(t *testing.T) {
 		s.MaxBytes.Store(bound)
 		require.EqualValues(t, want, s.MaxValue())
 	}
+}
+
+// An entry that is written again, in another form, has not left, even where a crowd of
+// equal hashes makes an index that grows lose entries: if it loses this one, that is told,
+// and there is nothing to write again.
+func TestTouch_InACrowd(t *testing.T) {
+	for _, large := range []bool{false, true} {
+		kept, lost := 0, 0
+		for round := range uint32(60) {
+			left := map[uint32]bool{}
+			g := ringtest.Tiny(32, 64, 256)
+			g.Seed = [2]uint64{} // all hashes are equal
+			g.OnRemove = func(k, _ []byte, _ ringcache.RemovalReason) {
+				left[binary.LittleEndian.Uint32(k)] = true
+			}
+			c := ringtest.MustCache(t, g)
+			b, size := ringtest.BucketOf(c, ringtest.Shared(c).Hash(nil)), 1
+			if large {
+				b, size = ringtest.LargeBucketOf(c, ringtest.Shared(c).Hash(nil)),
+					g.MaxBytes/g.Buckets/store.LargeShare+1
+			}
+			for id := range uint32(60) {
+				if err := c.Set(ringtest.TrafficKey(nil, id), make([]byte, size)); err != nil {
+					require.NoError(t, err)
+				}
+				if id == 0 {
+					growTo(t, b, 8) // a path goes by all of 8 groups, but by 4 of 9
+				}
+				if !b.Index.Growing() || b.Index.Groups() != 9 {
+					continue
+				}
+				for n := range id { // with each, some homes move
+					clear(left)
+					of := (n + round) % id
+					there := c.Touch(ringtest.TrafficKey(nil, of), time.Hour)
+					switch {
+					case there && left[of]:
+						require.Fail(t, "it has left, and is there", "large %v, round %d: key %d", large, round, of)
+					case there:
+						kept++
+					case left[of]:
+						lost++
+					}
+				}
+			}
+		}
+		require.GreaterOrEqual(t, kept, 100, "large %v: it proves too little", large)
+		require.GreaterOrEqual(t, lost, 10, "large %v: it proves too little", large)
+	}
+}
+
+// growTo gives a bucket's index, which has one group, so many.
+func growTo(t *testing.T, b ringtest.Bucket, groups int) {
+	t.Helper()
+	b.Lock()
+	defer b.Unlock()
+	require.NoError(t, b.GrowIndex(groups-1))
 }

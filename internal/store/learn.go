@@ -6,15 +6,38 @@ import (
 	"github.com/ringcache/ringcache/internal/policy"
 )
 
-// Learn looks at how large records are, tells what the bucket has seen, and takes
+// Arrived counts a record of n bytes that was stored. Whenever such records make up a chunk, and
+// after each large one, the bucket learns from what it holds. Then Arrived returns what has come to
+// a small bucket since the last time, which the caller has Shared.CountArrival count; else nothing.
+func (b *Store) Arrived(n int) (news Arrival) {
+	b.inflow.Records++
+	if b.inflow.Bytes += n; b.inflow.Bytes >= b.learnAt {
+		return b.takeInflow()
+	}
+	return // inlined into each Set
+}
+
+// takeInflow is the rare part of Arrived.
+//
+//go:noinline
+func (b *Store) takeInflow() (news Arrival) {
+	b.learn()
+	if !b.Large { // large ones were counted before
+		news = b.inflow
+	}
+	b.inflow = Arrival{}
+	return news
+}
+
+// learn looks at how large records are, tells what the bucket has seen, and takes
 // over what all have learned. It waits for nobody.
-func (b *Store) Learn() {
-	b.Hint = hintUnknown // limits may have changed
+func (b *Store) learn() {
+	b.known = hintUnknown // limits may have changed
 	b.tellNeed()
-	live := b.Live()
-	hot := live - b.Cold.Entries()
+	live := b.live()
+	hot := live - b.cold.entries()
 	mean := (b.Rings[policy.Small].EntryBytes + b.Rings[policy.Main].EntryBytes) / max(hot, 1)
-	b.mean = min(mean, math.MaxInt32)
+	b.mean = int32(min(mean, math.MaxInt32))
 	b.shape(mean)
 	if b.watch++; b.watch%watchEach == 0 {
 		b.watchMarks()
@@ -31,9 +54,9 @@ func (b *Store) Learn() {
 		l.mu.Unlock()
 		return
 	}
-	for i := range b.Sought { // by lookups
-		n := b.Sought[i].Swap(0)
-		b.policy.GhostFound(policy.Ring(i), int(n), b.Ghosts(), true)
+	for i := range b.sought { // by lookups
+		n := b.sought[i].Swap(0)
+		b.policy.GhostFound(policy.Ring(i), int(n), b.ghosts(), true)
 	}
 	b.policy.Exchange(&l.Learner, live, mean)
 	l.mu.Unlock()
@@ -44,12 +67,12 @@ func (b *Store) shape(mean int) {
 	for i := range b.Rings {
 		b.Rings[i].Expect(mean)
 	}
-	b.ShapeCold()
-	b.GrowAt = GrowAt(b.policy.Kind, mean, b.EvictedSmall+b.EvictedMain > 0)
+	b.shapeCold()
+	b.growAt = int32(growAt(b.policy.Kind, mean, b.EvictedSmall+b.EvictedMain > 0))
 }
 
 // hint is what a bucket knows of the next new record, so that it need not ask how
-// much its rings may hold. That is asked again once a chunk was set (Learn).
+// much its rings may hold. That is asked again once a chunk was set (Arrived).
 type hint uint8
 
 // hint notes what is known of the next new record, when one of n bytes came
@@ -57,27 +80,27 @@ type hint uint8
 func (b *Store) hint(to policy.Ring, n, limit int, chosen bool) {
 	r := &b.Rings[to]
 	usual := b.policy.Dropping() && to == b.policy.Entry()
-	b.entry, b.Hint = to, hintUnknown
+	b.entry, b.known = to, hintUnknown
 	_, worth := b.deadest()
 	switch {
-	case worth || b.Large || b.HasTTL || b.PageDelta != 0 || r.Held() > limit:
+	case worth || b.Large || b.hasTTL || b.pageDelta != 0 || r.Held() > limit:
 	case r.Left() >= n:
 		if usual || chosen {
-			b.Hint = HintFits
+			b.known = hintFits
 		}
 	case usual && r.Held() == limit && !r.Fits(n, limit):
-		b.Hint = HintFull
+		b.known = hintFull
 	}
 }
 
-// Ghosts returns how many ghosts there are of each ring: a live entry has one slot
+// ghosts returns how many ghosts there are of each ring: a live entry has one slot
 // (I7), and all others are stale (I9).
-func (b *Store) Ghosts() [RingCount]int {
+func (b *Store) ghosts() [RingCount]int {
 	used := b.Index.Used()
 	var n [RingCount]int
 	for i := range n {
 		n[i] = used[i] - b.Rings[i].Entries
 	}
-	b.Cold.addGhosts(&n, used[policy.Queue])
+	b.cold.addGhosts(&n, used[policy.Queue])
 	return n
 }

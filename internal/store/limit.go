@@ -29,13 +29,13 @@ func (l limits) of(r policy.Ring) int {
 // limit returns how many chunks each ring may hold now.
 func (b *Store) limit() limits {
 	s := b.Shared
-	quota := b.Quota()
-	pages := b.Index.Pages() + b.PageDelta
+	quota := b.quota()
+	pages := b.Index.Pages() + int(b.pageDelta)
 	if most := b.maxPages(quota); pages > most {
-		pages = most // ShrinkIndex will see to it
+		pages = most // shrinkIndex will see to it
 	}
 	total := max(quota-pages*s.Pool.PageSize(), 0) >> s.Shift
-	if held := b.Chunks(); total > held {
+	if held := b.chunks(); total > held {
 		// Other buckets may hold more than their share at the moment.
 		total = min(total, held+b.spare())
 	}
@@ -53,20 +53,20 @@ func (b *Store) spare() int {
 
 const (
 	hintUnknown hint = iota
-	HintFits         // its ring has a place for it, if it is no longer than what is left of a chunk
-	HintFull         // its ring has all the chunks it may have, and only live records to give room
+	hintFits         // its ring has a place for it, if it is no longer than what is left of a chunk
+	hintFull         // its ring has all the chunks it may have, and only live records to give room
 )
 
 // divide returns how many of total chunks each ring may hold.
 func (b *Store) divide(total int) limits {
 	total = min(total, b.Shared.maxChunks)
 	cold := 0
-	if b.Cold.On {
+	if b.cold.on {
 		cold = b.coldLimit(total)
-		total = max(0, total-max(cold, b.Cold.Held()))
+		total = max(0, total-max(cold, b.cold.held()))
 	}
 	hasSmall, hasMain := b.Rings[policy.Small].Held(), b.Rings[policy.Main].Held()
-	room := 1 + 2*b.mean>>b.Shared.Shift
+	room := 1 + 2*int(b.mean)>>b.Shared.Shift
 	small, main := b.policy.Limits(total, hasSmall, hasMain, room)
 	return limits{small: small, main: main, both: total, cold: cold}
 }
@@ -74,32 +74,44 @@ func (b *Store) divide(total int) limits {
 // chunksFor returns how many chunks n bytes take.
 func (b *Store) chunksFor(n int) int { return (n + 1<<b.Shared.Shift - 1) >> b.Shared.Shift }
 
-// Chunks returns how many chunks the rings hold.
-func (b *Store) Chunks() int {
-	return b.Rings[policy.Small].Held() + b.Rings[policy.Main].Held() + b.Cold.Held()
+// chunks returns how many chunks the rings hold.
+func (b *Store) chunks() int {
+	return b.Rings[policy.Small].Held() + b.Rings[policy.Main].Held() + b.cold.held()
 }
 
-// Held returns the bytes that rings and index hold.
-func (b *Store) Held() int {
-	return b.Index.Pages()*b.Shared.Pool.PageSize() + b.Chunks()<<b.Shared.Shift
+// Memory is what a bucket holds of the cache's memory, and what it may hold.
+type Memory struct {
+	Held   int // bytes of rings and index
+	Quota  int // bytes that these may have
+	Chunks int // of the rings
 }
 
-// Size returns the bytes in all rings, of the dead too. Readers call it without the lock.
+// Memory returns that.
+func (b *Store) Memory() Memory {
+	return Memory{Held: b.held(), Quota: b.quota(), Chunks: b.chunks()}
+}
+
+// held returns the bytes that rings and index hold.
+func (b *Store) held() int {
+	return b.Index.Pages()*b.Shared.Pool.PageSize() + b.chunks()<<b.Shared.Shift
+}
+
+// size returns the bytes in all rings, of the dead too. Readers call it without the lock.
 //
 //go:norace
-func (b *Store) Size() int {
-	return int(b.Rings[policy.Small].Size+b.Rings[policy.Main].Size) + b.Cold.Size()
+func (b *Store) size() int {
+	return int(b.Rings[policy.Small].Size+b.Rings[policy.Main].Size) + b.cold.size()
 }
 
-// Quota returns the bytes that rings and index may hold together if others take theirs. Each
+// quota returns the bytes that rings and index may hold together if others take theirs. Each
 // small bucket cuts the same to whole chunks at another point, so that together they use all.
-func (b *Store) Quota() int {
+func (b *Store) quota() int {
 	if b.Large {
 		// Small changes of the balance move nothing.
-		share := max(b.Shared.LargeTarget()/LargeBuckets, b.kept())
-		return max(share, min(b.Held(), share+share/Hysteresis))
+		share := max(b.Shared.largeTarget()/LargeBuckets, b.kept())
+		return max(share, min(b.held(), share+share/hysteresis))
 	}
-	return b.Shared.smallQuota() + b.stagger
+	return b.Shared.smallQuota() + int(b.stagger)
 }
 
 // A large bucket keeps its live entries, whatever the balance, as long as 1/keptFree of the memory
@@ -111,11 +123,11 @@ const keptFree = 4
 func (b *Store) kept() int {
 	s, need := b.Shared, b.need()
 	free := s.InForce() - s.InForce()/keptFree - int(s.Arrivals.need.Load())
-	return need + min(free, need/Hysteresis+2*b.incoming+4*s.Pool.ChunkSize())
+	return need + min(free, need/hysteresis+2*b.incoming+4*s.Pool.ChunkSize())
 }
 
 // need returns the bytes of the bucket's live entries and of its index.
-func (b *Store) need() int { return b.LiveBytes() + b.Index.Pages()*b.Shared.Pool.PageSize() }
+func (b *Store) need() int { return b.liveBytes() + b.Index.Pages()*b.Shared.Pool.PageSize() }
 
 // tellNeed updates the bucket's part of Shared.Arrivals.need.
 func (b *Store) tellNeed() {
@@ -153,23 +165,8 @@ func (b *Store) isNearlyFull(l limits) bool {
 	return size+size/aheadShare > uint64(l.both)<<b.Shared.Shift
 }
 
-// IsAtLimit reports whether the bucket holds nearly all that it may.
-func (b *Store) IsAtLimit() bool {
-	return b.Held()+b.Shared.Pool.ChunkSize()*2 > b.Quota()
-}
-
 // HasSpareFor reports whether there is memory for a record of n bytes, wherever it goes.
 func (s *Shared) HasSpareFor(n int) bool { return s.Pool.Spare() > n+3*s.Pool.ChunkSize() }
-
-// IsShort reports whether the bucket has not the memory for a record of n bytes, whatever it
-// evicts.
-func (b *Store) IsShort(n int) bool {
-	lack := b.Lack(n)
-	if b.Index.Empty() && b.Shared.File != nil {
-		lack++ // the page counts as a chunk, wherever it comes from
-	}
-	return lack > 0
-}
 
 // Lack returns how many chunks a bucket lacks for a record of n bytes, whatever it
 // evicts.
@@ -178,18 +175,18 @@ func (b *Store) Lack(n int) int {
 	if b.Index.Empty() && b.Shared.File == nil { // else its pages are no chunks
 		need++
 	}
-	return need - b.Chunks() - max(b.Shared.Pool.Spare(), 0)>>b.Shared.Shift
+	return need - b.chunks() - max(b.Shared.Pool.Spare(), 0)>>b.Shared.Shift
 }
 
 // Demand returns the bytes of new chunks and pages that a large bucket takes at
 // most for a record of n bytes: where it has dead bytes, it is to compact first.
 func (b *Store) Demand(n int) int {
 	size, page := b.Shared.Pool.ChunkSize(), b.Shared.Pool.PageSize()
-	need, pages := (n/size+2)*size, page*(1+b.Index.Pages()/GrowthPart)
-	if _, worth := b.deadest(); worth && b.DeadBytes() >= 2*need {
+	need, pages := (n/size+2)*size, page*(1+b.Index.Pages()/growthPart)
+	if _, worth := b.deadest(); worth && b.deadBytes() >= 2*need {
 		return pages
 	}
-	grow := min(b.Quota()-b.Held(), 2*need+policy.SetWork(n).Bytes)
+	grow := min(b.quota()-b.held(), 2*need+policy.SetWork(n).Bytes)
 	for i := range b.Rings {
 		// Whatever the quota, this record has to fit into either ring.
 		grow = max(grow, need-b.Rings[i].Held()*size)

@@ -19,8 +19,8 @@ import (
 
 const forgetStep = 1024 // records that a Set without room looks at
 
-// Entries returns the number of entries: records of the cache's own are none.
-func (b *Store) Entries() int { return b.Live() - b.Internals }
+// entries returns the number of entries: records of the cache's own are none.
+func (b *Store) entries() int { return b.live() - int(b.internals) }
 
 // hasForgotten reports whether there may be entries of a forgotten generation.
 func (b *Store) hasForgotten() bool { return b.searched != b.Shared.Generations.Buried() }
@@ -87,7 +87,7 @@ func (b *Store) isForgotten(r *ring.Ring, pos uint64, hd record.Header) bool {
 // forgetAt drops the live record at pos of a ring: no ghost is left.
 func (b *Store) forgetAt(in policy.Ring, pos uint64, hd record.Header) {
 	r := b.Ring(in)
-	h := b.KeyHash(r, pos, hd)
+	h := b.keyHash(r, pos, hd)
 	if p, ok := b.Index.Find(h, in, pos); ok {
 		b.Index.Remove(p)
 	} else {
@@ -137,7 +137,7 @@ func (b *Store) LookAt(h, g uint64, evict bool) (there, stays bool) {
 			return false
 		}
 		of, ok := b.generationAt(r, index.Pos(slot), hd)
-		return ok && of == g && b.KeyHash(r, index.Pos(slot), hd) == h
+		return ok && of == g && b.keyHash(r, index.Pos(slot), hd) == h
 	})
 	if !ok || !evict {
 		return ok, ok
@@ -160,7 +160,7 @@ func (b *Store) LookAt(h, g uint64, evict bool) (there, stays bool) {
 
 // QueueGeneration enters the entries of generation g into the order of evictions.
 func (b *Store) QueueGeneration(u *generation.Usage, g uint64) {
-	for w := b.Walk(); ; {
+	for w := b.newWalk(); ; {
 		pos, ok := b.nextRecord(&w)
 		if !ok {
 			return
@@ -171,7 +171,7 @@ func (b *Store) QueueGeneration(u *generation.Usage, g uint64) {
 			return // the tail will see to it
 		}
 		if of, ok := b.generationAt(r, pos, hd); ok && of == g && !hd.Dead {
-			u.Order.Push(b.KeyHash(r, pos, hd))
+			u.Order.Push(b.keyHash(r, pos, hd))
 		}
 		w.pos = (pos + uint64(hd.Total())) & r.Mask
 	}
@@ -183,7 +183,7 @@ func (b *Store) CountNamespaces() {
 	type sum struct{ entries, bytes int }
 	sums := map[*generation.Usage]sum{} // of those that there are now
 	b.Shared.Generations.Each(func(u *generation.Usage) { sums[u] = sum{} })
-	for w := b.Walk(); ; {
+	for w := b.newWalk(); ; {
 		pos, ok := b.nextRecord(&w)
 		if !ok {
 			break
@@ -209,13 +209,4 @@ func (b *Store) CountNamespaces() {
 	for u, s := range sums {
 		u.Counting(int(b.Number), s.entries, s.bytes)
 	}
-}
-
-// LengthOf returns the bytes of the record that a key has now; 0 if it has none.
-func (b *Store) LengthOf(k []byte, h uint64) int {
-	var f Found
-	if !b.findCounting(&f, k, h) {
-		return 0
-	}
-	return f.Total()
 }

@@ -85,5 +85,5 @@ func (b *Store) isWalked(f *Found, room int) bool {
 		mask, n := f.Ring.Mask, uint64(room)
 		return b.Ring(w.ring) == f.Ring && ((w.pos-f.Pos)&mask < n || (w.end-f.Pos)&mask < n)
 	}
-	return b.sweeps > 0 || b.Expirer.Walking && within(&b.Expirer.walk)
+	return b.sweeps > 0 || b.expirer.walking && within(&b.expirer.walk)
 }

@@ -53,7 +53,7 @@ func (f *Found) IsPacked() bool {
 
 // Candidate is the first half of the common lookup: it looks for a live slot of hash h in
 // its home group, and returns the slot and the rest of the record's chunk. What is Unclear
-// it leaves to find. On a miss, slot is that of a ghost, or nil.
+// it leaves to find. On a miss, slot is that of a ghost, or nil. Readers call it without the lock.
 //
 //go:norace
 func (b *Store) Candidate(h uint64) (rec []byte, slot *atomic.Uint64, s uint64, got Outcome) {
@@ -91,7 +91,8 @@ func (b *Store) Candidate(h uint64) (rec []byte, slot *atomic.Uint64, s uint64, 
 }
 
 // ValueIn is the second half: it returns the value in the record at the beginning of rec,
-// if that has a short header, key k, and no more bytes than rec.
+// if that has a short header, key k, and no more bytes than rec. Readers call it without the
+// lock.
 //
 //go:norace
 func ValueIn(form record.Form, rec, k []byte) (value []byte, expiry uint32, ok bool) {
@@ -110,22 +111,23 @@ func ValueIn(form record.Form, rec, k []byte) (value []byte, expiry uint32, ok b
 // NoteGhostMiss counts a miss that has found a ghost in a slot, and notes the ghost for the policy,
 // once for each. A torn slot does little harm: at worst it puts a live entry on probation. With
 // FIFO, an entry that left more bytes ago than there are would have left a larger cache too.
+// Readers call it without the lock.
 //
 //go:norace
 func (b *Store) NoteGhostMiss(slot *atomic.Uint64) {
 	s := slot.Load()
-	if b.Touches || b.Ring(index.Ring(s)).Gone(s) <= uint64(b.Size()) {
+	if b.Touches || b.Ring(index.Ring(s)).Gone(s) <= uint64(b.size()) {
 		b.NearMisses.Add(1)
 	}
-	if b.Touches && b.IsNear(s) && index.MarkSeen(slot, s) {
-		b.Sought[origin(s)].Add(1)
+	if b.Touches && b.isNear(s) && index.MarkSeen(slot, s) {
+		b.sought[origin(s)].Add(1)
 	}
 }
 
-// IsNear reports whether a larger ring could still hold the entry of a ghost.
+// isNear reports whether a larger ring could still hold the entry of a ghost.
 //
 //go:norace
-func (b *Store) IsNear(ghost uint64) bool {
+func (b *Store) isNear(ghost uint64) bool {
 	gone := b.Ring(index.Ring(ghost)).Gone(ghost)
 	if index.Ring(ghost).IsCold() { // gone from its ring when it came to the cold part
 		gone = b.Ring(index.Ring(ghost)).Age(ghost)
@@ -227,7 +229,8 @@ func (b *Store) findCounting(f *Found, k []byte, h uint64) bool {
 	return ok
 }
 
-// CountOddities adds what find has seen on the way to the counters.
+// CountOddities adds what Find has seen on the way to the counters. Readers call it without the
+// lock, once they know that nothing was torn.
 func (b *Store) CountOddities(f *Found) {
 	if f.collisions|f.corruptions != 0 {
 		b.Collisions.Add(uint64(f.collisions))

@@ -21,7 +21,7 @@ import (
 func (b *Store) inFile(n int) {
 	f := b.Shared.File
 	b.Form = record.Checked
-	for in := range b.InUse() {
+	for in := range b.inUse() {
 		l := f.Rings.Ledger(n, int(in))
 		if f.IsNew {
 			l.SetSpan(0, 0)
@@ -30,13 +30,30 @@ func (b *Store) inFile(n int) {
 	}
 }
 
-// RestoreRing gives a ring of the bucket the chunks that it held when its file was left, and
-// returns those that it has no use for: all, where there is no cold part any more. It reports
-// false if something is lost.
-func (b *Store) RestoreRing(
+// AdoptChunks is the first of three calls that bring a bucket back: it takes from chunks those that
+// the bucket's rings held when the file was left. It returns how many they hold now, and those that
+// they have no use for: all of the cold part, where there is none any more.
+func (b *Store) AdoptChunks(chunks map[uint64][]ringfile.Chunk) (held int, unused []chunk.Ref) {
+	for in := range policy.Rings {
+		l := b.Shared.File.Rings.Ledger(int(b.Number), int(in))
+		of := chunks[l.ID()]
+		delete(chunks, l.ID())
+		left, ok := b.adopt(policy.Ring(in), l, of)
+		if !ok {
+			b.Shared.Recovered.Discarded.Add(1)
+		}
+		held += len(of) - len(left)
+		unused = append(unused, left...)
+	}
+	return held, unused
+}
+
+// adopt gives a ring its chunks, and returns those that it has no use for. It reports false if
+// something is lost.
+func (b *Store) adopt(
 	in policy.Ring, l *ringfile.Ledger, of []ringfile.Chunk,
 ) (unused []chunk.Ref, ok bool) {
-	if in < b.InUse() {
+	if in < b.inUse() {
 		return b.Ring(in).Restore(of)
 	}
 	for _, ch := range of {
@@ -47,23 +64,13 @@ func (b *Store) RestoreRing(
 	return unused, len(of) == 0
 }
 
-// ColdShare returns the part of what the bucket holds that is in its cold part, and whether other
-// buckets may have learned it.
-func (b *Store) ColdShare() (share float64, learned bool) {
-	held := b.Chunks()
-	if b.Cold.Role != cold.Follower || held == 0 {
-		return 0, false
-	}
-	return float64(b.Cold.Held()) / float64(held), true
-}
-
-// Recover enters the records of the bucket's rings into its index, but if they are not timed,
-// none that has an expiry.
+// Recover is the second: it enters the records of the rings into the index, but if they are not
+// timed, none that has an expiry. It notes in Shared.Recovered what it finds.
 func (b *Store) Recover(timed bool) {
 	rec := recovery{timed: timed}
 	oldestFirst := []policy.Ring{policy.Cold, policy.Queue, policy.Main, policy.Small}
 	for _, in := range oldestFirst {
-		if in >= b.InUse() {
+		if in >= b.inUse() {
 			continue
 		}
 		r := b.Ring(in)
@@ -81,14 +88,37 @@ func (b *Store) Recover(timed bool) {
 			pos = (pos + uint64(hd.Total())) & r.Mask
 		}
 	}
-	if b.Cold.On {
-		b.Cold.Begun = b.Cold.Held() > 0
+	if b.cold.on {
+		b.cold.begun = b.cold.held() > 0
 	}
-	n, bytes := b.Live(), b.LiveBytes()
-	b.Shared.Recovered.Entries.Add(uint64(b.Entries()))
+	b.noteColdShare()
+	n, bytes := b.live(), b.liveBytes()
+	b.Shared.Recovered.Entries.Add(uint64(b.entries()))
 	b.Shared.Recovered.Bytes.Add(uint64(bytes))
 	b.Shared.CountArrival(Arrival{n, bytes}, b.Large)
-	b.Learn()
+	b.learn()
+}
+
+// noteColdShare notes the part of what the bucket holds that is in its cold part, if other buckets
+// may have learned it. The cold part begins with the largest.
+func (b *Store) noteColdShare() {
+	held, r := b.chunks(), &b.Shared.Recovered
+	if b.cold.role != cold.Follower || held == 0 {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ColdShare = max(r.ColdShare, float64(b.cold.held())/float64(held))
+}
+
+// Settle is the third, when all buckets have done the second, and the share of the cold part is
+// known: it sets the limits of the cold part, else the first Set would find no room in it, and in
+// a FIFO cache it moves what another policy has left in small to main.
+func (b *Store) Settle() {
+	b.shapeCold()
+	if b.policy.Kind == policy.FIFO {
+		b.emptySmall() // the cold part has room for what that drops
+	}
 }
 
 // recovery is what the recovery of a bucket's records goes by.
@@ -115,13 +145,13 @@ func (b *Store) recoverRecord(
 	h := b.Shared.Hash(key)
 	r.Count(1, hd.Total(), hd.HasExpiry)
 	if hd.Kind == record.Internal {
-		b.Internals++
+		b.internals++
 	}
 	if b.Large {
 		b.Shared.LargeKeysOf(h).Add(1)
 	}
 	b.noteExpiry(hd.Expiry)
-	b.Cold.count(r, pos, hd, 1)
+	b.cold.count(r, pos, hd, 1)
 	switch {
 	case !r.IsWhole(pos), hd.Kind == record.Packed && !b.canUnpack(in, pos, hd):
 		b.kill(r, pos, hd, h, Unsaid)
@@ -160,9 +190,9 @@ func (b *Store) enter(
 		b.Index.Store(f.Place, slot)
 		return
 	}
-	if b.Index.Empty() || !b.Index.Growing() && b.IsCrowded() {
+	if b.Index.Empty() || !b.Index.Growing() && b.isCrowded() {
 		// It was as large before, within the bound.
-		_ = b.GrowIndex(max(1, b.Index.Pages()/GrowthPart))
+		_ = b.growIndex(max(1, b.Index.Pages()/growthPart))
 	}
 	b.MoveHomes()
 	if b.Index.Empty() { // no memory
@@ -171,13 +201,13 @@ func (b *Store) enter(
 		return
 	}
 	b.Index.SetLatest(slot)
-	if victim, forced := b.Index.Insert(slot, index.Tag(h), b.Windows()); forced {
-		b.Crowd(victim)
+	if victim, forced := b.Index.Insert(slot, index.Tag(h), b.windows()); forced {
+		b.crowd(victim)
 	}
 }
 
-// EmptySmall moves what another policy has left in small to main.
-func (b *Store) EmptySmall() {
+// emptySmall moves what another policy has left in small to main.
+func (b *Store) emptySmall() {
 	small := &b.Rings[policy.Small]
 	for small.Size > 0 {
 		hd, ok := small.Header(small.Tail)
@@ -185,7 +215,7 @@ func (b *Store) EmptySmall() {
 			small.Reset()
 			break
 		}
-		p, there := b.Index.Find(b.KeyHash(small, small.Tail, hd), policy.Small, small.Tail)
+		p, there := b.Index.Find(b.keyHash(small, small.Tail, hd), policy.Small, small.Tail)
 		switch {
 		case hd.Dead:
 			small.ReleaseDead(hd)

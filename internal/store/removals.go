@@ -58,7 +58,7 @@ func (b *Store) keepRemoval(kv []byte, hd record.Header, reason Reason) {
 		b.Removals = new(Removals)
 	}
 	e := Removed{Key: kv[:hd.KeyLen:hd.KeyLen], Value: kv[hd.KeyLen:], Reason: reason}
-	if hd.Kind == record.Packed && b.Cold.On {
+	if hd.Kind == record.Packed && b.cold.on {
 		e.Dict = b.Shared.Compression.DictOf(e.Value)
 	}
 	b.Removals.List = append(b.Removals.List, e)

@@ -17,8 +17,8 @@ import (
 	"github.com/ringcache/ringcache/internal/ring"
 )
 
-// ShrinkMost bounds the bytes that a bucket gives up at once for a record of less.
-const ShrinkMost = 256 << 10
+// shrinkMost bounds the bytes that a bucket gives up at once for a record of less.
+const shrinkMost = 256 << 10
 
 // vacate passes records at the tails of rings, one after another, for as long as next names a ring
 // that is to have less. An empty ring gives its chunk back.
@@ -27,7 +27,7 @@ func (b *Store) vacate(w *policy.Work, next func() (in policy.Ring, more bool)) 
 		if r := b.Ring(in); r.Size == 0 {
 			r.Trim()
 		} else {
-			b.PassTail(in, w)
+			b.passTail(in, w)
 		}
 	}
 }
@@ -38,7 +38,7 @@ func (b *Store) vacate(w *policy.Work, next func() (in policy.Ring, more bool)) 
 const (
 	shrinkRecords = 4
 	shrinkLeast   = 512
-	ShrinkStep    = 4 << 10
+	shrinkStep    = 4 << 10
 )
 
 // mayShrink reports whether a Set that has evicted so many bytes may evict more than
@@ -47,7 +47,7 @@ func (b *Store) mayShrink(bytes uint64, w *policy.Work) bool {
 	if _, worth := b.deadest(); worth {
 		return false
 	}
-	step := min(max(shrinkRecords*b.mean, shrinkLeast), ShrinkStep)
+	step := min(max(shrinkRecords*int(b.mean), shrinkLeast), shrinkStep)
 	return bytes < uint64(step) && (w.Records > 0 || b.policy.Dropping())
 }
 
@@ -63,9 +63,9 @@ func (b *Store) boundWork(w policy.Work) policy.Work {
 // makeRoomEarly gives the ring that new records go to room for one of n bytes
 // before the key is looked for: meanwhile the line of the index comes. An overwrite
 // leaves the room for the next insert. It returns how many chunks the ring may hold
-// (HintFull: those that it has); 0 if they are too few.
+// (hintFull: those that it has); 0 if they are too few.
 func (b *Store) makeRoomEarly(n int) (room int) {
-	b.Hint = hintUnknown
+	b.known = hintUnknown
 	r := &b.Rings[b.entry]
 	if room = r.Held(); n > room<<b.Shared.Shift {
 		return 0
@@ -87,7 +87,7 @@ func (b *Store) compactWork(n int) policy.Work {
 // how many chunks that may hold. room is what makeRoomEarly has returned.
 func (b *Store) place(f *Found, replace bool, w *Write, room int) (to policy.Ring, limit int) {
 	isNew := !replace && !f.Ghost && !w.restored
-	if isNew && b.Hint == HintFits && b.Rings[b.entry].Left() >= w.Bytes {
+	if isNew && b.known == hintFits && b.Rings[b.entry].Left() >= w.Bytes {
 		return b.entry, math.MaxInt // nobody has asked, and no chunk is taken
 	}
 	if w.restored && b.Rings[w.ring].Left() >= w.Bytes {
@@ -121,7 +121,7 @@ func (b *Store) admit(f *Found, replace bool, w *Write, l limits) policy.Ring {
 	case f.Ghost:
 		b.GhostHits++
 		if !index.OnProbation(f.Slot) { // else a lookup has found it before
-			b.policy.GhostFound(origin(f.Slot), 1, b.Ghosts(), b.IsNear(f.Slot))
+			b.policy.GhostFound(origin(f.Slot), 1, b.ghosts(), b.isNear(f.Slot))
 		}
 	}
 	return b.policy.Admit(f.Ghost, small.Fits(w.Bytes, l.small), main.Fits(w.Bytes, l.main))
@@ -146,9 +146,9 @@ func (b *Store) ownRoom(to policy.Ring, n int, l limits) int {
 		l = b.limit()
 	}
 	limit := max(l.of(to), need)
-	if b.Cold.On {
+	if b.cold.on {
 		b.vacate(nil, func() (policy.Ring, bool) {
-			return b.Cold.oldest(), b.withinReach(r) < need && b.mayGiveCold()
+			return b.cold.oldest(), b.withinReach(r) < need && b.mayGiveCold()
 		})
 	}
 	if limit > b.withinReach(r) || b.isOver(l) {
@@ -201,7 +201,7 @@ func (b *Store) compact(to policy.Ring, n int) (behind bool) {
 		if !worth {
 			return in, false
 		}
-		if now := b.Chunks(); now != held { // limits depend on it
+		if now := b.chunks(); now != held { // limits depend on it
 			l = b.limit()
 			held, limit, over = now, max(l.of(to), need), b.isOver(l)
 		}
@@ -227,7 +227,7 @@ func (b *Store) squeeze(n int, enough func() bool) {
 // isIdle reports whether the bucket can have so many chunks, and 1/part of all memory is left.
 func (b *Store) isIdle(chunks, part int) bool {
 	return b.Shared.idle(part) > chunks<<b.Shared.Shift &&
-		b.Chunks()+chunks < b.Shared.maxChunks // (I3)
+		b.chunks()+chunks < b.Shared.maxChunks // (I3)
 }
 
 // deadest returns the ring that is most worth compacting, if there is one.
@@ -244,11 +244,12 @@ func (b *Store) deadest() (in policy.Ring, ok bool) {
 	return policy.Main, true
 }
 
-// Shrink compacts, then evicts until no ring holds more chunks than it may, or n bytes of chunks
-// have been given up. It reports false if that is more than a step.
+// Shrink compacts, then evicts until no ring holds more chunks than it may, or n bytes of chunks,
+// or shrinkMost, have been given up. It reports false if that is more than a step.
 func (b *Store) Shrink(n int) (done bool) {
-	from, work := b.Held(), b.setWork(0)
-	gave := func() bool { return from-b.Held() >= n }
+	from, work := b.held(), b.setWork(0)
+	n = max(n, shrinkMost)
+	gave := func() bool { return from-b.held() >= n }
 	b.squeeze(0, func() bool {
 		_, over := b.tooLarge(b.limit())
 		return !over || gave()
@@ -265,15 +266,15 @@ func (b *Store) Shrink(n int) (done bool) {
 	case b.Removals.IsStep():
 		return false
 	}
-	b.ShrinkIndex()
+	b.shrinkIndex()
 	return true
 }
 
 // tooLarge returns a ring that holds more chunks than it may, if there is one.
 func (b *Store) tooLarge(l limits) (policy.Ring, bool) {
 	switch {
-	case b.Cold.Held() > l.cold:
-		return b.Cold.oldest(), true
+	case b.cold.held() > l.cold:
+		return b.cold.oldest(), true
 	case b.Rings[policy.Small].Held() > l.small:
 		return policy.Small, true
 	}
@@ -283,12 +284,12 @@ func (b *Store) tooLarge(l limits) (policy.Ring, bool) {
 // Give compacts, then evicts until n bytes of chunks are given back, or the bucket holds no more
 // than keep and its dead records. It returns the bytes that are missing after a step, or 0.
 func (b *Store) Give(n, keep int) (missing int) {
-	from, work := b.Held(), b.setWork(n)
-	b.squeeze(n, func() bool { return b.Held() <= max(keep, from-n) })
+	from, work := b.held(), b.setWork(n)
+	b.squeeze(n, func() bool { return b.held() <= max(keep, from-n) })
 	b.vacate(&work, func() (policy.Ring, bool) {
-		held := b.Held()
+		held := b.held()
 		missing = max(0, n-(from-held))
-		if missing == 0 || held-b.DeadBytes() <= keep || b.Removals.IsStep() {
+		if missing == 0 || held-b.deadBytes() <= keep || b.Removals.IsStep() {
 			return 0, false
 		}
 		return b.expendable()
@@ -302,8 +303,8 @@ func (b *Store) Give(n, keep int) (missing int) {
 // expendable returns the ring that is to give up memory first, if any has a chunk.
 func (b *Store) expendable() (policy.Ring, bool) {
 	switch {
-	case b.Cold.Held() > 0:
-		return b.Cold.oldest(), true
+	case b.cold.held() > 0:
+		return b.cold.oldest(), true
 	case b.Rings[policy.Main].Held() > 0:
 		return policy.Main, true
 	}
@@ -355,7 +356,7 @@ func (b *Store) DropStep(left *int) (done bool) {
 	records, bytes := 0, 0
 	defer func() { *left -= bytes }()
 	inSteps := b.Shared.Notifies && *left > 0
-	for in := range b.InUse() {
+	for in := range b.inUse() {
 		r := b.Ring(in)
 		for r.Size > 0 {
 			if inSteps && (records >= StepRecords || bytes >= StepBytes) {

@@ -29,19 +29,19 @@ const (
 	// cache, fits into the share of one.
 	LargeBuckets = 4
 
-	// LargeShare: a record is large above 1/LargeShare of a bucket's full quota;
-	// SparseShare, the same in a sparse cache, where a bucket would hold too few.
-	LargeShare  = 8
-	SparseShare = 512
+	// largeShare: a record is large above 1/largeShare of a bucket's full quota;
+	// sparseShare, the same in a sparse cache, where a bucket would hold too few.
+	largeShare  = 8
+	sparseShare = 512
 
-	// Hysteresis: large buckets may hold 1/Hysteresis more than their target.
-	Hysteresis = 8
+	// hysteresis: large buckets may hold 1/hysteresis more than their target.
+	hysteresis = 8
 
 	// slackShare: 1/slackShare of the cache is in nobody's quota, for a bucket in need.
 	slackShare = 256
 
-	// MaxValueShare: a value may be as large as 1/MaxValueShare of the cache.
-	MaxValueShare = 16
+	// maxValueShare: a value may be as large as 1/maxValueShare of the cache.
+	maxValueShare = 16
 )
 
 // Config is what shapes the buckets of a cache. It never changes.
@@ -72,14 +72,14 @@ type Shared struct {
 
 	Generations *generation.Table // of namespaces
 
-	NoCold coldPart // of buckets that have none
+	noCold coldPart // of buckets that have none
 
 	Expiring  atomic.Bool  // there is or was an entry with an expiry
 	Total     atomic.Int64 // bytes that the buckets share: MaxBytes, except while a cache shrinks
 	Recovered recovered    // what was found in the file
 
-	Quota    atomic.Int64  // bytes that each small bucket may hold, rings and index
-	Full     atomic.Int64  // the same if there were no large buckets
+	quota    atomic.Int64  // bytes that each small bucket may hold, rings and index
+	full     atomic.Int64  // the same if there were no large buckets
 	Hand     atomic.Uint32 // the bucket that has to give next, where the system refuses memory
 	Arrivals arrivals
 
@@ -104,7 +104,7 @@ func NewShared(c Config, pool *chunk.Pool, maxBytes int) *Shared {
 	if s.File != nil {
 		s.Form = record.Checked
 	}
-	s.NoCold.init(s)
+	s.noCold.init(s)
 	if s.Compression != nil {
 		s.Compression.Longest.Store(int64(s.Longest(maxBytes, false)))
 	}
@@ -124,8 +124,9 @@ func NewShared(c Config, pool *chunk.Pool, maxBytes int) *Shared {
 type recovered struct {
 	Entries, Bytes, Discarded, Files atomic.Uint64
 
-	mu     sync.Mutex
-	Spaces []string // keys of the entries of namespaces
+	mu        sync.Mutex
+	Spaces    []string // keys of the entries of namespaces
+	ColdShare float64  // of what a bucket held, in its cold part, at most
 }
 
 // Bound returns the bytes that the cache may hold.
@@ -148,9 +149,9 @@ const (
 // theirs as long as they do not need it.
 func (s *Shared) smallQuota() int {
 	if s.Arrivals.Held.Load() > 0 && s.idle(shareIdle) > shareChunks*s.Pool.ChunkSize() {
-		return int(s.Full.Load())
+		return int(s.full.Load())
 	}
-	return int(s.Quota.Load())
+	return int(s.quota.Load())
 }
 
 // idle returns the bytes of memory that nobody is going to take soon, less 1/part of all.
@@ -172,7 +173,7 @@ func (s *Shared) IsKept(expiry uint32) bool { return s.Now() < s.KeptUntil(expir
 
 // MaxValue returns the length of the longest value, which a header must have room for.
 func (s *Shared) MaxValue() int {
-	return int(min(int64(s.Bound())/MaxValueShare, math.MaxUint32))
+	return int(min(int64(s.Bound())/maxValueShare, math.MaxUint32))
 }
 
 // Hash returns the Hash of a key: 9 bits for the bucket, 2 for the large bucket,
@@ -191,12 +192,6 @@ func (s *Shared) LargeKeysOf(h uint64) *atomic.Int32 { return &s.LargeKeys[h&(Bu
 // Arrival counts records and their bytes.
 type Arrival struct{ Records, Bytes int }
 
-// Count counts a record of n bytes.
-func (a *Arrival) Count(n int) {
-	a.Records++
-	a.Bytes += n
-}
-
 // arrivals tell how many of the bytes stored lately were of large records, and how
 // large records are. The counts are halved when the bytes reach the cache's size.
 type arrivals struct {
@@ -205,7 +200,7 @@ type arrivals struct {
 	small, large atomic.Int64 // bytes
 	Held         atomic.Int64 // bytes that the large buckets hold
 	need         atomic.Int64 // bytes of live entries and of indexes (Store.tellNeed)
-	Sparse       atomic.Bool
+	sparse       atomic.Bool
 }
 
 // A cache is sparse when a bucket would hold fewer than sparseEntries of such
@@ -253,20 +248,34 @@ func (s *Shared) updateSparse(records, bytes int64) {
 	if records < leastRecords || bytes <= 0 {
 		return
 	}
-	least, sparse := float64(sparseEntries), s.Arrivals.Sparse.Load()
+	least, sparse := float64(sparseEntries), s.Arrivals.sparse.Load()
 	if sparse {
 		least = denseEntries
 	}
-	perBucket := float64(s.Full.Load()) * float64(records) / float64(bytes)
+	perBucket := float64(s.full.Load()) * float64(records) / float64(bytes)
 	if is := perBucket < least; is != sparse {
-		s.Arrivals.Sparse.Store(is) // readers share its line
+		s.Arrivals.sparse.Store(is) // readers share its line
 	}
 }
 
-// LargeTarget returns the bytes that the large buckets should hold. The small buckets always keep
+// IsLarge reports whether a record of n bytes goes to the large buckets. The border does not follow
+// the small buckets' quota: records that made it fall would keep it low.
+func (s *Shared) IsLarge(n int) bool {
+	full := int(s.full.Load())
+	return n > full/sparseShare && (n > full/largeShare || s.Arrivals.sparse.Load())
+}
+
+// LargeIsOver reports whether the large buckets hold more than they should, by so much that they
+// are to give memory back.
+func (s *Shared) LargeIsOver() bool {
+	held, target := int(s.Arrivals.Held.Load()), s.largeTarget()
+	return held > 0 && held > target+target/hysteresis+s.Pool.ChunkSize()*LargeBuckets
+}
+
+// largeTarget returns the bytes that the large buckets should hold. The small buckets always keep
 // two chunks and a page each, or a sixteenth of a cache that was refused more: what is small is
 // cheap to keep.
-func (s *Shared) LargeTarget() int {
+func (s *Shared) largeTarget() int {
 	small, large := max(s.Arrivals.small.Load(), 0), s.Arrivals.large.Load()
 	if large <= 0 {
 		return 0
@@ -284,8 +293,8 @@ func (s *Shared) LargeTarget() int {
 func (s *Shared) SetQuotas() {
 	for {
 		full, quota := s.quotas()
-		s.Full.Store(full)
-		s.Quota.Store(quota)
+		s.full.Store(full)
+		s.quota.Store(quota)
 		if f, q := s.quotas(); f == full && q == quota {
 			return
 		}
@@ -302,12 +311,12 @@ func (s *Shared) quotas() (full, quota int64) {
 }
 
 // Longest returns the bytes of the Longest record that a bucket takes in a cache
-// of bound bytes: a small one what isLarge leaves to it, a large one what Set takes.
+// of bound bytes: a small one what IsLarge leaves to it, a large one what Set takes.
 func (s *Shared) Longest(bound int, large bool) int {
 	if large {
-		return record.MaxHeader + record.MaxKey + bound/MaxValueShare
+		return record.MaxHeader + record.MaxKey + bound/maxValueShare
 	}
-	return bound / s.Buckets / LargeShare
+	return bound / s.Buckets / largeShare
 }
 
 // learner is a policy.Learner and its lock, which is the last to be taken.

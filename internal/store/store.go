@@ -18,7 +18,16 @@ import (
 const RingCount = 2
 
 // Store is a bucket without its lock: an index, rings, and what ties them together. Whoever
-// changes it holds the bucket's lock.
+// changes it holds the bucket's lock. These are its methods:
+//
+//   - for readers without the lock: Candidate, Find, NoteGhostMiss, CountOddities, Ring
+//   - one entry: Lookup, Holds, NoteRead, MoveHomes, Set, Arrived, Fail, Restore, Delete, Touch
+//   - memory: Memory, Lack, Demand, MakeWay, Shrink, Give, GivePages, Fit
+//   - all entries, in steps: NextKeys, NextSlots, DeleteStep, DropStep, ExpireSome
+//   - namespaces: LookAt, QueueGeneration, CountNamespaces
+//   - the cold part: ReadCold, Promote, DropDamaged, TakeWaiting, Pack, PutAway, ColdCounts, Sink
+//   - its life: Init, AdoptChunks, Recover, Settle, Reset, Close
+//   - figures: Sizes, AddLives, Check
 //
 // What readers look at lies in the first cache line of the bucket, together with its sequence, and
 // in that of the ring that they look into (TestLayout_BucketLines).
@@ -32,39 +41,40 @@ type Store struct {
 	Rings [RingCount]ring.Ring
 
 	Shared *Shared
-	Cold   *coldPart // Shared.NoCold where there is none
+	cold   *coldPart // Shared.noCold where there is none
 	policy policy.State
 	Closed bool
 
-	Longest   int // the longest record that the bucket takes, in bytes
-	mean      int // the mean size of a record, in bytes
-	GrowAt    int // load factor at which the index grows, in sixteenths
-	stagger   int // bytes added to the quota before it is cut to whole chunks
-	PageDelta int // pages that the index is about to get; negative: to give up
-	Internals int // live records of the cache itself, such as generations
-	appended  int // bytes appended to the rings since sweep last looked
-	unswept   uint64
-	Rewrites  uint64      // overwrites in place, except of short records
-	Hint      hint        // whether the next new record fits
+	Longest   int         // the longest record that the bucket takes, in bytes
+	mean      int32       // the mean size of a record, in bytes
+	stagger   int32       // bytes added to the quota before it is cut to whole chunks
+	growAt    int32       // load factor at which the index grows, in sixteenths
+	pageDelta int32       // pages that the index is about to get; negative: to give up
+	internals int32       // live records of the cache itself, such as generations
+	Number    int32       // of the bucket, the large ones last
+	sweeps    int32       // calls of DeleteExpired under way
+	watch     uint8       // counts up to the next look at marks
+	hasTTL    bool        // there is a live record with room for an expiry
+	known     hint        // whether the next new record fits
 	entry     policy.Ring // the ring that it goes to, if that is known
+	appended  int         // bytes appended to the rings since sweep last looked
+	unswept   uint64
+	Rewrites  uint64 // overwrites in place, except of short records
 	reserved  reservation
 	victim    nextVictim
-	HasTTL    bool  // there is a live record with room for an expiry
-	Number    int32 // of the bucket, the large ones last
-	told      int   // the bucket's part of Shared.Arrivals.need
-	incoming  int   // bytes of the longest record under way to a large bucket
-	sweeps    int32 // calls of DeleteExpired under way
-	watch     uint8 // counts up to the next look at marks
-	Expirer   expirer
+	told      int // the bucket's part of Shared.Arrivals.need
+	incoming  int // bytes of the longest record under way to a large bucket
+	expirer   expirer
 	searched  uint64    // generations forgotten before the last complete walk began
 	Removals  *Removals // entries removed under the lock; nil without OnRemove
 
-	Sought     [RingCount]atomic.Uint32 // ghosts of each ring found by lookups
+	sought     [RingCount]atomic.Uint32 // ghosts of each ring found by lookups
 	NearMisses atomic.Uint64            // misses that found a ghost
 
 	marks [RingCount]mark // for how long entries stay
 
-	Inflow Arrival // records stored that Shared.Arrivals does not count yet
+	inflow  Arrival // records stored since the bucket last learned
+	learnAt int     // their bytes after which it does: a chunk, or any large record
 	counters
 }
 
@@ -78,6 +88,7 @@ type counters struct {
 	MovedBytes                              uint64
 	Collisions, Corruptions                 atomic.Uint64
 	ColdHits                                atomic.Uint64
+	QueueFull                               uint64 // records that were not compressed for that
 }
 
 // Init makes the nth bucket of all ready for use: the large ones come last. stagger is added to its
@@ -87,16 +98,19 @@ func (b *Store) Init(s *Shared, number, stagger int, large bool) {
 	b.Number = int32(number)
 	b.policy = policy.New(s.Policy)
 	b.Touches = s.Policy != policy.FIFO
-	b.stagger = stagger
+	b.stagger = int32(stagger)
 	b.Large = large
 	b.Longest = s.Longest(s.Bound(), large)
+	if b.learnAt = s.Pool.ChunkSize(); large {
+		b.learnAt = 1
+	}
 	b.Index.Init(s.Pool.PageSize())
 	for i := range b.Rings {
 		b.Rings[i].Init(s.Pool, s.Shift, s.PosBits)
 	}
-	b.Cold = &s.NoCold
+	b.cold = &s.noCold
 	if s.Compression != nil && !large {
-		b.Cold = newColdPart(s, number)
+		b.cold = newColdPart(s, number)
 	}
 	if s.File != nil {
 		b.inFile(number)
@@ -104,22 +118,22 @@ func (b *Store) Init(s *Shared, number, stagger int, large bool) {
 	b.shape(0)
 }
 
-// Windows returns the live parts of the rings.
-func (b *Store) Windows() index.Windows {
+// windows returns the live parts of the rings.
+func (b *Store) windows() index.Windows {
 	return index.Windows{
 		Small: &b.Rings[policy.Small].Window,
 		Main:  &b.Rings[policy.Main].Window,
-		Queue: &b.Cold.Queue().Window,
-		Cold:  &b.Cold.Store().Window,
+		Queue: &b.cold.queue().Window,
+		Cold:  &b.cold.store().Window,
 	}
 }
 
-// Ring returns a Ring of the bucket. Readers call it with what a slot says.
+// Ring returns a ring of the bucket. Readers call it without the lock, with what a slot says.
 //
 //go:norace
 func (b *Store) Ring(in policy.Ring) *ring.Ring {
 	if in.IsCold() {
-		return &b.Cold.rings[in-policy.Queue]
+		return &b.cold.rings[in-policy.Queue]
 	}
 	return &b.Rings[in]
 }
@@ -128,13 +142,13 @@ func (b *Store) Ring(in policy.Ring) *ring.Ring {
 // the caller's value, which debug.SetPanicOnFault makes a panic.
 func (b *Store) Set(w *Write) error {
 	if b.Index.Empty() {
-		if err := b.StartIndex(w.Bytes); err != nil {
+		if err := b.startIndex(w.Bytes); err != nil {
 			return err
 		}
 	}
 	room := 0
 	// OnRemove is not called for a record that is written again.
-	if b.Hint == HintFull && !w.Same && !b.hasForgotten() {
+	if b.known == hintFull && !w.Same && !b.hasForgotten() {
 		room = b.makeRoomEarly(w.Bytes)
 	}
 	rec, slot, s, got := b.Candidate(w.Hash)
@@ -172,13 +186,14 @@ func (b *Store) Set(w *Write) error {
 // Restore stores the record with the standing that it had in another cache: in that ring, with
 // that frequency. It reports whether it has: not if the key is there.
 func (b *Store) Restore(w *Write, in policy.Ring, freq int) (stored bool, err error) {
+	b.MoveHomes()
 	if b.Index.Empty() {
-		if err := b.StartIndex(w.Bytes); err != nil {
+		if err := b.startIndex(w.Bytes); err != nil {
 			return false, err
 		}
 	}
 	var f Found
-	if b.Holds(w, &f) {
+	if b.holds(w, &f) {
 		return false, nil
 	}
 	w.restored, w.ring, w.freq, w.Unstored = true, in, 0, false
@@ -208,7 +223,7 @@ func (b *Store) insert(f *Found, replace bool, w *Write, room int) error {
 		b.kill(f.Ring, f.Pos, f.Header, w.Hash, w.why())
 		f.dead = true
 	}
-	if b.HasTTL || b.hasForgotten() {
+	if b.hasTTL || b.hasForgotten() {
 		b.expireSome()
 	}
 	if !b.fitsQuota(w) {
@@ -227,8 +242,8 @@ func (b *Store) insert(f *Found, replace bool, w *Write, room int) error {
 		return err
 	}
 	delay.Point()
-	if b.Cold.On && !replace && !f.dead {
-		b.Cold.Inserts++
+	if b.cold.on && !replace && !f.dead {
+		b.cold.inserts++
 	}
 	b.hint(to, w.Bytes, limit, !replace && !f.Ghost)
 	b.putSlot(f, replace, w, to, pos)
@@ -256,7 +271,7 @@ func (b *Store) append(to policy.Ring, limit int, w *Write) (uint64, error) {
 		header = b.Form.PutNegative(&buf, len(w.Key), w.Expiry)
 	case w.Internal:
 		header = b.Form.PutInternal(&buf, len(w.Key), len(w.Value))
-		b.Internals++
+		b.internals++
 	default:
 		header = b.Form.Put(&buf, len(w.Key), len(w.Value), w.Expiry)
 	}
@@ -286,8 +301,8 @@ func (b *Store) putSlot(f *Found, replace bool, w *Write, to policy.Ring, pos ui
 	}
 	if replace || f.Ghost {
 		b.Index.Store(f.Place, slot)
-	} else if victim, forced := b.Index.Insert(slot, index.Tag(w.Hash), b.Windows()); forced {
-		b.Crowd(victim)
+	} else if victim, forced := b.Index.Insert(slot, index.Tag(w.Hash), b.windows()); forced {
+		b.crowd(victim)
 	}
 }
 
@@ -330,15 +345,15 @@ func (b *Store) kill(
 	}
 	r.Kill(pos)
 	r.DeadBytes += hd.Total()
-	if b.Hint == HintFull && r.WorthCompacting() {
-		b.Hint = hintUnknown // there are not only live records any more
+	if b.known == hintFull && r.WorthCompacting() {
+		b.known = hintUnknown // there are not only live records any more
 	}
 	b.uncount(r, pos, hd, h)
 }
 
 // uncount takes the live record of hash h at pos out of the counts.
 func (b *Store) uncount(r *ring.Ring, pos uint64, hd record.Header, h uint64) {
-	b.Cold.count(r, pos, hd, -1)
+	b.cold.count(r, pos, hd, -1)
 	if g, ok := b.generationAt(r, pos, hd); ok {
 		b.countIn(g, -1, -hd.Total())
 	}
@@ -349,15 +364,15 @@ func (b *Store) uncount(r *ring.Ring, pos uint64, hd record.Header, h uint64) {
 func (b *Store) uncountGone(r *ring.Ring, hd record.Header, h uint64) {
 	r.Count(-1, hd.Total(), hd.HasExpiry)
 	if hd.Kind == record.Internal {
-		b.Internals--
+		b.internals--
 	}
 	if b.Large {
 		b.Shared.LargeKeysOf(h).Add(-1)
 	}
 }
 
-// Crowd evicts the entry of a slot that the index had no place for.
-func (b *Store) Crowd(victim uint64) {
+// crowd evicts the entry of a slot that the index had no place for.
+func (b *Store) crowd(victim uint64) {
 	r := b.Ring(index.Ring(victim))
 	if !r.Live(victim) {
 		return
@@ -367,7 +382,7 @@ func (b *Store) Crowd(victim uint64) {
 	if !ok {
 		return
 	}
-	h := b.KeyHash(r, pos, hd)
+	h := b.keyHash(r, pos, hd)
 	if b.Shared.Expired(hd.Expiry) {
 		b.killExpired(r, pos, hd, h)
 		return
@@ -377,24 +392,50 @@ func (b *Store) Crowd(victim uint64) {
 	b.EvictedBytes += uint64(hd.Total())
 }
 
-// KeyHash returns the hash of the key of the record at pos.
-func (b *Store) KeyHash(r *ring.Ring, pos uint64, hd record.Header) uint64 {
+// keyHash returns the hash of the key of the record at pos.
+func (b *Store) keyHash(r *ring.Ring, pos uint64, hd record.Header) uint64 {
 	return b.Shared.Mix(r.Hash(pos+uint64(hd.Size), hd.KeyLen))
 }
 
-// Live returns the number of live records.
-func (b *Store) Live() int {
-	return b.Rings[policy.Small].Entries + b.Rings[policy.Main].Entries + b.Cold.Entries()
+// Sizes are how much there is in a bucket.
+type Sizes struct {
+	Entries   int // those of users
+	Records   int // live ones: the entries, and records of the cache's own
+	LiveBytes int // of these
+	DeadBytes int // of dead records
+	Ghosts    int // evicted entries whose hashes are remembered
+
+	Cold, ColdBytes int // what of Records and LiveBytes is in the cold part
+	IndexBytes      int
 }
 
-// LiveBytes returns the bytes of their records.
-func (b *Store) LiveBytes() int {
-	return b.Rings[policy.Small].EntryBytes + b.Rings[policy.Main].EntryBytes + b.Cold.Bytes()
+// Sizes returns how much there is in the bucket.
+func (b *Store) Sizes() Sizes {
+	slots, live := 0, b.live()
+	for _, used := range b.Index.Used() {
+		slots += used
+	}
+	return Sizes{
+		Entries: b.entries(), Records: live, LiveBytes: b.liveBytes(), DeadBytes: b.deadBytes(),
+		Ghosts: slots - live, // a live record has one slot (I7), all others are stale
+		Cold:   b.cold.entries(), ColdBytes: b.cold.bytes(),
+		IndexBytes: b.Index.Pages() * b.Shared.Pool.PageSize(),
+	}
 }
 
-// DeadBytes returns the bytes of the dead records.
-func (b *Store) DeadBytes() (n int) {
-	for in := range b.InUse() {
+// live returns the number of live records.
+func (b *Store) live() int {
+	return b.Rings[policy.Small].Entries + b.Rings[policy.Main].Entries + b.cold.entries()
+}
+
+// liveBytes returns the bytes of their records.
+func (b *Store) liveBytes() int {
+	return b.Rings[policy.Small].EntryBytes + b.Rings[policy.Main].EntryBytes + b.cold.bytes()
+}
+
+// deadBytes returns the bytes of the dead records.
+func (b *Store) deadBytes() (n int) {
+	for in := range b.inUse() {
 		n += b.Ring(in).DeadBytes
 	}
 	return n
@@ -405,20 +446,20 @@ func (b *Store) DeadBytes() (n int) {
 func (b *Store) Reset() {
 	b.forget()
 	b.Shared.Pool.PutPages(b.Index.Reset())
-	for in := range b.InUse() {
+	for in := range b.inUse() {
 		b.Ring(in).Reset()
 	}
-	b.Cold.forget()
-	b.PageDelta = 0
+	b.cold.forget()
+	b.pageDelta = 0
 	b.policy.Emptied()
 	b.tellNeed()
 }
 
 // forget forgets what was known of the entries.
 func (b *Store) forget() {
-	b.HasTTL = false
-	b.Internals = 0
-	b.Hint = hintUnknown
+	b.hasTTL = false
+	b.internals = 0
+	b.known = hintUnknown
 	b.victim.known = false
 	b.marks = [RingCount]mark{}
 }
@@ -428,8 +469,8 @@ func (b *Store) Close() {
 	b.Closed = true
 	b.forget()
 	b.Index.Close()
-	for in := range b.InUse() {
+	for in := range b.inUse() {
 		b.Ring(in).Close()
 	}
-	b.Cold.forget()
+	b.cold.forget()
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/ringcache/ringcache/internal/scratch"
 )
 
-// PassTail takes the oldest record from the tail of a ring: for good,
+// passTail takes the oldest record from the tail of a ring: for good,
 // or to the head of main. A dropped record's slot stays in the index, stale: it
 // is the ghost.
-func (b *Store) PassTail(in policy.Ring, w *policy.Work) {
+func (b *Store) passTail(in policy.Ring, w *policy.Work) {
 	r := b.Ring(in)
 	hd, ok := r.Header(r.Tail)
 	if !ok {
@@ -23,7 +23,7 @@ func (b *Store) PassTail(in policy.Ring, w *policy.Work) {
 		b.Corruptions.Add(1)
 		r.Reset()
 		if in == policy.Cold {
-			b.Cold.Uses = cold.Uses{}
+			b.cold.uses = cold.Uses{}
 		}
 		return
 	}
@@ -43,10 +43,10 @@ func (b *Store) PassTail(in policy.Ring, w *policy.Work) {
 	}
 }
 
-// passLive is EvictTail of a live record.
+// passLive is passTail of a live record.
 func (b *Store) passLive(in policy.Ring, hd record.Header, w *policy.Work) {
 	r := b.Ring(in)
-	needsNoSlot := b.policy.Kind == policy.FIFO && !r.WorthCompacting() && !b.Cold.On
+	needsNoSlot := b.policy.Kind == policy.FIFO && !r.WorthCompacting() && !b.cold.on
 	if needsNoSlot || in.IsCold() || hd.Total() > b.Longest {
 		b.dropTail(in, hd)
 		return
@@ -63,7 +63,7 @@ func (b *Store) passLive(in policy.Ring, hd record.Header, w *policy.Work) {
 	case policy.Reinsert:
 		b.rotate(in, p, hd)
 	default:
-		if !b.Demote(in, p, hd) {
+		if !b.demote(in, p, hd) {
 			b.dropTail(in, hd)
 		}
 	}
@@ -110,7 +110,7 @@ func (b *Store) tailSlot(in policy.Ring, hd record.Header) (index.Place, bool) {
 	next := b.victim
 	b.victim.known = false
 	if !next.known || next.pos != r.Tail || next.ring != in {
-		next.hash = b.KeyHash(r, r.Tail, hd)
+		next.hash = b.keyHash(r, r.Tail, hd)
 	}
 	return b.Index.Find(next.hash, in, r.Tail)
 }
@@ -128,7 +128,7 @@ type nextVictim struct {
 func (b *Store) prepare(to policy.Ring) {
 	r := &b.Rings[to]
 	r.PrefetchHead()
-	if b.Cold.Begun {
+	if b.cold.begun {
 		b.prefetchCold()
 	}
 	if to == policy.Main || !b.policy.Full() || r.Size == 0 {
@@ -138,7 +138,7 @@ func (b *Store) prepare(to policy.Ring) {
 	if !ok || hd.Dead {
 		return
 	}
-	hash := b.KeyHash(r, r.Tail, hd)
+	hash := b.keyHash(r, r.Tail, hd)
 	b.victim = nextVictim{known: true, ring: to, pos: r.Tail, hash: hash}
 	b.Index.Prefetch(hash, 1)
 }
@@ -163,7 +163,7 @@ func (b *Store) largeHash(r *ring.Ring, pos uint64, hd record.Header) uint64 {
 	if !b.Large {
 		return 0
 	}
-	return b.KeyHash(r, pos, hd)
+	return b.keyHash(r, pos, hd)
 }
 
 func (b *Store) countEvicted(in policy.Ring, hd record.Header) {
@@ -247,7 +247,7 @@ func (b *Store) rotateThrough(
 	n := hd.Total()
 	buf, _ = r.Read(buf, r.Tail, n)
 	hash, held := b.largeHash(r, r.Tail, hd), r.Held()
-	b.Cold.count(r, r.Tail, hd, -1)
+	b.cold.count(r, r.Tail, hd, -1)
 	r.Release(uint64(n))
 	if err := r.Extend(uint64(n), held); err != nil {
 		// The chunk that the tail left was not to be had again.
@@ -260,7 +260,7 @@ func (b *Store) rotateThrough(
 		return buf
 	}
 	pos := r.AppendRecord(buf)
-	b.Cold.count(r, pos, hd, 1)
+	b.cold.count(r, pos, hd, 1)
 	b.follow(p, index.WithPos(p.Slot, in, pos), hd, n)
 	return buf
 }

@@ -34,7 +34,7 @@ func (b *Store) NextSlots(
 	for n, cursor := 0, at; cursor < HashesEnd &&
 		(end == at || n < stepHomes && len(slots) < StepRecords); n++ {
 		from := len(slots)
-		slots, cursor = b.Index.TakeHome(slots, cursor, b.Windows())
+		slots, cursor = b.Index.TakeHome(slots, cursor, b.windows())
 		slices.Sort(slots[from:]) // by hash, with which a slot begins; homes are in that order
 		if end = cursor; whole != nil {
 			end = whole(cursor)

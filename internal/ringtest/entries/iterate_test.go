@@ -67,53 +67,6 @@ func TestIterate_BodyWrites(t *testing.T) {
 	}
 }
 
-// Each place in a growing index: the loop begins and goes on while any number
-// of homes have moved.
-func TestIterate_WhileHomesMove(t *testing.T) {
-	c := ringtest.MustCache(t, ringtest.Tiny(1, 4096, 2000))
-	w := ringtest.Watch(t, c, 2000, func(uint32) int { return ringtest.SelfSize })
-	b := ringtest.Nth(c, 0)
-	x := &b.Index
-	next := uint32(1 << 20)
-	growths := 0
-	for growths < 3 {
-		if err := c.Set(ringtest.TrafficKey(nil, next), nil); err != nil {
-			require.NoError(t, err)
-		}
-		next++
-		for x.Growing() {
-			growths++
-			n := 0
-			w.Loop(t, func() {
-				if n++; n%40 == 0 {
-					b.Lock()
-					x.Move(1, b.Windows(), b.Crowd)
-					b.Unlock()
-				}
-			})
-		}
-	}
-}
-
-// An index that is made anew, smaller, does not disturb a loop either.
-func TestIterate_WhileIndexShrinks(t *testing.T) {
-	c := ringtest.MustCache(t, ringtest.Tiny(1, 4096, 2000))
-	w := ringtest.Watch(t, c, 1500, func(uint32) int { return ringtest.SelfSize })
-	b := ringtest.Nth(c, 0)
-	require.NoError(t, b.GrowIndex(40))
-	pages, n := b.Index.Pages(), 0
-	w.Loop(t, func() {
-		if n++; n == 700 {
-			b.Lock()
-			quota := ringtest.Shared(c).Quota.Swap(int64(24 * ringtest.Shared(c).Pool.PageSize()))
-			b.ShrinkIndex()
-			ringtest.Shared(c).Quota.Store(quota)
-			b.Unlock()
-		}
-	})
-	require.Less(t, b.Index.Pages(), pages, "the index was not made anew")
-}
-
 // Two entries with the same 24 hash bits, on either side of a step's end.
 func TestIterate_EqualHashBits(t *testing.T) {
 	c := ringtest.MustCache(t, ringtest.Tiny(1, 4096, 2000))

@@ -127,7 +127,9 @@ func TestOnRemove_MayReferToItsCache(t *testing.T) {
 	func() {
 		var c *ringcache.Cache
 		onRemove := func(_, _ []byte, _ ringcache.RemovalReason) { c.Len() }
-		c, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: ringtest.MinBytes, OnRemove: onRemove})
+		c, err := ringcache.NewWithOptions(ringcache.Options{
+			MaxBytes: ringtest.MinBytes, OnRemove: onRemove,
+		})
 		require.NoError(t, err)
 		require.NoError(t, c.Set([]byte("k"), []byte("v")))
 		runtime.AddCleanup(c, func(int) { close(gone) }, 0)
@@ -150,7 +152,7 @@ func TestOnRemove_IsToldInSteps(t *testing.T) {
 	ringtest.SkipUnderRace(t) // one goroutine does it
 	t.Parallel()
 	const entries, maxBytes = 2_200_000, ringtest.MinBytes
-	large := make([]byte, maxBytes/store.MaxValueShare)
+	large := make([]byte, maxBytes/16)
 	set := func(c *ringcache.Cache, n, size int) error {
 		for i := range n {
 			if err := c.Set(strconv.AppendInt([]byte("new"), int64(i), 10), large[:size]); err != nil {

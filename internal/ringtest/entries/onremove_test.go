@@ -120,7 +120,9 @@ func TestOnRemove_NoLockIsHeld(t *testing.T) {
 		assert.NoError(t, c.Set([]byte("large"+strconv.Itoa(calls)), make([]byte, ringtest.MaxValue)))
 		c.Has(k)
 	}
-	c, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: ringtest.MinBytes, OnRemove: onRemove})
+	c, err := ringcache.NewWithOptions(ringcache.Options{
+		MaxBytes: ringtest.MinBytes, OnRemove: onRemove,
+	})
 	require.NoError(t, err)
 	ringtest.Within(t, func() {
 		k := []byte("k")

@@ -257,7 +257,7 @@ func TestFile_NoCompressorAnyMore(t *testing.T) {
 		ringtest.CompressAll(p.Cache)
 	}
 	hot := p.Len()
-	ringtest.EachBucket(p.Cache, func(b ringtest.Bucket) { hot -= b.Cold.Entries() })
+	ringtest.EachBucket(p.Cache, func(b ringtest.Bucket) { hot -= b.Sizes().Cold })
 	require.Less(t, hot, p.Len())
 	require.NoError(t, p.Close())
 	c := ringtest.MustOpen(t, g, path)
@@ -284,7 +284,7 @@ func TestFile_OtherPolicyKeepsTheColdPart(t *testing.T) {
 		entries := func() (small, cold int) {
 			ringtest.EachBucket(p.Cache, func(b ringtest.Bucket) {
 				small += b.Rings[policy.Small].Entries
-				cold += b.Cold.Entries()
+				cold += b.Sizes().Cold
 			})
 			return small, cold
 		}

@@ -10,8 +10,6 @@ import (
 
 	"github.com/ringcache/ringcache"
 	"github.com/ringcache/ringcache/internal/ringtest"
-	"github.com/ringcache/ringcache/internal/store"
-	"github.com/ringcache/ringcache/internal/testhook"
 )
 
 // skewed draws from n ids, low ones often, in integers alone: the sequence is
@@ -183,43 +181,6 @@ func TestPolicy_FullCacheTurnsOverWithoutReads(t *testing.T) {
 	require.GreaterOrEqual(t, c.Len(), held*3/4)
 }
 
-// A lookup that finds a ghost counts once, until its key is set again.
-func TestPolicy_AGhostCountsOnce(t *testing.T) {
-	c := ringtest.MustCache(t, ringtest.Tiny(1, 1024, 16))
-	b := ringtest.Nth(c, 0)
-	key := func(id uint64) []byte { return binary.LittleEndian.AppendUint64(nil, id) }
-	found := func() uint32 { return b.Sought[0].Load() + b.Sought[1].Load() }
-	for id := range uint64(1000) {
-		require.NoError(t, c.Set(key(id), make([]byte, 100)))
-	}
-	lookups := map[string]func(id uint64){
-		"Get":            func(id uint64) { c.Get(nil, key(id)) },
-		"GetBatch":       func(id uint64) { c.GetBatch(nil, [][]byte{key(id)}, make([][]byte, 1)) },
-		"under the lock": func(id uint64) { testhook.ReadLocked(c, key(id)) },
-	}
-	for name, lookup := range lookups {
-		n := 0
-		for id := range uint64(1000) {
-			before := found()
-			for range 3 {
-				lookup(id)
-			}
-			require.LessOrEqual(t, found()-before, uint32(1), "%s: key %d", name, id)
-			n += int(found() - before)
-		}
-		require.GreaterOrEqual(t, n, 10, "%s: ghosts that were found", name)
-		for id := range uint64(1000) {
-			require.NoError(t, c.Set(key(id), make([]byte, 100)))
-		}
-	}
-	before := found()
-	for id := range uint64(1000) {
-		c.TTL(key(id))
-		c.Peek(nil, key(id))
-	}
-	require.Equal(t, before, found(), "calls that are no reads")
-}
-
 // What is peeked at leaves as what nobody has read does, and its ghost is not found.
 func TestPeek_LeavesThePolicyAlone(t *testing.T) {
 	counts := func(peek bool) (s ringcache.Stats, hits int) {
@@ -298,69 +259,6 @@ func TestPolicy_SmallGrowsForRecency(t *testing.T) {
 	}
 	hits := replay(t, ringcache.PolicyS3FIFO, requests, next)
 	require.GreaterOrEqual(t, hits, requests*3/10, "want a third")
-}
-
-// While a bucket may take more chunks, new keys drop nobody.
-func TestPolicy_FillsUp(t *testing.T) {
-	for _, p := range []ringcache.Policy{ringcache.PolicyS3FIFO, ringcache.PolicyFIFO} {
-		g := ringtest.Tiny(1, 1024, 64)
-		g.Policy = p
-		c := ringtest.MustCache(t, g)
-		b := ringtest.Nth(c, 0)
-		var known int
-		for id := range uint64(300) {
-			if b.Hint == store.HintFits {
-				known++
-			}
-			if err := c.Set(binary.LittleEndian.AppendUint64(nil, id), make([]byte, 100)); err != nil {
-				require.NoError(t, err)
-			}
-			require.Zero(t, b.EvictedSmall+b.EvictedMain, "%v: key %d", p, id)
-			require.Equal(t, int(id)+1, b.Live(), "%v", p)
-		}
-		require.GreaterOrEqual(t, known, 100, "%v: new keys of 300 that were known to have a place", p)
-	}
-}
-
-// In a full cache a new key drops one other of its length, and setting what is
-// there none.
-func TestPolicy_NewKeyDropsOne(t *testing.T) {
-	for _, p := range []ringcache.Policy{ringcache.PolicyS3FIFO, ringcache.PolicyFIFO} {
-		g := ringtest.Tiny(1, 1024, 16)
-		g.Policy = p
-		c := ringtest.MustCache(t, g)
-		var next uint64
-		evicted := func() uint64 {
-			return ringtest.Nth(c, 0).EvictedSmall + ringtest.Nth(c, 0).EvictedMain
-		}
-		set := func(id uint64) {
-			t.Helper()
-			k := binary.LittleEndian.AppendUint64(nil, id)
-			v := binary.LittleEndian.AppendUint64(make([]byte, 92), id)
-			if err := c.Set(k, v); err != nil {
-				require.NoError(t, err)
-			}
-			require.Equal(t, string(v), string(c.Get(nil, k)), "%v: key %d", p, id)
-		}
-		for ; evicted() < 500; next++ {
-			set(next)
-		}
-		for range 100 {
-			before := evicted()
-			set(next)
-			next++
-			require.EqualValues(t, 1, evicted()-before, "%v: others that a new key has dropped", p)
-		}
-		require.Equal(t, store.HintFull, ringtest.Nth(c, 0).Hint, "%v: it is full", p)
-		before := evicted()
-		for range 100 {
-			set(next - 1)
-		}
-		require.LessOrEqual(t, evicted()-before, uint64(1), "%v: others that went for what is there", p)
-		for id := range next { // each is at a tail at some time
-			set(id)
-		}
-	}
 }
 
 // An uncounted Get is one to the policy, and none to the statistics.

@@ -178,7 +178,7 @@ func TestResize_IndexGivesPagesBack(t *testing.T) {
 	ringtest.FillCache(t, c, 0, 300_000, 250)
 	ringtest.MustResize(t, c, 64<<20)
 	held := 0
-	ringtest.EachBucket(c, func(b ringtest.Bucket) { held += b.Held() })
+	ringtest.EachBucket(c, func(b ringtest.Bucket) { held += b.Memory().Held })
 	assert.LessOrEqual(t, ringtest.Shared(c).Pool.Used()-held, 3<<20,
 		"bytes of idle pages between those in use")
 	plain := resizable(t, 64<<20)
@@ -213,45 +213,6 @@ func liveBytes(c *ringcache.Cache) int {
 	var s ringcache.Stats
 	c.UpdateStats(&s)
 	return int(s.BytesSize)
-}
-
-// No bucket is locked for long: a step drops or moves so many bytes or records
-// and no more.
-func TestResize_StepsAreSmall(t *testing.T) {
-	for _, size := range []int{0, 100, 1000, 60_000} {
-		c := resizable(t, 1<<30)
-		*testhook.Mask(c) = 0 // all in one bucket
-		b := ringtest.Nth(c, 0)
-		n := 2 << 20 / (size + 20)
-		ringtest.FillCache(t, c, 0, n, size)
-		var key [8]byte
-		for id := range n {
-			if id%3 > 0 {
-				binary.LittleEndian.PutUint64(key[:], uint64(id))
-				c.Has(key[:])
-			}
-		}
-		ringtest.Shared(c).Total.Store(128 << 20)
-		ringtest.Shared(c).SetBound(128 << 20)
-		total := func() (records, bytes int) {
-			return int(b.EvictedSmall + b.EvictedMain + b.Promotions + b.Reinsertions), b.Size()
-		}
-		steps := 0
-		for f := (store.Fit{}); !f.Done; steps++ {
-			records, bytes := total()
-			testhook.Change(c, 0, func(s *store.Store) { s.Fit(&f) })
-			r, by := total()
-			// The last record of a step, and what a promotion makes room for.
-			most := store.StepBytes + size + 2*store.ShrinkStep
-			require.LessOrEqual(t, r-records, store.StepRecords+most/(size+11),
-				"records of %d bytes in a step", size)
-			require.LessOrEqual(t, bytes-by, most, "bytes in a step, values of %d bytes", size)
-		}
-		require.GreaterOrEqual(t, steps, 10, "values of %d bytes", size)
-		require.LessOrEqual(t, b.Held(), b.Quota(), "values of %d bytes", size)
-		*testhook.Mask(c) = store.BucketCount - 1
-		c.Reset()
-	}
 }
 
 // A Set that comes to its bucket with the figures of a larger cache is sent

@@ -296,7 +296,7 @@ func TestRoom_DeadLargeRecordsMakeRoomFirst(t *testing.T) {
 	k := []byte("large")
 	lb := ringtest.LargeBucketOf(c, ringtest.Shared(c).Hash(k))
 	const n = 100_000
-	for i := 0; lb.DeadBytes() < 4*n; i++ {
+	for i := 0; lb.Sizes().DeadBytes < 4*n; i++ {
 		require.NoError(t, c.Set(k, make([]byte, n+i%3)), "too like the old one to be put in its place")
 		require.Less(t, i, 1000)
 	}

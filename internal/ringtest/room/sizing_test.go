@@ -14,7 +14,6 @@ import (
 
 	"github.com/ringcache/ringcache"
 	"github.com/ringcache/ringcache/internal/clock"
-	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/ringtest"
 	"github.com/ringcache/ringcache/internal/store"
 	"github.com/ringcache/ringcache/internal/testhook"
@@ -226,51 +225,6 @@ func TestSizing_Concurrent(t *testing.T) {
 	}
 	wg.Wait()
 	require.InEpsilon(t, c.Len(), c.Sizing().MainAgeSets, 0.1)
-}
-
-// Each lookup of a ghost is a near miss, and nothing else is.
-func TestStats_NearMisses(t *testing.T) {
-	for _, p := range []ringcache.Policy{ringcache.PolicyS3FIFO, ringcache.PolicyFIFO} {
-		g := ringtest.Tiny(1, 1024, 64)
-		g.Policy = p
-		c := ringtest.MustCache(t, g)
-		key := func(id uint64) []byte { return binary.LittleEndian.AppendUint64(nil, id) }
-		isNear := func(id uint64) bool { // as the index and the rings say it
-			var f store.Found
-			b, h := ringtest.BucketOf(c, ringtest.Shared(c).Hash(key(id))), ringtest.Shared(c).Hash(key(id))
-			return !b.Find(&f, key(id), h) && f.Ghost && (p == ringcache.PolicyS3FIFO || b.IsNear(f.Slot))
-		}
-		for id := range uint64(3000) {
-			require.NoError(t, c.Set(key(id), make([]byte, 100)))
-		}
-		near, far := uint64(0), uint64(0)
-		for id := range uint64(6000) { // half of them were never set
-			want := c.Stats().Policy.NearMisses
-			c.TTL(key(id))
-			c.Peek(nil, key(id))
-			require.Equal(t, want, c.Stats().Policy.NearMisses, "%v: what is no lookup", p)
-			calls := uint64(4)
-			c.Get(nil, key(id))
-			c.HasGet(nil, key(id))
-			c.Has(key(id))
-			c.GetBatch(nil, [][]byte{key(id)}, make([][]byte, 1))
-			if isNear(id) {
-				want += calls
-				near++
-			} else {
-				far++
-			}
-			s := c.Stats()
-			require.Equal(t, want, s.Policy.NearMisses, "%v: key %d", p, id)
-			require.LessOrEqual(t, s.Policy.NearMisses, s.Misses)
-		}
-		require.Greater(t, near, uint64(100), "%v: too few for a test", p)
-		require.Greater(t, far, uint64(3000), "%v: too few for a test", p)
-		n := ringtest.Nth(c, 0).Ghosts()
-		s := c.Stats()
-		require.EqualValues(t, n[policy.Small]+n[policy.Main], s.Policy.Ghosts)
-		require.NotZero(t, s.Policy.Ghosts)
-	}
 }
 
 // What was deleted, or has expired, is not remembered: no larger cache would have it.

@@ -1,0 +1,209 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/ringcache/ringcache/internal/chunk"
+	"github.com/ringcache/ringcache/internal/cold"
+	"github.com/ringcache/ringcache/internal/index"
+	"github.com/ringcache/ringcache/internal/pack"
+	"github.com/ringcache/ringcache/internal/policy"
+	"github.com/ringcache/ringcache/internal/record"
+	"github.com/ringcache/ringcache/internal/ring"
+)
+
+// The invariants of a bucket. They have the numbers of docs/design.md.
+
+// Check walks the bucket and returns an error for each invariant that does not hold, by its number.
+// In a large bucket it adds its keys to large, by the number of the small bucket of each (I8). A
+// closed bucket has nothing to check.
+func (b *Store) Check(large map[int]int) error {
+	if b.Closed {
+		return nil
+	}
+	live, err := b.checkRings(large)
+	if err != nil {
+		return err
+	}
+	return errors.Join(b.checkIndex(live), b.checkCold())
+}
+
+// place is where a record lies.
+type place struct {
+	ring policy.Ring
+	pos  uint64
+}
+
+// checkRings checks what the rings hold, and returns the live records with the hashes of
+// their keys.
+func (b *Store) checkRings(large map[int]int) (live map[place]uint64, err error) {
+	live = map[place]uint64{}
+	internals := 0
+	for in := range b.inUse() {
+		r := b.Ring(in)
+		err := checkRing(r, func(pos uint64, hd record.Header) error {
+			if hd.Dead {
+				return nil
+			}
+			if hd.Kind == record.Internal {
+				internals++
+			}
+			hash := b.keyHash(r, pos, hd)
+			live[place{in, pos}] = hash
+			if b.Large {
+				large[int(hash&(BucketCount-1))]++
+			}
+			return b.checkExpiry(hd.Expiry)
+		})
+		if err != nil {
+			return nil, fmt.Errorf("ring %d: %w", in, err)
+		}
+		if r.Expiring > 0 && !b.hasTTL {
+			return nil, fmt.Errorf("I11: ring %d has records that can expire, unknown to the bucket", in)
+		}
+	}
+	if internals != int(b.internals) {
+		return nil, fmt.Errorf("I7: counts %d records of the cache's own, has %d", b.internals, internals)
+	}
+	return live, nil
+}
+
+// checkExpiry checks that the search for expired records will begin in time for one.
+func (b *Store) checkExpiry(expiry uint32) error {
+	e := &b.expirer
+	if expiry == 0 || e.walking || b.Shared.KeptUntil(expiry) >= e.soonest {
+		return nil
+	}
+	return fmt.Errorf("I11: a record that expires in tick %d is to go before the soonest, %d",
+		expiry, e.soonest)
+}
+
+// checkIndex checks the slots against the live records.
+func (b *Store) checkIndex(live map[place]uint64) error {
+	var errs []error
+	failf := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	var used [index.Parts]int
+	b.Index.Each(func(slot, tag uint64) {
+		at := place{index.Ring(slot), index.Pos(slot)}
+		used[index.PartOf(slot)]++
+		if r := b.Ring(at.ring); !r.Live(slot) {
+			if r.Age(slot) > r.Mask/4*3 {
+				failf("I5: a stale slot of age %d in a space of %d", r.Age(slot), r.Mask)
+			}
+			return
+		}
+		want, ok := live[at]
+		if !ok {
+			failf("I7: a live slot without a live record")
+		} else if _, found := b.Index.Find(want, at.ring, at.pos); !found || tag != index.Tag(want) {
+			failf("I4, I7: slot %x is not where hash %x is sought", slot, want)
+		}
+		delete(live, at)
+	})
+	if used != b.Index.Used() {
+		failf("I9: counts %v slots of the rings, has %v", b.Index.Used(), used)
+	}
+	if len(live) > 0 {
+		failf("I7: %d live records have no slot", len(live))
+	}
+	return errors.Join(errs...)
+}
+
+// checkCold checks the cold part.
+func (b *Store) checkCold() error {
+	c := b.cold
+	if !c.on {
+		if c != &b.Shared.noCold || c.size()+c.entries()+c.queue().Held()+c.store().Held() != 0 {
+			return errors.New("I16: a bucket without a cold part has something in it")
+		}
+		return nil
+	}
+	if b.Large || c.held() > 0 && !c.begun {
+		return fmt.Errorf("I16: the cold part holds %d chunks, and has not begun (or large: %v)",
+			c.held(), b.Large)
+	}
+	for in := range b.inUse() {
+		err := checkRing(b.Ring(in), func(pos uint64, hd record.Header) error {
+			switch {
+			case hd.Dead || hd.Kind == record.Value:
+			case hd.Kind == record.Packed && in != policy.Cold:
+				return fmt.Errorf("I16: a packed record in ring %d", in)
+			case hd.Kind == record.Negative && in.IsCold():
+				return fmt.Errorf("I16: a negative entry in ring %d", in)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if uses := c.countUses(); uses != c.uses {
+		return fmt.Errorf("I16: counts the uses of dictionaries %v, has %v", uses, c.uses)
+	}
+	for i, n := range c.uses {
+		if n > 0 && b.Shared.Compression.Dicts[i].Load() == nil {
+			return fmt.Errorf("I16: %d records need dictionary %d, which is none", n, i)
+		}
+	}
+	return nil
+}
+
+// countUses counts the live packed records of each dictionary.
+func (c *coldPart) countUses() (n cold.Uses) {
+	_ = checkRing(c.store(), func(pos uint64, hd record.Header) error {
+		if hd.Kind == record.Packed && !hd.Dead {
+			if dict := c.dictNumber(pos, hd); dict < pack.Dicts {
+				n[dict]++
+			}
+		}
+		return nil
+	})
+	return n
+}
+
+// checkRing checks a ring, and calls fn with each record, dead ones too.
+func checkRing(r *ring.Ring, fn func(pos uint64, h record.Header) error) error {
+	if r.Size > r.Mask/4 {
+		return fmt.Errorf("I3: %d live bytes in a space of %d", r.Size, r.Mask)
+	}
+	chunks, seen := r.Chunks(), map[chunk.Ref]int{}
+	for i, c := range chunks {
+		first, dup := seen[c]
+		borrowed := first == 0 && i == len(chunks)-1
+		if c == (chunk.Ref{}) || dup && !borrowed {
+			return fmt.Errorf("I2: slots %d and %d hold one chunk, or none", first, i)
+		}
+		seen[c] = i
+	}
+	if len(seen) != r.Held() {
+		return fmt.Errorf("I2: holds %d chunks, has %d", r.Held(), len(seen))
+	}
+	if len(chunks) > r.Held() && r.Size > r.Room(0) {
+		return fmt.Errorf("I1: %d bytes in %d chunks", r.Size, r.Held())
+	}
+	if err := r.ValidateFile(); err != nil {
+		return err
+	}
+	var has ring.Counts
+	for off := uint64(0); off < r.Size; {
+		pos := (r.Tail + off) & r.Mask
+		h, ok := r.Header(pos)
+		if !ok {
+			return fmt.Errorf("I2: no record at position %d", pos)
+		}
+		if !h.Dead {
+			has.Count(1, h.Total(), h.HasExpiry)
+		} else {
+			has.DeadBytes += h.Total()
+		}
+		if err := fn(pos, h); err != nil {
+			return err
+		}
+		off += uint64(h.Total())
+	}
+	if has != r.Counts {
+		return fmt.Errorf("I7, I10: counts %+v, has %+v", r.Counts, has)
+	}
+	return nil
+}

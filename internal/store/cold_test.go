@@ -1,0 +1,88 @@
+package store_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache/internal/pack"
+	"github.com/ringcache/ringcache/internal/policy"
+	"github.com/ringcache/ringcache/internal/ringtest"
+	"github.com/ringcache/ringcache/internal/store"
+	"github.com/ringcache/ringcache/internal/testhook"
+)
+
+// Whatever bit of a packed record flips, its entry is a miss, or as it was; nothing else
+// happens.
+func TestCompression_DamagedBits(t *testing.T) {
+	ringtest.SkipUnderRace(t)
+	p := ringtest.NewPackedCache(t, ringtest.FlateCompressor{}, nil)
+	b := ringtest.Nth(p.Cache, 0)
+	misses, rnd := 0, ringtest.NewRand(1)
+	for range 50 {
+		p.Del(ringtest.PackedKey) // it begins in small again
+		p.SetPacked(t, ringtest.PackedKey, func() error {
+			return p.Set(ringtest.PackedKey, ringtest.PackedValue)
+		})
+		h := ringtest.Shared(p.Cache).Hash(ringtest.PackedKey)
+		b.Mu.Lock()
+		var f store.Found
+		require.True(t, b.Find(&f, ringtest.PackedKey, h))
+		at := rnd.IntN(f.ValueLen)
+		f.Ring.Run(f.ValuePos() + uint64(at))[0] ^= 1 << rnd.IntN(8)
+		b.Mu.Unlock()
+		before := p.Stats()
+		v, ok := p.HasGet(nil, ringtest.PackedKey)
+		if ok {
+			require.Equal(t, string(ringtest.PackedValue), string(v), "byte %d", at)
+			continue
+		}
+		misses++
+		require.Equal(t, before.Corruptions+1, p.Stats().Corruptions)
+	}
+	require.Greater(t, misses, 30)
+	// A number that no dictionary has, in place of another's, is one count too many, or few.
+	b.CountUses()
+	require.NoError(t, ringtest.Validate(p.Cache))
+}
+
+// A record that the goroutine moves while DeleteExpired is under way is not overlooked.
+func TestColdPart_DeleteExpiredFindsWhatMoves(t *testing.T) {
+	p := ringtest.NewPackedCache(t, ringtest.FlateCompressor{}, nil)
+	require.NoError(t, p.SetWithTTL(ringtest.PackedKey, ringtest.PackedValue, time.Hour))
+	p.Queue(t, ringtest.PackedKey)
+	p.Now += time.Hour
+	b := ringtest.BucketOf(p.Cache, ringtest.Shared(p.Cache).Hash(ringtest.PackedKey))
+	b.Mu.Lock()
+	s := b.BeginSweep()
+	b.Mu.Unlock()
+	ringtest.CompressAll(p.Cache)
+	_, in := ringtest.Stored(p.Cache, ringtest.PackedKey)
+	require.Equal(t, policy.Cold, in, "it has moved, expired as it is")
+	dropped := 0
+	for !s.Done {
+		testhook.Change(p.Cache, 0, func(b *store.Store) { dropped += b.DeleteStep(&s) })
+	}
+	require.Equal(t, 1, dropped)
+	require.Less(t, b.SoonestExpiry(), uint32(math.MaxUint32))
+}
+
+// A class that finds no number for its dictionary gathers samples anew: it must not search all
+// buckets after each batch, nor keep others from theirs.
+func TestCompression_NoNumberIsFree(t *testing.T) {
+	p := ringtest.NewPackedCache(t, ringtest.FlateCompressor{}, nil)
+	s, b := ringtest.Shared(p.Cache).Compression, ringtest.Nth(p.Cache, 0)
+	s.Highest = pack.Dicts - 1
+	b.AddUses(1)
+	cl := &s.Classes[0]
+	for i := range 1000 {
+		cl.Samples.Add(ringtest.Text(i, 200))
+	}
+	dict := cl.Dict
+	ringtest.RenewDicts(p.Cache)
+	require.Equal(t, dict, cl.Dict)
+	require.False(t, cl.Samples.Enough())
+	b.AddUses(-1)
+}

@@ -1,0 +1,51 @@
+package store
+
+import (
+	"github.com/ringcache/ringcache/internal/index"
+	"github.com/ringcache/ringcache/internal/policy"
+)
+
+// What the tests of this folder that need a whole cache see of a bucket.
+
+const (
+	LargeShare = largeShare
+	ShrinkStep = shrinkStep
+)
+
+func (b *Store) Bytes() int                { return b.size() }
+func (b *Store) CountUses()                { b.cold.uses = b.cold.countUses() }
+func (b *Store) Crowd(victim uint64)       { b.crowd(victim) }
+func (b *Store) FirstPages() int           { return b.firstPages() }
+func (b *Store) Ghosts() [RingCount]int    { return b.ghosts() }
+func (b *Store) GrowIndex(n int) error     { return b.growIndex(n) }
+func (b *Store) IsCrowded() bool           { return b.isCrowded() }
+func (b *Store) IsKnownFull() bool         { return b.known == hintFull }
+func (b *Store) IsKnownToFit() bool        { return b.known == hintFits }
+func (b *Store) IsNear(ghost uint64) bool  { return b.isNear(ghost) }
+func (b *Store) PassTail(in policy.Ring)   { b.passTail(in, nil) }
+func (b *Store) RotateCold() bool          { return b.rotateCold() }
+func (b *Store) ShrinkIndex()              { b.shrinkIndex() }
+func (b *Store) SoonestExpiry() uint32     { return b.expirer.soonest }
+func (b *Store) Sought() uint32            { return b.sought[0].Load() + b.sought[1].Load() }
+func (b *Store) StartIndex(size int) error { return b.startIndex(size) }
+func (b *Store) WaitsForPages() bool       { return b.pageDelta > 0 }
+func (b *Store) Windows() index.Windows    { return b.windows() }
+
+// SwapQuota sets the bytes that each small bucket may hold.
+func (s *Shared) SwapQuota(n int64) (old int64) { return s.quota.Swap(n) }
+
+// GrowsAsIfFull reports whether the index grows as in a bucket that has evicted records of 64 bytes
+// and more.
+func (b *Store) GrowsAsIfFull() bool {
+	return int(b.growAt) == growAt(b.policy.Kind, fullRecord, true)
+}
+
+// BeginSweep begins a sweep as DeleteStep does.
+func (b *Store) BeginSweep() Sweep { return Sweep{begun: true, walk: b.newWalk()} }
+
+// AddUses has the bucket count n more uses of each dictionary than there are.
+func (b *Store) AddUses(n int32) {
+	for i := range b.cold.uses {
+		b.cold.uses[i] += n
+	}
+}
