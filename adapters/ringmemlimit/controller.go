@@ -62,7 +62,7 @@ const (
 	defaultInterval = time.Second
 	leastInterval   = 10 * time.Millisecond // also between two readings for collections
 	holdIntervals   = 10
-	leastBound      = 32 << 20  // Resize rounds up to it
+	leastBound      = 32 << 20  // a smaller cache is not worth following
 	mostLeastBound  = 128 << 20 // the least bound of a large cache
 	mostBound       = 4 << 40   // the most that Resize takes
 )

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -50,7 +51,7 @@ func child(dir string) error {
 		cache := ringcache.New(fixed)
 		go fill(cache)
 		waitUntilFull(cache)
-		grow()
+		grow(func() {})
 		return nil // that it came so far is a surprise
 	}
 	cache := ringcache.New(childLimit)
@@ -69,7 +70,7 @@ func child(dir string) error {
 	for range swings {
 		waitUntilFull(cache)
 		grown := controller.Stats().Grown
-		grow()
+		grow(record.waitForReading)
 		runtime.GC()
 		for controller.Stats().Grown == grown {
 			time.Sleep(time.Millisecond) // until the heap has given back what it had
@@ -94,11 +95,15 @@ func waitUntilFull(cache *ringcache.Cache) {
 	}
 }
 
-// grow makes objects of 1 MB, each of which takes the time to compute it, and drops them.
-func grow() {
+// grow makes objects of 1 MB, each of which takes the time to compute it, and drops them. It calls
+// pause after each 32 of them.
+func grow(pause func()) {
 	var live [][]byte
 	sum := sha256.Sum256(nil)
-	for range swingBytes >> 20 {
+	for i := range swingBytes >> 20 {
+		if i%32 == 31 {
+			pause()
+		}
 		b := make([]byte, 1<<20)
 		for i := 0; i < len(b); i += len(sum) {
 			copy(b[i:], sum[:])
@@ -115,6 +120,15 @@ type record struct {
 	levels []level
 	heap   int64
 	all    []moment
+	count  atomic.Int64 // of readings
+}
+
+// waitForReading returns after a reading that has begun after the call. However busy the machine
+// is, the heap so grows by no more than 32 MB between two readings.
+func (r *record) waitForReading() {
+	for from := r.count.Load(); r.count.Load() < from+2; {
+		time.Sleep(time.Millisecond)
+	}
 }
 
 // moment is a reading: the room by the definition in the README, and the bound at that time.
@@ -151,6 +165,7 @@ func (c recorded) Stats() ringcache.Stats {
 		room := int64(defaultShare*float64(l.limit)) - rest
 		c.r.all = append(c.r.all, moment{time.Now(), room, int64(s.MaxBytesSize)})
 	}
+	c.r.count.Add(1)
 	return s
 }
 
