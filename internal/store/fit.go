@@ -46,8 +46,8 @@ func (b *Store) pagesWithin(quota int) int {
 	return min(has, b.maxPages(quota))
 }
 
-// shed evicts until the rings hold no more than total chunks together, or a
-// step's work is done, and reports which. Up to moves bytes in all are moved.
+// shed compacts, then evicts until the rings hold no more than total chunks together, or a step's
+// work is done, and reports which. Up to moves bytes in all are moved.
 func (b *Store) shed(total int, moves *int) (done bool) {
 	work := b.setWork(0)
 	work.Records = StepRecords
@@ -59,6 +59,9 @@ func (b *Store) shed(total int, moves *int) (done bool) {
 		if in, more = b.over(total); !more {
 			done = true
 			return in, false
+		}
+		if dead, worth := b.deadest(); worth {
+			in = dead
 		}
 		left--
 		return in, left >= 0 && from-b.size()+budget-work.Bytes < StepBytes

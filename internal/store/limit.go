@@ -114,25 +114,25 @@ func (b *Store) quota() int {
 	return b.Shared.smallQuota() + int(b.stagger)
 }
 
-// A large bucket keeps its live entries, whatever the balance, as long as 1/keptFree of the memory
-// is neither live entries nor index.
-const keptFree = 4
-
 // kept returns the bytes that a large bucket may hold whatever the balance: as many as its live
 // entries and the records under way need with room for compaction, if the cache has so many.
 func (b *Store) kept() int {
-	s, need := b.Shared, b.need()
-	free := s.InForce() - s.InForce()/keptFree - int(s.Arrivals.need.Load())
-	return need + min(free, need/hysteresis+2*b.incoming+4*s.Pool.ChunkSize())
+	need := b.need()
+	more := need/hysteresis + 2*b.incoming + 4*b.Shared.Pool.ChunkSize()
+	return need + min(b.Shared.freeOfLive(), more)
 }
 
 // need returns the bytes of the bucket's live entries and of its index.
 func (b *Store) need() int { return b.liveBytes() + b.Index.Pages()*b.Shared.Pool.PageSize() }
 
-// tellNeed updates the bucket's part of Shared.Arrivals.need.
+// tellNeed updates what the cache knows of the bucket's need.
 func (b *Store) tellNeed() {
+	of := &b.Shared.Arrivals.needSmall
+	if b.Large {
+		of = &b.Shared.Arrivals.needLarge
+	}
 	if n := b.need(); n != b.told {
-		b.Shared.Arrivals.need.Add(int64(n - b.told))
+		of.Add(int64(n - b.told))
 		b.told = n
 	}
 }

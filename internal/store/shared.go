@@ -199,7 +199,8 @@ type arrivals struct {
 	records      atomic.Int64
 	small, large atomic.Int64 // bytes
 	Held         atomic.Int64 // bytes that the large buckets hold
-	need         atomic.Int64 // bytes of live entries and of indexes (Store.tellNeed)
+	needSmall    atomic.Int64 // bytes of live entries and of indexes (Store.tellNeed)
+	needLarge    atomic.Int64
 	sparse       atomic.Bool
 }
 
@@ -272,15 +273,43 @@ func (s *Shared) LargeIsOver() bool {
 	return held > 0 && held > target+target/hysteresis+s.Pool.ChunkSize()*LargeBuckets
 }
 
+// keptFree: as long as 1/keptFree of the memory is neither live entries nor index, neither small
+// nor large buckets take from the other's live entries.
+const keptFree = 4
+
+// freeOfLive returns the bytes that live entries and indexes may still take until then.
+func (s *Shared) freeOfLive() int {
+	a := &s.Arrivals
+	return s.InForce() - s.InForce()/keptFree - int(a.needSmall.Load()+a.needLarge.Load())
+}
+
+// largeShare returns the part of the cache that is for large records: that of the bytes stored
+// lately, but as long as live entries leave room, not more than that of the bytes that are live.
+func (s *Shared) largeShare() float64 {
+	a := &s.Arrivals
+	share := shareOf(a.large.Load(), a.small.Load())
+	if live := a.needLarge.Load(); live > 0 && s.freeOfLive() > 0 {
+		share = min(share, shareOf(live, a.needSmall.Load()))
+	}
+	return share
+}
+
+// shareOf returns which part of both the first is.
+func shareOf(n, other int64) float64 {
+	if n <= 0 {
+		return 0
+	}
+	return float64(n) / float64(n+max(other, 0))
+}
+
 // largeTarget returns the bytes that the large buckets should hold. The small buckets always keep
 // two chunks and a page each, or a sixteenth of a cache that was refused more: what is small is
 // cheap to keep.
 func (s *Shared) largeTarget() int {
-	small, large := max(s.Arrivals.small.Load(), 0), s.Arrivals.large.Load()
-	if large <= 0 {
+	share, bound := s.largeShare(), s.InForce()
+	if share == 0 {
 		return 0
 	}
-	share, bound := float64(large)/float64(small+large), s.InForce()
 	keep := s.Buckets * (2<<s.Shift + s.Pool.PageSize())
 	if s.Pool.Limited() {
 		keep = min(keep, bound/16)

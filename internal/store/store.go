@@ -62,7 +62,7 @@ type Store struct {
 	Rewrites  uint64 // overwrites in place, except of short records
 	reserved  reservation
 	victim    nextVictim
-	told      int // the bucket's part of Shared.Arrivals.need
+	told      int // what tellNeed has told
 	incoming  int // bytes of the longest record under way to a large bucket
 	expirer   expirer
 	searched  uint64    // generations forgotten before the last complete walk began

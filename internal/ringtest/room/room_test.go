@@ -365,3 +365,28 @@ func upTo(n int) (all []int) {
 	}
 	return all
 }
+
+// Small buckets must not give up live entries for what is dead in large ones: large entries that
+// are set often and deleted again have filled these.
+func TestRoom_DeadLargeRecordsTakeLittleFromSmall(t *testing.T) {
+	const bound, small, large = 64 << 20, 18_000, 120
+	c := ringtest.MustCache(t, ringtest.Default(bound))
+	rnd, value := ringtest.NewRand(1), make([]byte, 150_000)
+	for range 4 {
+		for range 100_000 {
+			k, n := fmt.Appendf(nil, "small %d", rnd.IntN(small)), 10+rnd.IntN(2500)
+			if rnd.IntN(100) == 0 {
+				k, n = fmt.Appendf(nil, "large %d", rnd.IntN(large)), 50_000+rnd.IntN(100_000)
+			}
+			require.NoError(t, c.Set(k, value[:n]))
+		}
+		for i := range large {
+			c.Del(fmt.Appendf(nil, "large %d", i))
+		}
+	}
+	require.NoError(t, ringtest.Validate(c))
+	s := c.Stats()
+	require.Less(t, float64(s.BytesSize), roomShare*bound)
+	// Buckets fill unequally, so now and then one evicts.
+	require.Less(t, s.EvictedEntries, uint64(50), "%+v", s)
+}
