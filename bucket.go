@@ -31,8 +31,8 @@ func (b *bucket) lock() {
 	delay.Point()
 }
 
-// tryLock is lock that reports false if somebody has the bucket. Only so may the lock of
-// another bucket be held.
+// tryLock is lock that reports false if somebody has the bucket. While a bucket is locked, only so
+// is another one's lock taken, but for the large bucket of the same key, which comes second.
 func (b *bucket) tryLock() bool {
 	if !b.mu.TryLock() {
 		return false

@@ -157,7 +157,7 @@ func newCache(g geometry) *Cache {
 // Only with [ErrClosed] does the older value stay in [Options].File, for the next cache there.
 //
 // Set does not allocate on the Go heap, but for a few bytes when a bucket's tables grow. It
-// locks one of 512 buckets.
+// locks one bucket, of 512 or fewer.
 func (c *Cache) Set(k, v []byte) error {
 	var w write
 	w.Key, w.Value = k, v
@@ -171,7 +171,7 @@ func (c *Cache) Set(k, v []byte) error {
 // miss.
 //
 // Get does not allocate if dst has room for the value. It takes a lock only if others keep
-// writing to the same of 512 buckets, if k may be a large entry, or if it is in the cold part
+// writing to the same bucket, if k may be a large entry, or if it is in the cold part
 // ([Options].Compressor): a Get from there may evict others.
 func (c *Cache) Get(dst, k []byte) []byte {
 	out, _, _ := c.lookup(dst, k, unhashed, getMode)
@@ -329,8 +329,8 @@ func (c *Cache) mark() ringfile.Mark {
 //
 // An entry that is there from the beginning of the loop to its end, and is not set again
 // meanwhile, is seen exactly once; one that comes or goes meanwhile may be seen or not. One
-// that is set again is seen once too, unless the old or the new value is large (above 1/4096
-// of MaxBytes) and the other is not: it may then be seen twice, or not at all.
+// that is set again is seen once too, unless the old or the new value is large (see the
+// section Caveats of the package) and the other is not: it may then be seen twice, or not at all.
 //
 // The body may call all methods of the cache. Writers of a bucket wait only while
 // the next 256 keys or 64 KB of keys are copied. A loop allocates its buffers. It does not

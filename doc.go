@@ -181,7 +181,7 @@
 // first to go; how soon is learned from reads that came too late. If keys are read
 // once, more than 0.6 of the cache after they were set, [PolicyFIFO] is the better choice.
 //
-// Large values (above 1/4096 of MaxBytes, or 8 KB in a cache below 32 MB, or less where most of
-// them are large) are stored in a separate part of the cache. Their Sets take turns, and their
-// lookups take a lock. A Cache must not be copied, and its zero value is of no use.
+// Large values (above 1/4096 of MaxBytes, in a cache below 32 MB above 8 to 16 KB, or less where
+// most of them are large) are stored in a separate part of the cache. Their Sets take turns, and
+// their lookups take a lock. A Cache must not be copied, and its zero value is of no use.
 package ringcache

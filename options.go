@@ -27,9 +27,9 @@ const defaultRefreshTimeout = 30 * time.Second
 // MaxBytes means its default.
 type Options struct {
 	// MaxBytes bounds all off-heap memory of the cache, records and index together, in
-	// bytes, from 256 KB to 4 TB. There is no default. A cache below 32 MB has fewer buckets, one
-	// for each 64 KB, so fewer goroutines can write to it at once. With File, the section Files of
-	// the package says where the index may exceed the bound.
+	// bytes, from 256 KB to 4 TB. There is no default. Below 32 MB a cache has fewer buckets: the
+	// greatest power of two that leaves each 64 KB, so fewer goroutines can write at once. With
+	// File, the section Files of the package says where the index may exceed the bound.
 	MaxBytes int
 
 	// Policy is the rule by which entries are dropped when the cache is full:
@@ -243,7 +243,7 @@ const (
 	// HugePagesWhenFull asks for large pages where entries have filled memory, which
 	// costs nothing. The kernel then replaces small pages at its own pace, by default
 	// 16 MB in 10 seconds. The index has large pages from the start if MaxBytes is
-	// 256 MB or more.
+	// 128 MB or more.
 	HugePagesWhenFull HugePages = HugePages(chunk.WhenFull)
 
 	// HugePagesOff asks for small pages, also where the system gives large ones

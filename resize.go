@@ -30,12 +30,12 @@ const leastChunks = 4
 // that have been read. OnRemove is called between steps, each of which locks a bucket,
 // for 64 KB or 256 records, or to make its index anew.
 //
-// The rule for maxBytes is that of [Options].MaxBytes. Besides, the bound can be an eighth of the
-// first one (128 MB if that was 1 GB or more), and at most 4 TB, or 8 GB for each bucket of a
-// cache that was made with less than 32 MB; beyond, Resize returns [ErrInvalidOptions] and changes
-// nothing. After Close it returns [ErrClosed]. If calls overlap, the last one wins; earlier ones
-// may return before memory is within either bound. A value above a sixteenth of the new bound
-// goes when it would be moved.
+// The rule for maxBytes is that of [Options].MaxBytes. Besides, Resize accepts at least an eighth
+// of the bound that the cache was made with, or 128 MB if that was 1 GB or more, and at most 4 TB,
+// or 8 GB for each bucket of a cache that was made with less than 32 MB. Beyond these it returns
+// [ErrInvalidOptions] and changes nothing. After Close it returns [ErrClosed]. If calls overlap,
+// the last one wins; earlier ones may return before memory is within either bound. A value above a
+// sixteenth of the new bound goes when it would be moved.
 func (c *Cache) Resize(maxBytes int) error {
 	least, most := boundsOf(c.shared.Buckets, 1<<c.shared.Shift)
 	err := checkBound(maxBytes)

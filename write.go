@@ -14,8 +14,7 @@ import (
 // value is overwritten in place, or a record inserted; and the lock given up. A Set that
 // has returned has happened.
 //
-// Locks are taken in the order: spaces.mu, space.mu, sizing.mu, arena.mu, compression.mu, small
-// bucket, large bucket, learner, pool, file. No code of the user's runs under any of them.
+// Locks are taken in the order of docs/design.md. No code of the user's runs under any of them.
 
 // write is a change to one key on its way through the cache: a Set, on a condition or not, or a
 // removal. It is passed by pointer and stays on the caller's stack.

@@ -58,10 +58,11 @@ type memoEntry[V any] struct {
 // slice or map, may be changed, not even in Update. c must decode equal bytes to equal values.
 //
 // It holds at most maxEntries values, rounded up to a multiple of four, whose encodings have at
-// most maxBytes together; a single one may have a sixteenth of that. All of it is on the Go heap:
-// 16 bytes for each of maxEntries at once, later a copy of the encoding and the value itself, which
-// maxBytes does not count. Memo panics if c is nil, maxEntries is below 1, or maxBytes below
-// maxEntries, as it would be if the two were exchanged.
+// most maxBytes together. A value whose encoding has more than a sixteenth of maxBytes is never
+// remembered. All of it is on the Go heap: 8 KB and 16 bytes for each of maxEntries at once, later
+// a copy of the encoding and the value itself, which maxBytes does not count. Memo panics if c is
+// nil, maxEntries is below 1, or maxBytes below maxEntries, as it would be if the two were
+// exchanged.
 func Memo[V any](
 	c interface {
 		Append(dst []byte, v V) ([]byte, error)

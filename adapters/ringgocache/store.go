@@ -53,8 +53,10 @@ func New(namespace *ringcache.Namespace, options ...store.Option) *Store {
 	return &Store{values: namespace, options: store.ApplyOptions(options...), tags: newTags()}
 }
 
-// Get returns a copy of the value of key, of the type that was set: []byte or string. If there
-// is none, the error is a [store.NotFound].
+// Get returns a copy of the value of key, of the type that was set: []byte or string. The caller
+// owns it. It allocates the copy, and locks what [ringcache.Cache.Get] locks. If there is no value,
+// or one of its tags has been invalidated, the error is a [store.NotFound]; for a key that is not a
+// string it is [ErrKeyType].
 func (s *Store) Get(_ context.Context, key any) (any, error) {
 	value, _, err := s.get(key, false)
 	return value, err
@@ -145,8 +147,8 @@ func (s *Store) Delete(_ context.Context, key any) error {
 // Invalidate removes all values that were set with any of the tags that
 // store.WithInvalidateTags names: once it has returned, none is found any more. It takes the
 // same time however many values there are, and locks nothing. One of 65,536 values with other
-// tags is removed too, for each tag. The memory of removed values is free for later ones when
-// the cache would drop them otherwise. The error is nil.
+// tags is removed too, for each tag. A removed value occupies memory until it is replaced, expires
+// or is evicted. The error is nil.
 func (s *Store) Invalidate(_ context.Context, options ...store.InvalidateOption) error {
 	for _, tag := range store.ApplyInvalidateOptions(options...).Tags {
 		s.tags.invalidate(tag)

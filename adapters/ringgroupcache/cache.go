@@ -70,7 +70,7 @@ func newCache(o ringcache.Options, maxBytes int64) (groupcache.Cache, error) {
 	return New(cache), nil
 }
 
-const leastBytes = 32 << 20 // NewWithOptions refuses less than 1 MB, and rounds up the rest
+const leastBytes = 32 << 20 // as New: a smaller cache has fewer buckets, and shorter values
 
 // New returns a Cache in cache, which must have no other users, because any key may be there. A
 // program that needs the ringcache.Cache itself, for its metrics, makes it in its own CacheFactory.
@@ -102,7 +102,11 @@ func (c *Cache) Get(key string) (transport.ByteView, bool) {
 	return transport.ByteViewWithExpire(b[:n:n], time.Unix(0, nanos)), true
 }
 
-// Add stores a copy of a value until it expires, in place of an older one. It ends on time or up to
+// lastYear is the last whole one whose times are numbers of nanoseconds.
+const lastYear = 2261
+
+// Add stores a copy of a value until it expires, in place of an older one; an expiry after the year
+// 2261 is none. It ends on time or up to
 // 100 ms early; one with less than 100 ms left is not stored. Neither is one of more than a
 // sixteenth of the bound: the older value is gone then, and Stats counts it as rejected.
 func (c *Cache) Add(key string, value transport.ByteView) {
@@ -115,7 +119,7 @@ func (c *Cache) Add(key string, value transport.ByteView) {
 	}
 	value.Copy(b)
 	end := value.Expire()
-	if end.IsZero() {
+	if end.IsZero() || end.Year() > lastYear {
 		b[n] = staysLong
 		_ = c.cache.Set(k, b[:n+1]) // what is not stored is loaded again
 		return

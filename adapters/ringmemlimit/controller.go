@@ -23,9 +23,10 @@ type Options struct {
 	// 0 is 0.8. GOMEMLIMIT lets the heap take half of the margin.
 	Share float64
 
-	// MinBytes is the least bound that the cache gets, however little room there is. A cache
-	// cannot be made smaller than [ringcache.Cache.Resize] allows: an eighth of the bound that it
-	// was made with, at most 128 MB, and never below 32 MB. That is the default, too.
+	// MinBytes is the least bound that the cache gets, however little room there is. The default
+	// is an eighth of the bound that the cache has at Start, at most 128 MB and at least 32 MB.
+	// Smaller values are raised to it. It becomes 128 MB if Resize refuses less, because the cache
+	// was made with a greater bound.
 	MinBytes int
 
 	// MaxBytes is the greatest bound that the cache gets; 0 means as much as there is room for.
@@ -142,6 +143,7 @@ func start(cache *ringcache.Cache, o Options) (*Controller, error) {
 	}
 	s := system(cache, h)
 	c, err := startWith(s, o)
+	runtime.KeepAlive(cache) // the sources do not keep it
 	if err != nil {
 		heapLimit.restore()
 		s.stop()
@@ -244,8 +246,10 @@ func (o Options) ceiling() int64 {
 }
 
 // Close ends the controller, and waits for a change that is under way. The cache keeps its bound,
-// and the program its GOMEMLIMIT: together they are within the memory limit. A later Close does
-// nothing.
+// and the program its GOMEMLIMIT. A later Close does nothing.
+//
+// Options.OnRemove of the cache runs in the controller's goroutine while the bound is lowered: it
+// must not call Close, which would wait for itself, and a panic in it ends the process.
 func (c *Controller) Close() {
 	c.stopOnce.Do(func() { close(c.stopping) })
 	<-c.done
@@ -272,10 +276,11 @@ var heapLimit memoryLimit
 
 // memoryLimit is a GOMEMLIMIT that a controller sets.
 type memoryLimit struct {
-	mu    sync.Mutex
-	taken bool
-	last  int64 // that a controller has set
-	user  int64 // that was there before
+	mu     sync.Mutex
+	taken  bool
+	before int64 // in force at the last take
+	last   int64 // that a controller has set
+	user   int64 // that was there before controllers
 }
 
 // take reports whether no other controller has it.
@@ -287,8 +292,9 @@ func (m *memoryLimit) take() bool {
 	}
 	m.taken = true
 	// A controller leaves its limit behind, which must not bind the next one.
-	if now := debug.SetMemoryLimit(-1); now != m.last || m.user == 0 {
-		m.user = now
+	m.before = debug.SetMemoryLimit(-1)
+	if m.before != m.last || m.user == 0 {
+		m.user = m.before
 	}
 	return true
 }
@@ -303,7 +309,12 @@ func (m *memoryLimit) set(limit int64) int64 {
 }
 
 // restore undoes all since take.
-func (m *memoryLimit) restore() { m.set(m.user) }
+func (m *memoryLimit) restore() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.last = m.before
+	debug.SetMemoryLimit(m.last)
+}
 
 func (m *memoryLimit) leave() {
 	m.mu.Lock()

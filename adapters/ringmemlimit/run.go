@@ -68,8 +68,13 @@ func (c *Controller) follow(cache resizable, r reading, p plan) error {
 		c.limitHeap(r, p, p.bound)
 	}
 	var err error
-	if p.bound != r.bound {
+	switch {
+	case p.bound != r.bound:
 		err = c.resize(cache, r, &p)
+	case r.held == 0: // it may be closed, which only Resize tells: this one changes nothing
+		if closed := cache.Resize(int(r.bound)); errors.Is(closed, ringcache.ErrClosed) {
+			err = closed
+		}
 	}
 	if errors.Is(err, ringcache.ErrClosed) {
 		p.bound = 0
@@ -105,8 +110,8 @@ func (c *Controller) resize(cache resizable, r reading, p *plan) error {
 	return nil
 }
 
-// limitHeap sets GOMEMLIMIT to what may come beside a cache of that bound, if it is another one by
-// a good deal.
+// limitHeap sets GOMEMLIMIT to what may come beside a cache of that bound, if that differs from the
+// last one by a quarter of the hysteresis.
 func (c *Controller) limitHeap(r reading, p plan, bound int64) {
 	limit := c.governor.heapLimit(p, r.heap, bound)
 	if d := limit - c.heapWanted; d > p.step()/4 || d < -p.step()/4 {

@@ -31,7 +31,8 @@ type program struct {
 	readErr   error
 	resizeErr error
 	least     int64
-	gone      bool
+	gone      bool // the cache was collected
+	closed    bool // it was closed
 	stopped   bool
 	collected chan struct{}
 	log       bytes.Buffer
@@ -56,7 +57,7 @@ func (p *program) sources() sources {
 			locked(func() {
 				p.readings++
 				used := p.heap + p.others
-				if !p.gone {
+				if !p.gone && !p.closed {
 					used += p.bound
 				}
 				levels, err = []level{{p.limit * mb, used * mb}}, p.readErr
@@ -81,13 +82,19 @@ type programCache program
 func (c *programCache) Stats() ringcache.Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return ringcache.Stats{ReservedBytes: uint64(c.bound * mb), MaxBytesSize: uint64(c.bound * mb)}
+	s := ringcache.Stats{ReservedBytes: uint64(c.bound * mb), MaxBytesSize: uint64(c.bound * mb)}
+	if c.closed {
+		s.ReservedBytes = 0
+	}
+	return s
 }
 
 func (c *programCache) Resize(maxBytes int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch to := int64(maxBytes / mb); {
+	case c.closed:
+		return ringcache.ErrClosed
 	case c.resizeErr != nil:
 		return c.resizeErr
 	case to < c.least:
@@ -245,6 +252,17 @@ func TestController_ClosedCacheEndsIt(t *testing.T) {
 		p.set(func() { p.resizeErr, p.heap = ringcache.ErrClosed, 300 })
 		time.Sleep(time.Second)
 		p.requireBounds(t, 700, 900)
+		<-c.done
+		require.Zero(t, c.Stats().CacheBound)
+		require.Zero(t, c.Stats().Errors)
+	})
+}
+
+// A closed cache holds nothing, and what the rest of the process uses need not change.
+func TestController_ClosedCacheEndsItThoughNothingChanges(t *testing.T) {
+	run(t, func(t *testing.T, p *program, c *Controller) {
+		p.set(func() { p.closed = true })
+		time.Sleep(time.Second)
 		<-c.done
 		require.Zero(t, c.Stats().CacheBound)
 		require.Zero(t, c.Stats().Errors)

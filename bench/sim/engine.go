@@ -16,9 +16,9 @@ var Engine = EngineOptions{Buckets: 512, Ghosts: 0.6}
 // and so in most caches.
 const chunksPerBucket = 32
 
-// engine runs the library's own policy, package internal/policy, in buckets that
-// share what they learn. It does what bucket.go, evict.go, learn.go and large.go
-// do, in units of the same chunks, but knows no bytes, no index and no pool:
+// engine runs the library's own policy, package internal/policy, in buckets that share what they
+// learn. It does what large.go and internal/store (room.go, tail.go, limit.go, learn.go) do, in
+// units of the same chunks, but knows no bytes, no index and no pool:
 //
 //   - Ghosts are forgotten by chance, as stale slots of an index are, once there
 //     are so many of them for each entry of the bucket.

@@ -103,7 +103,7 @@ func parse(args []string, out io.Writer) (config, error) {
 	case fs.NArg() > 0:
 		return cfg, fmt.Errorf("check arguments: want none, got %d", fs.NArg())
 	case *maxMB < 32:
-		return cfg, fmt.Errorf("check flags: -max is %d, the smallest cache has 32 MB", *maxMB)
+		return cfg, fmt.Errorf("check flags: -max is %d, must be at least 32", *maxMB)
 	case cfg.pages < kinds:
 		return cfg, fmt.Errorf("check flags: -pages is %d, there are %d kinds of them", cfg.pages, kinds)
 	case cfg.clients < 1 || cfg.requests < 1:

@@ -27,7 +27,7 @@ import (
 	"time"
 )
 
-// leastMB is the size of the smallest cache that there is.
+// leastMB is the size of the smallest cache that this program takes.
 const leastMB = 32
 
 // config is what the command line sets.

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Memory outside the Go heap. The race detector and the sanitizers do not see memory of mmap, so
-// builds with them have heap.go in place of this file.
+// Memory outside the Go heap. heap.go takes the place of this file on other systems, with the tag
+// ringcache_heap, and under the race detector and the sanitizers, which do not see mmap.
 
 // OffHeap says whether chunks lie outside the Go heap in this build.
 const OffHeap = true
@@ -69,10 +69,10 @@ func wantLarge(b []byte, want bool) {
 	}
 }
 
-// discardBytes puts fresh pages over those of b. On Linux a call that does the same
-// is cheaper; but a part of a large page would stay as long as the rest of it, so a
-// call before splits that. Pages that are locked (mlockall) need a separate call; where there
-// is none, they are unlocked for good.
+// discardBytes puts fresh pages over those of b. On Linux MADV_DONTNEED does the same and is
+// cheaper; but a part of a large page would stay as long as the rest of it, so MADV_FREE splits
+// that first. Locked pages (mlockall) need MADV_DONTNEED_LOCKED; where there is none, they are
+// unlocked for good.
 func discardBytes(b []byte) {
 	if runtime.GOOS == "linux" {
 		if len(b) < BlockSize {

@@ -54,8 +54,8 @@ type RingMemory struct {
 	Fill func(b []byte) error
 }
 
-// Pool hands out the chunks and pages of one cache. Its lock is the innermost:
-// a bucket's lock may be held when it is taken, never the other way round.
+// Pool hands out the chunks and pages of one cache. Of other locks, only the file's is taken
+// under its own: a bucket's may be held when it is taken, never the other way round.
 type Pool struct {
 	mem       Memory
 	chunkSize int

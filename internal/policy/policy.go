@@ -26,7 +26,8 @@
 //     paper's rule loses to FIFO on some loops. See [Learner] for both.
 package policy
 
-// Kind is a rule.
+// Kind is a rule. Where FIFO differs beyond this package, internal/store compares with it, and so
+// does snapshot_load.go of the root.
 type Kind uint8
 
 const (
@@ -34,7 +35,7 @@ const (
 	FIFO               // one ring, first in, first out
 )
 
-// Ring names a ring of a bucket.
+// Ring names a ring of a bucket. A slot of the index has two bits for it: there is no fifth.
 type Ring uint8
 
 const (

@@ -30,7 +30,7 @@ func Validate(c *ringcache.Cache) error {
 	}
 	for i := range Shared(c).LargeKeys {
 		if n := int(Shared(c).LargeKeys[i].Load()); n != large[i] {
-			errs = append(errs, fmt.Errorf("I8: bucket %d counts %d large keys, has %d", i, n, large[i]))
+			errs = append(errs, fmt.Errorf("I8: count %d is %d, of %d large keys", i, n, large[i]))
 		}
 	}
 	if err := Shared(c).Pool.Validate(); err != nil && !testhook.Unfinished(c) {

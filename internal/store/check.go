@@ -16,8 +16,8 @@ import (
 // The invariants of a bucket. They have the numbers of docs/design.md.
 
 // Check walks the bucket and returns an error for each invariant that does not hold, by its number.
-// In a large bucket it adds its keys to large, by the number of the small bucket of each (I8). A
-// closed bucket has nothing to check.
+// In a large bucket it adds its keys to large, by the low bits of their hashes (I8). A closed
+// bucket has nothing to check.
 func (b *Store) Check(large map[int]int) error {
 	if b.Closed {
 		return nil

@@ -5,7 +5,7 @@ import (
 	"github.com/ringcache/ringcache/internal/ring"
 )
 
-// How much the rings of a bucket may hold, and how they give it up.
+// How much the rings of a bucket may hold. How they give it up is in room.go.
 
 // reservation is how many chunks a ring will hold for the record that is under
 // way: they are not for the moves that make room for it.

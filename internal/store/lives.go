@@ -7,7 +7,7 @@ import (
 )
 
 // mark is a place in a ring that was its head once. When the tail has passed it, it is known
-// how long entries stay in the ring, for five words of a bucket and nothing of an entry.
+// how long entries stay in the ring, for five words of each ring and nothing of an entry.
 type mark struct {
 	pos  uint64 // with markSet, unless there is none
 	at   span   // the time when it was the head
@@ -18,7 +18,7 @@ type mark struct {
 const markSet = 1 << 63
 
 // watchEach is for how many chunks of records stored there is one look at the marks. (Above
-// 1: recover learns once, when not all buckets have counted their records.)
+// 1: Recover learns once, when not all buckets have counted their records.)
 const watchEach = 4
 
 // watchMarks looks whether the tails have passed their marks. What a tail has moved

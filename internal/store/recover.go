@@ -79,7 +79,7 @@ func (b *Store) Recover(timed bool) {
 		}
 		for pos := r.Tail; pos != r.Head(); {
 			hd, ok := r.Header(pos)
-			if !ok { // where the next record begins, nobody knows
+			if !ok { // without its length, the next record cannot be found
 				b.Shared.Recovered.Discarded.Add(1)
 				r.CutOff(pos)
 				break

@@ -190,7 +190,8 @@ func (b *Store) takeFrom(giver policy.Ring, l limits, r *ring.Ring, limit, need 
 
 // compact compacts rings until ring to has room for n bytes more, and some to spare, and no
 // ring holds more than it may, or no ring is worth it, or the work of one Set is done. It evicts
-// nothing that is live. It reports whether the ring has no room though there is work left.
+// nothing that is live. It reports whether it ended because the work was done, and there are dead
+// records left, but still no room.
 func (b *Store) compact(to policy.Ring, n int) (behind bool) {
 	r, need := &b.Rings[to], b.chunksFor(n)
 	work := b.compactWork(n)
@@ -244,8 +245,9 @@ func (b *Store) deadest() (in policy.Ring, ok bool) {
 	return policy.Main, true
 }
 
-// Shrink compacts, then evicts until no ring holds more chunks than it may, or n bytes of chunks,
-// or shrinkMost, have been given up. It reports false if that is more than a step.
+// Shrink compacts, then evicts until no ring holds more chunks than it may, or until n bytes of
+// chunks, or shrinkMost if that is more, are given up. It reports false if that is more than a
+// step.
 func (b *Store) Shrink(n int) (done bool) {
 	from, work := b.held(), b.setWork(0)
 	n = max(n, shrinkMost)

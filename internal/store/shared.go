@@ -85,7 +85,7 @@ type Shared struct {
 
 	learners [2]learner // of the small buckets, and of the large ones
 
-	// LargeKeys counts, for each small bucket, its keys in large buckets (I8). It
+	// LargeKeys counts the keys in large buckets, by the low bits of their hashes (I8). It
 	// changes under the large bucket's lock; a Set and a Del hold the small one's too.
 	LargeKeys [BucketCount]atomic.Int32
 }
@@ -186,7 +186,7 @@ func (s *Shared) Mix(x uint64) uint64 {
 	return hi ^ lo
 }
 
-// LargeKeysOf returns the count of large entries whose hashes share h's bucket.
+// LargeKeysOf returns the count of the keys in large buckets whose hashes end like h.
 func (s *Shared) LargeKeysOf(h uint64) *atomic.Int32 { return &s.LargeKeys[h&(BucketCount-1)] }
 
 // Arrival counts records and their bytes.

@@ -1,6 +1,6 @@
 // Package store is a bucket of a cache without its lock: an index, rings, and what ties them
-// together. Nothing in it waits for a lock. Whoever calls a method that changes a Store holds the
-// bucket's lock; those that readers may call without it say so.
+// together. It never takes the lock of a bucket. Whoever calls a method that changes a Store holds
+// that lock; those that readers may call without it say so.
 package store
 
 import (
@@ -22,22 +22,22 @@ const RingCount = 2
 //
 //   - for readers without the lock: Candidate, Find, NoteGhostMiss, CountOddities, Ring
 //   - one entry: Lookup, Holds, NoteRead, MoveHomes, Set, Arrived, Fail, Restore, Delete, Touch
-//   - memory: Memory, Lack, Demand, MakeWay, Shrink, Give, GivePages, Fit
+//   - memory: Memory, Lack, Demand, Expect, MakeWay, Shrink, Give, GivePages, Fit
 //   - all entries, in steps: NextKeys, NextSlots, DeleteStep, DropStep, ExpireSome
 //   - namespaces: LookAt, QueueGeneration, CountNamespaces
 //   - the cold part: ReadCold, Promote, DropDamaged, TakeWaiting, Pack, PutAway, ColdCounts, Sink
 //   - its life: Init, AdoptChunks, Recover, Settle, Reset, Close
 //   - figures: Sizes, AddLives, Check
 //
-// What readers look at lies in the first cache line of the bucket, together with its sequence, and
-// in that of the ring that they look into (TestLayout_BucketLines).
+// What readers look at lies in the first two cache lines of the bucket, together with its
+// sequence, and, for main, in one more (TestLayout_BucketLines).
 type Store struct {
 	Index   index.Index
 	Touches bool // lookups raise frequencies
 	Large   bool // one of the buckets for large records
 	Form    record.Form
 
-	_     [5]byte // to a cache line on 64-bit platforms
+	_     [5]byte // Rings[policy.Main] begins a cache line on 64-bit platforms
 	Rings [RingCount]ring.Ring
 
 	Shared *Shared

@@ -12,9 +12,8 @@ import (
 	"github.com/ringcache/ringcache/internal/scratch"
 )
 
-// passTail takes the oldest record from the tail of a ring: for good,
-// or to the head of main. A dropped record's slot stays in the index, stale: it
-// is the ghost.
+// passTail passes the oldest record of a ring: it drops it, or moves it to the head of the same
+// ring or of another one. A dropped record's slot stays in the index, stale: it is the ghost.
 func (b *Store) passTail(in policy.Ring, w *policy.Work) {
 	r := b.Ring(in)
 	hd, ok := r.Header(r.Tail)

@@ -1,3 +1,3 @@
-// Package persist has the tests of files and snapshots: what comes back, damage, and killed
-// processes.
+// Package persist has the tests of files and snapshots: what comes back, damage, full disks, and
+// killed processes.
 package persist

@@ -1,3 +1,3 @@
 // Package system has the tests of what the operating system does: refused memory, faults, resident
-// memory, large pages and full disks.
+// memory and large pages.
 package system
