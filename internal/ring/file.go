@@ -59,7 +59,9 @@ func (r *Ring) Restore(chunks []ringfile.Chunk) (unused []chunk.Ref, ok bool) {
 	if ok = ok && tail|head <= r.Mask; ok {
 		ok = r.place(tail, (head-tail)&r.Mask, chunks)
 	}
-	if !ok {
+	if ok {
+		r.ledger.SetSpan(tail, head) // the process may have died before it wrote any
+	} else {
 		r.Tail = 0
 		r.ledger.Empty()
 	}

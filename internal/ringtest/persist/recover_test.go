@@ -14,6 +14,7 @@ import (
 	"github.com/ringcache/ringcache"
 	"github.com/ringcache/ringcache/internal/dictfile"
 	"github.com/ringcache/ringcache/internal/policy"
+	"github.com/ringcache/ringcache/internal/ringfile"
 	"github.com/ringcache/ringcache/internal/ringtest"
 )
 
@@ -366,4 +367,25 @@ func TestFile_AnotherCompressorStays(t *testing.T) {
 			require.NoError(t, p.Close())
 		})
 	}
+}
+
+// A process that dies while it makes a file leaves rings without a span. What the next process
+// sets there must survive its death, too.
+func TestFile_DeathWhileItIsMade(t *testing.T) {
+	const spansAt = 4096 // where they begin in the head
+	path := filepath.Join(t.TempDir(), "cache")
+	require.NoError(t, ringtest.OpenFile(t, path, 32<<20).Close())
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	require.NoError(t, err)
+	_, err = f.WriteAt(make([]byte, ringfile.HeadSize-spansAt), spansAt)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+
+	const entries = 1000
+	c := ringtest.OpenFile(t, path, 32<<20)
+	ringtest.FillCache(t, c, 0, entries, 100)
+	ringtest.Abandon(c)
+	c = ringtest.OpenFile(t, path, 32<<20)
+	require.Equal(t, entries, c.Len())
+	require.NoError(t, c.Close())
 }
