@@ -68,8 +68,7 @@ const (
 	mostBound       = 4 << 40   // the most that Resize takes
 )
 
-// Controller sets the bound of a cache, and GOMEMLIMIT, in a goroutine of its own. It is made by
-// [Start]. Its methods are safe for concurrent use. It does not keep the cache alive.
+// Controller runs a goroutine that sets the bound of a cache and GOMEMLIMIT. [Start] returns one. Its methods are safe for concurrent use. It does not keep the cache alive.
 type Controller struct {
 	governor governor
 	interval time.Duration

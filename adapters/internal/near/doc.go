@@ -1,8 +1,8 @@
 // Package near is the store of a client-side cache of Redis or Valkey, in a
-// [ringcache.Cache]. Two clients have the same interface for such stores, each with message
-// types of its own, so a Store has the type of the message as its parameter.
+// [ringcache.Cache]. Two clients define the same interface for such stores, but each defines its
+// own message types, so Store is generic over the message type.
 //
 // An adapter of one version may be built with a later version of this package, since a user
-// may update one module alone. What is exported here stays as it is, and new functions are
-// added beside it.
+// may update one module alone. Exported identifiers therefore never change; new ones may be
+// added.
 package near

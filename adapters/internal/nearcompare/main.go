@@ -1,4 +1,4 @@
-// Package nearcompare measures a near cache beside the LRU cache that its client has on the
+// Package nearcompare compares a near cache with the LRU cache that its client keeps on the
 // Go heap: the time of a hit, the bytes of Go heap that an entry takes, and the time of a
 // runtime.GC.
 //

@@ -53,7 +53,7 @@ type Reply struct {
 	PXAT  int64 // when its time there is over, in ms of Unix time
 }
 
-// Replies tests what is read of one server.
+// Replies tests reads through a near cache of one server.
 func Replies(t *testing.T, target Target) { run(t, target, replyTests) }
 
 // Connections tests that nothing stale is read after a connection was lost.

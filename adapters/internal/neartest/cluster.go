@@ -10,7 +10,7 @@ import (
 	"github.com/ringcache/ringcache/adapters/internal/respserver"
 )
 
-// Cluster tests what is read of a cluster of three servers.
+// Cluster tests reads through a near cache of a cluster of three servers.
 func Cluster(t *testing.T, target Target) {
 	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir()}
 	cluster, err := respserver.StartCluster(dirs, target.Programs)

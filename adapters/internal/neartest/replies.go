@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// replyTests are the tests of what is read.
+// replyTests are the tests that Replies runs.
 var replyTests = map[string]func(*testing.T, Target){
 	"ChangesByAnotherClientAreSeen":  testChangesByAnotherClientAreSeen,
 	"NoValueIsCached":                testNoValueIsCached,

@@ -108,8 +108,8 @@ func (s *Server) Kill() {
 	<-s.ended
 }
 
-// Do sends a command, whose words are separated by spaces, on a connection of its own. It
-// returns a reply that is a line or a string.
+// Do opens a connection, sends a command whose words are separated by spaces, and returns the
+// reply, which must be a line or a string.
 func (s *Server) Do(command string) (string, error) {
 	conn, err := net.DialTimeout("tcp", s.Addr(), time.Second)
 	if err != nil {
