@@ -107,8 +107,9 @@ type batch struct {
 	loaded        uint64 // entries that c.snapshots.loaded does not count yet
 }
 
-// prefetched is how many items ahead the group of the index is requested.
-const prefetched = 12
+// prefetched is how many items ahead the group of the index is requested. The items of a block are
+// of all buckets, a few of each, so it is often that of another bucket.
+const prefetched = 16
 
 // item is an entry of a block.
 type item struct {
@@ -173,7 +174,7 @@ func (t *batch) restore(ref *snapshot.Ref, body []byte) error {
 	t.sort()
 	from := 0
 	for i, end := range t.ends[:c.shared.Buckets] {
-		if err := t.restoreSmall(&c.buckets[i], t.sorted[from:end], ref, body); err != nil {
+		if err := t.restoreSmall(&c.buckets[i], from, end, ref, body); err != nil {
 			return err
 		}
 		from = end
@@ -212,14 +213,14 @@ func (t *batch) sort() {
 	}
 }
 
-// restoreSmall restores the items of a small bucket, under its lock for as long as a
+// restoreSmall restores the sorted items of a small bucket, under its lock for as long as a
 // step takes.
-func (t *batch) restoreSmall(b *bucket, items []item, ref *snapshot.Ref, body []byte) error {
-	for len(items) > 0 {
+func (t *batch) restoreSmall(b *bucket, from, end int, ref *snapshot.Ref, body []byte) error {
+	for from < end {
 		if t.c.shared.Arrivals.Held.Load() > 0 {
-			t.freeForItems(b, items, body)
+			t.freeForItems(b, t.sorted[from:end], body)
 		}
-		n, news, err := t.restoreStep(b, items, ref, body)
+		n, news, err := t.restoreStep(b, from, end, ref, body)
 		if news.Bytes > 0 {
 			t.c.noteArrivals(b, news, &t.w)
 		}
@@ -227,7 +228,7 @@ func (t *batch) restoreSmall(b *bucket, items []item, ref *snapshot.Ref, body []
 		if err != nil {
 			return err
 		}
-		items = items[n:]
+		from += n
 	}
 	return nil
 }
@@ -247,16 +248,18 @@ func (t *batch) freeForItems(b *bucket, items []item, body []byte) {
 // restoreStep is a step of restoreSmall. It returns how many items it has done, and what
 // setInBucket returns.
 func (t *batch) restoreStep(
-	b *bucket, items []item, ref *snapshot.Ref, body []byte,
+	b *bucket, from, end int, ref *snapshot.Ref, body []byte,
 ) (n int, news store.Arrival, err error) {
 	b.lock()
 	defer b.unlockFor(&t.w)
 	if b.Closed {
 		return 0, news, ErrClosed
 	}
+	items := t.sorted[from:end]
 	for bytes := 0; n < len(items) && n < store.StepRecords && bytes < store.StepBytes; n++ {
-		if ahead := n + prefetched; ahead < len(items) {
-			b.Index.Prefetch(items[ahead].hash, 1)
+		if ahead := from + n + prefetched; ahead < len(t.sorted) { // often in another bucket
+			hash := t.sorted[ahead].hash
+			t.c.bucket(hash).Index.Prefetch(hash, 1)
 		}
 		if !t.prepare(items[n], body) || t.w.Bytes > b.Longest || t.isLargeLocked() {
 			continue
