@@ -66,9 +66,6 @@ func NewWithOptions(o Options) (*Cache, error) {
 		return nil, err
 	}
 	g := defaultGeometry(o.MaxBytes)
-	if o.File != "" {
-		g.seed = newSecret() // if the file is new: it must not tell that of the process
-	}
 	return g.open(&o)
 }
 

@@ -71,16 +71,14 @@ func defaultGeometry(maxBytes int) geometry {
 		buckets:   buckets,
 		chunkSize: min(max(1<<(bits.Len(uint(share))-1), chunk.MinSize), chunk.MaxSize),
 		posBits:   index.PosBits,
-		seed:      secret,
+		seed:      newSecret(),
 		mem:       chunk.SystemMemory(),
 	}
 }
 
-// secret is mixed into every hash, so that nobody outside of the process can
-// choose keys that meet in one bucket.
-var secret = newSecret()
-
-// newSecret returns a random secret. Its second word is odd.
+// newSecret returns a random secret, which is mixed into every hash, so that nobody outside can
+// choose keys that meet in one bucket. Its second word is odd. Each cache has another, since its
+// file and its snapshots tell it.
 func newSecret() (s [2]uint64) {
 	var b [16]byte
 	rand.Read(b[:]) // never fails

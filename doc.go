@@ -166,7 +166,7 @@
 //
 // # Security
 //
-// A random secret of the process is mixed into every hash, so nobody outside can
+// A random secret of the cache is mixed into every hash, so nobody outside can
 // choose keys that meet in one bucket. The hash below it is XXH64 without a seed:
 // keys made to collide in all of its 64 bits still do. They are never taken for
 // one another, push out only each other and a few neighbours, and a search among

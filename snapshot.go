@@ -122,6 +122,7 @@ func (c *Cache) newSaver(ctx context.Context, passes []snapshot.Pass) *snapshot.
 			SinceBoot:    at.Boot,
 			Boot:         at.ID,
 			Program:      c.version,
+			Secret:       c.shared.Seed,
 			Policy:       uint8(c.shared.Policy),
 			HugePages:    uint8(c.hugePages),
 		},

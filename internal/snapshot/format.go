@@ -4,12 +4,12 @@
 // A snapshot is a header, blocks in any order, and an end mark, which is a block
 // too. All numbers are little endian, on every platform.
 //
-//	header 112  "ringsnap" | mark 4 | version 4 | policy 1, flags 1, 0 6 | salt 8 | bound 8 |
+//	header 128  "ringsnap" | mark 4 | version 4 | policy 1, flags 1, 0 6 | salt 8 | bound 8 |
 //	            entries 8 | bytes 8 | ttl 8 | ahead 8 | saved 8 | since boot 8 | boot 8 |
-//	            program 8 | checksum 8
+//	            program 8 | hash secret 16 | checksum 8
 //	block   56  "rblk" | kind 1, rank 1, 0 2 | id 4 | entries 4 | length 8 | unpacked 8 |
 //	            unread 8 | checksum of the body 8 | checksum of these 48 bytes 8 | body
-//	end    136  blocks 8 | entries 8 | flags 8 | a copy of the header (the body of an end mark)
+//	end    152  blocks 8 | entries 8 | flags 8 | a copy of the header (the body of an end mark)
 //	entry       meta 1 | length of key, of value (uvarints) | expiry 8, if meta says so |
 //	            key | value
 //
@@ -36,15 +36,15 @@ import (
 )
 
 const (
-	// Version is the version that is written, and the only one that is read. Version 1, which
-	// no release wrote, compressed blocks differently.
-	Version = 2
+	// Version is the version that is written, and the only one that is read. No release wrote
+	// versions 1 and 2.
+	Version = 3
 
 	// MaxBlock is how long a block is at most, unless it holds a single entry
 	// that is longer.
 	MaxBlock = 1 << 20
 
-	HeaderSize      = 112
+	HeaderSize      = 128
 	BlockHeaderSize = 56
 	endSize         = 24 + HeaderSize
 
@@ -90,6 +90,7 @@ type Header struct {
 	SinceBoot    time.Duration // when it was saved
 	Boot         uint64        // of the machine that saved it
 	Program      uint64        // the version that the program gives its entries
+	Secret       [2]uint64     // of the hash: entries of a block are in its order
 	Policy       uint8
 	HugePages    uint8
 }
@@ -103,7 +104,7 @@ func (h *Header) Append(b []byte) []byte {
 	b = append(b, h.Policy, h.HugePages, 0, 0, 0, 0, 0, 0)
 	for _, x := range []uint64{h.Salt, h.MaxBytes, h.Entries, h.Bytes, uint64(h.TTL),
 		uint64(h.RefreshAhead), uint64(h.Saved.UnixMilli()), uint64(h.SinceBoot), h.Boot,
-		h.Program} {
+		h.Program, h.Secret[0], h.Secret[1]} {
 		b = binary.LittleEndian.AppendUint64(b, x)
 	}
 	return binary.LittleEndian.AppendUint64(b, xxhash.Sum64(b[from:]))
@@ -135,7 +136,7 @@ func ParseHeader(b []byte, at int64) (h Header, err error) {
 		Salt: word(0), MaxBytes: word(1), Entries: word(2), Bytes: word(3),
 		TTL: time.Duration(word(4)), RefreshAhead: time.Duration(word(5)),
 		Saved: time.UnixMilli(int64(word(6))), SinceBoot: time.Duration(word(7)),
-		Boot: word(8), Program: word(9),
+		Boot: word(8), Program: word(9), Secret: [2]uint64{word(10), word(11)},
 	}, nil
 }
 

@@ -81,7 +81,7 @@ func TestFile_BoundBelowTheSmallest(t *testing.T) {
 	require.NoError(t, c.Close())
 }
 
-// A file keeps a secret of its own, which tells nothing of the process's.
+// A file keeps the secret of its cache, which tells nothing of that of other caches.
 func TestFile_HasItsOwnSecret(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cache")
 	c, other := ringtest.OpenFile(t, path, 32<<20), ringtest.OpenFile(t, path+"2", 32<<20)

@@ -356,16 +356,16 @@ func TestSnapshot_OtherVersion(t *testing.T) {
 			require.ErrorIs(t, err, ringcache.ErrVersion)
 			require.False(t, errors.Is(err, ringcache.ErrCorrupt))
 			require.ErrorContains(t, err,
-				fmt.Sprintf("version %d of the format, only 2 is known", version))
+				fmt.Sprintf("version %d of the format, only 3 is known", version))
 		}
 	}
 }
 
 var golden = flag.Bool("ringcache.golden", false, "write the golden snapshot anew")
 
-const goldenFile = "testdata/v2.snapshot"
+const goldenFile = "testdata/v3.snapshot"
 
-// A file of version 2 of the format is read by every later version, on all platforms.
+// A file of version 3 of the format is read by every later version, on all platforms.
 func TestSnapshot_Golden(t *testing.T) {
 	if *golden {
 		g := ringtest.Default(ringtest.MinBytes)

@@ -45,6 +45,28 @@ func TestLoad_HasTheOptionsOfTheProgram(t *testing.T) {
 }
 
 // Load fails where NewWithOptions does, whatever the file is.
+// Each cache has another hash secret, but one that is loaded has that of the snapshot, whose blocks
+// are in the order of that hash.
+func TestLoad_HasTheHashSecretOfTheSnapshot(t *testing.T) {
+	c := ringcache.New(32 << 20)
+	require.NoError(t, c.Set([]byte("k"), []byte("v")))
+	path := filepath.Join(t.TempDir(), "snapshot")
+	require.NoError(t, c.SaveToFile(path))
+	want := ringtest.Shared(c).Seed
+	require.NotEqual(t, want, ringtest.Shared(ringcache.New(32<<20)).Seed)
+
+	loaded, report, err := ringcache.Load(path, ringcache.Options{MaxBytes: 64 << 20})
+	require.NoError(t, err)
+	require.NoError(t, report.Err)
+	require.Equal(t, want, ringtest.Shared(loaded).Seed)
+	require.Equal(t, want, ringtest.Shared(ringtest.MustLoad(t, path)).Seed)
+
+	h := snapshot.Header{Secret: [2]uint64{1, 2}} // no cache draws an even one
+	empty := append(h.Append(nil), (&snapshot.End{}).Append(nil, &h)...)
+	loaded = ringtest.MustLoad(t, ringtest.WriteFile(t, empty))
+	require.NotEqual(t, h.Secret, ringtest.Shared(loaded).Seed)
+}
+
 func TestLoad_InvalidOptions(t *testing.T) {
 	_, path := ringtest.SnapshotOf(t, ringtest.MixedCache(t, ringtest.Default(ringtest.MinBytes)))
 	for _, path := range []string{path, filepath.Join(t.TempDir(), "none")} {
