@@ -179,7 +179,7 @@ func (c *Cache) adoptEntry(v []byte) {
 }
 
 // isForgotten reports whether a key of a snapshot is of a generation that was forgotten here. One
-// of another cache of the process, or of an earlier one, is taken over.
+// that the cache which was saved had, with the same secret, is taken over.
 func (c *Cache) isForgotten(k []byte) bool {
 	table := c.shared.Generations
 	if len(k) < generationSize {
