@@ -34,8 +34,9 @@ type write struct {
 
 // writeOf returns the write of value v under key k, or the removal of k. (Set does without, since
 // the compiler would copy it.)
-func (c *Cache) writeOf(k, v []byte, why store.Reason) write {
-	return write{Write: store.Write{Key: k, Value: v, Hash: c.shared.Hash(k), Reason: why}}
+func (c *Cache) writeOf(k, v []byte, why store.Reason) (w write) {
+	w.Key, w.Value, w.Hash, w.Reason = k, v, c.shared.Hash(k), why
+	return w
 }
 
 // cond is what a write asks of the value that is there.
