@@ -212,7 +212,7 @@ func (c *Cache) walk(fn func(key []byte) bool) {
 		b := c.nth(i)
 		for at := uint64(0); at < store.HashesEnd; {
 			b.mu.Lock()
-			at = b.NextKeys(&s, at)
+			at = s.Next(&b.Store, at)
 			b.mu.Unlock()
 			from := 0
 			for _, end := range s.Ends {

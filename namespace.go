@@ -193,7 +193,9 @@ func (c *Cache) isForgotten(k []byte) bool {
 // drops those of forgotten ones.
 func (c *Cache) countNamespaces() {
 	c.shared.Generations.Count(func() {
-		c.inParallel(c.all(), func(b *bucket) { b.change((*store.Store).CountNamespaces) })
+		c.inParallel(c.all(), func(b *bucket) {
+			b.change(func(s *store.Store) { s.Namespaces().Count() })
+		})
 	})
 }
 
@@ -330,7 +332,7 @@ func (n *Namespace) SetQuota(maxBytes int64) error {
 		u.Order.Reset()
 		return nil
 	case had == 0 && u.Entries.Load() > 0:
-		n.cache.each(func(b *bucket) { b.look(func(s *store.Store) { s.QueueGeneration(u, g) }) })
+		n.cache.each(func(b *bucket) { b.look(func(s *store.Store) { s.Namespaces().Queue(u, g) }) })
 	}
 	if u.Over(0) {
 		n.cache.DeleteExpired()

@@ -318,7 +318,7 @@ func (c *Cache) recover(timed bool) {
 	held := 0
 	all := c.all()
 	for _, b := range all {
-		has, left := b.AdoptChunks(chunks)
+		has, left := b.Recovery().AdoptChunks(chunks)
 		held += has
 		unused = append(unused, left...)
 	}
@@ -329,13 +329,13 @@ func (c *Cache) recover(timed bool) {
 		}
 	}
 	c.shared.Pool.Adopt(held, unused, free)
-	c.inParallel(all, func(b *bucket) { b.change(func(s *store.Store) { s.Recover(timed) }) })
+	c.inParallel(all, func(b *bucket) { b.change(func(s *store.Store) { s.Recovery().Enter(timed) }) })
 	c.adoptNamespaces()
 	if z := c.shared.Compression; z != nil {
 		// What the cold part holds is not to be dropped before the ratio is known again.
 		z.Share.Store(math.Float64bits(min(c.shared.Recovered.ColdShare, pack.FullShare)))
 	}
-	c.inParallel(all, func(b *bucket) { b.change((*store.Store).Settle) })
+	c.inParallel(all, func(b *bucket) { b.change(func(s *store.Store) { s.Recovery().Settle() }) })
 	a := &c.arena
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -171,7 +171,7 @@ func (c *Cache) shrinkStep(turn uint64, to int, do func(w *write)) bool {
 func (c *Cache) fitStep(b *bucket, f *store.Fit, w *write) {
 	b.lock()
 	defer b.unlockFor(w)
-	b.Fit(f)
+	f.Step(&b.Store)
 }
 
 // fitLargeStep is fitStep of a large bucket.

@@ -445,11 +445,11 @@ type Sizing struct {
 //
 // Sizing takes every bucket's lock for a moment, one after another, and does not allocate.
 func (c *Cache) Sizing() Sizing {
-	var ages [store.RingCount]store.MeanLife
+	var ages store.Lives
 	c.each(func(b *bucket) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.AddLives(&ages)
+		ages.Add(&b.Store)
 	})
 	var z Sizing
 	z.SmallAge, z.SmallAgeSets = ages[policy.Small].Mean()
