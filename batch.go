@@ -88,7 +88,7 @@ type located struct {
 func (c *Cache) prefetchBlock(bl *lookups, keys [][]byte) {
 	hashes, found := &bl.hashes, &bl.found
 	for i, k := range keys {
-		h := c.shared.Mix(xxhash.Sum64(k)) // hash, which the compiler would not inline
+		h := c.shared.Mix(xxhash.Sum64(k)) // Hash, which the compiler would not inline
 		hashes[i] = h
 		found[i].b = c.bucket(h)
 		found[i].b.Index.Prefetch(h, 1)
