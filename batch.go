@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -17,20 +16,6 @@ import (
 // batchSize is how many keys of a batch are under way at once: enough for
 // their cache misses to overlap, few enough for the lines to stay in L1.
 const batchSize = 32
-
-// GetBatch looks up keys and appends the values found to dst, in the order of the keys. It
-// sets vals[i] to the value of keys[i], a part of the returned slice that is limited to its
-// own capacity, or to nil on a miss; an empty value is not nil. It returns the extended slice
-// and the number of hits. Keys may repeat, and must not lie in dst. The bytes belong to the
-// caller. GetBatch panics if vals is shorter than keys.
-//
-// The processor fetches many keys side by side, so each is several times faster than a Get of
-// its own in a cache that is larger than the processor's. GetBatch does not allocate if dst
-// has room for all values, and locks what as many Gets would. The result is not a snapshot.
-func (c *Cache) GetBatch(dst []byte, keys, vals [][]byte) (out []byte, hits int) {
-	whole := view{cache: c}
-	return whole.GetBatch(dst, keys, vals)
-}
 
 // mustFit panics if there are fewer vals than keys.
 func mustFit(verb string, keys, vals [][]byte) {
@@ -103,7 +88,7 @@ type located struct {
 func (c *Cache) prefetchBlock(bl *lookups, keys [][]byte) {
 	hashes, found := &bl.hashes, &bl.found
 	for i, k := range keys {
-		h := c.shared.Mix(xxhash.Sum64(k)) // hash, which the compiler would not inline
+		h := c.shared.Mix(xxhash.Sum64(k)) // Hash, which the compiler would not inline
 		hashes[i] = h
 		found[i].b = c.bucket(h)
 		found[i].b.Index.Prefetch(h, 1)
@@ -148,26 +133,6 @@ func (c *Cache) finish(l *located, dst, k []byte) (out []byte, got outcome) {
 		l.b.NoteGhostMiss(l.slot)
 	}
 	return out, l.got
-}
-
-// SetBatch stores vals[i] under keys[i] for each i, as so many calls of [Cache.Set] in that
-// order would, but fetches their parts of the index, and the records that they replace, side
-// by side. All are tried whatever becomes of the others; the first error is returned, with
-// its index. Vals beyond the keys are not looked at. SetBatch panics if vals is shorter than
-// keys.
-//
-// SetBatch does not allocate, but as Set does, and for an error. It locks one bucket at a
-// time, for each key by itself: others may see a part of the batch.
-func (c *Cache) SetBatch(keys, vals [][]byte) error {
-	whole := view{cache: c}
-	return whole.SetBatch(keys, vals)
-}
-
-// SetBatchWithTTL is [Cache.SetBatch] of entries with the TTL of [Cache.SetWithTTL], the same
-// for all: as so many calls of SetWithTTL in the order of the keys.
-func (c *Cache) SetBatchWithTTL(keys, vals [][]byte, ttl time.Duration) error {
-	whole := view{cache: c}
-	return whole.SetBatchWithTTL(keys, vals, ttl)
 }
 
 // batchError is the error of SetBatch for the entry with an index.

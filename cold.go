@@ -33,7 +33,7 @@ func (c *Cache) lookupCold(
 	value.Bytes = v
 	if err != nil {
 		dropped := false
-		b.change(func(s *store.Store) { dropped = s.DropDamaged(&f, k, h) })
+		b.change(func(s *store.Store) { dropped = s.Cold().DropDamaged(&f, k, h) })
 		if !dropped {
 			return dst, 0, retry
 		}
@@ -61,13 +61,13 @@ func (c *Cache) valueOf(dst, stored []byte, d *cold.Dictionary) ([]byte, error) 
 	return append(dst, stored...), nil
 }
 
-// readCold is [store.Store.ReadCold] under the lock.
+// readCold is [store.Cold.Read] under the lock.
 func (b *bucket) readCold(
 	f *store.Found, to *scratch.Buffer, k []byte, h uint64, mode lookupMode,
 ) (d *cold.Dictionary, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	to.Bytes, d, ok = b.ReadCold(f, to.Bytes[:0], k, h, mode&touching != 0, mode&orStale != 0)
+	to.Bytes, d, ok = b.Cold().Read(f, to.Bytes[:0], k, h, mode&touching != 0, mode&orStale != 0)
 	return d, ok
 }
 
@@ -78,7 +78,7 @@ func (c *Cache) promote(b *bucket, was *store.Found, k, v []byte, h uint64) {
 	defer c.notify(&w)
 	b.lock()
 	defer b.unlockFor(&w)
-	b.Promote(was, &w.Write)
+	b.Cold().Promote(was, &w.Write)
 }
 
 // bringToMain has the value of a write's key go to main, so that the write can look at it.
@@ -134,7 +134,7 @@ func (c *Cache) compressBucket(i int32, batch *store.ColdBatch) {
 func (c *Cache) insertions() (with, without uint64) {
 	for i := 0; i < c.shared.Buckets; i += store.ScoutEach / 2 {
 		c.buckets[i].look(func(s *store.Store) {
-			if n := s.ColdCounts(); n.Role == cold.With {
+			if n := s.Cold().Counts(); n.Role == cold.With {
 				with += n.Inserts
 			} else {
 				without += n.Inserts
@@ -149,7 +149,7 @@ func (c *Cache) renewDicts() {
 	c.shared.Compression.Renew(func() (used cold.Uses) {
 		for i := range c.shared.Buckets {
 			c.buckets[i].look(func(s *store.Store) {
-				n := s.ColdCounts()
+				n := s.Cold().Counts()
 				used.Add(&n.Uses)
 			})
 		}
@@ -160,7 +160,7 @@ func (c *Cache) renewDicts() {
 // compressQueue compresses what waits in the bucket's queue. It is the goroutine's.
 func (b *bucket) compressQueue(batch *store.ColdBatch) {
 	for b.takeWaiting(batch) {
-		b.Pack(batch)
+		b.Cold().Pack(batch)
 		if !b.putAway(batch) {
 			return
 		}
@@ -171,7 +171,7 @@ func (b *bucket) compressQueue(batch *store.ColdBatch) {
 func (b *bucket) takeWaiting(batch *store.ColdBatch) bool {
 	b.lock()
 	defer b.unlock()
-	return b.TakeWaiting(batch)
+	return b.Cold().TakeWaiting(batch)
 }
 
 // putAway moves the batch's records that are still at the queue's tail to the cold ring.
@@ -179,5 +179,5 @@ func (b *bucket) takeWaiting(batch *store.ColdBatch) bool {
 func (b *bucket) putAway(batch *store.ColdBatch) bool {
 	b.lock()
 	defer b.unlock()
-	return b.PutAway(batch)
+	return b.Cold().PutAway(batch)
 }

@@ -3,10 +3,8 @@ package ringcache
 import (
 	"crypto/rand"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math/bits"
-	"sync/atomic"
 	"time"
 
 	"github.com/ringcache/ringcache/internal/chunk"
@@ -22,19 +20,6 @@ import (
 // chunksPerBucket is how many chunks a bucket holds at least, so that little is lost by rounding
 // its share. Caches below 1 GB have smaller chunks for it.
 const chunksPerBucket = 32
-
-// settings are what a Cache keeps of its Options.
-type settings struct {
-	ttl       time.Duration // of entries stored without one; 0: they do not expire
-	jitter    float64       // Options.TTLJitter
-	stale     time.Duration // Options.StaleIfError
-	ahead     time.Duration // Options.RefreshAhead
-	timeout   time.Duration // Options.RefreshTimeout
-	hugePages HugePages
-	version   uint64 // Options.Version
-	onRemove  func(k, v []byte, reason RemovalReason)
-	machine   *clock.Machine // where times come from
-}
 
 // geometry is everything that shapes a cache. Tests make it tiny.
 type geometry struct {
@@ -152,23 +137,6 @@ func fileMemory(m *chunk.RingMemory) *chunk.RingMemory {
 		return nil
 	}
 	return &fromFile
-}
-
-// refusals count the writes that were refused, by their error.
-type refusals struct{ tooLarge, noMemory, tooShort, closed atomic.Uint64 }
-
-// count counts a write that was refused with err.
-func (r *refusals) count(err error) {
-	switch {
-	case errors.Is(err, ErrTooLarge):
-		r.tooLarge.Add(1)
-	case errors.Is(err, ErrNoMemory):
-		r.noMemory.Add(1)
-	case errors.Is(err, ErrClosed):
-		r.closed.Add(1)
-	case errors.Is(err, ErrTTLTooShort):
-		r.tooShort.Add(1)
-	}
 }
 
 // valuesOf is a Compressor as package cold wants it.

@@ -2,6 +2,8 @@ package ringcache
 
 import (
 	"errors"
+	"fmt"
+	"sync/atomic"
 
 	"github.com/ringcache/ringcache/internal/ringfile"
 	"github.com/ringcache/ringcache/internal/snapshot"
@@ -87,6 +89,41 @@ var (
 	// [Options].Version.
 	ErrVersion = snapshot.ErrVersion
 )
+
+// LoadPanic is what a caller of [Cache.GetOrLoad] or [Cache.GetOrLoadBatch] panics with when
+// a load that it waits for does. All who wait get the same one and must not change it.
+type LoadPanic struct {
+	Value any    // what the load panicked with
+	Stack []byte // of the load, as of [debug.Stack]
+}
+
+// Error returns the panic's value and the stack of the load.
+func (p *LoadPanic) Error() string {
+	return fmt.Sprintf("ringcache: load entry: panic: %v\n\n%s", p.Value, p.Stack)
+}
+
+// Unwrap returns the panic's value if it is an error, else nil.
+func (p *LoadPanic) Unwrap() error {
+	err, _ := p.Value.(error)
+	return err
+}
+
+// refusals count the writes that were refused, by their error.
+type refusals struct{ tooLarge, noMemory, ttlTooShort, closed atomic.Uint64 }
+
+// count counts a write that was refused with err.
+func (r *refusals) count(err error) {
+	switch {
+	case errors.Is(err, ErrTooLarge):
+		r.tooLarge.Add(1)
+	case errors.Is(err, ErrNoMemory):
+		r.noMemory.Add(1)
+	case errors.Is(err, ErrClosed):
+		r.closed.Add(1)
+	case errors.Is(err, ErrTTLTooShort):
+		r.ttlTooShort.Add(1)
+	}
+}
 
 // mustBeFunc panics if a function that is nil was given to a method, before it is needed.
 func mustBeFunc(method string, ok bool) {

@@ -194,6 +194,6 @@ func hookSnapshots() {
 	testhook.Restore = func(c any, s *snapshot.Contents) error { return c.(*Cache).restore(s) }
 	testhook.RestoreAt = func(cache any, at time.Time) func(*snapshot.Ref, []byte) error {
 		c := cache.(*Cache)
-		return (&batch{c: c, clock: c.shared.Wall(at), timed: true}).restore
+		return (&restorer{c: c, clock: c.shared.Wall(at), timed: true}).restore
 	}
 }

@@ -3,7 +3,6 @@ package ringcache
 import (
 	"cmp"
 	"fmt"
-	"sync"
 
 	"github.com/ringcache/ringcache/internal/store"
 )
@@ -18,15 +17,6 @@ import (
 //
 // A key lives in one place at a time (I8): a Set holds the small bucket's lock over both
 // places, and so does a Get when shared.LargeKeys tells it to look in the large one too.
-
-// arena is the large buckets of a cache, and what balances them with the small ones.
-type arena struct {
-	mu       sync.Mutex // one writer at a time
-	held     [store.LargeBuckets]int
-	incoming [store.LargeBuckets]incoming
-	hand     int // the small bucket that has to give next
-	buckets  [store.LargeBuckets]bucket
-}
 
 // setLarge stores a large record.
 func (c *Cache) setLarge(b *bucket, w *write) error {
@@ -70,9 +60,6 @@ func (c *Cache) setLarge(b *bucket, w *write) error {
 	lb.Arrived(w.Bytes)
 	return nil
 }
-
-// incoming is what large Sets under way are going to take in a large bucket.
-type incoming struct{ sets, bytes, longest int }
 
 // beginLargeSet has the small buckets' quotas leave the bytes that large bucket lb is going to
 // take for a record of n bytes. endLargeSet ends it.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"runtime/debug"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/ringcache/ringcache/internal/clock"
@@ -43,30 +42,18 @@ import (
 // has returned: callers copy it later.
 type LoadFunc[K, V any] func(ctx context.Context, key K) (value V, ttl time.Duration, err error)
 
+// BatchLoadFunc loads the values of keys that are not in the cache, for GetOrLoadBatch. Its
+// types, its context, and the effect of each result are those of a [LoadFunc]. It returns a result
+// for each key, in the same order. An error is that of every key. The context ends when no caller
+// waits for any of the keys any more. No key occurs twice. The function may keep keys and their
+// bytes, and must not modify the results after it has returned.
+type BatchLoadFunc[K, V any] func(ctx context.Context, keys []K) ([]Loaded[V], error)
+
 // Those of Cache.
 type (
 	loadFunc      = LoadFunc[[]byte, []byte]
 	batchLoadFunc = BatchLoadFunc[[]byte, []byte]
-	loaded        = Loaded[[]byte]
 )
-
-// LoadPanic is what a caller of [Cache.GetOrLoad] or [Cache.GetOrLoadBatch] panics with when
-// a load that it waits for does. All who wait get the same one and must not change it.
-type LoadPanic struct {
-	Value any    // what the load panicked with
-	Stack []byte // of the load, as of [debug.Stack]
-}
-
-// Error returns the panic's value and the stack of the load.
-func (p *LoadPanic) Error() string {
-	return fmt.Sprintf("ringcache: load entry: panic: %v\n\n%s", p.Value, p.Stack)
-}
-
-// Unwrap returns the panic's value if it is an error, else nil.
-func (p *LoadPanic) Unwrap() error {
-	err, _ := p.Value.(error)
-	return err
-}
 
 // GetOrLoad is [Cache.Get] that loads a missing value: it appends the value of k to dst, or
 // returns dst as it is and an error. On a miss it calls load, in a goroutine that ends with it,
@@ -160,25 +147,11 @@ func loadError(err error) error {
 	return fmt.Errorf("ringcache: load entry: %w", err)
 }
 
-// load is the result of a load for a key. Where there is no value, Err is ErrAbsent itself.
-type load struct {
-	loaded
-	panicked *LoadPanic
-}
-
-// failed reports whether there was another error than ErrAbsent, or a panic.
-func (l *load) failed() bool {
-	return l.panicked != nil || l.Err != nil && l.Err != ErrAbsent
-}
-
 // refreshTries is how many loads that fail a refresh may make of a key before its entry expires.
 const refreshTries = 8
 
 // errLoadExited is the error of a load that has returned nothing.
 var errLoadExited = errors.New("the load called runtime.Goexit, as t.FailNow does")
-
-// loadCall is the load of a key that is under way.
-type loadCall = singleflight.Call[load]
 
 // loadGroup is the loads that one call of a user's function answers.
 type loadGroup struct {
@@ -195,9 +168,6 @@ type loadGroup struct {
 
 // loading is the key of a value of a function's context: its *singleflight.Group.
 type loading struct{}
-
-// loadCounts are what Stats tells of loads.
-type loadCounts struct{ started, failed, dropped, stale atomic.Uint64 }
 
 // newLoad returns a group without loads for a caller who is going to wait.
 func newLoad(ctx context.Context) *loadGroup {
@@ -410,8 +380,8 @@ func (g *loadGroup) call(fn batchLoadFunc, keys [][]byte) []loaded {
 // invalidated it.
 func (c *Cache) storeResult(f *loadCall) {
 	l := &f.Result
-	w := write{cond: ifListed, call: f, silent: true,
-		Write: store.Write{Key: f.Key, Value: l.Value, Hash: f.Hash, Reason: store.Replaced}}
+	w := write{cond: ifListed, call: f, silent: true}
+	w.Key, w.Value, w.Hash, w.Reason = f.Key, l.Value, f.Hash, store.Replaced
 	if errors.Is(l.Err, ErrAbsent) {
 		l.Err = ErrAbsent
 		w.Value, w.Negative, w.Reason = nil, true, store.Deleted

@@ -4,25 +4,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 )
 
 // How a batch is loaded: a GetBatch, a group of loads for the keys that it misses (loader.go),
 // and the values of both put in order.
-
-// BatchLoadFunc loads the values of keys that are not in the cache, for GetOrLoadBatch. Its
-// types, its context, and the effect of each result are those of a [LoadFunc]. It returns a result
-// for each key, in the same order. An error is that of every key. The context ends when no caller
-// waits for any of the keys any more. No key occurs twice. The function may keep keys and their
-// bytes, and must not modify the results after it has returned.
-type BatchLoadFunc[K, V any] func(ctx context.Context, keys []K) ([]Loaded[V], error)
-
-// Loaded is the result of a [BatchLoadFunc] for one key. Its fields are what a [LoadFunc] returns.
-type Loaded[V any] struct {
-	Value V
-	TTL   time.Duration // 0: Options.TTL
-	Err   error         // ErrAbsent: there is no value
-}
 
 // BatchError is the error of [Cache.GetOrLoadBatch]: those of all keys that have failed. It
 // says nothing about the other keys, whose results are valid. [errors.Is] finds each error, and
@@ -113,7 +98,7 @@ func (c *Cache) getOrLoadBatch(
 ) (out []byte, hits int, failed *BatchError) {
 	from, room := len(dst), cap(dst)
 	var bl lookups
-	var missing, due []wanted
+	var missing, due []toLoad
 	for i := 0; i < len(keys); i += batchSize {
 		end := min(i+batchSize, len(keys))
 		var n int
@@ -139,8 +124,8 @@ func (c *Cache) getOrLoadBatch(
 	return dst, hits, nil
 }
 
-// wanted is a key of a batch that is to be loaded.
-type wanted struct {
+// toLoad is a key of a batch that is to be loaded.
+type toLoad struct {
 	at    int // its index
 	hash  uint64
 	call  *loadCall // that it waits for; nil: it is known already what becomes of it
@@ -164,23 +149,23 @@ func (bl *lookups) dropUnusable(
 
 // collect adds the keys of a block, from index from on, that were missed or are due.
 func (c *Cache) collect(
-	bl *lookups, from, end int, missing, due []wanted,
-) (_, _ []wanted) {
+	bl *lookups, from, end int, missing, due []toLoad,
+) (_, _ []toLoad) {
 	for i := range end - from {
 		switch l := &bl.found[i]; {
 		case l.got == miss:
-			missing = append(missing, wanted{at: from + i, hash: bl.hashes[i]})
+			missing = append(missing, toLoad{at: from + i, hash: bl.hashes[i]})
 		case l.got == negative:
 			c.counters.Here().Negative.Add(1)
 		case c.isDue(l.expiry):
-			due = append(due, wanted{at: from + i, hash: bl.hashes[i]})
+			due = append(due, toLoad{at: from + i, hash: bl.hashes[i]})
 		}
 	}
 	return missing, due
 }
 
 // refreshAll begins a load of the keys that nobody waits for.
-func (c *Cache) refreshAll(ctx context.Context, keys [][]byte, due []wanted, fn batchLoadFunc) {
+func (c *Cache) refreshAll(ctx context.Context, keys [][]byte, due []toLoad, fn batchLoadFunc) {
 	g := &loadGroup{caller: ctx, refresh: true, byKey: map[string]*loadCall{}}
 	defer g.start(c, fn)
 	for _, w := range due {
@@ -190,7 +175,7 @@ func (c *Cache) refreshAll(ctx context.Context, keys [][]byte, due []wanted, fn 
 
 // loadAll gets the missing values, and returns how many were there after all, and the errors.
 func (c *Cache) loadAll(
-	ctx context.Context, keys [][]byte, missing []wanted, fn batchLoadFunc,
+	ctx context.Context, keys [][]byte, missing []toLoad, fn batchLoadFunc,
 ) (hits int, failed *BatchError) {
 	g := c.joinAll(ctx, keys, missing, fn)
 	for i := range missing {
@@ -218,7 +203,7 @@ func (c *Cache) loadAll(
 // joinAll joins the loads of the missing keys, and begins one of those that nobody loads,
 // whose group it returns.
 func (c *Cache) joinAll(
-	ctx context.Context, keys [][]byte, missing []wanted, fn batchLoadFunc,
+	ctx context.Context, keys [][]byte, missing []toLoad, fn batchLoadFunc,
 ) *loadGroup {
 	g := newLoad(ctx)
 	g.byKey = map[string]*loadCall{}
@@ -232,7 +217,7 @@ func (c *Cache) joinAll(
 
 // arrange puts the values that were loaded among those that dst ends with, in the order of
 // the keys, and has vals lie there.
-func arrange(dst []byte, vals [][]byte, loaded []wanted) []byte {
+func arrange(dst []byte, vals [][]byte, loaded []toLoad) []byte {
 	more := 0
 	for i := range loaded {
 		more += len(loaded[i].value)

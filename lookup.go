@@ -80,7 +80,7 @@ func (c *Cache) lookup(
 	dst, k []byte, h uint64, mode lookupMode,
 ) (out []byte, expiry uint32, got outcome) {
 	if h == unhashed {
-		h = c.shared.Mix(xxhash.Sum64(k)) // hash, which the compiler would not inline
+		h = c.shared.Mix(xxhash.Sum64(k)) // Hash, which the compiler would not inline
 	}
 	b := c.bucket(h)
 	seq := b.seq.Load()

@@ -58,13 +58,6 @@ type space struct {
 	value         [generationSize]byte // the value that it got last
 }
 
-// spaces are the namespaces of a cache. Buckets may be locked under mu. Reading the map takes
-// no lock that is held meanwhile.
-type spaces struct {
-	mu     sync.Mutex
-	byName sync.Map // string to *space
-}
-
 // NamespaceStats are the counters of a [Namespace] since [Cache.Namespace] first returned it, or
 // first after [Namespace.Drop]. Fields count what the fields of [Stats] with the same name do.
 type NamespaceStats struct {
@@ -200,7 +193,9 @@ func (c *Cache) isForgotten(k []byte) bool {
 // drops those of forgotten ones.
 func (c *Cache) countNamespaces() {
 	c.shared.Generations.Count(func() {
-		c.inParallel(c.all(), func(b *bucket) { b.change((*store.Store).CountNamespaces) })
+		c.inParallel(c.all(), func(b *bucket) {
+			b.change(func(s *store.Store) { s.Namespaces().Count() })
+		})
 	})
 }
 
@@ -337,7 +332,7 @@ func (n *Namespace) SetQuota(maxBytes int64) error {
 		u.Order.Reset()
 		return nil
 	case had == 0 && u.Entries.Load() > 0:
-		n.cache.each(func(b *bucket) { b.look(func(s *store.Store) { s.QueueGeneration(u, g) }) })
+		n.cache.each(func(b *bucket) { b.look(func(s *store.Store) { s.Namespaces().Queue(u, g) }) })
 	}
 	if u.Over(0) {
 		n.cache.DeleteExpired()
@@ -351,11 +346,11 @@ func (n *Namespace) SetQuota(maxBytes int64) error {
 // Stats returns the counters of the namespace.
 func (n *Namespace) Stats() NamespaceStats {
 	s := n.space
-	lookups, misses := s.counters.Sum()
+	gets, misses := s.counters.Sum()
 	sets, dels := s.counters.Writes()
 	u := s.usage.Load()
 	return NamespaceStats{
-		GetCalls: lookups, Misses: misses, SetCalls: sets, DelCalls: dels,
+		GetCalls: gets, Misses: misses, SetCalls: sets, DelCalls: dels,
 		Invalidations: s.invalidations.Load(),
 		Entries:       uint64(max(u.Entries.Load(), 0)), Bytes: uint64(max(u.Bytes.Load(), 0)),
 		Quota: uint64(u.Quota.Load()),

@@ -156,10 +156,10 @@ func (c *Cache) look(h, g uint64, evict bool) (stays bool) {
 	if b.Closed {
 		return false
 	}
-	there, stays := b.LookAt(h, g, evict)
+	there, stays := b.Namespaces().LookAt(h, g, evict)
 	if !there {
 		c.inLargeLocked(&w, func(lb *bucket) bool {
-			there, stays = lb.LookAt(h, g, evict)
+			there, stays = lb.Namespaces().LookAt(h, g, evict)
 			return there
 		})
 	}

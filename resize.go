@@ -2,7 +2,6 @@ package ringcache
 
 import (
 	"fmt"
-	"sync"
 
 	"github.com/ringcache/ringcache/internal/store"
 )
@@ -56,13 +55,6 @@ func (c *Cache) Resize(maxBytes int) error {
 // bounded to.
 func boundsOf(buckets, chunkSize int) (least int, most int64) {
 	return leastChunks * buckets * chunkSize, int64(buckets) * maxBucketBytes
-}
-
-// sizing is what calls of Resize share.
-type sizing struct {
-	mu         sync.Mutex // before all other locks
-	turn       uint64     // counts the calls: the last one does the work
-	unfinished bool       // memory may be above the bound
 }
 
 // resize is Resize to a size that is known to be right. It reports false if the
@@ -179,7 +171,7 @@ func (c *Cache) shrinkStep(turn uint64, to int, do func(w *write)) bool {
 func (c *Cache) fitStep(b *bucket, f *store.Fit, w *write) {
 	b.lock()
 	defer b.unlockFor(w)
-	b.Fit(f)
+	f.Step(&b.Store)
 }
 
 // fitLargeStep is fitStep of a large bucket.

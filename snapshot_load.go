@@ -6,7 +6,6 @@ import (
 	"io"
 	"runtime"
 	"slices"
-	"sync/atomic"
 
 	"github.com/ringcache/ringcache/internal/clock"
 	"github.com/ringcache/ringcache/internal/policy"
@@ -56,7 +55,7 @@ func (c *Cache) readSnapshot(r io.Reader) (int64, error) {
 		return s.Read, err
 	}
 	defer c.countNamespaces()
-	t := c.newBatch(&s.Header)
+	t := c.newRestorer(&s.Header)
 	for {
 		ref, body, err := s.Next()
 		if err == nil {
@@ -93,11 +92,8 @@ func (c *Cache) readSeekable(f seekable, from int64) (int64, error) {
 	return read, errors.Join(err, err2)
 }
 
-// snapshotCounts is what Stats tells of loading.
-type snapshotCounts struct{ loaded, discarded atomic.Uint64 }
-
-// batch restores one block after another.
-type batch struct {
+// restorer restores one block after another.
+type restorer struct {
 	c             *Cache
 	clock         clock.Wall
 	timed         bool // what has an expiry is restored
@@ -118,10 +114,10 @@ type item struct {
 	key  int // where in the body its key begins
 }
 
-func (c *Cache) newBatch(h *snapshot.Header) *batch {
+func (c *Cache) newRestorer(h *snapshot.Header) *restorer {
 	saved := clock.Moment{Wall: h.Saved, Boot: h.SinceBoot, ID: h.Boot}
 	passed, ok := c.machine.Moment().Since(saved)
-	return &batch{c: c, clock: c.shared.Wall(h.Saved.Add(passed)), timed: ok}
+	return &restorer{c: c, clock: c.shared.Wall(h.Saved.Add(passed)), timed: ok}
 }
 
 // longestBlock returns the bytes of the longest block that can have an entry for the cache.
@@ -149,12 +145,12 @@ func (c *Cache) restore(s *snapshot.Contents) error {
 	}
 	defer c.countNamespaces()
 	return s.Load(workers, c.longestBlock(), room, func() func(*snapshot.Ref, []byte) error {
-		return c.newBatch(&s.Header).restore
+		return c.newRestorer(&s.Header).restore
 	})
 }
 
 // restore puts the entries of a block into the cache, those of one bucket together.
-func (t *batch) restore(ref *snapshot.Ref, body []byte) error {
+func (t *restorer) restore(ref *snapshot.Ref, body []byte) error {
 	c := t.c
 	defer func() { c.snapshots.loaded.Add(t.loaded); t.loaded = 0 }() // workers share the counter
 	t.items, t.ends = t.items[:0], [store.BucketCount]int{}
@@ -199,7 +195,7 @@ func recordSize(form record.Form, e *snapshot.Entry) int {
 }
 
 // sort puts the items of each bucket together, in their order. ends has their numbers.
-func (t *batch) sort() {
+func (t *restorer) sort() {
 	t.sorted = slices.Grow(t.sorted[:0], len(t.items))[:len(t.items)]
 	at := 0
 	for i, n := range t.ends {
@@ -215,7 +211,7 @@ func (t *batch) sort() {
 
 // restoreSmall restores the sorted items of a small bucket, under its lock for as long as a
 // step takes.
-func (t *batch) restoreSmall(b *bucket, from, end int, ref *snapshot.Ref, body []byte) error {
+func (t *restorer) restoreSmall(b *bucket, from, end int, ref *snapshot.Ref, body []byte) error {
 	for from < end {
 		if t.c.shared.Arrivals.Held.Load() > 0 {
 			t.freeForItems(b, t.sorted[from:end], body)
@@ -234,7 +230,7 @@ func (t *batch) restoreSmall(b *bucket, from, end int, ref *snapshot.Ref, body [
 }
 
 // freeForItems does for the items what setSmall does for a record.
-func (t *batch) freeForItems(b *bucket, items []item, body []byte) {
+func (t *restorer) freeForItems(b *bucket, items []item, body []byte) {
 	longest := 0
 	for _, it := range items {
 		t.prepare(it, body)
@@ -247,7 +243,7 @@ func (t *batch) freeForItems(b *bucket, items []item, body []byte) {
 
 // restoreStep is a step of restoreSmall. It returns how many items it has done, and what
 // setInBucket returns.
-func (t *batch) restoreStep(
+func (t *restorer) restoreStep(
 	b *bucket, from, end int, ref *snapshot.Ref, body []byte,
 ) (n int, news store.Arrival, err error) {
 	b.lock()
@@ -279,7 +275,7 @@ func (t *batch) restoreStep(
 
 // prepare makes the next write that of an item's entry. It reports false if the entry has
 // expired, if it is unknown whether it has, or if it is the generation of a namespace in use.
-func (t *batch) prepare(it item, body []byte) bool {
+func (t *restorer) prepare(it item, body []byte) bool {
 	w, kv := &t.w, body[it.key:]
 	w.Hash, w.Negative, w.Expiry = it.hash, it.Negative, t.clock.Tick(it.Expiry)
 	w.Internal = it.Internal
@@ -297,7 +293,7 @@ func (t *batch) prepare(it item, body []byte) bool {
 
 // isLargeLocked reports whether the key of the write is in a large bucket. The lock of
 // its small one is held.
-func (t *batch) isLargeLocked() bool {
+func (t *restorer) isLargeLocked() bool {
 	w := &t.w
 	if t.c.shared.LargeKeysOf(w.Hash).Load() == 0 {
 		return false
@@ -309,7 +305,7 @@ func (t *batch) isLargeLocked() bool {
 }
 
 // restoreLarge is setLarge of an item's entry, unless its key is there.
-func (t *batch) restoreLarge(it item, ref *snapshot.Ref, body []byte) error {
+func (t *restorer) restoreLarge(it item, ref *snapshot.Ref, body []byte) error {
 	c, w, a := t.c, &t.w, &t.c.arena
 	if !t.prepare(it, body) {
 		return nil
@@ -347,7 +343,7 @@ func (t *batch) restoreLarge(it item, ref *snapshot.Ref, body []byte) error {
 }
 
 // insistLocked is Restore that makes other buckets give up memory if need be.
-func (t *batch) insistLocked(b *bucket, rank, freq int) error {
+func (t *restorer) insistLocked(b *bucket, rank, freq int) error {
 	err := t.restoreLocked(b, rank, freq)
 	if err != nil {
 		restore := func() error { return t.restoreLocked(b, rank, freq) }
@@ -357,7 +353,7 @@ func (t *batch) insistLocked(b *bucket, rank, freq int) error {
 }
 
 // restoreLocked puts the write's record into bucket b, unless its key is there.
-func (t *batch) restoreLocked(b *bucket, rank, freq int) error {
+func (t *restorer) restoreLocked(b *bucket, rank, freq int) error {
 	w := &t.w
 	in := policy.Main
 	if rank < snapshot.SmallRanks && t.c.shared.Policy != policy.FIFO {

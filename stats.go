@@ -339,8 +339,8 @@ func (c *Cache) Stats() Stats {
 // UpdateStats adds the counters and gauges of the cache to s. It takes every bucket's lock for
 // a moment, one after another, and does not allocate.
 func (c *Cache) UpdateStats(s *Stats) {
-	lookups, misses := c.counters.Sum()
-	s.GetCalls += lookups
+	gets, misses := c.counters.Sum()
+	s.GetCalls += gets
 	s.Misses += misses
 	s.Loads.NegativeHits += c.counters.Negatives()
 	s.Loads.Started += c.loads.started.Load()
@@ -359,7 +359,7 @@ func (c *Cache) UpdateStats(s *Stats) {
 	no := &c.refusals
 	s.Refused.TooLarge += no.tooLarge.Load()
 	s.Refused.NoMemory += no.noMemory.Load()
-	s.Refused.TTLTooShort += no.tooShort.Load()
+	s.Refused.TTLTooShort += no.ttlTooShort.Load()
 	s.Refused.Closed += no.closed.Load()
 	r := &c.shared.Recovered
 	s.File.RecoveredEntries += r.Entries.Load()
@@ -445,11 +445,11 @@ type Sizing struct {
 //
 // Sizing takes every bucket's lock for a moment, one after another, and does not allocate.
 func (c *Cache) Sizing() Sizing {
-	var ages [store.RingCount]store.MeanLife
+	var ages store.Lives
 	c.each(func(b *bucket) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.AddLives(&ages)
+		ages.Add(&b.Store)
 	})
 	var z Sizing
 	z.SmallAge, z.SmallAgeSets = ages[policy.Small].Mean()

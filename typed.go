@@ -313,9 +313,9 @@ func (t *Typed[K, V]) keyBytes(buf []byte, key K) []byte { return t.bytes(t.of.s
 func (t *Typed[K, V]) bytes(buf []byte, key K) []byte {
 	switch t.kind {
 	case reflect.String:
-		return join(buf, bytesOf(as[string](&key)))
+		return concat(buf, bytesOf(as[string](&key)))
 	case reflect.Slice:
-		return join(buf, as[[]byte](&key))
+		return concat(buf, as[[]byte](&key))
 	}
 	n, size := t.keyInt(key)
 	if size == 8 {
@@ -326,8 +326,8 @@ func (t *Typed[K, V]) bytes(buf []byte, key K) []byte {
 	return append(buf, b[8-size:]...)
 }
 
-// join returns buf and k, which is k where it lies if buf is empty.
-func join(buf, k []byte) []byte {
+// concat returns buf and k, which is k where it lies if buf is empty.
+func concat(buf, k []byte) []byte {
 	if len(buf) == 0 {
 		return k
 	}

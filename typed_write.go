@@ -259,7 +259,7 @@ func (t *Typed[K, V]) GetOrLoad(
 	ctx context.Context, key K, load LoadFunc[K, V],
 ) (v V, err error) {
 	mustBeFunc("GetOrLoad", load != nil)
-	var room [keyRoom]byte
+	var room [stackKey]byte
 	k := t.keyBytes(room[:0], key)
 	s := scratch.Get()
 	data, got := t.of.cache.getAhead(s.Bytes[:0], k)
@@ -358,7 +358,7 @@ func (t *Typed[K, V]) GetOrLoadBatch(
 	mustFitTyped("load batch", keys, vals, found)
 	slices := make([][]byte, 2*len(keys))
 	raw, datas := slices[:len(keys)], slices[len(keys):]
-	room := joined{buf: make([]byte, 0, keyRoom/4*len(keys))}
+	room := joined{buf: make([]byte, 0, stackKey/4*len(keys))}
 	for i, key := range keys {
 		raw[i] = room.took(t.keyBytes(room.next(), key))
 	}

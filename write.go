@@ -34,8 +34,9 @@ type write struct {
 
 // writeOf returns the write of value v under key k, or the removal of k. (Set does without, since
 // the compiler would copy it.)
-func (c *Cache) writeOf(k, v []byte, why store.Reason) write {
-	return write{Write: store.Write{Key: k, Value: v, Hash: c.shared.Hash(k), Reason: why}}
+func (c *Cache) writeOf(k, v []byte, why store.Reason) (w write) {
+	w.Key, w.Value, w.Hash, w.Reason = k, v, c.shared.Hash(k), why
+	return w
 }
 
 // cond is what a write asks of the value that is there.
@@ -45,7 +46,7 @@ const (
 	always    cond = iota
 	ifAbsent       // there is none
 	ifEqual        // it is write.old
-	ifChanged      // it is not write.v
+	ifChanged      // it is not write.Value
 	ifListed       // nothing: write.call must not have been invalidated
 )
 
@@ -69,7 +70,7 @@ var (
 // setDefaults completes the write of a value that expires when Options say so. (Its caller sets
 // fields of a variable, since the compiler would copy a struct literal.)
 func (c *Cache) setDefaults(w *write) {
-	w.Hash = c.shared.Mix(xxhash.Sum64(w.Key)) // hash, which the compiler would not inline
+	w.Hash = c.shared.Mix(xxhash.Sum64(w.Key)) // Hash, which the compiler would not inline
 	w.Expiry = c.shared.Default()
 	w.Reason = store.Replaced
 }
@@ -244,7 +245,7 @@ func (c *Cache) remove(w *write, taken *[]byte) (found bool, err error) {
 	}
 }
 
-// removeOnce is remove that has not removed, with w.packed set, a value that has to be
+// removeOnce is remove that has not removed, with w.Packed set, a value that has to be
 // unpacked for it.
 func (c *Cache) removeOnce(w *write, taken *[]byte) (found bool, err error) {
 	defer c.notify(w)
@@ -322,7 +323,7 @@ func (b *bucket) meetsLocked(w *write) (there, met bool) {
 	switch w.cond {
 	case ifAbsent:
 		if w.found != nil {
-			*w.found, _ = f.Ring.Read(*w.found, f.ValuePos(), f.ValueLen) // w.k may lie in it
+			*w.found, _ = f.Ring.Read(*w.found, f.ValuePos(), f.ValueLen) // w.Key may lie in it
 		}
 		return true, false
 	case ifEqual:

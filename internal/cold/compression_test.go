@@ -328,7 +328,7 @@ func TestCompression_OnRemoveHasTheDictionary(t *testing.T) {
 	p.SetPacked(t, ringtest.PackedKey, func() error {
 		return p.Set(ringtest.PackedKey, ringtest.PackedValue)
 	})
-	require.Positive(t, ringtest.Nth(p.Cache, 0).ColdCounts().Uses[1], "packed with a dictionary")
+	require.Positive(t, ringtest.Nth(p.Cache, 0).Cold().Counts().Uses[1], "packed with a dictionary")
 	testhook.Change(p.Cache, 0, func(b *store.Store) {
 		h := ringtest.Shared(p.Cache).Hash(ringtest.PackedKey)
 		require.True(t, b.Delete(&store.Write{Key: ringtest.PackedKey, Hash: h, Reason: store.Deleted},

@@ -89,7 +89,7 @@ func (g *Group) stale(w Windows) (m uint64) {
 	mask := w.Small.Mask
 	for i := range g.slots {
 		s := g.slots[i].Load()
-		ring := s >> PosBits & 3
+		ring := s >> PosBits & (ringMask >> PosBits)
 		_, live := bits.Sub64((s-tails[ring])&mask, sizes[ring], 0)
 		m = m>>8 | live<<(8*groupSlots-1)
 	}

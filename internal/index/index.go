@@ -73,7 +73,7 @@ func WithPos(s uint64, ring policy.Ring, pos uint64) uint64 {
 }
 
 // Ring returns which ring the slot's position is of.
-func Ring(s uint64) policy.Ring { return policy.Ring(s >> PosBits & 3) }
+func Ring(s uint64) policy.Ring { return policy.Ring(s >> PosBits & (ringMask >> PosBits)) }
 
 // Pos returns the slot's position.
 func Pos(s uint64) uint64 { return s & PosMask }

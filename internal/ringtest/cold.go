@@ -40,7 +40,7 @@ func CountPacked(c *ringcache.Cache) (n uint64) {
 	for i := range Shared(c).Buckets {
 		b := Nth(c, i)
 		b.Mu.Lock()
-		for _, uses := range b.ColdCounts().Uses {
+		for _, uses := range b.Cold().Counts().Uses {
 			n += uint64(uses)
 		}
 		b.Mu.Unlock()
@@ -69,7 +69,7 @@ func SinkAll(c *ringcache.Cache) (bytes int) {
 // SinkNext has the policy drop the oldest record of a ring of a bucket, and returns its length,
 // or 0 if none can go to the cold part.
 func SinkNext(c *ringcache.Cache, bucket int) (n int) {
-	testhook.Change(c, bucket, func(b *store.Store) { n = b.Sink() })
+	testhook.Change(c, bucket, func(b *store.Store) { n = b.Cold().Sink() })
 	return n
 }
 

@@ -46,6 +46,12 @@ const (
 	coldBatchBytes   = 8 << 10
 )
 
+// Cold is a bucket's cold part, as those see it who read it and who compress.
+type Cold struct{ of *Store }
+
+// Cold returns the bucket's cold part, which may be none.
+func (b *Store) Cold() Cold { return Cold{b} }
+
 // roleOf returns what the cold part of the nth bucket is for.
 func roleOf(number int) cold.Role {
 	switch number % ScoutEach {
@@ -130,7 +136,8 @@ func (b *Store) demote(in policy.Ring, p index.Place, hd record.Header) bool {
 
 // Sink moves the oldest live record of small or main to the cold part, as the policy would, and
 // returns its length; 0 if none can go there. It is for tests, which need not fill a cache then.
-func (b *Store) Sink() int {
+func (c Cold) Sink() int {
+	b := c.of
 	b.cold.begun = true
 	b.shapeCold()
 	for in := range b.Rings {
@@ -279,12 +286,13 @@ func (b *Store) storePacked(p index.Place, hd record.Header, key, packed []byte)
 	b.moved(p, index.WithPos(p.Slot, policy.Cold, pos), q, s, hd, n)
 }
 
-// ReadCold appends the value of the key to dst as it is stored, and reports whether the key is in
+// Read appends the value of the key to dst as it is stored, and reports whether the key is in
 // the cold part. If the value is packed, it returns the dictionary too. touch: it is a read that
 // counts; stale: what is expired and kept is taken.
-func (b *Store) ReadCold(
+func (c Cold) Read(
 	f *Found, dst, k []byte, h uint64, touch, stale bool,
 ) (out []byte, d *cold.Dictionary, ok bool) {
+	b := c.of
 	if !b.findCounting(f, k, h) || !index.Ring(f.Slot).IsCold() ||
 		b.Shared.Expired(f.Expiry) && !(stale && b.Shared.IsKept(f.Expiry)) {
 		return dst, nil, false
@@ -307,7 +315,8 @@ func (b *Store) findAgain(f, was *Found, k []byte, h uint64) bool {
 
 // Promote moves the record that was found in the cold part to main, if it is still there. The write
 // has its value.
-func (b *Store) Promote(was *Found, w *Write) {
+func (c Cold) Promote(was *Found, w *Write) {
+	b := c.of
 	b.MoveHomes()
 	var f Found
 	if !b.findAgain(&f, was, w.Key, w.Hash) || b.Shared.Expired(f.Expiry) {
@@ -327,7 +336,8 @@ func (b *Store) Promote(was *Found, w *Write) {
 
 // DropDamaged removes a record of which no value can be made. It reports false if it is
 // not there any more: it may have been another one.
-func (b *Store) DropDamaged(was *Found, k []byte, h uint64) bool {
+func (c Cold) DropDamaged(was *Found, k []byte, h uint64) bool {
+	b := c.of
 	var f Found
 	if !b.findAgain(&f, was, k, h) {
 		return false
@@ -369,8 +379,9 @@ func (b *Store) passDead() {
 
 // Pack compresses the values of a batch, and prefetches the lines of the index that PutAway needs.
 // It is called without the lock.
-func (b *Store) Pack(batch *ColdBatch) {
-	begun, z := time.Now(), b.Shared.Compression
+func (c Cold) Pack(batch *ColdBatch) {
+	b, begun := c.of, time.Now()
+	z := b.Shared.Compression
 	for i := range batch.records {
 		w := &batch.records[i]
 		from := len(batch.Packed)
@@ -385,7 +396,8 @@ func (b *Store) Pack(batch *ColdBatch) {
 }
 
 // TakeWaiting copies records from the queue's tail on. It reports false if there are none.
-func (b *Store) TakeWaiting(batch *ColdBatch) bool {
+func (c Cold) TakeWaiting(batch *ColdBatch) bool {
+	b := c.of
 	batch.records, batch.Packed = batch.records[:0], batch.Packed[:0]
 	batch.taken = batch.taken[:0]
 	b.cold.signalled = false
@@ -414,7 +426,8 @@ func (b *Store) TakeWaiting(batch *ColdBatch) bool {
 
 // PutAway moves the batch's records that are still at the queue's tail to the cold ring.
 // It reports false if that has no room.
-func (b *Store) PutAway(batch *ColdBatch) bool {
+func (c Cold) PutAway(batch *ColdBatch) bool {
+	b := c.of
 	if b.Closed {
 		return false
 	}

@@ -98,9 +98,10 @@ type ColdCounts struct {
 	Uses    cold.Uses // live packed records of each dictionary
 }
 
-// ColdCounts returns those of the bucket.
-func (b *Store) ColdCounts() ColdCounts {
-	return ColdCounts{Role: b.cold.role, Inserts: b.cold.inserts, Uses: b.cold.uses}
+// Counts returns those of the bucket.
+func (c Cold) Counts() ColdCounts {
+	part := c.of.cold
+	return ColdCounts{Role: part.role, Inserts: part.inserts, Uses: part.uses}
 }
 
 // newColdPart returns the cold part of a bucket.

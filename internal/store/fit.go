@@ -2,8 +2,16 @@ package store
 
 import "github.com/ringcache/ringcache/internal/policy"
 
-// Fit does one step of making b as small as its quota says.
-func (b *Store) Fit(f *Fit) {
+// Fit is how far a bucket is on its way to a smaller size.
+type Fit struct {
+	begun bool
+	Done  bool
+	pages int // that its index is to have
+	moves int // bytes of records that may still be moved instead of dropped
+}
+
+// Step does one step of making b as small as its quota says.
+func (f *Fit) Step(b *Store) {
 	if b.Closed {
 		f.Done = true
 		return
@@ -22,14 +30,6 @@ func (b *Store) Fit(f *Fit) {
 	if f.Done && f.pages < b.Index.Pages() {
 		b.repackIndex(f.pages)
 	}
-}
-
-// Fit is how far a bucket is on its way to a smaller size.
-type Fit struct {
-	begun bool
-	Done  bool
-	pages int // that its index is to have
-	moves int // bytes of records that may still be moved instead of dropped
 }
 
 // pagesWithin returns how many pages the index is to have when the bucket holds no

@@ -75,6 +75,12 @@ func (b *Store) shape(mean int) {
 // much its rings may hold. That is asked again once a chunk was set (Arrived).
 type hint uint8
 
+const (
+	hintUnknown hint = iota
+	hintFits         // its ring has a place for it, if it is no longer than what is left of a chunk
+	hintFull         // its ring has all the chunks it may have, and only live records to give room
+)
+
 // hint notes what is known of the next new record, when one of n bytes came
 // to a ring of limit chunks. chosen: the policy was free to send it elsewhere.
 func (b *Store) hint(to policy.Ring, n, limit int, chosen bool) {

@@ -51,12 +51,6 @@ func (b *Store) spare() int {
 	return max(spare, 0)
 }
 
-const (
-	hintUnknown hint = iota
-	hintFits         // its ring has a place for it, if it is no longer than what is left of a chunk
-	hintFull         // its ring has all the chunks it may have, and only live records to give room
-)
-
 // divide returns how many of total chunks each ring may hold.
 func (b *Store) divide(total int) limits {
 	total = min(total, b.Shared.maxChunks)

@@ -53,17 +53,20 @@ func (m *MeanLife) Mean() (time.Duration, uint64) {
 	return time.Duration(m.ticks / m.entries * float64(clock.Tick)), uint64(m.sets / m.entries)
 }
 
-// AddLives adds what the bucket knows. What was set where the mark is now has not left
+// Lives are those of the rings, over several buckets.
+type Lives [RingCount]MeanLife
+
+// Add adds what a bucket knows. What was set where the mark is now has not left
 // yet, and so stays at least as long.
-func (b *Store) AddLives(to *[RingCount]MeanLife) {
+func (l *Lives) Add(b *Store) {
 	b.watchMarks()
 	now := b.Shared.spanNow()
 	for i := range b.Rings {
 		if m := &b.marks[i]; m.life.sets > 0 {
 			n, since := float64(b.Rings[i].Entries), now.since(m.at)
-			to[i].ticks += n * float64(max(m.life.ticks, since.ticks))
-			to[i].sets += n * float64(max(m.life.sets, since.sets))
-			to[i].entries += n
+			l[i].ticks += n * float64(max(m.life.ticks, since.ticks))
+			l[i].sets += n * float64(max(m.life.sets, since.sets))
+			l[i].entries += n
 		}
 	}
 }

@@ -17,6 +17,12 @@ import (
 // expired is: by a walk of which each Set does a part, and by the tails. A Set that needs room
 // before the walk has ended does more of it.
 
+// Namespaces are those that have entries in a bucket.
+type Namespaces struct{ of *Store }
+
+// Namespaces returns those of the bucket.
+func (b *Store) Namespaces() Namespaces { return Namespaces{b} }
+
 const forgetStep = 1024 // records that a Set without room looks at
 
 // entries returns the number of entries: records of the cache's own are none.
@@ -125,7 +131,8 @@ func (b *Store) isOverQuota(f *Found, w *Write) bool {
 
 // LookAt looks at the entry of generation g whose key has hash h, evicts it if asked to
 // unless it was read, and reports whether it was there, and whether it stays.
-func (b *Store) LookAt(h, g uint64, evict bool) (there, stays bool) {
+func (n Namespaces) LookAt(h, g uint64, evict bool) (there, stays bool) {
+	b := n.of
 	var r *ring.Ring
 	var hd record.Header
 	p, ok := b.Index.FindFunc(h, func(slot uint64) bool {
@@ -158,8 +165,9 @@ func (b *Store) LookAt(h, g uint64, evict bool) (there, stays bool) {
 	return true, false
 }
 
-// QueueGeneration enters the entries of generation g into the order of evictions.
-func (b *Store) QueueGeneration(u *generation.Usage, g uint64) {
+// Queue enters the entries of generation g into the order of evictions.
+func (n Namespaces) Queue(u *generation.Usage, g uint64) {
+	b := n.of
 	for w := b.newWalk(); ; {
 		pos, ok := b.nextRecord(&w)
 		if !ok {
@@ -177,9 +185,10 @@ func (b *Store) QueueGeneration(u *generation.Usage, g uint64) {
 	}
 }
 
-// CountNamespaces counts the entries of namespaces that are not counted yet, and drops those of
+// Count counts the entries of namespaces that are not counted yet, and drops those of
 // forgotten ones.
-func (b *Store) CountNamespaces() {
+func (n Namespaces) Count() {
+	b := n.of
 	type sum struct{ entries, bytes int }
 	sums := map[*generation.Usage]sum{} // of those that there are now
 	b.Shared.Generations.Each(func(u *generation.Usage) { sums[u] = sum{} })

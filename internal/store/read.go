@@ -52,8 +52,8 @@ func (f *Found) IsPacked() bool {
 }
 
 // Candidate is the first half of the common lookup: it looks for a live slot of hash h in
-// its home group, and returns the slot and the rest of the record's chunk. What is Unclear
-// it leaves to find. On a miss, slot is that of a ghost, or nil. Readers call it without the lock.
+// its home group, and returns the slot and the rest of the record's chunk. If it returns Unclear,
+// Find has to look. On a miss, slot is that of a ghost, or nil. Readers call it without the lock.
 //
 //go:norace
 func (b *Store) Candidate(h uint64) (rec []byte, slot *atomic.Uint64, s uint64, got Outcome) {
@@ -222,7 +222,7 @@ func (f *Found) matchAny(r *ring.Ring, pos uint64, rec, k []byte) bool {
 	return true
 }
 
-// findCounting is find under the lock.
+// findCounting is Find under the lock: what it has seen is counted at once.
 func (b *Store) findCounting(f *Found, k []byte, h uint64) bool {
 	ok := b.Find(f, k, h)
 	b.CountOddities(f)

@@ -30,10 +30,19 @@ func (b *Store) inFile(n int) {
 	}
 }
 
+// Recovery brings back what a bucket's rings have in a file.
+type Recovery struct{ of *Store }
+
+// Recovery returns that of the bucket.
+func (b *Store) Recovery() Recovery { return Recovery{b} }
+
 // AdoptChunks is the first of three calls that bring a bucket back: it takes from chunks those that
 // the bucket's rings held when the file was left. It returns how many they hold now, and those that
 // they have no use for: all of the cold part, where there is none any more.
-func (b *Store) AdoptChunks(chunks map[uint64][]ringfile.Chunk) (held int, unused []chunk.Ref) {
+func (rv Recovery) AdoptChunks(
+	chunks map[uint64][]ringfile.Chunk,
+) (held int, unused []chunk.Ref) {
+	b := rv.of
 	for in := range policy.Rings {
 		l := b.Shared.File.Rings.Ledger(int(b.Number), int(in))
 		of := chunks[l.ID()]
@@ -64,10 +73,10 @@ func (b *Store) adopt(
 	return unused, len(of) == 0
 }
 
-// Recover is the second: it enters the records of the rings into the index, but if they are not
+// Enter is the second: it enters the records of the rings into the index, but if they are not
 // timed, none that has an expiry. It notes in Shared.Recovered what it finds.
-func (b *Store) Recover(timed bool) {
-	rec := recovery{timed: timed}
+func (rv Recovery) Enter(timed bool) {
+	b, rec := rv.of, recovery{timed: timed}
 	oldestFirst := []policy.Ring{policy.Cold, policy.Queue, policy.Main, policy.Small}
 	for _, in := range oldestFirst {
 		if in >= b.inUse() {
@@ -114,7 +123,8 @@ func (b *Store) noteColdShare() {
 // Settle is the third, when all buckets have done the second, and the share of the cold part is
 // known: it sets the limits of the cold part, else the first Set would find no room in it, and in
 // a FIFO cache it moves what another policy has left in small to main.
-func (b *Store) Settle() {
+func (rv Recovery) Settle() {
+	b := rv.of
 	b.shapeCold()
 	if b.policy.Kind == policy.FIFO {
 		b.emptySmall() // the cold part has room for what that drops

@@ -24,7 +24,7 @@ const (
 type Removed struct {
 	Key, Value []byte
 	Reason     Reason
-	Dict       *cold.Dictionary // the dictionary v is compressed with; nil if v is not compressed
+	Dict       *cold.Dictionary // the one that Value is compressed with; nil if it is not
 }
 
 // Removals are removed entries that OnRemove has not been told of yet.

@@ -77,6 +77,19 @@ func (b *Store) makeRoomEarly(n int) (room int) {
 	return room
 }
 
+const (
+	// Compaction begins a little before a ring is full, so that dead records that lie behind many
+	// live ones are reached in time: when room for 1/aheadShare of what the bucket holds is left. A
+	// Set of n bytes then moves up to aheadShare*n bytes.
+	aheadShare = 64
+
+	// A Set that has no room moves up to so many records, and bytes or sixteen times its own
+	// size. Then the policy evicts. That happens only where dead records appear in a full
+	// ring, all of them behind so many live ones.
+	compactRecords = 1024
+	compactBytes   = 256 << 10
+)
+
 // compactWork returns the moves that compaction may make for a record of n bytes.
 func (b *Store) compactWork(n int) policy.Work {
 	w := policy.Work{Records: compactRecords, Bytes: max(compactBytes, 16*n), Keep: true}

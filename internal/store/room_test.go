@@ -101,7 +101,7 @@ func TestResize_StepsAreSmall(t *testing.T) {
 		steps := 0
 		for f := (store.Fit{}); !f.Done; steps++ {
 			records, bytes := total()
-			testhook.Change(c, 0, func(s *store.Store) { s.Fit(&f) })
+			testhook.Change(c, 0, func(s *store.Store) { f.Step(s) })
 			r, by := total()
 			// The last record of a step, and what a promotion makes room for.
 			most := store.StepBytes + size + 2*store.ShrinkStep

@@ -55,7 +55,7 @@ type Config struct {
 	Notifies    bool            // somebody is to be told of removed entries
 	Born        time.Time       // when the clock began
 	Times       clock.Times
-	Elapsed     func() time.Duration // time since born; nil: the real one
+	Elapsed     func() time.Duration // time since Born; nil: the real one
 	Compression *cold.Compression    // nil: there is no cold part
 }
 
@@ -176,7 +176,7 @@ func (s *Shared) MaxValue() int {
 	return int(min(int64(s.Bound())/maxValueShare, math.MaxUint32))
 }
 
-// Hash returns the Hash of a key: 9 bits for the bucket, 2 for the large bucket,
+// Hash returns the hash of a key: 9 bits for the bucket, 2 for the large bucket,
 // 7 from bit 34 on for the tag, 23 from bit 41 on for home and slot.
 func (s *Shared) Hash(k []byte) uint64 { return s.Mix(xxhash.Sum64(k)) }
 
@@ -339,7 +339,7 @@ func (s *Shared) quotas() (full, quota int64) {
 	return full, max(0, total-s.Arrivals.Held.Load()) / int64(s.Buckets)
 }
 
-// Longest returns the bytes of the Longest record that a bucket takes in a cache
+// Longest returns the bytes of the longest record that a bucket takes in a cache
 // of bound bytes: a small one what IsLarge leaves to it, a large one what Set takes.
 func (s *Shared) Longest(bound int, large bool) int {
 	if large {

@@ -22,12 +22,12 @@ const RingCount = 2
 //
 //   - for readers without the lock: Candidate, Find, NoteGhostMiss, CountOddities, Ring
 //   - one entry: Lookup, Holds, NoteRead, MoveHomes, Set, Arrived, Fail, Restore, Delete, Touch
-//   - memory: Memory, Lack, Demand, Expect, MakeWay, Shrink, Give, GivePages, Fit
-//   - all entries, in steps: NextKeys, NextSlots, DeleteStep, DropStep, ExpireSome
-//   - namespaces: LookAt, QueueGeneration, CountNamespaces
-//   - the cold part: ReadCold, Promote, DropDamaged, TakeWaiting, Pack, PutAway, ColdCounts, Sink
-//   - its life: Init, AdoptChunks, Recover, Settle, Reset, Close
-//   - figures: Sizes, AddLives, Check
+//   - memory: Memory, Lack, Demand, Expect, MakeWay, Shrink, Give, GivePages
+//   - all entries, in steps: NextSlots, DeleteStep, DropStep, ExpireSome, and the methods of Keys
+//     and Fit
+//   - parts with methods of their own: Cold, Namespaces, Recovery
+//   - its life: Init, Reset, Close
+//   - figures: Sizes, Check, and the method of Lives
 //
 // What readers look at lies in the first two cache lines of the bucket, together with its
 // sequence, and, for main, in one more (TestLayout_BucketLines).
@@ -321,7 +321,7 @@ func (b *Store) Delete(w *Write, taken *[]byte) bool {
 		if w.Packed = f.IsPacked(); w.Packed {
 			return false
 		}
-		*taken, _ = f.Ring.Read(*taken, f.ValuePos(), f.ValueLen) // w.k may lie in it
+		*taken, _ = f.Ring.Read(*taken, f.ValuePos(), f.ValueLen) // w.Key may lie in it
 	}
 	b.remove(&f, w.Hash, w.why())
 	b.tellNeed()

@@ -12,6 +12,9 @@ import (
 	"github.com/ringcache/ringcache/internal/scratch"
 )
 
+// passCost is what the release of a dead record counts, in bytes.
+const passCost = 16
+
 // passTail passes the oldest record of a ring: it drops it, or moves it to the head of the same
 // ring or of another one. A dropped record's slot stays in the index, stale: it is the ghost.
 func (b *Store) passTail(in policy.Ring, w *policy.Work) {
@@ -198,22 +201,6 @@ func (b *Store) promote(p index.Place, hd record.Header, w *policy.Work) {
 	b.move(policy.Small, policy.Main, p, slot, hd)
 	b.Promotions++
 }
-
-const (
-	// Compaction begins a little before a ring is full, so that dead records that lie behind many
-	// live ones are reached in time: when room for 1/aheadShare of what the bucket holds is left. A
-	// Set of n bytes then moves up to aheadShare*n bytes.
-	aheadShare = 64
-
-	// A Set that has no room moves up to so many records, and bytes or sixteen times its own
-	// size. Then the policy evicts. That happens only where dead records appear in a full
-	// ring, all of them behind so many live ones.
-	compactRecords = 1024
-	compactBytes   = 256 << 10
-
-	// passCost is what the release of a dead record counts, in bytes.
-	passCost = 16
-)
 
 // rotate moves the record at the tail of a ring, whose slot is at p, to its head.
 func (b *Store) rotate(in policy.Ring, p index.Place, hd record.Header) {

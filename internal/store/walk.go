@@ -54,23 +54,23 @@ type Keys struct {
 	slots []uint64
 }
 
-// NextKeys copies the next keys, from cursor at on, and returns the cursor behind them.
-func (b *Store) NextKeys(to *Keys, at uint64) (end uint64) {
-	to.Bytes, to.Ends = to.Bytes[:0], to.Ends[:0]
-	to.slots, end = b.NextSlots(to.slots[:0], at, nil)
-	for _, slot := range to.slots {
+// Next copies the next keys of a bucket, from cursor at on, and returns the cursor behind them.
+func (k *Keys) Next(b *Store, at uint64) (end uint64) {
+	k.Bytes, k.Ends = k.Bytes[:0], k.Ends[:0]
+	k.slots, end = b.NextSlots(k.slots[:0], at, nil)
+	for _, slot := range k.slots {
 		b.Ring(index.Ring(slot)).Prefetch(index.Pos(slot))
 	}
-	for i, slot := range to.slots {
+	for i, slot := range k.slots {
 		hash := index.HashOf(slot)
-		if len(to.Bytes) >= StepBytes && hash != index.HashOf(to.slots[i-1]) {
+		if len(k.Bytes) >= StepBytes && hash != index.HashOf(k.slots[i-1]) {
 			return hash
 		}
 		r, pos := b.Ring(index.Ring(slot)), index.Pos(slot)
 		hd, ok := r.Header(pos)
 		if ok && hd.Kind != record.Internal && !b.Shared.Expired(hd.Expiry) {
-			to.Bytes, _ = r.Read(to.Bytes, pos+uint64(hd.Size), hd.KeyLen)
-			to.Ends = append(to.Ends, len(to.Bytes))
+			k.Bytes, _ = r.Read(k.Bytes, pos+uint64(hd.Size), hd.KeyLen)
+			k.Ends = append(k.Ends, len(k.Bytes))
 		}
 	}
 	return end

@@ -11,7 +11,7 @@ import (
 // and stays on the caller's stack.
 type Write struct {
 	Key, Value []byte
-	Hash       uint64 // hash of k
+	Hash       uint64 // hash of Key
 	Bytes      int    // bytes of the record
 	Expiry     uint32 // tick, 0: never
 	Same       bool   // the value is there already: only its form changes

@@ -81,7 +81,7 @@ func TestIterate_EqualHashBits(t *testing.T) {
 	var s store.Keys
 	total := 0
 	for at, n := uint64(0), 0; at < store.HashesEnd; n++ {
-		next := b.NextKeys(&s, at)
+		next := s.Next(b.Store, at)
 		require.Greater(t, next, at, "the cursor")
 		at = next
 		total += len(s.Ends)
@@ -104,7 +104,7 @@ func TestIterate_LongKeys(t *testing.T) {
 	var s store.Keys
 	total, steps := 0, 0
 	for at := uint64(0); at < store.HashesEnd; steps++ {
-		at = ringtest.Nth(c, 0).NextKeys(&s, at)
+		at = s.Next(ringtest.Nth(c, 0).Store, at)
 		total += len(s.Ends)
 		require.LessOrEqual(t, len(s.Bytes), store.StepBytes+record.MaxKey, "bytes of keys in a step")
 	}

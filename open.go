@@ -6,15 +6,149 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
+	"runtime"
 	"time"
+	"weak"
 
 	"github.com/ringcache/ringcache/internal/chunk"
+	"github.com/ringcache/ringcache/internal/cold"
 	"github.com/ringcache/ringcache/internal/dictfile"
 	"github.com/ringcache/ringcache/internal/osfile"
 	"github.com/ringcache/ringcache/internal/pack"
 	"github.com/ringcache/ringcache/internal/ringfile"
+	"github.com/ringcache/ringcache/internal/singleflight"
 	"github.com/ringcache/ringcache/internal/store"
 )
+
+// New returns a cache that takes up to MaxBytes bytes of off-heap memory, records and index
+// together; less than 32 MB is taken as 32 MB. It takes next to nothing until entries are
+// set. New panics if MaxBytes is not above 0, as in fastcache; [NewWithOptions] returns an
+// error instead, and also makes smaller caches.
+func New(maxBytes int) *Cache {
+	if maxBytes > 0 {
+		maxBytes = max(maxBytes, fullBytes)
+	}
+	c, err := NewWithOptions(Options{MaxBytes: maxBytes})
+	if err != nil {
+		panic(err)
+	}
+	return c
+}
+
+// NewWithOptions returns a cache with the settings of o, or an error that
+// names the setting and its bound and is [ErrInvalidOptions]. With [Options].File the error
+// may also be [ErrInUse], [ErrCorrupt], [ErrVersion], [ErrNoMemory] where the disk is full,
+// [os.ErrPermission] for a file of another user, [errors.ErrUnsupported], or that of the file
+// system.
+func NewWithOptions(o Options) (*Cache, error) {
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	g := defaultGeometry(o.MaxBytes)
+	return g.open(&o)
+}
+
+// open returns a cache of that geometry, but for what is in o, which is valid.
+func (g *geometry) open(o *Options) (*Cache, error) {
+	g.policy = o.Policy
+	g.hugePages = o.HugePages
+	g.ttl, g.jitter, g.stale = o.TTL, o.TTLJitter, o.StaleIfError
+	g.onRemove = o.OnRemove
+	g.expected = o.ExpectedEntries
+	g.version = o.Version
+	g.ahead, g.timeout = o.RefreshAhead, cmp.Or(o.RefreshTimeout, defaultRefreshTimeout)
+	if o.Compressor != nil {
+		if err := g.compressBy(o.Compressor); err != nil {
+			return nil, err
+		}
+	}
+	if o.File != "" {
+		return openInFile(*g, o.File)
+	}
+	return newCache(*g), nil
+}
+
+// compressBy gives caches of that geometry a Compressor, or returns an error if that is of no use.
+func (g *geometry) compressBy(by Compressor) (err error) {
+	g.compressor = by
+	g.withoutDict, err = cold.Guarded(func() (ValueCompressor, error) { return by.WithDict(nil) })
+	if err == nil && g.withoutDict == nil {
+		err = cold.ErrNoValueCompressor
+	}
+	if err != nil {
+		return invalid("Compressor cannot do without a dictionary: %v", err)
+	}
+	if g.compressorID, err = cold.Guarded(func() (string, error) { return by.ID(), nil }); err != nil {
+		return invalid("Compressor has no ID: %v", err)
+	}
+	if n := len(g.compressorID); n > dictfile.MostID {
+		return invalid("Compressor's ID has %d bytes, must have at most %d", n, dictfile.MostID)
+	}
+	return nil
+}
+
+// newCache returns a cache of any geometry.
+func newCache(g geometry) *Cache {
+	c := &Cache{
+		buckets:  make([]bucket, g.buckets),
+		shared:   g.newShared(),
+		mask:     uint64(g.buckets - 1),
+		bits:     store.Log2(g.buckets),
+		settings: g.settings,
+	}
+	if g.ahead > 0 {
+		c.pauses = new(singleflight.Pauses)
+	}
+	for i := range c.buckets {
+		c.buckets[i].Init(c.shared, i, i*g.chunkSize/g.buckets, false)
+	}
+	for i := range c.arena.buckets {
+		c.arena.buckets[i].Init(c.shared, g.buckets+i, 0, true)
+	}
+	// The pool and the file do not lead back to the cache, nor does anything in them.
+	// Whoever uses a bucket keeps the buckets, but perhaps not the cache.
+	owner := &c.buckets[0]
+	runtime.AddCleanup(owner, func(p *chunk.Pool) { _ = p.Unmap() }, c.shared.Pool)
+	if f := c.shared.File; f != nil {
+		runtime.AddCleanup(owner, (*ringfile.Store).Release, f)
+	}
+	if s := c.shared.Compression; s != nil {
+		runtime.AddCleanup(c, (*cold.Compression).End, s)
+		if !g.byHand {
+			go compressInBackground(weak.Make(c), s)
+		}
+	}
+	return c
+}
+
+// Close gives all memory back to the operating system. It waits for writes that are under
+// way; later lookups miss, and Sets return [ErrClosed]. Address space stays reserved until
+// the Cache is collected. A second Close does nothing. With [Options].File it waits until
+// all is on the disk, and returns an error if it is not; otherwise the error is nil. The file
+// then stays as it is: stop all writers before Close if what they replace or delete must not
+// come back.
+func (c *Cache) Close() error {
+	a := &c.arena
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if s := c.shared.Compression; s != nil {
+		s.End() // before the buckets forget which dictionaries they need
+	}
+	c.each((*bucket).close)
+	c.shared.Pool.Close()
+	if f := c.shared.File; f != nil {
+		if err := f.Close(c.mark()); err != nil {
+			return fmt.Errorf("ringcache: %w", err)
+		}
+	}
+	return nil
+}
+
+// mark returns how old the clock is at the present moment, or a little more.
+func (c *Cache) mark() ringfile.Mark {
+	at := c.machine.Moment()
+	return ringfile.Mark{Age: c.shared.Age(), At: at}
+}
 
 // How a cache begins on a file that another process has left (Options.File): the rings are
 // as they were, and each bucket makes what leads to them anew (internal/store/recover.go).
@@ -181,7 +315,7 @@ func (c *Cache) recover(timed bool) {
 	held := 0
 	all := c.all()
 	for _, b := range all {
-		has, left := b.AdoptChunks(chunks)
+		has, left := b.Recovery().AdoptChunks(chunks)
 		held += has
 		unused = append(unused, left...)
 	}
@@ -192,13 +326,13 @@ func (c *Cache) recover(timed bool) {
 		}
 	}
 	c.shared.Pool.Adopt(held, unused, free)
-	c.inParallel(all, func(b *bucket) { b.change(func(s *store.Store) { s.Recover(timed) }) })
+	c.inParallel(all, func(b *bucket) { b.change(func(s *store.Store) { s.Recovery().Enter(timed) }) })
 	c.adoptNamespaces()
 	if z := c.shared.Compression; z != nil {
 		// What the cold part holds is not to be dropped before the ratio is known again.
 		z.Share.Store(math.Float64bits(min(c.shared.Recovered.ColdShare, pack.FullShare)))
 	}
-	c.inParallel(all, func(b *bucket) { b.change((*store.Store).Settle) })
+	c.inParallel(all, func(b *bucket) { b.change(func(s *store.Store) { s.Recovery().Settle() }) })
 	a := &c.arena
 	a.mu.Lock()
 	defer a.mu.Unlock()

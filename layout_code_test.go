@@ -1,0 +1,148 @@
+package ringcache_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// A lookup takes a few dozen nanoseconds, so a call that is no longer inlined shows in the
+// benchmarks, and so does a function that has grown. These tests notice it without measuring.
+
+// hotFunc is a function on the path of every lookup or Set.
+type hotFunc struct {
+	file, name string
+	symbol     string   // the end of its name in an object file
+	most       int      // bytes of machine code
+	inlined    []string // calls that the compiler must inline in it
+}
+
+// The figures are of codeGo on linux/amd64. A change that makes a function smaller lowers its
+// figure; one that makes it larger needs a benchmark that shows no loss.
+var hotFuncs = []hotFunc{
+	{"lookup.go", "Cache.lookup", "ringcache.(*Cache).lookup", 1777, []string{
+		"(*Cache).bucket", "clock.(*Clock).Expired", "delay.Point", "index.Raise", "overlaps",
+		"store.(*Shared).LargeKeysOf", "store.(*Shared).Mix", "stripe.(*Counters).Here",
+		"torn.Append", "torn.Fence",
+	}},
+	{"internal/store/read.go", "Store.Candidate", "store.(*Store).Candidate", 756, []string{
+		"delay.Point", "index.(*Group).At", "index.(*Group).Matches", "index.(*Group).Overflow",
+		"index.(*Group).Prefetch", "index.(*Index).Empty", "index.(*Index).Group",
+		"index.(*Index).Home", "index.FirstSlot", "index.Ring", "index.SameHash", "index.Tag",
+		"position.(*Window).Live", "ring.(*Ring).Run",
+	}},
+	{"internal/store/read.go", "ValueIn", "store.ValueIn", 581, []string{
+		"delay.Point", "record.Form.ParseExpiring", "record.Form.ParseShort", "record.Header.Total",
+		"torn.Equal",
+	}},
+	{"internal/store/store.go", "Store.Set", "store.(*Store).Set", 1095, []string{
+		"(*Store).hasForgotten", "(*Write).why", "clock.(*Clock).Expired", "index.(*Index).Empty",
+		"index.Ring", "policy.Ring.IsCold",
+	}},
+}
+
+// codeGo is the version of Go whose code the figures are of: others inline other calls.
+const codeGo = "go1.26"
+
+func TestCode_HotCallsAreInlined(t *testing.T) {
+	t.Parallel()
+	report := hotBuild(t, "build", "-gcflags=-m")
+	for _, f := range hotFuncs {
+		first, last := linesOf(t, f)
+		got := inlinedCalls(report, f.file, first, last)
+		require.NotEmpty(t, got, f.name)
+		assert.Subset(t, got, f.inlined, "%s in %s", f.name, f.file)
+	}
+}
+
+func TestCode_HotFunctionsStaySmall(t *testing.T) {
+	t.Parallel()
+	sizes := map[string]int{}
+	for file := range strings.Lines(hotBuild(t, "list", "-export", "-f", "{{.Export}}")) {
+		for line := range strings.Lines(hotCommand(t, "tool", "nm", "-size", strings.TrimSpace(file))) {
+			// address, size, T, symbol
+			if fields := strings.Fields(line); len(fields) == 4 && fields[2] == "T" {
+				size, err := strconv.Atoi(fields[1])
+				require.NoError(t, err, line)
+				sizes[fields[3]] = size
+			}
+		}
+	}
+	for _, f := range hotFuncs {
+		size := 0
+		for symbol, n := range sizes {
+			if strings.HasSuffix(symbol, "/"+f.symbol) {
+				size = n
+			}
+		}
+		require.Positive(t, size, "no symbol ends in %s", f.symbol)
+		assert.LessOrEqual(t, size, f.most, "bytes of the machine code of %s", f.name)
+	}
+}
+
+// hotBuild returns what the go command prints about the packages of hotFuncs.
+func hotBuild(t *testing.T, args ...string) string {
+	t.Helper()
+	return hotCommand(t, append(args, ".", "./internal/store")...)
+}
+
+// hotCommand runs the go command with the settings that the figures are of, whatever those of
+// the test itself are, and returns what it prints.
+func hotCommand(t *testing.T, args ...string) string {
+	t.Helper()
+	const platform = "linux/amd64"
+	here := runtime.GOOS + "/" + runtime.GOARCH
+	if here != platform || !strings.HasPrefix(runtime.Version(), codeGo+".") {
+		t.Skipf("the figures are of %s on %s, this is %s on %s",
+			codeGo, platform, runtime.Version(), here)
+	}
+	tool, err := exec.LookPath("go")
+	if err != nil {
+		t.Skip("no go command on this machine")
+	}
+	cmd := exec.Command(tool, args...)
+	cmd.Env = append(os.Environ(), "GOFLAGS=", "GOAMD64=v1", "GOEXPERIMENT=", "GOTOOLCHAIN=local")
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%v: %s", args, out)
+	return string(out)
+}
+
+// linesOf returns the first and the last line of a function.
+func linesOf(t *testing.T, f hotFunc) (first, last int) {
+	t.Helper()
+	fset := token.NewFileSet()
+	file, err := parser.ParseFile(fset, f.file, nil, 0)
+	require.NoError(t, err)
+	for _, d := range file.Decls {
+		if fn, ok := d.(*ast.FuncDecl); ok && funcName(fn) == f.name {
+			return fset.Position(fn.Pos()).Line, fset.Position(fn.End()).Line
+		}
+	}
+	require.Fail(t, "no function "+f.name, "in %s", f.file)
+	return 0, 0
+}
+
+var inliningCall = regexp.MustCompile(`(?m)^(\S+\.go):(\d+):\d+: inlining call to (.+)$`)
+
+// inlinedCalls returns the calls between two lines of a file that a report of the compiler
+// says are inlined.
+func inlinedCalls(report, file string, first, last int) (calls []string) {
+	for _, m := range inliningCall.FindAllStringSubmatch(report, -1) {
+		line, err := strconv.Atoi(m[2])
+		if err == nil && filepath.ToSlash(filepath.Clean(m[1])) == file && first <= line && line <= last {
+			calls = append(calls, m[3])
+		}
+	}
+	return calls
+}
