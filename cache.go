@@ -77,6 +77,7 @@ func (g *geometry) open(o *Options) (*Cache, error) {
 	g.policy = o.Policy
 	g.hugePages = o.HugePages
 	g.ttl, g.jitter, g.stale = o.TTL, o.TTLJitter, o.StaleIfError
+	g.idle = o.ExpireAfterAccess
 	g.onRemove = o.OnRemove
 	g.expected = o.ExpectedEntries
 	g.version = o.Version
@@ -187,7 +188,7 @@ func (c *Cache) HasGet(dst, k []byte) ([]byte, bool) {
 // Has reports whether k is there. It counts as a lookup in [Stats], does not
 // allocate, and locks what Get locks.
 func (c *Cache) Has(k []byte) bool {
-	_, _, got := c.lookup(nil, k, unhashed, counted|touching)
+	_, _, got := c.lookup(nil, k, unhashed, counted|reading)
 	return got == hit
 }
 
@@ -203,7 +204,7 @@ func (c *Cache) Peek(dst, k []byte) ([]byte, bool) {
 // [Cache.Peek], it makes the entry stay longer. It is for what takes several entries to answer
 // one question: count the first one, and the hit ratio is that of the questions.
 func (c *Cache) HasGetUncounted(dst, k []byte) ([]byte, bool) {
-	out, _, got := c.lookup(dst, k, unhashed, withValue|touching)
+	out, _, got := c.lookup(dst, k, unhashed, withValue|reading)
 	return out, got == hit
 }
 

@@ -28,6 +28,7 @@ type settings struct {
 	ttl       time.Duration // of entries stored without one; 0: they do not expire
 	jitter    float64       // Options.TTLJitter
 	stale     time.Duration // Options.StaleIfError
+	idle      time.Duration // Options.ExpireAfterAccess
 	ahead     time.Duration // Options.RefreshAhead
 	timeout   time.Duration // Options.RefreshTimeout
 	hugePages HugePages
@@ -108,7 +109,7 @@ func (g *geometry) newShared() *store.Shared {
 		Expected: g.expected,
 		File:     g.file,
 		Notifies: g.onRemove != nil,
-		Times:    clock.Times{TTL: g.ttl, Jitter: g.jitter, Grace: g.stale},
+		Times:    clock.Times{TTL: g.ttl, Jitter: g.jitter, Grace: g.stale, Idle: g.idle},
 		Born:     born,
 		Elapsed:  g.now,
 	}

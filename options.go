@@ -47,6 +47,23 @@ type Options struct {
 	// ([LoadFunc]); SetWithTTL and Touch are exact. 0, the default, takes nothing away.
 	TTLJitter float64
 
+	// ExpireAfterAccess is the idle time: an entry that is neither read nor written for so long
+	// expires. A write begins the idle time anew, and so does a read in its second half; a read in
+	// the first half changes nothing, and costs nothing. So an entry expires when its idle time has
+	// passed since the last write, and half to all of it since the last read. What counts as a read
+	// of the entry when the policy decides what to evict is a read here too: Get and its kin, Has,
+	// View, GetBatch, GetOrLoad, and the writes that look at the value; but not Peek, TTL and loops.
+	//
+	// An entry that has a TTL as well expires at the earlier of the two deadlines, and
+	// [Cache.TTL] says how far away that is. Touch gives it another TTL and begins the idle time
+	// anew. A negative entry ([ErrAbsent]) expires after the idle time, however often it is found.
+	// In snapshots and in File, entries keep both deadlines; those that were stored there without
+	// an idle time have none until they are written again, and where the option is 0, the others
+	// expire when they would have. It takes 8 bytes for each entry. 0, the default, means that
+	// reads change no expiry; otherwise it must be a tick of 100 ms or more, and more than twice
+	// RefreshAhead.
+	ExpireAfterAccess time.Duration
+
 	// RefreshAhead is how long before its expiry an entry is due. A hit of [Cache.GetOrLoad]
 	// or GetOrLoadBatch on an entry that is due starts a load in the background, so that
 	// callers need not wait for one later. It should be longer than a load takes, and a small
@@ -171,10 +188,15 @@ func (o Options) validate() error {
 			HugePagesWhenFull, HugePagesOff, HugePagesAtOnce)
 	case o.TTL != 0 && o.TTL < clock.Tick:
 		return tooShort("TTL", o.TTL)
+	case o.ExpireAfterAccess != 0 && o.ExpireAfterAccess < clock.Tick:
+		return tooShort("ExpireAfterAccess", o.ExpireAfterAccess)
 	case o.ExpectedEntries < 0:
 		return invalid("ExpectedEntries is %d, must be at least 0", o.ExpectedEntries)
 	case o.RefreshAhead != 0 && o.RefreshAhead < clock.Tick:
 		return tooShort("RefreshAhead", o.RefreshAhead)
+	case o.ExpireAfterAccess > 0 && o.RefreshAhead >= o.ExpireAfterAccess/2 && o.RefreshAhead > 0:
+		return invalid("RefreshAhead is %v, must be below half of ExpireAfterAccess of %v",
+			o.RefreshAhead, o.ExpireAfterAccess)
 	case o.TTL > 0 && o.RefreshAhead >= o.TTL:
 		return invalid("RefreshAhead is %v, must be below TTL of %v", o.RefreshAhead, o.TTL)
 	case !(o.TTLJitter >= 0 && o.TTLJitter < 1): // nor NaN
