@@ -167,14 +167,16 @@ func (c *Cache) lookupAny(
 
 // putOff has a read put off the expiry of the entry of k.
 func (c *Cache) putOff(k []byte, h uint64) {
-	var w write
-	w.Key, w.Hash = k, h
 	b := c.bucket(h)
 	b.lock()
 	defer b.unlock()
-	if !b.PutOff(k, h) {
-		c.inLargeLocked(&w, func(lb *bucket) bool { return lb.PutOff(k, h) })
+	if b.PutOff(k, h) || c.shared.LargeKeysOf(h).Load() == 0 {
+		return
 	}
+	lb := c.largeBucket(h)
+	lb.lock()
+	defer lb.unlock()
+	lb.PutOff(k, h)
 }
 
 // lookupLocking is lookupAny under the lock of the key's small bucket b.

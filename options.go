@@ -47,21 +47,23 @@ type Options struct {
 	// ([LoadFunc]); SetWithTTL and Touch are exact. 0, the default, takes nothing away.
 	TTLJitter float64
 
-	// ExpireAfterAccess is the idle time: an entry that is neither read nor written for so long
-	// expires. A write begins the idle time anew, and so does a read in its second half; a read in
-	// the first half changes nothing, and costs nothing. So an entry expires when its idle time has
-	// passed since the last write, and half to all of it since the last read. What counts as a read
-	// of the entry when the policy decides what to evict is a read here too: Get and its kin, Has,
-	// View, GetBatch, GetOrLoad, and the writes that look at the value; but not Peek, TTL and loops.
+	// ExpireAfterAccess is the idle time: an entry that is not read or written for that long expires.
+	// A write starts the idle time anew, and so does a read in its second half. A read in the first
+	// half changes nothing and costs nothing, so an entry expires a whole idle time after its last
+	// write and between half and a whole idle time after its last read. Every call that counts as a
+	// read with the eviction policy is a read here: Get and its variants, Has, View, GetBatch,
+	// GetOrLoad, and writes that look at the value. Peek, TTL, loops and snapshots are not.
 	//
-	// An entry that has a TTL as well expires at the earlier of the two deadlines, and
-	// [Cache.TTL] says how far away that is. Touch gives it another TTL and begins the idle time
-	// anew. A negative entry ([ErrAbsent]) expires after the idle time, however often it is found.
-	// In snapshots and in File, entries keep both deadlines; those that were stored there without
-	// an idle time have none until they are written again, and where the option is 0, the others
-	// expire when they would have. It takes 8 bytes for each entry. 0, the default, means that
-	// reads change no expiry; otherwise it must be a tick of 100 ms or more, and more than twice
-	// RefreshAhead.
+	// An entry that also has a TTL expires at the earlier of the two deadlines, and [Cache.TTL]
+	// returns the time until then. Touch sets the TTL and starts the idle time anew. A negative entry
+	// ([ErrAbsent]) expires after the idle time even if it is found in between.
+	//
+	// Snapshots and File keep both deadlines; a shorter idle time applies at once when they are
+	// opened. Entries that were stored in a File without an idle time have none until they are written
+	// again. Without the option, entries from a cache that had it expire at the deadline that they
+	// had. An idle time takes 8 bytes of each record, a TTL included. 0, the default, means that reads
+	// do not change when an entry expires; any other value must be a tick of 100 ms or more, and more
+	// than twice RefreshAhead.
 	ExpireAfterAccess time.Duration
 
 	// RefreshAhead is how long before its expiry an entry is due. A hit of [Cache.GetOrLoad]
@@ -72,8 +74,8 @@ type Options struct {
 	// and the panic is not reported, since no caller waits; recover in the load to log it. If the
 	// entry expires first, the next caller abandons the background load and starts another. 0, the
 	// default, means that nothing is loaded ahead.
-	// Otherwise it must be a tick or more, and, where TTL is not 0, less than the shortest
-	// time that TTLJitter leaves of TTL.
+	// Otherwise it must be a tick or more, less than half of ExpireAfterAccess where that is not 0,
+	// and, where TTL is not 0, less than the shortest time that TTLJitter leaves of TTL.
 	RefreshAhead time.Duration
 
 	// RefreshTimeout is the deadline of a load that RefreshAhead has begun, for which nobody

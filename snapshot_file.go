@@ -93,8 +93,9 @@ func (c *Cache) salvage(s *snapshot.Contents) error {
 	return err
 }
 
-// LoadFromFile returns a cache with the entries of the snapshot at path, and with the
-// options MaxBytes, Policy, TTL, ExpireAfterAccess, RefreshAhead and HugePages of the cache that was saved.
+// LoadFromFile returns a cache with the entries of the snapshot at path, and with the options
+// MaxBytes, Policy, TTL, ExpireAfterAccess (cut to tenths of a second), RefreshAhead and HugePages
+// of the cache that was saved.
 // [Load] makes a cache with options of your own, and does not fail where the file is missing or
 // damaged.
 //

@@ -277,8 +277,8 @@ func (h Header) PutValueLen(b []byte, vlen int) {
 func Kill(b []byte) { b[0] |= deadBit }
 
 // Sum returns the checksum of a record, which is not 0: that is what a dead one has.
-// content is a hash of the bytes from SummedAt on. seed is a secret of the cache, so that no value can
-// pass for a record.
+// content is a hash of the bytes from SummedAt on. seed is a secret of the cache, so that no value
+// can pass for a record.
 func (h Header) Sum(content, seed uint64) uint32 {
 	x := mix(content, seed|1) ^ uint64(h.KeyLen)<<32 ^ uint64(h.ValueLen)
 	kind := uint64(h.Expiry) << 2

@@ -58,7 +58,8 @@ func Contents(t testing.TB, c *ringcache.Cache) map[string]Kept {
 			all[k] = Kept{
 				Value: string(v), Ring: index.Ring(slot), freq: index.Freq(slot),
 				Age:    float64((index.Pos(slot)-r.Tail)&r.Mask) / float64(r.Size),
-				Expiry: hd.Expiry, Last: r.Times(index.Pos(slot), hd).Last, Negative: hd.Kind == record.Negative,
+				Expiry: hd.Expiry, Negative: hd.Kind == record.Negative,
+				Last: r.Times(index.Pos(slot), hd).Last,
 			}
 		})
 	})

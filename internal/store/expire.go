@@ -223,9 +223,8 @@ func (b *Store) setTimes(r *ring.Ring, pos uint64, hd record.Header, t record.Ti
 }
 
 // With Options.ExpireAfterAccess each record of a user's value has two deadlines. The first is its
-// expiry, as it is for all records. A read in the second half of the idle time puts it off, but not
-// beyond the last deadline, which is that of the TTL. So a read in the first half only reads, and an
-// entry of which nobody has read for the idle time has expired.
+// expiry, as in all records. A read in the second half of the idle time puts it off, but not beyond
+// the last deadline, which is that of the TTL. A read in the first half only reads.
 
 // IsDue reports whether a read of the record f is to put off its expiry. Readers call it without
 // the lock.

@@ -21,7 +21,8 @@ const RingCount = 2
 // changes it holds the bucket's lock. These are its methods:
 //
 //   - for readers without the lock: Candidate, Find, NoteGhostMiss, CountOddities, Ring
-//   - one entry: Lookup, Holds, NoteRead, MoveHomes, Set, Arrived, Fail, Restore, Delete, Touch
+//   - one entry: Lookup, Holds, NoteRead, MoveHomes, Set, Arrived, Fail, Restore, Delete, Touch,
+//     IsDue, PutOff, Keep
 //   - memory: Memory, Lack, Demand, Expect, MakeWay, Shrink, Give, GivePages, Fit
 //   - all entries, in steps: NextKeys, NextSlots, DeleteStep, DropStep, ExpireSome
 //   - namespaces: LookAt, QueueGeneration, CountNamespaces

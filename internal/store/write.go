@@ -42,7 +42,8 @@ func (s *Shared) times(w *Write) record.Times {
 	if d == record.Timeless {
 		return record.Times{}
 	}
-	return record.Times{Deadlines: d, Expiry: clock.Earlier(s.IdleEnd(w.Expiry), w.Until), Last: w.Expiry}
+	expiry := clock.Earlier(s.IdleEnd(w.Expiry), w.Until)
+	return record.Times{Deadlines: d, Expiry: expiry, Last: w.Expiry}
 }
 
 // deadlines returns how many deadlines a write's record has room for. Where there is an idle time,

@@ -1,10 +1,13 @@
 package entries
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -39,11 +42,14 @@ func left(t testing.TB, c *ringcache.Cache, k string) time.Duration {
 
 // idleReads are the calls that read an entry. Each reports whether it has found it.
 var idleReads = map[string]func(c *ringcache.Cache, k []byte) bool{
-	"Get":       func(c *ringcache.Cache, k []byte) bool { return c.Get(nil, k) != nil },
-	"HasGet":    func(c *ringcache.Cache, k []byte) bool { _, ok := c.HasGet(nil, k); return ok },
-	"Uncounted": func(c *ringcache.Cache, k []byte) bool { _, ok := c.HasGetUncounted(nil, k); return ok },
-	"Has":       func(c *ringcache.Cache, k []byte) bool { return c.Has(k) },
-	"View":      func(c *ringcache.Cache, k []byte) bool { return c.View(k, func([]byte) {}) },
+	"Get":    func(c *ringcache.Cache, k []byte) bool { return c.Get(nil, k) != nil },
+	"HasGet": func(c *ringcache.Cache, k []byte) bool { _, ok := c.HasGet(nil, k); return ok },
+	"Uncounted": func(c *ringcache.Cache, k []byte) bool {
+		_, ok := c.HasGetUncounted(nil, k)
+		return ok
+	},
+	"Has":  func(c *ringcache.Cache, k []byte) bool { return c.Has(k) },
+	"View": func(c *ringcache.Cache, k []byte) bool { return c.View(k, func([]byte) {}) },
 	"GetWithTTL": func(c *ringcache.Cache, k []byte) bool {
 		_, left, ok := c.GetWithTTL(nil, k)
 		return ok && left > idleTime/2
@@ -163,6 +169,50 @@ func TestIdle_TheEarlierDeadlineWins(t *testing.T) {
 			ringtest.CloseCache(t, c)
 		}
 	}
+}
+
+// Readers that put off the expiry of a key, at once, all find it.
+func TestIdle_ConcurrentReaders(t *testing.T) {
+	const readers, each = 4, 3000
+	var age atomic.Int64
+	g := ringtest.Tiny(1, 1024, 64)
+	g.ExpireAfterAccess = idleTime
+	g.Elapsed = func() time.Duration { return time.Duration(age.Load()) }
+	c := ringtest.MustCache(t, g)
+	k, v := []byte("k"), bytes.Repeat([]byte("value"), 30)
+	require.NoError(t, c.Set(k, v))
+	var wg sync.WaitGroup
+	for range readers {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			var dst []byte
+			for range each {
+				if dst = c.Get(dst[:0], k); !assert.Equal(t, v, dst) {
+					return
+				}
+				age.Add(int64(idleTime / (4 * readers))) // less than half before all read again
+			}
+		}()
+	}
+	wg.Wait()
+	require.NoError(t, ringtest.Validate(c))
+}
+
+// Where the TTL ends before the idle time, there is nothing to put off, and a read takes no lock.
+func TestIdle_ReadAtTheLastDeadlineTakesNoLock(t *testing.T) {
+	c, age := newIdle(t, nil)
+	k := []byte("k")
+	require.NoError(t, c.SetWithTTL(k, []byte("v"), 4*time.Second))
+	*age += time.Second
+	require.True(t, c.Has(k))
+	require.Zero(t, ringtest.Counters(c).Locked())
+	require.NoError(t, c.SetWithTTL(k, []byte("v"), time.Minute))
+	*age += idleTime - clock.Tick
+	require.True(t, c.Has(k))
+	require.EqualValues(t, 1, ringtest.Counters(c).Locked())
+	require.True(t, c.Has(k))
+	require.EqualValues(t, 1, ringtest.Counters(c).Locked())
 }
 
 // A write begins the idle time anew. Those that keep the expiry keep the end of the TTL.
@@ -293,7 +343,8 @@ func TestIdle_IsAnExpiry(t *testing.T) {
 	require.True(t, c.Has([]byte("b")))
 	*age += idleTime / 2
 	require.Equal(t, 2, c.DeleteExpired())
-	require.Equal(t, []ringcache.RemovalReason{ringcache.RemovedExpired, ringcache.RemovedExpired}, told)
+	expired := ringcache.RemovedExpired
+	require.Equal(t, []ringcache.RemovalReason{expired, expired}, told)
 	require.EqualValues(t, 2, ringtest.StatsOf(c).ExpiredEntries)
 	require.Equal(t, 1, c.Len())
 }

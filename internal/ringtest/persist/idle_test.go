@@ -33,7 +33,8 @@ func requireLeft(t *testing.T, c *ringcache.Cache, k string, want time.Duration)
 func TestSnapshot_IdleTime(t *testing.T) {
 	m := ringtest.NewFakeMachine()
 	c := idleOn(t, m, 10*time.Second)
-	for name, size := range map[string]int{"short": 1, "long": 40_000, "large": ringtest.MinBytes / 16} {
+	large := ringtest.MinBytes / 16
+	for name, size := range map[string]int{"short": 1, "long": 40_000, "large": large} {
 		k, v := []byte(name), make([]byte, size)
 		require.NoError(t, c.Set(k, v))
 		require.NoError(t, c.SetWithTTL([]byte(name+" with TTL"), v, 17*time.Second))
@@ -46,27 +47,30 @@ func TestSnapshot_IdleTime(t *testing.T) {
 	_, err := c.WriteSnapshot(&b)
 	require.NoError(t, err)
 	m.Pass(time.Second)
-	for idle, test := range map[time.Duration]struct{ short, withTTL, fresh, read, readWithTTL time.Duration }{
-		10 * time.Second: {3 * time.Second, 9 * time.Second, 7 * time.Second, 10 * time.Second, 9 * time.Second},
-		time.Minute:      {3 * time.Second, 9 * time.Second, 7 * time.Second, time.Minute, 10 * time.Second},
-		5 * time.Second:  {3 * time.Second, 5 * time.Second, 5 * time.Second, 3 * time.Second, 5 * time.Second},
-		0:                {3 * time.Second, 9 * time.Second, 7 * time.Second, 3 * time.Second, 9 * time.Second},
+	const second = time.Second
+	for idle, want := range map[time.Duration]struct {
+		short, withTTL, fresh, read, readWithTTL time.Duration
+	}{
+		10 * second: {3 * second, 9 * second, 7 * second, 10 * second, 9 * second},
+		time.Minute: {3 * second, 9 * second, 7 * second, time.Minute, 10 * second},
+		5 * second:  {3 * second, 5 * second, 5 * second, 3 * second, 5 * second},
+		0:           {3 * second, 9 * second, 7 * second, 3 * second, 9 * second},
 	} {
 		d := idleOn(t, m, idle)
 		_, err := d.ReadSnapshot(bytes.NewReader(b.Bytes()))
 		require.NoError(t, err)
 		require.NoError(t, ringtest.Validate(d))
 		for _, name := range []string{"short", "long", "large"} {
-			requireLeft(t, d, name, test.short)
+			requireLeft(t, d, name, want.short)
 		}
-		requireLeft(t, d, "short with TTL", test.withTTL)
+		requireLeft(t, d, "short with TTL", want.withTTL)
 		requireLeft(t, d, "long with TTL", 3*time.Second)
-		requireLeft(t, d, "fresh", test.fresh)
+		requireLeft(t, d, "fresh", want.fresh)
 		for _, name := range []string{"short", "long", "large", "short with TTL"} {
 			require.True(t, d.Has([]byte(name)))
 		}
-		requireLeft(t, d, "short", test.read)
-		requireLeft(t, d, "short with TTL", test.readWithTTL)
+		requireLeft(t, d, "short", want.read)
+		requireLeft(t, d, "short with TTL", want.readWithTTL)
 		require.NoError(t, ringtest.Validate(d))
 	}
 	m.Pass(4 * time.Second)
