@@ -20,9 +20,9 @@ const RingCount = 2
 // Store is a bucket without its lock: an index, rings, and what ties them together. Whoever
 // changes it holds the bucket's lock. These are its methods:
 //
-//   - for readers without the lock: Candidate, Find, NoteGhostMiss, CountOddities, Ring
+//   - for readers without the lock: Candidate, Find, IsDue, NoteGhostMiss, CountOddities, Ring
 //   - one entry: Lookup, Holds, NoteRead, MoveHomes, Set, Arrived, Fail, Restore, Delete, Touch,
-//     IsDue, PutOff, Keep
+//     PutOff, Keep
 //   - memory: Memory, Lack, Demand, Expect, MakeWay, Shrink, Give, GivePages, Fit
 //   - all entries, in steps: NextKeys, NextSlots, DeleteStep, DropStep, ExpireSome
 //   - namespaces: LookAt, QueueGeneration, CountNamespaces

@@ -427,6 +427,6 @@ func TestIdle_RefreshAhead(t *testing.T) {
 		require.Zero(t, ringtest.StatsOf(c).Loads.Started)
 	}
 	get("both")
-	<-loaded
 	require.EqualValues(t, 1, ringtest.StatsOf(c).Loads.Started)
+	<-loaded
 }
