@@ -120,7 +120,7 @@ func (c *Cache) finish(l *located, dst, k []byte) (out []byte, got outcome) {
 			l.mode &^= touching
 		}
 		value, expiry, ok := store.ValueIn(l.b.Form, l.rec, k)
-		if !ok || expiry != 0 && l.b.Shared.Expired(expiry) {
+		if !ok || expiry != 0 && !l.b.Shared.Fresh(expiry) {
 			return dst, retry
 		}
 		out, l.expiry = torn.Append(dst, value), expiry

@@ -41,6 +41,7 @@ type settings struct {
 	ttl       time.Duration // of entries stored without one; 0: they do not expire
 	jitter    float64       // Options.TTLJitter
 	stale     time.Duration // Options.StaleIfError
+	idle      time.Duration // Options.ExpireAfterAccess
 	ahead     time.Duration // Options.RefreshAhead
 	timeout   time.Duration // Options.RefreshTimeout
 	hugePages HugePages

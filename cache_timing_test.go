@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/ringcache/ringcache"
 )
@@ -354,6 +355,44 @@ func BenchmarkHas(b *testing.B) {
 		draw.next()
 		if c.Has(draw.k) {
 			hits++
+		}
+		reads++
+	}
+	reportHits(b, hits, reads)
+}
+
+// BenchmarkExpiry reads entries that never expire, or by a TTL, an idle time, or both. In the last
+// case the TTL ends within half of the idle time: no read can put off the expiry.
+func BenchmarkExpiry(b *testing.B) {
+	for name, o := range map[string]ringcache.Options{
+		"never": {}, "ttl": {TTL: time.Hour}, "idle": {ExpireAfterAccess: time.Hour},
+		"both": {TTL: time.Hour, ExpireAfterAccess: time.Hour},
+		"last": {TTL: time.Hour, ExpireAfterAccess: 3 * time.Hour},
+	} {
+		o.MaxBytes = 256 << 20
+		b.Run(name, func(b *testing.B) {
+			c, err := ringcache.NewWithOptions(o)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer c.Close()
+			fillTiming(b, c, 0, timingEntries, ringValueSize)
+			benchExpiry(b, c)
+		})
+	}
+}
+
+func benchExpiry(b *testing.B, c *ringcache.Cache) {
+	draw := newTimingKeys()
+	var hits, reads uint64
+	var dst []byte
+	b.ReportAllocs()
+	for b.Loop() {
+		want := draw.next()
+		if dst = c.Get(dst[:0], draw.k); len(dst) > 0 {
+			if hits++; !isTimingValue(dst, ringValueSize, want) {
+				b.Fatal(errWrongValue)
+			}
 		}
 		reads++
 	}

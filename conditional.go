@@ -143,7 +143,7 @@ func (c *Cache) update(k []byte, l lifetime, verb string, fn updater) error {
 	defer mine.Release()
 	defer theirs.Release()
 	w := c.writeOf(k, nil, store.Replaced)
-	for mode := withValue | touching; ; mode, w.silent = withValue, true { // it is one read
+	for mode := withValue | reading; ; mode, w.silent = withValue, true { // it is one read
 		old, expiry, got := c.lookup(mine.Bytes[:0], w.Key, w.Hash, mode)
 		ok := got == hit
 		mine.Bytes = old

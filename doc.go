@@ -47,7 +47,10 @@
 //   - An entry that would expire 13 years or more after the cache was made never expires.
 //
 // [Options] with a TTL that is negative or below a tick are refused, and so are those of
-// RefreshAhead and StaleIfError.
+// ExpireAfterAccess, RefreshAhead and StaleIfError.
+//
+// With [Options].ExpireAfterAccess an entry expires when it has not been read or written for that
+// time, and at the end of its TTL if that comes first.
 //
 // # Atomic writes and loads
 //

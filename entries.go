@@ -33,8 +33,9 @@ func (c *Cache) Set(k, v []byte) error {
 // miss.
 //
 // Get does not allocate if dst has room for the value. It takes a lock only if others keep
-// writing to the same bucket, if k may be a large entry, or if it is in the cold part
-// ([Options].Compressor): a Get from there may evict others.
+// writing to the same bucket, if k may be a large entry, if it starts the idle time of the entry
+// anew ([Options].ExpireAfterAccess), or if the entry is in the cold part ([Options].Compressor): a
+// Get from there may evict others.
 func (c *Cache) Get(dst, k []byte) []byte {
 	out, _, _ := c.lookup(dst, k, unhashed, getMode)
 	return out
@@ -46,16 +47,17 @@ func (c *Cache) HasGet(dst, k []byte) ([]byte, bool) {
 	return out, got == hit
 }
 
-// Has reports whether k is there. It counts as a lookup in [Stats], does not
-// allocate, and locks what Get locks.
+// Has reports whether k is there. It counts as a lookup in [Stats] and as a read of the entry, does
+// not allocate, and locks what Get locks.
 func (c *Cache) Has(k []byte) bool {
-	_, _, got := c.lookup(nil, k, unhashed, counted|touching)
+	_, _, got := c.lookup(nil, k, unhashed, counted|reading)
 	return got == hit
 }
 
 // Peek is [Cache.HasGet] that leaves no trace: it does not count as a lookup in
-// [Stats] nor with the policy, so it changes neither hit ratios nor what is evicted next. Use it
-// in tests, debug pages and copies of a cache. It allocates and locks what Get does.
+// [Stats] nor with the policy, so it changes neither hit ratios nor what is evicted next, and it
+// does not start an idle time anew ([Options].ExpireAfterAccess). Use it in tests, debug pages and
+// copies of a cache. It allocates and locks what Get does.
 func (c *Cache) Peek(dst, k []byte) ([]byte, bool) {
 	out, _, got := c.lookup(dst, k, unhashed, withValue)
 	return out, got == hit
@@ -65,7 +67,7 @@ func (c *Cache) Peek(dst, k []byte) ([]byte, bool) {
 // [Cache.Peek], it makes the entry stay longer. It is for what takes several entries to answer
 // one question: count the first one, and the hit ratio is that of the questions.
 func (c *Cache) HasGetUncounted(dst, k []byte) ([]byte, bool) {
-	out, _, got := c.lookup(dst, k, unhashed, withValue|touching)
+	out, _, got := c.lookup(dst, k, unhashed, withValue|reading)
 	return out, got == hit
 }
 

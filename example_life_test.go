@@ -23,7 +23,8 @@ func ExampleCache_SetWithTTL() {
 	// false
 }
 
-// A session that lives for half an hour after its last use.
+// Touch gives an entry another TTL. (For sessions that end when they are not used, set
+// Options.ExpireAfterAccess.)
 func ExampleCache_Touch() {
 	cache, err := ringcache.NewWithOptions(ringcache.Options{
 		MaxBytes: 32 << 20,
@@ -39,6 +40,24 @@ func ExampleCache_Touch() {
 		fmt.Printf("%s\n", cache.Get(nil, []byte("session")))
 	}
 	// Output: of somebody
+}
+
+// A session ends half an hour after its last use, and twelve hours after the login at the latest.
+func ExampleOptions_expireAfterAccess() {
+	cache, err := ringcache.NewWithOptions(ringcache.Options{
+		MaxBytes:          32 << 20,
+		ExpireAfterAccess: 30 * time.Minute,
+		TTL:               12 * time.Hour,
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer cache.Close()
+	_ = cache.Set([]byte("session"), []byte("of somebody"))
+
+	session, left, ok := cache.GetWithTTL(nil, []byte("session"))
+	fmt.Printf("%s %v %v\n", session, left.Round(time.Minute), ok)
+	// Output: of somebody 30m0s true
 }
 
 func ExampleCache_TTL() {

@@ -21,8 +21,8 @@ import (
 // An expired entry keeps its memory, and is included in [Cache.Len], until a Set reclaims it: a
 // Set searches its bucket for expired entries before it evicts live ones. [Cache.DeleteExpired]
 // removes all of them at once. Neither removes an entry until [Options].StaleIfError has also
-// passed. An expiry takes 4 bytes of the record. Ownership, limits, errors, locks and allocation
-// are those of Set; an error may also be [ErrTTLTooShort].
+// passed. An expiry takes 4 bytes of the record, 8 with [Options].ExpireAfterAccess. Ownership,
+// limits, errors, locks and allocation are those of Set; an error may also be [ErrTTLTooShort].
 func (c *Cache) SetWithTTL(k, v []byte, ttl time.Duration) error {
 	return c.setFor(k, v, withTTL(ttl))
 }
@@ -87,6 +87,7 @@ func (c *Cache) storeFor(w *write, l lifetime, verb string) (err error) {
 // rules for ttl are those of [Cache.SetWithTTL]: 0 means that the entry never expires, and one
 // that is negative or below 100 ms removes it. The value stays, and so does the entry's
 // position in the eviction order: Touch does not count as a read.
+// With [Options].ExpireAfterAccess it starts the idle time anew.
 //
 // An entry that was set without an expiry has no room for one. It is written again, which may
 // evict others; should the operating system refuse the memory for that, the entry is lost and
@@ -145,8 +146,9 @@ func (c *Cache) rewrite(w *write) error {
 	return c.apply(w, "touch")
 }
 
-// TTL returns how long the entry of k still has to live at most, and whether k is there:
-// 0 and true for an entry that never expires, 0 and false on a miss. It does not count as a
+// TTL returns how long the entry of k still has to live at most, unless it is read
+// ([Options].ExpireAfterAccess), and whether k is there: 0 and true for an entry that never
+// expires, 0 and false on a miss. It does not count as a
 // lookup in [Stats] nor with the policy, does not allocate, and locks what Get locks.
 func (c *Cache) TTL(k []byte) (time.Duration, bool) {
 	_, expiry, got := c.lookup(nil, k, c.shared.Hash(k), 0)

@@ -49,8 +49,10 @@ const (
 	toMain                            // have what is in the cold part go to main
 	internal                          // it is of the cache's own; Cache.lookupAny only
 	precounted                        // it was counted, as a hit
+	renewing                          // put off the expiry (Options.ExpireAfterAccess)
 
-	getMode = withValue | counted | touching
+	reading = touching | renewing // what a read does to an entry
+	getMode = withValue | counted | reading
 )
 
 // unhashed stands for a hash that lookup has to compute. A key that has it is hashed twice.
@@ -67,6 +69,7 @@ const (
 	hitDue                     // a hit, and a load of the value is to begin (Cache.getAhead)
 	elsewhere                  // not here, but perhaps in a large bucket
 	inCold                     // in the cold part: Cache.lookupCold knows how to read it
+	due                        // there, and the lookup is to put off its expiry (Cache.putOff)
 	retry                      // torn: somebody wrote meanwhile
 )
 
@@ -104,7 +107,7 @@ func (c *Cache) lookup(
 		if value, expiry, known = store.ValueIn(b.Form, rec, k); mode&withValue != 0 {
 			out = torn.Append(dst, value)
 		}
-		known = known && (expiry == 0 || !b.Shared.Expired(expiry))
+		known = known && (expiry == 0 || b.Shared.Fresh(expiry))
 	}
 	delay.Point()
 	torn.Fence()
@@ -131,7 +134,13 @@ func (c *Cache) lookupAny(
 	b, n := c.bucket(h), c.counters.Here()
 	if !overlaps(dst, k) {
 		for range readTries {
-			if out, expiry, got = b.read(dst, k, h, n, mode); got == retry {
+			out, expiry, got = b.read(dst, k, h, n, mode)
+			if got == due {
+				n.Locked.Add(1)
+				c.putOff(k, h)
+				mode &^= renewing
+			}
+			if got == due || got == retry {
 				continue
 			}
 			if got == elsewhere || got == inCold {
@@ -145,10 +154,29 @@ func (c *Cache) lookupAny(
 		if out, expiry, got = c.lookupLocking(b, dst, k, h, n, mode); got == inCold {
 			out, expiry, got = c.lookupCold(dst, k, h, n, mode)
 		}
-		if got != retry {
+		switch got {
+		case due:
+			c.putOff(k, h)
+			mode &^= renewing
+		case retry:
+		default:
 			return out, expiry, got
 		}
 	}
+}
+
+// putOff has a read put off the expiry of the entry of k.
+func (c *Cache) putOff(k []byte, h uint64) {
+	b := c.bucket(h)
+	b.lock()
+	defer b.unlock()
+	if b.PutOff(k, h) || c.shared.LargeKeysOf(h).Load() == 0 {
+		return
+	}
+	lb := c.largeBucket(h)
+	lb.lock()
+	defer lb.unlock()
+	lb.PutOff(k, h)
 }
 
 // lookupLocking is lookupAny under the lock of the key's small bucket b.
@@ -199,6 +227,8 @@ func (b *bucket) read(
 		case b.Shared.Expired(f.Expiry) && !b.isStale(&f, mode): // before the copy: k may lie in dst
 		case f.Kind == record.Negative:
 			got = negative
+		case mode&renewing != 0 && b.Shared.Idles() && b.IsDue(&f):
+			return dst, 0, due // or torn: who comes there looks again
 		case index.Ring(f.Slot).IsCold() && mode&(withValue|touching) != 0:
 			return dst, 0, inCold // or torn: who comes there looks again
 		default:

@@ -53,6 +53,7 @@ func (g *geometry) open(o *Options) (*Cache, error) {
 	g.policy = o.Policy
 	g.hugePages = o.HugePages
 	g.ttl, g.jitter, g.stale = o.TTL, o.TTLJitter, o.StaleIfError
+	g.idle = o.ExpireAfterAccess
 	g.onRemove = o.OnRemove
 	g.expected = o.ExpectedEntries
 	g.version = o.Version

@@ -47,6 +47,25 @@ type Options struct {
 	// ([LoadFunc]); SetWithTTL and Touch are exact. 0, the default, takes nothing away.
 	TTLJitter float64
 
+	// ExpireAfterAccess is the idle time: an entry that is not read or written for that long expires.
+	// A write starts the idle time anew, and so does a read in its second half. A read in the first
+	// half changes nothing and costs nothing, so an entry expires a whole idle time after its last
+	// write and between half and a whole idle time after its last read. Every call that counts as a
+	// read with the eviction policy is a read here: Get and its variants, Has, View, GetBatch,
+	// GetOrLoad, and writes that look at the value. Peek, TTL, loops and snapshots are not.
+	//
+	// An entry that also has a TTL expires at the earlier of the two deadlines, and [Cache.TTL]
+	// returns the time until then. Touch sets the TTL and starts the idle time anew. A negative entry
+	// ([ErrAbsent]) expires after the idle time even if it is found in between.
+	//
+	// Snapshots and File keep both deadlines; a shorter idle time applies at once when they are
+	// opened. Entries that were stored in a File without an idle time have none until they are written
+	// again. Without the option, entries from a cache that had it expire at the deadline that they
+	// had. An idle time takes 8 bytes of each record, a TTL included. 0, the default, means that reads
+	// do not change when an entry expires; any other value must be a tick of 100 ms or more, and more
+	// than twice RefreshAhead.
+	ExpireAfterAccess time.Duration
+
 	// RefreshAhead is how long before its expiry an entry is due. A hit of [Cache.GetOrLoad]
 	// or GetOrLoadBatch on an entry that is due starts a load in the background, so that
 	// callers need not wait for one later. It should be longer than a load takes, and a small
@@ -55,8 +74,8 @@ type Options struct {
 	// and the panic is not reported, since no caller waits; recover in the load to log it. If the
 	// entry expires first, the next caller abandons the background load and starts another. 0, the
 	// default, means that nothing is loaded ahead.
-	// Otherwise it must be a tick or more, and, where TTL is not 0, less than the shortest
-	// time that TTLJitter leaves of TTL.
+	// Otherwise it must be a tick or more, less than half of ExpireAfterAccess where that is not 0,
+	// and, where TTL is not 0, less than the shortest time that TTLJitter leaves of TTL.
 	RefreshAhead time.Duration
 
 	// RefreshTimeout is the deadline of a load that RefreshAhead has begun, for which nobody
@@ -171,10 +190,15 @@ func (o Options) validate() error {
 			HugePagesWhenFull, HugePagesOff, HugePagesAtOnce)
 	case o.TTL != 0 && o.TTL < clock.Tick:
 		return tooShort("TTL", o.TTL)
+	case o.ExpireAfterAccess != 0 && o.ExpireAfterAccess < clock.Tick:
+		return tooShort("ExpireAfterAccess", o.ExpireAfterAccess)
 	case o.ExpectedEntries < 0:
 		return invalid("ExpectedEntries is %d, must be at least 0", o.ExpectedEntries)
 	case o.RefreshAhead != 0 && o.RefreshAhead < clock.Tick:
 		return tooShort("RefreshAhead", o.RefreshAhead)
+	case o.ExpireAfterAccess > 0 && o.RefreshAhead >= o.ExpireAfterAccess/2 && o.RefreshAhead > 0:
+		return invalid("RefreshAhead is %v, must be below half of ExpireAfterAccess of %v",
+			o.RefreshAhead, o.ExpireAfterAccess)
 	case o.TTL > 0 && o.RefreshAhead >= o.TTL:
 		return invalid("RefreshAhead is %v, must be below TTL of %v", o.RefreshAhead, o.TTL)
 	case !(o.TTLJitter >= 0 && o.TTLJitter < 1): // nor NaN

@@ -53,6 +53,10 @@ func TestOptions_WhatCannotBeMeantIsRefused(t *testing.T) {
 		"TTLJitter is +Inf": {MaxBytes: size, TTLJitter: math.Inf(1)},
 		"RefreshAhead is 30s, must be below 30s, the least that TTLJitter leaves of TTL": {
 			MaxBytes: size, TTL: time.Minute, TTLJitter: 0.5, RefreshAhead: 30 * time.Second},
+		"ExpireAfterAccess is 60ns" + ticks: {MaxBytes: size, ExpireAfterAccess: 60},
+		"ExpireAfterAccess is -1ns" + ticks: {MaxBytes: size, ExpireAfterAccess: -1},
+		"RefreshAhead is 30s, must be below half of ExpireAfterAccess of 1m0s": {
+			MaxBytes: size, ExpireAfterAccess: time.Minute, RefreshAhead: 30 * time.Second},
 		"StaleIfError is 60ns" + ticks:         {MaxBytes: size, StaleIfError: 60},
 		"StaleIfError is -1ns" + ticks:         {MaxBytes: size, StaleIfError: -1},
 		"ExpectedEntries is -1":                {MaxBytes: size, ExpectedEntries: -1},
@@ -68,7 +72,7 @@ func TestOptions_WhatCannotBeMeantIsRefused(t *testing.T) {
 	require.NoError(t, err, "the least that may be")
 	ringtest.CloseCache(t, c)
 	c, err = ringcache.NewWithOptions(ringcache.Options{MaxBytes: size, TTL: time.Minute,
-		TTLJitter: 0.99, StaleIfError: math.MaxInt64})
+		TTLJitter: 0.99, StaleIfError: math.MaxInt64, ExpireAfterAccess: math.MaxInt64})
 	require.NoError(t, err, "the most that may be")
 	ringtest.CloseCache(t, c)
 }

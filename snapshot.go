@@ -14,6 +14,7 @@ import (
 	"github.com/ringcache/ringcache/internal/atomicfile"
 	"github.com/ringcache/ringcache/internal/chunk"
 	"github.com/ringcache/ringcache/internal/clock"
+	"github.com/ringcache/ringcache/internal/cold"
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
@@ -118,6 +119,7 @@ func (c *Cache) newSaver(ctx context.Context, passes []snapshot.Pass) *snapshot.
 			MaxBytes:     uint64(c.shared.Bound()),
 			TTL:          c.ttl,
 			RefreshAhead: c.ahead,
+			Idle:         c.idle,
 			Saved:        now,
 			SinceBoot:    at.Boot,
 			Boot:         at.ID,
@@ -160,7 +162,8 @@ type walker struct {
 	long   []longKey // keys of long records, and of those that a step has no room for
 	longer snapshot.Block
 	packed []packedSpot
-	value  []byte // of a packed record
+	stored []byte // the value of a packed record as it is stored
+	value  []byte // and as it was set
 
 	between func() // of a test, between two parts of a long record
 }
@@ -339,15 +342,25 @@ func (w *walker) copyLocked(sp *spot) {
 
 // appendEntry appends what stands before the key of an entry.
 func (w *walker) appendEntry(b []byte, sp *spot) []byte {
-	return snapshot.AppendEntry(b, snapshot.Entry{KeyLen: sp.KeyLen, ValueLen: sp.ValueLen,
-		Expiry: w.clock.Time(sp.Expiry), Freq: sp.freq, Negative: sp.Kind == record.Negative,
-		Internal: sp.Kind == record.Internal})
+	e := w.entryOf(sp.ring.Times(sp.pos, sp.Header), sp.KeyLen, sp.ValueLen)
+	e.Freq = sp.freq
+	e.Negative, e.Internal = sp.Kind == record.Negative, sp.Kind == record.Internal
+	return snapshot.AppendEntry(b, e)
+}
+
+// entryOf returns an entry with those deadlines.
+func (w *walker) entryOf(t record.Times, klen, vlen int) snapshot.Entry {
+	e := snapshot.Entry{KeyLen: klen, ValueLen: vlen}
+	if e.Expiry = w.clock.Time(t.Expiry); t.Deadlines == record.Idle {
+		e.Expiry, e.Until = w.clock.Time(t.Last), e.Expiry
+	}
+	return e
 }
 
 // savePacked saves the entry of a packed record as it was set, if it is still there.
 func (w *walker) savePacked(k []byte) error {
-	v, expiry, got := w.c.lookup(w.value[:0], k, unhashed, withValue)
-	if w.value = v; got != hit {
+	v, times, ok := w.unpack(k)
+	if !ok {
 		return nil // it has gone
 	}
 	b, rank, n := &w.Blocks[0], 0, snapshot.EntrySize(len(k)+len(v))
@@ -358,14 +371,43 @@ func (w *walker) savePacked(k []byte) error {
 		return err
 	}
 	from := len(b.Bytes)
-	b.Bytes = snapshot.AppendEntry(b.Bytes, snapshot.Entry{KeyLen: len(k), ValueLen: len(v),
-		Expiry: w.clock.Time(expiry)})
+	b.Bytes = snapshot.AppendEntry(b.Bytes, w.entryOf(times, len(k), len(v)))
 	b.Bytes = append(append(b.Bytes, k...), v...)
 	b.Add(from, 0)
 	if b == &w.longer {
 		return w.Write(b, rank)
 	}
 	return nil
+}
+
+// unpack returns the value of a record that was packed when it was found, and its deadlines.
+func (w *walker) unpack(k []byte) (v []byte, t record.Times, ok bool) {
+	h := w.c.shared.Hash(k)
+	d, t, ok := w.readStored(w.c.bucket(h), k, h)
+	if !ok {
+		return nil, t, false
+	}
+	v, err := w.c.valueOf(w.value[:0], w.stored, d)
+	w.value = v
+	return v, t, err == nil
+}
+
+// readStored copies the value of a key as it is stored, and returns what it is packed with, nil
+// if it is not any more.
+func (w *walker) readStored(
+	b *bucket, k []byte, h uint64,
+) (d *cold.Dictionary, t record.Times, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var f store.Found
+	if !b.Find(&f, k, h) || !f.Kind.IsUsers() || b.Shared.Expired(f.Expiry) {
+		return nil, t, false
+	}
+	w.stored, _ = f.Ring.Read(w.stored[:0], f.ValuePos(), f.ValueLen)
+	if f.IsPacked() {
+		d = b.Shared.Compression.DictOf(w.stored)
+	}
+	return d, f.Ring.Times(f.Pos, f.Header), true
 }
 
 // saveLong saves an entry of w.long in a separate block, if it is still there. Nearly

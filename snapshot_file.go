@@ -6,9 +6,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
-	"time"
 
-	"github.com/ringcache/ringcache/internal/clock"
 	"github.com/ringcache/ringcache/internal/osfile"
 	"github.com/ringcache/ringcache/internal/snapshot"
 	"github.com/ringcache/ringcache/internal/store"
@@ -109,8 +107,9 @@ func (c *Cache) salvage(s *snapshot.Contents) error {
 	return err
 }
 
-// LoadFromFile returns a cache with the entries of the snapshot at path, and with the
-// options MaxBytes, Policy, TTL, RefreshAhead and HugePages of the cache that was saved.
+// LoadFromFile returns a cache with the entries of the snapshot at path, and with the options
+// MaxBytes, Policy, TTL, ExpireAfterAccess (cut to tenths of a second), RefreshAhead and HugePages
+// of the cache that was saved.
 // [Load] makes a cache with options of your own, and does not fail where the file is missing or
 // damaged.
 //
@@ -183,7 +182,7 @@ func optionsOf(s *snapshot.Contents) Options {
 	o := Options{
 		MaxBytes: max(int(min(h.MaxBytes, math.MaxInt)), minMaxBytes), // 32-bit platforms have less
 		Policy:   Policy(h.Policy), HugePages: HugePages(h.HugePages),
-		TTL: h.TTL, RefreshAhead: h.RefreshAhead,
+		TTL: h.TTL, RefreshAhead: h.RefreshAhead, ExpireAfterAccess: h.Idle,
 	}
 	if o.Policy > PolicyFIFO {
 		o.Policy = PolicyS3FIFO // one that this version does not know
@@ -192,9 +191,8 @@ func optionsOf(s *snapshot.Contents) Options {
 		o.HugePages = HugePagesWhenFull
 	}
 	// Those whose header was made by hand must not keep the entries from being loaded.
-	isTick := func(d time.Duration) bool { return d == 0 || d >= clock.Tick }
-	if !isTick(o.TTL) || !isTick(o.RefreshAhead) || o.TTL > 0 && o.RefreshAhead >= o.TTL {
-		o.TTL, o.RefreshAhead = 0, 0
+	if o.validate() != nil {
+		o.TTL, o.RefreshAhead, o.ExpireAfterAccess = 0, 0, 0
 	}
 	o.ExpectedEntries = expectedEntries(s, o.MaxBytes)
 	return o

@@ -9,7 +9,6 @@ import (
 
 	"github.com/ringcache/ringcache/internal/clock"
 	"github.com/ringcache/ringcache/internal/policy"
-	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/snapshot"
 	"github.com/ringcache/ringcache/internal/store"
 )
@@ -157,7 +156,8 @@ func (t *restorer) restore(ref *snapshot.Ref, body []byte) error {
 	var large []item
 	err := ref.Each(body, func(key int, e snapshot.Entry) {
 		it := item{Entry: e, hash: c.shared.Hash(body[key : key+e.KeyLen]), key: key}
-		if c.shared.IsLarge(recordSize(c.shared.Form, &e)) {
+		t.fill(it, body)
+		if c.shared.IsLarge(t.w.Bytes) {
 			large = append(large, it)
 			return
 		}
@@ -181,17 +181,6 @@ func (t *restorer) restore(ref *snapshot.Ref, body []byte) error {
 		}
 	}
 	return nil
-}
-
-// recordSize returns the bytes of an entry's record.
-func recordSize(form record.Form, e *snapshot.Entry) int {
-	switch {
-	case e.Negative:
-		return form.NegativeSize() + e.KeyLen
-	case e.Internal:
-		return form.InternalSize() + e.KeyLen + e.ValueLen
-	}
-	return form.HeaderSize(e.KeyLen, e.ValueLen, e.Expiry != 0) + e.KeyLen + e.ValueLen
 }
 
 // sort puts the items of each bucket together, in their order. ends has their numbers.
@@ -276,19 +265,26 @@ func (t *restorer) restoreStep(
 // prepare makes the next write that of an item's entry. It reports false if the entry has
 // expired, if it is unknown whether it has, or if it is the generation of a namespace in use.
 func (t *restorer) prepare(it item, body []byte) bool {
+	w := &t.w
+	t.fill(it, body)
+	if w.Internal {
+		return !t.c.hasNamespaceOf(w.Key)
+	}
+	isOver := it.Expiry|it.Until != 0 && !t.timed ||
+		t.c.shared.Expired(w.Expiry) || t.c.shared.Expired(w.Until)
+	return !isOver && !t.c.isForgotten(w.Key)
+}
+
+// fill makes the next write that of an item's entry, and measures it.
+func (t *restorer) fill(it item, body []byte) {
 	w, kv := &t.w, body[it.key:]
-	w.Hash, w.Negative, w.Expiry = it.hash, it.Negative, t.clock.Tick(it.Expiry)
-	w.Internal = it.Internal
+	w.Hash, w.Negative, w.Internal = it.hash, it.Negative, it.Internal
+	w.Expiry, w.Until = t.clock.Tick(it.Expiry), t.clock.Tick(it.Until)
 	w.Key, w.Value = kv[:it.KeyLen], kv[it.KeyLen:][:it.ValueLen]
 	if w.Negative && w.Expiry == 0 {
 		w.Expiry = clock.Never
 	}
-	w.Measure(t.c.shared.Form)
-	if w.Internal {
-		return !t.c.hasNamespaceOf(w.Key)
-	}
-	isOver := it.Expiry != 0 && !t.timed || t.c.shared.Expired(w.Expiry)
-	return !isOver && !t.c.isForgotten(w.Key)
+	w.Measure(t.c.shared)
 }
 
 // isLargeLocked reports whether the key of the write is in a large bucket. The lock of

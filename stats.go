@@ -60,8 +60,9 @@ type Stats struct {
 	EntriesCount uint64
 
 	// BytesSize is a gauge: the bytes of the records of EntriesCount, which are keys, values as
-	// they are stored, and headers of 3 or 7 bytes, with 4 more for an expiry and 4 more in
-	// Options.File. A negative entry is a header of 7 bytes, with the same additions, and its key.
+	// they are stored, and headers of 3 or 7 bytes, with 4 more for an expiry, 8 more with
+	// Options.ExpireAfterAccess, and 4 more in Options.File. A negative entry is a header of 11
+	// bytes, or 15 in Options.File, and its key.
 	BytesSize uint64
 
 	// MaxBytesSize is a gauge: the bound on the off-heap memory, as Resize last set it.

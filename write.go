@@ -100,7 +100,7 @@ func (c *Cache) store(w *write, verb string) error {
 		if len(w.Key) > record.MaxKey || len(w.Value) > c.shared.MaxValue() {
 			return c.refuse(w, verb, c.tooLarge(w))
 		}
-		w.Measure(c.shared.Form)
+		w.Measure(c.shared)
 		if c.makeQuotaRoom(w) {
 			return errUnmet
 		}
@@ -297,7 +297,7 @@ func (c *Cache) meetsLocked(b *bucket, w *write) bool {
 	})
 	if w.keeps && !there {
 		w.Expiry = c.shared.Default() // it may have been found before, and dropped since
-		w.Measure(b.Form)
+		w.Measure(b.Shared)
 	}
 	return met
 }
@@ -317,8 +317,7 @@ func (b *bucket) meetsLocked(w *write) (there, met bool) {
 		w.reads = false
 	}
 	if w.keeps {
-		w.Expiry = f.Expiry
-		w.Measure(b.Form)
+		b.Keep(&w.Write, &f)
 	}
 	switch w.cond {
 	case ifAbsent:

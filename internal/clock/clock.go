@@ -18,6 +18,7 @@ type Clock struct {
 	fake  func() time.Duration // of a test, in place of all that age does
 	times Times
 	grace uint32 // ticks of Times.Grace
+	half  uint32 // ticks of half of Times.Idle, rounded up
 	sleep sleep
 }
 
@@ -26,13 +27,15 @@ type Times struct {
 	TTL    time.Duration // of entries stored without one; 0: they do not expire
 	Jitter float64       // the part of a TTL that chance may take away, below 1
 	Grace  time.Duration // how long an expired entry is kept
+	Idle   time.Duration // of entries that are neither read nor written; 0: that does not matter
 }
 
 // New returns a clock that began at start, a time with a monotonic reading. A test may give
 // it another source of time.
 func New(start time.Time, t Times, fake func() time.Duration) Clock {
 	grace := uint32(min(int64(t.Grace/Tick), math.MaxUint32))
-	return Clock{start: start, fake: fake, times: t, grace: grace,
+	half := uint32(min(int64((t.Idle/2+Tick-1)/Tick), math.MaxUint32))
+	return Clock{start: start, fake: fake, times: t, grace: grace, half: half,
 		sleep: sleep{source: asleep, before: asleep()}}
 }
 
@@ -96,6 +99,30 @@ func (c *Clock) Until(tick uint32) time.Duration {
 
 // Expired reports whether a record of that expiry is expired.
 func (c *Clock) Expired(expiry uint32) bool { return expiry != 0 && c.Now() >= expiry }
+
+// Fresh reports whether a read of a record of that expiry, not 0, leaves it as it is: it is neither
+// expired nor in the second half of its idle time.
+func (c *Clock) Fresh(expiry uint32) bool { return int64(expiry)-int64(c.Now()) > int64(c.half) }
+
+// Idles reports whether records have an idle time, and with it two deadlines.
+func (c *Clock) Idles() bool { return c.times.Idle != 0 }
+
+// IdleEnd returns the expiry of a record that is read or written now and whose last deadline is
+// last; 0 means never.
+func (c *Clock) IdleEnd(last uint32) uint32 {
+	if c.times.Idle == 0 {
+		return last
+	}
+	return Earlier(last, c.In(c.times.Idle))
+}
+
+// Earlier returns the earlier of two ticks, of which 0 is never.
+func Earlier(a, b uint32) uint32 {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
+}
 
 // Keeps reports whether expired records are kept for a while.
 func (c *Clock) Keeps() bool { return c.grace > 0 }

@@ -1,10 +1,9 @@
 // Package record is the form of a record: what a ring holds for one entry.
 // Its functions are pure: they see only the bytes that they are given.
 //
-// A record is a header, the key and the value. The header has four forms: two
-// for records that live until they are dropped, and two with room for an expiry.
-// The short ones serve keys of up to 63 bytes with values of up to 65,535 bytes,
-// of up to 32,767 with an expiry, and take 3 and 7 bytes:
+// A record is a header, the key and the value. There are short headers and long ones, each with
+// room for no deadline, for one or for two. The short ones serve keys of up to 63 bytes with values
+// of up to 65,535, 32,767 or 16,383 bytes, and take 3, 7 or 11 bytes:
 //
 //	byte 0: dead (1 bit) | 0 | key length (6 bits)
 //	byte 1, 2: value length, little endian
@@ -13,21 +12,28 @@
 //	byte 1, 2: value length (15 bits), little endian | key length, the high bit
 //	byte 3 to 6: expiry, little endian
 //
-// The long ones serve everything else, and take 7 and 11 bytes:
+//	byte 0: dead (1 bit) | 1 | 0 | 1 | key length, the low 4 bits
+//	byte 1, 2: value length (14 bits), little endian | key length, the high 2 bits
+//	byte 3 to 6: expiry, byte 7 to 10: last deadline, little endian
 //
-//	byte 0: dead (1 bit) | 1 | 0 | kind (5 bits): 0, 3 or 5, or 1, 2 or 4 with an expiry
+// The long ones serve everything else, and take 7, 11 or 15 bytes:
+//
+//	byte 0: dead (1 bit) | 1 | 0 | 0 | kind (4 bits): 0, 3 or 5, or 1, 2 or 4 with one deadline,
+//	        or 6 or 7 with two
 //	byte 1, 2: key length, byte 3 to 6: value length, little endian
-//	byte 7 to 10: expiry, little endian, if there is room for one
+//	byte 7 to 10: expiry, byte 11 to 14: last deadline, little endian, if there is room for them
 //
 // Records in a file are checked: behind the lengths, before the expiry, stands a
 // checksum of 4 bytes (Form, ring.WriteSum).
 //
-// An expiry is a tick of the cache's clock, or 0 for never. Kind 2 is a negative
-// entry, which has an empty value: a load found that its key has none. Kinds 3 and 4
-// are packed: the value is what package pack makes of it. Kind 5 is an entry of the cache's
-// own, which no key of a user's reaches. Kinds from 6 on are free for headers that carry more. The
-// dead bit is in the first byte, so that a single store sets it even in a header that crosses two
-// chunks.
+// A deadline is a tick of the cache's clock, or 0 for never. The expiry is the one that counts. In
+// a record with two, reads put it off, up to the last deadline at most (Options.ExpireAfterAccess).
+//
+// Kind 2 is a negative entry, which has an empty value: a load found that its key has none. Kinds
+// 3, 4 and 7 are packed: the value is what package pack makes of it. Kind 5 is an entry of the
+// cache's own, which no key of a user's reaches. Kinds from 8 on are free for headers that carry
+// more. The dead bit is in the first byte, so that a single store sets it even in a header that
+// crosses two chunks.
 package record
 
 import (
@@ -39,23 +45,23 @@ import (
 const (
 	ShortHeader = 3
 	LongHeader  = 7
-	ExpirySize  = 4
+	ExpirySize  = 4 // of a deadline
 	SumSize     = 4
-	MaxShort    = ShortHeader + SumSize + ExpirySize // of the short headers
-	MaxHeader   = LongHeader + SumSize + ExpirySize
+	MaxShort    = ShortHeader + SumSize + 2*ExpirySize // of the short headers
+	MaxHeader   = LongHeader + SumSize + 2*ExpirySize
 
 	MaxKey = 1<<16 - 1
 
 	maxShortKey   = 1<<6 - 1
-	maxShortValue = 1<<16 - 1
-	maxShortTimed = 1<<15 - 1 // value of a short header with an expiry
+	maxShortValue = 1<<16 - 1 // half of it with a deadline, a quarter with two
 )
 
 const (
 	deadBit   = 0x80
-	longBit   = 0x40 // every form but the short one without an expiry
-	expiryBit = 0x20 // beside longBit: the short one with an expiry
-	kindMask  = 0x1f
+	longBit   = 0x40 // every form but the short one without a deadline
+	expiryBit = 0x20 // with longBit: the short one with one deadline
+	idleBit   = 0x10 // with longBit alone: the short one with two
+	kindMask  = 0x0f
 
 	kindLong         = 0
 	kindLongExpiry   = 1
@@ -63,7 +69,43 @@ const (
 	kindPacked       = 3
 	kindPackedExpiry = 4
 	kindInternal     = 5
+	kindLongIdle     = 6
+	kindPackedIdle   = 7
+	kinds            = 8
 )
+
+// Deadlines is the number of deadlines that a record has room for.
+type Deadlines uint8
+
+const (
+	Timeless Deadlines = iota // none: it stays until it is dropped
+	Timed                     // one, the expiry
+	Idle                      // two: the expiry, which reads put off, and the last deadline
+)
+
+// size returns the bytes that the deadlines take.
+func (d Deadlines) size() int { return int(d) * ExpirySize }
+
+// Times are the deadlines of a record. The zero value has none.
+type Times struct {
+	Deadlines Deadlines
+	Expiry    uint32 // tick from which on the record is expired; 0: never
+	Last      uint32 // tick beyond which no read puts off the expiry; 0: never
+}
+
+// Put encodes the deadlines that there is room for into buf and returns its part of buf.
+func (t Times) Put(buf *[2 * ExpirySize]byte) []byte {
+	binary.LittleEndian.PutUint32(buf[:], t.Expiry)
+	binary.LittleEndian.PutUint32(buf[ExpirySize:], t.Last)
+	return buf[:t.Deadlines.size()]
+}
+
+// putAt encodes the deadlines behind the first at bytes of a header.
+func (t Times) putAt(buf *[MaxHeader]byte, at int) {
+	if t.Deadlines != Timeless {
+		copy(buf[at:], t.Put(new([2 * ExpirySize]byte)))
+	}
+}
 
 // Kind tells what the value of a record is.
 type Kind uint8
@@ -97,34 +139,40 @@ type Header struct {
 
 // Lifetime is whether a record lives, and how long.
 type Lifetime struct {
-	Expiry    uint32 // tick from which on it is expired; 0: never
-	Dead      bool   // replaced, deleted or expired: the tail passes it
-	HasExpiry bool   // has room for an expiry
-	Kind      Kind   // what the value is
+	Expiry    uint32    // tick from which on it is expired; 0: never
+	Dead      bool      // replaced, deleted or expired: the tail passes it
+	Deadlines Deadlines // that it has room for
+	Kind      Kind      // what the value is
 }
+
+// HasExpiry reports whether the record has room for an expiry.
+func (l Lifetime) HasExpiry() bool { return l.Deadlines != Timeless }
 
 // Total returns the length of the whole record.
 func (h Header) Total() int { return h.Size + h.KeyLen + h.ValueLen }
 
-// Takes reports whether the record can have that expiry where it lies.
-func (h Header) Takes(expiry uint32) bool { return h.HasExpiry || expiry == 0 }
+// Takes reports whether the record has room for those deadlines where it lies.
+func (h Header) Takes(t Times) bool { return h.Deadlines >= t.Deadlines }
 
-// ExpiryAt returns where in the record its expiry lies, if it has room for one.
-func (h Header) ExpiryAt() int { return h.Size - ExpirySize }
+// TimesAt returns where in the record its deadlines lie, if it has room for any.
+func (h Header) TimesAt() int { return h.Size - h.Deadlines.size() }
 
-// HeaderSize returns the header bytes of a record with such a key and value;
-// expires tells that it has room for an expiry.
-func (f Form) HeaderSize(klen, vlen int, expires bool) int {
-	switch {
-	case !expires && klen <= maxShortKey && vlen <= maxShortValue:
-		return ShortHeader + int(f)
-	case !expires:
-		return LongHeader + int(f)
-	case klen <= maxShortKey && vlen <= maxShortTimed:
-		return ShortHeader + int(f) + ExpirySize
-	default:
-		return LongHeader + int(f) + ExpirySize
+// LastAt returns where in a record with two deadlines the last one lies, directly before the key.
+func (h Header) LastAt() int { return h.Size - ExpirySize }
+
+// HeaderSize returns the header bytes of a record with a key and a value of those lengths, and with
+// room for d deadlines.
+func (f Form) HeaderSize(klen, vlen int, d Deadlines) int {
+	size := LongHeader
+	if isShort(klen, vlen, d) {
+		size = ShortHeader
 	}
+	return size + int(f) + d.size()
+}
+
+// isShort reports whether a header of those lengths is a short one.
+func isShort(klen, vlen int, d Deadlines) bool {
+	return klen <= maxShortKey && vlen <= maxShortValue>>d
 }
 
 // NegativeSize returns the header bytes of a negative entry.
@@ -133,48 +181,42 @@ func (f Form) NegativeSize() int { return LongHeader + int(f) + ExpirySize }
 // InternalSize returns the header bytes of an internal record.
 func (f Form) InternalSize() int { return LongHeader + int(f) }
 
-// Put encodes the header of a live record into buf and returns its part of buf.
-// An expiry of 0 takes the form without one. A checksum is left for later.
-func (f Form) Put(buf *[MaxHeader]byte, klen, vlen int, expiry uint32) []byte {
-	n := f.HeaderSize(klen, vlen, expiry != 0)
-	switch short := klen <= maxShortKey; {
-	case short && expiry == 0 && vlen <= maxShortValue:
-		buf[0] = byte(klen)
-		binary.LittleEndian.PutUint16(buf[1:], uint16(vlen))
-	case expiry == 0:
-		putLong(buf, kindLong, klen, vlen)
-	case short && vlen <= maxShortTimed:
-		buf[0] = longBit | expiryBit | byte(klen&kindMask)
-		binary.LittleEndian.PutUint16(buf[1:], uint16(vlen|klen>>5<<15))
-	default:
-		putLong(buf, kindLongExpiry, klen, vlen)
+// Put encodes the header of a live record into buf and returns its part of buf. A checksum is left
+// for later.
+func (f Form) Put(buf *[MaxHeader]byte, klen, vlen int, t Times) []byte {
+	n := f.HeaderSize(klen, vlen, t.Deadlines)
+	if isShort(klen, vlen, t.Deadlines) {
+		putShort(buf, klen, vlen, t.Deadlines)
+	} else {
+		putLong(buf, [...]byte{kindLong, kindLongExpiry, kindLongIdle}[t.Deadlines], klen, vlen)
 	}
-	if expiry != 0 {
-		binary.LittleEndian.PutUint32(buf[n-ExpirySize:], expiry)
-	}
+	t.putAt(buf, n-t.Deadlines.size())
 	return buf[:n]
 }
 
-// PackedSize returns the header bytes of a packed record.
-func (f Form) PackedSize(expires bool) int {
-	if expires {
-		return LongHeader + int(f) + ExpirySize
+// putShort encodes a short header up to its deadlines.
+func putShort(buf *[MaxHeader]byte, klen, vlen int, d Deadlines) {
+	switch d {
+	case Timeless:
+		buf[0] = byte(klen)
+	case Timed:
+		buf[0] = longBit | expiryBit | byte(klen&0x1f)
+		vlen |= klen >> 5 << 15
+	case Idle:
+		buf[0] = longBit | idleBit | byte(klen&0x0f)
+		vlen |= klen >> 4 << 14
 	}
-	return LongHeader + int(f)
+	binary.LittleEndian.PutUint16(buf[1:], uint16(vlen))
 }
 
-// PutPacked encodes the header of a packed record into buf and returns it. It has room for
-// an expiry if expires says so.
-func (f Form) PutPacked(
-	buf *[MaxHeader]byte, klen, vlen int, expires bool, expiry uint32,
-) []byte {
-	n := f.PackedSize(expires)
-	if expires {
-		putLong(buf, kindPackedExpiry, klen, vlen)
-		binary.LittleEndian.PutUint32(buf[n-ExpirySize:], expiry)
-	} else {
-		putLong(buf, kindPacked, klen, vlen)
-	}
+// PackedSize returns the header bytes of a packed record.
+func (f Form) PackedSize(d Deadlines) int { return LongHeader + int(f) + d.size() }
+
+// PutPacked encodes the header of a packed record into buf and returns it.
+func (f Form) PutPacked(buf *[MaxHeader]byte, klen, vlen int, t Times) []byte {
+	n := f.PackedSize(t.Deadlines)
+	putLong(buf, [...]byte{kindPacked, kindPackedExpiry, kindPackedIdle}[t.Deadlines], klen, vlen)
+	t.putAt(buf, n-t.Deadlines.size())
 	return buf[:n]
 }
 
@@ -207,7 +249,7 @@ func (f Form) MinDead() int { return ShortHeader + int(f) }
 func (f Form) PutDead(buf *[MaxHeader]byte, n int) []byte {
 	b := buf[:f.MinDead()]
 	if vlen := n - len(b); vlen <= maxShortValue {
-		f.Put(buf, 0, vlen, 0)
+		f.Put(buf, 0, vlen, Times{})
 	} else {
 		b = buf[:LongHeader+int(f)]
 		putLong(buf, kindLong, 0, n-len(b))
@@ -224,6 +266,8 @@ func (h Header) PutValueLen(b []byte, vlen int) {
 		binary.LittleEndian.PutUint16(b[1:], uint16(vlen))
 	case b[0]&expiryBit != 0:
 		binary.LittleEndian.PutUint16(b[1:], uint16(vlen|h.KeyLen>>5<<15))
+	case b[0]&idleBit != 0:
+		binary.LittleEndian.PutUint16(b[1:], uint16(vlen|h.KeyLen>>4<<14))
 	default:
 		binary.LittleEndian.PutUint32(b[3:], uint32(vlen))
 	}
@@ -233,13 +277,16 @@ func (h Header) PutValueLen(b []byte, vlen int) {
 func Kill(b []byte) { b[0] |= deadBit }
 
 // Sum returns the checksum of a record, which is not 0: that is what a dead one has.
-// content is a hash of key and value. seed is a secret of the cache, so that no value can
-// pass for a record.
+// content is a hash of the bytes from SummedAt on. seed is a secret of the cache, so that no value
+// can pass for a record.
 func (h Header) Sum(content, seed uint64) uint32 {
 	x := mix(content, seed|1) ^ uint64(h.KeyLen)<<32 ^ uint64(h.ValueLen)
 	kind := uint64(h.Expiry) << 2
-	if h.HasExpiry {
+	switch h.Deadlines {
+	case Timed:
 		kind |= 1
+	case Idle:
+		kind |= 1 << 36
 	}
 	switch h.Kind {
 	case Negative:
@@ -259,11 +306,15 @@ func mix(x, y uint64) uint64 {
 }
 
 // SumAt returns where in a checked record its checksum lies.
-func (h Header) SumAt() int {
-	if h.HasExpiry {
-		return h.Size - ExpirySize - SumSize
+func (h Header) SumAt() int { return h.TimesAt() - SumSize }
+
+// SummedAt returns where in a record the bytes begin that its checksum covers as they are: at the
+// last deadline, if it has one, else at the key.
+func (h Header) SummedAt() int {
+	if h.Deadlines == Idle {
+		return h.LastAt()
 	}
-	return h.Size - SumSize
+	return h.Size
 }
 
 // ParseShort decodes a short header without an expiry from b, which has at least
@@ -278,20 +329,24 @@ func (f Form) ParseShort(b []byte) (h Header, ok bool) {
 	}, w&longBit == 0
 }
 
-// ParseExpiring is ParseShort for a short header with an expiry. b has at least
-// MaxShort bytes.
-func (f Form) ParseExpiring(b []byte) (h Header, ok bool) {
+// ParseTimed is ParseShort for a short header with one deadline or two. b has at least MaxShort
+// bytes.
+func (f Form) ParseTimed(b []byte) (h Header, ok bool) {
 	w := binary.LittleEndian.Uint32(b)
+	d, low := Timed, uint(5) // low bits of the key's length are in the first byte
+	if w&expiryBit == 0 {
+		d, low = Idle, 4
+	}
 	return Header{
-		Size:     ShortHeader + int(f) + ExpirySize,
-		KeyLen:   int(w&kindMask | w>>18&(1<<5)),
-		ValueLen: int(w >> 8 & maxShortTimed),
+		Size:     ShortHeader + int(f) + d.size(),
+		KeyLen:   int(w&(1<<(low&31)-1) | w&0xffffff>>((18+low)&31)<<(low&31)),
+		ValueLen: int(w >> 8 & (1<<((10+low)&31) - 1)),
 		Lifetime: Lifetime{
 			Expiry:    binary.LittleEndian.Uint32(b[ShortHeader+int(f):]),
 			Dead:      w&deadBit != 0,
-			HasExpiry: true,
+			Deadlines: d,
 		},
-	}, w&(longBit|expiryBit) == longBit|expiryBit
+	}, w&longBit != 0 && w&(expiryBit|idleBit) != 0
 }
 
 // Parse decodes the header at the start of b. It reports false if b is too
@@ -300,7 +355,7 @@ func (f Form) Parse(b []byte) (h Header, ok bool) {
 	var buf [MaxHeader]byte
 	n := copy(buf[:], b)
 	if h, ok = f.ParseShort(buf[:]); !ok {
-		h, ok = f.ParseExpiring(buf[:])
+		h, ok = f.ParseTimed(buf[:])
 	}
 	if !ok {
 		h, ok = f.parseLong(&buf)
@@ -318,16 +373,21 @@ func (f Form) parseLong(b *[MaxHeader]byte) (h Header, ok bool) {
 	switch kind {
 	case kindNegative:
 		h.Kind = Negative
-	case kindPacked, kindPackedExpiry:
+	case kindPacked, kindPackedExpiry, kindPackedIdle:
 		h.Kind = Packed
 	case kindInternal:
 		h.Kind = Internal
 	}
-	h.HasExpiry = kind == kindLongExpiry || kind == kindNegative || kind == kindPackedExpiry
-	if h.HasExpiry {
+	switch kind {
+	case kindLongExpiry, kindNegative, kindPackedExpiry:
+		h.Deadlines = Timed
+	case kindLongIdle, kindPackedIdle:
+		h.Deadlines = Idle
+	}
+	if h.HasExpiry() {
 		h.Expiry = binary.LittleEndian.Uint32(b[h.Size:])
-		h.Size += ExpirySize
+		h.Size += h.Deadlines.size()
 	}
 	// An int of 32 bits cannot hold every length.
-	return h, kind <= kindInternal && h.ValueLen >= 0 && !(h.Kind == Negative && h.ValueLen > 0)
+	return h, kind < kinds && h.ValueLen >= 0 && !(h.Kind == Negative && h.ValueLen > 0)
 }

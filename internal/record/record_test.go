@@ -1,23 +1,31 @@
 package record
 
 import (
+	"encoding/binary"
 	"testing"
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
 )
 
+// someTimes are deadlines of every kind.
+var someTimes = []Times{
+	{}, {Deadlines: Timed}, {Deadlines: Timed, Expiry: 1}, {Deadlines: Timed, Expiry: 1<<32 - 1},
+	{Deadlines: Idle}, {Deadlines: Idle, Expiry: 0x01020304, Last: 0x05060708},
+}
+
 // Every pair of lengths around the borders of the forms is read back as it was
 // written, with the fewest bytes that the form allows.
 func TestPut_EveryFormIsParsed(t *testing.T) {
 	for _, klen := range []int{0, 1, 31, 32, 33, 62, 63, 64, 255, 256, MaxKey} {
-		for _, vlen := range []int{0, 1, 255, 256, 32766, 32767, 32768, 65534, 65535, 65536, 1 << 24} {
-			for _, expiry := range []uint32{0, 1, 0x01020304, 1<<32 - 1} {
+		for _, vlen := range []int{0, 1, 255, 256, 16383, 16384, 32766, 32767, 32768, 65534, 65535,
+			65536, 1 << 24} {
+			for _, times := range someTimes {
 				var buf [MaxHeader]byte
-				b := Plain.Put(&buf, klen, vlen, expiry)
+				b := Plain.Put(&buf, klen, vlen, times)
 				want := Header{Size: len(b), KeyLen: klen, ValueLen: vlen}
-				want.Expiry, want.HasExpiry = expiry, expiry != 0
-				require.Equal(t, Plain.HeaderSize(klen, vlen, expiry != 0), len(b), "%+v", want)
+				want.Expiry, want.Deadlines = times.Expiry, times.Deadlines
+				require.Equal(t, Plain.HeaderSize(klen, vlen, times.Deadlines), len(b), "%+v", want)
 				got, ok := Plain.Parse(b)
 				require.True(t, ok)
 				require.Equal(t, want, got)
@@ -25,10 +33,12 @@ func TestPut_EveryFormIsParsed(t *testing.T) {
 				require.False(t, ok, "%+v without its last byte", want)
 				_, ok = Plain.ParseShort(buf[:4])
 				require.Equal(t, len(b) == ShortHeader, ok, "%+v taken for a short one", want)
-				if len(buf) >= 7 {
-					h, ok := Plain.ParseExpiring(buf[:])
-					require.Equal(t, len(b) == ShortHeader+ExpirySize && expiry != 0, ok, "%+v", want)
-					require.True(t, !ok || h == want, "%+v as %+v", want, h)
+				h, ok := Plain.ParseTimed(buf[:])
+				timed := times.Deadlines != Timeless && isShort(klen, vlen, times.Deadlines)
+				require.Equal(t, timed, ok, "%+v", want)
+				require.True(t, !ok || h == want, "%+v as %+v", want, h)
+				if times.Deadlines == Idle {
+					require.Equal(t, times.Last, binary.LittleEndian.Uint32(b[want.LastAt():]))
 				}
 				Kill(b)
 				want.Dead = true
@@ -40,19 +50,20 @@ func TestPut_EveryFormIsParsed(t *testing.T) {
 	}
 }
 
-// An expiry costs exactly its own bytes, but for values of half the length that
-// a short header can take otherwise.
+// A deadline costs exactly its own bytes, but for values of half the length that a short header
+// can take otherwise.
 func TestHeaderSize_ExpiryCost(t *testing.T) {
 	for klen := range 100 {
-		for _, vlen := range []int{0, 100, maxShortTimed, maxShortValue + 1} {
-			got := Plain.HeaderSize(klen, vlen, true) - Plain.HeaderSize(klen, vlen, false)
-			require.Equal(t, ExpirySize, got, "key of %d and value of %d bytes", klen, vlen)
+		for _, vlen := range []int{0, 100, maxShortValue >> 2, maxShortValue + 1} {
+			none := Plain.HeaderSize(klen, vlen, Timeless)
+			require.Equal(t, none+ExpirySize, Plain.HeaderSize(klen, vlen, Timed))
+			require.Equal(t, none+2*ExpirySize, Plain.HeaderSize(klen, vlen, Idle))
 		}
 	}
 }
 
 func TestParse_UnknownKindIsRefused(t *testing.T) {
-	for kind := byte(kindInternal + 1); kind <= kindMask; kind++ {
+	for kind := byte(kinds); kind <= kindMask; kind++ {
 		b := [MaxHeader]byte{longBit | kind, 1, 0, 1}
 		_, ok := Plain.Parse(b[:])
 		require.False(t, ok, "kind %d", kind)
@@ -64,7 +75,7 @@ func TestPutNegative_IsParsed(t *testing.T) {
 		var buf [MaxHeader]byte
 		b := Plain.PutNegative(&buf, klen, 7)
 		want := Header{Size: Plain.NegativeSize(), KeyLen: klen}
-		want.HasExpiry, want.Kind, want.Expiry = true, Negative, 7
+		want.Deadlines, want.Kind, want.Expiry = Timed, Negative, 7
 		got, ok := Plain.Parse(b)
 		require.True(t, ok)
 		require.Equal(t, want, got)
@@ -124,12 +135,12 @@ func TestPutDead_EveryLength(t *testing.T) {
 // Another length of the value changes nothing else of a header.
 func TestPutValueLen_LeavesTheRest(t *testing.T) {
 	for _, klen := range []int{0, 1, 31, 32, 63, 64, 1000} {
-		for _, expiry := range []uint32{0, 7} {
+		for _, times := range someTimes {
 			for _, lens := range [][2]int{{0, 1}, {32_000, 5}, {100, 32_767}, {70_000, 1 << 20}} {
 				var buf [MaxHeader]byte
-				b := Plain.Put(&buf, klen, lens[0], expiry)
+				b := Plain.Put(&buf, klen, lens[0], times)
 				want, _ := Plain.Parse(b)
-				if Plain.HeaderSize(klen, lens[1], expiry != 0) != want.Size {
+				if Plain.HeaderSize(klen, lens[1], times.Deadlines) != want.Size {
 					continue
 				}
 				want.PutValueLen(b, lens[1])
@@ -140,4 +151,22 @@ func TestPutValueLen_LeavesTheRest(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A packed record keeps its deadlines, and a checksum tells them apart from others.
+func TestPutPacked_EveryTimesAreParsed(t *testing.T) {
+	sums := map[uint32]bool{}
+	for _, times := range someTimes {
+		var buf [MaxHeader]byte
+		b := Checked.PutPacked(&buf, 20, 300, times)
+		require.Len(t, b, Checked.PackedSize(times.Deadlines))
+		got, ok := Checked.Parse(b)
+		require.True(t, ok)
+		want := Header{Size: len(b), KeyLen: 20, ValueLen: 300}
+		want.Kind, want.Expiry, want.Deadlines = Packed, times.Expiry, times.Deadlines
+		require.Equal(t, want, got)
+		require.Equal(t, LongHeader, got.SumAt())
+		sums[got.Sum(1, 2)] = true
+	}
+	require.Len(t, sums, len(someTimes))
 }

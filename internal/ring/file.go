@@ -49,7 +49,8 @@ func (r *Ring) IsWhole(pos uint64) bool {
 // sum returns the checksum of the record at pos.
 func (r *Ring) sum(pos uint64) uint32 {
 	h, _ := r.AnyHeader(pos)
-	return h.Sum(r.Hash(pos+uint64(h.Size), h.KeyLen+h.ValueLen), r.seed)
+	at := h.SummedAt()
+	return h.Sum(r.Hash(pos+uint64(at), h.Total()-at), r.seed)
 }
 
 // Restore makes an empty ring what it was when its process died: chunks are those that it

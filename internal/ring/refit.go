@@ -29,7 +29,7 @@ func (r *Ring) RoomAt(pos uint64, h record.Header, n int) (room int, ok bool) {
 		room += d.Total()
 	}
 	whole := room - h.Size - h.KeyLen // the value's length while Refit is under way
-	return room, r.form.HeaderSize(h.KeyLen, whole, h.HasExpiry) == h.Size
+	return room, r.form.HeaderSize(h.KeyLen, whole, h.Deadlines) == h.Size
 }
 
 // Refit makes the value of the live record at pos, with header h, one of vlen bytes, which the

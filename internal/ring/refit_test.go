@@ -37,9 +37,10 @@ func TestRing_RefitKeepsRecordsWhole(t *testing.T) {
 		require.NoError(t, r.Extend(uint64(n+record.MaxHeader+1), 1000))
 		var buf [record.MaxHeader]byte
 		l := live{value: make([]byte, n)}
-		l.pos = r.Append(record.Plain.Put(&buf, 1, n, uint32(rnd.IntN(2))), []byte{7}, l.value)
+		times := record.Times{Deadlines: record.Deadlines(rnd.IntN(3))}
+		l.pos = r.Append(record.Plain.Put(&buf, 1, n, times), []byte{7}, l.value)
 		h := header(l.pos)
-		r.Count(1, h.Total(), h.HasExpiry)
+		r.Count(1, h.Total(), h.HasExpiry())
 		write(&l, h)
 		all = append(all, l)
 	}
@@ -73,7 +74,7 @@ func TestRing_RefitKeepsRecordsWhole(t *testing.T) {
 		if h.Dead {
 			has.DeadBytes += h.Total()
 		} else {
-			has.Count(1, h.Total(), h.HasExpiry)
+			has.Count(1, h.Total(), h.HasExpiry())
 			require.Equal(t, all[next].pos, pos)
 			require.True(t, r.Equal(pos+uint64(h.Size+h.KeyLen), all[next].value))
 			next++

@@ -69,12 +69,27 @@ func (r *Ring) forget() {
 	r.Counts = Counts{}
 }
 
-// SetExpiry gives the record at pos, which has room for it, another expiry. The caller calls
+// SetTimes gives the record at pos, which has room for them, other deadlines. The caller calls
 // WriteSum once the record is whole.
-func (r *Ring) SetExpiry(pos uint64, h record.Header, expiry uint32) {
-	var b [record.ExpirySize]byte
-	binary.LittleEndian.PutUint32(b[:], expiry)
-	r.Write(pos+uint64(h.ExpiryAt()), b[:])
+func (r *Ring) SetTimes(pos uint64, h record.Header, t record.Times) {
+	var buf [2 * record.ExpirySize]byte
+	t.Deadlines = h.Deadlines
+	r.Write(pos+uint64(h.TimesAt()), t.Put(&buf))
+}
+
+// Times returns the deadlines of the record at pos. To a reader without the lock the last one may
+// be torn.
+//
+//go:norace
+func (r *Ring) Times(pos uint64, h record.Header) record.Times {
+	t := record.Times{Deadlines: h.Deadlines, Expiry: h.Expiry}
+	if h.Deadlines == record.Idle {
+		var buf [record.ExpirySize]byte
+		if b, ok := r.Read(buf[:0], pos+uint64(h.LastAt()), len(buf)); ok {
+			t.Last = binary.LittleEndian.Uint32(b)
+		}
+	}
+	return t
 }
 
 // compactShare: a ring is worth compacting if 1/compactShare of its bytes are dead. To get at

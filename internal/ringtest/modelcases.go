@@ -8,6 +8,7 @@ import (
 
 	"github.com/ringcache/ringcache"
 	"github.com/ringcache/ringcache/internal/chunk"
+	"github.com/ringcache/ringcache/internal/clock"
 	"github.com/ringcache/ringcache/internal/testhook"
 )
 
@@ -77,10 +78,11 @@ func coldCases() []ModelCase {
 		switch i % 5 {
 		case 1:
 			g = Narrow(g)
+			g.ExpireAfterAccess = someIdleTime
 		case 2:
 			g.Policy = ringcache.PolicyFIFO
 		case 3:
-			g.TTL = 20 * time.Second
+			g.TTL, g.ExpireAfterAccess = 20*time.Second, someIdleTime
 		case 4:
 			by = &BadCompressor{One: 3}
 		}
@@ -92,11 +94,17 @@ func coldCases() []ModelCase {
 	return cases
 }
 
-// lifeCases crosses policy, time to live and callback.
+// someIdleTime is Options.ExpireAfterAccess where there is one.
+const someIdleTime = 5*time.Second + clock.Tick/2
+
+// lifeCases crosses policy, time to live, idle time and callback.
 func lifeCases() []ModelCase {
 	var cases []ModelCase
-	for i := range 8 {
+	for i := range 16 {
 		g := Tiny(2, 256, 64)
+		if i&8 != 0 {
+			g.ExpireAfterAccess = someIdleTime
+		}
 		if i&1 != 0 {
 			g = Narrow(g)
 			g.Policy = ringcache.PolicyFIFO

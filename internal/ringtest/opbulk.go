@@ -68,6 +68,7 @@ func (r *Runner) setBatch(o Op) error {
 		return fmt.Errorf("set %d entries: a read of the last misses", n)
 	}
 	r.dst = got
+	r.read(last)
 	return r.hit(last, got)
 }
 
@@ -102,6 +103,7 @@ func (r *Runner) getBatch(o Op) error {
 		if err := r.hit(id, vals[i]); err != nil {
 			return fmt.Errorf("value %d of %d: %w", i, n, err)
 		}
+		r.read(id)
 	}
 	r.endReading()
 	for i, id := range ids {
@@ -197,7 +199,7 @@ func (r *Runner) peek(o Op) error {
 			return err
 		}
 	}
-	return r.found(o.ID, r.C.Has(r.KeyOf(o.ID)))
+	return r.has(o.ID)
 }
 
 func (r *Runner) view(o Op) error {
@@ -213,5 +215,6 @@ func (r *Runner) view(o Op) error {
 	if !ok {
 		return r.found(o.ID, false)
 	}
+	r.read(o.ID)
 	return err
 }

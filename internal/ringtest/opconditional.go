@@ -20,6 +20,7 @@ func (r *Runner) setIfAbsent(o Op) error {
 		return err
 	}
 	if err := r.answered(known, !stored); err != nil || !stored {
+		r.read(o.ID)
 		return err
 	}
 	return r.stored(o, s, r.G.TTL)
@@ -44,12 +45,13 @@ func (r *Runner) setIfAbsentWithTTL(o Op, known known, s Stamp, v []byte) error 
 	}
 	switch {
 	case there:
+		r.read(o.ID)
 		return r.hit(o.ID, was)
 	case stored:
 		return r.stored(o, s, ttl)
 	}
 	r.forget(o.ID)
-	return r.found(o.ID, r.C.Has(r.KeyOf(o.ID)))
+	return r.has(o.ID)
 }
 
 // valueFor returns a value for a conditional write: of those that the key may
@@ -79,6 +81,7 @@ func (r *Runner) setIfChanged(o Op) error {
 	if err := r.hit(o.ID, given); err != nil {
 		return fmt.Errorf("not changed: %w", err)
 	}
+	r.read(o.ID)
 	return r.readBack(o, -1)
 }
 
@@ -100,6 +103,8 @@ func (r *Runner) compareAndSwap(o Op) error {
 		return r.kept(o, s, known)
 	case fits && len(known.candidates) == 1:
 		return r.answered(known, false)
+	case r.idle != 0:
+		return r.has(o.ID) // if it is there, it was read
 	}
 	return nil
 }
@@ -148,7 +153,7 @@ func (r *Runner) update(o Op) error {
 		return r.found(o.ID, r.C.Has(k))
 	}
 	if there {
-		return r.storedUntil(o, s, known.deadline)
+		return r.storedUntil(o, s, known.last)
 	}
 	return r.stored(o, s, ttl)
 }
@@ -211,5 +216,5 @@ func (r *Runner) getAndDel(o Op) error {
 		return fmt.Errorf("found %d bytes, want one of %v", len(v), known.candidates)
 	}
 	r.forget(o.ID)
-	return r.found(o.ID, r.C.Has(r.KeyOf(o.ID)))
+	return r.has(o.ID)
 }

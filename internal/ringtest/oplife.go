@@ -17,7 +17,10 @@ import (
 // OnRemove has said.
 type Life struct {
 	age       time.Duration            // of the cache
+	idle      time.Duration            // Options.ExpireAfterAccess
 	Deadlines map[uint32]time.Duration // when entries expire that may be live
+	Lasts     map[uint32]time.Duration // beyond which reads do not put that off; 0: never
+	renewals  int                      // how often one has
 	lapsed    map[uint32]bool          // expired, and perhaps not yet reclaimed
 	negatives map[uint32]time.Duration // when the negative entries expire that may be there
 	parts     map[uint64][]Stamp       // what Append has put together, by version
@@ -42,6 +45,7 @@ func NewLife(told bool) Life {
 	return Life{
 		age:       time.Minute, // so that no deadline is 0
 		Deadlines: map[uint32]time.Duration{},
+		Lasts:     map[uint32]time.Duration{},
 		lapsed:    map[uint32]bool{},
 		negatives: map[uint32]time.Duration{},
 		parts:     map[uint64][]Stamp{},
@@ -61,6 +65,42 @@ func (l *Life) deadline(ttl time.Duration) time.Duration {
 		return 0
 	}
 	return (l.age + ttl).Truncate(clock.Tick)
+}
+
+// idleEnd returns when an entry expires that is read or written now, and has a last deadline.
+func (l *Life) idleEnd(last time.Duration) time.Duration {
+	switch end := l.deadline(l.idle); {
+	case l.idle == 0:
+		return last
+	case last == 0:
+		return end
+	default:
+		return min(last, end)
+	}
+}
+
+// read notes a read of an entry that is there: in the second half of its idle time, that begins
+// anew.
+func (r *Runner) read(id uint32) {
+	at, ok := r.Deadlines[id]
+	half := (r.idle/2 + clock.Tick - 1) / clock.Tick
+	if r.idle == 0 || !ok || at/clock.Tick-r.age/clock.Tick > half {
+		return
+	}
+	if end := r.idleEnd(r.Lasts[id]); end != at {
+		r.renewals++
+		r.expiresAt(id, end)
+	}
+}
+
+// has checks what Has says of a key.
+func (r *Runner) has(id uint32) error {
+	ok := r.C.Has(r.KeyOf(id))
+	err := r.found(id, ok)
+	if ok && err == nil {
+		r.read(id)
+	}
+	return err
 }
 
 // expired reports whether a deadline has passed.
@@ -172,14 +212,14 @@ type known struct {
 	id         uint32
 	candidates []Stamp
 	there      bool          // for certain
-	deadline   time.Duration // if it is there
+	last       time.Duration // its last deadline, if it is there
 }
 
 func (r *Runner) before(id uint32) known {
 	e, ok := r.live[id]
 	candidates := slices.Clone(r.model.Candidates(id))
 	return known{id: id, candidates: candidates, there: ok && !r.over(e.deadline),
-		deadline: r.Deadlines[id]}
+		last: r.Lasts[id]}
 }
 
 // answered checks a yes or no about a key. What has missed once must not come
@@ -215,14 +255,20 @@ func (r *Runner) kept(o Op, s Stamp, k known) error {
 	left, ok := r.C.TTL(r.KeyOf(o.ID))
 	fresh := r.deadline(r.G.TTL)
 	wasThere, mayBeNew := len(k.candidates) > 0, !k.there || r.dropped[k.id]
-	for _, at := range []time.Duration{k.deadline, fresh} {
+	for _, last := range []time.Duration{k.last, fresh} {
+		at := r.idleEnd(last)
 		fits := left == at-r.age || at == 0 && left == 0
-		if !ok || fits && (at == k.deadline && wasThere || at == fresh && mayBeNew) {
-			return r.storedUntil(o, s, at)
+		if ok && !(fits && (last == k.last && wasThere || last == fresh && mayBeNew)) {
+			continue
 		}
+		if ok && r.idle != 0 && wasThere && mayBeNew { // which one it has cannot be seen
+			r.C.Touch(r.KeyOf(o.ID), r.G.TTL)
+			last = fresh
+		}
+		return r.storedUntil(o, s, last)
 	}
 	return fmt.Errorf("at %v it has %v to live, want until %v (%v) or %v (%v)",
-		r.age, left, k.deadline, wasThere, fresh, mayBeNew)
+		r.age, left, k.last, wasThere, fresh, mayBeNew)
 }
 
 // stored notes that a value was set, and reads it back.
@@ -230,18 +276,18 @@ func (r *Runner) stored(o Op, s Stamp, ttl time.Duration) error {
 	return r.storedUntil(o, s, r.deadline(ttl))
 }
 
-func (r *Runner) storedUntil(o Op, s Stamp, at time.Duration) error {
+func (r *Runner) storedUntil(o Op, s Stamp, last time.Duration) error {
 	if _, ok := r.live[o.ID]; ok {
 		return errors.New("set over a value that OnRemove was not told of")
 	}
 	r.forget(o.ID)
 	r.model.Set(o.ID, s)
-	r.endsAt(o.ID, at)
+	r.endsAt(o.ID, last)
 	if r.told {
-		r.live[o.ID] = entry{s, at}
+		r.live[o.ID] = entry{s, r.idleEnd(last)}
 	}
 	if r.lapsed[o.ID] {
-		return r.found(o.ID, r.C.Has(r.KeyOf(o.ID))) // it has expired at once
+		return r.has(o.ID) // it has expired at once
 	}
 	return r.readBack(o, s.Size)
 }
@@ -249,7 +295,12 @@ func (r *Runner) storedUntil(o Op, s Stamp, at time.Duration) error {
 // renewed notes that an entry has another time to live.
 func (r *Runner) renewed(id uint32, ttl time.Duration) { r.endsAt(id, r.deadline(ttl)) }
 
-func (r *Runner) endsAt(id uint32, at time.Duration) {
+func (r *Runner) endsAt(id uint32, last time.Duration) {
+	r.Lasts[id] = last
+	r.expiresAt(id, r.idleEnd(last))
+}
+
+func (r *Runner) expiresAt(id uint32, at time.Duration) {
 	if e, ok := r.live[id]; ok {
 		r.live[id] = entry{e.Stamp, at}
 	}
@@ -298,7 +349,7 @@ func (r *Runner) setWithTTL(o Op) error {
 	}
 	if ttl < 0 || IsBrief(ttl) {
 		r.forget(o.ID)
-		return r.found(o.ID, r.C.Has(r.KeyOf(o.ID)))
+		return r.has(o.ID)
 	}
 	return r.stored(o, s, ttl)
 }
@@ -344,14 +395,14 @@ func (r *Runner) touch(o Op) error {
 	}
 	if ttl < 0 || IsBrief(ttl) {
 		r.forget(o.ID)
-		return r.found(o.ID, r.C.Has(r.KeyOf(o.ID)))
+		return r.has(o.ID)
 	}
 	r.renewed(o.ID, ttl)
 	if r.lapsed[o.ID] {
 		return nil
 	}
 	if _, bad := r.G.Compressor.(*BadCompressor); bad { // Touch leaves the value packed
-		return r.found(o.ID, r.C.Has(r.KeyOf(o.ID)))
+		return r.has(o.ID)
 	}
 	return r.readBack(o, -1)
 }
@@ -365,6 +416,7 @@ func (r *Runner) ttl(o Op) error {
 			if err := r.hit(o.ID, v); err != nil {
 				return err
 			}
+			r.read(o.ID)
 		}
 	}
 	if err := r.found(o.ID, ok); err != nil {

@@ -35,6 +35,7 @@ func (r *Runner) getOrLoad(o Op) error {
 		return err
 	}
 	if err == nil && calls == 0 {
+		r.read(o.ID)
 		return r.hit(o.ID, got)
 	}
 	if err := r.answered(known, false); err != nil {
@@ -58,10 +59,10 @@ func (r *Runner) getOrLoad(o Op) error {
 	}
 	switch {
 	case notStored:
-		return r.found(o.ID, r.C.Has(r.KeyOf(o.ID)))
+		return r.has(o.ID)
 	case absent:
-		r.negatives[o.ID] = r.deadline(ttl)
-		if err := r.found(o.ID, r.C.Has(r.KeyOf(o.ID))); err != nil || o.flags&8 == 0 {
+		r.negatives[o.ID] = r.idleEnd(r.deadline(ttl))
+		if err := r.has(o.ID); err != nil || o.flags&8 == 0 {
 			return err
 		}
 		o.flags &^= 8 // ask once more, before the negative entry is driven out

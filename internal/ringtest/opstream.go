@@ -123,7 +123,7 @@ func NewRunner(t testing.TB, g Shape, told bool) *Runner {
 	if told {
 		g.OnRemove = r.departed
 	}
-	r.G = g
+	r.G, r.idle = g, g.ExpireAfterAccess
 	r.C = MustCache(t, g)
 	return r
 }
@@ -159,11 +159,11 @@ func (r *Runner) stepLockFree(o Op) error {
 	if len(k) == 0 || s.LargeKeysOf(s.Hash(k)).Load() != 0 {
 		return r.Step(o) // an empty key may seem to lie in dst
 	}
-	before := Counters(r.C).Locked()
+	before, renewals := Counters(r.C).Locked(), r.renewals
 	err := r.Step(o)
 	locked := Counters(r.C).Locked() != before
-	if locked && s.Compression != nil {
-		return err // the key is in the cold part, or a goroutine writes
+	if locked && (s.Compression != nil || r.renewals != renewals) {
+		return err // the key is in the cold part, or a goroutine writes, or the lookup itself
 	}
 	if r.lockFree++; locked {
 		return errors.Join(err, errors.New("the lookup took the lock"))
@@ -200,7 +200,7 @@ func (r *Runner) Step(o Op) error {
 		if o.flags&4 != 0 {
 			return r.peek(o)
 		}
-		return r.found(o.ID, r.C.Has(r.KeyOf(o.ID)))
+		return r.has(o.ID)
 	case opGetBatch:
 		return r.getBatch(o)
 	case opView:
@@ -313,6 +313,7 @@ func (r *Runner) readBack(o Op, size int) error {
 		return fmt.Errorf("set %d bytes: a read right after misses", size)
 	}
 	r.dst = got
+	r.read(o.ID)
 	return r.hit(o.ID, got)
 }
 
@@ -359,11 +360,15 @@ func (r *Runner) get(o Op) error {
 		return fmt.Errorf("dst with room for %d bytes was not used for %d", cap(dst), len(got))
 	}
 	if !ok && o.Kind == opGet {
-		return nil // a miss or an empty value: Get cannot tell
+		if r.idle == 0 {
+			return nil // a miss or an empty value: Get cannot tell
+		}
+		return r.has(o.ID) // if it is there, it was read
 	}
 	if !ok {
 		return r.found(o.ID, false)
 	}
+	r.read(o.ID)
 	return r.hit(o.ID, got[len(before):])
 }
 
@@ -421,6 +426,9 @@ func (r *Runner) Exercised(wraps bool) error {
 	}
 	if s.ExpiredEntries < 100 {
 		return fmt.Errorf("%d entries expired", s.ExpiredEntries)
+	}
+	if r.idle != 0 && r.renewals < 50 {
+		return fmt.Errorf("%d reads that put off an expiry", r.renewals)
 	}
 	for reason := ringcache.RemovedEvicted; r.told && reason <= ringcache.RemovedReset; reason++ {
 		if r.reasons[reason] == 0 {

@@ -25,6 +25,7 @@ type Kept struct {
 	freq     int
 	Age      float64 // 0 at the tail of its ring, 1 at the head
 	Expiry   uint32
+	Last     uint32 // the last deadline
 	Negative bool
 }
 
@@ -58,6 +59,7 @@ func Contents(t testing.TB, c *ringcache.Cache) map[string]Kept {
 				Value: string(v), Ring: index.Ring(slot), freq: index.Freq(slot),
 				Age:    float64((index.Pos(slot)-r.Tail)&r.Mask) / float64(r.Size),
 				Expiry: hd.Expiry, Negative: hd.Kind == record.Negative,
+				Last: r.Times(index.Pos(slot), hd).Last,
 			}
 		})
 	})
@@ -74,6 +76,7 @@ func RequireSame(t testing.TB, want, got map[string]Kept, rings bool) {
 		g, ok := got[k]
 		w.Age, g.Age = 0, 0
 		w.Expiry, g.Expiry = min(w.Expiry, 1), min(g.Expiry, 1)
+		w.Last, g.Last = min(w.Last, 1), min(g.Last, 1)
 		if rings && w.Ring != g.Ring {
 			moved++
 		}

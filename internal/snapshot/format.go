@@ -4,14 +4,14 @@
 // A snapshot is a header, blocks in any order, and an end mark, which is a block
 // too. All numbers are little endian, on every platform.
 //
-//	header 128  "ringsnap" | mark 4 | version 4 | policy 1, flags 1, 0 6 | salt 8 | bound 8 |
-//	            entries 8 | bytes 8 | ttl 8 | ahead 8 | saved 8 | since boot 8 | boot 8 |
+//	header 128  "ringsnap" | mark 4 | version 4 | policy 1, flags 1, 0 2, idle 4 | salt 8 |
+//	            bound 8 | entries 8 | bytes 8 | ttl 8 | ahead 8 | saved 8 | since boot 8 | boot 8 |
 //	            program 8 | hash secret 16 | checksum 8
 //	block   56  "rblk" | kind 1, rank 1, 0 2 | id 4 | entries 4 | length 8 | unpacked 8 |
 //	            unread 8 | checksum of the body 8 | checksum of these 48 bytes 8 | body
 //	end    152  blocks 8 | entries 8 | flags 8 | a copy of the header (the body of an end mark)
-//	entry       meta 1 | length of key, of value (uvarints) | expiry 8, if meta says so |
-//	            key | value
+//	entry       meta 1 | length of key, of value (uvarints) | expiry 8, end of the idle time 8,
+//	            where meta says so | key | value
 //
 // A body whose length is not its unpacked length is packed: an S2 block, with a length of
 // its own in front.
@@ -53,6 +53,8 @@ const (
 
 	maxKey = 1<<16 - 1
 
+	idleUnit = time.Second / 10
+
 	headerMagic = "ringsnap"
 	blockMagic  = "rblk"
 	orderMark   = 0x01020304
@@ -86,6 +88,7 @@ type Header struct {
 	Bytes        uint64 // of their records; a hint
 	TTL          time.Duration
 	RefreshAhead time.Duration
+	Idle         time.Duration // of entries that are not read, in tenths of a second
 	Saved        time.Time     // by the wall clock
 	SinceBoot    time.Duration // when it was saved
 	Boot         uint64        // of the machine that saved it
@@ -101,7 +104,8 @@ func (h *Header) Append(b []byte) []byte {
 	b = append(b, headerMagic...)
 	b = binary.LittleEndian.AppendUint32(b, orderMark)
 	b = binary.LittleEndian.AppendUint32(b, Version)
-	b = append(b, h.Policy, h.HugePages, 0, 0, 0, 0, 0, 0)
+	b = append(b, h.Policy, h.HugePages, 0, 0)
+	b = binary.LittleEndian.AppendUint32(b, uint32(min(int64(h.Idle/idleUnit), math.MaxUint32)))
 	for _, x := range []uint64{h.Salt, h.MaxBytes, h.Entries, h.Bytes, uint64(h.TTL),
 		uint64(h.RefreshAhead), uint64(h.Saved.UnixMilli()), uint64(h.SinceBoot), h.Boot,
 		h.Program, h.Secret[0], h.Secret[1]} {
@@ -133,6 +137,7 @@ func ParseHeader(b []byte, at int64) (h Header, err error) {
 	word := func(i int) uint64 { return binary.LittleEndian.Uint64(b[24+8*i:]) }
 	return Header{
 		Policy: b[16], HugePages: b[17],
+		Idle: time.Duration(binary.LittleEndian.Uint32(b[20:])) * idleUnit,
 		Salt: word(0), MaxBytes: word(1), Entries: word(2), Bytes: word(3),
 		TTL: time.Duration(word(4)), RefreshAhead: time.Duration(word(5)),
 		Saved: time.UnixMilli(int64(word(6))), SinceBoot: time.Duration(word(7)),

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/ringcache/ringcache/internal/chunk"
+	"github.com/ringcache/ringcache/internal/clock"
 	"github.com/ringcache/ringcache/internal/cold"
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/pack"
@@ -53,6 +54,10 @@ func (b *Store) checkRings(large map[int]int) (live map[place]uint64, err error)
 			live[place{in, pos}] = hash
 			if b.Large {
 				large[int(hash&(BucketCount-1))]++
+			}
+			if t := r.Times(pos, hd); t.Last != 0 && clock.Earlier(t.Expiry, t.Last) != t.Expiry {
+				return fmt.Errorf("I11: a record expires in tick %d, its last deadline is %d",
+					t.Expiry, t.Last)
 			}
 			return b.checkExpiry(hd.Expiry)
 		})
@@ -193,7 +198,7 @@ func checkRing(r *ring.Ring, fn func(pos uint64, h record.Header) error) error {
 			return fmt.Errorf("I2: no record at position %d", pos)
 		}
 		if !h.Dead {
-			has.Count(1, h.Total(), h.HasExpiry)
+			has.Count(1, h.Total(), h.HasExpiry())
 		} else {
 			has.DeadBytes += h.Total()
 		}

@@ -278,8 +278,8 @@ func (b *Store) extend(r *ring.Ring, n, most int) bool {
 // value packed.
 func (b *Store) storePacked(p index.Place, hd record.Header, key, packed []byte) {
 	var buf [record.MaxHeader]byte
-	header := b.Form.PutPacked(&buf, len(key), len(packed), hd.HasExpiry, hd.Expiry)
 	q, s := b.cold.queue(), b.cold.store()
+	header := b.Form.PutPacked(&buf, len(key), len(packed), q.Times(q.Tail, hd))
 	pos := s.Append(header, key, packed)
 	b.cold.uses[packed[0]]++ // (I16)
 	n := len(header) + len(key) + len(packed)
@@ -322,8 +322,8 @@ func (c Cold) Promote(was *Found, w *Write) {
 	if !b.findAgain(&f, was, w.Key, w.Hash) || b.Shared.Expired(f.Expiry) {
 		return
 	}
-	w.Expiry = f.Expiry
-	if w.Measure(b.Form); w.Bytes > b.Longest {
+	w.Expiry, w.Until = b.lastOf(&f), f.Expiry
+	if w.Measure(b.Shared); w.Bytes > b.Longest {
 		b.remove(&f, w.Hash, Evicted) // the cache has become too small for it
 		b.countEvicted(policy.Cold, f.Header)
 		return
@@ -447,7 +447,7 @@ func (c Cold) PutAway(batch *ColdBatch) bool {
 		}
 		n := hd.Total()
 		if len(w.packed) > 0 {
-			n = b.Form.PackedSize(hd.HasExpiry) + len(w.key) + len(w.packed)
+			n = b.Form.PackedSize(hd.Deadlines) + len(w.key) + len(w.packed)
 		}
 		if !b.extend(b.cold.store(), n, b.coldMost(b.cold.queueMost)) {
 			return false

@@ -3,6 +3,7 @@ package store
 import (
 	"math"
 
+	"github.com/ringcache/ringcache/internal/clock"
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/ring"
@@ -204,20 +205,79 @@ func (b *Store) Touch(w *Write) (there, done bool) {
 	if !b.Lookup(&f, w.Key, w.Hash) {
 		return false, true
 	}
-	if !f.Takes(w.Expiry) {
+	t := b.Shared.times(w)
+	if !f.Takes(t) {
 		return true, false
 	}
-	b.renew(&f, w.Expiry)
+	b.setTimes(f.Ring, f.Pos, f.Header, t)
 	return true, true
 }
 
-// renew gives a record that takes it another expiry.
-func (b *Store) renew(f *Found, expiry uint32) {
-	if f.HasExpiry {
-		f.Ring.SetExpiry(f.Pos, f.Header, expiry)
-		f.Ring.WriteSum(f.Pos)
-		b.noteExpiry(expiry)
+// setTimes gives a record that takes them other deadlines.
+func (b *Store) setTimes(r *ring.Ring, pos uint64, hd record.Header, t record.Times) {
+	if hd.HasExpiry() {
+		r.SetTimes(pos, hd, t)
+		r.WriteSum(pos)
+		b.noteExpiry(t.Expiry)
 	}
+}
+
+// With Options.ExpireAfterAccess each record of a user's value has two deadlines. The first is its
+// expiry, as in all records. A read in the second half of the idle time puts it off, but not beyond
+// the last deadline, which is that of the TTL. A read in the first half only reads.
+
+// IsDue reports whether a read of the record f is to put off its expiry. Readers call it without
+// the lock.
+//
+//go:norace
+func (b *Store) IsDue(f *Found) bool {
+	return f.Deadlines == record.Idle && f.Expiry != 0 && !b.Shared.Fresh(f.Expiry) &&
+		f.Expiry != f.Ring.Times(f.Pos, f.Header).Last
+}
+
+// PutOff has a read put off the expiry of the key's record, if it is due, and reports whether the
+// record is there.
+func (b *Store) PutOff(k []byte, h uint64) (there bool) {
+	var f Found
+	if there = b.Lookup(&f, k, h); there {
+		b.putOff(&f)
+	}
+	return there
+}
+
+func (b *Store) putOff(f *Found) {
+	if b.Shared.Idles() && b.IsDue(f) {
+		t := f.Ring.Times(f.Pos, f.Header)
+		t.Expiry = b.Shared.IdleEnd(t.Last)
+		b.setTimes(f.Ring, f.Pos, f.Header, t)
+	}
+}
+
+// limitIdle has a record from a file, which may have been of a longer idle time or of none, expire
+// by the idle time that there is now.
+func (b *Store) limitIdle(r *ring.Ring, pos uint64, hd record.Header) {
+	if hd.Deadlines != record.Idle || !b.Shared.Idles() {
+		return
+	}
+	t := r.Times(pos, hd)
+	if end := clock.Earlier(t.Expiry, b.Shared.IdleEnd(t.Last)); end != t.Expiry {
+		t.Expiry = end
+		b.setTimes(r, pos, hd, t)
+	}
+}
+
+// lastOf returns the last deadline that the record f keeps when it is written again.
+func (b *Store) lastOf(f *Found) uint32 {
+	if f.Deadlines == record.Idle && b.Shared.Idles() {
+		return f.Ring.Times(f.Pos, f.Header).Last
+	}
+	return f.Expiry
+}
+
+// Keep gives the write, which replaces the record f, its last deadline.
+func (b *Store) Keep(w *Write, f *Found) {
+	w.Expiry = b.lastOf(f)
+	w.Measure(b.Shared)
 }
 
 // expire drops the expired record f of hash h, and its slot: no ghost is left.

@@ -16,7 +16,7 @@ import (
 func (b *Store) overwritePlain(rec []byte, s uint64, w *Write) bool {
 	value, expiry, ok := ValueIn(b.Form, rec, w.Key)
 	if !ok || len(value) != len(w.Value) || expiry != 0 || w.Expiry != 0 || w.Internal ||
-		b.Shared.Notifies {
+		b.Shared.Notifies || b.Shared.Idles() {
 		return false
 	}
 	faulted := true
@@ -35,16 +35,17 @@ func (b *Store) overwritePlain(rec []byte, s uint64, w *Write) bool {
 // overwrite writes the value over that of the record f, if there is room for it where
 // that lies, and reports whether it has.
 func (b *Store) overwrite(f *Found, w *Write) bool {
-	room, ok := b.roomInPlace(f, w)
+	t := b.Shared.times(w)
+	room, ok := b.roomInPlace(f, w, t)
 	if !ok {
 		return false
 	}
 	if b.Shared.Notifies {
 		b.keepRemoved(f.Ring, f.Pos, f.Header, w.why())
 	}
-	if f.HasExpiry {
-		f.Ring.SetExpiry(f.Pos, f.Header, w.Expiry) // its checksum comes with the new value only
-		b.noteExpiry(w.Expiry)
+	if f.HasExpiry() {
+		f.Ring.SetTimes(f.Pos, f.Header, t) // its checksum comes with the new value only
+		b.noteExpiry(t.Expiry)
 	}
 	if more := len(w.Value) - f.ValueLen; more != 0 {
 		f.Ring.Refit(f.Pos, f.Header, len(w.Value), room)
@@ -64,14 +65,14 @@ func (b *Store) overwrite(f *Found, w *Write) bool {
 
 // roomInPlace returns the bytes that the record f can have where it lies, with those of dead
 // records behind it, and whether the write's value fits into them.
-func (b *Store) roomInPlace(f *Found, w *Write) (room int, ok bool) {
-	if !f.Takes(w.Expiry) || (f.Kind == record.Negative) != w.Negative {
+func (b *Store) roomInPlace(f *Found, w *Write, t record.Times) (room int, ok bool) {
+	if !f.Takes(t) || (f.Kind == record.Negative) != w.Negative {
 		return 0, false
 	}
 	if f.ValueLen == len(w.Value) {
 		return f.Total(), true
 	}
-	if b.Form.HeaderSize(f.KeyLen, len(w.Value), f.HasExpiry) != f.Size || b.isOverQuota(f, w) {
+	if b.Form.HeaderSize(f.KeyLen, len(w.Value), f.Deadlines) != f.Size || b.isOverQuota(f, w) {
 		return 0, false
 	}
 	room, ok = f.Ring.RoomAt(f.Pos, f.Header, f.Size+f.KeyLen+len(w.Value))

@@ -99,7 +99,7 @@ func ValueIn(form record.Form, rec, k []byte) (value []byte, expiry uint32, ok b
 	delay.Point()
 	hd, ok := form.ParseShort(rec)
 	if !ok {
-		hd, ok = form.ParseExpiring(rec)
+		hd, ok = form.ParseTimed(rec)
 	}
 	end := hd.Size + len(k)
 	if !ok || hd.KeyLen != len(k) || hd.Total() > len(rec) || !torn.Equal(rec[hd.Size:end], k) {
@@ -238,8 +238,10 @@ func (b *Store) CountOddities(f *Found) {
 	}
 }
 
-// NoteRead tells the policy of a read of the record f, as a lookup would.
+// NoteRead does for a read of the record f by a write what a lookup would: it tells the policy, and
+// puts off the expiry.
 func (b *Store) NoteRead(f *Found) {
+	b.putOff(f)
 	switch slot := f.Group.At(f.I); {
 	case !index.Ring(f.Slot).IsCold():
 		if b.Touches {

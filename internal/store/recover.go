@@ -147,13 +147,13 @@ func (b *Store) recoverRecord(
 		r.DeadBytes += hd.Total()
 		return
 	}
-	if hd.HasExpiry {
+	if hd.HasExpiry() {
 		b.noteExpiry(math.MaxUint32) // there is one with room for an expiry
 	}
 	rec.key, _ = r.Read(rec.key[:0], pos+uint64(hd.Size), hd.KeyLen)
 	key := rec.key
 	h := b.Shared.Hash(key)
-	r.Count(1, hd.Total(), hd.HasExpiry)
+	r.Count(1, hd.Total(), hd.HasExpiry())
 	if hd.Kind == record.Internal {
 		b.internals++
 	}
@@ -172,6 +172,7 @@ func (b *Store) recoverRecord(
 	case b.Shared.Expired(hd.Expiry):
 		b.kill(r, pos, hd, h, Unsaid)
 	default:
+		b.limitIdle(r, pos, hd)
 		b.enter(in, pos, hd.Kind, key, h)
 		b.Shared.recoveredKey(key, hd.Kind)
 	}

@@ -20,8 +20,9 @@ const RingCount = 2
 // Store is a bucket without its lock: an index, rings, and what ties them together. Whoever
 // changes it holds the bucket's lock. These are its methods:
 //
-//   - for readers without the lock: Candidate, Find, NoteGhostMiss, CountOddities, Ring
-//   - one entry: Lookup, Holds, NoteRead, MoveHomes, Set, Arrived, Fail, Restore, Delete, Touch
+//   - for readers without the lock: Candidate, Find, IsDue, NoteGhostMiss, CountOddities, Ring
+//   - one entry: Lookup, Holds, NoteRead, MoveHomes, Set, Arrived, Fail, Restore, Delete, Touch,
+//     PutOff, Keep
 //   - memory: Memory, Lack, Demand, Expect, MakeWay, Shrink, Give, GivePages
 //   - all entries, in steps: NextSlots, DeleteStep, DropStep, ExpireSome, and the methods of Keys
 //     and Fit
@@ -266,19 +267,20 @@ func (b *Store) append(to policy.Ring, limit int, w *Write) (uint64, error) {
 	}
 	var buf [record.MaxHeader]byte
 	var header []byte
+	t := b.Shared.times(w)
 	switch {
 	case w.Negative:
-		header = b.Form.PutNegative(&buf, len(w.Key), w.Expiry)
+		header = b.Form.PutNegative(&buf, len(w.Key), t.Expiry)
 	case w.Internal:
 		header = b.Form.PutInternal(&buf, len(w.Key), len(w.Value))
 		b.internals++
 	default:
-		header = b.Form.Put(&buf, len(w.Key), len(w.Value), w.Expiry)
+		header = b.Form.Put(&buf, len(w.Key), len(w.Value), t)
 	}
 	pos := r.Append(header, w.Key, w.Value)
-	r.Count(1, w.Bytes, w.Expiry != 0)
+	r.Count(1, w.Bytes, t.Deadlines != record.Timeless)
 	b.countKey(w.Key, 1, w.Bytes)
-	b.noteExpiry(w.Expiry)
+	b.noteExpiry(t.Expiry)
 	if b.Large {
 		b.Shared.LargeKeysOf(w.Hash).Add(1)
 	}
@@ -362,7 +364,7 @@ func (b *Store) uncount(r *ring.Ring, pos uint64, hd record.Header, h uint64) {
 
 // uncountGone is uncount of what was in r, and the cold part has uncounted.
 func (b *Store) uncountGone(r *ring.Ring, hd record.Header, h uint64) {
-	r.Count(-1, hd.Total(), hd.HasExpiry)
+	r.Count(-1, hd.Total(), hd.HasExpiry())
 	if hd.Kind == record.Internal {
 		b.internals--
 	}

@@ -272,8 +272,8 @@ func (b *Store) moved(
 	}
 	b.follow(p, slot, hd, n)
 	from.Release(uint64(hd.Total()))
-	from.Count(-1, hd.Total(), hd.HasExpiry)
-	to.Count(1, n, hd.HasExpiry)
+	from.Count(-1, hd.Total(), hd.HasExpiry())
+	to.Count(1, n, hd.HasExpiry())
 }
 
 // follow has the index follow a record that was written again with n bytes.

@@ -3,6 +3,7 @@ package store
 import (
 	"math"
 
+	"github.com/ringcache/ringcache/internal/clock"
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
 )
@@ -13,7 +14,8 @@ type Write struct {
 	Key, Value []byte
 	Hash       uint64 // hash of Key
 	Bytes      int    // bytes of the record
-	Expiry     uint32 // tick, 0: never
+	Expiry     uint32 // tick of the last deadline, 0: never
+	Until      uint32 // tick at which it expires at the latest unless it is read, 0: as Options say
 	Same       bool   // the value is there already: only its form changes
 	Packed     bool   // not done: it needs the value, which is packed: to be tried again
 	Negative   bool   // a negative entry instead of a value; it has an expiry
@@ -34,8 +36,33 @@ func (w *Write) why() Reason {
 	return w.Reason
 }
 
+// times returns the deadlines of a write's record, which begin now.
+func (s *Shared) times(w *Write) record.Times {
+	d := s.deadlines(w)
+	if d == record.Timeless {
+		return record.Times{}
+	}
+	expiry := clock.Earlier(s.IdleEnd(w.Expiry), w.Until)
+	return record.Times{Deadlines: d, Expiry: expiry, Last: w.Expiry}
+}
+
+// deadlines returns how many deadlines a write's record has room for. Where there is an idle time,
+// each of a user's values has two: so it can be given any other where it lies.
+func (s *Shared) deadlines(w *Write) record.Deadlines {
+	switch {
+	case w.Internal:
+		return record.Timeless
+	case s.Idles() && !w.Negative:
+		return record.Idle
+	case w.Expiry != 0 || w.Until != 0 || w.Negative:
+		return record.Timed
+	}
+	return record.Timeless
+}
+
 // Measure counts the bytes of the record.
-func (w *Write) Measure(form record.Form) {
+func (w *Write) Measure(s *Shared) {
+	form := s.Form
 	w.Bytes = len(w.Key) + len(w.Value)
 	switch {
 	case w.Negative:
@@ -45,6 +72,6 @@ func (w *Write) Measure(form record.Form) {
 	case w.Internal:
 		w.Bytes += form.InternalSize()
 	default:
-		w.Bytes += form.HeaderSize(len(w.Key), len(w.Value), w.Expiry != 0)
+		w.Bytes += form.HeaderSize(len(w.Key), len(w.Value), s.deadlines(w))
 	}
 }

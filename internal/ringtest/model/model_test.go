@@ -13,13 +13,14 @@ import (
 
 func TestModel(t *testing.T) {
 	for _, mc := range ringtest.ModelCases() {
-		t.Run(fmt.Sprintf("%s/ttl=%v/told=%v", ringtest.Describe(mc.G), mc.G.TTL, mc.Told),
-			func(t *testing.T) {
-				t.Parallel()
-				for seed := range uint64(ringtest.Rounds()) {
-					runModel(t, mc, seed)
-				}
-			})
+		name := fmt.Sprintf("%s/ttl=%v/idle=%v/told=%v",
+			ringtest.Describe(mc.G), mc.G.TTL, mc.G.ExpireAfterAccess, mc.Told)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for seed := range uint64(ringtest.Rounds()) {
+				runModel(t, mc, seed)
+			}
+		})
 	}
 }
 

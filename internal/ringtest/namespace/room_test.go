@@ -13,6 +13,7 @@ import (
 
 	"github.com/ringcache/ringcache"
 	"github.com/ringcache/ringcache/internal/generation"
+	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/ringtest"
 	"github.com/ringcache/ringcache/internal/testhook"
 )
@@ -44,7 +45,7 @@ func requireUsage(t testing.TB, c *ringcache.Cache, spaces ...*ringcache.Namespa
 		entries, size := 0, 0
 		for k, v := range n.All() {
 			entries++
-			size += ringtest.Shared(c).Form.HeaderSize(len(k)+generation.Size, len(v), false) +
+			size += ringtest.Shared(c).Form.HeaderSize(len(k)+generation.Size, len(v), record.Timeless) +
 				generation.Size + len(k) + len(v)
 		}
 		s := n.Stats()

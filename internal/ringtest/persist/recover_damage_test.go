@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/ringfile"
 	"github.com/ringcache/ringcache/internal/ringtest"
 	"github.com/ringcache/ringcache/internal/store"
@@ -216,7 +217,7 @@ func TestFile_OldValueDoesNotGetTheNewExpiry(t *testing.T) {
 	b.Lock()
 	var f store.Found
 	require.True(t, b.Find(&f, k, h))
-	f.Ring.SetExpiry(f.Pos, f.Header, f.Expiry+1000)
+	f.Ring.SetTimes(f.Pos, f.Header, record.Times{Expiry: f.Expiry + 1000})
 	b.Unlock()
 	ringtest.Abandon(c)
 	c = ringtest.OpenFile(t, path, 32<<20)

@@ -345,7 +345,10 @@ func TestSnapshot_ModelGoesOn(t *testing.T) {
 						now := time.Duration(e.Expiry-1) * clock.Tick
 						require.LessOrEqual(t, now, at)
 						require.Greater(t, now, at-10*time.Second)
-						r.Deadlines[id] = now
+						r.Deadlines[id], r.Lasts[id] = now, now
+						if mc.G.ExpireAfterAccess != 0 {
+							r.Lasts[id] = time.Duration(max(int64(e.Last)-1, 0)) * clock.Tick
+						}
 					}
 				}
 				r.C = d
