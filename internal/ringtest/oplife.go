@@ -13,31 +13,30 @@ import (
 	"github.com/ringcache/ringcache/internal/clock"
 )
 
-// Life is what a runner knows of the entries' times to live, and of what
-// OnRemove has said.
+// Life is what a Runner knows about the times to live of entries, and what OnRemove has reported.
 type Life struct {
 	age       time.Duration            // of the cache
-	Deadlines map[uint32]time.Duration // when entries expire that may be live
-	lapsed    map[uint32]bool          // expired, and perhaps not yet reclaimed
-	negatives map[uint32]time.Duration // when the negative entries expire that may be there
-	parts     map[uint64][]Stamp       // what Append has put together, by version
+	Deadlines map[uint32]time.Duration // when entries that may be live expire
+	lapsed    map[uint32]bool          // expired, possibly not reclaimed yet
+	negatives map[uint32]time.Duration // when negative entries that may be there expire
+	parts     map[uint64][]Stamp       // the parts of values that Append made, by version
 
 	told      bool
 	live      map[uint32]entry // exactly what the cache holds, if told
 	reasons   [ringcache.RemovedReset + 1]int
-	dropped   map[uint32]bool // to make room, by the call under way
-	complaint error           // the first wrong thing that OnRemove said
-	reading   bool            // a lookup is under way: what OnRemove tells comes after it
-	later     []func()
+	dropped   map[uint32]bool // evicted by the current call
+	complaint error           // the first wrong report of OnRemove
+	reading   bool            // a lookup is under way: its reports are noted after it
+	later     []func()        // these reports
 }
 
-// entry is a value and when it expires; 0: never.
+// entry is a value and the time when it expires, or 0 if it never does.
 type entry struct {
 	Stamp
 	deadline time.Duration
 }
 
-// NewLife returns the life of a cache that has an OnRemove if told.
+// NewLife returns the Life of a new cache. If told, the cache has an OnRemove.
 func NewLife(told bool) Life {
 	return Life{
 		age:       time.Minute, // so that no deadline is 0
@@ -51,11 +50,11 @@ func NewLife(told bool) Life {
 	}
 }
 
-// clock is the time of the runner's cache.
+// clock returns the age of the cache. It is the cache's clock.
 func (l *Life) clock() time.Duration { return l.age }
 
-// deadline returns when an entry with that ttl expires: after the last full
-// step of the clock.
+// deadline returns when an entry set now with that ttl expires, in whole ticks of the clock, or 0
+// if it never does.
 func (l *Life) deadline(ttl time.Duration) time.Duration {
 	if ttl == 0 || ttl > math.MaxInt64-l.age || (l.age+ttl)/clock.Tick >= math.MaxUint32-1 {
 		return 0
@@ -63,7 +62,7 @@ func (l *Life) deadline(ttl time.Duration) time.Duration {
 	return (l.age + ttl).Truncate(clock.Tick)
 }
 
-// expired reports whether a deadline has passed.
+// over reports whether a deadline has passed.
 func (l *Life) over(deadline time.Duration) bool { return deadline != 0 && l.age >= deadline }
 
 // wrote reports whether v is the value of s.
@@ -93,7 +92,7 @@ func (l *Life) bytesOf(s Stamp) []byte {
 	return s.Value(nil)
 }
 
-// departed is the cache's OnRemove.
+// departed is the cache's OnRemove. It keeps the first error of depart as the complaint.
 func (r *Runner) departed(k, v []byte, reason ringcache.RemovalReason) {
 	if r.reading {
 		r.later = append(r.later, func() { r.departed(k, v, reason) })
@@ -104,8 +103,8 @@ func (r *Runner) departed(k, v []byte, reason ringcache.RemovalReason) {
 	}
 }
 
-// endReading notes what has left because of a lookup: one of a key in the cold part makes
-// room for it, be it that of a key of the same batch.
+// endReading notes which entries a lookup has evicted. A lookup of a key in the cold part makes
+// room for that key, and may evict even another key of the same batch.
 func (r *Runner) endReading() {
 	r.reading = false
 	for _, note := range r.later {
@@ -114,6 +113,7 @@ func (r *Runner) endReading() {
 	r.later = r.later[:0]
 }
 
+// depart checks a report of OnRemove against the model, and removes the entry from it.
 func (r *Runner) depart(k, v []byte, reason ringcache.RemovalReason) error {
 	var id uint32
 	if len(k) > 0 {
@@ -166,15 +166,16 @@ func (r *Runner) depart(k, v []byte, reason ringcache.RemovalReason) error {
 	return nil
 }
 
-// known is what may be said of a key before a call: r.departed may change it
-// meanwhile.
+// known is what the model knows about a key before a call, during which departed may change the
+// model.
 type known struct {
 	id         uint32
 	candidates []Stamp
-	there      bool          // for certain
-	deadline   time.Duration // if it is there
+	there      bool          // the key is certainly there
+	deadline   time.Duration // of the entry, if there is one
 }
 
+// before returns what is known about a key.
 func (r *Runner) before(id uint32) known {
 	e, ok := r.live[id]
 	candidates := slices.Clone(r.model.Candidates(id))
@@ -182,8 +183,8 @@ func (r *Runner) before(id uint32) known {
 		deadline: r.Deadlines[id]}
 }
 
-// answered checks a yes or no about a key. What has missed once must not come
-// back by itself.
+// answered checks whether a call was right to find a key or to miss it. A key that was missed must
+// not reappear without a write.
 func (r *Runner) answered(k known, ok bool) error {
 	if ok {
 		r.Hits++
@@ -201,7 +202,7 @@ func (r *Runner) answered(k known, ok bool) error {
 	return nil
 }
 
-// forget notes that the key holds nothing, not even an expired entry.
+// forget notes that the key has no entry, not even an expired one.
 func (r *Runner) forget(id uint32) {
 	r.model.Drop(id)
 	delete(r.Deadlines, id)
@@ -209,8 +210,8 @@ func (r *Runner) forget(id uint32) {
 	delete(r.negatives, id)
 }
 
-// kept notes that a value was set in place of one that may have been there, and checks that
-// it has the expiry of that one, or that of a new entry.
+// kept notes that a write which keeps the expiry has stored a value. It checks that the entry has
+// the expiry of the entry before it or, if there may have been none, that of a new entry.
 func (r *Runner) kept(o Op, s Stamp, k known) error {
 	left, ok := r.C.TTL(r.KeyOf(o.ID))
 	fresh := r.deadline(r.G.TTL)
@@ -225,11 +226,12 @@ func (r *Runner) kept(o Op, s Stamp, k known) error {
 		r.age, left, k.deadline, wasThere, fresh, mayBeNew)
 }
 
-// stored notes that a value was set, and reads it back.
+// stored notes that a value was set with a TTL, and reads it back.
 func (r *Runner) stored(o Op, s Stamp, ttl time.Duration) error {
 	return r.storedUntil(o, s, r.deadline(ttl))
 }
 
+// storedUntil is stored with the time when the entry expires.
 func (r *Runner) storedUntil(o Op, s Stamp, at time.Duration) error {
 	if _, ok := r.live[o.ID]; ok {
 		return errors.New("set over a value that OnRemove was not told of")
@@ -246,9 +248,10 @@ func (r *Runner) storedUntil(o Op, s Stamp, at time.Duration) error {
 	return r.readBack(o, s.Size)
 }
 
-// renewed notes that an entry has another time to live.
+// renewed notes that an entry has a new TTL.
 func (r *Runner) renewed(id uint32, ttl time.Duration) { r.endsAt(id, r.deadline(ttl)) }
 
+// endsAt notes when an entry expires.
 func (r *Runner) endsAt(id uint32, at time.Duration) {
 	if e, ok := r.live[id]; ok {
 		r.live[id] = entry{e.Stamp, at}
@@ -270,7 +273,7 @@ func (r *Runner) lapse() {
 	}
 }
 
-// ttlOf returns the time to live that o sets.
+// ttlOf returns the TTL that o sets.
 func (r *Runner) ttlOf(o Op) time.Duration {
 	arg := time.Duration(o.Arg)
 	switch o.flags >> 3 % 16 {
@@ -303,6 +306,7 @@ func (r *Runner) setWithTTL(o Op) error {
 	return r.stored(o, s, ttl)
 }
 
+// stepOfLife does one operation of the kinds that Step does not handle itself.
 func (r *Runner) stepOfLife(o Op) error {
 	switch o.Kind {
 	case opWait:

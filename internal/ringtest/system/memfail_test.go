@@ -15,7 +15,6 @@ import (
 	"github.com/ringcache/ringcache"
 	"github.com/ringcache/ringcache/internal/chunk"
 	"github.com/ringcache/ringcache/internal/ringtest"
-	"github.com/ringcache/ringcache/internal/testhook"
 )
 
 func TestMemory_RefusedFromTheStart(t *testing.T) {
@@ -60,14 +59,14 @@ type quotaMemory struct {
 }
 
 func (m *quotaMemory) memory() chunk.Memory {
-	mem := testhook.Memory()
+	mem := chunk.SystemMemory()
 	mem.Map = func(n int) ([]byte, error) {
 		m.asked.Add(1)
 		if m.given.Load()+int64(n) > m.allowed.Load() {
 			return nil, ringtest.ErrRefused
 		}
 		m.given.Add(int64(n))
-		return testhook.Memory().Map(n)
+		return chunk.SystemMemory().Map(n)
 	}
 	mem.Headroom = 0
 	return mem
@@ -164,7 +163,7 @@ func TestMemory_RefusedToBucketsThatComeLate(t *testing.T) {
 // bucket without one gets one of another's.
 func TestMemory_RefusedToIndexesOfAFile(t *testing.T) {
 	t.Parallel()
-	if !testhook.OffHeap {
+	if !chunk.OffHeap {
 		t.Skip("this build has no Options.File")
 	}
 	var m quotaMemory
