@@ -201,12 +201,15 @@ func TestNew_MaxBytesBoundsRecordsAndIndex(t *testing.T) {
 func TestNew_MaxBytesAreUsed(t *testing.T) {
 	t.Parallel()
 	if ringtest.RaceEnabled {
-		t.Skip("it sets millions of entries")
+		t.Skip("it sets many entries")
 	}
-	c := ringtest.Small(t)
-	ringtest.FillCache(t, c, 0, 2_500_000, 0)
-	require.GreaterOrEqual(t, ringtest.StatsOf(c).ReservedBytes, uint64(ringtest.MinBytes/8*7))
-	require.LessOrEqual(t, ringtest.StatsOf(c).ReservedBytes, uint64(ringtest.MinBytes))
+	const maxBytes = ringtest.MinBytes / 8
+	c, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: maxBytes})
+	require.NoError(t, err)
+	defer ringtest.CloseCache(t, c)
+	ringtest.FillCache(t, c, 0, 2_500_000/8, 0)
+	require.GreaterOrEqual(t, ringtest.StatsOf(c).ReservedBytes, uint64(maxBytes/8*7))
+	require.LessOrEqual(t, ringtest.StatsOf(c).ReservedBytes, uint64(maxBytes))
 }
 
 // Small records get the memory back that a burst of large ones took.

@@ -65,7 +65,7 @@ func TestFile_IsWithinTheBound(t *testing.T) {
 func fillWithinBound(t *testing.T, dir string) {
 	path := filepath.Join(dir, "cache")
 	c := ringtest.OpenFile(t, path, 64<<20)
-	for _, n := range []int{1000, 12, 1000} {
+	for _, n := range []int{1000, 28, 1000} {
 		setUntilEvicted(t, c, 4, n)
 		requireWithinBound(t, c, path)
 	}

@@ -100,14 +100,23 @@ func TestMemory_RefusedWhileFilling(t *testing.T) {
 	requireGrowsBack(t, c)
 }
 
-// requireGrowsBack sets entries until the bound in force is the one that was set.
+// requireGrowsBack sets entries until the bound in force is the one that was set, and the cache
+// takes most of it. Four times as many bytes as the bound must be enough.
 func requireGrowsBack(t *testing.T, c *ringcache.Cache) {
 	t.Helper()
 	bound, val := uint64(ringtest.Shared(c).Bound()), make([]byte, 4000)
+	var s ringcache.Stats
 	for id := range uint32(4 * bound / 4000) {
-		require.NoError(t, c.Set(ringtest.TrafficKey(nil, id), val))
+		if err := c.Set(ringtest.TrafficKey(nil, id), val); err != nil {
+			require.NoError(t, err)
+		}
+		if id%1000 == 999 {
+			s = c.Stats()
+			if s.EffectiveMaxBytes == s.MaxBytesSize && s.ReservedBytes > bound*8/10 {
+				break
+			}
+		}
 	}
-	s := c.Stats()
 	require.Equal(t, s.MaxBytesSize, s.EffectiveMaxBytes)
 	require.Greater(t, s.ReservedBytes, bound*8/10)
 	require.NoError(t, ringtest.Validate(c))
