@@ -102,7 +102,11 @@ func TestCache_DoesNotAllocate(t *testing.T) {
 		{"Stats", func() { c.Stats() }},
 		{"Sizing", func() { c.Sizing() }},
 	} {
-		assert.Zero(t, testing.AllocsPerRun(2000, tt.call), "allocations of %s", tt.name)
+		runs := 2000
+		if tt.name == "DeleteExpired" {
+			runs = 20 // each walks the whole cache
+		}
+		assert.Zero(t, testing.AllocsPerRun(runs, tt.call), "allocations of %s", tt.name)
 	}
 	require.NotZero(t, sum, "View found nothing: the test proves little")
 }

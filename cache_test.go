@@ -157,8 +157,8 @@ func TestCache_StartsNoGoroutines(t *testing.T) {
 	ringtest.FillCache(t, c, 0, 100, 100_000)
 	require.NoError(t, c.SetWithTTL([]byte("k"), nil, 100*time.Millisecond))
 	c.DeleteExpired()
-	require.NoError(t, c.Resize(2*ringtest.Floor))
-	require.NoError(t, c.Resize(ringtest.Floor))
+	require.NoError(t, c.Resize(2*ringtest.MinBytes))
+	require.NoError(t, c.Resize(ringtest.MinBytes))
 	c.Reset()
 	require.LessOrEqual(t, runtime.NumGoroutine(), before)
 }
@@ -201,12 +201,15 @@ func TestNew_MaxBytesBoundsRecordsAndIndex(t *testing.T) {
 func TestNew_MaxBytesAreUsed(t *testing.T) {
 	t.Parallel()
 	if ringtest.RaceEnabled {
-		t.Skip("it sets millions of entries")
+		t.Skip("it sets many entries")
 	}
-	c := ringtest.Small(t)
-	ringtest.FillCache(t, c, 0, 2_500_000, 0)
-	require.GreaterOrEqual(t, ringtest.StatsOf(c).ReservedBytes, uint64(ringtest.Floor/8*7))
-	require.LessOrEqual(t, ringtest.StatsOf(c).ReservedBytes, uint64(ringtest.Floor))
+	const maxBytes = ringtest.MinBytes / 8
+	c, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: maxBytes})
+	require.NoError(t, err)
+	defer ringtest.CloseCache(t, c)
+	ringtest.FillCache(t, c, 0, 2_500_000/8, 0)
+	require.GreaterOrEqual(t, ringtest.StatsOf(c).ReservedBytes, uint64(maxBytes/8*7))
+	require.LessOrEqual(t, ringtest.StatsOf(c).ReservedBytes, uint64(maxBytes))
 }
 
 // Small records get the memory back that a burst of large ones took.
@@ -233,7 +236,7 @@ func TestNew_CostsNextToNothing(t *testing.T) {
 func TestNew_ExpectedEntriesSaveGrowth(t *testing.T) {
 	const entries, size = 300_000, 40
 	index := func(o ringcache.Options) (first, last float64) {
-		o.MaxBytes = ringtest.Floor
+		o.MaxBytes = ringtest.MinBytes
 		c, err := ringcache.NewWithOptions(o)
 		require.NoError(t, err)
 		ringtest.FillCache(t, c, 0, entries/10, size)
@@ -255,7 +258,7 @@ func TestNew_ExpectedEntriesSaveGrowth(t *testing.T) {
 func TestNew_ExpectedEntriesMayBeTooMany(t *testing.T) {
 	const size = 500
 	held := func(entries int) float64 {
-		c, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: ringtest.Floor,
+		c, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: ringtest.MinBytes,
 			ExpectedEntries: entries})
 		require.NoError(t, err)
 		ringtest.FillCache(t, c, 0, 100_000, size)
@@ -274,12 +277,13 @@ func TestNew_HugePagesAreOfAKnownKind(t *testing.T) {
 	require.Equal(t, ringcache.HugePagesWhenFull, ringcache.Options{}.HugePages, "the default")
 	for huge, name := range names {
 		require.Equal(t, name, huge.String())
-		c, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: ringtest.Floor, HugePages: huge})
+		c, err := ringcache.NewWithOptions(ringcache.Options{
+			MaxBytes: ringtest.MinBytes, HugePages: huge})
 		require.NoError(t, err)
 		ringtest.FillCache(t, c, 0, 1000, 100)
 		ringtest.CloseCache(t, c)
 	}
-	_, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: ringtest.Floor, HugePages: 3})
+	_, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: ringtest.MinBytes, HugePages: 3})
 	require.ErrorIs(t, err, ringcache.ErrInvalidOptions)
 	require.ErrorContains(t, err, "HugePages is HugePages(3), must be when full, off or at once")
 }
@@ -289,7 +293,7 @@ func TestNew_HugePagesAreOfAKnownKind(t *testing.T) {
 func TestSet_TooLargeValueRemovesTheOldOne(t *testing.T) {
 	for _, maxBytes := range []int{1, 64 << 20} {
 		c := ringcache.New(maxBytes)
-		most := max(maxBytes, ringtest.Floor) / 16
+		most := max(maxBytes, ringtest.MinBytes) / 16
 		k := []byte("key")
 		require.NoError(t, c.Set([]byte("other"), []byte("kept")))
 		require.NoError(t, c.Set(k, make([]byte, most)))
@@ -440,7 +444,7 @@ func TestReset_RemovesAllAndKeepsTheCacheUsable(t *testing.T) {
 		s := ringtest.StatsOf(c)
 		require.Zero(t, s.BytesSize)
 		require.Zero(t, s.ReservedBytes, "Reset makes memory free for reuse")
-		require.EqualValues(t, ringtest.Floor, s.MaxBytesSize)
+		require.EqualValues(t, ringtest.MinBytes, s.MaxBytesSize)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ringcache/ringcache/internal/chunk"
 	"github.com/ringcache/ringcache/internal/clock"
 	"github.com/ringcache/ringcache/internal/generation"
 	"github.com/ringcache/ringcache/internal/singleflight"
@@ -45,8 +44,6 @@ func hookShapes() {
 		c, err := g.open(&o)
 		return c, err
 	}
-	testhook.OffHeap = chunk.OffHeap
-	testhook.Memory = func() chunk.Memory { return chunk.SystemMemory() }
 }
 
 func hookParts() {

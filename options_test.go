@@ -16,9 +16,9 @@ import (
 
 // New takes what fastcache's New takes, as programs written for that call it so.
 func TestNew_TakesWhatFastcacheTakes(t *testing.T) {
-	for _, n := range []int{1, 1024, 1 << 20, ringtest.Floor - 1} {
+	for _, n := range []int{1, 1024, 1 << 20, ringtest.MinBytes - 1} {
 		c := ringcache.New(n)
-		require.EqualValues(t, ringtest.Floor, ringtest.StatsOf(c).MaxBytesSize, "New(%d)", n)
+		require.EqualValues(t, ringtest.MinBytes, ringtest.StatsOf(c).MaxBytesSize, "New(%d)", n)
 		ringtest.CloseCache(t, c)
 	}
 	for _, n := range []int{0, -1, -1 << 31} {
@@ -103,7 +103,7 @@ func TestMaxBytes_OneRule(t *testing.T) {
 			_, err := bounded(math.MaxInt)
 			require.ErrorIs(t, err, ringcache.ErrInvalidOptions, name)
 		}
-		for _, n := range []int{256 << 10, 1<<20 + 1, ringtest.Floor - 1, ringtest.Floor + 1} {
+		for _, n := range []int{256 << 10, 1<<20 + 1, ringtest.MinBytes - 1, ringtest.MinBytes + 1} {
 			c, err := bounded(n)
 			require.NoError(t, err, "%s of %d", name, n)
 			require.EqualValues(t, n, ringtest.StatsOf(c).MaxBytesSize, "%s of %d", name, n)

@@ -346,7 +346,11 @@ func TestCompression_OnRemoveHasTheDictionary(t *testing.T) {
 func TestCompression_DamagedRing(t *testing.T) {
 	t.Parallel()
 	ringtest.SkipUnderRace(t)
-	for seed := range uint64(20) {
+	seeds := uint64(5)
+	if *ringtest.LongRun {
+		seeds = 20
+	}
+	for seed := range seeds {
 		rnd := ringtest.NewRand(seed)
 		g := ringtest.WithCold(ringtest.Tiny(1, 1024, 256), ringtest.FlateCompressor{})
 		g.ByHand = true

@@ -429,6 +429,7 @@ func TestColdPart_Resize(t *testing.T) {
 	t.Parallel()
 	ringtest.SkipUnderRace(t)
 	g := ringtest.WithCold(ringtest.Default(64<<20), ringtest.FlateCompressor{})
+	g.Buckets, g.MaxBytes = g.Buckets/8, g.MaxBytes/8 // buckets as large, but fewer
 	g.ByHand = true
 	c := ringtest.MustCache(t, g)
 	p := &ringtest.PackedCache{Cache: c, Size: 3000}
@@ -454,13 +455,13 @@ func TestColdPart_Resize(t *testing.T) {
 		}
 		ringtest.CompressAll(c)
 	}
-	fill(30_000)
-	require.Greater(t, c.Stats().Compression.Compressed, uint64(1000))
-	for _, size := range []int{40 << 20, 32 << 20, 64 << 20, 33 << 20} {
+	fill(30_000 / 8)
+	require.Greater(t, c.Stats().Compression.Compressed, uint64(1000/8))
+	for _, size := range []int{5 << 20, 4 << 20, 8 << 20, 33 << 17} {
 		require.NoError(t, c.Resize(size))
 		check()
 		require.LessOrEqual(t, c.Stats().BytesSize, uint64(size))
-		fill(6000)
+		fill(6000 / 8)
 		check()
 	}
 }

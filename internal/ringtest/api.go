@@ -10,9 +10,9 @@ import (
 	"github.com/ringcache/ringcache"
 )
 
+// Limits of a cache of MinBytes.
 const (
-	Floor    = 32 << 20 // the least that New takes maxBytes for
-	MaxValue = Floor / 16
+	MaxValue = MinBytes / 16
 	MaxKey   = 65535
 )
 

@@ -18,7 +18,7 @@ func StatsOf(c *ringcache.Cache) (s ringcache.Stats) {
 	return s
 }
 
-// TimedCache returns a cache whose clock the test moves.
+// TimedCache returns a cache, and the cache's age, which the test advances.
 func TimedCache(t testing.TB, g Shape) (*ringcache.Cache, *time.Duration) {
 	t.Helper()
 	age := new(time.Duration)
@@ -26,14 +26,14 @@ func TimedCache(t testing.TB, g Shape) (*ringcache.Cache, *time.Duration) {
 	return MustCache(t, g), age
 }
 
-// FillRandom makes b random bytes.
+// FillRandom fills b with random bytes.
 func FillRandom(rnd *rand.Rand, b []byte) {
 	for i := range b {
 		b[i] = byte(rnd.Uint32())
 	}
 }
 
-// MixedSize is mostly small, and now and then large in RoomyCases.
+// MixedSize returns the length of the value of an id: one in 50 makes a large record in RoomyCases.
 func MixedSize(id uint32) int {
 	if id%50 == 7 {
 		return 60_000
@@ -41,8 +41,8 @@ func MixedSize(id uint32) int {
 	return int(id*7%200) + SelfSize
 }
 
-// RoomyCases are shapes with room for the entries of these tests and more, in
-// which they lie in small and large buckets.
+// RoomyCases returns shapes that have room for all entries of the tests that use them, with records
+// in small and in large buckets.
 func RoomyCases() []Shape {
 	zero := Tiny(2, 256, 2000)
 	zero.Seed = [2]uint64{}
@@ -52,7 +52,7 @@ func RoomyCases() []Shape {
 	}
 }
 
-// Abandon leaves the cache's file as a process does that dies: nothing is closed.
+// Abandon leaves the cache's file as a killed process leaves it, without closing anything.
 func Abandon(c *ringcache.Cache) {
 	EachBucket(c, func(b Bucket) {
 		b.Mu.Lock()
@@ -71,14 +71,14 @@ func MustOpen(t testing.TB, g Shape, path string) *ringcache.Cache {
 	return c
 }
 
-// OpenFile opens a cache on a file.
+// OpenFile opens a cache of the default shape on a file.
 func OpenFile(t testing.TB, path string, maxBytes int) *ringcache.Cache {
 	c, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: maxBytes, File: path})
 	require.NoError(t, err)
 	return c
 }
 
-// MustResize resizes, and checks what must hold from then on.
+// MustResize resizes a cache, and checks its invariants and its bound.
 func MustResize(t *testing.T, c *ringcache.Cache, maxBytes int) {
 	t.Helper()
 	require.NoError(t, c.Resize(maxBytes))
@@ -96,10 +96,10 @@ func ZeroAllocs(t *testing.T, kind, call string, fn func()) {
 	assert.Zero(t, testing.AllocsPerRun(200, fn), "allocations of %s: %s", kind, call)
 }
 
-// Wide is a value of fixed size, of which n bytes are stored.
+// Wide is a value of fixed size whose encoding has N more bytes than A and B.
 type Wide struct{ A, B, N uint64 }
 
-// WideCodec is the codec of wide.
+// WideCodec is the codec of Wide.
 type WideCodec struct{}
 
 // Append appends the bytes of a value.
@@ -124,8 +124,8 @@ func (WideCodec) Decode(data []byte) (Wide, error) {
 // IDKey returns the key of an id.
 func IDKey(i int) []byte { return binary.LittleEndian.AppendUint32([]byte("key "), uint32(i)) }
 
-// FillLimited sets twice as much as an empty cache may hold, in values of 4,000 bytes, where
-// the system gives it about got bytes, and checks what it holds then.
+// FillLimited sets twice as much as the bound of an empty cache, in values of 4,000 bytes, while
+// the system gives the cache about got bytes. It checks that the cache is full and consistent then.
 func FillLimited(t *testing.T, c *ringcache.Cache, got int) {
 	t.Helper()
 	const size = 4000

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringcache/ringcache/internal/testhook"
+	"github.com/ringcache/ringcache/internal/chunk"
 )
 
 const childEnv = "RINGCACHE_TEST_CHILD"
@@ -21,7 +21,7 @@ const childEnv = "RINGCACHE_TEST_CHILD"
 // limited there without the rest of the tests.
 func InChild(t *testing.T) bool {
 	t.Helper()
-	if !testhook.OffHeap {
+	if !chunk.OffHeap {
 		t.Skip("this build keeps the chunks on the Go heap: the process's memory says little")
 	}
 	if os.Getenv(childEnv) == t.Name() {

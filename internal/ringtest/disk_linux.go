@@ -11,14 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/internal/chunk"
 	"github.com/ringcache/ringcache/internal/ringfile"
-	"github.com/ringcache/ringcache/internal/testhook"
 )
 
 // MountTmpfs returns a folder with room for so many megabytes.
 func MountTmpfs(t *testing.T, megabytes int) string {
 	t.Helper()
-	if !testhook.OffHeap {
+	if !chunk.OffHeap {
 		t.Skip("this build has no Options.File")
 	}
 	dir := t.TempDir()

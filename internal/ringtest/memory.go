@@ -5,7 +5,6 @@ import (
 	"sync/atomic"
 
 	"github.com/ringcache/ringcache/internal/chunk"
-	"github.com/ringcache/ringcache/internal/testhook"
 )
 
 // Meter is memory that refuses maps beyond a number.
@@ -16,13 +15,13 @@ type Meter struct {
 
 // Memory returns memory that is counted.
 func (m *Meter) Memory() chunk.Memory {
-	mem := testhook.Memory()
+	mem := chunk.SystemMemory()
 	mem.Map = func(n int) ([]byte, error) {
 		if m.Maps.Load() >= m.Allowed.Load() {
 			return nil, ErrRefused
 		}
 		m.Maps.Add(1)
-		return testhook.Memory().Map(n)
+		return chunk.SystemMemory().Map(n)
 	}
 	return mem
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/ringcache/ringcache"
 	"github.com/ringcache/ringcache/internal/chunk"
 	"github.com/ringcache/ringcache/internal/clock"
-	"github.com/ringcache/ringcache/internal/testhook"
 )
 
 // ModelCases crosses what shapes a cache. The positions are as narrow as they
@@ -53,7 +52,7 @@ type ModelCase struct {
 
 // RefusingMemory is memory for one of refusedCases. It counts how often it refuses.
 func RefusingMemory(maxBytes int, seed uint64, refusals *atomic.Int64) chunk.Memory {
-	mem, rnd, given := testhook.Memory(), NewRand(seed), 0
+	mem, rnd, given := chunk.SystemMemory(), NewRand(seed), 0
 	mem.Headroom = 0
 	mem.Map = func(n int) ([]byte, error) {
 		if given+n > maxBytes/2 && rnd.IntN(200) > 0 {
@@ -61,7 +60,7 @@ func RefusingMemory(maxBytes int, seed uint64, refusals *atomic.Int64) chunk.Mem
 			return nil, ErrRefused
 		}
 		given += n
-		return testhook.Memory().Map(n)
+		return chunk.SystemMemory().Map(n)
 	}
 	return mem
 }

@@ -13,8 +13,7 @@ import (
 	"github.com/ringcache/ringcache/internal/clock"
 )
 
-// Life is what a runner knows of the entries' times to live, and of what
-// OnRemove has said.
+// Life is what a Runner knows about the times to live of entries, and what OnRemove has reported.
 type Life struct {
 	age       time.Duration            // of the cache
 	idle      time.Duration            // Options.ExpireAfterAccess
@@ -28,19 +27,19 @@ type Life struct {
 	told      bool
 	live      map[uint32]entry // exactly what the cache holds, if told
 	reasons   [ringcache.RemovedReset + 1]int
-	dropped   map[uint32]bool // to make room, by the call under way
-	complaint error           // the first wrong thing that OnRemove said
-	reading   bool            // a lookup is under way: what OnRemove tells comes after it
-	later     []func()
+	dropped   map[uint32]bool // evicted by the current call
+	complaint error           // the first wrong report of OnRemove
+	reading   bool            // a lookup is under way: its reports are noted after it
+	later     []func()        // these reports
 }
 
-// entry is a value and when it expires; 0: never.
+// entry is a value and the time when it expires, or 0 if it never does.
 type entry struct {
 	Stamp
 	deadline time.Duration
 }
 
-// NewLife returns the life of a cache that has an OnRemove if told.
+// NewLife returns the Life of a new cache. If told, the cache has an OnRemove.
 func NewLife(told bool) Life {
 	return Life{
 		age:       time.Minute, // so that no deadline is 0
@@ -55,11 +54,11 @@ func NewLife(told bool) Life {
 	}
 }
 
-// clock is the time of the runner's cache.
+// clock returns the age of the cache. It is the cache's clock.
 func (l *Life) clock() time.Duration { return l.age }
 
-// deadline returns when an entry with that ttl expires: after the last full
-// step of the clock.
+// deadline returns when an entry set now with that ttl expires, in whole ticks of the clock, or 0
+// if it never does.
 func (l *Life) deadline(ttl time.Duration) time.Duration {
 	if ttl == 0 || ttl > math.MaxInt64-l.age || (l.age+ttl)/clock.Tick >= math.MaxUint32-1 {
 		return 0
@@ -103,7 +102,7 @@ func (r *Runner) has(id uint32) error {
 	return err
 }
 
-// expired reports whether a deadline has passed.
+// over reports whether a deadline has passed.
 func (l *Life) over(deadline time.Duration) bool { return deadline != 0 && l.age >= deadline }
 
 // wrote reports whether v is the value of s.
@@ -133,7 +132,7 @@ func (l *Life) bytesOf(s Stamp) []byte {
 	return s.Value(nil)
 }
 
-// departed is the cache's OnRemove.
+// departed is the cache's OnRemove. It keeps the first error of depart as the complaint.
 func (r *Runner) departed(k, v []byte, reason ringcache.RemovalReason) {
 	if r.reading {
 		r.later = append(r.later, func() { r.departed(k, v, reason) })
@@ -144,8 +143,8 @@ func (r *Runner) departed(k, v []byte, reason ringcache.RemovalReason) {
 	}
 }
 
-// endReading notes what has left because of a lookup: one of a key in the cold part makes
-// room for it, be it that of a key of the same batch.
+// endReading notes which entries a lookup has evicted. A lookup of a key in the cold part makes
+// room for that key, and may evict even another key of the same batch.
 func (r *Runner) endReading() {
 	r.reading = false
 	for _, note := range r.later {
@@ -154,6 +153,7 @@ func (r *Runner) endReading() {
 	r.later = r.later[:0]
 }
 
+// depart checks a report of OnRemove against the model, and removes the entry from it.
 func (r *Runner) depart(k, v []byte, reason ringcache.RemovalReason) error {
 	var id uint32
 	if len(k) > 0 {
@@ -206,8 +206,8 @@ func (r *Runner) depart(k, v []byte, reason ringcache.RemovalReason) error {
 	return nil
 }
 
-// known is what may be said of a key before a call: r.departed may change it
-// meanwhile.
+// known is what the model knows about a key before a call, during which departed may change the
+// model.
 type known struct {
 	id         uint32
 	candidates []Stamp
@@ -215,6 +215,7 @@ type known struct {
 	last       time.Duration // its last deadline, if it is there
 }
 
+// before returns what is known about a key.
 func (r *Runner) before(id uint32) known {
 	e, ok := r.live[id]
 	candidates := slices.Clone(r.model.Candidates(id))
@@ -222,8 +223,8 @@ func (r *Runner) before(id uint32) known {
 		last: r.Lasts[id]}
 }
 
-// answered checks a yes or no about a key. What has missed once must not come
-// back by itself.
+// answered checks whether a call was right to find a key or to miss it. A key that was missed must
+// not reappear without a write.
 func (r *Runner) answered(k known, ok bool) error {
 	if ok {
 		r.Hits++
@@ -241,7 +242,7 @@ func (r *Runner) answered(k known, ok bool) error {
 	return nil
 }
 
-// forget notes that the key holds nothing, not even an expired entry.
+// forget notes that the key has no entry, not even an expired one.
 func (r *Runner) forget(id uint32) {
 	r.model.Drop(id)
 	delete(r.Deadlines, id)
@@ -249,8 +250,8 @@ func (r *Runner) forget(id uint32) {
 	delete(r.negatives, id)
 }
 
-// kept notes that a value was set in place of one that may have been there, and checks that
-// it has the expiry of that one, or that of a new entry.
+// kept notes that a write which keeps the expiry has stored a value. It checks that the entry has
+// the expiry of the entry before it or, if there may have been none, that of a new entry.
 func (r *Runner) kept(o Op, s Stamp, k known) error {
 	left, ok := r.C.TTL(r.KeyOf(o.ID))
 	fresh := r.deadline(r.G.TTL)
@@ -271,11 +272,12 @@ func (r *Runner) kept(o Op, s Stamp, k known) error {
 		r.age, left, k.last, wasThere, fresh, mayBeNew)
 }
 
-// stored notes that a value was set, and reads it back.
+// stored notes that a value was set with a TTL, and reads it back.
 func (r *Runner) stored(o Op, s Stamp, ttl time.Duration) error {
 	return r.storedUntil(o, s, r.deadline(ttl))
 }
 
+// storedUntil is stored with the entry's last deadline.
 func (r *Runner) storedUntil(o Op, s Stamp, last time.Duration) error {
 	if _, ok := r.live[o.ID]; ok {
 		return errors.New("set over a value that OnRemove was not told of")
@@ -292,14 +294,16 @@ func (r *Runner) storedUntil(o Op, s Stamp, last time.Duration) error {
 	return r.readBack(o, s.Size)
 }
 
-// renewed notes that an entry has another time to live.
+// renewed notes that an entry has a new TTL.
 func (r *Runner) renewed(id uint32, ttl time.Duration) { r.endsAt(id, r.deadline(ttl)) }
 
+// endsAt notes an entry's last deadline.
 func (r *Runner) endsAt(id uint32, last time.Duration) {
 	r.Lasts[id] = last
 	r.expiresAt(id, r.idleEnd(last))
 }
 
+// expiresAt notes when an entry expires.
 func (r *Runner) expiresAt(id uint32, at time.Duration) {
 	if e, ok := r.live[id]; ok {
 		r.live[id] = entry{e.Stamp, at}
@@ -321,7 +325,7 @@ func (r *Runner) lapse() {
 	}
 }
 
-// ttlOf returns the time to live that o sets.
+// ttlOf returns the TTL that o sets.
 func (r *Runner) ttlOf(o Op) time.Duration {
 	arg := time.Duration(o.Arg)
 	switch o.flags >> 3 % 16 {
@@ -354,6 +358,7 @@ func (r *Runner) setWithTTL(o Op) error {
 	return r.stored(o, s, ttl)
 }
 
+// stepOfLife does one operation of the kinds that Step does not handle itself.
 func (r *Runner) stepOfLife(o Op) error {
 	switch o.Kind {
 	case opWait:

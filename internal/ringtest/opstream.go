@@ -13,17 +13,17 @@ import (
 	"github.com/ringcache/ringcache/internal/store"
 )
 
-// Op is one operation of a stream. It is decoded from OpSize bytes, and every
-// combination of bytes is some operation, so a fuzzer may write streams too.
+// Op is one operation of a stream. It is decoded from OpSize bytes. Any bytes make an operation, so
+// a fuzzer can write streams too.
 type Op struct {
 	Kind  opKind
 	ID    uint32 // of the key
 	Class byte   // of the value's size
-	flags byte   // which variant of the operation
-	Arg   uint16 // for the size
+	flags byte   // selects a variant of the operation
+	Arg   uint16 // selects a size within the class
 }
 
-// OpSize is how many bytes an op is decoded from.
+// OpSize is the number of bytes that an Op is decoded from.
 const OpSize = 7
 
 type opKind byte
@@ -95,11 +95,11 @@ func decodeOp(b []byte) Op {
 	return o
 }
 
-// Runner applies operations to a cache and to the model beside it.
+// Runner applies operations to a cache and to a model of it, and compares the two.
 type Runner struct {
 	C       *ringcache.Cache
 	G       Shape
-	Bound   int // of the cache, as it is now
+	Bound   int // the cache's current bound
 	model   refModel[uint32, Stamp]
 	version uint64
 	key     []byte
@@ -108,15 +108,15 @@ type Runner struct {
 
 	Steps, Hits, misses int
 	negativeHits        int
-	lockFree            int // lookups that were seen to take no lock
+	lockFree            int // lookups that were checked to take no lock
 	recent              [24]Op
 	current             Op
 
 	Life
 }
 
-// NewRunner returns a runner for a new cache with a separate clock. If told, it
-// gives the cache an OnRemove and holds it to what that says.
+// NewRunner returns a Runner for a new cache with its own clock. If told, the cache has an
+// OnRemove, and its reports are checked too.
 func NewRunner(t testing.TB, g Shape, told bool) *Runner {
 	r := &Runner{Bound: g.MaxBytes, Life: NewLife(told)}
 	g.Elapsed = r.clock
@@ -128,11 +128,10 @@ func NewRunner(t testing.TB, g Shape, told bool) *Runner {
 	return r
 }
 
-// MaxValue is the longest value that Set must take.
+// maxValue returns the length of the longest value that Set must accept.
 func (r *Runner) maxValue() int { return r.Bound / 16 }
 
-// Run applies the operations that data holds, and returns an error for the
-// first answer that no cache may give.
+// Run applies the operations in data. It returns an error for the first answer that is wrong.
 func (r *Runner) Run(data []byte) error {
 	for ; len(data) >= OpSize; data = data[OpSize:] {
 		o := decodeOp(data)
@@ -147,8 +146,8 @@ func (r *Runner) Run(data []byte) error {
 	return nil
 }
 
-// stepLockFree is step, and sees to it that lookups take no lock: nobody writes
-// meanwhile, and unless the key may be a large one it is in one place.
+// stepLockFree is Step, and checks that lookups take no lock. They need none, since nothing writes
+// meanwhile; only a key that may be in a large bucket too is looked up under the lock.
 func (r *Runner) stepLockFree(o Op) error {
 	switch o.Kind {
 	case opGet, opHasGet, opHas, opView:
@@ -157,7 +156,7 @@ func (r *Runner) stepLockFree(o Op) error {
 	}
 	k, s := r.KeyOf(o.ID), Shared(r.C)
 	if len(k) == 0 || s.LargeKeysOf(s.Hash(k)).Load() != 0 {
-		return r.Step(o) // an empty key may seem to lie in dst
+		return r.Step(o) // an empty key may seem to overlap dst
 	}
 	before, renewals := Counters(r.C).Locked(), r.renewals
 	err := r.Step(o)
@@ -230,8 +229,8 @@ func (r *Runner) Step(o Op) error {
 	}
 }
 
-// sizeOf returns the length of the value that o sets: mostly small, often
-// where chunks and headers end, sometimes as large as a value may be.
+// sizeOf returns the length of the value that o sets. Most are small, many are near the size of a
+// chunk, and some are the longest that the cache accepts.
 func (r *Runner) sizeOf(o Op) int {
 	arg := int(o.Arg)
 	var size int
@@ -252,8 +251,8 @@ func (r *Runner) sizeOf(o Op) int {
 	return min(size, r.maxValue())
 }
 
-// KeyOf returns the key with that id: empty for 0, else 4 bytes with the id and
-// often more, up to where keys cross chunks.
+// KeyOf returns the key with that id. It begins with the 4 bytes of the id, and may be longer than
+// a chunk. The key of id 0 is empty.
 func (r *Runner) KeyOf(id uint32) []byte {
 	if id == 0 && r.Steps%2 == 0 {
 		return nil
@@ -262,6 +261,7 @@ func (r *Runner) KeyOf(id uint32) []byte {
 	return r.key
 }
 
+// makeKey is KeyOf with a buffer.
 func (r *Runner) makeKey(buf []byte, id uint32) []byte {
 	if id == 0 {
 		return buf[:0]
@@ -275,13 +275,13 @@ func (r *Runner) makeKey(buf []byte, id uint32) []byte {
 	case 7:
 		size = r.G.ChunkSize + int(id)%16
 	}
-	size = min(max(size, 4), max(4, r.G.MaxBytes/16/4)) // whatever the bound is now
+	size = min(max(size, 4), max(4, r.G.MaxBytes/16/4)) // the same after a Resize
 	key := Stamp{ID: id, Size: size}.filled(buf, math.MaxUint64)
 	binary.LittleEndian.PutUint32(key, id)
 	return key
 }
 
-// newValue returns a value that was never set before.
+// newValue returns a value of a new version, which was never set before.
 func (r *Runner) newValue(o Op, size int) (Stamp, []byte) {
 	r.version++
 	s := Stamp{ID: o.ID, Version: r.version, Size: size}
@@ -303,10 +303,10 @@ func (r *Runner) set(o Op, size int) error {
 	return r.stored(o, s, r.G.TTL)
 }
 
-// readBack reads what has just been set.
+// readBack checks that a value that was just set is found.
 func (r *Runner) readBack(o Op, size int) error {
 	if o.flags&4 != 0 {
-		return nil // let some entries live without ever being read
+		return nil // some entries are never read
 	}
 	got, ok := r.C.HasGet(r.dst[:0], r.KeyOf(o.ID))
 	if !ok {
@@ -328,7 +328,7 @@ func (r *Runner) setOversize(o Op) error {
 	return nil
 }
 
-// get reads into no buffer, a short one, a roomy one, each empty or not.
+// get reads into a nil, a short, a long, or a partly filled buffer.
 func (r *Runner) get(o Op) error {
 	var dst []byte
 	switch o.Arg % 4 {
@@ -386,14 +386,13 @@ func (r *Runner) hit(id uint32, v []byte) error {
 		len(v), is, r.model.Candidates(id), v)
 }
 
-// found checks a yes or no about the key. What has missed once must not come
-// back by itself.
+// found is answered for a call that changes nothing.
 func (r *Runner) found(id uint32, ok bool) error {
 	return r.answered(r.before(id), ok)
 }
 
-// Exercised returns an error if the runner's cache was not brought to hit,
-// miss and evict, and to use every position more than once if wraps.
+// Exercised returns an error if the run was too short to prove much: without enough hits, misses,
+// evictions, expiries and loads or, if wraps, without positions that came round twice.
 func (r *Runner) Exercised(wraps bool) error {
 	var s ringcache.Stats
 	r.C.UpdateStats(&s)

@@ -13,11 +13,11 @@ import (
 	"github.com/ringcache/ringcache/internal/testhook"
 )
 
-// Bounds of caches: the least and the most of Options.MaxBytes, and the least with all buckets.
+// Bounds of caches.
 const (
-	LeastMaxBytes = 256 << 10
-	MinBytes      = 32 << 20
-	MaxBytes      = 1 << 42
+	LeastMaxBytes = 256 << 10 // the least Options.MaxBytes
+	MinBytes      = 32 << 20  // the least bound that New gives, and the least with all buckets
+	MaxBytes      = 1 << 42   // the greatest Options.MaxBytes
 )
 
 type (

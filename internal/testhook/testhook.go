@@ -35,14 +35,8 @@ var (
 	// Default returns the shape that New gives a cache of maxBytes.
 	Default func(maxBytes int) Shape
 
-	// OffHeap tells whether chunks lie outside of the Go heap in this build.
-	OffHeap bool
-
 	// New returns a cache of any shape. The ringcache.Options are not validated.
 	New func(options any, s Shape) (cache any, err error)
-
-	// Memory returns the memory of the platform.
-	Memory func() chunk.Memory
 )
 
 // Bucket is a bucket of a cache. Values of one bucket are equal.

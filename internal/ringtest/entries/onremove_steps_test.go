@@ -151,7 +151,8 @@ func TestOnRemove_MayReferToItsCache(t *testing.T) {
 func TestOnRemove_IsToldInSteps(t *testing.T) {
 	ringtest.SkipUnderRace(t) // one goroutine does it
 	t.Parallel()
-	const entries, maxBytes = 2_200_000, ringtest.MinBytes
+	const maxBytes = ringtest.MinBytes
+	const ofShort = maxBytes / 4 // fewer of them have the same effect
 	large := make([]byte, maxBytes/16)
 	set := func(c *ringcache.Cache, n, size int) error {
 		for i := range n {
@@ -167,7 +168,7 @@ func TestOnRemove_IsToldInSteps(t *testing.T) {
 		ttl  time.Duration
 		call func(c *ringcache.Cache) error
 	}{
-		{"large among short", 0, 0, func(c *ringcache.Cache) error { return set(c, 1, len(large)) }},
+		{"large among short", 0, 0, func(c *ringcache.Cache) error { return set(c, 1, ofShort/16) }},
 		{"large among longer", 1000, 0, func(c *ringcache.Cache) error { return set(c, 8, len(large)) }},
 		{"large among large", 40_000, 0, func(c *ringcache.Cache) error { return set(c, 3, len(large)) }},
 		{"short among large", 40_000, 0, func(c *ringcache.Cache) error { return set(c, 50_000, 100) }},
@@ -175,7 +176,7 @@ func TestOnRemove_IsToldInSteps(t *testing.T) {
 			from := ringcache.New(maxBytes)
 			defer from.Close()
 			var saved bytes.Buffer
-			if err := set(from, 1, len(large)); err != nil {
+			if err := set(from, 1, ofShort/16); err != nil {
 				return err
 			}
 			if _, err := from.WriteSnapshot(&saved); err != nil {
@@ -193,7 +194,11 @@ func TestOnRemove_IsToldInSteps(t *testing.T) {
 			var c *ringcache.Cache
 			var now time.Duration
 			listening, told, gathered, before, sets := false, 0, 0, 0, uint64(0)
-			g := ringtest.Default(maxBytes)
+			bound := maxBytes
+			if tt.size == 0 {
+				bound = ofShort
+			}
+			g := ringtest.Default(bound)
 			g.Elapsed, g.TTL = func() time.Duration { return now }, tt.ttl
 			g.OnRemove = func(_, _ []byte, _ ringcache.RemovalReason) {
 				if listening {
@@ -207,7 +212,7 @@ func TestOnRemove_IsToldInSteps(t *testing.T) {
 				}
 			}
 			c = ringtest.MustCache(t, g)
-			ringtest.FillCache(t, c, 0, min(entries, 2*maxBytes/(tt.size+16)), tt.size)
+			ringtest.FillCache(t, c, 0, min(2_200_000/4, 2*bound/(tt.size+16)), tt.size)
 			var s ringcache.Stats
 			c.UpdateStats(&s)
 			before, sets, listening = int(s.EntriesCount), s.SetCalls, true

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/internal/chunk"
 	"github.com/ringcache/ringcache/internal/ringtest"
-	"github.com/ringcache/ringcache/internal/testhook"
 )
 
 // keeping are options with which an entry lives for a minute, and is kept for an hour more.
@@ -270,7 +270,7 @@ func TestLoaderStale_Batch(t *testing.T) {
 // What has expired while nobody had the file does not come back, and what came back is kept
 // as it would have been.
 func TestLoaderStale_InAFile(t *testing.T) {
-	if !testhook.OffHeap {
+	if !chunk.OffHeap {
 		t.Skip("a file needs mmap")
 	}
 	g := ringtest.Tiny(2, 4096, 12)

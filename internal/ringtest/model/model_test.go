@@ -24,8 +24,8 @@ func TestModel(t *testing.T) {
 	}
 }
 
-// runModel runs one random stream and checks that it went through what it is
-// meant to go through: a run without evictions would prove little.
+// runModel runs one random stream, and checks that it did what it is meant to do: a run without
+// evictions would prove little.
 func runModel(t *testing.T, mc ringtest.ModelCase, seed uint64) {
 	var refusals atomic.Int64
 	if mc.Refused {
@@ -39,7 +39,11 @@ func runModel(t *testing.T, mc ringtest.ModelCase, seed uint64) {
 	enough := func() bool {
 		return r.Exercised(mc.Wraps) == nil && (!refuses || refusals.Load() > 5)
 	}
-	for n := 0; n < 6000 || (n < 60_000 && !enough()); n += len(data) / ringtest.OpSize {
+	least := 3000
+	if *ringtest.LongRun {
+		least = 6000
+	}
+	for n := 0; n < least || (n < 60_000 && !enough()); n += len(data) / ringtest.OpSize {
 		ringtest.FillRandom(rnd, data)
 		if err := r.Run(data); err != nil {
 			require.NoError(t, err, "seed %d:\n%s", seed, r.Trail())

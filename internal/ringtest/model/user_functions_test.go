@@ -175,7 +175,7 @@ func userFunctions() []userFunction {
 			c.DeleteExpired()
 		}},
 		{"OnRemove of Resize", true, func(c *ringcache.Cache, _, _ []byte, _ func()) {
-			_ = c.Resize(ringtest.MinBytes)
+			_ = c.Resize(int(c.Stats().MaxBytesSize / 2))
 		}},
 	}
 }
@@ -276,14 +276,14 @@ func requireAllReturn(t *testing.T, pairs []pair) {
 // Resize gives up its locks, too, while OnRemove runs.
 func TestUserFunctions_MayCallEveryMethod_DuringResize(t *testing.T) {
 	t.Parallel()
-	g := ringtest.Tiny(1, 64<<10, 1024) // 64 MB
+	g := ringtest.Tiny(1, 4096, 1024)
 	for _, outer := range userFunctions() {
 		if outer.name != "OnRemove of Resize" {
 			continue
 		}
 		for _, inner := range ringtest.EveryCall() {
-			// One after another, as each has much memory. The first that hangs is enough.
-			p := pair{outer, inner, g, 40, make([]byte, 1<<20)}
+			// One after another: the first that hangs is enough.
+			p := pair{outer, inner, g, 40, make([]byte, 1<<16)}
 			require.NoError(t, ringtest.InTime(p.run), "%s within %s", inner.Name, outer.name)
 		}
 	}

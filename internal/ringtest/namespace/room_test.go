@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/internal/chunk"
 	"github.com/ringcache/ringcache/internal/generation"
 	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/ringtest"
@@ -118,7 +119,7 @@ func TestNamespace_CountsAreExact(t *testing.T) {
 
 // A file and a snapshot bring the counts back, and what was invalidated is dropped.
 func TestNamespace_CountsComeBack(t *testing.T) {
-	if !testhook.OffHeap {
+	if !chunk.OffHeap {
 		t.Skip("no ring files in this build")
 	}
 	path := filepath.Join(t.TempDir(), "cache")

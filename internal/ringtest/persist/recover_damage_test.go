@@ -40,7 +40,7 @@ func newDamaged(t testing.TB) *damaged { return newDamagedOf(t, ringtest.Tiny(2,
 func newDamagedOf(t testing.TB, g ringtest.Shape) *damaged {
 	d := &damaged{
 		g:     g,
-		path:  filepath.Join(t.TempDir(), "cache"),
+		path:  filepath.Join(dirInMemory(t), "cache"),
 		holds: map[string]string{},
 	}
 	var now time.Duration
@@ -77,6 +77,17 @@ func newDamagedOf(t testing.TB, g ringtest.Shape) *damaged {
 	require.NoError(t, c.Close())
 	d.whole = d.read(t)
 	return d
+}
+
+// dirInMemory returns a temporary folder, which is on a tmpfs if there is one. A test that opens
+// thousands of files would wait for the disk, as each is synced when it is made.
+func dirInMemory(t testing.TB) string {
+	dir, err := os.MkdirTemp("/dev/shm", "ringcache")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	return dir
 }
 
 func (d *damaged) read(t testing.TB) []byte {

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/internal/chunk"
 	"github.com/ringcache/ringcache/internal/ringtest"
-	"github.com/ringcache/ringcache/internal/testhook"
 )
 
 // A file system on a disk that is a file, of which a copy is what a power loss leaves.
@@ -52,7 +52,7 @@ func TestFile_PowerLossOnExt4(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it makes and mounts file systems")
 	}
-	if !testhook.OffHeap || os.Geteuid() != 0 {
+	if !chunk.OffHeap || os.Geteuid() != 0 {
 		t.Skip("it takes Options.File, and root, to mount file systems")
 	}
 	image, copied := filepath.Join(t.TempDir(), "disk"), filepath.Join(t.TempDir(), "copy")

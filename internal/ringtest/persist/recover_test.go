@@ -181,10 +181,10 @@ func TestFile_ColdPart(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "cache")
-			g := ringtest.WithCold(ringtest.Tiny(64, 1024, 128), ringtest.FlateCompressor{})
+			g := ringtest.WithCold(ringtest.Tiny(16, 1024, 128), ringtest.FlateCompressor{})
 			g.ColdShare, g.ByHand = 0, true
 			p := &ringtest.PackedCache{Cache: ringtest.MustOpen(t, g, path), Size: 300}
-			for i := range 80_000 {
+			for i := range 20_000 {
 				p.Fill(t)
 				if i%100 == 0 {
 					ringtest.CompressAll(p.Cache)
@@ -212,7 +212,7 @@ func TestFile_ColdPart(t *testing.T) {
 				}
 			}
 			require.Zero(t, all)
-			for range 1000 {
+			for range 250 {
 				p.Fill(t)
 			}
 			if what == "whole" { // else the ratio of what is left is none to go by
@@ -273,10 +273,10 @@ func TestFile_OtherPolicyKeepsTheColdPart(t *testing.T) {
 	t.Parallel()
 	for _, share := range []float64{0.5, 0} { // fixed, and as learned
 		path := filepath.Join(t.TempDir(), "cache")
-		g := ringtest.WithCold(ringtest.Tiny(64, 1024, 128), ringtest.FlateCompressor{})
+		g := ringtest.WithCold(ringtest.Tiny(16, 1024, 128), ringtest.FlateCompressor{})
 		g.ColdShare, g.ByHand = share, true
 		p := &ringtest.PackedCache{Cache: ringtest.MustOpen(t, g, path), Size: 300}
-		for i := range 80_000 {
+		for i := range 20_000 {
 			p.Fill(t)
 			if i%100 == 0 {
 				ringtest.CompressAll(p.Cache)
@@ -290,8 +290,8 @@ func TestFile_OtherPolicyKeepsTheColdPart(t *testing.T) {
 			return small, cold
 		}
 		small, cold := entries()
-		require.Greater(t, small, 100)
-		require.Greater(t, cold, 500)
+		require.Greater(t, small, 25)
+		require.Greater(t, cold, 125)
 		all := p.Len()
 		require.NoError(t, p.Close())
 		g.Policy = ringcache.PolicyFIFO

@@ -141,10 +141,10 @@ func TestSnapshot_HitsGoOn(t *testing.T) {
 	t.Parallel()
 	ringtest.SkipUnderRace(t)
 	for _, kind := range []ringcache.Policy{ringcache.PolicyS3FIFO, ringcache.PolicyFIFO} {
-		g := ringtest.Default(ringtest.MinBytes)
+		g := ringtest.Default(ringtest.MinBytes / 2)
 		g.Policy = kind
 		c := ringtest.MustCache(t, g)
-		ids := rand.NewZipf(ringtest.NewRand(7), 1.01, 10, 3_000_000)
+		ids := rand.NewZipf(ringtest.NewRand(7), 1.01, 10, 3_000_000/2)
 		replay := func(c *ringcache.Cache, keys []uint64) (hits int) {
 			key, value := make([]byte, 8), make([]byte, 100)
 			for _, id := range keys {
@@ -157,11 +157,11 @@ func TestSnapshot_HitsGoOn(t *testing.T) {
 			}
 			return hits
 		}
-		trace := make([]uint64, 1_500_000)
+		trace := make([]uint64, 1_500_000/2)
 		for i := range trace {
 			trace[i] = ids.Uint64()
 		}
-		warm, rest := trace[:1_300_000], trace[1_300_000:]
+		warm, rest := trace[:1_300_000/2], trace[1_300_000/2:]
 		replay(c, warm)
 		_, path := ringtest.SnapshotOf(t, c)
 		loaded, cold := replay(ringtest.MustLoad(t, path), rest), replay(ringtest.MustCache(t, g), rest)
@@ -176,36 +176,37 @@ func TestSnapshot_HitsGoOn(t *testing.T) {
 func TestSnapshot_TheHottestFit(t *testing.T) {
 	t.Parallel()
 	ringtest.SkipUnderRace(t)
-	c := ringtest.MustCache(t, ringtest.Default(128<<20))
-	ringtest.FillCache(t, c, 0, 700_000, 100)
+	const entries, reads, smaller = 175_000, 25_000, 8 << 20
+	c := ringtest.MustCache(t, ringtest.Default(4*smaller))
+	ringtest.FillCache(t, c, 0, entries, 100)
 	key := make([]byte, 8)
-	for id := range uint64(100_000) {
+	for id := range uint64(reads) {
 		binary.LittleEndian.PutUint64(key, id*7)
 		c.Has(key)
 		c.Has(key)
 	}
-	require.Equal(t, 700_000, c.Len())
+	require.Equal(t, entries, c.Len())
 	_, path := ringtest.SnapshotOf(t, c)
 	var b bytes.Buffer
 	_, err := c.WriteSnapshot(&b)
 	require.NoError(t, err)
-	d, report := ringtest.MustLoadInto(t, path, ringcache.Options{MaxBytes: 32 << 20})
+	d, report := ringtest.MustLoadInto(t, path, ringcache.Options{MaxBytes: smaller})
 	require.NoError(t, report.Err)
-	e := ringtest.MustCache(t, ringtest.Default(32<<20))
+	e := ringtest.MustCache(t, ringtest.Default(smaller))
 	_, err = e.ReadSnapshot(&b)
 	require.NoError(t, err)
 	for i, d := range []*ringcache.Cache{d, e} {
 		require.NoError(t, ringtest.Validate(d))
-		require.Greater(t, d.Len(), 150_000)
+		require.Greater(t, d.Len(), entries*3/14)
 		hot := 0
-		for id := range uint64(100_000) {
+		for id := range uint64(reads) {
 			binary.LittleEndian.PutUint64(key, id*7)
 			if d.Has(key) {
 				hot++
 			}
 		}
-		t.Logf("%d of 100,000 that were read are there", hot)
-		require.Greater(t, hot, []int{98_000, 75_000}[i])
+		t.Logf("%d of %d that were read are there", hot, reads)
+		require.Greater(t, hot, []int{reads * 98 / 100, reads * 75 / 100}[i])
 	}
 }
 

@@ -13,10 +13,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/internal/chunk"
 	"github.com/ringcache/ringcache/internal/clock"
 	"github.com/ringcache/ringcache/internal/ringtest"
 	"github.com/ringcache/ringcache/internal/store"
-	"github.com/ringcache/ringcache/internal/testhook"
 )
 
 // agedCache is a cache in which a Set takes a time that the test knows, and whose evictions
@@ -172,7 +172,7 @@ func TestSizing_Resize(t *testing.T) {
 // What a file brings is older than the cache knows, so nothing is known until it has gone,
 // and then it is right.
 func TestSizing_File(t *testing.T) {
-	if !testhook.OffHeap {
+	if !chunk.OffHeap {
 		t.Skip("there are no files on the heap")
 	}
 	g := ringtest.Tiny(16, 1024, 64)

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/internal/chunk"
 	"github.com/ringcache/ringcache/internal/ringtest"
-	"github.com/ringcache/ringcache/internal/testhook"
 )
 
 func newSmall(t *testing.T, maxBytes int) *ringcache.Cache {
@@ -39,7 +39,7 @@ func TestSmallCache_UsesItsBound(t *testing.T) {
 
 // It takes little of the Go heap: what the collector has to look at follows the bound.
 func TestSmallCache_HeapFollowsTheBound(t *testing.T) {
-	if !testhook.OffHeap || ringtest.RaceEnabled {
+	if !chunk.OffHeap || ringtest.RaceEnabled {
 		t.Skip("the cache lies on the Go heap")
 	}
 	heap := func() uint64 {

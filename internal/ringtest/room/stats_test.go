@@ -85,7 +85,7 @@ func number(field reflect.Value) uint64 {
 
 func TestStats_CountCalls(t *testing.T) {
 	c := ringtest.Small(t)
-	fresh := ringcache.Stats{MaxBytesSize: ringtest.Floor, EffectiveMaxBytes: ringtest.Floor}
+	fresh := ringcache.Stats{MaxBytesSize: ringtest.MinBytes, EffectiveMaxBytes: ringtest.MinBytes}
 	require.Equal(t, fresh, ringtest.StatsOf(c), "a fresh cache")
 
 	a, b, none := []byte("a"), []byte("bb"), []byte("none")

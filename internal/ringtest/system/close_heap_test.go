@@ -7,13 +7,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/internal/chunk"
 	"github.com/ringcache/ringcache/internal/ringtest"
-	"github.com/ringcache/ringcache/internal/testhook"
 )
 
 // Where the cache lies on the Go heap, Close lets the collector have it, index and all.
 func TestClose_HeapMemoryIsFree(t *testing.T) {
-	if testhook.OffHeap {
+	if chunk.OffHeap {
 		t.Skip("the cache does not lie on the Go heap")
 	}
 	c := ringcache.New(ringtest.MinBytes)

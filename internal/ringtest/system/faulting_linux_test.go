@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/internal/chunk"
 	"github.com/ringcache/ringcache/internal/ringtest"
-	"github.com/ringcache/ringcache/internal/testhook"
 )
 
 // Addresses of a cache that was collected are not given back here, where others could
@@ -25,7 +25,7 @@ import (
 // faultingMemory is memory of the system whose Unmap lets nobody in. It counts those
 // calls.
 func faultingMemory(t *testing.T, collected *atomic.Int32) (g ringtest.Shape) {
-	if !testhook.OffHeap {
+	if !chunk.OffHeap {
 		t.Skip("this build keeps the chunks on the Go heap")
 	}
 	g = ringtest.Tiny(4, 4096, 64)

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/internal/chunk"
 	"github.com/ringcache/ringcache/internal/ringtest"
 	"github.com/ringcache/ringcache/internal/store"
-	"github.com/ringcache/ringcache/internal/testhook"
 )
 
 // With Options.File the memory of records, which is the file's, and that of the index, which
@@ -65,7 +65,7 @@ func TestFile_IsWithinTheBound(t *testing.T) {
 func fillWithinBound(t *testing.T, dir string) {
 	path := filepath.Join(dir, "cache")
 	c := ringtest.OpenFile(t, path, 64<<20)
-	for _, n := range []int{1000, 12, 1000} {
+	for _, n := range []int{1000, 28, 1000} {
 		setUntilEvicted(t, c, 4, n)
 		requireWithinBound(t, c, path)
 	}
@@ -75,7 +75,7 @@ func fillWithinBound(t *testing.T, dir string) {
 // dirOnExt4 returns a folder on an ext4, or skips the test.
 func dirOnExt4(t *testing.T) string {
 	t.Helper()
-	if !testhook.OffHeap {
+	if !chunk.OffHeap {
 		t.Skip("this build has no Options.File")
 	}
 	dir := t.TempDir()

@@ -15,7 +15,6 @@ import (
 	"github.com/ringcache/ringcache"
 	"github.com/ringcache/ringcache/internal/chunk"
 	"github.com/ringcache/ringcache/internal/ringtest"
-	"github.com/ringcache/ringcache/internal/testhook"
 )
 
 func TestMemory_RefusedFromTheStart(t *testing.T) {
@@ -60,14 +59,14 @@ type quotaMemory struct {
 }
 
 func (m *quotaMemory) memory() chunk.Memory {
-	mem := testhook.Memory()
+	mem := chunk.SystemMemory()
 	mem.Map = func(n int) ([]byte, error) {
 		m.asked.Add(1)
 		if m.given.Load()+int64(n) > m.allowed.Load() {
 			return nil, ringtest.ErrRefused
 		}
 		m.given.Add(int64(n))
-		return testhook.Memory().Map(n)
+		return chunk.SystemMemory().Map(n)
 	}
 	mem.Headroom = 0
 	return mem
@@ -101,14 +100,23 @@ func TestMemory_RefusedWhileFilling(t *testing.T) {
 	requireGrowsBack(t, c)
 }
 
-// requireGrowsBack sets entries until the bound in force is the one that was set.
+// requireGrowsBack sets entries until the bound in force is the one that was set, and the cache
+// takes most of it. Four times as many bytes as the bound must be enough.
 func requireGrowsBack(t *testing.T, c *ringcache.Cache) {
 	t.Helper()
 	bound, val := uint64(ringtest.Shared(c).Bound()), make([]byte, 4000)
+	var s ringcache.Stats
 	for id := range uint32(4 * bound / 4000) {
-		require.NoError(t, c.Set(ringtest.TrafficKey(nil, id), val))
+		if err := c.Set(ringtest.TrafficKey(nil, id), val); err != nil {
+			require.NoError(t, err)
+		}
+		if id%1000 == 999 {
+			s = c.Stats()
+			if s.EffectiveMaxBytes == s.MaxBytesSize && s.ReservedBytes > bound*8/10 {
+				break
+			}
+		}
 	}
-	s := c.Stats()
 	require.Equal(t, s.MaxBytesSize, s.EffectiveMaxBytes)
 	require.Greater(t, s.ReservedBytes, bound*8/10)
 	require.NoError(t, ringtest.Validate(c))
@@ -164,7 +172,7 @@ func TestMemory_RefusedToBucketsThatComeLate(t *testing.T) {
 // bucket without one gets one of another's.
 func TestMemory_RefusedToIndexesOfAFile(t *testing.T) {
 	t.Parallel()
-	if !testhook.OffHeap {
+	if !chunk.OffHeap {
 		t.Skip("this build has no Options.File")
 	}
 	var m quotaMemory

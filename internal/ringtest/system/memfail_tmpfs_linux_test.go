@@ -99,10 +99,10 @@ func TestTmpfs_HitRatioStays(t *testing.T) {
 // The cache grows to its bound once the file system does.
 func TestTmpfs_Grows(t *testing.T) {
 	t.Parallel()
-	dir := ringtest.MountTmpfs(t, 64)
-	c := mustOpenSmall(t, 200<<20, dir)
-	ringtest.FillLimited(t, c, 64<<20)
-	require.NoError(t, unix.Mount("tmpfs", dir, "tmpfs", unix.MS_REMOUNT, ringtest.TmpfsSize(300)))
+	dir := ringtest.MountTmpfs(t, 32)
+	c := mustOpenSmall(t, 100<<20, dir)
+	ringtest.FillLimited(t, c, 32<<20)
+	require.NoError(t, unix.Mount("tmpfs", dir, "tmpfs", unix.MS_REMOUNT, ringtest.TmpfsSize(150)))
 	requireGrowsBack(t, c)
 }
 

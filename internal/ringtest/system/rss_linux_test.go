@@ -132,7 +132,7 @@ func TestRSS_Resized(t *testing.T) {
 			if !ringtest.InChild(t) {
 				return
 			}
-			const large, smaller = 3 * fullBytes, fullBytes / 2
+			const large, smaller = 2 * fullBytes, fullBytes / 2
 			before := ringtest.Rss(t)
 			c := ringcache.New(large)
 			for round := range 2 {
@@ -195,7 +195,7 @@ func TestRSS_LockedMemory(t *testing.T) {
 		t.Skipf("the system does not let this process lock its memory: %v", err)
 	}
 	// What the runtime takes meanwhile is locked and resident too, so it counts against the rest.
-	const runtimeBytes = 4 << 20
+	const runtimeBytes = 6 << 20
 	full := ringtest.Rss(t)
 	require.NoError(t, c.Resize(fullBytes/2))
 	require.GreaterOrEqual(t, full-ringtest.Rss(t), fullBytes/2-goneBound-runtimeBytes,

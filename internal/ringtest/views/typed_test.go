@@ -260,7 +260,7 @@ func TestTyped_Prefixes(t *testing.T) {
 // Values are decoded while nothing is locked: a codec that writes to the very same key
 // would wait for itself otherwise.
 func TestTyped_ValuesAreDecodedUnlocked(t *testing.T) {
-	c := ringcache.New(ringtest.Floor) // closed only if nothing holds a lock
+	c := ringcache.New(ringtest.MinBytes) // closed only if nothing holds a lock
 	key := []byte("k")
 	view := ringcache.NewTyped[string](c, codec.Func(
 		func(dst []byte, n int) ([]byte, error) { return append(dst, make([]byte, n)...), nil },
