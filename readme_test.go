@@ -39,7 +39,7 @@ func pages(t *testing.T) []string {
 	t.Helper()
 	names, err := filepath.Glob("*.md")
 	require.NoError(t, err)
-	for _, more := range []string{"docs/*.md", "docs/decisions/*.md"} {
+	for _, more := range []string{"docs/*.md", "docs/decisions/*.md", "examples/*/*.md"} {
 		found, err := filepath.Glob(more)
 		require.NoError(t, err)
 		names = append(names, found...)
