@@ -36,7 +36,7 @@ func goFiles(t *testing.T, tests bool) (all []source) {
 	t.Helper()
 	for _, pattern := range []string{"*.go", "codec/*.go", "internal/*/*.go", "compress/*/*.go",
 		"compress/internal/rawdict/*.go", "internal/ringtest/*/*.go",
-		"adapters/internal/near/*.go"} {
+		"adapters/internal/metrics/*.go", "adapters/internal/near/*.go"} {
 		paths, err := filepath.Glob(pattern)
 		require.NoError(t, err)
 		for _, path := range paths {

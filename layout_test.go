@@ -112,6 +112,10 @@ var walls = map[string]wall{
 	"internal/testhook": {
 		ours: []string{"chunk", "clock", "generation", "snapshot", "store", "stripe"}, notStd: noHelpers,
 	},
+	"adapters/internal/metrics": {
+		ours:   []string{"github.com/ringcache/ringcache"},
+		notStd: noHelpers,
+	},
 	"adapters/internal/near": {
 		ours:   []string{"github.com/ringcache/ringcache"},
 		notStd: noHelpers,

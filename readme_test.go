@@ -39,7 +39,7 @@ func pages(t *testing.T) []string {
 	t.Helper()
 	names, err := filepath.Glob("*.md")
 	require.NoError(t, err)
-	for _, more := range []string{"docs/*.md", "docs/decisions/*.md"} {
+	for _, more := range []string{"docs/*.md", "docs/decisions/*.md", "examples/*/*.md"} {
 		found, err := filepath.Glob(more)
 		require.NoError(t, err)
 		names = append(names, found...)
@@ -103,7 +103,8 @@ func TestReadme_FirstSnippetIsTheExample(t *testing.T) {
 }
 
 // fragmentImports are the packages that a fragment may name.
-var fragmentImports = []string{"errors", "expvar", "fmt", "log", "github.com/ringcache/ringcache"}
+var fragmentImports = []string{"context", "errors", "expvar", "fmt", "log", "os", "time",
+	"github.com/ringcache/ringcache", "github.com/ringcache/ringcache/codec"}
 
 // program makes a file of a snippet: whole files as they are, fragments in a
 // function with the variables that pages take for granted.
@@ -201,12 +202,79 @@ func TestReadme_CommandsAreThoseOfCI(t *testing.T) {
 	}
 }
 
+var (
+	codeSpan     = regexp.MustCompile("`[^`]+`")
+	exportedName = regexp.MustCompile(`(^|[^.\w])([A-Z]\w*)`) // not that of another package
+)
+
+// The page for those who move names what there is: in the tables whose second column is of this
+// package, every exported name of that column is one of the package's.
+func TestReadme_MovingNamesWhatThereIs(t *testing.T) {
+	exported, named, ours := exportedNames(t), 0, false
+	for line := range strings.Lines(readText(t, "docs/moving.md")) {
+		cells := strings.Split(line, "|")
+		if len(cells) < 4 {
+			ours = false
+			continue
+		}
+		if strings.TrimSpace(cells[2]) == "ringcache" {
+			ours = true
+		}
+		if !ours {
+			continue
+		}
+		for _, span := range codeSpan.FindAllString(cells[2], -1) {
+			span = strings.ReplaceAll(span, "Options.", "")
+			for _, m := range exportedName.FindAllStringSubmatch(span, -1) {
+				assert.True(t, exported[m[2]], "%s in %s", m[2], line)
+				named++
+			}
+		}
+	}
+	require.GreaterOrEqual(t, named, 80, "names: the tables would not be checked")
+}
+
+// exportedNames returns the exported identifiers of the root package, methods and fields included.
+func exportedNames(t *testing.T) map[string]bool {
+	t.Helper()
+	files, err := filepath.Glob("*.go")
+	require.NoError(t, err)
+	names := map[string]bool{}
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		require.NoError(t, err)
+		ast.Inspect(file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.FuncDecl:
+				names[n.Name.Name] = true
+				return false
+			case *ast.TypeSpec:
+				names[n.Name.Name] = true
+			case *ast.Field:
+				for _, id := range n.Names {
+					names[id.Name] = true
+				}
+			case *ast.ValueSpec:
+				for _, id := range n.Names {
+					names[id.Name] = true
+				}
+			}
+			return true
+		})
+	}
+	return names
+}
+
 var link = regexp.MustCompile(`\]\(([^)#]+)[^)]*\)`)
 
 func TestReadme_LinksLead(t *testing.T) {
 	links := 0
 	for _, page := range pages(t) {
-		for _, m := range link.FindAllStringSubmatch(readText(t, page), -1) {
+		text := goBlock.ReplaceAllString(readText(t, page), "") // f[T](x) is no link
+		for _, m := range link.FindAllStringSubmatch(text, -1) {
 			if strings.Contains(m[1], "://") {
 				continue
 			}

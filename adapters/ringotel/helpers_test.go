@@ -3,13 +3,13 @@ package ringotel
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"strings"
 	"testing"
 
 	sdk "go.opentelemetry.io/otel/sdk/metric"
 
 	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/adapters/internal/metrics"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -34,8 +34,8 @@ func newProvider(t testing.TB, readers ...sdk.Reader) *sdk.MeterProvider {
 	return p
 }
 
-// fixed is an updater of a cache whose statistics are always s.
-func fixed(s *ringcache.Stats) updater {
+// fixed returns a function that reads statistics which are always s.
+func fixed(s *ringcache.Stats) func(to *ringcache.Stats) bool {
 	return func(to *ringcache.Stats) bool {
 		*to = *s
 		return true
@@ -44,14 +44,13 @@ func fixed(s *ringcache.Stats) updater {
 
 // register shows what update says, and no ages.
 func register(
-	provider metric.MeterProvider, name string, update updater,
+	provider metric.MeterProvider, name string, update func(s *ringcache.Stats) bool,
 ) (metric.Registration, error) {
-	none := func() (z ringcache.Sizing) { return z }
-	return add(provider, name, &source{update: update, sizing: none})
+	return add(provider, name, &metrics.Source{Update: update, Size: func(*ringcache.Sizing) {}})
 }
 
-// metrics returns what a reader collects, by name.
-func metrics(t testing.TB, r sdk.Reader) map[string]metricdata.Metrics {
+// collected returns what a reader collects, by name.
+func collected(t testing.TB, r sdk.Reader) map[string]metricdata.Metrics {
 	t.Helper()
 	var data metricdata.ResourceMetrics
 	require.NoError(t, r.Collect(context.Background(), &data))
@@ -78,7 +77,7 @@ func values(t testing.TB, r sdk.Reader) map[string]int64 {
 		}
 		return name
 	}
-	for name, m := range metrics(t, r) {
+	for name, m := range collected(t, r) {
 		if gauge, ok := m.Data.(metricdata.Gauge[float64]); ok {
 			for _, point := range gauge.DataPoints {
 				all[keyOf(name, point.Attributes)] = int64(point.Value * 1000)
@@ -97,32 +96,4 @@ func sumOf(t testing.TB, m metricdata.Metrics) metricdata.Sum[int64] {
 	sum, ok := m.Data.(metricdata.Sum[int64])
 	require.True(t, ok, "%s is %T", m.Name, m.Data)
 	return sum
-}
-
-// numbers calls fn with each number of a struct, and of those nested in it, by the names that
-// lead to it: Policy.GhostHits.
-func numbers(v reflect.Value, path string, fn func(name string, field reflect.Value)) {
-	for i := range v.NumField() {
-		name := path + v.Type().Field(i).Name
-		if v.Field(i).Kind() == reflect.Struct {
-			numbers(v.Field(i), name+".", fn)
-		} else {
-			fn(name, v.Field(i))
-		}
-	}
-}
-
-// setNumber gives a field of Stats a value, whatever kind of number it is.
-func setNumber(t testing.TB, field reflect.Value, n int) {
-	t.Helper()
-	switch {
-	case field.CanUint():
-		field.SetUint(uint64(n))
-	case field.CanInt():
-		field.SetInt(int64(n))
-	case field.CanFloat():
-		field.SetFloat(float64(n))
-	default:
-		require.Fail(t, "no number", "%v", field.Type())
-	}
 }

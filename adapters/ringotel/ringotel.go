@@ -13,14 +13,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"unicode/utf8"
-	"weak"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/adapters/internal/metrics"
 )
 
 // Scope is the name of the instrumentation scope that all instruments belong to.
@@ -83,128 +82,72 @@ func Register(
 	if cache == nil {
 		panic("ringotel: register cache: cache is nil")
 	}
-	r, err := add(provider, name, &source{update: updaterOf(cache), sizing: sizingOf(cache)})
+	r, err := add(provider, name, metrics.NewSource(cache))
 	if err != nil {
 		return nil, fmt.Errorf("ringotel: register cache %q: %w", name, err)
 	}
 	return r, nil
 }
 
-func add(provider metric.MeterProvider, name string, s *source) (metric.Registration, error) {
+func add(
+	provider metric.MeterProvider, name string, from *metrics.Source,
+) (metric.Registration, error) {
 	if name == "" || !utf8.ValidString(name) {
 		return nil, ErrInvalidName
 	}
-	meter := provider.Meter(Scope)
+	meter, s := provider.Meter(Scope), &shown{from: from}
 	var all []metric.Observable
-	for _, i := range instruments {
-		made, err := i.make(meter)
+	for _, m := range metrics.All {
+		made, err := instrumentOf(meter, m)
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, made)
-		for _, v := range i.values {
-			attributes := append([]attribute.KeyValue{CacheName.String(name)}, v.attributes...)
-			s.samples = append(s.samples, sample{
-				instrument: made,
-				value:      v.of,
-				attributes: []metric.ObserveOption{
-					metric.WithAttributeSet(attribute.NewSet(attributes...)),
-				},
-			})
+		for _, v := range m.Samples {
+			attributes := attributesOf(name, keyOf(m), v.Attribute)
+			s.counts = append(s.counts, count{made, attributes, v.Value})
 		}
 	}
-	for _, a := range ages {
-		made, err := a.make(meter)
+	for _, a := range metrics.Ages {
+		made, err := gaugeOf(meter, a)
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, made)
-		s.addAge(made, name, "small", a.small)
-		s.addAge(made, name, "main", a.main)
+		s.ages = append(s.ages, age{made, attributesOf(name, RingName, "small"), a.Small},
+			age{made, attributesOf(name, RingName, "main"), a.Main})
 	}
 	return meter.RegisterCallback(s.observe, all...)
 }
 
-// addAge adds what is shown of a ring.
-func (s *source) addAge(
-	made metric.Float64ObservableGauge, name, ring string, value func(z *ringcache.Sizing) float64,
-) {
-	set := attribute.NewSet(CacheName.String(name), RingName.String(ring))
-	s.ages = append(s.ages, ageSample{
-		instrument: made,
-		value:      value,
-		attributes: []metric.ObserveOption{metric.WithAttributeSet(set)},
-	})
+// shown is a cache, and what is shown of it.
+type shown struct {
+	from   *metrics.Source
+	counts []count
+	ages   []age
 }
 
-// updater adds the statistics of a cache to s, and returns false when the cache is gone.
-type updater func(s *ringcache.Stats) bool
-
-func updaterOf(cache *ringcache.Cache) updater {
-	ref := weak.Make(cache)
-	return func(s *ringcache.Stats) bool {
-		cache := ref.Value()
-		if cache == nil {
-			return false
-		}
-		cache.UpdateStats(s)
-		return true
-	}
-}
-
-// sizingOf returns a function that tells whether the cache is too small; nothing when it
-// is gone.
-func sizingOf(cache *ringcache.Cache) func() ringcache.Sizing {
-	ref := weak.Make(cache)
-	return func() (z ringcache.Sizing) {
-		if cache := ref.Value(); cache != nil {
-			z = cache.Sizing()
-		}
-		return z
-	}
-}
-
-// source is a cache, and what is shown of it.
-type source struct {
-	update updater
-	sizing func() ringcache.Sizing
-	ages   []ageSample
-
-	samples []sample
-
-	mu   sync.Mutex // of two readers
-	hits uint64     // as last shown
-}
-
-type ageSample struct {
-	instrument metric.Float64Observable
-	attributes []metric.ObserveOption
-	value      func(z *ringcache.Sizing) float64
-}
-
-type sample struct {
+type count struct {
 	instrument metric.Int64Observable
 	attributes []metric.ObserveOption
 	value      func(s *ringcache.Stats) uint64
 }
 
+type age struct {
+	instrument metric.Float64Observable
+	attributes []metric.ObserveOption
+	value      func(z *ringcache.Sizing) float64
+}
+
 // observe shows the cache to a reader.
-//
-// Hits, which are the lookups less the misses, are kept from falling: a lookup may be counted
-// before it is known to be a miss.
-func (s *source) observe(_ context.Context, to metric.Observer) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var stats ringcache.Stats
-	if !s.update(&stats) {
+func (s *shown) observe(_ context.Context, to metric.Observer) error {
+	stats, sizing, ok := s.from.Read()
+	if !ok {
 		return nil
 	}
-	s.hits = max(s.hits, hits(&stats))
-	stats.GetCalls = s.hits + stats.Misses
-	for _, sm := range s.samples {
-		to.ObserveInt64(sm.instrument, int64(sm.value(&stats)), sm.attributes...)
+	for _, c := range s.counts {
+		to.ObserveInt64(c.instrument, int64(c.value(&stats)), c.attributes...)
 	}
-	sizing := s.sizing()
 	for _, a := range s.ages {
 		to.ObserveFloat64(a.instrument, a.value(&sizing), a.attributes...)
 	}

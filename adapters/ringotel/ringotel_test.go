@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"reflect"
 	"regexp"
 	"runtime"
 	"strings"
@@ -21,6 +20,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/adapters/internal/metrics"
+	"github.com/ringcache/ringcache/adapters/internal/metricstest"
 )
 
 const floor = 32 << 20
@@ -55,35 +56,11 @@ func TestRegister_ShowsCaches(t *testing.T) {
 
 // Every field is shown under the right name.
 func TestRegister_Values(t *testing.T) {
-	s := ringcache.Stats{
-		GetCalls: 103, SetCalls: 2, DelCalls: 3, Misses: 7, Collisions: 8, Corruptions: 9,
-		EvictedEntries: 33, EvictedBytes: 10, ExpiredEntries: 14, ExpiredBytes: 15, EntriesCount: 19,
-		BytesSize: 20, MaxBytesSize: 21, EffectiveMaxBytes: 51, ReservedBytes: 22, IndexBytes: 23,
-		DeadBytes: 53,
-		Refused:   ringcache.RefusedStats{TooLarge: 47, NoMemory: 48, TTLTooShort: 49, Closed: 50},
-		Policy: ringcache.PolicyStats{
-			EvictedSmall: 11, EvictedMain: 12, EvictedCold: 34, EvictedCrowd: 13, Promotions: 16,
-			Reinsertions: 17, GhostHits: 18, NearMisses: 29, MovedBytes: 52, Ghosts: 30,
-		},
-		Loads: ringcache.LoadStats{
-			Started: 4, Errors: 5, Dropped: 6, StaleHits: 33, NegativeHits: 54,
-		},
-		Compression: ringcache.CompressionStats{
-			ColdHits: 35, Compressed: 36, BytesBefore: 37, BytesAfter: 38, UncompressedNoGain: 39,
-			UncompressedShort: 40, UncompressedQueueFull: 41, CompressErrors: 42,
-			DecompressErrors: 43, CompressTime: 44 * time.Second, ColdEntries: 45, ColdBytes: 46,
-		},
-		Snapshots: ringcache.SnapshotStats{RestoredEntries: 24, DiscardedBlocks: 25},
-		File: ringcache.FileStats{
-			RecoveredEntries: 26, RecoveredBytes: 27, DiscardedRecords: 28, DiscardedFiles: 90,
-		},
-	}
-	z := ringcache.Sizing{
-		SmallAge: 1500 * time.Millisecond, MainAge: time.Minute, SmallAgeSets: 31, MainAgeSets: 32,
-	}
+	s, z := metricstest.Stats(), metricstest.Sizing()
 	reader := sdk.NewManualReader()
-	sizing := func() ringcache.Sizing { return z }
-	_, err := add(newProvider(t, reader), "pages", &source{update: fixed(&s), sizing: sizing})
+	_, err := add(newProvider(t, reader), "pages", &metrics.Source{
+		Update: fixed(&s), Size: func(to *ringcache.Sizing) { *to = z },
+	})
 	require.NoError(t, err)
 	require.Equal(t, map[string]int64{
 		"ringcache.lookups cache.name=pages lookup.result=hit":                          96,
@@ -145,44 +122,14 @@ func TestRegister_Values(t *testing.T) {
 	}, values(t, reader))
 }
 
-// leftOut are the fields of Stats without an instrument, each with the reason.
-var leftOut = map[string]string{
-	"EvictedEntries":           "the sum of ringcache.evictions over its causes",
-	"Compression.CompressTime": "whole seconds would be 0 for long; the sizes tell how much it does",
-}
-
-// A new field has an instrument or a reason to have none.
-func TestInstruments_CoverStats(t *testing.T) {
-	var s ringcache.Stats
-	reader := sdk.NewManualReader()
-	_, err := register(newProvider(t, reader), "pages", fixed(&s))
-	require.NoError(t, err)
-	i, there := 0, map[string]bool{}
-	numbers(reflect.ValueOf(&s).Elem(), "", func(name string, field reflect.Value) {
-		before := values(t, reader)
-		setNumber(t, field, 1000+i)
-		i, there[name] = i+1, true
-		if leftOut[name] != "" {
-			require.Equal(t, before, values(t, reader), "%s is said to be left out", name)
-			return
-		}
-		require.NotEqual(t, before, values(t, reader),
-			"no instrument shows Stats.%s: add one, or a reason to leftOut", name)
-	})
-	require.True(t, there["Policy.GhostHits"], "nested structs were left out")
-	for name := range leftOut {
-		require.True(t, there[name], "there is no field %s", name)
-	}
-}
-
 // What the semantic conventions say of names, units and attributes:
 // https://opentelemetry.io/docs/specs/semconv/general/metrics/
 func TestInstruments_FollowTheConventions(t *testing.T) {
 	reader := sdk.NewManualReader()
 	_, err := Register(newProvider(t, reader), "pages", newCache(t))
 	require.NoError(t, err)
-	all := metrics(t, reader)
-	require.Len(t, all, len(instruments)+len(ages))
+	all := collected(t, reader)
+	require.Len(t, all, len(metrics.All)+len(metrics.Ages))
 
 	name := regexp.MustCompile(`^ringcache(\.[a-z]+(_[a-z]+)*)+$`)
 	unit := regexp.MustCompile(`^(By|s|\{[a-z]+\})$`)
@@ -237,11 +184,11 @@ func TestInstruments_Readme(t *testing.T) {
 	text, err := os.ReadFile("README.md")
 	require.NoError(t, err)
 	var want, got []string
-	for _, i := range instruments {
-		want = append(want, i.name+" "+i.unit)
+	for _, m := range metrics.All {
+		want = append(want, prefix+m.OTel+" "+m.Unit)
 	}
-	for _, a := range ages {
-		want = append(want, a.name+" "+a.unit)
+	for _, a := range metrics.Ages {
+		want = append(want, prefix+a.OTel+" "+a.Unit)
 	}
 	row := regexp.MustCompile(
 		"(?m)^\\| `(ringcache\\.[a-z._]+)` \\| `(.+?)` \\| .*(?:counter|gauge) \\|")
@@ -313,11 +260,10 @@ func TestUnregister(t *testing.T) {
 
 // sampleCount is how many measurements there are of a cache.
 func sampleCount() (n int) {
-	for _, i := range instruments {
-		n += len(i.values)
+	for _, m := range metrics.All {
+		n += len(m.Samples)
 	}
-	n += 2 * len(ages)
-	return n
+	return n + 2*len(metrics.Ages)
 }
 
 func TestRegister_OneUpdateForEachCollection(t *testing.T) {
@@ -329,7 +275,7 @@ func TestRegister_OneUpdateForEachCollection(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, calls)
 	for n := range 3 {
-		metrics(t, reader)
+		collected(t, reader)
 		require.Equal(t, n+1, calls)
 	}
 }

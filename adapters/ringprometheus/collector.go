@@ -17,11 +17,11 @@ import (
 	"fmt"
 	"sync"
 	"unicode/utf8"
-	"weak"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/adapters/internal/metrics"
 )
 
 // Errors of [Collector.Register]. Test for them with [errors.Is].
@@ -44,14 +44,14 @@ var (
 // gone, the garbage collector takes it, and its name is free again.
 type Collector struct {
 	mu     sync.Mutex
-	caches map[string]*source
+	caches map[string]*metrics.Source
 }
 
 var _ prometheus.Collector = (*Collector)(nil)
 
 // NewCollector returns a Collector without caches.
 func NewCollector() *Collector {
-	return &Collector{caches: make(map[string]*source)}
+	return &Collector{caches: make(map[string]*metrics.Source)}
 }
 
 // Register shows a cache under a name from the next scrape on. It returns an error that
@@ -64,8 +64,7 @@ func (c *Collector) Register(name string, cache *ringcache.Cache) error {
 	if cache == nil {
 		panic("ringprometheus: register cache: cache is nil")
 	}
-	err := c.add(name, &source{update: updaterOf(cache), sizing: sizingOf(cache)})
-	if err != nil {
+	if err := c.add(name, metrics.NewSource(cache)); err != nil {
 		return fmt.Errorf("ringprometheus: register cache %q: %w", name, err)
 	}
 	return nil
@@ -83,7 +82,7 @@ func (c *Collector) Unregister(name string) bool {
 
 // Describe sends the descriptions of all metrics, as [prometheus.Collector] asks for.
 func (c *Collector) Describe(descs chan<- *prometheus.Desc) {
-	for _, m := range metrics {
+	for _, m := range shown {
 		descs <- m.desc
 	}
 }
@@ -91,19 +90,19 @@ func (c *Collector) Describe(descs chan<- *prometheus.Desc) {
 // Collect sends the metrics of all caches, as [prometheus.Collector] asks for.
 func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	for name, s := range c.sources() {
-		if !s.collect(name, out) {
+		if !collect(name, s, out) {
 			c.forget(name, s)
 		}
 	}
 }
 
-func (c *Collector) add(name string, s *source) error {
+func (c *Collector) add(name string, s *metrics.Source) error {
 	if name == "" || !utf8.ValidString(name) {
 		return ErrInvalidName
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if old := c.caches[name]; old != nil && old.update(new(ringcache.Stats)) {
+	if old := c.caches[name]; old != nil && old.Update(new(ringcache.Stats)) {
 		return ErrNameTaken
 	}
 	c.caches[name] = s
@@ -111,10 +110,10 @@ func (c *Collector) add(name string, s *source) error {
 }
 
 // sources returns a copy, so that no scrape keeps others waiting.
-func (c *Collector) sources() map[string]*source {
+func (c *Collector) sources() map[string]*metrics.Source {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	all := make(map[string]*source, len(c.caches))
+	all := make(map[string]*metrics.Source, len(c.caches))
 	for name, s := range c.caches {
 		all[name] = s
 	}
@@ -122,7 +121,7 @@ func (c *Collector) sources() map[string]*source {
 }
 
 // forget removes a cache that has been collected, unless another one has its name now.
-func (c *Collector) forget(name string, s *source) {
+func (c *Collector) forget(name string, s *metrics.Source) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.caches[name] == s {
@@ -130,64 +129,17 @@ func (c *Collector) forget(name string, s *source) {
 	}
 }
 
-// updater adds the statistics of a cache to s, and returns false when the cache is gone.
-type updater func(s *ringcache.Stats) bool
-
-func updaterOf(cache *ringcache.Cache) updater {
-	ref := weak.Make(cache)
-	return func(s *ringcache.Stats) bool {
-		cache := ref.Value()
-		if cache == nil {
-			return false
-		}
-		cache.UpdateStats(s)
-		return true
-	}
-}
-
-// sizingOf returns a function that tells whether the cache is too small; nothing when it
-// is gone.
-func sizingOf(cache *ringcache.Cache) func() ringcache.Sizing {
-	ref := weak.Make(cache)
-	return func() (z ringcache.Sizing) {
-		if cache := ref.Value(); cache != nil {
-			z = cache.Sizing()
-		}
-		return z
-	}
-}
-
-// source is a cache.
-type source struct {
-	update updater
-	sizing func() ringcache.Sizing
-
-	mu   sync.Mutex
-	hits uint64 // as last shown
-}
-
-// collect sends the metrics of the cache, and returns false when it is gone.
-func (s *source) collect(name string, out chan<- prometheus.Metric) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var stats ringcache.Stats
-	if !s.update(&stats) {
+// collect sends the metrics of a cache, and returns false when it is gone.
+func collect(name string, from *metrics.Source, out chan<- prometheus.Metric) bool {
+	stats, sizing, ok := from.Read()
+	if !ok {
 		return false
 	}
-	s.settleHits(&stats)
-	sizing := s.sizing()
-	for _, m := range metrics {
-		for n, sample := range m.samples {
-			value := m.value(n, &stats, &sizing)
-			out <- prometheus.MustNewConstMetric(m.desc, m.kind, value, m.labels(name, sample)...)
+	for _, m := range shown {
+		for _, s := range m.samples {
+			value, labels := s.value(&stats, &sizing), append([]string{name}, s.labels...)
+			out <- prometheus.MustNewConstMetric(m.desc, m.kind, value, labels...)
 		}
 	}
 	return true
-}
-
-// settleHits keeps the hits from falling, which are the lookups less the misses: a lookup may be
-// counted before it is known to be a miss.
-func (s *source) settleHits(stats *ringcache.Stats) {
-	s.hits = max(s.hits, hits(stats))
-	stats.GetCalls = s.hits + stats.Misses
 }

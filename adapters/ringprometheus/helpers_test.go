@@ -3,13 +3,13 @@ package ringprometheus
 import (
 	"os"
 	"os/exec"
-	"reflect"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/adapters/internal/metrics"
 )
 
 const floor = 32 << 20
@@ -30,44 +30,15 @@ func registryOf(t testing.TB, c *Collector) *prometheus.Registry {
 }
 
 // register shows what update says, and no ages.
-func (c *Collector) register(name string, update updater) error {
-	none := func() (z ringcache.Sizing) { return z }
-	return c.add(name, &source{update: update, sizing: none})
+func (c *Collector) register(name string, update func(s *ringcache.Stats) bool) error {
+	return c.add(name, &metrics.Source{Update: update, Size: func(*ringcache.Sizing) {}})
 }
 
-// fixed is an updater of a cache whose statistics are always s.
-func fixed(s *ringcache.Stats) updater {
+// fixed returns a function that reads statistics which are always s.
+func fixed(s *ringcache.Stats) func(to *ringcache.Stats) bool {
 	return func(to *ringcache.Stats) bool {
 		*to = *s
 		return true
-	}
-}
-
-// numbers calls fn with each number of a struct, and of those nested in it, by the names that
-// lead to it: Policy.GhostHits.
-func numbers(v reflect.Value, path string, fn func(name string, field reflect.Value)) {
-	for i := range v.NumField() {
-		name := path + v.Type().Field(i).Name
-		if v.Field(i).Kind() == reflect.Struct {
-			numbers(v.Field(i), name+".", fn)
-		} else {
-			fn(name, v.Field(i))
-		}
-	}
-}
-
-// setNumber gives a field of Stats a value, whatever kind of number it is.
-func setNumber(t testing.TB, field reflect.Value, n int) {
-	t.Helper()
-	switch {
-	case field.CanUint():
-		field.SetUint(uint64(n))
-	case field.CanInt():
-		field.SetInt(int64(n))
-	case field.CanFloat():
-		field.SetFloat(float64(n))
-	default:
-		require.Fail(t, "no number", "%v", field.Type())
 	}
 }
 
@@ -85,7 +56,7 @@ func tool(t testing.TB, name string) string {
 
 // sampleCount is how many samples a cache has.
 var sampleCount = func() (n int) {
-	for _, m := range metrics {
+	for _, m := range shown {
 		n += len(m.samples)
 	}
 	return n

@@ -2,41 +2,14 @@ package ringstatsviz
 
 import (
 	"time"
-	"weak"
 
 	"github.com/ringcache/ringcache"
 )
 
-// updater adds the statistics of a cache to s, and returns false when the cache is gone.
-type updater func(s *ringcache.Stats) bool
-
-// sizingOf returns a function that sets z to what tells whether the cache is too small,
-// unless the cache is gone.
-func sizingOf(cache *ringcache.Cache) func(z *ringcache.Sizing) {
-	ref := weak.Make(cache)
-	return func(z *ringcache.Sizing) {
-		if cache := ref.Value(); cache != nil {
-			*z = cache.Sizing()
-		}
-	}
-}
-
-func updaterOf(cache *ringcache.Cache) updater {
-	ref := weak.Make(cache)
-	return func(s *ringcache.Stats) bool {
-		cache := ref.Value()
-		if cache == nil {
-			return false
-		}
-		cache.UpdateStats(s)
-		return true
-	}
-}
-
 // sampler reads the statistics of a cache, once for all series of its plots. Statsviz
 // asks for every series in turn, in one goroutine.
 type sampler struct {
-	update  updater
+	update  func(s *ringcache.Stats) bool
 	now     func() time.Time
 	round   int // how often the statistics have been read
 	at      time.Time
@@ -49,7 +22,9 @@ type sampler struct {
 	sizing ringcache.Sizing
 }
 
-func newSampler(update updater, size func(z *ringcache.Sizing)) *sampler {
+func newSampler(
+	update func(s *ringcache.Stats) bool, size func(z *ringcache.Sizing),
+) *sampler {
 	s := &sampler{update: update, now: time.Now, size: size}
 	s.at = s.now()
 	s.update(&s.stats)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/adapters/internal/metrics"
 )
 
 const floor = 32 << 20
@@ -27,7 +28,7 @@ type clock struct{ at time.Time }
 func (c *clock) now() time.Time { return c.at }
 
 // newTestSampler returns a sampler of statistics without ages.
-func newTestSampler(update updater) *sampler {
+func newTestSampler(update func(s *ringcache.Stats) bool) *sampler {
 	return newSampler(update, func(*ringcache.Sizing) {})
 }
 
@@ -145,7 +146,7 @@ func TestSampler_LetsTheCacheGo(t *testing.T) {
 		c := ringcache.New(floor)
 		require.NoError(t, c.Set([]byte("key"), nil))
 		runtime.AddCleanup(c, func(struct{}) { close(gone) }, struct{}{})
-		next = values(t, newSampler(updaterOf(c), sizingOf(c)))
+		next = values(t, newSampler(metrics.Updater(c), metrics.Sizer(c)))
 		runtime.KeepAlive(c)
 	}()
 	require.Eventually(t, func() bool {

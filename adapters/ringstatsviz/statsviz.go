@@ -18,6 +18,7 @@ import (
 	"github.com/arl/statsviz"
 
 	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/adapters/internal/metrics"
 )
 
 // Path is where the page is.
@@ -75,7 +76,7 @@ func plotsOf(name string, cache *ringcache.Cache) ([]statsviz.Option, error) {
 	if name == "" || !utf8.ValidString(name) {
 		return nil, ErrInvalidName
 	}
-	s := newSampler(updaterOf(cache), sizingOf(cache))
+	s := newSampler(metrics.Updater(cache), metrics.Sizer(cache))
 	var options []statsviz.Option
 	for _, p := range plots {
 		built, err := p.config(name, s).Build()

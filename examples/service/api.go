@@ -70,15 +70,26 @@ func withID(w http.ResponseWriter, r *http.Request, fn func(id int64) (any, erro
 }
 
 // addPages adds what there is to look at, and returns a function that ends it.
-func addPages(mux *http.ServeMux, cache *ringcache.Cache) (end func(), err error) {
+func addPages(mux *http.ServeMux, s *shop) (end func() error, err error) {
 	registry, caches := prometheus.NewRegistry(), ringprometheus.NewCollector()
-	if err := errors.Join(registry.Register(caches), caches.Register("shop", cache)); err != nil {
+	err = errors.Join(registry.Register(caches), caches.Register("shop", s.cache),
+		registry.Register(memoCounter("hits", func() uint64 { return s.memo.Stats().Hits })),
+		registry.Register(memoCounter("misses", func() uint64 { return s.memo.Stats().Misses })))
+	if err != nil {
 		return nil, fmt.Errorf("add metrics: %w", err)
 	}
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	page, err := ringstatsviz.Mount(mux, map[string]*ringcache.Cache{"shop": cache})
+	page, err := ringstatsviz.Mount(mux, map[string]*ringcache.Cache{"shop": s.cache})
 	if err != nil {
 		return nil, fmt.Errorf("add the page: %w", err)
 	}
-	return func() { page.Close() }, nil
+	return page.Close, nil
+}
+
+// memoCounter is the metric of a count of the memo's, which belongs to no cache.
+func memoCounter(name string, value func() uint64) prometheus.Collector {
+	return prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "shop_memo_" + name + "_total",
+		Help: "Encoded products whose value was asked for: " + name + " of the memo.",
+	}, func() float64 { return float64(value()) })
 }

@@ -197,11 +197,27 @@ func TestPages(t *testing.T) {
 	s := mustStart(t, testConfig(t))
 	get(t, s.url+"/products/7")
 	get(t, s.url+"/products/7")
+	get(t, s.url+"/products/7")
 	_, metrics := get(t, s.url+"/metrics")
-	require.Contains(t, metrics, `ringcache_lookups_total{cache="shop",result="hit"} 1`)
+	require.Contains(t, metrics, `ringcache_lookups_total{cache="shop",result="hit"} 2`)
+	require.Contains(t, metrics, "shop_memo_hits_total 2")
+	require.Contains(t, metrics, "shop_memo_misses_total 1")
 	status, page := get(t, s.url+"/debug/statsviz/")
 	require.Equal(t, http.StatusOK, status)
 	require.Contains(t, page, "<html")
+}
+
+// The metrics that README.md names are there.
+func TestReadme_NamesMetricsThatThereAre(t *testing.T) {
+	s := mustStart(t, testConfig(t))
+	_, metrics := get(t, s.url+"/metrics")
+	readme, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	names := regexp.MustCompile(`(ringcache|shop)_\w+`).FindAllString(string(readme), -1)
+	require.Greater(t, len(names), 10, "names: the page would not be checked")
+	for _, name := range names {
+		require.Contains(t, metrics, "# TYPE "+name+" ")
+	}
 }
 
 // Killed, it is warm again, and what was invalidated stays so.

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/ringcache/ringcache"
@@ -19,7 +20,7 @@ type server struct {
 	shop *shop // nil without a cache
 	http http.Server
 	url  string
-	ends []func()
+	ends []func() error
 	done chan error
 }
 
@@ -31,7 +32,9 @@ func serve(ctx context.Context, cfg config, out io.Writer) error {
 	}
 	fmt.Fprintf(out, "serving at %s\n", s.url)
 	if s.shop != nil {
-		fmt.Fprintf(out, "cache: %d entries of an earlier run\n", s.stats().File.RecoveredEntries)
+		file := s.stats().File
+		fmt.Fprintf(out, "cache: %d entries of an earlier run, %d records and %d files discarded\n",
+			file.RecoveredEntries, file.DiscardedRecords, file.DiscardedFiles)
 	}
 	select {
 	case <-ctx.Done():
@@ -45,8 +48,7 @@ func serve(ctx context.Context, cfg config, out io.Writer) error {
 func start(ctx context.Context, cfg config, addr string) (*server, error) {
 	s := &server{done: make(chan error, 1)}
 	if err := s.open(ctx, cfg, addr); err != nil {
-		s.end()
-		return nil, err
+		return nil, errors.Join(err, s.end())
 	}
 	return s, nil
 }
@@ -58,12 +60,12 @@ func (s *server) open(ctx context.Context, cfg config, addr string) (err error) 
 		if dir, err = os.MkdirTemp("", "shop"); err != nil {
 			return err
 		}
-		s.ends = append(s.ends, func() { os.RemoveAll(dir) })
+		s.ends = append(s.ends, func() error { return os.RemoveAll(dir) })
 	}
 	if s.db, err = openDatabase(ctx, dir, cfg.products); err != nil {
 		return err
 	}
-	s.ends = append(s.ends, func() { s.db.Close() })
+	s.ends = append(s.ends, s.db.Close)
 	mux := http.NewServeMux()
 	if cfg.cached {
 		err = s.addShop(mux, cfg, dir)
@@ -90,8 +92,8 @@ func (s *server) addShop(mux *http.ServeMux, cfg config, dir string) error {
 		return err
 	}
 	s.shop = shop
-	s.ends = append(s.ends, func() { shop.cache.Close() })
-	end, err := addPages(mux, shop.cache)
+	s.ends = append(s.ends, shop.cache.Close)
+	end, err := addPages(mux, shop)
 	if err != nil {
 		return err
 	}
@@ -100,20 +102,24 @@ func (s *server) addShop(mux *http.ServeMux, cfg config, dir string) error {
 	return nil
 }
 
-// stop lets requests that are under way finish, then closes what they need.
+// stop lets requests that are under way finish, then closes what they need: the cache while no
+// handler writes to it any more, and the database after the cache, whose loads ask it.
 func (s *server) stop() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	err := s.http.Shutdown(ctx)
-	s.end()
-	return err
+	if err != nil {
+		err = errors.Join(err, s.http.Close()) // ends the contexts of the requests that are left
+	}
+	return errors.Join(err, s.end())
 }
 
 // end closes what was opened, the last first.
-func (s *server) end() {
-	for i := len(s.ends) - 1; i >= 0; i-- {
-		s.ends[i]()
+func (s *server) end() (err error) {
+	for _, end := range slices.Backward(s.ends) {
+		err = errors.Join(err, end())
 	}
+	return err
 }
 
 // stats returns the cache's statistics: zero without one.

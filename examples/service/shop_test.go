@@ -80,6 +80,70 @@ func TestShop_Compressed(t *testing.T) {
 	require.Positive(t, s.cache.Stats().Compression.ColdHits)
 }
 
+// A write after the cache was closed could not remove the older product from its file.
+func TestShop_RefusesWritesWhenClosed(t *testing.T) {
+	s := mustStart(t, testConfig(t))
+	before, err := s.db.product(t.Context(), 7)
+	require.NoError(t, err)
+	require.NoError(t, s.shop.cache.Close())
+	_, err = s.shop.setPrice(t.Context(), 7, before.Price+1)
+	require.ErrorIs(t, err, ringcache.ErrClosed)
+	after, err := s.db.product(t.Context(), 7)
+	require.NoError(t, err)
+	require.Equal(t, before, after)
+}
+
+// What another version of the program has left is not read.
+func TestShop_AnotherVersionStartsEmpty(t *testing.T) {
+	if !cachesInFiles(t) {
+		t.Skip("no caches in files here")
+	}
+	cfg := testConfig(t)
+	cfg.file = filepath.Join(cfg.dir, "versions")
+	for _, version := range []uint64{storedVersion - 1, storedVersion, storedVersion + 1} {
+		other, err := ringcache.NewWithOptions(ringcache.Options{
+			MaxBytes: cfg.cacheMB << 20, File: cfg.file, Version: version,
+		})
+		require.NoError(t, err)
+		require.NoError(t, other.Set([]byte("k"), []byte("v")))
+		require.NoError(t, other.Close())
+		s, err := openShop(nil, cfg, cfg.dir)
+		require.NoError(t, err)
+		require.Equal(t, version == storedVersion, s.cache.Has([]byte("k")), "version %d", version)
+		require.NoError(t, s.cache.Close())
+	}
+}
+
+// While the process of the last deploy has the file, the next one goes on without it.
+func TestShop_StartsEmptyWhileTheFileIsInUse(t *testing.T) {
+	cfg := testConfig(t)
+	first, err := openShop(nil, cfg, cfg.dir)
+	require.NoError(t, err)
+	defer first.cache.Close()
+	require.NoError(t, first.products.Set(7, product{ID: 7}))
+	second, err := openShop(nil, cfg, cfg.dir)
+	require.NoError(t, err)
+	defer second.cache.Close()
+	require.False(t, second.products.Has(7))
+	require.NoError(t, second.products.Set(8, product{ID: 8}))
+	require.True(t, first.products.Has(7))
+	require.False(t, first.products.Has(8))
+}
+
+func TestShop_ListsHaveAQuota(t *testing.T) {
+	cfg := testConfig(t)
+	s, err := openShop(nil, cfg, cfg.dir)
+	require.NoError(t, err)
+	defer s.cache.Close()
+	quota := s.lists.Stats().Quota
+	require.EqualValues(t, cfg.cacheMB<<20/8, quota)
+	list := []product{{Text: describe(1)}}
+	for category := range int64(50_000) {
+		require.NoError(t, s.cheap.Set(category, list))
+	}
+	require.LessOrEqual(t, s.lists.Stats().Bytes, quota)
+}
+
 // cachesInFiles reports whether there are any on this system.
 func cachesInFiles(t *testing.T) bool {
 	t.Helper()

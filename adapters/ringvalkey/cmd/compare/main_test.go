@@ -1,43 +1,11 @@
 package main
 
 import (
-	"errors"
-	"os"
-	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
-	"github.com/ringcache/ringcache/adapters/internal/nearcompare"
-	"github.com/ringcache/ringcache/adapters/internal/respserver"
+	"github.com/ringcache/ringcache/adapters/internal/neartest"
 )
 
-// asProgram, when set, makes the test binary behave as the program, which starts itself.
-const asProgram = "COMPARE_TEST_AS_PROGRAM"
+func TestMain(m *testing.M) { neartest.CompareMain(m, main) }
 
-func TestMain(m *testing.M) {
-	if os.Getenv(asProgram) != "" {
-		main()
-		return
-	}
-	os.Exit(m.Run())
-}
-
-func TestCompare_PrintsTheTable(t *testing.T) {
-	t.Setenv(asProgram, "1")
-	out := new(strings.Builder)
-	args := []string{"-entries=3000", "-value=20", "-rounds=2", "-ops=2000"}
-	err := nearcompare.Run(target, args, nil, out)
-	if errors.Is(err, respserver.ErrNotInstalled) && os.Getenv("RINGCACHE_CI") == "" {
-		t.Skip(err)
-	}
-	require.NoError(t, err)
-	t.Logf("\n%s", out)
-	require.Contains(t, out.String(), "3000 entries of 16 + 20 bytes, medians of 2 turns")
-	_, table, _ := strings.Cut(out.String(), "\n\n")
-	lines := strings.Split(strings.TrimSpace(table), "\n")
-	require.Len(t, lines, 2+6)
-	for _, line := range lines {
-		require.Len(t, line, len(lines[0]))
-	}
-}
+func TestCompare_PrintsTheTable(t *testing.T) { neartest.Compare(t, target) }

@@ -1,0 +1,97 @@
+// Package metrics is what the adapters for monitoring show of a cache: its figures with their
+// names, units and descriptions, and a Source that reads them.
+//
+// An adapter of one version may be built with a later version of this package, since a user
+// may update one module alone. Exported identifiers therefore never change; new ones may be
+// added, and so may metrics.
+package metrics
+
+import (
+	"strings"
+	"sync"
+	"weak"
+
+	"github.com/ringcache/ringcache"
+)
+
+// Metric is a count or an amount that is shown for every cache, as one sample, or as one for each
+// value of an attribute.
+type Metric struct {
+	Gauge      bool
+	Prometheus string // the name, without the prefix ringcache_
+	OTel       string // the same for OpenTelemetry, without the prefix ringcache.
+	Unit       string // of OpenTelemetry
+	About      string
+	Attribute  string // of OpenTelemetry, without the prefix ringcache.; empty: none
+	Samples    []Sample
+}
+
+// Sample is a figure of a metric.
+type Sample struct {
+	Attribute string // the value of the metric's attribute
+	Value     func(s *ringcache.Stats) uint64
+}
+
+// Label returns the name that the attribute has as a label of Prometheus.
+func (m Metric) Label() string { return m.Attribute[strings.LastIndexByte(m.Attribute, '.')+1:] }
+
+// Age is a gauge of each ring.
+type Age struct {
+	Prometheus, OTel, Unit, About string
+	Small, Main                   func(z *ringcache.Sizing) float64
+}
+
+// Updater returns a function that adds the statistics of a cache to s. It does not keep the cache
+// alive, and returns false when the cache is gone.
+func Updater(cache *ringcache.Cache) func(s *ringcache.Stats) bool {
+	ref := weak.Make(cache)
+	return func(s *ringcache.Stats) bool {
+		cache := ref.Value()
+		if cache == nil {
+			return false
+		}
+		cache.UpdateStats(s)
+		return true
+	}
+}
+
+// Sizer returns a function that sets z to the Sizing of a cache. It does not keep the cache alive,
+// and does nothing when the cache is gone.
+func Sizer(cache *ringcache.Cache) func(z *ringcache.Sizing) {
+	ref := weak.Make(cache)
+	return func(z *ringcache.Sizing) {
+		if cache := ref.Value(); cache != nil {
+			*z = cache.Sizing()
+		}
+	}
+}
+
+// Source reads the figures of a cache. Update and Size are as of Updater and Sizer.
+type Source struct {
+	Update func(s *ringcache.Stats) bool
+	Size   func(z *ringcache.Sizing)
+
+	mu   sync.Mutex // of two readers
+	hits uint64     // as last read
+}
+
+// NewSource returns a Source of a cache, which it does not keep alive.
+func NewSource(cache *ringcache.Cache) *Source {
+	return &Source{Update: Updater(cache), Size: Sizer(cache)}
+}
+
+// Read returns the figures of the cache, and false when it is gone.
+//
+// Hits, which are the lookups less the misses, are kept from falling: a lookup may be counted
+// before it is known to be a miss.
+func (s *Source) Read() (stats ringcache.Stats, sizing ringcache.Sizing, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.Update(&stats) {
+		return stats, sizing, false
+	}
+	s.hits = max(s.hits, hits(&stats))
+	stats.GetCalls = s.hits + stats.Misses
+	s.Size(&sizing)
+	return stats, sizing, true
+}

@@ -1,0 +1,194 @@
+package metrics
+
+import "github.com/ringcache/ringcache"
+
+// stats is what every sample is a figure of.
+type stats = ringcache.Stats
+
+// one is for metrics without an attribute.
+func one(value func(s *stats) uint64) []Sample { return []Sample{{Value: value}} }
+
+const (
+	counter = false
+	gauge   = true
+)
+
+// All are all that is shown of a cache but its Ages.
+var All = []Metric{
+	{counter, "lookups_total", "lookups", "{lookup}",
+		"Keys that were looked up, by whether they were found.",
+		"lookup.result", []Sample{
+			{"hit", hits},
+			{"miss", func(s *stats) uint64 { return s.Misses }},
+		}},
+	{counter, "sets_total", "sets", "{call}",
+		"Calls that set a key, refused ones included.",
+		"", one(func(s *stats) uint64 { return s.SetCalls })},
+	{counter, "refused_values_total", "refusals", "{value}",
+		"Values that were not stored, by cause: too large, no memory from the operating " +
+			"system, a time to live that is too short, a closed cache.",
+		"refusal.cause", []Sample{
+			{"too_large", func(s *stats) uint64 { return s.Refused.TooLarge }},
+			{"no_memory", func(s *stats) uint64 { return s.Refused.NoMemory }},
+			{"too_short", func(s *stats) uint64 { return s.Refused.TTLTooShort }},
+			{"closed", func(s *stats) uint64 { return s.Refused.Closed }},
+		}},
+	{counter, "deletes_total", "deletes", "{call}",
+		"Calls that delete a key.",
+		"", one(func(s *stats) uint64 { return s.DelCalls })},
+	{counter, "loads_total", "loads", "{load}",
+		"Loads of missing or soon expired values that were started.",
+		"", one(func(s *stats) uint64 { return s.Loads.Started })},
+	{counter, "load_errors_total", "load.errors", "{load}",
+		"Loads that ended with an error or a panic.",
+		"", one(func(s *stats) uint64 { return s.Loads.Errors })},
+	{counter, "loads_dropped_total", "load.drops", "{load}",
+		"Loads whose value was not stored: the key was written meanwhile, nobody waited any " +
+			"more, or the cache refused it.",
+		"", one(func(s *stats) uint64 { return s.Loads.Dropped })},
+	{counter, "stale_hits_total", "stale.hits", "{key}",
+		"Keys that were answered with an expired value, as their load had failed.",
+		"", one(func(s *stats) uint64 { return s.Loads.StaleHits })},
+	{counter, "negative_hits_total", "negative.hits", "{key}",
+		"Keys that were not loaded, as an earlier load had found that they have no value.",
+		"", one(func(s *stats) uint64 { return s.Loads.NegativeHits })},
+	{counter, "evicted_entries_total", "evictions", "{entry}",
+		"Entries that were dropped to make room, by cause: not read in the small ring, at the " +
+			"end of the main ring or of the cold part, or crowded out of the index.",
+		"eviction.cause", []Sample{
+			{"small", func(s *stats) uint64 { return s.Policy.EvictedSmall }},
+			{"main", func(s *stats) uint64 { return s.Policy.EvictedMain }},
+			{"cold", func(s *stats) uint64 { return s.Policy.EvictedCold }},
+			{"crowd", func(s *stats) uint64 { return s.Policy.EvictedCrowd }},
+		}},
+	{counter, "evicted_bytes_total", "eviction.size", "By",
+		"Bytes of the entries that were dropped to make room.",
+		"", one(func(s *stats) uint64 { return s.EvictedBytes })},
+	{counter, "expired_entries_total", "expirations", "{entry}",
+		"Entries that were removed after their time to live.",
+		"", one(func(s *stats) uint64 { return s.ExpiredEntries })},
+	{counter, "expired_bytes_total", "expiration.size", "By",
+		"Bytes of the entries that were removed after their time to live.",
+		"", one(func(s *stats) uint64 { return s.ExpiredBytes })},
+	{counter, "cold_hits_total", "cold.hits", "{lookup}",
+		"Lookups that found their key in the cold part. They are hits.",
+		"", one(func(s *stats) uint64 { return s.Compression.ColdHits })},
+	{counter, "compressed_values_total", "compressed.values", "{value}",
+		"Values that were compressed.",
+		"", one(func(s *stats) uint64 { return s.Compression.Compressed })},
+	{counter, "compressed_bytes_total", "compressed.size", "By",
+		"Bytes of the entries whose values were compressed, before and after.",
+		"compressed.when", []Sample{
+			{"before", func(s *stats) uint64 { return s.Compression.BytesBefore }},
+			{"after", func(s *stats) uint64 { return s.Compression.BytesAfter }},
+		}},
+	{counter, "uncompressed_values_total", "uncompressed.values", "{value}",
+		"Values that went to the cold part uncompressed, by reason: compression would save too " +
+			"little, they are short, or the queue of the compressor was full.",
+		"uncompressed.reason", []Sample{
+			{"no_gain", func(s *stats) uint64 { return s.Compression.UncompressedNoGain }},
+			{"short", func(s *stats) uint64 { return s.Compression.UncompressedShort }},
+			{"queue_full", func(s *stats) uint64 { return s.Compression.UncompressedQueueFull }},
+		}},
+	{counter, "compressor_errors_total", "compressor.errors", "{call}",
+		"Failures of the compressor.",
+		"compressor.operation", []Sample{
+			{"compress", func(s *stats) uint64 { return s.Compression.CompressErrors }},
+			{"decompress", func(s *stats) uint64 { return s.Compression.DecompressErrors }},
+		}},
+	{counter, "promotions_total", "promotions", "{entry}",
+		"Entries that moved from the small ring to the main ring.",
+		"", one(func(s *stats) uint64 { return s.Policy.Promotions })},
+	{counter, "reinsertions_total", "reinsertions", "{entry}",
+		"Entries that stayed in the main ring for another round because they were read.",
+		"", one(func(s *stats) uint64 { return s.Policy.Reinsertions })},
+	{counter, "moved_bytes_total", "move.size", "By",
+		"Bytes of the entries that were copied within the cache to keep them: promoted, " +
+			"reinserted or compacted.",
+		"", one(func(s *stats) uint64 { return s.Policy.MovedBytes })},
+	{counter, "ghost_hits_total", "ghost.hits", "{entry}",
+		"Sets of entries that had been dropped not long ago. A larger cache would have kept " +
+			"some of them.",
+		"", one(func(s *stats) uint64 { return s.Policy.GhostHits })},
+	{counter, "near_misses_total", "near_misses", "{lookup}",
+		"Lookups that missed an entry that had been dropped not long ago. A larger cache would " +
+			"have found most of them.",
+		"", one(func(s *stats) uint64 { return s.Policy.NearMisses })},
+	{counter, "hash_collisions_total", "hash.collisions", "{entry}",
+		"Entries that a call looked at and that turned out to have another key.",
+		"", one(func(s *stats) uint64 { return s.Collisions })},
+	{counter, "corruptions_total", "corruptions", "{entry}",
+		"Damaged entries. More than 0 means that something else writes to the memory of the " +
+			"cache.",
+		"", one(func(s *stats) uint64 { return s.Corruptions })},
+	{counter, "restored_entries_total", "restorations", "{entry}",
+		"Entries that were restored, by where they came from: a snapshot, or the file of the " +
+			"cache.",
+		"restoration.source", []Sample{
+			{"snapshot", func(s *stats) uint64 { return s.Snapshots.RestoredEntries }},
+			{"file", func(s *stats) uint64 { return s.File.RecoveredEntries }},
+		}},
+	{counter, "restored_bytes_total", "restoration.size", "By",
+		"Bytes of the entries that came from the file of the cache. Those of snapshots are not " +
+			"counted.",
+		"restoration.source", []Sample{
+			{"file", func(s *stats) uint64 { return s.File.RecoveredBytes }},
+		}},
+	{counter, "restore_discards_total", "restoration.discards", "{part}",
+		"What could not be restored: damaged or missing blocks of snapshots, damaged or " +
+			"unfinished records of the file, and the whole file, as one.",
+		"restoration.source", []Sample{
+			{"snapshot", func(s *stats) uint64 { return s.Snapshots.DiscardedBlocks }},
+			{"file", func(s *stats) uint64 { return s.File.DiscardedRecords }},
+			{"whole", func(s *stats) uint64 { return s.File.DiscardedFiles }},
+		}},
+	{gauge, "entries", "entry.count", "{entry}",
+		"Entries in the cache, with expired ones that have not been removed yet.",
+		"", one(func(s *stats) uint64 { return s.EntriesCount })},
+	{gauge, "cold_entries", "cold.count", "{entry}",
+		"Entries in the cold part.",
+		"", one(func(s *stats) uint64 { return s.Compression.ColdEntries })},
+	{gauge, "cold_bytes", "cold.size", "By",
+		"Bytes of the entries in the cold part, as they are there.",
+		"", one(func(s *stats) uint64 { return s.Compression.ColdBytes })},
+	{gauge, "ghosts", "ghost.count", "{entry}",
+		"Dropped entries that are still remembered. So many entries more would a cache have " +
+			"that finds the near misses.",
+		"", one(func(s *stats) uint64 { return s.Policy.Ghosts })},
+	{gauge, "entries_bytes", "entry.size", "By",
+		"Bytes of the entries: keys, values and headers.",
+		"", one(func(s *stats) uint64 { return s.BytesSize })},
+	{gauge, "memory_bytes", "memory.usage", "By",
+		"Memory outside of the Go heap that the cache holds, index included.",
+		"", one(func(s *stats) uint64 { return s.ReservedBytes })},
+	{gauge, "dead_bytes", "dead.usage", "By",
+		"The part of the memory that replaced, deleted, invalidated and expired entries still " +
+			"take.",
+		"", one(func(s *stats) uint64 { return s.DeadBytes })},
+	{gauge, "index_bytes", "index.usage", "By",
+		"The part of the memory that is the index.",
+		"", one(func(s *stats) uint64 { return s.IndexBytes })},
+	{gauge, "memory_limit_bytes", "memory.limit", "By",
+		"The bound on the memory.",
+		"", one(func(s *stats) uint64 { return s.MaxBytesSize })},
+	{gauge, "memory_effective_limit_bytes", "memory.effective_limit", "By",
+		"The bound in force: less than the bound as long as the system refuses memory.",
+		"", one(func(s *stats) uint64 { return s.EffectiveMaxBytes })},
+}
+
+// Ages are shown of a cache besides.
+var Ages = []Age{
+	{"eviction_age_seconds", "eviction.age", "s",
+		"How long entries are in a ring before they are dropped, unless they are read. 0 is not " +
+			"known yet.",
+		func(z *ringcache.Sizing) float64 { return z.SmallAge.Seconds() },
+		func(z *ringcache.Sizing) float64 { return z.MainAge.Seconds() }},
+	{"eviction_age_sets", "eviction.distance", "{value}",
+		"The same, in values that the cache has stored meanwhile.",
+		func(z *ringcache.Sizing) float64 { return float64(z.SmallAgeSets) },
+		func(z *ringcache.Sizing) float64 { return float64(z.MainAgeSets) }},
+}
+
+// hits returns the lookups that found their key. The two counts are not of the same
+// instant, so there may seem to be more misses than lookups.
+func hits(s *stats) uint64 { return s.GetCalls - min(s.Misses, s.GetCalls) }
