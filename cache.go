@@ -39,6 +39,7 @@ type Cache struct {
 	quotaHand atomic.Uint32 // the bucket that was searched last for expired entries (quota.go)
 	sizing    sizing
 	arena     arena
+	options   Options // what Cache.Options returns, but for the bound
 }
 
 // New returns a cache that takes up to MaxBytes bytes of off-heap memory, records and index
@@ -74,13 +75,15 @@ func NewWithOptions(o Options) (*Cache, error) {
 
 // open returns a cache of that geometry, but for what is in o, which is valid.
 func (g *geometry) open(o *Options) (*Cache, error) {
+	g.options = *o
+	g.options.RefreshTimeout = cmp.Or(o.RefreshTimeout, defaultRefreshTimeout)
 	g.policy = o.Policy
 	g.hugePages = o.HugePages
 	g.ttl, g.jitter, g.stale = o.TTL, o.TTLJitter, o.StaleIfError
 	g.onRemove = o.OnRemove
 	g.expected = o.ExpectedEntries
 	g.version = o.Version
-	g.ahead, g.timeout = o.RefreshAhead, cmp.Or(o.RefreshTimeout, defaultRefreshTimeout)
+	g.ahead, g.timeout = o.RefreshAhead, g.options.RefreshTimeout
 	if o.Compressor != nil {
 		if err := g.compressBy(o.Compressor); err != nil {
 			return nil, err
@@ -119,6 +122,7 @@ func newCache(g geometry) *Cache {
 		mask:     uint64(g.buckets - 1),
 		bits:     store.Log2(g.buckets),
 		settings: g.settings,
+		options:  g.options,
 	}
 	if g.ahead > 0 {
 		c.pauses = new(singleflight.Pauses)
@@ -311,6 +315,16 @@ func (c *Cache) Len() int {
 		b.mu.Unlock()
 	})
 	return n
+}
+
+// Options returns the settings of the cache: those that it was made with, with the default of
+// RefreshTimeout filled in, MaxBytes as Resize last set it, and File as an absolute path. A cache
+// made by NewWithOptions of the result has the same settings. Options does not allocate and takes
+// no lock. It returns the same after Close.
+func (c *Cache) Options() Options {
+	o := c.options
+	o.MaxBytes = c.shared.Bound()
+	return o
 }
 
 // mark returns how old the clock is at the present moment, or a little more.

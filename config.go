@@ -39,6 +39,7 @@ type settings struct {
 // geometry is everything that shapes a cache. Tests make it tiny.
 type geometry struct {
 	settings
+	options   Options
 	maxBytes  int // bound on off-heap memory
 	buckets   int // power of two, at most store.BucketCount
 	chunkSize int // power of two, at least 64

@@ -25,6 +25,7 @@ func openInFile(g geometry, path string) (*Cache, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ringcache: open ring file: %w", err)
 	}
+	g.options.File = path
 	g.dictFile = cmp.Or(g.dictFile, path+".dict")
 	store, h, err := ringfile.Open(path, g.machine.BootID(), func() ringfile.Header {
 		return headerFor(g)
