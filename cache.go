@@ -34,6 +34,7 @@ type Cache struct {
 	quotaHand atomic.Uint32 // the bucket that was searched last for expired entries (quota.go)
 	sizing    sizing
 	arena     arena
+	options   Options // what Cache.Options returns, but for the bound
 }
 
 // settings are what a Cache keeps of its Options.

@@ -24,6 +24,7 @@ const chunksPerBucket = 32
 // geometry is everything that shapes a cache. Tests make it tiny.
 type geometry struct {
 	settings
+	options   Options
 	maxBytes  int // bound on off-heap memory
 	buckets   int // power of two, at most store.BucketCount
 	chunkSize int // power of two, at least 64

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"iter"
 	"sync"
 	"sync/atomic"
 
@@ -113,6 +114,20 @@ func (c *Cache) Namespace(name string) *Namespace {
 	s.beginLocked(c, &w)
 	c.spaces.byName.Store(name, s)
 	return c.namespaceOf(s)
+}
+
+// Namespaces returns an iterator over the namespaces in use, in no particular order: those whose
+// names were given to [Cache.Namespace] and not dropped since. What a file or a snapshot has of
+// others is not among them until Namespace is called. A name that is added or dropped during the
+// loop may be seen or not; no name is seen twice. Each step allocates a Namespace. No lock is held
+// while the body runs, and it may call all methods of the cache.
+func (c *Cache) Namespaces() iter.Seq2[string, *Namespace] {
+	return func(yield func(name string, n *Namespace) bool) {
+		mustBeFunc("Namespaces", yield != nil)
+		c.spaces.byName.Range(func(name, s any) bool {
+			return yield(name.(string), c.namespaceOf(s.(*space)))
+		})
+	}
 }
 
 // namespaceOf returns a Namespace of that space.

@@ -50,6 +50,8 @@ func NewWithOptions(o Options) (*Cache, error) {
 
 // open returns a cache of that geometry, but for what is in o, which is valid.
 func (g *geometry) open(o *Options) (*Cache, error) {
+	g.options = *o
+	g.options.RefreshTimeout = cmp.Or(o.RefreshTimeout, defaultRefreshTimeout)
 	g.policy = o.Policy
 	g.hugePages = o.HugePages
 	g.ttl, g.jitter, g.stale = o.TTL, o.TTLJitter, o.StaleIfError
@@ -57,7 +59,7 @@ func (g *geometry) open(o *Options) (*Cache, error) {
 	g.onRemove = o.OnRemove
 	g.expected = o.ExpectedEntries
 	g.version = o.Version
-	g.ahead, g.timeout = o.RefreshAhead, cmp.Or(o.RefreshTimeout, defaultRefreshTimeout)
+	g.ahead, g.timeout = o.RefreshAhead, g.options.RefreshTimeout
 	if o.Compressor != nil {
 		if err := g.compressBy(o.Compressor); err != nil {
 			return nil, err
@@ -96,6 +98,7 @@ func newCache(g geometry) *Cache {
 		mask:     uint64(g.buckets - 1),
 		bits:     store.Log2(g.buckets),
 		settings: g.settings,
+		options:  g.options,
 	}
 	if g.ahead > 0 {
 		c.pauses = new(singleflight.Pauses)
@@ -120,6 +123,16 @@ func newCache(g geometry) *Cache {
 		}
 	}
 	return c
+}
+
+// Options returns the settings of the cache: those that it was made with, with the default of
+// RefreshTimeout filled in, MaxBytes as Resize last set it, and File as an absolute path. A cache
+// made by NewWithOptions of the result has the same settings. Options does not allocate and takes
+// no lock. It returns the same after Close.
+func (c *Cache) Options() Options {
+	o := c.options
+	o.MaxBytes = c.shared.Bound()
+	return o
 }
 
 // Close gives all memory back to the operating system. It waits for writes that are under
@@ -160,6 +173,7 @@ func openInFile(g geometry, path string) (*Cache, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ringcache: open ring file: %w", err)
 	}
+	g.options.File = path
 	g.dictFile = cmp.Or(g.dictFile, path+".dict")
 	store, h, err := ringfile.Open(path, g.machine.BootID(), func() ringfile.Header {
 		return headerFor(g)

@@ -1,9 +1,11 @@
 package ringcache_test
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"path/filepath"
+	"reflect"
 	"strconv"
 	"testing"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/compress/s2"
 	"github.com/ringcache/ringcache/internal/ringtest"
 )
 
@@ -75,6 +78,42 @@ func TestOptions_WhatCannotBeMeantIsRefused(t *testing.T) {
 		TTLJitter: 0.99, StaleIfError: math.MaxInt64, ExpireAfterAccess: math.MaxInt64})
 	require.NoError(t, err, "the most that may be")
 	ringtest.CloseCache(t, c)
+}
+
+// Options returns every field as it was given, but for the bound, a default and the path.
+func TestOptions_AreReturned(t *testing.T) {
+	given := ringcache.Options{
+		MaxBytes: 64 << 20, Policy: ringcache.PolicyFIFO, TTL: time.Hour, TTLJitter: 0.25,
+		RefreshAhead: time.Minute, StaleIfError: time.Second, HugePages: ringcache.HugePagesOff,
+		OnRemove: func(_, _ []byte, _ ringcache.RemovalReason) {}, File: "entries", Version: 7,
+		Compressor: s2.New(), ExpectedEntries: 1000, ExpireAfterAccess: 30 * time.Minute,
+	}
+	t.Chdir(t.TempDir())
+	c, err := ringcache.NewWithOptions(given)
+	if errors.Is(err, errors.ErrUnsupported) {
+		given.File = ""
+		c, err = ringcache.NewWithOptions(given)
+	}
+	require.NoError(t, err)
+	defer ringtest.CloseCache(t, c)
+	require.NoError(t, c.Resize(48<<20))
+
+	got := c.Options()
+	require.NotNil(t, got.OnRemove)
+	require.Equal(t, 30*time.Second, got.RefreshTimeout)
+	require.Equal(t, given.File != "", filepath.IsAbs(got.File))
+	require.Equal(t, filepath.Base(given.File), filepath.Base(got.File))
+	want := given
+	want.MaxBytes, want.RefreshTimeout = 48<<20, 30*time.Second
+	got.File, got.OnRemove, want.File, want.OnRemove = "", nil, "", nil
+	require.Equal(t, want, got)
+
+	fields := reflect.ValueOf(given)
+	for i := range fields.NumField() {
+		name := fields.Type().Field(i).Name
+		isSet := !fields.Field(i).IsZero() || name == "RefreshTimeout" || name == "File"
+		require.True(t, isSet, "%s is not tried", name)
+	}
 }
 
 // One rule for a bound in all calls that have one, but for New, which takes what fastcache takes.

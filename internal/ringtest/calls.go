@@ -69,6 +69,11 @@ func EveryCall() []Call {
 		}},
 		{"Len", func(c *ringcache.Cache, _, _ []byte) { c.Len() }},
 		{"Namespace", func(c *ringcache.Cache, k, _ []byte) { c.Namespace(string(k)) }},
+		{"Namespaces", func(c *ringcache.Cache, _, _ []byte) {
+			for range c.Namespaces() {
+			}
+		}},
+		{"Options", func(c *ringcache.Cache, _, _ []byte) { c.Options() }},
 		{"Peek", func(c *ringcache.Cache, k, _ []byte) { c.Peek(nil, k) }},
 		{"ReadSnapshot", func(c *ringcache.Cache, _, _ []byte) {
 			var h snapshot.Header

@@ -44,6 +44,7 @@ func TestViews_HaveTheMethodsOfCache(t *testing.T) {
 		"Close": ofAll, "DeleteExpired": ofAll, "ReadSnapshot": ofAll, "Resize": ofAll,
 		"Save": ofAll, "SaveToFile": ofAll,
 		"Sizing": ofAll, "UpdateStats": ofAll, "WriteSnapshot": ofAll, "Namespace": ofAll,
+		"Namespaces": ofAll, "Options": ofAll,
 		"Len":   "to count the entries of a view, a loop goes over all; Namespace.Stats has them",
 		"Reset": "Namespace.Invalidate does it in constant time",
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -49,6 +50,33 @@ func TestNamespace_EqualNamesShareOne(t *testing.T) {
 	for _, g := range got {
 		require.Equal(t, got[0], g, "one generation")
 	}
+}
+
+func TestNamespaces_AreThoseInUse(t *testing.T) {
+	c := ringtest.MustCache(t, ringtest.Roomy(0))
+	names := func() (all []string) {
+		for name, n := range c.Namespaces() {
+			all = append(all, name)
+			require.Same(t, testhook.OfNamespace(c.Namespace(name)).Generation,
+				testhook.OfNamespace(n).Generation, "%q", name)
+		}
+		return all
+	}
+	require.Empty(t, names())
+	want := []string{"", "a", "\xff\x00", strings.Repeat("long", 1000)}
+	for _, name := range want {
+		require.NoError(t, c.Namespace(name).Set([]byte("k"), []byte(name)))
+	}
+	require.ElementsMatch(t, want, names())
+	for name, n := range c.Namespaces() {
+		if name == "a" {
+			require.NoError(t, n.Drop())
+			break
+		}
+	}
+	require.ElementsMatch(t, []string{"", want[2], want[3]}, names())
+	require.NoError(t, c.Close())
+	require.Len(t, names(), 3)
 }
 
 // What the package has under these names.

@@ -1,0 +1,101 @@
+package ringdebug
+
+import (
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// byteCount is a number of bytes that prints itself in the largest unit of which there is at least
+// one.
+type byteCount uint64
+
+func (n byteCount) String() string {
+	if n < 1<<10 {
+		return fmt.Sprintf("%d B", uint64(n))
+	}
+	const units = "KMGTPE"
+	x, u := float64(n)/1024, 0
+	for x >= 1023.95 && u < len(units)-1 { // not 1024.0
+		x, u = x/1024, u+1
+	}
+	return fmt.Sprintf("%.1f %cB", x, units[u])
+}
+
+// asUint takes what the template has: integers that are not negative.
+func asUint(n any) uint64 {
+	switch n := n.(type) {
+	case int:
+		return uint64(n)
+	case uint64:
+		return n
+	}
+	panic(fmt.Sprintf("ringdebug: show number: type is %T", n))
+}
+
+// percent returns a part from 0 to 1.
+func percent(part float64) string { return fmt.Sprintf("%.1f %%", 100*part) }
+
+// age returns how long entries stay, which is a mean.
+func age(d time.Duration) string {
+	switch {
+	case d == 0:
+		return "not known"
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
+	case d < time.Hour:
+		return d.Round(time.Second / 10).String()
+	}
+	return d.Round(time.Minute).String()
+}
+
+// timeToLive returns the rest of a time to live.
+func timeToLive(d time.Duration) string {
+	if d == 0 {
+		return "never expires"
+	}
+	return d.Round(time.Second / 10).String()
+}
+
+// printable returns s as it is if all of it can be seen, and otherwise as a Go string literal.
+func printable(s string) string {
+	if strings.ContainsFunc(s, isHidden) {
+		return strconv.Quote(s)
+	}
+	return s
+}
+
+// isHidden reports whether a rune does not show itself, or stands for bytes that are no UTF-8.
+func isHidden(r rune) bool { return r == utf8.RuneError || !strconv.IsPrint(r) }
+
+// cut returns the beginning of a key that is long.
+func cut(s string) string {
+	const most = 160
+	if len(s) <= most {
+		return s
+	}
+	end := most
+	for !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end] + "…"
+}
+
+// dump returns a value as it is if it is text that shows itself, and otherwise as a hex dump.
+func dump(v []byte) string {
+	for i := 0; i < len(v); {
+		r, size := utf8.DecodeRune(v[i:])
+		isCut := len(v)-i < utf8.UTFMax && len(v) == shownValue && !utf8.FullRune(v[i:])
+		if isCut {
+			return string(v[:i])
+		}
+		if isHidden(r) && r != '\n' && r != '\t' {
+			return hex.Dump(v)
+		}
+		i += size
+	}
+	return string(v)
+}

@@ -1,0 +1,85 @@
+package ringdebug
+
+import (
+	"fmt"
+
+	"github.com/ringcache/ringcache"
+)
+
+// What an operator should look at. The bounds are those of the alerts in docs/metrics.md; the
+// page shows the figures themselves too.
+const (
+	lowHitRatio  = 0.5
+	highGain     = 0.05
+	highFailures = 0.05
+	lowBound     = 0.9
+	fullQuota    = 15. / 16 // from here on, Sets of a namespace evict others of it
+
+	// fewLookups and fewLoads are too few to judge by.
+	fewLookups = 100
+	fewLoads   = 10
+)
+
+// notesOf returns the notes of a report.
+func notesOf(r *report) []string {
+	s := r.recent()
+	notes := append([]string{}, notesOfUse(&s)...)
+	notes = append(notes, notesOfFaults(&s)...)
+	for _, n := range r.Namespaces {
+		if n.Quota > 0 && float64(n.Bytes) >= fullQuota*float64(n.Quota) {
+			notes = append(notes, fmt.Sprintf("Namespace %s has reached its quota of %v: "+
+				"its Sets evict its own entries.", n.Name, byteCount(n.Quota)))
+		}
+	}
+	return notes
+}
+
+// notesOfUse are about hits and loads.
+func notesOfUse(s *ringcache.Stats) (notes []string) {
+	note := func(is bool, format string, args ...any) {
+		if is {
+			notes = append(notes, fmt.Sprintf(format, args...))
+		}
+	}
+	isBusy := s.GetCalls >= fewLookups
+	note(isBusy && s.HitRatio() < lowHitRatio,
+		"Only %.1f %% of the lookups hit. Have the keys changed, or does somebody scan?",
+		100*s.HitRatio())
+	note(isBusy && s.Gain() > highGain,
+		"The cache is too small: one larger by %.0f %% would hit %.1f points more often.",
+		100*s.LargerBy(), 100*s.Gain())
+	l := &s.Loads
+	note(l.Started >= fewLoads && float64(l.Errors) > highFailures*float64(l.Started),
+		"%d of %d loads failed: look at the source of the values.", l.Errors, l.Started)
+	note(l.StaleHits > 0,
+		"%d lookups were answered with expired values, because their loads failed.", l.StaleHits)
+	return notes
+}
+
+// notesOfFaults are about what should not happen.
+func notesOfFaults(s *ringcache.Stats) (notes []string) {
+	note := func(n uint64, format string) {
+		if n > 0 {
+			notes = append(notes, fmt.Sprintf(format, n))
+		}
+	}
+	if float64(s.EffectiveMaxBytes) < lowBound*float64(s.MaxBytesSize) {
+		notes = append(notes, fmt.Sprintf("The system refuses memory: the bound in force is %v "+
+			"instead of %v.", byteCount(s.EffectiveMaxBytes), byteCount(s.MaxBytesSize)))
+	}
+	no := &s.Refused
+	note(no.NoMemory, "%d values were not stored for lack of memory.")
+	note(no.TooLarge, "%d values were not stored because they, or their keys, were too long.")
+	note(no.TTLTooShort, "%d values were not stored because their TTL was below 100 ms. "+
+		"Does it lack a unit?")
+	note(no.Closed, "%d values were not stored because the cache is closed.")
+	note(s.Corruptions, "%d records were damaged: something else in the process writes to the "+
+		"memory of the cache. Restart it, and look at code with unsafe or cgo.")
+	note(s.Compression.CompressErrors, "The Compressor failed %d times while compressing.")
+	note(s.Compression.DecompressErrors, "The Compressor failed %d times while decompressing.")
+	note(s.File.DiscardedFiles, "The start was cold: the file was damaged, of another Version, "+
+		"or the machine had crashed (%d file discarded).")
+	note(s.File.DiscardedRecords, "%d records of the file could not be used at the start.")
+	note(s.Snapshots.DiscardedBlocks, "%d blocks of a snapshot were damaged.")
+	return notes
+}

@@ -1,0 +1,91 @@
+package ringdebug
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// query is what a request asks for.
+type query struct {
+	cache     string // empty: all
+	hasKey    bool
+	key       []byte
+	namespace *string // nil: the key is in none
+	watch     time.Duration
+
+	text, as, in string // key, form and namespace as they were written
+}
+
+// parameters are the names that a query may have.
+var parameters = []string{"cache", "key", "as", "namespace", "seconds", "format"}
+
+// parseQuery returns what the request asks for, or a failure that says what is wrong.
+func parseQuery(r *http.Request) (query, error) {
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return query{}, bad("the query is malformed: %v", err)
+	}
+	for name := range values {
+		if !slices.Contains(parameters, name) {
+			return query{}, bad("there is no parameter %q: there are %q", name, parameters)
+		}
+	}
+	if f := values.Get("format"); !slices.Contains([]string{"", "html", "json"}, f) {
+		return query{}, bad("format is %q, must be html or json", f)
+	}
+	q := query{
+		cache: values.Get("cache"), hasKey: values.Has("key"),
+		text: values.Get("key"), as: values.Get("as"), in: values.Get("namespace"),
+	}
+	if q.watch, err = parseSeconds(values.Get("seconds")); err != nil {
+		return query{}, err
+	}
+	if !q.hasKey {
+		if q.as != "" || q.in != "" {
+			return query{}, bad("as and namespace need a key")
+		}
+		return q, nil
+	}
+	if q.cache == "" || q.watch > 0 {
+		return query{}, bad("a key needs a cache, and no seconds")
+	}
+	if q.key, err = parseKey(q.text, q.as); err != nil {
+		return query{}, bad("key: %v", err)
+	}
+	if q.namespace, err = parseNamespace(q.in); err != nil {
+		return query{}, bad("namespace: %v", err)
+	}
+	return q, nil
+}
+
+// parseSeconds returns how long to watch: 0 if nothing is said.
+func parseSeconds(text string) (time.Duration, error) {
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > maxSeconds {
+		return 0, bad("seconds is %q, must be from 1 to %d", text, maxSeconds)
+	}
+	return time.Duration(n) * time.Second, nil
+}
+
+// prefersJSON reports whether the answer, an error too, is to be JSON.
+func prefersJSON(r *http.Request) bool {
+	if f := r.URL.Query().Get("format"); f != "" {
+		return f == "json"
+	}
+	accepted := strings.Join(r.Header.Values("Accept"), ",")
+	return strings.Contains(accepted, "application/json") &&
+		!strings.Contains(accepted, "text/html")
+}
+
+// bad is the failure of a request that makes no sense.
+func bad(format string, args ...any) error {
+	return &failure{http.StatusBadRequest, fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,128 @@
+package ringdebug
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+const (
+	// countedKeys is how many keys a watch counts at once: each that has more than 1/countedKeys
+	// of the reads is certain to be among them.
+	countedKeys = 1024
+
+	// samplesPerStep is after how many samples a watch takes only every second of those that it
+	// took until then. The step before the last leaves this many samples, so the count of a key with
+	// one percent of the reads has a standard error of at most 4 %.
+	samplesPerStep = 1 << 16
+)
+
+// Reads is where a program reports which keys it reads, so that the page can show the hottest
+// ones. The zero value is ready for use. It must not be copied after first use, and is safe for
+// concurrent use by any number of goroutines.
+//
+// While nobody watches, a report is the load of one word. A watch of the page lasts a few seconds.
+// Meanwhile a report takes some hundred nanoseconds under a mutex at first, and becomes
+// cheaper soon: after each 65,536 samples, half as many are taken of those that follow.
+type Reads struct {
+	mu      sync.Mutex // of changes of watches
+	watches atomic.Pointer[[]*watch]
+}
+
+// Observe reports a read of key k, a hit or a miss. Call it next to the lookup. k is what the cache
+// gets as a key, and may be changed as soon as Observe returns. Observe allocates only while
+// somebody watches.
+func (r *Reads) Observe(k []byte) {
+	if all := r.watches.Load(); all != nil {
+		observe(*all, nil, k)
+	}
+}
+
+// ObserveIn is Observe of a key in the namespace of that name ([ringcache.Cache.Namespace]).
+func (r *Reads) ObserveIn(namespace string, k []byte) {
+	if all := r.watches.Load(); all != nil {
+		observe(*all, &namespace, k)
+	}
+}
+
+func observe(all []*watch, namespace *string, k []byte) {
+	for _, w := range all {
+		w.observe(namespace, k)
+	}
+}
+
+// watch counts what a Reads is told for a while.
+type watch struct {
+	mask atomic.Uint64 // one in mask+1 reads is sampled
+
+	mu   sync.Mutex
+	keys *topK
+	left int    // samples until the mask grows
+	room []byte // where observe puts namespace and key together
+}
+
+// start begins a watch.
+func (r *Reads) start() *watch {
+	w := &watch{keys: newTopK(countedKeys), left: samplesPerStep}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := []*watch{w}
+	if others := r.watches.Load(); others != nil {
+		all = append(all, *others...)
+	}
+	r.watches.Store(&all)
+	return w
+}
+
+// stop ends a watch. A few reads may be counted still.
+func (r *Reads) stop(w *watch) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	others := slices.Clone(*r.watches.Load())
+	others = slices.DeleteFunc(others, func(other *watch) bool { return other == w })
+	if len(others) == 0 {
+		r.watches.Store(nil)
+		return
+	}
+	r.watches.Store(&others)
+}
+
+// observe counts a read, for as many as the sample stands for: so the expected count of a key is
+// the number of its reads, however sparse the samples were when.
+func (w *watch) observe(namespace *string, k []byte) {
+	mask := w.mask.Load()
+	if mask != 0 && rand.Uint64()&mask != 0 {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.room = appendPlace(w.room[:0], namespace, k)
+	w.keys.add(w.room, mask+1)
+	if w.left--; w.left == 0 {
+		w.left = samplesPerStep
+		w.mask.Store(w.mask.Load()<<1 | 1)
+	}
+}
+
+// appendPlace appends the key together with its namespace, if any, as the watch counts it:
+// the length of the name plus one, or 0, the name, the key.
+func appendPlace(dst []byte, namespace *string, k []byte) []byte {
+	if namespace == nil {
+		return append(append(dst, 0), k...)
+	}
+	dst = binary.AppendUvarint(dst, uint64(len(*namespace))+1)
+	return append(append(dst, *namespace...), k...)
+}
+
+// cutPlace takes apart what appendPlace has put together.
+func cutPlace(place string) (namespace *string, k []byte) {
+	n, size := binary.Uvarint([]byte(place))
+	if n == 0 {
+		return nil, []byte(place[size:])
+	}
+	end := size + int(n) - 1
+	name := place[size:end]
+	return &name, []byte(place[end:])
+}

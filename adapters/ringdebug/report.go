@@ -1,0 +1,105 @@
+package ringdebug
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/ringcache/ringcache"
+)
+
+// report is what the page tells of a cache. Its exported fields are the JSON.
+type report struct {
+	Name     string
+	Options  settings
+	Stats    ringcache.Stats // since the cache was made
+	HitRatio float64
+	Gain     float64 // what a cache larger by LargerBy would add to HitRatio
+	LargerBy float64
+	Sizing   ringcache.Sizing
+
+	// Notes are what an operator should look at: in the watched time, or since the start.
+	Notes []string
+
+	Namespaces []namespace `json:",omitempty"` // the largest first; only if one cache is shown
+	Watched    *watched    `json:",omitempty"`
+}
+
+// watched is what has happened while the request lasted.
+type watched struct {
+	Seconds  float64
+	Stats    ringcache.Stats // counters of that time, gauges of its end
+	HitRatio float64
+	Gain     float64
+	HotKeys  *hotKeys // null: the program reports no reads
+}
+
+// namespace is a part of a cache.
+type namespace struct {
+	Name string // as a Go string literal
+	ringcache.NamespaceStats
+	HitRatio float64
+}
+
+// settings are Options that can be shown.
+type settings struct {
+	MaxBytes        int
+	Policy          string
+	TTL             time.Duration
+	TTLJitter       float64
+	RefreshAhead    time.Duration
+	RefreshTimeout  time.Duration
+	StaleIfError    time.Duration
+	OnRemove        bool // there is a function
+	HugePages       string
+	File            string
+	Version         uint64
+	Compressor      string // its ID; empty: there is none
+	ExpectedEntries int
+}
+
+// settingsOf returns the settings of a cache.
+func settingsOf(c *ringcache.Cache) settings {
+	o := c.Options()
+	s := settings{
+		MaxBytes: o.MaxBytes, Policy: o.Policy.String(), TTL: o.TTL, TTLJitter: o.TTLJitter,
+		RefreshAhead: o.RefreshAhead, RefreshTimeout: o.RefreshTimeout,
+		StaleIfError: o.StaleIfError, OnRemove: o.OnRemove != nil,
+		HugePages: o.HugePages.String(), File: o.File, Version: o.Version,
+		ExpectedEntries: o.ExpectedEntries,
+	}
+	if o.Compressor != nil {
+		s.Compressor = o.Compressor.ID()
+	}
+	return s
+}
+
+// reportOf returns what there is to tell of a cache now.
+func reportOf(name string, c *ringcache.Cache) *report {
+	s := c.Stats()
+	return &report{
+		Name: name, Options: settingsOf(c), Sizing: c.Sizing(),
+		Stats: s, HitRatio: s.HitRatio(), Gain: s.Gain(), LargerBy: s.LargerBy(),
+	}
+}
+
+// recent returns the statistics that the notes are about.
+func (r *report) recent() ringcache.Stats {
+	if r.Watched != nil {
+		return r.Watched.Stats
+	}
+	return r.Stats
+}
+
+// namespacesOf returns the namespaces of a cache, the largest first.
+func namespacesOf(c *ringcache.Cache) (all []namespace) {
+	for name, n := range c.Namespaces() {
+		s := n.Stats()
+		all = append(all, namespace{strconv.Quote(name), s, s.HitRatio()})
+	}
+	slices.SortFunc(all, func(a, b namespace) int {
+		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Name, b.Name))
+	})
+	return all
+}
