@@ -59,7 +59,9 @@ type item struct {
 	Price float64 `json:"price"`
 }
 
-func text(id uint64, part int) string { return fmt.Sprintf("%012x", load.Mix(id+uint64(part)<<40)>>16) }
+func text(id uint64, part int) string {
+	return fmt.Sprintf("%012x", load.Mix(id+uint64(part)<<40)>>16)
+}
 
 var orders = kind[*order]{
 	codec: codec.JSON[*order](),
