@@ -147,6 +147,7 @@ func rowsOf(o *settings) []row {
 		{Label: "TTLJitter", Value: percent(o.TTLJitter)},
 		{Label: "RefreshAhead", Value: none(o.RefreshAhead)},
 		{Label: "RefreshTimeout", Value: none(o.RefreshTimeout)},
+		{Label: "ExpireAfterAccess", Value: none(o.ExpireAfterAccess)},
 		{Label: "StaleIfError", Value: none(o.StaleIfError)},
 		{Label: "OnRemove", Value: called},
 		{Label: "HugePages", Value: o.HugePages},

@@ -44,19 +44,20 @@ type namespace struct {
 
 // settings are Options that can be shown.
 type settings struct {
-	MaxBytes        int
-	Policy          string
-	TTL             time.Duration
-	TTLJitter       float64
-	RefreshAhead    time.Duration
-	RefreshTimeout  time.Duration
-	StaleIfError    time.Duration
-	OnRemove        bool // there is a function
-	HugePages       string
-	File            string
-	Version         uint64
-	Compressor      string // its ID; empty: there is none
-	ExpectedEntries int
+	MaxBytes          int
+	Policy            string
+	TTL               time.Duration
+	TTLJitter         float64
+	RefreshAhead      time.Duration
+	RefreshTimeout    time.Duration
+	StaleIfError      time.Duration
+	ExpireAfterAccess time.Duration
+	OnRemove          bool // there is a function
+	HugePages         string
+	File              string
+	Version           uint64
+	Compressor        string // its ID; empty: there is none
+	ExpectedEntries   int
 }
 
 // settingsOf returns the settings of a cache.
@@ -65,7 +66,7 @@ func settingsOf(c *ringcache.Cache) settings {
 	s := settings{
 		MaxBytes: o.MaxBytes, Policy: o.Policy.String(), TTL: o.TTL, TTLJitter: o.TTLJitter,
 		RefreshAhead: o.RefreshAhead, RefreshTimeout: o.RefreshTimeout,
-		StaleIfError: o.StaleIfError, OnRemove: o.OnRemove != nil,
+		StaleIfError: o.StaleIfError, ExpireAfterAccess: o.ExpireAfterAccess, OnRemove: o.OnRemove != nil,
 		HugePages: o.HugePages.String(), File: o.File, Version: o.Version,
 		ExpectedEntries: o.ExpectedEntries,
 	}

@@ -1,18 +1,16 @@
-// Package chart draws figures of stores as SVG files.
+// Package chart draws figures of stores as SVG files. They consist of plain rectangles, circles
+// and lines of text with room to spare, so that they look alike whatever draws them, and with
+// whatever font.
 package chart
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
-	"image/color"
+	"html"
 	"math"
+	"os"
 	"slices"
-
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/font"
-	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
+	"strings"
 )
 
 // Series are the figures of one store.
@@ -21,166 +19,139 @@ type Series struct {
 	Values []float64 // NaN for none
 }
 
-// palette begins with the color that stands out, for the store that the charts are
-// about. The others can be told apart by the color-blind as well.
-var palette = []color.RGBA{
-	{0xd5, 0x2b, 0x1e, 0xff}, {0x00, 0x72, 0xb2, 0xff}, {0x56, 0xb4, 0xe9, 0xff},
-	{0x00, 0x9e, 0x73, 0xff},
-	{0xf0, 0xe4, 0x42, 0xff}, {0xe6, 0x9f, 0x00, 0xff}, {0xcc, 0x79, 0xa7, 0xff},
-	{0x77, 0x77, 0x77, 0xff},
-	{0x33, 0x33, 0x33, 0xff}, {0xaa, 0xaa, 0xaa, 0xff}, {0x8b, 0x5a, 0x2b, 0xff},
-	{0x6a, 0x3d, 0x9a, 0xff},
-	{0xb2, 0xdf, 0x8a, 0xff}, {0xfb, 0x9a, 0x99, 0xff},
+// ours reports whether a store is the one that charts are about.
+func ours(name string) bool { return strings.HasPrefix(name, "ringcache") }
+
+// Sizes and colors of all charts.
+const (
+	width    = 900
+	fontSize = 15
+	line     = 24 // from one line of text to the next
+	margin   = 16
+
+	accent = "#c8281e"
+	grey   = "#9a9a9a"
+	ink    = "#222222"
+	faint  = "#dddddd"
+)
+
+// drawing is an SVG file in the making.
+type drawing struct {
+	strings.Builder
+	y float64 // of the next line of text
 }
 
-var glyphs = []draw.GlyphDrawer{
-	draw.CircleGlyph{}, draw.SquareGlyph{}, draw.TriangleGlyph{}, draw.PyramidGlyph{},
-	draw.RingGlyph{}, draw.BoxGlyph{},
-	draw.CrossGlyph{}, draw.PlusGlyph{},
+func (d *drawing) text(x, y float64, anchor, style, text string) {
+	fmt.Fprintf(d, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\" fill=\"%s\"%s>%s</text>\n",
+		x, y, anchor, ink, style, html.EscapeString(text))
 }
 
-// Bars draws one group of bars for each of groups.
-func Bars(file, title, unit string, groups []string, series []Series) error {
-	p := newPlot(title)
-	p.Y.Label.Text = unit
-	units := float64(len(groups)) + 0.7 // what is more is for the legend
-	wide := max(480, 5*units*float64(len(series)+1))
-	width := min(vg.Points(0.875*wide/units/float64(len(series)+1)), vg.Points(18))
-	for i, s := range series {
-		bars, err := plotter.NewBarChart(numbers(s.Values), width)
-		if err != nil {
-			return fmt.Errorf("chart: draw %s: %s: %w", title, s.Name, err)
-		}
-		bars.Color = palette[i%len(palette)]
-		bars.LineStyle.Width = 0
-		bars.Offset = width * vg.Length(float64(i)-float64(len(series)-1)/2)
-		p.Add(bars)
-		p.Legend.Add(s.Name, bars)
-	}
-	p.NominalX(groups...)
-	p.X.Min, p.X.Max = -0.5, units-0.5
-	p.Y.Min, p.Y.Max = 0, 1.05*p.Y.Max
-	return save(p, file, vg.Points(wide), vg.Points(300))
+func (d *drawing) rect(x, y, w, h float64, color string) {
+	fmt.Fprintf(d, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"%s\"/>\n",
+		x, y, w, h, color)
 }
 
-// numbers replaces what is missing: a bar of height 0 is none.
-func numbers(values []float64) plotter.Values {
-	ns := slices.Clone(values)
-	for i, v := range ns {
-		if math.IsNaN(v) {
-			ns[i] = 0
-		}
-	}
-	return ns
+func (d *drawing) segment(x1, y1, x2, y2 float64, color string) {
+	fmt.Fprintf(d, "<path d=\"M%.1f %.1fL%.1f %.1f\" stroke=\"%s\" stroke-width=\"1\"/>\n",
+		x1, y1, x2, y2, color)
 }
 
-// Lines draws a line for each of series, with a point above each of ticks, on a
-// scale where each step is ten times the one before. What is not above 0 is
-// missing.
-func Lines(file, title, unit string, ticks []string, series []Series) error {
-	p := newPlot(title)
-	p.Y.Label.Text = unit
-	p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
-	p.Add(plotter.NewGrid())
-	for i, s := range series {
-		line, dots, err := plotter.NewLinePoints(above(s.Values))
-		if errors.Is(err, plotter.ErrNoData) {
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("chart: draw %s: %s: %w", title, s.Name, err)
-		}
-		line.Color, dots.Color = palette[i%len(palette)], palette[i%len(palette)]
-		dots.Shape, dots.Radius = glyphs[i%len(glyphs)], vg.Points(2.5)
-		p.Add(line, dots)
-		p.Legend.Add(s.Name, line, dots)
-	}
-	if math.IsInf(p.Y.Min, 0) {
-		return fmt.Errorf("chart: draw %s: no figure above 0", title)
-	}
-	p.NominalX(ticks...)
-	p.X.Min, p.X.Max = -0.2, max(1, 1.3*float64(len(ticks)-1)) // what is more is for the legend
-	return save(p, file, vg.Points(520), vg.Points(340))
+const bold = ` font-weight="bold"`
+
+func begin(title, unit string) *drawing {
+	d := &drawing{y: margin + fontSize}
+	d.text(margin, d.y, "start", bold, title+", "+unit)
+	d.y += line
+	return d
 }
 
-// above returns the values above 0 at the places of their ticks.
-func above(values []float64) plotter.XYs {
-	var xys plotter.XYs
-	for i, v := range values {
-		if v > 0 {
-			xys = append(xys, plotter.XY{X: float64(i), Y: v})
-		}
-	}
-	return xys
-}
-
-// Dots draws a line for each of rows, the first one on top, and on it a dot for
-// each of series.
-func Dots(file, title, unit string, rows []string, series []Series) error {
-	p := newPlot(title)
-	p.X.Label.Text = unit
-	p.Add(plotter.NewGrid())
-	legend := make([]*plotter.Scatter, len(series))
-	for i, s := range slices.Backward(series) { // the first one on top of the others
-		xys := points(s.Values)
-		if len(xys) == 0 {
-			continue
-		}
-		dots, err := plotter.NewScatter(xys)
-		if err != nil {
-			return fmt.Errorf("chart: draw %s: %s: %w", title, s.Name, err)
-		}
-		dots.Color = palette[i%len(palette)]
-		dots.Shape = glyphs[i%len(glyphs)]
-		dots.Radius = vg.Points(2.5)
-		p.Add(dots)
-		legend[i] = dots
-	}
-	for i, s := range series {
-		if legend[i] != nil {
-			p.Legend.Add(s.Name, legend[i])
-		}
-	}
-	p.X.Max += (p.X.Max - p.X.Min) / 5 // for the legend
-	names := slices.Clone(rows)
-	slices.Reverse(names)
-	p.NominalY(names...)
-	p.Y.Min, p.Y.Max = -0.5, float64(len(rows))-0.5
-	return save(p, file, vg.Points(640), vg.Points(90+11*float64(len(rows))))
-}
-
-// points puts the values at the heights of their rows, without what is missing.
-func points(values []float64) plotter.XYs {
-	var xys plotter.XYs
-	for i, v := range values {
-		if !math.IsNaN(v) {
-			xys = append(xys, plotter.XY{X: v, Y: float64(len(values) - 1 - i)})
-		}
-	}
-	return xys
-}
-
-func newPlot(title string) *plot.Plot {
-	p := plot.New()
-	p.Title.Text = title
-	p.BackgroundColor = color.White
-	p.Legend.Top = true
-	for style, size := range map[*font.Font]vg.Length{
-		&p.Title.TextStyle.Font:   11,
-		&p.X.Label.TextStyle.Font: 9,
-		&p.Y.Label.TextStyle.Font: 9,
-		&p.X.Tick.Label.Font:      8,
-		&p.Y.Tick.Label.Font:      8,
-		&p.Legend.TextStyle.Font:  8,
-	} {
-		style.Variant, style.Size = "Sans", size
-	}
-	return p
-}
-
-func save(p *plot.Plot, file string, width, height vg.Length) error {
-	if err := p.Save(width, height, file); err != nil {
-		return fmt.Errorf("chart: write %s: %w", file, err)
+// save writes the file, which is as high as what was drawn.
+func (d *drawing) save(file string) error {
+	text := fmt.Sprintf("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%.0f\" "+
+		"viewBox=\"0 0 %d %.0f\" font-family=\"Helvetica, Arial, sans-serif\" font-size=\"%d\">\n"+
+		"<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n%s</svg>\n",
+		width, d.y, width, d.y, fontSize, d.String())
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		return fmt.Errorf("chart: %w", err)
 	}
 	return nil
+}
+
+const (
+	barLeft  = 210 // of all bars
+	barRight = 780 // of the longest one; its figure stands beyond
+	barHigh  = 16
+)
+
+// Bars draws for each of groups a bar for each of series, sorted, the best one on top, with its
+// figure. more says that the best is the most; without it, the least.
+func Bars(file, title, unit string, more bool, groups []string, series []Series) error {
+	most := 0.0
+	for _, s := range series {
+		for _, v := range s.Values {
+			if !math.IsNaN(v) {
+				most = max(most, v)
+			}
+		}
+	}
+	d := begin(title, unit)
+	for i, group := range groups {
+		if group != "" {
+			d.text(margin, d.y, "start", "", group)
+			d.y += line
+		}
+		for _, b := range sorted(series, i, more) {
+			d.bar(b, most)
+		}
+		d.y += line / 2
+	}
+	return d.save(file)
+}
+
+type bar struct {
+	name  string
+	value float64
+}
+
+// sorted returns the bars of a group.
+func sorted(series []Series, group int, more bool) (bars []bar) {
+	for _, s := range series {
+		if v := s.Values[group]; !math.IsNaN(v) {
+			bars = append(bars, bar{s.Name, v})
+		}
+	}
+	slices.SortStableFunc(bars, func(a, b bar) int {
+		if more {
+			a, b = b, a
+		}
+		return cmp.Compare(a.value, b.value)
+	})
+	return bars
+}
+
+func (d *drawing) bar(b bar, most float64) {
+	color, style := grey, ""
+	if ours(b.name) {
+		color, style = accent, bold
+	}
+	long := 0.0
+	if most > 0 {
+		long = max(0, b.value) / most * (barRight - barLeft)
+	}
+	d.text(barLeft-10, d.y, "end", style, b.name)
+	d.rect(barLeft, d.y-barHigh+3, max(1, long), barHigh, color)
+	d.text(barLeft+max(1, long)+8, d.y, "start", style, number(b.value))
+	d.y += line
+}
+
+// number prints three significant digits or more.
+func number(v float64) string {
+	switch size := math.Abs(v); {
+	case size >= 100 || v == 0:
+		return fmt.Sprintf("%.0f", v)
+	case size >= 10:
+		return fmt.Sprintf("%.1f", v)
+	default:
+		return fmt.Sprintf("%.2f", v)
+	}
 }

@@ -1,64 +1,76 @@
 package chart
 
 import (
-	"bytes"
+	"encoding/xml"
+	"errors"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var (
+	groups = []string{"one", "two", "three <3>"}
+	series = []Series{{"ringcache", []float64{10, 20, 30}}, {"theirs", []float64{9, math.NaN(), 33}}}
 )
 
 func TestCharts(t *testing.T) {
-	dir := t.TempDir()
-	groups := []string{"one", "two", "three"}
-	series := []Series{{"ours", []float64{10, 20, 30}}, {"theirs", []float64{9, math.NaN(), 33}}}
-	for name, draw := range map[string]func(string) error{
-		"bars":  func(file string) error { return Bars(file, "Bars", "%", groups, series) },
-		"lines": func(file string) error { return Lines(file, "Lines", "ns", groups, series) },
-		"dots":  func(file string) error { return Dots(file, "Dots", "points", groups, series) },
-	} {
-		file := filepath.Join(dir, name+".svg")
-		if err := draw(file); err != nil {
-			t.Fatal(err)
-		}
-		first, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, want := range []string{"<svg", "ours", "theirs", "three"} {
-			if !bytes.Contains(first, []byte(want)) {
-				t.Errorf("%s lacks %q", name, want)
-			}
-		}
-		if err := draw(file); err != nil {
-			t.Fatal(err)
-		}
-		if again, err := os.ReadFile(file); err != nil || !bytes.Equal(first, again) {
-			t.Errorf("%s: the same figures give another file, error %v", name, err)
-		}
-	}
-	if err := Bars(filepath.Join(dir, "absent", "x.svg"), "", "", groups, series); err == nil {
-		t.Error("no error for a directory that is not there")
-	}
-}
-
-func TestLinesNeedAFigure(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "x.svg")
-	if err := Lines(file, "", "", []string{"one"},
-		[]Series{{"ours", []float64{0}}, {"theirs", []float64{math.NaN()}}}); err == nil {
-		t.Error("a chart of nothing is drawn")
+	for name, draw := range map[string]func() error{
+		"bars": func() error { return Bars(file, "Bars", "%", true, groups, series) },
+		"dots": func() error { return Dots(file, "Dots", "points", groups, series) },
+	} {
+		require.NoError(t, draw(), name)
+		first, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, want := range []string{"<svg", "ringcache", "theirs", "three &lt;3&gt;", accent, grey} {
+			require.Contains(t, string(first), want, name)
+		}
+		wellFormed(t, string(first))
+		require.NoError(t, draw(), name)
+		again, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.Equal(t, string(first), string(again), "the same figures give the same file")
 	}
-	if xys := above([]float64{-1, 0, math.NaN(), 4}); len(xys) != 1 || xys[0].X != 3 || xys[0].Y != 4 {
-		t.Errorf("%v", xys)
+	require.Error(t, Bars(filepath.Join(t.TempDir(), "absent", "x.svg"), "", "", true, groups, series))
+}
+
+func wellFormed(t *testing.T, text string) {
+	t.Helper()
+	d := xml.NewDecoder(strings.NewReader(text))
+	for {
+		_, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		require.NoError(t, err)
 	}
 }
 
-func TestPointsLeaveOutWhatIsMissing(t *testing.T) {
-	xys := points([]float64{5, math.NaN(), 7})
-	if len(xys) != 2 || xys[0].Y != 2 || xys[1].X != 7 || xys[1].Y != 0 {
-		t.Errorf("%v", xys)
+// The best bar is on top; what is missing has none.
+func TestSorted(t *testing.T) {
+	require.Equal(t, []bar{{"theirs", 9}, {"ringcache", 10}}, sorted(series, 0, false))
+	require.Equal(t, []bar{{"ringcache", 10}, {"theirs", 9}}, sorted(series, 0, true))
+	require.Equal(t, []bar{{"ringcache", 20}}, sorted(series, 1, true))
+}
+
+func TestBarsOfNothing(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "x.svg")
+	none := []Series{{"ringcache", []float64{math.NaN()}}, {"theirs", []float64{0}}}
+	require.NoError(t, Bars(file, "", "", false, []string{"one"}, none))
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.NotContains(t, string(text), "NaN")
+}
+
+func TestTick(t *testing.T) {
+	for span, want := range map[float64]float64{1: 0.1, 16.3: 2, 60: 10, 0.3: 0.05, 99: 10} {
+		require.InDelta(t, want, tick(span), want/1000, "%v", span)
 	}
-	if ns := numbers([]float64{math.NaN(), 1}); ns[0] != 0 || ns[1] != 1 {
-		t.Errorf("%v", ns)
-	}
+	least, most := bounds([]Series{{"", []float64{math.NaN(), 4}}})
+	require.Equal(t, []float64{3, 5}, []float64{least, most})
 }

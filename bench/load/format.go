@@ -14,7 +14,7 @@ const (
 	// is wrong, which is what makes a look at its first 8 bytes a real check.
 	MaxVersions = 1 << 16
 
-	maxValue   = 4096
+	maxValue   = 100_000
 	bodyStarts = 4096
 )
 
@@ -31,7 +31,7 @@ func makePattern() []byte {
 }
 
 // Format is a shape of entries. Keys have 4 or 16 bytes; values have 4, or 8 to
-// 4096.
+// 100,000.
 type Format struct {
 	KeySize, ValueSize int
 }

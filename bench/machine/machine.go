@@ -52,6 +52,14 @@ func (m Machine) Header(command string, stores []string) string {
 	return b.String()
 }
 
+// Short names the machine in a few words: what else is to be known stands in Header.
+func (m Machine) Short() string { return fmt.Sprintf("%d cores, %s", m.Cores, m.Date) }
+
+// Long is Short with the processor, the system and the version of Go.
+func (m Machine) Long() string {
+	return fmt.Sprintf("%d cores of %s, %s, %s, %s", m.Cores, m.CPU, m.OS, m.Go, m.Date)
+}
+
 func cpuModel() string {
 	info, _ := os.ReadFile("/proc/cpuinfo")
 	for line := range strings.Lines(string(info)) {
@@ -64,7 +72,8 @@ func cpuModel() string {
 
 func osVersion() string {
 	kernel, _ := os.ReadFile("/proc/sys/kernel/osrelease")
-	return strings.TrimSpace(runtime.GOOS + "/" + runtime.GOARCH + " " + string(kernel))
+	version, _, _ := strings.Cut(strings.TrimSpace(string(kernel)), "-") // without the build
+	return strings.TrimSpace(runtime.GOOS + "/" + runtime.GOARCH + " " + version)
 }
 
 func versions() map[string]string {

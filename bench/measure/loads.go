@@ -51,6 +51,7 @@ const (
 	Small     Group = "16+100"
 	TTL       Group = "ttl"
 	Large     Group = "16+1000"
+	Larger    Group = "large"
 	Hot       Group = "16+8"
 	Latency   Group = "latency"
 	Live      Group = "live"
@@ -64,6 +65,8 @@ var (
 	brief = load.Format{KeySize: 16, ValueSize: 8}
 	small = load.Format{KeySize: 16, ValueSize: 100}
 	large = load.Format{KeySize: 16, ValueSize: 1000}
+	page  = load.Format{KeySize: 16, ValueSize: 10_000}
+	image = load.Format{KeySize: 16, ValueSize: 100_000}
 )
 
 // Load is one thing to measure.
@@ -132,6 +135,11 @@ var Loads = []*Load{
 	perCPU("get-1000", Large, large, quarter, uniform, get),
 	warmed(perCPU("set-1000", Large, large, quarter, uniform, set)),
 
+	perCPU("get-10k", Larger, page, hundredth, uniform, get),
+	warmed(perCPU("set-10k", Larger, page, hundredth, uniform, set)),
+	perCPU("get-100k", Larger, image, thousandth, uniform, get),
+	warmed(perCPU("set-100k", Larger, image, thousandth, uniform, set)),
+
 	perCPU("dep-small-zipf", Hot, brief, reference, zipf(0.99), getDependent),
 	perCPU("dep-small-uniform", Hot, brief, reference, uniform, getDependent),
 	perCPU("hot-key", Hot, brief, reference, one, get),
@@ -185,6 +193,8 @@ func full(l *Load) *Load {
 func reference(Scale) int     { return referenceItems }
 func entries(s Scale) int     { return s.Entries }
 func quarter(s Scale) int     { return max(1, s.Entries/4) }
+func hundredth(s Scale) int   { return max(8, s.Entries/100) }
+func thousandth(s Scale) int  { return max(8, s.Entries/1000) }
 func tenQuarters(s Scale) int { return s.Entries * 10 / 4 }
 
 // fullEntries is the most entries that a full cache can hold.

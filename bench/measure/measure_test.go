@@ -263,6 +263,28 @@ func TestSummarize(t *testing.T) {
 	}
 }
 
+func TestOver(t *testing.T) {
+	base := Summarize([]float64{100, 90, 110})
+	for _, c := range []struct {
+		rounds []float64
+		want   string
+	}{
+		{nil, "-"},
+		{[]float64{60, 50, 90}, "level"},
+		{[]float64{60, 50, 89}, "0.60"},
+		{[]float64{95, 96, 97}, "level"},
+		{[]float64{2000}, "20"},
+		{[]float64{0.123}, "0.0012"},
+	} {
+		if got := Summarize(c.rounds).Over(base); got != c.want {
+			t.Errorf("%v over %v is %s, want %s", c.rounds, base, got, c.want)
+		}
+	}
+	if got := base.Over(Summary{}); got != "-" {
+		t.Errorf("over nothing: %s", got)
+	}
+}
+
 func TestFindLoads(t *testing.T) {
 	found, err := FindLoads([]string{"latency", "reference"})
 	if err != nil || len(found) != 6 {

@@ -40,6 +40,29 @@ func (s Summary) Text(number func(float64) string) string {
 	return fmt.Sprintf("%s (%s-%s)", number(s.Median), number(s.Min), number(s.Max))
 }
 
+// Overlaps reports whether the ranges of s and o have a value in common. Then the rounds do
+// not tell which of the two is less.
+func (s Summary) Overlaps(o Summary) bool { return s.Min <= o.Max && o.Min <= s.Max }
+
+// Over compares s with base: it returns the ratio of the medians, or "level" if the ranges
+// overlap; "-" if there is no ratio.
+func (s Summary) Over(base Summary) string {
+	switch {
+	case s.N == 0 || base.N == 0 || base.Median == 0:
+		return "-"
+	case s.Overlaps(base):
+		return "level"
+	}
+	switch ratio := s.Median / base.Median; {
+	case ratio >= 10:
+		return fmt.Sprintf("%.0f", ratio)
+	case ratio < 0.1:
+		return fmt.Sprintf("%.2g", ratio)
+	default:
+		return fmt.Sprintf("%.2f", ratio)
+	}
+}
+
 // number prints at least three significant digits, and no more decimals than that takes.
 func number(v float64) string {
 	switch {

@@ -17,7 +17,7 @@ import (
 // store.
 type drawing struct {
 	file, title, unit string
-	draw              func(file, title, unit string, groups []string, series []chart.Series) error
+	more              bool // is better
 	groups            []string
 	cells             []cell                                // of no store
 	figure            func(s, base measure.Summary) float64 // base is the yardstick's
@@ -58,7 +58,8 @@ func (d *document) charts(dir string) error {
 	for _, g := range d.drawings() {
 		g.drop(func(c cell) bool { return !d.measured(row{cell: c}, all) })
 		if series := d.series(g, all); len(series) > 0 {
-			errs = append(errs, g.draw(filepath.Join(dir, g.file), g.title, g.unit, g.groups, series))
+			errs = append(errs, chart.Bars(filepath.Join(dir, g.file), g.title, g.unit, g.more,
+				g.groups, series))
 		}
 	}
 	return errors.Join(errs...)
@@ -102,9 +103,9 @@ func (d *document) drawings() []drawing {
 	}
 	all = append(all,
 		d.live(drawing{file: "memory.svg", title: "Memory beside keys and values of 116 bytes",
-			unit: "bytes an entry", draw: chart.Bars}, measure.Overhead),
-		d.live(drawing{file: "gc.svg", title: "One collection, by number of entries", unit: "ms",
-			draw: chart.Lines}, measure.GCTime),
+			unit: "bytes an entry"}, measure.Overhead),
+		d.live(drawing{file: "gc.svg", title: "One collection, by number of entries", unit: "ms"},
+			measure.GCTime),
 	)
 	for _, l := range measured(measure.Latency) {
 		for _, op := range []string{measure.Sets, measure.Gets} {
@@ -124,7 +125,7 @@ func (d *document) throughput(t table, cpu int) drawing {
 	g := drawing{
 		file:  fmt.Sprintf("throughput-%s-cpu%d.svg", t.loads, cpu),
 		title: fmt.Sprintf("%s, GOMAXPROCS=%d", t.title, cpu),
-		unit:  "operations, " + yardstick + " = 1", draw: chart.Bars, figure: speed,
+		unit:  "operations, " + yardstick + " = 1", more: true, figure: speed,
 	}
 	for _, l := range measured(measure.Group(t.loads)) {
 		g.add(l.Name, cell{load: l.Name, metric: measure.NsPerOp, cpu: cpu})
@@ -143,7 +144,7 @@ func (d *document) live(g drawing, metric string) drawing {
 
 func (d *document) tail(l *measure.Load, op string) drawing {
 	g := drawing{file: fmt.Sprintf("%s-%s.svg", l.Name, op),
-		title: fmt.Sprintf("%s: one %s", l.Name, op), unit: "ns", draw: chart.Lines, figure: median}
+		title: fmt.Sprintf("%s: one %s", l.Name, op), unit: "ns", figure: median}
 	for _, metric := range measure.Latencies(op) {
 		g.add(strings.TrimSuffix(strings.TrimPrefix(metric, op+" "), " ns"),
 			cell{load: l.Name, metric: metric, cpu: d.Options.cpusOf(l)[0]})

@@ -5,7 +5,9 @@
 //
 //	go run ./cmd/compare -quick
 //	go run ./cmd/compare -cpu 1,2 -o result.md -json result.json -csv result.csv \
-//		-charts ../docs/charts
+//		-charts charts
+//	go run ./cmd/compare -publish       # the figures of the pages
+//	go run ./cmd/compare -publish -h    # its flags
 package main
 
 import (
@@ -13,18 +15,25 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/ringcache/ringcache/bench/cli"
 	"github.com/ringcache/ringcache/bench/machine"
-	"github.com/ringcache/ringcache/bench/measure"
+	"github.com/ringcache/ringcache/bench/publish"
 )
 
 func main() { cli.Main("compare", run) }
 
+// part is what a process measures that was started for it.
+func part(p publish.Part) (map[string]float64, error) { return p.Do(context.Background()) }
+
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	if is, err := cli.Part(args, stdout, measure.Run); is {
+	if is, err := cli.Part(args, stdout, part); is {
 		return err
+	}
+	if slices.Contains(args, "-publish") {
+		return publishAll(ctx, args, stdout, stderr)
 	}
 	o, err := parseOptions(args, stderr)
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 
 // TestMain lets the test program be its own child, as compare is.
 func TestMain(m *testing.M) {
-	if is, err := cli.Part(os.Args[1:], os.Stdout, measure.Run); is {
+	if is, err := cli.Part(os.Args[1:], os.Stdout, part); is {
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)

@@ -45,6 +45,10 @@ var tables = []table{
 		metrics: []string{measure.NsPerOp}, ratio: true,
 	},
 	{
+		title: "Entries of 16 + 10,000 and 16 + 100,000 bytes", loads: string(measure.Larger),
+		metrics: []string{measure.NsPerOp}, ratio: true,
+	},
+	{
 		title: "A small, hot cache", loads: string(measure.Hot), metrics: []string{measure.NsPerOp},
 		ratio: true,
 		note:  "65,536 entries of 16 + 8 bytes.",
@@ -137,8 +141,8 @@ func (d *document) header(b *bytes.Buffer) {
 			"it.\n")
 	fmt.Fprintf(b, "Nothing is subtracted; %s is a store that does nothing.", store.Null)
 	if to := d.yardsticks(); len(to) > 0 {
-		fmt.Fprintf(b, " Ratios are to the median of %s: below 1 is faster or smaller.",
-			strings.Join(to, " or of "))
+		fmt.Fprintf(b, " Ratios are to the median of %s: below 1 is faster or smaller, "+
+			"and level where the ranges overlap.", strings.Join(to, " or of "))
 	}
 	b.WriteByte('\n')
 	if d.Options.stores.Baseline != "" {
@@ -235,7 +239,10 @@ func (d *document) table(b *bytes.Buffer, t table, rows []row, all map[cell]meas
 		d.grid(b, rows, func(c cell) string {
 			base := c
 			base.store = name
-			return ratio(all[c], all[base])
+			if c == base {
+				return "1.00"
+			}
+			return all[c].Over(all[base])
 		})
 	}
 }
@@ -261,13 +268,6 @@ func (d *document) grid(b *bytes.Buffer, rows []row, text func(cell) string) {
 		}
 		b.WriteByte('\n')
 	}
-}
-
-func ratio(s, base measure.Summary) string {
-	if s.N == 0 || base.N == 0 || base.Median == 0 {
-		return "-"
-	}
-	return fmt.Sprintf("%.2f", s.Median/base.Median)
 }
 
 // remarks names what the tables do not show: failed runs, and stores that did

@@ -117,7 +117,7 @@ func (d *document) drawMeans(
 		}
 		series = append(series, line)
 	}
-	return chart.Bars(file, s.title(), unit, groups, series)
+	return chart.Bars(file, s.title(), unit, true, groups, series)
 }
 
 // drawLate draws how many of the late reads are hits.
@@ -132,7 +132,7 @@ func (d *document) drawLate(s *section, file string) error {
 			series[i].Values = append(series[i].Values, figure)
 		}
 	}
-	return chart.Bars(file, s.title(), "late reads that are hits, %", groups, series)
+	return chart.Bars(file, s.title(), "late reads that are hits, %", true, groups, series)
 }
 
 // drawLoads draws how far each store is from one, on every load: from the last one, LRU, or

@@ -20,35 +20,25 @@ import (
 	"github.com/ringcache/ringcache/bench/cli"
 	"github.com/ringcache/ringcache/bench/machine"
 	"github.com/ringcache/ringcache/bench/measure"
+	"github.com/ringcache/ringcache/bench/objects"
 )
 
 func main() { cli.Main("objects", run) }
-
-// values are what a table is about.
-type values struct {
-	Kind    string // json or proto
-	Bytes   int    // of the encoding of one, about
-	Entries int
-}
-
-func (v values) String() string {
-	return fmt.Sprintf("%d values of %d bytes, %s", v.Entries, v.Bytes, v.Kind)
-}
 
 const defaultLoads = "json:1000:1000000,json:300:1000000,json:3000:100000," +
 	"proto:300:1000000,proto:3000:100000"
 
 // parse reads a list like defaultLoads.
-func parse(list string) (all []values, err error) {
+func parse(list string) (all []objects.Values, err error) {
 	for load := range strings.SplitSeq(list, ",") {
 		text := strings.ReplaceAll(load, ":", " ")
-		var v values
+		var v objects.Values
 		if _, err := fmt.Sscan(text, &v.Kind, &v.Bytes, &v.Entries); err != nil {
 			return nil, fmt.Errorf("-loads %q: want kind:bytes:entries: %w", load, err)
 		}
-		if v.Kind != "json" && v.Kind != "proto" || v.Bytes < 200 || v.Entries < hotKeys {
+		if v.Kind != "json" && v.Kind != "proto" || v.Bytes < 200 || v.Entries < objects.HotKeys {
 			return nil, fmt.Errorf("-loads %q: want json or proto, 200 bytes, %d entries at least",
-				load, hotKeys)
+				load, objects.HotKeys)
 		}
 		all = append(all, v)
 	}
@@ -56,7 +46,7 @@ func parse(list string) (all []values, err error) {
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	if is, err := cli.Part(args, stdout, task.do); is {
+	if is, err := cli.Part(args, stdout, objects.Task.Do); is {
 		return err
 	}
 	fs := flag.NewFlagSet("objects", flag.ContinueOnError)
@@ -77,9 +67,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	b := bytes.NewBufferString("# Encoded values and objects\n\n")
 	b.WriteString(machine.This().Header("go run ./cmd/objects "+strings.Join(args, " "),
-		[]string{otterStore}))
+		[]string{objects.OtterStore}))
 	for _, v := range loads {
-		t := task{values: v, Duration: *duration}
+		t := task{objects.Task{Values: v, Duration: *duration}}
 		results, err := t.measure(ctx, stderr, *rounds)
 		if err != nil {
 			return err
@@ -89,35 +79,38 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return cli.Write(*file, stdout, b.Bytes())
 }
 
-// results has the figures of each round by store and name.
+// task is measured in other processes.
+type task struct{ objects.Task }
+
+// results has the objects.Figures of each round by store and name.
 type results map[string]map[string][]float64
 
 // measure runs all stores in turns: first with all entries, then within equal memory.
 func (t task) measure(ctx context.Context, stderr io.Writer, rounds int) (results, error) {
 	all := results{}
-	for _, name := range storeNames {
+	for _, name := range objects.StoreNames {
 		all[name] = map[string][]float64{}
 	}
-	for i := range rounds * len(storeNames) {
-		round, n := i/len(storeNames), i%len(storeNames)
-		t.Store = storeNames[(n+round)%len(storeNames)]
-		fmt.Fprintf(stderr, "%v: round %d of %d: %s\n", t.values, round+1, rounds, t.Store)
+	for i := range rounds * len(objects.StoreNames) {
+		round, n := i/len(objects.StoreNames), i%len(objects.StoreNames)
+		t.Store = objects.StoreNames[(n+round)%len(objects.StoreNames)]
+		fmt.Fprintf(stderr, "%v: round %d of %d: %s\n", t.Values, round+1, rounds, t.Store)
 		if err := t.add(ctx, all); err != nil {
 			return nil, err
 		}
 	}
 	resident := func(store string) int {
-		return int(measure.Summarize(all[store][residentBytes]).Median)
+		return int(measure.Summarize(all[store][objects.ResidentBytes]).Median)
 	}
-	full := resident(typedStore) * t.Entries
-	for _, name := range storeNames {
+	full := resident(objects.TypedStore) * t.Entries
+	for _, name := range objects.StoreNames {
 		t.Replay, t.Store = true, name
-		t.MaxObjects = full / budgetPart / max(resident(otterStore), 1)
-		t.MaxBytes = full / budgetPart
-		if name == memoStore {
-			t.MaxBytes -= (resident(memoStore)*t.Entries - full) / budgetPart // what the memo takes
+		t.MaxObjects = full / objects.BudgetPart / max(resident(objects.OtterStore), 1)
+		t.MaxBytes = full / objects.BudgetPart
+		if name == objects.MemoStore {
+			t.MaxBytes -= (resident(objects.MemoStore)*t.Entries - full) / objects.BudgetPart // what the memo takes
 		}
-		fmt.Fprintf(stderr, "%v: equal memory: %s\n", t.values, t.Store)
+		fmt.Fprintf(stderr, "%v: equal memory: %s\n", t.Values, t.Store)
 		if err := t.add(ctx, all); err != nil {
 			return nil, err
 		}
@@ -125,10 +118,10 @@ func (t task) measure(ctx context.Context, stderr io.Writer, rounds int) (result
 	return all, nil
 }
 
-// add performs t in another process and adds its figures.
+// add performs t in another process and adds its objects.Figures.
 func (t task) add(ctx context.Context, all results) error {
-	var f figures
-	if err := cli.Again(ctx, t, &f); err != nil {
+	var f objects.Figures
+	if err := cli.Again(ctx, t.Task, &f); err != nil {
 		return fmt.Errorf("measure %s: %w", t.Store, err)
 	}
 	for name, value := range f {
@@ -139,17 +132,17 @@ func (t task) add(ctx context.Context, all results) error {
 
 // table shows medians, with the lowest and the highest, and the ratios of medians to those of
 // otter.
-func table(b *bytes.Buffer, v values, all results) {
-	fmt.Fprintf(b, "\n## %v\n\n| | %s |\n|---|%s\n", v, strings.Join(storeNames, " | "),
-		strings.Repeat("--:|", len(storeNames)))
-	for _, name := range rows {
-		base := measure.Summarize(all[otterStore][name])
+func table(b *bytes.Buffer, v objects.Values, all results) {
+	fmt.Fprintf(b, "\n## %v\n\n| | %s |\n|---|%s\n", v, strings.Join(objects.StoreNames, " | "),
+		strings.Repeat("--:|", len(objects.StoreNames)))
+	for _, name := range objects.Rows {
+		base := measure.Summarize(all[objects.OtterStore][name])
 		fmt.Fprintf(b, "| %s |", name)
-		for _, store := range storeNames {
+		for _, store := range objects.StoreNames {
 			switch s := measure.Summarize(all[store][name]); {
 			case s.N == 0:
 				b.WriteString(" |")
-			case store == otterStore || base.N == 0:
+			case store == objects.OtterStore || base.N == 0:
 				fmt.Fprintf(b, " %.4g (%.4g-%.4g) |", s.Median, s.Min, s.Max)
 			default:
 				fmt.Fprintf(b, " %.4g (%.4g-%.4g) **%.3g** |", s.Median, s.Min, s.Max,

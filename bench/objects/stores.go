@@ -1,4 +1,4 @@
-package main
+package objects
 
 import (
 	"github.com/maypok86/otter/v2"
@@ -16,17 +16,19 @@ type objects[V any] interface {
 	Close() error
 }
 
+// The names of the stores.
 const (
-	typedStore = "Typed"
-	memoStore  = "Typed with Memo"
-	otterStore = "otter"
+	TypedStore = "Typed"
+	MemoStore  = "Typed with Memo"
+	OtterStore = "otter"
 )
 
-var storeNames = []string{typedStore, memoStore, otterStore}
+// StoreNames lists them in the order of the tables.
+var StoreNames = []string{TypedStore, MemoStore, OtterStore}
 
 // open makes the cache that t names.
-func open[V any](t *task, k *kind[V]) (objects[V], error) {
-	if t.Store == otterStore {
+func open[V any](t *Task, k *kind[V]) (objects[V], error) {
+	if t.Store == OtterStore {
 		return openOtter[V](t)
 	}
 	cache, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: t.MaxBytes})
@@ -35,7 +37,7 @@ func open[V any](t *task, k *kind[V]) (objects[V], error) {
 	}
 	s := typedObjects[V]{cache: cache}
 	c := k.codec
-	if t.Store == memoStore {
+	if t.Store == MemoStore {
 		s.memo = codec.Memo(c, t.memoEntries(), t.memoEntries()*2*t.Bytes)
 		c = s.memo
 	}
@@ -69,7 +71,7 @@ func (s typedObjects[V]) MemoHits() (gets, hits uint64) {
 // otterObjects hold the values themselves.
 type otterObjects[V any] struct{ *otter.Cache[uint64, V] }
 
-func openOtter[V any](t *task) (objects[V], error) {
+func openOtter[V any](t *Task) (objects[V], error) {
 	c, err := otter.New(&otter.Options[uint64, V]{
 		MaximumSize:     t.MaxObjects,
 		InitialCapacity: t.MaxObjects,

@@ -1,4 +1,4 @@
-package main
+package objects
 
 import (
 	"fmt"
@@ -10,6 +10,17 @@ import (
 	"github.com/ringcache/ringcache/bench/load"
 	"github.com/ringcache/ringcache/codec"
 )
+
+// Values are what is stored.
+type Values struct {
+	Kind    string // json or proto
+	Bytes   int    // of the encoding of one, about
+	Entries int
+}
+
+func (v Values) String() string {
+	return fmt.Sprintf("%d values of %d bytes, %s", v.Entries, v.Bytes, v.Kind)
+}
 
 // kind is a type of values: how they are made, told apart, and encoded. More parts make a value
 // larger.
@@ -48,7 +59,9 @@ type item struct {
 	Price float64 `json:"price"`
 }
 
-func text(id uint64, part int) string { return fmt.Sprintf("%012x", load.Mix(id+uint64(part)<<40)>>16) }
+func text(id uint64, part int) string {
+	return fmt.Sprintf("%012x", load.Mix(id+uint64(part)<<40)>>16)
+}
 
 var orders = kind[*order]{
 	codec: codec.JSON[*order](),

@@ -1,4 +1,6 @@
-package main
+// Package objects measures caches of decoded values: views of ringcache, with and without
+// codec.Memo, and otter, which holds the objects themselves.
+package objects
 
 import (
 	"errors"
@@ -13,34 +15,38 @@ import (
 )
 
 const (
-	hotKeys     = 1024    // that the hot Gets read
+	// HotKeys is how many keys the hot Gets read.
+	HotKeys = 1024
+	// BudgetPart says what equal memory is: this part of what a view with all entries takes.
+	BudgetPart = 4
+
 	memoPart    = 100     // a memo holds this part of the entries, or of what there is room for
-	budgetPart  = 4       // equal memory is this part of what a view with all entries takes
 	exponent    = 0.99    // of Zipf
 	drawn       = 1 << 18 // ids
 	replayed    = 1 << 18 // Gets of each half of a replay
 	collections = 3
 )
 
-// Names of figures.
+// Names of Figures.
 const (
-	hotNS         = "Get, 1,024 hot keys, ns"
-	zipfNS        = "Get, Zipf, ns"
-	uniformNS     = "Get, uniform, ns"
-	memoHits      = "hits of the memo, Zipf, %"
-	residentBytes = "resident memory, bytes an entry"
-	gcMS          = "runtime.GC(), ms"
-	hitRatio      = "hits within equal memory, Zipf, %"
+	HotNS         = "Get, 1,024 hot keys, ns"
+	ZipfNS        = "Get, Zipf, ns"
+	UniformNS     = "Get, uniform, ns"
+	MemoShare     = "hits of the memo, Zipf, %"
+	ResidentBytes = "resident memory, bytes an entry"
+	GCms          = "runtime.GC(), ms"
+	HitRatio      = "hits within equal memory, Zipf, %"
 )
 
-var rows = []string{hotNS, zipfNS, uniformNS, memoHits, residentBytes, gcMS, hitRatio}
+// Rows are the names of all figures, in the order of the tables.
+var Rows = []string{HotNS, ZipfNS, UniformNS, MemoShare, ResidentBytes, GCms, HitRatio}
 
-// figures are what a run has measured, by name.
-type figures map[string]float64
+// Figures are what a run has measured, by name.
+type Figures map[string]float64
 
-// task is what a process measures.
-type task struct {
-	values
+// Task is what a process measures.
+type Task struct {
+	Values
 	Store      string
 	Duration   time.Duration // of timed Gets
 	Replay     bool          // within the bounds that follow; else there is room for all entries
@@ -48,14 +54,25 @@ type task struct {
 	MaxObjects int
 }
 
-func (t *task) memoEntries() int {
+// Seconds estimates how long t takes.
+func (t Task) Seconds() float64 {
+	const perByte = 20e-9 // to make, encode and decode a value
+	seconds := 1 + float64(t.Entries*t.Bytes)*perByte/2 + 4*t.Duration.Seconds()
+	if t.Store == MemoStore {
+		seconds += float64(20*t.memoEntries()*t.Bytes) * perByte
+	}
+	return seconds
+}
+
+func (t *Task) memoEntries() int {
 	if t.Replay {
-		return t.Entries / budgetPart / memoPart
+		return t.Entries / BudgetPart / memoPart
 	}
 	return t.Entries / memoPart
 }
 
-func (t task) do() (figures, error) {
+// Do performs t in this process, which should do nothing else and end afterwards.
+func (t Task) Do() (Figures, error) {
 	if t.Kind == "proto" {
 		return perform(&t, &messages)
 	}
@@ -63,7 +80,7 @@ func (t task) do() (figures, error) {
 }
 
 // perform measures a cache that holds all entries, or the hit ratio of one that does not.
-func perform[V any](t *task, k *kind[V]) (figures, error) {
+func perform[V any](t *Task, k *kind[V]) (Figures, error) {
 	parts, err := k.partsFor(t.Bytes)
 	if err != nil {
 		return nil, err
@@ -79,7 +96,7 @@ func perform[V any](t *task, k *kind[V]) (figures, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &runner[V]{task: t, kind: k, s: s, parts: parts, f: figures{}}
+	r := &runner[V]{Task: t, kind: k, s: s, parts: parts, f: Figures{}}
 	if t.Replay {
 		err = r.replay()
 	} else {
@@ -96,11 +113,11 @@ func resident() (int64, error) {
 
 // runner measures one cache.
 type runner[V any] struct {
-	*task
+	*Task
 	kind  *kind[V]
 	s     objects[V]
 	parts int
-	f     figures
+	f     Figures
 }
 
 func (r *runner[V]) measure(before int64) error {
@@ -114,16 +131,16 @@ func (r *runner[V]) measure(before int64) error {
 		}
 		return ids
 	}
-	uniform, hot := below(r.Entries), below(hotKeys)
+	uniform, hot := below(r.Entries), below(HotKeys)
 	zipf := load.ZipfIDs(&rnd, uint64(r.Entries), exponent, drawn)
-	if err := r.get(uniformNS, uniform, 0); err != nil {
+	if err := r.get(UniformNS, uniform, 0); err != nil {
 		return err
 	}
 	warm := 0
-	if r.Store == memoStore {
+	if r.Store == MemoStore {
 		warm = 20 * r.memoEntries()
 	}
-	if err := r.get(zipfNS, zipf, warm); err != nil {
+	if err := r.get(ZipfNS, zipf, warm); err != nil {
 		return err
 	}
 	after, err := resident()
@@ -131,10 +148,10 @@ func (r *runner[V]) measure(before int64) error {
 		return err
 	}
 	drawnBytes := int64(3 * 4 * drawn)
-	r.f[residentBytes] = float64(after-before-drawnBytes) / float64(r.Entries)
+	r.f[ResidentBytes] = float64(after-before-drawnBytes) / float64(r.Entries)
 	r.collect()
 	runtime.KeepAlive([][]uint32{uniform, zipf, hot})
-	return r.get(hotNS, hot, 32*hotKeys)
+	return r.get(HotNS, hot, 32*HotKeys)
 }
 
 // fill sets all entries in an order that has nothing to do with how often they are read.
@@ -173,8 +190,8 @@ func (r *runner[V]) get(name string, ids []uint32, warm int) error {
 		}
 	}
 	r.f[name] = float64(time.Since(start).Nanoseconds()) / float64(n-first)
-	if g, h := r.s.MemoHits(); name == zipfNS && g > gets {
-		r.f[memoHits] = 100 * float64(h-hits) / float64(g-gets)
+	if g, h := r.s.MemoHits(); name == ZipfNS && g > gets {
+		r.f[MemoShare] = 100 * float64(h-hits) / float64(g-gets)
 	}
 	return nil
 }
@@ -188,7 +205,7 @@ func (r *runner[V]) collect() {
 		times[i] = float64(time.Since(start).Nanoseconds()) / 1e6
 	}
 	slices.Sort(times)
-	r.f[gcMS] = times[collections/2]
+	r.f[GCms] = times[collections/2]
 }
 
 // replay sets all entries, of which some stay. Then it reads Zipf keys, sets what is missing, and
@@ -208,6 +225,6 @@ func (r *runner[V]) replay() error {
 			}
 		}
 	}
-	r.f[hitRatio] = 100 * float64(hits) / replayed
+	r.f[HitRatio] = 100 * float64(hits) / replayed
 	return nil
 }

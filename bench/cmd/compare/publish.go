@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/ringcache/ringcache/bench/cli"
+	"github.com/ringcache/ringcache/bench/machine"
+	"github.com/ringcache/ringcache/bench/publish"
+)
+
+// publication is what the flags say that go with -publish.
+type publication struct {
+	publish.Head
+	root string // of the repository; "": the pages stay as they are
+	from string // a file of data, instead of a run
+}
+
+func parsePublication(args []string, stderr io.Writer) (*publication, error) {
+	p := &publication{}
+	fs := flag.NewFlagSet("compare -publish", flag.ContinueOnError)
+	fs.SetOutput(stderr)
+	fs.Bool("publish", false, "run the published loads and write data, pages and charts")
+	quick := fs.Bool("quick", false, "small sizes and one round; the pages go to standard output")
+	fs.IntVar(&p.Rounds, "rounds", publish.Rounds, "how often every run is repeated")
+	fs.StringVar(&p.from, "from", "", "make the pages from this `file` of data, without a run")
+	root := fs.String("root", "..", "`directory` of the repository whose pages are written")
+	if err := fs.Parse(args); err != nil {
+		return nil, err
+	}
+	isSet := map[string]bool{}
+	fs.Visit(func(f *flag.Flag) { isSet[f.Name] = true })
+	p.root, p.Scale = *root, publish.Scale
+	if *quick {
+		p.Scale = publish.Quick
+		if !isSet["rounds"] {
+			p.Rounds = 1
+		}
+		if !isSet["root"] {
+			p.root = ""
+		}
+	}
+	switch {
+	case fs.NArg() > 0:
+		return nil, fmt.Errorf("unexpected argument %q", fs.Arg(0))
+	case p.Rounds < 1 || !*quick && p.Rounds < publish.Rounds:
+		return nil, fmt.Errorf("-rounds %d: want %d at least, or 1 with -quick", p.Rounds, publish.Rounds)
+	}
+	p.Machine = machine.This()
+	p.Goroutines = runtime.NumCPU()
+	p.Command = strings.TrimSpace("go run ./cmd/compare " + strings.Join(args, " "))
+	return p, nil
+}
+
+// publishAll makes the pages: from a run, or from the data of one.
+func publishAll(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	p, err := parsePublication(args, stderr)
+	if err != nil {
+		return err
+	}
+	file := p.from
+	if file == "" {
+		dir := filepath.Join(p.root, filepath.Dir(publish.Data))
+		if p.root == "" {
+			if dir, err = os.MkdirTemp("", "ringcache-publish-"); err != nil {
+				return err
+			}
+			defer os.RemoveAll(dir)
+		}
+		file = filepath.Join(dir, "bench.csv.partial")
+		if err := p.measure(ctx, file, stderr); err != nil {
+			return err
+		}
+	}
+	run, err := publish.Read(file)
+	if err != nil {
+		return err
+	}
+	if p.root == "" {
+		_, err := io.WriteString(stdout, run.Markdown())
+		return errors.Join(err, run.Failure())
+	}
+	if data := filepath.Join(p.root, publish.Data); data != file {
+		if err := run.Save(data); err != nil {
+			return err
+		}
+	}
+	if err := run.Update(p.root); err != nil {
+		return err
+	}
+	if err := run.Failure(); err != nil {
+		return fmt.Errorf("%w (the same command repeats them)", err)
+	}
+	if p.from == "" {
+		return os.Remove(file)
+	}
+	return nil
+}
+
+// measure performs the run, whose results go to the file, next to that of the data. The file
+// stays there until no run has failed.
+func (p *publication) measure(ctx context.Context, file string, stderr io.Writer) error {
+	exe, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find own program: %w", err)
+	}
+	program, err := os.ReadFile(exe)
+	if err != nil {
+		return fmt.Errorf("read own program: %w", err)
+	}
+	p.Build = fmt.Sprintf("%.8x", sha256.Sum256(program))
+	child := func(ctx context.Context, part publish.Part, m *map[string]float64, env ...string) error {
+		return cli.Again(ctx, part, m, env...)
+	}
+	_, err = publish.Measure(ctx, p.Head, file, child, stderr)
+	return err
+}

@@ -1,0 +1,167 @@
+package publish
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/ringcache/ringcache/bench/churn"
+	"github.com/ringcache/ringcache/bench/measure"
+	"github.com/ringcache/ringcache/bench/objects"
+	"github.com/ringcache/ringcache/bench/restart"
+	"github.com/ringcache/ringcache/bench/store"
+)
+
+// question is one table of the pages.
+type question struct {
+	name  string // of its block
+	title string
+	unit  string // of all rows; "": the labels tell
+	rows  []row
+	kind  kind
+}
+
+// kind says how the figures of a table are compared.
+type kind int
+
+const (
+	cost  kind = iota // less is better; each rival has the ratio of ringcache to it
+	views             // the same, but each view of ringcache has the ratio to otter
+	share             // more is better, without ratios
+	noise             // less is better; what an empty process takes as well is not measurable
+)
+
+// row is a line of a table: a metric of a load.
+type row struct {
+	label, load, metric string
+	ours                string // the store that is ringcache here; "": ringcache
+}
+
+// questions are in the order in which a user asks them.
+var questions = []question{
+	{name: "reading", title: "Reading", unit: "ns", rows: ns(
+		"dep-uniform", "each key depends on the last value",
+		"dep-zipf", "each key depends on the last value, Zipf",
+		"dep-small-zipf", "65,536 small entries, each key depends on the last value, Zipf",
+		"get-uniform", "keys known in advance",
+		"get-zipf", "keys known in advance, Zipf",
+		"get-nil", "without a buffer",
+		"get-absent", "absent keys",
+		"get-batch", "64 keys at once, per key (fastcache: 64 Gets)",
+		"ref-get", "65,536 tiny entries, in order",
+	)},
+	{name: "writing", title: "Writing", unit: "ns", rows: append(
+		ns(
+			"overwrite", "new values of the same length",
+			"set-small", "65,536 small entries, new values of the same length",
+			"ref-set", "65,536 tiny entries, in order",
+			"set-new", "new keys into a full cache",
+		),
+		row{"`set-new`, `PolicyFIFO`: new keys into a full cache", "set-new", measure.NsPerOp,
+			"ringcache-fifo"},
+		rewriting("values of other lengths", "churn", 0.7, churn.NsWrite),
+		rewriting("values of other lengths", "churn", 0.95, churn.NsWrite),
+		rewriting("values that grow", "append", 0.7, churn.NsWrite),
+	)},
+	{name: "kept", title: "Live entries found after they were rewritten", kind: share, rows: []row{
+		rewriting("values of other lengths", "churn", 0.7, churn.Found),
+		rewriting("values of other lengths", "churn", 0.95, churn.Found),
+		rewriting("values that grow", "append", 0.7, churn.Found),
+		rewriting("a namespace, while another one is invalidated", "invalidate", 0.8,
+			churn.Untouched),
+		rewriting("old entries, after deletes and inserts", "delete-half", 0.72, churn.FoundOld),
+	}},
+	{name: "latency", title: "One call in a full cache", unit: "ns", rows: latencies()},
+	{name: "mixed", title: "Reading and writing", unit: "ns", rows: ns(
+		"mix-zipf", "nine Gets and a Set, Zipf",
+		"mix-small", "nine Gets and a Set, Zipf, 65,536 small entries",
+		"ref-setget", "a Set for each Get, 65,536 tiny entries, in order",
+	)},
+	{name: "expiring", title: "Entries with a time to live", unit: "ns", rows: ns(
+		"ttl-dep-uniform", "Get, each key depends on the last value",
+		"ttl-get-uniform", "Get, keys known in advance",
+		"ttl-set", "Set, new values of the same length",
+	)},
+	{name: "decoded", title: "Decoded values", kind: views, rows: of("json 1000",
+		objects.HotNS, objects.ZipfNS, objects.UniformNS, objects.MemoShare, objects.ResidentBytes,
+		objects.GCms)},
+	{name: "values", title: "Values from 100 bytes to 100 KB", unit: "ns", rows: ns(
+		"get-uniform", "Get, 100 bytes",
+		"get-1000", "Get, 1,000 bytes",
+		"get-10k", "Get, 10,000 bytes",
+		"get-100k", "Get, 100,000 bytes",
+		"overwrite", "Set, 100 bytes",
+		"set-1000", "Set, 1,000 bytes",
+		"set-10k", "Set, 10,000 bytes",
+		"set-100k", "Set, 100,000 bytes",
+	)},
+	{name: "memory", title: "Memory", rows: []row{
+		{"`live-1`: besides keys and values, bytes an entry", "live-1", measure.Overhead, ""},
+		{"`live-10`: besides keys and values, bytes an entry", "live-10", measure.Overhead, ""},
+		rewriting("with a bound of 64 MB, MB", "churn", 0.7, churn.Resident),
+		rewriting("with a bound of 64 MB, MB", "churn", 0.95, churn.Resident),
+	}},
+	{name: "collector", title: "Garbage collection", unit: "ms", kind: noise, rows: []row{
+		{"`live-1`: one `runtime.GC()`", "live-1", measure.GCTime, ""},
+		{"`live-10`: one `runtime.GC()`", "live-10", measure.GCTime, ""},
+	}},
+	{name: "restart", title: "Start after a kill", rows: of("restart", restart.Open, restart.Gets)},
+	{name: "back", title: "Entries that are back after a kill", kind: share,
+		rows: of("restart", restart.Back)},
+}
+
+// summary is the table of the README; peers has some rows of it.
+var (
+	summary = question{rows: []row{
+		{"Get of 4 M entries, each key depends on the last value, ns", "dep-uniform",
+			measure.NsPerOp, ""},
+		{"9 Gets and a Set of 4 M entries, Zipf, ns", "mix-zipf", measure.NsPerOp, ""},
+		{"`GetBatch` of 64, per key, ns (fastcache: 64 Gets)", "get-batch", measure.NsPerOp, ""},
+		{"overwrite at random among 4 M entries, ns", "overwrite", measure.NsPerOp, ""},
+		{"memory besides key and value, 10 M entries, bytes each", "live-10", measure.Overhead, ""},
+	}}
+	summaryGC = question{kind: noise, rows: []row{
+		{"`runtime.GC()` with 10 M entries, ms", "live-10", measure.GCTime, ""},
+	}}
+)
+
+// titles are the names of stores in the pages.
+var titles = map[string]string{
+	"ringcache": "ringcache", "fastcache": "fastcache", "freecache": "freecache",
+	"bigcache": "BigCache", "otter": "otter", objects.TypedStore: "`Typed`",
+	objects.MemoStore: "`Typed` with `codec.Memo`", store.Null: "no cache",
+}
+
+// order is that of the columns.
+var order = []string{"ringcache", objects.TypedStore, objects.MemoStore, "fastcache", "freecache",
+	"bigcache", "otter", store.Null}
+
+// ns are rows of times of calls: pairs of a load and its label.
+func ns(pairs ...string) (rows []row) {
+	for i := 0; i < len(pairs); i += 2 {
+		label := fmt.Sprintf("`%s`: %s", pairs[i], pairs[i+1])
+		rows = append(rows, row{label, pairs[i], measure.NsPerOp, ""})
+	}
+	return rows
+}
+
+// of are several metrics of a load, under their own names.
+func of(load string, metrics ...string) (rows []row) {
+	for _, m := range metrics {
+		rows = append(rows, row{m, load, m, ""})
+	}
+	return rows
+}
+
+func rewriting(label, load string, live float64, metric string) row {
+	return row{fmt.Sprintf("`%s` %v: %s", load, live, label), rewrittenName(load, live), metric, ""}
+}
+
+func latencies() (rows []row) {
+	for _, op := range []string{measure.Sets, measure.Gets} {
+		for _, m := range measure.Latencies(op) {
+			label := "`latency-evict`: " + strings.TrimSuffix(m, " ns")
+			rows = append(rows, row{label, "latency-evict", m, ""})
+		}
+	}
+	return rows
+}
