@@ -84,7 +84,8 @@ func (c *Cache) lookup(
 	}
 	b := c.bucket(h)
 	seq := b.seq.Load()
-	rec, slot, s, candidate := b.Candidate(h)
+	var now uint32 // 0: not read yet
+	rec, slot, s, candidate := b.Candidate(h, &now)
 	if seq&1 != 0 || candidate == store.Unclear || overlaps(dst, k) {
 		return c.lookupAny(dst, k, h, mode)
 	}
@@ -104,7 +105,7 @@ func (c *Cache) lookup(
 		if value, expiry, known = store.ValueIn(b.Form, rec, k); mode&withValue != 0 {
 			out = torn.Append(dst, value)
 		}
-		known = known && (expiry == 0 || !b.Shared.Expired(expiry))
+		known = known && !b.Shared.ExpiredAt(expiry, now)
 	}
 	delay.Point()
 	torn.Fence()

@@ -95,7 +95,18 @@ func (c *Clock) Until(tick uint32) time.Duration {
 }
 
 // Expired reports whether a record of that expiry is expired.
-func (c *Clock) Expired(expiry uint32) bool { return expiry != 0 && c.Now() >= expiry }
+func (c *Clock) Expired(expiry uint32) bool { return c.ExpiredAt(expiry, 0) }
+
+// ExpiredAt is Expired at a tick that was read before. If that is 0, it reads the clock.
+func (c *Clock) ExpiredAt(expiry, now uint32) bool {
+	if expiry == 0 {
+		return false
+	}
+	if now == 0 {
+		now = c.Now()
+	}
+	return now >= expiry
+}
 
 // Keeps reports whether expired records are kept for a while.
 func (c *Clock) Keeps() bool { return c.grace > 0 }
