@@ -57,7 +57,6 @@ type Lessons struct {
 
 // Evidence is what a bucket has seen since it last told.
 type Evidence struct {
-	Role     Role     // of the bucket
 	Hits     [2]int   // near ghosts of each ring that were found
 	Ghosts   [2]int64 // how many ghosts there were each time, summed up
 	Returned int      // ghosts of main that were found
@@ -125,14 +124,14 @@ const (
 	duelMemory = 1. / 8 // counts are halved when they are so large a part of all entries
 )
 
-// Learn takes in the evidence of one bucket.
-func (l *Learner) Learn(e *Evidence) {
+// Learn takes in the evidence of one bucket with a role.
+func (l *Learner) Learn(r Role, e *Evidence) {
 	if l.Small == 0 {
 		l.Lessons = naive
 	}
 	l.entries += e.Entries
-	if e.Role != Follower { // what else it has seen is not what the others would see
-		l.count(e)
+	if r != Follower { // what else it has seen is not what the others would see
+		l.count(r, e)
 		l.judge()
 		return
 	}
@@ -154,8 +153,8 @@ func (l *Learner) Learn(e *Evidence) {
 
 // count notes for the duel how many records came to a bucket: by how many more it holds, and how
 // many it has dropped.
-func (l *Learner) count(e *Evidence) {
-	l.came[e.Role] += float64(max(0, e.Entries+e.Drops[Small]+e.Drops[Main]))
+func (l *Learner) count(r Role, e *Evidence) {
+	l.came[r] += float64(max(0, e.Entries+e.Drops[Small]+e.Drops[Main]))
 	if l.came[Trusting]+l.came[Doubting] > duelMemory*float64(l.entries) {
 		l.came[Trusting], l.came[Doubting] = l.came[Trusting]/2, l.came[Doubting]/2
 	}

@@ -13,9 +13,9 @@ import (
 // lesson is what a learner has learned from so much evidence, told bit by bit.
 func lesson(e Evidence, times int) *Learner {
 	l := &Learner{}
-	l.Learn(&Evidence{Entries: 1000})
+	l.Learn(Follower, &Evidence{Entries: 1000})
 	for range times {
-		l.Learn(&e)
+		l.Learn(Follower, &e)
 	}
 	return l
 }
@@ -69,7 +69,7 @@ func TestLearner_Waits(t *testing.T) {
 // comes back, one read is not enough if it is read less often, and this can change.
 func TestLearner_Trust(t *testing.T) {
 	l := &Learner{}
-	l.Learn(&Evidence{Entries: 1000})
+	l.Learn(Follower, &Evidence{Entries: 1000})
 	require.False(t, l.Trust, "ghosts, before anything is known")
 	require.False(t, l.Twice, "before anything is known")
 	good := Evidence{Good: 40, Bad: 10, Returned: 10, Drops: [2]int{0, 100}}
@@ -83,7 +83,7 @@ func TestLearner_Trust(t *testing.T) {
 		{bad, false, true}, {good, true, false},
 	} {
 		for range 50 {
-			l.Learn(&c.e)
+			l.Learn(Follower, &c.e)
 		}
 		require.Equal(t, c.trust, l.Trust, "phase %d: ghosts are trusted", i)
 		require.Equal(t, c.twice, l.Twice, "phase %d: two reads are needed", i)
@@ -109,11 +109,11 @@ func TestLearner_Duel(t *testing.T) {
 		{"doubt wins", good, 100, 90, false},
 	} {
 		l := &Learner{}
-		l.Learn(&Evidence{Entries: 1_000_000})
+		l.Learn(Follower, &Evidence{Entries: 1_000_000})
 		for range 200 {
-			l.Learn(&c.seen)
-			l.Learn(&Evidence{Role: Trusting, Drops: [2]int{c.trusting, 0}})
-			l.Learn(&Evidence{Role: Doubting, Drops: [2]int{0, c.doubting - 1}, Entries: 1})
+			l.Learn(Follower, &c.seen)
+			l.Learn(Trusting, &Evidence{Drops: [2]int{c.trusting, 0}})
+			l.Learn(Doubting, &Evidence{Drops: [2]int{0, c.doubting - 1}, Entries: 1})
 		}
 		require.Equal(t, c.trust, l.Trust, "%s: %v", c.name, l.came)
 		require.LessOrEqual(t, l.came[Trusting]+l.came[Doubting], duelMemory*float64(l.entries))
@@ -123,11 +123,11 @@ func TestLearner_Duel(t *testing.T) {
 // What a bucket that duels has seen teaches the others nothing else.
 func TestLearner_TakesOnlyTheDuelFromThoseThatDuel(t *testing.T) {
 	l := &Learner{}
-	l.Learn(&Evidence{Entries: 100_000})
+	l.Learn(Follower, &Evidence{Entries: 100_000})
 	before := l.Lessons
 	for range 100 {
 		for _, r := range []Role{Trusting, Doubting} {
-			l.Learn(&Evidence{Role: r, Hits: [2]int{100, 0}, Ghosts: [2]int64{100, 100},
+			l.Learn(r, &Evidence{Hits: [2]int{100, 0}, Ghosts: [2]int64{100, 100},
 				Drops: [2]int{30, 30}, Returned: 30, Bad: 30})
 		}
 	}
@@ -221,12 +221,11 @@ func FuzzLearner(f *testing.F) {
 		for range 64 {
 			before := l.Small
 			e := Evidence{
-				Role: Role(next() % roles),
 				Hits: [2]int{next(), next()}, Ghosts: [2]int64{int64(next()), int64(next())},
 				Drops: [2]int{next(), next()}, Returned: next(), Good: next(), Bad: next(),
 				Entries: next() - math.MaxInt32/2,
 			}
-			l.Learn(&e)
+			l.Learn(Role(next()%roles), &e)
 			if !(l.Small >= leastSmall && l.Small <= mostSmall) {
 				t.Fatalf("small has %v after %+v", l.Small, e)
 			}

@@ -109,9 +109,9 @@ type State struct {
 	still    uint8 // entries dropped at small's tail since one was to come to main for its reads
 	doubted  uint8 // ghosts that were not trusted
 	heldBack uint8 // entries read once for which that was not enough
+	role     Role  // in the duel
 	told     int32 // entries that the learner knows of
 	mean     int   // bytes of a typical record
-	role     Role
 	lessons  Lessons
 	evidence Evidence
 }
@@ -137,10 +137,9 @@ func New(k Kind, r Role) State { return State{Kind: k, role: r, lessons: naive, 
 // Exchange tells what the bucket has seen and takes over what all have learned.
 // The bucket has now so many entries, with mean bytes.
 func (s *State) Exchange(l *Learner, entries, mean int) {
-	s.evidence.Role = s.role
 	s.evidence.Entries = entries - int(s.told)
 	s.told = int32(entries)
-	l.Learn(&s.evidence)
+	l.Learn(s.role, &s.evidence)
 	s.evidence = Evidence{}
 	s.lessons = l.Lessons
 	s.mean = mean
