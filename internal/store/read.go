@@ -55,9 +55,9 @@ func (f *Found) IsPacked() bool {
 // its home group, and returns the slot and the rest of the record's chunk. What is Unclear
 // it leaves to find. On a miss, slot is that of a ghost, or nil. Readers call it without the lock.
 //
-// Where nearly all records expire, it sets now, unless nil, to the tick that it is. Reading the clock
-// takes as long as some loads from memory and waits for all that are under way, so it is done before
-// the first, while the group comes.
+// Where nearly all records have an expiry, it sets now, unless that is nil, to the tick that it
+// is. Reading the clock takes as long as a few loads from memory, and waits for all that are
+// under way. So it is read before the first of them, while the group comes.
 //
 //go:norace
 func (b *Store) Candidate(
