@@ -37,6 +37,7 @@ func rebase(dst []byte, vals [][]byte) {
 type lookups struct {
 	hashes [batchSize]uint64
 	found  [batchSize]located
+	now    uint32 // 0: no clock was read, as nothing in the cache expires
 }
 
 // getBlock looks up to batchSize keys up: these are the two halves of Cache.lookup, each for
@@ -49,7 +50,7 @@ func (c *Cache) getBlock(bl *lookups, dst []byte, keys, vals [][]byte) (out []by
 		l := &bl.found[i]
 		before := len(dst)
 		var got outcome
-		switch dst, got = c.finish(l, dst, k); got {
+		switch dst, got = c.finish(l, dst, k, bl.now); got {
 		case hit:
 			counted++
 		case miss:
@@ -93,12 +94,15 @@ func (c *Cache) prefetchBlock(bl *lookups, keys [][]byte) {
 		found[i].b = c.bucket(h)
 		found[i].b.Index.Prefetch(h, 1)
 	}
+	if c.shared.Expiring.Load() {
+		bl.now = c.shared.Now() // while the groups come
+	}
 	for i := range keys {
 		l := &found[i]
 		l.mode = getMode
 		l.seq = l.b.seq.Load()
 		var candidate store.Outcome
-		l.rec, l.slot, l.s, candidate = l.b.Candidate(hashes[i])
+		l.rec, l.slot, l.s, candidate = l.b.Candidate(hashes[i], nil)
 		if l.got = outcome(candidate); l.got == hit {
 			l.b.Rings[index.Ring(l.s)&1].PrefetchRecord(l.rec) // a hit is in small or main
 		} else if l.got == miss && c.shared.LargeKeysOf(hashes[i]).Load() != 0 {
@@ -109,7 +113,7 @@ func (c *Cache) prefetchBlock(bl *lookups, keys [][]byte) {
 
 // finish is the second half of a lookup in a batch, but for the count. It leaves what
 // is not a common hit or miss to lookupAny.
-func (c *Cache) finish(l *located, dst, k []byte) (out []byte, got outcome) {
+func (c *Cache) finish(l *located, dst, k []byte, now uint32) (out []byte, got outcome) {
 	if l.got != hit && l.got != miss || l.seq&1 != 0 || overlaps(dst, k) {
 		return dst, retry
 	}
@@ -120,7 +124,7 @@ func (c *Cache) finish(l *located, dst, k []byte) (out []byte, got outcome) {
 			l.mode &^= touching
 		}
 		value, expiry, ok := store.ValueIn(l.b.Form, l.rec, k)
-		if !ok || expiry != 0 && !l.b.Shared.Fresh(expiry) {
+		if !ok || !l.b.Shared.FreshAt(expiry, now) {
 			return dst, retry
 		}
 		out, l.expiry = torn.Append(dst, value), expiry

@@ -87,7 +87,8 @@ func (c *Cache) lookup(
 	}
 	b := c.bucket(h)
 	seq := b.seq.Load()
-	rec, slot, s, candidate := b.Candidate(h)
+	var now uint32 // 0: not read yet
+	rec, slot, s, candidate := b.Candidate(h, &now)
 	if seq&1 != 0 || candidate == store.Unclear || overlaps(dst, k) {
 		return c.lookupAny(dst, k, h, mode)
 	}
@@ -107,7 +108,7 @@ func (c *Cache) lookup(
 		if value, expiry, known = store.ValueIn(b.Form, rec, k); mode&withValue != 0 {
 			out = torn.Append(dst, value)
 		}
-		known = known && (expiry == 0 || b.Shared.Fresh(expiry))
+		known = known && b.Shared.FreshAt(expiry, now)
 	}
 	delay.Point()
 	torn.Fence()

@@ -130,6 +130,7 @@ var Loads = []*Load{
 	expiring(perCPU("ttl-dep-uniform", TTL, small, entries, uniform, getDependent)),
 	expiring(perCPU("ttl-get-uniform", TTL, small, entries, uniform, get)),
 	expiring(perCPU("ttl-get-zipf", TTL, small, entries, zipf(0.99), get)),
+	expiring(perCPU("ttl-dep-small-uniform", TTL, brief, reference, uniform, getDependent)),
 	expiring(warmed(perCPU("ttl-set", TTL, small, entries, uniform, set))),
 
 	perCPU("get-1000", Large, large, quarter, uniform, get),

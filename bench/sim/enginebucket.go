@@ -79,7 +79,11 @@ type engineBucket struct {
 
 func (b *engineBucket) init(e *engine, number int, large bool) {
 	b.engine, b.number, b.large = e, number, large
-	b.policy = policy.New(policy.S3FIFO)
+	role := policy.Follower
+	if !large {
+		role = policy.RoleOf(number, e.o.Buckets)
+	}
+	b.policy = policy.New(policy.S3FIFO, role)
 	for i := range b.rings {
 		b.rings[i].chunk = e.chunk
 	}

@@ -18,7 +18,7 @@ type Clock struct {
 	fake  func() time.Duration // of a test, in place of all that age does
 	times Times
 	grace uint32 // ticks of Times.Grace
-	half  uint32 // ticks of half of Times.Idle, rounded up
+	half  int64  // ticks of half of Times.Idle, rounded up
 	sleep sleep
 }
 
@@ -34,7 +34,7 @@ type Times struct {
 // it another source of time.
 func New(start time.Time, t Times, fake func() time.Duration) Clock {
 	grace := uint32(min(int64(t.Grace/Tick), math.MaxUint32))
-	half := uint32(min(int64((t.Idle/2+Tick-1)/Tick), math.MaxUint32))
+	half := min(int64((t.Idle/2+Tick-1)/Tick), math.MaxUint32)
 	return Clock{start: start, fake: fake, times: t, grace: grace, half: half,
 		sleep: sleep{source: asleep, before: asleep()}}
 }
@@ -48,8 +48,8 @@ func (c *Clock) Age() time.Duration {
 	return awake + c.sleep.until(awake)
 }
 
-// Now returns the tick that it is. It is not inlined so that Expired is: nearly
-// all records never ask.
+// Now returns the tick that it is. It is not inlined so that Expired and FreshAt are:
+// nearly all records never ask.
 //
 //go:noinline
 func (c *Clock) Now() uint32 { return tickAt(c.Age()) }
@@ -100,9 +100,18 @@ func (c *Clock) Until(tick uint32) time.Duration {
 // Expired reports whether a record of that expiry is expired.
 func (c *Clock) Expired(expiry uint32) bool { return expiry != 0 && c.Now() >= expiry }
 
-// Fresh reports whether a read of a record of that expiry, not 0, leaves it as it is: it is neither
-// expired nor in the second half of its idle time.
-func (c *Clock) Fresh(expiry uint32) bool { return int64(expiry)-int64(c.Now()) > int64(c.half) }
+// FreshAt reports whether a read of a record of that expiry leaves it as it is: it is neither
+// expired nor in the second half of its idle time. now is a tick that was read before; if it is 0,
+// FreshAt reads the clock.
+func (c *Clock) FreshAt(expiry, now uint32) bool {
+	if expiry == 0 {
+		return true
+	}
+	if now == 0 {
+		now = c.Now()
+	}
+	return int64(expiry)-int64(now) > c.half
+}
 
 // Idles reports whether records have an idle time, and with it two deadlines.
 func (c *Clock) Idles() bool { return c.times.Idle != 0 }

@@ -113,9 +113,26 @@ func (b *Store) noteExpiry(expiry uint32) {
 		b.known = hintUnknown // what has expired goes first from now on
 		b.Shared.Expiring.Store(true)
 		*e = expirer{soonest: math.MaxUint32, later: math.MaxUint32}
+		b.countExpiring()
 	}
 	end := b.Shared.KeptUntil(expiry)
 	e.soonest, e.later = min(e.soonest, end), min(e.later, end)
+}
+
+// mortalShare: records are nearly all mortal if at most 1/mortalShare of them have no expiry.
+const mortalShare = 16
+
+// countExpiring returns the number of live records with room for an expiry, and tells lookups
+// whether these are nearly all.
+func (b *Store) countExpiring() (expiring int) {
+	for in := range b.inUse() {
+		expiring += b.Ring(in).Expiring
+	}
+	live := b.live()
+	if mortal := expiring > 0 && live-expiring <= live/mortalShare; mortal != b.Mortal.Load() {
+		b.Mortal.Store(mortal) // readers share its line
+	}
+	return expiring
 }
 
 // ExpireSome does a Set's share of the search for expired records, and reports whether it has found
@@ -131,11 +148,8 @@ func (b *Store) ExpireSome() bool {
 // expireSome does a Set's share of the search for records that have expired or belong
 // to a forgotten generation.
 func (b *Store) expireSome() {
-	e, expiring, forgotten := &b.expirer, 0, b.hasForgotten()
-	for in := range b.inUse() {
-		expiring += b.Ring(in).Expiring
-	}
-	if expiring == 0 && !forgotten {
+	e, forgotten := &b.expirer, b.hasForgotten()
+	if b.countExpiring() == 0 && !forgotten {
 		b.hasTTL, e.walking = false, false
 		return
 	}
@@ -231,7 +245,7 @@ func (b *Store) setTimes(r *ring.Ring, pos uint64, hd record.Header, t record.Ti
 //
 //go:norace
 func (b *Store) IsDue(f *Found) bool {
-	return f.Deadlines == record.Idle && f.Expiry != 0 && !b.Shared.Fresh(f.Expiry) &&
+	return f.Deadlines == record.Idle && f.Expiry != 0 && !b.Shared.FreshAt(f.Expiry, 0) &&
 		f.Expiry != f.Ring.Times(f.Pos, f.Header).Last
 }
 

@@ -55,13 +55,22 @@ func (f *Found) IsPacked() bool {
 // its home group, and returns the slot and the rest of the record's chunk. If it returns Unclear,
 // Find has to look. On a miss, slot is that of a ghost, or nil. Readers call it without the lock.
 //
+// Where nearly all records have an expiry, it sets now, unless that is nil, to the tick that it
+// is. Reading the clock takes as long as a few loads from memory, and waits for all that are
+// under way. So it is read before the first of them, while the group comes.
+//
 //go:norace
-func (b *Store) Candidate(h uint64) (rec []byte, slot *atomic.Uint64, s uint64, got Outcome) {
+func (b *Store) Candidate(
+	h uint64, now *uint32,
+) (rec []byte, slot *atomic.Uint64, s uint64, got Outcome) {
 	if b.Index.Empty() {
 		return nil, nil, 0, Miss
 	}
 	g := b.Index.Group(b.Index.Home(h))
 	g.Prefetch() // no atomic operation of the lookup before holds this up
+	if now != nil && b.Mortal.Load() {
+		*now = b.Shared.Now()
+	}
 	var ghost *atomic.Uint64
 	for m := g.Matches(index.Tag(h)); m != 0; m &= m - 1 {
 		at := g.At(index.FirstSlot(m))

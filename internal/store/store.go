@@ -38,8 +38,9 @@ type Store struct {
 	Large   bool // one of the buckets for large records
 	Form    record.Form
 
-	_     [5]byte // Rings[policy.Main] begins a cache line on 64-bit platforms
-	Rings [RingCount]ring.Ring
+	// Mortal tells lookups that nearly all records have an expiry: see Candidate.
+	Mortal atomic.Bool // with this, Rings[policy.Main] begins a cache line on 64-bit platforms
+	Rings  [RingCount]ring.Ring
 
 	Shared *Shared
 	cold   *coldPart // Shared.noCold where there is none
@@ -97,7 +98,7 @@ type counters struct {
 func (b *Store) Init(s *Shared, number, stagger int, large bool) {
 	b.Shared = s
 	b.Number = int32(number)
-	b.policy = policy.New(s.Policy)
+	b.policy = policy.New(s.Policy, b.role(number, large))
 	b.Touches = s.Policy != policy.FIFO
 	b.stagger = int32(stagger)
 	b.Large = large
@@ -152,7 +153,7 @@ func (b *Store) Set(w *Write) error {
 	if b.known == hintFull && !w.Same && !b.hasForgotten() {
 		room = b.makeRoomEarly(w.Bytes)
 	}
-	rec, slot, s, got := b.Candidate(w.Hash)
+	rec, slot, s, got := b.Candidate(w.Hash, nil)
 	if got == Hit && b.overwritePlain(rec, s, w) {
 		return nil
 	}
@@ -460,6 +461,7 @@ func (b *Store) Reset() {
 // forget forgets what was known of the entries.
 func (b *Store) forget() {
 	b.hasTTL = false
+	b.Mortal.Store(false)
 	b.internals = 0
 	b.known = hintUnknown
 	b.victim.known = false

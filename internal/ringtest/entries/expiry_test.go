@@ -26,6 +26,48 @@ func mustSet(t testing.TB, c *ringcache.Cache, k, v string, ttl time.Duration) {
 	require.NoError(t, c.SetWithTTL([]byte(k), []byte(v), ttl))
 }
 
+// Lookups read the clock ahead in a bucket where nearly all records have an expiry, and
+// afterwards elsewhere. Either way, they find what has not expired, and nothing else.
+func TestExpiry_ClockIsReadAheadWhereNearlyAllExpires(t *testing.T) {
+	c, age := ringtest.TimedCache(t, ringtest.Tiny(1, 1024, 64))
+	b := ringtest.Nth(c, 0)
+	keys, vals := [][]byte{[]byte("brief"), []byte("long")}, make([][]byte, 2)
+	check := func(ahead bool, what string) {
+		t.Helper()
+		require.Equal(t, ahead, b.Mortal.Load(), what)
+		mustSet(t, c, "brief", "v", *age%clock.Tick+2*clock.Tick)
+		mustSet(t, c, "long", "v", time.Hour)
+		for _, found := range []bool{true, false} {
+			require.Equal(t, found, c.Get(nil, keys[0]) != nil, what)
+			require.NotNil(t, c.Get(nil, keys[1]), what)
+			_, n := c.GetBatch(nil, keys, vals)
+			require.Equal(t, found, n == 2, what)
+			require.NotNil(t, vals[1], what)
+			*age += 3 * clock.Tick
+		}
+		require.True(t, c.Del(keys[1]))
+		c.DeleteExpired()
+	}
+	require.NoError(t, c.Set([]byte("plain"), nil))
+	require.False(t, b.Mortal.Load(), "nothing expires")
+	c.Reset()
+	for i := range 60 {
+		mustSet(t, c, fmt.Sprint(i), "v", time.Hour)
+	}
+	check(true, "all expire")
+	for i := range 6 {
+		require.NoError(t, c.Set(fmt.Append(nil, "plain", i), nil))
+	}
+	check(false, "a tenth does not")
+	for i := range 6 {
+		require.True(t, c.Del(fmt.Append(nil, "plain", i)))
+	}
+	mustSet(t, c, "0", "longer", time.Hour)
+	check(true, "all expire again")
+	c.Reset()
+	require.False(t, b.Mortal.Load(), "there are none")
+}
+
 // An entry is found until up to a tick before its time, and never after it, by
 // every call that could find it.
 func TestExpiry_EveryLookup(t *testing.T) {
