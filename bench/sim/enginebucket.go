@@ -79,11 +79,7 @@ type engineBucket struct {
 
 func (b *engineBucket) init(e *engine, number int, large bool) {
 	b.engine, b.number, b.large = e, number, large
-	role := policy.Follower
-	if !large {
-		role = policy.RoleOf(number, e.o.Buckets)
-	}
-	b.policy = policy.New(policy.S3FIFO, role)
+	b.policy = policy.New(policy.S3FIFO)
 	for i := range b.rings {
 		b.rings[i].chunk = e.chunk
 	}

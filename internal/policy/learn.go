@@ -5,7 +5,7 @@ package policy
 // Evidence, hands it to the Learner from time to time, and takes over the
 // Lessons. Who calls guards the Learner.
 //
-// All lessons but the last come from the ghosts, which say what the entries that were dropped
+// All lessons come from the ghosts, which say what the entries that were dropped
 // would have been worth. A Set finds them, or a Get, after which no Set may come.
 //
 // How large small should be: a ghost that is found is a hit that a larger ring
@@ -20,33 +20,6 @@ package policy
 // are they read again more often than those that had to go come back? If less often,
 // it takes two reads; if more often, ghosts may go straight to main. In a loop longer
 // than the cache all are read again, and whatever moves does harm.
-//
-// Whether ghosts are trusted is also measured, by set dueling (Qureshi, Jaleel, Patt, Steely, Emer:
-// Adaptive insertion policies for high performance caching, ISCA 2007): some buckets always trust
-// them and some never do. Where new records come to one kind clearly less often, the others do as
-// it does, whatever they have inferred. A new record is a miss, so lookups count nothing for it.
-
-// Role is the part of a bucket in the duel.
-type Role uint8
-
-const (
-	Follower Role = iota
-	Trusting      // it lets every ghost into main
-	Doubting      // it lets in no more than what probes for the others
-
-	roles = iota
-)
-
-// RoleOf returns the role of the nth of all small buckets. The two that duel are neighbors, since
-// these have the same quota.
-func RoleOf(n, buckets int) Role {
-	switch role := Role(n%duelEach + 1); {
-	case buckets < duelEach || role >= roles:
-		return Follower
-	default:
-		return role
-	}
-}
 
 // Lessons are what the buckets of a cache have learned.
 type Lessons struct {
@@ -80,10 +53,6 @@ type Learner struct {
 	good, bad          float64
 	returned, leftMain float64
 	dropped            int // since then
-
-	// For the duel: records that came to the buckets of each role. They are halved when the cache
-	// has turned over a few times.
-	came [roles]float64
 }
 
 // naive are the Lessons to begin with.
@@ -114,27 +83,14 @@ const (
 	trustMargin = 1.5
 	priorTrust  = 4  // entries taken to have been good
 	priorReturn = 16 // entries taken to have left main and come back
-
-	// One bucket in duelEach always trusts ghosts, and one never does. What they lose is the price
-	// of the duel. It is won if duelMargin times as many records or less came; by chance of the keys
-	// it may be 1 to 2 % fewer.
-	duelEach   = 32
-	duelMargin = 0.95
-	duelPrior  = 64     // records taken to have come to either
-	duelMemory = 1. / 8 // counts are halved when they are so large a part of all entries
 )
 
-// Learn takes in the evidence of one bucket with a role.
-func (l *Learner) Learn(r Role, e *Evidence) {
+// Learn takes in the evidence of one bucket.
+func (l *Learner) Learn(e *Evidence) {
 	if l.Small == 0 {
 		l.Lessons = naive
 	}
 	l.entries += e.Entries
-	if r != Follower { // what else it has seen is not what the others would see
-		l.count(r, e)
-		l.judge()
-		return
-	}
 	for i := range l.hits {
 		l.hits[i] += float64(e.Hits[i])
 		l.ghosts[i] += float64(e.Ghosts[i])
@@ -149,15 +105,6 @@ func (l *Learner) Learn(r Role, e *Evidence) {
 	l.returned += float64(e.Returned)
 	l.leftMain += float64(e.Drops[Main])
 	l.judge()
-}
-
-// count notes for the duel how many records came to a bucket: by how many more it holds, and how
-// many it has dropped.
-func (l *Learner) count(r Role, e *Evidence) {
-	l.came[r] += float64(max(0, e.Entries+e.Drops[Small]+e.Drops[Main]))
-	if l.came[Trusting]+l.came[Doubting] > duelMemory*float64(l.entries) {
-		l.came[Trusting], l.came[Doubting] = l.came[Trusting]/2, l.came[Doubting]/2
-	}
 }
 
 // resize makes small a little larger or smaller.
@@ -186,13 +133,6 @@ func (l *Learner) judge() {
 	returned := (l.returned + priorReturn) / (l.leftMain + priorReturn)
 	l.Trust = read >= trustMargin*returned
 	l.Twice = trustMargin*read < returned
-	trusting, doubting := l.came[Trusting]+duelPrior, l.came[Doubting]+duelPrior
-	switch {
-	case trusting < duelMargin*doubting:
-		l.Trust = true
-	case doubting < duelMargin*trusting:
-		l.Trust = false
-	}
 	if l.dropped > l.entries {
 		l.good, l.bad, l.returned, l.leftMain = l.good/2, l.bad/2, l.returned/2, l.leftMain/2
 		l.dropped = 0

@@ -13,9 +13,9 @@ import (
 // lesson is what a learner has learned from so much evidence, told bit by bit.
 func lesson(e Evidence, times int) *Learner {
 	l := &Learner{}
-	l.Learn(Follower, &Evidence{Entries: 1000})
+	l.Learn(&Evidence{Entries: 1000})
 	for range times {
-		l.Learn(Follower, &e)
+		l.Learn(&e)
 	}
 	return l
 }
@@ -69,7 +69,7 @@ func TestLearner_Waits(t *testing.T) {
 // comes back, one read is not enough if it is read less often, and this can change.
 func TestLearner_Trust(t *testing.T) {
 	l := &Learner{}
-	l.Learn(Follower, &Evidence{Entries: 1000})
+	l.Learn(&Evidence{Entries: 1000})
 	require.False(t, l.Trust, "ghosts, before anything is known")
 	require.False(t, l.Twice, "before anything is known")
 	good := Evidence{Good: 40, Bad: 10, Returned: 10, Drops: [2]int{0, 100}}
@@ -83,98 +83,17 @@ func TestLearner_Trust(t *testing.T) {
 		{bad, false, true}, {good, true, false},
 	} {
 		for range 50 {
-			l.Learn(Follower, &c.e)
+			l.Learn(&c.e)
 		}
 		require.Equal(t, c.trust, l.Trust, "phase %d: ghosts are trusted", i)
 		require.Equal(t, c.twice, l.Twice, "phase %d: two reads are needed", i)
 	}
 }
 
-// Ghosts are trusted, or not, where that has kept clearly more records from coming; whatever else
-// was seen. Where it makes no difference, that decides.
-func TestLearner_Duel(t *testing.T) {
-	good := Evidence{Good: 40, Bad: 10, Returned: 10, Drops: [2]int{0, 100}}
-	bad := Evidence{Bad: 50, Returned: 10, Drops: [2]int{0, 100}}
-	for _, c := range []struct {
-		name               string
-		seen               Evidence
-		trusting, doubting int // records that came
-		trust              bool
-	}{
-		{"trust wins", bad, 90, 100, true},
-		{"trust wins by too little", bad, 97, 100, false},
-		{"no difference", bad, 100, 100, false},
-		{"no difference, and trust was worth it", good, 100, 100, true},
-		{"doubt wins by too little", good, 100, 97, true},
-		{"doubt wins", good, 100, 90, false},
-	} {
-		l := &Learner{}
-		l.Learn(Follower, &Evidence{Entries: 1_000_000})
-		for range 200 {
-			l.Learn(Follower, &c.seen)
-			l.Learn(Trusting, &Evidence{Drops: [2]int{c.trusting, 0}})
-			l.Learn(Doubting, &Evidence{Drops: [2]int{0, c.doubting - 1}, Entries: 1})
-		}
-		require.Equal(t, c.trust, l.Trust, "%s: %v", c.name, l.came)
-		require.LessOrEqual(t, l.came[Trusting]+l.came[Doubting], duelMemory*float64(l.entries))
-	}
-}
-
-// What a bucket that duels has seen teaches the others nothing else.
-func TestLearner_TakesOnlyTheDuelFromThoseThatDuel(t *testing.T) {
-	l := &Learner{}
-	l.Learn(Follower, &Evidence{Entries: 100_000})
-	before := l.Lessons
-	for range 100 {
-		for _, r := range []Role{Trusting, Doubting} {
-			l.Learn(r, &Evidence{Hits: [2]int{100, 0}, Ghosts: [2]int64{100, 100},
-				Drops: [2]int{30, 30}, Returned: 30, Bad: 30})
-		}
-	}
-	require.Equal(t, before, l.Lessons)
-}
-
-// In each group of buckets two neighbors duel, if there is a whole one.
-func TestRoleOf(t *testing.T) {
-	for _, buckets := range []int{1, 2, duelEach / 2} {
-		for i := range buckets {
-			require.Equal(t, Follower, RoleOf(i, buckets), "bucket %d of %d", i, buckets)
-		}
-	}
-	var n [roles]int
-	for i := range 512 {
-		role := RoleOf(i, 512)
-		n[role]++
-		if role == Trusting {
-			require.Equal(t, Doubting, RoleOf(i+1, 512))
-		}
-	}
-	require.Equal(t, [roles]int{512 - 2*512/duelEach, 512 / duelEach, 512 / duelEach}, n)
-}
-
-// A bucket that duels does as its role says, whatever was learned, but for probes.
-func TestState_DuelsWhateverWasLearned(t *testing.T) {
-	for role, want := range map[Role][2]int{
-		Follower: {10, 10 * ghostProbe}, Trusting: {10 * ghostProbe, 10 * ghostProbe}, Doubting: {10, 10},
-	} {
-		for i, trust := range []bool{false, true} {
-			s := New(S3FIFO, role)
-			s.full, s.lessons.Trust = true, trust
-			n := 0
-			for range 10 * ghostProbe {
-				if s.Admit(true, false, false) == Main {
-					n++
-				}
-			}
-			require.Equal(t, want[i], n, "role %d, trust learned: %t", role, trust)
-		}
-	}
-}
-
 // A bucket tells what it has seen once, and takes over what all have learned.
 func TestState_Exchange(t *testing.T) {
 	l := &Learner{}
-	a, b := New(S3FIFO, Follower), New(S3FIFO, Follower)
+	a, b := New(S3FIFO), New(S3FIFO)
 	for range 100 {
 		a.GhostFound(Small, 1, [2]int{10, 10}, true)
 		a.GhostFound(Main, 1, [2]int{10, 10}, false)
@@ -194,7 +113,7 @@ func TestState_Exchange(t *testing.T) {
 
 // Ghosts that are not trusted are still tried now and then.
 func TestState_ProbesGhosts(t *testing.T) {
-	s := New(S3FIFO, Follower)
+	s := New(S3FIFO)
 	s.full = true
 	n := 0
 	for range 10 * ghostProbe {
@@ -225,14 +144,17 @@ func FuzzLearner(f *testing.F) {
 				Drops: [2]int{next(), next()}, Returned: next(), Good: next(), Bad: next(),
 				Entries: next() - math.MaxInt32/2,
 			}
-			l.Learn(Role(next()%roles), &e)
+			l.Learn(&e)
 			if !(l.Small >= leastSmall && l.Small <= mostSmall) {
 				t.Fatalf("small has %v after %+v", l.Small, e)
 			}
 			if before > 0 && !(math.Abs(l.Small/before-1) <= stepSize+1e-9) {
 				t.Fatalf("small went from %v to %v", before, l.Small)
 			}
-			sums := append(append(l.hits[:], l.ghosts[:]...), l.came[:]...)
+			if l.Trust && l.Twice {
+				t.Fatalf("a ghost is trusted, and one read is not: %+v", *l)
+			}
+			sums := append(l.hits[:], l.ghosts[:]...)
 			for _, v := range append(sums, l.good, l.bad, l.returned, l.leftMain) {
 				if !(v >= 0 && v < 1e15) { // one that grew without end would learn nothing
 					t.Fatalf("evidence of %v after %+v", v, e)

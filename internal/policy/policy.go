@@ -109,7 +109,6 @@ type State struct {
 	still    uint8 // entries dropped at small's tail since one was to come to main for its reads
 	doubted  uint8 // ghosts that were not trusted
 	heldBack uint8 // entries read once for which that was not enough
-	role     Role  // in the duel
 	told     int32 // entries that the learner knows of
 	mean     int   // bytes of a typical record
 	lessons  Lessons
@@ -131,15 +130,15 @@ const (
 	standing = 64
 )
 
-// New returns the policy of a bucket at its start.
-func New(k Kind, r Role) State { return State{Kind: k, role: r, lessons: naive, still: standing} }
+// New returns a policy at its start.
+func New(k Kind) State { return State{Kind: k, lessons: naive, still: standing} }
 
 // Exchange tells what the bucket has seen and takes over what all have learned.
 // The bucket has now so many entries, with mean bytes.
 func (s *State) Exchange(l *Learner, entries, mean int) {
 	s.evidence.Entries = entries - int(s.told)
 	s.told = int32(entries)
-	l.Learn(s.role, &s.evidence)
+	l.Learn(&s.evidence)
 	s.evidence = Evidence{}
 	s.lessons = l.Lessons
 	s.mean = mean
@@ -199,7 +198,7 @@ func (s *State) Judge(read bool) {
 
 // trusts reports whether the next ghost may go straight to main.
 func (s *State) trusts() bool {
-	if s.role == Trusting || s.role == Follower && s.lessons.Trust {
+	if s.lessons.Trust {
 		return true
 	}
 	s.doubted++

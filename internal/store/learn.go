@@ -62,15 +62,6 @@ func (b *Store) learn() {
 	l.mu.Unlock()
 }
 
-// role returns the part of a bucket in the policy's duel. Large buckets are too few for one, and
-// where there is a cold part, most buckets tell nothing (follows).
-func (b *Store) role(number int, large bool) policy.Role {
-	if large || b.Shared.Compression != nil {
-		return policy.Follower
-	}
-	return policy.RoleOf(number, b.Shared.Buckets)
-}
-
 // shape sets what depends on the mean size of records.
 func (b *Store) shape(mean int) {
 	for i := range b.Rings {
