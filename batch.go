@@ -57,6 +57,7 @@ func (c *Cache) getBlock(bl *lookups, dst []byte, keys, vals [][]byte) (out []by
 			missed++
 		default:
 			dst, l.expiry, got = c.lookupAny(dst, k, bl.hashes[i], l.mode)
+			bl.now = 0 // that may have taken long: the rest read the clock
 			l.got = got
 		}
 		vals[i] = nil

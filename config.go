@@ -63,14 +63,23 @@ func defaultGeometry(maxBytes int) geometry {
 }
 
 // newSecret returns a random secret, which is mixed into every hash, so that nobody outside can
-// choose keys that meet in one bucket. Its second word is odd. Each cache has another, since its
-// file and its snapshots tell it.
+// choose keys that meet in one bucket. Each cache draws its own, since its file and its snapshots
+// contain it; only a cache that is loaded from a snapshot has the one there.
 func newSecret() (s [2]uint64) {
-	var b [16]byte
-	rand.Read(b[:]) // never fails
-	s[0] = binary.LittleEndian.Uint64(b[:])
-	s[1] = binary.LittleEndian.Uint64(b[8:]) | 1
+	for !isSecret(s) {
+		var b [16]byte
+		rand.Read(b[:]) // never fails
+		s = [2]uint64{binary.LittleEndian.Uint64(b[:]), binary.LittleEndian.Uint64(b[8:]) | 1}
+	}
 	return s
+}
+
+// isSecret reports whether hashes can be multiplied by the second word of s: it is odd, and has
+// neither few bits nor nearly all, as random ones have but once in a hundred thousand. All hashes
+// would be the same with all bits.
+func isSecret(s [2]uint64) bool {
+	n := bits.OnesCount64(s[1])
+	return s[1]&1 == 1 && 15 < n && n < 49
 }
 
 // newShared returns what the buckets of a cache of that geometry share.

@@ -178,11 +178,21 @@ func (c *Cache) GetWithTTL(dst, k []byte) ([]byte, time.Duration, bool) {
 // for exact counts: Sets reclaim the memory as they need it.
 func (c *Cache) DeleteExpired() int {
 	n := 0
-	c.each(func(b *bucket) {
-		for s := (store.Sweep{}); !s.Done; {
-			n += c.deleteStep(b, &s)
+	c.each(func(b *bucket) { n += c.deleteExpiredIn(b) })
+	return n
+}
+
+// deleteExpiredIn is DeleteExpired in one bucket.
+func (c *Cache) deleteExpiredIn(b *bucket) (n int) {
+	var s store.Sweep
+	defer func() {
+		if !s.Done { // OnRemove panics
+			b.look(s.Stop)
 		}
-	})
+	}()
+	for !s.Done {
+		n += c.deleteStep(b, &s)
+	}
 	return n
 }
 

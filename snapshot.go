@@ -274,7 +274,8 @@ func (w *walker) lookLocked(b *bucket, slots []uint64, now uint32) (size int) {
 	w.cell = w.cell[:0]
 	for _, slot := range slots {
 		sp, ok := spotLocked(b, slot)
-		if !ok || sp.Expiry != 0 && now >= sp.Expiry {
+		if !ok || sp.Expiry != 0 && now >= sp.Expiry ||
+			b.Namespaces().Forgot(sp.ring, sp.pos, sp.Header) {
 			continue
 		}
 		w.cell = append(w.cell, sp)

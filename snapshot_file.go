@@ -91,7 +91,7 @@ func newLike(s *snapshot.Contents, o Options) (*Cache, error) {
 		return nil, err
 	}
 	g := defaultGeometry(o.MaxBytes)
-	if s != nil && s.Header.Secret[1]&1 == 1 { // else the header was made by hand
+	if s != nil && isSecret(s.Header.Secret) { // else the header was made by hand
 		g.seed = s.Header.Secret
 	}
 	return g.open(&o)

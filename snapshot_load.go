@@ -102,8 +102,9 @@ type restorer struct {
 	loaded        uint64 // entries that c.snapshots.loaded does not count yet
 }
 
-// prefetched is how many items ahead the group of the index is requested. The items of a block are
-// of all buckets, a few of each, so it is often that of another bucket.
+// prefetched is how many items ahead the group of the index is requested. In a cache with another
+// hash secret than that of the snapshot, the items of a block are of all buckets, a few of each, so
+// it is often the group of another bucket.
 const prefetched = 16
 
 // item is an entry of a block.

@@ -330,7 +330,9 @@ func (f Form) ParseShort(b []byte) (h Header, ok bool) {
 }
 
 // ParseTimed is ParseShort for a short header with one deadline or two. b has at least MaxShort
-// bytes.
+// bytes. It is too large to be inlined into readers without a lock, which check what it returns.
+//
+//go:norace
 func (f Form) ParseTimed(b []byte) (h Header, ok bool) {
 	w := binary.LittleEndian.Uint32(b)
 	d, low := Timed, uint(5) // low bits of the key's length are in the first byte

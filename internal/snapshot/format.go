@@ -4,12 +4,12 @@
 // A snapshot is a header, blocks in any order, and an end mark, which is a block
 // too. All numbers are little endian, on every platform.
 //
-//	header 128  "ringsnap" | mark 4 | version 4 | policy 1, flags 1, 0 2, idle 4 | salt 8 |
+//	header 136  "ringsnap" | mark 4 | version 4 | policy 1, flags 1, 0 6 | salt 8 |
 //	            bound 8 | entries 8 | bytes 8 | ttl 8 | ahead 8 | saved 8 | since boot 8 | boot 8 |
-//	            program 8 | hash secret 16 | checksum 8
+//	            program 8 | hash secret 16 | idle 8 | checksum 8
 //	block   56  "rblk" | kind 1, rank 1, 0 2 | id 4 | entries 4 | length 8 | unpacked 8 |
 //	            unread 8 | checksum of the body 8 | checksum of these 48 bytes 8 | body
-//	end    152  blocks 8 | entries 8 | flags 8 | a copy of the header (the body of an end mark)
+//	end    160  blocks 8 | entries 8 | flags 8 | a copy of the header (the body of an end mark)
 //	entry       meta 1 | length of key, of value (uvarints) | expiry 8, end of the idle time 8,
 //	            where meta says so | key | value
 //
@@ -44,7 +44,7 @@ const (
 	// that is longer.
 	MaxBlock = 1 << 20
 
-	HeaderSize      = 128
+	HeaderSize      = 136
 	BlockHeaderSize = 56
 	endSize         = 24 + HeaderSize
 
@@ -52,8 +52,6 @@ const (
 	MinEntry = 3
 
 	maxKey = 1<<16 - 1
-
-	idleUnit = time.Second / 10
 
 	headerMagic = "ringsnap"
 	blockMagic  = "rblk"
@@ -88,7 +86,7 @@ type Header struct {
 	Bytes        uint64 // of their records; a hint
 	TTL          time.Duration
 	RefreshAhead time.Duration
-	Idle         time.Duration // of entries that are not read, in tenths of a second
+	Idle         time.Duration // of entries that are not read
 	Saved        time.Time     // by the wall clock
 	SinceBoot    time.Duration // when it was saved
 	Boot         uint64        // of the machine that saved it
@@ -104,11 +102,10 @@ func (h *Header) Append(b []byte) []byte {
 	b = append(b, headerMagic...)
 	b = binary.LittleEndian.AppendUint32(b, orderMark)
 	b = binary.LittleEndian.AppendUint32(b, Version)
-	b = append(b, h.Policy, h.HugePages, 0, 0)
-	b = binary.LittleEndian.AppendUint32(b, uint32(min(int64(h.Idle/idleUnit), math.MaxUint32)))
+	b = append(b, h.Policy, h.HugePages, 0, 0, 0, 0, 0, 0)
 	for _, x := range []uint64{h.Salt, h.MaxBytes, h.Entries, h.Bytes, uint64(h.TTL),
 		uint64(h.RefreshAhead), uint64(h.Saved.UnixMilli()), uint64(h.SinceBoot), h.Boot,
-		h.Program, h.Secret[0], h.Secret[1]} {
+		h.Program, h.Secret[0], h.Secret[1], uint64(h.Idle)} {
 		b = binary.LittleEndian.AppendUint64(b, x)
 	}
 	return binary.LittleEndian.AppendUint64(b, xxhash.Sum64(b[from:]))
@@ -137,11 +134,11 @@ func ParseHeader(b []byte, at int64) (h Header, err error) {
 	word := func(i int) uint64 { return binary.LittleEndian.Uint64(b[24+8*i:]) }
 	return Header{
 		Policy: b[16], HugePages: b[17],
-		Idle: time.Duration(binary.LittleEndian.Uint32(b[20:])) * idleUnit,
 		Salt: word(0), MaxBytes: word(1), Entries: word(2), Bytes: word(3),
 		TTL: time.Duration(word(4)), RefreshAhead: time.Duration(word(5)),
 		Saved: time.UnixMilli(int64(word(6))), SinceBoot: time.Duration(word(7)),
 		Boot: word(8), Program: word(9), Secret: [2]uint64{word(10), word(11)},
+		Idle: time.Duration(word(12)),
 	}, nil
 }
 

@@ -190,6 +190,14 @@ func (b *Store) DeleteStep(s *Sweep) (dropped int) {
 	return dropped
 }
 
+// Stop ends a sweep of bucket b that is not done: OnRemove has panicked.
+func (s *Sweep) Stop(b *Store) {
+	if s.begun && !s.Done {
+		s.Done = true
+		b.sweeps--
+	}
+}
+
 // Lookup is findCounting for what is neither expired nor a negative entry.
 func (b *Store) Lookup(f *Found, k []byte, h uint64) bool {
 	return b.findCounting(f, k, h) && f.Kind != record.Negative && !b.Shared.Expired(f.Expiry)
@@ -262,8 +270,9 @@ func (b *Store) PutOff(k []byte, h uint64) (there bool) {
 func (b *Store) putOff(f *Found) {
 	if b.Shared.Idles() && b.IsDue(f) {
 		t := f.Ring.Times(f.Pos, f.Header)
-		t.Expiry = b.Shared.IdleEnd(t.Last)
-		b.setTimes(f.Ring, f.Pos, f.Header, t)
+		if t.Expiry = b.Shared.IdleEnd(t.Last); t.Expiry != f.Expiry {
+			b.setTimes(f.Ring, f.Pos, f.Header, t)
+		}
 	}
 }
 

@@ -90,6 +90,12 @@ func (b *Store) isForgotten(r *ring.Ring, pos uint64, hd record.Header) bool {
 	return forgotten
 }
 
+// Forgot reports whether the live record at pos is of a generation that was forgotten, so that
+// nobody can read it.
+func (n Namespaces) Forgot(r *ring.Ring, pos uint64, hd record.Header) bool {
+	return n.of.isForgotten(r, pos, hd)
+}
+
 // forgetAt drops the live record at pos of a ring: no ghost is left.
 func (b *Store) forgetAt(in policy.Ring, pos uint64, hd record.Header) {
 	r := b.Ring(in)

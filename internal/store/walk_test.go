@@ -2,10 +2,13 @@ package store_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringcache/ringcache"
 	"github.com/ringcache/ringcache/internal/ringtest"
+	"github.com/ringcache/ringcache/internal/store"
 )
 
 // Each place in a growing index: the loop begins and goes on while any number
@@ -53,4 +56,27 @@ func TestIterate_WhileIndexShrinks(t *testing.T) {
 		}
 	})
 	require.Less(t, b.Index.Pages(), pages, "the index was not made anew")
+}
+
+// A panic of OnRemove ends DeleteExpired: otherwise the bucket would take its walk for one under
+// way, and let no value grow in place.
+func TestDeleteExpired_EndsIfOnRemovePanics(t *testing.T) {
+	g := ringtest.Tiny(1, 4096, 2000)
+	panics := true
+	g.OnRemove = func([]byte, []byte, ringcache.RemovalReason) {
+		if panics {
+			panic("of OnRemove")
+		}
+	}
+	c, age := ringtest.TimedCache(t, g)
+	const n = 2 * store.StepRecords
+	for i := range uint32(n) {
+		require.NoError(t, c.SetWithTTL(ringtest.TrafficKey(nil, i), nil, time.Second))
+	}
+	*age = 2 * time.Second
+	require.PanicsWithValue(t, "of OnRemove", func() { c.DeleteExpired() })
+	require.Zero(t, ringtest.Nth(c, 0).Sweeps())
+	require.Positive(t, c.Len(), "it ended before it was done")
+	panics = false
+	require.Equal(t, c.Len(), c.DeleteExpired())
 }

@@ -117,3 +117,16 @@ func TestLoadFromFile_IdleTime(t *testing.T) {
 	require.Greater(t, left, 59*time.Minute)
 	require.NoError(t, d.Close())
 }
+
+// LoadFromFile has the options of the saved cache to the nanosecond: rounded ones may be invalid.
+func TestLoadFromFile_OptionsAreExact(t *testing.T) {
+	want := ringcache.Options{MaxBytes: ringtest.MinBytes, TTL: time.Hour + 1,
+		ExpireAfterAccess: 1050*time.Millisecond + 1, RefreshAhead: 510*time.Millisecond + 1}
+	c, err := ringcache.NewWithOptions(want)
+	require.NoError(t, err)
+	_, path := ringtest.SnapshotOf(t, c)
+	got := ringtest.MustLoad(t, path).Options()
+	require.Equal(t, want.TTL, got.TTL)
+	require.Equal(t, want.ExpireAfterAccess, got.ExpireAfterAccess)
+	require.Equal(t, want.RefreshAhead, got.RefreshAhead)
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"testing"
@@ -44,7 +45,6 @@ func TestLoad_HasTheOptionsOfTheProgram(t *testing.T) {
 	require.Zero(t, ringtest.Shared(c).Expected)
 }
 
-// Load fails where NewWithOptions does, whatever the file is.
 // Each cache has another hash secret, but one that is loaded has that of the snapshot, whose blocks
 // are in the order of that hash.
 func TestLoad_HasTheHashSecretOfTheSnapshot(t *testing.T) {
@@ -61,12 +61,15 @@ func TestLoad_HasTheHashSecretOfTheSnapshot(t *testing.T) {
 	require.Equal(t, want, ringtest.Shared(loaded).Seed)
 	require.Equal(t, want, ringtest.Shared(ringtest.MustLoad(t, path)).Seed)
 
-	h := snapshot.Header{Secret: [2]uint64{1, 2}} // no cache draws an even one
-	empty := append(h.Append(nil), (&snapshot.End{}).Append(nil, &h)...)
-	loaded = ringtest.MustLoad(t, ringtest.WriteFile(t, empty))
-	require.NotEqual(t, h.Secret, ringtest.Shared(loaded).Seed)
+	for _, word := range []uint64{0, 1, 2, 1<<63 | 1, math.MaxUint64} { // no cache draws these
+		h := snapshot.Header{Secret: [2]uint64{1, word}}
+		empty := append(h.Append(nil), (&snapshot.End{}).Append(nil, &h)...)
+		loaded = ringtest.MustLoad(t, ringtest.WriteFile(t, empty))
+		require.NotEqual(t, h.Secret, ringtest.Shared(loaded).Seed)
+	}
 }
 
+// Load fails where NewWithOptions does, whatever the file is.
 func TestLoad_InvalidOptions(t *testing.T) {
 	_, path := ringtest.SnapshotOf(t, ringtest.MixedCache(t, ringtest.Default(ringtest.MinBytes)))
 	for _, path := range []string{path, filepath.Join(t.TempDir(), "none")} {
@@ -93,6 +96,8 @@ func TestLoad_Namespaces(t *testing.T) {
 	require.NoError(t, report.Err)
 	require.Equal(t, "v", string(c.Namespace("a").Get(nil, []byte("k"))))
 	require.False(t, c.Namespace("b").Has([]byte("k")))
+	require.Equal(t, 1, c.Len(), "what was invalidated is not saved")
+	require.Equal(t, 1, report.Entries)
 }
 
 // An entry of Options.File is newer than one of a snapshot, and counts as none of it.
