@@ -40,13 +40,13 @@ class SourceLinks(Treeprocessor):
         if self.files.get_file_from_path(target):
             return href
         index = posixpath.join(target, "README.md")
-        if self.files.get_file_from_path(index): # the page of a folder
+        if self.files.get_file_from_path(index):  # the page of a folder
             return posixpath.relpath(index, here or ".") + mark + anchor
         if (ROOT / target).is_dir():
             return f"{self.tree}/tree/main/{target}{mark}{anchor}"
         if (ROOT / target).is_file():
             return f"{self.tree}/blob/main/{target}{mark}{anchor}"
-        return href # MkDocs warns that it is dead
+        return href  # MkDocs warns that it is dead
 
 
 class Links(Extension):
