@@ -321,9 +321,9 @@ func (s Stats) LargerBy() float64 {
 // It is an estimate, and with the default policy a conservative one: for 20 workloads, 9 of them
 // recorded traces, it was 0.34 to 0.95 of the actual gain of a cache of that size, and 0.2 where
 // half of the lookups were scans. It was one percentage point too high for keys that are read once
-// and late. With PolicyFIFO it was mostly right to within a quarter, except for loops. It is far too
-// low for a cache full of large entries, each more than 1/4096 of it, if there are fewer than a few
-// hundred.
+// and late. With PolicyFIFO it was mostly right to within a quarter, except for loops. It is far
+// too low for a cache full of large entries, each more than 1/4096 of it, if there are fewer than a
+// few hundred.
 func (s Stats) Gain() float64 {
 	return float64(min(s.Policy.NearMisses, s.GetCalls)) / float64(max(s.GetCalls, 1))
 }
