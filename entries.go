@@ -163,7 +163,7 @@ func (c *Cache) Len() int {
 //		// ...
 //	}
 //
-// An entry that is present for the whole loop and is not set again meanwhile is seen exactly once;
+// An entry that is present for the whole loop and is not set again during it is seen exactly once;
 // one that is added or removed during the loop may or may not be seen. An entry that is set again
 // is also seen once, unless exactly one of the old and the new value is large (see the section
 // Caveats of the package documentation): it may then be seen twice, or not at all.

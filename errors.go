@@ -74,9 +74,9 @@ var (
 	ErrInUse = ringfile.ErrInUse
 
 	// ErrCorrupt is returned by LoadFromFile and ReadSnapshot, and reported by Load, for data that is
-	// not a snapshot, or a damaged one: the error says what is wrong at which offset. NewWithOptions
-	// returns it if [Options].File is not a ring file, or is one of a machine with another byte order,
-	// or if File + ".dict" does not hold dictionaries. The file is left unchanged.
+	// not a snapshot, or a damaged one: the error states the defect and its offset. NewWithOptions
+	// returns it if [Options].File was not written by this package, or was written on a machine with
+	// another byte order, or if File + ".dict" does not hold dictionaries. The file is left unchanged.
 	ErrCorrupt = snapshot.ErrCorrupt
 
 	// ErrVersion is returned by the same functions for a file whose format is unknown to this version

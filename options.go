@@ -243,11 +243,11 @@ type Policy uint8
 
 const (
 	// PolicyS3FIFO, the default, keeps entries that are read. It is S3-FIFO (Yang et al., SOSP 2023)
-	// on byte rings: the records lie in ring buffers, and the hashes of recently evicted entries, the
-	// ghosts, are remembered. New entries go to a small ring and stay only if they are read there, so
-	// a scan does not flush the cache. The size of the small ring is learned: a key that is read only
-	// once is found if, since it was set, fewer other keys were set than about 0.6 of those that the
-	// cache holds. See docs/policy.md in the repository.
+	// on byte rings, which are ring buffers of records, with ghosts, which are the remembered hashes
+	// of recently evicted entries. New entries go to a small ring, and move on to the main ring only
+	// if they are read there, so a scan does not flush the cache. The size of the small ring is
+	// learned: a key that is read only once is found if, since it was set, fewer other keys were set
+	// than about 0.6 of those that the cache holds. See docs/policy.md in the repository.
 	PolicyS3FIFO Policy = Policy(policy.S3FIFO)
 
 	// PolicyFIFO drops the oldest entry, read or not, as fastcache does. It has the cheapest Set and,

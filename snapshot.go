@@ -30,8 +30,8 @@ type SaveOptions struct {
 	Concurrency int
 
 	// Partial makes a snapshot of the entries saved by the time the context ends, instead of an error:
-	// entries that were read come first, then others of the main ring. If nothing was saved, it is
-	// still an error. Partial uses up to one byte of the Go heap for each entry.
+	// entries that were read come first, then others of the main ring ([PolicyS3FIFO]). If nothing was
+	// saved, it is still an error. Partial uses up to one byte of the Go heap for each entry.
 	Partial bool
 
 	// Progress, if not nil, is called from time to time with the bytes of the records saved so far and

@@ -101,6 +101,7 @@ type RefusedStats struct {
 }
 
 // PolicyStats describe the work of the eviction policy, and show whether a larger cache would help.
+// The small ring and the main ring are those of [PolicyS3FIFO].
 type PolicyStats struct {
 	// Stats.EvictedEntries is the sum of four causes. EvictedSmall counts entries that left the small
 	// ring because they had not been read in it; EvictedMain, those that left the main ring (with
@@ -137,8 +138,8 @@ type PolicyStats struct {
 type LoadStats struct {
 	// Started counts the loads that were started; Errors, those that ended with an error, a panic or
 	// by exiting their goroutine; Dropped, those whose result was not stored because the key was
-	// written meanwhile, no caller waited any more, or the cache refused it (a negative TTL does not
-	// count).
+	// written during the load, no caller waited any more, or the cache refused it (a negative TTL does
+	// not count).
 	Started uint64
 	Errors  uint64
 	Dropped uint64
@@ -416,10 +417,12 @@ func (s *Stats) addCompression(z *cold.Compression) {
 // (internal/store/lives.go), and how many misses are of recently evicted keys
 // (Store.NoteGhostMiss).
 
-// Sizing tells how long entries stay in a cache before they are evicted: see [Cache.Sizing].
+// Sizing holds the times for which entries stay in a cache before they are evicted: see
+// [Cache.Sizing].
 type Sizing struct {
 	// SmallAge is the eviction age of new entries: the time from the Set of an entry until it reaches
-	// the tail of the small ring, where it is evicted unless it was read. It is 0 with PolicyFIFO.
+	// the tail of the small ring ([PolicyS3FIFO]), where it is evicted unless it was read. It is 0
+	// with PolicyFIFO.
 	SmallAge time.Duration
 
 	// MainAge is the duration of one round in the main ring: an entry that is not read during a round
@@ -427,8 +430,8 @@ type Sizing struct {
 	// entries.
 	MainAge time.Duration
 
-	// SmallAgeSets and MainAgeSets are the same ages, counted in the values that the whole cache has
-	// stored meanwhile, by Sets, loads and snapshots. They do not depend on the rate of Sets.
+	// SmallAgeSets and MainAgeSets are the same ages, counted in values that the whole cache has
+	// stored in that time, by Sets, loads and snapshots. They do not depend on the rate of Sets.
 	SmallAgeSets uint64
 	MainAgeSets  uint64
 }
