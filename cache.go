@@ -22,8 +22,8 @@ type Cache struct {
 	buckets  []bucket // their array keeps the memory mapped, and begins on a cache line
 	counters stripe.Counters
 	shared   *store.Shared
-	mask     uint64 // of the hash bits that choose a bucket
-	bits     uint8  // of the hash that choose a bucket
+	mask     uint64 // mask of the hash bits that choose a bucket
+	bits     uint8  // number of those bits
 	settings
 
 	pauses    *singleflight.Pauses // of failed refreshes; nil without Options.RefreshAhead

@@ -39,7 +39,7 @@ type geometry struct {
 
 	compressor   Compressor // nil: there is no cold part
 	compressorID string
-	withoutDict  ValueCompressor // what it has without a dictionary
+	withoutDict  ValueCompressor // Compressor without a dictionary
 	coldShare    float64         // the cold part's share of the memory; 0: as learned
 	byHand       bool            // no goroutine: a test compresses
 	dictFile     string          // where dictionaries are kept; empty: in memory only

@@ -88,8 +88,8 @@ var (
 // LoadPanic is the value with which a caller of [Cache.GetOrLoad] or [Cache.GetOrLoadBatch] panics
 // when a load that it waits for panics. All waiting callers share it and must not modify it.
 type LoadPanic struct {
-	Value any    // what the load panicked with
-	Stack []byte // of the load, as of [debug.Stack]
+	Value any    // of the panic
+	Stack []byte // of the load, as returned by [debug.Stack]
 }
 
 // Error returns the panic's value and the stack of the load.

@@ -15,7 +15,7 @@ import (
 // among.
 const (
 	minBucketBytes = 64 << 10
-	maxBucketBytes = 8 << 30 // half of what positions reach (I3)
+	maxBucketBytes = 8 << 30 // half of the range of positions (I3)
 
 	minMaxBytes = store.LargeBuckets * minBucketBytes // as many small buckets as large ones
 	maxMaxBytes = store.BucketCount * maxBucketBytes

@@ -83,7 +83,7 @@ func (c *Cache) beginResize(maxBytes int) (turn uint64, work bool) {
 	// A call that was superseded, or that a panic in OnRemove has ended, has left work.
 	z.unfinished = z.unfinished || maxBytes < bound
 	if z.unfinished {
-		c.arena.mu.Lock() // a large Set has its value checked and stored under it
+		c.arena.mu.Lock() // a large Set checks and stores its value under it
 		c.shared.SetBound(maxBytes)
 		c.arena.mu.Unlock()
 	}

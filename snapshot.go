@@ -29,9 +29,9 @@ type SaveOptions struct {
 	// 1; values above GOMAXPROCS mean GOMAXPROCS.
 	Concurrency int
 
-	// Partial makes a snapshot of the entries saved by the time the context ends, instead of an error:
-	// entries that were read come first, then others of the main ring ([PolicyS3FIFO]). If nothing was
-	// saved, it is still an error. Partial uses up to one byte of the Go heap for each entry.
+	// If Partial is true and the context ends, Save completes the snapshot with the entries saved so
+	// far, and fails only if there are none. Entries that were read are saved first, then others of
+	// the main ring ([PolicyS3FIFO]). Partial uses up to one byte of the Go heap for each entry.
 	Partial bool
 
 	// Progress, if not nil, is called from time to time with the bytes of the records saved so far and
@@ -110,7 +110,7 @@ func (c *Cache) newSaver(ctx context.Context, passes []snapshot.Pass) *snapshot.
 	var salt [8]byte
 	rand.Read(salt[:]) // never fails
 	at := c.machine.Moment()
-	now := at.Wall.Truncate(time.Millisecond) // as the header has it
+	now := at.Wall.Truncate(time.Millisecond) // the precision of the header
 	s := &snapshot.Saver{
 		Context: ctx, Passes: passes, Parts: c.shared.Buckets + store.LargeBuckets, End: store.HashesEnd,
 		Header: snapshot.Header{
@@ -161,10 +161,10 @@ type walker struct {
 	long   []longKey // keys of long records, and of those that a step has no room for
 	longer snapshot.Block
 	packed []packedSpot
-	stored []byte // the value of a packed record as it is stored
-	value  []byte // and as it was set
+	stored []byte // the stored value of a packed record
+	value  []byte // and the original one
 
-	between func() // of a test, between two parts of a long record
+	between func() // called between two parts of a long record; for tests
 }
 
 // spot is the location of an entry.

@@ -84,8 +84,8 @@ func Binary[V any, P interface {
 	encoding.BinaryAppender
 	encoding.BinaryUnmarshaler
 }]() Codec[V] {
-	// The methods are called through pointers to values of the pool: a pointer to a local variable
-	// would move it to the heap with every call.
+	// The methods are called through pointers to values of the pool: taking a pointer to a local
+	// variable would allocate the variable on the heap in every call.
 	pool := sync.Pool{New: func() any { return P(new(V)) }}
 	release := func(p P) {
 		var zero V // the next call starts from it, and shares nothing with this one
