@@ -77,8 +77,8 @@
 // and a write locks one of them. A lookup takes no lock: it copies the value, checks that the
 // bucket was not written to in the meantime, and retries if it was. A lookup takes the bucket's
 // lock only if other goroutines keep writing to the bucket, if it misses and the key may be that of
-// a large entry, if the key overlaps the buffer it appends to, or if the entry is in the cold part
-// ([Options].Compressor).
+// a large entry, if the key overlaps the buffer it appends to, if it restarts the idle time of the
+// entry ([Options].ExpireAfterAccess), or if the entry is in the cold part ([Options].Compressor).
 //
 // In terms of the Go memory model, a Set, Del or Reset synchronizes before a lookup that observes
 // its effect. No call covers two keys at the same instant: GetBatch, GetOrLoadBatch, SetBatch, All,
