@@ -20,8 +20,8 @@
 // the contract. Keys are compared in full, so a hit always returns exactly the bytes of one Set of
 // that key. After a Set that returned nil, the next Get of the key finds the value unless it has
 // expired or been evicted in between. Every call that may need room can evict entries: Set, Touch,
-// the atomic writes below, a load, reading a snapshot, Resize, and, with a [Compressor], a lookup
-// that finds its entry in the cold part.
+// the atomic writes below, a load, reading a snapshot, Resize, and a lookup that finds its entry in
+// the cold part, which holds compressed entries ([Options].Compressor).
 //
 // Keys and values are arbitrary bytes and may be empty. A nil key is the same as an empty one, and
 // an empty value is distinct from a miss. A key has at most 65,535 bytes, and a value at most 1/16
@@ -47,8 +47,8 @@
 //     [ErrTTLTooShort]. (Touch returns no error; the result of a load goes to its waiting callers.)
 //   - An entry that would expire 13 years or more after the cache was made never expires.
 //
-// NewWithOptions rejects [Options] whose TTL, ExpireAfterAccess, RefreshAhead or StaleIfError is
-// negative or shorter than one tick.
+// NewWithOptions rejects [Options] whose TTL, ExpireAfterAccess, RefreshAhead, RefreshTimeout or
+// StaleIfError is negative, or is above 0 and below one tick.
 //
 // With [Options].ExpireAfterAccess, an entry expires when it has been neither read nor written for
 // that time, or at the end of its TTL if that comes first.
