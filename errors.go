@@ -47,9 +47,9 @@ var (
 	ErrAbsent = errors.New("key is absent")
 
 	// ErrLoadCycle is returned by GetOrLoad and GetOrLoadBatch to a load that calls them for a key
-	// that this load itself is loading, or that another load is loading which waits for it: none of
-	// them could end. The error names the keys in the order in which the loads wait for each other. A
-	// cycle is detected only if the loads pass on the context that they are given.
+	// that is being loaded by this load itself, or by one that waits for it: none of them could end.
+	// The error names the keys in the order in which the loads wait for each other. A cycle is
+	// detected only if the loads pass on the context that they are given.
 	ErrLoadCycle = errors.New("loads wait for each other in a circle")
 
 	// ErrInvalidOptions is returned by NewWithOptions for a setting that is out of range, and by

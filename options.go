@@ -27,10 +27,10 @@ const defaultRefreshTimeout = 30 * time.Second
 // Options are the settings of a cache. The zero value of each field except MaxBytes selects its
 // default.
 type Options struct {
-	// MaxBytes bounds all off-heap memory of the cache, records and index together. It is required, in
-	// bytes, from 256 KB to 4 TB. A cache below 32 MB has fewer buckets, so fewer goroutines can write
-	// at the same time: the largest power of two that leaves each bucket 64 KB. With File, the index
-	// can exceed the bound: see the section Files of the package documentation.
+	// MaxBytes bounds all off-heap memory of the cache, records and index together, in bytes. It is
+	// required, from 256 KB to 4 TB. Below 32 MB, a cache has fewer buckets (the largest power of two
+	// that leaves each of them 64 KB), so fewer goroutines can write at the same time. With File, the
+	// index can exceed the bound: see the section Files of the package documentation.
 	MaxBytes int
 
 	// Policy is the eviction policy, which chooses the entries to drop when the cache is full:
@@ -51,10 +51,11 @@ type Options struct {
 
 	// ExpireAfterAccess is the idle time: an entry that is neither read nor written for that long
 	// expires. A write restarts the idle time, and so does a read in its second half. A read in the
-	// first half changes nothing and costs nothing, so an entry expires exactly one idle time after
-	// its last write, and between half and a whole idle time after its last read. Every call that the
-	// eviction policy counts as a read restarts it: Get and its variants, Has, View, GetBatch,
-	// GetOrLoad, and writes that inspect the old value. Peek, TTL, loops and snapshots do not.
+	// first half changes nothing and costs nothing, so an entry expires a whole idle time after its
+	// last write, and between half and a whole idle time after its last read. The calls that count as
+	// a read here are those that count as one with the eviction policy: Get and its variants, Has,
+	// View, GetBatch, GetOrLoad, and writes that inspect the old value. Peek, TTL, loops and snapshots
+	// do not count.
 	//
 	// An entry that also has a TTL expires at the earlier of the two deadlines, and [Cache.TTL]
 	// returns the time until then. Touch sets the TTL and restarts the idle time. A negative entry
@@ -82,10 +83,10 @@ type Options struct {
 	RefreshAhead time.Duration
 
 	// RefreshTimeout is the deadline of a load started by RefreshAhead, after which the load's context
-	// ends: no caller waits for it and could cancel it. The default is 30 seconds, which is longer
-	// than a working load takes and short enough that hanging loads do not pile up. Any other value
-	// must be at least one tick of 100 ms. Other loads have no deadline, but their context ends when
-	// that of the last waiting caller has.
+	// ends: no caller waits for such a load, so no caller's context ends it. The default is 30
+	// seconds, which is longer than a working load takes and short enough that hanging loads do not
+	// pile up. Any other value must be at least one tick of 100 ms. Other loads have no deadline, but
+	// their context ends when that of the last waiting caller has.
 	RefreshTimeout time.Duration
 
 	// StaleIfError is how long after its expiry an entry may still be returned by [Cache.GetOrLoad]

@@ -28,11 +28,12 @@ const leastChunks = 4
 // new bound is evicted when it would be moved. OnRemove is called after each step; a step locks one
 // bucket, for 64 KB or 256 records or to rebuild its index.
 //
-// maxBytes follows the rule of [Options].MaxBytes, within bounds that depend on the cache's
-// original bound. The minimum is at most 1/8 of it, or 128 MB if it was at least 1 GB. The maximum
-// is 4 TB, or 8 GB for each bucket of a cache that was made with less than 32 MB. Otherwise Resize
-// returns [ErrInvalidOptions] and changes nothing. After Close it returns [ErrClosed]. If calls
-// overlap, the latest wins; earlier ones may return before memory is within either bound.
+// maxBytes must satisfy the rule of [Options].MaxBytes, and bounds that depend on the cache's
+// original bound. The minimum is at most 1/8 of the original, or 128 MB if it was at least 1 GB.
+// The maximum is 4 TB, or 8 GB for each bucket of a cache that was made with less than 32 MB.
+// Outside these, Resize returns [ErrInvalidOptions] and changes nothing. After Close it returns
+// [ErrClosed]. If calls overlap, the latest wins; earlier ones may return before memory is within
+// either bound.
 func (c *Cache) Resize(maxBytes int) error {
 	least, most := boundsOf(c.shared.Buckets, 1<<c.shared.Shift)
 	err := checkBound(maxBytes)
