@@ -12,8 +12,8 @@ import (
 	"github.com/ringcache/ringcache/internal/ringtest"
 )
 
-// No call on the hot path may allocate, whether it hits or misses, and while
-// entries are evicted and the index grows.
+// No call on the hot path may allocate: not on a hit, not on a miss, and not while entries are
+// evicted and the index grows.
 func TestCache_DoesNotAllocate(t *testing.T) {
 	if ringtest.RaceEnabled {
 		t.Skip("the race detector allocates on its own account")

@@ -13,18 +13,18 @@ import (
 	"github.com/ringcache/ringcache/internal/torn"
 )
 
-// batchSize is how many keys of a batch are under way at once: enough for
-// their cache misses to overlap, few enough for the lines to stay in L1.
+// batchSize is the number of keys of a batch that are processed together: enough for their cache
+// misses to overlap, few enough for the lines to stay in L1.
 const batchSize = 32
 
-// mustFit panics if there are fewer vals than keys.
+// mustFit panics if vals is shorter than keys.
 func mustFit(verb string, keys, vals [][]byte) {
 	if len(vals) < len(keys) {
 		panic(fmt.Sprintf("ringcache: %s: %d vals for %d keys", verb, len(vals), len(keys)))
 	}
 }
 
-// rebase has vals lie in the array that dst has moved to, one behind the other.
+// rebase points vals, which are consecutive, into the array that dst has moved to.
 func rebase(dst []byte, vals [][]byte) {
 	for i, v := range vals {
 		if n := len(v); n > 0 {
@@ -33,15 +33,15 @@ func rebase(dst []byte, vals [][]byte) {
 	}
 }
 
-// lookups are keys of a batch that are looked up side by side.
+// lookups holds the keys of a batch that are looked up together.
 type lookups struct {
 	hashes [batchSize]uint64
 	found  [batchSize]located
-	now    uint32 // 0: no clock was read, as nothing in the cache expires
+	now    uint32 // 0: the clock was not read, because nothing in the cache expires
 }
 
-// getBlock looks up to batchSize keys up: these are the two halves of Cache.lookup, each for
-// all keys, with one count for all. What has become of each is in bl then.
+// getBlock looks up at most batchSize keys: it runs each of the two halves of Cache.lookup for all
+// keys, and counts them together. It leaves the outcome for each key in bl.
 func (c *Cache) getBlock(bl *lookups, dst []byte, keys, vals [][]byte) (out []byte, hits int) {
 	c.prefetchBlock(bl, keys)
 	n := c.counters.Here()
@@ -73,7 +73,7 @@ func (c *Cache) getBlock(bl *lookups, dst []byte, keys, vals [][]byte) (out []by
 	return dst, hits
 }
 
-// located is what the first half of a lookup has found, and what the whole has in the end.
+// located is the result of the first half of a lookup, and later of the whole lookup.
 type located struct {
 	b      *bucket
 	seq    uint64
@@ -82,11 +82,11 @@ type located struct {
 	s      uint64
 	expiry uint32 // of a hit
 	got    outcome
-	mode   lookupMode // what is left for lookupAny to do
+	mode   lookupMode // of the part that is left to lookupAny
 }
 
-// prefetchBlock hashes up to batchSize keys, asks for their index lines, and then for
-// the records that these lead to.
+// prefetchBlock hashes at most batchSize keys, prefetches their index lines, and then the records
+// that these refer to.
 func (c *Cache) prefetchBlock(bl *lookups, keys [][]byte) {
 	hashes, found := &bl.hashes, &bl.found
 	for i, k := range keys {
@@ -96,7 +96,7 @@ func (c *Cache) prefetchBlock(bl *lookups, keys [][]byte) {
 		found[i].b.Index.Prefetch(h, 1)
 	}
 	if c.shared.Expiring.Load() {
-		bl.now = c.shared.Now() // while the groups come
+		bl.now = c.shared.Now() // while the groups are fetched
 	}
 	for i := range keys {
 		l := &found[i]
@@ -112,8 +112,8 @@ func (c *Cache) prefetchBlock(bl *lookups, keys [][]byte) {
 	}
 }
 
-// finish is the second half of a lookup in a batch, but for the count. It leaves what
-// is not a common hit or miss to lookupAny.
+// finish is the second half of a lookup in a batch, except for counting. It leaves everything
+// except a common hit or miss to lookupAny.
 func (c *Cache) finish(l *located, dst, k []byte, now uint32) (out []byte, got outcome) {
 	if l.got != hit && l.got != miss || l.seq&1 != 0 || overlaps(dst, k) {
 		return dst, retry
@@ -140,13 +140,13 @@ func (c *Cache) finish(l *located, dst, k []byte, now uint32) (out []byte, got o
 	return out, l.got
 }
 
-// batchError is the error of SetBatch for the entry with an index.
+// batchError returns the error of SetBatch for the entry with an index.
 func batchError(index int, err error) error {
 	return fmt.Errorf("ringcache: set batch: index %d: %w", index, err)
 }
 
-// setBlock stores up to batchSize entries, and returns the first error and whose it was. Two
-// keys in a row are hardly ever of one of 512 buckets, so each takes the lock anew.
+// setBlock stores at most batchSize entries, and returns the first error and its index. Consecutive
+// keys are rarely of the same bucket of 512, so each Set takes the lock by itself.
 func (c *Cache) setBlock(keys, vals [][]byte, l lifetime) (at int, first error) {
 	var bl lookups
 	c.prefetchBlock(&bl, keys)
@@ -161,7 +161,7 @@ func (c *Cache) setBlock(keys, vals [][]byte, l lifetime) (at int, first error) 
 	return at, first
 }
 
-// block is room for the keys and values that a view makes for a part of a batch.
+// block holds the keys and values that a view makes for a part of a batch.
 type block struct {
 	keys, vals         [batchSize][]byte
 	keyRoom, valueRoom joined
@@ -175,7 +175,7 @@ func (b *block) reset() {
 	b.valueRoom.reset()
 }
 
-// release hands the block to the next call, without anything of this caller's. A nil one is none.
+// release returns the block to the pool, without any data of this caller. b may be nil.
 func (b *block) release() {
 	if b == nil {
 		return
@@ -186,20 +186,20 @@ func (b *block) release() {
 	blocks.Put(b)
 }
 
-// joined is a buffer in which slices lie one behind the other. One that does not fit lies
-// elsewhere, and its like fit after the next reset.
+// joined is a buffer of consecutive slices. A slice that does not fit is allocated elsewhere, and
+// after the next reset the buffer has room for slices like it.
 type joined struct {
 	buf  []byte
-	used int // bytes of all slices, wherever they lie
+	used int // bytes of all slices, inside the buffer or not
 }
 
-// next returns the free part of the buffer, to append the next slice to.
+// next returns the free part of the buffer, to which the next slice is to be appended.
 func (p *joined) next() []byte {
 	at := min(p.used, cap(p.buf))
 	return p.buf[at:at:cap(p.buf)]
 }
 
-// took returns b, which takes up what it needs of the free part.
+// took returns b, after removing its bytes from the free part.
 func (p *joined) took(b []byte) []byte {
 	p.used += len(b)
 	return b

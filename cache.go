@@ -13,31 +13,31 @@ import (
 	"github.com/ringcache/ringcache/internal/stripe"
 )
 
-// Cache is a cache of byte slices, kept outside of the Go heap. It is made by [New] or
-// [NewWithOptions], must not be copied, and is safe for concurrent use by any number of
-// goroutines. What is done for one key takes amortized constant time beside the copying of keys
-// and values. A Cache that is no longer reachable gives its memory back when the garbage
-// collector finds it; [Cache.Close] does so at once.
+// Cache is a cache of byte slices whose memory is outside the Go heap. It is made by [New] or
+// [NewWithOptions], must not be copied, and is safe for concurrent use by any number of goroutines.
+// Operations on one key take amortized constant time, apart from copying keys and values. When a
+// Cache becomes unreachable, the garbage collector releases its memory; [Cache.Close] does so at
+// once.
 type Cache struct {
 	buckets  []bucket // their array keeps the memory mapped, and begins on a cache line
 	counters stripe.Counters
 	shared   *store.Shared
-	mask     uint64 // of the hash bits that choose a bucket
-	bits     uint8  // of the hash that choose a bucket
+	mask     uint64 // mask of the hash bits that choose a bucket
+	bits     uint8  // number of those bits
 	settings
 
-	pauses    *singleflight.Pauses // of refreshes that have failed; nil if there are none
+	pauses    *singleflight.Pauses // of failed refreshes; nil without Options.RefreshAhead
 	refusals  refusals
 	loads     loadCounts
 	snapshots snapshotCounts
 	spaces    spaces
-	quotaHand atomic.Uint32 // the bucket that was searched last for expired entries (quota.go)
+	quotaHand atomic.Uint32 // the bucket last searched for expired entries (quota.go)
 	sizing    sizing
 	arena     arena
-	options   Options // what Cache.Options returns, but for the bound
+	options   Options // the result of Cache.Options, except for the bound
 }
 
-// settings are what a Cache keeps of its Options.
+// settings are the Options that a Cache keeps.
 type settings struct {
 	ttl       time.Duration // of entries stored without one; 0: they do not expire
 	jitter    float64       // Options.TTLJitter
@@ -48,75 +48,77 @@ type settings struct {
 	hugePages HugePages
 	version   uint64 // Options.Version
 	onRemove  func(k, v []byte, reason RemovalReason)
-	machine   *clock.Machine // where times come from
+	machine   *clock.Machine // the source of times
 }
 
-// loadCounts are what Stats tells of loads.
+// loadCounts are the counters of loads in Stats.
 type loadCounts struct{ started, failed, dropped, stale atomic.Uint64 }
 
-// snapshotCounts is what Stats tells of loading.
+// snapshotCounts are the counters of loaded snapshots in Stats.
 type snapshotCounts struct{ loaded, discarded atomic.Uint64 }
 
-// spaces are the namespaces of a cache. Buckets may be locked under mu. Reading the map takes
-// no lock that is held meanwhile.
+// spaces are the namespaces of a cache. Buckets may be locked while mu is held. Reading the map
+// takes no lock that is held meanwhile.
 type spaces struct {
 	mu     sync.Mutex
 	byName sync.Map // string to *space
 }
 
-// sizing is what calls of Resize share.
+// sizing is the state that calls of Resize share.
 type sizing struct {
 	mu         sync.Mutex // before all other locks
-	turn       uint64     // counts the calls: the last one does the work
+	turn       uint64     // number of calls: only the last one does the work
 	unfinished bool       // memory may be above the bound
 }
 
-// arena is the large buckets of a cache, and what balances them with the small ones.
+// arena is the large buckets of a cache, and the state that balances them with the small ones.
 type arena struct {
 	mu       sync.Mutex // one writer at a time
 	held     [store.LargeBuckets]int
 	incoming [store.LargeBuckets]incoming
-	hand     int // the small bucket that has to give next
+	hand     int // the next small bucket to release memory
 	buckets  [store.LargeBuckets]bucket
 }
 
-// incoming is what large Sets under way are going to take in a large bucket.
+// incoming is the memory that large Sets in progress will need in a large bucket.
 type incoming struct{ sets, bytes, longest int }
 
-// bucket is a share of the keys with its own lock: what is stored, and who may look at it.
+// bucket is a part of the keys with its own lock: the store of the entries, and the synchronization
+// of its users.
 //
-// Writers exclude each other by mu. Readers do not take it: seq is a sequence lock
-// (lookup.go), odd exactly while somebody who holds mu may change what readers look
-// at, and never the same again (I13).
+// Writers exclude each other by mu. Readers do not take it: seq is a sequence lock (lookup.go), odd
+// exactly while a holder of mu may change data that readers look at, and never the same value again
+// (I13).
 type bucket struct {
 	mu  sync.Mutex
 	seq atomic.Uint64
 	store.Store
 	calls singleflight.List[load] // loads that callers may join
-} // whole cache lines on 64-bit platforms, since buckets lie side by side
+} // whole cache lines on 64-bit platforms, because buckets are adjacent
 
-// Loaded is the result of a [BatchLoadFunc] for one key. Its fields are what a [LoadFunc] returns.
+// Loaded is the result of a [BatchLoadFunc] for one key. Its fields are the results of a
+// [LoadFunc].
 type Loaded[V any] struct {
 	Value V
 	TTL   time.Duration // 0: Options.TTL
-	Err   error         // ErrAbsent: there is no value
+	Err   error         // ErrAbsent: no value
 }
 
-// loaded is that of a [Cache].
+// loaded is the Loaded of a [Cache].
 type loaded = Loaded[[]byte]
 
-// load is the result of a load for a key. Where there is no value, Err is ErrAbsent itself.
+// load is the result of a load for a key. If there is no value, Err is ErrAbsent itself.
 type load struct {
 	loaded
 	panicked *LoadPanic
 }
 
-// failed reports whether there was another error than ErrAbsent, or a panic.
+// failed reports whether the load ended with a panic or an error other than ErrAbsent.
 func (l *load) failed() bool {
 	return l.panicked != nil || l.Err != nil && l.Err != ErrAbsent
 }
 
-// loadCall is the load of a key that is under way.
+// loadCall is the load of a key in progress.
 type loadCall = singleflight.Call[load]
 
 // bucket returns the small bucket for hash h.
@@ -135,7 +137,7 @@ func (c *Cache) nth(i int) *bucket {
 	return &c.arena.buckets[i-c.shared.Buckets]
 }
 
-// all returns every bucket; where there is a file, this is their order in it.
+// all returns every bucket, in the order of the buckets in a file.
 func (c *Cache) all() (all []*bucket) {
 	c.each(func(b *bucket) { all = append(all, b) })
 	return all
@@ -164,7 +166,7 @@ func (c *Cache) inParallel(all []*bucket, fn func(b *bucket)) {
 	wg.Wait()
 }
 
-// lock takes the bucket to write. The load behind the store keeps later stores from passing
+// lock locks the bucket for writing. The load after the store prevents later stores from passing
 // it: nothing passes the load, and the load does not pass the store.
 func (b *bucket) lock() {
 	b.mu.Lock()
@@ -173,8 +175,9 @@ func (b *bucket) lock() {
 	delay.Point()
 }
 
-// tryLock is lock that reports false if somebody has the bucket. While a bucket is locked, only so
-// is another one's lock taken, but for the large bucket of the same key, which comes second.
+// tryLock is lock that reports false if the bucket is locked. While a bucket is locked, another
+// bucket may be locked only by tryLock, except for the large bucket of the same key, which is
+// locked second.
 func (b *bucket) tryLock() bool {
 	if !b.mu.TryLock() {
 		return false
@@ -184,7 +187,7 @@ func (b *bucket) tryLock() bool {
 	return true
 }
 
-// unlock gives back what lock took.
+// unlock releases the lock.
 func (b *bucket) unlock() {
 	delay.Point()
 	b.seq.Store(b.seq.Load() + 1)
@@ -199,8 +202,8 @@ func (b *bucket) close() {
 	b.Close()
 }
 
-// emptyLocked drops all entries, of which nobody is to be told, and makes loads under way
-// out of date.
+// emptyLocked drops all entries without passing them to OnRemove, and invalidates loads in
+// progress.
 func (b *bucket) emptyLocked() {
 	b.calls.InvalidateAll()
 	b.Reset()
@@ -224,14 +227,14 @@ func (b *bucket) takeRemovalsLocked(w *write) {
 	b.Removals = nil
 }
 
-// look calls fn under the lock. Readers go on.
+// look calls fn under the lock, without stopping readers.
 func (b *bucket) look(fn func(s *store.Store)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	fn(&b.Store)
 }
 
-// change calls fn under the lock. OnRemove is not told of what fn removes.
+// change calls fn under the lock. The entries that fn removes are not passed to OnRemove.
 func (b *bucket) change(fn func(s *store.Store)) {
 	b.lock()
 	defer b.unlock()
@@ -239,7 +242,7 @@ func (b *bucket) change(fn func(s *store.Store)) {
 	b.Removals = nil
 }
 
-// isAtLimit reports whether the bucket holds nearly all that it may.
+// isAtLimit reports whether the bucket holds nearly its whole quota.
 func (b *bucket) isAtLimit() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -247,29 +250,29 @@ func (b *bucket) isAtLimit() bool {
 	return m.Held+2*b.Shared.Pool.ChunkSize() > m.Quota
 }
 
-// isShort reports whether a small bucket has not the memory for a record of n
-// bytes, whatever it evicts: the large buckets have all but a little.
+// isShort reports whether a small bucket lacks the memory for a record of n bytes even if it evicts
+// everything, because the large buckets have nearly all memory.
 func (b *bucket) isShort(n int) bool {
 	if b.Shared.HasSpareFor(n) {
-		return false // as nearly always
+		return false // nearly always
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	lack := b.Lack(n)
 	if b.Index.Empty() && b.Shared.File != nil {
-		lack++ // the page counts as a chunk, wherever it comes from
+		lack++ // the page counts as a chunk, whatever its source
 	}
 	return lack > 0
 }
 
-// How Options.OnRemove is told of the entries that are removed. A bucket copies them under its
-// lock. The call that removed them takes the copies when it releases the lock, and calls OnRemove
-// once it holds no lock. The copies are on the Go heap, outside the cache's bound, and the copy of
-// a short record is several times as large as the record. So a call that removes many entries works
-// in steps and calls OnRemove after each of them: store.Removals.IsStep.
+// How removed entries are passed to Options.OnRemove. A bucket copies them under its lock. The call
+// that removed them takes the copies when it releases the lock, and calls OnRemove once it holds no
+// lock. The copies are on the Go heap, outside the cache's bound, and the copy of a short record is
+// several times as large as the record. So a call that removes many entries works in steps and
+// calls OnRemove after each of them: store.Removals.IsStep.
 
-// notify tells OnRemove of the entries that a write has removed. The caller holds no lock, or has
-// set w.quiet, and then the holder of the lock calls notifyQuiet after releasing it.
+// notify calls OnRemove for the entries that a write has removed. The caller holds no lock, or has
+// set w.quiet; in that case the holder of the lock calls notifyQuiet after releasing it.
 func (c *Cache) notify(w *write) {
 	if w.removals != nil && !w.quiet {
 		c.notifyQuiet(w)

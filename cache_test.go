@@ -163,7 +163,7 @@ func TestCache_StartsNoGoroutines(t *testing.T) {
 	require.LessOrEqual(t, runtime.NumGoroutine(), before)
 }
 
-// That the memory of a cache that was dropped comes back is TestRSS_Dropped.
+// TestRSS_Dropped checks that the memory of a dropped cache comes back.
 func TestCache_MayHaveAFinalizer(t *testing.T) {
 	ran := make(chan struct{})
 	func() {
@@ -197,7 +197,7 @@ func TestNew_MaxBytesBoundsRecordsAndIndex(t *testing.T) {
 	}
 }
 
-// No room is kept for indexes that are not needed after all.
+// No room is reserved for indexes that turn out to be unnecessary.
 func TestNew_MaxBytesAreUsed(t *testing.T) {
 	t.Parallel()
 	if ringtest.RaceEnabled {
@@ -212,7 +212,7 @@ func TestNew_MaxBytesAreUsed(t *testing.T) {
 	require.LessOrEqual(t, ringtest.StatsOf(c).ReservedBytes, uint64(maxBytes))
 }
 
-// Small records get the memory back that a burst of large ones took.
+// Small records regain the memory that a burst of large ones took.
 func TestNew_MaxBytesServeOtherSizesLater(t *testing.T) {
 	c := ringtest.Small(t)
 	ringtest.FillCache(t, c, 0, 100, 1<<20)
@@ -231,8 +231,8 @@ func TestNew_CostsNextToNothing(t *testing.T) {
 	ringtest.CloseCache(t, c)
 }
 
-// With the right hint, indexes have their final size at once, and it is not far from
-// what they would have grown to.
+// With the right hint, indexes have their final size immediately, close to the size to which they
+// would have grown.
 func TestNew_ExpectedEntriesSaveGrowth(t *testing.T) {
 	const entries, size = 300_000, 40
 	index := func(o ringcache.Options) (first, last float64) {
@@ -254,7 +254,7 @@ func TestNew_ExpectedEntriesSaveGrowth(t *testing.T) {
 	require.Less(t, first, 1.25*plainLast, "it is too large")
 }
 
-// A hint beyond all measure takes little from the entries.
+// An excessive hint takes little memory from the entries.
 func TestNew_ExpectedEntriesMayBeTooMany(t *testing.T) {
 	const size = 500
 	held := func(entries int) float64 {

@@ -12,19 +12,13 @@ import (
 	"github.com/ringcache/ringcache"
 )
 
-// The benchmarks of this file put ringcache beside the stores that a program
-// is most likely to come from, and then look at its own operations. Each of
-// them checks what it reads and fails on a wrong value. What they share is in
-// stores_timing_test.go.
-//
-//	go test -run='^$' -bench='Cache|Map' -cpu=1,2           # the reference benchmark
-//	go test -run='^$' -bench='Entries/op=get/.*/value=100$' # one comparison
-//	go test -run='^$' -bench=. -benchtime=1x                # everything once
+// The benchmarks of this file compare ringcache with the stores from which a program is most likely
+// to migrate, and then measure its own operations. Each of them checks the values that it reads and
+// fails on a wrong one. Their common code is in stores_timing_test.go.
 
-// ---- The reference benchmark of the field: 65,536 items with 4-byte keys and
-// values, all of them in each iteration. An item counts as a byte, so MB/s
-// reads as millions of operations a second. As usual there, the maps keep the
-// caller's value without a copy.
+// ---- The reference benchmark of the field: 65,536 items with 4-byte keys and values, all of them
+// in each iteration. An item counts as one byte, so MB/s reads as millions of operations a second.
+// As is usual for this benchmark, the maps keep the caller's value without a copy.
 
 const referenceItems = 1 << 16
 
@@ -106,7 +100,7 @@ func referenceSet(s timingStore) error {
 	return nil
 }
 
-// referenceGet allows a miss in a thousand: a cache may forget.
+// referenceGet allows one miss in a thousand: a cache may drop entries.
 func referenceGet(s timingStore) error {
 	k, buf := make([]byte, 4), make([]byte, 0, 4)
 	misses := 0
@@ -127,8 +121,8 @@ func referenceGet(s timingStore) error {
 
 // ---- A million entries in random order, one operation in an iteration.
 
-// BenchmarkEntries compares the stores. Each is filled once and then serves
-// all three operations; op=set, which may push entries out, comes last.
+// BenchmarkEntries compares the stores. Each is filled once and then serves all three operations;
+// op=set, which may evict entries, comes last.
 func BenchmarkEntries(b *testing.B) {
 	for _, valueSize := range []int{100, 1000} {
 		for _, maker := range timingMakers {
@@ -176,7 +170,7 @@ func benchEntries(b *testing.B, s timingStore, valueSize int, set, get bool) {
 	}
 }
 
-// entryOps is the loop of one goroutine; it returns how many reads hit.
+// entryOps is the loop of one goroutine; it returns the number of hits.
 func entryOps(
 	pb *testing.PB, s timingStore, keys *timingKeys, valueSize int, set, get bool,
 ) (uint64, error) {
@@ -203,8 +197,8 @@ func entryOps(
 	return hits, nil
 }
 
-// BenchmarkGC measures a full collection while a store holds a million
-// entries; store=none is what the test binary itself takes.
+// BenchmarkGC measures a full collection while a store holds a million entries; store=none is the
+// time for the test binary itself.
 func BenchmarkGC(b *testing.B) {
 	b.Run("entries=0/store=none", func(b *testing.B) { benchGC(b) })
 	for _, maker := range timingMakers {
@@ -284,8 +278,8 @@ func benchGetBatch(b *testing.B, n int) {
 	reportHits(b, hits, reads)
 }
 
-// BenchmarkSetBatch sets entries that are there, half of them to a value of
-// another length than they have. keys=1 is Set.
+// BenchmarkSetBatch sets existing entries, half of them to a value of another length. keys=1 is
+// Set.
 func BenchmarkSetBatch(b *testing.B) {
 	for _, n := range []int{1, 8, 64, 512} {
 		b.Run(fmt.Sprintf("keys=%d", n), func(b *testing.B) { benchSetBatch(b, n) })
@@ -361,8 +355,8 @@ func BenchmarkHas(b *testing.B) {
 	reportHits(b, hits, reads)
 }
 
-// BenchmarkExpiry reads entries that never expire, or by a TTL, an idle time, or both. In the last
-// case the TTL ends within half of the idle time: no read can put off the expiry.
+// BenchmarkExpiry reads entries that never expire, or that expire by a TTL, an idle time, or both.
+// In the last case the TTL ends within half of the idle time: no read can extend the expiry.
 func BenchmarkExpiry(b *testing.B) {
 	for name, o := range map[string]ringcache.Options{
 		"never": {}, "ttl": {TTL: time.Hour}, "idle": {ExpireAfterAccess: time.Hour},
@@ -443,7 +437,7 @@ func benchSetEvict(b *testing.B, maxBytes int) {
 	c := ringcache.New(maxBytes)
 	defer c.Close()
 	var next uint64
-	// Until every entry was replaced once.
+	// Until every entry has been replaced once.
 	for s := (ringcache.Stats{}); s.EvictedEntries <= s.EntriesCount; s = c.Stats() {
 		fillTiming(b, c, next, next+timingEntries/10, ringValueSize)
 		next += timingEntries / 10
@@ -464,7 +458,7 @@ func benchSetEvict(b *testing.B, maxBytes int) {
 	}
 }
 
-// reportOverhead reports the memory that an entry takes beside key and value.
+// reportOverhead reports the memory overhead of an entry, without its key and value.
 func reportOverhead(b *testing.B, c *ringcache.Cache) {
 	b.Helper()
 	var s ringcache.Stats

@@ -12,11 +12,10 @@ import (
 
 // How the cold part is read, and the goroutine that compresses.
 
-// lookupCold is lookup of a key that is in the cold part. It returns retry if it is not
-// there any more.
+// lookupCold is lookup of a key that is in the cold part. It returns retry if it no longer is.
 //
-// The record is copied under the lock, and its value unpacked without one: no code of the
-// user's runs under a lock. If it was read there before, it goes back to main.
+// The record is copied under the lock, and its value unpacked without one: no user code runs under
+// a lock. If the entry was read there before, it goes back to main.
 func (c *Cache) lookupCold(
 	dst, k []byte, h uint64, n *stripe.Counter, mode lookupMode,
 ) (out []byte, expiry uint32, got outcome) {
@@ -48,12 +47,12 @@ func (c *Cache) lookupCold(
 		c.promote(b, &f, k, v, h)
 	}
 	if mode&withValue != 0 {
-		dst = append(dst, v...) // k, which may lie in there, is not used any more
+		dst = append(dst, v...) // k, which may overlap dst, is no longer used
 	}
 	return dst, f.Expiry, hit
 }
 
-// valueOf appends the value of a record to dst, which is packed with d unless that is nil.
+// valueOf appends the value of a record to dst. The value is packed with d, unless d is nil.
 func (c *Cache) valueOf(dst, stored []byte, d *cold.Dictionary) ([]byte, error) {
 	if d != nil {
 		return c.shared.Compression.Unpack(dst, stored, d)
@@ -71,7 +70,7 @@ func (b *bucket) readCold(
 	return d, ok
 }
 
-// promote moves the record that was found in the cold part, with value v, to main.
+// promote moves to main the record that was found in the cold part, with value v.
 func (c *Cache) promote(b *bucket, was *store.Found, k, v []byte, h uint64) {
 	var w write
 	w.Key, w.Value, w.Hash, w.Same, w.silent = k, v, h, true, true
@@ -81,14 +80,14 @@ func (c *Cache) promote(b *bucket, was *store.Found, k, v []byte, h uint64) {
 	b.Cold().Promote(was, &w.Write)
 }
 
-// bringToMain has the value of a write's key go to main, so that the write can look at it.
+// bringToMain moves the value of a write's key to main, so that the write can look at it.
 func (c *Cache) bringToMain(w *write) {
 	_, _, _ = c.lookupCold(nil, w.Key, w.Hash, c.counters.Here(), toMain)
 	w.Packed = false
 }
 
-// compressInBackground is the goroutine of a cache with a Compressor. If that ends it, by
-// [runtime.Goexit], another one takes its place.
+// compressInBackground is the goroutine of a cache with a Compressor. If the Compressor ends it, by
+// [runtime.Goexit], another one replaces it.
 func compressInBackground(cache weak.Pointer[Cache], s *cold.Compression) {
 	returned := false
 	defer func() {
@@ -101,7 +100,8 @@ func compressInBackground(cache weak.Pointer[Cache], s *cold.Compression) {
 	returned = true
 }
 
-// compressUntilClosed compresses what buckets tell of until the cache is closed or collected.
+// compressUntilClosed compresses the queues that buckets report, until the cache is closed or
+// collected.
 func compressUntilClosed(cache weak.Pointer[Cache], s *cold.Compression) {
 	var batch store.ColdBatch
 	for {
@@ -119,7 +119,7 @@ func compressUntilClosed(cache weak.Pointer[Cache], s *cold.Compression) {
 	}
 }
 
-// compressBucket compresses what waits in a bucket, and sees to what is due.
+// compressBucket compresses the queue of a bucket, and does periodic work that is due.
 func (c *Cache) compressBucket(i int32, batch *store.ColdBatch) {
 	c.buckets[i].compressQueue(batch)
 	c.renewDicts()
@@ -129,7 +129,7 @@ func (c *Cache) compressBucket(i int32, batch *store.ColdBatch) {
 	}
 }
 
-// insertions returns how many entries were inserted in the buckets that always have a cold part,
+// insertions returns the number of entries inserted in the buckets that always have a cold part,
 // and in those that never have one.
 func (c *Cache) insertions() (with, without uint64) {
 	for i := 0; i < c.shared.Buckets; i += store.ScoutEach / 2 {
@@ -144,7 +144,7 @@ func (c *Cache) insertions() (with, without uint64) {
 	return with, without
 }
 
-// renewDicts makes a dictionary if one is due.
+// renewDicts builds a dictionary if one is due.
 func (c *Cache) renewDicts() {
 	c.shared.Compression.Renew(func() (used cold.Uses) {
 		for i := range c.shared.Buckets {
@@ -157,7 +157,7 @@ func (c *Cache) renewDicts() {
 	})
 }
 
-// compressQueue compresses what waits in the bucket's queue. It is the goroutine's.
+// compressQueue compresses the bucket's queue. Only the goroutine calls it.
 func (b *bucket) compressQueue(batch *store.ColdBatch) {
 	for b.takeWaiting(batch) {
 		b.Cold().Pack(batch)
@@ -167,15 +167,15 @@ func (b *bucket) compressQueue(batch *store.ColdBatch) {
 	}
 }
 
-// takeWaiting copies records from the queue's tail on. It reports false if there are none.
+// takeWaiting copies records, starting at the queue's tail. It reports false if there are none.
 func (b *bucket) takeWaiting(batch *store.ColdBatch) bool {
 	b.lock()
 	defer b.unlock()
 	return b.Cold().TakeWaiting(batch)
 }
 
-// putAway moves the batch's records that are still at the queue's tail to the cold ring.
-// It reports false if that has no room.
+// putAway moves the batch's records that are still at the queue's tail to the cold ring. It reports
+// false if the cold ring has no room.
 func (b *bucket) putAway(batch *store.ColdBatch) bool {
 	b.lock()
 	defer b.unlock()

@@ -7,14 +7,13 @@ import (
 	"github.com/ringcache/ringcache/internal/store"
 )
 
-// The methods of this file look at the value that a key has and change it in
-// one step: no other call of the same key comes in between.
+// The methods of this file read the value of a key and change it in one atomic step: no other call
+// for the same key comes in between.
 
-// SetIfAbsent is [Cache.Set] if k is absent, and reports whether it stored v. An expired
-// entry is absent. An entry that is there stays as it is, with its expiry; finding it
-// counts as a read when the policy decides what to evict. In [Stats], SetIfAbsent counts as
-// a Set either way. It reports false and no error if a [Namespace] that is above its quota
-// or was dropped does not store v.
+// SetIfAbsent is [Cache.Set] if k is absent, and reports whether it stored v. An expired entry is
+// absent. An existing entry stays unchanged, with its expiry, and finding it counts as a read with
+// the eviction policy. SetIfAbsent counts in [Stats] as a Set in both cases. If a [Namespace] is
+// over its quota or was dropped and does not store v, it reports false and returns no error.
 func (c *Cache) SetIfAbsent(k, v []byte) (stored bool, err error) {
 	var w write
 	w.Key, w.Value = k, v
@@ -23,13 +22,13 @@ func (c *Cache) SetIfAbsent(k, v []byte) (stored bool, err error) {
 	return w.met(c.apply(&w, "set"))
 }
 
-// SetIfAbsentWithTTL is [Cache.SetIfAbsent] with the TTL of [Cache.SetWithTTL]. If k is
-// there, it appends its value to dst and returns the extended slice, and false; otherwise it
-// returns dst. Value and answer belong together: no other call comes in between. With a lock,
-// dst receives the owner's token; with an idempotency key, the first call's result.
+// SetIfAbsentWithTTL is [Cache.SetIfAbsent] with the TTL of [Cache.SetWithTTL]. If k is present, it
+// appends the value of k to dst and returns the extended slice and false; otherwise it returns dst
+// unchanged. It reads that value in the same atomic step. If the entry is a lock, dst receives the
+// owner's token; if it is an idempotency key, the result of the first call.
 //
-// A TTL that is negative or below 100 ms matters only if k is absent: nothing is stored then.
-// SetIfAbsentWithTTL does not allocate if dst has room for the value. A dst of nil allocates
+// A TTL that is negative or below 100 ms matters only if k is absent: nothing is then stored.
+// SetIfAbsentWithTTL does not allocate if dst has room for the value. With a nil dst, it allocates
 // for every value found that is not empty.
 func (c *Cache) SetIfAbsentWithTTL(
 	dst, k, v []byte, ttl time.Duration,
@@ -38,7 +37,7 @@ func (c *Cache) SetIfAbsentWithTTL(
 	return dst, stored, err
 }
 
-// setIfAbsent is SetIfAbsentWithTTL that also reports whether k was there.
+// setIfAbsent is SetIfAbsentWithTTL that also reports whether k was present.
 func (c *Cache) setIfAbsent(
 	dst *[]byte, k, v []byte, ttl time.Duration,
 ) (there, stored bool, err error) {
@@ -51,11 +50,10 @@ func (c *Cache) setIfAbsent(
 	return there, stored, err
 }
 
-// SetIfChanged is [Cache.Set] unless v is the value of k already, and reports whether it
-// stored v. The entry keeps its expiry; a new one gets [Options].TTL. An equal value is not
-// written again: it takes no room, evicts nothing, and keeps its age. An entry that is there
-// counts as read when the policy decides what to evict. In [Stats], SetIfChanged counts as a
-// Set either way.
+// SetIfChanged is [Cache.Set] unless v is already the value of k, and reports whether it stored v.
+// The entry keeps its expiry; a new one gets [Options].TTL. An equal value is not written again: it
+// needs no room, evicts nothing, and keeps its age. An existing entry counts as read with the
+// eviction policy. SetIfChanged counts in [Stats] as a Set in both cases.
 func (c *Cache) SetIfChanged(k, v []byte) (changed bool, err error) {
 	var w write
 	w.Key, w.Value = k, v
@@ -64,12 +62,11 @@ func (c *Cache) SetIfChanged(k, v []byte) (changed bool, err error) {
 	return w.met(c.apply(&w, "set"))
 }
 
-// CompareAndSwap is [Cache.Set] of new if the value of k is old, and reports whether it
-// stored it. If k is absent it does not; nil and empty are the same old value. The entry keeps
-// its expiry, and counts as read when the policy decides what to evict. (Room is made for a
-// large value first; if that evicts k itself, nothing is stored.) In [Stats], CompareAndSwap
-// counts as a Set either way. If a [Namespace] that is above its quota has no room for new, it
-// reports false, and k is absent.
+// CompareAndSwap is [Cache.Set] of new if the value of k is old, and reports whether it stored new.
+// If k is absent, it stores nothing; a nil old is the same as an empty one. The entry keeps its
+// expiry, and counts as read with the eviction policy. (Room for a large value is made first; if
+// that evicts k itself, nothing is stored.) CompareAndSwap counts in [Stats] as a Set in both
+// cases. If a [Namespace] has no room for new within its quota, it reports false, and k is absent.
 func (c *Cache) CompareAndSwap(k, old, new []byte) (swapped bool, err error) {
 	var w write
 	w.Key, w.Value = k, new
@@ -78,8 +75,8 @@ func (c *Cache) CompareAndSwap(k, old, new []byte) (swapped bool, err error) {
 	return w.met(c.apply(&w, "swap"))
 }
 
-// met reports whether the write was made, and tells a condition that does not hold from an
-// error.
+// met reports whether the write was made, given its error. A condition that does not hold is no
+// error to the user.
 func (w *write) met(err error) (bool, error) {
 	if err == errUnmet {
 		return false, nil
@@ -87,27 +84,27 @@ func (w *write) met(err error) (bool, error) {
 	return err == nil && !w.Unstored, err
 }
 
-// Update replaces the value of k by the one that fn returns. fn gets a copy of the value,
-// which it may change, and whether k is there; it returns the new value, or false for keep to
-// remove k. old is valid until fn returns; new must stay valid until Update does.
+// Update replaces the value of k with the one that fn returns. fn receives a copy of the value,
+// which it may modify, and whether k is present; it returns the new value, or false for keep to
+// remove k. old is valid until fn returns; new must stay valid until Update returns.
 //
-// If another call changes the value meanwhile, fn is called again with the new one: it may run
-// several times, and the last call counts. No lock is held while it runs. An fn that changes the
-// value of k itself each time is called forever.
+// If another call changes the value meanwhile, fn is called again with the new value: it may run
+// several times, and only its last call takes effect. No lock is held while it runs. If fn itself
+// changes the value of k each time, Update never returns.
 //
-// The entry keeps its expiry and counts as read when the policy decides what to evict; a new
-// entry gets [Options].TTL. Ownership of k, limits and errors are those of [Cache.Set]: after
-// an error, k is absent. Update allocates nothing but a larger buffer now and then, which later
-// calls use again. It counts in [Stats] as one Set, or one Del if fn does not keep k.
+// The entry keeps its expiry and counts as read with the eviction policy; a new entry gets
+// [Options].TTL. Ownership of k, limits and errors are those of [Cache.Set]: after an error, k is
+// absent. Update does not allocate, except occasionally for a larger buffer, which later calls
+// reuse. It counts in [Stats] as one Set, or as one Del if fn does not keep k.
 func (c *Cache) Update(k []byte, fn func(old []byte, ok bool) (new []byte, keep bool)) error {
 	mustBeFunc("Update", fn != nil)
 	return c.update(k, byOptions, "update", infallible(fn))
 }
 
-// UpdateWithTTL is [Cache.Update] in which a new entry gets ttl, as with [Cache.SetWithTTL]. An
-// entry that is there keeps its expiry, so a counter that is made with a TTL begins anew when
-// its window is over, however often it is updated. A TTL that is negative or below 100 ms
-// matters only if k is absent: the new value is not stored then.
+// UpdateWithTTL is [Cache.Update] with a TTL for a new entry, as in [Cache.SetWithTTL]. An existing
+// entry keeps its expiry, so a counter created with a TTL starts again when its window is over,
+// however often it is updated. A TTL that is negative or below 100 ms matters only if k is absent:
+// the new value is then not stored.
 func (c *Cache) UpdateWithTTL(
 	k []byte, ttl time.Duration, fn func(old []byte, ok bool) (new []byte, keep bool),
 ) error {
@@ -115,7 +112,7 @@ func (c *Cache) UpdateWithTTL(
 	return c.update(k, withTTL(ttl), "update", infallible(fn))
 }
 
-// infallible returns the function of an Update as one that never fails.
+// infallible adapts the function of an Update, which never fails, to an updater.
 func infallible(fn func([]byte, bool) ([]byte, bool)) updater {
 	return func(old []byte, ok bool) ([]byte, bool, error) {
 		v, keep := fn(old, ok)
@@ -123,27 +120,27 @@ func infallible(fn func([]byte, bool) ([]byte, bool)) updater {
 	}
 }
 
-// Append appends suffix to the value of k. If k is absent, it is a [Cache.Set] of suffix;
-// use [Cache.UpdateWithTTL] to give the new entry a TTL. It copies the value, and copies it
-// again if others write to k meanwhile. Ownership, limits, errors, expiry and allocation are
-// those of [Cache.Update]. It counts as one Set in [Stats].
+// Append appends suffix to the value of k. If k is absent, Append is a [Cache.Set] of suffix; use
+// [Cache.UpdateWithTTL] to give the new entry a TTL. Append copies the value, and copies it again
+// if other goroutines write to k meanwhile. Ownership, limits, errors, expiry and allocation are
+// those of [Cache.Update]. It counts in [Stats] as one Set.
 func (c *Cache) Append(k, suffix []byte) error {
 	return c.update(k, byOptions, "append to", func(old []byte, _ bool) ([]byte, bool, error) {
 		return append(old, suffix...), true, nil
 	})
 }
 
-// updater is the function of an update. After an error nothing changes.
+// updater is the function of an update. If it returns an error, nothing changes.
 type updater func(old []byte, ok bool) (v []byte, keep bool, err error)
 
-// update is Update by fn, with the lifetime of a new entry. verb is what the caller asked for.
+// update is Update by fn; l is the lifetime of a new entry, and verb names the call in errors.
 func (c *Cache) update(k []byte, l lifetime, verb string, fn updater) error {
-	// fn may change its copy, so the comparison needs another.
+	// fn may modify its copy, so the comparison needs another one.
 	mine, theirs := scratch.Get(), scratch.Get()
 	defer mine.Release()
 	defer theirs.Release()
 	w := c.writeOf(k, nil, store.Replaced)
-	for mode := withValue | reading; ; mode, w.silent = withValue, true { // it is one read
+	for mode := withValue | reading; ; mode, w.silent = withValue, true { // only one read
 		old, expiry, got := c.lookup(mine.Bytes[:0], w.Key, w.Hash, mode)
 		ok := got == hit
 		mine.Bytes = old
@@ -157,7 +154,7 @@ func (c *Cache) update(k []byte, l lifetime, verb string, fn updater) error {
 		if w.del = !keep; w.del {
 			w.keeps, w.Reason = false, store.Deleted
 			if _, err := c.remove(&w, nil); err != errUnmet {
-				return nil // removed, or not there since the cache is closed
+				return nil // removed, or absent because the cache is closed
 			}
 			continue
 		}
@@ -173,7 +170,7 @@ func (c *Cache) update(k []byte, l lifetime, verb string, fn updater) error {
 	}
 }
 
-// expect makes the write depend on the key being as it was found.
+// expect makes the write conditional on the key still being as it was found.
 func (w *write) expect(old []byte, ok bool) {
 	w.cond, w.old = ifAbsent, nil
 	if ok {
@@ -181,10 +178,10 @@ func (w *write) expect(old []byte, ok bool) {
 	}
 }
 
-// GetAndDel removes k, appends the value that it had to dst, and returns the extended
-// slice; dst as it is, and false, if k is not there. Of several calls at once, one gets
-// the value. The bytes belong to the caller. GetAndDel does not allocate if dst has room
-// for the value. It locks one bucket, and counts in [Stats] as a Del, not as a lookup.
+// GetAndDel removes k, appends its value to dst, and returns the extended slice and true. If k is
+// absent, it returns dst unchanged and false. Of several concurrent calls, exactly one gets the
+// value. The bytes belong to the caller. GetAndDel does not allocate if dst has room for the value.
+// It locks one bucket, and counts in [Stats] as a Del, not as a lookup.
 func (c *Cache) GetAndDel(dst, k []byte) ([]byte, bool) {
 	w := c.writeOf(k, nil, store.Deleted)
 	w.del = true

@@ -17,11 +17,11 @@ import (
 	"github.com/ringcache/ringcache/internal/store"
 )
 
-// chunksPerBucket is how many chunks a bucket holds at least, so that little is lost by rounding
-// its share. Caches below 1 GB have smaller chunks for it.
+// chunksPerBucket is the least number of chunks of a bucket, which keeps the loss from rounding its
+// share small. Caches below 1 GB have smaller chunks to reach it.
 const chunksPerBucket = 32
 
-// geometry is everything that shapes a cache. Tests make it tiny.
+// geometry is everything that shapes a cache. Tests make tiny ones.
 type geometry struct {
 	settings
 	options   Options
@@ -39,7 +39,7 @@ type geometry struct {
 
 	compressor   Compressor // nil: there is no cold part
 	compressorID string
-	withoutDict  ValueCompressor // what it has without a dictionary
+	withoutDict  ValueCompressor // Compressor without a dictionary
 	coldShare    float64         // the cold part's share of the memory; 0: as learned
 	byHand       bool            // no goroutine: a test compresses
 	dictFile     string          // where dictionaries are kept; empty: in memory only
@@ -47,7 +47,7 @@ type geometry struct {
 	foreign      bool            // none were, or those of another Compressor
 }
 
-// defaultGeometry returns the geometry of a cache of MaxBytes.
+// defaultGeometry returns the geometry of a cache of maxBytes.
 func defaultGeometry(maxBytes int) geometry {
 	buckets := min(1<<(bits.Len(uint(maxBytes/minBucketBytes))-1), store.BucketCount)
 	share := maxBytes / buckets / chunksPerBucket
@@ -62,9 +62,9 @@ func defaultGeometry(maxBytes int) geometry {
 	}
 }
 
-// newSecret returns a random secret, which is mixed into every hash, so that nobody outside can
-// choose keys that meet in one bucket. Each cache draws its own, since its file and its snapshots
-// contain it; only a cache that is loaded from a snapshot has the one there.
+// newSecret returns a random secret, which is mixed into every hash so that outsiders cannot choose
+// keys that share a bucket. Each cache draws its own, because files and snapshots reveal it; only a
+// cache that is loaded from a snapshot has the secret of that snapshot.
 func newSecret() (s [2]uint64) {
 	for !isSecret(s) {
 		var b [16]byte
@@ -74,15 +74,15 @@ func newSecret() (s [2]uint64) {
 	return s
 }
 
-// isSecret reports whether hashes can be multiplied by the second word of s: it is odd, and has
-// neither few bits nor nearly all, as random ones have but once in a hundred thousand. All hashes
-// would be the same with all bits.
+// isSecret reports whether s is usable as a secret: the second word, a multiplier, must be odd, and
+// must have neither too few bits set nor too many, as fewer than one random word in ten thousand
+// has. With all bits set, for example, all hashes would be equal.
 func isSecret(s [2]uint64) bool {
 	n := bits.OnesCount64(s[1])
 	return s[1]&1 == 1 && 15 < n && n < 49
 }
 
-// newShared returns what the buckets of a cache of that geometry share.
+// newShared returns the state that the buckets of a cache of this geometry share.
 func (g *geometry) newShared() *store.Shared {
 	mem := g.mem
 	mem.Map = orNoMemory(mem.Map)
@@ -123,7 +123,7 @@ func (g *geometry) newShared() *store.Shared {
 	return store.NewShared(c, pool, g.maxBytes)
 }
 
-// orNoMemory returns get, with ErrNoMemory in its errors.
+// orNoMemory returns get with ErrNoMemory added to its errors.
 func orNoMemory(get func(n int) ([]byte, error)) func(n int) ([]byte, error) {
 	return func(n int) ([]byte, error) {
 		b, err := get(n)
@@ -134,7 +134,7 @@ func orNoMemory(get func(n int) ([]byte, error)) func(n int) ([]byte, error) {
 	}
 }
 
-// fileMemory returns the memory of a file, with ErrNoMemory in its errors.
+// fileMemory returns the memory of a file, with ErrNoMemory added to its errors.
 func fileMemory(m *chunk.RingMemory) *chunk.RingMemory {
 	fromFile := *m
 	fromFile.Map = func(n, ready int) ([]byte, error) {
@@ -149,10 +149,10 @@ func fileMemory(m *chunk.RingMemory) *chunk.RingMemory {
 	return &fromFile
 }
 
-// valuesOf is a Compressor as package cold wants it.
+// valuesOf adapts a Compressor to package cold.
 type valuesOf struct{ Compressor }
 
-// WithDict is that of the Compressor, whose result has another type.
+// WithDict is WithDict of the Compressor, with the result type of package cold.
 func (c valuesOf) WithDict(dict []byte) (cold.ValueCompressor, error) {
 	v, err := c.Compressor.WithDict(dict)
 	if v == nil {

@@ -7,19 +7,20 @@ import (
 	"github.com/ringcache/ringcache/internal/store"
 )
 
-// Set stores value v under key k, in place of an older value of k. The cache keeps copies: k
-// and v may be changed as soon as Set returns. After a Set that returned nil, a Get of k
-// finds v until k is set again, expires, or is evicted because room is needed.
+// Set stores value v under key k, replacing an older value of k. The cache keeps copies: k and v
+// may be modified as soon as Set returns. After a Set that returned nil, a Get of k finds v until k
+// is set again or deleted, expires, or is evicted to make room.
 //
-// A key may have up to 65,535 bytes, a value up to a sixteenth of the cache's bound, and 4 GB;
-// beyond that Set returns [ErrTooLarge]. After Close it returns [ErrClosed]. Where the operating
-// system refuses memory, entries are dropped within what the cache has; only where that is
-// nothing, or less than twice the entry, Set returns [ErrNoMemory]. Whatever the error, no Get of
-// this cache finds an older value of k, so callers that can do without the entry may ignore it.
-// Only with [ErrClosed] does the older value stay in [Options].File, for the next cache there.
+// A key may have up to 65,535 bytes, a value up to 1/16 of the cache's bound, but never more than 4
+// GB; beyond that Set returns [ErrTooLarge]. After Close it returns [ErrClosed]. If the operating
+// system refuses memory, the cache evicts entries within the memory that it has; Set returns
+// [ErrNoMemory] only if that is nothing, or less than twice the entry. Whatever the error, no Get
+// of this cache finds an older value of k, so callers that can do without the entry may ignore it.
+// Only with [ErrClosed] does the older value stay in [Options].File, for the next cache opened on
+// it.
 //
-// Set does not allocate on the Go heap, but for a few bytes when a bucket's tables grow. It
-// locks one bucket, of 512 or fewer.
+// Set does not allocate on the Go heap, except for a few bytes when a bucket's tables grow. It
+// locks one of the cache's buckets, of which there are at most 512.
 func (c *Cache) Set(k, v []byte) error {
 	var w write
 	w.Key, w.Value = k, v
@@ -27,54 +28,54 @@ func (c *Cache) Set(k, v []byte) error {
 	return c.apply(&w, "set")
 }
 
-// Get appends the value of k to dst and returns the extended slice; dst as it is if k is not
-// there, so nil for a nil dst. The bytes belong to the caller. On a miss, the spare capacity of
-// dst may have been overwritten. k may lie in it. [Cache.HasGet] tells an empty value from a
-// miss.
+// Get appends the value of k to dst and returns the extended slice. On a miss it returns dst
+// unchanged, which is nil for a nil dst, but the spare capacity of dst may have been overwritten.
+// The bytes belong to the caller. k may alias dst's spare capacity. [Cache.HasGet] distinguishes an
+// empty value from a miss.
 //
-// Get does not allocate if dst has room for the value. It takes a lock only if others keep
-// writing to the same bucket, if k may be a large entry, if it starts the idle time of the entry
-// anew ([Options].ExpireAfterAccess), or if the entry is in the cold part ([Options].Compressor): a
-// Get from there may evict others.
+// Get does not allocate if dst has room for the value. It takes a lock only if other goroutines
+// keep writing to the same bucket, if k may be the key of a large entry, if it restarts the idle
+// time of the entry ([Options].ExpireAfterAccess), or if the entry is in the cold part
+// ([Options].Compressor). A Get from the cold part may evict other entries.
 func (c *Cache) Get(dst, k []byte) []byte {
 	out, _, _ := c.lookup(dst, k, unhashed, getMode)
 	return out
 }
 
-// HasGet is [Cache.Get] that also reports whether k was there.
+// HasGet is [Cache.Get] that also reports whether k was present.
 func (c *Cache) HasGet(dst, k []byte) ([]byte, bool) {
 	out, _, got := c.lookup(dst, k, unhashed, getMode)
 	return out, got == hit
 }
 
-// Has reports whether k is there. It counts as a lookup in [Stats] and as a read of the entry, does
-// not allocate, and locks what Get locks.
+// Has reports whether k is present. It counts as a lookup in [Stats] and as a read of the entry,
+// does not allocate, and takes the same locks as Get.
 func (c *Cache) Has(k []byte) bool {
 	_, _, got := c.lookup(nil, k, unhashed, counted|reading)
 	return got == hit
 }
 
-// Peek is [Cache.HasGet] that leaves no trace: it does not count as a lookup in
-// [Stats] nor with the policy, so it changes neither hit ratios nor what is evicted next, and it
-// does not start an idle time anew ([Options].ExpireAfterAccess). Use it in tests, debug pages and
-// copies of a cache. It allocates and locks what Get does.
+// Peek is [Cache.HasGet] without side effects. It counts as a lookup neither in [Stats] nor with
+// the eviction policy, so it affects neither hit ratios nor the choice of entries to evict, and it
+// does not restart an idle time ([Options].ExpireAfterAccess). Use it in tests, in debug pages and
+// to copy a cache. It allocates and locks like Get.
 func (c *Cache) Peek(dst, k []byte) ([]byte, bool) {
 	out, _, got := c.lookup(dst, k, unhashed, withValue)
 	return out, got == hit
 }
 
 // HasGetUncounted is [Cache.HasGet] that does not count as a lookup in [Stats]. Unlike
-// [Cache.Peek], it makes the entry stay longer. It is for what takes several entries to answer
-// one question: count the first one, and the hit ratio is that of the questions.
+// [Cache.Peek], it is a read to the eviction policy. Use it if one question needs several entries:
+// if only the lookup of the first one counts, the hit ratio is that of the questions.
 func (c *Cache) HasGetUncounted(dst, k []byte) ([]byte, bool) {
 	out, _, got := c.lookup(dst, k, unhashed, withValue|reading)
 	return out, got == hit
 }
 
-// View calls fn with the value of k and reports whether k was there; on a miss fn is not
-// called. v is a buffer that later Views use again: it is valid, and fn's to change, until fn
-// returns. No lock is held while fn runs. View does not allocate but
-// for a larger buffer now and then, and locks what Get locks.
+// View calls fn with the value of k and reports whether k was present; on a miss, fn is not called.
+// v is a buffer that later Views reuse: fn may modify it, and must not use it after returning. No
+// lock is held while fn runs. View does not allocate, except occasionally for a larger buffer, and
+// takes the same locks as Get.
 func (c *Cache) View(k []byte, fn func(v []byte)) bool {
 	mustBeFunc("View", fn != nil)
 	s := scratch.Get()
@@ -87,9 +88,9 @@ func (c *Cache) View(k []byte, fn func(v []byte)) bool {
 	return ok
 }
 
-// Del removes k and reports whether it was there. It does not allocate and locks one bucket.
-// After Close it returns false, and cannot remove k from [Options].File: the next cache there
-// finds it.
+// Del removes k and reports whether it was present. It does not allocate and locks one bucket.
+// After Close it returns false, and cannot remove k from [Options].File: the next cache opened on
+// that file finds it.
 func (c *Cache) Del(k []byte) bool {
 	var w write
 	w.Key, w.Hash, w.del, w.Reason = k, c.shared.Hash(k), true, store.Deleted
@@ -97,14 +98,14 @@ func (c *Cache) Del(k []byte) bool {
 	return found
 }
 
-// Reset removes all entries. The cache keeps its memory for new ones (see [Cache.Close] for
-// giving it back), and counters in [Stats] go on. Buckets are emptied one after another: an
-// entry that is set meanwhile may or may not stay, and so may one that Touch writes again.
-// With [Options].OnRemove, a bucket is emptied in steps of 64 KB or 256 entries, and OnRemove
-// called between them.
+// Reset removes all entries. The cache keeps its memory for new ones ([Cache.Close] releases it),
+// and the counters in [Stats] continue. Buckets are emptied one after another: an entry that is set
+// concurrently may or may not stay, and so may one that Touch stores again. With
+// [Options].OnRemove, each bucket is emptied in steps of 64 KB or 256 entries, and OnRemove is
+// called after each step.
 func (c *Cache) Reset() {
-	// Touch may write a record again, and move it between the small buckets and
-	// the large ones: an old one must not slip through to where Reset has been.
+	// Touch may store a record again, and so move it between the small buckets and the large ones: an
+	// old record must not move to where Reset has already been.
 	for i := range c.arena.buckets {
 		c.resetBucket(&c.arena.buckets[i])
 	}
@@ -122,9 +123,9 @@ func (c *Cache) resetBucket(b *bucket) {
 	}
 }
 
-// resetStep removes some of the entries of a bucket, and reports whether all are
-// gone. Once it has removed as many bytes as left says, it removes the rest at once, so
-// that it ends although others, such as OnRemove, keep setting entries.
+// resetStep removes some of the entries of a bucket, and reports whether all are gone. Once it has
+// removed as many bytes as left says, it removes the rest at once, so that it ends even if other
+// goroutines, or OnRemove, keep setting entries.
 func (c *Cache) resetStep(b *bucket, left *int) (done bool) {
 	var w write
 	defer c.notify(&w)
@@ -141,9 +142,9 @@ func (c *Cache) resetStep(b *bucket, left *int) (done bool) {
 	return done
 }
 
-// Len returns the number of entries, as [Stats].EntriesCount: expired and negative ones that
-// have not been removed yet count. It takes every bucket's lock for a moment, one after another,
-// so entries that come or go meanwhile may or may not be counted.
+// Len returns the number of entries, like [Stats].EntriesCount: it includes expired and negative
+// entries that have not been removed yet. It locks every bucket briefly, one after another, so
+// entries that are added or removed concurrently may or may not be counted.
 func (c *Cache) Len() int {
 	n := 0
 	c.each(func(b *bucket) {
@@ -155,22 +156,21 @@ func (c *Cache) Len() int {
 }
 
 // All returns an iterator over the entries of the cache, in no particular order. Key and value are
-// buffers of the loop, valid and the caller's to change until the next iteration: clone what is to
-// be kept.
+// buffers of the loop: the body may modify them, and they are valid until the next iteration. Clone
+// them to keep them.
 //
 //	for key, value := range cache.All() {
 //		// ...
 //	}
 //
-// An entry that is there from the beginning of the loop to its end, and is not set again
-// meanwhile, is seen exactly once; one that comes or goes meanwhile may be seen or not. One
-// that is set again is seen once too, unless the old or the new value is large (see the
-// section Caveats of the package) and the other is not: it may then be seen twice, or not at all.
+// An entry that is present for the whole loop and is not set again during it is seen exactly once;
+// one that is added or removed during the loop may or may not be seen. An entry that is set again
+// is also seen once, unless exactly one of the old and the new value is large (see the section
+// Caveats of the package documentation): it may then be seen twice, or not at all.
 //
-// The body may call all methods of the cache. Writers of a bucket wait only while
-// the next 256 keys or 64 KB of keys are copied. A loop allocates its buffers. It does not
-// count as lookups in [Stats], and does not make an entry stay longer. On a closed cache it
-// ends at once.
+// The body may call all methods of the cache. Writers of a bucket wait only while the next 256 keys
+// or 64 KB of keys are copied. A loop allocates its buffers. Its lookups do not count in [Stats],
+// and are not reads to the eviction policy. On a closed cache the loop ends at once.
 func (c *Cache) All() iter.Seq2[[]byte, []byte] {
 	return func(yield func(key, value []byte) bool) {
 		mustBeFunc("All", yield != nil)
@@ -179,7 +179,7 @@ func (c *Cache) All() iter.Seq2[[]byte, []byte] {
 }
 
 // Keys is [Cache.All] without the values, which it does not copy. Each key is valid until the next
-// iteration: clone it to keep it. (slices.Collect would keep buffers that were used again.)
+// iteration; clone it to keep it. (slices.Collect would return the same buffer several times.)
 func (c *Cache) Keys() iter.Seq[[]byte] {
 	return func(yield func(key []byte) bool) {
 		mustBeFunc("Keys", yield != nil)
@@ -189,8 +189,8 @@ func (c *Cache) Keys() iter.Seq[[]byte] {
 
 func everyKey([]byte) bool { return true }
 
-// loop calls fn with the entries whose keys are ours, until fn returns false. Both may
-// call all methods of the cache. The mode says whether fn gets the values.
+// loop calls fn with the entries whose keys satisfy ours, until fn returns false. Both functions
+// may call all methods of the cache. The mode determines whether fn gets the values.
 func (c *Cache) loop(
 	ours func(key []byte) bool, mode lookupMode, fn func(key, value []byte) bool,
 ) {
@@ -201,7 +201,7 @@ func (c *Cache) loop(
 		}
 		var got outcome
 		if value, _, got = c.lookup(value[:0], key, c.shared.Hash(key), mode); got != hit {
-			return true // it has gone since its step began
+			return true // removed since its step began
 		}
 		return fn(key, value)
 	})

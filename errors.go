@@ -9,92 +9,87 @@ import (
 	"github.com/ringcache/ringcache/internal/snapshot"
 )
 
-// Errors that the methods of [Cache] and [Typed] return, wrapped with what was
-// asked for and the bound that it met. Test for them with [errors.Is]. None of
-// them leaves the cache unusable.
+// Errors that the methods of [Cache], [Namespace] and [Typed] return, wrapped with the requested
+// value and the bound that it violated. Test for them with [errors.Is]. The cache remains usable
+// after all of them.
 var (
-	// ErrTooLarge is returned when the key is longer than 65,535 bytes or the
-	// value longer than a sixteenth of the cache's bound, by Set,
-	// SetIfAbsent, SetIfChanged, CompareAndSwap, Update, Append, SetBatch and their forms with
-	// a TTL, and by those of a Typed view or a Namespace. Nothing is stored, and an older value
-	// of the key is removed: it is out of date.
+	// ErrTooLarge is returned for a key longer than 65,535 bytes or a value longer than 1/16 of the
+	// cache's bound, by Set, SetIfAbsent, SetIfChanged, CompareAndSwap, Update, Append, SetBatch and
+	// their forms with a TTL, including those of a Typed view or a Namespace. Nothing is stored, and
+	// an older value of the key is removed, because it is out of date.
 	ErrTooLarge = errors.New("entry too large")
 
-	// ErrClosed is returned after Close by Set, SetIfAbsent, SetIfChanged, CompareAndSwap,
-	// Update (unless its function removes the key), Append, SetBatch and their forms with a TTL,
-	// by Resize, by those of a Typed view or a Namespace, by Invalidate, and by the methods
-	// that save or read a snapshot. Lookups of a closed cache miss, and
-	// GetOrLoad and GetOrLoadBatch load without storing. Nothing is removed from
-	// [Options].File: the next cache that is opened on it finds the older value.
+	// ErrClosed is returned after Close by Set, SetIfAbsent, SetIfChanged, CompareAndSwap, Update
+	// (unless its function removes the key), Append, SetBatch and their forms with a TTL, including
+	// those of a Typed view or a Namespace, by Invalidate and Resize, and by the methods that save or
+	// read a snapshot. Lookups of a closed cache miss, and GetOrLoad and GetOrLoadBatch load without
+	// storing. Nothing is removed from [Options].File: the next cache opened on it finds the older
+	// value.
 	ErrClosed = errors.New("cache is closed")
 
-	// ErrNoMemory is returned when the operating system gives no memory at all, or less than
-	// twice the size of a large entry, by Set, SetIfAbsent, SetIfChanged, CompareAndSwap, Update,
-	// Append, SetBatch and their forms with a TTL, and by those of a Typed view or a Namespace;
-	// by NewWithOptions, if [Options].File cannot be made as the disk is full. Nothing is
-	// stored, an older value of the key is removed, and a later Set tries again. Where only a
-	// part of the memory is refused, the cache works as a smaller one, without an error: see
-	// [Stats].EffectiveMaxBytes.
+	// ErrNoMemory is returned when the operating system provides no memory at all, or less than twice
+	// the size of a large entry, by Set, SetIfAbsent, SetIfChanged, CompareAndSwap, Update, Append,
+	// SetBatch and their forms with a TTL, including those of a Typed view or a Namespace; and by
+	// NewWithOptions if [Options].File cannot be created because the disk is full. Nothing is stored,
+	// an older value of the key is removed, and a later Set tries again. If only a part of the memory
+	// is refused, the cache works as a smaller one, without an error: see [Stats].EffectiveMaxBytes.
 	ErrNoMemory = errors.New("no memory from the operating system")
 
-	// ErrTTLTooShort is returned by SetWithTTL and SetBatchWithTTL, and for a new entry by
-	// SetIfAbsentWithTTL and UpdateWithTTL, also of a Typed view or a Namespace, for a TTL
-	// above 0 and below the clock's tick of 100 ms. Nothing is stored, and an older value of
-	// the key is removed.
+	// ErrTTLTooShort is returned for a TTL above 0 and below the clock's tick of 100 ms by SetWithTTL
+	// and SetBatchWithTTL, and for a new entry by SetIfAbsentWithTTL and UpdateWithTTL, including
+	// those of a Typed view or a Namespace. Nothing is stored, and an older value of the key is
+	// removed.
 	ErrTTLTooShort = errors.New("time to live too short")
 
-	// ErrAbsent is returned by GetOrLoad for a key of which a load has found that it has no
-	// value, and may be returned by a load to say so. GetOrLoadBatch reports such a key as
-	// one without a value and without an error.
+	// ErrAbsent is returned by GetOrLoad for a key that has no value according to a load, and may be
+	// returned by a load to say so. GetOrLoadBatch reports such a key as one without a value and
+	// without an error.
 	ErrAbsent = errors.New("key is absent")
 
-	// ErrLoadCycle is returned by GetOrLoad and GetOrLoadBatch, to a load that calls them, when
-	// the key that it asks for is loaded by this load itself, or by one that waits for it: none
-	// of them could end. The error names the keys in the order in which each load waits for the
-	// next. Only loads that pass on the context that they are given can be found out.
+	// ErrLoadCycle is returned by GetOrLoad and GetOrLoadBatch to a load that calls them for a key
+	// that is being loaded by this load itself, or by one that waits for it: none of them could end.
+	// The error names the keys in the order in which the loads wait for each other. A cycle is
+	// detected only if the loads pass on the context that they are given.
 	ErrLoadCycle = errors.New("loads wait for each other in a circle")
 
-	// ErrInvalidOptions is returned by NewWithOptions for a setting out of its range, and by
-	// Resize for a bound that is out of range. New panics with it. For an existing [Options].File,
-	// the range of MaxBytes is that of Resize.
+	// ErrInvalidOptions is returned by NewWithOptions for a setting that is out of range, and by
+	// Resize for a bound that is. New panics with it. For an existing [Options].File, the range of
+	// MaxBytes is that of Resize.
 	ErrInvalidOptions = errors.New("invalid options")
 
-	// ErrEncode is returned by all methods of a Typed view that store when its codec cannot
-	// encode the value. It is wrapped together with the codec's own error. Nothing is stored,
-	// and an older value of the key is removed, except by SetIfAbsent, SetIfAbsentWithTTL and
-	// CompareAndSwap.
+	// ErrEncode is returned by all storing methods of a Typed view if its codec cannot encode the
+	// value. It is wrapped together with the codec's own error. Nothing is stored, and an older value
+	// of the key is removed, except by SetIfAbsent, SetIfAbsentWithTTL and CompareAndSwap.
 	ErrEncode = errors.New("value cannot be encoded")
 
-	// ErrDecode is returned by Get, GetWithTTL, Peek, GetBatch, GetAndDel, SetIfAbsentWithTTL,
-	// Update and UpdateWithTTL of a Typed view when the key is there but its codec cannot decode
-	// the bytes. It is wrapped together with the codec's
-	// own error, and names the key. GetAndDel removes the entry, the others leave it. GetOrLoad
-	// and GetOrLoadBatch remove the entry and load the key, and return ErrDecode if what they
-	// have loaded cannot be decoded either.
+	// ErrDecode is returned by Get, GetWithTTL, Peek, GetBatch, GetAndDel, SetIfAbsentWithTTL, Update
+	// and UpdateWithTTL of a Typed view if the key is present but its codec cannot decode the bytes.
+	// It is wrapped together with the codec's own error, and names the key. GetAndDel removes the
+	// entry, the others leave it. GetOrLoad and GetOrLoadBatch remove the entry and load the key, and
+	// return ErrDecode if the loaded value cannot be decoded either.
 	ErrDecode = errors.New("value cannot be decoded")
 
-	// ErrInUse is returned by NewWithOptions when another cache, of this process or of
-	// another, has [Options].File.
+	// ErrInUse is returned by NewWithOptions if another cache, in this process or another one, has
+	// [Options].File open.
 	ErrInUse = ringfile.ErrInUse
 
-	// ErrCorrupt is returned by LoadFromFile and ReadSnapshot, and reported by Load, for
-	// what is no snapshot, or a damaged one: the error says at which offset, and what is
-	// wrong there. NewWithOptions returns it if [Options].File is no ring file, or of a
-	// machine with another byte order, or if File + ".dict" holds something other than
-	// dictionaries. The file stays as it is.
+	// ErrCorrupt is returned by LoadFromFile and ReadSnapshot, and reported by Load, for data that is
+	// not a snapshot, or a damaged one: the error states the defect and its offset. NewWithOptions
+	// returns it if [Options].File was not written by this package, or was written on a machine with
+	// another byte order, or if File + ".dict" does not hold dictionaries. The file is left unchanged.
 	ErrCorrupt = snapshot.ErrCorrupt
 
-	// ErrVersion is the error of the same functions for a file whose format this version of the
-	// package does not know, and of all but NewWithOptions for a snapshot of another
+	// ErrVersion is returned by the same functions for a file whose format is unknown to this version
+	// of the package, and, except by NewWithOptions, for a snapshot with a different
 	// [Options].Version.
 	ErrVersion = snapshot.ErrVersion
 )
 
-// LoadPanic is what a caller of [Cache.GetOrLoad] or [Cache.GetOrLoadBatch] panics with when
-// a load that it waits for does. All who wait get the same one and must not change it.
+// LoadPanic is the value with which a caller of [Cache.GetOrLoad] or [Cache.GetOrLoadBatch] panics
+// when a load that it waits for panics. All waiting callers share it and must not modify it.
 type LoadPanic struct {
-	Value any    // what the load panicked with
-	Stack []byte // of the load, as of [debug.Stack]
+	Value any    // of the panic
+	Stack []byte // of the load, as returned by [debug.Stack]
 }
 
 // Error returns the panic's value and the stack of the load.
@@ -102,13 +97,13 @@ func (p *LoadPanic) Error() string {
 	return fmt.Sprintf("ringcache: load entry: panic: %v\n\n%s", p.Value, p.Stack)
 }
 
-// Unwrap returns the panic's value if it is an error, else nil.
+// Unwrap returns the panic's value if it is an error, and nil otherwise.
 func (p *LoadPanic) Unwrap() error {
 	err, _ := p.Value.(error)
 	return err
 }
 
-// refusals count the writes that were refused, by their error.
+// refusals counts the refused writes by their error.
 type refusals struct{ tooLarge, noMemory, ttlTooShort, closed atomic.Uint64 }
 
 // count counts a write that was refused with err.
@@ -125,12 +120,12 @@ func (r *refusals) count(err error) {
 	}
 }
 
-// mustBeFunc panics if a function that is nil was given to a method, before it is needed.
+// mustBeFunc panics if a method was given a nil function, before the function is needed.
 func mustBeFunc(method string, ok bool) {
 	if !ok {
 		panic("ringcache: " + method + ": nil function")
 	}
 }
 
-// longestQuote is how much of a key an error quotes, in characters.
+// longestQuote is the number of characters of a key that an error quotes at most.
 const longestQuote = 64

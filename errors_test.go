@@ -24,7 +24,7 @@ type failing struct {
 	call func(c *ringcache.Cache, k, v []byte) error
 }
 
-// failingCalls are calls that store v under k, whatever is there.
+// failingCalls are calls that store v under k, whether or not k is present.
 func failingCalls() []failing {
 	return []failing{
 		{"Append", "append to entry", func(c *ringcache.Cache, k, v []byte) error {
@@ -106,7 +106,7 @@ func failingCalls() []failing {
 	}
 }
 
-// An error says what was called, and the comment of its sentinel lists the method.
+// An error names the call, and the comment of its sentinel lists the method.
 func TestErrors_SayWhatWasCalled(t *testing.T) {
 	docs := sentinelDocs(t)
 	long := make([]byte, ringtest.MinBytes/16+1)
@@ -166,8 +166,8 @@ func sentinelDocs(t *testing.T) map[string]string {
 	return docs
 }
 
-// A nil function is a mistake in the program. It is found by the call that is given one,
-// whatever the cache holds, and not when one is needed for the first time.
+// A nil function is a programmer's error. The call that receives it panics, whatever the cache
+// holds, not only when the function is needed.
 func TestErrors_NilFunctionPanicsAtOnce(t *testing.T) {
 	c := ringcache.New(ringtest.MinBytes)
 	defer ringtest.CloseCache(t, c)

@@ -14,7 +14,7 @@ import (
 	"github.com/ringcache/ringcache/internal/testhook"
 )
 
-// What tests of other packages use.
+// Hooks for the tests of other packages.
 func init() {
 	hookShapes()
 	hookParts()

@@ -7,16 +7,17 @@ import (
 	"github.com/ringcache/ringcache/internal/store"
 )
 
-// Records that would fill a visible part of their bucket are stored in a separate arena: a
-// few large buckets. A small bucket holds 1/512 of a cache, or 64 KB of a small one, so a value of
-// a sixteenth of the cache would not even fit; and a bucket of a few records would evict by luck.
+// Records that would fill a noticeable part of their bucket are stored in a separate arena, which
+// consists of a few large buckets. A small bucket holds 1/512 of a cache, or 64 KB of a small one,
+// so a value of 1/16 of the cache would not even fit, and in a bucket of a few records, eviction
+// would be a matter of luck.
 //
-// The large buckets are ordinary ones; they only take more or less of the memory. Their
-// share follows what a single first-in first-out cache would hold: of the bytes stored
-// lately, the part that were large records. The small buckets divide the rest.
+// The large buckets are ordinary ones, except that their memory varies. Their share follows that of
+// a single first-in first-out cache: the fraction of recently stored bytes that belonged to large
+// records. The small buckets divide the rest.
 //
-// A key lives in one place at a time (I8): a Set holds the small bucket's lock over both
-// places, and so does a Get when shared.LargeKeys tells it to look in the large one too.
+// A key is in one place at a time (I8): a Set holds the small bucket's lock over both places, and
+// so does a Get when shared.LargeKeys tells it to look in the large one too.
 
 // setLarge stores a large record.
 func (c *Cache) setLarge(b *bucket, w *write) error {
@@ -46,7 +47,7 @@ func (c *Cache) setLarge(b *bucket, w *write) error {
 	b.Delete(&w.Write, nil)
 	lb.lock()
 	defer lb.unlockFor(w)
-	// Again: a search of lb for forgotten entries, which may have ended meanwhile, does not see
+	// Check again: a search of lb for forgotten entries, which may have ended meanwhile, does not see
 	// this one.
 	if _, forgotten := c.shared.UsageOf(w.Key); forgotten {
 		return errForgotten
@@ -61,8 +62,8 @@ func (c *Cache) setLarge(b *bucket, w *write) error {
 	return nil
 }
 
-// beginLargeSet has the small buckets' quotas leave the bytes that large bucket lb is going to
-// take for a record of n bytes. endLargeSet ends it.
+// beginLargeSet makes the small buckets' quotas leave out the bytes that large bucket lb will need
+// for a record of n bytes. endLargeSet ends it.
 func (c *Cache) beginLargeSet(lb *bucket, n int) *bucket {
 	in := &c.arena.incoming[int(lb.Number)-c.shared.Buckets]
 	in.sets++
@@ -86,13 +87,13 @@ func (c *Cache) endLargeSet(lb *bucket) {
 }
 
 // makeWay evicts entries for a large Set, whose bucket expects it: first those of other buckets,
-// then, if there is an OnRemove, its own. Without OnRemove the Set itself evicts the latter.
+// then, if there is an OnRemove, its own. Without OnRemove, the Set itself evicts the latter.
 func (c *Cache) makeWay(lb *bucket, w *write) {
 	c.reclaim(lb, c.arena.incoming[int(lb.Number)-c.shared.Buckets].bytes, w)
 	if c.onRemove == nil || w.quiet {
 		return
 	}
-	// Other Sets may take what was freed, so there is an end to it.
+	// Other Sets may take the freed memory, so the number of rounds is limited.
 	for done, rounds := false, 2*w.Bytes/store.StepBytes; !done && rounds > 0; rounds-- {
 		lb.lock()
 		done = lb.MakeWay(&w.Write)
@@ -101,9 +102,9 @@ func (c *Cache) makeWay(lb *bucket, w *write) {
 	}
 }
 
-// reclaim has others give up the bytes that large bucket lb is going to take and the pool
-// has not: small buckets what they hold above their new quota, and in a cache of very few
-// chunks the other large ones whatever it takes.
+// reclaim makes other buckets release the bytes that large bucket lb will need and the pool lacks:
+// small buckets release the memory above their new quotas, and in a cache of very few chunks the
+// other large ones as much as necessary.
 func (c *Cache) reclaim(lb *bucket, need int, w *write) {
 	s, a := c.shared, &c.arena
 	for done := 0; done < s.Buckets; {
@@ -127,7 +128,7 @@ func (c *Cache) reclaim(lb *bucket, need int, w *write) {
 	}
 }
 
-// pause tells OnRemove of the entries that a write has removed, if they are a step. The caller
+// pause calls OnRemove for the entries that a write has removed, if they make up a step. The caller
 // holds the arena's lock and no other; pause releases it meanwhile.
 func (c *Cache) pause(w *write) {
 	if w.quiet || !w.removals.IsStep() {
@@ -138,7 +139,7 @@ func (c *Cache) pause(w *write) {
 	c.notify(w)
 }
 
-// freeForSmall has the large buckets give up the chunks for a small record.
+// freeForSmall makes the large buckets release chunks for a small record.
 func (c *Cache) freeForSmall(w *write) {
 	s, a := c.shared, &c.arena
 	a.mu.Lock()
@@ -150,7 +151,7 @@ func (c *Cache) freeForSmall(w *write) {
 	}
 }
 
-// drain has a large bucket give up n bytes of what it holds above keep, in steps.
+// drain makes a large bucket release n bytes of the memory that it holds above keep, in steps.
 func (c *Cache) drain(lb *bucket, n int, keep func(lb *bucket) int, w *write) {
 	for n > 0 {
 		lb.lock()
@@ -163,7 +164,8 @@ func (c *Cache) drain(lb *bucket, n int, keep func(lb *bucket) int, w *write) {
 
 func keepNothing(*bucket) int { return 0 }
 
-// updateQuotas notes what a large bucket holds, and divides the rest.
+// updateQuotas records the memory that a large bucket holds, and divides the rest among the small
+// ones.
 func (c *Cache) updateQuotas(lb *bucket) {
 	lb.mu.Lock()
 	held := lb.Memory().Held
@@ -171,7 +173,7 @@ func (c *Cache) updateQuotas(lb *bucket) {
 	c.noteHeld(lb, held)
 }
 
-// noteHeld is updateQuotas for a large bucket that holds so many bytes.
+// noteHeld is updateQuotas for a large bucket that holds the given number of bytes.
 func (c *Cache) noteHeld(lb *bucket, held int) {
 	s, a := c.shared, &c.arena
 	sum := 0
@@ -185,8 +187,8 @@ func (c *Cache) noteHeld(lb *bucket, held int) {
 	s.SetQuotas()
 }
 
-// noteArrivals counts what small bucket b has stored, and has the large buckets give up memory when
-// their share has become smaller and b has filled its own.
+// noteArrivals counts the records that small bucket b has stored, and makes the large buckets
+// release memory if their share has become smaller and b has filled its own.
 func (c *Cache) noteArrivals(b *bucket, news store.Arrival, w *write) {
 	s, a := c.shared, &c.arena
 	s.CountArrival(news, false)
@@ -194,7 +196,7 @@ func (c *Cache) noteArrivals(b *bucket, news store.Arrival, w *write) {
 		return
 	}
 	if !a.mu.TryLock() {
-		return // the next one to come will do it
+		return // the next call will do it
 	}
 	defer a.mu.Unlock()
 	a.hand = (a.hand + 1) % s.Buckets
@@ -202,35 +204,35 @@ func (c *Cache) noteArrivals(b *bucket, news store.Arrival, w *write) {
 	c.drain(lb, news.Bytes+s.Pool.ChunkSize(), quotaOf, w)
 }
 
-// What follows is how a cache goes on that the system refuses memory. The pool's bound then
-// is what there is, and buckets evict within what they hold. One that holds too little for a
-// record takes from others, whose locks it must not wait for, as it keeps its own.
+// How a cache works when the system refuses memory. The pool's bound is then the memory that
+// exists, and buckets evict within the memory that they hold. A bucket that holds too little for a
+// record takes memory from others, whose locks it must not wait for, because it keeps its own.
 
 const (
-	// insistTries is how often a write is tried again: others may be faster to take what
-	// was freed for it.
+	// insistTries is the number of times that a write is retried: other writes may be faster to take
+	// the memory that was freed for it.
 	insistTries = 8
 
-	// levelTries is how many buckets are asked for a chunk that one is to have.
+	// levelTries is the number of buckets that are asked for a chunk for a bucket below its quota.
 	levelTries = 16
 )
 
-// exceedsMemory returns an error if a record of n bytes would take more than half of the
-// memory that the system gives. To try would only drop all others.
+// exceedsMemory returns an error if a record of n bytes would take more than half of the memory
+// that the system provides. Storing it would only drop all other records.
 func (c *Cache) exceedsMemory(n int) error {
 	s := c.shared
 	if !s.Pool.Limited() || n <= s.InForce()/2 {
 		return nil
 	}
-	if s.Pool.Stored(n); n <= s.InForce()/2 { // it may have asked the system again
+	if s.Pool.Stored(n); n <= s.InForce()/2 { // the pool may have asked the system again
 		return nil
 	}
 	return fmt.Errorf("record of %d bytes, memory for %d in all: %w",
 		n, s.InForce(), cmp.Or(s.Pool.Refusal(), ErrNoMemory))
 }
 
-// insistLocked tries a write to bucket b again, by calling store, that failed for want of
-// memory with err. It has others give up as much as b lacks.
+// insistLocked retries a write to bucket b that failed for lack of memory with err, by calling
+// store. It makes other buckets release as much memory as b lacks.
 func (c *Cache) insistLocked(b *bucket, w *write, err error, store func() error) error {
 	for range insistTries {
 		if c.exceedsMemory(w.Bytes) != nil {
@@ -243,9 +245,9 @@ func (c *Cache) insistLocked(b *bucket, w *write, err error, store func() error)
 			c.takeLocked(b, max(c.shared.Pool.Spare(), 0)+lack<<c.shared.Shift, w)
 		}
 		if lack := b.Lack(w.Bytes); lack > 0 && b.Large {
-			own := c.bucket(w.Hash) // the caller has locked it
+			own := c.bucket(w.Hash) // locked by the caller
 			if own.Removals != nil {
-				own.takeRemovalsLocked(w) // or it would give up one step's, and no more
+				own.takeRemovalsLocked(w) // or it would release no more than one step
 			}
 			own.Give(lack<<c.shared.Shift, 0)
 		}
@@ -256,8 +258,8 @@ func (c *Cache) insistLocked(b *bucket, w *write, err error, store func() error)
 	return b.Fail(&w.Write, err)
 }
 
-// takeLocked has other buckets give up chunks until the pool has so many bytes to spare for
-// bucket b: first what they hold above their quota, then all but a chunk, then all.
+// takeLocked makes other buckets release chunks until the pool has the given number of spare bytes
+// for bucket b: first the memory above their quotas, then all but one chunk, then everything.
 func (c *Cache) takeLocked(b *bucket, bytes int, w *write) {
 	s := c.shared
 	for _, keep := range []func(*bucket) int{
@@ -274,16 +276,16 @@ func (c *Cache) takeLocked(b *bucket, bytes int, w *write) {
 	}
 }
 
-// quotaOf returns the bytes that a bucket may hold.
+// quotaOf returns the number of bytes that a bucket may hold.
 func quotaOf(b *bucket) int { return b.Memory().Quota }
 
-// takeFromNextLocked has the bucket whose turn it is give up chunks of what it holds above
-// keep, until the pool has so many bytes to spare. One that somebody has locked is left alone.
+// takeFromNextLocked makes the next bucket in rotation release chunks of the memory that it holds
+// above keep, until the pool has the given number of spare bytes. It skips a bucket that is locked.
 func (c *Cache) takeFromNextLocked(b *bucket, bytes int, keep func(*bucket) int, w *write) {
 	s, a := c.shared, &c.arena
 	n := s.Buckets + store.LargeBuckets
 	other := c.nth(int(s.Hand.Add(1)) % n)
-	if other.Large && !b.Large { // who writes to a large bucket has the arena's lock
+	if other.Large && !b.Large { // a writer to a large bucket holds the arena's lock
 		if !a.mu.TryLock() {
 			return
 		}
@@ -299,7 +301,7 @@ func (c *Cache) takeFromNextLocked(b *bucket, bytes int, keep func(*bucket) int,
 	}
 }
 
-// takePageLocked has a bucket give up a page of its index for that of another.
+// takePageLocked makes a bucket release a page of its index for that of another bucket.
 func (c *Cache) takePageLocked(w *write) {
 	for i := range c.shared.Buckets {
 		if b := &c.buckets[i]; b.tryLock() {
@@ -312,9 +314,9 @@ func (c *Cache) takePageLocked(w *write) {
 	}
 }
 
-// levelLocked is called for a bucket that has taken in a chunk of n bytes, and does something only
-// where the system refuses memory: the pool may ask for more, and a bucket below its quota
-// gets a chunk of one above, which may have no Sets that would make it give one up.
+// levelLocked is called for a bucket that has accepted a chunk of n bytes, and has an effect only
+// if the system refuses memory: the pool may ask for more, and a bucket below its quota gets a
+// chunk of one above, which may have no Sets that would make it release one.
 func (c *Cache) levelLocked(b *bucket, w *write, n int) {
 	s := c.shared
 	if !s.Pool.Limited() {

@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A lookup takes a few dozen nanoseconds, so a call that is no longer inlined shows in the
-// benchmarks, and so does a function that has grown. These tests notice it without measuring.
+// A lookup takes a few dozen nanoseconds, so the benchmarks show a call that is no longer inlined,
+// or a function that has grown. These tests detect both without measuring.
 
 // hotFunc is a function on the path of every lookup or Set.
 type hotFunc struct {
@@ -28,8 +28,8 @@ type hotFunc struct {
 	inlined    []string // calls that the compiler must inline in it
 }
 
-// The figures are of codeGo on linux/amd64. A change that makes a function smaller lowers its
-// figure; one that makes it larger needs a benchmark that shows no loss.
+// The figures are for codeGo on linux/amd64. A change that makes a function smaller lowers its
+// figure; a change that makes it larger needs a benchmark that shows no loss.
 var hotFuncs = []hotFunc{
 	{"lookup.go", "Cache.lookup", "ringcache.(*Cache).lookup", 1861, []string{
 		"(*Cache).bucket", "clock.(*Clock).FreshAt", "delay.Point", "index.Raise", "overlaps",
@@ -52,7 +52,7 @@ var hotFuncs = []hotFunc{
 	}},
 }
 
-// codeGo is the version of Go whose code the figures are of: others inline other calls.
+// codeGo is the version of Go for which the figures hold: other versions inline other calls.
 const codeGo = "go1.26"
 
 func TestCode_HotCallsAreInlined(t *testing.T) {
@@ -91,14 +91,14 @@ func TestCode_HotFunctionsStaySmall(t *testing.T) {
 	}
 }
 
-// hotBuild returns what the go command prints about the packages of hotFuncs.
+// hotBuild returns the output of the go command for the packages of hotFuncs.
 func hotBuild(t *testing.T, args ...string) string {
 	t.Helper()
 	return hotCommand(t, append(args, ".", "./internal/store")...)
 }
 
-// hotCommand runs the go command with the settings that the figures are of, whatever those of
-// the test itself are, and returns what it prints.
+// hotCommand runs the go command with the settings for which the figures hold, regardless of those
+// of the test itself, and returns its output.
 func hotCommand(t *testing.T, args ...string) string {
 	t.Helper()
 	const platform = "linux/amd64"
@@ -135,8 +135,8 @@ func linesOf(t *testing.T, f hotFunc) (first, last int) {
 
 var inliningCall = regexp.MustCompile(`(?m)^(\S+\.go):(\d+):\d+: inlining call to (.+)$`)
 
-// inlinedCalls returns the calls between two lines of a file that a report of the compiler
-// says are inlined.
+// inlinedCalls returns the calls between two lines of a file that are inlined according to the
+// compiler's report.
 func inlinedCalls(report, file string, first, last int) (calls []string) {
 	for _, m := range inliningCall.FindAllStringSubmatch(report, -1) {
 		line, err := strconv.Atoi(m[2])

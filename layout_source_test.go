@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What layout_test.go looks at: source files, and who calls whom in a package.
+// The input of layout_test.go: source files, and the calls within a package.
 
 // source is a Go file.
 type source struct {
@@ -28,7 +28,7 @@ type source struct {
 	funcs     map[string]int // lines of each
 }
 
-// sources returns the files of the library, and tests those of its tests.
+// sources returns the source files of the library, and tests its test files.
 func sources(t *testing.T) []source { return goFiles(t, false) }
 func tests(t *testing.T) []source   { return goFiles(t, true) }
 
@@ -107,7 +107,7 @@ type checked struct {
 	info  types.Info
 }
 
-// typeCheck returns the root package as it is built with these tags.
+// typeCheck returns the root package as built with the given tags.
 func typeCheck(t *testing.T, tags string) *checked {
 	t.Helper()
 	p := &checked{fset: token.NewFileSet()}
@@ -117,7 +117,7 @@ func typeCheck(t *testing.T, tags string) *checked {
 		require.NoError(t, err)
 		p.files = append(p.files, file)
 	}
-	// The packages that it imports have been compiled, so their types are to be had.
+	// Its imports have been compiled, so their types are available.
 	exports := map[string]string{}
 	list := goList(t, "-tags", tags, "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}", ".")
 	for line := range strings.Lines(list) {
@@ -131,7 +131,7 @@ func typeCheck(t *testing.T, tags string) *checked {
 	return p
 }
 
-// checkText returns the package of these files, which import nothing.
+// checkText returns a package with the given files, which import nothing.
 func checkText(t *testing.T, files map[string]string) *checked {
 	t.Helper()
 	p := &checked{fset: token.NewFileSet()}
@@ -152,9 +152,9 @@ func (p *checked) check(t *testing.T, from types.Importer) {
 	require.NoError(t, err)
 }
 
-// upwards returns the calls from one of the layers to one above it, and the files that
-// are in no layer. A function that is named without being called counts as well. A call
-// through an interface or a variable does not: nobody can tell where that goes.
+// upwards returns the calls from one of the layers to a higher one, and the files that are in no
+// layer. A function that is named without being called counts as well. A call through an interface
+// or a variable does not, because its target is unknown.
 func (p *checked) upwards(layers [][]string) (found []string) {
 	layerOf := func(file string) int {
 		return slices.IndexFunc(layers, func(files []string) bool { return isAny(file, files) })
@@ -181,8 +181,8 @@ func (p *checked) upwards(layers [][]string) (found []string) {
 	return slices.Compact(found)
 }
 
-// function returns the name of the function of this package that id stands for, and its
-// file; nothing if it stands for something else, or for a method of an interface.
+// function returns the name and the file of the function of this package to which id refers. Both
+// are empty if id refers to something else, or to a method of an interface.
 func (p *checked) function(id *ast.Ident) (name, file string) {
 	fn, ok := p.info.Uses[id].(*types.Func)
 	if !ok || fn.Pkg() == nil || fn.Pkg().Path() != "p" {
@@ -205,7 +205,7 @@ func (p *checked) function(id *ast.Ident) (name, file string) {
 
 func (p *checked) file(at token.Pos) string { return p.fset.Position(at).Filename }
 
-// declName returns the name of a declaration, or of the variable in it that has n.
+// declName returns the name of a declaration, or of the variable in it that contains n.
 func declName(d ast.Decl, n ast.Node) string {
 	if f, ok := d.(*ast.FuncDecl); ok {
 		return funcName(f)

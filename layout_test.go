@@ -16,9 +16,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The layout of docs/design.md: which file and package may use which, and how long
-// things may be. The compiler keeps the walls between packages from being circular, and
-// these tests keep the rest.
+// The layout of docs/design.md: which files and packages may use which others, and the maximum
+// length of files and functions. The compiler prevents import cycles, and these tests check the
+// other rules.
 
 const (
 	mostRootFiles = 28 // Go files at the root that are no tests
@@ -28,12 +28,12 @@ const (
 	mostColumns   = 100
 )
 
-// longFuncs are the functions that may have more than mostFuncLines lines, as
-// "file: function", each with the reason.
+// longFuncs are the functions that may have more than mostFuncLines lines, as "file: function",
+// with the reason for each.
 var longFuncs = map[string]string{}
 
-// layers are the files of the root package, the top layer first. What a file calls is
-// in its own layer or in one below.
+// layers are the files of the root package, from the top layer down. A file calls functions of its
+// own layer or of lower ones.
 var layers = [][]string{
 	{"hook.go"},
 	{"open.go", "snapshot*.go", "typed*.go"},
@@ -61,20 +61,20 @@ var sysFiles = []string{
 	"internal/chunk/offheap.go", "internal/clock/boot_*.go", "internal/ringfile/store_*.go",
 }
 
-// osFiles may import os: what deals with files.
+// osFiles may import os, because they deal with files.
 var osFiles = []string{
 	"snapshot*.go", "internal/atomicfile/*.go", "internal/dictfile/*.go", "internal/osfile/*.go",
 	"internal/clock/boot_linux.go",
 }
 
-// wall is what a package may import.
+// wall is the set of imports that a package may have.
 type wall struct {
 	ours   []string // of internal and from other modules, golang.org/x/sys left aside
 	std    []string // if there are any: all that it may use of the standard library
 	notStd []string // what it may not use of the standard library
 }
 
-// noHelpers is what no part of the library needs.
+// noHelpers are imports that no part of the library needs.
 var noHelpers = []string{"os", "log", "testing"}
 
 // walls has each package of the library by its folder.
@@ -171,7 +171,7 @@ func TestLayout_Sizes(t *testing.T) {
 }
 
 // The tests at the root see the package from outside, and are few. The others are in
-// internal/ringtest, or with the package that they are about.
+// internal/ringtest, or in the package that they test.
 func TestLayout_Tests(t *testing.T) {
 	root := 0
 	for _, s := range tests(t) {
@@ -245,7 +245,7 @@ func TestLayout_Imports(t *testing.T) {
 	}
 }
 
-// Calls go down, also where no import shows them.
+// Calls go down, even where no import shows them.
 func TestLayout_CallsGoDown(t *testing.T) {
 	t.Parallel()
 	for _, tags := range []string{"", "ringcache_heap"} {
@@ -256,7 +256,7 @@ func TestLayout_CallsGoDown(t *testing.T) {
 	}
 }
 
-// The test above finds what it is to find.
+// The test above detects violations.
 func TestLayout_CallsGoDown_Bites(t *testing.T) {
 	pkg := checkText(t, map[string]string{
 		"top.go": `package p
@@ -285,7 +285,7 @@ func TestLayout_CallsGoDown_Bites(t *testing.T) {
 	require.Equal(t, []string{"low.go is in no layer"}, pkg.upwards([][]string{{"top.go"}}))
 }
 
-// What only tests and benchmarks use must not reach a user's binary.
+// Packages that only tests and benchmarks use must not be linked into a user's binary.
 func TestLayout_Dependencies(t *testing.T) {
 	deps := strings.Fields(goList(t, "-deps", "."))
 	require.Contains(t, deps, "github.com/cespare/xxhash/v2")
@@ -308,7 +308,7 @@ func isAny(name string, patterns []string) bool {
 	})
 }
 
-// goList returns what go list prints.
+// goList returns the output of go list.
 func goList(t *testing.T, args ...string) string {
 	t.Helper()
 	tool, err := exec.LookPath("go")

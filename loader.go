@@ -14,68 +14,71 @@ import (
 	"github.com/ringcache/ringcache/internal/store"
 )
 
-// How a cache loads what it does not have, once however many ask for it.
+// How a cache loads missing values, once for any number of concurrent callers.
 //
-// A bucket lists the loads of its keys that are under way. Whoever misses a key joins its
-// call. A call leaves the list for good, under the bucket's lock, when the key is written,
-// which makes its result out of date, when the last caller's context ends, or when it
-// ends itself. From then on nothing of it is stored, and who misses starts another (I12).
-// A write looks at the list: one comparison where there are no loads.
+// A bucket lists the loads of its keys that are in progress. A caller that misses a key joins its
+// call. A call leaves the list for good, under the bucket's lock, when the key is written, which
+// makes its result out of date, when the last caller's context ends, or when the call itself ends.
+// From then on its result is not stored, and the next caller that misses starts another load (I12).
+// A write checks the list, which is one comparison if there are no loads.
 //
-// One call of a user's function answers the calls of a group: of one key for GetOrLoad, of
-// all keys that a batch has to load. Each stands in its own bucket's list. Nobody waits
-// before his own group has begun, so two batches cannot wait for each other.
+// One call of a user's function serves the calls of a group: of one key for GetOrLoad, of all keys
+// that a batch has to load. Each call is in its own bucket's list. No caller waits before its own
+// group has started, so two batches cannot wait for each other.
 
 // LoadFunc loads the value of a key that is not in the cache, for GetOrLoad. K and V are []byte for
 // a [Cache] or [Namespace], and the types of the view for a [Typed].
 //
-// ttl is how long the result stays in the cache at most: see the section Times to live of the
-// package. 0 stands for [Options].TTL, and [Options].TTLJitter may shorten it. If it is negative or
-// below a tick of 100 ms, the result is returned to the callers and not stored. An error that is
-// [ErrAbsent] means that the key has no value. That is remembered for ttl, during which GetOrLoad
-// returns ErrAbsent without another load. After any error value is ignored, after others ttl too.
+// ttl bounds how long the result stays in the cache: see the section Times to live of the package
+// documentation. 0 means [Options].TTL, and [Options].TTLJitter may shorten it. If ttl is negative
+// or below one tick of the cache's clock, 100 ms, the result is returned to the callers and not
+// stored. If err is [ErrAbsent], the key has no value. The cache remembers that for ttl, during
+// which GetOrLoad returns ErrAbsent without another load. With any error, value is ignored; with
+// errors other than ErrAbsent, ttl is ignored too.
 //
-// ctx has the values of the call that began the load, but not its deadline: it ends when no caller
-// waits for the load any more, or, where none ever does, after [Options].RefreshTimeout. A function
-// that calls GetOrLoad itself must pass ctx on, or loads that wait for each other are not detected
-// ([ErrLoadCycle]). The function may keep key, which is a copy, and must not modify value after it
-// has returned: callers copy it later.
+// ctx carries the values of the call that started the load, but not its deadline. It ends when no
+// caller waits for the load any more, or, for a background load, after [Options].RefreshTimeout. A
+// function that itself calls GetOrLoad must pass ctx on, or loads that wait for each other are not
+// detected ([ErrLoadCycle]). The function may keep key, which is a copy. It must not modify value
+// after it has returned: callers copy it later.
 type LoadFunc[K, V any] func(ctx context.Context, key K) (value V, ttl time.Duration, err error)
 
-// BatchLoadFunc loads the values of keys that are not in the cache, for GetOrLoadBatch. Its
-// types, its context, and the effect of each result are those of a [LoadFunc]. It returns a result
-// for each key, in the same order. An error is that of every key. The context ends when no caller
-// waits for any of the keys any more. No key occurs twice. The function may keep keys and their
-// bytes, and must not modify the results after it has returned.
+// BatchLoadFunc loads the values of keys that are not in the cache, for GetOrLoadBatch. Its types,
+// its context, and the effect of each result are those of a [LoadFunc]. It returns one result for
+// each key, in the same order. An error applies to every key. The context ends when no caller waits
+// for any of the keys any more. No key occurs twice. The function may keep keys and their bytes,
+// and must not modify the results after it has returned.
 type BatchLoadFunc[K, V any] func(ctx context.Context, keys []K) ([]Loaded[V], error)
 
-// Those of Cache.
+// The functions of a Cache.
 type (
 	loadFunc      = LoadFunc[[]byte, []byte]
 	batchLoadFunc = BatchLoadFunc[[]byte, []byte]
 )
 
-// GetOrLoad is [Cache.Get] that loads a missing value: it appends the value of k to dst, or
-// returns dst as it is and an error. On a miss it calls load, in a goroutine that ends with it,
-// stores the result and returns it. One load serves all who miss k meanwhile. A write of k
-// meanwhile (Set and its kin, Del, Reset) wins: the callers get what was loaded, and it is not
-// stored. Nor is a result that the cache refuses, and after Close none is.
+// GetOrLoad is [Cache.Get] that loads a missing value: it appends the value of k to dst, or returns
+// dst unchanged and an error. On a miss it calls load in a new goroutine, which ends with the load,
+// stores the result, and returns it. One load serves all callers that miss k while it runs. A
+// concurrent write of k (Set and its variants, Del, Reset) takes precedence: the callers get the
+// loaded value, but it is not stored. A result that the cache rejects is also returned but not
+// stored, as is every result after Close.
 //
-// A load's error goes to all who wait, and is not stored ([Options].StaleIfError may give them
-// an expired value instead). If the error is [ErrAbsent], there is no value: until the TTL of that
-// result is over, GetOrLoad returns ErrAbsent without another load. If the load panics, or OnRemove
-// for an entry that the result evicts, every caller panics with a [*LoadPanic]. If it ends its
-// goroutine by [runtime.Goexit], as t.FailNow does, the callers get an error that says so, and no
-// stale value. If load asks for k itself, or for a key whose load waits for it, it gets
-// [ErrLoadCycle].
+// A load's error goes to all waiting callers and is not stored ([Options].StaleIfError may replace
+// it with an expired value). If the error is [ErrAbsent], there is no value: until the TTL of that
+// result ends, GetOrLoad returns ErrAbsent without another load. If the load panics, or OnRemove
+// does for an entry that the result evicts, every waiting caller panics with a [*LoadPanic]. If the
+// load ends its goroutine by [runtime.Goexit], as t.FailNow does, the callers get an error that
+// says so, and no stale value. A load that calls GetOrLoad for its own key, or for a key whose load
+// waits for it, gets [ErrLoadCycle].
 //
-// When ctx ends while the call waits, it returns ctx.Err(), wrapped as all its errors are (test
-// with [errors.Is]). The load goes on for the others; when the last has gone, its own context is
-// cancelled, and its result not stored. A call whose ctx ended before may hit, but loads nothing.
+// If ctx ends while the call waits, GetOrLoad returns ctx.Err(), wrapped like all of its errors
+// (test with [errors.Is]). The load continues for the other callers; when the last one has left,
+// its own context is cancelled, and its result is not stored. If ctx has already ended, the call
+// may hit, but loads nothing.
 //
-// With [Options].RefreshAhead, a hit on an entry that is due begins a load and does not wait.
-// Hits lock what Get locks, and do not allocate if dst has room and load was made before: a
-// function literal or a method value in the call may be allocated each time.
+// With [Options].RefreshAhead, a hit on an entry that is due starts a load and does not wait for
+// it. Hits take the same locks as Get, and do not allocate if dst has room and load was created
+// before: Go may allocate a function literal or method value in the argument for each call.
 func (c *Cache) GetOrLoad(
 	ctx context.Context, dst, k []byte, load LoadFunc[[]byte, []byte],
 ) ([]byte, error) {
@@ -87,7 +90,7 @@ func (c *Cache) GetOrLoad(
 	return c.loadMissing(ctx, out, k, got, load)
 }
 
-// getAhead is the first half of GetOrLoad, the lookup. On a hit there is nothing left to do.
+// getAhead is the first half of GetOrLoad, the lookup. A hit completes the call.
 func (c *Cache) getAhead(dst, k []byte) (out []byte, got outcome) {
 	out, expiry, got := c.lookup(dst, k, unhashed, getMode)
 	if got == hit && c.isDue(expiry) {
@@ -96,7 +99,7 @@ func (c *Cache) getAhead(dst, k []byte) (out []byte, got outcome) {
 	return out, got
 }
 
-// loadMissing is the second half of GetOrLoad. dst and got are what the first half returned.
+// loadMissing is the second half of GetOrLoad. dst and got are the results of the first half.
 func (c *Cache) loadMissing(
 	ctx context.Context, dst, k []byte, got outcome, load loadFunc,
 ) ([]byte, error) {
@@ -127,16 +130,16 @@ func (c *Cache) loadMissing(
 	return append(dst, v...), loadError(err)
 }
 
-// ofOne is a BatchLoadFunc for one key.
+// ofOne adapts load to a BatchLoadFunc for one key.
 func (load LoadFunc[K, V]) ofOne(ctx context.Context, keys []K) ([]Loaded[V], error) {
 	v, ttl, err := load(ctx, keys[0])
 	return []Loaded[V]{{v, ttl, err}}, nil
 }
 
-// errNegative is what a negative entry answers, made once: hits do not allocate.
+// errNegative is the error for a negative entry. It is made once: hits do not allocate.
 var errNegative = fmt.Errorf("ringcache: load entry: %w", ErrAbsent)
 
-// loadError returns an error of GetOrLoad for its cause, which may be nil.
+// loadError returns the error of GetOrLoad for its cause, which may be nil.
 func loadError(err error) error {
 	switch err {
 	case nil:
@@ -147,36 +150,37 @@ func loadError(err error) error {
 	return fmt.Errorf("ringcache: load entry: %w", err)
 }
 
-// refreshTries is how many loads that fail a refresh may make of a key before its entry expires.
+// refreshTries is the number of failing loads that refreshes may make for a key before its entry
+// expires.
 const refreshTries = 8
 
-// errLoadExited is the error of a load that has returned nothing.
+// errLoadExited is the error of a load that has ended its goroutine.
 var errLoadExited = errors.New("the load called runtime.Goexit, as t.FailNow does")
 
-// loadGroup is the loads that one call of a user's function answers.
+// loadGroup is the loads that one call of a user's function serves.
 type loadGroup struct {
 	caller  context.Context
-	within  *singleflight.Group // whose function the caller is, or a part of it; may be nil
-	ended   error               // of caller: it loads nothing
-	refresh bool                // nobody waits
+	within  *singleflight.Group // whose function makes this call; may be nil
+	ended   error               // of caller: then nothing is loaded
+	refresh bool                // no caller waits
 	calls   []*loadCall
-	byKey   map[string]*loadCall // those of a batch; nil: there is one key only
+	byKey   map[string]*loadCall // of a batch; nil: there is only one key
 
 	ctx   context.Context // of the function
 	group *singleflight.Group
 }
 
-// loading is the key of a value of a function's context: its *singleflight.Group.
+// loading is the context key of the *singleflight.Group to which the function belongs.
 type loading struct{}
 
-// newLoad returns a group without loads for a caller who is going to wait.
+// newLoad returns an empty group for a caller that is going to wait.
 func newLoad(ctx context.Context) *loadGroup {
 	within, _ := ctx.Value(loading{}).(*singleflight.Group)
 	return &loadGroup{caller: ctx, within: within, ended: ctx.Err()}
 }
 
-// addLocked lists a load of a key in its bucket. A batch loads a key once, also if a write
-// has come since it was listed.
+// addLocked lists a load of a key in its bucket. A batch loads a key only once, even if a write has
+// come since it was listed.
 func (c *Cache) addLocked(b *bucket, g *loadGroup, k []byte, h uint64) *loadCall {
 	if f := g.byKey[string(k)]; f != nil {
 		return f
@@ -201,7 +205,7 @@ func (c *Cache) addLocked(b *bucket, g *loadGroup, k []byte, h uint64) *loadCall
 	return f
 }
 
-// start calls fn for the loads that were listed, if there are any.
+// start calls fn for the listed loads, if there are any.
 func (g *loadGroup) start(c *Cache, fn batchLoadFunc) {
 	if len(g.calls) > 0 {
 		go c.run(g, fn)
@@ -209,10 +213,10 @@ func (g *loadGroup) start(c *Cache, fn batchLoadFunc) {
 	}
 }
 
-// join adds a caller to those who wait for the load of the key, and lists one in g, which the
-// caller starts, if none is under way. Where there is nothing to wait for, there is no call,
-// and join returns the value, as it was stored since the caller has looked, or the error. With
-// a call, await must follow.
+// join adds a caller to those that wait for the load of the key. If none is in progress, it lists
+// one in g, which the caller must start. If there is nothing to wait for, it returns no call, and
+// the value that was stored since the caller's lookup, or the error. If it returns a call, the
+// caller must call await.
 func (c *Cache) join(g *loadGroup, dst, k []byte, h uint64) (f *loadCall, out []byte, err error) {
 	for {
 		f, out, err = c.joinUnlessCold(g, dst, k, h)
@@ -224,7 +228,7 @@ func (c *Cache) join(g *loadGroup, dst, k []byte, h uint64) (f *loadCall, out []
 			if !c.leave(f) {
 				return nil, out, cycleError(circle)
 			}
-			continue // it has ended: there is nothing to wait for
+			continue // it has ended
 		}
 		if err != errCold {
 			return nil, out, err
@@ -236,7 +240,7 @@ func (c *Cache) join(g *loadGroup, dst, k []byte, h uint64) (f *loadCall, out []
 	}
 }
 
-// joinUnlessCold is join that returns errCold for what Cache.lookupCold has to read.
+// joinUnlessCold is join that returns errCold for an entry that Cache.lookupCold has to read.
 func (c *Cache) joinUnlessCold(
 	g *loadGroup, dst, k []byte, h uint64,
 ) (f *loadCall, out []byte, err error) {
@@ -257,7 +261,7 @@ func (c *Cache) joinUnlessCold(
 	}
 	f = b.calls.Find(k, h)
 	if f != nil && f.Refresh && f.Group != g.within {
-		// Nobody has watched it, so it may hang: whoever has to wait loads on his own.
+		// No caller has watched it, so it may hang: a caller that has to wait starts its own load.
 		b.calls.Invalidate(f)
 		f = nil
 	}
@@ -268,8 +272,8 @@ func (c *Cache) joinUnlessCold(
 	return f, dst, nil
 }
 
-// await waits for a load that the caller has joined, and returns the error of his context if
-// that ends before.
+// await waits for a load that the caller has joined, and returns the error of the caller's context
+// if that ends first.
 func (c *Cache) await(g *loadGroup, f *loadCall) error {
 	defer g.within.Awaited(f.Group)
 	select {
@@ -282,8 +286,8 @@ func (c *Cache) await(g *loadGroup, f *loadCall) error {
 	return nil
 }
 
-// cycleError is the error of a load that would wait for itself, by way of the loads of others
-// whose keys are given.
+// cycleError returns the error of a load that would wait for itself through the loads of the given
+// keys.
 func cycleError(circle [][]byte) error {
 	var names strings.Builder
 	for _, k := range circle {
@@ -292,7 +296,7 @@ func cycleError(circle [][]byte) error {
 	return fmt.Errorf("%s%.*q: %w", &names, longestQuote, circle[0], ErrLoadCycle)
 }
 
-// leave takes away a caller who waits, and reports true if the load has ended nonetheless.
+// leave removes a waiting caller, and reports whether the load has ended nevertheless.
 func (c *Cache) leave(f *loadCall) (ended bool) {
 	b := c.bucket(f.Hash)
 	b.mu.Lock()
@@ -300,13 +304,13 @@ func (c *Cache) leave(f *loadCall) (ended bool) {
 	return b.calls.Leave(f)
 }
 
-// isDue reports whether a hit on an entry of that expiry begins a load.
+// isDue reports whether a hit on an entry with that expiry starts a load.
 func (c *Cache) isDue(expiry uint32) bool {
 	return c.ahead > 0 && expiry != 0 && c.shared.Until(expiry) <= c.ahead
 }
 
-// refresh lists a load of the key that nobody waits for, if none is under way or has just
-// failed, in group g, which it makes if it is nil, and returns the group.
+// refresh lists a background load of the key, unless one is in progress or has just failed. It
+// lists it in group g, which it creates if g is nil, and returns the group.
 func (c *Cache) refresh(g *loadGroup, ctx context.Context, k []byte, h uint64) *loadGroup {
 	if end := c.pauses.End(h); end != 0 && c.shared.Now() < end {
 		return g
@@ -324,8 +328,8 @@ func (c *Cache) refresh(g *loadGroup, ctx context.Context, k []byte, h uint64) *
 	return g
 }
 
-// pauseLocked has the key of a refresh that has ended wait for the next one, if it has failed,
-// or has brought what is due again at once: otherwise each hit would begin another.
+// pauseLocked delays the next refresh of the key if the refresh that has ended failed, or stored an
+// entry that is due again at once: otherwise each hit would start another one.
 func (c *Cache) pauseLocked(f *loadCall, failed bool) {
 	dueAgain := f.Result.TTL > 0 && f.Result.TTL <= c.ahead
 	if f.Refresh && (failed && f.Listed() || !failed && dueAgain) {
@@ -333,7 +337,7 @@ func (c *Cache) pauseLocked(f *loadCall, failed bool) {
 	}
 }
 
-// run calls fn, stores what it returns, and tells those who wait.
+// run calls fn, stores its results, and wakes the waiting callers.
 func (c *Cache) run(g *loadGroup, fn batchLoadFunc) {
 	keys := make([][]byte, len(g.calls))
 	for i, f := range g.calls {
@@ -359,7 +363,7 @@ func (c *Cache) run(g *loadGroup, fn batchLoadFunc) {
 	}
 }
 
-// call calls fn and returns a result for each key. An error of fn is that of every key.
+// call calls fn and returns a result for each key. An error of fn applies to every key.
 func (g *loadGroup) call(fn batchLoadFunc, keys [][]byte) []loaded {
 	all, err := fn(g.ctx, keys)
 	if err == nil && len(all) != len(keys) {
@@ -369,15 +373,15 @@ func (g *loadGroup) call(fn batchLoadFunc, keys [][]byte) []loaded {
 		return all
 	}
 	failed := make([]loaded, len(keys))
-	copy(failed, all) // if err is ErrAbsent, their TTLs count
+	copy(failed, all) // with ErrAbsent, their TTLs count
 	for i := range failed {
 		failed[i].Err = err
 	}
 	return failed
 }
 
-// storeResult stores the result of a load, unless the load has failed or a write has
-// invalidated it.
+// storeResult stores the result of a load, unless the load has failed or a write has invalidated
+// it.
 func (c *Cache) storeResult(f *loadCall) {
 	l := &f.Result
 	w := write{cond: ifListed, call: f, silent: true}
@@ -410,7 +414,7 @@ func (c *Cache) endLoad(f *loadCall) {
 	b.calls.Finish(f)
 }
 
-// result returns what a load that has ended has brought, or panics as the load has.
+// result returns the result of a load that has ended, or panics as the load has.
 func (c *Cache) result(f *loadCall) ([]byte, error) {
 	l := &f.Result
 	switch {
@@ -426,10 +430,9 @@ func (c *Cache) result(f *loadCall) ([]byte, error) {
 	return nil, l.Err
 }
 
-// stale returns the value that stands in for what a load has failed to bring: the one that
-// the key had when it expired, if that is not too long ago, or has got meanwhile. It is
-// always that of the key's last write, as every write removes what it does not replace,
-// whether expired or not.
+// stale returns the value to use after a failed load: the one that has expired, if that is not too
+// long ago, or one that was set meanwhile. It is always that of the key's last write, because every
+// write removes the value that it does not replace, expired or not.
 func (c *Cache) stale(f *loadCall) (v []byte, ok bool) {
 	v, expiry, got := c.lookupAny(nil, f.Key, f.Hash, withValue|orStale)
 	if got == hit && c.shared.Expired(expiry) {

@@ -6,12 +6,12 @@ import (
 	"slices"
 )
 
-// How a batch is loaded: a GetBatch, a group of loads for the keys that it misses (loader.go),
-// and the values of both put in order.
+// How a batch is loaded: a GetBatch, a group of loads for the missing keys (loader.go), and a merge
+// of both sets of values in order.
 
-// BatchError is the error of [Cache.GetOrLoadBatch]: those of all keys that have failed. It
-// says nothing about the other keys, whose results are valid. [errors.Is] finds each error, and
-// [errors.As] the *BatchError.
+// BatchError is the error of [Cache.GetOrLoadBatch]: the errors of all keys that failed. The
+// results of the other keys are valid. [errors.Is] finds each of the errors, and [errors.As] the
+// *BatchError.
 type BatchError struct {
 	Failed []KeyError // at least one, in the order of the keys
 }
@@ -19,10 +19,10 @@ type BatchError struct {
 // KeyError is the error of one key of a batch.
 type KeyError struct {
 	Index int   // of the key in the batch
-	Err   error // as of [Cache.GetOrLoad], without the name of the method
+	Err   error // like those of [Cache.GetOrLoad], without the name of the method
 }
 
-// Error returns the first error with its index, and how many there are besides.
+// Error returns the first error with its index, and the number of further ones.
 func (e *BatchError) Error() string {
 	first := e.Failed[0]
 	s := fmt.Sprintf("ringcache: load batch: index %d: %v", first.Index, first.Err)
@@ -32,7 +32,7 @@ func (e *BatchError) Error() string {
 	return s
 }
 
-// Unwrap returns the errors of all keys that have failed, one for each key.
+// Unwrap returns the errors of all keys that failed, one for each key.
 func (e *BatchError) Unwrap() []error {
 	errs := make([]error, len(e.Failed))
 	for i, k := range e.Failed {
@@ -41,7 +41,7 @@ func (e *BatchError) Unwrap() []error {
 	return errs
 }
 
-// orNil returns e as an error, which is nil if e is.
+// orNil returns e as an error, which is nil if e is nil.
 func (e *BatchError) orNil() error {
 	if e == nil {
 		return nil
@@ -65,22 +65,22 @@ func (e *BatchError) sort() {
 	}
 }
 
-// GetOrLoadBatch is [Cache.GetBatch] that loads the missing values, all with one call of load,
-// in a goroutine that ends with it. It joins the loads of others that are under way, and loads a
-// key that repeats once. out, vals and their order are those of GetBatch, loaded values
-// included; hits is the number of keys whose values were in the cache.
+// GetOrLoadBatch is [Cache.GetBatch] that loads the missing values, all with one call of load, in a
+// goroutine that ends with it. It joins loads of other callers that are in progress, and loads a
+// repeated key once. out, vals and their order are those of GetBatch, loaded values included; hits
+// is the number of keys whose values were in the cache.
 //
-// Each key is treated as by [Cache.GetOrLoad], but a key without a value ([ErrAbsent], from this
-// load or an earlier one) is no error: it has nil in vals. So has a key that has failed, and then
-// err is a [*BatchError] that lists its index. An error of load, or a wrong number of results, is
-// the error of each key that it was to load. A panic is raised when all loads have ended. A result
-// is not stored if its own key was written meanwhile; the others are.
+// Each key is treated as by [Cache.GetOrLoad], except that a key without a value ([ErrAbsent], from
+// this load or an earlier one) is no error: its value in vals is nil. The value of a failed key is
+// nil too, and err is then a [*BatchError] that lists its index. An error of load, or a wrong
+// number of results, applies to each key that load was to load. A panic is raised when all loads
+// have ended. A result is not stored if its own key was written meanwhile; the others are.
 //
-// When ctx ends, its error is that of the keys still waited for; if it ended before the call,
-// it is that of all missing keys, and nothing is loaded. A load goes on while
-// anybody waits for any of its keys. Hits that are due ([Options].RefreshAhead) are loaded
-// with one call, and not waited for. If all keys are there and none is due, GetOrLoadBatch
-// allocates and locks what GetBatch does. It panics if vals is shorter than keys.
+// When ctx ends, its error applies to the keys still waited for; if it ended before the call, it
+// applies to all missing keys, and nothing is loaded. A load continues while any caller waits for
+// any of its keys. Hits that are due ([Options].RefreshAhead) are loaded with one call in the
+// background. If all keys are present and none is due, GetOrLoadBatch allocates and locks like
+// GetBatch. It panics if vals is shorter than keys.
 func (c *Cache) GetOrLoadBatch(
 	ctx context.Context, dst []byte, keys, vals [][]byte, load BatchLoadFunc[[]byte, []byte],
 ) (out []byte, hits int, err error) {
@@ -90,8 +90,8 @@ func (c *Cache) GetOrLoadBatch(
 	return out, hits, failed.orNil()
 }
 
-// getOrLoadBatch is GetOrLoadBatch that also loads the keys whose values are there, but are
-// not usable, and which usable has removed. If usable is nil, all are.
+// getOrLoadBatch is GetOrLoadBatch that also loads the keys whose values are present but not
+// usable; usable must remove such entries. If usable is nil, all values are usable.
 func (c *Cache) getOrLoadBatch(
 	ctx context.Context, dst []byte, keys, vals [][]byte, load batchLoadFunc,
 	usable func(i int, v []byte) bool,
@@ -128,13 +128,13 @@ func (c *Cache) getOrLoadBatch(
 type toLoad struct {
 	at    int // its index
 	hash  uint64
-	call  *loadCall // that it waits for; nil: it is known already what becomes of it
-	value []byte    // nil: it has none
+	call  *loadCall // to wait for; nil: the result is known already
+	value []byte    // nil: there is none
 	err   error
 }
 
-// dropUnusable makes misses of the hits of a block, from index from on, whose values are not
-// usable, and returns their number.
+// dropUnusable turns the hits of a block, starting at index from, whose values are not usable into
+// misses, and returns their number.
 func (bl *lookups) dropUnusable(
 	from int, vals [][]byte, usable func(i int, v []byte) bool,
 ) (n int) {
@@ -147,7 +147,7 @@ func (bl *lookups) dropUnusable(
 	return n
 }
 
-// collect adds the keys of a block, from index from on, that were missed or are due.
+// collect adds the keys of a block, starting at index from, that were missed or are due.
 func (c *Cache) collect(
 	bl *lookups, from, end int, missing, due []toLoad,
 ) (_, _ []toLoad) {
@@ -164,7 +164,7 @@ func (c *Cache) collect(
 	return missing, due
 }
 
-// refreshAll begins a load of the keys that nobody waits for.
+// refreshAll starts a background load of the keys.
 func (c *Cache) refreshAll(ctx context.Context, keys [][]byte, due []toLoad, fn batchLoadFunc) {
 	g := &loadGroup{caller: ctx, refresh: true, byKey: map[string]*loadCall{}}
 	defer g.start(c, fn)
@@ -173,7 +173,8 @@ func (c *Cache) refreshAll(ctx context.Context, keys [][]byte, due []toLoad, fn 
 	}
 }
 
-// loadAll gets the missing values, and returns how many were there after all, and the errors.
+// loadAll gets the missing values. It returns the number of those that were in the cache after all,
+// and the errors.
 func (c *Cache) loadAll(
 	ctx context.Context, keys [][]byte, missing []toLoad, fn batchLoadFunc,
 ) (hits int, failed *BatchError) {
@@ -200,14 +201,14 @@ func (c *Cache) loadAll(
 	return hits, failed
 }
 
-// joinAll joins the loads of the missing keys, and begins one of those that nobody loads,
-// whose group it returns.
+// joinAll joins the loads of the missing keys, and starts one for those that are not being loaded.
+// It returns the group of that load.
 func (c *Cache) joinAll(
 	ctx context.Context, keys [][]byte, missing []toLoad, fn batchLoadFunc,
 ) *loadGroup {
 	g := newLoad(ctx)
 	g.byKey = map[string]*loadCall{}
-	defer g.start(c, fn) // also after a panic: others may wait for its keys by now
+	defer g.start(c, fn) // even after a panic: other callers may wait for its keys by now
 	for i := range missing {
 		w := &missing[i]
 		w.call, w.value, w.err = c.join(g, nil, keys[w.at], w.hash)
@@ -215,8 +216,8 @@ func (c *Cache) joinAll(
 	return g
 }
 
-// arrange puts the values that were loaded among those that dst ends with, in the order of
-// the keys, and has vals lie there.
+// arrange merges the loaded values with those at the end of dst, in the order of the keys, and
+// points vals to them.
 func arrange(dst []byte, vals [][]byte, loaded []toLoad) []byte {
 	more := 0
 	for i := range loaded {
@@ -224,7 +225,7 @@ func arrange(dst []byte, vals [][]byte, loaded []toLoad) []byte {
 	}
 	end := len(dst) + more
 	dst = slices.Grow(dst, more)[:end]
-	// From the last to the first: what has to move makes room for what lies before it.
+	// From last to first: each value that moves makes room for those before it.
 	for i := len(vals) - 1; i >= 0; i-- {
 		v := vals[i]
 		if n := len(loaded) - 1; n >= 0 && loaded[n].at == i {

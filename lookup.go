@@ -15,70 +15,71 @@ import (
 	"github.com/ringcache/ringcache/internal/torn"
 )
 
-// How a bucket is read: without its lock, beside whoever writes.
+// How a bucket is read: without its lock, concurrently with writers.
 //
-// seq is a sequence lock. A reader loads it, looks the key up, copies the value, and loads
-// it again: if it is the same even number, nobody has written meanwhile, and what was read
-// is conclusive. Else it was torn, is forgotten, and the reader retries. So these rules
-// hold between the two loads:
+// seq is a sequence lock. A reader loads it, looks up the key, copies the value, and loads it
+// again. If both loads return the same even number, no writer was active meanwhile, and the data
+// read is conclusive. Otherwise it may be torn: the reader discards it and retries. Between the two
+// loads, these rules hold:
 //
-//   - Loads may be torn or stale: nothing is believed, and every bound is checked against
-//     what is always mapped. Tables only become longer; memory stays mapped as long as the
-//     Cache can be reached, and an index page is never anything else.
-//   - Nothing is changed but the frequency, by compare-and-swap of a slot that was read: at
-//     worst, another entry's is raised.
-//   - Before the second load stands a fence.
+//   - Loads may be torn or stale: no data is trusted, and every bound is checked against memory
+//     that is always mapped. Tables only become longer; memory stays mapped as long as the Cache is
+//     reachable, and an index page never becomes anything else.
+//   - Nothing is modified except the frequency, by compare-and-swap of a slot that was read: in the
+//     worst case, the frequency of another entry is raised.
+//   - A fence precedes the second load.
 //
-// Speed depends on how much of the next lookup the processor begins while it waits for a record. So
-// the common lookup has two halves, store.Store.Candidate and store.ValueIn: what need not wait for
-// the record, the two atomic operations above all, is done before its first use. (A prefetch of the
-// record in between makes it slower by a fifth: it waits until the address is translated, and what
-// follows waits for it.)
+// Speed depends on how much of the next lookup the processor starts while it waits for a record. So
+// the common lookup has two halves, store.Store.Candidate and store.ValueIn: everything that need
+// not wait for the record, above all the two atomic operations, is done before its first use. (A
+// prefetch of the record in between makes the lookup slower by a fifth: it waits until the address
+// is translated, and the instructions after it wait too.)
 //
-// The race detector would report what is torn, so the functions that a reader goes through
-// are marked norace; in a race build they are not inlined either.
+// The race detector would report torn reads, so the functions that a reader calls are marked
+// norace; in a race build they are not inlined either.
 
-// lookupMode says what a lookup is to do.
+// lookupMode selects the effects of a lookup.
 type lookupMode uint8
 
 const (
 	withValue  lookupMode = 1 << iota // append the value
-	counted                           // in Stats, as a near miss too if it is one
+	counted                           // count in Stats, including near misses
 	touching                          // raise the frequency
-	orStale                           // take what is expired and kept (Options.StaleIfError) too
-	toMain                            // have what is in the cold part go to main
-	internal                          // it is of the cache's own; Cache.lookupAny only
-	precounted                        // it was counted, as a hit
-	renewing                          // put off the expiry (Options.ExpireAfterAccess)
+	orStale                           // accept expired entries that Options.StaleIfError keeps
+	toMain                            // move the entry from the cold part to main
+	internal                          // look up an internal record; Cache.lookupAny only
+	precounted                        // already counted, as a hit
+	renewing                          // extend the expiry (Options.ExpireAfterAccess)
 
-	reading = touching | renewing // what a read does to an entry
+	reading = touching | renewing // the effects of a read on an entry
 	getMode = withValue | counted | reading
 )
 
-// unhashed stands for a hash that lookup has to compute. A key that has it is hashed twice.
+// unhashed stands for a hash that lookup must compute. A key that really has this hash is hashed
+// twice.
 const unhashed = 0
 
-// outcome is what a lookup has found out.
+// outcome is the result of a lookup.
 type outcome uint8
 
 const (
 	miss      = outcome(store.Miss)
-	hit       = outcome(store.Hit) // the value is there
+	hit       = outcome(store.Hit) // the value was found
 	unclear   = outcome(store.Unclear)
-	negative  = unclear + iota // a load found that the key has none: a miss to all others
-	hitDue                     // a hit, and a load of the value is to begin (Cache.getAhead)
+	negative  = unclear + iota // a load found no value: a miss except to loads
+	hitDue                     // a hit that must start a load of the value (Cache.getAhead)
 	elsewhere                  // not here, but perhaps in a large bucket
-	inCold                     // in the cold part: Cache.lookupCold knows how to read it
-	due                        // there, and the lookup is to put off its expiry (Cache.putOff)
-	retry                      // torn: somebody wrote meanwhile
+	inCold                     // in the cold part: to be read by Cache.lookupCold
+	due                        // found, and its expiry must be extended (Cache.putOff)
+	retry                      // torn: the bucket was written to meanwhile
 )
 
-// readTries is how often a reader looks before it takes the lock: longer than most Sets.
+// readTries is the number of attempts before a reader takes the lock; they last longer than most
+// Sets.
 const readTries = 4
 
-// lookup appends the value of k to dst. h is the hash of k, or unhashed. The expiry is
-// that of a hit; 0 means never. This is the common case of bucket.read, by the same
-// steps.
+// lookup appends the value of k to dst. h is the hash of k, or unhashed. The expiry is that of a
+// hit; 0 means never. This is the common case of bucket.read, with the same steps.
 func (c *Cache) lookup(
 	dst, k []byte, h uint64, mode lookupMode,
 ) (out []byte, expiry uint32, got outcome) {
@@ -98,7 +99,7 @@ func (c *Cache) lookup(
 	known := got == hit || c.shared.LargeKeysOf(h).Load() == 0
 	if got == hit {
 		if mode&counted != 0 {
-			n.Hits.Add(1) // while the record comes, though it may turn out to be none
+			n.Hits.Add(1) // while the record is fetched, though it may be no hit
 		}
 		if mode&touching != 0 && b.Touches {
 			index.Raise(slot, s)
@@ -127,8 +128,8 @@ func (c *Cache) lookup(
 	return out, expiry, got
 }
 
-// lookupAny is lookup for records of every form. Where others keep writing, or k
-// may be in a large bucket, it takes the lock.
+// lookupAny is lookup for records of every form. It takes the lock if writers keep interfering, or
+// if k may be in a large bucket.
 func (c *Cache) lookupAny(
 	dst, k []byte, h uint64, mode lookupMode,
 ) (out []byte, expiry uint32, got outcome) {
@@ -166,7 +167,7 @@ func (c *Cache) lookupAny(
 	}
 }
 
-// putOff has a read put off the expiry of the entry of k.
+// putOff extends the expiry of k's entry after a read.
 func (c *Cache) putOff(k []byte, h uint64) {
 	b := c.bucket(h)
 	b.lock()
@@ -185,12 +186,12 @@ func (c *Cache) lookupLocking(
 	b *bucket, dst, k []byte, h uint64, n *stripe.Counter, mode lookupMode,
 ) (out []byte, expiry uint32, got outcome) {
 	b.mu.Lock()
-	defer b.mu.Unlock() // also after a fault in the caller's dst
+	defer b.mu.Unlock() // even after a fault in the caller's dst
 	return c.lookupUnder(b, dst, k, h, n, mode)
 }
 
-// lookupUnder is lookup under the lock of the key's small bucket b: nobody writes
-// there, and the key stays where it is.
+// lookupUnder is lookup under the lock of the key's small bucket b: nothing is written there, and
+// the key stays in its place.
 func (c *Cache) lookupUnder(
 	b *bucket, dst, k []byte, h uint64, n *stripe.Counter, mode lookupMode,
 ) (out []byte, expiry uint32, got outcome) {
@@ -210,8 +211,8 @@ func (c *Cache) lookupUnder(
 	return lb.read(dst, k, h, n, mode)
 }
 
-// read looks k up, whose hash is h, and appends its value to dst, for records of every
-// form. It takes no lock; who holds it gets no retry. The expiry is that of a hit.
+// read looks up k, whose hash is h, and appends its value to dst, for records of every form. It
+// takes no lock; a caller that holds it gets no retry. The expiry is that of a hit.
 //
 //go:norace
 func (b *bucket) read(
@@ -225,13 +226,13 @@ func (b *bucket) read(
 	out = dst
 	if b.Find(&f, k, h) {
 		switch {
-		case b.Shared.Expired(f.Expiry) && !b.isStale(&f, mode): // before the copy: k may lie in dst
+		case b.Shared.Expired(f.Expiry) && !b.isStale(&f, mode): // before the copy: k may overlap dst
 		case f.Kind == record.Negative:
 			got = negative
 		case mode&renewing != 0 && b.Shared.Idles() && b.IsDue(&f):
-			return dst, 0, due // or torn: who comes there looks again
+			return dst, 0, due // or torn: the caller looks again
 		case index.Ring(f.Slot).IsCold() && mode&(withValue|touching) != 0:
-			return dst, 0, inCold // or torn: who comes there looks again
+			return dst, 0, inCold // or torn: the caller looks again
 		default:
 			got = hit
 		}
@@ -265,15 +266,15 @@ func (b *bucket) read(
 	return out, f.Expiry, got
 }
 
-// isStale reports whether the expired record f is what a lookup takes nonetheless.
+// isStale reports whether a lookup accepts the expired record f.
 //
 //go:norace
 func (b *bucket) isStale(f *store.Found, mode lookupMode) bool {
 	return mode&orStale != 0 && b.Shared.IsKept(f.Expiry)
 }
 
-// countLookup counts a lookup that has ended. No counter is ever taken back, as somebody may have
-// seen it.
+// countLookup counts a completed lookup. Counters never decrease, because a decrease could be
+// observed.
 func countLookup(n *stripe.Counter, mode lookupMode, got outcome) {
 	switch {
 	case mode&counted == 0 || mode&precounted != 0 && got == hit:
@@ -286,7 +287,7 @@ func countLookup(n *stripe.Counter, mode lookupMode, got outcome) {
 	}
 }
 
-// copyValue appends the value of f to dst. It reports false if it is torn.
+// copyValue appends the value of f to dst. It reports false if the value is torn.
 //
 //go:norace
 func (b *bucket) copyValue(f *store.Found, dst []byte, seq uint64) ([]byte, bool) {
@@ -295,7 +296,7 @@ func (b *bucket) copyValue(f *store.Found, dst []byte, seq uint64) ([]byte, bool
 	}
 	if cap(dst)-len(dst) < f.ValueLen {
 		torn.Fence()
-		if b.seq.Load() != seq { // no memory on the word of a length that may be torn
+		if b.seq.Load() != seq { // do not allocate for a length that may be torn
 			return dst, false
 		}
 		dst = slices.Grow(dst, f.ValueLen)
@@ -303,16 +304,16 @@ func (b *bucket) copyValue(f *store.Found, dst []byte, seq uint64) ([]byte, bool
 	return f.Ring.Read(dst, f.ValuePos(), f.ValueLen)
 }
 
-// overlaps reports whether k lies in the array of dst, even in part: a value that
-// turns out to be torn would have destroyed it.
+// overlaps reports whether k overlaps the array of dst, even in part: a value that turns out to be
+// torn would have destroyed k.
 func overlaps(dst, k []byte) bool {
-	// Sound: the addresses are compared as numbers. k ends behind where dst begins,
-	// and no more than both lengths behind: d is from 1 to less than their sum.
+	// Sound: the addresses are compared as numbers. k ends after dst begins, and by no more than the
+	// sum of both lengths: d is from 1 to less than that sum.
 	d := uintptr(unsafe.Pointer(unsafe.SliceData(k))) - uintptr(unsafe.Pointer(unsafe.SliceData(dst)))
 	return cap(dst) > 0 && d+uintptr(len(k))-1 < uintptr(cap(dst)+len(k)-1)
 }
 
-// peek appends the value of the key to dst: a lookup that counts as none.
+// peek appends the value of the key to dst, without counting as a lookup.
 func (c *Cache) peek(dst []byte, w *write) ([]byte, bool) {
 	out, _, got := c.lookup(dst, w.Key, w.Hash, withValue)
 	return out, got == hit

@@ -17,10 +17,10 @@ import (
 )
 
 // The names of the packages that users import, in all modules: a folder has the name of its
-// package, and so have the errors and the panics that come from there.
+// package, and the package's errors and panics begin with that name.
 
-// importable calls fn for each Go file of a package outside the root that users may import,
-// but for tests.
+// importable calls fn for each Go file, except tests, of a package outside the root that users may
+// import.
 func importable(t *testing.T, fn func(dir string, file *ast.File)) {
 	t.Helper()
 	roots := []string{"adapters", "codec", "compat", "compress"}
@@ -48,8 +48,8 @@ func importable(t *testing.T, fn func(dir string, file *ast.File)) {
 	}
 }
 
-// A name that differs from the import path's last element has to be written in every import,
-// and one of a well-known package, such as prometheus, clashes with it.
+// A package name that differs from the last element of the import path must be written in every
+// import, and the name of a well-known package, such as prometheus, causes conflicts.
 func TestNames_FoldersAreNamedLikeTheirPackages(t *testing.T) {
 	packages := map[string]bool{}
 	importable(t, func(dir string, file *ast.File) {
@@ -62,11 +62,11 @@ func TestNames_FoldersAreNamedLikeTheirPackages(t *testing.T) {
 	require.Greater(t, len(packages), 10, "they were found")
 }
 
-// prefixed is a message that says which package it comes from.
+// prefixed matches a message that begins with the name of its package.
 var prefixed = regexp.MustCompile(`^([a-z][a-z0-9]*): `)
 
-// Errors are "package: verb object: cause". A panic has to say so much at once; an error may
-// be a cause that is wrapped later.
+// Errors have the form "package: verb object: cause". A panic must have all of it; an error may be
+// a cause that is wrapped later.
 func TestNames_ErrorsBeginWithTheirPackage(t *testing.T) {
 	seen := 0
 	importable(t, func(dir string, file *ast.File) {
@@ -104,7 +104,7 @@ func literal(e ast.Expr) (string, bool) {
 	return s, err == nil
 }
 
-// called returns the name of the function that is called, with that of its package.
+// called returns the name of the called function, with that of its package.
 func called(call *ast.CallExpr) string {
 	switch f := call.Fun.(type) {
 	case *ast.Ident:

@@ -17,50 +17,51 @@ import (
 // How a namespace forgets all its entries at once.
 //
 // Every key of a namespace begins with its generation, a word that cannot be guessed
-// (internal/generation). Invalidate draws another one: nobody can build the old keys any more, and
-// buckets find their entries as they find what has expired (internal/store/namespace.go).
+// (internal/generation). Invalidate draws a new one: the old keys can no longer be built, and
+// buckets recognize their entries as they recognize expired ones (internal/store/namespace.go).
 //
-// The generation is a record of the cache too, so that it comes back with a file or a snapshot. It
-// is of a kind that no key of a user's reaches (record.Internal): nobody can forge it. Three things
-// make sure that an older one never comes back. Invalidate stores the new one before it takes
-// effect, and whatever the error of a Set, the old record is gone. All who store it hold space.mu,
-// so nobody stores one that is out of date. And a snapshot that is loaded does not bring the
+// The generation is also a record of the cache, so that it comes back with a file or a snapshot.
+// The record is of a kind that no user's key reaches (record.Internal), so it cannot be forged.
+// Three rules ensure that an older one never comes back. Invalidate stores the new one before it
+// takes effect, and whatever the error of a Set, the old record is gone. Every caller that stores
+// it holds space.mu, so none stores an outdated one. And loading a snapshot does not replace the
 // generation of a namespace in use. If the record is dropped, it is stored again after some Sets or
-// loads; a process that starts before begins anew.
+// loads; a process that starts before that begins with a new generation.
 
 const (
 	generationSize = generation.Size
 
-	// A namespace looks after its entry with every 1,024th Set that a stripe counts, and with
-	// about as many loads.
+	// A namespace checks its entry with every 1,024th Set that a stripe counts, and with about as many
+	// loads.
 	keepEvery = 1024
 )
 
-// Namespace is a part of a [Cache], with its own keys and statistics, all of whose entries
-// can be invalidated at once. [Cache.Namespace] makes it. It shares memory and policy with the
-// rest of the cache, and its entries and calls count in the cache's [Stats] too. Methods behave
+// Namespace is a part of a [Cache] with its own keys and statistics, all of whose entries can be
+// invalidated at once. It is made by [Cache.Namespace]. It shares memory and eviction policy with
+// the rest of the cache, and its entries and calls count in the cache's [Stats] too. Methods behave
 // like the Cache methods of the same name.
 //
-// A key is stored with 8 bytes before it, the generation, so it may have 65,527 bytes. No
-// method but GetOrLoadBatch allocates for them where the key has up to 120 bytes. [Cache.All]
-// and OnRemove show the longer key. Hits and Sets cost a few nanoseconds more than the cache's,
-// for the key and the count.
+// Each key is stored after a prefix of 8 bytes, the generation, so it may have up to 65,527 bytes.
+// [Cache.All] and OnRemove show the longer key. For keys of up to 120 bytes, only GetOrLoadBatch
+// allocates for the prefix. Hits and Sets take a few nanoseconds more than those of the cache, for
+// the key and the counters.
 type Namespace struct{ view }
 
-// space is what the Namespaces of one name share. It does not lead back to the cache.
+// space is the state that the Namespaces of one name share. It does not refer back to the cache.
 type space struct {
 	generation    atomic.Uint64
 	usage         atomic.Pointer[generation.Usage] // of that generation
 	dropped       bool                             // guarded by mu
 	counters      stripe.Counters
 	invalidations atomic.Uint64
-	mu            sync.Mutex           // of the entry, and of changes of the generation
+	mu            sync.Mutex           // guards the entry, and changes of the generation
 	entry         []byte               // its key
-	value         [generationSize]byte // the value that it got last
+	value         [generationSize]byte // its value when it was last stored
 }
 
 // NamespaceStats are the counters of a [Namespace] since [Cache.Namespace] first returned it, or
-// first after [Namespace.Drop]. Fields count what the fields of [Stats] with the same name do.
+// first returned it after [Namespace.Drop]. GetCalls, Misses, SetCalls and DelCalls count the same
+// calls as the fields of [Stats] with these names.
 type NamespaceStats struct {
 	GetCalls uint64
 	Misses   uint64
@@ -70,34 +71,33 @@ type NamespaceStats struct {
 	// Invalidations counts calls of Invalidate.
 	Invalidations uint64
 
-	// Entries is the number of entries of the namespace that the cache holds, and Bytes that of
-	// their records: keys with their 8 bytes, values, and headers, as in [Stats].BytesSize. Each
-	// entry counts from the moment it is stored until it leaves, so those that have expired but
-	// have not been removed yet count too, and so do negative entries. What Invalidate has removed
-	// does not.
+	// Entries is the number of the namespace's entries in the cache, and Bytes the size of their
+	// records: keys with their 8 bytes, values, and headers, as in [Stats].BytesSize. Each entry
+	// counts from the moment it is stored until it is removed, so expired entries that have not been
+	// removed yet count too, and so do negative entries. Entries that Invalidate has removed do not.
 	Entries uint64
 	Bytes   uint64
 
-	// Quota is the bound on Bytes that SetQuota has set; 0 if there is none. Bytes may exceed it
-	// by what Sets store at the same moment, and by what a file or a snapshot brings.
+	// Quota is the bound on Bytes set by SetQuota; 0 if there is none. Bytes may exceed it by
+	// concurrent Sets, and by the entries of a file or a snapshot.
 	Quota uint64
 }
 
-// HitRatio is [Stats.HitRatio].
+// HitRatio returns the fraction of lookups that found their key, as [Stats.HitRatio] does.
 func (s NamespaceStats) HitRatio() float64 {
 	return Stats{GetCalls: s.GetCalls, Misses: s.Misses}.HitRatio()
 }
 
-// Namespace returns the namespace of that name, which may be any bytes. All that it returns for
-// one name share entries and statistics. A name takes 10 KB of the Go heap until
-// [Namespace.Drop].
+// Namespace returns the namespace with the given name, which may consist of any bytes. All
+// Namespaces returned for one name share entries and statistics. Each name uses 10 KB of the Go
+// heap until [Namespace.Drop].
 //
-// One entry of the cache tells which entries of a namespace are valid, so those come back with
-// a file ([Options].File) or a snapshot. If it is dropped, it is stored again after some Sets
-// or loads; a cache opened in between finds the namespace empty, as always with a name of more
-// than 65,515 bytes. Call Namespace after a snapshot was read, not before.
+// An internal entry of the cache records which entries of a namespace are valid, so these come back
+// with a file ([Options].File) or a snapshot. If that entry is dropped, it is stored again after
+// some Sets or loads; a cache opened in between finds the namespace empty, as it always does for a
+// name of more than 65,515 bytes. Call Namespace after reading a snapshot, not before.
 //
-// No key reaches that entry, and no loop, count or OnRemove shows it; its bytes count in
+// No key reaches the internal entry, and no loop, count or OnRemove shows it; its bytes count in
 // [Stats].BytesSize.
 func (c *Cache) Namespace(name string) *Namespace {
 	if s, ok := c.spaces.byName.Load(name); ok {
@@ -117,10 +117,10 @@ func (c *Cache) Namespace(name string) *Namespace {
 }
 
 // Namespaces returns an iterator over the namespaces in use, in no particular order: those whose
-// names were given to [Cache.Namespace] and not dropped since. What a file or a snapshot has of
-// others is not among them until Namespace is called. A name that is added or dropped during the
-// loop may be seen or not; no name is seen twice. Each step allocates a Namespace. No lock is held
-// while the body runs, and it may call all methods of the cache.
+// names were given to [Cache.Namespace] and not dropped since. Other namespaces in a file or a
+// snapshot are not included until Namespace is called for them. A name that is added or dropped
+// during the loop may or may not be seen; no name is seen twice. Each step allocates a Namespace.
+// No lock is held while the body runs, and it may call all methods of the cache.
 func (c *Cache) Namespaces() iter.Seq2[string, *Namespace] {
 	return func(yield func(name string, n *Namespace) bool) {
 		mustBeFunc("Namespaces", yield != nil)
@@ -130,7 +130,7 @@ func (c *Cache) Namespaces() iter.Seq2[string, *Namespace] {
 	}
 }
 
-// namespaceOf returns a Namespace of that space.
+// namespaceOf returns a Namespace of the given space.
 func (c *Cache) namespaceOf(s *space) *Namespace { return &Namespace{view{cache: c, space: s}} }
 
 // reserved begins the keys of internal records, so that they begin with no generation.
@@ -145,7 +145,7 @@ func (c *Cache) hasNamespaceOf(k []byte) bool {
 	return ok
 }
 
-// beginLocked gives a new space the generation that lies in the cache, or a new one.
+// beginLocked gives a new space the generation stored in the cache, or a new one.
 func (s *space) beginLocked(c *Cache, w *write) {
 	if g, ok := s.stored(c); ok {
 		if u := c.adopt(g); u != nil {
@@ -158,10 +158,10 @@ func (s *space) beginLocked(c *Cache, w *write) {
 	g, u := c.shared.Generations.Make()
 	s.generation.Store(g)
 	s.usage.Store(u)
-	_ = s.storeLocked(c, w, g) // on an error it is stored again
+	_ = s.storeLocked(c, w, g) // after an error it is stored again later
 }
 
-// adoptNamespaces takes over the generations of the namespaces in a file.
+// adoptNamespaces adopts the generations of the namespaces in a file.
 func (c *Cache) adoptNamespaces() {
 	r := &c.shared.Recovered
 	for _, entry := range r.Spaces {
@@ -173,21 +173,21 @@ func (c *Cache) adoptNamespaces() {
 	c.countNamespaces()
 }
 
-// adopt takes over a generation that came with a file or a snapshot. The caller has its
+// adopt registers a generation that came with a file or a snapshot. The caller must have its
 // entries counted.
 func (c *Cache) adopt(g uint64) *generation.Usage {
 	return c.shared.Generations.Adopt(g, c.shared.Buckets+store.LargeBuckets)
 }
 
-// adoptEntry is adopt of what the entry of a namespace says.
+// adoptEntry is adopt of the generation in a namespace's entry.
 func (c *Cache) adoptEntry(v []byte) {
 	if len(v) == generationSize {
 		c.adopt(binary.LittleEndian.Uint64(v))
 	}
 }
 
-// isForgotten reports whether a key of a snapshot is of a generation that was forgotten here. One
-// that the cache which was saved had, with the same secret, is taken over.
+// isForgotten reports whether a key of a snapshot has a generation that was forgotten here. It
+// adopts one that was valid in the saved cache, if that has the same secret.
 func (c *Cache) isForgotten(k []byte) bool {
 	table := c.shared.Generations
 	if len(k) < generationSize {
@@ -204,8 +204,8 @@ func (c *Cache) isForgotten(k []byte) bool {
 	return forgotten && u == nil
 }
 
-// countNamespaces counts the entries of generations that came with a file or a snapshot, and
-// drops those of forgotten ones.
+// countNamespaces counts the entries of generations that came with a file or a snapshot, and drops
+// those of forgotten generations.
 func (c *Cache) countNamespaces() {
 	c.shared.Generations.Count(func() {
 		c.inParallel(c.all(), func(b *bucket) {
@@ -214,8 +214,8 @@ func (c *Cache) countNamespaces() {
 	})
 }
 
-// stored returns the generation that lies in the cache. The policy sees that it is in use, but
-// evicts nothing for it: OnRemove must not be called under a lock of the namespace's.
+// stored returns the generation stored in the cache. It is a read to the policy, but evicts
+// nothing: OnRemove must not be called under a lock of the namespace.
 func (s *space) stored(c *Cache) (uint64, bool) {
 	var room [generationSize]byte
 	h := c.shared.Hash(s.entry)
@@ -226,9 +226,10 @@ func (s *space) stored(c *Cache) (uint64, bool) {
 	return binary.LittleEndian.Uint64(v), true
 }
 
-// storeLocked stores a generation. The caller tells of the write when it holds no lock.
+// storeLocked stores a generation. The caller must call notifyQuiet for the write when it holds no
+// lock.
 func (s *space) storeLocked(c *Cache, w *write, g uint64) error {
-	binary.LittleEndian.PutUint64(s.value[:], g) // there, as a local one would be allocated
+	binary.LittleEndian.PutUint64(s.value[:], g) // not in a local variable, which would be allocated
 	w.Key, w.Value, w.Hash = s.entry, s.value[:], c.shared.Hash(s.entry)
 	w.silent, w.quiet, w.Internal, w.Reason = true, true, true, store.Replaced
 	return c.store(w, "set")
@@ -251,17 +252,17 @@ func (s *space) keep(c *Cache) {
 	}
 }
 
-// Invalidate removes all entries of the namespace, in constant time: once it has returned,
-// no value that was set before is found again, not by another process on the same file
-// ([Options].File) either. A Set that runs meanwhile may be removed or not, and a load that
-// began before is not stored for those who call afterwards. The memory of the removed entries goes
-// to later Sets before any live entry has to leave; until then they count in [Cache.Len].
+// Invalidate removes all entries of the namespace in constant time: once it has returned, no value
+// set earlier is found again, not even by another process on the same file ([Options].File). A
+// concurrent Set may or may not be removed, and the result of a load that began earlier is not
+// found by later calls. Later Sets reuse the memory of the removed entries before they evict live
+// ones; until then, the removed entries count in [Cache.Len].
 //
-// It returns [ErrClosed] after Close: then what lies in a file is still valid. A snapshot that
-// was begun before brings back the entries of its time, if it is loaded after Invalidate by a
-// new cache. Removed entries that came with a snapshot and are still in a file when it is opened
-// again are not found either, but count as entries, and keep their memory until they are evicted.
-// Invalidate locks one bucket and allocates a few words.
+// After Close, Invalidate returns [ErrClosed], and the entries in a file stay valid. A snapshot
+// that was begun earlier brings back the entries of its time if a new cache loads it after
+// Invalidate. Removed entries that came with a snapshot and are still in a file when it is opened
+// again are not found either, but they count as entries and keep their memory until they are
+// evicted. Invalidate locks one bucket and allocates a few words.
 func (n *Namespace) Invalidate() error {
 	var w write
 	defer n.cache.notifyQuiet(&w)
@@ -274,7 +275,7 @@ func (n *Namespace) Invalidate() error {
 	table := n.cache.shared.Generations
 	g, u := table.Make()
 	u.Quota.Store(s.usage.Load().Quota.Load())
-	err := s.storeLocked(n.cache, &w, g) // an error means that there is none in the cache now
+	err := s.storeLocked(n.cache, &w, g) // after an error the cache has none
 	s.usage.Store(u)
 	table.Forget(s.generation.Swap(g))
 	s.invalidations.Add(1)
@@ -284,13 +285,13 @@ func (n *Namespace) Invalidate() error {
 	return nil
 }
 
-// Drop invalidates the namespace and forgets its name, statistics and quota, and the memory
-// that they take: for namespaces that come and go, such as one for each tenant. The next call of
-// [Cache.Namespace] with the name makes a new namespace. A Namespace that was obtained
-// before Drop is empty from then on: its lookups miss, and its Sets return nil and
-// store nothing, which SetIfAbsent and the like report.
+// Drop invalidates the namespace and forgets its name, statistics and quota, and releases their
+// memory. It is meant for namespaces that come and go, such as one for each tenant. The next call
+// of [Cache.Namespace] with the name makes a new namespace. A Namespace that was obtained before
+// Drop stays empty from then on: its lookups miss, and its Sets return nil and store nothing, which
+// SetIfAbsent and similar methods report.
 //
-// A second call does nothing. After Close, Drop returns [ErrClosed], and a file keeps what it has,
+// A second call does nothing. After Close, Drop returns [ErrClosed], and a file keeps its entries,
 // as with Invalidate. Drop locks one bucket.
 func (n *Namespace) Drop() error {
 	c, s := n.cache, n.space
@@ -318,20 +319,20 @@ func (n *Namespace) Drop() error {
 	return nil
 }
 
-// SetQuota bounds the bytes that the namespace may hold, [NamespaceStats].Bytes, to maxBytes; 0
-// removes the bound. From fifteen sixteenths of it on, a Set in the namespace removes expired
-// entries that a short search finds, and then evicts other entries of the namespace in about the
-// order in which they were set; those that were read lately are passed over at first (not with
-// [PolicyFIFO]). An entry that does not fit even so, or is longer than the quota, is not stored:
-// its Set returns nil, SetIfAbsent, SetIfChanged and CompareAndSwap report false, and an older
-// value is gone. Other namespaces lose nothing. A namespace above a new quota gives up entries
-// before SetQuota returns, expired ones first.
+// SetQuota bounds the size of the namespace's records, [NamespaceStats].Bytes, to maxBytes; 0
+// removes the bound. From 15/16 of the quota on, a Set in the namespace removes expired entries
+// that a short search finds, and then evicts other entries of the namespace, roughly in the order
+// in which they were set; recently read ones are skipped at first (not with [PolicyFIFO]). An entry
+// that still does not fit, or is longer than the quota, is not stored: its Set returns nil,
+// SetIfAbsent, SetIfChanged and CompareAndSwap report false, and an older value is gone. Other
+// namespaces lose nothing. A namespace above a new quota evicts entries before SetQuota returns,
+// expired ones first.
 //
-// The quota is shared by all Namespaces of the name, survives Invalidate, and is not kept in a
-// file: set it when the program starts. An entry of a namespace with a quota takes 8 to 32
-// bytes of the Go heap, without pointers. SetQuota returns [ErrInvalidOptions] if maxBytes is
-// below 0. It locks one bucket after another. If the namespace has entries and had no quota, or
-// more than the new one, it looks at all records of the cache.
+// All Namespaces of the name share the quota. It survives Invalidate, and is not kept in a file:
+// set it when the program starts. Each entry of a namespace with a quota uses 8 to 32 bytes of the
+// Go heap, without pointers. SetQuota returns [ErrInvalidOptions] if maxBytes is negative. It locks
+// one bucket after another. If the namespace has entries, and had no quota or now exceeds it,
+// SetQuota examines all records of the cache.
 func (n *Namespace) SetQuota(maxBytes int64) error {
 	if maxBytes < 0 {
 		return fmt.Errorf("ringcache: set quota: %d bytes, must be at least 0: %w",

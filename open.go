@@ -20,9 +20,9 @@ import (
 	"github.com/ringcache/ringcache/internal/store"
 )
 
-// New returns a cache that takes up to MaxBytes bytes of off-heap memory, records and index
-// together; less than 32 MB is taken as 32 MB. It takes next to nothing until entries are
-// set. New panics if MaxBytes is not above 0, as in fastcache; [NewWithOptions] returns an
+// New returns a cache with a bound of maxBytes bytes on its off-heap memory, records and index
+// together; values below 32 MB are raised to 32 MB. The cache uses almost no memory until entries
+// are set. New panics if maxBytes is not positive, as in fastcache; [NewWithOptions] returns an
 // error instead, and also makes smaller caches.
 func New(maxBytes int) *Cache {
 	if maxBytes > 0 {
@@ -35,10 +35,10 @@ func New(maxBytes int) *Cache {
 	return c
 }
 
-// NewWithOptions returns a cache with the settings of o, or an error that
-// names the setting and its bound and is [ErrInvalidOptions]. With [Options].File the error
-// may also be [ErrInUse], [ErrCorrupt], [ErrVersion], [ErrNoMemory] where the disk is full,
-// [os.ErrPermission] for a file of another user, [errors.ErrUnsupported], or that of the file
+// NewWithOptions returns a cache with the settings of o. For a setting that is out of range, the
+// error is [ErrInvalidOptions] and names the setting and its bound. With [Options].File, the error
+// may also be [ErrInUse], [ErrCorrupt], [ErrVersion], [ErrNoMemory] if the disk is full,
+// [os.ErrPermission] for a file of another user, [errors.ErrUnsupported], or an error of the file
 // system.
 func NewWithOptions(o Options) (*Cache, error) {
 	if err := o.validate(); err != nil {
@@ -48,7 +48,7 @@ func NewWithOptions(o Options) (*Cache, error) {
 	return g.open(&o)
 }
 
-// open returns a cache of that geometry, but for what is in o, which is valid.
+// open returns a cache of this geometry with the settings of o, which are valid.
 func (g *geometry) open(o *Options) (*Cache, error) {
 	g.options = *o
 	g.options.RefreshTimeout = cmp.Or(o.RefreshTimeout, defaultRefreshTimeout)
@@ -71,7 +71,8 @@ func (g *geometry) open(o *Options) (*Cache, error) {
 	return newCache(*g), nil
 }
 
-// compressBy gives caches of that geometry a Compressor, or returns an error if that is of no use.
+// compressBy sets the Compressor for caches of this geometry, or returns an error if the Compressor
+// is unusable.
 func (g *geometry) compressBy(by Compressor) (err error) {
 	g.compressor = by
 	g.withoutDict, err = cold.Guarded(func() (ValueCompressor, error) { return by.WithDict(nil) })
@@ -90,7 +91,7 @@ func (g *geometry) compressBy(by Compressor) (err error) {
 	return nil
 }
 
-// newCache returns a cache of any geometry.
+// newCache returns a cache of the given geometry.
 func newCache(g geometry) *Cache {
 	c := &Cache{
 		buckets:  make([]bucket, g.buckets),
@@ -109,8 +110,8 @@ func newCache(g geometry) *Cache {
 	for i := range c.arena.buckets {
 		c.arena.buckets[i].Init(c.shared, g.buckets+i, 0, true)
 	}
-	// The pool and the file do not lead back to the cache, nor does anything in them.
-	// Whoever uses a bucket keeps the buckets, but perhaps not the cache.
+	// Neither the pool and the file nor anything that they refer to leads back to the cache. Code that
+	// uses a bucket keeps the array of buckets reachable, but not necessarily the cache.
 	owner := &c.buckets[0]
 	runtime.AddCleanup(owner, func(p *chunk.Pool) { _ = p.Unmap() }, c.shared.Pool)
 	if f := c.shared.File; f != nil {
@@ -126,21 +127,21 @@ func newCache(g geometry) *Cache {
 }
 
 // Options returns the settings of the cache: those that it was made with, with the default of
-// RefreshTimeout filled in, MaxBytes as Resize last set it, and File as an absolute path. A cache
-// made by NewWithOptions of the result has the same settings. Options does not allocate and takes
-// no lock. It returns the same after Close.
+// RefreshTimeout filled in, MaxBytes as last set by Resize, and File as an absolute path.
+// NewWithOptions with the result makes a cache with the same settings. Options does not allocate
+// and takes no lock. It returns the same after Close.
 func (c *Cache) Options() Options {
 	o := c.options
 	o.MaxBytes = c.shared.Bound()
 	return o
 }
 
-// Close gives all memory back to the operating system. It waits for writes that are under
-// way; later lookups miss, and Sets return [ErrClosed]. Address space stays reserved until
-// the Cache is collected. A second Close does nothing. With [Options].File it waits until
-// all is on the disk, and returns an error if it is not; otherwise the error is nil. The file
-// then stays as it is: stop all writers before Close if what they replace or delete must not
-// come back.
+// Close returns all memory to the operating system. It waits for writes that are in progress; later
+// lookups miss, and Sets return [ErrClosed]. Address space stays reserved until the Cache is
+// collected. A second Close does nothing. With [Options].File, Close waits until everything is on
+// the disk, and returns an error if that fails; otherwise the error is nil. The file keeps its
+// entries from then on: stop all writers before Close if the values that they replace or delete
+// must not come back.
 func (c *Cache) Close() error {
 	a := &c.arena
 	a.mu.Lock()
@@ -158,14 +159,14 @@ func (c *Cache) Close() error {
 	return nil
 }
 
-// mark returns how old the clock is at the present moment, or a little more.
+// mark returns the current age of the clock, or slightly more.
 func (c *Cache) mark() ringfile.Mark {
 	at := c.machine.Moment()
 	return ringfile.Mark{Age: c.shared.Age(), At: at}
 }
 
-// How a cache begins on a file that another process has left (Options.File): the rings are
-// as they were, and each bucket makes what leads to them anew (internal/store/recover.go).
+// How a cache starts on a file that another process has left (Options.File): the rings are as they
+// were, and each bucket rebuilds its index over them (internal/store/recover.go).
 
 // openInFile returns a cache of geometry g whose rings are in the file at path.
 func openInFile(g geometry, path string) (*Cache, error) {
@@ -184,8 +185,8 @@ func openInFile(g geometry, path string) (*Cache, error) {
 	return openStore(g, store, h, path)
 }
 
-// openStore returns a cache of geometry g whose rings are in an open file. After an error that
-// is closed, as it was.
+// openStore returns a cache of geometry g whose rings are in an open file. On an error it closes
+// the file, unchanged.
 func openStore(g geometry, store *ringfile.Store, h ringfile.Header, path string) (*Cache, error) {
 	refuse := func(err error) (*Cache, error) {
 		err = errors.Join(err, store.Close(store.Last))
@@ -222,7 +223,7 @@ func openStore(g geometry, store *ringfile.Store, h ringfile.Header, path string
 	if _, err := c.claimed(); err != nil {
 		return nil, err
 	}
-	c.markOpened() // not before: death in between would bring back what has an expiry
+	c.markOpened() // last: a crash in between would bring back entries with an expiry
 	c.shared.Recovered.Spaces = nil
 	// The file may have held more than the bound that it was made with.
 	c.sizing.unfinished = c.shared.Pool.Used() > wanted
@@ -230,8 +231,8 @@ func openStore(g geometry, store *ringfile.Store, h ringfile.Header, path string
 	return c, nil
 }
 
-// claimed returns the cache if the file of dictionaries is its Compressor's. Where it cannot be,
-// the next process could unpack nothing of what this one packs.
+// claimed returns the cache if its file of dictionaries belongs to its Compressor, or can be made
+// to. If it cannot, the next process could not decompress the values that this one compresses.
 func (c *Cache) claimed() (*Cache, error) {
 	s := c.shared.Compression
 	if s == nil {
@@ -244,8 +245,8 @@ func (c *Cache) claimed() (*Cache, error) {
 	return c, nil
 }
 
-// readDicts reads the dictionaries that another process has left. There may be none, or what
-// is of no use; it is an error if something else is in their place, or what cannot be read.
+// readDicts reads the dictionaries that another process has left. A missing or damaged file is no
+// error; one that holds something else or cannot be read is.
 func (g *geometry) readDicts() error {
 	if g.compressor == nil {
 		return nil
@@ -263,8 +264,8 @@ func (g *geometry) readDicts() error {
 	return nil
 }
 
-// resumeClock has the clock of a cache go on from that of the file. It reports false if the time
-// that has passed since is not known: then the clock begins anew.
+// resumeClock makes the clock of a cache continue from that of the file. It reports false if the
+// time that has passed since is unknown: the clock then starts anew.
 func (g *geometry) resumeClock(last ringfile.Mark) (ok bool) {
 	start := time.Now()
 	now := g.machine.Moment()
@@ -277,8 +278,8 @@ func (g *geometry) resumeClock(last ringfile.Mark) (ok bool) {
 	return ok
 }
 
-// markOpened notes in the file where its clock stands, for whoever finds it in use. Nothing was
-// set yet.
+// markOpened records the time of the clock in the file, for a process that finds the file in use.
+// Nothing was set yet.
 func (c *Cache) markOpened() { c.shared.File.Rings.SetOpened(c.mark()) }
 
 // adopt gives the geometry the buckets and chunks of a file, and reports whether a cache can have
@@ -293,10 +294,10 @@ func (g *geometry) adopt(h *ringfile.Header) bool {
 		int64(int(h.MaxBytes)) == h.MaxBytes && int(h.MaxBytes) >= least
 }
 
-// errGeometry says that a file is of a library that divides its entries otherwise.
+// errGeometry says that a file is of a library that distributes its entries differently.
 var errGeometry = fmt.Errorf("%w: another number of buckets, or of bytes for them", ErrCorrupt)
 
-// asOurs returns err, and says which of the package's errors it is.
+// asOurs returns err, wrapped with the matching error of this package.
 func asOurs(err error) error {
 	switch {
 	case errors.Is(err, ringfile.ErrSpace):
@@ -322,11 +323,11 @@ func headerFor(g geometry) ringfile.Header {
 	}
 }
 
-// recover enters what the file has into the cache, but if it is not timed, nothing that has an
-// expiry. Nobody else knows of the cache yet.
+// recover enters the entries of the file into the cache, or, unless timed, only those without an
+// expiry. No other goroutine knows of the cache yet.
 func (c *Cache) recover(timed bool) {
 	chunks, free := c.shared.File.Rings.Chunks()
-	var unused []chunk.Ref // that rings held, and hold no more
+	var unused []chunk.Ref // chunks that rings held, and no longer hold
 	held := 0
 	all := c.all()
 	for _, b := range all {
@@ -334,7 +335,7 @@ func (c *Cache) recover(timed bool) {
 		held += has
 		unused = append(unused, left...)
 	}
-	for _, of := range chunks { // of rings that this library does not know
+	for _, of := range chunks { // of rings that are unknown to this library
 		for _, ch := range of {
 			c.shared.File.Rings.Free(ch.Ref)
 			unused = append(unused, ch.Ref)
@@ -344,7 +345,7 @@ func (c *Cache) recover(timed bool) {
 	c.inParallel(all, func(b *bucket) { b.change(func(s *store.Store) { s.Recovery().Enter(timed) }) })
 	c.adoptNamespaces()
 	if z := c.shared.Compression; z != nil {
-		// What the cold part holds is not to be dropped before the ratio is known again.
+		// The entries of the cold part must not be dropped before the ratio is known again.
 		z.Share.Store(math.Float64bits(min(c.shared.Recovered.ColdShare, pack.FullShare)))
 	}
 	c.inParallel(all, func(b *bucket) { b.change(func(s *store.Store) { s.Recovery().Settle() }) })

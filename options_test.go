@@ -17,7 +17,7 @@ import (
 	"github.com/ringcache/ringcache/internal/ringtest"
 )
 
-// New takes what fastcache's New takes, as programs written for that call it so.
+// New accepts the same arguments as fastcache's New, for programs that were written for it.
 func TestNew_TakesWhatFastcacheTakes(t *testing.T) {
 	for _, n := range []int{1, 1024, 1 << 20, ringtest.MinBytes - 1} {
 		c := ringcache.New(n)
@@ -29,7 +29,7 @@ func TestNew_TakesWhatFastcacheTakes(t *testing.T) {
 	}
 }
 
-// What cannot have been meant is an error that says what was set, and what may be.
+// A setting that cannot be intended is an error that names the setting and its bound.
 func TestOptions_WhatCannotBeMeantIsRefused(t *testing.T) {
 	const size = 256 << 10
 	const ticks = ", must be 0 or at least a tick of 100ms (60 seconds are 60 * time.Second)"
@@ -80,7 +80,7 @@ func TestOptions_WhatCannotBeMeantIsRefused(t *testing.T) {
 	ringtest.CloseCache(t, c)
 }
 
-// Options returns every field as it was given, but for the bound, a default and the path.
+// Options returns every field as it was given, except for the bound, a default and the path.
 func TestOptions_AreReturned(t *testing.T) {
 	given := ringcache.Options{
 		MaxBytes: 64 << 20, Policy: ringcache.PolicyFIFO, TTL: time.Hour, TTLJitter: 0.25,
@@ -116,7 +116,7 @@ func TestOptions_AreReturned(t *testing.T) {
 	}
 }
 
-// One rule for a bound in all calls that have one, but for New, which takes what fastcache takes.
+// All calls with a bound follow one rule, except New, which accepts the same bounds as fastcache.
 func TestMaxBytes_OneRule(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "snapshot")
 	require.NoError(t, ringtest.Small(t).SaveToFile(path))

@@ -7,38 +7,38 @@ import (
 	"github.com/ringcache/ringcache/internal/store"
 )
 
-// How a namespace is kept within its quota: before a Set that needs room locks its bucket, the
-// namespace gives up its oldest entries, in whichever buckets they are. One that was read since
-// becomes the youngest, once for each read, as with the hand of a clock.
+// How a namespace is kept within its quota: before a Set that needs room locks its bucket, it
+// evicts the oldest entries of the namespace, in any bucket. An entry that was read since becomes
+// the youngest, once for each read, as in the CLOCK algorithm.
 //
-// Expired entries go first. The order does not know them, since times to live differ, so the Set
-// searches some buckets for them. The search goes on from bucket to bucket, Set by Set.
+// Expired entries go first. The order does not show them, because times to live differ, so the Set
+// searches some buckets for them. The search advances from bucket to bucket with each Set.
 
 const (
-	// From a quota less 1/quotaSlack on, a namespace gives up entries: Sets that run at the same
-	// time find room too.
+	// A namespace evicts entries once it has filled its quota less 1/quotaSlack, so that concurrent
+	// Sets find room too.
 	quotaSlack = 16
 
-	// quotaLooks is how many entries a Set looks at: more than one is passed only if it was read,
-	// or has left already.
+	// quotaLooks is the number of entries that a Set examines at most. It skips only entries that were
+	// read or have already been removed.
 	quotaLooks = 1024
 
-	// quotaSearches is how many buckets a Set searches for expired entries at most, and
-	// quotaMisses, how many in succession that have none.
+	// quotaSearches is the number of buckets that a Set searches for expired entries at most, and
+	// quotaMisses the number of consecutive buckets without any after which it stops.
 	quotaSearches, quotaMisses = 16, 8
 )
 
-// isNearQuota reports whether n bytes more bring a namespace near its quota. It has no room at
-// all for a record that is longer than the quota.
+// isNearQuota reports whether n more bytes bring a namespace near its quota. It is false for a
+// record longer than the quota, for which no room can be made.
 func isNearQuota(u *generation.Usage, n int) bool {
 	quota := u.Quota.Load()
 	near := u.Bytes.Load()+int64(n) > quota-quota/quotaSlack
 	return quota > 0 && near && int64(n) <= quota
 }
 
-// makeQuotaRoom has the namespace of a write give up entries if the record brings it near its
-// quota, but never that of the write's own key. It reports whether the condition of the write
-// does not hold: then nothing has to leave for it.
+// makeQuotaRoom evicts entries of the namespace of a write if the record brings it near its quota,
+// but never the entry of the write's own key. It reports whether the condition of the write does
+// not hold: then no room is needed.
 func (c *Cache) makeQuotaRoom(w *write) (unmet bool) {
 	u, _ := c.shared.UsageOf(w.Key)
 	if u == nil || u.Quota.Load() == 0 || w.quiet || w.Same {
@@ -50,7 +50,7 @@ func (c *Cache) makeQuotaRoom(w *write) (unmet bool) {
 		}
 		c.giveUpFor(w, u, w.Bytes-c.lengthOf(w))
 	}
-	// Entries that left for other reasons must not make the order long.
+	// Entries that were removed for other reasons must not make the order long.
 	g := binary.LittleEndian.Uint64(w.Key)
 	for i := 0; i < 2 && int64(u.Order.Len()) > 2*u.Entries.Load()+quotaLooks; i++ {
 		c.lookAtOldest(u, g, false)
@@ -58,8 +58,8 @@ func (c *Cache) makeQuotaRoom(w *write) (unmet bool) {
 	return false
 }
 
-// giveUpFor has the namespace of a write give up entries until n bytes more do not bring it near
-// its quota.
+// giveUpFor evicts entries of the namespace of a write until n more bytes do not bring it near its
+// quota.
 func (c *Cache) giveUpFor(w *write, u *generation.Usage, n int) {
 	if n <= 0 {
 		return
@@ -82,7 +82,7 @@ func (c *Cache) giveUpFor(w *write, u *generation.Usage, n int) {
 	}
 }
 
-// lengthOf returns the bytes of the record that the key of a write has now.
+// lengthOf returns the size of the current record of a write's key.
 func (c *Cache) lengthOf(w *write) (n int) {
 	b, of := c.bucket(w.Hash), write{Write: store.Write{Hash: w.Hash}}
 	defer c.notify(&of)
@@ -97,7 +97,7 @@ func (c *Cache) lengthOf(w *write) (n int) {
 	return n
 }
 
-// lengthOf is that of a locked bucket.
+// lengthOf is Cache.lengthOf for a locked bucket.
 func (b *bucket) lengthOf(w *write) int {
 	var f store.Found
 	there := b.Find(&f, w.Key, w.Hash)
@@ -107,8 +107,8 @@ func (b *bucket) lengthOf(w *write) int {
 	return f.Total()
 }
 
-// expireNearQuota searches some buckets for expired entries, if a record of n bytes brings the
-// namespace near its quota: buckets of the kind that the record itself goes to.
+// expireNearQuota searches some buckets for expired entries if a record of n bytes brings the
+// namespace near its quota: buckets of the kind to which the record itself belongs.
 func (c *Cache) expireNearQuota(u *generation.Usage, n int) {
 	if !c.shared.Expiring.Load() {
 		return
@@ -136,8 +136,8 @@ func (c *Cache) expireSome(b *bucket) bool {
 	return b.ExpireSome()
 }
 
-// lookAtOldest takes the oldest entry from the order of generation g, and evicts it if asked to,
-// unless it was read: then it becomes the youngest. It reports false if there is none.
+// lookAtOldest removes the oldest entry from the order of generation g, and evicts it if evict is
+// set, unless it was read: then it becomes the youngest. It reports false if the order is empty.
 func (c *Cache) lookAtOldest(u *generation.Usage, g uint64, evict bool) bool {
 	h, ok := u.Order.Pop()
 	if ok && c.look(h, g, evict) {
@@ -146,7 +146,8 @@ func (c *Cache) lookAtOldest(u *generation.Usage, g uint64, evict bool) bool {
 	return ok
 }
 
-// look looks at the entry of generation g whose key has hash h, and reports whether it stays.
+// look examines the entry of generation g whose key has hash h, evicts it if evict is set and it
+// was not read, and reports whether it stays.
 func (c *Cache) look(h, g uint64, evict bool) (stays bool) {
 	w := write{Write: store.Write{Hash: h}}
 	defer c.notify(&w)

@@ -18,8 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What the pages show has to work: this file builds their code, holds it
-// against the examples, and follows their links.
+// The code in the documentation must work: this file builds it, compares it with the examples, and
+// follows the links.
 
 // snippet is a piece of Go code that a page shows.
 type snippet struct {
@@ -75,7 +75,7 @@ func packageSnippets(t *testing.T) []snippet {
 	return all
 }
 
-// exampleBody returns the statements of an example as a page would show them.
+// exampleBody returns the statements of an example in the form in which a page shows them.
 func exampleBody(t *testing.T, name string) string {
 	t.Helper()
 	const file = "example_test.go"
@@ -102,12 +102,12 @@ func TestReadme_FirstSnippetIsTheExample(t *testing.T) {
 	}
 }
 
-// fragmentImports are the packages that a fragment may name.
+// fragmentImports are the packages that a fragment may use.
 var fragmentImports = []string{"context", "errors", "expvar", "fmt", "log", "os", "time",
 	"github.com/ringcache/ringcache", "github.com/ringcache/ringcache/codec"}
 
-// program makes a file of a snippet: whole files as they are, fragments in a
-// function with the variables that pages take for granted.
+// program returns a file for a snippet: a whole file unchanged, a fragment in a function with the
+// variables that the pages assume.
 func (s snippet) program() string {
 	if strings.HasPrefix(s.code, "package ") {
 		return s.code
@@ -124,7 +124,7 @@ func (s snippet) program() string {
 	return b.String()
 }
 
-// What the README shows of a service is what runs.
+// The service in the README is the code that runs.
 func TestReadme_ShowsTheService(t *testing.T) {
 	shown := slices.DeleteFunc(snippetsOf(t, "README.md"), func(s snippet) bool {
 		return !s.isOfService()
@@ -133,7 +133,7 @@ func TestReadme_ShowsTheService(t *testing.T) {
 	require.Contains(t, readText(t, "examples/service/shop.go"), "\n"+shown[0].code)
 }
 
-// isOfService reports whether the snippet is methods of the service's: that is built there.
+// isOfService reports whether the snippet consists of methods of the service, which is built there.
 func (s snippet) isOfService() bool { return strings.HasPrefix(s.code, "func (s *shop)") }
 
 func TestReadme_CodeBuilds(t *testing.T) {
@@ -159,8 +159,7 @@ func TestReadme_CodeBuilds(t *testing.T) {
 	}
 }
 
-// writeModule makes dir a module that uses this one, with the same versions of
-// what it needs.
+// writeModule makes dir a module that uses this one, with the same versions of its dependencies.
 func writeModule(t *testing.T, dir string) {
 	t.Helper()
 	root, err := os.Getwd()
@@ -182,7 +181,7 @@ func goCommand(tool, dir string, args ...string) ([]byte, error) {
 
 var shellBlock = regexp.MustCompile("(?ms)^```sh\n(.*?)^```$")
 
-// The README's two commands come first, and CI runs them as they stand there.
+// The README's two commands come first, and CI runs them verbatim.
 func TestReadme_CommandsAreThoseOfCI(t *testing.T) {
 	var commands []string
 	for _, m := range shellBlock.FindAllStringSubmatch(readText(t, "README.md"), -1) {
@@ -207,7 +206,7 @@ var (
 	exportedName = regexp.MustCompile(`(^|[^.\w])([A-Z]\w*)`) // not that of another package
 )
 
-// The page for those who move names what there is: in the tables whose second column is of this
+// The migration page names existing identifiers: in the tables whose second column is about this
 // package, every exported name of that column is one of the package's.
 func TestReadme_MovingNamesWhatThereIs(t *testing.T) {
 	exported, named, ours := exportedNames(t), 0, false

@@ -8,33 +8,32 @@ import (
 
 // How a cache changes its size while it is in use.
 //
-// Larger is simple: there is more to divide. Smaller is work, in steps: each takes
-// one bucket's lock and evicts a little. Three figures fall in turn. First
-// shared.MaxBytes, from which follow the longest value, the border of large
-// records, and what the large buckets should hold; when these have shrunk,
-// shared.total, which the small buckets divide; and with each step the pool's
-// bound, which is never below what is in use until the end, so that nobody looks
-// for memory that nobody has.
+// Growing is simple: there is more memory to divide. Shrinking is done in steps, each of which
+// locks one bucket and evicts a little. Three figures fall in order. The first is shared.MaxBytes,
+// which determines the longest value, the threshold of large records, and what the large buckets
+// should hold. When the large buckets have shrunk, shared.total follows, which the small buckets
+// divide. The pool's bound falls with each step; until the end it is never below the memory in use,
+// so that no bucket looks for memory that does not exist.
 //
 // A Set that chose its bucket by the old figures is sent back by bucket.longest.
 
-// leastChunks is how many chunks a bucket must have on the average.
+// leastChunks is the least average number of chunks in a bucket.
 const leastChunks = 4
 
-// Resize sets the bound on off-heap memory to MaxBytes, while others use the cache.
-// When it returns, memory is within a smaller bound, unless another call has taken over,
-// and what lay above has gone back to the operating system, unless the cache lies on the
-// Go heap (see the section Memory of the package) or was made with less than 64 MB (256 MB
-// where the system's pages have 16 KB). Entries stay as far as there is room, first those
-// that have been read. OnRemove is called between steps, each of which locks a bucket,
-// for 64 KB or 256 records, or to make its index anew.
+// Resize sets the bound on off-heap memory to maxBytes while the cache is in use. When it returns
+// after lowering the bound, memory is within the bound, and the excess has gone back to the
+// operating system, unless the cache is on the Go heap (see the section Memory of the package
+// documentation) or was made with less than 64 MB (256 MB where the system's pages have 16 KB).
+// Entries stay as far as there is room, those that have been read first; a value above 1/16 of the
+// new bound is evicted when it would be moved. OnRemove is called after each step; a step locks one
+// bucket, for 64 KB or 256 records or to rebuild its index.
 //
-// The rule for maxBytes is that of [Options].MaxBytes. Besides, Resize accepts at least an eighth
-// of the bound that the cache was made with, or 128 MB if that was 1 GB or more, and at most 4 TB,
-// or 8 GB for each bucket of a cache that was made with less than 32 MB. Beyond these it returns
-// [ErrInvalidOptions] and changes nothing. After Close it returns [ErrClosed]. If calls overlap,
-// the last one wins; earlier ones may return before memory is within either bound. A value above a
-// sixteenth of the new bound goes when it would be moved.
+// maxBytes must satisfy the rule of [Options].MaxBytes, and bounds that depend on the cache's
+// original bound. The minimum is at most 1/8 of the original, or 128 MB if it was at least 1 GB.
+// The maximum is 4 TB, or 8 GB for each bucket of a cache that was made with less than 32 MB.
+// Outside these, Resize returns [ErrInvalidOptions] and changes nothing. After Close it returns
+// [ErrClosed]. If calls overlap, the latest wins; earlier ones may return before memory is within
+// either bound.
 func (c *Cache) Resize(maxBytes int) error {
 	least, most := boundsOf(c.shared.Buckets, 1<<c.shared.Shift)
 	err := checkBound(maxBytes)
@@ -51,14 +50,12 @@ func (c *Cache) Resize(maxBytes int) error {
 	return nil
 }
 
-// boundsOf returns the least and the most that a cache with these buckets and chunks can be
-// bounded to.
+// boundsOf returns the least and the greatest bound of a cache with these buckets and chunks.
 func boundsOf(buckets, chunkSize int) (least int, most int64) {
 	return leastChunks * buckets * chunkSize, int64(buckets) * maxBucketBytes
 }
 
-// resize is Resize to a size that is known to be right. It reports false if the
-// cache is closed.
+// resize is Resize to a valid size. It reports false if the cache is closed.
 func (c *Cache) resize(maxBytes int) bool {
 	if turn, work := c.beginResize(maxBytes); work {
 		c.shrink(turn, maxBytes)
@@ -66,7 +63,7 @@ func (c *Cache) resize(maxBytes int) bool {
 	return !c.isClosed()
 }
 
-// isClosed reports whether Close has come.
+// isClosed reports whether the cache is closed.
 func (c *Cache) isClosed() bool {
 	b := &c.buckets[0]
 	b.mu.Lock()
@@ -74,7 +71,7 @@ func (c *Cache) isClosed() bool {
 	return b.Closed
 }
 
-// beginResize sets the bound, and reports whether there is more to do.
+// beginResize sets the bound, and reports whether memory has to be released.
 func (c *Cache) beginResize(maxBytes int) (turn uint64, work bool) {
 	z := &c.sizing
 	z.mu.Lock()
@@ -84,18 +81,18 @@ func (c *Cache) beginResize(maxBytes int) (turn uint64, work bool) {
 	if maxBytes > bound {
 		c.enlarge(maxBytes)
 	}
-	// One that was replaced, or that a panic in OnRemove has ended, has left work.
+	// A call that was superseded, or that a panic in OnRemove has ended, has left work.
 	z.unfinished = z.unfinished || maxBytes < bound
 	if z.unfinished {
-		c.arena.mu.Lock() // a large Set has its value checked and stored under it
+		c.arena.mu.Lock() // a large Set checks and stores its value under it
 		c.shared.SetBound(maxBytes)
 		c.arena.mu.Unlock()
 	}
 	return z.turn, z.unfinished
 }
 
-// enlarge gives the cache more memory. Buckets take longer records before any Set
-// brings one, which they would send back otherwise.
+// enlarge gives the cache more memory. Buckets must accept longer records before any Set brings
+// one: they would send it back.
 func (c *Cache) enlarge(maxBytes int) {
 	s := c.shared
 	s.Pool.SetBound(maxBytes)
@@ -111,7 +108,7 @@ func (c *Cache) enlarge(maxBytes int) {
 	c.allot(maxBytes)
 }
 
-// allot has the small buckets divide total bytes, less what the large ones have.
+// allot makes the small buckets divide total bytes, less those of the large ones.
 func (c *Cache) allot(total int) {
 	c.arena.mu.Lock()
 	defer c.arena.mu.Unlock()
@@ -119,7 +116,7 @@ func (c *Cache) allot(total int) {
 	c.shared.SetQuotas()
 }
 
-// shrink makes the cache smaller, until another Resize comes.
+// shrink makes the cache smaller, until it is done or another Resize begins.
 func (c *Cache) shrink(turn uint64, to int) {
 	pool, over := c.shared.Pool, false
 	step := func(do func(w *write)) { over = over || !c.shrinkStep(turn, to, do) }
@@ -134,7 +131,7 @@ func (c *Cache) shrink(turn uint64, to int) {
 			step(func(w *write) { c.fitStep(&c.buckets[i], &f, w) })
 		}
 	}
-	// Seldom is still more in use: chunks of which only some pages are.
+	// In rare cases more is still in use: chunks of which only some pages are.
 	n := c.shared.Buckets + store.LargeBuckets
 	for gave := true; gave; {
 		gave = false
@@ -152,8 +149,8 @@ func (c *Cache) shrink(turn uint64, to int) {
 	}
 }
 
-// shrinkStep does one step, and tells OnRemove of the entries evicted. It reports false
-// if another Resize has come.
+// shrinkStep does one step, and passes the evicted entries to OnRemove. It reports false if another
+// Resize has begun.
 func (c *Cache) shrinkStep(turn uint64, to int, do func(w *write)) bool {
 	var w write
 	defer c.notify(&w)
@@ -167,14 +164,14 @@ func (c *Cache) shrinkStep(turn uint64, to int, do func(w *write)) bool {
 	return true
 }
 
-// fitStep does a step of making a bucket as small as its quota says.
+// fitStep is one step of shrinking a bucket to its quota.
 func (c *Cache) fitStep(b *bucket, f *store.Fit, w *write) {
 	b.lock()
 	defer b.unlockFor(w)
 	f.Step(&b.Store)
 }
 
-// fitLargeStep is fitStep of a large bucket.
+// fitLargeStep is fitStep for a large bucket.
 func (c *Cache) fitLargeStep(lb *bucket, f *store.Fit, w *write) {
 	c.arena.mu.Lock()
 	defer c.arena.mu.Unlock()
@@ -182,7 +179,7 @@ func (c *Cache) fitLargeStep(lb *bucket, f *store.Fit, w *write) {
 	c.updateQuotas(lb)
 }
 
-// giveChunk has a bucket give up a chunk, and reports whether it had any.
+// giveChunk makes a bucket release a chunk, and reports whether it had any.
 func (c *Cache) giveChunk(b *bucket, w *write) bool {
 	c.arena.mu.Lock()
 	defer c.arena.mu.Unlock()

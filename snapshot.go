@@ -23,47 +23,46 @@ import (
 	"github.com/ringcache/ringcache/internal/store"
 )
 
-// SaveOptions are the settings of [Cache.Save]. The zero value of each field means
-// its default.
+// SaveOptions are the settings of [Cache.Save]. The zero value of each field selects its default.
 type SaveOptions struct {
-	// Concurrency is how many goroutines save, the caller's among them. 0, the
-	// default, means 1; more than GOMAXPROCS is GOMAXPROCS.
+	// Concurrency is the number of goroutines that save, the caller's included. The default, 0, means
+	// 1; values above GOMAXPROCS mean GOMAXPROCS.
 	Concurrency int
 
-	// Partial makes a snapshot of what is saved when the context ends: entries that
-	// were read come first, then others of the main ring. It is no error then, unless
-	// nothing was saved. It takes up to a byte of the Go heap for each entry.
+	// If Partial is true and the context ends, Save completes the snapshot with the entries saved so
+	// far, and fails only if there are none. Entries that were read are saved first, then others of
+	// the main ring ([PolicyS3FIFO]). Partial uses up to one byte of the Go heap for each entry.
 	Partial bool
 
-	// Progress, if not nil, is called now and then with the bytes of records that
-	// were saved, and about how many there are. The caller's goroutine calls it, with
-	// no lock held. When all is saved it is called with done equal to total.
+	// Progress, if not nil, is called from time to time with the bytes of the records saved so far and
+	// their approximate total. It is called by the caller's goroutine, with no lock held. When
+	// everything is saved, it is called with done equal to total.
 	Progress func(done, total int64)
 }
 
-// SaveToFile writes a snapshot of the cache to the file at path, for [Load] and [LoadFromFile].
-// It is [Cache.Save] without a context, and with the default SaveOptions.
+// SaveToFile writes a snapshot of the cache to the file at path, for [Load] and [LoadFromFile]. It
+// is [Cache.Save] without a context, and with the default SaveOptions.
 func (c *Cache) SaveToFile(path string) error {
 	return c.Save(context.Background(), path, SaveOptions{})
 }
 
-// Save writes a snapshot to the file at path: keys and values, how long they live,
-// and where they stand with the policy. The file at path is the old one or the new
-// one at any time, whole and synced to the disk, also after a crash: it is written
-// beside it under another name, with mode 0600. What a dead process has left there
-// is removed by the next Save to the same path. Missing directories are made. If path is a
-// symbolic link, the file that it leads to is replaced. A relative path means what it does
-// when Save begins. What is not a regular file is not replaced, and is an error.
+// Save writes a snapshot to the file at path: keys and values, their remaining times to live, and
+// their state in the eviction policy. At any time, even after a crash, the file at path is either
+// the old one or the new one, complete and synced to disk: the new one is written under another
+// name in the same directory, with mode 0600. Files left there by a process that died are removed
+// by the next Save to the same path. Missing directories are created. If path is a symbolic link,
+// its target is replaced. A relative path is resolved when Save begins. Save does not replace
+// anything but a regular file; that is an error.
 //
-// Others may use the cache meanwhile: a bucket is locked while 64 KB are copied, and
-// never while something is written. An entry that is there from the beginning to the
-// end, and is not set again, is saved exactly once; one that was deleted before is
-// not saved. One that is set again is saved with one of its values, but for what
-// [Cache.All] says of large ones. Save takes up to 20 MB for each goroutine, and as
-// much as the longest value. Blocks are compressed where that helps.
+// Other goroutines may use the cache meanwhile: a bucket is locked while 64 KB are copied, and
+// never during writes to the file. An entry that is present throughout and is not set again is
+// saved exactly once; one that was deleted earlier is not saved. One that is set again is saved
+// with one of its values, with the exception that [Cache.All] states for large ones. Save uses up
+// to 20 MB for each goroutine, and the size of the longest value. Blocks are compressed if that
+// helps.
 //
-// On an error the file at path stays as it was (but for an error of its folder's sync):
-// that of the context where it has ended, [ErrClosed] after Close, those of the file
+// On an error the file at path is unchanged (except on an error of syncing its directory). The
+// error is that of the context if it has ended, [ErrClosed] after Close, and that of the file
 // system otherwise.
 func (c *Cache) Save(ctx context.Context, path string, o SaveOptions) error {
 	if err := c.save(ctx, path, o); err != nil {
@@ -89,14 +88,14 @@ func (c *Cache) save(ctx context.Context, path string, o SaveOptions) error {
 	return f.Commit()
 }
 
-// WriteSnapshot writes a snapshot to w, for [Cache.ReadSnapshot], and returns the bytes that it
-// has written: to a pipe, a compressor, an object store. What [Cache.Save] says of
-// the entries holds here. The entries that are to go first come first, so that they
-// keep their order in a stream that is read once. Blocks of up to 1 MB are written, or one of
-// a single longer entry. No lock is held meanwhile, and no goroutine is started.
+// WriteSnapshot writes a snapshot to w, such as a pipe, a compressor or an object store, for
+// [Cache.ReadSnapshot], and returns the number of bytes written. The guarantees of [Cache.Save] for
+// entries apply. Entries that are next to be evicted come first, so that a stream that is read once
+// keeps their order. Blocks have up to 1 MB, or one longer entry. WriteSnapshot holds no lock while
+// it writes, and starts no goroutine.
 //
-// The error is that of w, or [ErrClosed] after Close; what was written is of no use
-// then.
+// The error is that of w, or [ErrClosed] after Close; the bytes written by then are not a usable
+// snapshot.
 func (c *Cache) WriteSnapshot(w io.Writer) (int64, error) {
 	s := c.newSaver(context.Background(), snapshot.ColdestFirst)
 	s.Stream = w
@@ -106,12 +105,12 @@ func (c *Cache) WriteSnapshot(w io.Writer) (int64, error) {
 	return s.Written.Load(), nil
 }
 
-// newSaver returns what saves the cache, but for where to.
+// newSaver returns a saver for the cache, without a destination.
 func (c *Cache) newSaver(ctx context.Context, passes []snapshot.Pass) *snapshot.Saver {
 	var salt [8]byte
 	rand.Read(salt[:]) // never fails
 	at := c.machine.Moment()
-	now := at.Wall.Truncate(time.Millisecond) // as the header has it
+	now := at.Wall.Truncate(time.Millisecond) // the precision of the header
 	s := &snapshot.Saver{
 		Context: ctx, Passes: passes, Parts: c.shared.Buckets + store.LargeBuckets, End: store.HashesEnd,
 		Header: snapshot.Header{
@@ -149,10 +148,10 @@ func (c *Cache) newSaver(ctx context.Context, passes []snapshot.Pass) *snapshot.
 	return s
 }
 
-// walker goes over buckets and copies what it finds.
+// walker goes over buckets and copies their entries.
 //
-// It goes by hash, as a loop does ([Cache.All]): that an entry moves to another ring,
-// or its index to another geometry, does not move it to the other side of the cursor.
+// It goes by hash, like a loop ([Cache.All]): when an entry moves to another ring, or its index to
+// another geometry, it does not move to the other side of the cursor.
 type walker struct {
 	*snapshot.Worker
 	c      *Cache
@@ -162,13 +161,13 @@ type walker struct {
 	long   []longKey // keys of long records, and of those that a step has no room for
 	longer snapshot.Block
 	packed []packedSpot
-	stored []byte // the value of a packed record as it is stored
-	value  []byte // and as it was set
+	stored []byte // the stored value of a packed record
+	value  []byte // and the original one
 
-	between func() // of a test, between two parts of a long record
+	between func() // called between two parts of a long record; for tests
 }
 
-// spot is where an entry lies.
+// spot is the location of an entry.
 type spot struct {
 	ring *ring.Ring
 	pos  uint64
@@ -189,15 +188,15 @@ type packedSpot struct {
 }
 
 const (
-	// A step ends when it has copied stepSaved bytes, lest writers wait long, and
-	// before it copies more than StepBytes.
+	// A step ends when it has copied stepSaved bytes, so that writers do not wait long, and before it
+	// copies more than StepBytes.
 	stepSaved = 16 << 10
 
-	// A record of more than longRecord bytes is copied in parts. It is in more than
-	// one chunk, so that an overwrite in place counts as a rewrite of its bucket.
+	// A record of more than longRecord bytes is copied in parts. It spans several chunks, so an
+	// overwrite in place counts as a rewrite of its bucket.
 	longRecord = chunk.MaxSize
 
-	// longTries is how often that is tried before all is copied at once.
+	// longTries is the number of such attempts before the record is copied at once.
 	longTries = 64
 )
 
@@ -223,7 +222,7 @@ func (w *walker) part(i int, at uint64, p snapshot.Pass, done *snapshot.Cells) (
 	return next, nil
 }
 
-// step copies entries of b from cursor at on, and returns the cursor behind them.
+// step copies entries of b, starting at cursor at, and returns the cursor after them.
 func (w *walker) step(b *bucket, at uint64, p snapshot.Pass, done *snapshot.Cells) (uint64, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -252,8 +251,8 @@ func (w *walker) step(b *bucket, at uint64, p snapshot.Pass, done *snapshot.Cell
 	return end, nil
 }
 
-// gatherLocked takes the slots of the next homes, and returns the cursor behind those
-// that are whole cells.
+// gatherLocked reads the slots of the next homes, and returns the cursor after those that are whole
+// cells.
 func (w *walker) gatherLocked(
 	b *bucket, at uint64, p snapshot.Pass, done *snapshot.Cells,
 ) (end uint64) {
@@ -268,8 +267,7 @@ func (w *walker) gatherLocked(
 	return end
 }
 
-// lookLocked finds the records of a cell's slots, and returns how many bytes are to be
-// copied at once.
+// lookLocked finds the records of a cell's slots, and returns the number of bytes to copy at once.
 func (w *walker) lookLocked(b *bucket, slots []uint64, now uint32) (size int) {
 	w.cell = w.cell[:0]
 	for _, slot := range slots {
@@ -288,7 +286,7 @@ func (w *walker) lookLocked(b *bucket, slots []uint64, now uint32) (size int) {
 	return size
 }
 
-// spotLocked returns where the entry of a live slot lies.
+// spotLocked returns the location of the entry of a live slot.
 func spotLocked(b *bucket, slot uint64) (sp spot, ok bool) {
 	r, pos := b.Ring(index.Ring(slot)), index.Pos(slot)
 	sp = spot{ring: r, pos: pos, rank: rankLocked(b, slot), freq: readsOf(slot)}
@@ -304,8 +302,8 @@ func readsOf(slot uint64) int {
 	return index.Freq(slot)
 }
 
-// rankLocked returns the rank of a live slot's entry: the part of its ring that it lies
-// in, from the tail on. What is in the cold part is older than all others.
+// rankLocked returns the rank of a live slot's entry: the part of its ring that holds it, counted
+// from the tail. The entries of the cold part are older than all others.
 func rankLocked(b *bucket, slot uint64) int {
 	in, pos := index.Ring(slot), index.Pos(slot)
 	if in.IsCold() {
@@ -319,8 +317,8 @@ func rankLocked(b *bucket, slot uint64) int {
 	return first + int((pos-r.Tail)&r.Mask*ranks/max(r.Size, 1))
 }
 
-// copyLocked copies an entry to the block of its rank, or notes its key if it is long, or
-// more than the step may copy: a cell may have several.
+// copyLocked copies an entry to the block of its rank. If the entry is packed, long, or larger than
+// the step may copy (a cell may have several entries), it records the key instead.
 func (w *walker) copyLocked(sp *spot) {
 	at, n := sp.pos+uint64(sp.Size), sp.KeyLen+sp.ValueLen
 	if sp.Total() > longRecord || w.Bytes+sp.Total() > store.StepBytes || sp.Kind == record.Packed {
@@ -341,7 +339,7 @@ func (w *walker) copyLocked(sp *spot) {
 	w.Bytes += sp.Total()
 }
 
-// appendEntry appends what stands before the key of an entry.
+// appendEntry appends the part of an entry that precedes its key.
 func (w *walker) appendEntry(b []byte, sp *spot) []byte {
 	e := w.entryOf(sp.ring.Times(sp.pos, sp.Header), sp.KeyLen, sp.ValueLen)
 	e.Freq = sp.freq
@@ -349,7 +347,7 @@ func (w *walker) appendEntry(b []byte, sp *spot) []byte {
 	return snapshot.AppendEntry(b, e)
 }
 
-// entryOf returns an entry with those deadlines.
+// entryOf returns an entry with the given deadlines.
 func (w *walker) entryOf(t record.Times, klen, vlen int) snapshot.Entry {
 	e := snapshot.Entry{KeyLen: klen, ValueLen: vlen}
 	if e.Expiry = w.clock.Time(t.Expiry); t.Deadlines == record.Idle {
@@ -358,11 +356,11 @@ func (w *walker) entryOf(t record.Times, klen, vlen int) snapshot.Entry {
 	return e
 }
 
-// savePacked saves the entry of a packed record as it was set, if it is still there.
+// savePacked saves the entry of a packed record with its original value, if it is still present.
 func (w *walker) savePacked(k []byte) error {
 	v, times, ok := w.unpack(k)
 	if !ok {
-		return nil // it has gone
+		return nil // removed
 	}
 	b, rank, n := &w.Blocks[0], 0, snapshot.EntrySize(len(k)+len(v))
 	if n > longRecord {
@@ -381,7 +379,7 @@ func (w *walker) savePacked(k []byte) error {
 	return nil
 }
 
-// unpack returns the value of a record that was packed when it was found, and its deadlines.
+// unpack returns the value and the deadlines of a record that was packed when it was found.
 func (w *walker) unpack(k []byte) (v []byte, t record.Times, ok bool) {
 	h := w.c.shared.Hash(k)
 	d, t, ok := w.readStored(w.c.bucket(h), k, h)
@@ -393,8 +391,8 @@ func (w *walker) unpack(k []byte) (v []byte, t record.Times, ok bool) {
 	return v, t, err == nil
 }
 
-// readStored copies the value of a key as it is stored, and returns what it is packed with, nil
-// if it is not any more.
+// readStored copies the stored value of a key, and returns the dictionary that it is packed with,
+// or nil if it is no longer packed.
 func (w *walker) readStored(
 	b *bucket, k []byte, h uint64,
 ) (d *cold.Dictionary, t record.Times, ok bool) {
@@ -411,8 +409,8 @@ func (w *walker) readStored(
 	return d, f.Ring.Times(f.Pos, f.Header), true
 }
 
-// saveLong saves an entry of w.long in a separate block, if it is still there. Nearly
-// always nobody overwrites it meanwhile.
+// saveLong saves an entry of w.long in a separate block, if it is still present. It is rarely
+// overwritten meanwhile.
 func (w *walker) saveLong(b *bucket, k longKey) error {
 	h, part := b.Shared.Hash(k.key), store.StepBytes
 	for try := 0; ; try++ {
@@ -425,17 +423,17 @@ func (w *walker) saveLong(b *bucket, k longKey) error {
 			return w.Write(&w.longer, rank)
 		}
 		if n == 0 {
-			return nil // it has gone, or is packed
+			return nil // removed, or packed
 		}
 		room := snapshot.BlockHeaderSize + snapshot.EntrySize(n)
 		w.longer.Bytes = slices.Grow(w.longer.Bytes[:0], room)
 	}
 }
 
-// copyLong copies the entry of a key in parts, each under the lock, and returns the
-// bytes of its record and its rank. It is not whole if there is no room for it yet, or
-// if it has moved in between, or records were rewritten. If it was packed since step has
-// seen it, savePacked will save it.
+// copyLong copies the entry of a key in parts, each under the lock, and returns the bytes of its
+// record and its rank. The copy is not whole if there is no room for it yet, if the entry has moved
+// in between, or if records were rewritten. If the entry was packed since step has seen it,
+// savePacked will save it.
 func (w *walker) copyLong(b *bucket, k longKey, h uint64, part int) (n, rank int, whole bool) {
 	w.longer.Reset()
 	b.mu.Lock()
@@ -472,7 +470,7 @@ func (w *walker) copyLong(b *bucket, k longKey, h uint64, part int) (n, rank int
 	}
 }
 
-// pause lets others have the lock that was given up.
+// pause lets other goroutines take the lock that was released.
 func (w *walker) pause() {
 	if w.between != nil {
 		w.between()

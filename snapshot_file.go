@@ -12,41 +12,44 @@ import (
 	"github.com/ringcache/ringcache/internal/store"
 )
 
-// LoadReport says what [Load] has taken from a snapshot.
+// LoadReport describes what [Load] has loaded from a snapshot.
 type LoadReport struct {
-	// Entries is how many entries of the snapshot were stored. In a cache that is smaller than
-	// the snapshot, some of them may have been evicted by later ones.
+	// Entries is the number of entries of the snapshot that were stored. If the cache is smaller than
+	// the snapshot, later entries may have evicted some of them.
 	Entries int
 
-	// DiscardedBlocks is how many blocks, of up to 1 MB, were left out because they were damaged
-	// or missing. A file that cannot be used at all counts as one; a missing file, as none.
+	// DiscardedBlocks is the number of blocks, of up to 1 MB, that were left out because they were
+	// damaged or missing. A file that cannot be used at all counts as one; a missing file counts as
+	// none.
 	DiscardedBlocks int
 
-	// Err is nil if the file is a whole snapshot. Otherwise it is the first thing that was wrong,
-	// and names the file:
+	// Err is nil if the file is a complete snapshot. Otherwise it describes the first defect, and
+	// names the file:
 	//
 	//   - [fs.ErrNotExist]: there is no file, as on the first start;
-	//   - [ErrCorrupt]: the file is damaged, and what is whole was loaded, or it is no snapshot;
-	//   - [ErrVersion]: a newer version of this package has written it, or a program of another
+	//   - [ErrCorrupt]: the file is damaged, and its undamaged blocks were loaded, or it is not a
+	//     snapshot;
+	//   - [ErrVersion]: a newer version of this package has written it, or a program with a different
 	//     [Options].Version; nothing was loaded;
 	//   - [ErrNoMemory]: the operating system refused the memory for the rest of the entries;
-	//   - any other error is that of the file system, for what is not a regular file too.
+	//   - any other error is that of the file system, including that of a file that is not regular.
 	Err error
 }
 
 // Load returns a cache with the settings of o, filled from the snapshot at path as far as there is
-// room and the file can be used: of a damaged file, every whole block. A service can start with
-// this one call whatever the file is, and log [LoadReport].Err. The error is that of
-// [NewWithOptions]; the cache is nil only then.
+// room and the file is usable: from a damaged file it loads every undamaged block. A service can
+// start with this one call whatever the state of the file, and log [LoadReport].Err. The error is
+// that of [NewWithOptions]; the cache is nil only in that case.
 //
-// Entries come back as [LoadFromFile] says. If not all fit, the hottest ones stay. Settings of the
-// cache that was saved do not matter, except for Options.Version, which must be the same. Unless
-// Options.ExpectedEntries is set, it is the number of entries in the snapshot. With Options.File,
-// an entry in that file takes precedence over one in the snapshot.
+// Entries come back as [LoadFromFile] describes. If not all of them fit, the hottest ones stay. The
+// settings of the saved cache do not matter, except for Options.Version, which must be the same. If
+// Options.ExpectedEntries is 0, Load sets it to the number of entries in the snapshot. With
+// Options.File, an entry in that file takes precedence over one in the snapshot.
 //
-// Up to GOMAXPROCS goroutines load, which end before Load returns; each takes some megabytes. With
-// Options.OnRemove only the caller's goroutine does, and OnRemove may be called before Load has
-// returned the cache. If it panics, the cache is closed, and the panic reaches the caller of Load.
+// Up to GOMAXPROCS goroutines load, and end before Load returns; each uses some megabytes. With
+// Options.OnRemove, only the caller's goroutine loads, and OnRemove may be called before Load has
+// returned the cache. If OnRemove panics, the cache is closed, and the panic reaches the caller of
+// Load.
 func Load(path string, o Options) (*Cache, LoadReport, error) {
 	f, s, cause := openSnapshot(path, true)
 	if cause == nil {
@@ -83,9 +86,9 @@ func Load(path string, o Options) (*Cache, LoadReport, error) {
 	return c, report, nil
 }
 
-// newLike returns a cache for the entries of a snapshot, which may be nil. It has the hash secret
-// of the cache that was saved: then the entries of a block belong to a few buckets, in the order of
-// their indexes, and a load takes a third less time than with another secret.
+// newLike returns a cache for the entries of a snapshot, which may be nil. It uses the hash secret
+// of the saved cache: the entries of a block then belong to a few buckets, in the order of their
+// indexes, and loading takes a third less time than with another secret.
 func newLike(s *snapshot.Contents, o Options) (*Cache, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -97,7 +100,7 @@ func newLike(s *snapshot.Contents, o Options) (*Cache, error) {
 	return g.open(&o)
 }
 
-// salvage restores what is whole in a snapshot, and returns what was wrong first.
+// salvage restores the undamaged part of a snapshot, and returns the first defect.
 func (c *Cache) salvage(s *snapshot.Contents) error {
 	err := c.restore(s)
 	c.snapshots.discarded.Add(uint64(s.Damaged))
@@ -108,24 +111,22 @@ func (c *Cache) salvage(s *snapshot.Contents) error {
 }
 
 // LoadFromFile returns a cache with the entries of the snapshot at path, and with the options
-// MaxBytes, Policy, TTL, ExpireAfterAccess (cut to tenths of a second), RefreshAhead and HugePages
-// of the cache that was saved.
-// [Load] makes a cache with options of your own, and does not fail where the file is missing or
-// damaged.
+// MaxBytes, Policy, TTL, ExpireAfterAccess (truncated to tenths of a second), RefreshAhead and
+// HugePages of the saved cache. [Load] uses options of the program's own, and does not fail if the
+// file is missing or damaged.
 //
-// Entries come back with the rest of their time to live, in the order that they had and with
-// what is known of their reads, so hits go on where they stopped. What expired meanwhile is
-// left out. On the boot of the machine that saved them, setting the wall clock makes no
-// difference. On another, the wall clocks tell how much time has passed; entries with an expiry
-// are left out if that is less than nothing, or if the clock of the machine that saved them was
-// not set (before 2025). The only counter that includes loaded entries is
-// [SnapshotStats].RestoredEntries.
+// Entries come back with their remaining times to live, in their old order and with their read
+// frequencies, so the hit ratio continues where it was. Entries that have expired since are
+// left out. On the same boot of the machine that saved the snapshot, setting the wall clock makes
+// no difference. Otherwise the wall clocks tell how much time has passed; entries with an expiry
+// are left out if that is negative, or if the clock of the saving machine was not set (before
+// 2025). The only counter that includes loaded entries is [SnapshotStats].RestoredEntries.
 //
-// The error is [ErrCorrupt] if anything is wrong with the file, and names it, the offset
-// and what was wrong; [ErrVersion] if it is of a newer version of this package, or of an
-// [Options].Version other than 0; and that of the file system otherwise, also for what is not a
-// regular file: a pipe can be read by [Cache.ReadSnapshot]. The cache is nil then. Up to
-// GOMAXPROCS goroutines load, which end before LoadFromFile returns; each takes some megabytes.
+// The error is [ErrCorrupt] for any defect of the file, and names the file, the offset and the
+// defect; [ErrVersion] if a newer version of this package has written it, or its [Options].Version
+// is not 0; and otherwise that of the file system, including that of a file that is not regular:
+// use [Cache.ReadSnapshot] to read a pipe. On an error the cache is nil. Up to GOMAXPROCS
+// goroutines load, and end before LoadFromFile returns; each uses some megabytes.
 func LoadFromFile(path string) (*Cache, error) {
 	c, err := loadWhole(path)
 	if err != nil {
@@ -176,7 +177,7 @@ func openSnapshot(path string, salvage bool) (*os.File, *snapshot.Contents, erro
 	return nil, nil, err
 }
 
-// optionsOf returns the options of the cache that was saved.
+// optionsOf returns the options of the saved cache.
 func optionsOf(s *snapshot.Contents) Options {
 	h := &s.Header
 	o := Options{
@@ -190,7 +191,7 @@ func optionsOf(s *snapshot.Contents) Options {
 	if o.HugePages > HugePagesAtOnce {
 		o.HugePages = HugePagesWhenFull
 	}
-	// Those whose header was made by hand must not keep the entries from being loaded.
+	// Invalid options in a handmade header must not prevent loading the entries.
 	if o.validate() != nil {
 		o.TTL, o.RefreshAhead, o.ExpireAfterAccess = 0, 0, 0
 	}
@@ -198,8 +199,8 @@ func optionsOf(s *snapshot.Contents) Options {
 	return o
 }
 
-// expectedEntries returns Options.ExpectedEntries of a cache for a snapshot: as many as the file
-// has, not as many as its header says, and no more than fit.
+// expectedEntries returns Options.ExpectedEntries for a cache that loads a snapshot: the number of
+// entries in the file, not the number in its header, and no more than fit.
 func expectedEntries(s *snapshot.Contents, maxBytes int) int {
 	var entries, bytes uint64
 	for i := range s.Blocks {

@@ -13,20 +13,19 @@ import (
 	"github.com/ringcache/ringcache/internal/store"
 )
 
-// ReadSnapshot adds the entries of a snapshot to the cache, as far as there is room for them,
-// and returns the bytes that it has read. A key that is there keeps its value: that of
-// the snapshot is older. ReadSnapshot stops at the end mark of the snapshot: unlike the ReadFrom
-// of an [io.ReaderFrom], it does not read to the end of r.
+// ReadSnapshot adds the entries of a snapshot to the cache, as far as there is room for them, and
+// returns the number of bytes read. An existing key keeps its value: that of the snapshot is older.
+// ReadSnapshot stops at the end mark of the snapshot: unlike ReadFrom of an [io.ReaderFrom], it
+// does not read to the end of r.
 //
-// A file, and whatever else is an [io.ReaderAt] and an [io.Seeker], is read by up to
-// GOMAXPROCS goroutines, which end before ReadSnapshot returns, and in the best order. From
-// other readers each block is read once, by the caller's goroutine. Others may use the cache
-// meanwhile.
+// If r is a file, or any other [io.ReaderAt] and [io.Seeker], up to GOMAXPROCS goroutines read it
+// in the best order, and end before ReadSnapshot returns. From other readers, the caller's
+// goroutine reads each block once. Other goroutines may use the cache meanwhile.
 //
-// Errors are those of [LoadFromFile], with [ErrVersion] for a snapshot of another
-// [Options].Version than that of the cache; [ErrClosed] after Close, and [io.ErrNoProgress] if r
-// returns neither bytes nor an error a hundred times in a row. What was read before stays in
-// the cache.
+// Errors are those of [LoadFromFile], with [ErrVersion] for a snapshot whose [Options].Version
+// differs from that of the cache; [ErrClosed] after Close; and [io.ErrNoProgress] if r returns
+// neither bytes nor an error a hundred times in a row. The entries read before an error stay in the
+// cache.
 func (c *Cache) ReadSnapshot(r io.Reader) (int64, error) {
 	n, err := c.readSnapshot(r)
 	if err == nil {
@@ -69,13 +68,13 @@ func (c *Cache) readSnapshot(r io.Reader) (int64, error) {
 	}
 }
 
-// seekable is what a snapshot can be read from in any order.
+// seekable is a reader from which a snapshot can be read in any order.
 type seekable interface {
 	io.ReaderAt
 	io.Seeker
 }
 
-// readSeekable is ReadSnapshot from what can be read at any place.
+// readSeekable is ReadSnapshot from a reader that can be read at any offset.
 func (c *Cache) readSeekable(f seekable, from int64) (int64, error) {
 	size, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
@@ -95,23 +94,23 @@ func (c *Cache) readSeekable(f seekable, from int64) (int64, error) {
 type restorer struct {
 	c             *Cache
 	clock         clock.Wall
-	timed         bool // what has an expiry is restored
+	timed         bool // entries with an expiry are restored
 	items, sorted []item
 	ends          [store.BucketCount]int // of each bucket's items in sorted
 	w             write
 	loaded        uint64 // entries that c.snapshots.loaded does not count yet
 }
 
-// prefetched is how many items ahead the group of the index is requested. In a cache with another
-// hash secret than that of the snapshot, the items of a block are of all buckets, a few of each, so
-// it is often the group of another bucket.
+// prefetched is the number of items by which the prefetching of index groups runs ahead. If the
+// cache and the snapshot have different hash secrets, a block has a few items of each bucket, so the
+// group is often of another bucket.
 const prefetched = 16
 
 // item is an entry of a block.
 type item struct {
 	snapshot.Entry
 	hash uint64
-	key  int // where in the body its key begins
+	key  int // offset of its key in the body
 }
 
 func (c *Cache) newRestorer(h *snapshot.Header) *restorer {
@@ -120,7 +119,7 @@ func (c *Cache) newRestorer(h *snapshot.Header) *restorer {
 	return &restorer{c: c, clock: c.shared.Wall(h.Saved.Add(passed)), timed: ok}
 }
 
-// longestBlock returns the bytes of the longest block that can have an entry for the cache.
+// longestBlock returns the size of the longest block that can hold an entry for the cache.
 func (c *Cache) longestBlock() uint64 {
 	return uint64(8*snapshot.MaxBlock + c.shared.MaxValue())
 }
@@ -134,7 +133,7 @@ func checkProgram(h *snapshot.Header, version uint64) error {
 	return nil
 }
 
-// restore puts the entries of a snapshot into the cache.
+// restore adds the entries of a snapshot to the cache.
 func (c *Cache) restore(s *snapshot.Contents) error {
 	if err := checkProgram(&s.Header, c.version); err != nil {
 		return err
@@ -149,7 +148,7 @@ func (c *Cache) restore(s *snapshot.Contents) error {
 	})
 }
 
-// restore puts the entries of a block into the cache, those of one bucket together.
+// restore adds the entries of a block to the cache, grouped by bucket.
 func (t *restorer) restore(ref *snapshot.Ref, body []byte) error {
 	c := t.c
 	defer func() { c.snapshots.loaded.Add(t.loaded); t.loaded = 0 }() // workers share the counter
@@ -184,7 +183,7 @@ func (t *restorer) restore(ref *snapshot.Ref, body []byte) error {
 	return nil
 }
 
-// sort puts the items of each bucket together, in their order. ends has their numbers.
+// sort groups the items by bucket, in their order. ends has the number of items of each bucket.
 func (t *restorer) sort() {
 	t.sorted = slices.Grow(t.sorted[:0], len(t.items))[:len(t.items)]
 	at := 0
@@ -199,8 +198,7 @@ func (t *restorer) sort() {
 	}
 }
 
-// restoreSmall restores the sorted items of a small bucket, under its lock for as long as a
-// step takes.
+// restoreSmall restores the sorted items of a small bucket, locking it for one step at a time.
 func (t *restorer) restoreSmall(b *bucket, from, end int, ref *snapshot.Ref, body []byte) error {
 	for from < end {
 		if t.c.shared.Arrivals.Held.Load() > 0 {
@@ -219,7 +217,7 @@ func (t *restorer) restoreSmall(b *bucket, from, end int, ref *snapshot.Ref, bod
 	return nil
 }
 
-// freeForItems does for the items what setSmall does for a record.
+// freeForItems frees memory for the items as setSmall does for a record.
 func (t *restorer) freeForItems(b *bucket, items []item, body []byte) {
 	longest := 0
 	for _, it := range items {
@@ -231,8 +229,8 @@ func (t *restorer) freeForItems(b *bucket, items []item, body []byte) {
 	}
 }
 
-// restoreStep is a step of restoreSmall. It returns how many items it has done, and what
-// setInBucket returns.
+// restoreStep is one step of restoreSmall. It returns the number of restored items, and the
+// arrivals as setInBucket does.
 func (t *restorer) restoreStep(
 	b *bucket, from, end int, ref *snapshot.Ref, body []byte,
 ) (n int, news store.Arrival, err error) {
@@ -263,8 +261,8 @@ func (t *restorer) restoreStep(
 	return n, news, nil
 }
 
-// prepare makes the next write that of an item's entry. It reports false if the entry has
-// expired, if it is unknown whether it has, or if it is the generation of a namespace in use.
+// prepare sets the next write to an item's entry. It reports false if the entry has expired, if it
+// is unknown whether it has, or if it is the generation of a namespace in use.
 func (t *restorer) prepare(it item, body []byte) bool {
 	w := &t.w
 	t.fill(it, body)
@@ -276,7 +274,7 @@ func (t *restorer) prepare(it item, body []byte) bool {
 	return !isOver && !t.c.isForgotten(w.Key)
 }
 
-// fill makes the next write that of an item's entry, and measures it.
+// fill sets the next write to an item's entry, and measures it.
 func (t *restorer) fill(it item, body []byte) {
 	w, kv := &t.w, body[it.key:]
 	w.Hash, w.Negative, w.Internal = it.hash, it.Negative, it.Internal
@@ -288,8 +286,8 @@ func (t *restorer) fill(it item, body []byte) {
 	w.Measure(t.c.shared)
 }
 
-// isLargeLocked reports whether the key of the write is in a large bucket. The lock of
-// its small one is held.
+// isLargeLocked reports whether the key of the write is in a large bucket. The lock of its small
+// bucket is held.
 func (t *restorer) isLargeLocked() bool {
 	w := &t.w
 	if t.c.shared.LargeKeysOf(w.Hash).Load() == 0 {
@@ -301,7 +299,7 @@ func (t *restorer) isLargeLocked() bool {
 	return lb.Holds(&w.Write)
 }
 
-// restoreLarge is setLarge of an item's entry, unless its key is there.
+// restoreLarge is setLarge for an item's entry, unless its key is present.
 func (t *restorer) restoreLarge(it item, ref *snapshot.Ref, body []byte) error {
 	c, w, a := t.c, &t.w, &t.c.arena
 	if !t.prepare(it, body) {
@@ -339,7 +337,7 @@ func (t *restorer) restoreLarge(it item, ref *snapshot.Ref, body []byte) error {
 	return nil
 }
 
-// insistLocked is Restore that makes other buckets give up memory if need be.
+// insistLocked is restoreLocked that makes other buckets release memory if necessary.
 func (t *restorer) insistLocked(b *bucket, rank, freq int) error {
 	err := t.restoreLocked(b, rank, freq)
 	if err != nil {
@@ -349,7 +347,7 @@ func (t *restorer) insistLocked(b *bucket, rank, freq int) error {
 	return err
 }
 
-// restoreLocked puts the write's record into bucket b, unless its key is there.
+// restoreLocked puts the write's record into bucket b, unless its key is present.
 func (t *restorer) restoreLocked(b *bucket, rank, freq int) error {
 	w := &t.w
 	in := policy.Main

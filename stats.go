@@ -8,92 +8,91 @@ import (
 	"github.com/ringcache/ringcache/internal/store"
 )
 
-// Stats are counters and gauges of a cache, in the units that each field names.
+// Stats are the counters and gauges of a cache, in the units that each field names.
 // [Cache.UpdateStats] adds to them, so one Stats can be the sum of several caches. Counts are
-// exact, but they are collected bucket by bucket: calls that run meanwhile may be counted in
-// one field and not yet in another.
+// exact, but they are collected bucket by bucket: a concurrent call may be counted in one field and
+// not yet in another.
 //
-// Counters never fall while the cache exists; Reset, Resize and Close leave them. (The difference
-// of two may: a lookup can be among GetCalls before it is known to be a miss.) [Stats.Sub]
-// returns how much they have grown. Gauges, named as such, are the state at the time of the call.
+// Counters never decrease during the life of the cache; Reset, Resize and Close leave them
+// unchanged. (The difference of two counters may decrease: a lookup can be among GetCalls before it
+// is known to be a miss.) [Stats.Sub] returns their growth. Fields documented as gauges are the
+// state at the time of the call.
 type Stats struct {
-	// GetCalls counts keys looked up: one for each Get, HasGet, GetWithTTL, Has, View and
-	// GetOrLoad, one for each key of GetBatch and GetOrLoadBatch. Peek,
-	// HasGetUncounted and TTL do not count.
+	// GetCalls counts looked-up keys: one for each Get, HasGet, GetWithTTL, Has, View and GetOrLoad,
+	// and one for each key of GetBatch and GetOrLoadBatch. Peek, HasGetUncounted and TTL do not count.
 	GetCalls uint64
 
-	// SetCalls counts calls of Set, SetWithTTL, SetIfAbsent, SetIfChanged, CompareAndSwap,
-	// Append, and Update where it keeps the key, once each, and each key of SetBatch. Calls
-	// that were refused or stored nothing count too; Touch, and what loads store, do not.
+	// SetCalls counts calls of Set, SetWithTTL, SetIfAbsent, SetIfChanged, CompareAndSwap, Append, and
+	// Update if it keeps the key, once each, and each key of SetBatch. Calls that were refused or
+	// stored nothing count too; Touch and the results of loads do not.
 	SetCalls uint64
 
-	// DelCalls counts calls of Del and GetAndDel, and of Update where it does not keep the key.
+	// DelCalls counts calls of Del and GetAndDel, and of Update if it does not keep the key.
 	DelCalls uint64
 
 	// Misses counts those of GetCalls that found no value.
 	Misses uint64
 
-	// Collisions counts live records that a call looked at because their hash was right (39
-	// bits of it), and that turned out to have another key.
+	// Collisions counts live records that a call examined because their hash matched (39 bits of it),
+	// and that turned out to have another key.
 	Collisions uint64
 
-	// Corruptions counts records whose header made no sense, or whose value could not be
-	// decompressed. It stays 0 unless something else in the process writes to the cache's
-	// memory, or a Compressor fails.
+	// Corruptions counts records with an invalid header, or whose value could not be decompressed. It
+	// stays 0 unless other code in the process writes to the cache's memory, or a Compressor fails.
 	Corruptions uint64
 
-	// EvictedEntries and EvictedBytes count entries, and the bytes of their records, that were
-	// dropped to make room. Entries replaced by a Set, removed by Del or dropped by Reset are
-	// not evicted, nor are expired ones and those that Namespace.Invalidate removed. Those that
-	// left for the quota of their namespace are. Policy has the causes.
+	// EvictedEntries and EvictedBytes count entries, and the bytes of their records, that were dropped
+	// to make room, in the cache or within the quota of their namespace. Entries that were replaced by
+	// a Set, removed by Del or Namespace.Invalidate, dropped by Reset, or expired are not evicted.
+	// Policy counts the causes.
 	EvictedEntries uint64
 	EvictedBytes   uint64
 
-	// ExpiredEntries and ExpiredBytes count entries, and the bytes of their records, that were
-	// removed because they had expired: by a Set, by DeleteExpired, or when their memory was
-	// needed. They are not among EvictedEntries.
+	// ExpiredEntries and ExpiredBytes count entries, and the bytes of their records, that were removed
+	// after they had expired: by a Set, by DeleteExpired, or when their memory was needed. They are
+	// not among EvictedEntries.
 	ExpiredEntries uint64
 	ExpiredBytes   uint64
 
-	// EntriesCount is a gauge: the number of entries. It includes those that have expired but
-	// have not been removed yet, and the negative entries of GetOrLoad.
+	// EntriesCount is a gauge: the number of entries. It includes expired entries that have not been
+	// removed yet, and the negative entries of GetOrLoad.
 	EntriesCount uint64
 
-	// BytesSize is a gauge: the bytes of the records of EntriesCount, which are keys, values as
-	// they are stored, and headers of 3 or 7 bytes, with 4 more for an expiry, 8 more with
-	// Options.ExpireAfterAccess, and 4 more in Options.File. A negative entry is a header of 11
-	// bytes, or 15 in Options.File, and its key.
+	// BytesSize is a gauge: the bytes of the records of EntriesCount. These are keys, values as they
+	// are stored, and headers of 3 or 7 bytes, plus 4 for an expiry, 8 with Options.ExpireAfterAccess,
+	// and 4 in Options.File. A negative entry is a header of 11 bytes, or 15 in Options.File, and its
+	// key.
 	BytesSize uint64
 
-	// MaxBytesSize is a gauge: the bound on the off-heap memory, as Resize last set it.
+	// MaxBytesSize is a gauge: the bound on off-heap memory, as last set by Resize.
 	MaxBytesSize uint64
 
 	// EffectiveMaxBytes is a gauge: the bound in force. It is MaxBytesSize, or less as long as the
-	// operating system refuses memory or the file system of Options.File is full. The cache then
-	// works as one of that size, and asks for more now and then.
+	// operating system refuses memory or the file system of Options.File is full. The cache then works
+	// at that size, and asks for more from time to time.
 	EffectiveMaxBytes uint64
 
-	// ReservedBytes is a gauge: the off-heap memory that rings and indexes hold now, in whole
-	// chunks. It is at most MaxBytesSize, except while Resize makes the cache smaller. Memory that
-	// is free for reuse, after Reset for example, is not in it.
+	// ReservedBytes is a gauge: the off-heap memory that records and indexes currently hold, in whole
+	// chunks. It is at most MaxBytesSize, except while Resize makes the cache smaller. It does not
+	// include memory that is free for reuse, after Reset for example.
 	ReservedBytes uint64
 
-	// DeadBytes is a gauge: the part of ReservedBytes that holds records which were replaced,
-	// deleted, expired or invalidated, and whose memory has not been reused yet.
+	// DeadBytes is a gauge: the part of ReservedBytes that holds records which were replaced, deleted,
+	// expired or invalidated, and whose memory has not been reused yet.
 	DeadBytes uint64
 
-	// IndexBytes is a gauge: the part of ReservedBytes that indexes hold.
+	// IndexBytes is a gauge: the part of ReservedBytes that holds indexes.
 	IndexBytes uint64
 
 	Refused     RefusedStats     // writes that stored nothing
-	Policy      PolicyStats      // what the eviction policy does
+	Policy      PolicyStats      // of the eviction policy
 	Loads       LoadStats        // of GetOrLoad and GetOrLoadBatch
 	Compression CompressionStats // with Options.Compressor
-	Snapshots   SnapshotStats    // that were loaded
-	File        FileStats        // what Options.File held when the cache was made
+	Snapshots   SnapshotStats    // of loaded snapshots
+	File        FileStats        // of Options.File when the cache was made
 }
 
-// RefusedStats count values that were not stored, of Sets and of loads, by their error.
+// RefusedStats count values that were not stored, by Sets and by loads, by their error.
 type RefusedStats struct {
 	TooLarge    uint64 // ErrTooLarge
 	NoMemory    uint64 // ErrNoMemory
@@ -101,12 +100,13 @@ type RefusedStats struct {
 	Closed      uint64 // ErrClosed
 }
 
-// PolicyStats tell what the eviction policy does, and whether a larger cache would help.
+// PolicyStats describe the work of the eviction policy, and show whether a larger cache would help.
+// The small ring and the main ring are those of [PolicyS3FIFO].
 type PolicyStats struct {
-	// Stats.EvictedEntries is the sum of four causes. EvictedSmall counts entries that left the
-	// small ring because they had not been read in it; EvictedMain, those that left the main ring
-	// (with PolicyFIFO, all); EvictedCold, those that left the cold part; EvictedCrowd, those that
-	// the index had no place for: while memory is left, only keys of equal hashes.
+	// Stats.EvictedEntries is the sum of four causes. EvictedSmall counts entries that left the small
+	// ring because they had not been read in it; EvictedMain, those that left the main ring (with
+	// PolicyFIFO, all entries); EvictedCold, those that left the cold part; and EvictedCrowd, those
+	// for which the index had no place: while there is free memory, only keys with equal hashes.
 	EvictedSmall uint64
 	EvictedMain  uint64
 	EvictedCold  uint64
@@ -117,82 +117,81 @@ type PolicyStats struct {
 	Promotions   uint64
 	Reinsertions uint64
 
-	// GhostHits counts Sets of new entries whose hash was still remembered from an eviction.
-	// These go straight to the main ring where that has proved to pay.
+	// GhostHits counts Sets of new entries whose hash was still remembered from an eviction. These go
+	// straight to the main ring where that has proved beneficial.
 	GhostHits uint64
 
-	// NearMisses counts misses of keys that are still remembered from an eviction: the cache
-	// keeps the hashes of some of the entries that it has dropped lately. A larger cache would
-	// have found most of them: see [Stats.Gain].
+	// NearMisses counts misses of keys that are still remembered from an eviction: the cache keeps the
+	// hashes of some of the entries that it has dropped recently. A larger cache would have found most
+	// of them: see [Stats.Gain].
 	NearMisses uint64
 
-	// MovedBytes counts the bytes of records that the cache itself has copied: by promotions,
-	// reinsertions and compaction. The bytes that Sets write are not included.
+	// MovedBytes counts the bytes of records that the cache itself has copied, by promotions,
+	// reinsertions and compaction. It does not include the bytes that Sets write.
 	MovedBytes uint64
 
 	// Ghosts is a gauge: the number of evicted entries whose hashes are remembered.
 	Ghosts uint64
 }
 
-// LoadStats count the loads of GetOrLoad and GetOrLoadBatch, of a batch one for each key.
+// LoadStats count the loads of GetOrLoad and GetOrLoadBatch, one for each key of a batch.
 type LoadStats struct {
-	// Started counts the loads that have begun; Errors, those that ended with an error, a panic
-	// or by exiting their goroutine; Dropped, those whose result was not stored: the key was
-	// written meanwhile, nobody waited any more, or the cache refused it (a TTL below 0 does not
-	// count).
+	// Started counts the loads that were started; Errors, those that ended with an error, a panic or
+	// by exiting their goroutine; Dropped, those whose result was not stored because the key was
+	// written during the load, no caller waited any more, or the cache refused it (a negative TTL does
+	// not count).
 	Started uint64
 	Errors  uint64
 	Dropped uint64
 
-	// StaleHits counts the keys that were answered with an expired value because their load had
-	// failed (Options.StaleIfError). They are among Stats.Misses.
+	// StaleHits counts the keys for which an expired value was returned because their load had failed
+	// (Options.StaleIfError). They are among Stats.Misses.
 	StaleHits uint64
 
-	// NegativeHits counts the keys that were not loaded because an earlier load had found that
-	// they have no value (ErrAbsent). They are among Stats.Misses, and not among Started.
+	// NegativeHits counts the keys that were not loaded because an earlier load had found that they
+	// have no value (ErrAbsent). They are among Stats.Misses, and not among Started.
 	NegativeHits uint64
 }
 
-// CompressionStats are about the cold part of the cache, and stay 0 without Options.Compressor.
+// CompressionStats describe the cold part of the cache, and are 0 without Options.Compressor.
 type CompressionStats struct {
 	// ColdHits counts lookups that found their key in the cold part. They are hits.
 	ColdHits uint64
 
-	// Compressed counts values that were compressed; BytesBefore and BytesAfter, the bytes of
-	// their records before and after: see [Stats.ColdRatio].
+	// Compressed counts values that were compressed; BytesBefore and BytesAfter, the bytes of their
+	// records before and after compression: see [Stats.ColdRatio].
 	Compressed  uint64
 	BytesBefore uint64
 	BytesAfter  uint64
 
-	// Values that went to the cold part uncompressed: UncompressedNoGain counts those that look
-	// incompressible, or where compressing them, or others of their size, saved too little;
-	// UncompressedShort, those below 48 bytes; UncompressedQueueFull, those that the compressing
-	// goroutine had no time for.
+	// These fields count values that went to the cold part uncompressed: UncompressedNoGain, those
+	// that seem incompressible, or for which compressing them or others of their size saved too
+	// little; UncompressedShort, those below 48 bytes; UncompressedQueueFull, those that the
+	// compressing goroutine had no time for.
 	UncompressedNoGain    uint64
 	UncompressedShort     uint64
 	UncompressedQueueFull uint64
 
-	// CompressErrors counts calls of the Compressor that failed or panicked while it compressed
-	// or made a dictionary, and dictionaries that could not be written to Options.File + ".dict".
+	// CompressErrors counts calls of the Compressor that failed or panicked while compressing or
+	// building a dictionary, and dictionaries that could not be written to Options.File + ".dict".
 	CompressErrors uint64
 
-	// DecompressErrors counts calls that failed while they decompressed, or returned other bytes
-	// than had been set. Such an entry is a miss, and counts in Stats.Corruptions.
+	// DecompressErrors counts calls that failed while decompressing, or returned other bytes than had
+	// been set. Such an entry is a miss, and counts in Stats.Corruptions.
 	DecompressErrors uint64
 
 	// CompressTime is the time that the goroutine has spent compressing.
 	CompressTime time.Duration
 
-	// ColdEntries and ColdBytes are gauges: how many of Stats.EntriesCount are in the cold part,
-	// and the bytes of their records there.
+	// ColdEntries and ColdBytes are gauges: the number of Stats.EntriesCount that are in the cold
+	// part, and the bytes of their records there.
 	ColdEntries uint64
 	ColdBytes   uint64
 }
 
-// SnapshotStats count what snapshots have brought.
+// SnapshotStats count the results of loading snapshots.
 type SnapshotStats struct {
-	// RestoredEntries counts entries that [Load], [LoadFromFile] and [Cache.ReadSnapshot] have
-	// stored.
+	// RestoredEntries counts entries stored by [Load], [LoadFromFile] and [Cache.ReadSnapshot].
 	RestoredEntries uint64
 
 	// DiscardedBlocks counts blocks that [Load] had to leave out: [LoadReport.DiscardedBlocks].
@@ -201,23 +200,22 @@ type SnapshotStats struct {
 
 // FileStats count what the cache found in Options.File when it was made.
 type FileStats struct {
-	// RecoveredEntries and RecoveredBytes count what came back.
+	// RecoveredEntries and RecoveredBytes count the entries that came back, and their bytes.
 	RecoveredEntries uint64
 	RecoveredBytes   uint64
 
-	// DiscardedRecords counts what could not be used: records that were being written when the
-	// process died, damaged ones, and those of which it is not known whether they have expired. A
-	// damaged ring of records counts as one.
+	// DiscardedRecords counts unusable records: those that were being written when the process died,
+	// damaged ones, and those that may have expired. A damaged ring of records counts as one.
 	DiscardedRecords uint64
 
-	// DiscardedFiles is 1 if the file was emptied: it was of another Options.Version, its header
-	// was damaged, or the machine had crashed.
+	// DiscardedFiles is 1 if the file was emptied because it had a different Options.Version, its
+	// header was damaged, or the machine had crashed.
 	DiscardedFiles uint64
 }
 
-// Sub returns what has happened since earlier, the statistics of the same cache at an earlier
-// time: the differences of the counters, with the gauges of s. [Stats.HitRatio], [Stats.Gain] and
-// [Stats.ColdRatio] of the result are those of the time between.
+// Sub returns the change since earlier, the statistics of the same cache at an earlier time: the
+// differences of the counters, with the gauges of s. [Stats.HitRatio], [Stats.Gain] and
+// [Stats.ColdRatio] of the result are those of the time in between.
 func (s Stats) Sub(earlier Stats) Stats {
 	s.GetCalls -= earlier.GetCalls
 	s.SetCalls -= earlier.SetCalls
@@ -290,18 +288,18 @@ func (s *FileStats) sub(earlier *FileStats) {
 	s.DiscardedFiles -= earlier.DiscardedFiles
 }
 
-// HitRatio returns the part of the lookups that found their key, from 0 to 1; 0 if there was no
-// lookup. Counters start with the cache: [Stats.Sub] gives the ratio of a span of time.
+// HitRatio returns the fraction of lookups that found their key, from 0 to 1; 0 if there were none.
+// Counters start with the cache: use [Stats.Sub] for the ratio of an interval.
 func (s Stats) HitRatio() float64 {
-	// Of a span of time there can be more misses than lookups: some of these were before it.
+	// An interval can have more misses than lookups: some of the lookups began before it.
 	if s.Misses >= s.GetCalls {
 		return 0
 	}
 	return float64(s.GetCalls-s.Misses) / float64(s.GetCalls)
 }
 
-// ColdRatio returns how many times smaller compression has made the records that it was of
-// use for: BytesBefore over BytesAfter; 0 if there were none.
+// ColdRatio returns the factor by which compression has made records smaller, counting those that
+// it was useful for: BytesBefore over BytesAfter; 0 if there were none.
 func (s Stats) ColdRatio() float64 {
 	if s.Compression.BytesAfter == 0 {
 		return 0
@@ -309,36 +307,37 @@ func (s Stats) ColdRatio() float64 {
 	return float64(s.Compression.BytesBefore) / float64(s.Compression.BytesAfter)
 }
 
-// LargerBy returns how much larger the cache is that [Stats.Gain] is about: 0.5 for one with
+// LargerBy returns how much larger the cache is to which [Stats.Gain] refers: 0.5 for a cache with
 // room for 50 % more entries. It is Policy.Ghosts over EntriesCount, so it is meaningful only for a
-// full cache: not after Reset, nor when most of the entries were removed.
+// full cache, not after Reset or after most of the entries were removed.
 func (s Stats) LargerBy() float64 {
 	return float64(s.Policy.Ghosts) / float64(max(s.EntriesCount, 1))
 }
 
 // Gain returns the fraction of lookups, from 0 to 1, that missed and would have hit in a cache
-// larger by LargerBy: with 0.5 and 0.02, a cache of one and a half times the size would have a hit
-// ratio 2 percentage points higher. It is Policy.NearMisses over GetCalls. [Stats.Sub] gives that
-// of a span of time.
+// larger by LargerBy: if LargerBy is 0.5 and Gain 0.02, a cache of 1.5 times the size would have a
+// hit ratio 2 percentage points higher. It is Policy.NearMisses over GetCalls. Use [Stats.Sub] for
+// the gain of an interval.
 //
-// It is an estimate. With the default policy it is a cautious one: for 20 loads, 9 of them
-// recorded traces, 0.34 to 0.95 of what a cache of that size really gained; where half of the
-// lookups are scans, 0.2. It was too high, by a point, where keys are read once and late. With
-// PolicyFIFO it was mostly right within a quarter, but for loops. It is far too low for a cache
-// full of large entries, each more than 1/4096 of it, if these are fewer than some hundred.
+// It is an estimate, and with the default policy a conservative one: for 20 workloads, 9 of them
+// recorded traces, it was 0.34 to 0.95 of the actual gain of a cache of that size, and 0.2 where
+// half of the lookups were scans. It was one percentage point too high for keys that are read once
+// and late. With PolicyFIFO it was mostly right to within a quarter, except for loops. It is far
+// too low for a cache full of large entries, each more than 1/4096 of it, if there are fewer than a
+// few hundred.
 func (s Stats) Gain() float64 {
 	return float64(min(s.Policy.NearMisses, s.GetCalls)) / float64(max(s.GetCalls, 1))
 }
 
-// Stats returns the counters and gauges of the cache: [Cache.UpdateStats] of a new Stats.
+// Stats returns the counters and gauges of the cache: it is [Cache.UpdateStats] of a new Stats.
 func (c *Cache) Stats() Stats {
 	var s Stats
 	c.UpdateStats(&s)
 	return s
 }
 
-// UpdateStats adds the counters and gauges of the cache to s. It takes every bucket's lock for
-// a moment, one after another, and does not allocate.
+// UpdateStats adds the counters and gauges of the cache to s. It locks every bucket briefly, one
+// after another, and does not allocate.
 func (c *Cache) UpdateStats(s *Stats) {
 	gets, misses := c.counters.Sum()
 	s.GetCalls += gets
@@ -402,7 +401,7 @@ func (b *bucket) updateStats(s *Stats) {
 	s.Compression.ColdBytes += uint64(has.ColdBytes)
 }
 
-// addCompression adds what compression has counted.
+// addCompression adds the counters of compression.
 func (s *Stats) addCompression(z *cold.Compression) {
 	s.Compression.Compressed += z.Counts.Packed.Load()
 	s.Compression.BytesBefore += z.Counts.From.Load()
@@ -414,37 +413,37 @@ func (s *Stats) addCompression(z *cold.Compression) {
 	s.Compression.CompressTime += time.Duration(z.Nanos.Load())
 }
 
-// Is the cache too small? Two signs tell: how long entries stay before they are evicted
-// (internal/store/lives.go), and how many misses are of keys that were evicted lately
+// Two figures show whether the cache is too small: how long entries stay before they are evicted
+// (internal/store/lives.go), and how many misses are of recently evicted keys
 // (Store.NoteGhostMiss).
 
-// Sizing is how long entries stay in a cache before they are evicted: see [Cache.Sizing].
+// Sizing holds the times for which entries stay in a cache before they are evicted: see
+// [Cache.Sizing].
 type Sizing struct {
-	// SmallAge is the eviction age of new entries: how long one is there from its Set until
-	// it comes to the tail of the small ring, where it is evicted unless it was read. It is 0
+	// SmallAge is the eviction age of new entries: the time from the Set of an entry until it reaches
+	// the tail of the small ring ([PolicyS3FIFO]), where it is evicted unless it was read. It is 0
 	// with PolicyFIFO.
 	SmallAge time.Duration
 
-	// MainAge is the time of a round in the main ring: an entry that is not read for so long
-	// is evicted, any other goes round again. With PolicyFIFO it is the eviction age of all
+	// MainAge is the duration of one round in the main ring: an entry that is not read during a round
+	// is evicted, and any other starts another round. With PolicyFIFO it is the eviction age of all
 	// entries.
 	MainAge time.Duration
 
-	// SmallAgeSets and MainAgeSets are the same ages, counted in the values that the whole
-	// cache has stored meanwhile, by Sets, loads and snapshots. They do not depend on how busy
-	// the cache is.
+	// SmallAgeSets and MainAgeSets are the same ages, counted in values that the whole cache has
+	// stored in that time, by Sets, loads and snapshots. They do not depend on the rate of Sets.
 	SmallAgeSets uint64
 	MainAgeSets  uint64
 }
 
 // Sizing returns how long entries stay before they are evicted. A cache is too small if that is
-// less than the time after which they would be read; [Stats.Gain] estimates what a larger cache
-// would find. Ages are means over the buckets that know theirs, weighted by entries, and 0 while
-// none does: after New, Reset or the opening of a file, until entries set since then are evicted.
-// They follow a change of the workload or of the bound within one such age, and are accurate to
-// some percent in a cache of thousands of entries.
+// shorter than the time after which they would be read; [Stats.Gain] estimates how much a
+// larger cache would help. Ages are means over the buckets that know theirs, weighted by entries,
+// and 0 while none does: after New, Reset or the opening of a file, until entries set since then
+// are evicted. They follow a change of the workload or of the bound within one such age, and are
+// accurate to a few percent in a cache of thousands of entries.
 //
-// Sizing takes every bucket's lock for a moment, one after another, and does not allocate.
+// Sizing locks every bucket briefly, one after another, and does not allocate.
 func (c *Cache) Sizing() Sizing {
 	var ages store.Lives
 	c.each(func(b *bucket) {

@@ -9,8 +9,8 @@ import (
 	"unicode"
 )
 
-// String returns all fields on one line for people to read: bytes in units of 1024, the hit
-// ratio in percent. The wording may change between versions: programs take the fields,
+// String returns all fields on one line for people to read: bytes in units of 1024, the hit ratio
+// in percent. The wording may change between versions: programs should use the fields,
 // [Stats.LogValue] or package [github.com/ringcache/ringcache/adapters/ringexpvar].
 func (s Stats) String() string {
 	p, l, z, f := &s.Policy, &s.Loads, &s.Compression, &s.File
@@ -44,9 +44,9 @@ func (s Stats) String() string {
 		f.RecoveredEntries, byteCount(f.RecoveredBytes), f.DiscardedRecords, f.DiscardedFiles)
 }
 
-// LogValue returns a group of all fields, each under its name in snake case (get_calls), as
-// plain numbers; CompressTime is a duration. Nested structs are groups (policy.ghost_hits). So
-// Stats is a [slog.LogValuer]: a logger takes a Stats as it is.
+// LogValue returns a group of all fields, each under its name in snake case (get_calls), as plain
+// numbers; CompressTime is a duration. Nested structs are groups (policy.ghost_hits). It implements
+// [slog.LogValuer], so a Stats can be passed to a logger.
 func (s Stats) LogValue() slog.Value { return logGroup(reflect.ValueOf(s)) }
 
 // snakeCase returns get_calls for GetCalls, and ttl_too_short for TTLTooShort.
@@ -62,8 +62,8 @@ func snakeCase(name string) string {
 	return strings.ToLower(string(s))
 }
 
-// byteCount is a number of bytes that prints itself in the largest unit of which
-// there is at least one.
+// byteCount is a number of bytes that is printed in the largest unit of which there is at least
+// one.
 type byteCount uint64
 
 func (n byteCount) String() string {
@@ -72,7 +72,7 @@ func (n byteCount) String() string {
 	}
 	const units = "KMGTPE"
 	x, u := float64(n)/1024, 0
-	// From 1024 on, one digit behind the point would say 1024.0.
+	// Above that, one decimal would print 1024.0.
 	for x >= 1023.95 && u < len(units)-1 {
 		x, u = x/1024, u+1
 	}

@@ -21,14 +21,14 @@ import (
 	"github.com/ringcache/ringcache"
 )
 
-// This file holds what the benchmarks share: the stores that they compare,
-// and the entries that they fill them with.
+// This file holds the common code of the benchmarks: the stores that they compare, and the entries
+// with which they fill them.
 
-// timingStore is what the comparisons ask of a store; *Cache is one.
+// timingStore is the interface that the comparisons require of a store; *Cache implements it.
 type timingStore interface {
 	Set(k, v []byte) error
-	// HasGet appends the value to dst or returns the stored bytes themselves,
-	// whichever is the store's own way.
+	// HasGet appends the value to dst or returns the stored bytes themselves, according to the store's
+	// own convention.
 	HasGet(dst, k []byte) ([]byte, bool)
 }
 
@@ -38,8 +38,8 @@ const (
 	minTimingBytes = 32 << 20 // the smallest cache there is
 )
 
-// timingMakers make a store with room for n entries of valueSize bytes that
-// keeps a copy of every value.
+// timingMakers make stores with room for n entries of valueSize bytes that keep a copy of every
+// value.
 var timingMakers = []struct {
 	name string
 	make func(n, valueSize int) (timingStore, error)
@@ -53,7 +53,7 @@ var timingMakers = []struct {
 	{"syncmap", func(int, int) (timingStore, error) { return newTimingSync(bytes.Clone), nil }},
 }
 
-// newTimingRing leaves a quarter more than the entries and their index take.
+// newTimingRing leaves a quarter more room than the entries and their index need.
 func newTimingRing(n, valueSize int) (*ringcache.Cache, error) {
 	return ringcache.NewWithOptions(ringcache.Options{MaxBytes: max(n*(timingKeySize+valueSize+40)/4*5,
 		minTimingBytes)})
@@ -61,8 +61,8 @@ func newTimingRing(n, valueSize int) (*ringcache.Cache, error) {
 
 type timingBig struct{ *bigcache.BigCache }
 
-// newTimingBig tells BigCache what will come, so that it need not grow, and
-// bounds it, or overwriting would make it grow without end.
+// newTimingBig tells BigCache the expected entries, so that it need not grow, and sets a bound,
+// without which overwriting would make it grow indefinitely.
 func newTimingBig(n, valueSize, maxBytes int) (timingStore, error) {
 	if strconv.IntSize == 32 {
 		return nil, fmt.Errorf("bigcache: count hits on a 32-bit system: %w", errors.ErrUnsupported)
@@ -83,7 +83,7 @@ func (s timingBig) HasGet(_, k []byte) ([]byte, bool) {
 	return v, err == nil
 }
 
-// keepBytes is what a map does with a value: clone it, or keep it as it is.
+// keepBytes is the way in which a map keeps a value: as a clone, or as it is.
 type keepBytes func([]byte) []byte
 
 func asIs(v []byte) []byte { return v }
@@ -155,7 +155,7 @@ func (s *timingSync) HasGet(_, k []byte) ([]byte, bool) {
 	return v.([]byte), true
 }
 
-// checkOpened ends the benchmark where its store could not be made.
+// checkOpened ends the benchmark if its store could not be made.
 func checkOpened(b *testing.B, err error) {
 	b.Helper()
 	if errors.Is(err, errors.ErrUnsupported) {
@@ -166,7 +166,7 @@ func checkOpened(b *testing.B, err error) {
 	}
 }
 
-// freeTimingStore gives a store's memory back before the next one is filled.
+// freeTimingStore releases a store's memory before the next one is filled.
 func freeTimingStore(s timingStore) {
 	if c, ok := s.(io.Closer); ok {
 		c.Close()
@@ -181,7 +181,7 @@ type timingKeys struct {
 	k   []byte
 }
 
-// Every drawer has its own order, the same in each run of the program.
+// Every timingKeys has its own order, which is the same in each run of the program.
 var timingDrawers atomic.Uint64
 
 func newTimingKeys() *timingKeys {
@@ -234,7 +234,7 @@ var errWrongValue = errors.New("the value is another entry's")
 
 const timingSample = 1000
 
-// sampleHits reads some entries and returns how many are there.
+// sampleHits reads some entries and returns the number of those present.
 func sampleHits(b *testing.B, s timingStore, valueSize int) int {
 	b.Helper()
 	hits := 0
@@ -252,8 +252,7 @@ func sampleHits(b *testing.B, s timingStore, valueSize int) int {
 	return hits
 }
 
-// reportHits fails where more than a hundredth missed: that would be the time
-// of another operation.
+// reportHits fails if more than a hundredth missed: the time would be that of another operation.
 func reportHits(b *testing.B, hits, reads uint64) {
 	b.Helper()
 	b.ReportMetric(100*float64(hits)/float64(reads), "hit%")

@@ -12,72 +12,70 @@ import (
 	"github.com/ringcache/ringcache/internal/scratch"
 )
 
-// Key is what the keys of a [Typed] view may be. Their bytes in the cache are:
+// Key is the constraint on the keys of a [Typed] view. The bytes of a key in the cache are:
 //
-//   - of a string or byte slice, its own;
-//   - of an integer of 8, 16, 32 or 64 bits, its 1, 2, 4 or 8 bytes in big-endian
-//     order, a negative one in two's complement;
-//   - of an int, uint or uintptr, 8 bytes of the same kind on every platform.
+//   - for a string or byte slice, its own bytes;
+//   - for an integer of 8, 16, 32 or 64 bits, its 1, 2, 4 or 8 bytes in big-endian order, negative
+//     ones in two's complement;
+//   - for an int, uint or uintptr, 8 bytes of the same form on every platform.
 //
-// Keys of other types have to be converted to one of these: an array like a UUID is
-// sliced (id[:]).
+// Convert keys of other types to one of these: slice an array such as a UUID (id[:]).
 type Key interface {
 	~string | ~[]byte |
 		~int | ~int8 | ~int16 | ~int32 | ~int64 |
 		~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~uintptr
 }
 
-// Codec encodes values of type V and decodes them again, for a [Typed] view. Package
+// Codec encodes and decodes values of type V for a [Typed] view. Package
 // [github.com/ringcache/ringcache/codec] has codecs for JSON, for types that encode themselves, for
-// strings and byte slices, and for a pair of functions; its Memo spares frequent hits the decoding.
-// Both methods are called concurrently by the goroutines that use the view, and while no lock is
-// held.
+// strings and byte slices, and for a pair of functions; its Memo avoids decoding on frequent hits.
+// The goroutines that use the view call both methods concurrently, while no lock is held.
 type Codec[V any] interface {
-	// Append appends the encoding of v to dst and returns the extended slice, as the built-in
-	// append does. It must not keep dst. If it returns an error, nothing is stored.
+	// Append appends the encoding of v to dst and returns the extended slice, like the built-in
+	// append. It must not keep dst. If it returns an error, nothing is stored.
 	Append(dst []byte, v V) ([]byte, error)
 
-	// Decode returns the value that data is the encoding of, or an error if it is none. It must
-	// cope with any bytes, such as those of another version of the program or of another view.
-	// data is a copy in a buffer that will be reused: neither the value nor the error may refer
-	// to it. Its capacity is its length.
+	// Decode returns the value whose encoding is data, or an error if data is not an encoding. It must
+	// handle arbitrary bytes, such as those of another version of the program or of another view. data
+	// is a copy in a buffer that will be reused: neither the value nor the error may refer to it. Its
+	// capacity is its length.
 	Decode(data []byte) (V, error)
 }
 
 // TypedOptions are the settings of a [Typed] view. The zero value is the default.
 type TypedOptions struct {
-	// Prefix begins every key of the view, so that several views, or a view and other users,
-	// can share a cache or a namespace. It must not be the beginning of another view's prefix:
-	// with "a" and "ab", the keys "bc" and "c" would be the same. End it with a byte that
-	// occurs nowhere else in a prefix, as in "user:". Its bytes are stored with every entry,
-	// and count towards the 65,535 that a key may have. Default: none.
+	// Prefix begins every key of the view, so that several views, or a view and other code, can share
+	// a cache or a namespace. It must not be the beginning of another view's prefix: with "a" and
+	// "ab", the keys "bc" and "c" would be the same. End it with a byte that occurs nowhere else in a
+	// prefix, as in "user:". Its bytes are stored with every entry, and count towards the limit of
+	// 65,535 bytes for a key. The default is no prefix.
 	Prefix string
 }
 
 // Typed is a view of a [Cache] or [Namespace] with keys of type K and values of type V, which a
 // [Codec] encodes. It holds no entries itself: any number of views, and the cache's own methods,
-// may work on the same cache, and each sees what the others do. A Typed is safe for concurrent
+// may use the same cache, and each sees the effects of the others. A Typed is safe for concurrent
 // use if its codec is, and keeps its cache reachable. It is made by [NewTyped]; the zero value is
 // not usable. No lock is held while a codec runs.
 //
-// Methods behave like the [Cache] methods of the same name. A method that stores may also return
-// [ErrEncode], with the codec's own error, and one that reads [ErrDecode], with the codec's error
-// and the key, cut to 64 bytes. Methods allocate where those of Cache or the codec do, and beyond
-// the bounds that [Typed.Set] names.
+// Methods behave like the [Cache] methods of the same name. Methods that store may also return
+// [ErrEncode], with the codec's own error; methods that read may return [ErrDecode], with the
+// codec's error and the key, truncated to 64 bytes. Methods allocate only where those of Cache or
+// the codec do, and beyond the limits that [Typed.Set] states.
 type Typed[K Key, V any] struct {
 	of    view
 	codec Codec[V]
 	kind  reflect.Kind
 }
 
-// NewTyped returns a view of a cache or of a namespace, for keys of type K and values of type V,
-// which codec encodes. K has to be given; the other types follow from the arguments:
+// NewTyped returns a view of a cache or namespace, for keys of type K and values of type V, which
+// codec encodes. K must be given explicitly; the other types are inferred:
 //
 //	users := ringcache.NewTyped[uint64](cache, codec.JSON[User](),
 //		ringcache.TypedOptions{Prefix: "user:"})
 //
-// Calls of a view of a namespace count in the statistics of the namespace too, and its Invalidate
-// removes the entries of the view. NewTyped panics if of or codec is nil.
+// Calls of a view of a namespace count in the statistics of the namespace too, and Invalidate of
+// the namespace removes the entries of the view. NewTyped panics if of or codec is nil.
 func NewTyped[K Key, V any, Of *Cache | *Namespace](
 	of Of, codec Codec[V], o TypedOptions,
 ) *Typed[K, V] {
@@ -95,20 +93,19 @@ func NewTyped[K Key, V any, Of *Cache | *Namespace](
 	return t
 }
 
-// intRoom is room for the bytes of an integer key on the stack.
+// intRoom is the room for the bytes of an integer key on the stack.
 const intRoom = 8
 
-// Get returns the value of key and true, or the zero value and false if key is not there. A
-// miss is not an error.
+// Get returns the value of key and true, or the zero value and false if key is absent. A miss is
+// not an error.
 //
-// An error is [ErrDecode], with the key and the codec's own error: key is there but the codec
-// cannot decode its bytes, which an older version of the program has written, or a view that
-// should have had another prefix. The value is then the zero value, ok is false, and the entry
-// stays until it is set again: a caller that ignores the error sees a miss. In [Stats] it is a
-// hit.
+// If the codec cannot decode the entry, Get returns the zero value, false, and [ErrDecode], with
+// the key and the codec's own error. The bytes may be from an older version of the program, or from
+// a view that should have a different prefix. The entry stays until it is set again; a caller that
+// ignores the error sees a miss. In [Stats] it is a hit.
 //
-// Get does not allocate by itself, within the bounds of [Typed.Set]. It copies the value to a
-// buffer that later calls use again, and locks what [Cache.Get] locks.
+// Get itself does not allocate, within the limits that [Typed.Set] states. It copies the value to a
+// buffer that later calls reuse, and takes the same locks as [Cache.Get].
 func (t *Typed[K, V]) Get(key K) (v V, ok bool, err error) {
 	var room [intRoom]byte
 	s := scratch.Get()
@@ -117,8 +114,7 @@ func (t *Typed[K, V]) Get(key K) (v V, ok bool, err error) {
 	return t.found(s, "get", key, data, ok)
 }
 
-// Peek is [Cache.Peek]: a [Typed.Get] that counts neither in [Stats] nor when the policy decides
-// what to evict.
+// Peek is [Cache.Peek]: a [Typed.Get] that counts neither in [Stats] nor with the eviction policy.
 func (t *Typed[K, V]) Peek(key K) (v V, ok bool, err error) {
 	var room [intRoom]byte
 	s := scratch.Get()
@@ -127,8 +123,8 @@ func (t *Typed[K, V]) Peek(key K) (v V, ok bool, err error) {
 	return t.found(s, "peek", key, data, ok)
 }
 
-// GetWithTTL is [Cache.GetWithTTL]: a [Typed.Get] that also returns how long the entry still has
-// to live at most, 0 if it never expires or is not there. With [ErrDecode] the time is 0.
+// GetWithTTL is [Cache.GetWithTTL]: a [Typed.Get] that also returns the remaining time to live of
+// the entry, which is 0 if it never expires, is absent, or cannot be decoded.
 func (t *Typed[K, V]) GetWithTTL(key K) (v V, ttl time.Duration, ok bool, err error) {
 	var room [intRoom]byte
 	s := scratch.Get()
@@ -140,7 +136,7 @@ func (t *Typed[K, V]) GetWithTTL(key K) (v V, ttl time.Duration, ok bool, err er
 	return v, ttl, ok, err
 }
 
-// found returns what a lookup of key into s has found.
+// found returns the result of a lookup of key into s.
 func (t *Typed[K, V]) found(
 	s *scratch.Buffer, verb string, key K, data []byte, ok bool,
 ) (v V, _ bool, err error) {
@@ -152,25 +148,25 @@ func (t *Typed[K, V]) found(
 	return v, err == nil, err
 }
 
-// Has is [Cache.Has]: it reports whether key is there, decoded or not.
+// Has is [Cache.Has]: it reports whether key is present, even if its value cannot be decoded.
 func (t *Typed[K, V]) Has(key K) bool {
 	var room [intRoom]byte
 	return t.of.Has(t.bytes(room[:0], key))
 }
 
-// TTL is [Cache.TTL]: it returns how long the entry of key still has to live at most,
-// and whether key is there.
+// TTL is [Cache.TTL]: it returns the remaining time to live of key's entry, and whether key is
+// present.
 func (t *Typed[K, V]) TTL(key K) (time.Duration, bool) {
 	var room [intRoom]byte
 	return t.of.TTL(t.bytes(room[:0], key))
 }
 
-// decode returns the value that data, a copy, is the encoding of.
+// decode returns the value whose encoding is data, a copy.
 func (t *Typed[K, V]) decode(verb string, key K, data []byte) (v V, err error) {
 	if v, err = t.codec.Decode(data[:len(data):len(data)]); err == nil {
 		return v, nil
 	}
-	var zero V // whatever the codec returns
+	var zero V // even if the codec returns another value
 	return zero, t.decodeError(verb, key, data, err)
 }
 
@@ -178,12 +174,12 @@ func (t *Typed[K, V]) decodeError(verb string, key K, data []byte, err error) er
 	return fmt.Errorf("ringcache: %s entry %w", verb, t.decodeCause(key, data, err))
 }
 
-// decodeCause returns what is wrong with an entry that cannot be decoded.
+// decodeCause returns the error of an entry that cannot be decoded.
 func (t *Typed[K, V]) decodeCause(key K, data []byte, err error) error {
 	return fmt.Errorf("%s of %d bytes: %w: %w", t.quote(key), len(data), ErrDecode, err)
 }
 
-// quote returns a key as errors name it: a number, or a string that is quoted and cut.
+// quote returns a key for an error message: a number, or a quoted and truncated string.
 func (t *Typed[K, V]) quote(key K) string {
 	var b []byte
 	switch t.kind {
@@ -207,9 +203,9 @@ func (t *Typed[K, V]) quote(key K) string {
 
 // GetBatch is [Cache.GetBatch]: it looks up keys and sets vals[i] to the value of keys[i] and
 // found[i] to true, or to the zero value and false on a miss. It returns the number of values
-// found. Keys may repeat. A value that cannot be decoded is not found; all others are, and the
-// error is that of the first such key, with its index. GetBatch panics if vals or found is
-// shorter than keys. It does not allocate for a key, within the bounds of [Typed.Set].
+// found. Keys may repeat. A value that cannot be decoded is not found, but all others are, and the
+// error is that of the first such key, with its index. GetBatch panics if vals or found is shorter
+// than keys. It does not allocate for a key, within the limits that [Typed.Set] states.
 func (t *Typed[K, V]) GetBatch(keys []K, vals []V, found []bool) (hits int, err error) {
 	mustFitTyped("get batch", keys, vals, found)
 	var bl lookups
@@ -236,7 +232,7 @@ func (t *Typed[K, V]) GetBatch(keys []K, vals []V, found []bool) (hits int, err 
 	return hits, err
 }
 
-// mustFitTyped panics if there are fewer vals or found than keys.
+// mustFitTyped panics if vals or found is shorter than keys.
 func mustFitTyped[K Key, V any](verb string, keys []K, vals []V, found []bool) {
 	if len(vals) < len(keys) || len(found) < len(keys) {
 		panic(fmt.Sprintf("ringcache: %s: %d vals and %d found for %d keys",
@@ -244,8 +240,8 @@ func mustFitTyped[K Key, V any](verb string, keys []K, vals []V, found []bool) {
 	}
 }
 
-// decodeNth returns the value of a key of a batch, from data that is nil on a miss, and the
-// first error of the batch.
+// decodeNth returns the value of a key of a batch, and the first error of the batch. data is nil on
+// a miss.
 func (t *Typed[K, V]) decodeNth(
 	verb string, n int, key K, data []byte, first error,
 ) (v V, ok bool, _ error) {
@@ -263,18 +259,19 @@ func (t *Typed[K, V]) decodeNth(
 	return zero, false, first
 }
 
-// All returns an iterator over the entries of the view, with keys and values that the body
-// may keep:
+// All returns an iterator over the entries of the view, with keys and values that the body may
+// keep:
 //
 //	for id, user := range users.All() {
 //		// ...
 //	}
 //
-// The rules are those of [Cache.All]. An entry belongs to the view if its key begins with the
-// view's prefix and has the bytes of a K behind it, as many as an integer has. It is passed
-// over if it cannot be decoded, as it may be of others who use the cache: [Typed.Keys] has its
-// key, and [Typed.Get] the error. A view without a prefix or a namespace takes what it can of
-// the whole cache. Any loop goes over all entries of the cache.
+// It follows the rules of [Cache.All]. An entry belongs to the view if its key consists of the
+// view's prefix and the bytes of a K, of the right length for an integer. Entries that cannot be
+// decoded are skipped, because they may belong to other users of the cache: [Typed.Keys] yields
+// their keys, and [Typed.Get] returns the error. A view without a prefix or a namespace yields
+// every entry of the cache that it can decode. Each loop examines the keys of all entries of the
+// cache.
 func (t *Typed[K, V]) All() iter.Seq2[K, V] {
 	return func(yield func(key K, v V) bool) {
 		mustBeFunc("All", yield != nil)
@@ -304,12 +301,12 @@ func (t *Typed[K, V]) Keys() iter.Seq[K] {
 	}
 }
 
-// keyBytes returns the key that an entry has in the cache, made in buf: what keys of the view begin
-// with, and the bytes of key.
+// keyBytes returns the cache's key for key, built in buf: the beginning of all keys of the view,
+// and the bytes of key.
 func (t *Typed[K, V]) keyBytes(buf []byte, key K) []byte { return t.bytes(t.of.start(buf), key) }
 
-// bytes appends the bytes of key to buf. If buf is empty, those of a string or byte slice are
-// returned where they lie: the result must not be written to.
+// bytes appends the bytes of key to buf. If buf is empty, the result for a string or byte slice is
+// its own memory, and must not be written to.
 func (t *Typed[K, V]) bytes(buf []byte, key K) []byte {
 	switch t.kind {
 	case reflect.String:
@@ -326,7 +323,7 @@ func (t *Typed[K, V]) bytes(buf []byte, key K) []byte {
 	return append(buf, b[8-size:]...)
 }
 
-// concat returns buf and k, which is k where it lies if buf is empty.
+// concat returns buf followed by k, or k itself if buf is empty.
 func concat(buf, k []byte) []byte {
 	if len(buf) == 0 {
 		return k
@@ -334,8 +331,7 @@ func concat(buf, k []byte) []byte {
 	return append(buf, k...)
 }
 
-// keyOf returns the key that an entry of the cache has in the view, in its own memory,
-// and whether it has one.
+// keyOf returns the view's key for a key of the cache, in its own memory, and whether there is one.
 func (t *Typed[K, V]) keyOf(raw []byte) (key K, ok bool) {
 	if raw, ok = t.of.cutKey(raw); !ok {
 		return key, false
@@ -343,7 +339,7 @@ func (t *Typed[K, V]) keyOf(raw []byte) (key K, ok bool) {
 	return t.parseKey(raw)
 }
 
-// parseKey returns the key that has these bytes, and whether there is one.
+// parseKey returns the key with the given bytes, and whether there is one.
 func (t *Typed[K, V]) parseKey(b []byte) (key K, ok bool) {
 	switch t.kind {
 	case reflect.String:
@@ -373,7 +369,7 @@ func (t *Typed[K, V]) parseKey(b []byte) (key K, ok bool) {
 		put(&key, uint(n)) // an int has the same bits
 	}
 	back, _ := t.keyInt(key)
-	return key, back == n // not where an int has 32 bits and the key more
+	return key, back == n // false where an int has 32 bits and the key needs more
 }
 
 // keyInt returns key as an integer, of which the low size bytes are stored.
@@ -394,14 +390,14 @@ func (t *Typed[K, V]) keyInt(key K) (n uint64, size int) {
 	}
 }
 
-// bytesOf returns the bytes of s where they lie. It is sound for a key because a
-// Cache reads a key while a call runs, and neither writes to it nor keeps it.
+// bytesOf returns the bytes of s without copying them. This is sound for a key: a Cache reads a key
+// only while a call runs, and neither writes to it nor keeps it.
 func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
 
-// as returns *k as a T. It is sound because the caller has made sure that the
-// underlying type of K is T, or an integer of the same size: a type lies in
-// memory as its underlying type does.
+// as returns *k as a T. This is sound because the caller has checked that the underlying type of K
+// is T, or an integer type of the same size: a type has the same memory layout as its underlying
+// type.
 func as[T any, K Key](k *K) T { return *(*T)(unsafe.Pointer(k)) }
 
-// put makes v the value of *k. It is sound where as is.
+// put sets *k to v. It is sound under the same condition as as.
 func put[T any, K Key](k *K, v T) { *(*T)(unsafe.Pointer(k)) = v }

@@ -9,26 +9,25 @@ import (
 	"github.com/ringcache/ringcache/internal/store"
 )
 
-// How a Typed view writes: the value is encoded first, under no lock, and what cannot be encoded
-// is removed.
+// How a Typed view writes: the value is encoded first, with no lock held; if that fails, the key is
+// removed.
 
-// Set stores v under key, in place of an older value of key. The cache keeps v's encoding and
-// nothing of v itself. It returns [ErrEncode], with the codec's own error, if the codec cannot
+// Set stores v under key, replacing an older value of key. The cache keeps the encoding of v and no
+// reference to v itself. Set returns [ErrEncode], with the codec's own error, if the codec cannot
 // encode v, and the errors of [Cache.Set]. Whatever the error, an older value of key is gone.
 //
-// Set does not allocate by itself: it encodes into a buffer that later calls use again. It
-// does allocate for more than 1 MB, and for a key that has more than 128 bytes together with
-// its prefix and the 8 bytes of a namespace; a string or byte slice that has neither may have
-// any length.
+// Set itself does not allocate: it encodes into a buffer that later calls reuse. It does allocate
+// for an encoding of more than 1 MB, and for a key of more than 128 bytes together with its prefix
+// and the 8 bytes of a namespace; a string or byte slice that has neither may have any length.
 func (t *Typed[K, V]) Set(key K, v V) error { return t.setFor(key, v, byOptions) }
 
-// SetWithTTL is [Cache.SetWithTTL]: a [Typed.Set] of an entry that is there for ttl at the
-// most, or for ever if ttl is 0.
+// SetWithTTL is [Cache.SetWithTTL]: a [Typed.Set] of an entry that expires after ttl, or never if
+// ttl is 0.
 func (t *Typed[K, V]) SetWithTTL(key K, v V, ttl time.Duration) error {
 	return t.setFor(key, v, withTTL(ttl))
 }
 
-// setFor is Set of an entry with that lifetime.
+// setFor is Set of an entry with the given lifetime.
 func (t *Typed[K, V]) setFor(key K, v V, l lifetime) error {
 	var room [intRoom]byte
 	k := t.bytes(room[:0], key)
@@ -42,9 +41,9 @@ func (t *Typed[K, V]) setFor(key K, v V, l lifetime) error {
 	return t.of.setFor(k, data, l)
 }
 
-// SetIfAbsent is [Cache.SetIfAbsent]: a [Typed.Set] if key is not there. It reports whether
-// it stored v. An entry that cannot be decoded is there. Where v cannot be encoded, the
-// error is [ErrEncode] and nothing changes.
+// SetIfAbsent is [Cache.SetIfAbsent]: a [Typed.Set] if key is absent. It reports whether it stored
+// v. An entry that cannot be decoded is present. If v cannot be encoded, the error is [ErrEncode]
+// and nothing changes.
 func (t *Typed[K, V]) SetIfAbsent(key K, v V) (stored bool, err error) {
 	var room [intRoom]byte
 	s := scratch.Get()
@@ -56,9 +55,10 @@ func (t *Typed[K, V]) SetIfAbsent(key K, v V) (stored bool, err error) {
 	return t.of.SetIfAbsent(t.bytes(room[:0], key), data)
 }
 
-// SetIfAbsentWithTTL is [Cache.SetIfAbsentWithTTL]: a [Typed.SetWithTTL] if key is not there. If it
-// is, it returns the value that is there, and false. If that cannot be decoded, the entry stays,
-// and the error is [ErrDecode]; if v cannot be encoded, it is [ErrEncode] and nothing changes.
+// SetIfAbsentWithTTL is [Cache.SetIfAbsentWithTTL]: a [Typed.SetWithTTL] if key is absent. If key
+// is present, it returns the existing value and false. If that value cannot be decoded, the entry
+// stays, and the error is [ErrDecode]; if v cannot be encoded, the error is [ErrEncode] and nothing
+// changes.
 func (t *Typed[K, V]) SetIfAbsentWithTTL(
 	key K, v V, ttl time.Duration,
 ) (was V, stored bool, err error) {
@@ -79,8 +79,7 @@ func (t *Typed[K, V]) SetIfAbsentWithTTL(
 }
 
 // CompareAndSwap is [Cache.CompareAndSwap]: a [Typed.Set] of new if the value of key has the same
-// encoding as old. If one of the two cannot be encoded, the error is [ErrEncode] and nothing
-// changes.
+// encoding as old. If either cannot be encoded, the error is [ErrEncode] and nothing changes.
 func (t *Typed[K, V]) CompareAndSwap(key K, old, new V) (swapped bool, err error) {
 	var room [intRoom]byte
 	s, before := scratch.Get(), scratch.Get()
@@ -97,8 +96,8 @@ func (t *Typed[K, V]) CompareAndSwap(key K, old, new V) (swapped bool, err error
 	return t.of.CompareAndSwap(t.bytes(room[:0], key), was, data)
 }
 
-// SetIfChanged is [Cache.SetIfChanged]: a [Typed.Set] unless key has a value of the same
-// encoding. It reports whether it changed the value.
+// SetIfChanged is [Cache.SetIfChanged]: a [Typed.Set] unless the value of key has the same encoding
+// as v. It reports whether it changed the value.
 func (t *Typed[K, V]) SetIfChanged(key K, v V) (changed bool, err error) {
 	var room [intRoom]byte
 	k := t.bytes(room[:0], key)
@@ -112,14 +111,14 @@ func (t *Typed[K, V]) SetIfChanged(key K, v V) (changed bool, err error) {
 	return t.of.SetIfChanged(k, data)
 }
 
-// Del is [Cache.Del]: it removes key and reports whether it was there.
+// Del is [Cache.Del]: it removes key and reports whether it was present.
 func (t *Typed[K, V]) Del(key K) bool {
 	var room [intRoom]byte
 	return t.of.Del(t.bytes(room[:0], key))
 }
 
-// GetAndDel is [Cache.GetAndDel]: it removes key, and returns its value and whether it was
-// there. If that cannot be decoded, key is removed, ok is false, and the error [ErrDecode].
+// GetAndDel is [Cache.GetAndDel]: it removes key, and returns its value and whether it was present.
+// If the value cannot be decoded, key is removed, ok is false, and the error is [ErrDecode].
 func (t *Typed[K, V]) GetAndDel(key K) (v V, ok bool, err error) {
 	var room [intRoom]byte
 	s := scratch.Get()
@@ -128,25 +127,26 @@ func (t *Typed[K, V]) GetAndDel(key K) (v V, ok bool, err error) {
 	return t.found(s, "get and delete", key, data, ok)
 }
 
-// Touch is [Cache.Touch]: it gives the entry of key another time to live.
+// Touch is [Cache.Touch]: it sets the TTL of key's entry, starting now, and reports whether key was
+// present.
 func (t *Typed[K, V]) Touch(key K, ttl time.Duration) bool {
 	var room [intRoom]byte
 	return t.of.Touch(t.bytes(room[:0], key), ttl)
 }
 
-// Update is [Cache.Update]: it replaces the value of key by what fn makes of it, or removes
-// key if fn returns false for keep. fn may run several times, of which the last counts.
+// Update is [Cache.Update]: it replaces the value of key with the one that fn returns, or removes
+// key if fn returns false for keep. fn may run several times, and only its last call takes effect.
 //
-// If the value that is there cannot be decoded, fn is not called, the entry stays as it is,
-// and the error is [ErrDecode]. If what fn returns cannot be encoded, key is removed, and the
+// If the current value cannot be decoded, fn is not called, the entry stays unchanged, and the
+// error is [ErrDecode]. If the value that fn returns cannot be encoded, key is removed, and the
 // error is [ErrEncode].
 func (t *Typed[K, V]) Update(key K, fn func(old V, ok bool) (v V, keep bool)) error {
 	mustBeFunc("Update", fn != nil)
 	return t.update(key, byOptions, fn)
 }
 
-// UpdateWithTTL is [Cache.UpdateWithTTL]: a [Typed.Update] in which a new entry gets ttl, and one
-// that is there keeps its expiry.
+// UpdateWithTTL is [Cache.UpdateWithTTL]: a [Typed.Update] in which a new entry gets ttl, and an
+// existing one keeps its expiry.
 func (t *Typed[K, V]) UpdateWithTTL(
 	key K, ttl time.Duration, fn func(old V, ok bool) (v V, keep bool),
 ) error {
@@ -159,7 +159,7 @@ func (t *Typed[K, V]) update(key K, l lifetime, fn func(old V, ok bool) (v V, ke
 	k := t.bytes(room[:0], key)
 	s := scratch.Get()
 	defer s.Release()
-	var refused error // of the last try, which counts
+	var refused error // of the last call of fn
 	err := t.of.update(k, l, func(data []byte, ok bool) (out []byte, keep bool, err error) {
 		var v V
 		if ok {
@@ -179,7 +179,7 @@ func (t *Typed[K, V]) update(key K, l lifetime, fn func(old V, ok bool) (v V, ke
 	return err
 }
 
-// encode returns the encoding of v, which is in s if it has room.
+// encode returns the encoding of v, which is in s if there is room.
 func (t *Typed[K, V]) encode(s *scratch.Buffer, verb string, v V) ([]byte, error) {
 	data, err := t.codec.Append(s.Bytes[:0], v)
 	if err != nil {
@@ -193,15 +193,16 @@ func encodeError(verb string, err error) error {
 	return fmt.Errorf("ringcache: %s entry: %w: %w", verb, ErrEncode, err)
 }
 
-// SetBatch is [Cache.SetBatch]: it stores vals[i] under keys[i] for each i, as so many calls
-// of [Typed.Set] in that order would. All are tried; the first error is returned, with its
-// index. SetBatch panics if vals is shorter than keys. It does not allocate for a key, within
-// the bounds of Set.
+// SetBatch is [Cache.SetBatch]: it stores vals[i] under keys[i] for each i, like calls of
+// [Typed.Set] in that order. It tries all entries even if some fail, and returns the first error,
+// with its index. SetBatch panics if vals is shorter than keys. It does not allocate for a key,
+// within the limits that Set states.
 func (t *Typed[K, V]) SetBatch(keys []K, vals []V) error {
 	return t.setBatch(keys, vals, byOptions)
 }
 
-// SetBatchWithTTL is [Cache.SetBatchWithTTL]: a [Typed.SetBatch] of entries that live for ttl.
+// SetBatchWithTTL is [Cache.SetBatchWithTTL]: a [Typed.SetBatch] of entries that expire after ttl,
+// or never if ttl is 0.
 func (t *Typed[K, V]) SetBatchWithTTL(keys []K, vals []V, ttl time.Duration) error {
 	return t.setBatch(keys, vals, withTTL(ttl))
 }
@@ -231,8 +232,9 @@ func (t *Typed[K, V]) setBatch(keys []K, vals []V, l lifetime) error {
 	return first
 }
 
-// encodeBlock makes the keys and values of the next part of a batch, and returns how many. It
-// ends before a value that cannot be encoded, of which it returns the error; its key is made.
+// encodeBlock builds the keys and values of the next part of a batch, and returns their number. It
+// stops at a value that cannot be encoded and returns the error; the key of that value is built
+// too.
 func (t *Typed[K, V]) encodeBlock(b *block, keys []K, vals []V) (n int, err error) {
 	b.reset()
 	for n < min(len(keys), batchSize) && b.valueRoom.used < scratch.Most {
@@ -247,14 +249,13 @@ func (t *Typed[K, V]) encodeBlock(b *block, keys []K, vals []V) (n int, err erro
 	return n, nil
 }
 
-// GetOrLoad is [Cache.GetOrLoad]: it returns the value of key, loading it if it is not there,
-// once for all who ask for it at once. An entry that cannot be decoded is removed, and its key
-// loaded.
+// GetOrLoad is [Cache.GetOrLoad]: it returns the value of key, and loads it if it is absent, once
+// for all concurrent callers. An entry that cannot be decoded is removed, and its key loaded.
 //
-// The errors are those of Cache.GetOrLoad. If the codec cannot encode what was loaded, all who
-// wait get [ErrEncode], and if it cannot decode what it has encoded, or a value that stands in
-// for it ([Options].StaleIfError), [ErrDecode]. The value is the zero value then. A hit does
-// not allocate, within the bounds of [Typed.Set].
+// The errors are those of Cache.GetOrLoad. If the codec cannot encode the loaded value, all waiting
+// callers get [ErrEncode]; if it cannot decode the encoding of that value, or an expired value
+// returned in its place ([Options].StaleIfError), they get [ErrDecode]. With an error, the value is
+// the zero value. A hit does not allocate, within the limits that [Typed.Set] states.
 func (t *Typed[K, V]) GetOrLoad(
 	ctx context.Context, key K, load LoadFunc[K, V],
 ) (v V, err error) {
@@ -274,8 +275,8 @@ func (t *Typed[K, V]) GetOrLoad(
 	return t.loadMissing(ctx, s, key, k, data, got, load)
 }
 
-// loadMissing is GetOrLoad of a key that is missing, due, or cannot be decoded. data and got
-// are what its lookup has found.
+// loadMissing is GetOrLoad for a key that is missing, due, or cannot be decoded. data and got are
+// the results of its lookup.
 func (t *Typed[K, V]) loadMissing(
 	ctx context.Context, s *scratch.Buffer, key K, k, data []byte, got outcome,
 	load LoadFunc[K, V],
@@ -302,8 +303,8 @@ func (t *Typed[K, V]) loadMissing(
 	return t.decode("load", key, data)
 }
 
-// discard removes an entry that cannot be decoded, unless it was set since. It looks at the entry
-// again, as the codec may have changed the bytes that it failed to decode.
+// discard removes an entry that cannot be decoded, unless it was set since. It decodes the entry
+// again, because the codec may have modified the bytes that it failed to decode.
 func (t *Typed[K, V]) discard(k []byte) {
 	stored, lent := scratch.Get(), scratch.Get()
 	defer stored.Release()
@@ -321,11 +322,11 @@ func (t *Typed[K, V]) discard(k []byte) {
 	}
 }
 
-// loader returns load as a function of bytes. It is made for a load, and not for a hit.
+// loader adapts load to bytes. It is called for a load, not for a hit.
 func (t *Typed[K, V]) loader(load LoadFunc[K, V]) loadFunc {
 	start := t.of.startLen()
 	return func(ctx context.Context, raw []byte) ([]byte, time.Duration, error) {
-		key, _ := t.parseKey(raw[start:]) // the caller's key, whose bytes they are
+		key, _ := t.parseKey(raw[start:]) // cannot fail: these are the bytes of the caller's key
 		v, ttl, err := load(ctx, key)
 		if err != nil {
 			return nil, ttl, err
@@ -335,7 +336,7 @@ func (t *Typed[K, V]) loader(load LoadFunc[K, V]) loadFunc {
 	}
 }
 
-// encodeLoaded returns the encoding of a value that was loaded.
+// encodeLoaded returns the encoding of a loaded value.
 func (t *Typed[K, V]) encodeLoaded(v V) ([]byte, error) {
 	data, err := t.codec.Append(nil, v)
 	if err != nil {
@@ -344,13 +345,15 @@ func (t *Typed[K, V]) encodeLoaded(v V) ([]byte, error) {
 	return data, nil
 }
 
-// GetOrLoadBatch is [Cache.GetOrLoadBatch], with vals and found as [Typed.GetBatch] has them: the
-// missing values are loaded with one call of load. found[i] is false if keys[i] has no value, or
-// has failed: then err is a [*BatchError] that lists i. hits is the number of keys whose values
-// were in the cache. As with [Typed.GetOrLoad], an entry that cannot be decoded is removed and
-// loaded, and a loaded value that cannot be decoded is [ErrDecode] for its key. If the codec
-// cannot encode a value, its key gets [ErrEncode]. GetOrLoadBatch allocates room
-// for the keys, and panics if vals or found is shorter than they are.
+// GetOrLoadBatch is [Cache.GetOrLoadBatch], with vals and found as in [Typed.GetBatch]: missing
+// values are loaded with one call of load. found[i] is false if keys[i] has no value or has failed;
+// a failed key is listed in err, which is then a [*BatchError]. hits is the number of keys whose
+// values were in the cache.
+//
+// As in [Typed.GetOrLoad], an entry that cannot be decoded is removed and loaded. A loaded value
+// that the codec cannot decode is [ErrDecode] for its key, and one that it cannot encode is
+// [ErrEncode]. GetOrLoadBatch allocates room for the keys, and panics if vals or found is shorter
+// than keys.
 func (t *Typed[K, V]) GetOrLoadBatch(
 	ctx context.Context, keys []K, vals []V, found []bool, load BatchLoadFunc[K, V],
 ) (hits int, err error) {
@@ -380,7 +383,7 @@ func (t *Typed[K, V]) GetOrLoadBatch(
 	out, hits, failed := t.of.cache.getOrLoadBatch(
 		ctx, s.Bytes[:0], raw, datas, t.batchLoader(load), usable)
 	s.Bytes = out
-	t.of.loadedFor(len(keys), hits+undecodable) // in the cache they count as hits
+	t.of.loadedFor(len(keys), hits+undecodable) // the cache counts these as hits
 	for i, data := range datas {
 		if found[i] || data == nil {
 			continue
@@ -396,13 +399,13 @@ func (t *Typed[K, V]) GetOrLoadBatch(
 	return hits, failed.orNil()
 }
 
-// batchLoader returns load as a function of bytes.
+// batchLoader adapts load to bytes.
 func (t *Typed[K, V]) batchLoader(load BatchLoadFunc[K, V]) batchLoadFunc {
 	start := t.of.startLen()
 	return func(ctx context.Context, raw [][]byte) ([]loaded, error) {
 		keys := make([]K, len(raw))
 		for i, k := range raw {
-			keys[i], _ = t.parseKey(k[start:]) // the caller's keys, whose bytes they are
+			keys[i], _ = t.parseKey(k[start:]) // as in loader
 		}
 		found, err := load(ctx, keys)
 		all := make([]loaded, len(found))

@@ -7,23 +7,24 @@ import (
 	"time"
 )
 
-// How one cache is several. A view puts what its keys begin with before each key, calls the method
-// of Cache with the same name, and counts the call. A Namespace is a view whose keys begin with
-// its generation; a Typed encodes keys and values for a view, whose keys may also have a prefix.
-// The view of the whole cache has neither: it passes keys on as they are, and does not count.
+// How one cache serves as several. A view adds a prefix to each key, calls the Cache method of the
+// same name, and counts the call. A Namespace is a view whose keys begin with its generation; a
+// Typed encodes keys and values for a view, whose keys may have another prefix as well. The view of
+// the whole cache has neither: it passes keys on unchanged, and does not count.
 
-// view is the entries of a cache whose keys have the same beginning. Its exported methods are those
-// of Namespace, which embeds it, so they speak of the namespace and call it n.
+// view is the set of entries of a cache whose keys have the same beginning. Its exported methods
+// are those of Namespace, which embeds it, so their comments speak of the namespace and the
+// receiver is n.
 type view struct {
 	cache  *Cache
-	space  *space // of the namespace whose generation keys begin with; nil: of none
-	prefix string // what follows
+	space  *space // of the namespace whose generation begins the keys; nil: none
+	prefix string // of the keys, after the generation
 }
 
-// stackKey is how long a key may be that is put together on the stack.
+// stackKey is the greatest length of a key that is built on the stack.
 const stackKey = 128
 
-// start appends what every key of the view begins with, until the next Invalidate.
+// start appends the beginning of every key of the view, which is valid until the next Invalidate.
 func (n *view) start(dst []byte) []byte {
 	if n.space != nil {
 		dst = binary.LittleEndian.AppendUint64(dst, n.space.generation.Load())
@@ -42,10 +43,10 @@ func (n *view) startLen() int {
 	return generationSize + len(n.prefix)
 }
 
-// appendKey appends the key that k has in the cache until the next Invalidate.
+// appendKey appends the cache's key for k, which is valid until the next Invalidate.
 func (n *view) appendKey(dst, k []byte) []byte { return append(n.start(dst), k...) }
 
-// key returns the key that k has in the cache, which is k where it lies, or is made in the room.
+// key returns the cache's key for k: k itself, or a key built in room.
 func (n *view) key(room, k []byte) []byte {
 	if n.space == nil && n.prefix == "" {
 		return k
@@ -53,7 +54,7 @@ func (n *view) key(room, k []byte) []byte {
 	return n.appendKey(room, k)
 }
 
-// keysOf returns the keys that up to batchSize keys have in the cache.
+// keysOf returns the cache's keys for at most batchSize keys.
 func (n *view) keysOf(b *block, keys [][]byte) [][]byte {
 	if b == nil {
 		return keys
@@ -65,7 +66,7 @@ func (n *view) keysOf(b *block, keys [][]byte) [][]byte {
 	return b.keys[:len(keys)]
 }
 
-// block returns room for keysOf; nil if keys are what they are in the cache.
+// block returns room for keysOf, or nil if the cache has the same keys.
 func (n *view) block() *block {
 	if n.startLen() == 0 {
 		return nil
@@ -73,8 +74,8 @@ func (n *view) block() *block {
 	return blocks.Get().(*block)
 }
 
-// cutKey returns the part of the key of a cache's entry that follows its beginning, and whether
-// the entry belongs to the view. Those from before Invalidate do not.
+// cutKey returns the part of a cache's key that follows the beginning, and whether the entry
+// belongs to the view. Entries from before Invalidate do not.
 func (n *view) cutKey(raw []byte) (k []byte, ok bool) {
 	if n.space != nil {
 		if len(raw) < generationSize ||
@@ -89,14 +90,14 @@ func (n *view) cutKey(raw []byte) (k []byte, ok bool) {
 	return raw[len(n.prefix):], true
 }
 
-// has reports whether the key of the cache is one of the view.
+// has reports whether a cache's key belongs to the view.
 func (n *view) has(raw []byte) bool {
 	_, ok := n.cutKey(raw)
 	return ok
 }
 
-// What the namespace counts. With every keepEvery-th Set or load that a stripe counts, it looks
-// after the entry that says which of its entries are valid.
+// The counters of a namespace. With every keepEvery-th Set or load that a stripe counts, the
+// namespace checks the entry that tells which of its entries are valid.
 
 // looked counts a lookup, and returns ok.
 func (n *view) looked(ok bool) bool {
@@ -120,7 +121,7 @@ func (n *view) lookedFor(keys, hits int) {
 	}
 }
 
-// lookedAhead counts a lookup of GetOrLoad. Loads store as Sets do, but are none.
+// lookedAhead counts a lookup of GetOrLoad. Loads store entries, but do not count as Sets.
 func (n *view) lookedAhead(got outcome) {
 	if n.space == nil {
 		return
@@ -184,14 +185,15 @@ func (n *view) Has(k []byte) bool {
 	return n.looked(n.cache.Has(n.key(room[:0], k)))
 }
 
-// Peek is [Cache.Peek] in the namespace. It does not count in its statistics either.
+// Peek is [Cache.Peek] in the namespace. It does not count in the statistics of the namespace
+// either.
 func (n *view) Peek(dst, k []byte) ([]byte, bool) {
 	var room [stackKey]byte
 	return n.cache.Peek(dst, n.key(room[:0], k))
 }
 
-// HasGetUncounted is [Cache.HasGetUncounted] in the namespace. It does not count in its
-// statistics either.
+// HasGetUncounted is [Cache.HasGetUncounted] in the namespace. It does not count in the statistics
+// of the namespace either.
 func (n *view) HasGetUncounted(dst, k []byte) ([]byte, bool) {
 	var room [stackKey]byte
 	return n.cache.HasGetUncounted(dst, n.key(room[:0], k))
@@ -216,15 +218,15 @@ func (n *view) TTL(k []byte) (time.Duration, bool) {
 	return n.cache.TTL(n.key(room[:0], k))
 }
 
-// GetBatch looks up keys and appends the values found to dst, in the order of the keys. It
-// sets vals[i] to the value of keys[i], a part of the returned slice that is limited to its
-// own capacity, or to nil on a miss; an empty value is not nil. It returns the extended slice
-// and the number of hits. Keys may repeat, and must not lie in dst. The bytes belong to the
-// caller. GetBatch panics if vals is shorter than keys.
+// GetBatch looks up keys and appends the values found to dst, in the order of the keys. It sets
+// vals[i] to the value of keys[i], a part of the returned slice whose capacity is limited to its
+// length, or to nil on a miss; an empty value is not nil. It returns the extended slice and the
+// number of hits. Keys may repeat, and must not alias dst. The bytes belong to the caller. GetBatch
+// panics if vals is shorter than keys.
 //
-// The processor fetches many keys side by side, so each is several times faster than a Get of
-// its own in a cache that is larger than the processor's. GetBatch does not allocate if dst
-// has room for all values, and locks what as many Gets would. The result is not a snapshot.
+// The processor fetches many keys in parallel, so in a cache that does not fit in the CPU cache a
+// key takes a fraction of the time of a Get. GetBatch does not allocate if dst has room for all
+// values, and takes the same locks as that many Gets. The result is not a snapshot of one instant.
 func (c *Cache) GetBatch(dst []byte, keys, vals [][]byte) (out []byte, hits int) {
 	whole := view{cache: c}
 	return whole.GetBatch(dst, keys, vals)
@@ -262,28 +264,27 @@ func (n *view) SetWithTTL(k, v []byte, ttl time.Duration) error {
 	return n.setFor(k, v, withTTL(ttl))
 }
 
-// setFor is Set of an entry with that lifetime.
+// setFor is Set of an entry with the given lifetime.
 func (n *view) setFor(k, v []byte, l lifetime) error {
 	var room [stackKey]byte
 	n.wrote(1)
 	return n.cache.setFor(n.key(room[:0], k), v, l)
 }
 
-// SetBatch stores vals[i] under keys[i] for each i, as so many calls of [Cache.Set] in that
-// order would, but fetches their parts of the index, and the records that they replace, side
-// by side. All are tried whatever becomes of the others; the first error is returned, with
-// its index. Vals beyond the keys are not looked at. SetBatch panics if vals is shorter than
-// keys.
+// SetBatch stores vals[i] under keys[i] for each i, like calls of [Cache.Set] in that order, but
+// fetches the keys' parts of the index and the records to be replaced in parallel. It tries all
+// entries even if some fail, and returns the first error, with its index. It ignores values beyond
+// the keys, and panics if vals is shorter than keys.
 //
-// SetBatch does not allocate, but as Set does, and for an error. It locks one bucket at a
-// time, for each key by itself: others may see a part of the batch.
+// SetBatch allocates only where Set does, and for an error. It locks one bucket at a time,
+// separately for each key, so other goroutines may see a part of the batch.
 func (c *Cache) SetBatch(keys, vals [][]byte) error {
 	whole := view{cache: c}
 	return whole.SetBatch(keys, vals)
 }
 
-// SetBatchWithTTL is [Cache.SetBatch] of entries with the TTL of [Cache.SetWithTTL], the same
-// for all: as so many calls of SetWithTTL in the order of the keys.
+// SetBatchWithTTL is [Cache.SetBatch] with the TTL of [Cache.SetWithTTL], the same for all entries,
+// like calls of SetWithTTL in the order of the keys.
 func (c *Cache) SetBatchWithTTL(keys, vals [][]byte, ttl time.Duration) error {
 	whole := view{cache: c}
 	return whole.SetBatchWithTTL(keys, vals, ttl)
@@ -328,7 +329,7 @@ func (n *view) SetIfAbsentWithTTL(
 	return dst, stored, err
 }
 
-// setIfAbsent is SetIfAbsentWithTTL that also reports whether k was there.
+// setIfAbsent is SetIfAbsentWithTTL that also reports whether k was present.
 func (n *view) setIfAbsent(
 	dst *[]byte, k, v []byte, ttl time.Duration,
 ) (there, stored bool, err error) {
@@ -365,7 +366,8 @@ func (n *view) UpdateWithTTL(
 	return n.update(k, withTTL(ttl), infallible(fn))
 }
 
-// update is Update by fn. It counts as what the last call of fn returns, after an error as nothing.
+// update is Update by fn. It counts as the Set or Del that the last call of fn asked for, and if fn
+// fails, as nothing.
 func (n *view) update(k []byte, l lifetime, fn updater) error {
 	var room [stackKey]byte
 	var kept, failed bool
@@ -412,8 +414,8 @@ func (n *view) Touch(k []byte, ttl time.Duration) bool {
 	return n.cache.Touch(n.key(room[:0], k), ttl)
 }
 
-// GetOrLoad is [Cache.GetOrLoad] in the namespace. load gets k without the generation. A
-// call after Invalidate does not wait for a load from before it.
+// GetOrLoad is [Cache.GetOrLoad] in the namespace. load receives k without the generation. A call
+// after Invalidate does not wait for a load that began before it.
 func (n *view) GetOrLoad(
 	ctx context.Context, dst, k []byte, load LoadFunc[[]byte, []byte],
 ) ([]byte, error) {
@@ -432,8 +434,8 @@ func (n *view) GetOrLoad(
 		})
 }
 
-// GetOrLoadBatch is [Cache.GetOrLoadBatch] in the namespace. load gets keys without the
-// generation. It allocates room for the keys.
+// GetOrLoadBatch is [Cache.GetOrLoadBatch] in the namespace. load receives keys without the
+// generation. GetOrLoadBatch allocates room for the keys.
 func (n *view) GetOrLoadBatch(
 	ctx context.Context, dst []byte, keys, vals [][]byte, load BatchLoadFunc[[]byte, []byte],
 ) (out []byte, hits int, err error) {
@@ -455,8 +457,8 @@ func (n *view) GetOrLoadBatch(
 	return out, hits, failed.orNil()
 }
 
-// All is [Cache.All] of the entries of the namespace, with the keys under which they were
-// set. Key and value are valid until the next iteration. It goes over all entries of the cache.
+// All is [Cache.All] of the entries of the namespace, with the keys under which they were set. Key
+// and value are valid until the next iteration. All examines the keys of all entries of the cache.
 func (n *view) All() iter.Seq2[[]byte, []byte] {
 	return func(yield func(key, value []byte) bool) {
 		mustBeFunc("All", yield != nil)
@@ -467,7 +469,7 @@ func (n *view) All() iter.Seq2[[]byte, []byte] {
 }
 
 // Keys is [Namespace.All] without the values, which it does not copy. Each key is valid until the
-// next iteration: clone it to keep it.
+// next iteration; clone it to keep it.
 func (n *view) Keys() iter.Seq[[]byte] {
 	return func(yield func(key []byte) bool) {
 		mustBeFunc("Keys", yield != nil)

@@ -10,72 +10,71 @@ import (
 	"github.com/ringcache/ringcache/internal/store"
 )
 
-// How a key is changed. There is one way: the bucket is locked, and the key found; its
-// value is overwritten in place, or a record inserted; and the lock given up. A Set that
-// has returned has happened.
+// How a key is changed. There is only one way: lock the bucket, find the key, overwrite its value
+// in place or insert a record, and unlock. When a Set returns, it has taken effect.
 //
-// Locks are taken in the order of docs/design.md. No code of the user's runs under any of them.
+// Locks are taken in the order given in docs/design.md. No user code runs while one is held.
 
-// write is a change to one key on its way through the cache: a Set, on a condition or not, or a
+// write is a change to one key on its way through the cache: a Set, conditional or not, or a
 // removal. It is passed by pointer and stays on the caller's stack.
 type write struct {
 	store.Write
 	cond     cond
-	silent   bool            // a part of a call that is counted elsewhere
+	silent   bool            // part of a call that is counted elsewhere
 	quiet    bool            // notifyQuiet calls OnRemove later
-	del      bool            // it counts as a Del, not as a Set
-	keeps    bool            // an entry that is there keeps its expiry
-	reads    bool            // finding the entry is a read of it, which is not counted yet
+	del      bool            // counts as a Del, not as a Set
+	keeps    bool            // an existing entry keeps its expiry
+	reads    bool            // finding the entry is a read that is not counted yet
 	old      []byte          // for ifEqual
-	found    *[]byte         // for ifAbsent: the value that is there is appended to it; may be nil
+	found    *[]byte         // for ifAbsent: the existing value is appended to it; may be nil
 	call     *loadCall       // for ifListed: the load that writes
-	removals *store.Removals // for OnRemove. A pointer, so that k and v need not be on the heap
+	removals *store.Removals // for OnRemove; a pointer, so that k and v need not be on the heap
 }
 
-// writeOf returns the write of value v under key k, or the removal of k. (Set does without, since
-// the compiler would copy it.)
+// writeOf returns the write of value v under key k, or the removal of k. (Set does not use it,
+// because the compiler would copy the result.)
 func (c *Cache) writeOf(k, v []byte, why store.Reason) (w write) {
 	w.Key, w.Value, w.Hash, w.Reason = k, v, c.shared.Hash(k), why
 	return w
 }
 
-// cond is what a write asks of the value that is there.
+// cond is the condition of a write on the existing value.
 type cond uint8
 
 const (
 	always    cond = iota
-	ifAbsent       // there is none
+	ifAbsent       // there is no value
 	ifEqual        // it is write.old
 	ifChanged      // it is not write.Value
-	ifListed       // nothing: write.call must not have been invalidated
+	ifListed       // no condition on the value: write.call must not have been invalidated
 )
 
-// What is not an error of the user's stays within the package.
+// Errors that stay within the package.
 var (
-	// errUnmet is the answer to a write whose condition does not hold.
+	// errUnmet is the result of a write whose condition does not hold.
 	errUnmet = errors.New("condition does not hold")
 
-	// errResized tells a Set that the cache was made smaller, and its record goes elsewhere.
+	// errResized tells a Set that the cache was made smaller and its record belongs elsewhere.
 	errResized = errors.New("cache was resized")
 
-	// errForgotten tells that the key is of a namespace that was invalidated or dropped: the
-	// write is as good as done.
+	// errForgotten says that the key belongs to a namespace that was invalidated or dropped: the write
+	// is as good as done.
 	errForgotten = errors.New("namespace was invalidated")
 
-	// errCold tells a call that needs the value which is there that it is in the cold part: it
-	// is looked up there, or moved to main, without a lock, and the call tried again.
+	// errCold says that the value that a call needs is in the cold part. It is looked up there, or
+	// moved to main, without a lock, and the call is retried.
 	errCold = errors.New("value is in the cold part")
 )
 
-// setDefaults completes the write of a value that expires when Options say so. (Its caller sets
-// fields of a variable, since the compiler would copy a struct literal.)
+// setDefaults completes the write of a value that expires according to Options. (Its caller sets
+// fields of a variable, because the compiler would copy a struct literal.)
 func (c *Cache) setDefaults(w *write) {
 	w.Hash = c.shared.Mix(xxhash.Sum64(w.Key)) // Hash, which the compiler would not inline
 	w.Expiry = c.shared.Default()
 	w.Reason = store.Replaced
 }
 
-// apply prefetches and stores a record. verb is what the caller asked for.
+// apply prefetches and stores a record. verb names the call in errors.
 func (c *Cache) apply(w *write, verb string) error {
 	c.bucket(w.Hash).Index.Prefetch(w.Hash, 2)
 	if err := c.store(w, verb); err != nil {
@@ -84,7 +83,7 @@ func (c *Cache) apply(w *write, verb string) error {
 	return nil
 }
 
-// withPrefix puts the package's name before an error of the user's.
+// withPrefix adds the package's name to an error for the user.
 func withPrefix(err error) error {
 	if err != nil && err != errUnmet {
 		return fmt.Errorf("ringcache: %w", err)
@@ -92,7 +91,7 @@ func withPrefix(err error) error {
 	return err
 }
 
-// store stores a record, and tells OnRemove of the entries removed for it. Its errors do not name
+// store stores a record, and passes the entries removed for it to OnRemove. Its errors do not name
 // the package.
 func (c *Cache) store(w *write, verb string) error {
 	b := c.bucket(w.Hash)
@@ -130,8 +129,7 @@ func (c *Cache) store(w *write, verb string) error {
 	}
 }
 
-// setSmall stores a record in its small bucket. A fault in the caller's value leaves no
-// lock held.
+// setSmall stores a record in its small bucket. A fault in the caller's value leaves no lock held.
 func (c *Cache) setSmall(b *bucket, w *write) error {
 	if c.onRemove != nil {
 		defer c.notify(w)
@@ -149,16 +147,16 @@ func (c *Cache) setSmall(b *bucket, w *write) error {
 	return err
 }
 
-// setInBucket is setSmall when there is memory. It returns what the bucket has taken in
-// since it last said so, if that is a chunk or more.
+// setInBucket is setSmall when there is memory. It returns the records that the bucket has accepted
+// since its last report, if these fill a chunk or more.
 func (c *Cache) setInBucket(b *bucket, w *write) (news store.Arrival, err error) {
 	b.lock()
 	defer b.unlockFor(w)
-	b.MoveHomes() // may lose the entry to equal hashes: before the condition is asked
+	b.MoveHomes() // before the condition is checked: may lose the entry to equal hashes
 	if err := c.beginLocked(b, w); err != nil {
 		return news, err
 	}
-	if w.Bytes > b.Longest { // or it has got an expiry, and with it a longer header
+	if w.Bytes > b.Longest { // or an expiry was added, which makes the header longer
 		return news, errResized
 	}
 	if c.shared.LargeKeysOf(w.Hash).Load() != 0 {
@@ -176,8 +174,8 @@ func (c *Cache) setInBucket(b *bucket, w *write) (news store.Arrival, err error)
 	return news, nil
 }
 
-// beginLocked counts a write, and returns an error if it must not be made. The lock of its
-// small bucket b is held.
+// beginLocked counts a write, and returns an error if it must not be made. The lock of its small
+// bucket b is held.
 func (c *Cache) beginLocked(b *bucket, w *write) error {
 	w.Packed = false
 	switch {
@@ -187,7 +185,7 @@ func (c *Cache) beginLocked(b *bucket, w *write) error {
 	default:
 		b.Sets++
 	}
-	w.silent = true // if it has to be tried again
+	w.silent = true // if it is retried
 	if b.Closed {
 		return ErrClosed
 	}
@@ -204,14 +202,14 @@ func (c *Cache) beginLocked(b *bucket, w *write) error {
 	return nil
 }
 
-// invalidateLocked is what a write of a key does to the load of it, if there is one.
+// invalidateLocked invalidates the load of the key of a write, if there is one.
 func (b *bucket) invalidateLocked(w *write) {
 	if !b.calls.Empty() {
 		b.calls.Invalidate(b.calls.Find(w.Key, w.Hash))
 	}
 }
 
-// tooLarge returns the error of an entry that is.
+// tooLarge returns the error of an entry that is too large.
 func (c *Cache) tooLarge(w *write) error {
 	if len(w.Key) > record.MaxKey {
 		return fmt.Errorf("key of %d bytes, at most %d: %w", len(w.Key), record.MaxKey, ErrTooLarge)
@@ -220,8 +218,7 @@ func (c *Cache) tooLarge(w *write) error {
 		len(w.Value), c.shared.MaxValue(), ErrTooLarge)
 }
 
-// refuse removes the older value of an entry that is not stored because of cause, which
-// may be nil.
+// refuse removes the older value of an entry that is not stored because of cause, which may be nil.
 func (c *Cache) refuse(w *write, verb string, cause error) error {
 	if _, err := c.remove(w, nil); err != nil {
 		cause = err
@@ -233,8 +230,8 @@ func (c *Cache) refuse(w *write, verb string, cause error) error {
 	return fmt.Errorf("%s entry: %w", verb, cause)
 }
 
-// remove removes the key if the condition of w holds, and reports whether it was there.
-// If taken is not nil, the value is appended to it.
+// remove removes the key if the condition of w holds, and reports whether it was present. If taken
+// is not nil, the value is appended to it.
 func (c *Cache) remove(w *write, taken *[]byte) (found bool, err error) {
 	for {
 		found, err = c.removeOnce(w, taken)
@@ -245,8 +242,8 @@ func (c *Cache) remove(w *write, taken *[]byte) (found bool, err error) {
 	}
 }
 
-// removeOnce is remove that has not removed, with w.Packed set, a value that has to be
-// unpacked for it.
+// removeOnce is remove that removes nothing and sets w.Packed if it needs a value that has to be
+// unpacked.
 func (c *Cache) removeOnce(w *write, taken *[]byte) (found bool, err error) {
 	defer c.notify(w)
 	b := c.bucket(w.Hash)
@@ -256,7 +253,7 @@ func (c *Cache) removeOnce(w *write, taken *[]byte) (found bool, err error) {
 	if err := c.beginLocked(b, w); err != nil {
 		return false, err
 	}
-	if w.Same { // it came from a larger cache, cannot be written again, and is lost
+	if w.Same { // from a larger cache: cannot be written again, and is lost
 		w.Same, w.Reason = false, store.Evicted
 	}
 	return b.Delete(&w.Write, taken) || c.inLargeLocked(w, func(lb *bucket) bool {
@@ -264,8 +261,8 @@ func (c *Cache) removeOnce(w *write, taken *[]byte) (found bool, err error) {
 	}), nil
 }
 
-// isUnmet reports whether a write need not be begun since its condition does not hold. It
-// is asked before others give up memory for the write, and beginLocked asks again.
+// isUnmet reports whether a write need not begin because its condition does not hold. It is called
+// before other buckets release memory for the write, and beginLocked checks again.
 func (c *Cache) isUnmet(b *bucket, w *write) bool {
 	if w.cond == always {
 		return false
@@ -281,14 +278,14 @@ func (c *Cache) isUnmet(b *bucket, w *write) bool {
 	return true
 }
 
-// meetsLocked reports whether the condition of a write holds. The lock of its small bucket
-// b is held, under which the key cannot be set elsewhere.
+// meetsLocked reports whether the condition of a write holds. The lock of its small bucket b is
+// held, under which the key cannot be set elsewhere.
 func (c *Cache) meetsLocked(b *bucket, w *write) bool {
 	switch w.cond {
 	case ifListed:
 		return w.call.Listed()
 	case ifChanged:
-		b.invalidateLocked(w) // an equal value is as new as another
+		b.invalidateLocked(w) // an equal value is as new as any other
 	}
 	there, met := b.meetsLocked(w)
 	there = there || c.inLargeLocked(w, func(lb *bucket) (there bool) {
@@ -296,14 +293,14 @@ func (c *Cache) meetsLocked(b *bucket, w *write) bool {
 		return there
 	})
 	if w.keeps && !there {
-		w.Expiry = c.shared.Default() // it may have been found before, and dropped since
+		w.Expiry = c.shared.Default() // it may have been found earlier, and dropped since
 		w.Measure(b.Shared)
 	}
 	return met
 }
 
-// meetsLocked reports whether the bucket has the key, and whether the condition of a
-// write holds for it.
+// meetsLocked reports whether the bucket has the key, and whether the condition of a write holds
+// for it.
 func (b *bucket) meetsLocked(w *write) (there, met bool) {
 	f := store.Found{Internal: w.Internal}
 	if !b.Lookup(&f, w.Key, w.Hash) {
@@ -322,7 +319,7 @@ func (b *bucket) meetsLocked(w *write) (there, met bool) {
 	switch w.cond {
 	case ifAbsent:
 		if w.found != nil {
-			*w.found, _ = f.Ring.Read(*w.found, f.ValuePos(), f.ValueLen) // w.Key may lie in it
+			*w.found, _ = f.Ring.Read(*w.found, f.ValuePos(), f.ValueLen) // w.Key may overlap it
 		}
 		return true, false
 	case ifEqual:
@@ -331,8 +328,8 @@ func (b *bucket) meetsLocked(w *write) (there, met bool) {
 	return true, !f.Holds(w.Value)
 }
 
-// inLargeLocked calls fn with the large bucket of the key, locked, if that may have it,
-// and returns what fn does. The lock of the key's small bucket is held.
+// inLargeLocked calls fn with the large bucket of the key, locked, if that bucket may have the key,
+// and returns the result of fn. The lock of the key's small bucket is held.
 func (c *Cache) inLargeLocked(w *write, fn func(lb *bucket) bool) bool {
 	if c.shared.LargeKeysOf(w.Hash).Load() == 0 {
 		return false

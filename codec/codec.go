@@ -14,10 +14,9 @@ import (
 	"sync"
 )
 
-// Codec encodes values of type V and decodes them again. It implements
-// [github.com/ringcache/ringcache.Codec], which states the rules for both methods. It is safe for
-// concurrent use, and is made by the functions of this package: the zero value has no functions to
-// call, so its methods panic.
+// Codec encodes and decodes values of type V. It implements [github.com/ringcache/ringcache.Codec],
+// which states the rules for both methods. It is safe for concurrent use, and is made by the
+// functions of this package; the methods of the zero value panic.
 type Codec[V any] struct {
 	appendTo func(dst []byte, v V) ([]byte, error)
 	decode   func(data []byte) (V, error)
@@ -26,11 +25,11 @@ type Codec[V any] struct {
 // Append appends the encoding of v to dst and returns the extended slice.
 func (c Codec[V]) Append(dst []byte, v V) ([]byte, error) { return c.appendTo(dst, v) }
 
-// Decode returns the value that data is the encoding of. The value shares no memory with data.
+// Decode returns the value whose encoding is data. The value shares no memory with data.
 func (c Codec[V]) Decode(data []byte) (V, error) { return c.decode(data) }
 
-// Func returns a codec that calls the two functions, which must follow the rules for the methods
-// of [github.com/ringcache/ringcache.Codec]. It panics if one of them is nil.
+// Func returns a codec that calls the two functions, which must follow the rules for the methods of
+// [github.com/ringcache/ringcache.Codec]. It panics if either is nil.
 func Func[V any](
 	appendTo func(dst []byte, v V) ([]byte, error),
 	decode func(data []byte) (V, error),
@@ -41,8 +40,8 @@ func Func[V any](
 	return Codec[V]{appendTo, decode}
 }
 
-// String returns a codec that stores the bytes of a string as they are. Decode copies them, with
-// one allocation unless the string is empty.
+// String returns a codec that stores the bytes of strings unchanged. Decode copies them, with one
+// allocation unless the string is empty.
 func String[V ~string]() Codec[V] {
 	return Codec[V]{
 		appendTo: func(dst []byte, v V) ([]byte, error) { return append(dst, v...), nil },
@@ -50,9 +49,9 @@ func String[V ~string]() Codec[V] {
 	}
 }
 
-// Bytes returns a codec that stores byte slices as they are. Decode copies them, with one
-// allocation unless the slice is empty; HasGet of the cache reads into a buffer instead. A slice
-// that was nil when it was encoded is decoded as empty and not nil.
+// Bytes returns a codec that stores byte slices unchanged. Decode copies them, with one allocation
+// unless the slice is empty; to read into a buffer, use HasGet of the cache instead. A nil slice is
+// decoded as an empty slice that is not nil.
 func Bytes[V ~[]byte]() Codec[V] {
 	return Codec[V]{
 		appendTo: func(dst []byte, v V) ([]byte, error) { return append(dst, v...), nil },
@@ -60,8 +59,8 @@ func Bytes[V ~[]byte]() Codec[V] {
 	}
 }
 
-// JSON returns a codec that encodes and decodes values with [encoding/json]. Both directions
-// allocate, as that package does.
+// JSON returns a codec that encodes and decodes values with [encoding/json]. Both methods allocate,
+// as that package does.
 func JSON[V any]() Codec[V] {
 	return Codec[V]{
 		appendTo: func(dst []byte, v V) ([]byte, error) {
@@ -76,17 +75,17 @@ func JSON[V any]() Codec[V] {
 }
 
 // Binary returns a codec for types that encode themselves: V or *V has the methods of
-// [encoding.BinaryAppender], and *V those of [encoding.BinaryUnmarshaler]. [time.Time] and
-// [net/netip.Addr] are such types. P need not be given: Binary[time.Time](). UnmarshalBinary is
-// called on a zero value and must copy what it keeps. The codec itself does not allocate. For a
-// type that has only MarshalBinary, use [Func].
+// [encoding.BinaryAppender], and *V those of [encoding.BinaryUnmarshaler], as [time.Time] and
+// [net/netip.Addr] do. P is inferred: Binary[time.Time](). UnmarshalBinary is called on a zero
+// value and must copy the data that it keeps. The codec itself does not allocate. For a type that
+// has only MarshalBinary, use [Func].
 func Binary[V any, P interface {
 	*V
 	encoding.BinaryAppender
 	encoding.BinaryUnmarshaler
 }]() Codec[V] {
-	// The methods are called through pointers to values of the pool: a pointer to a local
-	// variable would move that to the heap with every call.
+	// The methods are called through pointers to values of the pool: taking a pointer to a local
+	// variable would allocate the variable on the heap in every call.
 	pool := sync.Pool{New: func() any { return P(new(V)) }}
 	release := func(p P) {
 		var zero V // the next call starts from it, and shares nothing with this one

@@ -22,7 +22,7 @@ const (
 // value is not usable. All methods are safe for concurrent use.
 //
 // Entries are kept in sets of four, and a value's hash determines its set. Lookups read the sets
-// without a lock. Only the holder of mu replaces entries, which are immutable but for reads.
+// without a lock. Only the holder of mu replaces entries, which are immutable except for reads.
 type Memoized[V any] struct {
 	of       Codec[V]
 	hash     func(data []byte) uint64
@@ -31,12 +31,12 @@ type Memoized[V any] struct {
 	lookups  stripe.Counters
 
 	mu      sync.Mutex
-	hand    int          // the next set to be swept
-	entries atomic.Int64 // as is bytes, written under mu
+	hand    int          // the next set to sweep
+	entries atomic.Int64 // written under mu, as is bytes
 	bytes   atomic.Int64 // at most maxBytes
 }
 
-// memoSet is a cache line where pointers have 64 bits.
+// memoSet is one cache line where pointers have 64 bits.
 type memoSet[V any] struct {
 	tags   [memoWays]atomic.Uint32 // 32 bits of the hash of the entry in each slot
 	ghosts [memoWays]atomic.Uint32 // tags of values that were decoded and not remembered
@@ -51,18 +51,19 @@ type memoEntry[V any] struct {
 
 // Memo returns a codec that encodes and decodes as c does, and remembers decoded values by their
 // encoded bytes, so that a hit of a typed view need not decode. Equal bytes decode to equal values,
-// so what it returns is never outdated, whatever is written to the cache. It pays where decoding
-// takes longer than hashing and comparing the bytes, and where few values get most of the lookups.
+// so a remembered value is never outdated, whatever is written to the cache. Memo is worthwhile if
+// decoding takes longer than hashing and comparing the bytes, and a few values get most of the
+// lookups.
 //
-// Callers share the remembered values: nothing that a value points to, such as the elements of a
-// slice or map, may be changed, not even in Update. c must decode equal bytes to equal values.
+// Callers share the remembered values: nothing that a value refers to, such as the elements of a
+// slice or map, may be modified, not even in Update. c must decode equal bytes to equal values.
 //
-// It holds at most maxEntries values, rounded up to a multiple of four, whose encodings have at
-// most maxBytes together. A value whose encoding has more than a sixteenth of maxBytes is never
-// remembered. All of it is on the Go heap: 8 KB and 16 bytes for each of maxEntries at once, later
-// a copy of the encoding and the value itself, which maxBytes does not count. Memo panics if c is
-// nil, maxEntries is below 1, or maxBytes below maxEntries, as it would be if the two were
-// exchanged.
+// The codec holds at most maxEntries values, rounded up to a multiple of four, whose encodings have
+// at most maxBytes in total. A value whose encoding has more than 1/16 of maxBytes is never
+// remembered. All of it is on the Go heap: 8 KB and 16 bytes for each of maxEntries immediately,
+// and for each remembered value a copy of the encoding and the value itself, which maxBytes does
+// not count. Memo panics if c is nil, maxEntries is below 1, or maxBytes is below maxEntries, as it
+// would be if the two were exchanged.
 func Memo[V any](
 	c interface {
 		Append(dst []byte, v V) ([]byte, error)
@@ -85,14 +86,14 @@ func Memo[V any](
 }
 
 // Append appends the encoding of v to dst and returns the extended slice. It does not remember v,
-// which its caller may change.
+// which its caller may modify.
 func (m *Memoized[V]) Append(dst []byte, v V) ([]byte, error) { return m.of.Append(dst, v) }
 
-// Decode returns the value that data is the encoding of: the one that an earlier call has decoded
-// from the same bytes, if it is remembered. That takes no lock and allocates nothing. Otherwise it
-// decodes data, and remembers the value if there is room, or if it was decoded a second time and
-// others are read less. That takes two allocations, and a lock only if no other call has it.
-// Errors are those of the codec, and are not remembered.
+// Decode returns the value whose encoding is data. If an earlier call has decoded the same bytes
+// and the value is remembered, Decode returns that value, takes no lock and does not allocate.
+// Otherwise it decodes data, and remembers the value if there is room, or if it is decoded for the
+// second time and other values are read less. Remembering needs two allocations, and a lock, which
+// is skipped if another call holds it. Errors are those of the codec, and are not remembered.
 func (m *Memoized[V]) Decode(data []byte) (V, error) {
 	h := m.hash(data)
 	n, _ := bits.Mul64(h, uint64(len(m.sets)))
@@ -120,14 +121,14 @@ func (m *Memoized[V]) Decode(data []byte) (V, error) {
 // MemoStats are the statistics of a [Memoized] codec.
 type MemoStats struct {
 	Hits    uint64 // calls of Decode that found the value
-	Misses  uint64 // calls of Decode that did not
-	Entries uint64 // values that are remembered
+	Misses  uint64 // calls of Decode that did not find it
+	Entries uint64 // remembered values
 	Bytes   uint64 // of their encodings, without the values themselves
 }
 
 // Stats returns the statistics since the codec was made. It takes no lock, so the figures may be of
-// slightly different moments. A view of a cache does not know them, and the cache's own statistics
-// do not contain them: a service exports them by itself.
+// slightly different moments. Neither views nor the cache's own statistics include them: a service
+// must export them separately.
 func (m *Memoized[V]) Stats() MemoStats {
 	lookups, misses := m.lookups.Sum()
 	return MemoStats{
@@ -139,7 +140,7 @@ func (m *Memoized[V]) Stats() MemoStats {
 }
 
 // find returns the entry of data, or nil. A tag may be older or newer than its entry: only the
-// comparison of the bytes decides.
+// comparison of the bytes is conclusive.
 func (s *memoSet[V]) find(tag uint32, data []byte) *memoEntry[V] {
 	for i := range s.tags {
 		if s.tags[i].Load() != tag {
@@ -152,8 +153,8 @@ func (s *memoSet[V]) find(tag uint32, data []byte) *memoEntry[V] {
 	return nil
 }
 
-// admits reports whether a value that was not found is to be remembered. Where that evicts others,
-// it must have been decoded before: values that are read once would replace those read often.
+// admits reports whether to remember a value that was not found. If that evicts others, the value
+// must have been decoded before: values that are read once would replace those read often.
 func (m *Memoized[V]) admits(s *memoSet[V], tag uint32, size int) bool {
 	if int64(size) > m.maxBytes>>sizeShift {
 		return false
@@ -170,12 +171,12 @@ func (m *Memoized[V]) admits(s *memoSet[V], tag uint32, size int) bool {
 			return true
 		}
 	}
-	s.ghosts[rand.IntN(memoWays)].Store(tag) // at random: in any order, some loops would miss for ever
+	s.ghosts[rand.IntN(memoWays)].Store(tag) // at random: in order, some loops would always miss
 	return false
 }
 
 // remember puts e into the set. It does nothing if another goroutine has the lock: a value that is
-// read often is decoded again, and nobody waits.
+// read often is decoded again, and no caller waits.
 func (m *Memoized[V]) remember(s *memoSet[V], tag uint32, e *memoEntry[V]) {
 	if !m.mu.TryLock() {
 		return
@@ -197,7 +198,7 @@ func (m *Memoized[V]) remember(s *memoSet[V], tag uint32, e *memoEntry[V]) {
 	}
 }
 
-// sweep evicts what was not read from the next set since the last sweep.
+// sweep evicts the entries of the next set that were not read since its last sweep.
 func (m *Memoized[V]) sweep() {
 	s := &m.sets[m.hand]
 	m.hand = (m.hand + 1) % len(m.sets)
@@ -213,8 +214,8 @@ func (m *Memoized[V]) sweep() {
 }
 
 // place returns an empty slot, or else that of the entry with the fewest reads, and whether encoded
-// is missing from the set. The other entries lose as many reads, and at least one: otherwise what
-// is no longer read would stay, and newcomers would only replace each other.
+// is missing from the set. The other entries lose as many reads, and at least one: otherwise
+// entries that are no longer read would stay, and new ones would only replace each other.
 func (s *memoSet[V]) place(encoded string) (slot int, missing bool) {
 	const empty = -1
 	least, first := mostReads+1, rand.IntN(memoWays) // no slot is always the first of equals

@@ -68,7 +68,7 @@ func TestMemo_DecodesOnce(t *testing.T) {
 	require.Equal(t, codec.MemoStats{Hits: 6, Misses: 3, Entries: 3, Bytes: 2}, memo.Stats())
 }
 
-// A hit returns the same value to all, and it is found by its bytes, not by where they are.
+// A hit returns the same value to all callers, and is found by its bytes, not by their address.
 func TestMemo_SharesValues(t *testing.T) {
 	memo := codec.Memo(codec.JSON[*order](), 100, 1<<20)
 	want := newOrder(7)
@@ -94,7 +94,7 @@ func TestMemo_EncodingRemembersNothing(t *testing.T) {
 	require.EqualValues(t, 1, memo.Stats().Misses)
 }
 
-// However many hashes are equal, only equal bytes are a hit.
+// Even if many hashes are equal, only equal bytes are a hit.
 func TestMemo_OneBitIsAnotherValue(t *testing.T) {
 	for name, hash := range map[string]func([]byte) uint64{
 		"hash of the library": nil,
@@ -180,7 +180,7 @@ func TestMemo_StaysWithinItsBounds(t *testing.T) {
 	}
 }
 
-// A value of more than a sixteenth of the bytes would evict many.
+// A value of more than 1/16 of the bytes would evict many others.
 func TestMemo_LargeValuesAreNotRemembered(t *testing.T) {
 	decoded := 0
 	memo := codec.Memo(counted(&decoded), 100, 1600)
@@ -209,7 +209,7 @@ func TestMemo_KeepsWhatIsReadOften(t *testing.T) {
 	}
 }
 
-// What was read often and is not any more leaves.
+// A value that was read often and no longer is gets evicted.
 func TestMemo_FollowsTheLoad(t *testing.T) {
 	decoded := 0
 	memo := codec.Memo(counted(&decoded), 400, 1<<20)
@@ -221,8 +221,8 @@ func TestMemo_FollowsTheLoad(t *testing.T) {
 	require.Less(t, decoded, 4000, "of 50,000 reads")
 }
 
-// All goroutines get what the plain codec would return. With the race detector this also shows
-// that entries are not changed while they are read.
+// All goroutines get the value that the plain codec would return. With the race detector, this also
+// shows that entries are not modified while they are read.
 func TestMemo_AgreesWithItsCodec(t *testing.T) {
 	for name, bounds := range map[string][2]int{
 		"roomy": {10_000, 64 << 20}, "entries": {64, 64 << 20}, "bytes": {10_000, 200_000},
@@ -262,7 +262,7 @@ func TestMemo_AgreesWithItsCodec(t *testing.T) {
 	}
 }
 
-// A view with a memo allocates nothing on a hit, in none of the ways to read.
+// A view with a memo does not allocate on a hit, for any of the ways to read.
 func TestMemo_HitsOfAViewDoNotAllocate(t *testing.T) {
 	if raceEnabled {
 		t.Skip("under the race detector pools drop what they are given")
@@ -300,7 +300,7 @@ func TestMemo_HitsOfAViewDoNotAllocate(t *testing.T) {
 	require.GreaterOrEqual(t, after.Hits-before.Hits, uint64(4*200))
 }
 
-// A view with a memo returns what was set last, and one without agrees.
+// A view with a memo returns the value that was set last, and a view without one agrees.
 func TestMemo_ViewsSeeWhatWasSetLast(t *testing.T) {
 	cache := ringcache.New(32 << 20)
 	defer cache.Close()

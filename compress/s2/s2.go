@@ -1,7 +1,7 @@
-// Package s2 compresses the cold part of a ringcache with S2, a fast relative of Snappy, and
-// a dictionary of live values (github.com/klauspost/compress/s2). It is the one to begin
-// with: it makes values of 100 bytes to 10 KB 1.3 to 3.5 times smaller, in 1 to 22
-// microseconds, and takes at most about half of that to restore them.
+// Package s2 compresses the cold part of a ringcache with S2, a fast relative of Snappy, and a
+// dictionary of live values (github.com/klauspost/compress/s2). Try it first: it makes values of
+// 100 bytes to 10 KB smaller by a factor of 1.3 to 3.5, in 1 to 22 microseconds, and restores them
+// in at most about half that time.
 //
 //	cache, err := ringcache.NewWithOptions(ringcache.Options{
 //		MaxBytes:   1 << 30,
@@ -19,7 +19,7 @@ import (
 	"github.com/ringcache/ringcache/compress/internal/rawdict"
 )
 
-// New returns a Compressor for [ringcache.Options]. It may serve several caches.
+// New returns a Compressor for [ringcache.Options]. Several caches may share it.
 func New() ringcache.Compressor { return compressor{} }
 
 type compressor struct{}
@@ -27,8 +27,8 @@ type compressor struct{}
 // ID implements [ringcache.Compressor].
 func (compressor) ID() string { return "s2 raw dictionary, version 1" }
 
-// BuildDict returns the same part of each sample, from its beginning, one behind the other,
-// or nil if there is too little.
+// BuildDict implements [ringcache.Compressor]. It concatenates the same fraction of each sample,
+// counted from its beginning, or returns nil if the samples are too short in total.
 func (compressor) BuildDict(samples [][]byte) []byte { return rawdict.Build(samples) }
 
 // WithDict implements [ringcache.Compressor].
@@ -65,7 +65,7 @@ func (d withDict) Decompress(dst, src []byte, size int) ([]byte, error) {
 	return decompress(dst, src, size, d.Decode)
 }
 
-// compress has encode write behind dst, where there is room for all that it may write.
+// compress calls encode with a destination after dst that has room for the longest possible output.
 func compress(dst, src []byte, encode func(dst, src []byte) []byte) []byte {
 	at, most := len(dst), s2.MaxEncodedLen(len(src))
 	if cap(dst)-at < most {
@@ -76,7 +76,7 @@ func compress(dst, src []byte, encode func(dst, src []byte) []byte) []byte {
 
 var errLength = errors.New("s2: decompress value: it has another length")
 
-// decompress has decode write behind dst. A length that is wrong allocates nothing.
+// decompress calls decode with a destination after dst. It does not allocate for a wrong length.
 func decompress(
 	dst, src []byte, size int, decode func(dst, src []byte) ([]byte, error),
 ) ([]byte, error) {

@@ -1,6 +1,6 @@
-// Package zstd compresses the cold part of a ringcache with Zstandard and a dictionary of
-// live values (github.com/klauspost/compress/zstd, in Go alone). It is for values of some
-// KB, which it makes smaller than package s2 does, in three to seven times the time.
+// Package zstd compresses the cold part of a ringcache with Zstandard and a dictionary of live
+// values (github.com/klauspost/compress/zstd, in pure Go). It is meant for values of a few
+// kilobytes, which it makes smaller than package s2 does, in three to seven times the time.
 //
 //	by, err := zstd.New()
 //	...
@@ -23,14 +23,14 @@ import (
 // Option is an option of [New].
 type Option func(*compressor)
 
-// WithLevel sets how hard Compress tries. The default is [zstd.SpeedFastest]; each level
-// above takes more time and memory. Decompress takes what any level has compressed.
+// WithLevel sets the compression level. The default is [zstd.SpeedFastest]; each higher level takes
+// more time and memory. Values compressed at any level can be decompressed at any other.
 func WithLevel(level zstd.EncoderLevel) Option {
 	return func(c *compressor) { c.level = level }
 }
 
-// New returns a Compressor for [ringcache.Options]. It may serve several caches. It fails
-// if there is no such level.
+// New returns a Compressor for [ringcache.Options]. Several caches may share it. New fails if the
+// level does not exist.
 func New(options ...Option) (ringcache.Compressor, error) {
 	c := compressor{level: zstd.SpeedFastest}
 	for _, set := range options {
@@ -44,15 +44,15 @@ func New(options ...Option) (ringcache.Compressor, error) {
 
 type compressor struct{ level zstd.EncoderLevel }
 
-// window is how far back Compress looks, the dictionary included. It is what decides on the
-// memory of an encoder.
+// window is the distance over which Compress finds repetitions, the dictionary included. It
+// determines the memory of an encoder.
 const window = 128 << 10
 
 // ID implements [ringcache.Compressor].
 func (compressor) ID() string { return "zstd raw dictionary, version 1" }
 
-// BuildDict returns the same part of each sample, from its beginning, one behind the other,
-// or nil if there is too little.
+// BuildDict implements [ringcache.Compressor]. It concatenates the same fraction of each sample,
+// counted from its beginning, or returns nil if the samples are too short in total.
 func (compressor) BuildDict(samples [][]byte) []byte { return rawdict.Build(samples) }
 
 // WithDict implements [ringcache.Compressor].
@@ -62,12 +62,12 @@ func (c compressor) WithDict(dict []byte) (ringcache.ValueCompressor, error) {
 		zstd.WithEncoderConcurrency(1), // the cache has one goroutine that compresses
 		zstd.WithLowerEncoderMem(true),
 		zstd.WithWindowSize(window),
-		zstd.WithSingleSegment(true), // the window to decode is the value, as isFrame wants
+		zstd.WithSingleSegment(true), // the window to decode is the value, as isFrame requires
 		zstd.WithZeroFrames(true),
 		zstd.WithEncoderCRC(false), // the cache has a checksum
 	}
 	decoding := []zstd.DOption{
-		zstd.WithDecoderConcurrency(0), // as many as run at once
+		zstd.WithDecoderConcurrency(0), // as many as run concurrently
 		zstd.WithDecoderLowmem(true),
 		zstd.WithDecodeAllCapLimit(true),
 	}
@@ -90,11 +90,11 @@ func (c compressor) WithDict(dict []byte) (ringcache.ValueCompressor, error) {
 	return &values{encoder, decoder}, nil
 }
 
-// dictID is the number of every dictionary in a frame. That of none takes no byte, and the
-// cache knows which dictionary a value has.
+// dictID is the number of every dictionary in a frame. Number 0 takes no byte, and the cache knows
+// which dictionary a value has.
 const dictID = 0
 
-// values compresses with a dictionary, or with none.
+// values compresses with a dictionary, or without one.
 type values struct {
 	encoder *zstd.Encoder
 	decoder *zstd.Decoder
@@ -116,7 +116,7 @@ func (v *values) Decompress(dst, src []byte, size int) ([]byte, error) {
 	if cap(dst)-at < size {
 		dst = append(make([]byte, 0, at+size), dst...)
 	}
-	// The decoder appends no more than what there is room for.
+	// The decoder appends no more than there is room for.
 	out, err := v.decoder.DecodeAll(src, dst[at:at:at+size])
 	if err != nil {
 		return dst[:at], fmt.Errorf("zstd: decompress value: %w", err)
@@ -127,8 +127,8 @@ func (v *values) Decompress(dst, src []byte, size int) ([]byte, error) {
 	return dst[:at+size], nil
 }
 
-// isFrame reports whether src begins as what Compress makes of size bytes. A decoder
-// allocates for what the header of a frame says, so it must say what is right.
+// isFrame reports whether src begins like the output of Compress for size bytes. A decoder
+// allocates as much as the header of a frame says, so the header must be checked first.
 func isFrame(src []byte, size int) bool {
 	var h zstd.Header
 	return h.Decode(src) == nil && h.SingleSegment && h.FrameContentSize == uint64(size)

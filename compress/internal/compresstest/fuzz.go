@@ -10,7 +10,7 @@ import (
 	"github.com/ringcache/ringcache"
 )
 
-// FuzzDecompress checks that what is no compressed value is an error, or is another value.
+// FuzzDecompress checks that data that is not a compressed value gives an error or another value.
 func FuzzDecompress(f *testing.F, by ringcache.Compressor) {
 	s := suite{by: by}
 	samples, values := records(f, ".json", 300)
@@ -28,7 +28,7 @@ func FuzzDecompress(f *testing.F, by ringcache.Compressor) {
 	})
 }
 
-// FuzzRoundTrip checks that every value comes back.
+// FuzzRoundTrip checks that every value is restored.
 func FuzzRoundTrip(f *testing.F, by ringcache.Compressor) {
 	s := suite{by: by}
 	samples, values := records(f, ".json", 300)
@@ -46,8 +46,8 @@ func FuzzRoundTrip(f *testing.F, by ringcache.Compressor) {
 	})
 }
 
-// Benchmark reports what the README's table has: the ratio, with the 11 bytes that a
-// compressed record has more, and the time of a value.
+// Benchmark reports the figures of the README's table: the ratio, including the 11 bytes that a
+// compressed record adds, and the time for one value.
 func Benchmark(b *testing.B, by ringcache.Compressor) {
 	s := suite{by: by}
 	for _, kind := range []string{".json", ".html"} {

@@ -2,5 +2,6 @@
 
 package compresstest
 
-// raceDetector tells whether the tests run under it: it makes code allocate more.
+// raceDetector reports whether the tests run under the race detector, which makes code allocate
+// more.
 const raceDetector = false

@@ -1,4 +1,4 @@
-// Package compresstest has the tests that each Compressor passes.
+// Package compresstest contains the tests that each Compressor must pass.
 package compresstest
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/ringcache/ringcache"
 )
 
-// Test checks that a Compressor does what the cache relies on, with real JSON and HTML. Its
+// Test checks that a Compressor meets the requirements of the cache, with real JSON and HTML. Its
 // errors begin with the name of its package.
 func Test(t *testing.T, by ringcache.Compressor, name string) {
 	s := suite{by, name}
@@ -36,7 +36,7 @@ func Test(t *testing.T, by ringcache.Compressor, name string) {
 	}
 }
 
-// suite has the tests of a Compressor.
+// suite contains the tests of a Compressor.
 type suite struct {
 	by   ringcache.Compressor
 	name string
@@ -172,7 +172,7 @@ func (s suite) wrongSizeIsAnError(t *testing.T) {
 	}
 }
 
-// decompressDamaged checks what holds for whatever src is, and returns the value.
+// decompressDamaged checks the guarantees that hold for any src, and returns the value.
 func decompressDamaged(
 	tb testing.TB, by ringcache.ValueCompressor, src []byte, size int,
 ) []byte {

@@ -13,11 +13,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// corpusBytes is how much text of a kind the tests read at most.
+// corpusBytes is the maximum amount of text of one kind that the tests read.
 const corpusBytes = 4 << 20
 
-// texts are the files of a kind, such as ".json", of the Go tree and of the module cache,
-// one behind the other, each of up to 256 KB.
+// texts are the files of each kind, such as ".json", of the Go tree and of the module cache,
+// concatenated, each of up to 256 KB.
 var texts = sync.OnceValues(func() (map[string][]byte, error) {
 	dirs, err := exec.Command("go", "env", "GOROOT", "GOMODCACHE").Output()
 	if err != nil {
@@ -46,8 +46,8 @@ var texts = sync.OnceValues(func() (map[string][]byte, error) {
 	return all, nil
 })
 
-// records cuts the texts of a kind into values of size bytes, none of them twice, and
-// returns samples of up to 128 KB together, and others.
+// records splits the texts of a kind into distinct values of size bytes, and returns samples of at
+// most 128 KB in total, and the other values.
 func records(tb testing.TB, kind string, size int) (samples, values [][]byte) {
 	tb.Helper()
 	all, err := texts()

@@ -1,18 +1,18 @@
-// Package rawdict makes dictionaries of values as they are.
+// Package rawdict builds dictionaries that consist of unchanged values.
 package rawdict
 
 const (
-	// Most is the longest dictionary in bytes: more brings little, zstd copies it for each
-	// value, and s2 takes no longer one.
+	// Most is the greatest length of a dictionary in bytes: more gains little, zstd copies it for each
+	// value, and s2 accepts no longer one.
 	Most = 64 << 10
 
-	// Least is the shortest, as s2 has it.
+	// Least is the least length that s2 accepts.
 	Least = 16
 )
 
-// Build returns the samples, one behind the other, or where they have more than Most bytes
-// the same part of each, from its beginning: some of all is better than all of some. It
-// returns nil if there are too few.
+// Build concatenates the samples, or, if they have more than Most bytes, the same fraction of each,
+// counted from its beginning: a part of every sample is better than the whole of some. It returns
+// nil if the result would be shorter than Least.
 func Build(samples [][]byte) []byte {
 	total := 0
 	for _, v := range samples {
