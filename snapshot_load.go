@@ -102,8 +102,8 @@ type restorer struct {
 }
 
 // prefetched is the number of items by which the prefetching of index groups runs ahead. If the
-// cache and the snapshot have different hash secrets, a block has a few items of each bucket, so the
-// group is often of another bucket.
+// cache and the snapshot have different hash secrets, a block has a few items of each bucket, so
+// the group is often of another bucket.
 const prefetched = 16
 
 // item is an entry of a block.
