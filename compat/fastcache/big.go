@@ -20,7 +20,7 @@ const (
 	maxKeyLen = chunkSize - 16 - 4 - 1
 )
 
-// SetBig stores v, of any length that the cache has room for, under k. It does nothing
+// SetBig stores v, of any length for which the cache has room, under k. It does nothing
 // if k has more than 65,515 bytes. k and v may be changed as soon as SetBig returns.
 func (c *Cache) SetBig(k, v []byte) {
 	c.big.sets.Add(1)
@@ -66,9 +66,9 @@ func appendPartKey(dst []byte, number uint64, i int) []byte {
 	return binary.BigEndian.AppendUint64(dst, uint64(i))
 }
 
-// GetBig appends the value that SetBig stored under k to dst and returns the result: dst
-// as it is if there is none, so nil for a nil dst, as for an empty value. A value of Set
-// is none. k may be changed as soon as GetBig returns.
+// GetBig appends the value that SetBig stored under k to dst and returns the result. If
+// there is none, it returns dst unchanged, which is nil for a nil dst, as for an empty value.
+// It does not find values of Set. k may be changed as soon as GetBig returns.
 func (c *Cache) GetBig(dst, k []byte) []byte {
 	c.big.gets.Add(1)
 	found := c.inner.Load().Get(dst, k)
