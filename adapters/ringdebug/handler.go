@@ -122,8 +122,8 @@ func (h *Handler) show() (all []shown) {
 //	seconds=1..60                  watch for that many seconds: rates, and hot keys
 //	format=html|json               the default is html, unless only application/json is accepted
 //
-// A watch lasts as long as its request and leaves nothing running. At most four watches run at once;
-// further ones get status 503.
+// A watch lasts as long as its request and leaves nothing running. At most four watches run at
+// once; further ones get status 503.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	setHeader(w.Header())
 	asJSON := prefersJSON(r)

@@ -19,8 +19,9 @@ const (
 	samplesPerStep = 1 << 16
 )
 
-// Reads collects the keys that a program reads, so that the page can show the hottest ones. The zero
-// value is ready for use. A Reads must not be copied after first use. It is safe for concurrent use.
+// Reads collects the keys that a program reads, so that the page can show the hottest ones. The
+// zero value is ready for use. A Reads must not be copied after first use. It is safe for
+// concurrent use.
 //
 // While there is no watch, a report loads one word. During a watch, which lasts a few seconds, a
 // report at first takes a few hundred nanoseconds under a mutex. It soon becomes cheaper, because
@@ -30,9 +31,9 @@ type Reads struct {
 	watches atomic.Pointer[[]*watch]
 }
 
-// Observe reports a read of key k, a hit or a miss. Call it next to the lookup. k is the key that is
-// passed to the cache, and may be changed as soon as Observe returns. Observe allocates only during
-// a watch.
+// Observe reports a read of key k, a hit or a miss. Call it next to the lookup. k is the key that
+// is passed to the cache, and may be changed as soon as Observe returns. Observe allocates only
+// during a watch.
 func (r *Reads) Observe(k []byte) {
 	if all := r.watches.Load(); all != nil {
 		observe(*all, nil, k)

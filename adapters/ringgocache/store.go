@@ -44,8 +44,8 @@ var _ store.StoreInterface = (*Store)(nil)
 
 // New returns a store of all entries in namespace. Use only one Store for a namespace: a Store does
 // not find values that another one set with tags. The options apply to each Set that does not
-// override them. A store takes 512 KB of the Go heap for the versions of tags. The caller still owns
-// the cache and closes it. New panics if namespace is nil.
+// override them. A store takes 512 KB of the Go heap for the versions of tags. The caller still
+// owns the cache and closes it. New panics if namespace is nil.
 func New(namespace *ringcache.Namespace, options ...store.Option) *Store {
 	if namespace == nil {
 		panic("ringgocache: make store: namespace is nil")

@@ -104,15 +104,15 @@ type resizable interface {
 	Resize(maxBytes int) error
 }
 
-// Start reads the memory limit and the memory use, sets the bound of the cache to the memory that is
-// left and GOMEMLIMIT (debug.SetMemoryLimit) to the remainder, and keeps adjusting both until
+// Start reads the memory limit and the memory use, sets the bound of the cache to the memory that
+// is left and GOMEMLIMIT (debug.SetMemoryLimit) to the remainder, and keeps adjusting both until
 // [Controller.Close], or until the cache is closed or collected. GOMEMLIMIT is never set above its
 // value at Start. The process must not be moved to another cgroup afterwards.
 //
 // Without a limit, the limit is the memory of the machine, and the use that of all its processes.
-// Start panics if cache is nil. It returns [ringcache.ErrInvalidOptions] for options that are out of
-// range or do not fit under the limit, and for a cache below 64 MB (256 MB on systems with pages of
-// 16 KB), which could not give memory back; [ErrRunning]; [ringcache.ErrClosed];
+// Start panics if cache is nil. It returns [ringcache.ErrInvalidOptions] for options that are out
+// of range or do not fit under the limit, and for a cache below 64 MB (256 MB on systems with pages
+// of 16 KB), which could not give memory back; [ErrRunning]; [ringcache.ErrClosed];
 // [errors.ErrUnsupported] on systems other than Linux; and errors from reading files of the kernel.
 // After an error the cache is unchanged.
 func Start(cache *ringcache.Cache, o Options) (*Controller, error) {

@@ -1,6 +1,6 @@
 // Package ringmemlimit keeps a program within the memory limit of its container: it adjusts the
-// bound of a [ringcache.Cache] and GOMEMLIMIT to that limit and to the memory use of the rest of the
-// program.
+// bound of a [ringcache.Cache] and GOMEMLIMIT to that limit and to the memory use of the rest of
+// the program.
 //
 //	cache := ringcache.New(1 << 30) // Start sets the bound again
 //	defer cache.Close()

@@ -155,7 +155,8 @@ type Stats struct {
 	Requests, Hits uint64
 }
 
-// HitRatio returns the fraction of requests that were hits, from 0 to 1; 0 if there were no requests.
+// HitRatio returns the fraction of requests that were hits, from 0 to 1; 0 if there were no
+// requests.
 func (s Stats) HitRatio() float64 { return float64(s.Hits) / float64(max(s.Requests, 1)) }
 
 // tally is what Stats shows.
