@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// A value of SetBig is stored in parts of partSize, as fastcache stores it: so as many calls and
-// entries count. Under its key is where they are, with a trailer by which GetBig tells that from
-// a value of Set:
+// A value of SetBig is stored in parts of partSize, like in fastcache, so the numbers of calls and
+// entries are the same. The entry under its key identifies the parts, with a trailer by which GetBig
+// distinguishes it from a value of Set:
 //
 //	length, number, partsTrailer
 //
@@ -84,8 +84,8 @@ func (c *Cache) GetBig(dst, k []byte) []byte {
 	return c.getParts(dst, length, number)
 }
 
-// getParts appends the parts of a value to dst. Room is made as they come, not on the
-// word of length: anybody may Set what looks like a value in parts.
+// getParts appends the parts of a value to dst. It allocates as parts are read and does not
+// trust length, because a program may Set a value that looks like the entry of SetBig.
 func (c *Cache) getParts(dst []byte, length, number uint64) []byte {
 	if length > uint64(c.capacity) {
 		c.big.lengths.Add(1)

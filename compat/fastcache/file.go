@@ -58,7 +58,7 @@ func isFolder(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// isSnapshotFolder reports whether a folder has a snapshot of fastcache in it and nothing else.
+// isSnapshotFolder reports whether a directory contains only a snapshot of fastcache.
 func isSnapshotFolder(path string) bool {
 	entries, err := os.ReadDir(path)
 	if err != nil {

@@ -84,8 +84,7 @@ func (c *Cache) UpdateStats(s *Stats) {
 	c.big.addTo(&s.BigStats)
 }
 
-// bigCounters are what BigStats is read from, and the number of the last value that
-// was stored in parts.
+// bigCounters are the counters of BigStats, and the number of the last value stored in parts.
 type bigCounters struct {
 	gets, sets, keys, kinds, lengths atomic.Uint64
 	lastNumber                       atomic.Uint64
