@@ -1,6 +1,6 @@
-// Package ringdebug serves a page about caches of package [github.com/ringcache/ringcache], in
-// the manner of [net/http/pprof]: settings, statistics, namespaces, the hottest keys, and whether
-// one key is there. Programs get the same as JSON.
+// Package ringdebug serves a debug page for caches of package [github.com/ringcache/ringcache],
+// similar to [net/http/pprof]: settings, statistics, namespaces, the hottest keys, and whether a
+// given key is present. The same data is available as JSON.
 //
 //	page := ringdebug.New(ringdebug.Options{})
 //	if err := page.Add("pages", cache, nil); err != nil {
@@ -8,6 +8,6 @@
 //	}
 //	http.Handle("/debug/ringcache", page)
 //
-// The page changes nothing in a cache, not even its statistics. It shows keys, so keep it from
-// strangers: serve it on a port of its own, or behind a login.
+// The page changes nothing in a cache, not even its statistics. It shows keys, so do not make it
+// public: serve it on a separate port or behind a login.
 package ringdebug

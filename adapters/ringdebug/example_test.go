@@ -46,8 +46,8 @@ func Example() {
 	// Output: 200 "planet" true 6 1h0m0s
 }
 
-// A program that wants to see its hottest keys reports each read. While nobody watches, that is
-// the load of one word.
+// To find its hottest keys, a program reports each read. While there is no watch, a report loads
+// one word.
 func ExampleReads() {
 	var reads ringdebug.Reads
 	cache := ringcache.New(32 << 20)

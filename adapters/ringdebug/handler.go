@@ -18,7 +18,7 @@ import (
 	"github.com/ringcache/ringcache"
 )
 
-// Errors of [Handler.Add], to be tested for with [errors.Is].
+// Errors of [Handler.Add]. Test for them with [errors.Is].
 var (
 	ErrInvalidName = errors.New("name must be printable and not empty")
 	ErrNameTaken   = errors.New("name is taken")
@@ -32,13 +32,13 @@ const (
 
 // Options are the settings of a [Handler]. The zero value is safe.
 type Options struct {
-	// ShowValues has the page show the value of the key that is looked up, up to 4,096 bytes of
-	// it. By default it shows only how long the value is.
+	// ShowValues makes a look-up of a key show the first 4,096 bytes of its value. By default the
+	// page shows only the length of the value.
 	ShowValues bool
 }
 
-// Handler is the page, an [http.Handler] for one path of any name. Made by [New]. It is safe for
-// concurrent use.
+// Handler is the page, an [http.Handler] for a single path of your choice. [New] returns one. It is
+// safe for concurrent use.
 type Handler struct {
 	options  Options
 	wait     func(ctx context.Context, d time.Duration) (waited time.Duration, err error)
@@ -68,12 +68,12 @@ func New(o Options) *Handler {
 	return &Handler{options: o, wait: wait, caches: map[string]source{}}
 }
 
-// Add puts a cache on the page. reads is where the program reports the keys that it reads, or nil
-// if it does not: the page then has no hot keys. Add returns an error that is [ErrInvalidName] or
-// [ErrNameTaken], and panics if the cache is nil.
+// Add adds a cache to the page. The program reports the keys that it reads to reads; if reads is
+// nil, the page shows no hot keys. The error is [ErrInvalidName] or [ErrNameTaken], wrapped. Add
+// panics if the cache is nil.
 //
-// The page does not keep the cache alive. One that has been collected by the garbage collector
-// disappears from it, and its name is free again. A closed cache stays until [Handler.Remove].
+// The page does not keep the cache alive. A cache that has been garbage collected disappears from
+// the page, and its name can be used again. A closed cache stays until [Handler.Remove].
 func (h *Handler) Add(name string, c *ringcache.Cache, reads *Reads) error {
 	if c == nil {
 		panic("ringdebug: add cache: cache is nil")
@@ -90,7 +90,7 @@ func (h *Handler) Add(name string, c *ringcache.Cache, reads *Reads) error {
 	return nil
 }
 
-// Remove takes the cache of that name from the page, if there is one.
+// Remove removes the cache with that name from the page, if there is one.
 func (h *Handler) Remove(name string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -112,18 +112,18 @@ func (h *Handler) show() (all []shown) {
 	return all
 }
 
-// ServeHTTP answers GET and HEAD. The query says what is asked for:
+// ServeHTTP answers GET and HEAD requests with this query:
 //
 //	(nothing)                      all caches
 //	cache=NAME                     one cache, with its namespaces
 //	cache=NAME&key=KEY             one key; status 404 if it is not in the cache
-//	  &as=text|quoted|hex          how KEY is written; quoted is as in Go
-//	  &namespace=NAME              where it is; a name that begins with a quote is a Go string
-//	seconds=1..60                  watch for so long: rates, and hot keys
+//	  &as=text|quoted|hex          the encoding of KEY; quoted means a Go string
+//	  &namespace=NAME              its namespace; a name that begins with a quote is a Go string
+//	seconds=1..60                  watch for that many seconds: rates, and hot keys
 //	format=html|json               the default is html, unless only application/json is accepted
 //
-// A watch lasts as long as its request and leaves nothing running. At most 4 go on at once; others
-// get status 503.
+// A watch lasts as long as its request and leaves nothing running. At most four watches run at
+// once; further ones get status 503.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	setHeader(w.Header())
 	asJSON := prefersJSON(r)

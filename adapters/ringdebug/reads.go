@@ -19,28 +19,28 @@ const (
 	samplesPerStep = 1 << 16
 )
 
-// Reads is where a program reports which keys it reads, so that the page can show the hottest
-// ones. The zero value is ready for use. It must not be copied after first use, and is safe for
-// concurrent use by any number of goroutines.
+// Reads collects the keys that a program reads, so that the page can show the hottest ones. The
+// zero value is ready for use. A Reads must not be copied after first use. It is safe for
+// concurrent use.
 //
-// While nobody watches, a report is the load of one word. A watch of the page lasts a few seconds.
-// Meanwhile a report takes some hundred nanoseconds under a mutex at first, and becomes
-// cheaper soon: after each 65,536 samples, half as many are taken of those that follow.
+// While there is no watch, a report loads one word. During a watch, which lasts a few seconds, a
+// report at first takes a few hundred nanoseconds under a mutex. It soon becomes cheaper, because
+// the sampling rate is halved after every 65,536 samples.
 type Reads struct {
 	mu      sync.Mutex // of changes of watches
 	watches atomic.Pointer[[]*watch]
 }
 
-// Observe reports a read of key k, a hit or a miss. Call it next to the lookup. k is what the cache
-// gets as a key, and may be changed as soon as Observe returns. Observe allocates only while
-// somebody watches.
+// Observe reports a read of key k, a hit or a miss. Call it next to the lookup. k is the key that
+// is passed to the cache, and may be changed as soon as Observe returns. Observe allocates only
+// during a watch.
 func (r *Reads) Observe(k []byte) {
 	if all := r.watches.Load(); all != nil {
 		observe(*all, nil, k)
 	}
 }
 
-// ObserveIn is Observe of a key in the namespace of that name ([ringcache.Cache.Namespace]).
+// ObserveIn is Observe for a key in the namespace with that name ([ringcache.Cache.Namespace]).
 func (r *Reads) ObserveIn(namespace string, k []byte) {
 	if all := r.watches.Load(); all != nil {
 		observe(*all, &namespace, k)

@@ -21,7 +21,7 @@ func ExamplePublish() {
 	cache.Has([]byte("/"))
 	cache.Has([]byte("/missing"))
 
-	// What a monitor gets from /debug/vars:
+	// The variable as served under /debug/vars:
 	var s ringcache.Stats
 	if err := json.Unmarshal([]byte(expvar.Get("pages").String()), &s); err != nil {
 		log.Fatal(err)
@@ -30,7 +30,7 @@ func ExamplePublish() {
 	// Output: 1 entries, hit ratio 50 %
 }
 
-// New serves those who group their variables.
+// New returns an unpublished variable, for example for a group of variables.
 func ExampleNew() {
 	users, sessions := ringcache.New(32<<20), ringcache.New(64<<20)
 	defer users.Close()

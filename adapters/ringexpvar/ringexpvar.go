@@ -1,11 +1,11 @@
-// Package ringexpvar shows the statistics of caches among the variables of
-// package [expvar], which serves them as JSON under /debug/vars.
+// Package ringexpvar publishes the statistics of caches as variables of package
+// [expvar], which serves them as JSON under /debug/vars.
 //
 //	cache := ringcache.New(256 << 20)
 //	_, err := ringexpvar.Publish("pages", cache)
 //
-// It is a separate package because expvar brings in net/http and registers a
-// handler with it, which is not a cache's to decide.
+// It is a separate package because expvar imports net/http and registers a
+// handler, which is a decision of the program.
 package ringexpvar
 
 import (
@@ -19,16 +19,15 @@ import (
 	"github.com/ringcache/ringcache"
 )
 
-// ErrNameTaken is returned by Publish when a variable of that name is published
-// already, by this package or by any other.
+// ErrNameTaken is returned by Publish when a variable with that name has already
+// been published, by this package or by any other.
 var ErrNameTaken = errors.New("name is taken")
 
-// Var is an [expvar.Var] that shows the [ringcache.Stats] of a cache. It is safe
-// for concurrent use and must not be copied. The zero value shows no cache.
+// Var is an [expvar.Var] with the [ringcache.Stats] of a cache. It is safe for
+// concurrent use and must not be copied. The zero value has no cache.
 //
 // A Var does not keep its cache alive: once the last other reference is gone,
-// the garbage collector takes the cache, and its off-heap memory with it, as if
-// it had never been published.
+// the garbage collector frees the cache and its off-heap memory.
 type Var struct {
 	mu    sync.Mutex
 	cache weak.Pointer[ringcache.Cache]
@@ -36,8 +35,8 @@ type Var struct {
 
 var _ expvar.Var = (*Var)(nil)
 
-// New returns a Var that shows c and is not published: for a place in an
-// [expvar.Map], or under a custom handler. New panics if c is nil; new(Var) shows no cache.
+// New returns a Var for c without publishing it, for use in an [expvar.Map] or
+// with a custom handler. New panics if c is nil; new(Var) has no cache.
 func New(c *ringcache.Cache) *Var {
 	v := new(Var)
 	v.Set(c)
@@ -51,8 +50,8 @@ var publishing sync.Mutex
 // If the name is taken, it returns an error that is [ErrNameTaken] and changes
 // nothing; [expvar.Publish] would panic. Publish panics if c is nil.
 //
-// Package expvar has no way to take a variable back. A program that replaces
-// its cache keeps the Var and gives it the new one with [Var.Set].
+// Package expvar cannot unpublish a variable. A program that replaces its cache
+// keeps the Var and passes the new cache to [Var.Set].
 func Publish(name string, c *ringcache.Cache) (*Var, error) {
 	v := New(c)
 	publishing.Lock()
@@ -64,8 +63,8 @@ func Publish(name string, c *ringcache.Cache) (*Var, error) {
 	return v, nil
 }
 
-// Set makes v show c from now on. Counters begin with their cache, so to a monitor
-// they fall back then. Set panics if c is nil.
+// Set makes v report c from now on. The counters are those of the new cache, so a
+// monitor sees them reset. Set panics if c is nil.
 func (v *Var) Set(c *ringcache.Cache) {
 	if c == nil {
 		panic("ringexpvar: set cache: cache is nil")
@@ -77,10 +76,10 @@ func (v *Var) Set(c *ringcache.Cache) {
 
 // String returns the statistics as a JSON object that [encoding/json] decodes
 // into a [ringcache.Stats]: all fields, under their Go names, with those of nested structs in
-// objects. CompressTime is in nanoseconds. They are read from
-// the cache at this moment, as [ringcache.Cache.UpdateStats] does it. A closed
-// cache has its counters still, and gauges of 0 but for the two bounds. If there
-// is no cache, or it has been collected, String returns null.
+// objects. CompressTime is in nanoseconds. String reads the current values, as
+// [ringcache.Cache.UpdateStats] does. A closed cache keeps its counters, and its
+// gauges are 0 except for the two bounds. If there is no cache, or it has been
+// collected, String returns null.
 func (v *Var) String() string {
 	v.mu.Lock()
 	c := v.cache.Value()

@@ -1,6 +1,6 @@
-// Package ringfiber keeps what fiber's middlewares store (sessions, responses, counters of
-// limiters, tokens) in a [ringcache.Cache]: in bounded memory off the Go heap, which several of
-// them can share. It is a Storage of fiber v3.
+// Package ringfiber is a Storage for the middlewares of fiber v3 in a [ringcache.Cache]. Sessions,
+// responses, counters of limiters and tokens are stored in bounded memory off the Go heap, which
+// several middlewares can share.
 //
 //	cache := ringcache.New(256 << 20) // at most 256 MB, for all middlewares together
 //	app.Use(session.New(session.Config{
@@ -10,6 +10,6 @@
 //		Storage: ringfiber.New(cache, ringfiber.Options{Prefix: "page:", Responses: true}),
 //	}))
 //
-// A cache may drop any entry at any time. The README says what that means for each middleware,
-// and which should have a separate cache.
+// A cache may drop any entry at any time. The README explains the consequences for each
+// middleware, and which ones should have a separate cache.
 package ringfiber

@@ -13,22 +13,22 @@ import (
 
 // Options are the settings of a [Storage]. The zero value is the default of each.
 type Options struct {
-	// Prefix begins every key of the storage, so that several middlewares, and other users,
-	// can share a cache. It must not be the beginning of another's prefix: end it with a byte
-	// that occurs nowhere else in one, as in "session:". Without one, Reset empties the cache.
+	// Prefix is prepended to every key, so that several middlewares, and other code, can share a
+	// cache. No prefix may begin with another one: end each with a byte that occurs nowhere else
+	// in it, as in "session:". Without a prefix, Reset empties the whole cache.
 	Prefix string
 
-	// Responses says that the storage is for fiber's cache middleware, and for nothing else.
-	// The middleware keeps a response in two entries, and fails the request if it finds the
-	// first without the second. A cache may drop either, so the storage then finds the first
-	// only where it has both, and responses without a body are kept too. A response that is
-	// too large for the cache is served and not kept, instead of failing the request.
+	// Responses must be true for fiber's cache middleware, and false for all others. That
+	// middleware stores a response in two entries, and fails the request if it finds the first
+	// without the second. A cache may drop either, so with Responses the storage returns the
+	// first only if it also has the second, and stores responses without a body. A response that
+	// is too large for the cache is served but not stored, instead of failing the request.
 	Responses bool
 }
 
-// Storage is a fiber.Storage in a [ringcache.Cache], which may drop any entry at any time. It
-// is made by [New], and safe for concurrent use. It starts no goroutine, and never waits, so
-// that only Reset looks at its context.
+// Storage is a fiber.Storage in a [ringcache.Cache], which may drop any entry at any time. [New]
+// returns a Storage. It is safe for concurrent use, starts no goroutine and never waits, so only
+// Reset checks its context.
 type Storage struct {
 	cache     *ringcache.Cache
 	prefix    string
@@ -50,8 +50,8 @@ const bodySpare = time.Second
 // keyRoom is how long a key may be that is put together on the stack.
 const keyRoom = 256
 
-// New returns a storage in cache. The cache stays the caller's: other users may share it, and
-// who made it closes it. New panics if cache is nil.
+// New returns a storage in cache. The caller still owns cache, may share it with other code, and
+// closes it. New panics if cache is nil.
 func New(cache *ringcache.Cache, o Options) *Storage {
 	if cache == nil {
 		panic("ringfiber: make storage: cache is nil")
@@ -59,9 +59,9 @@ func New(cache *ringcache.Cache, o Options) *Storage {
 	return &Storage{cache: cache, prefix: o.Prefix, responses: o.Responses}
 }
 
-// Get returns the value of key, or nil if key is not there: it was never set, or deleted, it
-// has expired, or the cache has dropped it. The bytes are a copy, and the caller's. The error
-// is nil.
+// Get returns the value of key, or nil if there is none: key was never set, was deleted, has
+// expired, or was dropped by the cache. The bytes are a copy that the caller owns. The error is
+// always nil.
 func (s *Storage) Get(key string) ([]byte, error) {
 	if key == "" {
 		return nil, nil
@@ -122,13 +122,13 @@ func (s *Storage) GetWithContext(_ context.Context, key string) ([]byte, error) 
 	return s.Get(key)
 }
 
-// Set stores a copy of val under key, for exp at most; 0 is for ever, whatever the cache's
-// TTL says. An entry expires on time or up to 100 ms early, never late, so one of less than
-// 100 ms has expired at once: an older value is removed, and nothing is stored. As fiber asks
-// for, an empty key or value is ignored, except for the empty body of a response.
+// Set stores a copy of val under key with the time to live exp; 0 means no expiry, whatever the
+// cache's TTL is. An entry expires on time or up to 100 ms early, never late. If exp is below
+// 100 ms, an older value is removed and nothing is stored. As fiber's interface requires, an empty
+// key or value is ignored, except for the empty body of a response.
 //
-// It returns the errors of [ringcache.Cache.SetWithTTL], such as [ringcache.ErrTooLarge]; an
-// older value is gone then. See [Options].Responses for the cache middleware.
+// It returns the errors of [ringcache.Cache.SetWithTTL], such as [ringcache.ErrTooLarge]; an older
+// value has then been removed. See [Options].Responses for the cache middleware.
 func (s *Storage) Set(key string, val []byte, exp time.Duration) error {
 	body := s.responses && strings.HasSuffix(key, bodySuffix)
 	if key == "" || len(val) == 0 && !body {
@@ -158,7 +158,7 @@ func (s *Storage) SetWithContext(
 	return s.Set(key, val, exp)
 }
 
-// Delete removes key, if it is there. The error is nil.
+// Delete removes key, if it is present. The error is always nil.
 func (s *Storage) Delete(key string) error {
 	if key == "" {
 		return nil
@@ -174,13 +174,13 @@ func (s *Storage) DeleteWithContext(_ context.Context, key string) error {
 	return s.Delete(key)
 }
 
-// Reset is ResetWithContext without an end to the context.
+// Reset is ResetWithContext with the background context.
 func (s *Storage) Reset() error { return s.ResetWithContext(context.Background()) }
 
-// ResetWithContext removes all keys of the storage: those with its prefix, and without one all
-// of the cache, whoever has set them. To find those with a prefix it looks at every key of the
-// cache. What is set meanwhile may stay. If the context ends, so does the search, with the
-// context's error; some keys are gone then.
+// ResetWithContext removes all keys with the prefix of the storage; without a prefix it removes all
+// entries of the cache, including those of other code. With a prefix it examines every key of the
+// cache, and an entry that is set during the call may remain. If the context ends, it stops with an
+// error that wraps the context's; some keys have then been removed.
 func (s *Storage) ResetWithContext(ctx context.Context) error {
 	defer s.found.reset()
 	if s.prefix == "" {
@@ -199,7 +199,7 @@ func (s *Storage) ResetWithContext(ctx context.Context) error {
 	return nil
 }
 
-// Close does nothing: the cache is of who made it. The error is nil.
+// Close does nothing: the caller of New owns the cache. The error is always nil.
 func (s *Storage) Close() error { return nil }
 
 func (s *Storage) appendKey(dst []byte, key string) []byte {

@@ -1,5 +1,5 @@
-// Package ringgocache is a store for [gocache] v4 in a namespace of a [ringcache.Cache]: in
-// bounded memory off the Go heap, with times to live and tags.
+// Package ringgocache is a store for [gocache] v4 in a namespace of a [ringcache.Cache], with
+// bounded memory off the Go heap, times to live and tags.
 //
 //	cache := ringcache.New(256 << 20) // at most 256 MB
 //	products := gocache.New[[]byte](ringgocache.New(cache.Namespace("products")))
@@ -9,7 +9,7 @@
 //	...
 //	err = products.Invalidate(ctx, store.WithInvalidateTags(shop))
 //
-// Once Invalidate has returned, no value that was set with one of its tags before is found.
+// After Invalidate has returned, no value that was set earlier with one of its tags is found.
 // The README compares these tags with those of gocache's other stores, and lists the limits.
 //
 // [gocache]: https://github.com/eko/gocache

@@ -14,8 +14,8 @@ import (
 // Type is what GetType returns.
 const Type = "ringcache"
 
-// ErrKeyType is the error for a key that is not a string. gocache's own caches make strings of
-// all keys.
+// ErrKeyType is the error for a key that is not a string. gocache's own caches convert all keys to
+// strings.
 var ErrKeyType = errors.New("the key is not a string")
 
 // ErrValueType is the error for a value that is neither a []byte nor a string.
@@ -31,9 +31,9 @@ const (
 	recordRoom = 1024
 )
 
-// Store is a store.StoreInterface in a namespace of a [ringcache.Cache], which may drop any
-// value when it is full. [New] makes it. Any number of goroutines may call its methods. None
-// of them waits for anything but other users of the cache, so contexts are not looked at.
+// Store is a store.StoreInterface in a namespace of a [ringcache.Cache], which may drop any value
+// when it is full. [New] returns a Store. It is safe for concurrent use. Its methods never wait
+// except for locks of the cache, so they ignore their contexts.
 type Store struct {
 	values  *ringcache.Namespace
 	options *store.Options
@@ -42,10 +42,10 @@ type Store struct {
 
 var _ store.StoreInterface = (*Store)(nil)
 
-// New returns a store of all that is in namespace. Only one Store should use it: what one sets
-// with tags is not found by another. The options apply to each Set that does not override
-// them. A store takes 512 KB of the Go heap for the versions of tags. The cache remains the
-// caller's, who closes it. New panics if namespace is nil.
+// New returns a store of all entries in namespace. Use only one Store for a namespace: a Store does
+// not find values that another one set with tags. The options apply to each Set that does not
+// override them. A store takes 512 KB of the Go heap for the versions of tags. The caller still
+// owns the cache and closes it. New panics if namespace is nil.
 func New(namespace *ringcache.Namespace, options ...store.Option) *Store {
 	if namespace == nil {
 		panic("ringgocache: make store: namespace is nil")
@@ -62,7 +62,7 @@ func (s *Store) Get(_ context.Context, key any) (any, error) {
 	return value, err
 }
 
-// GetWithTTL is Get that also returns how long the value still has to live, 0 if it does not
+// GetWithTTL is Get that also returns the remaining time to live, 0 if the value does not
 // expire.
 func (s *Store) GetWithTTL(_ context.Context, key any) (any, time.Duration, error) {
 	return s.get(key, true)
@@ -93,16 +93,16 @@ func (s *Store) get(key any, withTTL bool) (value any, ttl time.Duration, err er
 	return data, ttl, nil
 }
 
-// Set stores a copy of value, a []byte or a string, in place of an older value and its tags.
-// The options that have an effect are these:
+// Set stores a copy of value, a []byte or a string, replacing an older value and its tags.
+// The following options have an effect:
 //
-// WithExpiration is the time to live, 0 for that of the cache (Options.TTL). A time of less than
+// WithExpiration sets the time to live; 0 means the TTL of the cache (Options.TTL). A time below
 // 100 ms, the tick of the cache's clock, removes the key.
 //
-// WithTags gives the value tags, each of which takes 10 bytes.
+// WithTags adds tags to the value, each of which takes 10 bytes.
 //
-// An error is [ErrKeyType], [ErrValueType] or one of [ringcache.Cache.SetWithTTL], such as
-// [ringcache.ErrTooLarge]. After one of the cache the key is absent.
+// An error is [ErrKeyType], [ErrValueType] or an error of [ringcache.Cache.SetWithTTL], such as
+// [ringcache.ErrTooLarge]. After an error of the cache the key is absent.
 func (s *Store) Set(_ context.Context, key any, value any, options ...store.Option) error {
 	k, ok := key.(string)
 	if !ok {
@@ -133,7 +133,7 @@ func (s *Store) set(k, rec []byte, ttl time.Duration) error {
 	return err
 }
 
-// Delete removes the value of key. It is no error if there is none.
+// Delete removes the value of key. A missing key is not an error.
 func (s *Store) Delete(_ context.Context, key any) error {
 	k, ok := key.(string)
 	if !ok {
@@ -144,11 +144,10 @@ func (s *Store) Delete(_ context.Context, key any) error {
 	return nil
 }
 
-// Invalidate removes all values that were set with any of the tags that
-// store.WithInvalidateTags names: once it has returned, none is found any more. It takes the
-// same time however many values there are, and locks nothing. One of 65,536 values with other
-// tags is removed too, for each tag. A removed value occupies memory until it is replaced, expires
-// or is evicted. The error is nil.
+// Invalidate removes all values that were set with any of the tags given by
+// store.WithInvalidateTags: after it has returned, none of them is found. It takes constant time
+// and no locks. For each tag it also removes one in 65,536 values with other tags. A removed value
+// occupies memory until it is replaced, expires or is evicted. The error is always nil.
 func (s *Store) Invalidate(_ context.Context, options ...store.InvalidateOption) error {
 	for _, tag := range store.ApplyInvalidateOptions(options...).Tags {
 		s.tags.invalidate(tag)
@@ -157,7 +156,7 @@ func (s *Store) Invalidate(_ context.Context, options ...store.InvalidateOption)
 }
 
 // Clear removes all values of the namespace, and nothing else from the cache, in constant time.
-// It returns [ringcache.ErrClosed] after the cache was closed.
+// It returns [ringcache.ErrClosed] after the cache has been closed.
 func (s *Store) Clear(context.Context) error {
 	if err := s.values.Invalidate(); err != nil {
 		return fmt.Errorf("ringgocache: clear store: %w", err)

@@ -11,8 +11,8 @@ import (
 	"github.com/ringcache/ringcache"
 )
 
-// Cache is a groupcache.Cache in a [ringcache.Cache]. It is made by [New] or by a function of
-// [Factory], and safe for concurrent use.
+// Cache is a groupcache.Cache in a [ringcache.Cache]. [New] and the function that [Factory] returns
+// create it. It is safe for concurrent use.
 type Cache struct{ cache *ringcache.Cache }
 
 var _ groupcache.Cache = (*Cache)(nil)
@@ -32,14 +32,15 @@ const (
 	valueRoom = 1024
 )
 
-// Factory returns a function for groupcache.Options.CacheFactory. It makes a cache with the options
-// and with the bound that groupcache asks for, in place of o.MaxBytes: of a group of n bytes, 7/8
-// for the values that the process owns, and 1/8 for those of other processes. The bound is on all
-// memory, while groupcache's own cache counts keys and values alone; less than 32 MB is 32 MB. For
-// 0 bytes and less, with which a group does not cache, it makes a cache that stores nothing.
+// Factory returns a function for groupcache.Options.CacheFactory. It creates a cache with the
+// options o, except that groupcache sets the bound instead of o.MaxBytes: for a group of n bytes,
+// 7/8 for the values that the process owns, and 1/8 for those of other processes. The bound applies
+// to all memory, while groupcache's own cache counts only keys and values. It is raised to 32 MB if
+// it is smaller. For 0 bytes and less, which disables caching, it creates a cache that stores
+// nothing.
 //
 // The function returns the errors of [ringcache.NewWithOptions]. Options.File is
-// [ringcache.ErrInvalidOptions], because a file is of one cache, and each group has two.
+// [ringcache.ErrInvalidOptions], because a file holds one cache, and each group has two.
 func Factory(o ringcache.Options) func(maxBytes int64) (groupcache.Cache, error) {
 	return func(maxBytes int64) (groupcache.Cache, error) {
 		c, err := newCache(o, maxBytes)
@@ -72,9 +73,9 @@ func newCache(o ringcache.Options, maxBytes int64) (groupcache.Cache, error) {
 
 const leastBytes = 32 << 20 // as New: a smaller cache has fewer buckets, and shorter values
 
-// New returns a Cache in cache, which must have no other users, because any key may be there. A
-// program that needs the ringcache.Cache itself, for its metrics, makes it in its own CacheFactory.
-// New panics if cache is nil.
+// New returns a Cache in cache, which no other code may use, because groupcache may use any key. A
+// program that needs the ringcache.Cache itself, for example for metrics, creates it in its own
+// CacheFactory. New panics if cache is nil.
 func New(cache *ringcache.Cache) *Cache {
 	if cache == nil {
 		panic("ringgroupcache: make cache: cache is nil")
@@ -82,9 +83,9 @@ func New(cache *ringcache.Cache) *Cache {
 	return &Cache{cache}
 }
 
-// Get returns the value of a key, and whether it is there. The view has a copy of the value, in
-// one allocation, so that it stays as it is whatever happens to the entry, and the expiry that it
-// was added with.
+// Get returns the value of a key, and whether it was found. The view holds a copy of the value, in
+// one allocation, so later changes of the entry do not affect it. It has the expiry with which the
+// value was added.
 func (c *Cache) Get(key string) (transport.ByteView, bool) {
 	var room [keyRoom]byte
 	b, ok := c.cache.HasGet(nil, append(room[:0], key...))
@@ -105,10 +106,10 @@ func (c *Cache) Get(key string) (transport.ByteView, bool) {
 // lastYear is the last whole one whose times are numbers of nanoseconds.
 const lastYear = 2261
 
-// Add stores a copy of a value until it expires, in place of an older one; an expiry after the year
-// 2261 is none. It ends on time or up to
-// 100 ms early; one with less than 100 ms left is not stored. Neither is one of more than a
-// sixteenth of the bound: the older value is gone then, and Stats counts it as rejected.
+// Add stores a copy of a value until it expires, replacing an older one. An expiry after the year
+// 2261 means no expiry. A value expires on time or up to 100 ms early, and is not stored if less
+// than 100 ms are left. A value above 1/16 of the bound is not stored either: the older value is
+// then removed, and Stats counts the new one as rejected.
 func (c *Cache) Add(key string, value transport.ByteView) {
 	var keyBytes [keyRoom]byte
 	var valueBytes [valueRoom]byte
@@ -140,14 +141,13 @@ func (c *Cache) Remove(key string) {
 	c.cache.Del(append(room[:0], key...))
 }
 
-// Bytes returns the bytes of all entries, with headers of 3 bytes or more, and of the expiries.
-// Entries that have expired count until they are removed. Like Stats, it takes the lock of each
-// bucket for a moment.
+// Bytes returns the size of all entries, including headers of at least 3 bytes and the expiries.
+// Expired entries count until they are removed. Like Stats, it briefly locks each bucket.
 func (c *Cache) Bytes() int64 { return int64(c.cache.Stats().BytesSize) }
 
-// Stats returns the statistics that groupcache shows. Evictions are entries that were dropped for
-// room; groupcache's own cache also counts entries that expire, are removed or are replaced. Items
-// and Bytes include entries that have expired and have not been removed yet.
+// Stats returns the statistics for groupcache. Evictions counts entries evicted to make room;
+// groupcache's own cache also counts entries that expire, are removed or are replaced. Items and
+// Bytes include expired entries that have not been removed yet.
 func (c *Cache) Stats() groupcache.CacheStats {
 	s := c.cache.Stats()
 	return groupcache.CacheStats{
@@ -160,8 +160,9 @@ func (c *Cache) Stats() groupcache.CacheStats {
 	}
 }
 
-// Close closes the cache: it gives its memory back, and stores nothing any more. groupcache does
-// not call it. A cache that is dropped with its group gives its memory back when it is collected.
+// Close closes the cache, which frees its memory and stores nothing afterwards. groupcache does not
+// call it. The memory of a cache that becomes unreachable with its group is freed when it is
+// collected.
 func (c *Cache) Close() { _ = c.cache.Close() }
 
 // none is a groupcache.Cache that stores nothing.

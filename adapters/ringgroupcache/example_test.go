@@ -29,7 +29,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer daemon.Shutdown(ctx)
-	// All processes have the same list, in any order, and get a new one when it changes.
+	// All processes use the same list, in any order, and get a new one when it changes.
 	if err := daemon.SetPeers(ctx, []peer.Info{{Address: daemon.ListenAddress()}}); err != nil {
 		log.Fatal(err)
 	}

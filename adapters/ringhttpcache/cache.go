@@ -4,14 +4,14 @@ import "github.com/ringcache/ringcache"
 
 // Options are the settings of a [Cache]. The zero value is the default of each.
 type Options struct {
-	// Prefix begins every key, so that several transports, and other users, can share a
-	// ringcache. It must not be the beginning of another's prefix: end it with a byte that
-	// occurs nowhere else in one, as in "http:".
+	// Prefix is prepended to every key, so that several transports, and other code, can share a
+	// ringcache. No prefix may begin with another one: end each with a byte that occurs nowhere
+	// else in it, as in "http:".
 	Prefix string
 }
 
-// Cache is a httpcache.Cache in a [ringcache.Cache], which may drop any response at any time:
-// the transport then asks the server again. It is made by [New], and safe for concurrent use.
+// Cache is a httpcache.Cache in a [ringcache.Cache], which may drop any response at any time: the
+// transport then requests it again. [New] returns a Cache. It is safe for concurrent use.
 type Cache struct {
 	cache  *ringcache.Cache
 	prefix string
@@ -20,8 +20,8 @@ type Cache struct {
 // keyRoom is how long a key may be that is put together on the stack.
 const keyRoom = 256
 
-// New returns a cache of responses in cache, which stays the caller's: other users may share
-// it, and who made it closes it. New panics if cache is nil.
+// New returns a cache of responses in cache. The caller still owns cache, may share it with other
+// code, and closes it. New panics if cache is nil.
 func New(cache *ringcache.Cache, o Options) *Cache {
 	if cache == nil {
 		panic("ringhttpcache: make cache: cache is nil")
@@ -29,23 +29,23 @@ func New(cache *ringcache.Cache, o Options) *Cache {
 	return &Cache{cache: cache, prefix: o.Prefix}
 }
 
-// Get returns the response of key, and whether it is there. The bytes are a copy, and the
-// caller's.
+// Get returns the response stored under key, and whether there is one. The bytes are a copy that
+// the caller owns.
 func (c *Cache) Get(key string) (response []byte, ok bool) {
 	var room [keyRoom]byte
 	return c.cache.HasGet(nil, c.appendKey(room[:0], key))
 }
 
-// Set stores a copy of the response, for as long as the cache's TTL says, in place of an older
-// one. One that the cache refuses (a key above 65,535 bytes, a response above a sixteenth of
-// the cache, no memory, a closed cache) is not stored, and the older one is gone: the interface
-// has no place for an error.
+// Set stores a copy of the response with the cache's TTL, replacing an older one. If the cache
+// rejects it (a key above 65,535 bytes, a response above 1/16 of the cache, no memory, a closed
+// cache), it is not stored, and the older one is removed. The interface has no way to return an
+// error.
 func (c *Cache) Set(key string, response []byte) {
 	var room [keyRoom]byte
 	_ = c.cache.Set(c.appendKey(room[:0], key), response) // on an error, the key is absent
 }
 
-// Delete removes the response of key, if it is there.
+// Delete removes the response stored under key, if there is one.
 func (c *Cache) Delete(key string) {
 	var room [keyRoom]byte
 	c.cache.Del(c.appendKey(room[:0], key))

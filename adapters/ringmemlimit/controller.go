@@ -18,26 +18,26 @@ import (
 
 // Options are the settings of a [Controller]. The zero value of each is its default.
 type Options struct {
-	// Share is the part of the memory limit that the program may use, cache included. The rest
-	// is the margin for what grows faster than the cache can shrink. It is above 0 and below 1;
-	// 0 is 0.8. GOMEMLIMIT lets the heap take half of the margin.
+	// Share is the fraction of the memory limit that the program may use, cache included. The
+	// remainder is a margin for memory that grows faster than the cache can shrink. It must be
+	// above 0 and below 1; 0 means 0.8. GOMEMLIMIT lets the heap use half of the margin.
 	Share float64
 
-	// MinBytes is the least bound that the cache gets, however little room there is. The default
-	// is an eighth of the bound that the cache has at Start, at most 128 MB and at least 32 MB.
-	// Smaller values are raised to it. It becomes 128 MB if Resize refuses less, because the cache
-	// was made with a greater bound.
+	// MinBytes is the least bound of the cache, however little memory is left. The default is 1/8
+	// of the bound that the cache has at Start, at most 128 MB and at least 32 MB. Smaller values
+	// are raised to the default. It becomes 128 MB if Resize rejects less, because the cache was
+	// created with a greater bound.
 	MinBytes int
 
-	// MaxBytes is the greatest bound that the cache gets; 0 means as much as there is room for.
+	// MaxBytes is the greatest bound of the cache; 0 means as much as there is room for.
 	MaxBytes int
 
-	// Interval is the time between two readings, at least 10 ms; 0 is a second. There is also a
-	// reading after each garbage collection. The cache grows by what room there was for ten
-	// intervals on end.
+	// Interval is the time between two readings, at least 10 ms; 0 means a second. There is also a
+	// reading after each garbage collection. The cache grows by the room that was available in
+	// ten consecutive intervals.
 	Interval time.Duration
 
-	// Logger gets a line for each change of the cache's bound, and for the first of several
+	// Logger gets a line for each change of the cache's bound, and for the first of consecutive
 	// errors. The default is slog.Default().
 	Logger *slog.Logger
 }
@@ -68,7 +68,8 @@ const (
 	mostBound       = 4 << 40   // the most that Resize takes
 )
 
-// Controller runs a goroutine that sets the bound of a cache and GOMEMLIMIT. [Start] returns one. Its methods are safe for concurrent use. It does not keep the cache alive.
+// Controller runs a goroutine that sets the bound of a cache and GOMEMLIMIT. [Start] returns one.
+// Its methods are safe for concurrent use. It does not keep the cache alive.
 type Controller struct {
 	governor governor
 	interval time.Duration
@@ -103,17 +104,17 @@ type resizable interface {
 	Resize(maxBytes int) error
 }
 
-// Start reads the memory limit and the use of memory, gives the cache what room there is, sets
-// GOMEMLIMIT (debug.SetMemoryLimit) to what may come beside it, and goes on with both until
-// [Controller.Close], or until the cache is closed or collected. GOMEMLIMIT is never set above
-// what it was at Start. The process must not be moved to another cgroup afterwards.
+// Start reads the memory limit and the memory use, sets the bound of the cache to the memory that
+// is left and GOMEMLIMIT (debug.SetMemoryLimit) to the remainder, and keeps adjusting both until
+// [Controller.Close], or until the cache is closed or collected. GOMEMLIMIT is never set above its
+// value at Start. The process must not be moved to another cgroup afterwards.
 //
-// On a machine without such a limit, the limit is its memory, and the use that of all its
-// processes. Start panics if cache is nil. It returns [ringcache.ErrInvalidOptions] for options
-// that make no sense or do not fit under the limit, and for a cache of less than 64 MB (256 MB
-// where the system's pages have 16 KB), which could not give memory back; [ErrRunning];
-// [ringcache.ErrClosed]; [errors.ErrUnsupported] outside of Linux; and errors of reading files of
-// the kernel. The cache is as it was then.
+// Without a limit, the limit is the memory of the machine, and the use that of all its processes.
+// Start panics if cache is nil. It returns [ringcache.ErrInvalidOptions] for options that are out
+// of range or do not fit under the limit, and for a cache below 64 MB (256 MB on systems with pages
+// of 16 KB), which could not give memory back; [ErrRunning]; [ringcache.ErrClosed];
+// [errors.ErrUnsupported] on systems other than Linux; and errors from reading files of the kernel.
+// After an error the cache is unchanged.
 func Start(cache *ringcache.Cache, o Options) (*Controller, error) {
 	if cache == nil {
 		panic("ringmemlimit: start controller: cache is nil")
@@ -244,17 +245,17 @@ func (o Options) ceiling() int64 {
 	return min(mostBound, math.MaxInt)
 }
 
-// Close ends the controller, and waits for a change that is under way. The cache keeps its bound,
-// and the program its GOMEMLIMIT. A later Close does nothing.
+// Close ends the controller after waiting for a change in progress. The cache keeps its bound, and
+// the program its GOMEMLIMIT. A second Close does nothing.
 //
-// Options.OnRemove of the cache runs in the controller's goroutine while the bound is lowered: it
-// must not call Close, which would wait for itself, and a panic in it ends the process.
+// Options.OnRemove of the cache runs in the controller's goroutine while the bound is lowered. It
+// must not call Close, which would deadlock, and a panic in it ends the process.
 func (c *Controller) Close() {
 	c.stopOnce.Do(func() { close(c.stopping) })
 	<-c.done
 }
 
-// Stats returns the figures of the last reading. It takes a lock for a moment.
+// Stats returns the figures of the last reading. It takes a lock briefly.
 func (c *Controller) Stats() Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,7 +1,8 @@
-// Package ringmemlimit keeps a program within the memory limit of its container: the bound of a
-// [ringcache.Cache] and GOMEMLIMIT follow the limit and what the rest of the program uses.
+// Package ringmemlimit keeps a program within the memory limit of its container: it adjusts the
+// bound of a [ringcache.Cache] and GOMEMLIMIT to that limit and to the memory use of the rest of
+// the program.
 //
-//	cache := ringcache.New(1 << 30) // the bound is set anew at once
+//	cache := ringcache.New(1 << 30) // Start sets the bound again
 //	defer cache.Close()
 //	controller, err := ringmemlimit.Start(cache, ringmemlimit.Options{MinBytes: 128 << 20})
 //	if err != nil {
@@ -9,8 +10,8 @@
 //	}
 //	defer controller.Close()
 //
-// The heap comes first. The cache gets what is left of [Options.Share] of the limit, between
-// MinBytes and MaxBytes. It shrinks at once when the heap grows, and grows when the heap has been
-// smaller for a while. The limit is that of the cgroup, version 1 or 2, or else the memory of the
-// machine. The package works on Linux.
+// The heap comes first: the cache gets the memory that the heap leaves of [Options.Share] of the
+// limit, between MinBytes and MaxBytes. It shrinks at once when the heap grows, and grows when the
+// heap has been smaller for a while. The limit is that of the cgroup, version 1 or 2, or else the
+// memory of the machine. The package works on Linux only.
 package ringmemlimit

@@ -34,8 +34,8 @@ func flightKey(s store, q *query, x *index) string {
 	return string(append(s.entryKey(x, q.r), byte(q.from)))
 }
 
-// run calls the handler, stores the response if that is allowed, and answers w and those who
-// wait. A panic of the handler goes on to the caller.
+// run calls the handler, stores the response if that is allowed, and sends it to w and to the
+// waiting requests. A panic of the handler propagates to the caller.
 func (c *call) run(w http.ResponseWriter) {
 	ctx := c.q.r.Context()
 	if c.f != nil {

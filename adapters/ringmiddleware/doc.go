@@ -1,23 +1,23 @@
-// Package ringmiddleware caches the responses of an [http.Handler] in a [ringcache.Cache]: a
-// shared cache in the words of RFC 9111, to be put before any router.
+// Package ringmiddleware caches the responses of an [http.Handler] in a [ringcache.Cache]. It is a
+// shared cache as defined by RFC 9111, to be put in front of any router.
 //
 //	cache := ringcache.New(256 << 20)
 //	pages, err := ringmiddleware.New(cache, ringmiddleware.Options{})
 //	...
 //	http.ListenAndServe(":8080", pages.Handler(mux))
 //
-// The handler says with Cache-Control or Expires what may be kept and for how long, and with
-// Vary which headers of the request it depends on. [Options] has a lifetime for those that say
-// nothing. Of many equal requests at once, one goes to the handler.
+// With Cache-Control or Expires the handler states which responses may be stored and for how long,
+// and with Vary which request headers a response depends on. [Options].TTL is the lifetime of
+// responses that state none. Concurrent equal requests share one call of the handler.
 //
-// # What a client may get
+// # Guarantees
 //
-// A response made for the same key (by default scheme, host and path with query), for the same
-// values of the headers in Vary, that anyone may see who sends such a request. After a
-// successful request with an unsafe method (POST, PUT, DELETE, PATCH) has been answered, or
-// [Middleware.Invalidate] has returned, no request that begins later gets a response that the
-// handler was asked for before. That holds for every Middleware on the same cache with the same
-// prefix, and for a cache that has been Reset.
+// A client gets only responses that were made for the same key (by default scheme, host and path
+// with query) and the same values of the headers in Vary, and that may be shared with every client
+// that sends such a request. After a successful request with an unsafe method (POST, PUT, DELETE,
+// PATCH) has been answered, or [Middleware.Invalidate] has returned, no request that begins later
+// gets a response from an earlier call of the handler. This holds for every Middleware on the same
+// cache with the same prefix, and after the cache has been Reset.
 //
-// The README lists what of RFC 9111 is honoured and what is not.
+// The README lists the supported and unsupported parts of RFC 9111.
 package ringmiddleware

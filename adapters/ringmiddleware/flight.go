@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// flights are the requests that are with a handler, and that others may wait for. Those who
-// wait share the response if it may be shared; otherwise each goes to the handler on its own.
+// flights are the running calls of a handler, which other requests may wait for. Waiting requests
+// share the response if it may be shared; otherwise each of them calls the handler.
 type flights struct {
 	mu    sync.Mutex
 	calls map[string]*flight
 }
 
-// flight is one of them. The request that began it leads it. A revalidation in the background
-// has no client, and as nobody notices if it hangs, nobody waits for it.
+// flight is a running call. The request that began it leads it. A background revalidation has no
+// client that would notice if it hangs, so no request waits for it.
 type flight struct {
 	key    string
 	ctx    context.Context // of the call: ends when nobody wants the response any more

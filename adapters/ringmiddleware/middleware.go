@@ -13,48 +13,48 @@ import (
 
 // Options are the settings of a [Middleware]. The zero value of each field means its default.
 type Options struct {
-	// Prefix begins all keys in the cache, so that others can use the cache too. Handlers
-	// that answer the same URLs differently need a Middleware each, with different prefixes.
-	// It must not have a zero byte.
+	// Prefix is prepended to all keys, so that other code can use the cache too. Handlers that
+	// answer the same URLs differently need separate Middlewares with different prefixes. It
+	// must not contain a zero byte.
 	Prefix string
 
-	// Key returns what a request is about: two requests with one key get the same response,
-	// but for Vary. It must not depend on the method. An empty key means that the request
-	// passes. The default is [DefaultKey].
+	// Key returns the cache key of a request: two requests with the same key get the same
+	// response, except for Vary. It must not depend on the method. A request with an empty key
+	// bypasses the cache. The default is [DefaultKey].
 	Key func(r *http.Request) string
 
-	// TTL is how long a response is fresh if the handler says nothing about that. It holds
-	// for the status codes that RFC 9110 lets a cache guess for (see the README), and for
-	// requests without Cookie and Authorization, since a handler that says nothing may have
-	// looked at them. 0, the default, means that such responses are not kept.
+	// TTL is how long a response is fresh if it states no lifetime. It applies to the status
+	// codes for which RFC 9110 allows heuristic freshness (see the README), and to requests
+	// without Cookie and Authorization, since the handler may have used these headers. With
+	// 0, the default, such responses are not stored.
 	TTL time.Duration
 
-	// StaleWhileRevalidate is how long after that a response is still served while the
-	// handler is asked for a new one in the background, and StaleIfError how long it is
-	// served if the handler answers 500, 502, 503 or 504. They apply to responses
-	// without that directive and without must-revalidate, proxy-revalidate and s-maxage.
-	// After a revalidation that has failed, the handler is not asked again for an eighth of
-	// the time that the response may be stale, or RevalidateTimeout if that is less.
+	// StaleWhileRevalidate is how long after that time a response is still served while the
+	// handler is called for a new one in the background, and StaleIfError how long it is
+	// served if the handler returns 500, 502, 503 or 504. They apply to responses without the
+	// directive of that name and without must-revalidate, proxy-revalidate and s-maxage.
+	// A failed revalidation is retried after 1/8 of the time for which the response may be
+	// stale, or after RevalidateTimeout if that is less.
 	// If StaleIfError is 0, the default, only responses with a stale-if-error directive are
-	// served stale after an error. If StaleWhileRevalidate is 0, the default, none is
+	// served stale after an error. If StaleWhileRevalidate is 0, the default, no response is
 	// revalidated in the background, which a router has to support: see [Middleware.Handler].
 	StaleWhileRevalidate time.Duration
 	StaleIfError         time.Duration
 
-	// RevalidateTimeout is how long the handler may take in the background: then the context
-	// of its request ends. No request waits for it; one that cannot be answered by what is
-	// kept goes to the handler itself. The default is 30 seconds.
+	// RevalidateTimeout is the deadline of a call of the handler in the background: then the
+	// context of its request ends. No request waits for such a call; one that cannot be answered
+	// with a stored response calls the handler itself. The default is 30 seconds.
 	RevalidateTimeout time.Duration
 
-	// MaxBody is the longest body that is kept, in bytes; longer ones pass through. A response
-	// that is being made takes up to three times that, while it grows and is stored. The
-	// default is 1 MB. What the cache takes as a value, a sixteenth of its bound, is a limit
-	// too.
+	// MaxBody is the length in bytes of the longest body that is stored; longer ones pass
+	// through. A response in progress uses up to three times as much memory, while its buffer
+	// grows and it is stored. The default is 1 MB. The longest value of the cache, 1/16 of its
+	// bound, is a limit too.
 	MaxBody int
 
-	// Status is the name of this cache in the header Cache-Status of responses (RFC 9211),
-	// which tells what has happened. It must be a token, such as "ringcache". The default is
-	// to have no such header.
+	// Status is the name of this cache in the Cache-Status header of responses (RFC 9211),
+	// which reports how the cache handled the request. It must be a token, such as "ringcache".
+	// By default there is no such header.
 	Status string
 }
 
@@ -106,7 +106,7 @@ func notInToken(c rune) bool {
 		strings.ContainsRune("-._", c))
 }
 
-// Middleware caches responses. Make it with [New]. Any number of goroutines may use it.
+// Middleware caches responses. [New] returns one. It is safe for concurrent use.
 type Middleware struct {
 	options Options
 	store   store
@@ -115,9 +115,9 @@ type Middleware struct {
 	pauses  pauses
 }
 
-// New returns a middleware that keeps responses in c. The cache stays the caller's: closed, it
-// only means that every request goes to the handler. The error is
-// [ringcache.ErrInvalidOptions] for options out of their range. New panics if c is nil.
+// New returns a middleware that stores responses in c. The caller still owns c; after c has been
+// closed, every request calls the handler. The error is [ringcache.ErrInvalidOptions] if an option
+// is out of range. New panics if c is nil.
 func New(c *ringcache.Cache, o Options) (*Middleware, error) {
 	if c == nil {
 		panic("ringmiddleware: make middleware: cache is nil")
@@ -129,49 +129,50 @@ func New(c *ringcache.Cache, o Options) (*Middleware, error) {
 	return &Middleware{options: o, store: store{cache: c, prefix: o.Prefix}}, nil
 }
 
-// Handler returns next behind the cache. It may be called for several handlers, which then
-// must not answer the same key: see [Options].Prefix.
+// Handler returns a handler that answers requests from the cache and calls next on a miss. It may
+// be called for several handlers, but these must not share keys: see [Options].Prefix.
 //
-// next is called in the goroutine of the request that it answers, so its panics reach
-// net/http, but for revalidations in the background, where a panic is logged as net/http does.
-// The context that it gets lives on after the client is gone, as long as others wait.
+// next is called in the goroutine of the request, so its panics reach net/http. In a background
+// revalidation, a panic is logged in the way of net/http. The context that next gets is not
+// canceled when the client disconnects as long as other requests wait.
 //
-// A revalidation calls next after its request is over, with the values of its context. Routers
-// that use those again for other requests, such as chi and echo, have to be a part of next; a
-// Middleware between such a router and its handlers would keep wrong pages.
+// A revalidation calls next after the request has ended, with the values of its context. Routers
+// that reuse these for other requests, such as chi and echo, must be part of next; a Middleware
+// between such a router and its handlers would store wrong pages.
 func (m *Middleware) Handler(next http.Handler) http.Handler { return &handler{m, next} }
 
-// Invalidate removes all variants of what is kept under a key, as [Options].Key returns it, and
-// reports whether there may have been any. Nothing that the handler was asked for before is
-// served to a request that begins after it has returned.
+// Invalidate removes all variants of the responses stored under a key, as returned by
+// [Options].Key, and reports whether there may have been any. A request that begins after it has
+// returned gets no response from an earlier call of the handler.
 func (m *Middleware) Invalidate(key string) bool { return m.store.invalidate(key) }
 
-// Stats are the counters of a [Middleware]. The cache counts a lookup for each request too, and a
-// hit even if the response that it holds is too old to be the answer.
+// Stats are the counters of a [Middleware]. The cache also counts one lookup for each request, but
+// counts a hit even if the stored response is too old to be served.
 type Stats struct {
-	// Requests counts the GET and HEAD requests that could be answered from the cache: those that
-	// have a key, and nothing that lets them pass. Hits counts those of them that were, stale
-	// responses included that were served while the handler was asked for a new one.
+	// Requests counts the GET and HEAD requests that could be answered from the cache: those with
+	// a key that do not bypass it. Hits counts those that were answered from it, including stale
+	// responses served while the handler was called for a new one.
 	Requests, Hits uint64
 }
 
-// HitRatio returns the part of the requests that were hits, from 0 to 1; 0 if there were none.
+// HitRatio returns the fraction of requests that were hits, from 0 to 1; 0 if there were no
+// requests.
 func (s Stats) HitRatio() float64 { return float64(s.Hits) / float64(max(s.Requests, 1)) }
 
 // tally is what Stats shows.
 type tally struct{ misses, hits atomic.Uint64 }
 
-// Stats returns the counters. They never fall.
+// Stats returns the counters. They never decrease.
 func (m *Middleware) Stats() Stats {
 	hits := m.tally.hits.Load()
 	return Stats{Requests: hits + m.tally.misses.Load(), Hits: hits}
 }
 
 // DefaultKey returns the scheme, host, path and query of a request, such as
-// "https://example.com/a?b=c". The scheme is that of the connection. If the URL is not the one
-// that the client has sent, since a handler before this one has changed it ([http.StripPrefix]
-// does), what was sent follows, after a newline. A host with a slash or the like in it, which
-// HTTP/2 lets through, would give the key of another URL: the key is empty then.
+// "https://example.com/a?b=c". The scheme is that of the connection. If an outer
+// handler such as [http.StripPrefix] has changed the URL, a newline and the URL that the client
+// sent follow. The key is empty if the host contains a slash or a similar character, which HTTP/2
+// permits, because it could then equal the key of another URL.
 func DefaultKey(r *http.Request) string {
 	if strings.ContainsAny(r.Host, "/\\?# ") {
 		return ""

@@ -15,9 +15,9 @@ import (
 	"time"
 )
 
-// recorder is what the handler writes a response to. It decides from the header what becomes of
-// it. What may be kept is held back until it is whole, so that nobody waits for a client that
-// reads slowly, and it can be answered as what is in the cache is. All else passes through.
+// recorder is the ResponseWriter of the handler. It decides by the header how to treat the
+// response. A response that may be stored is buffered until it is complete, so that a slow client
+// does not delay other requests, and it can be served like a stored one. All others pass through.
 type recorder struct {
 	http.ResponseWriter // of the client
 	m                   *Middleware
@@ -26,7 +26,7 @@ type recorder struct {
 	old                 *found // what may be served should the handler fail; nil: nothing
 	why                 string // the handler was asked, in the words of Cache-Status
 
-	// unshared is called as soon as it is known that nobody who waits is to get the response.
+	// unshared is called as soon as it is known that waiting requests must not get the response.
 	// It may be called more than once.
 	unshared func()
 
@@ -174,7 +174,7 @@ func (rec *recorder) ReadFrom(src io.Reader) (int64, error) {
 	return io.Copy(struct{ io.Writer }{rec}, src)
 }
 
-// Flush is FlushError for who does not look at errors.
+// Flush is FlushError without an error.
 func (rec *recorder) Flush() { _ = rec.FlushError() }
 
 // FlushError sends what there is. Nobody else waits for such a response, which may go on for

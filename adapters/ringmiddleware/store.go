@@ -11,16 +11,15 @@ import (
 	"github.com/ringcache/ringcache"
 )
 
-// How responses lie in the cache.
+// How responses are stored in the cache.
 //
 //	prefix 0 u key                    index: generation, names in Vary
 //	prefix 0 v generation digest      entry: one variant of a response
 //
-// A generation is a random number that no index has twice. Who wants to store something reads
-// the index, or makes it, before the handler is asked. To invalidate a key is to delete its
-// index: what is stored under the old generation, or will be by those who have it, is found by
-// nobody any more, and leaves the cache as others do. So whatever the cache evicts, or the user
-// deletes, can only cause misses.
+// A generation is a random number that is never reused. A request reads the index, or creates it,
+// before it calls the handler. Invalidating a key deletes its index: entries that are stored under
+// the old generation, even by requests that are still running, can no longer be found, and are
+// evicted like others. So an eviction, or a deletion by the user, can only cause misses.
 type store struct {
 	cache  *ringcache.Cache
 	prefix string

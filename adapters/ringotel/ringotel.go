@@ -1,4 +1,4 @@
-// Package ringotel shows the statistics of caches of package
+// Package ringotel exports the statistics of caches of package
 // [github.com/ringcache/ringcache] to OpenTelemetry.
 //
 //	pages := ringcache.New(256 << 20)
@@ -27,55 +27,54 @@ const Scope = "github.com/ringcache/ringcache/adapters/ringotel"
 
 // Keys of attributes.
 const (
-	// CacheName is of every measurement: the name that the cache was registered under.
+	// CacheName is on every measurement: the name that the cache was registered under.
 	CacheName = attribute.Key("ringcache.cache.name")
 
-	// LookupResult is of lookups: "hit" or "miss".
+	// LookupResult is on lookups: "hit" or "miss".
 	LookupResult = attribute.Key("ringcache.lookup.result")
 
-	// EvictionCause is of evictions: "small", an entry left the small ring because it
-	// had not been read in it; "main", it left the main ring; "cold", the cold part;
-	// "crowd", the index had no place for it.
+	// EvictionCause is on evictions: "small", the entry had not been read while it was in the
+	// small ring; "main", it left the main ring; "cold", it left the cold part; "crowd", its
+	// part of the index was full.
 	EvictionCause = attribute.Key("ringcache.eviction.cause")
 
-	// RefusalCause is of refusals: "too_large", "no_memory" where the operating system gave
-	// none, "too_short" for a time to live, "closed" for a cache that is.
+	// RefusalCause is on refusals: "too_large"; "no_memory", the operating system refused memory;
+	// "too_short", the time to live was below 100 ms; "closed", the cache was closed.
 	RefusalCause = attribute.Key("ringcache.refusal.cause")
 
-	// CompressedWhen is of compressed.size: "before" and "after" compression.
+	// CompressedWhen is on compressed.size: "before" or "after" compression.
 	CompressedWhen = attribute.Key("ringcache.compressed.when")
 
-	// UncompressedReason is of uncompressed.values: "no_gain", compression would save too
-	// little; "short", below 48 bytes; "queue_full", the compressor had no time.
+	// UncompressedReason is on uncompressed.values: "no_gain", compression would save too little;
+	// "short", the value was below 48 bytes; "queue_full", the compressor was busy.
 	UncompressedReason = attribute.Key("ringcache.uncompressed.reason")
 
-	// CompressorOperation is of compressor.errors: "compress" or "decompress".
+	// CompressorOperation is on compressor.errors: "compress" or "decompress".
 	CompressorOperation = attribute.Key("ringcache.compressor.operation")
 
-	// RingName is of what is told of each ring: "small" or "main".
+	// RingName is on instruments that report each ring: "small" or "main".
 	RingName = attribute.Key("ringcache.ring.name")
 
-	// RestorationSource is of what was restored, and of what could not be: "snapshot",
-	// or "file", that of [ringcache.Options].
+	// RestorationSource is on restorations and their discards: "snapshot", or "file", that of
+	// [ringcache.Options]; discards of a whole file have "whole".
 	RestorationSource = attribute.Key("ringcache.restoration.source")
 )
 
-// ErrInvalidName is returned by [Register] when the name is empty or not UTF-8, and so cannot be
-// the value of an attribute. Test for it with [errors.Is].
+// ErrInvalidName is returned by [Register] when the name is empty or not valid UTF-8 and
+// therefore cannot be the value of an attribute. Test for it with [errors.Is].
 var ErrInvalidName = errors.New("name must be UTF-8 and not empty")
 
-// Register shows a cache to the readers of a provider, until Unregister of the result is
-// called. It returns an error that is [ErrInvalidName], or the provider's own, and panics if cache
-// is nil.
+// Register reports a cache to the readers of a provider until Unregister of the result is called.
+// It returns [ErrInvalidName], wrapped, or an error of the provider, and panics if cache is nil.
 //
-// Each collection calls [ringcache.Cache.UpdateStats] and [ringcache.Cache.Sizing] once.
-// Each takes each bucket's lock for a moment, and holds up no lookup. A closed cache is
-// still shown, with the counters that it had and gauges of 0 but for its limit.
+// Each collection calls [ringcache.Cache.UpdateStats] and [ringcache.Cache.Sizing] once. Each of
+// them briefly locks every bucket, and delays no lookup. A closed cache is still reported, with its
+// last counters and with gauges of 0 except for its limit.
 //
-// Any number of caches may be registered, at any time. Their names must differ, since
-// readers cannot tell apart what they get under one name. The registration does not keep
-// the cache alive: when the last other reference is gone, the garbage collector takes
-// it, and it is no longer shown.
+// Any number of caches may be registered, at any time. Their names must differ, since readers
+// cannot distinguish measurements with the same name. The registration does not keep the cache
+// alive: once the last other reference is gone, the garbage collector frees it, and it is no longer
+// reported.
 func Register(
 	provider metric.MeterProvider, name string, cache *ringcache.Cache,
 ) (metric.Registration, error) {

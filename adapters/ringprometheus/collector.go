@@ -1,4 +1,4 @@
-// Package ringprometheus shows the statistics of caches of package
+// Package ringprometheus exports the statistics of caches of package
 // [github.com/ringcache/ringcache] to Prometheus.
 //
 //	caches := ringprometheus.NewCollector()
@@ -8,8 +8,7 @@
 //	err := caches.Register("pages", pages)
 //
 // Each metric has the label cache, which is the name that the cache was registered
-// under. The README lists all metrics, and comes with a dashboard for Grafana and with
-// alerts.
+// under. The README lists all metrics, and describes a Grafana dashboard and alerting rules.
 package ringprometheus
 
 import (
@@ -26,22 +25,22 @@ import (
 
 // Errors of [Collector.Register]. Test for them with [errors.Is].
 var (
-	// ErrNameTaken is returned when another cache has the name.
+	// ErrNameTaken is returned when another cache has that name.
 	ErrNameTaken = errors.New("name is taken")
 
-	// ErrInvalidName is returned when the name is empty or not UTF-8, and so cannot
-	// be the value of a label.
+	// ErrInvalidName is returned when the name is empty or not valid UTF-8 and
+	// therefore cannot be the value of a label.
 	ErrInvalidName = errors.New("name must be UTF-8 and not empty")
 )
 
-// Collector is a [prometheus.Collector] of the statistics of any number of caches,
-// which may come and go while it is scraped. It is safe for concurrent use.
+// Collector is a [prometheus.Collector] of the statistics of any number of caches, which may be
+// registered and unregistered while it is scraped. It is safe for concurrent use.
 //
-// A scrape calls [ringcache.Cache.UpdateStats] and [ringcache.Cache.Sizing] once for each
-// cache. Each takes each bucket's lock for a moment, and holds up no lookup.
+// A scrape calls [ringcache.Cache.UpdateStats] and [ringcache.Cache.Sizing] once for each cache.
+// Each of them briefly locks every bucket, and delays no lookup.
 //
-// A Collector does not keep its caches alive: when the last other reference to one is
-// gone, the garbage collector takes it, and its name is free again.
+// A Collector does not keep its caches alive: once the last other reference to a cache is gone, the
+// garbage collector frees it, and its name can be registered again.
 type Collector struct {
 	mu     sync.Mutex
 	caches map[string]*metrics.Source
@@ -54,12 +53,12 @@ func NewCollector() *Collector {
 	return &Collector{caches: make(map[string]*metrics.Source)}
 }
 
-// Register shows a cache under a name from the next scrape on. It returns an error that
-// is [ErrNameTaken] or [ErrInvalidName], and changes nothing then. It panics if cache is nil.
+// Register exports a cache under a name from the next scrape on. If it returns an error,
+// [ErrNameTaken] or [ErrInvalidName], it has changed nothing. It panics if cache is nil.
 //
-// A closed cache is still shown, with the counters that it had and gauges of 0 but for
-// its limit. Where a new cache follows, call [Collector.Unregister] first: to
-// Prometheus, the counters start again.
+// A closed cache is still exported, with its last counters and with gauges of 0 except for its
+// limit. To replace it with a new cache, call [Collector.Unregister] first: Prometheus then sees a
+// counter reset.
 func (c *Collector) Register(name string, cache *ringcache.Cache) error {
 	if cache == nil {
 		panic("ringprometheus: register cache: cache is nil")
@@ -70,8 +69,8 @@ func (c *Collector) Register(name string, cache *ringcache.Cache) error {
 	return nil
 }
 
-// Unregister stops showing the cache of that name, and tells whether there was one. A
-// scrape that is under way may show it once more.
+// Unregister stops exporting the cache with that name, and reports whether there was one. A scrape
+// in progress may still include it.
 func (c *Collector) Unregister(name string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -80,14 +79,14 @@ func (c *Collector) Unregister(name string) bool {
 	return ok
 }
 
-// Describe sends the descriptions of all metrics, as [prometheus.Collector] asks for.
+// Describe implements [prometheus.Collector]: it sends the descriptions of all metrics.
 func (c *Collector) Describe(descs chan<- *prometheus.Desc) {
 	for _, m := range shown {
 		descs <- m.desc
 	}
 }
 
-// Collect sends the metrics of all caches, as [prometheus.Collector] asks for.
+// Collect implements [prometheus.Collector]: it sends the metrics of all caches.
 func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	for name, s := range c.sources() {
 		if !collect(name, s, out) {

@@ -33,7 +33,7 @@ func Example() {
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 
-	// What Prometheus gets:
+	// Prometheus scrapes these lines:
 	answer := httptest.NewRecorder()
 	mux.ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))
 	for line := range strings.Lines(answer.Body.String()) {

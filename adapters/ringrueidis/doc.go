@@ -1,6 +1,6 @@
-// Package ringrueidis keeps replies of Redis or Valkey near: it is a store for the
-// client-side cache of [rueidis], in a [ringcache.Cache] instead of on the Go heap. The
-// server says which keys have changed (RESP3 client tracking), and no entry outlives its
+// Package ringrueidis keeps replies of Redis or Valkey in the process: it is a store for
+// the client-side cache of [rueidis], in a [ringcache.Cache] instead of on the Go heap. The
+// server reports which keys have changed (RESP3 client tracking), and no entry outlives its
 // key's time to live on the server.
 //
 //	cache := ringcache.New(256 << 20) // for all connections together
@@ -14,12 +14,12 @@
 //
 // # What a read may return
 //
-// A change that the server has acknowledged to whoever made it is seen by each DoCache
-// that begins after a later round trip on the connection of the key. Without such a round
-// trip, a read may be older by the time that an invalidation takes to arrive, also after a
-// write by the same client. From the moment on that rueidis gives up a connection,
-// nothing that it has cached is found any more. The README has the details, and what a
-// connection that is dead without a sign means.
+// Once the server has acknowledged a change to the client that made it, every DoCache that
+// begins after a later round trip on the connection of the key returns that change or a
+// later one. Without a round trip, a read may be older by the time that an invalidation
+// takes to arrive, even after a write by the same client. When rueidis gives up a
+// connection, nothing that was cached through it is found any more. The README has the
+// details, and explains what happens on a connection that is dead without a sign.
 //
 // [rueidis]: https://github.com/redis/rueidis
 package ringrueidis

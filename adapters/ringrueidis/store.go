@@ -10,14 +10,14 @@ import (
 )
 
 // NewStore returns a function for rueidis.ClientOption.NewCacheStoreFn. Each connection
-// gets its own store, and all of them lie in cache: stores of one client, of several,
-// and of several servers. A store finds nothing that another one has cached.
-// CacheSizeEachConn has no effect, the bound is that of cache.
+// gets its own store, and all stores share cache, even those of several clients and servers.
+// A store never finds an entry that another store has cached. CacheSizeEachConn has no
+// effect: the bound is that of cache.
 //
-// The caller owns cache and may use it for other things too; it is not closed. Once it is
-// closed, every read goes to the server. If it has an Options.OnRemove, the goroutine that
-// reads from the connection calls it, while the store is locked: it must not use the client.
-// NewStore panics if cache is nil.
+// The caller owns cache, may use it for other data too, and closes it. After cache has been
+// closed, every read goes to the server. If cache has an Options.OnRemove function, the
+// goroutine that reads from the connection calls it while the store is locked, so it must
+// not use the client. NewStore panics if cache is nil.
 func NewStore(cache *ringcache.Cache) rueidis.NewCacheStoreFn {
 	if cache == nil {
 		panic("ringrueidis: make store: cache is nil")

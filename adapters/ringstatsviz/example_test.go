@@ -21,8 +21,8 @@ func Example() {
 	}
 	defer page.Close()
 
-	// A program would call http.ListenAndServe("localhost:8080", mux), and a person would
-	// look at http://localhost:8080/debug/statsviz/.
+	// A program would call http.ListenAndServe("localhost:8080", mux), and the page would be at
+	// http://localhost:8080/debug/statsviz/.
 	answer := httptest.NewRecorder()
 	mux.ServeHTTP(answer, httptest.NewRequest("GET", ringstatsviz.Path, nil))
 	fmt.Println(answer.Code, answer.Header().Get("Content-Type"))

@@ -1,5 +1,5 @@
 // Package ringstatsviz plots the statistics of caches of package
-// [github.com/ringcache/ringcache] on a live page, beside those of the Go runtime. The
+// [github.com/ringcache/ringcache] on a live page, next to those of the Go runtime. The
 // page is that of [github.com/arl/statsviz].
 //
 //	page, err := ringstatsviz.Mount(mux, map[string]*ringcache.Cache{"pages": pages})
@@ -21,29 +21,27 @@ import (
 	"github.com/ringcache/ringcache/adapters/internal/metrics"
 )
 
-// Path is where the page is.
+// Path is the URL path of the page.
 const Path = "/debug/statsviz/"
 
-// ErrInvalidName is returned by [Mount] when a name is empty or not UTF-8. Test for it with
+// ErrInvalidName is returned by [Mount] when a name is empty or not valid UTF-8. Test for it with
 // [errors.Is].
 var ErrInvalidName = errors.New("name must be UTF-8 and not empty")
 
-// Mount puts a page with live plots of the caches and of the Go runtime at [Path] of
-// mux: hit ratio, operations, memory, evictions by cause, what the policy does, and how
-// long entries stay, of each cache under its name. It returns an error that is [ErrInvalidName],
-// or that of an option, and has changed nothing then. It panics if a cache is nil, or if mux has
-// something at Path already.
+// Mount adds a page with live plots of the caches and of the Go runtime to mux at [Path]. For each
+// cache it plots, under its name, the hit ratio, operations, memory, evictions by cause, activity
+// of the policy, and how long entries stay. If it returns an error, [ErrInvalidName] or that of an
+// option, it has changed nothing. It panics if a cache is nil, or if mux already has a handler at
+// Path.
 //
-// A goroutine reads the statistics once a second, whether or not anybody looks at the
-// page, until the server that Mount returns is closed. Options are those of statsviz,
-// such as [statsviz.SendFrequency] and further plots; [statsviz.Root] has no effect.
-// A program can have one such page.
+// A goroutine reads the statistics once a second, even if the page is not open, until the server
+// that Mount returns is closed. Options are those of statsviz, such as [statsviz.SendFrequency] and
+// further plots; [statsviz.Root] has no effect. A program can have one such page.
 //
-// The page does not keep a cache alive. Plots of one that is closed or has been
-// collected by the garbage collector stay where they are.
+// The page does not keep a cache alive. Plots of a cache that has been closed or collected keep
+// their last values.
 //
-// The page shows what goes on inside of the program, so do not put it where strangers
-// can see it.
+// The page exposes internals of the program, so do not make it public.
 func Mount(
 	mux *http.ServeMux, caches map[string]*ringcache.Cache, options ...statsviz.Option,
 ) (*statsviz.Server, error) {

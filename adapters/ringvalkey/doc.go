@@ -19,7 +19,7 @@
 // later one. Without a round trip, a read may be older by the time that an invalidation
 // takes to arrive, even after a write by the same client. When valkey-go gives up a
 // connection, nothing that was cached through it is found any more. The README has the
-// details, and says what happens on a connection that is dead without a sign.
+// details, and explains what happens on a connection that is dead without a sign.
 //
 // [valkey-go]: https://github.com/valkey-io/valkey-go
 package ringvalkey

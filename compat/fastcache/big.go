@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// A value of SetBig is stored in parts of partSize, as fastcache stores it: so as many calls and
-// entries count. Under its key is where they are, with a trailer by which GetBig tells that from
-// a value of Set:
+// A value of SetBig is stored in parts of partSize, like in fastcache, so the numbers of calls and
+// entries are the same. The entry under its key identifies the parts, with a trailer by which GetBig
+// distinguishes it from a value of Set:
 //
 //	length, number, partsTrailer
 //
@@ -20,7 +20,7 @@ const (
 	maxKeyLen = chunkSize - 16 - 4 - 1
 )
 
-// SetBig stores v, of any length that the cache has room for, under k. It does nothing
+// SetBig stores v, of any length for which the cache has room, under k. It does nothing
 // if k has more than 65,515 bytes. k and v may be changed as soon as SetBig returns.
 func (c *Cache) SetBig(k, v []byte) {
 	c.big.sets.Add(1)
@@ -66,9 +66,9 @@ func appendPartKey(dst []byte, number uint64, i int) []byte {
 	return binary.BigEndian.AppendUint64(dst, uint64(i))
 }
 
-// GetBig appends the value that SetBig stored under k to dst and returns the result: dst
-// as it is if there is none, so nil for a nil dst, as for an empty value. A value of Set
-// is none. k may be changed as soon as GetBig returns.
+// GetBig appends the value that SetBig stored under k to dst and returns the result. If
+// there is none, it returns dst unchanged, which is nil for a nil dst, as for an empty value.
+// It does not find values of Set. k may be changed as soon as GetBig returns.
 func (c *Cache) GetBig(dst, k []byte) []byte {
 	c.big.gets.Add(1)
 	found := c.inner.Load().Get(dst, k)
@@ -84,8 +84,8 @@ func (c *Cache) GetBig(dst, k []byte) []byte {
 	return c.getParts(dst, length, number)
 }
 
-// getParts appends the parts of a value to dst. Room is made as they come, not on the
-// word of length: anybody may Set what looks like a value in parts.
+// getParts appends the parts of a value to dst. It allocates as parts are read and does not
+// trust length, because a program may Set a value that looks like the entry of SetBig.
 func (c *Cache) getParts(dst []byte, length, number uint64) []byte {
 	if length > uint64(c.capacity) {
 		c.big.lengths.Add(1)

@@ -1,14 +1,14 @@
 // Package fastcache has the API of github.com/VictoriaMetrics/fastcache v1.13.3 on top
-// of ringcache. Two commands move a program over:
+// of ringcache. Two commands switch a program to it:
 //
 //	go mod edit -replace \
 //	    github.com/VictoriaMetrics/fastcache=github.com/ringcache/ringcache/compat/fastcache@latest
 //	go mod tidy
 //
-// What a program sees is the same, but for this: the bound takes in the index too, keys
-// are compared whole, the policy is S3-FIFO, snapshots are one file that is replaced
-// atomically, and a Cache that is dropped gives its memory back. For new code there is
-// package ringcache, whose methods say what went wrong.
+// The behavior is the same, with these exceptions: the bound includes the index, keys are
+// compared in full, the policy is S3-FIFO, a snapshot is one file that is replaced
+// atomically, and the memory of a Cache that becomes unreachable is freed. New code should
+// use package ringcache, whose methods return errors.
 package fastcache
 
 import (
@@ -32,8 +32,8 @@ const (
 	maxCapacity = 1 << 42 // the largest bound of ringcache
 )
 
-// Cache is a cache of byte slices outside of the Go heap, safe for concurrent use. New
-// and the LoadFromFile functions make one; it must not be copied.
+// Cache is a cache of byte slices outside the Go heap. It is safe for concurrent use and
+// must not be copied. New and the LoadFromFile functions return one.
 type Cache struct {
 	// buckets is what fastcache's own tests name; nothing is in it.
 	buckets [bucketsCount]struct{ gen uint64 } //lint:ignore U1000 see above
@@ -53,7 +53,7 @@ type Cache struct {
 }
 
 // New returns a cache of maxBytes, rounded up to a multiple of 32 MB. It panics if
-// maxBytes is not above 0.
+// maxBytes is not positive.
 func New(maxBytes int) *Cache {
 	if maxBytes <= 0 {
 		panic(fmt.Errorf("fastcache: make cache: maxBytes must be greater than 0; got %d", maxBytes))
@@ -81,8 +81,8 @@ func wholeChunks(maxBytes int) int {
 	return ((maxBytes-1)/minCapacity + 1) * minCapacity
 }
 
-// Set stores v under k. It does nothing if k, v or both together have 64 KB or more:
-// SetBig is for these. k and v may be changed as soon as Set returns.
+// Set stores v under k. It does nothing if k, v or both together have 64 KB or more: use
+// SetBig for these. k and v may be changed as soon as Set returns.
 func (c *Cache) Set(k, v []byte) {
 	if len(k) >= 1<<16 || len(v) >= 1<<16 || 4+len(k)+len(v) >= chunkSize {
 		c.ignored.Add(1)
@@ -92,19 +92,19 @@ func (c *Cache) Set(k, v []byte) {
 	_ = c.inner.Load().Set(k, v)
 }
 
-// Get appends the value of k to dst and returns the result: dst as it is on a miss, so
-// nil for a nil dst, as for an empty value. k may be changed as soon as Get returns.
-// It is for values of Set; of one of SetBig it returns bytes of no meaning.
+// Get appends the value of k to dst and returns the result. On a miss it returns dst
+// unchanged, which is nil for a nil dst, as for an empty value. k may be changed as soon as
+// Get returns. For a value that SetBig stored, Get returns meaningless bytes.
 func (c *Cache) Get(dst, k []byte) []byte {
 	return c.inner.Load().Get(dst, k)
 }
 
-// HasGet is Get that also says whether k is there.
+// HasGet is Get that also reports whether k was found.
 func (c *Cache) HasGet(dst, k []byte) ([]byte, bool) {
 	return c.inner.Load().HasGet(dst, k)
 }
 
-// Has reports whether k is there. It counts as a Get.
+// Has reports whether k is in the cache. It counts as a Get.
 func (c *Cache) Has(k []byte) bool {
 	return c.inner.Load().Has(k)
 }

@@ -15,12 +15,12 @@ func (c *Cache) SaveToFile(filePath string) error {
 	return c.SaveToFileConcurrent(filePath, 1)
 }
 
-// SaveToFileConcurrent saves the entries to a file, with so many workers; as many as
-// GOMAXPROCS where concurrency is 0 or less or more than these. The file is complete, or
-// stays as it was: a crash does not harm it. A snapshot folder of fastcache in its place is
-// moved aside, to filePath.ringcache-folder, and removed once the file is there: a crash in
-// between, the first time, leaves both under different names. A folder that has anything else
-// in it is an error. Missing folders above it are made.
+// SaveToFileConcurrent saves the entries to a file with that many workers; with GOMAXPROCS
+// workers if concurrency is not positive or is above GOMAXPROCS. The file is either complete
+// or unchanged, even after a crash. If filePath is a snapshot directory of fastcache, it is
+// renamed to filePath.ringcache-folder and removed once the file has been written; a crash in
+// between leaves both under different names. A directory with any other content is an error.
+// Missing parent directories are created.
 func (c *Cache) SaveToFileConcurrent(filePath string, concurrency int) error {
 	if procs := runtime.GOMAXPROCS(0); concurrency <= 0 || concurrency > procs {
 		concurrency = procs
@@ -58,7 +58,7 @@ func isFolder(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// isSnapshotFolder reports whether a folder has a snapshot of fastcache in it and nothing else.
+// isSnapshotFolder reports whether a directory contains only a snapshot of fastcache.
 func isSnapshotFolder(path string) bool {
 	entries, err := os.ReadDir(path)
 	if err != nil {
@@ -75,19 +75,19 @@ func isSnapshotFolder(path string) bool {
 	return found
 }
 
-// LoadFromFile returns a cache with the entries and the capacity of a snapshot: of a file
-// that SaveToFile wrote, or of a folder that fastcache itself wrote.
+// LoadFromFile returns a cache with the entries and the capacity of a snapshot: a file
+// written by SaveToFile, or a directory written by fastcache itself.
 func LoadFromFile(filePath string) (*Cache, error) {
 	return load(filePath, 0)
 }
 
-// LoadFromFileMaxBytes is LoadFromFile that returns an error if the capacity of the
-// snapshot is not that of New(maxBytes).
+// LoadFromFileMaxBytes is LoadFromFile, but returns an error if the capacity of the
+// snapshot differs from that of New(maxBytes).
 func LoadFromFileMaxBytes(filePath string, maxBytes int) (*Cache, error) {
 	return load(filePath, maxBytes)
 }
 
-// LoadFromFileOrNew is LoadFromFileMaxBytes that returns New(maxBytes) in place of an
+// LoadFromFileOrNew is LoadFromFileMaxBytes, but returns New(maxBytes) instead of an
 // error.
 func LoadFromFileOrNew(filePath string, maxBytes int) *Cache {
 	if c, err := load(filePath, maxBytes); err == nil {

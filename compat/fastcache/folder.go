@@ -16,10 +16,10 @@ import (
 	"github.com/golang/snappy"
 )
 
-// fastcache's snapshot is a folder: metadata.bin, the number of chunks that a bucket may
-// have, and files data.N.bin, each a snappy stream of buckets. A bucket is its number, the
-// offset and the generation at which it writes next, its map from hash to generation and
-// offset, and its chunks. All numbers are 8 bytes, little-endian.
+// A snapshot of fastcache is a directory: metadata.bin contains the maximum number of chunks
+// of a bucket, and each file data.N.bin is a snappy stream of buckets. A bucket consists of
+// its number, the offset and generation of its next write, its map from hash to generation
+// and offset, and its chunks. All numbers are 8 bytes, little-endian.
 
 const metadataFile = "metadata.bin"
 
@@ -164,7 +164,7 @@ func readPlaces(r io.Reader, n uint64) ([]place, error) {
 	return places, nil
 }
 
-// readRecords reads n times size bytes. It allocates as they come, not on the word of n.
+// readRecords reads n times size bytes. It allocates as data arrives and does not trust n.
 func readRecords(r io.Reader, n, size uint64) ([]byte, error) {
 	if n > maxBucketSize/size {
 		return nil, fmt.Errorf("%d times %d bytes, at most %d in all", n, size,
@@ -180,7 +180,7 @@ func readRecords(r io.Reader, n, size uint64) ([]byte, error) {
 // maxGen is the last generation before 1.
 const maxGen = 1<<24 - 1
 
-// isLive says whether what was written at p has not been overwritten since.
+// isLive reports whether the record at p has not been overwritten.
 func (p place) isLive(next, gen uint64) bool {
 	return p.gen == gen && p.offset < next ||
 		(p.gen+1 == gen || p.gen == maxGen && gen == 1) && p.offset >= next
@@ -200,8 +200,8 @@ func (p place) record(data []byte) (k, v []byte, ok bool) {
 	return data[:keyLen], data[keyLen : keyLen+valueLen], true
 }
 
-// joinBig makes one value of what fastcache's SetBig stored: the hash and the length of
-// the value under its key, and parts of it under the hash and their index.
+// joinBig joins values that fastcache's SetBig stored: the hash and the length of the value
+// under its key, and the parts under the hash and their index.
 func (c *Cache) joinBig() {
 	inner := c.inner.Load()
 	var value []byte
@@ -220,7 +220,7 @@ func (c *Cache) joinBig() {
 	}
 }
 
-// appendParts appends those of a value's parts that are there, up to the first that is not.
+// appendParts appends the parts of a value up to the first missing one.
 func (c *Cache) appendParts(dst []byte, hash, length uint64) []byte {
 	inner := c.inner.Load()
 	for i := uint64(0); uint64(len(dst)) < length; i++ {

@@ -8,36 +8,37 @@ import (
 
 // Stats are counters and gauges of a cache. UpdateStats adds to them.
 type Stats struct {
-	// GetCalls counts calls of Get, HasGet and Has, and of GetBig one and one for each part.
+	// GetCalls counts calls of Get, HasGet and Has; a call of GetBig counts once, plus once for
+	// each part.
 	GetCalls uint64
 
-	// SetCalls counts calls of Set, and of SetBig one and one for each part of 64 KB.
+	// SetCalls counts calls of Set; a call of SetBig counts once, plus once for each part of 64 KB.
 	SetCalls uint64
 
-	// Misses counts those of GetCalls that found nothing.
+	// Misses counts the GetCalls that found nothing.
 	Misses uint64
 
-	// Collisions stays 0: keys are compared, so two of one hash do not get into each
-	// other's way.
+	// Collisions stays 0: keys are compared, so two keys with the same hash do not replace
+	// each other.
 	Collisions uint64
 
-	// Corruptions counts records that made no sense.
+	// Corruptions counts damaged records.
 	Corruptions uint64
 
 	// EntriesCount is the number of entries that can be found.
 	EntriesCount uint64
 
-	// EvictedBytes counts the bytes of entries that were dropped to make room. (fastcache 1.13.0
-	// has it, 1.13.3 has not.)
+	// EvictedBytes counts the bytes of entries evicted to make room. (fastcache 1.13.0 has this
+	// field, 1.13.3 does not.)
 	EvictedBytes uint64
 
-	// BytesSize is the memory that entries and index hold, in bytes.
+	// BytesSize is the memory of entries and index in bytes.
 	BytesSize uint64
 
 	// MaxBytesSize is the capacity: maxBytes rounded up to a multiple of 32 MB.
 	MaxBytesSize uint64
 
-	// BigStats are those of SetBig and GetBig.
+	// BigStats are the counters of SetBig and GetBig.
 	BigStats
 }
 
@@ -56,16 +57,16 @@ type BigStats struct {
 	// InvalidMetavalueErrors counts calls of GetBig that found a value of Set.
 	InvalidMetavalueErrors uint64
 
-	// InvalidValueLenErrors counts calls of GetBig that found a value whose length
-	// cannot be.
+	// InvalidValueLenErrors counts calls of GetBig that found a value with an
+	// impossible length.
 	InvalidValueLenErrors uint64
 
-	// InvalidValueHashErrors stays 0: values have no hash, since no two share parts.
+	// InvalidValueHashErrors stays 0: values have no hash, because values never share parts.
 	InvalidValueHashErrors uint64
 }
 
-// UpdateStats adds the counters and gauges of the cache to s. Call s.Reset before it is
-// used again.
+// UpdateStats adds the counters and gauges of the cache to s. Call s.Reset before
+// reusing s.
 func (c *Cache) UpdateStats(s *Stats) {
 	var r ringcache.Stats
 	c.inner.Load().UpdateStats(&r)
@@ -83,8 +84,7 @@ func (c *Cache) UpdateStats(s *Stats) {
 	c.big.addTo(&s.BigStats)
 }
 
-// bigCounters are what BigStats is read from, and the number of the last value that
-// was stored in parts.
+// bigCounters are the counters of BigStats, and the number of the last value stored in parts.
 type bigCounters struct {
 	gets, sets, keys, kinds, lengths atomic.Uint64
 	lastNumber                       atomic.Uint64

@@ -1,13 +1,13 @@
-// Feedreader polls RSS and Atom feeds, and keeps in a ringcache what it needs to
-// do nothing twice: the ETag and Last-Modified of each feed, how long a feed
-// wants to be left alone, and a fingerprint of each article.
+// Feedreader polls RSS and Atom feeds. To avoid repeated work it stores the
+// following in a ringcache: the ETag and Last-Modified of each feed, how long
+// to wait before polling a feed again, and a fingerprint of each article.
 //
 //	go run . [flags]
 //
 // It serves its own feeds on localhost, polls them for several rounds in which
-// some of them change, and prints what it had to do, beside what a reader has to
-// do that remembers nothing. The reader itself is reader.go; all else is the
-// show.
+// some of them change, and prints how much work it did, compared with a reader
+// that has no cache. The reader itself is in reader.go; the other files are for
+// the demonstration.
 package main
 
 import (

@@ -22,26 +22,26 @@ const (
 	// maxFeed is the most bytes that a feed may have.
 	maxFeed = 8 * mb
 
-	// trust is how long a feed's validators are used. Then it is fetched whole
-	// once, should its server say 304 when it must not.
+	// trust is how long a feed's validators are used. Then the feed is fetched in
+	// full once, in case its server wrongly returns 304.
 	trust = 24 * time.Hour
 
-	// longestWait is how long a feed may keep us away.
+	// longestWait is the longest time that a feed may ask to wait.
 	longestWait = 6 * time.Hour
 )
 
 // reader polls feeds and delivers the articles that are new or have changed.
 //
-// All that it remembers is in the cache, which may forget. It is then as if the
-// reader had not been there before: a feed is fetched once too often, or an
-// article delivered twice. None is ever missed for that.
+// All its state is in the cache, which may drop any of it. The reader then
+// behaves as on its first visit: a feed is fetched once too often, or an article
+// is delivered twice. No article is missed.
 type reader struct {
 	cache   *ringcache.Cache
 	client  *http.Client
 	deliver func(*gofeed.Item) // is called by several goroutines
 }
 
-// tally is what came of some polls.
+// tally counts the results of some polls.
 type tally struct {
 	skipped     int   // feeds that want to be left alone still
 	notModified int   // feeds whose server answered 304
@@ -65,8 +65,8 @@ func (t *tally) add(u tally) {
 // articles returns how many articles were read.
 func (t tally) articles() int { return t.added + t.changed + t.unchanged }
 
-// round polls each of the feeds once, several at a time. One that fails does not
-// keep it from the others.
+// round polls each of the feeds once, several at a time. A failing feed does not
+// affect the others.
 func (r *reader) round(urls []string, workers int) (tally, error) {
 	var mu sync.Mutex // guards sum and errs
 	var sum tally
@@ -117,7 +117,7 @@ func (r *reader) poll(url string) (tally, error) {
 	return tally{}, fmt.Errorf("poll feed %s: the server says %s", url, resp.Status)
 }
 
-// ask requests a feed, if it is not what it was the last time.
+// ask requests a feed if it has changed since the last time.
 func (r *reader) ask(url string) (*http.Response, error) {
 	req, err := http.NewRequest(http.MethodGet, url, nil)
 	if err != nil {
@@ -156,11 +156,11 @@ func (r *reader) read(url string, resp *http.Response) (tally, error) {
 	return t, nil
 }
 
-// take delivers an article, unless it was delivered before as it is.
+// take delivers an article, unless it was delivered before without changes.
 func (r *reader) take(url string, item *gofeed.Item, t *tally) {
 	k := key('a', url, cmp.Or(item.GUID, item.Link, item.Title))
 	known := r.cache.Has(k)
-	// What is left out, such as dates, may change without a reader's noticing.
+	// Changes of other fields, such as dates, are ignored.
 	changed, err := r.cache.SetIfChanged(k,
 		digest(item.Title, item.Link, item.Description, item.Content))
 	switch {
@@ -175,7 +175,7 @@ func (r *reader) take(url string, item *gofeed.Item, t *tally) {
 	r.deliver(item) // if err is not nil, it is not remembered, and comes again
 }
 
-// trust remembers by what the server will know this state of the feed.
+// trust stores the validators of this state of the feed.
 func (r *reader) trust(url string, h http.Header) {
 	k := key('v', url)
 	validators := h.Get("ETag") + "\n" + h.Get("Last-Modified")
@@ -186,8 +186,8 @@ func (r *reader) trust(url string, h http.Header) {
 	_ = r.cache.SetWithTTL(k, []byte(validators), trust) // else it is fetched again
 }
 
-// wait remembers that the feed wants to be left alone, if it does: an entry that
-// is there for just that long, and has no value.
+// wait stores how long the feed asks to wait, if it does: an entry without a
+// value that expires after that time.
 func (r *reader) wait(url string, h http.Header) {
 	for _, part := range strings.Split(h.Get("Cache-Control"), ",") {
 		text, ok := strings.CutPrefix(strings.TrimSpace(part), "max-age=")
@@ -199,12 +199,12 @@ func (r *reader) wait(url string, h http.Header) {
 	}
 }
 
-// key returns the key for what belongs to some strings: 17 bytes, however long
-// these are, with the kind of the entry in the first.
+// key returns the key of an entry for some strings: 17 bytes, however long these
+// are, with the kind of the entry in the first.
 func key(kind byte, parts ...string) []byte { return append([]byte{kind}, digest(parts...)...) }
 
-// digest returns 16 bytes that stand for some strings. What is in feeds is
-// written by strangers, so nobody must be able to find strings with the same.
+// digest returns a 16-byte digest of some strings. Feeds are untrusted, so it
+// must not be possible to construct strings with the same digest.
 func digest(parts ...string) []byte {
 	h := sha256.New()
 	for _, part := range parts {

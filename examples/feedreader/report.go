@@ -8,8 +8,8 @@ import (
 	"github.com/ringcache/ringcache"
 )
 
-// report prints what each round was, and what all of them have cost both
-// readers. A MB is 2^20 bytes throughout.
+// report prints the results of each round, and the total cost for both readers.
+// A MB is 2^20 bytes throughout.
 func (w *world) report(out io.Writer) error {
 	p := printer{out: out}
 	p.line("%d feeds of %d articles, cache of %d MB, %d at a time\n", w.cfg.feeds, w.cfg.articles,

@@ -21,7 +21,7 @@ const (
 	kinds
 )
 
-// feed is what is served under one path. Every other feed is Atom.
+// feed is the document served under one path. Every other feed is Atom.
 type feed struct {
 	kind     int
 	atom     bool
@@ -36,7 +36,7 @@ type article struct {
 	HTML  string
 }
 
-// server serves feeds. They change in advance only, never while they are served.
+// server serves feeds. They change only in advance, never while they are being served.
 type server struct {
 	feeds    []feed
 	rnd      *rand.Rand

@@ -15,8 +15,8 @@ import (
 	"github.com/ringcache/ringcache"
 )
 
-// world is a server of feeds, and two readers: one that remembers, and one whose
-// cache is emptied before every round, for comparison.
+// world is a server of feeds, and two readers: one with a cache, and for
+// comparison one whose cache is emptied before every round.
 type world struct {
 	cfg    config
 	server *server
@@ -27,7 +27,7 @@ type world struct {
 	rounds             []tally // of the reader that remembers
 }
 
-// subscriber is a reader, with what it has cost.
+// subscriber is a reader with its costs.
 type subscriber struct {
 	reader    *reader
 	sum       tally
@@ -86,14 +86,14 @@ func (w *world) subscribe(sub *subscriber) error {
 	return nil
 }
 
-// close stops everything, the last that was started first.
+// close stops everything in reverse order.
 func (w *world) close() {
 	for i := range w.stop {
 		_ = w.stop[len(w.stop)-1-i]()
 	}
 }
 
-// work stands for all that a program does with an article that it has not had.
+// work simulates the work of a program on a new article.
 func (sub *subscriber) work(item *gofeed.Item) {
 	words := 0
 	for part := range strings.SplitSeq(item.Description+item.Content, "<") {

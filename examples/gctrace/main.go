@@ -1,13 +1,13 @@
-// Gctrace shows what a cache full of small entries costs the garbage
-// collector. It fills a store, forces collections, and prints how much there
-// was to mark and how long that took.
+// Gctrace shows the cost of a cache full of small entries for the garbage
+// collector. It fills a store, forces collections, and prints how much memory
+// was marked and how long that took.
 //
 //	go run . -store=map -entries 1000000    # one store
 //	go run .                                # every store, each in its own process
 //
-// With GODEBUG=gctrace=1 the runtime's own lines go to standard error and the
-// table to standard output. Build first then: the go command would print its
-// own collections too.
+// With GODEBUG=gctrace=1 the runtime writes its trace to standard error, and the
+// table goes to standard output. Build the program first, because the go command
+// would also print its own collections.
 //
 //	go build -o /tmp/gctrace . && GODEBUG=gctrace=1 /tmp/gctrace -store=map
 package main

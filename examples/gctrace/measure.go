@@ -15,7 +15,7 @@ import (
 // forced is how many collections are forced once the store is full.
 const forced = 5
 
-// result is what one store cost. Sizes are in bytes, times in seconds.
+// result is the cost of one store. Sizes are in bytes, times in seconds.
 type result struct {
 	Store        string  `json:"store"`
 	Kept         int     `json:"kept"` // entries that came back right at the end
@@ -31,7 +31,7 @@ type result struct {
 	GCShareOfCPU float64 `json:"gc_cpu_share"`   // of CPU time before the first forced one, 0 to 1
 }
 
-// measure fills the store and looks at the collector's work.
+// measure fills the store and measures the work of the collector.
 func measure(cfg config) (result, error) {
 	s, err := newStore[cfg.store](cfg.entries, cfg.valueSize)
 	if err != nil {
@@ -47,7 +47,7 @@ func measure(cfg config) (result, error) {
 	return r, nil
 }
 
-// collect forces collections and notes what they took.
+// collect forces collections and records their cost.
 func (r *result) collect() {
 	runtime.GC() // also finishes what the fill had begun, and brings the CPU times up to date
 	before := readCPU()
@@ -92,8 +92,8 @@ func readCPU() cpu {
 	return cpu{mark: v(0) + v(1) + v(2), gc: v(3), idle: v(4), total: v(5)}
 }
 
-// residentMemory is what the operating system counts for this process, as
-// Linux tells it; 0 elsewhere.
+// residentMemory returns the resident memory of this process as reported by
+// Linux; 0 on other systems.
 func residentMemory() int64 {
 	statm, err := os.ReadFile("/proc/self/statm")
 	fields := bytes.Fields(statm)

@@ -15,8 +15,8 @@ import (
 
 const keySize = 16
 
-// store is what a cache does here. set keeps its own copy; get appends to
-// dst or returns the stored bytes, whichever is the store's own way.
+// store is the interface of the compared caches. set keeps its own copy; get
+// appends to dst or returns the stored bytes, whichever the store does natively.
 type store interface {
 	set(k, v []byte) error
 	get(dst, k []byte) ([]byte, bool)
@@ -53,7 +53,7 @@ func fill(s store, n, valueSize int) error {
 	return nil
 }
 
-// countKept reads all entries and returns how many came back right.
+// countKept reads all entries and returns the number of correct ones.
 func countKept(s store, n, valueSize int) int {
 	kept := 0
 	k, want, buf := make([]byte, keySize), make([]byte, valueSize), make([]byte, 0, valueSize)
@@ -120,7 +120,7 @@ func (s *syncMap) get(_, k []byte) ([]byte, bool) {
 	return v.([]byte), true
 }
 
-// goCache is go-cache, with nothing that expires.
+// goCache is go-cache without expiry.
 type goCache struct{ c *gocache.Cache }
 
 func newGoCache(int, int) (store, error) {
@@ -140,7 +140,7 @@ func (s goCache) get(_, k []byte) ([]byte, bool) {
 	return v.([]byte), true
 }
 
-// bigCache is BigCache, told beforehand how much will come.
+// bigCache is BigCache, configured for the number of entries.
 type bigCache struct{ c *bigcache.BigCache }
 
 func newBigCache(entries, valueSize int) (store, error) {

@@ -15,7 +15,7 @@ import (
 	"github.com/ringcache/ringcache"
 )
 
-// clients ask for pages, check what they get, and count.
+// clients request pages, check the responses, and count.
 type clients struct {
 	cfg    config
 	origin *origin
@@ -30,7 +30,7 @@ type clients struct {
 	took                  time.Duration
 }
 
-// browse lets all clients ask at the same time.
+// browse runs all clients concurrently.
 func (c *clients) browse() error {
 	start := time.Now()
 	errs := make([]error, c.cfg.clients)
@@ -43,8 +43,8 @@ func (c *clients) browse() error {
 	return errors.Join(errs...)
 }
 
-// browseAs makes the requests of client i. Every other client is German. All like the same
-// pages best, and remember the ETag of each page that they have.
+// browseAs makes the requests of client i. Every other client is German. All prefer the same
+// pages, and store the ETag of each page that they have.
 func (c *clients) browseAs(i int) error {
 	lang := []string{"en", "de"}[i%2]
 	rnd := rand.New(rand.NewPCG(3, uint64(i)))
@@ -65,8 +65,8 @@ func (c *clients) browseAs(i int) error {
 	return nil
 }
 
-// get asks for page n, if it is not the one with this ETag. It checks the answer and returns
-// the ETag that the page has now.
+// get requests page n unless it still has this ETag. It checks the response and returns the
+// current ETag of the page.
 func (c *clients) get(n int, lang, etag string) (now string, err error) {
 	req, err := http.NewRequest(http.MethodGet, c.url+pagePath(n), nil)
 	if err != nil {
@@ -93,7 +93,7 @@ func (c *clients) get(n int, lang, etag string) (now string, err error) {
 	return now, nil
 }
 
-// note counts an answer, by its Cache-Status.
+// note counts a response by its Cache-Status.
 func (c *clients) note(code int, status string, bytes int) {
 	c.requests.Add(1)
 	c.received.Add(int64(bytes))
@@ -113,7 +113,7 @@ func (c *clients) note(code int, status string, bytes int) {
 	}
 }
 
-// right reports whether an answer is one that the handler could have given.
+// right reports whether a response could have come from the handler.
 func (c *clients) right(n int, lang, asked string, code int, etag string, body []byte) bool {
 	p := &c.origin.pages[n]
 	wantBody, wantETag := p.in(lang)

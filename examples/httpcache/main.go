@@ -1,10 +1,10 @@
-// Httpcache is a web server whose pages are kept in a ringcache, by adapters/ringmiddleware.
+// Httpcache is a web server that caches its pages in a ringcache with adapters/ringmiddleware.
 //
 //	go run -C examples/httpcache . [flags]
 //
-// It serves some hundred pages on localhost, lets a few clients ask for them, checks every byte
-// that they get, and prints what the cache has spared the handler and the network. What a
-// service needs of it is in the function serve; the pages are in origin.go and the clients in
+// It serves a few hundred pages on localhost, requests them from several clients, checks every
+// byte of the responses, and prints how much work the cache saved the handler and the network. The
+// function serve is the code that a service needs; the pages are in origin.go and the clients in
 // clients.go.
 package main
 

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// page is what the handler has under one path, in two languages. It is not
-// changed once it is made.
+// page is the page of the handler under one path, in two languages. It is
+// immutable.
 type page struct {
 	control string // Cache-Control
 	etag    string // empty: none
@@ -19,7 +19,7 @@ type page struct {
 	body    map[string][]byte
 }
 
-// kinds is how many kinds of pages there are, in turn.
+// kinds is the number of kinds of pages, which alternate.
 const kinds = 8
 
 // origin is the handler behind the cache.
@@ -39,9 +39,9 @@ func newOrigin(n int, maxAge time.Duration) *origin {
 	return o
 }
 
-// newPage makes page i: most may be kept, one of each turn must not be kept by
-// a shared cache, one must not be kept at all, one is there in two languages,
-// and one has no ETag.
+// newPage creates page i. Most pages may be stored. In each group of pages, one
+// must not be stored by a shared cache, one must not be stored at all, one exists
+// in two languages, and one has no ETag.
 func newPage(i int, rnd *rand.Rand, maxAge time.Duration) page {
 	p := page{
 		control: fmt.Sprintf("max-age=%d", maxAge/time.Second),
@@ -98,6 +98,6 @@ func (o *origin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if etag != "" {
 		header.Set("ETag", etag)
 	}
-	// It also answers 304 to those who have the page.
+	// It also returns 304 to clients that have the page.
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(body))
 }

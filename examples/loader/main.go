@@ -1,11 +1,11 @@
-// Loader shows what becomes of a stampede: a thousand goroutines ask at once for
-// keys that the cache does not have, and whose values take long to find. Each
-// value is looked for once.
+// Loader shows how a cache handles a stampede: a thousand goroutines request the
+// same missing keys at once, and loading a value is slow. Each value is loaded
+// once.
 //
 //	go run ./examples/loader [flags]
 //
-// Run it with -naive to see the same without GetOrLoad: whoever misses looks
-// for the value on its own.
+// With -naive it does the same without GetOrLoad: each goroutine that misses
+// loads the value itself.
 package main
 
 import (

@@ -1,10 +1,11 @@
-// Nearcache shows what a near cache in front of Redis saves. Two processes read the same
-// keys, one of them writes too; first without a near cache, then with one in each process.
+// Nearcache shows how many requests a near cache in front of Redis saves. Two processes read
+// the same keys, and one of them also writes: first without a near cache, then with one in each
+// process.
 //
 //	go run . [flags]
 //
-// It starts its own redis-server (or valkey-server), or takes the one that -redis
-// names. The near cache itself is the function connect in process.go; all else is the show.
+// It starts its own redis-server (or valkey-server), or uses the server given by -redis. The
+// near cache is created by the function connect in process.go; the rest is the demonstration.
 package main
 
 import (

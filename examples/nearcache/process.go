@@ -40,7 +40,7 @@ func connect(addr string, cache *ringcache.Cache) (rueidis.Client, error) {
 	return rueidis.NewClient(o)
 }
 
-// result is what a process says when its time is over.
+// result is the output of a process at the end of its run.
 type result struct {
 	Reads  int           `json:"reads"`
 	Hits   int           `json:"hits"` // reads that needed no round trip
@@ -50,7 +50,7 @@ type result struct {
 	Stale  int           `json:"stale"` // keys whose value was an old one in the end
 }
 
-// process reads keys, and perhaps writes some, until its time is over.
+// process reads keys, and optionally writes some, until its time is over.
 type process struct {
 	config
 	client rueidis.Client
@@ -58,7 +58,8 @@ type process struct {
 	times  []time.Duration
 }
 
-// runProcess works, says so, and after an answer looks for stale values and says what it did.
+// runProcess runs, reports that it has finished, waits for an answer, and then looks for stale
+// values and prints its result.
 func runProcess(cfg config, in io.Reader, out io.Writer) error {
 	var cache *ringcache.Cache
 	if cfg.near {
@@ -162,8 +163,8 @@ func value(version, size int) string {
 	return fmt.Sprintf("%0*d", versionSize, version) + strings.Repeat("v", size-versionSize)
 }
 
-// lookForStale reads every key through the near cache, and past it. All writes have been
-// acknowledged, so after one round trip on the connection nothing old may be read.
+// lookForStale reads every key both through the near cache and directly. All writes have been
+// acknowledged, so after one round trip on the connection no old value may be returned.
 func (p *process) lookForStale() error {
 	ctx := context.Background()
 	if err := p.client.Do(ctx, p.client.B().Ping().Build()).Error(); err != nil {

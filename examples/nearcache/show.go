@@ -16,7 +16,7 @@ import (
 
 var roles = []string{"writer", "reader"}
 
-// side is what each process did, without a near cache or with one.
+// side has the results of each process, without a near cache or with one.
 type side []result
 
 // show runs both sides and prints the table.
@@ -61,7 +61,7 @@ func removeKeys(client rueidis.Client, keys int) {
 	})
 }
 
-// eachKey runs a command for every key, many at once.
+// eachKey runs a command for every key, many concurrently.
 func eachKey(client rueidis.Client, keys int, build func(key string) rueidis.Completed) error {
 	const batch = 1000
 	for i := 0; i < keys; i += batch {
@@ -78,7 +78,7 @@ func eachKey(client rueidis.Client, keys int, build func(key string) rueidis.Com
 	return nil
 }
 
-// child is a process that runs.
+// child is a running process.
 type child struct {
 	role string
 	cmd  *exec.Cmd
@@ -136,7 +136,7 @@ func startChild(cfg config, role string, near bool) (*child, error) {
 	return c, c.cmd.Start()
 }
 
-// stop waits for the end of the process, which comes soon after that of its input.
+// stop waits for the process, which ends soon after its input.
 func (c *child) stop() {
 	c.in.Close()
 	_ = c.cmd.Wait()

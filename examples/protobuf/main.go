@@ -1,6 +1,6 @@
-// Protobuf keeps protocol buffer messages in a cache, through a typed view and a
-// codec of a few lines (codec.go), and prints what comes back. The messages are
-// of the well-known types, so nothing is generated; your own work as well.
+// Protobuf stores protocol buffer messages in a cache through a typed view with
+// a short codec (codec.go), reads them back and prints them. The messages are
+// well-known types, so nothing is generated; your own types work the same way.
 //
 //	go run -C examples/protobuf .
 package main

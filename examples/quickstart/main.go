@@ -1,4 +1,4 @@
-// Quickstart is what most programs need of a cache: set, get, and load what is missing.
+// Quickstart shows the basic use of a cache: set, get, and load a missing value.
 package main
 
 import (

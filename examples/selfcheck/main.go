@@ -1,10 +1,10 @@
-// Selfcheck does a cache's whole job on real input: it caches every regular
-// file under a directory, reads all of them back from several goroutines in
-// random order, checks every byte, and prints what that took.
+// Selfcheck tests a cache with real data: it caches every regular file under a
+// directory, reads all of them back from several goroutines in random order,
+// checks every byte, and prints the time and memory used.
 //
 //	go run ./examples/selfcheck [flags] [directory]
 //
-// Without a directory it takes the source tree of the installed Go.
+// Without a directory it uses the source tree of the installed Go.
 package main
 
 import (

@@ -60,8 +60,8 @@ func longest(pauses []time.Duration) time.Duration {
 	return slices.Max(append(pauses, 0))
 }
 
-// residentMemory is what the operating system counts for this process, as
-// Linux tells it; "-" elsewhere.
+// residentMemory returns the resident memory of this process as reported by
+// Linux; "-" on other systems.
 func residentMemory() string {
 	statm, err := os.ReadFile("/proc/self/statm")
 	fields := bytes.Fields(statm)

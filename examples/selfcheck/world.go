@@ -25,7 +25,7 @@ type file struct {
 	stored bool
 }
 
-// world is the cache, the files that go into it, and what was counted.
+// world is the cache, the files stored in it, and counters.
 type world struct {
 	cfg   config
 	root  string // cfg.dir with links resolved
@@ -54,8 +54,8 @@ func newWorld(cfg config) (*world, error) {
 	return w, nil
 }
 
-// list walks the directory. What cannot be looked into is counted, except the
-// directory itself.
+// list walks the directory. It counts files and directories that cannot be read;
+// if the directory itself cannot be read, that is an error.
 func (w *world) list() error {
 	// WalkDir does not follow a link, and some systems make src one.
 	root, err := filepath.EvalSymlinks(w.cfg.dir)
@@ -149,7 +149,7 @@ func (w *world) store(f *file, buf *bytes.Buffer) error {
 }
 
 // readBack reads every stored file, rounds times in each goroutine, in its
-// own order, and compares what the cache returned with what was stored.
+// own order, and compares the result with the stored data.
 func (w *world) readBack() {
 	start := time.Now()
 	w.parallel(func(int) {

@@ -17,7 +17,7 @@ import (
 	"github.com/ringcache/ringcache/adapters/ringstatsviz"
 )
 
-// source is where the API has its answers from: the database, or the shop before it.
+// source provides the data of the API: the database, or the shop in front of it.
 type source interface {
 	product(ctx context.Context, id int64) (product, error)
 	cheapest(ctx context.Context, category int64) ([]product, error)
@@ -46,7 +46,7 @@ func addAPI(mux *http.ServeMux, src source) {
 
 var errBadPrice = errors.New("the price must be a number of cents")
 
-// withID answers with what fn returns for the id in the path.
+// withID returns a handler that responds with the result of fn for the id in the path.
 func withID(w http.ResponseWriter, r *http.Request, fn func(id int64) (any, error)) {
 	id, err := strconv.ParseInt(r.PathValue("id"), 10, 64)
 	if err != nil {
@@ -69,7 +69,7 @@ func withID(w http.ResponseWriter, r *http.Request, fn func(id int64) (any, erro
 	}
 }
 
-// addPages adds what there is to look at, and returns a function that ends it.
+// addPages adds the metrics and the plots, and returns a function that stops them.
 func addPages(mux *http.ServeMux, s *shop) (end func() error, err error) {
 	registry, caches := prometheus.NewRegistry(), ringprometheus.NewCollector()
 	err = errors.Join(registry.Register(caches), caches.Register("shop", s.cache),

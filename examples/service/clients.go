@@ -16,14 +16,14 @@ import (
 	"github.com/ringcache/ringcache"
 )
 
-// What clients ask for, of a thousand requests. The rest are products.
+// The mix of requests, per thousand. The rest are for products.
 const (
 	askList   = 150 // the cheapest of a category
 	askAbsent = 50  // a product that does not exist
 	askWrite  = 2   // a new price
 )
 
-// result is what the clients have seen.
+// result is what the clients measured.
 type result struct {
 	requests int
 	queries  int64 // of the database
@@ -35,7 +35,7 @@ type result struct {
 	cache    ringcache.Stats // at the end; zero without a cache
 }
 
-// quantile returns the time within which so many of the requests were answered.
+// quantile returns a quantile of the response time.
 func (r *result) quantile(q float64) time.Duration {
 	if len(r.times) == 0 {
 		return 0
@@ -43,7 +43,7 @@ func (r *result) quantile(q float64) time.Duration {
 	return r.times[min(int(q*float64(len(r.times))), len(r.times)-1)]
 }
 
-// ask lets clients loose on a service for some time.
+// ask runs clients against a service for some time.
 func ask(ctx context.Context, cfg config, s *server) (result, error) {
 	ctx, cancel := context.WithTimeout(ctx, cfg.span)
 	defer cancel()
@@ -82,7 +82,7 @@ func ask(ctx context.Context, cfg config, s *server) (result, error) {
 	return r, nil
 }
 
-// warm asks the shop for products as clients do, but without HTTP, which is faster.
+// warm requests products from the shop like clients do, but without HTTP, which is faster.
 func warm(ctx context.Context, cfg config, s *shop) error {
 	popular, rnd := zipf(cfg.products, cfg.skew), rand.New(rand.NewPCG(0, 2))
 	for range cfg.warm {
@@ -93,7 +93,7 @@ func warm(ctx context.Context, cfg config, s *shop) error {
 	return nil
 }
 
-// client asks one thing after the other.
+// client makes one request after another.
 type client struct {
 	url     string
 	http    http.Client
@@ -104,7 +104,7 @@ type client struct {
 	times   []time.Duration
 }
 
-// run asks until the context ends.
+// run makes requests until the context ends.
 func (c *client) run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		begin := time.Now()
@@ -137,7 +137,7 @@ func (c *client) one(ctx context.Context) error {
 	}
 }
 
-// product reads or writes a product, and sees that it is not older than what it was.
+// product reads or writes a product, and checks that it is not older than at the last request.
 func (c *client) product(ctx context.Context, method, path, body string) error {
 	var p product
 	if err := c.call(ctx, method, path, body, http.StatusOK, &p); err != nil {

@@ -11,10 +11,10 @@ import (
 	_ "modernc.org/sqlite" // the driver: SQLite in Go, nothing to install
 )
 
-// categories is how many there are.
+// categories is the number of categories.
 const categories = 50
 
-// product is a row of the database, and what the API answers.
+// product is a row of the database and a response of the API.
 type product struct {
 	ID       int64  `json:"id"`
 	Category int64  `json:"category"`

@@ -1,17 +1,18 @@
-// Service is an HTTP API in front of a database, as many services are: products in SQLite,
-// answered as JSON, with a cache between. Without -serve it starts itself three times, without
-// the cache, with it, and with it compressed, lets clients loose on it, and prints what they saw.
+// Service is a typical HTTP API backed by a database: products in SQLite, returned as JSON, with a
+// cache in between. Without -serve it starts itself three times (without a cache, with a cache, and
+// with a compressed cache), generates load with clients, and prints what they measured.
 //
 //	go run . [flags]                                  # the comparison
 //	go run . -serve localhost:8080 -dir /tmp/shop     # the service, until it is interrupted
 //
-// By default all products fit the cache, and there is nothing to compress. To compare with a
-// cache that is too small for them, and full before the clients begin (two minutes):
+// By default all products fit in the cache, so nothing is compressed. To compare caches that are
+// too small for all products and full before the clients start (two minutes):
 //
 //	go run . -products 120000 -skew 0.8 -warm 1200000 -for 10s
 //
-// Then http://localhost:8080/products/7 is a product, /categories/3 a list, /metrics is for
-// Prometheus, and /debug/statsviz/ a page for people. How the cache is used is in shop.go.
+// With -serve, http://localhost:8080/products/7 returns a product and /categories/3 a list;
+// /metrics has metrics for Prometheus, and /debug/statsviz/ shows live plots. The file shop.go
+// contains all code that uses the cache.
 package main
 
 import (

@@ -6,12 +6,12 @@ import (
 	"slices"
 )
 
-// popularity is how often products are asked for: at index i, what part of the requests is for
-// the i+1 most popular.
+// popularity is a cumulative distribution: at index i, the fraction of requests for the i+1 most
+// popular products.
 type popularity []float64
 
-// zipf returns a popularity by Zipf's law: the product of rank r is asked for r^-skew times as
-// often as the first. (That of math/rand/v2 cannot do with less than 1.)
+// zipf returns a popularity by Zipf's law: the product of rank r is requested r^-skew times as
+// often as the first. (math/rand/v2 has no Zipf distribution with a skew below 1.)
 func zipf(products int, skew float64) popularity {
 	p := make(popularity, products)
 	var sum float64
@@ -25,8 +25,8 @@ func zipf(products int, skew float64) popularity {
 	return p
 }
 
-// draw returns the id of a product that is asked for. The most popular products are spread over
-// all categories.
+// draw returns the id of a random product. The most popular products are spread over all
+// categories.
 func (p popularity) draw(rnd *rand.Rand) int64 {
 	rank, _ := slices.BinarySearch(p, rnd.Float64())
 	return 1 + int64(rank)*7919%int64(len(p))

@@ -20,11 +20,11 @@ var sides = [...]struct {
 	{name: "compressed", cached: true, compress: true},
 }
 
-// results are what the clients have seen of each side.
+// results are the measurements of the clients for each side.
 type results [len(sides)]result
 
-// compare lets clients loose on the sides, one after the other. They have one database; each
-// cache is new.
+// compare runs clients against the sides, one after another. They share one database; each cache is
+// new.
 func compare(ctx context.Context, cfg config, out io.Writer) error {
 	dir, err := os.MkdirTemp(cfg.dir, "compare")
 	if err != nil {
@@ -54,7 +54,7 @@ func compare(ctx context.Context, cfg config, out io.Writer) error {
 	return nil
 }
 
-// measure lets clients loose on a separate service.
+// measure runs clients against a separate service.
 func measure(ctx context.Context, cfg config) (result, error) {
 	s, err := start(ctx, cfg, "127.0.0.1:0")
 	if err != nil {

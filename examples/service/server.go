@@ -14,7 +14,7 @@ import (
 	"github.com/ringcache/ringcache"
 )
 
-// server is the whole service: database, cache, and HTTP.
+// server is the whole service: database, cache and HTTP server.
 type server struct {
 	db   *database
 	shop *shop // nil without a cache
@@ -53,7 +53,7 @@ func start(ctx context.Context, cfg config, addr string) (*server, error) {
 	return s, nil
 }
 
-// open is start, which leaves what it has opened if there is an error.
+// open is start without the cleanup after an error.
 func (s *server) open(ctx context.Context, cfg config, addr string) (err error) {
 	dir := cfg.dir
 	if dir == "" {
@@ -85,7 +85,7 @@ func (s *server) open(ctx context.Context, cfg config, addr string) (err error) 
 	return nil
 }
 
-// addShop puts the cache before the database, and adds what there is to see of it.
+// addShop puts the cache in front of the database, and adds its metrics and plots.
 func (s *server) addShop(mux *http.ServeMux, cfg config, dir string) error {
 	shop, err := openShop(s.db, cfg, dir)
 	if err != nil {
@@ -102,8 +102,8 @@ func (s *server) addShop(mux *http.ServeMux, cfg config, dir string) error {
 	return nil
 }
 
-// stop lets requests that are under way finish, then closes what they need: the cache while no
-// handler writes to it any more, and the database after the cache, whose loads ask it.
+// stop waits for running requests, then closes the cache, to which no handler writes any more, and
+// finally the database, which loads of the cache use.
 func (s *server) stop() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -114,7 +114,7 @@ func (s *server) stop() error {
 	return errors.Join(err, s.end())
 }
 
-// end closes what was opened, the last first.
+// end closes everything in reverse order.
 func (s *server) end() (err error) {
 	for _, end := range slices.Backward(s.ends) {
 		err = errors.Join(err, end())

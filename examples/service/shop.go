@@ -13,26 +13,26 @@ import (
 	"github.com/ringcache/ringcache/compress/s2"
 )
 
-// storedVersion is the version of what the cache's file holds: of the JSON of products and of the
-// keys of the views. Raise it with every change that the program before, or the one after, would
-// misread: a file of another version is emptied when it is opened.
+// storedVersion is the version of the data in the cache's file: the JSON of products and the keys
+// of the views. Increment it with every change that an older or newer version of the program would
+// misread: a file with another version is emptied when it is opened.
 const storedVersion = 1
 
-// How long an answer of the database is believed. Another program may add a product that did not
-// exist, so that is believed for a shorter time.
+// How long results of the database are cached. Another program may add a product that did not
+// exist, so a missing product is cached for a shorter time.
 const (
 	liveFor   = 10 * time.Minute
 	absentFor = 10 * time.Second
 )
 
-// The decoded products that are kept on the Go heap: the most frequent ones, and the bytes of JSON
-// that they were decoded from.
+// The number of decoded products kept on the Go heap, the most frequent ones, and the size of their
+// JSON.
 const (
 	memoEntries = 1000
 	memoBytes   = 2 << 20
 )
 
-// shop answers from the cache what the database has answered before.
+// shop is the database with a cache in front of it.
 type shop struct {
 	db       *database
 	cache    *ringcache.Cache
@@ -43,8 +43,8 @@ type shop struct {
 	cheap    *ringcache.Typed[int64, []product] // by category
 }
 
-// openShop makes the cache, which is warm if the directory has the file of an earlier one,
-// however that ended.
+// openShop creates the cache. It is warm if the directory contains the file of an earlier process,
+// however that process ended.
 func openShop(db *database, cfg config, dir string) (*shop, error) {
 	options := ringcache.Options{
 		MaxBytes:       cfg.cacheMB << 20,
@@ -60,7 +60,7 @@ func openShop(db *database, cfg config, dir string) (*shop, error) {
 		options.Compressor = s2.New()
 	}
 	cache, err := ringcache.NewWithOptions(options)
-	// ErrUnsupported: on Windows, say. ErrInUse: the process of the last deploy is still running.
+	// ErrUnsupported: for example on Windows. ErrInUse: the previous process is still running.
 	if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, ringcache.ErrInUse) {
 		log.Printf("start with an empty cache: %v", err)
 		options.File = ""
@@ -117,10 +117,10 @@ func (s *shop) loadCheapest(
 	return list, 0, err
 }
 
-// setPrice writes a price. What was cached is forgotten after the write, also if it failed, as it
-// may have been made nonetheless; a load that is under way meanwhile is not stored. It is forgotten
-// before the write too: a process that is killed in between then leaves an older product only if
-// that was loaded again in that moment, and for liveFor at most.
+// setPrice writes a price. It invalidates the cached data after the write, even if the write
+// failed, because it may have been committed nonetheless; a load that is running at that time is
+// not stored. It also invalidates before the write: if the process is killed in between, an
+// outdated product remains only if it was loaded again in that interval, and for at most liveFor.
 func (s *shop) setPrice(ctx context.Context, id, price int64) (product, error) {
 	if err := s.forget(id); err != nil {
 		return product{}, err // the cache is closed: its file would keep the older product
@@ -129,8 +129,8 @@ func (s *shop) setPrice(ctx context.Context, id, price int64) (product, error) {
 	return p, errors.Join(err, s.forget(id))
 }
 
-// forget removes what depends on a product. Which lists it is on is not known, so all of them are
-// invalidated: that takes as long for a million as for one.
+// forget removes the cached data that depends on a product. It is not known which lists contain the
+// product, so all lists are invalidated, in constant time.
 func (s *shop) forget(id int64) error {
 	s.products.Del(id)
 	return s.lists.Invalidate()

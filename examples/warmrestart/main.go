@@ -1,7 +1,6 @@
-// Warmrestart shows a cache that outlives its process. A service reads from a slow source
-// through a cache in a file (ringcache.Options.File). Its parent kills it with SIGKILL in
-// the middle of its work, and starts it again: the second one hits from the first request
-// on.
+// Warmrestart shows a cache that survives its process. A service reads from a slow source
+// through a cache in a file (ringcache.Options.File). Its parent kills it with SIGKILL while it
+// is working, and starts it again: the new process has cache hits from its first request.
 //
 //	go run ./examples/warmrestart [flags]
 package main

@@ -4,8 +4,8 @@
 //	go run -C tools ./release -set v0.2.0  write a version into every go.mod file
 //	go run -C tools ./release -tags        print the tags of the release
 //
-// All released modules carry the same version and are tagged on the same commit. The
-// version is that of the requirements between them: see check. CI runs the rehearsal.
+// All released modules have the same version and are tagged on the same commit. The version
+// is the one with which they require each other: see check. CI runs the rehearsal.
 package main
 
 import (

@@ -24,8 +24,8 @@ type rehearsal struct {
 	env     []string
 }
 
-// rehearse publishes the working tree as it stands to a temporary repository, and uses
-// each released module as its page tells a user to.
+// rehearse publishes the working tree to a temporary repository, and uses each released
+// module as described on its page.
 func rehearse(root string, files []string, mods modules, version string) error {
 	tmp, err := os.MkdirTemp("", "release")
 	if err != nil {
@@ -163,7 +163,7 @@ func (r rehearsal) commands(page string) ([][]string, error) {
 }
 
 // fetch runs the commands of the module's README in an empty module, and then a program
-// that imports every package of it. The commands have to suffice: tidy comes last.
+// that imports every package of it. The commands must be sufficient: tidy runs last.
 func (r rehearsal) fetch(m mod) error {
 	commands, err := r.commands(path.Join(m.dir, "README.md"))
 	if err != nil {
@@ -214,12 +214,12 @@ func (u user) expect(want, format, module string) error {
 	return err
 }
 
-// fastcacheDir holds the module that takes the place of fastcache.
+// fastcacheDir is the directory of the module that replaces fastcache.
 const fastcacheDir = "compat/fastcache"
 
 const fastcache = "github.com/VictoriaMetrics/fastcache"
 
-// fastcachePages show the commands that put compat/fastcache in fastcache's place.
+// fastcachePages show the commands that replace fastcache with compat/fastcache.
 var fastcachePages = []string{
 	"docs/moving.md", fastcacheDir + "/README.md", fastcacheDir + "/fastcache.go",
 }
@@ -237,8 +237,8 @@ func main() {
 }
 `
 
-// replaceFastcache makes a program that uses fastcache, and runs the commands of the
-// pages that say how it is moved to ours.
+// replaceFastcache creates a program that uses fastcache, and runs the commands of the
+// pages that switch it to compat/fastcache.
 func (r rehearsal) replaceFastcache(m mod) error {
 	var commands [][]string
 	for i, page := range fastcachePages {

@@ -1,5 +1,5 @@
-// Package metrics is what the adapters for monitoring show of a cache: its figures with their
-// names, units and descriptions, and a Source that reads them.
+// Package metrics defines the metrics that the adapters for monitoring export: their names, units
+// and descriptions, and a Source that reads them from a cache.
 //
 // An adapter of one version may be built with a later version of this package, since a user
 // may update one module alone. Exported identifiers therefore never change; new ones may be

@@ -1,4 +1,4 @@
-// Package metricstest has figures for the tests of adapters that show package metrics.
+// Package metricstest provides statistics for the tests of adapters that export package metrics.
 package metricstest
 
 import (

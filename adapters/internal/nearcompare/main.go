@@ -1,10 +1,9 @@
 // Package nearcompare compares a near cache with the LRU cache that its client keeps on the
-// Go heap: the time of a hit, the bytes of Go heap that an entry takes, and the time of a
-// runtime.GC.
+// Go heap: the time of a hit, the Go heap per entry in bytes, and the time of a runtime.GC.
 //
-// Each cache has its own process, so that none pays for the garbage of the other. Both are
-// filled with the same keys from one server, and then take turns. A hit is a whole DoCache,
-// with the command that is built for it, as a user would see it.
+// Each cache has its own process, so that the garbage of one does not affect the other. Both
+// are filled with the same keys from one server, and then measured in turns. A hit is a
+// complete DoCache, including building its command, as a user would see it.
 package nearcompare
 
 import (

@@ -1,5 +1,5 @@
-// Package neartest tests a near cache as its users see it: with the client that it is for,
-// and servers that the tests start.
+// Package neartest tests a near cache from a user's point of view: with the client that it is
+// for, and with servers that the tests start.
 package neartest
 
 import (

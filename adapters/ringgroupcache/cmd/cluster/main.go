@@ -1,11 +1,11 @@
-// Command cluster runs three processes on this machine that share a cache by groupcache-go, each
-// with a ringcache for its part, and kills one of them while the others answer.
+// Command cluster runs three processes on this machine that share a cache through groupcache-go,
+// each with a ringcache for its part, and kills one of them while the others serve requests.
 //
 //	go run ./cmd/cluster
 //
 // A value is loaded from the "database" once for all processes, by the process that owns its key.
-// When the owner is killed, the others load such values themselves, each on its own, until they are
-// told who is left. No request fails.
+// When the owner is killed, each of the others loads such values itself until it gets the list of
+// remaining processes. No request fails.
 package main
 
 import (

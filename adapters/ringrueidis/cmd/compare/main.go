@@ -1,5 +1,5 @@
-// Compare measures the near cache beside rueidis' own LRU cache: the time of a hit, the
-// bytes of Go heap that an entry takes, and the time of a runtime.GC.
+// Compare compares the near cache with the LRU cache of rueidis: the time of a hit, the Go
+// heap per entry in bytes, and the time of a runtime.GC.
 //
 //	go run ./cmd/compare                     # needs redis-server or valkey-server
 //	go run ./cmd/compare -entries 100000 -rounds 3
