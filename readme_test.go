@@ -102,14 +102,14 @@ func TestReadme_FirstSnippetIsTheExample(t *testing.T) {
 	}
 }
 
-// fragmentImports are the packages that a fragment may use.
-var fragmentImports = []string{"context", "errors", "expvar", "fmt", "log", "os", "time",
+// fragmentImports are the packages that a fragment may name.
+var fragmentImports = []string{"context", "errors", "expvar", "fmt", "log", "net", "os", "time",
 	"github.com/ringcache/ringcache", "github.com/ringcache/ringcache/codec"}
 
 // program returns a file for a snippet: a whole file unchanged, a fragment in a function with the
 // variables that the pages assume.
 func (s snippet) program() string {
-	if strings.HasPrefix(s.code, "package ") {
+	if strings.HasPrefix(s.code, "package ") || strings.Contains(s.code, "\npackage ") {
 		return s.code
 	}
 	var b strings.Builder
@@ -124,17 +124,14 @@ func (s snippet) program() string {
 	return b.String()
 }
 
-// The service in the README is the code that runs.
-func TestReadme_ShowsTheService(t *testing.T) {
-	shown := slices.DeleteFunc(snippetsOf(t, "README.md"), func(s snippet) bool {
-		return !s.isOfService()
+// The README's program is the one that examples/quickstart runs in its test.
+func TestReadme_ShowsTheQuickstart(t *testing.T) {
+	quickstart := readText(t, "examples/quickstart/main.go")
+	shown := slices.ContainsFunc(snippetsOf(t, "README.md"), func(s snippet) bool {
+		return s.code == quickstart
 	})
-	require.Len(t, shown, 1)
-	require.Contains(t, readText(t, "examples/service/shop.go"), "\n"+shown[0].code)
+	require.True(t, shown, "examples/quickstart/main.go is not in README.md")
 }
-
-// isOfService reports whether the snippet consists of methods of the service, which is built there.
-func (s snippet) isOfService() bool { return strings.HasPrefix(s.code, "func (s *shop)") }
 
 func TestReadme_CodeBuilds(t *testing.T) {
 	goTool, err := exec.LookPath("go")
@@ -146,7 +143,6 @@ func TestReadme_CodeBuilds(t *testing.T) {
 		all = append(all, snippetsOf(t, page)...)
 	}
 	require.GreaterOrEqual(t, len(all), 4, "blocks of code: the pages would not be checked")
-	all = slices.DeleteFunc(all, snippet.isOfService)
 	dir := t.TempDir()
 	writeModule(t, dir)
 	for i, s := range all {

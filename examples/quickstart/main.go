@@ -1,4 +1,4 @@
-// Quickstart shows the basic use of a cache: set, get, and load a missing value.
+// Quickstart reads users through a cache, and deletes one from it after a write.
 package main
 
 import (
@@ -7,19 +7,34 @@ import (
 	"time"
 
 	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/codec"
 )
 
+type user struct{ Name string }
+
 func main() {
-	cache := ringcache.New(64 << 20) // at most 64 MB of memory
+	database := map[int64]user{7: {"Ann"}} // in place of a real one
+
+	cache := ringcache.New(64 << 20) // at most 64 MB
 	defer cache.Close()
+	users := ringcache.NewTyped[int64](cache, codec.JSON[user](),
+		ringcache.TypedOptions{Prefix: "user:"})
 
-	_ = cache.SetWithTTL([]byte("greeting"), []byte("hello"), time.Minute)
-	value, ok := cache.HasGet(nil, []byte("greeting"))
-	fmt.Println(string(value), ok)
-
-	load := func(ctx context.Context, k []byte) ([]byte, time.Duration, error) { // a query, say
-		return append(k, " from the database"...), time.Minute, nil
+	load := func(_ context.Context, id int64) (user, time.Duration, error) {
+		if u, ok := database[id]; ok {
+			return u, time.Hour, nil // cached for an hour
+		}
+		return user{}, time.Minute, ringcache.ErrAbsent // "no such user" for a minute
 	}
-	value, err := cache.GetOrLoad(context.Background(), nil, []byte("user:7"), load)
-	fmt.Println(string(value), err)
+	show := func(id int64) {
+		u, err := users.GetOrLoad(context.Background(), id, load)
+		fmt.Printf("%q %v\n", u.Name, err)
+	}
+
+	show(7) // a miss: calls load
+	show(7) // a hit
+	database[7] = user{"Anna"}
+	users.Del(7) // after every write to the database
+	show(7)
+	show(8)
 }

@@ -4,6 +4,8 @@ package main
 func Example() {
 	main()
 	// Output:
-	// hello true
-	// user:7 from the database <nil>
+	// "Ann" <nil>
+	// "Ann" <nil>
+	// "Anna" <nil>
+	// "" ringcache: load entry: key is absent
 }
