@@ -79,19 +79,19 @@ func ExampleCache_GetOrLoad_context() {
 	cache := ringcache.New(32 << 20)
 	defer cache.Close()
 
+	caller, giveUp := context.WithCancel(context.Background())
 	stopped := make(chan error)
 	load := func(ctx context.Context, k []byte) ([]byte, time.Duration, error) {
+		giveUp() // a timeout, perhaps
 		<-ctx.Done()
 		stopped <- ctx.Err()
 		return nil, 0, ctx.Err()
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
-	defer cancel()
-	_, err := cache.GetOrLoad(ctx, nil, []byte("planet"), load)
+	_, err := cache.GetOrLoad(caller, nil, []byte("planet"), load)
 	fmt.Println(err)
 	fmt.Println(<-stopped)
 	// Output:
-	// ringcache: load entry: context deadline exceeded
+	// ringcache: load entry: context canceled
 	// context canceled
 }
 
