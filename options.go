@@ -63,10 +63,10 @@ type Options struct {
 	//
 	// Snapshots and File keep both deadlines; a shorter idle time applies as soon as they are opened.
 	// Entries that were stored in a File without an idle time have none until they are written again.
-	// Without this option, entries from a cache that had it expire at the deadline that they had. An
-	// idle time adds 8 bytes to each record, a TTL included. The default, 0, means that reads do not
-	// affect expiry; any other value must be at least one tick of 100 ms, and more than twice
-	// RefreshAhead.
+	// If a snapshot or a File is opened without this option, its entries expire at the deadlines that
+	// they had. An idle time adds 8 bytes to each record, including those of a TTL. The default, 0,
+	// means that reads do not affect expiry; any other value must be at least one tick of 100 ms, and
+	// more than twice RefreshAhead.
 	ExpireAfterAccess time.Duration
 
 	// RefreshAhead is how long before its expiry an entry is due for a refresh. A hit of
