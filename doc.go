@@ -7,7 +7,7 @@
 //	defer cache.Close()
 //
 //	if err := cache.Set([]byte("planet"), []byte("Saturn")); err != nil {
-//		log.Print(err) // not stored, and nothing else is harmed
+//		log.Print(err) // not stored; the key is now absent
 //	}
 //	value, ok := cache.HasGet(nil, []byte("planet"))
 //	fmt.Printf("%s %v\n", value, ok)
@@ -15,13 +15,13 @@
 // # Model
 //
 // An entry stays until its key is set again or deleted, it expires ([Cache.SetWithTTL]), the cache
-// is reset, or its room is needed: a cache may drop any entry at any time. By default, entries that
-// are read stay longer; [PolicyFIFO] evicts by age alone. The exact eviction order is not part of
-// the contract. Keys are compared in full, so a hit always returns exactly the bytes of one Set of
-// that key. After a Set that returned nil, the next Get of the key finds the value unless it has
-// expired or been evicted in between. Every call that may need room can evict entries: Set, Touch,
-// the atomic writes below, a load, reading a snapshot, Resize, and a lookup that finds its entry in
-// the cold part, which holds compressed entries ([Options].Compressor).
+// is reset, or the cache needs its memory, which can happen to any entry at any time. By default,
+// entries that are read stay longer; [PolicyFIFO] evicts by age alone. The exact eviction order is
+// not part of the contract. Keys are compared in full, so a hit always returns exactly the bytes of
+// one Set of that key. After a Set that returned nil, the next Get of the key finds the value
+// unless it has expired or been evicted in between. Every call that may need room can evict
+// entries: Set, Touch, the atomic writes below, a load, reading a snapshot, Resize, and a lookup
+// that finds its entry in the cold part, which holds compressed entries ([Options].Compressor).
 //
 // Keys and values are arbitrary bytes and may be empty. A nil key is the same as an empty one, and
 // an empty value is distinct from a miss. A key has at most 65,535 bytes, and a value at most 1/16
@@ -42,9 +42,10 @@
 //     TTL gives its entry Options.TTL.
 //   - A negative TTL means that the entry has already expired. Nothing is stored, an older entry of
 //     the key is removed, and the call returns no error.
-//   - A TTL between 0 and one tick cannot be kept; it usually lacks a unit, as in 60, which is 60
-//     ns. It has the effect of a negative one, and calls that return an error return
-//     [ErrTTLTooShort]. (Touch returns no error; the result of a load goes to its waiting callers.)
+//   - A TTL between 0 and one tick is too short to be honored. It is usually a number without a
+//     unit: 60 means 60 ns. It has the effect of a negative one, and calls that return an error
+//     return [ErrTTLTooShort]. (Touch returns no error; the result of a load goes to its waiting
+//     callers.)
 //   - An entry that would expire 13 years or more after the cache was made never expires.
 //
 // NewWithOptions rejects [Options] whose TTL, ExpireAfterAccess, RefreshAhead, RefreshTimeout or
@@ -87,9 +88,9 @@
 //
 // No lock is held while user code runs: the functions passed to View, Update, GetOrLoad and
 // GetOrLoadBatch, [Options].OnRemove, a codec, a [Compressor], and the body of a loop. User code
-// may block, panic, and call any method of the same cache. The package starts goroutines only for a
-// load, while a snapshot is saved or loaded or a file is opened, and, for a cache with a
-// Compressor, one that runs until the cache is closed or collected.
+// may block, panic, and call any method of the same cache. The package starts goroutines only to
+// run a load, to save or load a snapshot, to open a file, and to compress: a cache with a
+// Compressor has one goroutine that runs until the cache is closed or collected.
 //
 // # Snapshots
 //
@@ -98,63 +99,66 @@
 // starts a service from it: it makes a cache with the program's Options, loads every undamaged
 // block, and reports what was wrong. [LoadFromFile] makes a cache like the one that was saved, or
 // fails. A snapshot restores keys, values, remaining times to live, order and read frequencies into
-// a cache of any size. Times to live continue as they do in a file. Blocks have checksums, and a
-// damaged file is [ErrCorrupt]. [Cache.WriteSnapshot] and [Cache.ReadSnapshot] do the same with
-// streams. A snapshot may hold secrets, so its mode is 0600.
+// a cache of any size. Times to live continue as they do in a file. Blocks have checksums; the
+// error for a damaged file is [ErrCorrupt]. [Cache.WriteSnapshot] and [Cache.ReadSnapshot] do the
+// same with streams. A snapshot may hold secrets, so its mode is 0600.
 //
 // # Files
 //
 // With [Options].File, the entries are stored in a memory-mapped file. A cache that is opened on
-// the file again is warm, however the process ended: by Close, a deploy, a panic or SIGKILL. Only
-// entries that were being written at that moment are missing, and none is wrong; [Stats] reports
-// what was recovered. After a crash of the machine, at any moment, the cache starts empty, because
-// the disk may hold pages of different ages; if the file has not been opened since the last Close,
-// it holds everything that the cache held then. In /dev/shm, the file occupies memory and is never
+// the same file later starts warm, however the process ended: by Close, a deploy, a panic or
+// SIGKILL. Only entries that were being written at that moment are lost, and none is wrong; [Stats]
+// reports what was recovered. If the machine crashes while the file is open, the next cache starts
+// empty, because the disk may hold pages of different ages. A file that was closed before the crash
+// holds everything that the cache held at Close. In /dev/shm, the file occupies memory and is never
 // written to a disk. On a disk, the kernel writes it back at its own pace, which costs bandwidth,
 // and after Close the file survives a reboot.
 //
 // The file grows in steps of up to 64 MB and never becomes shorter, but on Linux records and index
 // together use no more than the bound: space that the cache does not need becomes a hole. The file
-// itself and each step add 64 KB. (On other systems, and below 64 MB, the index is in addition to
-// the file.) The index is not stored in the file. A file on a disk is read page by page, so reading
-// a long value that the kernel has dropped from its page cache costs one disk read for each 4 KB. A
-// record is 4 bytes larger. Times to live continue while no process has the file open: by a clock
-// that cannot be set, and after a reboot by the wall clock, which cannot bring back an expired
-// entry by being unset or set back (see [Options].File). If the bound is smaller than it was,
+// itself and each step add 64 KB. (On other systems, and in caches below 64 MB, the index comes on
+// top of the bound.) The index is not stored in the file. A file on a disk is read page by page, so
+// reading a long value that the kernel has dropped from its page cache costs one disk read for each
+// 4 KB. Each record is 4 bytes longer than in memory. Times to live continue to run while no
+// process has the file open: within one boot of the machine they follow a clock that cannot be set,
+// and after a reboot the wall clock. A wall clock that is not set, or was set back, cannot bring
+// back an expired entry (see [Options].File). If MaxBytes is smaller than at the previous opening,
 // OnRemove may be called before NewWithOptions returns. A closed cache can no longer change its
 // file: a Set or Del after Close leaves the file's entries as they were.
 //
 // The file may hold secrets: it must belong to the user, and its mode is 0600. If another program
-// truncates it, the process crashes with SIGBUS. The process also crashes if the disk has no room
-// for a page that is written, so room for each page is allocated before the page is used, and for
-// the holes of a sparse copy when the file is opened or they are used; on btrfs and XFS, pages are
-// also written in place. Room cannot be allocated this way on other copy-on-write file systems
-// (ZFS, APFS), nor while a btrfs snapshot or a reflink shares the pages: there, keep as much of the
-// disk free as the file is long.
+// truncates it, the process crashes with SIGBUS. The process would also crash if the disk had no
+// room for a page that is being written. The cache therefore allocates disk space for each page
+// before it uses the page; the holes of a sparse copy get theirs when the file is opened or when
+// they are used. On btrfs and XFS, pages are also written in place. Disk space cannot be allocated
+// in advance on other copy-on-write file systems (ZFS, APFS), nor while a btrfs snapshot or a
+// reflink shares the pages: in these cases, keep at least the length of the file free on the disk.
 //
 // # Memory
 //
 // MaxBytes bounds all off-heap memory, records and index together; the minimum is 256 KB. An entry
-// takes its key and value, a header of 3 bytes (7 for a key of 64 bytes or more or a value of 64 KB
-// or more; 4 more with a time to live), and its share of the index. Address space is reserved in
-// mappings of up to 64 MB, and resident memory grows as entries are stored. Each cache also uses up
-// to 480 KB of the Go heap, 40 KB for a cache of 1 MB, and small tables of the chunks that hold
-// records.
+// takes its key and value, a header of 3 bytes (7 for a key of 64 bytes or more, or a value of 64
+// KB or more, 32 KB with a time to live, 16 KB with an idle time; 4 more with a time to live, 8
+// with an idle time), and its share of the index. Address space is reserved in mappings of up to 64
+// MB, and resident memory grows as entries are stored. Each cache also uses up to 480 KB of the Go
+// heap (40 KB for a cache of 1 MB), and small tables that list its chunks of memory.
 //
-// New entries reuse the memory of records that were replaced, deleted or invalidated or have
-// expired before live entries are evicted, where at least 1/16 of the bytes is dead.
+// The memory of dead records, those that were replaced, deleted or invalidated or have expired, is
+// reused before live entries are evicted, wherever at least 1/16 of the bytes is dead.
 //
 // [Cache.Reset] keeps the memory for new entries, [Cache.Resize] returns the memory above the new
 // bound, and [Cache.Close] returns all physical memory at once. Address space is released when the
-// Cache is collected. A Cache that is dropped without Close releases both at that point.
+// Cache is collected. A Cache that becomes unreachable without Close releases both its memory and
+// its address space when it is collected.
 //
 // If the operating system refuses memory, or the file system of [Options].File is full, the cache
-// works at the size that it has ([Stats].EffectiveMaxBytes), and asks for more from time to time.
+// continues at the size that it has ([Stats].EffectiveMaxBytes), and asks for more from time to
+// time.
 //
 // The Go runtime does not know about this memory: GOMEMLIMIT and GOGC do not count it, but a
-// container's limit does. Set GOMEMLIMIT to the limit of the process less MaxBytes, and less a
-// tenth for other memory outside the heap. On Linux, filled memory is moved to large pages
-// ([HugePages]).
+// container's limit does. Set GOMEMLIMIT to the limit of the process minus MaxBytes, minus a tenth
+// of that limit for other memory outside the heap. On Linux, memory that entries have filled is
+// moved to large pages ([HugePages]).
 //
 // On platforms other than Linux, macOS and the BSDs, under the race detector and the sanitizers,
 // and with the build tag ringcache_heap, this memory consists of a few large slices of the Go heap,
@@ -165,9 +169,10 @@
 //
 // The methods that store return [ErrTooLarge], [ErrNoMemory] or [ErrClosed], and those with a TTL
 // also [ErrTTLTooShort], wrapped with the sizes; test for them with [errors.Is]. Each means that
-// the key is now absent, an older value included, so a caller that can do without the entry may
-// ignore it. After Close, lookups miss; a file keeps the values that it holds then. A nil *Cache
-// panics like any nil pointer, and the program can recover.
+// the key is now absent from the cache: an older value is removed too, so a caller that can do
+// without the entry may ignore the error. After Close, lookups miss, but [Options].File keeps the
+// values that it held at Close. A method call on a nil *Cache panics like any nil dereference, and
+// the program can recover.
 //
 // # Security
 //
@@ -181,9 +186,10 @@
 // # Caveats
 //
 // A Set of an existing key overwrites the value in place if there is room, and the entry keeps its
-// position in the eviction order. New entries that are never read are evicted first; the cache
-// learns how soon from reads that come too late. If keys are read only once, more than 0.6 of the
-// cache after they were set, [PolicyFIFO] is the better choice.
+// position in the eviction order. New entries that are never read are evicted first; how soon is
+// learned from lookups of entries that were evicted too early. If keys are read only once, after
+// more than 0.6 of the cache has been written since they were set, [PolicyFIFO] is the better
+// choice.
 //
 // Large values are stored in a separate part of the cache. A value is large above 1/4096 of
 // MaxBytes (in a cache below 32 MB, above 8 to 16 KB); the threshold is lower if most values are

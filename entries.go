@@ -14,10 +14,10 @@ import (
 // A key may have up to 65,535 bytes, a value up to 1/16 of the cache's bound, but never more than 4
 // GB; beyond that Set returns [ErrTooLarge]. After Close it returns [ErrClosed]. If the operating
 // system refuses memory, the cache evicts entries within the memory that it has; Set returns
-// [ErrNoMemory] only if that is nothing, or less than twice the entry. Whatever the error, no Get
-// of this cache finds an older value of k, so callers that can do without the entry may ignore it.
-// Only with [ErrClosed] does the older value stay in [Options].File, for the next cache opened on
-// it.
+// [ErrNoMemory] only if there is none at all, or less than twice the size of the entry. Whatever
+// the error, no Get of this cache finds an older value of k, so callers that can do without the
+// entry may ignore it. Only with [ErrClosed] does the older value stay in [Options].File, for the
+// next cache opened on it.
 //
 // Set does not allocate on the Go heap, except for a few bytes when a bucket's tables grow. It
 // locks one of the cache's buckets, of which there are at most 512.
@@ -65,8 +65,8 @@ func (c *Cache) Peek(dst, k []byte) ([]byte, bool) {
 }
 
 // HasGetUncounted is [Cache.HasGet] that does not count as a lookup in [Stats]. Unlike
-// [Cache.Peek], it is a read to the eviction policy. Use it if one question needs several entries:
-// if only the lookup of the first one counts, the hit ratio is that of the questions.
+// [Cache.Peek], it is a read to the eviction policy. Use it if one request needs several entries:
+// if only the lookup of the first one counts, the hit ratio is that of requests.
 func (c *Cache) HasGetUncounted(dst, k []byte) ([]byte, bool) {
 	out, _, got := c.lookup(dst, k, unhashed, withValue|reading)
 	return out, got == hit

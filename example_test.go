@@ -15,7 +15,7 @@ func Example() {
 	defer cache.Close()
 
 	if err := cache.Set([]byte("planet"), []byte("Saturn")); err != nil {
-		log.Print(err) // not stored, and nothing else is harmed
+		log.Print(err) // not stored; the key is now absent
 	}
 	value, ok := cache.HasGet(nil, []byte("planet"))
 	fmt.Printf("%s %v\n", value, ok)

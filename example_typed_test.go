@@ -24,7 +24,7 @@ func ExampleTyped() {
 	users := ringcache.NewTyped[uint64](cache, codec.JSON[User](), ringcache.TypedOptions{})
 
 	if err := users.Set(1815, User{Name: "Ada", Roles: []string{"admin"}}); err != nil {
-		log.Print(err) // not stored, and nothing else is harmed
+		log.Print(err) // not stored; the key is now absent
 	}
 	user, ok, err := users.Get(1815)
 	fmt.Println(user.Name, user.Roles, ok, err)

@@ -77,8 +77,9 @@ type (
 // may hit, but loads nothing.
 //
 // With [Options].RefreshAhead, a hit on an entry that is due starts a load and does not wait for
-// it. Hits take the same locks as Get, and do not allocate if dst has room and load was created
-// before: Go may allocate a function literal or method value in the argument for each call.
+// it. Hits take the same locks as Get, and do not allocate if dst has room and load is an existing
+// function value: on each call, Go may allocate a function literal or a method value that is
+// written as the argument.
 func (c *Cache) GetOrLoad(
 	ctx context.Context, dst, k []byte, load LoadFunc[[]byte, []byte],
 ) ([]byte, error) {

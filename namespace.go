@@ -78,8 +78,8 @@ type NamespaceStats struct {
 	Entries uint64
 	Bytes   uint64
 
-	// Quota is the bound on Bytes set by SetQuota; 0 if there is none. Bytes may exceed it by
-	// concurrent Sets, and by the entries of a file or a snapshot.
+	// Quota is the bound on Bytes set by SetQuota; 0 if there is none. Bytes may exceed it because of
+	// concurrent Sets, or of entries that came from a file or a snapshot.
 	Quota uint64
 }
 

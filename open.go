@@ -139,9 +139,9 @@ func (c *Cache) Options() Options {
 // Close returns all memory to the operating system. It waits for writes that are in progress; later
 // lookups miss, and Sets return [ErrClosed]. Address space stays reserved until the Cache is
 // collected. A second Close does nothing. With [Options].File, Close waits until everything is on
-// the disk, and returns an error if that fails; otherwise the error is nil. The file keeps its
-// entries from then on: stop all writers before Close if the values that they replace or delete
-// must not come back.
+// the disk, and returns an error if that fails; otherwise the error is nil. The file no longer
+// changes after that: stop all writers before Close, or values that they replace or delete
+// afterwards come back when the file is opened again.
 func (c *Cache) Close() error {
 	a := &c.arena
 	a.mu.Lock()

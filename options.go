@@ -63,10 +63,10 @@ type Options struct {
 	//
 	// Snapshots and File keep both deadlines; a shorter idle time applies as soon as they are opened.
 	// Entries that were stored in a File without an idle time have none until they are written again.
-	// Without this option, entries from a cache that had it expire at the deadline that they had. An
-	// idle time adds 8 bytes to each record, a TTL included. The default, 0, means that reads do not
-	// affect expiry; any other value must be at least one tick of 100 ms, and more than twice
-	// RefreshAhead.
+	// If a snapshot or a File is opened without this option, its entries expire at the deadlines that
+	// they had. An idle time adds 8 bytes to each record, including those of a TTL. The default, 0,
+	// means that reads do not affect expiry; any other value must be at least one tick of 100 ms, and
+	// more than twice RefreshAhead.
 	ExpireAfterAccess time.Duration
 
 	// RefreshAhead is how long before its expiry an entry is due for a refresh. A hit of
@@ -122,14 +122,14 @@ type Options struct {
 	HugePages HugePages
 
 	// File, if not empty, is the path of a file that holds the entries, so that a cache opened on it
-	// again is warm, however the process ended: see the section Files of the package documentation. It
-	// is created with mode 0600 if it does not exist; its directory must exist. With a Compressor, a
-	// second file, File + ".dict", holds the dictionaries. A relative path and symbolic links are
-	// resolved once, when the cache is made. Only one cache at a time can use a file; others get
-	// [ErrInUse] until it is closed or collected.
+	// later starts warm, however the process ended: see the section Files of the package
+	// documentation. It is created with mode 0600 if it does not exist; its directory must exist. With
+	// a Compressor, a second file, File + ".dict", holds the dictionaries. A relative path and
+	// symbolic links are resolved once, when the cache is made. Only one cache at a time can use a
+	// file; others get [ErrInUse] until it is closed or collected.
 	//
-	// Both must be regular files owned by the effective user, even if that is root: the error is
-	// otherwise [os.ErrPermission], or says what was found instead. Permissions of group and others
+	// Both files must be regular files owned by the effective user, even if that is root. Otherwise
+	// the error is [os.ErrPermission], or says what was found instead. Permissions of group and others
 	// are removed. A file that this package did not write is left unchanged, and the error is
 	// [ErrCorrupt]. MaxBytes may change from one opening to the next, within the bounds of
 	// [Cache.Resize]; below these, the error is [ErrInvalidOptions], and the file is left unchanged.
@@ -150,16 +150,16 @@ type Options struct {
 	Version uint64
 
 	// Compressor, if not nil, makes a cache hold more entries. Values that the policy would drop are
-	// compressed and kept in a cold part of up to half of the memory, if compression makes them at
-	// least a fifth smaller. A Get of such a value decompresses it, which requires a lock and 1 to 2
-	// microseconds; a second Get moves it back.
+	// compressed and kept in a cold part of up to half of the memory, provided that compression makes
+	// values at least a fifth smaller on average. A Get of such a value decompresses it, which
+	// requires a lock and 1 to 2 microseconds; a second Get moves it back.
 	//
 	// One goroutine compresses, until Close. No Set waits for it: values that it has no time for are
-	// kept uncompressed. But a Set moves the values that it drops, and so takes 1.6 to 2.2 times as
-	// long. Dictionaries and buffers, some megabytes, are on the Go heap. Values above 1/4096 of
-	// MaxBytes are never compressed, and no values are if they are so large that fewer than about
-	// 16,000 fit. See package [github.com/ringcache/ringcache/compress/s2]. The default, nil, costs
-	// nothing.
+	// kept uncompressed. However, a Set moves the values that it would otherwise drop, and takes 1.6
+	// to 2.2 times as long. Dictionaries and buffers, some megabytes, are on the Go heap. Values above
+	// 1/4096 of MaxBytes are never compressed. If values are so large that fewer than about 16,000 of
+	// them fit, none are compressed. See package [github.com/ringcache/ringcache/compress/s2]. The
+	// default, nil, costs nothing.
 	Compressor Compressor
 
 	// ExpectedEntries is the approximate number of entries that the cache will hold, or 0, the
@@ -247,13 +247,13 @@ const (
 	// on byte rings, which are ring buffers of records, with ghosts, which are the remembered hashes
 	// of recently evicted entries. New entries go to a small ring, and move on to the main ring only
 	// if they are read there, so a scan does not flush the cache. The size of the small ring is
-	// learned: a key that is read only once is found if, since it was set, fewer other keys were set
-	// than about 0.6 of those that the cache holds. See docs/policy.md in the repository.
+	// learned: a key that is read only once is found if the number of other keys set in the meantime
+	// is less than about 0.6 of the number that the cache holds. See docs/policy.md in the repository.
 	PolicyS3FIFO Policy = Policy(policy.S3FIFO)
 
 	// PolicyFIFO drops the oldest entry, read or not, as fastcache does. It has the cheapest Set and,
-	// on most workloads, the lower hit ratio. It is the better policy if keys are read only once, more
-	// than 0.6 of the cache after they were set.
+	// on most workloads, the lower hit ratio. It is the better policy if keys are read only once,
+	// after more than 0.6 of the cache has been written since they were set.
 	PolicyFIFO Policy = Policy(policy.FIFO)
 )
 
@@ -273,7 +273,7 @@ func (p Policy) String() string {
 type HugePages uint8
 
 const (
-	// HugePagesWhenFull, the default, asks for large pages once entries have filled memory, which
+	// HugePagesWhenFull, the default, asks for large pages for memory that entries have filled, which
 	// costs nothing. The kernel then replaces small pages at its own pace, by default 16 MB in 10
 	// seconds. The index has large pages from the start if MaxBytes is at least 128 MB.
 	HugePagesWhenFull HugePages = HugePages(chunk.WhenFull)
@@ -311,7 +311,8 @@ type Compressor interface {
 	BuildDict(samples [][]byte) []byte
 
 	// WithDict returns a compressor of values that uses a dictionary that BuildDict returned, possibly
-	// in another process; nil means no dictionary. A cache has at most 16 of them.
+	// in another process; nil means no dictionary. A cache uses at most 16 such compressors at a time,
+	// one of them without a dictionary.
 	WithDict(dict []byte) (ValueCompressor, error)
 }
 

@@ -58,8 +58,8 @@ func (c *Cache) SaveToFile(path string) error {
 // never during writes to the file. An entry that is present throughout and is not set again is
 // saved exactly once; one that was deleted earlier is not saved. One that is set again is saved
 // with one of its values, with the exception that [Cache.All] states for large ones. Save uses up
-// to 20 MB for each goroutine, and the size of the longest value. Blocks are compressed if that
-// helps.
+// to 20 MB for each goroutine, plus the size of the longest value. Blocks are compressed if that
+// makes them smaller.
 //
 // On an error the file at path is unchanged (except on an error of syncing its directory). The
 // error is that of the context if it has ended, [ErrClosed] after Close, and that of the file

@@ -61,7 +61,7 @@ type TypedOptions struct {
 // Methods behave like the [Cache] methods of the same name. Methods that store may also return
 // [ErrEncode], with the codec's own error; methods that read may return [ErrDecode], with the
 // codec's error and the key, truncated to 64 bytes. Methods allocate only where those of Cache or
-// the codec do, and beyond the limits that [Typed.Set] states.
+// the codec do, or where a key or a value exceeds the limits that [Typed.Set] states.
 type Typed[K Key, V any] struct {
 	of    view
 	codec Codec[V]
@@ -75,7 +75,8 @@ type Typed[K Key, V any] struct {
 //		ringcache.TypedOptions{Prefix: "user:"})
 //
 // Calls of a view of a namespace count in the statistics of the namespace too, and Invalidate of
-// the namespace removes the entries of the view. NewTyped panics if of or codec is nil.
+// the namespace removes the entries of the view. NewTyped panics if the parameter of or codec is
+// nil.
 func NewTyped[K Key, V any, Of *Cache | *Namespace](
 	of Of, codec Codec[V], o TypedOptions,
 ) *Typed[K, V] {
