@@ -59,7 +59,7 @@ const (
 // twice.
 const unhashed = 0
 
-// outcome is the result of a lookup.
+// outcome is the result of a lookup: one of the store's, or what this package alone knows.
 type outcome uint8
 
 const (
@@ -212,7 +212,7 @@ func (c *Cache) lookupUnder(
 }
 
 // read looks up k, whose hash is h, and appends its value to dst, for records of every form. It
-// takes no lock; a caller that holds it gets no retry. The expiry is that of a hit.
+// takes no lock. If the caller holds it, the outcome is never retry. The expiry is that of a hit.
 //
 //go:norace
 func (b *bucket) read(

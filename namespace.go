@@ -186,8 +186,8 @@ func (c *Cache) adoptEntry(v []byte) {
 	}
 }
 
-// isForgotten reports whether a key of a snapshot has a generation that was forgotten here. It
-// adopts one that was valid in the saved cache, if that has the same secret.
+// isForgotten reports whether a key of a snapshot has a generation that was forgotten here. As a
+// side effect it adopts one that is valid in the saved cache, if that has the same secret.
 func (c *Cache) isForgotten(k []byte) bool {
 	table := c.shared.Generations
 	if len(k) < generationSize {

@@ -11,11 +11,11 @@ import (
 // Growing is simple: there is more memory to divide. Shrinking is done in steps, each of which
 // locks one bucket and evicts a little. Three figures fall in order. The first is shared.MaxBytes,
 // which determines the longest value, the threshold of large records, and what the large buckets
-// should hold. When the large buckets have shrunk, shared.total follows, which the small buckets
+// should hold. When the large buckets have shrunk, shared.Total follows, which the small buckets
 // divide. The pool's bound falls with each step; until the end it is never below the memory in use,
 // so that no bucket looks for memory that does not exist.
 //
-// A Set that chose its bucket by the old figures is sent back by bucket.longest.
+// A Set that chose its bucket by the old figures is sent back by bucket.Longest.
 
 // leastChunks is the least average number of chunks in a bucket.
 const leastChunks = 4

@@ -34,8 +34,8 @@ type expirer struct {
 	forgotten uint64 // generations that had been forgotten when it began
 }
 
-// walk goes over the records that a bucket has when it begins. Ring by ring, as they move:
-// what the goroutine has moved meanwhile is in the ring to come.
+// walk visits the records that a bucket has when it begins, ring by ring. The order is that in
+// which records move, so one that moves meanwhile is still ahead.
 type walk struct {
 	ring policy.Ring
 	pos  uint64 // next record of the ring

@@ -80,7 +80,7 @@ type Memory struct {
 	Chunks int // of the rings
 }
 
-// Memory returns that.
+// Memory returns what the bucket holds, and what it may hold.
 func (b *Store) Memory() Memory {
 	return Memory{Held: b.held(), Quota: b.quota(), Chunks: b.chunks()}
 }

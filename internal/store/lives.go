@@ -45,7 +45,7 @@ func (b *Store) watchMarks() {
 // MeanLife is how long entries stay in a ring, on average over entries.
 type MeanLife struct{ ticks, sets, entries float64 }
 
-// Mean returns that; 0 if nothing is known.
+// Mean returns the average as a time and in Sets; 0 if nothing is known.
 func (m *MeanLife) Mean() (time.Duration, uint64) {
 	if m.entries == 0 {
 		return 0, 0

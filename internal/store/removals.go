@@ -65,7 +65,8 @@ func (b *Store) keepRemoval(kv []byte, hd record.Header, reason Reason) {
 	b.Removals.Bytes += len(kv)
 }
 
-// Fail ends a write that has failed. If it was to move an entry, the entry is lost.
+// Fail returns the error of a write. If the write was to move an entry, the entry is lost, and
+// OnRemove is told.
 func (b *Store) Fail(w *Write, err error) error {
 	if w.Same && b.Shared.Notifies {
 		hd := record.Header{KeyLen: len(w.Key)}

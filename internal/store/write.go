@@ -17,7 +17,7 @@ type Write struct {
 	Expiry     uint32 // tick of the last deadline, 0: never
 	Until      uint32 // tick at which it expires at the latest unless it is read, 0: as Options say
 	Same       bool   // the value is there already: only its form changes
-	Packed     bool   // not done: it needs the value, which is packed: to be tried again
+	Packed     bool   // set by the store: not done, as it needs the value, which is packed
 	Negative   bool   // a negative entry instead of a value; it has an expiry
 	Internal   bool   // a record of the cache's own
 	Unstored   bool   // nothing was stored, and that is no error
@@ -60,7 +60,7 @@ func (s *Shared) deadlines(w *Write) record.Deadlines {
 	return record.Timeless
 }
 
-// Measure counts the bytes of the record.
+// Measure counts the bytes of the record, and gives a negative entry the expiry that it needs.
 func (w *Write) Measure(s *Shared) {
 	form := s.Form
 	w.Bytes = len(w.Key) + len(w.Value)
