@@ -22,10 +22,10 @@ func (c *Cache) SetIfAbsent(k, v []byte) (stored bool, err error) {
 	return w.met(c.apply(&w, "set"))
 }
 
-// SetIfAbsentWithTTL is [Cache.SetIfAbsent] with the TTL of [Cache.SetWithTTL]. If k is present, it
-// appends the value of k to dst and returns the extended slice and false; otherwise it returns dst
-// unchanged. It reads that value in the same atomic step. If the entry is a lock, dst receives the
-// owner's token; if it is an idempotency key, the result of the first call.
+// SetIfAbsentWithTTL is [Cache.SetIfAbsent] with a TTL, as in [Cache.SetWithTTL]. If k is present,
+// it appends the value of k to dst and returns the extended slice and false; otherwise it returns
+// dst unchanged. It reads that value in the same atomic step. If the entry is a lock, dst receives
+// the owner's token; if it is an idempotency key, the result of the first call.
 //
 // A TTL that is negative or below 100 ms matters only if k is absent: nothing is then stored.
 // SetIfAbsentWithTTL does not allocate if dst has room for the value. With a nil dst, it allocates

@@ -42,7 +42,7 @@ func (c *Cache) Get(dst, k []byte) []byte {
 	return out
 }
 
-// HasGet is [Cache.Get] that also reports whether k was present.
+// HasGet is like [Cache.Get], and also reports whether k was present.
 func (c *Cache) HasGet(dst, k []byte) ([]byte, bool) {
 	out, _, got := c.lookup(dst, k, unhashed, getMode)
 	return out, got == hit
@@ -64,9 +64,9 @@ func (c *Cache) Peek(dst, k []byte) ([]byte, bool) {
 	return out, got == hit
 }
 
-// HasGetUncounted is [Cache.HasGet] that does not count as a lookup in [Stats]. Unlike
-// [Cache.Peek], it is a read to the eviction policy. Use it if one request needs several entries:
-// if only the lookup of the first one counts, the hit ratio is that of requests.
+// HasGetUncounted is like [Cache.HasGet], but does not count as a lookup in [Stats]. Unlike
+// [Cache.Peek], it counts as a read with the eviction policy. Use it if one request needs several
+// entries: if only the lookup of the first one counts, the hit ratio is that of requests.
 func (c *Cache) HasGetUncounted(dst, k []byte) ([]byte, bool) {
 	out, _, got := c.lookup(dst, k, unhashed, withValue|reading)
 	return out, got == hit
@@ -169,8 +169,8 @@ func (c *Cache) Len() int {
 // Caveats of the package documentation): it may then be seen twice, or not at all.
 //
 // The body may call all methods of the cache. Writers of a bucket wait only while the next 256 keys
-// or 64 KB of keys are copied. A loop allocates its buffers. Its lookups do not count in [Stats],
-// and are not reads to the eviction policy. On a closed cache the loop ends at once.
+// or 64 KB of keys are copied. A loop allocates its buffers. Its lookups count neither in [Stats]
+// nor as reads with the eviction policy. On a closed cache the loop ends at once.
 func (c *Cache) All() iter.Seq2[[]byte, []byte] {
 	return func(yield func(key, value []byte) bool) {
 		mustBeFunc("All", yield != nil)

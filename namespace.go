@@ -253,10 +253,10 @@ func (s *space) keep(c *Cache) {
 }
 
 // Invalidate removes all entries of the namespace in constant time: once it has returned, no value
-// set earlier is found again, not even by another process on the same file ([Options].File). A
-// concurrent Set may or may not be removed, and the result of a load that began earlier is not
-// found by later calls. Later Sets reuse the memory of the removed entries before they evict live
-// ones; until then, the removed entries count in [Cache.Len].
+// set earlier is found again, not even by another process on the same file ([Options].File). The
+// entry of a concurrent Set may or may not be removed, and the result of a load that began earlier
+// is not found by later calls. Later Sets reuse the memory of the removed entries before they evict
+// live ones; until then, the removed entries count in [Cache.Len].
 //
 // After Close, Invalidate returns [ErrClosed], and the entries in a file stay valid. A snapshot
 // that was begun earlier brings back the entries of its time if a new cache loads it after

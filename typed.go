@@ -75,8 +75,8 @@ type Typed[K Key, V any] struct {
 //		ringcache.TypedOptions{Prefix: "user:"})
 //
 // Calls of a view of a namespace count in the statistics of the namespace too, and Invalidate of
-// the namespace removes the entries of the view. NewTyped panics if the parameter of or codec is
-// nil.
+// the namespace removes the entries of the view. NewTyped panics if the cache, namespace or
+// codec is nil.
 func NewTyped[K Key, V any, Of *Cache | *Namespace](
 	of Of, codec Codec[V], o TypedOptions,
 ) *Typed[K, V] {
