@@ -1,25 +1,23 @@
 package policy
 
-// What is learned is learned by all buckets of a cache together: a bucket sees
-// a few hundred entries, too few to tell a trend from chance. Each gathers
-// Evidence, hands it to the Learner from time to time, and takes over the
-// Lessons. Who calls guards the Learner.
+// All buckets of a cache learn together, because one bucket has only a few hundred entries, too few
+// to tell a trend from chance. Each bucket gathers Evidence, passes it to the Learner from time to
+// time, and adopts the Lessons. Callers must synchronize access to the Learner.
 //
-// All lessons come from the ghosts, which say what the entries that were dropped
-// would have been worth. A Set finds them, or a Get, after which no Set may come.
+// All lessons come from the ghosts, which show what the dropped entries would have been worth. A
+// Set can find a ghost, and so can a Get, which need not be followed by a Set.
 //
-// How large small should be: a ghost that is found is a hit that a larger ring
-// would have had. The ring whose ghosts are found more often, each for itself, is
-// the one where one more byte brings more hits; so small grows or shrinks until
-// they are equal. It is the idea of ARC (Megiddo, Modha: ARC: A self-tuning, low
-// overhead replacement cache, FAST 2003), with the number of ghosts taken as it is
-// and the counts of a whole cache.
+// The size of small: a ghost that is found is a hit that a larger ring would have had. The ring
+// whose ghosts are found at the higher rate, per ghost, is the one in which another byte gains more
+// hits, so small grows or shrinks until the rates are equal. This is the idea of ARC (Megiddo,
+// Modha: ARC: A self-tuning, low overhead replacement cache, FAST 2003), except that the number of
+// ghosts is given, and that the counts are those of the whole cache.
 //
-// What it takes to come to main: each newcomer takes the place of an entry there.
-// Those that come for one sign only, a read in small or their ghost, are on probation:
-// are they read again more often than those that had to go come back? If less often,
-// it takes two reads; if more often, ghosts may go straight to main. In a loop longer
-// than the cache all are read again, and whatever moves does harm.
+// Admission to main: each new entry of main displaces another. Entries admitted on weak evidence, a
+// single read in small or their ghost, are on probation. If they are read again less often than the
+// entries dropped from main come back, admission takes two reads; if they are read again
+// sufficiently more often, ghosts may go straight to main. In a loop longer than the cache, all
+// entries are read again, and any move does harm.
 
 // Lessons are what the buckets of a cache have learned.
 type Lessons struct {
@@ -28,15 +26,15 @@ type Lessons struct {
 	Twice bool    // one read is not enough to leave small for main
 }
 
-// Evidence is what a bucket has seen since it last told.
+// Evidence is what a bucket has observed since its last Exchange.
 type Evidence struct {
 	Hits     [2]int   // near ghosts of each ring that were found
-	Ghosts   [2]int64 // how many ghosts there were each time, summed up
+	Ghosts   [2]int64 // sum of the numbers of ghosts at each of these hits
 	Returned int      // ghosts of main that were found
 	Drops    [2]int   // entries dropped at each tail
 	Good     int      // entries on probation that were read before they reached main's tail
-	Bad      int      // and that were not
-	Entries  int      // by how many more there are
+	Bad      int      // entries on probation that were not
+	Entries  int      // change in the number of entries
 }
 
 // Learner draws the Lessons. The zero value is ready for use.
@@ -48,41 +46,41 @@ type Learner struct {
 	hits, ghosts [2]float64
 	drops        int // since the last step
 
-	// For what comes to main; all are halved when as many entries have been dropped
-	// as there are.
+	// For admission to main; all are halved when as many entries have been dropped as the cache
+	// holds.
 	good, bad          float64
 	returned, leftMain float64
 	dropped            int // since then
 }
 
-// naive are the Lessons to begin with.
+// naive are the initial Lessons.
 var naive = Lessons{Small: 0.1}
 
 const (
 	leastSmall = 0.02
 	mostSmall  = 0.85
 
-	// A step changes small by no more than a tenth of itself. There is one each
-	// time that 1/stepPart of the entries have been dropped, and stepHits ghosts
-	// were found: the figures lag behind by the time that ghosts live.
+	// A step changes small by no more than a tenth of itself. It is made when 1/stepPart of the
+	// entries have been dropped and stepHits ghosts found. Steps are small because the counts lag
+	// behind by the lifetime of a ghost.
 	stepSize = 0.1
 	stepPart = 32
 	stepHits = 8
 
-	// priorHits is how many ghosts of each ring are taken to have been found as often
-	// as the others, lest a few decide.
+	// priorHits is the number of assumed hits of each ring, at equal rates, so that a few real hits
+	// do not decide.
 	priorHits = 8
 
-	// A main that drops nothing has no ghosts that could be found: where they are
-	// fewer than this share of all, it is worth that much less.
+	// A main ring that drops nothing has no ghosts to find. If its ghosts are less than this share
+	// of all, its prior is reduced in proportion.
 	leastGhosts = 0.01
 
-	// Ghosts are trusted if entries on probation are read trustMargin times as often
-	// as those that they displace come back. These are only found while their own
-	// ghosts last, hence the margin; it is also what a move costs.
+	// Ghosts are trusted if entries on probation are read trustMargin times as often as the entries
+	// that they displace come back. The margin is needed because the latter are noticed only while
+	// their own ghosts last; it also pays for the cost of a move.
 	trustMargin = 1.5
-	priorTrust  = 4  // entries taken to have been good
-	priorReturn = 16 // entries taken to have left main and come back
+	priorTrust  = 4  // entries assumed to have been good
+	priorReturn = 16 // entries assumed to have left main and come back
 )
 
 // Learn takes in the evidence of one bucket.
@@ -110,7 +108,7 @@ func (l *Learner) Learn(e *Evidence) {
 // resize makes small a little larger or smaller.
 func (l *Learner) resize() {
 	all := l.ghosts[Small] + l.ghosts[Main]
-	if all > 0 { // they may be gone since a Get has found them
+	if all > 0 { // a Get found ghosts, but they may be gone since
 		// The prior belief is that both kinds of ghosts are found equally often.
 		prior := priorHits * all / (l.hits[Small] + l.hits[Main])
 		small := (l.hits[Small] + priorHits) / (l.ghosts[Small] + prior)
@@ -127,7 +125,7 @@ func (l *Learner) resize() {
 	l.drops = 0
 }
 
-// judge decides what it takes to come to main.
+// judge decides what admission to main takes.
 func (l *Learner) judge() {
 	read := (l.good + priorTrust) / (l.good + l.bad + priorTrust)
 	returned := (l.returned + priorReturn) / (l.leftMain + priorReturn)

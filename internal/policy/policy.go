@@ -1,33 +1,31 @@
 // Package policy decides which entries of a bucket stay and which go.
 //
-// It sees integers alone: frequencies, ring sizes, whether a hash is
-// remembered as a ghost. It knows no bytes, no locks and no clock, so the same
-// decisions run in the cache, in its tests, and in a simulator that replays a
-// trace in seconds.
+// It sees only integers: frequencies, ring sizes, and whether a hash is remembered as a ghost. It
+// has no bytes, locks or clock, so the cache, its tests, and a simulator that replays a trace in
+// seconds all make the same decisions.
 //
-// The default rule is S3-FIFO (Yang, Zhang, Qiu, Yue, Rashmi: FIFO queues are
-// all you need for cache eviction, SOSP 2023) on byte rings. A bucket has two
-// rings, small and main. A new entry goes to small. When it comes to the tail
-// of small, it moves on to main if it has been read since, and is dropped
-// otherwise. At the tail of main, an entry that has been read is written again
-// at the head with one less read to its credit. A dropped entry is remembered
-// as a ghost for a while; one that comes back in that time goes straight to
-// main. It departs from the paper where that served real traces better:
+// The default rule is S3-FIFO (Yang, Zhang, Qiu, Yue, Rashmi: FIFO queues are all you need for
+// cache eviction, SOSP 2023) on byte rings. A bucket has two rings, small and main. A new entry
+// goes to small. When it reaches the tail of small, it moves to main if it has been read since, and
+// is dropped otherwise. At the tail of main, an entry that has been read is written again at the
+// head with one less read to its credit. A dropped entry is remembered as a ghost for a while; one
+// that comes back in that time goes straight to main. It departs from the paper where that improved
+// the hit ratios of real traces:
 //
-//   - One read is enough to leave small for main, as long as what it brings there
-//     is read again; the paper asks for two. A record of more than twice the mean
-//     size needs two, of four times, three.
-//   - While main is being filled for the first time, whatever falls out of
-//     small flows into it: there is room, and nothing to protect yet.
+//   - One read is enough to move from small to main, as long as entries admitted that way are read
+//     again; the paper requires two. A record of more than twice the mean size needs two reads, and
+//     one of more than four times the mean size three.
+//   - While main is being filled for the first time, everything at the tail of small moves to it:
+//     there is room, and nothing to protect yet.
 //   - What main drops is remembered as well as what small drops.
-//   - How large small is, is learned from the ghosts of both rings.
-//   - What nobody reads leaves main in the end, though nothing else comes there.
-//   - Ghosts are let into main only as long as they prove to be worth it: the
-//     paper's rule loses to FIFO on some loops. See [Learner] for both.
+//   - The size of small is learned from the ghosts of both rings.
+//   - Entries that are not read leave main in the end, even if no other entry is admitted.
+//   - Ghosts are admitted to main only as long as that proves worthwhile: the paper's rule loses to
+//     FIFO on some loops. See [Learner] for this and for the size of small.
 package policy
 
-// Kind is a rule. Where FIFO differs beyond this package, internal/store compares with it, and so
-// does snapshot_load.go of the root.
+// Kind is an eviction policy. Where FIFO differs outside this package, internal/store and
+// snapshot_load.go of the root test for it.
 type Kind uint8
 
 const (
@@ -35,40 +33,40 @@ const (
 	FIFO               // one ring, first in, first out
 )
 
-// Ring names a ring of a bucket. A slot of the index has two bits for it: there is no fifth.
+// Ring names a ring of a bucket. A slot of the index has two bits for it, so there can be no fifth.
 type Ring uint8
 
 const (
 	Small Ring = iota
 	Main
 
-	// The rings of the cold part, if there is one: what the policy has dropped, as it was,
-	// and compressed. It does not decide what becomes of it there.
+	// The rings of the cold part, if there is one, for entries that the policy has dropped: Queue
+	// holds them unchanged, Cold compressed. The policy does not decide what happens to them there.
 	Queue
 	Cold
 
-	Rings = iota // how many there are
+	Rings = iota // the number of rings
 )
 
-// IsCold reports whether a ring is of the cold part.
+// IsCold reports whether a ring belongs to the cold part.
 func (r Ring) IsCold() bool { return r >= Queue }
 
-// MaxFreq is what the count of reads saturates at.
+// MaxFreq is the value at which the count of reads saturates.
 const MaxFreq = 3
 
-// Work bounds what the moves of one Set may cost. When it is spent, records
-// are dropped whatever their frequency, unless main has never been filled.
+// Work is the budget for the moves that one Set may make. When it is spent, records are dropped
+// regardless of their frequency, unless main has never been filled.
 type Work struct {
 	Records int
 	Bytes   int
-	Keep    bool // compaction: what is live moves to its ring's head, whatever the policy says
+	Keep    bool // compaction: live records move to their ring's head, regardless of the policy
 }
 
-// IsDone reports whether none is left.
+// IsDone reports whether no work is left.
 func (w *Work) IsDone() bool { return w.Records <= 0 || w.Bytes <= 0 }
 
-// SetWork returns the work that the Set of a record of n bytes may do: a bound on
-// how long the lock is held, and more than most Sets ask for.
+// SetWork returns the work that the Set of a record of n bytes may do. It bounds the time for which
+// the lock is held, and is more than most Sets need.
 func SetWork(n int) Work { return Work{Records: 64, Bytes: max(64<<10, 16*n)} }
 
 // Spend takes one record of n bytes from the budget and reports whether there
@@ -82,7 +80,7 @@ func (w *Work) Spend(n int) bool {
 	return true
 }
 
-// Begin is Spend that allows a record of any length as long as some work is left.
+// Begin is like Spend, but allows a record of any length as long as some work is left.
 func (w *Work) Begin(n int) bool {
 	if w.Records <= 0 || w.Bytes <= 0 {
 		return false
@@ -92,11 +90,11 @@ func (w *Work) Begin(n int) bool {
 	return true
 }
 
-// Verdict is what becomes of the record at a tail.
+// Verdict is what happens to the record at a tail.
 type Verdict uint8
 
 const (
-	Drop     Verdict = iota // it goes; its slot stays behind as a ghost
+	Drop     Verdict = iota // it is evicted; its slot stays behind as a ghost
 	Promote                 // from small to the head of main
 	Reinsert                // from the tail of main to its head
 )
@@ -106,35 +104,35 @@ type State struct {
 	Kind     Kind
 	full     bool  // main has been filled
 	idle     uint8 // entries dropped at small's tail since one was at main's
-	still    uint8 // entries dropped at small's tail since one was to come to main for its reads
+	still    uint8 // entries dropped at small's tail since one qualified for main
 	doubted  uint8 // ghosts that were not trusted
-	heldBack uint8 // entries read once for which that was not enough
-	told     int32 // entries that the learner knows of
+	heldBack uint8 // entries read once, which was not enough
+	told     int32 // entries at the last Exchange
 	mean     int   // bytes of a typical record
 	lessons  Lessons
 	evidence Evidence
 }
 
 const (
-	// One in so many of the ghosts, and of the entries read once, comes to main even
-	// if that is not enough, to notice when it is.
+	// One in this many of the ghosts, and of the entries read once, is admitted to main even if
+	// that is not enough, to notice when it would be.
 	ghostProbe = 16
 	readProbe  = 16
 
-	// When small has dropped so many entries, and main none, the next one comes to
-	// main, read or not: what nobody reads must not stay for ever. A loop that is
-	// longer than the cache loses what it has in main if this is much quicker.
+	// When small has dropped this many entries and main none, the next one is admitted to main,
+	// read or not, because entries that are not read must not stay there forever. If this were much
+	// more frequent, a loop longer than the cache would lose its entries in main.
 	ageing = 64
 
-	// When small has dropped so many entries, and none was to come to main, main needs no room.
+	// When small has dropped this many entries and none qualified for main, main needs no room.
 	standing = 64
 )
 
-// New returns a policy at its start.
+// New returns the policy of an empty bucket.
 func New(k Kind) State { return State{Kind: k, lessons: naive, still: standing} }
 
-// Exchange tells what the bucket has seen and takes over what all have learned.
-// The bucket has now so many entries, with mean bytes.
+// Exchange passes the bucket's evidence to the learner and adopts the lessons of all buckets. The
+// bucket now has the given number of entries, of mean bytes each.
 func (s *State) Exchange(l *Learner, entries, mean int) {
 	s.evidence.Entries = entries - int(s.told)
 	s.told = int32(entries)
@@ -144,7 +142,7 @@ func (s *State) Exchange(l *Learner, entries, mean int) {
 	s.mean = mean
 }
 
-// Follow takes over what others have learned, and tells nothing.
+// Follow adopts the lessons of other buckets, and discards the bucket's own evidence.
 func (s *State) Follow(l *Learner, mean int) {
 	s.evidence = Evidence{}
 	if l.Small > 0 { // else nobody has learned anything
@@ -153,8 +151,8 @@ func (s *State) Follow(l *Learner, mean int) {
 	s.mean = mean
 }
 
-// GhostFound notes that n keys were found among the ghosts of a ring, when the rings
-// had so many of them. near is what [IsNear] says.
+// GhostFound notes that n keys were found among the ghosts of a ring. ghosts is the number of
+// ghosts of each ring at that time, and near the result of [IsNear].
 func (s *State) GhostFound(of Ring, n int, ghosts [2]int, near bool) {
 	if of == Main {
 		s.evidence.Returned += n
@@ -166,8 +164,8 @@ func (s *State) GhostFound(of Ring, n int, ghosts [2]int, near bool) {
 	}
 }
 
-// IsNear reports whether a larger ring could still hold what it has dropped since
-// so many bytes ago, when the rings have so many. In a long loop all ghosts are far.
+// IsNear reports whether a ring, if it were larger, could still hold an entry that it dropped gone
+// bytes ago. small and main are the sizes of the rings in bytes. In a long loop no ghost is near.
 func IsNear(of Ring, gone, small, main uint64) bool {
 	if of == Small {
 		return float64(gone) <= mostSmall*float64(small+main)-float64(small)
@@ -186,8 +184,7 @@ func (s *State) Dropped(of Ring) {
 	}
 }
 
-// Judge tells whether an entry on probation was read again before it reached main's
-// tail.
+// Judge notes whether an entry on probation was read again before it reached main's tail.
 func (s *State) Judge(read bool) {
 	if read {
 		s.evidence.Good++
@@ -205,11 +202,11 @@ func (s *State) trusts() bool {
 	return s.doubted%ghostProbe == 0
 }
 
-// Limits returns how many of total units of memory small and main may hold, when they hold
-// hasSmall and hasMain. Small has the share that was learned, and main the rest. Once main has
-// been full, each may also hold what the other does not: no record is dropped while memory is
-// idle. But as long as records come to main, a small above its share leaves it room units to
-// grow into, the size of a few records.
+// Limits returns how many of total units of memory small and main may hold, given that they hold
+// hasSmall and hasMain. Small gets the learned share, and main the rest. Once main has been full,
+// each may also use memory that the other does not, so that no record is dropped while memory is
+// idle. However, as long as records are admitted to main, a small ring above its share leaves main
+// room units to grow into, enough for a few records.
 func (s *State) Limits(total, hasSmall, hasMain, room int) (small, main int) {
 	if s.Kind == FIFO {
 		return 0, max(0, total-hasSmall)
@@ -225,9 +222,8 @@ func (s *State) Limits(total, hasSmall, hasMain, room int) (small, main int) {
 	return max(share, total-hasMain-room), main
 }
 
-// Admit returns the ring that a new record goes to. ghost tells that its hash
-// is remembered; smallFits and mainFits, whether the rings have room for it
-// without a record being dropped.
+// Admit returns the ring that a new record goes to. ghost reports whether its hash is remembered;
+// smallFits and mainFits, whether the rings have room for it without dropping a record.
 func (s *State) Admit(ghost, smallFits, mainFits bool) Ring {
 	switch {
 	case s.Kind == FIFO:
@@ -246,7 +242,7 @@ func (s *State) Admit(ghost, smallFits, mainFits bool) Ring {
 	}
 }
 
-// Entry returns the ring that new records go to that no ghost remembers, once main has been filled.
+// Entry returns the ring for new records without a ghost, once main has been filled.
 func (s *State) Entry() Ring {
 	if s.Kind == FIFO {
 		return Main
@@ -254,19 +250,18 @@ func (s *State) Entry() Ring {
 	return Small
 }
 
-// Dropping reports whether a new record has no room but what the ring that it goes to gives up.
+// Dropping reports whether room for a new record can come only from dropping others of its ring.
 func (s *State) Dropping() bool { return s.full || s.Kind == FIFO }
 
-// Emptied tells that the bucket has been emptied.
+// Emptied notes that the bucket has been emptied.
 func (s *State) Emptied() { s.full, s.still = false, standing }
 
 // Full reports whether main has been filled.
 func (s *State) Full() bool { return s.full }
 
-// SmallTail returns what becomes of the record of n bytes at the tail of
-// small, with the given frequency.
+// SmallTail decides about the record of n bytes at the tail of small, with the given frequency.
 func (s *State) SmallTail(freq, n int, w *Work) Verdict {
-	if !s.full { // there is room in main: none is dropped, whatever it takes
+	if !s.full { // there is room in main: nothing is dropped, even without work left
 		w.Spend(n)
 		s.idle = 0
 		return Promote
@@ -286,8 +281,8 @@ func (s *State) SmallTail(freq, n int, w *Work) Verdict {
 	return Drop
 }
 
-// reads returns how often a record of n bytes must have been read to leave small
-// for main: one twice as large as others takes the place of two.
+// reads returns how often a record of n bytes must have been read to move from small to main: one
+// twice as large as the others displaces two of them.
 func (s *State) reads(n int) int {
 	switch {
 	case n <= 2*s.mean || s.mean == 0:
@@ -299,8 +294,7 @@ func (s *State) reads(n int) int {
 	}
 }
 
-// MainTail returns what becomes of the record of n bytes at the tail of main,
-// with the given frequency.
+// MainTail decides about the record of n bytes at the tail of main, with the given frequency.
 func (s *State) MainTail(freq, n int, w *Work) Verdict {
 	if s.Kind == S3FIFO && freq > 0 && w.Spend(n) {
 		return Reinsert
