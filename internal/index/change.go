@@ -1,20 +1,18 @@
 package index
 
-// What a writer does to slots.
+// How a writer changes slots.
 
-// Store puts slot, of the same hash, over the one at p.
+// Store replaces the slot at p with another one of the same hash.
 func (x *Index) Store(p Place, slot uint64) {
 	x.used[PartOf(p.Slot)]--
 	x.used[PartOf(slot)]++
 	p.Group.slots[p.I].Store(slot)
 }
 
-// SetLatest says that slot is of the record that was set last: it is the last to
-// be displaced.
+// SetLatest records that slot is that of the record set last, which must not be displaced.
 func (x *Index) SetLatest(slot uint64) { x.latest = slot & (ringMask | PosMask) }
 
-// Remove empties the slot at p, and takes it out of the counts of the groups that it
-// passed (I4).
+// Remove empties the slot at p, and decrements the counts of the groups that it passed (I4).
 func (x *Index) Remove(p Place) {
 	s := p.Group.Load(p.I)
 	x.used[PartOf(s)]--
@@ -24,22 +22,21 @@ func (x *Index) Remove(p Place) {
 	}
 }
 
-// addOverflow counts by entries more, of a hash or slot, in the groups that path p has before
-// group at.
+// addOverflow adds by to the counts, for a hash or slot h, of the groups on path p before group at.
 func (x *Index) addOverflow(p Path, at uint32, h uint64, by int) {
 	for ; p.At != at; p.Next() {
 		x.Group(p.At).addOverflow(h, by)
 	}
 }
 
-// Insert puts slot, with its tag, where a search will find it: into the first empty or
-// stale place on its path, or, when probeGroups groups are full of live ones, over a
-// live one, which it returns.
+// Insert puts slot, with its tag, where a search will find it: in the first empty or stale place on
+// its path, or, if probeGroups groups are full of live slots, in place of a live one, which it
+// returns.
 func (x *Index) Insert(slot, tag uint64, w Windows) (victim uint64, forced bool) {
 	path := x.Path(slot)
 	p, found := x.space(path, w)
 	if !found {
-		// A crowd of equal hashes evicts only its own.
+		// Entries with equal hashes evict only each other.
 		g := x.Group(path.At)
 		p = Place{Group: g, At: path.At, I: g.oldest(w, x.latest)}
 		victim = g.Load(p.I)
@@ -53,8 +50,8 @@ func (x *Index) Insert(slot, tag uint64, w Windows) (victim uint64, forced bool)
 	return victim, !found
 }
 
-// space returns the first empty place in the first group on a path that has an empty or
-// a stale one, else its first stale one.
+// space finds the first group on a path with an empty or stale place, and returns its first empty
+// place, or its first stale one if none is empty.
 func (x *Index) space(p Path, w Windows) (Place, bool) {
 	for ; ; p.Next() {
 		g := x.Group(p.At)
@@ -71,8 +68,8 @@ func (x *Index) space(p Path, w Windows) (Place, bool) {
 	}
 }
 
-// Sweep looks at the next n groups and drops slots that are stale for so long
-// that their position may come round (I5).
+// Sweep examines the next n groups and drops slots that have been stale for so long that their
+// position may come round again (I5).
 func (x *Index) Sweep(n int, w Windows) {
 	for range min(n, x.Groups()) {
 		g := x.Group(x.sweepAt)
@@ -97,13 +94,13 @@ func (x *Index) Each(fn func(slot, tag uint64)) {
 	}
 }
 
-// TakeHome appends the live slots with hashes from at on, of HashBits bits, up
-// to the end of at's home, which it returns. A path may come by a group twice, and so may they:
-// readers may have changed the frequency in between.
+// TakeHome appends the live slots whose hashes, of HashBits bits, lie between at and the end of
+// at's home, and returns that end. A path may visit a group twice, so a slot may be appended twice,
+// with different frequencies if a reader raised it in between.
 func (x *Index) TakeHome(slots []uint64, at uint64, w Windows) ([]uint64, uint64) {
 	in := x.geometry(at << hashAt)
 	home := in.home(at << hashAt)
-	end := in.start(home + 1) // front is between two homes (I6): in holds for all of them
+	end := in.start(home + 1) // the same geometry for all of them (I6)
 	for p := in.path(home); ; p.Next() {
 		g := x.Group(p.At)
 		for used := g.ctrl & tagHighs; used != 0; used &= used - 1 {

@@ -2,14 +2,14 @@ package index
 
 import "github.com/ringcache/ringcache/internal/chunk"
 
-// How an index moves to a larger geometry: pages are added at the table's end, and
-// homes move to the new geometry, the last first, a few with each Set. A home's new
-// place is never before its old one, so there is room behind the frontier.
+// How an index moves to a larger geometry: pages are added at the end of the table, and homes move
+// to the new geometry, the last one first, a few with each Set. A home's new place is never before
+// its old one, so the groups that it moves to are free.
 
 // Growing reports whether homes are still to be moved.
 func (x *Index) Growing() bool { return x.front.Load() != 0 }
 
-// Grow adds pages, of any content, to the table, and begins to move the homes.
+// Grow adds pages, whose content does not matter, to the table, and begins the move of the homes.
 func (x *Index) Grow(pages []chunk.Ref) {
 	had := x.Pages()
 	n := had + len(pages)
@@ -34,15 +34,15 @@ func (x *Index) Grow(pages []chunk.Ref) {
 // taken is a slot that was taken out of its group, and its tag.
 type taken struct{ slot, tag uint64 }
 
-// Move moves the last n homes that are still in the old geometry. Their entries
-// are all taken out before the first is put back: near the table's beginning the
-// two geometries share groups. What finds no place is returned through lost.
+// Move moves the last n homes that are still in the old geometry. All of their entries are taken
+// out before the first is put back, because the two geometries share groups near the beginning of
+// the table. Slots that are displaced are passed to lost.
 func (x *Index) Move(n int, w Windows, lost func(slot uint64)) {
 	front := x.front.Load()
 	if front == 0 {
 		return
 	}
-	var buf [40]taken // more than that is rare, and allocates
+	var buf [40]taken // more are rare, and allocate
 	all := buf[:0]
 	for ; n > 0 && front > 0; n-- {
 		front--
@@ -52,7 +52,7 @@ func (x *Index) Move(n int, w Windows, lost func(slot uint64)) {
 	to := geometry(x.cur.Load())
 	for _, e := range all {
 		g := x.Group(to.home(e.slot))
-		if free := g.empties(); free != 0 { // as nearly always
+		if free := g.empties(); free != 0 { // nearly always
 			g.put(FirstSlot(free), e.slot, e.tag)
 			continue
 		}
@@ -63,8 +63,8 @@ func (x *Index) Move(n int, w Windows, lost func(slot uint64)) {
 	}
 }
 
-// takeOut empties the slots of a home in the old geometry, and appends what was
-// in them to all. They still count as used.
+// takeOut empties the slots of a home in the old geometry, and appends their contents to all. They
+// still count as used.
 func (x *Index) takeOut(all []taken, home uint32) []taken {
 	old := geometry(x.old.Load())
 	path := old.path(home)
@@ -84,8 +84,8 @@ func (x *Index) takeOut(all []taken, home uint32) []taken {
 	}
 }
 
-// PrefetchMove asks for the groups that the next n homes are going to move from
-// and to: by then, some hundred Sets in other buckets later, they have come.
+// PrefetchMove prefetches the groups that the next n homes will move from and to: they arrive
+// before the move, which comes some hundred Sets in other buckets later.
 func (x *Index) PrefetchMove(n int) {
 	front := x.front.Load()
 	if front == 0 {

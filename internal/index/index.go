@@ -1,25 +1,24 @@
-// Package index maps hashes to slots: where an entry's record is, and how often
-// it was read. It is an open-addressing table of groups; a group is one cache line:
+// Package index maps hashes to slots, which tell where an entry's record is and how often it was
+// read. An index is an open-addressing table of groups; a group is one cache line:
 //
 //	word 0: seven tag bytes (0: the slot is empty) | two overflow counts (4 bits each)
 //	word 1 to 7: seven slots
 //	slot: hash (23 bits) | frequency (2) | mark (1) | ring (2) | position (36)
 //
-// A hash has its home group, found by multiplication, so groups are in hash
-// order. An entry that finds its home full goes on to the groups 1, 3, 6, 10,
-// ... behind it (triangular probing: runs of full groups do not join), at most
-// probeGroups in all. A group counts the entries that passed it so, apart for the
-// two values of the lowest hash bit of a slot (its side): a search ends at a group
-// that nothing of its side passed. With good hashes some ten have passed on a side
-// at most. A count at its end, as where keys were chosen to meet, stays there.
+// The home group of a hash is found by multiplication, so groups are in hash order. An entry whose
+// home is full tries the groups 1, 3, 6, 10, ... after it (triangular probing, so that runs of full
+// groups do not join), at most probeGroups in all. Each group counts the entries that passed it,
+// separately for the two values of the lowest hash bit in a slot (the side of the entry), and a
+// search ends at a group that no entry of its side has passed. With good hashes, at most about ten
+// entries of a side pass a group. A count that reaches its maximum, as with keys chosen to collide,
+// stays there.
 //
-// The index never looks at records. A slot whose position is no longer live in
-// its ring is stale: it can be found again as a ghost, and gives its place to
-// whoever needs one.
+// The index never looks at records. A slot whose position is no longer live in its ring is stale:
+// it can still be found as a ghost, and its place can be taken by a new slot.
 //
-// An index is guarded by its bucket's lock. Home, Path, Group and what they lead to
-// may also be used by an optimistic reader, who validates the bucket's sequence
-// afterwards: the pages are long enough for the geometry that was read before them.
+// An index is guarded by its bucket's lock. Home, Path, Group and the values that they return may
+// also be used by an optimistic reader, which validates the bucket's sequence afterwards: the table
+// of pages is long enough for the geometry that was read before it.
 //
 // Invariants (numbers as in docs/design.md):
 //
@@ -51,7 +50,7 @@ const (
 	freqOne  = 1 << (PosBits + 3)
 	freqMask = 3 * freqOne
 
-	// HashBits is how many bits of a hash a slot remembers.
+	// HashBits is the number of bits of a hash that a slot holds.
 	HashBits = 23
 	hashAt   = 64 - HashBits
 )
@@ -59,7 +58,7 @@ const (
 // Tag returns the tag of hash h.
 func Tag(h uint64) uint64 { return h>>34&0x7f | tagUsed }
 
-// SameHash reports whether slot s remembers the bits of hash h.
+// SameHash reports whether the hash bits in slot s are those of h.
 func SameHash(s, h uint64) bool { return (s^h)>>hashAt == 0 }
 
 // Slot returns a slot for hash h.
@@ -72,38 +71,40 @@ func WithPos(s uint64, ring policy.Ring, pos uint64) uint64 {
 	return s&^(ringMask|PosMask) | uint64(ring)<<PosBits | pos
 }
 
-// Ring returns which ring the slot's position is of.
+// Ring returns the ring that the slot's position refers to.
 func Ring(s uint64) policy.Ring { return policy.Ring(s >> PosBits & (ringMask >> PosBits)) }
 
 // Pos returns the slot's position.
 func Pos(s uint64) uint64 { return s & PosMask }
 
-// HashOf returns the bits of a hash that a slot remembers, as a number.
+// HashOf returns the hash bits of a slot, as a number.
 func HashOf(s uint64) uint64 { return s >> hashAt }
 
 // Freq returns how often the entry was read, up to 3.
 func Freq(s uint64) int { return int(s & freqMask / freqOne) }
 
-// WithFreqOf returns slot s with the frequency of another.
+// WithFreqOf returns slot s with the frequency of another slot.
 func WithFreqOf(s, of uint64) uint64 { return s&^freqMask | of&freqMask }
 
 // WithFreq returns slot s, which has a frequency of 0, with another one.
 func WithFreq(s uint64, freq int) uint64 { return s | uint64(freq)*freqOne&freqMask }
 
-// Location returns slot s without what readers and the policy change: where the entry is.
+// Location returns slot s without the bits that readers and the policy change: the hash and the
+// location of the entry.
 func Location(s uint64) uint64 { return s &^ (freqMask | markBit) }
 
 // WithoutFreq returns slot s with a frequency of 0.
 func WithoutFreq(s uint64) uint64 { return s &^ freqMask }
 
-// A slot of the cold part has other bits in place of a frequency: the ring that the policy
-// dropped its entry from, and whether it was read since it came, or came round again.
+// In a slot of the cold part, other bits take the place of the frequency: the ring from which the
+// policy dropped the entry, and whether the entry was read since it arrived or started its last
+// round.
 const (
 	originMain = freqOne
 	readBit    = 2 * freqOne
 )
 
-// WithOrigin returns slot s, which was of the policy's rings, as one of the cold part.
+// WithOrigin returns slot s, of one of the policy's rings, as a slot of the cold part.
 func WithOrigin(s uint64, of policy.Ring) uint64 {
 	return s&^(freqMask|markBit) | uint64(of)*originMain
 }
@@ -126,33 +127,33 @@ func Lower(s uint64) uint64 { return s - freqOne }
 // OnProbation reports whether the entry is on probation, or the ghost was found.
 func OnProbation(s uint64) bool { return s&markBit != 0 }
 
-// WithProbation returns slot s on probation, WithoutProbation not any more.
+// WithProbation returns slot s with the mark of probation, and WithoutProbation without it.
 func WithProbation(s uint64) uint64    { return s | markBit }
 func WithoutProbation(s uint64) uint64 { return s &^ markBit }
 
-// geometry is a number of groups, each the home of an equal share of the hashes. A
-// slot may stand for its hash: it has the bits that decide the home.
+// geometry is a number of groups, each the home of an equal share of the hashes. Its methods accept
+// a slot in place of its hash, because a slot has the bits that determine the home.
 type geometry uint32
 
 // home returns the home group of hash h.
 func (n geometry) home(h uint64) uint32 { return uint32((h >> hashAt) * uint64(n) >> HashBits) }
 
-// start returns the first hash, of HashBits bits, of those of a home.
+// start returns the first hash, of HashBits bits, of a home.
 func (n geometry) start(home uint32) uint64 {
 	return (uint64(home)<<HashBits + uint64(n) - 1) / uint64(n)
 }
 
 // path returns the probe path that begins at home.
 func (n geometry) path(home uint32) Path {
-	end := max(uint32(n), 1) // it may have been reset since: a path must end
+	end := max(uint32(n), 1) // the index may have been reset since, and a path must end
 	return Path{At: home, step: 1, end: end, Left: min(probeGroups, end) - 1}
 }
 
-// Path is a walk along a probe path, which goes round at the table's end.
+// Path is a position on a probe path, which wraps around at the end of the table.
 type Path struct {
 	At   uint32 // group
-	Left uint32 // groups still to come
-	step uint32 // groups to the next
+	Left uint32 // groups that remain
+	step uint32 // distance to the next group
 	end  uint32 // groups in the table
 }
 
@@ -166,13 +167,13 @@ func (p *Path) Next() {
 	p.Left--
 }
 
-// Index is the index of one bucket. Init makes it ready for use.
+// Index is the index of one bucket. It must be initialized with Init.
 type Index struct {
 	pages     chunk.Table
 	cur, old  atomic.Uint32 // geometries; cur is 0 while the index is empty
 	front     atomic.Uint32 // homes of old below it have not moved; 0: not growing
 	pageShift uint8         // log2 of the groups in a page
-	sweepAt   uint32        // next group that Sweep looks at
+	sweepAt   uint32        // next group that Sweep examines
 	used      [Parts]int32  // slots by the part of their position, live or stale (I9)
 	latest    uint64        // ring and position of the record that was set last
 }
@@ -186,17 +187,17 @@ func (x *Index) Init(pageSize int) {
 // Empty reports whether the index has no pages.
 func (x *Index) Empty() bool { return x.cur.Load() == 0 }
 
-// Pages returns how many pages the index has.
+// Pages returns the number of pages.
 func (x *Index) Pages() int { return x.Groups() >> x.pageShift }
 
-// Groups returns how many groups there are.
+// Groups returns the number of groups.
 func (x *Index) Groups() int { return int(x.cur.Load()) }
 
-// Slots returns how many slots there are.
+// Slots returns the number of slots.
 func (x *Index) Slots() int { return x.Groups() * groupSlots }
 
-// Group returns group number n. A reader may come too late: it is still in an index
-// page, which is never anything else.
+// Group returns group number n. For a late reader, the group may no longer belong to the index, but
+// its memory is still an index page, because index pages are never used for anything else.
 //
 //go:norace
 func (x *Index) Group(n uint32) *Group {
@@ -207,17 +208,17 @@ func (x *Index) Group(n uint32) *Group {
 	return (*Group)(unsafe.Add(page.Pointer(), uintptr(n&(1<<shift-1))<<groupShift))
 }
 
-// PagesFor returns the least pages that have so many slots.
+// PagesFor returns the least number of pages with at least this many slots.
 func (x *Index) PagesFor(slots int) int { return slots/groupSlots>>x.pageShift + 1 }
 
-// Parts is how many parts of a bucket slots are counted by: small, main, and the cold part,
-// whose two rings are one.
+// Parts is the number of parts of a bucket by which slots are counted: small, main, and the two
+// rings of the cold part together.
 const Parts = policy.Queue + 1
 
-// PartOf returns the part that the slot's position is of.
+// PartOf returns the part that the slot's position refers to.
 func PartOf(s uint64) policy.Ring { return min(Ring(s), policy.Queue) }
 
-// Used returns how many slots have a position of each part, live or stale.
+// Used returns the number of slots, live or stale, of each part.
 func (x *Index) Used() (n [Parts]int) {
 	for i, used := range x.used {
 		n[i] = int(used)
@@ -225,7 +226,7 @@ func (x *Index) Used() (n [Parts]int) {
 	return n
 }
 
-// geometry returns the geometry in which hash h is found now (I6).
+// geometry returns the geometry in which hash h is currently found (I6).
 func (x *Index) geometry(h uint64) geometry {
 	if front := x.front.Load(); front != 0 {
 		if old := geometry(x.old.Load()); old.home(h) < front {
@@ -248,8 +249,8 @@ func (x *Index) Path(h uint64) Path {
 type Place struct {
 	Group *Group
 	Slot  uint64 // as it was read
-	At    uint32 // number of the group
-	I     int    // slot of the group
+	At    uint32 // group number
+	I     int    // slot number in the group
 }
 
 // Find finds the slot of hash h for the record at pos of a ring.
@@ -272,7 +273,7 @@ func (x *Index) Find(h uint64, ring policy.Ring, pos uint64) (Place, bool) {
 	}
 }
 
-// FindFunc finds a slot that may be of hash h and for which is returns true.
+// FindFunc finds a slot that may be that of hash h and for which is returns true.
 func (x *Index) FindFunc(h uint64, is func(slot uint64) bool) (Place, bool) {
 	if x.Empty() {
 		return Place{}, false
@@ -291,8 +292,8 @@ func (x *Index) FindFunc(h uint64, is func(slot uint64) bool) (Place, bool) {
 	}
 }
 
-// Prefetch asks for n groups from the home of hash h on: in a full cache, every
-// third Set goes on to the second. It needs no lock.
+// Prefetch prefetches n groups, beginning with the home of hash h: in a full cache, every third Set
+// needs the second one. It needs no lock.
 //
 //go:norace
 func (x *Index) Prefetch(h uint64, n int) {
@@ -301,7 +302,7 @@ func (x *Index) Prefetch(h uint64, n int) {
 	}
 }
 
-// Reset forgets everything and returns the pages.
+// Reset empties the index and returns its pages.
 func (x *Index) Reset() []chunk.Ref {
 	pages := x.TakenPages()
 	x.cur.Store(0)
@@ -311,7 +312,7 @@ func (x *Index) Reset() []chunk.Ref {
 	return pages
 }
 
-// Close forgets everything, and the pages, which go with the pool.
+// Close empties the index and drops its pages, which are released with the pool.
 func (x *Index) Close() {
 	x.Reset()
 	x.pages.Close()
