@@ -2,24 +2,24 @@ package singleflight
 
 import "sync"
 
-// A function may wait for other calls. Where these wait for the function's own, be it by way
-// of others, none would ever end. So groups note what they wait for, and a wait that would
-// close a circle is refused. Any circle has a wait that was the last to begin, so none is
-// missed.
+// A function may wait for other calls. If these wait for the function's own call, directly or
+// through others, none of them would ever end. Groups therefore record what they wait for, and a
+// wait that would close a cycle is refused. The last wait of a cycle to begin finds all the others
+// recorded, so no cycle is missed.
 
-// circles guards what all groups wait for: a circle may lead through several caches.
+// circles guards what all groups wait for. It is global because a cycle may involve several caches.
 var circles sync.Mutex
 
-// awaited is what a group waits for of another.
+// awaited describes what a group waits for in another group.
 type awaited struct {
 	key []byte // of the call, or of the first of several
 	n   int
 }
 
-// Await notes that the function of g waits, until Awaited, for the call of group on that has
-// the key. If on waits for g, or is g, it notes nothing and returns the keys of the circle, in
-// the order in which each waits for the next, and the last for the first. A nil group, which
-// stands for who is no function of a group, closes no circle.
+// Await records that the function of g waits, until Awaited, for the call of group on with the
+// given key. If on waits for g, or is g, it records nothing and returns the keys of the cycle,
+// ordered so that each waits for the next, and the last for the first. A nil g stands for a caller
+// that is not the function of a group, and closes no cycle.
 func (g *Group) Await(on *Group, key []byte) (circle [][]byte) {
 	if g == nil {
 		return nil
@@ -40,7 +40,7 @@ func (g *Group) Await(on *Group, key []byte) (circle [][]byte) {
 	return nil
 }
 
-// Awaited is called when a wait has ended that Await has noted.
+// Awaited records the end of a wait that Await has recorded.
 func (g *Group) Awaited(on *Group) {
 	if g == nil {
 		return
@@ -53,7 +53,8 @@ func (g *Group) Awaited(on *Group) {
 	}
 }
 
-// pathLocked returns keys, and those by which g waits for the group to; nil if it does not.
+// pathLocked returns keys followed by the keys through which g waits for group to, or nil if it
+// does not wait for it.
 func (g *Group) pathLocked(to *Group, keys [][]byte, seen map[*Group]bool) [][]byte {
 	if g == to {
 		return keys

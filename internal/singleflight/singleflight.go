@@ -1,10 +1,10 @@
-// Package singleflight is a list of calls that are under way, each for a key, so
-// that whoever wants the same joins one instead of making another.
+// Package singleflight lists the calls in progress, each for one key, so that callers that want the
+// same key join a call instead of making another.
 //
-// It differs from golang.org/x/sync/singleflight in what a cache needs: a write
-// invalidates a call, a call that nobody waits for is cancelled, and calls that would wait
-// for each other in a circle are found out. One function may answer several calls, each in its
-// own list: a Group.
+// It has three features that golang.org/x/sync/singleflight lacks and a cache needs: a write
+// invalidates a call, a call that has no waiters left is cancelled, and calls that would wait for
+// each other in a cycle are detected. One function may serve several calls, each in its own list:
+// they form a Group.
 package singleflight
 
 import (
@@ -12,58 +12,58 @@ import (
 	"sync/atomic"
 )
 
-// Group is the calls that one function answers, and the function's context. It is cancelled
-// when nobody wants any of them.
+// Group is the calls that one function serves, and the function's context, which is cancelled when
+// none of the calls is wanted any more.
 type Group struct {
-	wanted atomic.Int64 // calls, and whoever may still add some
+	wanted atomic.Int64 // unreleased calls, plus 1 while calls may still be added
 	cancel context.CancelFunc
 	awaits map[*Group]*awaited // groups that its function waits for; guarded by circles
 }
 
-// NewGroup returns a group that more calls may be added to until Release.
+// NewGroup returns a group to which calls may be added until its creator calls Release.
 func NewGroup(cancel context.CancelFunc) *Group {
 	g := &Group{cancel: cancel}
 	g.wanted.Store(1)
 	return g
 }
 
-// Release says that one less wants the group: a call of it, or who added them.
+// Release withdraws the interest of one call, or of the group's creator.
 func (g *Group) Release() {
 	if g.wanted.Add(-1) == 0 {
 		g.cancel()
 	}
 }
 
-// Call is one call that is under way. It stands in its list until it is invalidated or
-// finished; only as long may others join it, and its result be stored. Listed, Waiters
-// and Refresh need the lock of the list's owner.
+// Call is a call in progress. It stays in its list until it is invalidated or finished; only until
+// then may others join it, and may its result be stored. Listed, Waiters and Refresh require the
+// lock of the list's owner.
 type Call[T any] struct {
 	Key     []byte
 	Hash    uint64
-	Group   *Group        // that answers it
+	Group   *Group        // that serves it
 	Done    chan struct{} // closed when the call has finished
-	Result  T             // the call's own until Done is closed; then it does not change
-	Waiters int           // how many wait
-	Refresh bool          // nobody waits, and it goes on nonetheless
+	Result  T             // written only by the call until Done is closed, and constant afterwards
+	Waiters int           // number of waiting callers
+	Refresh bool          // the call runs even though no caller waits
 
 	next     *Call[T]
 	listed   bool
-	released bool // nobody wants the call any more
+	released bool // the call is no longer wanted
 }
 
 // Listed reports whether the call is neither invalidated nor finished.
 func (c *Call[T]) Listed() bool { return c.listed }
 
-// List is the calls of one owner, whose lock guards it. The zero value is empty. It takes the
-// same time whatever its length: a batch may list thousands.
+// List is the calls of one owner, whose lock guards it. The zero value is empty. Operations take
+// constant time, because a batch may list thousands of calls.
 type List[T any] struct {
-	byHash map[uint64]*Call[T] // those of equal hashes one behind the other; nil: no call
+	byHash map[uint64]*Call[T] // calls with equal hashes are linked; nil if there are none
 }
 
 // Empty reports whether there is no call.
 func (l *List[T]) Empty() bool { return l.byHash == nil }
 
-// Find returns the call of a key that others may join, nil if there is none.
+// Find returns the listed call of a key, which others may join, or nil if there is none.
 func (l *List[T]) Find(key []byte, hash uint64) *Call[T] {
 	c := l.byHash[hash]
 	for c != nil && string(c.Key) != string(key) {
@@ -72,7 +72,7 @@ func (l *List[T]) Find(key []byte, hash uint64) *Call[T] {
 	return c
 }
 
-// Add lists a new call, of a group.
+// Add lists a new call of a group.
 func (l *List[T]) Add(key []byte, hash uint64, g *Group) *Call[T] {
 	g.wanted.Add(1)
 	if l.byHash == nil {
@@ -90,8 +90,8 @@ func (l *List[T]) Add(key []byte, hash uint64, g *Group) *Call[T] {
 	return c
 }
 
-// Invalidate takes a call, if not nil, off the list if it is there. For one
-// that nobody waits for, its group need not go on.
+// Invalidate removes a call from the list if it is listed; c may be nil. If no caller waits for the
+// call, its group no longer needs to run for it.
 func (l *List[T]) Invalidate(c *Call[T]) {
 	if c == nil || !c.listed {
 		return
@@ -105,14 +105,14 @@ func (l *List[T]) Invalidate(c *Call[T]) {
 	if first != nil {
 		l.byHash[c.Hash] = first
 	} else if delete(l.byHash, c.Hash); len(l.byHash) == 0 {
-		l.byHash = nil // and with it the room for as many as there were
+		l.byHash = nil // also releases the memory of a long list
 	}
 	if c.Waiters == 0 {
 		c.release()
 	}
 }
 
-// release tells the group that nobody wants the call any more.
+// release tells the group that the call is no longer wanted.
 func (c *Call[T]) release() {
 	if !c.released {
 		c.released = true
@@ -120,7 +120,7 @@ func (c *Call[T]) release() {
 	}
 }
 
-// InvalidateAll takes all calls off the list.
+// InvalidateAll removes all calls from the list.
 func (l *List[T]) InvalidateAll() {
 	for !l.Empty() {
 		for _, c := range l.byHash {
@@ -129,8 +129,8 @@ func (l *List[T]) InvalidateAll() {
 	}
 }
 
-// Leave takes one away who waits, and reports true if the call has finished
-// nonetheless. One that nobody waits for is invalidated, and its group need not go on for it.
+// Leave removes a waiting caller, or reports true if the call has already finished. A call without
+// waiters is invalidated, and its group no longer needs to run for it.
 func (l *List[T]) Leave(c *Call[T]) (finished bool) {
 	select {
 	case <-c.Done:
@@ -140,13 +140,13 @@ func (l *List[T]) Leave(c *Call[T]) (finished bool) {
 	c.Waiters--
 	if c.Waiters == 0 {
 		l.Invalidate(c)
-		c.release() // also what was invalidated before
+		c.release() // also if it was invalidated before
 	}
 	return false
 }
 
-// Finish ends a call. Its result must have been set. When all of a group have ended, its
-// context is cancelled, for what that holds.
+// Finish ends a call, whose result must have been set. When all calls of a group have ended, its
+// context is cancelled to release its resources.
 func (l *List[T]) Finish(c *Call[T]) {
 	l.Invalidate(c)
 	close(c.Done)
