@@ -9,10 +9,11 @@ import (
 	"github.com/ringcache/ringcache/internal/ringfile"
 )
 
-// What only a ring in a file needs: checksums, and recovery after its process died.
+// What only a ring in a file needs: checksums, and recovery after the death of its process.
 
-// WriteSum writes the checksum of the record at pos, in a ring whose records have one. Whoever
-// changes a record writes it again; a record whose process died in between fails it (I14).
+// WriteSum writes the checksum of the record at pos, in a ring whose records have one. It must be
+// written again after each change of the record; if the process dies in between, the record fails
+// its checksum (I14).
 func (r *Ring) WriteSum(pos uint64) {
 	if r.ledger == nil {
 		return
@@ -35,7 +36,7 @@ func (r *Ring) putSum(at uint64, sum uint32) {
 	r.Write(at, b[:])
 }
 
-// IsWhole reports whether the checksum of the record at pos is right.
+// IsWhole reports whether the checksum of the record at pos is correct.
 func (r *Ring) IsWhole(pos uint64) bool {
 	h, ok := r.AnyHeader(pos)
 	if !ok {
@@ -53,15 +54,15 @@ func (r *Ring) sum(pos uint64) uint32 {
 	return h.Sum(r.Hash(pos+uint64(at), h.Total()-at), r.seed)
 }
 
-// Restore makes an empty ring what it was when its process died: chunks are those that it
-// held. It returns the ones that it has no use for, which are all if something is missing.
+// Restore gives an empty ring the state that it had when its process died; chunks are those that it
+// held. It returns the chunks that it does not use, which are all of them if something is missing.
 func (r *Ring) Restore(chunks []ringfile.Chunk) (unused []chunk.Ref, ok bool) {
 	tail, head, ok := r.ledger.Span()
 	if ok = ok && tail|head <= r.Mask; ok {
 		ok = r.place(tail, (head-tail)&r.Mask, chunks)
 	}
 	if ok {
-		r.ledger.SetSpan(tail, head) // the process may have died before it wrote any
+		r.ledger.SetSpan(tail, head) // the process may have died before it wrote one
 	} else {
 		r.Tail = 0
 		r.ledger.Empty()
@@ -75,7 +76,7 @@ func (r *Ring) Restore(chunks []ringfile.Chunk) (unused []chunk.Ref, ok bool) {
 	return unused, ok
 }
 
-// place puts the chunks that the size bytes from tail on lie in into their slots.
+// place puts the chunks that contain the size bytes from tail on into their slots.
 func (r *Ring) place(tail, size uint64, chunks []ringfile.Chunk) bool {
 	r.Tail = tail
 	if size == 0 {
@@ -108,13 +109,13 @@ func (r *Ring) place(tail, size uint64, chunks []ringfile.Chunk) bool {
 	return true
 }
 
-// placeLast returns the chunk of the head's slot, where none is in the directory under
-// it: the one that the tail has just left, or the one that it is still in (I15). fits
-// tells that the head can be in that one too (I1).
+// placeLast returns the chunk of the head's slot if the directory has none for that slot: it is the
+// chunk that the tail has just left, or the one that the tail is still in (I15). fits reports
+// whether the head fits into the latter too (I1).
 func (r *Ring) placeLast(
 	pos uint64, fits bool, bySlot map[uint64]chunk.Ref,
 ) (ref chunk.Ref, ok bool) {
-	// Slots are given up from the first on, so of those that are left the first is it.
+	// Slots are given up in order, so it is the first of those that remain.
 	left := r.Tail
 	for n := len(bySlot); n > 0; n-- {
 		before, there := bySlot[r.slotOf(left-1<<r.shift)]
@@ -142,14 +143,13 @@ func (r *Ring) holds(c chunk.Ref) bool {
 	return false
 }
 
-// CutOff makes pos the head, and gives up the bytes behind it: no record begins there.
+// CutOff makes pos the head, and gives up the bytes after it: no record begins there.
 func (r *Ring) CutOff(pos uint64) {
 	r.Size = (pos - r.Tail) & r.Mask
 	r.ledger.SetHead(pos)
 }
 
-// ValidateFile returns an error if what is in the file is not what the ring is. It is for
-// tests.
+// ValidateFile returns an error if the file does not describe the ring as it is. It is for tests.
 func (r *Ring) ValidateFile() error {
 	if r.ledger == nil {
 		return nil

@@ -2,16 +2,15 @@ package ring
 
 import "github.com/ringcache/ringcache/internal/record"
 
-// How a record gets a value of another length where it lies: the bytes that it does not need
-// any more become a separate dead record, and those that it needs are taken from dead records
-// behind it.
+// How the value of a record changes its length in place: bytes that are no longer needed become a
+// separate dead record, and additional bytes are taken from the dead records that follow.
 
-// mostDead is how many dead records behind a live one are looked at.
+// mostDead is the maximum number of dead records after a live one that are examined.
 const mostDead = 8
 
-// RoomAt returns the bytes that the live record at pos, with header h, can have for one of
-// n bytes with a header of the same form: its own, and those of as many dead records behind it
-// as it takes. What is left over is enough for a dead record, or 0.
+// RoomAt returns the bytes available to turn the live record at pos, with header h, into one of n
+// bytes with a header of the same form: its own bytes, and those of as many of the dead records
+// after it as are needed. The remainder is 0, or enough for a dead record.
 func (r *Ring) RoomAt(pos uint64, h record.Header, n int) (room int, ok bool) {
 	if len(r.Run(pos)) < h.Size {
 		return 0, false // the length could not be changed in one step
@@ -32,12 +31,12 @@ func (r *Ring) RoomAt(pos uint64, h record.Header, n int) (room int, ok bool) {
 	return room, r.form.HeaderSize(h.KeyLen, whole, h.Deadlines) == h.Size
 }
 
-// Refit makes the value of the live record at pos, with header h, one of vlen bytes, which the
-// caller is going to write. room is what RoomAt has returned. It does not move the borders of
-// the ring, and at each step all bytes are part of a record (I14).
+// Refit changes the length of the value of the live record at pos, with header h, to vlen; the
+// caller then writes the value. room is the result of RoomAt. Refit does not move the ends of the
+// ring, and after each step all bytes are part of a record (I14).
 func (r *Ring) Refit(pos uint64, h record.Header, vlen, room int) {
 	n := h.Size + h.KeyLen + vlen
-	if room > h.Total() { // first the record has all bytes, then it gives up what it does not need
+	if room > h.Total() { // first the record gets all bytes, then it gives some up
 		h.PutValueLen(r.Run(pos), room-h.Size-h.KeyLen)
 	}
 	if left := room - n; left > 0 {

@@ -40,22 +40,22 @@ func (r *Ring) drop(pos uint64) {
 	r.mapped--
 }
 
-// Trim gives the chunk of an empty ring back.
+// Trim returns the chunk of an empty ring to the pool.
 func (r *Ring) Trim() {
 	for pos := r.Tail; r.mapped > 0; pos += 1 << r.shift {
 		r.drop(pos)
 	}
 }
 
-// Reset gives all chunks back. Positions go on from the head, so that what the
-// index still knows is stale.
+// Reset returns all chunks to the pool. Positions continue from the head, so that all slots of the
+// index become stale.
 func (r *Ring) Reset() {
 	r.ledger.SetSpan(r.Head(), r.Head())
 	r.Trim()
 	r.forget()
 }
 
-// Close forgets all chunks: they go with the pool.
+// Close drops all chunks, which are released with the pool.
 func (r *Ring) Close() {
 	r.mapped, r.borrowed = 0, false
 	r.forget()
@@ -69,16 +69,16 @@ func (r *Ring) forget() {
 	r.Counts = Counts{}
 }
 
-// SetTimes gives the record at pos, which has room for them, other deadlines. The caller calls
-// WriteSum once the record is whole.
+// SetTimes changes the deadlines of the record at pos, which has room for them. The caller must
+// call WriteSum once the record is complete.
 func (r *Ring) SetTimes(pos uint64, h record.Header, t record.Times) {
 	var buf [2 * record.ExpirySize]byte
 	t.Deadlines = h.Deadlines
 	r.Write(pos+uint64(h.TimesAt()), t.Put(&buf))
 }
 
-// Times returns the deadlines of the record at pos. To a reader without the lock the last one may
-// be torn.
+// Times returns the deadlines of the record at pos. For a reader without the lock, the last
+// deadline may be torn.
 //
 //go:norace
 func (r *Ring) Times(pos uint64, h record.Header) record.Times {
@@ -92,8 +92,8 @@ func (r *Ring) Times(pos uint64, h record.Header) record.Times {
 	return t
 }
 
-// compactShare: a ring is worth compacting if 1/compactShare of its bytes are dead. To get at
-// a byte, at most compactShare-1 others are moved on average.
+// A ring is worth compacting if 1/compactShare of its bytes are dead: at most compactShare-1 bytes
+// are then moved, on average, to reclaim one.
 const compactShare = 16
 
 // WorthCompacting reports whether so many bytes of the ring are dead that it is worth moving

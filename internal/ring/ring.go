@@ -1,4 +1,4 @@
-// Package ring is a byte stream over a circle of chunks.
+// Package ring implements a byte stream over a circular table of chunks.
 //
 // Records are appended at the head and released at the tail; a record may cross
 // the end of a chunk.
@@ -7,14 +7,14 @@
 //	     [     ][ tail][     ][ head][     ]        chunks in slots 1, 2, 3
 //	     [     ][ tail][     ][     ][ head]        slot 4 borrows the chunk of slot 1
 //
-// A ring of n chunks is full to the last byte: the head then follows the tail
-// within one chunk. Its slot borrows the chunk of the tail's, n slots behind, and
-// writes the part that the tail has left. How many chunks a ring may hold can
-// change at any time, so rings and index share a bucket's memory.
+// A ring of n chunks can use all of its bytes: when it is full, the head and the tail are in the
+// same chunk. The head's slot borrows the chunk from the tail's slot, n slots before it, and the
+// head writes to the part that the tail has left. The number of chunks that a ring may hold can
+// change at any time, so that rings and index share a bucket's memory.
 //
-// A ring is guarded by its bucket's lock. An optimistic reader, who validates the
-// bucket's sequence afterwards, may call what is marked norace: what that returns
-// may be torn, but it stays within mapped memory and ends.
+// A ring is guarded by its bucket's lock. An optimistic reader, which validates the bucket's
+// sequence afterwards, may call the methods marked norace: their results may be torn, but they stay
+// within mapped memory and return.
 //
 // Invariants (numbers as in docs/design.md):
 //
@@ -39,7 +39,7 @@ import (
 	"github.com/ringcache/ringcache/internal/torn"
 )
 
-// Ring is a ring. Init makes it ready for use.
+// Ring is a ring. It must be initialized with Init.
 type Ring struct {
 	position.Window
 	table    chunk.Table   // a circle of slots
@@ -56,7 +56,7 @@ type Ring struct {
 	Counts
 }
 
-// Counts are what a ring knows of its records.
+// Counts describe the records of a ring.
 type Counts struct {
 	Entries    int // records that are not dead
 	EntryBytes int
@@ -64,8 +64,8 @@ type Counts struct {
 	DeadBytes  int // of the records that are dead
 }
 
-// Init gives an empty ring its pool, the logarithm of its chunk size, and the
-// bits of a position.
+// Init sets the pool of an empty ring, the logarithm of its chunk size, and the number of bits of a
+// position.
 func (r *Ring) Init(p *chunk.Pool, shift uint8, posBits uint) {
 	r.pool = p
 	r.table.Init()
@@ -74,8 +74,8 @@ func (r *Ring) Init(p *chunk.Pool, shift uint8, posBits uint) {
 	r.Mask = 1<<posBits - 1
 }
 
-// InFile has an empty ring keep its records in a file, each with a checksum. They are
-// there again after the death of the process.
+// InFile makes an empty ring keep its records in a file, each with a checksum, so that they survive
+// the death of the process.
 func (r *Ring) InFile(l *ringfile.Ledger, seed uint64) {
 	r.form, r.ledger, r.seed = record.Checked, l, seed
 }
@@ -83,7 +83,7 @@ func (r *Ring) InFile(l *ringfile.Ledger, seed uint64) {
 // Form returns the form of the ring's records.
 func (r *Ring) Form() record.Form { return r.form }
 
-// Held returns how many chunks the ring has from the pool.
+// Held returns the number of chunks that the ring has from the pool.
 func (r *Ring) Held() int {
 	if r.borrowed {
 		return int(r.mapped) - 1
@@ -99,15 +99,14 @@ func (r *Ring) Chunks() (all []chunk.Ref) {
 	return all
 }
 
-// Room returns how many bytes the ring has room for, dead ones among them, when it may hold
-// limit chunks.
+// Room returns the capacity of the ring in bytes, dead ones included, if it may hold limit chunks.
 func (r *Ring) Room(limit int) uint64 { return uint64(max(limit, r.Held())) << r.shift }
 
 // Fits reports whether a ring of limit chunks has room for n more bytes.
 func (r *Ring) Fits(n, limit int) bool { return r.Size+uint64(n) <= r.Room(limit) }
 
-// Left returns how many bytes behind the head are writable. It is 0 where the tail
-// is in the way.
+// Left returns the number of writable bytes after the head. It is 0 while the head's chunk is
+// borrowed.
 func (r *Ring) Left() int {
 	if r.borrowed {
 		return 0
@@ -115,14 +114,14 @@ func (r *Ring) Left() int {
 	return int(r.mapped)<<(r.shift&31) - int(r.Tail&(1<<(r.shift&31)-1)) - int(r.Size)
 }
 
-// entry returns the slot of pos. The circle is shorter than the position space
-// (I3): what is above a position does not matter.
+// entry returns the slot of pos. The circle is shorter than the position space (I3), so bits above
+// those of a position do not matter.
 func (r *Ring) entry(pos uint64) *chunk.Ref {
 	return r.table.At(uint32(pos>>(r.shift&63)) & r.circle.Load())
 }
 
-// Run returns the bytes from pos to the end of its chunk; nil to a reader that came
-// too late: there is no chunk any more.
+// Run returns the bytes from pos to the end of its chunk. It returns nil to a late reader if the
+// chunk is gone.
 //
 //go:norace
 func (r *Ring) Run(pos uint64) []byte {
@@ -130,12 +129,12 @@ func (r *Ring) Run(pos uint64) []byte {
 	if c == (chunk.Ref{}) {
 		return nil
 	}
-	size := uint32(1) << (r.shift & 31) // as it is: the compiler does not know
+	size := uint32(1) << (r.shift & 31) // the mask tells the compiler that shift is below 32
 	return c.Bytes(uint32(pos)&(size-1), size)
 }
 
-// Extend makes the n bytes after the head writable, where Size+n <= Room(limit). On
-// an error nothing is lost, and chunks that were taken serve the next record.
+// Extend makes the n bytes after the head writable, where Size+n <= Room(limit). On an error
+// nothing is lost, and chunks that were taken are kept for the next record.
 func (r *Ring) Extend(n uint64, limit int) error {
 	if r.borrowed && r.Size+n > r.Room(0) {
 		if err := r.separate(); err != nil {
@@ -164,8 +163,8 @@ func (r *Ring) Extend(n uint64, limit int) error {
 	return nil
 }
 
-// separate gives the head its own chunk in place of the one that it borrows. A ring that
-// may hold more chunks than when it borrowed would otherwise count as full (I1).
+// separate gives the head a chunk of its own in place of the one that it borrows. Otherwise a ring
+// that may now hold more chunks than when it borrowed would still count as full (I1).
 func (r *Ring) separate() error {
 	c, err := r.pool.Chunk()
 	if err != nil {
@@ -179,11 +178,11 @@ func (r *Ring) separate() error {
 	}
 	*at = c
 	r.borrowed = false
-	r.ledger.Hold(c, r.slotOf(last)) // after the bytes: until then it is the tail's (I15)
+	r.ledger.Hold(c, r.slotOf(last)) // after the copy: until then the slot is the tail's (I15)
 	return nil
 }
 
-// slotOf returns the number of the slot of a position, by which a file knows it.
+// slotOf returns the number of a position's slot, which identifies it in a file.
 func (r *Ring) slotOf(pos uint64) uint64 { return pos & r.Mask >> r.shift }
 
 // growTable doubles the circle. Positions keep their bits.
@@ -198,13 +197,13 @@ func (r *Ring) growTable() {
 	r.circle.Store(uint32(n - 1))
 }
 
-// Append writes a record at the head, where Extend has made room, and returns its
-// position. A fault in key or value leaves the ring as it was.
+// Append writes a record at the head, where Extend has made room, and returns its position. A
+// memory fault while key or value is read leaves the ring as it was.
 func (r *Ring) Append(header, key, value []byte) uint64 {
 	pos := r.Head()
 	n := len(header) + len(key) + len(value)
 	if b := r.Run(pos); len(b) >= n {
-		if len(header) == record.ShortHeader { // as nearly always: spare the call
+		if len(header) == record.ShortHeader { // nearly always: avoids the call
 			b[0], b[1], b[2] = header[0], header[1], header[2]
 		} else {
 			copy(b, header)
@@ -244,8 +243,7 @@ func (r *Ring) Write(pos uint64, p []byte) uint64 {
 	return pos
 }
 
-// CopyFrom appends the n bytes from pos of another ring on, and returns their
-// position.
+// CopyFrom appends the n bytes at pos of another ring, and returns their position.
 func (r *Ring) CopyFrom(src *Ring, pos uint64, n int) uint64 {
 	head := r.Head()
 	r.Size += uint64(n)
@@ -260,7 +258,7 @@ func (r *Ring) CopyFrom(src *Ring, pos uint64, n int) uint64 {
 	return head
 }
 
-// Count adds a record of n bytes to those that are not dead, or takes it out if
+// Count adds a record of n bytes to the counts of records that are not dead, or subtracts it if
 // sign is -1.
 func (c *Counts) Count(sign, n int, expires bool) {
 	c.Entries += sign
@@ -270,8 +268,8 @@ func (c *Counts) Count(sign, n int, expires bool) {
 	}
 }
 
-// Read appends the n bytes from pos on to dst. It reports false to a reader that
-// came too late.
+// Read appends the n bytes from pos on to dst. It reports false to a late reader if the bytes are
+// gone.
 //
 //go:norace
 func (r *Ring) Read(dst []byte, pos uint64, n int) ([]byte, bool) {
@@ -324,19 +322,19 @@ func (r *Ring) Hash(pos uint64, n int) uint64 {
 	return d.Sum64()
 }
 
-// Header decodes the header of the record at pos. It reports false if no record
-// that lies in the ring can begin there.
+// Header decodes the header of the record at pos. It reports false if no record within the ring can
+// begin there.
 func (r *Ring) Header(pos uint64) (record.Header, bool) {
 	if b := r.Run(pos); len(b) >= 4 {
-		if h, ok := r.form.ParseShort(b); ok { // as nearly all are
+		if h, ok := r.form.ParseShort(b); ok { // nearly all are short
 			return h, uint64(h.Total()) <= r.Age(pos)
 		}
 	}
 	return r.AnyHeader(pos)
 }
 
-// AnyHeader is Header for records of every form, wherever chunks end. It copies
-// the header before it decodes it, as an optimistic reader must.
+// AnyHeader is Header without its fast path, for headers of every form that may span chunks. It
+// copies the header before it decodes it, as an optimistic reader must.
 //
 //go:norace
 func (r *Ring) AnyHeader(pos uint64) (record.Header, bool) {
@@ -358,11 +356,11 @@ func (r *Ring) Kill(pos uint64) {
 	}
 }
 
-// Prefetch asks for the lines of a typical record at pos.
+// Prefetch prefetches the lines of a typical record at pos.
 func (r *Ring) Prefetch(pos uint64) { r.PrefetchRecord(r.Run(pos)) }
 
-// PrefetchRecord asks for the lines of a typical record. rec is the rest of the
-// chunk, from the record on.
+// PrefetchRecord prefetches the lines of a typical record. rec is the rest of the chunk, from the
+// record on.
 //
 //go:norace
 func (r *Ring) PrefetchRecord(rec []byte) {
@@ -370,11 +368,11 @@ func (r *Ring) PrefetchRecord(rec []byte) {
 	prefetch.Lines(unsafe.Pointer(unsafe.SliceData(rec)), int(r.lines))
 }
 
-// PrefetchHead asks for the lines in the head's chunk that the next record will be
-// written to. In a full ring the oldest records lie there too.
+// PrefetchHead prefetches the lines of the head's chunk that the next record will be written to. In
+// a full ring, they also contain the oldest records.
 func (r *Ring) PrefetchHead() {
 	head := r.Head()
-	// The head's own line was written just now; the next one is asked for.
+	// The head's own line was written just now, so the next one is prefetched.
 	off := head&(1<<(r.shift&63)-1) + prefetch.LineSize
 	if off > prefetch.LineSize && off < 1<<(r.shift&63) {
 		// Sound: as in PrefetchRecord.
@@ -383,7 +381,7 @@ func (r *Ring) PrefetchHead() {
 	}
 }
 
-// Expect says how long a typical record is. Of long ones maxLines are asked for: the
+// Expect sets the length of a typical record. At most maxLines of a record are prefetched: the
 // processor's own prefetchers take over from there.
 func (r *Ring) Expect(size int) {
 	const maxLines = 4
