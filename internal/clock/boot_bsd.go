@@ -4,8 +4,8 @@ package clock
 
 import "golang.org/x/sys/unix"
 
-// systemBootID returns when the machine was started, or "". The system changes that when its
-// wall clock is set.
+// systemBootID returns the time at which the machine was started, or "". The system changes that
+// time when its wall clock is set.
 func systemBootID() string {
 	at, err := unix.SysctlRaw("kern.boottime")
 	if err != nil {

@@ -8,11 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sinceBoot reads the clock that goes on while the machine sleeps.
+// sinceBoot reads the clock that continues while the machine sleeps.
 func sinceBoot() (time.Duration, bool) { return read(withSleep) }
 
-// asleep returns how long the machine has slept since it was started, or less by as much as
-// passes between the readings of two clocks.
+// asleep returns how long the machine has slept since it was started, less the time that passes
+// between the readings of two clocks.
 func asleep() (most time.Duration) {
 	for range 3 { // a reading that is not interrupted is exact
 		all, ok := read(withSleep)

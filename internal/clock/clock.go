@@ -1,4 +1,4 @@
-// Package clock counts the age of a cache in ticks, which expiries are made of.
+// Package clock counts the age of a cache in ticks, the unit of expiries.
 package clock
 
 import (
@@ -7,31 +7,31 @@ import (
 	"time"
 )
 
-// Tick is the resolution of expiries: an entry may be dropped so much too early.
-// 4 bytes of such ticks last for 13.6 years.
+// Tick is the resolution of expiries: an entry may expire early by up to one tick. Ticks of 4 bytes
+// last for 13.6 years.
 const Tick = 100 * time.Millisecond
 
-// Clock tells how old a cache is. It is read where something expires, and now and
-// then for how long entries stay. The first tick is 1, so that 0 is free to mean never.
+// Clock tells how old a cache is. It is read for expiries, and occasionally to measure how long
+// entries stay. The first tick is 1, so that 0 can mean never.
 type Clock struct {
-	start time.Time            // with a monotonic reading: a wall clock that is set does no harm
-	fake  func() time.Duration // of a test, in place of all that age does
+	start time.Time            // with a monotonic reading: the wall clock may be set
+	fake  func() time.Duration // replaces Age in a test
 	times Times
 	grace uint32 // ticks of Times.Grace
 	half  int64  // ticks of half of Times.Idle, rounded up
 	sleep sleep
 }
 
-// Times are how long entries live. The zero value means for ever.
+// Times determine how long entries live. The zero value means forever.
 type Times struct {
 	TTL    time.Duration // of entries stored without one; 0: they do not expire
-	Jitter float64       // the part of a TTL that chance may take away, below 1
+	Jitter float64       // the largest random fraction subtracted from a TTL, below 1
 	Grace  time.Duration // how long an expired entry is kept
-	Idle   time.Duration // of entries that are neither read nor written; 0: that does not matter
+	Idle   time.Duration // after which unused entries expire; 0: they do not
 }
 
-// New returns a clock that began at start, a time with a monotonic reading. A test may give
-// it another source of time.
+// New returns a clock that began at start, a time with a monotonic reading. A test may pass another
+// source of the age.
 func New(start time.Time, t Times, fake func() time.Duration) Clock {
 	grace := uint32(min(int64(t.Grace/Tick), math.MaxUint32))
 	half := min(int64((t.Idle/2+Tick-1)/Tick), math.MaxUint32)
@@ -48,20 +48,20 @@ func (c *Clock) Age() time.Duration {
 	return awake + c.sleep.until(awake)
 }
 
-// Now returns the tick that it is. It is not inlined so that Expired and FreshAt are:
-// nearly all records never ask.
+// Now returns the current tick. It is not inlined, so that Expired and FreshAt can be: for nearly
+// all records they do not call it.
 //
 //go:noinline
 func (c *Clock) Now() uint32 { return tickAt(c.Age()) }
 
-// tickAt returns the tick of an age. After 13.6 years it does not go on.
+// tickAt returns the tick of an age. It stops after 13.6 years.
 func tickAt(age time.Duration) uint32 {
 	return uint32(min(int64(age/Tick)+1, math.MaxUint32))
 }
 
-// In returns the tick from which on what is to live for ttl, above 0, is expired.
-// It begins at that moment or up to a tick before, never after. 0, for never, is
-// the answer if it is too far away for the clock.
+// In returns the tick at which an entry that is to live for ttl, above 0, expires. The tick begins
+// at that moment or up to one tick before, never after. In returns 0, which means never, if the
+// moment is too far away for the clock.
 func (c *Clock) In(ttl time.Duration) uint32 {
 	age := c.Age()
 	if ttl > math.MaxInt64-age {
@@ -81,10 +81,10 @@ func (c *Clock) Default() uint32 {
 	return c.jitteredDefault()
 }
 
-// jitteredDefault is Default where there is a TTL: apart, so that Default is inlined.
+// jitteredDefault is the part of Default for a TTL, separate so that Default is inlined.
 func (c *Clock) jitteredDefault() uint32 { return c.In(c.Jittered(c.times.TTL)) }
 
-// Jittered returns a time to live that is by chance shorter than ttl, but not below a tick.
+// Jittered returns ttl less a random part, but not less than a tick.
 func (c *Clock) Jittered(ttl time.Duration) time.Duration {
 	if c.times.Jitter == 0 || ttl < Tick {
 		return ttl
@@ -92,17 +92,17 @@ func (c *Clock) Jittered(ttl time.Duration) time.Duration {
 	return max(Tick, ttl-time.Duration(rand.Float64()*c.times.Jitter*float64(ttl)))
 }
 
-// Until returns how long it is until a tick begins.
+// Until returns the time until a tick begins.
 func (c *Clock) Until(tick uint32) time.Duration {
 	return max(0, time.Duration(tick-1)*Tick-c.Age())
 }
 
-// Expired reports whether a record of that expiry is expired.
+// Expired reports whether a record with this expiry has expired.
 func (c *Clock) Expired(expiry uint32) bool { return expiry != 0 && c.Now() >= expiry }
 
-// FreshAt reports whether a read of a record of that expiry leaves it as it is: it is neither
-// expired nor in the second half of its idle time. now is a tick that was read before; if it is 0,
-// FreshAt reads the clock.
+// FreshAt reports whether a read leaves a record with this expiry unchanged: it is neither expired
+// nor in the second half of its idle time. now is a tick that was read before; if it is 0, FreshAt
+// reads the clock.
 func (c *Clock) FreshAt(expiry, now uint32) bool {
 	if expiry == 0 {
 		return true
@@ -113,11 +113,11 @@ func (c *Clock) FreshAt(expiry, now uint32) bool {
 	return int64(expiry)-int64(now) > c.half
 }
 
-// Idles reports whether records have an idle time, and with it two deadlines.
+// Idles reports whether records have an idle time, and therefore two deadlines.
 func (c *Clock) Idles() bool { return c.times.Idle != 0 }
 
-// IdleEnd returns the expiry of a record that is read or written now and whose last deadline is
-// last; 0 means never.
+// IdleEnd returns the expiry of a record that is read or written now and has last as its last
+// deadline; 0 means never.
 func (c *Clock) IdleEnd(last uint32) uint32 {
 	if c.times.Idle == 0 {
 		return last
@@ -125,7 +125,7 @@ func (c *Clock) IdleEnd(last uint32) uint32 {
 	return Earlier(last, c.In(c.times.Idle))
 }
 
-// Earlier returns the earlier of two ticks, of which 0 is never.
+// Earlier returns the earlier of two ticks; 0 means never.
 func Earlier(a, b uint32) uint32 {
 	if a == 0 || b == 0 {
 		return max(a, b)
@@ -136,7 +136,8 @@ func Earlier(a, b uint32) uint32 {
 // Keeps reports whether expired records are kept for a while.
 func (c *Clock) Keeps() bool { return c.grace > 0 }
 
-// KeptUntil returns the tick from which on a record of an expiry, not 0, is not kept.
+// KeptUntil returns the tick from which a record with this expiry, which is not 0, is no longer
+// kept.
 func (c *Clock) KeptUntil(expiry uint32) uint32 {
 	if end := expiry + c.grace; end >= expiry {
 		return end

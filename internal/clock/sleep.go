@@ -5,22 +5,22 @@ import (
 	"time"
 )
 
-// Go's monotonic clock stops while the machine sleeps, on Linux and macOS, and expiries must
-// not. The system's clock that goes on takes ten times as long to read, so a Clock reads the
-// cheap one, and asks for the difference every sleepCheck.
+// On Linux and macOS, Go's monotonic clock stops while the machine sleeps, and expiries must not.
+// The system's clock that continues takes ten times as long to read, so a Clock reads Go's clock,
+// and determines the difference every sleepCheck.
 
-// sleepCheck is how long a clock may not know yet that the machine has slept, after it woke up.
+// sleepCheck is how long after the machine wakes up a clock may not yet include the sleep.
 const sleepCheck = 10 * time.Millisecond
 
 // sleep is how long the machine has slept since a clock was made.
 type sleep struct {
-	source func() time.Duration // how long it has slept at all; never more than it has
-	before time.Duration        // of that, before the clock was made
-	known  atomic.Int64         // of that, since then
-	next   atomic.Int64         // awake time at which to ask again
+	source func() time.Duration // total time asleep, never too long
+	before time.Duration        // part of the total before the clock was made
+	known  atomic.Int64         // time asleep since then, as last determined
+	next   atomic.Int64         // awake time at which to check again
 }
 
-// until returns the sleep up to a time that the machine has been awake.
+// until returns the time asleep until the clock's awake time is awake.
 func (s *sleep) until(awake time.Duration) time.Duration {
 	if int64(awake) >= s.next.Load() {
 		s.look(awake)
@@ -28,8 +28,8 @@ func (s *sleep) until(awake time.Duration) time.Duration {
 	return time.Duration(s.known.Load())
 }
 
-// look asks the system. Differences of less than a millisecond are those of two clocks that
-// are not read at once.
+// look asks the system. Differences of less than a millisecond are ignored: they arise because the
+// two clocks are not read at the same instant.
 func (s *sleep) look(awake time.Duration) {
 	s.next.Store(int64(awake + sleepCheck))
 	slept := int64(s.source() - s.before)
