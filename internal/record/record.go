@@ -1,5 +1,5 @@
-// Package record is the form of a record: what a ring holds for one entry.
-// Its functions are pure: they see only the bytes that they are given.
+// Package record defines the format of a record, which is what a ring holds for one entry. Its
+// functions are pure: they see only the bytes that they are given.
 //
 // A record is a header, the key and the value. There are short headers and long ones, each with
 // room for no deadline, for one or for two. The short ones serve keys of up to 63 bytes with values
@@ -16,24 +16,25 @@
 //	byte 1, 2: value length (14 bits), little endian | key length, the high 2 bits
 //	byte 3 to 6: expiry, byte 7 to 10: last deadline, little endian
 //
-// The long ones serve everything else, and take 7, 11 or 15 bytes:
+// The long ones serve all other records, and take 7, 11 or 15 bytes:
 //
 //	byte 0: dead (1 bit) | 1 | 0 | 0 | kind (4 bits): 0, 3 or 5, or 1, 2 or 4 with one deadline,
 //	        or 6 or 7 with two
 //	byte 1, 2: key length, byte 3 to 6: value length, little endian
 //	byte 7 to 10: expiry, byte 11 to 14: last deadline, little endian, if there is room for them
 //
-// Records in a file are checked: behind the lengths, before the expiry, stands a
-// checksum of 4 bytes (Form, ring.WriteSum).
+// Records in a file are checked: a checksum of 4 bytes stands between the lengths and the expiry
+// (Form, ring.WriteSum).
 //
-// A deadline is a tick of the cache's clock, or 0 for never. The expiry is the one that counts. In
-// a record with two, reads put it off, up to the last deadline at most (Options.ExpireAfterAccess).
+// A deadline is a tick of the cache's clock, or 0 for never. A record expires at its expiry. In a
+// record with two deadlines, reads postpone the expiry, but not beyond the last deadline
+// (Options.ExpireAfterAccess).
 //
-// Kind 2 is a negative entry, which has an empty value: a load found that its key has none. Kinds
-// 3, 4 and 7 are packed: the value is what package pack makes of it. Kind 5 is an entry of the
-// cache's own, which no key of a user's reaches. Kinds from 8 on are free for headers that carry
-// more. The dead bit is in the first byte, so that a single store sets it even in a header that
-// crosses two chunks.
+// Kind 2 is a negative entry, whose value is empty: a load found that the key has no value. Kinds
+// 3, 4 and 7 are packed: their values are encoded by package pack. Kind 5 is an internal entry of
+// the cache, which no key of a user reaches. Kinds from 8 on are reserved for headers that carry
+// more. The dead bit is in the first byte, so that a single store sets it even if the header spans
+// two chunks.
 package record
 
 import (
@@ -58,9 +59,9 @@ const (
 
 const (
 	deadBit   = 0x80
-	longBit   = 0x40 // every form but the short one without a deadline
-	expiryBit = 0x20 // with longBit: the short one with one deadline
-	idleBit   = 0x10 // with longBit alone: the short one with two
+	longBit   = 0x40 // every form except the short one without a deadline
+	expiryBit = 0x20 // with longBit: the short form with one deadline
+	idleBit   = 0x10 // with longBit alone: the short form with two
 	kindMask  = 0x0f
 
 	kindLong         = 0
@@ -78,29 +79,30 @@ const (
 type Deadlines uint8
 
 const (
-	Timeless Deadlines = iota // none: it stays until it is dropped
+	Timeless Deadlines = iota // none: the record stays until it is dropped
 	Timed                     // one, the expiry
-	Idle                      // two: the expiry, which reads put off, and the last deadline
+	Idle                      // two: the expiry, which reads postpone, and the last deadline
 )
 
-// size returns the bytes that the deadlines take.
+// size returns the size of the deadlines in bytes.
 func (d Deadlines) size() int { return int(d) * ExpirySize }
 
 // Times are the deadlines of a record. The zero value has none.
 type Times struct {
 	Deadlines Deadlines
 	Expiry    uint32 // tick from which on the record is expired; 0: never
-	Last      uint32 // tick beyond which no read puts off the expiry; 0: never
+	Last      uint32 // tick beyond which no read postpones the expiry; 0: never
 }
 
-// Put encodes the deadlines that there is room for into buf and returns its part of buf.
+// Put encodes the deadlines for which the record has room into buf, and returns the used part of
+// buf.
 func (t Times) Put(buf *[2 * ExpirySize]byte) []byte {
 	binary.LittleEndian.PutUint32(buf[:], t.Expiry)
 	binary.LittleEndian.PutUint32(buf[ExpirySize:], t.Last)
 	return buf[:t.Deadlines.size()]
 }
 
-// putAt encodes the deadlines behind the first at bytes of a header.
+// putAt encodes the deadlines after the first at bytes of a header.
 func (t Times) putAt(buf *[MaxHeader]byte, at int) {
 	if t.Deadlines != Timeless {
 		copy(buf[at:], t.Put(new([2 * ExpirySize]byte)))
@@ -112,15 +114,15 @@ type Kind uint8
 
 const (
 	Value    Kind = iota // what was set
-	Negative             // nothing: to all but loads, the key is not there
+	Negative             // nothing: the key is absent, except to loads
 	Packed               // what was set, compressed
-	Internal             // what the cache keeps for itself, under a reserved key
+	Internal             // internal data of the cache, under a reserved key
 )
 
 // IsUsers reports whether the record is an entry that a user has set.
 func (k Kind) IsUsers() bool { return k == Value || k == Packed }
 
-// Form is what all headers of a cache have beside their lengths and expiries.
+// Form is what all headers of a cache contain in addition to lengths and deadlines.
 type Form uint8
 
 const (
@@ -128,8 +130,8 @@ const (
 	Checked Form = SumSize // a checksum
 )
 
-// Header is a decoded header. The compiler keeps a struct in registers only if
-// it has up to four fields, hence two of them.
+// Header is a decoded header. The compiler keeps a struct in registers only if it has at most four
+// fields, so there are two structs.
 type Header struct {
 	Size     int // bytes that the header itself takes
 	KeyLen   int
@@ -137,11 +139,11 @@ type Header struct {
 	Lifetime
 }
 
-// Lifetime is whether a record lives, and how long.
+// Lifetime tells whether a record is live, and for how long.
 type Lifetime struct {
 	Expiry    uint32    // tick from which on it is expired; 0: never
-	Dead      bool      // replaced, deleted or expired: the tail passes it
-	Deadlines Deadlines // that it has room for
+	Dead      bool      // replaced, deleted or expired
+	Deadlines Deadlines // for which it has room
 	Kind      Kind      // what the value is
 }
 
@@ -151,16 +153,16 @@ func (l Lifetime) HasExpiry() bool { return l.Deadlines != Timeless }
 // Total returns the length of the whole record.
 func (h Header) Total() int { return h.Size + h.KeyLen + h.ValueLen }
 
-// Takes reports whether the record has room for those deadlines where it lies.
+// Takes reports whether the record has room for the deadlines t in place.
 func (h Header) Takes(t Times) bool { return h.Deadlines >= t.Deadlines }
 
-// TimesAt returns where in the record its deadlines lie, if it has room for any.
+// TimesAt returns the offset of the deadlines in the record, if it has room for any.
 func (h Header) TimesAt() int { return h.Size - h.Deadlines.size() }
 
-// LastAt returns where in a record with two deadlines the last one lies, directly before the key.
+// LastAt returns the offset of the last deadline in a record with two, directly before the key.
 func (h Header) LastAt() int { return h.Size - ExpirySize }
 
-// HeaderSize returns the header bytes of a record with a key and a value of those lengths, and with
+// HeaderSize returns the size of the header of a record with key and value of these lengths and
 // room for d deadlines.
 func (f Form) HeaderSize(klen, vlen int, d Deadlines) int {
 	size := LongHeader
@@ -170,19 +172,19 @@ func (f Form) HeaderSize(klen, vlen int, d Deadlines) int {
 	return size + int(f) + d.size()
 }
 
-// isShort reports whether a header of those lengths is a short one.
+// isShort reports whether a header with these lengths is a short one.
 func isShort(klen, vlen int, d Deadlines) bool {
 	return klen <= maxShortKey && vlen <= maxShortValue>>d
 }
 
-// NegativeSize returns the header bytes of a negative entry.
+// NegativeSize returns the size of the header of a negative entry.
 func (f Form) NegativeSize() int { return LongHeader + int(f) + ExpirySize }
 
-// InternalSize returns the header bytes of an internal record.
+// InternalSize returns the size of the header of an internal record.
 func (f Form) InternalSize() int { return LongHeader + int(f) }
 
-// Put encodes the header of a live record into buf and returns its part of buf. A checksum is left
-// for later.
+// Put encodes the header of a live record into buf and returns the used part of buf. It leaves room
+// for a checksum, but does not write it.
 func (f Form) Put(buf *[MaxHeader]byte, klen, vlen int, t Times) []byte {
 	n := f.HeaderSize(klen, vlen, t.Deadlines)
 	if isShort(klen, vlen, t.Deadlines) {
@@ -209,7 +211,7 @@ func putShort(buf *[MaxHeader]byte, klen, vlen int, d Deadlines) {
 	binary.LittleEndian.PutUint16(buf[1:], uint16(vlen))
 }
 
-// PackedSize returns the header bytes of a packed record.
+// PackedSize returns the size of the header of a packed record.
 func (f Form) PackedSize(d Deadlines) int { return LongHeader + int(f) + d.size() }
 
 // PutPacked encodes the header of a packed record into buf and returns it.
@@ -241,11 +243,11 @@ func putLong(buf *[MaxHeader]byte, kind byte, klen, vlen int) {
 	binary.LittleEndian.PutUint32(buf[3:], uint32(vlen))
 }
 
-// MinDead returns the bytes of the shortest dead record.
+// MinDead returns the length of the shortest dead record.
 func (f Form) MinDead() int { return ShortHeader + int(f) }
 
-// PutDead encodes the header of a dead record of n bytes, which are MinDead or more, into buf
-// and returns its part of buf. Nothing is said of the bytes behind it.
+// PutDead encodes the header of a dead record of n bytes, at least MinDead, into buf and returns
+// the used part of buf. The rest of the record may contain any bytes.
 func (f Form) PutDead(buf *[MaxHeader]byte, n int) []byte {
 	b := buf[:f.MinDead()]
 	if vlen := n - len(b); vlen <= maxShortValue {
@@ -258,8 +260,8 @@ func (f Form) PutDead(buf *[MaxHeader]byte, n int) []byte {
 	return b
 }
 
-// PutValueLen changes the value's length in a header h that is at b, from which on the whole
-// header lies, to one that takes the same form.
+// PutValueLen changes the value's length in the header h at the beginning of b, which contains the
+// whole header. The new length must have a header of the same form.
 func (h Header) PutValueLen(b []byte, vlen int) {
 	switch {
 	case b[0]&longBit == 0:
@@ -276,9 +278,9 @@ func (h Header) PutValueLen(b []byte, vlen int) {
 // Kill sets the dead bit of the record that begins at b.
 func Kill(b []byte) { b[0] |= deadBit }
 
-// Sum returns the checksum of a record, which is not 0: that is what a dead one has.
-// content is a hash of the bytes from SummedAt on. seed is a secret of the cache, so that no value
-// can pass for a record.
+// Sum returns the checksum of a record, which is never 0, the checksum of a dead record. content is
+// a hash of the bytes from SummedAt on. seed is a secret of the cache, so that no value can pass
+// for a record.
 func (h Header) Sum(content, seed uint64) uint32 {
 	x := mix(content, seed|1) ^ uint64(h.KeyLen)<<32 ^ uint64(h.ValueLen)
 	kind := uint64(h.Expiry) << 2
@@ -305,11 +307,11 @@ func mix(x, y uint64) uint64 {
 	return hi ^ lo
 }
 
-// SumAt returns where in a checked record its checksum lies.
+// SumAt returns the offset of the checksum in a checked record.
 func (h Header) SumAt() int { return h.TimesAt() - SumSize }
 
-// SummedAt returns where in a record the bytes begin that its checksum covers as they are: at the
-// last deadline, if it has one, else at the key.
+// SummedAt returns the offset of the bytes of a record that its checksum covers as they are: the
+// offset of the last deadline, if there is one, or else of the key.
 func (h Header) SummedAt() int {
 	if h.Deadlines == Idle {
 		return h.LastAt()
@@ -317,8 +319,8 @@ func (h Header) SummedAt() int {
 	return h.Size
 }
 
-// ParseShort decodes a short header without an expiry from b, which has at least
-// 4 bytes. It reports false if the header is of another kind.
+// ParseShort decodes a short header without an expiry from b, which has at least 4 bytes. It
+// reports false if the header has another form.
 func (f Form) ParseShort(b []byte) (h Header, ok bool) {
 	w := binary.LittleEndian.Uint32(b)
 	return Header{
@@ -329,8 +331,9 @@ func (f Form) ParseShort(b []byte) (h Header, ok bool) {
 	}, w&longBit == 0
 }
 
-// ParseTimed is ParseShort for a short header with one deadline or two. b has at least MaxShort
-// bytes. It is too large to be inlined into readers without a lock, which check what it returns.
+// ParseTimed is ParseShort for a short header with one or two deadlines. b has at least MaxShort
+// bytes. Readers without a lock call it, and check its result; it is too large to be inlined into
+// them.
 //
 //go:norace
 func (f Form) ParseTimed(b []byte) (h Header, ok bool) {
@@ -351,8 +354,8 @@ func (f Form) ParseTimed(b []byte) (h Header, ok bool) {
 	}, w&longBit != 0 && w&(expiryBit|idleBit) != 0
 }
 
-// Parse decodes the header at the start of b. It reports false if b is too
-// short for it or if the header is of no known kind.
+// Parse decodes the header at the start of b. It reports false if b is too short for the header, or
+// the header is of an unknown kind.
 func (f Form) Parse(b []byte) (h Header, ok bool) {
 	var buf [MaxHeader]byte
 	n := copy(buf[:], b)
@@ -365,7 +368,7 @@ func (f Form) Parse(b []byte) (h Header, ok bool) {
 	return h, ok && h.Size <= n
 }
 
-// parseLong is Parse of a long header.
+// parseLong is Parse for a long header.
 func (f Form) parseLong(b *[MaxHeader]byte) (h Header, ok bool) {
 	kind := b[0] & kindMask
 	h.Size = LongHeader + int(f)
