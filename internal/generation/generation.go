@@ -1,11 +1,12 @@
-// Package generation tells which namespace a key belongs to, and whether that still exists.
+// Package generation determines which namespace a key belongs to, and whether its entry is still
+// valid.
 //
-// Every key of a namespace begins with the namespace's generation, a word of 8 bytes. To
-// invalidate a namespace is to give it another generation: the entries of the old one are
-// forgotten then. A generation made here carries a check, a keyed hash of its other half,
-// so a key whose generation is right but not in the table is known to be forgotten, and no list
-// of what was forgotten is needed: not in memory, and not in a file either. No other
-// key passes for one of a namespace but by a chance of 1 in 2^32.
+// Every key of a namespace begins with the namespace's generation, a word of 8 bytes. Invalidating
+// a namespace gives it a new generation, and the entries of the old one are then forgotten. A
+// generation made here contains a check, a keyed hash of its other half. A generation with a
+// correct check that is not in the table is therefore known to be forgotten, and no list of
+// forgotten generations is needed, neither in memory nor in a file. Any other key is mistaken for
+// one of a namespace with a probability of 1 in 2^32.
 package generation
 
 import (
@@ -21,18 +22,18 @@ import (
 // Size is the length of a generation in a key.
 const Size = 8
 
-// Usage is what the entries of one generation hold. The zero value is ready for use.
+// Usage counts the entries of one generation and their bytes. The zero value is ready for use.
 type Usage struct {
 	Entries, Bytes atomic.Int64
-	Quota          atomic.Int64 // bytes that the entries may have; 0: any number
+	Quota          atomic.Int64 // bound on Bytes; 0: none
 	Order          Order        // of the entries, if there is a quota
 
-	// uncounted has the buckets whose entries are not in Entries and Bytes yet, each
-	// guarded by its bucket's lock; nil: none.
+	// uncounted tells which buckets' entries are not yet included in Entries and Bytes; nil means
+	// none. Each element is guarded by its bucket's lock.
 	uncounted atomic.Pointer[[]bool]
 }
 
-// Add counts so many entries and bytes more of a bucket, whose lock is held.
+// Add adds entries and bytes of a bucket, whose lock is held, to the counts.
 func (u *Usage) Add(bucket, entries, bytes int) {
 	if u.Counts(bucket) {
 		u.Entries.Add(int64(entries))
@@ -46,8 +47,8 @@ func (u *Usage) Counts(bucket int) bool {
 	return un == nil || !(*un)[bucket]
 }
 
-// Counting begins to count the entries of a bucket, of which there are so many. It does nothing
-// if they are counted already.
+// Counting begins to count the entries of a bucket, which now has the given entries and bytes. It
+// does nothing if they are already counted.
 func (u *Usage) Counting(bucket, entries, bytes int) {
 	if u.Counts(bucket) {
 		return
@@ -57,29 +58,30 @@ func (u *Usage) Counting(bucket, entries, bytes int) {
 	u.Bytes.Add(int64(bytes))
 }
 
-// Over reports whether n bytes more are more than the entries may have.
+// Over reports whether n more bytes would exceed the quota.
 func (u *Usage) Over(n int) bool {
 	q := u.Quota.Load()
 	return q > 0 && u.Bytes.Load()+int64(n) > q
 }
 
-// Table has the generations that are in use. Make it with New. Lookups take no lock.
+// Table holds the generations that are in use. It is made by New. Lookups take no lock.
 type Table struct {
 	seed      [2]uint64
 	inUse     atomic.Bool
 	buried    atomic.Uint64 // generations that have been forgotten
-	uncounted atomic.Bool   // of some, entries are not counted yet
+	uncounted atomic.Bool   // some entries are not counted yet
 	live      atomic.Pointer[circle]
 
-	counting sync.Mutex // before the locks of buckets
+	counting sync.Mutex // taken before the locks of buckets
 
 	mu    sync.Mutex
-	first uint32 // the number before the first that was drawn here
+	first uint32 // the number before the first one drawn here
 	last  uint32 // the number drawn last
-	used  int    // places that are not empty
+	used  int    // number of places that are not empty
 }
 
-// circle is an open-addressed table. Its length is a power of two, and one half of it is empty.
+// circle is an open-addressed table. Its length is a power of two, and at least half of it is
+// empty.
 type circle []place
 
 type place struct {
@@ -87,7 +89,7 @@ type place struct {
 	usage      atomic.Pointer[Usage]
 }
 
-// New returns a table whose generations are checked with a secret.
+// New returns a table whose generations are checked with the secret seed.
 func New(seed [2]uint64) *Table {
 	t := &Table{seed: seed}
 	var b [4]byte
@@ -99,20 +101,20 @@ func New(seed [2]uint64) *Table {
 	return t
 }
 
-// InUse reports whether there is or was any generation.
+// InUse reports whether the table has or had any generation.
 func (t *Table) InUse() bool { return t.inUse.Load() }
 
-// Buried counts the generations that were forgotten.
+// Buried returns the number of generations that were forgotten.
 func (t *Table) Buried() uint64 { return t.buried.Load() }
 
-// Found notes that there are entries with generations of this table, perhaps of some that were
-// forgotten: they are to be counted, or dropped.
+// Found notes that the cache has found entries whose generations have this table's check. They must
+// be counted, or dropped if their generations are forgotten.
 func (t *Table) Found() {
 	t.inUse.Store(true)
 	t.uncounted.Store(true)
 }
 
-// Make returns a generation that no entry has, and its usage.
+// Make returns a new generation, which no entry has, and its usage.
 func (t *Table) Make() (uint64, *Usage) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -127,8 +129,8 @@ func (t *Table) Make() (uint64, *Usage) {
 	}
 }
 
-// Adopt takes over a generation that came from elsewhere, of which buckets count no entries yet,
-// and returns its usage; nil if it was forgotten here.
+// Adopt adds a generation that came from elsewhere, whose entries no bucket has counted yet, and
+// returns its usage, or nil if it was forgotten here.
 func (t *Table) Adopt(g uint64, buckets int) *Usage {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -149,7 +151,7 @@ func (t *Table) Adopt(g uint64, buckets int) *Usage {
 	return u
 }
 
-// Count has all entries counted that are not: count is to count those of each bucket.
+// Count calls count, which must count the entries of each bucket, if some are not counted yet.
 func (t *Table) Count(count func()) {
 	t.counting.Lock()
 	defer t.counting.Unlock()
@@ -164,7 +166,7 @@ func (t *Table) Count(count func()) {
 	})
 }
 
-// Forget removes a generation: its entries are forgotten.
+// Forget removes a generation; its entries are then forgotten.
 func (t *Table) Forget(g uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -174,8 +176,8 @@ func (t *Table) Forget(g uint64) {
 	t.buried.Add(1)
 }
 
-// Of returns the usage of a key that begins with prefix, or whether it is of a generation that
-// was forgotten. Neither is so for all other keys.
+// Of returns the usage of the generation that prefix, the beginning of a key, is, or reports that
+// this generation was forgotten. For a key of no namespace it returns nil and false.
 func (t *Table) Of(prefix uint64) (u *Usage, forgotten bool) {
 	if p := t.find(prefix); p != nil {
 		u = p.usage.Load()
@@ -222,7 +224,7 @@ func (t *Table) add(g uint64, u *Usage) {
 	(*t.live.Load()).put(g, u)
 }
 
-// put enters a generation that is not there.
+// put enters a generation that is not in the table.
 func (c circle) put(g uint64, u *Usage) {
 	i := g & uint64(len(c)-1)
 	for c[i].generation.Load() != 0 {
@@ -233,7 +235,7 @@ func (c circle) put(g uint64, u *Usage) {
 }
 
 // rebuild makes room for twice the generations in use. It removes the forgotten ones that were
-// drawn here: Of and Adopt recognize them by their number. The adopted ones stay.
+// drawn here: Of and Adopt recognize them by their number. Forgotten ones that were adopted stay.
 func (t *Table) rebuild() {
 	old := *t.live.Load()
 	keep := func(p *place) bool {
@@ -268,8 +270,8 @@ func (t *Table) checked(n uint32) uint64 {
 	return xxhash.Sum64(b[:])&^(1<<32-1) | uint64(n)
 }
 
-// isDrawn reports whether Make has drawn the number of a generation. One that is not in the
-// table then has been forgotten.
+// isDrawn reports whether Make has drawn the number of a generation. If so and it is not in the
+// table, it has been forgotten.
 func (t *Table) isDrawn(g uint64) bool {
 	return uint32(g)-t.first-1 < t.last-t.first && t.IsOurs(g)
 }

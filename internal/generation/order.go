@@ -2,10 +2,10 @@ package generation
 
 import "sync"
 
-// Order has the hashes of the keys of a generation's entries, oldest first: those of a namespace
-// with a quota, which gives up its oldest entries when it is full. Entries that leave for other
-// reasons stay in it until they would be the oldest. It takes 8 bytes for each, without
-// pointers. The zero value is empty. Its lock is the last of all.
+// Order holds the hashes of the keys of a generation's entries, oldest first. It is used for
+// namespaces with a quota, which evict their oldest entries when they are full. Hashes of entries
+// that were removed for other reasons stay in it until they are the oldest. Each hash takes 8
+// bytes, without pointers. The zero value is empty. Its lock is the last in the lock order.
 type Order struct {
 	mu     sync.Mutex
 	hashes []uint64 // a ring; its length is zero or a power of two
@@ -15,7 +15,7 @@ type Order struct {
 
 const leastOrder = 64 // words
 
-// Push adds the hash of the youngest entry.
+// Push adds the hash of the newest entry.
 func (o *Order) Push(h uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -26,7 +26,7 @@ func (o *Order) Push(h uint64) {
 	o.n++
 }
 
-// Pop removes the hash of the oldest entry, and returns it; false if there is none.
+// Pop removes and returns the hash of the oldest entry, or reports false if there is none.
 func (o *Order) Pop() (h uint64, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -42,7 +42,7 @@ func (o *Order) Pop() (h uint64, ok bool) {
 	return h, true
 }
 
-// Len returns how many hashes there are.
+// Len returns the number of hashes.
 func (o *Order) Len() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -56,7 +56,7 @@ func (o *Order) Reset() {
 	o.hashes, o.first, o.n = nil, 0, 0
 }
 
-// resize gives the ring n words.
+// resize changes the length of the ring to n words.
 func (o *Order) resize(n int) {
 	hashes := make([]uint64, n)
 	for i := range o.n {
