@@ -12,25 +12,24 @@ const (
 	metaUnknown  = 0xc0
 )
 
-// maxPrefix is the most bytes before the key of an entry.
+// maxPrefix is the maximum number of bytes before the key of an entry.
 const maxPrefix = 1 + 3 + binary.MaxVarintLen64 + 2*8
 
-// Entry is what an entry says of itself beside key and value.
+// Entry describes an entry, except for its key and value.
 type Entry struct {
 	KeyLen   int
 	ValueLen int
 	Expiry   int64 // Unix time in milliseconds; 0: never
-	Until    int64 // the same of the end of its idle time; 0: it has none
+	Until    int64 // end of its idle time, likewise; 0: it has none
 	Freq     int
 	Negative bool
-	Internal bool // of the cache's own
+	Internal bool // data of the cache itself
 }
 
-// EntrySize returns the most that an entry of such a record takes, which may have
-// deadlines.
+// EntrySize returns the maximum size of the entry for a record of this length.
 func EntrySize(record int) int { return maxPrefix + record }
 
-// AppendEntry appends what stands before the key and the value of an entry.
+// AppendEntry appends the part of an entry that precedes its key and value.
 func AppendEntry(b []byte, e Entry) []byte {
 	meta := byte(e.Freq & metaFreq)
 	if e.Expiry != 0 {
@@ -57,8 +56,8 @@ func AppendEntry(b []byte, e Entry) []byte {
 	return b
 }
 
-// ParseEntry decodes the entry that begins b. It reports false if b does not begin
-// with one that ends in b. Key and value follow behind the first at bytes.
+// ParseEntry decodes the entry at the beginning of b. It reports false if b does not begin with a
+// complete entry. Key and value follow after the first at bytes.
 func ParseEntry(b []byte) (e Entry, at int, ok bool) {
 	if len(b) < MinEntry {
 		return e, 0, false
@@ -95,8 +94,8 @@ func ParseEntry(b []byte) (e Entry, at int, ok bool) {
 	return e, at, len(b)-at >= e.KeyLen+e.ValueLen
 }
 
-// uvarint is binary.Uvarint, which is not inlined, for what has one byte as nearly
-// always.
+// uvarint is binary.Uvarint, which is not inlined, with a fast path for numbers of one byte, as
+// nearly all are.
 func uvarint(b []byte) (uint64, int) {
 	if len(b) > 0 && b[0] < 0x80 {
 		return uint64(b[0]), 1

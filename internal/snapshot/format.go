@@ -1,5 +1,5 @@
-// Package snapshot is the form of a snapshot: what a file or a stream holds of a
-// cache. It knows bytes and readers, no cache and no files.
+// Package snapshot defines the format of a snapshot, the content of a cache in a file or a stream.
+// It deals with bytes and readers, not with caches and files.
 //
 // A snapshot is a header, blocks in any order, and an end mark, which is a block
 // too. All numbers are little endian, on every platform.
@@ -13,15 +13,15 @@
 //	entry       meta 1 | length of key, of value (uvarints) | expiry 8, end of the idle time 8,
 //	            where meta says so | key | value
 //
-// A body whose length is not its unpacked length is packed: an S2 block, with a length of
-// its own in front.
+// A body whose length differs from its unpacked length is packed: it is an S2 block, which begins
+// with a length of its own.
 //
-// The checksums of blocks are XXH64 with the salt as seed. The salt is random, so
-// nobody who chooses what a cache holds can make a value that looks like a block.
-// Blocks of one snapshot are numbered from 0, so that one that is missing or there
-// twice is noticed; the end mark has the next number.
+// The checksums of blocks are XXH64 with the salt as seed. The salt is random, so that those who
+// choose the content of a cache cannot make a value that looks like a block. The blocks of a
+// snapshot are numbered from 0, so that missing and repeated blocks are detected; the end mark has
+// the next number.
 //
-// Each version keeps the header's length, mark, version and checksum where they are.
+// In every version, the header's length, mark, version and checksum are in the same places.
 package snapshot
 
 import (
@@ -40,15 +40,14 @@ const (
 	// versions 1 and 2.
 	Version = 3
 
-	// MaxBlock is how long a block is at most, unless it holds a single entry
-	// that is longer.
+	// MaxBlock is the maximum length of a block, unless it holds a single entry that is longer.
 	MaxBlock = 1 << 20
 
 	HeaderSize      = 136
 	BlockHeaderSize = 56
 	endSize         = 24 + HeaderSize
 
-	// MinEntry is the least that an entry takes.
+	// MinEntry is the minimum size of an entry.
 	MinEntry = 3
 
 	maxKey = 1<<16 - 1
@@ -58,27 +57,27 @@ const (
 	orderMark   = 0x01020304
 )
 
-// Ranks tell how old an entry is in its ring. Those of the small ring come first,
-// and within a ring the ranks near the tail: whoever takes blocks by rank fills
-// both rings in the order that they had.
+// A rank tells how old an entry is in its ring. The ranks of the small ring come first, and within
+// a ring those near the tail, so loading blocks in order of rank fills both rings in the order that
+// they had.
 const (
 	Ranks      = 16
 	SmallRanks = 4
 )
 
-// ErrCorrupt is wrapped by all errors of what the bytes hold, ErrVersion by that of a
-// version of the format that is not known, or not the program's.
+// ErrCorrupt is wrapped by all errors about the content of a snapshot. ErrVersion is wrapped by the
+// error for an unknown version of the format, or a version other than the program's.
 var (
 	ErrCorrupt = errors.New("data is corrupt")
 	ErrVersion = errors.New("data is of another version")
 )
 
-// corrupt returns the error of something wrong at an offset.
+// corrupt returns the error for a defect at an offset.
 func corrupt(at int64, format string, args ...any) error {
 	return fmt.Errorf("offset %d: %s: %w", at, fmt.Sprintf(format, args...), ErrCorrupt)
 }
 
-// Header is what is known of the cache as a whole.
+// Header describes the cache as a whole.
 type Header struct {
 	Salt         uint64
 	MaxBytes     uint64
@@ -86,12 +85,12 @@ type Header struct {
 	Bytes        uint64 // of their records; a hint
 	TTL          time.Duration
 	RefreshAhead time.Duration
-	Idle         time.Duration // of entries that are not read
-	Saved        time.Time     // by the wall clock
-	SinceBoot    time.Duration // when it was saved
-	Boot         uint64        // of the machine that saved it
-	Program      uint64        // the version that the program gives its entries
-	Secret       [2]uint64     // of the hash: entries of a block are in its order
+	Idle         time.Duration // after which unused entries expire
+	Saved        time.Time     // time of saving, by the wall clock
+	SinceBoot    time.Duration // at the time of saving
+	Boot         uint64        // boot of the machine that saved it
+	Program      uint64        // the program's version of its entries
+	Secret       [2]uint64     // of the hash, in whose order the entries of a block are
 	Policy       uint8
 	HugePages    uint8
 }
@@ -111,7 +110,7 @@ func (h *Header) Append(b []byte) []byte {
 	return binary.LittleEndian.AppendUint64(b, xxhash.Sum64(b[from:]))
 }
 
-// ParseHeader decodes the header in b, which stands at an offset of the snapshot.
+// ParseHeader decodes the header in b, which is at offset at of the snapshot.
 func ParseHeader(b []byte, at int64) (h Header, err error) {
 	if len(b) < HeaderSize {
 		return h, corrupt(at, "%d bytes are too few for a header, of %d", len(b), HeaderSize)
@@ -147,19 +146,19 @@ const (
 	kindEnd     = 2
 )
 
-// BlockHeader is what stands before the body of a block.
+// BlockHeader is the header of a block, which precedes its body.
 type BlockHeader struct {
 	Kind    uint8
 	Rank    uint8
 	ID      uint32
 	Entries uint32
 	Length  uint64 // of the body
-	Size    uint64 // of the body unpacked; the same if it is not packed
-	Unread  uint64 // bytes of that of entries with a frequency of 0
+	Size    uint64 // of the unpacked body; equal to Length if it is not packed
+	Unread  uint64 // part of Size: entries with a frequency of 0
 	sum     uint64 // of the body
 }
 
-// sumOf returns the checksum of bytes in a snapshot of that salt.
+// sumOf returns the checksum of b in a snapshot with the given salt.
 func sumOf(salt uint64, b []byte) uint64 {
 	var d xxhash.Digest
 	d.ResetWithSeed(salt)
@@ -167,7 +166,7 @@ func sumOf(salt uint64, b []byte) uint64 {
 	return d.Sum64()
 }
 
-// put writes the header at the beginning of b, in front of the body.
+// put writes the header at the beginning of b, before the body.
 func (h *BlockHeader) put(b []byte, salt uint64) {
 	body := b[BlockHeaderSize:]
 	copy(b, blockMagic)
@@ -181,8 +180,7 @@ func (h *BlockHeader) put(b []byte, salt uint64) {
 	binary.LittleEndian.PutUint64(b[48:], sumOf(salt, b[:48]))
 }
 
-// parseBlock decodes the header of a block in b, which stands at an offset of the
-// snapshot.
+// parseBlock decodes the header of a block in b, which is at offset at of the snapshot.
 func parseBlock(b []byte, salt uint64, at int64) (h BlockHeader, err error) {
 	if len(b) < BlockHeaderSize {
 		return h, corrupt(at, "%d bytes are too few for the header of a block, of %d",
@@ -215,8 +213,8 @@ func parseBlock(b []byte, salt uint64, at int64) (h BlockHeader, err error) {
 	return h, nil
 }
 
-// Check returns an error if body is not that of the block. The block stands at an
-// offset of the snapshot.
+// Check returns an error if body does not match the block's checksum. The block is at offset at of
+// the snapshot.
 func (h *BlockHeader) Check(body []byte, salt uint64, at int64) error {
 	if sum := sumOf(salt, body); sum != h.sum {
 		return corrupt(at, "checksum of block %d is %x, not %x", h.ID, sum, h.sum)
@@ -224,7 +222,7 @@ func (h *BlockHeader) Check(body []byte, salt uint64, at int64) error {
 	return nil
 }
 
-// Block is a block that is being filled, by AppendEntry and what belongs behind it.
+// Block is a block that is being filled, by AppendEntry followed by key and value.
 type Block struct {
 	Bytes   []byte // begins with room for a header
 	Entries int
@@ -237,7 +235,7 @@ func (b *Block) Reset() {
 	b.Entries, b.Unread = 0, 0
 }
 
-// Add notes that the bytes from an offset on are an entry now.
+// Add records that the bytes from offset from on are an entry.
 func (b *Block) Add(from, freq int) {
 	b.Entries++
 	if freq == 0 {
@@ -259,13 +257,13 @@ func (b *Block) Finish(rank int, id uint32, salt uint64, p *Packer) []byte {
 	return out
 }
 
-// Packer compresses blocks with S2, one after the other, into a buffer that they share.
+// Packer compresses blocks with S2, one after another, into a shared buffer.
 type Packer struct{ buf []byte }
 
 const leastPacked = 512 // a shorter body is not packed
 
-// pack packs the body of block b into the buffer, behind room for a header, and reports
-// whether that makes it an eighth smaller.
+// pack compresses the body of block b into the buffer, after room for a header, and reports whether
+// that makes it at least an eighth smaller.
 func (p *Packer) pack(b []byte) bool {
 	body := b[BlockHeaderSize:]
 	p.buf = resize(p.buf, uint64(BlockHeaderSize+s2.MaxEncodedLen(len(body))))
@@ -274,15 +272,14 @@ func (p *Packer) pack(b []byte) bool {
 	return n < len(body)-len(body)/8
 }
 
-// End is what the end mark says.
+// End is the content of the end mark.
 type End struct {
-	Blocks  uint64 // beside the end mark
+	Blocks  uint64 // without the end mark
 	Entries uint64 // in them
-	Partial bool   // saving was ended before all was saved
+	Partial bool   // saving ended before everything was saved
 }
 
-// Append appends the end mark. It repeats the header, for whoever finds the first
-// one damaged.
+// Append appends the end mark. It contains a copy of the header, in case the first one is damaged.
 func (e *End) Append(b []byte, h *Header) []byte {
 	from := len(b)
 	b = append(b, make([]byte, BlockHeaderSize)...)

@@ -7,15 +7,15 @@ import (
 	"sync"
 )
 
-// Load calls what restore returns with the blocks of a snapshot, in up to so many
-// goroutines, which end before it returns, the caller's among them. Those of low ranks
-// come first: so in each ring the newest entries come last, and push out others should
-// there be no room for all. Blocks of more than most bytes are left out: they hold an
-// entry that is too long. Where more is there than fits into room bytes, Ref.Each leaves
-// out unread entries of low ranks.
+// Load passes the blocks of a snapshot to functions returned by restore, one for each of up to
+// workers goroutines, which include the caller's and end before Load returns. Blocks of low ranks
+// come first, so that in each ring the newest entries come last, and displace others if there is
+// not room for all. Blocks of more than most bytes are left out: they hold an entry that is too
+// long. If the blocks hold more than fits into room bytes, Ref.Each leaves out unread entries of
+// low ranks.
 //
-// After Scan with salvage, damaged blocks are left out too, and counted as such. The
-// error is that of the first other block that is damaged, or of restore.
+// After Scan with salvage, damaged blocks are also left out, and counted. Otherwise the error is
+// that of the first damaged block; it may also be that of a function of restore.
 func (c *Contents) Load(
 	workers int, most, room uint64, restore func() func(*Ref, []byte) error,
 ) error {
@@ -66,7 +66,7 @@ func (c *Contents) Load(
 	returned := false
 	defer func() {
 		if !returned {
-			_ = take(errStopped, false) // a panic goes on: the others end before
+			_ = take(errStopped, false) // the other workers end before the panic continues
 			others.Wait()
 		}
 	}()
@@ -76,16 +76,16 @@ func (c *Contents) Load(
 	return first
 }
 
-// errStopped ends the workers when one of them panics.
+// errStopped ends the other workers if the caller's panics.
 var errStopped = errors.New("loading was stopped")
 
-// perEntry is about what an entry takes in an index.
+// perEntry is the approximate size of an entry in an index.
 const perEntry = 14
 
-// choose has unread entries left out until the rest takes a quarter more than room bytes, as
-// not all buckets get the same: of the small ring and of main the same part, each of the
-// lowest ranks. A block has entries of few buckets, so where only a part of a rank is to go,
-// each of its blocks leaves out that part.
+// choose selects unread entries to leave out, until the rest takes a quarter more than room bytes;
+// the margin is needed because buckets do not get equal shares. It leaves out the same fraction of
+// the small ring and of main, from the lowest ranks of each. A block has entries of few buckets, so
+// if only a fraction of a rank is left out, each block of the rank leaves out that fraction.
 func (c *Contents) choose(room uint64) {
 	var unread, all, skip [Ranks]float64
 	total := 0.0
@@ -113,11 +113,11 @@ func (c *Contents) choose(room uint64) {
 	}
 }
 
-// thinning leaves out a part of the bytes of a block, evenly. What it rounds differs from
-// block to block, as one may have but a single entry.
+// thinning leaves out a fraction of the bytes of a block, evenly. Its rounding differs from block
+// to block, because a block may have only a single entry.
 type thinning struct{ part, rounding, seen, left float64 }
 
-// thinning returns that of a block's unread entries.
+// thinning returns the thinning of a block's unread entries.
 func (b *Ref) thinning() thinning {
 	const golden = 0.6180339887498949 // the fractions of its multiples are spread evenly
 	_, fraction := math.Modf(golden * float64(b.ID+1))

@@ -9,34 +9,34 @@ import (
 	"github.com/klauspost/compress/s2"
 )
 
-// Ref is a block of a snapshot that can be read at any place.
+// Ref refers to a block of a snapshot that can be read at any offset.
 type Ref struct {
 	BlockHeader
-	At   int64   // where its header is
-	Skip float64 // the part of its unread entries that Each leaves out, by bytes
+	At   int64   // offset of its header
+	Skip float64 // fraction of its unread entries, by bytes, that Each leaves out
 }
 
-// Contents are what a snapshot holds: of the blocks only their headers.
+// Contents describe what a snapshot holds, with only the headers of its blocks.
 type Contents struct {
 	Header  Header
 	Blocks  []Ref
 	Size    int64 // of the snapshot, end mark included
-	Damaged int   // places that were passed over, and blocks that are missing
+	Damaged int   // defects that were passed over, and missing blocks
 
 	r       io.ReaderAt
 	size    int64 // of the file
-	damage  error // the first that was passed over
+	damage  error // the first defect that was passed over
 	salvage bool
 	seen    map[uint32]bool
 	ended   bool
 }
 
-// Scan goes from block to block of a snapshot that has size bytes at most, and
-// returns what is there. It reads the headers of blocks and leaves the bodies. It
-// allocates in proportion to what it has found, whatever the bytes say.
+// Scan goes from block to block of a snapshot of at most size bytes, and returns its contents. It
+// reads the headers of the blocks, but not the bodies. It allocates in proportion to the blocks
+// that it has found, whatever counts the snapshot claims.
 //
-// With salvage, damage is no error, but counted; what is found behind it is taken.
-// There is an error if no header is left, or of the reader.
+// With salvage, damage is counted and is not an error, and Scan continues after it. It then fails
+// only if no header is usable, or if the reader fails while the header is read.
 func Scan(r io.ReaderAt, size int64, salvage bool) (*Contents, error) {
 	c := &Contents{r: r, size: size, salvage: salvage, seen: map[uint32]bool{}}
 	if err := c.readHeader(); err != nil {
@@ -51,7 +51,7 @@ func Scan(r io.ReaderAt, size int64, salvage bool) (*Contents, error) {
 			return nil, err
 		case !errors.Is(err, ErrCorrupt):
 			c.passOver(err)
-			return c, nil // the disk has an end
+			return c, nil // the reader fails: there is nothing to search
 		case at >= size:
 			c.passOver(err)
 			return c, nil
@@ -65,7 +65,7 @@ func Scan(r io.ReaderAt, size int64, salvage bool) (*Contents, error) {
 	return c, nil
 }
 
-// passOver counts damage that is no error.
+// passOver counts damage that is not an error.
 func (c *Contents) passOver(err error) {
 	c.Damaged++
 	c.noteDamage(err)
@@ -77,8 +77,8 @@ func (c *Contents) noteDamage(err error) {
 	}
 }
 
-// Damage returns what was wrong first, of what Scan and Load have passed over, or that bytes
-// follow the end mark; nil if the file is a whole snapshot.
+// Damage returns the first defect that Scan and Load have passed over, or an error if bytes follow
+// the end mark. It returns nil if the file is a complete snapshot.
 func (c *Contents) Damage() error {
 	if c.damage == nil && c.Size != c.size {
 		return corrupt(c.Size, "%d bytes follow the end mark", c.size-c.Size)
@@ -86,13 +86,13 @@ func (c *Contents) Damage() error {
 	return c.damage
 }
 
-// read returns up to n bytes at an offset: less at the end only.
+// read returns n bytes at an offset, or fewer at the end of the file.
 func (c *Contents) read(at int64, n int) ([]byte, error) {
 	n = int(max(0, min(int64(n), c.size-at)))
 	b := make([]byte, n)
 	got, err := c.r.ReadAt(b, at)
 	if got == n || err == io.EOF {
-		err = nil // a file that is shorter than it was
+		err = nil // the file has become shorter
 	}
 	return b[:got], err
 }
@@ -118,7 +118,7 @@ func (c *Contents) readHeader() error {
 	return nil
 }
 
-// take takes the block at an offset, and returns where the next one begins.
+// take adds the block at an offset, and returns the offset of the next one.
 func (c *Contents) take(at int64) (next int64, err error) {
 	b, err := c.read(at, BlockHeaderSize)
 	if err != nil {
@@ -152,7 +152,7 @@ func (c *Contents) take(at int64) (next int64, err error) {
 	return next, nil
 }
 
-// finish compares what was found with what the end mark says.
+// finish compares the blocks found with the counts of the end mark.
 func (c *Contents) finish(h BlockHeader, at int64) error {
 	body, err := c.read(at+BlockHeaderSize, endSize)
 	if err != nil {
@@ -181,7 +181,7 @@ func (c *Contents) finish(h BlockHeader, at int64) error {
 	return nil
 }
 
-// tally counts what has come.
+// tally counts blocks and their entries.
 type tally struct{ blocks, entries uint64 }
 
 func (t *tally) add(h *BlockHeader) {
@@ -189,7 +189,7 @@ func (t *tally) add(h *BlockHeader) {
 	t.entries += uint64(h.Entries)
 }
 
-// compare returns an error if the end mark at an offset says otherwise.
+// compare returns an error if the end mark at an offset has other counts.
 func (t *tally) compare(e End, at int64) error {
 	if t.blocks != e.Blocks || t.entries != e.Entries {
 		return corrupt(at, "%d blocks with %d entries, but the end mark says %d with %d",
@@ -198,11 +198,11 @@ func (t *tally) compare(e End, at int64) error {
 	return nil
 }
 
-// searchStep is how many bytes a search looks at at once.
+// searchStep is the number of bytes that a search examines at once.
 const searchStep = 64 << 10
 
-// search returns the offset of the next block from at on, or the end. A value may
-// hold the magic number, but not the checksum.
+// search returns the offset of the next block from at on, or the end. A value may contain the magic
+// number, but not a matching checksum.
 func (c *Contents) search(at int64) int64 {
 	for at < c.size {
 		b, err := c.read(at, searchStep+BlockHeaderSize)
@@ -215,7 +215,7 @@ func (c *Contents) search(at int64) int64 {
 				break
 			}
 			if i += n; len(b)-i < BlockHeaderSize {
-				break // it is looked at with the next step
+				break // it is examined in the next step
 			}
 			if _, err := parseBlock(b[i:], c.Header.Salt, 0); err == nil {
 				return at + int64(i)
@@ -226,7 +226,7 @@ func (c *Contents) search(at int64) int64 {
 	return c.size
 }
 
-// buffers are what a block is read and unpacked into.
+// buffers are those into which a block is read and unpacked.
 type buffers struct{ read, unpacked []byte }
 
 // resize returns buf with n bytes of any content.
@@ -237,7 +237,7 @@ func resize(buf []byte, n uint64) []byte {
 	return buf[:n]
 }
 
-// unpack returns what is in a body.
+// unpack returns the content of a body, decompressed if it is packed.
 func (b *buffers) unpack(ref *Ref, body []byte) ([]byte, error) {
 	if ref.Size == ref.Length {
 		return body, nil
@@ -247,7 +247,7 @@ func (b *buffers) unpack(ref *Ref, body []byte) ([]byte, error) {
 		err = fmt.Errorf("length is %d, not %d", n, ref.Size)
 	}
 	if err == nil {
-		b.unpacked = resize(b.unpacked, ref.Size)     // MaxBlock at most
+		b.unpacked = resize(b.unpacked, ref.Size)     // at most MaxBlock
 		b.unpacked, err = s2.Decode(b.unpacked, body) // allocates nothing for that length
 	}
 	if err != nil {
@@ -272,14 +272,13 @@ func (c *Contents) body(b *Ref, to *buffers) ([]byte, error) {
 	return to.unpack(b, to.read)
 }
 
-// Stream is a snapshot that is read from its beginning to its end mark, and no byte
-// further.
+// Stream is a snapshot that is read from its beginning to its end mark, and not beyond.
 type Stream struct {
 	Header Header
 	Read   int64 // bytes so far
 
 	r    io.Reader
-	most uint64 // bytes of a block; longer ones are read over
+	most uint64 // maximum length of a block; longer ones are skipped
 	buf  []byte
 	more buffers
 	seen map[uint32]bool
@@ -296,14 +295,14 @@ func NewStream(r io.Reader, most uint64) (*Stream, error) {
 	return s, err
 }
 
-// progressing reads from a reader that may return nothing and no error, which is allowed, but
-// not without end.
+// progressing reads from a reader that may return neither bytes nor an error, and fails if it does
+// so repeatedly.
 type progressing struct {
 	r     io.Reader
 	empty int // such reads in a row
 }
 
-// mostEmpty is how many there may be in a row, as in package bufio.
+// mostEmpty is the number of such reads in a row that fails, as in package bufio.
 const mostEmpty = 100
 
 func (p *progressing) Read(b []byte) (int, error) {
@@ -318,7 +317,7 @@ func (p *progressing) Read(b []byte) (int, error) {
 	return 0, nil
 }
 
-// next reads n bytes into the buffer. It does not believe n before they have come.
+// next reads n bytes into the buffer. It allocates as the bytes arrive, because n may be wrong.
 func (s *Stream) next(n uint64) ([]byte, error) {
 	s.buf = s.buf[:0]
 	for from := s.Read; n > 0; {
@@ -339,8 +338,8 @@ func (s *Stream) next(n uint64) ([]byte, error) {
 	return s.buf, nil
 }
 
-// Next returns the next block and its body, which is valid until the next call.
-// Behind the last block it returns io.EOF.
+// Next returns the next block and its body, which is valid until the next call. After the last
+// block it returns io.EOF.
 func (s *Stream) Next() (Ref, []byte, error) {
 	at := s.Read
 	b, err := s.next(BlockHeaderSize)
@@ -377,7 +376,7 @@ func (s *Stream) Next() (Ref, []byte, error) {
 	return ref, body, err
 }
 
-// skip reads a block over that is too long for the cache, and returns it without its body.
+// skip reads past a block that is too long for the cache, and returns it without its body.
 func (s *Stream) skip(h *BlockHeader, at int64) (Ref, []byte, error) {
 	n, err := io.CopyN(io.Discard, s.r, int64(h.Length))
 	s.Read += n
@@ -397,9 +396,9 @@ func (s *Stream) skip(h *BlockHeader, at int64) (Ref, []byte, error) {
 	return ref, nil, nil
 }
 
-// Each calls fn with each entry of a block's body that is not to be left out, and where in
-// the body its key begins. It returns an error if the body does not consist of
-// entries, as many as the block says.
+// Each calls fn with each entry of a block's body that is not to be left out, and the offset of its
+// key in the body. It returns an error if the body does not consist of exactly as many entries as
+// the block's header says.
 func (b *Ref) Each(body []byte, fn func(key int, e Entry)) error {
 	n, thin := uint32(0), b.thinning()
 	for at := 0; at < len(body); n++ {

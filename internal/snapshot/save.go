@@ -11,13 +11,14 @@ import (
 	"sync/atomic"
 )
 
-// Pass is a walk over a cache. It saves the cells in which it wants an entry.
+// Pass is a walk over a cache. It saves the cells with an entry for which the function returns
+// true.
 type Pass func(rank, freq int) bool
 
-// everything is what the last pass wants: whatever none before it has saved.
+// everything is the last pass, which saves what the earlier ones have not.
 func everything(int, int) bool { return true }
 
-// The passes of a snapshot: one, or several for an order.
+// The passes of a snapshot: a single one, or several for an order.
 var (
 	AtOnce       = []Pass{everything}
 	HottestFirst = []Pass{
@@ -34,8 +35,8 @@ var (
 	}
 )
 
-// Saver saves a cache once. The cache has parts, and an entry stays in its part. A step
-// copies some of a part's entries, from a cursor on, to the blocks of a Worker.
+// Saver saves a cache once. The cache consists of parts, and an entry stays in its part. A step
+// copies some entries of a part, from a cursor on, to the blocks of a Worker.
 type Saver struct {
 	Context  context.Context
 	To       io.WriterAt // or
@@ -43,11 +44,11 @@ type Saver struct {
 	Header   Header
 	Passes   []Pass
 	Parts    int
-	Size     func(part int) int // about how many entries it has
-	Partial  bool               // the end of the context is no error once something is saved
+	Size     func(part int) int // approximate number of entries of a part
+	Partial  bool               // the end of the context is not an error once something is saved
 	Progress func(done, total int64)
 
-	Step func(w *Worker) Step // makes the steps of a worker
+	Step func(w *Worker) Step // returns the function that makes a worker's steps
 	End  uint64               // the last cursor
 
 	Written atomic.Int64 // bytes
@@ -62,11 +63,11 @@ type Saver struct {
 	err     error
 }
 
-// Step saves what p wants and no pass has saved, from cursor at of a part on, and returns
-// the next cursor.
+// Step saves the cells that pass p wants and no earlier pass has saved, from cursor at of a part
+// on, and returns the next cursor.
 type Step func(part int, at uint64, p Pass, saved *Cells) (uint64, error)
 
-// Worker has the blocks that a goroutine fills, one for each rank.
+// Worker holds the blocks that a goroutine fills, one for each rank.
 type Worker struct {
 	Blocks [Ranks]Block
 	Bytes  int // of records that the step has copied
@@ -77,14 +78,15 @@ type Worker struct {
 	lead   bool // runs in the caller's goroutine
 }
 
-// StepBytes is what a step copies at most: entries of so many bytes, and what
-// stands before them.
+// StepBytes is the maximum number of bytes of records that a step copies. The prefixes of the
+// entries come on top.
 const StepBytes = 64 << 10
 
-// errCut ends the work of a worker of a partial snapshot. It is no error.
+// errCut ends a worker early, for example because the context of a partial snapshot has ended. It
+// is not an error.
 var errCut = errors.New("the context has ended")
 
-// Run saves everything by so many workers. The caller's goroutine is one of them.
+// Run saves everything, with the given number of workers. The caller's goroutine is one of them.
 func (s *Saver) Run(workers int) error {
 	s.maxBlock = MaxBlock
 	if workers > 4 {
@@ -122,12 +124,12 @@ func (s *Saver) Run(workers int) error {
 	return nil
 }
 
-// group is how many parts a worker takes steps of in turns, so that whoever waits for
-// the lock of one gets it in between.
+// group is the number of parts in which a worker takes steps in turn, so that others that wait for
+// the lock of a part get it in between.
 const group = 8
 
-// pass has the workers go over all parts. Should Progress panic, all others have ended
-// when the panic goes on.
+// pass runs a pass over all parts by all workers. If Progress panics, the other workers end before
+// the panic continues.
 func (s *Saver) pass(all []*Worker, p Pass) {
 	var next atomic.Int64
 	walk := func(w *Worker) {
@@ -163,7 +165,7 @@ func (s *Saver) pass(all []*Worker, p Pass) {
 	returned = true
 }
 
-// walk saves what pass p wants of the n parts from first on.
+// walk makes pass p over the n parts from first on.
 func (w *Worker) walk(first, n int, p Pass) error {
 	var at [group]uint64
 	for more := true; more; {
@@ -192,7 +194,7 @@ func (w *Worker) walk(first, n int, p Pass) error {
 	return nil
 }
 
-// report tells Progress what the step has done.
+// report passes the progress of a step to Progress.
 func (w *Worker) report() {
 	done, total := w.s.done.Add(int64(w.Bytes)), int64(w.s.Header.Bytes)
 	if w.lead && w.Bytes > 0 && done < total && w.s.Progress != nil {
@@ -200,9 +202,9 @@ func (w *Worker) report() {
 	}
 }
 
-// makeRoom gives each block room for a step, and writes those that have none left.
+// makeRoom makes room for a step in each block, and writes the blocks that have none left.
 func (w *Worker) makeRoom() error {
-	const room = StepBytes + StepBytes/4 // what stands before the keys too
+	const room = StepBytes + StepBytes/4 // includes the prefixes of the entries
 	for rank := range w.Blocks {
 		if err := w.Reserve(rank, room); err != nil {
 			return err
@@ -211,8 +213,8 @@ func (w *Worker) makeRoom() error {
 	return nil
 }
 
-// Reserve gives the block of a rank room for n bytes, and writes it before if it has not as
-// much left.
+// Reserve makes room for n bytes in the block of a rank, and writes the block first if it has less
+// left.
 func (w *Worker) Reserve(rank, n int) error {
 	b := &w.Blocks[rank]
 	if len(b.Bytes)+n > w.s.maxBlock {
@@ -221,13 +223,13 @@ func (w *Worker) Reserve(rank, n int) error {
 		}
 	}
 	if cap(b.Bytes)-len(b.Bytes) < n {
-		// By a quarter at a time, as append grows it, a block would be copied ten times.
+		// If it grew by a quarter at a time, as with append, a block would be copied ten times.
 		b.Bytes = slices.Grow(b.Bytes, max(n, min(7*len(b.Bytes), w.s.maxBlock-len(b.Bytes))))
 	}
 	return nil
 }
 
-// flush writes what the blocks hold.
+// flush writes the contents of all blocks.
 func (w *Worker) flush() error {
 	for rank := range w.Blocks {
 		if err := w.Write(&w.Blocks[rank], rank); err != nil {
@@ -253,7 +255,7 @@ func (w *Worker) Write(b *Block, rank int) error {
 	return err
 }
 
-// put writes bytes behind those before. Several workers write at once.
+// put writes b after the bytes written before. Several workers may call it at once.
 func (s *Saver) put(b []byte) error {
 	if s.To != nil {
 		n := int64(len(b))
@@ -268,7 +270,7 @@ func (s *Saver) put(b []byte) error {
 	return err
 }
 
-// note keeps the first error, before the end of a context, and stops all workers.
+// note records the first error, which takes precedence over errCut, and stops all workers.
 func (s *Saver) note(err error) {
 	if err == nil {
 		return
@@ -281,7 +283,7 @@ func (s *Saver) note(err error) {
 	s.stopped.Store(true)
 }
 
-// ended returns why a worker has to stop, if it has.
+// ended returns the reason why a worker must stop, or nil.
 func (s *Saver) ended() error {
 	if err := s.Context.Err(); err != nil && !s.Partial {
 		return err
