@@ -1,5 +1,5 @@
-// Package generation determines which namespace a key belongs to, and whether its entry is still
-// valid.
+// Package generation determines which namespace a key belongs to, and whether its generation is
+// still valid.
 //
 // Every key of a namespace begins with the namespace's generation, a word of 8 bytes. Invalidating
 // a namespace gives it a new generation, and the entries of the old one are then forgotten. A
@@ -176,8 +176,8 @@ func (t *Table) Forget(g uint64) {
 	t.buried.Add(1)
 }
 
-// Of returns the usage of the generation that prefix, the beginning of a key, is, or reports that
-// this generation was forgotten. For a key of no namespace it returns nil and false.
+// Of returns the usage of the generation with which a key begins, or reports that it was forgotten.
+// For a key of no namespace it returns nil and false.
 func (t *Table) Of(prefix uint64) (u *Usage, forgotten bool) {
 	if p := t.find(prefix); p != nil {
 		u = p.usage.Load()

@@ -201,7 +201,7 @@ func (x *Index) Slots() int { return x.Groups() * groupSlots }
 //
 //go:norace
 func (x *Index) Group(n uint32) *Group {
-	shift := x.pageShift & 31 // as it is: known to the compiler
+	shift := x.pageShift & 31 // the mask tells the compiler that it is below 32
 	page := x.pages.At(n >> shift)
 	// Sound: a page holds 1<<pageShift groups, and pages come from the pool
 	// aligned to at least a group.

@@ -108,7 +108,7 @@ func (l *Learner) Learn(e *Evidence) {
 // resize makes small a little larger or smaller.
 func (l *Learner) resize() {
 	all := l.ghosts[Small] + l.ghosts[Main]
-	if all > 0 { // a Get found ghosts, but they may be gone since
+	if all > 0 { // it is 0 if the ghosts that a Get found have gone since
 		// The prior belief is that both kinds of ghosts are found equally often.
 		prior := priorHits * all / (l.hits[Small] + l.hits[Main])
 		small := (l.hits[Small] + priorHits) / (l.ghosts[Small] + prior)
