@@ -208,7 +208,7 @@ func (x *Index) Group(n uint32) *Group {
 	return (*Group)(unsafe.Add(page.Pointer(), uintptr(n&(1<<shift-1))<<groupShift))
 }
 
-// PagesFor returns the least number of pages with at least this many slots.
+// PagesFor returns the least number of pages with more than this many slots.
 func (x *Index) PagesFor(slots int) int { return slots/groupSlots>>x.pageShift + 1 }
 
 // Parts is the number of parts of a bucket by which slots are counted: small, main, and the two
