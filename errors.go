@@ -41,9 +41,8 @@ var (
 	// removed.
 	ErrTTLTooShort = errors.New("time to live too short")
 
-	// ErrAbsent is returned by GetOrLoad for a key that has no value according to a load, and may be
-	// returned by a load to say so. GetOrLoadBatch reports such a key as one without a value and
-	// without an error.
+	// ErrAbsent is returned by a load function if the key has no value, and then by GetOrLoad.
+	// GetOrLoadBatch reports such a key as one without a value and without an error.
 	ErrAbsent = errors.New("key is absent")
 
 	// ErrLoadCycle is returned by GetOrLoad and GetOrLoadBatch to a load that calls them for a key

@@ -163,7 +163,7 @@ func (r *Ring) Extend(n uint64, limit int) error {
 	return nil
 }
 
-// separate gives the head a chunk of its own in place of the one that it borrows. Otherwise a ring
+// separate replaces the chunk that the head borrows by one that it owns. Otherwise a ring
 // that may now hold more chunks than when it borrowed would still count as full (I1).
 func (r *Ring) separate() error {
 	c, err := r.pool.Chunk()

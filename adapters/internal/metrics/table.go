@@ -176,7 +176,7 @@ var All = []Metric{
 		"", one(func(s *stats) uint64 { return s.EffectiveMaxBytes })},
 }
 
-// Ages are shown of a cache besides.
+// Ages are additional series: how long entries stay in a cache.
 var Ages = []Age{
 	{"eviction_age_seconds", "eviction.age", "s",
 		"How long entries are in a ring before they are dropped, unless they are read. 0 is not " +
