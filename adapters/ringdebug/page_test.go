@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache"
@@ -86,13 +87,14 @@ func busy(t *testing.T) (*server, *ringcache.Cache) {
 		}
 	}
 	require.NoError(t, c.Namespace("tenant-2").SetQuota(32<<10))
-	set(t, c, "\xff<b>", "value")
 	traffic(200_000)
-	set(t, c, "\xff<b>", "value")
 	require.ErrorIs(t, c.Set([]byte("k"), make([]byte, 1<<20)), ringcache.ErrTooLarge)
 	s, h := pageOf(t, c, &reads, Options{})
 	require.NoError(t, h.Add("users", newCache(t, ringcache.Options{}), nil))
-	h.during(func() { traffic(100_000) })
+	h.during(func() {
+		traffic(100_000)
+		set(t, c, "\xff<b>", "value") // last, since the traffic may evict it
+	})
 	return s, c
 }
 
@@ -179,10 +181,9 @@ func (b *browser) click(selector string) {
 // one page gives way to the next, it may have none.
 func (b *browser) until(expression, want string) {
 	b.t.Helper()
-	var got string
-	var err error
-	require.Eventually(b.t, func() bool {
-		got, err = chromedp.Run(b.ctx, chromedp.Evaluate[string]("String("+expression+")"))
-		return err == nil && got == want
-	}, 2*time.Minute, 20*time.Millisecond, "%s: want %s\nconsole: %q", expression, want, b.heard())
+	require.EventuallyWithT(b.t, func(try *assert.CollectT) {
+		got, err := chromedp.Run(b.ctx, chromedp.Evaluate[string]("String("+expression+")"))
+		require.NoError(try, err)
+		require.Equal(try, want, got)
+	}, 2*time.Minute, 20*time.Millisecond, "%s\nconsole: %q", expression, b.heard())
 }
