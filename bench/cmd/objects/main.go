@@ -108,7 +108,8 @@ func (t task) measure(ctx context.Context, stderr io.Writer, rounds int) (result
 		t.MaxObjects = full / objects.BudgetPart / max(resident(objects.OtterStore), 1)
 		t.MaxBytes = full / objects.BudgetPart
 		if name == objects.MemoStore {
-			t.MaxBytes -= (resident(objects.MemoStore)*t.Entries - full) / objects.BudgetPart // what the memo takes
+			memo := resident(objects.MemoStore)*t.Entries - full
+			t.MaxBytes -= memo / objects.BudgetPart
 		}
 		fmt.Fprintf(stderr, "%v: equal memory: %s\n", t.Values, t.Store)
 		if err := t.add(ctx, all); err != nil {
