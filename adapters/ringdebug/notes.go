@@ -43,7 +43,7 @@ func notesOfUse(s *ringcache.Stats) (notes []string) {
 	}
 	isBusy := s.GetCalls >= fewLookups
 	note(isBusy && s.HitRatio() < lowHitRatio,
-		"Only %.1f %% of the lookups hit. Have the keys changed, or does somebody scan?",
+		"Only %.1f %% of the lookups hit. Have the keys changed, or is a client scanning?",
 		100*s.HitRatio())
 	note(isBusy && s.Gain() > highGain,
 		"The cache is too small: one larger by %.0f %% would hit %.1f points more often.",
@@ -73,8 +73,9 @@ func notesOfFaults(s *ringcache.Stats) (notes []string) {
 	note(no.TTLTooShort, "%d values were not stored because their TTL was below 100 ms. "+
 		"Does it lack a unit?")
 	note(no.Closed, "%d values were not stored because the cache is closed.")
-	note(s.Corruptions, "%d records were damaged: something else in the process writes to the "+
-		"memory of the cache. Restart it, and look at code with unsafe or cgo.")
+	note(s.Corruptions, "%d records were damaged: the memory or the file of the cache is damaged, "+
+		"most often by other code in the process, or a Compressor fails. Restart the process, "+
+		"and check code that uses unsafe or cgo.")
 	note(s.Compression.CompressErrors, "The Compressor failed %d times while compressing.")
 	note(s.Compression.DecompressErrors, "The Compressor failed %d times while decompressing.")
 	note(s.File.DiscardedFiles, "The start was cold: the file was damaged, of another Version, "+

@@ -4,8 +4,8 @@
 //	cache := ringcache.New(256 << 20)
 //	_, err := ringexpvar.Publish("pages", cache)
 //
-// It is a separate package because expvar imports net/http and registers a
-// handler, which is a decision of the program.
+// It is a separate package because expvar imports net/http and registers a handler, which not every
+// program wants.
 package ringexpvar
 
 import (

@@ -11,7 +11,7 @@ import (
 	"github.com/ringcache/ringcache"
 )
 
-// Type is what GetType returns.
+// Type is the type of store that GetType returns.
 const Type = "ringcache"
 
 // ErrKeyType is the error for a key that is not a string. gocache's own caches convert all keys to
@@ -62,7 +62,7 @@ func (s *Store) Get(_ context.Context, key any) (any, error) {
 	return value, err
 }
 
-// GetWithTTL is Get that also returns the remaining time to live, 0 if the value does not
+// GetWithTTL is like Get, and also returns the remaining time to live, 0 if the value does not
 // expire.
 func (s *Store) GetWithTTL(_ context.Context, key any) (any, time.Duration, error) {
 	return s.get(key, true)

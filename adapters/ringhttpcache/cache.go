@@ -2,7 +2,7 @@ package ringhttpcache
 
 import "github.com/ringcache/ringcache"
 
-// Options are the settings of a [Cache]. The zero value is the default of each.
+// Options are the settings of a [Cache]. The zero value of each field is its default.
 type Options struct {
 	// Prefix is prepended to every key, so that several transports, and other code, can share a
 	// ringcache. No prefix may begin with another one: end each with a byte that occurs nowhere

@@ -16,7 +16,7 @@ import (
 	"github.com/ringcache/ringcache"
 )
 
-// Options are the settings of a [Controller]. The zero value of each is its default.
+// Options are the settings of a [Controller]. The zero value of each field is its default.
 type Options struct {
 	// Share is the fraction of the memory limit that the program may use, cache included. The
 	// remainder is a margin for memory that grows faster than the cache can shrink. It must be

@@ -70,7 +70,8 @@ func TestStart_KeepsTheUsersHeapLimit(t *testing.T) {
 // A controller does not keep a cache that nobody uses.
 func TestStart_LetsTheCacheGo(t *testing.T) {
 	keepHeapLimit(t)
-	c := startHere(t, ringcache.New(int(smallestCache())), Options{MaxBytes: 32 << 20, Interval: leastInterval})
+	c := startHere(t, ringcache.New(int(smallestCache())),
+		Options{MaxBytes: 32 << 20, Interval: leastInterval})
 	ended := func() bool {
 		runtime.GC()
 		select {

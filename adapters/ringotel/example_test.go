@@ -18,11 +18,11 @@ func Example() {
 
 	pages := ringcache.New(32 << 20)
 	defer pages.Close()
-	shown, err := ringotel.Register(provider, "pages", pages)
+	registration, err := ringotel.Register(provider, "pages", pages)
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer shown.Unregister()
+	defer registration.Unregister()
 
 	_ = pages.Set([]byte("/"), []byte("welcome"))
 	pages.Has([]byte("/"))

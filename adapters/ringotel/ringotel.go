@@ -2,9 +2,9 @@
 // [github.com/ringcache/ringcache] to OpenTelemetry.
 //
 //	pages := ringcache.New(256 << 20)
-//	shown, err := ringotel.Register(otel.GetMeterProvider(), "pages", pages)
+//	registration, err := ringotel.Register(otel.GetMeterProvider(), "pages", pages)
 //	...
-//	err = shown.Unregister()
+//	err = registration.Unregister()
 //
 // Each measurement has the attribute [CacheName]. The README lists all instruments.
 package ringotel

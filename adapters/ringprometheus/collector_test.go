@@ -32,7 +32,7 @@ func TestCollector_ShowsCaches(t *testing.T) {
 # TYPE ringcache_deletes_total counter
 ringcache_deletes_total{cache="pages"} 1
 ringcache_deletes_total{cache="users"} 0
-# HELP ringcache_entries Entries in the cache, with expired ones that have not been removed yet.
+# HELP ringcache_entries Entries in the cache, including expired ones that have not been removed yet.
 # TYPE ringcache_entries gauge
 ringcache_entries{cache="pages"} 1
 ringcache_entries{cache="users"} 0
@@ -214,7 +214,7 @@ func TestCollector_CountersNeverFall(t *testing.T) {
 	} {
 		s.GetCalls, s.Misses, s.EntriesCount = step.gets, step.misses, step.entries
 		want := fmt.Sprintf(`
-# HELP ringcache_entries Entries in the cache, with expired ones that have not been removed yet.
+# HELP ringcache_entries Entries in the cache, including expired ones that have not been removed yet.
 # TYPE ringcache_entries gauge
 ringcache_entries{cache="pages"} %d
 # HELP ringcache_lookups_total Keys that were looked up, by whether they were found.

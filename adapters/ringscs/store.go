@@ -10,7 +10,7 @@ import (
 	"github.com/ringcache/ringcache"
 )
 
-// Options are the settings of a [Store]. The zero value is the default of each.
+// Options are the settings of a [Store]. The zero value of each field is its default.
 type Options struct {
 	// Prefix is prepended to every key, so that several stores, and other code, can share a
 	// cache. No prefix may begin with another one: end each with a byte that occurs nowhere else

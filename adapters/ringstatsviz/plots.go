@@ -62,7 +62,7 @@ var plots = []plot{
 	{
 		name:   "ratio",
 		title:  "hit ratio",
-		info:   "The part of the lookups since the last update that found their key.",
+		info:   "The fraction of the lookups since the last update that found their key.",
 		suffix: "%", format: "%{y:.1f} %",
 		series: []series{{"hit ratio", func(s *sampler) float64 { return 100 * s.ratio }}},
 	}, {
@@ -86,9 +86,10 @@ var plots = []plot{
 	}, {
 		name:  "memory",
 		title: "memory",
-		info: "Memory outside of the Go heap: the bound on it, the bound in force, which is less " +
-			"as long as the system refuses memory, what the cache holds, and the parts of it " +
-			"that entries, dead entries (replaced, deleted or expired) and the index take.",
+		info: "Memory outside the Go heap: the bound on it; the bound in force, which is lower " +
+			"while the operating system refuses memory; the memory that the cache holds; and the " +
+			"parts of it that entries, dead entries (replaced, deleted or expired) and the index " +
+			"occupy.",
 		suffix: "B", format: "%{y:.4s}B",
 		series: []series{
 			level("limit", func(s *ringcache.Stats) uint64 { return s.MaxBytesSize }),
@@ -101,7 +102,7 @@ var plots = []plot{
 	}, {
 		name:  "evictions",
 		title: "evictions a second, by cause",
-		info: "Entries that left the small ring because nobody had read them in it, that left " +
+		info: "Entries that left the small ring because they had not been read in it, that left " +
 			"the main ring or the cold part, that the index had no place for, and that had " +
 			"expired.",
 		format: "%{y:.4s}/s",
@@ -116,7 +117,7 @@ var plots = []plot{
 		name:  "bytes",
 		title: "bytes moved and dropped a second",
 		info: "Bytes of entries that were copied within the cache to keep them, that were " +
-			"dropped to make room, and that had expired.",
+			"evicted to make room, and that had expired.",
 		suffix: "B/s", format: "%{y:.4s}B/s",
 		series: []series{
 			rate("moved", func(s *ringcache.Stats) uint64 { return s.Policy.MovedBytes }),
@@ -127,9 +128,9 @@ var plots = []plot{
 		name:  "policy",
 		title: "promotions and near misses a second",
 		info: "Entries that moved from the small ring to the main ring, that stayed in the main " +
-			"ring for another round, and that were set again not long after they had been " +
-			"dropped. Lookups that missed such an entry: a larger cache would have found most " +
-			"of them. And lookups that found their key in the cold part.",
+			"ring for another round, and that were set again soon after they had been evicted. " +
+			"Lookups that missed such an entry: a larger cache would have found most of them. " +
+			"And lookups that found their key in the cold part.",
 		format: "%{y:.4s}/s",
 		series: []series{
 			rate("promotions", func(s *ringcache.Stats) uint64 { return s.Policy.Promotions }),
@@ -141,9 +142,9 @@ var plots = []plot{
 	}, {
 		name:  "ages",
 		title: "how long entries stay",
-		info: "Entries are in the small ring, and in the main ring, for so long before they are " +
-			"dropped, unless they are read. 0 is not known yet. A cache is too small if entries " +
-			"are read later than that.",
+		info: "How long entries stay in the small ring, and in the main ring, before they are " +
+			"evicted, unless they are read. 0 means that it is not known yet. A cache is too " +
+			"small if entries would be read later than that.",
 		suffix: "s", format: "%{y:.4s}s",
 		series: []series{
 			seconds("small", func(z *ringcache.Sizing) time.Duration { return z.SmallAge }),
@@ -152,8 +153,8 @@ var plots = []plot{
 	}, {
 		name:  "entries",
 		title: "entries",
-		info: "Entries in the cache, with expired ones that have not been removed yet, and " +
-			"dropped ones that are still remembered.",
+		info: "Entries in the cache, including expired ones that have not been removed yet, and " +
+			"evicted entries whose keys are still remembered.",
 		format: "%{y:.4s}",
 		series: []series{
 			level("entries", func(s *ringcache.Stats) uint64 { return s.EntriesCount }),

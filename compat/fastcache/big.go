@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// A value of SetBig is stored in parts of partSize, like in fastcache, so the numbers of calls and
-// entries are the same. The entry under its key identifies the parts, with a trailer by which GetBig
-// distinguishes it from a value of Set:
+// A value of SetBig is stored in parts of partSize, as in fastcache, so the numbers of calls and
+// entries are the same. The entry under its key identifies the parts, with a trailer by which
+// GetBig distinguishes it from a value of Set:
 //
 //	length, number, partsTrailer
 //

@@ -99,7 +99,7 @@ func (c *Cache) Get(dst, k []byte) []byte {
 	return c.inner.Load().Get(dst, k)
 }
 
-// HasGet is Get that also reports whether k was found.
+// HasGet is like Get, and also reports whether k was found.
 func (c *Cache) HasGet(dst, k []byte) ([]byte, bool) {
 	return c.inner.Load().HasGet(dst, k)
 }

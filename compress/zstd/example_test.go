@@ -9,13 +9,13 @@ import (
 )
 
 func ExampleNew() {
-	by, err := zstd.New()
+	compressor, err := zstd.New()
 	if err != nil {
 		log.Fatal(err)
 	}
 	cache, err := ringcache.NewWithOptions(ringcache.Options{
 		MaxBytes:   32 << 20,
-		Compressor: by,
+		Compressor: compressor,
 	})
 	if err != nil {
 		log.Fatal(err)

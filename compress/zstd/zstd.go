@@ -2,11 +2,11 @@
 // values (github.com/klauspost/compress/zstd, in pure Go). It is meant for values of a few
 // kilobytes, which it makes smaller than package s2 does, in three to seven times the time.
 //
-//	by, err := zstd.New()
+//	compressor, err := zstd.New()
 //	...
 //	cache, err := ringcache.NewWithOptions(ringcache.Options{
 //		MaxBytes:   1 << 30,
-//		Compressor: by,
+//		Compressor: compressor,
 //	})
 package zstd
 

@@ -13,7 +13,7 @@ const (
 	gauge   = true
 )
 
-// All are all that is shown of a cache but its Ages.
+// All are all metrics of a cache except its Ages.
 var All = []Metric{
 	{counter, "lookups_total", "lookups", "{lookup}",
 		"Keys that were looked up, by whether they were found.",
@@ -37,20 +37,20 @@ var All = []Metric{
 		"Calls that delete a key.",
 		"", one(func(s *stats) uint64 { return s.DelCalls })},
 	{counter, "loads_total", "loads", "{load}",
-		"Loads of missing or soon expired values that were started.",
+		"Loads of missing values, and of values that expire soon, that were started.",
 		"", one(func(s *stats) uint64 { return s.Loads.Started })},
 	{counter, "load_errors_total", "load.errors", "{load}",
 		"Loads that ended with an error or a panic.",
 		"", one(func(s *stats) uint64 { return s.Loads.Errors })},
 	{counter, "loads_dropped_total", "load.drops", "{load}",
-		"Loads whose value was not stored: the key was written meanwhile, nobody waited any " +
-			"more, or the cache refused it.",
+		"Loads whose value was not stored because the key was written meanwhile, no caller was " +
+			"still waiting, or the cache refused it.",
 		"", one(func(s *stats) uint64 { return s.Loads.Dropped })},
 	{counter, "stale_hits_total", "stale.hits", "{key}",
-		"Keys that were answered with an expired value, as their load had failed.",
+		"Keys for which an expired value was returned because their load had failed.",
 		"", one(func(s *stats) uint64 { return s.Loads.StaleHits })},
 	{counter, "negative_hits_total", "negative.hits", "{key}",
-		"Keys that were not loaded, as an earlier load had found that they have no value.",
+		"Keys that were not loaded because an earlier load had found that they have no value.",
 		"", one(func(s *stats) uint64 { return s.Loads.NegativeHits })},
 	{counter, "evicted_entries_total", "evictions", "{entry}",
 		"Entries that were dropped to make room, by cause: not read in the small ring, at the " +
@@ -65,10 +65,10 @@ var All = []Metric{
 		"Bytes of the entries that were dropped to make room.",
 		"", one(func(s *stats) uint64 { return s.EvictedBytes })},
 	{counter, "expired_entries_total", "expirations", "{entry}",
-		"Entries that were removed after their time to live.",
+		"Entries that were removed after they had expired.",
 		"", one(func(s *stats) uint64 { return s.ExpiredEntries })},
 	{counter, "expired_bytes_total", "expiration.size", "By",
-		"Bytes of the entries that were removed after their time to live.",
+		"Bytes of the entries that were removed after they had expired.",
 		"", one(func(s *stats) uint64 { return s.ExpiredBytes })},
 	{counter, "cold_hits_total", "cold.hits", "{lookup}",
 		"Lookups that found their key in the cold part. They are hits.",
@@ -107,23 +107,22 @@ var All = []Metric{
 			"reinserted or compacted.",
 		"", one(func(s *stats) uint64 { return s.Policy.MovedBytes })},
 	{counter, "ghost_hits_total", "ghost.hits", "{entry}",
-		"Sets of entries that had been dropped not long ago. A larger cache would have kept " +
-			"some of them.",
+		"Sets of entries that had been evicted recently. A larger cache would have kept some of " +
+			"them.",
 		"", one(func(s *stats) uint64 { return s.Policy.GhostHits })},
 	{counter, "near_misses_total", "near_misses", "{lookup}",
-		"Lookups that missed an entry that had been dropped not long ago. A larger cache would " +
-			"have found most of them.",
+		"Lookups that missed an entry that had been evicted recently. A larger cache would have " +
+			"found most of these entries.",
 		"", one(func(s *stats) uint64 { return s.Policy.NearMisses })},
 	{counter, "hash_collisions_total", "hash.collisions", "{entry}",
-		"Entries that a call looked at and that turned out to have another key.",
+		"Entries that a call examined and that turned out to have another key.",
 		"", one(func(s *stats) uint64 { return s.Collisions })},
 	{counter, "corruptions_total", "corruptions", "{entry}",
-		"Damaged entries. More than 0 means that something else writes to the memory of the " +
-			"cache.",
+		"Damaged entries. More than 0 means that the memory or the file of the cache is " +
+			"damaged, most often by other code in the process, or that a compressor fails.",
 		"", one(func(s *stats) uint64 { return s.Corruptions })},
 	{counter, "restored_entries_total", "restorations", "{entry}",
-		"Entries that were restored, by where they came from: a snapshot, or the file of the " +
-			"cache.",
+		"Entries that were restored, by source: a snapshot, or the file of the cache.",
 		"restoration.source", []Sample{
 			{"snapshot", func(s *stats) uint64 { return s.Snapshots.RestoredEntries }},
 			{"file", func(s *stats) uint64 { return s.File.RecoveredEntries }},
@@ -135,25 +134,25 @@ var All = []Metric{
 			{"file", func(s *stats) uint64 { return s.File.RecoveredBytes }},
 		}},
 	{counter, "restore_discards_total", "restoration.discards", "{part}",
-		"What could not be restored: damaged or missing blocks of snapshots, damaged or " +
-			"unfinished records of the file, and the whole file, as one.",
+		"Data that could not be restored: damaged or missing blocks of snapshots, damaged or " +
+			"incomplete records of the file, and whole files.",
 		"restoration.source", []Sample{
 			{"snapshot", func(s *stats) uint64 { return s.Snapshots.DiscardedBlocks }},
 			{"file", func(s *stats) uint64 { return s.File.DiscardedRecords }},
 			{"whole", func(s *stats) uint64 { return s.File.DiscardedFiles }},
 		}},
 	{gauge, "entries", "entry.count", "{entry}",
-		"Entries in the cache, with expired ones that have not been removed yet.",
+		"Entries in the cache, including expired ones that have not been removed yet.",
 		"", one(func(s *stats) uint64 { return s.EntriesCount })},
 	{gauge, "cold_entries", "cold.count", "{entry}",
 		"Entries in the cold part.",
 		"", one(func(s *stats) uint64 { return s.Compression.ColdEntries })},
 	{gauge, "cold_bytes", "cold.size", "By",
-		"Bytes of the entries in the cold part, as they are there.",
+		"Bytes of the entries in the cold part, as stored there.",
 		"", one(func(s *stats) uint64 { return s.Compression.ColdBytes })},
 	{gauge, "ghosts", "ghost.count", "{entry}",
-		"Dropped entries that are still remembered. So many entries more would a cache have " +
-			"that finds the near misses.",
+		"Evicted entries whose keys are still remembered. A cache with room for this many more " +
+			"entries would find the near misses.",
 		"", one(func(s *stats) uint64 { return s.Policy.Ghosts })},
 	{gauge, "entries_bytes", "entry.size", "By",
 		"Bytes of the entries: keys, values and headers.",
@@ -163,28 +162,28 @@ var All = []Metric{
 		"", one(func(s *stats) uint64 { return s.ReservedBytes })},
 	{gauge, "dead_bytes", "dead.usage", "By",
 		"The part of the memory that replaced, deleted, invalidated and expired entries still " +
-			"take.",
+			"occupy.",
 		"", one(func(s *stats) uint64 { return s.DeadBytes })},
 	{gauge, "index_bytes", "index.usage", "By",
-		"The part of the memory that is the index.",
+		"The part of the memory that the index uses.",
 		"", one(func(s *stats) uint64 { return s.IndexBytes })},
 	{gauge, "memory_limit_bytes", "memory.limit", "By",
 		"The bound on the memory.",
 		"", one(func(s *stats) uint64 { return s.MaxBytesSize })},
 	{gauge, "memory_effective_limit_bytes", "memory.effective_limit", "By",
-		"The bound in force: less than the bound as long as the system refuses memory.",
+		"The bound in force: lower while the operating system refuses memory.",
 		"", one(func(s *stats) uint64 { return s.EffectiveMaxBytes })},
 }
 
 // Ages are additional series: how long entries stay in a cache.
 var Ages = []Age{
 	{"eviction_age_seconds", "eviction.age", "s",
-		"How long entries are in a ring before they are dropped, unless they are read. 0 is not " +
-			"known yet.",
+		"How long entries stay in a ring before they are evicted, unless they are read. 0 means " +
+			"that it is not known yet.",
 		func(z *ringcache.Sizing) float64 { return z.SmallAge.Seconds() },
 		func(z *ringcache.Sizing) float64 { return z.MainAge.Seconds() }},
 	{"eviction_age_sets", "eviction.distance", "{value}",
-		"The same, in values that the cache has stored meanwhile.",
+		"The same, in values that the cache stores in that time.",
 		func(z *ringcache.Sizing) float64 { return float64(z.SmallAgeSets) },
 		func(z *ringcache.Sizing) float64 { return float64(z.MainAgeSets) }},
 }

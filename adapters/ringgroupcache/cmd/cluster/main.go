@@ -66,7 +66,7 @@ func run(ctx context.Context, out io.Writer) error {
 		}},
 		{"again", func(ctx context.Context) error { return c.ask(ctx, "a", c.alive(), nil) }},
 		{"other keys, one process is killed meanwhile", c.askWhileOneIsKilled},
-		{"other keys, the two know who is left", func(ctx context.Context) error {
+		{"other keys, after the list is updated", func(ctx context.Context) error {
 			if err := c.introduce(); err != nil {
 				return err
 			}
