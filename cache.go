@@ -100,8 +100,8 @@ type bucket struct {
 // [LoadFunc].
 type Loaded[V any] struct {
 	Value V
-	TTL   time.Duration // 0: Options.TTL
-	Err   error         // ErrAbsent: no value
+	TTL   time.Duration // 0 means Options.TTL
+	Err   error         // ErrAbsent means that the key has no value
 }
 
 // loaded is the Loaded of a [Cache].

@@ -1,7 +1,7 @@
-// Package ringcache implements an in-process byte cache whose entries live outside the Go heap. The
-// program sets a bound on the memory for keys, values and the index over them, and the garbage
-// collector never scans that memory. The package is meant for programs that hold so many small
-// entries that garbage collection becomes slow, and that must stay within a memory limit.
+// Package ringcache implements an in-process byte cache that stores its entries outside the Go
+// heap. The program sets a bound on the memory for keys, values and the index over them, and the
+// garbage collector never scans that memory. The package is meant for programs that hold so many
+// small entries that garbage collection becomes slow, and that must stay within a memory limit.
 //
 //	cache := ringcache.New(256 << 20) // at most 256 MB, index included
 //	defer cache.Close()
@@ -15,13 +15,15 @@
 // # Model
 //
 // An entry stays until its key is set again or deleted, it expires ([Cache.SetWithTTL]), the cache
-// is reset, or the cache needs its memory, which can happen to any entry at any time. By default,
-// entries that are read stay longer; [PolicyFIFO] evicts by age alone. The exact eviction order is
-// not part of the contract. Keys are compared in full, so a hit always returns exactly the bytes of
-// one Set of that key. After a Set that returned nil, the next Get of the key finds the value
-// unless it has expired or been evicted in between. Every call that may need room can evict
-// entries: Set, Touch, the atomic writes below, a load, reading a snapshot, Resize, and a lookup
-// that finds its entry in the cold part, which holds compressed entries ([Options].Compressor).
+// is reset, its namespace is invalidated, or the cache needs its memory, which can happen to any
+// entry at any time. By default, entries that are read stay longer; [PolicyFIFO] evicts by age
+// alone. The exact eviction order is not part of the contract. Keys are compared in full, so a hit
+// always returns exactly the bytes of one Set of that key. After a Set that returned nil, a Get of
+// the key finds the value as long as the entry stays. (In a [Namespace] that was dropped, or has no
+// room within its quota, a Set returns nil and stores nothing.) Every call that may need room can
+// evict entries: Set, Touch, the atomic writes below, a load, reading a snapshot, Resize, and a
+// lookup that finds its entry in the cold part, which holds compressed entries
+// ([Options].Compressor).
 //
 // Keys and values are arbitrary bytes and may be empty. A nil key is the same as an empty one, and
 // an empty value is distinct from a miss. A key has at most 65,535 bytes, and a value at most 1/16
@@ -89,19 +91,20 @@
 // No lock is held while user code runs: the functions passed to View, Update, GetOrLoad and
 // GetOrLoadBatch, [Options].OnRemove, a codec, a [Compressor], and the body of a loop. User code
 // may block, panic, and call any method of the same cache. The package starts goroutines only to
-// run a load, to save or load a snapshot, to open a file, and to compress: a cache with a
-// Compressor has one goroutine that runs until the cache is closed or collected.
+// run a load, to save or load a snapshot, to open a file, to count the entries of namespaces that
+// came with either, and to compress: a cache with a Compressor has one goroutine that runs until
+// the cache is closed or collected.
 //
 // # Snapshots
 //
 // [Cache.SaveToFile] and [Cache.Save] write the cache to a file while it is in use. The file at the
-// path is always complete: the new one is written under another name, synced, and renamed. [Load]
-// starts a service from it: it makes a cache with the program's Options, loads every undamaged
-// block, and reports what was wrong. [LoadFromFile] makes a cache like the one that was saved, or
-// fails. A snapshot restores keys, values, remaining times to live, order and read frequencies into
-// a cache of any size. Times to live continue as they do in a file. Blocks have checksums; the
-// error for a damaged file is [ErrCorrupt]. [Cache.WriteSnapshot] and [Cache.ReadSnapshot] do the
-// same with streams. A snapshot may hold secrets, so its mode is 0600.
+// path is always complete: the new one is written under another name, synced, and renamed. [Load],
+// which is meant for the start of a service, makes a cache with the program's Options, loads every
+// undamaged block of the file, and reports the defects. [LoadFromFile] makes a cache like the one
+// that was saved, or fails. A snapshot restores keys, values, remaining times to live, order and
+// read frequencies into a cache of any size. Times to live continue as they do in a file. Blocks
+// have checksums; the error for a damaged file is [ErrCorrupt]. [Cache.WriteSnapshot] and
+// [Cache.ReadSnapshot] do the same with streams. A snapshot may hold secrets, so its mode is 0600.
 //
 // # Files
 //

@@ -49,7 +49,7 @@ var (
 	// that is being loaded by this load itself, or by one that waits for it: none of them could end.
 	// The error names the keys in the order in which the loads wait for each other. A cycle is
 	// detected only if the loads pass on the context that they are given.
-	ErrLoadCycle = errors.New("loads wait for each other in a circle")
+	ErrLoadCycle = errors.New("loads wait for each other in a cycle")
 
 	// ErrInvalidOptions is returned by NewWithOptions for a setting that is out of range, and by
 	// Resize for a bound that is. New panics with it. For an existing [Options].File, the range of
@@ -87,8 +87,8 @@ var (
 // LoadPanic is the value with which a caller of [Cache.GetOrLoad] or [Cache.GetOrLoadBatch] panics
 // when a load that it waits for panics. All waiting callers share it and must not modify it.
 type LoadPanic struct {
-	Value any    // of the panic
-	Stack []byte // of the load, as returned by [debug.Stack]
+	Value any    // the value of the panic
+	Stack []byte // the stack of the load, as returned by [debug.Stack]
 }
 
 // Error returns the panic's value and the stack of the load.

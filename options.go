@@ -251,9 +251,9 @@ const (
 	// is less than about 0.6 of the number that the cache holds. See docs/policy.md in the repository.
 	PolicyS3FIFO Policy = Policy(policy.S3FIFO)
 
-	// PolicyFIFO drops the oldest entry, read or not, as fastcache does. It has the cheapest Set and,
-	// on most workloads, the lower hit ratio. It is the better policy if keys are read only once,
-	// after more than 0.6 of the cache has been written since they were set.
+	// PolicyFIFO drops the oldest entry, read or not, as fastcache does. Its Set is cheaper, and on
+	// most workloads its hit ratio is lower. It is the better policy if keys are read only once, after
+	// more than 0.6 of the cache has been written since they were set.
 	PolicyFIFO Policy = Policy(policy.FIFO)
 )
 

@@ -30,7 +30,7 @@ type Stats struct {
 	// DelCalls counts calls of Del and GetAndDel, and of Update if it does not keep the key.
 	DelCalls uint64
 
-	// Misses counts those of GetCalls that found no value.
+	// Misses counts the GetCalls that found no value.
 	Misses uint64
 
 	// Collisions counts live records that a call examined because their hash matched (39 bits of it),
@@ -38,7 +38,8 @@ type Stats struct {
 	Collisions uint64
 
 	// Corruptions counts records with an invalid header, or whose value could not be decompressed. It
-	// stays 0 unless other code in the process writes to the cache's memory, or a Compressor fails.
+	// stays 0 unless the memory or the file of the cache is damaged, most often by other code in the
+	// process that writes to it, or a Compressor fails.
 	Corruptions uint64
 
 	// EvictedEntries and EvictedBytes count entries, and the bytes of their records, that were dropped
@@ -100,7 +101,7 @@ type RefusedStats struct {
 	Closed      uint64 // ErrClosed
 }
 
-// PolicyStats describe the work of the eviction policy, and show whether a larger cache would help.
+// PolicyStats count the actions of the eviction policy, and show whether a larger cache would help.
 // The small ring and the main ring are those of [PolicyS3FIFO].
 type PolicyStats struct {
 	// Stats.EvictedEntries is the sum of four causes. EvictedSmall counts entries that left the small
@@ -189,7 +190,7 @@ type CompressionStats struct {
 	ColdBytes   uint64
 }
 
-// SnapshotStats count the results of loading snapshots.
+// SnapshotStats count the entries and blocks of the snapshots that were loaded.
 type SnapshotStats struct {
 	// RestoredEntries counts entries stored by [Load], [LoadFromFile] and [Cache.ReadSnapshot].
 	RestoredEntries uint64
@@ -198,7 +199,8 @@ type SnapshotStats struct {
 	DiscardedBlocks uint64
 }
 
-// FileStats count what the cache found in Options.File when it was made.
+// FileStats count the entries that the cache found in Options.File when it was made, and the data
+// that it could not use.
 type FileStats struct {
 	// RecoveredEntries and RecoveredBytes count the entries that came back, and their bytes.
 	RecoveredEntries uint64

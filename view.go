@@ -252,7 +252,9 @@ func (n *view) GetBatch(dst []byte, keys, vals [][]byte) (out []byte, hits int) 
 	return dst, hits
 }
 
-// Set is [Cache.Set] in the namespace.
+// Set is [Cache.Set] in the namespace. If the entry finds no room within the quota
+// ([Namespace.SetQuota]), or the namespace was dropped ([Namespace.Drop]), Set stores nothing and
+// returns nil, and an older value is gone.
 func (n *view) Set(k, v []byte) error {
 	var room [stackKey]byte
 	n.wrote(1)
@@ -273,8 +275,8 @@ func (n *view) setFor(k, v []byte, l lifetime) error {
 
 // SetBatch stores vals[i] under keys[i] for each i, like calls of [Cache.Set] in that order, but
 // fetches the keys' parts of the index and the records to be replaced in parallel. It tries all
-// entries even if some fail, and returns the first error, with its index. It ignores values beyond
-// the keys, and panics if vals is shorter than keys.
+// entries even if some fail, and returns the first error, with its index. It ignores surplus
+// values, and panics if vals is shorter than keys.
 //
 // SetBatch allocates only where Set does, and for an error. It locks one bucket at a time,
 // separately for each key, so other goroutines may see a part of the batch.

@@ -20,10 +20,10 @@ const (
 
 // Memoized is a codec that remembers the values it has decoded. It is made by [Memo]; the zero
 // value is not usable. All methods are safe for concurrent use.
-//
-// Entries are kept in sets of four, and a value's hash determines its set. Lookups read the sets
-// without a lock. Only the holder of mu replaces entries, which are immutable except for reads.
 type Memoized[V any] struct {
+	// Entries are kept in sets of four, and a value's hash determines its set. Lookups read the sets
+	// without a lock. Only the holder of mu replaces entries, which are immutable except for reads.
+
 	of       Codec[V]
 	hash     func(data []byte) uint64
 	sets     []memoSet[V]
@@ -52,8 +52,8 @@ type memoEntry[V any] struct {
 // Memo returns a codec that encodes and decodes as c does, and remembers decoded values by their
 // encoded bytes, so that a hit of a typed view need not decode. Equal bytes decode to equal values,
 // so a remembered value is never outdated, whatever is written to the cache. Memo is worthwhile if
-// decoding takes longer than hashing and comparing the bytes, and a few values get most of the
-// lookups.
+// decoding takes longer than hashing and comparing the bytes, and most lookups find one of a few
+// values.
 //
 // Callers share the remembered values: nothing that a value refers to, such as the elements of a
 // slice or map, may be modified, not even in Update. c must decode equal bytes to equal values.
@@ -126,9 +126,9 @@ type MemoStats struct {
 	Bytes   uint64 // of their encodings, without the values themselves
 }
 
-// Stats returns the statistics since the codec was made. It takes no lock, so the figures may be of
-// slightly different moments. Neither views nor the cache's own statistics include them: a service
-// must export them separately.
+// Stats returns the statistics since the codec was made. It takes no lock, so the figures may
+// differ slightly in age. Neither views nor the cache's own statistics include them: a service must
+// export them separately.
 func (m *Memoized[V]) Stats() MemoStats {
 	lookups, misses := m.lookups.Sum()
 	return MemoStats{

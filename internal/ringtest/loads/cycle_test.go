@@ -120,7 +120,7 @@ func TestLoaderCycle_NamesTheKeys(t *testing.T) {
 			return nil, 0, r.err
 		})
 	require.EqualError(t, err, "ringcache: load entry: ringcache: load batch: index 0: "+
-		`ringcache: load entry: "a" -> "b" -> "a": loads wait for each other in a circle`)
+		`ringcache: load entry: "a" -> "b" -> "a": loads wait for each other in a cycle`)
 }
 
 // Loads that others have begun close a circle too: of two that wait for each other, one gets
