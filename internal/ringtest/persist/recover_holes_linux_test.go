@@ -122,8 +122,8 @@ func TestFile_SmallHolesAreMended(t *testing.T) {
 	}
 	dir := mountNew(t, "mkfs.ext2", "-b", "1024")
 	path, copied := filepath.Join(dir, "cache"), filepath.Join(dir, "copy")
-	c := ringtest.OpenFile(t, path, 32<<20)
-	for id := range uint32(4000) {
+	c := ringtest.OpenFile(t, path, 4<<20)
+	for id := range uint32(500) {
 		require.NoError(t, c.Set(ringtest.TrafficKey(nil, id), make([]byte, 4000)))
 	}
 	n := c.Len()
@@ -131,7 +131,7 @@ func TestFile_SmallHolesAreMended(t *testing.T) {
 	copySparse(t, path, copied, 1024)
 	length, held := ringtest.OnDisk(t, copied)
 	require.Less(t, held, length)
-	c = ringtest.OpenFile(t, copied, 32<<20)
+	c = ringtest.OpenFile(t, copied, 4<<20)
 	require.Equal(t, n, c.Len())
 	length, held = ringtest.OnDisk(t, copied)
 	require.GreaterOrEqual(t, held, length)
