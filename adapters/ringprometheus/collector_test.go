@@ -32,7 +32,7 @@ func TestCollector_ShowsCaches(t *testing.T) {
 # TYPE ringcache_deletes_total counter
 ringcache_deletes_total{cache="pages"} 1
 ringcache_deletes_total{cache="users"} 0
-# HELP ringcache_entries Entries in the cache, with expired ones that have not been removed yet.
+# HELP ringcache_entries Entries in the cache, including expired ones that have not been removed yet.
 # TYPE ringcache_entries gauge
 ringcache_entries{cache="pages"} 1
 ringcache_entries{cache="users"} 0
@@ -46,7 +46,7 @@ ringcache_lookups_total{cache="pages",result="hit"} 1
 ringcache_lookups_total{cache="pages",result="miss"} 2
 ringcache_lookups_total{cache="users",result="hit"} 0
 ringcache_lookups_total{cache="users",result="miss"} 0
-# HELP ringcache_memory_limit_bytes The bound on the memory.
+# HELP ringcache_memory_limit_bytes The limit on the memory that was set.
 # TYPE ringcache_memory_limit_bytes gauge
 ringcache_memory_limit_bytes{cache="pages"} 3.3554432e+07
 ringcache_memory_limit_bytes{cache="users"} 3.3554432e+07
@@ -130,7 +130,7 @@ func TestCollector_ClosedCache(t *testing.T) {
 	require.NoError(t, pages.Set([]byte("key"), []byte("value")))
 	require.NoError(t, pages.Close())
 	want := `
-# HELP ringcache_memory_bytes Memory outside of the Go heap that the cache holds, index included.
+# HELP ringcache_memory_bytes Memory outside the Go heap that the cache holds, including its index.
 # TYPE ringcache_memory_bytes gauge
 ringcache_memory_bytes{cache="pages"} 0
 # HELP ringcache_sets_total Calls that set a key, refused ones included.
@@ -214,7 +214,7 @@ func TestCollector_CountersNeverFall(t *testing.T) {
 	} {
 		s.GetCalls, s.Misses, s.EntriesCount = step.gets, step.misses, step.entries
 		want := fmt.Sprintf(`
-# HELP ringcache_entries Entries in the cache, with expired ones that have not been removed yet.
+# HELP ringcache_entries Entries in the cache, including expired ones that have not been removed yet.
 # TYPE ringcache_entries gauge
 ringcache_entries{cache="pages"} %d
 # HELP ringcache_lookups_total Keys that were looked up, by whether they were found.
