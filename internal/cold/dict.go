@@ -174,7 +174,7 @@ var errLongDict = errors.New("the dictionary is too long")
 var errEnded = errors.New("compression has ended")
 
 // ErrNoValueCompressor says that WithDict has returned neither a ValueCompressor nor an error.
-var ErrNoValueCompressor = errors.New("no ValueCompressor")
+var ErrNoValueCompressor = errors.New("WithDict returned no ValueCompressor")
 
 // Open returns the dictionary with these bytes, ready for use. It keeps a copy for the file, since
 // the Compressor may change its own.

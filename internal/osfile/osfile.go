@@ -19,7 +19,7 @@ var (
 
 	// ErrLocked is returned by Lock if another process has the lock, or another open file of this
 	// one.
-	ErrLocked = errors.New("locked by another")
+	ErrLocked = errors.New("already locked")
 )
 
 var errLinks = errors.New("too many symbolic links")

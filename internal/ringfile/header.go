@@ -33,11 +33,11 @@ type Header struct {
 
 // Errors of Open and ReadHeader.
 var (
-	ErrInUse   = errors.New("another process uses it")
+	ErrInUse   = errors.New("the file is in use")
 	ErrSpace   = errors.New("no space for the file")
 	ErrNew     = errors.New("the file is new")
 	ErrForeign = errors.New("not a ring file")
-	ErrOrder   = errors.New("the byte order is another machine's")
+	ErrOrder   = errors.New("the byte order is not that of this machine")
 	ErrVersion = errors.New("the version is newer than this library's")
 	ErrDamaged = errors.New("the header is damaged")
 )

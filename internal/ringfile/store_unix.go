@@ -101,10 +101,10 @@ func (f *Store) lock() error {
 		return fmt.Errorf("%w: %w", ErrInUse, err)
 	}
 	if err != nil {
-		return fmt.Errorf("lock it: %w", err)
+		return fmt.Errorf("lock: %w", err)
 	}
 	if !osfile.IsAt(f.file, f.file.Name()) {
-		return fmt.Errorf("%w: it was replaced just now", ErrInUse)
+		return fmt.Errorf("%w: it was replaced during the call", ErrInUse)
 	}
 	return nil
 }
