@@ -141,8 +141,8 @@ func unquote(text string) (string, error) {
 	return s, nil
 }
 
-// parseNamespace returns the name of a namespace, or nil if text is empty. A text that begins with a
-// quote is a Go string; any other is the name itself. The namespace with the empty name is "".
+// parseNamespace returns the name of a namespace, or nil if text is empty. A text that begins with
+// a quote is a Go string; any other is the name itself. The namespace with the empty name is "".
 func parseNamespace(text string) (*string, error) {
 	if text == "" {
 		return nil, nil

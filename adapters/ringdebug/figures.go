@@ -33,7 +33,7 @@ var counters = []struct {
 		{"lookups", func(s *ringcache.Stats) uint64 { return s.GetCalls }},
 		{"hits", func(s *ringcache.Stats) uint64 { return s.GetCalls - min(s.Misses, s.GetCalls) }},
 		{"misses", func(s *ringcache.Stats) uint64 { return s.Misses }},
-		{"misses of recently evicted keys", func(s *ringcache.Stats) uint64 { return s.Policy.NearMisses }},
+		{"misses of evicted keys", func(s *ringcache.Stats) uint64 { return s.Policy.NearMisses }},
 		{"collisions", func(s *ringcache.Stats) uint64 { return s.Collisions }},
 		{"corruptions", func(s *ringcache.Stats) uint64 { return s.Corruptions }},
 	}},
@@ -58,7 +58,7 @@ var counters = []struct {
 		{"failed", func(s *ringcache.Stats) uint64 { return s.Loads.Errors }},
 		{"result not stored", func(s *ringcache.Stats) uint64 { return s.Loads.Dropped }},
 		{"expired value returned instead", func(s *ringcache.Stats) uint64 { return s.Loads.StaleHits }},
-		{"not needed: no value is known", func(s *ringcache.Stats) uint64 { return s.Loads.NegativeHits }},
+		{"not needed: no value exists", func(s *ringcache.Stats) uint64 { return s.Loads.NegativeHits }},
 	}},
 	{"Cold part", []counted{
 		{"hits", func(s *ringcache.Stats) uint64 { return s.Compression.ColdHits }},

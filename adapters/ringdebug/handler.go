@@ -261,5 +261,6 @@ func fail(w http.ResponseWriter, err error, asJSON bool) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(struct{ Error string }{err.Error()}) // an error means that the client has gone
+	// An error means that the client has gone.
+	_ = json.NewEncoder(w).Encode(struct{ Error string }{err.Error()})
 }

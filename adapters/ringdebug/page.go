@@ -31,8 +31,8 @@ func (p *page) add(r *report, c *ringcache.Cache) {
 	p.Caches = append(p.Caches, r)
 }
 
-// setHeader sets the headers of all answers. The page loads nothing, no other site can frame it, and
-// the keys in its address are not sent to other sites.
+// setHeader sets the headers of all answers. The page loads nothing, no other site can frame it,
+// and the keys in its address are not sent to other sites.
 func setHeader(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; "+
