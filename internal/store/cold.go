@@ -313,12 +313,16 @@ func (b *Store) findAgain(f, was *Found, k []byte, h uint64) bool {
 }
 
 // Promote moves the record that was found in the cold part to main, if it is still there. The write
-// has its value.
+// has its value. If the record's namespace was invalidated meanwhile, Promote removes the record.
 func (c Cold) Promote(was *Found, w *Write) {
 	b := c.of
 	b.MoveHomes()
 	var f Found
 	if !b.findAgain(&f, was, w.Key, w.Hash) || b.Shared.Expired(f.Expiry) {
+		return
+	}
+	if b.isForgotten(f.Ring, f.Pos, f.Header) {
+		b.remove(&f, w.Hash, Deleted) // in main, the walk that drops such records could miss it
 		return
 	}
 	w.Expiry, w.Until = b.lastOf(&f), f.Expiry

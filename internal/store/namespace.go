@@ -215,7 +215,7 @@ func (n Namespaces) Count() {
 		if g, ok := b.generationAt(r, pos, hd); ok && !hd.Dead {
 			u, forgotten := b.Shared.Generations.Of(g)
 			if forgotten {
-				if b.Shared.Generations.Buried() == 0 { // else the walk finds them, and tells of them
+				if b.Shared.Generations.Buried() == 0 { // else the walk drops them, in steps
 					b.forgetAt(w.ring, pos, hd)
 				}
 			} else if s, there := sums[u]; there {
