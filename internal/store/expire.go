@@ -36,7 +36,8 @@ type expirer struct {
 
 // walk visits the records that a bucket has when it begins, ring by ring. The rings come in the
 // order in which the policy moves records between them, so a record that moves meanwhile is still
-// ahead. (A second hit moves a record from the cold part back to main: noteExpiry covers it.)
+// ahead. (A second hit moves a record from the cold part back to main. noteExpiry notes its expiry,
+// and Promote drops it if its generation was forgotten.)
 type walk struct {
 	ring policy.Ring
 	pos  uint64 // next record of the ring
