@@ -227,8 +227,8 @@ func (c *Cache) exceedsMemory(n int) error {
 	if s.Pool.Stored(n); n <= s.InForce()/2 { // the pool may have asked the system again
 		return nil
 	}
-	return fmt.Errorf("record of %d bytes, memory for %d in all: %w",
-		n, s.InForce(), cmp.Or(s.Pool.Refusal(), ErrNoMemory))
+	return fmt.Errorf("record of %d bytes, at most %d while the system grants %d: %w",
+		n, s.InForce()/2, s.InForce(), cmp.Or(s.Pool.Refusal(), ErrNoMemory))
 }
 
 // insistLocked retries a write to bucket b that failed for lack of memory with err, by calling

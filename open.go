@@ -294,8 +294,8 @@ func (g *geometry) adopt(h *ringfile.Header) bool {
 		int64(int(h.MaxBytes)) == h.MaxBytes && int(h.MaxBytes) >= least
 }
 
-// errGeometry says that a file is of a library that distributes its entries differently.
-var errGeometry = fmt.Errorf("%w: another number of buckets, or of bytes for them", ErrCorrupt)
+// errGeometry says that no cache of this library has the geometry in the header of a file.
+var errGeometry = fmt.Errorf("%w: invalid number of buckets, position bits or bytes", ErrCorrupt)
 
 // asOurs returns err, wrapped with the matching error of this package.
 func asOurs(err error) error {

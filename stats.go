@@ -105,9 +105,10 @@ type RefusedStats struct {
 // The small ring and the main ring are those of [PolicyS3FIFO].
 type PolicyStats struct {
 	// Stats.EvictedEntries is the sum of four causes. EvictedSmall counts entries that left the small
-	// ring because they had not been read in it; EvictedMain, those that left the main ring (with
-	// PolicyFIFO, all entries); EvictedCold, those that left the cold part; and EvictedCrowd, those
-	// for which the index had no place: while there is free memory, only keys with equal hashes.
+	// ring because they had not been read in it, or not often enough; EvictedMain, those that left the
+	// main ring (with PolicyFIFO, all entries); EvictedCold, those that left the cold part; and
+	// EvictedCrowd, those for which the index had no place: while there is free memory, only keys with
+	// equal hashes.
 	EvictedSmall uint64
 	EvictedMain  uint64
 	EvictedCold  uint64

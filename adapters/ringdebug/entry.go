@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// shownValue is how many bytes of a value the page shows at most.
+	// shownValue is the maximum number of bytes of a value that the page shows.
 	shownValue = 4096
 
-	// hotKeysShown is how many of the hottest keys the page shows.
+	// hotKeysShown is the number of hottest keys that the page shows.
 	hotKeysShown = 20
 )
 
-// entry is what the page tells of a key.
+// entry describes a key on the page.
 type entry struct {
 	Key       string  // as a Go string literal
 	KeyHex    string  //
@@ -34,7 +34,7 @@ type entry struct {
 	ValueCut bool   `json:",omitempty"` // there are more
 }
 
-// hotKey is a key and about how often it was read.
+// hotKey is a key with bounds on the number of its reads.
 type hotKey struct {
 	entry
 	AtLeast uint64 // reads, as far as the samples tell
@@ -42,10 +42,10 @@ type hotKey struct {
 	Share   float64 // of all reads, at least
 }
 
-// hotKeys are those of a watch.
+// hotKeys are the hottest keys of a watch.
 type hotKeys struct {
-	Reads uint64 // about how many were reported
-	OneIn uint64 // of so many reads one was sampled at the end
+	Reads uint64 // estimated number of reads reported
+	OneIn uint64 // at the end of the watch, one in so many reads was sampled
 	Keys  []hotKey
 }
 
@@ -69,7 +69,7 @@ func placeOf(c *ringcache.Cache, namespace *string) place {
 	return nil
 }
 
-// look returns what there is of a key. In no place it is not found.
+// look looks a key up. If in is nil, the key is not found.
 func look(in place, namespace *string, k []byte, withValue bool) entry {
 	e := entry{Key: strconv.Quote(string(k)), KeyHex: hex.EncodeToString(k), KeyBytes: len(k)}
 	if namespace != nil {
@@ -91,7 +91,7 @@ func look(in place, namespace *string, k []byte, withValue bool) entry {
 	return e
 }
 
-// hottest returns the keys that a watch has seen most, with what there is of them now.
+// hottest returns the keys that were read most during a watch, with their present entries.
 func (w *watch) hottest(c *ringcache.Cache) *hotKeys {
 	w.mu.Lock()
 	top, total := w.keys.top(hotKeysShown), w.keys.total
@@ -107,10 +107,10 @@ func (w *watch) hottest(c *ringcache.Cache) *hotKeys {
 	return h
 }
 
-// forms are the ways to write a key, the default first.
+// forms are the encodings of a key in a query, the default first.
 var forms = []string{"text", "quoted", "hex"}
 
-// parseKey returns the key that is written in a form.
+// parseKey decodes a key from a form.
 func parseKey(text, form string) ([]byte, error) {
 	switch form {
 	case "", "text":
@@ -129,7 +129,7 @@ func parseKey(text, form string) ([]byte, error) {
 	return nil, fmt.Errorf("as is %q, must be one of %q", form, forms)
 }
 
-// unquote is strconv.Unquote that also takes what is between double quotes without these.
+// unquote is strconv.Unquote, but also accepts a string without its double quotes.
 func unquote(text string) (string, error) {
 	if text == "" || !slices.Contains([]byte("\"`"), text[0]) {
 		text = `"` + text + `"`
@@ -141,8 +141,8 @@ func unquote(text string) (string, error) {
 	return s, nil
 }
 
-// parseNamespace returns the name that is written as it is or, if it begins with a quote, as a Go
-// string; nil if there is none. The namespace with the empty name is "".
+// parseNamespace returns the name of a namespace, or nil if text is empty. A text that begins with
+// a quote is a Go string; any other is the name itself. The namespace with the empty name is "".
 func parseNamespace(text string) (*string, error) {
 	if text == "" {
 		return nil, nil

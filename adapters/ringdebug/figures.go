@@ -15,7 +15,7 @@ type group struct {
 	Rows  []row
 }
 
-// row is a figure with its name.
+// row is a figure with its label.
 type row struct{ Label, Value, Rate string }
 
 // counted is a counter: its label, and its value in the statistics.
@@ -33,7 +33,7 @@ var counters = []struct {
 		{"lookups", func(s *ringcache.Stats) uint64 { return s.GetCalls }},
 		{"hits", func(s *ringcache.Stats) uint64 { return s.GetCalls - min(s.Misses, s.GetCalls) }},
 		{"misses", func(s *ringcache.Stats) uint64 { return s.Misses }},
-		{"misses of keys just evicted", func(s *ringcache.Stats) uint64 { return s.Policy.NearMisses }},
+		{"misses of evicted keys", func(s *ringcache.Stats) uint64 { return s.Policy.NearMisses }},
 		{"collisions", func(s *ringcache.Stats) uint64 { return s.Collisions }},
 		{"corruptions", func(s *ringcache.Stats) uint64 { return s.Corruptions }},
 	}},
@@ -46,30 +46,30 @@ var counters = []struct {
 		{"not stored: closed", func(s *ringcache.Stats) uint64 { return s.Refused.Closed }},
 	}},
 	{"Removals", []counted{
-		{"evicted, not read since set", func(s *ringcache.Stats) uint64 { return s.Policy.EvictedSmall }},
-		{"evicted, read before", func(s *ringcache.Stats) uint64 { return s.Policy.EvictedMain }},
+		{"evicted from the small ring", func(s *ringcache.Stats) uint64 { return s.Policy.EvictedSmall }},
+		{"evicted from the main ring", func(s *ringcache.Stats) uint64 { return s.Policy.EvictedMain }},
 		{"evicted from the cold part", func(s *ringcache.Stats) uint64 { return s.Policy.EvictedCold }},
 		{"crowded out of the index", func(s *ringcache.Stats) uint64 { return s.Policy.EvictedCrowd }},
 		{"expired", func(s *ringcache.Stats) uint64 { return s.ExpiredEntries }},
-		{"promoted to main", func(s *ringcache.Stats) uint64 { return s.Policy.Promotions }},
+		{"promoted to the main ring", func(s *ringcache.Stats) uint64 { return s.Policy.Promotions }},
 	}},
 	{"Loads", []counted{
 		{"started", func(s *ringcache.Stats) uint64 { return s.Loads.Started }},
 		{"failed", func(s *ringcache.Stats) uint64 { return s.Loads.Errors }},
 		{"result not stored", func(s *ringcache.Stats) uint64 { return s.Loads.Dropped }},
-		{"answered with an expired value", func(s *ringcache.Stats) uint64 { return s.Loads.StaleHits }},
-		{"known to have no value", func(s *ringcache.Stats) uint64 { return s.Loads.NegativeHits }},
+		{"expired value returned instead", func(s *ringcache.Stats) uint64 { return s.Loads.StaleHits }},
+		{"not needed: no value exists", func(s *ringcache.Stats) uint64 { return s.Loads.NegativeHits }},
 	}},
 	{"Cold part", []counted{
 		{"hits", func(s *ringcache.Stats) uint64 { return s.Compression.ColdHits }},
 		{"compressed", func(s *ringcache.Stats) uint64 { return s.Compression.Compressed }},
-		{"left as they are: no gain", func(s *ringcache.Stats) uint64 {
+		{"uncompressed: no gain", func(s *ringcache.Stats) uint64 {
 			return s.Compression.UncompressedNoGain
 		}},
-		{"left as they are: short", func(s *ringcache.Stats) uint64 {
+		{"uncompressed: too short", func(s *ringcache.Stats) uint64 {
 			return s.Compression.UncompressedShort
 		}},
-		{"left as they are: no time", func(s *ringcache.Stats) uint64 {
+		{"uncompressed: compressor busy", func(s *ringcache.Stats) uint64 {
 			return s.Compression.UncompressedQueueFull
 		}},
 	}},
@@ -95,28 +95,28 @@ func groupsOf(r *report) (groups []group) {
 	size := func(n uint64) string { return byteCount(n).String() }
 	return append(groups,
 		group{Title: "Memory", Rows: []row{
-			{Label: "bound", Value: size(s.MaxBytesSize)},
-			{Label: "bound in force", Value: size(s.EffectiveMaxBytes)},
+			{Label: "limit", Value: size(s.MaxBytesSize)},
+			{Label: "limit in force", Value: size(s.EffectiveMaxBytes)},
 			{Label: "held", Value: size(s.ReservedBytes)},
 			{Label: "– records of entries", Value: size(s.BytesSize)},
 			{Label: "– dead records", Value: size(s.DeadBytes)},
 			{Label: "– index", Value: size(s.IndexBytes)},
 		}},
 		group{Title: "Is it too small?", Rows: []row{
-			{Label: "age of new entries when evicted", Value: age(z.SmallAge)},
-			{Label: "age of read entries when evicted", Value: age(z.MainAge)},
+			{Label: "age at eviction, small ring", Value: age(z.SmallAge)},
+			{Label: "age at eviction, main ring", Value: age(z.MainAge)},
 			{Label: "a cache larger by", Value: percent(r.LargerBy)},
-			{Label: "would hit more, in points", Value: fmt.Sprintf("%.1f", 100*r.recentGain())},
+			{Label: "would add to the hit ratio, in points", Value: fmt.Sprintf("%.1f", 100*r.recentGain())},
 		}},
 		group{Title: "Warm start", Rows: []row{
-			{Label: "entries found in the file", Value: grouped(s.File.RecoveredEntries)},
-			{Label: "entries from snapshots", Value: grouped(s.Snapshots.RestoredEntries)},
+			{Label: "entries restored from the file", Value: grouped(s.File.RecoveredEntries)},
+			{Label: "entries restored from snapshots", Value: grouped(s.Snapshots.RestoredEntries)},
 			{Label: "records, files, blocks discarded", Value: fmt.Sprintf("%d, %d, %d",
 				s.File.DiscardedRecords, s.File.DiscardedFiles, s.Snapshots.DiscardedBlocks)},
 		}})
 }
 
-// recentGain is Gain of the watched time, or since the start.
+// recentGain returns the Gain of the watched time, or else since the start.
 func (r *report) recentGain() float64 {
 	if r.Watched != nil {
 		return r.Watched.Gain
@@ -158,7 +158,7 @@ func rowsOf(o *settings) []row {
 	}
 }
 
-// rate returns how much a counter has grown in a second.
+// rate returns the growth of a counter per second.
 func rate(n uint64, seconds float64) string {
 	if seconds <= 0 {
 		return ""

@@ -25,7 +25,7 @@ var (
 )
 
 const (
-	// maxSeconds is how long a request may watch, and maxWatches, how many may at once.
+	// maxSeconds is the longest watch, and maxWatches the number of watches at once.
 	maxSeconds = 60
 	maxWatches = 4
 )
@@ -57,7 +57,7 @@ type source struct {
 	reads *Reads
 }
 
-// shown is a source whose cache is there.
+// shown is a source whose cache has not been collected.
 type shown struct {
 	source
 	cache *ringcache.Cache
@@ -129,7 +129,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	asJSON := prefersJSON(r)
 	p, err := h.answer(w, r)
 	if r.Context().Err() != nil {
-		return // nobody is there any more
+		return // the client has gone
 	}
 	if err != nil {
 		fail(w, err, asJSON)
@@ -138,7 +138,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	send(w, p, asJSON)
 }
 
-// answer returns what is asked for.
+// answer returns the page for a request.
 func (h *Handler) answer(w http.ResponseWriter, r *http.Request) (*page, error) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
@@ -168,7 +168,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request) (*page, error) 
 	return p, nil
 }
 
-// lookUp adds what there is of the key.
+// lookUp adds the entry of the key to the page.
 func (h *Handler) lookUp(p *page, c *ringcache.Cache) error {
 	q := p.query
 	in := placeOf(c, q.namespace)
@@ -181,13 +181,13 @@ func (h *Handler) lookUp(p *page, c *ringcache.Cache) error {
 	return nil
 }
 
-// watch adds reports of what happens in the next seconds.
+// watch adds reports of the caches for the next seconds.
 func (h *Handler) watch(w http.ResponseWriter, r *http.Request, p *page, all []shown) error {
 	defer h.watching.Add(-1)
 	if h.watching.Add(1) > maxWatches {
 		w.Header().Set("Retry-After", strconv.Itoa(int(p.query.watch/time.Second)))
 		return &failure{http.StatusServiceUnavailable,
-			fmt.Sprintf("%d requests watch already: try again later", maxWatches)}
+			fmt.Sprintf("%d watches are running, the maximum: try again later", maxWatches)}
 	}
 	extendDeadline(w, r, p.query.watch)
 	before := make([]ringcache.Stats, len(all))
@@ -236,12 +236,12 @@ func wait(ctx context.Context, d time.Duration) (waited time.Duration, err error
 func extendDeadline(w http.ResponseWriter, r *http.Request, d time.Duration) {
 	server, ok := r.Context().Value(http.ServerContextKey).(*http.Server)
 	if ok && server.WriteTimeout > 0 {
-		// Where it cannot be set, the answer may come too late, and the client sees that.
+		// If it cannot be set, the answer may come too late, which the client notices.
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(server.WriteTimeout + d))
 	}
 }
 
-// failure is an error with the status that tells it.
+// failure is an error with an HTTP status.
 type failure struct {
 	status int
 	text   string
@@ -261,5 +261,6 @@ func fail(w http.ResponseWriter, err error, asJSON bool) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(struct{ Error string }{err.Error()}) // the client has gone
+	// An error means that the client has gone.
+	_ = json.NewEncoder(w).Encode(struct{ Error string }{err.Error()})
 }

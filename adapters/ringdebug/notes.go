@@ -6,16 +6,16 @@ import (
 	"github.com/ringcache/ringcache"
 )
 
-// What an operator should look at. The bounds are those of the alerts in docs/metrics.md; the
-// page shows the figures themselves too.
+// Notes tell an operator what to look at. The thresholds are those of the alerts in
+// docs/metrics.md; the page also shows the figures themselves.
 const (
 	lowHitRatio  = 0.5
 	highGain     = 0.05
 	highFailures = 0.05
 	lowBound     = 0.9
-	fullQuota    = 15. / 16 // from here on, Sets of a namespace evict others of it
+	fullQuota    = 15. / 16 // from here on, Sets of a namespace evict its older entries
 
-	// fewLookups and fewLoads are too few to judge by.
+	// With fewer lookups or loads, their ratios do not count.
 	fewLookups = 100
 	fewLoads   = 10
 )
@@ -34,7 +34,7 @@ func notesOf(r *report) []string {
 	return notes
 }
 
-// notesOfUse are about hits and loads.
+// notesOfUse returns the notes about hits and loads.
 func notesOfUse(s *ringcache.Stats) (notes []string) {
 	note := func(is bool, format string, args ...any) {
 		if is {
@@ -46,17 +46,18 @@ func notesOfUse(s *ringcache.Stats) (notes []string) {
 		"Only %.1f %% of the lookups hit. Have the keys changed, or is a client scanning?",
 		100*s.HitRatio())
 	note(isBusy && s.Gain() > highGain,
-		"The cache is too small: one larger by %.0f %% would hit %.1f points more often.",
+		"The cache is too small: the hit ratio of one larger by %.0f %% would be %.1f percentage "+
+			"points higher.",
 		100*s.LargerBy(), 100*s.Gain())
 	l := &s.Loads
 	note(l.Started >= fewLoads && float64(l.Errors) > highFailures*float64(l.Started),
-		"%d of %d loads failed: look at the source of the values.", l.Errors, l.Started)
+		"%d of %d loads failed: check the source of the values.", l.Errors, l.Started)
 	note(l.StaleHits > 0,
-		"%d lookups were answered with expired values, because their loads failed.", l.StaleHits)
+		"%d lookups returned expired values because their loads had failed.", l.StaleHits)
 	return notes
 }
 
-// notesOfFaults are about what should not happen.
+// notesOfFaults returns the notes about events that should not happen.
 func notesOfFaults(s *ringcache.Stats) (notes []string) {
 	note := func(n uint64, format string) {
 		if n > 0 {
@@ -78,9 +79,9 @@ func notesOfFaults(s *ringcache.Stats) (notes []string) {
 		"and check code that uses unsafe or cgo.")
 	note(s.Compression.CompressErrors, "The Compressor failed %d times while compressing.")
 	note(s.Compression.DecompressErrors, "The Compressor failed %d times while decompressing.")
-	note(s.File.DiscardedFiles, "The start was cold: the file was damaged, of another Version, "+
-		"or the machine had crashed (%d file discarded).")
+	note(s.File.DiscardedFiles, "The cache started empty: its file was damaged or had another "+
+		"Version, or the machine had crashed (%d file discarded).")
 	note(s.File.DiscardedRecords, "%d records of the file could not be used at the start.")
-	note(s.Snapshots.DiscardedBlocks, "%d blocks of a snapshot were damaged.")
+	note(s.Snapshots.DiscardedBlocks, "%d blocks of a snapshot were damaged or missing.")
 	return notes
 }

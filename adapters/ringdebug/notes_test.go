@@ -22,9 +22,9 @@ func TestNotes(t *testing.T) {
 	require.Equal(t, []string{}, notesOf(healthy()))
 	for want, ail := range map[string]func(s *stats){
 		"Only 49.9 % of the lookups hit":        func(s *stats) { s.Misses = 501 },
-		"larger by 50 % would hit 5.1 points":   func(s *stats) { s.Policy.NearMisses = 51 },
+		"50 % would be 5.1 percentage points":   func(s *stats) { s.Policy.NearMisses = 51 },
 		"6 of 100 loads failed":                 func(s *stats) { s.Loads.Errors = 6 },
-		"3 lookups were answered with expired":  func(s *stats) { s.Loads.StaleHits = 3 },
+		"3 lookups returned expired values":     func(s *stats) { s.Loads.StaleHits = 3 },
 		"is 512.0 KB instead of 1.0 MB":         func(s *stats) { s.EffectiveMaxBytes = 1 << 19 },
 		"7 values were not stored for lack":     func(s *stats) { s.Refused.NoMemory = 7 },
 		"7 values were not stored because they": func(s *stats) { s.Refused.TooLarge = 7 },
@@ -33,7 +33,7 @@ func TestNotes(t *testing.T) {
 		"2 records were damaged":                func(s *stats) { s.Corruptions = 2 },
 		"2 times while compressing":             func(s *stats) { s.Compression.CompressErrors = 2 },
 		"2 times while decompressing":           func(s *stats) { s.Compression.DecompressErrors = 2 },
-		"The start was cold":                    func(s *stats) { s.File.DiscardedFiles = 1 },
+		"The cache started empty":               func(s *stats) { s.File.DiscardedFiles = 1 },
 		"9 records of the file":                 func(s *stats) { s.File.DiscardedRecords = 9 },
 		"9 blocks of a snapshot":                func(s *stats) { s.Snapshots.DiscardedBlocks = 9 },
 	} {

@@ -12,7 +12,7 @@ import (
 	"github.com/ringcache/ringcache"
 )
 
-// page is an answer. Its exported fields are the JSON.
+// page is the answer to a request. Its exported fields are the JSON.
 type page struct {
 	Time   time.Time
 	Caches []*report `json:",omitempty"`
@@ -31,8 +31,8 @@ func (p *page) add(r *report, c *ringcache.Cache) {
 	p.Caches = append(p.Caches, r)
 }
 
-// setHeader sets what all answers have. Nothing is loaded by the page, no other site can frame it,
-// and keys in its address reach no other site.
+// setHeader sets the headers of all answers. The page loads nothing, no other site can frame it,
+// and the keys in its address are not sent to other sites.
 func setHeader(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; "+
@@ -58,7 +58,7 @@ func send(w http.ResponseWriter, p *page, asJSON bool) {
 	if p.Entry != nil && !p.Entry.Found {
 		w.WriteHeader(http.StatusNotFound)
 	}
-	_, _ = w.Write(body.Bytes()) // the client has gone
+	_, _ = w.Write(body.Bytes()) // an error means that the client has gone
 }
 
 func (p *page) writeJSON(w *bytes.Buffer) error {
@@ -80,11 +80,11 @@ var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 	"dump":    dump,
 }).Parse(pageHTML))
 
-// view is what the template gets.
+// view is the data of the template.
 type view struct {
 	*page
 	Query      written
-	Cache      *report // the one that is shown; nil: all are
+	Cache      *report // the one that is shown; nil: all of them
 	Forms      []string
 	Groups     []group
 	Settings   []row
@@ -94,11 +94,11 @@ type view struct {
 	More       int // namespaces that are not shown
 }
 
-// written is what was asked for, as the form has it.
+// written is the query as it is shown in the form.
 type written struct{ Key, As, Namespace string }
 
-// asWritten returns the key and the namespace as they were written, unless a person would not see
-// what is in them.
+// asWritten returns the key and the namespace as they were entered, but in a printable form if they
+// contain characters that cannot be seen.
 func (q *query) asWritten() written {
 	w := written{q.text, q.as, printable(q.in)}
 	if printable(q.text) != q.text {
@@ -125,8 +125,8 @@ func (p *page) writeHTML(w *bytes.Buffer) error {
 	return pageTemplate.Execute(w, v)
 }
 
-// Watching reports whether the page is about a watched time.
+// Watching reports whether the page is the result of a watch.
 func (p *page) Watching() bool { return p.query.watch > 0 }
 
-// LookupRate returns the lookups of a second of the watched time.
+// LookupRate returns the number of lookups per second in the watched time.
 func (r *report) LookupRate() string { return rate(r.Watched.Stats.GetCalls, r.Watched.Seconds) }

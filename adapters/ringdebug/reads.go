@@ -9,13 +9,13 @@ import (
 )
 
 const (
-	// countedKeys is how many keys a watch counts at once: each that has more than 1/countedKeys
-	// of the reads is certain to be among them.
+	// countedKeys is the number of keys that a watch counts at once. A key with more than
+	// 1/countedKeys of the reads is certain to be among them.
 	countedKeys = 1024
 
-	// samplesPerStep is after how many samples a watch takes only every second of those that it
-	// took until then. The step before the last leaves this many samples, so the count of a key with
-	// one percent of the reads has a standard error of at most 4 %.
+	// samplesPerStep is the number of samples after which a watch halves its sampling rate. A watch
+	// that has halved it has at least this many samples, so the count of a key with one percent of
+	// the reads has a standard error of at most 4 %.
 	samplesPerStep = 1 << 16
 )
 
@@ -53,14 +53,14 @@ func observe(all []*watch, namespace *string, k []byte) {
 	}
 }
 
-// watch counts what a Reads is told for a while.
+// watch counts the reads that are reported to a Reads for a while.
 type watch struct {
 	mask atomic.Uint64 // one in mask+1 reads is sampled
 
 	mu   sync.Mutex
 	keys *topK
 	left int    // samples until the mask grows
-	room []byte // where observe puts namespace and key together
+	room []byte // buffer of observe, for namespace and key
 }
 
 // start begins a watch.
@@ -76,7 +76,7 @@ func (r *Reads) start() *watch {
 	return w
 }
 
-// stop ends a watch. A few reads may be counted still.
+// stop ends a watch. A few more reads may still be counted.
 func (r *Reads) stop(w *watch) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -89,8 +89,8 @@ func (r *Reads) stop(w *watch) {
 	r.watches.Store(&others)
 }
 
-// observe counts a read, for as many as the sample stands for: so the expected count of a key is
-// the number of its reads, however sparse the samples were when.
+// observe counts a sampled read as the number of reads that it represents. So the expected count of
+// a key is the number of its reads, whatever the sampling rate was at the time.
 func (w *watch) observe(namespace *string, k []byte) {
 	mask := w.mask.Load()
 	if mask != 0 && rand.Uint64()&mask != 0 {
@@ -116,7 +116,7 @@ func appendPlace(dst []byte, namespace *string, k []byte) []byte {
 	return append(append(dst, *namespace...), k...)
 }
 
-// cutPlace takes apart what appendPlace has put together.
+// cutPlace is the inverse of appendPlace.
 func cutPlace(place string) (namespace *string, k []byte) {
 	n, size := binary.Uvarint([]byte(place))
 	if n == 0 {

@@ -165,10 +165,10 @@ func TestWatch_HotKeysAndRates(t *testing.T) {
 	require.NotContains(t, s.html("cache", "pages"), "Hottest keys", "unless asked for")
 
 	h.during(func() {})
-	require.Contains(t, s.html("cache", "pages", "seconds", "1"), "No read was reported")
+	require.Contains(t, s.html("cache", "pages", "seconds", "1"), "No reads were reported")
 	none, h := pageOf(t, c, nil, Options{})
 	h.during(func() {})
-	require.Contains(t, none.html("cache", "pages", "seconds", "1"), "reports no reads")
+	require.Contains(t, none.html("cache", "pages", "seconds", "1"), "does not report reads")
 }
 
 // A watch ends with its request.

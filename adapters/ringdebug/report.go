@@ -9,7 +9,7 @@ import (
 	"github.com/ringcache/ringcache"
 )
 
-// report is what the page tells of a cache. Its exported fields are the JSON.
+// report describes a cache on the page. Its exported fields are the JSON.
 type report struct {
 	Name     string
 	Options  settings
@@ -19,14 +19,14 @@ type report struct {
 	LargerBy float64
 	Sizing   ringcache.Sizing
 
-	// Notes are what an operator should look at: in the watched time, or since the start.
+	// Notes tell an operator what to look at: for the watched time, or else since the start.
 	Notes []string
 
 	Namespaces []namespace `json:",omitempty"` // the largest first; only if one cache is shown
 	Watched    *watched    `json:",omitempty"`
 }
 
-// watched is what has happened while the request lasted.
+// watched describes the time of a watch.
 type watched struct {
 	Seconds  float64
 	Stats    ringcache.Stats // counters of that time, gauges of its end
@@ -42,7 +42,7 @@ type namespace struct {
 	HitRatio float64
 }
 
-// settings are Options that can be shown.
+// settings are the Options in a form that can be shown.
 type settings struct {
 	MaxBytes          int
 	Policy            string
@@ -76,7 +76,7 @@ func settingsOf(c *ringcache.Cache) settings {
 	return s
 }
 
-// reportOf returns what there is to tell of a cache now.
+// reportOf returns the present report of a cache.
 func reportOf(name string, c *ringcache.Cache) *report {
 	s := c.Stats()
 	return &report{

@@ -66,7 +66,7 @@ func collected(t testing.TB, r sdk.Reader) map[string]metricdata.Metrics {
 }
 
 // values returns what a reader collects, by name and attributes: all but the keys'
-// common beginning. Ages are in thousandths.
+// common beginning. Ages and durations are in thousandths.
 func values(t testing.TB, r sdk.Reader) map[string]int64 {
 	t.Helper()
 	all := map[string]int64{}
@@ -80,6 +80,12 @@ func values(t testing.TB, r sdk.Reader) map[string]int64 {
 	for name, m := range collected(t, r) {
 		if gauge, ok := m.Data.(metricdata.Gauge[float64]); ok {
 			for _, point := range gauge.DataPoints {
+				all[keyOf(name, point.Attributes)] = int64(point.Value * 1000)
+			}
+			continue
+		}
+		if times, ok := m.Data.(metricdata.Sum[float64]); ok {
+			for _, point := range times.DataPoints {
 				all[keyOf(name, point.Attributes)] = int64(point.Value * 1000)
 			}
 			continue

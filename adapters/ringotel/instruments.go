@@ -11,9 +11,9 @@ import (
 // conventions for metrics.
 const prefix = "ringcache."
 
-// instrumentOf returns the instrument of a meter for a metric, the same one each time. The
-// conventions have no gauge for amounts that can be added up over caches and processes, such as
-// bytes: those are up-down counters.
+// instrumentOf returns the instrument of a meter for a metric, the same one each time. By the
+// conventions, an amount that can be added up over caches and processes, such as bytes, is an
+// up-down counter and not a gauge.
 func instrumentOf(meter metric.Meter, m metrics.Metric) (metric.Int64Observable, error) {
 	unit, about := metric.WithUnit(m.Unit), metric.WithDescription(m.About)
 	if m.Gauge {
@@ -22,13 +22,20 @@ func instrumentOf(meter metric.Meter, m metrics.Metric) (metric.Int64Observable,
 	return meter.Int64ObservableCounter(prefix+m.OTel, unit, about)
 }
 
+// counterOf is instrumentOf for a duration.
+func counterOf(meter metric.Meter, d metrics.Duration) (metric.Float64ObservableCounter, error) {
+	return meter.Float64ObservableCounter(prefix+d.OTel,
+		metric.WithUnit(d.Unit), metric.WithDescription(d.About))
+}
+
 // gaugeOf is instrumentOf for an age, which cannot be added up.
 func gaugeOf(meter metric.Meter, a metrics.Age) (metric.Float64ObservableGauge, error) {
 	return meter.Float64ObservableGauge(prefix+a.OTel,
 		metric.WithUnit(a.Unit), metric.WithDescription(a.About))
 }
 
-// attributesOf returns the attributes of a measurement; key is empty if there is but the name.
+// attributesOf returns the attributes of a measurement: the name of the cache, and, unless key is
+// empty, another one.
 func attributesOf(cache string, key attribute.Key, value string) []metric.ObserveOption {
 	all := []attribute.KeyValue{CacheName.String(cache)}
 	if key != "" {

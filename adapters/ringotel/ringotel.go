@@ -33,9 +33,9 @@ const (
 	// LookupResult is on lookups: "hit" or "miss".
 	LookupResult = attribute.Key("ringcache.lookup.result")
 
-	// EvictionCause is on evictions: "small", the entry had not been read while it was in the
-	// small ring; "main", it left the main ring; "cold", it left the cold part; "crowd", its
-	// part of the index was full.
+	// EvictionCause is on evictions: "small", the entry was not read often enough in the small
+	// ring; "main", it left the main ring; "cold", it left the cold part; "crowd", its part of the
+	// index was full.
 	EvictionCause = attribute.Key("ringcache.eviction.cause")
 
 	// RefusalCause is on refusals: "too_large"; "no_memory", the operating system refused memory;
@@ -116,14 +116,23 @@ func add(
 		s.ages = append(s.ages, age{made, attributesOf(name, RingName, "small"), a.Small},
 			age{made, attributesOf(name, RingName, "main"), a.Main})
 	}
+	for _, d := range metrics.Durations {
+		made, err := counterOf(meter, d)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, made)
+		s.durations = append(s.durations, duration{made, attributesOf(name, "", ""), d.Value})
+	}
 	return meter.RegisterCallback(s.observe, all...)
 }
 
-// shown is a cache, and what is shown of it.
+// shown is a cache with its measurements.
 type shown struct {
-	from   *metrics.Source
-	counts []count
-	ages   []age
+	from      *metrics.Source
+	counts    []count
+	ages      []age
+	durations []duration
 }
 
 type count struct {
@@ -138,7 +147,13 @@ type age struct {
 	value      func(z *ringcache.Sizing) float64
 }
 
-// observe shows the cache to a reader.
+type duration struct {
+	instrument metric.Float64Observable
+	attributes []metric.ObserveOption
+	value      func(s *ringcache.Stats) float64
+}
+
+// observe reports the measurements of the cache to a reader.
 func (s *shown) observe(_ context.Context, to metric.Observer) error {
 	stats, sizing, ok := s.from.Read()
 	if !ok {
@@ -149,6 +164,9 @@ func (s *shown) observe(_ context.Context, to metric.Observer) error {
 	}
 	for _, a := range s.ages {
 		to.ObserveFloat64(a.instrument, a.value(&sizing), a.attributes...)
+	}
+	for _, d := range s.durations {
+		to.ObserveFloat64(d.instrument, d.value(&stats), d.attributes...)
 	}
 	return nil
 }

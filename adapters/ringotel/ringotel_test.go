@@ -119,6 +119,7 @@ func TestRegister_Values(t *testing.T) {
 		"ringcache.refusals cache.name=pages refusal.cause=no_memory":                   48,
 		"ringcache.refusals cache.name=pages refusal.cause=too_short":                   49,
 		"ringcache.refusals cache.name=pages refusal.cause=closed":                      50,
+		"ringcache.compressor.time cache.name=pages":                                    44_000,
 	}, values(t, reader))
 }
 
@@ -129,7 +130,7 @@ func TestInstruments_FollowTheConventions(t *testing.T) {
 	_, err := Register(newProvider(t, reader), "pages", newCache(t))
 	require.NoError(t, err)
 	all := collected(t, reader)
-	require.Len(t, all, len(metrics.All)+len(metrics.Ages))
+	require.Len(t, all, len(metrics.All)+len(metrics.Ages)+len(metrics.Durations))
 
 	name := regexp.MustCompile(`^ringcache(\.[a-z]+(_[a-z]+)*)+$`)
 	unit := regexp.MustCompile(`^(By|s|\{[a-z]+\})$`)
@@ -144,6 +145,11 @@ func TestInstruments_FollowTheConventions(t *testing.T) {
 		}
 		if gauge, ok := m.Data.(metricdata.Gauge[float64]); ok {
 			require.Len(t, gauge.DataPoints, 2, "a value for each ring")
+			continue
+		}
+		if times, ok := m.Data.(metricdata.Sum[float64]); ok {
+			require.True(t, times.IsMonotonic, m.Name)
+			require.Equal(t, "s", m.Unit, m.Name)
 			continue
 		}
 		sum := sumOf(t, m)
@@ -189,6 +195,9 @@ func TestInstruments_Readme(t *testing.T) {
 	}
 	for _, a := range metrics.Ages {
 		want = append(want, prefix+a.OTel+" "+a.Unit)
+	}
+	for _, d := range metrics.Durations {
+		want = append(want, prefix+d.OTel+" "+d.Unit)
 	}
 	row := regexp.MustCompile(
 		"(?m)^\\| `(ringcache\\.[a-z._]+)` \\| `(.+?)` \\| .*(?:counter|gauge) \\|")
@@ -263,7 +272,7 @@ func sampleCount() (n int) {
 	for _, m := range metrics.All {
 		n += len(m.Samples)
 	}
-	return n + 2*len(metrics.Ages)
+	return n + 2*len(metrics.Ages) + len(metrics.Durations)
 }
 
 func TestRegister_OneUpdateForEachCollection(t *testing.T) {

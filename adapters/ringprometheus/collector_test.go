@@ -46,7 +46,7 @@ ringcache_lookups_total{cache="pages",result="hit"} 1
 ringcache_lookups_total{cache="pages",result="miss"} 2
 ringcache_lookups_total{cache="users",result="hit"} 0
 ringcache_lookups_total{cache="users",result="miss"} 0
-# HELP ringcache_memory_limit_bytes The bound on the memory.
+# HELP ringcache_memory_limit_bytes The limit on the memory that was set.
 # TYPE ringcache_memory_limit_bytes gauge
 ringcache_memory_limit_bytes{cache="pages"} 3.3554432e+07
 ringcache_memory_limit_bytes{cache="users"} 3.3554432e+07
@@ -130,7 +130,7 @@ func TestCollector_ClosedCache(t *testing.T) {
 	require.NoError(t, pages.Set([]byte("key"), []byte("value")))
 	require.NoError(t, pages.Close())
 	want := `
-# HELP ringcache_memory_bytes Memory outside of the Go heap that the cache holds, index included.
+# HELP ringcache_memory_bytes Memory outside the Go heap that the cache holds, including its index.
 # TYPE ringcache_memory_bytes gauge
 ringcache_memory_bytes{cache="pages"} 0
 # HELP ringcache_sets_total Calls that set a key, refused ones included.

@@ -7,8 +7,7 @@ import (
 	"github.com/ringcache/ringcache/adapters/internal/metrics"
 )
 
-// metric is shown for every cache, with one sample, or with one for each value of an extra
-// label.
+// metric is a metric of every cache, with one sample, or with one for each value of an extra label.
 type metric struct {
 	desc    *prometheus.Desc
 	kind    prometheus.ValueType
@@ -44,14 +43,16 @@ func allMetrics() (all []metric) {
 		all = append(all, newMetric(prometheus.GaugeValue, a.Prometheus, a.About, "ring",
 			sample{[]string{"small"}, ofRing(a.Small)}, sample{[]string{"main"}, ofRing(a.Main)}))
 	}
-	return append(all, newMetric(prometheus.CounterValue, "compressor_seconds_total",
-		"Time that was spent compressing.", "",
-		sample{value: func(s *ringcache.Stats, _ *ringcache.Sizing) float64 {
-			return s.Compression.CompressTime.Seconds()
-		}}))
+	for _, d := range metrics.Durations {
+		all = append(all, newMetric(prometheus.CounterValue, d.Prometheus, d.About, "",
+			sample{value: func(s *ringcache.Stats, _ *ringcache.Sizing) float64 {
+				return d.Value(s)
+			}}))
+	}
+	return all
 }
 
-// ofRing is the value of an age.
+// ofRing returns the value of an age as that of a sample.
 func ofRing(
 	age func(z *ringcache.Sizing) float64,
 ) func(s *ringcache.Stats, z *ringcache.Sizing) float64 {

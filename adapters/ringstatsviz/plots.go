@@ -8,12 +8,12 @@ import (
 	"github.com/ringcache/ringcache"
 )
 
-// plot is shown of every cache.
+// plot is one of the plots of every cache.
 type plot struct {
 	name   string // one word
 	title  string
 	info   string
-	suffix string // of what the axis shows, behind prefixes such as M
+	suffix string // unit of the axis, shown after prefixes such as M
 	format string // of a value under the mouse
 	series []series
 }
@@ -26,7 +26,7 @@ type series struct {
 // config returns the plot of a cache.
 func (p plot) config(cache string, s *sampler) statsviz.TimeSeriesPlotConfig {
 	c := statsviz.TimeSeriesPlotConfig{
-		Name:            "ringcache " + cache + " " + p.name, // ringcache.js knows the first word
+		Name:            "ringcache " + cache + " " + p.name, // ringcache.js looks for the first word
 		Title:           cache + ": " + p.title,
 		InfoText:        p.info,
 		YAxisTickSuffix: p.suffix,
@@ -42,7 +42,7 @@ func (p plot) config(cache string, s *sampler) statsviz.TimeSeriesPlotConfig {
 	return c
 }
 
-// rate is the growth of a counter in a second.
+// rate is the growth of a counter per second.
 func rate(name string, counter func(s *ringcache.Stats) uint64) series {
 	return series{name, func(s *sampler) float64 { return s.rate(counter) }}
 }
@@ -57,7 +57,7 @@ func seconds(name string, age func(z *ringcache.Sizing) time.Duration) series {
 	return series{name, func(s *sampler) float64 { return age(&s.sizing).Seconds() }}
 }
 
-// plots are all that is shown of a cache.
+// plots are the plots of a cache.
 var plots = []plot{
 	{
 		name:   "ratio",
@@ -67,7 +67,7 @@ var plots = []plot{
 		series: []series{{"hit ratio", func(s *sampler) float64 { return 100 * s.ratio }}},
 	}, {
 		name:  "operations",
-		title: "operations a second",
+		title: "operations per second",
 		info: "Lookups that found their key and those that did not, calls that set or delete a " +
 			"key, values that were not stored, loads that GetOrLoad and similar methods " +
 			"started, and loads that failed.",
@@ -86,9 +86,9 @@ var plots = []plot{
 	}, {
 		name:  "memory",
 		title: "memory",
-		info: "Memory outside the Go heap: the bound on it; the bound in force, which is lower " +
-			"while the operating system refuses memory; the memory that the cache holds; and the " +
-			"parts of it that entries, dead entries (replaced, deleted or expired) and the index " +
+		info: "Memory outside the Go heap: its limit; the limit in force, which is lower while the " +
+			"operating system refuses memory; the memory that the cache holds; and the parts of it " +
+			"that entries, dead entries (replaced, deleted, invalidated or expired) and the index " +
 			"occupy.",
 		suffix: "B", format: "%{y:.4s}B",
 		series: []series{
@@ -101,10 +101,10 @@ var plots = []plot{
 		},
 	}, {
 		name:  "evictions",
-		title: "evictions a second, by cause",
-		info: "Entries that left the small ring because they had not been read in it, that left " +
-			"the main ring or the cold part, that the index had no place for, and that had " +
-			"expired.",
+		title: "evictions per second, by cause",
+		info: "Entries that left the small ring because they were not read often enough in it, " +
+			"that left the main ring, that left the cold part, for which the index had no place, " +
+			"and that had expired.",
 		format: "%{y:.4s}/s",
 		series: []series{
 			rate("small", func(s *ringcache.Stats) uint64 { return s.Policy.EvictedSmall }),
@@ -115,7 +115,7 @@ var plots = []plot{
 		},
 	}, {
 		name:  "bytes",
-		title: "bytes moved and dropped a second",
+		title: "bytes moved and removed per second",
 		info: "Bytes of entries that were copied within the cache to keep them, that were " +
 			"evicted to make room, and that had expired.",
 		suffix: "B/s", format: "%{y:.4s}B/s",
@@ -126,11 +126,12 @@ var plots = []plot{
 		},
 	}, {
 		name:  "policy",
-		title: "promotions and near misses a second",
+		title: "promotions and near misses per second",
 		info: "Entries that moved from the small ring to the main ring, that stayed in the main " +
-			"ring for another round, and that were set again soon after they had been evicted. " +
-			"Lookups that missed such an entry: a larger cache would have found most of them. " +
-			"And lookups that found their key in the cold part.",
+			"ring for another round, and that were set again soon after they had been " +
+			"evicted (ghost hits). Lookups that missed a recently evicted entry (near misses), most " +
+			"of which a larger cache would have found. Lookups that found their key in the cold " +
+			"part.",
 		format: "%{y:.4s}/s",
 		series: []series{
 			rate("promotions", func(s *ringcache.Stats) uint64 { return s.Policy.Promotions }),
@@ -142,9 +143,9 @@ var plots = []plot{
 	}, {
 		name:  "ages",
 		title: "how long entries stay",
-		info: "How long entries stay in the small ring, and in the main ring, before they are " +
-			"evicted, unless they are read. 0 means that it is not known yet. A cache is too " +
-			"small if entries would be read later than that.",
+		info: "How long entries that are not read stay in the small ring and in the main ring " +
+			"before they are evicted. 0 means not known yet. A cache is too small if its entries " +
+			"are needed for longer.",
 		suffix: "s", format: "%{y:.4s}s",
 		series: []series{
 			seconds("small", func(z *ringcache.Sizing) time.Duration { return z.SmallAge }),
@@ -153,8 +154,8 @@ var plots = []plot{
 	}, {
 		name:  "entries",
 		title: "entries",
-		info: "Entries in the cache, including expired ones that have not been removed yet, and " +
-			"evicted entries whose keys are still remembered.",
+		info: "Entries in the cache, including expired ones that have not been removed yet; those " +
+			"of them in the cold part; and ghosts, evicted entries that are still remembered.",
 		format: "%{y:.4s}",
 		series: []series{
 			level("entries", func(s *ringcache.Stats) uint64 { return s.EntriesCount }),
@@ -164,8 +165,8 @@ var plots = []plot{
 	},
 }
 
-// hits returns the lookups that found their key. The two counts are not of the same
-// instant, so there may seem to be more misses than lookups.
+// hits returns the lookups that found their key. Between two updates there may be more misses than
+// lookups: a lookup may be counted before it is known to be a miss.
 func hits(s *ringcache.Stats) uint64 {
 	return s.GetCalls - min(s.Misses, s.GetCalls)
 }

@@ -1,6 +1,6 @@
-// The page of statsviz shows plots of its users last, and in no category. Up to v0.8.2 at
-// least it fails where a plot has no category, and shows no plots by category then. This
-// script puts the plots of caches first and gives them a category.
+// The page of statsviz shows plots of its users last, without a category. In versions up to v0.8.2
+// at least, a plot without a category makes the filter by category fail. This script moves the
+// plots of caches to the front and gives them a category.
 {
   const parse = JSON.parse;
   JSON.parse = (...args) => {
@@ -16,12 +16,12 @@
   const arrange = (plots) => {
     for (const plot of plots) {
       plot.tags ??= [isCache(plot) ? "cache" : "misc"];
-      plot.metrics ??= [plot.title]; // what the search looks at
+      plot.metrics ??= [plot.title]; // searched by the search box
     }
     return [...plots.filter(isCache), ...plots.filter((plot) => !isCache(plot))];
   };
 
-  // The buttons are read when the configuration comes, which is later.
+  // The page reads the buttons when the configuration arrives, which is later.
   document.addEventListener("DOMContentLoaded", () => {
     document.getElementById("tag-cpu").insertAdjacentHTML(
       "beforebegin",

@@ -11,11 +11,11 @@ import (
 type sampler struct {
 	update  func(s *ringcache.Stats) bool
 	now     func() time.Time
-	round   int // how often the statistics have been read
+	round   int // number of times that the statistics were read
 	at      time.Time
 	seconds float64 // between the last two rounds
 	stats   ringcache.Stats
-	span    ringcache.Stats // what happened between the last two rounds
+	span    ringcache.Stats // the difference between the last two rounds
 	ratio   float64
 
 	size   func(z *ringcache.Sizing)
@@ -33,8 +33,8 @@ func newSampler(
 	return s
 }
 
-// series returns a function that statsviz may ask for a value once in each round. Who
-// asks a second time begins another round.
+// series returns a function that statsviz calls once in each round. The first series that is called
+// a second time begins the next round.
 func (s *sampler) series(value func(s *sampler) float64) func() float64 {
 	asked := 0
 	return func() float64 {
@@ -63,10 +63,10 @@ func (s *sampler) next() {
 	}
 }
 
-// rate returns how much a counter has grown in a second of the last round.
+// rate returns the growth of a counter per second during the last round.
 func (s *sampler) rate(counter func(s *ringcache.Stats) uint64) float64 {
 	if s.seconds <= 0 {
-		return 0 // statsviz cannot send what is no number
+		return 0 // statsviz cannot send NaN or Inf
 	}
 	return float64(counter(&s.span)) / s.seconds
 }

@@ -86,12 +86,12 @@ func plotsOf(name string, cache *ringcache.Cache) ([]statsviz.Option, error) {
 	return options, nil
 }
 
-// script is what the page of statsviz lacks.
+// script changes the page of statsviz: see its comments.
 //
 //go:embed ringcache.js
 var script []byte
 
-// pageOf returns the page of statsviz with the script, which has to come first.
+// pageOf returns the page of statsviz with the script before all others.
 func pageOf(server *statsviz.Server) ([]byte, error) {
 	request, err := http.NewRequest(http.MethodGet, Path, nil)
 	if err != nil {
@@ -107,7 +107,7 @@ func pageOf(server *statsviz.Server) ([]byte, error) {
 	return slices.Concat(before, head, after), nil
 }
 
-// recorder keeps the body of an answer.
+// recorder records the body of a response.
 type recorder struct {
 	header http.Header
 	body   bytes.Buffer
@@ -120,6 +120,6 @@ func (r *recorder) WriteHeader(int)             {}
 func serve(contentType string, body []byte) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", contentType)
-		_, _ = w.Write(body) // nobody is there any more
+		_, _ = w.Write(body) // an error means that the client has gone
 	}
 }

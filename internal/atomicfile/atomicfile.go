@@ -1,12 +1,12 @@
-// Package atomicfile replaces a file by another as a whole: whoever opens it sees
-// the old one or the new one, also after a crash.
+// Package atomicfile replaces a file as a whole: a program that opens it sees either the old
+// contents or the new ones, even after a crash.
 //
-// The new file is written in the same directory, under a name that no other writer has,
-// synced, and renamed; then the directory is synced. A writer that dies leaves its file
-// there. The next one that replaces the same file removes it: nobody holds its lock.
+// The new file is written in the same directory, under a name that no other writer has, synced, and
+// renamed; then the directory is synced. A writer that dies leaves its new file behind. The next
+// writer that replaces the same file removes it, since no process holds its lock.
 //
-// Only a regular file is replaced. Where the path is a symbolic link, the file that it leads
-// to is replaced, and the link stays.
+// Only a regular file is replaced. If the path is a symbolic link, the link stays, and the file
+// that it leads to is replaced.
 package atomicfile
 
 import (
@@ -23,15 +23,15 @@ import (
 
 const suffix = ".ringcache-tmp"
 
-// File is the new file. It is for its owner alone to read (mode 0600).
+// File is the new file. Only its owner can read it (mode 0600).
 type File struct {
 	*os.File
 	path string // of the file to be replaced
 	done bool
 }
 
-// Create makes a new file that is to take the place of the one at path, and the
-// directory if there is none. It removes what dead writers have left.
+// Create creates a new file that is to replace the one at path, and the directory if there is none.
+// It removes the files that dead writers have left.
 func Create(path string) (*File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func Create(path string) (*File, error) {
 	}
 }
 
-// checkReplaceable returns an error if what is at path must not be replaced.
+// checkReplaceable returns an error if there is something other than a regular file at path.
 func checkReplaceable(path string) error {
 	err := osfile.CheckRegular(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -73,15 +73,15 @@ func checkReplaceable(path string) error {
 	return err
 }
 
-// prefixOf returns what the names of all new files for path begin with. A name
-// must not be longer than file systems take.
+// prefixOf returns the common prefix of the names of all new files for path. It is cut so that
+// names are not too long for file systems.
 func prefixOf(path string) string {
 	base := filepath.Base(path)
 	return "." + base[:min(len(base), 200)] + "."
 }
 
-// removeLeftovers removes the files of writers to path that have died. What cannot be
-// removed stays: it is no reason not to write.
+// removeLeftovers removes the files of writers to path that have died. Errors are ignored, since
+// they do not prevent writing.
 func removeLeftovers(path string) {
 	dir, prefix := filepath.Dir(path), prefixOf(path)
 	d, err := os.Open(dir)
@@ -99,9 +99,9 @@ func removeLeftovers(path string) {
 	}
 }
 
-// Commit puts the new file in the place of the old one, and closes it. It returns when both
-// the file and its name are on the disk. After an error of the last step, the new file
-// has its place, but may lose it if the machine dies.
+// Commit replaces the old file by the new one, and closes it. It returns when both the contents and
+// the name are on the disk. After an error of the last step, syncing the directory, the file is
+// replaced, but a crash of the machine may undo that.
 func (f *File) Commit() error {
 	if err := f.Sync(); err != nil {
 		return err
@@ -117,7 +117,7 @@ func (f *File) Commit() error {
 	return osfile.SyncDir(filepath.Dir(f.path))
 }
 
-// Discard removes the new file, unless it has taken its place.
+// Discard removes the new file, unless Commit has replaced the old one.
 func (f *File) Discard() {
 	if f.done {
 		return

@@ -9,9 +9,8 @@ import (
 	"github.com/ringcache/ringcache/internal/osfile"
 )
 
-// lock takes the lock of a file, which goes with the process that has it open, and
-// reports false if somebody else has it. Where the file system has no locks there
-// is none to take, and nothing is removed.
+// lock takes the lock of a file, which ends with the process, and reports false if another process
+// has it. On a file system without locks it reports true, and leftovers are not removed.
 func lock(f *os.File) bool { return !errors.Is(osfile.Lock(f), osfile.ErrLocked) }
 
 func unlock(f *os.File) { osfile.Unlock(f) }

@@ -7,16 +7,16 @@ import (
 	"unsafe"
 )
 
-// How memory comes to lie on large pages of the processor.
+// How memory gets large pages of the processor.
 //
-// A random read of small pages waits for the page table too. But a large page is
-// slow to get, and takes memory where it is not used. So the pool asks for them
-// where memory is settled: handed out so long ago that rings have filled it. The
-// kernel then gathers small pages at its own pace.
+// With small pages, a random read also waits for the page table. But a large page is slow to get,
+// and takes memory even for parts that are not used. So the pool asks for large pages only for
+// settled memory, which was handed out so long ago that rings have filled it. The kernel then
+// gathers small pages at its own pace.
 //
-// The kernel would gather a large page around a chunk that was given back, and so
-// take its memory again. So an area with such holes is asked to stay on small
-// pages; those that are large stay so.
+// The kernel would gather a large page around a chunk that was given back, and so give it memory
+// again. So the pool asks for small pages for an area with such holes; pages that are large already
+// stay large.
 
 // HugePages says when large pages are asked for.
 type HugePages uint8
@@ -30,15 +30,15 @@ const (
 const (
 	BlockSize = 2 << 20 // bytes of a large page where small ones have 4 KB
 
-	// Memory is settled when so many chunks were handed out since: one for each
-	// bucket of a cache.
+	// Memory is settled when so many chunks were handed out after it: one for each bucket of a
+	// cache.
 	settledAfter = 512
 )
 
 // area is what Memory.Map returned, from which chunks are handed out in turn.
 type area struct {
 	mem   []byte
-	taken int  // bytes handed out at some time, from the start on
+	taken int  // bytes that were ever handed out, from the start on
 	from  int  // Pool.handed when it was new
 	pages bool // for index pages
 	asked int  // bytes for which large pages are wanted, from the start on
@@ -70,8 +70,7 @@ func (p *Pool) mapLocked(n int, forPages bool) (*area, error) {
 	return a, nil
 }
 
-// areaAt returns the place among the areas of the first that ends behind an
-// address.
+// areaAt returns the index of the first area that ends behind an address.
 func (p *Pool) areaAt(at uintptr) int {
 	i, _ := slices.BinarySearchFunc(p.areas, at, func(a *area, at uintptr) int {
 		return cmp.Compare(a.start()+uintptr(len(a.mem)), at+1)
@@ -104,7 +103,7 @@ func (p *Pool) releaseLocked(r Ref, n int) {
 	p.markLocked(r, true)
 }
 
-// markLocked notes that a chunk or a page is a hole from now on, or no longer.
+// markLocked notes whether a chunk or a page is a hole from now on.
 func (p *Pool) markLocked(r Ref, hole bool) {
 	a := p.areas[p.areaAt(uintptr(r.Pointer()))]
 	was := a.holes

@@ -8,10 +8,10 @@ import (
 // How the memory of rings that lie in a file stays within the bound, together with that of
 // index pages, which do not.
 //
-// A chunk that no ring has is idle or not resident, as in memory. But in the file the latter is a
-// hole. Memory for a hole is asked for before it is touched, and may be refused: it would be a
-// signal otherwise. So a hole does not count as ready, and a refusal is that of an area
-// (grow.go). Chunks of a new area for which the bound has no room begin as holes.
+// As in memory, a chunk that no ring has is idle or not resident. A chunk of a file that is not
+// resident is a hole. The system is asked for its memory before it is touched, because a refusal
+// would be a signal otherwise. So holes do not count as ready, and a refusal is treated like that
+// of an area (grow.go). Chunks of a new area for which the bound has no room begin as holes.
 
 // heldLocked returns the bytes that the pool has allocated, in use or idle. In a file, they
 // include the unused rest of the newest area.
@@ -41,7 +41,8 @@ func (p *Pool) fileAreaLocked(n int) (*area, error) {
 	return &area{mem: m[:ready]}, nil // not among the areas, which the pool unmaps
 }
 
-// dropLocked makes a hole of an idle chunk, or of the last one of the newest area.
+// dropLocked turns an idle chunk, or the last one of the newest area, into a hole. It reports
+// whether it did.
 func (p *Pool) dropLocked() bool {
 	if p.mem.Rings.Drop == nil {
 		return false
@@ -66,8 +67,8 @@ func (p *Pool) dropLocked() bool {
 	return true
 }
 
-// fillLocked prepares a chunk without physical memory for use. Only a file asks the system for it
-// now.
+// fillLocked prepares a chunk without physical memory for use. For a file, it asks the system for
+// that memory.
 func (p *Pool) fillLocked(r Ref) error {
 	if p.mem.Rings == nil {
 		p.markLocked(r, false)
@@ -86,23 +87,23 @@ func (p *Pool) fillLocked(r Ref) error {
 	return nil
 }
 
-// refillLocked makes holes idle chunks, as many as growLocked would ask for, and stops at the
-// bound and at a refusal.
+// refillLocked turns holes into idle chunks, about as many as growLocked would ask for, and stops
+// at the bound and at a refusal.
 func (p *Pool) refillLocked() {
 	held, most := p.heldLocked(), int(p.most.Load())
 	upTo := min(most, held+max(int(p.used.Load())/growShare, p.chunkSize))
 	for ; held+p.chunkSize <= upTo && len(p.notResident) > 0; held += p.chunkSize {
 		r, err := p.takeNotResidentLocked()
 		if err != nil {
-			return // the bound says what came of it
+			return // limitLocked adapts the bound
 		}
 		p.idle = append(p.idle, r)
 	}
 }
 
-// Adopt takes over the chunks of a file that another process has left: as many as rings hold,
-// those that no ring has any more, and those that none had, which have memory only where Drop
-// is nil.
+// Adopt takes over the chunks of a file that another process has left: held is the number of those
+// that rings hold, unused are those that rings no longer use, and free are those that no ring had.
+// The latter have memory only if Drop is nil.
 func (p *Pool) Adopt(held int, unused, free []Ref) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -118,22 +119,22 @@ func (p *Pool) Adopt(held int, unused, free []Ref) {
 	}
 }
 
-// Validate checks that memory which nobody uses is within the bound, as it is unless a Resize
-// is under way (I17), and that no chunk or page is among the unused twice.
+// Validate checks that idle memory and memory in use together stay within the bound, except during
+// a Resize (I17), and that no chunk or page is listed as unused twice.
 func (p *Pool) Validate() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	seen := map[Ref]bool{}
 	for _, r := range slices.Concat(p.idle, p.notResident, p.idlePages, p.notResidentPages) {
 		if seen[r] {
-			return fmt.Errorf("I17: what lies at %p is unused twice", r.Pointer())
+			return fmt.Errorf("I17: the chunk or page at %p is listed as unused twice", r.Pointer())
 		}
 		seen[r] = true
 	}
 	canRelease := p.canDiscard() && (p.mem.Rings == nil || p.mem.Rings.Drop != nil)
 	most := int(max(p.most.Load(), p.used.Load()))
 	if held := p.heldLocked(); canRelease && held > most {
-		return fmt.Errorf("I17: %d bytes have memory, %d are in use, the bound is %d",
+		return fmt.Errorf("I17: %d bytes are allocated and %d in use, with a bound of %d",
 			held, p.used.Load(), p.most.Load())
 	}
 	return nil

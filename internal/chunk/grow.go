@@ -4,13 +4,14 @@ import "fmt"
 
 // How a pool gets memory from a system that may refuse it.
 //
-// A large area that is refused is asked for in halves. If no area is to be had at
-// all, the bound in force falls to the chunks that there are, so that rings evict
-// within them instead of asking for more. While it is below the bound that was set,
-// the pool asks again now and then, counted in bytes stored: a refusal may be slow.
+// A large area that is refused is asked for in halves. If no area is granted at all, the bound in
+// force falls to the memory that the pool has, so that rings evict instead of asking for more.
+// While it is below the bound that was set, the pool asks again now and then, after so many bytes
+// stored, because a refusal may be slow.
 
 const (
-	// No area is smaller, but in tiny caches: in a file, its directory has 64 KB.
+	// No area is smaller, except in tiny caches: in a file, each area also takes 64 KB for its
+	// directory.
 	leastArea = 256 << 10
 
 	// An area that is asked for after a refusal is at least 1/growShare of what is in
@@ -20,8 +21,8 @@ const (
 	retryShare = 8
 	retryTwice = 3
 
-	// As long as 1/leftShare of what is in use is left, or so many chunks, nothing is
-	// asked for. Buckets leave up to half of that unused.
+	// As long as 1/leftShare of the memory in use is left, and leftChunks chunks, the pool does not
+	// ask for more. Buckets leave up to half of that unused.
 	leftShare  = 8
 	leftChunks = 8
 )
@@ -53,8 +54,8 @@ func (p *Pool) Refusal() error {
 // pool's lock is held then: fn must not need it.
 func (p *Pool) OnBound(fn func()) { p.onBound = fn }
 
-// Stored tells a pool that is limited that n bytes were stored. Every so often it asks
-// the system for more memory.
+// Stored tells a limited pool that n bytes were stored. From time to time the pool then asks the
+// system for more memory.
 func (p *Pool) Stored(n int) {
 	if !p.Limited() {
 		return
@@ -71,7 +72,7 @@ func (p *Pool) Stored(n int) {
 		if p.mem.Rings != nil && len(p.notResident) > 0 {
 			p.refillLocked()
 		} else {
-			_ = p.freshLocked() // the bound says what came of it
+			_ = p.freshLocked() // limitLocked adapts the bound
 		}
 	}
 	p.limitLocked()
@@ -81,7 +82,7 @@ func (p *Pool) Stored(n int) {
 // system.
 func (p *Pool) readyLocked() int {
 	n := len(p.idle)*p.chunkSize + p.freshBytes()
-	if p.mem.Rings == nil { // a file may be refused memory for them
+	if p.mem.Rings == nil { // in a file they still need memory, which may be refused
 		n += len(p.notResident) * p.chunkSize
 	}
 	return n
@@ -90,7 +91,7 @@ func (p *Pool) readyLocked() int {
 // freshBytes returns the number of bytes in the newest area that no ring has taken yet.
 func (p *Pool) freshBytes() int { return len(p.fresh.mem) - p.fresh.taken }
 
-// limitLocked sets the bound in force to what there is.
+// limitLocked limits the bound in force to the memory that the pool has.
 func (p *Pool) limitLocked() {
 	bound := min(p.most.Load(), p.used.Load()+int64(p.readyLocked()))
 	if p.bound.Swap(bound) != bound && p.onBound != nil {
@@ -103,7 +104,8 @@ func (s *source) waits(used int) bool {
 	return s.refused != nil && s.waited < used/retryShare<<min(s.fails-1, retryTwice)
 }
 
-// growLocked gets an area from a source, of up to most bytes.
+// growLocked gets an area of at most most bytes from a source. If one is refused, it asks for half
+// of it, down to the smallest area.
 func (p *Pool) growLocked(
 	s *source, most int, get func(n int) (*area, error),
 ) (*area, error) {
@@ -138,8 +140,8 @@ func (p *Pool) growLocked(
 	}
 }
 
-// probeLocked returns an error if the system has no addresses for n bytes and what is to
-// be left to others. Only areas that are small, as larger ones were refused, must leave it.
+// probeLocked returns an error if the system has no addresses for n bytes and for the headroom.
+// Only small areas, asked for after larger ones were refused, must leave that.
 func (p *Pool) probeLocked(n int, small bool) error {
 	if !small || p.mem.Headroom == 0 {
 		return nil
@@ -149,7 +151,7 @@ func (p *Pool) probeLocked(n int, small bool) error {
 		err = p.mem.Unmap(m)
 	}
 	if err != nil {
-		return fmt.Errorf("map %d bytes, and leave %d: %w", n, p.mem.Headroom, err)
+		return fmt.Errorf("map %d bytes and leave %d free: %w", n, p.mem.Headroom, err)
 	}
 	return nil
 }

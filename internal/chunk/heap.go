@@ -7,8 +7,8 @@ import "unsafe"
 // OffHeap says whether chunks lie outside the Go heap in this build.
 const OffHeap = false
 
-// Ref is the address of a chunk or of an index page; its zero value is none. It
-// is a pointer that keeps the memory from Memory.Map alive.
+// Ref is the address of a chunk or of an index page; its zero value is none. It is a pointer, which
+// keeps the memory from Memory.Map alive.
 type Ref struct{ addr unsafe.Pointer }
 
 // RefOf returns the reference to the bytes of b, which come from Memory.Map.
@@ -20,7 +20,7 @@ func RefOf(b []byte) Ref { return Ref{unsafe.Pointer(unsafe.SliceData(b))} }
 func (r *Ref) Pointer() unsafe.Pointer { return r.addr }
 
 // SystemMemory returns memory of the Go heap: large pointer-free slices, which the collector marks
-// but never scans. Nothing is given back as long as anything refers to it.
+// but never scans. Memory is given back once nothing refers to it any more.
 func SystemMemory() Memory {
 	return Memory{
 		Map: func(n int) ([]byte, error) {

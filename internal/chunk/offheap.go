@@ -10,7 +10,8 @@ import (
 )
 
 // Memory outside the Go heap. heap.go takes the place of this file on other systems, with the tag
-// ringcache_heap, and under the race detector and the sanitizers, which do not see mmap.
+// ringcache_heap, and under the race detector and the sanitizers, which do not track memory from
+// mmap.
 
 // OffHeap says whether chunks lie outside the Go heap in this build.
 const OffHeap = true
@@ -47,20 +48,19 @@ func SystemMemory() Memory {
 	return m
 }
 
-// headroom is what the Go heap grows by: 64 MB, or 4 MB where addresses
-// have 32 bits.
+// headroom is the step by which the Go heap grows: 64 MB, or 4 MB where addresses have 32 bits.
 const headroom = 4 << 20 << (^uint(0) >> 63 * 4)
 
-// What Linux calls MADV_FREE and so on, the same on all its architectures.
+// MADV_FREE, MADV_HUGEPAGE, MADV_NOHUGEPAGE and MADV_DONTNEED_LOCKED of Linux, the same on all
+// architectures.
 const (
 	linuxFree       = 8
 	linuxHugePage   = 14
 	linuxNoHugePage = 15
-	linuxDropLocked = 24 // MADV_DONTNEED_LOCKED, since Linux 5.18
+	linuxDropLocked = 24 // since Linux 5.18
 )
 
-// wantLarge asks for large pages, or for none. It is a hint; there is nothing to do
-// about a refusal.
+// wantLarge asks for large pages, or for none. This is a hint, so errors are ignored.
 func wantLarge(b []byte, want bool) {
 	if want {
 		_ = unix.Madvise(b, linuxHugePage)
@@ -69,10 +69,10 @@ func wantLarge(b []byte, want bool) {
 	}
 }
 
-// discardBytes puts fresh pages over those of b. On Linux MADV_DONTNEED does the same and is
-// cheaper; but a part of a large page would stay as long as the rest of it, so MADV_FREE splits
-// that first. Locked pages (mlockall) need MADV_DONTNEED_LOCKED; where there is none, they are
-// unlocked for good.
+// discardBytes replaces the pages of b by fresh ones. On Linux, MADV_DONTNEED does the same and is
+// cheaper. But it would keep a part of a large page as long as the rest of that page is in use, so
+// MADV_FREE splits the page first. Locked pages (mlockall) need MADV_DONTNEED_LOCKED; on kernels
+// without it, they are unlocked for good.
 func discardBytes(b []byte) {
 	if runtime.GOOS == "linux" {
 		if len(b) < BlockSize {

@@ -1,14 +1,15 @@
 package chunk
 
-// Pages have areas of their own in a cache that is not small, and in one whose chunks lie in a
-// file. Elsewhere, and where an area is refused, a chunk is split into pages, for good.
+// Pages have areas of their own in a cache that is not small, and in one whose chunks are in a
+// file. In other caches, and if such an area is refused, a chunk is split into pages, for good.
 //
-// Every lookup reads one line of an index, anywhere in it. Indexes are an eighth of a cache or so,
-// and worth having on large pages from the start, which areas of their own make possible.
-const pageAreasFrom = 128 << 20 // bound from which a large page that is partly used does not matter
+// Every lookup reads a cache line at a random place of an index. Indexes take about an eighth of a
+// cache, so large pages are worth having for them from the start, and areas of their own make that
+// possible.
+const pageAreasFrom = 128 << 20 // bound from which a partly used large page does not matter
 
-// pageSizeFor returns the bytes of a page: an eighth of a chunk, but no less than the memory that
-// Discard can give back, so that no page has to wait for its neighbours.
+// pageSizeFor returns the bytes of a page: an eighth of a chunk, but not less than Granule, so that
+// each page can be discarded alone.
 func (p *Pool) pageSizeFor() int {
 	n := min(p.chunkSize, max(p.chunkSize/8, 1<<10))
 	if p.canDiscard() {
@@ -28,7 +29,7 @@ func (p *Pool) Pages(n int) ([]Ref, error) {
 			p.idlePages = append(p.idlePages, pages...)
 			p.forPages.waited += n * p.pageSize
 			if p.mem.Rings == nil {
-				p.limitLocked() // else rings may be had all the same
+				p.limitLocked() // a file may still grant chunks
 			}
 			return nil, err
 		}
@@ -49,7 +50,7 @@ func (p *Pool) pageLocked() (Ref, error) {
 		p.markLocked(r, false)
 		return r, nil
 	}
-	apart := p.mem.Rings != nil // a chunk of a ring is none of an index
+	apart := p.mem.Rings != nil // a chunk in the file must not hold pages
 	if !apart && p.most.Load() < pageAreasFrom {
 		return p.splitChunkLocked()
 	}
@@ -58,7 +59,7 @@ func (p *Pool) pageLocked() (Ref, error) {
 			return p.mapLocked(n, true)
 		})
 		if err != nil && !apart {
-			return p.splitChunkLocked() // there may be some
+			return p.splitChunkLocked() // some may be left
 		}
 		if err != nil {
 			return Ref{}, err
@@ -68,7 +69,7 @@ func (p *Pool) pageLocked() (Ref, error) {
 	return p.pageArea.take(p.pageSize), nil
 }
 
-// splitChunkLocked makes a chunk pages, and returns the first of them.
+// splitChunkLocked splits a chunk into pages, and returns the first of them.
 func (p *Pool) splitChunkLocked() (Ref, error) {
 	c, ok := pop(&p.idle)
 	if !ok {
@@ -83,7 +84,7 @@ func (p *Pool) splitChunkLocked() (Ref, error) {
 	return c, nil
 }
 
-// PutPages takes pages back. They stay pages.
+// PutPages takes pages back. They do not become chunks again.
 func (p *Pool) PutPages(rs []Ref) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,10 +1,10 @@
 // Package chunk hands out the memory of one cache: chunks for rings, and pages
 // for indexes.
 //
-// Readers look at memory without a lock, so it stays mapped as long as somebody
-// could read it: physical memory may go back to the operating system, addresses
-// stay until Unmap. A page is never a chunk again: the one thing that a reader
-// writes, a frequency in an index, cannot hit a record.
+// Readers use memory without a lock, so it stays mapped as long as one could read it: physical
+// memory may be given back to the operating system, but addresses are kept until Unmap. A page
+// never becomes a chunk again, so that the only write of a reader, to a slot of an index, cannot
+// hit a record.
 package chunk
 
 import (
@@ -24,16 +24,16 @@ const (
 	trimHoles = 16 // in a file: ext4 takes a third of a millisecond for each
 )
 
-// Memory is where maps come from. Tests put a failing one in its place.
+// Memory is the source of mapped memory. Tests replace it by one that fails.
 type Memory struct {
 	Map     func(n int) ([]byte, error) // n fresh zero bytes
 	Unmap   func(b []byte) error        // gives back what Map returned
 	Discard func(b []byte)              // gives the physical memory of b back; b stays mapped
-	Granule int                         // what Discard works in; 0: it does nothing
-	Large   func(b []byte, want bool)   // says whether b should lie on large pages; may be nil
+	Granule int                         // unit of Discard in bytes; 0: it does nothing
+	Large   func(b []byte, want bool)   // asks for large pages for b, or for none; may be nil
 
-	// Headroom is the bytes of addresses that a pool leaves free once some were refused:
-	// the Go runtime ends the process where it gets none.
+	// Headroom is the bytes of addresses that a pool leaves free once some were refused: the Go
+	// runtime ends the process if it gets none.
 	Headroom int
 
 	Rings *RingMemory // if not nil, where the chunks of rings come from in place of Map
@@ -54,8 +54,8 @@ type RingMemory struct {
 	Fill func(b []byte) error
 }
 
-// Pool hands out the chunks and pages of one cache. Of other locks, only the file's is taken
-// under its own: a bucket's may be held when it is taken, never the other way round.
+// Pool hands out the chunks and pages of one cache. A bucket's lock may be held when the pool's is
+// taken, but not the reverse: of other locks, only the file's is taken under the pool's.
 type Pool struct {
 	mem       Memory
 	chunkSize int
@@ -74,17 +74,16 @@ type Pool struct {
 	forPages source
 	areas    []*area // by address
 	fresh    *area   // the newest one for rings
-	filled   *area   // the one before
+	filled   *area   // the area before that
 	pageArea *area   // the newest one for index pages
 	handed   int     // bytes of areas for rings that were handed out
 
-	// Given back, with and without physical memory.
+	// Returned by their users, with and without physical memory.
 	idle, notResident           []Ref // chunks
 	idlePages, notResidentPages []Ref
 }
 
-// NewPool returns a pool that takes nothing from mem before the first chunk is
-// asked for.
+// NewPool returns a pool. It takes no memory from mem before the first chunk or page is asked for.
 func NewPool(mem Memory, bound, chunkSize int, huge HugePages) *Pool {
 	if mem.Large == nil {
 		mem.Large = func([]byte, bool) {}
@@ -107,8 +106,8 @@ func NewPool(mem Memory, bound, chunkSize int, huge HugePages) *Pool {
 	return p
 }
 
-// mapSizeFor returns the size of the maps of a cache of that bound. In a small one
-// it has a chunk more, for one that is split into pages but partly unused.
+// mapSizeFor returns the size of the maps of a cache of that bound. In a small cache they have one
+// chunk more, because a chunk that is split into pages may be partly unused.
 func mapSizeFor(bound, chunkSize int) int {
 	const most = perMap * MaxSize
 	if bound < most {
@@ -126,12 +125,12 @@ func (p *Pool) PageSize() int { return p.pageSize }
 // Used returns the bytes of chunks and pages that are handed out.
 func (p *Pool) Used() int { return int(p.used.Load()) }
 
-// Spare returns the bytes that may still be handed out; less than 0 when more
-// than the bound is out for a moment.
+// Spare returns the bytes that may still be handed out. It is below 0 while more than the bound is
+// handed out.
 func (p *Pool) Spare() int { return int(p.bound.Load() - p.used.Load()) }
 
-// Chunk hands out one chunk; its bytes are of any content. On an error there are no
-// more chunks than the bound in force says.
+// Chunk hands out one chunk, whose content is undefined. If it returns an error, it has lowered the
+// bound in force to the memory that the pool has.
 func (p *Pool) Chunk() (Ref, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -185,8 +184,8 @@ func (p *Pool) takeFreshLocked() Ref {
 	return p.fresh.take(p.chunkSize)
 }
 
-// freshLocked gets a new area for rings, or where that is refused, what is left of the one
-// for index pages.
+// freshLocked gets a new area for rings. If that is refused, it takes the rest of the area for
+// index pages.
 func (p *Pool) freshLocked() error {
 	a, err := p.growLocked(&p.forRings, p.mapSize, p.ringAreaLocked)
 	switch {
@@ -228,8 +227,8 @@ func (p *Pool) Put(r Ref) {
 	p.used.Add(-int64(p.chunkSize))
 }
 
-// SetBound sets the bound. One that the system has refused stays in force, and is
-// asked for at the next opportunity.
+// SetBound sets the bound. While the system refuses memory, the bound in force does not rise, but
+// the pool asks again at the next opportunity.
 func (p *Pool) SetBound(bound int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -242,8 +241,8 @@ func (p *Pool) SetBound(bound int) {
 	p.bound.Store(int64(bound))
 }
 
-// Lower brings the bound down to target, as far as what is in use lets it: a
-// bound far below that would have every Set look for memory that none has.
+// Lower lowers the bound to target, but not below the memory in use: with a lower bound, every Set
+// would search for memory that no bucket has to give.
 func (p *Pool) Lower(target int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -258,7 +257,7 @@ func (p *Pool) Lower(target int) {
 func (p *Pool) Trim() (more bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	step := max(1, trimBytes/p.chunkSize) // others wait for the lock
+	step := max(1, trimBytes/p.chunkSize) // bounds the time for which the lock is held
 	if p.mem.Rings != nil {
 		step = min(step, trimHoles)
 	}
@@ -292,7 +291,7 @@ func (p *Pool) releaseChunkLocked() bool {
 	return ok
 }
 
-// Close gives all physical memory back. Addresses stay: somebody may be reading.
+// Close gives all physical memory back. Addresses are kept, because readers may still use them.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -302,7 +301,7 @@ func (p *Pool) Close() {
 			a.taken = 0
 		}
 	} else {
-		p.areas = nil // the collector's, once no reader has it
+		p.areas = nil // the collector frees them once no reader refers to them
 	}
 	none := new(area)
 	p.fresh, p.filled, p.pageArea = none, none, none
@@ -310,7 +309,7 @@ func (p *Pool) Close() {
 	p.used.Store(0)
 }
 
-// Unmap gives the addresses back. Nobody can reach a chunk any more.
+// Unmap gives the addresses back. It must not be called as long as a chunk can be reached.
 func (p *Pool) Unmap() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -324,10 +323,10 @@ func (p *Pool) Unmap() error {
 	return errors.Join(errs...)
 }
 
-// Bytes returns the bytes behind r from one offset to another, which is not
-// less, and both within the chunk.
+// Bytes returns the bytes of the chunk or page at r between two offsets. The offsets are in order,
+// and at most its size.
 func (r *Ref) Bytes(from, to uint32) []byte {
-	// Sound: r was made from a slice of at least so many bytes (RefOf), and its
-	// memory stays mapped as long as anybody can reach r.
+	// Sound: r was made from a slice of at least so many bytes (RefOf), and its memory stays mapped
+	// as long as r can be reached.
 	return unsafe.Slice((*byte)(unsafe.Add(r.Pointer(), from)), to-from)
 }

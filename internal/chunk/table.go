@@ -5,25 +5,25 @@ import (
 	"unsafe"
 )
 
-// Table is an array of references that readers look into without a lock. It only
-// ever becomes longer: a reader that has seen a length finds at least so many
-// entries, whatever was done since, if the owner stores a longer array before the
-// greater length. An entry changes as one word. Init makes it ready for use.
+// Table is an array of references that readers look into without a lock. It never becomes shorter:
+// a reader that has loaded a length finds at least so many entries, whatever has happened since,
+// because the owner stores the longer array before the greater length. An entry is a single word.
+// The table must be initialized with Init.
 type Table struct {
 	first atomic.Pointer[Ref]
 	len   int32
 }
 
-// none is where a reader looks who came before there was an entry.
+// none is the entry that readers find before there is one.
 var none Ref
 
 // Init makes the table empty. Its entry 0 may be read, and is zero.
 func (t *Table) Init() { t.first.Store(&none) }
 
-// Len returns how many entries there are.
+// Len returns the number of entries.
 func (t *Table) Len() int { return int(t.len) }
 
-// At returns entry i, which is below a length that the table has had.
+// At returns entry i; i must be less than a length that the table has had.
 //
 //go:norace
 func (t *Table) At(i uint32) *Ref {
@@ -31,17 +31,17 @@ func (t *Table) At(i uint32) *Ref {
 	return (*Ref)(unsafe.Add(unsafe.Pointer(t.first.Load()), uintptr(i)*unsafe.Sizeof(Ref{})))
 }
 
-// Replace makes refs the entries. There are at least as many as before.
+// Replace makes refs the entries. They must not be fewer than before.
 func (t *Table) Replace(refs []Ref) {
 	t.first.Store(unsafe.SliceData(refs))
 	t.len = int32(len(refs))
 }
 
-// closed is where readers look who come after Close: nothing ever is there. It is as
-// large as the largest page, a chunk where the system's pages have 64 KB.
+// closed is the memory that readers find after Close. It stays zero. It is as large as the
+// largest page, which is a whole chunk on systems with pages of 64 KB.
 var closed [MaxSize / 8]uint64
 
-// Close has all entries lead to empty memory, so that none keeps its own alive.
+// Close makes all entries refer to closed, so that none keeps its own memory alive.
 func (t *Table) Close() {
 	// Sound: it is a variable of the package, which never moves.
 	nothing := RefOf(unsafe.Slice((*byte)(unsafe.Pointer(&closed)), 8*len(closed)))

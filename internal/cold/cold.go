@@ -1,6 +1,6 @@
-// Package cold compresses the cold part of a cache: dictionaries, what they bring, and the share
-// of the memory that is worth it. It knows nothing of buckets. The compressor, which is code of the
-// user's, is called without a lock.
+// Package cold compresses values for the cold part of a cache: it makes dictionaries, measures
+// compression ratios, and learns which share of the memory the cold part is worth. It does not know
+// buckets. The Compressor, which is the user's code, is called without a lock.
 package cold
 
 import (
@@ -15,50 +15,50 @@ import (
 	"github.com/ringcache/ringcache/internal/pack"
 )
 
-// Compression is what the buckets of a cache with Options.Compressor share: dictionaries, what
-// they bring, and what its goroutine is told. It does not lead back to the Cache.
+// Compression is the state that the buckets of a cache with Options.Compressor share: dictionaries,
+// compression ratios, and the queue of its goroutine. It holds no reference to the Cache.
 type Compression struct {
 	by    Compressor
 	Dicts [pack.Dicts]atomic.Pointer[Dictionary]
 	Share atomic.Uint64 // bits of a float64: the cold part's share of the memory
 	fixed float64       // the share in tests; 0: as learned
 
-	Buckets chan int32    // numbers of those whose queues are half full
-	stop    chan struct{} // closed by end
+	Buckets chan int32    // numbers of the buckets whose queues are half full
+	stop    chan struct{} // closed by End
 	mu      sync.Mutex    // of the file
 	ended   bool
 
-	// What the goroutine alone knows.
+	// Used by the goroutine alone, once the cache is open.
 	Classes [pack.Classes]class
-	Room    []byte // for what the Compressor returns, who may do with it what it likes
+	Room    []byte // for results of the Compressor, which may also use it in other ways
 	total   pack.Ratio
 	compare pack.Comparison // of scouts and baseline
 	moved   int             // bytes of records since the share was set
 	step    int             // bytes after which it is set anew
-	Highest int             // number that a dictionary has had
+	Highest int             // highest number of a dictionary so far
 	File    string
 	id      string // of the Compressor
-	foreign bool   // what the cache has found in its file was packed by another one
+	foreign bool   // values found in the cache's file were packed by another Compressor
 
-	Longest atomic.Int64 // bytes of the longest value that there may be
+	Longest atomic.Int64 // bytes of the longest value that is unpacked
 	Counts  Counts
 	Nanos   atomic.Uint64 // that the goroutine has spent compressing
 }
 
-// Compressor is a Compressor of the user's, without its ID.
+// Compressor is the user's Compressor, without its ID.
 type Compressor interface {
 	BuildDict(samples [][]byte) []byte
 	WithDict(dict []byte) (ValueCompressor, error)
 }
 
-// ValueCompressor compresses and decompresses single values: a ValueCompressor of the user's.
+// ValueCompressor is the user's ValueCompressor: it compresses and decompresses single values.
 type ValueCompressor interface {
 	Compress(dst, src []byte) ([]byte, error)
 	Decompress(dst, src []byte, size int) ([]byte, error)
 }
 
-// Role tells how the cold part's share of a bucket is found. Some buckets try what the others
-// learn from.
+// Role tells how the cold part's share of a bucket is determined. A few buckets have a fixed share,
+// for comparison, and the others learn from them.
 type Role uint8
 
 const (
@@ -76,10 +76,10 @@ type Counts struct {
 // class is a size class of values.
 type class struct {
 	Dict    uint8
-	built   bool // dict is of samples
+	built   bool // Dict was built from samples, if any was needed
 	tried   uint64
 	Ratio   pack.Ratio
-	Best    float64 // that it has brought
+	Best    float64 // best ratio of this dictionary
 	Samples pack.Samples
 }
 
@@ -87,13 +87,13 @@ type class struct {
 type Config struct {
 	By          Compressor
 	ID          string          // of the Compressor
-	WithoutDict ValueCompressor // what it has without a dictionary
+	WithoutDict ValueCompressor // the Compressor's, for values without a dictionary
 	Share       float64         // the cold part's share of the memory; 0: as learned
 	Buckets     int
 	MaxBytes    int
 	File        string          // of the dictionaries; empty: they are in memory only
-	Dicts       []dictfile.Dict // that were found there
-	Foreign     bool            // none were, or those of another Compressor
+	Dicts       []dictfile.Dict // those found in File
+	Foreign     bool            // there was no such file, or it is of another Compressor
 }
 
 // New returns the compression of a cache.
@@ -116,8 +116,8 @@ func New(g *Config) *Compression {
 	return s
 }
 
-// Recovers reports whether a value that another process has packed, and that is whole, can be
-// unpacked. It may be longer than one is that can be set now.
+// Recovers reports whether a value that another process has packed, in a record that passes its
+// checksum, can be unpacked. The value may be longer than a Set accepts now.
 func (s *Compression) Recovers(packed []byte) bool {
 	p, _, err := pack.Parse(packed, math.MaxInt)
 	if err != nil || s.foreign || !s.has(p.Dict) {
@@ -127,7 +127,7 @@ func (s *Compression) Recovers(packed []byte) bool {
 	return true
 }
 
-// Allow has values of n bytes be unpacked.
+// Allow permits values of n bytes to be unpacked.
 func (s *Compression) Allow(n int) {
 	for old := s.Longest.Load(); int64(n) > old && !s.Longest.CompareAndSwap(old, int64(n)); {
 		old = s.Longest.Load()
@@ -154,18 +154,17 @@ func (s *Compression) isEnded() bool {
 	}
 }
 
-// Signal tells the goroutine of a bucket.
+// Signal gives the goroutine a bucket to work on. It reports false if the channel is full.
 func (s *Compression) Signal(bucket int32) bool {
 	select {
 	case s.Buckets <- bucket:
 		return true
 	default:
-		return false // full: a bucket may be in it twice, told of while the goroutine was there
+		return false // possible, as a bucket may be in it twice: signalled again while being worked on
 	}
 }
 
-// Next waits for the next bucket that the goroutine is told of. It reports false when the cache is
-// closed.
+// Next waits for the next bucket to work on. It reports false when the cache is closed.
 func (s *Compression) Next() (bucket int32, ok bool) {
 	select {
 	case <-s.stop:
@@ -175,8 +174,8 @@ func (s *Compression) Next() (bucket int32, ok bool) {
 	}
 }
 
-// NextSoon returns the next bucket that the goroutine is told of, and waits a moment for it: to
-// wake a goroutine that waits for its channel costs a Set as much as many Sets.
+// NextSoon is Next, but polls the channel for a while, and reports false if no bucket comes. A Set
+// that wakes a goroutine blocked on the channel takes as long as many Sets.
 func (s *Compression) NextSoon() (bucket int32, ok bool) {
 	for range looks {
 		select {
@@ -217,9 +216,9 @@ func (s *Compression) learn(from, to int) {
 // IsDue reports whether the share is to be set anew.
 func (s *Compression) IsDue() bool { return s.moved >= s.step }
 
-// SetShare moves the share to what the ratio is worth, a 32nd of the memory with each step,
-// or to nothing if it does harm: if buckets with a cold part have had to insert more entries, under
-// equal loads, than those without.
+// SetShare moves the share towards the one that the compression ratio is worth, by at most a 32nd
+// of the memory. It moves it towards 0 if the cold part does harm: if buckets with a full one have
+// had to insert more entries, under equal loads, than buckets without.
 func (s *Compression) SetShare(with, without uint64) {
 	s.compare.Note(with, without)
 	s.moved = 0
@@ -233,8 +232,8 @@ func (s *Compression) SetShare(with, without uint64) {
 	s.Share.Store(math.Float64bits(share))
 }
 
-// Pack appends the packed form of value v of a record of n bytes to dst, or nothing if it
-// is to stay as it is.
+// Pack appends the packed form of value v of a record of n bytes to dst, or nothing if the value is
+// to be left uncompressed.
 func (s *Compression) Pack(dst, v []byte, n int) []byte {
 	cl := &s.Classes[pack.ClassOf(len(v))]
 	from, to := len(dst), n
@@ -281,7 +280,7 @@ const ClassKnown = 256 << 10
 // compress appends the packed form of v to dst, or nothing if the Compressor fails.
 func (s *Compression) compress(dst []byte, cl *class, v []byte) []byte {
 	d, from := s.Dicts[cl.Dict].Load(), len(dst)
-	prefix := pack.PrefixOf(cl.Dict, v) // first: the check is of what was set, whatever becomes of v
+	prefix := pack.PrefixOf(cl.Dict, v) // first, in case the Compressor changes v
 	body, err := Guarded(func() ([]byte, error) { return d.values.Compress(s.Room[:0], v) })
 	if err != nil || len(body) == 0 || len(body) >= len(v) {
 		if err != nil || len(body) == 0 {
@@ -293,7 +292,7 @@ func (s *Compression) compress(dst []byte, cl *class, v []byte) []byte {
 		return dst
 	}
 	if cap(body) <= max(MostRoom, 8*len(v)) {
-		s.Room = body // for the next value: a Compressor may need more than it returns
+		s.Room = body // for the next value: a Compressor may need more room than its result takes
 	}
 	out := append(prefix.Append(dst), body...)
 	cl.Ratio.Add(len(v), min(len(out)-from, len(v)))
@@ -306,7 +305,7 @@ func (s *Compression) compress(dst []byte, cl *class, v []byte) []byte {
 // MostRoom is how many bytes of a Compressor's results are kept for the next one.
 const MostRoom = 1 << 20
 
-// Guarded calls fn, which calls the user's Compressor, and makes a panic an error.
+// Guarded calls fn, which calls the user's Compressor, and turns a panic into an error.
 func Guarded[T any](fn func() (T, error)) (v T, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -316,7 +315,7 @@ func Guarded[T any](fn func() (T, error)) (v T, err error) {
 	return fn()
 }
 
-// Unpack appends the value of a packed one, which d was used for, to dst.
+// Unpack appends the value of packed, which was compressed with d, to dst.
 func (s *Compression) Unpack(dst, packed []byte, d *Dictionary) ([]byte, error) {
 	p, compressed, err := pack.Parse(packed, int(s.Longest.Load()))
 	if err != nil {
@@ -328,7 +327,7 @@ func (s *Compression) Unpack(dst, packed []byte, d *Dictionary) ([]byte, error) 
 		return d.values.Decompress(dst[at:at:at+p.Size], compressed, p.Size)
 	})
 	if err == nil && len(v) == p.Size {
-		// The copy is checked: a Compressor may use v again for another call.
+		// The copy is checked, not v: a Compressor may write to v during another call.
 		if out := append(dst, v...); p.Is(out[at:]) {
 			return out, nil
 		}

@@ -24,9 +24,9 @@ func (u *Uses) Add(other *Uses) {
 	}
 }
 
-// restore opens the dictionaries that another process has left. What was compressed with
-// one that cannot be opened is discarded, and so is all that another Compressor may have
-// compressed.
+// restore opens the dictionaries that another process has left. Values compressed with one that
+// cannot be opened are discarded later, and so are all values that another Compressor may have
+// compressed (Recovers).
 func (s *Compression) restore(dicts []dictfile.Dict) {
 	for _, d := range dicts {
 		if d.Number == 0 || d.Number >= pack.Dicts {
@@ -40,8 +40,8 @@ func (s *Compression) restore(dicts []dictfile.Dict) {
 	}
 }
 
-// TakeOver makes the file of dictionaries this Compressor's, when the cache has nothing any more
-// that another one has packed: what is packed from now on is not foreign to the next process.
+// TakeOver makes the file of dictionaries this Compressor's, once the cache has no value left that
+// another one has packed. The next process can then recover what is packed from now on.
 func (s *Compression) TakeOver() error {
 	if !s.foreign {
 		return nil
@@ -50,7 +50,7 @@ func (s *Compression) TakeOver() error {
 	return s.write(nil)
 }
 
-// saveDicts writes the dictionaries and one more to the file, if there is to be one.
+// saveDicts writes the dictionaries and one more to the file, if the cache has one.
 func (s *Compression) saveDicts(number uint8, added *Dictionary) error {
 	all := []dictfile.Dict{{Number: number, Bytes: added.bytes}}
 	for i := 1; i < pack.Dicts; i++ {
@@ -61,8 +61,8 @@ func (s *Compression) saveDicts(number uint8, added *Dictionary) error {
 	return s.write(all)
 }
 
-// write writes the file of dictionaries, if there is to be one. Once the cache is closed the
-// file may be another's.
+// write writes the file of dictionaries, if the cache has one. Once the cache is closed, the file
+// may be in use by another process.
 func (s *Compression) write(all []dictfile.Dict) error {
 	if s.File == "" {
 		return nil
@@ -80,13 +80,13 @@ func (s *Compression) has(number uint8) bool {
 	return number < pack.Dicts && s.Dicts[number].Load() != nil
 }
 
-// DictOf returns the dictionary of a packed value, under the lock of its record: later,
-// another one may have its number. It is never nil.
+// DictOf returns the dictionary of a packed value, which is never nil. The caller holds the lock of
+// the record's bucket: later, another dictionary may have the number.
 func (s *Compression) DictOf(packed []byte) *Dictionary {
 	if len(packed) > 0 && s.has(packed[0]) {
 		return s.Dicts[packed[0]].Load()
 	}
-	return s.Dicts[0].Load() // the record is damaged, as unpack will find out
+	return s.Dicts[0].Load() // the record is damaged, as Unpack will notice
 }
 
 // Renew makes a dictionary if one is due. used returns how many records need each dictionary: it is
@@ -98,7 +98,7 @@ func (s *Compression) Renew(used func() Uses) {
 	}
 	number, ok := s.freeNumber(used)
 	if !ok {
-		cl.Samples.Take() // gather anew: a search after each batch would take all locks each time
+		cl.Samples.Take() // until there are samples again, no search takes the locks of all buckets
 		return
 	}
 	if err := s.renew(cl, number); err != nil {
@@ -134,7 +134,7 @@ func (s *Compression) freeNumber(used func() Uses) (number uint8, ok bool) {
 	return 0, false
 }
 
-// renew gives a class a dictionary of its samples, with a number that none has.
+// renew gives a class a dictionary made from its samples, with a number that is free.
 func (s *Compression) renew(cl *class, number uint8) error {
 	samples := cl.Samples.Take()
 	cl.built, cl.Ratio, cl.Best = true, pack.Ratio{}, 0
@@ -152,7 +152,7 @@ func (s *Compression) renew(cl *class, number uint8) error {
 		return err
 	}
 	if d == nil {
-		cl.Dict = 0 // it needs none
+		cl.Dict = 0 // the Compressor wants none
 		return nil
 	}
 	if err := s.saveDicts(number, d); err != nil { // before the first value is packed with it
@@ -163,7 +163,8 @@ func (s *Compression) renew(cl *class, number uint8) error {
 	return nil
 }
 
-// MostDict is how many bytes a dictionary may have: they are not within MaxBytes.
+// MostDict is the length of the longest dictionary in bytes. Dictionaries do not count towards
+// MaxBytes.
 const MostDict = 1 << 20
 
 // errLongDict says that BuildDict has returned more than MostDict bytes.
@@ -172,10 +173,11 @@ var errLongDict = errors.New("the dictionary is too long")
 // errEnded says that the compression has ended.
 var errEnded = errors.New("compression has ended")
 
-// ErrNoValueCompressor says that WithDict has returned neither one nor an error.
-var ErrNoValueCompressor = errors.New("no ValueCompressor")
+// ErrNoValueCompressor says that WithDict has returned neither a ValueCompressor nor an error.
+var ErrNoValueCompressor = errors.New("WithDict returned no ValueCompressor")
 
-// Open returns the dictionary with these bytes, ready for use. The file gets its own copy.
+// Open returns the dictionary with these bytes, ready for use. It keeps a copy for the file, since
+// the Compressor may change its own.
 func (s *Compression) Open(bytes []byte) (*Dictionary, error) {
 	kept := slices.Clone(bytes)
 	values, err := s.by.WithDict(bytes)

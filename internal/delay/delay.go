@@ -1,11 +1,11 @@
 //go:build !ringcache_delay
 
-// Package delay lets tests meet every window between a reader and a writer: with
-// the build tag ringcache_delay, whoever comes to a point may be held up there. In
-// all other builds there is nothing.
+// Package delay lets tests hit every window between a reader and a writer: with the build tag
+// ringcache_delay, a goroutine that reaches a point may be delayed there. In all other builds,
+// points do nothing.
 package delay
 
-// Enabled tells whether this is such a build.
+// Enabled tells whether the build has the tag.
 const Enabled = false
 
 // Point does nothing.

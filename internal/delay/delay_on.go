@@ -1,7 +1,6 @@
 //go:build ringcache_delay
 
-// Package delay lets tests meet every window between a reader and a writer. See
-// delay.go.
+// Package delay lets tests hit every window between a reader and a writer. See delay.go.
 package delay
 
 import (
@@ -9,10 +8,10 @@ import (
 	"runtime"
 )
 
-// Enabled tells whether this is such a build.
+// Enabled tells whether the build has the tag.
 const Enabled = true
 
-// Point holds one caller in eight up: others run meanwhile.
+// Point delays one caller in eight, so that other goroutines run meanwhile.
 func Point() {
 	for n := rand.IntN(64); n < 8; n++ {
 		runtime.Gosched()

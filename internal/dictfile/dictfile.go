@@ -1,6 +1,6 @@
-// Package dictfile is the file of the dictionaries that values of a ring file were
-// compressed with. It is written as a whole, before the first value is compressed with
-// a new one.
+// Package dictfile reads and writes the file of the dictionaries that values of a ring file are
+// compressed with. The file is replaced as a whole, before the first value is compressed with a new
+// dictionary.
 //
 //	"ringdict" | version, 1 byte | length of the compressor's ID, 1 byte | ID
 //	for each dictionary: its number, 1 byte | length, 4 bytes | bytes
@@ -65,7 +65,7 @@ func appendSum(b []byte) []byte {
 	return binary.LittleEndian.AppendUint64(b, xxhash.Sum64(b))
 }
 
-// parse returns what is in the file's bytes, which the dictionaries are parts of.
+// parse decodes the bytes of a file. The dictionaries that it returns are parts of b.
 func parse(b []byte) (id string, dicts []Dict, err error) {
 	const head = len(magic) + 2
 	n := len(b) - sumSize
@@ -95,7 +95,7 @@ func parse(b []byte) (id string, dicts []Dict, err error) {
 	return id, dicts, nil
 }
 
-// Write puts a file in the place of the one at path.
+// Write replaces the file at path, or creates it.
 func Write(path, id string, dicts []Dict) error {
 	f, err := atomicfile.Create(path)
 	if err != nil {
@@ -108,8 +108,8 @@ func Write(path, id string, dicts []Dict) error {
 	return f.Commit()
 }
 
-// Read reads the file at path. The error is ErrDamaged if it is a file of dictionaries that
-// is of no use, which may be replaced, and ErrForeign if it is something else.
+// Read reads the file at path. The error is ErrDamaged for a damaged file of dictionaries, which
+// may be replaced, and ErrForeign for a file of another kind.
 func Read(path string) (id string, dicts []Dict, err error) {
 	f, err := osfile.OpenOwn(path, os.O_RDONLY)
 	if err != nil {
@@ -120,7 +120,7 @@ func Read(path string) (id string, dicts []Dict, err error) {
 	if err != nil {
 		return "", nil, err
 	}
-	if len(b) > mostBytes { // with its beginning, this is damaged
+	if len(b) > mostBytes { // parse reports it as damaged
 		b = b[:mostBytes]
 	}
 	return parse(b)

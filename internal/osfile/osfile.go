@@ -1,6 +1,6 @@
-// Package osfile opens files that others may have touched: a path that leads elsewhere
-// later, a pipe in place of a file, a file of another user. What the packages above it
-// read, lock or replace has passed through it.
+// Package osfile opens files whose paths other programs may have changed: a path may lead elsewhere
+// later, to a pipe instead of a file, or to a file of another user. All files that the packages
+// above it read, lock or replace are opened or checked by it.
 package osfile
 
 import (
@@ -17,13 +17,14 @@ var (
 	// ErrIrregular is returned for a directory, a device, a pipe or a socket.
 	ErrIrregular = errors.New("not a regular file")
 
-	// ErrLocked is returned by Lock if somebody else has the lock.
-	ErrLocked = errors.New("locked by another")
+	// ErrLocked is returned by Lock if another process has the lock, or another open file of this
+	// one.
+	ErrLocked = errors.New("already locked")
 )
 
 var errLinks = errors.New("too many symbolic links")
 
-// mostLinks is how many symbolic links may follow each other, as on Linux.
+// mostLinks is the maximum number of symbolic links in a row, as on Linux.
 const mostLinks = 40
 
 // Resolve returns the absolute path of the file that path leads to, which need not exist.
@@ -38,7 +39,7 @@ func Resolve(path string) (string, error) {
 		}
 		link, err := os.Readlink(full)
 		if err != nil {
-			return full, nil // no link, or what opening it will fail for
+			return full, nil // not a link, or opening it will fail with the reason
 		}
 		if path = link; !filepath.IsAbs(link) {
 			path = filepath.Dir(full) + string(filepath.Separator) + link
@@ -47,8 +48,9 @@ func Resolve(path string) (string, error) {
 	return "", &fs.PathError{Op: "resolve", Path: asked, Err: errLinks}
 }
 
-// absolute returns the absolute path of what the last element of path names, which is a
-// symbolic link if that is one. ".." is the parent of what is before it, be it a link.
+// absolute returns the absolute path of the file that path names, without following its last
+// element if that is a symbolic link. As for the system, ".." after a link is the parent of the
+// link's target.
 func absolute(path string) (string, error) {
 	if !filepath.IsAbs(path) {
 		wd, err := os.Getwd()
@@ -66,13 +68,13 @@ func absolute(path string) (string, error) {
 	}
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
-		return filepath.Clean(path), nil // what uses the path says what is wrong with it
+		return filepath.Clean(path), nil // whatever opens the path reports the error
 	}
 	return filepath.Join(real, base), nil
 }
 
-// Open opens a regular file. It never waits, as opening a pipe does, and it does not touch
-// a device. A file that it makes is for its owner alone.
+// Open opens a regular file. It never blocks, as opening a pipe does. It opens a device only if the
+// path changes during the call. A file that it creates is accessible only to its owner.
 func Open(path string, flag int) (*os.File, error) {
 	if err := CheckRegular(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -92,8 +94,8 @@ func Open(path string, flag int) (*os.File, error) {
 	return f, nil
 }
 
-// OpenOwn is Open of a file that is to be trusted: it must be this user's, and others lose
-// the permissions that they have.
+// OpenOwn is Open for a file that will be trusted: its owner must be this user, and it removes the
+// permissions of all others.
 func OpenOwn(path string, flag int) (*os.File, error) {
 	f, err := Open(path, flag)
 	if err != nil {
@@ -106,7 +108,7 @@ func OpenOwn(path string, flag int) (*os.File, error) {
 	return f, nil
 }
 
-// own returns an error if f is another user's, and takes the permissions of all others.
+// own returns an error if f belongs to another user, and removes the permissions of all others.
 func own(f *os.File) error {
 	info, err := f.Stat()
 	if err != nil {
@@ -117,7 +119,7 @@ func own(f *os.File) error {
 	}
 	if mode := info.Mode().Perm(); hasModes && mode&0o077 != 0 {
 		if err := f.Chmod(mode & 0o700); err != nil {
-			return fmt.Errorf("take mode %#o down to %#o: %w", mode, mode&0o700, err)
+			return fmt.Errorf("change mode %#o to %#o: %w", mode, mode&0o700, err)
 		}
 	}
 	return nil
@@ -140,7 +142,7 @@ func regular(path string, info fs.FileInfo) error {
 	return &fs.PathError{Op: "open", Path: path, Err: err}
 }
 
-// kind names what is no regular file.
+// kind names the kind of a file that is not regular.
 func kind(mode fs.FileMode) string {
 	switch {
 	case mode.IsDir():
@@ -155,7 +157,7 @@ func kind(mode fs.FileMode) string {
 	return "of mode " + mode.String()
 }
 
-// IsAt reports whether f is the file at path, and not one that was there before.
+// IsAt reports whether f is still the file at path, and was not removed or replaced.
 func IsAt(f interface{ Stat() (os.FileInfo, error) }, path string) bool {
 	mine, err := f.Stat()
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"io/fs"
 )
 
-// On these systems a file has no owner or mode that a process could judge by, and no lock;
-// files of rings do not exist.
+// On these systems, owner, mode and lock of a file are not available in this form. Ring files are
+// not supported.
 const (
 	nonBlocking = 0
 	hasModes    = false

@@ -15,9 +15,9 @@ const (
 	hasModes    = true
 )
 
-// checkOwner returns an error if the file is another user's. Its owner may read what is
-// written to it later, and cut it short, which is a fault of the process that has mapped it.
-// That holds for root too, who could open it.
+// checkOwner returns an error if the file belongs to another user, who could read it, or truncate
+// it, which is a memory fault for a process that has mapped it. Root, who can open any file, gets
+// the error too.
 func checkOwner(info fs.FileInfo) error {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if us := os.Geteuid(); ok && int(stat.Uid) != us {
@@ -27,8 +27,8 @@ func checkOwner(info fs.FileInfo) error {
 	return nil
 }
 
-// Lock takes the file's lock, or returns ErrLocked. The lock ends with Unlock, or with the
-// process and its children that have the file open.
+// Lock takes the file's lock, or returns ErrLocked. The lock is released by Unlock, or once this
+// process and all its children have closed the file.
 func Lock(f interface{ Fd() uintptr }) error {
 	err := flock(f, syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
@@ -37,8 +37,8 @@ func Lock(f interface{ Fd() uintptr }) error {
 	return err
 }
 
-// Unlock gives the lock up. Closing the file is not enough: a child that was forked just
-// now has it open too, until it executes its program.
+// Unlock releases the lock. Closing the file is not enough: a child process that was just forked
+// has the file open until it executes its program.
 func Unlock(f interface{ Fd() uintptr }) { _ = flock(f, syscall.LOCK_UN) }
 
 func flock(f interface{ Fd() uintptr }, how int) error {
@@ -50,7 +50,7 @@ func flock(f interface{ Fd() uintptr }, how int) error {
 	}
 }
 
-// SyncDir writes the names in a directory to the disk, where its file system can.
+// SyncDir writes the entries of a directory to the disk, if its file system supports that.
 func SyncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

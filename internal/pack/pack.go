@@ -1,5 +1,5 @@
-// Package pack is what a cache knows of compressed values: their form in a record, which
-// values are worth a try, and what compression brings. It compresses nothing itself.
+// Package pack defines the form of compressed values in a record, and decides which values are
+// worth compressing and how much memory compression is worth. It compresses nothing itself.
 //
 // The value of a packed record is
 //
@@ -7,8 +7,8 @@
 //	byte 1 to 4: check of the value as it was set, little endian
 //	then the length of the value as it was set, a varint, and its compressed form
 //
-// The check is what makes a damaged record, a lost dictionary and a Compressor that
-// returns other bytes a miss.
+// Because of the check, a damaged record, a lost dictionary or a Compressor that returns other
+// bytes leads to a miss.
 package pack
 
 import (
@@ -19,27 +19,28 @@ import (
 )
 
 const (
-	// Dicts is how many dictionaries there can be at a time, number 0 among them: none.
+	// Dicts is the number of dictionaries that there can be at a time, including number 0, which
+	// stands for no dictionary.
 	Dicts = 16
 
-	// MostPrefix is how many bytes a prefix has at most.
+	// MostPrefix is the length of the longest prefix in bytes.
 	MostPrefix = lengthAt + binary.MaxVarintLen64
 
 	checkAt  = 1
 	lengthAt = 5
 )
 
-// ErrDamaged tells that a packed value is none.
+// ErrDamaged tells that bytes are not a valid packed value.
 var ErrDamaged = errors.New("a packed value is damaged")
 
-// Prefix is what stands before the compressed form of a value.
+// Prefix is the part of a packed value before the compressed bytes.
 type Prefix struct {
 	Dict  uint8
 	Check uint32 // of the value as it was set
 	Size  int    // its length
 }
 
-// PrefixOf returns the prefix of value v, that a dictionary was used for.
+// PrefixOf returns the prefix for value v and the dictionary that it is compressed with.
 func PrefixOf(dict uint8, v []byte) Prefix {
 	return Prefix{Dict: dict, Check: check(v), Size: len(v)}
 }
@@ -54,8 +55,8 @@ func (p Prefix) Append(b []byte) []byte {
 	return binary.AppendUvarint(b, uint64(p.Size))
 }
 
-// Parse returns the prefix of a packed value of a cache whose longest value has most
-// bytes, and its compressed form.
+// Parse splits a packed value into its prefix and the compressed bytes. A value that would be
+// longer than most bytes counts as damaged.
 func Parse(b []byte, most int) (p Prefix, compressed []byte, err error) {
 	if len(b) < lengthAt {
 		return p, nil, ErrDamaged
@@ -68,5 +69,5 @@ func Parse(b []byte, most int) (p Prefix, compressed []byte, err error) {
 	return p, b[lengthAt+n:], nil
 }
 
-// Is reports whether v is the value that p stands for.
+// Is reports whether v has the length and the check of p.
 func (p Prefix) Is(v []byte) bool { return len(v) == p.Size && check(v) == p.Check }

@@ -2,8 +2,8 @@ package pack
 
 import "math/rand/v2"
 
-// Samples are values of one size class, of which a dictionary is made: a random choice of
-// those that it has seen.
+// Samples are values of one size class from which a dictionary is made: a random choice of those
+// that were added.
 type Samples struct {
 	values [][]byte
 	seen   int
@@ -11,18 +11,18 @@ type Samples struct {
 }
 
 const (
-	// sampleBytes is what the samples of a dictionary have together.
+	// sampleBytes is the maximum number of bytes of all samples of a dictionary.
 	sampleBytes = 128 << 10
 
-	// enough is how many values are seen before a dictionary is made of some.
+	// enough is the number of values that must be added before a dictionary is made.
 	enough = 1000
 
 	mostSamples = 1024
-	longSample  = 8 << 10 // of a longer value, its beginning
+	longSample  = 8 << 10 // only so much of a longer value is a sample
 )
 
-// Add takes a copy of v, or not: each value has the same chance (Vitter: Random sampling
-// with a reservoir, ACM TOMS 1985), but for the bound in bytes.
+// Add may keep a copy of v. Each value has the same chance to be kept (Vitter: Random sampling with
+// a reservoir, ACM TOMS 1985), apart from the effect of the bound in bytes.
 func (s *Samples) Add(v []byte) {
 	s.seen++
 	v = v[:min(len(v), longSample)]
@@ -41,10 +41,10 @@ func (s *Samples) Add(v []byte) {
 	}
 }
 
-// Enough reports whether so many were seen that a dictionary can be made.
+// Enough reports whether enough values were added to make a dictionary.
 func (s *Samples) Enough() bool { return s.seen >= enough }
 
-// Take returns the samples, and forgets them.
+// Take removes and returns the samples.
 func (s *Samples) Take() [][]byte {
 	values := s.values
 	*s = Samples{}

@@ -2,16 +2,16 @@ package pack
 
 import "math"
 
-// Control, set before a cache is made, has a cold part with its full share that compresses
-// nothing: what benchmarks compare with, to tell what compression brings from what a longer
-// queue does.
+// Control, if set before a cache is made, gives its cold part the full share, but compresses
+// nothing. Benchmarks compare with such a cache, to separate the effect of compression from that of
+// a longer queue.
 var Control bool
 
-// Classes is how many size classes of values there are. Each has a dictionary and a ratio.
+// Classes is the number of size classes of values. Each class has a dictionary and a ratio.
 const Classes = 4
 
-// Shortest is the length of the shortest value that is worth a try: what stands before a
-// compressed form takes up what a shorter one saves.
+// Shortest is the length of the shortest value that is worth compressing. For a shorter value, the
+// prefix takes as many bytes as compression saves.
 const Shortest = 48
 
 // ClassOf returns the size class of a value of n bytes.
@@ -29,13 +29,13 @@ func ClassOf(n int) int {
 }
 
 const (
-	looks      = 64 // bytes of a value that IsOpaque looks at
-	opaqueFrom = 46 // different ones of these, from which on it is opaque
+	looks      = 64 // bytes of a value that IsOpaque examines
+	opaqueFrom = 46 // if so many of these differ from each other, the value is opaque
 )
 
-// IsOpaque takes a cheap look at a value and reports whether it seems to be random,
-// encrypted or compressed already. Of 64 random bytes, 57 are different on average, and
-// seldom fewer than 51; of a text, 20 to 30.
+// IsOpaque reports whether a value seems to be random, encrypted or already compressed. It examines
+// only a few bytes. Among 64 random bytes, 57 are different on average, and rarely fewer than 51;
+// in text, 20 to 30.
 func IsOpaque(v []byte) bool {
 	if len(v) < looks {
 		return false
@@ -53,14 +53,14 @@ func IsOpaque(v []byte) bool {
 	return n >= opaqueFrom
 }
 
-// Ratio is the running ratio of what records take as they are to what they take packed.
-// The zero value is ready for use.
+// Ratio is the running ratio of the size of records before packing to that after. The zero value is
+// ready for use.
 type Ratio struct{ from, to float64 }
 
-// recent is how many bytes a Ratio remembers, about.
+// recent is about the number of bytes that a Ratio remembers.
 const recent = 4 << 20
 
-// Add counts a record of from bytes that takes to bytes now.
+// Add counts a record of from bytes that now takes to bytes.
 func (r *Ratio) Add(from, to int) {
 	r.from += float64(from)
 	r.to += float64(to)
@@ -69,7 +69,7 @@ func (r *Ratio) Add(from, to int) {
 	}
 }
 
-// IsKnown reports whether the ratio is of n bytes or more.
+// IsKnown reports whether the ratio is based on n bytes or more.
 func (r *Ratio) IsKnown(n int) bool { return r.from >= float64(n) }
 
 // Value returns the ratio; 1 if nothing is known.
@@ -80,8 +80,8 @@ func (r *Ratio) Value() float64 {
 	return r.from / r.to
 }
 
-// The cold part has FullShare of the memory where records take 1/fullFrom of it there, and
-// nothing where they take more than 1/noneBelow: a longer queue alone is worth little.
+// The cold part gets FullShare of the memory if the ratio is fullFrom or more, and nothing if it is
+// below noneBelow, since a longer queue alone is worth little.
 const (
 	FullShare = 0.5
 	noneBelow = 1.25
@@ -93,30 +93,30 @@ func ShareFor(ratio float64) float64 {
 	return FullShare * min(max((ratio-noneBelow)/(fullFrom-noneBelow), 0), 1)
 }
 
-// A value whose class has a lower ratio is tried only once in Probe times.
+// If the ratio of a class is below leastRatio, only one in Probe of its values is compressed.
 const (
 	leastRatio = 1.1
 	Probe      = 16
 )
 
-// WorthTrying reports whether values of a class with that ratio are worth it.
+// WorthTrying reports whether values of a class with that ratio are worth compressing.
 func WorthTrying(ratio float64) bool { return ratio >= leastRatio }
 
-// IsWorse reports whether a ratio has fallen so far below what a dictionary has brought
-// when it was new that another one is worth making.
+// IsWorse reports whether a ratio is so far below the best one of its dictionary that a new
+// dictionary is worth making.
 func IsWorse(ratio, best float64) bool { return ratio < 0.9*best }
 
 // Comparison compares the inserts of buckets with a cold part to those of as many without. The
 // zero value is ready for use.
 type Comparison struct {
 	seen        [2]uint64
-	with, other float64 // lately
+	with, other float64 // recent inserts of the two
 }
 
-// recentInserts is how many a Comparison remembers, about.
+// recentInserts is about the number of inserts that a Comparison remembers.
 const recentInserts = 1 << 16
 
-// Note takes in how many inserts there have been since the beginning.
+// Note updates the comparison with the numbers of inserts since the beginning.
 func (t *Comparison) Note(with, without uint64) {
 	t.with += float64(with - t.seen[0])
 	t.other += float64(without - t.seen[1])
@@ -126,12 +126,13 @@ func (t *Comparison) Note(with, without uint64) {
 	}
 }
 
-// leastHarm is the least difference that counts, as a part of all inserts: a smaller one comes
-// of which keys a bucket has.
+// leastHarm is the least difference that counts, as a fraction of the inserts without a cold part:
+// the keys that buckets happen to have cause smaller ones.
 const leastHarm = 0.03
 
-// IsHarmful reports whether buckets with a cold part insert more, and so find less, by more
-// than chance explains: two standard deviations of the difference, and leastHarm.
+// IsHarmful reports whether buckets with a cold part insert more entries, and so have fewer hits,
+// by more than chance explains: by more than two standard deviations of the difference, and more
+// than leastHarm.
 func (t *Comparison) IsHarmful() bool {
 	more := t.with - t.other
 	return t.other > 0 && more > max(2*math.Sqrt(t.with+t.other), leastHarm*t.other)

@@ -2,10 +2,10 @@
 
 // Package prefetch asks the processor for cache lines before they are needed.
 //
-// A prefetch reads nothing, changes nothing and cannot fault, whatever the
-// address is. So it may be given one that was read without a lock and is out of
-// date: the worst is a line that nobody needs. Where there is no such
-// instruction, and with the tag purego, the functions do nothing.
+// A prefetch has no result, changes nothing and cannot fault, whatever the address is. So the
+// address may have been read without a lock and be out of date: at worst, an unneeded line is
+// fetched. On processors without such an instruction, and with the tag purego, the functions do
+// nothing.
 package prefetch
 
 import "unsafe"

@@ -156,7 +156,7 @@ func (r *Ring) ValidateFile() error {
 	}
 	tail, head, ok := r.ledger.Span()
 	if !ok || tail != r.Tail || head != r.Head() {
-		return fmt.Errorf("I14: from %d to %d in the file (%v), is from %d to %d",
+		return fmt.Errorf("I14: from %d to %d in the file (valid: %v), from %d to %d in memory",
 			tail, head, ok, r.Tail, r.Head())
 	}
 	for i, c := range r.Chunks() {

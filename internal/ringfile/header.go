@@ -10,7 +10,7 @@ import (
 	"github.com/ringcache/ringcache/internal/chunk"
 )
 
-// Version is that of the form that this package reads and writes.
+// Version is the version of the format that this package reads and writes.
 const Version = 1
 
 const (
@@ -19,33 +19,34 @@ const (
 	sumAt      = headerSize - 8
 )
 
-// Header is what the file says of itself. It is written once, when the file is made.
-// Numbers are little-endian, but for Order.
+// Header describes the file. It is written once, when the file is made. Its numbers are
+// little-endian, except nativeOrder.
 type Header struct {
 	Version   uint32
 	ChunkSize uint32
-	Buckets   uint32 // small ones
+	Buckets   uint32 // small buckets
 	PosBits   uint32
 	MaxBytes  int64
 	Seed      [2]uint64 // the hash secret
-	Program   uint64    // the version that the program gives its entries
+	Program   uint64    // version of the entries, chosen by the program
 }
 
 // Errors of Open and ReadHeader.
 var (
-	ErrInUse   = errors.New("another process uses it")
+	ErrInUse   = errors.New("the file is in use")
 	ErrSpace   = errors.New("no space for the file")
 	ErrNew     = errors.New("the file is new")
 	ErrForeign = errors.New("not a ring file")
-	ErrOrder   = errors.New("the byte order is another machine's")
+	ErrOrder   = errors.New("the byte order is not that of this machine")
 	ErrVersion = errors.New("the version is newer than this library's")
 	ErrDamaged = errors.New("the header is damaged")
 )
 
-// nativeOrder is what a machine of the same byte order reads back.
+// nativeOrder is stored in the machine's byte order: a machine of the other one reads another
+// number.
 const nativeOrder = 0x01020304
 
-// Put writes h to the head. The magic comes last, and makes it a ring file.
+// Put writes h to the head. The magic is written last: only with it, the file is a ring file.
 func (h *Header) Put(head []byte) {
 	le := binary.LittleEndian
 	b := make([]byte, 0, headerSize)
@@ -63,8 +64,8 @@ func (h *Header) Put(head []byte) {
 	copy(head, magic)
 }
 
-// isBlank reports whether a head has nothing in it but a state, as one that was allocated
-// and never written.
+// isBlank reports whether a head is all zeros except for a state, as if it was allocated but no
+// header was written.
 func isBlank(head []byte) bool {
 	return isZero(head[:stateAt]) && isZero(head[stateAt+wordSize:])
 }
@@ -84,8 +85,8 @@ func isZero(b []byte) bool {
 	return true
 }
 
-// ReadHeader reads the header of a file from its head. It returns ErrNew for one that
-// was never finished.
+// ReadHeader reads the header of a file from its head. It returns ErrNew if the header was never
+// finished.
 func ReadHeader(head []byte) (h Header, err error) {
 	le := binary.LittleEndian
 	if string(head[:len(magic)]) == string(make([]byte, len(magic))) {

@@ -6,8 +6,8 @@ import (
 	"github.com/ringcache/ringcache/internal/clock"
 )
 
-// Mark is how old the cache's clock was at a moment. The file has two: of when it was opened,
-// for a process that finds it in use, and of when it was closed.
+// Mark is the age of the cache's clock at a moment. The file has two: one of its opening, for a
+// process that finds a file that was not closed, and one of its closing.
 type Mark struct {
 	Age time.Duration
 	At  clock.Moment
@@ -20,16 +20,17 @@ const (
 	markWords = 4 // age, time since the boot, Unix time, each in milliseconds; boot
 )
 
-// SetOpened notes the clock's mark before the first entry is set, and SetClosed does behind
-// the last one.
+// SetOpened notes the clock's mark, before the first entry is set.
 func (f *File) SetOpened(m Mark) { f.setMark(openedAt, m) }
 
-// SetClosed notes the clock's mark. The state that says that the file was closed comes later.
+// SetClosed notes the clock's mark, after the last entry is set. The state that says that the file
+// was closed is written later.
 func (f *File) SetClosed(m Mark) { f.setMark(closedAt, m) }
 
-// lastMark returns the mark that a process goes on from, or the zero Mark: that of the closing,
-// or where the file is in use, that of the opening. This one counts only in its boot, as what
-// the wall clock has done since is not known.
+// lastMark returns the mark from which a process continues: that of the closing, or, if the file
+// was not closed, that of the opening. The latter is valid only during the same boot, since it is
+// not known how the wall clock was set later. lastMark returns the zero Mark if there is no valid
+// one.
 func (f *File) lastMark(boot string) Mark {
 	if f.stateWord().Load() != stateOf(boot, false) {
 		m, _ := f.mark(closedAt)
@@ -41,13 +42,13 @@ func (f *File) lastMark(boot string) Mark {
 	return Mark{}
 }
 
-// setMark writes a mark. The boot is cleared first and comes last, so that death in between
-// leaves none.
+// setMark writes a mark. The boot is cleared first and written last, so that there is no mark if
+// the process dies in between.
 func (f *File) setMark(at int, m Mark) {
 	w := words(f.head[at:], markWords)
 	boot := &w[markWords-1]
 	boot.Store(0)
-	// Rounded so that the clock that goes on is ahead of this one, and never behind.
+	// The age is rounded up, so that the clock that continues is never behind this one.
 	for i, n := range []int64{
 		m.Age.Milliseconds() + 1, m.At.Boot.Milliseconds(), m.At.Wall.UnixMilli(),
 	} {

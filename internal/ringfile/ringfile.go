@@ -1,14 +1,15 @@
-// Package ringfile is the form of a file that holds the rings of a cache, so that they
-// outlive the process. Only rings are in it: the index is made anew from them.
+// Package ringfile defines the format of a file that holds the rings of a cache, so that they
+// outlive the process, and manages that file. Only rings are in it: the index is made anew from
+// them.
 //
 //	head      64 KB: header; at 4 KB the span of each ring, its tail and its head
 //	extent    a directory, a word for each chunk, and the chunks; as many as it takes
 //	...
 //
-// The file is a shared mapping. What a process has stored before it died is there, in
-// the order of its stores, so the order of these is what makes the file sound; no call
-// of the system is needed for it. Every word that a ring depends on carries a check of
-// itself, and one that fails is as good as none.
+// The file is a shared mapping. All that a process has stored before it died is in the file, so the
+// order of its stores is enough to keep the file consistent; no system call is needed. Every word
+// that a ring depends on contains a check of its value, and a word whose check fails is treated as
+// absent.
 //
 // Invariants (numbers as in docs/design.md):
 //
@@ -31,7 +32,7 @@ const (
 	// directory are multiples of the largest page that systems have.
 	HeadSize = 64 << 10
 
-	stateAt = 1 << 10 // in the head: see SetState
+	stateAt = 1 << 10 // offset in the head: see SetState
 	spansAt = 4 << 10
 
 	bucketSpans = 64 // bytes, a cache line: two words for each of the four rings
@@ -49,28 +50,28 @@ type File struct {
 	extents atomic.Pointer[[]extent]
 }
 
-// extent is the chunks of one mapping, and their directory.
+// extent has the chunks of one mapping, and their directory.
 type extent struct {
-	directory []atomic.Uint64 // a word for each chunk; 0: nobody has it
+	directory []atomic.Uint64 // a word for each chunk; 0: no ring holds it
 	chunks    []byte
 }
 
-// New returns a File with the head of a mapped file. grow makes the file n bytes longer,
-// and returns these, mapped and zero; the first ready of them have their place on the disk.
+// New returns a File with the head of a mapped file. grow makes the file n bytes longer, and
+// returns these bytes, mapped and zero. Disk space for the first ready of them is allocated.
 func New(head []byte, chunkSize int, grow func(n, ready int) ([]byte, error)) *File {
 	f := &File{head: head, chunkSize: chunkSize, grow: grow}
 	f.extents.Store(new([]extent))
 	return f
 }
 
-// SetState notes under which boot of the machine the file is in use, and whether it was
-// closed in order: nothing is under way, and all is on the disk.
+// SetState notes during which boot of the machine the file is in use, and whether it was closed
+// cleanly: no write is under way, and everything is on the disk.
 func (f *File) SetState(boot string, clean bool) {
 	f.stateWord().Store(stateOf(boot, clean))
 }
 
-// IsSound reports whether what the file holds is of one time: it was closed in order, or
-// the machine, which has the newest bytes in its memory, has not been started since.
+// IsSound reports whether the contents of the file are consistent: it was closed cleanly, or the
+// machine has not been restarted since, and so has the newest bytes in its memory.
 func (f *File) IsSound(boot string) bool {
 	state := f.stateWord().Load()
 	value, ok := checked(state, stateAt)
@@ -93,11 +94,12 @@ func (f *File) extentSizes(n int) (directory, all int) {
 	return directory, directory + wholePages(n*f.chunkSize)
 }
 
-// wholePages returns n rounded up to pages of whatever size: maps begin at one.
+// wholePages returns n rounded up to the largest page that systems have, since mappings begin at a
+// page.
 func wholePages[N int | int64](n N) N { return (n + HeadSize - 1) / HeadSize * HeadSize }
 
-// Map adds an extent of n bytes of chunks to the file, and returns these. The first ready of
-// them have their place on the disk.
+// Map adds an extent of n bytes of chunks to the file, and returns these bytes. Disk space for the
+// first ready of them is allocated.
 func (f *File) Map(n, ready int) ([]byte, error) {
 	count := n / f.chunkSize
 	directory, all := f.extentSizes(count)
@@ -109,12 +111,13 @@ func (f *File) Map(n, ready int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The count comes last, and makes it an extent.
+	// The count is stored last: only with it, the bytes are an extent.
 	words(b, 1)[0].Store(withCheck(uint64(count), 0))
 	return f.add(b, count).chunks, nil
 }
 
-// ExtentSize returns how long the extent is that begins with b, or 0 if none does.
+// ExtentSize returns the length of the extent that begins with b, or 0 if b is not the beginning of
+// one.
 func (f *File) ExtentSize(b []byte) int64 {
 	count, ok := checked(words(b, 1)[0].Load(), 0)
 	if !ok || count == 0 {
@@ -152,8 +155,8 @@ type Chunk struct {
 	chunk.Ref
 }
 
-// Chunks returns the chunks of all extents: those that rings hold, by the number of the
-// ring, and those that nobody holds.
+// Chunks returns the chunks of all extents: those that rings hold, by the number of the ring, and
+// those that no ring holds.
 func (f *File) Chunks() (held map[uint64][]Chunk, free []chunk.Ref) {
 	held = map[uint64][]Chunk{}
 	for _, r := range *f.extents.Load() {
@@ -172,9 +175,9 @@ func (f *File) Chunks() (held map[uint64][]Chunk, free []chunk.Ref) {
 	return held, free
 }
 
-// slotBits are those of a slot in a directory's word; above them is the ring's number,
-// from 1 on. With 36 bits of a position, chunks of 2 KB have slots of 25 bits, and of
-// the smallest that tests use of 30.
+// slotBits is the number of bits of a slot in a directory's word; above them is the ring's number,
+// from 1 on. With 36 bits of a position, chunks of 2 KB have slots of 25 bits, and of the smallest
+// that tests use of 30.
 const slotBits = 30
 
 // entry returns the directory's word of a chunk, and its salt.
@@ -190,22 +193,21 @@ func (f *File) entry(c chunk.Ref) (word *atomic.Uint64, salt uint64) {
 	panic("ringfile: chunk of no extent")
 }
 
-// Ledger is where one ring notes what of it is in the file. A nil Ledger notes nothing:
-// that of a ring in memory. The ring's bucket guards it.
+// Ledger notes the span and the chunks of one ring in the file. A ring in memory has a nil Ledger,
+// which notes nothing. The lock of the ring's bucket guards it.
 type Ledger struct {
 	file *File
 	id   uint64 // the ring's number, from 1 on
 	span []atomic.Uint64
 }
 
-// Ledger returns that of a ring, one of four of its bucket.
+// Ledger returns the Ledger of a ring, one of the four of its bucket.
 func (f *File) Ledger(bucket, ring int) *Ledger {
 	at := spansAt + bucket*bucketSpans + ring*ringSpan
 	return &Ledger{file: f, id: ringID(bucket, ring), span: words(f.head[at:], 2)}
 }
 
-// ringID returns the number of a ring. Those of the cold part were added later, and come
-// after all others.
+// ringID returns the number of a ring. Rings of cold parts have numbers above all others.
 func ringID(bucket, ring int) uint64 {
 	id := uint64(2*bucket+ring) + 1
 	if ring >= 2 {
@@ -214,13 +216,13 @@ func ringID(bucket, ring int) uint64 {
 	return id
 }
 
-// coldIDs is how many numbers are left to rings that are not of a cold part.
+// coldIDs is how many numbers are reserved for rings outside the cold part.
 const coldIDs = 1 << 11
 
 // ID returns the number of the ring.
 func (l *Ledger) ID() uint64 { return l.id }
 
-// SetSpan notes where the ring begins and ends. What lies between is whole (I14).
+// SetSpan notes where the ring begins and ends. All records in between must be whole (I14).
 func (l *Ledger) SetSpan(tail, head uint64) {
 	if l != nil {
 		l.set(0, tail)
@@ -228,7 +230,8 @@ func (l *Ledger) SetSpan(tail, head uint64) {
 	}
 }
 
-// Empty is SetSpan of an empty ring, whatever the span was: it is none in between.
+// Empty is SetSpan for an empty ring that had any other span: at no moment, a mixture of the two is
+// valid.
 func (l *Ledger) Empty() {
 	l.span[1].Store(0)
 	l.set(0, 0)
@@ -248,7 +251,7 @@ func (l *Ledger) set(i int, pos uint64) { l.span[i].Store(withCheck(pos, 2*l.id+
 // Span returns where the ring begins and ends, as it was noted last.
 func (l *Ledger) Span() (tail, head uint64, ok bool) {
 	if l.span[0].Load()|l.span[1].Load() == 0 {
-		return 0, 0, true // the process died before it came to this ring
+		return 0, 0, true // the span was never written: the process died before
 	}
 	tail, ok = checked(l.span[0].Load(), 2*l.id)
 	if !ok {
@@ -266,7 +269,7 @@ func (l *Ledger) Hold(c chunk.Ref, slot uint64) {
 	}
 }
 
-// Drop notes that the ring has chunk c no longer.
+// Drop notes that the ring no longer has chunk c.
 func (l *Ledger) Drop(c chunk.Ref) {
 	if l != nil {
 		word, _ := l.file.entry(c)

@@ -4,20 +4,20 @@ package ringfile
 
 import "errors"
 
-// mayFit says that the disk has to be tried.
+// mayFit returns true: only writing shows whether the disk has room.
 func mayFit(int, int64) bool { return true }
 
 // keepInPlace does nothing: these systems have no such flag.
 func keepInPlace(disk) {}
 
-// punch says that holes cannot be made.
+// punch returns an error: holes are not made on these systems.
 func punch(int, int64, int64) error { return errors.ErrUnsupported }
 
 // mostRuns is not called.
 func mostRuns() int64 { return 0 }
 
-// preallocate says that the bytes have to be written.
+// preallocate returns an error: the caller has to write the bytes.
 func preallocate(int, int64, int64) error { return errors.ErrUnsupported }
 
-// isShared says no: these systems do not tell.
+// isShared returns false: these systems do not tell.
 func isShared(int, int64, int64) bool { return false }

@@ -13,19 +13,19 @@ import (
 	"github.com/ringcache/ringcache/internal/chunk"
 )
 
-// Chunks of the file that have no place on the disk: holes.
+// Holes are chunks of the file without disk space.
 //
-// A reader may still look at a chunk that was given back. On a tmpfs even a read fills a hole,
-// and is a signal if the disk is full by then. So before a hole is made, empty pages that are
-// not the file's are put over it, in one step, and the file's come back once the hole has its
-// place on the disk again. Chunks that were free since the file was opened, or grew, nobody
-// looks at.
+// A reader may still read a chunk that was given back. On a tmpfs, even a read fills a hole, and is
+// a signal if the disk is full by then. So before a chunk becomes a hole, it is hidden: empty pages
+// that do not belong to the file are mapped over it, in one step. The file is mapped there again
+// once the hole has disk space. Chunks that have been free since the file was opened or grew need
+// not be hidden, because no reader knows them.
 
-// holes is what a Store knows of them. Its lock guards it.
+// holes describes the holes of a Store, whose lock guards it.
 type holes struct {
 	possible bool
-	hidden   map[int64]bool // chunks that empty pages lie over, by their place in the file
-	runs     int64          // of such chunks that follow upon each other
+	hidden   map[int64]bool // hidden chunks, by their offset in the file
+	runs     int64          // number of runs of adjacent hidden chunks
 	free     int64          // bytes of the chunks that were free when the file was opened
 }
 
@@ -33,10 +33,10 @@ type holes struct {
 // system limits their number: the Go runtime ends the process when it is refused one.
 var allRuns atomic.Int64
 
-// init finds out whether the system can make holes of chunks in a file of that size.
+// init finds out whether the system can turn chunks of the file, which has that size, into holes.
 func (h *holes) init(file disk, chunkSize uint32, size int64) {
 	h.possible = int(chunkSize)%unix.Getpagesize() == 0 &&
-		punch(int(file.Fd()), size, HeadSize) == nil // behind the end it does nothing
+		punch(int(file.Fd()), size, HeadSize) == nil // after the end, it changes nothing
 	h.hidden = map[int64]bool{}
 }
 
@@ -46,8 +46,8 @@ func (h *holes) forget() {
 	h.hidden, h.runs, h.possible = nil, 0, false
 }
 
-// count notes that the chunk at off, of n bytes, is hidden from now on, or not any more. It
-// reports false, and notes nothing, if there are too many runs.
+// count notes whether the chunk of n bytes at off is hidden. It reports false, and notes nothing,
+// if there would be too many runs.
 func (h *holes) count(off, n int64, hidden bool) bool {
 	more := int64(1)
 	for _, beside := range []int64{off - n, off + n} {
@@ -80,7 +80,7 @@ func (f *Store) Memory() *chunk.RingMemory {
 	return m
 }
 
-// dropChunk makes a chunk a hole, and reports whether it could.
+// dropChunk turns a chunk into a hole, and reports whether it did.
 func (f *Store) dropChunk(b []byte) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -95,12 +95,12 @@ func (f *Store) dropChunk(b []byte) bool {
 		f.holes.count(off, n, false)
 		return false
 	}
-	// An error leaves the chunk its place on the disk, which fillChunk finds again.
+	// After an error the chunk keeps its disk space until fillChunk needs it.
 	_ = punch(int(f.file.Fd()), off, n)
 	return true
 }
 
-// fillChunk gives a hole its place on the disk, and maps it.
+// fillChunk allocates disk space for a hole, and maps it.
 func (f *Store) fillChunk(b []byte) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -135,25 +135,26 @@ func (f *Store) offset(b []byte) (off int64) {
 	return -1 // the file is closed
 }
 
-// ReadAhead starts to read a chunk from the disk, which the system does not do by itself.
+// ReadAhead starts to read a chunk from the disk. Without it, the system would read page by page
+// (mapFile).
 func (f *Store) ReadAhead(r chunk.Ref) {
 	_ = unix.Madvise(r.Bytes(0, uint32(f.Rings.chunkSize)), unix.MADV_WILLNEED)
 }
 
-// mapFile puts the bytes of the file from off on in place of b, in one step.
+// mapFile maps the bytes of the file from off on in place of b, in one step.
 func mapFile(file disk, off int64, b []byte) error {
 	// Sound: the pages are those of b, which is ours.
 	_, err := unix.MmapPtr(int(file.Fd()), off, unsafe.Pointer(unsafe.SliceData(b)),
 		uintptr(len(b)), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_FIXED)
 	if err == nil {
-		// The page cache would read ahead into large folios. Where one covers a hole, a write to
-		// another page of it fills the hole.
+		// This prevents read-ahead, which would use large folios: if a folio covers a hole, a write
+		// to another of its pages fills the hole.
 		_ = unix.Madvise(b, unix.MADV_RANDOM)
 	}
 	return err
 }
 
-// lengthen makes the file size bytes long. What is new is a hole.
+// lengthen makes the file size bytes long. The new bytes are a hole.
 func lengthen(file disk, size int64) error {
 	if err := checkLength(size); err != nil {
 		return err
@@ -161,8 +162,8 @@ func lengthen(file disk, size int64) error {
 	return file.Truncate(size)
 }
 
-// checkLength returns an error if the process may not make a file so long: trying it would
-// come with a signal.
+// checkLength returns an error if the process may not make a file that long: an attempt would raise
+// a signal.
 func checkLength(size int64) error {
 	var limit unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_FSIZE, &limit) == nil && uint64(size) > uint64(limit.Cur) {
@@ -171,7 +172,7 @@ func checkLength(size int64) error {
 	return nil
 }
 
-// part is bytes of the file.
+// part is a range of the file.
 type part struct{ off, n int64 }
 
 // extentParts is an extent of the file: its length, and the parts of it that are in use.
@@ -180,8 +181,8 @@ type extentParts struct {
 	used []part
 }
 
-// readExtents returns the extents of a file of that size. What is free in them becomes a hole.
-// Nothing is mapped yet: on a tmpfs even a read of mapped bytes fills holes.
+// readExtents returns the extents of a file of that size, and turns their free chunks into holes.
+// It reads the file without mapping it: on a tmpfs, even a read of mapped bytes fills holes.
 func (f *Store) readExtents(chunkSize int, size int64) (all []extentParts, err error) {
 	form := New(nil, chunkSize, nil)
 	b := make([]byte, HeadSize)
@@ -191,7 +192,7 @@ func (f *Store) readExtents(chunkSize int, size int64) (all []extentParts, err e
 		}
 		n := form.ExtentSize(b)
 		if n == 0 || n > size-off {
-			break // the process died while it made this one
+			break // the process died while it was made
 		}
 		x := extentParts{n: n, used: []part{{off, n}}}
 		if f.holes.possible {
@@ -204,8 +205,8 @@ func (f *Store) readExtents(chunkSize int, size int64) (all []extentParts, err e
 	return all, nil
 }
 
-// readDirectory returns the parts of the extent of n bytes at off that are in use, the
-// directory among them, and makes the others holes.
+// readDirectory returns the parts of the extent of n bytes at off that are in use, the directory
+// among them, and turns the others into holes.
 func (f *Store) readDirectory(form *File, off, n int64) (used []part, err error) {
 	b := make([]byte, HeadSize)
 	if _, err := f.file.ReadAt(b, off); err != nil {
@@ -230,13 +231,13 @@ func (f *Store) readDirectory(form *File, off, n int64) (used []part, err error)
 		*list = join(*list, part{begin + int64(i)*size, size})
 	}
 	for _, p := range free {
-		// After an error it keeps its place on the disk until it is used.
+		// After an error the part keeps its disk space.
 		_ = punch(int(f.file.Fd()), p.off, p.n)
 	}
 	return join(used, part{begin + int64(count)*size, off + n - begin - int64(count)*size}), nil
 }
 
-// join adds a part to a list that is in order.
+// join appends a part to a list, or lengthens the last one if they are adjacent.
 func join(list []part, p part) []part {
 	if last := len(list) - 1; last >= 0 && list[last].off+list[last].n == p.off {
 		list[last].n += p.n

@@ -20,9 +20,9 @@ func mayFit(fd int, n int64) bool {
 	return !known || disk.Bavail >= uint64(n)/uint64(disk.Bsize)
 }
 
-// preallocate allocates disk space for a range of a file, and separate space where the range
-// shares it with another file (on XFS). The error is errors.ErrUnsupported where the file
-// system cannot.
+// preallocate allocates disk space for a range of a file, and separate space for blocks that the
+// range shares with another file (on XFS). The error is errors.ErrUnsupported if the file system
+// cannot do that.
 func preallocate(fd int, off, n int64) error {
 	err := fallocate(fd, unix.FALLOC_FL_UNSHARE_RANGE, off, n)
 	if errors.Is(err, unix.EOPNOTSUPP) {
@@ -34,15 +34,15 @@ func preallocate(fd int, off, n int64) error {
 	return err
 }
 
-// punch makes bytes of a file a hole.
+// punch turns a range of a file into a hole.
 func punch(fd int, off, n int64) error {
 	return fallocate(fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, off, n)
 }
 
-// mostRuns returns how many runs of hidden chunks there may be. Each splits a mapping, so that
-// at most half of the mappings that a process may have are used up.
+// mostRuns returns how many runs of hidden chunks there may be. Each splits a mapping and so adds
+// two, so that at most half of the mappings that a process may have are used.
 var mostRuns = sync.OnceValue(func() int64 {
-	most := int64(65530) // where nothing was configured
+	most := int64(65530) // the default of Linux
 	if b, err := os.ReadFile("/proc/sys/vm/max_map_count"); err == nil {
 		if n, err := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64); err == nil {
 			most = n
@@ -81,8 +81,8 @@ const (
 	extentIsShared = 0x2000     // FIEMAP_EXTENT_SHARED
 )
 
-// isShared reports whether the n bytes of a file from off on share blocks with another file.
-// File systems that cannot tell share none.
+// isShared reports whether the n bytes of a file from off on share blocks with another file. It
+// returns false for file systems that cannot tell, because they do not share blocks.
 func isShared(fd int, off, n int64) bool {
 	for end := uint64(off + n); uint64(off) < end; {
 		m := fiemap{start: uint64(off), length: end - uint64(off)}
@@ -109,8 +109,8 @@ func isShared(fd int, off, n int64) bool {
 // noCopyOnWrite is FS_NOCOW_FL, which the unix package does not have.
 const noCopyOnWrite = 0x00800000
 
-// keepInPlace asks btrfs to write pages of an empty file where they are, so that no page
-// needs a new place when it is written. Others do not know the flag, and do so anyway.
+// keepInPlace asks btrfs to write the pages of a file, which is still empty, in place, so that no
+// write needs new disk space. Other file systems do not have the flag, and write in place anyway.
 func keepInPlace(file disk) {
 	fd := int(file.Fd())
 	if flags, err := unix.IoctlGetUint32(fd, unix.FS_IOC_GETFLAGS); err == nil {

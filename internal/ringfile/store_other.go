@@ -10,7 +10,7 @@ import (
 	"github.com/ringcache/ringcache/internal/chunk"
 )
 
-// Store is the open file of a cache, which this system does not have.
+// Store is the open file of a cache. This system does not support such files.
 type Store struct {
 	Rings     *File
 	IsNew     bool

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"unsafe"
 
@@ -17,24 +18,24 @@ import (
 	"github.com/ringcache/ringcache/internal/osfile"
 )
 
-// The operating system's side: the file is opened, locked, made longer and mapped.
+// The calls of the operating system: the file is opened, locked, extended and mapped.
 
 // Store is the open file of a cache.
 type Store struct {
 	Rings     *File
-	IsNew     bool // nothing was in it, or nothing that is to be relied on
-	Discarded bool // it is new though it was a ring file before
-	Last      Mark // of the clock that the file's expiries go by; zero: not known
+	IsNew     bool // the file had no contents, or none that can be used
+	Discarded bool // the file is new because its contents could not be used
+	Last      Mark // from which the clock of the file's expiries continues; zero: unknown
 	boot      string
 
 	mu    sync.Mutex
 	file  disk
-	size  int64    // of what is mapped
+	size  int64    // length of the mapped part
 	maps  [][]byte // the head first
 	holes holes
 }
 
-// disk is an *os.File, or what records for a test how one is used.
+// disk is an *os.File, or a test's replacement that records how it is used.
 type disk interface {
 	io.ReaderAt
 	io.WriterAt
@@ -46,9 +47,9 @@ type disk interface {
 	Close() error
 }
 
-// Open opens the file at path, or makes it, and takes its lock. path is absolute, and not a
-// symbolic link. It returns the header that the file has, and for a new one the one that
-// fresh returns. boot is the machine's name for the time since it was started.
+// Open opens the file at path, or creates it, and takes its lock. path is absolute, and not a
+// symbolic link. It returns the header of the file, which for a new file is the result of fresh.
+// boot identifies the present boot of the machine.
 func Open(path, boot string, fresh func() Header) (*Store, Header, error) {
 	file, err := osfile.OpenOwn(path, os.O_RDWR|os.O_CREATE)
 	if err != nil {
@@ -76,8 +77,8 @@ func (f *Store) open(fresh func() Header) (h Header, err error) {
 	if err != nil {
 		return h, err
 	}
-	// The name is on the disk before anything may rely on the file. That a directory cannot
-	// be synced is no reason to do without it: at worst the cache starts empty.
+	// The name must be on the disk before anything relies on the file. An error is ignored: at
+	// worst, the cache starts empty after a crash of the machine.
 	_ = osfile.SyncDir(filepath.Dir(f.file.Name()))
 	wanted := fresh()
 	if info.Size() >= HeadSize {
@@ -92,24 +93,24 @@ func (f *Store) open(fresh func() Header) (h Header, err error) {
 	return wanted, f.begin(&wanted)
 }
 
-// lock takes the file's lock, unless another has it, or has put another file in its place
-// meanwhile.
+// lock takes the file's lock. It returns an error if another process has the lock, or has replaced
+// the file meanwhile.
 func (f *Store) lock() error {
 	err := osfile.Lock(f.file)
 	if errors.Is(err, osfile.ErrLocked) {
 		return fmt.Errorf("%w: %w", ErrInUse, err)
 	}
 	if err != nil {
-		return fmt.Errorf("lock it: %w", err)
+		return fmt.Errorf("lock: %w", err)
 	}
 	if !osfile.IsAt(f.file, f.file.Name()) {
-		return fmt.Errorf("%w: it was replaced just now", ErrInUse)
+		return fmt.Errorf("%w: it was replaced during the call", ErrInUse)
 	}
 	return nil
 }
 
-// refuseForeign returns an error if a file of less than a head has something in it that
-// was not written by a process, or a machine, that died while it made the file.
+// refuseForeign returns an error if a file that is shorter than a head has contents, unless they
+// are what remains of a ring file whose process or machine died while it was created.
 func (f *Store) refuseForeign(size int64) error {
 	head := make([]byte, HeadSize)
 	if _, err := f.file.ReadAt(head[:size], 0); err != nil {
@@ -128,8 +129,8 @@ func (f *Store) refuseForeign(size int64) error {
 	return err
 }
 
-// openOld maps what is there. It returns an error that is ErrNew if that is of no use,
-// as for a program of another version.
+// openOld maps an existing file. It returns an error that is ErrNew if the contents cannot be used,
+// for example because they are of another version of the program.
 func (f *Store) openOld(size int64, program uint64) (h Header, err error) {
 	b := make([]byte, HeadSize)
 	if _, err := f.file.ReadAt(b, 0); err != nil {
@@ -140,7 +141,7 @@ func (f *Store) openOld(size int64, program uint64) (h Header, err error) {
 	case errors.Is(err, ErrNew) && isBlank(b):
 		return h, f.refuseContents(size)
 	case errors.Is(err, ErrNew):
-		return h, ErrForeign // it has no header, and yet something in it
+		return h, ErrForeign // it has contents, but no header
 	case err != nil && !errors.Is(err, ErrDamaged):
 		return h, err
 	}
@@ -153,7 +154,7 @@ func (f *Store) openOld(size int64, program uint64) (h Header, err error) {
 	if err := f.adopt(&h, size); err != nil {
 		return h, err
 	}
-	// The disk must not say that it was closed, when pages are written back one by one.
+	// The state on the disk must no longer say closed when the system begins to write pages back.
 	f.Rings.SetState(f.boot, false)
 	if err := f.flush(f.maps[:1]); err != nil {
 		return h, err
@@ -161,10 +162,10 @@ func (f *Store) openOld(size int64, program uint64) (h Header, err error) {
 	return h, f.file.Truncate(f.size)
 }
 
-// adopt maps the head and the extents of a file of that size. Holes in what is in use, of a
-// copy that left out zeros, get their place on the disk: there may be none for a page that is
-// written later, which is a signal. Where the disk has none now, the file ends before that
-// extent. Chunks that are free become holes, and get their place when they are used.
+// adopt maps the head and the extents of a file of that size. It allocates disk space for holes in
+// the parts in use, as in a copy made without zeros: a write to a hole is a signal if the disk is
+// full by then. If the disk is full now, the file ends before the extent with the hole. Chunks that
+// are free become holes, and get disk space when they are used.
 func (f *Store) adopt(h *Header, size int64) error {
 	f.holes.init(f.file, h.ChunkSize, size)
 	extents, err := f.readExtents(int(h.ChunkSize), size)
@@ -195,9 +196,10 @@ func (f *Store) adopt(h *Header, size int64) error {
 	return nil
 }
 
-// refuseContents returns ErrNew for a file without a head that was never begun, and another
-// error if something in it may be somebody's. The head is on the disk before a file grows,
-// so what follows a blank one was never written, but for the count of a first extent.
+// refuseContents examines a file with a blank head. It returns ErrNew if the rest is blank too, or
+// begins with the count of an extent, and ErrForeign if it may be a file of another program. (The
+// head is on the disk before a file grows, so a ring file with a blank head has nothing else in
+// it.)
 func (f *Store) refuseContents(size int64) error {
 	if size > HeadSize+wordSize {
 		word := make([]byte, wordSize)
@@ -221,8 +223,8 @@ func (f *Store) refuseContents(size int64) error {
 	return ErrNew
 }
 
-// begin makes the file an empty one with header h. The head is on the disk before the file
-// grows: the length may reach the disk before any byte does.
+// begin makes the file an empty ring file with header h. It writes the head to the disk before the
+// file grows, because a greater length may reach the disk before any other bytes do.
 func (f *Store) begin(h *Header) error {
 	f.unmap()
 	if err := f.file.Truncate(0); err != nil {
@@ -254,15 +256,15 @@ func (f *Store) begin(h *Header) error {
 	return nil
 }
 
-// grow makes the file n bytes longer, and maps these. The first ready of them are allocated
-// before, so that a disk that is full is an error here and no signal later.
+// grow makes the file n bytes longer, and maps these bytes. It allocates disk space for the first
+// ready of them, so that a full disk is an error here and not a signal later.
 func (f *Store) grow(n, ready int) ([]byte, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.file == nil {
 		return nil, os.ErrClosed
 	}
-	// Addresses first: where there are none, it would be a waste to allocate.
+	// Addresses come first: without them, allocating disk space would be a waste.
 	b, err := reserve(int64(n))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrSpace, err)
@@ -303,7 +305,7 @@ func reserve(n int64) ([]byte, error) {
 	return unix.Mmap(-1, 0, int(n), unix.PROT_NONE, unix.MAP_ANON|unix.MAP_PRIVATE)
 }
 
-// mapOver puts the bytes of the file from off on in place of b.
+// mapOver maps the bytes of the file from off on in place of b.
 func (f *Store) mapOver(b []byte, off int64) error {
 	// Sound: the pages are those of b, which nobody else knows yet.
 	err := mapFile(f.file, off, b)
@@ -313,13 +315,13 @@ func (f *Store) mapOver(b []byte, off int64) error {
 	return err
 }
 
-// allocate gives the n bytes of the file from off on their place on the disk. They are behind
-// its end, or nobody needs what they hold.
+// allocate allocates disk space for the n bytes of the file from off on, which are after its end,
+// or whose contents are not needed.
 func allocate(file disk, off, n int64) error {
 	if err := checkLength(off + n); err != nil {
 		return err
 	}
-	// Where it does not fit, the disk would be filled first, which takes time.
+	// Without this check, a range that does not fit would fill the disk before it fails.
 	if !mayFit(int(file.Fd()), n) {
 		return unix.ENOSPC
 	}
@@ -338,9 +340,9 @@ func allocate(file disk, off, n int64) error {
 	return nil
 }
 
-// mend gives the n bytes of the file from off on their own place on the disk, also those in
-// holes and those that share theirs with another file. It is no error if the disk is full and
-// the file has neither.
+// mend allocates disk space for those of the n bytes of the file from off on that are in holes, or
+// share their space with another file. If the disk is full, that is an error only if there are such
+// bytes.
 func (f *Store) mend(off, n int64) error {
 	fd := int(f.file.Fd())
 	err := preallocate(fd, off, n)
@@ -350,13 +352,12 @@ func (f *Store) mend(off, n int64) error {
 	if !errors.Is(err, errors.ErrUnsupported) {
 		return err
 	}
-	const block = 4096 // of no file system is it less
-	b := make([]byte, block)
-	for end := off + n; off < end; off += block {
+	b := make([]byte, 4096)
+	for end := off + n; off < end; off += int64(len(b)) {
 		if _, err := f.file.ReadAt(b, off); err != nil {
 			return err
 		}
-		if !isZero(b) {
+		if !mayHaveHole(b) {
 			continue
 		}
 		if _, err := f.file.WriteAt(b, off); err != nil {
@@ -366,16 +367,27 @@ func (f *Store) mend(off, n int64) error {
 	return nil
 }
 
-// isWhole reports whether the file has as many bytes on the disk as it is long, but for the chunks
-// that were free when it was opened. Shared ones count.
+// mayHaveHole reports whether one of the blocks of a file system that b covers may be a hole.
+func mayHaveHole(b []byte) bool {
+	const smallest = 512 // bytes of a block: ext2 has blocks of 1,024
+	for block := range slices.Chunk(b, smallest) {
+		if isZero(block) {
+			return true
+		}
+	}
+	return false
+}
+
+// isWhole reports whether the file takes as many bytes on the disk as it is long, not counting the
+// chunks that were free when it was opened. Blocks shared with another file count.
 func (f *Store) isWhole() bool {
 	var stat unix.Stat_t
 	return unix.Fstat(int(f.file.Fd()), &stat) == nil &&
 		int64(stat.Blocks)*512 >= int64(stat.Size)-f.holes.free
 }
 
-// flush has the bytes of maps on the disk. The second step is for systems on which the
-// first one leaves them in the disk's own memory.
+// flush writes the bytes of maps to the disk. Sync is needed on systems on which Msync leaves them
+// in the disk's cache.
 func (f *Store) flush(maps [][]byte) error {
 	var errs []error
 	for _, b := range maps {
@@ -384,8 +396,8 @@ func (f *Store) flush(maps [][]byte) error {
 	return errors.Join(append(errs, f.file.Sync())...)
 }
 
-// Close has all that is in the file written, says that it is, and gives the file up. at
-// is the clock's mark. Addresses stay mapped: somebody may still be reading there.
+// Close writes the file to the disk, then marks it as closed, and closes it. at is the clock's
+// mark. The addresses stay mapped, to other memory, because readers may still use them.
 func (f *Store) Close(at Mark) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -415,7 +427,8 @@ func (f *Store) Close(at Mark) error {
 	return nil
 }
 
-// Release gives the file and the addresses up: nobody can reach them any more.
+// Release closes the file and unmaps the addresses. It must not be called as long as they can be
+// reached.
 func (f *Store) Release() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -51,7 +51,7 @@ func Scan(r io.ReaderAt, size int64, salvage bool) (*Contents, error) {
 			return nil, err
 		case !errors.Is(err, ErrCorrupt):
 			c.passOver(err)
-			return c, nil // the reader fails: there is nothing to search
+			return c, nil // a reader that fails cannot be searched
 		case at >= size:
 			c.passOver(err)
 			return c, nil
@@ -404,7 +404,7 @@ func (b *Ref) Each(body []byte, fn func(key int, e Entry)) error {
 	for at := 0; at < len(body); n++ {
 		e, skip, ok := ParseEntry(body[at:])
 		if !ok {
-			return corrupt(b.At, "entry %d of block %d, at byte %d of it, is none", n, b.ID, at)
+			return corrupt(b.At, "block %d has no valid entry %d at byte %d", b.ID, n, at)
 		}
 		size := skip + e.KeyLen + e.ValueLen
 		if e.Freq > 0 || !thin.leavesOut(size) {

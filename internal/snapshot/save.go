@@ -39,7 +39,7 @@ var (
 // copies some entries of a part, from a cursor on, to the blocks of a Worker.
 type Saver struct {
 	Context  context.Context
-	To       io.WriterAt // or
+	To       io.WriterAt // or Stream
 	Stream   io.Writer   // for one worker
 	Header   Header
 	Passes   []Pass
@@ -247,7 +247,7 @@ func (w *Worker) Write(b *Block, rank int) error {
 	s := w.s
 	id := s.blocks.Add(1) - 1
 	if id >= math.MaxUint32 {
-		return fmt.Errorf("%d blocks are too many", id)
+		return fmt.Errorf("%d blocks are too many, at most %d are allowed", id, uint32(math.MaxUint32))
 	}
 	s.entries.Add(uint64(b.Entries))
 	err := s.put(b.Finish(rank, uint32(id), s.Header.Salt, &w.packer))

@@ -17,8 +17,8 @@ import (
 // The invariants of a bucket. They have the numbers of docs/design.md.
 
 // Check walks the bucket and returns an error for each invariant that does not hold, by its number.
-// In a large bucket it adds its keys to large, by the low bits of their hashes (I8). A closed
-// bucket has nothing to check.
+// For a large bucket, it adds the number of keys to large, by the low bits of their hashes (I8). A
+// closed bucket has nothing to check.
 func (b *Store) Check(large map[int]int) error {
 	if b.Closed {
 		return nil
@@ -148,7 +148,7 @@ func (b *Store) checkCold() error {
 	}
 	for i, n := range c.uses {
 		if n > 0 && b.Shared.Compression.Dicts[i].Load() == nil {
-			return fmt.Errorf("I16: %d records need dictionary %d, which is none", n, i)
+			return fmt.Errorf("I16: %d records need dictionary %d, which does not exist", n, i)
 		}
 	}
 	return nil

@@ -10,49 +10,48 @@ import (
 	"github.com/ringcache/ringcache/internal/ring"
 )
 
-// The cold part of a bucket holds what the policy has dropped, compressed where that is
-// worth it (Options.Compressor).
+// The cold part of a bucket holds entries that the policy has dropped, compressed if that is worth
+// it (Options.Compressor).
 //
 //	small, main --+--> [ queue ] --compressed--+--> [ cold ] --> evicted
 //	              +----------as it is----------+
 //
-// A Set moves a victim to the head of the queue. The compressor's goroutine takes records
-// from its tail, compresses them without the lock, and appends them to the cold ring. If
-// the queue is full, the victim goes to the cold ring as it is: no Set waits. The goroutine
-// never evicts: Sets see to it that the cold ring has room for all that waits. What is hit a
-// second time goes back to main (Cache.lookupCold). What was hit once is given another round at
-// the cold ring's tail: going back at once would leave a hole for each hit, of which there are
-// many.
+// A Set moves a victim to the head of the queue. The compressor's goroutine takes records from its
+// tail, compresses them without the lock, and appends them to the cold ring. If the queue is full,
+// the victim goes to the cold ring as it is: no Set waits. The goroutine never evicts: Sets keep
+// room in the cold ring for all that waits. An entry that is hit a second time goes back to main
+// (Cache.lookupCold). An entry that was hit once gets another round at the cold ring's tail: moving
+// it at once would leave a dead record for each hit, and there are many.
 
 const (
 	// One bucket in ScoutEach is a scout, and one is a baseline.
 	ScoutEach = 32
 
-	// leastCold is how many chunks a cold part has, or none.
+	// leastCold is the least number of chunks of a cold part that is not empty.
 	leastCold = 4
 
 	// queuePart: the queue may have 1/queuePart of the cold part's chunks.
 	queuePart = 16
 
-	// coldRounds is how many records that were read a Set moves for each that it evicts.
+	// coldRounds is how many records that were read a Set moves at most before it evicts one.
 	coldRounds = 4
 
-	// coldCompacted is the same where the cold ring is worth compacting: among so many records
-	// one is dead on average.
+	// coldCompacted is the same if the cold ring is worth compacting: among so many records one is
+	// dead on average.
 	coldCompacted = 16
 
-	// A batch of the goroutine is so many records, or bytes, under one lock.
+	// The goroutine takes at most so many records, and about so many bytes, under one lock.
 	coldBatchRecords = 16
 	coldBatchBytes   = 8 << 10
 )
 
-// Cold is a bucket's cold part, as those see it who read it and who compress.
+// Cold is a bucket's cold part, with the methods for lookups and for the compressor's goroutine.
 type Cold struct{ of *Store }
 
 // Cold returns the bucket's cold part, which may be none.
 func (b *Store) Cold() Cold { return Cold{b} }
 
-// roleOf returns what the cold part of the nth bucket is for.
+// roleOf returns the role of the cold part of bucket number.
 func roleOf(number int) cold.Role {
 	switch number % ScoutEach {
 	case 0:
@@ -63,13 +62,13 @@ func roleOf(number int) cold.Role {
 	return cold.Follower
 }
 
-// follows reports whether the bucket's policy follows that of the baseline: what it
-// drops, and what comes back to it, tell of the cold part and not of the policy.
+// follows reports whether the bucket adopts the lessons of the baseline, and does not add to them:
+// which entries its policy drops, and which come back, depends on the cold part.
 func (b *Store) follows() bool {
 	return b.cold.on && b.cold.role != cold.Without && b.Shared.Buckets > ScoutEach/2
 }
 
-// inUse returns the end of the bucket's rings.
+// inUse returns the number of the bucket's rings, as the end of a loop over them.
 func (b *Store) inUse() policy.Ring {
 	if b.cold.on {
 		return policy.Rings
@@ -108,9 +107,9 @@ func (b *Store) shapeCold() {
 	}
 }
 
-// demote moves the live record at the tail of small or main, whose slot is at p, to
-// the cold part: to the queue, or as it is to the cold ring if the queue is full. It reports
-// false if there is no room for it: then it is to be dropped.
+// demote moves the live record at the tail of small or main, whose slot is at p, to the cold part:
+// to the queue, or uncompressed to the cold ring if the queue is full. It reports false if there is
+// no room for the record, which the caller must drop then.
 func (b *Store) demote(in policy.Ring, p index.Place, hd record.Header) bool {
 	n := hd.Total()
 	if !b.cold.on || hd.Kind != record.Value {
@@ -135,7 +134,7 @@ func (b *Store) demote(in policy.Ring, p index.Place, hd record.Header) bool {
 }
 
 // Sink moves the oldest live record of small or main to the cold part, as the policy would, and
-// returns its length; 0 if none can go there. It is for tests, which need not fill a cache then.
+// returns its length; 0 if none can go there. It is for tests, so that they need not fill a cache.
 func (c Cold) Sink() int {
 	b := c.of
 	b.cold.begun = true
@@ -157,12 +156,12 @@ func (c Cold) Sink() int {
 	return 0
 }
 
-// makeColdRoom makes room for a record of n bytes at the head of the queue, else of
-// the cold ring, which it returns, and keeps the cold part within its limit: bit by bit, so
-// there may be none.
+// makeColdRoom makes room for a record of n bytes at the head of the queue, or else of the cold
+// ring, and returns that ring. It brings the cold part within its limit only bit by bit, so it may
+// report that there is no room.
 func (b *Store) makeColdRoom(n int) (to policy.Ring, ok bool) {
 	c := b.cold
-	c.begun = true // from the next look at the limits on, there is room
+	c.begun = true // the limits include a cold part from the next computation on
 	q, s, queueMost := c.queue(), c.store(), max(c.queueMost, b.chunksFor(n))
 	from := c.size()
 	b.vacate(nil, func() (policy.Ring, bool) {
@@ -188,8 +187,8 @@ func (b *Store) makeColdRoom(n int) (to policy.Ring, ok bool) {
 	return to, ok
 }
 
-// storeMost returns how many chunks the cold ring may hold if the queue has queueMost chunks, and
-// has or can get.
+// storeMost returns how many chunks the cold ring may hold, and has or can get, if the queue has
+// queueMost chunks.
 func (b *Store) storeMost(queueMost int) int {
 	held, most := b.cold.store().Held(), b.coldMost(queueMost)
 	if held >= most {
@@ -199,8 +198,8 @@ func (b *Store) storeMost(queueMost int) int {
 	return min(most, held+max(0, b.moreCold()-forQueue))
 }
 
-// prefetchCold is what prepare does for the cold part: it asks for what is moved
-// next, where to, and what is dropped for it.
+// prefetchCold is prepare for the cold part: it prefetches the record that moves next, the place it
+// moves to, and the record dropped for it.
 func (b *Store) prefetchCold() {
 	r, s := &b.Rings[b.policy.Entry()], b.cold.store()
 	r.Prefetch(r.Tail)
@@ -213,9 +212,9 @@ func (b *Store) coldMost(queueMost int) int {
 	return max(0, b.cold.most-max(queueMost, b.cold.queue().Held()))
 }
 
-// reach returns how many of most chunks a ring of the cold part has or can get for n
-// bytes more. It borrows the tail's chunk (I2) only if it can get no other: as long as it does,
-// it has no room for more.
+// reach returns how many of most chunks a ring of the cold part has or can get for n bytes more. It
+// borrows the tail's chunk (I2) only if it can get no other, because a ring that borrows counts as
+// full.
 func (b *Store) reach(r *ring.Ring, n, most int) int {
 	held := r.Held()
 	if held >= most || r.Left() >= n {
@@ -224,8 +223,8 @@ func (b *Store) reach(r *ring.Ring, n, most int) int {
 	return min(most, held+b.moreCold())
 }
 
-// moreCold returns how many chunks more the cold part can get now. The limits are asked
-// for anew, as they may have changed since the Set began.
+// moreCold returns how many chunks more the cold part can get now. The limits are computed anew, as
+// they may have changed since the Set began.
 func (b *Store) moreCold() int {
 	return max(0, min(b.limit().cold-b.cold.held(), b.spare()))
 }
@@ -286,9 +285,9 @@ func (b *Store) storePacked(p index.Place, hd record.Header, key, packed []byte)
 	b.moved(p, index.WithPos(p.Slot, policy.Cold, pos), q, s, hd, n)
 }
 
-// Read appends the value of the key to dst as it is stored, and reports whether the key is in
-// the cold part. If the value is packed, it returns the dictionary too. touch: it is a read that
-// counts; stale: what is expired and kept is taken.
+// Read appends the value of the key to dst as it is stored, and reports whether the key is in the
+// cold part. If the value is packed, it returns the dictionary too. touch tells that the read
+// counts for the policy; stale, that an expired value that is kept may be returned.
 func (c Cold) Read(
 	f *Found, dst, k []byte, h uint64, touch, stale bool,
 ) (out []byte, d *cold.Dictionary, ok bool) {
@@ -307,19 +306,23 @@ func (c Cold) Read(
 	return dst, d, true
 }
 
-// findAgain finds the record of the key, and reports whether it is the one that was found
-// before, where it was.
+// findAgain finds the record of the key, and reports whether it is the record was, in the same
+// place.
 func (b *Store) findAgain(f, was *Found, k []byte, h uint64) bool {
 	return !b.Closed && b.findCounting(f, k, h) && index.Location(f.Slot) == index.Location(was.Slot)
 }
 
 // Promote moves the record that was found in the cold part to main, if it is still there. The write
-// has its value.
+// has its value. If the record's namespace was invalidated meanwhile, Promote removes the record.
 func (c Cold) Promote(was *Found, w *Write) {
 	b := c.of
 	b.MoveHomes()
 	var f Found
 	if !b.findAgain(&f, was, w.Key, w.Hash) || b.Shared.Expired(f.Expiry) {
+		return
+	}
+	if b.isForgotten(f.Ring, f.Pos, f.Header) {
+		b.remove(&f, w.Hash, Deleted) // in main, the walk that drops such records could miss it
 		return
 	}
 	w.Expiry, w.Until = b.lastOf(&f), f.Expiry
@@ -334,8 +337,8 @@ func (c Cold) Promote(was *Found, w *Write) {
 	}
 }
 
-// DropDamaged removes a record of which no value can be made. It reports false if it is
-// not there any more: it may have been another one.
+// DropDamaged removes a record whose value cannot be unpacked. It reports false if the record is no
+// longer there: what the caller read may have been another one.
 func (c Cold) DropDamaged(was *Found, k []byte, h uint64) bool {
 	b := c.of
 	var f Found
@@ -364,8 +367,8 @@ type ColdBatch struct {
 	Packed  []byte
 }
 
-// passDead releases the dead records at the queue's tail, and all if the one there is
-// damaged: nobody else comes there as long as the cold ring holds anything.
+// passDead releases the dead records at the queue's tail, and all records if the one there is
+// damaged. No Set passes that tail as long as the cold ring holds anything.
 func (b *Store) passDead() {
 	q := b.cold.queue()
 	b.vacate(nil, func() (policy.Ring, bool) {
@@ -415,7 +418,7 @@ func (c Cold) TakeWaiting(batch *ColdBatch) bool {
 		if w := (waiting{pos: pos, total: hd.Total()}); !hd.Dead {
 			from := len(batch.taken)
 			batch.taken, _ = q.Read(batch.taken, pos+uint64(hd.Size), hd.KeyLen+hd.ValueLen)
-			w.key = batch.taken[from : from+hd.KeyLen] // of this array, if it grows later
+			w.key = batch.taken[from : from+hd.KeyLen] // stays valid if taken moves when it grows
 			w.value = batch.taken[from+hd.KeyLen : len(batch.taken) : len(batch.taken)]
 			batch.records = append(batch.records, w)
 		}
@@ -424,8 +427,8 @@ func (c Cold) TakeWaiting(batch *ColdBatch) bool {
 	return len(batch.records) > 0
 }
 
-// PutAway moves the batch's records that are still at the queue's tail to the cold ring.
-// It reports false if that has no room.
+// PutAway moves the batch's records that are still at the queue's tail to the cold ring. It reports
+// false if the cold ring has no room.
 func (c Cold) PutAway(batch *ColdBatch) bool {
 	b := c.of
 	if b.Closed {

@@ -24,10 +24,10 @@ type coldPart struct {
 	inserts   uint64            // records of keys that were not there
 }
 
-// queue returns the ring of what waits.
+// queue returns the ring of the records that wait for the compressor.
 func (c *coldPart) queue() *ring.Ring { return &c.rings[0] }
 
-// store returns the ring of what was compressed, or left as it is.
+// store returns the cold ring: its records were compressed, or left as they are.
 func (c *coldPart) store() *ring.Ring { return &c.rings[policy.Cold-policy.Queue] }
 
 func (c *coldPart) entries() int { return c.queue().Entries + c.store().Entries }
@@ -45,7 +45,7 @@ func (c *coldPart) bytes() int { return c.queue().EntryBytes + c.store().EntryBy
 //go:norace
 func (c *coldPart) size() int { return int(c.queue().Size + c.store().Size) }
 
-// oldest returns the ring that has the oldest records.
+// oldest returns the ring with the oldest records of the cold part.
 func (c *coldPart) oldest() policy.Ring {
 	if c.store().Held() > 0 {
 		return policy.Cold
@@ -53,8 +53,8 @@ func (c *coldPart) oldest() policy.Ring {
 	return policy.Queue
 }
 
-// count counts the record at pos of ring r with its dictionary, if it is packed, or takes it
-// out if sign is -1.
+// count adds sign, 1 or -1, to the uses of the dictionary of the record at pos of ring r, if that
+// is packed.
 func (c *coldPart) count(r *ring.Ring, pos uint64, hd record.Header, sign int32) {
 	if hd.Kind != record.Packed || r != c.store() {
 		return // a header outside the cold ring that says it is packed is damaged
@@ -90,15 +90,15 @@ func (c *coldPart) forget() {
 	}
 }
 
-// ColdCounts are what is added up over buckets: to learn whether the cold part pays, and which
-// dictionaries are needed.
+// ColdCounts are added up over buckets, to learn whether the cold part pays and which dictionaries
+// are needed.
 type ColdCounts struct {
 	Role    cold.Role // of the bucket
 	Inserts uint64    // records of keys that were not there
 	Uses    cold.Uses // live packed records of each dictionary
 }
 
-// Counts returns those of the bucket.
+// Counts returns the counts of the bucket.
 func (c Cold) Counts() ColdCounts {
 	part := c.of.cold
 	return ColdCounts{Role: part.role, Inserts: part.inserts, Uses: part.uses}

@@ -12,34 +12,36 @@ import (
 // How a bucket finds expired records. Buckets without expiries do nothing here
 // (Store.hasTTL).
 //
-// Each Set looks at a few records, from tails to heads, while any may have expired,
-// and marks these dead: compaction finds their room (room.go).
+// While any record may have expired, each Set examines a few, from tails to heads, and marks those
+// that have expired dead. Compaction reclaims their bytes (room.go).
 //
-// With Options.StaleIfError, they are left until so long after their expiry, as a load
-// that fails may have a use for them (Cache.stale). But a tail that comes to an expired
-// record drops it, and every write of its key does.
+// With Options.StaleIfError, this search leaves expired records for that time, since they are
+// returned if a load fails (Cache.stale). But a tail that reaches an expired record drops it, and
+// so does every write of its key.
 
 const (
-	expireStep = 8    // records that a Set looks at
-	deleteStep = 1024 // records that DeleteExpired looks at under one lock
+	expireStep = 8    // records that a Set examines
+	deleteStep = 1024 // records that DeleteExpired examines under one lock
 )
 
-// expirer is how far a bucket's search for expired records has come.
+// expirer is the progress of a bucket's search for expired records.
 type expirer struct {
 	soonest uint32 // between walks: no record is to be removed earlier (I11)
 	later   uint32 // during one: the same for the records that it has passed
 	walking bool
 	walk    walk
 
-	forgotten uint64 // generations that had been forgotten when it began
+	forgotten uint64 // generations that had been forgotten when the walk began
 }
 
-// walk visits the records that a bucket has when it begins, ring by ring. The order is that in
-// which records move, so one that moves meanwhile is still ahead.
+// walk visits the records that a bucket has when it begins, ring by ring. The rings come in the
+// order in which the policy moves records between them, so a record that moves meanwhile is still
+// ahead. (A second hit moves a record from the cold part back to main. noteExpiry notes its expiry,
+// and Promote drops it if its generation was forgotten.)
 type walk struct {
 	ring policy.Ring
 	pos  uint64 // next record of the ring
-	end  uint64 // where it ends there: at the head when it came
+	end  uint64 // the head of the ring when the walk came to it
 }
 
 // newWalk begins a walk.
@@ -48,8 +50,8 @@ func (b *Store) newWalk() walk {
 	return walk{ring: policy.Small, pos: small.Tail, end: small.Head()}
 }
 
-// nextRecord returns the position of the next record in w.ring, or false at the end.
-// What has moved to a head since then was looked at, at the tail.
+// nextRecord returns the position of the next record in w.ring, or false at the end. Records that
+// have moved to the head of their ring since then were examined at its tail.
 func (b *Store) nextRecord(w *walk) (pos uint64, ok bool) {
 	for {
 		r := b.Ring(w.ring)
@@ -69,8 +71,9 @@ func (b *Store) nextRecord(w *walk) (pos uint64, ok bool) {
 	}
 }
 
-// step looks at up to n records, and drops and counts the expired ones, until OnRemove is to
-// be called. It notes the soonest other expiry, and reports whether the walk has ended.
+// step examines up to n records, fewer if OnRemove has to be called first. It drops those that have
+// expired, which it counts, and those of forgotten generations. It lowers soonest to the earliest
+// expiry of the others, and reports whether the walk has ended.
 func (b *Store) step(w *walk, n int, soonest *uint32) (dropped int, done bool) {
 	now := b.Shared.Now()
 	for range n {
@@ -102,7 +105,8 @@ func (b *Store) step(w *walk, n int, soonest *uint32) (dropped int, done bool) {
 	return dropped, false
 }
 
-// noteExpiry notes that a record has an expiry, or has moved past a walk.
+// noteExpiry notes the expiry of a record that was stored or changed, or has moved, perhaps to a
+// place that a walk has passed.
 func (b *Store) noteExpiry(expiry uint32) {
 	if expiry == 0 {
 		return
@@ -110,7 +114,7 @@ func (b *Store) noteExpiry(expiry uint32) {
 	e := &b.expirer
 	if !b.hasTTL {
 		b.hasTTL = true
-		b.known = hintUnknown // what has expired goes first from now on
+		b.known = hintUnknown // from now on expired records make room first
 		b.Shared.Expiring.Store(true)
 		*e = expirer{soonest: math.MaxUint32, later: math.MaxUint32}
 		b.countExpiring()
@@ -122,15 +126,15 @@ func (b *Store) noteExpiry(expiry uint32) {
 // mortalShare: records are nearly all mortal if at most 1/mortalShare of them have no expiry.
 const mortalShare = 16
 
-// countExpiring returns the number of live records with room for an expiry, and tells lookups
-// whether these are nearly all.
+// countExpiring returns the number of live records with room for an expiry, and sets Mortal for
+// lookups.
 func (b *Store) countExpiring() (expiring int) {
 	for in := range b.inUse() {
 		expiring += b.Ring(in).Expiring
 	}
 	live := b.live()
 	if mortal := expiring > 0 && live-expiring <= live/mortalShare; mortal != b.Mortal.Load() {
-		b.Mortal.Store(mortal) // readers share its line
+		b.Mortal.Store(mortal) // not stored in vain: readers share its cache line
 	}
 	return expiring
 }
@@ -165,7 +169,7 @@ func (b *Store) expireSome() {
 	}
 }
 
-// Sweep is how far DeleteExpired has come in a bucket.
+// Sweep is the progress of DeleteExpired in a bucket.
 type Sweep struct {
 	begun, Done bool
 	walk        walk
@@ -190,7 +194,7 @@ func (b *Store) DeleteStep(s *Sweep) (dropped int) {
 	return dropped
 }
 
-// Stop ends a sweep of bucket b that is not done: OnRemove has panicked.
+// Stop ends a sweep of bucket b that is not done, after OnRemove has panicked.
 func (s *Sweep) Stop(b *Store) {
 	if s.begun && !s.Done {
 		s.Done = true
@@ -198,13 +202,13 @@ func (s *Sweep) Stop(b *Store) {
 	}
 }
 
-// Lookup is findCounting for what is neither expired nor a negative entry.
+// Lookup is findCounting, but reports false for a record that has expired or is a negative entry.
 func (b *Store) Lookup(f *Found, k []byte, h uint64) bool {
 	return b.findCounting(f, k, h) && f.Kind != record.Negative && !b.Shared.Expired(f.Expiry)
 }
 
-// Holds reports whether the bucket has the key, be it a negative entry. It removes an entry that
-// has expired.
+// Holds reports whether the bucket has an entry of the key, negative or not. It removes an entry
+// that has expired.
 func (b *Store) Holds(w *Write) bool { return b.holds(w, new(Found)) }
 
 // holds is Holds that also finds the key's ghost, if there is one.
@@ -220,8 +224,8 @@ func (b *Store) holds(w *Write, f *Found) bool {
 	return true
 }
 
-// Touch gives the record of the key the write's expiry, and reports
-// whether it is there. It is not done if the record has no room.
+// Touch gives the record of the key the deadlines of the write, and reports whether the key is
+// there. It changes nothing, and done is false, if the record has no room for them.
 func (b *Store) Touch(w *Write) (there, done bool) {
 	f := Found{Internal: w.Internal}
 	if !b.Lookup(&f, w.Key, w.Hash) {
@@ -235,7 +239,7 @@ func (b *Store) Touch(w *Write) (there, done bool) {
 	return true, true
 }
 
-// setTimes gives a record that takes them other deadlines.
+// setTimes changes the deadlines of a record that has room for them.
 func (b *Store) setTimes(r *ring.Ring, pos uint64, hd record.Header, t record.Times) {
 	if hd.HasExpiry() {
 		r.SetTimes(pos, hd, t)
@@ -245,10 +249,10 @@ func (b *Store) setTimes(r *ring.Ring, pos uint64, hd record.Header, t record.Ti
 }
 
 // With Options.ExpireAfterAccess each record of a user's value has two deadlines. The first is its
-// expiry, as in all records. A read in the second half of the idle time puts it off, but not beyond
-// the last deadline, which is that of the TTL. A read in the first half only reads.
+// expiry, as in all records. A read in the second half of the idle time postpones it, but not
+// beyond the last deadline, which is that of the TTL. A read in the first half changes nothing.
 
-// IsDue reports whether a read of the record f is to put off its expiry. Readers call it without
+// IsDue reports whether a read of the record f is to postpone its expiry. Readers call it without
 // the lock.
 //
 //go:norace
@@ -257,8 +261,8 @@ func (b *Store) IsDue(f *Found) bool {
 		f.Expiry != f.Ring.Times(f.Pos, f.Header).Last
 }
 
-// PutOff has a read put off the expiry of the key's record, if it is due, and reports whether the
-// record is there.
+// PutOff postpones the expiry of the key's record after a read, if that is due, and reports whether
+// the record is there.
 func (b *Store) PutOff(k []byte, h uint64) (there bool) {
 	var f Found
 	if there = b.Lookup(&f, k, h); there {
@@ -276,8 +280,8 @@ func (b *Store) putOff(f *Found) {
 	}
 }
 
-// limitIdle has a record from a file, which may have been of a longer idle time or of none, expire
-// by the idle time that there is now.
+// limitIdle applies the present idle time to a record from a file, which may have been stored with
+// a longer one or with none.
 func (b *Store) limitIdle(r *ring.Ring, pos uint64, hd record.Header) {
 	if hd.Deadlines != record.Idle || !b.Shared.Idles() {
 		return

@@ -2,11 +2,11 @@ package store
 
 import "github.com/ringcache/ringcache/internal/policy"
 
-// Fit is how far a bucket is on its way to a smaller size.
+// Fit is the progress of making a bucket smaller.
 type Fit struct {
 	begun bool
 	Done  bool
-	pages int // that its index is to have
+	pages int // pages that the index is to have
 	moves int // bytes of records that may still be moved instead of dropped
 }
 
@@ -32,8 +32,8 @@ func (f *Fit) Step(b *Store) {
 	}
 }
 
-// pagesWithin returns how many pages the index is to have when the bucket holds no
-// more than quota: those that it has, unless it needs far fewer by then.
+// pagesWithin returns how many pages the index is to have when the bucket holds no more than quota:
+// as many as now, unless far fewer will do.
 func (b *Store) pagesWithin(quota int) int {
 	has, live := b.Index.Pages(), b.live()
 	each := b.size()/max(live, 1) + SlotBytes
@@ -46,8 +46,8 @@ func (b *Store) pagesWithin(quota int) int {
 	return min(has, b.maxPages(quota))
 }
 
-// shed compacts, then evicts until the rings hold no more than total chunks together, or a step's
-// work is done, and reports which. Up to moves bytes in all are moved.
+// shed compacts, then evicts until the rings hold no more than total chunks together, or the work
+// of a step is done. It reports whether the former is true. Up to moves bytes in all are moved.
 func (b *Store) shed(total int, moves *int) (done bool) {
 	work := b.setWork(0)
 	work.Records = StepRecords
@@ -69,8 +69,8 @@ func (b *Store) shed(total int, moves *int) (done bool) {
 	return done
 }
 
-// over returns a ring that holds more than its part of total chunks, if all rings together
-// hold more than that. Otherwise Sets even out the parts, and no entry has to leave for it.
+// over returns a ring that holds more than its part of total chunks, if all rings together hold
+// more than that. If they do not, later Sets even out the parts, and no entry has to be evicted.
 func (b *Store) over(total int) (policy.Ring, bool) {
 	l := b.divide(total)
 	if b.cold.held() <= l.cold && !b.isOver(l) {

@@ -8,24 +8,24 @@ import (
 	"github.com/ringcache/ringcache/internal/policy"
 )
 
-// How large a bucket's index begins, how it grows, and how it forgets what is
-// long gone.
+// The size of a bucket's index: how large it begins, how it grows, and how it drops old stale
+// slots.
 
 const (
-	// growthPart is the part of its pages by which an index grows, or one page.
-	// Smaller steps would move entries more often, larger ones leave room unused.
+	// An index grows by 1/growthPart of its pages, but at least by one. Smaller steps would move
+	// entries more often, larger ones leave room unused.
 	growthPart = 8
 
-	// homesPerSet is how many homes move with each Set while an index grows. All have
-	// to move before the next growth: that takes 1.5 a Set, or 3.8 at the worst.
+	// homesPerSet is how many homes move with each Set while an index grows. All must have moved
+	// before the next growth, which takes 1.5 for each Set, and 3.8 in the worst case.
 	homesPerSet = 4
 )
 
-// How many sixteenths of its slots are used when an index grows. Fewer take more
-// memory from records, and leave more ghosts and shorter searches.
+// How many sixteenths of its slots are used when an index grows. A lower number takes more memory
+// from records, but keeps more ghosts and makes searches shorter.
 const (
 	growFilling = 12 // as long as nothing was evicted
-	growFull    = 11 // then, if records have fullRecord bytes: ghosts are in all groups
+	growFull    = 11 // after that, if records have fullRecord bytes: all groups have ghosts
 	growFIFO    = 10 // the same with PolicyFIFO, where no entry stays in its home group
 	growRoomy   = 9  // always, if they have roomyRecord bytes
 
@@ -33,8 +33,8 @@ const (
 	roomyRecord = 1 << 10
 )
 
-// growAt returns that for a bucket with records of that mean size; full tells that it
-// has evicted some.
+// growAt returns that number for a bucket. mean is the mean size of its records; full, whether it
+// has evicted any.
 func growAt(kind policy.Kind, mean int, full bool) int {
 	switch {
 	case mean >= roomyRecord:
@@ -47,8 +47,8 @@ func growAt(kind policy.Kind, mean int, full bool) int {
 	return growFull
 }
 
-// growStill is how many sixteenths fewer of the slots may be used while an index
-// waits for pages: records that leave for them must not end the wait.
+// growStill is how many sixteenths fewer of the slots suffice while an index waits for pages:
+// evictions that make room for these pages must not end the wait.
 const growStill = 2
 
 // isCrowded reports whether the index is to grow.
@@ -70,13 +70,13 @@ func (b *Store) MoveHomes() {
 }
 
 const (
-	shortRecord = 64 // bytes of the records for which an index is made in advance at most
-	SlotBytes   = 13 // bytes of an index for an entry: a quarter of the slots is not used
+	shortRecord = 64 // bytes of the shortest records for which an index is made in advance
+	SlotBytes   = 13 // bytes of an index for each entry, if a quarter of the slots is unused
 )
 
-// firstPages returns how many pages an index begins with: as many as the bucket's
-// share of the expected entries needs, but not more than short records would need
-// if they filled it. A few more come to one bucket than to another, hence the root.
+// firstPages returns how many pages an index begins with: as many as the bucket's share of the
+// expected entries needs, but not more than a bucket full of short records needs. The root allows
+// for buckets that get more entries than others.
 func (b *Store) firstPages() int {
 	if b.Shared.Expected == 0 || b.Large {
 		return 1
@@ -101,26 +101,25 @@ func (b *Store) startIndex(size int) error {
 	return b.growIndex(1)
 }
 
-// tendIndex starts a larger geometry if the index is crowded, and has grown
-// into the last.
+// tendIndex lets a crowded index grow, unless its last growth is still under way.
 func (b *Store) tendIndex() {
 	if b.Index.Growing() {
 		return // each Set moves some homes
 	}
 	if !b.isCrowded() {
-		b.pageDelta = 0 // perhaps a growth that is not needed any more
+		b.pageDelta = 0 // a growth that was planned is not needed any more
 		return
 	}
 	n := max(1, b.Index.Pages()/growthPart)
 	b.pageDelta = int32(n)
 	if b.Index.Pages()+n > b.maxPages(b.quota()) {
-		b.pageDelta = 0 // tiny records: the index has its part, and forgets the oldest
+		b.pageDelta = 0 // tiny records: the index has its part, and drops the oldest slots
 		return
 	}
 	p := b.Shared.Pool
 	if !b.isOver(b.limit()) && p.Spare() >= n*p.PageSize() {
 		_ = b.growIndex(n)
-	} // else, and if it is refused, the next Sets make room for it
+	} // else, or if the pages are refused, the next Sets make room for them
 }
 
 // maxPages returns how many pages an index may have in a bucket of that quota:
@@ -151,8 +150,8 @@ func (b *Store) GivePages() bool {
 	return true
 }
 
-// rebuildIndex enters what is live into an index of other pages, and gives
-// the rest back. Pages of the index may be among them.
+// rebuildIndex makes the index anew from pages, which may be its own, with the live slots only. It
+// gives the pages in rest back.
 func (b *Store) rebuildIndex(pages, rest []chunk.Ref) {
 	type entry struct{ slot, tag uint64 }
 	var live []entry
@@ -184,9 +183,8 @@ func (b *Store) growIndex(n int) error {
 	return nil
 }
 
-// sweep drops outdated stale slots, at a pace that comes round to every
-// group within an eighth of the position space (I5). Records that moved have
-// used up positions as new ones have.
+// sweep drops outdated stale slots, at a pace that reaches every group within an eighth of the
+// position space (I5). Records that were moved use up positions as new ones do.
 func (b *Store) sweep() {
 	per := b.Shared.PosBits - 3 // log2 of the bytes for each round
 	b.unswept += uint64(b.appended) * uint64(b.Index.Groups())

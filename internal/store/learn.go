@@ -6,9 +6,10 @@ import (
 	"github.com/ringcache/ringcache/internal/policy"
 )
 
-// Arrived counts a record of n bytes that was stored. Whenever such records make up a chunk, and
-// after each large one, the bucket learns from what it holds. Then Arrived returns what has come to
-// a small bucket since the last time, which the caller has Shared.CountArrival count; else nothing.
+// Arrived counts a record of n bytes that was stored. Whenever these records add up to a chunk, and
+// after each large one, the bucket learns from what it holds. For a small bucket, Arrived then
+// returns the records stored since the last time, which the caller passes to Shared.CountArrival.
+// Otherwise it returns the zero Arrival.
 func (b *Store) Arrived(n int) (news Arrival) {
 	b.inflow.Records++
 	if b.inflow.Bytes += n; b.inflow.Bytes >= b.learnAt {
@@ -22,15 +23,15 @@ func (b *Store) Arrived(n int) (news Arrival) {
 //go:noinline
 func (b *Store) takeInflow() (news Arrival) {
 	b.learn()
-	if !b.Large { // large ones were counted before
+	if !b.Large { // the records of large buckets are counted elsewhere
 		news = b.inflow
 	}
 	b.inflow = Arrival{}
 	return news
 }
 
-// learn looks at how large records are, tells what the bucket has seen, and takes
-// over what all have learned. It waits for nobody.
+// learn measures the mean size of records, passes the bucket's evidence to the learner, and adopts
+// what all buckets have learned. It does not wait for the learner's lock.
 func (b *Store) learn() {
 	b.known = hintUnknown // limits may have changed
 	b.tellNeed()
@@ -71,8 +72,8 @@ func (b *Store) shape(mean int) {
 	b.growAt = int32(growAt(b.policy.Kind, mean, b.EvictedSmall+b.EvictedMain > 0))
 }
 
-// hint is what a bucket knows of the next new record, so that it need not ask how
-// much its rings may hold. That is asked again once a chunk was set (Arrived).
+// hint is what a bucket knows of the room for the next new record, which saves the computation of
+// its limits. They are computed again once records of a chunk's size were set (Arrived).
 type hint uint8
 
 const (
@@ -81,8 +82,8 @@ const (
 	hintFull         // its ring has all the chunks it may have, and only live records to give room
 )
 
-// hint notes what is known of the next new record, when one of n bytes came
-// to a ring of limit chunks. chosen: the policy was free to send it elsewhere.
+// hint sets the hint for the next new record, after one of n bytes went to a ring that may hold
+// limit chunks. chosen tells that the policy was free to choose another ring.
 func (b *Store) hint(to policy.Ring, n, limit int, chosen bool) {
 	r := &b.Rings[to]
 	usual := b.policy.Dropping() && to == b.policy.Entry()

@@ -5,10 +5,10 @@ import (
 	"github.com/ringcache/ringcache/internal/ring"
 )
 
-// How much the rings of a bucket may hold. How they give it up is in room.go.
+// How much the rings of a bucket may hold. room.go has how they give memory up.
 
-// reservation is how many chunks a ring will hold for the record that is under
-// way: they are not for the moves that make room for it.
+// reservation is the number of chunks that a ring will hold for the record that is being stored.
+// The moves that make room for that record must not take them.
 type reservation struct {
 	ring   policy.Ring
 	chunks int
@@ -18,7 +18,7 @@ type reservation struct {
 // the compiler keeps those out of registers.)
 type limits struct{ small, main, both, cold int }
 
-// of returns the limit of one ring of the policy's.
+// of returns the limit of small or main.
 func (l limits) of(r policy.Ring) int {
 	if r == policy.Small {
 		return l.small
@@ -32,7 +32,7 @@ func (b *Store) limit() limits {
 	quota := b.quota()
 	pages := b.Index.Pages() + int(b.pageDelta)
 	if most := b.maxPages(quota); pages > most {
-		pages = most // shrinkIndex will see to it
+		pages = most // shrinkIndex will reduce them
 	}
 	total := max(quota-pages*s.Pool.PageSize(), 0) >> s.Shift
 	if held := b.chunks(); total > held {
@@ -73,14 +73,14 @@ func (b *Store) chunks() int {
 	return b.Rings[policy.Small].Held() + b.Rings[policy.Main].Held() + b.cold.held()
 }
 
-// Memory is what a bucket holds of the cache's memory, and what it may hold.
+// Memory is the memory that a bucket holds and may hold.
 type Memory struct {
 	Held   int // bytes of rings and index
-	Quota  int // bytes that these may have
+	Quota  int // bytes that they may hold
 	Chunks int // of the rings
 }
 
-// Memory returns what the bucket holds, and what it may hold.
+// Memory returns the memory that the bucket holds and may hold.
 func (b *Store) Memory() Memory {
 	return Memory{Held: b.held(), Quota: b.quota(), Chunks: b.chunks()}
 }
@@ -90,18 +90,20 @@ func (b *Store) held() int {
 	return b.Index.Pages()*b.Shared.Pool.PageSize() + b.chunks()<<b.Shared.Shift
 }
 
-// size returns the bytes in all rings, of the dead too. Readers call it without the lock.
+// size returns the bytes of the records in all rings, dead ones included. Readers call it without
+// the lock.
 //
 //go:norace
 func (b *Store) size() int {
 	return int(b.Rings[policy.Small].Size+b.Rings[policy.Main].Size) + b.cold.size()
 }
 
-// quota returns the bytes that rings and index may hold together if others take theirs. Each
-// small bucket cuts the same to whole chunks at another point, so that together they use all.
+// quota returns the bytes that rings and index may hold together while the other buckets use their
+// quotas. Quotas are cut to whole chunks; the small buckets' differ by their stagger, so that
+// together they still use all memory.
 func (b *Store) quota() int {
 	if b.Large {
-		// Small changes of the balance move nothing.
+		// Small changes of the balance move no memory.
 		share := max(b.Shared.largeTarget()/LargeBuckets, b.kept())
 		return max(share, min(b.held(), share+share/hysteresis))
 	}
@@ -109,7 +111,8 @@ func (b *Store) quota() int {
 }
 
 // kept returns the bytes that a large bucket may hold whatever the balance: as many as its live
-// entries and the records under way need with room for compaction, if the cache has so many.
+// entries and the records under way need, with room for compaction, if the cache has so many to
+// spare.
 func (b *Store) kept() int {
 	need := b.need()
 	more := need/hysteresis + 2*b.incoming + 4*b.Shared.Pool.ChunkSize()
@@ -119,7 +122,7 @@ func (b *Store) kept() int {
 // need returns the bytes of the bucket's live entries and of its index.
 func (b *Store) need() int { return b.liveBytes() + b.Index.Pages()*b.Shared.Pool.PageSize() }
 
-// tellNeed updates what the cache knows of the bucket's need.
+// tellNeed updates the bucket's part of the cache's sum of needs.
 func (b *Store) tellNeed() {
 	of := &b.Shared.Arrivals.needSmall
 	if b.Large {
@@ -144,8 +147,8 @@ func (b *Store) free(l limits) int {
 	return l.both - b.Rings[policy.Small].Held() - b.Rings[policy.Main].Held()
 }
 
-// hasFree reports whether main, which has never been full, has room for any record at the
-// tail of small out of free chunks: nothing need be compacted then.
+// hasFree reports whether main has never been full, and free chunks have room for any record at the
+// tail of small. Nothing has to be compacted then.
 func (b *Store) hasFree(l limits) bool {
 	return !b.policy.Full() && b.free(l)<<b.Shared.Shift > 2*b.Longest
 }
@@ -159,21 +162,21 @@ func (b *Store) isNearlyFull(l limits) bool {
 	return size+size/aheadShare > uint64(l.both)<<b.Shared.Shift
 }
 
-// HasSpareFor reports whether there is memory for a record of n bytes, wherever it goes.
+// HasSpareFor reports whether there is memory for a record of n bytes in any bucket.
 func (s *Shared) HasSpareFor(n int) bool { return s.Pool.Spare() > n+3*s.Pool.ChunkSize() }
 
-// Lack returns how many chunks a bucket lacks for a record of n bytes, whatever it
-// evicts.
+// Lack returns how many chunks a bucket lacks for a record of n bytes even if it evicts all
+// entries; 0 or less if it lacks none.
 func (b *Store) Lack(n int) int {
 	need := b.chunksFor(n)
-	if b.Index.Empty() && b.Shared.File == nil { // else its pages are no chunks
+	if b.Index.Empty() && b.Shared.File == nil { // with a file, pages are not made from chunks
 		need++
 	}
 	return need - b.chunks() - max(b.Shared.Pool.Spare(), 0)>>b.Shared.Shift
 }
 
-// Demand returns the bytes of new chunks and pages that a large bucket takes at
-// most for a record of n bytes: where it has dead bytes, it is to compact first.
+// Demand returns the most bytes of new chunks and pages that a large bucket takes for a record of n
+// bytes. If it has enough dead bytes, it compacts first and takes only pages.
 func (b *Store) Demand(n int) int {
 	size, page := b.Shared.Pool.ChunkSize(), b.Shared.Pool.PageSize()
 	need, pages := (n/size+2)*size, page*(1+b.Index.Pages()/growthPart)

@@ -6,8 +6,9 @@ import (
 	"github.com/ringcache/ringcache/internal/clock"
 )
 
-// mark is a place in a ring that was its head once. When the tail has passed it, it is known
-// how long entries stay in the ring, for five words of each ring and nothing of an entry.
+// mark is a place in a ring that was its head once. When the tail has passed it, the bucket knows
+// how long entries stay in the ring. That takes five words for each ring, and nothing for each
+// entry.
 type mark struct {
 	pos  uint64 // with markSet, unless there is none
 	at   span   // the time when it was the head
@@ -17,12 +18,12 @@ type mark struct {
 // markSet tells that there is a mark: no position has that bit.
 const markSet = 1 << 63
 
-// watchEach is for how many chunks of records stored there is one look at the marks. (Above
-// 1: Recover learns once, when not all buckets have counted their records.)
+// watchEach is the number of chunks of records that are stored between two looks at the marks. (It
+// is above 1 because recovery learns once, before all buckets have counted their records.)
 const watchEach = 4
 
-// watchMarks looks whether the tails have passed their marks. What a tail has moved
-// beyond its mark by now is taken off, as if both moved evenly.
+// watchMarks examines whether the tails have passed their marks. The time that a tail took to move
+// beyond its mark is subtracted, on the assumption that it moved at an even pace.
 func (b *Store) watchMarks() {
 	for i := range b.Rings {
 		r, m := &b.Rings[i], &b.marks[i]
@@ -53,11 +54,11 @@ func (m *MeanLife) Mean() (time.Duration, uint64) {
 	return time.Duration(m.ticks / m.entries * float64(clock.Tick)), uint64(m.sets / m.entries)
 }
 
-// Lives are those of the rings, over several buckets.
+// Lives are the mean lives in small and main, over several buckets.
 type Lives [RingCount]MeanLife
 
-// Add adds what a bucket knows. What was set where the mark is now has not left
-// yet, and so stays at least as long.
+// Add adds what a bucket knows. Entries set since the present mark have not left yet, so entries
+// stay at least as long as that mark is old.
 func (l *Lives) Add(b *Store) {
 	b.watchMarks()
 	now := b.Shared.spanNow()

@@ -13,26 +13,26 @@ import (
 // What a bucket knows of namespaces: it counts what their entries hold, finds those that were
 // invalidated, and evicts those of a namespace that is near its quota (quota.go).
 //
-// The entries of a generation that was forgotten are dead. They are found as what has
-// expired is: by a walk of which each Set does a part, and by the tails. A Set that needs room
-// before the walk has ended does more of it.
+// The entries of a generation that was forgotten count as dead. They are found like expired ones:
+// by a walk of which each Set does a part, and at the tails. A Set that needs room before the walk
+// has ended does a larger part.
 
-// Namespaces are those that have entries in a bucket.
+// Namespaces are the namespaces that have entries in a bucket.
 type Namespaces struct{ of *Store }
 
 // Namespaces returns those of the bucket.
 func (b *Store) Namespaces() Namespaces { return Namespaces{b} }
 
-const forgetStep = 1024 // records that a Set without room looks at
+const forgetStep = 1024 // records that a Set without room examines
 
-// entries returns the number of entries: records of the cache's own are none.
+// entries returns the number of entries, without the cache's own records.
 func (b *Store) entries() int { return b.live() - int(b.internals) }
 
 // hasForgotten reports whether there may be entries of a forgotten generation.
 func (b *Store) hasForgotten() bool { return b.searched != b.Shared.Generations.Buried() }
 
-// generationAt returns the first bytes of the key of the record at pos, if there are
-// namespaces and the key is long enough for one.
+// generationAt returns the first bytes of the key of the record at pos, which may be a generation,
+// if there are namespaces and the key is long enough.
 func (b *Store) generationAt(r *ring.Ring, pos uint64, hd record.Header) (g uint64, ok bool) {
 	if hd.KeyLen < generation.Size || !b.Shared.Generations.InUse() {
 		return 0, false
@@ -42,8 +42,8 @@ func (b *Store) generationAt(r *ring.Ring, pos uint64, hd record.Header) (g uint
 	return binary.LittleEndian.Uint64(k), true
 }
 
-// UsageOf returns the usage of the namespace that a key belongs to, or whether that
-// was forgotten.
+// UsageOf returns the usage of the namespace that a key belongs to, or nil, and whether the key's
+// generation was forgotten.
 func (s *Shared) UsageOf(k []byte) (u *generation.Usage, forgotten bool) {
 	if len(k) < generation.Size || !s.Generations.InUse() {
 		return nil, false
@@ -51,7 +51,8 @@ func (s *Shared) UsageOf(k []byte) (u *generation.Usage, forgotten bool) {
 	return s.Generations.Of(binary.LittleEndian.Uint64(k))
 }
 
-// recoveredKey notes a key that was found in a file if it tells of namespaces.
+// recoveredKey notes a key that was found in a file if it is a namespace's record or belongs to a
+// namespace.
 func (s *Shared) recoveredKey(k []byte, kind record.Kind) {
 	switch {
 	case kind == record.Internal:
@@ -70,7 +71,7 @@ func (b *Store) countKey(k []byte, entries, bytes int) {
 	}
 }
 
-// countIn is countKey of a generation; of one that was forgotten, nobody counts.
+// countIn is countKey for a generation. It does nothing if that was forgotten.
 func (b *Store) countIn(g uint64, entries, bytes int) {
 	if u, _ := b.Shared.Generations.Of(g); u != nil {
 		u.Add(int(b.Number), entries, bytes)
@@ -90,8 +91,8 @@ func (b *Store) isForgotten(r *ring.Ring, pos uint64, hd record.Header) bool {
 	return forgotten
 }
 
-// Forgot reports whether the live record at pos is of a generation that was forgotten, so that
-// nobody can read it.
+// Forgot reports whether the live record at pos belongs to a generation that was forgotten, so that
+// no lookup finds it.
 func (n Namespaces) Forgot(r *ring.Ring, pos uint64, hd record.Header) bool {
 	return n.of.isForgotten(r, pos, hd)
 }
@@ -108,14 +109,15 @@ func (b *Store) forgetAt(in policy.Ring, pos uint64, hd record.Header) {
 	b.kill(r, pos, hd, h, Deleted)
 }
 
-// search goes on with the walk, for a Set that has no room.
+// search continues the walk, for a Set that has no room.
 func (b *Store) search() {
 	for n := 0; n < forgetStep && b.hasForgotten() && !b.Removals.IsStep(); n += expireStep {
 		b.expireSome()
 	}
 }
 
-// fitsQuota reports whether the namespace of a new record may have it.
+// fitsQuota reports whether the quota of the record's namespace, if it has one, has room for the
+// record.
 func (b *Store) fitsQuota(w *Write) bool {
 	u, _ := b.Shared.UsageOf(w.Key)
 	return u == nil || w.Same || !u.Over(w.Bytes)
@@ -135,8 +137,9 @@ func (b *Store) isOverQuota(f *Found, w *Write) bool {
 	return u != nil && len(w.Value) > f.ValueLen && u.Over(len(w.Value)-f.ValueLen)
 }
 
-// LookAt looks at the entry of generation g whose key has hash h, evicts it if asked to
-// unless it was read, and reports whether it was there, and whether it stays.
+// LookAt finds the entry of generation g whose key has hash h. If evict is set, it evicts the
+// entry, or lowers its frequency instead if that is above 0. It reports whether the entry was
+// there, and whether it stays.
 func (n Namespaces) LookAt(h, g uint64, evict bool) (there, stays bool) {
 	b := n.of
 	var r *ring.Ring
@@ -182,7 +185,7 @@ func (n Namespaces) Queue(u *generation.Usage, g uint64) {
 		r := b.Ring(w.ring)
 		hd, ok := r.Header(pos)
 		if !ok {
-			return // the tail will see to it
+			return // the ring is reset once its tail gets there
 		}
 		if of, ok := b.generationAt(r, pos, hd); ok && of == g && !hd.Dead {
 			u.Order.Push(b.keyHash(r, pos, hd))
@@ -196,7 +199,7 @@ func (n Namespaces) Queue(u *generation.Usage, g uint64) {
 func (n Namespaces) Count() {
 	b := n.of
 	type sum struct{ entries, bytes int }
-	sums := map[*generation.Usage]sum{} // of those that there are now
+	sums := map[*generation.Usage]sum{} // of the generations in use now
 	b.Shared.Generations.Each(func(u *generation.Usage) { sums[u] = sum{} })
 	for w := b.newWalk(); ; {
 		pos, ok := b.nextRecord(&w)
@@ -212,7 +215,7 @@ func (n Namespaces) Count() {
 		if g, ok := b.generationAt(r, pos, hd); ok && !hd.Dead {
 			u, forgotten := b.Shared.Generations.Of(g)
 			if forgotten {
-				if b.Shared.Generations.Buried() == 0 { // else the walk finds them, and tells of them
+				if b.Shared.Generations.Buried() == 0 { // else the walk drops them, in steps
 					b.forgetAt(w.ring, pos, hd)
 				}
 			} else if s, there := sums[u]; there {

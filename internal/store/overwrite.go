@@ -6,13 +6,13 @@ import (
 	"github.com/ringcache/ringcache/internal/record"
 )
 
-// How a value is written over an older one where that lies: if it has the same length, if it is
-// shorter, and the rest becomes a dead record, or if there are dead records behind it that
-// make up for what it is longer. So an entry whose length changes now and then stays in its place.
+// Overwriting in place. A value is written over the older one if it has the same length; if it is
+// shorter, and the rest becomes a dead record; or if it is longer, and the dead records behind the
+// older one have enough bytes. So an entry whose length changes now and then stays in its place.
 
-// overwritePlain is overwrite for the most common record, at the beginning of
-// rec, to which slot s leads: no expiry, old or new, and nobody to be told. It reports
-// whether it has written.
+// overwritePlain is overwrite for the most common case: the record at the beginning of rec, to
+// which slot s leads, has no expiry and gets none, and there is no OnRemove. It reports whether it
+// has written the value.
 func (b *Store) overwritePlain(rec []byte, s uint64, w *Write) bool {
 	value, expiry, ok := ValueIn(b.Form, rec, w.Key)
 	if !ok || len(value) != len(w.Value) || expiry != 0 || w.Expiry != 0 || w.Internal ||
@@ -32,8 +32,8 @@ func (b *Store) overwritePlain(rec []byte, s uint64, w *Write) bool {
 	return true
 }
 
-// overwrite writes the value over that of the record f, if there is room for it where
-// that lies, and reports whether it has.
+// overwrite writes the value over that of the record f, if there is room for it in place, and
+// reports whether it has.
 func (b *Store) overwrite(f *Found, w *Write) bool {
 	t := b.Shared.times(w)
 	room, ok := b.roomInPlace(f, w, t)
@@ -44,7 +44,7 @@ func (b *Store) overwrite(f *Found, w *Write) bool {
 		b.keepRemoved(f.Ring, f.Pos, f.Header, w.why())
 	}
 	if f.HasExpiry() {
-		f.Ring.SetTimes(f.Pos, f.Header, t) // its checksum comes with the new value only
+		f.Ring.SetTimes(f.Pos, f.Header, t) // the checksum is written after the value
 		b.noteExpiry(t.Expiry)
 	}
 	if more := len(w.Value) - f.ValueLen; more != 0 {
@@ -63,7 +63,7 @@ func (b *Store) overwrite(f *Found, w *Write) bool {
 	return true
 }
 
-// roomInPlace returns the bytes that the record f can have where it lies, with those of dead
+// roomInPlace returns the bytes that the record f can have in place, including those of dead
 // records behind it, and whether the write's value fits into them.
 func (b *Store) roomInPlace(f *Found, w *Write, t record.Times) (room int, ok bool) {
 	if !f.Takes(t) || (f.Kind == record.Negative) != w.Negative {
@@ -79,8 +79,8 @@ func (b *Store) roomInPlace(f *Found, w *Write, t record.Times) (room int, ok bo
 	return room, ok && (room == f.Total() || !b.isWalked(f, room))
 }
 
-// isWalked reports whether a walk is going to go on at a dead record in the room of f: it
-// would find no record there.
+// isWalked reports whether a walk may continue at a dead record within the room of f. It would find
+// no record there after an overwrite.
 func (b *Store) isWalked(f *Found, room int) bool {
 	within := func(w *walk) bool {
 		mask, n := f.Ring.Mask, uint64(room)

@@ -11,23 +11,23 @@ import (
 	"github.com/ringcache/ringcache/internal/torn"
 )
 
-// What readers call, beside whoever writes: the rules that they follow between two loads of the
-// bucket's sequence stand where they begin, in the root's lookup.go. Nothing that is read is
-// believed before the second load, and every bound is checked against what is always mapped.
+// Methods that readers call while a writer may be at work. lookup.go in the root package states the
+// rules that hold between the two loads of the bucket's sequence: no result is used before the
+// second load, and every bound is checked against memory that is always mapped.
 //
 // The race detector would report torn reads, so these functions are marked norace; in a race build
 // they are not inlined either.
 
-// Outcome is what Candidate has found.
+// Outcome is the result of Candidate.
 type Outcome uint8
 
 const (
 	Miss    Outcome = iota
-	Hit             // the record is there, unless its slot's hash is another key's
-	Unclear         // it needs the general search
+	Hit             // a live slot has the hash; the record's key is still to be compared
+	Unclear         // only Find can tell
 )
 
-// Found is what Find has found: the record of the key, or on a miss its ghost.
+// Found is the result of Find: the record of the key, or on a miss its ghost.
 type Found struct {
 	index.Place
 	record.Header
@@ -35,11 +35,11 @@ type Found struct {
 	Pos   uint64
 	Rec   []byte // the record; nil if it crosses the end of a chunk
 	Ghost bool   // a miss, and Place is that of the key's ghost
-	dead  bool   // the record was killed since: its bytes may be another's
+	dead  bool   // the record was killed since, and its bytes may be overwritten
 
-	Internal bool // what is looked for: a record of the cache's own, or of users
+	Internal bool // Find looks for a record of the cache's own instead of a user's
 
-	collisions, corruptions uint8 // records on the way that were another key's, or none
+	collisions, corruptions uint8 // records met in the search that have another key, or are damaged
 }
 
 // ValuePos returns the position of the value.
@@ -51,13 +51,14 @@ func (f *Found) IsPacked() bool {
 	return f.Kind == record.Packed && index.Ring(f.Slot).IsCold()
 }
 
-// Candidate is the first half of the common lookup: it looks for a live slot of hash h in
-// its home group, and returns the slot and the rest of the record's chunk. If it returns Unclear,
-// Find has to look. On a miss, slot is that of a ghost, or nil. Readers call it without the lock.
+// Candidate is the first half of the common lookup: it looks for a live slot of hash h in its home
+// group, and returns the slot and the bytes from the record to the end of its chunk. If it returns
+// Unclear, the caller must call Find. On a miss, slot is that of a ghost, or nil. Readers call it
+// without the lock.
 //
-// Where nearly all records have an expiry, it sets now, unless that is nil, to the tick that it
-// is. Reading the clock takes as long as a few loads from memory, and waits for all that are
-// under way. So it is read before the first of them, while the group comes.
+// If nearly all records have an expiry, it sets *now, unless now is nil, to the current tick.
+// Reading the clock takes as long as a few loads from memory, and waits for all loads that are
+// under way. So the clock is read before the first load, while the group is being prefetched.
 //
 //go:norace
 func (b *Store) Candidate(
@@ -67,7 +68,7 @@ func (b *Store) Candidate(
 		return nil, nil, 0, Miss
 	}
 	g := b.Index.Group(b.Index.Home(h))
-	g.Prefetch() // no atomic operation of the lookup before holds this up
+	g.Prefetch() // unlike a load, it does not wait for the last lookup's atomic operations
 	if now != nil && b.Mortal.Load() {
 		*now = b.Shared.Now()
 	}
@@ -99,9 +100,9 @@ func (b *Store) Candidate(
 	return nil, ghost, 0, Miss
 }
 
-// ValueIn is the second half: it returns the value in the record at the beginning of rec,
-// if that has a short header, key k, and no more bytes than rec. Readers call it without the
-// lock.
+// ValueIn is the second half: it returns the value and the expiry of the record at the beginning of
+// rec, if that has a short header and key k, and does not extend beyond rec. Readers call it
+// without the lock.
 //
 //go:norace
 func ValueIn(form record.Form, rec, k []byte) (value []byte, expiry uint32, ok bool) {
@@ -117,10 +118,10 @@ func ValueIn(form record.Form, rec, k []byte) (value []byte, expiry uint32, ok b
 	return rec[end:hd.Total()], hd.Expiry, true
 }
 
-// NoteGhostMiss counts a miss that has found a ghost in a slot, and notes the ghost for the policy,
-// once for each. A torn slot does little harm: at worst it puts a live entry on probation. With
-// FIFO, an entry that left more bytes ago than there are would have left a larger cache too.
-// Readers call it without the lock.
+// NoteGhostMiss counts a miss that has found a ghost in a slot, and notes each ghost once for the
+// policy. A torn slot does little harm: at worst it puts a live entry on probation. With FIFO, a
+// ghost counts only if fewer bytes were released since than the bucket has: an older entry would
+// have left a cache of twice the size too. Readers call it without the lock.
 //
 //go:norace
 func (b *Store) NoteGhostMiss(slot *atomic.Uint64) {
@@ -144,8 +145,8 @@ func (b *Store) isNear(ghost uint64) bool {
 	return policy.IsNear(origin(ghost), gone, b.Rings[0].Size, b.Rings[1].Size)
 }
 
-// origin returns the ring that the policy knows the entry of a slot in: one of the cold
-// part came from there. A slot of the cold part has it in place of a frequency.
+// origin returns the ring in which the policy had the entry of a slot. An entry of the cold part
+// came from that ring, which its slot holds in place of a frequency.
 func origin(s uint64) policy.Ring {
 	if in := index.Ring(s); !in.IsCold() {
 		return in
@@ -187,8 +188,8 @@ func (b *Store) Find(f *Found, k []byte, h uint64) bool {
 	}
 }
 
-// match reports whether the record at pos has key k, and fills in f but for its
-// place. The common record, a short one in one chunk, is decoded here.
+// match reports whether the record at pos has key k, and fills in f except for its place. The
+// common record, a short one in one chunk, is decoded here.
 //
 //go:norace
 func (f *Found) match(r *ring.Ring, pos uint64, k []byte) bool {
@@ -210,7 +211,7 @@ func (f *Found) match(r *ring.Ring, pos uint64, k []byte) bool {
 	return f.matchAny(r, pos, rec, k)
 }
 
-// matchAny is match for records of every form. rec is what its chunk has of it.
+// matchAny is match for records of every form. rec is the rest of the chunk, from the record on.
 //
 //go:norace
 func (f *Found) matchAny(r *ring.Ring, pos uint64, rec, k []byte) bool {
@@ -231,15 +232,15 @@ func (f *Found) matchAny(r *ring.Ring, pos uint64, rec, k []byte) bool {
 	return true
 }
 
-// findCounting is Find under the lock: what it has seen is counted at once.
+// findCounting is Find under the lock, followed by CountOddities.
 func (b *Store) findCounting(f *Found, k []byte, h uint64) bool {
 	ok := b.Find(f, k, h)
 	b.CountOddities(f)
 	return ok
 }
 
-// CountOddities adds what Find has seen on the way to the counters. Readers call it without the
-// lock, once they know that nothing was torn.
+// CountOddities adds the collisions and corruptions that Find has met to the counters. Readers call
+// it without the lock, once they know that nothing was torn.
 func (b *Store) CountOddities(f *Found) {
 	if f.collisions|f.corruptions != 0 {
 		b.Collisions.Add(uint64(f.collisions))
@@ -247,8 +248,8 @@ func (b *Store) CountOddities(f *Found) {
 	}
 }
 
-// NoteRead does for a read of the record f by a write what a lookup would: it tells the policy, and
-// puts off the expiry.
+// NoteRead counts the read of the record f by a write as if it were a lookup: it raises the
+// frequency, and postpones the expiry if that is due.
 func (b *Store) NoteRead(f *Found) {
 	b.putOff(f)
 	switch slot := f.Group.At(f.I); {

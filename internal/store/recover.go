@@ -13,11 +13,11 @@ import (
 	"github.com/ringcache/ringcache/internal/ringfile"
 )
 
-// How a bucket enters what its rings have brought from a file into its index, which is made
-// anew. Each record is looked at, from the tails to the heads. One that fails its checksum
-// was being written when the process died, and is as good as never written.
+// Recovery of a bucket from a file: its rings have records, and its index is made anew from them.
+// Each record is examined, from the tails to the heads. One that fails its checksum was being
+// written when the process died, and is treated as if it had not been written.
 
-// inFile has the nth bucket of all keep its records in the file.
+// inFile makes the bucket, which is the nth one, keep its records in the file.
 func (b *Store) inFile(n int) {
 	f := b.Shared.File
 	b.Form = record.Checked
@@ -37,8 +37,8 @@ type Recovery struct{ of *Store }
 func (b *Store) Recovery() Recovery { return Recovery{b} }
 
 // AdoptChunks is the first of three calls that bring a bucket back: it takes from chunks those that
-// the bucket's rings held when the file was left. It returns how many they hold now, and those that
-// they have no use for: all of the cold part, where there is none any more.
+// the bucket's rings held when the file was left. It returns how many they hold now, and the chunks
+// that they do not use: all of the cold part, if the cache has none any more.
 func (rv Recovery) AdoptChunks(
 	chunks map[uint64][]ringfile.Chunk,
 ) (held int, unused []chunk.Ref) {
@@ -57,8 +57,8 @@ func (rv Recovery) AdoptChunks(
 	return held, unused
 }
 
-// adopt gives a ring its chunks, and returns those that it has no use for. It reports false if
-// something is lost.
+// adopt gives a ring its chunks, and returns those that it does not use. It reports false if
+// records are lost.
 func (b *Store) adopt(
 	in policy.Ring, l *ringfile.Ledger, of []ringfile.Chunk,
 ) (unused []chunk.Ref, ok bool) {
@@ -73,8 +73,9 @@ func (b *Store) adopt(
 	return unused, len(of) == 0
 }
 
-// Enter is the second: it enters the records of the rings into the index, but if they are not
-// timed, none that has an expiry. It notes in Shared.Recovered what it finds.
+// Enter is the second: it enters the records of the rings into the index. If timed is false, the
+// time since they were written is unknown, and those that may have expired are dropped.
+// Shared.Recovered counts what it finds.
 func (rv Recovery) Enter(timed bool) {
 	b, rec := rv.of, recovery{timed: timed}
 	oldestFirst := []policy.Ring{policy.Cold, policy.Queue, policy.Main, policy.Small}
@@ -108,8 +109,8 @@ func (rv Recovery) Enter(timed bool) {
 	b.learn()
 }
 
-// noteColdShare notes the part of what the bucket holds that is in its cold part, if other buckets
-// may have learned it. The cold part begins with the largest.
+// noteColdShare notes the cold part's share of the bucket's chunks, if the bucket follows the
+// learned share. The cache begins with the largest share that was noted.
 func (b *Store) noteColdShare() {
 	held, r := b.chunks(), &b.Shared.Recovered
 	if b.cold.role != cold.Follower || held == 0 {
@@ -131,9 +132,9 @@ func (rv Recovery) Settle() {
 	}
 }
 
-// recovery is what the recovery of a bucket's records goes by.
+// recovery is the state of the recovery of a bucket's records.
 type recovery struct {
-	timed bool   // expiries mean something: the clock goes on from where it was
+	timed bool   // expiries are valid: the clock continues
 	key   []byte // a buffer
 }
 
@@ -148,7 +149,7 @@ func (b *Store) recoverRecord(
 		return
 	}
 	if hd.HasExpiry() {
-		b.noteExpiry(math.MaxUint32) // there is one with room for an expiry
+		b.noteExpiry(math.MaxUint32) // the record has room for an expiry, even if it has none
 	}
 	rec.key, _ = r.Read(rec.key[:0], pos+uint64(hd.Size), hd.KeyLen)
 	key := rec.key
@@ -189,8 +190,8 @@ func (b *Store) canUnpack(in policy.Ring, pos uint64, hd record.Header) bool {
 	return b.Shared.Compression.Recovers(packed)
 }
 
-// enter enters the live record at pos of a ring into the index. There may be one of
-// the same key if the process died while it moved the record: the older one goes.
+// enter enters the live record at pos of a ring into the index. There may be another one of the
+// same key if the process died while it moved the record: the older one is dropped.
 func (b *Store) enter(
 	in policy.Ring, pos uint64, kind record.Kind, key []byte, h uint64,
 ) {
@@ -202,7 +203,7 @@ func (b *Store) enter(
 		return
 	}
 	if b.Index.Empty() || !b.Index.Growing() && b.isCrowded() {
-		// It was as large before, within the bound.
+		// The index was as large before, within the bound.
 		_ = b.growIndex(max(1, b.Index.Pages()/growthPart))
 	}
 	b.MoveHomes()
@@ -217,7 +218,7 @@ func (b *Store) enter(
 	}
 }
 
-// emptySmall moves what another policy has left in small to main.
+// emptySmall moves the records that another policy has left in small to main.
 func (b *Store) emptySmall() {
 	small := &b.Rings[policy.Small]
 	for small.Size > 0 {

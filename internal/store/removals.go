@@ -12,7 +12,7 @@ import (
 type Reason uint8
 
 const (
-	Unsaid   Reason = iota // it was only written again in another place
+	Unsaid   Reason = iota // OnRemove is not called: it was only written again, or is damaged
 	Evicted                // no room was left for it
 	Expired                // its time to live was over
 	Deleted                // it was deleted, or its namespace invalidated
@@ -27,7 +27,7 @@ type Removed struct {
 	Dict       *cold.Dictionary // the one that Value is compressed with; nil if it is not
 }
 
-// Removals are removed entries that OnRemove has not been told of yet.
+// Removals are removed entries for which OnRemove has not been called yet.
 type Removals struct {
 	List  []Removed
 	Bytes int // of keys and values
@@ -38,8 +38,8 @@ func (r *Removals) IsStep() bool {
 	return r != nil && (len(r.List) >= StepRecords || r.Bytes >= StepBytes)
 }
 
-// keepRemoved copies a live record that is about to be removed from its ring. OnRemove is
-// not told of the cache's own records.
+// keepRemoved copies a live record that is about to be removed from its ring. OnRemove is not
+// called for the cache's own records.
 func (b *Store) keepRemoved(
 	r *ring.Ring, pos uint64, hd record.Header, reason Reason,
 ) {
@@ -65,8 +65,8 @@ func (b *Store) keepRemoval(kv []byte, hd record.Header, reason Reason) {
 	b.Removals.Bytes += len(kv)
 }
 
-// Fail returns the error of a write. If the write was to move an entry, the entry is lost, and
-// OnRemove is told.
+// Fail returns the error of a write. If the write was only to rewrite an entry, that entry is lost,
+// and OnRemove will be called.
 func (b *Store) Fail(w *Write, err error) error {
 	if w.Same && b.Shared.Notifies {
 		hd := record.Header{KeyLen: len(w.Key)}

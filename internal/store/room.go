@@ -20,8 +20,8 @@ import (
 // shrinkMost bounds the bytes that a bucket gives up at once for a record of less.
 const shrinkMost = 256 << 10
 
-// vacate passes records at the tails of rings, one after another, for as long as next names a ring
-// that is to have less. An empty ring gives its chunk back.
+// vacate passes records at the tails of rings, one after another, as long as next returns a ring to
+// pass one of. An empty ring gives its chunk back.
 func (b *Store) vacate(w *policy.Work, next func() (in policy.Ring, more bool)) {
 	for in, more := next(); more; in, more = next() {
 		if r := b.Ring(in); r.Size == 0 {
@@ -33,16 +33,16 @@ func (b *Store) vacate(w *policy.Work, next func() (in policy.Ring, more bool)) 
 }
 
 // While a ring is over its limit, each Set evicts a little more than it needs: 4 mean records,
-// within 512 bytes to 4 KB. The learner moves the limits all the time, and Sets at p99 would pay
-// for more.
+// within 512 bytes to 4 KB. The learner moves the limits all the time; if more were evicted at
+// once, the slowest hundredth of Sets would take longer.
 const (
 	shrinkRecords = 4
 	shrinkLeast   = 512
 	shrinkStep    = 4 << 10
 )
 
-// mayShrink reports whether a Set that has evicted so many bytes may evict more than
-// it needs itself: not while there are dead bytes, which the next Sets find.
+// mayShrink reports whether a Set that has evicted so many bytes may evict more than it needs
+// itself. It may not while a ring is worth compacting: the next Sets reclaim dead bytes instead.
 func (b *Store) mayShrink(bytes uint64, w *policy.Work) bool {
 	if _, worth := b.deadest(); worth {
 		return false
@@ -60,10 +60,10 @@ func (b *Store) boundWork(w policy.Work) policy.Work {
 	return w
 }
 
-// makeRoomEarly gives the ring that new records go to room for one of n bytes
-// before the key is looked for: meanwhile the line of the index comes. An overwrite
-// leaves the room for the next insert. It returns how many chunks the ring may hold
-// (hintFull: those that it has); 0 if they are too few.
+// makeRoomEarly makes room for a record of n bytes in the ring that new records go to, before the
+// key is looked up: meanwhile the index's cache line is being prefetched. If the Set turns out to
+// be an overwrite, the room is left to the next insert. It returns how many chunks the ring may
+// hold, which are those that it has (hintFull), or 0 if they are too few.
 func (b *Store) makeRoomEarly(n int) (room int) {
 	b.known = hintUnknown
 	r := &b.Rings[b.entry]
@@ -78,14 +78,14 @@ func (b *Store) makeRoomEarly(n int) (room int) {
 }
 
 const (
-	// Compaction begins a little before a ring is full, so that dead records that lie behind many
-	// live ones are reached in time: when room for 1/aheadShare of what the bucket holds is left. A
-	// Set of n bytes then moves up to aheadShare*n bytes.
+	// Compaction begins a little before a ring is full, when room for 1/aheadShare of what the
+	// bucket holds is left, so that dead records behind many live ones are reached in time. A Set
+	// of n bytes then moves up to aheadShare*n bytes.
 	aheadShare = 64
 
-	// A Set that has no room moves up to so many records, and bytes or sixteen times its own
-	// size. Then the policy evicts. That happens only where dead records appear in a full
-	// ring, all of them behind so many live ones.
+	// A Set that has no room moves at most so many records, and so many bytes or sixteen times its
+	// own size. Then the policy evicts. That happens only if dead records appear in a full ring,
+	// and all of them behind so many live ones.
 	compactRecords = 1024
 	compactBytes   = 256 << 10
 )
@@ -96,19 +96,19 @@ func (b *Store) compactWork(n int) policy.Work {
 	return b.boundWork(w)
 }
 
-// place returns the ring that a record goes to, where it has room then, and
-// how many chunks that may hold. room is what makeRoomEarly has returned.
+// place chooses the ring that a record goes to, and makes room for it there. It returns the ring,
+// and how many chunks it may hold. room is the result of makeRoomEarly.
 func (b *Store) place(f *Found, replace bool, w *Write, room int) (to policy.Ring, limit int) {
 	isNew := !replace && !f.Ghost && !w.restored
 	if isNew && b.known == hintFits && b.Rings[b.entry].Left() >= w.Bytes {
-		return b.entry, math.MaxInt // nobody has asked, and no chunk is taken
+		return b.entry, math.MaxInt // any limit will do: no chunk is taken
 	}
 	if w.restored && b.Rings[w.ring].Left() >= w.Bytes {
 		return w.ring, math.MaxInt // as nearly always
 	}
 	var l limits
 	if room == 0 {
-		l = b.limit() // else not asked for: a full policy admits without them
+		l = b.limit() // else not needed: a full policy admits without limits
 	}
 	to = b.admit(f, replace, w, l)
 	switch {
@@ -140,8 +140,8 @@ func (b *Store) admit(f *Found, replace bool, w *Write, l limits) policy.Ring {
 	return b.policy.Admit(f.Ghost, small.Fits(w.Bytes, l.small), main.Fits(w.Bytes, l.main))
 }
 
-// ownRoom gives a ring room for a new record of n bytes, and returns how
-// many chunks it may hold.
+// ownRoom makes room for a new record of n bytes in a ring, and returns how many chunks the ring
+// may hold.
 func (b *Store) ownRoom(to policy.Ring, n int, l limits) int {
 	r := &b.Rings[to]
 	need := b.chunksFor(n)
@@ -175,8 +175,8 @@ func (b *Store) ownRoom(to policy.Ring, n int, l limits) int {
 	return limit
 }
 
-// makeRoom gives a ring of limit chunks room for n more bytes. A ring
-// that holds more chunks than that shrinks bit by bit.
+// makeRoom makes room for n more bytes in a ring that may hold limit chunks. A ring that holds more
+// chunks than that shrinks bit by bit.
 func (b *Store) makeRoom(in policy.Ring, n, limit int, w *policy.Work) {
 	r := &b.Rings[in]
 	soft, from := uint64(limit)<<b.Shared.Shift, r.Size
@@ -187,9 +187,9 @@ func (b *Store) makeRoom(in policy.Ring, n, limit int, w *policy.Work) {
 	})
 }
 
-// takeFrom has a ring give up chunks, that another may hold limit of, and
-// needs some of for the record that is to come: what the giver holds above its
-// own limit bit by bit, what is needed at once.
+// takeFrom makes a ring give up chunks for ring r, which may hold limit chunks, and needs need
+// chunks for the record that is being stored. The giver gives what r needs at once, and what it
+// holds above its own limit bit by bit.
 func (b *Store) takeFrom(giver policy.Ring, l limits, r *ring.Ring, limit, need int) {
 	g, keep := &b.Rings[giver], l.of(giver)
 	from, work := g.Size, b.setWork(need<<b.Shared.Shift)
@@ -201,10 +201,10 @@ func (b *Store) takeFrom(giver policy.Ring, l limits, r *ring.Ring, limit, need 
 	})
 }
 
-// compact compacts rings until ring to has room for n bytes more, and some to spare, and no
-// ring holds more than it may, or no ring is worth it, or the work of one Set is done. It evicts
-// nothing that is live. It reports whether it ended because the work was done, and there are dead
-// records left, but still no room.
+// compact compacts rings until one of these is true: ring to has room for n more bytes and a
+// reserve, and no ring holds more than it may; no ring is worth compacting; the work of one Set is
+// done. It evicts no live entry. It reports whether it ended because the work was done, while there
+// are dead records left, but still no room.
 func (b *Store) compact(to policy.Ring, n int) (behind bool) {
 	r, need := &b.Rings[to], b.chunksFor(n)
 	work := b.compactWork(n)
@@ -228,8 +228,8 @@ func (b *Store) compact(to policy.Ring, n int) (behind bool) {
 	return behind
 }
 
-// squeeze compacts rings until enough reports true, or no ring is worth it, or the work of a Set of
-// n bytes is done. It evicts nothing that is live.
+// squeeze compacts rings until enough reports true, or no ring is worth compacting, or the work of
+// a Set of n bytes is done. It evicts no live entry.
 func (b *Store) squeeze(n int, enough func() bool) {
 	work := b.compactWork(n)
 	b.vacate(&work, func() (policy.Ring, bool) {
@@ -238,7 +238,7 @@ func (b *Store) squeeze(n int, enough func() bool) {
 	})
 }
 
-// isIdle reports whether the bucket can have so many chunks, and 1/part of all memory is left.
+// isIdle reports whether the bucket can take so many chunks and leave 1/part of all memory free.
 func (b *Store) isIdle(chunks, part int) bool {
 	return b.Shared.idle(part) > chunks<<b.Shared.Shift &&
 		b.chunks()+chunks < b.Shared.maxChunks // (I3)
@@ -259,8 +259,7 @@ func (b *Store) deadest() (in policy.Ring, ok bool) {
 }
 
 // Shrink compacts, then evicts until no ring holds more chunks than it may, or until n bytes of
-// chunks, or shrinkMost if that is more, are given up. It reports false if that is more than a
-// step.
+// chunks, or shrinkMost if that is more, are given up. It reports false if another step is needed.
 func (b *Store) Shrink(n int) (done bool) {
 	from, work := b.held(), b.setWork(0)
 	n = max(n, shrinkMost)
@@ -326,8 +325,8 @@ func (b *Store) expendable() (policy.Ring, bool) {
 	return policy.Small, b.Rings[policy.Small].Held() > 0
 }
 
-// MakeWay evicts what a record would push out of a large bucket, or a step of it, and
-// reports false if there is more. What room is made is not kept for the record.
+// MakeWay evicts the entries that a record would push out of a large bucket, at most a step of
+// them, and reports false if another step is needed. It does not reserve the room for the record.
 func (b *Store) MakeWay(w *Write) (done bool) {
 	if !b.policy.Dropping() {
 		return true
@@ -355,15 +354,16 @@ func (b *Store) MakeWay(w *Write) (done bool) {
 	return done
 }
 
-// A step drops at most this much before OnRemove is called. One of Resize drops or moves as much.
+// A step drops at most this much before OnRemove is called. A step of Resize drops or moves as
+// much.
 const (
 	StepRecords = 256
 	StepBytes   = 64 << 10
 )
 
-// DropStep drops a step's records, or all if no bytes are left to drop in steps,
-// and reports whether none is left. Without OnRemove and
-// namespaces, a small bucket is dropped without a look at its records.
+// DropStep drops the records of one step, or all of them once *left, the bytes to be dropped in
+// steps, is used up. It reports whether no record needs to be dropped before Reset. That is so at
+// once for a small bucket without OnRemove and namespaces.
 func (b *Store) DropStep(left *int) (done bool) {
 	if !b.Large && !b.Shared.Notifies && !b.Shared.Generations.InUse() {
 		return true

@@ -44,23 +44,23 @@ const (
 	maxValueShare = 16
 )
 
-// Config is what shapes the buckets of a cache. It never changes.
+// Config has the properties of a cache's buckets that never change.
 type Config struct {
 	Seed        [2]uint64 // mixed into every hash
 	Policy      policy.Kind
 	Buckets     int             // small ones: a power of two, at most BucketCount
 	PosBits     uint            // width of a position: generation and offset
-	Expected    int             // entries that there will be; 0: not known
+	Expected    int             // expected number of entries; 0: not known
 	File        *ringfile.Store // nil: the cache is in memory only
-	Notifies    bool            // somebody is to be told of removed entries
+	Notifies    bool            // OnRemove is to be called for removed entries
 	Born        time.Time       // when the clock began
 	Times       clock.Times
 	Elapsed     func() time.Duration // time since Born; nil: the real one
 	Compression *cold.Compression    // nil: there is no cold part
 }
 
-// Shared is what the buckets of one cache share. It does not lead back to the
-// Cache: a Cache that referred to itself could not have a finalizer.
+// Shared is what the buckets of one cache share. It holds no reference to the Cache: a Cache that
+// its own cleanup could reach would never be collected.
 type Shared struct {
 	Config
 	clock.Clock
@@ -74,13 +74,13 @@ type Shared struct {
 
 	noCold coldPart // of buckets that have none
 
-	Expiring  atomic.Bool  // there is or was an entry with an expiry
+	Expiring  atomic.Bool  // there is an entry with an expiry, or was one
 	Total     atomic.Int64 // bytes that the buckets share: MaxBytes, except while a cache shrinks
-	Recovered recovered    // what was found in the file
+	Recovered recovered    // from the file
 
-	quota    atomic.Int64  // bytes that each small bucket may hold, rings and index
+	quota    atomic.Int64  // bytes of rings and index that each small bucket may hold
 	full     atomic.Int64  // the same if there were no large buckets
-	Hand     atomic.Uint32 // the bucket that has to give next, where the system refuses memory
+	Hand     atomic.Uint32 // the next bucket to give up memory if the system refuses it
 	Arrivals arrivals
 
 	learners [2]learner // of the small buckets, and of the large ones
@@ -90,8 +90,8 @@ type Shared struct {
 	LargeKeys [BucketCount]atomic.Int32
 }
 
-// NewShared returns what the buckets of a cache share that has its memory from a pool, MaxBytes at
-// most.
+// NewShared returns the state that the buckets of a cache share. The cache takes its memory from
+// pool, at most maxBytes.
 func NewShared(c Config, pool *chunk.Pool, maxBytes int) *Shared {
 	s := &Shared{
 		Config:      c,
@@ -110,7 +110,7 @@ func NewShared(c Config, pool *chunk.Pool, maxBytes int) *Shared {
 	}
 	s.MaxBytes.Store(int64(maxBytes))
 	s.Total.Store(int64(maxBytes))
-	weakly := weak.Make(s) // the pool must not lead to the cache, which a Compressor may
+	weakly := weak.Make(s) // the pool must not refer to s, whose Compressor may refer to the cache
 	pool.OnBound(func() {
 		if s := weakly.Value(); s != nil {
 			s.SetQuotas()
@@ -126,15 +126,15 @@ type recovered struct {
 
 	mu        sync.Mutex
 	Spaces    []string // keys of the entries of namespaces
-	ColdShare float64  // of what a bucket held, in its cold part, at most
+	ColdShare float64  // the largest share of a bucket's chunks that its cold part held
 }
 
 // Bound returns the bytes that the cache may hold.
 func (s *Shared) Bound() int { return int(s.MaxBytes.Load()) }
 
-// Memory is idle if so large a part of all is free besides: 1/behindIdle for a bucket that is
-// behind with its compaction; 1/shareIdle for one that needs more than its share, as others may
-// soon want theirs.
+// Free memory is idle as far as it exceeds this part of all memory: 1/behindIdle for a bucket that
+// is behind with its compaction; 1/shareIdle for one that needs more than its share, because the
+// others may soon need theirs.
 const (
 	behindIdle = 32
 	shareIdle  = 8
@@ -145,8 +145,8 @@ const (
 	shareChunks = 4
 )
 
-// smallQuota returns the bytes that a small bucket may hold. What is meant for large records is
-// theirs as long as they do not need it.
+// smallQuota returns the bytes that a small bucket may hold. Small buckets may use the large
+// records' part of the memory while most of it is free.
 func (s *Shared) smallQuota() int {
 	if s.Arrivals.Held.Load() > 0 && s.idle(shareIdle) > shareChunks*s.Pool.ChunkSize() {
 		return int(s.full.Load())
@@ -154,19 +154,20 @@ func (s *Shared) smallQuota() int {
 	return int(s.quota.Load())
 }
 
-// idle returns the bytes of memory that nobody is going to take soon, less 1/part of all.
+// idle returns the bytes of free memory that exceed 1/part of all memory.
 func (s *Shared) idle(part int) int { return max(0, s.Pool.Spare()-s.InForce()/part) }
 
 // InForce returns the bytes that the cache may hold as long as the system refuses more.
 func (s *Shared) InForce() int { return min(s.Bound(), s.Pool.Bound()) }
 
-// SetBound sets the bytes that the cache may hold. What the buckets share stays.
+// SetBound sets the bytes that the cache may hold. It leaves Total, the bytes that the buckets
+// share.
 func (s *Shared) SetBound(maxBytes int) {
 	s.MaxBytes.Store(int64(maxBytes))
 	s.SetQuotas()
 }
 
-// IsKept reports whether what has expired is still the answer where a load fails.
+// IsKept reports whether an expired value may still be returned if a load fails.
 //
 //go:norace
 func (s *Shared) IsKept(expiry uint32) bool { return s.Now() < s.KeptUntil(expiry) }
@@ -192,8 +193,8 @@ func (s *Shared) LargeKeysOf(h uint64) *atomic.Int32 { return &s.LargeKeys[h&(Bu
 // Arrival counts records and their bytes.
 type Arrival struct{ Records, Bytes int }
 
-// arrivals tell how many of the bytes stored lately were of large records, and how
-// large records are. The counts are halved when the bytes reach the cache's size.
+// arrivals tell how many of the bytes stored lately were of large records, and how large records
+// are on average. The counts are halved when the bytes reach the cache's size.
 type arrivals struct {
 	Stored       atomic.Uint64 // all records, never halved
 	records      atomic.Int64
@@ -204,12 +205,12 @@ type arrivals struct {
 	sparse       atomic.Bool
 }
 
-// A cache is sparse when a bucket would hold fewer than sparseEntries of such
-// records as are stored, until it would hold denseEntries.
+// A cache becomes sparse when a bucket would hold fewer than sparseEntries records of the mean size
+// stored lately. It remains sparse until a bucket would hold denseEntries.
 const (
 	sparseEntries = 32
 	denseEntries  = 48
-	leastRecords  = 16 // fewer are too few to tell
+	leastRecords  = 16 // fewer do not decide
 )
 
 // CountArrival counts what was stored in a small bucket, or in a large one.
@@ -224,24 +225,24 @@ func (s *Shared) CountArrival(news Arrival, large bool) {
 	r, sm, lg := a.records.Add(int64(news.Records)), a.small.Load(), a.large.Load()
 	s.updateSparse(r, sm+lg)
 	if sm+lg > s.MaxBytes.Load() {
-		// Of several that come here at once, one halves each count.
+		// Of several goroutines that get here at once, one halves each count.
 		a.records.CompareAndSwap(r, r/2)
 		a.small.CompareAndSwap(sm, sm/2)
 		a.large.CompareAndSwap(lg, lg/2)
 	}
 }
 
-// span is a time, or what lies between two: in ticks, and in records that the cache has
-// stored. (Of these, main may hold millions, and turn only with every hundredth Set.)
+// span is a point in time or a duration, in ticks and in records that the cache has stored. (Their
+// number needs 64 bits: main may hold millions of records, and take only every hundredth one.)
 type span struct {
 	ticks uint32
 	sets  uint64
 }
 
-// spanNow returns the time that it is. Under one lock, a later one is not less.
+// spanNow returns the current time. Of two results under the same lock, the later one is not less.
 func (s *Shared) spanNow() span { return span{s.Now(), s.Arrivals.Stored.Load()} }
 
-// since returns what lies between two times.
+// since returns the duration from at to s.
 func (s span) since(at span) span { return span{s.ticks - at.ticks, s.sets - at.sets} }
 
 // updateSparse decides whether the cache is sparse.
@@ -255,36 +256,39 @@ func (s *Shared) updateSparse(records, bytes int64) {
 	}
 	perBucket := float64(s.full.Load()) * float64(records) / float64(bytes)
 	if is := perBucket < least; is != sparse {
-		s.Arrivals.sparse.Store(is) // readers share its line
+		s.Arrivals.sparse.Store(is) // not stored in vain: readers share its cache line
 	}
 }
 
-// IsLarge reports whether a record of n bytes goes to the large buckets. The border does not follow
-// the small buckets' quota: records that made it fall would keep it low.
+// IsLarge reports whether a record of n bytes goes to the large buckets. The limit does not follow
+// the small buckets' quota: large records would lower that quota, and so make even more records
+// large.
 func (s *Shared) IsLarge(n int) bool {
 	full := int(s.full.Load())
 	return n > full/sparseShare && (n > full/largeShare || s.Arrivals.sparse.Load())
 }
 
-// LargeIsOver reports whether the large buckets hold more than they should, by so much that they
-// are to give memory back.
+// LargeIsOver reports whether the large buckets exceed their target by so much that they must give
+// memory back.
 func (s *Shared) LargeIsOver() bool {
 	held, target := int(s.Arrivals.Held.Load()), s.largeTarget()
 	return held > 0 && held > target+target/hysteresis+s.Pool.ChunkSize()*LargeBuckets
 }
 
-// keptFree: as long as 1/keptFree of the memory is neither live entries nor index, neither small
-// nor large buckets take from the other's live entries.
+// keptFree: as long as 1/keptFree of the memory is neither live entries nor index, small and large
+// buckets do not evict each other's live entries.
 const keptFree = 4
 
-// freeOfLive returns the bytes that live entries and indexes may still take until then.
+// freeOfLive returns the bytes that live entries and indexes may still take before less than that
+// is left.
 func (s *Shared) freeOfLive() int {
 	a := &s.Arrivals
 	return s.InForce() - s.InForce()/keptFree - int(a.needSmall.Load()+a.needLarge.Load())
 }
 
-// largeShare returns the part of the cache that is for large records: that of the bytes stored
-// lately, but as long as live entries leave room, not more than that of the bytes that are live.
+// largeShare returns the share of the memory that is for large records: their share of the bytes
+// stored lately, but, as long as live entries leave room, not more than their share of the live
+// bytes.
 func (s *Shared) largeShare() float64 {
 	a := &s.Arrivals
 	share := shareOf(a.large.Load(), a.small.Load())
@@ -294,7 +298,7 @@ func (s *Shared) largeShare() float64 {
 	return share
 }
 
-// shareOf returns which part of both the first is.
+// shareOf returns the share of n in n+other.
 func shareOf(n, other int64) float64 {
 	if n <= 0 {
 		return 0
@@ -303,8 +307,8 @@ func shareOf(n, other int64) float64 {
 }
 
 // largeTarget returns the bytes that the large buckets should hold. The small buckets always keep
-// two chunks and a page each, or a sixteenth of a cache that was refused more: what is small is
-// cheap to keep.
+// two chunks and a page each, but not more than a sixteenth of a cache to which the system refuses
+// memory.
 func (s *Shared) largeTarget() int {
 	share, bound := s.largeShare(), s.InForce()
 	if share == 0 {
@@ -317,8 +321,8 @@ func (s *Shared) largeTarget() int {
 	return min(int(share*float64(bound)), bound-keep)
 }
 
-// SetQuotas gives the small buckets what the large ones leave. Of several calls at once, one
-// of which may know less, the last to store has looked again.
+// SetQuotas gives the small buckets what the large ones leave. Concurrent calls may compute from
+// older counts, but the last one to store computes again.
 func (s *Shared) SetQuotas() {
 	for {
 		full, quota := s.quotas()
@@ -330,8 +334,8 @@ func (s *Shared) SetQuotas() {
 	}
 }
 
-// quotas returns a small bucket's part of the cache, and of what large buckets leave. A
-// bucket has at least a chunk, however little memory there is.
+// quotas returns a small bucket's part of the whole cache, which is at least a chunk, and its part
+// of what the large buckets leave.
 func (s *Shared) quotas() (full, quota int64) {
 	full = max(int64(s.InForce()/s.Buckets), 1<<s.Shift)
 	total := min(s.Total.Load(), int64(s.Pool.Bound()))
@@ -339,8 +343,8 @@ func (s *Shared) quotas() (full, quota int64) {
 	return full, max(0, total-s.Arrivals.Held.Load()) / int64(s.Buckets)
 }
 
-// Longest returns the bytes of the longest record that a bucket takes in a cache
-// of bound bytes: a small one what IsLarge leaves to it, a large one what Set takes.
+// Longest returns the bytes of the longest record that a bucket takes in a cache of bound bytes: a
+// small one takes what IsLarge leaves to it, a large one what Set accepts.
 func (s *Shared) Longest(bound int, large bool) int {
 	if large {
 		return record.MaxHeader + record.MaxKey + bound/maxValueShare
@@ -348,7 +352,7 @@ func (s *Shared) Longest(bound int, large bool) int {
 	return bound / s.Buckets / largeShare
 }
 
-// learner is a policy.Learner and its lock, which is the last to be taken.
+// learner is a policy.Learner and its lock, under which no other lock is taken.
 type learner struct {
 	mu sync.Mutex
 	policy.Learner

@@ -1,6 +1,6 @@
-// Package store is a bucket of a cache without its lock: an index, rings, and what ties them
-// together. It never takes the lock of a bucket. Whoever calls a method that changes a Store holds
-// that lock; those that readers may call without it say so.
+// Package store implements a bucket of a cache without its lock: an index, rings, and the state
+// that keeps them consistent. It never takes the lock of a bucket: the caller of a method that
+// changes a Store must hold it. Methods that readers may call without the lock say so.
 package store
 
 import (
@@ -17,8 +17,8 @@ import (
 // of its cold part.
 const RingCount = 2
 
-// Store is a bucket without its lock: an index, rings, and what ties them together. Whoever
-// changes it holds the bucket's lock. These are its methods:
+// Store is a bucket without its lock. A caller that changes it must hold the bucket's lock. These
+// are its methods:
 //
 //   - for readers without the lock: Candidate, Find, IsDue, NoteGhostMiss, CountOddities, Ring
 //   - one entry: Lookup, Holds, NoteRead, MoveHomes, Set, Arrived, Fail, Restore, Delete, Touch,
@@ -30,8 +30,8 @@ const RingCount = 2
 //   - its life: Init, Reset, Close
 //   - figures: Sizes, Check, and the method of Lives
 //
-// What readers look at lies in the first two cache lines of the bucket, together with its
-// sequence, and, for main, in one more (TestLayout_BucketLines).
+// The fields that every lookup reads are in the first two cache lines of the bucket, together with
+// its sequence; a record in main takes one line more (TestLayout_BucketLines).
 type Store struct {
 	Index   index.Index
 	Touches bool // lookups raise frequencies
@@ -39,7 +39,7 @@ type Store struct {
 	Form    record.Form
 
 	// Mortal tells lookups that nearly all records have an expiry: see Candidate.
-	Mortal atomic.Bool // with this, Rings[policy.Main] begins a cache line on 64-bit platforms
+	Mortal atomic.Bool // its 4 bytes make Rings[policy.Main] begin a cache line on 64-bit platforms
 	Rings  [RingCount]ring.Ring
 
 	Shared *Shared
@@ -61,10 +61,10 @@ type Store struct {
 	entry     policy.Ring // the ring that it goes to, if that is known
 	appended  int         // bytes appended to the rings since sweep last looked
 	unswept   uint64
-	Rewrites  uint64 // overwrites in place, except of short records
+	Rewrites  uint64 // overwrites in place, except those of overwritePlain
 	reserved  reservation
 	victim    nextVictim
-	told      int // what tellNeed has told
+	told      int // the need that tellNeed reported last
 	incoming  int // bytes of the longest record under way to a large bucket
 	expirer   expirer
 	searched  uint64    // generations forgotten before the last complete walk began
@@ -73,10 +73,10 @@ type Store struct {
 	sought     [RingCount]atomic.Uint32 // ghosts of each ring found by lookups
 	NearMisses atomic.Uint64            // misses that found a ghost
 
-	marks [RingCount]mark // for how long entries stay
+	marks [RingCount]mark // they measure how long entries stay
 
 	inflow  Arrival // records stored since the bucket last learned
-	learnAt int     // their bytes after which it does: a chunk, or any large record
+	learnAt int     // it learns once their bytes reach this: a chunk; 1 in a large bucket
 	counters
 }
 
@@ -90,11 +90,11 @@ type counters struct {
 	MovedBytes                              uint64
 	Collisions, Corruptions                 atomic.Uint64
 	ColdHits                                atomic.Uint64
-	QueueFull                               uint64 // records that were not compressed for that
+	QueueFull                               uint64 // records left uncompressed: no room in the queue
 }
 
-// Init makes the nth bucket of all ready for use: the large ones come last. stagger is added to its
-// quota.
+// Init makes a bucket ready for use. Large buckets have the highest numbers. The bucket's quota
+// gets stagger bytes more.
 func (b *Store) Init(s *Shared, number, stagger int, large bool) {
 	b.Shared = s
 	b.Number = int32(number)
@@ -130,7 +130,8 @@ func (b *Store) windows() index.Windows {
 	}
 }
 
-// Ring returns a ring of the bucket. Readers call it without the lock, with what a slot says.
+// Ring returns a ring of the bucket. Readers call it without the lock, with the ring of a slot that
+// may be torn.
 //
 //go:norace
 func (b *Store) Ring(in policy.Ring) *ring.Ring {
@@ -140,8 +141,8 @@ func (b *Store) Ring(in policy.Ring) *ring.Ring {
 	return &b.Rings[in]
 }
 
-// Set stores the record. On an error the key is absent, and so it is after a fault in
-// the caller's value, which debug.SetPanicOnFault makes a panic.
+// Set stores the record. After an error the key is absent, and also after a memory fault in the
+// caller's value that debug.SetPanicOnFault has turned into a panic.
 func (b *Store) Set(w *Write) error {
 	if b.Index.Empty() {
 		if err := b.startIndex(w.Bytes); err != nil {
@@ -149,7 +150,8 @@ func (b *Store) Set(w *Write) error {
 		}
 	}
 	room := 0
-	// OnRemove is not called for a record that is written again.
+	// With w.Same, the old record must not be evicted here: OnRemove would be called although the
+	// entry stays.
 	if b.known == hintFull && !w.Same && !b.hasForgotten() {
 		room = b.makeRoomEarly(w.Bytes)
 	}
@@ -159,7 +161,7 @@ func (b *Store) Set(w *Write) error {
 	}
 	f := Found{Internal: w.Internal}
 	there := false
-	if got != Miss || slot != nil { // else it is new, and no ghost tells of it
+	if got != Miss || slot != nil { // else the key is new, and has no ghost
 		there = b.findCounting(&f, w.Key, w.Hash)
 	}
 	if there && b.Shared.Expired(f.Expiry) {
@@ -185,8 +187,8 @@ func (b *Store) Set(w *Write) error {
 	return err
 }
 
-// Restore stores the record with the standing that it had in another cache: in that ring, with
-// that frequency. It reports whether it has: not if the key is there.
+// Restore stores the record with the ring and the frequency that it had in another cache. It stores
+// nothing, and reports false, if the key is present or its namespace is full.
 func (b *Store) Restore(w *Write, in policy.Ring, freq int) (stored bool, err error) {
 	b.MoveHomes()
 	if b.Index.Empty() {
@@ -217,9 +219,9 @@ func (b *Store) removeAt(s, h uint64) {
 	}
 }
 
-// insert appends a record to a ring and enters it into the index: in the slot of the
-// one that it replaces, in that of its ghost, or in a new one. room is what
-// makeRoomEarly has returned, or 0.
+// insert appends a record to a ring and enters it into the index: in the slot of the record that it
+// replaces, in that of its ghost, or in a new one. room is the result of makeRoomEarly, or 0 if
+// that was not called.
 func (b *Store) insert(f *Found, replace bool, w *Write, room int) error {
 	if replace {
 		b.kill(f.Ring, f.Pos, f.Header, w.Hash, w.why())
@@ -309,8 +311,9 @@ func (b *Store) putSlot(f *Found, replace bool, w *Write, to policy.Ring, pos ui
 	}
 }
 
-// Delete removes the key and reports whether it was there; if taken is not nil, it
-// appends the value to it. What is expired was not there, nor is a negative entry one.
+// Delete removes the key and reports whether it had a value. If taken is not nil, it appends the
+// value to *taken; if that value is packed, it sets w.Packed and removes nothing. An expired entry
+// has no value, and neither has a negative one.
 func (b *Store) Delete(w *Write, taken *[]byte) bool {
 	f := Found{Internal: w.Internal}
 	if !b.findCounting(&f, w.Key, w.Hash) {
@@ -349,7 +352,7 @@ func (b *Store) kill(
 	r.Kill(pos)
 	r.DeadBytes += hd.Total()
 	if b.known == hintFull && r.WorthCompacting() {
-		b.known = hintUnknown // there are not only live records any more
+		b.known = hintUnknown // dead records can give room now
 	}
 	b.uncount(r, pos, hd, h)
 }
@@ -363,7 +366,8 @@ func (b *Store) uncount(r *ring.Ring, pos uint64, hd record.Header, h uint64) {
 	b.uncountGone(r, hd, h)
 }
 
-// uncountGone is uncount of what was in r, and the cold part has uncounted.
+// uncountGone is uncount without the counts that need the bytes of the record in r, which may be
+// gone: those of the cold part and of namespaces.
 func (b *Store) uncountGone(r *ring.Ring, hd record.Header, h uint64) {
 	r.Count(-1, hd.Total(), hd.HasExpiry())
 	if hd.Kind == record.Internal {
@@ -400,19 +404,19 @@ func (b *Store) keyHash(r *ring.Ring, pos uint64, hd record.Header) uint64 {
 	return b.Shared.Mix(r.Hash(pos+uint64(hd.Size), hd.KeyLen))
 }
 
-// Sizes are how much there is in a bucket.
+// Sizes are the numbers of entries and bytes in a bucket.
 type Sizes struct {
-	Entries   int // those of users
-	Records   int // live ones: the entries, and records of the cache's own
-	LiveBytes int // of these
-	DeadBytes int // of dead records
+	Entries   int // entries of users
+	Records   int // live records: the entries, and the cache's own
+	LiveBytes int // of the live records
+	DeadBytes int // of the dead ones
 	Ghosts    int // evicted entries whose hashes are remembered
 
-	Cold, ColdBytes int // what of Records and LiveBytes is in the cold part
+	Cold, ColdBytes int // the parts of Records and LiveBytes in the cold part
 	IndexBytes      int
 }
 
-// Sizes returns how much there is in the bucket.
+// Sizes returns the sizes of the bucket.
 func (b *Store) Sizes() Sizes {
 	slots, live := 0, b.live()
 	for _, used := range b.Index.Used() {
@@ -431,7 +435,7 @@ func (b *Store) live() int {
 	return b.Rings[policy.Small].Entries + b.Rings[policy.Main].Entries + b.cold.entries()
 }
 
-// liveBytes returns the bytes of their records.
+// liveBytes returns the bytes of the live records.
 func (b *Store) liveBytes() int {
 	return b.Rings[policy.Small].EntryBytes + b.Rings[policy.Main].EntryBytes + b.cold.bytes()
 }
@@ -444,8 +448,7 @@ func (b *Store) deadBytes() (n int) {
 	return n
 }
 
-// Reset drops all entries, of which nobody is to be told, and gives the memory back to
-// the pool.
+// Reset drops all entries without a call of OnRemove, and gives the memory back to the pool.
 func (b *Store) Reset() {
 	b.forget()
 	b.Shared.Pool.PutPages(b.Index.Reset())
@@ -458,7 +461,7 @@ func (b *Store) Reset() {
 	b.tellNeed()
 }
 
-// forget forgets what was known of the entries.
+// forget resets what the bucket knows of its entries.
 func (b *Store) forget() {
 	b.hasTTL = false
 	b.Mortal.Store(false)
@@ -468,7 +471,7 @@ func (b *Store) forget() {
 	b.marks = [RingCount]mark{}
 }
 
-// Close makes every later call miss. The memory goes with the pool.
+// Close makes every later call miss. The memory is given back with the pool.
 func (b *Store) Close() {
 	b.Closed = true
 	b.forget()

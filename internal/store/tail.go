@@ -12,7 +12,7 @@ import (
 	"github.com/ringcache/ringcache/internal/scratch"
 )
 
-// passCost is what the release of a dead record counts, in bytes.
+// passCost is the work that the release of a dead record counts as, in bytes.
 const passCost = 16
 
 // passTail passes the oldest record of a ring: it drops it, or moves it to the head of the same
@@ -21,7 +21,7 @@ func (b *Store) passTail(in policy.Ring, w *policy.Work) {
 	r := b.Ring(in)
 	hd, ok := r.Header(r.Tail)
 	if !ok {
-		// Without its length no record behind it can be found either.
+		// Without its length, the records behind it cannot be found either.
 		b.Corruptions.Add(1)
 		r.Reset()
 		if in == policy.Cold {
@@ -71,8 +71,8 @@ func (b *Store) passLive(in policy.Ring, hd record.Header, w *policy.Work) {
 	}
 }
 
-// judgeTail returns what becomes of the live record at the tail of a ring.
-// A ring that is worth compacting keeps what is live.
+// judgeTail decides about the live record at the tail of a ring. A ring that is worth compacting
+// keeps its live records.
 func (b *Store) judgeTail(
 	in policy.Ring, p *index.Place, hd record.Header, w *policy.Work,
 ) policy.Verdict {
@@ -125,8 +125,8 @@ type nextVictim struct {
 	hash  uint64
 }
 
-// prepare prefetches what the bucket's next Set will touch: by then, some
-// hundred Sets later, the lines have come.
+// prepare prefetches what the bucket's next Set will touch: by then, some hundred Sets of other
+// buckets later, the cache lines have arrived.
 func (b *Store) prepare(to policy.Ring) {
 	r := &b.Rings[to]
 	r.PrefetchHead()
@@ -224,8 +224,8 @@ func (b *Store) rotate(in policy.Ring, p index.Place, hd record.Header) {
 	long.Release()
 }
 
-// rotateThrough is rotate by way of a buffer, which it returns: in a ring that is
-// full to the last byte, tail and head lie in the same bytes.
+// rotateThrough is rotate by way of a buffer, which it returns. A ring without room for a second
+// copy of the record needs it: the new place overlaps the old one.
 func (b *Store) rotateThrough(
 	buf []byte, in policy.Ring, p index.Place, hd record.Header,
 ) []byte {
@@ -236,7 +236,7 @@ func (b *Store) rotateThrough(
 	b.cold.count(r, r.Tail, hd, -1)
 	r.Release(uint64(n))
 	if err := r.Extend(uint64(n), held); err != nil {
-		// The chunk that the tail left was not to be had again.
+		// The chunk that the tail has left could not be taken again.
 		b.uncountGone(r, hd, hash)
 		b.countKey(buf[hd.Size:][:hd.KeyLen], -1, -n)
 		b.countEvicted(in, hd)
@@ -252,16 +252,16 @@ func (b *Store) rotateThrough(
 }
 
 // move writes the record at the tail of ring in again at the head of ring to, which has room for
-// it. Its slot, at p, becomes slot. If the process dies in between, the file has the record twice:
-// none is lost.
+// it. Its slot, at p, becomes slot. If the process dies in between, the file has the record twice,
+// and not less than once.
 func (b *Store) move(in, to policy.Ring, p index.Place, slot uint64, hd record.Header) {
 	from, r := b.Ring(in), b.Ring(to)
 	pos := r.CopyFrom(from, from.Tail, hd.Total())
 	b.moved(p, index.WithPos(slot, to, pos), from, r, hd, hd.Total())
 }
 
-// moved has index and counts follow the record at the tail of a ring, which was written to another
-// one, or to the same, with n bytes. Its slot, at p, becomes slot.
+// moved updates the index and the counts for the record at the tail of a ring, which was written
+// again, to another ring or the same, with n bytes. Its slot, at p, becomes slot.
 func (b *Store) moved(
 	p index.Place, slot uint64, from, to *ring.Ring, hd record.Header, n int,
 ) {
@@ -276,7 +276,7 @@ func (b *Store) moved(
 	to.Count(1, n, hd.HasExpiry())
 }
 
-// follow has the index follow a record that was written again with n bytes.
+// follow makes the index refer to a record that was written again with n bytes.
 func (b *Store) follow(p index.Place, slot uint64, hd record.Header, n int) {
 	delay.Point()
 	b.Index.Store(p, slot)

@@ -22,8 +22,8 @@ const stepHomes = 256
 const HashesEnd = 1 << index.HashBits
 
 // NextSlots appends the live slots of the next homes, from cursor at on, to slots, which is empty:
-// each once, in the order of their hashes. It returns the cursor behind them, which whole, if it is
-// not nil, has cut down to where a step may end.
+// each once, in the order of their hashes. It returns the cursor behind them. whole, if it is not
+// nil, lowers that cursor to where a step may end.
 func (b *Store) NextSlots(
 	slots []uint64, at uint64, whole func(cursor uint64) uint64,
 ) (_ []uint64, end uint64) {
@@ -44,7 +44,7 @@ func (b *Store) NextSlots(
 		slots = slots[:n-1]
 	}
 	sameEntry := func(a, b uint64) bool { return index.Location(a) == index.Location(b) }
-	return slices.CompactFunc(slots, sameEntry), end // a path may come by a group twice
+	return slices.CompactFunc(slots, sameEntry), end // a path may visit a group twice
 }
 
 // Keys are the keys that a step of a walk takes from a bucket.

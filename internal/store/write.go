@@ -15,20 +15,20 @@ type Write struct {
 	Hash       uint64 // hash of Key
 	Bytes      int    // bytes of the record
 	Expiry     uint32 // tick of the last deadline, 0: never
-	Until      uint32 // tick at which it expires at the latest unless it is read, 0: as Options say
+	Until      uint32 // tick at which it expires at the latest unless it is read; 0: no such limit
 	Same       bool   // the value is there already: only its form changes
-	Packed     bool   // set by the store: not done, as it needs the value, which is packed
+	Packed     bool   // set if nothing was done because the old value is needed and packed
 	Negative   bool   // a negative entry instead of a value; it has an expiry
 	Internal   bool   // a record of the cache's own
 	Unstored   bool   // nothing was stored, and that is no error
 	Reason     Reason // why an older value is removed
 
-	restored bool        // it goes where it was in another cache, and its key is not there
-	ring     policy.Ring // of a restored one: its ring
-	freq     int         // and its frequency
+	restored bool        // set by Restore: it keeps the ring and frequency below, and its key is new
+	ring     policy.Ring // of a restored record
+	freq     int         // of a restored record
 }
 
-// why returns the reason that OnRemove is told for the older value.
+// why returns the reason that OnRemove gets for the older value.
 func (w *Write) why() Reason {
 	if w.Same {
 		return Unsaid
@@ -46,8 +46,8 @@ func (s *Shared) times(w *Write) record.Times {
 	return record.Times{Deadlines: d, Expiry: expiry, Last: w.Expiry}
 }
 
-// deadlines returns how many deadlines a write's record has room for. Where there is an idle time,
-// each of a user's values has two: so it can be given any other where it lies.
+// deadlines returns how many deadlines a write's record has room for. If the cache has an idle
+// time, each of a user's values has room for two, so that any deadlines can be set in place.
 func (s *Shared) deadlines(w *Write) record.Deadlines {
 	switch {
 	case w.Internal:
@@ -60,14 +60,15 @@ func (s *Shared) deadlines(w *Write) record.Deadlines {
 	return record.Timeless
 }
 
-// Measure counts the bytes of the record, and gives a negative entry the expiry that it needs.
+// Measure sets Bytes, and gives a negative entry without an expiry the last possible one: its
+// header always has one.
 func (w *Write) Measure(s *Shared) {
 	form := s.Form
 	w.Bytes = len(w.Key) + len(w.Value)
 	switch {
 	case w.Negative:
 		if w.Bytes += form.NegativeSize(); w.Expiry == 0 {
-			w.Expiry = math.MaxUint32 // it has one: the last tick that there is
+			w.Expiry = math.MaxUint32
 		}
 	case w.Internal:
 		w.Bytes += form.InternalSize()

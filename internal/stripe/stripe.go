@@ -1,4 +1,4 @@
-// Package stripe counts lookups on cache lines that cores hardly share.
+// Package stripe counts lookups on cache lines that cores rarely share.
 //
 // A counter that all cores write moves its cache line from core to core, which
 // takes longer than the lookup. So each goroutine counts in one of a few dozen
@@ -20,10 +20,10 @@ const (
 type Counter struct {
 	Hits     atomic.Uint64
 	Misses   atomic.Uint64
-	Lost     atomic.Uint64 // Hits that have found no value in the end
+	Lost     atomic.Uint64 // Hits that turned out to have no value
 	Locked   atomic.Uint64 // lookups that took the lock, also counted above
-	Negative atomic.Uint64 // Misses that a negative entry has answered
-	Sets     atomic.Uint64 // of a namespace, as are Dels: those of a cache are its buckets' to count
+	Negative atomic.Uint64 // Misses that found a negative entry
+	Sets     atomic.Uint64 // Sets and Dels of a namespace; those of a cache are counted by its buckets
 	Dels     atomic.Uint64
 	_        [128 - 7*8]byte
 }
@@ -35,14 +35,14 @@ type Counters [1 << countBits]Counter
 // it is atomic.
 func (c *Counters) Here() *Counter {
 	var here byte
-	// Sound: the address is a number to be mixed, and never a pointer again.
+	// Sound: the address is used only as a number, and never converted back to a pointer.
 	addr := uint64(uintptr(unsafe.Pointer(&here)) >> stackShift)
 	return &c[addr*mix>>(64-countBits)]
 }
 
-// Sum returns the lookups of all stripes, and those of them that were misses. They go on being
-// counted meanwhile, and neither sum ever falls. A lookup is lost after it was counted, so there
-// are never more misses than lookups.
+// Sum returns the numbers of lookups and of misses of all stripes, which may change meanwhile.
+// Neither number is ever lower than in an earlier call. A hit is counted as lost only after it was
+// counted as a hit, so there are never more misses than lookups.
 func (c *Counters) Sum() (lookups, misses uint64) {
 	for i := range c {
 		missed := c[i].Misses.Load()

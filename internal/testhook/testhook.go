@@ -1,6 +1,6 @@
-// Package testhook gives tests in other packages what the API of ringcache does not offer:
-// caches of other shapes, and a look inside. Package ringcache sets the variables when it is
-// initialized. It cannot be imported here, so a cache, a *ringcache.Cache, is passed as any.
+// Package testhook gives tests in other packages access that the API of ringcache does not offer:
+// caches of other shapes, and their internal parts. Package ringcache sets the variables when it is
+// initialized. This package cannot import it, so a *ringcache.Cache is passed as any.
 package testhook
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/ringcache/ringcache/internal/stripe"
 )
 
-// Shape is what shapes a cache besides its Options.
+// Shape has the properties of a cache that are not in its Options.
 type Shape struct {
 	Buckets   int // power of two, at most store.BucketCount
 	ChunkSize int // power of two, at least 64
@@ -39,26 +39,26 @@ var (
 	New func(options any, s Shape) (cache any, err error)
 )
 
-// Bucket is a bucket of a cache. Values of one bucket are equal.
+// Bucket is a bucket of a cache. Two values for the same bucket are equal.
 type Bucket struct {
 	*store.Store
 	Mu  *sync.Mutex
 	Seq *atomic.Uint64
 }
 
-// Lock takes the bucket to write.
+// Lock locks the bucket for writing.
 func (b Bucket) Lock() {
 	b.Mu.Lock()
 	b.Seq.Add(1)
 }
 
-// Unlock gives back what Lock took.
+// Unlock undoes Lock.
 func (b Bucket) Unlock() {
 	b.Seq.Add(1)
 	b.Mu.Unlock()
 }
 
-// What a cache consists of.
+// The parts of a cache.
 var (
 	Shared   func(cache any) *store.Shared
 	Counters func(cache any) *stripe.Counters
@@ -74,35 +74,36 @@ var (
 
 // Steps of calls, and calls with other arguments than the API allows.
 var (
-	// Change calls fn under the lock of a bucket, and tells OnRemove of what fn has removed.
+	// Change calls fn under the lock of a bucket, and then calls OnRemove for the entries that fn
+	// has removed.
 	Change func(cache any, bucket int, fn func(s *store.Store))
 
-	// Write stores a record with the expiry and of the kind that w says.
+	// Write stores a record with the expiry and of the kind that w has.
 	Write func(cache any, w store.Write) error
 
 	// WriteMeasured is Write to a small bucket, or to a large one, of a record that was measured
-	// before. It reports whether the record has to be measured again, since a Resize came.
+	// before. It reports whether the record must be measured again because of a Resize.
 	WriteMeasured func(cache any, w store.Write, large bool) (resized bool)
 
 	// IsLarge reports whether a record of n bytes goes to a large bucket.
 	IsLarge func(cache any, n int) bool
 
-	// ReadLocked looks a key up as a lookup does that has failed without the lock.
+	// ReadLocked looks a key up under the lock, like a lookup that has failed without it.
 	ReadLocked func(cache any, k []byte)
 
-	// Resize has no least size. It reports false if the cache is closed.
+	// Resize is Cache.Resize without a minimum size. It reports false if the cache is closed.
 	Resize func(cache any, maxBytes int) bool
 
-	// Overlaps reports whether k lies in the array of dst.
+	// Overlaps reports whether k is within the array of dst.
 	Overlaps func(dst, k []byte) bool
 )
 
-// What the goroutine of a cache with a Compressor does.
+// Steps of the goroutine of a cache with a Compressor.
 var (
-	// CompressQueue compresses what waits in a bucket.
+	// CompressQueue compresses the records in the queue of a bucket.
 	CompressQueue func(cache any, bucket int, batch *store.ColdBatch)
 
-	// CompressBucket is CompressQueue that sees to dictionaries and shares as well.
+	// CompressBucket is CompressQueue, and then renews dictionaries and the share if that is due.
 	CompressBucket func(cache any, bucket int, batch *store.ColdBatch)
 
 	// RenewDicts makes a dictionary if one is due.
@@ -114,23 +115,23 @@ var (
 	// Waiting returns how many callers wait for the load of a key, or -1 if none may be joined.
 	Waiting func(cache any, k []byte) int
 
-	// Keep ends a load of a key with a result: it is stored.
+	// Keep stores the result of a load of a key.
 	Keep func(cache any, k, v []byte, ttl time.Duration, err error)
 
-	// LoadTwice has a batch come to a key twice, and calls between in between. It returns what
-	// is closed when the key is loaded, and whether that is the same for both.
+	// LoadTwice lets a batch reach the same key twice, and calls between in between. It returns the
+	// channel that is closed when the key is loaded, and whether both have the same one.
 	LoadTwice func(cache any, k []byte, between func(), load any) (done <-chan struct{}, same bool)
 )
 
-// Namespace is what a *ringcache.Namespace consists of.
+// Namespace has the parts of a *ringcache.Namespace.
 type Namespace struct {
 	Cache      any
-	Entry      []byte // the key of the record that has the generation
+	Entry      []byte // the key of the record that holds the generation
 	Generation *atomic.Uint64
 	Mu         *sync.Mutex
 	Usage      func() *generation.Usage
 
-	AppendKey func(dst, k []byte) []byte // the key that k has in the cache
+	AppendKey func(dst, k []byte) []byte // appends the key of the cache for k
 	CutKey    func(raw []byte) (k []byte, ok bool)
 	Stored    func() (generation uint64, ok bool)
 	Keep      func()         // stores the generation again if its record was dropped
@@ -140,7 +141,7 @@ type Namespace struct {
 var (
 	OfNamespace func(namespace any) Namespace
 
-	// Namespaces returns how many names a cache knows.
+	// Namespaces returns the number of names that a cache knows.
 	Namespaces func(cache any) int
 )
 
@@ -148,7 +149,7 @@ var (
 type Walker struct {
 	Part snapshot.Step
 
-	// Step is Part of short records alone. It returns the keys of the others.
+	// Step is Part for short records only. It returns the keys of the others.
 	Step func(
 		bucket int, at uint64, p snapshot.Pass, done *snapshot.Cells,
 	) (next uint64, others [][]byte, err error)
@@ -169,6 +170,6 @@ var (
 	// Restore puts the entries of a snapshot into a cache.
 	Restore func(cache any, s *snapshot.Contents) error
 
-	// RestoreAt is Restore of a block, when the wall clock says at.
+	// RestoreAt is Restore for single blocks, when the time by the wall clock is at.
 	RestoreAt func(cache any, at time.Time) func(*snapshot.Ref, []byte) error
 )

@@ -5,10 +5,11 @@ import (
 	"sync/atomic"
 )
 
-// Fence keeps the loads before it before the loads behind it. An atomic
-// read-modify-write of a separate word does; some processors do by themselves.
+// Fence ensures that the loads before it are not reordered with the loads after it. An atomic
+// read-modify-write of any word has that effect. Some processors never reorder loads, and need
+// nothing.
 func Fence() {
-	switch runtime.GOARCH { // a constant: no code is left there
+	switch runtime.GOARCH { // a constant, so on these no code is generated
 	case "amd64", "386", "s390x":
 		return
 	}

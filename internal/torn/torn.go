@@ -1,10 +1,10 @@
 //go:build !race
 
-// Package torn copies and compares bytes that somebody may be writing to meanwhile.
+// Package torn copies and compares bytes that a writer may change at the same time.
 //
-// An optimistic reader does so, and finds out afterwards. The built-in append and
-// copy would do, but under the race detector they report it, even in a function
-// that is marked norace.
+// An optimistic reader does so, and finds out afterwards whether the bytes were torn. The built-in
+// append and copy would do, but the race detector reports them even in a function that is marked
+// norace.
 package torn
 
 import "encoding/binary"
@@ -12,8 +12,8 @@ import "encoding/binary"
 // Append is the built-in append.
 func Append(dst, src []byte) []byte { return append(dst, src...) }
 
-// Equal reports whether a and b are the same bytes. Most keys have 8 to 16: a call
-// would take longer than two words of each.
+// Equal reports whether a and b are the same bytes. Most keys have 8 to 16 bytes: for them,
+// comparing two words is faster than a call.
 func Equal(a, b []byte) bool {
 	if n := len(a); n == len(b) && n >= 8 && n <= 16 {
 		first := binary.LittleEndian.Uint64(a) ^ binary.LittleEndian.Uint64(b)

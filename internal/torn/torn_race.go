@@ -1,12 +1,11 @@
 //go:build race
 
-// Package torn copies and compares bytes that somebody may be writing to meanwhile. See
-// torn.go.
+// Package torn copies and compares bytes that a writer may change at the same time. See torn.go.
 package torn
 
 import "slices"
 
-// Append is append, byte by byte: the detector does not see it.
+// Append is append, but copies byte by byte, which the race detector does not report.
 //
 //go:norace
 func Append(dst, src []byte) []byte {
@@ -18,7 +17,7 @@ func Append(dst, src []byte) []byte {
 	return dst
 }
 
-// Equal reports whether a and b are the same bytes, looking at one after the other.
+// Equal reports whether a and b are the same bytes. It compares byte by byte.
 //
 //go:norace
 func Equal(a, b []byte) bool {

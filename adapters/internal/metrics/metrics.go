@@ -14,8 +14,8 @@ import (
 	"github.com/ringcache/ringcache"
 )
 
-// Metric is a count or an amount that is shown for every cache, as one sample, or as one for each
-// value of an attribute.
+// Metric is a counter or a gauge that every cache has, with one sample, or with one for each value
+// of an attribute.
 type Metric struct {
 	Gauge      bool
 	Prometheus string // the name, without the prefix ringcache_
@@ -32,13 +32,19 @@ type Sample struct {
 	Value     func(s *ringcache.Stats) uint64
 }
 
-// Label returns the name that the attribute has as a label of Prometheus.
+// Label returns the name of the attribute as a label of Prometheus.
 func (m Metric) Label() string { return m.Attribute[strings.LastIndexByte(m.Attribute, '.')+1:] }
 
 // Age is a gauge of each ring.
 type Age struct {
 	Prometheus, OTel, Unit, About string
 	Small, Main                   func(z *ringcache.Sizing) float64
+}
+
+// Duration is a counter of time that a cache has spent, in seconds.
+type Duration struct {
+	Prometheus, OTel, Unit, About string
+	Value                         func(s *ringcache.Stats) float64
 }
 
 // Updater returns a function that adds the statistics of a cache to s. It does not keep the cache

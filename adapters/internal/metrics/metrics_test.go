@@ -13,8 +13,7 @@ import (
 
 // leftOut are the fields of Stats without a metric, each with the reason.
 var leftOut = map[string]string{
-	"EvictedEntries":           "the sum of evicted_entries_total over its causes",
-	"Compression.CompressTime": "no count: ringprometheus shows it as seconds",
+	"EvictedEntries": "the sum of evicted_entries_total over its causes",
 }
 
 // numbers calls fn with each number of a struct, and of those nested in it, by the names that
@@ -30,7 +29,7 @@ func numbers(v reflect.Value, path string, fn func(name string, field reflect.Va
 	}
 }
 
-// values are all that is shown of a source.
+// values returns the values of all metrics of a source.
 func values(t *testing.T, source *metrics.Source) (all []float64) {
 	t.Helper()
 	stats, sizing, ok := source.Read()
@@ -42,6 +41,9 @@ func values(t *testing.T, source *metrics.Source) (all []float64) {
 	}
 	for _, a := range metrics.Ages {
 		all = append(all, a.Small(&sizing), a.Main(&sizing))
+	}
+	for _, d := range metrics.Durations {
+		all = append(all, d.Value(&stats))
 	}
 	return all
 }
@@ -95,5 +97,9 @@ func TestAll_NamesDiffer(t *testing.T) {
 	for _, a := range metrics.Ages {
 		add(a.Prometheus)
 		add("otel " + a.OTel)
+	}
+	for _, d := range metrics.Durations {
+		add(d.Prometheus)
+		add("otel " + d.OTel)
 	}
 }

@@ -17,8 +17,8 @@ import (
 // A page of the file that has no place on the disk is a signal when it is written and the disk
 // is full by then.
 
-// copySparse copies a file without its zeros, as cp --sparse=always and backups do.
-func copySparse(t *testing.T, from, to string) {
+// copySparse copies a file without its blocks of zeros, as cp --sparse=always and backups do.
+func copySparse(t *testing.T, from, to string, block int) {
 	t.Helper()
 	in, err := os.Open(from)
 	require.NoError(t, err)
@@ -26,7 +26,7 @@ func copySparse(t *testing.T, from, to string) {
 	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	require.NoError(t, err)
 	defer out.Close()
-	b, zeros := make([]byte, 4096), make([]byte, 4096)
+	b, zeros := make([]byte, block), make([]byte, block)
 	for off := int64(0); ; off += int64(len(b)) {
 		n, err := in.ReadAt(b, off)
 		if n > 0 && !bytes.Equal(b[:n], zeros[:n]) {
@@ -47,7 +47,7 @@ func TestFile_HolesAreMended(t *testing.T) {
 	c := ringtest.OpenFile(t, path, 32<<20)
 	ringtest.FillCache(t, c, 0, 1000, 100)
 	require.NoError(t, c.Close())
-	copySparse(t, path, copied)
+	copySparse(t, path, copied, 4096)
 	length, held := ringtest.OnDisk(t, copied)
 	require.Less(t, held, length)
 	c = ringtest.OpenFile(t, copied, 32<<20)
@@ -74,7 +74,7 @@ func TestFile_HolesOnAFullDisk(t *testing.T) {
 			ringtest.FillCache(t, c, 0, 1000, 100)
 			require.NoError(t, c.Close())
 			if sparse {
-				copySparse(t, path, copied)
+				copySparse(t, path, copied, 4096)
 			}
 			ringtest.FillDisk(t, dir)
 			c, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: 32 << 20, File: copied})
@@ -103,14 +103,39 @@ func skipWithout(t *testing.T, mkfs string) {
 }
 
 // mountNew makes and mounts a file system of 400 MB.
-func mountNew(t *testing.T, mkfs string) (dir string) {
+func mountNew(t *testing.T, mkfs string, options ...string) (dir string) {
 	t.Helper()
 	image := filepath.Join(t.TempDir(), "disk")
 	require.NoError(t, os.WriteFile(image, nil, 0o600))
 	require.NoError(t, os.Truncate(image, 400<<20))
-	require.NoError(t, exec.Command(mkfs, "-q", image).Run())
+	options = append(options, "-q", image)
+	require.NoError(t, exec.Command(mkfs, options...).Run())
 	dir, _ = mountImage(t, image)
 	return dir
+}
+
+// On ext2, which cannot preallocate, blocks of 1,024 bytes may be holes within a page.
+func TestFile_SmallHolesAreMended(t *testing.T) {
+	skipWithout(t, "mkfs.ext2")
+	if !ringtest.InChild(t) {
+		return
+	}
+	dir := mountNew(t, "mkfs.ext2", "-b", "1024")
+	path, copied := filepath.Join(dir, "cache"), filepath.Join(dir, "copy")
+	c := ringtest.OpenFile(t, path, 4<<20)
+	for id := range uint32(500) {
+		require.NoError(t, c.Set(ringtest.TrafficKey(nil, id), make([]byte, 4000)))
+	}
+	n := c.Len()
+	require.NoError(t, c.Close())
+	copySparse(t, path, copied, 1024)
+	length, held := ringtest.OnDisk(t, copied)
+	require.Less(t, held, length)
+	c = ringtest.OpenFile(t, copied, 4<<20)
+	require.Equal(t, n, c.Len())
+	length, held = ringtest.OnDisk(t, copied)
+	require.GreaterOrEqual(t, held, length)
+	require.NoError(t, c.Close())
 }
 
 // Where the disk is full, a copy that shares its pages with another file has no separate space
