@@ -22,6 +22,7 @@ type Cache struct {
 	buckets  []bucket // their array keeps the memory mapped, and begins on a cache line
 	counters stripe.Counters
 	shared   *store.Shared
+	number   uint64 // of the cache, in this process
 	mask     uint64 // mask of the hash bits that choose a bucket
 	bits     uint8  // number of those bits
 	settings

@@ -84,16 +84,17 @@ func (c *Cache) GetOrLoad(
 	ctx context.Context, dst, k []byte, load LoadFunc[[]byte, []byte],
 ) ([]byte, error) {
 	mustBeFunc("GetOrLoad", load != nil)
-	out, got := c.getAhead(dst, k)
+	out, got := c.getAhead(dst, k, unhashed)
 	if got == hit {
 		return out, nil
 	}
 	return c.loadMissing(ctx, out, k, got, load)
 }
 
-// getAhead is the first half of GetOrLoad, the lookup. A hit completes the call.
-func (c *Cache) getAhead(dst, k []byte) (out []byte, got outcome) {
-	out, expiry, got := c.lookup(dst, k, unhashed, getMode)
+// getAhead is the first half of GetOrLoad, the lookup. h is the hash of k, or unhashed. A hit
+// completes the call.
+func (c *Cache) getAhead(dst, k []byte, h uint64) (out []byte, got outcome) {
+	out, expiry, got := c.lookup(dst, k, h, getMode)
 	if got == hit && c.isDue(expiry) {
 		got = hitDue
 	}

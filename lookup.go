@@ -3,12 +3,14 @@ package ringcache
 import (
 	"runtime"
 	"slices"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/ringcache/ringcache/internal/delay"
 	"github.com/ringcache/ringcache/internal/index"
+	"github.com/ringcache/ringcache/internal/memo"
 	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/store"
 	"github.com/ringcache/ringcache/internal/stripe"
@@ -126,6 +128,56 @@ func (c *Cache) lookup(
 	}
 	runtime.KeepAlive(c) // its memory stays mapped until here
 	return out, expiry, got
+}
+
+// identity is an entry that was found without reading its value.
+type identity struct {
+	memo.EntryID
+	expiry uint32
+	slot   *atomic.Uint64
+	was    uint64 // the content of the slot
+}
+
+// identify returns the identity of k's entry, whose hash is h, without any effect of a lookup. It
+// returns the zero value if there is none, or if the entry needs more than the common lookup.
+func (c *Cache) identify(k []byte, h uint64) identity {
+	b := c.bucket(h)
+	seq := b.seq.Load()
+	var now uint32
+	rec, slot, s, candidate := b.Candidate(h, &now)
+	if seq&1 != 0 || candidate != store.Hit {
+		return identity{}
+	}
+	_, expiry, known := store.ValueIn(b.Form, rec, k)
+	known = known && b.Shared.FreshAt(expiry, now)
+	id := identity{b.entryID(c.number, s), expiry, slot, s}
+	delay.Point()
+	torn.Fence()
+	if !known || b.seq.Load() != seq {
+		return identity{}
+	}
+	runtime.KeepAlive(c) // its memory stays mapped until here
+	return id
+}
+
+// entryID returns the identity of the live record that slot s leads to (I18).
+//
+//go:norace
+func (b *bucket) entryID(cache, s uint64) memo.EntryID {
+	in := index.Ring(s)
+	return memo.EntryID{
+		Ring:   cache<<16 | uint64(b.Number)<<2 | uint64(in),
+		Pos:    b.Rings[in].Since(s),
+		Writes: b.Rewrites + b.Plain,
+	}
+}
+
+// noteHit has the effects of a Get on an entry that identify has found.
+func (c *Cache) noteHit(h uint64, id identity) {
+	c.counters.Here().Hits.Add(1)
+	if c.bucket(h).Touches {
+		index.Raise(id.slot, id.was)
+	}
 }
 
 // lookupAny is lookup for records of every form. It takes the lock if writers keep interfering, or

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"math"
 	"runtime"
+	"sync/atomic"
 	"time"
 	"weak"
 
@@ -91,11 +92,15 @@ func (g *geometry) compressBy(by Compressor) (err error) {
 	return nil
 }
 
+// caches is the number of caches made in this process.
+var caches atomic.Uint64
+
 // newCache returns a cache of the given geometry.
 func newCache(g geometry) *Cache {
 	c := &Cache{
 		buckets:  make([]bucket, g.buckets),
 		shared:   g.newShared(),
+		number:   caches.Add(1),
 		mask:     uint64(g.buckets - 1),
 		bits:     store.Log2(g.buckets),
 		settings: g.settings,

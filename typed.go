@@ -9,6 +9,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/ringcache/ringcache/internal/memo"
 	"github.com/ringcache/ringcache/internal/scratch"
 )
 
@@ -65,6 +66,7 @@ type TypedOptions struct {
 type Typed[K Key, V any] struct {
 	of    view
 	codec Codec[V]
+	memo  *memo.Table[V] // of the codec; nil: it remembers nothing
 	kind  reflect.Kind
 }
 
@@ -84,6 +86,9 @@ func NewTyped[K Key, V any, Of *Cache | *Namespace](
 		panic("ringcache: make typed view: cache, namespace or codec is nil")
 	}
 	t := &Typed[K, V]{codec: codec, kind: reflect.TypeFor[K]().Kind()}
+	if m, ok := codec.(interface{ Values() *memo.Table[V] }); ok {
+		t.memo = m.Values()
+	}
 	switch of := any(of).(type) {
 	case *Cache:
 		t.of.cache = of
@@ -105,14 +110,87 @@ const intRoom = 8
 // a view that should have a different prefix. The entry stays until it is set again; a caller that
 // ignores the error sees a miss. In [Stats] it is a hit.
 //
-// Get itself does not allocate, within the limits that [Typed.Set] states. It copies the value to a
-// buffer that later calls reuse, and takes the same locks as [Cache.Get].
+// Get itself does not allocate, within the limits that [Typed.Set] states. It copies the encoding
+// to a buffer that later calls reuse, unless a codec.Memo has the value of the unchanged entry. It
+// takes the same locks as [Cache.Get].
 func (t *Typed[K, V]) Get(key K) (v V, ok bool, err error) {
+	if t.memo != nil {
+		return t.getRemembered(key)
+	}
 	var room [intRoom]byte
 	s := scratch.Get()
 	defer s.Release()
 	data, ok := t.of.HasGet(s.Bytes[:0], t.bytes(room[:0], key))
 	return t.found(s, "get", key, data, ok)
+}
+
+// getRemembered is Get of a view whose codec remembers values.
+func (t *Typed[K, V]) getRemembered(key K) (v V, ok bool, err error) {
+	var room [stackKey]byte
+	k := t.keyBytes(room[:0], key)
+	h := t.of.cache.shared.Hash(k)
+	if v, ok = t.recall(k, h); ok {
+		return v, true, nil
+	}
+	s := scratch.Get()
+	defer s.Release()
+	data, _, got := t.of.cache.lookup(s.Bytes[:0], k, h, getMode)
+	if !t.of.looked(got == hit) {
+		return v, false, nil
+	}
+	s.Bytes = data
+	if v, err = t.decodeEntry(k, h, data); err != nil {
+		var zero V
+		return zero, false, t.decodeError("get", key, data, err)
+	}
+	return v, true, nil
+}
+
+// recall returns the remembered value of k's entry, whose hash is h, if the entry is unchanged
+// since the value was bound to it. That is a hit, with all effects of one.
+func (t *Typed[K, V]) recall(k []byte, h uint64) (v V, ok bool) {
+	c := t.of.cache
+	e, bound := t.memo.Recall(h)
+	if e == nil {
+		return v, false
+	}
+	id := c.identify(k, h)
+	if id.EntryID != bound || c.isDue(id.expiry) {
+		return v, false
+	}
+	c.noteHit(h, id)
+	t.of.looked(true)
+	return t.memo.Hit(e), true
+}
+
+// decodeEntry returns the value whose encoding is data, which was read from the entry of k, whose
+// hash is h.
+func (t *Typed[K, V]) decodeEntry(k []byte, h uint64, data []byte) (V, error) {
+	data = data[:len(data):len(data)]
+	if t.memo == nil {
+		return t.codec.Decode(data)
+	}
+	v, known, err := t.memo.Decode(data)
+	if known && t.memo.Binds(h) {
+		t.bind(k, h)
+	}
+	return v, err
+}
+
+// bind lets recall find the value of k's entry. The bytes are read after the identity: if a write
+// came in between, they are those of another identity, and recall never finds them by this one.
+func (t *Typed[K, V]) bind(k []byte, h uint64) {
+	c := t.of.cache
+	id := c.identify(k, h).EntryID
+	if id == (memo.EntryID{}) {
+		return
+	}
+	s := scratch.Get()
+	defer s.Release()
+	data, _, got := c.lookup(s.Bytes[:0], k, h, withValue)
+	if s.Bytes = data; got == hit {
+		t.memo.Bind(h, id, data)
+	}
 }
 
 // Peek is [Cache.Peek]: a [Typed.Get] that counts neither in [Stats] nor with the eviction policy.

@@ -261,11 +261,17 @@ func (t *Typed[K, V]) GetOrLoad(
 ) (v V, err error) {
 	mustBeFunc("GetOrLoad", load != nil)
 	var room [stackKey]byte
-	k := t.keyBytes(room[:0], key)
+	k, h := t.keyBytes(room[:0], key), uint64(unhashed)
+	if t.memo != nil {
+		h = t.of.cache.shared.Hash(k)
+		if v, ok := t.recall(k, h); ok {
+			return v, nil
+		}
+	}
 	s := scratch.Get()
-	data, got := t.of.cache.getAhead(s.Bytes[:0], k)
+	data, got := t.of.cache.getAhead(s.Bytes[:0], k, h)
 	if got == hit {
-		if v, err = t.codec.Decode(data[:len(data):len(data)]); err == nil {
+		if v, err = t.decodeEntry(k, h, data); err == nil {
 			t.of.looked(true)
 			s.Bytes = data
 			s.Release() // without defer, for speed: if Decode panics, a buffer is lost

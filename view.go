@@ -424,7 +424,7 @@ func (n *view) GetOrLoad(
 	mustBeFunc("GetOrLoad", load != nil)
 	var room [stackKey]byte
 	key := n.key(room[:0], k)
-	out, got := n.cache.getAhead(dst, key)
+	out, got := n.cache.getAhead(dst, key, unhashed)
 	n.lookedAhead(got)
 	if got == hit {
 		return out, nil

@@ -16,8 +16,16 @@ func (r *Ring) Release(n uint64) {
 	for i := range leave {
 		r.drop(r.Tail + i<<r.shift)
 	}
-	r.Tail = (r.Tail + n) & r.Mask
+	r.moveTail(n)
 	r.Size -= n
+}
+
+// moveTail moves the tail forward.
+func (r *Ring) moveTail(n uint64) {
+	if r.Tail += n; r.Tail > r.Mask {
+		r.Tail &= r.Mask
+		r.turns++
+	}
 }
 
 // ReleaseDead releases the dead record at the tail.
@@ -63,7 +71,7 @@ func (r *Ring) Close() {
 
 // forget makes the ring empty.
 func (r *Ring) forget() {
-	r.Tail = r.Head()
+	r.moveTail(r.Size)
 	r.Size = 0
 	r.table.Clear()
 	r.Counts = Counts{}

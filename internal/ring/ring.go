@@ -47,8 +47,9 @@ type Ring struct {
 	shift    uint8         // log2 of the chunk size
 	lines    uint8         // cache lines of a typical record that are worth a prefetch
 	form     record.Form
-	borrowed bool  // the last slot that holds a chunk holds that of the first
-	mapped   int32 // slots from the tail's on that hold a chunk
+	borrowed bool   // the last slot that holds a chunk holds that of the first
+	mapped   int32  // slots from the tail's on that hold a chunk
+	turns    uint32 // how often the tail has passed the end of the position space
 
 	pool   *chunk.Pool
 	ledger *ringfile.Ledger // nil: the ring is in memory only
@@ -131,6 +132,14 @@ func (r *Ring) Run(pos uint64) []byte {
 	}
 	size := uint32(1) << (r.shift & 31) // the mask tells the compiler that shift is below 32
 	return c.Bytes(uint32(pos)&(size-1), size)
+}
+
+// Since returns the number of bytes appended to the ring since it was made, up to the live record
+// at pos. Unlike a position, no other record ever has the same number.
+//
+//go:norace
+func (r *Ring) Since(pos uint64) uint64 {
+	return uint64(r.turns)*(r.Mask+1) + r.Tail + (pos-r.Tail)&r.Mask
 }
 
 // Extend makes the n bytes after the head writable, where Size+n <= Room(limit). On an error

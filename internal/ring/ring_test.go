@@ -36,6 +36,8 @@ type queue struct {
 	ring Ring
 	want []byte
 	recs []record.Header // of want, the oldest first
+
+	appended uint64 // bytes, ever
 }
 
 func newQueue(t *testing.T, p *chunk.Pool, rnd *rand.Rand) *queue {
@@ -74,6 +76,8 @@ func (q *queue) note(rec []byte) {
 	h, ok := record.Plain.Parse(rec)
 	require.True(q.t, ok)
 	q.ring.Count(1, len(rec), false)
+	require.Equal(q.t, q.appended, q.ring.Since(q.ring.Head()-uint64(len(rec))))
+	q.appended += uint64(len(rec))
 	q.want, q.recs = append(q.want, rec...), append(q.recs, h)
 }
 

@@ -22,7 +22,7 @@ import (
 type Kept struct {
 	Value    string
 	Ring     policy.Ring
-	freq     int
+	Freq     int
 	Age      float64 // 0 at the tail of its ring, 1 at the head
 	Expiry   uint32
 	Last     uint32 // the last deadline
@@ -56,7 +56,7 @@ func Contents(t testing.TB, c *ringcache.Cache) map[string]Kept {
 				require.Fail(t, "it is there twice", "key %.30q", k)
 			}
 			all[k] = Kept{
-				Value: string(v), Ring: index.Ring(slot), freq: index.Freq(slot),
+				Value: string(v), Ring: index.Ring(slot), Freq: index.Freq(slot),
 				Age:    float64((index.Pos(slot)-r.Tail)&r.Mask) / float64(r.Size),
 				Expiry: hd.Expiry, Negative: hd.Kind == record.Negative,
 				Last: r.Times(index.Pos(slot), hd).Last,

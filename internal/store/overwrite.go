@@ -25,6 +25,7 @@ func (b *Store) overwritePlain(rec []byte, s uint64, w *Write) bool {
 			b.removeAt(s, w.Hash)
 		}
 	}()
+	b.Plain++
 	delay.Point()
 	copy(value, w.Value)
 	faulted = false

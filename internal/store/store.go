@@ -37,6 +37,7 @@ type Store struct {
 	Touches bool // lookups raise frequencies
 	Large   bool // one of the buckets for large records
 	Form    record.Form
+	Closed  bool
 
 	// Mortal tells lookups that nearly all records have an expiry: see Candidate.
 	Mortal atomic.Bool // its 4 bytes make Rings[policy.Main] begin a cache line on 64-bit platforms
@@ -45,7 +46,6 @@ type Store struct {
 	Shared *Shared
 	cold   *coldPart // Shared.noCold where there is none
 	policy policy.State
-	Closed bool
 
 	Longest   int         // the longest record that the bucket takes, in bytes
 	mean      int32       // the mean size of a record, in bytes
@@ -62,6 +62,7 @@ type Store struct {
 	appended  int         // bytes appended to the rings since sweep last looked
 	unswept   uint64
 	Rewrites  uint64 // overwrites in place, except those of overwritePlain
+	Plain     uint64 // overwrites in place by overwritePlain
 	reserved  reservation
 	victim    nextVictim
 	told      int // the need that tellNeed reported last

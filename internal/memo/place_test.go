@@ -1,0 +1,108 @@
+package memo
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// newTexts returns a table of strings that remembers the given ones.
+func newTexts(t *testing.T, entries int, texts ...string) *Table[string] {
+	t.Helper()
+	table := New(func(data []byte) (string, error) { return string(data), nil }, entries, 1<<20)
+	for _, text := range texts {
+		_, _, err := table.Decode([]byte(text))
+		require.NoError(t, err)
+	}
+	return table
+}
+
+func TestPlace_RecallsWhatWasBoundLast(t *testing.T) {
+	table := newTexts(t, 100, "a", "b")
+	const keyHash = 1 << 63
+	e, _ := table.Recall(keyHash)
+	require.Nil(t, e)
+	require.True(t, table.Binds(keyHash), "the place is empty")
+	for i, text := range []string{"a", "b", "a"} {
+		want := EntryID{uint64(i + 1), 2, 3}
+		table.Bind(keyHash, want, []byte(text))
+		e, id := table.Recall(keyHash)
+		require.NotNil(t, e)
+		require.Equal(t, text, table.Hit(e))
+		require.Equal(t, want, id)
+	}
+	table.Bind(keyHash, EntryID{9, 9, 9}, []byte("not remembered"))
+	_, id := table.Recall(keyHash)
+	require.Equal(t, EntryID{3, 2, 3}, id)
+	e, _ = table.Recall(0)
+	require.Nil(t, e)
+}
+
+// A place that is taken is given to others now and then.
+func TestPlace_TakenPlacesAreSeldomBound(t *testing.T) {
+	table := newTexts(t, 100, "a")
+	table.Bind(0, EntryID{1, 1, 1}, []byte("a"))
+	binds := 0
+	for range 1000 {
+		if table.Binds(0) {
+			binds++
+		}
+	}
+	require.InDelta(t, 1000/rebindOneIn, binds, 100)
+}
+
+// A value that has left the table is not recalled, nor is the one that has its slot.
+func TestPlace_ValuesThatHaveGoneAreNotRecalled(t *testing.T) {
+	table := newTexts(t, 1, "a")
+	table.Bind(0, EntryID{1, 1, 1}, []byte("a"))
+	for n := byte('b'); table.holds("a"); n++ {
+		for range 3 {
+			_, _, err := table.Decode([]byte{n})
+			require.NoError(t, err)
+		}
+	}
+	e, _ := table.Recall(0)
+	require.Nil(t, e)
+	require.True(t, table.Binds(0))
+}
+
+func (t *Table[V]) holds(text string) bool {
+	h := t.hash([]byte(text))
+	e, _ := t.set(h).find(uint32(h), []byte(text))
+	return e != nil
+}
+
+// Readers never see the entry of one binding with the value of another.
+func TestPlace_BindingsAreWhole(t *testing.T) {
+	table := newTexts(t, 100, "a", "b")
+	ids := map[string]EntryID{"a": {1, 10, 100}, "b": {2, 20, 200}}
+	var stop atomic.Bool
+	var recalled atomic.Int64
+	var wg sync.WaitGroup
+	for range 2 {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for !stop.Load() {
+				e, id := table.Recall(0)
+				if e == nil {
+					continue
+				}
+				recalled.Add(1)
+				if !assert.Equal(t, ids[e.value], id) {
+					return
+				}
+			}
+		}()
+	}
+	for n := 0; n < 50_000 || recalled.Load() < 10_000 && n < 10_000_000; n++ {
+		text := []string{"a", "b"}[n%2]
+		table.Bind(0, ids[text], []byte(text))
+	}
+	stop.Store(true)
+	wg.Wait()
+	require.GreaterOrEqual(t, recalled.Load(), int64(10_000))
+}
