@@ -79,7 +79,7 @@ func (c ratioCase) replay(t rounds.Task, synchronous bool) (rounds.Figures, erro
 }
 
 // keySize is the usual length of a key.
-const keySize = len("key:1234567")
+const keySize = len("key:123456")
 
 // zipf is a read-through replay.
 type zipf struct {
