@@ -1,0 +1,27 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache/bench/suites/client"
+	"github.com/ringcache/ringcache/bench/suites/rounds"
+)
+
+func TestThroughputOfEachLoad(t *testing.T) {
+	for _, load := range []string{loadGet, loadGetOne, loadSet} {
+		f, err := throughput(rounds.Task{
+			Load: load, Store: client.RingcacheTyped, Duration: time.Millisecond,
+		})
+		require.NoError(t, err)
+		assert.Positive(t, f[nsPerOp], load)
+		if load == loadSet {
+			assert.Contains(t, f, held)
+		} else {
+			assert.Contains(t, f, hits)
+		}
+	}
+}
