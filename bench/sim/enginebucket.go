@@ -79,7 +79,11 @@ type engineBucket struct {
 
 func (b *engineBucket) init(e *engine, number int, large bool) {
 	b.engine, b.number, b.large = e, number, large
-	b.policy = policy.New(policy.S3FIFO)
+	var seat policy.Seat
+	if !large {
+		seat = policy.SeatOf(number, e.o.Buckets)
+	}
+	b.policy = policy.New(policy.S3FIFO, seat)
 	for i := range b.rings {
 		b.rings[i].chunk = e.chunk
 	}
@@ -111,9 +115,12 @@ func dealt(chunks, n, i int) int { return (chunks + n - 1 - i) / n }
 func (b *engineBucket) set(key uint32, size int) {
 	e := b.engine
 	s := &e.standings[key]
-	ghost := s.ghost > 0
-	if ghost && !s.trial { // else a lookup has found it before
-		b.policy.GhostFound(s.ring, 1, b.ghostsOf, b.isNear(s))
+	ghost := policy.NoGhost
+	if s.ghost > 0 {
+		ghost = policy.GhostOf(b.gone(s), uint64(b.used()))
+		if !s.trial { // else a lookup has found it before
+			b.policy.GhostFound(s.ring, 1, b.ghostsOf, b.isNear(s))
+		}
 	}
 	b.chunks = min(b.quota(), (b.used()+e.spare())/e.chunk)
 	limits := b.limits()
@@ -121,10 +128,11 @@ func (b *engineBucket) set(key uint32, size int) {
 	ring := b.policy.Admit(ghost, small.fits(size, limits[policy.Small]),
 		main.fits(size, limits[policy.Main]))
 	limit := b.ownRoom(ring, size)
-	if ghost {
+	if s.ghost > 0 {
 		b.forget(s.ghost)
 	}
-	*s = standing{ring: ring, large: b.large, trial: ghost && ring == policy.Main && b.policy.Full()}
+	trial := ghost != policy.NoGhost && ring == policy.Main && b.policy.Full()
+	*s = standing{ring: ring, large: b.large, trial: trial}
 	e.add(key, uint32(size))
 	b.rings[ring].push(key, size, limit)
 	for float64(len(b.ghosts)) > e.o.Ghosts*float64(b.live()) {
@@ -136,8 +144,12 @@ func (b *engineBucket) set(key uint32, size int) {
 // isNear reports whether a larger ring could still hold the entry of a ghost.
 func (b *engineBucket) isNear(s *standing) bool {
 	small, main := &b.rings[policy.Small], &b.rings[policy.Main]
-	gone := uint64(b.rings[s.ring].released - s.left)
-	return policy.IsNear(s.ring, gone, uint64(small.used), uint64(main.used))
+	return policy.IsNear(s.ring, b.gone(s), uint64(small.used), uint64(main.used))
+}
+
+// gone returns the weight that the ring of a ghost has dropped since.
+func (b *engineBucket) gone(s *standing) uint64 {
+	return uint64(b.rings[s.ring].released - s.left)
 }
 
 // seek notes that a lookup has found a ghost.

@@ -107,6 +107,7 @@ type State struct {
 	still    uint8 // entries dropped at small's tail since one qualified for main
 	doubted  uint8 // ghosts that were not trusted
 	heldBack uint8 // entries read once, which was not enough
+	seat     Seat  // in the duel
 	told     int32 // entries at the last Exchange
 	mean     int   // bytes of a typical record
 	lessons  Lessons
@@ -129,14 +130,14 @@ const (
 )
 
 // New returns the policy of an empty bucket.
-func New(k Kind) State { return State{Kind: k, lessons: naive, still: standing} }
+func New(k Kind, s Seat) State { return State{Kind: k, seat: s, lessons: naive, still: standing} }
 
 // Exchange passes the bucket's evidence to the learner and adopts the lessons of all buckets. The
 // bucket now has the given number of entries, of mean bytes each.
 func (s *State) Exchange(l *Learner, entries, mean int) {
 	s.evidence.Entries = entries - int(s.told)
 	s.told = int32(entries)
-	l.Learn(&s.evidence)
+	l.Learn(s.seat, &s.evidence)
 	s.evidence = Evidence{}
 	s.lessons = l.Lessons
 	s.mean = mean
@@ -193,9 +194,13 @@ func (s *State) Judge(read bool) {
 	}
 }
 
-// trusts reports whether the next ghost may go straight to main.
-func (s *State) trusts() bool {
-	if s.lessons.Trust {
+// trusts reports whether a ghost may go straight to main.
+func (s *State) trusts(g Ghost) bool {
+	side := s.seat.side()
+	if side == Neither {
+		side = s.lessons.Won
+	}
+	if side == Neither && s.lessons.Trust || side == Trusting && g == RecentGhost {
 		return true
 	}
 	s.doubted++
@@ -222,13 +227,31 @@ func (s *State) Limits(total, hasSmall, hasMain, room int) (small, main int) {
 	return max(share, total-hasMain-room), main
 }
 
-// Admit returns the ring that a new record goes to. ghost reports whether its hash is remembered;
-// smallFits and mainFits, whether the rings have room for it without dropping a record.
-func (s *State) Admit(ghost, smallFits, mainFits bool) Ring {
+// Ghost tells whether the hash of a new record is remembered.
+type Ghost uint8
+
+const (
+	NoGhost Ghost = iota
+	OldGhost
+	RecentGhost
+)
+
+// GhostOf returns the kind of a ghost whose ring has dropped gone bytes since, in a bucket with
+// rings of size bytes. A ghost is recent if the ring has not dropped as much as the bucket holds.
+func GhostOf(gone, size uint64) Ghost {
+	if gone <= size {
+		return RecentGhost
+	}
+	return OldGhost
+}
+
+// Admit returns the ring that a new record goes to. smallFits and mainFits report whether the rings
+// have room for it without dropping a record.
+func (s *State) Admit(g Ghost, smallFits, mainFits bool) Ring {
 	switch {
 	case s.Kind == FIFO:
 		return Main
-	case ghost && s.trusts():
+	case g != NoGhost && s.trusts(g):
 		s.still = 0
 		return Main
 	case smallFits || s.full:

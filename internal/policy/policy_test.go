@@ -22,19 +22,23 @@ func TestState_Admit(t *testing.T) {
 		{name: "main has been full and has room now", full: true, fit: true, want: Small},
 		{name: "FIFO", kind: FIFO, smallFit: true, want: Main},
 	} {
-		s := New(c.kind)
+		s := New(c.kind, 0)
 		s.full, s.lessons.Trust = c.full, c.trust
-		assert.Equal(t, c.want, s.Admit(c.ghost, c.smallFit, c.fit), c.name)
+		ghost := NoGhost
+		if c.ghost {
+			ghost = OldGhost
+		}
+		assert.Equal(t, c.want, s.Admit(ghost, c.smallFit, c.fit), c.name)
 	}
 }
 
 func TestState_FullOnceMainIsFilled(t *testing.T) {
-	s := New(S3FIFO)
+	s := New(S3FIFO, 0)
 	for range 3 {
-		s.Admit(false, false, true)
+		s.Admit(NoGhost, false, true)
 	}
 	require.False(t, s.Full(), "main has room")
-	s.Admit(false, false, false)
+	s.Admit(NoGhost, false, false)
 	require.True(t, s.Full(), "nothing fits")
 	s.Emptied()
 	require.False(t, s.Full(), "it was emptied")
@@ -132,11 +136,11 @@ func TestWork_Bounds(t *testing.T) {
 
 func TestState_Limits(t *testing.T) {
 	for total, want := range map[int]int{0: 1, 1: 1, 10: 1, 14: 1, 15: 2, 31: 3, 100: 10} {
-		s := New(S3FIFO)
+		s := New(S3FIFO, 0)
 		small, main := s.Limits(total, 0, 0, 1)
 		assert.Equal(t, want, small, "of %d", total)
 		assert.Equal(t, max(0, total-want), main, "of %d", total)
-		s = New(FIFO)
+		s = New(FIFO, 0)
 		small, main = s.Limits(total, 0, 0, 1)
 		assert.Zero(t, small, "of %d with FIFO", total)
 		assert.Equal(t, total, main, "of %d with FIFO", total)
@@ -145,7 +149,7 @@ func TestState_Limits(t *testing.T) {
 
 // Each ring may hold what the other does not; main has room to grow into while records come.
 func TestState_NoMemoryIsIdle(t *testing.T) {
-	s := New(S3FIFO)
+	s := New(S3FIFO, 0)
 	s.full = true
 	for _, c := range []struct{ hasSmall, hasMain, standing, coming, main int }{
 		{10, 90, 10, 10, 90},

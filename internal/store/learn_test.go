@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/ringtest"
 	"github.com/ringcache/ringcache/internal/store"
@@ -92,4 +93,34 @@ func TestPolicy_AGhostCountsOnce(t *testing.T) {
 		c.Peek(nil, key(id))
 	}
 	require.Equal(t, before, b.Sought(), "calls that are no reads")
+}
+
+// Of the first pair of small buckets, one admits every recent ghost to main, and the other only a
+// few of them.
+func TestPolicy_BucketsTakeSeatsInTheDuel(t *testing.T) {
+	const number, value = 512, 100
+	c := ringtest.MustCache(t, ringtest.Tiny(number, 1024, 16))
+	key := func(id uint64) []byte { return binary.LittleEndian.AppendUint64(nil, id) }
+	var ghosts, inMain [2]int
+	for id := uint64(0); ghosts[0] < 500 || ghosts[1] < 500; id++ {
+		var f store.Found
+		k := key(id % (number * 200))
+		h := ringtest.Shared(c).Hash(k)
+		b := ringtest.BucketOf(c, h)
+		n := b.Number
+		if n > 1 || b.Find(&f, k, h) {
+			continue
+		}
+		recent := f.Ghost && b.IsNear(f.Slot)
+		require.NoError(t, c.Set(k, make([]byte, value)))
+		if !recent {
+			continue
+		}
+		ghosts[n]++
+		if require.True(t, b.Find(&f, k, h)); index.Ring(f.Slot) == policy.Main {
+			inMain[n]++
+		}
+	}
+	require.Equal(t, ghosts[0], inMain[0], "the bucket that trusts ghosts")
+	require.Less(t, inMain[1], ghosts[1]/4, "the bucket that does not")
 }

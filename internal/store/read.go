@@ -138,11 +138,18 @@ func (b *Store) NoteGhostMiss(slot *atomic.Uint64) {
 //
 //go:norace
 func (b *Store) isNear(ghost uint64) bool {
-	gone := b.Ring(index.Ring(ghost)).Gone(ghost)
+	return policy.IsNear(origin(ghost), b.gone(ghost), b.Rings[0].Size, b.Rings[1].Size)
+}
+
+// gone returns how many bytes its ring has dropped since it dropped the entry of a ghost.
+//
+//go:norace
+func (b *Store) gone(ghost uint64) uint64 {
+	r := b.Ring(index.Ring(ghost))
 	if index.Ring(ghost).IsCold() { // gone from its ring when it came to the cold part
-		gone = b.Ring(index.Ring(ghost)).Age(ghost)
+		return r.Age(ghost)
 	}
-	return policy.IsNear(origin(ghost), gone, b.Rings[0].Size, b.Rings[1].Size)
+	return r.Gone(ghost)
 }
 
 // origin returns the ring in which the policy had the entry of a slot. An entry of the cold part

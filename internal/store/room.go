@@ -124,20 +124,22 @@ func (b *Store) place(f *Found, replace bool, w *Write, room int) (to policy.Rin
 // standing, a new one is for the policy to decide.
 func (b *Store) admit(f *Found, replace bool, w *Write, l limits) policy.Ring {
 	small, main := &b.Rings[policy.Small], &b.Rings[policy.Main]
+	ghost := policy.NoGhost
 	switch {
 	case replace:
 		return min(index.Ring(f.Slot), policy.Main) // of the cold part, to main
 	case b.policy.Kind == policy.FIFO || w.restored && w.ring == policy.Main:
 		return policy.Main
 	case w.restored:
-		return b.policy.Admit(false, small.Fits(w.Bytes, l.small), main.Fits(w.Bytes, l.main))
+		return b.policy.Admit(policy.NoGhost, small.Fits(w.Bytes, l.small), main.Fits(w.Bytes, l.main))
 	case f.Ghost:
 		b.GhostHits++
+		ghost = policy.GhostOf(b.gone(f.Slot), small.Size+main.Size)
 		if !index.OnProbation(f.Slot) { // else a lookup has found it before
 			b.policy.GhostFound(origin(f.Slot), 1, b.ghosts(), b.isNear(f.Slot))
 		}
 	}
-	return b.policy.Admit(f.Ghost, small.Fits(w.Bytes, l.small), main.Fits(w.Bytes, l.main))
+	return b.policy.Admit(ghost, small.Fits(w.Bytes, l.small), main.Fits(w.Bytes, l.main))
 }
 
 // ownRoom makes room for a new record of n bytes in a ring, and returns how many chunks the ring

@@ -99,7 +99,7 @@ type counters struct {
 func (b *Store) Init(s *Shared, number, stagger int, large bool) {
 	b.Shared = s
 	b.Number = int32(number)
-	b.policy = policy.New(s.Policy)
+	b.policy = policy.New(s.Policy, s.seat(number, large))
 	b.Touches = s.Policy != policy.FIFO
 	b.stagger = int32(stagger)
 	b.Large = large
