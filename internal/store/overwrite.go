@@ -1,6 +1,8 @@
 package store
 
 import (
+	"encoding/binary"
+
 	"github.com/ringcache/ringcache/internal/delay"
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/record"
@@ -10,14 +12,23 @@ import (
 // shorter, and the rest becomes a dead record; or if it is longer, and the dead records behind the
 // older one have enough bytes. So an entry whose length changes now and then stays in its place.
 
-// overwritePlain is overwrite for the most common case: the record at the beginning of rec, to
-// which slot s leads, has no expiry and gets none, and there is no OnRemove. It reports whether it
-// has written the value.
+// overwritePlain is overwrite for the most common records, at the beginning of rec, to which slot s
+// leads: the value has the same length as the old one, both expire or neither does, and no caller
+// is told. It reports whether it has written.
 func (b *Store) overwritePlain(rec []byte, s uint64, w *Write) bool {
 	value, expiry, ok := ValueIn(b.Form, rec, w.Key)
-	if !ok || len(value) != len(w.Value) || expiry != 0 || w.Expiry != 0 || w.Internal ||
-		b.Shared.Notifies || b.Shared.Idles() {
+	if !ok || len(value) != len(w.Value) || (expiry != 0) != (w.Expiry != 0) || w.Until != 0 ||
+		w.Internal || w.Negative || b.Shared.Notifies || b.Shared.Idles() {
 		return false
+	}
+	if expiry != 0 {
+		// The header must have room for one deadline, which is then directly before the key.
+		at := cap(rec) - cap(value) - len(w.Key) - record.ExpirySize
+		if at != b.Form.HeaderSize(0, 0, record.Timeless) || b.Shared.Expired(expiry) {
+			return false
+		}
+		binary.LittleEndian.PutUint32(rec[at:], w.Expiry)
+		b.noteExpiry(w.Expiry)
 	}
 	faulted := true
 	defer func() {
