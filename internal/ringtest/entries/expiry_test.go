@@ -345,6 +345,9 @@ func TestExpiry_ComeAcross(t *testing.T) {
 			return missed && err == nil
 		},
 		"Set": func(c *ringcache.Cache) bool { return c.Set(k, v) == nil && freqOf(t, c, k) == 0 },
+		"SetWithTTL": func(c *ringcache.Cache) bool {
+			return c.SetWithTTL(k, v, time.Second) == nil && freqOf(t, c, k) == 0
+		},
 	} {
 		c, age := ringtest.TimedCache(t, ringtest.Default(ringtest.MinBytes))
 		mustSet(t, c, "k", "v", time.Second)
