@@ -50,8 +50,6 @@ func (d Data) charts(dir string) error {
 			parts, byPart),
 		bars("memory", fmt.Sprintf("Equal memory, %d recorded workloads", d.loads(memory("100"))),
 			curveStores, sizes, bySize),
-		bars("json", fmt.Sprintf("Equal memory, JSON, %d workloads", d.loads(json)), jsonStores,
-			[]string{""}, []set{json}),
 		d.differences(file("differences")),
 	)
 }
@@ -60,7 +58,7 @@ func (d Data) charts(dir string) error {
 func (d Data) series(sets []set, stores []string) (all []chart.Series) {
 	for _, name := range stores {
 		s := chart.Series{Name: title(name)}
-		if slices.Contains([]string{fifo, s2, control}, name) {
+		if name == fifo {
 			s.Name = us + ", " + title(name) // in the color of ringcache
 		}
 		for _, set := range sets {

@@ -152,6 +152,7 @@ func (d Data) row(s set, p pair, store string) (Row, bool) {
 
 func hits(r Row) float64  { return r.Hits }
 func bytes(r Row) float64 { return r.Bytes }
+func held(r Row) float64  { return r.Held }
 
 // mean returns the mean of a store over all pairs of a set; ok is false if one is missing.
 func (d Data) mean(s set, store string, of func(Row) float64) (mean float64, ok bool) {

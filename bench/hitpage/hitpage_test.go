@@ -125,7 +125,9 @@ func TestCurveIsInTheOrderOfSizes(t *testing.T) {
 	d := slices.Concat(three(memory("10000"), "a", "30", 3, 2, 1),
 		three(memory("300"), "a", "30", 3, 2, 1), three(memory("1000"), "a", "30", 3, 2, 1))
 	require.Equal(t, []string{"300", "1000", "10000"}, d.sizes())
-	require.Contains(t, d.curve(), "| 10,000 bytes | **3.0** | 2.0 | 1.0 | | | 1 / 0 / 0 | +1.00 |\n")
+	d[0].Held, d[1].Held = 0.978, 0.5
+	require.Contains(t, d.curve(), "| 10,000 bytes | **3.0** (98) | 2.0 (50) | 1.0 (0) | | | "+
+		"1 / 0 / 0 | +1.00 |\n")
 	require.Equal(t, "100", grouped("100"))
 }
 

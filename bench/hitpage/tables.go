@@ -257,12 +257,21 @@ func comparedHead(label string, stores []string) []string {
 	return slices.Concat([]string{label}, titled(stores), []string{"won / tied / lost", "median"})
 }
 
+// curve has the mean hit ratios by the size of values, and the share of the memory that is keys and
+// values.
 func (d Data) curve() string {
 	var lines [][]string
 	for _, size := range d.sizes() {
-		lines = append(lines, d.compared(grouped(size)+" bytes", memory(size), curveStores))
+		s := memory(size)
+		cells := d.compared(grouped(size)+" bytes", s, curveStores)
+		for i, name := range curveStores {
+			if share, ok := d.mean(s, name, held); ok {
+				cells[i+1] += fmt.Sprintf(" (%.0f)", 100*share)
+			}
+		}
+		lines = append(lines, cells)
 	}
-	return grid(comparedHead("value, mean hit ratio in %", curveStores), lines)
+	return grid(comparedHead("values of", curveStores), lines)
 }
 
 // grouped puts a comma before the last three of more than three digits.
@@ -294,7 +303,7 @@ func (d Data) updates() string {
 var lateStores = []string{us, fifo, otter, theine, "fastcache", "freecache"}
 
 // lags are those of the page; the data has more.
-var lags = []string{"0.1", "0.5", "0.6", "0.7", "0.9"}
+var lags = []string{"0.1", "0.6", "0.7", "0.9"}
 
 func (d Data) late() string {
 	var lines [][]string
@@ -331,8 +340,7 @@ func (d Data) json() string {
 	label := fmt.Sprintf("mean of %d rows, %%", len(d.pairs(json)))
 	others := jsonStores[slices.Index(jsonStores, otter):]
 	return grid(append([]string{label}, titled(jsonStores)...), [][]string{
-		d.line("by requests", json, jsonStores, hits),
-		d.line("by bytes", json, jsonStores, bytes),
+		d.line("all", json, jsonStores, hits),
 	}) + "\n" + grid(tallyHead, [][]string{
 		count(d.against(json)).line("ringcache, against otter and theine"),
 		count(d.leads(json, s2, others...)).line("s2, against all other caches"),

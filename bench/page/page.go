@@ -62,7 +62,7 @@ var (
 	notProse = regexp.MustCompile("(?s)```.*?```|`[^`]*`|\\]\\([^)]*\\)")
 	// versions are of programs; until 1.0 is about those of the project.
 	versions = regexp.MustCompile(`(?:Go|Linux|fastcache|BigCache|freecache|ristretto|otter|theine|` +
-		`go-cache|golang-lru|Until) \d+\.\d+(\.\d+)?`)
+		`go-cache|golang-lru|Until)\s\d+\.\d+(\.\d+)?`)
 )
 
 // Figures returns the figures of a page's prose.

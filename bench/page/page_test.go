@@ -10,7 +10,7 @@ import (
 
 func TestFigures(t *testing.T) {
 	page := "It takes 0.81 of the time (1.5 here), or 3 times as long.\n" +
-		"Go 1.24 and fastcache 1.13.0, `x 0.5`, [a](b-0.7.md), 2026-11-25, 16 bytes.\n" +
+		"Go 1.24 and fastcache\n1.13.0, `x 0.5`, [a](b-0.7.md), 2026-11-25, 16 bytes.\n" +
 		"<!-- figures: run -->\n0.99\n<!-- /figures -->\n"
 	require.Equal(t, []string{"0.81", "1.5", "3 times"}, Figures(page))
 	require.Equal(t, []string{"0.81"}, Unfounded(page, "| 1.5 | 3 times | 10.81 | 0.812 |"))

@@ -20,8 +20,9 @@ import (
 	"github.com/ringcache/ringcache/bench/trace"
 )
 
-// The workloads of some of the published sets. cloudphysics_io has too few entries at 1 %. With
-// entries of 100 bytes cloudphysics_w106 and orm_busy would need 42 and 130 million requests.
+// The workloads of some of the published sets. At 1 % cloudphysics_io and orm_busy have too few
+// entries. With values of 100 bytes cloudphysics_w106 and orm_busy would need 42 and 130 million
+// requests.
 const (
 	fewer    = "lirs_2_pools,lirs_cs,lirs_multi1,lirs_multi2,lirs_ps," + various
 	various  = "arc_oltp,bu_web98,ibm_docker,mooncake_conversation,scarab_recs,web07"
