@@ -160,13 +160,13 @@ func TestReadRefuses(t *testing.T) {
 
 func TestRunsSaysHowFarTheyAreApart(t *testing.T) {
 	d := three(capacity, "a", "10", 50, 40, 30)
-	require.Equal(t, "Measured on 2026-01-02 (ringcache) and 2026-01-02 (the others), once.\n",
+	require.Equal(t, "Measured 2026-01-02 (ringcache) and 2026-01-02 (the others), once.\n",
 		d.runs())
 	for i := range 10 {
 		d = append(d, Row{Load: "b", Percent: "30", Store: us, Date: "2026-01-04", Rounds: 3,
 			Spread: float64(i)})
 	}
-	require.Contains(t, d.runs(), "Measured on 2026-01-02 to 2026-01-04 (ringcache) ")
+	require.Contains(t, d.runs(), "Measured 2026-01-02 to 2026-01-04 (ringcache) ")
 	require.Contains(t, d.runs(), "once; but 10 rows of ringcache are medians of 3 runs, which are "+
 		"5.0 points apart in the median row, 9.0 in the 90th percentile, and up to 9.0 (b, 30 %).\n")
 }

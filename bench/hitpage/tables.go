@@ -100,7 +100,7 @@ func (d Data) line(label string, s set, stores []string, of func(Row) float64) [
 
 // runs says when and how often the rows were measured, and how far runs are apart.
 func (d Data) runs() string {
-	text := fmt.Sprintf("Measured on %s (ringcache) and %s (the others), once", d.days(true),
+	text := fmt.Sprintf("Measured %s (ringcache) and %s (the others), once", d.days(true),
 		d.days(false))
 	var again []Row
 	var names []string
