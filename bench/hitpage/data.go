@@ -28,6 +28,9 @@ type Row struct {
 	Spread           float64 // between their hit ratios, in points
 }
 
+// ours reports whether the row is of ringcache, with whatever policy.
+func (r Row) ours() bool { return strings.HasPrefix(r.Store, us) }
+
 // Data is the rows of a file.
 type Data []Row
 

@@ -100,8 +100,8 @@ func (d Data) line(label string, s set, stores []string, of func(Row) float64) [
 
 // runs says when and how often the rows were measured, and how far runs are apart.
 func (d Data) runs() string {
-	text := fmt.Sprintf("Measured %s (ringcache) and %s (the others), once", d.days(true),
-		d.days(false))
+	text := fmt.Sprintf("Measured %s (ringcache) and %s (the others), once", d.days(Row.ours),
+		d.days(func(r Row) bool { return !r.ours() }))
 	var again []Row
 	var names []string
 	for _, r := range d {
@@ -121,11 +121,11 @@ func (d Data) runs() string {
 		again[n*9/10].Spread, most.Spread, pair{most.Load, most.Percent})
 }
 
-// days lists when rows were measured.
-func (d Data) days(ours bool) string {
+// days says when the rows were measured that keep names.
+func (d Data) days(keep func(Row) bool) string {
 	var days []string
 	for _, r := range d {
-		if strings.HasPrefix(r.Store, us) == ours {
+		if keep(r) {
 			days = append(days, r.Date)
 		}
 	}
@@ -337,7 +337,7 @@ func (d Data) lateCell(p pair, store string) string {
 var jsonStores = []string{us, control, s2, otter, theine, "freecache", "fastcache"}
 
 func (d Data) json() string {
-	label := fmt.Sprintf("mean of %d rows, %%", len(d.pairs(json)))
+	label := fmt.Sprintf("mean of %d rows, %%; %s", len(d.pairs(json)), d.days(json.has))
 	others := jsonStores[slices.Index(jsonStores, otter):]
 	return grid(append([]string{label}, titled(jsonStores)...), [][]string{
 		d.line("all", json, jsonStores, hits),
