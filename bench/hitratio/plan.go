@@ -7,39 +7,36 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
 
 	"github.com/ringcache/ringcache/bench/load"
 	"github.com/ringcache/ringcache/bench/trace"
 )
 
-// Values says how large values are.
+// Values says how large values are: Sized, or a number of bytes that all values have.
 type Values string
 
-// The kinds of values.
-const (
-	// Sized takes the sizes of the trace where it has them. Elsewhere every key
-	// has its own size, within half of a mean that makes the cache as large
-	// as Limits.MinBudget wants it.
-	Sized Values = "sized"
+// Sized takes the sizes of the trace where it has them. Elsewhere every key has its own size,
+// within half of a mean that makes the cache as large as Limits.MinBudget wants it.
+const Sized Values = "sized"
 
-	// Small is 100 bytes for all, so that what a store keeps beside an entry
-	// tells.
-	Small Values = "small"
+// Bytes returns the size that all values have; 0 if they differ.
+func (v Values) Bytes() int {
+	n, err := strconv.Atoi(string(v))
+	if err != nil || n < leastValue || n > mostFixed {
+		return 0
+	}
+	return n
+}
 
-	// Medium is 1,000 bytes for all.
-	Medium Values = "medium"
-)
-
-// fixed are the bytes of values that are the same for all.
-var fixed = map[Values]int{Small: 100, Medium: 1000}
-
-// IsKnown reports whether there is such a kind of values.
-func (v Values) IsKnown() bool { return v == Sized || fixed[v] > 0 }
+// IsKnown reports whether there are such values.
+func (v Values) IsKnown() bool { return v == Sized || v.Bytes() > 0 }
 
 const (
 	keyBytes   = 16
 	leastDrawn = 100
 	leastValue = 8 // a value begins with what it is recognised by
+	mostFixed  = 1 << 20
 )
 
 // Limits bound a plan.
@@ -95,8 +92,8 @@ func NewPlan(
 	p := &Plan{Load: src.Name, Percent: percent, Values: values, Scale: 1, Stretch: 1}
 	var err error
 	switch {
-	case fixed[values] > 0:
-		p.ValueBytes = fixed[values]
+	case values.Bytes() > 0:
+		p.ValueBytes = values.Bytes()
 		err = f.fixed(p)
 	case base.Sized:
 		f.own(p)

@@ -71,13 +71,13 @@ func TestDrawnValuesMeetTheBudget(t *testing.T) {
 func TestSmallValuesTakeAScale(t *testing.T) {
 	src, base := source(t, "zipf-1.2") // whose keys grow less than its requests
 	lim := Limits{MinBudget: 4 << 20, MaxRequests: 20_000_000}
-	p := mustPlan(t, src, base, 30, Small, lim)
+	p := mustPlan(t, src, base, 30, "100", lim)
 	if p.Budget < lim.MinBudget || p.Budget > lim.MinBudget*3/2 || p.EntryBytes() != keyBytes+100 ||
 		p.Scale < 2 {
 		t.Errorf("unexpected plan: %+v", p)
 	}
 	lim.MaxRequests = 1_000_000
-	if _, err := NewPlan(src, base, 30, Small, lim); !errors.Is(err, ErrTooLong) {
+	if _, err := NewPlan(src, base, 30, "100", lim); !errors.Is(err, ErrTooLong) {
 		t.Errorf("error %v", err)
 	}
 }

@@ -36,6 +36,9 @@ type result struct {
 	store   string
 	off     float64 // from the budget, as a share of it
 	replays int
+	rounds  int     // of which this is the median
+	spread  float64 // between their hit ratios, in points
+	date    string  // of the measurement
 	*hitratio.Outcome
 	err error
 }
@@ -100,9 +103,8 @@ func (c *comparison) replay(ctx context.Context) error {
 					c.results = append(c.results, had)
 					continue
 				}
-				task := progress.Task{Cost: seconds(p, info, mode), Run: func(ctx context.Context) string {
-					return c.store(ctx, r, info)
-				}}
+				task := progress.Task{Cost: float64(c.rounds) * seconds(p, info, mode)}
+				task.Run = func(ctx context.Context) string { return c.store(ctx, r, info) }
 				job.Tasks = append(job.Tasks, task)
 				cost += task.Cost
 			}
@@ -145,9 +147,39 @@ func (c *comparison) order(a, b result) int {
 	)
 }
 
-// store searches for the MaxBytes that gives a store its budget, and notes what
-// came out.
+// store replays on a store as often as there are rounds, and notes the median result.
 func (c *comparison) store(ctx context.Context, r result, info store.Info) string {
+	rounds := make([]result, c.rounds)
+	for i := range rounds {
+		if rounds[i] = c.round(ctx, r, info); rounds[i].err != nil {
+			rounds = rounds[i : i+1]
+			break
+		}
+	}
+	r = median(rounds)
+	if ctx.Err() == nil {
+		c.mu.Lock()
+		c.results = append(c.results, r)
+		c.mu.Unlock()
+	}
+	return r.String()
+}
+
+// median returns the round with the median hit ratio, and notes how far they are apart. A round
+// that failed is the only one.
+func median(rounds []result) result {
+	if rounds[0].err != nil {
+		return rounds[0]
+	}
+	slices.SortFunc(rounds, func(a, b result) int { return cmp.Compare(a.Ratio(), b.Ratio()) })
+	r := rounds[(len(rounds)-1)/2]
+	r.rounds = len(rounds)
+	r.spread = rounds[len(rounds)-1].Ratio() - rounds[0].Ratio()
+	return r
+}
+
+// round searches for the MaxBytes that gives a store its budget, and returns what came out.
+func (c *comparison) round(ctx context.Context, r result, info store.Info) result {
 	kind := r.mode + " " + r.store
 	s := hitratio.Search{
 		Store: info, Target: r.plan.Budget, Of: hitratio.Held, Tolerance: tolerance[r.mode],
@@ -164,18 +196,14 @@ func (c *comparison) store(ctx context.Context, r result, info store.Info) strin
 		return o, cli.Again(ctx,
 			hitratio.Spec{Plan: *r.plan, Store: r.store, Nominal: nominal, Traces: c.traces}, o)
 	})
+	r.date = time.Now().UTC().Format(time.DateOnly)
 	if r.err == nil {
 		r.off = s.Off(r.Outcome)
 		if r.off <= s.Tolerance {
 			c.guesses.Learn(kind, r.plan.EntryBytes(), r.plan.Budget, r.Nominal)
 		}
 	}
-	if ctx.Err() == nil {
-		c.mu.Lock()
-		c.results = append(c.results, r)
-		c.mu.Unlock()
-	}
-	return r.String()
+	return r
 }
 
 func (r *result) String() string {

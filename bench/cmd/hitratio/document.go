@@ -126,12 +126,7 @@ func (d *document) table(s *section, of func(*hitratio.Outcome) float64) *table.
 // write prints the Markdown to stdout or its file, and what else is asked for.
 func (d *document) write(stdout io.Writer) error {
 	if d.options.csv != "" {
-		if err := d.writeCSV(d.options.csv); err != nil {
-			return err
-		}
-	}
-	if d.options.charts != "" {
-		if err := d.drawCharts(d.options.charts); err != nil {
+		if err := writeCSV(d.options.csv, d.results); err != nil {
 			return err
 		}
 	}
@@ -191,12 +186,9 @@ func (s *section) title() string {
 	if s.payload() != "" {
 		what += s.payload() + " "
 	}
-	switch s.values {
-	case hitratio.Small:
-		what += "entries of 16 + 100 bytes"
-	case hitratio.Medium:
-		what += "entries of 16 + 1,000 bytes"
-	default:
+	if n := s.values.Bytes(); n > 0 {
+		what += fmt.Sprintf("values of %d bytes", n)
+	} else {
 		what += "values of realistic sizes"
 	}
 	if s.late {

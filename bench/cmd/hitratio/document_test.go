@@ -78,3 +78,19 @@ func TestFewEntriesAreApart(t *testing.T) {
 		t.Errorf("a failed replay has the figure %v, want %v", v, table.None)
 	}
 }
+
+func TestMedianOfRounds(t *testing.T) {
+	round := func(hits int64) result {
+		return result{Outcome: &hitratio.Outcome{Counts: hitratio.Counts{Requests: 100, Hits: hits}}}
+	}
+	r := median([]result{round(30), round(50), round(20)})
+	if r.Ratio() != 30 || r.rounds != 3 || r.spread != 30 {
+		t.Errorf("%v %%, %d rounds, %v points apart", r.Ratio(), r.rounds, r.spread)
+	}
+	if r = median([]result{round(30), round(50)}); r.Ratio() != 30 {
+		t.Errorf("%v %% of two rounds", r.Ratio())
+	}
+	if r = median([]result{{err: errors.New("failed")}}); r.err == nil {
+		t.Error("a failure is lost")
+	}
+}

@@ -4,13 +4,15 @@
 // replay has its own process.
 //
 //	go run ./cmd/hitratio -quick
-//	go run ./cmd/hitratio -traces DIR -o result.md -csv result.csv -charts ../docs/charts
+//	go run ./cmd/hitratio -traces DIR -o result.md -csv result.csv
+//	go run ./cmd/hitratio -publish -traces DIR
 package main
 
 import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/ringcache/ringcache/bench/cli"
@@ -23,6 +25,9 @@ func main() { cli.Main("hitratio", run) }
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if is, err := cli.Part(args, stdout, hitratio.Run); is {
 		return err
+	}
+	if slices.Contains(args, "-publish") {
+		return publishAll(ctx, args, stderr)
 	}
 	o, err := parseOptions(args, stderr)
 	if err != nil {

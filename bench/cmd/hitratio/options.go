@@ -30,11 +30,12 @@ type options struct {
 	writes  float64 // share of the requests
 	limits  hitratio.Limits
 	memory  hitratio.Measure
+	rounds  int
 	workers int
 
-	markdown, csv, charts string // files and a directory, "" for none
-	resume                string // the same
-	earlier               earlier
+	markdown, csv string // files, "" for none
+	resume        string // the same
+	earlier       earlier
 }
 
 // The modes: what is equal.
@@ -63,7 +64,7 @@ func parseOptions(args []string, stderr io.Writer) (*options, error) {
 		"two synthetic loads and the smallest traces at 10 %: shows that all works")
 	fs.StringVar(&o.traces, "traces", os.Getenv(trace.Env),
 		"`directory` of recorded traces; by default that of "+trace.Env)
-	fs.StringVar(&r.loads, "loads", "traces,hybrid,synthetic",
+	fs.StringVar(&r.loads, "loads", "traces,synthetic",
 		"`names` or groups (traces, hybrid, synthetic, late) of loads")
 	fs.StringVar(&r.stores, "stores", strings.Join(store.Names(store.HitRatio), ","),
 		"`names` of the stores")
@@ -71,7 +72,7 @@ func parseOptions(args []string, stderr io.Writer) (*options, error) {
 	fs.StringVar(&r.modes, "mode", capacityMode,
 		"what is equal for all stores: `modes` capacity, memory, or bound: what they are told")
 	fs.StringVar(&r.values, "values", string(hitratio.Sized),
-		"how large values are: `kinds` sized, small (100 bytes), medium (1,000), or several")
+		"how large values are: `kinds` sized (realistic), a number of bytes, or several")
 	fs.StringVar(&o.payload, "payload", "",
 		"`kind` of what values are filled with (json, html, proto, random), for stores that compress")
 	fs.Float64Var(&o.writes, "writes", 0,
@@ -84,12 +85,13 @@ func parseOptions(args []string, stderr io.Writer) (*options, error) {
 		"`millions` of requests in one replay at most")
 	fs.IntVar(&r.maxValue, "max-value", hitratio.DefaultLimits.MaxValue,
 		"mean `bytes` of a drawn value at most")
+	fs.IntVar(&o.rounds, "rounds", 1,
+		"how often each replay is repeated; the one with the median hit ratio counts")
 	fs.IntVar(&o.workers, "p", runtime.GOMAXPROCS(0), "how many replays run at once")
 	fs.StringVar(&o.markdown, "o", "", "write the Markdown to this `file` instead of standard output")
 	fs.StringVar(&o.resume, "resume", "",
 		"take the results in this CSV `file` as they are, and replay only what it lacks")
 	fs.StringVar(&o.csv, "csv", "", "write every result to this `file`")
-	fs.StringVar(&o.charts, "charts", "", "write SVG charts to this `directory`")
 	if err := fs.Parse(args); err != nil {
 		return nil, err
 	}
@@ -123,8 +125,10 @@ func (o *options) interpret(r *raw, stderr io.Writer) error {
 		MinBudget: int64(r.budgetMB) << 20, MaxValue: r.maxValue,
 		MaxRequests: requests, MaxCopied: min(requests, hitratio.DefaultLimits.MaxCopied),
 	}
-	if r.budgetMB < 1 || r.requestsM < 1 || r.maxValue < 100 || o.workers < 1 {
-		return errors.New("-budget, -max-requests and -p must be at least 1, -max-value at least 100")
+	if r.budgetMB < 1 || r.requestsM < 1 || r.maxValue < 100 || o.workers < 1 ||
+		o.rounds < 1 {
+		return errors.New(
+			"-budget, -max-requests, -rounds and -p must be at least 1, -max-value at least 100")
 	}
 	if o.payload != "" && !slices.Contains(payload.Kinds, o.payload) {
 		return fmt.Errorf("-payload: %q is not among %s", o.payload, strings.Join(payload.Kinds, ", "))
@@ -182,7 +186,7 @@ func (o *options) parseNames(r *raw) error {
 	for name := range strings.SplitSeq(r.values, ",") {
 		v := hitratio.Values(name)
 		if !v.IsKnown() {
-			return fmt.Errorf("-values: %q is neither sized nor small nor medium", name)
+			return fmt.Errorf("-values: %q is neither sized nor a number of bytes", name)
 		}
 		o.values = append(o.values, v)
 	}

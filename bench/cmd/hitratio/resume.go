@@ -82,6 +82,7 @@ func parseRecord(row []string) (r result, key string, err error) {
 		Memory: int64(number("memory_bytes")), Peak: int64(number("peak_bytes")),
 		Seconds: number("seconds"),
 	}
-	r.off, r.replays = number("off"), int(number("replays"))
+	r.store, r.rounds, r.spread = col("store"), int(number("rounds")), number("spread")
+	r.off, r.replays, r.date = number("off"), int(number("replays")), col("date")
 	return r, key, err
 }

@@ -16,11 +16,11 @@ import (
 	"io"
 	"os"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/ringcache/ringcache/bench/cli"
+	"github.com/ringcache/ringcache/bench/hitratio"
 	"github.com/ringcache/ringcache/bench/sim"
 	"github.com/ringcache/ringcache/bench/trace"
 )
@@ -50,13 +50,10 @@ type options struct {
 	csv      string
 }
 
-// What the capacity counts.
+// What the capacity counts, unless it is hitratio.Values: what cmd/hitratio replays.
 const (
 	byEntries = "entries"
 	byBytes   = "bytes" // of the trace's sizes; entries where it has none
-	bySized   = "sized" // as cmd/hitratio replays: its scale and its value sizes
-	bySmall   = "small"
-	byMedium  = "medium"
 )
 
 const (
@@ -75,17 +72,17 @@ func parseOptions(args []string, stderr io.Writer) (*options, error) {
 	policies := fs.String("policies", defaultPolicies,
 		"`policies`: fifo, lru, clock, s3fifo-1, s3fifo-2, ring or engine, with settings")
 	by := fs.String("by", byEntries,
-		"what the capacity counts: `entries`, bytes, or the bytes of cmd/hitratio with values sized, "+
-			"small or medium")
+		"what the capacity counts: `entries`, bytes, or the bytes of cmd/hitratio with -values sized "+
+			"or a number")
 	workers := fs.Int("p", runtime.GOMAXPROCS(0), "how many simulations run at once")
 	csv := fs.String("csv", "", "write every result to this `file`")
 	if err := fs.Parse(args); err != nil {
 		return nil, err
 	}
-	if fs.NArg() > 0 ||
-		!slices.Contains([]string{byEntries, byBytes, bySized, bySmall, byMedium}, *by) || *workers < 1 {
+	if fs.NArg() > 0 || *workers < 1 ||
+		*by != byEntries && *by != byBytes && !hitratio.Values(*by).IsKnown() {
 		return nil, errors.New(
-			"-by must be entries, bytes, sized, small or medium, -p at least 1, and no argument may follow")
+			"-by must be entries, bytes, sized or a number, -p at least 1, and no argument may follow")
 	}
 	o := &options{by: *by, workers: *workers, csv: *csv}
 	if err := o.parseLists(*sizes, *policies); err != nil {

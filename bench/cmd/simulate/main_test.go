@@ -64,7 +64,7 @@ func TestEndToEnd(t *testing.T) {
 func TestLeavesOutWhatIsTooLong(t *testing.T) {
 	var out, progress bytes.Buffer
 	args := []string{"-traces", writeTrace(t), "-loads", "traces", "-sizes", "1", "-policies", "fifo",
-		"-by", "small"}
+		"-by", "100"}
 	if err := run(t.Context(), args, &out, &progress); err != nil {
 		t.Fatal(err)
 	}

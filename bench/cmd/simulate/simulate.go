@@ -78,7 +78,7 @@ type load struct {
 }
 
 // load prepares a simulation. By entries or bytes, the trace is taken as it is; by
-// sized or small it is what cmd/hitratio replays.
+// values it is what cmd/hitratio replays.
 func (o *options) load(src trace.Source, base *trace.Trace, percent float64) (*load, error) {
 	if hitratio.Values(o.by).IsKnown() {
 		return planned(src, base, percent, hitratio.Values(o.by))
@@ -187,7 +187,7 @@ func (o *options) tables(b *bytes.Buffer, results []result) {
 		fmt.Fprintf(b, "\nHot keys beside the late reads, %%, simulated:\n\n%s",
 			o.table(hot, func(r result) float64 { return r.beside.Ratio() }).Markdown())
 	}
-	if o.by == byBytes || o.by == bySized {
+	if o.by == byBytes || o.by == string(hitratio.Sized) {
 		fmt.Fprintf(b, "\nByte hit ratio, %%, simulated:\n\n%s",
 			o.table(results, func(r result) float64 { return r.ByteRatio() }).Markdown())
 	}
