@@ -144,8 +144,8 @@
 // takes its key and value, a header of 3 bytes (7 for a key of 64 bytes or more, or a value of 64
 // KB or more, 32 KB with a time to live, 16 KB with an idle time; 4 more with a time to live, 8
 // with an idle time), and its share of the index. Address space is reserved in mappings of up to 64
-// MB, and resident memory grows as entries are stored. Each cache also uses up to 480 KB of the Go
-// heap (40 KB for a cache of 1 MB), and small tables that list its chunks of memory.
+// MB, and resident memory grows as entries are stored. Each cache also uses up to 800 KB of the Go
+// heap (40 KB for a cache of 1 MB), and 0.1 to 0.3 MB more for each GB above 256 MB.
 //
 // The memory of dead records (replaced, deleted, invalidated or expired) is reused before live
 // entries are evicted, wherever at least 1/16 of the bytes is dead.
