@@ -43,7 +43,8 @@
 //     A field of 0 is unset: without Options.TTL entries never expire, and a load that returns no
 //     TTL gives its entry Options.TTL.
 //   - A negative TTL means that the entry has already expired. Nothing is stored, an older entry of
-//     the key is removed, and the call returns no error.
+//     the key is removed, and the call returns no error. (SetIfAbsentWithTTL and UpdateWithTTL use
+//     their TTL only for a new entry: whatever it is, an existing one stays.)
 //   - A TTL between 0 and one tick is too short to be honored. It is usually a number without a
 //     unit: 60 means 60 ns. It has the effect of a negative one, and calls that return an error
 //     return [ErrTTLTooShort]. (Touch returns no error; the result of a load goes to its waiting
@@ -54,7 +55,7 @@
 // StaleIfError is negative, or is above 0 and below one tick.
 //
 // With [Options].ExpireAfterAccess, an entry expires when it has been neither read nor written for
-// that time, or at the end of its TTL if that comes first.
+// that time (after a read, for half of it or more), or at the end of its TTL if that comes first.
 //
 // # Atomic writes and loads
 //
@@ -67,21 +68,21 @@
 //
 // [Cache.GetOrLoad] and [Cache.GetOrLoadBatch] load missing values. At most one load of a key runs
 // at a time, and all callers that miss the key wait for it; a Set or Del in the meantime takes
-// precedence over its result. No caller waits forever: a call returns when its context ends, and
-// loads that would wait for each other in a cycle get [ErrLoadCycle], provided that they pass on
-// the context that they are given. With [Options].RefreshAhead, entries are loaded in the
-// background before they expire. No caller waits for such a load. It has a deadline,
-// [Options].RefreshTimeout, and is not retried immediately if it fails. With
-// [Options].StaleIfError, an expired value is returned when its key cannot be loaded.
+// precedence over its result. A call returns at the latest when its context ends. Loads that would
+// wait for each other in a cycle get [ErrLoadCycle], provided that they pass on the context that
+// they are given. With [Options].RefreshAhead, entries are loaded in the background before they
+// expire. No caller waits for such a load. It has a deadline, [Options].RefreshTimeout, and is not
+// retried immediately if it fails. With [Options].StaleIfError, an expired value is returned when
+// its key cannot be loaded.
 //
 // # Concurrency
 //
 // All methods may be called from any number of goroutines. Keys are distributed over 512 buckets,
-// and a write locks one of them. A lookup takes no lock: it copies the value, checks that the
-// bucket was not written to in the meantime, and retries if it was. A lookup takes the bucket's
-// lock only if other goroutines keep writing to the bucket, if it misses and the key may be that of
-// a large entry, if the key overlaps the buffer it appends to, if it restarts the idle time of the
-// entry ([Options].ExpireAfterAccess), or if the entry is in the cold part ([Options].Compressor).
+// and a write locks one of them. A lookup normally takes no lock: it copies the value, checks that
+// the bucket was not written to in the meantime, and retries if it was. It takes the bucket's lock
+// only if other goroutines keep writing to the bucket, if the key may be that of a large entry, if
+// the key overlaps the buffer it appends to, if it restarts the idle time of the entry
+// ([Options].ExpireAfterAccess), or if the entry is in the cold part ([Options].Compressor).
 //
 // In terms of the Go memory model, a Set, Del or Reset synchronizes before a lookup that observes
 // its effect. No call covers two keys at the same instant: GetBatch, GetOrLoadBatch, SetBatch, All,
@@ -143,11 +144,11 @@
 // takes its key and value, a header of 3 bytes (7 for a key of 64 bytes or more, or a value of 64
 // KB or more, 32 KB with a time to live, 16 KB with an idle time; 4 more with a time to live, 8
 // with an idle time), and its share of the index. Address space is reserved in mappings of up to 64
-// MB, and resident memory grows as entries are stored. Each cache also uses up to 480 KB of the Go
-// heap (40 KB for a cache of 1 MB), and small tables that list its chunks of memory.
+// MB, and resident memory grows as entries are stored. Each cache also uses up to 800 KB of the Go
+// heap (40 KB for a cache of 1 MB), and 0.1 to 0.3 MB more for each GB above 256 MB.
 //
-// The memory of dead records, those that were replaced, deleted or invalidated or have expired, is
-// reused before live entries are evicted, wherever at least 1/16 of the bytes is dead.
+// The memory of dead records (replaced, deleted, invalidated or expired) is reused before live
+// entries are evicted, wherever at least 1/16 of the bytes is dead.
 //
 // [Cache.Reset] keeps the memory for new entries, [Cache.Resize] returns the memory above the new
 // bound, and [Cache.Close] returns all physical memory at once. Address space is released when the

@@ -100,9 +100,8 @@ func (c *Cache) Del(k []byte) bool {
 
 // Reset removes all entries. The cache keeps its memory for new ones ([Cache.Close] releases it),
 // and the counters in [Stats] continue. Buckets are emptied one after another: an entry that is set
-// concurrently may or may not stay, and so may one that Touch stores again. With
-// [Options].OnRemove, each bucket is emptied in steps of 64 KB or 256 entries, and OnRemove is
-// called after each step.
+// concurrently, or that Touch stores again, may or may not stay. With [Options].OnRemove, each
+// bucket is emptied in steps of 64 KB or 256 entries, and OnRemove is called after each step.
 func (c *Cache) Reset() {
 	// Touch may store a record again, and so move it between the small buckets and the large ones: an
 	// old record must not move to where Reset has already been.

@@ -21,10 +21,10 @@ var (
 
 	// ErrClosed is returned after Close by Set, SetIfAbsent, SetIfChanged, CompareAndSwap, Update
 	// (unless its function removes the key), Append, SetBatch and their forms with a TTL, including
-	// those of a Typed view or a Namespace, by Invalidate and Resize, and by the methods that save or
-	// read a snapshot. Lookups of a closed cache miss, and GetOrLoad and GetOrLoadBatch load without
-	// storing. Nothing is removed from [Options].File: the next cache opened on it finds the older
-	// value.
+	// those of a Typed view or a Namespace, by Invalidate, Drop and Resize, and by the methods that
+	// save or read a snapshot. Lookups of a closed cache miss, and GetOrLoad and GetOrLoadBatch load
+	// without storing. Nothing is removed from [Options].File: the next cache opened on it finds the
+	// older value.
 	ErrClosed = errors.New("cache is closed")
 
 	// ErrNoMemory is returned when the operating system provides no memory at all, or less than twice
@@ -51,9 +51,9 @@ var (
 	// detected only if the loads pass on the context that they are given.
 	ErrLoadCycle = errors.New("loads wait for each other in a cycle")
 
-	// ErrInvalidOptions is returned by NewWithOptions for a setting that is out of range, and by
-	// Resize for a bound that is. New panics with it. For an existing [Options].File, the range of
-	// MaxBytes is that of Resize.
+	// ErrInvalidOptions is returned by NewWithOptions and Load for a setting that is out of range,
+	// and by Resize and SetQuota for such a bound. New panics with it. For an existing
+	// [Options].File, the range of MaxBytes is that of Resize.
 	ErrInvalidOptions = errors.New("invalid options")
 
 	// ErrEncode is returned by all storing methods of a Typed view if its codec cannot encode the

@@ -167,8 +167,8 @@ type CompressionStats struct {
 	BytesAfter  uint64
 
 	// These fields count values that went to the cold part uncompressed: UncompressedNoGain, those
-	// that seem incompressible, or for which compressing them or others of their size saved too
-	// little; UncompressedShort, those below 48 bytes; UncompressedQueueFull, those that the
+	// that seemed incompressible, or that compression shortened too little (them, or others of their
+	// size); UncompressedShort, those below 48 bytes; UncompressedQueueFull, those that the
 	// compressing goroutine had no time for.
 	UncompressedNoGain    uint64
 	UncompressedShort     uint64

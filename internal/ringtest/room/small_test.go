@@ -1,6 +1,7 @@
 package room
 
 import (
+	"encoding/binary"
 	"fmt"
 	"runtime"
 	"testing"
@@ -37,17 +38,10 @@ func TestSmallCache_UsesItsBound(t *testing.T) {
 	}
 }
 
-// It takes little of the Go heap: what the collector has to look at follows the bound.
+// An empty cache takes little of the Go heap, and the less, the lower its bound is.
 func TestSmallCache_HeapFollowsTheBound(t *testing.T) {
 	if !chunk.OffHeap || ringtest.RaceEnabled {
 		t.Skip("the cache lies on the Go heap")
-	}
-	heap := func() uint64 {
-		var m runtime.MemStats
-		runtime.GC()
-		runtime.GC()
-		runtime.ReadMemStats(&m)
-		return m.HeapAlloc
 	}
 	const caches = 50
 	for maxBytes, most := range map[int]uint64{
@@ -61,4 +55,31 @@ func TestSmallCache_HeapFollowsTheBound(t *testing.T) {
 		require.LessOrEqual(t, (heap()-before)/caches, most, "bytes of heap of a cache of %d", maxBytes)
 		runtime.KeepAlive(all)
 	}
+}
+
+// The documentation states this bound. The tables of chunks grow until the cache is full.
+func TestFullCache_HeapIsAsDocumented(t *testing.T) {
+	if !chunk.OffHeap || ringtest.RaceEnabled {
+		t.Skip("the cache lies on the Go heap")
+	}
+	const maxBytes = 32 << 20
+	before := heap()
+	c := newSmall(t, maxBytes)
+	key, value := make([]byte, 16), make([]byte, 100)
+	for i := range uint64(2 * maxBytes / 120) {
+		binary.LittleEndian.PutUint64(key, i)
+		if err := c.Set(key, value); err != nil {
+			require.NoError(t, err)
+		}
+	}
+	require.LessOrEqual(t, heap()-before, uint64(800<<10))
+	runtime.KeepAlive(c)
+}
+
+func heap() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
 }
