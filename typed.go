@@ -86,8 +86,8 @@ func NewTyped[K Key, V any, Of *Cache | *Namespace](
 		panic("ringcache: make typed view: cache, namespace or codec is nil")
 	}
 	t := &Typed[K, V]{codec: codec, kind: reflect.TypeFor[K]().Kind()}
-	if m, ok := codec.(interface{ Values() *memo.Table[V] }); ok {
-		t.memo = m.Values()
+	if m, ok := codec.(interface{ Values(any) *memo.Table[V] }); ok {
+		t.memo = m.Values(codec)
 	}
 	switch of := any(of).(type) {
 	case *Cache:

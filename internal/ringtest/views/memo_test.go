@@ -1,6 +1,7 @@
 package views
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"strings"
@@ -23,7 +24,7 @@ import (
 func countedMemo(entries int) (memo *codec.Memoized[string], recalled func() int) {
 	memo = codec.Memo(codec.String[string](), entries, 1<<20)
 	var hashed atomic.Int64 // also by calls that bind
-	memo.Values().SetHash(func(data []byte) uint64 {
+	memo.Values(memo).SetHash(func(data []byte) uint64 {
 		hashed.Add(1)
 		return xxhash.Sum64(data)
 	})
@@ -300,5 +301,34 @@ func TestMemo_RecalledValuesAreRefreshed(t *testing.T) {
 	*age = 6 * time.Second
 	get()
 	<-loaded
+	ringtest.CloseCache(t, c)
+}
+
+// sealedCodec embeds a memo, but its encodings are not those of the memo.
+type sealedCodec struct{ *codec.Memoized[string] }
+
+func (c sealedCodec) Append(dst []byte, v string) ([]byte, error) {
+	return c.Memoized.Append(append(dst, "sealed:"...), v)
+}
+
+func (c sealedCodec) Decode(data []byte) (string, error) {
+	return c.Memoized.Decode(bytes.TrimPrefix(data, []byte("sealed:")))
+}
+
+// A view calls the methods of a codec that embeds a memo, not those of the memo.
+func TestMemo_MayBeEmbedded(t *testing.T) {
+	c := ringtest.MustCache(t, ringtest.Tiny(1, 4096, 16))
+	memo, _ := countedMemo(16)
+	v := ringcache.NewTyped[uint64](c, sealedCodec{memo}, ringcache.TypedOptions{})
+	require.NoError(t, v.Set(1, "value"))
+	for range 4 {
+		got, ok, err := v.Get(1)
+		require.True(t, ok && err == nil)
+		require.Equal(t, "value", got)
+		got, err = v.GetOrLoad(context.Background(), 1, absentString)
+		require.NoError(t, err)
+		require.Equal(t, "value", got)
+	}
+	require.Positive(t, memo.Stats().Hits)
 	ringtest.CloseCache(t, c)
 }
