@@ -178,6 +178,7 @@ func (c *Cache) noteHit(h uint64, id identity) {
 	if c.bucket(h).Touches {
 		index.Raise(id.slot, id.was)
 	}
+	runtime.KeepAlive(c) // its memory stays mapped until here
 }
 
 // lookupAny is lookup for records of every form. It takes the lock if writers keep interfering, or

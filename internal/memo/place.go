@@ -14,15 +14,16 @@ import (
 
 const (
 	placesPerEntry = 2 // so that few entries that are read often share a place
-	rebindOneIn    = 4 // calls that may take a place from another cache entry
+	rebindOneIn    = 4 // one in so many calls may replace the binding of a place
 )
 
-// EntryID identifies an entry of a cache while its value stays unchanged. It is used once in a
-// process: not even an entry with the same key has it again. The zero value identifies none.
+// EntryID identifies an entry of a cache as long as its value does not change. No other entry, not
+// even a later one with the same key, and no other value ever has the same EntryID in the process.
+// The zero value identifies none.
 type EntryID struct {
 	Ring   uint64 // the cache, the bucket and the ring
-	Pos    uint64 // the bytes appended to the ring up to the entry
-	Writes uint64 // in which the bucket has changed values in place
+	Pos    uint64 // in the ring; it never recurs
+	Writes uint64 // values that the bucket has overwritten in place so far
 }
 
 // place is a cache entry and the remembered value of its bytes. A sequence that is odd while the
@@ -64,9 +65,10 @@ func (t *Table[V]) bound(p *place) *Entry[V] {
 	return e
 }
 
-// Binds reports whether Bind should be called for a cache entry. Of the calls for a place that is
-// taken, few are: else entries that share a place would take it from one another again and again,
-// as would an entry whose bucket is written to more often than the entry is read.
+// Binds reports whether to call Bind for a cache entry. While the entry's place is taken, it is
+// true for some of the calls, at random. Otherwise entries that share a place would replace each
+// other on every read, and an entry whose bucket is overwritten in place more often than the entry
+// is read would be bound on every read in vain.
 func (t *Table[V]) Binds(keyHash uint64) bool {
 	return t.bound(t.place(keyHash)) == nil || rand.IntN(rebindOneIn) == 0
 }
