@@ -21,18 +21,18 @@ const (
 // even a later one with the same key, and no other value ever has the same EntryID in the process.
 // The zero value identifies none.
 type EntryID struct {
-	Ring   uint64 // the cache, the bucket and the ring
-	Pos    uint64 // in the ring; it never recurs
+	Bucket uint64 // the cache and the bucket
+	Pos    uint64 // the ring and the position there, which never recurs
 	Writes uint64 // values that the bucket has overwritten in place so far
 }
 
 // place is a cache entry and the remembered value of its bytes. A sequence that is odd while the
 // place is written to tells readers that they have read parts of two.
 type place struct {
-	sequence          atomic.Uint32
-	slot              atomic.Uint32 // of the value
-	number            atomic.Uint64 // of the value; another one may have the slot now
-	ring, pos, writes atomic.Uint64 // the cache entry
+	sequence            atomic.Uint32
+	slot                atomic.Uint32 // of the value
+	number              atomic.Uint64 // of the value; another one may have the slot now
+	bucket, pos, writes atomic.Uint64 // the cache entry
 }
 
 // Recall returns the value that was bound to a cache entry whose key has that hash, and the cache
@@ -40,7 +40,7 @@ type place struct {
 func (t *Table[V]) Recall(keyHash uint64) (*Entry[V], EntryID) {
 	p := t.place(keyHash)
 	sequence := p.sequence.Load()
-	id := EntryID{p.ring.Load(), p.pos.Load(), p.writes.Load()}
+	id := EntryID{p.bucket.Load(), p.pos.Load(), p.writes.Load()}
 	delay.Point()
 	e := t.bound(p)
 	if sequence&1 != 0 || p.sequence.Load() != sequence {
@@ -92,7 +92,7 @@ func (t *Table[V]) Bind(keyHash uint64, id EntryID, data []byte) {
 	p.slot.Store(uint32(n)*ways + uint32(way))
 	p.number.Store(e.number)
 	delay.Point()
-	p.ring.Store(id.Ring)
+	p.bucket.Store(id.Bucket)
 	p.pos.Store(id.Pos)
 	p.writes.Store(id.Writes)
 	p.sequence.Add(1)
