@@ -150,7 +150,7 @@ func (c *Cache) identify(k []byte, h uint64) identity {
 	}
 	_, expiry, known := store.ValueIn(b.Form, rec, k)
 	known = known && b.Shared.FreshAt(expiry, now)
-	id := identity{b.entryID(c.number, s), expiry, slot, s}
+	id := identity{b.entryID(c.bucketID(h), s), expiry, slot, s}
 	delay.Point()
 	torn.Fence()
 	if !known || b.seq.Load() != seq {
@@ -160,14 +160,19 @@ func (c *Cache) identify(k []byte, h uint64) identity {
 	return id
 }
 
-// entryID returns the identity of the live record that slot s leads to (I18).
+// bucketID returns the number of the small bucket for hash h, which no other bucket of the process
+// has.
+func (c *Cache) bucketID(h uint64) uint64 { return c.number<<store.BucketBits | h&c.mask }
+
+// entryID returns the identity of the live record of a small bucket that slot s leads to (I18). id
+// is the number of the bucket.
 //
 //go:norace
-func (b *bucket) entryID(cache, s uint64) memo.EntryID {
+func (b *bucket) entryID(id, s uint64) memo.EntryID {
 	in := index.Ring(s)
 	return memo.EntryID{
-		Ring:   cache<<16 | uint64(b.Number)<<2 | uint64(in),
-		Pos:    b.Rings[in].Since(s),
+		Bucket: id,
+		Pos:    b.Rings[in].Since(s)*store.RingCount + uint64(in),
 		Writes: b.Rewrites + b.Plain,
 	}
 }
@@ -178,6 +183,7 @@ func (c *Cache) noteHit(h uint64, id identity) {
 	if c.bucket(h).Touches {
 		index.Raise(id.slot, id.was)
 	}
+	runtime.KeepAlive(c) // its memory stays mapped until here
 }
 
 // lookupAny is lookup for records of every form. It takes the lock if writers keep interfering, or

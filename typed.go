@@ -86,8 +86,8 @@ func NewTyped[K Key, V any, Of *Cache | *Namespace](
 		panic("ringcache: make typed view: cache, namespace or codec is nil")
 	}
 	t := &Typed[K, V]{codec: codec, kind: reflect.TypeFor[K]().Kind()}
-	if m, ok := codec.(interface{ Values() *memo.Table[V] }); ok {
-		t.memo = m.Values()
+	if m, ok := codec.(interface{ Values(any) *memo.Table[V] }); ok {
+		t.memo = m.Values(codec)
 	}
 	switch of := any(of).(type) {
 	case *Cache:
@@ -151,7 +151,7 @@ func (t *Typed[K, V]) getRemembered(key K) (v V, ok bool, err error) {
 func (t *Typed[K, V]) recall(k []byte, h uint64) (v V, ok bool) {
 	c := t.of.cache
 	e, bound := t.memo.Recall(h)
-	if e == nil {
+	if e == nil || bound.Bucket != c.bucketID(h) { // the place is another key's: no need to look
 		return v, false
 	}
 	id := c.identify(k, h)

@@ -56,8 +56,14 @@ func (m *Memoized[V]) Decode(data []byte) (V, error) {
 }
 
 // Values is for typed views, which find the remembered value of an unchanged entry without reading
-// its bytes.
-func (m *Memoized[V]) Values() *memo.Table[V] { return m.values }
+// its bytes. It returns nil if codec is not m but embeds it: the methods of such a codec may be its
+// own, and a view must call them.
+func (m *Memoized[V]) Values(codec any) *memo.Table[V] {
+	if codec != any(m) {
+		return nil
+	}
+	return m.values
+}
 
 // MemoStats are the statistics of a [Memoized] codec.
 type MemoStats struct {

@@ -14,24 +14,25 @@ import (
 
 const (
 	placesPerEntry = 2 // so that few entries that are read often share a place
-	rebindOneIn    = 4 // calls that may take a place from another cache entry
+	rebindOneIn    = 4 // one in so many calls may replace the binding of a place
 )
 
-// EntryID identifies an entry of a cache while its value stays unchanged. It is used once in a
-// process: not even an entry with the same key has it again. The zero value identifies none.
+// EntryID identifies an entry of a cache as long as its value does not change. No other entry, not
+// even a later one with the same key, and no other value ever has the same EntryID in the process.
+// The zero value identifies none.
 type EntryID struct {
-	Ring   uint64 // the cache, the bucket and the ring
-	Pos    uint64 // the bytes appended to the ring up to the entry
-	Writes uint64 // in which the bucket has changed values in place
+	Bucket uint64 // the cache and the bucket
+	Pos    uint64 // the ring and the position there, which never recurs
+	Writes uint64 // values that the bucket has overwritten in place so far
 }
 
 // place is a cache entry and the remembered value of its bytes. A sequence that is odd while the
 // place is written to tells readers that they have read parts of two.
 type place struct {
-	sequence          atomic.Uint32
-	slot              atomic.Uint32 // of the value
-	number            atomic.Uint64 // of the value; another one may have the slot now
-	ring, pos, writes atomic.Uint64 // the cache entry
+	sequence            atomic.Uint32
+	slot                atomic.Uint32 // of the value
+	number              atomic.Uint64 // of the value; another one may have the slot now
+	bucket, pos, writes atomic.Uint64 // the cache entry
 }
 
 // Recall returns the value that was bound to a cache entry whose key has that hash, and the cache
@@ -39,7 +40,7 @@ type place struct {
 func (t *Table[V]) Recall(keyHash uint64) (*Entry[V], EntryID) {
 	p := t.place(keyHash)
 	sequence := p.sequence.Load()
-	id := EntryID{p.ring.Load(), p.pos.Load(), p.writes.Load()}
+	id := EntryID{p.bucket.Load(), p.pos.Load(), p.writes.Load()}
 	delay.Point()
 	e := t.bound(p)
 	if sequence&1 != 0 || p.sequence.Load() != sequence {
@@ -64,9 +65,10 @@ func (t *Table[V]) bound(p *place) *Entry[V] {
 	return e
 }
 
-// Binds reports whether Bind should be called for a cache entry. Of the calls for a place that is
-// taken, few are: else entries that share a place would take it from one another again and again,
-// as would an entry whose bucket is written to more often than the entry is read.
+// Binds reports whether to call Bind for a cache entry. While the entry's place is taken, it is
+// true for some of the calls, at random. Otherwise entries that share a place would replace each
+// other on every read, and an entry whose bucket is overwritten in place more often than the entry
+// is read would be bound on every read in vain.
 func (t *Table[V]) Binds(keyHash uint64) bool {
 	return t.bound(t.place(keyHash)) == nil || rand.IntN(rebindOneIn) == 0
 }
@@ -90,7 +92,7 @@ func (t *Table[V]) Bind(keyHash uint64, id EntryID, data []byte) {
 	p.slot.Store(uint32(n)*ways + uint32(way))
 	p.number.Store(e.number)
 	delay.Point()
-	p.ring.Store(id.Ring)
+	p.bucket.Store(id.Bucket)
 	p.pos.Store(id.Pos)
 	p.writes.Store(id.Writes)
 	p.sequence.Add(1)

@@ -49,7 +49,7 @@ type Ring struct {
 	form     record.Form
 	borrowed bool   // the last slot that holds a chunk holds that of the first
 	mapped   int32  // slots from the tail's on that hold a chunk
-	turns    uint32 // how often the tail has passed the end of the position space
+	turns    uint32 // times that the tail has passed the end of the position space
 
 	pool   *chunk.Pool
 	ledger *ringfile.Ledger // nil: the ring is in memory only
@@ -134,8 +134,8 @@ func (r *Ring) Run(pos uint64) []byte {
 	return c.Bytes(uint32(pos)&(size-1), size)
 }
 
-// Since returns the number of bytes appended to the ring since it was made, up to the live record
-// at pos. Unlike a position, no other record ever has the same number.
+// Since returns the position of a live record as a number that increases where positions start
+// again at 0, so that no other record of the ring ever has the same number.
 //
 //go:norace
 func (r *Ring) Since(pos uint64) uint64 {

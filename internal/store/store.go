@@ -61,8 +61,8 @@ type Store struct {
 	entry     policy.Ring // the ring that it goes to, if that is known
 	appended  int         // bytes appended to the rings since sweep last looked
 	unswept   uint64
-	Rewrites  uint64 // overwrites in place, except those of overwritePlain
-	Plain     uint64 // overwrites in place by overwritePlain
+	Rewrites  uint64 // values overwritten in place, except by overwritePlain
+	Plain     uint64 // values overwritten in place by overwritePlain; neither count decreases (I18)
 	reserved  reservation
 	victim    nextVictim
 	told      int // the need that tellNeed reported last

@@ -54,6 +54,8 @@ func checkAllocs[K ringcache.Key](
 	}
 	ringtest.ZeroAllocs(t, kind, "Has", func() { wides.Has(key) })
 	checkMethodAllocs(t, kind, wides, key)
+	memo := codec.Memo(ringtest.WideCodec{}, 4, 1<<20)
+	checkMethodAllocs(t, kind+" with a memo", viewIn[K](c, n, memo, prefix), key)
 
 	times := viewIn[K](c, n, codec.Binary[time.Time](), prefix)
 	moment := time.Unix(1<<30, 0).UTC()
@@ -85,6 +87,11 @@ func checkMethodAllocs[K ringcache.Key](
 		keys[i], vals[i] = key, v
 	}
 	_ = wides.Set(key, v)
+	ringtest.ZeroAllocs(t, kind, "Get", func() {
+		if got, ok, err := wides.Get(key); got != v || !ok || err != nil {
+			require.Fail(t, "not what was set", "%s: %v, %v, %v", kind, got, ok, err)
+		}
+	})
 	ringtest.ZeroAllocs(t, kind, "GetOrLoad", func() {
 		if got, err := wides.GetOrLoad(ctx, key, load); got != v || err != nil {
 			require.Fail(t, "not what was set", "%s: %v, %v", kind, got, err)
