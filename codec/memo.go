@@ -55,9 +55,9 @@ func (m *Memoized[V]) Decode(data []byte) (V, error) {
 	return v, err
 }
 
-// Values is for typed views, which find the remembered value of an unchanged entry without reading
-// its bytes. It returns nil if codec is not m but embeds it: the methods of such a codec may be its
-// own, and a view must call them.
+// Values is used by typed views to find the remembered value of an unchanged entry without reading
+// its bytes. codec is the codec of the view. If that is a type that embeds m, Values returns nil,
+// because the view must call the methods of that type.
 func (m *Memoized[V]) Values(codec any) *memo.Table[V] {
 	if codec != any(m) {
 		return nil

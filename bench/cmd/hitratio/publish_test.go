@@ -30,7 +30,7 @@ func TestPublishedSetsAreKnown(t *testing.T) {
 	}
 }
 
-// publishing returns a publication of two small sets with data of its own.
+// publishing returns a publication of two small sets, whose data is in a temporary directory.
 func publishing(t *testing.T) *publication {
 	t.Helper()
 	root := t.TempDir()

@@ -1,5 +1,5 @@
-// Command cachebenchplus is a program of the same shape as go-cache-benchmark-plus, the benchmark
-// of the cache theine, written for this project. See the README beside it.
+// Command cachebenchplus measures what go-cache-benchmark-plus, the benchmark of theine, measures.
+// It was written for this project. See the README in this directory.
 package main
 
 import (
@@ -30,10 +30,10 @@ func main() {
 	}.Main()
 }
 
-const throughputNote = `As many goroutines as cores. Gets of 100,000 keys in turn, of one key, and Sets
-of 1,000,000 keys in turn to a cache for 100,000 entries. Keys are decimal numbers; values are their
-keys in the first two loads, else three letters. The suite does not look at whether a Get hits,
-though a cache that has dropped Sets answers faster.`
+const throughputNote = `As many goroutines as cores. Gets of 100,000 keys in turn, of one key, and
+Sets of 1,000,000 keys in turn to a cache for 100,000 entries. Keys are decimal numbers; values
+are their keys in the first two loads, else three letters. The suite does not look at whether a
+Get hits, though a cache that has dropped Sets answers faster.`
 
 // Names of figures and loads.
 const (

@@ -55,7 +55,10 @@ func openTheine(o Options) (Cache, error) {
 	return theineClient{c, o.TTL}, nil
 }
 
-func (t theineClient) Set(key, value string)                    { t.c.SetWithTTL(key, value, 1, t.ttl) }
+func (t theineClient) Set(key, value string) {
+	t.c.SetWithTTL(key, value, 1, t.ttl)
+}
+
 func (t theineClient) Get(_ *[]byte, key string) (string, bool) { return t.c.Get(key) }
 
 func (t theineClient) Len() int {
@@ -83,7 +86,10 @@ func openRistretto(o Options) (Cache, error) {
 	return ristrettoClient{c, o.TTL}, nil
 }
 
-func (r ristrettoClient) Set(key, value string)                    { r.c.SetWithTTL(key, value, 1, r.ttl) }
+func (r ristrettoClient) Set(key, value string) {
+	r.c.SetWithTTL(key, value, 1, r.ttl)
+}
+
 func (r ristrettoClient) Get(_ *[]byte, key string) (string, bool) { return r.c.Get(key) }
 
 // Len follows from the cost of the entries, which is 1 each: only the metrics count them.

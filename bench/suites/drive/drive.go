@@ -10,11 +10,11 @@ import (
 	"github.com/ringcache/ringcache/bench/suites/client"
 )
 
-// batch is the number of operations that a worker does before it looks whether the time is over.
+// batch is the number of operations that a worker does before it checks whether its time is over.
 const batch = 256
 
-// Traffic is what the goroutines of a timed run do: each goes through the keys in order, from a
-// place of its own, and either reads or writes.
+// Traffic describes the goroutines of a timed run. Each starts at a different key, goes through the
+// keys in order, and either reads or writes.
 type Traffic struct {
 	Cache            client.Cache
 	Keys, Values     []string // of the same length

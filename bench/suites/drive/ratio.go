@@ -10,7 +10,8 @@ import (
 )
 
 const ratioNote = `A million read-through requests on an empty cache, keys like key:123 with a Zipf
-distribution: the probability of a number below 50,000,000 is proportional to 1/(10 + number)^1.0001.
+distribution: the probability of a number below 50,000,000 is proportional to
+1/(10 + number)^1.0001.
 Each round has its own requests, the same for all caches. Values are their keys, or their keys
 lengthened to 1,000 bytes. ringcache is given the bytes at which it is full with as many entries of
 the mean length as the others may have, but at least its minimum of 256 KB, which holds more of the

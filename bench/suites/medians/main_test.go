@@ -8,7 +8,8 @@ import (
 )
 
 func TestMediansAndRatios(t *testing.T) {
-	lines := "PASS\nset\ta\t10\nset\tb\t30\nget\ta\t5\nset\ta\t12\nset\tb\t20\nset\ta\t11\nset\tb\t22\n"
+	lines := "PASS\nset\ta\t10\nset\tb\t30\nget\ta\t5\n" +
+		"set\ta\t12\nset\tb\t20\nset\ta\t11\nset\tb\t22\n"
 	var b strings.Builder
 	require.NoError(t, run(strings.NewReader(lines), &b, "load", "a"))
 	require.Equal(t, "| load | a | b |\n|---|--:|--:|\n"+

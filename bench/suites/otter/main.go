@@ -1,5 +1,5 @@
-// Command otter is a program of the same shape as the benchmarks of the cache otter, written for
-// this project: their throughput, memory and hit ratio parts. See the README beside it.
+// Command otter measures what the benchmarks of the cache otter measure: throughput, memory and hit
+// ratios. It was written for this project. See the README in this directory.
 package main
 
 import (

@@ -11,11 +11,11 @@ import (
 	"github.com/ringcache/ringcache/bench/suites/rounds"
 )
 
-const memoryNote = `A cache for so many entries is filled with that many, each read ten times after its
-Set; keys and values are the same decimal number, made before the first reading, and expire after an
-hour. The suite reports what the Go heap has gained, of which a cache outside of the heap has
-nearly nothing; the resident memory shows it. The strings themselves are not part of the gain of
-the caches that keep pointers to them, but ringcache copies them.`
+const memoryNote = `A cache for so many entries is filled with that many, each read ten times
+after its Set; keys and values are the same decimal number, made before the first reading, and
+expire after an hour. The suite reports what the Go heap has gained, of which a cache outside of
+the heap has nearly nothing; the resident memory shows it. The strings themselves are not part of
+the gain of the caches that keep pointers to them, but ringcache copies them.`
 
 // Names of figures.
 const (

@@ -99,9 +99,8 @@ func filledFastcache(b *testing.B) *fastcache.Cache {
 	return cache
 }
 
-// BenchmarkReady has the operations without what the original does for each of them besides: it
-// formats a key, and allocates a value or lets the cache allocate one. The keys are the original's,
-// in random order.
+// BenchmarkReady measures the operations alone. The original also formats a key for each of them,
+// and allocates a value or lets the cache allocate one. The keys are the same, in random order.
 func BenchmarkReady(b *testing.B) {
 	for _, name := range []string{"RingCache", "FastCache", "BigCache", "FreeCache", "Map"} {
 		b.Run(name+"Set", func(b *testing.B) { ready(b, name, false) })

@@ -22,10 +22,10 @@ type store interface {
 	close()
 }
 
-// rows say how a record lies in a value.
+// rows encodes records as values, and decodes them.
 type rows interface {
 	encode(buf []byte, row map[string][]byte) []byte
-	// decode returns the fields of a value; they may lie in it.
+	// decode returns the fields of a value, which may share its memory.
 	decode(value []byte) (map[string][]byte, error)
 	// change returns the record in old with other values for some fields.
 	change(buf, old []byte, fields map[string][]byte) []byte

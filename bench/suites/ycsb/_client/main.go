@@ -104,9 +104,11 @@ func (o options) phase(file string, set map[string]string) *properties.Propertie
 	return p
 }
 
-// do runs a workload. It writes two lines with its name and the cache: the time of one operation for
-// its goroutine, and how many of a million operations found no record.
-func (o options) do(w io.Writer, name string, p *properties.Properties, ops int, db *database) error {
+// do runs a workload. It writes two lines with its name and the cache: the time of one operation
+// for its goroutine, and how many of a million operations found no record.
+func (o options) do(
+	w io.Writer, name string, p *properties.Properties, ops int, db *database,
+) error {
 	measurement.InitMeasure(p)
 	creator := ycsb.GetWorkloadCreator("core")
 	if creator == nil {

@@ -54,9 +54,15 @@ func asBytes(key string) []byte { return unsafe.Slice(unsafe.StringData(key), le
 
 type ringStore struct{ c *ringcache.Cache }
 
-func (s ringStore) get(buf []byte, key string) ([]byte, bool) { return s.c.HasGet(buf, asBytes(key)) }
-func (s ringStore) set(key string, value []byte) error        { return s.c.Set(asBytes(key), value) }
-func (s ringStore) close()                                    { _ = s.c.Close() }
+func (s ringStore) get(buf []byte, key string) ([]byte, bool) {
+	return s.c.HasGet(buf, asBytes(key))
+}
+
+func (s ringStore) set(key string, value []byte) error {
+	return s.c.Set(asBytes(key), value)
+}
+
+func (s ringStore) close() { _ = s.c.Close() }
 
 func (s ringStore) update(key string, fn func([]byte) []byte) (found bool, err error) {
 	err = s.c.Update(asBytes(key), func(old []byte, ok bool) ([]byte, bool) {
@@ -79,8 +85,11 @@ type fastStore struct {
 	}
 }
 
-func (s *fastStore) get(buf []byte, key string) ([]byte, bool) { return s.c.HasGet(buf, asBytes(key)) }
-func (s *fastStore) close()                                    { s.c.Reset() }
+func (s *fastStore) get(buf []byte, key string) ([]byte, bool) {
+	return s.c.HasGet(buf, asBytes(key))
+}
+
+func (s *fastStore) close() { s.c.Reset() }
 
 func (s *fastStore) set(key string, value []byte) error {
 	s.c.Set(asBytes(key), value)
@@ -178,8 +187,11 @@ func cloned(row map[string][]byte) map[string][]byte {
 type nothing struct{}
 
 func (nothing) read(*thread, string) (map[string][]byte, bool, error) { return nil, true, nil }
-func (nothing) insert(*thread, string, map[string][]byte) error       { return nil }
+
+func (nothing) insert(*thread, string, map[string][]byte) error { return nil }
+
 func (nothing) update(*thread, string, map[string][]byte) (bool, error) {
 	return true, nil
 }
+
 func (nothing) close() {}
