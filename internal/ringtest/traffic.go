@@ -234,7 +234,7 @@ func (c *client) note(key uint32, kind historyKind, version, begin uint64) {
 // size draws a length: small as a rule, now and then up to the longest.
 func (c *client) size() int {
 	switch x := c.rnd.IntN(1000); {
-	case x < 2:
+	case x < 5:
 		return c.Most - c.rnd.IntN(c.Most/2)
 	case x < 100:
 		return SelfSize + c.rnd.IntN(min(4096, c.Most-SelfSize))
