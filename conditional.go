@@ -11,7 +11,7 @@ import (
 // for the same key comes in between.
 
 // SetIfAbsent is [Cache.Set] if k is absent, and reports whether it stored v. An expired entry is
-// absent. An existing entry stays unchanged, with its expiry, and finding it counts as a read with
+// absent. An existing entry stays unchanged, with its expiry, and finding it counts as a read for
 // the eviction policy. SetIfAbsent counts in [Stats] as a Set in both cases. If a [Namespace] is
 // over its quota or was dropped and does not store v, it reports false and returns no error.
 func (c *Cache) SetIfAbsent(k, v []byte) (stored bool, err error) {
@@ -52,7 +52,7 @@ func (c *Cache) setIfAbsent(
 
 // SetIfChanged is [Cache.Set] unless v is already the value of k, and reports whether it stored v.
 // The entry keeps its expiry; a new one gets [Options].TTL. An equal value is not written again: it
-// needs no room, evicts nothing, and keeps its age. An existing entry counts as read with the
+// needs no room, evicts nothing, and keeps its age. An existing entry counts as read for the
 // eviction policy. SetIfChanged counts in [Stats] as a Set in both cases.
 func (c *Cache) SetIfChanged(k, v []byte) (changed bool, err error) {
 	var w write
@@ -64,7 +64,7 @@ func (c *Cache) SetIfChanged(k, v []byte) (changed bool, err error) {
 
 // CompareAndSwap is [Cache.Set] of new if the value of k is old, and reports whether it stored new.
 // If k is absent, it stores nothing; a nil old is the same as an empty one. The entry keeps its
-// expiry, and counts as read with the eviction policy. (Room for a large value is made first; if
+// expiry, and counts as read for the eviction policy. (Room for a large value is made first; if
 // that evicts k itself, nothing is stored.) CompareAndSwap counts in [Stats] as a Set in both
 // cases. If a [Namespace] has no room for new within its quota, it reports false, and k is absent.
 func (c *Cache) CompareAndSwap(k, old, new []byte) (swapped bool, err error) {
@@ -92,7 +92,7 @@ func (w *write) met(err error) (bool, error) {
 // several times, and only its last call takes effect. No lock is held while it runs. If fn itself
 // changes the value of k each time, Update never returns.
 //
-// The entry keeps its expiry and counts as read with the eviction policy; a new entry gets
+// The entry keeps its expiry and counts as read for the eviction policy; a new entry gets
 // [Options].TTL. Ownership of k, limits and errors are those of [Cache.Set]: after an error, k is
 // absent. Update does not allocate, except occasionally for a larger buffer, which later calls
 // reuse. It counts in [Stats] as one Set, or as one Del if fn does not keep k.

@@ -77,12 +77,12 @@
 //
 // # Concurrency
 //
-// All methods may be called from any number of goroutines. Keys are distributed over 512 buckets,
-// and a write locks one of them. A lookup normally takes no lock: it copies the value, checks that
-// the bucket was not written to in the meantime, and retries if it was. It takes the bucket's lock
-// only if other goroutines keep writing to the bucket, if the key may be that of a large entry, if
-// the key overlaps the buffer it appends to, if it restarts the idle time of the entry
-// ([Options].ExpireAfterAccess), or if the entry is in the cold part ([Options].Compressor).
+// All methods may be called from any number of goroutines. Keys are distributed over at most 512
+// buckets, and a write locks one of them. A lookup normally takes no lock: it copies the value,
+// checks that the bucket was not written to in the meantime, and retries if it was. It takes the
+// bucket's lock only if other goroutines keep writing to the bucket, if the key may be that of a
+// large entry, if the key overlaps the buffer it appends to, if it restarts the idle time of the
+// entry ([Options].ExpireAfterAccess), or if the entry is in the cold part ([Options].Compressor).
 //
 // In terms of the Go memory model, a Set, Del or Reset synchronizes before a lookup that observes
 // its effect. No call covers two keys at the same instant: GetBatch, GetOrLoadBatch, SetBatch, All,
@@ -103,32 +103,33 @@
 // which is meant for the start of a service, makes a cache with the program's Options, loads every
 // undamaged block of the file, and reports the defects. [LoadFromFile] makes a cache like the one
 // that was saved, or fails. A snapshot restores keys, values, remaining times to live, order and
-// read frequencies into a cache of any size. Times to live continue as they do in a file. Blocks
-// have checksums; the error for a damaged file is [ErrCorrupt]. [Cache.WriteSnapshot] and
-// [Cache.ReadSnapshot] do the same with streams. A snapshot may hold secrets, so its mode is 0600.
+// read frequencies into a cache of any size. Times to live continue to run after the save, as they
+// do in a file (see the next section). Blocks have checksums; the error for a damaged file is
+// [ErrCorrupt]. [Cache.WriteSnapshot] and [Cache.ReadSnapshot] do the same with streams. A snapshot
+// may hold secrets, so its mode is 0600.
 //
 // # Files
 //
 // With [Options].File, the entries are stored in a memory-mapped file. A cache that is opened on
 // the same file later starts warm, however the process ended: by Close, a deploy, a panic or
-// SIGKILL. Only entries that were being written at that moment are lost, and none is wrong; [Stats]
-// reports what was recovered. If the machine crashes while the file is open, the next cache starts
-// empty, because the disk may hold pages of different ages. A file that was closed before the crash
-// holds everything that the cache held at Close. In /dev/shm, the file occupies memory and is never
-// written to a disk. On a disk, the kernel writes it back at its own pace, which costs bandwidth,
-// and after Close the file survives a reboot.
+// SIGKILL. Only entries that were being written at that moment are lost, and no wrong value is
+// returned; [Stats] reports what was recovered. If the machine crashes while the file is open, the
+// next cache starts empty, because the disk may hold pages of different ages. A file that was
+// closed before the crash holds everything that the cache held at Close. In /dev/shm, the file
+// occupies memory and is never written to a disk. On a disk, the kernel writes it back at its own
+// pace, which costs bandwidth, and after Close the file survives a reboot.
 //
 // The file grows in steps of up to 64 MB and never becomes shorter, but on Linux records and index
-// together use no more than the bound: space that the cache does not need becomes a hole. The file
-// itself and each step add 64 KB. (On other systems, and in caches below 64 MB, the index comes on
-// top of the bound.) The index is not stored in the file. A file on a disk is read page by page, so
-// reading a long value that the kernel has dropped from its page cache costs one disk read for each
-// 4 KB. Each record is 4 bytes longer than in memory. Times to live continue to run while no
-// process has the file open: within one boot of the machine they follow a clock that cannot be set,
-// and after a reboot the wall clock. A wall clock that is not set, or was set back, cannot bring
-// back an expired entry (see [Options].File). If MaxBytes is smaller than at the previous opening,
-// OnRemove may be called before NewWithOptions returns. A closed cache can no longer change its
-// file: a Set or Del after Close leaves the file's entries as they were.
+// together use no more than the bound: space that the cache does not need becomes a hole. The
+// file's header and each step add another 64 KB. (On other systems, and in caches below 64 MB, the
+// index comes on top of the bound.) The index is not stored in the file. A file on a disk is read
+// page by page, so reading a long value that the kernel has dropped from its page cache costs one
+// disk read for each 4 KB. Each record is 4 bytes longer than in memory. Times to live continue to
+// run while no process has the file open: within one boot of the machine they follow a clock that
+// cannot be set, and after a reboot the wall clock. A wall clock that is not set, or was set back,
+// cannot bring back an expired entry (see [Options].File). If MaxBytes is smaller than at the
+// previous opening, OnRemove may be called before NewWithOptions returns. A closed cache can no
+// longer change its file: a Set or Del after Close leaves the file's entries as they were.
 //
 // The file may hold secrets: it must belong to the user, and its mode is 0600. If another program
 // truncates it, the process crashes with SIGBUS. The process would also crash if the disk had no
@@ -191,9 +192,9 @@
 //
 // A Set of an existing key overwrites the value in place if there is room, and the entry keeps its
 // position in the eviction order. New entries that are never read are evicted first; how soon is
-// learned from lookups of entries that were evicted too early. If keys are read only once, after
-// more than 0.6 of the cache has been written since they were set, [PolicyFIFO] is the better
-// choice.
+// learned from lookups of entries that were evicted too early. If keys are read only once, and only
+// after more than 0.6 of the cache's size has been written since they were set, [PolicyFIFO] is the
+// better choice.
 //
 // Large values are stored in a separate part of the cache. A value is large above 1/4096 of
 // MaxBytes (in a cache below 32 MB, above 8 to 16 KB); the threshold is lower if most values are

@@ -55,7 +55,7 @@ func (c *Cache) Has(k []byte) bool {
 	return got == hit
 }
 
-// Peek is [Cache.HasGet] without side effects. It counts as a lookup neither in [Stats] nor with
+// Peek is [Cache.HasGet] without side effects. It counts as a lookup neither in [Stats] nor for
 // the eviction policy, so it affects neither hit ratios nor the choice of entries to evict, and it
 // does not restart an idle time ([Options].ExpireAfterAccess). Use it in tests, in debug pages and
 // to copy a cache. It allocates and locks like Get.
@@ -65,7 +65,7 @@ func (c *Cache) Peek(dst, k []byte) ([]byte, bool) {
 }
 
 // HasGetUncounted is like [Cache.HasGet], but does not count as a lookup in [Stats]. Unlike
-// [Cache.Peek], it counts as a read with the eviction policy. Use it if one request needs several
+// [Cache.Peek], it counts as a read for the eviction policy. Use it if one request needs several
 // entries: if only the lookup of the first one counts, the hit ratio is that of requests.
 func (c *Cache) HasGetUncounted(dst, k []byte) ([]byte, bool) {
 	out, _, got := c.lookup(dst, k, unhashed, withValue|reading)
@@ -169,7 +169,7 @@ func (c *Cache) Len() int {
 //
 // The body may call all methods of the cache. Writers of a bucket wait only while the next 256 keys
 // or 64 KB of keys are copied. A loop allocates its buffers. Its lookups count neither in [Stats]
-// nor as reads with the eviction policy. On a closed cache the loop ends at once.
+// nor as reads for the eviction policy. On a closed cache the loop ends at once.
 func (c *Cache) All() iter.Seq2[[]byte, []byte] {
 	return func(yield func(key, value []byte) bool) {
 		mustBeFunc("All", yield != nil)

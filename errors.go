@@ -52,7 +52,7 @@ var (
 	ErrLoadCycle = errors.New("loads wait for each other in a cycle")
 
 	// ErrInvalidOptions is returned by NewWithOptions and Load for a setting that is out of range,
-	// and by Resize and SetQuota for such a bound. New panics with it. For an existing
+	// and by Resize and SetQuota for a bound that is. New panics with it. For an existing
 	// [Options].File, the range of MaxBytes is that of Resize.
 	ErrInvalidOptions = errors.New("invalid options")
 
@@ -73,7 +73,7 @@ var (
 	ErrInUse = ringfile.ErrInUse
 
 	// ErrCorrupt is returned by LoadFromFile and ReadSnapshot, and reported by Load, for data that is
-	// not a snapshot, or a damaged one: the error states the defect and its offset. NewWithOptions
+	// not a snapshot, or is damaged: the error states the defect and its offset. NewWithOptions
 	// returns it if [Options].File was not written by this package, or was written on a machine with
 	// another byte order, or if File + ".dict" does not hold dictionaries. The file is left unchanged.
 	ErrCorrupt = snapshot.ErrCorrupt

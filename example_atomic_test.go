@@ -8,9 +8,9 @@ import (
 	"github.com/ringcache/ringcache"
 )
 
-// A rate limiter with fixed windows: the first request of a client makes the counter, with the
-// window as its TTL; later ones count up and leave its expiry alone. When the window is over the
-// counter is gone, and the next request begins another.
+// A rate limiter with fixed windows: the first request of a client creates the counter, with the
+// window as its TTL; later ones increment it and leave its expiry alone. When the window is over,
+// the counter is gone, and the next request begins another.
 func ExampleCache_UpdateWithTTL() {
 	cache := ringcache.New(32 << 20)
 	defer cache.Close()
@@ -43,9 +43,9 @@ func ExampleCache_UpdateWithTTL() {
 	// next window in 1m0s
 }
 
-// A lock of this process that ends by itself if its owner hangs. Only the owner, who knows the
-// token, can release it. A cache may evict the lock before its time, so use it to save work, and
-// not where two owners at once would do harm.
+// A lock within this process that expires by itself if its owner hangs. Only the owner, who knows
+// the token, can release it. A cache may evict the lock early, so use it to save work, and not
+// where two owners at once would do harm.
 func ExampleCache_SetIfAbsentWithTTL_lock() {
 	cache := ringcache.New(32 << 20)
 	defer cache.Close()
@@ -59,7 +59,7 @@ func ExampleCache_SetIfAbsentWithTTL_lock() {
 	}
 	release := func(name, token string) {
 		_ = cache.Update([]byte(name), func(owner []byte, ok bool) ([]byte, bool) {
-			return owner, ok && string(owner) != token // keep what is somebody else's
+			return owner, ok && string(owner) != token // keep somebody else's lock
 		})
 	}
 
@@ -79,7 +79,7 @@ func ExampleCache_SetIfAbsentWithTTL_lock() {
 }
 
 // An idempotency key: a payment that is sent twice is made once, and its second request gets the
-// result of the first. The same call drops messages that come twice.
+// result of the first. The same call drops messages that arrive twice.
 func ExampleCache_SetIfAbsentWithTTL_idempotencyKey() {
 	cache := ringcache.New(32 << 20)
 	defer cache.Close()

@@ -11,7 +11,7 @@ import (
 	"github.com/ringcache/ringcache"
 )
 
-// The program's values have changed their form. It starts with an empty cache instead of
+// The format of the program's values has changed. The program starts with an empty cache instead of
 // misreading what it wrote before it was updated.
 func ExampleOptions_version() {
 	dir, err := os.MkdirTemp("", "ringcache")

@@ -23,7 +23,7 @@ func ExampleCache_SetWithTTL() {
 	// false
 }
 
-// Touch gives an entry another TTL. (For sessions that end when they are not used, set
+// Touch gives an entry a new TTL. (For sessions that end when they are not used, set
 // Options.ExpireAfterAccess.)
 func ExampleCache_Touch() {
 	cache, err := ringcache.NewWithOptions(ringcache.Options{
@@ -76,8 +76,8 @@ func ExampleCache_TTL() {
 	// nothing 0s false
 }
 
-// Sets reclaim what has expired as they need the memory. DeleteExpired is for a
-// count that is exact.
+// Sets reclaim the memory of expired entries as they need it. DeleteExpired is for an exact
+// count.
 func ExampleCache_DeleteExpired() {
 	cache := ringcache.New(32 << 20)
 	defer cache.Close()
@@ -89,7 +89,7 @@ func ExampleCache_DeleteExpired() {
 	// Output: 2 1 1
 }
 
-// Of all that see a job, one does it.
+// Of all the workers that see a job, only one does it.
 func ExampleCache_SetIfAbsent() {
 	cache := ringcache.New(32 << 20)
 	defer cache.Close()
@@ -132,7 +132,7 @@ func ExampleCache_CompareAndSwap() {
 	// true <nil>
 }
 
-// A counter that any number of goroutines may count up.
+// A counter that any number of goroutines may increment.
 func ExampleCache_Update() {
 	cache := ringcache.New(32 << 20)
 	defer cache.Close()
@@ -200,7 +200,7 @@ func ExampleOptions_onRemove() {
 	// k = second: deleted
 }
 
-// A namespace has its own entries and statistics, and Invalidate removes all of them at
+// A namespace has its own entries and statistics, and Invalidate removes all of its entries at
 // once, however many there are: here when the prices have changed.
 func ExampleCache_Namespace() {
 	cache := ringcache.New(32 << 20)
@@ -216,7 +216,7 @@ func ExampleCache_Namespace() {
 	fmt.Println(prices.Has([]byte("apple")), users.Has([]byte("apple")))
 	fmt.Println(prices.Stats().HitRatio())
 
-	// A view of a namespace loses its entries with it.
+	// Invalidating a namespace also removes the entries of its views.
 	byID := ringcache.NewTyped[int](prices, codec.String[string](),
 		ringcache.TypedOptions{Prefix: "id:"})
 	_ = byID.Set(7, "30")

@@ -9,13 +9,13 @@ import (
 	"github.com/ringcache/ringcache"
 )
 
-// What is missing is loaded, once however many ask for it, and is there for the
-// next.
+// A missing value is loaded once, however many callers ask for it, and is then in the cache for
+// later ones.
 func ExampleCache_GetOrLoad() {
 	cache := ringcache.New(32 << 20)
 	defer cache.Close()
 
-	// Made once: a literal in the call would be allocated with each call.
+	// Made once: a literal in the call would be allocated on each call.
 	load := func(ctx context.Context, k []byte) ([]byte, time.Duration, error) {
 		fmt.Printf("looking for %s\n", k)
 		return []byte("Saturn"), time.Minute, nil
@@ -31,7 +31,7 @@ func ExampleCache_GetOrLoad() {
 	// Saturn <nil>
 }
 
-// A load that finds nothing may have that remembered for a while.
+// A load that finds no value can have the cache remember that for a while.
 func ExampleCache_GetOrLoad_absent() {
 	cache := ringcache.New(32 << 20)
 	defer cache.Close()
@@ -52,7 +52,7 @@ func ExampleCache_GetOrLoad_absent() {
 	// false
 }
 
-// Errors are not kept: who asks next tries again.
+// Errors are not stored: the next caller tries again.
 func ExampleCache_GetOrLoad_errors() {
 	cache := ringcache.New(32 << 20)
 	defer cache.Close()
@@ -73,8 +73,8 @@ func ExampleCache_GetOrLoad_errors() {
 	// "Saturn" <nil>
 }
 
-// A caller's patience is its own: it leaves, and as nobody else waits here, the
-// load is told to stop.
+// Each caller waits only as long as its own context allows. Nobody else waits for this load, so
+// when the caller leaves, the context of the load is canceled.
 func ExampleCache_GetOrLoad_context() {
 	cache := ringcache.New(32 << 20)
 	defer cache.Close()
@@ -95,7 +95,7 @@ func ExampleCache_GetOrLoad_context() {
 	// context canceled
 }
 
-// What is missing of a batch is loaded with one call.
+// All missing values of a batch are loaded with one call.
 func ExampleCache_GetOrLoadBatch() {
 	cache := ringcache.New(32 << 20)
 	defer cache.Close()
@@ -103,7 +103,7 @@ func ExampleCache_GetOrLoadBatch() {
 
 	load := func(ctx context.Context, keys [][]byte) ([]ringcache.Loaded[[]byte], error) {
 		fmt.Printf("looking for %q\n", keys)
-		found := make([]ringcache.Loaded[[]byte], len(keys)) // one for each key, in their order
+		found := make([]ringcache.Loaded[[]byte], len(keys)) // one for each key, in the same order
 		for i, k := range keys {
 			switch string(k) {
 			case "moon 1":
@@ -126,7 +126,7 @@ func ExampleCache_GetOrLoadBatch() {
 	// ["Io" "Europa" ""], 2 hits, <nil>
 }
 
-// A batch tells the keys that have failed from those that have no value.
+// The result of a batch distinguishes keys that failed from keys that have no value.
 func ExampleBatchError() {
 	cache := ringcache.New(32 << 20)
 	defer cache.Close()
@@ -151,7 +151,7 @@ func ExampleBatchError() {
 	// moon 3: connection refused
 }
 
-// While the source is down, a value that has expired stands in.
+// While the source is down, an expired value is returned instead.
 func ExampleOptions_staleIfError() {
 	cache, err := ringcache.NewWithOptions(ringcache.Options{
 		MaxBytes: 32 << 20, TTL: 100 * time.Millisecond, StaleIfError: time.Hour})
@@ -173,7 +173,7 @@ func ExampleOptions_staleIfError() {
 	// Saturn <nil>
 }
 
-// A panic in the load comes out where its value is waited for.
+// A panic in a load reaches the callers that wait for its value.
 func ExampleLoadPanic() {
 	cache := ringcache.New(32 << 20)
 	defer cache.Close()

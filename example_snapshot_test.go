@@ -26,7 +26,7 @@ func ExampleCache_SaveToFile() {
 		log.Print(err)
 	}
 	if err := cache.SaveToFile(path); err != nil {
-		log.Print(err) // the file is as it was
+		log.Print(err) // the file at that path is unchanged
 	}
 	cache.Close()
 
@@ -39,7 +39,7 @@ func ExampleCache_SaveToFile() {
 	// Output: Saturn
 }
 
-// A service starts with whatever its last process has saved, and with nothing the first time.
+// A service starts with what its previous process saved, and with an empty cache the first time.
 func ExampleLoad() {
 	dir, err := os.MkdirTemp("", "example")
 	if err != nil {
@@ -58,7 +58,7 @@ func ExampleLoad() {
 		}
 		defer cache.Close()
 		if report.Err != nil && !errors.Is(report.Err, fs.ErrNotExist) {
-			log.Print(report.Err) // what is whole was loaded
+			log.Print(report.Err) // the undamaged blocks were loaded
 		}
 		fmt.Println("entries:", report.Entries)
 
@@ -88,7 +88,7 @@ func ExampleCache_Save() {
 	if err := cache.Set([]byte("planet"), []byte("Saturn")); err != nil {
 		log.Print(err)
 	}
-	// Ten seconds before the process has to end: what is hot is saved first.
+	// The process must end in ten seconds: the hottest entries are saved first.
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	err = cache.Save(ctx, filepath.Join(dir, "planets"), ringcache.SaveOptions{
@@ -122,7 +122,7 @@ func ExampleCache_ReadSnapshot() {
 	}
 	old.Close()
 
-	// A cache that is in use already.
+	// A cache that is already in use.
 	cache, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: 64 << 20, TTL: time.Hour})
 	if err != nil {
 		log.Fatal(err)
@@ -134,7 +134,7 @@ func ExampleCache_ReadSnapshot() {
 	}
 	defer file.Close()
 	if _, err := cache.ReadSnapshot(file); err != nil {
-		log.Print(err) // what was read before stays
+		log.Print(err) // the entries read before the error stay
 	}
 	fmt.Printf("%s\n", cache.Get(nil, []byte("planet")))
 	// Output: Saturn

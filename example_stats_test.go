@@ -8,7 +8,7 @@ import (
 	"github.com/ringcache/ringcache"
 )
 
-// exampleStats are of a cache of 32 MB that has been in use for a while.
+// exampleStats are the statistics of a cache of 32 MB that has been in use for a while.
 var exampleStats = ringcache.Stats{
 	GetCalls:       1_204_512,
 	SetCalls:       90_311,
@@ -56,8 +56,8 @@ func ExampleStats_HitRatio() {
 	// Output: 75 %
 }
 
-// Counters start with the cache. What happened in the last minute, say, is the difference of
-// two calls of Stats.
+// Counters start with the cache. The counters of an interval, such as the last minute, are the
+// difference between two calls of Stats.
 func ExampleStats_Sub() {
 	cache := ringcache.New(32 << 20)
 	defer cache.Close()
@@ -87,7 +87,7 @@ func ExampleCache_Sizing() {
 		_ = cache.Set(fmt.Append(nil, i), make([]byte, 600))
 	}
 
-	const readAfter = 10_000 // Sets; what the application knows
+	const readAfter = 10_000 // in Sets; the application knows this
 	if age := cache.Sizing().SmallAgeSets; age > 0 && age < readAfter {
 		fmt.Println("too small: entries that nobody reads at once are gone too soon")
 	}

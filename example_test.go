@@ -22,7 +22,7 @@ func Example() {
 	// Output: Saturn true
 }
 
-// Most programs read through a cache: what is missing is computed and stored
+// Most programs read through a cache: a missing value is computed, and stored
 // for the next time.
 func Example_readThrough() {
 	cache := ringcache.New(32 << 20)
@@ -52,7 +52,7 @@ func Example_readThrough() {
 }
 
 // Get appends, so one buffer serves many reads without an allocation, and a
-// value can be put behind bytes that are already there.
+// value can be appended to bytes that are already there.
 func ExampleCache_Get_appendToDst() {
 	cache := ringcache.New(32 << 20)
 	defer cache.Close()
@@ -123,14 +123,14 @@ func ExampleCache_SetBatch() {
 	keys := [][]byte{[]byte("one"), []byte("two"), []byte("one")}
 	vals := [][]byte{[]byte("un"), []byte("deux"), []byte("uno")}
 	if err := cache.SetBatch(keys, vals); err != nil {
-		log.Print(err) // one of them is not stored, all others are
+		log.Print(err) // at least one of them is not stored
 	}
 	fmt.Printf("%s %s\n", cache.Get(nil, []byte("one")), cache.Get(nil, []byte("two")))
 	// Output: uno deux
 }
 
-// All sees every entry, in no order that means anything. Key and value are the
-// loop's own buffers: what is to be kept has to be copied.
+// All yields every entry, in no particular order. Key and value are buffers of the
+// loop: clone them to keep them.
 func ExampleCache_All() {
 	cache := ringcache.New(32 << 20)
 	defer cache.Close()
@@ -147,7 +147,7 @@ func ExampleCache_All() {
 	// Output: [one=un three=trois two=deux]
 }
 
-// The body of a loop may use the cache, here to delete what has a certain
+// The body of a loop may use the cache, here to delete all keys with a certain
 // prefix.
 func ExampleCache_Keys() {
 	cache := ringcache.New(32 << 20)
@@ -165,8 +165,8 @@ func ExampleCache_Keys() {
 	// Output: 1 true
 }
 
-// View looks at a value where it lies. Only what is computed from it may leave
-// the function.
+// View passes a copy of the value in a buffer that is reused. Only what is computed from it may
+// leave the function.
 func ExampleCache_View() {
 	cache := ringcache.New(32 << 20)
 	defer cache.Close()
@@ -180,7 +180,7 @@ func ExampleCache_View() {
 	// Output: true 1000
 }
 
-// An error means that the key is absent, an older value included.
+// An error means that the key is now absent: an older value is removed too.
 func ExampleCache_Set_errors() {
 	cache := ringcache.New(32 << 20) // values of up to 2 MB
 	defer cache.Close()
@@ -284,7 +284,7 @@ func ExampleCache_Reset() {
 	// <nil> 1
 }
 
-// Resize follows what the program may use.
+// Resize adjusts a cache to the memory that the program may use.
 func ExampleCache_Resize() {
 	cache := ringcache.New(256 << 20)
 	defer cache.Close()

@@ -13,7 +13,7 @@ import (
 	"github.com/ringcache/ringcache/codec"
 )
 
-// A view of a cache takes keys and values of a program's own types.
+// A view of a cache has keys and values of a program's own types.
 func ExampleTyped() {
 	type User struct {
 		Name  string
@@ -35,8 +35,8 @@ func ExampleTyped() {
 	// "" false <nil>
 }
 
-// Who reads through a cache need not look at the error of Get: what cannot be
-// decoded is computed and stored anew, like what is not there.
+// Code that reads through a cache can ignore the error of Get: a value that cannot be decoded is
+// computed and stored again, like a missing one.
 func ExampleTyped_readThrough() {
 	cache := ringcache.New(32 << 20)
 	defer cache.Close()
@@ -83,8 +83,8 @@ func ExampleTypedOptions() {
 	// true
 }
 
-// An error of Get means that an entry is there, in a form that the codec does
-// not know. It is the codec's own error, too.
+// An error from Get means that the entry exists, in a form that the codec cannot decode. It wraps
+// the codec's own error.
 func ExampleTyped_Get_errors() {
 	cache := ringcache.New(32 << 20)
 	defer cache.Close()
@@ -100,10 +100,10 @@ func ExampleTyped_Get_errors() {
 	// ringcache: get entry "proxy" of 5 bytes: value cannot be decoded: unexpected slice size
 }
 
-// Temperatures, in degrees Celsius, are a value of fixed size.
+// Temperatures is a value of fixed size. Its fields are in degrees Celsius.
 type Temperatures struct{ Air, Water float32 }
 
-// temperaturesCodec stores them in 8 bytes, as two counts of hundredths.
+// temperaturesCodec stores them in 8 bytes, as two integers in hundredths of a degree.
 type temperaturesCodec struct{}
 
 func (temperaturesCodec) Append(dst []byte, t Temperatures) ([]byte, error) {
@@ -121,8 +121,8 @@ func (temperaturesCodec) Decode(data []byte) (Temperatures, error) {
 	}, nil
 }
 
-// A codec that does not allocate makes a view that does not: neither Set nor
-// Get of this one takes anything from the Go heap.
+// If its codec does not allocate, a view does not either: neither Set nor Get of this one
+// allocates on the Go heap.
 func ExampleCodec() {
 	cache := ringcache.New(32 << 20)
 	defer cache.Close()
@@ -134,7 +134,7 @@ func ExampleCodec() {
 	// Output: {17.5 -0.25} true <nil>
 }
 
-// Of many who miss a key at once, one loads it. That there is no value is remembered too.
+// Of many callers that miss a key at once, one loads it. The absence of a value is remembered too.
 func ExampleTyped_GetOrLoad() {
 	cache := ringcache.New(32 << 20)
 	defer cache.Close()
@@ -142,7 +142,7 @@ func ExampleTyped_GetOrLoad() {
 		ringcache.TypedOptions{Prefix: "capital:"})
 	load := func(ctx context.Context, country string) (string, time.Duration, error) {
 		fmt.Println("loading", country)
-		switch country { // or a query of a database, which ends with ctx
+		switch country { // or a database query, which ends with ctx
 		case "Peru":
 			return "Lima", time.Hour, nil
 		default:
@@ -163,7 +163,7 @@ func ExampleTyped_GetOrLoad() {
 	// "" ringcache: load entry: key is absent
 }
 
-// A loop over a view yields its entries and no others of the cache.
+// A loop over a view yields its own entries and no other entries of the cache.
 func ExampleTyped_All() {
 	cache := ringcache.New(32 << 20)
 	defer cache.Close()

@@ -16,7 +16,7 @@ import (
 //
 // The clock is monotonic and counts in ticks of 100 ms. An entry expires on time or up to one tick
 // early, never late, whatever happens to the wall clock. On Linux and macOS, time during which the
-// machine sleeps counts too, from 10 ms after it wakes up; on the BSDs it may not count.
+// machine sleeps counts too, at the latest 10 ms after it wakes up; on the BSDs it may not count.
 //
 // An expired entry keeps its memory, and is included in [Cache.Len], until a Set reclaims it: a Set
 // searches its bucket for expired entries before it evicts live ones. [Cache.DeleteExpired] removes
@@ -147,7 +147,7 @@ func (c *Cache) rewrite(w *write) error {
 
 // TTL returns the remaining time to live of k's entry, and whether k is present: 0 and true for an
 // entry that never expires, 0 and false on a miss. With [Options].ExpireAfterAccess, reads can
-// extend that time. TTL counts as a lookup neither in [Stats] nor with the eviction policy, does
+// extend that time. TTL counts as a lookup neither in [Stats] nor for the eviction policy, does
 // not allocate, and takes the same locks as Get.
 func (c *Cache) TTL(k []byte) (time.Duration, bool) {
 	_, expiry, got := c.lookup(nil, k, c.shared.Hash(k), 0)

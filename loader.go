@@ -73,7 +73,7 @@ type (
 //
 // If ctx ends while the call waits, GetOrLoad returns ctx.Err(), wrapped like all of its errors
 // (test with [errors.Is]). The load continues for the other callers; when the last one has left,
-// its own context is cancelled, and its result is not stored. If ctx has already ended, the call
+// its own context is canceled, and its result is not stored. If ctx has already ended, the call
 // may hit, but loads nothing.
 //
 // With [Options].RefreshAhead, a hit on an entry that is due starts a load and does not wait for

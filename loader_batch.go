@@ -65,10 +65,10 @@ func (e *BatchError) sort() {
 	}
 }
 
-// GetOrLoadBatch is [Cache.GetBatch] that loads the missing values, all with one call of load, in a
-// goroutine that ends with it. It joins loads of other callers that are in progress, and loads a
-// repeated key once. out, vals and their order are those of GetBatch, loaded values included; hits
-// is the number of keys whose values were in the cache.
+// GetOrLoadBatch is like [Cache.GetBatch], but loads the missing values, all with one call of load,
+// in a goroutine that ends with it. It joins loads of other callers that are in progress, and loads
+// a repeated key once. out, vals and their order are those of GetBatch, loaded values included;
+// hits is the number of keys whose values were in the cache.
 //
 // Each key is treated as by [Cache.GetOrLoad], except that a key without a value ([ErrAbsent], from
 // this load or an earlier one) is not an error: its value in vals is nil. The value of a failed key

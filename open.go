@@ -134,7 +134,7 @@ func newCache(g geometry) *Cache {
 // Options returns the settings of the cache: those that it was made with, with the default of
 // RefreshTimeout filled in, MaxBytes as last set by Resize, and File as an absolute path.
 // NewWithOptions with the result makes a cache with the same settings. Options does not allocate
-// and takes no lock. It returns the same after Close.
+// and takes no lock. It returns the same settings after Close.
 func (c *Cache) Options() Options {
 	o := c.options
 	o.MaxBytes = c.shared.Bound()

@@ -43,17 +43,17 @@ type Options struct {
 	TTL time.Duration
 
 	// TTLJitter is the largest random fraction subtracted from each TTL, from 0 to below 1: with 0.1,
-	// an entry lives for 90 to 100 % of its TTL, and for at least one tick of 100 ms. Entries that
-	// were stored together then expire at different times. It applies to TTL and to the TTL returned
-	// by a load ([LoadFunc]); those of SetWithTTL and Touch are exact. The default, 0, subtracts
-	// nothing.
+	// a TTL is shortened to 90 to 100 % of its length, but to no less than one tick of 100 ms. Entries
+	// that were stored together then expire at different times. It applies to TTL and to the TTL
+	// returned by a load ([LoadFunc]); those of SetWithTTL and Touch are exact. The default, 0,
+	// subtracts nothing.
 	TTLJitter float64
 
 	// ExpireAfterAccess is the idle time: an entry that is neither read nor written for that long
 	// expires. A write restarts the idle time, and so does a read in its second half. A read in the
 	// first half changes nothing and costs nothing, so an entry expires a whole idle time after its
 	// last write, and between half and a whole idle time after its last read. The calls that count as
-	// a read here are those that count as one with the eviction policy: Get and its variants, Has,
+	// a read here are those that count as one for the eviction policy: Get and its variants, Has,
 	// View, GetBatch, GetOrLoad, and writes that inspect the old value. Peek, TTL, loops and snapshots
 	// do not count.
 	//
@@ -92,8 +92,8 @@ type Options struct {
 	// StaleIfError is how long after its expiry an entry may still be returned by [Cache.GetOrLoad]
 	// and [Cache.GetOrLoadBatch] if the load has returned an error. It is not returned if the load has
 	// panicked or found that there is no value, or if the caller's context has ended. Each call tries
-	// the load again, together with concurrent callers, so a load should fail soon. All other methods
-	// treat the entry as absent, and any write of its key removes it.
+	// the load again, together with concurrent callers, so a load should fail quickly. All other
+	// methods treat the entry as absent, and any write of its key removes it.
 	//
 	// The entry occupies memory: Sets and DeleteExpired leave it until that time has passed, but a
 	// full cache evicts it. It is not saved in snapshots, and not found again in [Options].File. The
@@ -144,9 +144,9 @@ type Options struct {
 
 	// Version is a number chosen by the program that identifies the meaning of its entries, such as
 	// the encoding of its values. A File with a different Version, older or newer, is emptied when it
-	// is opened ([FileStats].DiscardedFiles), and a snapshot with a different one is [ErrVersion]. A
-	// program that is updated or rolled back therefore never finds entries that it would misread. The
-	// default is 0, the only one that [LoadFromFile] accepts.
+	// is opened ([FileStats].DiscardedFiles), and a snapshot with a different one is rejected with
+	// [ErrVersion]. A program that is updated or rolled back therefore never finds entries that it
+	// would misread. The default is 0, the only one that [LoadFromFile] accepts.
 	Version uint64
 
 	// Compressor, if not nil, makes a cache hold more entries. Values that the policy would drop are
@@ -156,10 +156,10 @@ type Options struct {
 	//
 	// One goroutine compresses, until Close. No Set waits for it: values that it has no time for are
 	// kept uncompressed. However, a Set moves the values that it would otherwise drop, and takes 1.6
-	// to 2.2 times as long. Dictionaries and buffers, some megabytes, are on the Go heap. Values above
-	// 1/4096 of MaxBytes are never compressed. If values are so large that fewer than about 16,000 of
-	// them fit, none are compressed. See package [github.com/ringcache/ringcache/compress/s2]. The
-	// default, nil, costs nothing.
+	// to 2.2 times as long. Dictionaries and buffers, a few megabytes, are on the Go heap. Values
+	// above 1/4096 of MaxBytes are never compressed. If values are so large that fewer than about
+	// 16,000 of them fit, none are compressed. See package
+	// [github.com/ringcache/ringcache/compress/s2]. The default, nil, costs nothing.
 	Compressor Compressor
 
 	// ExpectedEntries is the approximate number of entries that the cache will hold, or 0, the
@@ -252,8 +252,8 @@ const (
 	PolicyS3FIFO Policy = Policy(policy.S3FIFO)
 
 	// PolicyFIFO drops the oldest entry, read or not, as fastcache does. Its Set is cheaper, and on
-	// most workloads its hit ratio is lower. It is the better policy if keys are read only once, after
-	// more than 0.6 of the cache has been written since they were set.
+	// most workloads its hit ratio is lower. It is the better policy if keys are read only once, and
+	// only after more than 0.6 of the cache's size has been written since they were set.
 	PolicyFIFO Policy = Policy(policy.FIFO)
 )
 
@@ -301,8 +301,8 @@ func (h HugePages) String() string {
 // most that entry: it is kept uncompressed, or becomes a miss.
 type Compressor interface {
 	// ID names the format and its version, in up to 64 bytes. Values compressed by one Compressor can
-	// be decompressed by another only if both have the same ID. A cache that opens a file left by a
-	// Compressor with a different ID drops the entries that it compressed.
+	// be decompressed by another only if both have the same ID. A cache that opens a file whose
+	// entries were compressed under a different ID drops those entries.
 	ID() string
 
 	// BuildDict returns a dictionary for values like samples, or nil if it needs none. The samples are

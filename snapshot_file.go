@@ -32,7 +32,7 @@ type LoadReport struct {
 	//   - [ErrVersion]: a newer version of this package has written it, or a program with a different
 	//     [Options].Version; nothing was loaded;
 	//   - [ErrNoMemory]: the operating system refused the memory for the rest of the entries;
-	//   - any other error is that of the file system, including that of a file that is not regular.
+	//   - any other error is that of the file system, or says that the file is not regular.
 	Err error
 }
 
@@ -46,7 +46,7 @@ type LoadReport struct {
 // Options.ExpectedEntries is 0, Load sets it to the number of entries in the snapshot. With
 // Options.File, an entry in that file takes precedence over one in the snapshot.
 //
-// Up to GOMAXPROCS goroutines load, and end before Load returns; each uses some megabytes. With
+// Up to GOMAXPROCS goroutines load, and end before Load returns; each uses a few megabytes. With
 // Options.OnRemove, only the caller's goroutine loads, and OnRemove may be called before Load has
 // returned the cache. If OnRemove panics, the cache is closed, and the panic reaches the caller of
 // Load.
@@ -124,9 +124,9 @@ func (c *Cache) salvage(s *snapshot.Contents) error {
 //
 // The error is [ErrCorrupt] for any defect of the file, and names the file, the offset and the
 // defect; [ErrVersion] if a newer version of this package has written it, or its [Options].Version
-// is not 0; and otherwise that of the file system, including that of a file that is not regular:
-// use [Cache.ReadSnapshot] to read a pipe. On an error the cache is nil. Up to GOMAXPROCS
-// goroutines load, and end before LoadFromFile returns; each uses some megabytes.
+// is not 0; and otherwise that of the file system, including the one for a file that is not
+// regular: use [Cache.ReadSnapshot] to read a pipe. On an error the cache is nil. Up to GOMAXPROCS
+// goroutines load, and end before LoadFromFile returns; each uses a few megabytes.
 func LoadFromFile(path string) (*Cache, error) {
 	c, err := loadWhole(path)
 	if err != nil {

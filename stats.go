@@ -44,8 +44,8 @@ type Stats struct {
 
 	// EvictedEntries and EvictedBytes count entries, and the bytes of their records, that were dropped
 	// to make room, in the cache or within the quota of their namespace. Entries that were replaced by
-	// a Set, removed by Del or Namespace.Invalidate, dropped by Reset, or expired are not evicted.
-	// Policy counts the causes.
+	// a Set, removed by Del or Namespace.Invalidate, dropped by Reset, or expired do not count. Policy
+	// counts the causes.
 	EvictedEntries uint64
 	EvictedBytes   uint64
 
@@ -107,8 +107,8 @@ type PolicyStats struct {
 	// Stats.EvictedEntries is the sum of four causes. EvictedSmall counts entries that left the small
 	// ring because they had not been read in it, or not often enough; EvictedMain, those that left the
 	// main ring (with PolicyFIFO, all entries); EvictedCold, those that left the cold part; and
-	// EvictedCrowd, those for which the index had no place: while there is free memory, only keys with
-	// equal hashes.
+	// EvictedCrowd, those for which the index had no place, which happens, as long as there is free
+	// memory, only to keys with equal hashes.
 	EvictedSmall uint64
 	EvictedMain  uint64
 	EvictedCold  uint64
@@ -167,9 +167,9 @@ type CompressionStats struct {
 	BytesAfter  uint64
 
 	// These fields count values that went to the cold part uncompressed: UncompressedNoGain, those
-	// that seemed incompressible, or that compression shortened too little (them, or others of their
-	// size); UncompressedShort, those below 48 bytes; UncompressedQueueFull, those that the
-	// compressing goroutine had no time for.
+	// that seemed incompressible, those that compression shortened too little, and those that were
+	// skipped because others of their size had gained too little; UncompressedShort, those below 48
+	// bytes; UncompressedQueueFull, those that the compressing goroutine had no time for.
 	UncompressedNoGain    uint64
 	UncompressedShort     uint64
 	UncompressedQueueFull uint64
@@ -185,8 +185,8 @@ type CompressionStats struct {
 	// CompressTime is the time that the goroutine has spent compressing.
 	CompressTime time.Duration
 
-	// ColdEntries and ColdBytes are gauges: the number of Stats.EntriesCount that are in the cold
-	// part, and the bytes of their records there.
+	// ColdEntries and ColdBytes are gauges: the number of entries in the cold part, which are among
+	// Stats.EntriesCount, and the bytes of their records there.
 	ColdEntries uint64
 	ColdBytes   uint64
 }
@@ -310,7 +310,7 @@ func (s Stats) ColdRatio() float64 {
 	return float64(s.Compression.BytesBefore) / float64(s.Compression.BytesAfter)
 }
 
-// LargerBy returns how much larger the cache is to which [Stats.Gain] refers: 0.5 for a cache with
+// LargerBy returns by how much the cache that [Stats.Gain] assumes is larger: 0.5 for a cache with
 // room for 50 % more entries. It is Policy.Ghosts over EntriesCount, so it is meaningful only for a
 // full cache, not after Reset or after most of the entries were removed.
 func (s Stats) LargerBy() float64 {

@@ -193,7 +193,7 @@ func (t *Typed[K, V]) bind(k []byte, h uint64) {
 	}
 }
 
-// Peek is [Cache.Peek]: a [Typed.Get] that counts neither in [Stats] nor with the eviction policy.
+// Peek is [Cache.Peek]: a [Typed.Get] that counts neither in [Stats] nor for the eviction policy.
 func (t *Typed[K, V]) Peek(key K) (v V, ok bool, err error) {
 	var room [intRoom]byte
 	s := scratch.Get()

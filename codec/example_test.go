@@ -59,7 +59,7 @@ func ExampleFunc() {
 	// Output: 443 true <nil>
 }
 
-// Memo saves the decoding of values that are read again and again. Callers share them, so they
+// Memo avoids decoding values that are read again and again. Callers share them, so they
 // must not be changed.
 func ExampleMemo() {
 	type Product struct {

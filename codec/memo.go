@@ -21,7 +21,7 @@ type Memoized[V any] struct {
 //
 // The codec holds at most maxEntries values, rounded up to a multiple of four, whose encodings have
 // at most maxBytes in total. A value whose encoding has more than 1/16 of maxBytes is never
-// remembered. All of it is on the Go heap: 8 KB and 96 bytes for each of maxEntries immediately,
+// remembered. All of it is on the Go heap: 8 KB, plus 96 bytes for each of maxEntries, immediately,
 // and for each remembered value a copy of the encoding and the value itself, which maxBytes does
 // not count. Memo panics if c is nil, maxEntries is below 1, or maxBytes is below maxEntries, as it
 // would be if the two were exchanged.
@@ -48,8 +48,9 @@ func (m *Memoized[V]) Append(dst []byte, v V) ([]byte, error) { return m.of.Appe
 // Decode returns the value whose encoding is data. If an earlier call has decoded the same bytes
 // and the value is remembered, Decode returns that value, takes no lock and does not allocate.
 // Otherwise it decodes data, and remembers the value if there is room, or if it is decoded for the
-// second time and other values are read less. Remembering needs two allocations, and a lock, which
-// is skipped if another call holds it. Errors are those of the codec, and are not remembered.
+// second time and other values are read less often. Remembering needs two allocations and a lock;
+// if another call holds the lock, the value is not remembered. Errors are those of the codec, and
+// are not remembered.
 func (m *Memoized[V]) Decode(data []byte) (V, error) {
 	v, _, err := m.values.Decode(data)
 	return v, err

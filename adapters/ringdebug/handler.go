@@ -32,7 +32,7 @@ const (
 
 // Options are the settings of a [Handler]. The zero value is safe.
 type Options struct {
-	// ShowValues makes a look-up of a key show the first 4,096 bytes of its value. By default the
+	// ShowValues makes a lookup of a key show the first 4,096 bytes of its value. By default the
 	// page shows only the length of the value.
 	ShowValues bool
 }

@@ -36,10 +36,10 @@ const (
 // options o, except that groupcache sets the bound instead of o.MaxBytes: for a group of n bytes,
 // 7/8 for the values that the process owns, and 1/8 for those of other processes. The bound applies
 // to all memory, while groupcache's own cache counts only keys and values. It is raised to 32 MB if
-// it is smaller. For 0 bytes and less, which disables caching, it creates a cache that stores
+// it is smaller. For 0 bytes or less, which disables caching, it creates a cache that stores
 // nothing.
 //
-// The function returns the errors of [ringcache.NewWithOptions]. Options.File is
+// The function returns the errors of [ringcache.NewWithOptions]. With Options.File, the error is
 // [ringcache.ErrInvalidOptions], because a file holds one cache, and each group has two.
 func Factory(o ringcache.Options) func(maxBytes int64) (groupcache.Cache, error) {
 	return func(maxBytes int64) (groupcache.Cache, error) {

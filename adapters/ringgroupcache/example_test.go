@@ -21,7 +21,7 @@ func Example() {
 	quiet := slog.New(slog.DiscardHandler)
 	daemon, err := groupcache.ListenAndServe(ctx, "127.0.0.1:0", groupcache.Options{
 		CacheFactory: ringgroupcache.Factory(ringcache.Options{}),
-		HashFn:       xxhash.Sum64, // spreads keys that are alike better than the default
+		HashFn:       xxhash.Sum64, // distributes similar keys better than the default
 		Logger:       quiet,
 		Transport:    transport.NewHttpTransport(transport.HttpTransportOptions{Logger: quiet}),
 	})

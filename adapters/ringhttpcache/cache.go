@@ -10,7 +10,7 @@ type Options struct {
 	Prefix string
 }
 
-// Cache is a httpcache.Cache in a [ringcache.Cache], which may drop any response at any time: the
+// Cache is an httpcache.Cache in a [ringcache.Cache], which may drop any response at any time: the
 // transport then requests it again. [New] returns a Cache. It is safe for concurrent use.
 type Cache struct {
 	cache  *ringcache.Cache

@@ -33,8 +33,8 @@ type Options struct {
 	MaxBytes int
 
 	// Interval is the time between two readings, at least 10 ms; 0 means a second. There is also a
-	// reading after each garbage collection. The cache grows by the room that was available in
-	// ten consecutive intervals.
+	// reading after each garbage collection. The cache grows to the greatest size for which there
+	// was room throughout ten consecutive intervals.
 	Interval time.Duration
 
 	// Logger gets a line for each change of the cache's bound, and for the first of consecutive
@@ -45,7 +45,7 @@ type Options struct {
 // Stats are the figures of the last reading, in bytes, and counts since Start.
 type Stats struct {
 	Limit      int64  // the memory limit
-	Used       int64  // in use under it, cache included, pages of files left out
+	Used       int64  // in use under it, cache included, without pages of files
 	Rest       int64  // the part of Used that is not the cache
 	CacheBound int64  // the bound on the cache
 	HeapLimit  int64  // GOMEMLIMIT
@@ -54,7 +54,7 @@ type Stats struct {
 	Errors     uint64 // readings and changes that failed
 }
 
-// ErrRunning is returned by Start while there is another Controller, because a program has one
+// ErrRunning is returned by Start while there is another Controller, because a program has only one
 // GOMEMLIMIT.
 var ErrRunning = errors.New("a controller is running")
 

@@ -10,8 +10,8 @@
 //	}
 //	defer controller.Close()
 //
-// The heap comes first: the cache gets the memory that the heap leaves of [Options.Share] of the
-// limit, between MinBytes and MaxBytes. It shrinks at once when the heap grows, and grows when the
-// heap has been smaller for a while. The limit is that of the cgroup, version 1 or 2, or else the
-// memory of the machine. The package works on Linux only.
+// The heap comes first: of the fraction of the limit that [Options.Share] gives the program, the
+// cache gets what the heap leaves, between MinBytes and MaxBytes. It shrinks at once when the heap
+// grows, and grows when the heap has been smaller for a while. The limit is that of the cgroup,
+// version 1 or 2, or else the memory of the machine. The package works on Linux only.
 package ringmemlimit

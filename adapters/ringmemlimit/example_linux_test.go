@@ -10,7 +10,7 @@ import (
 )
 
 func Example() {
-	cache := ringcache.New(1 << 30) // the bound is set anew at once
+	cache := ringcache.New(1 << 30) // Start sets the bound again
 	defer cache.Close()
 	controller, err := ringmemlimit.Start(cache, ringmemlimit.Options{MaxBytes: 512 << 20})
 	if err != nil {

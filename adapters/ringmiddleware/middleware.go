@@ -29,7 +29,7 @@ type Options struct {
 	// 0, the default, such responses are not stored.
 	TTL time.Duration
 
-	// StaleWhileRevalidate is how long after that time a response is still served while the
+	// StaleWhileRevalidate is how long after its lifetime a response is still served while the
 	// handler is called for a new one in the background, and StaleIfError how long it is
 	// served if the handler returns 500, 502, 503 or 504. They apply to responses without the
 	// directive of that name and without must-revalidate, proxy-revalidate and s-maxage.
@@ -41,7 +41,7 @@ type Options struct {
 	StaleWhileRevalidate time.Duration
 	StaleIfError         time.Duration
 
-	// RevalidateTimeout is the deadline of a call of the handler in the background: then the
+	// RevalidateTimeout is the deadline of a call of the handler in the background, after which the
 	// context of its request ends. No request waits for such a call; one that cannot be answered
 	// with a stored response calls the handler itself. The default is 30 seconds.
 	RevalidateTimeout time.Duration
@@ -133,7 +133,7 @@ func New(c *ringcache.Cache, o Options) (*Middleware, error) {
 // be called for several handlers, but these must not share keys: see [Options].Prefix.
 //
 // next is called in the goroutine of the request, so its panics reach net/http. In a background
-// revalidation, a panic is logged in the way of net/http. The context that next gets is not
+// revalidation, a panic is logged as net/http logs it. The context that next gets is not
 // canceled when the client disconnects as long as other requests wait.
 //
 // A revalidation calls next after the request has ended, with the values of its context. Routers

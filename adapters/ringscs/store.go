@@ -19,7 +19,7 @@ type Options struct {
 	Prefix string
 }
 
-// Store is a scs.Store in a [ringcache.Cache], and a scs.IterableStore with and without a
+// Store is an scs.Store in a [ringcache.Cache], and an scs.IterableStore with and without a
 // context. The cache may drop any session at any time. [New] returns a Store. It is safe for
 // concurrent use and starts no goroutine. Only All may run long enough to need a context.
 type Store struct {

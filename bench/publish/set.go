@@ -58,8 +58,7 @@ type load struct {
 	seconds func(s measure.Scale, p Part, goroutines int) float64
 }
 
-// The stores of the set. Every question has the fastest rivals; the first load of a question
-// has all of them.
+// The stores of the set. Every question has the fastest rivals, and a few loads have all of them.
 var (
 	all  = []string{"ringcache", "fastcache", "freecache", "bigcache", "otter"}
 	few  = []string{"ringcache", "fastcache", "otter"}

@@ -15,12 +15,12 @@ func (c *Cache) SaveToFile(filePath string) error {
 	return c.SaveToFileConcurrent(filePath, 1)
 }
 
-// SaveToFileConcurrent saves the entries to a file with that many workers; with GOMAXPROCS
-// workers if concurrency is not positive or is above GOMAXPROCS. The file is either complete
-// or unchanged, even after a crash. If filePath is a snapshot directory of fastcache, it is
-// renamed to filePath.ringcache-folder and removed once the file has been written; a crash in
-// between leaves both under different names. A directory with any other content is an error.
-// Missing parent directories are created.
+// SaveToFileConcurrent saves the entries to a file with the given number of workers, or with
+// GOMAXPROCS workers if concurrency is not positive or is above GOMAXPROCS. The file is either
+// complete or unchanged, even after a crash. If filePath is a snapshot directory of fastcache,
+// it is renamed to filePath.ringcache-folder and removed once the file has been written; a
+// crash in between leaves both under different names. A directory with any other content is an
+// error. Missing parent directories are created.
 func (c *Cache) SaveToFileConcurrent(filePath string, concurrency int) error {
 	if procs := runtime.GOMAXPROCS(0); concurrency <= 0 || concurrency > procs {
 		concurrency = procs

@@ -11,7 +11,7 @@ from mkdocs.structure.files import File
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# What the site shows. Links to all other files lead to the repository.
+# The pages of the site. Links to all other files lead to the repository.
 PUBLISHED = [
     "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md",
     "docs/*.md", "docs/decisions/*.md", "docs/site/*.md", "docs/charts/*.svg",
@@ -21,7 +21,7 @@ PUBLISHED = [
 
 
 class SourceLinks(Treeprocessor):
-    """Turns relative links to what is not published into links to the repository."""
+    """Turns relative links to files that are not published into links to the repository."""
 
     def __init__(self, config):
         self.tree = config.repo_url.rstrip("/")
@@ -80,7 +80,7 @@ def on_files(files, config):
 
 
 def names(item):
-    """Yields what the navigation names."""
+    """Yields the pages and patterns that the navigation names."""
     if isinstance(item, str):
         yield item
     else:
@@ -112,5 +112,5 @@ def on_page_markdown(markdown, page, **_):
 
 
 def on_page_content(html, **_):
-    """Leaves the texts of images on other hosts: no page fetches anything from there."""
+    """Replaces images on other hosts with their texts: no page fetches anything from there."""
     return re.sub(r'<img alt="([^"]*)" src="https?://[^"]*" ?/?>', r"\1", html)

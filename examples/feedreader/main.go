@@ -39,7 +39,7 @@ func main() {
 	}
 }
 
-// run is main with its surroundings passed in.
+// run is main with its arguments and output passed in.
 func run(args []string, out io.Writer) error {
 	cfg, err := parse(args, out)
 	if err != nil {

@@ -19,11 +19,11 @@ import (
 )
 
 const (
-	// maxFeed is the most bytes that a feed may have.
+	// maxFeed is the maximum size of a feed in bytes.
 	maxFeed = 8 * mb
 
-	// trust is how long a feed's validators are used. Then the feed is fetched in
-	// full once, in case its server wrongly returns 304.
+	// trust is how long a feed's validators are used. After that, the feed is fetched
+	// in full once, in case its server wrongly returns 304.
 	trust = 24 * time.Hour
 
 	// longestWait is the longest time that a feed may ask to wait.
@@ -43,12 +43,12 @@ type reader struct {
 
 // tally counts the results of some polls.
 type tally struct {
-	skipped     int   // feeds that want to be left alone still
+	skipped     int   // feeds whose wait is not over
 	notModified int   // feeds whose server answered 304
 	fetched     int   // feeds that were read
 	bytes       int64 // of those
 	added       int   // articles that were not known
-	changed     int   // articles that were known with another content
+	changed     int   // articles that were known with different content
 	unchanged   int   // articles that were known
 }
 
@@ -150,7 +150,7 @@ func (r *reader) read(url string, resp *http.Response) (tally, error) {
 	for _, item := range feed.Items {
 		r.take(url, item, &t)
 	}
-	// Last of all: a feed that could not be read is to be sent again.
+	// Last of all: a feed that could not be read must be sent again.
 	r.trust(url, resp.Header)
 	r.wait(url, resp.Header)
 	return t, nil
@@ -172,7 +172,7 @@ func (r *reader) take(url string, item *gofeed.Item, t *tally) {
 	default:
 		t.added++
 	}
-	r.deliver(item) // if err is not nil, it is not remembered, and comes again
+	r.deliver(item) // if err is not nil, it is not remembered, and is delivered again
 }
 
 // trust stores the validators of this state of the feed.

@@ -16,8 +16,8 @@ const (
 	quiet    = iota // never changes, has an ETag
 	busy            // has a new article each round, an ETag and Last-Modified
 	edited          // has an article changed each round, and Last-Modified
-	careless        // never changes, but says nothing of the sort
-	patient         // is busy, but wants to be left alone for an hour
+	careless        // never changes, but has neither an ETag nor Last-Modified
+	patient         // is busy, but asks readers to wait an hour
 	kinds
 )
 
@@ -72,7 +72,7 @@ func (s *server) newArticle() article {
 	return article{s.articles, fmt.Sprintf("Article <%d>", s.articles), html.String()}
 }
 
-// advance lets time go on until the next round.
+// advance moves time on to the next round.
 func (s *server) advance() error {
 	for i := range s.feeds {
 		f := &s.feeds[i]
@@ -82,7 +82,7 @@ func (s *server) advance() error {
 			f.articles[0] = s.newArticle()
 		case edited:
 			f.articles[len(f.articles)/2].HTML += "<p>A word more.</p>"
-		case careless: // its text is made anew all the same
+		case careless: // its text is rendered again all the same
 		default:
 			continue
 		}

@@ -1,6 +1,6 @@
-// Gctrace shows the cost of a cache full of small entries for the garbage
-// collector. It fills a store, forces collections, and prints how much memory
-// was marked and how long that took.
+// Gctrace shows what a cache full of small entries costs the garbage collector.
+// It fills a store, forces collections, and prints how much memory was marked
+// and how long that took.
 //
 //	go run . -store=map -entries 1000000    # one store
 //	go run .                                # every store, each in its own process
@@ -43,7 +43,7 @@ func main() {
 	}
 }
 
-// run is main with its surroundings passed in.
+// run is main with its arguments and outputs passed in.
 func run(args []string, stdout, stderr io.Writer) error {
 	cfg, err := parse(args, stdout)
 	if err != nil {

@@ -18,11 +18,11 @@ const forced = 5
 // result is the cost of one store. Sizes are in bytes, times in seconds.
 type result struct {
 	Store        string  `json:"store"`
-	Kept         int     `json:"kept"` // entries that came back right at the end
+	Kept         int     `json:"kept"` // entries that were read back correctly at the end
 	FillTime     float64 `json:"fill_s"`
 	HeapBytes    uint64  `json:"heap_bytes"`     // after the last forced collection
 	HeapObjects  uint64  `json:"heap_objects"`   // after the last forced collection
-	RSS          int64   `json:"rss_bytes"`      // as it is then; 0: unknown
+	RSS          int64   `json:"rss_bytes"`      // at that time; 0: unknown
 	Cycles       int64   `json:"gc_cycles"`      // from start to then, the forced ones included
 	PauseTotal   float64 `json:"gc_pause_s"`     // stop-the-world time of all cycles
 	PauseMax     float64 `json:"gc_pause_max_s"` // stop-the-world time of the worst cycle

@@ -73,7 +73,7 @@ func fillKey(k []byte, i int) {
 	binary.LittleEndian.PutUint64(k[8:], uint64(i)*0x9e3779b97f4a7c15)
 }
 
-// fillValue writes the i-th value, which is no other entry's.
+// fillValue writes the i-th value, which differs from all others.
 func fillValue(v []byte, i int) {
 	for j := range v {
 		v[j] = byte(i >> (j % 8 * 8))

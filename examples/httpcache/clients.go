@@ -23,7 +23,7 @@ type clients struct {
 	http   *http.Client
 
 	requests, wrong       atomic.Int64
-	hits, joined, handled atomic.Int64 // how requests were answered: from the cache, by another's
+	hits, joined, handled atomic.Int64 // answered from the cache, by another's call, by their own
 	stored                atomic.Int64 // of those that the handler has answered
 	notModified           atomic.Int64 // answers of 304
 	received              atomic.Int64 // bytes

@@ -40,7 +40,7 @@ func main() {
 	}
 }
 
-// run is main with its surroundings passed in.
+// run is main with its arguments and output passed in.
 func run(args []string, out io.Writer) error {
 	cfg, err := parse(args, out)
 	if err != nil {
@@ -91,13 +91,13 @@ func parse(args []string, out io.Writer) (config, error) {
 	return cfg, nil
 }
 
-// database stands for whatever is slow.
+// database stands for any slow source.
 type database struct {
 	delay   time.Duration
 	queries atomic.Int64
 }
 
-// query finds the value of a key, in its own time or until ctx ends.
+// query slowly finds the value of a key, unless ctx ends first.
 func (db *database) query(ctx context.Context, k []byte) ([]byte, error) {
 	db.queries.Add(1)
 	select {
@@ -114,7 +114,7 @@ func (db *database) load(ctx context.Context, k []byte) ([]byte, time.Duration, 
 	return v, time.Minute, err
 }
 
-// readThrough is what a program does that has only Get and Set.
+// readThrough is what a program without GetOrLoad does.
 func readThrough(
 	ctx context.Context, cache *ringcache.Cache, db *database, k []byte,
 ) ([]byte, error) {
@@ -125,7 +125,7 @@ func readThrough(
 	if err != nil {
 		return nil, err
 	}
-	_ = cache.SetWithTTL(k, v, time.Minute) // if it is not stored, it is looked for again
+	_ = cache.SetWithTTL(k, v, time.Minute) // if it is not stored, it is looked up again
 	return v, nil
 }
 

@@ -22,7 +22,7 @@ type config struct {
 	redis     string // address; empty: start one
 	keys      int
 	valueSize int
-	writes    int // a second
+	writes    int // per second
 	span      time.Duration
 
 	// Of a process that the first one has started:
@@ -40,7 +40,7 @@ func main() {
 	}
 }
 
-// run is main with its surroundings passed in.
+// run is main with its arguments, input and output passed in.
 func run(args []string, in io.Reader, out io.Writer) error {
 	cfg, err := parse(args, out)
 	if err != nil {

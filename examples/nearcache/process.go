@@ -47,10 +47,10 @@ type result struct {
 	Writes int           `json:"writes"`
 	P50    time.Duration `json:"p50"`
 	P99    time.Duration `json:"p99"`
-	Stale  int           `json:"stale"` // keys whose value was an old one in the end
+	Stale  int           `json:"stale"` // keys that still had an old value at the end
 }
 
-// process reads keys, and optionally writes some, until its time is over.
+// process reads keys, and optionally writes some, until its time is up.
 type process struct {
 	config
 	client rueidis.Client

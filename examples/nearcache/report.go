@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// row is a line of the table: of each side, the figure of each process.
+// row is a line of the table: for each side, the figure of each process.
 type row struct {
 	name   string
 	figure func(r result) string
@@ -61,7 +61,7 @@ func report(out io.Writer, cfg config, sides [2]side) error {
 	return err
 }
 
-// count writes a number with a comma before each three digits.
+// count writes a number with a comma before each group of three digits.
 func count(f float64) string {
 	s := fmt.Sprintf("%.0f", f)
 	for i := len(s) - 3; i > 0; i -= 3 {

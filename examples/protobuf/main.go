@@ -25,7 +25,7 @@ func main() {
 	}
 }
 
-// run is main with its surroundings passed in.
+// run is main with its output passed in.
 func run(out io.Writer) error {
 	cache := ringcache.New(32 << 20)
 	defer cache.Close()

@@ -87,7 +87,7 @@ func (w *world) list() error {
 	return nil
 }
 
-// addFile notes a regular file that the walk has met.
+// addFile notes a regular file that the walk has found.
 func (w *world) addFile(path string, d fs.DirEntry) error {
 	rel, err := filepath.Rel(w.root, path)
 	if err != nil {
@@ -165,7 +165,7 @@ func (w *world) readBack() {
 				buf, ok = w.cache.HasGet(buf[:0], f.key)
 				switch {
 				case !ok:
-					misses++ // pushed out: the directory is larger than the cache
+					misses++ // evicted: the directory is larger than the cache
 					continue
 				case int64(len(buf)) != f.size || maphash.Bytes(w.seed, buf) != f.sum:
 					wrong++

@@ -65,7 +65,7 @@ func withID(w http.ResponseWriter, r *http.Request, fn func(id int64) (any, erro
 		http.Error(w, "try again later", http.StatusServiceUnavailable)
 	default:
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(v) // the client has gone if it fails
+		_ = json.NewEncoder(w).Encode(v) // an error means that the client has gone
 	}
 }
 

@@ -110,7 +110,7 @@ func (c *client) run(ctx context.Context) error {
 		begin := time.Now()
 		if err := c.one(ctx); err != nil {
 			if ctx.Err() != nil {
-				return nil // the time was over while it waited
+				return nil // its time ended while it waited
 			}
 			return err
 		}

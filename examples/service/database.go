@@ -49,7 +49,7 @@ func openDatabase(ctx context.Context, dir string, products int) (*database, err
 	return d, nil
 }
 
-// fill makes the table with its products, unless it is there.
+// fill creates the table with its products, unless it exists.
 func (d *database) fill(ctx context.Context, products int) error {
 	tx, err := d.BeginTx(ctx, nil)
 	if err != nil {

@@ -28,7 +28,7 @@ import (
 	"time"
 )
 
-// leastMB is the size of the smallest cache that this program takes.
+// leastMB is the size of the smallest cache that this program accepts.
 const leastMB = 32
 
 // config is what the command line sets.
@@ -58,7 +58,7 @@ func main() {
 	}
 }
 
-// run is main with its surroundings passed in.
+// run is main with its context, arguments and output passed in.
 func run(ctx context.Context, args []string, out io.Writer) error {
 	cfg, err := parse(args, out)
 	if err != nil {
@@ -100,7 +100,7 @@ func parse(args []string, out io.Writer) (config, error) {
 	return cfg, check(cfg, fs.NArg())
 }
 
-// check returns an error if the service cannot be as the command line wants it.
+// check returns an error if the service cannot have the settings of the command line.
 func check(cfg config, args int) error {
 	switch {
 	case args > 0:

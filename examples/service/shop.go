@@ -51,10 +51,10 @@ func openShop(db *database, cfg config, dir string) (*shop, error) {
 		File:           cmp.Or(cfg.file, filepath.Join(dir, "shop.cache")),
 		Version:        storedVersion,
 		TTL:            liveFor,
-		TTLJitter:      0.1,              // what was loaded together does not expire together
-		RefreshAhead:   20 * time.Second, // what is asked for then is loaded before it expires
+		TTLJitter:      0.1,              // entries loaded together do not expire together
+		RefreshAhead:   20 * time.Second, // entries read in that time are loaded before they expire
 		RefreshTimeout: 2 * time.Second,  // a load that nobody waits for ends
-		StaleIfError:   time.Hour,        // what has expired is answered while the database fails
+		StaleIfError:   time.Hour,        // expired values are served while the database fails
 	}
 	if cfg.compress {
 		options.Compressor = s2.New()
@@ -87,7 +87,7 @@ func openShop(db *database, cfg config, dir string) (*shop, error) {
 	return s, nil
 }
 
-// product returns a product, or errNoProduct. Of many that ask for it at once, one asks the
+// product returns a product, or errNoProduct. Of many callers that ask for it at once, one asks the
 // database.
 func (s *shop) product(ctx context.Context, id int64) (product, error) {
 	p, err := s.products.GetOrLoad(ctx, id, s.load) // s.loadProduct here would allocate on a hit

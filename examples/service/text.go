@@ -14,8 +14,8 @@ const (
 	longText  = 2800
 )
 
-// The words of descriptions. Each is drawn by itself: S2 makes about as much of these texts as
-// of real JSON of that size, which sentences out of a few patterns would not show.
+// The words of descriptions. Each is drawn independently, so that S2 compresses these texts about
+// as well as real JSON of that size. Sentences made from a few patterns would not be comparable.
 var (
 	adjectives = strings.Fields(`light sturdy compact foldable waterproof breathable quiet warm
 		adjustable handmade recycled insulated padded magnetic rechargeable stackable washable
@@ -55,7 +55,7 @@ func describe(id int) string {
 	return b.String()[:length]
 }
 
-// sentence returns one of a description.
+// sentence returns a sentence of a description.
 func sentence(rnd *rand.Rand) string {
 	one := func(words []string) string { return words[rnd.IntN(len(words))] }
 	switch rnd.IntN(6) {

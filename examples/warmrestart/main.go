@@ -21,7 +21,7 @@ import (
 // config is what the command line sets.
 type config struct {
 	dir      string        // of the cache's file
-	requests int           // of each life
+	requests int           // in each life
 	delay    time.Duration // of one read from the source
 	serve    bool          // be the service
 }
@@ -36,7 +36,7 @@ func main() {
 	}
 }
 
-// run is main with its surroundings passed in.
+// run is main with its arguments and output passed in.
 func run(args []string, out io.Writer) error {
 	var cfg config
 	flags := flag.NewFlagSet("warmrestart", flag.ContinueOnError)
@@ -55,7 +55,7 @@ func run(args []string, out io.Writer) error {
 	return live(cfg, out)
 }
 
-// live starts the service twice, kills it each time, and prints what it said.
+// live starts the service twice, kills it each time, and prints what it reported.
 func live(cfg config, out io.Writer) error {
 	if cfg.dir == "" {
 		if info, err := os.Stat("/dev/shm"); err == nil && info.IsDir() {
@@ -79,7 +79,7 @@ func live(cfg config, out io.Writer) error {
 	return nil
 }
 
-// liveOnce starts the service, waits for its report, and kills it while it goes on.
+// liveOnce starts the service, waits for its report, and kills it while it continues to work.
 func liveOnce(cfg config) (report string, err error) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -105,5 +105,5 @@ func liveOnce(cfg config) (report string, err error) {
 // serveEnv tells the test binary to be the service.
 const serveEnv = "WARMRESTART_SERVE"
 
-// path is where the service has its cache.
+// path is the file of the cache.
 func (cfg config) path() string { return filepath.Join(cfg.dir, "cache.ring") }

@@ -12,8 +12,8 @@ import (
 
 const users = 50_000
 
-// serve answers requests through a cache in a file, says how that went, and goes on until
-// it is killed.
+// serve answers requests through a cache in a file, reports how that went, and continues
+// until it is killed.
 func serve(cfg config, out io.Writer) error {
 	start := time.Now()
 	cache, err := ringcache.NewWithOptions(ringcache.Options{
@@ -28,7 +28,7 @@ func serve(cfg config, out io.Writer) error {
 	cache.UpdateStats(&stats)
 
 	s := &service{cache: cache, delay: cfg.delay}
-	// Few users ask often.
+	// A few users make most of the requests.
 	zipf := rand.NewZipf(rand.New(rand.NewPCG(uint64(start.UnixNano()), 0)), 1.1, 10, users-1)
 	var thousand time.Duration
 	for range cfg.requests {
@@ -40,7 +40,7 @@ func serve(cfg config, out io.Writer) error {
 	fmt.Fprintf(out, "%d entries recovered in %v; %.1f %% hits; 1,000 hits after %v\n",
 		stats.File.RecoveredEntries, opened.Round(time.Millisecond),
 		100*float64(s.hits)/float64(cfg.requests), thousand.Round(time.Millisecond))
-	for { // in the middle of its work
+	for { // until it is killed
 		s.profile(zipf.Uint64())
 	}
 }
@@ -63,6 +63,6 @@ func (s *service) profile(user uint64) []byte {
 	}
 	time.Sleep(s.delay) // the source
 	s.buf = fmt.Appendf(s.buf[:0], `{"user":%d,"name":"user %d","plan":"free"}`, user, user)
-	_ = s.cache.Set(key, s.buf) // what is not stored is read again the next time
+	_ = s.cache.Set(key, s.buf) // a profile that is not stored is read again next time
 	return s.buf
 }

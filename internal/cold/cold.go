@@ -1,6 +1,6 @@
 // Package cold compresses values for the cold part of a cache: it makes dictionaries, measures
-// compression ratios, and learns which share of the memory the cold part is worth. It does not know
-// buckets. The Compressor, which is the user's code, is called without a lock.
+// compression ratios, and learns which share of the memory the cold part is worth. It knows nothing
+// of buckets. The Compressor, which is the user's code, is called without a lock.
 package cold
 
 import (

@@ -9,8 +9,8 @@
 // goes to small. When it reaches the tail of small, it moves to main if it has been read since, and
 // is dropped otherwise. At the tail of main, an entry that has been read is written again at the
 // head with one less read to its credit. A dropped entry is remembered as a ghost for a while; one
-// that comes back in that time goes straight to main. It departs from the paper where that improved
-// the hit ratios of real traces:
+// that comes back in that time goes straight to main. The rule departs from the paper where that
+// improved the hit ratios of real traces:
 //
 //   - One read is enough to move from small to main, as long as entries admitted that way are read
 //     again; the paper requires two. A record of more than twice the mean size needs two reads, and

@@ -32,7 +32,7 @@
 //
 // Kind 2 is a negative entry, whose value is empty: a load found that the key has no value. Kinds
 // 3, 4 and 7 are packed: their values are encoded by package pack. Kind 5 is an internal entry of
-// the cache, which no key of a user reaches. Kinds from 8 on are reserved for headers that carry
+// the cache, which no user's key can reach. Kinds from 8 on are reserved for headers that carry
 // more. The dead bit is in the first byte, so that a single store sets it even if the header spans
 // two chunks.
 package record

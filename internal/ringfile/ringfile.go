@@ -3,13 +3,13 @@
 // them.
 //
 //	head      64 KB: header; at 4 KB the span of each ring, its tail and its head
-//	extent    a directory, a word for each chunk, and the chunks; as many as it takes
+//	extent    a directory, a word for each chunk, and the chunks; as many as needed
 //	...
 //
-// The file is a shared mapping. All that a process has stored before it died is in the file, so the
-// order of its stores is enough to keep the file consistent; no system call is needed. Every word
-// that a ring depends on contains a check of its value, and a word whose check fails is treated as
-// absent.
+// The file is a shared mapping. Everything that a process stored before it died is in the file, so
+// the order of its stores is enough to keep the file consistent; no system call is needed. Every
+// word that a ring depends on contains a check of its value, and a word whose check fails is
+// treated as absent.
 //
 // Invariants (numbers as in docs/design.md):
 //

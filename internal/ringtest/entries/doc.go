@@ -1,2 +1,2 @@
-// Package entries has the tests of entries: batches, conditions, expiry, loops and OnRemove.
+// Package entries contains the tests of entries: batches, conditions, expiry, loops and OnRemove.
 package entries

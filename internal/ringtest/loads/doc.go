@@ -1,2 +1,2 @@
-// Package loads has the tests of GetOrLoad and GetOrLoadBatch.
+// Package loads contains the tests of GetOrLoad and GetOrLoadBatch.
 package loads

@@ -1,3 +1,3 @@
-// Package model has the tests that hold a cache against a model of what it may answer: random
-// operations, fuzzing, and goroutines whose histories are checked.
+// Package model contains the tests that compare a cache with a model of its permitted answers:
+// random operations, fuzzing, and goroutines whose histories are checked.
 package model

@@ -1,2 +1,2 @@
-// Package namespace has the tests of namespaces.
+// Package namespace contains the tests of namespaces.
 package namespace

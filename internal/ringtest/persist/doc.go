@@ -1,3 +1,3 @@
-// Package persist has the tests of files and snapshots: what comes back, damage, full disks, and
-// killed processes.
+// Package persist contains the tests of files and snapshots: restored contents, damage, full disks,
+// and killed processes.
 package persist

@@ -1,2 +1,3 @@
-// Package room has the tests of who may hold how much: policy, bounds, Resize, Sizing and Stats.
+// Package room contains the tests of how memory is divided: policy, bounds, Resize, Sizing and
+// Stats.
 package room

@@ -1,3 +1,3 @@
-// Package system has the tests of what the operating system does: refused memory, faults, resident
-// memory and large pages.
+// Package system contains the tests of effects of the operating system: refused memory, faults,
+// resident memory and large pages.
 package system

@@ -1,2 +1,2 @@
-// Package views has the tests of typed views.
+// Package views contains the tests of typed views.
 package views
