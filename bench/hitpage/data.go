@@ -2,11 +2,8 @@
 package hitpage
 
 import (
-	"encoding/csv"
 	"fmt"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/ringcache/ringcache/bench/trace"
@@ -36,66 +33,30 @@ type Data []Row
 
 // Read returns the rows of a file without those that failed.
 func Read(file string) (Data, error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, fmt.Errorf("hitpage: %w", err)
-	}
-	defer f.Close()
-	lines, err := csv.NewReader(f).ReadAll()
-	if err != nil {
-		return nil, fmt.Errorf("hitpage: read %s: %w", file, err)
-	}
 	var d Data
-	for i, line := range lines {
-		if i == 0 {
-			continue
+	for line, err := range Lines(file) {
+		if err != nil {
+			return nil, fmt.Errorf("hitpage: %w", err)
 		}
-		l := parser{head: lines[0], line: line}
-		if l.text("error") != "" {
-			continue
-		}
-		d = append(d, l.row())
-		if l.err != nil {
-			return nil, fmt.Errorf("hitpage: read %s: line %d: %w", file, i+1, l.err)
+		d = append(d, line.row())
+		if err := line.Err(); err != nil {
+			return nil, fmt.Errorf("hitpage: %w", err)
 		}
 	}
 	return d, nil
 }
 
-// parser reads a line by the names of its columns.
-type parser struct {
-	head, line []string
-	err        error
-}
-
-func (l *parser) text(column string) string {
-	i := slices.Index(l.head, column)
-	if i < 0 {
-		l.err = fmt.Errorf("there is no column %q", column)
-		return ""
-	}
-	return l.line[i]
-}
-
-func (l *parser) number(column string) float64 {
-	v, err := strconv.ParseFloat(l.text(column), 64)
-	if err != nil && l.err == nil {
-		l.err = fmt.Errorf("column %q: %w", column, err)
-	}
-	return v
-}
-
-func (l *parser) row() Row {
-	budget, hot := l.number("budget_bytes"), l.number("beside_requests")
+func (l *Line) row() Row {
+	budget, hot := l.Number("budget_bytes"), l.Number("beside_requests")
 	return Row{
-		Mode: l.text("mode"), Values: l.text("values"), Payload: l.text("payload"),
-		Writes: l.text("writes"), Load: l.text("load"), Percent: l.text("percent"),
-		Store: l.text("store"), Date: l.text("date"),
-		Hits: l.number("hit_ratio"), Bytes: l.number("byte_hit_ratio"),
-		Hot: 100 * l.number("beside_hits") / max(1, hot), HasHot: hot > 0,
-		Held: l.number("held_bytes") / budget, Memory: l.number("memory_bytes") / budget,
-		Refused: l.number("refused") / l.number("requests"),
-		Rounds:  int(l.number("rounds")), Spread: l.number("spread"),
+		Mode: l.Text("mode"), Values: l.Text("values"), Payload: l.Text("payload"),
+		Writes: l.Text("writes"), Load: l.Text("load"), Percent: l.Text("percent"),
+		Store: l.Text("store"), Date: l.Text("date"),
+		Hits: l.Number("hit_ratio"), Bytes: l.Number("byte_hit_ratio"),
+		Hot: 100 * l.Number("beside_hits") / max(1, hot), HasHot: hot > 0,
+		Held: l.Number("held_bytes") / budget, Memory: l.Number("memory_bytes") / budget,
+		Refused: l.Number("refused") / l.Number("requests"),
+		Rounds:  int(l.Number("rounds")), Spread: l.Number("spread"),
 	}
 }
 

@@ -19,5 +19,5 @@ func mostRuns() int64 { return 0 }
 // preallocate returns an error: the caller has to write the bytes.
 func preallocate(int, int64, int64) error { return errors.ErrUnsupported }
 
-// isShared returns false: these systems do not tell.
-func isShared(int, int64, int64) bool { return false }
+// ownsBlocks returns false twice: these systems do not tell.
+func ownsBlocks(int, int64, int64) (owns, known bool) { return false, false }

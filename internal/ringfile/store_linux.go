@@ -77,33 +77,33 @@ type fiemapExtent struct {
 
 const (
 	fsIOCFiemap    = 0xc020660b // FS_IOC_FIEMAP
-	extentIsLast   = 0x0001     // FIEMAP_EXTENT_LAST
 	extentIsShared = 0x2000     // FIEMAP_EXTENT_SHARED
 )
 
-// isShared reports whether the n bytes of a file from off on share blocks with another file. It
-// returns false for file systems that cannot tell, because they do not share blocks.
-func isShared(fd int, off, n int64) bool {
-	for end := uint64(off + n); uint64(off) < end; {
-		m := fiemap{start: uint64(off), length: end - uint64(off)}
+// ownsBlocks reports whether all of the n bytes of a file from off on have disk space that they
+// share with no other file. known is false if the file system cannot tell.
+func ownsBlocks(fd int, off, n int64) (owns, known bool) {
+	for end := off + n; off < end; {
+		m := fiemap{start: uint64(off), length: uint64(end - off)}
 		m.most = uint32(len(m.extents))
 		// Sound: the kernel writes no more extents than there are, and only during the call.
 		_, _, errno := unix.Syscall(unix.SYS_IOCTL,
 			uintptr(fd), fsIOCFiemap, uintptr(unsafe.Pointer(&m)))
-		if errno != 0 || m.mapped == 0 {
-			return false
+		if errno != 0 {
+			return false, false
 		}
-		for _, e := range m.extents[:m.mapped] {
-			if e.flags&extentIsShared != 0 {
-				return true
-			}
-			if e.flags&extentIsLast != 0 {
-				return false
+		extents := m.extents[:m.mapped]
+		for _, e := range extents {
+			if e.logical > uint64(off) || e.flags&extentIsShared != 0 {
+				return false, true
 			}
 			off = int64(e.logical + e.length)
 		}
+		if len(extents) == 0 { // a hole up to the end
+			return false, true
+		}
 	}
-	return false
+	return true, true
 }
 
 // noCopyOnWrite is FS_NOCOW_FL, which the unix package does not have.

@@ -346,7 +346,7 @@ func allocate(file disk, off, n int64) error {
 func (f *Store) mend(off, n int64) error {
 	fd := int(f.file.Fd())
 	err := preallocate(fd, off, n)
-	if err == nil || f.isWhole() && !isShared(fd, off, n) {
+	if err == nil || f.ownsBlocks(off, n) {
 		return nil
 	}
 	if !errors.Is(err, errors.ErrUnsupported) {
@@ -378,9 +378,13 @@ func mayHaveHole(b []byte) bool {
 	return false
 }
 
-// isWhole reports whether the file takes as many bytes on the disk as it is long, not counting the
-// chunks that were free when it was opened. Blocks shared with another file count.
-func (f *Store) isWhole() bool {
+// ownsBlocks reports whether the n bytes of the file from off on have disk space of their own. Where
+// the file system does not tell, that is so if the file takes as many bytes on the disk as it is
+// long, not counting the chunks that were free when it was opened.
+func (f *Store) ownsBlocks(off, n int64) bool {
+	if owns, known := ownsBlocks(int(f.file.Fd()), off, n); known {
+		return owns
+	}
 	var stat unix.Stat_t
 	return unix.Fstat(int(f.file.Fd()), &stat) == nil &&
 		int64(stat.Blocks)*512 >= int64(stat.Size)-f.holes.free

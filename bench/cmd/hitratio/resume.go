@@ -1,13 +1,11 @@
 package main
 
 import (
-	"encoding/csv"
 	"fmt"
-	"os"
-	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/ringcache/ringcache/bench/hitpage"
 	"github.com/ringcache/ringcache/bench/hitratio"
 )
 
@@ -29,60 +27,37 @@ func (r *result) key() string {
 // readEarlier reads the file that -csv of another run has written. What failed
 // there is left out, and so is replayed.
 func readEarlier(file string) (earlier, error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, fmt.Errorf("read earlier results: %w", err)
-	}
-	defer f.Close()
-	rows, err := csv.NewReader(f).ReadAll()
-	if err != nil {
-		return nil, fmt.Errorf("read earlier results: %w", err)
-	}
-	if len(rows) == 0 || !slices.Equal(rows[0], csvHead) {
-		return nil, fmt.Errorf("read earlier results: %s has not the columns of this program", file)
-	}
 	all := earlier{}
-	for _, row := range rows[1:] {
-		r, key, err := parseRecord(row)
+	for line, err := range hitpage.Lines(file) {
 		if err != nil {
-			return nil, fmt.Errorf("read earlier results: %s: %w", file, err)
+			return nil, fmt.Errorf("earlier results: %w", err)
 		}
-		if r.Outcome != nil {
-			all[key] = r
+		r, key := parseLine(line)
+		if err := line.Err(); err != nil {
+			return nil, fmt.Errorf("earlier results: %w", err)
 		}
+		all[key] = r
 	}
 	return all, nil
 }
 
-// parseRecord is the inverse of result.record, but for the plan. The bytes of
-// the requests are not in a record: their ratio is.
-func parseRecord(row []string) (r result, key string, err error) {
-	col := func(name string) string { return row[slices.Index(csvHead, name)] }
-	key = resultKey(col("mode"), col("values"), col("payload"), col("writes"), col("load"),
-		col("percent"), col("store"), col("budget_bytes"))
-	if col("error") != "" {
-		return r, key, nil
-	}
-	number := func(name string) float64 {
-		v, e := strconv.ParseFloat(col(name), 64)
-		if e != nil && err == nil {
-			err = fmt.Errorf("column %s: %w", name, e)
-		}
-		return v
-	}
+// parseLine is the inverse of result.record, but for the plan. The bytes of
+// the requests are not in a line: their ratio is.
+func parseLine(l *hitpage.Line) (r result, key string) {
+	key = resultKey(l.Text("mode"), l.Text("values"), l.Text("payload"), l.Text("writes"),
+		l.Text("load"), l.Text("percent"), l.Text("store"), l.Text("budget_bytes"))
+	count := func(column string) int64 { return int64(l.Number(column)) }
 	const scale = 1_000_000 // bytes that stand for all
 	r.Outcome = &hitratio.Outcome{
 		Counts: hitratio.Counts{
-			Requests: int64(number("requests")), Hits: int64(number("hits")),
-			Refused: int64(number("refused")),
-			Beside:  int64(number("beside_requests")), BesideHits: int64(number("beside_hits")),
-			Bytes: scale, HitBytes: int64(number("byte_hit_ratio")/100*scale + 0.5),
+			Requests: count("requests"), Hits: count("hits"), Refused: count("refused"),
+			Beside: count("beside_requests"), BesideHits: count("beside_hits"),
+			Bytes: scale, HitBytes: int64(l.Number("byte_hit_ratio")/100*scale + 0.5),
 		},
-		Nominal: int(number("max_bytes")), Held: int64(number("held_bytes")),
-		Memory: int64(number("memory_bytes")), Peak: int64(number("peak_bytes")),
-		Seconds: number("seconds"),
+		Nominal: int(count("max_bytes")), Held: count("held_bytes"),
+		Memory: count("memory_bytes"), Peak: count("peak_bytes"), Seconds: l.Number("seconds"),
 	}
-	r.store, r.rounds, r.spread = col("store"), int(number("rounds")), number("spread")
-	r.off, r.replays, r.date = number("off"), int(number("replays")), col("date")
-	return r, key, err
+	r.store, r.rounds, r.spread = l.Text("store"), int(count("rounds")), l.Number("spread")
+	r.off, r.replays, r.date = l.Number("off"), int(count("replays")), l.Text("date")
+	return r, key
 }
