@@ -378,9 +378,9 @@ func mayHaveHole(b []byte) bool {
 	return false
 }
 
-// ownsBlocks reports whether the n bytes of the file from off on have disk space of their own. Where
-// the file system does not tell, that is so if the file takes as many bytes on the disk as it is
-// long, not counting the chunks that were free when it was opened.
+// ownsBlocks reports whether the n bytes of the file from off on have disk space of their own. If
+// the file system cannot tell, it returns whether the file takes at least as many bytes on the disk
+// as it is long, not counting the chunks that were free when it was opened.
 func (f *Store) ownsBlocks(off, n int64) bool {
 	if owns, known := ownsBlocks(int(f.file.Fd()), off, n); known {
 		return owns

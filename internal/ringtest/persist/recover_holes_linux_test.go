@@ -117,8 +117,8 @@ func mountNew(t *testing.T, mkfs string, options ...string) (dir string) {
 	return dir
 }
 
-// On ext2, which cannot preallocate, blocks of 1,024 bytes may be holes within a page. A few of them
-// take less than the blocks in which the file system keeps where the others are.
+// On ext2, which cannot preallocate, blocks of 1,024 bytes may be holes within a page. A few of
+// them are smaller than the file's indirect blocks, which stat counts too.
 func TestFile_SmallHolesAreMended(t *testing.T) {
 	few := func(off int64) bool { return 2<<20 <= off && off < 2<<20+8<<10 }
 	for name, omit := range map[string]func(int64) bool{"all": always, "few": few} {
