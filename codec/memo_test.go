@@ -101,7 +101,7 @@ func TestMemo_OneBitIsAnotherValue(t *testing.T) {
 		"all hashes equal":    func([]byte) uint64 { return 0 },
 		"hash of the length":  func(data []byte) uint64 { return uint64(len(data)) << 60 },
 	} {
-		memo := codec.Memo(codec.Bytes[[]byte](), 4, 1<<20)
+		memo := codec.Memo(codec.Bytes[[]byte](), 16, 1<<20)
 		if hash != nil {
 			memo.SetHash(hash)
 		}
@@ -118,7 +118,7 @@ func TestMemo_OneBitIsAnotherValue(t *testing.T) {
 			require.Greater(t, memo.Stats().Hits, hits, "the fast path was taken: %s", name)
 			hits = memo.Stats().Hits
 		}
-		require.LessOrEqual(t, memo.Stats().Entries, uint64(4))
+		require.LessOrEqual(t, memo.Stats().Entries, uint64(16))
 	}
 }
 
@@ -163,7 +163,7 @@ func TestMemo_StaysWithinItsBounds(t *testing.T) {
 		"few bytes": {1000, 3000}, "fewer bytes": {1000, 1000}, "both": {100, 10_000},
 	} {
 		memo := codec.Memo(codec.String[string](), test.entries, test.bytes)
-		mostEntries := uint64(test.entries+3) / 4 * 4
+		mostEntries := uint64(test.entries+15) / 16 * 16
 		rnd := rand.New(rand.NewPCG(1, 2))
 		var most codec.MemoStats
 		for range 20_000 {

@@ -14,21 +14,22 @@ import (
 )
 
 const (
-	ways      = 4  // entries in a set
+	ways      = 16 // entries in a set
 	mostReads = 3  // hits that an entry counts
+	agesOneIn = 4  // one in so many replacements takes a read from each entry of a set
 	sizeShift = 4  // log2 of the part of maxBytes that one value may have
-	mostSwept = 64 // sets that one value may sweep for its bytes
+	mostSwept = 16 // sets that one value may sweep for its bytes
 )
 
 // Table remembers the values that a codec has decoded. All methods are safe for concurrent use.
 //
-// Entries are kept in sets of four, and a value's hash determines its set. Lookups read the sets
+// Entries are kept in sets of 16, and a value's hash determines its set. Lookups read the sets
 // without a lock. Only the holder of mu replaces entries, which are immutable except for reads.
 type Table[V any] struct {
 	decode   func(data []byte) (V, error)
 	hash     func(data []byte) uint64
 	sets     []set[V]
-	places   []place
+	groups   []group
 	maxBytes int64
 	lookups  stripe.Counters
 
@@ -39,7 +40,7 @@ type Table[V any] struct {
 	bytes   atomic.Int64 // at most maxBytes
 }
 
-// set is one cache line where pointers have 64 bits.
+// set is the entries and the ghosts of the encodings with some hashes.
 type set[V any] struct {
 	tags   [ways]atomic.Uint32 // 32 bits of the hash of the entry in each slot
 	ghosts [ways]atomic.Uint32 // tags of values that were decoded and not remembered
@@ -55,14 +56,14 @@ type Entry[V any] struct {
 }
 
 // New returns a table for the values of decode, which holds at most maxEntries of them, rounded up
-// to a multiple of four, whose encodings have at most maxBytes in total.
+// to a multiple of 16, whose encodings have at most maxBytes in total.
 func New[V any](decode func(data []byte) (V, error), maxEntries, maxBytes int) *Table[V] {
 	sets := (maxEntries-1)/ways + 1
 	return &Table[V]{
 		decode:   decode,
 		hash:     xxhash.Sum64,
 		sets:     make([]set[V], sets),
-		places:   make([]place, placesPerEntry*ways*sets),
+		groups:   make([]group, placesPerEntry*ways*sets/groupWays),
 		maxBytes: int64(maxBytes),
 	}
 }
@@ -213,9 +214,12 @@ func (s *set[V]) place(encoded string) (slot int, missing bool) {
 			slot, least = i, reads
 		}
 	}
-	if least != empty {
+	if least == 0 && rand.IntN(agesOneIn) == 0 {
+		least = 1
+	}
+	if least > 0 {
 		for i := range s.slots {
-			s.slots[i].Load().age(uint32(max(least, 1)))
+			s.slots[i].Load().age(uint32(least))
 		}
 	}
 	return slot, true

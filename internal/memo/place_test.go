@@ -41,17 +41,54 @@ func TestPlace_RecallsWhatWasBoundLast(t *testing.T) {
 	require.Nil(t, e)
 }
 
-// A place that is taken is given to others now and then.
-func TestPlace_TakenPlacesAreSeldomBound(t *testing.T) {
-	table := newTexts(t, 100, "a")
-	table.Bind(0, EntryID{1, 1, 1}, []byte("a"))
-	binds := 0
-	for range 1000 {
-		if table.Binds(0) {
-			binds++
+// Keys whose hashes begin alike share a group of places.
+func TestPlace_AGroupHasRoomForSeveralKeys(t *testing.T) {
+	table := newTexts(t, 100, "a", "b", "c", "d", "e")
+	texts := []string{"a", "b", "c", "d"}
+	require.Len(t, texts, groupWays)
+	for i, text := range texts {
+		for !table.Binds(uint64(i)) { // a place is free
+		}
+		table.Bind(uint64(i), EntryID{uint64(i), 1, 1}, []byte(text))
+	}
+	for i, text := range texts {
+		e, id := table.Recall(uint64(i))
+		require.NotNil(t, e)
+		require.Equal(t, text, e.value)
+		require.Equal(t, EntryID{uint64(i), 1, 1}, id)
+	}
+	const another = groupWays
+	e, _ := table.Recall(another)
+	require.Nil(t, e)
+	table.Bind(another, EntryID{another, 1, 1}, []byte("e"))
+	e, _ = table.Recall(another)
+	require.Equal(t, "e", e.value)
+	kept := 0
+	for i, text := range texts {
+		if e, _ := table.Recall(uint64(i)); e != nil {
+			require.Equal(t, text, e.value)
+			kept++
 		}
 	}
-	require.InDelta(t, 1000/rebindOneIn, binds, 100)
+	require.Equal(t, groupWays-1, kept)
+}
+
+// A place that is taken is given to others now and then: that of the key itself, and where the
+// group has no other.
+func TestPlace_TakenPlacesAreSeldomBound(t *testing.T) {
+	table := newTexts(t, 100, "a")
+	for i := range uint64(groupWays) {
+		table.Bind(i, EntryID{i, 1, 1}, []byte("a"))
+	}
+	for _, keyHash := range []uint64{0, groupWays} {
+		binds := 0
+		for range 1000 {
+			if table.Binds(keyHash) {
+				binds++
+			}
+		}
+		require.InDelta(t, 1000/rebindOneIn, binds, 100)
+	}
 }
 
 // A value that has left the table is not recalled, nor is the one that has its slot.
