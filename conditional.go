@@ -27,7 +27,8 @@ func (c *Cache) SetIfAbsent(k, v []byte) (stored bool, err error) {
 // dst unchanged. It reads that value in the same atomic step. If the entry is a lock, dst receives
 // the owner's token; if it is an idempotency key, the result of the first call.
 //
-// A TTL that is negative or below 100 ms matters only if k is absent: nothing is then stored.
+// A TTL that is negative, or above 0 and below 100 ms, matters only if k is absent: nothing is then
+// stored.
 // SetIfAbsentWithTTL does not allocate if dst has room for the value. With a nil dst, it allocates
 // for every value found that is not empty.
 func (c *Cache) SetIfAbsentWithTTL(
@@ -103,8 +104,8 @@ func (c *Cache) Update(k []byte, fn func(old []byte, ok bool) (new []byte, keep 
 
 // UpdateWithTTL is [Cache.Update] with a TTL for a new entry, as in [Cache.SetWithTTL]. An existing
 // entry keeps its expiry, so a counter created with a TTL starts again when its window is over,
-// however often it is updated. A TTL that is negative or below 100 ms matters only if k is absent:
-// the new value is then not stored.
+// however often it is updated. A TTL that is negative, or above 0 and below 100 ms, matters only
+// if k is absent: the new value is then not stored.
 func (c *Cache) UpdateWithTTL(
 	k []byte, ttl time.Duration, fn func(old []byte, ok bool) (new []byte, keep bool),
 ) error {

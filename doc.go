@@ -40,8 +40,8 @@
 //   - An entry can be read for at most its TTL. The clock is monotonic and counts in ticks of 100
 //     ms: an entry expires on time or up to one tick early, never late.
 //   - An argument of 0 means that the entry never expires, and TTL and GetWithTTL return 0 for it.
-//     A field of 0 is unset: without Options.TTL entries never expire, and a load that returns no
-//     TTL gives its entry Options.TTL.
+//     In a field, or returned by a load, 0 means unset: without Options.TTL entries never expire,
+//     and a loaded entry gets Options.TTL.
 //   - A negative TTL means that the entry has already expired. Nothing is stored, an older entry of
 //     the key is removed, and the call returns no error. (SetIfAbsentWithTTL and UpdateWithTTL use
 //     their TTL only for a new entry: whatever it is, an existing one stays.)
@@ -55,7 +55,8 @@
 // StaleIfError is negative, or is above 0 and below one tick.
 //
 // With [Options].ExpireAfterAccess, an entry expires when it has been neither read nor written for
-// that time (after a read, for half of it or more), or at the end of its TTL if that comes first.
+// that time, or at the end of its TTL if that comes first. A read in the first half of the idle
+// time does not restart it, so an entry may expire half of the idle time after its last read.
 //
 // # Atomic writes and loads
 //
@@ -68,7 +69,7 @@
 //
 // [Cache.GetOrLoad] and [Cache.GetOrLoadBatch] load missing values. At most one load of a key runs
 // at a time, and all callers that miss the key wait for it; a Set or Del in the meantime takes
-// precedence over its result. A call returns at the latest when its context ends. Loads that would
+// precedence over its result. A call returns no later than when its context ends. Loads that would
 // wait for each other in a cycle get [ErrLoadCycle], provided that they pass on the context that
 // they are given. With [Options].RefreshAhead, entries are loaded in the background before they
 // expire. No caller waits for such a load. It has a deadline, [Options].RefreshTimeout, and is not
@@ -182,11 +183,11 @@
 // # Security
 //
 // A random secret of the cache is mixed into every hash, so outsiders cannot choose keys that share
-// a bucket. The underlying hash is XXH64 without a seed: keys constructed to collide in all of its
-// 64 bits still do. Such keys are never mistaken for one another and evict only each other and a
-// few neighbors, and a search among them is bounded by 32 cache lines of the index and the 224
-// records that these can refer to. The bytes of deleted or dropped entries stay in memory until
-// they are overwritten.
+// a bucket, with one exception: the underlying hash is XXH64 without a seed, and keys constructed
+// to collide in all of its 64 bits do share one. Such keys are never mistaken for one another and
+// evict only each other and a few neighbors, and a search among them is bounded by 32 cache lines
+// of the index and the 224 records that these can refer to. The bytes of deleted or dropped entries
+// stay in memory until they are overwritten.
 //
 // # Caveats
 //

@@ -13,11 +13,11 @@ import (
 //
 // A key may have up to 65,535 bytes, a value up to 1/16 of the cache's bound, but never more than 4
 // GB; beyond that Set returns [ErrTooLarge]. After Close it returns [ErrClosed]. If the operating
-// system refuses memory, the cache evicts entries within the memory that it has; Set returns
-// [ErrNoMemory] only if there is none at all, or less than twice the size of the entry. Whatever
-// the error, no Get of this cache finds an older value of k, so callers that can do without the
-// entry may ignore it. Only with [ErrClosed] does the older value stay in [Options].File, for the
-// next cache opened on it.
+// system refuses memory, the cache makes do with the memory that it has, and evicts entries; Set
+// returns [ErrNoMemory] only if there is none at all, or less than twice the size of the entry.
+// Whatever the error, no Get of this cache finds an older value of k, so callers that can do
+// without the entry may ignore it. Only with [ErrClosed] does the older value stay in
+// [Options].File, for the next cache opened on it.
 //
 // Set does not allocate on the Go heap, except for a few bytes when a bucket's tables grow. It
 // locks one of the cache's buckets, of which there are at most 512.
@@ -57,8 +57,8 @@ func (c *Cache) Has(k []byte) bool {
 
 // Peek is [Cache.HasGet] without side effects. It counts as a lookup neither in [Stats] nor for
 // the eviction policy, so it affects neither hit ratios nor the choice of entries to evict, and it
-// does not restart an idle time ([Options].ExpireAfterAccess). Use it in tests, in debug pages and
-// to copy a cache. It allocates and locks like Get.
+// does not restart an idle time ([Options].ExpireAfterAccess). Use it in tests and debug pages,
+// and to copy a cache. It allocates and locks like Get.
 func (c *Cache) Peek(dst, k []byte) ([]byte, bool) {
 	out, _, got := c.lookup(dst, k, unhashed, withValue)
 	return out, got == hit
@@ -99,9 +99,9 @@ func (c *Cache) Del(k []byte) bool {
 }
 
 // Reset removes all entries. The cache keeps its memory for new ones ([Cache.Close] releases it),
-// and the counters in [Stats] continue. Buckets are emptied one after another: an entry that is set
-// concurrently, or that Touch stores again, may or may not stay. With [Options].OnRemove, each
-// bucket is emptied in steps of 64 KB or 256 entries, and OnRemove is called after each step.
+// and the counters in [Stats] are not reset. Buckets are emptied one after another: an entry that
+// is set concurrently, or that Touch stores again, may or may not stay. With [Options].OnRemove,
+// each bucket is emptied in steps of 64 KB or 256 entries, and OnRemove is called after each step.
 func (c *Cache) Reset() {
 	// Touch may store a record again, and so move it between the small buckets and the large ones: an
 	// old record must not move to where Reset has already been.

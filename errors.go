@@ -9,8 +9,8 @@ import (
 	"github.com/ringcache/ringcache/internal/snapshot"
 )
 
-// Errors that the methods of [Cache], [Namespace] and [Typed] return, wrapped with the requested
-// value and the bound that it violated. Test for them with [errors.Is]. The cache remains usable
+// Errors that the methods of [Cache], [Namespace] and [Typed] return, wrapped with details such as
+// the size and the limit that it exceeds. Test for them with [errors.Is]. The cache remains usable
 // after all of them.
 var (
 	// ErrTooLarge is returned for a key longer than 65,535 bytes or a value longer than 1/16 of the
@@ -32,7 +32,8 @@ var (
 	// SetBatch and their forms with a TTL, including those of a Typed view or a Namespace; and by
 	// NewWithOptions if [Options].File cannot be created because the disk is full. Nothing is stored,
 	// an older value of the key is removed, and a later Set tries again. If only a part of the memory
-	// is refused, the cache works as a smaller one, without an error: see [Stats].EffectiveMaxBytes.
+	// is refused, the cache behaves like a smaller one, without an error: see
+	// [Stats].EffectiveMaxBytes.
 	ErrNoMemory = errors.New("no memory from the operating system")
 
 	// ErrTTLTooShort is returned for a TTL above 0 and below the clock's tick of 100 ms by SetWithTTL
@@ -64,7 +65,7 @@ var (
 	// ErrDecode is returned by Get, GetWithTTL, Peek, GetBatch, GetAndDel, SetIfAbsentWithTTL, Update
 	// and UpdateWithTTL of a Typed view if the key is present but its codec cannot decode the bytes.
 	// It is wrapped together with the codec's own error, and names the key. GetAndDel removes the
-	// entry, the others leave it. GetOrLoad and GetOrLoadBatch remove the entry and load the key, and
+	// entry; the others leave it. GetOrLoad and GetOrLoadBatch remove the entry and load the key, and
 	// return ErrDecode if the loaded value cannot be decoded either.
 	ErrDecode = errors.New("value cannot be decoded")
 
@@ -78,7 +79,8 @@ var (
 	// another byte order, or if File + ".dict" does not hold dictionaries. The file is left unchanged.
 	ErrCorrupt = snapshot.ErrCorrupt
 
-	// ErrVersion is returned by the same functions for a file whose format is unknown to this version
+	// ErrVersion is returned by LoadFromFile, ReadSnapshot and NewWithOptions, and reported by Load,
+	// for a file whose format is unknown to this version
 	// of the package, and, except by NewWithOptions, for a snapshot with a different
 	// [Options].Version.
 	ErrVersion = snapshot.ErrVersion

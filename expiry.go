@@ -16,7 +16,7 @@ import (
 //
 // The clock is monotonic and counts in ticks of 100 ms. An entry expires on time or up to one tick
 // early, never late, whatever happens to the wall clock. On Linux and macOS, time during which the
-// machine sleeps counts too, at the latest 10 ms after it wakes up; on the BSDs it may not count.
+// machine sleeps counts too, no later than 10 ms after it wakes up; on the BSDs it may not count.
 //
 // An expired entry keeps its memory, and is included in [Cache.Len], until a Set reclaims it: a Set
 // searches its bucket for expired entries before it evicts live ones. [Cache.DeleteExpired] removes

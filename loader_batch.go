@@ -72,7 +72,7 @@ func (e *BatchError) sort() {
 //
 // Each key is treated as by [Cache.GetOrLoad], except that a key without a value ([ErrAbsent], from
 // this load or an earlier one) is not an error: its value in vals is nil. The value of a failed key
-// is nil too, and err is then a [*BatchError] that lists its index. An error of load, or a wrong
+// is nil too, and err is then a [*BatchError] that lists its index. An error from load, or a wrong
 // number of results, applies to each key that load was to load. A panic is raised when all loads
 // have ended. A result is not stored if its own key was written meanwhile; the others are.
 //

@@ -68,7 +68,7 @@ type NamespaceStats struct {
 	SetCalls uint64
 	DelCalls uint64
 
-	// Invalidations counts calls of Invalidate.
+	// Invalidations counts calls to Invalidate.
 	Invalidations uint64
 
 	// Entries is the number of the namespace's entries in the cache, and Bytes the size of their
@@ -259,7 +259,7 @@ func (s *space) keep(c *Cache) {
 // live ones; until then, the removed entries count in [Cache.Len].
 //
 // After Close, Invalidate returns [ErrClosed], and the entries in a file stay valid. A snapshot
-// that was begun earlier brings back the entries of its time if a new cache loads it after
+// that was begun earlier brings back the entries that it contains if a new cache loads it after
 // Invalidate. Removed entries that came with a snapshot and are still in a file when it is opened
 // again are not found either, but they count as entries and keep their memory until they are
 // evicted. Invalidate locks one bucket and allocates a few words.
@@ -320,10 +320,10 @@ func (n *Namespace) Drop() error {
 }
 
 // SetQuota bounds the size of the namespace's records, [NamespaceStats].Bytes, to maxBytes; 0
-// removes the bound. From 15/16 of the quota on, a Set in the namespace removes expired entries
-// that a short search finds, and then evicts other entries of the namespace, roughly in the order
-// in which they were set; recently read ones are skipped at first (not with [PolicyFIFO]). An entry
-// that still does not fit, or is longer than the quota, is not stored: its Set returns nil,
+// removes the bound. Once 15/16 of the quota are filled, a Set in the namespace removes expired
+// entries that a short search finds, and then evicts other entries of the namespace, roughly in the
+// order in which they were set; recently read ones are skipped at first (not with [PolicyFIFO]). An
+// entry that still does not fit, or is longer than the quota, is not stored: its Set returns nil,
 // SetIfAbsent, SetIfChanged and CompareAndSwap report false, and an older value is gone. Other
 // namespaces lose nothing. A namespace above a new quota evicts entries before SetQuota returns,
 // expired ones first.

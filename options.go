@@ -42,10 +42,10 @@ type Options struct {
 	// See the section Times to live of the package documentation.
 	TTL time.Duration
 
-	// TTLJitter is the largest random fraction subtracted from each TTL, from 0 to below 1: with 0.1,
-	// a TTL is shortened to 90 to 100 % of its length, but to no less than one tick of 100 ms. Entries
-	// that were stored together then expire at different times. It applies to TTL and to the TTL
-	// returned by a load ([LoadFunc]); those of SetWithTTL and Touch are exact. The default, 0,
+	// TTLJitter is the largest random fraction subtracted from each TTL, 0 or more and below 1: with
+	// 0.1, a TTL is shortened to 90 to 100 % of its length, but to no less than one tick of 100 ms.
+	// Entries that were stored together then expire at different times. It applies to TTL and to the
+	// TTL returned by a load ([LoadFunc]); those of SetWithTTL and Touch are exact. The default, 0,
 	// subtracts nothing.
 	TTLJitter float64
 
@@ -111,7 +111,7 @@ type Options struct {
 	// then. A call that removes many entries works in steps of 256 entries or 64 KB, and calls
 	// OnRemove after each step. If OnRemove panics, the panic reaches the caller. The cache stays
 	// consistent, but OnRemove is not called for the other entries of that step, and a value for which
-	// entries were evicted may not be stored. With a Compressor, lookups may evict entries too.
+	// entries were evicted might not be stored. With a Compressor, lookups may evict entries too.
 	// OnRemove is not called for a value that cannot be decompressed.
 	OnRemove func(k, v []byte, reason RemovalReason)
 
@@ -298,7 +298,7 @@ func (h HugePages) String() string {
 // Compressor compresses the cold part of a cache ([Options].Compressor). Packages compress/s2 and
 // compress/zstd provide one each. The methods are called while no lock is held, possibly by several
 // goroutines at once. A Compressor that returns an error, panics or returns wrong bytes affects at
-// most that entry: it is kept uncompressed, or becomes a miss.
+// most the entry being processed: it is kept uncompressed, or becomes a miss.
 type Compressor interface {
 	// ID names the format and its version, in up to 64 bytes. Values compressed by one Compressor can
 	// be decompressed by another only if both have the same ID. A cache that opens a file whose
@@ -325,7 +325,8 @@ type ValueCompressor interface {
 	Compress(dst, src []byte) ([]byte, error)
 
 	// Decompress appends to dst the size bytes whose compressed form is src. It must return an error
-	// if src decompresses to another length, and must not allocate more: dst has room for size bytes.
+	// if src decompresses to another length, and must not append more than size bytes, for which dst
+	// has room.
 	Decompress(dst, src []byte, size int) ([]byte, error)
 }
 

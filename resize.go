@@ -24,9 +24,9 @@ const leastChunks = 4
 // after lowering the bound, memory is within the bound, and the excess has gone back to the
 // operating system, unless the cache is on the Go heap (see the section Memory of the package
 // documentation) or was made with less than 64 MB (256 MB where the system's pages have 16 KB).
-// Entries stay as far as there is room, and those that have been read are kept first; a value above
+// Entries stay while there is room, and those that have been read are kept first; a value above
 // 1/16 of the new bound is evicted when it would be moved. OnRemove is called after each step; a
-// step locks one bucket, for 64 KB or 256 records or to rebuild its index.
+// step locks one bucket while it processes 64 KB or 256 records, or rebuilds the index.
 //
 // maxBytes must satisfy the rule of [Options].MaxBytes, and bounds that depend on the cache's
 // original bound. The minimum is at most 1/8 of the original, or 128 MB if it was at least 1 GB.

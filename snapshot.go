@@ -51,8 +51,8 @@ func (c *Cache) SaveToFile(path string) error {
 // the old one or the new one, complete and synced to disk: the new one is written under another
 // name in the same directory, with mode 0600. Files left there by a process that died are removed
 // by the next Save to the same path. Missing directories are created. If path is a symbolic link,
-// its target is replaced. A relative path is resolved when Save begins. Save does not replace
-// anything but a regular file; that is an error.
+// its target is replaced. A relative path is resolved when Save begins. Save replaces
+// only a regular file; if path names anything else, it returns an error.
 //
 // Other goroutines may use the cache meanwhile: a bucket is locked while 64 KB are copied, and
 // never during writes to the file. An entry that is present throughout and is not set again is
@@ -61,8 +61,8 @@ func (c *Cache) SaveToFile(path string) error {
 // to 20 MB for each goroutine, plus the size of the longest value. Blocks are compressed if that
 // makes them smaller.
 //
-// On an error the file at path is unchanged (except on an error of syncing its directory). The
-// error is that of the context if it has ended, [ErrClosed] after Close, and that of the file
+// On an error the file at path is unchanged, unless it is the syncing of its directory that fails.
+// The error is that of the context if it has ended, [ErrClosed] after Close, and that of the file
 // system otherwise.
 func (c *Cache) Save(ctx context.Context, path string, o SaveOptions) error {
 	if err := c.save(ctx, path, o); err != nil {

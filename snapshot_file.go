@@ -36,8 +36,8 @@ type LoadReport struct {
 	Err error
 }
 
-// Load returns a cache with the settings of o, filled from the snapshot at path as far as there is
-// room and the file is usable: from a damaged file it loads every undamaged block. A service can
+// Load returns a cache with the settings of o, filled with as much of the snapshot at path as
+// fits and is usable: from a damaged file it loads every undamaged block. A service can
 // start with this one call whatever the state of the file, and log [LoadReport].Err. The error is
 // that of [NewWithOptions]; the cache is nil only in that case.
 //

@@ -13,7 +13,7 @@ import (
 	"github.com/ringcache/ringcache/internal/store"
 )
 
-// ReadSnapshot adds the entries of a snapshot to the cache, as far as there is room for them, and
+// ReadSnapshot adds the entries of a snapshot to the cache, as many as fit, and
 // returns the number of bytes read. An existing key keeps its value: that of the snapshot is older.
 // ReadSnapshot stops at the end mark of the snapshot: unlike ReadFrom of an [io.ReaderFrom], it
 // does not read to the end of r.

@@ -22,12 +22,12 @@ type Stats struct {
 	// and one for each key of GetBatch and GetOrLoadBatch. Peek, HasGetUncounted and TTL do not count.
 	GetCalls uint64
 
-	// SetCalls counts calls of Set, SetWithTTL, SetIfAbsent, SetIfChanged, CompareAndSwap, Append, and
+	// SetCalls counts calls to Set, SetWithTTL, SetIfAbsent, SetIfChanged, CompareAndSwap, Append, and
 	// Update if it keeps the key, once each, and each key of SetBatch. Calls that were refused or
 	// stored nothing count too; Touch and the results of loads do not.
 	SetCalls uint64
 
-	// DelCalls counts calls of Del and GetAndDel, and of Update if it does not keep the key.
+	// DelCalls counts calls to Del and GetAndDel, and of Update if it does not keep the key.
 	DelCalls uint64
 
 	// Misses counts the GetCalls that found no value.
@@ -59,7 +59,7 @@ type Stats struct {
 	// removed yet, and the negative entries of GetOrLoad.
 	EntriesCount uint64
 
-	// BytesSize is a gauge: the bytes of the records of EntriesCount. These are keys, values as they
+	// BytesSize is a gauge: the bytes of the records of these entries. They are keys, values as they
 	// are stored, and headers of 3 or 7 bytes, plus 4 for an expiry, 8 with Options.ExpireAfterAccess,
 	// and 4 in Options.File. A negative entry is a header of 11 bytes, or 15 in Options.File, and its
 	// key.
@@ -93,7 +93,7 @@ type Stats struct {
 	File        FileStats        // of Options.File when the cache was made
 }
 
-// RefusedStats count values that were not stored, by Sets and by loads, by their error.
+// RefusedStats count the values that Sets and loads did not store, by error.
 type RefusedStats struct {
 	TooLarge    uint64 // ErrTooLarge
 	NoMemory    uint64 // ErrNoMemory
@@ -138,8 +138,8 @@ type PolicyStats struct {
 
 // LoadStats count the loads of GetOrLoad and GetOrLoadBatch, one for each key of a batch.
 type LoadStats struct {
-	// Started counts the loads that were started; Errors, those that ended with an error, a panic or
-	// by exiting their goroutine; Dropped, those whose result was not stored because the key was
+	// Started counts the loads that were started; Errors, those that ended with an error or a panic,
+	// or by exiting their goroutine; Dropped, those whose result was not stored because the key was
 	// written during the load, no caller waited any more, or the cache refused it (a negative TTL does
 	// not count).
 	Started uint64
@@ -174,12 +174,12 @@ type CompressionStats struct {
 	UncompressedShort     uint64
 	UncompressedQueueFull uint64
 
-	// CompressErrors counts calls of the Compressor that failed or panicked while compressing or
+	// CompressErrors counts calls to the Compressor that failed or panicked while compressing or
 	// building a dictionary, and dictionaries that could not be written to Options.File + ".dict".
 	CompressErrors uint64
 
-	// DecompressErrors counts calls that failed while decompressing, or returned other bytes than had
-	// been set. Such an entry is a miss, and counts in Stats.Corruptions.
+	// DecompressErrors counts calls that failed while decompressing, or returned bytes that differ
+	// from those set. Such an entry is a miss, and counts in Stats.Corruptions.
 	DecompressErrors uint64
 
 	// CompressTime is the time that the goroutine has spent compressing.

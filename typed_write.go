@@ -193,7 +193,7 @@ func encodeError(verb string, err error) error {
 	return fmt.Errorf("ringcache: %s entry: %w: %w", verb, ErrEncode, err)
 }
 
-// SetBatch is [Cache.SetBatch]: it stores vals[i] under keys[i] for each i, like calls of
+// SetBatch is [Cache.SetBatch]: it stores vals[i] under keys[i] for each i, like calls to
 // [Typed.Set] in that order. It tries all entries even if some fail, and returns the first error,
 // with its index. SetBatch panics if vals is shorter than keys. It does not allocate for a key,
 // within the limits that Set states.

@@ -273,7 +273,7 @@ func (n *view) setFor(k, v []byte, l lifetime) error {
 	return n.cache.setFor(n.key(room[:0], k), v, l)
 }
 
-// SetBatch stores vals[i] under keys[i] for each i, like calls of [Cache.Set] in that order, but
+// SetBatch stores vals[i] under keys[i] for each i, like calls to [Cache.Set] in that order, but
 // fetches the keys' parts of the index and the records to be replaced in parallel. It tries all
 // entries even if some fail, and returns the first error, with its index. It ignores surplus
 // values, and panics if vals is shorter than keys.
@@ -286,7 +286,7 @@ func (c *Cache) SetBatch(keys, vals [][]byte) error {
 }
 
 // SetBatchWithTTL is [Cache.SetBatch] with the TTL of [Cache.SetWithTTL], the same for all entries,
-// like calls of SetWithTTL in the order of the keys.
+// like calls to SetWithTTL in the order of the keys.
 func (c *Cache) SetBatchWithTTL(keys, vals [][]byte, ttl time.Duration) error {
 	whole := view{cache: c}
 	return whole.SetBatchWithTTL(keys, vals, ttl)
