@@ -27,9 +27,10 @@
 //
 // Keys and values are arbitrary bytes and may be empty. A nil key is the same as an empty one, and
 // an empty value is distinct from a miss. A key has at most 65,535 bytes, and a value at most 1/16
-// of MaxBytes. Set copies its arguments, and returned slices never alias cache memory. A [Typed]
-// view has keys and values of a program's own types. A [Namespace] is a part of a cache with its
-// own quota and statistics; all of its entries can be invalidated at once, in constant time.
+// of MaxBytes, but never more than 4 GB. Set copies its arguments, and returned slices never alias
+// cache memory. A [Typed] view has keys and values of a program's own types. A [Namespace] is a
+// part of a cache with its own quota and statistics; all of its entries can be invalidated at once,
+// in constant time.
 //
 // # Times to live
 //
@@ -37,8 +38,9 @@
 // SetIfAbsentWithTTL, UpdateWithTTL and Touch, to the result of a load ([LoadFunc]), and to
 // [Options].TTL.
 //
-//   - An entry can be read for at most its TTL. The clock is monotonic and counts in ticks of 100
-//     ms: an entry expires on time or up to one tick early, never late.
+//   - An entry can be read for at most its TTL, unless Options.StaleIfError is set. The clock is
+//     monotonic and counts in ticks of 100 ms: an entry expires on time or up to one tick early,
+//     never late.
 //   - An argument of 0 means that the entry never expires, and TTL and GetWithTTL return 0 for it.
 //     In a field, or returned by a load, 0 means unset: without Options.TTL entries never expire,
 //     and a loaded entry gets Options.TTL.
@@ -46,7 +48,7 @@
 //     the key is removed, and the call returns no error. (SetIfAbsentWithTTL and UpdateWithTTL use
 //     their TTL only for a new entry: whatever it is, an existing one stays.)
 //   - A TTL between 0 and one tick is too short to be honored. It is usually a number without a
-//     unit: 60 means 60 ns. It has the effect of a negative one, and calls that return an error
+//     unit: 60 means 60 ns. It has the effect of a negative one, and methods that return an error
 //     return [ErrTTLTooShort]. (Touch returns no error; the result of a load goes to its waiting
 //     callers.)
 //   - An entry that would expire 13 years or more after the cache was made never expires.
@@ -68,7 +70,7 @@
 // counter may start again.
 //
 // [Cache.GetOrLoad] and [Cache.GetOrLoadBatch] load missing values. At most one load of a key runs
-// at a time, and all callers that miss the key wait for it; a Set or Del in the meantime takes
+// at a time, and all callers that miss on the key wait for it; a Set or Del in the meantime takes
 // precedence over its result. A call returns no later than when its context ends. Loads that would
 // wait for each other in a cycle get [ErrLoadCycle], provided that they pass on the context that
 // they are given. With [Options].RefreshAhead, entries are loaded in the background before they
@@ -142,7 +144,8 @@
 //
 // # Memory
 //
-// MaxBytes bounds all off-heap memory, records and index together; the minimum is 256 KB. An entry
+// MaxBytes bounds all off-heap memory, records and index together (with File, see the section
+// Files); the minimum is 256 KB. An entry
 // takes its key and value, a header of 3 bytes (7 for a key of 64 bytes or more, or a value of 64
 // KB or more, 32 KB with a time to live, 16 KB with an idle time; 4 more with a time to live, 8
 // with an idle time), and its share of the index. Address space is reserved in mappings of up to 64
@@ -150,7 +153,7 @@
 // heap (40 KB for a cache of 1 MB), and 0.1 to 0.3 MB more for each GB above 256 MB.
 //
 // The memory of dead records (replaced, deleted, invalidated or expired) is reused before live
-// entries are evicted, wherever at least 1/16 of the bytes is dead.
+// entries are evicted, wherever at least 1/16 of the bytes are dead.
 //
 // [Cache.Reset] keeps the memory for new entries, [Cache.Resize] returns the memory above the new
 // bound, and [Cache.Close] returns all physical memory at once. Address space is released when the
@@ -194,8 +197,8 @@
 // A Set of an existing key overwrites the value in place if there is room, and the entry keeps its
 // position in the eviction order. New entries that are never read are evicted first; how soon is
 // learned from lookups of entries that were evicted too early. If keys are read only once, and only
-// after more than 0.6 of the cache's size has been written since they were set, [PolicyFIFO] is the
-// better choice.
+// after more than 60 % of the cache's size has been written since they were set, [PolicyFIFO] is
+// the better choice.
 //
 // Large values are stored in a separate part of the cache. A value is large above 1/4096 of
 // MaxBytes (in a cache below 32 MB, above 8 to 16 KB); the threshold is lower if most values are

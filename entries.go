@@ -34,9 +34,10 @@ func (c *Cache) Set(k, v []byte) error {
 // empty value from a miss.
 //
 // Get does not allocate if dst has room for the value. It takes a lock only if other goroutines
-// keep writing to the same bucket, if k may be the key of a large entry, if it restarts the idle
-// time of the entry ([Options].ExpireAfterAccess), or if the entry is in the cold part
-// ([Options].Compressor). A Get from the cold part may evict other entries.
+// keep writing to the same bucket, if k may be the key of a large entry, if k overlaps the part of
+// dst that it appends to, if it restarts the idle time of the entry ([Options].ExpireAfterAccess),
+// or if the entry is in the cold part ([Options].Compressor). A Get from the cold part may evict
+// other entries.
 func (c *Cache) Get(dst, k []byte) []byte {
 	out, _, _ := c.lookup(dst, k, unhashed, getMode)
 	return out
@@ -141,9 +142,9 @@ func (c *Cache) resetStep(b *bucket, left *int) (done bool) {
 	return done
 }
 
-// Len returns the number of entries, like [Stats].EntriesCount: it includes expired and negative
-// entries that have not been removed yet. It locks every bucket briefly, one after another, so
-// entries that are added or removed concurrently may or may not be counted.
+// Len returns the number of entries, like [Stats].EntriesCount: it includes expired, invalidated
+// and negative entries that have not been removed yet. It locks every bucket briefly, one after
+// another, so entries that are added or removed concurrently may or may not be counted.
 func (c *Cache) Len() int {
 	n := 0
 	c.each(func(b *bucket) {

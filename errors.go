@@ -11,12 +11,12 @@ import (
 
 // Errors that the methods of [Cache], [Namespace] and [Typed] return, wrapped with details such as
 // the size and the limit that it exceeds. Test for them with [errors.Is]. The cache remains usable
-// after all of them.
+// after all of them except ErrClosed.
 var (
 	// ErrTooLarge is returned for a key longer than 65,535 bytes or a value longer than 1/16 of the
-	// cache's bound, by Set, SetIfAbsent, SetIfChanged, CompareAndSwap, Update, Append, SetBatch and
-	// their forms with a TTL, including those of a Typed view or a Namespace. Nothing is stored, and
-	// an older value of the key is removed, because it is out of date.
+	// cache's bound or 4 GB, by Set, SetIfAbsent, SetIfChanged, CompareAndSwap, Update, Append,
+	// SetBatch and their forms with a TTL, including those of a Typed view or a Namespace. Nothing is
+	// stored, and an older value of the key is removed, because it is out of date.
 	ErrTooLarge = errors.New("entry too large")
 
 	// ErrClosed is returned after Close by Set, SetIfAbsent, SetIfChanged, CompareAndSwap, Update
@@ -28,7 +28,7 @@ var (
 	ErrClosed = errors.New("cache is closed")
 
 	// ErrNoMemory is returned when the operating system provides no memory at all, or less than twice
-	// the size of a large entry, by Set, SetIfAbsent, SetIfChanged, CompareAndSwap, Update, Append,
+	// the size of the entry, by Set, SetIfAbsent, SetIfChanged, CompareAndSwap, Update, Append,
 	// SetBatch and their forms with a TTL, including those of a Typed view or a Namespace; and by
 	// NewWithOptions if [Options].File cannot be created because the disk is full. Nothing is stored,
 	// an older value of the key is removed, and a later Set tries again. If only a part of the memory

@@ -85,8 +85,9 @@ func (c *Cache) storeFor(w *write, l lifetime, verb string) (err error) {
 
 // Touch sets the TTL of k's entry, starting now, and reports whether k was present. ttl follows the
 // rules of [Cache.SetWithTTL]: with 0 the entry never expires, and a TTL that is negative or below
-// 100 ms removes the entry. The value and the entry's position in the eviction order do not change:
-// Touch does not count as a read. With [Options].ExpireAfterAccess it restarts the idle time.
+// 100 ms removes the entry. The value does not change, nor, if the entry has room for an expiry,
+// its position in the eviction order: Touch does not count as a read. With
+// [Options].ExpireAfterAccess it restarts the idle time.
 //
 // An entry that was set without an expiry has no room for one. Touch stores it again, which may
 // evict other entries; if the operating system refuses memory for that, the entry is lost and Touch

@@ -58,7 +58,7 @@ type (
 
 // GetOrLoad is like [Cache.Get], but loads a missing value: it appends the value of k to dst, or
 // returns dst unchanged and an error. On a miss it calls load in a new goroutine, which ends with
-// the load, stores the result, and returns it. One load serves all callers that miss k while it
+// the load, stores the result, and returns it. One load serves all callers that miss on k while it
 // runs. A concurrent write of k (Set and its variants, Del, Reset) takes precedence: the callers
 // get the loaded value, but it is not stored. A result that the cache rejects is also returned but
 // not stored, as is every result after Close.

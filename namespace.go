@@ -287,7 +287,7 @@ func (n *Namespace) Invalidate() error {
 
 // Drop invalidates the namespace and forgets its name, statistics and quota, and releases their
 // memory. It is meant for namespaces that come and go, such as one for each tenant. The next call
-// of [Cache.Namespace] with the name makes a new namespace. A Namespace that was obtained before
+// to [Cache.Namespace] with the name makes a new namespace. A Namespace that was obtained before
 // Drop stays empty from then on: its lookups miss, and its Sets return nil and store nothing, which
 // SetIfAbsent and similar methods report.
 //
@@ -320,7 +320,7 @@ func (n *Namespace) Drop() error {
 }
 
 // SetQuota bounds the size of the namespace's records, [NamespaceStats].Bytes, to maxBytes; 0
-// removes the bound. Once 15/16 of the quota are filled, a Set in the namespace removes expired
+// removes the bound. Once 15/16 of the quota is filled, a Set in the namespace removes expired
 // entries that a short search finds, and then evicts other entries of the namespace, roughly in the
 // order in which they were set; recently read ones are skipped at first (not with [PolicyFIFO]). An
 // entry that still does not fit, or is longer than the quota, is not stored: its Set returns nil,
@@ -331,8 +331,8 @@ func (n *Namespace) Drop() error {
 // All Namespaces of the name share the quota. It survives Invalidate, and is not kept in a file:
 // set it when the program starts. Each entry of a namespace with a quota uses 8 to 32 bytes of the
 // Go heap, without pointers. SetQuota returns [ErrInvalidOptions] if maxBytes is negative. It locks
-// one bucket after another. If the namespace has entries, and had no quota or now exceeds it,
-// SetQuota examines all records of the cache.
+// one bucket after another. If the namespace has entries, and had no quota before or exceeds the
+// new one, SetQuota examines all records of the cache.
 func (n *Namespace) SetQuota(maxBytes int64) error {
 	if maxBytes < 0 {
 		return fmt.Errorf("ringcache: set quota: %d bytes, must be at least 0: %w",

@@ -30,7 +30,7 @@ type Options struct {
 	// MaxBytes bounds all off-heap memory of the cache, records and index together, in bytes. It is
 	// required, from 256 KB to 4 TB. Below 32 MB, a cache has fewer buckets (the largest power of two
 	// that leaves each of them 64 KB), so fewer goroutines can write at the same time. With File, the
-	// index can exceed the bound: see the section Files of the package documentation.
+	// index may come on top of the bound: see the section Files of the package documentation.
 	MaxBytes int
 
 	// Policy is the eviction policy, which chooses the entries to drop when the cache is full:
@@ -51,11 +51,11 @@ type Options struct {
 
 	// ExpireAfterAccess is the idle time: an entry that is neither read nor written for that long
 	// expires. A write restarts the idle time, and so does a read in its second half. A read in the
-	// first half changes nothing and costs nothing, so an entry expires a whole idle time after its
-	// last write, and between half and a whole idle time after its last read. The calls that count as
-	// a read here are those that count as one for the eviction policy: Get and its variants, Has,
-	// View, GetBatch, GetOrLoad, and writes that inspect the old value. Peek, TTL, loops and snapshots
-	// do not count.
+	// first half changes nothing and costs nothing, so an entry that is never read expires a whole
+	// idle time after its last write, and one that is read, between half and a whole idle time after
+	// its last read. The calls that count as a read here are those that count as one for the eviction
+	// policy: Get and its variants, Has, View, GetBatch, GetOrLoad, and writes that inspect the old
+	// value. Peek, TTL, loops and snapshots do not count.
 	//
 	// An entry that also has a TTL expires at the earlier of the two deadlines, and [Cache.TTL]
 	// returns the time until then. Touch sets the TTL and restarts the idle time. A negative entry
@@ -64,9 +64,9 @@ type Options struct {
 	// Snapshots and File keep both deadlines; a shorter idle time applies as soon as they are opened.
 	// Entries that were stored in a File without an idle time have none until they are written again.
 	// If a snapshot or a File is opened without this option, its entries expire at the deadlines that
-	// they had. An idle time adds 8 bytes to each record, including those of a TTL. The default, 0,
-	// means that reads do not affect expiry; any other value must be at least one tick of 100 ms, and
-	// more than twice RefreshAhead.
+	// they had. With an idle time, each record is 8 bytes longer; these include the 4 bytes of a TTL.
+	// The default, 0, means that reads do not affect expiry; any other value must be at least one tick
+	// of 100 ms, and more than twice RefreshAhead.
 	ExpireAfterAccess time.Duration
 
 	// RefreshAhead is how long before its expiry an entry is due for a refresh. A hit of
@@ -79,7 +79,7 @@ type Options struct {
 	//
 	// The default, 0, means that nothing is loaded ahead. Any other value must be at least one tick of
 	// 100 ms, less than half of ExpireAfterAccess if that is set, and, if TTL is set, less than the
-	// shortest time that TTLJitter leaves of TTL.
+	// shortest TTL that TTLJitter can produce.
 	RefreshAhead time.Duration
 
 	// RefreshTimeout is the deadline of a load started by RefreshAhead, after which the load's context
@@ -117,8 +117,8 @@ type Options struct {
 
 	// HugePages determines when the operating system is asked for large pages, which speed up reads
 	// and overwrites spread over hundreds of megabytes: HugePagesWhenFull, the default, HugePagesOff
-	// or HugePagesAtOnce. It has an effect only on Linux, where transparent huge pages are set to
-	// madvise or always.
+	// or HugePagesAtOnce. It has an effect only on Linux, and only if transparent huge pages are set
+	// to madvise or always.
 	HugePages HugePages
 
 	// File, if not empty, is the path of a file that holds the entries, so that a cache opened on it
@@ -248,12 +248,13 @@ const (
 	// of recently evicted entries. New entries go to a small ring, and move on to the main ring only
 	// if they are read there, so a scan does not flush the cache. The size of the small ring is
 	// learned: a key that is read only once is found if the number of other keys set in the meantime
-	// is less than about 0.6 of the number that the cache holds. See docs/policy.md in the repository.
+	// is less than about 60 % of the number that the cache holds. See docs/policy.md in the
+	// repository.
 	PolicyS3FIFO Policy = Policy(policy.S3FIFO)
 
 	// PolicyFIFO drops the oldest entry, read or not, as fastcache does. Its Set is cheaper, and on
 	// most workloads its hit ratio is lower. It is the better policy if keys are read only once, and
-	// only after more than 0.6 of the cache's size has been written since they were set.
+	// only after more than 60 % of the cache's size has been written since they were set.
 	PolicyFIFO Policy = Policy(policy.FIFO)
 )
 

@@ -27,7 +27,7 @@ type Stats struct {
 	// stored nothing count too; Touch and the results of loads do not.
 	SetCalls uint64
 
-	// DelCalls counts calls to Del and GetAndDel, and of Update if it does not keep the key.
+	// DelCalls counts calls to Del and GetAndDel, and to Update if it does not keep the key.
 	DelCalls uint64
 
 	// Misses counts the GetCalls that found no value.
@@ -45,7 +45,7 @@ type Stats struct {
 	// EvictedEntries and EvictedBytes count entries, and the bytes of their records, that were dropped
 	// to make room, in the cache or within the quota of their namespace. Entries that were replaced by
 	// a Set, removed by Del or Namespace.Invalidate, dropped by Reset, or expired do not count. Policy
-	// counts the causes.
+	// breaks them down by cause.
 	EvictedEntries uint64
 	EvictedBytes   uint64
 
@@ -55,8 +55,8 @@ type Stats struct {
 	ExpiredEntries uint64
 	ExpiredBytes   uint64
 
-	// EntriesCount is a gauge: the number of entries. It includes expired entries that have not been
-	// removed yet, and the negative entries of GetOrLoad.
+	// EntriesCount is a gauge: the number of entries. It includes expired and invalidated entries that
+	// have not been removed yet, and the negative entries of GetOrLoad.
 	EntriesCount uint64
 
 	// BytesSize is a gauge: the bytes of the records of these entries. They are keys, values as they
@@ -74,8 +74,8 @@ type Stats struct {
 	EffectiveMaxBytes uint64
 
 	// ReservedBytes is a gauge: the off-heap memory that records and indexes currently hold, in whole
-	// chunks. It is at most MaxBytesSize, except while Resize makes the cache smaller. It does not
-	// include memory that is free for reuse, after Reset for example.
+	// chunks. It is at most MaxBytesSize, except while Resize makes the cache smaller, and with
+	// Options.File where the index comes on top of the bound. It does not include memory that is free for reuse, after Reset for example.
 	ReservedBytes uint64
 
 	// DeadBytes is a gauge: the part of ReservedBytes that holds records which were replaced, deleted,
@@ -104,11 +104,11 @@ type RefusedStats struct {
 // PolicyStats count the actions of the eviction policy, and show whether a larger cache would help.
 // The small ring and the main ring are those of [PolicyS3FIFO].
 type PolicyStats struct {
-	// Stats.EvictedEntries is the sum of four causes. EvictedSmall counts entries that left the small
-	// ring because they had not been read in it, or not often enough; EvictedMain, those that left the
-	// main ring (with PolicyFIFO, all entries); EvictedCold, those that left the cold part; and
-	// EvictedCrowd, those for which the index had no place, which happens, as long as there is free
-	// memory, only to keys with equal hashes.
+	// Stats.EvictedEntries is the sum of the next four counters, one for each cause. EvictedSmall
+	// counts entries that left the small ring because they had not been read in it, or not often
+	// enough; EvictedMain, those that left the main ring (with PolicyFIFO, all entries); EvictedCold,
+	// those that left the cold part; and EvictedCrowd, those for which the index had no place, which
+	// happens, as long as there is free memory, only to keys with equal hashes.
 	EvictedSmall uint64
 	EvictedMain  uint64
 	EvictedCold  uint64
@@ -123,7 +123,7 @@ type PolicyStats struct {
 	// straight to the main ring where that has proved beneficial.
 	GhostHits uint64
 
-	// NearMisses counts misses of keys that are still remembered from an eviction: the cache keeps the
+	// NearMisses counts misses on keys that are still remembered from an eviction: the cache keeps the
 	// hashes of some of the entries that it has dropped recently. A larger cache would have found most
 	// of them: see [Stats.Gain].
 	NearMisses uint64
@@ -310,9 +310,9 @@ func (s Stats) ColdRatio() float64 {
 	return float64(s.Compression.BytesBefore) / float64(s.Compression.BytesAfter)
 }
 
-// LargerBy returns by how much the cache that [Stats.Gain] assumes is larger: 0.5 for a cache with
-// room for 50 % more entries. It is Policy.Ghosts over EntriesCount, so it is meaningful only for a
-// full cache, not after Reset or after most of the entries were removed.
+// LargerBy returns how much larger than this cache the one assumed by [Stats.Gain] is: 0.5 for a
+// cache with room for 50 % more entries. It is Policy.Ghosts over EntriesCount, so it is meaningful
+// only for a full cache, not after Reset or after most of the entries were removed.
 func (s Stats) LargerBy() float64 {
 	return float64(s.Policy.Ghosts) / float64(max(s.EntriesCount, 1))
 }

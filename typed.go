@@ -76,7 +76,7 @@ type Typed[K Key, V any] struct {
 //	users := ringcache.NewTyped[uint64](cache, codec.JSON[User](),
 //		ringcache.TypedOptions{Prefix: "user:"})
 //
-// Calls to a view of a namespace count in the statistics of the namespace too, and Invalidate of
+// Calls on a view of a namespace also count in the statistics of the namespace, and invalidating
 // the namespace removes the entries of the view. NewTyped panics if the cache, namespace or
 // codec is nil.
 func NewTyped[K Key, V any, Of *Cache | *Namespace](
