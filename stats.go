@@ -75,7 +75,8 @@ type Stats struct {
 
 	// ReservedBytes is a gauge: the off-heap memory that records and indexes currently hold, in whole
 	// chunks. It is at most MaxBytesSize, except while Resize makes the cache smaller, and with
-	// Options.File where the index comes on top of the bound. It does not include memory that is free for reuse, after Reset for example.
+	// Options.File where the index comes on top of the bound. It does not include memory that is free
+	// for reuse, after Reset for example.
 	ReservedBytes uint64
 
 	// DeadBytes is a gauge: the part of ReservedBytes that holds records which were replaced, deleted,
