@@ -13,7 +13,7 @@ import (
 // SetIfAbsent is [Cache.Set] if k is absent, and reports whether it stored v. An expired entry is
 // absent. An existing entry stays unchanged, with its expiry, and finding it counts as a read for
 // the eviction policy. SetIfAbsent counts in [Stats] as a Set in both cases. If a [Namespace] is
-// over its quota or was dropped and does not store v, it reports false and returns no error.
+// over its quota or was dropped and does not store v, SetIfAbsent reports false and no error.
 func (c *Cache) SetIfAbsent(k, v []byte) (stored bool, err error) {
 	var w write
 	w.Key, w.Value = k, v
@@ -67,7 +67,8 @@ func (c *Cache) SetIfChanged(k, v []byte) (changed bool, err error) {
 // If k is absent, it stores nothing; a nil old is the same as an empty one. The entry keeps its
 // expiry, and counts as read for the eviction policy. (Room for a large value is made first; if
 // that evicts k itself, nothing is stored.) CompareAndSwap counts in [Stats] as a Set in both
-// cases. If a [Namespace] has no room for new within its quota, it reports false, and k is absent.
+// cases. If a [Namespace] has no room for new within its quota, CompareAndSwap reports false, and
+// k is absent.
 func (c *Cache) CompareAndSwap(k, old, new []byte) (swapped bool, err error) {
 	var w write
 	w.Key, w.Value = k, new

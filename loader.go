@@ -58,10 +58,10 @@ type (
 
 // GetOrLoad is like [Cache.Get], but loads a missing value: it appends the value of k to dst, or
 // returns dst unchanged and an error. On a miss it calls load in a new goroutine, which ends with
-// the load, stores the result, and returns it. One load serves all callers that miss on k while it
-// runs. A concurrent write of k (Set and its variants, Del, Reset) takes precedence: the callers
-// get the loaded value, but it is not stored. A result that the cache rejects is also returned but
-// not stored, as is every result after Close.
+// the load; it then stores the result and returns it. One load serves all callers that miss on k
+// while it runs. A concurrent write of k (Set and its variants, Del, Reset) takes precedence: the
+// callers get the loaded value, but it is not stored. A result that the cache rejects is also
+// returned but not stored, as is every result after Close.
 //
 // A load's error goes to all waiting callers and is not stored ([Options].StaleIfError may replace
 // it with an expired value). If the error is [ErrAbsent], there is no value: until the TTL of that

@@ -135,11 +135,11 @@ type Options struct {
 	// [Cache.Resize]; below these, the error is [ErrInvalidOptions], and the file is left unchanged.
 	// Linux, macOS and the BSDs support File; elsewhere the error is [errors.ErrUnsupported].
 	//
-	// Expired entries never come back. While the machine runs, setting its wall clock makes no
-	// difference. After a reboot, the wall clock tells how much time has passed. If it cannot be
-	// right, because it shows an earlier time than at Close or was not set (before 2025), entries with
-	// an expiry are dropped and all others stay. A wall clock that is behind after a reboot, yet later
-	// than at Close, cannot be detected.
+	// Expired entries do not come back, with one exception after a reboot. While the machine runs,
+	// setting its wall clock makes no difference. After a reboot, the wall clock tells how much time
+	// has passed. If it cannot be right, because it shows an earlier time than at Close or was not set
+	// (before 2025), entries with an expiry are dropped and all others stay. The exception: a wall
+	// clock that is behind after a reboot, yet later than at Close, cannot be detected.
 	File string
 
 	// Version is a number chosen by the program that identifies the meaning of its entries, such as

@@ -23,7 +23,7 @@ const leastChunks = 4
 // Resize sets the bound on off-heap memory to maxBytes while the cache is in use. When it returns
 // after lowering the bound, memory is within the bound, and the excess has gone back to the
 // operating system, unless the cache is on the Go heap (see the section Memory of the package
-// documentation) or was made with less than 64 MB (256 MB where the system's pages have 16 KB).
+// documentation) or was made with less than 64 MB (256 MB where the system's pages are 16 KB).
 // Entries stay while there is room, and those that have been read are kept first; a value above
 // 1/16 of the new bound is evicted when it would be moved. OnRemove is called after each step; a
 // step locks one bucket while it processes 64 KB or 256 records, or rebuilds the index.

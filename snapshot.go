@@ -91,8 +91,8 @@ func (c *Cache) save(ctx context.Context, path string, o SaveOptions) error {
 // WriteSnapshot writes a snapshot to w, such as a pipe, a compressor or an object store, for
 // [Cache.ReadSnapshot], and returns the number of bytes written. The guarantees of [Cache.Save] for
 // entries apply. Entries that are next to be evicted come first, so that a stream that is read once
-// keeps their order. A block has up to 1 MB, or consists of a single longer entry. WriteSnapshot
-// holds no lock while it writes, and starts no goroutine.
+// keeps their order. A block is at most 1 MB long, or consists of a single longer entry.
+// WriteSnapshot holds no lock while it writes, and starts no goroutine.
 //
 // The error is that of w, or [ErrClosed] after Close; the bytes written by then are not a usable
 // snapshot.

@@ -119,7 +119,7 @@ func (c *Cache) salvage(s *snapshot.Contents) error {
 // frequencies, so the hit ratio continues where it was. Entries that have expired since are
 // left out. On the same boot of the machine that saved the snapshot, setting the wall clock makes
 // no difference. Otherwise the wall clocks tell how much time has passed; entries with an expiry
-// are left out if that is negative, or if the clock of the saving machine was not set (before
+// are left out if that time is negative, or if the clock of the saving machine was not set (before
 // 2025). The only counter that includes loaded entries is [SnapshotStats].RestoredEntries.
 //
 // The error is [ErrCorrupt] for any defect of the file, and names the file, the offset and the

@@ -19,8 +19,8 @@ type Memoized[V any] struct {
 // Callers share the remembered values: nothing that a value refers to, such as the elements of a
 // slice or map, may be modified, not even in Update. c must decode equal bytes to equal values.
 //
-// The codec holds at most maxEntries values, rounded up to a multiple of 16, whose encodings have
-// at most maxBytes in total. A value whose encoding has more than 1/16 of maxBytes is never
+// The codec holds at most maxEntries values, rounded up to a multiple of 16, whose encodings total
+// at most maxBytes. A value whose encoding is longer than 1/16 of maxBytes is never
 // remembered. All of it is on the Go heap: immediately, 8 KB plus 100 bytes for each of maxEntries,
 // and for each remembered value a copy of the encoding and the value itself, which maxBytes does
 // not count. Memo panics if c is nil, maxEntries is below 1, or maxBytes is below maxEntries, as it
