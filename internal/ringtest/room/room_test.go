@@ -143,8 +143,11 @@ func (r *room) roomFor(k []byte, record int) (ringtest.Bucket, bool) {
 	}
 	b := ringtest.BucketOf(c, ringtest.Shared(c).Hash(k))
 	share := ringtest.Shared(c).Bound() / ringtest.Shared(c).Buckets
-	if r.most > share/8 { // large records take a part of it
+	switch {
+	case r.most > share/8: // large records take a part of it
 		share /= 4
+	case testhook.IsLarge(c, r.most): // they take what is allowed above
+		share -= share / 8
 	}
 	return b, r.bytes[b]+record < int(roomShare*float64(share))
 }
