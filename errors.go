@@ -75,8 +75,9 @@ var (
 
 	// ErrCorrupt is returned by LoadFromFile and ReadSnapshot, and reported by Load, for data that is
 	// not a snapshot, or is damaged: the error states the defect and its offset. NewWithOptions
-	// returns it if [Options].File was not written by this package, or was written on a machine with
-	// another byte order, or if File + ".dict" does not hold dictionaries. The file is left unchanged.
+	// returns it if [Options].File was not written by this package, or was written on a machine with a
+	// different byte order, or if File + ".dict" does not hold dictionaries. The file is left
+	// unchanged.
 	ErrCorrupt = snapshot.ErrCorrupt
 
 	// ErrVersion is returned by LoadFromFile, ReadSnapshot and NewWithOptions, and reported by Load,

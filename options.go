@@ -326,8 +326,8 @@ type ValueCompressor interface {
 	Compress(dst, src []byte) ([]byte, error)
 
 	// Decompress appends to dst the size bytes whose compressed form is src. It must return an error
-	// if src decompresses to another length, and must not append more than size bytes, for which dst
-	// has room.
+	// if src decompresses to a different length, and must not append more than size bytes, for which
+	// dst has room.
 	Decompress(dst, src []byte, size int) ([]byte, error)
 }
 

@@ -444,7 +444,7 @@ type Sizing struct {
 // shorter than the time after which they would be read; [Stats.Gain] estimates how much a
 // larger cache would help. Ages are means over the buckets that know theirs, weighted by entries,
 // and 0 while none does: after New, Reset or the opening of a file, until entries set since then
-// are evicted. They follow a change of the workload or of the bound within one such age, and are
+// are evicted. They follow a change in the workload or the bound within one such age, and are
 // accurate to a few percent in a cache of thousands of entries.
 //
 // Sizing locks every bucket briefly, one after another, and does not allocate.

@@ -357,7 +357,7 @@ func (t *Typed[K, V]) encodeLoaded(v V) ([]byte, error) {
 // values were in the cache.
 //
 // As in [Typed.GetOrLoad], an entry that cannot be decoded is removed and loaded. A loaded value
-// that the codec cannot decode is [ErrDecode] for its key, and one that it cannot encode is
+// that the codec cannot decode yields [ErrDecode] for its key, and one that it cannot encode is
 // [ErrEncode]. GetOrLoadBatch allocates room for the keys, and panics if vals or found is shorter
 // than keys.
 func (t *Typed[K, V]) GetOrLoadBatch(
