@@ -167,8 +167,8 @@ func TestRunsSaysHowFarTheyAreApart(t *testing.T) {
 			Spread: float64(i)})
 	}
 	require.Contains(t, d.runs(), "Measured 2026-01-02 to 2026-01-04 (ringcache) ")
-	require.Contains(t, d.runs(), "once; but 10 rows of ringcache are medians of 3 runs, which are "+
-		"5.0 points apart in the median row, 9.0 in the 90th percentile, and up to 9.0 (b, 30 %).\n")
+	require.Contains(t, d.runs(), "once, except that 10 rows of ringcache are medians of 3 runs, which "+
+		"are 5.0 points apart in the median row, 9.0 at the 90th percentile, and up to 9.0 (b, 30 %).\n")
 }
 
 func TestOffNamesWhoIsFarOff(t *testing.T) {
@@ -178,8 +178,8 @@ func TestOffNamesWhoIsFarOff(t *testing.T) {
 		{Mode: "capacity", Store: "fastcache", Held: 0.9},
 		{Mode: "memory", Store: "bigcache", Memory: 0.8, Refused: 0.01},
 	}
-	require.Equal(t, "- Held at equal capacity, of the budget: fastcache 0.90 to 1.20.\n"+
-		"- Taken at equal memory, of the budget: BigCache 0.80 to 0.80.\n"+
+	require.Equal(t, "- Share of the budget held, at equal capacity: fastcache 0.90 to 1.20.\n"+
+		"- Share of the budget taken, at equal memory: BigCache 0.80 to 0.80.\n"+
 		"- Sets refused, in percent of the requests: BigCache 1.00 to 1.00.\n", d.off())
 }
 

@@ -115,8 +115,8 @@ func (d Data) runs() string {
 	slices.SortStableFunc(again, func(a, b Row) int { return cmp.Compare(a.Spread, b.Spread) })
 	slices.Sort(names)
 	n, most := len(again), again[len(again)-1]
-	return text + fmt.Sprintf("; but %d rows of %s are medians of %d runs, which are %.1f points "+
-		"apart in the median row, %.1f in the 90th percentile, and up to %.1f (%s).\n", n,
+	return text + fmt.Sprintf(", except that %d rows of %s are medians of %d runs, which are %.1f "+
+		"points apart in the median row, %.1f at the 90th percentile, and up to %.1f (%s).\n", n,
 		strings.Join(slices.Compact(names), ", "), most.Rounds, again[n/2].Spread,
 		again[n*9/10].Spread, most.Spread, pair{most.Load, most.Percent})
 }
@@ -370,8 +370,8 @@ func (d Data) off() string {
 		refused = append(refused, outside(name, r, 0, 0.005)...)
 	}
 	list := func(names []string) string { return strings.Join(names, ", ") + ".\n" }
-	return "- Held at equal capacity, of the budget: " + list(held) +
-		"- Taken at equal memory, of the budget: " + list(took) +
+	return "- Share of the budget held, at equal capacity: " + list(held) +
+		"- Share of the budget taken, at equal memory: " + list(took) +
 		"- Sets refused, in percent of the requests: " + list(refused)
 }
 
