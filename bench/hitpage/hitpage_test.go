@@ -167,8 +167,9 @@ func TestRunsSaysHowFarTheyAreApart(t *testing.T) {
 			Spread: float64(i)})
 	}
 	require.Contains(t, d.runs(), "Measured 2026-01-02 to 2026-01-04 (ringcache) ")
-	require.Contains(t, d.runs(), "once, except that 10 rows of ringcache are medians of 3 runs, which "+
-		"are 5.0 points apart in the median row, 9.0 at the 90th percentile, and up to 9.0 (b, 30 %).\n")
+	require.Contains(t, d.runs(), "once, except that 10 rows of ringcache are medians of 3 runs, "+
+		"which are 5.0 points apart in the median row, 9.0 at the 90th percentile, and up to 9.0 "+
+		"(b, 30 %).\n")
 }
 
 func TestOffNamesWhoIsFarOff(t *testing.T) {
