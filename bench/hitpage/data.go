@@ -33,11 +33,12 @@ type Data []Row
 
 // Read returns the rows of a file without those that failed.
 func Read(file string) (Data, error) {
+	lines, err := Lines(file)
+	if err != nil {
+		return nil, fmt.Errorf("hitpage: %w", err)
+	}
 	var d Data
-	for line, err := range Lines(file) {
-		if err != nil {
-			return nil, fmt.Errorf("hitpage: %w", err)
-		}
+	for _, line := range lines {
 		d = append(d, line.row())
 		if err := line.Err(); err != nil {
 			return nil, fmt.Errorf("hitpage: %w", err)

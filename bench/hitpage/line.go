@@ -3,7 +3,6 @@ package hitpage
 import (
 	"encoding/csv"
 	"fmt"
-	"iter"
 	"os"
 	"slices"
 	"strconv"
@@ -16,34 +15,25 @@ type Line struct {
 	err          error
 }
 
-// Lines returns the lines of a file of cmd/hitratio without those that failed. After an error it
-// ends.
-func Lines(file string) iter.Seq2[*Line, error] {
-	return func(yield func(*Line, error) bool) {
-		f, err := os.Open(file)
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		defer f.Close()
-		records, err := csv.NewReader(f).ReadAll()
-		if err != nil {
-			yield(nil, fmt.Errorf("read %s: %w", file, err))
-			return
-		}
-		for i, fields := range records {
-			if i == 0 {
-				continue
-			}
-			l := &Line{place: fmt.Sprintf("%s: line %d", file, i+1), head: records[0], fields: fields}
-			if l.Text("error") != "" {
-				continue
-			}
-			if !yield(l, nil) {
-				return
-			}
+// Lines returns the lines of a file of cmd/hitratio without those that failed.
+func Lines(file string) ([]*Line, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	records, err := csv.NewReader(f).ReadAll()
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", file, err)
+	}
+	var lines []*Line
+	for i, fields := range records[min(1, len(records)):] {
+		l := &Line{place: fmt.Sprintf("%s: line %d", file, i+2), head: records[0], fields: fields}
+		if l.Text("error") == "" {
+			lines = append(lines, l)
 		}
 	}
+	return lines, nil
 }
 
 // Text returns what stands in a column.

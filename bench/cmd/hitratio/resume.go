@@ -27,11 +27,12 @@ func (r *result) key() string {
 // readEarlier reads the file that -csv of another run has written. What failed
 // there is left out, and so is replayed.
 func readEarlier(file string) (earlier, error) {
+	lines, err := hitpage.Lines(file)
+	if err != nil {
+		return nil, fmt.Errorf("earlier results: %w", err)
+	}
 	all := earlier{}
-	for line, err := range hitpage.Lines(file) {
-		if err != nil {
-			return nil, fmt.Errorf("earlier results: %w", err)
-		}
+	for _, line := range lines {
 		r, key := parseLine(line)
 		if err := line.Err(); err != nil {
 			return nil, fmt.Errorf("earlier results: %w", err)
