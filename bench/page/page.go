@@ -9,12 +9,17 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 )
 
 // block is a part of a page that is made from data.
 var block = regexp.MustCompile(`(?s)(<!-- figures: (\S+) -->\n).*?(<!-- /figures -->)`)
 
-// Fill returns the text with each of its blocks replaced by the one of that name.
+// columns is the length of the longest line, tables aside.
+const columns = 100
+
+// Fill returns the text with each of its blocks replaced by the one of that name, whose sentences
+// are wrapped.
 func Fill(text string, blocks map[string]string) (string, error) {
 	var unknown error
 	filled := block.ReplaceAllStringFunc(text, func(old string) string {
@@ -23,9 +28,29 @@ func Fill(text string, blocks map[string]string) (string, error) {
 		if !ok {
 			unknown = errors.Join(unknown, fmt.Errorf("there are no figures %q", m[2]))
 		}
-		return m[1] + made + m[3]
+		var wrapped strings.Builder
+		for line := range strings.Lines(made) {
+			wrapped.WriteString(wrap(line))
+		}
+		return m[1] + wrapped.String() + m[3]
 	})
 	return filled, unknown
+}
+
+// wrap breaks a line of prose, or of a list, at spaces.
+func wrap(line string) string {
+	if strings.HasPrefix(line, "|") || len(line) <= columns+len("\n") {
+		return line
+	}
+	indent := ""
+	if strings.HasPrefix(line, "- ") || strings.HasPrefix(line, "  ") {
+		indent = "  "
+	}
+	at := strings.LastIndexByte(line[:columns+1], ' ')
+	if at < len("- ") {
+		return line
+	}
+	return line[:at] + "\n" + wrap(indent+line[at+1:])
 }
 
 // Update fills the blocks of the files below root.

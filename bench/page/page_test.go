@@ -3,6 +3,7 @@ package page
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -30,6 +31,20 @@ func TestFill(t *testing.T) {
 	_, err = Fill(text, map[string]string{"x": ""})
 	require.ErrorContains(t, err, `"y"`)
 	require.Equal(t, []string{"x", "y"}, Blocks(text))
+}
+
+func TestFill_WrapsLongLines(t *testing.T) {
+	word := strings.Repeat("w", 48)
+	row := "| " + strings.Repeat(word+" ", 5) + "|\n"
+	url := "![" + strings.Repeat("u", 2*columns) + "](x)\n"
+	made, err := Fill(text, map[string]string{
+		"x": strings.Repeat(word+" ", 4) + "end\n- " + strings.Repeat(word+" ", 4) + "end\n",
+		"y": row + url,
+	})
+	require.NoError(t, err)
+	require.Equal(t, "a\n<!-- figures: x -->\n"+word+" "+word+"\n"+word+" "+word+"\nend\n"+
+		"- "+word+" "+word+"\n  "+word+" "+word+"\n  end\n"+
+		"<!-- /figures -->\nb\n<!-- figures: y -->\n"+row+url+"<!-- /figures -->\n", made)
 }
 
 func TestUpdate(t *testing.T) {
