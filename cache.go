@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/ringcache/ringcache/internal/clock"
-	"github.com/ringcache/ringcache/internal/delay"
 	"github.com/ringcache/ringcache/internal/singleflight"
 	"github.com/ringcache/ringcache/internal/store"
 	"github.com/ringcache/ringcache/internal/stripe"
@@ -84,19 +83,6 @@ type arena struct {
 // incoming is the memory that large Sets in progress will need in a large bucket.
 type incoming struct{ sets, bytes, longest int }
 
-// bucket is a part of the keys with its own lock: the store of the entries, and the synchronization
-// of its users.
-//
-// Writers exclude each other by mu. Readers do not take it: seq is a sequence lock (lookup.go), odd
-// exactly while a holder of mu may change data that readers look at, and never the same value again
-// (I13).
-type bucket struct {
-	mu  sync.Mutex
-	seq atomic.Uint64
-	store.Store
-	calls singleflight.List[load] // loads that callers may join
-} // whole cache lines on 64-bit platforms, because buckets are adjacent
-
 // Loaded is the result of a [BatchLoadFunc] for one key. Its fields are the results of a
 // [LoadFunc].
 type Loaded[V any] struct {
@@ -165,105 +151,6 @@ func (c *Cache) inParallel(all []*bucket, fn func(b *bucket)) {
 		}()
 	}
 	wg.Wait()
-}
-
-// lock locks the bucket for writing. The load after the store prevents later stores from passing
-// it: nothing passes the load, and the load does not pass the store.
-func (b *bucket) lock() {
-	b.mu.Lock()
-	b.seq.Store(b.seq.Load() + 1)
-	b.seq.Load()
-	delay.Point()
-}
-
-// tryLock is lock that reports false if the bucket is locked. While a bucket is locked, another
-// bucket may be locked only by tryLock, except for the large bucket of the same key, which is
-// locked second.
-func (b *bucket) tryLock() bool {
-	if !b.mu.TryLock() {
-		return false
-	}
-	b.seq.Store(b.seq.Load() + 1)
-	b.seq.Load()
-	return true
-}
-
-// unlock releases the lock.
-func (b *bucket) unlock() {
-	delay.Point()
-	b.seq.Store(b.seq.Load() + 1)
-	b.mu.Unlock()
-}
-
-// close makes every later call miss.
-func (b *bucket) close() {
-	b.lock()
-	defer b.unlock()
-	b.calls.InvalidateAll()
-	b.Close()
-}
-
-// emptyLocked drops all entries without passing them to OnRemove, and invalidates loads in
-// progress.
-func (b *bucket) emptyLocked() {
-	b.calls.InvalidateAll()
-	b.Reset()
-}
-
-// unlockFor releases the bucket's lock, and hands the entries removed under it to the write.
-func (b *bucket) unlockFor(w *write) {
-	if b.Removals != nil {
-		b.takeRemovalsLocked(w)
-	}
-	b.unlock()
-}
-
-func (b *bucket) takeRemovalsLocked(w *write) {
-	if w.removals == nil {
-		w.removals = b.Removals
-	} else {
-		w.removals.List = append(w.removals.List, b.Removals.List...)
-		w.removals.Bytes += b.Removals.Bytes
-	}
-	b.Removals = nil
-}
-
-// look calls fn under the lock, without stopping readers.
-func (b *bucket) look(fn func(s *store.Store)) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	fn(&b.Store)
-}
-
-// change calls fn under the lock. The entries that fn removes are not passed to OnRemove.
-func (b *bucket) change(fn func(s *store.Store)) {
-	b.lock()
-	defer b.unlock()
-	fn(&b.Store)
-	b.Removals = nil
-}
-
-// isAtLimit reports whether the bucket holds nearly its whole quota.
-func (b *bucket) isAtLimit() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	m := b.Memory()
-	return m.Held+2*b.Shared.Pool.ChunkSize() > m.Quota
-}
-
-// isShort reports whether a small bucket lacks the memory for a record of n bytes even if it evicts
-// everything, because the large buckets have nearly all memory.
-func (b *bucket) isShort(n int) bool {
-	if b.Shared.HasSpareFor(n) {
-		return false // nearly always
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	lack := b.Lack(n)
-	if b.Index.Empty() && b.Shared.File != nil {
-		lack++ // the page counts as a chunk, whatever its source
-	}
-	return lack > 0
 }
 
 // How removed entries are passed to Options.OnRemove. A bucket copies them under its lock. The call

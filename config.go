@@ -58,7 +58,7 @@ func defaultGeometry(maxBytes int) geometry {
 		chunkSize: min(max(1<<(bits.Len(uint(share))-1), chunk.MinSize), chunk.MaxSize),
 		posBits:   index.PosBits,
 		seed:      newSecret(),
-		mem:       chunk.SystemMemory(),
+		mem:       systemMemory(),
 	}
 }
 

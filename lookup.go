@@ -2,7 +2,6 @@ package ringcache
 
 import (
 	"runtime"
-	"slices"
 	"sync/atomic"
 	"unsafe"
 
@@ -11,34 +10,10 @@ import (
 	"github.com/ringcache/ringcache/internal/delay"
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/memo"
-	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/store"
 	"github.com/ringcache/ringcache/internal/stripe"
 	"github.com/ringcache/ringcache/internal/torn"
 )
-
-// How a bucket is read: without its lock, concurrently with writers.
-//
-// seq is a sequence lock. A reader loads it, looks up the key, copies the value, and loads it
-// again. If both loads return the same even number, no writer was active meanwhile, and the data
-// read is conclusive. Otherwise it may be torn: the reader discards it and retries. Between the two
-// loads, these rules hold:
-//
-//   - Loads may be torn or stale: no data is trusted, and every bound is checked against memory
-//     that is always mapped. Tables only become longer; memory stays mapped as long as the Cache is
-//     reachable, and an index page never becomes anything else.
-//   - Nothing is modified except the frequency, by compare-and-swap of a slot that was read: in the
-//     worst case, the frequency of another entry is raised.
-//   - A fence precedes the second load.
-//
-// Speed depends on how much of the next lookup the processor starts while it waits for a record. So
-// the common lookup has two halves, store.Store.Candidate and store.ValueIn: everything that need
-// not wait for the record, above all the two atomic operations, is done before its first use. (A
-// prefetch of the record in between makes the lookup slower by a fifth: it waits until the address
-// is translated, and the instructions after it wait too.)
-//
-// The race detector would report torn reads, so the functions that a reader calls are marked
-// norace; in a race build they are not inlined either.
 
 // lookupMode selects the effects of a lookup.
 type lookupMode uint8
@@ -164,19 +139,6 @@ func (c *Cache) identify(k []byte, h uint64) identity {
 // has.
 func (c *Cache) bucketID(h uint64) uint64 { return c.number<<store.BucketBits | h&c.mask }
 
-// entryID returns the identity of the live record of a small bucket that slot s leads to (I18). id
-// is the number of the bucket.
-//
-//go:norace
-func (b *bucket) entryID(id, s uint64) memo.EntryID {
-	in := index.Ring(s)
-	return memo.EntryID{
-		Bucket: id,
-		Pos:    b.Rings[in].Since(s)*store.RingCount + uint64(in),
-		Writes: b.Rewrites + b.Plain,
-	}
-}
-
 // noteHit has the effects of a Get on an entry that identify has found.
 func (c *Cache) noteHit(h uint64, id identity) {
 	c.counters.Here().Hits.Add(1)
@@ -267,99 +229,6 @@ func (c *Cache) lookupUnder(
 	lb.mu.Lock()
 	defer lb.mu.Unlock()
 	return lb.read(dst, k, h, n, mode)
-}
-
-// read looks up k, whose hash is h, and appends its value to dst, for records of every form. It
-// takes no lock. If the caller holds it, the outcome is never retry. The expiry is that of a hit.
-//
-//go:norace
-func (b *bucket) read(
-	dst, k []byte, h uint64, n *stripe.Counter, mode lookupMode,
-) (out []byte, expiry uint32, got outcome) {
-	seq := b.seq.Load()
-	if seq&1 != 0 {
-		return dst, 0, retry
-	}
-	f := store.Found{Internal: mode&internal != 0}
-	out = dst
-	if b.Find(&f, k, h) {
-		switch {
-		case b.Shared.Expired(f.Expiry) && !b.isStale(&f, mode): // before the copy: k may overlap dst
-		case f.Kind == record.Negative:
-			got = negative
-		case mode&renewing != 0 && b.Shared.Idles() && b.IsDue(&f):
-			return dst, 0, due // or torn: the caller looks again
-		case index.Ring(f.Slot).IsCold() && mode&(withValue|touching) != 0:
-			return dst, 0, inCold // or torn: the caller looks again
-		default:
-			got = hit
-		}
-		if got == hit && mode&withValue != 0 {
-			var whole bool
-			if out, whole = b.copyValue(&f, dst, seq); !whole {
-				return dst, 0, retry
-			}
-		}
-	}
-	if got == miss && !b.Large && b.Shared.LargeKeysOf(h).Load() != 0 {
-		return dst, 0, elsewhere
-	}
-	delay.Point()
-	torn.Fence()
-	if b.seq.Load() != seq {
-		return dst, 0, retry
-	}
-	countLookup(n, mode, got)
-	b.CountOddities(&f)
-	if got == miss {
-		if f.Ghost && mode&counted != 0 {
-			b.NoteGhostMiss(f.Group.At(f.I))
-		}
-		return dst, 0, miss
-	}
-	if mode&touching != 0 && b.Touches {
-		index.Raise(f.Group.At(f.I), f.Slot)
-	}
-	runtime.KeepAlive(b) // and with it the Cache: its memory stays mapped until here
-	return out, f.Expiry, got
-}
-
-// isStale reports whether a lookup accepts the expired record f.
-//
-//go:norace
-func (b *bucket) isStale(f *store.Found, mode lookupMode) bool {
-	return mode&orStale != 0 && b.Shared.IsKept(f.Expiry)
-}
-
-// countLookup counts a completed lookup. Counters never decrease, because a decrease could be
-// observed.
-func countLookup(n *stripe.Counter, mode lookupMode, got outcome) {
-	switch {
-	case mode&counted == 0 || mode&precounted != 0 && got == hit:
-	case mode&precounted != 0:
-		n.Lost.Add(1)
-	case got == hit:
-		n.Hits.Add(1)
-	default:
-		n.Misses.Add(1)
-	}
-}
-
-// copyValue appends the value of f to dst. It reports false if the value is torn.
-//
-//go:norace
-func (b *bucket) copyValue(f *store.Found, dst []byte, seq uint64) ([]byte, bool) {
-	if f.Rec != nil {
-		return torn.Append(dst, f.Rec[f.Size+f.KeyLen:]), true
-	}
-	if cap(dst)-len(dst) < f.ValueLen {
-		torn.Fence()
-		if b.seq.Load() != seq { // do not allocate for a length that may be torn
-			return dst, false
-		}
-		dst = slices.Grow(dst, f.ValueLen)
-	}
-	return f.Ring.Read(dst, f.ValuePos(), f.ValueLen)
 }
 
 // overlaps reports whether k overlaps the array of dst, even in part: a value that turns out to be

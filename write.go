@@ -202,13 +202,6 @@ func (c *Cache) beginLocked(b *bucket, w *write) error {
 	return nil
 }
 
-// invalidateLocked invalidates the load of the key of a write, if there is one.
-func (b *bucket) invalidateLocked(w *write) {
-	if !b.calls.Empty() {
-		b.calls.Invalidate(b.calls.Find(w.Key, w.Hash))
-	}
-}
-
 // tooLarge returns the error of an entry that is too large.
 func (c *Cache) tooLarge(w *write) error {
 	if len(w.Key) > record.MaxKey {
@@ -297,35 +290,6 @@ func (c *Cache) meetsLocked(b *bucket, w *write) bool {
 		w.Measure(b.Shared)
 	}
 	return met
-}
-
-// meetsLocked reports whether the bucket has the key, and whether the condition of a write holds
-// for it.
-func (b *bucket) meetsLocked(w *write) (there, met bool) {
-	f := store.Found{Internal: w.Internal}
-	if !b.Lookup(&f, w.Key, w.Hash) {
-		return false, w.cond != ifEqual
-	}
-	if w.Packed = f.IsPacked() && (w.cond != ifAbsent || w.found != nil); w.Packed {
-		return true, false
-	}
-	if w.reads {
-		b.NoteRead(&f)
-		w.reads = false
-	}
-	if w.keeps {
-		b.Keep(&w.Write, &f)
-	}
-	switch w.cond {
-	case ifAbsent:
-		if w.found != nil {
-			*w.found, _ = f.Ring.Read(*w.found, f.ValuePos(), f.ValueLen) // w.Key may overlap it
-		}
-		return true, false
-	case ifEqual:
-		return true, f.Holds(w.old)
-	}
-	return true, !f.Holds(w.Value)
 }
 
 // inLargeLocked calls fn with the large bucket of the key, locked, if that bucket may have the key,

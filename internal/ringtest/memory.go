@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/ringcache/ringcache/internal/chunk"
+	"github.com/ringcache/ringcache/internal/testhook"
 )
 
 // Meter is memory that refuses maps beyond a number.
@@ -13,15 +14,18 @@ type Meter struct {
 	Maps    atomic.Int32
 }
 
+// SystemMemory returns the memory that caches use by default.
+func SystemMemory() chunk.Memory { return testhook.Default(1 << 20).Memory }
+
 // Memory returns memory that is counted.
 func (m *Meter) Memory() chunk.Memory {
-	mem := chunk.SystemMemory()
+	mem := SystemMemory()
 	mem.Map = func(n int) ([]byte, error) {
 		if m.Maps.Load() >= m.Allowed.Load() {
 			return nil, ErrRefused
 		}
 		m.Maps.Add(1)
-		return chunk.SystemMemory().Map(n)
+		return SystemMemory().Map(n)
 	}
 	return mem
 }

@@ -52,7 +52,7 @@ type ModelCase struct {
 
 // RefusingMemory is memory for one of refusedCases. It counts how often it refuses.
 func RefusingMemory(maxBytes int, seed uint64, refusals *atomic.Int64) chunk.Memory {
-	mem, rnd, given := chunk.SystemMemory(), NewRand(seed), 0
+	mem, rnd, given := SystemMemory(), NewRand(seed), 0
 	mem.Headroom = 0
 	mem.Map = func(n int) ([]byte, error) {
 		if given+n > maxBytes/2 && rnd.IntN(200) > 0 {
@@ -60,7 +60,7 @@ func RefusingMemory(maxBytes int, seed uint64, refusals *atomic.Int64) chunk.Mem
 			return nil, ErrRefused
 		}
 		given += n
-		return chunk.SystemMemory().Map(n)
+		return SystemMemory().Map(n)
 	}
 	return mem
 }

@@ -59,14 +59,14 @@ type quotaMemory struct {
 }
 
 func (m *quotaMemory) memory() chunk.Memory {
-	mem := chunk.SystemMemory()
+	mem := ringtest.SystemMemory()
 	mem.Map = func(n int) ([]byte, error) {
 		m.asked.Add(1)
 		if m.given.Load()+int64(n) > m.allowed.Load() {
 			return nil, ringtest.ErrRefused
 		}
 		m.given.Add(int64(n))
-		return chunk.SystemMemory().Map(n)
+		return ringtest.SystemMemory().Map(n)
 	}
 	mem.Headroom = 0
 	return mem

@@ -18,17 +18,3 @@ func RefOf(b []byte) Ref { return Ref{unsafe.Pointer(unsafe.SliceData(b))} }
 //
 //go:norace
 func (r *Ref) Pointer() unsafe.Pointer { return r.addr }
-
-// SystemMemory returns memory of the Go heap: large pointer-free slices, which the collector marks
-// but never scans. Memory is given back once nothing refers to it any more.
-func SystemMemory() Memory {
-	return Memory{
-		Map: func(n int) ([]byte, error) {
-			words := make([]uint64, (n+7)/8) // aligned for words
-			// Sound: the bytes lie inside words and keep it alive.
-			return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), n), nil
-		},
-		Unmap:   func([]byte) error { return nil },
-		Discard: func([]byte) {},
-	}
-}

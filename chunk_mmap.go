@@ -1,39 +1,26 @@
 //go:build (linux || darwin || freebsd || netbsd || openbsd || dragonfly) && !race && !asan && !msan && !ringcache_heap
 
-package chunk
+package ringcache
 
 import (
 	"runtime"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ringcache/ringcache/internal/chunk"
 )
 
-// Memory outside the Go heap. heap.go takes the place of this file on other systems, with the tag
-// ringcache_heap, and under the race detector and the sanitizers, which do not track memory from
-// mmap.
+// The system's memory, outside the Go heap: how a cache maps it, gives it back, and asks for large
+// pages. Package chunk divides it into chunks and pages. chunk_other.go has the same functions for
+// other builds.
 
-// OffHeap says whether chunks lie outside the Go heap in this build.
-const OffHeap = true
+// A key occurs twice, which does not compile, unless internal/chunk has the same build tags.
+var _ = map[bool]struct{}{chunk.OffHeap: {}, false: {}}
 
-// Ref is the address of a chunk or of an index page; its zero value is none. It
-// is a number, so a table of them holds nothing for the collector to follow. The
-// memory behind it never moves, and stays mapped until the pool is unmapped.
-type Ref struct{ addr uintptr }
-
-// RefOf returns the reference to the bytes of b, which come from Memory.Map.
-func RefOf(b []byte) Ref { return Ref{uintptr(unsafe.Pointer(unsafe.SliceData(b)))} }
-
-// Pointer returns the address that r holds.
-func (r *Ref) Pointer() unsafe.Pointer {
-	// Sound: no address of the Go heap is ever stored in a Ref of this build, and
-	// the collector ignores a pointer that leads elsewhere.
-	return *(*unsafe.Pointer)(unsafe.Pointer(&r.addr))
-}
-
-// SystemMemory returns memory of mmap, outside the Go heap.
-func SystemMemory() Memory {
-	m := Memory{
+// systemMemory returns memory of mmap, outside the Go heap.
+func systemMemory() chunk.Memory {
+	m := chunk.Memory{
 		Map: func(n int) ([]byte, error) {
 			return unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 		},
@@ -75,7 +62,7 @@ func wantLarge(b []byte, want bool) {
 // without it, they are unlocked for good.
 func discardBytes(b []byte) {
 	if runtime.GOOS == "linux" {
-		if len(b) < BlockSize {
+		if len(b) < chunk.BlockSize {
 			_ = unix.Madvise(b, linuxFree)
 		}
 		if unix.Madvise(b, unix.MADV_DONTNEED) == nil || unix.Madvise(b, linuxDropLocked) == nil {

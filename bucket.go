@@ -1,0 +1,293 @@
+package ringcache
+
+import (
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/ringcache/ringcache/internal/delay"
+	"github.com/ringcache/ringcache/internal/index"
+	"github.com/ringcache/ringcache/internal/memo"
+	"github.com/ringcache/ringcache/internal/record"
+	"github.com/ringcache/ringcache/internal/singleflight"
+	"github.com/ringcache/ringcache/internal/store"
+	"github.com/ringcache/ringcache/internal/stripe"
+	"github.com/ringcache/ringcache/internal/torn"
+)
+
+// bucket is a part of the keys with its own lock: the store of the entries, and the synchronization
+// of its users.
+//
+// Writers exclude each other by mu. Readers do not take it: seq is a sequence lock, odd exactly
+// while a holder of mu may change data that readers look at, and never the same value again (I13).
+type bucket struct {
+	mu  sync.Mutex
+	seq atomic.Uint64
+	store.Store
+	calls singleflight.List[load] // loads that callers may join
+} // whole cache lines on 64-bit platforms, because buckets are adjacent
+
+// The rules of the sequence lock.
+//
+// A reader loads seq, looks up the key, copies the value, and loads it
+// again. If both loads return the same even number, no writer was active meanwhile, and the data
+// read is conclusive. Otherwise it may be torn: the reader discards it and retries. Between the two
+// loads, these rules hold:
+//
+//   - Loads may be torn or stale: no data is trusted, and every bound is checked against memory
+//     that is always mapped. Tables only become longer; memory stays mapped as long as the Cache is
+//     reachable, and an index page never becomes anything else.
+//   - Nothing is modified except the frequency, by compare-and-swap of a slot that was read: in the
+//     worst case, the frequency of another entry is raised.
+//   - A fence precedes the second load.
+//
+// Speed depends on how much of the next lookup the processor starts while it waits for a record. So
+// the common lookup has two halves, store.Store.Candidate and store.ValueIn: everything that need
+// not wait for the record, above all the two atomic operations, is done before its first use. (A
+// prefetch of the record in between makes the lookup slower by a fifth: it waits until the address
+// is translated, and the instructions after it wait too.)
+//
+// The race detector would report torn reads, so the functions that a reader calls are marked
+// norace; in a race build they are not inlined either.
+
+// lock locks the bucket for writing. The load after the store prevents later stores from passing
+// it: nothing passes the load, and the load does not pass the store.
+func (b *bucket) lock() {
+	b.mu.Lock()
+	b.seq.Store(b.seq.Load() + 1)
+	b.seq.Load()
+	delay.Point()
+}
+
+// tryLock is lock that reports false if the bucket is locked. While a bucket is locked, another
+// bucket may be locked only by tryLock, except for the large bucket of the same key, which is
+// locked second.
+func (b *bucket) tryLock() bool {
+	if !b.mu.TryLock() {
+		return false
+	}
+	b.seq.Store(b.seq.Load() + 1)
+	b.seq.Load()
+	return true
+}
+
+// unlock releases the lock.
+func (b *bucket) unlock() {
+	delay.Point()
+	b.seq.Store(b.seq.Load() + 1)
+	b.mu.Unlock()
+}
+
+// read looks up k, whose hash is h, and appends its value to dst, for records of every form. It
+// takes no lock. If the caller holds it, the outcome is never retry. The expiry is that of a hit.
+//
+//go:norace
+func (b *bucket) read(
+	dst, k []byte, h uint64, n *stripe.Counter, mode lookupMode,
+) (out []byte, expiry uint32, got outcome) {
+	seq := b.seq.Load()
+	if seq&1 != 0 {
+		return dst, 0, retry
+	}
+	f := store.Found{Internal: mode&internal != 0}
+	out = dst
+	if b.Find(&f, k, h) {
+		switch {
+		case b.Shared.Expired(f.Expiry) && !b.isStale(&f, mode): // before the copy: k may overlap dst
+		case f.Kind == record.Negative:
+			got = negative
+		case mode&renewing != 0 && b.Shared.Idles() && b.IsDue(&f):
+			return dst, 0, due // or torn: the caller looks again
+		case index.Ring(f.Slot).IsCold() && mode&(withValue|touching) != 0:
+			return dst, 0, inCold // or torn: the caller looks again
+		default:
+			got = hit
+		}
+		if got == hit && mode&withValue != 0 {
+			var whole bool
+			if out, whole = b.copyValue(&f, dst, seq); !whole {
+				return dst, 0, retry
+			}
+		}
+	}
+	if got == miss && !b.Large && b.Shared.LargeKeysOf(h).Load() != 0 {
+		return dst, 0, elsewhere
+	}
+	delay.Point()
+	torn.Fence()
+	if b.seq.Load() != seq {
+		return dst, 0, retry
+	}
+	countLookup(n, mode, got)
+	b.CountOddities(&f)
+	if got == miss {
+		if f.Ghost && mode&counted != 0 {
+			b.NoteGhostMiss(f.Group.At(f.I))
+		}
+		return dst, 0, miss
+	}
+	if mode&touching != 0 && b.Touches {
+		index.Raise(f.Group.At(f.I), f.Slot)
+	}
+	runtime.KeepAlive(b) // and with it the Cache: its memory stays mapped until here
+	return out, f.Expiry, got
+}
+
+// isStale reports whether a lookup accepts the expired record f.
+//
+//go:norace
+func (b *bucket) isStale(f *store.Found, mode lookupMode) bool {
+	return mode&orStale != 0 && b.Shared.IsKept(f.Expiry)
+}
+
+// countLookup counts a completed lookup. Counters never decrease, because a decrease could be
+// observed.
+func countLookup(n *stripe.Counter, mode lookupMode, got outcome) {
+	switch {
+	case mode&counted == 0 || mode&precounted != 0 && got == hit:
+	case mode&precounted != 0:
+		n.Lost.Add(1)
+	case got == hit:
+		n.Hits.Add(1)
+	default:
+		n.Misses.Add(1)
+	}
+}
+
+// copyValue appends the value of f to dst. It reports false if the value is torn.
+//
+//go:norace
+func (b *bucket) copyValue(f *store.Found, dst []byte, seq uint64) ([]byte, bool) {
+	if f.Rec != nil {
+		return torn.Append(dst, f.Rec[f.Size+f.KeyLen:]), true
+	}
+	if cap(dst)-len(dst) < f.ValueLen {
+		torn.Fence()
+		if b.seq.Load() != seq { // do not allocate for a length that may be torn
+			return dst, false
+		}
+		dst = slices.Grow(dst, f.ValueLen)
+	}
+	return f.Ring.Read(dst, f.ValuePos(), f.ValueLen)
+}
+
+// entryID returns the identity of the live record of a small bucket that slot s leads to (I18). id
+// is the number of the bucket.
+//
+//go:norace
+func (b *bucket) entryID(id, s uint64) memo.EntryID {
+	in := index.Ring(s)
+	return memo.EntryID{
+		Bucket: id,
+		Pos:    b.Rings[in].Since(s)*store.RingCount + uint64(in),
+		Writes: b.Rewrites + b.Plain,
+	}
+}
+
+// invalidateLocked invalidates the load of the key of a write, if there is one.
+func (b *bucket) invalidateLocked(w *write) {
+	if !b.calls.Empty() {
+		b.calls.Invalidate(b.calls.Find(w.Key, w.Hash))
+	}
+}
+
+// meetsLocked reports whether the bucket has the key, and whether the condition of a write holds
+// for it.
+func (b *bucket) meetsLocked(w *write) (there, met bool) {
+	f := store.Found{Internal: w.Internal}
+	if !b.Lookup(&f, w.Key, w.Hash) {
+		return false, w.cond != ifEqual
+	}
+	if w.Packed = f.IsPacked() && (w.cond != ifAbsent || w.found != nil); w.Packed {
+		return true, false
+	}
+	if w.reads {
+		b.NoteRead(&f)
+		w.reads = false
+	}
+	if w.keeps {
+		b.Keep(&w.Write, &f)
+	}
+	switch w.cond {
+	case ifAbsent:
+		if w.found != nil {
+			*w.found, _ = f.Ring.Read(*w.found, f.ValuePos(), f.ValueLen) // w.Key may overlap it
+		}
+		return true, false
+	case ifEqual:
+		return true, f.Holds(w.old)
+	}
+	return true, !f.Holds(w.Value)
+}
+
+// close makes every later call miss.
+func (b *bucket) close() {
+	b.lock()
+	defer b.unlock()
+	b.calls.InvalidateAll()
+	b.Close()
+}
+
+// emptyLocked drops all entries without passing them to OnRemove, and invalidates loads in
+// progress.
+func (b *bucket) emptyLocked() {
+	b.calls.InvalidateAll()
+	b.Reset()
+}
+
+// unlockFor releases the bucket's lock, and hands the entries removed under it to the write.
+func (b *bucket) unlockFor(w *write) {
+	if b.Removals != nil {
+		b.takeRemovalsLocked(w)
+	}
+	b.unlock()
+}
+
+func (b *bucket) takeRemovalsLocked(w *write) {
+	if w.removals == nil {
+		w.removals = b.Removals
+	} else {
+		w.removals.List = append(w.removals.List, b.Removals.List...)
+		w.removals.Bytes += b.Removals.Bytes
+	}
+	b.Removals = nil
+}
+
+// look calls fn under the lock, without stopping readers.
+func (b *bucket) look(fn func(s *store.Store)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	fn(&b.Store)
+}
+
+// change calls fn under the lock. The entries that fn removes are not passed to OnRemove.
+func (b *bucket) change(fn func(s *store.Store)) {
+	b.lock()
+	defer b.unlock()
+	fn(&b.Store)
+	b.Removals = nil
+}
+
+// isAtLimit reports whether the bucket holds nearly its whole quota.
+func (b *bucket) isAtLimit() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	m := b.Memory()
+	return m.Held+2*b.Shared.Pool.ChunkSize() > m.Quota
+}
+
+// isShort reports whether a small bucket lacks the memory for a record of n bytes even if it evicts
+// everything, because the large buckets have nearly all memory.
+func (b *bucket) isShort(n int) bool {
+	if b.Shared.HasSpareFor(n) {
+		return false // nearly always
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	lack := b.Lack(n)
+	if b.Index.Empty() && b.Shared.File != nil {
+		lack++ // the page counts as a chunk, whatever its source
+	}
+	return lack > 0
+}
