@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"unsafe"
 )
 
 // Sizes.
@@ -321,12 +320,4 @@ func (p *Pool) Unmap() error {
 	}
 	p.areas = nil
 	return errors.Join(errs...)
-}
-
-// Bytes returns the bytes of the chunk or page at r between two offsets. The offsets are in order,
-// and at most its size.
-func (r *Ref) Bytes(from, to uint32) []byte {
-	// Sound: r was made from a slice of at least so many bytes (RefOf), and its memory stays mapped
-	// as long as r can be reached.
-	return unsafe.Slice((*byte)(unsafe.Add(r.Pointer(), from)), to-from)
 }

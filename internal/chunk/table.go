@@ -37,6 +37,14 @@ func (t *Table) Replace(refs []Ref) {
 	t.len = int32(len(refs))
 }
 
+// Bytes returns the bytes of the chunk or page at r between two offsets. The offsets are in order,
+// and at most its size.
+func (r *Ref) Bytes(from, to uint32) []byte {
+	// Sound: r was made from a slice of at least so many bytes (RefOf), and its memory stays mapped
+	// as long as r can be reached.
+	return unsafe.Slice((*byte)(unsafe.Add(r.Pointer(), from)), to-from)
+}
+
 // closed is the memory that readers find after Close. It stays zero. It is as large as the
 // largest page, which is a whole chunk on systems with pages of 64 KB.
 var closed [MaxSize / 8]uint64

@@ -6,9 +6,6 @@ import "github.com/ringcache/ringcache/internal/chunk"
 // to the new geometry, the last one first, a few with each Set. A home's new place is never before
 // its old one, so the groups that it moves to are free.
 
-// Growing reports whether homes are still to be moved.
-func (x *Index) Growing() bool { return x.front.Load() != 0 }
-
 // Grow adds pages, whose content does not matter, to the table, and begins the move of the homes.
 func (x *Index) Grow(pages []chunk.Ref) {
 	had := x.Pages()

@@ -187,6 +187,9 @@ func (x *Index) Init(pageSize int) {
 // Empty reports whether the index has no pages.
 func (x *Index) Empty() bool { return x.cur.Load() == 0 }
 
+// Growing reports whether homes are still to be moved to a larger geometry (grow.go).
+func (x *Index) Growing() bool { return x.front.Load() != 0 }
+
 // Pages returns the number of pages.
 func (x *Index) Pages() int { return x.Groups() >> x.pageShift }
 
