@@ -445,7 +445,7 @@ func (c Cold) PutAway(batch *ColdBatch) bool {
 		p, ok := b.Index.Find(w.hash, policy.Queue, w.pos)
 		if !ok {
 			b.Corruptions.Add(1)
-			b.dropTail(policy.Queue, hd)
+			b.dropTail(policy.Queue, b.Ring(policy.Queue), hd)
 			continue
 		}
 		n := hd.Total()

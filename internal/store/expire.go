@@ -231,7 +231,8 @@ func (b *Store) Touch(w *Write) (there, done bool) {
 	if !b.Lookup(&f, w.Key, w.Hash) {
 		return false, true
 	}
-	t := b.Shared.times(w)
+	w.Measure(b.Shared)
+	t := w.Times
 	if !f.Takes(t) {
 		return true, false
 	}

@@ -47,7 +47,7 @@ func (b *Store) overwritePlain(rec []byte, s uint64, w *Write) bool {
 // overwrite writes the value over that of the record f, if there is room for it in place, and
 // reports whether it has.
 func (b *Store) overwrite(f *Found, w *Write) bool {
-	t := b.Shared.times(w)
+	t := w.Times
 	room, ok := b.roomInPlace(f, w, t)
 	if !ok {
 		return false

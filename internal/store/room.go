@@ -71,8 +71,9 @@ func (b *Store) makeRoomEarly(n int) (room int) {
 		return 0
 	}
 	b.reserved = reservation{b.entry, room}
-	work := b.setWork(n)
-	b.vacate(&work, func() (policy.Ring, bool) { return b.entry, !r.Fits(n, room) })
+	for work := b.setWork(n); !r.Fits(n, room); {
+		b.passTail(b.entry, &work) // the ring is not empty: an empty one would have room
+	}
 	b.reserved = reservation{}
 	return room
 }
@@ -138,6 +139,9 @@ func (b *Store) admit(f *Found, replace bool, w *Write, l limits) policy.Ring {
 		if !index.OnProbation(f.Slot) { // else a lookup has found it before
 			b.policy.GhostFound(origin(f.Slot), 1, b.ghosts(), b.isNear(f.Slot))
 		}
+	}
+	if b.policy.Full() {
+		return b.policy.Admit(ghost, true, true) // whatever fits
 	}
 	return b.policy.Admit(ghost, small.Fits(w.Bytes, l.small), main.Fits(w.Bytes, l.main))
 }

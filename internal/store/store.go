@@ -271,7 +271,7 @@ func (b *Store) append(to policy.Ring, limit int, w *Write) (uint64, error) {
 	}
 	var buf [record.MaxHeader]byte
 	var header []byte
-	t := b.Shared.times(w)
+	t := w.Times
 	switch {
 	case w.Negative:
 		header = b.Form.PutNegative(&buf, len(w.Key), t.Expiry)
@@ -360,7 +360,9 @@ func (b *Store) kill(
 
 // uncount takes the live record of hash h at pos out of the counts.
 func (b *Store) uncount(r *ring.Ring, pos uint64, hd record.Header, h uint64) {
-	b.cold.count(r, pos, hd, -1)
+	if hd.Kind == record.Packed {
+		b.cold.count(r, pos, hd, -1)
+	}
 	if g, ok := b.generationAt(r, pos, hd); ok {
 		b.countIn(g, -1, -hd.Total())
 	}

@@ -34,10 +34,10 @@ func (b *Store) passTail(in policy.Ring, w *policy.Work) {
 		r.ReleaseDead(hd)
 	case b.Shared.Expired(hd.Expiry):
 		b.expireAt(in, r.Tail, hd) // dead from now on
-	case b.isForgotten(r, r.Tail, hd):
+	case b.hasForgotten() && b.isForgotten(r, r.Tail, hd):
 		b.forgetAt(in, r.Tail, hd) // as well
 	default:
-		b.passLive(in, hd, w)
+		b.passLive(in, r, hd, w)
 		return
 	}
 	if w != nil && w.Keep {
@@ -45,38 +45,37 @@ func (b *Store) passTail(in policy.Ring, w *policy.Work) {
 	}
 }
 
-// passLive is passTail of a live record.
-func (b *Store) passLive(in policy.Ring, hd record.Header, w *policy.Work) {
-	r := b.Ring(in)
+// passLive is passTail of a live record of ring r.
+func (b *Store) passLive(in policy.Ring, r *ring.Ring, hd record.Header, w *policy.Work) {
 	needsNoSlot := b.policy.Kind == policy.FIFO && !r.WorthCompacting() && !b.cold.on
 	if needsNoSlot || in.IsCold() || hd.Total() > b.Longest {
-		b.dropTail(in, hd)
+		b.dropTail(in, r, hd)
 		return
 	}
-	p, ok := b.tailSlot(in, hd)
+	p, ok := b.tailSlot(in, r, hd)
 	if !ok {
 		b.Corruptions.Add(1)
-		b.dropTail(in, hd)
+		b.dropTail(in, r, hd)
 		return
 	}
-	switch b.judgeTail(in, &p, hd, w) {
+	switch b.judgeTail(in, r, &p, hd.Total(), w) {
 	case policy.Promote:
 		b.promote(p, hd, w)
 	case policy.Reinsert:
 		b.rotate(in, p, hd)
 	default:
-		if !b.demote(in, p, hd) {
-			b.dropTail(in, hd)
+		if !b.cold.on || !b.demote(in, p, hd) {
+			b.dropTail(in, r, hd)
 		}
 	}
 }
 
-// judgeTail decides about the live record at the tail of a ring. A ring that is worth compacting
+// judgeTail decides about the live record of n bytes at the tail of ring r. A ring that is worth compacting
 // keeps its live records.
 func (b *Store) judgeTail(
-	in policy.Ring, p *index.Place, hd record.Header, w *policy.Work,
+	in policy.Ring, r *ring.Ring, p *index.Place, n int, w *policy.Work,
 ) policy.Verdict {
-	r, n, freq := &b.Rings[in], hd.Total(), index.Freq(p.Slot)
+	freq := index.Freq(p.Slot)
 	if w.Keep {
 		w.Begin(n)
 		return policy.Reinsert
@@ -107,8 +106,9 @@ func (b *Store) judgeTail(
 }
 
 // tailSlot finds the slot of the live record at the tail of a ring (I7).
-func (b *Store) tailSlot(in policy.Ring, hd record.Header) (index.Place, bool) {
-	r := b.Ring(in)
+func (b *Store) tailSlot(
+	in policy.Ring, r *ring.Ring, hd record.Header,
+) (index.Place, bool) {
 	next := b.victim
 	b.victim.known = false
 	if !next.known || next.pos != r.Tail || next.ring != in {
@@ -146,8 +146,7 @@ func (b *Store) prepare(to policy.Ring) {
 }
 
 // dropTail evicts the live record at the tail of a ring.
-func (b *Store) dropTail(in policy.Ring, hd record.Header) {
-	r := b.Ring(in)
+func (b *Store) dropTail(in policy.Ring, r *ring.Ring, hd record.Header) {
 	if b.Shared.Notifies {
 		b.keepRemoved(r, r.Tail, hd, Evicted)
 	}
@@ -186,12 +185,12 @@ func (b *Store) promote(p index.Place, hd record.Header, w *policy.Work) {
 	n := hd.Total()
 	main, limit := &b.Rings[policy.Main], b.limit().main
 	if n > limit<<b.Shared.Shift {
-		b.dropTail(policy.Small, hd)
+		b.dropTail(policy.Small, &b.Rings[policy.Small], hd)
 		return
 	}
 	b.makeRoom(policy.Main, n, limit, w)
 	if err := main.Extend(uint64(n), limit); err != nil {
-		b.dropTail(policy.Small, hd)
+		b.dropTail(policy.Small, &b.Rings[policy.Small], hd)
 		return
 	}
 	slot := index.WithoutFreq(p.Slot)

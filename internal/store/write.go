@@ -13,7 +13,7 @@ import (
 type Write struct {
 	Key, Value []byte
 	Hash       uint64 // hash of Key
-	Bytes      int    // bytes of the record
+	Bytes      int    // bytes of the record, by Measure
 	Expiry     uint32 // tick of the last deadline, 0: never
 	Until      uint32 // tick at which it expires at the latest unless it is read; 0: no such limit
 	Same       bool   // the value is there already: only its form changes
@@ -22,6 +22,8 @@ type Write struct {
 	Internal   bool   // a record of the cache's own
 	Unstored   bool   // nothing was stored, and that is no error
 	Reason     Reason // why an older value is removed
+
+	Times record.Times // deadlines of the record, by Measure
 
 	restored bool        // set by Restore: it keeps the ring and frequency below, and its key is new
 	ring     policy.Ring // of a restored record
@@ -36,43 +38,32 @@ func (w *Write) why() Reason {
 	return w.Reason
 }
 
-// times returns the deadlines of a write's record, which begin now.
-func (s *Shared) times(w *Write) record.Times {
-	d := s.deadlines(w)
-	if d == record.Timeless {
-		return record.Times{}
-	}
-	expiry := clock.Earlier(s.IdleEnd(w.Expiry), w.Until)
-	return record.Times{Deadlines: d, Expiry: expiry, Last: w.Expiry}
-}
-
-// deadlines returns how many deadlines a write's record has room for. If the cache has an idle
-// time, each of a user's values has room for two, so that any deadlines can be set in place.
-func (s *Shared) deadlines(w *Write) record.Deadlines {
-	switch {
-	case w.Internal:
-		return record.Timeless
-	case s.Idles() && !w.Negative:
-		return record.Idle
-	case w.Expiry != 0 || w.Until != 0 || w.Negative:
-		return record.Timed
-	}
-	return record.Timeless
-}
-
-// Measure sets Bytes, and gives a negative entry without an expiry the last possible one: its
-// header always has one.
+// Measure sets Times, which begin now, and Bytes.
 func (w *Write) Measure(s *Shared) {
-	form := s.Form
 	w.Bytes = len(w.Key) + len(w.Value)
+	w.Times = record.Times{}
 	switch {
-	case w.Negative:
-		if w.Bytes += form.NegativeSize(); w.Expiry == 0 {
-			w.Expiry = math.MaxUint32
-		}
 	case w.Internal:
-		w.Bytes += form.InternalSize()
+		w.Bytes += s.Form.InternalSize()
+		return
+	case w.Negative:
+		if w.Expiry == 0 {
+			w.Expiry = math.MaxUint32 // the last possible one: its header always has one
+		}
+		w.Bytes += s.Form.NegativeSize()
+		w.Times.Deadlines = record.Timed
 	default:
-		w.Bytes += form.HeaderSize(len(w.Key), len(w.Value), s.deadlines(w))
+		switch {
+		case s.Idles():
+			// Room for two, whatever there are, so that any deadlines can be set in place.
+			w.Times.Deadlines = record.Idle
+		case w.Expiry != 0 || w.Until != 0:
+			w.Times.Deadlines = record.Timed
+		}
+		w.Bytes += s.Form.HeaderSize(len(w.Key), len(w.Value), w.Times.Deadlines)
+	}
+	if w.Times.Deadlines != record.Timeless {
+		w.Times.Expiry = clock.Earlier(s.IdleEnd(w.Expiry), w.Until)
+		w.Times.Last = w.Expiry
 	}
 }
