@@ -67,16 +67,18 @@ func (c *Cache) lookup(
 	seq := b.seq.Load()
 	var now uint32 // 0: not read yet
 	rec, slot, s, candidate := b.Candidate(h, &now)
-	if seq&1 != 0 || candidate == store.Unclear || overlaps(dst, k) {
+	if seq&1 != 0 || candidate == store.Unclear {
 		return c.lookupAny(dst, k, h, mode)
 	}
 	got = outcome(candidate)
-	n := c.counters.Here()
 	out = dst
 	known := got == hit || c.shared.LargeKeysOf(h).Load() == 0
 	if got == hit {
+		if overlaps(dst, k) {
+			return c.lookupAny(dst, k, h, mode)
+		}
 		if mode&counted != 0 {
-			n.Hits.Add(1) // while the record is fetched, though it may be no hit
+			c.counters.Here().Hits.Add(1) // while the record is fetched, though it may be no hit
 		}
 		if mode&touching != 0 && b.Touches {
 			index.Raise(slot, s)
@@ -97,7 +99,7 @@ func (c *Cache) lookup(
 		return c.lookupAny(dst, k, h, mode)
 	}
 	if got == miss && mode&counted != 0 {
-		if n.Misses.Add(1); slot != nil {
+		if c.counters.Here().Misses.Add(1); slot != nil {
 			b.NoteGhostMiss(slot)
 		}
 	}
