@@ -71,6 +71,7 @@ func (c *Cache) lookup(
 		return c.lookupAny(dst, k, h, mode)
 	}
 	got = outcome(candidate)
+	n := c.counters.Here()
 	out = dst
 	known := got == hit || c.shared.LargeKeysOf(h).Load() == 0
 	if got == hit {
@@ -78,7 +79,7 @@ func (c *Cache) lookup(
 			return c.lookupAny(dst, k, h, mode)
 		}
 		if mode&counted != 0 {
-			c.counters.Here().Hits.Add(1) // while the record is fetched, though it may be no hit
+			n.Hits.Add(1) // while the record is fetched, though it may be no hit
 		}
 		if mode&touching != 0 && b.Touches {
 			index.Raise(slot, s)
@@ -99,7 +100,7 @@ func (c *Cache) lookup(
 		return c.lookupAny(dst, k, h, mode)
 	}
 	if got == miss && mode&counted != 0 {
-		if c.counters.Here().Misses.Add(1); slot != nil {
+		if n.Misses.Add(1); slot != nil {
 			b.NoteGhostMiss(slot)
 		}
 	}

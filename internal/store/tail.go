@@ -70,8 +70,8 @@ func (b *Store) passLive(in policy.Ring, r *ring.Ring, hd record.Header, w *poli
 	}
 }
 
-// judgeTail decides about the live record of n bytes at the tail of ring r. A ring that is worth compacting
-// keeps its live records.
+// judgeTail decides about the live record of n bytes at the tail of ring r. A ring that is worth
+// compacting keeps its live records.
 func (b *Store) judgeTail(
 	in policy.Ring, r *ring.Ring, p *index.Place, n int, w *policy.Work,
 ) policy.Verdict {
