@@ -345,7 +345,7 @@ func TestSearch(t *testing.T) {
 		{"nothing at first", store.Info{}, func(n int) int64 { return max(0, int64(n)-150<<20) },
 			mostReplays, 0.95},
 	} {
-		s := Search{Store: test.info, Target: target, Of: Held, Tolerance: 0.01, Guess: target}
+		s := Search{Store: test.info, Target: target, Tolerance: 0.01, Guess: target}
 		replays := 0
 		o, err := s.Run(func(nominal int) (*Outcome, error) {
 			replays++
@@ -362,23 +362,19 @@ func TestSearch(t *testing.T) {
 			t.Errorf("%s: %.3f of the target after %d replays", test.name, got, replays)
 		}
 	}
-	s := Search{Target: target, Of: Held, Guess: target}
+	s := Search{Target: target, Guess: target}
 	if _, err := s.Run(func(int) (*Outcome, error) { return nil, errors.New("failed") }); err == nil {
 		t.Error("no error")
 	}
 }
 
-func TestGuesses(t *testing.T) {
-	var g Guesses
-	if n := g.Next("a", 100, 1000); n != 1000 {
-		t.Errorf("first guess %d", n)
-	}
-	g.Learn("a", 100, 1000, 1200)
-	g.Learn("a", 10_000, 1000, 1010)
-	g.Learn("b", 100, 1000, 500)
-	for entry, want := range map[int]int{90: 2400, 150: 2400, 5000: 2020} {
-		if n := g.Next("a", entry, 2000); n != want {
-			t.Errorf("entries of %d: %d, want %d", entry, n, want)
-		}
+// TestSearchForMemory wants the memory to be what is searched for.
+func TestSearchForMemory(t *testing.T) {
+	s := Search{Target: 100 << 20, Memory: true, Tolerance: 0.01, Guess: 100 << 20}
+	o, err := s.Run(func(nominal int) (*Outcome, error) {
+		return &Outcome{Nominal: nominal, Held: int64(nominal), Memory: 2 * int64(nominal)}, nil
+	})
+	if err != nil || o.Nominal != 50<<20 {
+		t.Errorf("%+v, error %v", o, err)
 	}
 }

@@ -168,8 +168,8 @@ func (r *Run) of(load, metric, store string) measure.Summary {
 	return measure.Summarize(values)
 }
 
-// failures describes the runs that failed.
-func (r *Run) failures() []string {
+// Failures describes the runs that failed.
+func (r *Run) Failures() []string {
 	var failed []string
 	for _, result := range r.Results {
 		if result.Error != "" {
@@ -182,7 +182,7 @@ func (r *Run) failures() []string {
 
 // Failure reports the failed runs as one error.
 func (r *Run) Failure() error {
-	failed := r.failures()
+	failed := r.Failures()
 	if len(failed) == 0 {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -17,10 +18,9 @@ type question struct {
 	title string
 	unit  string // of all rows; "": the labels tell
 	rows  []row
-	kind  kind
 }
 
-// kind says how the figures of a table are compared.
+// kind says how the figures of a row are compared.
 type kind int
 
 const (
@@ -29,6 +29,14 @@ const (
 	share             // more is better, without ratios
 	noise             // less is better; what an empty process takes as well is not measurable
 )
+
+// kinds are those of the metrics that are not a cost.
+var kinds = map[string]kind{
+	objects.HotNS: views, objects.ZipfNS: views, objects.UniformNS: views, objects.MemoShare: views,
+	objects.ResidentBytes: views, objects.GCms: views,
+	churn.Found: share, churn.FoundOld: share, churn.Untouched: share, restart.Back: share,
+	measure.GCTime: noise,
+}
 
 // row is a line of a table: a metric of a load.
 type row struct {
@@ -62,7 +70,7 @@ var questions = []question{
 		rewriting("values of other lengths", "churn", 0.95, churn.NsWrite),
 		rewriting("values that grow", "append", 0.7, churn.NsWrite),
 	)},
-	{name: "kept", title: "Live entries found after they were rewritten", kind: share, rows: []row{
+	{name: "kept", title: "Live entries found after they were rewritten", rows: []row{
 		rewriting("values of other lengths", "churn", 0.7, churn.Found),
 		rewriting("values of other lengths", "churn", 0.95, churn.Found),
 		rewriting("values that grow", "append", 0.7, churn.Found),
@@ -81,7 +89,7 @@ var questions = []question{
 		"ttl-get-uniform", "Get, keys known in advance",
 		"ttl-set", "Set, new values of the same length",
 	)},
-	{name: "decoded", title: "Decoded values", kind: views, rows: of("json 1000",
+	{name: "decoded", title: "Decoded values", rows: of("json 1000",
 		objects.HotNS, objects.ZipfNS, objects.UniformNS, objects.MemoShare, objects.ResidentBytes,
 		objects.GCms)},
 	{name: "values", title: "Values from 100 bytes to 100 KB", unit: "ns", rows: ns(
@@ -100,35 +108,42 @@ var questions = []question{
 		rewriting("with a bound of 64 MB, MB", "churn", 0.7, churn.Resident),
 		rewriting("with a bound of 64 MB, MB", "churn", 0.95, churn.Resident),
 	}},
-	{name: "collector", title: "Garbage collection", unit: "ms", kind: noise, rows: []row{
+	{name: "collector", title: "Garbage collection", unit: "ms", rows: []row{
 		{"`live-1`: one `runtime.GC()`", "live-1", measure.GCTime, ""},
 		{"`live-10`: one `runtime.GC()`", "live-10", measure.GCTime, ""},
 	}},
 	{name: "restart", title: "Start after a kill", rows: of("restart", restart.Open, restart.Gets)},
-	{name: "back", title: "Entries that are back after a kill", kind: share,
+	{name: "back", title: "Entries that are back after a kill",
 		rows: of("restart", restart.Back)},
 }
 
-// summary is the table of the README; peers has some rows of it.
+// The rows of the README; docs/peers.md has some of them.
 var (
-	summary = question{rows: []row{
-		{"Get of 4 M entries, each key depends on the last value, ns", "dep-uniform",
-			measure.NsPerOp, ""},
-		{"9 Gets and a Set of 4 M entries, Zipf, ns", "mix-zipf", measure.NsPerOp, ""},
-		{"`GetBatch` of 64, per key, ns (fastcache: 64 Gets)", "get-batch", measure.NsPerOp, ""},
-		{"overwrite at random among 4 M entries, ns", "overwrite", measure.NsPerOp, ""},
-		{"memory besides key and value, 10 M entries, bytes each", "live-10", measure.Overhead, ""},
-	}}
-	summaryGC = question{kind: noise, rows: []row{
-		{"`runtime.GC()` with 10 M entries, ms", "live-10", measure.GCTime, ""},
-	}}
+	getRow = row{"Get of 4 M entries, each key depends on the last value, ns", "dep-uniform",
+		measure.NsPerOp, ""}
+	mixRow   = row{"9 Gets and a Set of 4 M entries, Zipf, ns", "mix-zipf", measure.NsPerOp, ""}
+	batchRow = row{"`GetBatch` of 64, per key, ns (fastcache: 64 Gets)", "get-batch",
+		measure.NsPerOp, ""}
+	setRow    = row{"overwrite at random among 4 M entries, ns", "overwrite", measure.NsPerOp, ""}
+	memoryRow = row{"memory besides key and value, 10 M entries, bytes each", "live-10",
+		measure.Overhead, ""}
+	gcRow = row{"`runtime.GC()` with 10 M entries, ms", "live-10", measure.GCTime, ""}
 )
 
-// titles are the names of stores in the pages.
+// titles are the names of stores in the pages; the others have their own.
 var titles = map[string]string{
-	"ringcache": "ringcache", "fastcache": "fastcache", "freecache": "freecache",
-	"bigcache": "BigCache", "otter": "otter", objects.TypedStore: "`Typed`",
-	objects.MemoStore: "`Typed` with `codec.Memo`", store.Null: "no cache",
+	"bigcache": "BigCache", "golang-lru": "LRU", fifo: "FIFO", s2: "s2", control: "control",
+	objects.TypedStore: "`Typed`", objects.MemoStore: "`Typed` with `codec.Memo`",
+	store.Null: "no cache",
+}
+
+func title(store string) string { return cmp.Or(titles[store], store) }
+
+func titled(stores []string) (names []string) {
+	for _, s := range stores {
+		names = append(names, title(s))
+	}
+	return names
 }
 
 // order is that of the columns.

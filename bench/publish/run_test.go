@@ -86,13 +86,13 @@ func TestMeasureGoesOnAfterFailures(t *testing.T) {
 	require.ErrorContains(t, run.Failure(), "exploded")
 	read, err := Read(file)
 	require.NoError(t, err)
-	require.Equal(t, run.failures(), read.failures())
-	require.Contains(t, read.about(), "failed: dep-uniform, freecache, round 1: exploded")
+	require.Equal(t, run.Failures(), read.Failures())
+	require.Contains(t, fragment("run", read), "failed: dep-uniform, freecache, round 1: exploded")
 	text := read.table(questions[0])
 	require.Contains(t, text, "BigCache")
 	require.NotContains(t, text, "freecache")
 
-	failures := len(run.failures())
+	failures := len(run.Failures())
 	c = child{}
 	run, err = Measure(t.Context(), head(), file, c.do, io.Discard)
 	require.NoError(t, err)
@@ -171,7 +171,7 @@ func TestTableComparesOnlyWhatTheRoundsTell(t *testing.T) {
 		"|---|--:|--:|--:|\n"+
 		"| `dep-uniform`: each key depends on the last value | 60.0 (50.0-70.0) | "+
 		"80.0 (65.0-90.0), level | 120 (100-130), 0.50 |\n", r.table(questions[0]))
-	collector := slices.IndexFunc(questions, func(q question) bool { return q.kind == noise })
+	collector := slices.IndexFunc(questions, func(q question) bool { return q.name == "collector" })
 	require.Contains(t, r.table(questions[collector]),
 		"| not measurable | 6.00 (5.00-7.00) | 0.20 (0.10-0.30) |")
 	losses := r.losses()

@@ -60,20 +60,20 @@ type load struct {
 
 // The stores of the set. Every question has the fastest rivals, and a few loads have all of them.
 var (
-	all  = []string{"ringcache", "fastcache", "freecache", "bigcache", "otter"}
-	few  = []string{"ringcache", "fastcache", "otter"}
-	pair = []string{"ringcache", "fastcache"}
+	all = []string{"ringcache", "fastcache", "freecache", "bigcache", "otter"}
+	few = []string{"ringcache", "fastcache", "otter"}
+	two = []string{"ringcache", "fastcache"}
 )
 
 // loads are measured in this order.
 var loads = slices.Concat(
 	timed(all, "dep-uniform"),
 	timed(few, "dep-zipf", "dep-small-zipf", "get-uniform", "get-zipf", "ref-get"),
-	timed(pair, "get-nil", "get-absent", "get-batch"),
+	timed(two, "get-nil", "get-absent", "get-batch"),
 
 	timed(few, "overwrite", "set-small", "ref-set"),
 	timed([]string{"ringcache", "ringcache-fifo", "fastcache"}, "set-new"),
-	timed(pair, "latency-evict"),
+	timed(two, "latency-evict"),
 	rewritten("churn", 0.7), rewritten("churn", 0.95), rewritten("append", 0.7),
 	rewritten("invalidate", 0.8), rewritten("delete-half", 0.72),
 
@@ -81,7 +81,7 @@ var loads = slices.Concat(
 	timed(few, "mix-small", "ref-setget"),
 
 	timed([]string{"ringcache", "fastcache", "freecache", "otter"}, "ttl-dep-uniform"),
-	timed(pair, "ttl-get-uniform", "ttl-set"),
+	timed(two, "ttl-get-uniform", "ttl-set"),
 
 	decoded("json", 1000),
 
