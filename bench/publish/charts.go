@@ -22,16 +22,16 @@ type picture struct {
 
 var pictures = []picture{
 	{"reading.svg", "Get of 4 M entries, each key depends on the last value", "ns",
-		[]row{{"", "dep-uniform", measure.NsPerOp, ""}}, false},
+		[]row{named("", "dep-uniform")}, false},
 	{"mixed.svg", "Nine Gets and a Set of 4 M entries, Zipf", "ns",
-		[]row{{"", "mix-zipf", measure.NsPerOp, ""}}, false},
+		[]row{named("", "mix-zipf")}, false},
 	{"memory.svg", "Memory besides keys and values of 116 bytes", "bytes an entry", []row{
-		{"1 M entries", "live-1", measure.Overhead, ""},
-		{"10 M entries", "live-10", measure.Overhead, ""},
+		{"1 M entries", load{name: "live-1"}, measure.Overhead, ""},
+		{"10 M entries", load{name: "live-10"}, measure.Overhead, ""},
 	}, false},
 	{"gc.svg", "One runtime.GC()", "ms; \"no cache\" shows the noise", []row{
-		{"1 M entries", "live-1", measure.GCTime, ""},
-		{"10 M entries", "live-10", measure.GCTime, ""},
+		{"1 M entries", load{name: "live-1"}, measure.GCTime, ""},
+		{"10 M entries", load{name: "live-10"}, measure.GCTime, ""},
 	}, true},
 }
 

@@ -79,7 +79,7 @@ func (r *Run) Markdown() string { return fragment("document", r) }
 // Header says on what machine the run was made, and of what.
 func (r *Run) Header() string {
 	var stores []string
-	for _, l := range loads {
+	for _, l := range loads() {
 		for _, name := range l.stores {
 			if !slices.Contains(stores, name) {
 				stores = append(stores, name)

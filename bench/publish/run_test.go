@@ -54,7 +54,7 @@ func (c *child) do(_ context.Context, p Part, m *map[string]float64, _ ...string
 
 func total() int {
 	n := 0
-	for _, l := range loads {
+	for _, l := range loads() {
 		n += len(l.stores)
 	}
 	return 2 * n
@@ -131,15 +131,18 @@ func TestMeasureResumes(t *testing.T) {
 	require.Len(t, c.ran, total(), "results of another build are not mixed in")
 }
 
-// Every row is measured, and every store has a column.
+// Every row of the README and of the charts is measured, and every store has a column.
 func TestRowsAreMeasured(t *testing.T) {
-	for _, q := range questions {
-		for _, row := range q.rows {
-			i := slices.IndexFunc(loads, func(l load) bool { return l.name == row.load })
-			require.GreaterOrEqual(t, i, 0, row.load)
-			for _, name := range loads[i].stores {
-				require.True(t, slices.Contains(order, name) || name == "ringcache-fifo", name)
-			}
+	rows := []row{getRow, mixRow, batchRow, setRow, memoryRow, gcRow}
+	for _, p := range pictures {
+		rows = append(rows, p.rows...)
+	}
+	for _, row := range rows {
+		require.True(t, slices.ContainsFunc(loads(), func(l load) bool { return l.name == row.load.name }))
+	}
+	for _, l := range loads() {
+		for _, name := range l.stores {
+			require.True(t, slices.Contains(order, name) || name == fifo, name)
 		}
 	}
 	for _, task := range (&Head{Rounds: 1, Scale: Scale, Goroutines: 2}).plan() {
