@@ -22,7 +22,8 @@ type kindOfReplay struct {
 }
 
 func (k kindOfReplay) String() string {
-	text := fmt.Sprintf("Equal %s, values: %s", k.mode, strings.TrimSpace(string(k.values)+" "+k.payload))
+	values := strings.TrimSpace(string(k.values) + " " + k.payload)
+	text := fmt.Sprintf("Equal %s, values: %s", k.mode, values)
 	if k.writes > 0 {
 		text += fmt.Sprintf(", %.3g %% updates", 100*k.writes)
 	}

@@ -70,8 +70,9 @@ func TestCurveIsInTheOrderOfSizes(t *testing.T) {
 		three(memory("300"), "a", 30, 3, 2, 1), three(memory("1000"), "a", 30, 3, 2, 1))
 	require.Equal(t, []hitratio.Values{"300", "1000", "10000"}, d.sizes())
 	d[0].Held, d[1].Held = 978, 500
-	require.Contains(t, d.curve().String(), "| 10,000 bytes | **3.0** (98) | 2.0 (50) | 1.0 (0) |  |  | "+
-		"1 / 0 / 0 | +1.00 |\n")
+	require.Contains(t, d.curve().String(),
+		"| 10,000 bytes | **3.0** (98) | 2.0 (50) | 1.0 (0) |  |  | "+
+			"1 / 0 / 0 | +1.00 |\n")
 	require.Equal(t, "100", grouped("100"))
 }
 

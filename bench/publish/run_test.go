@@ -138,7 +138,8 @@ func TestRowsAreMeasured(t *testing.T) {
 		rows = append(rows, p.rows...)
 	}
 	for _, row := range rows {
-		require.True(t, slices.ContainsFunc(loads(), func(l load) bool { return l.name == row.load.name }))
+		same := func(l load) bool { return l.name == row.load.name }
+		require.True(t, slices.ContainsFunc(loads(), same), row.load.name)
 	}
 	for _, l := range loads() {
 		for _, name := range l.stores {

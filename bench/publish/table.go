@@ -16,7 +16,7 @@ var fragments string
 
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"join": strings.Join,
-}).Parse(fragments))
+}).Parse(strings.ReplaceAll(fragments, "\r\n", "\n"))) // of a checkout on Windows
 
 // fragment executes the template of that name.
 func fragment(name string, data any) string {

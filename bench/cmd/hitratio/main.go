@@ -74,7 +74,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 }
 
 // publishAll replays what the data below root lacks of the sets, and makes the pages from it.
-func (o *options) publishAll(ctx context.Context, root string, sets [][]string, stderr io.Writer) error {
+func (o *options) publishAll(
+	ctx context.Context, root string, sets [][]string, stderr io.Writer,
+) error {
 	if _, err := trace.Sources(o.traces); err != nil {
 		return err
 	}

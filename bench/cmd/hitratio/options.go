@@ -56,7 +56,8 @@ func parseOptions(args []string, stderr io.Writer) (*options, error) {
 	list(fs, "stores", "`names` of the stores", &o.stores, findStore)
 	list(fs, "sizes", "cache sizes in `percent` of the footprint (default 1,10,30)", &o.sizes,
 		parseSize)
-	fs.StringVar(&o.mode, "mode", hitratio.Capacity, "what is equal for all stores: capacity or memory")
+	fs.StringVar(&o.mode, "mode", hitratio.Capacity,
+		"what is equal for all stores: capacity or memory")
 	fs.StringVar((*string)(&o.values), "values", string(hitratio.Sized),
 		"how large values are: sized (realistic), or a number of bytes")
 	fs.StringVar(&o.payload, "payload", "",

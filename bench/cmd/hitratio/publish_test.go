@@ -32,7 +32,7 @@ func TestPublishedSetsAreKnown(t *testing.T) {
 }
 
 // publishing returns what publishes two small sets below a copy of the repository's pages.
-func publishing(t *testing.T, flags ...string) (root string, publishSets func(context.Context) (int, error)) {
+func publishing(t *testing.T) (root string, publishSets func(context.Context) (int, error)) {
 	t.Helper()
 	root = t.TempDir()
 	for _, name := range append([]string{publish.Data}, publish.Pages...) {
@@ -49,26 +49,33 @@ func publishing(t *testing.T, flags ...string) (root string, publishSets func(co
 	traces := writeTrace(t, "tiny")
 	return root, func(ctx context.Context) (int, error) {
 		var progress strings.Builder
-		o, err := parseOptions(append([]string{"-publish", "-traces", traces, "-p", "1"}, flags...),
-			io.Discard)
+		o, err := parseOptions([]string{"-publish", "-traces", traces, "-p", "1"}, io.Discard)
 		require.NoError(t, err)
 		err = o.publishAll(ctx, root, [][]string{set("10"), set("30")}, &progress)
 		return strings.Count(progress.String(), "% hits"), err
 	}
 }
 
-// Only what the data lacks is replayed, and the page is made from all of it.
+// Only what the data lacks is replayed, what no set has any more is dropped, and the page is made
+// from all of it.
 func TestPublishReplaysWhatIsMissing(t *testing.T) {
 	root, publishSets := publishing(t)
 	n, err := publishSets(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, 4, n)
+	file := filepath.Join(root, publish.HitData)
+	rows, err := hitratio.ReadRows(file)
+	require.NoError(t, err)
+	require.Len(t, rows, 4)
+	other := rows[0]
+	other.Plan.Budget++
+	require.NoError(t, hitratio.WriteRows(file, append(rows, other)))
 	n, err = publishSets(t.Context())
 	require.NoError(t, err)
 	require.Zero(t, n)
-	rows, err := hitratio.ReadRows(filepath.Join(root, publish.HitData))
+	again, err := hitratio.ReadRows(file)
 	require.NoError(t, err)
-	require.Len(t, rows, 4)
+	require.Equal(t, rows, again)
 	page, err := os.ReadFile(filepath.Join(root, "docs/hitratio.md"))
 	require.NoError(t, err)
 	require.Contains(t, string(page), "| 1 workloads at 10 and 30 % |")
@@ -99,5 +106,6 @@ func TestPublishGoesOn(t *testing.T) {
 func TestPublishWantsTraces(t *testing.T) {
 	o, err := parseOptions([]string{"-publish", "-traces", ""}, io.Discard)
 	require.NoError(t, err)
-	require.ErrorIs(t, o.publishAll(t.Context(), t.TempDir(), published, io.Discard), trace.ErrNoTraces)
+	err = o.publishAll(t.Context(), t.TempDir(), published, io.Discard)
+	require.ErrorIs(t, err, trace.ErrNoTraces)
 }

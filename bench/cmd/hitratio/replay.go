@@ -19,8 +19,8 @@ import (
 
 // replays are all replays of one run of the command.
 type replays struct {
-	out io.Writer // for progress
-	had map[hitratio.Cache]hitratio.Row
+	out io.Writer                       // for progress
+	had map[hitratio.Cache]hitratio.Row // of the file, and not yet of a set
 
 	mu sync.Mutex
 	// bounds are what the last search of a kind has found, as a share of the budget: the next one
@@ -29,8 +29,11 @@ type replays struct {
 }
 
 // replay carries out the sets, but for what the file of o has, and writes the results of the sets
-// to the file, and behind them whatever else it had. After an error those until then are written.
-func replay(ctx context.Context, o *options, sets []*options, out io.Writer) ([]hitratio.Row, error) {
+// to the file, and behind them whatever else it had: after an error, that may belong to sets which
+// were not reached. Published data has nothing but its sets.
+func replay(
+	ctx context.Context, o *options, sets []*options, out io.Writer,
+) ([]hitratio.Row, error) {
 	had, err := o.earlier()
 	if err != nil {
 		return nil, err
@@ -49,10 +52,10 @@ func replay(ctx context.Context, o *options, sets []*options, out io.Writer) ([]
 		}
 	}
 	if o.csv != "" {
-		for _, r := range rows {
-			delete(c.had, r.Cache())
-		}
-		rest := slices.DeleteFunc(had, func(r hitratio.Row) bool { _, ok := c.had[r.Cache()]; return !ok })
+		rest := slices.DeleteFunc(had, func(r hitratio.Row) bool {
+			_, ok := c.had[r.Cache()]
+			return !ok || o.publish && err == nil
+		})
 		err = errors.Join(err, hitratio.WriteRows(o.csv, slices.Concat(rows, rest)))
 	}
 	good := slices.DeleteFunc(slices.Clone(rows), func(r hitratio.Row) bool { return r.Failed != "" })
@@ -91,6 +94,7 @@ func (c *replays) replaySet(ctx context.Context, o *options) ([]hitratio.Row, er
 		r := hitratio.Row{Mode: o.mode, Plan: *p, Store: info.Name}
 		if had, ok := c.had[r.Cache()]; ok {
 			rows[i] = had
+			delete(c.had, r.Cache())
 			continue
 		}
 		task := progress.Task{Cost: float64(o.rounds) * seconds(p, info)}
