@@ -24,7 +24,6 @@ type Head struct {
 	Scale      measure.Scale
 	Goroutines int    // GOMAXPROCS of each process
 	Build      string `json:",omitempty"` // the hash of the program
-	Note       string `json:",omitempty"` // for the pages
 }
 
 // same reports whether results of h and o may stand in one table.
