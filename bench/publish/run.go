@@ -27,10 +27,10 @@ type task struct {
 func (h *Head) plan() []task {
 	var tasks []task
 	for round := range h.Rounds {
-		for i, l := range loads {
+		for i, l := range loads() {
 			turns := interleave.Stores{Names: l.stores}
 			for _, name := range turns.Turns(i, round) {
-				cost := l.seconds(h.Scale, l.part(h.Scale, name), h.Goroutines)
+				cost := l.part(h.Scale, name).seconds(h.Goroutines)
 				tasks = append(tasks, task{l, round + 1, name, cost})
 			}
 		}

@@ -13,7 +13,6 @@ import (
 	"github.com/ringcache/ringcache/bench/measure"
 	"github.com/ringcache/ringcache/bench/objects"
 	"github.com/ringcache/ringcache/bench/restart"
-	"github.com/ringcache/ringcache/bench/store"
 )
 
 // Rounds is the least number of rounds that may be published.
@@ -50,107 +49,79 @@ func (p Part) Do(ctx context.Context) (map[string]float64, error) {
 	return measure.Run(p.Spec)
 }
 
-// load is one thing to measure, and who takes part.
-type load struct {
-	name    string
-	stores  []string
-	part    func(s measure.Scale, store string) Part
-	seconds func(s measure.Scale, p Part, goroutines int) float64
+// seconds estimates how long p takes.
+func (p Part) seconds(goroutines int) float64 {
+	switch {
+	case p.Churn != nil:
+		return interleave.Pace(p.Churn.Store) * p.Churn.Seconds()
+	case p.Objects != nil:
+		return p.Objects.Seconds()
+	case p.Restart != nil:
+		return p.Restart.Seconds()
+	}
+	l, err := measure.FindLoads([]string{p.Load})
+	if err != nil {
+		return 0 // the run will say so
+	}
+	return interleave.Pace(p.Store) * l[0].Seconds(p.Scale, goroutines)
 }
 
-// The stores of the set. Every question has the fastest rivals, and a few loads have all of them.
-var (
-	all  = []string{"ringcache", "fastcache", "freecache", "bigcache", "otter"}
-	few  = []string{"ringcache", "fastcache", "otter"}
-	pair = []string{"ringcache", "fastcache"}
-)
+// load is one thing to measure, and who takes part.
+type load struct {
+	name   string
+	stores []string
+	part   func(s measure.Scale, store string) Part
+}
 
-// loads are measured in this order.
-var loads = slices.Concat(
-	timed(all, "dep-uniform"),
-	timed(few, "dep-zipf", "dep-small-zipf", "get-uniform", "get-zipf", "ref-get"),
-	timed(pair, "get-nil", "get-absent", "get-batch"),
-
-	timed(few, "overwrite", "set-small", "ref-set"),
-	timed([]string{"ringcache", "ringcache-fifo", "fastcache"}, "set-new"),
-	timed(pair, "latency-evict"),
-	rewritten("churn", 0.7), rewritten("churn", 0.95), rewritten("append", 0.7),
-	rewritten("invalidate", 0.8), rewritten("delete-half", 0.72),
-
-	timed(all, "mix-zipf"),
-	timed(few, "mix-small", "ref-setget"),
-
-	timed([]string{"ringcache", "fastcache", "freecache", "otter"}, "ttl-dep-uniform"),
-	timed(pair, "ttl-get-uniform", "ttl-set"),
-
-	decoded("json", 1000),
-
-	timed(few, "get-1000", "set-1000", "get-10k", "set-10k", "get-100k", "set-100k"),
-
-	timed(append(slices.Clip(all), store.Null), "live-1", "live-10"),
-	restarted(),
-)
-
-// timed are loads of package measure.
-func timed(stores []string, names ...string) []load {
-	var found []load
-	for _, name := range names {
-		found = append(found, load{
-			name: name, stores: stores,
-			part: func(s measure.Scale, store string) Part {
-				return Part{Spec: measure.Spec{Load: name, Store: store, Scale: s}}
-			},
-			seconds: func(s measure.Scale, p Part, goroutines int) float64 {
-				l, err := measure.FindLoads([]string{name})
-				if err != nil {
-					return 0 // the run will say so
-				}
-				return interleave.Pace(p.Store) * l[0].Seconds(s, goroutines)
-			},
-		})
+// loads are what the tables show, in their order.
+func loads() (found []load) {
+	for _, q := range questions {
+		for _, row := range q.rows {
+			same := func(l load) bool { return l.name == row.load.name }
+			if !slices.ContainsFunc(found, same) {
+				found = append(found, row.load)
+			}
+		}
 	}
 	return found
 }
 
-// rewritten is a load of package churn.
-func rewritten(name string, live float64) []load {
-	return []load{{
-		name: rewrittenName(name, live), stores: all,
-		part: func(s measure.Scale, store string) Part {
-			c := churn.Case{Load: name, MB: 64, Mean: 400, Live: live}
-			turns := 6
-			if s.Entries < Scale.Entries {
-				c.MB, turns = 32, 1
-			}
-			return Part{Churn: &churn.Spec{Case: c, Store: store, Turns: turns}}
-		},
-		seconds: func(_ measure.Scale, p Part, _ int) float64 {
-			return interleave.Pace(p.Churn.Store) * p.Churn.Seconds()
-		},
+// The stores of the set. Every question has the fastest rivals, and a few loads have all of them.
+var (
+	all = []string{"ringcache", "fastcache", "freecache", "bigcache", "otter"}
+	few = []string{"ringcache", "fastcache", "otter"}
+	two = []string{"ringcache", "fastcache"}
+)
+
+// timed is a load of package measure.
+func timed(stores []string, name string) load {
+	return load{name, stores, func(s measure.Scale, store string) Part {
+		return Part{Spec: measure.Spec{Load: name, Store: store, Scale: s}}
 	}}
 }
 
-func rewrittenName(name string, live float64) string { return fmt.Sprintf("%s %v", name, live) }
+// rewritten is a load of package churn.
+func rewritten(name string, live float64) load {
+	return load{fmt.Sprintf("%s %v", name, live), all, func(s measure.Scale, store string) Part {
+		c := churn.Case{Load: name, MB: 64, Mean: 400, Live: live}
+		turns := 6
+		if s.Entries < Scale.Entries {
+			c.MB, turns = 32, 1
+		}
+		return Part{Churn: &churn.Spec{Case: c, Store: store, Turns: turns}}
+	}}
+}
 
 // decoded is a load of package objects.
-func decoded(kind string, bytes int) []load {
-	return []load{{
-		name: fmt.Sprintf("%s %d", kind, bytes), stores: objects.StoreNames,
-		part: func(s measure.Scale, store string) Part {
-			v := objects.Values{Kind: kind, Bytes: bytes, Entries: max(objects.HotKeys, s.Entries/16)}
-			return Part{Objects: &objects.Task{Values: v, Store: store, Duration: s.Duration}}
-		},
-		seconds: func(_ measure.Scale, p Part, _ int) float64 { return p.Objects.Seconds() },
+func decoded(kind string, bytes int) load {
+	name := fmt.Sprintf("%s %d", kind, bytes)
+	return load{name, objects.StoreNames, func(s measure.Scale, store string) Part {
+		v := objects.Values{Kind: kind, Bytes: bytes, Entries: max(objects.HotKeys, s.Entries/16)}
+		return Part{Objects: &objects.Task{Values: v, Store: store, Duration: s.Duration}}
 	}}
 }
 
 // restarted is the load of package restart.
-func restarted() []load {
-	return []load{{
-		name: "restart", stores: restart.Stores,
-		part: func(s measure.Scale, store string) Part {
-			return Part{Restart: &restart.Task{Store: store, Entries: s.Entries}}
-		},
-		seconds: func(_ measure.Scale, p Part, _ int) float64 { return p.Restart.Seconds() },
-	}}
-}
+var restarted = load{"restart", restart.Stores, func(s measure.Scale, store string) Part {
+	return Part{Restart: &restart.Task{Store: store, Entries: s.Entries}}
+}}
