@@ -15,9 +15,8 @@ import (
 //	number of fields, and fields, of the header   the number is a uvarint
 //	length of the body, and the body              the length is a uvarint
 //
-// A field is its name and its value. A string is its length, a uvarint, and its bytes; but a
-// name that knownNames has is the number of its place there, from 1 on, and any other one a 0
-// and a string. So a header that many responses have takes two bytes beside its value.
+// A field is its name and its value, a string its length, a uvarint, and its bytes. Entries may
+// outlive the process (ringcache.Options.File and snapshots), so any change needs another form.
 type entry struct {
 	code     int
 	audience audience
@@ -34,15 +33,6 @@ type entry struct {
 type field struct{ name, value string }
 
 const entryForm = 1
-
-// knownNames may be added to at the end: entries may outlive the process (ringcache.Options.File
-// and snapshots), so any other change needs another form.
-var knownNames = []string{
-	"Accept-Ranges", "Access-Control-Allow-Origin", "Cache-Control", "Content-Encoding",
-	"Content-Language", "Content-Security-Policy", "Content-Type", "Date", "Etag", "Expires",
-	"Last-Modified", "Link", "Location", "Referrer-Policy", "Server",
-	"Strict-Transport-Security", "Vary", "X-Content-Type-Options", "X-Frame-Options",
-}
 
 // keep returns how long the cache is to have the entry, from the moment on when it is stored.
 func (e *entry) keep() time.Duration {
@@ -76,20 +66,11 @@ func (e *entry) encode(dst []byte) []byte {
 	}
 	dst = binary.AppendUvarint(dst, uint64(len(e.header)))
 	for _, f := range e.header {
-		dst = appendName(dst, f.name)
+		dst = appendString(dst, f.name)
 		dst = appendString(dst, f.value)
 	}
 	dst = binary.AppendUvarint(dst, uint64(len(e.body)))
 	return append(dst, e.body...)
-}
-
-func appendName(dst []byte, name string) []byte {
-	for i, known := range knownNames {
-		if name == known {
-			return binary.AppendUvarint(dst, uint64(i+1))
-		}
-	}
-	return appendString(append(dst, 0), name)
 }
 
 func appendString(dst []byte, s string) []byte {
@@ -108,7 +89,7 @@ func decodeEntry(v []byte) (e entry, ok bool) {
 	if n := d.length(2); n > 0 { // a field takes two bytes at the least
 		e.header = make([]field, 0, n)
 		for range n {
-			e.header = append(e.header, field{d.name(), d.string()})
+			e.header = append(e.header, field{d.string(), d.string()})
 		}
 	}
 	e.body = d.bytes()
@@ -175,14 +156,3 @@ func (d *decoder) take(n int) []byte {
 }
 
 func (d *decoder) string() string { return string(d.bytes()) }
-
-func (d *decoder) name() string {
-	switch known := d.number(uint64(len(knownNames))); {
-	case d.bad:
-		return ""
-	case known == 0:
-		return d.string()
-	default:
-		return knownNames[known-1]
-	}
-}

@@ -29,8 +29,6 @@ type flight struct {
 	over       bool // done is closed
 	background bool // the handler is asked in the background
 	abandoned  bool // and another flight has taken its place
-
-	waits map[*flight]int // those that requests of the handler wait for; circles guards it
 }
 
 // outcome is what a flight has brought.
@@ -47,7 +45,7 @@ func (fs *flights) board(ctx context.Context, key string) (f *flight, leads bool
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	f = fs.calls[key]
-	if f != nil && (!f.background || f == flightOf(ctx)) {
+	if f != nil && !f.background {
 		f.waiting++
 		return f, false
 	}
@@ -76,7 +74,7 @@ func (fs *flights) begin(ctx context.Context, key string, timeout time.Duration)
 
 func (fs *flights) beginLocked(f *flight, key string) {
 	f.key, f.done, f.led = key, make(chan struct{}), true
-	f.ctx = context.WithValue(f.ctx, leader{}, f)
+	f.ctx = context.WithValue(f.ctx, nested{}, true)
 	if fs.calls == nil {
 		fs.calls = make(map[string]*flight)
 	}
@@ -93,65 +91,12 @@ func (fs *flights) land(f *flight) bool {
 	return !f.abandoned
 }
 
-// leader is the key of a value of a flight's context: the flight.
-type leader struct{}
+// nested is a key of the context that the handler gets from a flight.
+type nested struct{}
 
-// flightOf returns the flight whose handler has sent the request of a context, nil if none has.
-func flightOf(ctx context.Context) *flight {
-	f, _ := ctx.Value(leader{}).(*flight)
-	return f
-}
-
-// circles guards what flights wait for. Flights of several Middlewares may form a circle.
-var circles sync.Mutex
-
-// await notes that a request that the handler of by has sent waits for f, or leads it, until
-// awaited, and reports whether it may: not if f waits for by, since neither would ever end. by
-// is nil for a request from outside.
-func (f *flight) await(by *flight) bool {
-	if by == nil {
-		return true
-	}
-	circles.Lock()
-	defer circles.Unlock()
-	if f.waitsLocked(by, map[*flight]bool{}) {
-		return false
-	}
-	if by.waits == nil {
-		by.waits = make(map[*flight]int)
-	}
-	by.waits[f]++
-	return true
-}
-
-// awaited is called when a wait has ended that await has allowed.
-func (f *flight) awaited(by *flight) {
-	if by == nil {
-		return
-	}
-	circles.Lock()
-	defer circles.Unlock()
-	if by.waits[f]--; by.waits[f] == 0 {
-		delete(by.waits, f)
-	}
-}
-
-// waitsLocked reports whether f is the flight other, or waits for it, be it by way of more.
-func (f *flight) waitsLocked(other *flight, seen map[*flight]bool) bool {
-	if f == other {
-		return true
-	}
-	if seen[f] {
-		return false
-	}
-	seen[f] = true
-	for next := range f.waits {
-		if next.waitsLocked(other, seen) {
-			return true
-		}
-	}
-	return false
-}
+// isNested reports whether the handler of a flight sent the request with this context. Such a
+// request waits for no flight, because pages that request each other might wait forever.
+func isNested(ctx context.Context) bool { return ctx.Value(nested{}) != nil }
 
 // leave is called when one who waits does not want the response any more.
 func (fs *flights) leave(f *flight) {

@@ -85,8 +85,8 @@ func (h *handler) serve(w http.ResponseWriter, q *query) {
 		defer buffers.Put(buf)
 	}
 	for n := 1; ; n++ {
-		x, ok := h.m.store.index(q.key)
-		f, u, why := h.lookup(buf, x, ok, q, n == 1)
+		x := h.m.store.index(q.key)
+		f, u, why := h.lookup(buf, x, q)
 		if u == fully || u == whileUpdating {
 			if n == 1 { // else it has waited for the handler
 				h.m.tally.hits.Add(1)
@@ -109,7 +109,7 @@ func (h *handler) serve(w http.ResponseWriter, q *query) {
 			h.pass(w, q.r, why)
 			return
 		}
-		if h.fetch(w, q, f, u, why, n == attempts) {
+		if h.fetch(w, q, x, f, u, why, n == attempts) {
 			return
 		}
 	}
@@ -117,16 +117,11 @@ func (h *handler) serve(w http.ResponseWriter, q *query) {
 
 // lookup finds the variant that a request asks for, and says what it is good for. f is nil if
 // there is none.
-func (h *handler) lookup(
-	buf *[]byte, x *index, ok bool, q *query, first bool,
-) (f *found, u use, why string) {
-	if !ok {
-		if first {
-			h.m.store.missed(q.key)
-		}
+func (h *handler) lookup(buf *[]byte, x *index, q *query) (f *found, u use, why string) {
+	if x == nil {
 		return nil, nothing, "uri-miss"
 	}
-	v, got, ok := h.m.store.entry((*buf)[:0], h.m.store.entryKey(x, q.r), first)
+	v, got, ok := h.m.store.entry((*buf)[:0], h.m.store.entryKey(x, q.r))
 	*buf = v
 	switch {
 	case ok:
@@ -143,10 +138,12 @@ func (h *handler) lookup(
 // is what there is in the cache, and not good enough. fetch reports false if the request is to
 // look into the cache again.
 func (h *handler) fetch(
-	w http.ResponseWriter, q *query, f *found, u use, why string, last bool,
+	w http.ResponseWriter, q *query, x *index, f *found, u use, why string, last bool,
 ) bool {
-	x, ok := h.m.store.makeIndex(q.key)
-	if !ok { // a key that is too long, or a closed cache
+	if x == nil {
+		x = h.m.store.makeIndex(q.key)
+	}
+	if x == nil { // a key that is too long, or a closed cache
 		h.pass(w, q.r, why)
 		return true
 	}
@@ -154,19 +151,12 @@ func (h *handler) fetch(
 	if u == ifError {
 		c.old = f.clone()
 	}
-	if last || q.alone() || q.from >= x.passFrom {
+	if last || q.alone() || q.from >= x.passFrom || isNested(q.r.Context()) {
 		c.run(w)
 		return true
 	}
 	key := flightKey(h.m.store, q, x)
 	flight, leads := h.m.flights.board(q.r.Context(), key)
-	by := flightOf(q.r.Context()) // the handler that has sent the request may be behind the cache
-	if !flight.await(by) {
-		h.m.flights.leave(flight)
-		c.run(w)
-		return true
-	}
-	defer flight.awaited(by)
 	if !leads {
 		return h.wait(w, c, flight)
 	}
@@ -194,13 +184,13 @@ func (h *handler) wait(w http.ResponseWriter, c *call, f *flight) bool {
 
 // changed reports whether a request would find something now, or something else.
 func (h *handler) changed(q *query, x *index) bool {
-	now, ok := h.m.store.index(q.key)
-	if !ok || !now.equal(x) {
+	now := h.m.store.index(q.key)
+	if now == nil || !now.equal(x) {
 		return true
 	}
 	buf := buffers.Get().(*[]byte)
 	defer buffers.Put(buf)
-	_, u, _ := h.lookup(buf, x, true, q, false)
+	_, u, _ := h.lookup(buf, x, q)
 	return u == fully
 }
 

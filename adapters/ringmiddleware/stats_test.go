@@ -35,7 +35,6 @@ func TestStats_HitRatioIsThatOfRequests(t *testing.T) {
 		require.EqualValues(t, requests, s.Requests)
 		require.InDelta(t, float64(requests-missed)/requests, s.HitRatio(), 0.001)
 		require.InDelta(t, 0.8, s.HitRatio(), 0.19, "the requests prove little")
-		require.EqualValues(t, requests, r.cache.Stats().GetCalls)
 	})
 }
 

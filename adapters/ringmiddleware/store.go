@@ -70,21 +70,15 @@ func selecting(r *http.Request, name string) string {
 	return strings.Join(r.Header.Values(name), ", ")
 }
 
-// index returns the index of a key, and false if there is none. It does not count as a lookup of
-// the cache: of these there is to be one for each request.
-func (s store) index(key string) (*index, bool) {
-	v, _ := s.cache.HasGetUncounted(nil, s.indexKey(key))
-	return decodeIndex(v)
+// index returns the index of a key, or nil if there is none.
+func (s store) index(key string) *index {
+	x, _ := decodeIndex(s.cache.Get(nil, s.indexKey(key)))
+	return x
 }
 
-// missed counts a lookup of the cache for a request whose key has no index.
-func (s store) missed(key string) { s.cache.Has(s.indexKey(key)) }
-
-// makeIndex returns the index of a key, and false if the cache does not take it.
-func (s store) makeIndex(key string) (*index, bool) {
-	if x, ok := s.index(key); ok {
-		return x, true
-	}
+// makeIndex creates the index of a key and returns it, or the one that another request has created
+// meanwhile. It returns nil if the cache does not store it.
+func (s store) makeIndex(key string) *index {
 	fresh := &index{passFrom: passNone}
 	rand.Read(fresh.generation[:])
 	x := fresh
@@ -96,7 +90,10 @@ func (s store) makeIndex(key string) (*index, bool) {
 		x = fresh // not other, should it have been deleted since
 		return x.encode(nil), true
 	})
-	return x, err == nil
+	if err != nil {
+		return nil
+	}
+	return x
 }
 
 // changeIndex has change applied to the index of a key, and returns what it is then: nil if it
@@ -128,16 +125,9 @@ func (s store) changeIndex(key string, x *index, change func(*index)) *index {
 	return now
 }
 
-// entry appends the entry under a key to dst and decodes it. The entry's body is a part of
-// what is returned. If it is the first look for a request, it counts as a lookup of the cache.
-func (s store) entry(dst, entryKey []byte, first bool) (v []byte, f found, ok bool) {
-	// In this order: should the entry be replaced in between, it is new.
-	left, _ := s.cache.TTL(entryKey)
-	if first {
-		v, ok = s.cache.HasGet(dst, entryKey)
-	} else {
-		v, ok = s.cache.Peek(dst, entryKey)
-	}
+// entry appends the entry under a key to dst and decodes it. The entry's body is a part of v.
+func (s store) entry(dst, entryKey []byte) (v []byte, f found, ok bool) {
+	v, left, ok := s.cache.GetWithTTL(dst, entryKey)
 	if !ok {
 		return v, f, false
 	}
@@ -212,5 +202,8 @@ func decodeIndex(v []byte) (*index, bool) {
 	for range d.length(1) {
 		x.vary = append(x.vary, d.string())
 	}
-	return x, d.done() && slices.IsSorted(x.vary)
+	if !d.done() || !slices.IsSorted(x.vary) {
+		return nil, false
+	}
+	return x, true
 }
