@@ -103,8 +103,8 @@ func (w *watch) hottest(c *ringcache.Cache) *hotKeys {
 	return h
 }
 
-// parseName returns a key or the name of a namespace. A text that begins with a quote is a Go string,
-// any other is the name itself.
+// parseName returns a key or the name of a namespace. A text that begins with a quote is a Go
+// string, any other is the name itself.
 func parseName(text string) (string, error) {
 	if text == "" || text[0] != '"' && text[0] != '`' {
 		return text, nil

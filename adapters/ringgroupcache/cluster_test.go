@@ -76,8 +76,8 @@ func introduce(t *testing.T, nodes []*node) {
 	}
 }
 
-// ask asks the nodes for all keys of a kind, at the same time, and calls halfway once. It returns the
-// number of loads of each node, and that of the values that nodes got from others.
+// ask asks the nodes for all keys of a kind, at the same time, and calls halfway once. It returns
+// the number of loads of each node, and that of the values that nodes got from others.
 func ask(t *testing.T, nodes []*node, kind string, halfway func()) (loads []int, fromPeers int) {
 	t.Helper()
 	for _, n := range nodes {

@@ -146,8 +146,8 @@ func (m *Middleware) Handler(next http.Handler) http.Handler { return &handler{m
 // returned gets no response from an earlier call of the handler.
 func (m *Middleware) Invalidate(key string) bool { return m.store.invalidate(key) }
 
-// Stats are the counters of a [Middleware]. Those of the cache count lookups of its records, of which
-// a request needs several.
+// Stats are the counters of a [Middleware]. Those of the cache count lookups of its records, of
+// which a request needs several.
 type Stats struct {
 	// Requests counts the GET and HEAD requests that could be answered from the cache: those with
 	// a key that do not bypass it. Hits counts those that were answered from it, including stale

@@ -40,7 +40,9 @@ func testStore[M any, P message[M], E entry[M]](
 	t *testing.T, open func(cache *ringcache.Cache) store[M, E],
 ) {
 	t.Run("miss, join, hit", func(t *testing.T) { missJoinHit[M, P](t, open(newCache(t))) })
-	t.Run("a hit allocates the reply only", func(t *testing.T) { hitAllocates[M, P](t, open(newCache(t))) })
+	t.Run("a hit allocates the reply only", func(t *testing.T) {
+		hitAllocates[M, P](t, open(newCache(t)))
+	})
 }
 
 // text returns a string as a server sends it. Messages have no constructor, so it is made
