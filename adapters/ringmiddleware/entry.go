@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// entry is a response as it is kept. It becomes one value of the cache:
+// entry is a stored response. It is encoded as one value of the cache:
 //
 //	form 1, audience                              a byte each
 //	status code                                   a uvarint
@@ -21,10 +21,10 @@ type entry struct {
 	code     int
 	audience audience
 
-	age             time.Duration // when it was stored
-	lifetime        time.Duration // at this age it is stale
-	whileRevalidate time.Duration // so long after that it may be served meanwhile
-	ifError         time.Duration // so long after that it may be served instead of an error
+	age             time.Duration // at the time when it was stored
+	lifetime        time.Duration // the age at which it becomes stale
+	whileRevalidate time.Duration // how long after that it may be served during a revalidation
+	ifError         time.Duration // how long after that it may be served instead of an error
 
 	header []field
 	body   []byte
@@ -34,7 +34,7 @@ type field struct{ name, value string }
 
 const entryForm = 1
 
-// keep returns how long the cache is to have the entry, from the moment on when it is stored.
+// keep returns the time to live of the entry in the cache.
 func (e *entry) keep() time.Duration {
 	return e.lifetime - e.age + max(e.whileRevalidate, e.ifError)
 }
@@ -77,8 +77,8 @@ func appendString(dst []byte, s string) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
 }
 
-// decodeEntry reads an entry. Its body is a part of v. It reports false for what encode has not
-// made.
+// decodeEntry decodes an entry, whose body shares the memory of v. It returns false if encode did
+// not produce v.
 func decodeEntry(v []byte) (e entry, ok bool) {
 	d := decoder{rest: v}
 	d.form(entryForm)
@@ -96,18 +96,18 @@ func decodeEntry(v []byte) (e entry, ok bool) {
 	return e, d.done() && e.code >= 200
 }
 
-// decoder reads from the front of rest. Once something is bad, all that it reads is empty.
+// decoder reads from the front of rest. After an error, all reads return zero values.
 type decoder struct {
 	rest []byte
 	bad  bool
 }
 
-// done reports whether all was read and nothing was bad.
+// done reports whether everything was read without an error.
 func (d *decoder) done() bool { return !d.bad && len(d.rest) == 0 }
 
 func (d *decoder) fail() { d.rest, d.bad = nil, true }
 
-// form reads the byte that what follows begins with.
+// form reads the number of the form, which must be want.
 func (d *decoder) form(want byte) {
 	if d.byte(want) != want {
 		d.fail()
@@ -139,7 +139,7 @@ func (d *decoder) time() time.Duration {
 	return time.Duration(d.number(uint64(2*maxTime/time.Millisecond))) * time.Millisecond
 }
 
-// length reads how many things follow that take size bytes each, or more.
+// length reads a number of items, each of which takes at least size bytes.
 func (d *decoder) length(size int) int { return int(d.number(uint64(len(d.rest) / size))) }
 
 func (d *decoder) bytes() []byte { return d.take(d.length(1)) }

@@ -159,7 +159,7 @@ type Stats struct {
 // requests.
 func (s Stats) HitRatio() float64 { return float64(s.Hits) / float64(max(s.Requests, 1)) }
 
-// tally is what Stats shows.
+// tally holds the counters of Stats.
 type tally struct{ misses, hits atomic.Uint64 }
 
 // Stats returns the counters. They never decrease.
