@@ -1,11 +1,8 @@
 package ringdebug
 
 import (
-	"encoding/hex"
 	"fmt"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/ringcache/ringcache"
@@ -22,7 +19,6 @@ const (
 // entry describes a key on the page.
 type entry struct {
 	Key       string  // as a Go string literal
-	KeyHex    string  //
 	Namespace *string `json:",omitempty"` // as a Go string literal
 	Found     bool
 
@@ -71,7 +67,7 @@ func placeOf(c *ringcache.Cache, namespace *string) place {
 
 // look looks a key up. If in is nil, the key is not found.
 func look(in place, namespace *string, k []byte, withValue bool) entry {
-	e := entry{Key: strconv.Quote(string(k)), KeyHex: hex.EncodeToString(k), KeyBytes: len(k)}
+	e := entry{Key: strconv.Quote(string(k)), KeyBytes: len(k)}
 	if namespace != nil {
 		name := strconv.Quote(*namespace)
 		e.Namespace = &name
@@ -107,49 +103,15 @@ func (w *watch) hottest(c *ringcache.Cache) *hotKeys {
 	return h
 }
 
-// forms are the encodings of a key in a query, the default first.
-var forms = []string{"text", "quoted", "hex"}
-
-// parseKey decodes a key from a form.
-func parseKey(text, form string) ([]byte, error) {
-	switch form {
-	case "", "text":
-		return []byte(text), nil
-	case "quoted":
-		s, err := unquote(text)
-		return []byte(s), err
-	case "hex":
-		digits := strings.TrimPrefix(strings.Join(strings.Fields(text), ""), "0x")
-		k, err := hex.DecodeString(digits)
-		if err != nil {
-			return nil, fmt.Errorf("%q is not hexadecimal: %w", text, err)
-		}
-		return k, nil
+// parseName returns a key or the name of a namespace. A text that begins with a quote is a Go
+// string, any other is the name itself.
+func parseName(text string) (string, error) {
+	if text == "" || text[0] != '"' && text[0] != '`' {
+		return text, nil
 	}
-	return nil, fmt.Errorf("as is %q, must be one of %q", form, forms)
-}
-
-// unquote is strconv.Unquote, but also accepts a string without its double quotes.
-func unquote(text string) (string, error) {
-	if text == "" || !slices.Contains([]byte("\"`"), text[0]) {
-		text = `"` + text + `"`
-	}
-	s, err := strconv.Unquote(text)
+	name, err := strconv.Unquote(text)
 	if err != nil {
 		return "", fmt.Errorf("%s is not a Go string: %w", text, err)
 	}
-	return s, nil
-}
-
-// parseNamespace returns the name of a namespace, or nil if text is empty. A text that begins with
-// a quote is a Go string; any other is the name itself. The namespace with the empty name is "".
-func parseNamespace(text string) (*string, error) {
-	if text == "" {
-		return nil, nil
-	}
-	if text[0] == '"' || text[0] == '`' {
-		name, err := unquote(text)
-		return &name, err
-	}
-	return &text, nil
+	return name, nil
 }

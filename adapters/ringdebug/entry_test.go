@@ -1,7 +1,6 @@
 package ringdebug
 
 import (
-	"encoding/hex"
 	"net/http"
 	"strings"
 	"testing"
@@ -12,26 +11,18 @@ import (
 	"github.com/ringcache/ringcache"
 )
 
-func TestKey_Forms(t *testing.T) {
-	binary := "\x00\xff\n\"<>"
-	for _, f := range []struct{ text, as, want string }{
-		{"plain", "", "plain"}, {"plain", "text", "plain"}, {`"quoted"`, "text", `"quoted"`},
-		{"", "", ""}, {"", "quoted", ""}, {"", "hex", ""},
-		{`"\x00\xff\n\"<>"`, "quoted", binary}, {`\x00\xff\n\"<>`, "quoted", binary},
-		{"`raw`", "quoted", "raw"}, {`'`, "quoted", `'`}, {`ü`, "quoted", "ü"},
-		{"00ff0a223c3e", "hex", binary}, {"0x00FF 0a22\t3c3e", "hex", binary},
+func TestParseName(t *testing.T) {
+	for text, want := range map[string]string{
+		"plain": "plain", "": "", `""`: "", "'": "'", "ü": "ü", `a"b`: `a"b`, `\x00`: `\x00`,
+		`"\x00\xff\n\"<>"`: "\x00\xff\n\"<>", "`raw`": "raw",
 	} {
-		got, err := parseKey(f.text, f.as)
-		require.NoError(t, err, "%s as %s", f.text, f.as)
-		require.Equal(t, f.want, string(got), "%s as %s", f.text, f.as)
+		got, err := parseName(text)
+		require.NoError(t, err, text)
+		require.Equal(t, want, got, text)
 	}
-	for _, f := range []struct{ text, as, want string }{
-		{"0", "hex", `"0" is not hexadecimal`}, {"zz", "hex", `"zz" is not hexadecimal`},
-		{`"`, "quoted", `" is not a Go string`}, {`a"b`, "quoted", `"a"b" is not a Go string`},
-		{"a", "Text", `as is "Text", must be one of ["text" "quoted" "hex"]`},
-	} {
-		_, err := parseKey(f.text, f.as)
-		require.ErrorContains(t, err, f.want)
+	for _, text := range []string{`"`, `"a`, `"a"b`, "`"} {
+		_, err := parseName(text)
+		require.ErrorContains(t, err, text+" is not a Go string")
 	}
 }
 
@@ -52,11 +43,12 @@ func TestKey_Found(t *testing.T) {
 	e := look(http.StatusOK, "key", "k")
 	require.InDelta(t, time.Hour, e.TTL, float64(time.Minute))
 	e.TTL = 0
-	require.Equal(t, &entry{Key: `"k"`, KeyHex: "6b", Found: true, KeyBytes: 1, ValueBytes: 5}, e)
-	e = look(http.StatusOK, "key", "ff00", "as", "hex")
-	require.Equal(t,
-		&entry{Key: `"\xff\x00"`, KeyHex: "ff00", Found: true, KeyBytes: 2, ValueBytes: 8}, e)
-	require.Contains(t, s.html("cache", "pages", "key", "ff00", "as", "hex"), "never expires")
+	require.Equal(t, &entry{Key: `"k"`, Found: true, KeyBytes: 1, ValueBytes: 5}, e)
+	for _, key := range []string{"\xff\x00", `"\xff\x00"`} {
+		e = look(http.StatusOK, "key", key)
+		require.Equal(t, &entry{Key: `"\xff\x00"`, Found: true, KeyBytes: 2, ValueBytes: 8}, e)
+		require.Contains(t, s.html("cache", "pages", "key", key), "never expires")
+	}
 
 	for namespace, value := range map[string]string{
 		"n": "in n", `"n"`: "in n", `""`: "in the one without a name", `"\""`: "",
@@ -123,7 +115,7 @@ func TestHostileBytes_AreEscaped(t *testing.T) {
 	quoted := `"<script>alert(1)</script>\"'` + "`" + `&\x00\x1b[31m\r\n\u202e\xff"`
 	all := []string{s.html(), s.html("cache", text), s.html("cache", text, "seconds", "1"),
 		s.html("cache", text, "key", hostile),
-		s.html("cache", text, "key", hex.EncodeToString([]byte(hostile)), "as", "hex"),
+		s.html("cache", text, "key", quoted),
 		s.html("cache", text, "key", hostile, "namespace", quoted)}
 	for _, html := range all {
 		require.NotContains(t, html, "<script")

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/adapters/internal/metrics"
 )
 
 // group is a table of figures.
@@ -15,155 +15,70 @@ type group struct {
 	Rows  []row
 }
 
-// row is a figure with its label.
-type row struct{ Label, Value, Rate string }
+// row is a figure with its label. About explains the label.
+type row struct{ Label, About, Value, Rate string }
 
-// counted is a counter: its label, and its value in the statistics.
-type counted struct {
-	label string
-	of    func(s *ringcache.Stats) uint64
-}
+const coldPart = "Cold part" // shown only if there is a Compressor
 
-// counters are the groups of counters. The cold part is shown only if there is a Compressor.
-var counters = []struct {
-	title string
-	list  []counted
+// groups are the metrics that the page shows, by their OpenTelemetry names.
+var groups = []struct {
+	title   string
+	metrics []metrics.Metric
 }{
-	{"Lookups", []counted{
-		{"lookups", func(s *ringcache.Stats) uint64 { return s.GetCalls }},
-		{"hits", func(s *ringcache.Stats) uint64 { return s.GetCalls - min(s.Misses, s.GetCalls) }},
-		{"misses", func(s *ringcache.Stats) uint64 { return s.Misses }},
-		{"misses of evicted keys", func(s *ringcache.Stats) uint64 { return s.Policy.NearMisses }},
-		{"collisions", func(s *ringcache.Stats) uint64 { return s.Collisions }},
-		{"corruptions", func(s *ringcache.Stats) uint64 { return s.Corruptions }},
-	}},
-	{"Writes", []counted{
-		{"sets", func(s *ringcache.Stats) uint64 { return s.SetCalls }},
-		{"deletes", func(s *ringcache.Stats) uint64 { return s.DelCalls }},
-		{"not stored: too large", func(s *ringcache.Stats) uint64 { return s.Refused.TooLarge }},
-		{"not stored: no memory", func(s *ringcache.Stats) uint64 { return s.Refused.NoMemory }},
-		{"not stored: TTL too short", func(s *ringcache.Stats) uint64 { return s.Refused.TTLTooShort }},
-		{"not stored: closed", func(s *ringcache.Stats) uint64 { return s.Refused.Closed }},
-	}},
-	{"Removals", []counted{
-		{"evicted from the small ring", func(s *ringcache.Stats) uint64 { return s.Policy.EvictedSmall }},
-		{"evicted from the main ring", func(s *ringcache.Stats) uint64 { return s.Policy.EvictedMain }},
-		{"evicted from the cold part", func(s *ringcache.Stats) uint64 { return s.Policy.EvictedCold }},
-		{"crowded out of the index", func(s *ringcache.Stats) uint64 { return s.Policy.EvictedCrowd }},
-		{"expired", func(s *ringcache.Stats) uint64 { return s.ExpiredEntries }},
-		{"promoted to the main ring", func(s *ringcache.Stats) uint64 { return s.Policy.Promotions }},
-	}},
-	{"Loads", []counted{
-		{"started", func(s *ringcache.Stats) uint64 { return s.Loads.Started }},
-		{"failed", func(s *ringcache.Stats) uint64 { return s.Loads.Errors }},
-		{"result not stored", func(s *ringcache.Stats) uint64 { return s.Loads.Dropped }},
-		{"expired value returned instead", func(s *ringcache.Stats) uint64 { return s.Loads.StaleHits }},
-		{"not needed: no value exists", func(s *ringcache.Stats) uint64 { return s.Loads.NegativeHits }},
-	}},
-	{"Cold part", []counted{
-		{"hits", func(s *ringcache.Stats) uint64 { return s.Compression.ColdHits }},
-		{"compressed", func(s *ringcache.Stats) uint64 { return s.Compression.Compressed }},
-		{"uncompressed: no gain", func(s *ringcache.Stats) uint64 {
-			return s.Compression.UncompressedNoGain
-		}},
-		{"uncompressed: too short", func(s *ringcache.Stats) uint64 {
-			return s.Compression.UncompressedShort
-		}},
-		{"uncompressed: compressor busy", func(s *ringcache.Stats) uint64 {
-			return s.Compression.UncompressedQueueFull
-		}},
-	}},
+	{"Lookups", metrics.Named("lookups", "near_misses", "hash.collisions", "corruptions")},
+	{"Writes", metrics.Named("sets", "deletes", "refusals")},
+	{"Removals", metrics.Named("evictions", "expirations", "promotions")},
+	{"Loads", metrics.Named("loads", "load.errors", "load.drops", "stale.hits", "negative.hits")},
+	{coldPart, metrics.Named("cold.hits", "compressed.values", "uncompressed.values")},
+	{"Memory", metrics.Named("memory.limit", "memory.effective_limit", "memory.usage", "entry.size",
+		"dead.usage", "index.usage")},
+	{"How long entries stay", metrics.Named("eviction.age")},
+	{"Warm start", metrics.Named("restorations", "restoration.discards")},
 }
 
 // groupsOf returns the figures of a report for the HTML.
-func groupsOf(r *report) (groups []group) {
-	s, z := &r.Stats, &r.Sizing
-	for _, of := range counters {
-		if of.title == "Cold part" && r.Options.Compressor == "" {
+func groupsOf(r *report) (all []group) {
+	total, span := &metrics.Figures{Stats: r.Stats, Sizing: r.Sizing}, &metrics.Figures{}
+	if r.Watched != nil {
+		span.Stats = r.Watched.Stats
+	}
+	for _, of := range groups {
+		if of.title == coldPart && r.Options["Compressor"] == "" {
 			continue
 		}
-		g := group{Title: of.title, Rated: r.Watched != nil}
-		for _, c := range of.list {
-			line := row{Label: c.label, Value: grouped(c.of(s))}
-			if r.Watched != nil {
-				line.Rate = rate(c.of(&r.Watched.Stats), r.Watched.Seconds)
+		g := group{Title: of.title}
+		for _, m := range of.metrics {
+			for _, sample := range m.Samples {
+				line := row{Label: m.Title(sample), About: m.About, Value: valueOf(m, sample.Value(total))}
+				if r.Watched != nil && m.Kind == metrics.Counter {
+					g.Rated = true
+					line.Rate = rate(sample.Value(span), r.Watched.Seconds)
+				}
+				g.Rows = append(g.Rows, line)
 			}
-			g.Rows = append(g.Rows, line)
 		}
-		groups = append(groups, g)
+		all = append(all, g)
 	}
-	size := func(n uint64) string { return byteCount(n).String() }
-	return append(groups,
-		group{Title: "Memory", Rows: []row{
-			{Label: "limit", Value: size(s.MaxBytesSize)},
-			{Label: "limit in force", Value: size(s.EffectiveMaxBytes)},
-			{Label: "held", Value: size(s.ReservedBytes)},
-			{Label: "– records of entries", Value: size(s.BytesSize)},
-			{Label: "– dead records", Value: size(s.DeadBytes)},
-			{Label: "– index", Value: size(s.IndexBytes)},
-		}},
-		group{Title: "Is it too small?", Rows: []row{
-			{Label: "age at eviction, small ring", Value: age(z.SmallAge)},
-			{Label: "age at eviction, main ring", Value: age(z.MainAge)},
-			{Label: "a cache larger by", Value: percent(r.LargerBy)},
-			{Label: "would add to the hit ratio, in points", Value: fmt.Sprintf("%.1f", 100*r.recentGain())},
-		}},
-		group{Title: "Warm start", Rows: []row{
-			{Label: "entries restored from the file", Value: grouped(s.File.RecoveredEntries)},
-			{Label: "entries restored from snapshots", Value: grouped(s.Snapshots.RestoredEntries)},
-			{Label: "records, files, blocks discarded", Value: fmt.Sprintf("%d, %d, %d",
-				s.File.DiscardedRecords, s.File.DiscardedFiles, s.Snapshots.DiscardedBlocks)},
-		}})
+	return all
 }
 
-// recentGain returns the Gain of the watched time, or else since the start.
-func (r *report) recentGain() float64 {
-	if r.Watched != nil {
-		return r.Watched.Gain
+// valueOf returns a value of a metric in its unit.
+func valueOf(m metrics.Metric, v float64) string {
+	switch m.Unit {
+	case "By":
+		return byteCount(v).String()
+	case "s":
+		return age(time.Duration(v * float64(time.Second)))
 	}
-	return r.Gain
-}
-
-// rowsOf returns the settings for the HTML.
-func rowsOf(o *settings) []row {
-	none := func(d time.Duration) string {
-		if d == 0 {
-			return "none"
-		}
-		return d.String()
-	}
-	text := func(s string) string {
-		if s == "" {
-			return "none"
-		}
-		return s
-	}
-	called := map[bool]string{false: "none", true: "a function"}[o.OnRemove]
-	return []row{
-		{Label: "MaxBytes", Value: fmt.Sprintf("%s (%v)", grouped(uint64(o.MaxBytes)),
-			byteCount(o.MaxBytes))},
-		{Label: "Policy", Value: o.Policy},
-		{Label: "TTL", Value: none(o.TTL)},
-		{Label: "TTLJitter", Value: percent(o.TTLJitter)},
-		{Label: "RefreshAhead", Value: none(o.RefreshAhead)},
-		{Label: "RefreshTimeout", Value: none(o.RefreshTimeout)},
-		{Label: "ExpireAfterAccess", Value: none(o.ExpireAfterAccess)},
-		{Label: "StaleIfError", Value: none(o.StaleIfError)},
-		{Label: "OnRemove", Value: called},
-		{Label: "HugePages", Value: o.HugePages},
-		{Label: "File", Value: text(o.File)},
-		{Label: "Version", Value: fmt.Sprint(o.Version)},
-		{Label: "Compressor", Value: text(o.Compressor)},
-		{Label: "ExpectedEntries", Value: grouped(uint64(o.ExpectedEntries))},
-	}
+	return grouped(uint64(v))
 }
 
 // rate returns the growth of a counter per second.
-func rate(n uint64, seconds float64) string {
+func rate(n, seconds float64) string {
 	if seconds <= 0 {
 		return ""
 	}
-	perSecond := float64(n) / seconds
+	perSecond := n / seconds
 	if perSecond > 0 && perSecond < 10 {
 		return fmt.Sprintf("%.1f", perSecond)
 	}

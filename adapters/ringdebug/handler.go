@@ -117,16 +117,17 @@ func (h *Handler) show() (all []shown) {
 //	(nothing)                      all caches
 //	cache=NAME                     one cache, with its namespaces
 //	cache=NAME&key=KEY             one key; status 404 if it is not in the cache
-//	  &as=text|quoted|hex          the encoding of KEY; quoted means a Go string
-//	  &namespace=NAME              its namespace; a name that begins with a quote is a Go string
+//	  &namespace=NAME              its namespace
 //	seconds=1..60                  watch for that many seconds: rates, and hot keys
-//	format=html|json               the default is html, unless only application/json is accepted
+//	format=html|json               the default is html
+//
+// A KEY or the NAME of a namespace that begins with a quote is a Go string.
 //
 // A watch lasts as long as its request and leaves nothing running. At most four watches run at
 // once; further ones get status 503.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	setHeader(w.Header())
-	asJSON := prefersJSON(r)
+	asJSON := r.URL.Query().Get("format") == "json" // errors too
 	p, err := h.answer(w, r)
 	if r.Context().Err() != nil {
 		return // the client has gone
@@ -176,7 +177,7 @@ func (h *Handler) lookUp(p *page, c *ringcache.Cache) error {
 		return &failure{http.StatusNotFound,
 			fmt.Sprintf("cache %q has no namespace %q", q.cache, *q.namespace)}
 	}
-	e := look(in, q.namespace, q.key, h.options.ShowValues)
+	e := look(in, q.namespace, []byte(q.key), h.options.ShowValues)
 	p.Entry = &e
 	return nil
 }

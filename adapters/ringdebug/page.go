@@ -3,7 +3,6 @@ package ringdebug
 import (
 	"bytes"
 	_ "embed"
-	"encoding/hex"
 	"encoding/json"
 	"html/template"
 	"net/http"
@@ -39,7 +38,6 @@ func setHeader(h http.Header) {
 		"form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Referrer-Policy", "no-referrer")
-	h.Set("Vary", "Accept")
 	h.Set("X-Content-Type-Options", "nosniff")
 }
 
@@ -83,28 +81,14 @@ var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 // view is the data of the template.
 type view struct {
 	*page
-	Query      written
+	Key        string  // as it was entered, in a form that can be seen
+	Namespace  string  // the same
 	Cache      *report // the one that is shown; nil: all of them
-	Forms      []string
 	Groups     []group
-	Settings   []row
 	WithValues bool
 	Name       string // of the cache; empty: all are shown
 	Shown      []namespace
 	More       int // namespaces that are not shown
-}
-
-// written is the query as it is shown in the form.
-type written struct{ Key, As, Namespace string }
-
-// asWritten returns the key and the namespace as they were entered, but in a printable form if they
-// contain characters that cannot be seen.
-func (q *query) asWritten() written {
-	w := written{q.text, q.as, printable(q.in)}
-	if printable(q.text) != q.text {
-		w.Key, w.As = hex.EncodeToString(q.key), "hex"
-	}
-	return w
 }
 
 // shownNamespaces is how many namespaces the HTML shows. The JSON has all.
@@ -113,12 +97,12 @@ const shownNamespaces = 100
 func (p *page) writeHTML(w *bytes.Buffer) error {
 	q := p.query
 	v := view{
-		page: p, Query: q.asWritten(), Name: q.cache, Forms: forms,
+		page: p, Key: printable(q.text), Namespace: printable(q.in), Name: q.cache,
 		WithValues: p.withValues,
 	}
 	if q.cache != "" && p.Entry == nil {
 		r := p.Caches[0]
-		v.Cache, v.Groups, v.Settings = r, groupsOf(r), rowsOf(&r.Options)
+		v.Cache, v.Groups = r, groupsOf(r)
 		v.Shown = r.Namespaces[:min(len(r.Namespaces), shownNamespaces)]
 		v.More = len(r.Namespaces) - len(v.Shown)
 	}
@@ -129,4 +113,6 @@ func (p *page) writeHTML(w *bytes.Buffer) error {
 func (p *page) Watching() bool { return p.query.watch > 0 }
 
 // LookupRate returns the number of lookups per second in the watched time.
-func (r *report) LookupRate() string { return rate(r.Watched.Stats.GetCalls, r.Watched.Seconds) }
+func (r *report) LookupRate() string {
+	return rate(float64(r.Watched.Stats.GetCalls), r.Watched.Seconds)
+}

@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -14,15 +13,15 @@ import (
 type query struct {
 	cache     string // empty: all
 	hasKey    bool
-	key       []byte
+	key       string
 	namespace *string // nil: the key is in none
 	watch     time.Duration
 
-	text, as, in string // key, form and namespace as they were written
+	text, in string // key and namespace as they were written
 }
 
 // parameters are the names that a query may have.
-var parameters = []string{"cache", "key", "as", "namespace", "seconds", "format"}
+var parameters = []string{"cache", "key", "namespace", "seconds", "format"}
 
 // parseQuery returns what the request asks for, or a failure that says what is wrong.
 func parseQuery(r *http.Request) (query, error) {
@@ -40,25 +39,29 @@ func parseQuery(r *http.Request) (query, error) {
 	}
 	q := query{
 		cache: values.Get("cache"), hasKey: values.Has("key"),
-		text: values.Get("key"), as: values.Get("as"), in: values.Get("namespace"),
+		text: values.Get("key"), in: values.Get("namespace"),
 	}
 	if q.watch, err = parseSeconds(values.Get("seconds")); err != nil {
 		return query{}, err
 	}
 	if !q.hasKey {
-		if q.as != "" || q.in != "" {
-			return query{}, bad("as and namespace need a key")
+		if q.in != "" {
+			return query{}, bad("a namespace needs a key")
 		}
 		return q, nil
 	}
 	if q.cache == "" || q.watch > 0 {
 		return query{}, bad("a key needs a cache, and no seconds")
 	}
-	if q.key, err = parseKey(q.text, q.as); err != nil {
+	if q.key, err = parseName(q.text); err != nil {
 		return query{}, bad("key: %v", err)
 	}
-	if q.namespace, err = parseNamespace(q.in); err != nil {
-		return query{}, bad("namespace: %v", err)
+	if q.in != "" { // the namespace with the empty name is ""
+		name, err := parseName(q.in)
+		if err != nil {
+			return query{}, bad("namespace: %v", err)
+		}
+		q.namespace = &name
 	}
 	return q, nil
 }
@@ -73,16 +76,6 @@ func parseSeconds(text string) (time.Duration, error) {
 		return 0, bad("seconds is %q, must be from 1 to %d", text, maxSeconds)
 	}
 	return time.Duration(n) * time.Second, nil
-}
-
-// prefersJSON reports whether the answer, an error too, is to be JSON.
-func prefersJSON(r *http.Request) bool {
-	if f := r.URL.Query().Get("format"); f != "" {
-		return f == "json"
-	}
-	accepted := strings.Join(r.Header.Values("Accept"), ",")
-	return strings.Contains(accepted, "application/json") &&
-		!strings.Contains(accepted, "text/html")
 }
 
 // bad is the failure of a request that makes no sense.

@@ -158,9 +158,9 @@ func TestWatch_HotKeysAndRates(t *testing.T) {
 	require.Equal(t, map[string]bool{`"tenant"`: true, `"dropped"`: false}, found)
 
 	html := s.html("cache", "pages", "seconds", "10")
-	require.Contains(t, html, `href="?cache=pages&amp;as=hex&amp;key=686974"`)
+	require.Contains(t, html, `href="?cache=pages&amp;key=%22hit%22"`)
 	require.Contains(t, html, `namespace=%22tenant%22`)
-	require.Contains(t, html, "<td>lookups</td><td class=\"n\">301</td><td class=\"n\">15</td>")
+	require.Contains(t, html, ">lookups hit</td><td class=\"n\">201</td><td class=\"n\">10</td>")
 	require.Contains(t, s.html("seconds", "10"), `<td class="n">15</td>`, "of all caches")
 	require.NotContains(t, s.html("cache", "pages"), "Hottest keys", "unless asked for")
 

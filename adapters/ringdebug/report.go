@@ -2,9 +2,10 @@ package ringdebug
 
 import (
 	"cmp"
+	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/ringcache/ringcache"
 )
@@ -42,38 +43,27 @@ type namespace struct {
 	HitRatio float64
 }
 
-// settings are the Options in a form that can be shown.
-type settings struct {
-	MaxBytes          int
-	Policy            string
-	TTL               time.Duration
-	TTLJitter         float64
-	RefreshAhead      time.Duration
-	RefreshTimeout    time.Duration
-	StaleIfError      time.Duration
-	ExpireAfterAccess time.Duration
-	OnRemove          bool // there is a function
-	HugePages         string
-	File              string
-	Version           uint64
-	Compressor        string // its ID; empty: there is none
-	ExpectedEntries   int
-}
+// settings are the fields of the Options. A function is true, a Compressor is its ID.
+type settings map[string]any
 
 // settingsOf returns the settings of a cache.
 func settingsOf(c *ringcache.Cache) settings {
-	o := c.Options()
-	s := settings{
-		MaxBytes: o.MaxBytes, Policy: o.Policy.String(), TTL: o.TTL, TTLJitter: o.TTLJitter,
-		RefreshAhead: o.RefreshAhead, RefreshTimeout: o.RefreshTimeout,
-		StaleIfError: o.StaleIfError, ExpireAfterAccess: o.ExpireAfterAccess, OnRemove: o.OnRemove != nil,
-		HugePages: o.HugePages.String(), File: o.File, Version: o.Version,
-		ExpectedEntries: o.ExpectedEntries,
+	all, o := settings{}, reflect.ValueOf(c.Options())
+	for i := range o.NumField() {
+		value := o.Field(i).Interface()
+		switch v := value.(type) {
+		case ringcache.Policy, ringcache.HugePages:
+			value = fmt.Sprint(v)
+		case func(k, v []byte, reason ringcache.RemovalReason):
+			value = v != nil
+		case nil: // the only interface
+			value = ""
+		case ringcache.Compressor:
+			value = v.ID()
+		}
+		all[o.Type().Field(i).Name] = value
 	}
-	if o.Compressor != nil {
-		s.Compressor = o.Compressor.ID()
-	}
-	return s
+	return all
 }
 
 // reportOf returns the present report of a cache.

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// answer sends an entry. What the request asks for under conditions, or in parts, is answered
-// so. With an empty age, the Age is what the handler has said, if anything.
+// answer sends an entry, and handles conditional and range requests. If age is empty, the handler's
+// Age, if any, is sent.
 func (m *Middleware) answer(
 	w http.ResponseWriter, r *http.Request, f *found, age, status string,
 ) {
@@ -24,10 +24,10 @@ func (m *Middleware) answer(
 	}
 	m.addStatus(header, status)
 	if kept["Content-Type"] == nil {
-		header["Content-Type"] = nil // the handler wants none, or there is nothing to guess from
+		header["Content-Type"] = nil // prevents detection: the handler wants none, or the body is empty
 	}
 	if f.code == http.StatusOK {
-		if kept["Content-Encoding"] != nil { // else the length is set below
+		if kept["Content-Encoding"] != nil { // otherwise ServeContent sets the length
 			header.Set("Content-Length", strconv.Itoa(len(f.body)))
 		}
 		modified, _ := date(kept, "Last-Modified")
@@ -39,20 +39,20 @@ func (m *Middleware) answer(
 	}
 	w.WriteHeader(f.code)
 	if r.Method != http.MethodHead && len(f.body) > 0 {
-		// Not the body itself: a server may look at what is written for longer than it says.
-		// The client may be gone.
+		// Not w.Write(f.body): a server may use the slice after Write has returned. An error means
+		// that the client has gone.
 		_, _ = io.Copy(w, io.LimitReader(bytes.NewReader(f.body), int64(len(f.body))))
 	}
 }
 
-// addStatus adds what has happened to Cache-Status, if that is wanted.
+// addStatus adds a Cache-Status header, if Options.Status is set.
 func (m *Middleware) addStatus(header http.Header, what string) {
 	if name := m.options.Status; name != "" {
 		header.Add("Cache-Status", name+"; "+what)
 	}
 }
 
-// wholeSeconds returns a time as headers have it, rounded down.
+// wholeSeconds formats a time for a header: in seconds, rounded down.
 func wholeSeconds(t time.Duration) string {
 	n := t / time.Second
 	if t < 0 && t%time.Second != 0 {

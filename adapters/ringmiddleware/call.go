@@ -9,27 +9,27 @@ import (
 	"time"
 )
 
-// call is one call of the handler, whose response may be kept.
+// call is one call of the handler, whose response may be stored.
 type call struct {
 	h          *handler
 	q          *query
 	x          *index  // read before the handler is called
-	f          *flight // of those who wait; nil: nobody can
+	f          *flight // that other requests may wait for; nil: none can
 	background bool    // there is no client
 
-	old      *found        // what may be served should the handler fail; nil: nothing
-	replaces bool          // there is an entry that the response takes the place of
-	why      string        // the handler is called, in the words of Cache-Status
-	pause    time.Duration // of revalidations, should the handler fail in the background
-	settled  bool          // the handler's answer has been stored, or nothing is to be kept
+	old      *found        // served if the handler fails; nil: nothing
+	replaces bool          // the response replaces a stored one
+	why      string        // reason for the call, in the terms of Cache-Status
+	pause    time.Duration // before the next revalidation if this one fails in the background
+	settled  bool          // the response has been stored, or must not be
 }
 
 func newCall(h *handler, q *query, x *index, f *found, why string) *call {
 	return &call{h: h, q: q, x: x, why: why, replaces: f != nil && f.audience >= q.from}
 }
 
-// flightKey returns the key of the flight that a request may lead or join. Requests of
-// different audiences do not wait for each other, since they seldom can share.
+// flightKey returns the key of the flight that a request may lead or join. Requests of different
+// audiences do not wait for each other, since they can rarely share a response.
 func flightKey(s store, q *query, x *index) string {
 	return string(append(s.entryKey(x, q.r), byte(q.from)))
 }
@@ -47,10 +47,10 @@ func (c *call) run(w http.ResponseWriter) {
 	}
 	defer c.end(nil) // unless it was ended before
 	r := c.q.r
-	if c.q.from < c.x.passFrom { // else the response is most likely not for the cache
+	if c.q.from < c.x.passFrom { // otherwise the response probably must not be stored
 		r = c.q.inFull(ctx)
 	} else {
-		own := *c.q // the handler may change what it is given
+		own := *c.q // the handler may modify the request
 		own.r = r.Clone(ctx)
 		c.q = &own
 	}
@@ -62,7 +62,7 @@ func (c *call) run(w http.ResponseWriter) {
 	if c.background && !c.h.m.flights.land(c.f) {
 		return
 	}
-	// In the background, the context also ends when nothing more of the response is wanted.
+	// A background call is canceled, too, when the rest of the response is not needed.
 	done := ctx.Err() == nil || c.background && ctx.Err() != context.DeadlineExceeded
 	f := rec.finish(ctx)
 	if f == nil {
@@ -81,8 +81,7 @@ func (c *call) run(w http.ResponseWriter) {
 	}
 }
 
-// unstored does what is left to do for a response that is not kept. Its handler may have been
-// told to stop.
+// unstored finishes a call whose response is not stored. done is false if the handler was canceled.
 func (c *call) unstored(w http.ResponseWriter, rec *recorder, done bool) {
 	m, q := c.h.m, c.q
 	switch {
@@ -102,15 +101,15 @@ func (c *call) unstored(w http.ResponseWriter, rec *recorder, done bool) {
 	}
 }
 
-// end tells those who wait what the call has brought. Only the first time counts.
+// end gives the result of the call to the waiting requests. Only the first call has an effect.
 func (c *call) end(result *outcome) {
 	if c.f != nil {
 		c.h.m.flights.end(c.f, result)
 	}
 }
 
-// share answers a request that has waited by what the call of another has brought. It reports
-// false if the request is to look into the cache again.
+// share answers a request with the result of the call that it has waited for. It returns false if
+// the request must look in the cache again.
 func (c *call) share(w http.ResponseWriter, result *outcome) bool {
 	if result == nil {
 		c.run(w)
@@ -129,8 +128,8 @@ func (c *call) share(w http.ResponseWriter, result *outcome) bool {
 	return true
 }
 
-// runInBackground is run without a client. If the handler fails, what is stale stays, and it is
-// not asked again at once.
+// runInBackground is run without a client. If the handler fails, the stale response stays, and is
+// not revalidated again for a while.
 func (c *call) runInBackground() {
 	defer func() {
 		if !c.settled {
@@ -149,7 +148,7 @@ func (c *call) runInBackground() {
 	c.run(&nowhere{header: make(http.Header), cancel: c.f.cancel})
 }
 
-// logPanic logs as the server of the request does.
+// logPanic logs to the ErrorLog of the request's server.
 func logPanic(r *http.Request, v any) {
 	logf := log.Printf
 	server, ok := r.Context().Value(http.ServerContextKey).(*http.Server)
@@ -159,8 +158,8 @@ func logPanic(r *http.Request, v any) {
 	logf("ringmiddleware: revalidate %s: panic: %v\n%s", r.URL, v, debug.Stack())
 }
 
-// nowhere is the client of a call in the background. What comes to it is not kept, so there is
-// no use in more of it.
+// nowhere is the ResponseWriter of a background call. A response that is written to it is not
+// stored, so the first write cancels the call.
 type nowhere struct {
 	header http.Header
 	cancel context.CancelFunc

@@ -7,15 +7,15 @@ import (
 	"net/http"
 )
 
-// changer is what the handler writes the response to an unsafe request to. It invalidates
-// before the client can know that something has changed.
+// changer is the ResponseWriter for an unsafe request. It invalidates before the client gets any
+// part of the response.
 type changer struct {
 	http.ResponseWriter
 	invalidate func()
-	code       int // 0: the handler has not answered yet
+	code       int // 0: the response has not begun
 }
 
-// Unwrap lets http.ResponseController find what else the writer can do.
+// Unwrap is for http.ResponseController.
 func (c *changer) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 
 func (c *changer) WriteHeader(code int) {

@@ -79,8 +79,8 @@ func TestCoalesce_AllLeave(t *testing.T) {
 	wg.Wait()
 	require.Error(t, wait(t, ended))
 	r.busy.Wait()
-	x, ok := r.m.store.index(strings.ToLower(r.url) + "/")
-	require.True(t, ok)
+	x := r.m.store.index(strings.ToLower(r.url) + "/")
+	require.NotNil(t, x)
 	require.Equal(t, passNone, x.passFrom, "nothing was learned from it")
 	broken.Store(false)
 	require.Equal(t, "hello", r.get("/").body)
@@ -101,6 +101,8 @@ func TestCoalesce_FollowerLeaves(t *testing.T) {
 	r.wantAsked(1)
 }
 
+// A panic breaks the connection, as it does without a cache, and nothing is stored. Those who wait
+// call the handler themselves.
 func TestCoalesce_Panic(t *testing.T) {
 	var calm atomic.Bool
 	h, calls, open := gated(func(w http.ResponseWriter, req *http.Request) {
@@ -129,6 +131,7 @@ func TestCoalesce_Panic(t *testing.T) {
 	r.wantAsked(5)
 }
 
+// A reverse proxy panics with http.ErrAbortHandler if a response breaks off.
 func TestCoalesce_AbortedIsNotKept(t *testing.T) {
 	for _, flush := range []bool{false, true} {
 		r := newRig(t, Options{}, func(w http.ResponseWriter, req *http.Request) {
@@ -145,6 +148,7 @@ func TestCoalesce_AbortedIsNotKept(t *testing.T) {
 	}
 }
 
+// A request that has waited for too long is told so, if its client is still there.
 func TestCoalesce_DeadlineOfAFollower(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, calls, open := gated(counts(fresh))
@@ -162,6 +166,7 @@ func TestCoalesce_DeadlineOfAFollower(t *testing.T) {
 	})
 }
 
+// A handler that is behind the cache twice does not wait for itself.
 func TestCoalesce_NestedDoesNotWaitForItself(t *testing.T) {
 	_, m := newMiddleware(t, Options{})
 	h := m.Handler(m.Handler(says("page", fresh)))
@@ -174,6 +179,7 @@ func TestCoalesce_NestedDoesNotWaitForItself(t *testing.T) {
 	require.Equal(t, "page", wait(t, done).Body.String())
 }
 
+// Pages that request each other do not wait for each other, whichever request came first.
 func TestCoalesce_PagesOfPages(t *testing.T) {
 	for _, length := range []int{1, 2, 5} {
 		for _, crosswise := range []bool{false, true} {

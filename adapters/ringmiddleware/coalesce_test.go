@@ -144,8 +144,8 @@ func TestCoalesce_PrivateIsNotShared(t *testing.T) {
 			r.wantAsked(6)
 			r.busy.Wait()
 
-			x, ok := r.m.store.index(strings.ToLower(r.url) + "/")
-			require.True(t, ok)
+			x := r.m.store.index(strings.ToLower(r.url) + "/")
+			require.NotNil(t, x)
 			require.Equal(t, anonymous, x.passFrom)
 		})
 	}
@@ -207,8 +207,8 @@ func TestCoalesce_LooksAgainBeforeItCalls(t *testing.T) {
 		says("text", fresh, "Vary: Accept")(w, r)
 	})}
 	q := newQuery(newRequest("/"), "key")
-	require.True(t, h.fetch(&recording{}, q, nil, nothing, "uri-miss", false))
-	require.False(t, h.fetch(&recording{}, q, nil, nothing, "uri-miss", false))
+	require.True(t, h.fetch(&recording{}, q, nil, nil, nothing, "uri-miss", false))
+	require.False(t, h.fetch(&recording{}, q, nil, nil, nothing, "uri-miss", false))
 	require.Equal(t, 1, calls)
 	require.Empty(t, m.flights.calls)
 }
@@ -219,14 +219,14 @@ func TestCoalesce_OldResponseIsACopy(t *testing.T) {
 	q := newQuery(newRequest("/"), "key")
 	var follower *flight
 	h := &handler{m, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		x, _ := m.store.index("key")
+		x := m.store.index("key")
 		follower, _ = m.flights.board(r.Context(), flightKey(m.store, q, x))
 		w.WriteHeader(http.StatusServiceUnavailable)
 	})}
 	buf := []byte("old")
 	old := &found{entry: entry{code: 200, ifError: time.Hour, body: buf}}
 	w := &recording{}
-	require.True(t, h.fetch(w, q, old, ifError, "stale", false))
+	require.True(t, h.fetch(w, q, nil, old, ifError, "stale", false))
 	require.Equal(t, "old", w.body.String())
 	copy(buf, "new")
 	require.Equal(t, "old", string(follower.result.response.body))
@@ -241,8 +241,8 @@ func TestCoalesce_AfterPassing(t *testing.T) {
 	})
 	key := strings.ToLower(r.url) + "/"
 	passFrom := func() audience {
-		x, ok := r.m.store.index(key)
-		require.True(t, ok)
+		x := r.m.store.index(key)
+		require.NotNil(t, x)
 		return x.passFrom
 	}
 	r.get("/", "Authorization: Basic x")
@@ -333,11 +333,3 @@ func TestCoalesce_NoCacheGoesAlone(t *testing.T) {
 	second()
 	r.wantAsked(2)
 }
-
-// A panic breaks the connection, as it does without a cache, and nothing is kept. Those who
-// wait ask for themselves.
-// http.ErrAbortHandler is how a reverse proxy gives up a response that has broken off.
-// Who has waited for too long is told so, if there is somebody left to tell.
-// A handler that is twice behind the cache does not wait for itself.
-// Pages that are made of each other do not wait for each other, whoever began them: the request
-// that would close the circle goes to the handler, as without a cache.

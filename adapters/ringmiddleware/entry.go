@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// entry is a response as it is kept. It becomes one value of the cache:
+// entry is a stored response. It is encoded as one value of the cache:
 //
 //	form 1, audience                              a byte each
 //	status code                                   a uvarint
@@ -15,17 +15,16 @@ import (
 //	number of fields, and fields, of the header   the number is a uvarint
 //	length of the body, and the body              the length is a uvarint
 //
-// A field is its name and its value. A string is its length, a uvarint, and its bytes; but a
-// name that knownNames has is the number of its place there, from 1 on, and any other one a 0
-// and a string. So a header that many responses have takes two bytes beside its value.
+// A field is its name and its value, a string its length, a uvarint, and its bytes. Entries may
+// outlive the process (ringcache.Options.File and snapshots), so any change needs another form.
 type entry struct {
 	code     int
 	audience audience
 
-	age             time.Duration // when it was stored
-	lifetime        time.Duration // at this age it is stale
-	whileRevalidate time.Duration // so long after that it may be served meanwhile
-	ifError         time.Duration // so long after that it may be served instead of an error
+	age             time.Duration // at the time when it was stored
+	lifetime        time.Duration // the age at which it becomes stale
+	whileRevalidate time.Duration // how long after that it may be served during a revalidation
+	ifError         time.Duration // how long after that it may be served instead of an error
 
 	header []field
 	body   []byte
@@ -35,16 +34,7 @@ type field struct{ name, value string }
 
 const entryForm = 1
 
-// knownNames may be added to at the end: entries may outlive the process (ringcache.Options.File
-// and snapshots), so any other change needs another form.
-var knownNames = []string{
-	"Accept-Ranges", "Access-Control-Allow-Origin", "Cache-Control", "Content-Encoding",
-	"Content-Language", "Content-Security-Policy", "Content-Type", "Date", "Etag", "Expires",
-	"Last-Modified", "Link", "Location", "Referrer-Policy", "Server",
-	"Strict-Transport-Security", "Vary", "X-Content-Type-Options", "X-Frame-Options",
-}
-
-// keep returns how long the cache is to have the entry, from the moment on when it is stored.
+// keep returns the time to live of the entry in the cache.
 func (e *entry) keep() time.Duration {
 	return e.lifetime - e.age + max(e.whileRevalidate, e.ifError)
 }
@@ -76,28 +66,19 @@ func (e *entry) encode(dst []byte) []byte {
 	}
 	dst = binary.AppendUvarint(dst, uint64(len(e.header)))
 	for _, f := range e.header {
-		dst = appendName(dst, f.name)
+		dst = appendString(dst, f.name)
 		dst = appendString(dst, f.value)
 	}
 	dst = binary.AppendUvarint(dst, uint64(len(e.body)))
 	return append(dst, e.body...)
 }
 
-func appendName(dst []byte, name string) []byte {
-	for i, known := range knownNames {
-		if name == known {
-			return binary.AppendUvarint(dst, uint64(i+1))
-		}
-	}
-	return appendString(append(dst, 0), name)
-}
-
 func appendString(dst []byte, s string) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
 }
 
-// decodeEntry reads an entry. Its body is a part of v. It reports false for what encode has not
-// made.
+// decodeEntry decodes an entry, whose body shares the memory of v. It returns false if encode did
+// not produce v.
 func decodeEntry(v []byte) (e entry, ok bool) {
 	d := decoder{rest: v}
 	d.form(entryForm)
@@ -108,25 +89,25 @@ func decodeEntry(v []byte) (e entry, ok bool) {
 	if n := d.length(2); n > 0 { // a field takes two bytes at the least
 		e.header = make([]field, 0, n)
 		for range n {
-			e.header = append(e.header, field{d.name(), d.string()})
+			e.header = append(e.header, field{d.string(), d.string()})
 		}
 	}
 	e.body = d.bytes()
 	return e, d.done() && e.code >= 200
 }
 
-// decoder reads from the front of rest. Once something is bad, all that it reads is empty.
+// decoder reads from the front of rest. After an error, all reads return zero values.
 type decoder struct {
 	rest []byte
 	bad  bool
 }
 
-// done reports whether all was read and nothing was bad.
+// done reports whether everything was read without an error.
 func (d *decoder) done() bool { return !d.bad && len(d.rest) == 0 }
 
 func (d *decoder) fail() { d.rest, d.bad = nil, true }
 
-// form reads the byte that what follows begins with.
+// form reads the number of the form, which must be want.
 func (d *decoder) form(want byte) {
 	if d.byte(want) != want {
 		d.fail()
@@ -158,7 +139,7 @@ func (d *decoder) time() time.Duration {
 	return time.Duration(d.number(uint64(2*maxTime/time.Millisecond))) * time.Millisecond
 }
 
-// length reads how many things follow that take size bytes each, or more.
+// length reads a number of items, each of which takes at least size bytes.
 func (d *decoder) length(size int) int { return int(d.number(uint64(len(d.rest) / size))) }
 
 func (d *decoder) bytes() []byte { return d.take(d.length(1)) }
@@ -175,14 +156,3 @@ func (d *decoder) take(n int) []byte {
 }
 
 func (d *decoder) string() string { return string(d.bytes()) }
-
-func (d *decoder) name() string {
-	switch known := d.number(uint64(len(knownNames))); {
-	case d.bad:
-		return ""
-	case known == 0:
-		return d.string()
-	default:
-		return knownNames[known-1]
-	}
-}

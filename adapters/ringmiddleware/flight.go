@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// flights are the running calls of a handler, which other requests may wait for. Waiting requests
+// flights are the running calls of a handler that other requests may wait for. Waiting requests
 // share the response if it may be shared; otherwise each of them calls the handler.
 type flights struct {
 	mu    sync.Mutex
@@ -21,33 +21,31 @@ type flight struct {
 	ctx    context.Context // of the call: ends when nobody wants the response any more
 	cancel context.CancelFunc
 
-	done   chan struct{} // closed when result is final
+	done   chan struct{} // closed when result is set
 	result *outcome      // nil: there is nothing to share
 
-	led        bool // the leader wants the response
-	waiting    int  // others who do
+	led        bool // the leader still wants the response
+	waiting    int  // number of waiting requests
 	over       bool // done is closed
-	background bool // the handler is asked in the background
-	abandoned  bool // and another flight has taken its place
-
-	waits map[*flight]int // those that requests of the handler wait for; circles guards it
+	background bool // a background revalidation
+	abandoned  bool // another flight has replaced it
 }
 
-// outcome is what a flight has brought.
+// outcome is the result of a flight.
 type outcome struct {
-	response *found        // nil: look into the cache again
-	r        *http.Request // that it answers
-	failed   bool          // the handler has failed, and this is what there was
+	response *found        // nil: look in the cache again
+	r        *http.Request // the request that response answers
+	failed   bool          // the handler failed, and response is stale
 }
 
-// board returns the flight for the key, and true to its leader: the flight began with this call,
-// and has the values of its context. It takes the place of one in the background. A request that
-// does not lead waits for done, or leaves.
+// board returns the flight for the key. If there is none, or only a background one, which is then
+// replaced, it begins a flight with the values of ctx, and returns true: the caller leads it. Any
+// other caller must wait for done or call leave.
 func (fs *flights) board(ctx context.Context, key string) (f *flight, leads bool) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	f = fs.calls[key]
-	if f != nil && (!f.background || f == flightOf(ctx)) {
+	if f != nil && !f.background {
 		f.waiting++
 		return f, false
 	}
@@ -61,7 +59,7 @@ func (fs *flights) board(ctx context.Context, key string) (f *flight, leads bool
 	return f, true
 }
 
-// begin begins a flight in the background, or returns nil if there is one for the key.
+// begin begins a background flight, or returns nil if there is a flight for the key.
 func (fs *flights) begin(ctx context.Context, key string, timeout time.Duration) *flight {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
@@ -76,16 +74,16 @@ func (fs *flights) begin(ctx context.Context, key string, timeout time.Duration)
 
 func (fs *flights) beginLocked(f *flight, key string) {
 	f.key, f.done, f.led = key, make(chan struct{}), true
-	f.ctx = context.WithValue(f.ctx, leader{}, f)
+	f.ctx = context.WithValue(f.ctx, nested{}, true)
 	if fs.calls == nil {
 		fs.calls = make(map[string]*flight)
 	}
 	fs.calls[key] = f
 }
 
-// land is called when the handler has returned to a flight in the background. It reports whether
-// the response may be stored: otherwise another flight has taken its place, and may have stored
-// a newer one. The flight is about to end, so requests wait for it from now on.
+// land must be called when the handler of a background flight has returned. It reports whether the
+// response may be stored: if another flight has replaced this one, it may already have stored a
+// newer response. From now on requests may wait for the flight, since it is about to end.
 func (fs *flights) land(f *flight) bool {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
@@ -93,67 +91,14 @@ func (fs *flights) land(f *flight) bool {
 	return !f.abandoned
 }
 
-// leader is the key of a value of a flight's context: the flight.
-type leader struct{}
+// nested is a key of the context that the handler gets from a flight.
+type nested struct{}
 
-// flightOf returns the flight whose handler has sent the request of a context, nil if none has.
-func flightOf(ctx context.Context) *flight {
-	f, _ := ctx.Value(leader{}).(*flight)
-	return f
-}
+// isNested reports whether the handler of a flight sent the request with this context. Such a
+// request waits for no flight, because pages that request each other might wait forever.
+func isNested(ctx context.Context) bool { return ctx.Value(nested{}) != nil }
 
-// circles guards what flights wait for. Flights of several Middlewares may form a circle.
-var circles sync.Mutex
-
-// await notes that a request that the handler of by has sent waits for f, or leads it, until
-// awaited, and reports whether it may: not if f waits for by, since neither would ever end. by
-// is nil for a request from outside.
-func (f *flight) await(by *flight) bool {
-	if by == nil {
-		return true
-	}
-	circles.Lock()
-	defer circles.Unlock()
-	if f.waitsLocked(by, map[*flight]bool{}) {
-		return false
-	}
-	if by.waits == nil {
-		by.waits = make(map[*flight]int)
-	}
-	by.waits[f]++
-	return true
-}
-
-// awaited is called when a wait has ended that await has allowed.
-func (f *flight) awaited(by *flight) {
-	if by == nil {
-		return
-	}
-	circles.Lock()
-	defer circles.Unlock()
-	if by.waits[f]--; by.waits[f] == 0 {
-		delete(by.waits, f)
-	}
-}
-
-// waitsLocked reports whether f is the flight other, or waits for it, be it by way of more.
-func (f *flight) waitsLocked(other *flight, seen map[*flight]bool) bool {
-	if f == other {
-		return true
-	}
-	if seen[f] {
-		return false
-	}
-	seen[f] = true
-	for next := range f.waits {
-		if next.waitsLocked(other, seen) {
-			return true
-		}
-	}
-	return false
-}
-
-// leave is called when one who waits does not want the response any more.
+// leave must be called when a waiting request gives up.
 func (fs *flights) leave(f *flight) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
@@ -163,7 +108,7 @@ func (fs *flights) leave(f *flight) {
 	}
 }
 
-// leaveLead is called when the client of the leader is gone.
+// leaveLead must be called when the client of the leader has gone.
 func (fs *flights) leaveLead(f *flight) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
@@ -171,7 +116,7 @@ func (fs *flights) leaveLead(f *flight) {
 	fs.checkLocked(f)
 }
 
-// checkLocked cancels the call if nobody wants its response. Nobody joins it then.
+// checkLocked cancels the call, and prevents others from joining it, if nobody wants its response.
 func (fs *flights) checkLocked(f *flight) {
 	if f.led || f.waiting > 0 {
 		return
@@ -182,8 +127,8 @@ func (fs *flights) checkLocked(f *flight) {
 	}
 }
 
-// end tells all who wait what there is to share, nil for nothing, and makes room for another
-// flight. Only the first call counts.
+// end ends the flight and gives its result to all waiting requests; nil means that there is nothing
+// to share. Only the first call has an effect.
 func (fs *flights) end(f *flight, result *outcome) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()

@@ -32,8 +32,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// ask calls the handler, and reports whether its response has broken off. httputil.ReverseProxy
-// tells that by a panic, but only if there is a server of net/http, which ends the connection.
+// ask calls the handler, and reports whether its response was aborted. httputil.ReverseProxy aborts
+// by a panic, but only if the request comes from a net/http server; so the context gets one here.
 func (h *handler) ask(w http.ResponseWriter, r *http.Request) (broken bool) {
 	if r.Context().Value(http.ServerContextKey) == nil {
 		r = r.WithContext(context.WithValue(r.Context(), http.ServerContextKey, new(http.Server)))
@@ -49,19 +49,19 @@ func (h *handler) ask(w http.ResponseWriter, r *http.Request) (broken bool) {
 	return false
 }
 
-// pass has a request answered as if there were no cache.
+// pass handles a request as if there were no cache.
 func (h *handler) pass(w http.ResponseWriter, r *http.Request, why string) {
 	h.m.addStatus(w.Header(), "fwd="+why)
 	h.next.ServeHTTP(w, r)
 }
 
-// change passes on a request that may change what its key answers.
+// change passes on an unsafe request, which may change the responses stored under its key.
 func (h *handler) change(w http.ResponseWriter, r *http.Request, key string) {
 	h.m.addStatus(w.Header(), "fwd=method")
 	c := &changer{ResponseWriter: w, invalidate: func() { h.m.Invalidate(key) }}
 	defer func() {
-		// Once more: the handler may have changed something after it began to answer. If
-		// it has panicked, nobody knows.
+		// Again, because the handler may have changed something after it had begun to respond. If
+		// it has panicked, this is unknown.
 		if c.code < 400 {
 			c.invalidate()
 		}
@@ -69,26 +69,26 @@ func (h *handler) change(w http.ResponseWriter, r *http.Request, key string) {
 	h.next.ServeHTTP(c, r)
 }
 
-// attempts is how often a request looks for a response that others have fetched, before it
-// goes to the handler on its own.
+// attempts is how often a request looks in the cache, waiting for other requests in between, before
+// it calls the handler itself.
 const attempts = 5
 
-// buffers hold values while they are sent: the cache's own may change meanwhile.
+// buffers hold copies of values while they are sent, since the cache may overwrite its own.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// serve answers a request, from the cache if that is possible.
+// serve answers a request, from the cache if possible.
 func (h *handler) serve(w http.ResponseWriter, q *query) {
-	// The answer to several ranges is read from the buffer even after it was sent.
+	// A response to several ranges is read from the buffer even after ServeContent has returned.
 	ranged := q.r.Header.Get("Range") != ""
 	buf := buffers.Get().(*[]byte)
 	if !ranged {
 		defer buffers.Put(buf)
 	}
 	for n := 1; ; n++ {
-		x, ok := h.m.store.index(q.key)
-		f, u, why := h.lookup(buf, x, ok, q, n == 1)
+		x := h.m.store.index(q.key)
+		f, u, why := h.lookup(buf, x, q)
 		if u == fully || u == whileUpdating {
-			if n == 1 { // else it has waited for the handler
+			if n == 1 { // otherwise it has waited for the handler
 				h.m.tally.hits.Add(1)
 			}
 			if u == whileUpdating {
@@ -109,24 +109,18 @@ func (h *handler) serve(w http.ResponseWriter, q *query) {
 			h.pass(w, q.r, why)
 			return
 		}
-		if h.fetch(w, q, f, u, why, n == attempts) {
+		if h.fetch(w, q, x, f, u, why, n == attempts) {
 			return
 		}
 	}
 }
 
-// lookup finds the variant that a request asks for, and says what it is good for. f is nil if
-// there is none.
-func (h *handler) lookup(
-	buf *[]byte, x *index, ok bool, q *query, first bool,
-) (f *found, u use, why string) {
-	if !ok {
-		if first {
-			h.m.store.missed(q.key)
-		}
+// lookup returns the stored variant for a request, or nil if there is none, and how it may be used.
+func (h *handler) lookup(buf *[]byte, x *index, q *query) (f *found, u use, why string) {
+	if x == nil {
 		return nil, nothing, "uri-miss"
 	}
-	v, got, ok := h.m.store.entry((*buf)[:0], h.m.store.entryKey(x, q.r), first)
+	v, got, ok := h.m.store.entry((*buf)[:0], h.m.store.entryKey(x, q.r))
 	*buf = v
 	switch {
 	case ok:
@@ -139,14 +133,16 @@ func (h *handler) lookup(
 	}
 }
 
-// fetch answers a request from the handler, or by what the handler answers to an equal one. f
-// is what there is in the cache, and not good enough. fetch reports false if the request is to
-// look into the cache again.
+// fetch answers a request by calling the handler, or by sharing the response to an equal request. x
+// and f are what the cache has for it, or nil. fetch returns false if the request must look in the
+// cache again.
 func (h *handler) fetch(
-	w http.ResponseWriter, q *query, f *found, u use, why string, last bool,
+	w http.ResponseWriter, q *query, x *index, f *found, u use, why string, last bool,
 ) bool {
-	x, ok := h.m.store.makeIndex(q.key)
-	if !ok { // a key that is too long, or a closed cache
+	if x == nil {
+		x = h.m.store.makeIndex(q.key)
+	}
+	if x == nil { // a key that is too long, or a closed cache
 		h.pass(w, q.r, why)
 		return true
 	}
@@ -154,24 +150,17 @@ func (h *handler) fetch(
 	if u == ifError {
 		c.old = f.clone()
 	}
-	if last || q.alone() || q.from >= x.passFrom {
+	if last || q.alone() || q.from >= x.passFrom || isNested(q.r.Context()) {
 		c.run(w)
 		return true
 	}
 	key := flightKey(h.m.store, q, x)
 	flight, leads := h.m.flights.board(q.r.Context(), key)
-	by := flightOf(q.r.Context()) // the handler that has sent the request may be behind the cache
-	if !flight.await(by) {
-		h.m.flights.leave(flight)
-		c.run(w)
-		return true
-	}
-	defer flight.awaited(by)
 	if !leads {
 		return h.wait(w, c, flight)
 	}
 	c.f = flight
-	if h.changed(q, x) { // by a flight that ended since the request has looked
+	if h.changed(q, x) { // by a flight that has ended since the lookup
 		c.end(&outcome{})
 		return false
 	}
@@ -179,8 +168,8 @@ func (h *handler) fetch(
 	return true
 }
 
-// wait answers a request by what another call of the handler brings. It reports false if the
-// request is to look into the cache again.
+// wait answers a request with the result of another call of the handler. It returns false if the
+// request must look in the cache again.
 func (h *handler) wait(w http.ResponseWriter, c *call, f *flight) bool {
 	select {
 	case <-f.done:
@@ -192,19 +181,19 @@ func (h *handler) wait(w http.ResponseWriter, c *call, f *flight) bool {
 	return c.share(w, f.result)
 }
 
-// changed reports whether a request would find something now, or something else.
+// changed reports whether the index has changed, or the request can now be answered from the cache.
 func (h *handler) changed(q *query, x *index) bool {
-	now, ok := h.m.store.index(q.key)
-	if !ok || !now.equal(x) {
+	now := h.m.store.index(q.key)
+	if now == nil || !now.equal(x) {
 		return true
 	}
 	buf := buffers.Get().(*[]byte)
 	defer buffers.Put(buf)
-	_, u, _ := h.lookup(buf, x, true, q, false)
+	_, u, _ := h.lookup(buf, x, q)
 	return u == fully
 }
 
-// update has the handler asked in the background for what is to take the place of f.
+// update calls the handler in the background for a response that replaces f.
 func (h *handler) update(q *query, x *index, f *found) {
 	key := flightKey(h.m.store, q, x)
 	if h.m.pauses.holds(key) {

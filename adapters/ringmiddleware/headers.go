@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// How headers are read: lists, directives, times.
+// Parsing of headers.
 
-// maxTime is the longest time that is told from longer ones. The cache's clock ends after 13
-// years, and an entry that never expired would have no age.
+// maxTime is the upper limit of all times; longer ones are reduced to it. The cache's clock ends
+// after 13 years, and the age of an entry that never expires would be unknown.
 const maxTime = 365 * 24 * time.Hour
 
-// directives are the parts of a Cache-Control header, their names in lower case.
+// directives are those of a Cache-Control header, by their names in lower case.
 type directives map[string]string
 
-// directivesOf reads the Cache-Control of a header. Of a directive that is given twice, the
-// first counts.
+// directivesOf parses the Cache-Control of a header. If a directive appears twice, the first one
+// counts.
 func directivesOf(h http.Header) directives {
 	values := h.Values("Cache-Control")
 	if len(values) == 0 {
@@ -36,7 +36,7 @@ func directivesOf(h http.Header) directives {
 	return d
 }
 
-// hasAny reports whether one of the directives is there.
+// hasAny reports whether any of the directives is present.
 func (d directives) hasAny(names ...string) bool {
 	return slices.ContainsFunc(names, func(name string) bool {
 		_, ok := d[name]
@@ -44,14 +44,14 @@ func (d directives) hasAny(names ...string) bool {
 	})
 }
 
-// time returns the time that a directive gives, and whether it is there.
+// time returns the time in a directive, and whether the directive is present.
 func (d directives) time(name string) (time.Duration, bool) {
 	value, ok := d[name]
 	return seconds(value), ok
 }
 
-// list splits the values of a header at their commas, but for commas in quotes, and leaves
-// out what is empty. A quote without an end is none: it must not hide a private.
+// list splits the values of a header at commas outside of quotes, and omits empty elements. A quote
+// that is not closed does not count as one, so that it cannot hide a directive such as private.
 func list(values []string) []string {
 	var parts []string
 	for _, value := range values {
@@ -85,15 +85,15 @@ func appendPart(parts []string, part string) []string {
 	return parts
 }
 
-// hasAny reports whether one of the headers is there, and not just empty.
+// hasAny reports whether any of the headers is present and not empty.
 func hasAny(h http.Header, names ...string) bool {
 	return slices.ContainsFunc(names, func(name string) bool {
 		return strings.Join(h.Values(name), "") != ""
 	})
 }
 
-// canonical returns a copy of a header with all names as net/http writes them. Who puts a name
-// into the map in lower case means the same.
+// canonical returns a copy of a header with canonical names. A handler may have put other spellings
+// into the map, such as lower case.
 func canonical(h http.Header) http.Header {
 	c := make(http.Header, len(h))
 	for name, values := range h {
@@ -103,7 +103,7 @@ func canonical(h http.Header) http.Header {
 	return c
 }
 
-// seconds reads a number of seconds as headers have it. One that makes no sense is 0.
+// seconds parses a number of seconds; an invalid one is 0.
 func seconds(s string) time.Duration {
 	n, err := strconv.ParseUint(s, 10, 64)
 	if err != nil && !errors.Is(err, strconv.ErrRange) {
@@ -112,14 +112,14 @@ func seconds(s string) time.Duration {
 	return time.Duration(min(n, uint64(maxTime/time.Second))) * time.Second
 }
 
-// date returns the time that a header gives, and false if that is none.
+// date returns the time in a header, and false if there is none or it is invalid.
 func date(h http.Header, name string) (time.Time, bool) {
 	t, err := http.ParseTime(h.Get(name))
 	return t, err == nil
 }
 
-// clientHas reports whether a request has the response with this header already. Tags are
-// compared weakly, as RFC 9110 asks for: a W/ in front does not count.
+// clientHas reports whether the conditions of a request show that the client already has the
+// response. Tags are compared weakly, as RFC 9110 requires: a W/ prefix is ignored.
 func clientHas(request, response http.Header) bool {
 	if tags := list(request.Values("If-None-Match")); len(tags) > 0 {
 		etag := response.Get("Etag")
@@ -132,13 +132,13 @@ func clientHas(request, response http.Header) bool {
 	return ok && has && !modified.After(since)
 }
 
-// ofConnection are headers of a connection, or of an answer, and not of what is kept.
+// ofConnection are headers that belong to a connection or a single message, and are not stored.
 var ofConnection = []string{
 	"Connection", "Content-Length", "Keep-Alive", "Proxy-Authenticate",
 	"Proxy-Authentication-Info", "Proxy-Connection", "Te", "Transfer-Encoding", "Upgrade",
 }
 
-// fieldsOf returns the fields of a response's header that are kept, in the order of names.
+// fieldsOf returns the fields of a response's header that are stored, sorted by name.
 func fieldsOf(h http.Header) []field {
 	left := slices.Clone(ofConnection)
 	for _, name := range list(h.Values("Connection")) {
@@ -157,7 +157,7 @@ func fieldsOf(h http.Header) []field {
 	return fields
 }
 
-// varyNames returns the names in the values of Vary, sorted, each once.
+// varyNames returns the names in the values of Vary, sorted and without duplicates.
 func varyNames(values []string) []string {
 	names := list(values)
 	for i, name := range names {

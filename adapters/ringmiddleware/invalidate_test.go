@@ -59,14 +59,11 @@ func TestInvalidate_BeforeTheAnswer(t *testing.T) {
 					says("text", fresh)(w, req)
 					return
 				}
-				_, ok := m.store.index("http://example.com/")
-				require.True(t, ok)
+				require.NotNil(t, m.store.index("http://example.com/"))
 				w.WriteHeader(http.StatusEarlyHints)
-				_, ok = m.store.index("http://example.com/")
-				require.True(t, ok)
+				require.NotNil(t, m.store.index("http://example.com/"))
 				answer(w)
-				_, ok = m.store.index("http://example.com/")
-				require.False(t, ok)
+				require.Nil(t, m.store.index("http://example.com/"))
 			}))
 			h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
 			require.Positive(t, cache.Len())
@@ -139,12 +136,12 @@ func TestInvalidate_NoGenerationTwice(t *testing.T) {
 	_, m := newMiddleware(t, Options{})
 	seen := map[[16]byte]bool{}
 	for range 1000 {
-		x, ok := m.store.makeIndex("key")
-		require.True(t, ok)
+		x := m.store.makeIndex("key")
+		require.NotNil(t, x)
 		require.False(t, seen[x.generation])
 		seen[x.generation] = true
-		again, ok := m.store.makeIndex("key")
-		require.True(t, ok)
+		again := m.store.makeIndex("key")
+		require.NotNil(t, again)
 		require.Equal(t, x, again)
 		require.True(t, m.Invalidate("key"))
 		require.False(t, m.Invalidate("key"))
@@ -161,8 +158,8 @@ func TestInvalidate_NoGenerationTwiceConcurrently(t *testing.T) {
 		wg.Go(func() {
 			for range 20_000 {
 				begun := clock.Add(1)
-				x, ok := m.store.makeIndex("key")
-				if at, gone := dead.Load(x.generation); !ok || gone && at.(int64) < begun {
+				x := m.store.makeIndex("key")
+				if at, gone := dead.Load(x.generation); gone && at.(int64) < begun {
 					t.Error("a generation has come back")
 					return
 				}
@@ -178,16 +175,16 @@ func TestInvalidate_NoGenerationTwiceConcurrently(t *testing.T) {
 
 func TestInvalidate_ChangeOfADeletedIndex(t *testing.T) {
 	cache, m := newMiddleware(t, Options{})
-	x, ok := m.store.makeIndex("key")
-	require.True(t, ok)
+	x := m.store.makeIndex("key")
+	require.NotNil(t, x)
 	m.Invalidate("key")
 	m.store.pass("key", x, anonymous)
 	require.Zero(t, cache.Len(), "it does not come back")
 	e := entry{code: 200, lifetime: minKeep}
 	require.False(t, m.store.put("key", x, newRequest("/"), anonymous, &e))
 	require.Zero(t, cache.Len())
-	y, ok := m.store.makeIndex("key")
-	require.True(t, ok)
+	y := m.store.makeIndex("key")
+	require.NotNil(t, y)
 	require.False(t, m.store.put("key", x, newRequest("/"), anonymous, &e))
 	require.True(t, m.store.put("key", y, newRequest("/"), anonymous, &e))
 }
@@ -197,8 +194,8 @@ func TestStore_ForeignBytes(t *testing.T) {
 	r := newRig(t, Options{Prefix: "p"}, counts(fresh))
 	key := strings.ToLower(r.url) + "/"
 	r.get("/")
-	x, ok := r.m.store.index(key)
-	require.True(t, ok)
+	x := r.m.store.index(key)
+	require.NotNil(t, x)
 	require.NoError(t, r.cache.Set(r.m.store.entryKey(x, newRequest("/")), []byte("foreign")))
 	require.Equal(t, "2", r.get("/").body)
 	require.Equal(t, "2", r.get("/").body)

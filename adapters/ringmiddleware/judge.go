@@ -7,9 +7,10 @@ import (
 	"time"
 )
 
-// What may be kept, for whom and for how long: RFC 9111, sections 3 and 4.2.
+// Which responses may be stored, for whom and for how long: RFC 9111, sections 3 and 4.2.
 
-// audience says whose requests a response may answer. Each takes in those before it.
+// audience is the set of requests that a response may answer. Each audience includes those before
+// it.
 type audience uint8
 
 const (
@@ -18,7 +19,7 @@ const (
 	everyone
 )
 
-// audienceOf returns which one a request belongs to.
+// audienceOf returns the smallest audience that a request belongs to.
 func audienceOf(h http.Header) audience {
 	switch {
 	case hasAny(h, "Authorization"):
@@ -30,9 +31,9 @@ func audienceOf(h http.Header) audience {
 	}
 }
 
-// keptCodes are the status codes of responses that are kept, and whether they are without a
-// word about how long: RFC 9110 calls those heuristically cacheable. 206 is not understood
-// here, and other errors are not worth keeping, whatever they say.
+// keptCodes are the status codes of responses that may be stored. The value is true if RFC 9110
+// allows this without an explicit lifetime (heuristically cacheable). 206 is not supported, and
+// other errors are not worth storing even if they have a lifetime.
 var keptCodes = map[int]bool{
 	http.StatusOK:                   true,
 	http.StatusNonAuthoritativeInfo: true,
@@ -50,9 +51,9 @@ var keptCodes = map[int]bool{
 	http.StatusNotImplemented:       true,
 }
 
-// judge decides from the header alone whether a response may be kept. took is how long the
-// handler has been at it. The entry that judge returns has no header and body yet. said means
-// that the handler has given the lifetime itself.
+// judge decides from the header whether a response may be stored. took is the time since the
+// handler was called. The returned entry has no header and body yet. said reports whether the
+// response states its lifetime.
 func (m *Middleware) judge(code int, h http.Header, took time.Duration) (e entry, said, ok bool) {
 	guessed, kept := keptCodes[code]
 	d := directivesOf(h)
@@ -81,12 +82,12 @@ func (m *Middleware) judge(code int, h http.Header, took time.Duration) (e entry
 	return e, said, e.keep() >= minKeep
 }
 
-// minKeep is the shortest time that something is kept for: a few ticks of the cache.
+// minKeep is the shortest time for which a response is stored: a few ticks of the cache's clock.
 const minKeep = 500 * time.Millisecond
 
-// lifetimeOf returns how long a response is fresh, and whether it says so itself.
+// lifetimeOf returns how long a response is fresh, and whether it states this.
 func lifetimeOf(h http.Header, d directives) (t time.Duration, said bool) {
-	if t, said = d.time("s-maxage"); said { // meant for us alone, so it goes first
+	if t, said = d.time("s-maxage"); said { // for shared caches only, so it takes precedence
 		return t, true
 	}
 	if t, said = d.time("max-age"); said {
@@ -106,8 +107,8 @@ func lifetimeOf(h http.Header, d directives) (t time.Duration, said bool) {
 	return min(max(0, expires.Sub(made)), maxTime).Truncate(time.Millisecond), true
 }
 
-// ageOf returns how old a response is when it comes. Another cache on the way may have had it
-// for a while; and what a handler has read may be as old as the request to it.
+// ageOf returns the age of a response when it arrives. It includes the time in other caches (Age,
+// Date), and took, because the handler may have read its data when it was called.
 func ageOf(h http.Header, took time.Duration) time.Duration {
 	age := seconds(strings.TrimSpace(h.Get("Age"))) + max(0, took)
 	if made, ok := date(h, "Date"); ok {
@@ -116,8 +117,8 @@ func ageOf(h http.Header, took time.Duration) time.Duration {
 	return min(age+time.Millisecond-1, maxTime).Truncate(time.Millisecond)
 }
 
-// staleFor returns how long a response may be served after its lifetime, for the reason that
-// the directive names.
+// staleFor returns how long after its lifetime a response may be served according to the directive,
+// or else to the option.
 func staleFor(d directives, directive string, otherwise time.Duration) time.Duration {
 	t, said := d.time(directive)
 	switch {

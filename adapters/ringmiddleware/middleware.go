@@ -146,8 +146,8 @@ func (m *Middleware) Handler(next http.Handler) http.Handler { return &handler{m
 // returned gets no response from an earlier call of the handler.
 func (m *Middleware) Invalidate(key string) bool { return m.store.invalidate(key) }
 
-// Stats are the counters of a [Middleware]. The cache also counts one lookup for each request, but
-// counts a hit even if the stored response is too old to be served.
+// Stats are the counters of a [Middleware]. Those of the cache count lookups of its records, of
+// which a request needs several.
 type Stats struct {
 	// Requests counts the GET and HEAD requests that could be answered from the cache: those with
 	// a key that do not bypass it. Hits counts those that were answered from it, including stale
@@ -159,7 +159,7 @@ type Stats struct {
 // requests.
 func (s Stats) HitRatio() float64 { return float64(s.Hits) / float64(max(s.Requests, 1)) }
 
-// tally is what Stats shows.
+// tally holds the counters of Stats.
 type tally struct{ misses, hits atomic.Uint64 }
 
 // Stats returns the counters. They never decrease.

@@ -6,12 +6,13 @@ import (
 	"time"
 )
 
-// revalidateTries is how often a response is revalidated within the time that it may be stale, if
-// each fails at once.
+// revalidateTries is the maximum number of failing revalidations during the time for which a
+// response may be stale.
 const revalidateTries = 8
 
-// pauses remember in a fixed space until when what has failed is not to be revalidated again. Keys
-// may share a place: then they share a pause, or one ends early.
+// pauses prevent responses whose revalidation has failed from being revalidated again at once.
+// Their number is fixed. Keys with the same hash share one: the later pause replaces the earlier
+// one.
 type pauses [1 << 8]atomic.Int64 // Unix time in nanoseconds
 
 var pauseSeed = maphash.MakeSeed()

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// query is a GET or HEAD request, and what it asks of a cache.
+// query is a GET or HEAD request.
 type query struct {
 	r    *http.Request
 	key  string
@@ -19,41 +19,41 @@ func newQuery(r *http.Request, key string) *query {
 	return &query{r: r, key: key, from: audienceOf(r.Header), asks: directivesOf(r.Header)}
 }
 
-// passes reports whether a request has to go to the handler and says nothing about what is
-// kept. If-Match and If-Unmodified-Since are not for a cache to judge.
+// passes reports whether a request bypasses the cache. A shared cache does not evaluate If-Match
+// and If-Unmodified-Since.
 func passes(r *http.Request) bool {
 	return r.ContentLength != 0 || hasAny(r.Header, "Upgrade", "If-Match", "If-Unmodified-Since") ||
 		directivesOf(r.Header).hasAny("no-store")
 }
 
-// found is an entry, and how old it is now.
+// found is an entry with its present age.
 type found struct {
 	entry
 	now time.Duration
 }
 
-// left returns how long the entry is still fresh; it is stale from 0 on.
+// left returns the remaining time for which the entry is fresh; it is stale if this is 0 or less.
 func (f *found) left() time.Duration { return f.lifetime - f.now }
 
-// clone returns what does not change when the buffer of the body does.
+// clone returns a copy with its own body.
 func (f *found) clone() *found {
 	c := *f
 	c.body = bytes.Clone(f.body)
 	return &c
 }
 
-// use says what an entry is good for.
+// use says how an entry may be used.
 type use int
 
 const (
 	nothing       use = iota
-	ifError           // it may be served should the handler fail
-	whileUpdating     // it may be served, and the handler is to be asked for a new one
+	ifError           // served if the handler fails
+	whileUpdating     // served, while the handler is called for a new one
 	fully
 )
 
-// use returns what an entry is good for to the request, and if that is not all, the reason in
-// the words of Cache-Status.
+// use returns how the request may use an entry, and unless it is fully, the reason in the terms of
+// Cache-Status.
 func (q *query) use(f *found) (u use, why string) {
 	if f.audience < q.from {
 		return nothing, "bypass"
@@ -80,15 +80,15 @@ func (q *query) use(f *found) (u use, why string) {
 	return nothing, "stale"
 }
 
-// alone reports whether the request must not wait for an equal one that is with the handler:
-// that one may have been sent before, and what it brings is not new enough.
+// alone reports whether the request must not share the response to an equal one, because a call
+// that began earlier may return a response that is too old for it.
 func (q *query) alone() bool { return q.asks.hasAny("no-cache", "max-age", "min-fresh") }
 
-// conditions would have the handler answer with less than the whole response.
+// conditions are the headers that may make the handler omit the body.
 var conditions = []string{"If-None-Match", "If-Modified-Since", "If-Range"}
 
-// inFull returns the request for the whole response, with another context. The copy does not
-// change with the original.
+// inFull returns a copy of the request with another context and without conditions, so that the
+// handler makes the whole response.
 func (q *query) inFull(ctx context.Context) *http.Request {
 	r := q.r.Clone(ctx)
 	for _, name := range conditions {
@@ -97,7 +97,7 @@ func (q *query) inFull(ctx context.Context) *http.Request {
 	return r
 }
 
-// inBackground returns a query that outlives its request.
+// inBackground returns a query that may outlive its request.
 func (q *query) inBackground(ctx context.Context) *query {
 	r := q.inFull(ctx)
 	r.Method, r.Body = http.MethodGet, http.NoBody

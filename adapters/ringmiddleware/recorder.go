@@ -23,56 +23,56 @@ type recorder struct {
 	m                   *Middleware
 	q                   *query
 	begun               time.Time
-	old                 *found // what may be served should the handler fail; nil: nothing
-	why                 string // the handler was asked, in the words of Cache-Status
+	old                 *found // served if the handler fails; nil: nothing
+	why                 string // reason for the call, in the terms of Cache-Status
 
 	// unshared is called as soon as it is known that waiting requests must not get the response.
 	// It may be called more than once.
 	unshared func()
 
-	header http.Header // of the handler, which may go on changing it
-	sent   http.Header // what it was when the response began
-	code   int         // 0: it has not answered yet
+	header http.Header // of the handler, which may still modify it
+	sent   http.Header // its copy from when the response began
+	code   int         // 0: the response has not begun
 	state  state
-	kept   bool   // a copy is made of what passes, since the handler says that it may be
-	broken bool   // the handler could not make the whole response
-	failed bool   // what is old takes the place of the response
-	entry  entry  // of what is held or kept, but for header and body
-	body   []byte // what is held, or a copy of what has passed
+	kept   bool   // a response that passes is copied, to be stored at its end
+	broken bool   // the handler has aborted the response
+	failed bool   // old is served instead of the response
+	entry  entry  // of a response that is held or kept, without header and body
+	body   []byte // the held body, or a copy of the one that passes
 }
 
-// state is what becomes of what the handler writes.
+// state says where the response goes.
 type state int
 
 const (
 	undecided state = iota
-	held            // until the handler is done
+	held            // to a buffer, until the handler has returned
 	passing         // to the client
-	dropped         // another answer takes its place
+	dropped         // nowhere, since another response is sent instead
 	hijacked
 )
 
-// failures are the status codes that stale-if-error is about (RFC 5861).
+// failures are the status codes that count as errors for stale-if-error (RFC 5861).
 var failures = []int{http.StatusInternalServerError, http.StatusBadGateway,
 	http.StatusServiceUnavailable, http.StatusGatewayTimeout}
 
-// Unwrap lets http.ResponseController find what else the writer can do.
+// Unwrap is for http.ResponseController.
 func (rec *recorder) Unwrap() http.ResponseWriter { return rec.ResponseWriter }
 
-// Header returns the handler's header. It is not the client's, which has what handlers before
-// this one have set, for their client alone.
+// Header returns the handler's header. It is separate from that of the underlying writer, which
+// contains what outer handlers have set for this client alone.
 func (rec *recorder) Header() http.Header { return rec.header }
 
-// WriteHeader decides what becomes of the response.
+// WriteHeader decides how the response is treated.
 func (rec *recorder) WriteHeader(code int) {
 	switch {
-	case rec.code != 0: // a mistake, which the server is to report
+	case rec.code != 0: // a mistake of the handler, which the server reports
 		if rec.state == passing {
 			rec.ResponseWriter.WriteHeader(code)
 		}
 		return
-	case code < 200 && code != http.StatusSwitchingProtocols: // a forerunner of the answer
-		rec.forerun(code)
+	case code < 200 && code != http.StatusSwitchingProtocols:
+		rec.inform(code)
 		return
 	}
 	rec.code = code
@@ -90,8 +90,8 @@ func (rec *recorder) WriteHeader(code int) {
 	}
 }
 
-// forerun sends an answer of 1xx. Its header is not that of the answer that follows.
-func (rec *recorder) forerun(code int) {
+// inform sends an informational response (1xx), whose header is not that of the final one.
+func (rec *recorder) inform(code int) {
 	header := rec.ResponseWriter.Header()
 	before := maps.Clone(header)
 	copyHeader(header, rec.header)
@@ -100,7 +100,7 @@ func (rec *recorder) forerun(code int) {
 	maps.Copy(header, before)
 }
 
-// pass sends the client what there is of the response, and lets the rest through.
+// pass sends the part of the response that is there to the client, and the rest as it is written.
 func (rec *recorder) pass() {
 	rec.unshared()
 	rec.state = passing
@@ -108,7 +108,7 @@ func (rec *recorder) pass() {
 	copyHeader(header, rec.sent)
 	rec.m.addStatus(header, "fwd="+rec.why+"; fwd-status="+strconv.Itoa(rec.code))
 	if rec.code == http.StatusOK && !rec.kept && clientHas(rec.q.r.Header, rec.sent) {
-		rec.state = dropped // the handler was asked for the whole response
+		rec.state = dropped // the conditions were removed from the handler's request
 		for _, name := range []string{"Content-Type", "Content-Length", "Content-Encoding"} {
 			header.Del(name)
 		}
@@ -126,10 +126,10 @@ func (rec *recorder) pass() {
 	}
 }
 
-// drop gives the copy up.
+// drop discards the copy, so that the response is not stored.
 func (rec *recorder) drop() { rec.kept, rec.body = false, nil }
 
-// Write holds back or passes on a part of the body.
+// Write buffers or passes on a part of the body.
 func (rec *recorder) Write(p []byte) (int, error) {
 	if rec.code == 0 {
 		rec.WriteHeader(http.StatusOK)
@@ -156,14 +156,14 @@ func (rec *recorder) Write(p []byte) (int, error) {
 	n, err := rec.ResponseWriter.Write(p)
 	switch {
 	case err != nil:
-		rec.drop() // the handler may leave out the rest
+		rec.drop() // the handler may omit the rest
 	case rec.kept:
 		rec.body = append(rec.body, p...)
 	}
 	return n, err
 }
 
-// ReadFrom lets a large body go from a file to a socket without a copy.
+// ReadFrom allows the underlying writer to send a file without copying it.
 func (rec *recorder) ReadFrom(src io.Reader) (int64, error) {
 	if rec.code == 0 {
 		rec.WriteHeader(http.StatusOK)
@@ -174,11 +174,11 @@ func (rec *recorder) ReadFrom(src io.Reader) (int64, error) {
 	return io.Copy(struct{ io.Writer }{rec}, src)
 }
 
-// Flush is FlushError without an error.
+// Flush is like FlushError, but ignores errors.
 func (rec *recorder) Flush() { _ = rec.FlushError() }
 
-// FlushError sends what there is. Nobody else waits for such a response, which may go on for
-// long. It is kept only if the handler itself has said that it may be.
+// FlushError makes the response pass. Other requests do not wait for it any longer, because it may
+// take long. It is stored at its end only if the handler itself has set a lifetime.
 func (rec *recorder) FlushError() error {
 	if rec.code == 0 {
 		rec.WriteHeader(http.StatusOK)
@@ -192,7 +192,7 @@ func (rec *recorder) FlushError() error {
 	return http.NewResponseController(rec.ResponseWriter).Flush()
 }
 
-// Hijack hands the connection over.
+// Hijack lets the handler take over the connection.
 func (rec *recorder) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, rw, err := http.NewResponseController(rec.ResponseWriter).Hijack()
 	if err == nil {
@@ -203,14 +203,14 @@ func (rec *recorder) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return conn, rw, err
 }
 
-// finish is called when the handler has returned, which need not have written anything. It
-// returns what is to be kept, nil for nothing. What was held and is not to be kept is sent.
+// finish must be called when the handler has returned. It returns the response to store, or nil. A
+// held response that is not to be stored is sent to the client.
 func (rec *recorder) finish(ctx context.Context) *found {
 	if rec.code == 0 {
 		rec.WriteHeader(http.StatusOK)
 	}
 	trailers := rec.trailers()
-	// A handler whose request has ended may have left out the rest.
+	// A handler whose request was canceled may have omitted the rest.
 	whole := !rec.broken && ctx.Err() == nil && len(trailers) == 0 && rec.complete()
 	switch {
 	case rec.state == held && whole, rec.state == passing && rec.kept && whole:
@@ -227,7 +227,7 @@ func (rec *recorder) finish(ctx context.Context) *found {
 	return nil
 }
 
-// trailers returns the names of headers that follow the body.
+// trailers returns the names of the trailers.
 func (rec *recorder) trailers() []string {
 	var names []string
 	for _, name := range list(rec.sent.Values("Trailer")) {
@@ -241,16 +241,16 @@ func (rec *recorder) trailers() []string {
 	return names
 }
 
-// complete reports whether the body has the length that was announced.
+// complete reports whether the body has the announced length.
 func (rec *recorder) complete() bool {
 	length := rec.sent.Get("Content-Length")
 	return length == "" || length == strconv.Itoa(len(rec.body))
 }
 
-// found returns the response as it is kept: with what the server would add to it, and an ETag.
+// found returns the response to store, with the headers that the server would add, and an ETag.
 func (rec *recorder) found() *found {
 	header := rec.sent
-	age := ageOf(header, time.Since(rec.begun)) // it may have taken long since the header
+	age := ageOf(header, time.Since(rec.begun)) // the body may have taken long
 	if header.Get("Date") == "" {
 		header.Set("Date", time.Now().UTC().Format(http.TimeFormat))
 	}
@@ -268,9 +268,8 @@ func (rec *recorder) found() *found {
 	return f
 }
 
-// copyHeader gives dst the fields of src, in place of its own of the same names; but Vary and
-// Set-Cookie take in both, since a handler before this one may choose by other headers, and set
-// its own cookies.
+// copyHeader sets the fields of src in dst. Vary and Set-Cookie are merged, since an outer handler
+// may depend on other request headers and set cookies of its own.
 func copyHeader(dst, src http.Header) {
 	for name, values := range src {
 		if name == "Vary" || name == "Set-Cookie" {

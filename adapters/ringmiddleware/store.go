@@ -29,12 +29,12 @@ type store struct {
 type index struct {
 	generation [16]byte
 
-	// vary are the headers that responses of this generation depend on, sorted. It only
-	// grows: responses differ more finely than they have to.
+	// vary are the names of all headers that responses of this generation depend on, sorted. It
+	// only grows, so there may be more variants than necessary.
 	vary []string
 
-	// passFrom is the audience from which on requests need not wait for each other, since
-	// what the handler last answered to one of them was not to be kept.
+	// passFrom is the smallest audience whose last response could not be stored. Requests of this
+	// and larger audiences do not wait for each other.
 	passFrom audience
 }
 
@@ -48,7 +48,7 @@ const (
 
 func (s store) indexKey(key string) []byte { return []byte(s.prefix + "\x00u" + key) }
 
-// entryKey returns the key of the variant that a request asks for.
+// entryKey returns the key of the variant that a request selects.
 func (s store) entryKey(x *index, r *http.Request) []byte {
 	k := append([]byte(s.prefix+"\x00v"), x.generation[:]...)
 	if len(x.vary) == 0 {
@@ -64,43 +64,40 @@ func (s store) entryKey(x *index, r *http.Request) []byte {
 
 // selecting returns the value of a header that responses depend on.
 func selecting(r *http.Request, name string) string {
-	if name == "Host" { // net/http moves it
+	if name == "Host" { // net/http removes it from the header
 		return r.Host
 	}
 	return strings.Join(r.Header.Values(name), ", ")
 }
 
-// index returns the index of a key, and false if there is none. It does not count as a lookup of
-// the cache: of these there is to be one for each request.
-func (s store) index(key string) (*index, bool) {
-	v, _ := s.cache.HasGetUncounted(nil, s.indexKey(key))
-	return decodeIndex(v)
+// index returns the index of a key, or nil if there is none.
+func (s store) index(key string) *index {
+	x, _ := decodeIndex(s.cache.Get(nil, s.indexKey(key)))
+	return x
 }
 
-// missed counts a lookup of the cache for a request whose key has no index.
-func (s store) missed(key string) { s.cache.Has(s.indexKey(key)) }
-
-// makeIndex returns the index of a key, and false if the cache does not take it.
-func (s store) makeIndex(key string) (*index, bool) {
-	if x, ok := s.index(key); ok {
-		return x, true
-	}
+// makeIndex creates the index of a key and returns it, or the one that another request has created
+// meanwhile. It returns nil if the cache does not store it.
+func (s store) makeIndex(key string) *index {
 	fresh := &index{passFrom: passNone}
 	rand.Read(fresh.generation[:])
 	x := fresh
 	err := s.cache.Update(s.indexKey(key), func(old []byte, _ bool) ([]byte, bool) {
-		if other, ok := decodeIndex(old); ok { // somebody else was faster
+		if other, ok := decodeIndex(old); ok { // another request was faster
 			x = other
 			return old, true
 		}
-		x = fresh // not other, should it have been deleted since
+		x = fresh // the function may be called again, after other was deleted
 		return x.encode(nil), true
 	})
-	return x, err == nil
+	if err != nil {
+		return nil
+	}
+	return x
 }
 
-// changeIndex has change applied to the index of a key, and returns what it is then: nil if it
-// is not of the generation of x any more. It writes only if there is a need.
+// changeIndex applies change to the index of a key, and returns the result, or nil if the index no
+// longer has the generation of x. It writes only if the index changes.
 func (s store) changeIndex(key string, x *index, change func(*index)) *index {
 	apply := func(v []byte) (now *index, changed bool) {
 		before, ok := decodeIndex(v)
@@ -111,7 +108,7 @@ func (s store) changeIndex(key string, x *index, change func(*index)) *index {
 		change(now)
 		return now, !now.equal(before)
 	}
-	v, _ := s.cache.Peek(nil, s.indexKey(key)) // the request has looked it up before
+	v, _ := s.cache.Peek(nil, s.indexKey(key)) // a read of this request was counted before
 	now, changed := apply(v)
 	if !changed {
 		return now
@@ -128,16 +125,9 @@ func (s store) changeIndex(key string, x *index, change func(*index)) *index {
 	return now
 }
 
-// entry appends the entry under a key to dst and decodes it. The entry's body is a part of
-// what is returned. If it is the first look for a request, it counts as a lookup of the cache.
-func (s store) entry(dst, entryKey []byte, first bool) (v []byte, f found, ok bool) {
-	// In this order: should the entry be replaced in between, it is new.
-	left, _ := s.cache.TTL(entryKey)
-	if first {
-		v, ok = s.cache.HasGet(dst, entryKey)
-	} else {
-		v, ok = s.cache.Peek(dst, entryKey)
-	}
+// entry appends the entry under a key to dst and decodes it. The entry's body is a part of v.
+func (s store) entry(dst, entryKey []byte) (v []byte, f found, ok bool) {
+	v, left, ok := s.cache.GetWithTTL(dst, entryKey)
 	if !ok {
 		return v, f, false
 	}
@@ -148,7 +138,7 @@ func (s store) entry(dst, entryKey []byte, first bool) (v []byte, f found, ok bo
 	return v, f, true
 }
 
-// put stores a response to a request, unless its key was invalidated since x was read, and
+// put stores the response to a request, unless the key has been invalidated since x was read, and
 // reports whether it did.
 func (s store) put(key string, x *index, r *http.Request, from audience, e *entry) bool {
 	x = s.changeIndex(key, x, func(now *index) {
@@ -158,16 +148,14 @@ func (s store) put(key string, x *index, r *http.Request, from audience, e *entr
 	if x == nil || len(x.vary) > maxVary {
 		return false
 	}
-	if e.keep() < minKeep { // it has taken too long; and to the cache, 0 is for ever
+	if e.keep() < minKeep { // the handler took too long; to the cache, a TTL of 0 means no expiry
 		return false
 	}
-	// Should the cache not take it, it is fetched again the next time.
 	v := e.encode(make([]byte, 0, len(e.body)+512))
 	return s.cache.SetWithTTL(s.entryKey(x, r), v, e.keep()) == nil
 }
 
-// union returns the names that are in one of two sorted lists; a list that is too long stays
-// so, whatever comes to it.
+// union returns the sorted names of both lists. A list that is already too long does not grow.
 func union(a, b []string) []string {
 	if len(a) > maxVary {
 		return a
@@ -177,12 +165,12 @@ func union(a, b []string) []string {
 	return slices.Compact(all)
 }
 
-// pass notes that the response to a request is not to be kept.
+// pass records that the response to a request of an audience could not be stored.
 func (s store) pass(key string, x *index, from audience) {
 	s.changeIndex(key, x, func(now *index) { now.passFrom = min(now.passFrom, from) })
 }
 
-// remove deletes the variant that a request asks for.
+// remove deletes the variant that a request selects.
 func (s store) remove(x *index, r *http.Request) { s.cache.Del(s.entryKey(x, r)) }
 
 // invalidate deletes the index of a key.
@@ -203,7 +191,7 @@ func (x *index) encode(dst []byte) []byte {
 	return dst
 }
 
-// decodeIndex reads an index. It reports false for what encode has not made.
+// decodeIndex decodes an index. It returns false if encode did not produce v.
 func decodeIndex(v []byte) (*index, bool) {
 	x, d := &index{}, decoder{rest: v}
 	d.form(indexForm)
@@ -212,5 +200,8 @@ func decodeIndex(v []byte) (*index, bool) {
 	for range d.length(1) {
 		x.vary = append(x.vary, d.string())
 	}
-	return x, d.done() && slices.IsSorted(x.vary)
+	if !d.done() || !slices.IsSorted(x.vary) {
+		return nil, false
+	}
+	return x, true
 }

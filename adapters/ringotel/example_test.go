@@ -35,8 +35,8 @@ func Example() {
 	}
 	for _, m := range data.ScopeMetrics[0].Metrics {
 		if m.Name == "ringcache.lookups" {
-			for _, point := range m.Data.(metricdata.Sum[int64]).DataPoints {
-				result, _ := point.Attributes.Value(ringotel.LookupResult)
+			for _, point := range m.Data.(metricdata.Sum[float64]).DataPoints {
+				result, _ := point.Attributes.Value("ringcache.lookup.result")
 				fmt.Println(m.Name, result.AsString(), point.Value)
 			}
 		}

@@ -46,7 +46,9 @@ func fixed(s *ringcache.Stats) func(to *ringcache.Stats) bool {
 func register(
 	provider metric.MeterProvider, name string, update func(s *ringcache.Stats) bool,
 ) (metric.Registration, error) {
-	return add(provider, name, &metrics.Source{Update: update, Size: func(*ringcache.Sizing) {}})
+	return add(provider, name, &metrics.Source{
+		Update: func(f *metrics.Figures) bool { return update(&f.Stats) },
+	})
 }
 
 // collected returns what a reader collects, by name.
@@ -66,10 +68,10 @@ func collected(t testing.TB, r sdk.Reader) map[string]metricdata.Metrics {
 }
 
 // values returns what a reader collects, by name and attributes: all but the keys'
-// common beginning. Ages and durations are in thousandths.
-func values(t testing.TB, r sdk.Reader) map[string]int64 {
+// common beginning.
+func values(t testing.TB, r sdk.Reader) map[string]float64 {
 	t.Helper()
-	all := map[string]int64{}
+	all := map[string]float64{}
 	keyOf := func(name string, attributes attribute.Set) string {
 		for _, a := range attributes.ToSlice() {
 			name += fmt.Sprintf(" %s=%s", strings.TrimPrefix(string(a.Key), "ringcache."),
@@ -78,28 +80,21 @@ func values(t testing.TB, r sdk.Reader) map[string]int64 {
 		return name
 	}
 	for name, m := range collected(t, r) {
-		if gauge, ok := m.Data.(metricdata.Gauge[float64]); ok {
-			for _, point := range gauge.DataPoints {
-				all[keyOf(name, point.Attributes)] = int64(point.Value * 1000)
-			}
-			continue
-		}
-		if times, ok := m.Data.(metricdata.Sum[float64]); ok {
-			for _, point := range times.DataPoints {
-				all[keyOf(name, point.Attributes)] = int64(point.Value * 1000)
-			}
-			continue
-		}
-		for _, point := range sumOf(t, m).DataPoints {
+		for _, point := range pointsOf(t, m) {
 			all[keyOf(name, point.Attributes)] = point.Value
 		}
 	}
 	return all
 }
 
-func sumOf(t testing.TB, m metricdata.Metrics) metricdata.Sum[int64] {
+func pointsOf(t testing.TB, m metricdata.Metrics) []metricdata.DataPoint[float64] {
 	t.Helper()
-	sum, ok := m.Data.(metricdata.Sum[int64])
-	require.True(t, ok, "%s is %T", m.Name, m.Data)
-	return sum
+	switch data := m.Data.(type) {
+	case metricdata.Gauge[float64]:
+		return data.DataPoints
+	case metricdata.Sum[float64]:
+		return data.DataPoints
+	}
+	require.Fail(t, "another kind of data", "%s is %T", m.Name, m.Data)
+	return nil
 }

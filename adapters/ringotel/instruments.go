@@ -11,43 +11,24 @@ import (
 // conventions for metrics.
 const prefix = "ringcache."
 
-// instrumentOf returns the instrument of a meter for a metric, the same one each time. By the
-// conventions, an amount that can be added up over caches and processes, such as bytes, is an
-// up-down counter and not a gauge.
-func instrumentOf(meter metric.Meter, m metrics.Metric) (metric.Int64Observable, error) {
-	unit, about := metric.WithUnit(m.Unit), metric.WithDescription(m.About)
-	if m.Gauge {
-		return meter.Int64ObservableUpDownCounter(prefix+m.OTel, unit, about)
+// instrumentOf returns the instrument of a meter for a metric, the same one each time.
+func instrumentOf(meter metric.Meter, m metrics.Metric) (metric.Float64Observable, error) {
+	name, unit, about := prefix+m.OTel, metric.WithUnit(m.Unit), metric.WithDescription(m.About)
+	switch m.Kind {
+	case metrics.Counter:
+		return meter.Float64ObservableCounter(name, unit, about)
+	case metrics.Amount:
+		return meter.Float64ObservableUpDownCounter(name, unit, about)
+	default:
+		return meter.Float64ObservableGauge(name, unit, about)
 	}
-	return meter.Int64ObservableCounter(prefix+m.OTel, unit, about)
 }
 
-// counterOf is instrumentOf for a duration.
-func counterOf(meter metric.Meter, d metrics.Duration) (metric.Float64ObservableCounter, error) {
-	return meter.Float64ObservableCounter(prefix+d.OTel,
-		metric.WithUnit(d.Unit), metric.WithDescription(d.About))
-}
-
-// gaugeOf is instrumentOf for an age, which cannot be added up.
-func gaugeOf(meter metric.Meter, a metrics.Age) (metric.Float64ObservableGauge, error) {
-	return meter.Float64ObservableGauge(prefix+a.OTel,
-		metric.WithUnit(a.Unit), metric.WithDescription(a.About))
-}
-
-// attributesOf returns the attributes of a measurement: the name of the cache, and, unless key is
-// empty, another one.
-func attributesOf(cache string, key attribute.Key, value string) []metric.ObserveOption {
+// attributesOf returns the attributes of a sample of a cache.
+func attributesOf(cache string, m metrics.Metric, s metrics.Sample) metric.ObserveOption {
 	all := []attribute.KeyValue{CacheName.String(cache)}
-	if key != "" {
-		all = append(all, key.String(value))
+	if m.Attribute != "" {
+		all = append(all, attribute.String(prefix+m.Attribute, s.Attribute))
 	}
-	return []metric.ObserveOption{metric.WithAttributeSet(attribute.NewSet(all...))}
-}
-
-// keyOf returns the key of a metric's attribute, which is empty if there is none.
-func keyOf(m metrics.Metric) attribute.Key {
-	if m.Attribute == "" {
-		return ""
-	}
-	return attribute.Key(prefix + m.Attribute)
+	return metric.WithAttributeSet(attribute.NewSet(all...))
 }

@@ -25,40 +25,9 @@ import (
 // Scope is the name of the instrumentation scope that all instruments belong to.
 const Scope = "github.com/ringcache/ringcache/adapters/ringotel"
 
-// Keys of attributes.
-const (
-	// CacheName is on every measurement: the name that the cache was registered under.
-	CacheName = attribute.Key("ringcache.cache.name")
-
-	// LookupResult is on lookups: "hit" or "miss".
-	LookupResult = attribute.Key("ringcache.lookup.result")
-
-	// EvictionCause is on evictions: "small", the entry was not read often enough in the small
-	// ring; "main", it left the main ring; "cold", it left the cold part; "crowd", its part of the
-	// index was full.
-	EvictionCause = attribute.Key("ringcache.eviction.cause")
-
-	// RefusalCause is on refusals: "too_large"; "no_memory", the operating system refused memory;
-	// "too_short", the time to live was below 100 ms; "closed", the cache was closed.
-	RefusalCause = attribute.Key("ringcache.refusal.cause")
-
-	// CompressedWhen is on compressed.size: "before" or "after" compression.
-	CompressedWhen = attribute.Key("ringcache.compressed.when")
-
-	// UncompressedReason is on uncompressed.values: "no_gain", compression would save too little;
-	// "short", the value was below 48 bytes; "queue_full", the compressor was busy.
-	UncompressedReason = attribute.Key("ringcache.uncompressed.reason")
-
-	// CompressorOperation is on compressor.errors: "compress" or "decompress".
-	CompressorOperation = attribute.Key("ringcache.compressor.operation")
-
-	// RingName is on instruments that report each ring: "small" or "main".
-	RingName = attribute.Key("ringcache.ring.name")
-
-	// RestorationSource is on restorations and their discards: "snapshot", or "file", that of
-	// [ringcache.Options]; discards of a whole file have "whole".
-	RestorationSource = attribute.Key("ringcache.restoration.source")
-)
+// CacheName is the key of the attribute that every measurement has: the name that the cache was
+// registered under. The README lists the other attributes.
+const CacheName = attribute.Key("ringcache.cache.name")
 
 // ErrInvalidName is returned by [Register] when the name is empty or not valid UTF-8 and
 // therefore cannot be the value of an attribute. Test for it with [errors.Is].
@@ -94,79 +63,36 @@ func add(
 	if name == "" || !utf8.ValidString(name) {
 		return nil, ErrInvalidName
 	}
-	meter, s := provider.Meter(Scope), &shown{from: from}
-	var all []metric.Observable
+	meter := provider.Meter(Scope)
+	var measurements []measurement
+	var instruments []metric.Observable
 	for _, m := range metrics.All {
-		made, err := instrumentOf(meter, m)
+		instrument, err := instrumentOf(meter, m)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, made)
-		for _, v := range m.Samples {
-			attributes := attributesOf(name, keyOf(m), v.Attribute)
-			s.counts = append(s.counts, count{made, attributes, v.Value})
+		instruments = append(instruments, instrument)
+		for _, s := range m.Samples {
+			measurements = append(measurements,
+				measurement{instrument, attributesOf(name, m, s), s.Value})
 		}
 	}
-	for _, a := range metrics.Ages {
-		made, err := gaugeOf(meter, a)
-		if err != nil {
-			return nil, err
+	observe := func(_ context.Context, to metric.Observer) error {
+		figures, ok := from.Read()
+		if !ok {
+			return nil
 		}
-		all = append(all, made)
-		s.ages = append(s.ages, age{made, attributesOf(name, RingName, "small"), a.Small},
-			age{made, attributesOf(name, RingName, "main"), a.Main})
-	}
-	for _, d := range metrics.Durations {
-		made, err := counterOf(meter, d)
-		if err != nil {
-			return nil, err
+		for _, m := range measurements {
+			to.ObserveFloat64(m.instrument, m.value(&figures), m.attributes)
 		}
-		all = append(all, made)
-		s.durations = append(s.durations, duration{made, attributesOf(name, "", ""), d.Value})
-	}
-	return meter.RegisterCallback(s.observe, all...)
-}
-
-// shown is a cache with its measurements.
-type shown struct {
-	from      *metrics.Source
-	counts    []count
-	ages      []age
-	durations []duration
-}
-
-type count struct {
-	instrument metric.Int64Observable
-	attributes []metric.ObserveOption
-	value      func(s *ringcache.Stats) uint64
-}
-
-type age struct {
-	instrument metric.Float64Observable
-	attributes []metric.ObserveOption
-	value      func(z *ringcache.Sizing) float64
-}
-
-type duration struct {
-	instrument metric.Float64Observable
-	attributes []metric.ObserveOption
-	value      func(s *ringcache.Stats) float64
-}
-
-// observe reports the measurements of the cache to a reader.
-func (s *shown) observe(_ context.Context, to metric.Observer) error {
-	stats, sizing, ok := s.from.Read()
-	if !ok {
 		return nil
 	}
-	for _, c := range s.counts {
-		to.ObserveInt64(c.instrument, int64(c.value(&stats)), c.attributes...)
-	}
-	for _, a := range s.ages {
-		to.ObserveFloat64(a.instrument, a.value(&sizing), a.attributes...)
-	}
-	for _, d := range s.durations {
-		to.ObserveFloat64(d.instrument, d.value(&stats), d.attributes...)
-	}
-	return nil
+	return meter.RegisterCallback(observe, instruments...)
+}
+
+// measurement is a sample of a cache with its instrument.
+type measurement struct {
+	instrument metric.Float64Observable
+	attributes metric.ObserveOption
+	value      func(f *metrics.Figures) float64
 }

@@ -39,7 +39,7 @@ func TestRegister_ShowsCaches(t *testing.T) {
 	require.False(t, pages.Has([]byte("third")))
 
 	got := values(t, reader)
-	for key, want := range map[string]int64{
+	for key, want := range map[string]float64{
 		"ringcache.lookups cache.name=pages lookup.result=hit":  1,
 		"ringcache.lookups cache.name=pages lookup.result=miss": 2,
 		"ringcache.lookups cache.name=users lookup.result=hit":  0,
@@ -56,13 +56,10 @@ func TestRegister_ShowsCaches(t *testing.T) {
 
 // Every field is shown under the right name.
 func TestRegister_Values(t *testing.T) {
-	s, z := metricstest.Stats(), metricstest.Sizing()
 	reader := sdk.NewManualReader()
-	_, err := add(newProvider(t, reader), "pages", &metrics.Source{
-		Update: fixed(&s), Size: func(to *ringcache.Sizing) { *to = z },
-	})
+	_, err := add(newProvider(t, reader), "pages", metricstest.Source())
 	require.NoError(t, err)
-	require.Equal(t, map[string]int64{
+	require.Equal(t, map[string]float64{
 		"ringcache.lookups cache.name=pages lookup.result=hit":                          96,
 		"ringcache.lookups cache.name=pages lookup.result=miss":                         7,
 		"ringcache.sets cache.name=pages":                                               2,
@@ -96,10 +93,10 @@ func TestRegister_Values(t *testing.T) {
 		"ringcache.ghost.hits cache.name=pages":                                         18,
 		"ringcache.near_misses cache.name=pages":                                        29,
 		"ringcache.ghost.count cache.name=pages":                                        30,
-		"ringcache.eviction.age cache.name=pages ring.name=small":                       1_500,
-		"ringcache.eviction.age cache.name=pages ring.name=main":                        60_000,
-		"ringcache.eviction.distance cache.name=pages ring.name=small":                  31_000,
-		"ringcache.eviction.distance cache.name=pages ring.name=main":                   32_000,
+		"ringcache.eviction.age cache.name=pages eviction.ring=small":                   1.5,
+		"ringcache.eviction.age cache.name=pages eviction.ring=main":                    60,
+		"ringcache.eviction.distance cache.name=pages eviction.ring=small":              31,
+		"ringcache.eviction.distance cache.name=pages eviction.ring=main":               32,
 		"ringcache.hash.collisions cache.name=pages":                                    8,
 		"ringcache.corruptions cache.name=pages":                                        9,
 		"ringcache.restorations cache.name=pages restoration.source=snapshot":           24,
@@ -119,7 +116,7 @@ func TestRegister_Values(t *testing.T) {
 		"ringcache.refusals cache.name=pages refusal.cause=no_memory":                   48,
 		"ringcache.refusals cache.name=pages refusal.cause=too_short":                   49,
 		"ringcache.refusals cache.name=pages refusal.cause=closed":                      50,
-		"ringcache.compressor.time cache.name=pages":                                    44_000,
+		"ringcache.compressor.time cache.name=pages":                                    44,
 	}, values(t, reader))
 }
 
@@ -130,7 +127,7 @@ func TestInstruments_FollowTheConventions(t *testing.T) {
 	_, err := Register(newProvider(t, reader), "pages", newCache(t))
 	require.NoError(t, err)
 	all := collected(t, reader)
-	require.Len(t, all, len(metrics.All)+len(metrics.Ages)+len(metrics.Durations))
+	require.Len(t, all, len(metrics.All))
 
 	name := regexp.MustCompile(`^ringcache(\.[a-z]+(_[a-z]+)*)+$`)
 	unit := regexp.MustCompile(`^(By|s|\{[a-z]+\})$`)
@@ -143,22 +140,17 @@ func TestInstruments_FollowTheConventions(t *testing.T) {
 		for other := range all {
 			require.False(t, strings.HasPrefix(other, m.Name+"."), "%s is a namespace", m.Name)
 		}
-		if gauge, ok := m.Data.(metricdata.Gauge[float64]); ok {
-			require.Len(t, gauge.DataPoints, 2, "a value for each ring")
-			continue
+		points := pointsOf(t, m)
+		if sum, ok := m.Data.(metricdata.Sum[float64]); ok {
+			require.Equal(t, metricdata.CumulativeTemporality, sum.Temporality)
+			plural := strings.HasSuffix(m.Name, "s")
+			if m.Unit != "By" && m.Unit != "s" {
+				require.Equal(t, sum.IsMonotonic, plural, "%s: counters are plural, others not", m.Name)
+			}
+		} else {
+			require.Len(t, points, 2, "a value for each ring")
 		}
-		if times, ok := m.Data.(metricdata.Sum[float64]); ok {
-			require.True(t, times.IsMonotonic, m.Name)
-			require.Equal(t, "s", m.Unit, m.Name)
-			continue
-		}
-		sum := sumOf(t, m)
-		require.Equal(t, metricdata.CumulativeTemporality, sum.Temporality)
-		plural := strings.HasSuffix(m.Name, "s")
-		if m.Unit != "By" {
-			require.Equal(t, sum.IsMonotonic, plural, "%s: counters are plural, others not", m.Name)
-		}
-		for _, point := range sum.DataPoints {
+		for _, point := range points {
 			cache, ok := point.Attributes.Value(CacheName)
 			require.True(t, ok, m.Name)
 			require.Equal(t, "pages", cache.AsString())
@@ -175,7 +167,7 @@ func TestRegister_Ages(t *testing.T) {
 	reader, pages := sdk.NewManualReader(), newCache(t)
 	_, err := Register(newProvider(t, reader), "pages", pages)
 	require.NoError(t, err)
-	const small = "ringcache.eviction.distance cache.name=pages ring.name=small"
+	const small = "ringcache.eviction.distance cache.name=pages eviction.ring=small"
 	got := values(t, reader)
 	require.Contains(t, got, small)
 	require.Zero(t, got[small])
@@ -192,12 +184,6 @@ func TestInstruments_Readme(t *testing.T) {
 	var want, got []string
 	for _, m := range metrics.All {
 		want = append(want, prefix+m.OTel+" "+m.Unit)
-	}
-	for _, a := range metrics.Ages {
-		want = append(want, prefix+a.OTel+" "+a.Unit)
-	}
-	for _, d := range metrics.Durations {
-		want = append(want, prefix+d.OTel+" "+d.Unit)
 	}
 	row := regexp.MustCompile(
 		"(?m)^\\| `(ringcache\\.[a-z._]+)` \\| `(.+?)` \\| .*(?:counter|gauge) \\|")
@@ -236,9 +222,9 @@ func (refusing) Meter(string, ...metric.MeterOption) metric.Meter { return refus
 
 type refusingMeter struct{ noop.Meter }
 
-func (refusingMeter) Int64ObservableCounter(
-	string, ...metric.Int64ObservableCounterOption,
-) (metric.Int64ObservableCounter, error) {
+func (refusingMeter) Float64ObservableCounter(
+	string, ...metric.Float64ObservableCounterOption,
+) (metric.Float64ObservableCounter, error) {
 	return nil, errRefused
 }
 
@@ -272,7 +258,7 @@ func sampleCount() (n int) {
 	for _, m := range metrics.All {
 		n += len(m.Samples)
 	}
-	return n + 2*len(metrics.Ages) + len(metrics.Durations)
+	return n
 }
 
 func TestRegister_OneUpdateForEachCollection(t *testing.T) {

@@ -101,7 +101,7 @@ func (c *Collector) add(name string, s *metrics.Source) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if old := c.caches[name]; old != nil && old.Update(new(ringcache.Stats)) {
+	if old := c.caches[name]; old != nil && old.Update(new(metrics.Figures)) {
 		return ErrNameTaken
 	}
 	c.caches[name] = s
@@ -130,14 +130,17 @@ func (c *Collector) forget(name string, s *metrics.Source) {
 
 // collect sends the metrics of a cache, and returns false when it is gone.
 func collect(name string, from *metrics.Source, out chan<- prometheus.Metric) bool {
-	stats, sizing, ok := from.Read()
+	figures, ok := from.Read()
 	if !ok {
 		return false
 	}
 	for _, m := range shown {
-		for _, s := range m.samples {
-			value, labels := s.value(&stats, &sizing), append([]string{name}, s.labels...)
-			out <- prometheus.MustNewConstMetric(m.desc, m.kind, value, labels...)
+		for _, s := range m.Samples {
+			labels := []string{name}
+			if m.Attribute != "" {
+				labels = append(labels, s.Attribute)
+			}
+			out <- prometheus.MustNewConstMetric(m.desc, m.kind, s.Value(&figures), labels...)
 		}
 	}
 	return true

@@ -31,7 +31,9 @@ func registryOf(t testing.TB, c *Collector) *prometheus.Registry {
 
 // register shows what update says, and no ages.
 func (c *Collector) register(name string, update func(s *ringcache.Stats) bool) error {
-	return c.add(name, &metrics.Source{Update: update, Size: func(*ringcache.Sizing) {}})
+	return c.add(name, &metrics.Source{
+		Update: func(f *metrics.Figures) bool { return update(&f.Stats) },
+	})
 }
 
 // fixed returns a function that reads statistics which are always s.
@@ -57,7 +59,7 @@ func tool(t testing.TB, name string) string {
 // sampleCount is how many samples a cache has.
 var sampleCount = func() (n int) {
 	for _, m := range shown {
-		n += len(m.samples)
+		n += len(m.Samples)
 	}
 	return n
 }()

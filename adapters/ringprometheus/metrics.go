@@ -3,20 +3,14 @@ package ringprometheus
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/ringcache/ringcache"
 	"github.com/ringcache/ringcache/adapters/internal/metrics"
 )
 
-// metric is a metric of every cache, with one sample, or with one for each value of an extra label.
+// metric is a metric of every cache.
 type metric struct {
-	desc    *prometheus.Desc
-	kind    prometheus.ValueType
-	samples []sample
-}
-
-type sample struct {
-	labels []string // the value of the extra label, if there is one
-	value  func(s *ringcache.Stats, z *ringcache.Sizing) float64
+	metrics.Metric
+	desc *prometheus.Desc
+	kind prometheus.ValueType
 }
 
 // shown are all metrics of a cache.
@@ -24,48 +18,15 @@ var shown = allMetrics()
 
 func allMetrics() (all []metric) {
 	for _, m := range metrics.All {
-		kind := prometheus.CounterValue
-		if m.Gauge {
-			kind = prometheus.GaugeValue
+		kind, labels := prometheus.GaugeValue, []string{"cache"}
+		if m.Kind == metrics.Counter {
+			kind = prometheus.CounterValue
 		}
-		samples := make([]sample, len(m.Samples))
-		for i, s := range m.Samples {
-			if m.Attribute != "" {
-				samples[i].labels = []string{s.Attribute}
-			}
-			samples[i].value = func(stats *ringcache.Stats, _ *ringcache.Sizing) float64 {
-				return float64(s.Value(stats))
-			}
+		if m.Attribute != "" {
+			labels = append(labels, m.Label())
 		}
-		all = append(all, newMetric(kind, m.Prometheus, m.About, m.Label(), samples...))
-	}
-	for _, a := range metrics.Ages {
-		all = append(all, newMetric(prometheus.GaugeValue, a.Prometheus, a.About, "ring",
-			sample{[]string{"small"}, ofRing(a.Small)}, sample{[]string{"main"}, ofRing(a.Main)}))
-	}
-	for _, d := range metrics.Durations {
-		all = append(all, newMetric(prometheus.CounterValue, d.Prometheus, d.About, "",
-			sample{value: func(s *ringcache.Stats, _ *ringcache.Sizing) float64 {
-				return d.Value(s)
-			}}))
+		desc := prometheus.NewDesc("ringcache_"+m.Prometheus, m.About, labels, nil)
+		all = append(all, metric{m, desc, kind})
 	}
 	return all
-}
-
-// ofRing returns the value of an age as that of a sample.
-func ofRing(
-	age func(z *ringcache.Sizing) float64,
-) func(s *ringcache.Stats, z *ringcache.Sizing) float64 {
-	return func(_ *ringcache.Stats, z *ringcache.Sizing) float64 { return age(z) }
-}
-
-// newMetric returns a metric; label is empty if it has no extra label.
-func newMetric(
-	kind prometheus.ValueType, name, help, label string, samples ...sample,
-) metric {
-	labels := []string{"cache"}
-	if label != "" {
-		labels = append(labels, label)
-	}
-	return metric{prometheus.NewDesc("ringcache_"+name, help, labels, nil), kind, samples}
 }

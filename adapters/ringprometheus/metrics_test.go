@@ -11,19 +11,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringcache/ringcache"
-	"github.com/ringcache/ringcache/adapters/internal/metrics"
 	"github.com/ringcache/ringcache/adapters/internal/metricstest"
 )
 
 // Every field is shown by the right metric: testdata/metrics.txt has been read by a person.
 // RINGCACHE_UPDATE=1 writes it anew.
 func TestMetrics_Golden(t *testing.T) {
-	s, z := metricstest.Stats(), metricstest.Sizing()
 	caches := NewCollector()
-	require.NoError(t, caches.add("pages", &metrics.Source{
-		Update: fixed(&s), Size: func(to *ringcache.Sizing) { *to = z },
-	}))
+	require.NoError(t, caches.add("pages", metricstest.Source()))
 	const file = "testdata/metrics.txt"
 	if os.Getenv("RINGCACHE_UPDATE") != "" {
 		require.NoError(t, os.WriteFile(file, exposition(t, caches), 0o644))

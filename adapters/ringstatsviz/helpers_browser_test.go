@@ -101,7 +101,7 @@ func (b *browser) until(what string, ok func(l line) bool) {
 	b.t.Helper()
 	want := 0
 	for _, p := range plots {
-		want += len(p.series)
+		want += len(p.config("", new(sampler)).Series)
 	}
 	var all []line
 	notOK := func(l line) bool { return !ok(l) }

@@ -1,26 +1,38 @@
 package ringstatsviz
 
 import (
-	"time"
+	"strings"
 
 	"github.com/arl/statsviz"
 
-	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/adapters/internal/metrics"
 )
 
 // plot is one of the plots of every cache.
 type plot struct {
-	name   string // one word
-	title  string
-	info   string
-	suffix string // unit of the axis, shown after prefixes such as M
-	format string // of a value under the mouse
-	series []series
+	name    string // one word
+	title   string
+	suffix  string   // unit of the axis, shown after prefixes such as M
+	format  string   // of a value under the mouse
+	metrics []string // by their OpenTelemetry names: counters are shown as rates
 }
 
-type series struct {
-	name  string
-	value func(s *sampler) float64
+// plots are the plots of a cache. The one without metrics shows the hit ratio.
+var plots = []plot{
+	{"ratio", "hit ratio", "%", "%{y:.1f} %", nil},
+	{"operations", "operations per second", "", "%{y:.4s}/s",
+		[]string{"lookups", "sets", "refusals", "deletes", "loads", "load.errors"}},
+	{"memory", "memory", "B", "%{y:.4s}B",
+		[]string{"memory.limit", "memory.effective_limit", "memory.usage", "entry.size",
+			"dead.usage", "index.usage"}},
+	{"evictions", "evictions per second, by cause", "", "%{y:.4s}/s",
+		[]string{"evictions", "expirations"}},
+	{"bytes", "bytes moved and removed per second", "B/s", "%{y:.4s}B/s",
+		[]string{"move.size", "eviction.size", "expiration.size"}},
+	{"policy", "promotions and near misses per second", "", "%{y:.4s}/s",
+		[]string{"promotions", "reinsertions", "ghost.hits", "near_misses", "cold.hits"}},
+	{"ages", "how long entries stay", "s", "%{y:.4s}s", []string{"eviction.age"}},
+	{"entries", "entries", "", "%{y:.4s}", []string{"entry.count", "cold.count", "ghost.count"}},
 }
 
 // config returns the plot of a cache.
@@ -28,145 +40,26 @@ func (p plot) config(cache string, s *sampler) statsviz.TimeSeriesPlotConfig {
 	c := statsviz.TimeSeriesPlotConfig{
 		Name:            "ringcache " + cache + " " + p.name, // ringcache.js looks for the first word
 		Title:           cache + ": " + p.title,
-		InfoText:        p.info,
 		YAxisTickSuffix: p.suffix,
 	}
-	for _, line := range p.series {
+	add := func(name string, value func() float64) {
 		c.Series = append(c.Series, statsviz.TimeSeries{
-			Name:     line.name,
-			Unitfmt:  p.format,
-			HoverOn:  statsviz.HoverOnPoints,
-			GetValue: s.series(line.value),
+			Name: name, Unitfmt: p.format, HoverOn: statsviz.HoverOnPoints, GetValue: s.series(value),
 		})
 	}
+	if p.metrics == nil {
+		c.InfoText = "The fraction of the lookups since the last update that found their key."
+		add(p.title, func() float64 { return 100 * s.ratio })
+	}
+	var about []string
+	for _, m := range metrics.Named(p.metrics...) {
+		about = append(about, m.About)
+		for _, sample := range m.Samples {
+			add(m.Title(sample), s.valueOf(m, sample))
+		}
+	}
+	if len(about) > 0 {
+		c.InfoText = strings.Join(about, " ")
+	}
 	return c
-}
-
-// rate is the growth of a counter per second.
-func rate(name string, counter func(s *ringcache.Stats) uint64) series {
-	return series{name, func(s *sampler) float64 { return s.rate(counter) }}
-}
-
-// level is a gauge as it is.
-func level(name string, gauge func(s *ringcache.Stats) uint64) series {
-	return series{name, func(s *sampler) float64 { return float64(gauge(&s.stats)) }}
-}
-
-// seconds is the age of a ring.
-func seconds(name string, age func(z *ringcache.Sizing) time.Duration) series {
-	return series{name, func(s *sampler) float64 { return age(&s.sizing).Seconds() }}
-}
-
-// plots are the plots of a cache.
-var plots = []plot{
-	{
-		name:   "ratio",
-		title:  "hit ratio",
-		info:   "The fraction of the lookups since the last update that found their key.",
-		suffix: "%", format: "%{y:.1f} %",
-		series: []series{{"hit ratio", func(s *sampler) float64 { return 100 * s.ratio }}},
-	}, {
-		name:  "operations",
-		title: "operations per second",
-		info: "Lookups that found their key and those that did not, calls that set or delete a " +
-			"key, values that were not stored, loads that GetOrLoad and similar methods " +
-			"started, and loads that failed.",
-		format: "%{y:.4s}/s",
-		series: []series{
-			rate("hits", hits),
-			rate("misses", func(s *ringcache.Stats) uint64 { return s.Misses }),
-			rate("sets", func(s *ringcache.Stats) uint64 { return s.SetCalls }),
-			rate("refused", func(s *ringcache.Stats) uint64 {
-				return s.Refused.TooLarge + s.Refused.NoMemory + s.Refused.TTLTooShort + s.Refused.Closed
-			}),
-			rate("deletes", func(s *ringcache.Stats) uint64 { return s.DelCalls }),
-			rate("loads", func(s *ringcache.Stats) uint64 { return s.Loads.Started }),
-			rate("load errors", func(s *ringcache.Stats) uint64 { return s.Loads.Errors }),
-		},
-	}, {
-		name:  "memory",
-		title: "memory",
-		info: "Memory outside the Go heap: its limit; the limit in force, which is lower while the " +
-			"operating system refuses memory; the memory that the cache holds; and the parts of it " +
-			"that entries, dead entries (replaced, deleted, invalidated or expired) and the index " +
-			"occupy.",
-		suffix: "B", format: "%{y:.4s}B",
-		series: []series{
-			level("limit", func(s *ringcache.Stats) uint64 { return s.MaxBytesSize }),
-			level("in force", func(s *ringcache.Stats) uint64 { return s.EffectiveMaxBytes }),
-			level("in use", func(s *ringcache.Stats) uint64 { return s.ReservedBytes }),
-			level("entries", func(s *ringcache.Stats) uint64 { return s.BytesSize }),
-			level("dead", func(s *ringcache.Stats) uint64 { return s.DeadBytes }),
-			level("index", func(s *ringcache.Stats) uint64 { return s.IndexBytes }),
-		},
-	}, {
-		name:  "evictions",
-		title: "evictions per second, by cause",
-		info: "Entries that left the small ring because they were not read often enough in it, " +
-			"that left the main ring, that left the cold part, for which the index had no place, " +
-			"and that had expired.",
-		format: "%{y:.4s}/s",
-		series: []series{
-			rate("small", func(s *ringcache.Stats) uint64 { return s.Policy.EvictedSmall }),
-			rate("main", func(s *ringcache.Stats) uint64 { return s.Policy.EvictedMain }),
-			rate("cold", func(s *ringcache.Stats) uint64 { return s.Policy.EvictedCold }),
-			rate("crowd", func(s *ringcache.Stats) uint64 { return s.Policy.EvictedCrowd }),
-			rate("expired", func(s *ringcache.Stats) uint64 { return s.ExpiredEntries }),
-		},
-	}, {
-		name:  "bytes",
-		title: "bytes moved and removed per second",
-		info: "Bytes of entries that were copied within the cache to keep them, that were " +
-			"evicted to make room, and that had expired.",
-		suffix: "B/s", format: "%{y:.4s}B/s",
-		series: []series{
-			rate("moved", func(s *ringcache.Stats) uint64 { return s.Policy.MovedBytes }),
-			rate("evicted", func(s *ringcache.Stats) uint64 { return s.EvictedBytes }),
-			rate("expired", func(s *ringcache.Stats) uint64 { return s.ExpiredBytes }),
-		},
-	}, {
-		name:  "policy",
-		title: "promotions and near misses per second",
-		info: "Entries that moved from the small ring to the main ring, that stayed in the main " +
-			"ring for another round, and that were set again soon after they had been " +
-			"evicted (ghost hits). Lookups that missed a recently evicted entry (near misses), most " +
-			"of which a larger cache would have found. Lookups that found their key in the cold " +
-			"part.",
-		format: "%{y:.4s}/s",
-		series: []series{
-			rate("promotions", func(s *ringcache.Stats) uint64 { return s.Policy.Promotions }),
-			rate("reinsertions", func(s *ringcache.Stats) uint64 { return s.Policy.Reinsertions }),
-			rate("ghost hits", func(s *ringcache.Stats) uint64 { return s.Policy.GhostHits }),
-			rate("near misses", func(s *ringcache.Stats) uint64 { return s.Policy.NearMisses }),
-			rate("cold hits", func(s *ringcache.Stats) uint64 { return s.Compression.ColdHits }),
-		},
-	}, {
-		name:  "ages",
-		title: "how long entries stay",
-		info: "How long entries that are not read stay in the small ring and in the main ring " +
-			"before they are evicted. 0 means not known yet. A cache is too small if its entries " +
-			"are needed for longer.",
-		suffix: "s", format: "%{y:.4s}s",
-		series: []series{
-			seconds("small", func(z *ringcache.Sizing) time.Duration { return z.SmallAge }),
-			seconds("main", func(z *ringcache.Sizing) time.Duration { return z.MainAge }),
-		},
-	}, {
-		name:  "entries",
-		title: "entries",
-		info: "Entries in the cache, including expired ones that have not been removed yet; those " +
-			"of them in the cold part; and ghosts, evicted entries that are still remembered.",
-		format: "%{y:.4s}",
-		series: []series{
-			level("entries", func(s *ringcache.Stats) uint64 { return s.EntriesCount }),
-			level("cold", func(s *ringcache.Stats) uint64 { return s.Compression.ColdEntries }),
-			level("ghosts", func(s *ringcache.Stats) uint64 { return s.Policy.Ghosts }),
-		},
-	},
-}
-
-// hits returns the lookups that found their key. Between two updates there may be more misses than
-// lookups: a lookup may be counted before it is known to be a miss.
-func hits(s *ringcache.Stats) uint64 {
-	return s.GetCalls - min(s.Misses, s.GetCalls)
 }

@@ -3,46 +3,40 @@ package ringstatsviz
 import (
 	"time"
 
-	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/adapters/internal/metrics"
 )
 
-// sampler reads the statistics of a cache, once for all series of its plots. Statsviz
-// asks for every series in turn, in one goroutine.
+// sampler reads the figures of a cache, once for all series of its plots. Statsviz asks for every
+// series in turn, in one goroutine.
 type sampler struct {
-	update  func(s *ringcache.Stats) bool
+	source  *metrics.Source
 	now     func() time.Time
-	round   int // number of times that the statistics were read
+	round   int // number of times that the figures were read
 	at      time.Time
 	seconds float64 // between the last two rounds
-	stats   ringcache.Stats
-	span    ringcache.Stats // the difference between the last two rounds
+	figures metrics.Figures
+	before  metrics.Figures // those of the round before
 	ratio   float64
-
-	size   func(z *ringcache.Sizing)
-	sizing ringcache.Sizing
 }
 
-func newSampler(
-	update func(s *ringcache.Stats) bool, size func(z *ringcache.Sizing),
-) *sampler {
-	s := &sampler{update: update, now: time.Now, size: size}
+func newSampler(source *metrics.Source) *sampler {
+	s := &sampler{source: source, now: time.Now}
 	s.at = s.now()
-	s.update(&s.stats)
-	s.size(&s.sizing)
-	s.ratio = s.stats.HitRatio()
+	s.figures, _ = s.source.Read()
+	s.ratio = s.figures.HitRatio()
 	return s
 }
 
 // series returns a function that statsviz calls once in each round. The first series that is called
 // a second time begins the next round.
-func (s *sampler) series(value func(s *sampler) float64) func() float64 {
+func (s *sampler) series(value func() float64) func() float64 {
 	asked := 0
 	return func() float64 {
 		if asked == s.round {
 			s.next()
 		}
 		asked = s.round
-		return value(s)
+		return value()
 	}
 }
 
@@ -51,22 +45,26 @@ func (s *sampler) next() {
 	s.round++
 	now := s.now()
 	s.seconds, s.at = now.Sub(s.at).Seconds(), now
-	before := s.stats
-	var stats ringcache.Stats
-	if s.update(&stats) { // otherwise the cache is gone, and its last statistics stay
-		s.stats = stats
+	s.before = s.figures
+	if figures, ok := s.source.Read(); ok { // otherwise the cache is gone, and its last figures stay
+		s.figures = figures
 	}
-	s.span = s.stats.Sub(before)
-	s.size(&s.sizing)
-	if s.span.GetCalls > 0 {
-		s.ratio = s.span.HitRatio()
+	if span := s.figures.Sub(s.before.Stats); span.GetCalls > 0 {
+		s.ratio = span.HitRatio()
 	}
 }
 
-// rate returns the growth of a counter per second during the last round.
-func (s *sampler) rate(counter func(s *ringcache.Stats) uint64) float64 {
-	if s.seconds <= 0 {
-		return 0 // statsviz cannot send NaN or Inf
+// valueOf returns a function that returns a sample: of a counter, its growth per second during the
+// last round.
+func (s *sampler) valueOf(m metrics.Metric, sample metrics.Sample) func() float64 {
+	return func() float64 {
+		value := sample.Value(&s.figures)
+		switch {
+		case m.Kind != metrics.Counter:
+			return value
+		case s.seconds <= 0:
+			return 0 // statsviz cannot send NaN or Inf
+		}
+		return (value - sample.Value(&s.before)) / s.seconds
 	}
-	return float64(counter(&s.span)) / s.seconds
 }

@@ -29,7 +29,9 @@ func (c *clock) now() time.Time { return c.at }
 
 // newTestSampler returns a sampler of statistics without ages.
 func newTestSampler(update func(s *ringcache.Stats) bool) *sampler {
-	return newSampler(update, func(*ringcache.Sizing) {})
+	return newSampler(&metrics.Source{
+		Update: func(f *metrics.Figures) bool { return update(&f.Stats) },
+	})
 }
 
 // fixed returns a sampler of a cache whose statistics are always s.
@@ -73,31 +75,32 @@ func TestSampler_RatesAndLevels(t *testing.T) {
 	clock.at = clock.at.Add(2 * time.Second)
 	got := next()
 	require.InDelta(t, 75, got["ratio hit ratio"], 1e-9)
-	require.InDelta(t, 15, got["operations hits"], 1e-9)
-	require.InDelta(t, 5, got["operations misses"], 1e-9)
+	require.InDelta(t, 15, got["operations lookups hit"], 1e-9)
+	require.InDelta(t, 5, got["operations lookups miss"], 1e-9)
 	require.InDelta(t, 250, got["operations sets"], 1e-9)
-	require.InDelta(t, 9, got["entries entries"], 0)
+	require.InDelta(t, 9, got["entries entry count"], 0)
 
 	clock.at = clock.at.Add(time.Second)
 	got = next()
 	require.InDelta(t, 75, got["ratio hit ratio"], 1e-9, "the last one while there are no lookups")
-	require.Zero(t, got["operations hits"])
+	require.Zero(t, got["operations lookups hit"])
 	require.Zero(t, got["operations sets"])
 }
 
 // Ages are shown in seconds, once for each round.
 func TestSampler_Ages(t *testing.T) {
 	z, calls := ringcache.Sizing{SmallAge: 1500 * time.Millisecond}, 0
-	s := newSampler(func(*ringcache.Stats) bool { return true }, func(to *ringcache.Sizing) {
-		*to = z
+	s := newSampler(&metrics.Source{Update: func(f *metrics.Figures) bool {
+		f.Sizing = z
 		calls++
-	})
+		return true
+	}})
 	next := values(t, s)
 	got := next()
-	require.InDelta(t, 1.5, got["ages small"], 1e-9)
-	require.Zero(t, got["ages main"])
+	require.InDelta(t, 1.5, got["ages eviction age small"], 1e-9)
+	require.Zero(t, got["ages eviction age main"])
 	z.MainAge = time.Minute
-	require.InDelta(t, 60, next()["ages main"], 1e-9)
+	require.InDelta(t, 60, next()["ages eviction age main"], 1e-9)
 	require.Equal(t, 3, calls)
 }
 
@@ -109,11 +112,11 @@ func TestSampler_HitsThatFall(t *testing.T) {
 	s.GetCalls, s.Misses = 10, 5
 	clock.at = clock.at.Add(time.Second)
 	got := next()
-	require.Zero(t, got["operations hits"])
-	require.InDelta(t, 1, got["operations misses"], 1e-9)
+	require.Zero(t, got["operations lookups hit"])
+	require.InDelta(t, 1, got["operations lookups miss"], 1e-9)
 	s.GetCalls, s.Misses = 11, 12 // not of the same instant
 	clock.at = clock.at.Add(time.Second)
-	require.Zero(t, next()["operations hits"])
+	require.Zero(t, next()["operations lookups hit"])
 }
 
 // What is no number would end the page's updates.
@@ -146,12 +149,12 @@ func TestSampler_LetsTheCacheGo(t *testing.T) {
 		c := ringcache.New(floor)
 		require.NoError(t, c.Set([]byte("key"), nil))
 		runtime.AddCleanup(c, func(struct{}) { close(gone) }, struct{}{})
-		next = values(t, newSampler(metrics.Updater(c), metrics.Sizer(c)))
+		next = values(t, newSampler(metrics.NewSource(c)))
 		runtime.KeepAlive(c)
 	}()
 	require.Eventually(t, func() bool {
 		runtime.GC()
-		require.InDelta(t, 1, next()["entries entries"], 0)
+		require.InDelta(t, 1, next()["entries entry count"], 0)
 		select {
 		case <-gone:
 			return true
@@ -159,7 +162,7 @@ func TestSampler_LetsTheCacheGo(t *testing.T) {
 			return false
 		}
 	}, 10*time.Second, 10*time.Millisecond)
-	require.InDelta(t, 1, next()["entries entries"], 0)
+	require.InDelta(t, 1, next()["entries entry count"], 0)
 }
 
 // leftOut are the fields of Stats that no plot shows, each with the reason.

@@ -10,9 +10,9 @@ import (
 )
 
 // NewStore returns a function for valkey.ClientOption.NewCacheStoreFn. Each connection
-// gets its own store, and all stores share cache, even those of several clients and servers.
-// A store never finds an entry that another store has cached. CacheSizeEachConn has no
-// effect: the bound is that of cache.
+// gets its own store. All stores share cache, even those of different clients and servers, but a
+// store never finds an entry of another one. CacheSizeEachConn has no effect: the bound is that of
+// cache.
 //
 // The caller owns cache, may use it for other data too, and closes it. After cache has been
 // closed, every read goes to the server. If cache has an Options.OnRemove function, the
@@ -29,15 +29,15 @@ func NewStore(cache *ringcache.Cache) valkey.NewCacheStoreFn {
 	}
 }
 
-// store is what one connection has cached.
+// store holds the replies that one connection has cached.
 type store struct {
 	near.Store[valkey.ValkeyMessage, *valkey.ValkeyMessage]
 }
 
 var _ valkey.CacheStore = (*store)(nil)
 
-// Flight returns the cached reply to cmd of key; or what to wait for, if a request for it
-// is under way; or neither, and then the caller sends the request.
+// Flight returns the cached reply to cmd of key, or the entry to wait for if a request for it is in
+// progress. If it returns neither, the caller sends the request.
 func (s *store) Flight(
 	key, cmd string, ttl time.Duration, now time.Time,
 ) (msg valkey.ValkeyMessage, _ valkey.CacheEntry) {
@@ -45,7 +45,7 @@ func (s *store) Flight(
 	if under != nil {
 		return msg, under
 	}
-	// Only replies that can be unmarshaled are kept.
+	// Update stores only replies that can be unmarshaled.
 	if reply != nil && msg.CacheUnmarshalView(reply) != nil {
 		return valkey.ValkeyMessage{}, nil
 	}

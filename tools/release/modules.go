@@ -31,9 +31,10 @@ func (m mod) path() string { return m.file.Module.Mod.Path }
 // gomod returns the name of the module's go.mod file.
 func (m mod) gomod() string { return path.Join(m.dir, "go.mod") }
 
+// released reports whether the module is tagged. Nobody else could import one below internal.
 func (m mod) released() bool {
 	top, _, _ := strings.Cut(m.dir, "/")
-	return !slices.Contains(unreleased, top)
+	return !slices.Contains(unreleased, top) && !strings.Contains(m.dir, "/internal/")
 }
 
 // tag returns the tag that publishes the module at version.

@@ -65,6 +65,16 @@ func TestModules_CheckReturnsTheOneVersion(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "v0.1.0", version)
 	assert.Equal(t, []string{"v0.1.0", "adapters/a/v0.1.0"}, mods.tags(version))
+
+	_, mods = write(t, map[string]string{"adapters/internal/t/go.mod": `module example.com/x/cache/adapters/internal/t
+
+require example.com/x/cache v0.1.0
+
+replace example.com/x/cache => ../../..
+`})
+	version, err = mods.check()
+	require.NoError(t, err)
+	assert.Equal(t, []string{"v0.1.0", "adapters/a/v0.1.0"}, mods.tags(version), "it is internal")
 }
 
 func TestModules_CheckRefuses(t *testing.T) {

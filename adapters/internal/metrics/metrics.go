@@ -1,12 +1,13 @@
 // Package metrics defines the metrics that the adapters for monitoring export: their names, units
 // and descriptions, and a Source that reads them from a cache.
 //
-// An adapter of one version may be built with a later version of this package, since a user
-// may update one module alone. Exported identifiers therefore never change; new ones may be
-// added, and so may metrics.
+// Users may update one module alone, so an adapter of one version may be built with a later version
+// of this package. Exported identifiers therefore never change; identifiers and metrics may be
+// added.
 package metrics
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"weak"
@@ -14,10 +15,18 @@ import (
 	"github.com/ringcache/ringcache"
 )
 
-// Metric is a counter or a gauge that every cache has, with one sample, or with one for each value
-// of an attribute.
+// Kind is the kind of a metric.
+type Kind int
+
+const (
+	Counter Kind = iota
+	Amount       // a gauge that can be added up over caches and processes, such as bytes
+	Gauge        // any other gauge
+)
+
+// Metric is a metric of every cache, with one sample, or with one for each value of an attribute.
 type Metric struct {
-	Gauge      bool
+	Kind       Kind
 	Prometheus string // the name, without the prefix ringcache_
 	OTel       string // the same for OpenTelemetry, without the prefix ringcache.
 	Unit       string // of OpenTelemetry
@@ -29,75 +38,67 @@ type Metric struct {
 // Sample is a figure of a metric.
 type Sample struct {
 	Attribute string // the value of the metric's attribute
-	Value     func(s *ringcache.Stats) uint64
+	Value     func(f *Figures) float64
+}
+
+// Figures are what the samples of a cache are read from.
+type Figures struct {
+	ringcache.Stats
+	Sizing ringcache.Sizing
 }
 
 // Label returns the name of the attribute as a label of Prometheus.
 func (m Metric) Label() string { return m.Attribute[strings.LastIndexByte(m.Attribute, '.')+1:] }
 
-// Age is a gauge of each ring.
-type Age struct {
-	Prometheus, OTel, Unit, About string
-	Small, Main                   func(z *ringcache.Sizing) float64
+// Title returns the words that label a sample of the metric where its name would be too terse.
+func (m Metric) Title(s Sample) string {
+	title := strings.TrimSpace(m.OTel + " " + s.Attribute)
+	return strings.NewReplacer(".", " ", "_", " ").Replace(title)
 }
 
-// Duration is a counter of time that a cache has spent, in seconds.
-type Duration struct {
-	Prometheus, OTel, Unit, About string
-	Value                         func(s *ringcache.Stats) float64
-}
-
-// Updater returns a function that adds the statistics of a cache to s. It does not keep the cache
-// alive, and returns false when the cache is gone.
-func Updater(cache *ringcache.Cache) func(s *ringcache.Stats) bool {
-	ref := weak.Make(cache)
-	return func(s *ringcache.Stats) bool {
-		cache := ref.Value()
-		if cache == nil {
-			return false
-		}
-		cache.UpdateStats(s)
-		return true
+// Named returns the metrics with those OpenTelemetry names.
+func Named(names ...string) (named []Metric) {
+	for _, name := range names {
+		i := slices.IndexFunc(All, func(m Metric) bool { return m.OTel == name })
+		named = append(named, All[i])
 	}
+	return named
 }
 
-// Sizer returns a function that sets z to the Sizing of a cache. It does not keep the cache alive,
-// and does nothing when the cache is gone.
-func Sizer(cache *ringcache.Cache) func(z *ringcache.Sizing) {
-	ref := weak.Make(cache)
-	return func(z *ringcache.Sizing) {
-		if cache := ref.Value(); cache != nil {
-			*z = cache.Sizing()
-		}
-	}
-}
-
-// Source reads the figures of a cache. Update and Size are as of Updater and Sizer.
+// Source reads the figures of a cache.
 type Source struct {
-	Update func(s *ringcache.Stats) bool
-	Size   func(z *ringcache.Sizing)
+	// Update adds the statistics of the cache to f, and returns false if the cache is gone.
+	Update func(f *Figures) bool
 
-	mu   sync.Mutex // of two readers
-	hits uint64     // as last read
+	mu   sync.Mutex
+	hits uint64 // as last read
 }
 
 // NewSource returns a Source of a cache, which it does not keep alive.
 func NewSource(cache *ringcache.Cache) *Source {
-	return &Source{Update: Updater(cache), Size: Sizer(cache)}
+	ref := weak.Make(cache)
+	return &Source{Update: func(f *Figures) bool {
+		cache := ref.Value()
+		if cache == nil {
+			return false
+		}
+		cache.UpdateStats(&f.Stats)
+		f.Sizing = cache.Sizing()
+		return true
+	}}
 }
 
-// Read returns the figures of the cache, and false when it is gone.
+// Read returns the figures of the cache, and false if it is gone.
 //
-// Hits, which are the lookups less the misses, are kept from falling: a lookup may be counted
-// before it is known to be a miss.
-func (s *Source) Read() (stats ringcache.Stats, sizing ringcache.Sizing, ok bool) {
+// A lookup may be counted before it is known to be a miss, so the hits, which are the lookups less
+// the misses, may fall. Read adjusts GetCalls so that they never do.
+func (s *Source) Read() (f Figures, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.Update(&stats) {
-		return stats, sizing, false
+	if !s.Update(&f) {
+		return f, false
 	}
-	s.hits = max(s.hits, hits(&stats))
-	stats.GetCalls = s.hits + stats.Misses
-	s.Size(&sizing)
-	return stats, sizing, true
+	s.hits = max(s.hits, f.GetCalls-min(f.Misses, f.GetCalls))
+	f.GetCalls = s.hits + f.Misses
+	return f, true
 }

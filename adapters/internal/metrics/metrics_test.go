@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringcache/ringcache"
 	"github.com/ringcache/ringcache/adapters/internal/metrics"
 )
 
@@ -32,30 +31,20 @@ func numbers(v reflect.Value, path string, fn func(name string, field reflect.Va
 // values returns the values of all metrics of a source.
 func values(t *testing.T, source *metrics.Source) (all []float64) {
 	t.Helper()
-	stats, sizing, ok := source.Read()
+	figures, ok := source.Read()
 	require.True(t, ok)
 	for _, m := range metrics.All {
 		for _, s := range m.Samples {
-			all = append(all, float64(s.Value(&stats)))
+			all = append(all, s.Value(&figures))
 		}
-	}
-	for _, a := range metrics.Ages {
-		all = append(all, a.Small(&sizing), a.Main(&sizing))
-	}
-	for _, d := range metrics.Durations {
-		all = append(all, d.Value(&stats))
 	}
 	return all
 }
 
-// A new field of Stats has a metric, or a reason to have none, and one of Sizing an age.
+// Each field of Stats and Sizing has a metric, or a reason to have none.
 func TestAll_CoverStatsAndSizing(t *testing.T) {
-	var s ringcache.Stats
-	var z ringcache.Sizing
-	source := &metrics.Source{
-		Update: func(to *ringcache.Stats) bool { *to = s; return true },
-		Size:   func(to *ringcache.Sizing) { *to = z },
-	}
+	var f metrics.Figures
+	source := &metrics.Source{Update: func(to *metrics.Figures) bool { *to = f; return true }}
 	i, there := 0, map[string]bool{}
 	check := func(name string, field reflect.Value) {
 		before := values(t, source)
@@ -73,8 +62,8 @@ func TestAll_CoverStatsAndSizing(t *testing.T) {
 		require.NotEqual(t, before, values(t, source),
 			"no metric shows %s: add one, or a reason to leftOut", name)
 	}
-	numbers(reflect.ValueOf(&s).Elem(), "", check)
-	numbers(reflect.ValueOf(&z).Elem(), "Sizing.", check)
+	numbers(reflect.ValueOf(&f.Stats).Elem(), "", check)
+	numbers(reflect.ValueOf(&f.Sizing).Elem(), "Sizing.", check)
 	require.True(t, there["Policy.GhostHits"], "nested structs were left out")
 	for name := range leftOut {
 		require.True(t, there[name], "there is no field %s", name)
@@ -93,13 +82,5 @@ func TestAll_NamesDiffer(t *testing.T) {
 		for _, s := range m.Samples {
 			require.Equal(t, m.Attribute == "", s.Attribute == "", m.OTel)
 		}
-	}
-	for _, a := range metrics.Ages {
-		add(a.Prometheus)
-		add("otel " + a.OTel)
-	}
-	for _, d := range metrics.Durations {
-		add(d.Prometheus)
-		add("otel " + d.OTel)
 	}
 }

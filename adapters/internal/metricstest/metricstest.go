@@ -1,14 +1,24 @@
-// Package metricstest provides statistics for the tests of adapters that export package metrics.
+// Package metricstest provides figures for the tests of adapters that export package metrics.
 package metricstest
 
 import (
 	"time"
 
 	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/adapters/internal/metrics"
 )
 
-// Stats returns statistics of which each has another value.
-func Stats() ringcache.Stats {
+// Source returns a source of figures that all differ.
+func Source() *metrics.Source {
+	return &metrics.Source{Update: func(f *metrics.Figures) bool {
+		*f = metrics.Figures{Stats: stats(), Sizing: ringcache.Sizing{
+			SmallAge: 1500 * time.Millisecond, MainAge: time.Minute, SmallAgeSets: 31, MainAgeSets: 32,
+		}}
+		return true
+	}}
+}
+
+func stats() ringcache.Stats {
 	return ringcache.Stats{
 		GetCalls: 103, SetCalls: 2, DelCalls: 3, Misses: 7, Collisions: 8, Corruptions: 9,
 		EvictedEntries: 33, EvictedBytes: 10, ExpiredEntries: 14, ExpiredBytes: 15, EntriesCount: 19,
@@ -31,12 +41,5 @@ func Stats() ringcache.Stats {
 		File: ringcache.FileStats{
 			RecoveredEntries: 26, RecoveredBytes: 27, DiscardedRecords: 28, DiscardedFiles: 90,
 		},
-	}
-}
-
-// Sizing returns the same of a Sizing.
-func Sizing() ringcache.Sizing {
-	return ringcache.Sizing{
-		SmallAge: 1500 * time.Millisecond, MainAge: time.Minute, SmallAgeSets: 31, MainAgeSets: 32,
 	}
 }

@@ -2,7 +2,6 @@
 // [ringcache.Cache]. Two clients define the same interface for such stores, but each defines its
 // own message types, so Store is generic over the message type.
 //
-// An adapter of one version may be built with a later version of this package, since a user
-// may update one module alone. Exported identifiers therefore never change; new ones may be
-// added.
+// Users may update one module alone, so an adapter of one version may be built with a later version
+// of this package. Exported identifiers therefore never change; new ones may be added.
 package near

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// Flight is a request that is under way, and that others wait for who want the same reply.
+// Flight is a request in progress. Callers that want the same reply wait for it.
 type Flight[M any] struct {
 	cmd         string
 	next        *Flight[M] // another command of the same key
 	start       time.Time
-	deadline    int64 // when the caller's time to live is over, in ms of Unix time
+	deadline    int64 // the end of the caller's time to live, in ms of Unix time
 	invalidated bool
 
 	done chan struct{} // closed when msg and err are set
@@ -18,7 +18,7 @@ type Flight[M any] struct {
 	err  error
 }
 
-// findLocked returns the flight of cmd of key, nil if there is none.
+// findLocked returns the flight for cmd of key, or nil if there is none.
 func (s *Store[M, P]) findLocked(key, cmd string) *Flight[M] {
 	f := s.flights[key]
 	for f != nil && f.cmd != cmd {
@@ -27,7 +27,8 @@ func (s *Store[M, P]) findLocked(key, cmd string) *Flight[M] {
 	return f
 }
 
-// takeLocked takes the flight of cmd of key off the list, nil if there is none.
+// takeLocked removes the flight for cmd of key from the list and returns it, or nil if there is
+// none.
 func (s *Store[M, P]) takeLocked(key, cmd string) *Flight[M] {
 	f := s.findLocked(key, cmd)
 	if f == nil {
@@ -50,10 +51,10 @@ func (s *Store[M, P]) takeLocked(key, cmd string) *Flight[M] {
 	return f
 }
 
-// expireAt returns when a reply expires: at the caller's deadline, or when the server's
-// key does, at pxat (-1: never). The client adds the key's time to live to the time when the
-// reply came, which is too late by the time that the reply took. What is left of it now
-// is added to the time when the request was made instead, so it is never too late.
+// expireAt returns when a reply expires: at the caller's deadline, or with the key on the server,
+// at pxat (-1: never). The client computes pxat from the time at which the reply arrived, which is
+// too late by the duration of the request. The remaining time is therefore counted from the start
+// of the request.
 func (f *Flight[M]) expireAt(pxat int64, now time.Time) int64 {
 	if pxat < 0 {
 		return f.deadline
@@ -61,7 +62,7 @@ func (f *Flight[M]) expireAt(pxat int64, now time.Time) int64 {
 	return min(f.deadline, pxat-max(0, now.Sub(f.start).Milliseconds()))
 }
 
-// end hands the reply, or the error, to all who wait. The flight is off the list.
+// end gives the reply or the error to all waiting callers. The flight must not be in the list.
 func (f *Flight[M]) end(msg M, err error) {
 	f.msg, f.err = msg, err
 	close(f.done)

@@ -8,37 +8,37 @@ import (
 	"github.com/ringcache/ringcache"
 )
 
-// records are the replies in the cache. An invalidation names a key, and all commands of
-// the key have to go with it, so there is one *main* record for each key. Most keys are
-// read by one command: the main record has its reply. Replies to others are in *side*
-// records, which count only as long as the main record is there with the same version.
+// records are the replies in the cache. An invalidation names a key and applies to the replies to
+// all of its commands, so each key has one *main* record. Most keys are read by one command, whose
+// reply is in the main record. Replies to further commands are in *side* records, which are valid
+// only while there is a main record with the same version.
 //
 //	main: view   | key        ->  length of cmd | cmd | version | reply
 //	side: view+1 | key | cmd  ->                        version | reply
 //
-// No two main records of a store have the same version. So to delete the main record is to
-// delete all of the key, and what the cache evicts by itself can only make more disappear.
-// Nor is a side record taken for that of another key with the same letters in key and cmd.
+// No two main records of a store have the same version, so deleting the main record invalidates all
+// replies for the key, and an eviction can only cause misses. The version also distinguishes the
+// side records of keys whose concatenations with a command are equal.
 type records struct {
 	cache       *ringcache.Cache
-	lastVersion uint64 // of a main record; guarded by the store's mutex
+	lastVersion uint64 // of main records; guarded by the store's mutex
 }
 
 const (
 	versionSize = 8
 	expirySize  = 7 // the head of a reply (see Message)
 
-	// Keys up to about this length are put together on the stack.
+	// Record keys up to this length are on the stack.
 	keyRoom = 256
 
-	// The cache's clock goes in steps, and an entry may go by one too early. The exact
-	// time is in the reply.
+	// An entry may expire one step of the cache's clock early, so it is stored for one step longer.
+	// The exact time is in the reply.
 	clockStep = 100 * time.Millisecond
 )
 
-// get returns a copy of the reply to cmd of key, if there is one that has not expired at
-// now. If it is again called for the same lookup of the user's, that does not count as one of
-// the cache.
+// get returns a copy of the reply to cmd of key, if there is one that has not expired at now. With
+// again, which means that the caller has looked it up before, the lookup is not counted in the
+// statistics of the cache.
 func (r *records) get(
 	view uint64, key, cmd string, now time.Time, again bool,
 ) (reply []byte, ok bool) {
@@ -53,10 +53,7 @@ func (r *records) get(
 	}
 	if string(mainCmd) != cmd {
 		version := body[:versionSize]
-		side := appendSideKey(room[:0], view, key, cmd)
-		if body, ok = r.cache.HasGetUncounted(nil, side); !ok && !again {
-			r.cache.Has(side) // the main record has counted as a hit
-		}
+		body, ok = r.read(appendSideKey(room[:0], view, key, cmd), again)
 		if !ok || !bytes.HasPrefix(body, version) {
 			return nil, false
 		}
@@ -83,8 +80,7 @@ func (r *records) read(k []byte, again bool) ([]byte, bool) {
 	return r.cache.HasGet(nil, k)
 }
 
-// set stores a reply for ttl. The cache may refuse it; then it is not there. The store
-// must be locked.
+// set stores a reply for ttl, unless the cache refuses it. The store must be locked.
 func (r *records) set(view uint64, key string, rec record, ttl time.Duration) {
 	if ttl <= 0 {
 		return
@@ -105,7 +101,7 @@ func (r *records) set(view uint64, key string, rec record, ttl time.Duration) {
 	default:
 		copy(rec.body(), body[:versionSize])
 		_ = r.cache.SetWithTTL(appendSideKey(room[:0], view, key, rec.cmd), rec.body(), ttl)
-		// The main record has to be there as long as any of its side records.
+		// The main record must not expire before any of its side records.
 		if left, ok := r.cache.TTL(k); ok && left < ttl {
 			r.cache.Touch(k, ttl)
 		}
@@ -118,19 +114,19 @@ func (r *records) del(view uint64, key string) {
 	r.cache.Del(appendMainKey(room[:0], view, key))
 }
 
-// record is a reply in the form of a main record, without its version.
+// record is a reply as a main record, with room for the version.
 type record struct {
 	cmd   string
 	bytes []byte
-	at    int // where version and reply begin in bytes
+	at    int // offset of version and reply in bytes
 }
 
-// body is what a side record has of it.
+// body returns the value of the side record.
 func (r record) body() []byte { return r.bytes[r.at:] }
 
-// newRecord returns the record of a reply that expires at pxat, and the reply with that
-// expiry, which refers to the record. It returns false, and the reply as it is, if this
-// version of the client has another form of replies.
+// newRecord returns the record of a reply that expires at pxat, and the reply with that expiry,
+// which shares the record's memory. It returns false and the unchanged reply if this version of the
+// client marshals replies differently.
 func newRecord[M any, P Message[M]](cmd string, val M, pxat int64) (record, M, bool) {
 	r := record{cmd: cmd}
 	size := binary.MaxVarintLen64 + len(cmd) + versionSize + P(&val).CacheSize()

@@ -9,46 +9,46 @@ import (
 	"github.com/ringcache/ringcache"
 )
 
-// Message is a pointer to a reply of a client, whose type is M. CacheMarshal writes seven
-// bytes first: when the reply expires, in milliseconds of Unix time, little-endian.
+// Message is a pointer to M, the type of a client's replies. The first seven bytes that
+// CacheMarshal writes are the expiry of the reply, in milliseconds of Unix time, little-endian.
 type Message[M any] interface {
 	*M
 	CacheSize() int
 	CacheMarshal(dst []byte) []byte
-	CacheUnmarshalView(src []byte) error // the message refers to src
+	CacheUnmarshalView(src []byte) error // the message shares the memory of src
 	CachePXAT() int64                    // -1: never
 	IsNil() bool
 	Error() error
 	ToString() (string, error)
 }
 
-// Store is what one connection has cached. Its entries are in the records of its view,
-// which is all that a hit looks at. To forget everything, it goes on to another view: what
-// is left of the old one is found no more, and leaves the cache as other entries do.
-// Any number of goroutines may call its methods.
+// Store holds the replies that one connection has cached. A lookup considers only the records of
+// the store's current view. To forget everything, the store switches to a new view: records of the
+// old one can no longer be found, and are evicted or expire like other entries. A Store is safe for
+// concurrent use.
 type Store[M any, P Message[M]] struct {
 	records records
 	view    atomic.Uint64 // written under mu; 0: closed
 
 	mu      sync.Mutex
-	flights map[string]*Flight[M] // requests under way, by key; nil: closed
+	flights map[string]*Flight[M] // requests in progress, by key; nil: closed
 }
 
-// Init prepares a store whose entries are in cache, which is not nil. No other method may
-// be called before it, and the store must not be copied after it.
+// Init initializes a store whose entries are in cache, which must not be nil. It must be called
+// before any other method, and the store must not be copied afterwards.
 func (s *Store[M, P]) Init(cache *ringcache.Cache) {
 	s.records.cache = cache
 	s.flights = make(map[string]*Flight[M])
 	s.view.Store(nextView())
 }
 
-// lastView is random at first: a cache may hold entries of another process.
+// lastView starts at a random number, because a cache may contain entries of an earlier process.
 var lastView atomic.Uint64
 
 func init() { lastView.Store(rand.Uint64()) }
 
-// nextView returns a number that no view has had, and that is not 0. Views are even; the
-// number after each is the view's too (see records).
+// nextView returns a new number for a view, which is even and not 0. The odd number that follows
+// also belongs to the view: see records.
 func nextView() uint64 {
 	for {
 		if v := lastView.Add(2) &^ 1; v != 0 {
@@ -57,11 +57,11 @@ func nextView() uint64 {
 	}
 }
 
-// Flight returns the cached reply to cmd of key, as CacheMarshal wrote it and in memory of
-// the caller's; or what to wait for, if a request for it is under way; or neither, and then
-// the caller sends the request, and calls Update or Cancel. A hit takes no lock, and
-// allocates the reply. Adapters unmarshal it, since a call by way of P would have the
-// message escape to the heap.
+// Flight returns the cached reply to cmd of key, as CacheMarshal wrote it, in memory that the
+// caller owns. If a request for it is in progress, Flight returns the flight to wait for. Otherwise
+// it returns neither, and the caller must send the request and then call Update or Cancel. A hit
+// takes no lock and allocates only the reply. Adapters unmarshal it, because a call through P would
+// make the message escape to the heap.
 func (s *Store[M, P]) Flight(
 	key, cmd string, ttl time.Duration, now time.Time,
 ) (reply []byte, under *Flight[M]) {
@@ -80,7 +80,7 @@ func (s *Store[M, P]) Flight(
 	if f := s.findLocked(key, cmd); f != nil {
 		return nil, f
 	}
-	// The request that the lookup above came too early for may have ended by now.
+	// A request that was in progress during the lookup above may have ended by now.
 	if reply, ok := s.records.get(s.view.Load(), key, cmd, now, true); ok {
 		return reply, nil
 	}
@@ -94,11 +94,10 @@ func (s *Store[M, P]) Flight(
 	return nil, nil
 }
 
-// Update ends the flight of cmd of key with the reply, and returns when the reply expires,
-// in milliseconds of Unix time; 0 if there is no such flight. It keeps the reply, unless the
-// server has invalidated key since the flight began. Redis and Valkey send replies and
-// invalidations in the order in which they happened, so that the reply would be the newer
-// one; other servers may not.
+// Update ends the flight for cmd of key with the reply, and returns when the reply expires, in
+// milliseconds of Unix time, or 0 if there is no such flight. It stores the reply unless the server
+// has invalidated key since the flight began. Redis and Valkey send replies and invalidations in
+// order, so their reply would be newer than the invalidation; other servers may not.
 func (s *Store[M, P]) Update(key, cmd string, val M) (pxat int64) {
 	now := time.Now()
 	s.mu.Lock()
@@ -117,13 +116,13 @@ func (s *Store[M, P]) Update(key, cmd string, val M) (pxat int64) {
 	return pxat
 }
 
-// cacheable tells whether a reply may be kept. An error may be the server's and not the
-// key's, and so no invalidation would come.
+// cacheable reports whether a reply may be stored. Errors are not, because an error that does not
+// depend on the key would never be invalidated.
 func cacheable[M any, P Message[M]](val P) bool {
 	return val.IsNil() || val.Error() == nil
 }
 
-// Cancel ends the flight of cmd of key with err.
+// Cancel ends the flight for cmd of key with err.
 func (s *Store[M, P]) Cancel(key, cmd string, err error) {
 	s.mu.Lock()
 	f := s.takeLocked(key, cmd)
@@ -134,8 +133,8 @@ func (s *Store[M, P]) Cancel(key, cmd string, err error) {
 	}
 }
 
-// Delete forgets the replies for keys, or all if keys is nil. Flights go on, but their
-// replies will not be kept.
+// Delete removes the replies for keys, or all replies if keys is nil. Flights for them continue,
+// but their replies will not be stored.
 func (s *Store[M, P]) Delete(keys []M) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,7 +147,7 @@ func (s *Store[M, P]) Delete(keys []M) {
 	}
 	for i := range keys {
 		key, err := P(&keys[i]).ToString()
-		if err != nil { // it may be any key
+		if err != nil { // the key is unknown
 			s.forgetLocked()
 			return
 		}
@@ -169,8 +168,8 @@ func (s *Store[M, P]) forgetLocked() {
 	}
 }
 
-// Close ends all flights with err and forgets all replies: their invalidations are lost
-// with the connection. From now on nothing is kept.
+// Close ends all flights with err and removes all replies, whose invalidations are lost with the
+// connection. Afterwards nothing is stored.
 func (s *Store[M, P]) Close(err error) {
 	s.mu.Lock()
 	flights := s.flights

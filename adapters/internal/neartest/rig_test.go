@@ -2,8 +2,6 @@ package neartest
 
 import (
 	"context"
-	"errors"
-	"os"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -13,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache"
-	"github.com/ringcache/ringcache/adapters/internal/respserver"
 )
 
 const (
@@ -21,7 +18,7 @@ const (
 	cacheSize = 32 << 20
 	patience  = 10 * time.Second // what takes longer fails
 
-	oneConnection = -1 // as a Config.Multiplex
+	oneConnection = -1 // as a config.multiplex
 )
 
 var ctx = context.Background()
@@ -33,56 +30,44 @@ func newCache(t testing.TB) *ringcache.Cache {
 	return cache
 }
 
-// requireStarted skips the test where the server is not installed.
-func requireStarted(t testing.TB, err error) {
-	t.Helper()
-	if errors.Is(err, respserver.ErrNotInstalled) && os.Getenv("RINGCACHE_CI") == "" {
-		t.Skip(err)
-	}
-	require.NoError(t, err)
-}
-
 // connect returns a client that is closed at the end of the test.
-func connect(t testing.TB, target Target, c Config) Client {
-	client, err := target.Connect(c)
+func connect(t testing.TB, target target, c config) client {
+	client, err := target.connect(c)
 	require.NoError(t, err)
-	t.Cleanup(client.Close)
+	t.Cleanup(client.close)
 	return client
 }
 
 // rig is a server, a reader with a near cache and another client, which writes.
 type rig struct {
 	t      *testing.T
-	server *respserver.Server
-	reader Client
-	other  Client
+	server *server
+	reader client
+	other  client
 }
 
-func newRig(t *testing.T, target Target) *rig {
-	server, err := respserver.Start(t.TempDir(), target.Programs)
-	requireStarted(t, err)
-	t.Cleanup(server.Kill)
-	r := &rig{t: t, server: server}
-	r.reader = connect(t, target, Config{Addrs: r.addrs(), Name: "reader", Cache: newCache(t)})
-	r.other = connect(t, target, Config{Addrs: r.addrs(), Multiplex: oneConnection})
+func newRig(t *testing.T, target target) *rig {
+	r := &rig{t: t, server: startServer(t, target)}
+	r.reader = connect(t, target, config{addrs: r.addrs(), name: "reader", cache: newCache(t)})
+	r.other = connect(t, target, config{addrs: r.addrs(), multiplex: oneConnection})
 	return r
 }
 
-func (r *rig) addrs() []string { return []string{r.server.Addr()} }
+func (r *rig) addrs() []string { return []string{r.server.addr()} }
 
 // write has the other client send a command, and waits for the reply.
 func (r *rig) write(words ...string) {
 	r.t.Helper()
-	require.NoError(r.t, r.other.Do(ctx, words...).Err)
+	require.NoError(r.t, r.other.do(ctx, words...).err)
 }
 
-func (r *rig) get(key string) Reply { return get(r.reader, key, hour) }
+func (r *rig) get(key string) reply { return get(r.reader, key, hour) }
 
 // get reads a key through the near cache. It does not wait for ever.
-func get(client Client, key string, ttl time.Duration) Reply {
+func get(client client, key string, ttl time.Duration) reply {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	return client.DoCache(ctx, ttl, "GET", key)
+	return client.doCache(ctx, ttl, "GET", key)
 }
 
 // requireCached reads want twice, the second time from the cache.
@@ -90,9 +75,9 @@ func (r *rig) requireCached(key, want string) {
 	r.t.Helper()
 	for i := range 2 {
 		got := r.get(key)
-		require.NoError(r.t, got.Err)
-		require.Equal(r.t, want, got.Value)
-		require.Equal(r.t, i == 1, got.Hit, "read %d is from the cache", i+1)
+		require.NoError(r.t, got.err)
+		require.Equal(r.t, want, got.value)
+		require.Equal(r.t, i == 1, got.hit, "read %d is from the cache", i+1)
 	}
 }
 
@@ -108,33 +93,33 @@ func (r *rig) requireAfterRoundTrip(key, want string) {
 func (r *rig) requireRead(key, want string) {
 	r.t.Helper()
 	got := r.get(key)
-	require.NoError(r.t, got.Err)
+	require.NoError(r.t, got.err)
 	if want == "" {
-		require.True(r.t, got.Nil, "read %q: want no value", got.Value)
+		require.True(r.t, got.isNil, "read %q: want no value", got.value)
 		return
 	}
-	require.Equal(r.t, want, got.Value)
+	require.Equal(r.t, want, got.value)
 }
 
 var roundTrips atomic.Int64
 
 // roundTrip sends a request on the connection that the near cache uses for key, and waits
 // for the reply: it reads a key of the same slot that nobody has read before.
-func roundTrip(client Client, key string) error {
+func roundTrip(client client, key string) error {
 	if !strings.HasPrefix(key, "{") { // it has no slot of another word
 		key = "{" + key + "}"
 	}
 	never := key + strconv.FormatInt(roundTrips.Add(1), 10)
-	return get(client, never, time.Millisecond).Err
+	return get(client, never, time.Millisecond).err
 }
 
 // text has the other client send a command whose reply is a string.
 func (r *rig) text(words ...string) string {
 	r.t.Helper()
-	got := r.other.Do(ctx, words...)
-	require.NoError(r.t, got.Err)
-	text, ok := got.Value.(string)
-	require.True(r.t, ok, "%q is %T", words, got.Value)
+	got := r.other.do(ctx, words...)
+	require.NoError(r.t, got.err)
+	text, ok := got.value.(string)
+	require.True(r.t, ok, "%q is %T", words, got.value)
 	return strings.TrimPrefix(text, "txt:")
 }
 

@@ -11,25 +11,27 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// replyTests are the tests that Replies runs.
-var replyTests = map[string]func(*testing.T, Target){
-	"ChangesByAnotherClientAreSeen":  testChangesByAnotherClientAreSeen,
-	"NoValueIsCached":                testNoValueIsCached,
-	"ExpireShortensTheTimeToLive":    testExpireShortensTheTimeToLive,
-	"TimeToLiveOfTheServer":          testTimeToLiveOfTheServer,
-	"TimeToLiveOfTheCaller":          testTimeToLiveOfTheCaller,
-	"StaticTTL":                      testStaticTTL,
-	"KindsOfReplies":                 testKindsOfReplies,
-	"ErrorsAreNotCached":             testErrorsAreNotCached,
-	"ConcurrentReadsShareOneRequest": testConcurrentReadsShareOneRequest,
-	"ManyKeysAtOnce":                 testManyKeysAtOnce,
-	"MGetCommand":                    testMGetCommand,
-	"CanceledRead":                   testCanceledRead,
-	"ClientsShareACache":             testClientsShareACache,
-	"MoreThanFits":                   testMoreThanFits,
+// TestReplies tests reads through a near cache of one server.
+func TestReplies(t *testing.T) {
+	runEach(t, map[string]func(*testing.T, target){
+		"ChangesByAnotherClientAreSeen":  testChangesByAnotherClientAreSeen,
+		"NoValueIsCached":                testNoValueIsCached,
+		"ExpireShortensTheTimeToLive":    testExpireShortensTheTimeToLive,
+		"TimeToLiveOfTheServer":          testTimeToLiveOfTheServer,
+		"TimeToLiveOfTheCaller":          testTimeToLiveOfTheCaller,
+		"StaticTTL":                      testStaticTTL,
+		"KindsOfReplies":                 testKindsOfReplies,
+		"ErrorsAreNotCached":             testErrorsAreNotCached,
+		"ConcurrentReadsShareOneRequest": testConcurrentReadsShareOneRequest,
+		"ManyKeysAtOnce":                 testManyKeysAtOnce,
+		"MGetCommand":                    testMGetCommand,
+		"CanceledRead":                   testCanceledRead,
+		"ClientsShareACache":             testClientsShareACache,
+		"MoreThanFits":                   testMoreThanFits,
+	})
 }
 
-func testChangesByAnotherClientAreSeen(t *testing.T, target Target) {
+func testChangesByAnotherClientAreSeen(t *testing.T, target target) {
 	r := newRig(t, target)
 	for name, test := range map[string]struct {
 		change []string
@@ -60,69 +62,69 @@ func testChangesByAnotherClientAreSeen(t *testing.T, target Target) {
 }
 
 // That there is no value is cached too, until there is one.
-func testNoValueIsCached(t *testing.T, target Target) {
+func testNoValueIsCached(t *testing.T, target target) {
 	r := newRig(t, target)
-	require.False(t, r.get("k").Hit)
+	require.False(t, r.get("k").hit)
 	r.requireRead("k", "")
-	require.True(t, r.get("k").Hit)
+	require.True(t, r.get("k").hit)
 	r.write("SET", "k", "v")
 	r.requireAfterRoundTrip("k", "v")
 }
 
 // EXPIRE is a change: the new time to live counts.
-func testExpireShortensTheTimeToLive(t *testing.T, target Target) {
+func testExpireShortensTheTimeToLive(t *testing.T, target target) {
 	r := newRig(t, target)
 	r.write("SET", "k", "v")
 	r.requireCached("k", "v")
-	require.Greater(t, r.get("k").TTL, int64(3000))
+	require.Greater(t, r.get("k").ttl, int64(3000))
 	r.write("EXPIRE", "k", "100")
 	r.requireAfterRoundTrip("k", "v")
-	require.LessOrEqual(t, r.get("k").TTL, int64(100))
+	require.LessOrEqual(t, r.get("k").ttl, int64(100))
 }
 
 // A reply expires with its key on the server, at the latest.
-func testTimeToLiveOfTheServer(t *testing.T, target Target) {
+func testTimeToLiveOfTheServer(t *testing.T, target target) {
 	r := newRig(t, target)
 	r.write("SET", "k", "v", "PX", "300")
-	expires := r.other.Do(ctx, "PEXPIRETIME", "k")
-	require.NoError(t, expires.Err)
-	end := expires.Value.(int64)
+	expires := r.other.do(ctx, "PEXPIRETIME", "k")
+	require.NoError(t, expires.err)
+	end := expires.value.(int64)
 	for range 2 {
 		got := r.get("k")
-		require.NoError(t, got.Err)
-		require.LessOrEqual(t, got.PXAT, end+1) // the server's clock may lag by 1 ms
-		require.Greater(t, got.PXAT, end-200)
+		require.NoError(t, got.err)
+		require.LessOrEqual(t, got.pxat, end+1) // the server's clock may lag by 1 ms
+		require.Greater(t, got.pxat, end-200)
 	}
 	time.Sleep(time.Until(time.UnixMilli(end + 2)))
 	r.requireRead("k", "")
 }
 
-func testTimeToLiveOfTheCaller(t *testing.T, target Target) {
+func testTimeToLiveOfTheCaller(t *testing.T, target target) {
 	r := newRig(t, target)
 	r.write("SET", "k", "v")
 	const ttl = 50 * time.Millisecond
-	end := get(r.reader, "k", ttl).PXAT
+	end := get(r.reader, "k", ttl).pxat
 	require.LessOrEqual(t, end, time.Now().Add(ttl).UnixMilli())
 	time.Sleep(time.Until(time.UnixMilli(end)))
-	require.False(t, get(r.reader, "k", ttl).Hit)
+	require.False(t, get(r.reader, "k", ttl).hit)
 }
 
 // With ToStaticTTL the client does not ask for the key's time to live. The key is invalidated
 // nevertheless.
-func testStaticTTL(t *testing.T, target Target) {
+func testStaticTTL(t *testing.T, target target) {
 	r := newRig(t, target)
 	r.write("SET", "k", "v")
-	static := func() Reply { return r.reader.DoStatic(ctx, hour, "GET", "k") }
-	require.False(t, static().Hit)
-	require.True(t, static().Hit)
-	require.Positive(t, static().PXAT)
+	static := func() reply { return r.reader.doStatic(ctx, hour, "GET", "k") }
+	require.False(t, static().hit)
+	require.True(t, static().hit)
+	require.Positive(t, static().pxat)
 	require.Zero(t, r.calls("pttl"))
 	r.write("SET", "k", "new")
 	r.requireAfterRoundTrip("k", "new")
 }
 
 // All kinds of replies come back from the cache as the server sent them.
-func testKindsOfReplies(t *testing.T, target Target) {
+func testKindsOfReplies(t *testing.T, target target) {
 	r := newRig(t, target)
 	r.write("SET", "s", strings.Repeat("long\x00\r\n", 1000))
 	r.write("RPUSH", "list", "a", "", "c")
@@ -140,28 +142,28 @@ func testKindsOfReplies(t *testing.T, target Target) {
 		{"ZRANGE", "zset", "0", "-1", "WITHSCORES"}, {"GEOPOS", "geo", "Palermo", "none"},
 	} {
 		t.Run(strings.Join(args[:min(3, len(args))], "_"), func(t *testing.T) {
-			want := r.other.Do(ctx, args...)
+			want := r.other.do(ctx, args...)
 			for i := range 3 {
-				got := r.reader.DoCache(ctx, hour, args...)
-				require.Equal(t, want.Err, got.Err)
-				require.Equal(t, want.Nil, got.Nil)
-				require.Equal(t, want.Value, got.Value)
-				require.Equal(t, i > 0 && want.Err == nil, got.Hit)
+				got := r.reader.doCache(ctx, hour, args...)
+				require.Equal(t, want.err, got.err)
+				require.Equal(t, want.isNil, got.isNil)
+				require.Equal(t, want.value, got.value)
+				require.Equal(t, i > 0 && want.err == nil, got.hit)
 			}
 		})
 	}
 	r.write("DEL", "hash")
 	for _, field := range []string{"f1", "f2"} {
 		require.NoError(t, roundTrip(r.reader, "hash"))
-		require.True(t, r.reader.DoCache(ctx, hour, "HGET", "hash", field).Nil)
+		require.True(t, r.reader.doCache(ctx, hour, "HGET", "hash", field).isNil)
 	}
 }
 
-func testErrorsAreNotCached(t *testing.T, target Target) {
+func testErrorsAreNotCached(t *testing.T, target target) {
 	r := newRig(t, target)
 	r.write("RPUSH", "list", "a")
 	for range 2 {
-		require.ErrorContains(t, r.get("list").Err, "WRONGTYPE")
+		require.ErrorContains(t, r.get("list").err, "WRONGTYPE")
 	}
 	require.Equal(t, 2, r.calls("get"))
 }
@@ -180,7 +182,7 @@ func (r *rig) calls(cmd string) int {
 	return n
 }
 
-func testConcurrentReadsShareOneRequest(t *testing.T, target Target) {
+func testConcurrentReadsShareOneRequest(t *testing.T, target target) {
 	r := newRig(t, target)
 	r.write("SET", "k", "v")
 	var wg sync.WaitGroup
@@ -188,8 +190,8 @@ func testConcurrentReadsShareOneRequest(t *testing.T, target Target) {
 	for range 100 {
 		go func() {
 			defer wg.Done()
-			if got := r.get("k"); got.Value != "v" || got.Err != nil {
-				t.Errorf("got %q, %v", got.Value, got.Err)
+			if got := r.get("k"); got.value != "v" || got.err != nil {
+				t.Errorf("got %q, %v", got.value, got.err)
 			}
 		}()
 	}
@@ -197,7 +199,7 @@ func testConcurrentReadsShareOneRequest(t *testing.T, target Target) {
 	require.Equal(t, 1, r.calls("get"))
 }
 
-func testManyKeysAtOnce(t *testing.T, target Target) {
+func testManyKeysAtOnce(t *testing.T, target target) {
 	r := newRig(t, target)
 	keys := []string{"a", "b", "none", "c"}
 	for i, k := range []string{"a", "b", "c"} {
@@ -205,7 +207,7 @@ func testManyKeysAtOnce(t *testing.T, target Target) {
 	}
 	mget := func() map[string]string {
 		t.Helper()
-		got, err := r.reader.MGet(ctx, hour, keys...)
+		got, err := r.reader.mget(ctx, hour, keys...)
 		require.NoError(t, err)
 		return got
 	}
@@ -215,11 +217,11 @@ func testManyKeysAtOnce(t *testing.T, target Target) {
 		for _, k := range keys {
 			multi = append(multi, []string{"GET", k})
 		}
-		for _, reply := range r.reader.DoMulti(ctx, hour, multi...) {
-			require.NoError(t, reply.Err)
-			value, _ := reply.Value.(string)
+		for _, reply := range r.reader.doMulti(ctx, hour, multi...) {
+			require.NoError(t, reply.err)
+			value, _ := reply.value.(string)
 			got = append(got, value)
-			if reply.Hit {
+			if reply.hit {
 				hits++
 			}
 		}
@@ -243,18 +245,18 @@ func testManyKeysAtOnce(t *testing.T, target Target) {
 
 // With the command MGET, each key is a separate entry. The client sends it on the
 // connection of its first key, so these have the same slot.
-func testMGetCommand(t *testing.T, target Target) {
+func testMGetCommand(t *testing.T, target target) {
 	r := newRig(t, target)
 	const a, b, c = "{t}a", "{t}b", "{t}c"
 	r.write("MSET", a, "0", b, "1")
 	read := func(keys ...string) []any {
 		t.Helper()
-		got := r.reader.DoCache(ctx, hour, append([]string{"MGET"}, keys...)...)
-		require.NoError(t, got.Err)
-		return got.Value.([]any)
+		got := r.reader.doCache(ctx, hour, append([]string{"MGET"}, keys...)...)
+		require.NoError(t, got.err)
+		return got.value.([]any)
 	}
 	require.Equal(t, []any{"0", "1"}, read(a, b))
-	require.True(t, r.get(a).Hit)
+	require.True(t, r.get(a).hit)
 	require.Equal(t, []any{"1", "0", "1"}, read(b, a, b))
 	require.Equal(t, 1, r.calls("mget"))
 	r.write("SET", b, "new")
@@ -264,26 +266,26 @@ func testMGetCommand(t *testing.T, target Target) {
 }
 
 // A caller that gives up leaves no flight behind.
-func testCanceledRead(t *testing.T, target Target) {
+func testCanceledRead(t *testing.T, target target) {
 	r := newRig(t, target)
 	r.write("SET", "k", "v")
 	r.write("CLIENT", "PAUSE", "100", "ALL")
 	short, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
 	defer cancel()
-	err := r.reader.DoCache(short, hour, "GET", "k").Err
+	err := r.reader.doCache(short, hour, "GET", "k").err
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	r.requireAfterRoundTrip("k", "v")
 }
 
 // Several clients on one cache, of which each has its own connections.
-func testClientsShareACache(t *testing.T, target Target) {
+func testClientsShareACache(t *testing.T, target target) {
 	r := newRig(t, target)
 	cache := newCache(t)
 	readers := make([]*rig, 3)
 	r.write("SET", "k", "old")
 	for i := range readers {
 		readers[i] = &rig{t: t, server: r.server, other: r.other, reader: connect(t, target,
-			Config{Addrs: r.addrs(), Cache: cache, DB: i / 2})}
+			config{addrs: r.addrs(), cache: cache, db: i / 2})}
 	}
 	readers[0].requireCached("k", "old")
 	readers[1].requireCached("k", "old")
@@ -291,13 +293,13 @@ func testClientsShareACache(t *testing.T, target Target) {
 	r.write("SET", "k", "new")
 	readers[0].requireAfterRoundTrip("k", "new")
 	readers[1].requireAfterRoundTrip("k", "new")
-	readers[0].reader.Close()
+	readers[0].reader.close()
 	r.write("SET", "k", "newer")
 	readers[1].requireAfterRoundTrip("k", "newer")
 }
 
 // More than the cache holds: values are read again, and are right.
-func testMoreThanFits(t *testing.T, target Target) {
+func testMoreThanFits(t *testing.T, target target) {
 	r := newRig(t, target)
 	const n = 100
 	value := strings.Repeat("v", 1<<20)
@@ -308,9 +310,9 @@ func testMoreThanFits(t *testing.T, target Target) {
 	for i := range 2 * n {
 		k := strconv.Itoa(min(i, 2*n-1-i)) // up, and down again
 		got := r.get(k)
-		require.NoError(t, got.Err)
-		require.True(t, got.Value == k+value)
-		if got.Hit {
+		require.NoError(t, got.err)
+		require.True(t, got.value == k+value)
+		if got.hit {
 			hits++
 		}
 	}

@@ -25,7 +25,7 @@ import (
 type soak struct {
 	*rig
 	proxy   *proxy
-	readers []Client
+	readers []client
 	keys    [soakKeys]soakKey
 	end     time.Time
 
@@ -47,8 +47,10 @@ type soakKey struct {
 
 var hashFields = []string{"a", "b", "c"}
 
-// Soak runs the soak for ten seconds, or as long as RINGCACHE_SOAK says.
-func Soak(t *testing.T, target Target) {
+// TestSoak runs the soak for ten seconds, or as long as RINGCACHE_SOAK says.
+func TestSoak(t *testing.T) { eachTarget(t, testSoak) }
+
+func testSoak(t *testing.T, target target) {
 	d := 10 * time.Second
 	if testing.Short() {
 		d = time.Second
@@ -69,18 +71,18 @@ func Soak(t *testing.T, target Target) {
 	require.Positive(t, s.proxy.cut)
 }
 
-func newSoak(t *testing.T, target Target, d time.Duration) *soak {
+func newSoak(t *testing.T, target target, d time.Duration) *soak {
 	s := &soak{rig: newRig(t, target), end: time.Now().Add(d)}
-	s.proxy = startProxy(t, s.server.Addr())
+	s.proxy = startProxy(t, s.server.addr())
 	cache := newCache(t)
 	for _, multiplex := range []int{oneConnection, 2} { // 2: four connections
-		s.readers = append(s.readers, connect(t, target, Config{
-			Addrs:            []string{s.proxy.addr()},
-			Name:             "reader",
-			Cache:            cache,
-			Multiplex:        multiplex,
-			KeepAlive:        50 * time.Millisecond,
-			ConnWriteTimeout: 200 * time.Millisecond,
+		s.readers = append(s.readers, connect(t, target, config{
+			addrs:            []string{s.proxy.addr()},
+			name:             "reader",
+			cache:            cache,
+			multiplex:        multiplex,
+			keepAlive:        50 * time.Millisecond,
+			connWriteTimeout: 200 * time.Millisecond,
 		}))
 	}
 	for i := range s.keys {
@@ -129,7 +131,7 @@ func (s *soak) write() {
 				cmd = append(cmd, f, strconv.FormatInt(v, 10))
 			}
 		}
-		if err := s.other.Do(ctx, cmd...).Err; err != nil {
+		if err := s.other.do(ctx, cmd...).err; err != nil {
 			s.t.Errorf("write %s: %v", k.name, err)
 		}
 		k.acked.Store(v)
@@ -139,7 +141,7 @@ func (s *soak) write() {
 }
 
 // read reads keys, and checks the rules.
-func (s *soak) read(client Client) {
+func (s *soak) read(client client) {
 	var seen [soakKeys]int64
 	for s.goOn() {
 		i := rand.IntN(soakKeys)
@@ -169,7 +171,7 @@ func (s *soak) read(client Client) {
 }
 
 // readOnce returns the version of a key, 0 if it has no value, and false if the read failed.
-func (s *soak) readOnce(client Client, k *soakKey) (v int64, ok bool) {
+func (s *soak) readOnce(client client, k *soakKey) (v int64, ok bool) {
 	limit := patience
 	hasty := rand.IntN(50) == 0
 	if hasty {
@@ -181,16 +183,16 @@ func (s *soak) readOnce(client Client, k *soakKey) (v int64, ok bool) {
 	if k.hash {
 		cmd = []string{"HGET", k.name, hashFields[rand.IntN(3)]}
 	}
-	got := client.DoCache(ctx, hour, cmd...)
+	got := client.doCache(ctx, hour, cmd...)
 	s.reads.Add(1)
-	if got.Hit {
+	if got.hit {
 		s.hits.Add(1)
 	}
 	switch {
-	case got.Nil:
+	case got.isNil:
 		return 0, true
-	case got.Err == nil:
-		v, err := strconv.ParseInt(got.Value.(string), 10, 64)
+	case got.err == nil:
+		v, err := strconv.ParseInt(got.value.(string), 10, 64)
 		if err != nil {
 			s.t.Errorf("%s: %v", k.name, err)
 		}
@@ -210,8 +212,8 @@ func (s *soak) makeTrouble() {
 		switch {
 		case n%25 == 0:
 			s.removeAll(func() {
-				s.server.Kill()
-				require.NoError(s.t, s.server.Restart())
+				s.server.kill()
+				s.server.restart()
 				s.awaitServer()
 			})
 		case n%10 == 0:

@@ -7,24 +7,27 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var connectionTests = map[string]func(*testing.T, Target){
-	"DroppedByTheProxy": testDroppedByTheProxy,
-	"DeadWithoutASign":  testDeadWithoutASign,
-	"KilledByTheServer": testKilledByTheServer,
-	"ServerRestarted":   testServerRestarted,
-	"DroppedRepeatedly": testDroppedRepeatedly,
+// TestConnections tests that nothing stale is read after a connection was lost.
+func TestConnections(t *testing.T) {
+	runEach(t, map[string]func(*testing.T, target){
+		"DroppedByTheProxy": testDroppedByTheProxy,
+		"DeadWithoutASign":  testDeadWithoutASign,
+		"KilledByTheServer": testKilledByTheServer,
+		"ServerRestarted":   testServerRestarted,
+		"DroppedRepeatedly": testDroppedRepeatedly,
+	})
 }
 
 // newProxyRig is newRig with a reader that goes through a proxy, and soon sees that a
 // connection is dead.
-func newProxyRig(t *testing.T, target Target) (*rig, *proxy) {
+func newProxyRig(t *testing.T, target target) (*rig, *proxy) {
 	r := newRig(t, target)
-	p := startProxy(t, r.server.Addr())
-	r.reader = connect(t, target, Config{
-		Addrs:            []string{p.addr()},
-		Cache:            newCache(t),
-		KeepAlive:        100 * time.Millisecond,
-		ConnWriteTimeout: 200 * time.Millisecond,
+	p := startProxy(t, r.server.addr())
+	r.reader = connect(t, target, config{
+		addrs:            []string{p.addr()},
+		cache:            newCache(t),
+		keepAlive:        100 * time.Millisecond,
+		connWriteTimeout: 200 * time.Millisecond,
 	})
 	return r, p
 }
@@ -47,25 +50,25 @@ func (r *rig) requireNothingStale(interrupt func()) {
 	for _, k := range []string{"a", "b", "c", "d"} {
 		r.requireAfterRoundTrip(k, "new")
 		r.requireAfterRoundTrip("deleted"+k, "")
-		require.True(r.t, r.get(k).Hit, "it is cached again")
+		require.True(r.t, r.get(k).hit, "it is cached again")
 		r.write("SET", k, "newer")
 		r.requireAfterRoundTrip(k, "newer")
 	}
 }
 
-func testDroppedByTheProxy(t *testing.T, target Target) {
+func testDroppedByTheProxy(t *testing.T, target target) {
 	r, p := newProxyRig(t, target)
 	r.requireNothingStale(p.drop)
 	require.Positive(t, p.cut)
 }
 
-func testDeadWithoutASign(t *testing.T, target Target) {
+func testDeadWithoutASign(t *testing.T, target target) {
 	r, p := newProxyRig(t, target)
 	r.requireNothingStale(p.freeze)
 	require.Positive(t, p.cut)
 }
 
-func testKilledByTheServer(t *testing.T, target Target) {
+func testKilledByTheServer(t *testing.T, target target) {
 	r := newRig(t, target)
 	r.requireNothingStale(func() { require.Positive(t, r.killReaders()) })
 }
@@ -74,19 +77,19 @@ func testKilledByTheServer(t *testing.T, target Target) {
 func (r *rig) killReaders() (killed int64) {
 	r.t.Helper()
 	for _, id := range readerIDs(r.text("CLIENT", "LIST")) {
-		got := r.other.Do(ctx, "CLIENT", "KILL", "ID", id)
-		require.NoError(r.t, got.Err)
-		killed += got.Value.(int64)
+		got := r.other.do(ctx, "CLIENT", "KILL", "ID", id)
+		require.NoError(r.t, got.err)
+		killed += got.value.(int64)
 	}
 	return killed
 }
 
 // The server dies with all data, and comes back on the same port without any.
-func testServerRestarted(t *testing.T, target Target) {
+func testServerRestarted(t *testing.T, target target) {
 	r := newRig(t, target)
 	restart := func() {
-		r.server.Kill()
-		require.NoError(t, r.server.Restart())
+		r.server.kill()
+		r.server.restart()
 		r.awaitServer()
 	}
 	r.requireNothingStale(restart)
@@ -101,12 +104,12 @@ func testServerRestarted(t *testing.T, target Target) {
 // awaitServer waits until the other client has a connection again.
 func (r *rig) awaitServer() {
 	r.t.Helper()
-	require.Eventually(r.t, func() bool { return r.other.Do(ctx, "PING").Err == nil },
+	require.Eventually(r.t, func() bool { return r.other.do(ctx, "PING").err == nil },
 		2*patience, 10*time.Millisecond)
 }
 
 // The reader loses one connection after another while it reads.
-func testDroppedRepeatedly(t *testing.T, target Target) {
+func testDroppedRepeatedly(t *testing.T, target target) {
 	r, p := newProxyRig(t, target)
 	for range 20 {
 		r.write("SET", "k", "old")

@@ -12,21 +12,21 @@ import (
 	"github.com/ringcache/ringcache"
 )
 
-// Store is the interface of a client's cache of one connection, for its message and entry types.
-type Store[M any, E Entry[M]] interface {
+// store is the interface of a client's cache of one connection, for its message and entry types.
+type store[M any, E entry[M]] interface {
 	Flight(key, cmd string, ttl time.Duration, now time.Time) (M, E)
 	Update(key, cmd string, val M) (pxat int64)
 	Delete(keys []M)
 }
 
-// Entry is what a reader waits for.
-type Entry[M any] interface {
+// entry is what a reader waits for.
+type entry[M any] interface {
 	comparable
 	Wait(ctx context.Context) (M, error)
 }
 
-// Message is a pointer to a reply.
-type Message[M any] interface {
+// message is a pointer to a reply.
+type message[M any] interface {
 	*M
 	CacheUnmarshalView(buf []byte) error
 	CachePXAT() int64
@@ -34,23 +34,20 @@ type Message[M any] interface {
 	ToString() (string, error)
 }
 
-// Stores are the tests of a store by its interface, without a server. open returns the store of a
-// new connection.
-func Stores[M any, P Message[M], E Entry[M]](
-	t *testing.T, open func(cache *ringcache.Cache) Store[M, E],
+// testStore tests a store through its interface, without a server. open returns the store of a new
+// connection.
+func testStore[M any, P message[M], E entry[M]](
+	t *testing.T, open func(cache *ringcache.Cache) store[M, E],
 ) {
-	newStore := func(t *testing.T) Store[M, E] {
-		cache := ringcache.New(32 << 20)
-		t.Cleanup(func() { cache.Close() })
-		return open(cache)
-	}
-	t.Run("miss, join, hit", func(t *testing.T) { missJoinHit[M, P](t, newStore(t)) })
-	t.Run("a hit allocates the reply only", func(t *testing.T) { hitAllocates[M, P](t, newStore(t)) })
+	t.Run("miss, join, hit", func(t *testing.T) { missJoinHit[M, P](t, open(newCache(t))) })
+	t.Run("a hit allocates the reply only", func(t *testing.T) {
+		hitAllocates[M, P](t, open(newCache(t)))
+	})
 }
 
 // text returns a string as a server sends it. Messages have no constructor, so it is made
 // from the form that CacheMarshal has.
-func text[M any, P Message[M]](s string) (m M) {
+func text[M any, P message[M]](s string) (m M) {
 	b := append(make([]byte, 7, 16+len(s)), '$')
 	b = binary.BigEndian.AppendUint64(b, uint64(len(s)))
 	if err := P(&m).CacheUnmarshalView(append(b, s...)); err != nil {
@@ -59,7 +56,7 @@ func text[M any, P Message[M]](s string) (m M) {
 	return m
 }
 
-func missJoinHit[M any, P Message[M], E Entry[M]](t *testing.T, s Store[M, E]) {
+func missJoinHit[M any, P message[M], E entry[M]](t *testing.T, s store[M, E]) {
 	var none E
 	now := time.Now()
 	msg, entry := s.Flight("k", "GET", time.Hour, now)
@@ -86,8 +83,8 @@ func missJoinHit[M any, P Message[M], E Entry[M]](t *testing.T, s Store[M, E]) {
 	require.True(t, entry == none)
 }
 
-func hitAllocates[M any, P Message[M], E Entry[M]](t *testing.T, s Store[M, E]) {
-	if RaceDetector {
+func hitAllocates[M any, P message[M], E entry[M]](t *testing.T, s store[M, E]) {
+	if raceDetector {
 		t.Skip("it makes code allocate more")
 	}
 	var none E

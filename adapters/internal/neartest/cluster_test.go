@@ -2,20 +2,68 @@ package neartest
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/ringcache/ringcache/adapters/internal/respserver"
 )
 
-// Cluster tests reads through a near cache of a cluster of three servers.
-func Cluster(t *testing.T, target Target) {
-	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir()}
-	cluster, err := respserver.StartCluster(dirs, target.Programs)
-	requireStarted(t, err)
-	t.Cleanup(cluster.Kill)
+// cluster is three servers, each with a part of the slots.
+type cluster []*server
+
+const slots = 16384
+
+// startCluster starts a cluster, and waits until its servers know all slots.
+func startCluster(t *testing.T, target target) (c cluster) {
+	for i := range 3 {
+		bus := freePort(t)
+		s := startServer(t, target, "--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(bus))
+		c = append(c, s)
+		s.do(fmt.Sprintf("CLUSTER ADDSLOTSRANGE %d %d", i*slots/3, (i+1)*slots/3-1))
+		c[0].do(fmt.Sprintf("CLUSTER MEET 127.0.0.1 %d %d", s.port, bus))
+	}
+	c.await()
+	return c
+}
+
+func (c cluster) addrs() (addrs []string) {
+	for _, s := range c {
+		addrs = append(addrs, s.addr())
+	}
+	return addrs
+}
+
+// await waits until each server finds that all slots are served.
+func (c cluster) await() {
+	for _, s := range c {
+		require.Eventually(s.t, func() bool {
+			info, _ := s.do("CLUSTER INFO").(string)
+			return strings.Contains(info, "cluster_state:ok\r") &&
+				strings.Contains(info, "cluster_known_nodes:3\r")
+		}, 2*patience, 10*time.Millisecond, "all slots are served")
+	}
+}
+
+// moveSlot moves a slot, and those of its keys that are given, as redis-cli and valkey-cli do.
+func (c cluster) moveSlot(slot, from, to int, keys ...string) {
+	source, dest := c[from].do("CLUSTER MYID"), c[to].do("CLUSTER MYID")
+	c[to].do(fmt.Sprintf("CLUSTER SETSLOT %d IMPORTING %s", slot, source))
+	c[from].do(fmt.Sprintf("CLUSTER SETSLOT %d MIGRATING %s", slot, dest))
+	for _, key := range keys {
+		c[from].do(fmt.Sprintf("MIGRATE 127.0.0.1 %d %s 0 5000", c[to].port, key))
+	}
+	for _, node := range []int{to, from} {
+		c[node].do(fmt.Sprintf("CLUSTER SETSLOT %d NODE %s", slot, dest))
+	}
+}
+
+// TestCluster tests reads through a near cache of a cluster.
+func TestCluster(t *testing.T) { eachTarget(t, testCluster) }
+
+func testCluster(t *testing.T, target target) {
+	cluster := startCluster(t, target)
 	for name, test := range map[string]func(*clusterRig){
 		"ChangesAreSeen":     (*clusterRig).testChangesAreSeen,
 		"NodeRestarted":      (*clusterRig).testNodeRestarted,
@@ -27,10 +75,10 @@ func Cluster(t *testing.T, target Target) {
 	}
 }
 
-// clusterRig is a rig whose server is a cluster of three.
+// clusterRig is a rig whose server is a cluster.
 type clusterRig struct {
 	*rig
-	cluster *respserver.Cluster
+	cluster cluster
 }
 
 // clusterKeys are keys of many slots, and so of all nodes.
@@ -41,15 +89,15 @@ var clusterKeys = func() (keys []string) {
 	return keys
 }()
 
-func newClusterRig(t *testing.T, target Target, cluster *respserver.Cluster) *clusterRig {
+func newClusterRig(t *testing.T, target target, cluster cluster) *clusterRig {
 	r := &clusterRig{&rig{t: t}, cluster}
-	r.reader = connect(t, target, Config{
-		Addrs:            cluster.Addrs(),
-		Cache:            newCache(t),
-		KeepAlive:        100 * time.Millisecond,
-		ConnWriteTimeout: 500 * time.Millisecond,
+	r.reader = connect(t, target, config{
+		addrs:            cluster.addrs(),
+		cache:            newCache(t),
+		keepAlive:        100 * time.Millisecond,
+		connWriteTimeout: 500 * time.Millisecond,
 	})
-	r.other = connect(t, target, Config{Addrs: cluster.Addrs(), Multiplex: oneConnection})
+	r.other = connect(t, target, config{addrs: cluster.addrs(), multiplex: oneConnection})
 	return r
 }
 
@@ -77,10 +125,8 @@ func (r *clusterRig) testChangesAreSeen() {
 			r.requireAfterRoundTrip(k, want)
 		}
 	}
-	for _, s := range r.cluster.Nodes {
-		size, err := s.Do("DBSIZE")
-		require.NoError(r.t, err)
-		require.NotEqual(r.t, "0", size, "each node has some of the keys")
+	for _, s := range r.cluster {
+		require.NotZero(r.t, s.do("DBSIZE"), "each node has some of the keys")
 	}
 }
 
@@ -88,21 +134,21 @@ func (r *clusterRig) testChangesAreSeen() {
 // found in the cache.
 func (r *clusterRig) testNodeRestarted() {
 	r.requireAllCached("old")
-	r.cluster.Nodes[1].Kill()
-	require.NoError(r.t, r.cluster.Nodes[1].Restart())
-	require.NoError(r.t, r.cluster.Await())
+	r.cluster[1].kill()
+	r.cluster[1].restart()
+	r.cluster.await()
 	lost := 0
 	for _, k := range clusterKeys {
-		var got Reply
+		var got reply
 		require.Eventually(r.t, func() bool {
-			got = r.other.Do(ctx, "GET", k)
-			return got.Err == nil
+			got = r.other.do(ctx, "GET", k)
+			return got.err == nil
 		}, 2*patience, 10*time.Millisecond)
-		want, _ := got.Value.(string)
-		if got.Nil {
+		want, _ := got.value.(string)
+		if got.isNil {
 			lost++
 		} else {
-			require.True(r.t, r.get(k).Hit, "%s is on a node that did not restart", k)
+			require.True(r.t, r.get(k).hit, "%s is on a node that did not restart", k)
 		}
 		r.requireAfterRoundTrip(k, want)
 	}
@@ -117,11 +163,11 @@ func (r *clusterRig) testSlotMoved() {
 	r.write("SET", key, "old")
 	require.NoError(r.t, roundTrip(r.reader, key))
 	r.requireCached(key, "old")
-	require.NoError(r.t, r.cluster.MoveSlot(slot, 2, 0, key))
+	r.cluster.moveSlot(slot, 2, 0, key)
 	r.requireAfterRoundTrip(key, "old")
 	r.write("SET", key, "new")
 	r.requireAfterRoundTrip(key, "new")
-	require.True(r.t, r.get(key).Hit)
+	require.True(r.t, r.get(key).hit)
 	r.write("DEL", key)
 	r.requireAfterRoundTrip(key, "")
 }
@@ -131,11 +177,11 @@ func (r *clusterRig) testSlotMoved() {
 func (r *clusterRig) testEmptySlotMoved() {
 	const key, slot = "hello", 866 // of the first node
 	r.requireRead(key, "")
-	require.True(r.t, r.get(key).Hit)
-	require.NoError(r.t, r.cluster.MoveSlot(slot, 0, 2))
+	require.True(r.t, r.get(key).hit)
+	r.cluster.moveSlot(slot, 0, 2)
 	r.write("SET", key, "new")
 	require.Eventually(r.t, func() bool {
-		return roundTrip(r.reader, key) == nil && r.get(key).Value == "new"
+		return roundTrip(r.reader, key) == nil && r.get(key).value == "new"
 	}, 2*patience, 10*time.Millisecond)
 }
 
@@ -148,12 +194,12 @@ func (r *clusterRig) testManyKeys() {
 	read := func() {
 		r.t.Helper()
 		for range 2 {
-			got, err := r.reader.MGet(ctx, hour, clusterKeys...)
+			got, err := r.reader.mget(ctx, hour, clusterKeys...)
 			require.NoError(r.t, err)
 			require.Equal(r.t, want, got)
 		}
 		for _, k := range clusterKeys {
-			require.True(r.t, r.get(k).Hit, k)
+			require.True(r.t, r.get(k).hit, k)
 		}
 	}
 	read()

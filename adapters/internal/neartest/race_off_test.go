@@ -1,0 +1,5 @@
+//go:build !race
+
+package neartest
+
+const raceDetector = false
