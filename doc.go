@@ -128,12 +128,11 @@
 // index comes on top of the bound.) The index is not stored in the file. A file on a disk is read
 // page by page, so reading a long value that the kernel has dropped from its page cache costs one
 // disk read for each 4 KB. Each record is 4 bytes longer than in memory. Times to live continue to
-// run while no process has the file open: within one boot of the machine they follow a clock that
-// cannot be set, and after a reboot the wall clock. A wall clock that is not set, or shows an
-// earlier time than at Close, cannot bring back an expired entry (for one exception, see
-// [Options].File). If MaxBytes is smaller than at the previous opening, OnRemove may be called
-// before NewWithOptions returns. A closed cache can no longer change its file: a Set or Del after
-// Close leaves the file's entries as they were.
+// run while no process has the file open. A wall clock that is not set, or shows an earlier time
+// than at Close, cannot bring back an expired entry (for one exception, see [Options].File). If
+// MaxBytes is smaller than at the previous opening, OnRemove may be called before NewWithOptions
+// returns. A closed cache can no longer change its file: a Set or Del after Close leaves the file's
+// entries as they were.
 //
 // The file may hold secrets: it must belong to the user, and its mode is 0600. If another program
 // truncates it, the process crashes with SIGBUS. The process would also crash if the disk had no

@@ -166,8 +166,7 @@ func (c *Cache) Close() error {
 
 // mark returns the current age of the clock, or slightly more.
 func (c *Cache) mark() ringfile.Mark {
-	at := c.machine.Moment()
-	return ringfile.Mark{Age: c.shared.Age(), At: at}
+	return ringfile.Mark{At: c.machine.Moment(), Age: c.shared.Age()}
 }
 
 // How a cache starts on a file that another process has left (Options.File): the rings are as they
@@ -175,58 +174,46 @@ func (c *Cache) mark() ringfile.Mark {
 
 // openInFile returns a cache of geometry g whose rings are in the file at path.
 func openInFile(g geometry, path string) (*Cache, error) {
-	path, err := osfile.Resolve(path)
+	path, err := osfile.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("ringcache: open ring file: %w", err)
 	}
-	g.options.File = path
-	g.dictFile = cmp.Or(g.dictFile, path+".dict")
-	store, h, err := ringfile.Open(path, g.machine.BootID(), func() ringfile.Header {
+	store, h, err := ringfile.Open(path, g.machine.Moment().ID, func() ringfile.Header {
 		return headerFor(g)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("ringcache: %w", asOurs(err))
 	}
-	return openStore(g, store, h, path)
-}
-
-// openStore returns a cache of geometry g whose rings are in an open file. On an error it closes
-// the file, unchanged.
-func openStore(g geometry, store *ringfile.Store, h ringfile.Header, path string) (*Cache, error) {
-	refuse := func(err error) (*Cache, error) {
-		err = errors.Join(err, store.Close(store.Last))
-		store.Release()
+	c, err := g.openStore(store, h)
+	if err != nil {
 		return nil, fmt.Errorf("ringcache: open ring file %s: %w", path, asOurs(err))
 	}
-	if err := g.readDicts(); err != nil {
-		return refuse(err)
+	return c, nil
+}
+
+// openStore returns a cache of geometry g whose rings are in an open file. An error of check leaves
+// the file unchanged.
+func (g geometry) openStore(store *ringfile.Store, h ringfile.Header) (*Cache, error) {
+	if err := g.check(store, &h); err != nil {
+		store.Release()
+		return nil, err
+	}
+	if err := store.Use(&h); err != nil {
+		return nil, err
 	}
 	wanted := g.maxBytes
+	g.maxBytes = max(wanted, int(h.MaxBytes))
 	g.file, g.seed = store, h.Seed
 	timed := g.resumeClock(store.Last)
-	if store.IsNew {
-		c, err := newCache(g).claimed()
-		if err != nil {
-			return nil, err
-		}
-		if store.Discarded {
-			c.shared.Recovered.Files.Store(1)
-		}
-		c.markOpened()
-		return c, nil
-	}
-	if !g.adopt(&h) {
-		return refuse(errGeometry)
-	}
-	if least, most := boundsOf(g.buckets, g.chunkSize); wanted < least || int64(wanted) > most {
-		return refuse(fmt.Errorf("MaxBytes is %d, must be from %d to %d for a file made with %d: %w",
-			wanted, least, most, h.MaxBytes, ErrInvalidOptions))
-	}
-	g.maxBytes = max(wanted, int(h.MaxBytes))
 	c := newCache(g)
-	c.recover(timed)
-	if _, err := c.claimed(); err != nil {
-		return nil, err
+	if !store.IsNew {
+		c.recover(timed)
+	}
+	if err := c.claim(); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	if store.Discarded {
+		c.shared.Recovered.Files.Store(1)
 	}
 	c.markOpened() // last: a crash in between would bring back entries with an expiry
 	c.shared.Recovered.Spaces = nil
@@ -236,18 +223,42 @@ func openStore(g geometry, store *ringfile.Store, h ringfile.Header, path string
 	return c, nil
 }
 
-// claimed returns the cache if its file of dictionaries belongs to its Compressor, or can be made
-// to. If it cannot, the next process could not decompress the values that this one compresses.
-func (c *Cache) claimed() (*Cache, error) {
+// check gives the geometry what an open file says, or returns an error.
+func (g *geometry) check(store *ringfile.Store, h *ringfile.Header) error {
+	path, err := store.Path()
+	if err != nil {
+		return err
+	}
+	g.options.File = path
+	g.dictFile = path + ".dict"
+	if err := g.readDicts(); err != nil {
+		return err
+	}
+	if store.IsNew {
+		return nil
+	}
+	if !g.adopt(h) {
+		return errGeometry
+	}
+	least, most := boundsOf(g.buckets, g.chunkSize)
+	if wanted := g.maxBytes; wanted < least || int64(wanted) > most {
+		return fmt.Errorf("MaxBytes is %d, must be from %d to %d for a file made with %d: %w",
+			wanted, least, most, h.MaxBytes, ErrInvalidOptions)
+	}
+	return nil
+}
+
+// claim makes the file of dictionaries one of the cache's Compressor, unless it is. If it cannot,
+// the next process could not decompress the values that this one compresses.
+func (c *Cache) claim() error {
 	s := c.shared.Compression
 	if s == nil {
-		return c, nil
+		return nil
 	}
 	if err := s.TakeOver(); err != nil {
-		err = errors.Join(err, c.Close())
-		return nil, fmt.Errorf("ringcache: write dictionaries %s: %w", s.File, err)
+		return fmt.Errorf("write dictionaries %s: %w", s.File, err)
 	}
-	return c, nil
+	return nil
 }
 
 // readDicts reads the dictionaries that another process has left. A missing or damaged file is no

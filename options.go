@@ -124,22 +124,23 @@ type Options struct {
 	// File, if not empty, is the path of a file that holds the entries, so that a cache opened on it
 	// later starts warm, however the process ended: see the section Files of the package
 	// documentation. It is created with mode 0600 if it does not exist; its directory must exist. With
-	// a Compressor, a second file, File + ".dict", holds the dictionaries. A relative path and
-	// symbolic links are resolved once, when the cache is made. Only one cache at a time can use a
-	// file; others get [ErrInUse] until it is closed or collected.
+	// a Compressor, a second file, File + ".dict", holds the dictionaries. A relative path is resolved
+	// once, when the cache is made. Symbolic links are followed by the kernel, and by its rules. Only
+	// one cache at a time can use a file; others get [ErrInUse] until it is closed or collected.
 	//
 	// Both files must be regular files owned by the effective user, even if that is root. Otherwise
 	// the error is [os.ErrPermission], or says what was found instead. Permissions of group and others
-	// are removed. A file that this package did not write is left unchanged, and the error is
-	// [ErrCorrupt]. MaxBytes may change from one opening to the next, within the bounds of
-	// [Cache.Resize]; below these, the error is [ErrInvalidOptions], and the file is left unchanged.
-	// Linux, macOS and the BSDs support File; elsewhere the error is [errors.ErrUnsupported].
+	// are removed. If this package did not write a file, the error is [ErrCorrupt]. MaxBytes may
+	// change from one opening to the next, within the bounds of [Cache.Resize]; below these, the error
+	// is [ErrInvalidOptions]. A file that is refused is left unchanged. Linux, macOS and the BSDs
+	// support File; elsewhere the error is [errors.ErrUnsupported].
 	//
-	// Expired entries do not come back, with one exception after a reboot. While the machine runs,
-	// setting its wall clock makes no difference. After a reboot, the wall clock tells how much time
-	// has passed. If it cannot be right, because it shows an earlier time than at Close or was not set
-	// (before 2025), entries with an expiry are dropped and all others stay. The exception: a wall
-	// clock that is behind after a reboot, yet later than at Close, cannot be detected.
+	// Expired entries do not come back, with one exception after a reboot. The wall clock tells how
+	// much time has passed since Close, or, for a process that was killed, since the file was opened;
+	// within one boot of the machine, it is at least what the clock of the boot tells. If the wall
+	// clock shows an earlier time than then, or was not set (before 2025), entries with an expiry are
+	// dropped and all others stay. The exception: a wall clock that is behind after a reboot, yet
+	// later than at Close, cannot be detected.
 	File string
 
 	// Version is a number chosen by the program that identifies the meaning of its entries, such as

@@ -50,9 +50,10 @@ func (c *Cache) SaveToFile(path string) error {
 // their state in the eviction policy. At any time, even after a crash, the file at path is either
 // the old one or the new one, complete and synced to disk: the new one is written under another
 // name in the same directory, with mode 0600. Files left there by a process that died are removed
-// by the next Save to the same path. Missing directories are created. If path is a symbolic link,
-// its target is replaced. A relative path is resolved when Save begins. Save replaces
-// only a regular file; if path names anything else, it returns an error.
+// by the next Save to the same path. Missing directories are created. If path is a symbolic link
+// that the kernel follows, its target is replaced; a link to a missing file is an error. A relative
+// path is resolved when Save begins. Save replaces only a regular file; if path names anything
+// else, it returns an error.
 //
 // Other goroutines may use the cache meanwhile: a bucket is locked while 64 KB are copied, and
 // never during writes to the file. An entry that is present throughout and is not set again is

@@ -117,9 +117,9 @@ func (c *Cache) salvage(s *snapshot.Contents) error {
 //
 // Entries come back with their remaining times to live, in their old order and with their read
 // frequencies, so the hit ratio continues where it was. Entries that have expired since are left
-// out. Within the same boot of the machine that saved the snapshot, setting the wall clock makes no
-// difference. Otherwise the wall clocks tell how much time has passed; entries with an expiry are
-// left out if that time is negative, or if the clock of the saving machine was not set (before
+// out. The wall clocks tell how much time has passed; within the boot of the machine that saved the
+// snapshot, it is at least what the clock of the boot tells. Entries with an expiry are left out if
+// the wall clock is earlier than at the save, or if that of the saving machine was not set (before
 // 2025). The only counter that includes loaded entries is [SnapshotStats].RestoredEntries.
 //
 // The error is [ErrCorrupt] for any defect of the file, and names the file, the offset and the

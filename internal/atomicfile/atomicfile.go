@@ -6,22 +6,19 @@
 // writer that replaces the same file removes it, since no process holds its lock.
 //
 // Only a regular file is replaced. If the path is a symbolic link, the link stays, and the file
-// that it leads to is replaced.
+// that it leads to is replaced; a link that leads nowhere is an error.
 package atomicfile
 
 import (
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
-	"io/fs"
+	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 
 	"github.com/ringcache/ringcache/internal/osfile"
 )
-
-const suffix = ".ringcache-tmp"
 
 // File is the new file. Only its owner can read it (mode 0600).
 type File struct {
@@ -30,47 +27,47 @@ type File struct {
 	done bool
 }
 
+const (
+	suffix = ".ringcache-tmp"
+	tries  = 10
+
+	// closeFirst is set on the system on which no open file can be renamed or removed.
+	closeFirst = runtime.GOOS == "windows"
+)
+
 // Create creates a new file that is to replace the one at path, and the directory if there is none.
 // It removes the files that dead writers have left.
 func Create(path string) (*File, error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return nil, err
-	}
-	path, err := osfile.Resolve(path)
+	path, err := osfile.Abs(path)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkReplaceable(path); err != nil {
+	if err := os.MkdirAll(dirOf(path), 0o755); err != nil {
+		return nil, err
+	}
+	if path, err = osfile.Target(path); err != nil {
 		return nil, err
 	}
 	removeLeftovers(path)
-	dir, prefix := filepath.Dir(path), prefixOf(path)
-	for {
-		var unique [8]byte
-		rand.Read(unique[:]) // never fails
-		name := filepath.Join(dir, prefix+hex.EncodeToString(unique[:])+suffix)
-		f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
-		if errors.Is(err, fs.ErrExist) {
-			continue
-		}
+	for range tries {
+		f, err := os.CreateTemp(dirOf(path), prefixOf(path)+"*"+suffix)
 		if err != nil {
 			return nil, err
 		}
-		// Another writer may take it for a leftover until it is locked.
-		if lock(f) && osfile.IsAt(f, name) {
-			return &File{File: f, path: path}, nil
+		// Another writer may take it for a leftover until it is locked. On a file system without locks,
+		// leftovers stay.
+		if !errors.Is(osfile.Lock(f), osfile.ErrLocked) && osfile.IsAt(f, f.Name()) {
+			return &File{File: f, path: path}, osfile.MakePrivate(f)
 		}
 		f.Close()
 	}
+	return nil, fmt.Errorf("new files for %s were removed %d times", path, tries)
 }
 
-// checkReplaceable returns an error if there is something other than a regular file at path.
-func checkReplaceable(path string) error {
-	err := osfile.CheckRegular(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
+// dirOf returns the directory of a path, not cleaned: ".." may follow a link.
+func dirOf(path string) string {
+	dir, _ := filepath.Split(path)
+	return dir
 }
 
 // prefixOf returns the common prefix of the names of all new files for path. It is cut so that
@@ -83,20 +80,32 @@ func prefixOf(path string) string {
 // removeLeftovers removes the files of writers to path that have died. Errors are ignored, since
 // they do not prevent writing.
 func removeLeftovers(path string) {
-	dir, prefix := filepath.Dir(path), prefixOf(path)
-	d, err := os.Open(dir)
+	d, err := os.Open(dirOf(path))
 	if err != nil {
 		return
 	}
 	defer d.Close()
 	names, _ := d.Readdirnames(-1)
 	for _, name := range names {
-		if !strings.HasPrefix(name, prefix) || !strings.HasSuffix(name, suffix) ||
-			len(name) != len(prefix)+16+len(suffix) {
-			continue
+		unique, ours := strings.CutPrefix(name, prefixOf(path))
+		unique, ended := strings.CutSuffix(unique, suffix)
+		if ours && ended && strings.Trim(unique, "0123456789") == "" {
+			removeIdle(dirOf(path) + name)
 		}
-		removeIdle(filepath.Join(dir, name))
 	}
+}
+
+// removeIdle removes the file of that name unless it is locked.
+func removeIdle(name string) {
+	f, err := osfile.Open(name, os.O_RDWR)
+	if err != nil {
+		return
+	}
+	old := File{File: f}
+	if osfile.Lock(f) == nil {
+		old.Discard()
+	}
+	f.Close()
 }
 
 // Commit replaces the old file by the new one, and closes it. It returns when both the contents and
@@ -106,15 +115,17 @@ func (f *File) Commit() error {
 	if err := f.Sync(); err != nil {
 		return err
 	}
-	if err := checkReplaceable(f.path); err != nil {
+	if _, err := osfile.Target(f.path); err != nil {
 		return err
 	}
-	f.done = true
-	if err := f.rename(); err != nil {
-		os.Remove(f.Name())
+	if closeFirst {
+		f.Close()
+	}
+	if err := os.Rename(f.Name(), f.path); err != nil {
 		return err
 	}
-	return osfile.SyncDir(filepath.Dir(f.path))
+	f.end()
+	return osfile.SyncDir(dirOf(f.path))
 }
 
 // Discard removes the new file, unless Commit has replaced the old one.
@@ -122,8 +133,16 @@ func (f *File) Discard() {
 	if f.done {
 		return
 	}
-	f.done = true
-	unlock(f.File)
-	f.Close()
+	if closeFirst {
+		f.Close()
+	}
 	os.Remove(f.Name())
+	f.end()
+}
+
+// end gives up the lock and closes the file.
+func (f *File) end() {
+	f.done = true
+	osfile.Unlock(f)
+	f.Close()
 }

@@ -51,9 +51,9 @@ func TestFile_TakesThePlace(t *testing.T) {
 func TestFile_RemovesLeftovers(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "file")
-	left := ".file.0123456789abcdef" + suffix
-	others := []string{".file" + suffix, ".file.x.0123456789abcdef" + suffix,
-		".other.0123456789abcdef" + suffix, "file.0123456789abcdef" + suffix, ".file.0123456789abcdef"}
+	left := ".file.0123456789" + suffix
+	others := []string{".file" + suffix, ".file.1.0123456789" + suffix, ".file.x" + suffix,
+		".other.0123456789" + suffix, "file.0123456789" + suffix, ".file.0123456789"}
 	for _, name := range append(others, left) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o600))
 	}

@@ -3,9 +3,11 @@
 package atomicfile
 
 import (
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"syscall"
 	"testing"
 
@@ -61,18 +63,20 @@ func TestFile_FollowsLinks(t *testing.T) {
 	in := func(names ...string) string { return filepath.Join(append([]string{dir}, names...)...) }
 	require.NoError(t, os.MkdirAll(in("a", "b"), 0o755))
 	require.NoError(t, os.Symlink(in("a", "b"), in("b")))
+	for _, target := range []string{in("target"), in("a", "target")} {
+		require.NoError(t, os.WriteFile(target, nil, 0o600))
+	}
 	for _, link := range [][2]string{
 		{in("relative"), "target"},
 		{in("absolute"), in("a", "target")},
 		{in("two"), "relative"},
 		{in("b", "up"), "../target"}, // of a/b, not of b
-		{in("dangling"), "a/new"},
 	} {
 		require.NoError(t, os.Symlink(link[1], link[0]))
 	}
 	for from, to := range map[string]string{
 		in("relative"): in("target"), in("absolute"): in("a", "target"), in("two"): in("target"),
-		in("b", "up"): in("a", "target"), in("dangling"): in("a", "new"),
+		in("b", "up"): in("a", "target"),
 	} {
 		f, err := Create(from)
 		require.NoError(t, err)
@@ -89,6 +93,47 @@ func TestFile_FollowsLinks(t *testing.T) {
 	require.NoError(t, os.Symlink("circle", in("circle")))
 	_, err := Create(in("circle"))
 	require.ErrorContains(t, err, "too many")
+	require.NoError(t, os.Symlink("nowhere", in("dangling")))
+	_, err = Create(in("dangling"))
+	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+// A new file that another program removes at once is not made again and again, and one whose name
+// is gone replaces nothing.
+func TestFile_NameIsTaken(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "file")
+	f, err := Create(path)
+	require.NoError(t, err)
+	require.NoError(t, os.Remove(f.Name()))
+	require.ErrorIs(t, f.Commit(), os.ErrNotExist)
+	require.NoFileExists(t, path)
+	f.Discard()
+}
+
+// The kernel's rule for links of others in a directory like /tmp holds (fs.protected_symlinks), and
+// what a link in /proc leads to is not what its text says.
+func TestFile_LinksThatTheKernelKnowsBetter(t *testing.T) {
+	dir := t.TempDir()
+	victim, link := filepath.Join(dir, "victim"), filepath.Join(dir, "link")
+	require.NoError(t, os.WriteFile(victim, []byte("victim's"), 0o600))
+	if at, err := os.Open(victim); runtime.GOOS == "linux" && err == nil {
+		defer at.Close()
+		require.NoError(t, os.Remove(victim)) // the text of the link is now that of another file
+		require.NoError(t, os.WriteFile(victim+" (deleted)", []byte("another"), 0o600))
+		_, err = Create(fmt.Sprintf("/proc/self/fd/%d", at.Fd()))
+		require.ErrorContains(t, err, "leads elsewhere")
+	}
+	rule, err := os.ReadFile("/proc/sys/fs/protected_symlinks")
+	if err != nil || string(rule) != "1\n" || os.Geteuid() != 0 {
+		t.Skip("the kernel has no such rule, or it takes root to plant a link")
+	}
+	require.NoError(t, os.WriteFile(victim, []byte("victim's"), 0o600))
+	require.NoError(t, os.Chmod(dir, 0o777|os.ModeSticky))
+	require.NoError(t, os.Symlink("victim", link))
+	require.NoError(t, os.Lchown(link, 12345, 12345))
+	_, err = Create(link)
+	require.ErrorIs(t, err, os.ErrPermission)
 }
 
 // A file that is being written takes its place although the working directory changes.

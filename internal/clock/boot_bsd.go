@@ -4,9 +4,9 @@ package clock
 
 import "golang.org/x/sys/unix"
 
-// systemBootID returns the time at which the machine was started, or "". The system changes that
+// bootID returns the time at which the machine was started, or "". The system changes that
 // time when its wall clock is set.
-func systemBootID() string {
+func bootID() string {
 	at, err := unix.SysctlRaw("kern.boottime")
 	if err != nil {
 		return ""

@@ -7,8 +7,8 @@ const (
 	withoutSleep = unix.CLOCK_UPTIME_RAW // what Go reads
 )
 
-// systemBootID returns the kernel's name for this boot, or "".
-func systemBootID() string {
+// bootID returns the kernel's name for this boot, or "".
+func bootID() string {
 	id, err := unix.Sysctl("kern.bootsessionuuid")
 	if err != nil {
 		return ""

@@ -11,8 +11,8 @@ const (
 	withoutSleep = unix.CLOCK_MONOTONIC // what Go reads
 )
 
-// systemBootID returns the kernel's name for this boot, or "".
-func systemBootID() string {
+// bootID returns the kernel's name for this boot, or "".
+func bootID() string {
 	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return ""

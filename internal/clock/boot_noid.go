@@ -2,5 +2,5 @@
 
 package clock
 
-// systemBootID returns "": the system does not provide a name.
-func systemBootID() string { return "" }
+// bootID returns "": the system does not provide a name.
+func bootID() string { return "" }

@@ -123,5 +123,8 @@ func Read(path string) (id string, dicts []Dict, err error) {
 	if len(b) > mostBytes { // parse reports it as damaged
 		b = b[:mostBytes]
 	}
-	return parse(b)
+	if id, dicts, err = parse(b); err == nil {
+		err = osfile.MakePrivate(f)
+	}
+	return id, dicts, err
 }

@@ -19,22 +19,22 @@ func TestOpen_NeverWaits(t *testing.T) {
 	for _, flag := range []int{os.O_RDONLY, os.O_WRONLY, os.O_RDWR, os.O_RDWR | os.O_CREATE} {
 		_, err := Open(path, flag)
 		require.ErrorIs(t, err, ErrIrregular)
-		require.ErrorContains(t, err, "a named pipe")
+		require.ErrorContains(t, err, "not a regular file: p")
 	}
 	_, err := Open(os.DevNull, os.O_RDONLY)
-	require.ErrorContains(t, err, "a device")
+	require.ErrorContains(t, err, "not a regular file: D")
 }
 
-func TestOpenOwn_TakesPermissionsAway(t *testing.T) {
+func TestMakePrivate(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
-	require.NoError(t, os.WriteFile(path, nil, 0o600))
+	f, err := OpenOwn(path, os.O_RDWR|os.O_CREATE)
+	require.NoError(t, err)
+	defer f.Close()
 	for mode, want := range map[fs.FileMode]fs.FileMode{
-		0o666: 0o600, 0o644: 0o600, 0o640: 0o600, 0o600: 0o600, 0o700: 0o700,
+		0o666: 0o600, 0o644: 0o600, 0o640: 0o600, 0o600: 0o600, 0o700: 0o700, 0o400: 0o600, 0: 0o600,
 	} {
-		require.NoError(t, os.Chmod(path, mode))
-		f, err := OpenOwn(path, os.O_RDWR)
-		require.NoError(t, err)
-		require.NoError(t, f.Close())
+		require.NoError(t, f.Chmod(mode))
+		require.NoError(t, MakePrivate(f))
 		info, err := os.Stat(path)
 		require.NoError(t, err)
 		require.Equal(t, want, info.Mode().Perm(), "%o", mode)

@@ -3,7 +3,8 @@
 package osfile
 
 import (
-	"io/fs"
+	"errors"
+	"runtime"
 )
 
 // On these systems, owner, mode and lock of a file are not available in this form. Ring files are
@@ -13,7 +14,18 @@ const (
 	hasModes    = false
 )
 
-func checkOwner(fs.FileInfo) error { return nil }
+func checkOwner(File) error { return nil }
+
+// Lock does nothing on Windows, where no open file can be removed.
+func Lock(File) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	return errors.ErrUnsupported
+}
+
+// Unlock does nothing.
+func Unlock(File) {}
 
 // SyncDir does nothing: these systems have no such call, or need none.
 func SyncDir(string) error { return nil }

@@ -18,7 +18,11 @@ const (
 // checkOwner returns an error if the file belongs to another user, who could read it, or truncate
 // it, which is a memory fault for a process that has mapped it. Root, who can open any file, gets
 // the error too.
-func checkOwner(info fs.FileInfo) error {
+func checkOwner(f File) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if us := os.Geteuid(); ok && int(stat.Uid) != us {
 		return fmt.Errorf("%w: its owner is user %d, and this process is user %d",
@@ -29,8 +33,8 @@ func checkOwner(info fs.FileInfo) error {
 
 // Lock takes the file's lock, or returns ErrLocked. The lock is released by Unlock, or once this
 // process and all its children have closed the file.
-func Lock(f interface{ Fd() uintptr }) error {
-	err := flock(f, syscall.LOCK_EX|syscall.LOCK_NB)
+func Lock(f File) error {
+	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		return fmt.Errorf("%w: %w", ErrLocked, err)
 	}
@@ -39,16 +43,7 @@ func Lock(f interface{ Fd() uintptr }) error {
 
 // Unlock releases the lock. Closing the file is not enough: a child process that was just forked
 // has the file open until it executes its program.
-func Unlock(f interface{ Fd() uintptr }) { _ = flock(f, syscall.LOCK_UN) }
-
-func flock(f interface{ Fd() uintptr }, how int) error {
-	for {
-		err := syscall.Flock(int(f.Fd()), how)
-		if !errors.Is(err, syscall.EINTR) {
-			return err
-		}
-	}
-}
+func Unlock(f File) { _ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) }
 
 // SyncDir writes the entries of a directory to the disk, if its file system supports that.
 func SyncDir(dir string) error {

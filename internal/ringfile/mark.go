@@ -31,12 +31,12 @@ func (f *File) SetClosed(m Mark) { f.setMark(closedAt, m) }
 // was not closed, that of the opening. The latter is valid only during the same boot, since it is
 // not known how the wall clock was set later. lastMark returns the zero Mark if there is no valid
 // one.
-func (f *File) lastMark(boot string) Mark {
+func (f *File) lastMark(boot uint64) Mark {
 	if f.stateWord().Load() != stateOf(boot, false) {
 		m, _ := f.mark(closedAt)
 		return m
 	}
-	if m, ok := f.mark(openedAt); ok && m.At.ID == clock.HashBoot(boot) {
+	if m, ok := f.mark(openedAt); ok && m.At.ID == boot {
 		return m
 	}
 	return Mark{}

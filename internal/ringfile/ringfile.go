@@ -22,9 +22,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/cespare/xxhash/v2"
-
 	"github.com/ringcache/ringcache/internal/chunk"
+	"github.com/ringcache/ringcache/internal/clock"
 )
 
 const (
@@ -66,20 +65,20 @@ func New(head []byte, chunkSize int, grow func(n, ready int) ([]byte, error)) *F
 
 // SetState notes during which boot of the machine the file is in use, and whether it was closed
 // cleanly: no write is under way, and everything is on the disk.
-func (f *File) SetState(boot string, clean bool) {
+func (f *File) SetState(boot uint64, clean bool) {
 	f.stateWord().Store(stateOf(boot, clean))
 }
 
 // IsSound reports whether the contents of the file are consistent: it was closed cleanly, or the
 // machine has not been restarted since, and so has the newest bytes in its memory.
-func (f *File) IsSound(boot string) bool {
+func (f *File) IsSound(boot uint64) bool {
 	state := f.stateWord().Load()
 	value, ok := checked(state, stateAt)
 	return ok && (value&1 == 1 || state == stateOf(boot, false))
 }
 
-func stateOf(boot string, clean bool) uint64 {
-	value := xxhash.Sum64String(boot) << 1
+func stateOf(boot uint64, clean bool) uint64 {
+	value := boot << (valueBits - clock.IDBits)
 	if clean {
 		value |= 1
 	}

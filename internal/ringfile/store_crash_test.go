@@ -21,12 +21,13 @@ type crashes struct {
 	durable []byte // as it was at the last sync
 	now     []byte
 	closed  []byte // the values of the chunks that a Close may have left
-	boot    string // of the machine that is about to crash
+	boot    uint64 // of the machine that is about to crash
 	images  int
 	whole   int // of them
 }
 
 const (
+	anotherBoot = 99
 	crashPage   = 4096
 	crashSector = 512 // what a disk writes as a whole
 )
@@ -112,7 +113,7 @@ func (r *recorder) look() {
 func (c *crashes) open(image []byte) {
 	c.images++
 	c.openUnder(c.boot, image).Release()
-	f := c.openUnder("another boot", image)
+	f := c.openUnder(anotherBoot, image)
 	defer f.Release()
 	if f.IsNew {
 		return
@@ -126,12 +127,15 @@ func (c *crashes) open(image []byte) {
 	}
 }
 
-func (c *crashes) openUnder(boot string, image []byte) *Store {
+func (c *crashes) openUnder(boot uint64, image []byte) *Store {
 	require.NoError(c.t, os.WriteFile(c.path, image, 0o600))
 	file, err := os.OpenFile(c.path, os.O_RDWR, 0)
 	require.NoError(c.t, err)
-	f, _, err := open(file, boot, freshHeader)
-	require.NoError(c.t, err, "image %d of %d bytes, boot %s", c.images, len(image), boot)
+	f, h, err := open(file, boot, freshHeader)
+	if err == nil {
+		err = f.Use(&h)
+	}
+	require.NoError(c.t, err, "image %d of %d bytes, boot %d", c.images, len(image), boot)
 	return f
 }
 
@@ -162,13 +166,14 @@ func TestStore_CrashOfTheMachine(t *testing.T) {
 	}
 	c := &crashes{t: t, path: filepath.Join(images, "image")}
 	path := filepath.Join(dir, "cache")
-	for life, boot := range []string{"one", "one", "two", "three", "three"} {
+	for life, boot := range []uint64{1, 1, 2, 3, 3} {
 		file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 		require.NoError(t, err)
 		r := &recorder{file, c}
 		c.boot = boot
-		f, _, err := open(r, boot, freshHeader)
+		f, h, err := open(r, boot, freshHeader)
 		require.NoError(t, err)
+		require.NoError(t, f.Use(&h))
 		require.Equal(t, life == 0 || life == 3, f.IsNew, "life %d", life)
 		_, err = f.Rings.Map(16*2048, 16*2048)
 		require.NoError(t, err)

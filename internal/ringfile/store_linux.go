@@ -21,22 +21,33 @@ func mayFit(fd int, n int64) bool {
 }
 
 // preallocate allocates disk space for a range of a file, and separate space for blocks that the
-// range shares with another file (on XFS). The error is errors.ErrUnsupported if the file system
-// cannot do that.
+// range shares with another file (on XFS). The error is errors.ErrUnsupported if that cannot be
+// done.
 func preallocate(fd int, off, n int64) error {
-	err := fallocate(fd, unix.FALLOC_FL_UNSHARE_RANGE, off, n)
-	if errors.Is(err, unix.EOPNOTSUPP) {
-		err = fallocate(fd, 0, off, n)
+	err := unix.Fallocate(fd, unix.FALLOC_FL_UNSHARE_RANGE, off, n)
+	if err != nil && !isNoSpace(err) {
+		err = unix.Fallocate(fd, 0, off, n)
 	}
-	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) {
-		return fmt.Errorf("%w: %w", errors.ErrUnsupported, err)
+	return asSpace(err)
+}
+
+// asSpace returns nil, an error that says that there is no space, or errors.ErrUnsupported for any
+// other error: a sandbox may forbid the call (EPERM), and signals may interrupt each attempt
+// (EINTR), and the bytes can still be written.
+func asSpace(err error) error {
+	if err == nil || isNoSpace(err) {
+		return err
 	}
-	return err
+	return fmt.Errorf("%w: %w", errors.ErrUnsupported, err)
+}
+
+func isNoSpace(err error) bool {
+	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) || errors.Is(err, unix.EFBIG)
 }
 
 // punch turns a range of a file into a hole.
 func punch(fd int, off, n int64) error {
-	return fallocate(fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, off, n)
+	return unix.Fallocate(fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, off, n)
 }
 
 // mostRuns returns how many runs of hidden chunks there may be. Each splits a mapping and so adds
@@ -50,15 +61,6 @@ var mostRuns = sync.OnceValue(func() int64 {
 	}
 	return most / 4
 })
-
-func fallocate(fd int, mode uint32, off, n int64) error {
-	for {
-		err := unix.Fallocate(fd, mode, off, n)
-		if !errors.Is(err, unix.EINTR) {
-			return err
-		}
-	}
-}
 
 // fiemap and fiemapExtent are struct fiemap and struct fiemap_extent of linux/fiemap.h, which the
 // unix package does not have.

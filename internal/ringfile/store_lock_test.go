@@ -20,15 +20,16 @@ func TestStore_ForkedChildKeepsNoLock(t *testing.T) {
 		"Release": func(f *Store) { f.Release() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			f, _, err := Open(path, "boot", freshHeader)
+			f, h, err := Open(path, 1, freshHeader)
 			require.NoError(t, err)
+			require.NoError(t, f.Use(&h))
 			child, err := unix.Dup(int(f.file.Fd())) // as fork does
 			require.NoError(t, err)
 			defer unix.Close(child)
-			_, _, err = Open(path, "boot", freshHeader)
+			_, _, err = Open(path, 1, freshHeader)
 			require.ErrorIs(t, err, ErrInUse)
 			end(f)
-			f, _, err = Open(path, "boot", freshHeader)
+			f, _, err = Open(path, 1, freshHeader)
 			require.NoError(t, err)
 			f.Release()
 		})
@@ -40,9 +41,9 @@ func TestStore_ForkedChildKeepsNoLock(t *testing.T) {
 		child, err := unix.Dup(int(file.Fd()))
 		require.NoError(t, err)
 		defer unix.Close(child)
-		_, _, err = open(file, "boot", freshHeader)
+		_, _, err = open(file, 1, freshHeader)
 		require.ErrorIs(t, err, ErrForeign)
-		_, _, err = Open(path, "boot", freshHeader)
+		_, _, err = Open(path, 1, freshHeader)
 		require.ErrorIs(t, err, ErrForeign, "and not in use")
 	})
 }

@@ -19,10 +19,16 @@ type Store struct {
 }
 
 // Open returns an error that is errors.ErrUnsupported.
-func Open(string, string, func() Header) (*Store, Header, error) {
+func Open(string, uint64, func() Header) (*Store, Header, error) {
 	err := fmt.Errorf("open ring file on %s: %w", runtime.GOOS, errors.ErrUnsupported)
 	return nil, Header{}, err
 }
+
+// Path is not called.
+func (f *Store) Path() (string, error) { return "", nil }
+
+// Use is not called.
+func (f *Store) Use(*Header) error { return nil }
 
 // Memory is not called.
 func (f *Store) Memory() *chunk.RingMemory { return nil }

@@ -26,7 +26,7 @@ type Store struct {
 	IsNew     bool // the file had no contents, or none that can be used
 	Discarded bool // the file is new because its contents could not be used
 	Last      Mark // from which the clock of the file's expiries continues; zero: unknown
-	boot      string
+	boot      uint64
 
 	mu    sync.Mutex
 	file  disk
@@ -39,18 +39,17 @@ type Store struct {
 type disk interface {
 	io.ReaderAt
 	io.WriterAt
+	osfile.File
 	Name() string
-	Fd() uintptr
-	Stat() (os.FileInfo, error)
 	Truncate(size int64) error
 	Sync() error
 	Close() error
 }
 
-// Open opens the file at path, or creates it, and takes its lock. path is absolute, and not a
-// symbolic link. It returns the header of the file, which for a new file is the result of fresh.
-// boot identifies the present boot of the machine.
-func Open(path, boot string, fresh func() Header) (*Store, Header, error) {
+// Open opens the file at path, or creates it, and takes its lock. It returns the header of the
+// file, which for a new file is the result of fresh. boot identifies the present boot of the
+// machine. Until Use is called, the file is unchanged.
+func Open(path string, boot uint64, fresh func() Header) (*Store, Header, error) {
 	file, err := osfile.OpenOwn(path, os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return nil, Header{}, fmt.Errorf("open ring file: %w", err)
@@ -59,9 +58,9 @@ func Open(path, boot string, fresh func() Header) (*Store, Header, error) {
 }
 
 // open is Open for a file that is open already.
-func open(file disk, boot string, fresh func() Header) (*Store, Header, error) {
+func open(file disk, boot uint64, fresh func() Header) (*Store, Header, error) {
 	f := &Store{file: file, boot: boot}
-	h, err := f.open(fresh)
+	h, err := f.read(fresh)
 	if err != nil {
 		f.Release()
 		return nil, h, fmt.Errorf("open ring file %s: %w", file.Name(), err)
@@ -69,7 +68,8 @@ func open(file disk, boot string, fresh func() Header) (*Store, Header, error) {
 	return f, h, nil
 }
 
-func (f *Store) open(fresh func() Header) (h Header, err error) {
+// read takes the file's lock and reads its header.
+func (f *Store) read(fresh func() Header) (h Header, err error) {
 	if err := f.lock(); err != nil {
 		return h, err
 	}
@@ -77,24 +77,46 @@ func (f *Store) open(fresh func() Header) (h Header, err error) {
 	if err != nil {
 		return h, err
 	}
-	// The name must be on the disk before anything relies on the file. An error is ignored: at
-	// worst, the cache starts empty after a crash of the machine.
-	_ = osfile.SyncDir(filepath.Dir(f.file.Name()))
 	wanted := fresh()
-	if info.Size() >= HeadSize {
-		h, err = f.openOld(info.Size(), wanted.Program)
+	if f.size = info.Size(); f.size >= HeadSize {
+		h, err = f.readOld(wanted.Program)
 		if err == nil || !errors.Is(err, ErrNew) {
 			return h, err
 		}
-	} else if err := f.refuseForeign(info.Size()); err != nil {
+	} else if err := f.refuseForeign(f.size); err != nil {
 		return h, err
 	}
 	f.IsNew = true
-	return wanted, f.begin(&wanted)
+	return wanted, nil
 }
 
-// lock takes the file's lock. It returns an error if another process has the lock, or has replaced
-// the file meanwhile.
+// Path returns the absolute path of the file, without a link at its end.
+func (f *Store) Path() (string, error) {
+	path, err := osfile.Target(f.file.Name())
+	if err == nil && !osfile.IsAt(f.file, path) {
+		err = fmt.Errorf("%w: it was replaced during the call", ErrInUse)
+	}
+	return path, err
+}
+
+// Use makes the file, which has header h, that of a cache. It releases the file if it fails.
+func (f *Store) Use(h *Header) error {
+	// The name must be on the disk before anything relies on the file. An error is ignored: at
+	// worst, the cache starts empty after a crash of the machine.
+	_ = osfile.SyncDir(filepath.Dir(f.file.Name()))
+	err := osfile.MakePrivate(f.file)
+	if err == nil && f.IsNew {
+		err = f.begin(h)
+	} else if err == nil {
+		err = f.resume(h)
+	}
+	if err != nil {
+		f.Release()
+	}
+	return err
+}
+
+// lock takes the file's lock. It returns an error if another process has the lock.
 func (f *Store) lock() error {
 	err := osfile.Lock(f.file)
 	if errors.Is(err, osfile.ErrLocked) {
@@ -102,9 +124,6 @@ func (f *Store) lock() error {
 	}
 	if err != nil {
 		return fmt.Errorf("lock: %w", err)
-	}
-	if !osfile.IsAt(f.file, f.file.Name()) {
-		return fmt.Errorf("%w: it was replaced during the call", ErrInUse)
 	}
 	return nil
 }
@@ -129,9 +148,9 @@ func (f *Store) refuseForeign(size int64) error {
 	return err
 }
 
-// openOld maps an existing file. It returns an error that is ErrNew if the contents cannot be used,
-// for example because they are of another version of the program.
-func (f *Store) openOld(size int64, program uint64) (h Header, err error) {
+// readOld reads the header of an existing file. It returns an error that is ErrNew if the contents
+// cannot be used, for example because they are of another version of the program.
+func (f *Store) readOld(program uint64) (h Header, err error) {
 	b := make([]byte, HeadSize)
 	if _, err := f.file.ReadAt(b, 0); err != nil {
 		return h, err
@@ -139,27 +158,31 @@ func (f *Store) openOld(size int64, program uint64) (h Header, err error) {
 	h, err = ReadHeader(b)
 	switch {
 	case errors.Is(err, ErrNew) && isBlank(b):
-		return h, f.refuseContents(size)
+		return h, f.refuseContents(f.size)
 	case errors.Is(err, ErrNew):
 		return h, ErrForeign // it has contents, but no header
 	case err != nil && !errors.Is(err, ErrDamaged):
 		return h, err
 	}
-	f.Discarded = true
 	isOurs := err == nil && h.Program == program
 	if !isOurs || !New(b, int(h.ChunkSize), nil).IsSound(f.boot) {
+		f.Discarded = true
 		return h, ErrNew
 	}
-	f.Discarded = false
-	if err := f.adopt(&h, size); err != nil {
-		return h, err
+	return h, nil
+}
+
+// resume maps an existing file.
+func (f *Store) resume(h *Header) error {
+	if err := f.adopt(h, f.size); err != nil {
+		return err
 	}
 	// The state on the disk must no longer say closed when the system begins to write pages back.
 	f.Rings.SetState(f.boot, false)
 	if err := f.flush(f.maps[:1]); err != nil {
-		return h, err
+		return err
 	}
-	return h, f.file.Truncate(f.size)
+	return f.file.Truncate(f.size)
 }
 
 // adopt maps the head and the extents of a file of that size. It allocates disk space for holes in

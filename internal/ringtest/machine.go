@@ -1,7 +1,6 @@
 package ringtest
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/ringcache/ringcache/internal/clock"
@@ -11,31 +10,31 @@ import (
 type FakeMachine struct {
 	Wall     time.Time
 	up       time.Duration // of the monotonic clock
-	boot     time.Duration // since the boot; below 0: the system does not tell
+	Boot     time.Duration // since the boot; 0: the system does not tell
 	Boots    int
 	RealTime time.Duration // that has passed
 }
 
 // NewFakeMachine returns a machine that has run for an hour.
 func NewFakeMachine() *FakeMachine {
-	return &FakeMachine{Wall: time.Date(2026, 11, 25, 0, 0, 0, 0, time.UTC), boot: time.Hour}
+	return &FakeMachine{Wall: time.Date(2026, 11, 25, 0, 0, 0, 0, time.UTC), Boot: time.Hour}
 }
 
 // Machine returns the clocks.
 func (m *FakeMachine) Machine() *clock.Machine {
 	return &clock.Machine{
-		Now:       func() time.Time { return m.Wall },
-		SinceBoot: func() (time.Duration, bool) { return m.boot, m.boot >= 0 },
-		BootID:    func() string { return fmt.Sprint("boot ", m.Boots) },
-		Uptime:    func() time.Duration { return m.up },
+		Moment: func() clock.Moment {
+			return clock.Moment{Wall: m.Wall, Boot: m.Boot, ID: uint64(m.Boots) + 1}
+		},
+		Uptime: func() time.Duration { return m.up },
 	}
 }
 
 // Pass lets time go by, which all clocks count.
 func (m *FakeMachine) Pass(d time.Duration) {
 	m.Wall, m.up, m.RealTime = m.Wall.Add(d), m.up+d, m.RealTime+d
-	if m.boot >= 0 {
-		m.boot += d
+	if m.Boot > 0 {
+		m.Boot += d
 	}
 }
 
@@ -43,5 +42,5 @@ func (m *FakeMachine) Pass(d time.Duration) {
 func (m *FakeMachine) Reboot(off time.Duration) {
 	m.Pass(off)
 	m.Boots++
-	m.boot = min(m.boot, time.Second)
+	m.Boot = min(m.Boot, time.Second)
 }

@@ -22,8 +22,21 @@ import (
 type clockModel struct {
 	*clockedFile
 	due   map[string]time.Duration
-	early bool // the wall clock was ahead after a reboot, or not to be believed
+	early map[string]bool // may be missing early
+	wrong bool            // the wall clock was set since the mark of the last process
 }
+
+// start begins a process. If the wall clock was wrong, entries are gone early.
+func (m *clockModel) start() {
+	for k := range m.due {
+		m.early[k] = m.early[k] || m.wrong
+	}
+	m.open()
+	m.wrong = m.isUnset()
+}
+
+// isUnset reports whether the wall clock does not seem to be set.
+func (m *clockModel) isUnset() bool { return m.Wall.Year() < 2025 }
 
 // step does what two bytes say.
 func (m *clockModel) step(op, arg byte) {
@@ -31,34 +44,41 @@ func (m *clockModel) step(op, arg byte) {
 	switch d := time.Duration(arg) * clock.Tick; op % 8 {
 	case 0, 1:
 		m.set(k, max(d, clock.Tick))
-		m.due[k] = m.RealTime + max(d, clock.Tick)
+		m.due[k], m.early[k] = m.RealTime+max(d, clock.Tick), false
 	case 2:
 		if m.Touch([]byte(k), max(d, clock.Tick)) {
-			m.due[k] = m.RealTime + max(d, clock.Tick)
+			m.due[k], m.early[k] = m.RealTime+max(d, clock.Tick), false
 		}
 	case 3:
 		m.Pass(d / 7)
 	case 4: // set to anything, while it runs
-		m.Wall = m.Wall.Add(time.Duration(int8(arg)) * 1000 * time.Hour)
-	case 5, 6: // another process
+		m.Wall, m.wrong = m.Wall.Add(time.Duration(int8(arg))*1000*time.Hour), true
+	case 5, 6: // another process, under a wall clock that was set, or in another time namespace
+		if op%8 == 5 {
+			m.wrong = m.isUnset()
+		}
 		m.leave(op%8 == 5)
 		m.Pass(d / 3)
-		m.Wall = m.Wall.Add(time.Duration(int8(arg)) * time.Minute)
-		m.open()
+		if arg%4 == 0 {
+			m.Wall, m.wrong = m.Wall.Add(time.Duration(int8(arg))*time.Minute), true
+		} else if arg%4 == 1 && !m.wrong { // of one or the other, only one can be known
+			m.Boot, m.wrong = d+1, true
+		}
+		m.start()
 	case 7: // another boot, with the right time, a later one, or one that cannot be
 		closing := m.Wall
+		m.wrong = m.isUnset()
 		m.leave(true)
 		m.Reboot(d)
 		switch arg % 4 {
 		case 1:
-			m.Wall, m.early = m.Wall.Add(d), true
+			m.Wall, m.wrong = m.Wall.Add(d), true
 		case 2:
-			m.Wall, m.early = closing.Add(-d-1), true
+			m.Wall, m.wrong = closing.Add(-d-1), true
 		case 3:
-			m.Wall, m.early = time.Unix(int64(arg), 0), true
+			m.Wall, m.wrong = time.Unix(int64(arg), 0), true
 		}
-		m.early = m.early || closing.Year() < 2025
-		m.open()
+		m.start()
 	}
 }
 
@@ -73,7 +93,7 @@ func (m *clockModel) check(opened int) {
 		require.LessOrEqual(m.t, left, max(0, due-m.RealTime), k)
 		slack := 2*clock.Tick + time.Duration(2*opened)*time.Millisecond
 		if !ok && due-m.RealTime > slack {
-			require.True(m.t, m.early, "%s is due in %v", k, due-m.RealTime)
+			require.True(m.t, m.early[k], "%s is due in %v", k, due-m.RealTime)
 		}
 		if !ok {
 			delete(m.due, k)
@@ -89,7 +109,8 @@ func FuzzFileClocks(f *testing.F) {
 		f.Add(data)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		m := &clockModel{clockedFile: newClockedFile(t), due: map[string]time.Duration{}}
+		m := &clockModel{clockedFile: newClockedFile(t),
+			due: map[string]time.Duration{}, early: map[string]bool{}}
 		m.open()
 		for i := 0; i+1 < min(len(data), 400); i += 2 {
 			m.step(data[i], data[i+1])

@@ -53,41 +53,57 @@ func (f *clockedFile) set(k string, ttl time.Duration) {
 	require.NoError(f.t, f.SetWithTTL([]byte(k), []byte(k), ttl))
 }
 
-// While the machine runs on, what the wall clock says does not matter: the rest of a time to
-// live is what it was, less the time that has passed.
+// While the machine runs on, no wall clock makes an entry live longer. One that is set ahead makes
+// it expire early; if it is set back, or was never set, what has an expiry is not there, all else
+// is, and the clock begins anew.
 func TestFile_WallClockIsSetWhileTheMachineRuns(t *testing.T) {
 	unset := time.Date(1970, 1, 1, 0, 0, 5, 0, time.UTC)
 	now := time.Date(2026, 11, 25, 0, 0, 0, 0, time.UTC)
-	for name, walls := range map[string][2]time.Time{
-		"made before it was set":  {unset, now},
-		"set back an hour":        {now, now.Add(-time.Hour)},
-		"made a year ahead":       {now.AddDate(1, 0, 0), now},
-		"set ahead":               {now, now.AddDate(20, 0, 0)},
-		"unset again":             {now, unset},
-		"before 1970":             {now, time.Date(1950, 1, 1, 0, 0, 0, 0, time.UTC)},
-		"beyond what a file says": {now, time.Date(2600, 1, 1, 0, 0, 0, 0, time.UTC)},
+	const known = 50 * time.Second
+	for name, tt := range map[string]struct {
+		made, back time.Time
+		boot       time.Duration // since the boot, in another time namespace; 0: in the same one
+		left       time.Duration
+	}{
+		"as it was":               {now, now.Add(2 * time.Second), 0, known},
+		"another time namespace":  {now, now.Add(2 * time.Second), time.Minute, known},
+		"a later one":             {now, now.Add(2 * time.Second), 2 * time.Hour, 0},
+		"set back a second":       {now, now.Add(time.Second), 0, known},
+		"set ahead ten seconds":   {now, now.Add(12 * time.Second), 0, known - 10*time.Second},
+		"made before it was set":  {unset, now, 0, 0},
+		"set back an hour":        {now, now.Add(-time.Hour), 0, 0},
+		"made a year ahead":       {now.AddDate(1, 0, 0), now, 0, 0},
+		"set ahead":               {now, now.AddDate(20, 0, 0), 0, 0},
+		"unset again":             {now, unset, 0, 0},
+		"before 1970":             {now, time.Date(1950, 1, 1, 0, 0, 0, 0, time.UTC), 0, 0},
+		"beyond what a file says": {now, time.Date(2600, 1, 1, 0, 0, 0, 0, time.UTC), 0, 0},
 	} {
 		for _, closed := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s/closed=%v", name, closed), func(t *testing.T) {
 				f := newClockedFile(t)
-				f.Wall = walls[0]
+				f.Wall = tt.made
 				f.open()
 				f.set("minute", time.Minute)
 				f.set("second", time.Second)
+				f.set("for ever", 0)
 				f.Pass(2 * time.Second)
 				f.leave(closed)
-				f.Wall = walls[1]
+				f.Wall = tt.back
+				if tt.boot != 0 {
+					f.Boot = tt.boot
+				}
 				f.Pass(8 * time.Second)
 				f.open()
 				require.False(t, f.Has([]byte("second")))
+				require.True(t, f.Has([]byte("for ever")))
 				left, ok := f.TTL([]byte("minute"))
-				require.True(t, ok)
-				require.LessOrEqual(t, left, 50*time.Second)
-				require.Greater(t, left, 50*time.Second-2*clock.Tick)
+				require.Equal(t, tt.left > 0, ok)
+				require.LessOrEqual(t, left, tt.left)
+				require.GreaterOrEqual(t, left, tt.left-2*clock.Tick)
 
 				// What is set now lives as long as it is to, and no longer.
 				f.set("new", time.Second)
-				require.True(t, f.Touch([]byte("minute"), 2*time.Second))
+				f.set("minute", 2*time.Second)
 				f.Pass(time.Second)
 				require.False(t, f.Has([]byte("new")))
 				require.True(t, f.Has([]byte("minute")))
@@ -150,11 +166,12 @@ func TestFile_DeathBeforeTheClockIsNoted(t *testing.T) {
 	f.set("for ever", 0)
 	f.leave(true)
 	f.Reboot(2 * time.Hour)
-	store, _, err := ringfile.Open(f.path, f.g.Machine.BootID(), func() ringfile.Header {
+	store, h, err := ringfile.Open(f.path, f.g.Machine.Moment().ID, func() ringfile.Header {
 		return ringfile.Header{} // it is not made anew
 	})
 	require.NoError(t, err)
 	require.False(t, store.IsNew)
+	require.NoError(t, store.Use(&h))
 	store.Release()
 	f.open()
 	require.False(t, f.Has([]byte("hour")))
@@ -170,8 +187,9 @@ func TestSnapshot_WallClockIsSet(t *testing.T) {
 		reboot bool
 		left   time.Duration // of a minute; 0: it is not there
 	}{
-		"same boot, set back":   {now.Add(-time.Hour), false, 50 * time.Second},
-		"same boot, set ahead":  {now.AddDate(1, 0, 0), false, 50 * time.Second},
+		"same boot":             {now.Add(time.Second), false, 50 * time.Second},
+		"same boot, set back":   {now.Add(-time.Hour), false, 0},
+		"same boot, set ahead":  {now.Add(40 * time.Second), false, 20 * time.Second},
 		"another, a good clock": {now.Add(10 * time.Second), true, 50 * time.Second},
 		"another, set back":     {now.Add(-time.Second), true, 0},
 		"another, unset":        {time.Unix(5, 0), true, 0},

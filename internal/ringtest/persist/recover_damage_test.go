@@ -345,7 +345,7 @@ func TestFile_AnotherBootStartsEmptyUnlessClosed(t *testing.T) {
 		if closed {
 			require.NoError(t, c.Close())
 		} else {
-			ringtest.Shared(c).File.Rings.SetState("another boot", false)
+			ringtest.Shared(c).File.Rings.SetState(anotherBoot, false)
 			ringtest.Abandon(c)
 		}
 		c = ringtest.OpenFile(t, path, 32<<20)

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -136,9 +137,9 @@ func TestFile_NoDictionariesOfOurs(t *testing.T) {
 	}{
 		"somebody's":  {file("words\n"), ringcache.ErrCorrupt, ""},
 		"empty":       {file(""), ringcache.ErrCorrupt, ""},
-		"pipe":        {pipe, nil, "a named pipe"},
-		"device":      {link("/dev/zero"), nil, "a device"},
-		"directory":   {directory, nil, "a directory"},
+		"pipe":        {pipe, nil, "not a regular file: p"},
+		"device":      {link("/dev/zero"), nil, "not a regular file: D"},
+		"directory":   {directory, nil, "not a regular file: d"},
 		"cannot be":   {link("missing/dict"), fs.ErrNotExist, ""},
 		"name's long": {nil, syscall.ENAMETOOLONG, ""},
 	} {
@@ -179,6 +180,51 @@ func TestFile_NoDictionariesOfOurs(t *testing.T) {
 	}
 }
 
+// anotherBoot is not the ID of the boot of this machine.
+const anotherBoot = 1
+
+// A file that is refused, for whatever reason, is unchanged: bytes, permissions and time.
+func TestFile_RefusedIsUnchanged(t *testing.T) {
+	g := ringtest.Tiny(1, 1024, 256)
+	packed := ringtest.WithCold(g, ringtest.FlateCompressor{})
+	smaller := g
+	smaller.MaxBytes = 1024
+	for name, tt := range map[string]struct {
+		g     ringtest.Shape
+		spoil func(path string) error
+	}{
+		"foreign": {g, func(path string) error {
+			return os.WriteFile(path, []byte(strings.Repeat("words\n", 20_000)), 0o600)
+		}},
+		"foreign dictionaries": {packed, func(path string) error {
+			return os.WriteFile(path+".dict", []byte("words\n"), 0o600)
+		}},
+		"too small a bound": {smaller, func(string) error { return nil }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "cache")
+			c := ringtest.MustOpen(t, g, path)
+			require.NoError(t, c.Set([]byte("k"), []byte("v")))
+			require.NoError(t, c.Close())
+			require.NoError(t, tt.spoil(path))
+			require.NoError(t, os.Chmod(path, 0o644))
+			old := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+			require.NoError(t, os.Chtimes(path, old, old))
+			bytes := ringtest.ReadFile(t, path)
+			_, err := ringtest.Open(tt.g, path)
+			require.Error(t, err)
+			info, err := os.Stat(path)
+			require.NoError(t, err)
+			require.Equal(t, fs.FileMode(0o644), info.Mode().Perm())
+			require.True(t, old.Equal(info.ModTime()))
+			require.Equal(t, bytes, ringtest.ReadFile(t, path))
+		})
+	}
+	dir := filepath.Join(t.TempDir(), "directory") + "/"
+	require.Error(t, openError(t, dir))
+	require.NoFileExists(t, filepath.Clean(dir))
+}
+
 // requireClosedCleanly fails unless a file would be found whole after the machine was started
 // anew.
 func requireClosedCleanly(t *testing.T, path string) {
@@ -189,7 +235,7 @@ func requireClosedCleanly(t *testing.T, path string) {
 	defer f.Close()
 	_, err = io.ReadFull(f, head)
 	require.NoError(t, err)
-	require.True(t, ringfile.New(head, 1024, nil).IsSound("another boot"))
+	require.True(t, ringfile.New(head, 1024, nil).IsSound(anotherBoot))
 }
 
 // Only a regular file is replaced by a snapshot, or read as one; a pipe keeps nobody waiting.
@@ -216,7 +262,7 @@ func TestSnapshot_OnlyRegularFiles(t *testing.T) {
 		require.Zero(t, d.Len())
 	}
 	_, err := ringcache.LoadFromFile(os.DevNull) // saving to it would be a risk if this failed
-	require.ErrorContains(t, err, "a device")
+	require.ErrorContains(t, err, "not a regular file: D")
 	require.NoError(t, c.SaveToFile(link))
 	info, err := os.Lstat(link)
 	require.NoError(t, err)

@@ -107,7 +107,7 @@ func TestSnapshot_FilesThatAreNone(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	require.ErrorContains(t, err, "ringcache: load snapshot: "+none)
 	_, err = ringcache.LoadFromFile(dir)
-	require.ErrorContains(t, err, "not a regular file but a directory")
+	require.ErrorContains(t, err, "not a regular file: d")
 
 	c, report, err := ringcache.Load(none, ringcache.Options{MaxBytes: ringtest.MinBytes})
 	require.NoError(t, err)
