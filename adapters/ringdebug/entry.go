@@ -33,7 +33,7 @@ type entry struct {
 // hotKey is a key with bounds on the number of its reads.
 type hotKey struct {
 	entry
-	AtLeast uint64 // reads, as far as the samples tell
+	AtLeast uint64 // reads, estimated from samples
 	AtMost  uint64
 	Share   float64 // of all reads, at least
 }
@@ -41,7 +41,7 @@ type hotKey struct {
 // hotKeys are the hottest keys of a watch.
 type hotKeys struct {
 	Reads uint64 // estimated number of reads reported
-	OneIn uint64 // at the end of the watch, one in so many reads was sampled
+	OneIn uint64 // one in this many reads was sampled at the end of the watch
 	Keys  []hotKey
 }
 
@@ -51,8 +51,8 @@ type place interface {
 	TTL(k []byte) (time.Duration, bool)
 }
 
-// placeOf returns the place of that name, or nil if there is no such namespace. It does not call
-// Cache.Namespace, which would make one.
+// placeOf returns the place with that name, or nil if there is no such namespace. It does not call
+// Cache.Namespace, which would create one.
 func placeOf(c *ringcache.Cache, namespace *string) place {
 	if namespace == nil {
 		return c
@@ -65,7 +65,7 @@ func placeOf(c *ringcache.Cache, namespace *string) place {
 	return nil
 }
 
-// look looks a key up. If in is nil, the key is not found.
+// look looks up a key. If in is nil, the key is not found.
 func look(in place, namespace *string, k []byte, withValue bool) entry {
 	e := entry{Key: strconv.Quote(string(k)), KeyBytes: len(k)}
 	if namespace != nil {
@@ -87,7 +87,7 @@ func look(in place, namespace *string, k []byte, withValue bool) entry {
 	return e
 }
 
-// hottest returns the keys that were read most during a watch, with their present entries.
+// hottest returns the keys that were read most often during a watch, with their present entries.
 func (w *watch) hottest(c *ringcache.Cache) *hotKeys {
 	w.mu.Lock()
 	top, total := w.keys.top(hotKeysShown), w.keys.total

@@ -9,8 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// byteCount is a number of bytes that prints itself in the largest unit of which there is at least
-// one.
+// byteCount is a number of bytes that is printed in the largest unit that makes it at least 1.
 type byteCount uint64
 
 func (n byteCount) String() string {
@@ -19,13 +18,13 @@ func (n byteCount) String() string {
 	}
 	const units = "KMGTPE"
 	x, u := float64(n)/1024, 0
-	for x >= 1023.95 && u < len(units)-1 { // not 1024.0
+	for x >= 1023.95 && u < len(units)-1 { // would be printed as 1024.0
 		x, u = x/1024, u+1
 	}
 	return fmt.Sprintf("%.1f %cB", x, units[u])
 }
 
-// asUint takes what the template has: integers that are not negative.
+// asUint converts the integers of the template, which are not negative.
 func asUint(n any) uint64 {
 	switch n := n.(type) {
 	case int:
@@ -36,10 +35,10 @@ func asUint(n any) uint64 {
 	panic(fmt.Sprintf("ringdebug: show number: type is %T", n))
 }
 
-// percent returns a part from 0 to 1.
+// percent formats a fraction.
 func percent(part float64) string { return fmt.Sprintf("%.1f %%", 100*part) }
 
-// age returns how long entries stay, which is a mean.
+// age formats a mean age, with little precision.
 func age(d time.Duration) string {
 	switch {
 	case d == 0:
@@ -52,7 +51,7 @@ func age(d time.Duration) string {
 	return d.Round(time.Minute).String()
 }
 
-// timeToLive returns the rest of a time to live.
+// timeToLive formats the remaining time to live.
 func timeToLive(d time.Duration) string {
 	if d == 0 {
 		return "never expires"
@@ -60,7 +59,7 @@ func timeToLive(d time.Duration) string {
 	return d.Round(time.Second / 10).String()
 }
 
-// printable returns s as it is if all of it can be seen, and otherwise as a Go string literal.
+// printable returns s if all of its characters are visible, and otherwise a Go string literal.
 func printable(s string) string {
 	if strings.ContainsFunc(s, isHidden) {
 		return strconv.Quote(s)
@@ -68,10 +67,10 @@ func printable(s string) string {
 	return s
 }
 
-// isHidden reports whether a rune does not show itself, or stands for bytes that are no UTF-8.
+// isHidden reports whether a rune is not visible, or stands for invalid UTF-8.
 func isHidden(r rune) bool { return r == utf8.RuneError || !strconv.IsPrint(r) }
 
-// cut returns the beginning of a key that is long.
+// cut shortens long keys.
 func cut(s string) string {
 	const most = 160
 	if len(s) <= most {
@@ -84,7 +83,7 @@ func cut(s string) string {
 	return s[:end] + "…"
 }
 
-// dump returns a value as it is if it is text that shows itself, and otherwise as a hex dump.
+// dump returns a value if it is visible text, and otherwise a hex dump of it.
 func dump(v []byte) string {
 	for i := 0; i < len(v); {
 		r, size := utf8.DecodeRune(v[i:])

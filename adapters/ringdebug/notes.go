@@ -13,9 +13,9 @@ const (
 	highGain     = 0.05
 	highFailures = 0.05
 	lowBound     = 0.9
-	fullQuota    = 15. / 16 // from here on, Sets of a namespace evict its older entries
+	fullQuota    = 15. / 16 // from this fraction on, Sets of a namespace evict its older entries
 
-	// With fewer lookups or loads, their ratios do not count.
+	// With fewer lookups or loads, ratios mean little.
 	fewLookups = 100
 	fewLoads   = 10
 )

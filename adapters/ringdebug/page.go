@@ -30,8 +30,8 @@ func (p *page) add(r *report, c *ringcache.Cache) {
 	p.Caches = append(p.Caches, r)
 }
 
-// setHeader sets the headers of all answers. The page loads nothing, no other site can frame it,
-// and the keys in its address are not sent to other sites.
+// setHeader sets the headers of all responses. The page loads nothing, other sites cannot frame it,
+// and the keys in its URL are not sent to other sites.
 func setHeader(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; "+
@@ -81,9 +81,9 @@ var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 // view is the data of the template.
 type view struct {
 	*page
-	Key        string  // as it was entered, in a form that can be seen
-	Namespace  string  // the same
-	Cache      *report // the one that is shown; nil: all of them
+	Key        string  // as entered, printable
+	Namespace  string  // as entered, printable
+	Cache      *report // nil: the page shows all caches
 	Groups     []group
 	WithValues bool
 	Name       string // of the cache; empty: all are shown

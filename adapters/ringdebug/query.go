@@ -17,13 +17,13 @@ type query struct {
 	namespace *string // nil: the key is in none
 	watch     time.Duration
 
-	text, in string // key and namespace as they were written
+	text, in string // key and namespace as entered
 }
 
 // parameters are the names that a query may have.
 var parameters = []string{"cache", "key", "namespace", "seconds", "format"}
 
-// parseQuery returns what the request asks for, or a failure that says what is wrong.
+// parseQuery parses the query of a request. Errors are failures.
 func parseQuery(r *http.Request) (query, error) {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -66,7 +66,7 @@ func parseQuery(r *http.Request) (query, error) {
 	return q, nil
 }
 
-// parseSeconds returns how long to watch: 0 if nothing is said.
+// parseSeconds returns how long to watch: 0 if text is empty.
 func parseSeconds(text string) (time.Duration, error) {
 	if text == "" {
 		return 0, nil
@@ -78,7 +78,7 @@ func parseSeconds(text string) (time.Duration, error) {
 	return time.Duration(n) * time.Second, nil
 }
 
-// bad is the failure of a request that makes no sense.
+// bad returns the failure for an invalid request.
 func bad(format string, args ...any) error {
 	return &failure{http.StatusBadRequest, fmt.Sprintf(format, args...)}
 }

@@ -27,7 +27,7 @@ const (
 // seconds, a report at first takes a few hundred nanoseconds under a mutex. It soon becomes
 // cheaper, because the sampling rate is halved after every 65,536 samples.
 type Reads struct {
-	mu      sync.Mutex // of changes of watches
+	mu      sync.Mutex // held to change watches
 	watches atomic.Pointer[[]*watch]
 }
 
@@ -89,8 +89,8 @@ func (r *Reads) stop(w *watch) {
 	r.watches.Store(&others)
 }
 
-// observe counts a sampled read as the number of reads that it represents. So the expected count of
-// a key is the number of its reads, whatever the sampling rate was at the time.
+// observe counts a sampled read as the number of reads that it represents, so the expected count of
+// a key is the number of its reads, even if the sampling rate changes.
 func (w *watch) observe(namespace *string, k []byte) {
 	mask := w.mask.Load()
 	if mask != 0 && rand.Uint64()&mask != 0 {
@@ -106,8 +106,8 @@ func (w *watch) observe(namespace *string, k []byte) {
 	}
 }
 
-// appendPlace appends the key together with its namespace, if any, as the watch counts it:
-// the length of the name plus one, or 0, the name, the key.
+// appendPlace appends the key together with its namespace, if any, as the watch counts it: the
+// length of the name plus one, or 0 if there is no namespace; the name; the key.
 func appendPlace(dst []byte, namespace *string, k []byte) []byte {
 	if namespace == nil {
 		return append(append(dst, 0), k...)

@@ -8,11 +8,11 @@ import (
 
 // topK finds the keys with the greatest counts in a stream, in bounded memory: Space-Saving
 // (Metwally, Agrawal, El Abbadi: Efficient Computation of Frequent and Top-k Elements in Data
-// Streams, ICDT 2005). A new key takes the place of the one with the least count, and inherits
-// that count as its possible error. So a count is never too low, and is too high by its error at
-// most. Every key whose part of the total is above 1/room is among the counters.
+// Streams, ICDT 2005). A new key replaces the one with the lowest count, and inherits that count as
+// its possible error. A count is therefore never too low, and too high by at most its error. Every
+// key whose share of the total is above 1/room has a counter.
 type topK struct {
-	room  int // how many keys have a counter at most
+	room  int // the maximum number of counters
 	total uint64
 	least leastFirst
 	byKey map[string]*counter
@@ -26,12 +26,12 @@ type counter struct {
 	at    int    // in the heap
 }
 
-// atLeast is the part of the count that is certain.
+// atLeast is the lower bound of the count.
 func (c counter) atLeast() uint64 { return c.count - c.error }
 
 func newTopK(room int) *topK { return &topK{room: room, byKey: make(map[string]*counter, room)} }
 
-// add counts n more for the key, which it copies if need be.
+// add adds n to the count of the key.
 func (t *topK) add(key []byte, n uint64) {
 	t.total += n
 	c := t.byKey[string(key)]
@@ -51,7 +51,7 @@ func (t *topK) add(key []byte, n uint64) {
 	heap.Fix(&t.least, c.at)
 }
 
-// top returns up to n counters, those with the greatest certain counts first.
+// top returns up to n counters, those with the highest lower bounds first.
 func (t *topK) top(n int) []counter {
 	all := make([]counter, 0, len(t.least))
 	for _, c := range t.least {

@@ -5,16 +5,16 @@ import (
 	"weak"
 )
 
-// handover has the bodies of responses that were just found, until the middleware asks for
-// them. It does so right after it has the response, but the cache may drop the body in between,
-// and then the request would fail.
+// handover holds the bodies of responses that have just been found. The middleware gets a body
+// immediately after its response, and fails the request if the cache has evicted the body in
+// between.
 //
-// A body that is not asked for, as its response is too old, stays to be collected: the
-// references are weak. One that was collected, or had to make room for others, is looked up in
+// The middleware does not get the body of a response that is too old. References are weak, so such
+// a body can be collected. A body that has been collected, or replaced by others, is looked up in
 // the cache.
 type handover struct {
 	mu    sync.Mutex
-	slots [64]handed // more than requests are likely to be between the two calls
+	slots [64]handed // more than there are likely to be requests between the two calls
 	next  int
 }
 
@@ -23,7 +23,7 @@ type handed struct {
 	body weak.Pointer[[]byte]
 }
 
-// put keeps body for the next take of key.
+// put stores body for the next take of key.
 func (h *handover) put(key string, body []byte) {
 	ref := weak.Make(&body)
 	h.mu.Lock()
@@ -32,7 +32,7 @@ func (h *handover) put(key string, body []byte) {
 	h.next = (h.next + 1) % len(h.slots)
 }
 
-// take returns the body of key that was put last, and has not been taken.
+// take removes the last body that was put for key, and returns it.
 func (h *handover) take(key string) (body []byte, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -50,13 +50,13 @@ func (h *handover) take(key string) (body []byte, ok bool) {
 	return nil, false
 }
 
-// drop forgets the bodies of key.
+// drop removes the bodies of key.
 func (h *handover) drop(key string) {
 	for _, ok := h.take(key); ok; _, ok = h.take(key) {
 	}
 }
 
-// reset forgets all bodies.
+// reset removes all bodies.
 func (h *handover) reset() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -36,18 +36,18 @@ type Storage struct {
 	found     handover
 }
 
-// What the cache middleware puts behind the key of a response: bodies, and the names of the
-// headers that the response depends on, are separate entries.
+// The cache middleware appends these to the key of a response. Its body, and the names of the
+// headers that it depends on, are separate entries.
 const (
 	bodySuffix = "_body"
 	varySuffix = "|vary"
 )
 
-// bodySpare is how much longer a body lives than the response that it belongs to. It is set
-// first, and would expire first.
+// bodySpare is added to the time to live of a body, which is set before its response and would
+// expire first.
 const bodySpare = time.Second
 
-// keyRoom is how long a key may be that is put together on the stack.
+// keyRoom is the length up to which keys are on the stack.
 const keyRoom = 256
 
 // New returns a storage in cache. The caller still owns cache, may share it with other code, and
@@ -72,7 +72,7 @@ func (s *Storage) Get(key string) ([]byte, error) {
 	return s.get(key), nil
 }
 
-// get returns the value of key, and nil if it is not there.
+// get returns the value of key, or nil if there is none.
 func (s *Storage) get(key string) []byte {
 	var room [keyRoom]byte
 	val, ok := s.cache.HasGet(nil, s.appendKey(room[:0], key))
@@ -82,7 +82,7 @@ func (s *Storage) get(key string) []byte {
 	return val
 }
 
-// getMore is get of a further entry of a response, which counts as one lookup.
+// getMore is like get, but does not count as a lookup: the entries of a response count as one.
 func (s *Storage) getMore(key string) []byte {
 	var room [keyRoom]byte
 	val, ok := s.cache.HasGetUncounted(nil, s.appendKey(room[:0], key))
@@ -92,8 +92,8 @@ func (s *Storage) getMore(key string) []byte {
 	return val
 }
 
-// getResponse is get of what the cache middleware keeps. The middleware gets a response first,
-// and then its body, which has to be there.
+// getResponse is like get, but returns a response only if its body is there too. The middleware
+// gets the body afterwards.
 func (s *Storage) getResponse(key string) []byte {
 	switch {
 	case strings.HasSuffix(key, varySuffix):

@@ -7,20 +7,20 @@ import (
 	"sync/atomic"
 )
 
-// tags are the versions of all tags. A value is stored with the versions that its tags had
-// when it was set, and counts only as long as they have not changed:
+// tags are the versions of all tags. A value is stored with the versions of its tags at that time,
+// and is valid only until one of them changes:
 //
 //	record: number of tags, and whether the value is a string | slot, version of each tag | value
 //
-// So nothing that the cache evicts can make a value outlive its tag. There is a fixed number of
-// versions, and tags share them by hash: the memory is bounded, whatever tags are used, and to
-// invalidate a tag may also remove values of another, which a cache may always do.
+// An eviction therefore cannot make a value outlive its tags. The number of versions is fixed, and
+// tags with the same hash share one, so the memory is bounded, and invalidating a tag may also
+// remove values with other tags.
 //
-// The first version is random. The cache may come back from a file with values of another
-// process, whose versions mean nothing here, and they are not found.
+// The first version is random, so that values of an earlier process, in a cache that was opened
+// from a file, are not found: the versions of different processes are unrelated.
 type tags struct {
 	seed     maphash.Seed
-	first    uint64                // what is added to each counter
+	first    uint64                // added to each counter
 	counters *[slots]atomic.Uint64 // how often the tags of a slot have been invalidated
 }
 
@@ -57,8 +57,8 @@ func (t *tags) appendRecord(dst []byte, names []string, value any) (rec []byte, 
 	return append(append(dst, data...), text...), ok || isString
 }
 
-// open returns the value in a record, which it shares memory with. It returns false if one of
-// the tags has been invalidated.
+// open returns the value in a record, whose memory it shares. It returns false if one of the tags
+// has been invalidated.
 func (t *tags) open(rec []byte) (value []byte, isString, ok bool) {
 	head, n := binary.Uvarint(rec)
 	rec = rec[max(n, 0):]

@@ -17,16 +17,16 @@ type Cache struct{ cache *ringcache.Cache }
 
 var _ groupcache.Cache = (*Cache)(nil)
 
-// A value is stored with its expiry behind it: what remains of the time to live would not be
-// enough, because peers get the time itself, and an expiry that is derived from the clock each
-// time it is passed on would move.
+// A value is stored together with its expiry. The remaining time to live in the cache is not
+// enough, because peers get the expiry itself, which would change if it were computed from the
+// clock each time.
 const (
-	expires     = 1 // the last byte of a value with an expiry, which is in the 8 bytes before
-	staysLong   = 0 // the last byte of one without
+	expires     = 1 // the last byte of a value with an expiry, which is in the 8 bytes before it
+	staysLong   = 0 // the last byte of a value without
 	expiryBytes = 9
 )
 
-// Room on the stack for keys and for values that are set; longer ones are on the heap.
+// Lengths up to which keys, and values that are set, are on the stack.
 const (
 	keyRoom   = 128
 	valueRoom = 1024
@@ -71,7 +71,8 @@ func newCache(o ringcache.Options, maxBytes int64) (groupcache.Cache, error) {
 	return New(cache), nil
 }
 
-const leastBytes = 32 << 20 // as New: a smaller cache has fewer buckets, and shorter values
+// leastBytes is that of ringcache.New: smaller caches have fewer buckets and reject more values.
+const leastBytes = 32 << 20
 
 // New returns a Cache in cache, which no other code may use, because groupcache may use any key. A
 // program that needs the ringcache.Cache itself, for example for metrics, creates it in its own
@@ -103,7 +104,7 @@ func (c *Cache) Get(key string) (transport.ByteView, bool) {
 	return transport.ByteViewWithExpire(b[:n:n], time.Unix(0, nanos)), true
 }
 
-// lastYear is the last whole one whose times are numbers of nanoseconds.
+// lastYear is the last whole year whose times fit in an int64 of nanoseconds.
 const lastYear = 2261
 
 // Add stores a copy of a value until it expires, replacing an older one. An expiry after the year
@@ -127,7 +128,7 @@ func (c *Cache) Add(key string, value transport.ByteView) {
 	}
 	binary.LittleEndian.PutUint64(b[n:], uint64(end.UnixNano()))
 	b[n+8] = expires
-	// To the cache, 0 is for ever, and less removes the entry.
+	// To the cache, 0 means no expiry; a negative time removes the entry.
 	ttl := time.Until(end)
 	if ttl == 0 {
 		ttl = -1

@@ -17,7 +17,7 @@ type Cache struct {
 	prefix string
 }
 
-// keyRoom is how long a key may be that is put together on the stack.
+// keyRoom is the length up to which keys are on the stack.
 const keyRoom = 256
 
 // New returns a cache of responses in cache. The caller still owns cache, may share it with other

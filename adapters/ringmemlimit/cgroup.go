@@ -13,19 +13,19 @@ import (
 	"strings"
 )
 
-// level is a cgroup with a limit, or the machine: the limit, and the memory in use under it that
-// the kernel cannot drop, both in bytes.
+// level is a cgroup with a limit, or the machine: the limit, and the memory in use that the kernel
+// cannot drop, both in bytes.
 type level struct{ limit, used int64 }
 
-// host reads limits and use from the files of the kernel. Each level of a hierarchy has a limit of
-// its own, and a process is killed when any of them is reached.
+// host reads limits and memory use from the kernel's files. Each level of the hierarchy of cgroups
+// has its own limit, and a process is killed if it exceeds any of them.
 type host struct {
-	root string   // "" but in tests, which have files of the same form elsewhere
-	v2   bool     // the version of the hierarchy of dirs
-	dirs []string // of the process's cgroup and those above it, as far as they can be seen
+	root string   // of the file system; not empty in tests
+	v2   bool     // the version of the hierarchy
+	dirs []string // of the process's cgroup and its visible parents
 }
 
-// newHost finds the cgroups of the process. That there are none is no error.
+// newHost finds the cgroups of the process, if there are any.
 func newHost(root string) (*host, error) {
 	h := &host{root: root}
 	own, err := h.read("/proc/self/cgroup")
@@ -42,7 +42,7 @@ func newHost(root string) (*host, error) {
 		number, rest, _ := strings.Cut(strings.TrimSpace(line), ":")
 		controllers, at, _ := strings.Cut(rest, ":")
 		switch {
-		case has(controllers, "memory"): // version 1 has the controller, so version 2 has not
+		case has(controllers, "memory"): // the controller is in version 1, so not in version 2
 			h.v2, within = false, at
 			h.find(mounts, within)
 			return h, nil
@@ -56,7 +56,7 @@ func newHost(root string) (*host, error) {
 	return h, nil
 }
 
-// find sets dirs to those of the cgroup and of the ones above it, from the table of mounts.
+// find sets dirs to those of the cgroup and its parents, by the table of mounts.
 func (h *host) find(mounts, within string) {
 	for line := range strings.Lines(mounts) {
 		// 36 35 98:0 ROOT POINT rw,noatime [optional ...] - TYPE source SUPER
@@ -70,7 +70,7 @@ func (h *host) find(mounts, within string) {
 			continue
 		}
 		point = unescape(point)
-		// Below the root of the mount, or else the mount is all that a container sees.
+		// If the cgroup is not below the root of the mount, a container sees only the mount.
 		dir := point
 		if below, ok := strings.CutPrefix(within, strings.TrimSuffix(unescape(root), "/")); ok {
 			dir = path.Join(point, path.Clean("/"+below))
@@ -87,7 +87,7 @@ func (h *host) find(mounts, within string) {
 	}
 }
 
-// has reports whether a list with commas has the name.
+// has reports whether a comma-separated list contains the name.
 func has(list, name string) bool { return strings.Contains(","+list+",", ","+name+",") }
 
 // unescape decodes the name of a mount.
@@ -95,7 +95,8 @@ func unescape(name string) string {
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(name)
 }
 
-// levels returns those that have a limit below the machine's memory, or else the machine.
+// levels returns the levels with a limit below the machine's memory, or the machine if there are
+// none.
 func (h *host) levels() ([]level, error) {
 	machine, err := h.machine()
 	if err != nil {
@@ -120,13 +121,13 @@ func (h *host) levels() ([]level, error) {
 	return all, nil
 }
 
-// level reads that of a folder. Its limit is math.MaxInt64 if there is none.
+// level reads the level of a directory. Without a limit, its limit is math.MaxInt64.
 func (h *host) level(dir string) (l level, err error) {
 	limits, use := []string{"memory.max", "memory.high"}, "memory.current"
 	inactive, active := "inactive_file", "active_file"
 	if !h.v2 {
 		limits, use = []string{"memory.limit_in_bytes"}, "memory.usage_in_bytes"
-		inactive, active = "total_"+inactive, "total_"+active // of the cgroups below, too
+		inactive, active = "total_"+inactive, "total_"+active // with child cgroups
 	}
 	l.limit = math.MaxInt64
 	for _, name := range limits {
@@ -143,13 +144,13 @@ func (h *host) level(dir string) (l level, err error) {
 	if err != nil {
 		return l, err
 	}
-	// The kernel drops pages of files before it kills anyone, those in active use too. Files in
-	// tmpfs are not among them.
+	// The kernel drops pages of files, even active ones, before it kills a process. Files in tmpfs
+	// are not included.
 	l.used = max(0, l.used-stat[inactive]-stat[active])
 	return l, nil
 }
 
-// machine reads that of the machine.
+// machine reads the level of the machine.
 func (h *host) machine() (level, error) {
 	const name = "/proc/meminfo"
 	info, err := h.fields(name, ":")
@@ -160,7 +161,7 @@ func (h *host) machine() (level, error) {
 	return level{total, total - info["MemAvailable"]<<10}, err
 }
 
-// fields reads a file of lines with a name and a number.
+// fields reads a file with a name, followed by end, and a number in each line.
 func (h *host) fields(name, end string) (map[string]int64, error) {
 	text, err := h.read(name)
 	if err != nil {
@@ -177,7 +178,7 @@ func (h *host) fields(name, end string) (map[string]int64, error) {
 	return all, nil
 }
 
-// number reads a file of a number, or of "max", which is math.MaxInt64.
+// number reads a file that contains a number, or "max", which means math.MaxInt64.
 func (h *host) number(name string) (int64, error) {
 	text, err := h.read(name)
 	text = strings.TrimSpace(text)
@@ -196,5 +197,5 @@ func (h *host) read(name string) (string, error) {
 	return string(b), err
 }
 
-// name returns that of a file for the operating system.
+// name returns the path of a file for the operating system.
 func (h *host) name(name string) string { return filepath.Join(h.root, filepath.FromSlash(name)) }

@@ -5,14 +5,14 @@ import (
 	"sync/atomic"
 )
 
-// collections tells of garbage collections: a value is in c after each, or after every second one.
+// collections reports garbage collections: c gets a value after every one, or every second one.
 type collections struct {
 	c       chan struct{}
 	stopped atomic.Bool
 }
 
-// mark is an object that nobody refers to, so that each collection finds it. It has a pointer, so
-// it gets no memory together with other objects.
+// mark is an unreachable object that is freed by the next collection. It contains a pointer, so
+// that it does not share an allocation with other objects.
 type mark struct{ _ *collections }
 
 func newCollections() *collections {
@@ -32,7 +32,7 @@ func (g *collections) collected() {
 	}
 	select {
 	case g.c <- struct{}{}:
-	default: // the last one has not been looked at yet
+	default: // the last value has not been received yet
 	}
 	g.arm()
 }

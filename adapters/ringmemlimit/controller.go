@@ -32,11 +32,6 @@ type Options struct {
 	// MaxBytes is the greatest bound of the cache; 0 means as much as there is room for.
 	MaxBytes int
 
-	// Interval is the time between two readings, at least 10 ms; 0 means a second. There is also a
-	// reading after each garbage collection. The cache grows to the greatest size for which there
-	// was room throughout ten consecutive intervals.
-	Interval time.Duration
-
 	// Logger gets a line for each change of the cache's bound, and for the first of consecutive
 	// errors. The default is slog.Default().
 	Logger *slog.Logger
@@ -59,20 +54,19 @@ type Stats struct {
 var ErrRunning = errors.New("a controller is running")
 
 const (
-	defaultShare    = 0.8
-	defaultInterval = time.Second
-	leastInterval   = 10 * time.Millisecond // also between two readings for collections
-	holdIntervals   = 10
-	leastBound      = 32 << 20  // a smaller cache is not worth following
-	mostLeastBound  = 128 << 20 // the least bound of a large cache
-	mostBound       = 4 << 40   // the most that Resize takes
+	defaultShare   = 0.8
+	readInterval   = time.Second           // between two readings
+	leastInterval  = 10 * time.Millisecond // between two readings after collections
+	holdIntervals  = 10
+	leastBound     = 32 << 20  // adjusting a smaller cache is not worthwhile
+	mostLeastBound = 128 << 20 // the least bound of a large cache
+	mostBound      = 4 << 40   // the greatest bound that Resize accepts
 )
 
 // Controller runs a goroutine that sets the bound of a cache and GOMEMLIMIT. [Start] returns one.
 // Its methods are safe for concurrent use. It does not keep the cache alive.
 type Controller struct {
 	governor governor
-	interval time.Duration
 	logger   *slog.Logger
 	sources  sources
 	stopping chan struct{}
@@ -82,18 +76,19 @@ type Controller struct {
 	mu    sync.Mutex
 	stats Stats
 
-	// The goroutine's alone.
+	// Only the goroutine uses these.
 	heapLimit  int64 // in force
-	heapWanted int64 // what it would be if the user had set none
-	failing    bool  // the last reading or change was an error
+	heapWanted int64 // without regard to the user's limit
+	failing    bool  // the last reading or change failed
 }
 
-// sources are what a controller reads and sets, which tests replace.
+// sources are what a controller reads and sets. Tests replace them.
 type sources struct {
-	cache        func() resizable // nil when it is gone
+	interval     time.Duration
+	cache        func() resizable // nil if it has been collected
 	levels       func() ([]level, error)
 	heap         func() int64
-	setHeapLimit func(int64) int64 // returns the limit that holds now
+	setHeapLimit func(int64) int64 // returns the limit that is now in force
 	collected    <-chan struct{}
 	stop         func()
 }
@@ -143,7 +138,7 @@ func start(cache *ringcache.Cache, o Options) (*Controller, error) {
 	}
 	s := system(cache, h)
 	c, err := startWith(s, o)
-	runtime.KeepAlive(cache) // the sources do not keep it
+	runtime.KeepAlive(cache) // the sources do not
 	if err != nil {
 		heapLimit.restore()
 		s.stop()
@@ -151,19 +146,20 @@ func start(cache *ringcache.Cache, o Options) (*Controller, error) {
 	return c, err
 }
 
-// smallestCache returns the bound of the smallest cache whose Resize gives memory back: its chunks
-// are as long as the system's pages.
+// smallestCache returns the bound of the smallest cache whose Resize gives memory back to the
+// system: its chunks are as long as a page.
 func smallestCache() uint64 { return uint64(os.Getpagesize()) << 14 }
 
-// system returns the sources for a cache in a process of that host.
+// system returns the sources for a cache on the host.
 func system(cache *ringcache.Cache, h *host) sources {
 	gcs, pointer := newCollections(), weak.Make(cache)
 	return sources{
+		interval: readInterval,
 		cache: func() resizable {
 			if cache := pointer.Value(); cache != nil {
 				return cache
 			}
-			return nil // and not a nil pointer
+			return nil // not a nil pointer in an interface
 		},
 		levels:       h.levels,
 		heap:         heapInUse,
@@ -185,9 +181,9 @@ func startWith(s sources, o Options) (*Controller, error) {
 	c := &Controller{
 		governor: governor{
 			share: o.Share, floor: int64(o.MinBytes), ceiling: o.ceiling(),
-			hold: holdIntervals * o.Interval,
+			hold: holdIntervals * s.interval,
 		},
-		interval: o.Interval, logger: o.Logger, sources: s,
+		logger: o.Logger, sources: s,
 		stopping: make(chan struct{}), done: make(chan struct{}),
 	}
 	cache := s.cache()
@@ -207,7 +203,7 @@ func startWith(s sources, o Options) (*Controller, error) {
 	return c, nil
 }
 
-// complete returns the options with the defaults, for a cache with that bound.
+// complete returns the options with defaults filled in, for a cache with that bound.
 func (o Options) complete(bound int) (Options, error) {
 	invalid := func(format string, values ...any) (Options, error) {
 		return o, fmt.Errorf(format+": %w", append(values, ringcache.ErrInvalidOptions)...)
@@ -218,14 +214,8 @@ func (o Options) complete(bound int) (Options, error) {
 	if o.MinBytes < 0 || o.MaxBytes < 0 {
 		return invalid("MinBytes is %d and MaxBytes %d, must not be negative", o.MinBytes, o.MaxBytes)
 	}
-	if o.Interval != 0 && o.Interval < leastInterval {
-		return invalid("Interval is %v, must be at least %v", o.Interval, leastInterval)
-	}
 	if o.Share == 0 {
 		o.Share = defaultShare
-	}
-	if o.Interval == 0 {
-		o.Interval = defaultInterval
 	}
 	o.MinBytes = max(o.MinBytes, leastBound, min(bound/8, mostLeastBound))
 	if o.MaxBytes != 0 && o.MaxBytes < o.MinBytes {
@@ -237,7 +227,7 @@ func (o Options) complete(bound int) (Options, error) {
 	return o, nil
 }
 
-// ceiling returns the greatest bound, which is never more than Resize takes.
+// ceiling returns the greatest bound of the cache.
 func (o Options) ceiling() int64 {
 	if o.MaxBytes != 0 {
 		return int64(o.MaxBytes)
@@ -262,7 +252,7 @@ func (c *Controller) Stats() Stats {
 	return c.stats
 }
 
-// heapInUse returns the memory of the Go runtime, as GOMEMLIMIT counts it.
+// heapInUse returns the memory of the Go runtime that counts toward GOMEMLIMIT.
 func heapInUse() int64 {
 	samples := []metrics.Sample{
 		{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"},
@@ -274,16 +264,16 @@ func heapInUse() int64 {
 // heapLimit is the GOMEMLIMIT of the program.
 var heapLimit memoryLimit
 
-// memoryLimit is a GOMEMLIMIT that a controller sets.
+// memoryLimit is a GOMEMLIMIT that one controller at a time may set.
 type memoryLimit struct {
 	mu     sync.Mutex
 	taken  bool
-	before int64 // in force at the last take
-	last   int64 // that a controller has set
-	user   int64 // that was there before controllers
+	before int64 // in force before the last take
+	last   int64 // set by a controller
+	user   int64 // set by the user
 }
 
-// take reports whether no other controller has it.
+// take reserves the limit for a controller, and returns false if another one has it.
 func (m *memoryLimit) take() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -291,7 +281,7 @@ func (m *memoryLimit) take() bool {
 		return false
 	}
 	m.taken = true
-	// A controller leaves its limit behind, which must not bind the next one.
+	// A limit that an earlier controller has left is not the user's.
 	m.before = debug.SetMemoryLimit(-1)
 	if m.before != m.last || m.user == 0 {
 		m.user = m.before
@@ -299,7 +289,7 @@ func (m *memoryLimit) take() bool {
 	return true
 }
 
-// set returns the limit that holds now.
+// set sets the limit, but not above the user's, and returns the one in force.
 func (m *memoryLimit) set(limit int64) int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -308,7 +298,7 @@ func (m *memoryLimit) set(limit int64) int64 {
 	return m.last
 }
 
-// restore undoes all since take.
+// restore sets the limit to its value before take.
 func (m *memoryLimit) restore() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -316,6 +306,7 @@ func (m *memoryLimit) restore() {
 	debug.SetMemoryLimit(m.last)
 }
 
+// leave ends the reservation.
 func (m *memoryLimit) leave() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

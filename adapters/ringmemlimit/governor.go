@@ -2,51 +2,51 @@ package ringmemlimit
 
 import "time"
 
-// reading is what is known at one moment. All are bytes.
+// reading is the memory use at one moment. All figures are in bytes.
 type reading struct {
 	levels []level // at least one
-	heap   int64   // of the Go runtime: what GOMEMLIMIT bounds
-	held   int64   // of the cache: what its rings and indexes hold
-	bound  int64   // on the cache
+	heap   int64   // memory of the Go runtime that counts toward GOMEMLIMIT
+	held   int64   // memory of the cache
+	bound  int64   // of the cache
 }
 
-// plan is what a governor makes of a reading.
+// plan is the decision of a governor after a reading.
 type plan struct {
 	limit int64 // of the level with the least room
-	used  int64 // there, the cache included
+	used  int64 // at that level, including the cache
 	rest  int64 // the part of used that is not the cache
-	room  int64 // for the cache, beside the rest and the margin
-	bound int64 // on the cache, from now on
+	room  int64 // for the cache, next to the rest and the margin
+	bound int64 // of the cache from now on
 }
 
-// governor decides on the bound of a cache. It shrinks the cache as soon as there is too little
-// room, and lets it grow when there was more for some time: what a heap has given back it often
-// takes again, and what is evicted must be loaded again.
+// governor decides on the bound of a cache. The cache shrinks as soon as there is too little room,
+// and grows when there has been more for some time, because a heap that has shrunk often grows
+// again, and evicted entries must be loaded again.
 type governor struct {
-	share          float64 // of a limit, for the cache and the rest together
+	share          float64 // of the limit that cache and rest may use together
 	floor, ceiling int64
 	hold           time.Duration
 
-	// least has the least room since the moment since, and in the span of the same length
-	// before: of the last hold at least, and at most twice that.
+	// least is the least room since the time since, and during the hold before that. Together they
+	// cover between one and two holds.
 	least [2]int64
 	since time.Time
 }
 
-// stepShare is the hysteresis: room that differs from the bound by less than this part of the limit
-// changes nothing.
+// stepShare is the hysteresis: the bound does not change if it would change by less than this
+// fraction of the limit.
 const stepShare = 32
 
 // step returns the hysteresis in bytes.
 func (p plan) step() int64 { return p.limit / stepShare }
 
-// weigh finds the level with the least room. The plan keeps the bound.
+// weigh returns a plan for the level with the least room, with the present bound.
 func (g *governor) weigh(r reading) plan {
 	var tightest plan
 	for i, l := range r.levels {
 		p := plan{limit: l.limit, used: l.used, bound: r.bound}
-		// The cache may hold memory that is not in use there: pages of a file that another
-		// cgroup was charged for, or chunks that nothing was written to. The heap is.
+		// The rest is at least the heap: the cache may hold memory that is not charged to this
+		// level, such as pages of a file, or chunks that have not been written to.
 		p.rest = max(l.used-r.held, r.heap, 0)
 		p.room = int64(g.share*float64(l.limit)) - p.rest
 		if i == 0 || p.room < tightest.room {
@@ -56,7 +56,7 @@ func (g *governor) weigh(r reading) plan {
 	return tightest
 }
 
-// begin returns the plan for the first reading: the cache takes what room there is.
+// begin returns the plan for the first reading: the cache gets all the room.
 func (g *governor) begin(now time.Time, r reading) plan {
 	p := g.weigh(r)
 	g.least, g.since = [2]int64{p.room, p.room}, now
@@ -82,9 +82,9 @@ func (g *governor) next(now time.Time, r reading) plan {
 
 func (g *governor) clamp(bound int64) int64 { return max(g.floor, min(bound, g.ceiling)) }
 
-// heapLimit returns GOMEMLIMIT beside a cache of that bound. It is halfway between the share and
-// the limit, so that the heap can grow until the next reading. A heap that comes so far is
-// collected, and each collection causes a reading.
+// heapLimit returns GOMEMLIMIT for a cache with that bound. It is halfway between the share and the
+// limit, so that the heap can grow until the next reading. A heap that reaches it is collected, and
+// each collection causes a reading.
 func (g *governor) heapLimit(p plan, heap, bound int64) int64 {
 	others := p.rest - heap // other memory of the program, and other processes
 	most := int64((1 + g.share) / 2 * float64(p.limit))

@@ -62,7 +62,7 @@ func child(dir string) error {
 	}
 	heapLimit.take()
 	record := &record{sources: system(cache, h)}
-	controller, err := startWith(record.record(), Options{Interval: interval})
+	controller, err := startWith(record.record(), Options{})
 	if err != nil {
 		return err
 	}
@@ -140,6 +140,7 @@ type moment struct {
 // record makes the sources tell r what they say.
 func (r *record) record() sources {
 	s := r.sources
+	s.interval = interval
 	s.levels = func() (_ []level, err error) {
 		r.levels, err = r.sources.levels()
 		return r.levels, err

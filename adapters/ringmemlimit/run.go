@@ -7,11 +7,11 @@ import (
 	"github.com/ringcache/ringcache"
 )
 
-// run reads and follows until it is told to stop, or the cache is gone.
+// run adjusts both bounds until Close is called, or the cache is closed or collected.
 func (c *Controller) run() {
 	defer close(c.done)
 	defer c.sources.stop()
-	tick := time.NewTicker(c.interval)
+	tick := time.NewTicker(c.sources.interval)
 	defer tick.Stop()
 	for {
 		select {
@@ -23,7 +23,7 @@ func (c *Controller) run() {
 		if !c.step() {
 			return
 		}
-		select { // collections may come by the hundred
+		select { // there may be hundreds of collections per second
 		case <-c.stopping:
 			return
 		case <-time.After(leastInterval):
@@ -31,7 +31,8 @@ func (c *Controller) run() {
 	}
 }
 
-// step does what one reading asks for. It reports false when the cache is gone.
+// step takes a reading and adjusts both bounds. It returns false if the cache is closed or
+// collected.
 func (c *Controller) step() bool {
 	cache := c.sources.cache()
 	r, err := c.read(cache)
@@ -51,7 +52,7 @@ func (c *Controller) step() bool {
 	return true
 }
 
-// read returns the state of things. Without a cache, it holds nothing.
+// read takes a reading. cache is nil if it has been collected.
 func (c *Controller) read(cache resizable) (r reading, err error) {
 	r.levels, err = c.sources.levels()
 	r.heap = c.sources.heap()
@@ -62,7 +63,8 @@ func (c *Controller) read(cache resizable) (r reading, err error) {
 	return r, err
 }
 
-// follow does what the plan says. While the cache is larger, GOMEMLIMIT is the lower of the two.
+// follow applies the plan. GOMEMLIMIT is lowered before the cache grows, and raised after it has
+// shrunk.
 func (c *Controller) follow(cache resizable, r reading, p plan) error {
 	if p.bound > r.bound {
 		c.limitHeap(r, p, p.bound)
@@ -71,7 +73,7 @@ func (c *Controller) follow(cache resizable, r reading, p plan) error {
 	switch {
 	case p.bound != r.bound:
 		err = c.resize(cache, r, &p)
-	case r.held == 0: // it may be closed, which only Resize tells: this one changes nothing
+	case r.held == 0: // it may be closed, which only Resize reports; the bound is the same
 		if closed := cache.Resize(int(r.bound)); errors.Is(closed, ringcache.ErrClosed) {
 			err = closed
 		}
@@ -92,12 +94,14 @@ func (c *Controller) follow(cache resizable, r reading, p plan) error {
 	return err
 }
 
-// resize gives the cache the bound of the plan. If it cannot, the plan has the old one.
+// resize sets the bound of the cache to that of the plan. If this fails, it sets that of the plan
+// to the old bound.
 func (c *Controller) resize(cache resizable, r reading, p *plan) error {
 	err := cache.Resize(int(p.bound))
 	tooSmall := errors.Is(err, ringcache.ErrInvalidOptions) && p.bound < mostLeastBound
 	if tooSmall && mostLeastBound <= c.governor.ceiling {
-		// It was made with a greater bound than it had at Start. No cache has a greater least.
+		// The cache was created with a greater bound than it had at Start, so its least bound is
+		// higher. No cache has a least bound above this one.
 		c.governor.floor, p.bound = mostLeastBound, mostLeastBound
 		err = cache.Resize(mostLeastBound)
 	}
@@ -110,8 +114,8 @@ func (c *Controller) resize(cache resizable, r reading, p *plan) error {
 	return nil
 }
 
-// limitHeap sets GOMEMLIMIT to what may come beside a cache of that bound, if that differs from the
-// last one by a quarter of the hysteresis.
+// limitHeap sets GOMEMLIMIT for a cache with that bound, if it differs from the last value by more
+// than a quarter of the hysteresis.
 func (c *Controller) limitHeap(r reading, p plan, bound int64) {
 	limit := c.governor.heapLimit(p, r.heap, bound)
 	if d := limit - c.heapWanted; d > p.step()/4 || d < -p.step()/4 {
@@ -119,7 +123,7 @@ func (c *Controller) limitHeap(r reading, p plan, bound int64) {
 	}
 }
 
-// note counts an error, and logs the first one of several.
+// note counts an error, and logs the first of consecutive errors.
 func (c *Controller) note(err error) {
 	if err != nil {
 		c.mu.Lock()

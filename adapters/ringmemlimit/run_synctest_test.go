@@ -45,6 +45,7 @@ func (p *program) sources() sources {
 		fn()
 	}
 	return sources{
+		interval: readInterval,
 		cache: func() (cache resizable) {
 			locked(func() {
 				if !p.gone {

@@ -27,7 +27,7 @@ type Store struct {
 	prefix string
 }
 
-// keyRoom is how long a key may be that is put together on the stack.
+// keyRoom is the length up to which keys are on the stack.
 const keyRoom = 128
 
 // New returns a store in cache. The caller still owns cache, may share it with other code, and
@@ -58,7 +58,7 @@ func (s *Store) Commit(token string, b []byte, expiry time.Time) error {
 	var room [keyRoom]byte
 	k := s.appendKey(room[:0], token)
 	left := time.Until(expiry)
-	if left <= 0 { // to the cache, 0 is for ever
+	if left <= 0 { // to the cache, 0 means no expiry
 		s.cache.Del(k)
 		return nil
 	}
