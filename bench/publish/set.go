@@ -1,5 +1,6 @@
-// Package publish makes the published figures: it runs the set of loads that the pages show,
-// keeps every round in one CSV file, and writes tables and charts from that file alone.
+// Package publish makes the published figures: it runs the loads that the pages show, keeps every
+// round in one CSV file, and writes tables and charts from that file and from the hit ratios of
+// cmd/hitratio.
 package publish
 
 import (
