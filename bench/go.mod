@@ -14,7 +14,7 @@ require (
 	github.com/patrickmn/go-cache v2.1.0+incompatible
 	github.com/ringcache/ringcache v0.1.0
 	github.com/stretchr/testify v1.12.1
-	golang.org/x/sys v0.41.0
+	golang.org/x/sys v0.41.0 // indirect
 )
 
 require (
