@@ -9,11 +9,11 @@ const growth = 30
 func (r *run) begin() int { return r.Mean / 2 }
 
 // outgrown reports whether a session is to begin anew instead of growing.
-func (r *run) outgrown(id int) bool { return r.sizes[id]+growth > drawnLargest(r.Case) }
+func (r *run) outgrown(id int) bool { return r.sizes[id]+growth > drawnLargest(r.Size) }
 
 // fillGrown sets all sessions, each as long as it is at some time of its life.
 func (r *run) fillGrown() {
-	steps := uint64((drawnLargest(r.Case)-r.begin())/growth + 1)
+	steps := uint64((drawnLargest(r.Size)-r.begin())/growth + 1)
 	for id := range r.sizes {
 		r.set(id, r.begin()+growth*int(r.rnd.Below(steps)))
 	}

@@ -23,15 +23,12 @@ var mixedMean = int(float64(mixedMost-mixedLeast) / math.Log(float64(mixedMost)/
 
 // churnKeys is how many keys there are when so many are live: in the long run, each is as likely
 // to have been deleted last as an operation is to be a delete.
-func churnKeys(c Case) int { return c.entries() * deleteEvery / (deleteEvery - 1) }
+func churnKeys(c Size) int { return c.entries() * deleteEvery / (deleteEvery - 1) }
 
-func drawnLargest(c Case) int { return c.Mean/2 + c.Mean }
+func drawnLargest(c Size) int { return c.Mean/2 + c.Mean }
 
 // draw returns a length from half to one and a half of the mean.
 func (r *run) draw(int) int { return r.Mean/2 + int(r.rnd.Below(uint64(r.Mean)+1)) }
-
-// same returns a length of the same distribution that depends on the key only.
-func (r *run) same(id int) int { return r.Mean/2 + int(load.Mix(uint64(id))%uint64(r.Mean+1)) }
 
 // drawMixed returns a length whose logarithm is uniform.
 func (r *run) drawMixed(int) int {
@@ -69,9 +66,8 @@ func (r *run) churn(size func(id int) int) error {
 	return nil
 }
 
-func doChurn(r *run) error     { return r.churn(r.draw) }
-func doChurnSame(r *run) error { return r.churn(r.same) }
-func doMixed(r *run) error     { return r.churn(r.drawMixed) }
+func doChurn(r *run) error { return r.churn(r.draw) }
+func doMixed(r *run) error { return r.churn(r.drawMixed) }
 
 // checkAll notes how many of the live keys are found.
 func checkAll(r *run) error {

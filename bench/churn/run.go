@@ -25,14 +25,13 @@ type target interface {
 
 // run is a run in progress. It knows which entries are live and what their values are.
 type run struct {
-	Spec
+	Size
 	values *values
 	sizes  []int // by id, of the value; 0: not live
 	latest []uint32
 	rnd    load.Rand
 
 	store    store.Store
-	deleter  store.Deleter
 	appender store.Appender // nil: an append is a Get and a Set
 	target   target         // of reads and writes
 
@@ -78,13 +77,13 @@ func (c *clock) add(n int, took time.Duration) {
 
 func (c *clock) nanoseconds() float64 { return float64(c.took.Nanoseconds()) / float64(c.n) }
 
-func newRun(spec Spec, keys, largest int) (*run, error) {
-	v, err := newValues(largest, spec.Payload)
+func newRun(size Size, payload string, keys, largest int) (*run, error) {
+	v, err := newValues(largest, payload)
 	if err != nil {
 		return nil, err
 	}
 	return &run{
-		Spec: spec, values: v, rnd: load.NewRand(1),
+		Size: size, values: v, rnd: load.NewRand(1),
 		sizes: make([]int, keys), latest: make([]uint32, keys),
 		ops: make([]op, 0, batch), vals: make([]byte, 0, max(batchBytes, largest)),
 		dst: make([]byte, 0, largest), metrics: Metrics{},
@@ -97,7 +96,6 @@ func (r *run) open(info store.Info, c store.Config) error {
 		return err
 	}
 	r.store, r.target = s, s
-	r.deleter = s.(store.Deleter) // see Load.Fits
 	r.appender, _ = s.(store.Appender)
 	return nil
 }
@@ -176,7 +174,7 @@ func (r *run) flush() {
 		case opSet:
 			err = r.target.Set(k, o.val)
 		case opDel:
-			r.deleter.Del(k)
+			r.store.Del(k)
 		case opAppend:
 			err = r.extend(k, o.val)
 		}
@@ -186,7 +184,7 @@ func (r *run) flush() {
 	for i := range r.ops {
 		if r.ops[i].refused {
 			r.refused++
-			r.deleter.Del(r.keys[i][:])
+			r.store.Del(r.keys[i][:])
 		}
 	}
 	r.ops, r.vals = r.ops[:0], r.vals[:0]
@@ -278,13 +276,9 @@ func (r *run) report() {
 	if r.reads.n > 0 {
 		r.metrics[NsRead] = r.reads.nanoseconds()
 	}
-	m, ok := r.store.(store.Mover)
-	if !ok {
-		return
-	}
-	now := m.Moves()
-	r.metrics[Evicted] = float64(now.Evicted)
-	if now.HasBytes {
+	if m, ok := r.store.(store.Mover); ok {
+		now := m.Moves()
+		r.metrics[Evicted] = float64(now.Evicted)
 		r.metrics[Moved] = float64(now.Moved-r.before.Moved) / float64(max(1, r.written))
 		r.metrics[Dead] = float64(now.Dead) / float64(r.bound())
 	}

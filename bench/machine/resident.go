@@ -3,6 +3,7 @@ package machine
 import (
 	"fmt"
 	"os"
+	"runtime/debug"
 	"strconv"
 	"strings"
 )
@@ -10,6 +11,13 @@ import (
 // Resident returns the bytes of memory that the process has now. Only Linux
 // tells.
 func Resident() (int64, error) { return field("VmRSS") }
+
+// Live returns Resident without garbage and free pages; 0 where the system does not tell.
+func Live() int64 {
+	debug.FreeOSMemory() // collects first
+	n, _ := Resident()
+	return n
+}
 
 // Peak returns the most bytes of memory that the process has had since its start
 // or the last ResetPeak.

@@ -10,32 +10,22 @@ import (
 	"github.com/ringcache/ringcache/bench/store"
 )
 
-// Spec names one run.
-type Spec struct {
-	Load  string
-	Store string
-	Scale Scale
-}
-
-// Run performs the run in this process, which should do nothing else and end
+// Run performs a load on a store in this process, which should do nothing else and end
 // afterwards. Any value that is not what was set is an error.
-func Run(spec Spec) (Metrics, error) {
-	loads, err := FindLoads([]string{spec.Load})
+func Run(name, storeName string, scale Scale) (Metrics, error) {
+	l, err := Find(name)
 	if err != nil {
 		return nil, err
 	}
-	info, err := store.Find(spec.Store)
+	info, err := store.Find(storeName)
 	if err != nil {
 		return nil, err
 	}
-	if !loads[0].Fits(info) {
-		return nil, fmt.Errorf("measure: run %s on %s: the store cannot do that", spec.Load, spec.Store)
-	}
-	b := &bench{load: loads[0], info: info, scale: spec.Scale, entries: loads[0].entries(spec.Scale)}
+	b := &bench{load: l, info: info, scale: scale, entries: l.entries(scale)}
 	b.start(runtime.GOMAXPROCS(0))
 	m, err := b.load.run(b)
 	if err != nil {
-		return nil, fmt.Errorf("measure: run %s on %s: %w", spec.Load, spec.Store, err)
+		return nil, fmt.Errorf("measure: run %s on %s: %w", name, storeName, err)
 	}
 	return m, nil
 }
@@ -66,7 +56,6 @@ func (b *bench) open() error {
 		Entries:    b.entries,
 		EntryBytes: b.load.Format.Bytes(),
 		Grow:       b.load.grow,
-		Statistics: b.load.watched,
 		TTL:        b.load.ttl,
 	})
 	if err != nil {

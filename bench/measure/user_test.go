@@ -27,10 +27,9 @@ func (s *teller) Get(dst, k []byte) ([]byte, bool) {
 
 func find(t *testing.T, name string) *Load {
 	t.Helper()
-	loads, err := FindLoads([]string{name})
+	l, err := Find(name)
 	require.NoError(t, err)
-	require.Len(t, loads, 1)
-	return loads[0]
+	return l
 }
 
 func workerOf(l *Load, s store.Store) *worker {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringcache/ringcache/bench/harness"
 	"github.com/ringcache/ringcache/bench/measure"
 	"github.com/ringcache/ringcache/bench/objects"
 	"github.com/ringcache/ringcache/bench/store"
@@ -27,20 +28,10 @@ type child struct {
 	stop func(ran int) // called after each
 }
 
-func nameOf(p Part) string {
-	switch {
-	case p.Churn != nil:
-		return p.Churn.Store
-	case p.Objects != nil:
-		return p.Objects.Store
-	case p.Restart != nil:
-		return p.Restart.Store
-	}
-	return p.Store
-}
-
-func (c *child) do(_ context.Context, p Part, m *map[string]float64, _ ...string) error {
-	name := nameOf(p)
+func (c *child) do(
+	_ context.Context, s harness.Spec, m *map[string]float64, _ ...string,
+) error {
+	name := s.Store
 	c.ran = append(c.ran, name)
 	if c.stop != nil {
 		c.stop(len(c.ran))
@@ -143,7 +134,7 @@ func TestRowsAreMeasured(t *testing.T) {
 		}
 	}
 	for _, task := range (&Head{Rounds: 1, Scale: Scale, Goroutines: 2}).plan() {
-		require.Positive(t, task.cost, task.name)
+		require.Positive(t, task.Cost, task.Load)
 	}
 }
 

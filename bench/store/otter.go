@@ -1,15 +1,10 @@
 package store
 
-import (
-	"github.com/maypok86/otter/v2"
-	"github.com/maypok86/otter/v2/stats"
-)
+import "github.com/maypok86/otter/v2"
 
 var otterInfo = Info{
 	Name:    "otter",
-	Kind:    otterStore{},
 	Module:  "github.com/maypok86/otter/v2",
-	Bounded: true,
 	Expires: true,
 	Exact:   true,
 	New: func(c Config) (Store, error) {
@@ -24,9 +19,6 @@ var otterInfo = Info{
 		}
 		if c.TTL > 0 {
 			o.ExpiryCalculator = otter.ExpiryWriting[string, []byte](c.TTL)
-		}
-		if c.Statistics {
-			o.StatsRecorder = stats.NewCounter()
 		}
 		cache, err := otter.New(o)
 		if err != nil {
@@ -54,12 +46,6 @@ func (s otterStore) Look(k []byte, fn func(v []byte)) bool {
 		fn(v)
 	}
 	return ok
-}
-
-func (s otterStore) Statistics() int {
-	s.c.Stats()
-	s.c.WeightedSize()
-	return s.c.EstimatedSize()
 }
 
 func (s otterStore) Len() int { return s.c.EstimatedSize() }

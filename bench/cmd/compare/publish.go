@@ -12,7 +12,7 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/ringcache/ringcache/bench/cli"
+	"github.com/ringcache/ringcache/bench/harness"
 	"github.com/ringcache/ringcache/bench/machine"
 	"github.com/ringcache/ringcache/bench/publish"
 )
@@ -117,9 +117,6 @@ func (p *publication) measure(ctx context.Context, file string, stderr io.Writer
 		return fmt.Errorf("read own program: %w", err)
 	}
 	p.Build = fmt.Sprintf("%.8x", sha256.Sum256(program))
-	child := func(ctx context.Context, part publish.Part, m *map[string]float64, env ...string) error {
-		return cli.Again(ctx, part, m, env...)
-	}
-	_, err = publish.Measure(ctx, p.Head, file, child, stderr)
+	_, err = publish.Measure(ctx, p.Head, file, harness.Again, stderr)
 	return err
 }

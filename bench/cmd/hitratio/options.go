@@ -172,8 +172,8 @@ func (o *options) parseNames(r *raw) error {
 		if err != nil {
 			return err
 		}
-		if !info.Bounded || name == store.Null {
-			return fmt.Errorf("-stores: %s has no bound, or keeps nothing", name)
+		if name == store.Null {
+			return fmt.Errorf("-stores: %s keeps nothing", name)
 		}
 		o.stores = append(o.stores, info)
 	}

@@ -1,0 +1,171 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ringcache/ringcache/bench/cli"
+	"github.com/ringcache/ringcache/bench/measure"
+)
+
+// options is what the flags say.
+type options struct {
+	scale    measure.Scale
+	rounds   int
+	cpus     []int
+	parts    []Part
+	baseline string // another build of the program; "": there is none
+
+	markdown, csv string // files, "" for none
+}
+
+// raw is the flags as they are.
+type raw struct {
+	quick               bool
+	stores, loads, cpus string
+	scale               measure.Scale
+}
+
+func (p *Program) parse(args []string, stderr io.Writer) (*options, error) {
+	o, r := &options{}, &raw{}
+	fs := flag.NewFlagSet(p.Name, flag.ContinueOnError)
+	fs.SetOutput(stderr)
+	fs.BoolVar(&r.quick, "quick", false, "small sizes and one round: a smoke test")
+	fs.IntVar(&o.rounds, "rounds", 5, "how often every run is repeated")
+	fs.StringVar(&r.stores, "stores", "", "`names` of stores, instead of those of each load")
+	fs.StringVar(&r.loads, "loads", "", "`names` or groups of loads; all by default")
+	fs.StringVar(&r.cpus, "cpu", strconv.Itoa(runtime.GOMAXPROCS(0)),
+		"`list` of GOMAXPROCS for the throughput loads; for the others the largest that the machine "+
+			"has cores for")
+	fs.IntVar(&r.scale.Entries, "entries", measure.Default.Entries,
+		"entries of 16+100 bytes; other loads scale with it")
+	fs.DurationVar(&r.scale.Duration, "duration", measure.Default.Duration, "timed part of a run")
+	fs.StringVar(&o.baseline, "baseline", "",
+		"another `build` of the program, which runs the stores with the ending "+ending)
+	fs.StringVar(&o.markdown, "o", "", "write the Markdown to this `file` instead of standard output")
+	fs.StringVar(&o.csv, "csv", "", "write every single result to this `file`, a metric in each line")
+	if err := fs.Parse(args); err != nil {
+		return nil, err
+	}
+	if fs.NArg() > 0 {
+		return nil, fmt.Errorf("unexpected argument %q", fs.Arg(0))
+	}
+	isSet := map[string]bool{}
+	fs.Visit(func(f *flag.Flag) { isSet[f.Name] = true })
+	o.scale = measure.Default
+	if r.quick {
+		o.scale = p.Quick
+		if !isSet["rounds"] {
+			o.rounds = 1
+		}
+	}
+	if isSet["entries"] {
+		o.scale.Entries = r.scale.Entries
+	}
+	if isSet["duration"] {
+		o.scale.Duration = r.scale.Duration
+	}
+	if o.rounds < 1 || o.scale.Entries < 1000 || o.scale.Duration <= 0 {
+		return nil, errors.New(
+			"-rounds must be at least 1, -entries at least 1000, -duration more than 0")
+	}
+	return o, p.interpret(o, r)
+}
+
+// interpret works out who takes part in what.
+func (p *Program) interpret(o *options, r *raw) (err error) {
+	for s := range strings.SplitSeq(r.cpus, ",") {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < 1 {
+			return fmt.Errorf("-cpu: %q is not a positive number", s)
+		}
+		o.cpus = append(o.cpus, n)
+	}
+	if o.baseline != "" {
+		// The program is found from any directory.
+		if o.baseline, err = filepath.Abs(o.baseline); err == nil {
+			_, err = exec.LookPath(o.baseline)
+		}
+		if err != nil {
+			return fmt.Errorf("-baseline: %w", err)
+		}
+	}
+	names := make([]string, len(p.Groups))
+	for i, g := range p.Groups {
+		names[i] = g.Name
+	}
+	if r.loads != "" {
+		names = strings.Split(r.loads, ",")
+	}
+	loads, err := p.find(names)
+	if err != nil {
+		return err
+	}
+	var asked []string
+	if r.stores != "" {
+		asked = strings.Split(r.stores, ",")
+	}
+	taking := map[string]bool{}
+	for _, l := range loads {
+		part := Part{l, o.storesOf(l, asked), o.cpusOf(l)}
+		for _, name := range part.Stores {
+			taking[name] = true
+		}
+		o.parts = append(o.parts, part)
+	}
+	for _, name := range asked {
+		if isBaseline(name) && o.baseline == "" {
+			return fmt.Errorf("%s needs -baseline", name)
+		}
+		if !taking[name] {
+			return fmt.Errorf("-stores: %q can take part in none of the loads", name)
+		}
+	}
+	return nil
+}
+
+// storesOf returns the stores of asked that can take part in l; those of l if none are asked for.
+// With a baseline, oldRingcache joins them unless the list has another store that runs in it.
+func (o *options) storesOf(l *Load, asked []string) []string {
+	names := slices.Clone(asked)
+	if len(names) == 0 {
+		names = slices.Clone(l.Stores)
+	}
+	if o.baseline != "" && !slices.ContainsFunc(names, isBaseline) {
+		after := slices.Index(names, "ringcache") // -1 if it does not take part
+		names = slices.Insert(names, after+1, oldRingcache)
+	}
+	return slices.DeleteFunc(names, func(name string) bool { return !l.fits(name) })
+}
+
+// cpusOf returns the GOMAXPROCS that a load is run with. For one that is not about
+// many goroutines that is the most that the machine can really run at once.
+func (o *options) cpusOf(l *Load) []int {
+	if l.PerCPU {
+		return o.cpus
+	}
+	return []int{min(slices.Max(o.cpus), runtime.NumCPU())}
+}
+
+// child performs a run in this program or in the baseline, as the name of the store says.
+func (o *options) child(
+	ctx context.Context, s Spec, m *Metrics, env ...string,
+) error {
+	run := cli.Again
+	if isBaseline(s.Store) {
+		run = func(ctx context.Context, spec, result any, env ...string) error {
+			return cli.Other(ctx, o.baseline, spec, result, env...)
+		}
+	}
+	s.Store = Bare(s.Store)
+	return run(ctx, s, m, env...)
+}
