@@ -83,17 +83,3 @@ func (l *Load) size(small bool) Size {
 	}
 	return s
 }
-
-// What operations take, in seconds, on two virtual cores of 2026.
-const (
-	opSeconds   = 0.6e-6
-	byteSeconds = 0.4e-9
-)
-
-// Seconds estimates how long a run takes.
-func (l *Load) Seconds(small bool) float64 {
-	s := l.size(small)
-	bytes := (float64(s.Turns) + 2*s.Live) * float64(s.bound())
-	ops := 2 * bytes / float64(KeyBytes+s.Mean) // with reads
-	return 0.2 + ops*opSeconds + bytes*byteSeconds
-}

@@ -30,8 +30,7 @@ func timed() (groups []harness.Group) {
 		}
 		g := &groups[len(groups)-1]
 		g.Loads = append(g.Loads, &harness.Load{
-			Name: l.Name, PerCPU: l.PerCPU, Seconds: l.Seconds,
-			Stores: store.Names(store.All), Fits: isStore,
+			Name: l.Name, Stores: store.Names(store.All), Fits: isStore,
 			Run: func(s harness.Spec) (harness.Metrics, error) {
 				return measure.Run(s.Load, s.Store, s.Scale)
 			},
@@ -55,7 +54,6 @@ func rewritten() harness.Group {
 				info, err := store.Find(name)
 				return err == nil && l.Fits(info)
 			},
-			Seconds: func(s measure.Scale, _ int) float64 { return l.Seconds(s.IsSmall()) },
 			Run: func(s harness.Spec) (harness.Metrics, error) {
 				return churn.Run(s.Load, s.Store, s.Scale.IsSmall())
 			},
@@ -70,7 +68,6 @@ func decoded() harness.Group {
 	for _, bytes := range objects.Sizes {
 		g.Loads = append(g.Loads, &harness.Load{
 			Name: fmt.Sprintf("json %d", bytes), Stores: objects.StoreNames,
-			Seconds: func(s measure.Scale, _ int) float64 { return objects.Seconds(bytes, s) },
 			Run: func(s harness.Spec) (harness.Metrics, error) {
 				return objects.Run(bytes, s.Store, s.Scale)
 			},
@@ -85,8 +82,7 @@ func restarted() harness.Group {
 	for _, name := range []string{restart.Kill, restart.Snapshot} {
 		g.Loads = append(g.Loads, &harness.Load{
 			Name: name, Stores: restart.Stores,
-			Seconds: func(s measure.Scale, _ int) float64 { return restart.Seconds(s.Entries) },
-			Run:     runRestart,
+			Run: runRestart,
 		})
 	}
 	return g

@@ -61,9 +61,9 @@ func (p *Program) Run(ctx context.Context, args []string, stdout, stderr io.Writ
 func (d *document) lines() []byte {
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
-	_ = w.Write([]string{"round", "load", "store", "cpu", "metric", "value", "error"}) // to memory
+	_ = w.Write([]string{"round", "load", "store", "metric", "value", "error"}) // to memory
 	for _, r := range d.results {
-		run := []string{strconv.Itoa(r.Round), r.Load, r.Store, strconv.Itoa(r.CPU)}
+		run := []string{strconv.Itoa(r.Round), r.Load, r.Store}
 		for _, metric := range slices.Sorted(maps.Keys(r.Metrics)) {
 			value := strconv.FormatFloat(r.Metrics[metric], 'g', -1, 64)
 			_ = w.Write(slices.Concat(run, []string{metric, value, ""}))
@@ -77,22 +77,14 @@ func (d *document) lines() []byte {
 }
 
 // cell is one field of a table.
-type cell struct{ row, store, metric string }
-
-// row names a load of a result in the tables.
-func (d *document) row(load string, cpu int) string {
-	if len(d.cpus) > 1 && d.Find(load).PerCPU {
-		return fmt.Sprintf("%s, cpu=%d", load, cpu)
-	}
-	return load
-}
+type cell struct{ load, store, metric string }
 
 // summaries puts the rounds together.
 func (d *document) summaries() map[cell]measure.Summary {
 	values := map[cell][]float64{}
 	for _, r := range d.results {
 		for metric, v := range r.Metrics {
-			c := cell{d.row(r.Load, r.CPU), r.Store, metric}
+			c := cell{r.Load, r.Store, metric}
 			values[c] = append(values[c], v)
 		}
 	}
@@ -115,7 +107,7 @@ func (d *document) render() []byte {
 	for _, c := range slices.SortedFunc(maps.Keys(all), compareCells) {
 		s, want := all[c], d.Want[c.metric]
 		if _, ok := d.Want[c.metric]; ok && max(math.Abs(s.Min-want), math.Abs(s.Max-want)) > 5e-4 {
-			remarks = append(remarks, fmt.Sprintf("%s, %s: %s %v", c.row, c.store, c.metric, s))
+			remarks = append(remarks, fmt.Sprintf("%s, %s: %s %v", c.load, c.store, c.metric, s))
 		}
 	}
 	if len(remarks) > 0 {
@@ -125,16 +117,13 @@ func (d *document) render() []byte {
 }
 
 func compareCells(a, b cell) int {
-	return slices.Compare([]string{a.row, a.store, a.metric}, []string{b.row, b.store, b.metric})
+	return slices.Compare([]string{a.load, a.store, a.metric}, []string{b.load, b.store, b.metric})
 }
 
 func (d *document) header(b *bytes.Buffer) {
 	fmt.Fprintf(b, "# %s\n\n%s", d.Title, machine.This().Header(d.command, d.columns(d.parts)))
-	fmt.Fprintf(b, "- Rounds: %d; throughput is timed for %v in each\n", d.rounds, d.scale.Duration)
-	if slices.Max(d.cpus) > runtime.NumCPU() {
-		b.WriteString("- **GOMAXPROCS is more than the machine's cores**: goroutines wait for a core, " +
-			"and ns/op counts that\n")
-	}
+	fmt.Fprintf(b, "- Rounds: %d; throughput is timed for %v in each, by %d goroutines\n", d.rounds,
+		d.scale.Duration, runtime.GOMAXPROCS(0))
 	if d.incomplete {
 		fmt.Fprintf(b, "- **Interrupted**: %d runs were done\n", len(d.results))
 	}
@@ -169,15 +158,13 @@ func (d *document) columns(parts []Part) (names []string) {
 // group renders the tables of a group.
 func (d *document) group(b *bytes.Buffer, g Group, all map[cell]measure.Summary) {
 	parts := slices.DeleteFunc(slices.Clone(d.parts),
-		func(p Part) bool { return !slices.Contains(g.Loads, p.Load) })
+		func(p Part) bool { return !slices.Contains(g.Loads, d.Find(p.Load)) })
 	if len(parts) == 0 {
 		return
 	}
-	var rows []string
-	for _, p := range parts {
-		for _, cpu := range p.CPUs {
-			rows = append(rows, d.row(p.Name, cpu))
-		}
+	rows := make([]string, len(parts))
+	for i, p := range parts {
+		rows[i] = p.Load
 	}
 	fmt.Fprintf(b, "\n## %s\n", g.Name)
 	if g.Note != "" {
@@ -185,7 +172,7 @@ func (d *document) group(b *bytes.Buffer, g Group, all map[cell]measure.Summary)
 	}
 	for _, metric := range g.Metrics {
 		b.Write(Table(metric, rows, d.columns(parts), d.base(),
-			func(row, store string) measure.Summary { return all[cell{row, store, metric}] }))
+			func(load, store string) measure.Summary { return all[cell{load, store, metric}] }))
 	}
 }
 

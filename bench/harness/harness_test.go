@@ -29,7 +29,7 @@ var program = &Program{
 			Name: "first", Note: "A note.", Metrics: []string{"ns/op", "share found"},
 			Loads: []*Load{
 				{
-					Name: "a", PerCPU: true, Stores: []string{"ringcache", "fastcache"},
+					Name: "a", Stores: []string{"ringcache", "fastcache"},
 					Fits: func(store string) bool { return store != "otter" && store != "nothing" },
 					Run: func(s Spec) (Metrics, error) {
 						ns := map[string]float64{"ringcache": 10, "fastcache": 20}[s.Store]
@@ -38,7 +38,6 @@ var program = &Program{
 				},
 				{
 					Name: "b", Stores: []string{"ringcache", "otter"},
-					Seconds: func(measure.Scale, int) float64 { return 1 },
 					Run: func(s Spec) (Metrics, error) {
 						return Metrics{"share found": 0.99999, "round": float64(s.Round)}, nil
 					},
@@ -89,31 +88,29 @@ func TestEndToEnd(t *testing.T) {
 	md, csv := filepath.Join(dir, "out.md"), filepath.Join(dir, "out.csv")
 	var progress bytes.Buffer
 	err := program.Run(t.Context(), []string{
-		"-quick", "-rounds", "2", "-cpu", "1,64", "-o", md, "-csv", csv,
+		"-quick", "-rounds", "2", "-o", md, "-csv", csv,
 	}, io.Discard, &progress)
-	require.ErrorContains(t, err, "4 of 16 runs failed, the first: round 1  c ", &progress)
+	require.ErrorContains(t, err, "4 of 12 runs failed, the first: round 1  c ", &progress)
 	require.ErrorContains(t, err, "wrong value in c")
-	require.True(t, strings.HasPrefix(progress.String(), "16 runs, about "), &progress)
-	require.Equal(t, 17, strings.Count(progress.String(), "\n"), &progress)
+	require.Equal(t, 12, strings.Count(progress.String(), "\n"), &progress)
 
 	text, err := os.ReadFile(md)
 	require.NoError(t, err)
 	for _, want := range []string{
-		"# A title\n", "`go run ./program -quick -rounds 2", "GOMAXPROCS is more than",
+		"# A title\n", "`go run ./program -quick -rounds 2",
 		"\n## first\n\nA note.\n\n| ns/op | ringcache | fastcache |\n|---|--:|--:|\n" +
-			"| a, cpu=1 | 10.0 (10.0-10.0), 0.50 | 20.0 (20.0-20.0) |\n| a, cpu=64 |",
+			"| a | 10.0 (10.0-10.0), 0.50 | 20.0 (20.0-20.0) |\n",
 		"\n| share found | ringcache | otter |\n|---|--:|--:|\n| b | 0.999 (0.999-0.999) |",
-		"\n- a, cpu=64, ringcache: held 0.50 (0.50-0.50)\n", "- round 1  c ",
+		"\n- a, ringcache: held 0.50 (0.50-0.50)\n", "- round 1  c ",
 	} {
 		require.Contains(t, string(text), want)
 	}
 	lines, err := os.ReadFile(csv)
 	require.NoError(t, err)
-	require.Contains(t, string(lines), "round,load,store,cpu,metric,value,error\n")
-	require.Contains(t, string(lines), "\n2,a,fastcache,64,ns/op,20,\n")
-	require.Contains(t, string(lines), "\n2,b,otter,"+fmt.Sprint(runtime.NumCPU())+",round,2,\n",
-		"what is not about many goroutines does not get more of them than cores")
-	require.Regexp(t, `\n2,d,fastcache,\d+,,,run: exit status 1: wrong value in d\n`, string(lines))
+	require.Contains(t, string(lines), "round,load,store,metric,value,error\n")
+	require.Contains(t, string(lines), "\n2,a,fastcache,ns/op,20,\n")
+	require.Contains(t, string(lines), "\n2,b,otter,round,2,\n")
+	require.Contains(t, string(lines), "\n2,d,fastcache,,,run: exit status 1: wrong value in d\n")
 }
 
 // An interrupt leaves what was done before it, and is an error.
@@ -125,7 +122,7 @@ func TestInterrupted(t *testing.T) {
 			cancel()
 		}
 	})
-	err := program.Run(ctx, []string{"-quick", "-cpu", "1", "-loads", "a,b"}, &out, progress)
+	err := program.Run(ctx, []string{"-quick", "-loads", "a,b"}, &out, progress)
 	require.ErrorIs(t, err, context.Canceled)
 	require.Contains(t, out.String(), "**Interrupted**: 1 runs")
 	require.Contains(t, out.String(), "| a |")
@@ -139,7 +136,7 @@ func (w writer) Write(b []byte) (int, error) {
 }
 
 func TestPerformStopsWhenAResultCannotBeKept(t *testing.T) {
-	runs := Plan([]Part{{program.Find("a"), []string{"ringcache"}, []int{1}}}, 3, measure.Quick)
+	runs := Plan([]Part{{"a", []string{"ringcache"}}}, 3, measure.Quick)
 	full := errors.New("disk full")
 	n := 0
 	child := func(context.Context, Spec, *Metrics, ...string) error { n++; return nil }
@@ -151,7 +148,7 @@ func TestPerformStopsWhenAResultCannotBeKept(t *testing.T) {
 func TestOptions(t *testing.T) {
 	for _, bad := range [][]string{
 		{"-stores", "nothing"}, {"-stores", "ringcache-baseline"}, {"-loads", "nothing"},
-		{"-cpu", "0"}, {"-cpu", "a"}, {"-rounds", "0"}, {"-entries", "1"}, {"-duration", "0s"},
+		{"-rounds", "0"}, {"-entries", "1"}, {"-duration", "0s"},
 		{"extra"}, {"-loads", "a", "-stores", "otter"}, {"-baseline", "/missing"},
 	} {
 		_, err := program.parse(bad, io.Discard)
@@ -163,7 +160,7 @@ func TestOptions(t *testing.T) {
 	require.Equal(t, 3, o.rounds)
 	require.Equal(t, 5000, o.scale.Entries, "-quick leaves what is asked for")
 	require.Equal(t, measure.Quick.FullMB, o.scale.FullMB)
-	require.Equal(t, []string{"b", "d"}, []string{o.parts[0].Name, o.parts[1].Name})
+	require.Equal(t, []string{"b", "d"}, []string{o.parts[0].Load, o.parts[1].Load})
 	o, err = program.parse([]string{"-loads", "first", "-stores", "otter,null"}, io.Discard)
 	require.NoError(t, err)
 	require.Equal(t, []string{"null"}, o.parts[0].Stores, "a store that cannot do it is left out")
@@ -173,11 +170,10 @@ func TestOptions(t *testing.T) {
 // Every store is the first one of a load at some time.
 func TestPlanRotates(t *testing.T) {
 	names := []string{"x", "otter", "z"}
-	runs := Plan([]Part{{program.Find("b"), names, []int{1}}}, 3, measure.Quick)
+	runs := Plan([]Part{{"b", names}}, 3, measure.Quick)
 	require.Len(t, runs, 9)
 	require.Equal(t, []string{"x", "otter", "z"},
 		[]string{runs[0].Store, runs[3].Store, runs[6].Store})
-	require.Equal(t, 1.6, runs[1].Cost, "otter is slower than most")
 	require.Equal(t, 3, runs[8].Round)
 }
 
@@ -198,7 +194,7 @@ func TestBaselineRunsInTheOtherProgram(t *testing.T) {
 	exe := fake(t)
 	var out, progress bytes.Buffer
 	require.NoError(t, program.Run(t.Context(), []string{
-		"-quick", "-entries", "2000", "-duration", "1ms", "-cpu", "1", "-rounds", "2",
+		"-quick", "-entries", "2000", "-duration", "1ms", "-rounds", "2",
 		"-stores", "fastcache,ringcache", "-loads", "a", "-baseline", exe,
 	}, &out, &progress), &progress)
 	require.Contains(t, out.String(), "\n| ns/op | fastcache | ringcache | ringcache-baseline |\n")

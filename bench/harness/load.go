@@ -24,12 +24,10 @@ type Spec struct {
 
 // Load is one thing to measure, a row of the tables.
 type Load struct {
-	Name    string
-	Stores  []string                                      // that are measured unless others are asked for
-	Fits    func(store string) bool                       // whether one can take part; nil: one of Stores
-	PerCPU  bool                                          // for every GOMAXPROCS asked for; else for the largest
-	Seconds func(s measure.Scale, goroutines int) float64 // an estimate; nil: twice the timed part
-	Run     func(Spec) (Metrics, error)
+	Name   string
+	Stores []string                // that are measured unless others are asked for
+	Fits   func(store string) bool // whether one can take part; nil: one of Stores
+	Run    func(Spec) (Metrics, error)
 }
 
 func (l *Load) fits(store string) bool {
@@ -37,13 +35,6 @@ func (l *Load) fits(store string) bool {
 		return slices.Contains(l.Stores, Bare(store))
 	}
 	return l.Fits(Bare(store))
-}
-
-func (l *Load) seconds(s measure.Scale, goroutines int) float64 {
-	if l.Seconds == nil {
-		return 2 * s.Duration.Seconds()
-	}
-	return l.Seconds(s, goroutines)
 }
 
 // Rows returns loads that differ in what run makes of their names.

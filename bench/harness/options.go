@@ -8,9 +8,7 @@ import (
 	"io"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/ringcache/ringcache/bench/cli"
@@ -21,7 +19,6 @@ import (
 type options struct {
 	scale    measure.Scale
 	rounds   int
-	cpus     []int
 	parts    []Part
 	baseline string // another build of the program; "": there is none
 
@@ -30,9 +27,9 @@ type options struct {
 
 // raw is the flags as they are.
 type raw struct {
-	quick               bool
-	stores, loads, cpus string
-	scale               measure.Scale
+	quick         bool
+	stores, loads string
+	scale         measure.Scale
 }
 
 func (p *Program) parse(args []string, stderr io.Writer) (*options, error) {
@@ -43,9 +40,6 @@ func (p *Program) parse(args []string, stderr io.Writer) (*options, error) {
 	fs.IntVar(&o.rounds, "rounds", 5, "how often every run is repeated")
 	fs.StringVar(&r.stores, "stores", "", "`names` of stores, instead of those of each load")
 	fs.StringVar(&r.loads, "loads", "", "`names` or groups of loads; all by default")
-	fs.StringVar(&r.cpus, "cpu", strconv.Itoa(runtime.GOMAXPROCS(0)),
-		"`list` of GOMAXPROCS for the throughput loads; for the others the largest that the machine "+
-			"has cores for")
 	fs.IntVar(&r.scale.Entries, "entries", measure.Default.Entries,
 		"entries of 16+100 bytes; other loads scale with it")
 	fs.DurationVar(&r.scale.Duration, "duration", measure.Default.Duration, "timed part of a run")
@@ -83,13 +77,6 @@ func (p *Program) parse(args []string, stderr io.Writer) (*options, error) {
 
 // interpret works out who takes part in what.
 func (p *Program) interpret(o *options, r *raw) (err error) {
-	for s := range strings.SplitSeq(r.cpus, ",") {
-		n, err := strconv.Atoi(s)
-		if err != nil || n < 1 {
-			return fmt.Errorf("-cpu: %q is not a positive number", s)
-		}
-		o.cpus = append(o.cpus, n)
-	}
 	if o.baseline != "" {
 		// The program is found from any directory.
 		if o.baseline, err = filepath.Abs(o.baseline); err == nil {
@@ -116,7 +103,7 @@ func (p *Program) interpret(o *options, r *raw) (err error) {
 	}
 	taking := map[string]bool{}
 	for _, l := range loads {
-		part := Part{l, o.storesOf(l, asked), o.cpusOf(l)}
+		part := Part{l.Name, o.storesOf(l, asked)}
 		for _, name := range part.Stores {
 			taking[name] = true
 		}
@@ -145,15 +132,6 @@ func (o *options) storesOf(l *Load, asked []string) []string {
 		names = slices.Insert(names, after+1, oldRingcache)
 	}
 	return slices.DeleteFunc(names, func(name string) bool { return !l.fits(name) })
-}
-
-// cpusOf returns the GOMAXPROCS that a load is run with. For one that is not about
-// many goroutines that is the most that the machine can really run at once.
-func (o *options) cpusOf(l *Load) []int {
-	if l.PerCPU {
-		return o.cpus
-	}
-	return []int{min(slices.Max(o.cpus), runtime.NumCPU())}
 }
 
 // child performs a run in this program or in the baseline, as the name of the store says.

@@ -3,8 +3,6 @@ package harness
 import (
 	"slices"
 	"strings"
-
-	"github.com/ringcache/ringcache/bench/store"
 )
 
 const (
@@ -31,17 +29,4 @@ func Turns(names []string, turn, round int) []string {
 		slices.Reverse(names[1:])
 	}
 	return names
-}
-
-// pace returns how much slower than most a store is.
-func pace(name string) float64 {
-	switch Bare(name) {
-	case "otter", "ristretto":
-		return 1.6
-	case "theine":
-		return 2.2
-	case store.Null:
-		return 0.1
-	}
-	return 1
 }

@@ -86,8 +86,6 @@ type Load struct {
 	Format load.Format
 	// Full loads keep a cache of Scale.FullMB full of new keys.
 	Full bool
-	// PerCPU loads run once for every GOMAXPROCS asked for; the others once.
-	PerCPU bool
 
 	entries func(Scale) int
 	run     func(*bench) (Metrics, error)
@@ -103,45 +101,45 @@ func (l *Load) Entries(s Scale) int { return l.entries(s) }
 
 // Loads lists all loads in the order in which they run.
 var Loads = []*Load{
-	perCPU("ref-set", Reference, tiny, reference, sequential, set),
-	perCPU("ref-get", Reference, tiny, reference, sequential, get),
-	perCPU("ref-setget", Reference, tiny, reference, twice, setThenGet),
+	timed("ref-set", Reference, tiny, reference, sequential, set),
+	timed("ref-get", Reference, tiny, reference, sequential, get),
+	timed("ref-setget", Reference, tiny, reference, twice, setThenGet),
 
-	perCPU("dep-uniform", Small, small, entries, uniform, getDependent),
-	perCPU("dep-zipf", Small, small, entries, zipf(0.99), getDependent),
-	perCPU("get-nil", Small, small, entries, uniform, getNil),
-	{Name: "fill", Group: Small, Format: small, PerCPU: true, entries: entries, run: fillFresh},
-	perCPU("get-uniform", Small, small, entries, uniform, get),
-	perCPU("get-zipf", Small, small, entries, zipf(0.99), get),
-	perCPU("get-absent", Small, small, entries, absent, getAbsent),
-	perCPU("get-batch", Small, small, entries, uniform, getBatch),
-	warmed(perCPU("overwrite", Small, small, entries, uniform, set)),
-	perCPU("mix-zipf", Small, small, entries, zipf(0.99), mix),
-	full(perCPU("set-new", Full, small, fullEntries, fresh, set)),
+	timed("dep-uniform", Small, small, entries, uniform, getDependent),
+	timed("dep-zipf", Small, small, entries, zipf(0.99), getDependent),
+	timed("get-nil", Small, small, entries, uniform, getNil),
+	{Name: "fill", Group: Small, Format: small, entries: entries, run: fillFresh},
+	timed("get-uniform", Small, small, entries, uniform, get),
+	timed("get-zipf", Small, small, entries, zipf(0.99), get),
+	timed("get-absent", Small, small, entries, absent, getAbsent),
+	timed("get-batch", Small, small, entries, uniform, getBatch),
+	warmed(timed("overwrite", Small, small, entries, uniform, set)),
+	timed("mix-zipf", Small, small, entries, zipf(0.99), mix),
+	full(timed("set-new", Full, small, fullEntries, fresh, set)),
 
-	expiring(perCPU("ttl-dep-uniform", TTL, small, entries, uniform, getDependent)),
-	expiring(perCPU("ttl-get-uniform", TTL, small, entries, uniform, get)),
-	expiring(perCPU("ttl-get-zipf", TTL, small, entries, zipf(0.99), get)),
-	expiring(perCPU("ttl-dep-small-uniform", TTL, brief, reference, uniform, getDependent)),
-	expiring(warmed(perCPU("ttl-set", TTL, small, entries, uniform, set))),
+	expiring(timed("ttl-dep-uniform", TTL, small, entries, uniform, getDependent)),
+	expiring(timed("ttl-get-uniform", TTL, small, entries, uniform, get)),
+	expiring(timed("ttl-get-zipf", TTL, small, entries, zipf(0.99), get)),
+	expiring(timed("ttl-dep-small-uniform", TTL, brief, reference, uniform, getDependent)),
+	expiring(warmed(timed("ttl-set", TTL, small, entries, uniform, set))),
 
-	perCPU("get-1000", Large, large, quarter, uniform, get),
-	warmed(perCPU("set-1000", Large, large, quarter, uniform, set)),
+	timed("get-1000", Large, large, quarter, uniform, get),
+	warmed(timed("set-1000", Large, large, quarter, uniform, set)),
 
-	perCPU("get-10k", Larger, page, hundredth, uniform, get),
-	warmed(perCPU("set-10k", Larger, page, hundredth, uniform, set)),
-	perCPU("get-100k", Larger, image, thousandth, uniform, get),
-	warmed(perCPU("set-100k", Larger, image, thousandth, uniform, set)),
+	timed("get-10k", Larger, page, hundredth, uniform, get),
+	warmed(timed("set-10k", Larger, page, hundredth, uniform, set)),
+	timed("get-100k", Larger, image, thousandth, uniform, get),
+	warmed(timed("set-100k", Larger, image, thousandth, uniform, set)),
 
-	perCPU("dep-small-zipf", Hot, brief, reference, zipf(0.99), getDependent),
-	perCPU("dep-small-uniform", Hot, brief, reference, uniform, getDependent),
-	perCPU("hot-key", Hot, brief, reference, one, get),
-	perCPU("get-small-uniform", Hot, brief, reference, uniform, get),
-	perCPU("get-small-zipf", Hot, brief, reference, zipf(0.99), get),
-	perCPU("get-small-zipf-1.2", Hot, brief, reference, zipf(1.2), get),
-	perCPU("get-small-absent", Hot, brief, reference, absent, getAbsent),
-	warmed(perCPU("set-small", Hot, brief, reference, uniform, set)),
-	perCPU("mix-small", Hot, brief, reference, zipf(0.99), mix),
+	timed("dep-small-zipf", Hot, brief, reference, zipf(0.99), getDependent),
+	timed("dep-small-uniform", Hot, brief, reference, uniform, getDependent),
+	timed("hot-key", Hot, brief, reference, one, get),
+	timed("get-small-uniform", Hot, brief, reference, uniform, get),
+	timed("get-small-zipf", Hot, brief, reference, zipf(0.99), get),
+	timed("get-small-zipf-1.2", Hot, brief, reference, zipf(1.2), get),
+	timed("get-small-absent", Hot, brief, reference, absent, getAbsent),
+	warmed(timed("set-small", Hot, brief, reference, uniform, set)),
+	timed("mix-small", Hot, brief, reference, zipf(0.99), mix),
 
 	full(&Load{Name: "latency-evict", Group: Latency, Format: small, entries: fullEntries,
 		run: latencyEvict, order: fresh, op: set}),
@@ -153,10 +151,10 @@ var Loads = []*Load{
 	{Name: "live-10", Group: Live, Format: small, entries: tenQuarters, run: live},
 }
 
-func perCPU(
+func timed(
 	name, group string, f load.Format, entries func(Scale) int, o order, op func(*worker) error,
 ) *Load {
-	return &Load{Name: name, Group: group, Format: f, PerCPU: true, entries: entries, run: throughput,
+	return &Load{Name: name, Group: group, Format: f, entries: entries, run: throughput,
 		order: o, op: op}
 }
 

@@ -57,13 +57,6 @@ func newTask(bytes int, store string, s measure.Scale) *task {
 		duration: s.Duration, m: measure.Metrics{}}
 }
 
-// Seconds estimates how long a run takes.
-func Seconds(bytes int, s measure.Scale) float64 {
-	const perByte = 20e-9 // to make, encode and decode a value
-	t := newTask(bytes, MemoStore, s)
-	return 1 + float64((t.entries/2+20*t.memoEntries())*bytes)*perByte + 4*t.duration.Seconds()
-}
-
 func (t *task) memoEntries() int { return t.entries / memoPart }
 
 // Run measures a cache that holds all entries in this process, which should do nothing else and

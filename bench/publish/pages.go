@@ -60,7 +60,7 @@ func (r *Run) Markdown() string {
 func (r *Run) about() string {
 	var stores []string
 	for _, l := range loads {
-		for _, name := range l.stores {
+		for _, name := range l.Stores {
 			if !slices.Contains(stores, name) {
 				stores = append(stores, name)
 			}

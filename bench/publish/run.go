@@ -6,20 +6,8 @@ import (
 	"io"
 	"slices"
 
-	"github.com/ringcache/ringcache/bench/compare"
 	"github.com/ringcache/ringcache/bench/harness"
 )
-
-// plan lists all runs in their order.
-func (h *Head) plan() []harness.Run {
-	parts := make([]harness.Part, len(loads))
-	for i, l := range loads {
-		parts[i] = harness.Part{
-			Load: compare.Program.Find(l.name), Stores: l.stores, CPUs: []int{h.Goroutines},
-		}
-	}
-	return harness.Plan(parts, h.Rounds, h.Scale)
-}
 
 // Measure carries out the plan of h with child. Each result is added to the file at once, so
 // that an interrupted run loses nothing: the next one of the same build and sizes takes what
@@ -29,7 +17,7 @@ func Measure(
 	ctx context.Context, h Head, file string, child harness.Child, out io.Writer,
 ) (*Run, error) {
 	run := resume(h, file)
-	todo := slices.DeleteFunc(h.plan(), run.has)
+	todo := slices.DeleteFunc(harness.Plan(loads, h.Rounds, h.Scale), run.has)
 	if n := len(run.Results); n > 0 {
 		fmt.Fprintf(out, "%d results are taken from %s\n", n, file)
 	}
@@ -56,7 +44,7 @@ func resume(h Head, file string) *Run {
 	return old
 }
 
-func (r *Run) has(run harness.Run) bool {
+func (r *Run) has(run harness.Spec) bool {
 	return slices.ContainsFunc(r.Results, func(r Result) bool {
 		return r.Round == run.Round && r.Load == run.Load && r.Store == run.Store
 	})

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ringcache/ringcache/bench/harness"
 	"github.com/ringcache/ringcache/bench/measure"
 	"github.com/ringcache/ringcache/bench/objects"
 	"github.com/ringcache/ringcache/bench/restart"
@@ -25,12 +26,6 @@ var Scale = func() measure.Scale {
 
 // Quick shows within two minutes that every load and page works.
 var Quick = measure.Scale{Entries: 20_000, FullMB: 32, Sets: 5_000, Duration: 20 * time.Millisecond}
-
-// load is one thing to measure, and who takes part.
-type load struct {
-	name   string
-	stores []string
-}
 
 // The stores of the set. Every question has the fastest rivals, and a few loads have all of them.
 var (
@@ -64,11 +59,11 @@ var loads = slices.Concat(
 	timed(restart.Stores, restart.Kill),
 )
 
-func timed(stores []string, names ...string) (found []load) {
+func timed(stores []string, names ...string) (parts []harness.Part) {
 	for _, name := range names {
-		found = append(found, load{name, stores})
+		parts = append(parts, harness.Part{Load: name, Stores: stores})
 	}
-	return found
+	return parts
 }
 
 func rewrittenName(name string, live float64) string { return fmt.Sprintf("%s %v", name, live) }

@@ -52,9 +52,6 @@ const filled = "filled"
 // firstGets is how many Gets are timed in the cache that was opened.
 const firstGets = 1000
 
-// Seconds estimates how long a run takes.
-func Seconds(entries int) float64 { return 0.5 + 3e-6*float64(entries) }
-
 // Run performs t. The process fills no cache itself: again performs t in another process, with
 // that folder, which does that, and dies where the load says so.
 func (t Task) Run(again func(dir string) (measure.Metrics, error)) (measure.Metrics, error) {

@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 func TestCompareEndToEnd(t *testing.T) {
 	var out, progress bytes.Buffer
 	require.NoError(t, run(t.Context(), []string{
-		"-quick", "-rounds", "2", "-entries", "2000", "-duration", "1ms", "-cpu", "2",
+		"-quick", "-rounds", "2", "-entries", "2000", "-duration", "1ms",
 		"-stores", "ringcache,fastcache,null", "-loads", "get-batch,set-1000,live-10,latency-grow,set-new",
 	}, &out, &progress), &progress)
 	for _, want := range []string{
@@ -76,7 +76,6 @@ func TestStoresFit(t *testing.T) {
 	for _, g := range compare.Program.Groups {
 		for _, l := range g.Loads {
 			require.NotEmpty(t, l.Stores, l.Name)
-			require.Positive(t, l.Seconds(measure.Default, 2), l.Name)
 			if l.Fits != nil {
 				require.False(t, l.Fits("nothing"), l.Name)
 			}

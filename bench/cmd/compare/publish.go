@@ -55,7 +55,7 @@ func parsePublication(args []string, stderr io.Writer) (*publication, error) {
 		return nil, fmt.Errorf("-rounds %d: want %d at least, or 1 with -quick", p.Rounds, publish.Rounds)
 	}
 	p.Machine = machine.This()
-	p.Goroutines = runtime.NumCPU()
+	p.Goroutines = runtime.GOMAXPROCS(0)
 	p.Command = strings.TrimSpace("go run ./cmd/compare " + strings.Join(args, " "))
 	return p, nil
 }
