@@ -37,8 +37,6 @@ const (
 	FoundOld  = "share found of the old entries"
 	FoundNew  = "share found of the new entries"
 	Parts     = "share found with a part missing"
-	Lost      = "requests of 1,000 that find their session lost"
-	LostKeys  = "keys lost"
 	Hits      = "hit ratio of the reads, %"
 	Evicted   = "entries evicted"
 	NsWrite   = "ns per write"
@@ -52,8 +50,8 @@ const (
 )
 
 // Rows are the metrics of all loads that are worth a table, in their order.
-var Rows = []string{Found, Untouched, FoundOld, FoundNew, Parts, Lost, LostKeys, Hits, NsWrite,
-	NsRead, Moved, Dead, Evicted, Resident, Peak, Refused}
+var Rows = []string{Found, Untouched, FoundOld, FoundNew, Parts, Hits, NsWrite, NsRead,
+	Moved, Dead, Evicted, Resident, Peak, Refused}
 
 // Run performs a load on a store in this process, which should do nothing else and end
 // afterwards. A value that is not the last one set is an error. If small, it is a smoke test.
@@ -75,14 +73,14 @@ func Run(name, storeName string, small bool) (Metrics, error) {
 
 // measure performs a run of l on a new store.
 func (l *Load) measure(size Size, info store.Info) (Metrics, error) {
-	r, err := newRun(size, l.payload, l.keys(size), l.largest(size))
+	r, err := newRun(size, l.payload, l.keys(size))
 	if err != nil {
 		return nil, err
 	}
 	before := machine.Live()
 	_ = machine.ResetPeak() // where that fails, Peak is that of the process
 	err = r.open(info, store.Config{
-		MaxBytes: size.bound(), Entries: size.entries(), EntryBytes: KeyBytes + size.Mean, TTL: l.ttl,
+		MaxBytes: size.bound(), Entries: size.entries(), EntryBytes: KeyBytes + size.Mean,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open: %w", err)

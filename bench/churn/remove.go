@@ -40,7 +40,7 @@ func (r *run) use(s *space) {
 func (r *run) fillSpace(s *space) {
 	r.use(s)
 	for id := s.from; id < s.to; id++ {
-		r.set(id, r.draw(id))
+		r.set(id, r.draw())
 	}
 }
 
@@ -95,7 +95,7 @@ func halfKeys(c Size) int { return oldKeys(c) + c.entries()*32/72 }
 func doDeleteHalf(r *run) error {
 	old := oldKeys(r.Size)
 	for id := range old {
-		r.set(id, r.draw(id))
+		r.set(id, r.draw())
 	}
 	r.startTiming()
 	for id := range old {
@@ -104,7 +104,7 @@ func doDeleteHalf(r *run) error {
 		}
 	}
 	for id := old; id < len(r.sizes); id++ {
-		r.set(id, r.draw(id))
+		r.set(id, r.draw())
 	}
 	return nil
 }

@@ -31,15 +31,15 @@ type run struct {
 	latest []uint32
 	rnd    load.Rand
 
-	store    store.Store
-	appender store.Appender // nil: an append is a Get and a Set
-	target   target         // of reads and writes
+	store   store.Store
+	updater store.Updater // nil: an append is a Get and a Set
+	target  target        // of reads and writes
 
 	ops   []op
 	keys  [batch][KeyBytes]byte
 	vals  []byte // of ops
 	dst   []byte
-	found [batch]bool // by the last reads
+	added []byte // to a value, by an append
 
 	writes, reads clock
 	written       int // bytes of the keys and values set since startTiming
@@ -77,7 +77,8 @@ func (c *clock) add(n int, took time.Duration) {
 
 func (c *clock) nanoseconds() float64 { return float64(c.took.Nanoseconds()) / float64(c.n) }
 
-func newRun(size Size, payload string, keys, largest int) (*run, error) {
+func newRun(size Size, payload string, keys int) (*run, error) {
+	largest := size.largest()
 	v, err := newValues(largest, payload)
 	if err != nil {
 		return nil, err
@@ -96,7 +97,7 @@ func (r *run) open(info store.Info, c store.Config) error {
 		return err
 	}
 	r.store, r.target = s, s
-	r.appender, _ = s.(store.Appender)
+	r.updater, _ = s.(store.Updater)
 	return nil
 }
 
@@ -191,8 +192,9 @@ func (r *run) flush() {
 }
 
 func (r *run) extend(k, suffix []byte) error {
-	if r.appender != nil {
-		return r.appender.Append(k, suffix)
+	if r.updater != nil {
+		r.added = suffix
+		return r.updater.Update(k, r.longer)
 	}
 	v, ok := r.target.Get(r.dst[:0], k)
 	if !ok {
@@ -201,8 +203,14 @@ func (r *run) extend(k, suffix []byte) error {
 	return r.target.Set(k, append(v, suffix...))
 }
 
-// get reads up to batch ids, and notes in r.found which are there.
-func (r *run) get(ids []int) error {
+// longer returns the value with what is added to it.
+func (r *run) longer(old []byte, _ bool) ([]byte, bool) {
+	r.dst = append(append(r.dst[:0], old...), r.added...)
+	return r.dst, true
+}
+
+// get reads up to batch ids, and returns how many are there.
+func (r *run) get(ids []int) (found int, err error) {
 	r.flush()
 	for i, id := range ids {
 		key(&r.keys[i], id)
@@ -211,16 +219,19 @@ func (r *run) get(ids []int) error {
 	start := time.Now()
 	for i, id := range ids {
 		v, ok := r.target.Get(r.dst[:0], r.keys[i][:])
-		r.found[i] = ok
-		if ok && !isPlausible(v, id, r.latest[id], r.sizes[id]) {
+		if !ok {
+			continue
+		}
+		found++
+		if !isPlausible(v, id, r.latest[id], r.sizes[id]) {
 			wrong = id
 		}
 	}
 	r.reads.add(len(ids), time.Since(start))
 	if wrong >= 0 {
-		return fmt.Errorf("key %d has a value that is not its last one", wrong)
+		return found, fmt.Errorf("key %d has a value that is not its last one", wrong)
 	}
-	return nil
+	return found, nil
 }
 
 // tally counts keys.

@@ -50,10 +50,7 @@ func rewritten() harness.Group {
 	for _, l := range churn.Loads {
 		g.Loads = append(g.Loads, &harness.Load{
 			Name: l.Name, Stores: store.Names(store.Writes),
-			Fits: func(name string) bool {
-				info, err := store.Find(name)
-				return err == nil && l.Fits(info)
-			},
+			Fits: func(name string) bool { return name != store.Null && isStore(name) },
 			Run: func(s harness.Spec) (harness.Metrics, error) {
 				return churn.Run(s.Load, s.Store, s.Scale.IsSmall())
 			},

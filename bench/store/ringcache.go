@@ -63,12 +63,15 @@ type ringcacheStore struct{ c *ringcache.Cache }
 func (s ringcacheStore) Set(k, v []byte) error            { return s.c.Set(k, v) }
 func (s ringcacheStore) Get(dst, k []byte) ([]byte, bool) { return s.c.HasGet(dst, k) }
 func (s ringcacheStore) Del(k []byte)                     { s.c.Del(k) }
-func (s ringcacheStore) Append(k, suffix []byte) error    { return s.c.Append(k, suffix) }
 func (s ringcacheStore) Len() int                         { return s.c.Len() }
 func (s ringcacheStore) Close() error                     { return s.c.Close() }
 
 func (s ringcacheStore) GetBatch(dst []byte, keys, vals [][]byte) ([]byte, int) {
 	return s.c.GetBatch(dst, keys, vals)
+}
+
+func (s ringcacheStore) Update(k []byte, fn func([]byte, bool) ([]byte, bool)) error {
+	return s.c.Update(k, fn)
 }
 
 func (s ringcacheStore) Space(name string) Space { return ringcacheSpace{s.c.Namespace(name)} }

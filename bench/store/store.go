@@ -50,10 +50,11 @@ type Batcher interface {
 	GetBatch(dst []byte, keys, vals [][]byte) (out []byte, hits int)
 }
 
-// Appender is a Store that can extend a value in place of a Get and a Set. A key that is
-// not there gets the suffix as its value.
-type Appender interface {
-	Append(k, suffix []byte) error
+// Updater is a Store that can replace a value in one atomic step.
+type Updater interface {
+	// Update sets the value that fn returns; without one, the key is absent afterwards. ok tells
+	// whether there was a value, which fn must not change.
+	Update(k []byte, fn func(old []byte, ok bool) (v []byte, set bool)) error
 }
 
 // Spacer is a Store with namespaces that can be invalidated as a whole.
