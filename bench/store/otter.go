@@ -48,6 +48,17 @@ func (s otterStore) Look(k []byte, fn func(v []byte)) bool {
 	return ok
 }
 
+func (s otterStore) Update(k []byte, fn func([]byte, bool) ([]byte, bool)) error {
+	s.c.Compute(string(k), func(old []byte, ok bool) ([]byte, otter.ComputeOp) {
+		v, set := fn(old, ok)
+		if !set {
+			return nil, otter.InvalidateOp
+		}
+		return clone(v), otter.WriteOp
+	})
+	return nil
+}
+
 func (s otterStore) Len() int { return s.c.EstimatedSize() }
 func (s otterStore) Settle()  { s.c.CleanUp() }
 

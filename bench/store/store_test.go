@@ -104,6 +104,27 @@ func TestStoreDeletes(t *testing.T) {
 	})
 }
 
+func TestStoreUpdates(t *testing.T) {
+	eachStore(t, func(t *testing.T, s store.Store) {
+		u, ok := s.(store.Updater)
+		if !ok {
+			t.Skip("no Update")
+		}
+		key := make([]byte, format.KeySize)
+		for i, want := range []string{"", "a", "ab"} {
+			check(t, u.Update(key, func(old []byte, ok bool) ([]byte, bool) {
+				if string(old) != want || ok != (i > 0) {
+					t.Errorf("update %d is given %q, %t", i, old, ok)
+				}
+				return append(bytes.Clone(old), byte('a'+i)), i < 2
+			}))
+		}
+		if v, ok := s.Get(nil, key); ok {
+			t.Errorf("an update without a value leaves %q", v)
+		}
+	})
+}
+
 func TestStoreLooks(t *testing.T) {
 	eachStore(t, func(t *testing.T, s store.Store) {
 		l, ok := s.(store.Looker)
