@@ -44,14 +44,13 @@ const (
 	Moved     = "bytes moved for each byte set"
 	Dead      = "dead bytes at the end, share of the bound"
 	Resident  = "resident memory, MB"
-	Peak      = "resident memory with garbage at its peak, MB"
 	Live      = "live bytes at the end, share of the bound"
 	Refused   = "writes refused"
 )
 
 // Rows are the metrics of all loads that are worth a table, in their order.
 var Rows = []string{Found, Untouched, FoundOld, FoundNew, Parts, Hits, NsWrite, NsRead,
-	Moved, Dead, Evicted, Resident, Peak, Refused}
+	Moved, Dead, Evicted, Resident, Refused}
 
 // Run performs a load on a store in this process, which should do nothing else and end
 // afterwards. A value that is not the last one set is an error. If small, it is a smoke test.
@@ -78,7 +77,6 @@ func (l *Load) measure(size Size, info store.Info) (Metrics, error) {
 		return nil, err
 	}
 	before := machine.Live()
-	_ = machine.ResetPeak() // where that fails, Peak is that of the process
 	err = r.open(info, store.Config{
 		MaxBytes: size.bound(), Entries: size.entries(), EntryBytes: KeyBytes + size.Mean,
 	})
@@ -90,11 +88,7 @@ func (l *Load) measure(size Size, info store.Info) (Metrics, error) {
 	}
 	r.flush()
 	r.settle()
-	if peak, err := machine.Peak(); err == nil {
-		after := machine.Live()
-		r.metrics[Resident] = megabytes(after - before)
-		r.metrics[Peak] = megabytes(max(peak, after) - before)
-	}
+	r.metrics[Resident] = float64(machine.Live()-before) / (1 << 20)
 	r.report()
 	if err := l.check(r); err != nil {
 		return nil, err
@@ -104,5 +98,3 @@ func (l *Load) measure(size Size, info store.Info) (Metrics, error) {
 	}
 	return r.metrics, nil
 }
-
-func megabytes(n int64) float64 { return float64(n) / (1 << 20) }

@@ -148,7 +148,7 @@ func TestPerformStopsWhenAResultCannotBeKept(t *testing.T) {
 func TestOptions(t *testing.T) {
 	for _, bad := range [][]string{
 		{"-stores", "nothing"}, {"-stores", "ringcache-baseline"}, {"-loads", "nothing"},
-		{"-rounds", "0"}, {"-entries", "1"}, {"-duration", "0s"},
+		{"-rounds", "-1"}, {"-entries", "1"}, {"-duration", "-1s"},
 		{"extra"}, {"-loads", "a", "-stores", "otter"}, {"-baseline", "/missing"},
 	} {
 		_, err := program.parse(bad, io.Discard)

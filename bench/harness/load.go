@@ -89,7 +89,7 @@ func (p *Program) Find(name string) *Load {
 	return nil
 }
 
-// find returns the loads of which the name or the group is in the list.
+// find returns the loads of which the name or the group is in the list; all if it is empty.
 func (p *Program) find(list []string) ([]*Load, error) {
 	var found []*Load
 	known := map[string]bool{}
@@ -97,7 +97,7 @@ func (p *Program) find(list []string) ([]*Load, error) {
 		known[g.Name] = true
 		for _, l := range g.Loads {
 			known[l.Name] = true
-			if slices.Contains(list, l.Name) || slices.Contains(list, g.Name) {
+			if len(list) == 0 || slices.Contains(list, l.Name) || slices.Contains(list, g.Name) {
 				found = append(found, l)
 			}
 		}

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -25,24 +26,17 @@ type options struct {
 	markdown, csv string // files, "" for none
 }
 
-// raw is the flags as they are.
-type raw struct {
-	quick         bool
-	stores, loads string
-	scale         measure.Scale
-}
-
 func (p *Program) parse(args []string, stderr io.Writer) (*options, error) {
-	o, r := &options{}, &raw{}
+	o := &options{scale: measure.Default}
 	fs := flag.NewFlagSet(p.Name, flag.ContinueOnError)
 	fs.SetOutput(stderr)
-	fs.BoolVar(&r.quick, "quick", false, "small sizes and one round: a smoke test")
-	fs.IntVar(&o.rounds, "rounds", 5, "how often every run is repeated")
-	fs.StringVar(&r.stores, "stores", "", "`names` of stores, instead of those of each load")
-	fs.StringVar(&r.loads, "loads", "", "`names` or groups of loads; all by default")
-	fs.IntVar(&r.scale.Entries, "entries", measure.Default.Entries,
-		"entries of 16+100 bytes; other loads scale with it")
-	fs.DurationVar(&r.scale.Duration, "duration", measure.Default.Duration, "timed part of a run")
+	quick := fs.Bool("quick", false, "small sizes and one round: a smoke test")
+	fs.IntVar(&o.rounds, "rounds", 0, "how often every run is repeated (default 5, or 1 with -quick)")
+	stores := fs.String("stores", "", "`names` of stores, instead of those of each load")
+	loads := fs.String("loads", "", "`names` or groups of loads; all by default")
+	entries := fs.Int("entries", 0,
+		"entries of 16+100 bytes, with which other loads scale (default 4,000,000)")
+	duration := fs.Duration("duration", 0, "timed part of a run (default 1s)")
 	fs.StringVar(&o.baseline, "baseline", "",
 		"another `build` of the program, which runs the stores with the ending "+ending)
 	fs.StringVar(&o.markdown, "o", "", "write the Markdown to this `file` instead of standard output")
@@ -50,56 +44,47 @@ func (p *Program) parse(args []string, stderr io.Writer) (*options, error) {
 	if err := fs.Parse(args); err != nil {
 		return nil, err
 	}
-	if fs.NArg() > 0 {
+	if *quick {
+		o.scale, o.rounds = p.Quick, cmp.Or(o.rounds, 1)
+	}
+	o.rounds = cmp.Or(o.rounds, 5)
+	o.scale.Entries = cmp.Or(*entries, o.scale.Entries)
+	o.scale.Duration = cmp.Or(*duration, o.scale.Duration)
+	switch {
+	case fs.NArg() > 0:
 		return nil, fmt.Errorf("unexpected argument %q", fs.Arg(0))
+	case o.rounds < 1 || o.scale.Entries < 1000 || o.scale.Duration < 0:
+		return nil, errors.New("-rounds must be at least 1, -entries at least 1000, -duration above 0")
 	}
-	isSet := map[string]bool{}
-	fs.Visit(func(f *flag.Flag) { isSet[f.Name] = true })
-	o.scale = measure.Default
-	if r.quick {
-		o.scale = p.Quick
-		if !isSet["rounds"] {
-			o.rounds = 1
-		}
-	}
-	if isSet["entries"] {
-		o.scale.Entries = r.scale.Entries
-	}
-	if isSet["duration"] {
-		o.scale.Duration = r.scale.Duration
-	}
-	if o.rounds < 1 || o.scale.Entries < 1000 || o.scale.Duration <= 0 {
-		return nil, errors.New(
-			"-rounds must be at least 1, -entries at least 1000, -duration more than 0")
-	}
-	return o, p.interpret(o, r)
+	return o, errors.Join(o.findBaseline(), o.takePart(p, list(*loads), list(*stores)))
 }
 
-// interpret works out who takes part in what.
-func (p *Program) interpret(o *options, r *raw) (err error) {
-	if o.baseline != "" {
-		// The program is found from any directory.
-		if o.baseline, err = filepath.Abs(o.baseline); err == nil {
-			_, err = exec.LookPath(o.baseline)
-		}
-		if err != nil {
-			return fmt.Errorf("-baseline: %w", err)
-		}
+func list(text string) []string {
+	if text == "" {
+		return nil
 	}
-	names := make([]string, len(p.Groups))
-	for i, g := range p.Groups {
-		names[i] = g.Name
+	return strings.Split(text, ",")
+}
+
+// findBaseline makes the path of the program absolute.
+func (o *options) findBaseline() (err error) {
+	if o.baseline == "" {
+		return nil
 	}
-	if r.loads != "" {
-		names = strings.Split(r.loads, ",")
+	if o.baseline, err = filepath.Abs(o.baseline); err == nil {
+		_, err = exec.LookPath(o.baseline)
 	}
+	if err != nil {
+		return fmt.Errorf("-baseline: %w", err)
+	}
+	return nil
+}
+
+// takePart works out who takes part in what.
+func (o *options) takePart(p *Program, names, asked []string) error {
 	loads, err := p.find(names)
 	if err != nil {
 		return err
-	}
-	var asked []string
-	if r.stores != "" {
-		asked = strings.Split(r.stores, ",")
 	}
 	taking := map[string]bool{}
 	for _, l := range loads {

@@ -17,7 +17,7 @@ func live(b *bench) (Metrics, error) {
 	if err := b.open(); err != nil {
 		return nil, err
 	}
-	if err := b.fillSettling(settleEvery); err != nil {
+	if err := b.fill(); err != nil {
 		return nil, err
 	}
 	b.settle()

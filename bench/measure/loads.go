@@ -108,7 +108,6 @@ var Loads = []*Load{
 	timed("dep-uniform", Small, small, entries, uniform, getDependent),
 	timed("dep-zipf", Small, small, entries, zipf(0.99), getDependent),
 	timed("get-nil", Small, small, entries, uniform, getNil),
-	{Name: "fill", Group: Small, Format: small, entries: entries, run: fillFresh},
 	timed("get-uniform", Small, small, entries, uniform, get),
 	timed("get-zipf", Small, small, entries, zipf(0.99), get),
 	timed("get-absent", Small, small, entries, absent, getAbsent),
@@ -119,8 +118,6 @@ var Loads = []*Load{
 
 	expiring(timed("ttl-dep-uniform", TTL, small, entries, uniform, getDependent)),
 	expiring(timed("ttl-get-uniform", TTL, small, entries, uniform, get)),
-	expiring(timed("ttl-get-zipf", TTL, small, entries, zipf(0.99), get)),
-	expiring(timed("ttl-dep-small-uniform", TTL, brief, reference, uniform, getDependent)),
 	expiring(warmed(timed("ttl-set", TTL, small, entries, uniform, set))),
 
 	timed("get-1000", Large, large, quarter, uniform, get),
@@ -134,10 +131,7 @@ var Loads = []*Load{
 	timed("dep-small-zipf", Hot, brief, reference, zipf(0.99), getDependent),
 	timed("dep-small-uniform", Hot, brief, reference, uniform, getDependent),
 	timed("hot-key", Hot, brief, reference, one, get),
-	timed("get-small-uniform", Hot, brief, reference, uniform, get),
 	timed("get-small-zipf", Hot, brief, reference, zipf(0.99), get),
-	timed("get-small-zipf-1.2", Hot, brief, reference, zipf(1.2), get),
-	timed("get-small-absent", Hot, brief, reference, absent, getAbsent),
 	warmed(timed("set-small", Hot, brief, reference, uniform, set)),
 	timed("mix-small", Hot, brief, reference, zipf(0.99), mix),
 

@@ -3,7 +3,6 @@ package measure
 import (
 	"errors"
 	"fmt"
-	"math"
 	"runtime"
 	"sync"
 
@@ -94,18 +93,16 @@ func (b *bench) each(fn func(*worker) error) error {
 	return errors.Join(errs...)
 }
 
-// fill stores the first version of every entry, each worker its share of the ids.
-func (b *bench) fill() error { return b.fillSettling(math.MaxInt) }
-
-// fillSettling does the same, and waits for the store after every so many Sets.
-func (b *bench) fillSettling(every uint64) error {
+// fill stores the first version of every entry, each worker its share of the ids. It waits for
+// the store now and then.
+func (b *bench) fill() error {
 	return b.each(func(w *worker) error {
 		from, to := b.share(w)
 		for id := from; id < to; id++ {
 			if err := w.set(id, 0); err != nil {
 				return err
 			}
-			if (id-from)%every == every-1 {
+			if (id-from)%settleEvery == settleEvery-1 {
 				b.settle()
 			}
 		}

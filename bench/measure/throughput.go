@@ -31,7 +31,7 @@ func (b *bench) prepare() error {
 	defer b.settle() // of the last ones
 	share := b.entries / len(b.workers)
 	if !b.load.Full {
-		if err := b.fillSettling(settleEvery); err != nil || !b.load.warm {
+		if err := b.fill(); err != nil || !b.load.warm {
 			return err
 		}
 	}
@@ -68,17 +68,4 @@ func (b *bench) timed() (time.Duration, error) {
 // perOp is the time of one operation as a goroutine sees it.
 func (b *bench) perOp(wall time.Duration, ops float64) float64 {
 	return float64(wall.Nanoseconds()) * float64(len(b.workers)) / ops
-}
-
-// fillFresh times the filling of a store, its making included.
-func fillFresh(b *bench) (Metrics, error) {
-	start := time.Now()
-	if err := b.open(); err != nil {
-		return nil, err
-	}
-	if err := b.fill(); err != nil {
-		return nil, err
-	}
-	m := Metrics{NsPerOp: b.perOp(time.Since(start), float64(b.entries))}
-	return m, b.finish(m)
 }

@@ -20,7 +20,7 @@ func main() {
 			},
 			{
 				Name: "memory", Note: memoryNote,
-				Metrics: []string{heapMB, totalMB, residentMB, liveMB, held},
+				Metrics: []string{heapMB, residentMB, liveMB, held},
 				Loads: harness.Rows([]string{"1000", "10000", "100000", "1000000"}, client.Names,
 					memory),
 			},

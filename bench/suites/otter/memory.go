@@ -20,7 +20,6 @@ the gain of the caches that keep pointers to them, but ringcache copies them.`
 // Names of figures.
 const (
 	heapMB     = "Go heap, MB (the suite's figure)"
-	totalMB    = "allocated on the Go heap in all, MB (likewise)"
 	residentMB = "resident memory, MB"
 	liveMB     = "resident memory after a collection, MB"
 	held       = "entries held"
@@ -69,7 +68,6 @@ func memory(t harness.Spec) (harness.Metrics, error) {
 	}
 	f := harness.Metrics{
 		heapMB:     mb(int64(after.Alloc) - int64(before.Alloc)),
-		totalMB:    mb(int64(after.TotalAlloc) - int64(before.TotalAlloc)),
 		residentMB: mb(after.resident - before.resident),
 		held:       float64(c.Len()),
 	}
