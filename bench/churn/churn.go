@@ -87,7 +87,7 @@ func (l *Load) measure(size Size, info store.Info) (Metrics, error) {
 		return nil, err
 	}
 	r.flush()
-	r.settle()
+	store.Settle(r.store)
 	r.metrics[Resident] = float64(machine.Live()-before) / (1 << 20)
 	r.report()
 	if err := l.check(r); err != nil {

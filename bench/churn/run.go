@@ -51,7 +51,6 @@ type run struct {
 // op is a write that waits for its batch.
 type op struct {
 	kind    opKind
-	id      int
 	val     []byte
 	refused bool
 }
@@ -101,17 +100,10 @@ func (r *run) open(info store.Info, c store.Config) error {
 	return nil
 }
 
-// settle waits for what the store has left to other goroutines.
-func (r *run) settle() {
-	if s, ok := r.store.(store.Settler); ok {
-		s.Settle()
-	}
-}
-
 // startTiming forgets what has been counted so far.
 func (r *run) startTiming() {
 	r.flush()
-	r.settle()
+	store.Settle(r.store)
 	r.writes, r.reads, r.written = clock{}, clock{}, 0
 	if m, ok := r.store.(store.Mover); ok {
 		r.before = m.Moves()
@@ -158,7 +150,7 @@ func (r *run) room(size int) []byte {
 
 func (r *run) add(kind opKind, id int, val []byte) {
 	key(&r.keys[len(r.ops)], id)
-	r.ops = append(r.ops, op{kind: kind, id: id, val: val})
+	r.ops = append(r.ops, op{kind: kind, val: val})
 	if kind != opDel {
 		r.written += KeyBytes + r.sizes[id]
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/ringcache/ringcache/bench/machine"
+	"github.com/ringcache/ringcache/bench/store"
 )
 
 // collections is how often the collector is run for its median.
@@ -20,7 +21,7 @@ func live(b *bench) (Metrics, error) {
 	if err := b.fill(); err != nil {
 		return nil, err
 	}
-	b.settle()
+	store.Settle(b.store)
 	after := machine.Live()
 
 	m := Metrics{GCTime: Collection(collections)}

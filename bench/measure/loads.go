@@ -96,9 +96,6 @@ type Load struct {
 	ttl     time.Duration       // of all entries, in stores that have such a thing
 }
 
-// Entries returns how many entries the load holds at that scale.
-func (l *Load) Entries(s Scale) int { return l.entries(s) }
-
 // Loads lists all loads in the order in which they run.
 var Loads = []*Load{
 	timed("ref-set", Reference, tiny, reference, sequential, set),

@@ -135,7 +135,7 @@ func (l *liar) Close() error                     { return nil }
 func TestWrongValuesFail(t *testing.T) {
 	for _, l := range Loads {
 		b := &bench{
-			load: l, scale: tinyScale, entries: l.Entries(tinyScale),
+			load: l, scale: tinyScale, entries: l.entries(tinyScale),
 			info: store.Info{Name: "liar",
 				New: func(store.Config) (store.Store, error) { return new(liar), nil }},
 		}
@@ -150,7 +150,7 @@ func TestWrongValuesFail(t *testing.T) {
 // the verification that follows.
 func TestTimedLoopsCheckHits(t *testing.T) {
 	for _, l := range Loads {
-		b := &bench{load: l, scale: tinyScale, entries: l.Entries(tinyScale)}
+		b := &bench{load: l, scale: tinyScale, entries: l.entries(tinyScale)}
 		b.start(1)
 		w := b.workers[0]
 		w.store = &oracle{l.Format, make([]byte, l.Format.ValueSize), 1}
@@ -254,7 +254,7 @@ func TestLoopsDoNotAllocate(t *testing.T) {
 		if l.op == nil || absents(l) { // which fail if a key hits
 			continue
 		}
-		b := &bench{load: l, scale: tinyScale, entries: l.Entries(tinyScale)}
+		b := &bench{load: l, scale: tinyScale, entries: l.entries(tinyScale)}
 		b.start(1)
 		w := b.workers[0]
 		w.store = &oracle{l.Format, make([]byte, l.Format.ValueSize), 0}

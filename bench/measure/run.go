@@ -103,18 +103,11 @@ func (b *bench) fill() error {
 				return err
 			}
 			if (id-from)%settleEvery == settleEvery-1 {
-				b.settle()
+				store.Settle(b.store)
 			}
 		}
 		return nil
 	})
-}
-
-// settle waits for what the store has left to other goroutines.
-func (b *bench) settle() {
-	if s, ok := b.store.(store.Settler); ok {
-		s.Settle()
-	}
 }
 
 func (b *bench) share(w *worker) (from, to uint64) {
@@ -134,7 +127,7 @@ func (b *bench) sum(counter func(*worker) uint64) float64 {
 // finish verifies every byte of every entry that is still there, notes how many
 // that are, and closes the store.
 func (b *bench) finish(m Metrics) error {
-	b.settle()
+	store.Settle(b.store)
 	err := b.each(func(w *worker) error {
 		from, to := b.share(w)
 		if b.load.Full {

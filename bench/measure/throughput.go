@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"runtime"
 	"time"
+
+	"github.com/ringcache/ringcache/bench/store"
 )
 
 // throughput times an operation for Scale.Duration on a prepared store.
@@ -28,7 +30,7 @@ func throughput(b *bench) (Metrics, error) {
 
 // prepare brings the store to the state in which it stays during the load.
 func (b *bench) prepare() error {
-	defer b.settle() // of the last ones
+	defer store.Settle(b.store) // of the last ones
 	share := b.entries / len(b.workers)
 	if !b.load.Full {
 		if err := b.fill(); err != nil || !b.load.warm {
@@ -42,7 +44,7 @@ func (b *bench) prepare() error {
 			if err := w.steps(settleEvery); err != nil {
 				return err
 			}
-			b.settle()
+			store.Settle(b.store)
 		}
 		return nil
 	})

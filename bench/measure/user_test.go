@@ -33,7 +33,7 @@ func find(t *testing.T, name string) *Load {
 }
 
 func workerOf(l *Load, s store.Store) *worker {
-	b := &bench{load: l, scale: tinyScale, entries: l.Entries(tinyScale)}
+	b := &bench{load: l, scale: tinyScale, entries: l.entries(tinyScale)}
 	b.start(1)
 	b.workers[0].store = s
 	return b.workers[0]
@@ -92,7 +92,7 @@ func TestTTLReachesTheStore(t *testing.T) {
 			got = c
 			return new(liar), nil
 		}}
-		b := &bench{load: l, info: info, scale: tinyScale, entries: l.Entries(tinyScale)}
+		b := &bench{load: l, info: info, scale: tinyScale, entries: l.entries(tinyScale)}
 		require.NoError(t, b.open())
 		want := time.Duration(0)
 		if l.Group == TTL {

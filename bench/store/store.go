@@ -88,6 +88,13 @@ type Settler interface {
 	Settle()
 }
 
+// Settle waits for what s has left to other goroutines.
+func Settle(s Store) {
+	if settler, ok := s.(Settler); ok {
+		settler.Settle()
+	}
+}
+
 // Config is what a constructor is told. It is the same for every store of a load.
 type Config struct {
 	MaxBytes   int // bound
