@@ -18,6 +18,7 @@ import (
 	"github.com/ringcache/ringcache/bench/cli"
 	"github.com/ringcache/ringcache/bench/machine"
 	"github.com/ringcache/ringcache/bench/measure"
+	"github.com/ringcache/ringcache/bench/store"
 )
 
 // document is all that was measured, and how.
@@ -105,8 +106,9 @@ func (d *document) render() []byte {
 	}
 	remarks := d.failures()
 	for _, c := range slices.SortedFunc(maps.Keys(all), compareCells) {
-		s, want := all[c], d.Want[c.metric]
-		if _, ok := d.Want[c.metric]; ok && max(math.Abs(s.Min-want), math.Abs(s.Max-want)) > 5e-4 {
+		s := all[c]
+		want, ok := d.Want[c.metric]
+		if ok && c.store != store.Null && max(math.Abs(s.Min-want), math.Abs(s.Max-want)) > 5e-4 {
 			remarks = append(remarks, fmt.Sprintf("%s, %s: %s %v", c.load, c.store, c.metric, s))
 		}
 	}
@@ -129,7 +131,7 @@ func (d *document) header(b *bytes.Buffer) {
 	}
 	b.WriteString("\nMedians of the rounds, with the lowest and the highest in brackets; one process " +
 		"per run, stores interleaved.\n")
-	if d.Base != "" {
+	if slices.Contains(d.columns(d.parts), d.base()) {
 		fmt.Fprintf(b, "The last figure is the ratio to the median of %s, or level where the ranges "+
 			"overlap.\n", d.base())
 	}
@@ -172,7 +174,7 @@ func (d *document) group(b *bytes.Buffer, g Group, all map[cell]measure.Summary)
 	}
 	for _, metric := range g.Metrics {
 		b.Write(Table(metric, rows, d.columns(parts), d.base(),
-			func(load, store string) measure.Summary { return all[cell{load, store, metric}] }))
+			func(load, name string) measure.Summary { return all[cell{load, name, metric}] }))
 	}
 }
 
@@ -181,7 +183,7 @@ func (d *document) failures() []string {
 	var failed []string
 	for _, r := range d.results {
 		if r.Error != "" {
-			failed = append(failed, r.String())
+			failed = append(failed, fmt.Sprintf("%s, %s, round %d: %s", r.Load, r.Store, r.Round, r.Error))
 		}
 	}
 	return failed

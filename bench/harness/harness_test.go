@@ -90,7 +90,7 @@ func TestEndToEnd(t *testing.T) {
 	err := program.Run(t.Context(), []string{
 		"-quick", "-rounds", "2", "-o", md, "-csv", csv,
 	}, io.Discard, &progress)
-	require.ErrorContains(t, err, "4 of 12 runs failed, the first: round 1  c ", &progress)
+	require.ErrorContains(t, err, "4 of 12 runs failed, the first: c, fastcache, round 1: ", &progress)
 	require.ErrorContains(t, err, "wrong value in c")
 	require.Equal(t, 12, strings.Count(progress.String(), "\n"), &progress)
 
@@ -101,7 +101,7 @@ func TestEndToEnd(t *testing.T) {
 		"\n## first\n\nA note.\n\n| ns/op | ringcache | fastcache |\n|---|--:|--:|\n" +
 			"| a | 10.0 (10.0-10.0), 0.50 | 20.0 (20.0-20.0) |\n",
 		"\n| share found | ringcache | otter |\n|---|--:|--:|\n| b | 0.999 (0.999-0.999) |",
-		"\n- a, ringcache: held 0.50 (0.50-0.50)\n", "- round 1  c ",
+		"\n- a, ringcache: held 0.50 (0.50-0.50)\n", "- c, fastcache, round 1: ",
 	} {
 		require.Contains(t, string(text), want)
 	}

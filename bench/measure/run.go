@@ -70,12 +70,13 @@ func (b *bench) open() error {
 // maxBytes is the same for every store. Where nothing is to be evicted, there is
 // room for twice the entries and 32 bytes each for whatever is kept beside them,
 // so that a store which appends on overwriting has room too; and at least the 32
-// MB that fastcache needs for its 512 buckets.
+// MB that fastcache needs for its 512 buckets, and 1,200 entries, as freecache
+// refuses one of more than 1/1024.
 func (b *bench) maxBytes() int {
 	if b.load.Full {
 		return b.scale.FullMB << 20
 	}
-	return max(32<<20, 2*b.entries*(b.load.Format.Bytes()+32))
+	return max(32<<20, 1200*b.load.Format.Bytes(), 2*b.entries*(b.load.Format.Bytes()+32))
 }
 
 // each runs fn on every worker at once and waits.
