@@ -11,16 +11,12 @@ require (
 	github.com/dgraph-io/ristretto/v2 v2.4.2
 	github.com/hashicorp/golang-lru/v2 v2.0.7
 	github.com/maypok86/otter/v2 v2.4.0
-	github.com/patrickmn/go-cache v2.1.0+incompatible
 	github.com/ringcache/ringcache v0.1.0
 	github.com/stretchr/testify v1.12.1
-	golang.org/x/sys v0.41.0
+	golang.org/x/sys v0.41.0 // indirect
 )
 
-require (
-	github.com/klauspost/compress v1.19.2
-	google.golang.org/protobuf v1.36.12
-)
+require github.com/klauspost/compress v1.19.2
 
 require (
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect

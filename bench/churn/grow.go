@@ -1,61 +1,18 @@
 package churn
 
-import "slices"
-
-// growth is how many bytes a request adds to a session.
+// growth is how many bytes an append adds to a value.
 const growth = 30
 
-// begin returns the length of a new session.
-func (r *run) begin() int { return r.Mean / 2 }
-
-// outgrown reports whether a session is to begin anew instead of growing.
-func (r *run) outgrown(id int) bool { return r.sizes[id]+growth > drawnLargest(r.Case) }
-
-// fillGrown sets all sessions, each as long as it is at some time of its life.
-func (r *run) fillGrown() {
-	steps := uint64((drawnLargest(r.Case)-r.begin())/growth + 1)
-	for id := range r.sizes {
-		r.set(id, r.begin()+growth*int(r.rnd.Below(steps)))
+// doAppend makes values longer, until they begin anew with half the mean.
+func doAppend(r *run) error {
+	begin, most := r.Mean/2, r.largest()
+	for id := range r.sizes { // each as long as it is at some time of its life
+		r.set(id, begin+growth*int(r.rnd.Below(uint64((most-begin)/growth+1))))
 	}
 	r.startTiming()
-}
-
-func doGrow(r *run) error {
-	r.fillGrown()
-	requests, lost := 0, 0
-	ids := make([]int, 0, batch)
 	for !r.turns(float64(r.Turns)) {
-		ids = ids[:0]
-		for range min(batch, len(r.sizes)) {
-			if id := r.uniform(); !slices.Contains(ids, id) {
-				ids = append(ids, id)
-			}
-		}
-		if err := r.get(ids); err != nil {
-			return err
-		}
-		if r.turns(float64(r.Turns) / 2) {
-			requests += len(ids)
-			lost += len(ids) - r.hits(len(ids))
-		}
-		for i, id := range ids {
-			size := r.sizes[id] + growth
-			if !r.found[i] || r.outgrown(id) {
-				size = r.begin()
-			}
-			r.set(id, size)
-		}
-	}
-	r.metrics[Lost] = 1000 * float64(lost) / float64(max(1, requests))
-	return nil
-}
-
-func doAppend(r *run) error {
-	r.fillGrown()
-	for !r.turns(float64(r.Turns)) {
-		id := r.uniform()
-		if r.outgrown(id) {
-			r.set(id, r.begin())
+		if id := r.uniform(); r.sizes[id]+growth > most {
+			r.set(id, begin)
 		} else {
 			r.append(id, growth)
 		}

@@ -1,8 +1,6 @@
 package churn
 
 import (
-	"math"
-
 	"github.com/ringcache/ringcache/bench/load"
 )
 
@@ -11,73 +9,52 @@ const (
 	readsPerSet  = 3
 	zipfExponent = 0.99
 	zipfDraws    = 1 << 20 // at a time
-
-	mixedMB    = 1024
-	mixedLive  = 27.0 / mixedMB
-	mixedLeast = 1 << 10
-	mixedMost  = 260 << 10
 )
-
-// mixedMean is the mean of lengths whose logarithm is uniform.
-var mixedMean = int(float64(mixedMost-mixedLeast) / math.Log(float64(mixedMost)/mixedLeast))
 
 // churnKeys is how many keys there are when so many are live: in the long run, each is as likely
 // to have been deleted last as an operation is to be a delete.
-func churnKeys(c Case) int { return c.entries() * deleteEvery / (deleteEvery - 1) }
+func churnKeys(c Size) int { return c.entries() * deleteEvery / (deleteEvery - 1) }
 
-func drawnLargest(c Case) int { return c.Mean/2 + c.Mean }
+// largest returns the bytes of the largest value.
+func (s Size) largest() int { return s.Mean/2 + s.Mean }
 
 // draw returns a length from half to one and a half of the mean.
-func (r *run) draw(int) int { return r.Mean/2 + int(r.rnd.Below(uint64(r.Mean)+1)) }
-
-// same returns a length of the same distribution that depends on the key only.
-func (r *run) same(id int) int { return r.Mean/2 + int(load.Mix(uint64(id))%uint64(r.Mean+1)) }
-
-// drawMixed returns a length whose logarithm is uniform.
-func (r *run) drawMixed(int) int {
-	u := float64(r.rnd.Uint64()>>11) / (1 << 53)
-	return int(mixedLeast * math.Pow(float64(mixedMost)/mixedLeast, u))
-}
+func (r *run) draw() int { return r.Mean/2 + int(r.rnd.Below(uint64(r.Mean)+1)) }
 
 func (r *run) uniform() int { return int(r.rnd.Below(uint64(len(r.sizes)))) }
 
 // fill sets the share of the keys that is going to be live.
-func (r *run) fill(size func(id int) int) {
+func (r *run) fill() {
 	for id := range r.sizes {
 		if id%deleteEvery == 0 {
 			continue
 		}
-		r.set(id, size(id))
+		r.set(id, r.draw())
 	}
 	r.startTiming()
 }
 
 // write overwrites or deletes a key.
-func (r *run) write(id int, size func(id int) int) {
+func (r *run) write(id int) {
 	if r.rnd.Below(deleteEvery) == 0 {
 		r.del(id)
 	} else {
-		r.set(id, size(id))
+		r.set(id, r.draw())
 	}
 }
 
-func (r *run) churn(size func(id int) int) error {
-	r.fill(size)
+func doChurn(r *run) error {
+	r.fill()
 	for !r.turns(float64(r.Turns)) {
-		r.write(r.uniform(), size)
+		r.write(r.uniform())
 	}
 	return nil
 }
-
-func doChurn(r *run) error     { return r.churn(r.draw) }
-func doChurnSame(r *run) error { return r.churn(r.same) }
-func doMixed(r *run) error     { return r.churn(r.drawMixed) }
 
 // checkAll notes how many of the live keys are found.
 func checkAll(r *run) error {
 	t, err := r.look(0, len(r.sizes), false)
 	r.metrics[Found] = t.share()
-	r.metrics[LostKeys] = float64(t.live - t.found)
 	return err
 }
 
@@ -97,13 +74,13 @@ func (z *zipf) next() int {
 }
 
 func doChurnZipf(r *run) error {
-	r.fill(r.draw)
+	r.fill()
 	z := zipf{r: r}
 	reads, hits := 0, 0
 	ids := make([]int, 0, batch)
 	for !r.turns(float64(r.Turns)) {
 		for range batch {
-			r.write(z.next(), r.draw)
+			r.write(z.next())
 		}
 		for range readsPerSet {
 			ids = ids[:0]
@@ -112,26 +89,16 @@ func doChurnZipf(r *run) error {
 					ids = append(ids, id)
 				}
 			}
-			if err := r.get(ids); err != nil {
+			found, err := r.get(ids)
+			if err != nil {
 				return err
 			}
 			if r.turns(float64(r.Turns) / 2) {
 				reads += len(ids)
-				hits += r.hits(len(ids))
+				hits += found
 			}
 		}
 	}
 	r.metrics[Hits] = 100 * float64(hits) / float64(max(1, reads))
 	return nil
-}
-
-// hits returns how many of the last n reads have found something.
-func (r *run) hits(n int) int {
-	hits := 0
-	for _, ok := range r.found[:n] {
-		if ok {
-			hits++
-		}
-	}
-	return hits
 }

@@ -7,10 +7,7 @@ import (
 	"github.com/ringcache/ringcache/bench/store"
 )
 
-const (
-	invalidations = 10 // of each namespace
-	inTurn        = 4  // namespaces that are invalidated in turn
-)
+const invalidations = 10
 
 // space is a namespace: the ids of [from, to).
 type space struct {
@@ -19,12 +16,12 @@ type space struct {
 	from, to int
 }
 
-// spaces divides the ids among n namespaces.
-func (r *run) spaces(n int) []space {
-	all := make([]space, n)
+// spaces divides the ids among two namespaces.
+func (r *run) spaces() []space {
+	half := len(r.sizes) / 2
+	all := []space{{from: 0, to: half}, {from: half, to: len(r.sizes)}}
 	for i := range all {
 		s := &all[i]
-		s.from, s.to = len(r.sizes)*i/n, len(r.sizes)*(i+1)/n
 		s.target = r.store
 		if named, ok := r.store.(store.Spacer); ok {
 			s.whole = named.Space(fmt.Sprintf("space %d", i))
@@ -43,7 +40,7 @@ func (r *run) use(s *space) {
 func (r *run) fillSpace(s *space) {
 	r.use(s)
 	for id := s.from; id < s.to; id++ {
-		r.set(id, r.draw(id))
+		r.set(id, r.draw())
 	}
 }
 
@@ -61,73 +58,44 @@ func (r *run) invalidate(s *space) error {
 	return s.whole.Invalidate()
 }
 
-// renew fills all namespaces, and then invalidates and fills those from first on, in turn.
-func (r *run) renew(all []space, first int) error {
-	for i := range all {
-		r.fillSpace(&all[i])
-	}
+// doInvalidate fills two namespaces, and then invalidates and fills the second one again and again.
+func doInvalidate(r *run) error {
+	all := r.spaces()
+	r.fillSpace(&all[0])
+	r.fillSpace(&all[1])
 	r.startTiming()
 	for range invalidations {
-		for i := first; i < len(all); i++ {
-			if err := r.invalidate(&all[i]); err != nil {
-				return err
-			}
-			r.fillSpace(&all[i])
+		if err := r.invalidate(&all[1]); err != nil {
+			return err
 		}
+		r.fillSpace(&all[1])
 	}
 	return nil
 }
 
-func doInvalidate(r *run) error      { return r.renew(r.spaces(2), 1) }
-func doInvalidateTurns(r *run) error { return r.renew(r.spaces(inTurn), 0) }
-
-// lookSpaces returns what is found of each of n namespaces.
-func (r *run) lookSpaces(n int) ([]tally, error) {
-	tallies := make([]tally, n)
-	for i, s := range r.spaces(n) {
-		r.use(&s)
-		var err error
-		if tallies[i], err = r.look(s.from, s.to, false); err != nil {
-			return nil, err
-		}
-	}
-	return tallies, nil
-}
-
+// checkInvalidated notes what is found of each namespace.
 func checkInvalidated(r *run) error {
-	t, err := r.lookSpaces(2)
-	if err != nil {
-		return err
+	all := r.spaces()
+	for i, metric := range []string{Untouched, Found} {
+		r.use(&all[i])
+		t, err := r.look(all[i].from, all[i].to, false)
+		if err != nil {
+			return err
+		}
+		r.metrics[metric] = t.share()
 	}
-	r.metrics[Untouched], r.metrics[Found] = t[0].share(), t[1].share()
-	return nil
-}
-
-func checkTurns(r *run) error {
-	all, err := r.lookSpaces(inTurn)
-	if err != nil {
-		return err
-	}
-	var sum tally
-	least := 1.0
-	for _, t := range all {
-		sum.live += t.live
-		sum.found += t.found
-		least = min(least, t.share())
-	}
-	r.metrics[Found], r.metrics[Least] = sum.share(), least
 	return nil
 }
 
 // The entries of delete-half: the old ones, of 80 % of the bound, come first, half of them go,
 // and the new ones have 32 %. That leaves 72 %.
-func oldKeys(c Case) int  { return c.entries() * 80 / 72 }
-func halfKeys(c Case) int { return oldKeys(c) + c.entries()*32/72 }
+func oldKeys(c Size) int  { return c.entries() * 80 / 72 }
+func halfKeys(c Size) int { return oldKeys(c) + c.entries()*32/72 }
 
 func doDeleteHalf(r *run) error {
-	old := oldKeys(r.Case)
+	old := oldKeys(r.Size)
 	for id := range old {
-		r.set(id, r.draw(id))
+		r.set(id, r.draw())
 	}
 	r.startTiming()
 	for id := range old {
@@ -136,17 +104,17 @@ func doDeleteHalf(r *run) error {
 		}
 	}
 	for id := old; id < len(r.sizes); id++ {
-		r.set(id, r.draw(id))
+		r.set(id, r.draw())
 	}
 	return nil
 }
 
 func checkHalf(r *run) error {
-	old, err := r.look(0, oldKeys(r.Case), false)
+	old, err := r.look(0, oldKeys(r.Size), false)
 	if err != nil {
 		return err
 	}
-	added, err := r.look(oldKeys(r.Case), len(r.sizes), false)
+	added, err := r.look(oldKeys(r.Size), len(r.sizes), false)
 	r.metrics[FoundOld], r.metrics[FoundNew] = old.share(), added.share()
 	return err
 }

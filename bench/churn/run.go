@@ -25,22 +25,21 @@ type target interface {
 
 // run is a run in progress. It knows which entries are live and what their values are.
 type run struct {
-	Spec
+	Size
 	values *values
 	sizes  []int // by id, of the value; 0: not live
 	latest []uint32
 	rnd    load.Rand
 
-	store    store.Store
-	deleter  store.Deleter
-	appender store.Appender // nil: an append is a Get and a Set
-	target   target         // of reads and writes
+	store   store.Store
+	updater store.Updater // nil: an append is a Get and a Set
+	target  target        // of reads and writes
 
 	ops   []op
 	keys  [batch][KeyBytes]byte
 	vals  []byte // of ops
 	dst   []byte
-	found [batch]bool // by the last reads
+	added []byte // to a value, by an append
 
 	writes, reads clock
 	written       int // bytes of the keys and values set since startTiming
@@ -52,7 +51,6 @@ type run struct {
 // op is a write that waits for its batch.
 type op struct {
 	kind    opKind
-	id      int
 	val     []byte
 	refused bool
 }
@@ -78,13 +76,14 @@ func (c *clock) add(n int, took time.Duration) {
 
 func (c *clock) nanoseconds() float64 { return float64(c.took.Nanoseconds()) / float64(c.n) }
 
-func newRun(spec Spec, keys, largest int) (*run, error) {
-	v, err := newValues(largest, spec.Payload)
+func newRun(size Size, payload string, keys int) (*run, error) {
+	largest := size.largest()
+	v, err := newValues(largest, payload)
 	if err != nil {
 		return nil, err
 	}
 	return &run{
-		Spec: spec, values: v, rnd: load.NewRand(1),
+		Size: size, values: v, rnd: load.NewRand(1),
 		sizes: make([]int, keys), latest: make([]uint32, keys),
 		ops: make([]op, 0, batch), vals: make([]byte, 0, max(batchBytes, largest)),
 		dst: make([]byte, 0, largest), metrics: Metrics{},
@@ -97,22 +96,14 @@ func (r *run) open(info store.Info, c store.Config) error {
 		return err
 	}
 	r.store, r.target = s, s
-	r.deleter = s.(store.Deleter) // see Load.Fits
-	r.appender, _ = s.(store.Appender)
+	r.updater, _ = s.(store.Updater)
 	return nil
-}
-
-// settle waits for what the store has left to other goroutines.
-func (r *run) settle() {
-	if s, ok := r.store.(store.Settler); ok {
-		s.Settle()
-	}
 }
 
 // startTiming forgets what has been counted so far.
 func (r *run) startTiming() {
 	r.flush()
-	r.settle()
+	store.Settle(r.store)
 	r.writes, r.reads, r.written = clock{}, clock{}, 0
 	if m, ok := r.store.(store.Mover); ok {
 		r.before = m.Moves()
@@ -159,7 +150,7 @@ func (r *run) room(size int) []byte {
 
 func (r *run) add(kind opKind, id int, val []byte) {
 	key(&r.keys[len(r.ops)], id)
-	r.ops = append(r.ops, op{kind: kind, id: id, val: val})
+	r.ops = append(r.ops, op{kind: kind, val: val})
 	if kind != opDel {
 		r.written += KeyBytes + r.sizes[id]
 	}
@@ -176,7 +167,7 @@ func (r *run) flush() {
 		case opSet:
 			err = r.target.Set(k, o.val)
 		case opDel:
-			r.deleter.Del(k)
+			r.store.Del(k)
 		case opAppend:
 			err = r.extend(k, o.val)
 		}
@@ -186,15 +177,16 @@ func (r *run) flush() {
 	for i := range r.ops {
 		if r.ops[i].refused {
 			r.refused++
-			r.deleter.Del(r.keys[i][:])
+			r.store.Del(r.keys[i][:])
 		}
 	}
 	r.ops, r.vals = r.ops[:0], r.vals[:0]
 }
 
 func (r *run) extend(k, suffix []byte) error {
-	if r.appender != nil {
-		return r.appender.Append(k, suffix)
+	if r.updater != nil {
+		r.added = suffix
+		return r.updater.Update(k, r.longer)
 	}
 	v, ok := r.target.Get(r.dst[:0], k)
 	if !ok {
@@ -203,8 +195,14 @@ func (r *run) extend(k, suffix []byte) error {
 	return r.target.Set(k, append(v, suffix...))
 }
 
-// get reads up to batch ids, and notes in r.found which are there.
-func (r *run) get(ids []int) error {
+// longer returns the value with what is added to it.
+func (r *run) longer(old []byte, _ bool) ([]byte, bool) {
+	r.dst = append(append(r.dst[:0], old...), r.added...)
+	return r.dst, true
+}
+
+// get reads up to batch ids, and returns how many are there.
+func (r *run) get(ids []int) (found int, err error) {
 	r.flush()
 	for i, id := range ids {
 		key(&r.keys[i], id)
@@ -213,16 +211,19 @@ func (r *run) get(ids []int) error {
 	start := time.Now()
 	for i, id := range ids {
 		v, ok := r.target.Get(r.dst[:0], r.keys[i][:])
-		r.found[i] = ok
-		if ok && !isPlausible(v, id, r.latest[id], r.sizes[id]) {
+		if !ok {
+			continue
+		}
+		found++
+		if !isPlausible(v, id, r.latest[id], r.sizes[id]) {
 			wrong = id
 		}
 	}
 	r.reads.add(len(ids), time.Since(start))
 	if wrong >= 0 {
-		return fmt.Errorf("key %d has a value that is not its last one", wrong)
+		return found, fmt.Errorf("key %d has a value that is not its last one", wrong)
 	}
-	return nil
+	return found, nil
 }
 
 // tally counts keys.
@@ -278,13 +279,9 @@ func (r *run) report() {
 	if r.reads.n > 0 {
 		r.metrics[NsRead] = r.reads.nanoseconds()
 	}
-	m, ok := r.store.(store.Mover)
-	if !ok {
-		return
-	}
-	now := m.Moves()
-	r.metrics[Evicted] = float64(now.Evicted)
-	if now.HasBytes {
+	if m, ok := r.store.(store.Mover); ok {
+		now := m.Moves()
+		r.metrics[Evicted] = float64(now.Evicted)
 		r.metrics[Moved] = float64(now.Moved-r.before.Moved) / float64(max(1, r.written))
 		r.metrics[Dead] = float64(now.Dead) / float64(r.bound())
 	}

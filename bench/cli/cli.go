@@ -14,7 +14,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"slices"
 	"strings"
 )
 
@@ -49,50 +48,32 @@ const childFlag = "-child"
 // more variables in its environment, and reads its result. Part must be the first
 // thing that the program does.
 func Again(ctx context.Context, spec, result any, env ...string) error {
-	_, err := AgainUnder(ctx, nil, spec, result, env...)
-	return err
+	exe, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find own program: %w", err)
+	}
+	return Other(ctx, exe, spec, result, env...)
 }
 
 // Other is Again with another program that begins with Part: exe, such as an older
 // build of this one.
 func Other(ctx context.Context, exe string, spec, result any, env ...string) error {
-	_, err := start(ctx, []string{exe}, spec, result, env)
-	return err
-}
-
-// AgainUnder is Again by way of a program that runs others: the first of under, with
-// the arguments that follow. It returns what was written to standard error.
-func AgainUnder(
-	ctx context.Context, under []string, spec, result any, env ...string,
-) (said string, err error) {
-	exe, err := os.Executable()
-	if err != nil {
-		return "", fmt.Errorf("find own program: %w", err)
-	}
-	return start(ctx, slices.Concat(under, []string{exe}), spec, result, env)
-}
-
-// start runs a command that ends with a program which begins with Part.
-func start(
-	ctx context.Context, command []string, spec, result any, env []string,
-) (said string, err error) {
 	arg, err := json.Marshal(spec)
 	if err != nil {
-		return "", fmt.Errorf("write task: %w", err)
+		return fmt.Errorf("write task: %w", err)
 	}
 	var stdout, stderr bytes.Buffer
-	command = slices.Concat(command, []string{childFlag, string(arg)})
-	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	cmd := exec.CommandContext(ctx, exe, childFlag, string(arg))
 	cmd.Env = append(os.Environ(), env...)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
 		reason, _, _ := strings.Cut(stderr.String(), "\n") // of a panic, the rest is the stack
-		return "", fmt.Errorf("run: %w: %s", err, reason)
+		return fmt.Errorf("run: %w: %s", err, reason)
 	}
 	if err := json.Unmarshal(stdout.Bytes(), result); err != nil {
-		return "", fmt.Errorf("read result: %w", err)
+		return fmt.Errorf("read result: %w", err)
 	}
-	return stderr.String(), nil
+	return nil
 }
 
 // Part performs the task that Again has started the process for, if it has, and

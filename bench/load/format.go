@@ -39,8 +39,6 @@ type Format struct {
 // Bytes returns the bytes of one key and its value.
 func (f Format) Bytes() int { return f.KeySize + f.ValueSize }
 
-func (f Format) String() string { return fmt.Sprintf("%d+%d bytes", f.KeySize, f.ValueSize) }
-
 // Key writes the key of id to dst, which must have KeySize bytes. Keys of 4 bytes
 // are the low bits of id, as in the reference benchmark of fastcache; longer ones
 // begin with mixed bits.

@@ -1,10 +1,6 @@
 package load
 
-import (
-	"math/bits"
-
-	"github.com/ringcache/ringcache/bench/workload"
-)
+import "math/bits"
 
 // Rand is a xorshift64* generator: fast, and the same sequence everywhere. It is
 // for one goroutine.
@@ -31,7 +27,7 @@ func (r *Rand) Below(n uint64) uint64 {
 
 // ZipfIDs draws count ids below n, Zipf-distributed with exponent s.
 func ZipfIDs(rnd *Rand, n uint64, s float64, count int) []uint32 {
-	z := workload.NewZipf(rnd.Uint64(), n, s)
+	z := NewZipf(rnd.Uint64(), n, s)
 	ids := make([]uint32, count)
 	for i := range ids {
 		ids[i] = uint32(scatteredID(z.Next(), n))

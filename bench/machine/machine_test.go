@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"bytes"
 	"runtime"
 	"strings"
 	"testing"
@@ -43,5 +44,20 @@ func TestPeakFollowsResident(t *testing.T) {
 	runtime.KeepAlive(b)
 	if after-before < size/2 || peak < after {
 		t.Fatalf("resident %d, then %d, peak %d", before, after, peak)
+	}
+}
+
+func TestLiveSeesWhatIsHeld(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("no VmRSS")
+	}
+	const size = 64 << 20
+	before := Live()
+	held := bytes.Repeat([]byte{1}, size)
+	added := Live() - before
+	runtime.KeepAlive(held)
+	// The race detector adds its own memory.
+	if added < size*9/10 || added > size*4 {
+		t.Fatalf("%d bytes added %d to the resident memory", size, added)
 	}
 }

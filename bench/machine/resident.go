@@ -3,20 +3,25 @@ package machine
 import (
 	"fmt"
 	"os"
+	"runtime/debug"
 	"strconv"
 	"strings"
 )
 
 // Resident returns the bytes of memory that the process has now. Only Linux
 // tells.
-func Resident() (int64, error) { return field("status", "VmRSS") }
+func Resident() (int64, error) { return field("VmRSS") }
+
+// Live returns Resident without garbage and free pages; 0 where the system does not tell.
+func Live() int64 {
+	debug.FreeOSMemory() // collects first
+	n, _ := Resident()
+	return n
+}
 
 // Peak returns the most bytes of memory that the process has had since its start
 // or the last ResetPeak.
-func Peak() (int64, error) { return field("status", "VmHWM") }
-
-// LargePages returns the bytes of it that lie on transparent large pages.
-func LargePages() (int64, error) { return field("smaps_rollup", "AnonHugePages") }
+func Peak() (int64, error) { return field("VmHWM") }
 
 // ResetPeak makes what the process has now its peak.
 func ResetPeak() error {
@@ -26,9 +31,9 @@ func ResetPeak() error {
 	return nil
 }
 
-// field reads one field of a file about the process, in bytes.
-func field(file, name string) (int64, error) {
-	text, err := os.ReadFile("/proc/self/" + file)
+// field reads one field of the process's status, in bytes.
+func field(name string) (int64, error) {
+	text, err := os.ReadFile("/proc/self/status")
 	if err != nil {
 		return 0, fmt.Errorf("machine: read %s: %w", name, err)
 	}
@@ -41,5 +46,5 @@ func field(file, name string) (int64, error) {
 			return kb << 10, nil
 		}
 	}
-	return 0, fmt.Errorf("machine: read %s: not in %s", name, file)
+	return 0, fmt.Errorf("machine: read %s: not in the status", name)
 }

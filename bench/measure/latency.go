@@ -6,15 +6,6 @@ import (
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
-
-	"github.com/ringcache/ringcache/bench/store"
-)
-
-const (
-	// slow is what is counted as slow.
-	slow = 100 * time.Microsecond
-	// watchEvery is how often a watched load asks for statistics.
-	watchEvery = time.Millisecond
 )
 
 // quantiles are those that a latency load reports.
@@ -25,9 +16,8 @@ var quantiles = []struct {
 
 // The operations that a latency load times.
 const (
-	Sets  = "set"
-	Gets  = "get"
-	Stats = "statistics"
+	Sets = "set"
+	Gets = "get"
 )
 
 // Latencies returns the names of the metrics that say how long an operation took,
@@ -42,35 +32,25 @@ func Latencies(op string) []string {
 
 func latency(op, quantile string) string { return fmt.Sprintf("%s %s ns", op, quantile) }
 
-// Slow returns the name of the metric that counts the slow ones.
-func Slow(op string) string { return op + " over 100us" }
-
 // times is how long each of many operations took.
-type times struct {
-	hist *hdrhistogram.Histogram
-	slow int
-}
+type times struct{ hist *hdrhistogram.Histogram }
 
-func newTimes() *times { return &times{hist: hdrhistogram.New(1, int64(time.Minute), 3)} }
+func newTimes() times { return times{hdrhistogram.New(1, int64(time.Minute), 3)} }
 
-func (t *times) record(took time.Duration) error {
-	if took > slow {
-		t.slow++
-	}
+func (t times) record(took time.Duration) error {
 	if err := t.hist.RecordValue(took.Nanoseconds()); err != nil {
 		return fmt.Errorf("record %v: %w", took, err)
 	}
 	return nil
 }
 
-func (t *times) addTo(m Metrics, op string) {
+func (t times) addTo(m Metrics, op string) {
 	if t.hist.TotalCount() == 0 {
 		return
 	}
 	for _, q := range quantiles {
 		m[latency(op, q.name)] = float64(t.hist.ValueAtQuantile(q.percent))
 	}
-	m[Slow(op)] = float64(t.slow)
 }
 
 // latencyEvict times operations on a full cache: Sets of new keys, and Gets of keys
@@ -99,10 +79,7 @@ func (b *bench) latency(pairs int, window uint64) (Metrics, error) {
 	}
 	runtime.GC()
 	m := Metrics{}
-	stop := b.watch(m)
-	err := b.workers[0].timePairs(m, pairs, window)
-	stop()
-	if err != nil {
+	if err := b.workers[0].timePairs(m, pairs, window); err != nil {
 		return nil, err
 	}
 	return m, b.finish(m)
@@ -154,35 +131,4 @@ func (w *worker) timePairs(m Metrics, pairs int, window uint64) error {
 	gets.addTo(m, Gets)
 	m[Hits] = float64(w.hits) / float64(w.gets)
 	return nil
-}
-
-// watch asks for statistics again and again, if the load says so, until stop is
-// called, which notes how long that took.
-func (b *bench) watch(m Metrics) (stop func()) {
-	if !b.load.watched {
-		return func() {}
-	}
-	reporter := b.store.(store.Reporter) // Fits has made sure
-	calls := newTimes()
-	end, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		ticker := time.NewTicker(watchEvery)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ticker.C:
-				start := time.Now()
-				reporter.Statistics()
-				_ = calls.record(time.Since(start)) // more than a minute shows in the other figures
-			case <-end:
-				return
-			}
-		}
-	}()
-	return func() {
-		close(end)
-		<-ended
-		calls.addTo(m, Stats)
-	}
 }

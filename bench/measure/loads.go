@@ -5,11 +5,9 @@ package measure
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/ringcache/ringcache/bench/load"
-	"github.com/ringcache/ringcache/bench/store"
 )
 
 // Names of the metrics that a load reports.
@@ -19,14 +17,12 @@ const (
 	Held        = "held"  // share of what was set that was there afterwards
 	HeldEntries = "entries held"
 
-	Overhead    = "overhead B/entry" // resident memory less key and value
-	HeapObjects = "heap objects/entry"
-	GCTime      = "gc ms"     // wall time of one runtime.GC
-	GCCPU       = "gc cpu ms" // its CPU time, over all cores
+	Overhead = "overhead B/entry" // resident memory less key and value
+	GCTime   = "gc ms"            // wall time of one runtime.GC
 )
 
 // Metrics are the results of one run by name.
-type Metrics map[string]float64
+type Metrics = map[string]float64
 
 // Scale holds the sizes of the loads.
 type Scale struct {
@@ -36,26 +32,40 @@ type Scale struct {
 	Duration time.Duration // timed part of a throughput load
 }
 
+// IsSmall reports whether s is that of a smoke test.
+func (s Scale) IsSmall() bool { return s.Entries < Default.Entries }
+
 // Default is the scale of the published figures.
 var Default = Scale{Entries: 4_000_000, FullMB: 256, Sets: 5_000_000, Duration: time.Second}
 
 // Quick shows within two minutes that everything works, and roughly the ratios.
 var Quick = Scale{Entries: 100_000, FullMB: 32, Sets: 100_000, Duration: 100 * time.Millisecond}
 
-// Group is a table of the document.
-type Group string
-
-// The groups in the order of the document.
+// The groups of loads, which have the same metrics.
 const (
-	Reference Group = "reference"
-	Small     Group = "16+100"
-	TTL       Group = "ttl"
-	Large     Group = "16+1000"
-	Larger    Group = "large"
-	Hot       Group = "16+8"
-	Latency   Group = "latency"
-	Live      Group = "live"
+	Reference = "reference"
+	Small     = "16+100"
+	Full      = "full"
+	TTL       = "ttl"
+	Large     = "16+1000"
+	Larger    = "large"
+	Hot       = "16+8"
+	Latency   = "latency"
+	Live      = "live"
 )
+
+// MetricsOf returns the metrics that a group is about.
+func MetricsOf(group string) []string {
+	switch group {
+	case Full:
+		return []string{NsPerOp, HeldEntries}
+	case Latency:
+		return slices.Concat(Latencies(Sets), Latencies(Gets), []string{Hits, HeldEntries})
+	case Live:
+		return []string{Overhead, GCTime}
+	}
+	return []string{NsPerOp}
+}
 
 // referenceItems is the size of fastcache's own benchmark, and of the hot cache.
 const referenceItems = 1 << 16
@@ -72,12 +82,10 @@ var (
 // Load is one thing to measure.
 type Load struct {
 	Name   string
-	Group  Group
+	Group  string
 	Format load.Format
-	// Full loads keep a cache of Scale.FullMB full of new keys: for bounded stores.
+	// Full loads keep a cache of Scale.FullMB full of new keys.
 	Full bool
-	// PerCPU loads run once for every GOMAXPROCS asked for; the others once.
-	PerCPU bool
 
 	entries func(Scale) int
 	run     func(*bench) (Metrics, error)
@@ -85,91 +93,59 @@ type Load struct {
 	op      func(*worker) error // what to do with them
 	warm    bool                // do it twice per entry before timing
 	grow    bool                // the store begins small
-	watched bool                // another goroutine asks for statistics
 	ttl     time.Duration       // of all entries, in stores that have such a thing
-	needs   func(store.Store) bool
-}
-
-// Entries returns how many entries the load holds at that scale.
-func (l *Load) Entries(s Scale) int { return l.entries(s) }
-
-// Fits reports whether the store can take part: one without a bound is never full,
-// and some loads are about what not every store can do.
-func (l *Load) Fits(info store.Info) bool {
-	return (info.Bounded || !l.Full) && (l.needs == nil || l.needs(info.Kind))
-}
-
-// has reports whether the store has an optional interface.
-func has[T any](s store.Store) bool {
-	_, ok := s.(T)
-	return ok
 }
 
 // Loads lists all loads in the order in which they run.
 var Loads = []*Load{
-	perCPU("ref-set", Reference, tiny, reference, sequential, set),
-	perCPU("ref-get", Reference, tiny, reference, sequential, get),
-	perCPU("ref-setget", Reference, tiny, reference, twice, setThenGet),
+	timed("ref-set", Reference, tiny, reference, sequential, set),
+	timed("ref-get", Reference, tiny, reference, sequential, get),
+	timed("ref-setget", Reference, tiny, reference, twice, setThenGet),
 
-	perCPU("dep-uniform", Small, small, entries, uniform, getDependent),
-	perCPU("dep-zipf", Small, small, entries, zipf(0.99), getDependent),
-	perCPU("get-nil", Small, small, entries, uniform, getNil),
-	{Name: "fill", Group: Small, Format: small, PerCPU: true, entries: entries, run: fillFresh},
-	perCPU("get-uniform", Small, small, entries, uniform, get),
-	perCPU("get-zipf", Small, small, entries, zipf(0.99), get),
-	perCPU("get-absent", Small, small, entries, absent, getAbsent),
-	perCPU("get-batch", Small, small, entries, uniform, getBatch),
-	warmed(perCPU("overwrite", Small, small, entries, uniform, set)),
-	{
-		Name: "set-batch", Group: Small, Format: small, PerCPU: true, entries: entries, run: throughput,
-		order: uniform, op: setBatch, warm: true, needs: has[store.BatchSetter],
-	},
-	perCPU("mix-zipf", Small, small, entries, zipf(0.99), mix),
-	full(perCPU("set-new", Small, small, fullEntries, fresh, set)),
+	timed("dep-uniform", Small, small, entries, uniform, getDependent),
+	timed("dep-zipf", Small, small, entries, zipf(0.99), getDependent),
+	timed("get-nil", Small, small, entries, uniform, getNil),
+	timed("get-uniform", Small, small, entries, uniform, get),
+	timed("get-zipf", Small, small, entries, zipf(0.99), get),
+	timed("get-absent", Small, small, entries, absent, getAbsent),
+	timed("get-batch", Small, small, entries, uniform, getBatch),
+	warmed(timed("overwrite", Small, small, entries, uniform, set)),
+	timed("mix-zipf", Small, small, entries, zipf(0.99), mix),
+	full(timed("set-new", Full, small, fullEntries, fresh, set)),
 
-	expiring(perCPU("ttl-dep-uniform", TTL, small, entries, uniform, getDependent)),
-	expiring(perCPU("ttl-get-uniform", TTL, small, entries, uniform, get)),
-	expiring(perCPU("ttl-get-zipf", TTL, small, entries, zipf(0.99), get)),
-	expiring(perCPU("ttl-dep-small-uniform", TTL, brief, reference, uniform, getDependent)),
-	expiring(warmed(perCPU("ttl-set", TTL, small, entries, uniform, set))),
+	expiring(timed("ttl-dep-uniform", TTL, small, entries, uniform, getDependent)),
+	expiring(timed("ttl-get-uniform", TTL, small, entries, uniform, get)),
+	expiring(warmed(timed("ttl-set", TTL, small, entries, uniform, set))),
 
-	perCPU("get-1000", Large, large, quarter, uniform, get),
-	warmed(perCPU("set-1000", Large, large, quarter, uniform, set)),
+	timed("get-1000", Large, large, quarter, uniform, get),
+	warmed(timed("set-1000", Large, large, quarter, uniform, set)),
 
-	perCPU("get-10k", Larger, page, hundredth, uniform, get),
-	warmed(perCPU("set-10k", Larger, page, hundredth, uniform, set)),
-	perCPU("get-100k", Larger, image, thousandth, uniform, get),
-	warmed(perCPU("set-100k", Larger, image, thousandth, uniform, set)),
+	timed("get-10k", Larger, page, hundredth, uniform, get),
+	warmed(timed("set-10k", Larger, page, hundredth, uniform, set)),
+	timed("get-100k", Larger, image, thousandth, uniform, get),
+	warmed(timed("set-100k", Larger, image, thousandth, uniform, set)),
 
-	perCPU("dep-small-zipf", Hot, brief, reference, zipf(0.99), getDependent),
-	perCPU("dep-small-uniform", Hot, brief, reference, uniform, getDependent),
-	perCPU("hot-key", Hot, brief, reference, one, get),
-	perCPU("get-small-uniform", Hot, brief, reference, uniform, get),
-	perCPU("get-small-zipf", Hot, brief, reference, zipf(0.99), get),
-	perCPU("get-small-zipf-1.2", Hot, brief, reference, zipf(1.2), get),
-	perCPU("get-small-absent", Hot, brief, reference, absent, getAbsent),
-	warmed(perCPU("set-small", Hot, brief, reference, uniform, set)),
-	perCPU("mix-small", Hot, brief, reference, zipf(0.99), mix),
+	timed("dep-small-zipf", Hot, brief, reference, zipf(0.99), getDependent),
+	timed("dep-small-uniform", Hot, brief, reference, uniform, getDependent),
+	timed("hot-key", Hot, brief, reference, one, get),
+	timed("get-small-zipf", Hot, brief, reference, zipf(0.99), get),
+	warmed(timed("set-small", Hot, brief, reference, uniform, set)),
+	timed("mix-small", Hot, brief, reference, zipf(0.99), mix),
 
 	full(&Load{Name: "latency-evict", Group: Latency, Format: small, entries: fullEntries,
 		run: latencyEvict, order: fresh, op: set}),
 	{Name: "latency-grow", Group: Latency, Format: small, entries: entries, run: latencyGrow,
 		grow: true},
-	full(&Load{
-		Name: "latency-stats", Group: Latency, Format: small, entries: fullEntries, run: latencyEvict,
-		order: fresh, op: set,
-		watched: true, needs: has[store.Reporter],
-	}),
 
 	{Name: "live-1", Group: Live, Format: small, entries: quarter, run: live},
 	{Name: "live-4", Group: Live, Format: small, entries: entries, run: live},
 	{Name: "live-10", Group: Live, Format: small, entries: tenQuarters, run: live},
 }
 
-func perCPU(
-	name string, g Group, f load.Format, entries func(Scale) int, o order, op func(*worker) error,
+func timed(
+	name, group string, f load.Format, entries func(Scale) int, o order, op func(*worker) error,
 ) *Load {
-	return &Load{Name: name, Group: g, Format: f, PerCPU: true, entries: entries, run: throughput,
+	return &Load{Name: name, Group: group, Format: f, entries: entries, run: throughput,
 		order: o, op: op}
 }
 
@@ -201,30 +177,11 @@ func tenQuarters(s Scale) int { return s.Entries * 10 / 4 }
 // fullEntries is the most entries that a full cache can hold.
 func fullEntries(s Scale) int { return s.FullMB << 20 / small.Bytes() }
 
-// FindLoads returns the loads of which the name or the group is in the list.
-func FindLoads(list []string) ([]*Load, error) {
-	for _, name := range list {
-		if !slices.ContainsFunc(Loads, func(l *Load) bool { return l.is(name) }) {
-			return nil, fmt.Errorf("measure: find load %q: known are %s", name,
-				strings.Join(LoadNames(), ", "))
-		}
+// Find returns the load of that name.
+func Find(name string) (*Load, error) {
+	i := slices.IndexFunc(Loads, func(l *Load) bool { return l.Name == name })
+	if i < 0 {
+		return nil, fmt.Errorf("measure: find load %q: not among the %d loads", name, len(Loads))
 	}
-	var found []*Load
-	for _, l := range Loads {
-		if slices.ContainsFunc(list, l.is) {
-			found = append(found, l)
-		}
-	}
-	return found, nil
-}
-
-func (l *Load) is(name string) bool { return name == l.Name || name == string(l.Group) }
-
-// LoadNames returns the names of all loads.
-func LoadNames() []string {
-	names := make([]string, len(Loads))
-	for i, l := range Loads {
-		names[i] = l.Name
-	}
-	return names
+	return Loads[i], nil
 }

@@ -3,39 +3,28 @@ package measure
 import (
 	"errors"
 	"fmt"
-	"math"
 	"runtime"
 	"sync"
 
 	"github.com/ringcache/ringcache/bench/store"
 )
 
-// Spec names one run.
-type Spec struct {
-	Load  string
-	Store string
-	Scale Scale
-}
-
-// Run performs the run in this process, which should do nothing else and end
+// Run performs a load on a store in this process, which should do nothing else and end
 // afterwards. Any value that is not what was set is an error.
-func Run(spec Spec) (Metrics, error) {
-	loads, err := FindLoads([]string{spec.Load})
+func Run(name, storeName string, scale Scale) (Metrics, error) {
+	l, err := Find(name)
 	if err != nil {
 		return nil, err
 	}
-	info, err := store.Find(spec.Store)
+	info, err := store.Find(storeName)
 	if err != nil {
 		return nil, err
 	}
-	if !loads[0].Fits(info) {
-		return nil, fmt.Errorf("measure: run %s on %s: the store cannot do that", spec.Load, spec.Store)
-	}
-	b := &bench{load: loads[0], info: info, scale: spec.Scale, entries: loads[0].entries(spec.Scale)}
+	b := &bench{load: l, info: info, scale: scale, entries: l.entries(scale)}
 	b.start(runtime.GOMAXPROCS(0))
 	m, err := b.load.run(b)
 	if err != nil {
-		return nil, fmt.Errorf("measure: run %s on %s: %w", spec.Load, spec.Store, err)
+		return nil, fmt.Errorf("measure: run %s on %s: %w", name, storeName, err)
 	}
 	return m, nil
 }
@@ -66,7 +55,6 @@ func (b *bench) open() error {
 		Entries:    b.entries,
 		EntryBytes: b.load.Format.Bytes(),
 		Grow:       b.load.grow,
-		Statistics: b.load.watched,
 		TTL:        b.load.ttl,
 	})
 	if err != nil {
@@ -82,12 +70,13 @@ func (b *bench) open() error {
 // maxBytes is the same for every store. Where nothing is to be evicted, there is
 // room for twice the entries and 32 bytes each for whatever is kept beside them,
 // so that a store which appends on overwriting has room too; and at least the 32
-// MB that fastcache needs for its 512 buckets.
+// MB that fastcache needs for its 512 buckets, and 1,200 entries, as freecache
+// refuses one of more than 1/1024.
 func (b *bench) maxBytes() int {
 	if b.load.Full {
 		return b.scale.FullMB << 20
 	}
-	return max(32<<20, 2*b.entries*(b.load.Format.Bytes()+32))
+	return max(32<<20, 1200*b.load.Format.Bytes(), 2*b.entries*(b.load.Format.Bytes()+32))
 }
 
 // each runs fn on every worker at once and waits.
@@ -105,30 +94,21 @@ func (b *bench) each(fn func(*worker) error) error {
 	return errors.Join(errs...)
 }
 
-// fill stores the first version of every entry, each worker its share of the ids.
-func (b *bench) fill() error { return b.fillSettling(math.MaxInt) }
-
-// fillSettling does the same, and waits for the store after every so many Sets.
-func (b *bench) fillSettling(every uint64) error {
+// fill stores the first version of every entry, each worker its share of the ids. It waits for
+// the store now and then.
+func (b *bench) fill() error {
 	return b.each(func(w *worker) error {
 		from, to := b.share(w)
 		for id := from; id < to; id++ {
 			if err := w.set(id, 0); err != nil {
 				return err
 			}
-			if (id-from)%every == every-1 {
-				b.settle()
+			if (id-from)%settleEvery == settleEvery-1 {
+				store.Settle(b.store)
 			}
 		}
 		return nil
 	})
-}
-
-// settle waits for what the store has left to other goroutines.
-func (b *bench) settle() {
-	if s, ok := b.store.(store.Settler); ok {
-		s.Settle()
-	}
 }
 
 func (b *bench) share(w *worker) (from, to uint64) {
@@ -148,7 +128,7 @@ func (b *bench) sum(counter func(*worker) uint64) float64 {
 // finish verifies every byte of every entry that is still there, notes how many
 // that are, and closes the store.
 func (b *bench) finish(m Metrics) error {
-	b.settle()
+	store.Settle(b.store)
 	err := b.each(func(w *worker) error {
 		from, to := b.share(w)
 		if b.load.Full {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"runtime"
 	"time"
+
+	"github.com/ringcache/ringcache/bench/store"
 )
 
 // throughput times an operation for Scale.Duration on a prepared store.
@@ -28,10 +30,10 @@ func throughput(b *bench) (Metrics, error) {
 
 // prepare brings the store to the state in which it stays during the load.
 func (b *bench) prepare() error {
-	defer b.settle() // of the last ones
+	defer store.Settle(b.store) // of the last ones
 	share := b.entries / len(b.workers)
 	if !b.load.Full {
-		if err := b.fillSettling(settleEvery); err != nil || !b.load.warm {
+		if err := b.fill(); err != nil || !b.load.warm {
 			return err
 		}
 	}
@@ -42,7 +44,7 @@ func (b *bench) prepare() error {
 			if err := w.steps(settleEvery); err != nil {
 				return err
 			}
-			b.settle()
+			store.Settle(b.store)
 		}
 		return nil
 	})
@@ -68,17 +70,4 @@ func (b *bench) timed() (time.Duration, error) {
 // perOp is the time of one operation as a goroutine sees it.
 func (b *bench) perOp(wall time.Duration, ops float64) float64 {
 	return float64(wall.Nanoseconds()) * float64(len(b.workers)) / ops
-}
-
-// fillFresh times the filling of a store, its making included.
-func fillFresh(b *bench) (Metrics, error) {
-	start := time.Now()
-	if err := b.open(); err != nil {
-		return nil, err
-	}
-	if err := b.fill(); err != nil {
-		return nil, err
-	}
-	m := Metrics{NsPerOp: b.perOp(time.Since(start), float64(b.entries))}
-	return m, b.finish(m)
 }

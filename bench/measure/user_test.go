@@ -27,14 +27,13 @@ func (s *teller) Get(dst, k []byte) ([]byte, bool) {
 
 func find(t *testing.T, name string) *Load {
 	t.Helper()
-	loads, err := FindLoads([]string{name})
+	l, err := Find(name)
 	require.NoError(t, err)
-	require.Len(t, loads, 1)
-	return loads[0]
+	return l
 }
 
 func workerOf(l *Load, s store.Store) *worker {
-	b := &bench{load: l, scale: tinyScale, entries: l.Entries(tinyScale)}
+	b := &bench{load: l, scale: tinyScale, entries: l.entries(tinyScale)}
 	b.start(1)
 	b.workers[0].store = s
 	return b.workers[0]
@@ -93,7 +92,7 @@ func TestTTLReachesTheStore(t *testing.T) {
 			got = c
 			return new(liar), nil
 		}}
-		b := &bench{load: l, info: info, scale: tinyScale, entries: l.Entries(tinyScale)}
+		b := &bench{load: l, info: info, scale: tinyScale, entries: l.entries(tinyScale)}
 		require.NoError(t, b.open())
 		want := time.Duration(0)
 		if l.Group == TTL {

@@ -12,7 +12,7 @@ const (
 	batch = 256
 	// maxKey is the size of the longest key.
 	maxKey = 16
-	// batchSize is how many keys a batch read or write has.
+	// batchSize is how many keys a batch read has.
 	batchSize = 64
 
 	zipfDraws  = 1 << 21 // at most, per goroutine, drawn in advance and then repeated
@@ -41,7 +41,6 @@ type worker struct {
 
 	key, val, dst []byte
 	keys, vals    [][]byte // for batches
-	newVals       [][]byte // for batch writes
 
 	chain [batch][maxKey]byte // the keys of ids, for dependent Gets
 	last  uint64              // the version that the last of these found
@@ -62,11 +61,9 @@ func newWorker(b *bench, index int) *worker {
 		dst:       make([]byte, 0, batchSize*f.ValueSize),
 		keys:      make([][]byte, batchSize),
 		vals:      make([][]byte, batchSize),
-		newVals:   make([][]byte, batchSize),
 	}
 	for i := range w.keys {
 		w.keys[i] = make([]byte, f.KeySize)
-		w.newVals[i] = make([]byte, f.ValueSize)
 	}
 	return w
 }
@@ -254,20 +251,6 @@ func getBatch(w *worker) error {
 			if err := w.plausible(v, ids[i]); err != nil {
 				return err
 			}
-		}
-	}
-	return nil
-}
-
-// setBatch is for stores with a batch write only.
-func setBatch(w *worker) error {
-	for from := 0; from < batch; from += batchSize {
-		for i, id := range w.ids[from:][:batchSize] {
-			w.load.Format.Key(w.keys[i], id)
-			w.load.Format.Value(w.newVals[i], id, w.version)
-		}
-		if err := w.store.(store.BatchSetter).SetBatch(w.keys, w.newVals); err != nil {
-			return err
 		}
 	}
 	return nil

@@ -7,12 +7,10 @@ import (
 	"github.com/ringcache/ringcache/codec"
 )
 
-// objects is a cache of values of type V.
-type objects[V any] interface {
-	Get(id uint64) (V, bool)
-	Set(id uint64, v V) error
-	// MemoHits returns the Gets of a codec.Memo so far, and those that have found the value there.
-	MemoHits() (gets, hits uint64)
+// objects is a cache of orders.
+type objects interface {
+	Get(id uint64) (*order, bool)
+	Set(id uint64, o *order) error
 	Close() error
 }
 
@@ -26,69 +24,57 @@ const (
 // StoreNames lists them in the order of the tables.
 var StoreNames = []string{TypedStore, MemoStore, OtterStore}
 
-// open makes the cache that t names.
-func open[V any](t *Task, k *kind[V]) (objects[V], error) {
-	if t.Store == OtterStore {
-		return openOtter[V](t)
+// open makes the cache that t names, with room for all entries.
+func open(t *task) (objects, error) {
+	if t.store == OtterStore {
+		return openOtter(2 * t.entries)
 	}
-	cache, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: t.MaxBytes})
+	cache, err := ringcache.NewWithOptions(
+		ringcache.Options{MaxBytes: 2 * t.entries * (t.bytes + 64)})
 	if err != nil {
 		return nil, err
 	}
-	s := typedObjects[V]{cache: cache}
-	c := k.codec
-	if t.Store == MemoStore {
-		s.memo = codec.Memo(c, t.memoEntries(), t.memoEntries()*2*t.Bytes)
-		c = s.memo
+	var c ringcache.Codec[*order] = encoding
+	if t.store == MemoStore {
+		t.memo = codec.Memo(c, t.memoEntries(), t.memoEntries()*2*t.bytes)
+		c = t.memo
 	}
-	s.view = ringcache.NewTyped[uint64](cache, c, ringcache.TypedOptions{})
-	return s, nil
+	return typedObjects{cache, ringcache.NewTyped[uint64](cache, c, ringcache.TypedOptions{})}, nil
 }
 
 // typedObjects are a view of ringcache.
-type typedObjects[V any] struct {
+type typedObjects struct {
 	cache *ringcache.Cache
-	view  *ringcache.Typed[uint64, V]
-	memo  *codec.Memoized[V] // nil: none
+	view  *ringcache.Typed[uint64, *order]
 }
 
-func (s typedObjects[V]) Get(id uint64) (V, bool) {
+func (s typedObjects) Get(id uint64) (*order, bool) {
 	v, ok, _ := s.view.Get(id) // an error shows as a miss
 	return v, ok
 }
 
-func (s typedObjects[V]) Set(id uint64, v V) error { return s.view.Set(id, v) }
-func (s typedObjects[V]) Close() error             { return s.cache.Close() }
-
-func (s typedObjects[V]) MemoHits() (gets, hits uint64) {
-	if s.memo == nil {
-		return 0, 0
-	}
-	stats := s.memo.Stats()
-	return stats.Hits + stats.Misses, stats.Hits
-}
+func (s typedObjects) Set(id uint64, o *order) error { return s.view.Set(id, o) }
+func (s typedObjects) Close() error                  { return s.cache.Close() }
 
 // otterObjects hold the values themselves.
-type otterObjects[V any] struct{ *otter.Cache[uint64, V] }
+type otterObjects struct{ *otter.Cache[uint64, *order] }
 
-func openOtter[V any](t *Task) (objects[V], error) {
-	c, err := otter.New(&otter.Options[uint64, V]{
-		MaximumSize:     t.MaxObjects,
-		InitialCapacity: t.MaxObjects,
+func openOtter(entries int) (objects, error) {
+	c, err := otter.New(&otter.Options[uint64, *order]{
+		MaximumSize:     entries,
+		InitialCapacity: entries,
 	})
-	return otterObjects[V]{c}, err
+	return otterObjects{c}, err
 }
 
-func (s otterObjects[V]) Get(id uint64) (V, bool) { return s.GetIfPresent(id) }
+func (s otterObjects) Get(id uint64) (*order, bool) { return s.GetIfPresent(id) }
 
-func (s otterObjects[V]) Set(id uint64, v V) error {
-	s.Cache.Set(id, v)
+func (s otterObjects) Set(id uint64, o *order) error {
+	s.Cache.Set(id, o)
 	return nil
 }
 
-func (s otterObjects[V]) MemoHits() (gets, hits uint64) { return 0, 0 }
-
-func (s otterObjects[V]) Close() error {
+func (s otterObjects) Close() error {
 	s.StopAllGoroutines()
 	return nil
 }

@@ -1,13 +1,11 @@
 // Package payload makes values of real content for measurements of compression: pieces of the
-// JSON and HTML files that come with Go, or with the modules of this machine, records of
-// protocol buffers, or random bytes. Nothing is downloaded.
+// JSON files that come with Go, records of protocol buffers, or random bytes.
 package payload
 
 import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
@@ -20,14 +18,12 @@ import (
 )
 
 // Kinds are the kinds of content.
-var Kinds = []string{"json", "html", "proto", "random"}
+var Kinds = []string{"json", "proto", "random"}
 
-// The pool of JSON or HTML is made of files of up to mostFile. Those of modules are used where
-// Go alone has less than enough, so that most measurements depend on the version of Go only.
+// The pool of JSON is made of files of up to mostFile.
 const (
-	mostFile   = 2 << 20
-	enoughPool = 1 << 20
-	leastPool  = 1 << 18
+	mostFile  = 2 << 20
+	leastPool = 1 << 18
 )
 
 // Payload makes values, without allocating, for one goroutine. Equal ids have equal values.
@@ -45,11 +41,10 @@ func New(kind string) (*Payload, error) {
 	p.rand = rand.New(&p.pcg)
 	switch kind {
 	case "proto", "random":
-	case "json", "html":
-		p.pool = gather("." + kind)
+	case "json":
+		p.pool = gather()
 		if len(p.pool) < leastPool {
-			return nil, fmt.Errorf("payload: gather %s files: %d bytes, want %d",
-				kind, len(p.pool), leastPool)
+			return nil, fmt.Errorf("payload: gather JSON files: %d bytes, want %d", len(p.pool), leastPool)
 		}
 	default:
 		return nil, fmt.Errorf("payload: kind %q, known are %s", kind, strings.Join(Kinds, ", "))
@@ -57,36 +52,36 @@ func New(kind string) (*Payload, error) {
 	return p, nil
 }
 
-// gather joins the files of one extension that come with Go, and if they are few, those of
-// modules too; each content once.
-func gather(ext string) (pool []byte) {
+// gather joins the JSON files that come with Go, each content once.
+func gather() (pool []byte) {
+	root, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		return nil
+	}
 	seen := map[string]bool{}
-	for _, root := range []string{goEnv("GOROOT"), goEnv("GOMODCACHE")} {
-		if len(pool) > enoughPool {
-			break
-		}
-		_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() || !strings.Contains(d.Name(), ext) {
+	_ = filepath.WalkDir(strings.TrimSpace(string(root)),
+		func(path string, d fs.DirEntry, err error) error {
+			name := strings.TrimSuffix(path, ".zst")
+			if err != nil || d.IsDir() || filepath.Ext(name) != ".json" {
 				return nil // what cannot be read is left out
 			}
-			if b := content(path, ext); !seen[string(b)] {
+			if b := content(path); !seen[string(b)] {
 				seen[string(b)] = true
 				pool = append(pool, b...)
 			}
 			return nil
 		})
-	}
 	return pool
 }
 
-// content returns what a file has, without JSON's indentation, as services send it. It is
-// empty if the file is of another kind, too long, or damaged.
-func content(path, ext string) []byte {
+// content returns what a file has, without its indentation, as services send it. It is empty
+// if the file is of another kind, too long, or damaged.
+func content(path string) []byte {
 	b, err := os.ReadFile(path)
 	if err != nil || len(b) > mostFile {
 		return nil
 	}
-	if bare, packed := strings.CutSuffix(path, ".zst"); packed {
+	if strings.HasSuffix(path, ".zst") {
 		r, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
 		if err != nil {
 			return nil
@@ -95,28 +90,12 @@ func content(path, ext string) []byte {
 		if b, err = r.DecodeAll(b, nil); err != nil {
 			return nil
 		}
-		path = bare
 	}
-	if filepath.Ext(path) != ext {
+	var compact bytes.Buffer
+	if json.Compact(&compact, b) != nil {
 		return nil
 	}
-	if ext == ".json" {
-		var compact bytes.Buffer
-		if json.Compact(&compact, b) != nil {
-			return nil
-		}
-		b = compact.Bytes()
-	}
-	return b
-}
-
-// goEnv asks the go command for a folder.
-func goEnv(name string) string {
-	out, err := exec.Command("go", "env", name).Output()
-	if errors.Is(err, exec.ErrNotFound) {
-		return ""
-	}
-	return strings.TrimSpace(string(out))
+	return compact.Bytes()
 }
 
 // Fill fills dst with the value of id. Two ids share bytes by chance: where their pieces of
@@ -137,12 +116,6 @@ func (p *Payload) Fill(dst []byte, id uint64) {
 			n += copy(dst[n:], p.pool[at:])
 		}
 	}
-}
-
-// Size returns the length of the value of id, from 300 to 3,000 bytes.
-func Size(id uint64) int {
-	const least, most = 300, 3000
-	return least + int((id*0x9e3779b97f4a7c15>>32)%(most-least+1))
 }
 
 // words are what the strings of records are made of.

@@ -40,17 +40,6 @@ type Result struct {
 	Error       string
 }
 
-func (r *Result) String() string {
-	text := fmt.Sprintf("round %d  %-18s %-18s ", r.Round, r.Load, r.Store)
-	if r.Error != "" {
-		return text + "failed: " + r.Error
-	}
-	if ns, ok := r.Metrics[measure.NsPerOp]; ok {
-		return text + fmt.Sprintf("%.1f ns/op", ns)
-	}
-	return text + "done"
-}
-
 // Run is a whole run.
 type Run struct {
 	Head

@@ -1,5 +1,6 @@
-// Package restart measures how long a cache takes to have its entries again after its process
-// was killed: ringcache from Options.File, fastcache from a snapshot saved beforehand.
+// Package restart measures how long a cache takes to have its entries again in a new process:
+// after a kill, ringcache from Options.File and fastcache from a snapshot saved beforehand; and both
+// from a snapshot, with the time to save it.
 package restart
 
 import (
@@ -10,75 +11,80 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/VictoriaMetrics/fastcache"
-
-	"github.com/ringcache/ringcache"
-	"github.com/ringcache/ringcache/bench/cli"
 	"github.com/ringcache/ringcache/bench/load"
+	"github.com/ringcache/ringcache/bench/measure"
 )
 
-// Stores are the names of the caches that can be measured.
-var Stores = []string{"ringcache", "fastcache"}
+// The loads.
+const (
+	Kill     = "restart"
+	Snapshot = "snapshot"
+)
 
 // The names of the metrics.
 const (
 	Open = "until it is open, ms" // until the cache has its entries
 	Back = "share of the entries" // of the entries
 	Gets = "first 1,000 Gets, ms"
+
+	Save    = "save, ms"
+	Size    = "size, MB"
+	SaveSet = "Set p99.9 during a save, ns"
+	SaveGet = "Get p99.9 during a save, ns"
 )
 
-// Metrics are the figures of a run by their names.
-type Metrics map[string]float64
+// Rows are the names of all metrics, in the order of the tables.
+var Rows = []string{Open, Gets, Back, Save, Size, SaveSet, SaveGet}
 
 // Task is what a process measures.
 type Task struct {
+	Load    string
 	Store   string
 	Entries int
-	Victim  string // the folder, for the process that fills a cache and is killed
+	Dir     string // the folder, for the process that fills a cache
 }
 
 var format = load.Format{KeySize: 16, ValueSize: 100}
 
-// filled is the name of the file that says that all entries were set before the kill.
+// filled is the name of the file that says that all entries were set and saved.
 const filled = "filled"
 
 // firstGets is how many Gets are timed in the cache that was opened.
 const firstGets = 1000
 
-// Seconds estimates how long t takes.
-func (t Task) Seconds() float64 { return 0.5 + 3e-6*float64(t.Entries) }
-
-// Do performs t. The process fills no cache itself: it starts another one, which does that
-// and dies.
-func (t Task) Do(ctx context.Context) (Metrics, error) {
-	if t.Victim != "" {
-		return nil, t.die()
+// Run performs t. The process fills no cache itself: again performs t in another process, with
+// that folder, which does that, and dies where the load says so.
+func (t Task) Run(again func(dir string) (measure.Metrics, error)) (measure.Metrics, error) {
+	if t.Dir != "" {
+		return t.fill()
 	}
 	dir, err := os.MkdirTemp("", "ringcache-restart-")
 	if err != nil {
 		return nil, fmt.Errorf("restart: make folder: %w", err)
 	}
-	m, err := t.after(ctx, dir)
+	t.Dir = dir
+	m, err := t.after(again)
 	if err = errors.Join(err, os.RemoveAll(dir)); err != nil {
-		return nil, fmt.Errorf("restart: measure %s: %w", t.Store, err)
+		return nil, fmt.Errorf("restart: measure %s on %s: %w", t.Load, t.Store, err)
 	}
 	return m, nil
 }
 
-// after kills a process and opens what it has left.
-func (t Task) after(ctx context.Context, dir string) (Metrics, error) {
-	victim := t
-	victim.Victim = dir
-	killed := cli.Again(ctx, struct{ Restart Task }{victim}, new(Metrics))
-	if _, err := os.Stat(filepath.Join(dir, filled)); err != nil {
+// after opens what another process has left.
+func (t Task) after(again func(dir string) (measure.Metrics, error)) (measure.Metrics, error) {
+	m, killed := again(t.Dir)
+	if _, err := os.Stat(filepath.Join(t.Dir, filled)); err != nil {
 		return nil, errors.Join(errors.New("the process has not filled its cache"), killed)
 	}
+	if m == nil {
+		m = measure.Metrics{}
+	}
 	start := time.Now()
-	c, err := t.open(dir)
+	c, err := t.open(true)
 	if err != nil {
 		return nil, err
 	}
-	m := Metrics{Open: milliseconds(start)}
+	m[Open] = milliseconds(start)
 	rnd := load.NewRand(1)
 	start = time.Now()
 	for range firstGets {
@@ -101,53 +107,38 @@ func (t Task) after(ctx context.Context, dir string) (Metrics, error) {
 	return m, c.Close()
 }
 
-// die fills a cache, says so, and kills its own process.
-func (t Task) die() error {
-	c, err := t.open(t.Victim)
+// fill fills a cache and saves it, unless it is in a file anyway.
+func (t Task) fill() (measure.Metrics, error) {
+	c, err := t.open(false)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	key, value := make([]byte, format.KeySize), make([]byte, format.ValueSize)
 	for id := range uint64(t.Entries) {
 		format.Key(key, id)
 		format.Value(value, id, 0)
 		if err := c.Set(key, value); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	if f, ok := c.(fast); ok {
-		if err := f.SaveToFileConcurrent(snapshot(t.Victim), 0); err != nil {
-			return err
+	m := measure.Metrics{}
+	if !t.inFile() {
+		if err := t.save(c, m); err != nil {
+			return nil, err
 		}
 	}
-	if err := os.WriteFile(filepath.Join(t.Victim, filled), nil, 0o600); err != nil {
-		return err
+	if err := os.WriteFile(filepath.Join(t.Dir, filled), nil, 0o600); err != nil {
+		return nil, err
+	}
+	if t.Load == Snapshot {
+		return m, c.Close()
 	}
 	self, err := os.FindProcess(os.Getpid())
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return self.Kill()
+	return nil, self.Kill()
 }
-
-// cache is what both have.
-type cache interface {
-	Set(k, v []byte) error
-	HasGet(dst, k []byte) ([]byte, bool)
-	Close() error
-}
-
-func (t Task) open(dir string) (cache, error) {
-	maxBytes := max(t.Entries*2*(format.Bytes()+32), 32<<20)
-	if t.Store == Stores[1] {
-		return fast{fastcache.LoadFromFileOrNew(snapshot(dir), maxBytes)}, nil
-	}
-	return ringcache.NewWithOptions(ringcache.Options{
-		MaxBytes: maxBytes, File: filepath.Join(dir, "cache"),
-	})
-}
-
-func snapshot(dir string) string { return filepath.Join(dir, "snapshot") }
 
 // look reports whether the entry is there; every byte of it is compared.
 func look(c cache, id uint64) (bool, error) {
@@ -164,15 +155,10 @@ func look(c cache, id uint64) (bool, error) {
 
 func milliseconds(since time.Time) float64 { return float64(time.Since(since).Nanoseconds()) / 1e6 }
 
-// fast is fastcache with the methods of cache.
-type fast struct{ *fastcache.Cache }
-
-func (f fast) Set(k, v []byte) error {
-	f.Cache.Set(k, v)
-	return nil
-}
-
-func (f fast) Close() error {
-	f.Reset()
-	return nil
+// cache is what both have.
+type cache interface {
+	Set(k, v []byte) error
+	HasGet(dst, k []byte) ([]byte, bool)
+	save(ctx context.Context, path string) error
+	Close() error
 }

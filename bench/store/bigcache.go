@@ -18,9 +18,7 @@ const bigcacheShardEntries = 32
 
 var bigcacheInfo = Info{
 	Name:    "bigcache",
-	Kind:    bigcacheStore{},
 	Module:  "github.com/allegro/bigcache/v3",
-	Bounded: true,
 	Expires: true, // but only a Set of the same shard takes away what is too old
 	Step:    1 << 20,
 	New: func(c Config) (Store, error) {
@@ -61,12 +59,6 @@ func (s bigcacheStore) Get(dst, k []byte) ([]byte, bool) {
 		return v, true // a copy made by BigCache
 	}
 	return append(dst, v...), true
-}
-
-func (s bigcacheStore) Statistics() int {
-	s.c.Stats()
-	s.c.Capacity()
-	return s.c.Len()
 }
 
 func (s bigcacheStore) Del(k []byte) { _ = s.c.Delete(asString(k)) }

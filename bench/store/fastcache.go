@@ -13,11 +13,9 @@ const (
 )
 
 var fastcacheInfo = Info{
-	Name:    "fastcache",
-	Kind:    fastcacheStore{},
-	Module:  "github.com/VictoriaMetrics/fastcache",
-	Bounded: true,
-	Step:    512 * 64 << 10, // every bucket is rounded up to whole chunks
+	Name:   "fastcache",
+	Module: "github.com/VictoriaMetrics/fastcache",
+	Step:   512 * 64 << 10, // every bucket is rounded up to whole chunks
 	New: func(c Config) (Store, error) {
 		return fastcacheStore{fastcache.New(c.MaxBytes)}, nil
 	},
@@ -41,13 +39,6 @@ func (s fastcacheStore) Get(dst, k []byte) ([]byte, bool) {
 	}
 	v = s.c.GetBig(dst, k)
 	return v, len(v) > len(dst)
-}
-
-// Statistics counts entries that are no longer there too.
-func (s fastcacheStore) Statistics() int {
-	var stats fastcache.Stats
-	s.c.UpdateStats(&stats)
-	return int(stats.EntriesCount)
 }
 
 func (s fastcacheStore) Del(k []byte) { s.c.Del(k) }

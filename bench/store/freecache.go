@@ -4,9 +4,7 @@ import "github.com/coocood/freecache"
 
 var freecacheInfo = Info{
 	Name:    "freecache",
-	Kind:    freecacheStore{},
 	Module:  "github.com/coocood/freecache",
-	Bounded: true,
 	Expires: true,
 	New: func(c Config) (Store, error) {
 		return freecacheStore{freecache.NewCache(c.MaxBytes), int(c.TTL.Seconds())}, nil
@@ -41,14 +39,6 @@ func (s freecacheStore) Look(k []byte, fn func(v []byte)) bool {
 		return nil
 	})
 	return err == nil
-}
-
-func (s freecacheStore) Statistics() int {
-	s.c.HitCount()
-	s.c.MissCount()
-	s.c.EvacuateCount()
-	s.c.OverwriteCount()
-	return int(s.c.EntryCount())
 }
 
 func (s freecacheStore) Del(k []byte) { s.c.Del(k) }

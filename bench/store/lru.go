@@ -8,12 +8,10 @@ import (
 )
 
 var lruInfo = Info{
-	Name:    "golang-lru",
-	Kind:    &lruStore{},
-	Module:  "github.com/hashicorp/golang-lru/v2",
-	Bounded: true,
-	Exact:   true,
-	New:     func(c Config) (Store, error) { return newLRU(c.MaxBytes) },
+	Name:   "golang-lru",
+	Module: "github.com/hashicorp/golang-lru/v2",
+	Exact:  true,
+	New:    func(c Config) (Store, error) { return newLRU(c.MaxBytes) },
 }
 
 // lruStore is the unlocked core of golang-lru, which bounds entries only, with a
@@ -65,14 +63,11 @@ func (s *lruStore) Look(k []byte, fn func(v []byte)) bool {
 	return ok
 }
 
-// Len is its statistics as well: there are no others.
 func (s *lruStore) Len() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.c.Len()
 }
-
-func (s *lruStore) Statistics() int { return s.Len() }
 
 func (s *lruStore) Del(k []byte) {
 	s.mu.Lock()

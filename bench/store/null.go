@@ -5,16 +5,13 @@ package store
 const Null = "null"
 
 var nullInfo = Info{
-	Name:    Null,
-	Kind:    nullStore{},
-	Bounded: true, // it takes part wherever a bounded store does
-	New:     func(Config) (Store, error) { return nullStore{}, nil },
+	Name: Null,
+	New:  func(Config) (Store, error) { return nullStore{}, nil },
 }
 
 type nullStore struct{}
 
 func (nullStore) Set(_, _ []byte) error            { return nil }
 func (nullStore) Get(dst, _ []byte) ([]byte, bool) { return dst, false }
-func (nullStore) Statistics() int                  { return 0 }
 func (nullStore) Del([]byte)                       {}
 func (nullStore) Close() error                     { return nil }

@@ -1,15 +1,10 @@
 package store
 
-import (
-	"github.com/maypok86/otter/v2"
-	"github.com/maypok86/otter/v2/stats"
-)
+import "github.com/maypok86/otter/v2"
 
 var otterInfo = Info{
 	Name:    "otter",
-	Kind:    otterStore{},
 	Module:  "github.com/maypok86/otter/v2",
-	Bounded: true,
 	Expires: true,
 	Exact:   true,
 	New: func(c Config) (Store, error) {
@@ -24,9 +19,6 @@ var otterInfo = Info{
 		}
 		if c.TTL > 0 {
 			o.ExpiryCalculator = otter.ExpiryWriting[string, []byte](c.TTL)
-		}
-		if c.Statistics {
-			o.StatsRecorder = stats.NewCounter()
 		}
 		cache, err := otter.New(o)
 		if err != nil {
@@ -56,10 +48,15 @@ func (s otterStore) Look(k []byte, fn func(v []byte)) bool {
 	return ok
 }
 
-func (s otterStore) Statistics() int {
-	s.c.Stats()
-	s.c.WeightedSize()
-	return s.c.EstimatedSize()
+func (s otterStore) Update(k []byte, fn func([]byte, bool) ([]byte, bool)) error {
+	s.c.Compute(string(k), func(old []byte, ok bool) ([]byte, otter.ComputeOp) {
+		v, set := fn(old, ok)
+		if !set {
+			return nil, otter.InvalidateOp
+		}
+		return clone(v), otter.WriteOp
+	})
+	return nil
 }
 
 func (s otterStore) Len() int { return s.c.EstimatedSize() }

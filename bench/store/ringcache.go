@@ -22,9 +22,7 @@ var (
 func ringcacheVariant(name string, o ringcache.Options) Info {
 	return Info{
 		Name:    name,
-		Kind:    newRingcacheStore(nil),
 		Module:  "github.com/ringcache/ringcache",
-		Bounded: true,
 		Expires: true,
 		Least:   32 << 20,
 		New: func(c Config) (Store, error) {
@@ -32,7 +30,7 @@ func ringcacheVariant(name string, o ringcache.Options) Info {
 			if err != nil {
 				return nil, err
 			}
-			return newRingcacheStore(cache), nil
+			return ringcacheStore{cache}, nil
 		},
 	}
 }
@@ -46,7 +44,6 @@ func openRingcache(o ringcache.Options, c Config) (*ringcache.Cache, error) {
 // inFile makes the store keep its entries in a file of a new folder below os.TempDir. Close
 // removes the folder.
 func inFile(info Info) Info {
-	info.Kind = fileRingcacheStore{}
 	info.New = func(c Config) (Store, error) {
 		dir, err := os.MkdirTemp("", "ringcache-bench-")
 		if err != nil {
@@ -61,20 +58,11 @@ func inFile(info Info) Info {
 	return info
 }
 
-// newRingcacheStore has the batch write if this version of ringcache has it.
-func newRingcacheStore(c *ringcache.Cache) Store {
-	if batch, ok := any(c).(BatchSetter); ok {
-		return batchRingcacheStore{ringcacheStore{c}, batch}
-	}
-	return ringcacheStore{c}
-}
-
 type ringcacheStore struct{ c *ringcache.Cache }
 
 func (s ringcacheStore) Set(k, v []byte) error            { return s.c.Set(k, v) }
 func (s ringcacheStore) Get(dst, k []byte) ([]byte, bool) { return s.c.HasGet(dst, k) }
 func (s ringcacheStore) Del(k []byte)                     { s.c.Del(k) }
-func (s ringcacheStore) Append(k, suffix []byte) error    { return s.c.Append(k, suffix) }
 func (s ringcacheStore) Len() int                         { return s.c.Len() }
 func (s ringcacheStore) Close() error                     { return s.c.Close() }
 
@@ -82,21 +70,18 @@ func (s ringcacheStore) GetBatch(dst []byte, keys, vals [][]byte) ([]byte, int) 
 	return s.c.GetBatch(dst, keys, vals)
 }
 
-func (s ringcacheStore) Space(name string) Space { return ringcacheSpace{s.c.Namespace(name)} }
-
-func (s ringcacheStore) Statistics() int {
-	var stats ringcache.Stats
-	s.c.UpdateStats(&stats)
-	return int(stats.EntriesCount)
+func (s ringcacheStore) Update(k []byte, fn func([]byte, bool) ([]byte, bool)) error {
+	return s.c.Update(k, fn)
 }
+
+func (s ringcacheStore) Space(name string) Space { return ringcacheSpace{s.c.Namespace(name)} }
 
 func (s ringcacheStore) Moves() Moves {
 	stats := s.c.Stats()
 	return Moves{
-		Evicted:  stats.EvictedEntries,
-		HasBytes: true,
-		Moved:    stats.Policy.MovedBytes,
-		Dead:     stats.DeadBytes,
+		Evicted: stats.EvictedEntries,
+		Moved:   stats.Policy.MovedBytes,
+		Dead:    stats.DeadBytes,
 	}
 }
 
@@ -106,12 +91,6 @@ type ringcacheSpace struct{ n *ringcache.Namespace }
 func (s ringcacheSpace) Set(k, v []byte) error            { return s.n.Set(k, v) }
 func (s ringcacheSpace) Get(dst, k []byte) ([]byte, bool) { return s.n.HasGet(dst, k) }
 func (s ringcacheSpace) Invalidate() error                { return s.n.Invalidate() }
-
-// batchRingcacheStore adds the batch write.
-type batchRingcacheStore struct {
-	ringcacheStore
-	BatchSetter
-}
 
 // fileRingcacheStore is a cache in a file in its own folder.
 type fileRingcacheStore struct {

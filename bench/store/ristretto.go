@@ -8,9 +8,7 @@ import (
 
 var ristrettoInfo = Info{
 	Name:    "ristretto",
-	Kind:    ristrettoStore{},
 	Module:  "github.com/dgraph-io/ristretto/v2",
-	Bounded: true,
 	Expires: true,
 	Exact:   true,
 	New: func(c Config) (Store, error) {
@@ -19,7 +17,6 @@ var ristrettoInfo = Info{
 			NumCounters:        10 * int64(max(c.Entries, 100)), // as its documentation advises
 			BufferItems:        64,                              // likewise
 			IgnoreInternalCost: true,                            // MaxCost is bytes of keys and values
-			Metrics:            c.Statistics,                    // they cost something
 		})
 		if err != nil {
 			return nil, err
@@ -57,17 +54,6 @@ func (s ristrettoStore) Look(k []byte, fn func(v []byte)) bool {
 		fn(v)
 	}
 	return ok
-}
-
-func (s ristrettoStore) Statistics() int {
-	m := s.c.Metrics
-	m.Hits()
-	m.Misses()
-	m.SetsDropped()
-	m.SetsRejected()
-	m.CostAdded()
-	m.CostEvicted()
-	return int(m.KeysAdded() - m.KeysEvicted())
 }
 
 // Len is worked out from the cost of all entries: only the metrics count them.

@@ -21,11 +21,12 @@ type Store interface {
 	// value anyway may return it as it is when dst is empty, but it never hands
 	// out memory that it still owns.
 	Get(dst, k []byte) ([]byte, bool)
+	Deleter
 	// Close gives back what the store holds.
 	Close() error
 }
 
-// Deleter is a Store that can remove a key.
+// Deleter can remove a key.
 type Deleter interface {
 	Del(k []byte)
 }
@@ -49,16 +50,11 @@ type Batcher interface {
 	GetBatch(dst []byte, keys, vals [][]byte) (out []byte, hits int)
 }
 
-// BatchSetter is a Store with its own batch write: vals[i] becomes the value
-// of keys[i].
-type BatchSetter interface {
-	SetBatch(keys, vals [][]byte) error
-}
-
-// Appender is a Store that can extend a value in place of a Get and a Set. A key that is
-// not there gets the suffix as its value.
-type Appender interface {
-	Append(k, suffix []byte) error
+// Updater is a Store that can replace a value in one atomic step.
+type Updater interface {
+	// Update sets the value that fn returns; without one, the key is absent afterwards. ok tells
+	// whether there was a value, which fn must not change.
+	Update(k []byte, fn func(old []byte, ok bool) (v []byte, set bool)) error
 }
 
 // Spacer is a Store with namespaces that can be invalidated as a whole.
@@ -82,18 +78,8 @@ type Mover interface {
 // Moves counts what a store has done to make room since it was opened.
 type Moves struct {
 	Evicted uint64 // entries dropped although they were neither deleted nor expired
-
-	// HasBytes says whether the store reports the figures that follow.
-	HasBytes bool
-	Moved    uint64 // bytes of records copied within the store, by compaction and promotion
-	Dead     uint64 // bytes that dead records occupy now
-}
-
-// Reporter is a Store that keeps statistics.
-type Reporter interface {
-	// Statistics asks for everything that a monitor would want, and returns the
-	// number of entries.
-	Statistics() int
+	Moved   uint64 // bytes of records copied within the store, by compaction and promotion
+	Dead    uint64 // bytes that dead records occupy now
 }
 
 // Settler is a Store that leaves a part of Set to another goroutine.
@@ -102,19 +88,22 @@ type Settler interface {
 	Settle()
 }
 
+// Settle waits for what s has left to other goroutines.
+func Settle(s Store) {
+	if settler, ok := s.(Settler); ok {
+		settler.Settle()
+	}
+}
+
 // Config is what a constructor is told. It is the same for every store of a load.
 type Config struct {
-	MaxBytes   int // bound for stores that are bounded by bytes
+	MaxBytes   int // bound
 	Entries    int // entries to expect, for stores that can make room in advance
 	EntryBytes int // bytes of one key and its value, on average
 
 	// Grow asks for a small beginning: the load is about how a store grows, so that
 	// Entries must not be used to make room in advance.
 	Grow bool
-
-	// Statistics says that statistics will be asked for, for stores that keep them
-	// only on request.
-	Statistics bool
 
 	// TTL is how long every entry lives, from its last Set on, in stores that have such
 	// a thing. 0 is for ever. Some count in whole seconds.
@@ -137,9 +126,7 @@ func (c Config) room() int {
 // Info describes one store.
 type Info struct {
 	Name    string
-	Kind    Store  // of the type that New returns, only to see which optional interfaces it has
 	Module  string // module path, "" for a store that is not a separate package
-	Bounded bool   // keeps to Config.MaxBytes; the others grow for ever
 	Expires bool   // keeps to Config.TTL
 	Exact   bool   // counts the bytes of keys and values against MaxBytes, and nothing else
 	Step    int    // MaxBytes is rounded to a multiple of this; 0 if it is not
@@ -159,9 +146,6 @@ var All = []Info{
 	ristrettoInfo,
 	otterInfo,
 	theineInfo,
-	gocacheInfo,
-	rwmapInfo,
-	syncmapInfo,
 	nullInfo,
 }
 
@@ -240,4 +224,11 @@ func GetBatch(s Store, dst []byte, keys, vals [][]byte) (out []byte, hits int) {
 		hits++
 	}
 	return dst, hits
+}
+
+// clone is the copy that a store must make which keeps slices.
+func clone(v []byte) []byte {
+	c := make([]byte, len(v)) // exactly as long: append would round up to more capacity
+	copy(c, v)
+	return c
 }

@@ -93,18 +93,35 @@ func TestStoreKeepsWhatWasSet(t *testing.T) {
 
 func TestStoreDeletes(t *testing.T) {
 	eachStore(t, func(t *testing.T, s store.Store) {
-		d, ok := s.(store.Deleter)
-		if !ok {
-			t.Skip("no Del")
-		}
 		check(t, fill(s, 0, 2, 0))
 		key := make([]byte, format.KeySize)
 		format.Key(key, 0)
-		d.Del(key)
+		s.Del(key)
 		if _, ok := s.Get(nil, key); ok {
 			t.Fatal("the deleted key is found")
 		}
 		check(t, verify(s, nil, 1, 2, 0))
+	})
+}
+
+func TestStoreUpdates(t *testing.T) {
+	eachStore(t, func(t *testing.T, s store.Store) {
+		u, ok := s.(store.Updater)
+		if !ok {
+			t.Skip("no Update")
+		}
+		key := make([]byte, format.KeySize)
+		for i, want := range []string{"", "a", "ab"} {
+			check(t, u.Update(key, func(old []byte, ok bool) ([]byte, bool) {
+				if string(old) != want || ok != (i > 0) {
+					t.Errorf("update %d is given %q, %t", i, old, ok)
+				}
+				return append(bytes.Clone(old), byte('a'+i)), i < 2
+			}))
+		}
+		if v, ok := s.Get(nil, key); ok {
+			t.Errorf("an update without a value leaves %q", v)
+		}
 	})
 }
 
@@ -153,61 +170,21 @@ func TestStoreGetBatch(t *testing.T) {
 	})
 }
 
-func TestStoreSetBatch(t *testing.T) {
+// TestStoreCounts has stores that have done all that they were to do.
+func TestStoreCounts(t *testing.T) {
 	eachStore(t, func(t *testing.T, s store.Store) {
-		b, ok := s.(store.BatchSetter)
+		c, ok := s.(store.Counter)
 		if !ok {
-			t.Skip("no SetBatch")
+			t.Skip("no Len")
 		}
-		keys, vals := make([][]byte, 64), make([][]byte, 64)
-		for i := range keys {
-			keys[i], vals[i] = make([]byte, format.KeySize), make([]byte, format.ValueSize)
-			format.Key(keys[i], uint64(i))
-			format.Value(vals[i], uint64(i), 5)
+		check(t, fill(s, 0, entries, 0))
+		if settler, ok := s.(store.Settler); ok {
+			settler.Settle()
 		}
-		check(t, b.SetBatch(keys, vals))
-		check(t, verify(s, nil, 0, 64, 5))
+		if c.Len() != entries {
+			t.Errorf("Len is %d, want %d", c.Len(), entries)
+		}
 	})
-}
-
-// TestStoreStatistics asks stores that were told that somebody would ask, and that
-// have done all that they were to do.
-func TestStoreStatistics(t *testing.T) {
-	for _, info := range store.Known() {
-		if _, ok := info.Kind.(store.Reporter); !ok || info.Name == store.Null {
-			continue
-		}
-		t.Run(info.Name, func(t *testing.T) {
-			s, err := info.New(store.Config{
-				MaxBytes: 32 << 20, Entries: entries, EntryBytes: format.Bytes(), Grow: true, Statistics: true,
-			})
-			check(t, err)
-			check(t, fill(s, 0, entries, 0))
-			if settler, ok := s.(store.Settler); ok {
-				settler.Settle()
-			}
-			if n := s.(store.Reporter).Statistics(); n != entries {
-				t.Errorf("statistics tell of %d entries, want %d", n, entries)
-			}
-			if c, ok := s.(store.Counter); ok && c.Len() != entries {
-				t.Errorf("Len is %d, want %d", c.Len(), entries)
-			}
-			check(t, verify(s, nil, 0, entries, 0))
-			check(t, s.Close())
-		})
-	}
-}
-
-// TestKindIsWhatNewReturns keeps what is asked of Kind true of the stores.
-func TestKindIsWhatNewReturns(t *testing.T) {
-	for _, info := range store.Known() {
-		s, err := info.New(store.Config{MaxBytes: 32 << 20, Entries: 1, EntryBytes: format.Bytes()})
-		check(t, err)
-		if kind, got := fmt.Sprintf("%T", info.Kind), fmt.Sprintf("%T", s); kind != got {
-			t.Errorf("%s: Kind is a %s, New returns a %s", info.Name, kind, got)
-		}
-		check(t, s.Close())
-	}
 }
 
 func TestStoreConcurrent(t *testing.T) {

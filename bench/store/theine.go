@@ -8,9 +8,7 @@ import (
 
 var theineInfo = Info{
 	Name:    "theine",
-	Kind:    theineStore{},
 	Module:  "github.com/Yiling-J/theine-go",
-	Bounded: true,
 	Expires: true,
 	Exact:   true,
 	// It has no synchronous mode: Config.Synchronous changes nothing. Its Wait after
@@ -46,11 +44,6 @@ func (s theineStore) Look(k []byte, fn func(v []byte)) bool {
 		fn(v)
 	}
 	return ok
-}
-
-func (s theineStore) Statistics() int {
-	s.c.Stats()
-	return s.c.Len()
 }
 
 func (s theineStore) Len() int { return s.c.Len() }

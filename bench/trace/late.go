@@ -3,7 +3,7 @@ package trace
 import (
 	"fmt"
 
-	"github.com/ringcache/ringcache/bench/workload"
+	"github.com/ringcache/ringcache/bench/load"
 )
 
 // Late reads: keys that are set one after the other, and read once each, later:
@@ -40,16 +40,16 @@ func newLate(n int, lag float64, hot bool) *Trace {
 	held := n * latePercent / 100
 	behind := uint64(max(1, lag*float64(held)))
 	t := &Trace{Cycle: []Step{Write, Read}}
-	var beside workload.Source
+	var beside *load.Zipf
 	popular := 0
 	if hot {
 		popular = held / hotPart
-		beside = workload.NewZipf(1, uint64(popular), 0.99)
+		beside = load.NewZipf(1, uint64(popular), 0.99)
 		t.Cycle = []Step{Write, ReadThrough, Read, ReadThrough}
 	}
 	t.Warm = lateWarm * held * len(t.Cycle)
 	i, next := 0, uint64(popular) // the popular ids come first
-	made := record(source(func() uint64 {
+	made := record(func() uint64 {
 		step := t.Cycle[i%len(t.Cycle)]
 		i++
 		switch step {
@@ -61,7 +61,7 @@ func newLate(n int, lag float64, hot bool) *Trace {
 		default:
 			return beside.Next()
 		}
-	}), (n-popular)*len(t.Cycle))
+	}, (n-popular)*len(t.Cycle))
 	t.Requests, t.Keys = made.Requests, made.Keys
 	return t
 }

@@ -139,14 +139,35 @@ func TestLoopsCoversAllLengths(t *testing.T) {
 	for _, length := range []int{12, 120, 360} {
 		var first []uint64
 		for range length {
-			first = append(first, src.Next())
+			first = append(first, src())
 		}
 		for range 4 {
 			for i := range length {
-				if id := src.Next(); id != first[i] {
+				if id := src(); id != first[i] {
 					t.Fatalf("loop of %d: id %d at %d, was %d", length, id, i, first[i])
 				}
 			}
+		}
+	}
+}
+
+// TestChurnMoves wants the window of popular keys to move by one id at a time.
+func TestChurnMoves(t *testing.T) {
+	const n, m = 100, 400 // so by one id after 8 requests
+	src := newChurn(n, m)
+	for i := range uint64(10_000) {
+		low := i / 8
+		if id := src(); id < low || id >= low+n/2 {
+			t.Fatalf("request %d: id %d outside [%d, %d)", i, id, low, low+n/2)
+		}
+	}
+}
+
+func TestLoopGoesRound(t *testing.T) {
+	src := newLoop(3, 0)
+	for i := range uint64(7) {
+		if id := src(); id != i%3 {
+			t.Fatalf("id %d at %d", id, i)
 		}
 	}
 }

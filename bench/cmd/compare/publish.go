@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -12,7 +13,7 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/ringcache/ringcache/bench/cli"
+	"github.com/ringcache/ringcache/bench/harness"
 	"github.com/ringcache/ringcache/bench/machine"
 	"github.com/ringcache/ringcache/bench/publish"
 )
@@ -30,32 +31,22 @@ func parsePublication(args []string, stderr io.Writer) (*publication, error) {
 	fs.SetOutput(stderr)
 	fs.Bool("publish", false, "run the published loads and write data, pages and charts")
 	quick := fs.Bool("quick", false, "small sizes and one round; the pages go to standard output")
-	fs.IntVar(&p.Rounds, "rounds", publish.Rounds, "how often every run is repeated")
 	fs.StringVar(&p.from, "from", "", "make the pages from this `file` of data, without a run")
-	root := fs.String("root", "..", "`directory` of the repository whose pages are written")
+	fs.StringVar(&p.root, "root", "",
+		"`directory` of the repository whose pages are written (default .., or none with -quick)")
 	if err := fs.Parse(args); err != nil {
 		return nil, err
 	}
-	isSet := map[string]bool{}
-	fs.Visit(func(f *flag.Flag) { isSet[f.Name] = true })
-	p.root, p.Scale = *root, publish.Scale
 	if *quick {
-		p.Scale = publish.Quick
-		if !isSet["rounds"] {
-			p.Rounds = 1
-		}
-		if !isSet["root"] {
-			p.root = ""
-		}
+		p.Scale, p.Rounds = publish.Quick, 1
+	} else {
+		p.Scale, p.Rounds, p.root = publish.Scale, publish.Rounds, cmp.Or(p.root, "..")
 	}
-	switch {
-	case fs.NArg() > 0:
+	if fs.NArg() > 0 {
 		return nil, fmt.Errorf("unexpected argument %q", fs.Arg(0))
-	case p.Rounds < 1 || !*quick && p.Rounds < publish.Rounds:
-		return nil, fmt.Errorf("-rounds %d: want %d at least, or 1 with -quick", p.Rounds, publish.Rounds)
 	}
 	p.Machine = machine.This()
-	p.Goroutines = runtime.NumCPU()
+	p.Goroutines = runtime.GOMAXPROCS(0)
 	p.Command = strings.TrimSpace("go run ./cmd/compare " + strings.Join(args, " "))
 	return p, nil
 }
@@ -117,9 +108,6 @@ func (p *publication) measure(ctx context.Context, file string, stderr io.Writer
 		return fmt.Errorf("read own program: %w", err)
 	}
 	p.Build = fmt.Sprintf("%.8x", sha256.Sum256(program))
-	child := func(ctx context.Context, part publish.Part, m *map[string]float64, env ...string) error {
-		return cli.Again(ctx, part, m, env...)
-	}
-	_, err = publish.Measure(ctx, p.Head, file, child, stderr)
+	_, err = publish.Measure(ctx, p.Head, file, harness.Again, stderr)
 	return err
 }

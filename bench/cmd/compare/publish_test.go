@@ -9,10 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringcache/ringcache/bench/churn"
-	"github.com/ringcache/ringcache/bench/cli"
 	"github.com/ringcache/ringcache/bench/publish"
-	"github.com/ringcache/ringcache/bench/restart"
 )
 
 // The pages are made again from data, below the root that is named and nowhere else.
@@ -41,9 +38,7 @@ func TestPublishFrom(t *testing.T) {
 }
 
 func TestPublishOptions(t *testing.T) {
-	for _, bad := range [][]string{
-		{"-rounds", "4"}, {"-quick", "-rounds", "0"}, {"extra"}, {"-cpu", "1"},
-	} {
+	for _, bad := range [][]string{{"extra"}, {"-rounds", "4"}} {
 		_, err := parsePublication(append([]string{"-publish"}, bad...), io.Discard)
 		require.Error(t, err, "%v", bad)
 	}
@@ -54,21 +49,4 @@ func TestPublishOptions(t *testing.T) {
 	p, err = parsePublication([]string{"-publish", "-quick"}, io.Discard)
 	require.NoError(t, err)
 	require.Empty(t, p.root)
-}
-
-// A process performs each kind of part. The one that is killed on the way leaves its entries.
-func TestParts(t *testing.T) {
-	c := churn.Case{Load: "churn", MB: 32, Mean: 4000, Live: 0.3}
-	for _, name := range restart.Stores {
-		var m map[string]float64
-		part := publish.Part{Restart: &restart.Task{Store: name, Entries: 2000}}
-		require.NoError(t, cli.Again(t.Context(), part, &m))
-		require.Equal(t, 1.0, m[restart.Back], name)
-		require.Positive(t, m[restart.Open], name)
-
-		m = nil
-		part = publish.Part{Churn: &churn.Spec{Case: c, Store: name, Turns: 1}}
-		require.NoError(t, cli.Again(t.Context(), part, &m))
-		require.Positive(t, m[churn.NsWrite], name)
-	}
 }

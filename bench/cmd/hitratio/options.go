@@ -116,8 +116,8 @@ func parseSize(text string) (float64, error) {
 
 func findStore(name string) (store.Info, error) {
 	info, err := store.Find(name)
-	if err == nil && (!info.Bounded || name == store.Null) {
-		err = fmt.Errorf("%s has no bound, or keeps nothing", name)
+	if err == nil && name == store.Null {
+		err = fmt.Errorf("%s keeps nothing", name)
 	}
 	return info, err
 }

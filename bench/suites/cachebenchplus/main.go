@@ -7,27 +7,24 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/ringcache/ringcache/bench/harness"
 	"github.com/ringcache/ringcache/bench/suites/client"
 	"github.com/ringcache/ringcache/bench/suites/drive"
-	"github.com/ringcache/ringcache/bench/suites/rounds"
 )
 
 func main() {
-	rounds.Program{
-		Name:  "cachebenchplus",
-		Title: "A program of the shape of go-cache-benchmark-plus",
-		Parts: []rounds.Part{
+	p := &harness.Program{
+		Name: "cachebenchplus", Title: "A program of the shape of go-cache-benchmark-plus",
+		Package: "./suites/cachebenchplus", Quick: drive.Quick,
+		Groups: []harness.Group{
 			{
-				Name:    "throughput",
-				Note:    throughputNote,
-				Loads:   []string{loadGet, loadGetOne, loadSet},
-				Stores:  client.Names,
-				Figures: []string{nsPerOp, hits, held},
-				Do:      throughput,
+				Name: "throughput", Note: throughputNote, Metrics: []string{nsPerOp, hits, held},
+				Loads: harness.Rows([]string{loadGet, loadGetOne, loadSet}, client.Names, throughput),
 			},
 			drive.Ratio([]int{1000, 5000, 20_000}, false),
 		},
-	}.Main()
+	}
+	p.Main()
 }
 
 const throughputNote = `As many goroutines as cores. Gets of 100,000 keys in turn, of one key, and
@@ -48,7 +45,7 @@ const (
 
 const capacity = 100_000
 
-func throughput(t rounds.Task) (rounds.Figures, error) {
+func throughput(t harness.Spec) (harness.Metrics, error) {
 	writes := t.Load == loadSet
 	keys := numbers(capacity)
 	values := keys
@@ -67,8 +64,8 @@ func throughput(t rounds.Task) (rounds.Figures, error) {
 	traffic := drive.Traffic{Cache: c, Keys: keys, Values: values, Seed: uint64(t.Round)}
 	if writes {
 		traffic.Writers = runtime.GOMAXPROCS(0)
-		r := traffic.For(t.Duration)
-		return rounds.Figures{nsPerOp: perOp(r.Writes), held: float64(c.Len())}, nil
+		r := traffic.For(t.Scale.Duration)
+		return harness.Metrics{nsPerOp: perOp(r.Writes), held: float64(c.Len())}, nil
 	}
 	for _, key := range keys {
 		c.Set(key, key)
@@ -77,8 +74,8 @@ func throughput(t rounds.Task) (rounds.Figures, error) {
 		traffic.Keys = keys[:1]
 	}
 	traffic.Readers = runtime.GOMAXPROCS(0)
-	r := traffic.For(t.Duration)
-	return rounds.Figures{nsPerOp: perOp(r.Reads), hits: 100 * r.Hits}, nil
+	r := traffic.For(t.Scale.Duration)
+	return harness.Metrics{nsPerOp: perOp(r.Reads), hits: 100 * r.Hits}, nil
 }
 
 // perOp is the time of an operation for its goroutine, which has a core to itself.

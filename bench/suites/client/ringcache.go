@@ -89,13 +89,11 @@ func bound(o Options) (int, error) {
 	return fit(o, o.Capacity*(entry+overhead/4))
 }
 
-// fit returns the bound at which a cache full of entries of o's lengths holds Capacity of them,
-// within half a percent if it finds one, else the nearest that it has tried; or leastBytes, if that
-// holds more. It starts from maxBytes.
+// fit returns the bound at which a cache full of entries of o's lengths holds Capacity of them, or
+// the nearest that it has tried; leastBytes, if that holds more. It starts from maxBytes.
 func fit(o Options, maxBytes int) (best int, err error) {
 	nearest := math.Inf(1)
-	low, high := leastBytes, math.MaxInt
-	for range 12 {
+	for range 8 {
 		maxBytes = max(maxBytes, leastBytes)
 		n, err := holds(o, maxBytes)
 		if err != nil {
@@ -108,15 +106,7 @@ func fit(o Options, maxBytes int) (best int, err error) {
 		if nearest < 0.005 || share > 1 && maxBytes == leastBytes {
 			break
 		}
-		if share < 1 {
-			low = maxBytes
-		} else {
-			high = maxBytes
-		}
 		maxBytes = int(float64(maxBytes) / share)
-		if maxBytes <= low || maxBytes >= high {
-			maxBytes = low + (high-low)/2
-		}
 	}
 	return best, nil
 }

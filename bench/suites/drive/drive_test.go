@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringcache/ringcache/bench/harness"
 	"github.com/ringcache/ringcache/bench/suites/client"
-	"github.com/ringcache/ringcache/bench/suites/rounds"
 )
 
 func open(t *testing.T) client.Cache {
@@ -58,14 +58,13 @@ func TestReplayRefusesAWrongValue(t *testing.T) {
 }
 
 func TestRatioFindsTheSameAgain(t *testing.T) {
-	part := Ratio([]int{1000}, true)
-	for _, load := range part.Loads {
-		task := rounds.Task{Load: load, Store: client.GolangLRU, Quick: true}
-		f, err := part.Do(task)
+	for _, load := range Ratio([]int{1000}, true).Loads {
+		spec := harness.Spec{Load: load.Name, Store: client.GolangLRU, Scale: Quick, Round: 1}
+		f, err := load.Run(spec)
 		require.NoError(t, err)
-		assert.InDelta(t, 15.4, f[hitShare], 1, load)
-		assert.EqualValues(t, 1000, f[held], load)
-		again, err := part.Do(task)
+		assert.InDelta(t, 15.4, f[hitShare], 1, load.Name)
+		assert.EqualValues(t, 1000, f[held], load.Name)
+		again, err := load.Run(spec)
 		require.NoError(t, err)
 		assert.Equal(t, f, again)
 	}

@@ -4,10 +4,15 @@ import (
 	"fmt"
 	"math/rand"
 	"strings"
+	"time"
 
+	"github.com/ringcache/ringcache/bench/harness"
+	"github.com/ringcache/ringcache/bench/measure"
 	"github.com/ringcache/ringcache/bench/suites/client"
-	"github.com/ringcache/ringcache/bench/suites/rounds"
 )
+
+// Quick is the scale of a smoke test.
+var Quick = measure.Scale{Entries: 2000, Duration: 10 * time.Millisecond}
 
 const ratioNote = `A million read-through requests on an empty cache, keys like key:123 with a Zipf
 distribution: the probability of a number below 50,000,000 is proportional to
@@ -36,9 +41,9 @@ func (c ratioCase) String() string {
 	return fmt.Sprintf("%d entries of %d bytes", c.capacity, c.valueSize)
 }
 
-// Ratio returns the part that measures hit ratios. If synchronous, otter's policy runs on the
+// Ratio returns the loads that measure hit ratios. If synchronous, otter's policy runs on the
 // calling goroutine.
-func Ratio(capacities []int, synchronous bool) rounds.Part {
+func Ratio(capacities []int, synchronous bool) harness.Group {
 	cases := map[string]ratioCase{}
 	var loads []string
 	for _, valueSize := range []int{0, longValue} {
@@ -48,26 +53,23 @@ func Ratio(capacities []int, synchronous bool) rounds.Part {
 			loads = append(loads, c.String())
 		}
 	}
-	return rounds.Part{
-		Name:  "ratio",
-		Note:  ratioNote,
-		Loads: loads,
-		Stores: []string{
-			client.Ringcache, client.Otter, client.Theine, client.Ristretto, client.GolangLRU,
-		},
-		Figures: []string{hitShare, held},
-		Do: func(t rounds.Task) (rounds.Figures, error) {
-			return cases[t.Load].replay(t, synchronous)
-		},
+	stores := []string{
+		client.Ringcache, client.Otter, client.Theine, client.Ristretto, client.GolangLRU,
+	}
+	return harness.Group{
+		Name: "ratio", Note: ratioNote, Metrics: []string{hitShare, held},
+		Loads: harness.Rows(loads, stores, func(s harness.Spec) (harness.Metrics, error) {
+			return cases[s.Load].replay(s, synchronous)
+		}),
 	}
 }
 
-func (c ratioCase) replay(t rounds.Task, synchronous bool) (rounds.Figures, error) {
-	z := zipf{requests: 1_000_000, seed: int64(t.Round + 1), valueSize: c.valueSize}
-	if t.Quick {
+func (c ratioCase) replay(s harness.Spec, synchronous bool) (harness.Metrics, error) {
+	z := zipf{requests: 1_000_000, seed: int64(s.Round), valueSize: c.valueSize}
+	if s.Scale.IsSmall() {
 		z.requests = 10_000
 	}
-	cache, err := client.Open(t.Store, client.Options{
+	cache, err := client.Open(s.Store, client.Options{
 		Capacity: c.capacity, KeySize: keySize, ValueSize: max(keySize, c.valueSize),
 		Synchronous: synchronous,
 	})
@@ -76,7 +78,7 @@ func (c ratioCase) replay(t rounds.Task, synchronous bool) (rounds.Figures, erro
 	}
 	defer cache.Close()
 	share, err := z.replay(cache)
-	return rounds.Figures{hitShare: 100 * share, held: float64(cache.Len())}, err
+	return harness.Metrics{hitShare: 100 * share, held: float64(cache.Len())}, err
 }
 
 // keySize is the usual length of a key.

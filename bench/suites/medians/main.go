@@ -6,6 +6,7 @@ package main
 
 import (
 	"bufio"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ringcache/ringcache/bench/harness"
 	"github.com/ringcache/ringcache/bench/measure"
 )
 
@@ -42,38 +44,22 @@ func run(r io.Reader, w io.Writer, head, base string) error {
 		if err != nil {
 			return fmt.Errorf("read %q: %w", lines.Text(), err)
 		}
-		rows = appendNew(rows, fields[0])
-		columns = appendNew(columns, fields[1])
 		c := cell{fields[0], fields[1]}
+		if !slices.Contains(rows, c.row) {
+			rows = append(rows, c.row)
+		}
+		if !slices.Contains(columns, c.column) {
+			columns = append(columns, c.column)
+		}
 		values[c] = append(values[c], v)
 	}
 	if err := lines.Err(); err != nil {
 		return fmt.Errorf("read: %w", err)
 	}
 	if len(rows) == 0 {
-		return fmt.Errorf("no results")
+		return errors.New("no results")
 	}
-	fmt.Fprintf(w, "| %s | %s |\n|---|%s\n", head, strings.Join(columns, " | "),
-		strings.Repeat("--:|", len(columns)))
-	for _, row := range rows {
-		fmt.Fprintf(w, "| %s |", row)
-		from := measure.Summarize(values[cell{row, base}])
-		for _, column := range columns {
-			s := measure.Summarize(values[cell{row, column}])
-			fmt.Fprintf(w, " %v", s)
-			if ratio := s.Over(from); column != base && ratio != "-" {
-				fmt.Fprintf(w, ", %s", ratio)
-			}
-			fmt.Fprint(w, " |")
-		}
-		fmt.Fprintln(w)
-	}
-	return nil
-}
-
-func appendNew(list []string, name string) []string {
-	if slices.Contains(list, name) {
-		return list
-	}
-	return append(list, name)
+	_, err := w.Write(harness.Table(head, rows, columns, base,
+		func(row, column string) measure.Summary { return measure.Summarize(values[cell{row, column}]) }))
+	return err
 }

@@ -12,7 +12,7 @@ func TestMediansAndRatios(t *testing.T) {
 		"set\ta\t12\nset\tb\t20\nset\ta\t11\nset\tb\t22\n"
 	var b strings.Builder
 	require.NoError(t, run(strings.NewReader(lines), &b, "load", "a"))
-	require.Equal(t, "| load | a | b |\n|---|--:|--:|\n"+
+	require.Equal(t, "\n| load | a | b |\n|---|--:|--:|\n"+
 		"| set | 11.0 (10.0-12.0) | 22.0 (20.0-30.0), 2.00 |\n"+
 		"| get | 5.00 | - |\n", b.String())
 }

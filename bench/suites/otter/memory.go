@@ -6,9 +6,9 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/ringcache/ringcache/bench/harness"
 	"github.com/ringcache/ringcache/bench/machine"
 	"github.com/ringcache/ringcache/bench/suites/client"
-	"github.com/ringcache/ringcache/bench/suites/rounds"
 )
 
 const memoryNote = `A cache for so many entries is filled with that many, each read ten times
@@ -20,7 +20,6 @@ the gain of the caches that keep pointers to them, but ringcache copies them.`
 // Names of figures.
 const (
 	heapMB     = "Go heap, MB (the suite's figure)"
-	totalMB    = "allocated on the Go heap in all, MB (likewise)"
 	residentMB = "resident memory, MB"
 	liveMB     = "resident memory after a collection, MB"
 	held       = "entries held"
@@ -38,12 +37,12 @@ func read() (r reading, err error) {
 	return r, err
 }
 
-func memory(t rounds.Task) (rounds.Figures, error) {
+func memory(t harness.Spec) (harness.Metrics, error) {
 	n, err := strconv.Atoi(t.Load)
 	if err != nil {
 		return nil, err
 	}
-	if t.Quick {
+	if t.Scale.IsSmall() {
 		n = min(n, 2000)
 	}
 	keys := make([]string, n)
@@ -67,9 +66,8 @@ func memory(t rounds.Task) (rounds.Figures, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := rounds.Figures{
+	f := harness.Metrics{
 		heapMB:     mb(int64(after.Alloc) - int64(before.Alloc)),
-		totalMB:    mb(int64(after.TotalAlloc) - int64(before.TotalAlloc)),
 		residentMB: mb(after.resident - before.resident),
 		held:       float64(c.Len()),
 	}

@@ -5,10 +5,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ringcache/ringcache/bench/harness"
 	"github.com/ringcache/ringcache/bench/load"
 	"github.com/ringcache/ringcache/bench/suites/client"
 	"github.com/ringcache/ringcache/bench/suites/drive"
-	"github.com/ringcache/ringcache/bench/suites/rounds"
 )
 
 const throughputNote = `8 goroutines, each of which only reads or only writes; a mix is how many of
@@ -43,7 +43,7 @@ func mixNames() []string {
 	return []string{"reads 100 %", "reads 75 %", "reads 50 %", "reads 25 %", "reads 0 %"}
 }
 
-func throughput(t rounds.Task) (rounds.Figures, error) {
+func throughput(t harness.Spec) (harness.Metrics, error) {
 	keys, values := strings39(uint64(t.Round))
 	c, err := client.Open(t.Store, client.Options{
 		Capacity: draws, KeySize: len(keys[0]), ValueSize: len(values[0]), Ample: true,
@@ -62,8 +62,8 @@ func throughput(t rounds.Task) (rounds.Figures, error) {
 	r := drive.Traffic{
 		Cache: c, Keys: keys, Values: values,
 		Readers: goroutines - writing, Writers: writing, Seed: uint64(t.Round),
-	}.For(t.Duration)
-	f := rounds.Figures{allOps: (r.Reads + r.Writes) / 1e6}
+	}.For(t.Scale.Duration)
+	f := harness.Metrics{allOps: (r.Reads + r.Writes) / 1e6}
 	if writing < goroutines {
 		f[readOps] = r.Reads / 1e6
 		f[hits] = 100 * r.Hits

@@ -1,46 +1,30 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
-	"math"
 	"os"
-	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
-	"slices"
-	"strconv"
-	"strings"
 	"time"
 
-	"github.com/VictoriaMetrics/fastcache"
-	"github.com/allegro/bigcache/v3"
-	"github.com/coocood/freecache"
-	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/bench/machine"
+	"github.com/ringcache/ringcache/bench/measure"
+	"github.com/ringcache/ringcache/bench/store"
 )
-
-// filled are the caches. Each function fills one with entries, as the original program does, and
-// returns a lookup of it.
-var filled = map[string]func() (get func(key string) ([]byte, error)){
-	"ringcache": fillRingcache,
-	"fastcache": fillFastcache,
-	"bigcache":  fillBigcache,
-	"freecache": fillFreecache,
-	"map":       fillMap,
-}
 
 func main() {
 	cache := flag.String("cache", "ringcache", "the `name` of the cache to fill")
 	percent := flag.Int("percent", 10, "the collector's target, as GOGC; the original has 10")
 	flag.Parse()
-	fill, ok := filled[*cache]
-	if !ok {
-		fmt.Fprintf(os.Stderr, "no cache %q\n", *cache)
-		os.Exit(2)
-	}
 	debug.SetGCPercent(*percent)
 	begin := time.Now()
-	get := fill()
+	get, err := filled(*cache)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	took := time.Since(begin)
 	firstKey, _ := generateKeyValue(1, valueSize)
 	checkFirstElement(get(firstKey))
@@ -49,8 +33,8 @@ func main() {
 	var stats debug.GCStats
 	debug.ReadGCStats(&stats)
 	cpu := collectorSeconds()
-	one := oneCollection()
-	resident := residentMB()
+	one := measure.Collection(5)
+	resident, _ := machine.Resident() // 0 where the system does not tell
 	for _, figure := range []struct {
 		name  string
 		value float64
@@ -58,25 +42,13 @@ func main() {
 		{"pauses, ms", pauses.Seconds() * 1e3},
 		{"collections", float64(stats.NumGC)},
 		{"CPU time of collections, s", cpu},
-		{"one more collection, ms", one.Seconds() * 1e3},
+		{"one more collection, ms", one},
 		{"time to fill, s", took.Seconds()},
-		{"resident, MB", resident},
+		{"resident, MB", float64(resident) / 1e6},
 	} {
 		fmt.Printf("%s\t%s\t%.3f\n", *cache, figure.name, figure.value)
 	}
 	checkFirstElement(get(firstKey)) // keeps the cache alive
-}
-
-// oneCollection returns the median wall time of five collections.
-func oneCollection() time.Duration {
-	times := make([]time.Duration, 5)
-	for i := range times {
-		begin := time.Now()
-		runtime.GC()
-		times[i] = time.Since(begin)
-	}
-	slices.Sort(times)
-	return times[len(times)/2]
 }
 
 // collectorSeconds returns the CPU time that collections have used.
@@ -86,81 +58,34 @@ func collectorSeconds() float64 {
 	return sample[0].Value.Float64()
 }
 
-// residentMB returns the resident memory of the process, or NaN where there is no /proc.
-func residentMB() float64 {
-	text, err := os.ReadFile("/proc/self/statm")
-	if err != nil {
-		return math.NaN()
-	}
-	pages, err := strconv.Atoi(strings.Fields(string(text))[1])
-	if err != nil {
-		return math.NaN()
-	}
-	return float64(pages) * float64(os.Getpagesize()) / 1e6
-}
-
-// All caches get the room that the original gives freecache.
-const room = entries * 200
-
-func fillRingcache() func(string) ([]byte, error) {
-	cache := ringcache.New(room)
-	for i := range entries {
-		key, val := generateKeyValue(i, valueSize)
-		if err := cache.Set([]byte(key), val); err != nil {
-			fmt.Println("Error in set: ", err)
+// filled fills a cache with entries, as the original program does, and returns a lookup of it. All
+// caches get the room that the original gives freecache.
+func filled(name string) (get func(key string) ([]byte, error), err error) {
+	m := map[string][]byte{}
+	set := func(key string, v []byte) error { m[key] = v; return nil }
+	get = func(key string) ([]byte, error) { return m[key], nil }
+	if name != "map" {
+		info, err := store.Find(name)
+		if err != nil {
+			return nil, err
+		}
+		s, err := info.New(store.Config{MaxBytes: entries * 200, Entries: entries, EntryBytes: 120})
+		if err != nil {
+			return nil, err
+		}
+		set = func(key string, v []byte) error { return s.Set([]byte(key), v) }
+		get = func(key string) ([]byte, error) {
+			if v, ok := s.Get(nil, []byte(key)); ok {
+				return v, nil
+			}
+			return nil, errors.New("absent")
 		}
 	}
-	if n := cache.Len(); n != entries {
-		fmt.Println("Entries: ", n)
-	}
-	return func(key string) ([]byte, error) { return cache.Get(nil, []byte(key)), nil }
-}
-
-func fillFastcache() func(string) ([]byte, error) {
-	cache := fastcache.New(room)
 	for i := range entries {
-		key, val := generateKeyValue(i, valueSize)
-		cache.Set([]byte(key), val)
-	}
-	return func(key string) ([]byte, error) { return cache.Get(nil, []byte(key)), nil }
-}
-
-func fillBigcache() func(string) ([]byte, error) {
-	cache, err := bigcache.NewBigCache(bigcache.Config{
-		Shards:             256,
-		LifeWindow:         100 * time.Minute,
-		MaxEntriesInWindow: entries,
-		MaxEntrySize:       200,
-	})
-	if err != nil {
-		fmt.Println("Error in new: ", err)
-		os.Exit(1)
-	}
-	for i := range entries {
-		key, val := generateKeyValue(i, valueSize)
-		if err := cache.Set(key, val); err != nil {
-			fmt.Println("Error in set: ", err)
+		key, v := generateKeyValue(i, valueSize)
+		if err := set(key, v); err != nil {
+			return nil, err
 		}
 	}
-	return cache.Get
-}
-
-func fillFreecache() func(string) ([]byte, error) {
-	cache := freecache.NewCache(room)
-	for i := range entries {
-		key, val := generateKeyValue(i, valueSize)
-		if err := cache.Set([]byte(key), val, 0); err != nil {
-			fmt.Println("Error in set: ", err)
-		}
-	}
-	return func(key string) ([]byte, error) { return cache.Get([]byte(key)) }
-}
-
-func fillMap() func(string) ([]byte, error) {
-	m := make(map[string][]byte)
-	for i := range entries {
-		key, val := generateKeyValue(i, valueSize)
-		m[key] = val
-	}
-	return func(key string) ([]byte, error) { return m[key], nil }
+	return get, nil
 }

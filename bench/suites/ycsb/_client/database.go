@@ -4,23 +4,14 @@ import (
 	"context"
 	"errors"
 	"sync/atomic"
+	"unsafe"
 
 	"github.com/pingcap/go-ycsb/pkg/ycsb"
+	"github.com/ringcache/ringcache/bench/store"
 )
 
 // errNoOrder is the answer to a scan, and so to workload E.
 var errNoOrder = errors.New("a cache has no order of keys, so it cannot scan")
-
-// store is a cache of byte strings.
-type store interface {
-	// get returns the value, in buf if the cache copies.
-	get(buf []byte, key string) ([]byte, bool)
-	set(key string, value []byte) error
-	// update replaces a value atomically with one that fn returns. It reports whether there was one.
-	// fn must not change old, and what it returns may be in buf.
-	update(key string, fn func(old []byte) []byte) (bool, error)
-	close()
-}
 
 // rows encodes records as values, and decodes them.
 type rows interface {
@@ -100,12 +91,16 @@ var _ ycsb.DB = (*database)(nil)
 
 // inStore keeps encoded records in a store.
 type inStore struct {
-	store
-	rows rows
+	store.Store
+	updater store.Updater
+	rows    rows
 }
 
+// asBytes returns the bytes of a key, which a cache only reads.
+func asBytes(key string) []byte { return unsafe.Slice(unsafe.StringData(key), len(key)) }
+
 func (s inStore) read(t *thread, key string) (map[string][]byte, bool, error) {
-	value, ok := s.get(t.read[:0], key)
+	value, ok := s.Get(t.read[:0], asBytes(key))
 	if !ok {
 		return nil, false, nil
 	}
@@ -116,12 +111,18 @@ func (s inStore) read(t *thread, key string) (map[string][]byte, bool, error) {
 
 func (s inStore) insert(t *thread, key string, row map[string][]byte) error {
 	t.write = s.rows.encode(t.write[:0], row)
-	return s.set(key, t.write)
+	return s.Set(asBytes(key), t.write)
 }
 
-func (s inStore) update(t *thread, key string, fields map[string][]byte) (bool, error) {
-	return s.store.update(key, func(old []byte) []byte {
+func (s inStore) update(t *thread, key string, fields map[string][]byte) (found bool, err error) {
+	err = s.updater.Update(asBytes(key), func(old []byte, ok bool) ([]byte, bool) {
+		if found = ok; !ok {
+			return nil, false
+		}
 		t.write = s.rows.change(t.write[:0], old, fields)
-		return t.write
+		return t.write, true
 	})
+	return found, err
 }
+
+func (s inStore) close() { _ = s.Close() }

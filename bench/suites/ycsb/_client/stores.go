@@ -6,78 +6,49 @@ import (
 	"hash/maphash"
 	"maps"
 	"sync"
-	"unsafe"
 
-	"github.com/VictoriaMetrics/fastcache"
 	"github.com/maypok86/otter/v2"
-	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/bench/store"
 )
 
 // open returns the cache that the flags name, with room for twice the bytes of all records.
 func open(o options) (*database, error) {
 	room := 2 * (o.records + o.ops/10) * 1200 // D inserts a record in 20 operations
-	if o.rows == "objects" {
-		if o.store != "otter" {
-			return nil, fmt.Errorf("%s does not store objects", o.store)
-		}
-		c, err := openOtter(room, weighObject)
+	switch {
+	case o.store == "nothing":
+		return &database{records: nothing{}}, nil
+	case o.rows == "objects" && o.store != "otter":
+		return nil, fmt.Errorf("%s does not store objects", o.store)
+	case o.rows == "objects":
+		c, err := otter.New(&otter.Options[string, map[string][]byte]{
+			MaximumWeight: uint64(room), Weigher: weigh, InitialCapacity: o.records,
+		})
 		return &database{records: objects{c}}, err
 	}
-	var form rows = encodedRows{}
-	if o.rows == "plain" {
-		form = plainRows{}
-	} else if o.rows != "encoded" {
+	forms := map[string]rows{"encoded": encodedRows{}, "plain": plainRows{}}
+	form, ok := forms[o.rows]
+	if !ok {
 		return nil, fmt.Errorf("no rows %q", o.rows)
 	}
-	var s store
-	switch o.store {
-	case "ringcache":
-		s = ringStore{ringcache.New(room)}
-	case "fastcache":
-		s = &fastStore{c: fastcache.New(room), seed: maphash.MakeSeed()}
-	case "otter":
-		c, err := openOtter(room, weighBytes)
-		if err != nil {
-			return nil, err
-		}
-		s = otterStore{c}
-	case "nothing":
-		return &database{records: nothing{}}, nil
-	default:
-		return nil, fmt.Errorf("no cache %q", o.store)
+	info, err := store.Find(o.store)
+	if err != nil {
+		return nil, err
 	}
-	return &database{records: inStore{s, form}}, nil
+	s, err := info.New(store.Config{MaxBytes: room, Entries: o.records, EntryBytes: 1200})
+	if err != nil {
+		return nil, err
+	}
+	u, ok := s.(store.Updater)
+	if !ok {
+		u = &locked{Store: s, seed: maphash.MakeSeed()}
+	}
+	return &database{records: inStore{s, u, form}}, nil
 }
 
-// asBytes returns the bytes of a key, which a cache only reads.
-func asBytes(key string) []byte { return unsafe.Slice(unsafe.StringData(key), len(key)) }
-
-type ringStore struct{ c *ringcache.Cache }
-
-func (s ringStore) get(buf []byte, key string) ([]byte, bool) {
-	return s.c.HasGet(buf, asBytes(key))
-}
-
-func (s ringStore) set(key string, value []byte) error {
-	return s.c.Set(asBytes(key), value)
-}
-
-func (s ringStore) close() { _ = s.c.Close() }
-
-func (s ringStore) update(key string, fn func([]byte) []byte) (found bool, err error) {
-	err = s.c.Update(asBytes(key), func(old []byte, ok bool) ([]byte, bool) {
-		if found = ok; !ok {
-			return nil, false
-		}
-		return fn(old), true
-	})
-	return found, err
-}
-
-// fastStore has locks for its updates: fastcache has no atomic write, and without them one of two
-// updates of a record would be lost now and then.
-type fastStore struct {
-	c     *fastcache.Cache
+// locked is a store without an atomic update: without locks one of two updates of a record would be
+// lost now and then.
+type locked struct {
+	store.Store
 	seed  maphash.Seed
 	locks [512]struct {
 		sync.Mutex
@@ -85,63 +56,27 @@ type fastStore struct {
 	}
 }
 
-func (s *fastStore) get(buf []byte, key string) ([]byte, bool) {
-	return s.c.HasGet(buf, asBytes(key))
-}
-
-func (s *fastStore) close() { s.c.Reset() }
-
-func (s *fastStore) set(key string, value []byte) error {
-	s.c.Set(asBytes(key), value)
+func (s *locked) Update(k []byte, fn func([]byte, bool) ([]byte, bool)) error {
+	l := &s.locks[maphash.Bytes(s.seed, k)%uint64(len(s.locks))]
+	l.Lock()
+	defer l.Unlock()
+	old, ok := s.Get(l.buf[:0], k)
+	if ok {
+		l.buf = old
+	}
+	if v, set := fn(old, ok); set {
+		return s.Set(k, v)
+	}
+	s.Del(k)
 	return nil
 }
 
-func (s *fastStore) update(key string, fn func([]byte) []byte) (bool, error) {
-	l := &s.locks[maphash.String(s.seed, key)%uint64(len(s.locks))]
-	l.Lock()
-	defer l.Unlock()
-	old, ok := s.c.HasGet(l.buf[:0], asBytes(key))
-	if ok {
-		l.buf = old
-		s.c.Set(asBytes(key), fn(old))
-	}
-	return ok, nil
-}
-
-func openOtter[V any](room int, weigh func(string, V) uint32) (*otter.Cache[string, V], error) {
-	return otter.New(&otter.Options[string, V]{MaximumWeight: uint64(room), Weigher: weigh})
-}
-
-func weighBytes(key string, value []byte) uint32 { return uint32(len(key) + len(value)) }
-
-func weighObject(key string, row map[string][]byte) uint32 {
+func weigh(key string, row map[string][]byte) uint32 {
 	weight := len(key)
 	for name, value := range row {
 		weight += len(name) + len(value)
 	}
 	return uint32(weight)
-}
-
-// otterStore holds byte slices, which are never changed.
-type otterStore struct{ c *otter.Cache[string, []byte] }
-
-func (s otterStore) get(_ []byte, key string) ([]byte, bool) { return s.c.GetIfPresent(key) }
-
-func (s otterStore) set(key string, value []byte) error {
-	s.c.Set(key, bytes.Clone(value))
-	return nil
-}
-
-func (s otterStore) update(key string, fn func([]byte) []byte) (bool, error) {
-	_, ok := s.c.ComputeIfPresent(key, func(old []byte) ([]byte, otter.ComputeOp) {
-		return bytes.Clone(fn(old)), otter.WriteOp
-	})
-	return ok, nil
-}
-
-func (s otterStore) close() {
-	s.c.InvalidateAll()
-	s.c.StopAllGoroutines()
 }
 
 // objects holds records as maps, which are never changed.
