@@ -1,4 +1,4 @@
-// Package chart draws figures of stores as SVG files. They consist of plain rectangles, circles
+// Package chart draws figures of stores as SVG files. They consist of plain rectangles
 // and lines of text with room to spare, so that they look alike whatever draws them, and with
 // whatever font.
 package chart
@@ -32,7 +32,6 @@ const (
 	accent = "#c8281e"
 	grey   = "#9a9a9a"
 	ink    = "#222222"
-	faint  = "#dddddd"
 )
 
 // drawing is an SVG file in the making.
@@ -49,11 +48,6 @@ func (d *drawing) text(x, y float64, anchor, style, text string) {
 func (d *drawing) rect(x, y, w, h float64, color string) {
 	fmt.Fprintf(d, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"%s\"/>\n",
 		x, y, w, h, color)
-}
-
-func (d *drawing) segment(x1, y1, x2, y2 float64, color string) {
-	fmt.Fprintf(d, "<path d=\"M%.1f %.1fL%.1f %.1f\" stroke=\"%s\" stroke-width=\"1\"/>\n",
-		x1, y1, x2, y2, color)
 }
 
 const bold = ` font-weight="bold"`

@@ -18,28 +18,19 @@ var (
 	series = []Series{{"ringcache", []float64{10, 20, 30}}, {"theirs", []float64{9, math.NaN(), 33}}}
 )
 
-func TestCharts(t *testing.T) {
+func TestBars(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "x.svg")
-	for name, draw := range map[string]func() error{
-		"bars": func() error { return Bars(file, "Bars", "%", true, groups, series) },
-		"dots": func() error { return Dots(file, "Dots", "points", groups, []float64{1, -2, 3}) },
-	} {
-		require.NoError(t, draw(), name)
-		first, err := os.ReadFile(file)
-		require.NoError(t, err)
-		for _, want := range []string{"<svg", "three &lt;3&gt;", accent, ink} {
-			require.Contains(t, string(first), want, name)
-		}
-		if name == "bars" {
-			require.Contains(t, string(first), grey)
-			require.Contains(t, string(first), "theirs")
-		}
-		wellFormed(t, string(first))
-		require.NoError(t, draw(), name)
-		again, err := os.ReadFile(file)
-		require.NoError(t, err)
-		require.Equal(t, string(first), string(again), "the same figures give the same file")
+	require.NoError(t, Bars(file, "Bars", "%", true, groups, series))
+	first, err := os.ReadFile(file)
+	require.NoError(t, err)
+	for _, want := range []string{"<svg", "three &lt;3&gt;", accent, ink, grey, "theirs"} {
+		require.Contains(t, string(first), want)
 	}
+	wellFormed(t, string(first))
+	require.NoError(t, Bars(file, "Bars", "%", true, groups, series))
+	again, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, string(first), string(again), "the same figures give the same file")
 	require.Error(t, Bars(filepath.Join(t.TempDir(), "absent", "x.svg"), "", "", true, groups, series))
 }
 
@@ -69,12 +60,4 @@ func TestBarsOfNothing(t *testing.T) {
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.NotContains(t, string(text), "NaN")
-}
-
-func TestTick(t *testing.T) {
-	for span, want := range map[float64]float64{1: 0.1, 16.3: 2, 60: 10, 0.3: 0.05, 99: 10} {
-		require.InDelta(t, want, tick(span), want/1000, "%v", span)
-	}
-	least, most := bounds([]float64{4})
-	require.Equal(t, []float64{3, 5}, []float64{least, most})
 }

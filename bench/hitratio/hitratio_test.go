@@ -1,6 +1,7 @@
 package hitratio
 
 import (
+	"container/list"
 	"encoding/binary"
 	"errors"
 	"runtime"
@@ -8,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/ringcache/ringcache/bench/payload"
-	"github.com/ringcache/ringcache/bench/sim"
 	"github.com/ringcache/ringcache/bench/store"
 	"github.com/ringcache/ringcache/bench/trace"
 )
@@ -198,8 +198,30 @@ func TestRunWithUpdatesOnEveryStore(t *testing.T) {
 	}
 }
 
-// TestLRUIsExact wants the byte-bounded LRU to have the very hits of the simulated
-// one.
+// modelLRU is an LRU bounded by bytes, as a list of ids from the oldest to the newest.
+type modelLRU struct {
+	order       *list.List
+	at          map[uint64]*list.Element
+	bytes       map[uint64]int
+	used, bound int64
+}
+
+// access reports a hit, or inserts the id.
+func (m *modelLRU) access(id uint64, bytes int) bool {
+	if e, ok := m.at[id]; ok {
+		m.order.MoveToBack(e)
+		return true
+	}
+	m.at[id], m.bytes[id] = m.order.PushBack(id), bytes
+	for m.used += int64(bytes); m.used > m.bound; {
+		oldest := m.order.Remove(m.order.Front()).(uint64)
+		m.used -= int64(m.bytes[oldest])
+		delete(m.at, oldest)
+	}
+	return false
+}
+
+// TestLRUIsExact wants the byte-bounded LRU to have the very hits of a model.
 func TestLRUIsExact(t *testing.T) {
 	src, base := source(t, "zipf-0.9")
 	lim := Limits{MinBudget: 1 << 20, MaxCopied: 1_000_000, MaxValue: 200}
@@ -208,14 +230,16 @@ func TestLRUIsExact(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	exact := sim.NewLRU(p.Budget, p.Keys)
-	var want sim.Result
+	model := modelLRU{list.New(), map[uint64]*list.Element{}, map[uint64]int{}, 0, p.Budget}
+	hits := int64(0)
 	for _, r := range base.Requests {
-		size := uint32(p.Weight(p.ID(r.Key, 0), r.Size))
-		want.Add(exact.Access(r.Key, size), size)
+		id := p.ID(r.Key, 0)
+		if model.access(id, p.Weight(id, r.Size)) {
+			hits++
+		}
 	}
-	if o.Hits != want.Hits || o.Requests != want.Requests || o.Held != exact.Used() {
-		t.Errorf("%+v, want %v and %d held", o, want, exact.Used())
+	if o.Hits != hits || int(o.Requests) != len(base.Requests) || o.Held != model.used {
+		t.Errorf("%+v, want %d hits and %d held", o, hits, model.used)
 	}
 }
 
@@ -321,7 +345,7 @@ func TestSearch(t *testing.T) {
 		{"nothing at first", store.Info{}, func(n int) int64 { return max(0, int64(n)-150<<20) },
 			mostReplays, 0.95},
 	} {
-		s := Search{Store: test.info, Target: target, Of: Held, Tolerance: 0.01, Guess: target}
+		s := Search{Store: test.info, Target: target, Tolerance: 0.01, Guess: target}
 		replays := 0
 		o, err := s.Run(func(nominal int) (*Outcome, error) {
 			replays++
@@ -338,23 +362,19 @@ func TestSearch(t *testing.T) {
 			t.Errorf("%s: %.3f of the target after %d replays", test.name, got, replays)
 		}
 	}
-	s := Search{Target: target, Of: Held, Guess: target}
+	s := Search{Target: target, Guess: target}
 	if _, err := s.Run(func(int) (*Outcome, error) { return nil, errors.New("failed") }); err == nil {
 		t.Error("no error")
 	}
 }
 
-func TestGuesses(t *testing.T) {
-	var g Guesses
-	if n := g.Next("a", 100, 1000); n != 1000 {
-		t.Errorf("first guess %d", n)
-	}
-	g.Learn("a", 100, 1000, 1200)
-	g.Learn("a", 10_000, 1000, 1010)
-	g.Learn("b", 100, 1000, 500)
-	for entry, want := range map[int]int{90: 2400, 150: 2400, 5000: 2020} {
-		if n := g.Next("a", entry, 2000); n != want {
-			t.Errorf("entries of %d: %d, want %d", entry, n, want)
-		}
+// TestSearchForMemory wants the memory to be what is searched for.
+func TestSearchForMemory(t *testing.T) {
+	s := Search{Target: 100 << 20, Memory: true, Tolerance: 0.01, Guess: 100 << 20}
+	o, err := s.Run(func(nominal int) (*Outcome, error) {
+		return &Outcome{Nominal: nominal, Held: int64(nominal), Memory: 2 * int64(nominal)}, nil
+	})
+	if err != nil || o.Nominal != 50<<20 {
+		t.Errorf("%+v, error %v", o, err)
 	}
 }

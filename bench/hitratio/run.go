@@ -22,18 +22,15 @@ type Spec struct {
 // Outcome is what a replay tells.
 type Outcome struct {
 	Counts
-	Nominal int
-	Held    int64 // bytes of keys and values in the end
-	Memory  int64 // resident memory that the process has for the store in the end
-	Peak    int64 // and the most it had, with garbage
-	Seconds float64
+	ByteRatio float64 // share of the bytes asked for that were hits, in percent
+	Nominal   int
+	Held      int64 // bytes of keys and values in the end
+	Memory    int64 // resident memory that the process has for the store in the end
+	Seconds   float64
 }
 
 // Ratio returns the share of requests that were hits, in percent.
 func (c *Counts) Ratio() float64 { return percent(c.Hits, c.Requests) }
-
-// ByteRatio returns the same of the bytes asked for.
-func (c *Counts) ByteRatio() float64 { return percent(c.HitBytes, c.Bytes) }
 
 // BesideRatio returns the share of hits among what is read through beside late
 // reads, in percent.
@@ -64,7 +61,6 @@ func run(spec Spec, t *trace.Trace) (*Outcome, error) {
 	p := &spec.Plan
 	r := newReplayer(p, nil, t)
 	before := resident()
-	_ = machine.ResetPeak() // where it cannot be, the peak is that of loading the trace
 	r.store, err = info.New(store.Config{
 		MaxBytes:    spec.Nominal,
 		Entries:     spec.Nominal / p.EntryBytes(),
@@ -78,10 +74,8 @@ func run(spec Spec, t *trace.Trace) (*Outcome, error) {
 	if err := r.replay(t); err != nil {
 		return nil, fmt.Errorf("%w: %s, %v", err, spec.Store, p)
 	}
-	o := &Outcome{Nominal: spec.Nominal, Seconds: time.Since(start).Seconds(), Counts: r.Counts}
-	if peak, err := machine.Peak(); err == nil {
-		o.Peak = peak - before
-	}
+	o := &Outcome{Nominal: spec.Nominal, Seconds: time.Since(start).Seconds(), Counts: r.Counts,
+		ByteRatio: percent(r.HitBytes, r.Bytes)}
 	o.Memory = resident() - before
 	runtime.KeepAlive(t) // it is in before too: collected, its bytes would be taken off
 	if o.Held, err = r.held(); err != nil {

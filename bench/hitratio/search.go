@@ -6,29 +6,20 @@ import (
 	"github.com/ringcache/ringcache/bench/store"
 )
 
-// Measure says what a replay's outcome has of what is to be the same for all.
-type Measure func(*Outcome) int64
-
-// The measures.
-var (
-	// Held is bytes of keys and values: equal capacity.
-	Held Measure = func(o *Outcome) int64 { return o.Held }
-
-	// Memory is resident memory without garbage: equal process memory, as seen
-	// right after a collection.
-	Memory Measure = func(o *Outcome) int64 { return o.Memory }
-
-	// Peak is resident memory with the garbage that the collector allows for.
-	Peak Measure = func(o *Outcome) int64 { return o.Peak }
-)
-
 // Search finds the MaxBytes with which a store has what it should.
 type Search struct {
 	Store     store.Info
 	Target    int64
-	Of        Measure
+	Memory    bool    // of resident memory, instead of bytes held
 	Tolerance float64 // share of the target
 	Guess     int     // to begin with
+}
+
+func (s *Search) of(o *Outcome) float64 {
+	if s.Memory {
+		return float64(o.Memory)
+	}
+	return float64(o.Held)
 }
 
 // mostReplays bounds a search. It converges in two or three, but for stores that
@@ -60,13 +51,13 @@ func (s *Search) Run(replay func(nominal int) (*Outcome, error)) (best *Outcome,
 
 // Off returns how far an outcome is from the target, as a share of it.
 func (s *Search) Off(o *Outcome) float64 {
-	return math.Abs(float64(s.Of(o))/float64(s.Target) - 1)
+	return math.Abs(s.of(o)/float64(s.Target) - 1)
 }
 
 // next extrapolates: through zero first, then through the last two outcomes, as
 // long as those lead to something similar.
 func (s *Search) next(last, o *Outcome) float64 {
-	n, v, target := float64(o.Nominal), float64(s.Of(o)), float64(s.Target)
+	n, v, target := float64(o.Nominal), s.of(o), float64(s.Target)
 	if v <= 0 {
 		return 2 * n
 	}
@@ -74,7 +65,7 @@ func (s *Search) next(last, o *Outcome) float64 {
 	if last == nil {
 		return straight
 	}
-	slope := (v - float64(s.Of(last))) / (n - float64(last.Nominal))
+	slope := (v - s.of(last)) / (n - float64(last.Nominal))
 	next := n + (target-v)/slope
 	if slope <= 0 || next < straight/2 || next > straight*2 {
 		return straight

@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/ringcache/ringcache/bench/chart"
 	"github.com/ringcache/ringcache/bench/measure"
@@ -21,39 +22,41 @@ type picture struct {
 
 var pictures = []picture{
 	{"reading.svg", "Get of 4 M entries, each key depends on the last value", "ns",
-		[]row{{"", "dep-uniform", measure.NsPerOp, ""}}, false},
+		[]row{named("", "dep-uniform")}, false},
 	{"mixed.svg", "Nine Gets and a Set of 4 M entries, Zipf", "ns",
-		[]row{{"", "mix-zipf", measure.NsPerOp, ""}}, false},
+		[]row{named("", "mix-zipf")}, false},
 	{"memory.svg", "Memory besides keys and values of 116 bytes", "bytes an entry", []row{
-		{"1 M entries", "live-1", measure.Overhead, ""},
-		{"10 M entries", "live-10", measure.Overhead, ""},
+		{"1 M entries", load{name: "live-1"}, measure.Overhead, ""},
+		{"10 M entries", load{name: "live-10"}, measure.Overhead, ""},
 	}, false},
 	{"gc.svg", "One runtime.GC()", "ms; \"no cache\" shows the noise", []row{
-		{"1 M entries", "live-1", measure.GCTime, ""},
-		{"10 M entries", "live-10", measure.GCTime, ""},
+		{"1 M entries", load{name: "live-1"}, measure.GCTime, ""},
+		{"10 M entries", load{name: "live-10"}, measure.GCTime, ""},
 	}, true},
 }
 
 // charts draws the pictures of which there are figures into files of the directory.
-func (r *Run) charts(dir string) error {
+func (r *Run) charts(dir string, hits Hits) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("publish: %w", err)
 	}
-	var errs []error
+	errs := []error{hits.chart(filepath.Join(dir, "hitratio-memory.svg"))}
 	for _, p := range pictures {
+		rows := slices.DeleteFunc(slices.Clone(p.rows), func(row row) bool { return !r.measured(row) })
+		if len(rows) == 0 {
+			continue
+		}
 		var groups []string
-		series := make([]chart.Series, 0, len(order))
+		for _, row := range rows {
+			groups = append(groups, row.label)
+		}
+		var series []chart.Series
 		for _, name := range order {
 			if name == store.Null && !p.empty {
 				continue
 			}
-			s := chart.Series{Name: plain(name)}
-			groups = groups[:0]
-			for _, row := range p.rows {
-				if !r.measured(row) {
-					continue
-				}
-				groups = append(groups, row.label)
+			s := chart.Series{Name: title(name)}
+			for _, row := range rows {
 				figure := math.NaN()
 				if found := r.get(row, name); found.N > 0 {
 					figure = found.Median
@@ -62,18 +65,23 @@ func (r *Run) charts(dir string) error {
 			}
 			series = append(series, s)
 		}
-		if len(groups) > 0 {
-			unit := p.unit + "; less is better; " + r.Machine.Short()
-			errs = append(errs, chart.Bars(filepath.Join(dir, p.file), p.title, unit, false, groups, series))
-		}
+		unit := p.unit + "; less is better; " + r.Machine.Short()
+		errs = append(errs, chart.Bars(filepath.Join(dir, p.file), p.title, unit, false, groups, series))
 	}
 	return errors.Join(errs...)
 }
 
-// plain is the title of a store outside of Markdown.
-func plain(name string) string {
-	if title, ok := titles[name]; ok && title[0] != '`' {
-		return title
+// chart draws the curve.
+func (h Hits) chart(file string) error {
+	var groups []string
+	series := make([]chart.Series, len(curveStores))
+	for _, size := range h.sizes() {
+		groups = append(groups, "values of "+grouped(size)+" bytes")
+		for i, mean := range h.means(memory(size), curveStores, hitRatio) {
+			series[i].Name = title(curveStores[i])
+			series[i].Values = append(series[i].Values, mean)
+		}
 	}
-	return name
+	title := fmt.Sprintf("Equal memory, %d recorded workloads", h.loads(memory("100")))
+	return chart.Bars(file, title, "mean hit ratio in %", true, groups, series)
 }

@@ -24,7 +24,6 @@ type Head struct {
 	Scale      measure.Scale
 	Goroutines int    // GOMAXPROCS of each process
 	Build      string `json:",omitempty"` // the hash of the program
-	Note       string `json:",omitempty"` // for the pages
 }
 
 // same reports whether results of h and o may stand in one table.
@@ -157,8 +156,8 @@ func (r *Run) of(load, metric, store string) measure.Summary {
 	return measure.Summarize(values)
 }
 
-// failures describes the runs that failed.
-func (r *Run) failures() []string {
+// Failures describes the runs that failed.
+func (r *Run) Failures() []string {
 	var failed []string
 	for _, result := range r.Results {
 		if result.Error != "" {
@@ -171,7 +170,7 @@ func (r *Run) failures() []string {
 
 // Failure reports the failed runs as one error.
 func (r *Run) Failure() error {
-	failed := r.failures()
+	failed := r.Failures()
 	if len(failed) == 0 {
 		return nil
 	}

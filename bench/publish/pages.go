@@ -2,96 +2,94 @@ package publish
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
-	"github.com/ringcache/ringcache/bench/hitpage"
-	"github.com/ringcache/ringcache/bench/page"
+	"github.com/ringcache/ringcache/bench/hitratio"
 )
 
 // The files below the root of the repository.
 const (
 	Data     = "docs/data/bench.csv"
+	HitData  = "docs/data/hitratio.csv"
+	hitPage  = "docs/hitratio.md"
 	chartDir = "docs/charts"
 )
 
 // Pages are the files with blocks of figures.
-var Pages = []string{"README.md", "docs/bench.md", "docs/peers.md"}
+var Pages = []string{"README.md", "docs/bench.md", "docs/peers.md", hitPage}
 
-// Update writes the blocks of all pages below root, and the charts, from the run.
+// Update writes the blocks of all pages below root, and the charts, from the run and the hit
+// ratios that are there.
 func (r *Run) Update(root string) error {
-	blocks, err := r.blocks(root)
+	rows, err := hitratio.ReadRows(filepath.Join(root, HitData))
+	if err != nil {
+		return fmt.Errorf("publish: %w", err)
+	}
+	for _, name := range Pages {
+		if err := update(filepath.Join(root, name), r.blocks(name, rows)); err != nil {
+			return fmt.Errorf("publish: write %s: %w", name, err)
+		}
+	}
+	return r.charts(filepath.Join(root, chartDir), rows)
+}
+
+func update(file string, blocks map[string]string) error {
+	old, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
-	if err := page.Update(root, Pages, blocks); err != nil {
-		return fmt.Errorf("publish: %w", err)
+	text, err := fill(string(old), blocks)
+	if err != nil {
+		return err
 	}
-	return r.charts(filepath.Join(root, chartDir))
+	return os.WriteFile(file, []byte(text), 0o644)
 }
 
-// blocks returns the text of each block by name.
-func (r *Run) blocks(root string) (map[string]string, error) {
-	hits, err := hitpage.Read(filepath.Join(root, hitpage.File))
-	if err != nil {
-		return nil, fmt.Errorf("publish: %w", err)
+// blocks returns the text of each block of a page by name.
+func (r *Run) blocks(page string, hits Hits) map[string]string {
+	if page == hitPage {
+		return hits.blocks()
 	}
 	found := map[string]string{
-		"run": r.about(), "losses": r.losses(), "peers": r.peers(),
-		"summary": r.summary(hits.Summary(summaryStores)),
+		"run": fragment("run", r), "losses": r.losses(), "peers": r.peers().String(),
+		"summary": r.summary(hits).String(),
 	}
 	for _, q := range questions {
 		found[q.name] = r.table(q)
 	}
-	return found, nil
+	return found
 }
 
-// Markdown returns all blocks as one document.
-func (r *Run) Markdown() string {
-	b := "# Figures\n\n" + r.about()
+// section is a part of a document.
+type section struct{ Title, Text string }
+
+// Sections are the tables of all questions.
+func (r *Run) Sections() (all []section) {
 	for _, q := range questions {
-		b += fmt.Sprintf("\n## %s\n\n%s", q.title, r.table(q))
+		all = append(all, section{q.title, r.table(q)})
 	}
-	return b + "\n## Where a rival is ahead\n\n" + r.losses()
+	return append(all, section{"Where a rival is ahead", r.losses()})
 }
 
-// about says how the run was made.
-func (r *Run) about() string {
+// Markdown returns all tables as one document.
+func (r *Run) Markdown() string { return fragment("document", r) }
+
+// Header says on what machine the run was made, and of what.
+func (r *Run) Header() string {
 	var stores []string
-	for _, l := range loads {
-		for _, name := range l.Stores {
+	for _, l := range loads() {
+		for _, name := range l.stores {
 			if !slices.Contains(stores, name) {
 				stores = append(stores, name)
 			}
 		}
 	}
-	text := r.Machine.Header(r.Command, stores)
-	text += fmt.Sprintf("- Rounds: %d; throughput is timed for %v in each, by %d goroutines\n",
-		r.Rounds, r.Scale.Duration, r.Goroutines)
-	if r.Note != "" {
-		text += "- " + r.Note + "\n"
-	}
-	for _, f := range r.failures() {
-		text += "- failed: " + f + "\n"
-	}
-	return text
+	return r.Machine.Header(r.Command, stores)
 }
 
 var summaryStores = []string{us, "fastcache", "freecache", "bigcache", "otter"}
-
-// summary is the table of the README, with the mean hit ratios.
-func (r *Run) summary(hits []string) string {
-	lines := r.lines(summary, summaryStores)
-	lines = slices.Concat(lines[:len(lines)-1], hits, lines[len(lines)-1:],
-		r.lines(summaryGC, summaryStores))
-	table := grid(r.Machine.Long(), summaryStores, lines)
-	for name, home := range homes {
-		link := fmt.Sprintf("| [%s](https://%s) ", titles[name], home)
-		table = strings.Replace(table, "| "+titles[name]+" ", link, 1)
-	}
-	return table
-}
 
 // homes are where the rivals come from.
 var homes = map[string]string{
@@ -101,9 +99,21 @@ var homes = map[string]string{
 	"otter":     "github.com/maypok86/otter",
 }
 
+// summary is the table of the README.
+func (r *Run) summary(hits Hits) *Table {
+	t := newTable(r.Machine.Long(), titled(summaryStores)...)
+	for i, name := range summaryStores[1:] {
+		t.Head[i+2] = fmt.Sprintf("[%s](https://%s)", title(name), homes[name])
+	}
+	r.addRows(t, summaryStores, getRow, mixRow, batchRow, setRow)
+	hits.summary(t, summaryStores)
+	r.addRows(t, summaryStores, memoryRow, gcRow)
+	return t
+}
+
 // peers is the table of docs/peers.md.
-func (r *Run) peers() string {
-	q := question{rows: []row{summary.rows[0], summary.rows[3], summary.rows[4]}}
-	lines := append(r.lines(q, summaryStores), r.lines(summaryGC, summaryStores)...)
-	return grid(r.Machine.Long(), summaryStores, lines)
+func (r *Run) peers() *Table {
+	t := newTable(r.Machine.Long(), titled(summaryStores)...)
+	r.addRows(t, summaryStores, getRow, setRow, memoryRow, gcRow)
+	return t
 }

@@ -1,7 +1,9 @@
 package publish
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ringcache/ringcache/bench/churn"
@@ -17,10 +19,9 @@ type question struct {
 	title string
 	unit  string // of all rows; "": the labels tell
 	rows  []row
-	kind  kind
 }
 
-// kind says how the figures of a table are compared.
+// kind says how the figures of a row are compared.
 type kind int
 
 const (
@@ -30,39 +31,47 @@ const (
 	noise             // less is better; what an empty process takes as well is not measurable
 )
 
+// kinds are those of the metrics that are not a cost.
+var kinds = map[string]kind{
+	objects.HotNS: views, objects.ZipfNS: views, objects.UniformNS: views, objects.MemoShare: views,
+	objects.ResidentBytes: views, objects.GCms: views,
+	churn.Found: share, churn.FoundOld: share, churn.Untouched: share, restart.Back: share,
+	measure.GCTime: noise,
+}
+
 // row is a line of a table: a metric of a load.
 type row struct {
-	label, load, metric string
-	ours                string // the store that is ringcache here; "": ringcache
+	label  string
+	load   load
+	metric string
+	ours   string // the store that is ringcache here; "": ringcache
 }
 
 // questions are in the order in which a user asks them.
 var questions = []question{
-	{name: "reading", title: "Reading", unit: "ns", rows: ns(
-		"dep-uniform", "each key depends on the last value",
-		"dep-zipf", "each key depends on the last value, Zipf",
-		"dep-small-zipf", "65,536 small entries, each key depends on the last value, Zipf",
-		"get-uniform", "keys known in advance",
-		"get-zipf", "keys known in advance, Zipf",
-		"get-nil", "without a buffer",
-		"get-absent", "absent keys",
-		"get-batch", "64 keys at once, per key (fastcache: 64 Gets)",
-		"ref-get", "65,536 tiny entries, in order",
-	)},
-	{name: "writing", title: "Writing", unit: "ns", rows: append(
-		ns(
-			"overwrite", "new values of the same length",
-			"set-small", "65,536 small entries, new values of the same length",
-			"ref-set", "65,536 tiny entries, in order",
-			"set-new", "new keys into a full cache",
-		),
-		row{"`set-new`, `PolicyFIFO`: new keys into a full cache", "set-new", measure.NsPerOp,
-			"ringcache-fifo"},
+	{name: "reading", title: "Reading", unit: "ns", rows: []row{
+		ns(all, "dep-uniform", "each key depends on the last value"),
+		ns(few, "dep-zipf", "each key depends on the last value, Zipf"),
+		ns(few, "dep-small-zipf", "65,536 small entries, each key depends on the last value, Zipf"),
+		ns(few, "get-uniform", "keys known in advance"),
+		ns(few, "get-zipf", "keys known in advance, Zipf"),
+		ns(two, "get-nil", "without a buffer"),
+		ns(two, "get-absent", "absent keys"),
+		ns(two, "get-batch", "64 keys at once, per key (fastcache: 64 Gets)"),
+		ns(few, "ref-get", "65,536 tiny entries, in order"),
+	}},
+	{name: "writing", title: "Writing", unit: "ns", rows: []row{
+		ns(few, "overwrite", "new values of the same length"),
+		ns(few, "set-small", "65,536 small entries, new values of the same length"),
+		ns(few, "ref-set", "65,536 tiny entries, in order"),
+		ns([]string{us, fifo, "fastcache"}, "set-new", "new keys into a full cache"),
+		{"`set-new`, `PolicyFIFO`: new keys into a full cache", load{name: "set-new"},
+			measure.NsPerOp, fifo},
 		rewriting("values of other lengths", "churn", 0.7, churn.NsWrite),
 		rewriting("values of other lengths", "churn", 0.95, churn.NsWrite),
 		rewriting("values that grow", "append", 0.7, churn.NsWrite),
-	)},
-	{name: "kept", title: "Live entries found after they were rewritten", kind: share, rows: []row{
+	}},
+	{name: "kept", title: "Live entries found after they were rewritten", rows: []row{
 		rewriting("values of other lengths", "churn", 0.7, churn.Found),
 		rewriting("values of other lengths", "churn", 0.95, churn.Found),
 		rewriting("values that grow", "append", 0.7, churn.Found),
@@ -71,96 +80,108 @@ var questions = []question{
 		rewriting("old entries, after deletes and inserts", "delete-half", 0.72, churn.FoundOld),
 	}},
 	{name: "latency", title: "One call in a full cache", unit: "ns", rows: latencies()},
-	{name: "mixed", title: "Reading and writing", unit: "ns", rows: ns(
-		"mix-zipf", "nine Gets and a Set, Zipf",
-		"mix-small", "nine Gets and a Set, Zipf, 65,536 small entries",
-		"ref-setget", "a Set for each Get, 65,536 tiny entries, in order",
-	)},
-	{name: "expiring", title: "Entries with a time to live", unit: "ns", rows: ns(
-		"ttl-dep-uniform", "Get, each key depends on the last value",
-		"ttl-get-uniform", "Get, keys known in advance",
-		"ttl-set", "Set, new values of the same length",
-	)},
-	{name: "decoded", title: "Decoded values", kind: views, rows: of("json 1000",
+	{name: "mixed", title: "Reading and writing", unit: "ns", rows: []row{
+		ns(all, "mix-zipf", "nine Gets and a Set, Zipf"),
+		ns(few, "mix-small", "nine Gets and a Set, Zipf, 65,536 small entries"),
+		ns(few, "ref-setget", "a Set for each Get, 65,536 tiny entries, in order"),
+	}},
+	{name: "expiring", title: "Entries with a time to live", unit: "ns", rows: []row{
+		ns([]string{us, "fastcache", "freecache", otter}, "ttl-dep-uniform",
+			"Get, each key depends on the last value"),
+		ns(two, "ttl-get-uniform", "Get, keys known in advance"),
+		ns(two, "ttl-set", "Set, new values of the same length"),
+	}},
+	{name: "decoded", title: "Decoded values", rows: of(decoded,
 		objects.HotNS, objects.ZipfNS, objects.UniformNS, objects.MemoShare, objects.ResidentBytes,
 		objects.GCms)},
-	{name: "values", title: "Values from 100 bytes to 100 KB", unit: "ns", rows: ns(
-		"get-uniform", "Get, 100 bytes",
-		"get-1000", "Get, 1,000 bytes",
-		"get-10k", "Get, 10,000 bytes",
-		"get-100k", "Get, 100,000 bytes",
-		"overwrite", "Set, 100 bytes",
-		"set-1000", "Set, 1,000 bytes",
-		"set-10k", "Set, 10,000 bytes",
-		"set-100k", "Set, 100,000 bytes",
-	)},
+	{name: "values", title: "Values from 100 bytes to 100 KB", unit: "ns", rows: []row{
+		ns(few, "get-uniform", "Get, 100 bytes"),
+		ns(few, "get-1000", "Get, 1,000 bytes"),
+		ns(few, "get-10k", "Get, 10,000 bytes"),
+		ns(few, "get-100k", "Get, 100,000 bytes"),
+		ns(few, "overwrite", "Set, 100 bytes"),
+		ns(few, "set-1000", "Set, 1,000 bytes"),
+		ns(few, "set-10k", "Set, 10,000 bytes"),
+		ns(few, "set-100k", "Set, 100,000 bytes"),
+	}},
 	{name: "memory", title: "Memory", rows: []row{
-		{"`live-1`: besides keys and values, bytes an entry", "live-1", measure.Overhead, ""},
-		{"`live-10`: besides keys and values, bytes an entry", "live-10", measure.Overhead, ""},
+		living("live-1", "besides keys and values, bytes an entry", measure.Overhead),
+		living("live-10", "besides keys and values, bytes an entry", measure.Overhead),
 		rewriting("with a bound of 64 MB, MB", "churn", 0.7, churn.Resident),
 		rewriting("with a bound of 64 MB, MB", "churn", 0.95, churn.Resident),
 	}},
-	{name: "collector", title: "Garbage collection", unit: "ms", kind: noise, rows: []row{
-		{"`live-1`: one `runtime.GC()`", "live-1", measure.GCTime, ""},
-		{"`live-10`: one `runtime.GC()`", "live-10", measure.GCTime, ""},
+	{name: "collector", title: "Garbage collection", unit: "ms", rows: []row{
+		living("live-1", "one `runtime.GC()`", measure.GCTime),
+		living("live-10", "one `runtime.GC()`", measure.GCTime),
 	}},
-	{name: "restart", title: "Start after a kill", rows: of("restart", restart.Open, restart.Gets)},
-	{name: "back", title: "Entries that are back after a kill", kind: share,
-		rows: of("restart", restart.Back)},
+	{name: "restart", title: "Start after a kill", rows: of(restarted, restart.Open, restart.Gets)},
+	{name: "back", title: "Entries that are back after a kill",
+		rows: of(restarted, restart.Back)},
 }
 
-// summary is the table of the README; peers has some rows of it.
+// The rows of the README; docs/peers.md has some of them.
 var (
-	summary = question{rows: []row{
-		{"Get of 4 M entries, each key depends on the last value, ns", "dep-uniform",
-			measure.NsPerOp, ""},
-		{"9 Gets and a Set of 4 M entries, Zipf, ns", "mix-zipf", measure.NsPerOp, ""},
-		{"`GetBatch` of 64, per key, ns (fastcache: 64 Gets)", "get-batch", measure.NsPerOp, ""},
-		{"overwrite at random among 4 M entries, ns", "overwrite", measure.NsPerOp, ""},
-		{"memory besides key and value, 10 M entries, bytes each", "live-10", measure.Overhead, ""},
-	}}
-	summaryGC = question{kind: noise, rows: []row{
-		{"`runtime.GC()` with 10 M entries, ms", "live-10", measure.GCTime, ""},
-	}}
+	getRow   = named("Get of 4 M entries, each key depends on the last value, ns", "dep-uniform")
+	mixRow   = named("9 Gets and a Set of 4 M entries, Zipf, ns", "mix-zipf")
+	batchRow = named("`GetBatch` of 64, per key, ns (fastcache: 64 Gets)", "get-batch")
+	setRow   = named("overwrite at random among 4 M entries, ns", "overwrite")
+
+	memoryRow = row{"memory besides key and value, 10 M entries, bytes each",
+		load{name: "live-10"}, measure.Overhead, ""}
+	gcRow = row{"`runtime.GC()` with 10 M entries, ms", load{name: "live-10"}, measure.GCTime, ""}
 )
 
-// titles are the names of stores in the pages.
+// named is a time of a call of a load that a question has.
+func named(label, name string) row { return row{label, load{name: name}, measure.NsPerOp, ""} }
+
+// titles are the names of stores in the pages; the others have their own.
 var titles = map[string]string{
-	"ringcache": "ringcache", "fastcache": "fastcache", "freecache": "freecache",
-	"bigcache": "BigCache", "otter": "otter", objects.TypedStore: "`Typed`",
-	objects.MemoStore: "`Typed` with `codec.Memo`", store.Null: "no cache",
+	"bigcache": "BigCache", "golang-lru": "LRU", fifo: "FIFO", s2: "s2", control: "control",
+	objects.TypedStore: "`Typed`", objects.MemoStore: "`Typed` with `codec.Memo`",
+	store.Null: "no cache",
+}
+
+func title(store string) string { return cmp.Or(titles[store], store) }
+
+func titled(stores []string) (names []string) {
+	for _, s := range stores {
+		names = append(names, title(s))
+	}
+	return names
 }
 
 // order is that of the columns.
 var order = []string{"ringcache", objects.TypedStore, objects.MemoStore, "fastcache", "freecache",
 	"bigcache", "otter", store.Null}
 
-// ns are rows of times of calls: pairs of a load and its label.
-func ns(pairs ...string) (rows []row) {
-	for i := 0; i < len(pairs); i += 2 {
-		label := fmt.Sprintf("`%s`: %s", pairs[i], pairs[i+1])
-		rows = append(rows, row{label, pairs[i], measure.NsPerOp, ""})
-	}
-	return rows
+// ns is the time of a call.
+func ns(stores []string, name, label string) row {
+	return row{fmt.Sprintf("`%s`: %s", name, label), timed(stores, name), measure.NsPerOp, ""}
+}
+
+// living is a metric of a store that lives with its entries, and of a process without any.
+func living(name, label, metric string) row {
+	l := timed(append(slices.Clip(all), store.Null), name)
+	return row{fmt.Sprintf("`%s`: %s", name, label), l, metric, ""}
 }
 
 // of are several metrics of a load, under their own names.
-func of(load string, metrics ...string) (rows []row) {
+func of(l load, metrics ...string) (rows []row) {
 	for _, m := range metrics {
-		rows = append(rows, row{m, load, m, ""})
+		rows = append(rows, row{m, l, m, ""})
 	}
 	return rows
 }
 
-func rewriting(label, load string, live float64, metric string) row {
-	return row{fmt.Sprintf("`%s` %v: %s", load, live, label), rewrittenName(load, live), metric, ""}
+func rewriting(label, name string, live float64, metric string) row {
+	return row{fmt.Sprintf("`%s` %v: %s", name, live, label), rewritten(name, live), metric, ""}
 }
 
 func latencies() (rows []row) {
 	for _, op := range []string{measure.Sets, measure.Gets} {
 		for _, m := range measure.Latencies(op) {
 			label := "`latency-evict`: " + strings.TrimSuffix(m, " ns")
-			rows = append(rows, row{label, "latency-evict", m, ""})
+			rows = append(rows, row{label, timed(two, "latency-evict"), m, ""})
 		}
 	}
 	return rows

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringcache/ringcache/bench/compare"
 	"github.com/ringcache/ringcache/bench/harness"
 	"github.com/ringcache/ringcache/bench/measure"
 	"github.com/ringcache/ringcache/bench/objects"
@@ -46,8 +47,8 @@ func (c *child) do(
 
 func total() int {
 	n := 0
-	for _, l := range loads {
-		n += len(l.Stores)
+	for _, l := range loads() {
+		n += len(l.stores)
 	}
 	return 2 * n
 }
@@ -78,13 +79,13 @@ func TestMeasureGoesOnAfterFailures(t *testing.T) {
 	require.ErrorContains(t, run.Failure(), "exploded")
 	read, err := Read(file)
 	require.NoError(t, err)
-	require.Equal(t, run.failures(), read.failures())
-	require.Contains(t, read.about(), "failed: dep-uniform, freecache, round 1: exploded")
+	require.Equal(t, run.Failures(), read.Failures())
+	require.Contains(t, fragment("run", read), "failed: dep-uniform, freecache, round 1: exploded")
 	text := read.table(questions[0])
 	require.Contains(t, text, "BigCache")
 	require.NotContains(t, text, "freecache")
 
-	failures := len(run.failures())
+	failures := len(run.Failures())
 	c = child{}
 	run, err = Measure(t.Context(), head(), file, c.do, io.Discard)
 	require.NoError(t, err)
@@ -123,16 +124,23 @@ func TestMeasureResumes(t *testing.T) {
 	require.Len(t, c.ran, total(), "results of another build are not mixed in")
 }
 
-// Every row is measured, and every store has a column.
+// Every row of the README and of the charts is measured, and every store has a column.
 func TestRowsAreMeasured(t *testing.T) {
-	for _, q := range questions {
-		for _, row := range q.rows {
-			i := slices.IndexFunc(loads, func(p harness.Part) bool { return p.Load == row.load })
-			require.GreaterOrEqual(t, i, 0, row.load)
-			for _, name := range loads[i].Stores {
-				require.True(t, slices.Contains(order, name) || name == "ringcache-fifo", name)
-			}
+	rows := []row{getRow, mixRow, batchRow, setRow, memoryRow, gcRow}
+	for _, p := range pictures {
+		rows = append(rows, p.rows...)
+	}
+	for _, row := range rows {
+		same := func(l load) bool { return l.name == row.load.name }
+		require.True(t, slices.ContainsFunc(loads(), same), row.load.name)
+	}
+	for _, l := range loads() {
+		for _, name := range l.stores {
+			require.True(t, slices.Contains(order, name) || name == fifo, name)
 		}
+	}
+	for _, l := range loads() {
+		require.NotNil(t, compare.Program.Find(l.name), l.name)
 	}
 }
 
@@ -160,7 +168,7 @@ func TestTableComparesOnlyWhatTheRoundsTell(t *testing.T) {
 		"|---|--:|--:|--:|\n"+
 		"| `dep-uniform`: each key depends on the last value | 60.0 (50.0-70.0) | "+
 		"80.0 (65.0-90.0), level | 120 (100-130), 0.50 |\n", r.table(questions[0]))
-	collector := slices.IndexFunc(questions, func(q question) bool { return q.kind == noise })
+	collector := slices.IndexFunc(questions, func(q question) bool { return q.name == "collector" })
 	require.Contains(t, r.table(questions[collector]),
 		"| not measurable | 6.00 (5.00-7.00) | 0.20 (0.10-0.30) |")
 	losses := r.losses()

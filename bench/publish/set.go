@@ -1,5 +1,6 @@
-// Package publish makes the published figures: it runs the set of loads that the pages show,
-// keeps every round in one CSV file, and writes tables and charts from that file alone.
+// Package publish makes the published figures: it runs the loads that the pages show, keeps every
+// round in one CSV file, and writes tables and charts from that file and from the hit ratios of
+// cmd/hitratio.
 package publish
 
 import (
@@ -7,11 +8,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ringcache/ringcache/bench/harness"
 	"github.com/ringcache/ringcache/bench/measure"
 	"github.com/ringcache/ringcache/bench/objects"
 	"github.com/ringcache/ringcache/bench/restart"
-	"github.com/ringcache/ringcache/bench/store"
 )
 
 // Rounds is the least number of rounds that may be published.
@@ -27,6 +26,25 @@ var Scale = func() measure.Scale {
 // Quick shows within two minutes that every load and page works.
 var Quick = measure.Scale{Entries: 20_000, FullMB: 32, Sets: 5_000, Duration: 20 * time.Millisecond}
 
+// load is one thing to measure, and who takes part.
+type load struct {
+	name   string
+	stores []string
+}
+
+// loads are what the tables show, in their order.
+func loads() (found []load) {
+	for _, q := range questions {
+		for _, row := range q.rows {
+			same := func(l load) bool { return l.name == row.load.name }
+			if !slices.ContainsFunc(found, same) {
+				found = append(found, row.load)
+			}
+		}
+	}
+	return found
+}
+
 // The stores of the set. Every question has the fastest rivals, and a few loads have all of them.
 var (
 	all = []string{"ringcache", "fastcache", "freecache", "bigcache", "otter"}
@@ -34,36 +52,15 @@ var (
 	two = []string{"ringcache", "fastcache"}
 )
 
-// loads are measured in this order.
-var loads = slices.Concat(
-	timed(all, "dep-uniform"),
-	timed(few, "dep-zipf", "dep-small-zipf", "get-uniform", "get-zipf", "ref-get"),
-	timed(two, "get-nil", "get-absent", "get-batch"),
+func timed(stores []string, name string) load { return load{name, stores} }
 
-	timed(few, "overwrite", "set-small", "ref-set"),
-	timed([]string{"ringcache", "ringcache-fifo", "fastcache"}, "set-new"),
-	timed(two, "latency-evict"),
-	timed(all, "churn 0.7", "churn 0.95", "append 0.7", "invalidate 0.8", "delete-half 0.72"),
-
-	timed(all, "mix-zipf"),
-	timed(few, "mix-small", "ref-setget"),
-
-	timed([]string{"ringcache", "fastcache", "freecache", "otter"}, "ttl-dep-uniform"),
-	timed(two, "ttl-get-uniform", "ttl-set"),
-
-	timed(objects.StoreNames, "json 1000"),
-
-	timed(few, "get-1000", "set-1000", "get-10k", "set-10k", "get-100k", "set-100k"),
-
-	timed(append(slices.Clip(all), store.Null), "live-1", "live-10"),
-	timed(restart.Stores, restart.Kill),
-)
-
-func timed(stores []string, names ...string) (parts []harness.Part) {
-	for _, name := range names {
-		parts = append(parts, harness.Part{Load: name, Stores: stores})
-	}
-	return parts
+// rewritten is a load of package churn.
+func rewritten(name string, live float64) load {
+	return load{fmt.Sprintf("%s %v", name, live), all}
 }
 
-func rewrittenName(name string, live float64) string { return fmt.Sprintf("%s %v", name, live) }
+// The loads of packages objects and restart.
+var (
+	decoded   = load{"json 1000", objects.StoreNames}
+	restarted = load{restart.Kill, restart.Stores}
+)

@@ -1,173 +1,65 @@
 package publish
 
 import (
+	_ "embed"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
-
-	"github.com/ringcache/ringcache/bench/measure"
-	"github.com/ringcache/ringcache/bench/objects"
-	"github.com/ringcache/ringcache/bench/store"
+	"text/template"
 )
 
-const (
-	us = "ringcache"
+// fragments are the Markdown of all pages.
+//
+//go:embed fragments.tmpl
+var fragments string
 
-	notMeasured   = "Not measured in this run."
-	notMeasurable = "not measurable"
-)
+var templates = template.Must(template.New("").Funcs(template.FuncMap{
+	"join": strings.Join,
+}).Parse(strings.ReplaceAll(fragments, "\r\n", "\n"))) // of a checkout on Windows
 
-// table renders a question. Rows in which nothing was measured are left out.
-func (r *Run) table(q question) string {
-	stores := r.columns(q)
-	if len(stores) == 0 {
-		return notMeasured + "\n"
+// fragment executes the template of that name.
+func fragment(name string, data any) string {
+	var b strings.Builder
+	if err := templates.ExecuteTemplate(&b, name, data); err != nil {
+		panic(fmt.Sprintf("publish: %v", err)) // a template that does not fit the type of its data
 	}
-	head := r.Machine.Short()
-	if q.unit != "" {
-		head = q.unit + "; " + head
-	}
-	return grid(head, stores, r.lines(q, stores))
+	return b.String()
 }
 
-// grid is a Markdown table with a column for each store.
-func grid(head string, stores []string, lines []string) string {
-	names := make([]string, len(stores))
-	for i, name := range stores {
-		names[i] = titles[name]
-	}
-	return fmt.Sprintf("| %s | %s |\n|---|%s\n%s", head, strings.Join(names, " | "),
-		strings.Repeat("--:|", len(stores)), strings.Join(lines, ""))
+// Table is a table in Markdown. Its first column has labels, the others have figures.
+type Table struct {
+	Head []string
+	Rows [][]string
 }
 
-// lines renders the rows of a question.
-func (r *Run) lines(q question, stores []string) (lines []string) {
-	for _, row := range q.rows {
-		if !r.measured(row) {
+func newTable(label string, columns ...string) *Table {
+	return &Table{Head: slices.Concat([]string{label}, columns)}
+}
+
+func (t *Table) add(label string, cells ...string) {
+	t.Rows = append(t.Rows, slices.Concat([]string{label}, cells))
+}
+
+func (t *Table) String() string { return fragment("table", t) }
+
+// figures formats values, the best in bold. NaN is none.
+func figures(format string, values []float64) []string {
+	cells := make([]string, len(values))
+	best, most := "", math.Inf(-1)
+	for i, v := range values {
+		if math.IsNaN(v) {
 			continue
 		}
-		cells := make([]string, len(stores))
-		for i, name := range stores {
-			cells[i] = r.cell(q.kind, row, name)
-		}
-		lines = append(lines, fmt.Sprintf("| %s | %s |\n", row.label, strings.Join(cells, " | ")))
-	}
-	return lines
-}
-
-// columns returns the stores that have a figure in any of the rows.
-func (r *Run) columns(q question) []string {
-	return slices.DeleteFunc(slices.Clone(order), func(name string) bool {
-		return !slices.ContainsFunc(q.rows, func(row row) bool { return r.get(row, name).N > 0 })
-	})
-}
-
-// measured reports whether ringcache has figures in the row.
-func (r *Run) measured(row row) bool {
-	return r.get(row, us).N > 0 || r.get(row, objects.TypedStore).N > 0 ||
-		r.get(row, objects.MemoStore).N > 0
-}
-
-// get returns the rounds of a store in a row.
-func (r *Run) get(row row, name string) measure.Summary {
-	if name == us && row.ours != "" {
-		name = row.ours
-	}
-	return r.of(row.load, row.metric, name)
-}
-
-// cell is the median and the range of a store, and how it compares.
-func (r *Run) cell(k kind, row row, name string) string {
-	s := r.get(row, name)
-	if s.N == 0 {
-		return ""
-	}
-	switch k {
-	case share:
-		return shares(s)
-	case noise:
-		if empty := r.get(row, store.Null); name != store.Null && s.Min <= empty.Max {
-			return notMeasurable
-		}
-		return s.String()
-	case views:
-		if name != objects.OtterStore {
-			return compared(s, s, r.get(row, objects.OtterStore))
-		}
-	case cost:
-		if name != us && name != store.Null {
-			return compared(s, r.get(row, us), s)
+		cells[i] = fmt.Sprintf(format, v)
+		if v > most {
+			best, most = cells[i], v
 		}
 	}
-	return s.String()
-}
-
-// shares renders a part of a whole, without a range that would only repeat it.
-func shares(s measure.Summary) string {
-	number := func(v float64) string { return fmt.Sprintf("%.3f", v) }
-	if number(s.Min) == number(s.Max) {
-		return number(s.Median)
-	}
-	return s.Text(number)
-}
-
-// compared renders s, and ours over theirs.
-func compared(s, ours, theirs measure.Summary) string {
-	if ours.N == 0 || theirs.N == 0 {
-		return s.String()
-	}
-	return s.String() + ", " + ours.Over(theirs)
-}
-
-// losses lists where a rival is clearly ahead.
-func (r *Run) losses() string {
-	var lines []string
-	seen := map[string]bool{}
-	for _, q := range questions {
-		for _, row := range q.rows {
-			id := row.load + row.metric + row.ours
-			for _, name := range order {
-				if !seen[id] && r.loses(q.kind, row, name) {
-					lines = append(lines, r.loss(q, row, name))
-				}
-			}
-			seen[id] = true
+	for i, cell := range cells {
+		if cell != "" && cell == best {
+			cells[i] = "**" + cell + "**"
 		}
 	}
-	if len(lines) == 0 {
-		return "None.\n"
-	}
-	return "| | ringcache | ahead |\n|---|--:|--:|\n" + strings.Join(lines, "")
-}
-
-func (r *Run) loss(q question, row row, name string) string {
-	ours, theirs := r.cell(q.kind, row, r.ourBest(row)), r.cell(q.kind, row, name)
-	return fmt.Sprintf("| %s, %s | %s | %s: %s |\n", q.title, row.label, ours, titles[name], theirs)
-}
-
-// notRivals are the columns that are not another cache.
-var notRivals = []string{us, objects.TypedStore, objects.MemoStore, store.Null}
-
-// ourBest is the store whose figure stands for ringcache in a row.
-func (r *Run) ourBest(row row) string {
-	switch memo := r.get(row, objects.MemoStore); {
-	case memo.N > 0:
-		return objects.MemoStore
-	case r.get(row, objects.TypedStore).N > 0:
-		return objects.TypedStore
-	}
-	return us
-}
-
-// loses reports whether a rival is ahead of ringcache by more than the rounds differ.
-func (r *Run) loses(k kind, row row, name string) bool {
-	ours, theirs := r.get(row, r.ourBest(row)), r.get(row, name)
-	if slices.Contains(notRivals, name) || k == noise || ours.N == 0 || theirs.N == 0 ||
-		ours.Overlaps(theirs) {
-		return false
-	}
-	if k == share {
-		return ours.Median < theirs.Median
-	}
-	return ours.Median > theirs.Median
+	return cells
 }

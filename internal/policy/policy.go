@@ -1,8 +1,7 @@
 // Package policy decides which entries of a bucket stay and which go.
 //
 // It sees only integers: frequencies, ring sizes, and whether a hash is remembered as a ghost. It
-// has no bytes, locks or clock, so the cache, its tests, and a simulator that replays a trace in
-// seconds all make the same decisions.
+// has no bytes, locks or clock, so its tests need none.
 //
 // The default rule is S3-FIFO (Yang, Zhang, Qiu, Yue, Rashmi: FIFO queues are all you need for
 // cache eviction, SOSP 2023) on byte rings. A bucket has two rings, small and main. A new entry

@@ -3,20 +3,20 @@ package main
 import (
 	"bytes"
 	"compress/gzip"
-	"context"
-	"encoding/csv"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/ringcache/ringcache/bench/cli"
 	"github.com/ringcache/ringcache/bench/hitratio"
+	"github.com/ringcache/ringcache/bench/store"
 	"github.com/ringcache/ringcache/bench/trace"
 )
 
@@ -54,156 +54,103 @@ func writeTrace(t *testing.T, name string) (dir string) {
 	return dir
 }
 
+// tiny are flags of a replay of one trace.
+func tiny(traces string, more ...string) []string {
+	return append([]string{"-traces", traces, "-loads", "traces", "-sizes", "10", "-budget", "8"},
+		more...)
+}
+
 func TestEndToEnd(t *testing.T) {
-	dir := writeTrace(t, "tiny")
-	out := t.TempDir()
-	file := func(name string) string { return filepath.Join(out, name) }
-	args := []string{
-		"-traces", dir, "-loads", "traces", "-sizes", "10,30", "-stores", "ringcache,otter,golang-lru",
-		"-budget", "8",
-		"-mode", "capacity,memory", "-o", file("out.md"), "-csv", file("out.csv"),
-	}
-	var progress bytes.Buffer
-	if err := run(t.Context(), args, os.Stdout, &progress); err != nil {
-		t.Fatalf("%v\n%s", err, &progress)
-	}
-	text, err := os.ReadFile(file("out.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{
-		"`go run ./cmd/hitratio -traces", "## Equal capacity", "## Equal memory", "| tiny, 30 % |",
-		"### Bytes",
-		"| - LRU |", "| mean (2) |", "ringcache has more than", "otter v2",
-	} {
-		if !strings.Contains(string(text), want) {
-			t.Errorf("the document lacks %q:\n%s", want, text)
+	file := filepath.Join(t.TempDir(), "out.csv")
+	for _, mode := range []string{hitratio.Capacity, hitratio.Memory} {
+		args := tiny(writeTrace(t, "tiny"), "-sizes", "10,30", "-stores", "ringcache,otter,golang-lru",
+			"-mode", mode, "-csv", file)
+		var text, progress bytes.Buffer
+		require.NoError(t, run(t.Context(), args, &text, &progress), &progress)
+		for _, want := range []string{
+			"## Equal " + mode, "| load, size | ringcache | otter | golang-lru |", "| tiny, 30 % |",
+			"| mean |",
+		} {
+			require.Contains(t, text.String(), want)
 		}
+		require.Contains(t, progress.String(), "6 caches to replay on, about")
+		require.Equal(t, 6, strings.Count(progress.String(), "% hits"), &progress)
 	}
-	if !strings.Contains(progress.String(), "12 caches to replay on, about") ||
-		strings.Count(progress.String(), "% hits") != 12 {
-		t.Errorf("unexpected progress:\n%s", &progress)
-	}
-	checkCSV(t, file("out.csv"))
-}
-
-// checkCSV wants a row for each cache, in the order of the tables.
-func checkCSV(t *testing.T, file string) {
-	t.Helper()
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rows, err := csv.NewReader(bytes.NewReader(data)).ReadAll()
-	if err != nil || len(rows) != 13 {
-		t.Fatalf("%d rows, error %v", len(rows), err)
-	}
-	for i, row := range rows[1:] {
-		store := []string{"ringcache", "otter", "golang-lru"}[i%3]
-		// Few MB of memory may be less than what a process takes beside its store.
-		col := func(name string) string { return row[slices.Index(csvHead, name)] }
-		if col("store") != store || col("error") != "" ||
-			col("mode") == capacityMode && col("hit_ratio") == "0.0000" {
-			t.Errorf("row %d: %v", i, row)
+	// The file has the rows of both runs, each in the order of the tables.
+	rows, err := hitratio.ReadRows(file)
+	require.NoError(t, err)
+	require.Len(t, rows, 12)
+	for i, r := range rows {
+		require.Equal(t, []string{"ringcache", "otter", "golang-lru"}[i%3], r.Store)
+		require.Positive(t, r.Requests)
+		require.Equal(t, 1, r.Rounds)
+		require.NotEqual(t, rows[(i+6)%12].Mode, r.Mode)
+		_, err := time.Parse(time.DateOnly, r.Date)
+		require.NoError(t, err)
+		if r.Mode == hitratio.Capacity { // few MB of memory may be less than a process takes besides
+			require.Positive(t, r.Hits)
 		}
 	}
 }
 
-// What an earlier run has is taken from its file, to the second that it took;
-// what it lacks, or what failed there, is replayed.
-func TestResume(t *testing.T) {
-	dir := writeTrace(t, "tiny")
-	first, second := filepath.Join(t.TempDir(), "1.csv"), filepath.Join(t.TempDir(), "2.csv")
-	args := func(more ...string) []string {
-		return append([]string{"-traces", dir, "-loads", "traces", "-sizes", "10", "-budget", "8"},
-			more...)
-	}
-	var out, progress strings.Builder
-	if err := run(context.Background(), args("-stores", "ringcache,otter", "-csv", first), &out,
-		&progress); err != nil {
-		t.Fatal(err)
-	}
-	had, err := os.ReadFile(first)
-	if err != nil {
-		t.Fatal(err)
-	}
-	marked := strings.ReplaceAll(string(had), ",otter,", ",otter,12.5000,11.0000,1000,125,0#")
-	marked = regexp.MustCompile(`,0#[^,]*,[^,]*,[^,]*,[^,]*,[^,]*,`).ReplaceAllString(marked, ",0,")
-	if err := os.WriteFile(first, []byte(marked), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := run(context.Background(), args("-stores", "ringcache,otter,golang-lru", "-resume", first,
-		"-csv", second), &out, &progress); err != nil {
-		t.Fatal(err)
-	}
-	all, err := readEarlier(second)
-	if err != nil || len(all) != 3 {
-		t.Fatalf("%d results, error %v, want 3", len(all), err)
-	}
-	for key, r := range all {
-		if strings.Contains(key, "otter") && (r.Hits != 125 || r.ByteRatio() != 11) {
-			t.Errorf("otter: %d hits and %v %% of the bytes, want those of the file", r.Hits, r.ByteRatio())
-		}
-		if _, err := time.Parse(time.DateOnly, r.date); err != nil {
-			t.Error(err)
-		}
-		if strings.Contains(key, "golang-lru") && r.Hits == 0 {
-			t.Error("golang-lru was not replayed")
-		}
-	}
-	if _, err := readEarlier(filepath.Join(dir, "tiny.csv.gz")); err == nil {
-		t.Error("a file of another kind is taken for results")
-	}
-}
-
-// Results with another payload are not taken.
-func TestPayload_IsToldApart(t *testing.T) {
-	dir, out := writeTrace(t, "tiny"), t.TempDir()
-	replay := func(payload string, more ...string) (document string, replayed bool) {
+// What the file has is not replayed, unless it is to be renewed. What it has with another payload
+// or another share of updates is of another cache.
+func TestReplaysWhatTheFileLacks(t *testing.T) {
+	dir, file := writeTrace(t, "tiny"), filepath.Join(t.TempDir(), "out.csv")
+	replayed := func(more ...string) (document string, n int) {
 		t.Helper()
 		var stdout, progress strings.Builder
-		args := append([]string{"-traces", dir, "-loads", "traces", "-sizes", "10", "-budget", "8",
-			"-stores", "golang-lru,otter", "-payload", payload}, more...)
-		if err := run(t.Context(), args, &stdout, &progress); err != nil {
-			t.Fatal(err)
-		}
-		return stdout.String(), !strings.Contains(progress.String(), "0 caches to replay on")
+		args := tiny(dir, append([]string{"-stores", "golang-lru,otter", "-csv", file}, more...)...)
+		require.NoError(t, run(t.Context(), args, &stdout, &progress))
+		return stdout.String(), strings.Count(progress.String(), "% hits")
 	}
-	file := filepath.Join(out, "proto.csv")
-	replay("proto", "-csv", file)
-	if document, replayed := replay("proto", "-resume", file); replayed ||
-		!strings.Contains(document, "proto values of realistic sizes") {
-		t.Errorf("replayed is %t, the document:\n%s", replayed, document)
+	for _, more := range [][]string{nil, {"-payload", "proto"}, {"-payload", "random"},
+		{"-writes", "0.2"}, {"-writes", "0.4"}} {
+		_, n := replayed(more...)
+		require.Equal(t, 2, n, "%v", more)
+		_, n = replayed(more...)
+		require.Zero(t, n, "%v", more)
 	}
-	for _, other := range []string{"random", ""} {
-		if _, replayed := replay(other, "-resume", file); !replayed {
-			t.Errorf("results with proto are taken for those with %q", other)
-		}
-	}
+	_, n := replayed("-stores", "ringcache,otter,golang-lru")
+	require.Equal(t, 1, n)
+	_, n = replayed("-renew", "otter")
+	require.Equal(t, 1, n)
+	text, _ := replayed("-payload", "proto", "-renew", "otter")
+	require.Contains(t, text, "## Equal capacity, values: sized proto\n")
+	text, _ = replayed("-writes", "0.2")
+	require.Contains(t, text, ", 20 % updates\n")
+
+	require.NoError(t, os.WriteFile(file, []byte("no results"), 0o644))
+	err := run(t.Context(), tiny(dir, "-csv", file), io.Discard, io.Discard)
+	require.ErrorContains(t, err, "read "+file)
 }
 
-// Results of other shares of updates are not taken, and the document says the share.
-func TestWrites_AreToldApart(t *testing.T) {
-	dir, out := writeTrace(t, "tiny"), t.TempDir()
-	replay := func(writes string, more ...string) (document string, replayed bool) {
-		t.Helper()
-		var stdout, progress strings.Builder
-		args := append([]string{"-traces", dir, "-loads", "traces", "-sizes", "10", "-budget", "8",
-			"-stores", "golang-lru,otter", "-writes", writes}, more...)
-		if err := run(t.Context(), args, &stdout, &progress); err != nil {
-			t.Fatal(err)
-		}
-		return stdout.String(), !strings.Contains(progress.String(), "0 caches to replay on")
+// A store that fails is named, the others have their figures, and the next run replays it again.
+func TestFailuresAreNoted(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "out.csv")
+	o, err := parseOptions(tiny(writeTrace(t, "tiny"), "-stores", "golang-lru,otter", "-csv", file),
+		io.Discard)
+	require.NoError(t, err)
+	o.stores[1].Name = "unknown"
+	var progress strings.Builder
+	rows, err := replay(t.Context(), o, []*options{o}, &progress)
+	require.ErrorContains(t, err, "1 of 2 caches failed")
+	require.Contains(t, progress.String(), "unknown: failed: ")
+	require.Len(t, rows, 1)
+	rows, err = hitratio.ReadRows(file)
+	require.NoError(t, err)
+	require.Len(t, rows, 1)
+}
+
+func TestMedianOfRounds(t *testing.T) {
+	round := func(hits int64) (r hitratio.Row) {
+		r.Requests, r.Hits = 100, hits
+		return r
 	}
-	file := filepath.Join(out, "writes.csv")
-	replay("0.2", "-csv", file)
-	if document, replayed := replay("0.2", "-resume", file); replayed ||
-		!strings.Contains(document, ", 20 % of the requests are updates") {
-		t.Errorf("replayed is %t, the document:\n%s", replayed, document)
-	}
-	if _, replayed := replay("0", "-resume", file); !replayed {
-		t.Error("results with updates are taken for those without")
-	}
+	r := median([]hitratio.Row{round(30), round(50), round(20)})
+	require.Equal(t, []float64{30, 3, 30}, []float64{r.Ratio(), float64(r.Rounds), r.Spread})
+	r = median([]hitratio.Row{round(30), round(50)})
+	require.Equal(t, 30.0, r.Ratio())
 }
 
 func TestOptions(t *testing.T) {
@@ -214,7 +161,7 @@ func TestOptions(t *testing.T) {
 		{"-sizes", "0"}, {"-sizes", "x"}, {"-sizes", "101"}, {"-mode", "x"}, {"-values", "x"},
 		{"-values", "7"}, {"-rounds", "0"},
 		{"-writes", "1"}, {"-writes", "-0.1"}, {"-writes", "NaN"},
-		{"-rss", "x"}, {"-p", "0"}, {"-payload", "xml"},
+		{"-p", "0"}, {"-payload", "xml"},
 		{"-budget", "0"}, {"-max-requests", "0"}, {"-max-value", "1"}, {"extra"},
 	} {
 		if _, err := parseOptions(append([]string{"-traces", dir}, bad...),
@@ -222,28 +169,24 @@ func TestOptions(t *testing.T) {
 			t.Errorf("%v is accepted", bad)
 		}
 	}
-	o, err := parseOptions([]string{"-traces", dir, "-loads", "tiny,loop", "-values", "sized,100",
-		"-rss", "peak"}, new(bytes.Buffer))
-	if err != nil || len(o.sources) != 2 || len(o.values) != 2 ||
-		o.memory(&hitratio.Outcome{Peak: 7}) != 7 {
-		t.Fatalf("%+v, error %v", o, err)
-	}
+	o, err := parseOptions([]string{"-traces", dir, "-loads", "tiny,loop", "-values", "100"},
+		new(bytes.Buffer))
+	require.NoError(t, err)
+	require.Len(t, o.sources, 2)
+	require.Equal(t, store.HitRatio[0].Name, o.stores[0].Name)
+	o, err = parseOptions([]string{"-traces", dir, "-payload", "json"}, new(bytes.Buffer))
+	require.NoError(t, err)
+	require.Len(t, o.stores, len(store.Compressed))
 }
 
 // TestWithoutTraces says so, and goes on with the synthetic loads.
 func TestWithoutTraces(t *testing.T) {
 	t.Setenv(trace.Env, "")
-	for _, args := range [][]string{nil, {"-quick"}} {
-		var stderr bytes.Buffer
-		o, err := parseOptions(args, &stderr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !strings.Contains(stderr.String(), "skipping recorded traces") || len(o.sources) == 0 ||
-			o.sources[0].Group != trace.Synthetic {
-			t.Errorf("%v: %d loads, said %q", args, len(o.sources), &stderr)
-		}
-	}
+	var stderr bytes.Buffer
+	o, err := parseOptions(nil, &stderr)
+	require.NoError(t, err)
+	require.Contains(t, stderr.String(), "skipping recorded traces")
+	require.Equal(t, trace.Synthetic, o.sources[0].Group)
 	if _, err := parseOptions([]string{"-loads", "web07"}, new(bytes.Buffer)); err == nil {
 		t.Error("a trace that is missing is not missed")
 	}

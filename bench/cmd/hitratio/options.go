@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"runtime"
 	"slices"
@@ -18,211 +17,144 @@ import (
 	"github.com/ringcache/ringcache/bench/trace"
 )
 
-// options is what the flags say.
+// options is what the flags say: a set of replays, and what is done with the results.
 type options struct {
+	publish bool
 	traces  string
+	csv     string   // a file with results, "" for none
+	renew   []string // stores
+	workers int
+
 	sources []trace.Source
 	stores  []store.Info
 	sizes   []float64
-	modes   []string
-	values  []hitratio.Values
+	mode    string
+	values  hitratio.Values
 	payload string
 	writes  float64 // share of the requests
 	limits  hitratio.Limits
-	memory  hitratio.Measure
 	rounds  int
-	workers int
-
-	markdown, csv string // files, "" for none
-	resume        string // the same
-	earlier       earlier
 }
-
-// The modes: what is equal.
-const (
-	capacityMode = "capacity"
-	memoryMode   = "memory"
-	boundMode    = "bound"
-)
 
 // tolerance is by how much of the budget a store may be off.
-var tolerance = map[string]float64{capacityMode: 0.01, memoryMode: 0.02, boundMode: math.Inf(1)}
-
-// raw is the flags as they are.
-type raw struct {
-	quick                         bool
-	loads, stores, sizes          string
-	modes, values, rss            string
-	budgetMB, requestsM, maxValue int
-}
+var tolerance = map[string]float64{hitratio.Capacity: 0.01, hitratio.Memory: 0.02}
 
 func parseOptions(args []string, stderr io.Writer) (*options, error) {
-	o, r := &options{}, &raw{}
+	o := &options{sizes: []float64{1, 10, 30}, limits: hitratio.DefaultLimits}
 	fs := flag.NewFlagSet("hitratio", flag.ContinueOnError)
 	fs.SetOutput(stderr)
-	fs.BoolVar(&r.quick, "quick", false,
-		"two synthetic loads and the smallest traces at 10 %: shows that all works")
+	fs.BoolVar(&o.publish, "publish", false, "replay what docs/data lacks, and write data and pages")
 	fs.StringVar(&o.traces, "traces", os.Getenv(trace.Env),
 		"`directory` of recorded traces; by default that of "+trace.Env)
-	fs.StringVar(&r.loads, "loads", "traces,synthetic",
+	fs.StringVar(&o.csv, "csv", "",
+		"`file` for every result; what it has already is not replayed")
+	list(fs, "renew", "`stores` that are replayed although the file has them", &o.renew,
+		func(name string) (string, error) { return name, nil })
+	fs.IntVar(&o.workers, "p", runtime.GOMAXPROCS(0), "how many replays run at once")
+	loads := fs.String("loads", "traces,synthetic",
 		"`names` or groups (traces, hybrid, synthetic, late) of loads")
-	fs.StringVar(&r.stores, "stores", strings.Join(store.Names(store.HitRatio), ","),
-		"`names` of the stores")
-	fs.StringVar(&r.sizes, "sizes", "1,10,30", "cache sizes in `percent` of the footprint")
-	fs.StringVar(&r.modes, "mode", capacityMode,
-		"what is equal for all stores: `modes` capacity, memory, or bound: what they are told")
-	fs.StringVar(&r.values, "values", string(hitratio.Sized),
-		"how large values are: `kinds` sized (realistic), a number of bytes, or several")
+	list(fs, "stores", "`names` of the stores", &o.stores, findStore)
+	list(fs, "sizes", "cache sizes in `percent` of the footprint (default 1,10,30)", &o.sizes,
+		parseSize)
+	fs.StringVar(&o.mode, "mode", hitratio.Capacity,
+		"what is equal for all stores: capacity or memory")
+	fs.StringVar((*string)(&o.values), "values", string(hitratio.Sized),
+		"how large values are: sized (realistic), or a number of bytes")
 	fs.StringVar(&o.payload, "payload", "",
 		"`kind` of what values are filled with (json, html, proto, random), for stores that compress")
 	fs.Float64Var(&o.writes, "writes", 0,
 		"`share` of the requests that are updates: Sets of a value of another length")
-	fs.StringVar(&r.rss, "rss", "live",
-		"the memory that is equal: `kind` live, without garbage, or peak")
-	fs.IntVar(&r.budgetMB, "budget", int(hitratio.DefaultLimits.MinBudget>>20),
-		"`MB` of the smallest budget")
-	fs.IntVar(&r.requestsM, "max-requests", hitratio.DefaultLimits.MaxRequests/1e6,
+	budget := fs.Int("budget", int(o.limits.MinBudget>>20), "`MB` of the smallest budget")
+	requests := fs.Int("max-requests", o.limits.MaxRequests/1e6,
 		"`millions` of requests in one replay at most")
-	fs.IntVar(&r.maxValue, "max-value", hitratio.DefaultLimits.MaxValue,
+	fs.IntVar(&o.limits.MaxValue, "max-value", o.limits.MaxValue,
 		"mean `bytes` of a drawn value at most")
 	fs.IntVar(&o.rounds, "rounds", 1,
 		"how often each replay is repeated; the one with the median hit ratio counts")
-	fs.IntVar(&o.workers, "p", runtime.GOMAXPROCS(0), "how many replays run at once")
-	fs.StringVar(&o.markdown, "o", "", "write the Markdown to this `file` instead of standard output")
-	fs.StringVar(&o.resume, "resume", "",
-		"take the results in this CSV `file` as they are, and replay only what it lacks")
-	fs.StringVar(&o.csv, "csv", "", "write every result to this `file`")
 	if err := fs.Parse(args); err != nil {
 		return nil, err
 	}
 	if fs.NArg() > 0 {
 		return nil, fmt.Errorf("unexpected argument %q", fs.Arg(0))
 	}
-	if r.quick {
-		r.beQuick(fs)
+	o.limits.MinBudget, o.limits.MaxRequests = int64(*budget)<<20, *requests*1e6
+	o.limits.MaxCopied = min(o.limits.MaxRequests, o.limits.MaxCopied)
+	switch {
+	case o.stores != nil:
+	case o.payload == "":
+		o.stores = store.HitRatio
+	default:
+		o.stores = store.Compressed
 	}
-	if o.payload != "" && r.stores == strings.Join(store.Names(store.HitRatio), ",") {
-		r.stores = strings.Join(store.Names(store.Compressed), ",")
-	}
-	return o, o.interpret(r, stderr)
+	return o, errors.Join(o.check(), o.findSources(strings.Split(*loads, ","), stderr))
 }
 
-// beQuick replaces what was not asked for otherwise.
-func (r *raw) beQuick(fs *flag.FlagSet) {
-	asked := map[string]bool{}
-	fs.Visit(func(f *flag.Flag) { asked[f.Name] = true })
-	if !asked["loads"] {
-		r.loads = "bu_web98,web07,lirs_ps,zipf-0.99,loops"
-	}
-	if !asked["sizes"] {
-		r.sizes = "10"
-	}
+// list declares a flag whose values are separated by commas.
+func list[T any](
+	fs *flag.FlagSet, name, usage string, to *[]T, parse func(string) (T, error),
+) {
+	fs.Func(name, usage, func(text string) error {
+		*to = nil
+		for part := range strings.SplitSeq(text, ",") {
+			v, err := parse(part)
+			if err != nil {
+				return err
+			}
+			*to = append(*to, v)
+		}
+		return nil
+	})
 }
 
-func (o *options) interpret(r *raw, stderr io.Writer) error {
-	requests := r.requestsM * 1e6
-	o.limits = hitratio.Limits{
-		MinBudget: int64(r.budgetMB) << 20, MaxValue: r.maxValue,
-		MaxRequests: requests, MaxCopied: min(requests, hitratio.DefaultLimits.MaxCopied),
+func parseSize(text string) (float64, error) {
+	percent, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(percent > 0 && percent <= 100) {
+		return 0, fmt.Errorf("%q is no percentage above 0 and up to 100", text)
 	}
-	if r.budgetMB < 1 || r.requestsM < 1 || r.maxValue < 100 || o.workers < 1 ||
-		o.rounds < 1 {
+	return percent, nil
+}
+
+func findStore(name string) (store.Info, error) {
+	info, err := store.Find(name)
+	if err == nil && name == store.Null {
+		err = fmt.Errorf("%s keeps nothing", name)
+	}
+	return info, err
+}
+
+func (o *options) check() error {
+	_, isMode := tolerance[o.mode]
+	switch {
+	case o.limits.MinBudget < 1 || o.limits.MaxRequests < 1 || o.limits.MaxValue < 100 ||
+		o.workers < 1 || o.rounds < 1:
 		return errors.New(
 			"-budget, -max-requests, -rounds and -p must be at least 1, -max-value at least 100")
-	}
-	if o.payload != "" && !slices.Contains(payload.Kinds, o.payload) {
+	case !isMode:
+		return fmt.Errorf("-mode: %q is neither capacity nor memory", o.mode)
+	case !o.values.IsKnown():
+		return fmt.Errorf("-values: %q is neither sized nor a number of bytes", o.values)
+	case o.payload != "" && !slices.Contains(payload.Kinds, o.payload):
 		return fmt.Errorf("-payload: %q is not among %s", o.payload, strings.Join(payload.Kinds, ", "))
-	}
-	if !(o.writes >= 0 && o.writes < 1) {
+	case !(o.writes >= 0 && o.writes < 1):
 		return fmt.Errorf("-writes: %v is no share from 0 to below 1", o.writes)
 	}
-	switch r.rss {
-	case "live":
-		o.memory = hitratio.Memory
-	case "peak":
-		o.memory = hitratio.Peak
-	default:
-		return fmt.Errorf("-rss: %q is neither live nor peak", r.rss)
-	}
-	return errors.Join(o.parseSizes(r.sizes), o.parseNames(r), o.findSources(r, stderr),
-		o.readEarlier())
-}
-
-func (o *options) readEarlier() (err error) {
-	if o.resume != "" {
-		o.earlier, err = readEarlier(o.resume)
-	}
-	return err
-}
-
-func (o *options) parseSizes(sizes string) error {
-	for s := range strings.SplitSeq(sizes, ",") {
-		percent, err := strconv.ParseFloat(s, 64)
-		if err != nil || percent <= 0 || percent > 100 {
-			return fmt.Errorf("-sizes: %q is no percentage above 0 and up to 100", s)
-		}
-		o.sizes = append(o.sizes, percent)
-	}
 	return nil
 }
 
-func (o *options) parseNames(r *raw) error {
-	for name := range strings.SplitSeq(r.stores, ",") {
-		info, err := store.Find(name)
-		if err != nil {
-			return err
-		}
-		if name == store.Null {
-			return fmt.Errorf("-stores: %s keeps nothing", name)
-		}
-		o.stores = append(o.stores, info)
-	}
-	o.modes = strings.Split(r.modes, ",")
-	for _, mode := range o.modes {
-		if _, ok := tolerance[mode]; !ok {
-			return fmt.Errorf("-mode: %q is neither capacity nor memory nor bound", mode)
-		}
-	}
-	for name := range strings.SplitSeq(r.values, ",") {
-		v := hitratio.Values(name)
-		if !v.IsKnown() {
-			return fmt.Errorf("-values: %q is neither sized nor a number of bytes", name)
-		}
-		o.values = append(o.values, v)
-	}
-	return nil
-}
-
-// findSources does without recorded traces where there are none, unless nothing
-// else is asked for.
-func (o *options) findSources(r *raw, stderr io.Writer) error {
+// findSources does without recorded traces where there are none, unless nothing else is asked for.
+func (o *options) findSources(names []string, stderr io.Writer) error {
 	all, err := trace.Sources(o.traces)
 	if err != nil && !errors.Is(err, trace.ErrNoTraces) {
 		return err
 	}
-	names := strings.Split(r.loads, ",")
 	if err != nil {
 		fmt.Fprintf(stderr, "skipping recorded traces: %v; set -traces or %s\n", err, trace.Env)
-		if r.quick {
-			names = slices.DeleteFunc(names, func(name string) bool {
-				_, err := trace.Find(all, []string{name})
-				return err != nil
-			})
-		}
 	}
 	if o.sources, err = trace.Find(all, names); err != nil {
 		return err
 	}
 	if len(o.sources) == 0 {
-		return fmt.Errorf("-loads: nothing is left of %s", r.loads)
+		return fmt.Errorf("-loads: nothing is left of %s", strings.Join(names, ","))
 	}
 	return nil
 }
-
-// isLate reports whether a load is one of late reads.
-func (o *options) isLate(load string) bool {
-	return slices.ContainsFunc(o.sources,
-		func(s trace.Source) bool { return s.Name == load && s.Group == trace.Late })
-}
-
-func (o *options) storeNames() []string { return store.Names(o.stores) }

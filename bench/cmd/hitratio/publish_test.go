@@ -10,7 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringcache/ringcache/bench/hitpage"
+	"github.com/ringcache/ringcache/bench/hitratio"
+	"github.com/ringcache/ringcache/bench/publish"
 	"github.com/ringcache/ringcache/bench/trace"
 )
 
@@ -30,61 +31,81 @@ func TestPublishedSetsAreKnown(t *testing.T) {
 	}
 }
 
-// publishing returns a publication of two small sets, whose data is in a temporary directory.
-func publishing(t *testing.T) *publication {
+// publishing returns what publishes two small sets below a copy of the repository's pages.
+func publishing(t *testing.T) (root string, publishSets func(context.Context) (int, error)) {
 	t.Helper()
-	root := t.TempDir()
-	require.NoError(t, os.MkdirAll(filepath.Join(root, filepath.Dir(hitpage.File)), 0o755))
-	set := func(percent string) []string {
-		return []string{"-sizes", percent, "-budget", "8", "-stores", "ringcache,golang-lru"}
+	root = t.TempDir()
+	for _, name := range append([]string{publish.Data}, publish.Pages...) {
+		text, err := os.ReadFile(filepath.Join("../../..", name))
+		require.NoError(t, err)
+		file := filepath.Join(root, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		require.NoError(t, os.WriteFile(file, text, 0o644))
 	}
-	return &publication{root: root, traces: writeTrace(t, "tiny"), workers: 1,
-		sets: [][]string{append(set("10"), "-loads", "tiny"), append(set("30"), "-loads", "tiny")}}
-}
-
-// Only what the data lacks is replayed, and what is to be renewed.
-func TestPublishReplaysWhatIsMissing(t *testing.T) {
-	p := publishing(t)
-	replayed := func(ctx context.Context) (n int, err error) {
+	set := func(percent string) []string {
+		return []string{"-sizes", percent, "-budget", "8", "-stores", "ringcache,golang-lru",
+			"-loads", "tiny"}
+	}
+	traces := writeTrace(t, "tiny")
+	return root, func(ctx context.Context) (int, error) {
 		var progress strings.Builder
-		err = p.replay(ctx, &progress)
+		o, err := parseOptions([]string{"-publish", "-traces", traces, "-p", "1"}, io.Discard)
+		require.NoError(t, err)
+		err = o.publishAll(ctx, root, [][]string{set("10"), set("30")}, &progress)
 		return strings.Count(progress.String(), "% hits"), err
 	}
-	n, err := replayed(t.Context())
+}
+
+// Only what the data lacks is replayed, what no set has any more is dropped, and the page is made
+// from all of it.
+func TestPublishReplaysWhatIsMissing(t *testing.T) {
+	root, publishSets := publishing(t)
+	n, err := publishSets(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, 4, n)
-	n, err = replayed(t.Context())
+	file := filepath.Join(root, publish.HitData)
+	rows, err := hitratio.ReadRows(file)
+	require.NoError(t, err)
+	require.Len(t, rows, 4)
+	other := rows[0]
+	other.Plan.Budget++
+	require.NoError(t, hitratio.WriteRows(file, append(rows, other)))
+	n, err = publishSets(t.Context())
 	require.NoError(t, err)
 	require.Zero(t, n)
-	data, err := hitpage.Read(filepath.Join(p.root, hitpage.File))
+	again, err := hitratio.ReadRows(file)
 	require.NoError(t, err)
-	require.Len(t, data, 4)
+	require.Equal(t, rows, again)
+	page, err := os.ReadFile(filepath.Join(root, "docs/hitratio.md"))
+	require.NoError(t, err)
+	require.Contains(t, string(page), "| 1 workloads at 10 and 30 % |")
+}
 
-	p.renew = []string{"ringcache"}
-	n, err = replayed(t.Context())
+// An interrupted run keeps what the data had and what was replayed, and the next one goes on.
+func TestPublishGoesOn(t *testing.T) {
+	root, publishSets := publishing(t)
+	_, err := publishSets(t.Context())
+	require.NoError(t, err)
+	file := filepath.Join(root, publish.HitData)
+	rows, err := hitratio.ReadRows(file)
+	require.NoError(t, err)
+	require.NoError(t, hitratio.WriteRows(file, rows[2:]))
+
+	interrupted, stop := context.WithCancel(t.Context())
+	stop()
+	_, err = publishSets(interrupted)
+	require.ErrorIs(t, err, context.Canceled)
+	kept, err := hitratio.ReadRows(file)
+	require.NoError(t, err)
+	require.Equal(t, rows[2:], kept)
+	n, err := publishSets(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, 2, n)
 }
 
-// An interrupted run leaves the data as it was, and the next one goes on with what it has.
-func TestPublishGoesOn(t *testing.T) {
-	p := publishing(t)
-	sets := p.sets
-	p.sets = append(sets[:1:1], []string{"-loads", "unknown"})
-	require.ErrorContains(t, p.replay(t.Context(), io.Discard), "unknown")
-	require.NoFileExists(t, filepath.Join(p.root, hitpage.File))
-
-	p.sets = sets
-	var progress strings.Builder
-	require.NoError(t, p.replay(t.Context(), &progress))
-	require.Equal(t, 2, strings.Count(progress.String(), "% hits"))
-	require.NoFileExists(t, filepath.Join(p.root, hitpage.File+".partial"))
-}
-
 func TestPublishWantsTraces(t *testing.T) {
-	p := publishing(t)
-	p.traces = ""
-	require.ErrorIs(t, p.replay(t.Context(), io.Discard), trace.ErrNoTraces)
-	_, err := parsePublication([]string{"-publish", "extra"}, io.Discard)
-	require.ErrorContains(t, err, "extra")
+	o, err := parseOptions([]string{"-publish", "-traces", ""}, io.Discard)
+	require.NoError(t, err)
+	err = o.publishAll(t.Context(), t.TempDir(), published, io.Discard)
+	require.ErrorIs(t, err, trace.ErrNoTraces)
 }
