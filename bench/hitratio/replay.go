@@ -121,9 +121,7 @@ func (r *replayer) update(id uint64, req trace.Request) {
 	r.updates[id]++
 	if err := r.store.Set(r.key, r.value(id, r.size(id, req))); err != nil {
 		r.Refused++
-		if d, ok := r.store.(store.Deleter); ok {
-			d.Del(r.key)
-		}
+		r.store.Del(r.key)
 	}
 }
 

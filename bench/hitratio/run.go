@@ -3,7 +3,6 @@ package hitratio
 import (
 	"fmt"
 	"runtime"
-	"runtime/debug"
 	"time"
 
 	"github.com/ringcache/ringcache/bench/machine"
@@ -60,7 +59,7 @@ func run(spec Spec, t *trace.Trace) (*Outcome, error) {
 	}
 	p := &spec.Plan
 	r := newReplayer(p, nil, t)
-	before := resident()
+	before := machine.Live()
 	r.store, err = info.New(store.Config{
 		MaxBytes:    spec.Nominal,
 		Entries:     spec.Nominal / p.EntryBytes(),
@@ -76,7 +75,7 @@ func run(spec Spec, t *trace.Trace) (*Outcome, error) {
 	}
 	o := &Outcome{Nominal: spec.Nominal, Seconds: time.Since(start).Seconds(), Counts: r.Counts,
 		ByteRatio: percent(r.HitBytes, r.Bytes)}
-	o.Memory = resident() - before
+	o.Memory = machine.Live() - before
 	runtime.KeepAlive(t) // it is in before too: collected, its bytes would be taken off
 	if o.Held, err = r.held(); err != nil {
 		return nil, fmt.Errorf("%w: %s, %v", err, spec.Store, p)
@@ -94,12 +93,4 @@ func openPlanned(spec Spec) (*trace.Trace, error) {
 		return nil, err
 	}
 	return found[0].Open(spec.Plan.Scale)
-}
-
-// resident returns the memory of the process without garbage; 0 where the system
-// does not tell.
-func resident() int64 {
-	debug.FreeOSMemory() // collects first
-	n, _ := machine.Resident()
-	return n
 }

@@ -17,36 +17,6 @@ func TestHeaderNamesVersions(t *testing.T) {
 	}
 }
 
-func TestPeakFollowsResident(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("only Linux tells")
-	}
-	if err := ResetPeak(); err != nil {
-		t.Skip(err)
-	}
-	before, err := Resident()
-	if err != nil {
-		t.Fatal(err)
-	}
-	const size = 64 << 20
-	b := make([]byte, size)
-	for i := range b {
-		b[i] = 1
-	}
-	after, err := Resident()
-	if err != nil {
-		t.Fatal(err)
-	}
-	peak, err := Peak()
-	if err != nil {
-		t.Fatal(err)
-	}
-	runtime.KeepAlive(b)
-	if after-before < size/2 || peak < after {
-		t.Fatalf("resident %d, then %d, peak %d", before, after, peak)
-	}
-}
-
 func TestLiveSeesWhatIsHeld(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("no VmRSS")

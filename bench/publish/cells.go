@@ -61,7 +61,7 @@ func (r *Run) get(row row, name string) measure.Summary {
 	if name == us && row.ours != "" {
 		name = row.ours
 	}
-	return r.of(row.load.Load, row.metric, name)
+	return r.of(row.load.name, row.metric, name)
 }
 
 // cell is the median and the range of a store, and how it compares.
@@ -113,7 +113,7 @@ func (r *Run) losses() string {
 	seen := map[string]bool{}
 	for _, q := range questions {
 		for _, row := range q.rows {
-			id := row.load.Load + row.metric + row.ours
+			id := row.load.name + row.metric + row.ours
 			for _, name := range order {
 				if !seen[id] && r.loses(row, name) {
 					t.add(q.title+", "+row.label, r.cell(row, r.ourBest(row)),

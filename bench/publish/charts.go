@@ -26,12 +26,12 @@ var pictures = []picture{
 	{"mixed.svg", "Nine Gets and a Set of 4 M entries, Zipf", "ns",
 		[]row{named("", "mix-zipf")}, false},
 	{"memory.svg", "Memory besides keys and values of 116 bytes", "bytes an entry", []row{
-		{"1 M entries", load{Load: "live-1"}, measure.Overhead, ""},
-		{"10 M entries", load{Load: "live-10"}, measure.Overhead, ""},
+		{"1 M entries", load{name: "live-1"}, measure.Overhead, ""},
+		{"10 M entries", load{name: "live-10"}, measure.Overhead, ""},
 	}, false},
 	{"gc.svg", "One runtime.GC()", "ms; \"no cache\" shows the noise", []row{
-		{"1 M entries", load{Load: "live-1"}, measure.GCTime, ""},
-		{"10 M entries", load{Load: "live-10"}, measure.GCTime, ""},
+		{"1 M entries", load{name: "live-1"}, measure.GCTime, ""},
+		{"10 M entries", load{name: "live-10"}, measure.GCTime, ""},
 	}, true},
 }
 

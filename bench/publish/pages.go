@@ -80,7 +80,7 @@ func (r *Run) Markdown() string { return fragment("document", r) }
 func (r *Run) Header() string {
 	var stores []string
 	for _, l := range loads() {
-		for _, name := range l.Stores {
+		for _, name := range l.stores {
 			if !slices.Contains(stores, name) {
 				stores = append(stores, name)
 			}

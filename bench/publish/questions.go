@@ -65,7 +65,7 @@ var questions = []question{
 		ns(few, "set-small", "65,536 small entries, new values of the same length"),
 		ns(few, "ref-set", "65,536 tiny entries, in order"),
 		ns([]string{us, fifo, "fastcache"}, "set-new", "new keys into a full cache"),
-		{"`set-new`, `PolicyFIFO`: new keys into a full cache", load{Load: "set-new"},
+		{"`set-new`, `PolicyFIFO`: new keys into a full cache", load{name: "set-new"},
 			measure.NsPerOp, fifo},
 		rewriting("values of other lengths", "churn", 0.7, churn.NsWrite),
 		rewriting("values of other lengths", "churn", 0.95, churn.NsWrite),
@@ -91,7 +91,7 @@ var questions = []question{
 		ns(two, "ttl-get-uniform", "Get, keys known in advance"),
 		ns(two, "ttl-set", "Set, new values of the same length"),
 	}},
-	{name: "decoded", title: "Decoded values", rows: of(decoded("json", 1000),
+	{name: "decoded", title: "Decoded values", rows: of(decoded,
 		objects.HotNS, objects.ZipfNS, objects.UniformNS, objects.MemoShare, objects.ResidentBytes,
 		objects.GCms)},
 	{name: "values", title: "Values from 100 bytes to 100 KB", unit: "ns", rows: []row{
@@ -127,12 +127,12 @@ var (
 	setRow   = named("overwrite at random among 4 M entries, ns", "overwrite")
 
 	memoryRow = row{"memory besides key and value, 10 M entries, bytes each",
-		load{Load: "live-10"}, measure.Overhead, ""}
-	gcRow = row{"`runtime.GC()` with 10 M entries, ms", load{Load: "live-10"}, measure.GCTime, ""}
+		load{name: "live-10"}, measure.Overhead, ""}
+	gcRow = row{"`runtime.GC()` with 10 M entries, ms", load{name: "live-10"}, measure.GCTime, ""}
 )
 
 // named is a time of a call of a load that a question has.
-func named(label, name string) row { return row{label, load{Load: name}, measure.NsPerOp, ""} }
+func named(label, name string) row { return row{label, load{name: name}, measure.NsPerOp, ""} }
 
 // titles are the names of stores in the pages; the others have their own.
 var titles = map[string]string{

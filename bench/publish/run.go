@@ -17,7 +17,11 @@ func Measure(
 	ctx context.Context, h Head, file string, child harness.Child, out io.Writer,
 ) (*Run, error) {
 	run := resume(h, file)
-	todo := slices.DeleteFunc(harness.Plan(loads(), h.Rounds, h.Scale), run.has)
+	var parts []harness.Part
+	for _, l := range loads() {
+		parts = append(parts, harness.Part{Load: l.name, Stores: l.stores})
+	}
+	todo := slices.DeleteFunc(harness.Plan(parts, h.Rounds, h.Scale), run.has)
 	if n := len(run.Results); n > 0 {
 		fmt.Fprintf(out, "%d results are taken from %s\n", n, file)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringcache/ringcache/bench/compare"
 	"github.com/ringcache/ringcache/bench/harness"
 	"github.com/ringcache/ringcache/bench/measure"
 	"github.com/ringcache/ringcache/bench/objects"
@@ -47,7 +48,7 @@ func (c *child) do(
 func total() int {
 	n := 0
 	for _, l := range loads() {
-		n += len(l.Stores)
+		n += len(l.stores)
 	}
 	return 2 * n
 }
@@ -130,13 +131,16 @@ func TestRowsAreMeasured(t *testing.T) {
 		rows = append(rows, p.rows...)
 	}
 	for _, row := range rows {
-		same := func(l load) bool { return l.Load == row.load.Load }
-		require.True(t, slices.ContainsFunc(loads(), same), row.load.Load)
+		same := func(l load) bool { return l.name == row.load.name }
+		require.True(t, slices.ContainsFunc(loads(), same), row.load.name)
 	}
 	for _, l := range loads() {
-		for _, name := range l.Stores {
+		for _, name := range l.stores {
 			require.True(t, slices.Contains(order, name) || name == fifo, name)
 		}
+	}
+	for _, l := range loads() {
+		require.NotNil(t, compare.Program.Find(l.name), l.name)
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ringcache/ringcache/bench/harness"
 	"github.com/ringcache/ringcache/bench/measure"
 	"github.com/ringcache/ringcache/bench/objects"
 	"github.com/ringcache/ringcache/bench/restart"
@@ -28,13 +27,16 @@ var Scale = func() measure.Scale {
 var Quick = measure.Scale{Entries: 20_000, FullMB: 32, Sets: 5_000, Duration: 20 * time.Millisecond}
 
 // load is one thing to measure, and who takes part.
-type load = harness.Part
+type load struct {
+	name   string
+	stores []string
+}
 
 // loads are what the tables show, in their order.
 func loads() (found []load) {
 	for _, q := range questions {
 		for _, row := range q.rows {
-			same := func(l load) bool { return l.Load == row.load.Load }
+			same := func(l load) bool { return l.name == row.load.name }
 			if !slices.ContainsFunc(found, same) {
 				found = append(found, row.load)
 			}
@@ -50,16 +52,15 @@ var (
 	two = []string{"ringcache", "fastcache"}
 )
 
-// timed is a load of package measure.
-func timed(stores []string, name string) load { return load{Load: name, Stores: stores} }
+func timed(stores []string, name string) load { return load{name, stores} }
 
 // rewritten is a load of package churn.
-func rewritten(name string, live float64) load { return timed(all, fmt.Sprintf("%s %v", name, live)) }
-
-// decoded is a load of package objects.
-func decoded(kind string, bytes int) load {
-	return timed(objects.StoreNames, fmt.Sprintf("%s %d", kind, bytes))
+func rewritten(name string, live float64) load {
+	return load{fmt.Sprintf("%s %v", name, live), all}
 }
 
-// restarted is the load of package restart.
-var restarted = timed(restart.Stores, restart.Kill)
+// The loads of packages objects and restart.
+var (
+	decoded   = load{"json 1000", objects.StoreNames}
+	restarted = load{restart.Kill, restart.Stores}
+)

@@ -21,14 +21,10 @@ type Store interface {
 	// value anyway may return it as it is when dst is empty, but it never hands
 	// out memory that it still owns.
 	Get(dst, k []byte) ([]byte, bool)
-	Deleter
+	// Del removes a key, which may be absent.
+	Del(k []byte)
 	// Close gives back what the store holds.
 	Close() error
-}
-
-// Deleter can remove a key.
-type Deleter interface {
-	Del(k []byte)
 }
 
 // Counter is a Store that knows how many entries it holds.
