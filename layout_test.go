@@ -327,7 +327,6 @@ func TestLayout_Dependencies(t *testing.T) {
 			assert.NotContains(t, dep, part)
 		}
 	}
-	// ringexpvar is a separate package because of net/http.
 	assert.NotSubset(t, deps, []string{"testing"})
 	assert.NotSubset(t, deps, []string{"expvar"})
 	assert.NotSubset(t, deps, []string{"net/http"})

@@ -3,7 +3,6 @@ package ringdebug
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/ringcache/ringcache/adapters/internal/metrics"
 )
@@ -25,23 +24,18 @@ var groups = []struct {
 	title   string
 	metrics []metrics.Metric
 }{
-	{"Lookups", metrics.Named("lookups", "near_misses", "hash.collisions", "corruptions")},
+	{"Lookups", metrics.Named("lookups", "eviction.misses", "hash.collisions", "corruptions")},
 	{"Writes", metrics.Named("sets", "deletes", "refusals")},
-	{"Removals", metrics.Named("evictions", "expirations", "promotions")},
+	{"Removals", metrics.Named("evictions", "expirations")},
 	{"Loads", metrics.Named("loads", "load.errors", "load.drops", "stale.hits", "negative.hits")},
-	{coldPart, metrics.Named("cold.hits", "compressed.values", "uncompressed.values")},
+	{coldPart, metrics.Named("cold.hits", "compressed.values", "compressor.errors")},
 	{"Memory", metrics.Named("memory.limit", "memory.effective_limit", "memory.usage", "entry.size",
 		"dead.usage", "index.usage")},
-	{"How long entries stay", metrics.Named("eviction.age")},
 	{"Warm start", metrics.Named("restorations", "restoration.discards")},
 }
 
 // groupsOf returns the figures of a report for the HTML.
 func groupsOf(r *report) (all []group) {
-	total, span := &metrics.Figures{Stats: r.Stats, Sizing: r.Sizing}, &metrics.Figures{}
-	if r.Watched != nil {
-		span.Stats = r.Watched.Stats
-	}
 	for _, of := range groups {
 		if of.title == coldPart && r.Options["Compressor"] == "" {
 			continue
@@ -49,10 +43,10 @@ func groupsOf(r *report) (all []group) {
 		g := group{Title: of.title}
 		for _, m := range of.metrics {
 			for _, sample := range m.Samples {
-				line := row{Label: m.Title(sample), About: m.About, Value: valueOf(m, sample.Value(total))}
+				line := row{Label: m.Title(sample), About: m.About, Value: valueOf(m, sample.Value(&r.Stats))}
 				if r.Watched != nil && m.Kind == metrics.Counter {
 					g.Rated = true
-					line.Rate = rate(sample.Value(span), r.Watched.Seconds)
+					line.Rate = rate(sample.Value(&r.Watched.Stats), r.Watched.Seconds)
 				}
 				g.Rows = append(g.Rows, line)
 			}
@@ -64,11 +58,8 @@ func groupsOf(r *report) (all []group) {
 
 // valueOf returns a value of a metric in its unit.
 func valueOf(m metrics.Metric, v float64) string {
-	switch m.Unit {
-	case "By":
+	if m.Unit == "By" {
 		return byteCount(v).String()
-	case "s":
-		return age(time.Duration(v * float64(time.Second)))
 	}
 	return grouped(uint64(v))
 }

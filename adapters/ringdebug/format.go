@@ -38,19 +38,6 @@ func asUint(n any) uint64 {
 // percent formats a fraction.
 func percent(part float64) string { return fmt.Sprintf("%.1f %%", 100*part) }
 
-// age formats a mean age, with little precision.
-func age(d time.Duration) string {
-	switch {
-	case d == 0:
-		return "not known"
-	case d < time.Second:
-		return d.Round(time.Millisecond).String()
-	case d < time.Hour:
-		return d.Round(time.Second / 10).String()
-	}
-	return d.Round(time.Minute).String()
-}
-
 // timeToLive formats the remaining time to live.
 func timeToLive(d time.Duration) string {
 	if d == 0 {

@@ -72,7 +72,6 @@ var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 	"bytes":   func(n any) string { return byteCount(asUint(n)).String() },
 	"count":   func(n any) string { return grouped(asUint(n)) },
 	"percent": percent,
-	"age":     age,
 	"ttl":     timeToLive,
 	"cut":     cut,
 	"dump":    dump,

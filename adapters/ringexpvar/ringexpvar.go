@@ -4,7 +4,7 @@
 //	cache := ringcache.New(256 << 20)
 //	_, err := ringexpvar.Publish("pages", cache)
 //
-// It is a separate package because expvar imports net/http and registers a handler, which not every
+// It is a separate module because expvar imports net/http and registers a handler, which not every
 // program wants.
 package ringexpvar
 

@@ -82,13 +82,15 @@ func (s *Storage) get(key string) []byte {
 	return val
 }
 
-// getMore is like get, but does not count as a lookup: the entries of a response count as one.
-func (s *Storage) getMore(key string) []byte {
+// getMore is like get, but does not count as a lookup: the entries of a response count as one. An
+// Update that changes nothing is a read that Stats does not count.
+func (s *Storage) getMore(key string) (val []byte) {
 	var room [keyRoom]byte
-	val, ok := s.cache.HasGetUncounted(nil, s.appendKey(room[:0], key))
-	if ok && val == nil {
-		return []byte{}
-	}
+	_ = s.cache.Update(s.appendKey(room[:0], key), func(e *ringcache.Entry[[]byte]) {
+		if e.Present {
+			val = append([]byte{}, e.Value...)
+		}
+	})
 	return val
 }
 

@@ -82,13 +82,13 @@ func (s store) makeIndex(key string) *index {
 	fresh := &index{passFrom: passNone}
 	rand.Read(fresh.generation[:])
 	x := fresh
-	err := s.cache.Update(s.indexKey(key), func(old []byte, _ bool) ([]byte, bool) {
-		if other, ok := decodeIndex(old); ok { // another request was faster
+	err := s.cache.Update(s.indexKey(key), func(e *ringcache.Entry[[]byte]) {
+		if other, ok := decodeIndex(e.Value); ok { // another request was faster
 			x = other
-			return old, true
+			return
 		}
 		x = fresh // the function may be called again, after other was deleted
-		return x.encode(nil), true
+		e.Set(x.encode(nil))
 	})
 	if err != nil {
 		return nil
@@ -98,26 +98,18 @@ func (s store) makeIndex(key string) *index {
 
 // changeIndex applies change to the index of a key, and returns the result, or nil if the index no
 // longer has the generation of x. It writes only if the index changes.
-func (s store) changeIndex(key string, x *index, change func(*index)) *index {
-	apply := func(v []byte) (now *index, changed bool) {
-		before, ok := decodeIndex(v)
+func (s store) changeIndex(key string, x *index, change func(*index)) (now *index) {
+	err := s.cache.Update(s.indexKey(key), func(e *ringcache.Entry[[]byte]) {
+		before, ok := decodeIndex(e.Value)
 		if !ok || before.generation != x.generation {
-			return nil, false
+			now = nil
+			return
 		}
 		now = &index{before.generation, slices.Clone(before.vary), before.passFrom}
 		change(now)
-		return now, !now.equal(before)
-	}
-	v, _ := s.cache.Peek(nil, s.indexKey(key)) // a read of this request was counted before
-	now, changed := apply(v)
-	if !changed {
-		return now
-	}
-	err := s.cache.Update(s.indexKey(key), func(old []byte, ok bool) ([]byte, bool) {
-		if now, changed = apply(old); changed {
-			return now.encode(nil), true
+		if !now.equal(before) {
+			e.Set(now.encode(nil))
 		}
-		return old, ok
 	})
 	if err != nil {
 		return nil

@@ -14,14 +14,11 @@ const prefix = "ringcache."
 // instrumentOf returns the instrument of a meter for a metric, the same one each time.
 func instrumentOf(meter metric.Meter, m metrics.Metric) (metric.Float64Observable, error) {
 	name, unit, about := prefix+m.OTel, metric.WithUnit(m.Unit), metric.WithDescription(m.About)
-	switch m.Kind {
-	case metrics.Counter:
+	if m.Kind == metrics.Counter {
 		return meter.Float64ObservableCounter(name, unit, about)
-	case metrics.Amount:
-		return meter.Float64ObservableUpDownCounter(name, unit, about)
-	default:
-		return meter.Float64ObservableGauge(name, unit, about)
 	}
+	// By the conventions, what can be added up over caches and processes is no gauge.
+	return meter.Float64ObservableUpDownCounter(name, unit, about)
 }
 
 // attributesOf returns the attributes of a sample of a cache.

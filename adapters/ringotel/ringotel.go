@@ -36,9 +36,9 @@ var ErrInvalidName = errors.New("name must be UTF-8 and not empty")
 // Register reports a cache to the readers of a provider until Unregister of the result is called.
 // It returns [ErrInvalidName], wrapped, or an error of the provider, and panics if cache is nil.
 //
-// Each collection calls [ringcache.Cache.UpdateStats] and [ringcache.Cache.Sizing] once. Each of
-// them briefly locks every bucket, and delays no lookup. A closed cache is still reported, with its
-// last counters and with gauges of 0 except for its limit.
+// Each collection calls [ringcache.Cache.UpdateStats] once, which briefly locks every bucket, and
+// delays no lookup. A closed cache is still reported, with its last counters and with gauges of 0
+// except for its limit.
 //
 // Any number of caches may be registered, at any time. Their names must differ, since readers
 // cannot distinguish measurements with the same name. The registration does not keep the cache
@@ -78,12 +78,12 @@ func add(
 		}
 	}
 	observe := func(_ context.Context, to metric.Observer) error {
-		figures, ok := from.Read()
+		stats, ok := from.Read()
 		if !ok {
 			return nil
 		}
 		for _, m := range measurements {
-			to.ObserveFloat64(m.instrument, m.value(&figures), m.attributes)
+			to.ObserveFloat64(m.instrument, m.value(&stats), m.attributes)
 		}
 		return nil
 	}
@@ -94,5 +94,5 @@ func add(
 type measurement struct {
 	instrument metric.Float64Observable
 	attributes metric.ObserveOption
-	value      func(f *metrics.Figures) float64
+	value      func(s *ringcache.Stats) float64
 }

@@ -36,8 +36,8 @@ var (
 // Collector is a [prometheus.Collector] of the statistics of any number of caches, which may be
 // registered and unregistered while it is scraped. It is safe for concurrent use.
 //
-// A scrape calls [ringcache.Cache.UpdateStats] and [ringcache.Cache.Sizing] once for each cache.
-// Each of them briefly locks every bucket, and delays no lookup.
+// A scrape calls [ringcache.Cache.UpdateStats] once for each cache, which briefly locks every
+// bucket, and delays no lookup.
 //
 // A Collector does not keep its caches alive: once the last other reference to a cache is gone, the
 // garbage collector frees it, and its name can be registered again.
@@ -101,7 +101,7 @@ func (c *Collector) add(name string, s *metrics.Source) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if old := c.caches[name]; old != nil && old.Update(new(metrics.Figures)) {
+	if old := c.caches[name]; old != nil && old.Update(new(ringcache.Stats)) {
 		return ErrNameTaken
 	}
 	c.caches[name] = s
@@ -130,7 +130,7 @@ func (c *Collector) forget(name string, s *metrics.Source) {
 
 // collect sends the metrics of a cache, and returns false when it is gone.
 func collect(name string, from *metrics.Source, out chan<- prometheus.Metric) bool {
-	figures, ok := from.Read()
+	stats, ok := from.Read()
 	if !ok {
 		return false
 	}
@@ -140,7 +140,7 @@ func collect(name string, from *metrics.Source, out chan<- prometheus.Metric) bo
 			if m.Attribute != "" {
 				labels = append(labels, s.Attribute)
 			}
-			out <- prometheus.MustNewConstMetric(m.desc, m.kind, s.Value(&figures), labels...)
+			out <- prometheus.MustNewConstMetric(m.desc, m.kind, s.Value(&stats), labels...)
 		}
 	}
 	return true

@@ -38,13 +38,10 @@ var still = map[string]string{
 	"operations refusals too large": "all values fit",
 	"operations refusals no memory": "the system refuses nothing",
 	"operations refusals too short": "no TTL is below 100 ms",
-	"operations refusals closed":    "the cache is open",
 	"memory memory limit":           "nobody calls Resize",
 	"memory memory effective limit": "the system refuses nothing",
-	"evictions evictions crowd":     "takes a hash in which many keys meet",
-	"evictions evictions cold":      "the cache has no Compressor",
 	"entries cold count":            "the cache has no Compressor",
-	"policy cold hits":              "the cache has no Compressor",
+	"evictions cold hits":           "the cache has no Compressor",
 }
 
 // In a browser: the page loads without an error, its plots stand still without traffic

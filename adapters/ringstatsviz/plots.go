@@ -25,14 +25,10 @@ var plots = []plot{
 	{"memory", "memory", "B", "%{y:.4s}B",
 		[]string{"memory.limit", "memory.effective_limit", "memory.usage", "entry.size",
 			"dead.usage", "index.usage"}},
-	{"evictions", "evictions per second, by cause", "", "%{y:.4s}/s",
-		[]string{"evictions", "expirations"}},
-	{"bytes", "bytes moved and removed per second", "B/s", "%{y:.4s}B/s",
-		[]string{"move.size", "eviction.size", "expiration.size"}},
-	{"policy", "promotions and near misses per second", "", "%{y:.4s}/s",
-		[]string{"promotions", "reinsertions", "ghost.hits", "near_misses", "cold.hits"}},
-	{"ages", "how long entries stay", "s", "%{y:.4s}s", []string{"eviction.age"}},
-	{"entries", "entries", "", "%{y:.4s}", []string{"entry.count", "cold.count", "ghost.count"}},
+	{"evictions", "evictions per second", "", "%{y:.4s}/s",
+		[]string{"evictions", "eviction.misses", "expirations", "cold.hits"}},
+	{"bytes", "bytes evicted per second", "B/s", "%{y:.4s}B/s", []string{"eviction.size"}},
+	{"entries", "entries", "", "%{y:.4s}", []string{"entry.count", "cold.count"}},
 }
 
 // config returns the plot of a cache.

@@ -3,27 +3,28 @@ package ringstatsviz
 import (
 	"time"
 
+	"github.com/ringcache/ringcache"
 	"github.com/ringcache/ringcache/adapters/internal/metrics"
 )
 
-// sampler reads the figures of a cache, once for all series of its plots. Statsviz asks for every
+// sampler reads the statistics of a cache, once for all series of its plots. Statsviz asks for every
 // series in turn, in one goroutine.
 type sampler struct {
 	source  *metrics.Source
 	now     func() time.Time
-	round   int // number of times that the figures were read
+	round   int // number of times that the statistics were read
 	at      time.Time
 	seconds float64 // between the last two rounds
-	figures metrics.Figures
-	before  metrics.Figures // those of the round before
+	stats   ringcache.Stats
+	before  ringcache.Stats // those of the round before
 	ratio   float64
 }
 
 func newSampler(source *metrics.Source) *sampler {
 	s := &sampler{source: source, now: time.Now}
 	s.at = s.now()
-	s.figures, _ = s.source.Read()
-	s.ratio = s.figures.HitRatio()
+	s.stats, _ = s.source.Read()
+	s.ratio = s.stats.HitRatio()
 	return s
 }
 
@@ -45,11 +46,11 @@ func (s *sampler) next() {
 	s.round++
 	now := s.now()
 	s.seconds, s.at = now.Sub(s.at).Seconds(), now
-	s.before = s.figures
-	if figures, ok := s.source.Read(); ok { // otherwise the cache is gone, and its last figures stay
-		s.figures = figures
+	s.before = s.stats
+	if stats, ok := s.source.Read(); ok { // otherwise the cache is gone, and its last statistics stay
+		s.stats = stats
 	}
-	if span := s.figures.Sub(s.before.Stats); span.GetCalls > 0 {
+	if span := s.stats.Sub(s.before); span.GetCalls > 0 {
 		s.ratio = span.HitRatio()
 	}
 }
@@ -58,7 +59,7 @@ func (s *sampler) next() {
 // last round.
 func (s *sampler) valueOf(m metrics.Metric, sample metrics.Sample) func() float64 {
 	return func() float64 {
-		value := sample.Value(&s.figures)
+		value := sample.Value(&s.stats)
 		switch {
 		case m.Kind != metrics.Counter:
 			return value

@@ -29,10 +29,9 @@ const Path = "/debug/statsviz/"
 var ErrInvalidName = errors.New("name must be UTF-8 and not empty")
 
 // Mount adds a page with live plots of the caches and of the Go runtime to mux at [Path]. For each
-// cache it plots, under its name, the hit ratio, operations, memory, evictions by cause, activity
-// of the policy, and how long entries stay. If it returns an error, [ErrInvalidName] or that of an
-// option, it has changed nothing. It panics if a cache is nil, or if mux already has a handler at
-// Path.
+// cache it plots, under its name, the hit ratio, operations, memory, evictions and entries. If it
+// returns an error, [ErrInvalidName] or that of an option, it has changed nothing. It panics if a
+// cache is nil, or if mux already has a handler at Path.
 //
 // A goroutine reads the statistics once a second, even if the page is not open, until the server
 // that Mount returns is closed. Options are those of statsviz, such as [statsviz.SendFrequency] and

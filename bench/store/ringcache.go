@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/internal/testhook"
 )
 
 var (
@@ -66,23 +67,36 @@ func (s ringcacheStore) Del(k []byte)                     { s.c.Del(k) }
 func (s ringcacheStore) Len() int                         { return s.c.Len() }
 func (s ringcacheStore) Close() error                     { return s.c.Close() }
 
+func (s ringcacheStore) Append(k, suffix []byte) error {
+	return s.c.Update(k, func(e *ringcache.Entry[[]byte]) { e.Set(append(e.Value, suffix...)) })
+}
+
 func (s ringcacheStore) GetBatch(dst []byte, keys, vals [][]byte) ([]byte, int) {
 	return s.c.GetBatch(dst, keys, vals)
 }
 
 func (s ringcacheStore) Update(k []byte, fn func([]byte, bool) ([]byte, bool)) error {
-	return s.c.Update(k, fn)
+	return s.c.Update(k, func(e *ringcache.Entry[[]byte]) {
+		if v, keep := fn(e.Value, e.Present); keep {
+			e.Set(v)
+		} else {
+			e.Del()
+		}
+	})
 }
 
 func (s ringcacheStore) Space(name string) Space { return ringcacheSpace{s.c.Namespace(name)} }
 
 func (s ringcacheStore) Moves() Moves {
 	stats := s.c.Stats()
-	return Moves{
-		Evicted: stats.EvictedEntries,
-		Moved:   stats.Policy.MovedBytes,
-		Dead:    stats.DeadBytes,
+	m := Moves{Evicted: stats.EvictedEntries, Dead: stats.DeadBytes}
+	for i := range testhook.Shared(s.c).Buckets {
+		b := testhook.BucketOf(s.c, i)
+		b.Mu.Lock()
+		m.Moved += b.MovedBytes
+		b.Mu.Unlock()
 	}
+	return m
 }
 
 // ringcacheSpace is a namespace of ringcache.

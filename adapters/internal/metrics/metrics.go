@@ -20,8 +20,7 @@ type Kind int
 
 const (
 	Counter Kind = iota
-	Amount       // a gauge that can be added up over caches and processes, such as bytes
-	Gauge        // any other gauge
+	Gauge        // can be added up over caches and processes
 )
 
 // Metric is a metric of every cache, with one sample, or with one for each value of an attribute.
@@ -38,13 +37,7 @@ type Metric struct {
 // Sample is a figure of a metric.
 type Sample struct {
 	Attribute string // the value of the metric's attribute
-	Value     func(f *Figures) float64
-}
-
-// Figures are what the samples of a cache are read from.
-type Figures struct {
-	ringcache.Stats
-	Sizing ringcache.Sizing
+	Value     func(s *ringcache.Stats) float64
 }
 
 // Label returns the name of the attribute as a label of Prometheus.
@@ -65,10 +58,10 @@ func Named(names ...string) (named []Metric) {
 	return named
 }
 
-// Source reads the figures of a cache.
+// Source reads the statistics of a cache.
 type Source struct {
-	// Update adds the statistics of the cache to f, and returns false if the cache is gone.
-	Update func(f *Figures) bool
+	// Update adds the statistics of the cache to s, and returns false if the cache is gone.
+	Update func(s *ringcache.Stats) bool
 
 	mu   sync.Mutex
 	hits uint64 // as last read
@@ -77,28 +70,27 @@ type Source struct {
 // NewSource returns a Source of a cache, which it does not keep alive.
 func NewSource(cache *ringcache.Cache) *Source {
 	ref := weak.Make(cache)
-	return &Source{Update: func(f *Figures) bool {
+	return &Source{Update: func(s *ringcache.Stats) bool {
 		cache := ref.Value()
 		if cache == nil {
 			return false
 		}
-		cache.UpdateStats(&f.Stats)
-		f.Sizing = cache.Sizing()
+		cache.UpdateStats(s)
 		return true
 	}}
 }
 
-// Read returns the figures of the cache, and false if it is gone.
+// Read returns the statistics of the cache, and false if it is gone.
 //
 // A lookup may be counted before it is known to be a miss, so the hits, which are the lookups less
 // the misses, may fall. Read adjusts GetCalls so that they never do.
-func (s *Source) Read() (f Figures, ok bool) {
+func (s *Source) Read() (stats ringcache.Stats, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.Update(&f) {
-		return f, false
+	if !s.Update(&stats) {
+		return stats, false
 	}
-	s.hits = max(s.hits, f.GetCalls-min(f.Misses, f.GetCalls))
-	f.GetCalls = s.hits + f.Misses
-	return f, true
+	s.hits = max(s.hits, stats.GetCalls-min(stats.Misses, stats.GetCalls))
+	stats.GetCalls = s.hits + stats.Misses
+	return stats, true
 }
