@@ -97,7 +97,7 @@ func TestNamespace_CountsAreExact(t *testing.T) {
 				case 0:
 					n.Del(k)
 				case 1:
-					_ = c.Append(testhook.OfNamespace(n).AppendKey(nil, k), []byte("more"))
+					_ = c.Update(testhook.OfNamespace(n).AppendKey(nil, k), ringtest.Append([]byte("more")))
 				case 2:
 					if rnd.IntN(500) == 0 {
 						_ = n.Invalidate()
@@ -188,7 +188,8 @@ func TestNamespace_QuotaIsKept(t *testing.T) {
 	fill(t, bounded, keys, size)
 	require.LessOrEqual(t, int64(bounded.Stats().Bytes), quota/4)
 	for i := range keys { // values that grow in their place
-		_ = c.Append(testhook.OfNamespace(bounded).AppendKey(nil, ringtest.IDKey(i)), make([]byte, 50))
+		raw := testhook.OfNamespace(bounded).AppendKey(nil, ringtest.IDKey(i))
+			_ = c.Update(raw, ringtest.Append(make([]byte, 50)))
 		require.LessOrEqual(t, int64(bounded.Stats().Bytes), quota/4)
 	}
 	require.NoError(t, bounded.SetQuota(0))
@@ -238,7 +239,7 @@ func TestNamespace_QuotaSparesTheKeyOfTheWrite(t *testing.T) {
 		k, long := ringtest.IDKey(1), make([]byte, quota*6/10)
 		require.NoError(t, n.Set(k, long))
 		for i := range 20 {
-			require.NoError(t, n.Append(k, []byte("x")))
+			require.NoError(t, n.Update(k, ringtest.Append([]byte("x"))))
 			require.Len(t, n.Get(nil, k), len(long)+i+1)
 		}
 		fill(t, n, 2000, 40) // near the quota from now on
@@ -246,7 +247,7 @@ func TestNamespace_QuotaSparesTheKeyOfTheWrite(t *testing.T) {
 		require.NoError(t, n.Set(lock, []byte("holder")))
 		entries := n.Stats().Entries
 		for range 3 {
-			stored, err := n.SetIfAbsent(lock, make([]byte, quota/2))
+			stored, err := ringtest.SetIfAbsent(n, lock, make([]byte, quota/2))
 			require.NoError(t, err)
 			require.False(t, stored, "somebody holds it")
 			changed, err := n.SetIfChanged(lock, []byte("holder"))
