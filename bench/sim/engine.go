@@ -42,7 +42,7 @@ type standing struct {
 	freq  uint8
 	left  int  // if it is a ghost, what the ring had released before it
 	large bool // in a large bucket
-	trial bool // on probation in main; if it is a ghost, it was found
+	mark  bool // in main: on probation; in small: it had a ghost; if it is a ghost: it was found
 }
 
 // NewEngine returns the library's policy with the settings o.

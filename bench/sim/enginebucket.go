@@ -79,11 +79,7 @@ type engineBucket struct {
 
 func (b *engineBucket) init(e *engine, number int, large bool) {
 	b.engine, b.number, b.large = e, number, large
-	var seat policy.Seat
-	if !large {
-		seat = policy.SeatOf(number, e.o.Buckets)
-	}
-	b.policy = policy.New(policy.S3FIFO, seat)
+	b.policy = policy.New(policy.S3FIFO)
 	for i := range b.rings {
 		b.rings[i].chunk = e.chunk
 	}
@@ -115,10 +111,10 @@ func dealt(chunks, n, i int) int { return (chunks + n - 1 - i) / n }
 func (b *engineBucket) set(key uint32, size int) {
 	e := b.engine
 	s := &e.standings[key]
-	ghost := policy.NoGhost
+	ghost, hasPast := policy.NoGhost, s.freq == policy.MaxFreq
 	if s.ghost > 0 {
-		ghost = policy.GhostOf(b.gone(s), uint64(b.used()))
-		if !s.trial { // else a lookup has found it before
+		ghost = policy.GhostOf(hasPast, b.gone(s), uint64(b.used()))
+		if !s.mark { // else a lookup has found it before
 			b.policy.GhostFound(s.ring, 1, b.ghostsOf, b.isNear(s))
 		}
 	}
@@ -131,8 +127,8 @@ func (b *engineBucket) set(key uint32, size int) {
 	if s.ghost > 0 {
 		b.forget(s.ghost)
 	}
-	trial := ghost != policy.NoGhost && ring == policy.Main && b.policy.Full()
-	*s = standing{ring: ring, large: b.large, trial: trial}
+	mark := ghost != policy.NoGhost && b.policy.Full() && !hasPast
+	*s = standing{ring: ring, large: b.large, mark: mark}
 	e.add(key, uint32(size))
 	b.rings[ring].push(key, size, limit)
 	for float64(len(b.ghosts)) > e.o.Ghosts*float64(b.live()) {
@@ -154,8 +150,8 @@ func (b *engineBucket) gone(s *standing) uint64 {
 
 // seek notes that a lookup has found a ghost.
 func (b *engineBucket) seek(s *standing) {
-	if !s.trial && b.isNear(s) {
-		s.trial = true
+	if !s.mark && b.isNear(s) {
+		s.mark = true
 		b.policy.GhostFound(s.ring, 1, b.ghostsOf, true)
 	}
 }
@@ -266,10 +262,14 @@ func (b *engineBucket) evictTail(ring policy.Ring, w *policy.Work) {
 	var verdict policy.Verdict
 	if ring == policy.Small {
 		verdict = b.policy.SmallTail(int(s.freq), size, w)
+		if s.mark && verdict == policy.Drop {
+			s.freq = policy.MaxFreq
+		}
+		s.mark = false
 	} else {
-		if s.trial {
+		if s.mark {
 			b.policy.Judge(s.freq > 0)
-			s.trial = false
+			s.mark = false
 		}
 		verdict = b.policy.MainTail(int(s.freq), size, w)
 	}
@@ -299,7 +299,7 @@ func (b *engineBucket) promote(key uint32, size int, w *policy.Work) {
 	b.rings[policy.Main].push(key, size, limit)
 	b.rings[policy.Small].release(size)
 	s := &b.engine.standings[key]
-	s.trial = s.freq == 1
+	s.mark = s.freq == 1
 	s.freq, s.ring = 0, policy.Main
 }
 
