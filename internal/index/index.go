@@ -46,7 +46,7 @@ const (
 	PosBits  = 36
 	PosMask  = 1<<PosBits - 1
 	ringMask = 3 << PosBits
-	markBit  = 1 << (PosBits + 2) // live: on probation in main; stale: the ghost was found
+	markBit  = 1 << (PosBits + 2)
 	freqOne  = 1 << (PosBits + 3)
 	freqMask = 3 * freqOne
 
@@ -124,12 +124,20 @@ func MarkRead(slot *atomic.Uint64, s uint64) { slot.CompareAndSwap(s, s|readBit)
 // Lower returns slot s, which was read, with a frequency that is lower by one.
 func Lower(s uint64) uint64 { return s - freqOne }
 
-// OnProbation reports whether the entry is on probation, or the ghost was found.
-func OnProbation(s uint64) bool { return s&markBit != 0 }
+// IsMarked reports whether slot s is marked. In main the mark means that the entry is on probation,
+// in small that its key had a ghost, and in a stale slot that a lookup has found the ghost.
+func IsMarked(s uint64) bool { return s&markBit != 0 }
 
-// WithProbation returns slot s with the mark of probation, and WithoutProbation without it.
-func WithProbation(s uint64) uint64    { return s | markBit }
-func WithoutProbation(s uint64) uint64 { return s &^ markBit }
+// WithMark returns slot s with the mark, and WithoutMark without it.
+func WithMark(s uint64) uint64    { return s | markBit }
+func WithoutMark(s uint64) uint64 { return s &^ markBit }
+
+// HasPast reports whether the entry of stale slot s was already a ghost before it was dropped, or
+// was read as often as is counted. Its frequency, of no other use in a stale slot, is the highest.
+func HasPast(s uint64) bool { return s&freqMask == freqMask && !Ring(s).IsCold() }
+
+// WithPast returns slot s as HasPast wants it.
+func WithPast(s uint64) uint64 { return s | freqMask }
 
 // geometry is a number of groups, each the home of an equal share of the hashes. Its methods accept
 // a slot in place of its hash, because a slot has the bits that determine the home.

@@ -17,14 +17,13 @@ package policy
 // single read in small or their ghost, are on probation. If they are read again less often than the
 // entries dropped from main come back, admission takes two reads; if they are read again
 // sufficiently more often, ghosts may go straight to main. In a loop longer than the cache, all
-// entries are read again, and any move does harm. A duel of buckets may overrule this: see [Side].
+// entries are read again, and any move does harm.
 
 // Lessons are what the buckets of a cache have learned.
 type Lessons struct {
 	Small float64 // small's share of the memory
 	Trust bool    // a ghost goes straight to main
 	Twice bool    // one read is not enough to leave small for main
-	Won   Side    // of the duel, in place of Trust
 }
 
 // Evidence is what a bucket has observed since its last Exchange.
@@ -52,8 +51,6 @@ type Learner struct {
 	good, bad          float64
 	returned, leftMain float64
 	dropped            int // since then
-
-	duel duel
 }
 
 // naive are the initial Lessons.
@@ -86,20 +83,12 @@ const (
 	priorReturn = 16 // entries assumed to have left main and come back
 )
 
-// Learn takes in the evidence of the bucket on a seat. One that takes part in the duel teaches
-// nothing else, because the others do not admit what it does.
-func (l *Learner) Learn(on Seat, e *Evidence) {
+// Learn takes in the evidence of a bucket.
+func (l *Learner) Learn(e *Evidence) {
 	if l.Small == 0 {
 		l.Lessons = naive
 	}
 	l.entries += e.Entries
-	if on != 0 {
-		came := e.Entries + e.Drops[Small] + e.Drops[Main] // less what was deleted or has expired
-		if l.duel.count(on, max(0, came), l.entries) {
-			l.Won = l.duel.winner()
-		}
-		return
-	}
 	for i := range l.hits {
 		l.hits[i] += float64(e.Hits[i])
 		l.ghosts[i] += float64(e.Ghosts[i])

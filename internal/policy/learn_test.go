@@ -13,9 +13,9 @@ import (
 // lesson is what a learner has learned from so much evidence, told bit by bit.
 func lesson(e Evidence, times int) *Learner {
 	l := &Learner{}
-	l.Learn(0, &Evidence{Entries: 1000})
+	l.Learn(&Evidence{Entries: 1000})
 	for range times {
-		l.Learn(0, &e)
+		l.Learn(&e)
 	}
 	return l
 }
@@ -69,7 +69,7 @@ func TestLearner_Waits(t *testing.T) {
 // comes back, one read is not enough if it is read less often, and this can change.
 func TestLearner_Trust(t *testing.T) {
 	l := &Learner{}
-	l.Learn(0, &Evidence{Entries: 1000})
+	l.Learn(&Evidence{Entries: 1000})
 	require.False(t, l.Trust, "ghosts, before anything is known")
 	require.False(t, l.Twice, "before anything is known")
 	good := Evidence{Good: 40, Bad: 10, Returned: 10, Drops: [2]int{0, 100}}
@@ -83,7 +83,7 @@ func TestLearner_Trust(t *testing.T) {
 		{bad, false, true}, {good, true, false},
 	} {
 		for range 50 {
-			l.Learn(0, &c.e)
+			l.Learn(&c.e)
 		}
 		require.Equal(t, c.trust, l.Trust, "phase %d: ghosts are trusted", i)
 		require.Equal(t, c.twice, l.Twice, "phase %d: two reads are needed", i)
@@ -93,7 +93,7 @@ func TestLearner_Trust(t *testing.T) {
 // A bucket tells what it has seen once, and takes over what all have learned.
 func TestState_Exchange(t *testing.T) {
 	l := &Learner{}
-	a, b := New(S3FIFO, 0), New(S3FIFO, 0)
+	a, b := New(S3FIFO), New(S3FIFO)
 	for range 100 {
 		a.GhostFound(Small, 1, [2]int{10, 10}, true)
 		a.GhostFound(Main, 1, [2]int{10, 10}, false)
@@ -113,11 +113,11 @@ func TestState_Exchange(t *testing.T) {
 
 // Ghosts that are not trusted are still tried now and then.
 func TestState_ProbesGhosts(t *testing.T) {
-	s := New(S3FIFO, 0)
+	s := New(S3FIFO)
 	s.full = true
 	n := 0
 	for range 10 * ghostProbe {
-		if s.Admit(RecentGhost, false, false) == Main {
+		if s.Admit(DroppedOnce, false, false) == Main {
 			n++
 		}
 	}
@@ -144,7 +144,7 @@ func FuzzLearner(f *testing.F) {
 				Drops: [2]int{next(), next()}, Returned: next(), Good: next(), Bad: next(),
 				Entries: next() - math.MaxInt32/2,
 			}
-			l.Learn(SeatOf(next()%512, 512), &e)
+			l.Learn(&e)
 			if !(l.Small >= leastSmall && l.Small <= mostSmall) {
 				t.Fatalf("small has %v after %+v", l.Small, e)
 			}
@@ -155,10 +155,7 @@ func FuzzLearner(f *testing.F) {
 				t.Fatalf("a ghost is trusted, and one read is not: %+v", *l)
 			}
 			sums := append(l.hits[:], l.ghosts[:]...)
-			for _, n := range l.duel.saved {
-				sums = append(sums, math.Abs(n))
-			}
-			for _, v := range append(sums, l.good, l.bad, l.returned, l.leftMain, l.duel.came) {
+			for _, v := range append(sums, l.good, l.bad, l.returned, l.leftMain) {
 				if !(v >= 0 && v < 1e15) { // one that grew without end would learn nothing
 					t.Fatalf("evidence of %v after %+v", v, e)
 				}

@@ -19,8 +19,9 @@
 //   - What main drops is remembered as well as what small drops.
 //   - The size of small is learned from the ghosts of both rings.
 //   - Entries that are not read leave main in the end, even if no other entry is admitted.
-//   - Ghosts are admitted to main only as long as that proves worthwhile: the paper's rule loses to
-//     FIFO on some loops. See [Learner] for this and for the size of small.
+//   - Ghosts are admitted to main only as long as that proves worthwhile, or when they return for
+//     the second time: the paper's rule loses to FIFO on some loops. See [Learner] for this and for
+//     the size of small.
 package policy
 
 // Kind is an eviction policy. Where FIFO differs outside this package, internal/store and
@@ -100,17 +101,16 @@ const (
 
 // State is the policy of one bucket.
 type State struct {
-	Kind     Kind
-	full     bool  // main has been filled
-	idle     uint8 // entries dropped at small's tail since one was at main's
-	still    uint8 // entries dropped at small's tail since one qualified for main
-	doubted  uint8 // ghosts that were not trusted
-	heldBack uint8 // entries read once, which was not enough
-	seat     Seat  // in the duel
-	told     int32 // entries at the last Exchange
-	mean     int   // bytes of a typical record
-	lessons  Lessons
-	evidence Evidence
+	Kind         Kind
+	full         bool  // main has been filled
+	idle         uint8 // entries dropped at small's tail since one was at main's
+	still        uint8 // entries dropped at small's tail since one qualified for main
+	doubted      uint8 // ghosts that were not trusted
+	heldBack     uint8 // entries read once, which was not enough
+	lastReported int32 // entries at the last Exchange
+	mean         int   // bytes of a typical record
+	lessons      Lessons
+	evidence     Evidence
 }
 
 const (
@@ -129,14 +129,14 @@ const (
 )
 
 // New returns the policy of an empty bucket.
-func New(k Kind, s Seat) State { return State{Kind: k, seat: s, lessons: naive, still: standing} }
+func New(k Kind) State { return State{Kind: k, lessons: naive, still: standing} }
 
 // Exchange passes the bucket's evidence to the learner and adopts the lessons of all buckets. The
 // bucket now has the given number of entries, of mean bytes each.
 func (s *State) Exchange(l *Learner, entries, mean int) {
-	s.evidence.Entries = entries - int(s.told)
-	s.told = int32(entries)
-	l.Learn(s.seat, &s.evidence)
+	s.evidence.Entries = entries - int(s.lastReported)
+	s.lastReported = int32(entries)
+	l.Learn(&s.evidence)
 	s.evidence = Evidence{}
 	s.lessons = l.Lessons
 	s.mean = mean
@@ -195,11 +195,7 @@ func (s *State) Judge(read bool) {
 
 // trusts reports whether a ghost may go straight to main.
 func (s *State) trusts(g Ghost) bool {
-	side := s.seat.side()
-	if side == Neither {
-		side = s.lessons.Won
-	}
-	if side == Neither && s.lessons.Trust || side == Trusting && g == RecentGhost {
+	if s.lessons.Trust || g == DroppedTwice {
 		return true
 	}
 	s.doubted++
@@ -230,18 +226,23 @@ func (s *State) Limits(total, hasSmall, hasMain, room int) (small, main int) {
 type Ghost uint8
 
 const (
-	NoGhost Ghost = iota
-	OldGhost
-	RecentGhost
+	NoGhost      Ghost = iota
+	DroppedOnce        // or long ago
+	DroppedTwice       // recently, and also before it was set the last time
 )
 
 // GhostOf returns the kind of a ghost whose ring has dropped gone bytes since, in a bucket with
-// rings of size bytes. A ghost is recent if the ring has not dropped as much as the bucket holds.
-func GhostOf(gone, size uint64) Ghost {
-	if gone <= size {
-		return RecentGhost
+// rings of size bytes. again tells that its entry had been a ghost before.
+//
+// A key that returns twice is worth a place in main even where ghosts are not trusted. A ghost is
+// too old for that if the ring has since dropped as much as the bucket holds: an index with room
+// for several times as many ghosts as entries remembers every key of a long loop, and if all of
+// them went to main, main would be a FIFO.
+func GhostOf(again bool, gone, size uint64) Ghost {
+	if again && gone <= size {
+		return DroppedTwice
 	}
-	return OldGhost
+	return DroppedOnce
 }
 
 // Admit returns the ring that a new record goes to. smallFits and mainFits report whether the rings

@@ -9,31 +9,37 @@ import (
 
 func TestState_Admit(t *testing.T) {
 	for _, c := range []struct {
-		name                              string
-		kind                              Kind
-		full, ghost, smallFit, fit, trust bool
-		want                              Ring
+		name                       string
+		kind                       Kind
+		ghost                      Ghost
+		full, smallFit, fit, trust bool
+		want                       Ring
 	}{
 		{name: "new", smallFit: true, fit: true, want: Small},
-		{name: "ghost", ghost: true, smallFit: true, fit: true, trust: true, want: Main},
-		{name: "ghost that is not trusted", ghost: true, smallFit: true, fit: true, want: Small},
+		{name: "ghost", ghost: DroppedOnce, smallFit: true, fit: true, trust: true, want: Main},
+		{name: "ghost that is not trusted", ghost: DroppedOnce, smallFit: true, fit: true, want: Small},
+		{name: "ghost for the second time", ghost: DroppedTwice, smallFit: true, want: Main},
 		{name: "small is full, main is not yet", fit: true, want: Main},
 		{name: "both are full", want: Small},
 		{name: "main has been full and has room now", full: true, fit: true, want: Small},
 		{name: "FIFO", kind: FIFO, smallFit: true, want: Main},
 	} {
-		s := New(c.kind, 0)
+		s := New(c.kind)
 		s.full, s.lessons.Trust = c.full, c.trust
-		ghost := NoGhost
-		if c.ghost {
-			ghost = OldGhost
-		}
-		assert.Equal(t, c.want, s.Admit(ghost, c.smallFit, c.fit), c.name)
+		assert.Equal(t, c.want, s.Admit(c.ghost, c.smallFit, c.fit), c.name)
 	}
 }
 
+// A past counts while the ring has not dropped what the bucket holds.
+func TestGhostOf(t *testing.T) {
+	assert.Equal(t, DroppedOnce, GhostOf(false, 0, 1000))
+	assert.Equal(t, DroppedTwice, GhostOf(true, 0, 0))
+	assert.Equal(t, DroppedTwice, GhostOf(true, 1000, 1000))
+	assert.Equal(t, DroppedOnce, GhostOf(true, 1001, 1000))
+}
+
 func TestState_FullOnceMainIsFilled(t *testing.T) {
-	s := New(S3FIFO, 0)
+	s := New(S3FIFO)
 	for range 3 {
 		s.Admit(NoGhost, false, true)
 	}
@@ -136,11 +142,11 @@ func TestWork_Bounds(t *testing.T) {
 
 func TestState_Limits(t *testing.T) {
 	for total, want := range map[int]int{0: 1, 1: 1, 10: 1, 14: 1, 15: 2, 31: 3, 100: 10} {
-		s := New(S3FIFO, 0)
+		s := New(S3FIFO)
 		small, main := s.Limits(total, 0, 0, 1)
 		assert.Equal(t, want, small, "of %d", total)
 		assert.Equal(t, max(0, total-want), main, "of %d", total)
-		s = New(FIFO, 0)
+		s = New(FIFO)
 		small, main = s.Limits(total, 0, 0, 1)
 		assert.Zero(t, small, "of %d with FIFO", total)
 		assert.Equal(t, total, main, "of %d with FIFO", total)
@@ -149,7 +155,7 @@ func TestState_Limits(t *testing.T) {
 
 // Each ring may hold what the other does not; main has room to grow into while records come.
 func TestState_NoMemoryIsIdle(t *testing.T) {
-	s := New(S3FIFO, 0)
+	s := New(S3FIFO)
 	s.full = true
 	for _, c := range []struct{ hasSmall, hasMain, standing, coming, main int }{
 		{10, 90, 10, 10, 90},

@@ -35,6 +35,10 @@ func (b *Store) Windows() index.Windows    { return b.windows() }
 // SwapQuota sets the bytes that each small bucket may hold.
 func (s *Shared) SwapQuota(n int64) (old int64) { return s.quota.Swap(n) }
 
+// Distrust teaches the small buckets, for the next turns of the cache, that ghosts are not to be
+// trusted.
+func (s *Shared) Distrust() { s.learners[0].Learn(&policy.Evidence{Bad: 1 << 30}) }
+
 // GrowsAsIfFull reports whether the index grows as in a bucket that has evicted records of 64 bytes
 // and more.
 func (b *Store) GrowsAsIfFull() bool {

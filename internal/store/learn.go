@@ -60,15 +60,6 @@ func (b *Store) learn() {
 	l.mu.Unlock()
 }
 
-// seat returns the seat of a bucket in the policy's duel. There are too few large buckets for one,
-// and if there is a cold part, most buckets report nothing (follows).
-func (s *Shared) seat(number int, large bool) policy.Seat {
-	if large || s.Compression != nil {
-		return 0
-	}
-	return policy.SeatOf(number, s.Buckets)
-}
-
 // shape sets what depends on the mean size of records.
 func (b *Store) shape(mean int) {
 	for i := range b.Rings {

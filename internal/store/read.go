@@ -119,7 +119,7 @@ func ValueIn(form record.Form, rec, k []byte) (value []byte, expiry uint32, ok b
 }
 
 // NoteGhostMiss counts a miss that has found a ghost in a slot, and notes each ghost once for the
-// policy. A torn slot does little harm: at worst it puts a live entry on probation. With FIFO, a
+// policy. A torn slot does little harm: at worst it marks a live entry. With FIFO, a
 // ghost counts only if fewer bytes were released since than the bucket has: an older entry would
 // have left a cache of twice the size too. Readers call it without the lock.
 //

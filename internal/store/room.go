@@ -135,8 +135,8 @@ func (b *Store) admit(f *Found, replace bool, w *Write, l limits) policy.Ring {
 		return b.policy.Admit(policy.NoGhost, small.Fits(w.Bytes, l.small), main.Fits(w.Bytes, l.main))
 	case f.Ghost:
 		b.GhostHits++
-		ghost = policy.GhostOf(b.gone(f.Slot), small.Size+main.Size)
-		if !index.OnProbation(f.Slot) { // else a lookup has found it before
+		ghost = policy.GhostOf(index.HasPast(f.Slot), b.gone(f.Slot), small.Size+main.Size)
+		if !index.IsMarked(f.Slot) { // else a lookup has found it before
 			b.policy.GhostFound(origin(f.Slot), 1, b.ghosts(), b.isNear(f.Slot))
 		}
 	}

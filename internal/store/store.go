@@ -96,7 +96,7 @@ type counters struct {
 func (b *Store) Init(s *Shared, number, stagger int, large bool) {
 	b.Shared = s
 	b.Number = int32(number)
-	b.policy = policy.New(s.Policy, s.seat(number, large))
+	b.policy = policy.New(s.Policy)
 	b.Touches = s.Policy != policy.FIFO
 	b.stagger = int32(stagger)
 	b.Large = large
@@ -294,13 +294,13 @@ func (b *Store) putSlot(f *Found, replace bool, w *Write, to policy.Ring, pos ui
 	b.Index.SetLatest(slot)
 	switch {
 	case replace && index.Ring(f.Slot).IsCold():
-		slot = index.WithProbation(slot) // for the one read
+		slot = index.WithMark(slot) // on probation for the one read
 	case replace:
 		slot = index.WithFreqOf(slot, f.Slot)
 	case w.restored:
 		slot = index.WithFreq(slot, w.freq)
-	case f.Ghost && to == policy.Main && b.policy.Full():
-		slot = index.WithProbation(slot)
+	case f.Ghost && b.policy.Full() && !index.HasPast(f.Slot):
+		slot = index.WithMark(slot)
 	}
 	if replace || f.Ghost {
 		b.Index.Store(f.Place, slot)

@@ -85,15 +85,22 @@ func (b *Store) judgeTail(
 		if verdict == policy.Drop && r.WorthCompacting() && w.Spend(n) {
 			return policy.Reinsert
 		}
+		if index.IsMarked(p.Slot) {
+			p.Slot = index.WithoutMark(p.Slot)
+			if verdict == policy.Drop { // the key had a ghost, and gets another one
+				p.Slot = index.WithPast(p.Slot)
+				b.Index.Store(*p, p.Slot)
+			}
+		}
 		return verdict
 	}
 	if r.WorthCompacting() && w.Spend(n) {
 		return policy.Reinsert
 	}
-	onProbation := index.OnProbation(p.Slot)
+	onProbation := index.IsMarked(p.Slot)
 	if onProbation {
 		b.policy.Judge(freq > 0)
-		p.Slot = index.WithoutProbation(p.Slot)
+		p.Slot = index.WithoutMark(p.Slot)
 	}
 	verdict := b.policy.MainTail(freq, n, w)
 	if verdict == policy.Reinsert {
@@ -195,7 +202,7 @@ func (b *Store) promote(p index.Place, hd record.Header, w *policy.Work) {
 	}
 	slot := index.WithoutFreq(p.Slot)
 	if index.Freq(p.Slot) == 1 {
-		slot = index.WithProbation(slot)
+		slot = index.WithMark(slot)
 	}
 	b.move(policy.Small, policy.Main, p, slot, hd)
 	b.Promotions++
