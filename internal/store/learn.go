@@ -50,11 +50,6 @@ func (b *Store) learn() {
 	if !l.mu.TryLock() {
 		return // there is a next time
 	}
-	if b.follows() {
-		b.policy.Follow(&l.Learner, mean)
-		l.mu.Unlock()
-		return
-	}
 	for i := range b.sought { // by lookups
 		n := b.sought[i].Swap(0)
 		b.policy.GhostFound(policy.Ring(i), int(n), b.ghosts(), true)
@@ -64,7 +59,7 @@ func (b *Store) learn() {
 }
 
 // seat returns the seat of a bucket in the policy's duel. There are too few large buckets for one,
-// and if there is a cold part, most buckets report nothing (follows).
+// and with a cold part, what a bucket drops is not what it loses.
 func (s *Shared) seat(number int, large bool) policy.Seat {
 	if large || s.Compression != nil {
 		return 0
