@@ -319,6 +319,27 @@ func TestCompression_NumbersOfDictionariesEnd(t *testing.T) {
 	require.Zero(t, p.Stats().Compression.DecompressErrors)
 }
 
+// The share follows the ratio: it is full until that is known, none where nothing is gained, and
+// full again once it pays. A scout always has the full one.
+func TestCompression_ShareFollowsTheRatio(t *testing.T) {
+	g := ringtest.WithCold(ringtest.Default(ringtest.MinBytes), ringtest.FlateCompressor{})
+	g.ColdShare, g.ByHand = 0, true
+	s := ringtest.Shared(ringtest.MustCache(t, g)).Compression
+	require.Equal(t, pack.FullShare, s.ShareOf(false))
+	random := make([]byte, 1000)
+	for range 10_000 {
+		ringtest.FillRandom(ringtest.NewRand(1), random)
+		require.Empty(t, s.Pack(nil, random, len(random)))
+	}
+	require.Zero(t, s.ShareOf(false))
+	require.Equal(t, pack.FullShare, s.ShareOf(true))
+	for i := range 20_000 {
+		v := ringtest.Text(i, 1000)
+		require.NotEmpty(t, s.Pack(nil, v, len(v)))
+	}
+	require.Equal(t, pack.FullShare, s.ShareOf(false))
+}
+
 // The memory of the cold part may be written to by somebody else: no call hangs or panics.
 func TestCompression_DamagedRing(t *testing.T) {
 	t.Parallel()
