@@ -103,7 +103,7 @@ func compressInBackground(cache weak.Pointer[Cache], s *cold.Compression) {
 // compressUntilClosed compresses the queues that buckets report, until the cache is closed or
 // collected.
 func compressUntilClosed(cache weak.Pointer[Cache], s *cold.Compression) {
-	var batch store.ColdBatch
+	var w store.Waiting
 	for {
 		i, ok := s.Next()
 		if !ok {
@@ -114,70 +114,37 @@ func compressUntilClosed(cache weak.Pointer[Cache], s *cold.Compression) {
 			if c == nil {
 				return
 			}
-			c.compressBucket(i, &batch)
+			c.compressBucket(i, &w)
 		}
 	}
 }
 
-// compressBucket compresses the queue of a bucket, and does periodic work that is due.
-func (c *Cache) compressBucket(i int32, batch *store.ColdBatch) {
-	c.buckets[i].compressQueue(batch)
-	c.renewDicts()
-	if s := c.shared.Compression; s.IsDue() {
-		with, without := c.insertions()
-		s.SetShare(with, without)
-	}
-}
-
-// insertions returns the number of entries inserted in the buckets that always have a cold part,
-// and in those that never have one.
-func (c *Cache) insertions() (with, without uint64) {
-	for i := 0; i < c.shared.Buckets; i += store.ScoutEach / 2 {
-		c.buckets[i].look(func(s *store.Store) {
-			if n := s.Cold().Counts(); n.Role == cold.With {
-				with += n.Inserts
-			} else {
-				without += n.Inserts
-			}
-		})
-	}
-	return with, without
-}
-
-// renewDicts builds a dictionary if one is due.
-func (c *Cache) renewDicts() {
-	c.shared.Compression.Renew(func() (used cold.Uses) {
-		for i := range c.shared.Buckets {
-			c.buckets[i].look(func(s *store.Store) {
-				n := s.Cold().Counts()
-				used.Add(&n.Uses)
-			})
-		}
-		return used
-	})
+// compressBucket compresses the queue of a bucket, and builds a dictionary if one is due.
+func (c *Cache) compressBucket(i int32, w *store.Waiting) {
+	c.buckets[i].compressQueue(w)
+	c.shared.Compression.Renew()
 }
 
 // compressQueue compresses the bucket's queue. Only the goroutine calls it.
-func (b *bucket) compressQueue(batch *store.ColdBatch) {
-	for b.takeWaiting(batch) {
-		b.Cold().Pack(batch)
-		if !b.putAway(batch) {
+func (b *bucket) compressQueue(w *store.Waiting) {
+	for b.takeWaiting(w) {
+		b.Cold().Pack(w)
+		if !b.putAway(w) {
 			return
 		}
 	}
 }
 
-// takeWaiting copies records, starting at the queue's tail. It reports false if there are none.
-func (b *bucket) takeWaiting(batch *store.ColdBatch) bool {
+// takeWaiting copies the record at the queue's tail. It reports false if there is none.
+func (b *bucket) takeWaiting(w *store.Waiting) bool {
 	b.lock()
 	defer b.unlock()
-	return b.Cold().TakeWaiting(batch)
+	return b.Cold().TakeWaiting(w)
 }
 
-// putAway moves the batch's records that are still at the queue's tail to the cold ring. It reports
-// false if the cold ring has no room.
-func (b *bucket) putAway(batch *store.ColdBatch) bool {
+// putAway moves the record to the cold ring. It reports false if that has no room.
+func (b *bucket) putAway(w *store.Waiting) bool {
 	b.lock()
 	defer b.unlock()
-	return b.Cold().PutAway(batch)
+	return b.Cold().PutAway(w)
 }

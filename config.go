@@ -112,7 +112,6 @@ func (g *geometry) newShared() *store.Shared {
 			WithoutDict: g.withoutDict,
 			Share:       g.coldShare,
 			Buckets:     g.buckets,
-			MaxBytes:    g.maxBytes,
 		}
 		if g.file != nil {
 			z.File, z.Dicts, z.Foreign = g.dictFile, g.dicts, g.foreign

@@ -96,13 +96,13 @@ func hookSteps() {
 }
 
 func hookCompression() {
-	testhook.CompressQueue = func(c any, bucket int, batch *store.ColdBatch) {
-		c.(*Cache).buckets[bucket].compressQueue(batch)
+	testhook.CompressQueue = func(c any, bucket int, w *store.Waiting) {
+		c.(*Cache).buckets[bucket].compressQueue(w)
 	}
-	testhook.CompressBucket = func(c any, bucket int, batch *store.ColdBatch) {
-		c.(*Cache).compressBucket(int32(bucket), batch)
+	testhook.CompressBucket = func(c any, bucket int, w *store.Waiting) {
+		c.(*Cache).compressBucket(int32(bucket), w)
 	}
-	testhook.RenewDicts = func(c any) { c.(*Cache).renewDicts() }
+	testhook.RenewDicts = func(c any) { c.(*Cache).shared.Compression.Renew() }
 }
 
 func hookLoads() {

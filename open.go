@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"runtime"
 	"sync/atomic"
 	"time"
@@ -15,7 +14,6 @@ import (
 	"github.com/ringcache/ringcache/internal/cold"
 	"github.com/ringcache/ringcache/internal/dictfile"
 	"github.com/ringcache/ringcache/internal/osfile"
-	"github.com/ringcache/ringcache/internal/pack"
 	"github.com/ringcache/ringcache/internal/ringfile"
 	"github.com/ringcache/ringcache/internal/singleflight"
 	"github.com/ringcache/ringcache/internal/store"
@@ -356,10 +354,6 @@ func (c *Cache) recover(timed bool) {
 	c.shared.Pool.Adopt(held, unused, free)
 	c.inParallel(all, func(b *bucket) { b.change(func(s *store.Store) { s.Recovery().Enter(timed) }) })
 	c.adoptNamespaces()
-	if z := c.shared.Compression; z != nil {
-		// The entries of the cold part must not be dropped before the ratio is known again.
-		z.Share.Store(math.Float64bits(min(c.shared.Recovered.ColdShare, pack.FullShare)))
-	}
 	c.inParallel(all, func(b *bucket) { b.change(func(s *store.Store) { s.Recovery().Settle() }) })
 	a := &c.arena
 	a.mu.Lock()

@@ -311,8 +311,8 @@ type Compressor interface {
 	BuildDict(samples [][]byte) []byte
 
 	// WithDict returns a compressor of values that uses a dictionary that BuildDict returned, possibly
-	// in another process; nil means no dictionary. A cache uses at most 16 such compressors at a time,
-	// one of them without a dictionary.
+	// in another process; nil means no dictionary. A cache uses at most 16 such compressors, one of
+	// them without a dictionary.
 	WithDict(dict []byte) (ValueCompressor, error)
 }
 

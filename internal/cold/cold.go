@@ -1,6 +1,6 @@
 // Package cold compresses values for the cold part of a cache: it makes dictionaries, measures
-// compression ratios, and learns which share of the memory the cold part is worth. It knows nothing
-// of buckets. The Compressor, which is the user's code, is called without a lock.
+// compression ratios, and derives from them which share of the memory the cold part is worth. It
+// knows nothing of buckets. The Compressor, which is the user's code, is called without a lock.
 package cold
 
 import (
@@ -32,10 +32,6 @@ type Compression struct {
 	Classes [pack.Classes]class
 	Room    []byte // for results of the Compressor, which may also use it in other ways
 	total   pack.Ratio
-	compare pack.Comparison // of scouts and baseline
-	moved   int             // bytes of records since the share was set
-	step    int             // bytes after which it is set anew
-	Highest int             // highest number of a dictionary so far
 	File    string
 	id      string // of the Compressor
 	foreign bool   // values found in the cache's file were packed by another Compressor
@@ -57,16 +53,6 @@ type ValueCompressor interface {
 	Decompress(dst, src []byte, size int) ([]byte, error)
 }
 
-// Role tells how the cold part's share of a bucket is determined. A few buckets have a fixed share,
-// for comparison, and the others learn from them.
-type Role uint8
-
-const (
-	Follower Role = iota // its share is learned from the others
-	With                 // always the full share
-	Without              // always none
-)
-
 // Counts are what compression adds to Stats.
 type Counts struct {
 	Packed, From, To             atomic.Uint64 // records, and their bytes before and after
@@ -76,7 +62,8 @@ type Counts struct {
 // class is a size class of values.
 type class struct {
 	Dict    uint8
-	built   bool // Dict was built from samples, if any was needed
+	next    uint8 // number of the next dictionary
+	built   bool  // Dict was built from samples, if any was needed
 	tried   uint64
 	Ratio   pack.Ratio
 	Best    float64 // best ratio of this dictionary
@@ -90,7 +77,6 @@ type Config struct {
 	WithoutDict ValueCompressor // the Compressor's, for values without a dictionary
 	Share       float64         // the cold part's share of the memory; 0: as learned
 	Buckets     int
-	MaxBytes    int
 	File        string          // of the dictionaries; empty: they are in memory only
 	Dicts       []dictfile.Dict // those found in File
 	Foreign     bool            // there was no such file, or it is of another Compressor
@@ -104,14 +90,17 @@ func New(g *Config) *Compression {
 		fixed:   g.Share,
 		Buckets: make(chan int32, g.Buckets),
 		stop:    make(chan struct{}),
-		step:    max(g.MaxBytes/512, 1),
 		File:    g.File,
 		foreign: g.Foreign,
 	}
 	if pack.Control {
 		s.fixed = pack.FullShare
 	}
+	s.Share.Store(math.Float64bits(pack.FullShare)) // until the ratio is known
 	s.Dicts[0].Store(&Dictionary{values: g.WithoutDict})
+	for i := range s.Classes {
+		s.Classes[i].next = uint8(1 + i)
+	}
 	s.restore(g.Dicts)
 	return s
 }
@@ -194,15 +183,14 @@ const (
 	lookEach = time.Millisecond
 )
 
-// ShareFor returns the cold part's share of a bucket's memory.
-func (s *Compression) ShareFor(role Role) float64 {
+// ShareOf returns the cold part's share of a bucket's memory: for a scout, from which the ratio is
+// known whatever the share is, the full one.
+func (s *Compression) ShareOf(scout bool) float64 {
 	switch {
 	case s.fixed > 0:
 		return s.fixed
-	case role == With:
+	case scout:
 		return pack.FullShare
-	case role == Without:
-		return 0
 	}
 	return math.Float64frombits(s.Share.Load())
 }
@@ -210,26 +198,9 @@ func (s *Compression) ShareFor(role Role) float64 {
 // learn counts a record of from bytes that takes to bytes in the cold part.
 func (s *Compression) learn(from, to int) {
 	s.total.Add(from, to)
-	s.moved += from
-}
-
-// IsDue reports whether the share is to be set anew.
-func (s *Compression) IsDue() bool { return s.moved >= s.step }
-
-// SetShare moves the share towards the one that the compression ratio is worth, by at most a 32nd
-// of the memory. It moves it towards 0 if the cold part does harm: if buckets with a full one have
-// had to insert more entries, under equal loads, than buckets without.
-func (s *Compression) SetShare(with, without uint64) {
-	s.compare.Note(with, without)
-	s.moved = 0
-	share := math.Float64frombits(s.Share.Load())
-	want := pack.ShareFor(s.total.Value())
-	if s.compare.IsHarmful() {
-		want = 0
+	if s.total.IsKnown(ClassKnown) {
+		s.Share.Store(math.Float64bits(pack.ShareFor(s.total.Value())))
 	}
-	const most = 1.0 / 32
-	share += min(max(want-share, -most), most)
-	s.Share.Store(math.Float64bits(share))
 }
 
 // Pack appends the packed form of value v of a record of n bytes to dst, or nothing if the value is
@@ -268,7 +239,8 @@ func (s *Compression) wants(cl *class, v []byte) bool {
 		s.Counts.Opaque.Add(1)
 		return false
 	}
-	if !cl.built || known && pack.IsWorse(cl.Ratio.Value(), cl.Best) {
+	worse := known && pack.IsWorse(cl.Ratio.Value(), cl.Best)
+	if cl.next < pack.Dicts && (!cl.built || worse) {
 		cl.Samples.Add(v)
 	}
 	return true

@@ -299,12 +299,12 @@ func TestCold_EachRecordIsCompressedOnce(t *testing.T) {
 	g := ringtest.WithCold(ringtest.Default(ringtest.MinBytes), plainCompressor{})
 	g.ByHand = true
 	p := &ringtest.PackedCache{Cache: ringtest.MustCache(t, g), Size: 1000}
-	var batch store.ColdBatch
+	var w store.Waiting
 	for range 100_000 {
 		p.Fill(t)
 		select {
 		case i := <-ringtest.Shared(p.Cache).Compression.Buckets:
-			testhook.CompressBucket(p.Cache, int(i), &batch)
+			testhook.CompressBucket(p.Cache, int(i), &w)
 		default:
 		}
 	}

@@ -14,16 +14,6 @@ type Dictionary struct {
 	values ValueCompressor
 }
 
-// Uses counts the records that were packed with each dictionary.
-type Uses [pack.Dicts]int32
-
-// Add adds those of another bucket.
-func (u *Uses) Add(other *Uses) {
-	for dict, n := range other {
-		u[dict] += n
-	}
-}
-
 // restore opens the dictionaries that another process has left. Values compressed with one that
 // cannot be opened are discarded later, and so are all values that another Compressor may have
 // compressed (Recovers).
@@ -34,9 +24,18 @@ func (s *Compression) restore(dicts []dictfile.Dict) {
 		}
 		opened, err := Guarded(func() (*Dictionary, error) { return s.Open(d.Bytes) })
 		if err == nil {
-			s.Dicts[d.Number].Store(opened)
-			s.Highest = max(s.Highest, int(d.Number))
+			s.add(d.Number, opened)
 		}
+	}
+}
+
+// add gives a class its dictionary of that number. Numbers are never used again: the dictionaries
+// of class i have the numbers 1+i, 1+i+pack.Classes and so on, in the order of their making.
+func (s *Compression) add(number uint8, d *Dictionary) {
+	s.Dicts[number].Store(d)
+	cl := &s.Classes[(number-1)%pack.Classes]
+	if number >= cl.next {
+		cl.Dict, cl.built, cl.next = number, true, number+pack.Classes
 	}
 }
 
@@ -80,8 +79,7 @@ func (s *Compression) has(number uint8) bool {
 	return number < pack.Dicts && s.Dicts[number].Load() != nil
 }
 
-// DictOf returns the dictionary of a packed value, which is never nil. The caller holds the lock of
-// the record's bucket: later, another dictionary may have the number.
+// DictOf returns the dictionary of a packed value, which is never nil.
 func (s *Compression) DictOf(packed []byte) *Dictionary {
 	if len(packed) > 0 && s.has(packed[0]) {
 		return s.Dicts[packed[0]].Load()
@@ -89,53 +87,20 @@ func (s *Compression) DictOf(packed []byte) *Dictionary {
 	return s.Dicts[0].Load() // the record is damaged, as Unpack will notice
 }
 
-// Renew makes a dictionary if one is due. used returns how many records need each dictionary: it is
-// asked only once all numbers have been used.
-func (s *Compression) Renew(used func() Uses) {
-	cl := s.due()
-	if cl == nil || s.isEnded() {
-		return
-	}
-	number, ok := s.freeNumber(used)
-	if !ok {
-		cl.Samples.Take() // until there are samples again, no search takes the locks of all buckets
-		return
-	}
-	if err := s.renew(cl, number); err != nil {
-		s.Counts.Failed.Add(1)
-	}
-}
-
-// due returns a class that needs another dictionary and has the samples for it, or nil.
-func (s *Compression) due() *class {
+// Renew makes a dictionary if one is due.
+func (s *Compression) Renew() {
 	for i := range s.Classes {
-		if s.Classes[i].Samples.Enough() {
-			return &s.Classes[i]
+		cl := &s.Classes[i]
+		if cl.Samples.Enough() && !s.isEnded() {
+			if err := s.renew(cl); err != nil {
+				s.Counts.Failed.Add(1)
+			}
 		}
 	}
-	return nil
 }
 
-// freeNumber returns a number for a new dictionary: no record and no class uses it.
-func (s *Compression) freeNumber(used func() Uses) (number uint8, ok bool) {
-	if s.Highest < pack.Dicts-1 {
-		s.Highest++
-		return uint8(s.Highest), true
-	}
-	needed := used()
-	for i := range s.Classes {
-		needed[s.Classes[i].Dict]++
-	}
-	for dict := 1; dict < pack.Dicts; dict++ {
-		if needed[dict] == 0 {
-			return uint8(dict), true
-		}
-	}
-	return 0, false
-}
-
-// renew gives a class a dictionary made from its samples, with a number that is free.
-func (s *Compression) renew(cl *class, number uint8) error {
+// renew gives a class a dictionary made from its samples.
+func (s *Compression) renew(cl *class) error {
 	samples := cl.Samples.Take()
 	cl.built, cl.Ratio, cl.Best = true, pack.Ratio{}, 0
 	d, err := Guarded(func() (*Dictionary, error) {
@@ -155,11 +120,10 @@ func (s *Compression) renew(cl *class, number uint8) error {
 		cl.Dict = 0 // the Compressor wants none
 		return nil
 	}
-	if err := s.saveDicts(number, d); err != nil { // before the first value is packed with it
+	if err := s.saveDicts(cl.next, d); err != nil { // before the first value is packed with it
 		return err
 	}
-	s.Dicts[number].Store(d)
-	cl.Dict = number
+	s.add(cl.next, d)
 	return nil
 }
 

@@ -1,9 +1,8 @@
 package pack
 
-import "math/rand/v2"
+import "bytes"
 
-// Samples are values of one size class from which a dictionary is made: a random choice of those
-// that were added.
+// Samples are values of one size class from which a dictionary is made: the first ones.
 type Samples struct {
 	values [][]byte
 	seen   int
@@ -17,27 +16,16 @@ const (
 	// enough is the number of values that must be added before a dictionary is made.
 	enough = 1000
 
-	mostSamples = 1024
-	longSample  = 8 << 10 // only so much of a longer value is a sample
+	longSample = 8 << 10 // only so much of a longer value is a sample
 )
 
-// Add may keep a copy of v. Each value has the same chance to be kept (Vitter: Random sampling with
-// a reservoir, ACM TOMS 1985), apart from the effect of the bound in bytes.
+// Add keeps a copy of v if there is room for it.
 func (s *Samples) Add(v []byte) {
 	s.seen++
 	v = v[:min(len(v), longSample)]
-	if s.bytes+len(v) <= sampleBytes && len(s.values) < mostSamples {
-		s.values = append(s.values, append([]byte(nil), v...))
+	if s.bytes+len(v) <= sampleBytes {
+		s.values = append(s.values, bytes.Clone(v))
 		s.bytes += len(v)
-		return
-	}
-	i := rand.IntN(s.seen)
-	if i >= len(s.values) {
-		return
-	}
-	if grown := s.bytes + len(v) - len(s.values[i]); grown <= sampleBytes {
-		s.values[i] = append(s.values[i][:0], v...)
-		s.bytes = grown
 	}
 }
 

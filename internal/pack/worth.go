@@ -1,7 +1,5 @@
 package pack
 
-import "math"
-
 // Control, if set before a cache is made, gives its cold part the full share, but compresses
 // nothing. Benchmarks compare with such a cache, to separate the effect of compression from that of
 // a longer queue.
@@ -105,35 +103,3 @@ func WorthTrying(ratio float64) bool { return ratio >= leastRatio }
 // IsWorse reports whether a ratio is so far below the best one of its dictionary that a new
 // dictionary is worth making.
 func IsWorse(ratio, best float64) bool { return ratio < 0.9*best }
-
-// Comparison compares the inserts of buckets with a cold part to those of as many without. The
-// zero value is ready for use.
-type Comparison struct {
-	seen        [2]uint64
-	with, other float64 // recent inserts of the two
-}
-
-// recentInserts is about the number of inserts that a Comparison remembers.
-const recentInserts = 1 << 16
-
-// Note updates the comparison with the numbers of inserts since the beginning.
-func (t *Comparison) Note(with, without uint64) {
-	t.with += float64(with - t.seen[0])
-	t.other += float64(without - t.seen[1])
-	t.seen = [2]uint64{with, without}
-	if t.with+t.other > recentInserts {
-		t.with, t.other = t.with/2, t.other/2
-	}
-}
-
-// leastHarm is the least difference that counts, as a fraction of the inserts without a cold part:
-// the keys that buckets happen to have cause smaller ones.
-const leastHarm = 0.03
-
-// IsHarmful reports whether buckets with a cold part insert more entries, and so have fewer hits,
-// by more than chance explains: by more than two standard deviations of the difference, and more
-// than leastHarm.
-func (t *Comparison) IsHarmful() bool {
-	more := t.with - t.other
-	return t.other > 0 && more > max(2*math.Sqrt(t.with+t.other), leastHarm*t.other)
-}

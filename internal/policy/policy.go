@@ -142,15 +142,6 @@ func (s *State) Exchange(l *Learner, entries, mean int) {
 	s.mean = mean
 }
 
-// Follow adopts the lessons of other buckets, and discards the bucket's own evidence.
-func (s *State) Follow(l *Learner, mean int) {
-	s.evidence = Evidence{}
-	if l.Small > 0 { // else nobody has learned anything
-		s.lessons = l.Lessons
-	}
-	s.mean = mean
-}
-
 // GhostFound notes that n keys were found among the ghosts of a ring. ghosts is the number of
 // ghosts of each ring at that time, and near the result of [IsNear].
 func (s *State) GhostFound(of Ring, n int, ghosts [2]int, near bool) {

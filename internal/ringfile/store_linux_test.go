@@ -8,8 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Only an error that says so is one of space. Whatever else fallocate answers, the bytes are
-// written.
+// Only an error that says so is one of space. Whatever else fallocate answers, bytes are written.
 func TestAsSpace(t *testing.T) {
 	require.NoError(t, asSpace(nil))
 	for _, err := range []error{unix.ENOSPC, unix.EDQUOT, unix.EFBIG} {

@@ -28,9 +28,9 @@ const Untold ringcache.RemovalReason = 0
 
 // CompressAll does what the goroutine of a cache does that has none.
 func CompressAll(c *ringcache.Cache) {
-	var batch store.ColdBatch
+	var w store.Waiting
 	for i := range Shared(c).Buckets {
-		testhook.CompressQueue(c, i, &batch)
+		testhook.CompressQueue(c, i, &w)
 		RenewDicts(c)
 	}
 }
@@ -40,9 +40,15 @@ func CountPacked(c *ringcache.Cache) (n uint64) {
 	for i := range Shared(c).Buckets {
 		b := Nth(c, i)
 		b.Mu.Lock()
-		for _, uses := range b.Cold().Counts().Uses {
-			n += uint64(uses)
-		}
+		b.Index.Each(func(slot, _ uint64) {
+			r := b.Ring(index.Ring(slot))
+			if index.Ring(slot) != policy.Cold || !r.Live(slot) {
+				return
+			}
+			if hd, ok := r.Header(index.Pos(slot)); ok && hd.Kind == record.Packed {
+				n++
+			}
+		})
 		b.Mu.Unlock()
 	}
 	return n
@@ -55,11 +61,11 @@ func SinkAll(c *ringcache.Cache) (bytes int) {
 	if Shared(c).Compression == nil || *ColdOn {
 		return 0
 	}
-	var batch store.ColdBatch
+	var w store.Waiting
 	for i := range Shared(c).Buckets {
 		for n := SinkNext(c, i); n > 0; n = SinkNext(c, i) {
 			bytes += n
-			testhook.CompressQueue(c, i, &batch)
+			testhook.CompressQueue(c, i, &w)
 		}
 	}
 	RenewDicts(c)

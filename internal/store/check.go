@@ -6,7 +6,6 @@ import (
 
 	"github.com/ringcache/ringcache/internal/chunk"
 	"github.com/ringcache/ringcache/internal/clock"
-	"github.com/ringcache/ringcache/internal/cold"
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/pack"
 	"github.com/ringcache/ringcache/internal/policy"
@@ -134,6 +133,8 @@ func (b *Store) checkCold() error {
 			case hd.Dead || hd.Kind == record.Value:
 			case hd.Kind == record.Packed && in != policy.Cold:
 				return fmt.Errorf("I16: a packed record in ring %d", in)
+			case hd.Kind == record.Packed && !b.hasDict(pos, hd):
+				return fmt.Errorf("I16: the record at %d needs a dictionary that does not exist", pos)
 			case hd.Kind == record.Negative && in.IsCold():
 				return fmt.Errorf("I16: a negative entry in ring %d", in)
 			}
@@ -143,28 +144,17 @@ func (b *Store) checkCold() error {
 			return err
 		}
 	}
-	if uses := c.countUses(); uses != c.uses {
-		return fmt.Errorf("I16: counts the uses of dictionaries %v, has %v", uses, c.uses)
-	}
-	for i, n := range c.uses {
-		if n > 0 && b.Shared.Compression.Dicts[i].Load() == nil {
-			return fmt.Errorf("I16: %d records need dictionary %d, which does not exist", n, i)
-		}
-	}
 	return nil
 }
 
-// countUses counts the live packed records of each dictionary.
-func (c *coldPart) countUses() (n cold.Uses) {
-	_ = checkRing(c.store(), func(pos uint64, hd record.Header) error {
-		if hd.Kind == record.Packed && !hd.Dead {
-			if dict := c.dictNumber(pos, hd); dict < pack.Dicts {
-				n[dict]++
-			}
-		}
-		return nil
-	})
-	return n
+// hasDict reports whether there is the dictionary that the packed record at pos of the cold ring
+// needs. A number that is impossible is damage.
+func (b *Store) hasDict(pos uint64, hd record.Header) bool {
+	if hd.ValueLen == 0 {
+		return true
+	}
+	dict := b.cold.store().Run(pos + uint64(hd.Size+hd.KeyLen))[0]
+	return dict >= pack.Dicts || b.Shared.Compression.Dicts[dict].Load() != nil
 }
 
 // checkRing checks a ring, and calls fn with each record, dead ones too.

@@ -24,8 +24,9 @@ import (
 // it at once would leave a dead record for each hit, and there are many.
 
 const (
-	// One bucket in ScoutEach is a scout, and one is a baseline.
-	ScoutEach = 32
+	// One bucket in scoutEach is a scout: it compresses even if that does not pay, so that it is known
+	// when it does.
+	scoutEach = 32
 
 	// leastCold is the least number of chunks of a cold part that is not empty.
 	leastCold = 4
@@ -39,10 +40,6 @@ const (
 	// coldCompacted is the same if the cold ring is worth compacting: among so many records one is
 	// dead on average.
 	coldCompacted = 16
-
-	// The goroutine takes at most so many records, and about so many bytes, under one lock.
-	coldBatchRecords = 16
-	coldBatchBytes   = 8 << 10
 )
 
 // Cold is a bucket's cold part, with the methods for lookups and for the compressor's goroutine.
@@ -50,23 +47,6 @@ type Cold struct{ of *Store }
 
 // Cold returns the bucket's cold part, which may be none.
 func (b *Store) Cold() Cold { return Cold{b} }
-
-// roleOf returns the role of the cold part of bucket number.
-func roleOf(number int) cold.Role {
-	switch number % ScoutEach {
-	case 0:
-		return cold.With
-	case ScoutEach / 2:
-		return cold.Without
-	}
-	return cold.Follower
-}
-
-// follows reports whether the bucket adopts the lessons of the baseline, and does not add to them:
-// which entries its policy drops, and which come back, depends on the cold part.
-func (b *Store) follows() bool {
-	return b.cold.on && b.cold.role != cold.Without && b.Shared.Buckets > ScoutEach/2
-}
 
 // inUse returns the number of the bucket's rings, as the end of a loop over them.
 func (b *Store) inUse() policy.Ring {
@@ -83,7 +63,7 @@ func (b *Store) coldLimit(total int) int {
 	if !c.begun {
 		return 0
 	}
-	n := int(b.Shared.Compression.ShareFor(c.role) * float64(total))
+	n := int(b.Shared.Compression.ShareOf(c.scout) * float64(total))
 	if n < leastCold {
 		return 0
 	}
@@ -280,7 +260,6 @@ func (b *Store) storePacked(p index.Place, hd record.Header, key, packed []byte)
 	q, s := b.cold.queue(), b.cold.store()
 	header := b.Form.PutPacked(&buf, len(key), len(packed), q.Times(q.Tail, hd))
 	pos := s.Append(header, key, packed)
-	b.cold.uses[packed[0]]++ // (I16)
 	n := len(header) + len(key) + len(packed)
 	b.moved(p, index.WithPos(p.Slot, policy.Cold, pos), q, s, hd, n)
 }
@@ -350,21 +329,13 @@ func (c Cold) DropDamaged(was *Found, k []byte, h uint64) bool {
 	return true
 }
 
-// waiting is a record of the queue on its way through the compressor.
-type waiting struct {
-	pos    uint64
-	key    []byte
-	value  []byte
-	hash   uint64
-	total  int
-	packed []byte // nil: it stays as it is
-}
-
-// ColdBatch is what the goroutine takes from a queue at once.
-type ColdBatch struct {
-	records []waiting
-	taken   []byte // keys and values
-	Packed  []byte
+// Waiting is a record of the queue on its way through the compressor. It is used again for the
+// next one.
+type Waiting struct {
+	pos        uint64
+	total      int
+	key, value []byte
+	Packed     []byte // empty: it stays as it is
 }
 
 // passDead releases the dead records at the queue's tail, and all records if the one there is
@@ -380,86 +351,63 @@ func (b *Store) passDead() {
 	})
 }
 
-// Pack compresses the values of a batch, and prefetches the lines of the index that PutAway needs.
-// It is called without the lock.
-func (c Cold) Pack(batch *ColdBatch) {
-	b, begun := c.of, time.Now()
-	z := b.Shared.Compression
-	for i := range batch.records {
-		w := &batch.records[i]
-		from := len(batch.Packed)
-		batch.Packed = z.Pack(batch.Packed, w.value, w.total)
-		w.packed = batch.Packed[from:len(batch.Packed):len(batch.Packed)]
-		w.hash = b.Shared.Hash(w.key)
-	}
-	z.Nanos.Add(uint64(time.Since(begun)))
-	for i := range batch.records {
-		b.Index.Prefetch(batch.records[i].hash, 1)
-	}
-}
-
-// TakeWaiting copies records from the queue's tail on. It reports false if there are none.
-func (c Cold) TakeWaiting(batch *ColdBatch) bool {
+// TakeWaiting copies the record at the queue's tail. It reports false if there is none.
+func (c Cold) TakeWaiting(w *Waiting) bool {
 	b := c.of
-	batch.records, batch.Packed = batch.records[:0], batch.Packed[:0]
-	batch.taken = batch.taken[:0]
 	b.cold.signalled = false
 	if b.Closed {
 		return false
 	}
 	b.passDead()
 	q := b.cold.queue()
-	for at := uint64(0); at < q.Size && at < coldBatchBytes && len(batch.records) < coldBatchRecords; {
-		pos := (q.Tail + at) & q.Mask
-		hd, ok := q.Header(pos)
-		if !ok {
-			break // it will be dropped when it is the tail
-		}
-		if w := (waiting{pos: pos, total: hd.Total()}); !hd.Dead {
-			from := len(batch.taken)
-			batch.taken, _ = q.Read(batch.taken, pos+uint64(hd.Size), hd.KeyLen+hd.ValueLen)
-			w.key = batch.taken[from : from+hd.KeyLen] // stays valid if taken moves when it grows
-			w.value = batch.taken[from+hd.KeyLen : len(batch.taken) : len(batch.taken)]
-			batch.records = append(batch.records, w)
-		}
-		at += uint64(hd.Total())
+	if q.Size == 0 {
+		return false
 	}
-	return len(batch.records) > 0
+	hd, _ := q.Header(q.Tail) // passDead has seen it
+	w.pos, w.total = q.Tail, hd.Total()
+	at := q.Tail + uint64(hd.Size)
+	w.key, _ = q.Read(w.key[:0], at, hd.KeyLen)
+	w.value, _ = q.Read(w.value[:0], at+uint64(hd.KeyLen), hd.ValueLen)
+	return true
 }
 
-// PutAway moves the batch's records that are still at the queue's tail to the cold ring. It reports
-// false if the cold ring has no room.
-func (c Cold) PutAway(batch *ColdBatch) bool {
+// Pack compresses the value. It is called without the lock.
+func (c Cold) Pack(w *Waiting) {
+	begun, z := time.Now(), c.of.Shared.Compression
+	w.Packed = z.Pack(w.Packed[:0], w.value, w.total)
+	z.Nanos.Add(uint64(time.Since(begun)))
+}
+
+// PutAway moves the record to the cold ring, if it is still at the queue's tail. It reports false
+// if the cold ring has no room.
+func (c Cold) PutAway(w *Waiting) bool {
 	b := c.of
 	if b.Closed {
 		return false
 	}
+	b.passDead()
 	q := b.cold.queue()
-	for i := range batch.records {
-		w := &batch.records[i]
-		b.passDead()
-		if q.Size == 0 || q.Tail != w.pos {
-			continue // it was dead, or evicted
-		}
-		hd, _ := q.Header(w.pos) // passDead has seen it
-		p, ok := b.Index.Find(w.hash, policy.Queue, w.pos)
-		if !ok {
-			b.Corruptions.Add(1)
-			b.dropTail(policy.Queue, b.Ring(policy.Queue), hd)
-			continue
-		}
-		n := hd.Total()
-		if len(w.packed) > 0 {
-			n = b.Form.PackedSize(hd.Deadlines) + len(w.key) + len(w.packed)
-		}
-		if !b.extend(b.cold.store(), n, b.coldMost(b.cold.queueMost)) {
-			return false
-		}
-		if len(w.packed) > 0 {
-			b.storePacked(p, hd, w.key, w.packed)
-		} else {
-			b.move(policy.Queue, policy.Cold, p, p.Slot, hd)
-		}
+	if q.Size == 0 || q.Tail != w.pos {
+		return true // it was dead, or evicted
+	}
+	hd, _ := q.Header(w.pos) // passDead has seen it
+	p, ok := b.Index.Find(b.Shared.Hash(w.key), policy.Queue, w.pos)
+	if !ok {
+		b.Corruptions.Add(1)
+		b.dropTail(policy.Queue, q, hd)
+		return true
+	}
+	n := hd.Total()
+	if len(w.Packed) > 0 {
+		n = b.Form.PackedSize(hd.Deadlines) + len(w.key) + len(w.Packed)
+	}
+	if !b.extend(b.cold.store(), n, b.coldMost(b.cold.queueMost)) {
+		return false
+	}
+	if len(w.Packed) > 0 {
+		b.storePacked(p, hd, w.key, w.Packed)
+	} else {
+		b.move(policy.Queue, policy.Cold, p, p.Slot, hd)
 	}
 	b.sweep()
 	return true

@@ -1,10 +1,7 @@
 package store
 
 import (
-	"github.com/ringcache/ringcache/internal/cold"
-	"github.com/ringcache/ringcache/internal/pack"
 	"github.com/ringcache/ringcache/internal/policy"
-	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/ring"
 )
 
@@ -13,15 +10,13 @@ import (
 type coldPart struct {
 	rings     [policy.Rings - policy.Queue]ring.Ring
 	on        bool
-	begun     bool // the policy has dropped something: memory is full
-	signalled bool // the goroutine has been told to look at the queue
-	role      cold.Role
-	number    int32 // of the bucket
-	most      int   // chunks that the cold part may hold
-	queueMost int   // chunks of these for the queue
-	uses      cold.Uses
+	begun     bool              // the policy has dropped something: memory is full
+	signalled bool              // the goroutine has been told to look at the queue
+	scout     bool              // it always has the full share
+	number    int32             // of the bucket
+	most      int               // chunks that the cold part may hold
+	queueMost int               // chunks of these for the queue
 	from      [RingCount]uint32 // records that came from small and main lately
-	inserts   uint64            // records of keys that were not there
 }
 
 // queue returns the ring of the records that wait for the compressor.
@@ -53,26 +48,6 @@ func (c *coldPart) oldest() policy.Ring {
 	return policy.Queue
 }
 
-// count adds sign, 1 or -1, to the uses of the dictionary of the record at pos of ring r, if that
-// is packed.
-func (c *coldPart) count(r *ring.Ring, pos uint64, hd record.Header, sign int32) {
-	if hd.Kind != record.Packed || r != c.store() {
-		return // a header outside the cold ring that says it is packed is damaged
-	}
-	if dict := c.dictNumber(pos, hd); dict < pack.Dicts {
-		c.uses[dict] += sign
-	}
-}
-
-// dictNumber returns the number of the dictionary that the packed record at pos of the cold
-// ring needs.
-func (c *coldPart) dictNumber(pos uint64, hd record.Header) uint8 {
-	if hd.ValueLen == 0 {
-		return pack.Dicts // none: it is damaged
-	}
-	return c.store().Run(pos + uint64(hd.Size+hd.KeyLen))[0]
-}
-
 // addGhosts adds the slots of the cold part, live or not, to the ghosts of the rings that
 // its records came from: the policy has dropped them.
 func (c *coldPart) addGhosts(n *[RingCount]int, slots int) {
@@ -86,27 +61,13 @@ func (c *coldPart) addGhosts(n *[RingCount]int, slots int) {
 // forget resets what the cold part knows, after its rings were emptied.
 func (c *coldPart) forget() {
 	if c.on {
-		c.begun, c.signalled, c.uses = false, false, cold.Uses{}
+		c.begun, c.signalled = false, false
 	}
-}
-
-// ColdCounts are added up over buckets, to learn whether the cold part pays and which dictionaries
-// are needed.
-type ColdCounts struct {
-	Role    cold.Role // of the bucket
-	Inserts uint64    // records of keys that were not there
-	Uses    cold.Uses // live packed records of each dictionary
-}
-
-// Counts returns the counts of the bucket.
-func (c Cold) Counts() ColdCounts {
-	part := c.of.cold
-	return ColdCounts{Role: part.role, Inserts: part.inserts, Uses: part.uses}
 }
 
 // newColdPart returns the cold part of a bucket.
 func newColdPart(s *Shared, number int) *coldPart {
-	c := &coldPart{on: true, number: int32(number), role: roleOf(number)}
+	c := &coldPart{on: true, number: int32(number), scout: number%scoutEach == 0}
 	c.init(s)
 	return c
 }

@@ -13,7 +13,6 @@ const (
 )
 
 func (b *Store) Bytes() int                { return b.size() }
-func (b *Store) CountUses()                { b.cold.uses = b.cold.countUses() }
 func (b *Store) Crowd(victim uint64)       { b.crowd(victim) }
 func (b *Store) FirstPages() int           { return b.firstPages() }
 func (b *Store) Ghosts() [RingCount]int    { return b.ghosts() }
@@ -47,10 +46,3 @@ func (b *Store) GrowsAsIfFull() bool {
 
 // BeginSweep begins a sweep as DeleteStep does.
 func (b *Store) BeginSweep() Sweep { return Sweep{begun: true, walk: b.newWalk()} }
-
-// AddUses has the bucket count n more uses of each dictionary than there are.
-func (b *Store) AddUses(n int32) {
-	for i := range b.cold.uses {
-		b.cold.uses[i] += n
-	}
-}

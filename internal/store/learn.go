@@ -47,11 +47,6 @@ func (b *Store) learn() {
 	if !l.mu.TryLock() {
 		return // there is a next time
 	}
-	if b.follows() {
-		b.policy.Follow(&l.Learner, mean)
-		l.mu.Unlock()
-		return
-	}
 	for i := range b.sought { // by lookups
 		n := b.sought[i].Swap(0)
 		b.policy.GhostFound(policy.Ring(i), int(n), b.ghosts(), true)

@@ -5,7 +5,6 @@ import (
 
 	"github.com/ringcache/ringcache/internal/chunk"
 	"github.com/ringcache/ringcache/internal/clock"
-	"github.com/ringcache/ringcache/internal/cold"
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/pack"
 	"github.com/ringcache/ringcache/internal/policy"
@@ -101,7 +100,6 @@ func (rv Recovery) Enter(timed bool) {
 	if b.cold.on {
 		b.cold.begun = b.cold.held() > 0
 	}
-	b.noteColdShare()
 	n, bytes := b.live(), b.liveBytes()
 	b.Shared.Recovered.Entries.Add(uint64(b.entries()))
 	b.Shared.Recovered.Bytes.Add(uint64(bytes))
@@ -109,21 +107,9 @@ func (rv Recovery) Enter(timed bool) {
 	b.learn()
 }
 
-// noteColdShare notes the cold part's share of the bucket's chunks, if the bucket follows the
-// learned share. The cache begins with the largest share that was noted.
-func (b *Store) noteColdShare() {
-	held, r := b.chunks(), &b.Shared.Recovered
-	if b.cold.role != cold.Follower || held == 0 {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.ColdShare = max(r.ColdShare, float64(b.cold.held())/float64(held))
-}
-
-// Settle is the third, when all buckets have done the second, and the share of the cold part is
-// known: it sets the limits of the cold part, else the first Set would find no room in it, and in
-// a FIFO cache it moves what another policy has left in small to main.
+// Settle is the third, when all buckets have done the second: it sets the limits of the cold part,
+// else the first Set would find no room in it, and in a FIFO cache it moves what another policy has
+// left in small to main.
 func (rv Recovery) Settle() {
 	b := rv.of
 	b.shapeCold()
@@ -162,7 +148,6 @@ func (b *Store) recoverRecord(
 		b.Shared.LargeKeysOf(h).Add(1)
 	}
 	b.noteExpiry(hd.Expiry)
-	b.cold.count(r, pos, hd, 1)
 	switch {
 	case !r.IsWhole(pos), hd.Kind == record.Packed && !b.canUnpack(in, pos, hd):
 		b.kill(r, pos, hd, h, Unsaid)

@@ -124,9 +124,8 @@ func NewShared(c Config, pool *chunk.Pool, maxBytes int) *Shared {
 type recovered struct {
 	Entries, Bytes, Discarded, Files atomic.Uint64
 
-	mu        sync.Mutex
-	Spaces    []string // keys of the entries of namespaces
-	ColdShare float64  // the largest share of a bucket's chunks that its cold part held
+	mu     sync.Mutex
+	Spaces []string // keys of the entries of namespaces
 }
 
 // Bound returns the bytes that the cache may hold.

@@ -244,9 +244,6 @@ func (b *Store) insert(f *Found, replace bool, w *Write, room int) error {
 		return err
 	}
 	delay.Point()
-	if b.cold.on && !replace && !f.dead {
-		b.cold.inserts++
-	}
 	b.hint(to, w.Bytes, limit, !replace && !f.Ghost)
 	b.putSlot(f, replace, w, to, pos)
 	if !f.dead {
@@ -357,9 +354,6 @@ func (b *Store) kill(
 
 // uncount takes the live record of hash h at pos out of the counts.
 func (b *Store) uncount(r *ring.Ring, pos uint64, hd record.Header, h uint64) {
-	if hd.Kind == record.Packed {
-		b.cold.count(r, pos, hd, -1)
-	}
 	if g, ok := b.generationAt(r, pos, hd); ok {
 		b.countIn(g, -1, -hd.Total())
 	}
@@ -367,7 +361,7 @@ func (b *Store) uncount(r *ring.Ring, pos uint64, hd record.Header, h uint64) {
 }
 
 // uncountGone is uncount without the counts that need the bytes of the record in r, which may be
-// gone: those of the cold part and of namespaces.
+// gone: those of namespaces.
 func (b *Store) uncountGone(r *ring.Ring, hd record.Header, h uint64) {
 	r.Count(-1, hd.Total(), hd.HasExpiry())
 	if hd.Kind == record.Internal {

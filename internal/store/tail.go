@@ -3,7 +3,6 @@ package store
 import (
 	"slices"
 
-	"github.com/ringcache/ringcache/internal/cold"
 	"github.com/ringcache/ringcache/internal/delay"
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/policy"
@@ -24,9 +23,6 @@ func (b *Store) passTail(in policy.Ring, w *policy.Work) {
 		// Without its length, the records behind it cannot be found either.
 		b.Corruptions.Add(1)
 		r.Reset()
-		if in == policy.Cold {
-			b.cold.uses = cold.Uses{}
-		}
 		return
 	}
 	switch {
@@ -239,7 +235,6 @@ func (b *Store) rotateThrough(
 	n := hd.Total()
 	buf, _ = r.Read(buf, r.Tail, n)
 	hash, held := b.largeHash(r, r.Tail, hd), r.Held()
-	b.cold.count(r, r.Tail, hd, -1)
 	r.Release(uint64(n))
 	if err := r.Extend(uint64(n), held); err != nil {
 		// The chunk that the tail has left could not be taken again.
@@ -252,7 +247,6 @@ func (b *Store) rotateThrough(
 		return buf
 	}
 	pos := r.AppendRecord(buf)
-	b.cold.count(r, pos, hd, 1)
 	b.follow(p, index.WithPos(p.Slot, in, pos), hd, n)
 	return buf
 }

@@ -101,10 +101,10 @@ var (
 // Steps of the goroutine of a cache with a Compressor.
 var (
 	// CompressQueue compresses the records in the queue of a bucket.
-	CompressQueue func(cache any, bucket int, batch *store.ColdBatch)
+	CompressQueue func(cache any, bucket int, w *store.Waiting)
 
 	// CompressBucket is CompressQueue, and then renews dictionaries and the share if that is due.
-	CompressBucket func(cache any, bucket int, batch *store.ColdBatch)
+	CompressBucket func(cache any, bucket int, w *store.Waiting)
 
 	// RenewDicts makes a dictionary if one is due.
 	RenewDicts func(cache any)

@@ -189,7 +189,7 @@ func TestNamespace_QuotaIsKept(t *testing.T) {
 	require.LessOrEqual(t, int64(bounded.Stats().Bytes), quota/4)
 	for i := range keys { // values that grow in their place
 		raw := testhook.OfNamespace(bounded).AppendKey(nil, ringtest.IDKey(i))
-			_ = c.Update(raw, ringtest.Append(make([]byte, 50)))
+		_ = c.Update(raw, ringtest.Append(make([]byte, 50)))
 		require.LessOrEqual(t, int64(bounded.Stats().Bytes), quota/4)
 	}
 	require.NoError(t, bounded.SetQuota(0))
