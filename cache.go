@@ -31,7 +31,6 @@ type Cache struct {
 	loads     loadCounts
 	snapshots snapshotCounts
 	spaces    spaces
-	quotaHand atomic.Uint32 // the bucket last searched for expired entries (quota.go)
 	sizing    sizing
 	arena     arena
 	options   Options // the result of Cache.Options, except for the bound

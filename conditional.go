@@ -12,8 +12,8 @@ import (
 
 // SetIfAbsent is [Cache.Set] if k is absent, and reports whether it stored v. An expired entry is
 // absent. An existing entry stays unchanged, with its expiry, and finding it counts as a read for
-// the eviction policy. SetIfAbsent counts in [Stats] as a Set in both cases. If a [Namespace] is
-// over its quota or was dropped and does not store v, SetIfAbsent reports false and no error.
+// the eviction policy. SetIfAbsent counts in [Stats] as a Set in both cases. If a [Namespace] was
+// dropped, SetIfAbsent stores nothing and reports false.
 func (c *Cache) SetIfAbsent(k, v []byte) (stored bool, err error) {
 	var w write
 	w.Key, w.Value = k, v
@@ -67,8 +67,7 @@ func (c *Cache) SetIfChanged(k, v []byte) (changed bool, err error) {
 // If k is absent, it stores nothing; a nil old is the same as an empty one. The entry keeps its
 // expiry, and counts as read for the eviction policy. (Room for a large value is made first; if
 // that evicts k itself, nothing is stored.) CompareAndSwap counts in [Stats] as a Set in both
-// cases. If a [Namespace] has no room for new within its quota, CompareAndSwap reports false, and
-// k is absent.
+// cases.
 func (c *Cache) CompareAndSwap(k, old, new []byte) (swapped bool, err error) {
 	var w write
 	w.Key, w.Value = k, new

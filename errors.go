@@ -53,7 +53,7 @@ var (
 	ErrLoadCycle = errors.New("loads wait for each other in a cycle")
 
 	// ErrInvalidOptions is returned by NewWithOptions and Load for a setting that is out of range,
-	// and by Resize and SetQuota for a bound that is. New panics with it. For an existing
+	// and by Resize for a bound that is. New panics with it. For an existing
 	// [Options].File, the range of MaxBytes is that of Resize.
 	ErrInvalidOptions = errors.New("invalid options")
 

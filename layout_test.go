@@ -41,7 +41,7 @@ var layers = [][]string{
 	{"namespace.go", "view.go"},
 	{"batch.go", "conditional.go", "entries.go", "loader*.go", "resize.go", "stats*.go"},
 	{"expiry.go"},
-	{"large.go", "quota.go", "write.go"},
+	{"large.go", "write.go"},
 	{"cold.go", "lookup.go"},
 	{"bucket.go"},
 	{"cache.go", "config.go"},

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 
 	"github.com/ringcache/ringcache/internal/generation"
-	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/store"
 	"github.com/ringcache/ringcache/internal/stripe"
 )
@@ -77,10 +76,6 @@ type NamespaceStats struct {
 	// removed yet count too, and so do negative entries. Entries that Invalidate has removed do not.
 	Entries uint64
 	Bytes   uint64
-
-	// Quota is the bound on Bytes set by SetQuota; 0 if there is none. Bytes may exceed it because of
-	// concurrent Sets, or of entries that came from a file or a snapshot.
-	Quota uint64
 }
 
 // HitRatio returns the fraction of lookups that found their key, as [Stats.HitRatio] does.
@@ -274,7 +269,6 @@ func (n *Namespace) Invalidate() error {
 	}
 	table := n.cache.shared.Generations
 	g, u := table.Make()
-	u.Quota.Store(s.usage.Load().Quota.Load())
 	err := s.storeLocked(n.cache, &w, g) // after an error the cache has none
 	s.usage.Store(u)
 	table.Forget(s.generation.Swap(g))
@@ -285,7 +279,7 @@ func (n *Namespace) Invalidate() error {
 	return nil
 }
 
-// Drop invalidates the namespace and forgets its name, statistics and quota, and releases their
+// Drop invalidates the namespace and forgets its name and statistics, and releases their
 // memory. It is meant for namespaces that come and go, such as one for each tenant. The next call
 // to [Cache.Namespace] with the name makes a new namespace. A Namespace that was obtained before
 // Drop stays empty from then on: its lookups miss, and its Sets return nil and store nothing, which
@@ -319,46 +313,6 @@ func (n *Namespace) Drop() error {
 	return nil
 }
 
-// SetQuota bounds the size of the namespace's records, [NamespaceStats].Bytes, to maxBytes; 0
-// removes the bound. Once 15/16 of the quota is filled, a Set in the namespace removes expired
-// entries that a short search finds, and then evicts other entries of the namespace, roughly in the
-// order in which they were set; recently read ones are skipped at first (not with [PolicyFIFO]). An
-// entry that still does not fit, or is longer than the quota, is not stored: its Set returns nil,
-// SetIfAbsent, SetIfChanged and CompareAndSwap report false, and an older value is gone. Other
-// namespaces lose nothing. A namespace above a new quota evicts entries before SetQuota returns,
-// expired ones first.
-//
-// All Namespaces of the name share the quota. It survives Invalidate, and is not kept in a file:
-// set it when the program starts. Each entry of a namespace with a quota uses 8 to 32 bytes of the
-// Go heap, without pointers. SetQuota returns [ErrInvalidOptions] if maxBytes is negative. It locks
-// one bucket after another. If the namespace has entries, and had no quota before or exceeds the
-// new one, SetQuota examines all records of the cache.
-func (n *Namespace) SetQuota(maxBytes int64) error {
-	if maxBytes < 0 {
-		return fmt.Errorf("ringcache: set quota: %d bytes, must be at least 0: %w",
-			maxBytes, ErrInvalidOptions)
-	}
-	s := n.space
-	s.mu.Lock()
-	u, g := s.usage.Load(), s.generation.Load()
-	had := u.Quota.Swap(maxBytes)
-	s.mu.Unlock()
-	switch {
-	case maxBytes == 0:
-		u.Order.Reset()
-		return nil
-	case had == 0 && u.Entries.Load() > 0:
-		n.cache.each(func(b *bucket) { b.look(func(s *store.Store) { s.Namespaces().Queue(u, g) }) })
-	}
-	if u.Over(0) {
-		n.cache.DeleteExpired()
-	}
-	most := (policy.MaxFreq + 1) * u.Order.Len() // others may read meanwhile
-	for i := 0; i < most && u.Over(0) && n.cache.lookAtOldest(u, g, true); i++ {
-	}
-	return nil
-}
-
 // Stats returns the counters of the namespace.
 func (n *Namespace) Stats() NamespaceStats {
 	s := n.space
@@ -369,6 +323,5 @@ func (n *Namespace) Stats() NamespaceStats {
 		GetCalls: gets, Misses: misses, SetCalls: sets, DelCalls: dels,
 		Invalidations: s.invalidations.Load(),
 		Entries:       uint64(max(u.Entries.Load(), 0)), Bytes: uint64(max(u.Bytes.Load(), 0)),
-		Quota: uint64(u.Quota.Load()),
 	}
 }

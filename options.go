@@ -336,8 +336,7 @@ type RemovalReason uint8
 
 // The reasons for removing an entry.
 const (
-	// RemovedEvicted means that the entry was evicted to make room: the cache, or the quota of the
-	// entry's namespace, was full.
+	// RemovedEvicted means that the entry was evicted to make room.
 	RemovedEvicted RemovalReason = RemovalReason(store.Evicted)
 
 	// RemovedExpired means that the entry had expired. Expired entries are removed when their memory

@@ -43,9 +43,8 @@ type Stats struct {
 	Corruptions uint64
 
 	// EvictedEntries and EvictedBytes count entries, and the bytes of their records, that were dropped
-	// to make room, in the cache or within the quota of their namespace. Entries that were replaced by
-	// a Set, removed by Del or Namespace.Invalidate, dropped by Reset, or expired do not count. Policy
-	// breaks them down by cause.
+	// to make room. Entries that were replaced by a Set, removed by Del or Namespace.Invalidate,
+	// dropped by Reset, or expired do not count. Policy breaks them down by cause.
 	EvictedEntries uint64
 	EvictedBytes   uint64
 

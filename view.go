@@ -252,9 +252,8 @@ func (n *view) GetBatch(dst []byte, keys, vals [][]byte) (out []byte, hits int) 
 	return dst, hits
 }
 
-// Set is [Cache.Set] in the namespace. If the entry finds no room within the quota
-// ([Namespace.SetQuota]), or the namespace was dropped ([Namespace.Drop]), Set stores nothing and
-// returns nil, and an older value is gone.
+// Set is [Cache.Set] in the namespace. If the namespace was dropped ([Namespace.Drop]), Set stores
+// nothing and returns nil.
 func (n *view) Set(k, v []byte) error {
 	var room [stackKey]byte
 	n.wrote(1)

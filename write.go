@@ -100,9 +100,6 @@ func (c *Cache) store(w *write, verb string) error {
 			return c.refuse(w, verb, c.tooLarge(w))
 		}
 		w.Measure(c.shared)
-		if c.makeQuotaRoom(w) {
-			return errUnmet
-		}
 		var err error
 		if c.shared.IsLarge(w.Bytes) {
 			if err := c.exceedsMemory(w.Bytes); err != nil {

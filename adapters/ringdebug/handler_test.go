@@ -111,7 +111,7 @@ func TestPage_JSON(t *testing.T) {
 	first := namespaces[0].(map[string]any)
 	require.Equal(t, `"large\n"`, first["Name"], "the largest first, as a Go string")
 	require.ElementsMatch(t, []string{"Name", "HitRatio", "GetCalls", "Misses", "SetCalls",
-		"DelCalls", "Invalidations", "Entries", "Bytes", "Quota"}, keysOf(first))
+		"DelCalls", "Invalidations", "Entries", "Bytes"}, keysOf(first))
 }
 
 func keysOf(m map[string]any) (names []string) {

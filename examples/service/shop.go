@@ -70,9 +70,6 @@ func openShop(db *database, cfg config, dir string) (*shop, error) {
 		return nil, err
 	}
 	lists := cache.Namespace("lists")
-	if err := lists.SetQuota(int64(options.MaxBytes / 8)); err != nil { // products keep the rest
-		return nil, errors.Join(err, cache.Close())
-	}
 	s := &shop{
 		db:    db,
 		cache: cache,

@@ -25,8 +25,6 @@ const Size = 8
 // Usage counts the entries of one generation and their bytes. The zero value is ready for use.
 type Usage struct {
 	Entries, Bytes atomic.Int64
-	Quota          atomic.Int64 // bound on Bytes; 0: none
-	Order          Order        // of the entries, if there is a quota
 
 	// uncounted tells which buckets' entries are not yet included in Entries and Bytes; nil means
 	// none. Each element is guarded by its bucket's lock.
@@ -56,12 +54,6 @@ func (u *Usage) Counting(bucket, entries, bytes int) {
 	(*u.uncounted.Load())[bucket] = false
 	u.Entries.Add(int64(entries))
 	u.Bytes.Add(int64(bytes))
-}
-
-// Over reports whether n more bytes would exceed the quota.
-func (u *Usage) Over(n int) bool {
-	q := u.Quota.Load()
-	return q > 0 && u.Bytes.Load()+int64(n) > q
 }
 
 // Table holds the generations that are in use. It is made by New. Lookups take no lock.

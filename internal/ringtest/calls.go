@@ -192,9 +192,6 @@ func ViewCalls() (all []Call) {
 	}
 	return append(all,
 		Call{"Namespace.Invalidate", func(c *ringcache.Cache, _, _ []byte) { _ = space(c).Invalidate() }},
-		Call{"Namespace.SetQuota", func(c *ringcache.Cache, k, _ []byte) {
-			_ = space(c).SetQuota(int64(len(k)))
-		}},
 		Call{"Namespace.Drop", func(c *ringcache.Cache, k, _ []byte) {
 			_ = c.Namespace(string(k)).Drop()
 		}},

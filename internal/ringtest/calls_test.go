@@ -57,7 +57,7 @@ func TestViews_HaveTheMethodsOfCache(t *testing.T) {
 		"HasGetUncounted": "for adapters that answer one question with several entries",
 	}
 	ofView := map[string]string{
-		"Drop": "of a namespace", "Invalidate": "of a namespace", "SetQuota": "of a namespace",
+		"Drop": "of a namespace", "Invalidate": "of a namespace",
 	}
 	names := func(v reflect.Type) map[string]bool {
 		all := map[string]bool{}

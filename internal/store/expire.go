@@ -139,16 +139,6 @@ func (b *Store) countExpiring() (expiring int) {
 	return expiring
 }
 
-// ExpireSome does a Set's share of the search for expired records, and reports whether it has found
-// any.
-func (b *Store) ExpireSome() bool {
-	before := b.Expired
-	if b.hasTTL && !b.Closed {
-		b.expireSome()
-	}
-	return b.Expired > before
-}
-
 // expireSome does a Set's share of the search for records that have expired or belong
 // to a forgotten generation.
 func (b *Store) expireSome() {

@@ -4,14 +4,13 @@ import (
 	"encoding/binary"
 
 	"github.com/ringcache/ringcache/internal/generation"
-	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/ring"
 )
 
-// What a bucket knows of namespaces: it counts what their entries hold, finds those that were
-// invalidated, and evicts those of a namespace that is near its quota (quota.go).
+// What a bucket knows of namespaces: it counts what their entries hold, and finds those that were
+// invalidated.
 //
 // The entries of a generation that was forgotten count as dead. They are found like expired ones:
 // by a walk of which each Set does a part, and at the tails. A Set that needs room before the walk
@@ -113,84 +112,6 @@ func (b *Store) forgetAt(in policy.Ring, pos uint64, hd record.Header) {
 func (b *Store) search() {
 	for n := 0; n < forgetStep && b.hasForgotten() && !b.Removals.IsStep(); n += expireStep {
 		b.expireSome()
-	}
-}
-
-// fitsQuota reports whether the quota of the record's namespace, if it has one, has room for the
-// record.
-func (b *Store) fitsQuota(w *Write) bool {
-	u, _ := b.Shared.UsageOf(w.Key)
-	return u == nil || w.Same || !u.Over(w.Bytes)
-}
-
-// order enters a new record into the order of its namespace, if that has a quota.
-func (b *Store) order(w *Write) {
-	if u, _ := b.Shared.UsageOf(w.Key); u != nil && u.Quota.Load() > 0 {
-		u.Order.Push(w.Hash)
-	}
-}
-
-// isOverQuota reports whether the write's value, in place of that of f, would bring the
-// namespace above its quota.
-func (b *Store) isOverQuota(f *Found, w *Write) bool {
-	u, _ := b.Shared.UsageOf(w.Key)
-	return u != nil && len(w.Value) > f.ValueLen && u.Over(len(w.Value)-f.ValueLen)
-}
-
-// LookAt finds the entry of generation g whose key has hash h. If evict is set, it evicts the
-// entry, or lowers its frequency instead if that is above 0. It reports whether the entry was
-// there, and whether it stays.
-func (n Namespaces) LookAt(h, g uint64, evict bool) (there, stays bool) {
-	b := n.of
-	var r *ring.Ring
-	var hd record.Header
-	p, ok := b.Index.FindFunc(h, func(slot uint64) bool {
-		if r = b.Ring(index.Ring(slot)); !r.Live(slot) {
-			return false
-		}
-		var ok bool
-		if hd, ok = r.Header(index.Pos(slot)); !ok || hd.Dead {
-			return false
-		}
-		of, ok := b.generationAt(r, index.Pos(slot), hd)
-		return ok && of == g && b.keyHash(r, index.Pos(slot), hd) == h
-	})
-	if !ok || !evict {
-		return ok, ok
-	}
-	in, pos := index.Ring(p.Slot), index.Pos(p.Slot)
-	switch {
-	case b.Shared.Expired(hd.Expiry):
-		b.Index.Remove(p)
-		b.killExpired(r, pos, hd, h)
-		return true, false
-	case !in.IsCold() && index.Freq(p.Slot) > 0:
-		b.Index.Store(p, index.Lower(p.Slot))
-		return true, true
-	}
-	b.Index.Remove(p)
-	b.kill(r, pos, hd, h, Evicted)
-	b.countEvicted(in, hd)
-	return true, false
-}
-
-// Queue enters the entries of generation g into the order of evictions.
-func (n Namespaces) Queue(u *generation.Usage, g uint64) {
-	b := n.of
-	for w := b.newWalk(); ; {
-		pos, ok := b.nextRecord(&w)
-		if !ok {
-			return
-		}
-		r := b.Ring(w.ring)
-		hd, ok := r.Header(pos)
-		if !ok {
-			return // the ring is reset once its tail gets there
-		}
-		if of, ok := b.generationAt(r, pos, hd); ok && of == g && !hd.Dead {
-			u.Order.Push(b.keyHash(r, pos, hd))
-		}
-		w.pos = (pos + uint64(hd.Total())) & r.Mask
 	}
 }
 

@@ -84,7 +84,7 @@ func (b *Store) roomInPlace(f *Found, w *Write, t record.Times) (room int, ok bo
 	if f.ValueLen == len(w.Value) {
 		return f.Total(), true
 	}
-	if b.Form.HeaderSize(f.KeyLen, len(w.Value), f.Deadlines) != f.Size || b.isOverQuota(f, w) {
+	if b.Form.HeaderSize(f.KeyLen, len(w.Value), f.Deadlines) != f.Size {
 		return 0, false
 	}
 	room, ok = f.Ring.RoomAt(f.Pos, f.Header, f.Size+f.KeyLen+len(w.Value))

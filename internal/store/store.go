@@ -24,7 +24,7 @@ const RingCount = 2
 //   - one entry: Lookup, Holds, NoteRead, MoveHomes, Set, Arrived, Fail, Restore, Delete, Touch,
 //     PutOff, Keep
 //   - memory: Memory, Lack, Demand, Expect, MakeWay, Shrink, Give, GivePages
-//   - all entries, in steps: NextSlots, DeleteStep, DropStep, ExpireSome, and the methods of Keys
+//   - all entries, in steps: NextSlots, DeleteStep, DropStep, and the methods of Keys
 //     and Fit
 //   - parts with methods of their own: Cold, Namespaces, Recovery
 //   - its life: Init, Reset, Close
@@ -189,7 +189,7 @@ func (b *Store) Set(w *Write) error {
 }
 
 // Restore stores the record with the ring and the frequency that it had in another cache. It stores
-// nothing, and reports false, if the key is present or its namespace is full.
+// nothing, and reports false, if the key is present.
 func (b *Store) Restore(w *Write, in policy.Ring, freq int) (stored bool, err error) {
 	b.MoveHomes()
 	if b.Index.Empty() {
@@ -201,12 +201,12 @@ func (b *Store) Restore(w *Write, in policy.Ring, freq int) (stored bool, err er
 	if b.holds(w, &f) {
 		return false, nil
 	}
-	w.restored, w.ring, w.freq, w.Unstored = true, in, 0, false
+	w.restored, w.ring, w.freq = true, in, 0
 	if b.Touches {
 		w.freq = freq
 	}
 	err = b.insert(&f, false, w, 0)
-	return err == nil && !w.Unstored, err
+	return err == nil, err
 }
 
 // removeAt removes the live record that slot s of hash h leads to, and the slot.
@@ -231,13 +231,6 @@ func (b *Store) insert(f *Found, replace bool, w *Write, room int) error {
 	if b.hasTTL || b.hasForgotten() {
 		b.expireSome()
 	}
-	if !b.fitsQuota(w) {
-		if f.dead {
-			b.Index.Remove(f.Place)
-		}
-		w.Unstored = true
-		return nil
-	}
 	to, limit := b.place(f, replace, w, room)
 	pos, err := b.append(to, limit, w)
 	if err != nil {
@@ -252,9 +245,6 @@ func (b *Store) insert(f *Found, replace bool, w *Write, room int) error {
 	}
 	b.hint(to, w.Bytes, limit, !replace && !f.Ghost)
 	b.putSlot(f, replace, w, to, pos)
-	if !f.dead {
-		b.order(w)
-	}
 	b.appended += w.Bytes
 	b.sweep()
 	b.tendIndex()

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -19,7 +18,7 @@ import (
 	"github.com/ringcache/ringcache/internal/testhook"
 )
 
-// What the entries of a namespace hold, and how much they may.
+// What the entries of a namespace hold.
 
 // fill sets n keys in a namespace.
 func fill(t testing.TB, n *ringcache.Namespace, keys, size int) {
@@ -155,169 +154,10 @@ func TestNamespace_CountsComeBack(t *testing.T) {
 	requireUsage(t, other, a, b)
 }
 
-// A namespace above its quota gives up its own entries, those first that nobody has read.
-func TestNamespace_QuotaIsKept(t *testing.T) {
-	g := ringtest.Tiny(16, 1024, 64)
-	c := ringtest.MustCache(t, g)
-	bounded, other := c.Namespace("bounded"), c.Namespace("other")
-	const size, keys = 80, 3000
-	fill(t, other, keys, size)
-	quota := int64(g.MaxBytes / 5)
-	require.NoError(t, bounded.SetQuota(quota))
-	hot := 200
-	for i := range 20_000 {
-		k := ringtest.IDKey(i)
-		require.NoError(t, bounded.Set(k, make([]byte, size)))
-		require.LessOrEqual(t, int64(bounded.Stats().Bytes), quota)
-		for j := range 2 {
-			if h := ringtest.IDKey((2*i + j) % hot); !bounded.Has(h) {
-				require.NoError(t, bounded.Set(h, make([]byte, size)))
-			}
-		}
-	}
-	require.Equal(t, keys, countFound(other, keys))
-	require.Greater(t, countFound(bounded, hot), hot*9/10, "what is read stays")
-	require.Greater(t, int64(bounded.Stats().Bytes), quota*8/10, "the quota is used")
-	requireUsage(t, c, bounded, other)
-	require.EqualValues(t, quota, bounded.Stats().Quota)
-
-	require.NoError(t, bounded.SetQuota(quota/4))
-	require.LessOrEqual(t, int64(bounded.Stats().Bytes), quota/4)
-	require.NoError(t, bounded.Invalidate())
-	require.EqualValues(t, quota/4, bounded.Stats().Quota, "it survives Invalidate")
-	fill(t, bounded, keys, size)
-	require.LessOrEqual(t, int64(bounded.Stats().Bytes), quota/4)
-	for i := range keys { // values that grow in their place
-		_ = c.Append(testhook.OfNamespace(bounded).AppendKey(nil, ringtest.IDKey(i)), make([]byte, 50))
-		require.LessOrEqual(t, int64(bounded.Stats().Bytes), quota/4)
-	}
-	require.NoError(t, bounded.SetQuota(0))
-	fill(t, bounded, keys, size)
-	require.Greater(t, int64(bounded.Stats().Bytes), quota)
-	require.ErrorIs(t, bounded.SetQuota(-1), ringcache.ErrInvalidOptions)
-	requireUsage(t, c, bounded, other)
-}
-
-// However few entries a quota is for, and though it is set late, the newest stay.
-func TestNamespace_QuotaIsForTheNewest(t *testing.T) {
-	for _, kept := range []int{3, 20, 200, 2000} {
-		c := ringtest.MustCache(t, ringtest.Tiny(64, 1024, 64))
-		n := c.Namespace("n")
-		const size = 100
-		fill(t, n, 3*kept, size)
-		one := int64(n.Stats().Bytes) / int64(3*kept)
-		quota := (one*int64(kept) + one/2) * 16 / 15
-		require.NoError(t, n.SetQuota(quota))
-		require.LessOrEqual(t, int64(n.Stats().Bytes), quota)
-		for i := range 10 * kept {
-			k := ringtest.IDKey(i)
-			require.NoError(t, n.Set(k, make([]byte, size)))
-			if i%3 == 0 && i > 0 {
-				n.Del(ringtest.IDKey(i - 1))
-				require.NoError(t, n.Set(ringtest.IDKey(i-1), make([]byte, size)))
-			}
-			require.LessOrEqual(t, int64(n.Stats().Bytes), quota)
-		}
-		for i := range kept * 3 / 4 {
-			require.True(t, n.Has(ringtest.IDKey(10*kept-1-i)), "%d of %d", i, kept)
-		}
-		u := testhook.OfNamespace(n).Usage()
-		require.LessOrEqual(t, u.Order.Len(), 2*kept+1024+1)
-	}
-}
-
-// A write never evicts the entry of its own key for the quota, nor any entry if its condition
-// does not hold.
-func TestNamespace_QuotaSparesTheKeyOfTheWrite(t *testing.T) {
-	for _, p := range []ringcache.Policy{ringcache.PolicyS3FIFO, ringcache.PolicyFIFO} {
-		g := ringtest.Tiny(16, 1024, 256)
-		g.Policy = p
-		n := ringtest.MustCache(t, g).Namespace("n")
-		const quota = 64 << 10
-		require.NoError(t, n.SetQuota(quota))
-		k, long := ringtest.IDKey(1), make([]byte, quota*6/10)
-		require.NoError(t, n.Set(k, long))
-		for i := range 20 {
-			require.NoError(t, n.Append(k, []byte("x")))
-			require.Len(t, n.Get(nil, k), len(long)+i+1)
-		}
-		fill(t, n, 2000, 40) // near the quota from now on
-		lock := ringtest.IDKey(5000)
-		require.NoError(t, n.Set(lock, []byte("holder")))
-		entries := n.Stats().Entries
-		for range 3 {
-			stored, err := n.SetIfAbsent(lock, make([]byte, quota/2))
-			require.NoError(t, err)
-			require.False(t, stored, "somebody holds it")
-			changed, err := n.SetIfChanged(lock, []byte("holder"))
-			require.NoError(t, err)
-			require.False(t, changed)
-			swapped, err := n.CompareAndSwap(lock, []byte("other"), make([]byte, quota/2))
-			require.NoError(t, err)
-			require.False(t, swapped)
-			require.Equal(t, entries, n.Stats().Entries, "nobody had to leave")
-			require.True(t, n.Touch(lock, time.Hour))
-		}
-		swapped, err := n.CompareAndSwap(lock, []byte("holder"), make([]byte, quota/2))
-		require.NoError(t, err)
-		require.True(t, swapped, "others have made room")
-		require.LessOrEqual(t, int64(n.Stats().Bytes), int64(quota))
-	}
-}
-
-// Expired entries of a namespace at its quota go before live ones that are older.
-func TestNamespace_QuotaTakesTheExpiredFirst(t *testing.T) {
-	var now time.Duration
-	left := map[ringcache.RemovalReason]int{}
-	g := ringtest.Default(32 << 20)
-	g.Elapsed = func() time.Duration { return now }
-	g.OnRemove = func(_, _ []byte, r ringcache.RemovalReason) { left[r]++ }
-	for _, size := range []int{1000, 20_000} { // small ones, and large ones
-		c := ringtest.MustCache(t, g)
-		require.Equal(t, size > 10_000, testhook.IsLarge(c, size))
-		n := c.Namespace("n")
-		keys := min(400, 3_000_000/size) // so few that a bucket has one or none
-		requireLive := func(msg string, lost int) {
-			t.Helper()
-			found := 0
-			for i := range keys {
-				if _, ok := n.Peek(nil, ringtest.IDKey(i)); ok { // unlike a read, it keeps nothing
-					found++
-				}
-			}
-			require.GreaterOrEqual(t, found, keys-lost, "%s: values of %d bytes", msg, size)
-			require.LessOrEqual(t, left[ringcache.RemovedEvicted], lost, msg)
-			clear(left)
-		}
-		setExpired := func(from int) {
-			for i := range keys {
-				require.NoError(t, n.SetWithTTL(ringtest.IDKey(from+i), make([]byte, size), time.Second))
-			}
-			now += 2 * time.Second
-		}
-		fill(t, n, keys, size)
-		one := int64(n.Stats().Bytes) / int64(keys)
-		quota := int64(2*keys+10)*one + int64(4*keys) // an expiry takes 4 bytes
-		require.NoError(t, n.SetQuota(quota*16/15))
-		setExpired(10_000)
-		for i := range keys * 8 / 10 {
-			require.NoError(t, n.Set(ringtest.IDKey(20_000+i), make([]byte, size)))
-		}
-		requireLive("a Set near the quota", keys/10) // the search is short
-
-		require.NoError(t, n.Invalidate())
-		fill(t, n, keys, size)
-		setExpired(30_000)
-		require.NoError(t, n.SetQuota(int64(keys)*one))
-		requireLive("a lower quota", 0)
-	}
-}
-
 // A dropped namespace takes no memory, and those who still have it harm nobody.
 func TestNamespace_Drop(t *testing.T) {
 	c := ringtest.MustCache(t, ringtest.Roomy(0))
 	old := c.Namespace("n")
-	require.NoError(t, old.SetQuota(1<<20))
 	fill(t, old, 100, 50)
 	require.NoError(t, old.Drop())
 	require.NoError(t, old.Drop(), "again")
@@ -330,7 +170,6 @@ func TestNamespace_Drop(t *testing.T) {
 
 	again := c.Namespace("n")
 	require.Zero(t, countFound(again, 100))
-	require.Zero(t, again.Stats().Quota)
 	fill(t, again, 20, 50)
 	require.Zero(t, countFound(old, 20))
 	require.Equal(t, 20, countFound(again, 20))
