@@ -26,7 +26,8 @@ type bucket struct {
 	seq atomic.Uint64
 	store.Store
 	calls singleflight.List[load] // loads that callers may join
-} // whole cache lines on 64-bit platforms, because buckets are adjacent
+	_     [2]uint64               // buckets are adjacent: whole cache lines on 64-bit platforms
+}
 
 // The rules of the sequence lock.
 //
@@ -197,7 +198,7 @@ func (b *bucket) invalidateLocked(w *write) {
 func (b *bucket) meetsLocked(w *write) (there, met bool) {
 	f := store.Found{Internal: w.Internal}
 	if !b.Lookup(&f, w.Key, w.Hash) {
-		return false, w.cond != ifEqual
+		return false, w.cond != ifEqual && w.cond != ifSame
 	}
 	if w.Packed = f.IsPacked() && (w.cond != ifAbsent || w.found != nil); w.Packed {
 		return true, false
@@ -205,6 +206,9 @@ func (b *bucket) meetsLocked(w *write) (there, met bool) {
 	if w.reads {
 		b.NoteRead(&f)
 		w.reads = false
+	}
+	if w.cond == ifSame && f.Expiry != w.until {
+		return true, false
 	}
 	if w.keeps {
 		b.Keep(&w.Write, &f)
@@ -215,7 +219,7 @@ func (b *bucket) meetsLocked(w *write) (there, met bool) {
 			*w.found, _ = f.Ring.Read(*w.found, f.ValuePos(), f.ValueLen) // w.Key may overlap it
 		}
 		return true, false
-	case ifEqual:
+	case ifEqual, ifSame:
 		return true, f.Holds(w.old)
 	}
 	return true, !f.Holds(w.Value)

@@ -167,7 +167,7 @@ func TestCache_StartsNoGoroutines(t *testing.T) {
 func TestCache_MayHaveAFinalizer(t *testing.T) {
 	ran := make(chan struct{})
 	func() {
-		c := ringcache.New(1)
+		c := ringcache.New(ringtest.MinBytes)
 		ringtest.FillCache(t, c, 0, 1000, 100)
 		runtime.SetFinalizer(c, func(*ringcache.Cache) { close(ran) })
 	}()
@@ -291,9 +291,9 @@ func TestNew_HugePagesAreOfAKnownKind(t *testing.T) {
 // ---- Set
 
 func TestSet_TooLargeValueRemovesTheOldOne(t *testing.T) {
-	for _, maxBytes := range []int{1, 64 << 20} {
+	for _, maxBytes := range []int{ringtest.MinBytes, 64 << 20} {
 		c := ringcache.New(maxBytes)
-		most := max(maxBytes, ringtest.MinBytes) / 16
+		most := maxBytes / 16
 		k := []byte("key")
 		require.NoError(t, c.Set([]byte("other"), []byte("kept")))
 		require.NoError(t, c.Set(k, make([]byte, most)))
@@ -319,7 +319,7 @@ func TestSet_TooLongKeyIsInNoCache(t *testing.T) {
 	require.False(t, c.Has(long))
 	require.Nil(t, c.Get(nil, long))
 	require.False(t, c.Del(long))
-	require.False(t, c.View(long, func([]byte) {}))
+	require.False(t, ringtest.View(c, long, func([]byte) {}))
 	require.Zero(t, c.Len())
 }
 
@@ -358,29 +358,31 @@ func TestGet_ReturnsNilForAMissAndNoDst(t *testing.T) {
 	require.Nil(t, miss)
 }
 
-// ---- View
+// ---- Update that changes nothing
 
-func TestView_SeesTheValueOnce(t *testing.T) {
+func TestUpdate_SeesTheValueOnce(t *testing.T) {
 	c := ringtest.Small(t)
 	for _, n := range []int{0, 1, 100, 2047, 2048, 5000, 70_000, ringtest.MaxValue} {
 		k, v := []byte("key"+strconv.Itoa(n)), ringtest.Pattern("v", n)
 		require.NoError(t, c.Set(k, v))
 		calls := 0
-		require.True(t, c.View(k, func(got []byte) {
+		require.True(t, ringtest.View(c, k, func(got []byte) {
 			calls++
 			require.True(t, bytes.Equal(v, got), "%d bytes", n)
 		}))
 		require.Equal(t, 1, calls)
 	}
-	require.False(t, c.View([]byte("none"), func([]byte) { assert.Fail(t, "called on a miss") }))
+	require.False(t, ringtest.View(c, []byte("none"), func([]byte) {
+		assert.Fail(t, "called on a miss")
+	}))
 }
 
-func TestView_PanicLeavesTheCacheSound(t *testing.T) {
-	c := ringcache.New(1) // not small: closing it would hang as well
+func TestUpdate_PanicLeavesTheCacheSound(t *testing.T) {
+	c := ringcache.New(ringtest.MinBytes) // not small: closing it would hang as well
 	for _, n := range []int{10, 70_000, ringtest.MaxValue} {
 		k := []byte("key" + strconv.Itoa(n))
 		require.NoError(t, c.Set(k, ringtest.Pattern("v", n)))
-		view := func() { c.View(k, func([]byte) { panic("mine") }) }
+		view := func() { ringtest.View(c, k, func([]byte) { panic("mine") }) }
 		require.PanicsWithValue(t, "mine", view)
 		ringtest.Within(t, func() {
 			assert.NoError(t, c.Set(k, []byte("new")))
@@ -391,8 +393,8 @@ func TestView_PanicLeavesTheCacheSound(t *testing.T) {
 	ringtest.Within(t, func() { assert.NoError(t, c.Close()) })
 }
 
-func TestView_OthersMayViewTheSameKey(t *testing.T) {
-	c := ringcache.New(1)
+func TestUpdate_OthersMayViewTheSameKey(t *testing.T) {
+	c := ringcache.New(ringtest.MinBytes)
 	k := []byte("key")
 	require.NoError(t, c.Set(k, []byte("value")))
 	var inside, wg sync.WaitGroup
@@ -402,7 +404,7 @@ func TestView_OthersMayViewTheSameKey(t *testing.T) {
 			wg.Add(1)
 			go func() {
 				defer wg.Done()
-				c.View(k, func([]byte) {
+				ringtest.View(c, k, func([]byte) {
 					inside.Done()
 					inside.Wait() // both are in
 				})
@@ -449,7 +451,7 @@ func TestReset_RemovesAllAndKeepsTheCacheUsable(t *testing.T) {
 }
 
 func TestClose_LeavesAnEmptyCacheThatTakesNothing(t *testing.T) {
-	c := ringcache.New(1)
+	c := ringcache.New(ringtest.MinBytes)
 	k := []byte("key")
 	require.NoError(t, c.Set(k, []byte("value")))
 	ringtest.CloseCache(t, c)
@@ -466,7 +468,7 @@ func TestClose_LeavesAnEmptyCacheThatTakesNothing(t *testing.T) {
 	require.Equal(t, "held", string(got))
 	require.False(t, c.Has(k))
 	require.False(t, c.Del(k))
-	require.False(t, c.View(k, func([]byte) { assert.Fail(t, "called back") }))
+	require.False(t, ringtest.View(c, k, func([]byte) { assert.Fail(t, "called back") }))
 	require.Zero(t, c.Len())
 	s := ringtest.StatsOf(c)
 	require.Zero(t, s.EntriesCount+s.BytesSize+s.ReservedBytes)

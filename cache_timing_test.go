@@ -320,26 +320,6 @@ func benchSetBatch(b *testing.B, n int) {
 	}
 }
 
-func BenchmarkView(b *testing.B) {
-	c := filledRing(b)
-	draw := newTimingKeys()
-	var want, hits, reads uint64
-	wrong := false
-	look := func(v []byte) { wrong = wrong || !isTimingValue(v, ringValueSize, want) }
-	b.ReportAllocs()
-	for b.Loop() {
-		want = draw.next()
-		if c.View(draw.k, look) {
-			hits++
-		}
-		reads++
-	}
-	if wrong {
-		b.Fatal(errWrongValue)
-	}
-	reportHits(b, hits, reads)
-}
-
 func BenchmarkHas(b *testing.B) {
 	c := filledRing(b)
 	draw := newTimingKeys()

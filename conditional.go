@@ -1,6 +1,7 @@
 package ringcache
 
 import (
+	"sync"
 	"time"
 
 	"github.com/ringcache/ringcache/internal/scratch"
@@ -10,40 +11,25 @@ import (
 // The methods of this file read the value of a key and change it in one atomic step: no other call
 // for the same key comes in between.
 
-// SetIfAbsent is [Cache.Set] if k is absent, and reports whether it stored v. An expired entry is
-// absent. An existing entry stays unchanged, with its expiry, and finding it counts as a read for
-// the eviction policy. SetIfAbsent counts in [Stats] as a Set in both cases. If a [Namespace] was
-// dropped, SetIfAbsent stores nothing and reports false.
-func (c *Cache) SetIfAbsent(k, v []byte) (stored bool, err error) {
-	var w write
-	w.Key, w.Value = k, v
-	c.setDefaults(&w)
-	w.cond, w.reads = ifAbsent, true
-	return w.met(c.apply(&w, "set"))
-}
-
-// SetIfAbsentWithTTL is [Cache.SetIfAbsent] with a TTL, as in [Cache.SetWithTTL]. If k is present,
-// it appends the value of k to dst and returns the extended slice and false; otherwise it returns
-// dst unchanged. It reads that value in the same atomic step. If the entry is a lock, dst receives
-// the owner's token; if it is an idempotency key, the result of the first call.
+// SetIfAbsent is [Cache.SetWithTTL] if k is absent. If k is present, it appends the value of k to
+// dst and returns the extended slice and false; otherwise it returns dst unchanged. If the entry is
+// a lock, dst receives the owner's token; if it is an idempotency key, the first call's result.
 //
-// A TTL that is negative, or above 0 and below 100 ms, matters only if k is absent: nothing is then
-// stored.
-// SetIfAbsentWithTTL does not allocate if dst has room for the value. With a nil dst, it allocates
-// for every value found that is not empty.
-func (c *Cache) SetIfAbsentWithTTL(
+// An existing entry keeps its expiry, whatever ttl is; finding it counts as a read for the eviction
+// policy. SetIfAbsent counts in [Stats] as a Set in both cases, and does not allocate if dst has
+// room for the value.
+func (c *Cache) SetIfAbsent(
 	dst, k, v []byte, ttl time.Duration,
 ) (out []byte, stored bool, err error) {
 	_, stored, err = c.setIfAbsent(&dst, k, v, ttl)
 	return dst, stored, err
 }
 
-// setIfAbsent is SetIfAbsentWithTTL that also reports whether k was present.
+// setIfAbsent is SetIfAbsent that also reports whether k was present.
 func (c *Cache) setIfAbsent(
 	dst *[]byte, k, v []byte, ttl time.Duration,
 ) (there, stored bool, err error) {
-	var w write
-	w.Key, w.Value, w.Hash, w.Reason = k, v, c.shared.Hash(k), store.Replaced
+	w := c.writeOf(k, v, store.Replaced)
 	w.cond, w.reads, w.found = ifAbsent, true, dst
 	err = c.applyFor(&w, withTTL(ttl), "set")
 	there = err == errUnmet
@@ -85,97 +71,130 @@ func (w *write) met(err error) (bool, error) {
 	return err == nil && !w.Unstored, err
 }
 
-// Update replaces the value of k with the one that fn returns. fn receives a copy of the value,
-// which it may modify, and whether k is present; it returns the new value, or false for keep to
-// remove k. old is valid until fn returns; new must stay valid until Update returns.
-//
-// If another call changes the value meanwhile, fn is called again with the new value: it may run
-// several times, and only its last call takes effect. No lock is held while it runs. If fn itself
-// changes the value of k each time, Update never returns.
-//
-// The entry keeps its expiry and counts as read for the eviction policy; a new entry gets
-// [Options].TTL. Ownership of k, limits and errors are those of [Cache.Set]: after an error, k is
-// absent. Update does not allocate, except occasionally for a larger buffer, which later calls
-// reuse. It counts in [Stats] as one Set, or as one Del if fn does not keep k.
-func (c *Cache) Update(k []byte, fn func(old []byte, ok bool) (new []byte, keep bool)) error {
-	mustBeFunc("Update", fn != nil)
-	return c.update(k, byOptions, "update", infallible(fn))
+// Entry is the entry of a key as [Cache.Update] or [Typed.Update] found it, and what becomes of it:
+// the last call of Set, SetWithTTL or Del decides, and without one nothing changes. It is valid
+// until the function that received it returns.
+type Entry[V any] struct {
+	Value   V             // a copy, which the function may modify; the zero value if Present is false
+	TTL     time.Duration // the remaining time to live; 0 if the entry never expires, or is absent
+	Present bool
+
+	verdict verdict
+	next    V
+	life    lifetime
 }
 
-// UpdateWithTTL is [Cache.Update] with a TTL for a new entry, as in [Cache.SetWithTTL]. An existing
-// entry keeps its expiry, so a counter created with a TTL starts again when its window is over,
-// however often it is updated. A TTL that is negative, or above 0 and below 100 ms, matters only
-// if k is absent: the new value is then not stored.
-func (c *Cache) UpdateWithTTL(
-	k []byte, ttl time.Duration, fn func(old []byte, ok bool) (new []byte, keep bool),
-) error {
-	mustBeFunc("UpdateWithTTL", fn != nil)
-	return c.update(k, withTTL(ttl), "update", infallible(fn))
+// verdict is what becomes of an Entry.
+type verdict uint8
+
+const (
+	unchanged verdict = iota
+	set               // next is stored; an existing entry keeps its expiry
+	setFor            // next is stored for life
+	deleted
+)
+
+// Set stores v. An existing entry keeps its expiry; a new one gets [Options].TTL. v may be Value,
+// modified, and must stay valid until Update returns.
+func (e *Entry[V]) Set(v V) { e.verdict, e.next, e.life = set, v, byOptions }
+
+// SetWithTTL stores v in an entry that expires after ttl, or never if ttl is 0, as
+// [Cache.SetWithTTL] does.
+func (e *Entry[V]) SetWithTTL(v V, ttl time.Duration) {
+	e.verdict, e.next, e.life = setFor, v, withTTL(ttl)
+}
+
+// Del removes the entry.
+func (e *Entry[V]) Del() { e.verdict = deleted }
+
+// found resets the entry to what a lookup has found.
+func (e *Entry[V]) found(v V, ttl time.Duration, ok bool) {
+	*e = Entry[V]{Value: v, TTL: ttl, Present: ok}
+}
+
+// Update lets fn decide what becomes of the entry of k, in one atomic step: fn sees a copy of the
+// value, the time to live and whether k is present, and calls [Entry.Set], [Entry.SetWithTTL] or
+// [Entry.Del], or nothing to leave the entry as it is.
+//
+// If another call changes the value or the expiry meanwhile, fn is called again with the new ones:
+// it may run several times, and only its last call takes effect. No lock is held while it runs.
+//
+// An existing entry counts as read for the eviction policy. Limits and errors are those of
+// [Cache.SetWithTTL]: after an error, k is absent. Update counts in [Stats] as the Set or Del that
+// fn has decided, and otherwise not at all. It does not allocate, except occasionally for a larger
+// buffer, which later calls reuse.
+func (c *Cache) Update(k []byte, fn func(e *Entry[[]byte])) error {
+	mustBeFunc("Update", fn != nil)
+	_, err := c.update(k, infallible(fn))
+	return err
 }
 
 // infallible adapts the function of an Update, which never fails, to an updater.
-func infallible(fn func([]byte, bool) ([]byte, bool)) updater {
-	return func(old []byte, ok bool) ([]byte, bool, error) {
-		v, keep := fn(old, ok)
-		return v, keep, nil
+func infallible(fn func(e *Entry[[]byte])) updater {
+	return func(e *Entry[[]byte]) error {
+		fn(e)
+		return nil
 	}
 }
 
-// Append appends suffix to the value of k. If k is absent, Append is a [Cache.Set] of suffix; use
-// [Cache.UpdateWithTTL] to give the new entry a TTL. Append copies the value, and copies it again
-// if other goroutines write to k meanwhile. Ownership, limits, errors, expiry and allocation are
-// those of [Cache.Update]. It counts in [Stats] as one Set.
-func (c *Cache) Append(k, suffix []byte) error {
-	return c.update(k, byOptions, "append to", func(old []byte, _ bool) ([]byte, bool, error) {
-		return append(old, suffix...), true, nil
-	})
-}
-
 // updater is the function of an update. If it returns an error, nothing changes.
-type updater func(old []byte, ok bool) (v []byte, keep bool, err error)
+type updater func(e *Entry[[]byte]) error
 
-// update is Update by fn; l is the lifetime of a new entry, and verb names the call in errors.
-func (c *Cache) update(k []byte, l lifetime, verb string, fn updater) error {
+// byteEntries are the Entries of byte slices that no call is using.
+var byteEntries = sync.Pool{New: func() any { return new(Entry[[]byte]) }}
+
+// update is Update by fn, and returns what its last call has decided.
+func (c *Cache) update(k []byte, fn updater) (did verdict, err error) {
 	// fn may modify its copy, so the comparison needs another one.
 	mine, theirs := scratch.Get(), scratch.Get()
 	defer mine.Release()
 	defer theirs.Release()
+	e := byteEntries.Get().(*Entry[[]byte])
+	defer func() {
+		e.found(nil, 0, false) // keep nothing of the caller's
+		byteEntries.Put(e)
+	}()
 	w := c.writeOf(k, nil, store.Replaced)
 	for mode := withValue | reading; ; mode, w.silent = withValue, true { // only one read
 		old, expiry, got := c.lookup(mine.Bytes[:0], w.Key, w.Hash, mode)
 		ok := got == hit
 		mine.Bytes = old
 		theirs.Bytes = append(theirs.Bytes[:0], old...)
-		v, keep, err := fn(theirs.Bytes, ok)
-		if err != nil {
-			return err
+		e.found(theirs.Bytes, c.left(expiry, got), ok)
+		if err := fn(e); err != nil {
+			return unchanged, err
 		}
-		theirs.Fit(len(v))
-		w.expect(old, ok)
-		if w.del = !keep; w.del {
-			w.keeps, w.Reason = false, store.Deleted
-			if _, err := c.remove(&w, nil); err != errUnmet {
-				return nil // removed, or absent because the cache is closed
-			}
-			continue
-		}
-		w.Value, w.Expiry, w.keeps, w.Reason = v, expiry, ok, store.Replaced
-		if ok {
-			err = c.apply(&w, verb)
-		} else {
-			err = c.applyFor(&w, l, verb)
-		}
-		if err != errUnmet {
-			return err
+		theirs.Fit(len(e.next))
+		w.expect(old, expiry, ok)
+		if err := c.settle(&w, e); err != errUnmet {
+			return e.verdict, err
 		}
 	}
 }
 
+// settle carries out what the function of an Update has decided. It returns errUnmet if the entry
+// has changed since the function saw it.
+func (c *Cache) settle(w *write, e *Entry[[]byte]) error {
+	w.Value, w.Reason = e.next, store.Replaced
+	w.del, w.keeps, w.Unstored = e.verdict == deleted, e.verdict == set && e.Present, false
+	switch e.verdict {
+	case unchanged:
+		return nil
+	case deleted:
+		w.Reason = store.Deleted
+		if _, err := c.remove(w, nil); err == errUnmet {
+			return err
+		}
+		return nil // removed, or absent because the cache is closed
+	}
+	return c.applyFor(w, e.life, "update")
+}
+
 // expect makes the write conditional on the key still being as it was found.
-func (w *write) expect(old []byte, ok bool) {
+func (w *write) expect(old []byte, expiry uint32, ok bool) {
 	w.cond, w.old = ifAbsent, nil
 	if ok {
-		w.cond, w.old = ifEqual, old
+		w.cond, w.old, w.until = ifSame, old, expiry
 	}
 }
 

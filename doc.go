@@ -35,7 +35,7 @@
 // # Times to live
 //
 // The same rules apply to every time to live (TTL): to the argument of SetWithTTL, SetBatchWithTTL,
-// SetIfAbsentWithTTL, UpdateWithTTL and Touch, to the result of a load ([LoadFunc]), and to
+// SetIfAbsent, Touch and [Entry.SetWithTTL], to the result of a load ([LoadFunc]), and to
 // [Options].TTL.
 //
 //   - An entry can be read for at most its TTL, unless Options.StaleIfError is set. The clock is
@@ -45,8 +45,8 @@
 //     In a field, or returned by a load, 0 means unset: without Options.TTL entries never expire,
 //     and a loaded entry gets Options.TTL.
 //   - A negative TTL means that the entry has already expired. Nothing is stored, an older entry of
-//     the key is removed, and the call returns no error. (SetIfAbsentWithTTL and UpdateWithTTL use
-//     their TTL only for a new entry: whatever it is, an existing one stays.)
+//     the key is removed, and the call returns no error. (SetIfAbsent uses its TTL only for
+//     a new entry: whatever it is, an existing one stays.)
 //   - A TTL between 0 and one tick is too short to be honored. It is usually a number without a
 //     unit: 60 means 60 ns. It has the effect of a negative one, and methods that return an error
 //     return [ErrTTLTooShort]. (Touch returns no error; the result of a load goes to its waiting
@@ -62,12 +62,11 @@
 //
 // # Atomic writes and loads
 //
-// [Cache.SetIfAbsent], [Cache.SetIfChanged], [Cache.CompareAndSwap], [Cache.Update], [Cache.Append]
-// and [Cache.GetAndDel] are atomic for their key. Those that modify an existing entry keep its
-// expiry and count as a read; a new entry gets [Options].TTL, or the TTL given to
-// [Cache.SetIfAbsentWithTTL] or [Cache.UpdateWithTTL]. A cache may drop an entry between any two
-// calls, so do not keep anything in it that must not be lost: a lock may be lost early, and a
-// counter may start again.
+// [Cache.SetIfAbsent], [Cache.SetIfChanged], [Cache.CompareAndSwap], [Cache.Update] and
+// [Cache.GetAndDel] are atomic for their key. Those that modify an existing entry count as a read
+// and keep its expiry, unless Update sets another one; a new entry gets [Options].TTL, or the TTL
+// that it is given. A cache may drop an entry between any two calls, so do not keep anything in it
+// that must not be lost: a lock may be lost early, and a counter may start again.
 //
 // [Cache.GetOrLoad] and [Cache.GetOrLoadBatch] load missing values. At most one load of a key runs
 // at a time, and all callers that miss on the key wait for it; a Set or Del in the meantime takes
@@ -89,10 +88,10 @@
 //
 // In terms of the Go memory model, a Set, Del or Reset synchronizes before a lookup that observes
 // its effect. No call covers two keys at the same instant: GetBatch, GetOrLoadBatch, SetBatch, All,
-// Keys, Len, Reset, Resize, Sizing, Stats and UpdateStats proceed key by key or bucket by bucket,
+// Keys, Len, Reset, Resize, Stats and UpdateStats proceed key by key or bucket by bucket,
 // and may see some of the concurrent changes and not others.
 //
-// No lock is held while user code runs: the functions passed to View, Update, GetOrLoad and
+// No lock is held while user code runs: the functions passed to Update, GetOrLoad and
 // GetOrLoadBatch, [Options].OnRemove, a codec, a [Compressor], and the body of a loop. User code
 // may block, panic, and call any method of the same cache. The package starts goroutines only to
 // run a load, to save or load a snapshot, to open a file, to count the entries of namespaces that

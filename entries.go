@@ -3,7 +3,6 @@ package ringcache
 import (
 	"iter"
 
-	"github.com/ringcache/ringcache/internal/scratch"
 	"github.com/ringcache/ringcache/internal/store"
 )
 
@@ -63,30 +62,6 @@ func (c *Cache) Has(k []byte) bool {
 func (c *Cache) Peek(dst, k []byte) ([]byte, bool) {
 	out, _, got := c.lookup(dst, k, unhashed, withValue)
 	return out, got == hit
-}
-
-// HasGetUncounted is like [Cache.HasGet], but does not count as a lookup in [Stats]. Unlike
-// [Cache.Peek], it counts as a read for the eviction policy. Use it if one request needs several
-// entries: if only the lookup of the first one counts, the hit ratio is that of requests.
-func (c *Cache) HasGetUncounted(dst, k []byte) ([]byte, bool) {
-	out, _, got := c.lookup(dst, k, unhashed, withValue|reading)
-	return out, got == hit
-}
-
-// View calls fn with the value of k and reports whether k was present; on a miss, fn is not called.
-// v is a buffer that later Views reuse: fn may modify it, and must not use it after returning. No
-// lock is held while fn runs. View does not allocate, except occasionally for a larger buffer, and
-// takes the same locks as Get.
-func (c *Cache) View(k []byte, fn func(v []byte)) bool {
-	mustBeFunc("View", fn != nil)
-	s := scratch.Get()
-	defer s.Release()
-	v, ok := c.HasGet(s.Bytes[:0], k)
-	if ok {
-		s.Bytes = v
-		fn(v[:len(v):len(v)])
-	}
-	return ok
 }
 
 // Del removes k and reports whether it was present. It does not allocate and locks one bucket.

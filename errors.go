@@ -14,32 +14,25 @@ import (
 // after all of them except ErrClosed.
 var (
 	// ErrTooLarge is returned for a key longer than 65,535 bytes or a value longer than 1/16 of the
-	// cache's bound or 4 GB, by Set, SetIfAbsent, SetIfChanged, CompareAndSwap, Update, Append,
-	// SetBatch and their forms with a TTL, including those of a Typed view or a Namespace. Nothing is
-	// stored, and an older value of the key is removed, because it is out of date.
+	// cache's bound or 4 GB, by Set, SetIfAbsent, SetIfChanged, CompareAndSwap, Update, SetBatch and
+	// their forms with a TTL. Nothing is stored, and an older value of the key is removed.
 	ErrTooLarge = errors.New("entry too large")
 
-	// ErrClosed is returned after Close by Set, SetIfAbsent, SetIfChanged, CompareAndSwap, Update
-	// (unless its function removes the key), Append, SetBatch and their forms with a TTL, including
-	// those of a Typed view or a Namespace, by Invalidate, Drop and Resize, and by the methods that
-	// save or read a snapshot. Lookups of a closed cache miss, and GetOrLoad and GetOrLoadBatch load
-	// without storing. Nothing is removed from [Options].File: the next cache opened on it finds the
-	// older value.
+	// ErrClosed is returned after Close by Set, SetIfAbsent, SetIfChanged, CompareAndSwap, Update (if
+	// its function sets a value), SetBatch and their forms with a TTL, by Invalidate, Drop and Resize,
+	// and by the methods that save or read a snapshot. [Options].File keeps the older value.
 	ErrClosed = errors.New("cache is closed")
 
 	// ErrNoMemory is returned when the operating system provides no memory at all, or less than twice
-	// the size of the entry, by Set, SetIfAbsent, SetIfChanged, CompareAndSwap, Update, Append,
-	// SetBatch and their forms with a TTL, including those of a Typed view or a Namespace; and by
-	// NewWithOptions if [Options].File cannot be created because the disk is full. Nothing is stored,
-	// an older value of the key is removed, and a later Set tries again. If only a part of the memory
-	// is refused, the cache behaves like a smaller one, without an error: see
-	// [Stats].EffectiveMaxBytes.
+	// the size of the entry, by Set, SetIfAbsent, SetIfChanged, CompareAndSwap, Update, SetBatch and
+	// their forms with a TTL; and by NewWithOptions if the disk is too full for [Options].File.
+	// Nothing is stored, an older value of the key is removed, and a later Set tries again. If only a
+	// part of the memory is refused, the cache works at that size: see [Stats].EffectiveMaxBytes.
 	ErrNoMemory = errors.New("no memory from the operating system")
 
-	// ErrTTLTooShort is returned for a TTL above 0 and below the clock's tick of 100 ms by SetWithTTL
-	// and SetBatchWithTTL, and for a new entry by SetIfAbsentWithTTL and UpdateWithTTL, including
-	// those of a Typed view or a Namespace. Nothing is stored, and an older value of the key is
-	// removed.
+	// ErrTTLTooShort is returned for a TTL above 0 and below the clock's tick of 100 ms by SetWithTTL,
+	// SetBatchWithTTL and Update, and for a new entry by SetIfAbsent. Nothing is stored, and an older
+	// value of the key is removed.
 	ErrTTLTooShort = errors.New("time to live too short")
 
 	// ErrAbsent is returned by a load function if the key has no value, and then by GetOrLoad.
@@ -59,14 +52,13 @@ var (
 
 	// ErrEncode is returned by all storing methods of a Typed view if its codec cannot encode the
 	// value. It is wrapped together with the codec's own error. Nothing is stored, and an older value
-	// of the key is removed, except by SetIfAbsent, SetIfAbsentWithTTL and CompareAndSwap.
+	// of the key is removed, except by SetIfAbsent, CompareAndSwap and Update.
 	ErrEncode = errors.New("value cannot be encoded")
 
-	// ErrDecode is returned by Get, GetWithTTL, Peek, GetBatch, GetAndDel, SetIfAbsentWithTTL, Update
-	// and UpdateWithTTL of a Typed view if the key is present but its codec cannot decode the bytes.
-	// It is wrapped together with the codec's own error, and names the key. GetAndDel removes the
-	// entry; the others leave it. GetOrLoad and GetOrLoadBatch remove the entry and load the key, and
-	// return ErrDecode if the loaded value cannot be decoded either.
+	// ErrDecode is returned by the methods of a Typed view that return or pass on a value, if its
+	// codec cannot decode the bytes. It is wrapped together with the codec's error, and names the key.
+	// GetAndDel removes the entry; GetOrLoad and GetOrLoadBatch remove it and load the key; the others
+	// leave it.
 	ErrDecode = errors.New("value cannot be decoded")
 
 	// ErrInUse is returned by NewWithOptions if another cache, in this process or another one, has
@@ -106,7 +98,7 @@ func (p *LoadPanic) Unwrap() error {
 }
 
 // refusals counts the refused writes by their error.
-type refusals struct{ tooLarge, noMemory, ttlTooShort, closed atomic.Uint64 }
+type refusals struct{ tooLarge, noMemory, ttlTooShort atomic.Uint64 }
 
 // count counts a write that was refused with err.
 func (r *refusals) count(err error) {
@@ -115,8 +107,6 @@ func (r *refusals) count(err error) {
 		r.tooLarge.Add(1)
 	case errors.Is(err, ErrNoMemory):
 		r.noMemory.Add(1)
-	case errors.Is(err, ErrClosed):
-		r.closed.Add(1)
 	case errors.Is(err, ErrTTLTooShort):
 		r.ttlTooShort.Add(1)
 	}

@@ -27,9 +27,6 @@ type failing struct {
 // failingCalls are calls that store v under k, whether or not k is present.
 func failingCalls() []failing {
 	return []failing{
-		{"Append", "append to entry", func(c *ringcache.Cache, k, v []byte) error {
-			return c.Append(k, v)
-		}},
 		{"CompareAndSwap", "swap entry", func(c *ringcache.Cache, k, v []byte) error {
 			_ = c.Set(k, nil)
 			_, err := c.CompareAndSwap(k, nil, v)
@@ -40,7 +37,7 @@ func failingCalls() []failing {
 			return c.SetBatch([][]byte{k}, [][]byte{v})
 		}},
 		{"SetIfAbsent", "set entry", func(c *ringcache.Cache, k, v []byte) error {
-			_, err := c.SetIfAbsent(k, v)
+			_, _, err := c.SetIfAbsent(nil, k, v, 0)
 			return err
 		}},
 		{"SetIfChanged", "set entry", func(c *ringcache.Cache, k, v []byte) error {
@@ -51,57 +48,53 @@ func failingCalls() []failing {
 			return c.SetWithTTL(k, v, time.Hour)
 		}},
 		{"Update", "update entry", func(c *ringcache.Cache, k, v []byte) error {
-			return c.Update(k, func([]byte, bool) ([]byte, bool) { return v, true })
-		}},
-		{"SetIfAbsentWithTTL", "set entry", func(c *ringcache.Cache, k, v []byte) error {
-			_, _, err := c.SetIfAbsentWithTTL(nil, k, v, time.Hour)
-			return err
+			return c.Update(k, ringtest.Store(v))
 		}},
 		{"SetBatchWithTTL", "set batch: index 0: set entry", func(c *ringcache.Cache, k, v []byte) error {
 			return c.SetBatchWithTTL([][]byte{k}, [][]byte{v}, time.Hour)
 		}},
-		{"UpdateWithTTL", "update entry", func(c *ringcache.Cache, k, v []byte) error {
-			return c.UpdateWithTTL(k, time.Hour, func([]byte, bool) ([]byte, bool) { return v, true })
+		{"Update", "update entry", func(c *ringcache.Cache, k, v []byte) error {
+			return c.Update(k, func(e *ringtest.Entry) { e.SetWithTTL(v, time.Hour) })
 		}},
-		{"Typed", "set entry", func(c *ringcache.Cache, k, v []byte) error {
+		{"Set", "set entry", func(c *ringcache.Cache, k, v []byte) error {
 			return ringtest.BytesView(c).Set(k, v)
 		}},
-		{"Typed", "set entry", func(c *ringcache.Cache, k, v []byte) error {
+		{"SetWithTTL", "set entry", func(c *ringcache.Cache, k, v []byte) error {
 			return ringtest.BytesView(c).SetWithTTL(k, v, time.Hour)
 		}},
-		{"Typed", "set entry", func(c *ringcache.Cache, k, v []byte) error {
-			_, err := ringtest.BytesView(c).SetIfAbsent(k, v)
+		{"SetIfAbsent", "set entry", func(c *ringcache.Cache, k, v []byte) error {
+			_, _, err := ringtest.BytesView(c).SetIfAbsent(k, v, 0)
 			return err
 		}},
-		{"Typed", "set entry", func(c *ringcache.Cache, k, v []byte) error {
+		{"SetIfChanged", "set entry", func(c *ringcache.Cache, k, v []byte) error {
 			_, err := ringtest.BytesView(c).SetIfChanged(k, v)
 			return err
 		}},
-		{"Typed", "set batch: index 0: set entry", func(c *ringcache.Cache, k, v []byte) error {
+		{"SetBatch", "set batch: index 0: set entry", func(c *ringcache.Cache, k, v []byte) error {
 			return ringtest.BytesView(c).SetBatch([][]byte{k}, [][]byte{v})
 		}},
-		{"Typed", "update entry", func(c *ringcache.Cache, k, v []byte) error {
-			return ringtest.BytesView(c).Update(k, func([]byte, bool) ([]byte, bool) { return v, true })
+		{"Update", "update entry", func(c *ringcache.Cache, k, v []byte) error {
+			return ringtest.BytesView(c).Update(k, ringtest.Store(v))
 		}},
-		{"Namespace", "set entry", func(c *ringcache.Cache, k, v []byte) error {
+		{"Set", "set entry", func(c *ringcache.Cache, k, v []byte) error {
 			return c.Namespace("n").Set(k, v)
 		}},
-		{"Namespace", "set entry", func(c *ringcache.Cache, k, v []byte) error {
+		{"SetWithTTL", "set entry", func(c *ringcache.Cache, k, v []byte) error {
 			return c.Namespace("n").SetWithTTL(k, v, time.Hour)
 		}},
-		{"Namespace", "set entry", func(c *ringcache.Cache, k, v []byte) error {
-			_, err := c.Namespace("n").SetIfAbsent(k, v)
+		{"SetIfAbsent", "set entry", func(c *ringcache.Cache, k, v []byte) error {
+			_, _, err := c.Namespace("n").SetIfAbsent(nil, k, v, 0)
 			return err
 		}},
-		{"Namespace", "set entry", func(c *ringcache.Cache, k, v []byte) error {
+		{"SetIfChanged", "set entry", func(c *ringcache.Cache, k, v []byte) error {
 			_, err := c.Namespace("n").SetIfChanged(k, v)
 			return err
 		}},
-		{"Namespace", "set batch: index 0: set entry", func(c *ringcache.Cache, k, v []byte) error {
+		{"SetBatch", "set batch: index 0: set entry", func(c *ringcache.Cache, k, v []byte) error {
 			return c.Namespace("n").SetBatch([][]byte{k}, [][]byte{v})
 		}},
-		{"Namespace", "update entry", func(c *ringcache.Cache, k, v []byte) error {
-			return c.Namespace("n").Update(k, func([]byte, bool) ([]byte, bool) { return v, true })
+		{"Update", "update entry", func(c *ringcache.Cache, k, v []byte) error {
+			return c.Namespace("n").Update(k, ringtest.Store(v))
 		}},
 	}
 }
@@ -145,9 +138,7 @@ func TestErrors_SayWhatWasCalled(t *testing.T) {
 	require.ErrorIs(t, closed.Resize(ringtest.MinBytes), ringcache.ErrClosed)
 	assert.Regexp(t, `\bResize\b`, docs["ErrClosed"])
 	assert.Regexp(t, `\bNewWithOptions\b[^.]*\bResize\b`, docs["ErrInvalidOptions"])
-	for _, name := range []string{
-		"SetWithTTL", "SetBatchWithTTL", "SetIfAbsentWithTTL", "UpdateWithTTL",
-	} {
+	for _, name := range []string{"SetWithTTL", "SetBatchWithTTL", "SetIfAbsent", "Update"} {
 		assert.Regexp(t, `\b`+name+`\b`, docs["ErrTTLTooShort"])
 	}
 }
@@ -181,10 +172,6 @@ func TestErrors_NilFunctionPanicsAtOnce(t *testing.T) {
 			call   func()
 		}{
 			{"Update", func() { _ = c.Update(k, nil) }},
-			{"UpdateWithTTL", func() { _ = c.UpdateWithTTL(k, time.Hour, nil) }},
-			{"UpdateWithTTL", func() { _ = c.Namespace("n").UpdateWithTTL(k, time.Hour, nil) }},
-			{"UpdateWithTTL", func() { _ = ringtest.BytesView(c).UpdateWithTTL(k, time.Hour, nil) }},
-			{"View", func() { c.View(k, nil) }},
 			{"GetOrLoad", func() { _, _ = c.GetOrLoad(ctx, nil, k, nil) }},
 			{"GetOrLoadBatch", func() {
 				_, _, _ = c.GetOrLoadBatch(ctx, nil, [][]byte{k}, make([][]byte, 1), nil)
@@ -192,7 +179,6 @@ func TestErrors_NilFunctionPanicsAtOnce(t *testing.T) {
 			{"All", func() { c.All()(nil) }},
 			{"Keys", func() { c.Keys()(nil) }},
 			{"Update", func() { _ = c.Namespace("n").Update(k, nil) }},
-			{"View", func() { c.Namespace("n").View(k, nil) }},
 			{"GetOrLoad", func() { _, _ = c.Namespace("n").GetOrLoad(ctx, nil, k, nil) }},
 			{"All", func() { c.Namespace("n").All()(nil) }},
 			{"Keys", func() { c.Namespace("n").Keys()(nil) }},

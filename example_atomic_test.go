@@ -6,26 +6,30 @@ import (
 	"time"
 
 	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/codec"
 )
 
 // A rate limiter with fixed windows: the first request of a client creates the counter, with the
 // window as its TTL; later ones increment it and leave its expiry alone. When the window is over,
 // the counter is gone, and the next request begins another.
-func ExampleCache_UpdateWithTTL() {
+func ExampleEntry_fixedWindow() {
 	cache := ringcache.New(32 << 20)
 	defer cache.Close()
 
 	const limit, window = 3, time.Minute
-	allow := func(client string) bool {
-		var n uint64
-		err := cache.UpdateWithTTL([]byte(client), window, func(old []byte, ok bool) ([]byte, bool) {
-			n = 1 // fn may run again: it starts from what it is given
-			if ok {
-				n += binary.LittleEndian.Uint64(old)
+	allow := func(client string) (allowed bool) {
+		err := cache.Update([]byte(client), func(e *ringcache.Entry[[]byte]) {
+			if !e.Present {
+				e.SetWithTTL(binary.LittleEndian.AppendUint64(nil, 1), window)
+				allowed = true
+				return
 			}
-			return binary.LittleEndian.AppendUint64(old[:0], n), true
+			n := binary.LittleEndian.Uint64(e.Value) + 1
+			if allowed = n <= limit; allowed {
+				e.Set(binary.LittleEndian.AppendUint64(e.Value[:0], n))
+			}
 		})
-		return err == nil && n <= limit
+		return err == nil && allowed
 	}
 
 	for range 4 {
@@ -43,36 +47,84 @@ func ExampleCache_UpdateWithTTL() {
 	// next window in 1m0s
 }
 
-// A lock within this process that expires by itself if its owner hangs. Only the owner, who knows
-// the token, can release it. A cache may evict the lock early, so use it to save work, and not
-// where two owners at once would do harm.
-func ExampleCache_SetIfAbsentWithTTL_lock() {
+// A token bucket: a client has up to three requests at once, and gets one more each second. The
+// entry expires once the bucket is full again, since a full one needs none.
+func ExampleEntry_tokenBucket() {
+	cache := ringcache.New(32 << 20)
+	defer cache.Close()
+	buckets := ringcache.NewTyped[string](cache, codec.Binary[time.Time](),
+		ringcache.TypedOptions{Prefix: "bucket:"})
+
+	const burst, each = 3, time.Second
+	allow := func(client string, now time.Time) (allowed bool) {
+		err := buckets.Update(client, func(full *ringcache.Entry[time.Time]) { // when it is full again
+			next := now.Add(each)
+			if full.Present && full.Value.After(now) {
+				next = full.Value.Add(each)
+			}
+			if allowed = !next.After(now.Add(burst * each)); allowed {
+				full.SetWithTTL(next, burst*each+time.Second) // not before it is full
+			}
+		})
+		return err == nil && allowed
+	}
+
+	now := time.Now()
+	for range 4 {
+		fmt.Println(allow("alice", now))
+	}
+	fmt.Println(allow("alice", now.Add(each)), allow("alice", now.Add(each)))
+	// Output:
+	// true
+	// true
+	// true
+	// false
+	// true false
+}
+
+// A lease within this process, which expires by itself if its owner hangs. Only the owner, who
+// knows the token, can renew or release it: whether it still is the owner is decided in the same
+// step. A cache may evict the lease early, so use it to save work, and not where two owners at once
+// would do harm.
+func ExampleEntry_lease() {
 	cache := ringcache.New(32 << 20)
 	defer cache.Close()
 
-	lock := func(name, token string) bool {
-		owner, locked, err := cache.SetIfAbsentWithTTL(nil, []byte(name), []byte(token), time.Minute)
-		if !locked && err == nil {
+	const lease = time.Minute
+	name := []byte("report")
+	acquire := func(token string) bool {
+		owner, acquired, err := cache.SetIfAbsent(nil, name, []byte(token), lease)
+		if !acquired && err == nil {
 			fmt.Printf("%s waits for %s\n", token, owner)
 		}
-		return locked
+		return acquired
 	}
-	release := func(name, token string) {
-		_ = cache.Update([]byte(name), func(owner []byte, ok bool) ([]byte, bool) {
-			return owner, ok && string(owner) != token // keep somebody else's lock
+	renew := func(token string) (mine bool) {
+		err := cache.Update(name, func(e *ringcache.Entry[[]byte]) {
+			if mine = string(e.Value) == token; mine {
+				e.SetWithTTL(e.Value, lease)
+			}
+		})
+		return mine && err == nil
+	}
+	release := func(token string) {
+		_ = cache.Update(name, func(e *ringcache.Entry[[]byte]) {
+			if string(e.Value) == token {
+				e.Del()
+			}
 		})
 	}
 
-	fmt.Println(lock("report", "worker 1"))
-	fmt.Println(lock("report", "worker 2"))
-	release("report", "worker 2") // it is not worker 2's
-	fmt.Println(lock("report", "worker 2"))
-	release("report", "worker 1")
-	fmt.Println(lock("report", "worker 2"))
+	fmt.Println(acquire("worker 1"), acquire("worker 2"))
+	fmt.Println(renew("worker 1"), renew("worker 2"))
+	release("worker 2") // it is not worker 2's
+	fmt.Println(acquire("worker 2"))
+	release("worker 1")
+	fmt.Println(acquire("worker 2"))
 	// Output:
-	// true
 	// worker 2 waits for worker 1
-	// false
+	// true false
+	// true false
 	// worker 2 waits for worker 1
 	// false
 	// true
@@ -80,14 +132,14 @@ func ExampleCache_SetIfAbsentWithTTL_lock() {
 
 // An idempotency key: a payment that is sent twice is made once, and its second request gets the
 // result of the first. The same call drops messages that arrive twice.
-func ExampleCache_SetIfAbsentWithTTL_idempotencyKey() {
+func ExampleCache_SetIfAbsent_idempotencyKey() {
 	cache := ringcache.New(32 << 20)
 	defer cache.Close()
 
 	payments := 0
 	pay := func(key string) string {
 		k := []byte(key)
-		result, first, err := cache.SetIfAbsentWithTTL(nil, k, []byte("in progress"), time.Hour)
+		result, first, err := cache.SetIfAbsent(nil, k, []byte("in progress"), time.Hour)
 		switch {
 		case err != nil:
 			return err.Error()
@@ -109,22 +161,4 @@ func ExampleCache_SetIfAbsentWithTTL_idempotencyKey() {
 	// receipt 1
 	// receipt 2
 	// 2 payments
-}
-
-// A de-duplicator: each message is handled once in ten minutes, however often it is delivered.
-// The stored value is empty, so a duplicate costs no allocation.
-func ExampleCache_SetIfAbsentWithTTL_deduplicate() {
-	cache := ringcache.New(32 << 20)
-	defer cache.Close()
-
-	for _, id := range []string{"a", "b", "a", "c", "b", "a"} {
-		_, first, err := cache.SetIfAbsentWithTTL(nil, []byte(id), nil, 10*time.Minute)
-		if first || err != nil {
-			fmt.Println("handle", id)
-		}
-	}
-	// Output:
-	// handle a
-	// handle b
-	// handle c
 }

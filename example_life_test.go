@@ -95,15 +95,14 @@ func ExampleCache_SetIfAbsent() {
 	defer cache.Close()
 
 	for worker := range 3 {
-		mine, err := cache.SetIfAbsent([]byte("job 17"), fmt.Append(nil, "taken by ", worker))
-		fmt.Println(mine, err)
+		by, mine, err := cache.SetIfAbsent(
+			nil, []byte("job 17"), fmt.Append(nil, "worker ", worker), time.Hour)
+		fmt.Printf("%s %v %v\n", by, mine, err)
 	}
-	fmt.Printf("%s\n", cache.Get(nil, []byte("job 17")))
 	// Output:
-	// true <nil>
-	// false <nil>
-	// false <nil>
-	// taken by 0
+	//  true <nil>
+	// worker 0 false <nil>
+	// worker 0 false <nil>
 }
 
 func ExampleCache_SetIfChanged() {
@@ -137,12 +136,12 @@ func ExampleCache_Update() {
 	cache := ringcache.New(32 << 20)
 	defer cache.Close()
 
-	increment := func(old []byte, ok bool) (new []byte, keep bool) {
+	increment := func(e *ringcache.Entry[[]byte]) {
 		n := uint64(0)
-		if ok {
-			n = binary.LittleEndian.Uint64(old)
+		if e.Present {
+			n = binary.LittleEndian.Uint64(e.Value)
 		}
-		return binary.LittleEndian.AppendUint64(old[:0], n+1), true
+		e.Set(binary.LittleEndian.AppendUint64(e.Value[:0], n+1))
 	}
 	for range 3 {
 		if err := cache.Update([]byte("visits"), increment); err != nil {
@@ -153,12 +152,15 @@ func ExampleCache_Update() {
 	// Output: 3
 }
 
-func ExampleCache_Append() {
+// A line is appended to a log.
+func ExampleCache_Update_append() {
 	cache := ringcache.New(32 << 20)
 	defer cache.Close()
 
 	for _, line := range []string{"one\n", "two\n"} {
-		_ = cache.Append([]byte("log"), []byte(line))
+		_ = cache.Update([]byte("log"), func(e *ringcache.Entry[[]byte]) {
+			e.Set(append(e.Value, line...))
+		})
 	}
 	fmt.Printf("%s", cache.Get(nil, []byte("log")))
 	// Output:

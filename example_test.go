@@ -165,21 +165,6 @@ func ExampleCache_Keys() {
 	// Output: 1 true
 }
 
-// View passes a copy of the value in a buffer that is reused. Only what is computed from it may
-// leave the function.
-func ExampleCache_View() {
-	cache := ringcache.New(32 << 20)
-	defer cache.Close()
-	_ = cache.Set([]byte("page"), bytes.Repeat([]byte("line\n"), 1000))
-
-	lines := 0
-	found := cache.View([]byte("page"), func(v []byte) {
-		lines = bytes.Count(v, []byte("\n"))
-	})
-	fmt.Println(found, lines)
-	// Output: true 1000
-}
-
 // An error means that the key is now absent: an older value is removed too.
 func ExampleCache_Set_errors() {
 	cache := ringcache.New(32 << 20) // values of up to 2 MB

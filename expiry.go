@@ -165,10 +165,16 @@ func (c *Cache) TTL(k []byte) (time.Duration, bool) {
 // miss. GetWithTTL counts as one lookup, and allocates and locks like Get.
 func (c *Cache) GetWithTTL(dst, k []byte) ([]byte, time.Duration, bool) {
 	out, expiry, got := c.lookup(dst, k, unhashed, getMode)
+	return out, c.left(expiry, got), got == hit
+}
+
+// left returns the time until the expiry of an entry that was found, 0 for never. It is not 0 for
+// an entry that has expired since, because that is not never.
+func (c *Cache) left(expiry uint32, got outcome) time.Duration {
 	if got != hit || expiry == 0 {
-		return out, 0, got == hit
+		return 0
 	}
-	return out, max(c.shared.Until(expiry), 1), true // it may have expired since: that is not never
+	return max(c.shared.Until(expiry), 1)
 }
 
 // DeleteExpired removes all entries that have expired when it is called, negative entries included

@@ -21,14 +21,10 @@ import (
 	"github.com/ringcache/ringcache/internal/store"
 )
 
-// New returns a cache with a bound of maxBytes bytes on its off-heap memory, records and index
-// together; values below 32 MB are raised to 32 MB. The cache uses almost no memory until entries
-// are set. New panics if maxBytes is not positive, as in fastcache; [NewWithOptions] returns an
-// error instead, and also makes smaller caches.
+// New returns a cache with a bound of maxBytes bytes, at least 256 KB, on its off-heap memory,
+// records and index together. The cache uses almost no memory until entries are set. New panics
+// with the error of [NewWithOptions] if the bound is out of range.
 func New(maxBytes int) *Cache {
-	if maxBytes > 0 {
-		maxBytes = max(maxBytes, fullBytes)
-	}
 	c, err := NewWithOptions(Options{MaxBytes: maxBytes})
 	if err != nil {
 		panic(err)

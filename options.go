@@ -19,7 +19,6 @@ const (
 
 	minMaxBytes = store.LargeBuckets * minBucketBytes // as many small buckets as large ones
 	maxMaxBytes = store.BucketCount * maxBucketBytes
-	fullBytes   = store.BucketCount * minBucketBytes // has all buckets
 )
 
 const defaultRefreshTimeout = 30 * time.Second
@@ -170,8 +169,7 @@ type Options struct {
 	ExpectedEntries int
 }
 
-// checkBound returns an error if no cache can have maxBytes. All calls with a bound use this rule,
-// except New.
+// checkBound returns an error if no cache can have maxBytes. All calls with a bound use this rule.
 func checkBound(maxBytes int) error {
 	switch {
 	case maxBytes < minMaxBytes:

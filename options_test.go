@@ -17,15 +17,12 @@ import (
 	"github.com/ringcache/ringcache/internal/ringtest"
 )
 
-// New accepts the same arguments as fastcache's New, for programs that were written for it.
-func TestNew_TakesWhatFastcacheTakes(t *testing.T) {
-	for _, n := range []int{1, 1024, 1 << 20, ringtest.MinBytes - 1} {
-		c := ringcache.New(n)
-		require.EqualValues(t, ringtest.MinBytes, ringtest.StatsOf(c).MaxBytesSize, "New(%d)", n)
-		ringtest.CloseCache(t, c)
-	}
-	for _, n := range []int{0, -1, -1 << 31} {
-		require.Panics(t, func() { ringcache.New(n) }, "New(%d)", n)
+// New panics with the error of NewWithOptions.
+func TestNew_PanicsWhereOptionsAreRefused(t *testing.T) {
+	for _, n := range []int{math.MinInt, -1, 0, 1, 256<<10 - 1} {
+		_, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: n})
+		require.ErrorIs(t, err, ringcache.ErrInvalidOptions)
+		require.PanicsWithError(t, err.Error(), func() { ringcache.New(n) }, "New(%d)", n)
 	}
 }
 
@@ -116,7 +113,7 @@ func TestOptions_AreReturned(t *testing.T) {
 	}
 }
 
-// All calls with a bound follow one rule, except New, which accepts the same bounds as fastcache.
+// All calls with a bound follow one rule.
 func TestMaxBytes_OneRule(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "snapshot")
 	require.NoError(t, ringtest.Small(t).SaveToFile(path))
@@ -126,6 +123,14 @@ func TestMaxBytes_OneRule(t *testing.T) {
 	for name, bounded := range map[string]func(maxBytes int) (*ringcache.Cache, error){
 		"NewWithOptions": func(n int) (*ringcache.Cache, error) {
 			return ringcache.NewWithOptions(ringcache.Options{MaxBytes: n})
+		},
+		"New": func(n int) (c *ringcache.Cache, err error) {
+			defer func() {
+				if v := recover(); v != nil {
+					err = v.(error)
+				}
+			}()
+			return ringcache.New(n), nil
 		},
 		"Load": func(n int) (*ringcache.Cache, error) {
 			c, _, err := ringcache.Load(path, ringcache.Options{MaxBytes: n})

@@ -13,39 +13,29 @@ import (
 // in percent. The wording may change between versions: programs should use the fields,
 // [Stats.LogValue] or package [github.com/ringcache/ringcache/adapters/ringexpvar].
 func (s Stats) String() string {
-	p, l, z, f := &s.Policy, &s.Loads, &s.Compression, &s.File
-	return fmt.Sprintf("%d gets, %.1f %% hits, %d misses, %d near, %d sets, %d dels; "+
-		"refused %d too large, %d without memory, %d too short, %d closed; "+
+	l, z, f := &s.Loads, &s.Compression, &s.File
+	return fmt.Sprintf("%d gets, %.1f %% hits, %d misses, %d of evicted keys, %d sets, %d dels; "+
+		"refused %d too large, %d without memory, %d too short; "+
 		"%d entries, %v of %v, %v in force, %v reserved, of it %v dead, %v index; "+
-		"%d evicted (%d small, %d main, %d cold, %d crowd), %v; %d expired, %v; "+
-		"%d promoted, %d reinserted, %v moved, %d ghosts, %d ghost hits, "+
-		"%d collisions, %d corruptions; "+
+		"%d evicted, %v; %d expired; %d restored; %d collisions, %d corruptions; "+
 		"%d loads, %d of them failed, %d dropped, %d stale hits, %d negative hits; "+
-		"%d cold, %v, %d cold hits, %d compressed, %v to %v in %v, "+
-		"uncompressed %d without gain, %d short, %d with a full queue, "+
-		"%d compress and %d decompress errors; "+
-		"%d restored from snapshots, %d blocks discarded; "+
-		"%d recovered, %v, %d records discarded, %d files discarded",
-		s.GetCalls, 100*s.HitRatio(), s.Misses, p.NearMisses, s.SetCalls, s.DelCalls,
-		s.Refused.TooLarge, s.Refused.NoMemory, s.Refused.TTLTooShort, s.Refused.Closed,
+		"%d cold, %d cold hits, %d compressed, %v to %v in %v, %d errors; "+
+		"%d recovered, %d records discarded, %d files discarded",
+		s.GetCalls, 100*s.HitRatio(), s.Misses, s.EvictedMisses, s.SetCalls, s.DelCalls,
+		s.Refused.TooLarge, s.Refused.NoMemory, s.Refused.TTLTooShort,
 		s.EntriesCount, byteCount(s.BytesSize), byteCount(s.MaxBytesSize),
 		byteCount(s.EffectiveMaxBytes), byteCount(s.ReservedBytes),
 		byteCount(s.DeadBytes), byteCount(s.IndexBytes),
-		s.EvictedEntries, p.EvictedSmall, p.EvictedMain, p.EvictedCold, p.EvictedCrowd,
-		byteCount(s.EvictedBytes), s.ExpiredEntries, byteCount(s.ExpiredBytes),
-		p.Promotions, p.Reinsertions, byteCount(p.MovedBytes), p.Ghosts, p.GhostHits,
+		s.EvictedEntries, byteCount(s.EvictedBytes), s.ExpiredEntries, s.RestoredEntries,
 		s.Collisions, s.Corruptions,
 		l.Started, l.Errors, l.Dropped, l.StaleHits, l.NegativeHits,
-		z.ColdEntries, byteCount(z.ColdBytes), z.ColdHits, z.Compressed,
-		byteCount(z.BytesBefore), byteCount(z.BytesAfter), z.CompressTime,
-		z.UncompressedNoGain, z.UncompressedShort, z.UncompressedQueueFull,
-		z.CompressErrors, z.DecompressErrors,
-		s.Snapshots.RestoredEntries, s.Snapshots.DiscardedBlocks,
-		f.RecoveredEntries, byteCount(f.RecoveredBytes), f.DiscardedRecords, f.DiscardedFiles)
+		z.ColdEntries, z.ColdHits, z.Compressed, byteCount(z.BytesBefore), byteCount(z.BytesAfter),
+		z.CompressTime, z.Errors,
+		f.RecoveredEntries, f.DiscardedRecords, f.DiscardedFiles)
 }
 
 // LogValue returns a group of all fields, each under its name in snake case (get_calls), as plain
-// numbers; CompressTime is a duration. Nested structs are groups (policy.ghost_hits). It implements
+// numbers; CompressTime is a duration. Nested structs are groups (loads.started). It implements
 // [slog.LogValuer], so a Stats can be passed to a logger.
 func (s Stats) LogValue() slog.Value { return logGroup(reflect.ValueOf(s)) }
 

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"reflect"
 	"strconv"
+	"sync"
 	"time"
 	"unsafe"
 
@@ -68,6 +69,8 @@ type Typed[K Key, V any] struct {
 	codec Codec[V]
 	memo  *memo.Table[V] // of the codec; nil: it remembers nothing
 	kind  reflect.Kind
+
+	entries sync.Pool // of *Entry[V], for Update
 }
 
 // NewTyped returns a view of a cache or namespace, for keys of type K and values of type V, which
@@ -96,6 +99,7 @@ func NewTyped[K Key, V any, Of *Cache | *Namespace](
 		t.of = of.view
 	}
 	t.of.prefix = o.Prefix
+	t.entries.New = func() any { return new(Entry[V]) }
 	return t
 }
 

@@ -41,25 +41,10 @@ func (t *Typed[K, V]) setFor(key K, v V, l lifetime) error {
 	return t.of.setFor(k, data, l)
 }
 
-// SetIfAbsent is [Cache.SetIfAbsent]: a [Typed.Set] if key is absent. It reports whether it stored
-// v. An entry that cannot be decoded is present. If v cannot be encoded, the error is [ErrEncode]
-// and nothing changes.
-func (t *Typed[K, V]) SetIfAbsent(key K, v V) (stored bool, err error) {
-	var room [intRoom]byte
-	s := scratch.Get()
-	defer s.Release()
-	data, err := t.encode(s, "set", v)
-	if err != nil {
-		return false, err
-	}
-	return t.of.SetIfAbsent(t.bytes(room[:0], key), data)
-}
-
-// SetIfAbsentWithTTL is [Cache.SetIfAbsentWithTTL]: a [Typed.SetWithTTL] if key is absent. If key
-// is present, it returns the existing value and false. If that value cannot be decoded, the entry
-// stays, and the error is [ErrDecode]; if v cannot be encoded, the error is [ErrEncode] and nothing
-// changes.
-func (t *Typed[K, V]) SetIfAbsentWithTTL(
+// SetIfAbsent is [Cache.SetIfAbsent]: a [Typed.SetWithTTL] if key is absent. If key is present, it
+// returns the existing value and false. If that value cannot be decoded, the entry stays, and the
+// error is [ErrDecode]; if v cannot be encoded, the error is [ErrEncode] and nothing changes.
+func (t *Typed[K, V]) SetIfAbsent(
 	key K, v V, ttl time.Duration,
 ) (was V, stored bool, err error) {
 	var room [intRoom]byte
@@ -134,49 +119,34 @@ func (t *Typed[K, V]) Touch(key K, ttl time.Duration) bool {
 	return t.of.Touch(t.bytes(room[:0], key), ttl)
 }
 
-// Update is [Cache.Update]: it replaces the value of key with the one that fn returns, or removes
-// key if fn returns false for keep. fn may run several times, and only its last call takes effect.
-//
-// If the current value cannot be decoded, fn is not called, the entry stays unchanged, and the
-// error is [ErrDecode]. If the value that fn returns cannot be encoded, key is removed, and the
-// error is [ErrEncode].
-func (t *Typed[K, V]) Update(key K, fn func(old V, ok bool) (v V, keep bool)) error {
+// Update is [Cache.Update]: fn decides what becomes of the entry of key. If its value cannot be
+// decoded, fn is not called and the error is [ErrDecode]; if the value that fn sets cannot be
+// encoded, the error is [ErrEncode]. In both cases nothing changes.
+func (t *Typed[K, V]) Update(key K, fn func(e *Entry[V])) error {
 	mustBeFunc("Update", fn != nil)
-	return t.update(key, byOptions, fn)
-}
-
-// UpdateWithTTL is [Cache.UpdateWithTTL]: a [Typed.Update] in which a new entry gets ttl, and an
-// existing one keeps its expiry.
-func (t *Typed[K, V]) UpdateWithTTL(
-	key K, ttl time.Duration, fn func(old V, ok bool) (v V, keep bool),
-) error {
-	mustBeFunc("UpdateWithTTL", fn != nil)
-	return t.update(key, withTTL(ttl), fn)
-}
-
-func (t *Typed[K, V]) update(key K, l lifetime, fn func(old V, ok bool) (v V, keep bool)) error {
 	var room [intRoom]byte
 	k := t.bytes(room[:0], key)
 	s := scratch.Get()
 	defer s.Release()
-	var refused error // of the last call of fn
-	err := t.of.update(k, l, func(data []byte, ok bool) (out []byte, keep bool, err error) {
-		var v V
-		if ok {
-			if v, err = t.decode("update", key, data); err != nil {
-				return nil, false, err
+	e := t.entries.Get().(*Entry[V])
+	defer func() {
+		*e = Entry[V]{}
+		t.entries.Put(e)
+	}()
+	return t.of.update(k, func(raw *Entry[[]byte]) (err error) {
+		*e = Entry[V]{TTL: raw.TTL, Present: raw.Present}
+		if e.Present {
+			if e.Value, err = t.decode("update", key, raw.Value); err != nil {
+				return err
 			}
 		}
-		refused = nil
-		if v, keep = fn(v, ok); keep {
-			out, refused = t.encode(s, "update", v)
+		fn(e)
+		raw.verdict, raw.life = e.verdict, e.life
+		if e.verdict == set || e.verdict == setFor {
+			raw.next, err = t.encode(s, "update", e.next)
 		}
-		return out, keep && refused == nil, nil
+		return err
 	})
-	if err == nil {
-		err = refused
-	}
-	return err
 }
 
 // encode returns the encoding of v, which is in s if there is room.
@@ -323,7 +293,7 @@ func (t *Typed[K, V]) discard(k []byte) {
 		return
 	}
 	if _, err := t.codec.Decode(lent.Bytes[:len(data):len(data)]); err != nil {
-		w.expect(data, true)
+		w.cond, w.old = ifEqual, data
 		_, _ = t.of.cache.remove(&w, nil)
 	}
 }

@@ -192,24 +192,11 @@ func (n *view) Peek(dst, k []byte) ([]byte, bool) {
 	return n.cache.Peek(dst, n.key(room[:0], k))
 }
 
-// HasGetUncounted is [Cache.HasGetUncounted] in the namespace. It does not count in the statistics
-// of the namespace either.
-func (n *view) HasGetUncounted(dst, k []byte) ([]byte, bool) {
-	var room [stackKey]byte
-	return n.cache.HasGetUncounted(dst, n.key(room[:0], k))
-}
-
 // GetWithTTL is [Cache.GetWithTTL] in the namespace.
 func (n *view) GetWithTTL(dst, k []byte) ([]byte, time.Duration, bool) {
 	var room [stackKey]byte
 	out, ttl, ok := n.cache.GetWithTTL(dst, n.key(room[:0], k))
 	return out, ttl, n.looked(ok)
-}
-
-// View is [Cache.View] in the namespace.
-func (n *view) View(k []byte, fn func(v []byte)) bool {
-	var room [stackKey]byte
-	return n.looked(n.cache.View(n.key(room[:0], k), fn))
 }
 
 // TTL is [Cache.TTL] in the namespace.
@@ -316,21 +303,14 @@ func (n *view) setBatch(keys, vals [][]byte, l lifetime) error {
 }
 
 // SetIfAbsent is [Cache.SetIfAbsent] in the namespace.
-func (n *view) SetIfAbsent(k, v []byte) (stored bool, err error) {
-	var room [stackKey]byte
-	n.wrote(1)
-	return n.cache.SetIfAbsent(n.key(room[:0], k), v)
-}
-
-// SetIfAbsentWithTTL is [Cache.SetIfAbsentWithTTL] in the namespace.
-func (n *view) SetIfAbsentWithTTL(
+func (n *view) SetIfAbsent(
 	dst, k, v []byte, ttl time.Duration,
 ) (out []byte, stored bool, err error) {
 	_, stored, err = n.setIfAbsent(&dst, k, v, ttl)
 	return dst, stored, err
 }
 
-// setIfAbsent is SetIfAbsentWithTTL that also reports whether k was present.
+// setIfAbsent is SetIfAbsent that also reports whether k was present.
 func (n *view) setIfAbsent(
 	dst *[]byte, k, v []byte, ttl time.Duration,
 ) (there, stored bool, err error) {
@@ -354,45 +334,22 @@ func (n *view) SetIfChanged(k, v []byte) (changed bool, err error) {
 }
 
 // Update is [Cache.Update] in the namespace.
-func (n *view) Update(k []byte, fn func(old []byte, ok bool) (new []byte, keep bool)) error {
+func (n *view) Update(k []byte, fn func(e *Entry[[]byte])) error {
 	mustBeFunc("Update", fn != nil)
-	return n.update(k, byOptions, infallible(fn))
+	return n.update(k, infallible(fn))
 }
 
-// UpdateWithTTL is [Cache.UpdateWithTTL] in the namespace.
-func (n *view) UpdateWithTTL(
-	k []byte, ttl time.Duration, fn func(old []byte, ok bool) (new []byte, keep bool),
-) error {
-	mustBeFunc("UpdateWithTTL", fn != nil)
-	return n.update(k, withTTL(ttl), infallible(fn))
-}
-
-// update is Update by fn. It counts as the Set or Del that the last call of fn asked for, and if fn
-// fails, as nothing.
-func (n *view) update(k []byte, l lifetime, fn updater) error {
+// update is Update by fn. It counts as the Set or Del that the last call of fn has decided.
+func (n *view) update(k []byte, fn updater) error {
 	var room [stackKey]byte
-	var kept, failed bool
-	key := n.key(room[:0], k)
-	err := n.cache.update(key, l, "update", func(old []byte, ok bool) (new []byte, _ bool, err error) {
-		new, kept, err = fn(old, ok)
-		failed = err != nil
-		return new, kept, err
-	})
-	switch {
-	case failed:
-	case kept:
+	did, err := n.cache.update(n.key(room[:0], k), fn)
+	switch did {
+	case set, setFor:
 		n.wrote(1)
-	default:
+	case deleted:
 		n.removed()
 	}
 	return err
-}
-
-// Append is [Cache.Append] in the namespace.
-func (n *view) Append(k, suffix []byte) error {
-	var room [stackKey]byte
-	n.wrote(1)
-	return n.cache.Append(n.key(room[:0], k), suffix)
 }
 
 // Del is [Cache.Del] in the namespace.

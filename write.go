@@ -25,7 +25,8 @@ type write struct {
 	del      bool            // counts as a Del, not as a Set
 	keeps    bool            // an existing entry keeps its expiry
 	reads    bool            // finding the entry is a read that is not counted yet
-	old      []byte          // for ifEqual
+	old      []byte          // for ifEqual and ifSame
+	until    uint32          // for ifSame
 	found    *[]byte         // for ifAbsent: the existing value is appended to it; may be nil
 	call     *loadCall       // for ifListed: the load that writes
 	removals *store.Removals // for OnRemove; a pointer, so that k and v need not be on the heap
@@ -45,6 +46,7 @@ const (
 	always    cond = iota
 	ifAbsent       // there is no value
 	ifEqual        // it is write.old
+	ifSame         // it is write.old, and expires at write.until
 	ifChanged      // it is not write.Value
 	ifListed       // no condition on the value: write.call must not have been invalidated
 )

@@ -57,7 +57,7 @@ const (
 // A cache with values of all sizes: some reads look into two places, by the lock.
 func TestRingcache_AllSizes(t *testing.T) {
 	check := checked{large: true}
-	check.run(t, ringcache.New(1))
+	check.run(t, ringcache.New(32<<20))
 }
 
 // The same for a cache whose entries lie in a file.

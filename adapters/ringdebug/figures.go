@@ -33,7 +33,7 @@ var counters = []struct {
 		{"lookups", func(s *ringcache.Stats) uint64 { return s.GetCalls }},
 		{"hits", func(s *ringcache.Stats) uint64 { return s.GetCalls - min(s.Misses, s.GetCalls) }},
 		{"misses", func(s *ringcache.Stats) uint64 { return s.Misses }},
-		{"misses of evicted keys", func(s *ringcache.Stats) uint64 { return s.Policy.NearMisses }},
+		{"misses of evicted keys", func(s *ringcache.Stats) uint64 { return s.EvictedMisses }},
 		{"collisions", func(s *ringcache.Stats) uint64 { return s.Collisions }},
 		{"corruptions", func(s *ringcache.Stats) uint64 { return s.Corruptions }},
 	}},
@@ -43,15 +43,10 @@ var counters = []struct {
 		{"not stored: too large", func(s *ringcache.Stats) uint64 { return s.Refused.TooLarge }},
 		{"not stored: no memory", func(s *ringcache.Stats) uint64 { return s.Refused.NoMemory }},
 		{"not stored: TTL too short", func(s *ringcache.Stats) uint64 { return s.Refused.TTLTooShort }},
-		{"not stored: closed", func(s *ringcache.Stats) uint64 { return s.Refused.Closed }},
 	}},
 	{"Removals", []counted{
-		{"evicted from the small ring", func(s *ringcache.Stats) uint64 { return s.Policy.EvictedSmall }},
-		{"evicted from the main ring", func(s *ringcache.Stats) uint64 { return s.Policy.EvictedMain }},
-		{"evicted from the cold part", func(s *ringcache.Stats) uint64 { return s.Policy.EvictedCold }},
-		{"crowded out of the index", func(s *ringcache.Stats) uint64 { return s.Policy.EvictedCrowd }},
+		{"evicted", func(s *ringcache.Stats) uint64 { return s.EvictedEntries }},
 		{"expired", func(s *ringcache.Stats) uint64 { return s.ExpiredEntries }},
-		{"promoted to the main ring", func(s *ringcache.Stats) uint64 { return s.Policy.Promotions }},
 	}},
 	{"Loads", []counted{
 		{"started", func(s *ringcache.Stats) uint64 { return s.Loads.Started }},
@@ -63,21 +58,13 @@ var counters = []struct {
 	{"Cold part", []counted{
 		{"hits", func(s *ringcache.Stats) uint64 { return s.Compression.ColdHits }},
 		{"compressed", func(s *ringcache.Stats) uint64 { return s.Compression.Compressed }},
-		{"uncompressed: no gain", func(s *ringcache.Stats) uint64 {
-			return s.Compression.UncompressedNoGain
-		}},
-		{"uncompressed: too short", func(s *ringcache.Stats) uint64 {
-			return s.Compression.UncompressedShort
-		}},
-		{"uncompressed: compressor busy", func(s *ringcache.Stats) uint64 {
-			return s.Compression.UncompressedQueueFull
-		}},
+		{"failures of the compressor", func(s *ringcache.Stats) uint64 { return s.Compression.Errors }},
 	}},
 }
 
 // groupsOf returns the figures of a report for the HTML.
 func groupsOf(r *report) (groups []group) {
-	s, z := &r.Stats, &r.Sizing
+	s := &r.Stats
 	for _, of := range counters {
 		if of.title == "Cold part" && r.Options.Compressor == "" {
 			continue
@@ -102,26 +89,12 @@ func groupsOf(r *report) (groups []group) {
 			{Label: "– dead records", Value: size(s.DeadBytes)},
 			{Label: "– index", Value: size(s.IndexBytes)},
 		}},
-		group{Title: "Is it too small?", Rows: []row{
-			{Label: "age at eviction, small ring", Value: age(z.SmallAge)},
-			{Label: "age at eviction, main ring", Value: age(z.MainAge)},
-			{Label: "a cache larger by", Value: percent(r.LargerBy)},
-			{Label: "would add to the hit ratio, in points", Value: fmt.Sprintf("%.1f", 100*r.recentGain())},
-		}},
 		group{Title: "Warm start", Rows: []row{
 			{Label: "entries restored from the file", Value: grouped(s.File.RecoveredEntries)},
-			{Label: "entries restored from snapshots", Value: grouped(s.Snapshots.RestoredEntries)},
-			{Label: "records, files, blocks discarded", Value: fmt.Sprintf("%d, %d, %d",
-				s.File.DiscardedRecords, s.File.DiscardedFiles, s.Snapshots.DiscardedBlocks)},
+			{Label: "entries restored from snapshots", Value: grouped(s.RestoredEntries)},
+			{Label: "records, files discarded", Value: fmt.Sprintf("%d, %d",
+				s.File.DiscardedRecords, s.File.DiscardedFiles)},
 		}})
-}
-
-// recentGain returns the Gain of the watched time, or else since the start.
-func (r *report) recentGain() float64 {
-	if r.Watched != nil {
-		return r.Watched.Gain
-	}
-	return r.Gain
 }
 
 // rowsOf returns the settings for the HTML.

@@ -208,7 +208,7 @@ func (h *Handler) watch(w http.ResponseWriter, r *http.Request, p *page, all []s
 		report := reportOf(s.name, s.cache)
 		span := report.Stats.Sub(before[i])
 		report.Watched = &watched{
-			Seconds: waited.Seconds(), Stats: span, HitRatio: span.HitRatio(), Gain: span.Gain(),
+			Seconds: waited.Seconds(), Stats: span, HitRatio: span.HitRatio(),
 		}
 		if s.reads != nil {
 			report.Watched.HotKeys = watches[i].hottest(s.cache)

@@ -10,7 +10,7 @@ import (
 // docs/metrics.md; the page also shows the figures themselves.
 const (
 	lowHitRatio  = 0.5
-	highGain     = 0.05
+	tooSmall     = 0.05 // of the lookups miss evicted keys
 	highFailures = 0.05
 	lowBound     = 0.9
 
@@ -37,10 +37,10 @@ func notesOfUse(s *ringcache.Stats) (notes []string) {
 	note(isBusy && s.HitRatio() < lowHitRatio,
 		"Only %.1f %% of the lookups hit. Have the keys changed, or is a client scanning?",
 		100*s.HitRatio())
-	note(isBusy && s.Gain() > highGain,
-		"The cache is too small: the hit ratio of one larger by %.0f %% would be %.1f percentage "+
-			"points higher.",
-		100*s.LargerBy(), 100*s.Gain())
+	evicted := float64(s.EvictedMisses) / float64(max(s.GetCalls, 1))
+	note(isBusy && evicted > tooSmall,
+		"The cache is too small: %.1f %% of the lookups missed keys that it had evicted lately.",
+		100*evicted)
 	l := &s.Loads
 	note(l.Started >= fewLoads && float64(l.Errors) > highFailures*float64(l.Started),
 		"%d of %d loads failed: check the source of the values.", l.Errors, l.Started)
@@ -65,15 +65,12 @@ func notesOfFaults(s *ringcache.Stats) (notes []string) {
 	note(no.TooLarge, "%d values were not stored because they, or their keys, were too long.")
 	note(no.TTLTooShort, "%d values were not stored because their TTL was below 100 ms. "+
 		"Does it lack a unit?")
-	note(no.Closed, "%d values were not stored because the cache is closed.")
 	note(s.Corruptions, "%d records were damaged: the memory or the file of the cache is damaged, "+
 		"most often by other code in the process, or a Compressor fails. Restart the process, "+
 		"and check code that uses unsafe or cgo.")
-	note(s.Compression.CompressErrors, "The Compressor failed %d times while compressing.")
-	note(s.Compression.DecompressErrors, "The Compressor failed %d times while decompressing.")
+	note(s.Compression.Errors, "The Compressor failed %d times.")
 	note(s.File.DiscardedFiles, "The cache started empty: its file was damaged or had another "+
 		"Version, or the machine had crashed (%d file discarded).")
 	note(s.File.DiscardedRecords, "%d records of the file could not be used at the start.")
-	note(s.Snapshots.DiscardedBlocks, "%d blocks of a snapshot were damaged or missing.")
 	return notes
 }

@@ -15,27 +15,23 @@ func TestNotes(t *testing.T) {
 		return &report{Stats: ringcache.Stats{
 			GetCalls: 1000, Misses: 100, MaxBytesSize: 1 << 20, EffectiveMaxBytes: 1 << 20,
 			EntriesCount: 1000, EvictedEntries: 5000,
-			Loads:  ringcache.LoadStats{Started: 100, Errors: 5},
-			Policy: ringcache.PolicyStats{NearMisses: 50, Ghosts: 500},
+			EvictedMisses: 50, Loads: ringcache.LoadStats{Started: 100, Errors: 5},
 		}}
 	}
 	require.Equal(t, []string{}, notesOf(healthy()))
 	for want, ail := range map[string]func(s *stats){
 		"Only 49.9 % of the lookups hit":        func(s *stats) { s.Misses = 501 },
-		"50 % would be 5.1 percentage points":   func(s *stats) { s.Policy.NearMisses = 51 },
+		"5.1 % of the lookups missed keys":      func(s *stats) { s.EvictedMisses = 51 },
 		"6 of 100 loads failed":                 func(s *stats) { s.Loads.Errors = 6 },
 		"3 lookups returned expired values":     func(s *stats) { s.Loads.StaleHits = 3 },
 		"is 512.0 KB instead of 1.0 MB":         func(s *stats) { s.EffectiveMaxBytes = 1 << 19 },
 		"7 values were not stored for lack":     func(s *stats) { s.Refused.NoMemory = 7 },
 		"7 values were not stored because they": func(s *stats) { s.Refused.TooLarge = 7 },
 		"Does it lack a unit?":                  func(s *stats) { s.Refused.TTLTooShort = 7 },
-		"the cache is closed":                   func(s *stats) { s.Refused.Closed = 7 },
 		"2 records were damaged":                func(s *stats) { s.Corruptions = 2 },
-		"2 times while compressing":             func(s *stats) { s.Compression.CompressErrors = 2 },
-		"2 times while decompressing":           func(s *stats) { s.Compression.DecompressErrors = 2 },
+		"failed 2 times":                        func(s *stats) { s.Compression.Errors = 2 },
 		"The cache started empty":               func(s *stats) { s.File.DiscardedFiles = 1 },
 		"9 records of the file":                 func(s *stats) { s.File.DiscardedRecords = 9 },
-		"9 blocks of a snapshot":                func(s *stats) { s.Snapshots.DiscardedBlocks = 9 },
 	} {
 		ill := healthy()
 		ail(&ill.Stats)

@@ -15,9 +15,6 @@ type report struct {
 	Options  settings
 	Stats    ringcache.Stats // since the cache was made
 	HitRatio float64
-	Gain     float64 // what a cache larger by LargerBy would add to HitRatio
-	LargerBy float64
-	Sizing   ringcache.Sizing
 
 	// Notes tell an operator what to look at: for the watched time, or else since the start.
 	Notes []string
@@ -31,7 +28,6 @@ type watched struct {
 	Seconds  float64
 	Stats    ringcache.Stats // counters of that time, gauges of its end
 	HitRatio float64
-	Gain     float64
 	HotKeys  *hotKeys // null: the program reports no reads
 }
 
@@ -80,8 +76,7 @@ func settingsOf(c *ringcache.Cache) settings {
 func reportOf(name string, c *ringcache.Cache) *report {
 	s := c.Stats()
 	return &report{
-		Name: name, Options: settingsOf(c), Sizing: c.Sizing(),
-		Stats: s, HitRatio: s.HitRatio(), Gain: s.Gain(), LargerBy: s.LargerBy(),
+		Name: name, Options: settingsOf(c), Stats: s, HitRatio: s.HitRatio(),
 	}
 }
 

@@ -75,7 +75,7 @@ func TestPublish_IsServed(t *testing.T) {
 		require.Len(t, fields, reflect.TypeFor[ringcache.Stats]().NumField())
 		require.EqualValues(t, i+1, fields["SetCalls"])
 		require.EqualValues(t, floor, fields["MaxBytesSize"])
-		require.Len(t, fields["Policy"], reflect.TypeFor[ringcache.PolicyStats]().NumField())
+		require.Len(t, fields["Loads"], reflect.TypeFor[ringcache.LoadStats]().NumField())
 	}
 }
 

@@ -82,13 +82,15 @@ func (s *Storage) get(key string) []byte {
 	return val
 }
 
-// getMore is get of a further entry of a response, which counts as one lookup.
-func (s *Storage) getMore(key string) []byte {
+// getMore is get of a further entry of a response, which counts as one lookup. (An Update that
+// changes nothing is a read that does not count in Stats.)
+func (s *Storage) getMore(key string) (val []byte) {
 	var room [keyRoom]byte
-	val, ok := s.cache.HasGetUncounted(nil, s.appendKey(room[:0], key))
-	if ok && val == nil {
-		return []byte{}
-	}
+	_ = s.cache.Update(s.appendKey(room[:0], key), func(e *ringcache.Entry[[]byte]) {
+		if e.Present {
+			val = append([]byte{}, e.Value...)
+		}
+	})
 	return val
 }
 

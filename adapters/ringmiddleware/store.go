@@ -71,10 +71,13 @@ func selecting(r *http.Request, name string) string {
 }
 
 // index returns the index of a key, and false if there is none. It does not count as a lookup of
-// the cache: of these there is to be one for each request.
-func (s store) index(key string) (*index, bool) {
-	v, _ := s.cache.HasGetUncounted(nil, s.indexKey(key))
-	return decodeIndex(v)
+// the cache: of these there is to be one for each request. (An Update that changes nothing is a
+// read that does not count in Stats.)
+func (s store) index(key string) (x *index, ok bool) {
+	_ = s.cache.Update(s.indexKey(key), func(e *ringcache.Entry[[]byte]) {
+		x, ok = decodeIndex(e.Value)
+	})
+	return x, ok
 }
 
 // missed counts a lookup of the cache for a request whose key has no index.
@@ -88,13 +91,12 @@ func (s store) makeIndex(key string) (*index, bool) {
 	fresh := &index{passFrom: passNone}
 	rand.Read(fresh.generation[:])
 	x := fresh
-	err := s.cache.Update(s.indexKey(key), func(old []byte, _ bool) ([]byte, bool) {
-		if other, ok := decodeIndex(old); ok { // somebody else was faster
-			x = other
-			return old, true
+	err := s.cache.Update(s.indexKey(key), func(e *ringcache.Entry[[]byte]) {
+		other, ok := decodeIndex(e.Value)
+		if x = other; !ok { // nobody else was faster
+			x = fresh
+			e.Set(x.encode(nil))
 		}
-		x = fresh // not other, should it have been deleted since
-		return x.encode(nil), true
 	})
 	return x, err == nil
 }
@@ -116,11 +118,10 @@ func (s store) changeIndex(key string, x *index, change func(*index)) *index {
 	if !changed {
 		return now
 	}
-	err := s.cache.Update(s.indexKey(key), func(old []byte, ok bool) ([]byte, bool) {
-		if now, changed = apply(old); changed {
-			return now.encode(nil), true
+	err := s.cache.Update(s.indexKey(key), func(e *ringcache.Entry[[]byte]) {
+		if now, changed = apply(e.Value); changed {
+			e.Set(now.encode(nil))
 		}
-		return old, ok
 	})
 	if err != nil {
 		return nil

@@ -42,11 +42,11 @@ func fixed(s *ringcache.Stats) func(to *ringcache.Stats) bool {
 	}
 }
 
-// register shows what update says, and no ages.
+// register shows what update says.
 func register(
 	provider metric.MeterProvider, name string, update func(s *ringcache.Stats) bool,
 ) (metric.Registration, error) {
-	return add(provider, name, &metrics.Source{Update: update, Size: func(*ringcache.Sizing) {}})
+	return add(provider, name, &metrics.Source{Update: update})
 }
 
 // collected returns what a reader collects, by name.

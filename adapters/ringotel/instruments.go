@@ -28,12 +28,6 @@ func counterOf(meter metric.Meter, d metrics.Duration) (metric.Float64Observable
 		metric.WithUnit(d.Unit), metric.WithDescription(d.About))
 }
 
-// gaugeOf is instrumentOf for an age, which cannot be added up.
-func gaugeOf(meter metric.Meter, a metrics.Age) (metric.Float64ObservableGauge, error) {
-	return meter.Float64ObservableGauge(prefix+a.OTel,
-		metric.WithUnit(a.Unit), metric.WithDescription(a.About))
-}
-
 // attributesOf returns the attributes of a measurement: the name of the cache, and, unless key is
 // empty, another one.
 func attributesOf(cache string, key attribute.Key, value string) []metric.ObserveOption {

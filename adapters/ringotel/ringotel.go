@@ -67,8 +67,8 @@ var ErrInvalidName = errors.New("name must be UTF-8 and not empty")
 // Register reports a cache to the readers of a provider until Unregister of the result is called.
 // It returns [ErrInvalidName], wrapped, or an error of the provider, and panics if cache is nil.
 //
-// Each collection calls [ringcache.Cache.UpdateStats] and [ringcache.Cache.Sizing] once. Each of
-// them briefly locks every bucket, and delays no lookup. A closed cache is still reported, with its
+// Each collection calls [ringcache.Cache.UpdateStats] once, which briefly locks every bucket, and
+// delays no lookup. A closed cache is still reported, with its
 // last counters and with gauges of 0 except for its limit.
 //
 // Any number of caches may be registered, at any time. Their names must differ, since readers
@@ -107,15 +107,6 @@ func add(
 			s.counts = append(s.counts, count{made, attributes, v.Value})
 		}
 	}
-	for _, a := range metrics.Ages {
-		made, err := gaugeOf(meter, a)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, made)
-		s.ages = append(s.ages, age{made, attributesOf(name, RingName, "small"), a.Small},
-			age{made, attributesOf(name, RingName, "main"), a.Main})
-	}
 	for _, d := range metrics.Durations {
 		made, err := counterOf(meter, d)
 		if err != nil {
@@ -131,7 +122,6 @@ func add(
 type shown struct {
 	from      *metrics.Source
 	counts    []count
-	ages      []age
 	durations []duration
 }
 
@@ -139,12 +129,6 @@ type count struct {
 	instrument metric.Int64Observable
 	attributes []metric.ObserveOption
 	value      func(s *ringcache.Stats) uint64
-}
-
-type age struct {
-	instrument metric.Float64Observable
-	attributes []metric.ObserveOption
-	value      func(z *ringcache.Sizing) float64
 }
 
 type duration struct {
@@ -155,15 +139,12 @@ type duration struct {
 
 // observe reports the measurements of the cache to a reader.
 func (s *shown) observe(_ context.Context, to metric.Observer) error {
-	stats, sizing, ok := s.from.Read()
+	stats, ok := s.from.Read()
 	if !ok {
 		return nil
 	}
 	for _, c := range s.counts {
 		to.ObserveInt64(c.instrument, int64(c.value(&stats)), c.attributes...)
-	}
-	for _, a := range s.ages {
-		to.ObserveFloat64(a.instrument, a.value(&sizing), a.attributes...)
 	}
 	for _, d := range s.durations {
 		to.ObserveFloat64(d.instrument, d.value(&stats), d.attributes...)

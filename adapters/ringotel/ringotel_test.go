@@ -56,11 +56,9 @@ func TestRegister_ShowsCaches(t *testing.T) {
 
 // Every field is shown under the right name.
 func TestRegister_Values(t *testing.T) {
-	s, z := metricstest.Stats(), metricstest.Sizing()
+	s := metricstest.Stats()
 	reader := sdk.NewManualReader()
-	_, err := add(newProvider(t, reader), "pages", &metrics.Source{
-		Update: fixed(&s), Size: func(to *ringcache.Sizing) { *to = z },
-	})
+	_, err := add(newProvider(t, reader), "pages", &metrics.Source{Update: fixed(&s)})
 	require.NoError(t, err)
 	require.Equal(t, map[string]int64{
 		"ringcache.lookups cache.name=pages lookup.result=hit":                          96,
@@ -130,7 +128,7 @@ func TestInstruments_FollowTheConventions(t *testing.T) {
 	_, err := Register(newProvider(t, reader), "pages", newCache(t))
 	require.NoError(t, err)
 	all := collected(t, reader)
-	require.Len(t, all, len(metrics.All)+len(metrics.Ages)+len(metrics.Durations))
+	require.Len(t, all, len(metrics.All)+len(metrics.Durations))
 
 	name := regexp.MustCompile(`^ringcache(\.[a-z]+(_[a-z]+)*)+$`)
 	unit := regexp.MustCompile(`^(By|s|\{[a-z]+\})$`)

@@ -36,8 +36,8 @@ var (
 // Collector is a [prometheus.Collector] of the statistics of any number of caches, which may be
 // registered and unregistered while it is scraped. It is safe for concurrent use.
 //
-// A scrape calls [ringcache.Cache.UpdateStats] and [ringcache.Cache.Sizing] once for each cache.
-// Each of them briefly locks every bucket, and delays no lookup.
+// A scrape calls [ringcache.Cache.UpdateStats] once for each cache, which briefly locks every
+// bucket, and delays no lookup.
 //
 // A Collector does not keep its caches alive: once the last other reference to a cache is gone, the
 // garbage collector frees it, and its name can be registered again.
@@ -130,13 +130,13 @@ func (c *Collector) forget(name string, s *metrics.Source) {
 
 // collect sends the metrics of a cache, and returns false when it is gone.
 func collect(name string, from *metrics.Source, out chan<- prometheus.Metric) bool {
-	stats, sizing, ok := from.Read()
+	stats, ok := from.Read()
 	if !ok {
 		return false
 	}
 	for _, m := range shown {
 		for _, s := range m.samples {
-			value, labels := s.value(&stats, &sizing), append([]string{name}, s.labels...)
+			value, labels := s.value(&stats), append([]string{name}, s.labels...)
 			out <- prometheus.MustNewConstMetric(m.desc, m.kind, value, labels...)
 		}
 	}

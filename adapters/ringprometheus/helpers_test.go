@@ -29,9 +29,9 @@ func registryOf(t testing.TB, c *Collector) *prometheus.Registry {
 	return r
 }
 
-// register shows what update says, and no ages.
+// register shows what update says.
 func (c *Collector) register(name string, update func(s *ringcache.Stats) bool) error {
-	return c.add(name, &metrics.Source{Update: update, Size: func(*ringcache.Sizing) {}})
+	return c.add(name, &metrics.Source{Update: update})
 }
 
 // fixed returns a function that reads statistics which are always s.

@@ -16,7 +16,7 @@ type metric struct {
 
 type sample struct {
 	labels []string // the value of the extra label, if there is one
-	value  func(s *ringcache.Stats, z *ringcache.Sizing) float64
+	value  func(s *ringcache.Stats) float64
 }
 
 // shown are all metrics of a cache.
@@ -33,30 +33,17 @@ func allMetrics() (all []metric) {
 			if m.Attribute != "" {
 				samples[i].labels = []string{s.Attribute}
 			}
-			samples[i].value = func(stats *ringcache.Stats, _ *ringcache.Sizing) float64 {
+			samples[i].value = func(stats *ringcache.Stats) float64 {
 				return float64(s.Value(stats))
 			}
 		}
 		all = append(all, newMetric(kind, m.Prometheus, m.About, m.Label(), samples...))
 	}
-	for _, a := range metrics.Ages {
-		all = append(all, newMetric(prometheus.GaugeValue, a.Prometheus, a.About, "ring",
-			sample{[]string{"small"}, ofRing(a.Small)}, sample{[]string{"main"}, ofRing(a.Main)}))
-	}
 	for _, d := range metrics.Durations {
 		all = append(all, newMetric(prometheus.CounterValue, d.Prometheus, d.About, "",
-			sample{value: func(s *ringcache.Stats, _ *ringcache.Sizing) float64 {
-				return d.Value(s)
-			}}))
+			sample{value: d.Value}))
 	}
 	return all
-}
-
-// ofRing returns the value of an age as that of a sample.
-func ofRing(
-	age func(z *ringcache.Sizing) float64,
-) func(s *ringcache.Stats, z *ringcache.Sizing) float64 {
-	return func(_ *ringcache.Stats, z *ringcache.Sizing) float64 { return age(z) }
 }
 
 // newMetric returns a metric; label is empty if it has no extra label.

@@ -19,7 +19,7 @@ import (
 // Every field is shown by the right metric: testdata/metrics.txt has been read by a person.
 // RINGCACHE_UPDATE=1 writes it anew.
 func TestMetrics_Golden(t *testing.T) {
-	s, z := metricstest.Stats(), metricstest.Sizing()
+	s := metricstest.Stats()
 	caches := NewCollector()
 	require.NoError(t, caches.add("pages", &metrics.Source{
 		Update: fixed(&s), Size: func(to *ringcache.Sizing) { *to = z },

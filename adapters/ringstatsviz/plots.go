@@ -1,8 +1,6 @@
 package ringstatsviz
 
 import (
-	"time"
-
 	"github.com/arl/statsviz"
 
 	"github.com/ringcache/ringcache"
@@ -52,11 +50,6 @@ func level(name string, gauge func(s *ringcache.Stats) uint64) series {
 	return series{name, func(s *sampler) float64 { return float64(gauge(&s.stats)) }}
 }
 
-// seconds is the age of a ring.
-func seconds(name string, age func(z *ringcache.Sizing) time.Duration) series {
-	return series{name, func(s *sampler) float64 { return age(&s.sizing).Seconds() }}
-}
-
 // plots are the plots of a cache.
 var plots = []plot{
 	{
@@ -77,7 +70,7 @@ var plots = []plot{
 			rate("misses", func(s *ringcache.Stats) uint64 { return s.Misses }),
 			rate("sets", func(s *ringcache.Stats) uint64 { return s.SetCalls }),
 			rate("refused", func(s *ringcache.Stats) uint64 {
-				return s.Refused.TooLarge + s.Refused.NoMemory + s.Refused.TTLTooShort + s.Refused.Closed
+				return s.Refused.TooLarge + s.Refused.NoMemory + s.Refused.TTLTooShort
 			}),
 			rate("deletes", func(s *ringcache.Stats) uint64 { return s.DelCalls }),
 			rate("loads", func(s *ringcache.Stats) uint64 { return s.Loads.Started }),
@@ -101,66 +94,34 @@ var plots = []plot{
 		},
 	}, {
 		name:  "evictions",
-		title: "evictions per second, by cause",
-		info: "Entries that left the small ring because they were not read often enough in it, " +
-			"that left the main ring, that left the cold part, for which the index had no place, " +
-			"and that had expired.",
+		title: "evictions per second",
+		info: "Entries that were evicted to make room; misses of keys that had been evicted lately, " +
+			"most of which a larger cache would have found; entries that had expired; and lookups " +
+			"that found their key in the cold part.",
 		format: "%{y:.4s}/s",
 		series: []series{
-			rate("small", func(s *ringcache.Stats) uint64 { return s.Policy.EvictedSmall }),
-			rate("main", func(s *ringcache.Stats) uint64 { return s.Policy.EvictedMain }),
-			rate("cold", func(s *ringcache.Stats) uint64 { return s.Policy.EvictedCold }),
-			rate("crowd", func(s *ringcache.Stats) uint64 { return s.Policy.EvictedCrowd }),
+			rate("evicted", func(s *ringcache.Stats) uint64 { return s.EvictedEntries }),
+			rate("misses of evicted keys", func(s *ringcache.Stats) uint64 { return s.EvictedMisses }),
 			rate("expired", func(s *ringcache.Stats) uint64 { return s.ExpiredEntries }),
-		},
-	}, {
-		name:  "bytes",
-		title: "bytes moved and removed per second",
-		info: "Bytes of entries that were copied within the cache to keep them, that were " +
-			"evicted to make room, and that had expired.",
-		suffix: "B/s", format: "%{y:.4s}B/s",
-		series: []series{
-			rate("moved", func(s *ringcache.Stats) uint64 { return s.Policy.MovedBytes }),
-			rate("evicted", func(s *ringcache.Stats) uint64 { return s.EvictedBytes }),
-			rate("expired", func(s *ringcache.Stats) uint64 { return s.ExpiredBytes }),
-		},
-	}, {
-		name:  "policy",
-		title: "promotions and near misses per second",
-		info: "Entries that moved from the small ring to the main ring, that stayed in the main " +
-			"ring for another round, and that were set again soon after they had been " +
-			"evicted (ghost hits). Lookups that missed a recently evicted entry (near misses), most " +
-			"of which a larger cache would have found. Lookups that found their key in the cold " +
-			"part.",
-		format: "%{y:.4s}/s",
-		series: []series{
-			rate("promotions", func(s *ringcache.Stats) uint64 { return s.Policy.Promotions }),
-			rate("reinsertions", func(s *ringcache.Stats) uint64 { return s.Policy.Reinsertions }),
-			rate("ghost hits", func(s *ringcache.Stats) uint64 { return s.Policy.GhostHits }),
-			rate("near misses", func(s *ringcache.Stats) uint64 { return s.Policy.NearMisses }),
 			rate("cold hits", func(s *ringcache.Stats) uint64 { return s.Compression.ColdHits }),
 		},
 	}, {
-		name:  "ages",
-		title: "how long entries stay",
-		info: "How long entries that are not read stay in the small ring and in the main ring " +
-			"before they are evicted. 0 means not known yet. A cache is too small if its entries " +
-			"are needed for longer.",
-		suffix: "s", format: "%{y:.4s}s",
+		name:   "bytes",
+		title:  "bytes evicted per second",
+		info:   "Bytes of entries that were evicted to make room.",
+		suffix: "B/s", format: "%{y:.4s}B/s",
 		series: []series{
-			seconds("small", func(z *ringcache.Sizing) time.Duration { return z.SmallAge }),
-			seconds("main", func(z *ringcache.Sizing) time.Duration { return z.MainAge }),
+			rate("evicted", func(s *ringcache.Stats) uint64 { return s.EvictedBytes }),
 		},
 	}, {
 		name:  "entries",
 		title: "entries",
-		info: "Entries in the cache, including expired ones that have not been removed yet; those " +
-			"of them in the cold part; and ghosts, evicted entries that are still remembered.",
+		info: "Entries in the cache, including expired ones that have not been removed yet, and " +
+			"those of them in the cold part.",
 		format: "%{y:.4s}",
 		series: []series{
 			level("entries", func(s *ringcache.Stats) uint64 { return s.EntriesCount }),
 			level("cold", func(s *ringcache.Stats) uint64 { return s.Compression.ColdEntries }),
-			level("ghosts", func(s *ringcache.Stats) uint64 { return s.Policy.Ghosts }),
 		},
 	},
 }

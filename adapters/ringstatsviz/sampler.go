@@ -17,18 +17,12 @@ type sampler struct {
 	stats   ringcache.Stats
 	span    ringcache.Stats // the difference between the last two rounds
 	ratio   float64
-
-	size   func(z *ringcache.Sizing)
-	sizing ringcache.Sizing
 }
 
-func newSampler(
-	update func(s *ringcache.Stats) bool, size func(z *ringcache.Sizing),
-) *sampler {
-	s := &sampler{update: update, now: time.Now, size: size}
+func newSampler(update func(s *ringcache.Stats) bool) *sampler {
+	s := &sampler{update: update, now: time.Now}
 	s.at = s.now()
 	s.update(&s.stats)
-	s.size(&s.sizing)
 	s.ratio = s.stats.HitRatio()
 	return s
 }
@@ -57,7 +51,6 @@ func (s *sampler) next() {
 		s.stats = stats
 	}
 	s.span = s.stats.Sub(before)
-	s.size(&s.sizing)
 	if s.span.GetCalls > 0 {
 		s.ratio = s.span.HitRatio()
 	}

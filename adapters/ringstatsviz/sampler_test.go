@@ -27,14 +27,9 @@ type clock struct{ at time.Time }
 
 func (c *clock) now() time.Time { return c.at }
 
-// newTestSampler returns a sampler of statistics without ages.
-func newTestSampler(update func(s *ringcache.Stats) bool) *sampler {
-	return newSampler(update, func(*ringcache.Sizing) {})
-}
-
 // fixed returns a sampler of a cache whose statistics are always s.
 func fixed(s *ringcache.Stats) (*sampler, *clock) {
-	sampler := newTestSampler(func(to *ringcache.Stats) bool {
+	sampler := newSampler(func(to *ringcache.Stats) bool {
 		*to = *s
 		return true
 	})
@@ -85,22 +80,6 @@ func TestSampler_RatesAndLevels(t *testing.T) {
 	require.Zero(t, got["operations sets"])
 }
 
-// Ages are shown in seconds, once for each round.
-func TestSampler_Ages(t *testing.T) {
-	z, calls := ringcache.Sizing{SmallAge: 1500 * time.Millisecond}, 0
-	s := newSampler(func(*ringcache.Stats) bool { return true }, func(to *ringcache.Sizing) {
-		*to = z
-		calls++
-	})
-	next := values(t, s)
-	got := next()
-	require.InDelta(t, 1.5, got["ages small"], 1e-9)
-	require.Zero(t, got["ages main"])
-	z.MainAge = time.Minute
-	require.InDelta(t, 60, next()["ages main"], 1e-9)
-	require.Equal(t, 3, calls)
-}
-
 // A lookup turns out to be a miss.
 func TestSampler_HitsThatFall(t *testing.T) {
 	s := ringcache.Stats{GetCalls: 10, Misses: 4}
@@ -127,7 +106,7 @@ func TestSampler_NoTimeHasPassed(t *testing.T) {
 
 func TestSampler_OneUpdateForEachRound(t *testing.T) {
 	calls := 0
-	s := newTestSampler(func(*ringcache.Stats) bool {
+	s := newSampler(func(*ringcache.Stats) bool {
 		calls++
 		return true
 	})
@@ -146,7 +125,7 @@ func TestSampler_LetsTheCacheGo(t *testing.T) {
 		c := ringcache.New(floor)
 		require.NoError(t, c.Set([]byte("key"), nil))
 		runtime.AddCleanup(c, func(struct{}) { close(gone) }, struct{}{})
-		next = values(t, newSampler(metrics.Updater(c), metrics.Sizer(c)))
+		next = values(t, newSampler(metrics.Updater(c)))
 		runtime.KeepAlive(c)
 	}()
 	require.Eventually(t, func() bool {
@@ -164,32 +143,24 @@ func TestSampler_LetsTheCacheGo(t *testing.T) {
 
 // leftOut are the fields of Stats that no plot shows, each with the reason.
 var leftOut = map[string]string{
-	"EvictedEntries":                    "the sum of the causes that are shown",
-	"Loads.Dropped":                     "rare; the other adapters count them",
-	"Loads.StaleHits":                   "grow while loads fail, which is shown",
-	"Loads.NegativeHits":                "part of the misses; the other adapters count them",
-	"Collisions":                        "rare and harmless",
-	"Corruptions":                       "for an alert, not for a plot",
-	"Snapshots.RestoredEntries":         "grows when a snapshot is read, before the page is there",
-	"Snapshots.DiscardedBlocks":         "grows in Load alone, before the page is there",
-	"File.RecoveredEntries":             "grows in NewWithOptions alone, before the page is there",
-	"File.RecoveredBytes":               "grows in NewWithOptions alone, before the page is there",
-	"Compression.Compressed":            "the other adapters have it",
-	"Compression.UncompressedQueueFull": "the other adapters have it",
-	"Compression.BytesBefore":           "the other adapters have it",
-	"Compression.BytesAfter":            "the other adapters have it",
-	"Compression.UncompressedNoGain":    "the other adapters have it",
-	"Compression.UncompressedShort":     "the other adapters have it",
-	"Compression.CompressErrors":        "for an alert, not for a plot",
-	"Compression.DecompressErrors":      "for an alert, not for a plot",
-	"Compression.CompressTime":          "the other adapters have it",
-	"Compression.ColdBytes":             "entries tell how full it is",
-	"File.DiscardedRecords":             "grows in NewWithOptions alone, before the page is there",
-	"File.DiscardedFiles":               "grows in NewWithOptions alone, before the page is there",
+	"Loads.Dropped":            "rare; the other adapters count them",
+	"Loads.StaleHits":          "grow while loads fail, which is shown",
+	"Loads.NegativeHits":       "part of the misses; the other adapters count them",
+	"Collisions":               "rare and harmless",
+	"Corruptions":              "for an alert, not for a plot",
+	"RestoredEntries":          "grows when a snapshot is read, before the page is there",
+	"File.RecoveredEntries":    "grows in NewWithOptions alone, before the page is there",
+	"File.DiscardedRecords":    "grows in NewWithOptions alone, before the page is there",
+	"File.DiscardedFiles":      "grows in NewWithOptions alone, before the page is there",
+	"Compression.Compressed":   "the other adapters have it",
+	"Compression.BytesBefore":  "the other adapters have it",
+	"Compression.BytesAfter":   "the other adapters have it",
+	"Compression.Errors":       "for an alert, not for a plot",
+	"Compression.CompressTime": "the other adapters have it",
 }
 
 // numbers calls fn with each number of a struct, and of those nested in it, by the names that
-// lead to it: Policy.GhostHits.
+// lead to it: Loads.Started.
 func numbers(v reflect.Value, path string, fn func(name string, field reflect.Value)) {
 	for i := range v.NumField() {
 		name := path + v.Type().Field(i).Name
@@ -226,7 +197,7 @@ func TestPlots_CoverStats(t *testing.T) {
 				"no plot shows Stats.%s: add it, or a reason to leftOut", name)
 		}
 	})
-	require.True(t, there["Policy.GhostHits"], "nested structs were left out")
+	require.True(t, there["Loads.Started"], "nested structs were left out")
 	for name := range leftOut {
 		require.True(t, there[name], "there is no field %s", name)
 	}

@@ -74,7 +74,7 @@ func plotsOf(name string, cache *ringcache.Cache) ([]statsviz.Option, error) {
 	if name == "" || !utf8.ValidString(name) {
 		return nil, ErrInvalidName
 	}
-	s := newSampler(metrics.Updater(cache), metrics.Sizer(cache))
+	s := newSampler(metrics.Updater(cache))
 	var options []statsviz.Option
 	for _, p := range plots {
 		built, err := p.config(name, s).Build()

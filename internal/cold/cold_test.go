@@ -93,7 +93,7 @@ func TestCold_NobodyWaitsForTheCompressor(t *testing.T) {
 	}))
 	<-entered
 	s := p.Stats()
-	require.Greater(t, s.Compression.UncompressedQueueFull, uint64(2000))
+	require.Greater(t, ringtest.PolicyOf(p.Cache).UncompressedQueueFull, uint64(2000))
 	require.Zero(t, s.Compression.Compressed)
 	require.Equal(t, 5000, p.Len()+int(s.EvictedEntries))
 	require.Greater(t, p.RequireTrue(t), 400)
@@ -122,7 +122,7 @@ func TestCold_CompressorCallsGoexit(t *testing.T) {
 		p.Fill(t)
 		return ringtest.CountPacked(p.Cache) > 10
 	}, ringtest.HangLimit, time.Microsecond)
-	require.EqualValues(t, 5, p.Stats().Compression.CompressErrors)
+	require.EqualValues(t, 5, ringtest.PolicyOf(p.Cache).CompressErrors)
 	require.Positive(t, p.RequireTrue(t))
 	require.NoError(t, ringtest.Validate(p.Cache))
 	require.NoError(t, ringtest.InTime(p.Close))
@@ -223,6 +223,7 @@ func TestColdPart_AllocatesNothing(t *testing.T) {
 	dst, next := make([]byte, 0, 512), 0
 	before := c.Stats()
 	require.Greater(t, before.Compression.Compressed, uint64(1000))
+	left := ringtest.PolicyOf(c).EvictedCold
 	for _, tt := range []struct {
 		name string
 		call func(k []byte)
@@ -230,7 +231,7 @@ func TestColdPart_AllocatesNothing(t *testing.T) {
 		{"Get", func(k []byte) { dst = c.Get(dst[:0], k) }},
 		{"Has", func(k []byte) { c.Has(k) }},
 		{"Peek", func(k []byte) { dst, _ = c.Peek(dst[:0], k) }},
-		{"View", func(k []byte) { c.View(k, func([]byte) {}) }},
+		{"Update", func(k []byte) { _ = c.Update(k, func(*ringtest.Entry) {}) }},
 		{"Set", func(k []byte) { _ = c.Set(k, v) }}, // at last: it has others leave
 	} {
 		assert.Zero(t, testing.AllocsPerRun(2000, func() {
@@ -241,7 +242,7 @@ func TestColdPart_AllocatesNothing(t *testing.T) {
 	after := c.Stats()
 	require.Greater(t, after.Compression.ColdHits, before.Compression.ColdHits+1000,
 		"lookups in the cold part")
-	require.NotEqual(t, before.Policy.EvictedCold, after.Policy.EvictedCold, "none has left it")
+	require.NotZero(t, ringtest.PolicyOf(c).EvictedCold-left, "none has left it")
 }
 
 // An entry of the cold part is there: it is no ghost, from which Stats tell what a larger
@@ -256,23 +257,21 @@ func TestStats_ColdEntriesAreNoGhosts(t *testing.T) {
 	})
 	s := p.Stats()
 	require.NotZero(t, s.Compression.ColdEntries)
-	require.Equal(t, ghosts, s.Policy.Ghosts)
+	require.Equal(t, ghosts, ringtest.PolicyOf(p.Cache).Ghosts)
 }
 
 // handled returns how many values of the cold part were compressed, or why they were not.
-func handled(s *ringcache.CompressionStats) uint64 {
-	return s.Compressed + s.UncompressedNoGain + s.UncompressedShort + s.UncompressedQueueFull +
-		s.CompressErrors
+func handled(c *ringcache.Cache) uint64 {
+	s := ringtest.PolicyOf(c)
+	return c.Stats().Compression.Compressed + s.UncompressedNoGain + s.UncompressedShort +
+		s.UncompressedQueueFull + s.CompressErrors
 }
 
 // Each value that came to the cold ring was packed, or it is told why it was not.
 func TestStats_TellWhatBecameOfEachColdValue(t *testing.T) {
 	by := &funcCompressor{}
 	p := ringtest.NewPackedCache(t, by, nil)
-	told := func() uint64 {
-		s := p.Stats()
-		return handled(&s.Compression)
-	}
+	told := func() uint64 { return handled(p.Cache) }
 	for name, compress := range map[string]func(dst, src []byte) ([]byte, error){
 		"well":            nil,
 		"hardly":          func(dst, src []byte) ([]byte, error) { return append(dst, src[8:]...), nil },
@@ -310,9 +309,9 @@ func TestCold_EachRecordIsCompressedOnce(t *testing.T) {
 		}
 	}
 	s := p.Stats()
-	told := handled(&s.Compression)
+	told := handled(p.Cache)
 	require.Greater(t, s.Compression.Compressed, uint64(10_000))
-	require.LessOrEqual(t, told, s.Policy.EvictedCold+s.Compression.ColdEntries)
+	require.LessOrEqual(t, told, ringtest.PolicyOf(p.Cache).EvictedCold+s.Compression.ColdEntries)
 	require.NoError(t, ringtest.Validate(p.Cache))
 }
 
@@ -346,7 +345,7 @@ func TestCold_DamagedQueueGoesOn(t *testing.T) {
 		for q.Size == 0 {
 			p.Fill(t)
 		}
-		before := p.Stats()
+		before, full := p.Stats(), ringtest.PolicyOf(p.Cache).UncompressedQueueFull
 		q.Run(q.Tail + at)[0] ^= 0x41 // another key, or a header of no known kind
 		for range 500 {
 			p.Fill(t)
@@ -354,8 +353,7 @@ func TestCold_DamagedQueueGoesOn(t *testing.T) {
 		}
 		after := p.Stats()
 		require.Greater(t, after.Compression.Compressed, before.Compression.Compressed+200, name)
-		require.Equal(t, before.Compression.UncompressedQueueFull,
-			after.Compression.UncompressedQueueFull, name)
+		require.Equal(t, full, ringtest.PolicyOf(p.Cache).UncompressedQueueFull, name)
 		require.NotEqual(t, before.Corruptions, after.Corruptions, name)
 	}
 }
@@ -376,7 +374,7 @@ func TestStats_NearMisses_BehindTheColdPart(t *testing.T) {
 		}
 		s := p.Stats()
 		require.EqualValues(t, 200, s.Misses)
-		require.Greater(t, s.Policy.NearMisses, uint64(150), "%v", kind) // some have lost their slot
+		require.Greater(t, s.EvictedMisses, uint64(150), "%v", kind) // some have lost their slot
 	}
 }
 
@@ -435,7 +433,7 @@ func TestCold_CompressorThatChangesItsSource(t *testing.T) {
 	}
 	p := ringtest.NewPackedCache(t, by, nil)
 	p.RequireTrue(t)
-	require.Positive(t, p.Stats().Compression.DecompressErrors)
+	require.Positive(t, ringtest.PolicyOf(p.Cache).DecompressErrors)
 	require.NoError(t, ringtest.Validate(p.Cache))
 }
 

@@ -47,10 +47,6 @@ func TestColdPart_Reads(t *testing.T) {
 			require.True(t, c.Has(k))
 			return v
 		}},
-		{"View", true, func(t *testing.T, c *ringcache.Cache) (got []byte) {
-			require.True(t, c.View(k, func(v []byte) { got = bytes.Clone(v); clear(v) }))
-			return got
-		}},
 		{"GetBatch", true, func(t *testing.T, c *ringcache.Cache) []byte {
 			vals := make([][]byte, 1)
 			_, hits := c.GetBatch(nil, [][]byte{k}, vals)
@@ -176,7 +172,9 @@ func TestColdPart_Writes(t *testing.T) {
 		{"SetBatch", func(c *ringcache.Cache) (bool, error) {
 			return true, c.SetBatch([][]byte{k}, [][]byte{other})
 		}, true, other, ringcache.RemovedReplaced},
-		{"SetIfAbsent", func(c *ringcache.Cache) (bool, error) { return c.SetIfAbsent(k, other) },
+		{"SetIfAbsent", func(c *ringcache.Cache) (bool, error) {
+			return ringtest.SetIfAbsent(c, k, other)
+		},
 			false, v, ringtest.Untold},
 		{"SetIfChanged, same", func(c *ringcache.Cache) (bool, error) { return c.SetIfChanged(k, v) },
 			false, v, ringtest.Untold},
@@ -198,20 +196,22 @@ func TestColdPart_Writes(t *testing.T) {
 			return c.CompareAndSwap(k, other, other)
 		}, false, v, ringtest.Untold},
 		{"Update", func(c *ringcache.Cache) (seen bool, err error) {
-			err = c.Update(k, func(old []byte, ok bool) ([]byte, bool) {
+			err = c.Update(k, ringtest.Replace(func(old []byte, ok bool) ([]byte, bool) {
 				seen = ok && bytes.Equal(old, v)
 				return other, true
-			})
+			}))
 			return seen, err
 		}, true, other, ringcache.RemovedReplaced},
 		{"Update that removes", func(c *ringcache.Cache) (seen bool, err error) {
-			err = c.Update(k, func(old []byte, ok bool) ([]byte, bool) {
+			err = c.Update(k, ringtest.Replace(func(old []byte, ok bool) ([]byte, bool) {
 				seen = ok && bytes.Equal(old, v)
 				return nil, false
-			})
+			}))
 			return seen, err
 		}, true, nil, ringcache.RemovedDeleted},
-		{"Append", func(c *ringcache.Cache) (bool, error) { return true, c.Append(k, []byte("more")) },
+		{"Append", func(c *ringcache.Cache) (bool, error) {
+			return true, c.Update(k, ringtest.Append([]byte("more")))
+		},
 			true, longer, ringcache.RemovedReplaced},
 		{"Touch without room", func(c *ringcache.Cache) (bool, error) {
 			return c.Touch(k, time.Hour), nil

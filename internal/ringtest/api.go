@@ -19,7 +19,7 @@ const (
 // Small returns the smallest cache there is.
 func Small(t testing.TB) *ringcache.Cache {
 	t.Helper()
-	c := ringcache.New(1)
+	c := ringcache.New(MinBytes)
 	t.Cleanup(func() { CloseCache(t, c) })
 	return c
 }

@@ -29,9 +29,6 @@ var noPath = filepath.Join(os.Args[0], "snapshot")
 // EveryCall returns a call of each method. Results are dropped: the tests that use it
 // ask whether the calls return at all, or how they panic.
 func EveryCall() []Call {
-	keep := func(v []byte) func([]byte, bool) ([]byte, bool) {
-		return func([]byte, bool) ([]byte, bool) { return v, true }
-	}
 	load := func(v []byte) LoadFunc {
 		return func(context.Context, []byte) ([]byte, time.Duration, error) { return v, 0, nil }
 	}
@@ -40,7 +37,6 @@ func EveryCall() []Call {
 			for range c.All() {
 			}
 		}},
-		{"Append", func(c *ringcache.Cache, k, v []byte) { _ = c.Append(k, v[:1]) }},
 		{"Close", func(c *ringcache.Cache, _, _ []byte) { _ = c.Close() }},
 		{"CompareAndSwap", func(c *ringcache.Cache, k, v []byte) {
 			_, _ = c.CompareAndSwap(k, v, v[1:])
@@ -62,7 +58,6 @@ func EveryCall() []Call {
 		{"GetWithTTL", func(c *ringcache.Cache, k, _ []byte) { c.GetWithTTL(nil, k) }},
 		{"Has", func(c *ringcache.Cache, k, _ []byte) { c.Has(k) }},
 		{"HasGet", func(c *ringcache.Cache, k, _ []byte) { c.HasGet(nil, k) }},
-		{"HasGetUncounted", func(c *ringcache.Cache, k, _ []byte) { c.HasGetUncounted(nil, k) }},
 		{"Keys", func(c *ringcache.Cache, _, _ []byte) {
 			for range c.Keys() {
 			}
@@ -92,22 +87,16 @@ func EveryCall() []Call {
 		{"SetBatchWithTTL", func(c *ringcache.Cache, k, v []byte) {
 			_ = c.SetBatchWithTTL([][]byte{k, k}, [][]byte{v, v[1:]}, time.Hour)
 		}},
-		{"SetIfAbsent", func(c *ringcache.Cache, k, v []byte) { _, _ = c.SetIfAbsent(k, v) }},
-		{"SetIfAbsentWithTTL", func(c *ringcache.Cache, k, v []byte) {
-			_, _, _ = c.SetIfAbsentWithTTL(nil, k, v, time.Hour)
+		{"SetIfAbsent", func(c *ringcache.Cache, k, v []byte) {
+			_, _, _ = c.SetIfAbsent(nil, k, v, time.Hour)
 		}},
 		{"SetIfChanged", func(c *ringcache.Cache, k, v []byte) { _, _ = c.SetIfChanged(k, v[1:]) }},
 		{"SetWithTTL", func(c *ringcache.Cache, k, v []byte) { _ = c.SetWithTTL(k, v, time.Hour) }},
-		{"Sizing", func(c *ringcache.Cache, _, _ []byte) { c.Sizing() }},
 		{"Stats", func(c *ringcache.Cache, _, _ []byte) { c.Stats() }},
 		{"TTL", func(c *ringcache.Cache, k, _ []byte) { c.TTL(k) }},
 		{"Touch", func(c *ringcache.Cache, k, _ []byte) { c.Touch(k, time.Hour) }},
-		{"Update", func(c *ringcache.Cache, k, v []byte) { _ = c.Update(k, keep(v)) }},
+		{"Update", func(c *ringcache.Cache, k, v []byte) { _ = c.Update(k, Store(v)) }},
 		{"UpdateStats", func(c *ringcache.Cache, _, _ []byte) { c.UpdateStats(new(ringcache.Stats)) }},
-		{"UpdateWithTTL", func(c *ringcache.Cache, k, v []byte) {
-			_ = c.UpdateWithTTL(k, time.Hour, keep(v))
-		}},
-		{"View", func(c *ringcache.Cache, k, _ []byte) { c.View(k, func([]byte) {}) }},
 		{"WriteSnapshot", func(c *ringcache.Cache, _, _ []byte) { _, _ = c.WriteSnapshot(io.Discard) }},
 	}
 }
@@ -117,23 +106,20 @@ func storeCalls(
 	of func(c *ringcache.Cache) Calls,
 ) map[string]func(c *ringcache.Cache, k, v []byte) {
 	ctx := context.Background()
-	same := func(old []byte, ok bool) ([]byte, bool) { return old, ok }
+	same := Replace(func(old []byte, ok bool) ([]byte, bool) { return old, ok })
 	return map[string]func(c *ringcache.Cache, k, v []byte){
-		"Get":             func(c *ringcache.Cache, k, _ []byte) { of(c).Get(nil, k) },
-		"HasGet":          func(c *ringcache.Cache, k, _ []byte) { of(c).HasGet(nil, k) },
-		"HasGetUncounted": func(c *ringcache.Cache, k, _ []byte) { of(c).HasGetUncounted(nil, k) },
-		"Has":             func(c *ringcache.Cache, k, _ []byte) { of(c).Has(k) },
-		"Peek":            func(c *ringcache.Cache, k, _ []byte) { of(c).Peek(nil, k) },
-		"GetWithTTL":      func(c *ringcache.Cache, k, _ []byte) { of(c).GetWithTTL(nil, k) },
-		"View":            func(c *ringcache.Cache, k, _ []byte) { of(c).View(k, func([]byte) {}) },
+		"Get":        func(c *ringcache.Cache, k, _ []byte) { of(c).Get(nil, k) },
+		"HasGet":     func(c *ringcache.Cache, k, _ []byte) { of(c).HasGet(nil, k) },
+		"Has":        func(c *ringcache.Cache, k, _ []byte) { of(c).Has(k) },
+		"Peek":       func(c *ringcache.Cache, k, _ []byte) { of(c).Peek(nil, k) },
+		"GetWithTTL": func(c *ringcache.Cache, k, _ []byte) { of(c).GetWithTTL(nil, k) },
 		"GetBatch": func(c *ringcache.Cache, k, _ []byte) {
 			of(c).GetBatch(nil, [][]byte{k, k}, make([][]byte, 2))
 		},
-		"Set":         func(c *ringcache.Cache, k, v []byte) { _ = of(c).Set(k, v) },
-		"SetWithTTL":  func(c *ringcache.Cache, k, v []byte) { _ = of(c).SetWithTTL(k, v, time.Hour) },
-		"SetIfAbsent": func(c *ringcache.Cache, k, v []byte) { _, _ = of(c).SetIfAbsent(k, v) },
-		"SetIfAbsentWithTTL": func(c *ringcache.Cache, k, v []byte) {
-			_, _, _ = of(c).SetIfAbsentWithTTL(nil, k, v, time.Hour)
+		"Set":        func(c *ringcache.Cache, k, v []byte) { _ = of(c).Set(k, v) },
+		"SetWithTTL": func(c *ringcache.Cache, k, v []byte) { _ = of(c).SetWithTTL(k, v, time.Hour) },
+		"SetIfAbsent": func(c *ringcache.Cache, k, v []byte) {
+			_, _, _ = of(c).SetIfAbsent(nil, k, v, time.Hour)
 		},
 		"SetIfChanged": func(c *ringcache.Cache, k, v []byte) { _, _ = of(c).SetIfChanged(k, v[1:]) },
 		"CompareAndSwap": func(c *ringcache.Cache, k, v []byte) {
@@ -145,11 +131,7 @@ func storeCalls(
 		"SetBatchWithTTL": func(c *ringcache.Cache, k, v []byte) {
 			_ = of(c).SetBatchWithTTL([][]byte{k, k}, [][]byte{v, v[1:]}, time.Hour)
 		},
-		"Update": func(c *ringcache.Cache, k, _ []byte) { _ = of(c).Update(k, same) },
-		"UpdateWithTTL": func(c *ringcache.Cache, k, _ []byte) {
-			_ = of(c).UpdateWithTTL(k, time.Hour, same)
-		},
-		"Append":    func(c *ringcache.Cache, k, v []byte) { _ = of(c).Append(k, v[:1]) },
+		"Update":    func(c *ringcache.Cache, k, _ []byte) { _ = of(c).Update(k, same) },
 		"Del":       func(c *ringcache.Cache, k, _ []byte) { of(c).Del(k) },
 		"GetAndDel": func(c *ringcache.Cache, k, _ []byte) { of(c).GetAndDel(nil, k) },
 		"Touch":     func(c *ringcache.Cache, k, _ []byte) { of(c).Touch(k, time.Hour) },

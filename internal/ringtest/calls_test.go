@@ -43,18 +43,14 @@ func TestViews_HaveTheMethodsOfCache(t *testing.T) {
 	onlyCache := map[string]string{
 		"Close": ofAll, "DeleteExpired": ofAll, "ReadSnapshot": ofAll, "Resize": ofAll,
 		"Save": ofAll, "SaveToFile": ofAll,
-		"Sizing": ofAll, "UpdateStats": ofAll, "WriteSnapshot": ofAll, "Namespace": ofAll,
+		"UpdateStats": ofAll, "WriteSnapshot": ofAll, "Namespace": ofAll,
 		"Namespaces": ofAll, "Options": ofAll,
 		"Len":   "to count the entries of a view, a loop goes over all; Namespace.Stats has them",
 		"Reset": "Namespace.Invalidate does it in constant time",
 	}
 	onlyBytes := map[string]string{
-		"Append": "an encoding is seldom the beginning of another",
 		"HasGet": "Get tells a miss from a value",
-		"View":   "Get decodes from a buffer that is used again, and copies nothing",
 		"Stats":  "a view in a namespace has those of the namespace, another has none",
-
-		"HasGetUncounted": "for adapters that answer one question with several entries",
 	}
 	ofView := map[string]string{
 		"Drop": "of a namespace", "Invalidate": "of a namespace",

@@ -123,5 +123,5 @@ const RoomyBytes = 24 << 10
 // miss is as good as a hit only if there were any.
 func Lost(c *ringcache.Cache) uint64 {
 	s := c.Stats()
-	return s.EvictedEntries + s.Compression.DecompressErrors
+	return s.EvictedEntries + PolicyOf(c).DecompressErrors
 }

@@ -205,7 +205,7 @@ func (r *Runner) peek(o Op) error {
 func (r *Runner) view(o Op) error {
 	var err error
 	calls := 0
-	ok := r.C.View(r.KeyOf(o.ID), func(v []byte) {
+	ok := View(r.C, r.KeyOf(o.ID), func(v []byte) {
 		calls++
 		err = r.hit(o.ID, v)
 	})

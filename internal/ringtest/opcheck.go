@@ -30,7 +30,7 @@ func (r *Runner) gauges() error {
 		return fmt.Errorf("BytesSize %d is above ReservedBytes %d", s.BytesSize, s.ReservedBytes)
 	case s.IndexBytes > s.ReservedBytes:
 		return fmt.Errorf("IndexBytes %d is above ReservedBytes %d", s.IndexBytes, s.ReservedBytes)
-	case s.Corruptions > s.Compression.DecompressErrors:
+	case s.Corruptions > PolicyOf(r.C).DecompressErrors:
 		return fmt.Errorf("%d corruptions", s.Corruptions)
 	case s.Misses > s.GetCalls:
 		return fmt.Errorf("%d misses in %d reads", s.Misses, s.GetCalls)
@@ -61,7 +61,7 @@ func (r *Runner) Finish() error {
 	}
 	var s ringcache.Stats
 	r.C.UpdateStats(&s)
-	if live > n || live < n-int(s.Compression.DecompressErrors) {
+	if live > n || live < n-int(PolicyOf(r.C).DecompressErrors) {
 		return fmt.Errorf("Len is %d, but %d keys or negative entries are found", n, live)
 	}
 	return nil

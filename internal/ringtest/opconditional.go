@@ -12,26 +12,8 @@ import (
 func (r *Runner) setIfAbsent(o Op) error {
 	known := r.before(o.ID)
 	s, v := r.newValue(o, r.sizeOf(o))
-	if o.flags&timedVariant != 0 {
-		return r.setIfAbsentWithTTL(o, known, s, v)
-	}
-	stored, err := r.C.SetIfAbsent(r.KeyOf(o.ID), v)
-	if err != nil {
-		return err
-	}
-	if err := r.answered(known, !stored); err != nil || !stored {
-		r.read(o.ID)
-		return err
-	}
-	return r.stored(o, s, r.G.TTL)
-}
-
-// timedVariant is the flag of an operation that gives the entry a TTL.
-const timedVariant = 0x80
-
-func (r *Runner) setIfAbsentWithTTL(o Op, known known, s Stamp, v []byte) error {
 	ttl, held := r.ttlOf(o), []byte("held before")
-	out, stored, err := r.C.SetIfAbsentWithTTL(held, r.KeyOf(o.ID), v, ttl)
+	out, stored, err := r.C.SetIfAbsent(held, r.KeyOf(o.ID), v, ttl)
 	was, ok := bytes.CutPrefix(out, held)
 	there := !stored && err == nil && (ttl >= 0 || len(known.candidates) > 0 && r.C.Has(r.KeyOf(o.ID)))
 	switch {
@@ -109,50 +91,62 @@ func (r *Runner) compareAndSwap(o Op) error {
 	return nil
 }
 
+// timedVariant is the flag of an operation that gives the entry a TTL.
+const timedVariant = 0x80
+
 func (r *Runner) update(o Op) error {
 	known := r.before(o.ID)
 	s, v := r.newValue(o, r.sizeOf(o))
 	v = bytes.Clone(v)
-	keep := o.flags&3 != 0
 	calls := 0
 	var err error
 	k := bytes.Clone(r.KeyOf(o.ID))
-	ttl, update := r.G.TTL, r.C.Update
-	if o.flags&timedVariant != 0 {
+	there, ttl, timed := false, r.G.TTL, o.flags&timedVariant != 0
+	if timed {
 		ttl = r.ttlOf(o)
-		update = func(k []byte, fn func([]byte, bool) ([]byte, bool)) error {
-			return r.C.UpdateWithTTL(k, ttl, fn)
-		}
 	}
-	there := false
-	failed := update(k, func(old []byte, ok bool) ([]byte, bool) {
-		there = ok
+	failed := r.C.Update(k, func(e *Entry) {
+		there = e.Present
 		if calls++; calls == 2 { // the first try has pushed it out itself
 			known = r.before(o.ID)
 			known.candidates = nil
 		}
-		if err = r.answered(known, ok); ok && err == nil {
-			err = r.hit(o.ID, old)
+		if err = r.answered(known, there); there && err == nil {
+			err = r.hit(o.ID, e.Value)
 		}
 		r.C.Has(k) // no lock is held
-		if len(old) >= len(v) {
-			old = old[:copy(old, v)] // fn may do as it likes with its copy
-			return old, keep
+		next := v
+		if len(e.Value) >= len(v) {
+			next = e.Value[:copy(e.Value, v)] // fn may do as it likes with its copy
+		} else {
+			clear(e.Value)
 		}
-		clear(old)
-		return v, keep
+		switch {
+		case o.flags&7 == 0:
+			e.Set(next) // the last call counts
+			e.Del()
+		case o.flags&7 == 1:
+		case timed:
+			e.SetWithTTL(next, ttl)
+		default:
+			e.Set(next)
+		}
 	})
-	if keep && !there && IsBrief(ttl) && errors.Is(failed, ringcache.ErrTTLTooShort) {
-		keep, failed = false, nil
+	if timed && o.flags&7 > 1 && IsBrief(ttl) && errors.Is(failed, ringcache.ErrTTLTooShort) {
+		failed = nil
 	}
-	if err != nil || failed != nil || calls > 2 {
+	switch {
+	case err != nil || failed != nil || calls > 2:
 		return fmt.Errorf("called back %d times: %w, %w", calls, err, failed)
-	}
-	if !keep || !there && (ttl < 0 || IsBrief(ttl)) {
+	case o.flags&7 == 1:
+		if there {
+			r.read(o.ID)
+		}
+		return r.has(o.ID)
+	case o.flags&7 == 0, timed && (ttl < 0 || IsBrief(ttl)):
 		r.forget(o.ID)
 		return r.found(o.ID, r.C.Has(k))
-	}
-	if there {
+	case there && !timed:
 		return r.storedUntil(o, s, known.last)
 	}
 	return r.stored(o, s, ttl)
@@ -165,7 +159,7 @@ func (r *Runner) append(o Op) error {
 	for _, c := range known.candidates {
 		long = max(long, c.Size)
 	}
-	if err := r.C.Append(r.KeyOf(o.ID), v); err != nil {
+	if err := r.C.Update(r.KeyOf(o.ID), Append(v)); err != nil {
 		if errors.Is(err, ringcache.ErrTooLarge) && long+len(v) > r.maxValue() {
 			r.forget(o.ID)
 			return nil

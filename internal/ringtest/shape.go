@@ -27,6 +27,9 @@ type (
 	// Loaded is a result of a load of bytes.
 	Loaded = ringcache.Loaded[[]byte]
 
+	// Entry is what the function of an Update of a cache gets.
+	Entry = ringcache.Entry[[]byte]
+
 	// LoadFunc loads bytes.
 	LoadFunc = ringcache.LoadFunc[[]byte, []byte]
 

@@ -323,13 +323,11 @@ func (c *client) write() (err error) {
 	case 0:
 		return c.C.SetWithTTL(c.key, c.val, c.someTTL())
 	case 3:
-		return c.C.UpdateWithTTL(c.key, c.someTTL(), func([]byte, bool) ([]byte, bool) {
-			return c.val, true
-		})
+		return c.C.Update(c.key, func(e *Entry) { e.SetWithTTL(c.val, c.someTTL()) })
 	case 1:
 		_, err = c.C.SetIfChanged(c.key, c.val)
 	case 2:
-		err = c.C.Update(c.key, func([]byte, bool) ([]byte, bool) { return c.val, true })
+		err = c.C.Update(c.key, Store(c.val))
 	default:
 		err = c.C.Set(c.key, c.val)
 	}
@@ -378,7 +376,7 @@ func (c *client) read(id uint32, got []byte, ok bool, begin uint64) error {
 func (c *client) view(id uint32) error {
 	var err error
 	begin := c.tick()
-	ok := c.C.View(c.key, func(v []byte) {
+	ok := View(c.C, c.key, func(v []byte) {
 		runtime.Gosched() // others now meet the lock
 		err = c.read(id, v, true, begin)
 	})

@@ -14,23 +14,18 @@ import (
 type Calls interface {
 	Get(dst, k []byte) []byte
 	HasGet(dst, k []byte) ([]byte, bool)
-	HasGetUncounted(dst, k []byte) ([]byte, bool)
 	Has(k []byte) bool
 	Peek(dst, k []byte) ([]byte, bool)
 	GetWithTTL(dst, k []byte) ([]byte, time.Duration, bool)
-	View(k []byte, fn func(v []byte)) bool
 	GetBatch(dst []byte, keys, vals [][]byte) ([]byte, int)
 	Set(k, v []byte) error
 	SetWithTTL(k, v []byte, ttl time.Duration) error
 	SetBatch(keys, vals [][]byte) error
 	SetBatchWithTTL(keys, vals [][]byte, ttl time.Duration) error
-	SetIfAbsent(k, v []byte) (bool, error)
-	SetIfAbsentWithTTL(dst, k, v []byte, ttl time.Duration) ([]byte, bool, error)
+	SetIfAbsent(dst, k, v []byte, ttl time.Duration) ([]byte, bool, error)
 	SetIfChanged(k, v []byte) (bool, error)
 	CompareAndSwap(k, old, new []byte) (bool, error)
-	Update(k []byte, fn func([]byte, bool) ([]byte, bool)) error
-	UpdateWithTTL(k []byte, ttl time.Duration, fn func([]byte, bool) ([]byte, bool)) error
-	Append(k, suffix []byte) error
+	Update(k []byte, fn func(e *Entry)) error
 	Del(k []byte) bool
 	GetAndDel(dst, k []byte) ([]byte, bool)
 	Touch(k []byte, ttl time.Duration) bool
@@ -41,6 +36,48 @@ type Calls interface {
 	) ([]byte, int, error)
 	All() iter.Seq2[[]byte, []byte]
 	Keys() iter.Seq[[]byte]
+}
+
+// Replace returns a function for Update that replaces a value by what fn makes of it, or removes
+// the key if fn says so by false. A new entry gets ttl, if one is given.
+func Replace[V any](
+	fn func(old V, ok bool) (v V, keep bool), ttl ...time.Duration,
+) func(e *ringcache.Entry[V]) {
+	return func(e *ringcache.Entry[V]) {
+		switch v, keep := fn(e.Value, e.Present); {
+		case !keep:
+			e.Del()
+		case len(ttl) > 0 && !e.Present:
+			e.SetWithTTL(v, ttl[0])
+		default:
+			e.Set(v)
+		}
+	}
+}
+
+// SetIfAbsent stores v for good if k is absent.
+func SetIfAbsent(c Calls, k, v []byte) (stored bool, err error) {
+	_, stored, err = c.SetIfAbsent(nil, k, v, 0)
+	return stored, err
+}
+
+// Append returns a function for Update that appends suffix.
+func Append(suffix []byte) func(e *Entry) {
+	return func(e *Entry) { e.Set(append(e.Value, suffix...)) }
+}
+
+// Store returns a function for Update that stores v.
+func Store(v []byte) func(e *Entry) { return func(e *Entry) { e.Set(v) } }
+
+// View calls fn with a copy of the value of k, within an Update that changes nothing, and reports
+// whether k is there.
+func View(c Calls, k []byte, fn func(v []byte)) (ok bool) {
+	_ = c.Update(k, func(e *Entry) {
+		if ok = e.Present; ok {
+			fn(e.Value)
+		}
+	})
+	return ok
 }
 
 // typedStore is a typed view of byte slices as a store. What a view lacks it does with what a
@@ -59,8 +96,6 @@ func (s typedStore) HasGet(dst, k []byte) ([]byte, bool) {
 	return append(dst, v...), ok && err == nil
 }
 
-func (s typedStore) HasGetUncounted(dst, k []byte) ([]byte, bool) { return s.Peek(dst, k) }
-
 func (s typedStore) Has(k []byte) bool { return s.Typed.Has(string(k)) }
 
 func (s typedStore) Peek(dst, k []byte) ([]byte, bool) {
@@ -71,14 +106,6 @@ func (s typedStore) Peek(dst, k []byte) ([]byte, bool) {
 func (s typedStore) GetWithTTL(dst, k []byte) ([]byte, time.Duration, bool) {
 	v, ttl, ok, err := s.Typed.GetWithTTL(string(k))
 	return append(dst, v...), ttl, ok && err == nil
-}
-
-func (s typedStore) View(k []byte, fn func(v []byte)) bool {
-	v, ok := s.HasGet(nil, k)
-	if ok {
-		fn(v)
-	}
-	return ok
 }
 
 func (s typedStore) GetBatch(dst []byte, keys, vals [][]byte) ([]byte, int) {
@@ -104,14 +131,10 @@ func (s typedStore) SetBatchWithTTL(keys, vals [][]byte, ttl time.Duration) erro
 	return s.Typed.SetBatchWithTTL(textsOf(keys), vals, ttl)
 }
 
-func (s typedStore) SetIfAbsent(k, v []byte) (bool, error) {
-	return s.Typed.SetIfAbsent(string(k), v)
-}
-
-func (s typedStore) SetIfAbsentWithTTL(
+func (s typedStore) SetIfAbsent(
 	dst, k, v []byte, ttl time.Duration,
 ) ([]byte, bool, error) {
-	was, stored, err := s.Typed.SetIfAbsentWithTTL(string(k), v, ttl)
+	was, stored, err := s.Typed.SetIfAbsent(string(k), v, ttl)
 	return append(dst, was...), stored, err
 }
 
@@ -123,20 +146,8 @@ func (s typedStore) CompareAndSwap(k, old, new []byte) (bool, error) {
 	return s.Typed.CompareAndSwap(string(k), old, new)
 }
 
-func (s typedStore) Update(k []byte, fn func([]byte, bool) ([]byte, bool)) error {
+func (s typedStore) Update(k []byte, fn func(e *Entry)) error {
 	return s.Typed.Update(string(k), fn)
-}
-
-func (s typedStore) UpdateWithTTL(
-	k []byte, ttl time.Duration, fn func([]byte, bool) ([]byte, bool),
-) error {
-	return s.Typed.UpdateWithTTL(string(k), ttl, fn)
-}
-
-func (s typedStore) Append(k, suffix []byte) error {
-	return s.Typed.Update(string(k), func(old []byte, _ bool) ([]byte, bool) {
-		return append(old, suffix...), true
-	})
 }
 
 func (s typedStore) Del(k []byte) bool { return s.Typed.Del(string(k)) }

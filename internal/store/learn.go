@@ -40,9 +40,6 @@ func (b *Store) learn() {
 	mean := (b.Rings[policy.Small].EntryBytes + b.Rings[policy.Main].EntryBytes) / max(hot, 1)
 	b.mean = int32(min(mean, math.MaxInt32))
 	b.shape(mean)
-	if b.watch++; b.watch%watchEach == 0 {
-		b.watchMarks()
-	}
 	if b.policy.Kind == policy.FIFO {
 		return
 	}

@@ -31,10 +31,10 @@ func TestStats_NearMisses(t *testing.T) {
 		}
 		near, far := uint64(0), uint64(0)
 		for id := range uint64(6000) { // half of them were never set
-			want := c.Stats().Policy.NearMisses
+			want := c.Stats().EvictedMisses
 			c.TTL(key(id))
 			c.Peek(nil, key(id))
-			require.Equal(t, want, c.Stats().Policy.NearMisses, "%v: what is no lookup", p)
+			require.Equal(t, want, c.Stats().EvictedMisses, "%v: what is no lookup", p)
 			calls := uint64(4)
 			c.Get(nil, key(id))
 			c.HasGet(nil, key(id))
@@ -47,15 +47,14 @@ func TestStats_NearMisses(t *testing.T) {
 				far++
 			}
 			s := c.Stats()
-			require.Equal(t, want, s.Policy.NearMisses, "%v: key %d", p, id)
-			require.LessOrEqual(t, s.Policy.NearMisses, s.Misses)
+			require.Equal(t, want, s.EvictedMisses, "%v: key %d", p, id)
+			require.LessOrEqual(t, s.EvictedMisses, s.Misses)
 		}
 		require.Greater(t, near, uint64(100), "%v: too few for a test", p)
 		require.Greater(t, far, uint64(3000), "%v: too few for a test", p)
 		n := ringtest.Nth(c, 0).Ghosts()
-		s := c.Stats()
-		require.EqualValues(t, n[policy.Small]+n[policy.Main], s.Policy.Ghosts)
-		require.NotZero(t, s.Policy.Ghosts)
+		require.EqualValues(t, n[policy.Small]+n[policy.Main], ringtest.PolicyOf(c).Ghosts)
+		require.NotZero(t, ringtest.PolicyOf(c).Ghosts)
 	}
 }
 

@@ -196,7 +196,6 @@ type Arrival struct{ Records, Bytes int }
 // arrivals tell how many of the bytes stored lately were of large records, and how large records
 // are on average. The counts are halved when the bytes reach the cache's size.
 type arrivals struct {
-	Stored       atomic.Uint64 // all records, never halved
 	records      atomic.Int64
 	small, large atomic.Int64 // bytes
 	Held         atomic.Int64 // bytes that the large buckets hold
@@ -221,7 +220,6 @@ func (s *Shared) CountArrival(news Arrival, large bool) {
 		side = &a.large
 	}
 	side.Add(int64(news.Bytes))
-	a.Stored.Add(uint64(news.Records))
 	r, sm, lg := a.records.Add(int64(news.Records)), a.small.Load(), a.large.Load()
 	s.updateSparse(r, sm+lg)
 	if sm+lg > s.MaxBytes.Load() {
@@ -231,19 +229,6 @@ func (s *Shared) CountArrival(news Arrival, large bool) {
 		a.large.CompareAndSwap(lg, lg/2)
 	}
 }
-
-// span is a point in time or a duration, in ticks and in records that the cache has stored. (Their
-// number needs 64 bits: main may hold millions of records, and take only every hundredth one.)
-type span struct {
-	ticks uint32
-	sets  uint64
-}
-
-// spanNow returns the current time. Of two results under the same lock, the later one is not less.
-func (s *Shared) spanNow() span { return span{s.Now(), s.Arrivals.Stored.Load()} }
-
-// since returns the duration from at to s.
-func (s span) since(at span) span { return span{s.ticks - at.ticks, s.sets - at.sets} }
 
 // updateSparse decides whether the cache is sparse.
 func (s *Shared) updateSparse(records, bytes int64) {

@@ -28,7 +28,7 @@ const RingCount = 2
 //     and Fit
 //   - parts with methods of their own: Cold, Namespaces, Recovery
 //   - its life: Init, Reset, Close
-//   - figures: Sizes, Check, and the method of Lives
+//   - figures: Sizes, Check
 //
 // The fields that every lookup reads are in the first two cache lines of the bucket, together with
 // its sequence; a record in main takes one line more (TestLayout_BucketLines).
@@ -55,7 +55,6 @@ type Store struct {
 	internals int32       // live records of the cache itself, such as generations
 	Number    int32       // of the bucket, the large ones last
 	sweeps    int32       // calls of DeleteExpired under way
-	watch     uint8       // counts up to the next look at marks
 	hasTTL    bool        // there is a live record with room for an expiry
 	known     hint        // whether the next new record fits
 	entry     policy.Ring // the ring that it goes to, if that is known
@@ -73,8 +72,6 @@ type Store struct {
 
 	sought     [RingCount]atomic.Uint32 // ghosts of each ring found by lookups
 	NearMisses atomic.Uint64            // misses that found a ghost
-
-	marks [RingCount]mark // they measure how long entries stay
 
 	inflow  Arrival // records stored since the bucket last learned
 	learnAt int     // it learns once their bytes reach this: a chunk; 1 in a large bucket
@@ -459,7 +456,6 @@ func (b *Store) forget() {
 	b.internals = 0
 	b.known = hintUnknown
 	b.victim.known = false
-	b.marks = [RingCount]mark{}
 }
 
 // Close makes every later call miss. The memory is given back with the pool.

@@ -35,12 +35,6 @@ type Sample struct {
 // Label returns the name of the attribute as a label of Prometheus.
 func (m Metric) Label() string { return m.Attribute[strings.LastIndexByte(m.Attribute, '.')+1:] }
 
-// Age is a gauge of each ring.
-type Age struct {
-	Prometheus, OTel, Unit, About string
-	Small, Main                   func(z *ringcache.Sizing) float64
-}
-
 // Duration is a counter of time that a cache has spent, in seconds.
 type Duration struct {
 	Prometheus, OTel, Unit, About string
@@ -61,21 +55,9 @@ func Updater(cache *ringcache.Cache) func(s *ringcache.Stats) bool {
 	}
 }
 
-// Sizer returns a function that sets z to the Sizing of a cache. It does not keep the cache alive,
-// and does nothing when the cache is gone.
-func Sizer(cache *ringcache.Cache) func(z *ringcache.Sizing) {
-	ref := weak.Make(cache)
-	return func(z *ringcache.Sizing) {
-		if cache := ref.Value(); cache != nil {
-			*z = cache.Sizing()
-		}
-	}
-}
-
-// Source reads the figures of a cache. Update and Size are as of Updater and Sizer.
+// Source reads the figures of a cache. Update is as of Updater.
 type Source struct {
 	Update func(s *ringcache.Stats) bool
-	Size   func(z *ringcache.Sizing)
 
 	mu   sync.Mutex // of two readers
 	hits uint64     // as last read
@@ -83,21 +65,20 @@ type Source struct {
 
 // NewSource returns a Source of a cache, which it does not keep alive.
 func NewSource(cache *ringcache.Cache) *Source {
-	return &Source{Update: Updater(cache), Size: Sizer(cache)}
+	return &Source{Update: Updater(cache)}
 }
 
 // Read returns the figures of the cache, and false when it is gone.
 //
 // Hits, which are the lookups less the misses, are kept from falling: a lookup may be counted
 // before it is known to be a miss.
-func (s *Source) Read() (stats ringcache.Stats, sizing ringcache.Sizing, ok bool) {
+func (s *Source) Read() (stats ringcache.Stats, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.Update(&stats) {
-		return stats, sizing, false
+		return stats, false
 	}
 	s.hits = max(s.hits, hits(&stats))
 	stats.GetCalls = s.hits + stats.Misses
-	s.Size(&sizing)
-	return stats, sizing, true
+	return stats, true
 }

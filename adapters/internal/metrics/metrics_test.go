@@ -12,12 +12,10 @@ import (
 )
 
 // leftOut are the fields of Stats without a metric, each with the reason.
-var leftOut = map[string]string{
-	"EvictedEntries": "the sum of evicted_entries_total over its causes",
-}
+var leftOut = map[string]string{}
 
 // numbers calls fn with each number of a struct, and of those nested in it, by the names that
-// lead to it: Policy.GhostHits.
+// lead to it: Loads.Started.
 func numbers(v reflect.Value, path string, fn func(name string, field reflect.Value)) {
 	for i := range v.NumField() {
 		name := path + v.Type().Field(i).Name
@@ -32,15 +30,12 @@ func numbers(v reflect.Value, path string, fn func(name string, field reflect.Va
 // values returns the values of all metrics of a source.
 func values(t *testing.T, source *metrics.Source) (all []float64) {
 	t.Helper()
-	stats, sizing, ok := source.Read()
+	stats, ok := source.Read()
 	require.True(t, ok)
 	for _, m := range metrics.All {
 		for _, s := range m.Samples {
 			all = append(all, float64(s.Value(&stats)))
 		}
-	}
-	for _, a := range metrics.Ages {
-		all = append(all, a.Small(&sizing), a.Main(&sizing))
 	}
 	for _, d := range metrics.Durations {
 		all = append(all, d.Value(&stats))
@@ -48,13 +43,11 @@ func values(t *testing.T, source *metrics.Source) (all []float64) {
 	return all
 }
 
-// A new field of Stats has a metric, or a reason to have none, and one of Sizing an age.
-func TestAll_CoverStatsAndSizing(t *testing.T) {
+// A new field of Stats has a metric, or a reason to have none.
+func TestAll_CoverStats(t *testing.T) {
 	var s ringcache.Stats
-	var z ringcache.Sizing
 	source := &metrics.Source{
 		Update: func(to *ringcache.Stats) bool { *to = s; return true },
-		Size:   func(to *ringcache.Sizing) { *to = z },
 	}
 	i, there := 0, map[string]bool{}
 	check := func(name string, field reflect.Value) {
@@ -74,8 +67,7 @@ func TestAll_CoverStatsAndSizing(t *testing.T) {
 			"no metric shows %s: add one, or a reason to leftOut", name)
 	}
 	numbers(reflect.ValueOf(&s).Elem(), "", check)
-	numbers(reflect.ValueOf(&z).Elem(), "Sizing.", check)
-	require.True(t, there["Policy.GhostHits"], "nested structs were left out")
+	require.True(t, there["Loads.Started"], "nested structs were left out")
 	for name := range leftOut {
 		require.True(t, there[name], "there is no field %s", name)
 	}
@@ -93,10 +85,6 @@ func TestAll_NamesDiffer(t *testing.T) {
 		for _, s := range m.Samples {
 			require.Equal(t, m.Attribute == "", s.Attribute == "", m.OTel)
 		}
-	}
-	for _, a := range metrics.Ages {
-		add(a.Prometheus)
-		add("otel " + a.OTel)
 	}
 	for _, d := range metrics.Durations {
 		add(d.Prometheus)

@@ -54,7 +54,11 @@ func (r *records) get(
 	if string(mainCmd) != cmd {
 		version := body[:versionSize]
 		side := appendSideKey(room[:0], view, key, cmd)
-		if body, ok = r.cache.HasGetUncounted(nil, side); !ok && !again {
+		// An Update that changes nothing is a read that does not count in Stats.
+		_ = r.cache.Update(side, func(e *ringcache.Entry[[]byte]) {
+			body, ok = append([]byte(nil), e.Value...), e.Present
+		})
+		if !ok && !again {
 			r.cache.Has(side) // the main record has counted as a hit
 		}
 		if !ok || !bytes.HasPrefix(body, version) {

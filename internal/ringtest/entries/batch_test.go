@@ -133,7 +133,7 @@ func TestSetBatch_TellsTheFirstError(t *testing.T) {
 			}
 		}
 	}
-	c := ringcache.New(1)
+	c := ringcache.New(ringtest.MinBytes)
 	ringtest.CloseCache(t, c)
 	require.ErrorIs(t, c.SetBatch([][]byte{{1}}, [][]byte{{2}}), ringcache.ErrClosed)
 	require.NoError(t, c.SetBatch(nil, nil))

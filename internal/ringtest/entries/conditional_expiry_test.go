@@ -23,20 +23,26 @@ import (
 // changed; each is given the value that is there.
 var readModifyWrites = map[string]func(c *ringcache.Cache, k, old []byte) error{
 	"Update": func(c *ringcache.Cache, k, old []byte) error {
-		return c.Update(k, func(old []byte, ok bool) ([]byte, bool) { return other(old), true })
+		return c.Update(k, ringtest.Replace(func(old []byte, ok bool) ([]byte, bool) {
+			return other(old), true
+		}))
 	},
-	"UpdateWithTTL": func(c *ringcache.Cache, k, old []byte) error {
-		return c.UpdateWithTTL(k, time.Second, func(old []byte, ok bool) ([]byte, bool) {
+	"Update, TTL of a new entry": func(c *ringcache.Cache, k, old []byte) error {
+		return c.Update(k, ringtest.Replace(func(old []byte, ok bool) ([]byte, bool) {
 			return append(old, '.'), true
-		})
+		}, time.Second))
 	},
-	"UpdateWithTTL, brief": func(c *ringcache.Cache, k, old []byte) error {
-		return c.UpdateWithTTL(k, 1, func(old []byte, ok bool) ([]byte, bool) { return old, true })
+	"Update, brief TTL of a new entry": func(c *ringcache.Cache, k, old []byte) error {
+		return c.Update(k, ringtest.Replace(func(old []byte, ok bool) ([]byte, bool) {
+			return old, true
+		}, 1))
 	},
 	"Append": func(c *ringcache.Cache, k, old []byte) error {
-		return c.Append(k, []byte("suffix"))
+		return c.Update(k, ringtest.Append([]byte("suffix")))
 	},
-	"Append of nothing": func(c *ringcache.Cache, k, old []byte) error { return c.Append(k, nil) },
+	"Append of nothing": func(c *ringcache.Cache, k, old []byte) error {
+		return c.Update(k, ringtest.Append(nil))
+	},
 	"CompareAndSwap": func(c *ringcache.Cache, k, old []byte) error {
 		return stores(c.CompareAndSwap(k, old, append(old, "longer"...)))
 	},
@@ -109,19 +115,20 @@ func keepsTheExpiry(
 func TestReadModifyWrite_NewEntryGetsTheDefault(t *testing.T) {
 	keep := func([]byte, bool) ([]byte, bool) { return []byte("new"), true }
 	creates := map[string]func(c *ringcache.Cache, k []byte) error{
-		"Update": func(c *ringcache.Cache, k []byte) error { return c.Update(k, keep) },
-		"Append": func(c *ringcache.Cache, k []byte) error { return c.Append(k, []byte("new")) },
+		"Update": func(c *ringcache.Cache, k []byte) error {
+			return c.Update(k, ringtest.Replace(keep))
+		},
+		"Append": func(c *ringcache.Cache, k []byte) error {
+			return c.Update(k, ringtest.Append([]byte("new")))
+		},
 		"SetIfChanged": func(c *ringcache.Cache, k []byte) error {
 			return stores(c.SetIfChanged(k, []byte("new")))
 		},
+		"Update with a TTL": func(c *ringcache.Cache, k []byte) error {
+			return c.Update(k, ringtest.Replace(keep, time.Hour))
+		},
 		"SetIfAbsent": func(c *ringcache.Cache, k []byte) error {
-			return stores(c.SetIfAbsent(k, []byte("new")))
-		},
-		"UpdateWithTTL": func(c *ringcache.Cache, k []byte) error {
-			return c.UpdateWithTTL(k, time.Hour, keep)
-		},
-		"SetIfAbsentWithTTL": func(c *ringcache.Cache, k []byte) error {
-			out, stored, err := c.SetIfAbsentWithTTL(nil, k, []byte("new"), time.Hour)
+			out, stored, err := c.SetIfAbsent(nil, k, []byte("new"), time.Hour)
 			if out != nil {
 				return errors.New("it returns a value")
 			}
@@ -182,11 +189,7 @@ func TestReadModifyWrite_InTheColdPart(t *testing.T) {
 func TestReadModifyWrite_CountsAsOneRead(t *testing.T) {
 	calls := map[string]func(c *ringcache.Cache, k, old []byte) error{
 		"SetIfAbsent": func(c *ringcache.Cache, k, _ []byte) error {
-			_, err := c.SetIfAbsent(k, nil)
-			return err
-		},
-		"SetIfAbsentWithTTL": func(c *ringcache.Cache, k, _ []byte) error {
-			_, _, err := c.SetIfAbsentWithTTL(nil, k, nil, time.Hour)
+			_, err := ringtest.SetIfAbsent(c, k, nil)
 			return err
 		},
 	}
@@ -221,7 +224,9 @@ func TestUpdate_CountersOutliveAFlood(t *testing.T) {
 	}
 	key := func(i int) []byte { return binary.LittleEndian.AppendUint64(nil, uint64(i)) }
 	ttl := map[string]func(c *ringcache.Cache, k []byte) error{
-		"Update": func(c *ringcache.Cache, k []byte) error { return c.Update(k, count) },
+		"Update": func(c *ringcache.Cache, k []byte) error {
+			return c.Update(k, ringtest.Replace(count))
+		},
 		"CompareAndSwap": func(c *ringcache.Cache, k []byte) error {
 			old := make([]byte, 8)
 			binary.LittleEndian.PutUint64(old, 1)
@@ -229,14 +234,14 @@ func TestUpdate_CountersOutliveAFlood(t *testing.T) {
 			return err
 		},
 		"SetIfAbsent": func(c *ringcache.Cache, k []byte) error {
-			_, err := c.SetIfAbsent(k, k)
+			_, err := ringtest.SetIfAbsent(c, k, k)
 			return err
 		},
 	}
 	for name, call := range ttl {
 		c := ringtest.MustCache(t, ringtest.Tiny(16, 1024, 32))
 		for i := range counters {
-			require.NoError(t, c.Update(key(i), count))
+			require.NoError(t, c.Update(key(i), ringtest.Replace(count)))
 		}
 		lost := 0
 		for round := range rounds {
@@ -257,14 +262,14 @@ func TestUpdate_CountersOutliveAFlood(t *testing.T) {
 
 // A counter with a fixed window is made with a TTL, and begins anew when that is over, however
 // often it was updated.
-func TestUpdateWithTTL_FixedWindow(t *testing.T) {
+func TestUpdate_FixedWindow(t *testing.T) {
 	c, age := ringtest.TimedCache(t, ringtest.Tiny(2, 1024, 64))
 	k := []byte("client")
 	add := func(ttl time.Duration) (n int) {
-		require.NoError(t, c.UpdateWithTTL(k, ttl, func(old []byte, ok bool) ([]byte, bool) {
+		require.NoError(t, c.Update(k, ringtest.Replace(func(old []byte, ok bool) ([]byte, bool) {
 			n = len(old) + 1
 			return append(old, 'x'), true
-		}))
+		}, ttl)))
 		return n
 	}
 	for range 3 {
@@ -285,7 +290,7 @@ func TestReadModifyWrite_TTLThatIsNone(t *testing.T) {
 	k, v := []byte("k"), []byte("v")
 	keep := func([]byte, bool) ([]byte, bool) { return v, true }
 	for _, ttl := range []time.Duration{-1, -time.Hour, 1, clock.Tick - 1} {
-		out, stored, err := c.SetIfAbsentWithTTL([]byte("dst"), k, v, ttl)
+		out, stored, err := c.SetIfAbsent([]byte("dst"), k, v, ttl)
 		require.Equal(t, ringtest.IsBrief(ttl), errors.Is(err, ringcache.ErrTTLTooShort), "%v: %v", ttl,
 			err)
 		require.True(t, ringtest.IsBrief(ttl) || err == nil)
@@ -293,40 +298,40 @@ func TestReadModifyWrite_TTLThatIsNone(t *testing.T) {
 		require.Equal(t, "dst", string(out))
 		require.Zero(t, c.Len())
 
-		err = c.UpdateWithTTL(k, ttl, keep)
+		err = c.Update(k, ringtest.Replace(keep, ttl))
 		require.Equal(t, ringtest.IsBrief(ttl), errors.Is(err, ringcache.ErrTTLTooShort), "%v: %v", ttl,
 			err)
 		require.True(t, ringtest.IsBrief(ttl) || err == nil)
 		require.Zero(t, c.Len())
 
 		require.NoError(t, c.Set(k, []byte("old")))
-		out, stored, err = c.SetIfAbsentWithTTL([]byte("dst "), k, v, ttl)
+		out, stored, err = c.SetIfAbsent([]byte("dst "), k, v, ttl)
 		require.NoError(t, err)
 		require.False(t, stored)
 		require.Equal(t, "dst old", string(out))
-		require.NoError(t, c.UpdateWithTTL(k, ttl, keep))
+		require.NoError(t, c.Update(k, ringtest.Replace(keep, ttl)))
 		require.Equal(t, "v", string(c.Get(nil, k)))
 		require.True(t, c.Del(k))
 	}
 }
 
 // The value that is there comes with the answer, whatever its form, and counts as a Set.
-func TestSetIfAbsentWithTTL_ReturnsWhatIsThere(t *testing.T) {
+func TestSetIfAbsent_ReturnsWhatIsThere(t *testing.T) {
 	for _, size := range []int{0, 1, 70_000, floorValue} {
 		c, age := ringtest.TimedCache(t, ringtest.Default(ringtest.MinBytes))
 		k, v := []byte("key"), []byte(strings.Repeat("v", size))
-		out, stored, err := c.SetIfAbsentWithTTL([]byte("dst"), k, v, time.Second)
+		out, stored, err := c.SetIfAbsent([]byte("dst"), k, v, time.Second)
 		require.NoError(t, err)
 		require.True(t, stored)
 		require.Equal(t, "dst", string(out))
 		dst := append(make([]byte, 0, size+8), "dst "...)
-		out, stored, err = c.SetIfAbsentWithTTL(dst, k, []byte("w"), time.Hour)
+		out, stored, err = c.SetIfAbsent(dst, k, []byte("w"), time.Hour)
 		require.NoError(t, err)
 		require.False(t, stored)
 		require.Equal(t, "dst "+string(v), string(out))
 		require.Same(t, &dst[0], &out[0])
 		*age += time.Second
-		_, stored, err = c.SetIfAbsentWithTTL(nil, k, []byte("w"), time.Hour)
+		_, stored, err = c.SetIfAbsent(nil, k, []byte("w"), time.Hour)
 		require.NoError(t, err)
 		require.True(t, stored, "it has expired: the second call has not renewed it")
 		s := ringtest.StatsOf(c)
@@ -336,11 +341,11 @@ func TestSetIfAbsentWithTTL_ReturnsWhatIsThere(t *testing.T) {
 }
 
 // The key may lie in the spare capacity of dst.
-func TestSetIfAbsentWithTTL_KeyInDst(t *testing.T) {
+func TestSetIfAbsent_KeyInDst(t *testing.T) {
 	c := ringtest.MustCache(t, ringtest.Tiny(2, 1024, 64))
 	require.NoError(t, c.Set([]byte("key"), []byte("value")))
 	room := append(make([]byte, 0, 64), "key"...)
-	out, stored, err := c.SetIfAbsentWithTTL(room[:0], room, []byte("w"), time.Hour)
+	out, stored, err := c.SetIfAbsent(room[:0], room, []byte("w"), time.Hour)
 	require.NoError(t, err)
 	require.False(t, stored)
 	require.Equal(t, "value", string(out))
@@ -351,11 +356,7 @@ func TestNamespace_ConditionalWritesTellTheTruth(t *testing.T) {
 	k, v, long := []byte("k"), []byte("v"), make([]byte, 500)
 	calls := map[string]func(n *ringcache.Namespace) (bool, error){
 		"SetIfAbsent": func(n *ringcache.Namespace) (bool, error) {
-			return n.SetIfAbsent([]byte("new"), long)
-		},
-		"SetIfAbsentWithTTL": func(n *ringcache.Namespace) (bool, error) {
-			_, stored, err := n.SetIfAbsentWithTTL(nil, []byte("new"), long, time.Hour)
-			return stored, err
+			return ringtest.SetIfAbsent(n, []byte("new"), long)
 		},
 		"SetIfChanged": func(n *ringcache.Namespace) (bool, error) { return n.SetIfChanged(k, long) },
 		"CompareAndSwap": func(n *ringcache.Namespace) (bool, error) {

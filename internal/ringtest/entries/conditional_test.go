@@ -40,12 +40,12 @@ func TestSetIfAbsent_StoresOnce(t *testing.T) {
 	c := ringtest.Small(t)
 	for _, n := range valueSizes {
 		k, v := []byte("key"+strconv.Itoa(n)), ringtest.Pattern("v", n)
-		stored, err := c.SetIfAbsent(k, v)
+		stored, err := ringtest.SetIfAbsent(c, k, v)
 		require.NoError(t, err)
 		require.True(t, stored)
 		for _, other := range [][]byte{nil, []byte("other"), ringtest.Pattern("w", n),
 			ringtest.Pattern("w", ringtest.MaxValue)} {
-			stored, err = c.SetIfAbsent(k, other)
+			stored, err = ringtest.SetIfAbsent(c, k, other)
 			require.NoError(t, err)
 			require.False(t, stored)
 			require.Equal(t, string(v), string(c.Get(nil, k)))
@@ -116,7 +116,7 @@ func TestConditional_TooLargeRemovesOnlyWhatItReplaces(t *testing.T) {
 	k, v, long := []byte("k"), []byte("v"), make([]byte, ringtest.MaxValue+1)
 	require.NoError(t, c.Set(k, v))
 
-	stored, err := c.SetIfAbsent(k, long)
+	stored, err := ringtest.SetIfAbsent(c, k, long)
 	require.NoError(t, err)
 	require.False(t, stored)
 	swapped, err := c.CompareAndSwap(k, []byte("other"), long)
@@ -132,11 +132,17 @@ func TestConditional_TooLargeRemovesOnlyWhatItReplaces(t *testing.T) {
 	require.False(t, swapped)
 	require.False(t, c.Has(k))
 	for name, call := range map[string]func() error{
-		"SetIfAbsent":  func() error { _, err := c.SetIfAbsent([]byte("none"), long); return err },
+		"SetIfAbsent": func() error {
+			_, err := ringtest.SetIfAbsent(c, []byte("none"), long)
+			return err
+		},
 		"SetIfChanged": func() error { _, err := c.SetIfChanged(k, long); return err },
-		"Append":       func() error { return c.Append(k, long[1:]) },
-		"Update":       func() error { return c.Update(k, keep(long)) },
-		"long key":     func() error { _, err := c.SetIfAbsent(make([]byte, 65535+1), v); return err },
+		"Append":       func() error { return c.Update(k, ringtest.Append(long[1:])) },
+		"Update":       func() error { return c.Update(k, ringtest.Replace(keep(long))) },
+		"long key": func() error {
+			_, err := ringtest.SetIfAbsent(c, make([]byte, 65535+1), v)
+			return err
+		},
 	} {
 		require.NoError(t, c.Set(k, v))
 		require.ErrorIs(t, call(), ringcache.ErrTooLarge, name)
@@ -154,7 +160,7 @@ func TestConditional_UnmetTouchesNothing(t *testing.T) {
 	require.NoError(t, c.Set([]byte("k"), []byte("v")))
 	before := ringtest.StatsOf(c)
 	for range 20 {
-		stored, err := c.SetIfAbsent([]byte("k"), long)
+		stored, err := ringtest.SetIfAbsent(c, []byte("k"), long)
 		require.NoError(t, err)
 		require.False(t, stored)
 		swapped, err := c.CompareAndSwap([]byte("k"), []byte("w"), long)
@@ -168,23 +174,25 @@ func TestConditional_UnmetTouchesNothing(t *testing.T) {
 }
 
 func TestConditional_Closed(t *testing.T) {
-	c := ringcache.New(1)
+	c := ringcache.New(ringtest.MinBytes)
 	k, large := []byte("k"), make([]byte, ringtest.MaxValue)
 	require.NoError(t, c.Set(k, k))
 	ringtest.CloseCache(t, c)
 	for name, call := range map[string]func() error{
 		"SetWithTTL":     func() error { return c.SetWithTTL(k, k, time.Hour) },
 		"SetWithTTL(-1)": func() error { return c.SetWithTTL(k, k, -1) },
-		"SetIfAbsent":    func() error { _, err := c.SetIfAbsent(k, k); return err },
+		"SetIfAbsent":    func() error { _, err := ringtest.SetIfAbsent(c, k, k); return err },
 		"SetIfChanged":   func() error { _, err := c.SetIfChanged(k, k); return err },
 		"CompareAndSwap": func() error { _, err := c.CompareAndSwap(k, k, k); return err },
 		"large":          func() error { _, err := c.CompareAndSwap(k, k, large); return err },
-		"Append":         func() error { return c.Append(k, k) },
-		"Update":         func() error { return c.Update(k, keep(k)) },
+		"Append":         func() error { return c.Update(k, ringtest.Append(k)) },
+		"Update":         func() error { return c.Update(k, ringtest.Replace(keep(k))) },
 	} {
 		require.ErrorIs(t, call(), ringcache.ErrClosed, name)
 	}
-	require.NoError(t, c.Update(k, func([]byte, bool) ([]byte, bool) { return nil, false }))
+	require.NoError(t, c.Update(k, ringtest.Replace(func([]byte, bool) ([]byte, bool) {
+		return nil, false
+	})))
 	_, ok := c.GetAndDel(nil, k)
 	require.False(t, ok)
 	require.False(t, c.Touch(k, time.Hour))
@@ -197,42 +205,50 @@ func TestUpdate_ReplacesOrRemoves(t *testing.T) {
 	c := ringtest.Small(t)
 	for _, n := range valueSizes {
 		k, v := []byte("key"+strconv.Itoa(n)), ringtest.Pattern("v", n)
-		require.NoError(t, c.Update(k, func(old []byte, ok bool) ([]byte, bool) {
+		require.NoError(t, c.Update(k, ringtest.Replace(func(old []byte, ok bool) ([]byte, bool) {
 			require.False(t, ok)
 			require.Empty(t, old)
 			return v, true
-		}))
-		require.NoError(t, c.Update(k, func(old []byte, ok bool) ([]byte, bool) {
+		})))
+		require.NoError(t, c.Update(k, ringtest.Replace(func(old []byte, ok bool) ([]byte, bool) {
 			require.True(t, ok)
 			require.Equal(t, string(v), string(old))
 			clear(old) // a copy
 			require.Equal(t, string(v), string(c.Get(nil, k)))
 			return old, true
-		}))
+		})))
 		require.Equal(t, string(make([]byte, n)), string(c.Get(nil, k)))
-		require.NoError(t, c.Update(k, func([]byte, bool) ([]byte, bool) { return v, false }))
+		require.NoError(t, c.Update(k, ringtest.Replace(func([]byte, bool) ([]byte, bool) {
+			return v, false
+		})))
 		require.False(t, c.Has(k))
-		require.NoError(t, c.Update(k, func([]byte, bool) ([]byte, bool) { return v, false }))
+		require.NoError(t, c.Update(k, ringtest.Replace(func([]byte, bool) ([]byte, bool) {
+			return v, false
+		})))
 		require.False(t, c.Has(k))
 	}
 }
 
 // fn may call the cache, of the same key too, and panic.
 func TestUpdate_MayPanicAndCallTheCache(t *testing.T) {
-	c := ringcache.New(1)
+	c := ringcache.New(ringtest.MinBytes)
 	k := []byte("k")
 	require.NoError(t, c.Set(k, []byte("1")))
 	ringtest.Within(t, func() {
 		calls := 0
-		require.NoError(t, c.Update(k, func(old []byte, ok bool) ([]byte, bool) {
+		require.NoError(t, c.Update(k, ringtest.Replace(func(old []byte, ok bool) ([]byte, bool) {
 			if calls++; calls == 1 {
 				require.NoError(t, c.Set(k, []byte("2"))) // so it has to begin again
 			}
 			return append(old, 'x'), true
-		}))
+		})))
 		require.Equal(t, 2, calls)
 		require.Equal(t, "2x", string(c.Get(nil, k)))
-		require.Panics(t, func() { _ = c.Update(k, func([]byte, bool) ([]byte, bool) { panic("mine") }) })
+		require.Panics(t, func() {
+			_ = c.Update(k, ringtest.Replace(func([]byte, bool) ([]byte, bool) {
+				panic("mine")
+			}))
+		})
 		require.Equal(t, "2x", string(c.Get(nil, k)))
 		ringtest.CloseCache(t, c)
 	})
@@ -246,7 +262,7 @@ func TestAppend_PutsBehind(t *testing.T) {
 		"", "a", "", "bc", string(ringtest.Pattern("p", 5000)), string(ringtest.Pattern("q", 100_000)),
 	} {
 		suffix := []byte(s)
-		require.NoError(t, c.Append(k, suffix))
+		require.NoError(t, c.Update(k, ringtest.Append(suffix)))
 		clear(suffix)
 		want += s
 		require.Equal(t, want, string(c.Get(nil, k)))
@@ -278,22 +294,24 @@ func TestConditional_CountsAsOneSet(t *testing.T) {
 	c := ringtest.Small(t)
 	k, v := []byte("k"), []byte("v")
 	for range 2 { // absent first, then there
-		_, err := c.SetIfAbsent(k, v)
+		_, err := ringtest.SetIfAbsent(c, k, v)
 		require.NoError(t, err)
 		_, err = c.SetIfChanged(k, v)
 		require.NoError(t, err)
 		_, err = c.CompareAndSwap(k, []byte("x"), v)
 		require.NoError(t, err)
-		require.NoError(t, c.Append(k, v))
+		require.NoError(t, c.Update(k, ringtest.Append(v)))
 		tries := 0
-		require.NoError(t, c.Update(k, func([]byte, bool) ([]byte, bool) {
+		require.NoError(t, c.Update(k, ringtest.Replace(func([]byte, bool) ([]byte, bool) {
 			if tries++; tries == 1 {
 				c.Del(k)
 			}
 			return v, true
-		}))
+		})))
 	}
-	require.NoError(t, c.Update(k, func([]byte, bool) ([]byte, bool) { return nil, false }))
+	require.NoError(t, c.Update(k, ringtest.Replace(func([]byte, bool) ([]byte, bool) {
+		return nil, false
+	})))
 	s := ringtest.StatsOf(c)
 	require.EqualValues(t, 10, s.SetCalls)
 	require.EqualValues(t, 3, s.DelCalls)
@@ -307,7 +325,7 @@ func TestConditional_ManyCountersAtOnce(t *testing.T) {
 	c := ringtest.Small(t)
 	const clients, rounds = 4, 300
 	add := func(k []byte, by uint64) error {
-		return c.Update(k, func(old []byte, ok bool) ([]byte, bool) {
+		return c.Update(k, ringtest.Replace(func(old []byte, ok bool) ([]byte, bool) {
 			n := by
 			if ok {
 				n += binary.LittleEndian.Uint64(old)
@@ -315,14 +333,14 @@ func TestConditional_ManyCountersAtOnce(t *testing.T) {
 			next := make([]byte, 8+n%2*40_000)
 			binary.LittleEndian.PutUint64(next, n)
 			return next, true
-		})
+		}))
 	}
 	swap := func(k []byte, by uint64) error {
 		for {
 			old, ok := c.HasGet(nil, k)
 			next := binary.LittleEndian.AppendUint64(nil, by)
 			if !ok {
-				if stored, err := c.SetIfAbsent(k, next); stored || err != nil {
+				if stored, err := ringtest.SetIfAbsent(c, k, next); stored || err != nil {
 					return err
 				}
 				continue
@@ -346,7 +364,8 @@ func TestConditional_ManyCountersAtOnce(t *testing.T) {
 				} else {
 					errs[id] = errors.Join(errs[id], swap(k, 1))
 				}
-				errs[id] = errors.Join(errs[id], c.Append([]byte("log"), []byte{byte('a' + id)}))
+				letter := ringtest.Append([]byte{byte('a' + id)})
+				errs[id] = errors.Join(errs[id], c.Update([]byte("log"), letter))
 			}
 		}()
 	}

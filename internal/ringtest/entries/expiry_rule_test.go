@@ -30,12 +30,15 @@ var timedCalls = []struct {
 	{"SetBatchWithTTL", true, func(s ringtest.Calls, k, v []byte, ttl time.Duration) error {
 		return s.SetBatchWithTTL([][]byte{k, []byte("another")}, [][]byte{v, v}, ttl)
 	}},
-	{"SetIfAbsentWithTTL", false, func(s ringtest.Calls, k, v []byte, ttl time.Duration) error {
-		_, _, err := s.SetIfAbsentWithTTL(nil, k, v, ttl)
+	{"SetIfAbsent", false, func(s ringtest.Calls, k, v []byte, ttl time.Duration) error {
+		_, _, err := s.SetIfAbsent(nil, k, v, ttl)
 		return err
 	}},
-	{"UpdateWithTTL", false, func(s ringtest.Calls, k, v []byte, ttl time.Duration) error {
-		return s.UpdateWithTTL(k, ttl, func([]byte, bool) ([]byte, bool) { return v, true })
+	{"Update", true, func(s ringtest.Calls, k, v []byte, ttl time.Duration) error {
+		return s.Update(k, func(e *ringtest.Entry) { e.SetWithTTL(v, ttl) })
+	}},
+	{"Update, new", false, func(s ringtest.Calls, k, v []byte, ttl time.Duration) error {
+		return s.Update(k, ringtest.Replace(func([]byte, bool) ([]byte, bool) { return v, true }, ttl))
 	}},
 }
 

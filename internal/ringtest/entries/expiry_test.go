@@ -75,17 +75,13 @@ func TestExpiry_EveryLookup(t *testing.T) {
 		"Get":    func(c *ringcache.Cache, k []byte) bool { return c.Get(nil, k) != nil },
 		"HasGet": func(c *ringcache.Cache, k []byte) bool { _, ok := c.HasGet(nil, k); return ok },
 		"Has":    func(c *ringcache.Cache, k []byte) bool { return c.Has(k) },
-		"View":   func(c *ringcache.Cache, k []byte) bool { return c.View(k, func([]byte) {}) },
+		"View":   func(c *ringcache.Cache, k []byte) bool { return ringtest.View(c, k, func([]byte) {}) },
 		"GetBatch": func(c *ringcache.Cache, k []byte) bool {
 			_, n := c.GetBatch(nil, [][]byte{k}, make([][]byte, 1))
 			return n == 1
 		},
 		"Peek": func(c *ringcache.Cache, k []byte) bool { _, ok := c.Peek(nil, k); return ok },
-		"Uncounted": func(c *ringcache.Cache, k []byte) bool {
-			_, ok := c.HasGetUncounted(nil, k)
-			return ok
-		},
-		"TTL": func(c *ringcache.Cache, k []byte) bool { _, ok := c.TTL(k); return ok },
+		"TTL":  func(c *ringcache.Cache, k []byte) bool { _, ok := c.TTL(k); return ok },
 		"GetWithTTL": func(c *ringcache.Cache, k []byte) bool {
 			_, _, ok := c.GetWithTTL(nil, k)
 			return ok
@@ -315,7 +311,7 @@ func TestExpiry_DeleteExpired(t *testing.T) {
 	}
 	s := ringtest.StatsOf(c)
 	require.EqualValues(t, n/10*9+1, s.ExpiredEntries)
-	require.GreaterOrEqual(t, s.ExpiredBytes, uint64(floorValue))
+	require.GreaterOrEqual(t, ringtest.PolicyOf(c).ExpiredBytes, uint64(floorValue))
 	require.Zero(t, s.EvictedEntries)
 	assert.NoError(t, ringtest.Validate(c))
 }
@@ -325,23 +321,26 @@ func TestExpiry_DeleteExpired(t *testing.T) {
 func TestExpiry_ComeAcross(t *testing.T) {
 	k, v := []byte("k"), []byte("v")
 	for name, call := range map[string]func(c *ringcache.Cache) bool{
-		"Del":          func(c *ringcache.Cache) bool { return !c.Del(k) },
-		"GetAndDel":    func(c *ringcache.Cache) bool { _, ok := c.GetAndDel(nil, k); return !ok },
-		"SetIfAbsent":  func(c *ringcache.Cache) bool { ok, _ := c.SetIfAbsent(k, v); return ok },
+		"Del":       func(c *ringcache.Cache) bool { return !c.Del(k) },
+		"GetAndDel": func(c *ringcache.Cache) bool { _, ok := c.GetAndDel(nil, k); return !ok },
+		"SetIfAbsent": func(c *ringcache.Cache) bool {
+			ok, _ := ringtest.SetIfAbsent(c, k, v)
+			return ok
+		},
 		"SetIfChanged": func(c *ringcache.Cache) bool { ok, _ := c.SetIfChanged(k, v); return ok },
 		"CompareAndSwap": func(c *ringcache.Cache) bool {
 			ok, _ := c.CompareAndSwap(k, v, nil)
 			return !ok
 		},
 		"Append": func(c *ringcache.Cache) bool {
-			return c.Append(k, []byte("x")) == nil && string(c.Get(nil, k)) == "x"
+			return c.Update(k, ringtest.Append([]byte("x"))) == nil && string(c.Get(nil, k)) == "x"
 		},
 		"Update": func(c *ringcache.Cache) bool {
 			missed := false
-			err := c.Update(k, func(old []byte, ok bool) ([]byte, bool) {
+			err := c.Update(k, ringtest.Replace(func(old []byte, ok bool) ([]byte, bool) {
 				missed = !ok && len(old) == 0
 				return nil, true
-			})
+			}))
 			return missed && err == nil
 		},
 		"Set": func(c *ringcache.Cache) bool { return c.Set(k, v) == nil && freqOf(t, c, k) == 0 },
@@ -444,11 +443,10 @@ func TestOptions_TTL(t *testing.T) {
 	keep := func([]byte, bool) ([]byte, bool) { return v, true }
 	for name, set := range map[string]func(){
 		"Set":            func() { c.Set(k, v) },
-		"SetIfAbsent":    func() { c.SetIfAbsent(k, v) },
 		"SetIfChanged":   func() { c.SetIfChanged(k, v) },
 		"CompareAndSwap": func() { c.Set(k, v); c.CompareAndSwap(k, v, w) },
-		"Update":         func() { c.Update(k, keep) },
-		"Append":         func() { c.Append(k, v) },
+		"Update":         func() { c.Update(k, ringtest.Replace(keep)) },
+		"Append":         func() { c.Update(k, ringtest.Append(v)) },
 		"SetBatch":       func() { c.SetBatch([][]byte{k}, [][]byte{v}) },
 	} {
 		c.Del(k)

@@ -44,12 +44,8 @@ func left(t testing.TB, c *ringcache.Cache, k string) time.Duration {
 var idleReads = map[string]func(c *ringcache.Cache, k []byte) bool{
 	"Get":    func(c *ringcache.Cache, k []byte) bool { return c.Get(nil, k) != nil },
 	"HasGet": func(c *ringcache.Cache, k []byte) bool { _, ok := c.HasGet(nil, k); return ok },
-	"Uncounted": func(c *ringcache.Cache, k []byte) bool {
-		_, ok := c.HasGetUncounted(nil, k)
-		return ok
-	},
-	"Has":  func(c *ringcache.Cache, k []byte) bool { return c.Has(k) },
-	"View": func(c *ringcache.Cache, k []byte) bool { return c.View(k, func([]byte) {}) },
+	"Has":    func(c *ringcache.Cache, k []byte) bool { return c.Has(k) },
+	"View":   func(c *ringcache.Cache, k []byte) bool { return ringtest.View(c, k, func([]byte) {}) },
 	"GetWithTTL": func(c *ringcache.Cache, k []byte) bool {
 		_, left, ok := c.GetWithTTL(nil, k)
 		return ok && left > idleTime/2
@@ -78,11 +74,11 @@ var idleReads = map[string]func(c *ringcache.Cache, k []byte) bool{
 		return ok
 	},
 	"SetIfAbsent": func(c *ringcache.Cache, k []byte) bool {
-		stored, err := c.SetIfAbsent(k, nil)
+		stored, err := ringtest.SetIfAbsent(c, k, nil)
 		return !stored && err == nil
 	},
 	"SetIfAbsentWithTTL": func(c *ringcache.Cache, k []byte) bool {
-		_, stored, err := c.SetIfAbsentWithTTL(nil, k, nil, time.Hour)
+		_, stored, err := c.SetIfAbsent(nil, k, nil, time.Hour)
 		return !stored && err == nil
 	},
 	"SetIfChanged": func(c *ringcache.Cache, k []byte) bool {
@@ -236,7 +232,7 @@ func TestIdle_WritesBeginItAnew(t *testing.T) {
 				return 0
 			},
 			"Append": func(c *ringcache.Cache, k, v []byte) time.Duration {
-				_ = c.Append(k, []byte{1})
+				_ = c.Update(k, ringtest.Append([]byte{1}))
 				return 11 * time.Second
 			},
 			"CompareAndSwap": func(c *ringcache.Cache, k, v []byte) time.Duration {

@@ -205,7 +205,7 @@ func TestOnRemove_IsToldInSteps(t *testing.T) {
 					if told%64 == 0 { // a look at all buckets takes a while
 						var s ringcache.Stats
 						c.UpdateStats(&s)
-						came := int(s.SetCalls-sets) + int(s.Snapshots.RestoredEntries)
+						came := int(s.SetCalls-sets) + int(s.RestoredEntries)
 						gathered = max(gathered, before+came-told-int(s.EntriesCount))
 					}
 					told++

@@ -49,7 +49,7 @@ func testAbsent(t *testing.T, k []byte) {
 		"HasGet": func(c *ringcache.Cache) bool { _, ok := c.HasGet(nil, k); return ok },
 		"Has":    func(c *ringcache.Cache) bool { return c.Has(k) },
 		"View": func(c *ringcache.Cache) bool {
-			return c.View(k, func([]byte) { assert.Fail(t, "called") })
+			return ringtest.View(c, k, func([]byte) { assert.Fail(t, "called") })
 		},
 		"GetBatch": func(c *ringcache.Cache) bool {
 			_, n := c.GetBatch(nil, [][]byte{k}, make([][]byte, 1))
@@ -64,7 +64,10 @@ func testAbsent(t *testing.T, k []byte) {
 		"Del":       func(c *ringcache.Cache) bool { return c.Del(k) },
 		"GetAndDel": func(c *ringcache.Cache) bool { _, ok := c.GetAndDel(nil, k); return ok },
 		"Update": func(c *ringcache.Cache) (there bool) {
-			c.Update(k, func(_ []byte, ok bool) ([]byte, bool) { there = ok; return nil, false })
+			c.Update(k, ringtest.Replace(func(_ []byte, ok bool) ([]byte, bool) {
+				there = ok
+				return nil, false
+			}))
 			return there
 		},
 	} {
@@ -80,7 +83,7 @@ func testAbsent(t *testing.T, k []byte) {
 	for name, set := range map[string]func(c *ringcache.Cache, v []byte) error{
 		"Set": func(c *ringcache.Cache, v []byte) error { return c.Set(k, v) },
 		"SetIfAbsent": func(c *ringcache.Cache, v []byte) error {
-			ok, err := c.SetIfAbsent(k, v)
+			ok, err := ringtest.SetIfAbsent(c, k, v)
 			require.True(t, ok)
 			return err
 		},
@@ -90,7 +93,7 @@ func testAbsent(t *testing.T, k []byte) {
 			return err
 		},
 		"SetWithTTL": func(c *ringcache.Cache, v []byte) error { return c.SetWithTTL(k, v, time.Hour) },
-		"Append":     func(c *ringcache.Cache, v []byte) error { return c.Append(k, v) },
+		"Append":     func(c *ringcache.Cache, v []byte) error { return c.Update(k, ringtest.Append(v)) },
 	} {
 		for _, v := range [][]byte{nil, []byte("value"), ringtest.Filler(3000)} {
 			t.Run(fmt.Sprint(name, len(v)), func(t *testing.T) {

@@ -192,7 +192,6 @@ func TestLoader_Goexit(t *testing.T) {
 func TestLoader_Invalidated(t *testing.T) {
 	k, other := []byte("key"), []byte("other key")
 	large := ringtest.Filler(3000)
-	keep := func(old []byte, ok bool) ([]byte, bool) { return []byte("new"), true }
 	drop := func(old []byte, ok bool) ([]byte, bool) { return nil, false }
 	made, loaded := []byte("new"), []byte("loaded")
 	for name, tt := range map[string]struct {
@@ -209,11 +208,11 @@ func TestLoader_Invalidated(t *testing.T) {
 			c.SetWithTTL(k, made, time.Hour)
 		}, made, false},
 		"SetWithTTL past": {func(c *ringcache.Cache) { c.SetWithTTL(k, made, -1) }, nil, false},
-		"SetIfAbsent":     {func(c *ringcache.Cache) { c.SetIfAbsent(k, made) }, made, false},
+		"SetIfAbsent":     {func(c *ringcache.Cache) { ringtest.SetIfAbsent(c, k, made) }, made, false},
 		"SetIfChanged":    {func(c *ringcache.Cache) { c.SetIfChanged(k, made) }, made, false},
-		"Update":          {func(c *ringcache.Cache) { c.Update(k, keep) }, made, false},
-		"Update away":     {func(c *ringcache.Cache) { c.Update(k, drop) }, nil, false},
-		"Append":          {func(c *ringcache.Cache) { c.Append(k, made) }, made, false},
+		"Update":          {func(c *ringcache.Cache) { c.Update(k, ringtest.Store(made)) }, made, false},
+		"Update away":     {func(c *ringcache.Cache) { c.Update(k, ringtest.Replace(drop)) }, nil, false},
+		"Append":          {func(c *ringcache.Cache) { c.Update(k, ringtest.Append(made)) }, made, false},
 		"Del":             {func(c *ringcache.Cache) { c.Del(k) }, nil, false},
 		"GetAndDel":       {func(c *ringcache.Cache) { c.GetAndDel(nil, k) }, nil, false},
 		"Touch away":      {func(c *ringcache.Cache) { c.Touch(k, -1) }, nil, false},

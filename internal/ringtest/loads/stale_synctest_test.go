@@ -74,9 +74,11 @@ func TestLoaderStale_InvisibleToOthers(t *testing.T) {
 		"Get":    func(t *testing.T, c *ringcache.Cache) bool { return c.Get(nil, k) != nil },
 		"HasGet": func(t *testing.T, c *ringcache.Cache) bool { _, ok := c.HasGet(nil, k); return ok },
 		"Has":    func(t *testing.T, c *ringcache.Cache) bool { return c.Has(k) },
-		"View":   func(t *testing.T, c *ringcache.Cache) bool { return c.View(k, func([]byte) {}) },
-		"TTL":    func(t *testing.T, c *ringcache.Cache) bool { _, ok := c.TTL(k); return ok },
-		"Touch":  func(t *testing.T, c *ringcache.Cache) bool { return c.Touch(k, time.Hour) },
+		"View": func(t *testing.T, c *ringcache.Cache) bool {
+			return ringtest.View(c, k, func([]byte) {})
+		},
+		"TTL":   func(t *testing.T, c *ringcache.Cache) bool { _, ok := c.TTL(k); return ok },
+		"Touch": func(t *testing.T, c *ringcache.Cache) bool { return c.Touch(k, time.Hour) },
 		"GetBatch": func(t *testing.T, c *ringcache.Cache) bool {
 			_, n := c.GetBatch(nil, [][]byte{k, k}, make([][]byte, 2))
 			return n > 0
@@ -176,7 +178,7 @@ func TestLoaderStale_NotAfterAWrite(t *testing.T) {
 		"GetAndDel": {func(c *ringcache.Cache) { c.GetAndDel(nil, k) }, ""},
 		"Reset":     {func(c *ringcache.Cache) { c.Reset() }, ""},
 		"Update": {func(c *ringcache.Cache) {
-			_ = c.Update(k, func([]byte, bool) ([]byte, bool) { return nil, false })
+			_ = c.Update(k, ringtest.Replace(func([]byte, bool) ([]byte, bool) { return nil, false }))
 		}, ""},
 		"Touch of the past": {func(c *ringcache.Cache) { c.Touch(k, -1) }, ""},
 		"too large": {func(c *ringcache.Cache) {
@@ -192,9 +194,11 @@ func TestLoaderStale_NotAfterAWrite(t *testing.T) {
 		},
 			string(ringtest.Filler(1 << 20))},
 		"SetIfAbsent": {func(c *ringcache.Cache) {
-			_, _ = c.SetIfAbsent(k, []byte("new"))
+			_, _ = ringtest.SetIfAbsent(c, k, []byte("new"))
 		}, "new"},
-		"Append":                {func(c *ringcache.Cache) { _ = c.Append(k, []byte("new")) }, "new"},
+		"Append": {func(c *ringcache.Cache) {
+			_ = c.Update(k, ringtest.Append([]byte("new")))
+		}, "new"},
 		"load":                  {load(short(time.Second)), "new"},
 		"load not to be stored": {load(short(-1)), ""},
 		"load of nothing":       {load(absent), ""},

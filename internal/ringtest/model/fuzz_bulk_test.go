@@ -254,7 +254,7 @@ func FuzzResize(f *testing.F) {
 				require.Fail(t, "not the value", "saw %d bytes %.32x, want %v", len(v), v, last[k[0]])
 			}
 		}
-		if c.Stats().Compression.DecompressErrors == 0 {
+		if ringtest.PolicyOf(c).DecompressErrors == 0 {
 			require.Equal(t, c.Len(), n, "entries that were seen")
 		}
 	})
@@ -273,7 +273,7 @@ func resizeTo(t *testing.T, c *ringcache.Cache, g ringtest.Shape, part byte) int
 	require.EqualValues(t, bound, s.MaxBytesSize)
 	require.LessOrEqual(t, s.ReservedBytes, s.MaxBytesSize)
 	require.LessOrEqual(t, s.BytesSize, s.ReservedBytes)
-	require.LessOrEqual(t, s.Corruptions, s.Compression.DecompressErrors)
+	require.LessOrEqual(t, s.Corruptions, ringtest.PolicyOf(c).DecompressErrors)
 	if m := c.Len(); m > n || m < n && bound >= before {
 		require.Fail(t, "entries are lost", "%d of %d, resized from %d to %d", m, n, before, bound)
 	}

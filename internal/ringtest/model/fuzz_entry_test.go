@@ -256,7 +256,7 @@ func (m *timed) condition(op byte, key []byte, in *ringtest.Input) {
 		did, want = err == nil, true
 	case 1:
 		want = !there
-		did, err = m.setIfAbsent(key, had, there, v, ttl, timed)
+		did, err = m.setIfAbsent(key, had, there, v, ttl)
 	case 2:
 		if op&0x40 != 0 && there {
 			v = had
@@ -276,7 +276,7 @@ func (m *timed) condition(op byte, key []byte, in *ringtest.Input) {
 		}
 	case 5:
 		ttl = m.ttl
-		err = m.c.Append(key, v)
+		err = m.c.Update(key, ringtest.Append(v))
 		did, want = err == nil, true
 		v = append(had, v...)
 	case 6:
@@ -305,14 +305,11 @@ func (m *timed) condition(op byte, key []byte, in *ringtest.Input) {
 	}
 }
 
-// setIfAbsent calls SetIfAbsent, or SetIfAbsentWithTTL, and reports whether it had to store.
+// setIfAbsent calls SetIfAbsent, and reports whether it had to store.
 func (m *timed) setIfAbsent(
-	key, had []byte, there bool, v []byte, ttl time.Duration, timed bool,
+	key, had []byte, there bool, v []byte, ttl time.Duration,
 ) (did bool, err error) {
-	if !timed {
-		return m.c.SetIfAbsent(key, v)
-	}
-	out, did, err := m.c.SetIfAbsentWithTTL([]byte("held "), key, v, ttl)
+	out, did, err := m.c.SetIfAbsent([]byte("held "), key, v, ttl)
 	require.Equal(m.t, "held "+string(had), string(out))
 	if !there && err == nil && ttl < 0 {
 		require.False(m.t, did, "it has expired already")
@@ -328,13 +325,11 @@ func (m *timed) update(
 ) ([]byte, error) {
 	calls := 0
 	want := append([]byte{}, v...)
-	update := m.c.Update
+	var ofNew []time.Duration
 	if op&0x08 != 0 {
-		update = func(k []byte, fn func([]byte, bool) ([]byte, bool)) error {
-			return m.c.UpdateWithTTL(k, ttl, fn)
-		}
+		ofNew = []time.Duration{ttl}
 	}
-	err := update(key, func(old []byte, ok bool) ([]byte, bool) {
+	err := m.c.Update(key, ringtest.Replace(func(old []byte, ok bool) ([]byte, bool) {
 		calls++
 		require.Equal(m.t, there, ok)
 		require.Equal(m.t, string(had), string(old))
@@ -351,7 +346,7 @@ func (m *timed) update(
 		}
 		clear(old)
 		return v, true
-	})
+	}, ofNew...))
 	require.Equal(m.t, 1, calls, "nobody else writes")
 	return want, err
 }

@@ -74,7 +74,7 @@ func TestModel_EmptyEntryEndsItsChunk(t *testing.T) {
 			if err := c.Set(nil, nil); err != nil {
 				require.NoError(t, err)
 			}
-			require.True(t, c.View(nil, func(v []byte) { require.Empty(t, v) }), "pad %d", pad)
+			require.True(t, ringtest.View(c, nil, func(v []byte) { require.Empty(t, v) }), "pad %d", pad)
 			require.NoError(t, ringtest.Validate(c), "pad %d", pad)
 			require.True(t, c.Del(nil), "pad %d", pad)
 		}

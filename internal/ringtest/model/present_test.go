@@ -82,7 +82,7 @@ func (p *presence) read(t *testing.T) {
 				ok = p.c.Has(k)
 				v = k[:0]
 			case 4:
-				ok = p.c.View(k, func(got []byte) { v = append(dst[:0], got...) })
+				ok = ringtest.View(p.c, k, func(got []byte) { v = append(dst[:0], got...) })
 			case 5:
 				ok = v != nil
 			}
@@ -164,7 +164,9 @@ func (p *presence) overwrite(t *testing.T, rounds int) func() {
 				case 0:
 					_, err = p.c.SetIfChanged(k, v)
 				case 1:
-					err = p.c.Update(k, func(old []byte, ok bool) ([]byte, bool) { return v, true })
+					err = p.c.Update(k, ringtest.Replace(func(old []byte, ok bool) ([]byte, bool) {
+						return v, true
+					}))
 				default:
 					err = p.c.Set(k, v)
 				}
@@ -252,16 +254,15 @@ func TestPresent_WhileEntriesMove(t *testing.T) {
 			p.insert(t, 1<<20, 10_000, 50)() // when main is full at first, some go that were read
 			p.overwrite(t, 1)()
 			clear(p.lost)
-			var before, s ringcache.Stats
-			p.c.UpdateStats(&before)
+			before := ringtest.PolicyOf(p.c)
 			p.paced = true
 			p.while(t,
 				p.insert(t, 1<<20, inserts/2, 100),
 				p.insert(t, 1<<30, inserts/2, 10),
 				p.overwrite(t, overwrites/4))
-			p.c.UpdateStats(&s)
-			require.Greater(t, s.Policy.Promotions, before.Policy.Promotions)
-			require.Greater(t, s.Policy.Reinsertions, before.Policy.Reinsertions)
+			after := ringtest.PolicyOf(p.c)
+			require.Greater(t, after.Promotions, before.Promotions)
+			require.Greater(t, after.Reinsertions, before.Reinsertions)
 			p.requireFound(t)
 		})
 	}
@@ -279,7 +280,12 @@ func TestRead_BelievesNothingWhileTheSequenceIsOdd(t *testing.T) {
 			c.GetBatch(nil, [][]byte{k}, vals)
 			return string(vals[0])
 		},
-		"View": func() (got string) { c.View(k, func(v []byte) { got = string(v) }); return got },
+		"View": func() (got string) {
+			ringtest.View(c, k, func(v []byte) {
+				got = string(v)
+			})
+			return got
+		},
 		"GetOrLoad": func() string {
 			v, _ := c.GetOrLoad(t.Context(), nil, k, ringtest.NeverLoads)
 			return string(v)

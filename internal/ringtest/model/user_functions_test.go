@@ -41,7 +41,7 @@ func userFunctions() []userFunction {
 	none := func() {}
 	return []userFunction{
 		{"View", false, func(c *ringcache.Cache, k, _ []byte, inner func()) {
-			c.View(k, func([]byte) { inner() })
+			ringtest.View(c, k, func([]byte) { inner() })
 		}},
 		{"Codec.Append", false, func(c *ringcache.Cache, k, v []byte, inner func()) {
 			_ = ringcache.NewTyped[string](c, codec(inner, none), ringcache.TypedOptions{}).Set(string(k), v)
@@ -51,16 +51,16 @@ func userFunctions() []userFunction {
 				ringcache.TypedOptions{}).Get(string(k))
 		}},
 		{"Update", false, func(c *ringcache.Cache, k, v []byte, inner func()) {
-			_ = c.Update(k, func([]byte, bool) ([]byte, bool) {
+			_ = c.Update(k, ringtest.Replace(func([]byte, bool) ([]byte, bool) {
 				inner()
 				return v, true
-			})
+			}))
 		}},
 		{"UpdateWithTTL", false, func(c *ringcache.Cache, k, v []byte, inner func()) {
-			_ = c.UpdateWithTTL(k, time.Hour, func([]byte, bool) ([]byte, bool) {
+			_ = c.Update(k, ringtest.Replace(func([]byte, bool) ([]byte, bool) {
 				inner()
 				return v, true
-			})
+			}, time.Hour))
 		}},
 		{"GetOrLoad", false, func(c *ringcache.Cache, k, v []byte, inner func()) {
 			c.Del(k)
@@ -79,22 +79,22 @@ func userFunctions() []userFunction {
 				})
 		}},
 		{"Typed.Update", false, func(c *ringcache.Cache, k, v []byte, inner func()) {
-			_ = ringtest.BytesView(c).Update(k, func([]byte, bool) ([]byte, bool) {
+			_ = ringtest.BytesView(c).Update(k, ringtest.Replace(func([]byte, bool) ([]byte, bool) {
 				inner()
 				return v, true
-			})
+			}))
 		}},
 		{"Codec.Append in Typed.Update", false, func(c *ringcache.Cache, k, v []byte, inner func()) {
 			_ = ringcache.NewTyped[string](c, codec(inner, none), ringcache.TypedOptions{}).Update(string(k),
-				func([]byte, bool) ([]byte, bool) { return v, true })
+				ringtest.Replace(func([]byte, bool) ([]byte, bool) { return v, true }))
 		}},
 		{"Codec.Decode in Typed.Update", false, func(c *ringcache.Cache, k, v []byte, inner func()) {
 			_ = ringcache.NewTyped[string](c, codec(none, inner), ringcache.TypedOptions{}).Update(string(k),
-				func([]byte, bool) ([]byte, bool) { return v, true })
+				ringtest.Replace(func([]byte, bool) ([]byte, bool) { return v, true }))
 		}},
-		{"Codec in Typed.SetIfAbsentWithTTL", false, func(c *ringcache.Cache, k, v []byte, inner func()) {
+		{"Codec in Typed.SetIfAbsent", false, func(c *ringcache.Cache, k, v []byte, inner func()) {
 			_, _, _ = ringcache.NewTyped[string](c, codec(inner, inner),
-				ringcache.TypedOptions{}).SetIfAbsentWithTTL(
+				ringcache.TypedOptions{}).SetIfAbsent(
 				string(k), v, time.Hour)
 		}},
 		{"Codec.Append in Typed.CompareAndSwap", false,
@@ -131,14 +131,14 @@ func userFunctions() []userFunction {
 			}
 		}},
 		{"Namespace.Update", false, func(c *ringcache.Cache, k, v []byte, inner func()) {
-			_ = c.Namespace("space").Update(k, func([]byte, bool) ([]byte, bool) {
+			_ = c.Namespace("space").Update(k, ringtest.Replace(func([]byte, bool) ([]byte, bool) {
 				inner()
 				return v, true
-			})
+			}))
 		}},
 		{"Namespace.View", false, func(c *ringcache.Cache, k, v []byte, inner func()) {
 			_ = c.Namespace("space").Set(k, v)
-			c.Namespace("space").View(k, func([]byte) { inner() })
+			ringtest.View(c.Namespace("space"), k, func([]byte) { inner() })
 		}},
 		{"Namespace.GetOrLoad", false, func(c *ringcache.Cache, k, v []byte, inner func()) {
 			_, _ = c.Namespace("space").GetOrLoad(context.Background(), nil, k,

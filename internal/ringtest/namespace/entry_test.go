@@ -188,7 +188,7 @@ func TestNamespace_RecordsAreNotSeen(t *testing.T) {
 	}
 	require.Len(t, seen, names)
 	for i := range names {
-		stored, err := c.SetIfAbsent(testhook.OfNamespace(n(i)).Entry, nil)
+		stored, err := ringtest.SetIfAbsent(c, testhook.OfNamespace(n(i)).Entry, nil)
 		require.NoError(t, err)
 		require.False(t, stored)
 		require.True(t, c.Del(testhook.OfNamespace(n(i)).Entry))
@@ -355,30 +355,27 @@ func TestNamespace_Allocs(t *testing.T) {
 	}
 	keep := func(old []byte, _ bool) ([]byte, bool) { return v, true }
 	load := func(context.Context, []byte) ([]byte, time.Duration, error) { return v, 0, nil }
-	see := func([]byte) {}
+	see := func(*ringtest.Entry) {}
 	of := testhook.OfNamespace(n)
 	dropAgain := dropper(n)
 	ctx := context.Background()
 	for call, fn := range map[string]func(){
-		"Set":         func() { _ = n.Set(k, v) },
-		"SetWithTTL":  func() { _ = n.SetWithTTL(k, v, time.Minute) },
-		"SetIfAbsent": func() { _, _ = n.SetIfAbsent(k, v) },
-		"SetIfAbsentWithTTL": func() {
-			_, _, _ = n.SetIfAbsentWithTTL(buf, k, v, time.Minute)
-		},
+		"Set":             func() { _ = n.Set(k, v) },
+		"SetWithTTL":      func() { _ = n.SetWithTTL(k, v, time.Minute) },
+		"SetIfAbsent":     func() { _, _, _ = n.SetIfAbsent(buf, k, v, time.Minute) },
 		"CompareAndSwap":  func() { _, _ = n.CompareAndSwap(k, v, v) },
-		"UpdateWithTTL":   func() { _ = n.UpdateWithTTL(k, time.Minute, keep) },
-		"Append":          func() { _ = n.Set(k, v); _ = n.Append(k, v) },
+		"Update, TTL":     func() { _ = n.Update(k, ringtest.Replace(keep, time.Minute)) },
+		"Append":          func() { _ = n.Set(k, v); _ = n.Update(k, ringtest.Append(v)) },
 		"Peek":            func() { n.Peek(buf, k) },
 		"GetWithTTL":      func() { n.GetWithTTL(buf, k) },
 		"SetBatchWithTTL": func() { _ = n.SetBatchWithTTL(keys, vals, time.Minute) },
 		"SetIfChanged":    func() { _, _ = n.SetIfChanged(k, v) },
 		"SetBatch":        func() { _ = n.SetBatch(keys, vals) },
-		"Update":          func() { _ = n.Update(k, keep) },
+		"Update":          func() { _ = n.Update(k, ringtest.Replace(keep)) },
 		"Get":             func() { n.Get(buf, k) },
 		"HasGet":          func() { n.HasGet(buf, k) },
 		"Has":             func() { n.Has(k) },
-		"View":            func() { n.View(k, see) },
+		"Update, nothing": func() { _ = n.Update(k, see) },
 		"GetBatch":        func() { n.GetBatch(buf, keys, out) },
 		"GetOrLoad":       func() { _ = n.Set(k, v); _, _ = n.GetOrLoad(ctx, buf, k, load) },
 		"Touch":           func() { n.Touch(k, time.Minute) },

@@ -96,7 +96,7 @@ func TestNamespace_CountsAreExact(t *testing.T) {
 				case 0:
 					n.Del(k)
 				case 1:
-					_ = c.Append(testhook.OfNamespace(n).AppendKey(nil, k), []byte("more"))
+					_ = c.Update(testhook.OfNamespace(n).AppendKey(nil, k), ringtest.Append([]byte("more")))
 				case 2:
 					if rnd.IntN(500) == 0 {
 						_ = n.Invalidate()

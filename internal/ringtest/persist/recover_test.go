@@ -241,7 +241,7 @@ func TestFile_PackedValuesOfALargerCache(t *testing.T) {
 	p.Cache = ringtest.MustOpen(t, g, path)
 	require.NotZero(t, ringtest.CountPacked(p.Cache))
 	require.NotZero(t, p.RequireTrue(t))
-	require.Zero(t, p.Stats().Corruptions+p.Stats().Compression.DecompressErrors)
+	require.Zero(t, p.Stats().Corruptions+p.Stats().Compression.Errors)
 	require.NoError(t, ringtest.Validate(p.Cache))
 	require.NoError(t, p.Close())
 }

@@ -1,3 +1,3 @@
-// Package room contains the tests of how memory is divided: policy, bounds, Resize, Sizing and
+// Package room contains the tests of how memory is divided: policy, bounds, Resize and
 // Stats.
 package room

@@ -223,10 +223,10 @@ func TestPolicy_Stats(t *testing.T) {
 		var s ringcache.Stats
 		c.UpdateStats(&s)
 		require.NotZero(t, s.EvictedEntries)
-		require.Equal(t, s.EvictedEntries,
-			s.Policy.EvictedSmall+s.Policy.EvictedMain+s.Policy.EvictedCrowd, "%v", p)
+		did := ringtest.PolicyOf(c)
+		require.Equal(t, s.EvictedEntries, did.EvictedSmall+did.EvictedMain+did.EvictedCrowd, "%v", p)
 		require.Equal(t, s.SetCalls, s.EntriesCount+s.EvictedEntries, "%v", p)
-		moves := s.Policy.Promotions + s.Policy.Reinsertions + s.Policy.GhostHits + s.Policy.EvictedSmall
+		moves := did.Promotions + did.Reinsertions + did.GhostHits + did.EvictedSmall
 		require.Equal(t, p == ringcache.PolicyS3FIFO, moves > 0, "%v: %v", p, s)
 	}
 }
@@ -261,9 +261,9 @@ func TestPolicy_SmallGrowsForRecency(t *testing.T) {
 	require.GreaterOrEqual(t, hits, requests*3/10, "want a third")
 }
 
-// An uncounted Get is one to the policy, and none to the statistics.
-func TestHasGetUncounted_IsAReadToThePolicyAlone(t *testing.T) {
-	counts := func(get func(c *ringcache.Cache, k []byte)) ringcache.Stats {
+// An Update that decides nothing is a read to the policy, and none to the statistics.
+func TestUpdate_OfNothingIsAReadToThePolicyAlone(t *testing.T) {
+	counts := func(get func(c *ringcache.Cache, k []byte)) (ringcache.Stats, ringtest.Policy) {
 		c := ringtest.MustCache(t, ringtest.Tiny(16, 1024, 32))
 		next, key := skewed(3, 60_000), make([]byte, 8)
 		for id := range uint64(60_000) {
@@ -272,10 +272,11 @@ func TestHasGetUncounted_IsAReadToThePolicyAlone(t *testing.T) {
 			binary.LittleEndian.PutUint64(key, id)
 			require.NoError(t, c.Set(key, make([]byte, 100)))
 		}
-		return c.Stats()
+		return c.Stats(), ringtest.PolicyOf(c)
 	}
-	got := counts(func(c *ringcache.Cache, k []byte) { c.HasGetUncounted(nil, k) })
-	require.Zero(t, got.GetCalls+got.Misses+got.Policy.NearMisses)
-	require.Greater(t, got.Policy.Promotions,
-		counts(func(*ringcache.Cache, []byte) {}).Policy.Promotions)
+	got, did := counts(func(c *ringcache.Cache, k []byte) { ringtest.View(c, k, func([]byte) {}) })
+	require.EqualValues(t, 60_000, got.SetCalls)
+	require.Zero(t, got.DelCalls+got.GetCalls+got.Misses+got.EvictedMisses)
+	_, unread := counts(func(*ringcache.Cache, []byte) {})
+	require.Greater(t, did.Promotions, unread.Promotions)
 }

@@ -259,7 +259,7 @@ func (r *room) all(n int) {
 	require.Zero(r.t, s.EvictedEntries, "evicted while there was room: %v", s)
 	r.written += s.SetCalls - r.counted
 	r.counted = s.SetCalls
-	r.moved = max(r.moved, s.Policy.MovedBytes)
+	r.moved = max(r.moved, ringtest.PolicyOf(r.c).MovedBytes)
 	r.c.DeleteExpired()
 	want := make([]uint64, len(r.spaces))
 	for _, e := range r.live {

@@ -57,15 +57,18 @@ func faults(fn func()) (err error) {
 // faultyCalls are the calls that read a value, key or old value of their caller's.
 func faultyCalls(k, good, bad, badKey []byte) map[string]func(c *ringcache.Cache) {
 	return map[string]func(c *ringcache.Cache){
-		"Set":                 func(c *ringcache.Cache) { _ = c.Set(k, bad) },
-		"SetIfChanged":        func(c *ringcache.Cache) { _, _ = c.SetIfChanged(k, bad) },
-		"SetIfAbsent":         func(c *ringcache.Cache) { c.Del(k); _, _ = c.SetIfAbsent(k, bad) },
+		"Set":          func(c *ringcache.Cache) { _ = c.Set(k, bad) },
+		"SetIfChanged": func(c *ringcache.Cache) { _, _ = c.SetIfChanged(k, bad) },
+		"SetIfAbsent": func(c *ringcache.Cache) {
+			c.Del(k)
+			_, _ = ringtest.SetIfAbsent(c, k, bad)
+		},
 		"SetBatch":            func(c *ringcache.Cache) { _ = c.SetBatch([][]byte{k}, [][]byte{bad}) },
-		"Append":              func(c *ringcache.Cache) { _ = c.Append(k, bad) },
+		"Append":              func(c *ringcache.Cache) { _ = c.Update(k, ringtest.Append(bad)) },
 		"CompareAndSwap, new": func(c *ringcache.Cache) { _, _ = c.CompareAndSwap(k, good, bad) },
 		"CompareAndSwap, old": func(c *ringcache.Cache) { _, _ = c.CompareAndSwap(k, bad, good) },
 		"Update": func(c *ringcache.Cache) {
-			_ = c.Update(k, func([]byte, bool) ([]byte, bool) { return bad, true })
+			_ = c.Update(k, ringtest.Replace(func([]byte, bool) ([]byte, bool) { return bad, true }))
 		},
 		"Get, key":          func(c *ringcache.Cache) { c.Get(nil, badKey) },
 		"Set, key":          func(c *ringcache.Cache) { _ = c.Set(badKey, good) },
@@ -73,7 +76,7 @@ func faultyCalls(k, good, bad, badKey []byte) map[string]func(c *ringcache.Cache
 		"SetBatch, key": func(c *ringcache.Cache) {
 			_ = c.SetBatch([][]byte{k, badKey}, [][]byte{good, good})
 		},
-		"Append, key":         func(c *ringcache.Cache) { _ = c.Append(badKey, good) },
+		"Append, key":         func(c *ringcache.Cache) { _ = c.Update(badKey, ringtest.Append(good)) },
 		"CompareAndSwap, key": func(c *ringcache.Cache) { _, _ = c.CompareAndSwap(badKey, good, good) },
 	}
 }

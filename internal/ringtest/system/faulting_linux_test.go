@@ -56,7 +56,7 @@ func use(c *ringcache.Cache, seed uint64, n int) (hits int) {
 			_, got := c.GetBatch(dst[:0], keys, vals)
 			hits += got
 		case 5:
-			c.View(k, func([]byte) { hits++ })
+			ringtest.View(c, k, func([]byte) { hits++ })
 		case 6:
 			c.Del(k)
 		case 7:
@@ -161,7 +161,7 @@ func TestFaulting_LastCallKeepsTheCache(t *testing.T) {
 	k, v := []byte("key"), make([]byte, 10_000)
 	for _, last := range map[string]func(c *ringcache.Cache){
 		"Get":  func(c *ringcache.Cache) { c.Get(nil, k) },
-		"View": func(c *ringcache.Cache) { c.View(k, func([]byte) { runtime.GC() }) },
+		"View": func(c *ringcache.Cache) { ringtest.View(c, k, func([]byte) { runtime.GC() }) },
 		"Set":  func(c *ringcache.Cache) { _ = c.Set(k, v) },
 		"GetBatch": func(c *ringcache.Cache) {
 			c.GetBatch(nil, [][]byte{k, k}, make([][]byte, 2))

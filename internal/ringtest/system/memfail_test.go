@@ -241,10 +241,10 @@ func requireCalls(t *testing.T, c *ringcache.Cache) {
 	for i := range 2000 {
 		k := fmt.Append(nil, "call ", i)
 		require.NoError(t, c.SetBatch([][]byte{k}, [][]byte{v}))
-		require.NoError(t, c.Append(k, v[:i]))
+		require.NoError(t, c.Update(k, ringtest.Append(v[:i])))
 		require.Len(t, c.Get(nil, k), len(v)+i)
 		require.True(t, c.Touch(k, time.Hour))
-		ok, err := c.SetIfAbsent(fmt.Append(k, "a"), v)
+		ok, err := ringtest.SetIfAbsent(c, fmt.Append(k, "a"), v)
 		require.True(t, ok && err == nil)
 		ok, err = c.CompareAndSwap(fmt.Append(k, "a"), v, v[:100])
 		require.True(t, ok && err == nil)

@@ -105,15 +105,14 @@ func checkMethodAllocs[K ringcache.Key](
 	for name, call := range map[string]func(){
 		"SetBatch":     func() { _ = wides.SetBatch(keys, vals) },
 		"SetWithTTL":   func() { _ = wides.SetWithTTL(key, v, time.Hour) },
-		"SetIfAbsent":  func() { _, _ = wides.SetIfAbsent(key, v) },
 		"SetIfChanged": func() { _, _ = wides.SetIfChanged(key, v) },
-		"Update":       func() { _ = wides.Update(key, half) },
-		"SetIfAbsentWithTTL": func() {
-			_, _, _ = wides.SetIfAbsentWithTTL(key, v, time.Hour)
+		"Update":       func() { _ = wides.Update(key, ringtest.Replace(half)) },
+		"SetIfAbsent": func() {
+			_, _, _ = wides.SetIfAbsent(key, v, time.Hour)
 		},
 		"SetBatchWithTTL": func() { _ = wides.SetBatchWithTTL(keys, vals, time.Hour) },
 		"CompareAndSwap":  func() { _, _ = wides.CompareAndSwap(key, v, v) },
-		"UpdateWithTTL":   func() { _ = wides.UpdateWithTTL(key, time.Hour, half) },
+		"Update, TTL":     func() { _ = wides.Update(key, ringtest.Replace(half, time.Hour)) },
 		"Peek":            func() { _, _, _ = wides.Peek(key) },
 		"GetWithTTL":      func() { _, _, _, _ = wides.GetWithTTL(key) },
 		"Touch":           func() { wides.Touch(key, time.Hour) },

@@ -114,7 +114,7 @@ func roundTripMany[K ringcache.Key, V any](
 		}
 	}
 	require.Equal(t, 1, loops)
-	stored, err := view.SetIfAbsent(key, want)
+	_, stored, err := view.SetIfAbsent(key, want, time.Hour)
 	require.NoError(t, err)
 	require.False(t, stored)
 }

@@ -332,8 +332,8 @@ func TestTyped_InNamespace(t *testing.T) {
 		_ = view.Set("a", -1)
 		_ = view.SetWithTTL("b", 2, time.Hour)
 		_ = view.SetWithTTL("b", -1, time.Hour)
-		_, _ = view.SetIfAbsent("b", 3)
-		_, _ = view.SetIfAbsent("b", 4)
+		_, _, _ = view.SetIfAbsent("b", 3, 0)
+		_, _, _ = view.SetIfAbsent("b", 4, 0)
 		_, _ = view.SetIfChanged("b", 4)
 		_, _ = view.SetIfChanged("c", -4)
 		_ = view.SetBatch([]string{"a", "x", "b"}, []int{1, -1, 2})
@@ -344,9 +344,9 @@ func TestTyped_InNamespace(t *testing.T) {
 		view.Has("x")
 		view.TTL("a")
 		view.Touch("a", time.Hour)
-		_ = view.Update("a", func(int, bool) (int, bool) { return 5, true })
-		_ = view.Update("a", func(int, bool) (int, bool) { return -5, true })
-		_ = view.Update("a", func(int, bool) (int, bool) { return 5, false })
+		_ = view.Update("a", ringtest.Replace(func(int, bool) (int, bool) { return 5, true }))
+		_ = view.Update("a", ringtest.Replace(func(int, bool) (int, bool) { return -5, true }))
+		_ = view.Update("a", ringtest.Replace(func(int, bool) (int, bool) { return 5, false }))
 		_, _ = view.GetOrLoad(context.Background(), "l", func(context.Context, string) (
 			int, time.Duration, error) {
 			return 1, 0, nil
@@ -412,10 +412,10 @@ func testQuote[K ringcache.Key](t *testing.T, c *ringcache.Cache, key K, want st
 	check(err, "get")
 	require.False(t, ok)
 	require.Zero(t, v)
-	err = view.Update(key, func(int, bool) (int, bool) {
+	err = view.Update(key, ringtest.Replace(func(int, bool) (int, bool) {
 		assert.Fail(t, "Update called its function")
 		return 0, false
-	})
+	}))
 	check(err, "update")
 	vals, found := []int{7, 7}, []bool{true, true}
 	hits, err := view.GetBatch([]K{key, key}, vals, found)

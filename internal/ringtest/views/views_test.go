@@ -22,7 +22,6 @@ import (
 var storeOps = []func(s ringtest.Calls, a *storeArgs) any{
 	func(s ringtest.Calls, a *storeArgs) any { return s.Get(a.dst, a.k) },
 	func(s ringtest.Calls, a *storeArgs) any { return listOf(s.HasGet(a.dst, a.k)) },
-	func(s ringtest.Calls, a *storeArgs) any { return listOf(s.HasGetUncounted(a.dst, a.k)) },
 	func(s ringtest.Calls, a *storeArgs) any { return s.Has(a.k) },
 	func(s ringtest.Calls, a *storeArgs) any { return listOf(s.Peek(a.dst, a.k)) },
 	func(s ringtest.Calls, a *storeArgs) any {
@@ -31,7 +30,7 @@ var storeOps = []func(s ringtest.Calls, a *storeArgs) any{
 	},
 	func(s ringtest.Calls, a *storeArgs) any {
 		seen := "nothing"
-		ok := s.View(a.k, func(v []byte) { seen = string(v) })
+		ok := ringtest.View(s, a.k, func(v []byte) { seen = string(v) })
 		return listOf(seen, ok)
 	},
 	func(s ringtest.Calls, a *storeArgs) any {
@@ -42,9 +41,8 @@ var storeOps = []func(s ringtest.Calls, a *storeArgs) any{
 	func(s ringtest.Calls, a *storeArgs) any { return s.SetWithTTL(a.k, a.v, a.ttl) },
 	func(s ringtest.Calls, a *storeArgs) any { return s.SetBatch(a.keys, a.vals) },
 	func(s ringtest.Calls, a *storeArgs) any { return s.SetBatchWithTTL(a.keys, a.vals, a.ttl) },
-	func(s ringtest.Calls, a *storeArgs) any { return listOf(s.SetIfAbsent(a.k, a.v)) },
 	func(s ringtest.Calls, a *storeArgs) any {
-		return listOf(s.SetIfAbsentWithTTL(a.dst, a.k, a.v, a.ttl))
+		return listOf(s.SetIfAbsent(a.dst, a.k, a.v, a.ttl))
 	},
 	func(s ringtest.Calls, a *storeArgs) any { return listOf(s.SetIfChanged(a.k, a.v)) },
 	func(s ringtest.Calls, a *storeArgs) any {
@@ -54,13 +52,9 @@ var storeOps = []func(s ringtest.Calls, a *storeArgs) any{
 		}
 		return listOf(s.CompareAndSwap(a.k, old, append(a.v, 's')))
 	},
-	func(s ringtest.Calls, a *storeArgs) any { return a.update(s.Update) },
-	func(s ringtest.Calls, a *storeArgs) any {
-		return a.update(func(k []byte, fn func([]byte, bool) ([]byte, bool)) error {
-			return s.UpdateWithTTL(k, a.ttl, fn)
-		})
-	},
-	func(s ringtest.Calls, a *storeArgs) any { return s.Append(a.k, a.v) },
+	func(s ringtest.Calls, a *storeArgs) any { return a.update(s) },
+	func(s ringtest.Calls, a *storeArgs) any { return a.update(s, a.ttl) },
+	func(s ringtest.Calls, a *storeArgs) any { return s.Update(a.k, ringtest.Append(a.v)) },
 	func(s ringtest.Calls, a *storeArgs) any { return s.Del(a.k) },
 	func(s ringtest.Calls, a *storeArgs) any { return listOf(s.GetAndDel(a.dst, a.k)) },
 	func(s ringtest.Calls, a *storeArgs) any { return s.Touch(a.k, a.ttl) },
@@ -121,14 +115,12 @@ func newStoreArgs(rnd *rand.Rand) *storeArgs {
 	return a
 }
 
-func (a *storeArgs) update(
-	update func(k []byte, fn func([]byte, bool) ([]byte, bool)) error,
-) any {
+func (a *storeArgs) update(s ringtest.Calls, ttl ...time.Duration) any {
 	had := "nothing"
-	err := update(a.k, func(old []byte, ok bool) ([]byte, bool) {
+	err := s.Update(a.k, ringtest.Replace(func(old []byte, ok bool) ([]byte, bool) {
 		had = fmt.Sprintf("%s %t", old, ok)
 		return append(old, 'u'), a.keep
-	})
+	}, ttl...))
 	return listOf(had, err)
 }
 
