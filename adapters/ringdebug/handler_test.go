@@ -73,7 +73,7 @@ func TestPage_AllCaches(t *testing.T) {
 
 // What monitors read: names, and what is in them.
 func TestPage_JSON(t *testing.T) {
-	onRemove := func(_, _ []byte, _ ringcache.RemovalReason) {}
+	onRemove := func(ringcache.Removal) {}
 	c := newCache(t, ringcache.Options{TTL: time.Hour, OnRemove: onRemove})
 	set(t, c, "k", "v")
 	set(t, c.Namespace("small"), "k", "v")

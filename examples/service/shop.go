@@ -36,7 +36,7 @@ const (
 type shop struct {
 	db       *database
 	cache    *ringcache.Cache
-	lists    *ringcache.Namespace
+	lists    *ringcache.Cache
 	products *ringcache.Typed[int64, product]
 	memo     *codec.Memoized[product]           // decodes products
 	load     ringcache.LoadFunc[int64, product] // loadProduct

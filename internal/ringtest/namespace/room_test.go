@@ -2,10 +2,12 @@ package namespace
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -21,7 +23,7 @@ import (
 // What the entries of a namespace hold.
 
 // fill sets n keys in a namespace.
-func fill(t testing.TB, n *ringcache.Namespace, keys, size int) {
+func fill(t testing.TB, n *ringcache.Cache, keys, size int) {
 	t.Helper()
 	for i := range keys {
 		require.NoError(t, n.Set(ringtest.IDKey(i), make([]byte, size)))
@@ -29,7 +31,7 @@ func fill(t testing.TB, n *ringcache.Namespace, keys, size int) {
 }
 
 // countFound returns how many of the keys are there.
-func countFound(n *ringcache.Namespace, keys int) (found int) {
+func countFound(n *ringcache.Cache, keys int) (found int) {
 	for i := range keys {
 		if n.Has(ringtest.IDKey(i)) {
 			found++
@@ -39,7 +41,7 @@ func countFound(n *ringcache.Namespace, keys int) (found int) {
 }
 
 // requireUsage compares the counts of namespaces with the entries that there are.
-func requireUsage(t testing.TB, c *ringcache.Cache, spaces ...*ringcache.Namespace) {
+func requireUsage(t testing.TB, c *ringcache.Cache, spaces ...*ringcache.Cache) {
 	t.Helper()
 	for _, n := range spaces {
 		entries, size := 0, 0
@@ -49,9 +51,10 @@ func requireUsage(t testing.TB, c *ringcache.Cache, spaces ...*ringcache.Namespa
 				generation.Size + len(k) + len(v)
 		}
 		s := n.Stats()
-		assert.EqualValues(t, entries, s.Entries)
+		assert.EqualValues(t, entries, s.EntriesCount)
+		assert.Equal(t, entries, n.Len())
 		if ringtest.Shared(c).Compression == nil { // else records may be shorter
-			assert.EqualValues(t, size, s.Bytes)
+			assert.EqualValues(t, size, s.BytesSize)
 		}
 	}
 	require.False(t, t.Failed())
@@ -69,8 +72,8 @@ func TestNamespace_InvalidatedGoesFirst(t *testing.T) {
 		fill(t, a, keys, size)
 		fill(t, b, keys, size)
 		for range 10 {
-			require.NoError(t, a.Invalidate())
-			require.Zero(t, a.Stats().Entries)
+			a.Reset()
+			require.Zero(t, a.Stats().EntriesCount)
 			fill(t, a, keys, size)
 		}
 		require.Equal(t, keys, countFound(a, keys))
@@ -83,7 +86,7 @@ func TestNamespace_InvalidatedGoesFirst(t *testing.T) {
 // Counts are exact whatever is done, by many at once, and when the cache is full.
 func TestNamespace_CountsAreExact(t *testing.T) {
 	c := ringtest.MustCache(t, ringtest.Tiny(16, 1024, 32))
-	spaces := []*ringcache.Namespace{c.Namespace("a"), c.Namespace("b"), c.Namespace("c")}
+	spaces := []*ringcache.Cache{c.Namespace("a"), c.Namespace("b"), c.Namespace("c")}
 	var wg sync.WaitGroup
 	for i := range 4 {
 		wg.Add(1)
@@ -96,10 +99,10 @@ func TestNamespace_CountsAreExact(t *testing.T) {
 				case 0:
 					n.Del(k)
 				case 1:
-					_ = c.Update(testhook.OfNamespace(n).AppendKey(nil, k), ringtest.Append([]byte("more")))
+					_ = n.Update(k, ringtest.Append([]byte("more")))
 				case 2:
 					if rnd.IntN(500) == 0 {
-						_ = n.Invalidate()
+						n.Reset()
 					}
 				case 3: // large
 					_ = n.Set(k, make([]byte, rnd.IntN(5000)))
@@ -127,15 +130,16 @@ func TestNamespace_CountsComeBack(t *testing.T) {
 	a, b := c.Namespace("a"), c.Namespace("b")
 	fill(t, a, 300, 50)
 	fill(t, b, 200, 60)
-	require.NoError(t, a.Invalidate())
+	a.Reset()
 	fill(t, a, 100, 40)
 	ringtest.Abandon(c)
 
 	c = ringtest.MustOpen(t, g, path)
-	require.Equal(t, 300, c.Len(), "entries, without the records of the two namespaces")
+	require.EqualValues(t, 300, c.Stats().EntriesCount, "without the records of the two namespaces")
+	require.Zero(t, c.Len())
 	a, b = c.Namespace("a"), c.Namespace("b")
-	require.EqualValues(t, 100, a.Stats().Entries)
-	require.EqualValues(t, 200, b.Stats().Entries)
+	require.EqualValues(t, 100, a.Stats().EntriesCount)
+	require.EqualValues(t, 200, b.Stats().EntriesCount)
 	requireUsage(t, c, a, b)
 
 	var snapshot bytes.Buffer
@@ -146,29 +150,44 @@ func TestNamespace_CountsComeBack(t *testing.T) {
 	_, err = other.ReadSnapshot(&snapshot)
 	require.NoError(t, err)
 	a, b = other.Namespace("a"), other.Namespace("b")
-	require.EqualValues(t, 100, a.Stats().Entries)
+	require.EqualValues(t, 100, a.Stats().EntriesCount)
 	requireUsage(t, other, a, b)
-	require.NoError(t, a.Invalidate()) // of a generation that another cache has made
+	a.Reset() // of a generation that another cache has made
 	require.Zero(t, countFound(a, 100))
 	fill(t, b, 300, 60)
 	requireUsage(t, other, a, b)
 }
 
-// A dropped namespace takes no memory, and those who still have it harm nobody.
+// A dropped namespace takes no memory, and those who still have it harm nobody: their Sets fail.
 func TestNamespace_Drop(t *testing.T) {
 	c := ringtest.MustCache(t, ringtest.Roomy(0))
 	old := c.Namespace("n")
 	fill(t, old, 100, 50)
-	require.NoError(t, old.Drop())
-	require.NoError(t, old.Drop(), "again")
-	fill(t, old, 10, 50)
+	require.NoError(t, c.DropNamespace("n"))
+	require.NoError(t, c.DropNamespace("n"), "again")
+	k, v := ringtest.IDKey(1), []byte("v")
+	err := old.Set(k, v)
+	require.ErrorIs(t, err, ringcache.ErrDropped)
+	require.EqualError(t, err, "ringcache: set entry: the namespace was dropped")
+	require.ErrorIs(t, old.SetWithTTL(k, v, time.Hour), ringcache.ErrDropped)
+	require.ErrorIs(t, old.SetBatch([][]byte{k}, [][]byte{v}), ringcache.ErrDropped)
+	require.ErrorIs(t, old.Set(k, make([]byte, 100_000)), ringcache.ErrDropped)
+	require.ErrorIs(t, old.Update(k, func(e *ringcache.Entry[[]byte]) { e.Set(v) }),
+		ringcache.ErrDropped)
+	_, stored, err := old.SetIfAbsent(nil, k, v, 0)
+	require.ErrorIs(t, err, ringcache.ErrDropped)
+	require.False(t, stored)
+	got, err := old.GetOrLoad(t.Context(), nil, k,
+		func(context.Context, []byte) ([]byte, time.Duration, error) { return v, 0, nil })
+	require.NoError(t, err)
+	require.Equal(t, v, got)
 	require.Zero(t, countFound(old, 100))
-	require.Zero(t, old.Stats().Entries)
-	require.NoError(t, old.Invalidate())
-	_, ok := testhook.OfNamespace(old).Stored()
-	require.False(t, ok, "it has come back")
+	require.Zero(t, old.Len())
+	old.Reset()
+	require.ErrorIs(t, old.Set(k, v), ringcache.ErrDropped)
 
 	again := c.Namespace("n")
+	require.NotSame(t, old, again)
 	require.Zero(t, countFound(again, 100))
 	fill(t, again, 20, 50)
 	require.Zero(t, countFound(old, 20))
@@ -176,24 +195,27 @@ func TestNamespace_Drop(t *testing.T) {
 	requireUsage(t, c, again)
 
 	for i := range 1000 {
-		n := c.Namespace(fmt.Sprint("tenant ", i))
-		fill(t, n, 3, 50)
-		require.NoError(t, n.Drop())
+		name := fmt.Sprint("tenant ", i)
+		fill(t, c.Namespace(name), 3, 50)
+		require.NoError(t, c.DropNamespace(name))
 	}
 	require.Equal(t, 1, testhook.Namespaces(c))
 	require.NoError(t, c.Close())
-	require.ErrorIs(t, again.Drop(), ringcache.ErrClosed)
+	require.ErrorIs(t, c.DropNamespace("n"), ringcache.ErrClosed)
 }
 
 // OnRemove is told that an invalidated entry was deleted.
 func TestNamespace_OnRemoveIsToldOfInvalidated(t *testing.T) {
 	reasons := map[ringcache.RemovalReason]int{}
 	g := ringtest.Tiny(1, 1024, 64)
-	g.OnRemove = func(_, _ []byte, reason ringcache.RemovalReason) { reasons[reason]++ }
+	g.OnRemove = func(gone ringcache.Removal) {
+		reasons[gone.Reason]++
+		assert.Equal(t, gone.Reason == ringcache.RemovedDeleted, gone.Namespace == "n")
+	}
 	c := ringtest.MustCache(t, g)
 	n := c.Namespace("n")
 	fill(t, n, 50, 50)
-	require.NoError(t, n.Invalidate())
+	n.Reset()
 	for i := range 500 {
 		require.NoError(t, c.Set(ringtest.IDKey(i), make([]byte, 50)))
 	}
@@ -204,19 +226,18 @@ func TestNamespace_OnRemoveIsToldOfInvalidated(t *testing.T) {
 // stored: buckets have been searched for such entries by then.
 func TestNamespace_InvalidatedWhileALargeEntryIsLoaded(t *testing.T) {
 	var c *ringcache.Cache
-	var n *ringcache.Namespace
+	var n *ringcache.Cache
 	invalidate := false
 	g := ringtest.Tiny(8, 4096, 64)
-	g.OnRemove = func(_, _ []byte, _ ringcache.RemovalReason) {
+	g.OnRemove = func(ringcache.Removal) {
 		if invalidate {
 			invalidate = false
-			require.NoError(t, n.Invalidate())
+			n.Reset()
 			c.DeleteExpired()
 		}
 	}
 	c = ringtest.MustCache(t, g)
 	n = c.Namespace("n")
-	k := testhook.OfNamespace(n).AppendKey(nil, []byte("k"))
 	require.NoError(t, n.Set([]byte("k"), make([]byte, 100_000)))
 	var snapshot bytes.Buffer
 	_, err := c.WriteSnapshot(&snapshot)
@@ -228,5 +249,5 @@ func TestNamespace_InvalidatedWhileALargeEntryIsLoaded(t *testing.T) {
 	_, err = c.ReadSnapshot(&snapshot)
 	require.NoError(t, err)
 	require.False(t, invalidate, "nothing had to leave: the test proves nothing")
-	require.False(t, c.Has(k))
+	require.False(t, n.Has([]byte("k")))
 }
