@@ -19,8 +19,8 @@
 // entry at any time. By default, entries that are read stay longer; [PolicyFIFO] evicts by age
 // alone. The exact eviction order is not part of the contract. Keys are compared in full, so a hit
 // always returns exactly the bytes of one Set of that key. After a Set that returned nil, a Get of
-// the key finds the value as long as the entry stays. (In a [Namespace] that was dropped, or has no
-// room within its quota, a Set returns nil and stores nothing.) Every call that may need room can
+// the key finds the value as long as the entry stays. (In a [Namespace] that was dropped, a
+// Set returns nil and stores nothing.) Every call that may need room can
 // evict entries: Set, Touch, the atomic writes below, a load, reading a snapshot, Resize, and a
 // lookup that finds its entry in the cold part, which holds compressed entries
 // ([Options].Compressor).
@@ -29,7 +29,7 @@
 // an empty value is distinct from a miss. A key has at most 65,535 bytes, and a value at most 1/16
 // of MaxBytes, but never more than 4 GB. Set copies its arguments, and returned slices never alias
 // cache memory. A [Typed] view has keys and values of a program's own types. A [Namespace] is a
-// part of a cache with its own quota and statistics; all of its entries can be invalidated at once,
+// part of a cache with its own statistics; all of its entries can be invalidated at once,
 // in constant time.
 //
 // # Times to live

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/ringcache/ringcache/internal/clock"
-	"github.com/ringcache/ringcache/internal/generation"
 	"github.com/ringcache/ringcache/internal/singleflight"
 	"github.com/ringcache/ringcache/internal/snapshot"
 	"github.com/ringcache/ringcache/internal/store"
@@ -70,12 +69,12 @@ func hookSteps() {
 	}
 	testhook.Write = func(cache any, of store.Write) error {
 		c := cache.(*Cache)
-		of.Hash = c.shared.Hash(of.Key)
+		of.Hash = c.shared.HashOf(of.Key, of.Kind)
 		return c.apply(&write{Write: of}, "set")
 	}
 	testhook.WriteMeasured = func(cache any, of store.Write, large bool) (resized bool) {
 		c := cache.(*Cache)
-		of.Hash = c.shared.Hash(of.Key)
+		of.Hash = c.shared.HashOf(of.Key, of.Kind)
 		set := c.setSmall
 		if large {
 			set = c.setLarge
@@ -85,7 +84,7 @@ func hookSteps() {
 	testhook.IsLarge = func(c any, n int) bool { return c.(*Cache).shared.IsLarge(n) }
 	testhook.ReadLocked = func(cache any, k []byte) {
 		c := cache.(*Cache)
-		h := c.shared.Hash(k)
+		k, h := c.key(nil, k)
 		b := c.bucket(h)
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -108,7 +107,7 @@ func hookCompression() {
 func hookLoads() {
 	testhook.Waiting = func(cache any, k []byte) int {
 		c := cache.(*Cache)
-		h := c.shared.Hash(k)
+		k, h := c.key(nil, k)
 		b := c.bucket(h)
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -119,7 +118,7 @@ func hookLoads() {
 	}
 	testhook.Keep = func(cache any, k, v []byte, ttl time.Duration, err error) {
 		c := cache.(*Cache)
-		h := c.shared.Hash(k)
+		k, h := c.key(nil, k)
 		f := c.bucket(h).calls.Add(k, h, singleflight.NewGroup(func() {}))
 		f.Waiters++
 		f.Result.loaded = loaded{Value: v, TTL: ttl, Err: err}
@@ -133,24 +132,21 @@ func hookLoads() {
 		first, _, _ := c.join(g, nil, k, c.shared.Hash(k))
 		between()
 		second, _, _ := c.join(g, nil, k, c.shared.Hash(k))
-		g.start(c, load.(batchLoadFunc))
+		g.start(c.engine, load.(batchLoadFunc))
 		return first.Done, first == second
 	}
 }
 
 func hookNamespaces() {
 	testhook.OfNamespace = func(namespace any) testhook.Namespace {
-		n := namespace.(*Namespace)
+		n := namespace.(*Cache)
 		s := n.space
 		return testhook.Namespace{
-			Cache: n.cache, Entry: s.entry, Generation: &s.generation, Mu: &s.mu,
-			Usage:     func() *generation.Usage { return s.usage.Load() },
-			AppendKey: n.appendKey, CutKey: n.cutKey,
-			Stored: func() (uint64, bool) { return s.stored(n.cache) },
-			Keep:   func() { s.keep(n.cache) },
-			Wrote:  n.wrote,
+			Cache: &Cache{engine: n.engine}, Entry: s.entry, Generation: &s.generation, Mu: &s.mu,
+			AppendKey: func(dst, k []byte) []byte { return append(n.start(dst), k...) },
 		}
 	}
+	testhook.KeyOf = func(cache any, k []byte) ([]byte, uint64) { return cache.(*Cache).key(nil, k) }
 	testhook.Namespaces = func(c any) (n int) {
 		c.(*Cache).spaces.byName.Range(func(any, any) bool { n++; return true })
 		return n
@@ -167,7 +163,7 @@ func hookSnapshots() {
 		cache any, at clock.Wall, out *snapshot.Worker, between func(),
 	) testhook.Walker {
 		c := cache.(*Cache)
-		w := &walker{c: c, clock: at, Worker: out, between: between}
+		w := &walker{c: c.engine, clock: at, Worker: out, between: between}
 		return testhook.Walker{
 			Part: w.part,
 			Step: func(
@@ -191,6 +187,7 @@ func hookSnapshots() {
 	testhook.Restore = func(c any, s *snapshot.Contents) error { return c.(*Cache).restore(s) }
 	testhook.RestoreAt = func(cache any, at time.Time) func(*snapshot.Ref, []byte) error {
 		c := cache.(*Cache)
-		return (&restorer{c: c, clock: c.shared.Wall(at), timed: true}).restore
+		t := &restorer{c: c.engine, names: generations{}, clock: c.shared.Wall(at), timed: true}
+		return t.restore
 	}
 }

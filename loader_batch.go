@@ -86,7 +86,15 @@ func (c *Cache) GetOrLoadBatch(
 ) (out []byte, hits int, err error) {
 	mustBeFunc("GetOrLoadBatch", load != nil)
 	mustFit("load batch", keys, vals)
+	if c.space != nil {
+		raw, room := make([][]byte, len(keys)), joined{buf: make([]byte, 0, stackKey/4*len(keys))}
+		for i, k := range keys {
+			raw[i] = room.took(append(c.start(room.next()), k...))
+		}
+		keys = raw
+	}
 	out, hits, failed := c.getOrLoadBatch(ctx, dst, keys, vals, load, nil)
+	c.lookedFor(len(keys), hits)
 	return out, hits, failed.orNil()
 }
 
@@ -148,7 +156,7 @@ func (bl *lookups) dropUnusable(
 }
 
 // collect adds the keys of a block, starting at index from, that were missed or are due.
-func (c *Cache) collect(
+func (c *engine) collect(
 	bl *lookups, from, end int, missing, due []toLoad,
 ) (_, _ []toLoad) {
 	for i := range end - from {
@@ -166,8 +174,8 @@ func (c *Cache) collect(
 
 // refreshAll starts a background load of the keys.
 func (c *Cache) refreshAll(ctx context.Context, keys [][]byte, due []toLoad, fn batchLoadFunc) {
-	g := &loadGroup{caller: ctx, refresh: true, byKey: map[string]*loadCall{}}
-	defer g.start(c, fn)
+	g := &loadGroup{caller: ctx, refresh: true, kind: c.kind(), byKey: map[string]*loadCall{}}
+	defer g.start(c.engine, fn)
 	for _, w := range due {
 		c.refresh(g, ctx, keys[w.at], w.hash)
 	}
@@ -206,9 +214,9 @@ func (c *Cache) loadAll(
 func (c *Cache) joinAll(
 	ctx context.Context, keys [][]byte, missing []toLoad, fn batchLoadFunc,
 ) *loadGroup {
-	g := newLoad(ctx)
+	g := c.newLoad(ctx)
 	g.byKey = map[string]*loadCall{}
-	defer g.start(c, fn) // even after a panic: other callers may wait for its keys by now
+	defer g.start(c.engine, fn) // even after a panic: other callers may wait for its keys by now
 	for i := range missing {
 		w := &missing[i]
 		w.call, w.value, w.err = c.join(g, nil, keys[w.at], w.hash)

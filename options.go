@@ -102,17 +102,17 @@ type Options struct {
 
 	// OnRemove, if not nil, is called once for each entry that is removed from the cache for any
 	// reason: evicted, expired, deleted, replaced or reset. It is not called for the entries that
-	// remain when the cache is closed. It may keep k and v, which are copies, made with one allocation
-	// for each entry.
+	// remain when the cache is closed. It may keep the key and the value, which are copies, made with
+	// one allocation for each entry.
 	//
 	// OnRemove runs in the goroutine whose call removed the entry, before that call returns and while
-	// no lock is held. It may call any method of the same cache, and k may have been set again by
-	// then. A call that removes many entries works in steps of 256 entries or 64 KB, and calls
+	// no lock is held. It may call any method of the same cache, and the key may have been set again
+	// by then. A call that removes many entries works in steps of 256 entries or 64 KB, and calls
 	// OnRemove after each step. If OnRemove panics, the panic reaches the caller. The cache stays
 	// consistent, but OnRemove is not called for the other entries of that step, and a value for which
 	// entries were evicted might not be stored. With a Compressor, lookups may evict entries too.
 	// OnRemove is not called for a value that cannot be decompressed.
-	OnRemove func(k, v []byte, reason RemovalReason)
+	OnRemove func(Removal)
 
 	// HugePages determines when the operating system is asked for large pages, which speed up reads
 	// and overwrites spread over hundreds of megabytes: HugePagesWhenFull, the default, HugePagesOff
@@ -330,13 +330,19 @@ type ValueCompressor interface {
 	Decompress(dst, src []byte, size int) ([]byte, error)
 }
 
+// Removal is an entry that was removed from the cache: see [Options].OnRemove.
+type Removal struct {
+	Namespace  string // empty if the entry was in none
+	Key, Value []byte // as they were set
+	Reason     RemovalReason
+}
+
 // RemovalReason is the reason why an entry was removed from the cache: see [Options].OnRemove.
 type RemovalReason uint8
 
 // The reasons for removing an entry.
 const (
-	// RemovedEvicted means that the entry was evicted to make room: the cache, or the quota of the
-	// entry's namespace, was full.
+	// RemovedEvicted means that the entry was evicted to make room.
 	RemovedEvicted RemovalReason = RemovalReason(store.Evicted)
 
 	// RemovedExpired means that the entry had expired. Expired entries are removed when their memory
@@ -344,7 +350,7 @@ const (
 	RemovedExpired RemovalReason = RemovalReason(store.Expired)
 
 	// RemovedDeleted means that the entry was deleted: by Del or GetAndDel, by an Update that did not
-	// keep it, by a negative TTL, by a load that found no value, or by Invalidate or Drop of its
+	// keep it, by a negative TTL, by a load that found no value, or by Reset or DropNamespace of its
 	// namespace.
 	RemovedDeleted RemovalReason = RemovalReason(store.Deleted)
 

@@ -92,7 +92,7 @@ func (b *Store) shapeCold() {
 // no room for the record, which the caller must drop then.
 func (b *Store) demote(in policy.Ring, p index.Place, hd record.Header) bool {
 	n := hd.Total()
-	if !b.cold.on || hd.Kind != record.Value {
+	if !b.cold.on || hd.Kind.Base() != record.Value {
 		return false
 	}
 	to, ok := b.makeColdRoom(n)
@@ -258,7 +258,7 @@ func (b *Store) extend(r *ring.Ring, n, most int) bool {
 func (b *Store) storePacked(p index.Place, hd record.Header, key, packed []byte) {
 	var buf [record.MaxHeader]byte
 	q, s := b.cold.queue(), b.cold.store()
-	header := b.Form.PutPacked(&buf, len(key), len(packed), q.Times(q.Tail, hd))
+	header := b.Form.PutPacked(&buf, hd.Kind, len(key), len(packed), q.Times(q.Tail, hd))
 	pos := s.Append(header, key, packed)
 	n := len(header) + len(key) + len(packed)
 	b.moved(p, index.WithPos(p.Slot, policy.Cold, pos), q, s, hd, n)
@@ -279,7 +279,7 @@ func (c Cold) Read(
 	if touch && !index.WasRead(f.Slot) {
 		index.MarkRead(f.Group.At(f.I), f.Slot)
 	}
-	if f.Kind == record.Packed {
+	if f.Kind.Base() == record.Packed {
 		d = b.Shared.Compression.DictOf(dst)
 	}
 	return dst, d, true
@@ -334,6 +334,7 @@ func (c Cold) DropDamaged(was *Found, k []byte, h uint64) bool {
 type Waiting struct {
 	pos        uint64
 	total      int
+	kind       record.Kind
 	key, value []byte
 	Packed     []byte // empty: it stays as it is
 }
@@ -364,7 +365,7 @@ func (c Cold) TakeWaiting(w *Waiting) bool {
 		return false
 	}
 	hd, _ := q.Header(q.Tail) // passDead has seen it
-	w.pos, w.total = q.Tail, hd.Total()
+	w.pos, w.total, w.kind = q.Tail, hd.Total(), hd.Kind
 	at := q.Tail + uint64(hd.Size)
 	w.key, _ = q.Read(w.key[:0], at, hd.KeyLen)
 	w.value, _ = q.Read(w.value[:0], at+uint64(hd.KeyLen), hd.ValueLen)
@@ -391,7 +392,7 @@ func (c Cold) PutAway(w *Waiting) bool {
 		return true // it was dead, or evicted
 	}
 	hd, _ := q.Header(w.pos) // passDead has seen it
-	p, ok := b.Index.Find(b.Shared.Hash(w.key), policy.Queue, w.pos)
+	p, ok := b.Index.Find(b.Shared.HashOf(w.key, w.kind), policy.Queue, w.pos)
 	if !ok {
 		b.Corruptions.Add(1)
 		b.dropTail(policy.Queue, q, hd)

@@ -18,9 +18,7 @@ type Write struct {
 	Until      uint32 // tick at which it expires at the latest unless it is read; 0: no such limit
 	Same       bool   // the value is there already: only its form changes
 	Packed     bool   // set if nothing was done because the old value is needed and packed
-	Negative   bool   // a negative entry instead of a value; it has an expiry
-	Internal   bool   // a record of the cache's own
-	Unstored   bool   // nothing was stored, and that is no error
+	Kind       record.Kind
 	Reason     Reason // why an older value is removed
 
 	Times record.Times // deadlines of the record, by Measure
@@ -38,15 +36,18 @@ func (w *Write) why() Reason {
 	return w.Reason
 }
 
+// isNegative reports whether the write is of a negative entry, which has an expiry and no value.
+func (w *Write) isNegative() bool { return w.Kind.Base() == record.Negative }
+
 // Measure sets Times, which begin now, and Bytes.
 func (w *Write) Measure(s *Shared) {
 	w.Bytes = len(w.Key) + len(w.Value)
 	w.Times = record.Times{}
-	switch {
-	case w.Internal:
+	switch w.Kind.Base() {
+	case record.Internal:
 		w.Bytes += s.Form.InternalSize()
 		return
-	case w.Negative:
+	case record.Negative:
 		if w.Expiry == 0 {
 			w.Expiry = math.MaxUint32 // the last possible one: its header always has one
 		}

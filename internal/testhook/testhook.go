@@ -11,7 +11,6 @@ import (
 
 	"github.com/ringcache/ringcache/internal/chunk"
 	"github.com/ringcache/ringcache/internal/clock"
-	"github.com/ringcache/ringcache/internal/generation"
 	"github.com/ringcache/ringcache/internal/snapshot"
 	"github.com/ringcache/ringcache/internal/store"
 	"github.com/ringcache/ringcache/internal/stripe"
@@ -123,23 +122,21 @@ var (
 	LoadTwice func(cache any, k []byte, between func(), load any) (done <-chan struct{}, same bool)
 )
 
-// Namespace has the parts of a *ringcache.Namespace.
+// Namespace has the parts of a namespace.
 type Namespace struct {
 	Cache      any
 	Entry      []byte // the key of the record that holds the generation
 	Generation *atomic.Uint64
 	Mu         *sync.Mutex
-	Usage      func() *generation.Usage
 
 	AppendKey func(dst, k []byte) []byte // appends the key of the cache for k
-	CutKey    func(raw []byte) (k []byte, ok bool)
-	Stored    func() (generation uint64, ok bool)
-	Keep      func()         // stores the generation again if its record was dropped
-	Wrote     func(sets int) // counts Sets
 }
 
 var (
 	OfNamespace func(namespace any) Namespace
+
+	// KeyOf returns the key under which the buckets have a key of a cache, and its hash.
+	KeyOf func(cache any, k []byte) (raw []byte, hash uint64)
 
 	// Namespaces returns the number of names that a cache knows.
 	Namespaces func(cache any) int

@@ -208,7 +208,7 @@ func (p pair) run() error {
 		called = true
 	}
 	if p.outer.onRemove {
-		p.g.OnRemove = func(_, _ []byte, _ ringcache.RemovalReason) { inner() }
+		p.g.OnRemove = func(ringcache.Removal) { inner() }
 	}
 	c = ringtest.NewCache(p.g)
 	for i := range p.fill {
