@@ -203,7 +203,7 @@ func TestSaveToFile_FolderOfAnother(t *testing.T) {
 		}
 		err := c.SaveToFile(folder)
 		require.ErrorContains(t, err, "fastcache: save cache to ", name)
-		require.ErrorContains(t, err, "a directory", name)
+		require.ErrorContains(t, err, "not a regular file: d", name)
 		for _, f := range files {
 			require.FileExists(t, filepath.Join(folder, f), name)
 		}

@@ -130,8 +130,8 @@ func (r *clusterRig) testChangesAreSeen() {
 	}
 }
 
-// A node dies, and comes back with its slots and without data. What the others have is still
-// found in the cache.
+// A node is killed, and restarted with its slots and without data. Values of the other nodes are
+// still cached.
 func (r *clusterRig) testNodeRestarted() {
 	r.requireAllCached("old")
 	r.cluster[1].kill()
@@ -157,7 +157,7 @@ func (r *clusterRig) testNodeRestarted() {
 	r.requireAllCached("new")
 }
 
-// A slot moves to another node, and its key is changed there.
+// A slot moves to another node, where its key is changed.
 func (r *clusterRig) testSlotMoved() {
 	const key, slot = "foo", 12182 // of the third node
 	r.write("SET", key, "old")
@@ -172,8 +172,8 @@ func (r *clusterRig) testSlotMoved() {
 	r.requireAfterRoundTrip(key, "")
 }
 
-// A slot moves without the key that is cached as missing, so the old node has nothing to
-// report. The client reads from the new node once it has seen that the slot moved.
+// A slot moves whose key is cached as missing, so the old node has nothing to report. The client
+// reads from the new node once it has learned that the slot has moved.
 func (r *clusterRig) testEmptySlotMoved() {
 	const key, slot = "hello", 866 // of the first node
 	r.requireRead(key, "")

@@ -18,8 +18,8 @@ func TestConnections(t *testing.T) {
 	})
 }
 
-// newProxyRig is newRig with a reader that goes through a proxy, and soon sees that a
-// connection is dead.
+// newProxyRig is newRig with a reader that connects through a proxy and soon detects dead
+// connections.
 func newProxyRig(t *testing.T, target target) (*rig, *proxy) {
 	r := newRig(t, target)
 	p := startProxy(t, r.server.addr())
@@ -73,7 +73,7 @@ func testKilledByTheServer(t *testing.T, target target) {
 	r.requireNothingStale(func() { require.Positive(t, r.killReaders()) })
 }
 
-// killReaders has the server close all connections of clients named reader.
+// killReaders makes the server close all connections of clients named reader.
 func (r *rig) killReaders() (killed int64) {
 	r.t.Helper()
 	for _, id := range readerIDs(r.text("CLIENT", "LIST")) {
@@ -84,7 +84,7 @@ func (r *rig) killReaders() (killed int64) {
 	return killed
 }
 
-// The server dies with all data, and comes back on the same port without any.
+// The server is killed, and restarted on the same port without data.
 func testServerRestarted(t *testing.T, target target) {
 	r := newRig(t, target)
 	restart := func() {

@@ -22,7 +22,7 @@ type proxy struct {
 // pair is a connection of a client and the one to the server.
 type pair struct {
 	client, server net.Conn
-	dead           atomic.Bool // bytes vanish, in both directions
+	dead           atomic.Bool // bytes are discarded, in both directions
 }
 
 func startProxy(t *testing.T, server string) *proxy {
@@ -94,7 +94,7 @@ func (p *proxy) drop() {
 	}
 }
 
-// freeze has all connections go on without a byte being forwarded. New ones work.
+// freeze stops forwarding on all connections without closing them. New connections work.
 func (p *proxy) freeze() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -61,7 +61,7 @@ func testChangesByAnotherClientAreSeen(t *testing.T, target target) {
 	}
 }
 
-// That there is no value is cached too, until there is one.
+// A missing value is cached too, until there is one.
 func testNoValueIsCached(t *testing.T, target target) {
 	r := newRig(t, target)
 	require.False(t, r.get("k").hit)
@@ -71,7 +71,7 @@ func testNoValueIsCached(t *testing.T, target target) {
 	r.requireAfterRoundTrip("k", "v")
 }
 
-// EXPIRE is a change: the new time to live counts.
+// EXPIRE is a change: the new time to live applies.
 func testExpireShortensTheTimeToLive(t *testing.T, target target) {
 	r := newRig(t, target)
 	r.write("SET", "k", "v")
@@ -109,8 +109,8 @@ func testTimeToLiveOfTheCaller(t *testing.T, target target) {
 	require.False(t, get(r.reader, "k", ttl).hit)
 }
 
-// With ToStaticTTL the client does not ask for the key's time to live. The key is invalidated
-// nevertheless.
+// With ToStaticTTL the client does not request the key's time to live. The key is still
+// invalidated.
 func testStaticTTL(t *testing.T, target target) {
 	r := newRig(t, target)
 	r.write("SET", "k", "v")
@@ -123,7 +123,7 @@ func testStaticTTL(t *testing.T, target target) {
 	r.requireAfterRoundTrip("k", "new")
 }
 
-// All kinds of replies come back from the cache as the server sent them.
+// All kinds of replies are returned from the cache as the server sent them.
 func testKindsOfReplies(t *testing.T, target target) {
 	r := newRig(t, target)
 	r.write("SET", "s", strings.Repeat("long\x00\r\n", 1000))
@@ -168,7 +168,7 @@ func testErrorsAreNotCached(t *testing.T, target target) {
 	require.Equal(t, 2, r.calls("get"))
 }
 
-// calls returns how often the server has run a command, also without success.
+// calls returns how often the server has run a command, including failures.
 func (r *rig) calls(cmd string) int {
 	r.t.Helper()
 	stats := r.text("INFO", "commandstats")
@@ -265,7 +265,7 @@ func testMGetCommand(t *testing.T, target target) {
 	require.Equal(t, 2, r.calls("mget"))
 }
 
-// A caller that gives up leaves no flight behind.
+// A caller that gives up leaves no request in progress behind.
 func testCanceledRead(t *testing.T, target target) {
 	r := newRig(t, target)
 	r.write("SET", "k", "v")
@@ -277,7 +277,7 @@ func testCanceledRead(t *testing.T, target target) {
 	r.requireAfterRoundTrip("k", "v")
 }
 
-// Several clients on one cache, of which each has its own connections.
+// Several clients, each with its own connections, share one cache.
 func testClientsShareACache(t *testing.T, target target) {
 	r := newRig(t, target)
 	cache := newCache(t)
@@ -298,7 +298,7 @@ func testClientsShareACache(t *testing.T, target target) {
 	readers[1].requireAfterRoundTrip("k", "newer")
 }
 
-// More than the cache holds: values are read again, and are right.
+// Values that do not all fit in the cache are read again, correctly.
 func testMoreThanFits(t *testing.T, target target) {
 	r := newRig(t, target)
 	const n = 100

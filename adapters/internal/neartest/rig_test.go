@@ -38,7 +38,7 @@ func connect(t testing.TB, target target, c config) client {
 	return client
 }
 
-// rig is a server, a reader with a near cache and another client, which writes.
+// rig is a server, a reader with a near cache, and another client, which writes.
 type rig struct {
 	t      *testing.T
 	server *server
@@ -55,7 +55,7 @@ func newRig(t *testing.T, target target) *rig {
 
 func (r *rig) addrs() []string { return []string{r.server.addr()} }
 
-// write has the other client send a command, and waits for the reply.
+// write sends a command with the other client, and waits for the reply.
 func (r *rig) write(words ...string) {
 	r.t.Helper()
 	require.NoError(r.t, r.other.do(ctx, words...).err)
@@ -63,7 +63,7 @@ func (r *rig) write(words ...string) {
 
 func (r *rig) get(key string) reply { return get(r.reader, key, hour) }
 
-// get reads a key through the near cache. It does not wait for ever.
+// get reads a key through the near cache, with a timeout.
 func get(client client, key string, ttl time.Duration) reply {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -103,17 +103,17 @@ func (r *rig) requireRead(key, want string) {
 
 var roundTrips atomic.Int64
 
-// roundTrip sends a request on the connection that the near cache uses for key, and waits
-// for the reply: it reads a key of the same slot that nobody has read before.
+// roundTrip makes a round trip on the connection that the near cache uses for key: it reads a new
+// key of the same slot.
 func roundTrip(client client, key string) error {
-	if !strings.HasPrefix(key, "{") { // it has no slot of another word
+	if !strings.HasPrefix(key, "{") { // otherwise the part in braces determines the slot
 		key = "{" + key + "}"
 	}
 	never := key + strconv.FormatInt(roundTrips.Add(1), 10)
 	return get(client, never, time.Millisecond).err
 }
 
-// text has the other client send a command whose reply is a string.
+// text sends a command whose reply is a string with the other client.
 func (r *rig) text(words ...string) string {
 	r.t.Helper()
 	got := r.other.do(ctx, words...)

@@ -88,7 +88,7 @@ func (s *server) start() bool {
 	return false
 }
 
-// answers reports whether this process, and not that of somebody else, has the port.
+// answers reports whether this process answers on the port, and not another one.
 func (s *server) answers() bool {
 	admin, err := s.target.connect(config{addrs: []string{s.addr()}, multiplex: oneConnection})
 	if err != nil {
@@ -109,7 +109,7 @@ func (s *server) restart() {
 	require.True(s.t, s.start(), "the server does not start again")
 }
 
-// kill ends the process without a chance to say goodbye, and waits until it is gone.
+// kill kills the process and waits for its end.
 func (s *server) kill() {
 	if s.admin != nil {
 		s.admin.close()

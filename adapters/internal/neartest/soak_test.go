@@ -14,14 +14,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// soak has writers give keys rising versions, readers read them through the near cache, and
-// trouble come: broken connections, a flushed server, a killed one. Two rules are checked.
+// soak has writers that give keys increasing versions, readers that read them through the near
+// cache, and faults: broken connections, a flushed server, a killed server. It checks two rules.
 //
-// Acknowledged: a reader notes the last version of a key whose write was acknowledged, then
-// makes a round trip on the connection of the key, then reads. It must read that version or
-// a later one. "No value" is such if a later version is that the key was removed.
+// Acknowledged: a reader remembers the last acknowledged version of a key, makes a round trip on
+// the connection of the key, and then reads. It must read that version or a later one, or no value
+// if the key was removed by that version or a later one.
 //
-// In order: what a goroutine reads of a key never gets older.
+// In order: the versions of a key that a goroutine reads never decrease.
 type soak struct {
 	*rig
 	proxy   *proxy
@@ -34,7 +34,7 @@ type soak struct {
 
 const soakKeys = 64
 
-// soakKey is a key of the server. Every third is a hash, whose fields have one version.
+// soakKey is a key of the server. Every third key is a hash, whose fields all have its version.
 type soakKey struct {
 	name string
 	hash bool
@@ -42,7 +42,7 @@ type soakKey struct {
 	mu      sync.Mutex // one write at a time
 	version int64      // the last one that was sent
 	acked   atomic.Int64
-	removed atomic.Int64 // the last version that means: no value
+	removed atomic.Int64 // the last version that removed the key
 }
 
 var hashFields = []string{"a", "b", "c"}
@@ -229,8 +229,8 @@ func (s *soak) makeTrouble() {
 	}
 }
 
-// removeAll has all keys removed, while nobody writes: how a write ended that was under way
-// when the server died could not be known.
+// removeAll removes all keys by a call of remove, while there are no writes: the outcome of a write
+// during which the server died would be unknown.
 func (s *soak) removeAll(remove func()) {
 	for i := range s.keys {
 		k := &s.keys[i]
