@@ -127,7 +127,7 @@ func (b *engineBucket) set(key uint32, size int) {
 	if s.ghost > 0 {
 		b.forget(s.ghost)
 	}
-	mark := ghost != policy.NoGhost && b.policy.Full() && !hasPast
+	mark := ghost != policy.NoGhost && b.policy.Full() && (ring == policy.Small || !hasPast)
 	*s = standing{ring: ring, large: b.large, mark: mark}
 	e.add(key, uint32(size))
 	b.rings[ring].push(key, size, limit)
