@@ -290,7 +290,7 @@ func (b *Store) putSlot(f *Found, replace bool, w *Write, to policy.Ring, pos ui
 		slot = index.WithFreqOf(slot, f.Slot)
 	case w.restored:
 		slot = index.WithFreq(slot, w.freq)
-	case f.Ghost && b.policy.Full() && !index.HasPast(f.Slot):
+	case f.Ghost && b.policy.Full() && (to == policy.Small || !index.HasPast(f.Slot)):
 		slot = index.WithMark(slot)
 	}
 	if replace || f.Ghost {
