@@ -169,16 +169,7 @@ func (f *forgetful) look(k []byte) (v []byte, ok bool) {
 	return v, ok
 }
 
-func (f *forgetful) SetIfAbsent(k, v []byte) (bool, error) {
-	_, ok := f.look(k)
-	defer f.mu.Unlock()
-	if !ok {
-		f.set(k, v)
-	}
-	return !ok, nil
-}
-
-func (f *forgetful) SetIfAbsentWithTTL(
+func (f *forgetful) SetIfAbsent(
 	dst, k, v []byte, _ time.Duration,
 ) ([]byte, bool, error) {
 	old, ok := f.look(k)
@@ -209,18 +200,17 @@ func (f *forgetful) CompareAndSwap(k, old, new []byte) (bool, error) {
 	return true, nil
 }
 
-func (f *forgetful) Update(k []byte, fn func(old []byte, ok bool) ([]byte, bool)) error {
+func (f *forgetful) update(k []byte, fn func(old []byte, ok bool) []byte) error {
 	v, ok := f.look(k)
 	defer f.mu.Unlock()
-	v, _ = fn(v, ok)
-	f.set(k, v)
+	f.set(k, fn(v, ok))
 	return nil
 }
 
-func (f *forgetful) UpdateWithTTL(
-	k []byte, _ time.Duration, fn func(old []byte, ok bool) ([]byte, bool),
-) error {
-	return f.Update(k, fn)
+// GetWithTTL is HasGet: the time is not looked at.
+func (f *forgetful) GetWithTTL(dst, k []byte) ([]byte, time.Duration, bool) {
+	v, ok := f.HasGet(dst, k)
+	return v, 0, ok
 }
 
 func (f *forgetful) GetAndDel(dst, k []byte) ([]byte, bool) {
@@ -280,14 +270,6 @@ func (f *forgetful) Get(dst, k []byte) []byte {
 
 func (f *forgetful) Has(k []byte) bool {
 	_, ok := f.HasGet(nil, k)
-	return ok
-}
-
-func (f *forgetful) View(k []byte, fn func(v []byte)) bool {
-	v, ok := f.HasGet(nil, k)
-	if ok {
-		fn(v)
-	}
 	return ok
 }
 

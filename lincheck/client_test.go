@@ -108,7 +108,10 @@ func (c *client) step() error {
 		return c.batch(begin)
 	case x < 15:
 		in.kind = read
-		out.found = c.store.View(k, func(v []byte) { out.version, err = readValue(v, id) })
+		var v []byte
+		if v, _, out.found = c.store.GetWithTTL(c.dst(), k); out.found {
+			out.version, err = readValue(v, id)
+		}
 	case x < 17:
 		in.kind = read
 		dst := c.dst()
@@ -154,14 +157,11 @@ func (c *client) compound(begin int64, id uint32, k []byte) error {
 	if old, bad := readValue(c.last[id], id); bad == nil {
 		in.old = old
 	}
-	switch c.rnd.IntN(6) {
+	switch c.rnd.IntN(5) {
 	case 0:
 		in.kind = put
-		out.found, err = c.store.SetIfAbsent(k, v)
-	case 5:
-		in.kind = put
 		var was []byte
-		if was, out.found, err = c.store.SetIfAbsentWithTTL(c.dst(), k, v, time.Hour); !out.found {
+		if was, out.found, err = c.store.SetIfAbsent(c.dst(), k, v, time.Hour); !out.found {
 			var bad error
 			out.version, bad = readValue(was, id)
 			err = errors.Join(err, bad)
@@ -178,17 +178,12 @@ func (c *client) compound(begin int64, id uint32, k []byte) error {
 	case 3:
 		in.kind = update
 		var bad error
-		fn := func(old []byte, ok bool) ([]byte, bool) {
+		err = c.store.update(k, func(old []byte, ok bool) []byte {
 			if out = (output{found: ok}); ok {
 				out.version, bad = readValue(old, id)
 			}
-			return v, true
-		}
-		if c.rnd.IntN(2) == 0 {
-			err = c.store.Update(k, fn)
-		} else {
-			err = c.store.UpdateWithTTL(k, time.Hour, fn)
-		}
+			return v
+		})
 		err = errors.Join(err, bad)
 	default:
 		in.kind = take

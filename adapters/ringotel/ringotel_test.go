@@ -61,63 +61,42 @@ func TestRegister_Values(t *testing.T) {
 	_, err := add(newProvider(t, reader), "pages", &metrics.Source{Update: fixed(&s)})
 	require.NoError(t, err)
 	require.Equal(t, map[string]int64{
-		"ringcache.lookups cache.name=pages lookup.result=hit":                          96,
-		"ringcache.lookups cache.name=pages lookup.result=miss":                         7,
-		"ringcache.sets cache.name=pages":                                               2,
-		"ringcache.deletes cache.name=pages":                                            3,
-		"ringcache.loads cache.name=pages":                                              4,
-		"ringcache.load.errors cache.name=pages":                                        5,
-		"ringcache.load.drops cache.name=pages":                                         6,
-		"ringcache.stale.hits cache.name=pages":                                         33,
-		"ringcache.negative.hits cache.name=pages":                                      54,
-		"ringcache.evictions cache.name=pages eviction.cause=small":                     11,
-		"ringcache.evictions cache.name=pages eviction.cause=main":                      12,
-		"ringcache.evictions cache.name=pages eviction.cause=crowd":                     13,
-		"ringcache.evictions cache.name=pages eviction.cause=cold":                      34,
-		"ringcache.cold.hits cache.name=pages":                                          35,
-		"ringcache.compressed.values cache.name=pages":                                  36,
-		"ringcache.compressed.size cache.name=pages compressed.when=before":             37,
-		"ringcache.compressed.size cache.name=pages compressed.when=after":              38,
-		"ringcache.uncompressed.values cache.name=pages uncompressed.reason=no_gain":    39,
-		"ringcache.uncompressed.values cache.name=pages uncompressed.reason=short":      40,
-		"ringcache.uncompressed.values cache.name=pages uncompressed.reason=queue_full": 41,
-		"ringcache.compressor.errors cache.name=pages compressor.operation=compress":    42,
-		"ringcache.compressor.errors cache.name=pages compressor.operation=decompress":  43,
-		"ringcache.cold.count cache.name=pages":                                         45,
-		"ringcache.cold.size cache.name=pages":                                          46,
-		"ringcache.eviction.size cache.name=pages":                                      10,
-		"ringcache.expirations cache.name=pages":                                        14,
-		"ringcache.expiration.size cache.name=pages":                                    15,
-		"ringcache.promotions cache.name=pages":                                         16,
-		"ringcache.reinsertions cache.name=pages":                                       17,
-		"ringcache.move.size cache.name=pages":                                          52,
-		"ringcache.ghost.hits cache.name=pages":                                         18,
-		"ringcache.near_misses cache.name=pages":                                        29,
-		"ringcache.ghost.count cache.name=pages":                                        30,
-		"ringcache.eviction.age cache.name=pages ring.name=small":                       1_500,
-		"ringcache.eviction.age cache.name=pages ring.name=main":                        60_000,
-		"ringcache.eviction.distance cache.name=pages ring.name=small":                  31_000,
-		"ringcache.eviction.distance cache.name=pages ring.name=main":                   32_000,
-		"ringcache.hash.collisions cache.name=pages":                                    8,
-		"ringcache.corruptions cache.name=pages":                                        9,
-		"ringcache.restorations cache.name=pages restoration.source=snapshot":           24,
-		"ringcache.restorations cache.name=pages restoration.source=file":               26,
-		"ringcache.restoration.size cache.name=pages restoration.source=file":           27,
-		"ringcache.restoration.discards cache.name=pages restoration.source=snapshot":   25,
-		"ringcache.restoration.discards cache.name=pages restoration.source=file":       28,
-		"ringcache.restoration.discards cache.name=pages restoration.source=whole":      90,
-		"ringcache.entry.count cache.name=pages":                                        19,
-		"ringcache.entry.size cache.name=pages":                                         20,
-		"ringcache.memory.usage cache.name=pages":                                       22,
-		"ringcache.dead.usage cache.name=pages":                                         53,
-		"ringcache.index.usage cache.name=pages":                                        23,
-		"ringcache.memory.limit cache.name=pages":                                       21,
-		"ringcache.memory.effective_limit cache.name=pages":                             51,
-		"ringcache.refusals cache.name=pages refusal.cause=too_large":                   47,
-		"ringcache.refusals cache.name=pages refusal.cause=no_memory":                   48,
-		"ringcache.refusals cache.name=pages refusal.cause=too_short":                   49,
-		"ringcache.refusals cache.name=pages refusal.cause=closed":                      50,
-		"ringcache.compressor.time cache.name=pages":                                    44_000,
+		"ringcache.lookups cache.name=pages lookup.result=hit":                     96,
+		"ringcache.lookups cache.name=pages lookup.result=miss":                    7,
+		"ringcache.sets cache.name=pages":                                          2,
+		"ringcache.deletes cache.name=pages":                                       3,
+		"ringcache.loads cache.name=pages":                                         4,
+		"ringcache.load.errors cache.name=pages":                                   5,
+		"ringcache.load.drops cache.name=pages":                                    6,
+		"ringcache.stale.hits cache.name=pages":                                    33,
+		"ringcache.negative.hits cache.name=pages":                                 54,
+		"ringcache.evictions cache.name=pages":                                     33,
+		"ringcache.cold.hits cache.name=pages":                                     35,
+		"ringcache.compressed.values cache.name=pages":                             36,
+		"ringcache.compressed.size cache.name=pages compressed.when=before":        37,
+		"ringcache.compressed.size cache.name=pages compressed.when=after":         38,
+		"ringcache.compressor.errors cache.name=pages":                             42,
+		"ringcache.cold.count cache.name=pages":                                    45,
+		"ringcache.eviction.size cache.name=pages":                                 10,
+		"ringcache.expirations cache.name=pages":                                   14,
+		"ringcache.eviction.misses cache.name=pages":                               29,
+		"ringcache.hash.collisions cache.name=pages":                               8,
+		"ringcache.corruptions cache.name=pages":                                   9,
+		"ringcache.restorations cache.name=pages restoration.source=snapshot":      24,
+		"ringcache.restorations cache.name=pages restoration.source=file":          26,
+		"ringcache.restoration.discards cache.name=pages restoration.source=file":  28,
+		"ringcache.restoration.discards cache.name=pages restoration.source=whole": 90,
+		"ringcache.entry.count cache.name=pages":                                   19,
+		"ringcache.entry.size cache.name=pages":                                    20,
+		"ringcache.memory.usage cache.name=pages":                                  22,
+		"ringcache.dead.usage cache.name=pages":                                    53,
+		"ringcache.index.usage cache.name=pages":                                   23,
+		"ringcache.memory.limit cache.name=pages":                                  21,
+		"ringcache.memory.effective_limit cache.name=pages":                        51,
+		"ringcache.refusals cache.name=pages refusal.cause=too_large":              47,
+		"ringcache.refusals cache.name=pages refusal.cause=no_memory":              48,
+		"ringcache.refusals cache.name=pages refusal.cause=too_short":              49,
+		"ringcache.compressor.time cache.name=pages":                               44_000,
 	}, values(t, reader))
 }
 
@@ -168,21 +147,6 @@ func TestInstruments_FollowTheConventions(t *testing.T) {
 	}
 }
 
-// The ages are those of the cache.
-func TestRegister_Ages(t *testing.T) {
-	reader, pages := sdk.NewManualReader(), newCache(t)
-	_, err := Register(newProvider(t, reader), "pages", pages)
-	require.NoError(t, err)
-	const small = "ringcache.eviction.distance cache.name=pages ring.name=small"
-	got := values(t, reader)
-	require.Contains(t, got, small)
-	require.Zero(t, got[small])
-	for i := range 100_000 { // more than fit
-		require.NoError(t, pages.Set(fmt.Append(nil, i), make([]byte, 600)))
-	}
-	require.NotZero(t, values(t, reader)[small])
-}
-
 // The README lists exactly the instruments that there are, with their units.
 func TestInstruments_Readme(t *testing.T) {
 	text, err := os.ReadFile("README.md")
@@ -190,9 +154,6 @@ func TestInstruments_Readme(t *testing.T) {
 	var want, got []string
 	for _, m := range metrics.All {
 		want = append(want, prefix+m.OTel+" "+m.Unit)
-	}
-	for _, a := range metrics.Ages {
-		want = append(want, prefix+a.OTel+" "+a.Unit)
 	}
 	for _, d := range metrics.Durations {
 		want = append(want, prefix+d.OTel+" "+d.Unit)
@@ -270,7 +231,7 @@ func sampleCount() (n int) {
 	for _, m := range metrics.All {
 		n += len(m.Samples)
 	}
-	return n + 2*len(metrics.Ages) + len(metrics.Durations)
+	return n + len(metrics.Durations)
 }
 
 func TestRegister_OneUpdateForEachCollection(t *testing.T) {

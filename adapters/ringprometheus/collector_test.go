@@ -56,23 +56,6 @@ ringcache_memory_limit_bytes{cache="users"} 3.3554432e+07
 		"ringcache_lookups_total", "ringcache_memory_limit_bytes"))
 }
 
-// The ages are those of the cache.
-func TestCollector_Ages(t *testing.T) {
-	caches, pages := NewCollector(), newCache(t)
-	require.NoError(t, caches.Register("pages", pages))
-	shown := func(ring string) string {
-		return fmt.Sprintf("ringcache_eviction_age_sets{cache=\"pages\",ring=%q} ", ring)
-	}
-	require.Contains(t, string(exposition(t, caches)), shown("small")+"0\n")
-	for i := range 100_000 { // more than fit
-		require.NoError(t, pages.Set(fmt.Append(nil, i), make([]byte, 600)))
-	}
-	text := string(exposition(t, caches))
-	require.Contains(t, text, shown("small"))
-	require.NotContains(t, text, shown("small")+"0\n")
-	require.Contains(t, text, shown("main"))
-}
-
 // Over HTTP, as Prometheus does it.
 func TestCollector_Scrape(t *testing.T) {
 	caches, pages := NewCollector(), newCache(t)

@@ -11,7 +11,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringcache/ringcache"
 	"github.com/ringcache/ringcache/adapters/internal/metrics"
 	"github.com/ringcache/ringcache/adapters/internal/metricstest"
 )
@@ -21,9 +20,7 @@ import (
 func TestMetrics_Golden(t *testing.T) {
 	s := metricstest.Stats()
 	caches := NewCollector()
-	require.NoError(t, caches.add("pages", &metrics.Source{
-		Update: fixed(&s), Size: func(to *ringcache.Sizing) { *to = z },
-	}))
+	require.NoError(t, caches.add("pages", &metrics.Source{Update: fixed(&s)}))
 	const file = "testdata/metrics.txt"
 	if os.Getenv("RINGCACHE_UPDATE") != "" {
 		require.NoError(t, os.WriteFile(file, exposition(t, caches), 0o644))

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/internal/testhook"
 )
 
 var (
@@ -74,9 +75,12 @@ type ringcacheStore struct{ c *ringcache.Cache }
 func (s ringcacheStore) Set(k, v []byte) error            { return s.c.Set(k, v) }
 func (s ringcacheStore) Get(dst, k []byte) ([]byte, bool) { return s.c.HasGet(dst, k) }
 func (s ringcacheStore) Del(k []byte)                     { s.c.Del(k) }
-func (s ringcacheStore) Append(k, suffix []byte) error    { return s.c.Append(k, suffix) }
 func (s ringcacheStore) Len() int                         { return s.c.Len() }
 func (s ringcacheStore) Close() error                     { return s.c.Close() }
+
+func (s ringcacheStore) Append(k, suffix []byte) error {
+	return s.c.Update(k, func(e *ringcache.Entry[[]byte]) { e.Set(append(e.Value, suffix...)) })
+}
 
 func (s ringcacheStore) GetBatch(dst []byte, keys, vals [][]byte) ([]byte, int) {
 	return s.c.GetBatch(dst, keys, vals)
@@ -92,12 +96,14 @@ func (s ringcacheStore) Statistics() int {
 
 func (s ringcacheStore) Moves() Moves {
 	stats := s.c.Stats()
-	return Moves{
-		Evicted:  stats.EvictedEntries,
-		HasBytes: true,
-		Moved:    stats.Policy.MovedBytes,
-		Dead:     stats.DeadBytes,
+	m := Moves{Evicted: stats.EvictedEntries, HasBytes: true, Dead: stats.DeadBytes}
+	for i := range testhook.Shared(s.c).Buckets {
+		b := testhook.BucketOf(s.c, i)
+		b.Mu.Lock()
+		m.Moved += b.MovedBytes
+		b.Mu.Unlock()
 	}
+	return m
 }
 
 // ringcacheSpace is a namespace of ringcache.

@@ -91,7 +91,10 @@ var rows = []struct {
 	{"hit ratio", func(r *result) string { return fmt.Sprintf("%.1f %%", 100*r.hits) }},
 	{"entries held", func(r *result) string { return fmt.Sprint(r.cache.EntriesCount) }},
 	{"cold hits", func(r *result) string { return fmt.Sprint(r.cold) }},
-	{"ratio", func(r *result) string { return fmt.Sprintf("%.2f", r.cache.ColdRatio()) }},
+	{"ratio", func(r *result) string {
+		z := &r.cache.Compression
+		return fmt.Sprintf("%.2f", float64(z.BytesBefore)/float64(max(z.BytesAfter, 1)))
+	}},
 	{"stale answers", func(r *result) string { return fmt.Sprint(r.stale) }},
 }
 

@@ -65,11 +65,10 @@ func (s ringStore) set(key string, value []byte) error {
 func (s ringStore) close() { _ = s.c.Close() }
 
 func (s ringStore) update(key string, fn func([]byte) []byte) (found bool, err error) {
-	err = s.c.Update(asBytes(key), func(old []byte, ok bool) ([]byte, bool) {
-		if found = ok; !ok {
-			return nil, false
+	err = s.c.Update(asBytes(key), func(e *ringcache.Entry[[]byte]) {
+		if found = e.Present; found {
+			e.Set(fn(e.Value))
 		}
-		return fn(old), true
 	})
 	return found, err
 }
