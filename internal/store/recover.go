@@ -78,6 +78,7 @@ func (b *Store) adopt(
 // Shared.Recovered counts what it finds.
 func (rv Recovery) Enter(timed bool) {
 	b, rec := rv.of, recovery{timed: timed}
+	b.sizeIndex()
 	oldestFirst := []policy.Ring{policy.Cold, policy.Queue, policy.Main, policy.Small}
 	for _, in := range oldestFirst {
 		if in >= b.inUse() {
@@ -107,6 +108,28 @@ func (rv Recovery) Enter(timed bool) {
 	b.Shared.Recovered.Bytes.Add(uint64(bytes))
 	b.Shared.CountArrival(Arrival{n, bytes}, b.Large)
 	b.learn()
+}
+
+// sizeIndex gives the index the pages that the live records in the rings need. Without them it
+// would grow, and move its entries, about thirty times.
+func (b *Store) sizeIndex() {
+	live := 0
+	for in := range b.inUse() {
+		r := b.Ring(in)
+		for pos := r.Tail; pos != r.Head(); {
+			hd, ok := r.Header(pos)
+			if !ok {
+				break
+			}
+			if !hd.Dead {
+				live++
+			}
+			pos = (pos + uint64(hd.Total())) & r.Mask
+		}
+	}
+	if live > 0 {
+		_ = b.growIndex(b.pagesFor(live)) // it was as large before, within the bound
+	}
 }
 
 // noteColdShare notes the cold part's share of the bucket's chunks, if the bucket follows the
