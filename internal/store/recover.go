@@ -128,7 +128,7 @@ func (b *Store) sizeIndex() {
 		}
 	}
 	if live > 0 {
-		_ = b.growIndex(b.pagesFor(live)) // it was as large before, within the bound
+		_ = b.growIndex(b.Index.PagesFor(live * 16 / int(b.growAt))) // as it was before, within the bound
 	}
 }
 
