@@ -190,13 +190,10 @@ func (c *Cache) adoptEntry(v []byte) {
 // side effect it adopts one that is valid in the saved cache, if that has the same secret.
 func (c *Cache) isForgotten(k []byte) bool {
 	table := c.shared.Generations
-	if len(k) < generationSize {
-		return false
+	if len(k) < generationSize || !table.InUse() {
+		return false // the generations of a snapshot come first
 	}
 	g := binary.LittleEndian.Uint64(k)
-	if !table.InUse() && !table.IsOurs(g) {
-		return false
-	}
 	u, forgotten := table.Of(g)
 	if u == nil && forgotten {
 		u = c.adopt(g)

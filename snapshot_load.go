@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"io"
 	"runtime"
-	"slices"
 
 	"github.com/ringcache/ringcache/internal/clock"
 	"github.com/ringcache/ringcache/internal/policy"
+	"github.com/ringcache/ringcache/internal/record"
+	"github.com/ringcache/ringcache/internal/ringfile"
 	"github.com/ringcache/ringcache/internal/snapshot"
 	"github.com/ringcache/ringcache/internal/store"
 )
@@ -45,25 +46,29 @@ func (c *Cache) readSnapshot(r io.Reader) (int64, error) {
 			return c.readSeekable(f, from)
 		}
 	}
-	s, err := snapshot.NewStream(r, c.longestBlock())
-	if err != nil {
-		return s.Read, err
+	s, err := snapshot.NewStream(r)
+	if err == nil {
+		err = checkProgram(&s.Header, c.version)
 	}
-	if err := checkProgram(&s.Header, c.version); err != nil {
-		return s.Read, err
+	if err != nil {
+		return s.Read(), err
 	}
 	defer c.countNamespaces()
-	t := c.newRestorer(&s.Header)
+	t := c.newRestorer(c.termsOf(&s.Header))
+	var buf snapshot.Buffers
 	for {
-		ref, body, err := s.Next()
-		if err == nil {
-			err = t.restore(&ref, body)
-		}
+		ref, err := s.Next()
 		if err == io.EOF {
-			return s.Read, nil
+			return s.Read(), nil
+		}
+		if err == nil && ref.Size <= c.longestBlock() {
+			var body []byte
+			if body, err = s.Body(&ref, &buf); err == nil {
+				err = t.restore(&ref, body)
+			}
 		}
 		if err != nil {
-			return s.Read, err
+			return s.Read(), err
 		}
 	}
 }
@@ -84,39 +89,75 @@ func (c *Cache) readSeekable(f seekable, from int64) (int64, error) {
 	read := int64(0)
 	if err == nil {
 		read = s.Size
-		err = c.restore(s)
+		err = c.restore(s, c.termsOf(&s.Header))
 	}
 	_, err2 := f.Seek(from+read, io.SeekStart)
 	return read, errors.Join(err, err2)
 }
 
+// terms tell how the records of a snapshot become entries of a cache.
+type terms struct {
+	timed bool  // how much time has passed is known; else entries with an expiry are left out
+	shift int64 // ticks from the clock of the saved cache to that of this one
+	fresh bool  // nobody else knows the cache: of two records of a key, it gets the later one
+}
+
+// termsOf returns the terms for a cache that has a clock of its own.
+func (c *Cache) termsOf(h *snapshot.Header) terms {
+	age := c.shared.Age() // first, so that the other age is too great rather than too small
+	then, ok := c.machine.Moment().Resume(markOf(h).Age, markOf(h).At)
+	shift := (age - then) / clock.Tick
+	if age-then < shift*clock.Tick {
+		shift-- // rounded down: entries expire early rather than late
+	}
+	return terms{timed: ok, shift: int64(shift)}
+}
+
+// markOf returns what the header of a snapshot says of the saved cache's clock.
+func markOf(h *snapshot.Header) ringfile.Mark {
+	return ringfile.Mark{
+		Age: h.Age, At: clock.Moment{Wall: h.Saved, Boot: h.SinceBoot, ID: h.Boot},
+	}
+}
+
+// tick returns the tick of a deadline by the clock of this cache.
+func (t *terms) tick(deadline uint32) uint32 {
+	if deadline == 0 || deadline == clock.Never {
+		return deadline
+	}
+	at := max(int64(deadline)+t.shift, 1)
+	if at >= clock.Never {
+		return 0 // too far away for the clock
+	}
+	return uint32(at)
+}
+
 // restorer restores one block after another.
 type restorer struct {
-	c             *Cache
-	clock         clock.Wall
-	timed         bool // entries with an expiry are restored
-	items, sorted []item
-	ends          [store.BucketCount]int // of each bucket's items in sorted
-	w             write
-	loaded        uint64 // entries that c.snapshots.loaded does not count yet
+	terms
+	c      *Cache
+	items  []item
+	w      write
+	rec    []byte // the whole record of w, if the cache stores it as it is
+	loaded uint64 // entries that c.snapshots.loaded does not count yet
 }
 
 // prefetched is the number of items by which the prefetching of index groups runs ahead. If the
-// cache and the snapshot have different hash secrets, a block has a few items of each bucket, so
-// the group is often of another bucket.
+// cache and the snapshot have different hash secrets, the group is often of another bucket.
 const prefetched = 16
 
-// item is an entry of a block.
+// item is a record of a block.
 type item struct {
-	snapshot.Entry
 	hash uint64
-	key  int // offset of its key in the body
+	at   int // its offset in the body
+	ring uint8
+	freq uint8
 }
 
-func (c *Cache) newRestorer(h *snapshot.Header) *restorer {
-	saved := clock.Moment{Wall: h.Saved, Boot: h.SinceBoot, ID: h.Boot}
-	passed, ok := c.machine.Moment().Since(saved)
-	return &restorer{c: c, clock: c.shared.Wall(h.Saved.Add(passed)), timed: ok}
+func (c *Cache) newRestorer(t terms) *restorer {
+	r := &restorer{terms: t, c: c}
+	r.w.Reason = store.Unsaid // of a record that a later one replaces
+	return r
 }
 
 // longestBlock returns the size of the longest block that can hold an entry for the cache.
@@ -134,7 +175,7 @@ func checkProgram(h *snapshot.Header, version uint64) error {
 }
 
 // restore adds the entries of a snapshot to the cache.
-func (c *Cache) restore(s *snapshot.Contents) error {
+func (c *Cache) restore(s *snapshot.Contents, t terms) error {
 	if err := checkProgram(&s.Header, c.version); err != nil {
 		return err
 	}
@@ -144,111 +185,78 @@ func (c *Cache) restore(s *snapshot.Contents) error {
 	}
 	defer c.countNamespaces()
 	return s.Load(workers, c.longestBlock(), room, func() func(*snapshot.Ref, []byte) error {
-		return c.newRestorer(&s.Header).restore
+		return c.newRestorer(t).restore
 	})
 }
 
-// restore adds the entries of a block to the cache, grouped by bucket.
+// restore adds the entries of a block to the cache, once it is known that all are valid.
 func (t *restorer) restore(ref *snapshot.Ref, body []byte) error {
-	c := t.c
-	defer func() { c.snapshots.loaded.Add(t.loaded); t.loaded = 0 }() // workers share the counter
-	t.items, t.ends = t.items[:0], [store.BucketCount]int{}
-	var large []item
-	err := ref.Each(body, func(key int, e snapshot.Entry) {
-		it := item{Entry: e, hash: c.shared.Hash(body[key : key+e.KeyLen]), key: key}
-		t.fill(it, body)
-		if c.shared.IsLarge(t.w.Bytes) {
-			large = append(large, it)
-			return
-		}
-		t.items = append(t.items, it)
-		t.ends[it.hash&c.mask]++
+	defer func() { t.c.snapshots.loaded.Add(t.loaded); t.loaded = 0 }() // workers share the counter
+	t.items = t.items[:0]
+	err := ref.Each(body, func(r *snapshot.Record) {
+		hash := t.c.shared.Hash(body[r.At+r.Size:][:r.KeyLen])
+		t.items = append(t.items, item{hash, r.At, r.Ring, uint8(r.Freq)})
 	})
-	if err != nil {
-		return err
-	}
-	t.sort()
-	from := 0
-	for i, end := range t.ends[:c.shared.Buckets] {
-		if err := t.restoreSmall(&c.buckets[i], from, end, ref, body); err != nil {
-			return err
+	for from := 0; err == nil && from < len(t.items); {
+		if !t.prepare(t.items[from], body) {
+			from++
+			continue
 		}
-		from = end
-	}
-	for _, it := range large {
-		if err := t.restoreLarge(it, ref, body); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// sort groups the items by bucket, in their order. ends has the number of items of each bucket.
-func (t *restorer) sort() {
-	t.sorted = slices.Grow(t.sorted[:0], len(t.items))[:len(t.items)]
-	at := 0
-	for i, n := range t.ends {
-		t.ends[i] = at
-		at += n
-	}
-	for _, it := range t.items {
-		end := &t.ends[it.hash&t.c.mask]
-		t.sorted[*end] = it
-		*end++
-	}
-}
-
-// restoreSmall restores the sorted items of a small bucket, locking it for one step at a time.
-func (t *restorer) restoreSmall(b *bucket, from, end int, ref *snapshot.Ref, body []byte) error {
-	for from < end {
-		if t.c.shared.Arrivals.Held.Load() > 0 {
-			t.freeForItems(b, t.sorted[from:end], body)
-		}
-		n, news, err := t.restoreStep(b, from, end, ref, body)
-		if news.Bytes > 0 {
-			t.c.noteArrivals(b, news, &t.w)
-		}
-		t.c.notify(&t.w)
-		if err != nil {
-			return err
+		var n int
+		if t.c.shared.IsLarge(t.w.Bytes) {
+			n, err = 1, t.restoreLarge(t.items[from])
+		} else {
+			n, err = t.restoreSmall(from, body)
 		}
 		from += n
 	}
-	return nil
+	return err
 }
 
-// freeForItems frees memory for the items as setSmall does for a record.
-func (t *restorer) freeForItems(b *bucket, items []item, body []byte) {
-	longest := 0
-	for _, it := range items {
-		t.prepare(it, body)
-		longest = max(longest, t.w.Bytes)
-	}
-	if t.w.Bytes = longest; b.isShort(longest) {
+// restoreSmall restores items of one small bucket under its lock: the one that was prepared, and
+// those that follow. It returns their number.
+func (t *restorer) restoreSmall(from int, body []byte) (n int, err error) {
+	b := t.c.bucket(t.items[from].hash)
+	if t.c.shared.Arrivals.Held.Load() > 0 && b.isShort(t.w.Bytes) {
 		t.c.freeForSmall(&t.w)
 	}
+	n, news, err := t.restoreStep(b, from, body)
+	if news.Bytes > 0 {
+		t.c.noteArrivals(b, news, &t.w)
+	}
+	t.c.notify(&t.w)
+	return n, err
 }
 
-// restoreStep is one step of restoreSmall. It returns the number of restored items, and the
-// arrivals as setInBucket does.
+// restoreStep is one step of restoreSmall. It returns the arrivals as setInBucket does.
 func (t *restorer) restoreStep(
-	b *bucket, from, end int, ref *snapshot.Ref, body []byte,
+	b *bucket, from int, body []byte,
 ) (n int, news store.Arrival, err error) {
 	b.lock()
 	defer b.unlockFor(&t.w)
 	if b.Closed {
 		return 0, news, ErrClosed
 	}
-	items := t.sorted[from:end]
+	items := t.items[from:]
 	for bytes := 0; n < len(items) && n < store.StepRecords && bytes < store.StepBytes; n++ {
-		if ahead := from + n + prefetched; ahead < len(t.sorted) { // often in another bucket
-			hash := t.sorted[ahead].hash
+		if n+prefetched < len(items) {
+			hash := items[n+prefetched].hash
 			t.c.bucket(hash).Index.Prefetch(hash, 1)
 		}
-		if !t.prepare(items[n], body) || t.w.Bytes > b.Longest || t.isLargeLocked() {
+		it := items[n]
+		if t.c.bucket(it.hash) != b {
+			break
+		}
+		if n > 0 && !t.prepare(it, body) {
 			continue
 		}
-		if err := t.insistLocked(b, int(ref.Rank), items[n].Freq); err != nil {
+		if t.c.shared.IsLarge(t.w.Bytes) {
+			break
+		}
+		if t.w.Bytes > b.Longest || t.c.inLargeLocked(&t.w, t.yieldsLocked) {
+			continue
+		}
+		if err := t.insistLocked(b, it); err != nil {
 			return n, news, err
 		}
 		bytes += t.w.Bytes
@@ -261,50 +269,49 @@ func (t *restorer) restoreStep(
 	return n, news, nil
 }
 
-// prepare sets the next write to an item's entry. It reports false if the entry has expired, if it
-// is unknown whether it has, or if it is the generation of a namespace in use.
+// prepare sets the next write to an item's entry, and measures it. It reports false if the entry
+// has expired, if it is unknown whether it has, or if it is the generation of a namespace in use.
 func (t *restorer) prepare(it item, body []byte) bool {
-	w := &t.w
-	t.fill(it, body)
-	if w.Internal {
-		return !t.c.hasNamespaceOf(w.Key)
+	w, rec, s := &t.w, body[it.at:], t.c.shared
+	hd, ok := record.Plain.ParseShort(rec) // Each has seen it, and frequencies follow
+	if !ok {
+		hd, _ = record.Plain.Parse(rec)
 	}
-	isOver := it.Expiry|it.Until != 0 && !t.timed ||
-		t.c.shared.Expired(w.Expiry) || t.c.shared.Expired(w.Until)
-	return !isOver && !t.c.isForgotten(w.Key)
-}
-
-// fill sets the next write to an item's entry, and measures it.
-func (t *restorer) fill(it item, body []byte) {
-	w, kv := &t.w, body[it.key:]
-	w.Hash, w.Negative, w.Internal = it.hash, it.Negative, it.Internal
-	w.Expiry, w.Until = t.clock.Tick(it.Expiry), t.clock.Tick(it.Until)
-	w.Key, w.Value = kv[:it.KeyLen], kv[it.KeyLen:][:it.ValueLen]
+	w.Hash, w.Negative, w.Internal = it.hash, hd.Kind == record.Negative, hd.Kind == record.Internal
+	w.Key, w.Value = rec[hd.Size:][:hd.KeyLen], rec[hd.Size+hd.KeyLen:][:hd.ValueLen]
+	w.Expiry, w.Until, w.Bytes, t.rec = 0, 0, hd.Total(), rec[:hd.Total()]
+	if s.Form == record.Plain && hd.Size == record.ShortHeader && !s.Idles() {
+		return !t.c.isForgotten(w.Key) // nearly always: the record stays as it is
+	}
+	t.rec, w.Expiry = nil, t.tick(hd.Expiry)
+	if hd.Deadlines == record.Idle {
+		w.Expiry, w.Until = t.tick(hd.Last(rec)), w.Expiry
+	}
 	if w.Negative && w.Expiry == 0 {
 		w.Expiry = clock.Never
 	}
-	w.Measure(t.c.shared)
+	w.Measure(s)
+	if w.Internal {
+		return !t.c.hasNamespaceOf(w.Key)
+	}
+	isOver := hd.Expiry != 0 && hd.Expiry != clock.Never && !t.timed ||
+		s.Expired(w.Expiry) || s.Expired(w.Until)
+	return !isOver && !t.c.isForgotten(w.Key)
 }
 
-// isLargeLocked reports whether the key of the write is in a large bucket. The lock of its small
-// bucket is held.
-func (t *restorer) isLargeLocked() bool {
-	w := &t.w
-	if t.c.shared.LargeKeysOf(w.Hash).Load() == 0 {
+// yieldsLocked reports whether the item that was prepared is not stored because a bucket has its
+// key. If the cache is fresh, it removes the older record instead.
+func (t *restorer) yieldsLocked(b *bucket) bool {
+	if t.fresh {
+		b.Delete(&t.w.Write, nil)
 		return false
 	}
-	lb := t.c.largeBucket(w.Hash)
-	lb.lock()
-	defer lb.unlockFor(w)
-	return lb.Holds(&w.Write)
+	return b.Holds(&t.w.Write)
 }
 
-// restoreLarge is setLarge for an item's entry, unless its key is present.
-func (t *restorer) restoreLarge(it item, ref *snapshot.Ref, body []byte) error {
+// restoreLarge is setLarge for the item that was prepared, unless its key is present.
+func (t *restorer) restoreLarge(it item) error {
 	c, w, a := t.c, &t.w, &t.c.arena
-	if !t.prepare(it, body) {
-		return nil
-	}
 	defer c.notify(w)
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -322,7 +329,7 @@ func (t *restorer) restoreLarge(it item, ref *snapshot.Ref, body []byte) error {
 	if b.Closed {
 		return ErrClosed
 	}
-	if b.Holds(&w.Write) {
+	if t.yieldsLocked(b) {
 		return nil
 	}
 	lb.lock()
@@ -330,7 +337,7 @@ func (t *restorer) restoreLarge(it item, ref *snapshot.Ref, body []byte) error {
 	if c.isForgotten(w.Key) { // as in setLarge
 		return nil
 	}
-	if err := t.insistLocked(lb, int(ref.Rank), it.Freq); err != nil {
+	if err := t.insistLocked(lb, it); err != nil {
 		return err
 	}
 	lb.Arrived(w.Bytes)
@@ -338,23 +345,23 @@ func (t *restorer) restoreLarge(it item, ref *snapshot.Ref, body []byte) error {
 }
 
 // insistLocked is restoreLocked that makes other buckets release memory if necessary.
-func (t *restorer) insistLocked(b *bucket, rank, freq int) error {
-	err := t.restoreLocked(b, rank, freq)
+func (t *restorer) insistLocked(b *bucket, it item) error {
+	err := t.restoreLocked(b, it)
 	if err != nil {
-		restore := func() error { return t.restoreLocked(b, rank, freq) }
+		restore := func() error { return t.restoreLocked(b, it) }
 		err = t.c.insistLocked(b, &t.w, err, restore)
 	}
 	return err
 }
 
-// restoreLocked puts the write's record into bucket b, unless its key is present.
-func (t *restorer) restoreLocked(b *bucket, rank, freq int) error {
+// restoreLocked puts the write's record into bucket b.
+func (t *restorer) restoreLocked(b *bucket, it item) error {
 	w := &t.w
 	in := policy.Main
-	if rank < snapshot.SmallRanks && t.c.shared.Policy != policy.FIFO {
+	if it.ring == snapshot.Small && t.c.shared.Policy != policy.FIFO {
 		in = policy.Small
 	}
-	stored, err := b.Restore(&w.Write, in, freq)
+	stored, err := b.Restore(&w.Write, t.rec, in, int(it.freq), t.fresh)
 	if stored && w.Internal {
 		t.c.adoptEntry(w.Value)
 	} else if stored {

@@ -79,24 +79,20 @@ func (b *Store) adopt(
 func (rv Recovery) Enter(timed bool) {
 	b, rec := rv.of, recovery{timed: timed}
 	b.sizeIndex()
-	oldestFirst := []policy.Ring{policy.Cold, policy.Queue, policy.Main, policy.Small}
 	for _, in := range oldestFirst {
 		if in >= b.inUse() {
 			continue
 		}
-		r := b.Ring(in)
+		r, at := b.Ring(in), uint64(0)
 		for _, c := range r.Chunks() {
 			b.Shared.File.ReadAhead(c)
 		}
-		for pos := r.Tail; pos != r.Head(); {
-			hd, ok := r.Header(pos)
-			if !ok { // without its length, the next record cannot be found
-				b.Shared.Recovered.Discarded.Add(1)
-				r.CutOff(pos)
-				break
-			}
+		if !b.each(in, &at, 0, func(pos uint64, hd record.Header) bool {
 			b.recoverRecord(&rec, in, pos, hd)
-			pos = (pos + uint64(hd.Total())) & r.Mask
+			return true
+		}) { // without its length, the next record cannot be found
+			b.Shared.Recovered.Discarded.Add(1)
+			r.CutOff(at & r.Mask)
 		}
 	}
 	if b.cold.on {
@@ -110,25 +106,24 @@ func (rv Recovery) Enter(timed bool) {
 	b.learn()
 }
 
-// sizeIndex gives the index the pages that the live records in the rings need. Without them it
-// would grow, and move its entries, about thirty times.
+// sizeIndex gives the index the pages that the live records in the rings need, as it had them
+// before, within the bound. If the system refuses them, it gets fewer.
 func (b *Store) sizeIndex() {
 	live := 0
 	for in := range b.inUse() {
-		r := b.Ring(in)
-		for pos := r.Tail; pos != r.Head(); {
-			hd, ok := r.Header(pos)
-			if !ok {
-				break
-			}
+		b.each(in, new(uint64), 0, func(_ uint64, hd record.Header) bool {
 			if !hd.Dead {
 				live++
 			}
-			pos = (pos + uint64(hd.Total())) & r.Mask
-		}
+			return true
+		})
 	}
+	n := 0
 	if live > 0 {
-		_ = b.growIndex(b.Index.PagesFor(live * 16 / int(b.growAt))) // as it was before, within the bound
+		n = b.Index.PagesFor(live * 16 / int(b.growAt))
+	}
+	for n > 0 && b.growIndex(n) != nil {
+		n /= 2
 	}
 }
 
@@ -197,7 +192,7 @@ func (b *Store) recoverRecord(
 		b.kill(r, pos, hd, h, Unsaid)
 	default:
 		b.limitIdle(r, pos, hd)
-		b.enter(in, pos, hd.Kind, key, h)
+		b.recoverSlot(in, pos, hd, key, h)
 		b.Shared.recoveredKey(key, hd.Kind)
 	}
 }
@@ -213,32 +208,71 @@ func (b *Store) canUnpack(in policy.Ring, pos uint64, hd record.Header) bool {
 	return b.Shared.Compression.Recovers(packed)
 }
 
-// enter enters the live record at pos of a ring into the index. There may be another one of the
-// same key if the process died while it moved the record: the older one is dropped.
-func (b *Store) enter(
-	in policy.Ring, pos uint64, kind record.Kind, key []byte, h uint64,
+// recoverSlot enters the live record at pos of a ring into the index. There may be another one of
+// the same key if the process died while it moved the record: the older one is dropped.
+func (b *Store) recoverSlot(
+	in policy.Ring, pos uint64, hd record.Header, key []byte, h uint64,
 ) {
-	f := Found{Internal: kind == record.Internal}
-	slot := index.Slot(h, in, pos)
-	if b.findCounting(&f, key, h) {
-		b.kill(f.Ring, f.Pos, f.Header, h, Unsaid)
-		b.Index.Store(f.Place, slot)
-		return
-	}
-	if b.Index.Empty() || !b.Index.Growing() && b.isCrowded() {
-		// The index was as large before, within the bound.
-		_ = b.growIndex(max(1, b.Index.Pages()/growthPart))
-	}
-	b.MoveHomes()
 	if b.Index.Empty() { // no memory
-		hd, _ := b.Ring(in).Header(pos)
 		b.kill(b.Ring(in), pos, hd, h, Unsaid)
 		return
 	}
-	b.Index.SetLatest(slot)
-	if victim, forced := b.Index.Insert(slot, index.Tag(h), b.windows()); forced {
-		b.crowd(victim)
+	f := Found{Internal: hd.Kind == record.Internal}
+	if b.findCounting(&f, key, h) {
+		b.kill(f.Ring, f.Pos, f.Header, h, Unsaid)
+		f.dead = true
 	}
+	b.enter(&f, index.Slot(h, in, pos), h)
+}
+
+// Restore stores the record of a snapshot with the ring and the frequency that it had. If the key
+// is present, it replaces the older record, or stores nothing and reports false. It also reports
+// false if the key's namespace is full. rec is the whole record as a ring may have it, or nil.
+func (b *Store) Restore(
+	w *Write, rec []byte, in policy.Ring, freq int, replace bool,
+) (stored bool, err error) {
+	b.MoveHomes()
+	if b.Index.Empty() {
+		if err := b.startIndex(w.Bytes); err != nil {
+			return false, err
+		}
+	}
+	var f Found
+	there := b.holds(w, &f)
+	if there && !replace || !b.fitsQuota(w) {
+		return false, nil
+	}
+	if there {
+		b.kill(f.Ring, f.Pos, f.Header, w.Hash, Unsaid)
+		f.dead = true
+	}
+	var pos uint64
+	if r := &b.Rings[in]; rec != nil && !b.Large && r.Left() >= w.Bytes { // nearly always
+		pos = r.AppendRecord(rec)
+		r.Count(1, w.Bytes, false)
+		b.countKey(w.Key, 1, w.Bytes)
+	} else {
+		w.restored, w.ring = true, in
+		to, limit := b.place(&f, false, w, 0)
+		if pos, err = b.append(to, limit, w); err != nil {
+			if there {
+				b.Index.Remove(f.Place)
+			}
+			return false, err
+		}
+		in = to
+	}
+	slot := index.Slot(w.Hash, in, pos)
+	if b.Touches {
+		slot = index.WithFreq(slot, freq)
+	}
+	b.enter(&f, slot, w.Hash)
+	b.order(w)
+	b.known = hintUnknown
+	b.appended += w.Bytes
+	b.sweep()
+	b.tendIndex()
+	return true, nil
 }
 
 // emptySmall moves the records that another policy has left in small to main.

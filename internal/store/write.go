@@ -23,9 +23,8 @@ type Write struct {
 	Unstored   bool   // nothing was stored, and that is no error
 	Reason     Reason // why an older value is removed
 
-	restored bool        // set by Restore: it keeps the ring and frequency below, and its key is new
+	restored bool        // set by Restore: it keeps the ring below, and its key is new
 	ring     policy.Ring // of a restored record
-	freq     int         // of a restored record
 }
 
 // why returns the reason that OnRemove gets for the older value.
