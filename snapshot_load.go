@@ -1,6 +1,7 @@
 package ringcache
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -156,7 +157,10 @@ type item struct {
 
 func (c *Cache) newRestorer(t terms) *restorer {
 	r := &restorer{terms: t, c: c}
-	r.w.Reason = store.Unsaid // of a record that a later one replaces
+	r.w.Restored, r.w.silent, r.w.Reason = true, true, store.Unsaid
+	if !t.fresh {
+		r.w.cond = ifAbsent
+	}
 	return r
 }
 
@@ -198,47 +202,25 @@ func (t *restorer) restore(ref *snapshot.Ref, body []byte) error {
 		t.items = append(t.items, item{hash, r.At, r.Ring, uint8(r.Freq)})
 	})
 	for from := 0; err == nil && from < len(t.items); {
-		if !t.prepare(t.items[from], body) {
-			from++
-			continue
+		n, news, ok := t.restoreStep(t.items[from:], body)
+		if news.Bytes > 0 {
+			t.c.noteArrivals(t.c.bucket(t.items[from].hash), news, &t.w)
 		}
-		var n int
-		if t.c.shared.IsLarge(t.w.Bytes) {
-			n, err = 1, t.restoreLarge(t.items[from])
-		} else {
-			n, err = t.restoreSmall(from, body)
+		t.c.notify(&t.w)
+		if from += n; !ok {
+			err = t.set()
 		}
-		from += n
 	}
 	return err
 }
 
-// restoreSmall restores items of one small bucket under its lock: the one that was prepared, and
-// those that follow. It returns their number.
-func (t *restorer) restoreSmall(from int, body []byte) (n int, err error) {
-	b := t.c.bucket(t.items[from].hash)
-	if t.c.shared.Arrivals.Held.Load() > 0 && b.isShort(t.w.Bytes) {
-		t.c.freeForSmall(&t.w)
-	}
-	n, news, err := t.restoreStep(b, from, body)
-	if news.Bytes > 0 {
-		t.c.noteArrivals(b, news, &t.w)
-	}
-	t.c.notify(&t.w)
-	return n, err
-}
-
-// restoreStep is one step of restoreSmall. It returns the arrivals as setInBucket does.
-func (t *restorer) restoreStep(
-	b *bucket, from int, body []byte,
-) (n int, news store.Arrival, err error) {
+// restoreStep restores items of the small bucket of the first one under its lock. It returns their
+// number, and the arrivals as setInBucket does. It reports false if the last one is to be set.
+func (t *restorer) restoreStep(items []item, body []byte) (n int, news store.Arrival, ok bool) {
+	b := t.c.bucket(items[0].hash)
 	b.lock()
 	defer b.unlockFor(&t.w)
-	if b.Closed {
-		return 0, news, ErrClosed
-	}
-	items := t.items[from:]
-	for bytes := 0; n < len(items) && n < store.StepRecords && bytes < store.StepBytes; n++ {
+	for bytes := 0; n < len(items) && n < store.StepRecords && bytes < store.StepBytes; {
 		if n+prefetched < len(items) {
 			hash := items[n+prefetched].hash
 			t.c.bucket(hash).Index.Prefetch(hash, 1)
@@ -247,125 +229,100 @@ func (t *restorer) restoreStep(
 		if t.c.bucket(it.hash) != b {
 			break
 		}
-		if n > 0 && !t.prepare(it, body) {
+		n++
+		if !t.prepare(it, body) {
 			continue
 		}
-		if t.c.shared.IsLarge(t.w.Bytes) {
-			break
+		isLarge := func(lb *bucket) bool { return lb.Holds(&t.w.Write) }
+		if t.rec == nil || b.Closed || t.c.shared.IsLarge(len(t.rec)) ||
+			t.c.inLargeLocked(&t.w, isLarge) {
+			return n, news, false
 		}
-		if t.w.Bytes > b.Longest || t.c.inLargeLocked(&t.w, t.yieldsLocked) {
-			continue
+		stored, ok := b.Restore(&t.w.Write, t.rec, t.fresh)
+		if !ok {
+			return n, news, false
 		}
-		if err := t.insistLocked(b, it); err != nil {
-			return n, news, err
-		}
-		bytes += t.w.Bytes
-		if more := b.Arrived(t.w.Bytes); more.Bytes > 0 {
-			t.c.levelLocked(b, &t.w, more.Bytes)
+		if stored {
+			t.loaded++
+			bytes += len(t.rec)
+			more := b.Arrived(len(t.rec))
 			news.Records += more.Records
 			news.Bytes += more.Bytes
 		}
 	}
-	return n, news, nil
+	return n, news, true
 }
 
-// prepare sets the next write to an item's entry, and measures it. It reports false if the entry
-// has expired, if it is unknown whether it has, or if it is the generation of a namespace in use.
+// prepare makes the next write that of an item. It reports false if the entry has expired, if it is
+// unknown whether it has, or if it is the generation of a namespace in use.
 func (t *restorer) prepare(it item, body []byte) bool {
 	w, rec, s := &t.w, body[it.at:], t.c.shared
 	hd, ok := record.Plain.ParseShort(rec) // Each has seen it, and frequencies follow
 	if !ok {
 		hd, _ = record.Plain.Parse(rec)
 	}
-	w.Hash, w.Negative, w.Internal = it.hash, hd.Kind == record.Negative, hd.Kind == record.Internal
+	w.Ring, w.Freq, w.Hash = policy.Main, int(it.freq), it.hash
+	if it.ring == snapshot.Small && s.Policy != policy.FIFO {
+		w.Ring = policy.Small
+	}
+	w.Negative, w.Internal = hd.Kind == record.Negative, hd.Kind == record.Internal
 	w.Key, w.Value = rec[hd.Size:][:hd.KeyLen], rec[hd.Size+hd.KeyLen:][:hd.ValueLen]
-	w.Expiry, w.Until, w.Bytes, t.rec = 0, 0, hd.Total(), rec[:hd.Total()]
-	if s.Form == record.Plain && hd.Size == record.ShortHeader && !s.Idles() {
-		return !t.c.isForgotten(w.Key) // nearly always: the record stays as it is
+	w.Expiry, w.Until, t.rec = 0, 0, nil
+	if hd.Deadlines != record.Timeless && !t.setTimes(hd, rec) {
+		return false
 	}
-	t.rec, w.Expiry = nil, t.tick(hd.Expiry)
-	if hd.Deadlines == record.Idle {
-		w.Expiry, w.Until = t.tick(hd.Last(rec)), w.Expiry
-	}
-	if w.Negative && w.Expiry == 0 {
-		w.Expiry = clock.Never
-	}
-	w.Measure(s)
 	if w.Internal {
 		return !t.c.hasNamespaceOf(w.Key)
 	}
-	isOver := hd.Expiry != 0 && hd.Expiry != clock.Never && !t.timed ||
-		s.Expired(w.Expiry) || s.Expired(w.Until)
-	return !isOver && !t.c.isForgotten(w.Key)
+	same := hd.Deadlines == record.Timeless || hd.Deadlines == record.Timed && w.Expiry != 0
+	if same && s.Form == record.Plain && !s.Idles() && !w.Negative {
+		t.rec = rec[:hd.Total()] // nearly always
+	}
+	return !t.c.isForgotten(w.Key)
 }
 
-// yieldsLocked reports whether the item that was prepared is not stored because a bucket has its
-// key. If the cache is fresh, it removes the older record instead.
-func (t *restorer) yieldsLocked(b *bucket) bool {
-	if t.fresh {
-		b.Delete(&t.w.Write, nil)
+// setTimes gives the write and its record the deadlines of the record, by the clock of this cache.
+// It reports false if the entry has expired, or if that is not known.
+func (t *restorer) setTimes(hd record.Header, rec []byte) bool {
+	w := &t.w
+	if hd.Expiry != 0 && hd.Expiry != clock.Never && !t.timed {
 		return false
 	}
-	return b.Holds(&t.w.Write)
+	s := t.c.shared
+	w.Expiry = t.tick(hd.Expiry)
+	if hd.Deadlines == record.Idle {
+		w.Until, w.Expiry = w.Expiry, t.tick(binary.LittleEndian.Uint32(rec[hd.LastAt():]))
+	}
+	binary.LittleEndian.PutUint32(rec[hd.TimesAt():], w.Expiry)
+	return !s.Expired(w.Expiry) && !s.Expired(w.Until)
 }
 
-// restoreLarge is setLarge for the item that was prepared, unless its key is present.
-func (t *restorer) restoreLarge(it item) error {
-	c, w, a := t.c, &t.w, &t.c.arena
-	defer c.notify(w)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	c.shared.CountArrival(store.Arrival{Records: 1, Bytes: w.Bytes}, true)
-	lb := c.largeBucket(w.Hash)
-	defer c.endLargeSet(c.beginLargeSet(lb, w.Bytes))
-	c.makeWay(lb, w)
-	if len(w.Value) > c.shared.MaxValue() || c.exceedsMemory(w.Bytes) != nil {
-		return nil
+// set is store for the entry that was prepared. One that does not fit into the cache is left out.
+func (t *restorer) set() error {
+	c, w := t.c, &t.w
+	for {
+		set := c.setSmall
+		if w.Measure(c.shared); c.shared.IsLarge(w.Bytes) {
+			set = c.setLarge
+			if len(w.Value) > c.shared.MaxValue() || c.exceedsMemory(w.Bytes) != nil {
+				return nil
+			}
+		}
+		w.Unstored = false
+		switch err := set(c.bucket(w.Hash), w); err {
+		case errResized:
+			continue
+		case errUnmet, errForgotten:
+			return nil
+		case nil:
+			if w.Internal && !w.Unstored {
+				c.adoptEntry(w.Value)
+			} else if !w.Unstored {
+				t.loaded++
+			}
+			return nil
+		default:
+			return err
+		}
 	}
-
-	b := c.bucket(w.Hash)
-	b.lock()
-	defer b.unlockFor(w)
-	if b.Closed {
-		return ErrClosed
-	}
-	if t.yieldsLocked(b) {
-		return nil
-	}
-	lb.lock()
-	defer lb.unlockFor(w)
-	if c.isForgotten(w.Key) { // as in setLarge
-		return nil
-	}
-	if err := t.insistLocked(lb, it); err != nil {
-		return err
-	}
-	lb.Arrived(w.Bytes)
-	return nil
-}
-
-// insistLocked is restoreLocked that makes other buckets release memory if necessary.
-func (t *restorer) insistLocked(b *bucket, it item) error {
-	err := t.restoreLocked(b, it)
-	if err != nil {
-		restore := func() error { return t.restoreLocked(b, it) }
-		err = t.c.insistLocked(b, &t.w, err, restore)
-	}
-	return err
-}
-
-// restoreLocked puts the write's record into bucket b.
-func (t *restorer) restoreLocked(b *bucket, it item) error {
-	w := &t.w
-	in := policy.Main
-	if it.ring == snapshot.Small && t.c.shared.Policy != policy.FIFO {
-		in = policy.Small
-	}
-	stored, err := b.Restore(&w.Write, t.rec, in, int(it.freq), t.fresh)
-	if stored && w.Internal {
-		t.c.adoptEntry(w.Value)
-	} else if stored {
-		t.loaded++
-	}
-	return err
 }

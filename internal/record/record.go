@@ -162,9 +162,6 @@ func (h Header) TimesAt() int { return h.Size - h.Deadlines.size() }
 // LastAt returns the offset of the last deadline in a record with two, directly before the key.
 func (h Header) LastAt() int { return h.Size - ExpirySize }
 
-// Last returns the last deadline of a record with two, which begins with rec.
-func (h Header) Last(rec []byte) uint32 { return binary.LittleEndian.Uint32(rec[h.LastAt():]) }
-
 // HeaderSize returns the size of the header of a record with key and value of these lengths and
 // room for d deadlines.
 func (f Form) HeaderSize(klen, vlen int, d Deadlines) int {

@@ -225,54 +225,37 @@ func (b *Store) recoverSlot(
 	b.enter(&f, index.Slot(h, in, pos), h)
 }
 
-// Restore stores the record of a snapshot with the ring and the frequency that it had. If the key
-// is present, it replaces the older record, or stores nothing and reports false. It also reports
-// false if the key's namespace is full. rec is the whole record as a ring may have it, or nil.
-func (b *Store) Restore(
-	w *Write, rec []byte, in policy.Ring, freq int, replace bool,
-) (stored bool, err error) {
+// Restore does for a record of a snapshot what nearly always suffices: it appends the record as it
+// is, with one deadline or none, and enters it into the index. If the key is present, it replaces
+// the older record, or stores nothing. It reports false for ok if it has done nothing because Set
+// is needed.
+func (b *Store) Restore(w *Write, rec []byte, replace bool) (stored, ok bool) {
+	r := &b.Rings[w.Ring]
+	if b.Index.Empty() || r.Left() < len(rec) || b.Shared.Generations.InUse() {
+		return false, false
+	}
 	b.MoveHomes()
-	if b.Index.Empty() {
-		if err := b.startIndex(w.Bytes); err != nil {
-			return false, err
-		}
-	}
 	var f Found
-	there := b.holds(w, &f)
-	if there && !replace || !b.fitsQuota(w) {
-		return false, nil
-	}
-	if there {
+	if b.holds(w, &f) {
+		if !replace {
+			return false, true
+		}
 		b.kill(f.Ring, f.Pos, f.Header, w.Hash, Unsaid)
 		f.dead = true
 	}
-	var pos uint64
-	if r := &b.Rings[in]; rec != nil && !b.Large && r.Left() >= w.Bytes { // nearly always
-		pos = r.AppendRecord(rec)
-		r.Count(1, w.Bytes, false)
-		b.countKey(w.Key, 1, w.Bytes)
-	} else {
-		w.restored, w.ring = true, in
-		to, limit := b.place(&f, false, w, 0)
-		if pos, err = b.append(to, limit, w); err != nil {
-			if there {
-				b.Index.Remove(f.Place)
-			}
-			return false, err
-		}
-		in = to
-	}
-	slot := index.Slot(w.Hash, in, pos)
+	pos := r.AppendRecord(rec)
+	r.Count(1, len(rec), w.Expiry != 0)
+	b.noteExpiry(w.Expiry)
+	slot := index.Slot(w.Hash, w.Ring, pos)
 	if b.Touches {
-		slot = index.WithFreq(slot, freq)
+		slot = index.WithFreq(slot, w.Freq)
 	}
 	b.enter(&f, slot, w.Hash)
-	b.order(w)
 	b.known = hintUnknown
-	b.appended += w.Bytes
+	b.appended += len(rec)
 	b.sweep()
 	b.tendIndex()
-	return true, nil
+	return true, true
 }
 
 // emptySmall moves the records that another policy has left in small to main.

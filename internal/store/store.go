@@ -278,6 +278,8 @@ func (b *Store) putSlot(f *Found, replace bool, w *Write, to policy.Ring, pos ui
 		slot = index.WithProbation(slot) // for the one read
 	case replace:
 		slot = index.WithFreqOf(slot, f.Slot)
+	case w.Restored && b.Touches:
+		slot = index.WithFreq(slot, w.Freq)
 	case f.Ghost && to == policy.Main && b.policy.Full():
 		slot = index.WithProbation(slot)
 	}

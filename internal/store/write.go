@@ -23,8 +23,9 @@ type Write struct {
 	Unstored   bool   // nothing was stored, and that is no error
 	Reason     Reason // why an older value is removed
 
-	restored bool        // set by Restore: it keeps the ring below, and its key is new
-	ring     policy.Ring // of a restored record
+	Restored bool        // of a snapshot: it keeps the ring and the frequency below
+	Ring     policy.Ring // small or main
+	Freq     int
 }
 
 // why returns the reason that OnRemove gets for the older value.
