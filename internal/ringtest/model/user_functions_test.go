@@ -201,7 +201,9 @@ func (p pair) run() error {
 		}
 		p.inner.Do(c, other, p.value)
 		loads := strings.HasPrefix(p.inner.Name, "GetOrLoad") &&
-			strings.Contains(p.outer.name, "GetOrLoad")
+			strings.Contains(p.outer.name, "GetOrLoad") ||
+			strings.HasPrefix(p.inner.Name, "Namespace.GetOrLoad") &&
+				p.outer.name == "Namespace.GetOrLoad"
 		if !loads { // it would wait for itself: these pass no context on
 			p.inner.Do(c, mine, p.value)
 		}
