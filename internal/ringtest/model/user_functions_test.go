@@ -200,10 +200,9 @@ func (p pair) run() error {
 			return // it is called once, and not from within itself
 		}
 		p.inner.Do(c, other, p.value)
-		loads := strings.HasPrefix(p.inner.Name, "GetOrLoad") &&
-			strings.Contains(p.outer.name, "GetOrLoad") ||
-			strings.HasPrefix(p.inner.Name, "Namespace.GetOrLoad") &&
-				p.outer.name == "Namespace.GetOrLoad"
+		inner, inSpace := strings.CutPrefix(p.inner.Name, "Namespace.")
+		loads := strings.HasPrefix(inner, "GetOrLoad") && strings.Contains(p.outer.name, "GetOrLoad") &&
+			inSpace == strings.HasPrefix(p.outer.name, "Namespace.")
 		if !loads { // it would wait for itself: these pass no context on
 			p.inner.Do(c, mine, p.value)
 		}
