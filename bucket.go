@@ -188,7 +188,7 @@ func (b *bucket) entryID(id, s uint64) memo.EntryID {
 
 // invalidateLocked invalidates the load of the key of a write, if there is one.
 func (b *bucket) invalidateLocked(w *write) {
-	if !b.calls.Empty() {
+	if !b.calls.Empty() && !w.Restored { // a value of a snapshot is older than that of a load
 		b.calls.Invalidate(b.calls.Find(w.Key, w.Hash))
 	}
 }
@@ -196,6 +196,10 @@ func (b *bucket) invalidateLocked(w *write) {
 // meetsLocked reports whether the bucket has the key, and whether the condition of a write holds
 // for it.
 func (b *bucket) meetsLocked(w *write) (there, met bool) {
+	if w.Restored { // negative entries are newer too
+		there = b.Holds(&w.Write)
+		return there, !there
+	}
 	var f store.Found
 	if !b.Lookup(&f, w.Key, w.Hash) {
 		return false, w.cond != ifEqual && w.cond != ifSame

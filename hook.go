@@ -5,7 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ringcache/ringcache/internal/clock"
 	"github.com/ringcache/ringcache/internal/singleflight"
 	"github.com/ringcache/ringcache/internal/snapshot"
 	"github.com/ringcache/ringcache/internal/store"
@@ -154,40 +153,34 @@ func hookNamespaces() {
 }
 
 func hookSnapshots() {
-	testhook.Saver = func(
-		ctx context.Context, c any, passes []snapshot.Pass,
-	) *snapshot.Saver {
-		return c.(*Cache).newSaver(ctx, passes)
-	}
-	testhook.WalkerOf = func(
-		cache any, at clock.Wall, out *snapshot.Worker, between func(),
-	) testhook.Walker {
+	testhook.WalkerOf = func(cache any, out *snapshot.Worker, between func()) testhook.Walker {
 		c := cache.(*Cache)
-		w := &walker{c: c.engine, clock: at, Worker: out, between: between}
+		s := c.newSaving(context.Background())
+		w := &walker{saving: s, Worker: out, between: between}
 		return testhook.Walker{
-			Part: w.part,
-			Step: func(
-				bucket int, at uint64, p snapshot.Pass, done *snapshot.Cells,
-			) (next uint64, others [][]byte, err error) {
-				w.long = w.long[:0]
-				next, err = w.step(c.nth(bucket), at, p, done)
-				for _, k := range w.long {
-					others = append(others, k.key)
-				}
-				return next, others, err
+			Copy: func(bucket, quarter int) (done bool, later int, err error) {
+				done, err = w.copyRecords(c.nth(bucket), bucket, quarter)
+				return done, len(w.later), err
 			},
 			CopyLong: func(bucket int, k []byte, n int) (whole bool) {
-				w.longer.Bytes = make([]byte, 0, n)
-				h := c.shared.Hash(k)
-				_, _, whole = w.copyLong(c.nth(bucket), longKey{key: k}, h, store.StepBytes)
-				return whole
+				w.Reset()
+				key := &laterKey{key: k, size: n}
+				return w.copyEntry(c.nth(bucket), key, store.StepBytes) == copyWhole
 			},
+			End: s.end,
 		}
 	}
-	testhook.Restore = func(c any, s *snapshot.Contents) error { return c.(*Cache).restore(s) }
-	testhook.RestoreAt = func(cache any, at time.Time) func(*snapshot.Ref, []byte) error {
+	testhook.Saver = func(
+		ctx context.Context, c any, between func(),
+	) (s *snapshot.Saver, end func()) {
+		all := c.(*Cache).newSaving(ctx)
+		all.Walker = func(w *snapshot.Worker) snapshot.Step {
+			return (&walker{saving: all, Worker: w, between: between}).step
+		}
+		return &all.Saver, all.end
+	}
+	testhook.Restore = func(cache any, s *snapshot.Contents) error {
 		c := cache.(*Cache)
-		t := &restorer{c: c.engine, names: generations{}, clock: c.shared.Wall(at), timed: true}
-		return t.restore
+		return c.restore(s, c.termsOf(&s.Header))
 	}
 }

@@ -131,7 +131,8 @@ var walls = map[string]wall{
 	"internal/atomicfile": {ours: []string{"osfile"}, notStd: noHelpers},
 	"internal/dictfile":   {ours: []string{"atomicfile", "osfile", "github.com/cespare/xxhash/v2"}},
 	"internal/snapshot": {
-		ours:   []string{"github.com/cespare/xxhash/v2", "github.com/klauspost/compress/s2"},
+		ours: []string{"record", "github.com/cespare/xxhash/v2",
+			"github.com/klauspost/compress/s2"},
 		notStd: noHelpers,
 	},
 	"internal/chunk":      {ours: []string{"prefetch"}, notStd: noHelpers},

@@ -8,17 +8,13 @@ import (
 	"io"
 	"math"
 	"runtime"
-	"slices"
-	"time"
 
 	"github.com/ringcache/ringcache/internal/atomicfile"
-	"github.com/ringcache/ringcache/internal/chunk"
-	"github.com/ringcache/ringcache/internal/clock"
 	"github.com/ringcache/ringcache/internal/cold"
+	"github.com/ringcache/ringcache/internal/generation"
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
-	"github.com/ringcache/ringcache/internal/ring"
 	"github.com/ringcache/ringcache/internal/snapshot"
 	"github.com/ringcache/ringcache/internal/store"
 )
@@ -30,8 +26,9 @@ type SaveOptions struct {
 	Concurrency int
 
 	// If Partial is true and the context ends, Save completes the snapshot with the entries saved so
-	// far, and fails only if there are none. Entries that were read are saved first, then others of
-	// the main ring ([PolicyS3FIFO]). Partial uses up to one byte of the Go heap for each entry.
+	// far, and fails only if there are none. Entries that were read lately are saved first
+	// ([PolicyS3FIFO]), and then again with all others, so that a snapshot that is complete is longer
+	// by them.
 	Partial bool
 
 	// Progress, if not nil, is called from time to time with the bytes of the records saved so far and
@@ -57,10 +54,9 @@ func (c *Cache) SaveToFile(path string) error {
 //
 // Other goroutines may use the cache meanwhile: a bucket is locked while 64 KB are copied, and
 // never during writes to the file. An entry that is present throughout and is not set again is
-// saved exactly once; one that was deleted earlier is not saved. One that is set again is saved
-// with one of its values, with the exception that [Cache.All] states for large ones. Save uses up
-// to 20 MB for each goroutine, plus the size of the longest value. Blocks are compressed if that
-// makes them smaller.
+// saved; one that was deleted earlier is not. One that is set again is saved with one of its
+// values, with the exception that [Cache.All] states for large ones. Save uses 3 MB for each
+// goroutine, plus the size of the longest value. Blocks are compressed if that makes them smaller.
 //
 // On an error the file at path is unchanged, unless it is the syncing of its directory that fails.
 // The error is that of the context if it has ended, [ErrClosed] after Close, and that of the file
@@ -76,16 +72,14 @@ func (c *Cache) save(ctx context.Context, path string, o SaveOptions) error {
 	if c.space != nil {
 		return ErrNamespace
 	}
-	s := c.newSaver(ctx, snapshot.AtOnce)
+	s := c.newSaving(ctx)
+	defer s.end()
 	f, err := atomicfile.Create(path)
 	if err != nil {
 		return err
 	}
 	defer f.Discard()
 	s.To, s.Partial, s.Progress = f, o.Partial, o.Progress
-	if o.Partial {
-		s.Passes = snapshot.HottestFirst
-	}
 	if err := s.Run(min(max(o.Concurrency, 1), runtime.GOMAXPROCS(0))); err != nil {
 		return err
 	}
@@ -104,7 +98,8 @@ func (c *Cache) WriteSnapshot(w io.Writer) (int64, error) {
 	if c.space != nil {
 		return 0, fmt.Errorf("ringcache: write snapshot: %w", ErrNamespace)
 	}
-	s := c.newSaver(context.Background(), snapshot.ColdestFirst)
+	s := c.newSaving(context.Background())
+	defer s.end()
 	s.Stream = w
 	if err := s.Run(1); err != nil {
 		return s.Written.Load(), fmt.Errorf("ringcache: write snapshot: %w", err)
@@ -112,374 +107,235 @@ func (c *Cache) WriteSnapshot(w io.Writer) (int64, error) {
 	return s.Written.Load(), nil
 }
 
-// newSaver returns a saver for the cache, without a destination.
-func (c *engine) newSaver(ctx context.Context, passes []snapshot.Pass) *snapshot.Saver {
-	var salt [8]byte
-	rand.Read(salt[:]) // never fails
-	at := c.machine.Moment()
-	now := at.Wall.Truncate(time.Millisecond) // the precision of the header
-	s := &snapshot.Saver{
-		Context: ctx, Passes: passes, Parts: c.shared.Buckets + store.LargeBuckets, End: store.HashesEnd,
-		Header: snapshot.Header{
-			Salt:         binary.LittleEndian.Uint64(salt[:]),
-			MaxBytes:     uint64(c.shared.Bound()),
-			TTL:          c.ttl,
-			RefreshAhead: c.ahead,
-			Idle:         c.idle,
-			Saved:        now,
-			SinceBoot:    at.Boot,
-			Boot:         at.ID,
-			Program:      c.version,
-			Secret:       c.shared.Seed,
-			Policy:       uint8(c.shared.Policy),
-			HugePages:    uint8(c.hugePages),
-		},
-		Names: map[string]uint64{},
-	}
-	c.spaces.byName.Range(func(name, n any) bool {
-		s.Names[name.(string)] = n.(*Cache).space.generation.Load()
-		return true
-	})
-	clock := c.shared.Wall(now)
-	s.Step = func(out *snapshot.Worker) snapshot.Step {
-		return (&walker{c: c, clock: clock, Worker: out}).part
-	}
-	s.Size = func(i int) int {
-		b := c.nth(i)
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		return b.Sizes().Records
-	}
+// saving is a save of the cache.
+type saving struct {
+	snapshot.Saver
+	c          *engine
+	walks, hot []store.Walk // of each bucket: over all records, and over those that were read
+}
+
+// newSaving returns a save without a destination. It must be ended.
+func (c *engine) newSaving(ctx context.Context) *saving {
+	n := c.shared.Buckets + store.LargeBuckets
+	s := &saving{c: c, walks: make([]store.Walk, n), hot: make([]store.Walk, n)}
+	s.Context, s.Parts, s.Header = ctx, n, c.snapshotHeader()
+	s.Names = s.saveNamespaces
+	s.Walker = func(w *snapshot.Worker) snapshot.Step { return (&walker{saving: s, Worker: w}).step }
 	c.each(func(b *bucket) {
-		b.mu.Lock()
-		sizes := b.Sizes()
-		s.Header.Entries += uint64(sizes.Records)
-		s.Header.Bytes += uint64(sizes.LiveBytes)
-		b.mu.Unlock()
+		b.look(func(of *store.Store) {
+			sizes := of.Sizes()
+			s.Header.Entries += uint64(sizes.Records)
+			s.Total += uint64(sizes.LiveBytes)
+		})
 	})
 	return s
 }
 
-// walker goes over buckets and copies their entries.
-//
-// It goes by hash, like a loop ([Cache.All]): when an entry moves to another ring, or its index to
-// another geometry, it does not move to the other side of the cursor.
+// snapshotHeader returns the header of a snapshot that begins now.
+func (c *engine) snapshotHeader() snapshot.Header {
+	var salt [8]byte
+	rand.Read(salt[:]) // never fails
+	now := c.mark()
+	return snapshot.Header{
+		Salt:         binary.LittleEndian.Uint64(salt[:]),
+		MaxBytes:     uint64(c.shared.Bound()),
+		TTL:          c.ttl,
+		RefreshAhead: c.ahead,
+		Idle:         c.idle,
+		Age:          now.Age,
+		Saved:        now.At.Wall,
+		SinceBoot:    now.At.Boot,
+		Boot:         now.At.ID,
+		Program:      c.version,
+		Secret:       c.shared.Seed,
+		Policy:       uint8(c.shared.Policy),
+		HugePages:    uint8(c.hugePages),
+	}
+}
+
+// end ends the walks.
+func (s *saving) end() {
+	for i := range s.walks {
+		s.c.nth(i).look(func(b *store.Store) {
+			b.EndWalk(&s.walks[i])
+			b.EndWalk(&s.hot[i])
+		})
+	}
+}
+
+// saveNamespaces saves the record of each namespace, as it would be in a file.
+func (s *saving) saveNamespaces(w *snapshot.Worker) (err error) {
+	s.c.spaces.byName.Range(func(_, of any) bool {
+		n := of.(*Cache).space
+		var buf [record.MaxHeader]byte
+		header := record.Plain.PutInternal(&buf, len(n.entry), generation.Size)
+		if err = w.Reserve(len(header) + len(n.entry) + generation.Size); err == nil {
+			from := w.Begin(snapshot.Main)
+			w.Bytes = append(append(w.Bytes, header...), n.entry...)
+			w.Bytes = binary.LittleEndian.AppendUint64(w.Bytes, n.generation.Load())
+			w.End(from, policy.MaxFreq)
+		}
+		return err == nil
+	})
+	return err
+}
+
+// walker goes over buckets and copies their records.
 type walker struct {
+	*saving
 	*snapshot.Worker
-	c      *engine
-	clock  clock.Wall
-	slots  []uint64
-	cell   []spot    // the entries of a cell
-	long   []longKey // keys of long records, and of those that a step has no room for
-	longer snapshot.Block
-	packed []packedSpot
-	stored []byte // the stored value of a packed record
-	value  []byte // and the original one
-
-	between func() // called between two parts of a long record; for tests
+	spots   []store.Spot
+	later   []laterKey // of the records that the last step has not copied
+	stored  []byte     // a packed value
+	value   []byte     // and the original one
+	between func()     // called between two parts of a long record; for tests
 }
 
-// spot is the location of an entry.
-type spot struct {
-	ring *ring.Ring
-	pos  uint64
-	record.Header
-	rank, freq int
+// laterKey is the key of a record that is copied after a step, by itself.
+type laterKey struct {
+	key   []byte
+	kind  record.Kind
+	size  int              // of the record
+	dict  *cold.Dictionary // for its value, if that is packed
+	times record.Times     // and its deadlines
 }
 
-// longKey is the key of a record that is copied later.
-type longKey struct {
-	key  []byte
-	kind record.Kind
-}
+// longTries is the number of attempts to copy a record in parts before it is copied at once. A
+// record of more than store.LongRecord bytes spans several chunks, so an overwrite in place counts
+// as a rewrite of its bucket.
+const longTries = 64
 
-// packedSpot is a packed record whose value is to be unpacked.
-type packedSpot struct {
-	longKey
-	left int // bytes of the record that are not counted as saved yet
-}
-
-const (
-	// A step ends when it has copied stepSaved bytes, so that writers do not wait long, and before it
-	// copies more than StepBytes.
-	stepSaved = 16 << 10
-
-	// A record of more than longRecord bytes is copied in parts. It spans several chunks, so an
-	// overwrite in place counts as a rewrite of its bucket.
-	longRecord = chunk.MaxSize
-
-	// longTries is the number of such attempts before the record is copied at once.
-	longTries = 64
-)
-
-// part makes a step in a bucket.
-func (w *walker) part(i int, at uint64, p snapshot.Pass, done *snapshot.Cells) (uint64, error) {
-	b := w.c.nth(i)
-	w.long, w.packed = w.long[:0], w.packed[:0]
-	next, err := w.step(b, at, p, done)
-	if err != nil {
-		return at, err
+// step is a snapshot.Step.
+func (w *walker) step(part, quarter int) (done bool, err error) {
+	b := w.c.nth(part)
+	if err := w.Reserve(store.StepBytes); err != nil {
+		return false, err
 	}
-	for _, k := range w.long {
-		if err := w.saveLong(b, k); err != nil {
-			return at, err
+	if done, err = w.copyRecords(b, part, quarter); err != nil {
+		return false, err
+	}
+	for _, k := range w.later {
+		if err := w.saveLater(b, k); err != nil {
+			return false, err
 		}
 	}
-	for i := range w.packed {
-		if err := w.savePacked(w.packed[i].longKey); err != nil {
-			return at, err
-		}
-		w.Bytes += w.packed[i].left
-	}
-	return next, nil
+	return done, nil
 }
 
-// step copies entries of b, starting at cursor at, and returns the cursor after them.
-func (w *walker) step(b *bucket, at uint64, p snapshot.Pass, done *snapshot.Cells) (uint64, error) {
+// copyRecords copies the records of a step, and notes the keys of those that are long or packed, or
+// of all of them if the walk would not end otherwise.
+func (w *walker) copyRecords(b *bucket, part, quarter int) (done bool, err error) {
+	walk, left := &w.walks[part], snapshot.Quarters-quarter
+	if quarter == 0 {
+		walk, left = &w.hot[part], 0
+	}
+	w.later = w.later[:0]
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.Closed {
-		return 0, ErrClosed
+		return false, ErrClosed
 	}
-	end := w.gatherLocked(b, at, p, done)
-	now := b.Shared.Now()
-	for i := 0; i < len(w.slots); {
-		cell, from, wanted := done.Of(index.HashOf(w.slots[i])), i, false
-		for ; i < len(w.slots) && done.Of(index.HashOf(w.slots[i])) == cell; i++ {
-			wanted = wanted || p(rankLocked(b, w.slots[i]), readsOf(w.slots[i]))
-		}
-		if !wanted || done.Has(cell) {
+	late := b.IsLate(walk)
+	w.spots, done = b.Walk(walk, left, w.spots[:0])
+	for i := range w.spots {
+		sp := &w.spots[i]
+		freq, ok := b.Freq(sp)
+		kind := sp.Kind.Base()
+		if !ok || quarter == 0 && freq == 0 || kind == record.Internal {
 			continue
 		}
-		size := w.lookLocked(b, w.slots[from:i], now)
-		if w.Bytes >= stepSaved || w.Bytes > 0 && w.Bytes+size > store.StepBytes {
-			return done.Start(cell), nil
-		}
-		done.Add(cell)
-		for j := range w.cell {
-			w.copyLocked(&w.cell[j])
-		}
-	}
-	return end, nil
-}
-
-// gatherLocked reads the slots of the next homes, and returns the cursor after those that are whole
-// cells.
-func (w *walker) gatherLocked(
-	b *bucket, at uint64, p snapshot.Pass, done *snapshot.Cells,
-) (end uint64) {
-	w.slots, end = b.NextSlots(w.slots[:0], at, func(cursor uint64) uint64 {
-		return done.Start(done.Of(cursor))
-	})
-	for _, slot := range w.slots {
-		if p(rankLocked(b, slot), readsOf(slot)) {
-			b.Ring(index.Ring(slot)).Prefetch(index.Pos(slot))
-		}
-	}
-	return end
-}
-
-// lookLocked finds the records of a cell's slots, and returns the number of bytes to copy at once.
-func (w *walker) lookLocked(b *bucket, slots []uint64, now uint32) (size int) {
-	w.cell = w.cell[:0]
-	for _, slot := range slots {
-		sp, ok := spotLocked(b, slot)
-		if !ok || sp.Expiry != 0 && now >= sp.Expiry || sp.Kind.Base() == record.Internal ||
-			b.Namespaces().Forgot(sp.ring, sp.pos, sp.Header) {
+		r, n := b.Ring(sp.Ring), sp.Total()
+		if late || n > store.LongRecord || kind == record.Packed {
+			k, _ := r.Read(make([]byte, 0, sp.KeyLen), sp.Pos+uint64(sp.Size), sp.KeyLen)
+			w.later = append(w.later, laterKey{key: k, kind: sp.Kind, size: n})
 			continue
 		}
-		w.cell = append(w.cell, sp)
-		if n := sp.Total(); n <= longRecord {
-			size += n
-		} else {
-			size += sp.KeyLen
-		}
+		from := w.Begin(ringOf(sp.Ring))
+		w.Bytes = r.Plain(w.Bytes, sp.Pos, sp.Header)
+		w.End(from, freq)
+		w.Saved += n
 	}
-	return size
+	return done, nil
 }
 
-// spotLocked returns the location of the entry of a live slot.
-func spotLocked(b *bucket, slot uint64) (sp spot, ok bool) {
-	r, pos := b.Ring(index.Ring(slot)), index.Pos(slot)
-	sp = spot{ring: r, pos: pos, rank: rankLocked(b, slot), freq: readsOf(slot)}
-	sp.Header, ok = r.Header(pos)
-	return sp, ok
-}
-
-// readsOf returns the frequency of a slot's entry.
-func readsOf(slot uint64) int {
-	if index.Ring(slot).IsCold() {
-		return 0 // the slot has its origin there
-	}
-	return index.Freq(slot)
-}
-
-// rankLocked returns the rank of a live slot's entry: the part of its ring that holds it, counted
-// from the tail. The entries of the cold part are older than all others.
-func rankLocked(b *bucket, slot uint64) int {
-	in, pos := index.Ring(slot), index.Pos(slot)
-	if in.IsCold() {
-		return 0
-	}
-	r := &b.Rings[in]
-	first, ranks := 0, uint64(snapshot.SmallRanks)
+// ringOf returns the ring of a snapshot for a ring of a bucket.
+func ringOf(in policy.Ring) uint8 {
 	if in == policy.Main {
-		first, ranks = snapshot.SmallRanks, snapshot.Ranks-snapshot.SmallRanks
+		return snapshot.Main
 	}
-	return first + int((pos-r.Tail)&r.Mask*ranks/max(r.Size, 1))
+	return snapshot.Small
 }
 
-// copyLocked copies an entry to the block of its rank. If the entry is packed, long, or larger than
-// the step may copy (a cell may have several entries), it records the key instead.
-func (w *walker) copyLocked(sp *spot) {
-	at, n := sp.pos+uint64(sp.Size), sp.KeyLen+sp.ValueLen
-	isPacked := sp.Kind.Base() == record.Packed
-	if sp.Total() > longRecord || w.Bytes+sp.Total() > store.StepBytes || isPacked {
-		k, _ := sp.ring.Read(make([]byte, 0, sp.KeyLen), at, sp.KeyLen)
-		if isPacked {
-			w.packed = append(w.packed, packedSpot{longKey{k, sp.Kind}, sp.Total() - sp.KeyLen})
-		} else {
-			w.long = append(w.long, longKey{k, sp.Kind})
-		}
-		w.Bytes += sp.KeyLen
-		return
-	}
-	b := &w.Blocks[sp.rank]
-	from := len(b.Bytes)
-	b.Bytes = w.appendEntry(b.Bytes, sp)
-	b.Bytes, _ = sp.ring.Read(b.Bytes, at, n)
-	b.Add(from, sp.freq)
-	w.Bytes += sp.Total()
-}
-
-// appendEntry appends the part of an entry that precedes its key.
-func (w *walker) appendEntry(b []byte, sp *spot) []byte {
-	e := w.entryOf(sp.Kind, sp.ring.Times(sp.pos, sp.Header), sp.KeyLen, sp.ValueLen)
-	e.Freq = sp.freq
-	return snapshot.AppendEntry(b, e)
-}
-
-// entryOf returns an entry of a kind with the given deadlines.
-func (w *walker) entryOf(k record.Kind, t record.Times, klen, vlen int) snapshot.Entry {
-	e := snapshot.Entry{KeyLen: klen, ValueLen: vlen}
-	e.Negative, e.Spaced = k.Base() == record.Negative, k&record.Spaced != 0
-	if e.Expiry = w.clock.Time(t.Expiry); t.Deadlines == record.Idle {
-		e.Expiry, e.Until = w.clock.Time(t.Last), e.Expiry
-	}
-	return e
-}
-
-// savePacked saves the entry of a packed record with its original value, if it is still present.
-func (w *walker) savePacked(of longKey) error {
-	k := of.key
-	v, times, ok := w.unpack(of)
-	if !ok {
-		return nil // removed
-	}
-	b, rank, n := &w.Blocks[0], 0, snapshot.EntrySize(len(k)+len(v))
-	if n > longRecord {
-		b = &w.longer
-		b.Reset()
-	} else if err := w.Reserve(rank, n); err != nil {
-		return err
-	}
-	from := len(b.Bytes)
-	b.Bytes = snapshot.AppendEntry(b.Bytes, w.entryOf(of.kind, times, len(k), len(v)))
-	b.Bytes = append(append(b.Bytes, k...), v...)
-	b.Add(from, 0)
-	if b == &w.longer {
-		return w.Write(b, rank)
-	}
-	return nil
-}
-
-// unpack returns the value and the deadlines of a record that was packed when it was found.
-func (w *walker) unpack(k longKey) (v []byte, t record.Times, ok bool) {
-	h := w.c.shared.HashOf(k.key, k.kind)
-	d, t, ok := w.readStored(w.c.bucket(h), k.key, h)
-	if !ok {
-		return nil, t, false
-	}
-	v, err := w.c.valueOf(w.value[:0], w.stored, d)
-	w.value = v
-	return v, t, err == nil
-}
-
-// readStored copies the stored value of a key, and returns the dictionary that it is packed with,
-// or nil if it is no longer packed.
-func (w *walker) readStored(
-	b *bucket, k []byte, h uint64,
-) (d *cold.Dictionary, t record.Times, ok bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	var f store.Found
-	if !b.Find(&f, k, h) || !f.Kind.IsUsers() || b.Shared.Expired(f.Expiry) {
-		return nil, t, false
-	}
-	w.stored, _ = f.Ring.Read(w.stored[:0], f.ValuePos(), f.ValueLen)
-	if f.IsPacked() {
-		d = b.Shared.Compression.DictOf(w.stored)
-	}
-	return d, f.Ring.Times(f.Pos, f.Header), true
-}
-
-// saveLong saves an entry of w.long in a separate block, if it is still present. It is rarely
-// overwritten meanwhile.
-func (w *walker) saveLong(b *bucket, k longKey) error {
-	h, part := b.Shared.HashOf(k.key, k.kind), store.StepBytes
+// saveLater saves the entry of a key, if it is still present. A long one is rarely overwritten
+// while it is copied.
+func (w *walker) saveLater(b *bucket, k laterKey) error {
+	part := store.StepBytes
 	for try := 0; ; try++ {
+		if err := w.Reserve(k.size); err != nil {
+			return err
+		}
 		if try == longTries {
 			part = math.MaxInt
 		}
-		n, rank, whole := w.copyLong(b, k, h, part)
-		if whole {
-			w.Bytes += n
-			return w.Write(&w.longer, rank)
+		switch got := w.copyEntry(b, &k, part); got {
+		case copyPacked:
+			return w.savePacked(&k)
+		case copyWhole:
+			w.Saved += k.size
+			return nil
+		case copyNothing:
+			return nil
 		}
-		if n == 0 {
-			return nil // removed, or packed
-		}
-		room := snapshot.BlockHeaderSize + snapshot.EntrySize(n)
-		w.longer.Bytes = slices.Grow(w.longer.Bytes[:0], room)
 	}
 }
 
-// copyLong copies the entry of a key in parts, each under the lock, and returns the bytes of its
-// record and its rank. The copy is not whole if there is no room for it yet, if the entry has moved
-// in between, or if records were rewritten. If the entry was packed since step has seen it,
-// savePacked will save it.
-func (w *walker) copyLong(b *bucket, k longKey, h uint64, part int) (n, rank int, whole bool) {
-	w.longer.Reset()
+// copied is the result of copyEntry.
+type copied uint8
+
+const (
+	copyNothing copied = iota // the entry was removed
+	copyWhole
+	copyAgain  // its record has moved or was rewritten, or there is no room for it yet
+	copyPacked // its value is to be unpacked
+)
+
+// copyEntry copies the record of a key to the block, in parts, each under the lock. If it is
+// packed, only the value is copied, to w.stored.
+func (w *walker) copyEntry(b *bucket, k *laterKey, part int) copied {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var f store.Found
+	h := b.Shared.HashOf(k.key, k.kind)
 	if !b.Find(&f, k.key, h) || b.Shared.Expired(f.Expiry) {
-		return 0, 0, false
+		return copyNothing
 	}
-	if f.Kind.Base() == record.Packed {
-		w.packed = append(w.packed, packedSpot{k, f.Total()})
-		return 0, 0, false
+	r, n := f.Ring, f.Total()
+	if f.IsPacked() {
+		w.stored, _ = r.Read(w.stored[:0], f.ValuePos(), f.ValueLen)
+		k.dict, k.times = b.Shared.Compression.DictOf(w.stored), r.Times(f.Pos, f.Header)
+		return copyPacked
 	}
-	sp, ok := spotLocked(b, f.Slot)
-	n = sp.Total()
-	if buf := &w.longer.Bytes; !ok || cap(*buf)-len(*buf) < snapshot.EntrySize(n) {
-		return n, 0, false
+	if n > k.size {
+		k.size = n
+		return copyAgain
 	}
-	w.longer.Bytes = w.appendEntry(w.longer.Bytes, &sp)
-	rewrites, end := b.Rewrites, sp.pos+uint64(n)
-	for at := sp.pos + uint64(sp.Size); ; {
-		more := int(min(end-at, uint64(part)))
-		w.longer.Bytes, _ = sp.ring.Read(w.longer.Bytes, at, more)
-		if at += uint64(more); at == end {
-			w.longer.Add(snapshot.BlockHeaderSize, sp.freq)
-			return n, sp.rank, true
+	from, head := w.Begin(ringOf(index.Ring(f.Slot))), f.Header
+	head.KeyLen, head.ValueLen = 0, 0
+	w.Bytes = r.Plain(w.Bytes, f.Pos, head)
+	for rewrites, at := b.Rewrites, f.Size; ; {
+		more := min(n-at, part)
+		w.Bytes, _ = r.Read(w.Bytes, f.Pos+uint64(at), more)
+		if at += more; at == n {
+			w.End(from, store.FreqOf(f.Slot))
+			return copyWhole
 		}
 		b.mu.Unlock()
 		w.pause()
 		b.mu.Lock()
-		_, there := b.Index.Find(h, index.Ring(f.Slot), sp.pos)
-		if b.Closed || !there || !sp.ring.Live(sp.pos) || b.Rewrites != rewrites {
-			return n, 0, false
+		_, there := b.Index.Find(h, index.Ring(f.Slot), f.Pos)
+		if b.Closed || !there || !r.Live(f.Pos) || b.Rewrites != rewrites {
+			w.Bytes = w.Bytes[:from]
+			return copyAgain
 		}
 	}
 }
@@ -490,4 +346,23 @@ func (w *walker) pause() {
 		w.between()
 	}
 	runtime.Gosched()
+}
+
+// savePacked saves the entry of a key with its original value. One that cannot be unpacked is as
+// good as removed.
+func (w *walker) savePacked(k *laterKey) error {
+	v, err := w.c.valueOf(w.value[:0], w.stored, k.dict)
+	if w.value = v; err != nil {
+		return nil
+	}
+	var buf [record.MaxHeader]byte
+	header := record.Plain.Put(&buf, k.kind&record.Spaced, len(k.key), len(v), k.times)
+	if err := w.Reserve(len(header) + len(k.key) + len(v)); err != nil {
+		return err
+	}
+	from := w.Begin(snapshot.Small)
+	w.Bytes = append(append(append(w.Bytes, header...), k.key...), v...)
+	w.End(from, 0)
+	w.Saved += k.size
+	return nil
 }

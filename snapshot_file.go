@@ -59,7 +59,7 @@ func Load(path string, o Options) (*Cache, LoadReport, error) {
 	if cause == nil && o.ExpectedEntries == 0 {
 		o.ExpectedEntries = expectedEntries(s, o.MaxBytes)
 	}
-	c, err := newLike(s, o)
+	c, terms, err := newLike(s, o)
 	if err != nil {
 		return nil, LoadReport{}, err
 	}
@@ -71,7 +71,7 @@ func Load(path string, o Options) (*Cache, LoadReport, error) {
 	}()
 	switch {
 	case cause == nil:
-		cause = c.salvage(s)
+		cause = c.salvage(s, terms)
 	case !errors.Is(cause, fs.ErrNotExist):
 		c.snapshots.discarded.Add(1)
 	}
@@ -86,23 +86,29 @@ func Load(path string, o Options) (*Cache, LoadReport, error) {
 	return c, report, nil
 }
 
-// newLike returns a cache for the entries of a snapshot, which may be nil. It uses the hash secret
-// of the saved cache: the entries of a block then belong to a few buckets, in the order of their
-// indexes, and loading takes a third less time than with another secret.
-func newLike(s *snapshot.Contents, o Options) (*Cache, error) {
+// newLike returns a cache for the entries of a snapshot, which may be nil, and the terms on which
+// it gets them. It has the hash secret of the saved cache, so that the records of a run belong to
+// few buckets, and continues its clock; a cache in a file has a clock already.
+func newLike(s *snapshot.Contents, o Options) (c *Cache, t terms, err error) {
 	if err := o.validate(); err != nil {
-		return nil, err
+		return nil, t, err
 	}
 	g := defaultGeometry(o.MaxBytes)
 	if s != nil && isSecret(s.Header.Secret) { // else the header was made by hand
 		g.seed = s.Header.Secret
 	}
-	return g.open(&o)
+	if s != nil && o.File == "" {
+		t = terms{timed: g.resumeClock(markOf(&s.Header)), fresh: true, names: generations{}}
+	}
+	if c, err = g.open(&o); err == nil && s != nil && o.File != "" {
+		t = c.termsOf(&s.Header)
+	}
+	return c, t, err
 }
 
 // salvage restores the undamaged part of a snapshot, and returns the first defect.
-func (c *engine) salvage(s *snapshot.Contents) error {
-	err := c.restore(s)
+func (c *engine) salvage(s *snapshot.Contents, t terms) error {
+	err := c.restore(s, t)
 	c.snapshots.discarded.Add(uint64(s.Damaged))
 	if err == nil {
 		err = s.Damage()
@@ -149,11 +155,11 @@ func loadWhole(path string) (*Cache, error) {
 	if err := s.Damage(); err != nil {
 		return nil, err
 	}
-	c, err := newLike(s, optionsOf(s))
+	c, terms, err := newLike(s, optionsOf(s))
 	if err != nil {
 		return nil, err
 	}
-	if err := c.restore(s); err != nil {
+	if err := c.restore(s, terms); err != nil {
 		c.Close()
 		return nil, err
 	}
@@ -204,7 +210,7 @@ func optionsOf(s *snapshot.Contents) Options {
 func expectedEntries(s *snapshot.Contents, maxBytes int) int {
 	var entries, bytes uint64
 	for i := range s.Blocks {
-		entries += uint64(s.Blocks[i].Entries)
+		entries += uint64(s.Blocks[i].Records)
 		bytes += s.Blocks[i].Size
 	}
 	if entries == 0 {

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"io"
 	"runtime"
-	"slices"
 
 	"github.com/ringcache/ringcache/internal/clock"
 	"github.com/ringcache/ringcache/internal/generation"
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
+	"github.com/ringcache/ringcache/internal/ringfile"
 	"github.com/ringcache/ringcache/internal/snapshot"
 	"github.com/ringcache/ringcache/internal/store"
 )
@@ -51,27 +51,28 @@ func (c *Cache) readSnapshot(r io.Reader) (int64, error) {
 			return c.readSeekable(f, from)
 		}
 	}
-	s, err := snapshot.NewStream(r, c.longestBlock())
+	s, err := snapshot.NewStream(r)
+	if err == nil {
+		err = checkProgram(&s.Header, c.version)
+	}
 	if err != nil {
-		return s.Read, err
+		return s.Read(), err
 	}
-	if err := checkProgram(&s.Header, c.version); err != nil {
-		return s.Read, err
-	}
-	t := c.newRestorer(&s.Header)
-	t.names = generations{}
+	t := c.newRestorer(c.termsOf(&s.Header))
+	var buf snapshot.Buffers
 	for {
-		ref, body, err := s.Next()
-		if err == nil && ref.IsNames() {
-			err = ref.Names(body, t.names.of(c.engine))
-		} else if err == nil {
-			err = t.restore(&ref, body)
-		}
+		ref, err := s.Next()
 		if err == io.EOF {
-			return s.Read, nil
+			return s.Read(), nil
+		}
+		if err == nil && ref.Size <= c.longestBlock() {
+			var body []byte
+			if body, err = s.Body(&ref, &buf); err == nil {
+				err = t.restore(&ref, body)
+			}
 		}
 		if err != nil {
-			return s.Read, err
+			return s.Read(), err
 		}
 	}
 }
@@ -92,54 +93,82 @@ func (c *engine) readSeekable(f seekable, from int64) (int64, error) {
 	read := int64(0)
 	if err == nil {
 		read = s.Size
-		err = c.restore(s)
+		err = c.restore(s, c.termsOf(&s.Header))
 	}
 	_, err2 := f.Seek(from+read, io.SeekStart)
 	return read, errors.Join(err, err2)
 }
 
-// restorer restores one block after another.
-type restorer struct {
-	c             *engine
-	clock         clock.Wall
-	names         generations
-	timed         bool // entries with an expiry are restored
-	items, sorted []item
-	ends          [store.BucketCount]int // of each bucket's items in sorted
-	w             write
-	loaded        uint64 // entries that c.snapshots.loaded does not count yet
+// terms tell how the records of a snapshot become entries of a cache.
+type terms struct {
+	timed bool  // how much time has passed is known; else entries with an expiry are left out
+	shift int64 // ticks from the clock of the saved cache to that of this one
+	fresh bool  // nobody else knows the cache: of two records of a key, it gets the later one
+	names generations
 }
 
 // generations are those of the namespaces of a snapshot, and what they are in the cache.
 type generations map[uint64]uint64
 
-// of returns a function that makes a namespace of the snapshot known to the cache.
-func (m generations) of(c *engine) func(name string, g uint64) {
-	return func(name string, g uint64) {
-		var w write
-		defer c.notifyQuiet(&w)
-		c.spaces.mu.Lock()
-		defer c.spaces.mu.Unlock()
-		m[g] = c.spaceLocked(name, &w).space.generation.Load()
+// termsOf returns the terms for a cache that has a clock of its own.
+func (c *engine) termsOf(h *snapshot.Header) terms {
+	age := c.shared.Age() // first, so that the other age is too great rather than too small
+	then, ok := c.machine.Moment().Resume(markOf(h).Age, markOf(h).At)
+	shift := (age - then) / clock.Tick
+	if age-then < shift*clock.Tick {
+		shift-- // rounded down: entries expire early rather than late
+	}
+	return terms{timed: ok, shift: int64(shift), names: generations{}}
+}
+
+// markOf returns what the header of a snapshot says of the saved cache's clock.
+func markOf(h *snapshot.Header) ringfile.Mark {
+	return ringfile.Mark{
+		Age: h.Age, At: clock.Moment{Wall: h.Saved, Boot: h.SinceBoot, ID: h.Boot},
 	}
 }
 
-// prefetched is the number of items by which the prefetching of index groups runs ahead. If the
-// cache and the snapshot have different hash secrets, a block has a few items of each bucket, so
-// the group is often of another bucket.
-const prefetched = 16
-
-// item is an entry of a block.
-type item struct {
-	snapshot.Entry
-	hash uint64
-	key  int // offset of its key in the body
+// tick returns the tick of a deadline by the clock of this cache.
+func (t *terms) tick(deadline uint32) uint32 {
+	if deadline == 0 || deadline == clock.Never {
+		return deadline
+	}
+	at := max(int64(deadline)+t.shift, 1)
+	if at >= clock.Never {
+		return 0 // too far away for the clock
+	}
+	return uint32(at)
 }
 
-func (c *engine) newRestorer(h *snapshot.Header) *restorer {
-	saved := clock.Moment{Wall: h.Saved, Boot: h.SinceBoot, ID: h.Boot}
-	passed, ok := c.machine.Moment().Since(saved)
-	return &restorer{c: c, clock: c.shared.Wall(h.Saved.Add(passed)), timed: ok}
+// restorer restores one block after another.
+type restorer struct {
+	terms
+	c      *engine
+	items  []item
+	w      write
+	rec    []byte // the whole record of w, if the cache stores it as it is
+	loaded uint64 // entries that c.snapshots.loaded does not count yet
+}
+
+// prefetched is the number of items by which the prefetching of index groups runs ahead. If the
+// cache and the snapshot have different hash secrets, the group is often of another bucket.
+const prefetched = 16
+
+// item is a record of a block.
+type item struct {
+	hash uint64
+	at   int // its offset in the body
+	ring uint8
+	freq uint8
+}
+
+func (c *engine) newRestorer(t terms) *restorer {
+	r := &restorer{terms: t, c: c}
+	r.w.Restored, r.w.silent, r.w.Reason = true, true, store.Unsaid
+	if !t.fresh {
+		r.w.cond = ifAbsent
+	}
+	return r
 }
 
 // longestBlock returns the size of the longest block that can hold an entry for the cache.
@@ -157,7 +186,7 @@ func checkProgram(h *snapshot.Header, version uint64) error {
 }
 
 // restore adds the entries of a snapshot to the cache.
-func (c *engine) restore(s *snapshot.Contents) error {
+func (c *engine) restore(s *snapshot.Contents, t terms) error {
 	if err := checkProgram(&s.Header, c.version); err != nil {
 		return err
 	}
@@ -165,54 +194,58 @@ func (c *engine) restore(s *snapshot.Contents) error {
 	if c.onRemove != nil {
 		workers = 1 // the caller's goroutine is the one that calls it
 	}
-	names := generations{}
-	if err := s.Names(c.longestBlock(), names.of(c)); err != nil {
-		return err
-	}
 	return s.Load(workers, c.longestBlock(), room, func() func(*snapshot.Ref, []byte) error {
-		t := c.newRestorer(&s.Header)
-		t.names = names
-		return t.restore
+		return c.newRestorer(t).restore
 	})
 }
 
-// restore adds the entries of a block to the cache, grouped by bucket.
+// restore adds the entries of a block to the cache, once it is known that all are valid.
 func (t *restorer) restore(ref *snapshot.Ref, body []byte) error {
-	c := t.c
-	defer func() { c.snapshots.loaded.Add(t.loaded); t.loaded = 0 }() // workers share the counter
-	t.items, t.ends = t.items[:0], [store.BucketCount]int{}
-	var large []item
-	err := ref.Each(body, func(key int, e snapshot.Entry) {
-		it := item{Entry: e, key: key}
-		if e.Spaced && !t.rename(body[key:]) {
-			return
+	defer func() { t.c.snapshots.loaded.Add(t.loaded); t.loaded = 0 }() // workers share the counter
+	t.items = t.items[:0]
+	err := ref.Each(body, func(r *snapshot.Record) {
+		key := body[r.At+r.Size:][:r.KeyLen]
+		if r.Kind&record.Spaced == 0 || ref.IsNames() || t.rename(key) {
+			hash := t.c.shared.HashOf(key, r.Kind)
+			t.items = append(t.items, item{hash, r.At, r.Ring, uint8(r.Freq)})
 		}
-		it.hash = c.shared.HashOf(body[key:key+e.KeyLen], it.kind())
-		t.fill(it, body)
-		if c.shared.IsLarge(t.w.Bytes) {
-			large = append(large, it)
-			return
-		}
-		t.items = append(t.items, it)
-		t.ends[it.hash&c.mask]++
 	})
-	if err != nil {
-		return err
+	if err == nil && ref.IsNames() {
+		t.nameSpaces(body)
+		return nil
 	}
-	t.sort()
-	from := 0
-	for i, end := range t.ends[:c.shared.Buckets] {
-		if err := t.restoreSmall(&c.buckets[i], from, end, ref, body); err != nil {
-			return err
+	for from := 0; err == nil && from < len(t.items); {
+		n, news, ok := t.restoreStep(t.items[from:], body)
+		if news.Bytes > 0 {
+			t.c.noteArrivals(t.c.bucket(t.items[from].hash), news, &t.w)
 		}
-		from = end
-	}
-	for _, it := range large {
-		if err := t.restoreLarge(it, ref, body); err != nil {
-			return err
+		t.c.notify(&t.w)
+		if from += n; !ok {
+			err = t.set()
 		}
 	}
-	return nil
+	return err
+}
+
+// nameSpaces makes the namespaces of a snapshot known to the cache. One that is known already keeps
+// its generation. In a fresh cache each has that of the snapshot, so that its keys have their
+// hashes and buckets again: else some buckets would get more than they can hold.
+func (t *restorer) nameSpaces(body []byte) {
+	var w write
+	defer t.c.notifyQuiet(&w)
+	t.c.spaces.mu.Lock()
+	defer t.c.spaces.mu.Unlock()
+	for _, it := range t.items {
+		hd, _ := record.Plain.Parse(body[it.at:])
+		key := body[it.at+hd.Size:]
+		name, g := string(key[generation.Size:hd.KeyLen]), generation.Of(key[hd.KeyLen:])
+		table := t.c.shared.Generations
+		if _, ok := t.c.spaces.byName.Load(name); !ok && t.fresh && g != 0 && table.Of(g) == nil {
+			table.Enter(g).Name = name
+			t.c.addSpace(name, g)
+		}
+		t.names[g] = t.c.spaceLocked(name, &w).space.generation.Load()
+	}
 }
 
 // rename gives a key the present generation of its namespace. It reports false if the namespace was
@@ -225,188 +258,107 @@ func (t *restorer) rename(key []byte) bool {
 	return ok
 }
 
-// kind returns the kind of an item's record.
-func (it *item) kind() (k record.Kind) {
-	if it.Negative {
-		k = record.Negative
-	}
-	if it.Spaced {
-		k |= record.Spaced
-	}
-	return k
-}
-
-// sort groups the items by bucket, in their order. ends has the number of items of each bucket.
-func (t *restorer) sort() {
-	t.sorted = slices.Grow(t.sorted[:0], len(t.items))[:len(t.items)]
-	at := 0
-	for i, n := range t.ends {
-		t.ends[i] = at
-		at += n
-	}
-	for _, it := range t.items {
-		end := &t.ends[it.hash&t.c.mask]
-		t.sorted[*end] = it
-		*end++
-	}
-}
-
-// restoreSmall restores the sorted items of a small bucket, locking it for one step at a time.
-func (t *restorer) restoreSmall(b *bucket, from, end int, ref *snapshot.Ref, body []byte) error {
-	for from < end {
-		if t.c.shared.Arrivals.Held.Load() > 0 {
-			t.freeForItems(b, t.sorted[from:end], body)
-		}
-		n, news, err := t.restoreStep(b, from, end, ref, body)
-		if news.Bytes > 0 {
-			t.c.noteArrivals(b, news, &t.w)
-		}
-		t.c.notify(&t.w)
-		if err != nil {
-			return err
-		}
-		from += n
-	}
-	return nil
-}
-
-// freeForItems frees memory for the items as setSmall does for a record.
-func (t *restorer) freeForItems(b *bucket, items []item, body []byte) {
-	longest := 0
-	for _, it := range items {
-		t.prepare(it, body)
-		longest = max(longest, t.w.Bytes)
-	}
-	if t.w.Bytes = longest; b.isShort(longest) {
-		t.c.freeForSmall(&t.w)
-	}
-}
-
-// restoreStep is one step of restoreSmall. It returns the number of restored items, and the
-// arrivals as setInBucket does.
-func (t *restorer) restoreStep(
-	b *bucket, from, end int, ref *snapshot.Ref, body []byte,
-) (n int, news store.Arrival, err error) {
+// restoreStep restores items of the small bucket of the first one under its lock. It returns their
+// number, and the arrivals as setInBucket does. It reports false if the last one is to be set.
+func (t *restorer) restoreStep(items []item, body []byte) (n int, news store.Arrival, ok bool) {
+	b := t.c.bucket(items[0].hash)
 	b.lock()
 	defer b.unlockFor(&t.w)
-	if b.Closed {
-		return 0, news, ErrClosed
-	}
-	items := t.sorted[from:end]
-	for bytes := 0; n < len(items) && n < store.StepRecords && bytes < store.StepBytes; n++ {
-		if ahead := from + n + prefetched; ahead < len(t.sorted) { // often in another bucket
-			hash := t.sorted[ahead].hash
+	for bytes := 0; n < len(items) && n < store.StepRecords && bytes < store.StepBytes; {
+		if n+prefetched < len(items) {
+			hash := items[n+prefetched].hash
 			t.c.bucket(hash).Index.Prefetch(hash, 1)
 		}
-		if !t.prepare(items[n], body) || t.w.Bytes > b.Longest || t.isLargeLocked() {
+		it := items[n]
+		if t.c.bucket(it.hash) != b {
+			break
+		}
+		n++
+		if !t.prepare(it, body) {
 			continue
 		}
-		if err := t.insistLocked(b, int(ref.Rank), items[n].Freq); err != nil {
-			return n, news, err
+		isLarge := func(lb *bucket) bool { return lb.Holds(&t.w.Write) }
+		if t.rec == nil || b.Closed || t.c.shared.IsLarge(len(t.rec)) ||
+			t.c.inLargeLocked(&t.w, isLarge) {
+			return n, news, false
 		}
-		bytes += t.w.Bytes
-		if more := b.Arrived(t.w.Bytes); more.Bytes > 0 {
-			t.c.levelLocked(b, &t.w, more.Bytes)
+		stored, ok := b.Restore(&t.w.Write, t.rec, t.fresh)
+		if !ok {
+			return n, news, false
+		}
+		if stored {
+			t.loaded++
+			bytes += len(t.rec)
+			more := b.Arrived(len(t.rec))
 			news.Records += more.Records
 			news.Bytes += more.Bytes
 		}
 	}
-	return n, news, nil
+	return n, news, true
 }
 
-// prepare sets the next write to an item's entry. It reports false if the entry has expired, if it
-// is unknown whether it has, or if its namespace was reset meanwhile.
+// prepare makes the next write that of an item. It reports false if the entry has expired, if it is
+// unknown whether it has, or if its namespace was reset meanwhile.
 func (t *restorer) prepare(it item, body []byte) bool {
-	w := &t.w
-	t.fill(it, body)
-	isOver := it.Expiry|it.Until != 0 && !t.timed ||
-		t.c.shared.Expired(w.Expiry) || t.c.shared.Expired(w.Until)
-	return !isOver && !t.c.shared.IsForgotten(&w.Write)
-}
-
-// fill sets the next write to an item's entry, and measures it.
-func (t *restorer) fill(it item, body []byte) {
-	w, kv := &t.w, body[it.key:]
-	w.Hash, w.Kind = it.hash, it.kind()
-	w.Expiry, w.Until = t.clock.Tick(it.Expiry), t.clock.Tick(it.Until)
-	w.Key, w.Value = kv[:it.KeyLen], kv[it.KeyLen:][:it.ValueLen]
-	if it.Negative && w.Expiry == 0 {
-		w.Expiry = clock.Never
+	w, rec, s := &t.w, body[it.at:], t.c.shared
+	hd, ok := record.Plain.ParseShort(rec) // Each has seen it, and frequencies follow
+	if !ok {
+		hd, _ = record.Plain.Parse(rec)
 	}
-	w.Measure(t.c.shared)
-}
-
-// isLargeLocked reports whether the key of the write is in a large bucket. The lock of its small
-// bucket is held.
-func (t *restorer) isLargeLocked() bool {
-	w := &t.w
-	if t.c.shared.LargeKeysOf(w.Hash).Load() == 0 {
+	w.Ring, w.Freq, w.Hash = policy.Main, int(it.freq), it.hash
+	if it.ring == snapshot.Small && s.Policy != policy.FIFO {
+		w.Ring = policy.Small
+	}
+	w.Kind = hd.Kind
+	w.Key, w.Value = rec[hd.Size:][:hd.KeyLen], rec[hd.Size+hd.KeyLen:][:hd.ValueLen]
+	w.Expiry, w.Until, t.rec = 0, 0, nil
+	if hd.Deadlines != record.Timeless && !t.setTimes(hd, rec) {
 		return false
 	}
-	lb := t.c.largeBucket(w.Hash)
-	lb.lock()
-	defer lb.unlockFor(w)
-	return lb.Holds(&w.Write)
+	same := hd.Deadlines == record.Timeless || hd.Deadlines == record.Timed && w.Expiry != 0
+	if same && s.Form == record.Plain && !s.Idles() && w.Kind == record.Value {
+		t.rec = rec[:hd.Total()] // nearly always
+	}
+	return !s.IsForgotten(&w.Write)
 }
 
-// restoreLarge is setLarge for an item's entry, unless its key is present.
-func (t *restorer) restoreLarge(it item, ref *snapshot.Ref, body []byte) error {
-	c, w, a := t.c, &t.w, &t.c.arena
-	if !t.prepare(it, body) {
-		return nil
-	}
-	defer c.notify(w)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	c.shared.CountArrival(store.Arrival{Records: 1, Bytes: w.Bytes}, true)
-	lb := c.largeBucket(w.Hash)
-	defer c.endLargeSet(c.beginLargeSet(lb, w.Bytes))
-	c.makeWay(lb, w)
-	if len(w.Value) > c.shared.MaxValue() || c.exceedsMemory(w.Bytes) != nil {
-		return nil
-	}
-
-	b := c.bucket(w.Hash)
-	b.lock()
-	defer b.unlockFor(w)
-	if b.Closed {
-		return ErrClosed
-	}
-	if b.Holds(&w.Write) {
-		return nil
-	}
-	lb.lock()
-	defer lb.unlockFor(w)
-	if c.shared.IsForgotten(&w.Write) { // as in setLarge
-		return nil
-	}
-	if err := t.insistLocked(lb, int(ref.Rank), it.Freq); err != nil {
-		return err
-	}
-	lb.Arrived(w.Bytes)
-	return nil
-}
-
-// insistLocked is restoreLocked that makes other buckets release memory if necessary.
-func (t *restorer) insistLocked(b *bucket, rank, freq int) error {
-	err := t.restoreLocked(b, rank, freq)
-	if err != nil {
-		restore := func() error { return t.restoreLocked(b, rank, freq) }
-		err = t.c.insistLocked(b, &t.w, err, restore)
-	}
-	return err
-}
-
-// restoreLocked puts the write's record into bucket b, unless its key is present.
-func (t *restorer) restoreLocked(b *bucket, rank, freq int) error {
+// setTimes gives the write and its record the deadlines of the record, by the clock of this cache.
+// It reports false if the entry has expired, or if that is not known.
+func (t *restorer) setTimes(hd record.Header, rec []byte) bool {
 	w := &t.w
-	in := policy.Main
-	if rank < snapshot.SmallRanks && t.c.shared.Policy != policy.FIFO {
-		in = policy.Small
+	if hd.Expiry != 0 && hd.Expiry != clock.Never && !t.timed {
+		return false
 	}
-	stored, err := b.Restore(&w.Write, in, freq)
-	if stored {
-		t.loaded++
+	s := t.c.shared
+	w.Expiry = t.tick(hd.Expiry)
+	if hd.Deadlines == record.Idle {
+		w.Until, w.Expiry = w.Expiry, t.tick(binary.LittleEndian.Uint32(rec[hd.LastAt():]))
 	}
-	return err
+	binary.LittleEndian.PutUint32(rec[hd.TimesAt():], w.Expiry)
+	return !s.Expired(w.Expiry) && !s.Expired(w.Until)
+}
+
+// set is store for the entry that was prepared. One that does not fit into the cache is left out.
+func (t *restorer) set() error {
+	c, w := t.c, &t.w
+	for {
+		set := c.setSmall
+		if w.Measure(c.shared); c.shared.IsLarge(w.Bytes) {
+			set = c.setLarge
+			if len(w.Value) > c.shared.MaxValue() || c.exceedsMemory(w.Bytes) != nil {
+				return nil
+			}
+		}
+		switch err := set(c.bucket(w.Hash), w); err {
+		case errResized:
+			continue
+		case errUnmet, errForgotten:
+			return nil
+		case nil:
+			t.loaded++
+			return nil
+		default:
+			return err
+		}
+	}
 }

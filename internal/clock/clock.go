@@ -11,6 +11,9 @@ import (
 // last for 13.6 years.
 const Tick = 100 * time.Millisecond
 
+// Never is the tick of an entry that has an expiry and lives forever.
+const Never = math.MaxUint32
+
 // Clock tells how old a cache is. It is read for expiries, and occasionally to measure how long
 // entries stay. The first tick is 1, so that 0 can mean never.
 type Clock struct {

@@ -6,6 +6,7 @@ import (
 	"math/bits"
 
 	"github.com/ringcache/ringcache/internal/chunk"
+	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/ringfile"
 )
 
@@ -34,6 +35,19 @@ func (r *Ring) putSum(at uint64, sum uint32) {
 	var b [4]byte
 	binary.LittleEndian.PutUint32(b[:], sum)
 	r.Write(at, b[:])
+}
+
+// Plain appends the record at pos, with header h, to dst as it would be in a ring in memory:
+// without a checksum.
+func (r *Ring) Plain(dst []byte, pos uint64, h record.Header) []byte {
+	n := h.Total()
+	if r.form == record.Checked {
+		at := h.SumAt()
+		dst, _ = r.Read(dst, pos, at)
+		pos, n = pos+uint64(at+record.SumSize), n-at-record.SumSize
+	}
+	dst, _ = r.Read(dst, pos, n)
+	return dst
 }
 
 // IsWhole reports whether the checksum of the record at pos is correct.

@@ -1,21 +1,28 @@
 // Package snapshot defines the format of a snapshot, the content of a cache in a file or a stream.
 // It deals with bytes and readers, not with caches and files.
 //
-// A snapshot is a header, blocks in any order, those of names first, and an end mark, which is a
-// block too. All numbers are little endian, on every platform.
+// A snapshot is a header, blocks, and an end mark, which is a block too. All numbers are little
+// endian, on every platform.
 //
 //	header 136  "ringsnap" | mark 4 | version 4 | policy 1, flags 1, 0 6 | salt 8 |
-//	            bound 8 | entries 8 | bytes 8 | ttl 8 | ahead 8 | saved 8 | since boot 8 | boot 8 |
+//	            bound 8 | entries 8 | age 8 | ttl 8 | ahead 8 | saved 8 | since boot 8 | boot 8 |
 //	            program 8 | hash secret 16 | idle 8 | checksum 8
-//	block   56  "rblk" | kind 1, rank 1, 0 2 | id 4 | entries 4 | length 8 | unpacked 8 |
+//	block   56  "rblk" | kind 1, quarter 1, lane 2 | id 4 | records 4 | length 8 | unpacked 8 |
 //	            unread 8 | checksum of the body 8 | checksum of these 48 bytes 8 | body
-//	end    160  blocks 8 | entries 8 | flags 8 | a copy of the header (the body of an end mark)
-//	names       the names of namespaces: entries whose values are generations of 8 bytes
-//	entry       meta 1 | length of key, of value (uvarints) | expiry 8, end of the idle time 8,
-//	            where meta says so | key | value
+//	end    160  blocks 8 | records 8 | flags 8 | a copy of the header (the body of an end mark)
+//	run     13  ring 1 | records 4 | bytes 8 | records | frequencies, 2 bits each
 //
-// A body whose length differs from its unpacked length is packed: it is an S2 block, which begins
-// with a length of its own.
+// A body consists of runs. Their records are plain ones as they lie in a ring (package record),
+// with deadlines in ticks of a clock whose age is in the header. A body whose length differs from
+// its unpacked length is packed: it is an S2 block, which begins with a length of its own.
+//
+// Blocks come in the order in which they were written. A record may be there more than once; of
+// two records of a key, the later one is the newer one. All records of a key are in blocks of one
+// lane, so several goroutines may load different lanes.
+//
+// A snapshot begins with blocks of kind 3. They hold an internal record for each namespace, whose
+// value is the generation with which the keys of its records begin, and are written twice, because
+// without them nobody finds those keys.
 //
 // The checksums of blocks are XXH64 with the salt as seed. The salt is random, so that those who
 // choose the content of a cache cannot make a value that looks like a block. The blocks of a
@@ -33,37 +40,38 @@ import (
 	"time"
 
 	"github.com/cespare/xxhash/v2"
-	"github.com/klauspost/compress/s2"
+
+	"github.com/ringcache/ringcache/internal/record"
 )
 
 const (
 	// Version is the version that is written, and the only one that is read. No release wrote
-	// versions 1 and 2.
-	Version = 3
+	// another one.
+	Version = 4
 
-	// MaxBlock is the maximum length of a block, unless it holds a single entry that is longer.
+	// MaxBlock is the maximum length of a block, unless it holds a single record that is longer.
 	MaxBlock = 1 << 20
 
 	HeaderSize      = 136
 	BlockHeaderSize = 56
 	endSize         = 24 + HeaderSize
+	runHeaderSize   = 13
 
-	// MinEntry is the minimum size of an entry.
-	MinEntry = 3
-
-	maxKey = 1<<16 - 1
+	generationSize = 8 // of a namespace, at the beginning of its keys
 
 	headerMagic = "ringsnap"
 	blockMagic  = "rblk"
 	orderMark   = 0x01020304
 )
 
-// A rank tells how old an entry is in its ring. The ranks of the small ring come first, and within
-// a ring those near the tail, so loading blocks in order of rank fills both rings in the order that
-// they had.
+// Quarters is the number of parts of a ring that are saved one after another, from the tail on. A
+// block has records of one quarter, or of no particular one, if its quarter is 0.
+const Quarters = 4
+
+// The rings of runs. The records of a cold part count as the oldest of the small ring.
 const (
-	Ranks      = 16
-	SmallRanks = 4
+	Small = 0
+	Main  = 1
 )
 
 // ErrCorrupt is wrapped by all errors about the content of a snapshot. ErrVersion is wrapped by the
@@ -83,15 +91,15 @@ type Header struct {
 	Salt         uint64
 	MaxBytes     uint64
 	Entries      uint64 // when saving began; a hint
-	Bytes        uint64 // of their records; a hint
 	TTL          time.Duration
 	RefreshAhead time.Duration
 	Idle         time.Duration // after which unused entries expire
-	Saved        time.Time     // time of saving, by the wall clock
-	SinceBoot    time.Duration // at the time of saving
+	Age          time.Duration // of the clock, when saving began
+	Saved        time.Time     // the same moment, by the wall clock
+	SinceBoot    time.Duration // and by the time since the machine was started
 	Boot         uint64        // boot of the machine that saved it
 	Program      uint64        // the program's version of its entries
-	Secret       [2]uint64     // of the hash, in whose order the entries of a block are
+	Secret       [2]uint64     // of the hash
 	Policy       uint8
 	HugePages    uint8
 }
@@ -103,7 +111,7 @@ func (h *Header) Append(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint32(b, orderMark)
 	b = binary.LittleEndian.AppendUint32(b, Version)
 	b = append(b, h.Policy, h.HugePages, 0, 0, 0, 0, 0, 0)
-	for _, x := range []uint64{h.Salt, h.MaxBytes, h.Entries, h.Bytes, uint64(h.TTL),
+	for _, x := range []uint64{h.Salt, h.MaxBytes, h.Entries, uint64(h.Age), uint64(h.TTL),
 		uint64(h.RefreshAhead), uint64(h.Saved.UnixMilli()), uint64(h.SinceBoot), h.Boot,
 		h.Program, h.Secret[0], h.Secret[1], uint64(h.Idle)} {
 		b = binary.LittleEndian.AppendUint64(b, x)
@@ -134,7 +142,7 @@ func ParseHeader(b []byte, at int64) (h Header, err error) {
 	word := func(i int) uint64 { return binary.LittleEndian.Uint64(b[24+8*i:]) }
 	return Header{
 		Policy: b[16], HugePages: b[17],
-		Salt: word(0), MaxBytes: word(1), Entries: word(2), Bytes: word(3),
+		Salt: word(0), MaxBytes: word(1), Entries: word(2), Age: time.Duration(word(3)),
 		TTL: time.Duration(word(4)), RefreshAhead: time.Duration(word(5)),
 		Saved: time.UnixMilli(int64(word(6))), SinceBoot: time.Duration(word(7)),
 		Boot: word(8), Program: word(9), Secret: [2]uint64{word(10), word(11)},
@@ -142,21 +150,23 @@ func ParseHeader(b []byte, at int64) (h Header, err error) {
 	}, nil
 }
 
+// Kinds of blocks.
 const (
-	kindEntries = 1
+	kindRecords = 1
 	kindEnd     = 2
-	kindNames   = 3
+	kindNames   = 3 // internal records of namespaces, which are loaded before all others
 )
 
 // BlockHeader is the header of a block, which precedes its body.
 type BlockHeader struct {
 	Kind    uint8
-	Rank    uint8
+	Quarter uint8 // from 1 on; 0: none
+	Lane    uint16
 	ID      uint32
-	Entries uint32
+	Records uint32
 	Length  uint64 // of the body
 	Size    uint64 // of the unpacked body; equal to Length if it is not packed
-	Unread  uint64 // part of Size: entries with a frequency of 0
+	Unread  uint64 // part of Size: records with a frequency of 0
 	sum     uint64 // of the body
 }
 
@@ -172,9 +182,10 @@ func sumOf(salt uint64, b []byte) uint64 {
 func (h *BlockHeader) put(b []byte, salt uint64) {
 	body := b[BlockHeaderSize:]
 	copy(b, blockMagic)
-	b[4], b[5], b[6], b[7] = h.Kind, h.Rank, 0, 0
+	b[4], b[5] = h.Kind, h.Quarter
+	binary.LittleEndian.PutUint16(b[6:], h.Lane)
 	binary.LittleEndian.PutUint32(b[8:], h.ID)
-	binary.LittleEndian.PutUint32(b[12:], h.Entries)
+	binary.LittleEndian.PutUint32(b[12:], h.Records)
 	binary.LittleEndian.PutUint64(b[16:], uint64(len(body)))
 	binary.LittleEndian.PutUint64(b[24:], h.Size)
 	binary.LittleEndian.PutUint64(b[32:], h.Unread)
@@ -195,22 +206,23 @@ func parseBlock(b []byte, salt uint64, at int64) (h BlockHeader, err error) {
 		return h, corrupt(at, "checksum of the block's header is %x, not %x", sum, b[48:56])
 	}
 	h = BlockHeader{
-		Kind: b[4], Rank: b[5],
+		Kind: b[4], Quarter: b[5],
+		Lane:    binary.LittleEndian.Uint16(b[6:]),
 		ID:      binary.LittleEndian.Uint32(b[8:]),
-		Entries: binary.LittleEndian.Uint32(b[12:]),
+		Records: binary.LittleEndian.Uint32(b[12:]),
 		Length:  binary.LittleEndian.Uint64(b[16:]),
 		Size:    binary.LittleEndian.Uint64(b[24:]),
 		Unread:  binary.LittleEndian.Uint64(b[32:]),
 		sum:     binary.LittleEndian.Uint64(b[40:]),
 	}
 	isEnd := h.Kind == kindEnd && h.Length == endSize && h.Size == endSize
-	known := isEnd || (h.Kind == kindEntries || h.Kind == kindNames) && h.Rank < Ranks
+	known := isEnd || (h.Kind == kindRecords || h.Kind == kindNames) && h.Quarter <= Quarters
 	isPacked := h.Size != h.Length
-	isTooFull := uint64(h.Entries)*MinEntry > h.Size || h.Unread > h.Size
+	isTooFull := uint64(h.Records)*record.ShortHeader > h.Size || h.Unread > h.Size
 	if !known || h.Length > math.MaxInt64/2 || !isEnd && isTooFull ||
 		isPacked && (h.Size > MaxBlock || h.Length > MaxBlock) {
-		return h, corrupt(at, "block of kind %d, rank %d, %d entries, %d bytes, %d unpacked",
-			h.Kind, h.Rank, h.Entries, h.Length, h.Size)
+		return h, corrupt(at, "block of kind %d, quarter %d, %d records, %d bytes, %d unpacked",
+			h.Kind, h.Quarter, h.Records, h.Length, h.Size)
 	}
 	return h, nil
 }
@@ -224,65 +236,10 @@ func (h *BlockHeader) Check(body []byte, salt uint64, at int64) error {
 	return nil
 }
 
-// Block is a block that is being filled, by AppendEntry followed by key and value.
-type Block struct {
-	Bytes   []byte // begins with room for a header
-	Entries int
-	Unread  int // bytes of entries that were not read
-}
-
-// Reset empties the block.
-func (b *Block) Reset() {
-	b.Bytes = append(b.Bytes[:0], make([]byte, BlockHeaderSize)...)
-	b.Entries, b.Unread = 0, 0
-}
-
-// Add records that the bytes from offset from on are an entry.
-func (b *Block) Add(from, freq int) {
-	b.Entries++
-	if freq == 0 {
-		b.Unread += len(b.Bytes) - from
-	}
-}
-
-// Finish completes the block and returns the bytes to write, which are valid until the next
-// call with the same p. The body is packed if that makes it at least an eighth smaller.
-func (b *Block) Finish(rank int, id uint32, salt uint64, p *Packer) []byte {
-	return b.finish(kindEntries, rank, id, salt, p)
-}
-
-// finish is Finish for a block of a kind.
-func (b *Block) finish(kind uint8, rank int, id uint32, salt uint64, p *Packer) []byte {
-	size := len(b.Bytes) - BlockHeaderSize
-	h := BlockHeader{Kind: kind, Rank: uint8(rank), ID: id, Entries: uint32(b.Entries),
-		Size: uint64(size), Unread: uint64(b.Unread)}
-	out := b.Bytes
-	if size >= leastPacked && size <= MaxBlock && p.pack(out) {
-		out = p.buf
-	}
-	h.put(out, salt)
-	return out
-}
-
-// Packer compresses blocks with S2, one after another, into a shared buffer.
-type Packer struct{ buf []byte }
-
-const leastPacked = 512 // a shorter body is not packed
-
-// pack compresses the body of block b into the buffer, after room for a header, and reports whether
-// that makes it at least an eighth smaller.
-func (p *Packer) pack(b []byte) bool {
-	body := b[BlockHeaderSize:]
-	p.buf = resize(p.buf, uint64(BlockHeaderSize+s2.MaxEncodedLen(len(body))))
-	n := len(s2.Encode(p.buf[BlockHeaderSize:], body))
-	p.buf = p.buf[:BlockHeaderSize+n]
-	return n < len(body)-len(body)/8
-}
-
 // End is the content of the end mark.
 type End struct {
 	Blocks  uint64 // without the end mark
-	Entries uint64 // in them
+	Records uint64 // in them
 	Partial bool   // saving ended before everything was saved
 }
 
@@ -294,7 +251,7 @@ func (e *End) Append(b []byte, h *Header) []byte {
 	if e.Partial {
 		flags = 1
 	}
-	for _, x := range []uint64{e.Blocks, e.Entries, flags} {
+	for _, x := range []uint64{e.Blocks, e.Records, flags} {
 		b = binary.LittleEndian.AppendUint64(b, x)
 	}
 	b = h.Append(b)
@@ -307,7 +264,7 @@ func (e *End) Append(b []byte, h *Header) []byte {
 func parseEnd(body []byte) End {
 	return End{
 		Blocks:  binary.LittleEndian.Uint64(body),
-		Entries: binary.LittleEndian.Uint64(body[8:]),
+		Records: binary.LittleEndian.Uint64(body[8:]),
 		Partial: body[16] != 0,
 	}
 }

@@ -13,6 +13,8 @@ import (
 
 const packSalt = 7
 
+var ofRecords = BlockHeader{Kind: kindRecords}
+
 // noise returns n bytes that cannot be compressed.
 func noise(n int) []byte {
 	b := make([]byte, n)
@@ -29,7 +31,7 @@ func blockOf(body []byte) *Block {
 }
 
 // unseal returns the body of a sealed block, and whether it was packed.
-func unseal(t testing.TB, sealed []byte, to *buffers) (body []byte, packed bool) {
+func unseal(t testing.TB, sealed []byte, to *Buffers) (body []byte, packed bool) {
 	t.Helper()
 	h, err := parseBlock(sealed, packSalt, 0)
 	require.NoError(t, err)
@@ -48,7 +50,7 @@ func TestBlock_PackedWhereThatSavesAnEighth(t *testing.T) {
 	half := append(noise(3000), text[:3000]...)
 	little := append(noise(9500), text[:500]...)
 	var p Packer
-	var to buffers
+	var to Buffers
 	for _, test := range []struct {
 		body   []byte
 		packed bool
@@ -57,7 +59,7 @@ func TestBlock_PackedWhereThatSavesAnEighth(t *testing.T) {
 		{text[:MaxBlock+1], false}, {noise(MaxBlock), false}, {noise(600), false}, {half, true},
 		{little, false}, {nil, false}, {make([]byte, MaxBlock), true}, {text[:1000], true},
 	} {
-		sealed := blockOf(test.body).Finish(3, 0, packSalt, &p)
+		sealed := blockOf(test.body).Finish(ofRecords, packSalt, &p)
 		body, packed := unseal(t, sealed, &to)
 		require.True(t, bytes.Equal(test.body, body), "%d bytes have changed", len(test.body))
 		require.Equal(t, test.packed, packed, "%d bytes", len(test.body))
@@ -78,7 +80,7 @@ func TestBlock_PackedClaimsTooMuch(t *testing.T) {
 		{MaxBlock + 1, MaxBlock + 1, true}, // a long entry, not packed
 	} {
 		b := make([]byte, BlockHeaderSize+test.length)
-		h := BlockHeader{Kind: kindEntries, Entries: 1, Size: test.size}
+		h := BlockHeader{Kind: kindRecords, Records: 1, Size: test.size}
 		h.put(b, packSalt)
 		_, err := parseBlock(b, packSalt, 0)
 		require.Equal(t, test.ok, err == nil, "%+v", test)
@@ -106,7 +108,7 @@ func TestUnpack_Damage(t *testing.T) {
 		bodies[fmt.Sprint("cut after ", n)] = good[:n]
 	}
 	for name, body := range bodies {
-		var to buffers
+		var to Buffers
 		ref := Ref{At: 99, BlockHeader: BlockHeader{Length: uint64(len(body)), Size: size}}
 		_, err := to.unpack(&ref, body)
 		require.ErrorIs(t, err, ErrCorrupt, name)
@@ -115,7 +117,7 @@ func TestUnpack_Damage(t *testing.T) {
 	}
 	for size := range size { // a header that says otherwise
 		ref := Ref{BlockHeader: BlockHeader{Length: uint64(len(good)), Size: size}}
-		_, err := new(buffers).unpack(&ref, good)
+		_, err := new(Buffers).unpack(&ref, good)
 		require.Equal(t, size != ref.Length, err != nil, "%d bytes", size)
 	}
 }
@@ -124,14 +126,14 @@ func TestUnpack_Damage(t *testing.T) {
 func TestBlock_PackingAllocatesNothing(t *testing.T) {
 	text := bytes.Repeat([]byte("some text that repeats itself, "), 2000)
 	var p Packer
-	var to buffers
+	var to Buffers
 	b := blockOf(text)
 	h := BlockHeader{Size: uint64(len(text))}
 	require.True(t, p.pack(b.Bytes))
 	packed := bytes.Clone(p.buf[BlockHeaderSize:])
 	h.Length = uint64(len(packed))
 	ref := &Ref{BlockHeader: h}
-	require.Zero(t, testing.AllocsPerRun(100, func() { b.Finish(3, 0, packSalt, &p) }))
+	require.Zero(t, testing.AllocsPerRun(100, func() { b.Finish(ofRecords, packSalt, &p) }))
 	require.Zero(t, testing.AllocsPerRun(100, func() { _, _ = to.unpack(ref, packed) }))
 }
 
@@ -142,8 +144,8 @@ func FuzzPack(f *testing.F) {
 	f.Add(bytes.Repeat([]byte("abcd"), 300), uint16(1200))
 	f.Add(s2.Encode(nil, make([]byte, 1000)), uint16(1000))
 	f.Fuzz(func(t *testing.T, b []byte, n uint16) {
-		var to buffers
-		body, _ := unseal(t, blockOf(b).Finish(0, 0, packSalt, new(Packer)), &to)
+		var to Buffers
+		body, _ := unseal(t, blockOf(b).Finish(ofRecords, packSalt, new(Packer)), &to)
 		require.True(t, bytes.Equal(b, body), "it has changed")
 		if int(n) == len(b) {
 			return // not packed

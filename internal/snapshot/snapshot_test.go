@@ -3,22 +3,23 @@ package snapshot
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache/internal/record"
 )
 
 func TestHeader_RoundTrip(t *testing.T) {
 	h := Header{
-		Salt: 1, MaxBytes: 2, Entries: 3, Bytes: 4, TTL: 5, RefreshAhead: 6,
-		Saved: time.UnixMilli(7), Policy: 1, HugePages: 2, Secret: [2]uint64{8, 9},
+		Salt: 1, MaxBytes: 2, Entries: 3, Age: 4, TTL: 5, RefreshAhead: 6,
+		Saved: time.UnixMilli(7), SinceBoot: 10, Boot: 11, Program: 12, Idle: 13,
+		Policy: 1, HugePages: 2, Secret: [2]uint64{8, 9},
 	}
 	b := h.Append([]byte("before"))[6:]
 	require.Len(t, b, HeaderSize)
@@ -31,72 +32,79 @@ func TestHeader_RoundTrip(t *testing.T) {
 	}
 }
 
-func TestEntry_RoundTrip(t *testing.T) {
-	for _, e := range []Entry{
-		{}, {KeyLen: 1, ValueLen: 1}, {KeyLen: 127, ValueLen: 128, Freq: 3}, {KeyLen: maxKey},
-		{KeyLen: 300, ValueLen: 70_000, Expiry: 1 << 40, Freq: 1}, {Negative: true, Expiry: 5},
-		{KeyLen: 20, ValueLen: 8, Freq: 2, Spaced: true},
-	} {
-		b := AppendEntry(nil, e)
-		at := len(b)
-		b = append(b, make([]byte, e.KeyLen+e.ValueLen)...)
-		require.LessOrEqual(t, len(b), EntrySize(e.KeyLen+e.ValueLen))
-		got, skip, ok := ParseEntry(append(b, "more"...))
+// recordOf returns a plain record of a key and a value.
+func recordOf(key, value string) []byte {
+	var buf [record.MaxHeader]byte
+	b := record.Plain.Put(&buf, record.Value, len(key), len(value), record.Times{})
+	return append(append(bytes.Clone(b), key...), value...)
+}
+
+// fillBlock returns the body of a block of records whose rings and frequencies vary.
+func fillBlock(t testing.TB, n int, size func(i int) int) (*Ref, []byte, []Record) {
+	t.Helper()
+	var b Block
+	b.Reset()
+	var want []Record
+	for i := range n {
+		ring := uint8(i / 7 % 2)
+		from := b.Begin(ring)
+		b.Bytes = append(b.Bytes, recordOf(fmt.Sprint(i), string(make([]byte, size(i))))...)
+		b.End(from, i/5%4)
+		hd, ok := record.Plain.Parse(b.Bytes[from:])
 		require.True(t, ok)
-		require.Equal(t, at, skip)
-		require.Equal(t, e, got)
-		for n := range min(len(b), 200) {
-			_, _, ok := ParseEntry(b[:n])
-			require.False(t, ok, "%+v of %d bytes", e, n)
-		}
+		want = append(want, Record{hd, from - BlockHeaderSize, ring, i / 5 % 4})
 	}
-	for _, n := range []uint64{3, 1 << 31, 1 << 62, 1<<63 - 1, 1 << 63, 1<<64 - 1, 1<<64 - 5} {
-		for _, lengths := range [][2]uint64{{1, n}, {n, 1}} {
-			b := binary.AppendUvarint([]byte{0}, lengths[0])
-			b = append(binary.AppendUvarint(b, lengths[1]), "kv"...)
-			_, _, ok := ParseEntry(b)
-			require.False(t, ok, "lengths of %d", lengths)
+	body := bytes.Clone(b.Finish(BlockHeader{Kind: kindRecords}, 1, new(Packer)))
+	h, err := parseBlock(body, 1, 0)
+	require.NoError(t, err)
+	ref := &Ref{BlockHeader: h}
+	all, err := new(Buffers).unpack(ref, body[BlockHeaderSize:])
+	require.NoError(t, err)
+	return ref, bytes.Clone(all), want
+}
+
+func TestBlock_RoundTrip(t *testing.T) {
+	for _, n := range []int{1, 2, 3, 4, 5, 13, 1000} {
+		ref, body, want := fillBlock(t, n, func(i int) int { return i * 37 % 200 })
+		require.EqualValues(t, n, ref.Records)
+		var got []Record
+		require.NoError(t, ref.Each(body, func(r *Record) { got = append(got, *r) }))
+		require.Equal(t, want, got)
+		unread := 0
+		for _, r := range want {
+			if r.Freq == 0 {
+				unread += r.Total()
+			}
+		}
+		require.EqualValues(t, unread, ref.Unread)
+		for cut := range min(len(body), 300) {
+			require.ErrorIs(t, ref.Each(body[:cut], func(*Record) {}), ErrCorrupt, cut)
 		}
 	}
 }
 
-// Whatever a pass wants, a cell is saved once: passes that look at other entries each time
-// save each entry once, as long as its hash stays.
-func TestCells_EachOnce(t *testing.T) {
-	rnd := rand.New(rand.NewPCG(1, 2))
-	for _, entries := range []int{0, 1, 10, 5000, 1 << 30} {
-		var c Cells
-		c.Init(min(entries, 1<<16))
-		hashes := make([]uint64, min(entries, 5000))
-		for i := range hashes {
-			hashes[i] = rnd.Uint64N(1 << HashBits)
+// A record that was begun, but not ended, is cut off again, at the beginning of a run too.
+func TestBlock_RecordThatWasCutOff(t *testing.T) {
+	var b Block
+	b.Reset()
+	for i := range 4 {
+		from := b.Begin(uint8(i / 2))
+		b.Bytes = append(b.Bytes, "half a record"...)
+		b.Bytes = b.Bytes[:from]
+		if i%2 == 0 {
+			continue
 		}
-		times := make([]int, len(hashes))
-		for pass := range 4 {
-			byCell := map[uint64][]int{}
-			for i, h := range hashes {
-				require.LessOrEqual(t, c.Start(c.Of(h)), h)
-				require.Equal(t, c.Of(h), c.Of(c.Start(c.Of(h))))
-				byCell[c.Of(h)] = append(byCell[c.Of(h)], i)
-			}
-			for cell, in := range byCell {
-				if c.Has(cell) || pass < 3 && rnd.IntN(2) == 0 {
-					continue
-				}
-				c.Add(cell)
-				for _, i := range in {
-					times[i]++
-				}
-			}
-		}
-		for i := range times {
-			require.Equal(t, 1, times[i])
-		}
+		from = b.Begin(uint8(i / 2))
+		b.Bytes = append(b.Bytes, recordOf("k", "v")...)
+		b.End(from, 1)
 	}
-	var once Cells
-	once.Add(7)
-	require.False(t, once.Has(7), "one pass remembers nothing")
-	require.EqualValues(t, 7, once.Of(7))
+	b.Begin(Small)
+	sealed := b.Finish(BlockHeader{Kind: kindRecords}, 1, new(Packer))
+	h, err := parseBlock(sealed, 1, 0)
+	require.NoError(t, err)
+	n := 0
+	require.NoError(t, (&Ref{BlockHeader: h}).Each(sealed[BlockHeaderSize:], func(*Record) { n++ }))
+	require.Equal(t, 2, n)
 }
 
 // memory is a file.
@@ -118,30 +126,32 @@ func (m *memory) WriteAt(p []byte, at int64) (int, error) {
 	return copy(m.b[at:], p), nil
 }
 
-// saver saves entries of 1000 bytes, so many in each part, in steps of ten.
-func saver(parts, entries int) *Saver {
+// saver saves records of about 1000 bytes, so many in each part, in steps of ten.
+func saver(parts, records int) *Saver {
+	at := make([]int, parts)
 	return &Saver{
-		Context: context.Background(), Header: Header{Salt: 99}, Passes: AtOnce, Parts: parts,
-		End:  uint64(entries),
-		Size: func(int) int { return entries },
-		Step: func(w *Worker) Step {
-			return func(part int, at uint64, p Pass, saved *Cells) (uint64, error) {
-				for range 10 {
-					b := &w.Blocks[at%Ranks]
-					from := len(b.Bytes)
-					e := Entry{KeyLen: 8, ValueLen: 992}
-					b.Bytes = fmt.Appendf(AppendEntry(b.Bytes, e), "%04d%04d", part, at)
-					b.Bytes = append(b.Bytes, make([]byte, 992)...)
-					b.Add(from, 0)
-					w.Bytes += 1000
-					at++
+		Context: context.Background(), Header: Header{Salt: 99}, Parts: parts,
+		Names: func(*Worker) error { return nil },
+		Walker: func(w *Worker) Step {
+			return func(part, quarter int) (bool, error) {
+				if err := w.Reserve(11_000); err != nil {
+					return false, err
 				}
-				return at, nil
+				for range min(10, records*quarter/Quarters-at[part]) {
+					from := w.Begin(uint8(at[part] % 2))
+					key := fmt.Sprintf("%04d%04d", part, at[part])
+					w.Bytes = append(w.Bytes, recordOf(key, string(make([]byte, 989)))...)
+					w.End(from, 0)
+					w.Saved += 1000
+					at[part]++
+				}
+				return at[part] == records*quarter/Quarters, nil
 			}
 		},
 	}
 }
 
+// Blocks are not too long. Each worker of a load gets the records of a part in their order.
 func TestSaver_BlocksAreShort(t *testing.T) {
 	for _, workers := range []int{1, 2, 5} {
 		m := &memory{}
@@ -151,22 +161,26 @@ func TestSaver_BlocksAreShort(t *testing.T) {
 		require.EqualValues(t, len(m.b), s.Written.Load())
 		c, err := Scan(bytes.NewReader(m.b), int64(len(m.b)), false)
 		require.NoError(t, err)
-		seen, last := map[string]int{}, uint8(0)
 		for _, b := range c.Blocks {
-			require.LessOrEqual(t, b.Size+BlockHeaderSize, uint64(MaxBlock))
+			require.LessOrEqual(t, b.Size, uint64(MaxBlock))
 		}
-		err = c.Load(1, 1<<30, 1<<30, func() func(*Ref, []byte) error {
+		var mu sync.Mutex
+		all := 0
+		err = c.Load(workers, 1<<30, 1<<30, func() func(*Ref, []byte) error {
+			last := map[string]string{}
 			return func(b *Ref, body []byte) error {
-				require.GreaterOrEqual(t, b.Rank, last, "low ranks come first")
-				last = b.Rank
-				return b.Each(body, func(key int, e Entry) { seen[string(body[key:key+8])]++ })
+				return b.Each(body, func(r *Record) {
+					k := string(body[r.At+r.Size:][:8])
+					require.Greater(t, k[4:], last[k[:4]])
+					last[k[:4]] = k[4:]
+					mu.Lock()
+					defer mu.Unlock()
+					all++
+				})
 			}
 		})
 		require.NoError(t, err)
-		require.Len(t, seen, 50_000)
-		for _, n := range seen {
-			require.Equal(t, 1, n)
-		}
+		require.Equal(t, 50_000, all)
 	}
 }
 
@@ -178,76 +192,67 @@ func TestSaver_ErrorsEndIt(t *testing.T) {
 		require.ErrorIs(t, s.Run(workers), full)
 		s = saver(50, 1000)
 		s.To = &memory{}
-		step := s.Step
-		s.Step = func(w *Worker) Step {
-			next := step(w)
-			return func(part int, at uint64, p Pass, saved *Cells) (uint64, error) {
-				if part == 30 && at == 500 {
-					return 0, full
+		walker := s.Walker
+		s.Walker = func(w *Worker) Step {
+			next, steps := walker(w), 0
+			return func(part, quarter int) (bool, error) {
+				if steps++; part == 30 && quarter == 3 {
+					return false, full
 				}
-				return next(part, at, p, saved)
+				return next(part, quarter)
 			}
 		}
 		require.ErrorIs(t, s.Run(workers), full)
 	}
 }
 
-// Of what does not fit, the entries that nobody has read are left out, the oldest first, of both
-// rings.
+// Of what does not fit, the records that nobody has read are left out, the oldest first.
 func TestContents_ChooseTheHottest(t *testing.T) {
-	block := func(rank uint8, unread uint64) Ref {
-		return Ref{BlockHeader: BlockHeader{Rank: rank, Size: 860, Unread: unread, Entries: 10}}
+	block := func(quarter uint8, unread uint64) Ref {
+		return Ref{BlockHeader: BlockHeader{Quarter: quarter, Size: 860, Unread: unread, Records: 10}}
 	}
 	for room, want := range map[uint64][]float64{ // a block takes 1,000 bytes, all take 8,000
-		10_000: {0, 0, 0, 0, 0, 0}, 6400: {0, 0, 0, 0, 0, 0},
-		4800: {0.5, 0, 0.75, 0, 0, 0}, // a quarter of 2,000 and of 6,000
-		1600: {1, 0.5, 1, 1, 1, 1},    // three quarters; of main more was read
-		0:    {1, 1, 1, 1, 1, 1},
+		10_000: {0, 0, 0, 0, 0}, 6400: {0, 0, 0, 0, 0},
+		5600: {0, 1, 0, 0, 0},
+		5000: {0, 1, 0.75, 0, 0},
+		4400: {0, 1, 1, 0.25, 0},
+		1600: {0, 1, 1, 1, 1},
+		0:    {0, 1, 1, 1, 1},
 	} {
-		c := &Contents{Blocks: []Ref{block(0, 860), block(1, 860), block(4, 860), block(4, 860),
-			block(6, 430), block(7, 0), block(8, 860), block(8, 0)}}
+		c := &Contents{Blocks: []Ref{block(0, 0), block(1, 860), block(2, 860), block(3, 860),
+			block(4, 0), block(1, 0), block(2, 0), block(3, 860)}}
 		c.choose(room)
 		var got []float64
-		for _, i := range []int{0, 1, 2, 4, 6, 7} {
+		for i := range 5 {
 			got = append(got, c.Blocks[i].Skip)
 		}
 		require.InDeltaSlice(t, want, got, 1e-9, "room %d", room)
 	}
 }
 
-// What is left out of blocks is the part that it is to be, whatever the sizes, and also where
-// each block has a single entry. What was read is always there.
+// What is left out of runs is the part that it is to be, whatever the sizes. What was read is
+// always there.
 func TestRef_LeavesOutAPart(t *testing.T) {
-	type sums struct{ unread, read int }
-	sum := func(ref *Ref, body []byte) (s sums) {
-		require.NoError(t, ref.Each(body, func(_ int, e Entry) {
-			if e.Freq == 0 {
-				s.unread += e.ValueLen
+	for _, part := range []float64{0, 0.1, 0.5, 0.77, 1} {
+		ref, body, all := fillBlock(t, 5000, func(i int) int { return 10 + i*37%50 })
+		ref.Skip = part
+		kept, unread, read := 0, 0, 0
+		require.NoError(t, ref.Each(body, func(r *Record) {
+			if r.Freq > 0 {
+				read++
 			} else {
-				s.read++
+				kept += r.Total()
 			}
 		}))
-		return s
-	}
-	for _, part := range []float64{0, 0.1, 0.5, 0.77, 1} {
-		for _, perBlock := range []int{1, 7, 1000} {
-			kept, all := 0, 0
-			for id := 0; all < 100_000; id++ {
-				var body []byte
-				for i := range perBlock {
-					n := 10 + (id+i)*37%50
-					body = AppendEntry(body, Entry{ValueLen: n, Freq: i / 5 % 2})
-					body = append(body, make([]byte, n)...)
-				}
-				ref := Ref{BlockHeader: BlockHeader{ID: uint32(id), Entries: uint32(perBlock)}}
-				whole := sum(&ref, body)
-				ref.Skip = part
-				thinned := sum(&ref, body)
-				require.Equal(t, whole.read, thinned.read)
-				kept, all = kept+thinned.unread, all+whole.unread
+		for _, r := range all {
+			if r.Freq > 0 {
+				read--
+			} else {
+				unread += r.Total()
 			}
-			require.InDelta(t, 1-part, float64(kept)/float64(all), 0.04, "%v, %d", part, perBlock)
 		}
+		require.Zero(t, read)
+		require.InDelta(t, 1-part, float64(kept)/float64(unread), 0.08, part)
 	}
 }
 
@@ -261,11 +266,14 @@ func TestStream_ReaderFails(t *testing.T) {
 	for n := 0; n < len(m.b); n += 97 {
 		for _, end := range []error{io.EOF, broken} {
 			r := io.MultiReader(bytes.NewReader(m.b[:n]), failing{end})
-			st, err := NewStream(r, 1<<40)
+			st, err := NewStream(r)
 			for err == nil {
-				_, _, err = st.Next()
+				var ref Ref
+				if ref, err = st.Next(); err == nil {
+					_, err = st.Body(&ref, new(Buffers))
+				}
 			}
-			require.EqualValues(t, n, st.Read)
+			require.EqualValues(t, n, st.Read())
 			if end == broken {
 				require.ErrorIs(t, err, broken)
 			} else {
@@ -279,19 +287,26 @@ type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// FuzzEntries holds ParseEntry to its word on any bytes.
-func FuzzEntries(f *testing.F) {
-	f.Add([]byte{0, 1, 1, 'k', 'v'})
-	f.Add([]byte{4, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0})
-	f.Fuzz(func(t *testing.T, b []byte) {
-		e, at, ok := ParseEntry(b)
-		if !ok {
-			return
+// FuzzRuns holds Each to its word on any bytes: what it passes on lies in the body, and is as many
+// records as the block has.
+func FuzzRuns(f *testing.F) {
+	_, body, _ := fillBlock(f, 20, func(i int) int { return i })
+	f.Add(body, uint32(20), byte(kindRecords))
+	f.Add([]byte{0, 1, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, uint32(1), byte(kindNames))
+	f.Fuzz(func(t *testing.T, body []byte, records uint32, kind byte) {
+		ref := Ref{BlockHeader: BlockHeader{Kind: kind, Records: records}}
+		n, last := uint32(0), 0
+		err := ref.Each(body, func(r *Record) {
+			n++
+			require.GreaterOrEqual(t, r.At, last)
+			last = r.At + r.Total()
+			require.LessOrEqual(t, last, len(body))
+			require.False(t, r.Dead)
+		})
+		if err == nil {
+			require.Equal(t, records, n)
+		} else {
+			require.ErrorIs(t, err, ErrCorrupt)
 		}
-		require.LessOrEqual(t, at+e.KeyLen+e.ValueLen, len(b))
-		require.GreaterOrEqual(t, at, MinEntry)
-		again, _, ok := ParseEntry(append(AppendEntry(nil, e), b[at:]...))
-		require.True(t, ok)
-		require.Equal(t, e, again)
 	})
 }

@@ -78,24 +78,21 @@ func (b *Store) adopt(
 // Shared.Recovered counts what it finds.
 func (rv Recovery) Enter(timed bool) {
 	b, rec := rv.of, recovery{timed: timed}
-	oldestFirst := []policy.Ring{policy.Cold, policy.Queue, policy.Main, policy.Small}
+	b.sizeIndex()
 	for _, in := range oldestFirst {
 		if in >= b.inUse() {
 			continue
 		}
-		r := b.Ring(in)
+		r, at := b.Ring(in), uint64(0)
 		for _, c := range r.Chunks() {
 			b.Shared.File.ReadAhead(c)
 		}
-		for pos := r.Tail; pos != r.Head(); {
-			hd, ok := r.Header(pos)
-			if !ok { // without its length, the next record cannot be found
-				b.Shared.Recovered.Discarded.Add(1)
-				r.CutOff(pos)
-				break
-			}
+		if !b.each(in, &at, 0, func(pos uint64, hd record.Header) bool {
 			b.recoverRecord(&rec, in, pos, hd)
-			pos = (pos + uint64(hd.Total())) & r.Mask
+			return true
+		}) { // without its length, the next record cannot be found
+			b.Shared.Recovered.Discarded.Add(1)
+			r.CutOff(at & r.Mask)
 		}
 	}
 	if b.cold.on {
@@ -106,6 +103,27 @@ func (rv Recovery) Enter(timed bool) {
 	b.Shared.Recovered.Bytes.Add(uint64(bytes))
 	b.Shared.CountArrival(Arrival{n, bytes}, b.Large)
 	b.learn()
+}
+
+// sizeIndex gives the index the pages that the live records in the rings need, as it had them
+// before, within the bound. If the system refuses them, it gets fewer.
+func (b *Store) sizeIndex() {
+	live := 0
+	for in := range b.inUse() {
+		b.each(in, new(uint64), 0, func(_ uint64, hd record.Header) bool {
+			if !hd.Dead {
+				live++
+			}
+			return true
+		})
+	}
+	n := 0
+	if live > 0 {
+		n = b.Index.PagesFor(live * 16 / int(b.growAt))
+	}
+	for n > 0 && b.growIndex(n) != nil {
+		n /= 2
+	}
 }
 
 // Settle is the third, when all buckets have done the second: it sets the limits of the cold part,
@@ -164,7 +182,7 @@ func (b *Store) recoverRecord(
 		b.kill(r, pos, hd, h, Unsaid)
 	default:
 		b.limitIdle(r, pos, hd)
-		b.enter(in, pos, key, h)
+		b.recoverSlot(in, pos, hd, key, h)
 		if hd.Kind.Base() == record.Internal && hd.ValueLen == generation.Size {
 			g := b.wordAt(r, pos+uint64(hd.Size+hd.KeyLen))
 			b.Shared.Recovered.Spaces.note(string(key[generation.Size:]), g)
@@ -183,30 +201,54 @@ func (b *Store) canUnpack(in policy.Ring, pos uint64, hd record.Header) bool {
 	return b.Shared.Compression.Recovers(packed)
 }
 
-// enter enters the live record at pos of a ring into the index. There may be another one of the
-// same key if the process died while it moved the record: the older one is dropped.
-func (b *Store) enter(in policy.Ring, pos uint64, key []byte, h uint64) {
-	var f Found
-	slot := index.Slot(h, in, pos)
-	if b.findCounting(&f, key, h) {
-		b.kill(f.Ring, f.Pos, f.Header, h, Unsaid)
-		b.Index.Store(f.Place, slot)
-		return
-	}
-	if b.Index.Empty() || !b.Index.Growing() && b.isCrowded() {
-		// The index was as large before, within the bound.
-		_ = b.growIndex(max(1, b.Index.Pages()/growthPart))
-	}
-	b.MoveHomes()
+// recoverSlot enters the live record at pos of a ring into the index. There may be another one of
+// the same key if the process died while it moved the record: the older one is dropped.
+func (b *Store) recoverSlot(
+	in policy.Ring, pos uint64, hd record.Header, key []byte, h uint64,
+) {
 	if b.Index.Empty() { // no memory
-		hd, _ := b.Ring(in).Header(pos)
 		b.kill(b.Ring(in), pos, hd, h, Unsaid)
 		return
 	}
-	b.Index.SetLatest(slot)
-	if victim, forced := b.Index.Insert(slot, index.Tag(h), b.windows()); forced {
-		b.crowd(victim)
+	var f Found
+	if b.findCounting(&f, key, h) {
+		b.kill(f.Ring, f.Pos, f.Header, h, Unsaid)
+		f.dead = true
 	}
+	b.enter(&f, index.Slot(h, in, pos), h)
+}
+
+// Restore does for a record of a snapshot what nearly always suffices: it appends the record as it
+// is, with one deadline or none and of no namespace, and enters it into the index. If the key is
+// present, it replaces the older record, or stores nothing. It reports false for ok if it has done
+// nothing because Set is needed.
+func (b *Store) Restore(w *Write, rec []byte, replace bool) (stored, ok bool) {
+	r := &b.Rings[w.Ring]
+	if b.Index.Empty() || r.Left() < len(rec) {
+		return false, false
+	}
+	b.MoveHomes()
+	var f Found
+	if b.holds(w, &f) {
+		if !replace {
+			return false, true
+		}
+		b.kill(f.Ring, f.Pos, f.Header, w.Hash, Unsaid)
+		f.dead = true
+	}
+	pos := r.AppendRecord(rec)
+	r.Count(1, len(rec), w.Expiry != 0)
+	b.noteExpiry(w.Expiry)
+	slot := index.Slot(w.Hash, w.Ring, pos)
+	if b.Touches {
+		slot = index.WithFreq(slot, w.Freq)
+	}
+	b.enter(&f, slot, w.Hash)
+	b.known = hintUnknown
+	b.appended += len(rec)
+	b.sweep()
+	b.tendIndex()
+	return true, true
 }
 
 // emptySmall moves the records that another policy has left in small to main.

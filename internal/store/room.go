@@ -100,12 +100,9 @@ func (b *Store) compactWork(n int) policy.Work {
 // place chooses the ring that a record goes to, and makes room for it there. It returns the ring,
 // and how many chunks it may hold. room is the result of makeRoomEarly.
 func (b *Store) place(f *Found, replace bool, w *Write, room int) (to policy.Ring, limit int) {
-	isNew := !replace && !f.Ghost && !w.restored
+	isNew := !replace && !f.Ghost && !w.Restored
 	if isNew && b.known == hintFits && b.Rings[b.entry].Left() >= w.Bytes {
 		return b.entry, math.MaxInt // any limit will do: no chunk is taken
-	}
-	if w.restored && b.Rings[w.ring].Left() >= w.Bytes {
-		return w.ring, math.MaxInt // as nearly always
 	}
 	var l limits
 	if room == 0 {
@@ -129,9 +126,9 @@ func (b *Store) admit(f *Found, replace bool, w *Write, l limits) policy.Ring {
 	switch {
 	case replace:
 		return min(index.Ring(f.Slot), policy.Main) // of the cold part, to main
-	case b.policy.Kind == policy.FIFO || w.restored && w.ring == policy.Main:
+	case b.policy.Kind == policy.FIFO || w.Restored && w.Ring == policy.Main:
 		return policy.Main
-	case w.restored:
+	case w.Restored:
 		return b.policy.Admit(policy.NoGhost, small.Fits(w.Bytes, l.small), main.Fits(w.Bytes, l.main))
 	case f.Ghost:
 		b.GhostHits++

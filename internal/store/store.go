@@ -25,8 +25,7 @@ const RingCount = 2
 //   - one entry: Lookup, Holds, NoteRead, MoveHomes, Set, Arrived, Fail, Restore, Delete, Touch,
 //     PutOff, Keep
 //   - memory: Memory, Lack, Demand, Expect, MakeWay, Shrink, Give, GivePages
-//   - all entries, in steps: NextSlots, DeleteStep, DropStep, and the methods of Keys
-//     and Fit
+//   - all entries, in steps: Walk, EndWalk, DeleteStep, DropStep, and the methods of Keys and Fit
 //   - parts with methods of their own: Cold, Namespaces, Recovery
 //   - its life: Init, Reset, Close
 //   - figures: Sizes, Check
@@ -56,7 +55,7 @@ type Store struct {
 	spaced    int32       // live records of namespaces, with the next
 	internals int32       // live records of the cache itself, which hold generations
 	Number    int32       // of the bucket, the large ones last
-	sweeps    int32       // calls of DeleteExpired under way
+	sweeps    int32       // walks that began and have not ended, except that of the expirer
 	hasTTL    bool        // there is a live record with room for an expiry
 	known     hint        // whether the next new record fits
 	entry     policy.Ring // the ring that it goes to, if that is known
@@ -187,27 +186,6 @@ func (b *Store) Set(w *Write) error {
 	return err
 }
 
-// Restore stores the record with the ring and the frequency that it had in another cache. It stores
-// nothing, and reports false, if the key is present.
-func (b *Store) Restore(w *Write, in policy.Ring, freq int) (stored bool, err error) {
-	b.MoveHomes()
-	if b.Index.Empty() {
-		if err := b.startIndex(w.Bytes); err != nil {
-			return false, err
-		}
-	}
-	var f Found
-	if b.holds(w, &f) {
-		return false, nil
-	}
-	w.restored, w.ring, w.freq = true, in, 0
-	if b.Touches {
-		w.freq = freq
-	}
-	err = b.insert(&f, false, w, 0)
-	return err == nil, err
-}
-
 // removeAt removes the live record that slot s of hash h leads to, and the slot.
 func (b *Store) removeAt(s, h uint64) {
 	in, pos := index.Ring(s), index.Pos(s)
@@ -279,23 +257,29 @@ func (b *Store) append(to policy.Ring, limit int, w *Write) (uint64, error) {
 	return pos, nil
 }
 
-// putSlot enters a record into the index.
+// putSlot enters a record into the index. If it replaces another one, that is f.
 func (b *Store) putSlot(f *Found, replace bool, w *Write, to policy.Ring, pos uint64) {
 	slot := index.Slot(w.Hash, to, pos)
-	b.Index.SetLatest(slot)
 	switch {
 	case replace && index.Ring(f.Slot).IsCold():
 		slot = index.WithMark(slot) // on probation for the one read
 	case replace:
 		slot = index.WithFreqOf(slot, f.Slot)
-	case w.restored:
-		slot = index.WithFreq(slot, w.freq)
+	case w.Restored && b.Touches:
+		slot = index.WithFreq(slot, w.Freq)
 	case f.Ghost && b.policy.Full() && (to == policy.Small || !index.HasPast(f.Slot)):
 		slot = index.WithMark(slot)
 	}
-	if replace || f.Ghost {
+	b.enter(f, slot, w.Hash)
+}
+
+// enter puts the slot of a record of hash h into the index: in the place of f, if that is the
+// record that it replaces, which is dead now, or its key's ghost.
+func (b *Store) enter(f *Found, slot, h uint64) {
+	b.Index.SetLatest(slot)
+	if f.dead || f.Ghost {
 		b.Index.Store(f.Place, slot)
-	} else if victim, forced := b.Index.Insert(slot, index.Tag(w.Hash), b.windows()); forced {
+	} else if victim, forced := b.Index.Insert(slot, index.Tag(h), b.windows()); forced {
 		b.crowd(victim)
 	}
 }

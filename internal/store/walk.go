@@ -1,18 +1,157 @@
 package store
 
 import (
+	"math"
 	"slices"
 
+	"github.com/ringcache/ringcache/internal/chunk"
 	"github.com/ringcache/ringcache/internal/index"
+	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
 )
 
-// How a bucket is walked: by the hash of its entries.
-//
-// The hash of an entry never changes, and the homes of an index are in hash order. So a
-// bucket is walked by a cursor, the hash bits that slots remember: a step takes the entries
-// of the next few homes, and the lock is free until the next step. Moves of records between rings,
-// or of the index to another geometry, do not move an entry to the other side of the cursor.
+// How the records of a bucket are walked: by position, when all of them are wanted, or by the hash
+// of their keys.
+
+// Walk is how far a walk by position has come. It goes through the rings in steps, from tail to
+// head, and the lock is free in between. A record that moves meanwhile goes to the head of a ring,
+// so the walk meets it there, perhaps for the second time. The zero value is a walk that has not
+// begun.
+type Walk struct {
+	at     [policy.Rings]uint64 // the next record of each ring, as Ring.Since counts
+	passed uint64               // bytes of the records so far
+	begun  bool
+}
+
+// Spot is a record that a walk has met.
+type Spot struct {
+	Ring policy.Ring
+	Pos  uint64
+	record.Header
+	hash uint64 // of its key
+}
+
+// LongRecord is the number of bytes above which the bytes of a record do not count as those of a
+// step, but only the bytes of its key.
+const LongRecord = chunk.MaxSize
+
+// Quarters is the number of parts of small and main that a walk may leave for later.
+const Quarters = 4
+
+// stepLooks is how many records a step of a walk looks at.
+const stepLooks = 1024
+
+// oldestFirst is the order in which a walk goes through the rings.
+var oldestFirst = [...]policy.Ring{policy.Cold, policy.Queue, policy.Main, policy.Small}
+
+// Walk appends the next live records of up to StepBytes to spots, but not those that no lookup
+// would find. It reports whether the walk has met all records now, but for those in the last
+// quarters of small and main; left is how many. EndWalk must follow.
+func (b *Store) Walk(w *Walk, left int, spots []Spot) (_ []Spot, done bool) {
+	if !w.begun {
+		w.begun = true
+		b.sweeps++ // from now on no record takes the bytes of others that w.at may refer to
+	}
+	now, looks, bytes := b.Shared.Now(), stepLooks, StepBytes
+	if b.IsLate(w) {
+		looks, bytes = math.MaxInt, math.MaxInt
+	}
+	for _, in := range oldestFirst {
+		if in >= b.inUse() {
+			continue
+		}
+		r, stay := b.Ring(in), uint64(0)
+		if !in.IsCold() {
+			stay = r.Size / Quarters * uint64(left)
+		}
+		more := true
+		whole := b.each(in, &w.at[in], stay, func(pos uint64, hd record.Header) bool {
+			n, isLive := hd.Total(), !hd.Dead && (hd.Expiry == 0 || now < hd.Expiry)
+			if isLive = isLive && !b.isForgotten(r, pos, hd); !isLive {
+				n = 0
+			} else if n > LongRecord {
+				n = hd.KeyLen
+			}
+			if looks, bytes = looks-1, bytes-n; looks < 0 || bytes < 0 {
+				more = false
+				return false
+			}
+			if isLive {
+				h := b.keyHash(r, pos, hd)
+				b.Index.Prefetch(h, 1) // for Freq
+				spots = append(spots, Spot{in, pos, hd, h})
+			}
+			w.passed += uint64(hd.Total())
+			return true
+		})
+		if !more {
+			return spots, false
+		}
+		if !whole { // without its length, the records behind it cannot be found either
+			b.Corruptions.Add(1)
+			w.at[in] = r.Since(r.Tail) + r.Size
+		}
+	}
+	return spots, true
+}
+
+// IsLate reports whether a walk has passed twice as many bytes as the rings have: records are
+// stored as fast as it proceeds. Its next step then passes all that are left, so that it ends.
+func (b *Store) IsLate(w *Walk) bool {
+	size := b.Rings[policy.Small].Size + b.Rings[policy.Main].Size + uint64(b.cold.size())
+	return w.passed > 2*size
+}
+
+// EndWalk ends a walk.
+func (b *Store) EndWalk(w *Walk) {
+	if w.begun {
+		w.begun = false
+		b.sweeps--
+	}
+}
+
+// each calls fn with the records of a ring, dead or not, from *at on, until fn returns false or the
+// rest of the ring has at most the given bytes. It returns false if the header of a record is not
+// valid.
+func (b *Store) each(
+	in policy.Ring, at *uint64, left uint64, fn func(pos uint64, hd record.Header) bool,
+) (whole bool) {
+	r := b.Ring(in)
+	tail := r.Since(r.Tail)
+	*at = max(*at, tail) // the tail may have overtaken the walk
+	for end := tail + r.Size; *at+left < end; {
+		pos := *at & r.Mask
+		hd, ok := r.Header(pos)
+		if !ok {
+			return false
+		}
+		if !fn(pos, hd) {
+			break
+		}
+		*at += uint64(hd.Total())
+	}
+	return true
+}
+
+// Freq returns the frequency of a record that Walk has met under the same lock. It reports false if
+// the index does not refer to it.
+func (b *Store) Freq(s *Spot) (freq int, ok bool) {
+	p, ok := b.Index.Find(s.hash, s.Ring, s.Pos)
+	return FreqOf(p.Slot), ok
+}
+
+// FreqOf returns the frequency of a slot's entry.
+func FreqOf(slot uint64) int {
+	if index.Ring(slot).IsCold() {
+		return 0 // the slot has its origin there
+	}
+	return index.Freq(slot)
+}
+
+// By hash: the hash of an entry never changes, and the homes of an index are in hash order. So
+// a step takes the entries of the next few homes, from a cursor on, the hash bits that slots
+// remember. Moves of records between rings, or of the index to another geometry, do not move an
+// entry to the other side of the cursor.
 
 // stepHomes is how many homes a step takes. It ends earlier, with a home or where it must with a
 // hash, once it has StepRecords keys or StepBytes of them.
@@ -21,27 +160,17 @@ const stepHomes = 256
 // HashesEnd is the cursor behind all hashes.
 const HashesEnd = 1 << index.HashBits
 
-// NextSlots appends the live slots of the next homes, from cursor at on, to slots, which is empty:
-// each once, in the order of their hashes. It returns the cursor behind them. whole, if it is not
-// nil, lowers that cursor to where a step may end.
-func (b *Store) NextSlots(
-	slots []uint64, at uint64, whole func(cursor uint64) uint64,
-) (_ []uint64, end uint64) {
+// nextSlots appends the live slots of the next homes, from cursor at on, to slots, which is empty:
+// each once, in the order of their hashes. It returns the cursor behind them.
+func (b *Store) nextSlots(slots []uint64, at uint64) (_ []uint64, end uint64) {
 	if b.Index.Pages() == 0 {
 		return slots, HashesEnd
 	}
 	end = at
-	for n, cursor := 0, at; cursor < HashesEnd &&
-		(end == at || n < stepHomes && len(slots) < StepRecords); n++ {
+	for n := 0; end < HashesEnd && n < stepHomes && len(slots) < StepRecords; n++ {
 		from := len(slots)
-		slots, cursor = b.Index.TakeHome(slots, cursor, b.windows())
+		slots, end = b.Index.TakeHome(slots, end, b.windows())
 		slices.Sort(slots[from:]) // by hash, with which a slot begins; homes are in that order
-		if end = cursor; whole != nil {
-			end = whole(cursor)
-		}
-	}
-	for n := len(slots); n > 0 && index.HashOf(slots[n-1]) >= end; n-- {
-		slots = slots[:n-1]
 	}
 	sameEntry := func(a, b uint64) bool { return index.Location(a) == index.Location(b) }
 	return slices.CompactFunc(slots, sameEntry), end // a path may visit a group twice
@@ -59,7 +188,7 @@ type Keys struct {
 // Next copies the next keys of a bucket, from cursor at on, and returns the cursor behind them.
 func (k *Keys) Next(b *Store, at uint64) (end uint64) {
 	k.Bytes, k.Ends = k.Bytes[:0], k.Ends[:0]
-	k.slots, end = b.NextSlots(k.slots[:0], at, nil)
+	k.slots, end = b.nextSlots(k.slots[:0], at)
 	for _, slot := range k.slots {
 		b.Ring(index.Ring(slot)).Prefetch(index.Pos(slot))
 	}

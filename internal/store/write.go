@@ -23,9 +23,9 @@ type Write struct {
 
 	Times record.Times // deadlines of the record, by Measure
 
-	restored bool        // set by Restore: it keeps the ring and frequency below, and its key is new
-	ring     policy.Ring // of a restored record
-	freq     int         // of a restored record
+	Restored bool        // of a snapshot: it keeps the ring and the frequency below
+	Ring     policy.Ring // small or main
+	Freq     int
 }
 
 // why returns the reason that OnRemove gets for the older value.

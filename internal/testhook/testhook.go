@@ -144,29 +144,25 @@ var (
 
 // Walker saves the entries of a cache, bucket by bucket.
 type Walker struct {
-	Part snapshot.Step
+	// Copy makes a step in a bucket, under its lock, and returns the number of records that are
+	// copied after it.
+	Copy func(bucket, quarter int) (done bool, later int, err error)
 
-	// Step is Part for short records only. It returns the keys of the others.
-	Step func(
-		bucket int, at uint64, p snapshot.Pass, done *snapshot.Cells,
-	) (next uint64, others [][]byte, err error)
-
-	// CopyLong copies a record of a bucket in parts, and reports whether it was whole. It has
-	// room for n bytes.
+	// CopyLong copies a record of n bytes in parts, and reports whether it was whole.
 	CopyLong func(bucket int, k []byte, n int) (whole bool)
+
+	End func()
 }
 
 // Snapshots.
 var (
-	Saver func(ctx context.Context, cache any, passes []snapshot.Pass) *snapshot.Saver
+	// Saver returns a saver without a destination. It calls between, which may be nil, between two
+	// parts of a long record. The caller must call end.
+	Saver func(ctx context.Context, cache any, between func()) (s *snapshot.Saver, end func())
 
-	// WalkerOf returns a walker for out. It calls between, which may be nil, between two parts
-	// of a long record.
-	WalkerOf func(cache any, at clock.Wall, out *snapshot.Worker, between func()) Walker
+	// WalkerOf returns a walker for out.
+	WalkerOf func(cache any, out *snapshot.Worker, between func()) Walker
 
 	// Restore puts the entries of a snapshot into a cache.
 	Restore func(cache any, s *snapshot.Contents) error
-
-	// RestoreAt is Restore for single blocks, when the time by the wall clock is at.
-	RestoreAt func(cache any, at time.Time) func(*snapshot.Ref, []byte) error
 )

@@ -321,6 +321,35 @@ func TestNamespace_Concurrent(t *testing.T) {
 	require.NotZero(t, hits.Load())
 }
 
+// The namespaces of a cache in memory, which has no records of their generations, are found in a
+// file and in a stream.
+func TestNamespace_SnapshotBeginsWithGenerations(t *testing.T) {
+	c := ringtest.MustCache(t, ringtest.Default(ringtest.MinBytes))
+	const spaces, entries = 50, 20
+	for i := range spaces {
+		n := c.Namespace(fmt.Sprint(i))
+		for j := range entries {
+			require.NoError(t, n.Set(ringtest.IDKey(j), []byte("v")))
+		}
+	}
+	_, path := ringtest.SnapshotOf(t, c)
+	d := ringtest.MustLoad(t, path)
+	var stream bytes.Buffer
+	_, err := c.WriteSnapshot(&stream)
+	require.NoError(t, err)
+	e := ringtest.MustCache(t, ringtest.Default(ringtest.MinBytes))
+	_, err = e.ReadSnapshot(&stream)
+	require.NoError(t, err)
+	for _, d := range []*ringcache.Cache{d, e} {
+		for i := range spaces {
+			n := d.Namespace(fmt.Sprint(i))
+			for j := range entries {
+				require.True(t, n.Has(ringtest.IDKey(j)), "namespace %d", i)
+			}
+		}
+	}
+}
+
 // A snapshot is as old as it is, and says so.
 func TestNamespace_SnapshotFromBefore(t *testing.T) {
 	c := ringtest.MustCache(t, ringtest.Roomy(0))

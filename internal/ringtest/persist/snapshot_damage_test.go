@@ -123,7 +123,7 @@ func TestSnapshot_EveryBitFlipped(t *testing.T) {
 			lost := 0
 			for _, block := range blocks {
 				if i >= int(block.At) && i < block.end() {
-					lost = int(block.Entries)
+					lost = int(block.Records)
 				}
 			}
 			require.Equal(t, whole-lost, n, "bit %d of byte %d", bit, i)
@@ -155,7 +155,7 @@ func TestSnapshot_EveryTruncation(t *testing.T) {
 		want := 0
 		for _, block := range blocks {
 			if block.end() <= n {
-				want += int(block.Entries)
+				want += int(block.Records)
 			}
 		}
 		require.Equal(t, want, got, "%d bytes", n)
@@ -177,7 +177,7 @@ func TestSnapshot_BlocksElsewhere(t *testing.T) {
 			rest = append(rest, part(i))
 		}
 	}
-	missing := len(all) - int(blocks[0].Entries)
+	missing := len(all) - int(blocks[0].Records)
 	judge(t, join(head, join(reversed...), end), all, true, "reversed")
 	n := judge(t, join(head, join(rest...), end), all, false, "one is missing")
 	require.Equal(t, missing, n)
@@ -236,7 +236,7 @@ func TestSnapshot_DamagedFile(t *testing.T) {
 	where := fmt.Sprintf("offset %d: checksum of block %d is ", hurt.At, hurt.ID)
 	require.ErrorContains(t, err, where)
 	d, report := ringtest.MustLoadInto(t, path, ringcache.Options{MaxBytes: 64 << 20})
-	require.Equal(t, c.Len()-int(hurt.Entries), d.Len())
+	require.Equal(t, c.Len()-int(hurt.Records), d.Len())
 	require.Equal(t, d.Len(), report.Entries)
 	require.Equal(t, 1, report.DiscardedBlocks)
 	require.EqualError(t, report.Err, err.Error(), "Load reports what LoadFromFile returns")
@@ -267,34 +267,51 @@ func forge(h snapshot.Header, blocks ...[]byte) []byte {
 		var block snapshot.Block
 		block.Reset()
 		block.Bytes = append(block.Bytes, body...)
-		block.Entries = 1
-		b = append(b, block.Finish(5, uint32(i), h.Salt, new(snapshot.Packer))...)
+		block.Records = 1
+		of := snapshot.BlockHeader{Kind: 1, Quarter: 1, ID: uint32(i)}
+		b = append(b, block.Finish(of, h.Salt, new(snapshot.Packer))...)
 	}
-	end := snapshot.End{Blocks: uint64(len(blocks)), Entries: uint64(len(blocks))}
+	end := snapshot.End{Blocks: uint64(len(blocks)), Records: uint64(len(blocks))}
 	return end.Append(b, &h)
+}
+
+// forgeRun returns a run that says it has so many records and bytes.
+func forgeRun(ring byte, records uint32, size uint64, rest ...byte) []byte {
+	b := binary.LittleEndian.AppendUint32([]byte{ring}, records)
+	return append(binary.LittleEndian.AppendUint64(b, size), rest...)
+}
+
+// forgeRecord returns a run of a record, and its frequency.
+func forgeRecord(record ...byte) []byte {
+	return append(forgeRun(1, 1, uint64(len(record)), record...), 0)
 }
 
 // Nothing is allocated on the word of a number in the file, and nothing panics, even if
 // all checksums are right.
 func TestSnapshot_NumbersThatLie(t *testing.T) {
-	huge := binary.AppendUvarint(nil, 1<<62)
-	entry := func(meta byte, parts ...[]byte) []byte {
-		return append([]byte{meta}, bytes.Join(parts, nil)...)
-	}
-	good := entry(0, []byte{1, 1}, []byte("kv"))
-	never := bytes.Repeat([]byte{0xff}, 8)
+	good := forgeRecord(1, 1, 0, 'k', 'v')
 	h := snapshot.Header{MaxBytes: 1 << 25}
 	for name, b := range map[string][]byte{
-		"key":         forge(h, entry(0, huge, []byte{1}, []byte("kv"))),
-		"value":       forge(h, entry(0, []byte{1}, huge, []byte("kv"))),
-		"both":        forge(h, entry(0, huge, huge)),
-		"endless":     forge(h, bytes.Repeat([]byte{0xff}, 30)),
-		"meta":        forge(h, entry(0x80, []byte{1, 1}, []byte("kv"))),
-		"no expiry":   forge(h, entry(4, []byte{1, 1}, []byte("kv"))),
-		"before 1970": forge(h, entry(4, []byte{1, 1}, never, []byte("kv"))),
-		"negative":    forge(h, entry(8, []byte{1, 1}, []byte("kv"))),
-		"two entries": forge(h, append(bytes.Clone(good), good...)),
-		"no entry":    forge(h, nil),
+		"key":         forge(h, forgeRecord(63, 1, 0, 'k', 'v')),
+		"value":       forge(h, forgeRecord(1, 255, 255, 'k', 'v')),
+		"long key":    forge(h, forgeRecord(0x40, 255, 255, 1, 0, 0, 0, 'k', 'v')),
+		"long value":  forge(h, forgeRecord(0x40, 1, 0, 255, 255, 255, 255, 'k', 'v')),
+		"half":        forge(h, forgeRecord(0x40, 1, 0)),
+		"one byte":    forge(h, forgeRecord(1)),
+		"dead":        forge(h, forgeRecord(0x81, 1, 0, 'k', 'v')),
+		"packed":      forge(h, forgeRecord(0x43, 1, 0, 1, 0, 0, 0, 'k', 'v')),
+		"a kind":      forge(h, forgeRecord(0x48, 1, 0, 1, 0, 0, 0, 'k', 'v')),
+		"negative":    forge(h, forgeRecord(0x42, 1, 0, 1, 0, 0, 0, 9, 9, 9, 9, 'k', 'v')),
+		"a byte more": forge(h, forgeRecord(1, 1, 0, 'k', 'v', 0)),
+		"two records": forge(h, forgeRun(1, 2, 10, 1, 1, 0, 'k', 'v', 1, 1, 0, 'l', 'v', 0)),
+		"two runs":    forge(h, append(bytes.Clone(good), good...)),
+		"a ring":      forge(h, forgeRun(2, 1, 5, 1, 1, 0, 'k', 'v', 0)),
+		"no record":   forge(h, forgeRun(1, 0, 0)),
+		"no run":      forge(h, nil),
+		"bytes":       forge(h, forgeRun(1, 1, 1<<62, 1, 1, 0, 'k', 'v', 0)),
+		"all bytes":   forge(h, forgeRun(1, 1, 1<<64-1, 1, 1, 0, 'k', 'v', 0)),
+		"records":     forge(h, forgeRun(1, 1<<32-1, 5, 1, 1, 0, 'k', 'v', 0)),
+		"no freqs":    forge(h, forgeRun(1, 1, 5, 1, 1, 0, 'k', 'v')),
 	} {
 		path := ringtest.WriteFile(t, b)
 		_, err := ringcache.LoadFromFile(path)
@@ -326,7 +343,7 @@ func TestSnapshot_NumbersThatLie(t *testing.T) {
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	h = snapshot.Header{MaxBytes: 1 << 30, Entries: 1 << 60, Bytes: 1 << 60, Policy: 200}
+	h = snapshot.Header{MaxBytes: 1 << 30, Entries: 1 << 60, Policy: 200}
 	d, err := ringcache.LoadFromFile(ringtest.WriteFile(t, forge(h, good)))
 	require.NoError(t, err)
 	runtime.ReadMemStats(&after)
@@ -359,16 +376,16 @@ func TestSnapshot_OtherVersion(t *testing.T) {
 			require.ErrorIs(t, err, ringcache.ErrVersion)
 			require.False(t, errors.Is(err, ringcache.ErrCorrupt))
 			require.ErrorContains(t, err,
-				fmt.Sprintf("version %d of the format, only 3 is known", version))
+				fmt.Sprintf("version %d of the format, only 4 is known", version))
 		}
 	}
 }
 
 var golden = flag.Bool("ringcache.golden", false, "write the golden snapshot anew")
 
-const goldenFile = "testdata/v3.snapshot"
+const goldenFile = "testdata/v4.snapshot"
 
-// A file of version 3 of the format is read by every later version, on all platforms.
+// A file of version 4 of the format is read by every later version, on all platforms.
 func TestSnapshot_Golden(t *testing.T) {
 	if *golden {
 		g := ringtest.Default(ringtest.MinBytes)
@@ -422,7 +439,9 @@ func FuzzSnapshot(f *testing.F) {
 	b, all := smallSnapshot(f)
 	f.Add(b, uint16(0), byte(0))
 	f.Add([]byte("rblk"), uint16(100), byte(1))
-	f.Add([]byte{0, 1, 1, 'k', 'v'}, uint16(5), byte(255))
+	f.Add(forgeRecord(1, 1, 0, 'k', 'v'), uint16(5), byte(255))
+	f.Add(forgeRecord(0x61, 1, 0, 9, 0, 0, 0, 'k', 'v'), uint16(5), byte(255))
+	f.Add(forgeRecord(0x42, 1, 0, 0, 0, 0, 0, 9, 0, 0, 0, 'k'), uint16(5), byte(255))
 	f.Fuzz(func(t *testing.T, data []byte, at uint16, x byte) {
 		changed := bytes.Clone(b)
 		i := int(at) % len(b)

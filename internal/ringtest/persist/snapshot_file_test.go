@@ -45,8 +45,8 @@ func TestLoad_HasTheOptionsOfTheProgram(t *testing.T) {
 	require.Zero(t, ringtest.Shared(c).Expected)
 }
 
-// Each cache has another hash secret, but one that is loaded has that of the snapshot, whose blocks
-// are in the order of that hash.
+// Each cache has another hash secret, but one that is loaded has that of the snapshot, in whose
+// runs the records of a bucket lie together.
 func TestLoad_HasTheHashSecretOfTheSnapshot(t *testing.T) {
 	c := ringcache.New(32 << 20)
 	require.NoError(t, c.Set([]byte("k"), []byte("v")))
@@ -96,7 +96,7 @@ func TestLoad_Namespaces(t *testing.T) {
 	require.NoError(t, report.Err)
 	require.Equal(t, "v", string(c.Namespace("a").Get(nil, []byte("k"))))
 	require.False(t, c.Namespace("b").Has([]byte("k")))
-	require.Equal(t, 1, c.Len(), "what was invalidated is not saved")
+	require.EqualValues(t, 1, ringtest.StatsOf(c).EntriesCount, "what was reset is not saved")
 	require.Equal(t, 1, report.Entries)
 }
 
@@ -165,7 +165,7 @@ func TestLoad_ReportsTheFirstDamage(t *testing.T) {
 	lost := 0
 	for _, block := range []placed{blocks[1], blocks[3]} { // their headers: Scan sees it
 		b[block.At+8] ^= 1
-		lost += int(block.Entries)
+		lost += int(block.Records)
 	}
 	d, report := ringtest.MustLoadInto(t, ringtest.WriteFile(t, b),
 		ringcache.Options{MaxBytes: 64 << 20})

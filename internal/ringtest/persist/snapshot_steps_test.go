@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -22,33 +21,30 @@ func TestSnapshot_StepsAreSmall(t *testing.T) {
 		size := []int{20, 1000, 30_000, 65_000, 65_600, 300_000}[id%6]
 		require.NoError(t, c.Set(ringtest.TrafficKey(nil, id), make([]byte, size)))
 	}
-	most, _ := walkInSteps(t, c)
+	most, later := walkInSteps(t, c)
 	require.LessOrEqual(t, most, store.StepBytes)
 	require.Greater(t, most, store.StepBytes/2)
+	require.Equal(t, 1000, later, "long ones")
 }
 
-// walkInSteps goes over a cache, and returns how many bytes a step copies at most, and
-// those of the keys that are left for later.
-func walkInSteps(t *testing.T, c *ringcache.Cache) (most, keys int) {
+// walkInSteps goes over a cache, and returns how many bytes a step copies at most, and how many
+// records are left for later.
+func walkInSteps(t *testing.T, c *ringcache.Cache) (most, later int) {
 	t.Helper()
 	out := &snapshot.Worker{}
-	w := testhook.WalkerOf(c, ringtest.Shared(c).Wall(time.Now()), out, nil)
-	for rank := range out.Blocks {
-		out.Blocks[rank].Reset()
-	}
+	w := testhook.WalkerOf(c, out, nil)
+	defer w.End()
 	for i := range ringtest.Shared(c).Buckets + store.LargeBuckets {
-		for at := uint64(0); at < store.HashesEnd; {
-			out.Bytes = 0
-			next, others, err := w.Step(i, at, snapshot.AtOnce[0], &snapshot.Cells{})
+		for done := false; !done; {
+			out.Reset()
+			out.Saved = 0
+			n, err := 0, error(nil)
+			done, n, err = w.Copy(i, snapshot.Quarters)
 			require.NoError(t, err)
-			require.Greater(t, next, at)
-			at, most = next, max(most, out.Bytes)
-			for _, k := range others {
-				keys += len(k)
-			}
+			most, later = max(most, out.Saved), later+n
 		}
 	}
-	return most, keys
+	return most, later
 }
 
 // Each write that comes between two parts is noticed.
@@ -65,7 +61,7 @@ func TestSnapshot_LongRecordIsRewrittenInBetween(t *testing.T) {
 	} {
 		require.NoError(t, c.Set(k, value(1)))
 		parts := 0
-		w := testhook.WalkerOf(c, ringtest.Shared(c).Wall(time.Now()), &snapshot.Worker{}, func() {
+		w := testhook.WalkerOf(c, &snapshot.Worker{}, func() {
 			if parts++; parts == 3 {
 				change()
 			}
