@@ -115,7 +115,7 @@ func (c *Cache) prefetchBlock(bl *lookups, keys [][]byte) {
 // finish is the second half of a lookup in a batch, except for counting. It leaves everything
 // except a common hit or miss to lookupAny.
 func (c *Cache) finish(l *located, dst, k []byte, now uint32) (out []byte, got outcome) {
-	if l.got != hit && l.got != miss || l.seq&1 != 0 || overlaps(dst, k) {
+	if l.got != hit && l.got != miss || l.seq&1 != 0 || torn.Overlaps(dst, k) {
 		return dst, retry
 	}
 	out = dst

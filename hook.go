@@ -2,30 +2,18 @@ package ringcache
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/ringcache/ringcache/internal/clock"
 	"github.com/ringcache/ringcache/internal/generation"
-	"github.com/ringcache/ringcache/internal/singleflight"
 	"github.com/ringcache/ringcache/internal/snapshot"
 	"github.com/ringcache/ringcache/internal/store"
-	"github.com/ringcache/ringcache/internal/stripe"
 	"github.com/ringcache/ringcache/internal/testhook"
 )
 
-// Hooks for the tests of other packages.
+// Tests of other packages make caches of any shape, and look into them. What is here is linked into
+// every program, so it calls nothing that a program may do without.
 func init() {
-	hookShapes()
-	hookParts()
-	hookSteps()
-	hookCompression()
-	hookLoads()
-	hookNamespaces()
-	hookSnapshots()
-}
-
-func hookShapes() {
 	testhook.Default = func(maxBytes int) testhook.Shape {
 		g := defaultGeometry(maxBytes)
 		return testhook.Shape{
@@ -44,98 +32,29 @@ func hookShapes() {
 		c, err := g.open(&o)
 		return c, err
 	}
-}
-
-func hookParts() {
-	testhook.Shared = func(c any) *store.Shared { return c.(*Cache).shared }
-	testhook.Counters = func(c any) *stripe.Counters { return &c.(*Cache).counters }
-	testhook.Mask = func(c any) *uint64 { return &c.(*Cache).mask }
-	testhook.Arena = func(c any) *sync.Mutex { return &c.(*Cache).arena.mu }
-	testhook.BucketOf = func(c any, i int) testhook.Bucket {
-		b := c.(*Cache).nth(i)
-		return testhook.Bucket{Store: &b.Store, Mu: &b.mu, Seq: &b.seq}
-	}
-	testhook.Unfinished = func(c any) bool { return c.(*Cache).sizing.unfinished }
-}
-
-func hookSteps() {
-	testhook.Change = func(cache any, bucket int, fn func(*store.Store)) {
+	testhook.PartsOf = func(cache any) testhook.Parts {
 		c := cache.(*Cache)
-		var w write
-		defer c.notify(&w)
-		b := c.nth(bucket)
-		b.lock()
-		defer b.unlockFor(&w)
-		fn(&b.Store)
-	}
-	testhook.Write = func(cache any, of store.Write) error {
-		c := cache.(*Cache)
-		of.Hash = c.shared.Hash(of.Key)
-		return c.apply(&write{Write: of}, "set")
-	}
-	testhook.WriteMeasured = func(cache any, of store.Write, large bool) (resized bool) {
-		c := cache.(*Cache)
-		of.Hash = c.shared.Hash(of.Key)
-		set := c.setSmall
-		if large {
-			set = c.setLarge
+		return testhook.Parts{
+			Shared: c.shared, Counters: &c.counters, Mask: &c.mask, Arena: &c.arena.mu,
+			Unfinished: &c.sizing.unfinished,
+			Bucket: func(i int) testhook.Bucket {
+				b := c.nth(i)
+				return testhook.Bucket{Store: &b.Store, Mu: &b.mu, Seq: &b.seq}
+			},
+			Waiting: func(k []byte) int {
+				h := c.shared.Hash(k)
+				b := c.bucket(h)
+				b.mu.Lock()
+				defer b.mu.Unlock()
+				if f := b.calls.Find(k, h); f != nil {
+					return f.Waiters
+				}
+				return -1
+			},
 		}
-		return set(c.bucket(of.Hash), &write{Write: of}) == errResized
 	}
-	testhook.IsLarge = func(c any, n int) bool { return c.(*Cache).shared.IsLarge(n) }
-	testhook.ReadLocked = func(cache any, k []byte) {
-		c := cache.(*Cache)
-		h := c.shared.Hash(k)
-		b := c.bucket(h)
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.read(nil, k, h, c.counters.Here(), getMode)
-	}
-	testhook.Resize = func(c any, maxBytes int) bool { return c.(*Cache).resize(maxBytes) }
-	testhook.Overlaps = overlaps
-}
-
-func hookCompression() {
-	testhook.CompressQueue = func(c any, bucket int, batch *store.ColdBatch) {
-		c.(*Cache).buckets[bucket].compressQueue(batch)
-	}
-	testhook.CompressBucket = func(c any, bucket int, batch *store.ColdBatch) {
-		c.(*Cache).compressBucket(int32(bucket), batch)
-	}
-	testhook.RenewDicts = func(c any) { c.(*Cache).renewDicts() }
-}
-
-func hookLoads() {
-	testhook.Waiting = func(cache any, k []byte) int {
-		c := cache.(*Cache)
-		h := c.shared.Hash(k)
-		b := c.bucket(h)
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		if f := b.calls.Find(k, h); f != nil {
-			return f.Waiters
-		}
-		return -1
-	}
-	testhook.Keep = func(cache any, k, v []byte, ttl time.Duration, err error) {
-		c := cache.(*Cache)
-		h := c.shared.Hash(k)
-		f := c.bucket(h).calls.Add(k, h, singleflight.NewGroup(func() {}))
-		f.Waiters++
-		f.Result.loaded = loaded{Value: v, TTL: ttl, Err: err}
-		c.storeResult(f)
-	}
-	testhook.LoadTwice = func(
-		cache any, k []byte, between func(), load any,
-	) (done <-chan struct{}, same bool) {
-		c := cache.(*Cache)
-		g := &loadGroup{caller: context.Background(), byKey: map[string]*loadCall{}}
-		first, _, _ := c.join(g, nil, k, c.shared.Hash(k))
-		between()
-		second, _, _ := c.join(g, nil, k, c.shared.Hash(k))
-		g.start(c, load.(batchLoadFunc))
-		return first.Done, first == second
-	}
+	hookNamespaces()
+	hookSnapshots()
 }
 
 func hookNamespaces() {
@@ -150,10 +69,6 @@ func hookNamespaces() {
 			Keep:   func() { s.keep(n.cache) },
 			Wrote:  n.wrote,
 		}
-	}
-	testhook.Namespaces = func(c any) (n int) {
-		c.(*Cache).spaces.byName.Range(func(any, any) bool { n++; return true })
-		return n
 	}
 }
 

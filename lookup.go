@@ -3,7 +3,6 @@ package ringcache
 import (
 	"runtime"
 	"sync/atomic"
-	"unsafe"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -67,7 +66,7 @@ func (c *Cache) lookup(
 	seq := b.seq.Load()
 	var now uint32 // 0: not read yet
 	rec, slot, s, candidate := b.Candidate(h, &now)
-	if seq&1 != 0 || candidate == store.Unclear || overlaps(dst, k) {
+	if seq&1 != 0 || candidate == store.Unclear || torn.Overlaps(dst, k) {
 		return c.lookupAny(dst, k, h, mode)
 	}
 	got = outcome(candidate)
@@ -154,7 +153,7 @@ func (c *Cache) lookupAny(
 	dst, k []byte, h uint64, mode lookupMode,
 ) (out []byte, expiry uint32, got outcome) {
 	b, n := c.bucket(h), c.counters.Here()
-	if !overlaps(dst, k) {
+	if !torn.Overlaps(dst, k) {
 		for range readTries {
 			out, expiry, got = b.read(dst, k, h, n, mode)
 			if got == due {
@@ -219,7 +218,7 @@ func (c *Cache) lookupUnder(
 		return out, expiry, got
 	}
 	lb := c.largeBucket(h)
-	if !overlaps(dst, k) {
+	if !torn.Overlaps(dst, k) {
 		for range readTries {
 			if out, expiry, got = lb.read(dst, k, h, n, mode); got != retry {
 				return out, expiry, got
@@ -229,15 +228,6 @@ func (c *Cache) lookupUnder(
 	lb.mu.Lock()
 	defer lb.mu.Unlock()
 	return lb.read(dst, k, h, n, mode)
-}
-
-// overlaps reports whether k overlaps the array of dst, even in part: a value that turns out to be
-// torn would have destroyed k.
-func overlaps(dst, k []byte) bool {
-	// Sound: the addresses are compared as numbers. k ends after dst begins, and by no more than the
-	// sum of both lengths: d is from 1 to less than that sum.
-	d := uintptr(unsafe.Pointer(unsafe.SliceData(k))) - uintptr(unsafe.Pointer(unsafe.SliceData(dst)))
-	return cap(dst) > 0 && d+uintptr(len(k))-1 < uintptr(cap(dst)+len(k)-1)
 }
 
 // peek appends the value of the key to dst, without counting as a lookup.

@@ -36,7 +36,7 @@ const leastChunks = 4
 // either bound.
 func (c *Cache) Resize(maxBytes int) error {
 	least, most := boundsOf(c.shared.Buckets, 1<<c.shared.Shift)
-	err := checkBound(maxBytes)
+	err := checkBound(maxBytes, c.least)
 	if err == nil && (maxBytes < least || int64(maxBytes) > most) {
 		err = fmt.Errorf("MaxBytes is %d bytes, must be from %d to %d for the size it was made with: %w",
 			maxBytes, least, most, ErrInvalidOptions)

@@ -17,7 +17,6 @@ import (
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/ringtest"
 	"github.com/ringcache/ringcache/internal/store"
-	"github.com/ringcache/ringcache/internal/testhook"
 )
 
 // funcCompressor is one of three functions; a nil one is FlateCompressor's.
@@ -253,7 +252,7 @@ func TestCompression_LongResultIsNotKept(t *testing.T) {
 	before, long := p.Stats(), ringtest.PolicyOf(p.Cache).UncompressedNoGain
 	for ringtest.PolicyOf(p.Cache).UncompressedNoGain == long {
 		p.Fill(t)
-		testhook.CompressQueue(p.Cache, 0, &batch)
+		ringtest.CompressQueue(p.Cache, 0, &batch)
 	}
 	require.LessOrEqual(t, cap(batch.Packed), cold.MostRoom)
 	require.LessOrEqual(t, cap(ringtest.Shared(p.Cache).Compression.Room), cold.MostRoom)
@@ -329,7 +328,7 @@ func TestCompression_OnRemoveHasTheDictionary(t *testing.T) {
 		return p.Set(ringtest.PackedKey, ringtest.PackedValue)
 	})
 	require.Positive(t, ringtest.Nth(p.Cache, 0).Cold().Counts().Uses[1], "packed with a dictionary")
-	testhook.Change(p.Cache, 0, func(b *store.Store) {
+	ringtest.Change(p.Cache, 0, func(b *store.Store) {
 		h := ringtest.Shared(p.Cache).Hash(ringtest.PackedKey)
 		require.True(t, b.Delete(&store.Write{Key: ringtest.PackedKey, Hash: h, Reason: store.Deleted},
 			nil))

@@ -48,7 +48,7 @@ func IsNegative(c *ringcache.Cache, k []byte) bool {
 // Waiting returns how many callers wait for the load of the key, or -1 if none
 // may be joined.
 func Waiting(c *ringcache.Cache, k []byte) int {
-	return testhook.Waiting(c, k)
+	return testhook.PartsOf(c).Waiting(k)
 }
 
 // AwaitWaiting returns when n callers wait for the load of a key.

@@ -84,15 +84,13 @@ func dropper(n *ringcache.Namespace) func() bool {
 	of := testhook.OfNamespace(n)
 	c := of.Cache.(*ringcache.Cache)
 	h := ringtest.Shared(c).Hash(of.Entry)
-	bucket, found := int(ringtest.BucketOf(c, h).Number), false
+	b := ringtest.BucketOf(c, h)
 	var w store.Write
-	drop := func(b *store.Store) {
-		w = store.Write{Key: of.Entry, Hash: h, Internal: true, Reason: store.Evicted}
-		found = b.Delete(&w, nil)
-	}
 	return func() bool {
-		testhook.Change(c, bucket, drop)
-		return found
+		b.Lock()
+		defer b.Unlock()
+		w = store.Write{Key: of.Entry, Hash: h, Internal: true, Reason: store.Evicted}
+		return b.Delete(&w, nil)
 	}
 }
 

@@ -158,7 +158,7 @@ func TestNamespace_GenerationIsStoredAgain(t *testing.T) {
 		require.NoError(t, n.Set([]byte("k"), []byte("v")))
 		if changed {
 			of := testhook.OfNamespace(n)
-			require.NoError(t, testhook.Write(c, store.Write{Key: of.Entry, Internal: true,
+			require.NoError(t, ringtest.Write(c, store.Write{Key: of.Entry, Internal: true,
 				Value: binary.LittleEndian.AppendUint64(nil, of.Generation.Load()+1)}))
 		} else {
 			require.True(t, dropEntry(n))
@@ -187,7 +187,7 @@ func TestNamespace_GenerationIsStoredAgain(t *testing.T) {
 func TestNamespace_ForeignEntry(t *testing.T) {
 	c := ringtest.MustCache(t, ringtest.Roomy(0))
 	w := store.Write{Key: []byte(reservedPrefix + "n"), Value: []byte("no generation"), Internal: true}
-	require.NoError(t, testhook.Write(c, w))
+	require.NoError(t, ringtest.Write(c, w))
 	n := c.Namespace("n")
 	require.NoError(t, n.Set([]byte("k"), []byte("v")))
 	require.True(t, n.Has([]byte("k")))

@@ -137,7 +137,7 @@ func (r *room) key(id uint64, space int) []byte {
 // roomFor returns the bucket that a record counts in, and whether it may be added.
 func (r *room) roomFor(k []byte, record int) (ringtest.Bucket, bool) {
 	c := r.c
-	if testhook.IsLarge(c, record) {
+	if ringtest.Shared(c).IsLarge(record) {
 		lb := ringtest.Nth(c, ringtest.Shared(c).Buckets)
 		return lb, r.bytes[lb]+record < ringtest.Shared(c).Bound()/8
 	}
@@ -146,7 +146,7 @@ func (r *room) roomFor(k []byte, record int) (ringtest.Bucket, bool) {
 	switch {
 	case r.most > share/8: // large records take a part of it
 		share /= 4
-	case testhook.IsLarge(c, r.most): // they take what is allowed above
+	case ringtest.Shared(c).IsLarge(r.most): // they take what is allowed above
 		share -= share / 8
 	}
 	return b, r.bytes[b]+record < int(roomShare*float64(share))
